@@ -1,0 +1,285 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Condition types of an RdsAutopilot.
+const (
+	ConditionArmed       = "Armed"       // an alarm would reach us now
+	ConditionProgressing = "Progressing" // a change of ours is pending
+	ConditionLimited     = "Limited"     // a wish was cut by the policy
+	ConditionContested   = "Contested"   // someone undoes what we did
+)
+
+// Metric is what is watched.
+//
+// +kubebuilder:validation:Enum=storage;cpu;memory
+type Metric string
+
+// The metrics.
+const (
+	MetricStorage Metric = "storage"
+	MetricCPU     Metric = "cpu"
+	MetricMemory  Metric = "memory"
+)
+
+// ChangeKind is what a change alters.
+//
+// +kubebuilder:validation:Enum=Volume;Flavor
+type ChangeKind string
+
+// The kinds of change, each one field of the Rds.
+const (
+	KindVolume ChangeKind = "Volume" // spec.volumesize
+	KindFlavor ChangeKind = "Flavor" // spec.flavorref
+)
+
+// State is an alarm's state, in Cloud Eye's words.
+type State string
+
+// The states Cloud Eye knows.
+const (
+	StateOK               State = "ok"
+	StateAlarm            State = "alarm"
+	StateInsufficientData State = "insufficient_data"
+)
+
+// Status is everything that must outlive a process. The webhook writes intake and nothing else; the leader writes the rest.
+type Status struct {
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// baseline is the instance at first arming.
+	// +optional
+	Baseline *Baseline `json:"baseline,omitempty"`
+	// instance is what the cloud had when last seen.
+	// +optional
+	Instance *Instance `json:"instance,omitempty"`
+	// alarms is what exists in the cloud for this database.
+	// +optional
+	Alarms Alarms `json:"alarms,omitzero"`
+	// intake is written by the webhook alone.
+	// +optional
+	Intake Intake `json:"intake,omitzero"`
+	// pending is the intent: recorded before the Rds is patched, moved to changes once the cloud has it.
+	// +optional
+	Pending *Intent `json:"pending,omitempty"`
+	// overtaken is a flavor intent that was pending for so long that storage had to go first.
+	// +optional
+	Overtaken *Intent `json:"overtaken,omitempty"`
+	// deferred is a wish that waits for the window.
+	// +optional
+	Deferred *Deferred `json:"deferred,omitempty"`
+	// changes, newest first: the last 2 of kind Volume, the last 10 of kind Flavor.
+	// +kubebuilder:validation:MaxItems=12
+	// +listType=atomic
+	// +optional
+	Changes []Change `json:"changes,omitempty"`
+	// decisions, newest first.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=atomic
+	// +optional
+	Decisions []DecisionRecord `json:"decisions,omitempty"`
+}
+
+// Baseline is the instance at first arming.
+type Baseline struct {
+	VolumeGB int32  `json:"volumeGB"`
+	Flavor   string `json:"flavor"`
+	VCPUs    int32  `json:"vcpus"`
+	MemoryGB int32  `json:"memoryGB"`
+}
+
+// Instance is what the cloud had when last seen.
+type Instance struct {
+	// +optional
+	ID string `json:"id,omitempty"`
+	// status in the cloud's words, such as ACTIVE.
+	// +optional
+	Status string `json:"status,omitempty"`
+	// activeSince is when the status was first seen ACTIVE without a break.
+	// +optional
+	ActiveSince *metav1.Time `json:"activeSince,omitempty"`
+	// +optional
+	VolumeGB int32 `json:"volumeGB,omitempty"`
+	// +optional
+	Flavor string `json:"flavor,omitempty"`
+	// +optional
+	VCPUs int32 `json:"vcpus,omitempty"`
+	// +optional
+	MemoryGB int32 `json:"memoryGB,omitempty"`
+	// +listType=atomic
+	// +optional
+	Zones []string `json:"zones,omitempty"`
+}
+
+// Alarms is what exists in the cloud for this database.
+type Alarms struct {
+	// +optional
+	TopicURN string `json:"topicURN,omitempty"`
+	// +optional
+	SubscriptionURN string `json:"subscriptionURN,omitempty"`
+	// subscription is Pending, Confirmed or Missing.
+	// +kubebuilder:validation:Enum=Pending;Confirmed;Missing
+	// +optional
+	Subscription SubscriptionState `json:"subscription,omitempty"`
+	// subscribedTime is when the confirmation was last asked for.
+	// +optional
+	SubscribedTime *metav1.Time `json:"subscribedTime,omitempty"`
+	// +listType=map
+	// +listMapKey=metric
+	// +optional
+	Rules []Rule `json:"rules,omitempty"`
+}
+
+// SubscriptionState is how far the subscription is.
+type SubscriptionState string
+
+// The states of a subscription.
+const (
+	SubscriptionPending   SubscriptionState = "Pending"
+	SubscriptionConfirmed SubscriptionState = "Confirmed"
+	SubscriptionMissing   SubscriptionState = "Missing"
+)
+
+// Rule is one alarm rule in Cloud Eye.
+type Rule struct {
+	Metric Metric `json:"metric"`
+	// +optional
+	AlarmID string `json:"alarmID,omitempty"`
+	// thresholdPercent that the rule has in the cloud.
+	// +optional
+	ThresholdPercent int32 `json:"thresholdPercent,omitempty"`
+	// dimension is the rule's, as name:value.
+	// +optional
+	Dimension string `json:"dimension,omitempty"`
+	// +optional
+	State State `json:"state,omitempty"`
+	// stateTime is when the state last changed, by Cloud Eye.
+	// +optional
+	StateTime *metav1.MicroTime `json:"stateTime,omitempty"`
+}
+
+// Intake is what the webhook has stored.
+type Intake struct {
+	// signals: the newest of each metric, by the alarm's own time.
+	// +listType=map
+	// +listMapKey=metric
+	// +optional
+	Signals []Signal `json:"signals,omitempty"`
+	// subscription is the last confirmation or cancellation seen.
+	// +optional
+	Subscription *SubscriptionSignal `json:"subscription,omitempty"`
+}
+
+// Signal is an authentic alarm message: a reason to look, not an order.
+type Signal struct {
+	Metric  Metric `json:"metric"`
+	AlarmID string `json:"alarmID"`
+	State   State  `json:"state"`
+	// valuePercent is the newest value the message carries.
+	// +optional
+	ValuePercent string `json:"valuePercent,omitempty"`
+	// datapointTime is when that value was measured.
+	// +optional
+	DatapointTime *metav1.MicroTime `json:"datapointTime,omitempty"`
+	// alarmTime is the alarm's own time.
+	AlarmTime    metav1.MicroTime `json:"alarmTime"`
+	MessageID    string           `json:"messageID"`
+	ReceivedTime metav1.MicroTime `json:"receivedTime"`
+}
+
+// SubscriptionSignal is the last confirmation or cancellation seen.
+type SubscriptionSignal struct {
+	Type         string           `json:"type"`
+	MessageID    string           `json:"messageID"`
+	ReceivedTime metav1.MicroTime `json:"receivedTime"`
+}
+
+// Intent is a change that is decided and not yet completed.
+type Intent struct {
+	Kind ChangeKind `json:"kind"`
+	// +listType=atomic
+	Metrics []Metric `json:"metrics"`
+	From    string   `json:"from"`
+	To      string   `json:"to"`
+	// evidenceTime is when the value was measured.
+	EvidenceTime metav1.MicroTime `json:"evidenceTime"`
+	ValuePercent string           `json:"valuePercent"`
+	DecisionTime metav1.MicroTime `json:"decisionTime"`
+}
+
+// Deferred is a wish for a flavor that waits for the window.
+type Deferred struct {
+	// +listType=atomic
+	Metrics      []Metric    `json:"metrics"`
+	ValuePercent string      `json:"valuePercent"`
+	FirstTime    metav1.Time `json:"firstTime"`
+	LastTime     metav1.Time `json:"lastTime"`
+}
+
+// Author is who made a change.
+//
+// +kubebuilder:validation:Enum=Autopilot;Other
+type Author string
+
+// The authors of changes.
+const (
+	ByAutopilot Author = "Autopilot"
+	ByOther     Author = "Other"
+)
+
+// Outcome is how a change ended.
+//
+// +kubebuilder:validation:Enum=Completed;Lost
+type Outcome string
+
+// The outcomes of changes.
+const (
+	OutcomeCompleted Outcome = "Completed" // the cloud has it
+	OutcomeLost      Outcome = "Lost"      // the Rds no longer asks for it and the cloud has not got it
+)
+
+// Change is a change that has ended.
+type Change struct {
+	Kind ChangeKind `json:"kind"`
+	By   Author     `json:"by"`
+	From string     `json:"from"`
+	To   string     `json:"to"`
+	// +listType=atomic
+	// +optional
+	Metrics []Metric `json:"metrics,omitempty"`
+	// +optional
+	ValuePercent string `json:"valuePercent,omitempty"`
+	// +optional
+	EvidenceTime *metav1.MicroTime `json:"evidenceTime,omitempty"`
+	// +optional
+	DecisionTime   *metav1.MicroTime `json:"decisionTime,omitempty"`
+	CompletionTime metav1.MicroTime  `json:"completionTime"`
+	Outcome        Outcome           `json:"outcome"`
+}
+
+// DecisionRecord is one decision, or several equal ones in a row.
+type DecisionRecord struct {
+	Time metav1.Time `json:"time"`
+	// +optional
+	LastTime metav1.Time `json:"lastTime,omitzero"`
+	Count    int32       `json:"count"`
+	Metric   Metric      `json:"metric"`
+	// action is GrowVolume, ChangeFlavor or None.
+	Action string `json:"action"`
+	// reason is one code; the same in event, condition, metric and log.
+	Reason string `json:"reason"`
+	// +optional
+	From string `json:"from,omitempty"`
+	// +optional
+	To string `json:"to,omitempty"`
+	// +optional
+	ValuePercent string `json:"valuePercent,omitempty"`
+	// +optional
+	MessageID string `json:"messageID,omitempty"`
+	// message is one sentence a person understands.
+	Message string `json:"message"`
+}
