@@ -113,6 +113,10 @@ type Instance struct {
 	// +listType=atomic
 	// +optional
 	Zones []string `json:"zones,omitempty"`
+	// nodeIDs of the instance: an alarm may name a node instead of the instance.
+	// +listType=atomic
+	// +optional
+	NodeIDs []string `json:"nodeIDs,omitempty"`
 }
 
 // Alarms is what exists in the cloud for this database.

@@ -1,0 +1,76 @@
+package autopilot
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// Reasons of the condition Armed beyond those of decisions.
+const (
+	ArmedReason         = "AlarmsInPlace"
+	SubscriptionPending = "SubscriptionPending"
+	RuleMissing         = "RuleMissing"
+	QuotaExceeded       = "QuotaExceeded"
+	CloudUnreachable    = "CloudUnreachable"
+)
+
+// dataMissing is how long a rule may be without data before the autopilot counts as disarmed.
+const dataMissing = 30 * time.Minute
+
+// Armed says whether an alarm would reach us now, and if not why not.
+func Armed(spec v1alpha1.Spec, a v1alpha1.Alarms, now time.Time) (ok bool, reason, message string) {
+	for _, m := range Metrics() {
+		if !Enabled(spec, m) {
+			continue
+		}
+		i := slices.IndexFunc(a.Rules, func(r v1alpha1.Rule) bool { return r.Metric == m && r.AlarmID != "" })
+		if i < 0 {
+			return false, RuleMissing, fmt.Sprintf("Cloud Eye has no alarm rule for %s yet", m)
+		}
+		r := a.Rules[i]
+		if r.State == v1alpha1.StateInsufficientData && r.StateTime != nil && now.Sub(r.StateTime.Time) >= dataMissing {
+			return false, string(ReasonNoData), fmt.Sprintf("The %s rule %s has had no data since %s", m, r.AlarmID, r.StateTime.UTC().Format(time.RFC3339))
+		}
+	}
+	switch a.Subscription {
+	case v1alpha1.SubscriptionConfirmed:
+		return true, ArmedReason, fmt.Sprintf("%d alarm rules exist and the subscription is confirmed", len(a.Rules))
+	case v1alpha1.SubscriptionPending:
+		return false, SubscriptionPending, "The topic's subscription is not confirmed yet: the cloud must reach the public URL, and we its confirmation link"
+	}
+	return false, SubscriptionPending, "The topic has no subscription of the public URL"
+}
+
+// SetCondition sets a condition; its time changes only with its status.
+func SetCondition(s *v1alpha1.Status, kind string, on bool, reason, message string, generation int64, now time.Time) {
+	status := metav1.ConditionFalse
+	if on {
+		status = metav1.ConditionTrue
+	}
+	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: generation,
+		LastTransitionTime: *seconds(now),
+	})
+}
+
+// SetChangeConditions sets Progressing and Limited after a verdict.
+func SetChangeConditions(s *v1alpha1.Status, v Verdict, generation int64, now time.Time) {
+	if p := s.Pending; p != nil {
+		SetCondition(s, v1alpha1.ConditionProgressing, true, "ChangePending", fmt.Sprintf("%s → %s is under way", p.From, p.To), generation, now)
+	} else {
+		SetCondition(s, v1alpha1.ConditionProgressing, false, "NoChangePending", "No change is under way", generation, now)
+	}
+	for _, d := range v.Decisions {
+		if d.Reason == ReasonCapReached {
+			SetCondition(s, v1alpha1.ConditionLimited, true, string(d.Reason), d.Message, generation, now)
+			return
+		}
+	}
+	SetCondition(s, v1alpha1.ConditionLimited, false, "WithinCaps", "No wish is cut by the policy", generation, now)
+}

@@ -1,0 +1,220 @@
+package autopilot
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/flavors"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// When to look again where no event will tell.
+const (
+	stallAfter   = 15 * time.Minute // a pending change is called stalled
+	flavorFirst  = 10 * time.Minute // a pending flavor change holds storage back
+	soldOutAgain = 5 * time.Minute  // as long as the catalogue is cached
+	dataAgain    = time.Minute      // raw data comes once a minute
+)
+
+// Case is everything a decision depends on.
+type Case struct {
+	Now     time.Time
+	Mode    v1alpha1.Mode // the policy's or the process's, whichever allows less
+	Enabled bool          // spec.autopilot of the Rds is not false, and neither object is being deleted
+	Spec    v1alpha1.Spec
+	Wanted  Wanted        // what the Rds asks for
+	Recheck time.Duration // the next look while an instance is busy or a change is pending
+
+	Instance *Instance // nil: not known, or not in the cloud
+	Shared   bool      // another Rds has the same instance
+
+	Alarms []Alarm
+	Status v1alpha1.Status // what was seen and done before; see Follow
+
+	Catalogue    []flavors.Flavor // nil: could not be read
+	Offered      []string         // codes in the instance's resize list
+	OfferedKnown bool
+}
+
+// Wanted is what the spec of an Rds asks for.
+type Wanted struct {
+	VolumeGB int
+	Flavor   string
+}
+
+// Decision is the answer to one alarm.
+type Decision struct {
+	Metric   v1alpha1.Metric
+	Action   Action
+	Reason   Reason
+	From, To string // GB or flavor codes
+	Evidence Evidence
+	// MessageID of the signal that made us look, if one did; Since is when the alarm began.
+	MessageID string
+	Since     time.Time
+	Message   string // one sentence a person understands
+	Again     time.Duration
+}
+
+// Acts reports whether the Rds is to be patched.
+func (d Decision) Acts() bool { return d.Action != ActionNone && d.Reason == ReasonAlarmInForce }
+
+// Verdict is the answer to a Case.
+type Verdict struct {
+	Decisions []Decision
+	Intent    *v1alpha1.Intent // what to do, or nil
+	Again     time.Duration    // when to look again; 0 where an event will tell
+	Ladder    []flavors.Candidate
+}
+
+// Decide answers every alarm of a case. It is a pure function.
+func Decide(c Case) Verdict {
+	var v Verdict
+	var flavor []Alarm
+	for _, a := range c.Alarms {
+		d, open := c.gate(a)
+		switch {
+		case !open:
+			if d.Reason != "" {
+				v.add(d)
+			}
+			v.again(d.Again)
+		case a.Metric == v1alpha1.MetricStorage:
+			d = c.storage(a)
+			v.add(d)
+			if d.Acts() {
+				v.Intent = c.intent(v1alpha1.KindVolume, d, a)
+			}
+		default:
+			flavor = append(flavor, a)
+		}
+	}
+	if len(flavor) == 0 {
+		return v
+	}
+	d, ladder := c.flavor(flavor, v.Intent != nil)
+	v.Ladder = ladder
+	for _, a := range flavor {
+		v.add(d.forAlarm(a))
+	}
+	if d.Acts() {
+		v.Intent = c.intent(v1alpha1.KindFlavor, d.forAlarm(flavor[0]), flavor...)
+	}
+	return v
+}
+
+func (v *Verdict) add(d Decision) {
+	v.Decisions = append(v.Decisions, d)
+	v.again(d.Again)
+}
+
+func (v *Verdict) again(after time.Duration) {
+	if after > 0 && (v.Again == 0 || after < v.Again) {
+		v.Again = after
+	}
+}
+
+// gate holds the guards 1 to 3, which are the same for every metric. A decision without a reason is nothing to record.
+func (c Case) gate(a Alarm) (Decision, bool) {
+	d := c.about(a)
+	if !a.InForce(c.Now) {
+		switch {
+		case !a.signalled() || c.told(a):
+			return Decision{}, false
+		case a.settling(c.Now):
+			return Decision{Again: settleAgain}, false
+		case a.State == "":
+			return d.no(ReasonNoData, dataAgain, "Cloud Eye does not say whether the alarm of %s lasts", c.Now.Sub(a.Signal.AlarmTime.Time).Round(time.Minute)), false
+		}
+		return d.no(ReasonAlarmCleared, 0, "The %s alarm was over when it was looked at", a.Metric), false
+	}
+	if err := Validate(c.Spec); err != nil {
+		return d.no(ReasonPolicyInvalid, 0, "Nothing is done while the policy is wrong: %v", err), false
+	}
+	switch {
+	case c.Mode == v1alpha1.ModeOff || !c.Enabled || !Enabled(c.Spec, a.Metric):
+		return d.no(ReasonNotEnabled, 0, "Autopilot is off for this database"), false
+	case c.Shared:
+		return d.no(ReasonInstanceUnknown, c.Recheck, "Another Rds has the same instance id: which of them to patch is not known"), false
+	case c.Instance == nil:
+		return d.no(ReasonInstanceUnknown, c.Recheck, "The cloud has no instance with the id in status.id of the Rds"), false
+	case !a.Evidence.Present():
+		return d.no(ReasonNoData, dataAgain, "The %s alarm is in force, but Cloud Eye has no data: nothing is decided without", a.Metric), false
+	case c.Now.Sub(a.Evidence.Time) > evidenceAge:
+		return d.no(ReasonStaleEvidence, dataAgain, "The newest %s value is of %s: too old to decide on", a.Metric, a.Evidence.Time.UTC().Format(time.RFC3339)), false
+	}
+	return c.measured(a, d)
+}
+
+// measured is the rest of guard 3: what the evidence says.
+func (c Case) measured(a Alarm, d Decision) (Decision, bool) {
+	if a.Metric == v1alpha1.MetricStorage {
+		if at := Threshold(c.Instance.VolumeGB, given(c.Spec, a.Metric)); !atThreshold(c.Instance.VolumeGB, a.Evidence.UsedGB, given(c.Spec, a.Metric)) {
+			return d.no(ReasonBelowThreshold, dataAgain, "%s %% of %d GB used, below the %d %% at which storage grows", d.value(), c.Instance.VolumeGB, at), false
+		}
+		return d, true
+	}
+	if last, ok := lastCompleted(c.Status.Changes, v1alpha1.KindFlavor); ok && !a.Evidence.Time.After(last) {
+		return d.no(ReasonStaleEvidence, dataAgain, "The newest %s value is from before the last change of flavor", a.Metric), false
+	}
+	if at := given(c.Spec, a.Metric); a.Evidence.Percent < float64(at) {
+		return d.no(ReasonBelowThreshold, dataAgain, "%s %% %s used, below the %d %% at which the flavor grows", d.value(), a.Metric, at), false
+	}
+	return d, true
+}
+
+// told reports whether this very signal was answered already.
+func (c Case) told(a Alarm) bool {
+	for _, r := range c.Status.Decisions {
+		if r.Metric == a.Metric {
+			return r.MessageID == a.Signal.MessageID && r.Reason == string(ReasonAlarmCleared)
+		}
+	}
+	return false
+}
+
+// about begins the answer to an alarm.
+func (c Case) about(a Alarm) Decision {
+	d := Decision{
+		Metric: a.Metric, Action: ActionNone, Evidence: a.Evidence, MessageID: a.messageID(), Since: a.since(),
+	}
+	if a.Metric == v1alpha1.MetricStorage && c.Instance != nil && c.Instance.VolumeGB > 0 && a.Evidence.Present() {
+		d.Evidence.Percent = 100 * a.Evidence.UsedGB / float64(c.Instance.VolumeGB)
+	}
+	return d
+}
+
+func (d Decision) no(r Reason, again time.Duration, format string, args ...any) Decision {
+	d.Action, d.Reason, d.Again, d.Message = ActionNone, r, again, fmt.Sprintf(format, args...)
+	return d
+}
+
+// forAlarm is a joint decision as the answer to one of its alarms.
+func (d Decision) forAlarm(a Alarm) Decision {
+	d.Metric, d.Evidence, d.MessageID, d.Since = a.Metric, a.Evidence, a.messageID(), a.since()
+	return d
+}
+
+func (d Decision) value() string {
+	if !d.Evidence.Present() {
+		return ""
+	}
+	return strconv.FormatFloat(d.Evidence.Percent, 'f', 1, 64)
+}
+
+// intent is the decision as it is recorded before the Rds is patched. One that was recorded and never patched keeps
+// its time: it is the same change, decided anew.
+func (c Case) intent(kind v1alpha1.ChangeKind, d Decision, alarms ...Alarm) *v1alpha1.Intent {
+	i := &v1alpha1.Intent{
+		Kind: kind, From: d.From, To: d.To, ValuePercent: d.value(),
+		EvidenceTime: *micro(d.Evidence.Time), DecisionTime: *micro(c.Now),
+	}
+	for _, a := range alarms {
+		i.Metrics = append(i.Metrics, a.Metric)
+	}
+	if p := c.Status.Pending; p != nil && p.Kind == kind && c.standing(p) == unpatched {
+		i.DecisionTime = p.DecisionTime
+	}
+	return i
+}

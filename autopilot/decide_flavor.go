@@ -1,0 +1,118 @@
+package autopilot
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/flavors"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// settledFor is how long an instance must have been ACTIVE before its flavor changes, at most: an operator may still
+// be applying older wishes.
+const settledFor = 15 * time.Minute
+
+// flavor holds the guards 4 to 12 for CPU and memory, which one change serves together.
+func (c Case) flavor(alarms []Alarm, storageActs bool) (Decision, []flavors.Candidate) {
+	d, inst := c.about(alarms[0]), c.Instance
+	d.From = inst.Flavor
+	if storageActs {
+		return d.no(ReasonChangePending, c.Recheck, "Storage goes first"), nil
+	}
+	if held, ok := c.pending(d, v1alpha1.KindFlavor); ok {
+		return held, nil
+	}
+	if c.Wanted.Flavor != inst.Flavor && !c.unpatched(v1alpha1.KindFlavor) {
+		return d.no(ReasonChangePending, c.Recheck, "The Rds asks for %s, the cloud has %s: that comes first", c.Wanted.Flavor, inst.Flavor), nil
+	}
+	if inst.Status != StatusActive {
+		return d.no(ReasonInstanceBusy, c.Recheck, "The instance is in %s: the flavor changes once it is %s", inst.Status, StatusActive), nil
+	}
+	if left := c.unsettled(); left > 0 {
+		return d.no(ReasonInstanceBusy, left, "The instance became %s lately: the flavor may change in %s", StatusActive, left.Round(time.Second)), nil
+	}
+	if c.Catalogue == nil {
+		return d.no(ReasonNoData, dataAgain, "The cloud's flavors could not be read"), nil
+	}
+	wish := c.wish(alarms)
+	ladder := flavors.Ladder(c.Catalogue, wish)
+	next, ok := flavors.Next(ladder)
+	if !ok {
+		return c.refused(d, ladder), ladder
+	}
+	for _, r := range inst.Replicas {
+		if inst.Engine == "PostgreSQL" && (next.VCPUs > r.VCPUs || next.MemoryGB > r.MemoryGB) {
+			return d.no(ReasonReplicaTooSmall, soldOutAgain, "%s is larger than the read replica %s (%d vCPUs, %d GB): enlarge the replica first", next.Code, r.Name, r.VCPUs, r.MemoryGB), ladder
+		}
+	}
+	d.Action, d.Reason, d.To = ActionChangeFlavor, ReasonAlarmInForce, next.Code
+	d.Message = fmt.Sprintf("Flavor %s (%d vCPUs, %d GB) → %s (%d vCPUs, %d GB): %s", inst.Flavor,
+		wish.Current.VCPUs, wish.Current.MemoryGB, next.Code, next.VCPUs, next.MemoryGB, c.usage(alarms))
+	return c.bounded(d), ladder
+}
+
+// unsettled is how long the instance must still stay ACTIVE.
+func (c Case) unsettled() time.Duration {
+	need := min(settledFor, time.Duration(value(c.Spec.Flavor.CooldownSeconds, 3600))*time.Second)
+	seen := c.Status.Instance
+	if seen == nil || seen.ActiveSince == nil {
+		return need
+	}
+	return need - c.Now.Sub(seen.ActiveSince.Time)
+}
+
+func (c Case) wish(alarms []Alarm) flavors.Wish {
+	inst := c.Instance
+	w := flavors.Wish{Version: inst.Version, Zones: inst.Zones, Offered: c.Offered, OfferedKnown: c.OfferedKnown}
+	w.MaxVCPUs, w.MaxMemoryGB = caps(c.Spec, c.Status.Baseline)
+	var ok bool
+	if w.Current, ok = flavors.Find(c.Catalogue, inst.Flavor); !ok { // no longer sold
+		w.Current = flavors.Flavor{
+			Code: inst.Flavor, Engine: inst.Engine, Mode: inst.Mode, VCPUs: inst.VCPUs, MemoryGB: inst.MemoryGB,
+		}
+	}
+	for _, a := range alarms {
+		w.CPU = w.CPU || a.Metric == v1alpha1.MetricCPU
+		w.Memory = w.Memory || a.Metric == v1alpha1.MetricMemory
+	}
+	return w
+}
+
+// refused says why none of the larger flavors can be had.
+func (c Case) refused(d Decision, ladder []flavors.Candidate) Decision {
+	capped := ""
+	for _, f := range ladder {
+		switch f.Refused {
+		case flavors.RefusedSoldOut:
+			return d.no(ReasonSoldOut, soldOutAgain, "No larger flavor: %s is %s in %s; looking again in %d minutes", f.Code, saleState(f.State), f.Zone, int(soldOutAgain.Minutes()))
+		case flavors.RefusedCap:
+			if capped == "" {
+				capped = f.Code
+			}
+		}
+	}
+	if capped != "" {
+		vcpus, memory := caps(c.Spec, c.Status.Baseline)
+		return d.no(ReasonCapReached, 0, "No larger flavor: %s is above the caps of %d vCPUs and %d GB", capped, vcpus, memory)
+	}
+	return d.no(ReasonNoLargerFlavor, soldOutAgain, "The cloud has no larger flavor than %s for this instance", d.From)
+}
+
+func saleState(state string) string {
+	switch state {
+	case flavors.ZoneSoldOut:
+		return "sold out"
+	case "":
+		return "not known"
+	}
+	return state
+}
+
+func (c Case) usage(alarms []Alarm) string {
+	var parts []string
+	for _, a := range alarms {
+		parts = append(parts, fmt.Sprintf("%.1f %% %s used, alarm at %d %%", a.Evidence.Percent, a.Metric, given(c.Spec, a.Metric)))
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,11 @@
+package autopilot
+
+import "errors"
+
+// Errors of the stores that the domain's users declare. Adapters translate theirs into these.
+var (
+	// ErrConflict is a write on top of something that has changed since it was read: read again, decide anew.
+	ErrConflict = errors.New("changed since it was read")
+	// ErrGone is an object that no longer exists.
+	ErrGone = errors.New("no longer exists")
+)

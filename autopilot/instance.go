@@ -1,0 +1,53 @@
+package autopilot
+
+import (
+	"slices"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// States of an instance that decide something (RDS api: querying_db_instances.rst). Any other one means wait.
+const (
+	StatusActive      = "ACTIVE"
+	StatusStorageFull = "STORAGE FULL"
+)
+
+// Instance is a database as the cloud has it now.
+type Instance struct {
+	ID       string
+	Name     string
+	Status   string // the cloud's word
+	Engine   string // MySQL, PostgreSQL or SQLServer
+	Version  string
+	Mode     string // single, ha or replica
+	Flavor   string // code
+	VCPUs    int
+	MemoryGB int
+	VolumeGB int
+	Zones    []string // of its nodes, each once
+	NodeIDs  []string
+	Primary  string // the primary node's id
+	Replicas []Replica
+}
+
+// Replica is a read replica of an instance: an instance of its own.
+type Replica struct {
+	ID, Name        string
+	VCPUs, MemoryGB int
+}
+
+// observed is the instance as it goes into the status. ActiveSince goes on as long as the status was ACTIVE each time.
+func (i Instance) observed(last *v1alpha1.Instance, now time.Time) *v1alpha1.Instance {
+	seen := &v1alpha1.Instance{
+		ID: i.ID, Status: i.Status, VolumeGB: int32(i.VolumeGB), Flavor: i.Flavor,
+		VCPUs: int32(i.VCPUs), MemoryGB: int32(i.MemoryGB), Zones: slices.Clone(i.Zones), NodeIDs: slices.Clone(i.NodeIDs),
+	}
+	if i.Status == StatusActive {
+		seen.ActiveSince = seconds(now)
+		if last != nil && last.ID == i.ID && last.Status == StatusActive && last.ActiveSince != nil {
+			seen.ActiveSince = last.ActiveSince
+		}
+	}
+	return seen
+}

@@ -1,0 +1,57 @@
+package autopilot
+
+import (
+	"slices"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// Admission is what became of a signal.
+type Admission int
+
+// The admissions.
+const (
+	Admitted  Admission = iota // it is the newest of its metric
+	Duplicate                  // this very message is stored already
+	Stale                      // a newer one is stored
+)
+
+// Admit puts a signal into the intake if it is the newest of its metric by the alarm's own time: messages come late,
+// twice and in any order. The intake that is passed is not altered.
+func Admit(in v1alpha1.Intake, sig v1alpha1.Signal) (v1alpha1.Intake, Admission) {
+	out := *in.DeepCopy()
+	for i, stored := range out.Signals {
+		if stored.Metric != sig.Metric {
+			continue
+		}
+		switch {
+		case stored.MessageID == sig.MessageID:
+			return out, Duplicate
+		case !sig.AlarmTime.After(stored.AlarmTime.Time):
+			return out, Stale
+		}
+		out.Signals[i] = sig
+		return out, Admitted
+	}
+	out.Signals = append(out.Signals, sig)
+	return out, Admitted
+}
+
+// SignalOf returns the stored signal of a metric, or nil.
+func SignalOf(in v1alpha1.Intake, m v1alpha1.Metric) *v1alpha1.Signal {
+	if i := slices.IndexFunc(in.Signals, func(s v1alpha1.Signal) bool { return s.Metric == m }); i >= 0 {
+		return &in.Signals[i]
+	}
+	return nil
+}
+
+// MetricName is the name of a metric in Cloud Eye (RDS api: rds_monitoring_metrics_description.rst).
+func MetricName(m v1alpha1.Metric) string {
+	switch m {
+	case v1alpha1.MetricCPU:
+		return "rds001_cpu_util"
+	case v1alpha1.MetricMemory:
+		return "rds002_mem_util"
+	}
+	return "rds039_disk_util"
+}

@@ -1,0 +1,58 @@
+package autopilot
+
+// Action is what a decision does to the Rds.
+type Action string
+
+// The actions.
+const (
+	ActionNone         Action = "None"
+	ActionGrowVolume   Action = "GrowVolume"   // write spec.volumesize
+	ActionChangeFlavor Action = "ChangeFlavor" // write spec.flavorref
+)
+
+// Actions returns all actions.
+func Actions() []Action { return []Action{ActionNone, ActionGrowVolume, ActionChangeFlavor} }
+
+// Reason is the one code for why: the same in record, event, condition, metric and log.
+type Reason string
+
+// The reasons, in the order of the guards that give them.
+const (
+	ReasonAlarmInForce    Reason = "AlarmInForce" // the only one with an action in mode Auto
+	ReasonPolicyInvalid   Reason = "PolicyInvalid"
+	ReasonNotEnabled      Reason = "NotEnabled"
+	ReasonInstanceUnknown Reason = "InstanceUnknown"
+	ReasonAlarmCleared    Reason = "AlarmCleared"
+	ReasonNoData          Reason = "NoData"
+	ReasonBelowThreshold  Reason = "BelowThreshold"
+	ReasonStaleEvidence   Reason = "StaleEvidence"
+	ReasonChangePending   Reason = "ChangePending"
+	ReasonStalled         Reason = "Stalled"
+	ReasonInstanceBusy    Reason = "InstanceBusy"
+	ReasonStorageFull     Reason = "StorageFull"
+	ReasonCapReached      Reason = "CapReached"
+	ReasonNoLargerFlavor  Reason = "NoLargerFlavor"
+	ReasonSoldOut         Reason = "SoldOut"
+	ReasonReplicaTooSmall Reason = "ReplicaTooSmall"
+	ReasonRecommend       Reason = "Recommend"
+)
+
+// Reasons returns all reasons.
+func Reasons() []Reason {
+	return []Reason{
+		ReasonAlarmInForce, ReasonPolicyInvalid, ReasonNotEnabled, ReasonInstanceUnknown, ReasonAlarmCleared,
+		ReasonNoData, ReasonBelowThreshold, ReasonStaleEvidence, ReasonChangePending, ReasonStalled,
+		ReasonInstanceBusy, ReasonStorageFull, ReasonCapReached, ReasonNoLargerFlavor, ReasonSoldOut,
+		ReasonReplicaTooSmall, ReasonRecommend,
+	}
+}
+
+// Loud reports whether a person should be told by a Warning: nothing is done although something should be.
+func (r Reason) Loud() bool {
+	switch r {
+	case ReasonPolicyInvalid, ReasonStalled, ReasonStorageFull, ReasonCapReached, ReasonNoLargerFlavor, ReasonSoldOut,
+		ReasonReplicaTooSmall, ReasonInstanceUnknown, ReasonNoData:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,139 @@
+package smn
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// ErrUnreadable is an authentic message whose text is not an alarm that can be read.
+var ErrUnreadable = errors.New("unreadable alarm")
+
+// ErrTemplate is the newer schema of Huawei Cloud, {"version":"v1","data":…}. It names neither rule nor metric, so
+// nothing can be decided from it (otc-facts d.2).
+var ErrTemplate = fmt.Errorf("%w: it uses a notification content template, which names no alarm rule", ErrUnreadable)
+
+// Alarm is what Cloud Eye says in the message of a notification, as far as it is meant for machines (otc-facts d.1).
+type Alarm struct {
+	ID         string // of the rule
+	Status     string // alarm or ok; message_type is "alarm" in both
+	Namespace  string
+	Metric     string
+	Dimensions []Dimension
+	Time       time.Time // when the state changed
+	// Value and ValueTime are the newest datapoint; ValueTime is zero where there is none.
+	Value     float64 // percent
+	ValueTime time.Time
+}
+
+// Dimension says what a metric belongs to.
+type Dimension struct{ Name, Value string }
+
+// Bounds of what is believed: Cloud Eye sends percent and milliseconds.
+const (
+	maxValue = 1e6
+	minMilli = 946684800000  // 2000-01-01
+	maxMilli = 4102444800000 // 2100-01-01
+)
+
+// ParseAlarm reads the message of a notification. Unknown fields are ignored; the texts among them are localised.
+// Errors are ErrUnreadable.
+func ParseAlarm(message string) (Alarm, error) {
+	known := []string{
+		"alarm_id", "alarm_status", "namespace", "metric_name", "dimension", "time", "alarmValue", "version", "data",
+	}
+	raw, err := object([]byte(message), known)
+	if err != nil {
+		return Alarm{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	if _, ok := raw["alarm_id"]; !ok && raw["version"] != nil && raw["data"] != nil {
+		return Alarm{}, ErrTemplate
+	}
+	a, err := readAlarm(raw)
+	if err != nil {
+		return Alarm{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	return a, nil
+}
+
+func readAlarm(raw map[string]json.RawMessage) (Alarm, error) {
+	var a Alarm
+	var dimension string
+	for _, f := range []struct {
+		key     string
+		into    *string
+		grammar string
+	}{
+		{"alarm_id", &a.ID, `^al[A-Za-z0-9]{1,62}$`},
+		{"alarm_status", &a.Status, `^[a-z_]{1,32}$`},
+		{"namespace", &a.Namespace, `^[A-Za-z0-9_.]{1,64}$`},
+		{"metric_name", &a.Metric, `^[A-Za-z][A-Za-z0-9_]{0,63}$`},
+		{"dimension", &dimension, `^[A-Za-z][A-Za-z0-9_]{0,31}:[A-Za-z0-9_-]{1,256}(,[A-Za-z][A-Za-z0-9_]{0,31}:[A-Za-z0-9_-]{1,256}){0,3}$`},
+	} {
+		s, err := text(raw[f.key])
+		if err != nil {
+			return a, fmt.Errorf("%s: %w", f.key, err)
+		}
+		if ok, err := regexp.MatchString(f.grammar, s); err != nil || !ok {
+			return a, fmt.Errorf("%s has an unexpected form", f.key)
+		}
+		*f.into = s
+	}
+	for _, pair := range strings.Split(dimension, ",") {
+		name, value, _ := strings.Cut(pair, ":")
+		a.Dimensions = append(a.Dimensions, Dimension{name, value})
+	}
+	var err error
+	if a.Time, err = milli(raw["time"]); err != nil {
+		return a, fmt.Errorf("time: %w", err)
+	}
+	return a, readValue(raw["alarmValue"], &a)
+}
+
+// readValue takes the newest of the datapoints.
+func readValue(raw json.RawMessage, a *Alarm) error {
+	if raw == nil {
+		return nil
+	}
+	var points []json.RawMessage
+	if err := json.Unmarshal(raw, &points); err != nil {
+		return fmt.Errorf("alarmValue: %w", err)
+	}
+	for _, p := range points {
+		fields, err := object(p, []string{"time", "value"})
+		if err != nil {
+			return fmt.Errorf("alarmValue: %w", err)
+		}
+		t, err := milli(fields["time"])
+		if err != nil {
+			return fmt.Errorf("alarmValue.time: %w", err)
+		}
+		var v float64
+		if err := number(fields["value"], &v); err != nil || v < 0 || v > maxValue {
+			return errors.New("alarmValue.value is not a number in range")
+		}
+		if t.After(a.ValueTime) {
+			a.Value, a.ValueTime = v, t
+		}
+	}
+	return nil
+}
+
+func milli(raw json.RawMessage) (time.Time, error) {
+	var ms int64
+	if err := number(raw, &ms); err != nil || ms < minMilli || ms > maxMilli {
+		return time.Time{}, errors.New("not milliseconds of this century")
+	}
+	return time.UnixMilli(ms).UTC(), nil
+}
+
+// number refuses null, which encoding/json would take for "leave it as it is".
+func number(raw json.RawMessage, into any) error {
+	if len(raw) == 0 || raw[0] == 'n' {
+		return errors.New("not a number")
+	}
+	return json.Unmarshal(raw, into)
+}

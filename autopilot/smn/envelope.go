@@ -1,0 +1,150 @@
+package smn
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// ErrMalformed is a message that no honest sender would send.
+var ErrMalformed = errors.New("malformed message")
+
+// Type is the type of a message.
+type Type string
+
+// The types that are known (SMN umn: http_or_https_message_format.rst). Newer ones exist and are let pass unread.
+const (
+	TypeNotification Type = "Notification"
+	TypeConfirmation Type = "SubscriptionConfirmation"
+	TypeUnsubscribed Type = "UnsubscribeConfirmation"
+)
+
+// Known reports whether the type is one that is verified and read.
+func (t Type) Known() bool {
+	return t == TypeNotification || t == TypeConfirmation || t == TypeUnsubscribed
+}
+
+// Envelope is a message whose every field has the right form. Nothing of it is authentic yet.
+type Envelope struct {
+	Type       Type
+	MessageID  string
+	TopicURN   string
+	Subject    string
+	HasSubject bool // the key is there, if only empty: the samples of SMN differ on how to sign that
+	Message    string
+	Timestamp  string // as signed
+	Time       time.Time
+	// SubscribeURL is the confirmation link; signed in the two confirmation types only.
+	SubscribeURL string
+	// Signature as sent: base64, not yet looked at.
+	Signature string
+	// CertURL says where the signing certificate is. It is not signed.
+	CertURL string
+}
+
+const (
+	keyType         = "type"
+	keyMessageID    = "message_id"
+	keyTopicURN     = "topic_urn"
+	keySubject      = "subject"
+	keyMessage      = "message"
+	keyTimestamp    = "timestamp"
+	keySignature    = "signature"
+	keyVersion      = "signature_version"
+	keyCertURL      = "signing_cert_url"
+	keySubscribeURL = "subscribe_url"
+	keyUnsubscribe  = "unsubscribe_url"
+)
+
+func envelopeKeys() []string {
+	return []string{
+		keyType, keyMessageID, keyTopicURN, keySubject, keyMessage, keyTimestamp,
+		keySignature, keyVersion, keyCertURL, keySubscribeURL, keyUnsubscribe,
+	}
+}
+
+// grammar is the form of each field but message. The signing string joins fields by line feeds without escaping, so a
+// field that could hold one could swallow its neighbours; a full match of each closes that.
+type grammar struct {
+	typ, id, urn, subscribe *regexp.Regexp
+}
+
+// Parser reads envelopes. The zero value is not usable: see NewParser.
+type Parser struct{ grammar grammar }
+
+// NewParser returns a Parser. It is safe for concurrent use.
+func NewParser() *Parser {
+	return &Parser{grammar{
+		typ:       regexp.MustCompile(`^[A-Za-z]{1,64}$`),
+		id:        regexp.MustCompile(`^[0-9a-f]{32}$`),
+		urn:       regexp.MustCompile(`^urn:smn:[a-z0-9-]{1,32}:[0-9a-f]{32}:[A-Za-z0-9][A-Za-z0-9_-]{0,254}$`),
+		subscribe: regexp.MustCompile(`^https?://[!-~]{1,2040}$`),
+	}}
+}
+
+// Envelope parses a body. Of a message whose type is not known only the type is read. Errors are ErrMalformed.
+func (p *Parser) Envelope(body []byte) (Envelope, error) {
+	raw, err := object(body, envelopeKeys())
+	if err != nil {
+		return Envelope{}, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	fields := make(map[string]string, len(raw))
+	for key, value := range raw {
+		if fields[key], err = text(value); err != nil {
+			return Envelope{}, fmt.Errorf("%w: %s: %w", ErrMalformed, key, err)
+		}
+	}
+	e := Envelope{Type: Type(fields[keyType])}
+	if !p.grammar.typ.MatchString(fields[keyType]) {
+		return Envelope{}, fmt.Errorf("%w: type", ErrMalformed)
+	}
+	if !e.Type.Known() {
+		return e, nil
+	}
+	if err := p.check(e.Type, fields); err != nil {
+		return Envelope{}, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	e.MessageID, e.TopicURN, e.Message = fields[keyMessageID], fields[keyTopicURN], fields[keyMessage]
+	e.Subject = fields[keySubject]
+	_, e.HasSubject = fields[keySubject]
+	e.Timestamp, e.Signature, e.CertURL = fields[keyTimestamp], fields[keySignature], fields[keyCertURL]
+	if e.Time, err = time.Parse(timestampForm, e.Timestamp); err != nil {
+		return Envelope{}, fmt.Errorf("%w: timestamp", ErrMalformed)
+	}
+	if e.Type != TypeNotification { // of a notification it is not signed, so it is not kept
+		e.SubscribeURL = fields[keySubscribeURL]
+	}
+	return e, nil
+}
+
+const timestampForm = "2006-01-02T15:04:05Z"
+
+func (p *Parser) check(t Type, fields map[string]string) error {
+	required := []string{keyMessageID, keyTopicURN, keyMessage, keyTimestamp, keySignature, keyVersion, keyCertURL}
+	if t != TypeNotification {
+		required = append(required, keySubscribeURL)
+	}
+	for _, key := range required {
+		if _, ok := fields[key]; !ok {
+			return fmt.Errorf("%s is missing", key)
+		}
+	}
+	switch {
+	case !p.grammar.id.MatchString(fields[keyMessageID]):
+		return errors.New(keyMessageID)
+	case !p.grammar.urn.MatchString(fields[keyTopicURN]):
+		return errors.New(keyTopicURN)
+	case len(fields[keyTimestamp]) != len(timestampForm):
+		return errors.New(keyTimestamp)
+	case !strings.EqualFold(fields[keyVersion], "v1"): // the table says V1, the captures v1 (otc-facts a.2)
+		return errors.New(keyVersion)
+	case strings.ContainsFunc(fields[keySubject], unicode.IsControl), len(fields[keySubject]) > 2048:
+		return errors.New(keySubject)
+	case t != TypeNotification && !p.grammar.subscribe.MatchString(fields[keySubscribeURL]):
+		return errors.New(keySubscribeURL)
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package autopilot
+
+// Rules of the cloud for storage, in GB and percent (RDS umn: scaling_up_storage_space.rst).
+const (
+	volumeUnit       = 10   // sizes are multiples of it
+	largeVolume      = 1000 // from here on, free space decides instead of percent
+	readOnlyFree     = 5    // below, any database is read-only
+	readOnlyUsed     = 97   // percent: at and above, one smaller than largeVolume is read-only …
+	writableUsed     = 87   // … until it is down to this
+	largeReadOnly    = 30   // free GB: below, a large one is read-only …
+	largeWritable    = 150  // … until it has this much
+	freeWhenAlarming = 10   // ours: this much is free when the alarm comes
+)
+
+// Threshold is the percentage of used storage at which a volume of that many GB raises its alarm: the given one, or
+// less, so that at least 10 GB are free when the alarm comes.
+func Threshold(sizeGB, given int) int {
+	if sizeGB <= freeWhenAlarming {
+		return min(given, 1)
+	}
+	return min(given, (100*sizeGB-100*freeWhenAlarming)/sizeGB)
+}
+
+// ReadOnly reports whether the cloud makes a database read-only at that fill.
+func ReadOnly(sizeGB int, usedGB float64) bool {
+	free := float64(sizeGB) - usedGB
+	if sizeGB >= largeVolume {
+		return free < largeReadOnly
+	}
+	return free < readOnlyFree || 100*usedGB >= float64(readOnlyUsed*sizeGB)
+}
+
+// writable reports whether a database that was read-only is writable again.
+func writable(sizeGB int, usedGB float64) bool {
+	if sizeGB >= largeVolume {
+		return float64(sizeGB)-usedGB >= largeWritable
+	}
+	return 100*usedGB <= float64(writableUsed*sizeGB) && float64(sizeGB)-usedGB >= readOnlyFree
+}
+
+// atThreshold reports whether that much used space is at or over the threshold of that size.
+func atThreshold(sizeGB int, usedGB float64, given int) bool {
+	return 100*usedGB >= float64(Threshold(sizeGB, given)*sizeGB)
+}
+
+// NewSize is the size in GB a volume should have, given what is used of it. It is a function of the used space: asked
+// again with the same, it asks for no second step. It returns sizeGB where there is nothing to do, and never more than
+// maxGB unless the volume is larger already.
+func NewSize(sizeGB int, usedGB float64, stepGB, maxGB, given int) int {
+	if !atThreshold(sizeGB, usedGB, given) {
+		return sizeGB
+	}
+	rescue := ReadOnly(sizeGB, usedGB)
+	size := sizeGB + stepGB
+	for size < maxGB && (atThreshold(size, usedGB, given) || rescue && !writable(size, usedGB)) {
+		size += volumeUnit
+	}
+	return max(sizeGB, min(size, maxGB))
+}

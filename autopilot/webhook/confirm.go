@@ -1,0 +1,80 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/mcsps/rds-autopilot/autopilot/smn"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// confirmPath is the path of SMN's confirmation links (SMN umn: http_or_https_message_format.rst).
+const confirmPath = "/smn/subscription/confirm"
+
+// confirm follows the link of an authentic confirmation of our topic. Whether it worked is read from the list of
+// subscriptions by the leader; here the link is only called.
+func (r *Receiver) confirm(ctx context.Context, target *v1alpha1.RdsAutopilot, e smn.Envelope) (result, error) {
+	link, err := confirmLink(e.SubscribeURL, r.ConfirmHosts, e.TopicURN)
+	if err != nil {
+		r.Warn(target, reasonConfirm, fmt.Sprintf("The topic's subscription cannot be confirmed: %v", err))
+		return resultIgnored, err
+	}
+	if !r.confirming.TryAcquire(1) {
+		return resultUnavailable, errors.New("too many confirmations at a time")
+	}
+	defer r.confirming.Release(1)
+	ctxGet, cancel := context.WithTimeout(ctx, confirmTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctxGet, http.MethodGet, link, nil)
+	if err != nil {
+		return resultIgnored, errors.New("the confirmation link is not a URL")
+	}
+	resp, err := r.Confirm.Do(req)
+	if err != nil {
+		return resultUnavailable, fmt.Errorf("call the confirmation link: %w", withoutURL(err))
+	}
+	defer resp.Body.Close()
+	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be kept; what it says is not believed
+	if resp.StatusCode >= http.StatusInternalServerError {
+		return resultUnavailable, fmt.Errorf("call the confirmation link: status %d", resp.StatusCode)
+	}
+	return r.storeSubscription(ctx, target, e, resultConfirmed)
+}
+
+// confirmLink rebuilds a confirmation link from checked parts: a configured host, SMN's path, and the topic that was
+// signed, named once.
+func confirmLink(raw string, hosts []string, topic string) (string, error) {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return "", errors.New("its link is not a URL")
+	case u.Scheme != "https" || u.User != nil || u.Fragment != "" || u.Opaque != "":
+		return "", errors.New("its link is not a plain https URL")
+	case !slices.Contains(hosts, u.Host):
+		return "", fmt.Errorf("the link's host %q is not in --smn-confirm-hosts", u.Host)
+	case u.EscapedPath() != confirmPath:
+		return "", errors.New("the link's path is not SMN's")
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return "", errors.New("the link's query cannot be read")
+	}
+	if topics := query["topic_urn"]; len(topics) != 1 || topics[0] != topic {
+		return "", errors.New("the link is for another topic")
+	}
+	return (&url.URL{Scheme: "https", Host: u.Host, Path: confirmPath, RawQuery: query.Encode()}).String(), nil
+}
+
+// withoutURL drops the link, which holds a token, from an error of net/http.
+func withoutURL(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
