@@ -59,13 +59,19 @@ func SetCondition(s *v1alpha1.Status, kind string, on bool, reason, message stri
 	})
 }
 
-// SetChangeConditions sets Progressing and Limited after a verdict.
-func SetChangeConditions(s *v1alpha1.Status, v Verdict, generation int64, now time.Time) {
-	if p := s.Pending; p != nil {
-		SetCondition(s, v1alpha1.ConditionProgressing, true, "ChangePending", fmt.Sprintf("%s → %s is under way", p.From, p.To), generation, now)
-	} else {
-		SetCondition(s, v1alpha1.ConditionProgressing, false, "NoChangePending", "No change is under way", generation, now)
+// SetProgressing says whether a change of ours is under way.
+func SetProgressing(s *v1alpha1.Status, generation int64, now time.Time) {
+	for _, p := range []*v1alpha1.Intent{s.Pending, s.Overtaken} {
+		if p != nil {
+			SetCondition(s, v1alpha1.ConditionProgressing, true, string(ReasonChangePending), fmt.Sprintf("%s → %s is under way", p.From, p.To), generation, now)
+			return
+		}
 	}
+	SetCondition(s, v1alpha1.ConditionProgressing, false, "NoChangePending", "No change is under way", generation, now)
+}
+
+// SetLimited says whether the policy cut a wish.
+func SetLimited(s *v1alpha1.Status, v Verdict, generation int64, now time.Time) {
 	for _, d := range v.Decisions {
 		if d.Reason == ReasonCapReached {
 			SetCondition(s, v1alpha1.ConditionLimited, true, string(d.Reason), d.Message, generation, now)

@@ -1,6 +1,7 @@
 package autopilot
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -62,4 +63,32 @@ func (a Alarm) messageID() string {
 		return a.Signal.MessageID
 	}
 	return ""
+}
+
+// Carried is the evidence in the signal itself, for when Cloud Eye does not answer. A percentage of storage is of the
+// size the volume had when it was measured.
+func (a Alarm) Carried(c Case) Evidence {
+	if a.Signal == nil || a.Signal.DatapointTime == nil || c.Instance == nil {
+		return Evidence{}
+	}
+	percent, err := strconv.ParseFloat(a.Signal.ValuePercent, 64)
+	if err != nil {
+		return Evidence{}
+	}
+	e := Evidence{Time: a.Signal.DatapointTime.Time, Percent: percent}
+	if a.Metric == v1alpha1.MetricStorage {
+		e.UsedGB = percent / 100 * float64(SizeAt(c.Status.Changes, c.Instance.VolumeGB, e.Time))
+	}
+	return e
+}
+
+// SizeAt is the size in GB that a volume had at some time, given the changes since.
+func SizeAt(changes []v1alpha1.Change, nowGB int, at time.Time) int {
+	size := nowGB
+	for _, ch := range changes { // newest first
+		if ch.Kind == v1alpha1.KindVolume && ch.Outcome == v1alpha1.OutcomeCompleted && ch.CompletionTime.After(at) {
+			size = gigabytes(ch.From)
+		}
+	}
+	return size
 }

@@ -81,7 +81,7 @@ func NewParser() *Parser {
 		typ:       regexp.MustCompile(`^[A-Za-z]{1,64}$`),
 		id:        regexp.MustCompile(`^[0-9a-f]{32}$`),
 		urn:       regexp.MustCompile(`^urn:smn:[a-z0-9-]{1,32}:[0-9a-f]{32}:[A-Za-z0-9][A-Za-z0-9_-]{0,254}$`),
-		subscribe: regexp.MustCompile(`^https?://[!-~]{1,2040}$`),
+		subscribe: regexp.MustCompile(`^https?://[!-~]+$`),
 	}}
 }
 
@@ -143,7 +143,7 @@ func (p *Parser) check(t Type, fields map[string]string) error {
 		return errors.New(keyVersion)
 	case strings.ContainsFunc(fields[keySubject], unicode.IsControl), len(fields[keySubject]) > 2048:
 		return errors.New(keySubject)
-	case t != TypeNotification && !p.grammar.subscribe.MatchString(fields[keySubscribeURL]):
+	case t != TypeNotification && (len(fields[keySubscribeURL]) > 2048 || !p.grammar.subscribe.MatchString(fields[keySubscribeURL])):
 		return errors.New(keySubscribeURL)
 	}
 	return nil

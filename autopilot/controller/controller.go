@@ -1,0 +1,169 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+)
+
+const (
+	workers      = 8               // databases at a time; each mostly waits for the cloud
+	roundLimit   = 2 * time.Minute // for one database, arming included
+	retryAtFirst = 500 * time.Millisecond
+	retryAtMost  = 2 * time.Minute
+	sweepJitter  = 0.1 // of the interval: replicas of other clusters share the cloud's limits
+	sweepAtLeast = time.Second
+)
+
+// Options are what a Controller needs.
+type Options struct {
+	Cluster Cluster
+	Cloud   Cloud
+	Arming  Arming
+	Mode    v1alpha1.Mode // the upper bound for every database
+	Sweep   time.Duration // between two sweeps
+	Recheck time.Duration // the next look while an instance is busy or a change is pending
+	Log     *zap.Logger
+	Reg     prometheus.Registerer
+	Now     func() time.Time
+}
+
+// Key names a database: the namespace and name that an Rds and its autopilot share.
+type Key struct{ Namespace, Name string }
+
+// Controller is the loop. It works while Run runs, on the leader.
+type Controller struct {
+	Options
+	meters *meters
+
+	mu    sync.Mutex
+	queue workqueue.TypedRateLimitingInterface[Key] // nil while not leading
+	armed map[Key]time.Time                         // when arming was last found in order
+}
+
+// New returns a Controller.
+func New(o Options) *Controller {
+	c := &Controller{Options: o, armed: make(map[Key]time.Time)}
+	c.meters = newMeters(o.Reg, o.Cluster)
+	return c
+}
+
+// RdsChanged tells of a change of an Rds; old or new is nil where it was added or deleted.
+func (c *Controller) RdsChanged(old, new *otcv1.Rds) {
+	if new == nil {
+		new = old
+	}
+	c.look(Key{new.Namespace, new.Name})
+}
+
+// AutopilotChanged tells of a change of an RdsAutopilot that was not our own write to its status.
+func (c *Controller) AutopilotChanged(old, new *v1alpha1.RdsAutopilot) {
+	if new == nil {
+		new = old
+	}
+	c.look(Key{new.Namespace, new.Name})
+}
+
+func (c *Controller) look(k Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.queue != nil {
+		c.queue.Add(k)
+	}
+}
+
+// Run works until the context ends. It begins with a sweep: what happened while nobody led is seen then.
+func (c *Controller) Run(ctx context.Context) {
+	queue := workqueue.NewTypedRateLimitingQueue(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[Key](retryAtFirst, retryAtMost))
+	c.mu.Lock()
+	c.queue = queue
+	clear(c.armed) // others may have led meanwhile
+	c.mu.Unlock()
+
+	var done sync.WaitGroup
+	for range workers {
+		done.Go(func() {
+			for c.next(ctx, queue) {
+			}
+		})
+	}
+	c.sweeps(ctx)
+	c.mu.Lock()
+	c.queue = nil
+	c.mu.Unlock()
+	queue.ShutDown()
+	done.Wait()
+}
+
+func (c *Controller) next(ctx context.Context, queue workqueue.TypedRateLimitingInterface[Key]) bool {
+	key, stop := queue.Get()
+	if stop {
+		return false
+	}
+	defer queue.Done(key)
+	if ctx.Err() != nil {
+		return true // drain
+	}
+	round, cancel := context.WithTimeout(ctx, roundLimit)
+	defer cancel()
+	again, err := c.reconcile(round, key)
+	switch {
+	case errors.Is(err, autopilot.ErrConflict), errors.Is(err, autopilot.ErrGone):
+		queue.AddRateLimited(key) // somebody else wrote: decide anew on what they wrote
+	case err != nil && ctx.Err() == nil:
+		c.Log.Warn("round failed", zap.String("namespace", key.Namespace), zap.String("name", key.Name), zap.Error(err))
+		queue.AddRateLimited(key)
+	default:
+		queue.Forget(key)
+		if again > 0 {
+			queue.AddAfter(key, again)
+		}
+	}
+	return true
+}
+
+// sweeps looks at every database at once and then at every interval.
+func (c *Controller) sweeps(ctx context.Context) {
+	for {
+		c.sweep(ctx)
+		jitter := 1 + sweepJitter*(2*rand.Float64()-1)
+		timer := time.NewTimer(max(sweepAtLeast, time.Duration(float64(c.Sweep)*jitter)))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+// sweep lists the alarm states and has every database looked at: with every message lost, an alarm is acted on all the
+// same.
+func (c *Controller) sweep(ctx context.Context) {
+	start := c.Now()
+	ctx, cancel := context.WithTimeout(ctx, roundLimit)
+	defer cancel()
+	if _, err := c.Cloud.AlarmStates(ctx); err != nil {
+		c.Log.Warn("sweep: list alarm rules", zap.Error(err))
+	} else {
+		c.meters.sweepDuration.Observe(c.Now().Sub(start).Seconds())
+		c.meters.lastSweep.Set(float64(c.Now().Unix()))
+	}
+	for _, a := range c.Cluster.Autopilots() {
+		c.look(Key{a.Namespace, a.Name})
+	}
+	for _, r := range c.Cluster.AllRds() {
+		c.look(Key{r.Namespace, r.Name})
+	}
+}

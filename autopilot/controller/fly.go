@@ -1,0 +1,221 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// fly is the round of a database whose autopilot is on: observe, arm, decide, intend, patch.
+func (r *round) fly(ctx context.Context) (time.Duration, error) {
+	if !slices.Contains(r.rap.Finalizers, v1alpha1.Finalizer) {
+		rap, err := r.Cluster.SetFinalizer(ctx, r.rap)
+		if err != nil {
+			return 0, fmt.Errorf("set the finalizer: %w", err)
+		}
+		r.rap = rap
+	}
+	inst, err := r.instance(ctx)
+	if err != nil {
+		return 0, errors.Join(err, r.notArmed(ctx, autopilot.CloudUnreachable, "The cloud does not answer"))
+	}
+	c := r.caseOf(inst)
+	var ended []v1alpha1.Change
+	c.Status, ended = autopilot.Follow(c)
+	c.Status.ObservedGeneration = r.rap.Generation
+	r.next = c.Status
+	if len(ended) > 0 {
+		if err := r.write(ctx); err != nil {
+			return 0, err
+		}
+		r.tellEnded(ended)
+	}
+
+	armErr := r.arm(ctx, c)
+	stateErr := r.readAlarms(ctx, &c)
+	c.Status = r.next
+	v := autopilot.Decide(c)
+	status, news := autopilot.Apply(c, v)
+	r.next = status
+	autopilot.SetProgressing(&r.next, r.rap.Generation, r.now)
+	autopilot.SetLimited(&r.next, v, r.rap.Generation, r.now)
+	// The intent is stored before anything is patched. A conflict here means that this round was decided on old news.
+	if err := r.write(ctx); err != nil {
+		return 0, err
+	}
+	r.tell(news)
+	if err := r.patch(ctx, v); err != nil {
+		return 0, err
+	}
+	return r.again(v), errors.Join(armErr, stateErr)
+}
+
+// instance returns nil where the Rds has no id yet, or the cloud no such instance.
+func (r *round) instance(ctx context.Context) (*autopilot.Instance, error) {
+	if r.rds.Status.ID == "" {
+		return nil, nil
+	}
+	inst, err := r.Cloud.Instance(ctx, r.rds.Status.ID)
+	if err != nil {
+		return nil, fmt.Errorf("read instance %s: %w", r.rds.Status.ID, err)
+	}
+	return inst, nil
+}
+
+func (r *round) caseOf(inst *autopilot.Instance) autopilot.Case {
+	return autopilot.Case{
+		Now: r.now, Mode: r.mode(), Enabled: true, Spec: r.rap.Spec, Recheck: r.Recheck,
+		Wanted:   autopilot.Wanted{VolumeGB: int(r.rds.Spec.VolumeSize), Flavor: r.rds.Spec.FlavorRef},
+		Instance: inst, Shared: inst != nil && len(r.Cluster.RdsByInstance(inst.ID)) > 1, Status: r.next,
+	}
+}
+
+// readAlarms fills in what Cloud Eye says of the alarms, and the evidence for those that matter. Where Cloud Eye does
+// not answer, the signals stand for it.
+func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
+	states, err := r.Cloud.AlarmStates(ctx)
+	if err != nil {
+		err = fmt.Errorf("read alarm states: %w", err)
+	}
+	var wanted []EvidenceOf
+	for i := range r.next.Alarms.Rules {
+		rule := &r.next.Alarms.Rules[i]
+		a := autopilot.Alarm{Metric: rule.Metric, Signal: autopilot.SignalOf(r.rap.Status.Intake, rule.Metric)}
+		if s, ok := states[rule.AlarmID]; ok {
+			a.State, a.StateTime = s.State, s.Since
+			since := metav1.NewMicroTime(s.Since)
+			rule.State, rule.StateTime = s.State, &since
+		}
+		c.Alarms = append(c.Alarms, a)
+		if a.InForce(c.Now) {
+			wanted = append(wanted, EvidenceOf{rule.Metric, rule.Dimension, r.period(rule.Metric)})
+		}
+	}
+	if len(wanted) == 0 || c.Instance == nil {
+		return err
+	}
+	evidence, readErr := r.Cloud.Evidence(ctx, *c.Instance, wanted)
+	if readErr != nil {
+		err = errors.Join(err, fmt.Errorf("read evidence: %w", readErr))
+	}
+	flavor := false
+	for i := range c.Alarms {
+		a := &c.Alarms[i]
+		if e, ok := evidence[a.Metric]; ok {
+			a.Evidence = e
+		} else if readErr != nil {
+			a.Evidence = a.Carried(*c)
+		}
+		flavor = flavor || a.Metric != v1alpha1.MetricStorage && a.InForce(c.Now)
+	}
+	if flavor {
+		err = errors.Join(err, r.readCatalogue(ctx, c))
+	}
+	return err
+}
+
+func (r *round) readCatalogue(ctx context.Context, c *autopilot.Case) error {
+	cat, err := r.Cloud.Catalogue(ctx, *c.Instance)
+	if err != nil {
+		return fmt.Errorf("read flavors: %w", err)
+	}
+	c.Catalogue, c.Offered, c.OfferedKnown = cat.Flavors, cat.Offered, cat.OfferedKnown
+	return nil
+}
+
+func (r *round) period(m v1alpha1.Metric) int {
+	if m == v1alpha1.MetricStorage {
+		return int(r.rap.Spec.Storage.Alarm.PeriodSeconds)
+	}
+	return int(r.rap.Spec.Flavor.Alarm.PeriodSeconds)
+}
+
+// patch asks the operator for what is intended, and tells once it is asked for.
+func (r *round) patch(ctx context.Context, v autopilot.Verdict) error {
+	if v.Intent == nil {
+		return nil
+	}
+	var err error
+	if v.Intent.Kind == v1alpha1.KindVolume {
+		var to int
+		if to, err = strconv.Atoi(v.Intent.To); err == nil {
+			err = r.Cluster.PatchVolumeSize(ctx, r.rds, int32(to))
+		}
+	} else {
+		err = r.Cluster.PatchFlavorRef(ctx, r.rds, v.Intent.To)
+	}
+	if err != nil {
+		return fmt.Errorf("patch Rds: %w", err)
+	}
+	for _, d := range v.Decisions {
+		if !d.Acts() {
+			continue
+		}
+		r.log.Info("patched", zap.String("metric", string(d.Metric)), zap.String("action", string(d.Action)),
+			zap.String("from", d.From), zap.String("to", d.To), zap.String("messageID", d.MessageID))
+		if !d.Since.IsZero() && !r.episodeServed(d) {
+			r.meters.alarmToPatch.Observe(r.Now().Sub(d.Since).Seconds())
+		}
+	}
+	return nil
+}
+
+// episodeServed reports whether the alarm had a change already: the latency is that of the first.
+func (r *round) episodeServed(d autopilot.Decision) bool {
+	return slices.ContainsFunc(r.rap.Status.Changes, func(ch v1alpha1.Change) bool {
+		return slices.Contains(ch.Metrics, d.Metric) && ch.DecisionTime != nil && ch.DecisionTime.After(d.Since)
+	})
+}
+
+// tellEnded says how changes ended.
+func (r *round) tellEnded(ended []v1alpha1.Change) {
+	for _, ch := range ended {
+		r.log.Info("change ended", zap.String("kind", string(ch.Kind)), zap.String("by", string(ch.By)),
+			zap.String("from", ch.From), zap.String("to", ch.To), zap.String("outcome", string(ch.Outcome)))
+		r.Cluster.Event(r.rds, r.rap, Event{
+			Warning: ch.Outcome == v1alpha1.OutcomeLost, Reason: string(ch.Outcome), Action: string(ch.Kind),
+			Note: fmt.Sprintf("%s %s → %s: %s (by %s)", ch.Kind, ch.From, ch.To, ch.Outcome, ch.By),
+		})
+	}
+}
+
+// tell says what was decided: event, metric and log line with one reason code.
+func (r *round) tell(news []autopilot.Decision) {
+	for _, d := range news {
+		r.meters.decisions.WithLabelValues(string(d.Metric), string(d.Action), string(d.Reason)).Inc()
+		r.log.Info("decision", zap.String("metric", string(d.Metric)), zap.String("action", string(d.Action)),
+			zap.String("reason", string(d.Reason)), zap.String("from", d.From), zap.String("to", d.To),
+			zap.String("messageID", d.MessageID), zap.String("message", d.Message))
+		e := Event{Warning: d.Reason.Loud(), Reason: string(d.Reason), Action: string(d.Action), Note: d.Message}
+		if d.Acts() {
+			e.Reason = string(d.Action)
+		}
+		r.Cluster.Event(r.rds, r.rap, e)
+	}
+}
+
+// again is when to look at this database next, unless an event comes first.
+func (r *round) again(v autopilot.Verdict) time.Duration {
+	soon := func(d time.Duration) time.Duration {
+		if v.Again > 0 {
+			return min(v.Again, d)
+		}
+		return d
+	}
+	inst := r.next.Instance
+	switch {
+	case r.next.Pending != nil, r.next.Overtaken != nil, inst == nil, inst.Status != autopilot.StatusActive,
+		r.next.Alarms.Subscription != v1alpha1.SubscriptionConfirmed:
+		return soon(r.Recheck)
+	}
+	return v.Again
+}

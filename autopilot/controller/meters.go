@@ -1,0 +1,73 @@
+package controller
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
+)
+
+type meters struct {
+	decisions     *prometheus.CounterVec
+	alarmToPatch  prometheus.Histogram
+	sweepDuration prometheus.Histogram
+	lastSweep     prometheus.Gauge
+}
+
+func newMeters(reg prometheus.Registerer, cluster Cluster) *meters {
+	m := &meters{
+		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "rds_autopilot_decisions_total",
+			Help: "Decision records, by metric, action and reason; repetitions that are folded into a record do not count.",
+		}, []string{"metric", "action", "reason"}),
+		alarmToPatch: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "rds_autopilot_alarm_to_patch_seconds",
+			Help:    "Time from the alarm's own time to the patch of the Rds, for the first change of an alarm.",
+			Buckets: []float64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600},
+		}),
+		sweepDuration: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "rds_autopilot_sweep_duration_seconds",
+			Help:    "Time a sweep takes to list the state of all alarm rules.",
+			Buckets: prometheus.ExponentialBuckets(.05, 2, 12),
+		}),
+		lastSweep: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "rds_autopilot_last_sweep_timestamp_seconds",
+			Help: "When the last sweep listed all alarm rules, in Unix time; 0 on a replica that never led.",
+		}),
+	}
+	for _, metric := range autopilot.Metrics() {
+		m.decisions.WithLabelValues(string(metric), string(actionOf(metric)), string(autopilot.ReasonAlarmInForce))
+	}
+	reg.MustRegister(m.decisions, m.alarmToPatch, m.sweepDuration, m.lastSweep, autopilots{cluster, prometheus.NewDesc(
+		"rds_autopilot_autopilots", "RdsAutopilots, by whether an alarm would reach us.", []string{"armed"}, nil)})
+	return m
+}
+
+func actionOf(m v1alpha1.Metric) autopilot.Action {
+	if m == v1alpha1.MetricStorage {
+		return autopilot.ActionGrowVolume
+	}
+	return autopilot.ActionChangeFlavor
+}
+
+// autopilots counts what the cache holds when it is asked.
+type autopilots struct {
+	cluster Cluster
+	desc    *prometheus.Desc
+}
+
+func (a autopilots) Describe(ch chan<- *prometheus.Desc) { ch <- a.desc }
+
+func (a autopilots) Collect(ch chan<- prometheus.Metric) {
+	armed, disarmed := 0, 0
+	for _, rap := range a.cluster.Autopilots() {
+		if meta.IsStatusConditionTrue(rap.Status.Conditions, v1alpha1.ConditionArmed) {
+			armed++
+		} else {
+			disarmed++
+		}
+	}
+	ch <- prometheus.MustNewConstMetric(a.desc, prometheus.GaugeValue, float64(armed), "true")
+	ch <- prometheus.MustNewConstMetric(a.desc, prometheus.GaugeValue, float64(disarmed), "false")
+}

@@ -1,0 +1,154 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+)
+
+// Reasons of events that are no decisions.
+const (
+	eventEnabled  = "Enabled"
+	eventDisarmed = "Disarmed"
+)
+
+// round is one look at one database.
+type round struct {
+	*Controller
+	key  Key
+	rds  *otcv1.Rds             // nil: there is none
+	rap  *v1alpha1.RdsAutopilot // as last read or written
+	next v1alpha1.Status        // as it should be written
+	now  time.Time
+	log  *zap.Logger
+}
+
+// reconcile brings one database up to date and says when to look again.
+func (c *Controller) reconcile(ctx context.Context, key Key) (again time.Duration, err error) {
+	r := &round{Controller: c, key: key, now: c.Now(), log: c.Log.With(zap.String("namespace", key.Namespace), zap.String("name", key.Name))}
+	var known bool
+	if r.rds, known = c.Cluster.Rds(key.Namespace, key.Name); !known {
+		r.rds = nil
+	}
+	if r.rap, known = c.Cluster.Autopilot(key.Namespace, key.Name); !known {
+		if r.rds != nil && r.rds.DeletionTimestamp.IsZero() && wants(r.rds, true) {
+			return 0, r.create(ctx)
+		}
+		return 0, nil
+	}
+	r.next = *r.rap.Status.DeepCopy()
+	if reason, message := r.off(); reason != "" {
+		return 0, r.disarm(ctx, reason, message)
+	}
+	return r.fly(ctx)
+}
+
+func wants(rds *otcv1.Rds, on bool) bool {
+	return rds.Spec.Autopilot != nil && *rds.Spec.Autopilot == on
+}
+
+func (r *round) create(ctx context.Context) error {
+	if r.Mode == v1alpha1.ModeOff {
+		return nil
+	}
+	if err := r.Cluster.CreateAutopilot(ctx, r.rds); err != nil {
+		return fmt.Errorf("create RdsAutopilot: %w", err)
+	}
+	r.Cluster.Event(r.rds, nil, Event{Reason: eventEnabled, Action: "Create", Note: "Autopilot is on: set spec.autopilot to false to turn it off; leaving it out does not"})
+	return nil
+}
+
+// off says why nothing of this database should exist in the cloud, if so.
+func (r *round) off() (reason, message string) {
+	switch {
+	case !r.rap.DeletionTimestamp.IsZero():
+		return string(autopilot.ReasonNotEnabled), "The RdsAutopilot is being deleted"
+	case r.rds == nil:
+		return string(autopilot.ReasonInstanceUnknown), "There is no Rds with this namespace and name"
+	case !r.rds.DeletionTimestamp.IsZero():
+		return string(autopilot.ReasonNotEnabled), "The Rds is being deleted"
+	case r.successor():
+		return string(autopilot.ReasonInstanceUnknown), "The Rds of this autopilot was deleted; another one has its name"
+	case wants(r.rds, false):
+		return string(autopilot.ReasonNotEnabled), "spec.autopilot of the Rds is false"
+	case r.mode() == v1alpha1.ModeOff:
+		return string(autopilot.ReasonNotEnabled), "The mode is Off"
+	}
+	return "", ""
+}
+
+func (r *round) mode() v1alpha1.Mode { return autopilot.Narrower(r.rap.Spec.Mode, r.Mode) }
+
+// owner is the Rds that this autopilot was made for by us; a person's has none.
+func (r *round) owner() *metav1.OwnerReference {
+	i := slices.IndexFunc(r.rap.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == otcv1.Kind })
+	if i < 0 {
+		return nil
+	}
+	return &r.rap.OwnerReferences[i]
+}
+
+// successor reports whether the Rds has the name, but is not the one that this autopilot was made for.
+func (r *round) successor() bool {
+	o := r.owner()
+	return o != nil && r.rds != nil && o.UID != r.rds.UID
+}
+
+// disarm removes what exists in the cloud, then the finalizer, then the autopilot itself where it was ours and its Rds
+// is gone: nothing here relies on a garbage collector.
+func (r *round) disarm(ctx context.Context, reason, message string) error {
+	ours := slices.Contains(r.rap.Finalizers, v1alpha1.Finalizer)
+	if ours {
+		if err := r.Arming.Remove(ctx, r.rap, r.next.Alarms); err != nil {
+			return errors.Join(fmt.Errorf("disarm: %w", err), r.notArmed(ctx, armingReason(err), fmt.Sprintf("Cannot be disarmed: %v", err)))
+		}
+		r.forget(r.key)
+		r.Cluster.Event(r.rds, r.rap, Event{Reason: eventDisarmed, Action: "Remove", Note: message + ": alarm rules, subscription and topic are removed"})
+	}
+	r.next.Alarms, r.next.Pending, r.next.Overtaken, r.next.Deferred = v1alpha1.Alarms{}, nil, nil, nil
+	if err := r.notArmed(ctx, reason, message); err != nil {
+		return err
+	}
+	if ours {
+		if err := r.Cluster.RemoveFinalizer(ctx, r.rap); err != nil && !errors.Is(err, autopilot.ErrGone) {
+			return fmt.Errorf("remove the finalizer: %w", err)
+		}
+	}
+	if r.rap.DeletionTimestamp.IsZero() && r.owner() != nil && (r.rds == nil || r.successor()) {
+		if err := r.Cluster.DeleteAutopilot(ctx, r.rap); err != nil && !errors.Is(err, autopilot.ErrGone) {
+			return fmt.Errorf("delete RdsAutopilot: %w", err)
+		}
+	}
+	return nil
+}
+
+func (r *round) notArmed(ctx context.Context, reason, message string) error {
+	autopilot.SetCondition(&r.next, v1alpha1.ConditionArmed, false, reason, message, r.rap.Generation, r.now)
+	autopilot.SetProgressing(&r.next, r.rap.Generation, r.now)
+	r.next.ObservedGeneration = r.rap.Generation
+	return r.write(ctx)
+}
+
+// write stores the status, if it differs.
+func (r *round) write(ctx context.Context) error {
+	if equality.Semantic.DeepEqual(r.rap.Status, r.next) {
+		return nil
+	}
+	stored, err := r.Cluster.WriteStatus(ctx, r.rap, r.next)
+	if err != nil {
+		return fmt.Errorf("write status: %w", err)
+	}
+	r.rap = stored
+	r.next = *stored.Status.DeepCopy()
+	return nil
+}

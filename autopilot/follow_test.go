@@ -1,0 +1,162 @@
+package autopilot
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+func TestFollow(t *testing.T) {
+	const large = "rds.mysql.n1.4xlarge.4"
+	for _, tc := range []struct {
+		name    string
+		alter   func(*Case)
+		outcome v1alpha1.Outcome // empty: still pending
+		by      v1alpha1.Author
+	}{
+		{"asked for, not there", pendingVolume(time.Minute), "", ""},
+		{"recorded, not patched", func(c *Case) { c.Status.Pending = intentTo(v1alpha1.KindVolume, "100", "110", time.Minute) }, "", ""},
+		{"there, but not yet ACTIVE", both(pendingVolume(time.Minute), both(busy("MODIFYING"), sized(110))), "", ""},
+		{"there", both(pendingVolume(time.Minute), sized(110)), v1alpha1.OutcomeCompleted, v1alpha1.ByAutopilot},
+		{"there, whatever the Rds says by now", both(pendingVolume(time.Minute), both(sized(110), func(c *Case) { c.Wanted.VolumeGB = 100 })), v1alpha1.OutcomeCompleted, v1alpha1.ByAutopilot},
+		{"larger than asked for", both(pendingVolume(time.Minute), sized(150)), v1alpha1.OutcomeCompleted, v1alpha1.ByAutopilot},
+		{"the flavor is there", both(pendingFlavor(time.Minute), flavored(large)), v1alpha1.OutcomeCompleted, v1alpha1.ByAutopilot},
+		{"the flavor was taken back before it came", both(pendingFlavor(time.Minute), func(c *Case) { c.Wanted.Flavor = "rds.mysql.n1.large.4" }), v1alpha1.OutcomeLost, v1alpha1.ByAutopilot},
+		{"somebody else grew the volume", sized(150), v1alpha1.OutcomeCompleted, v1alpha1.ByOther},
+		{"somebody else changed the flavor", flavored(large), v1alpha1.OutcomeCompleted, v1alpha1.ByOther},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := quiet()
+			tc.alter(&c)
+			s, ended := Follow(c)
+			if tc.outcome == "" {
+				if len(ended) > 0 || s.Pending == nil {
+					t.Fatalf("ended %+v, pending %+v; want it pending", ended, s.Pending)
+				}
+				return
+			}
+			if len(ended) == 0 || ended[0].Outcome != tc.outcome || ended[0].By != tc.by {
+				t.Fatalf("ended %+v, want %s by %s", ended, tc.outcome, tc.by)
+			}
+			if s.Pending != nil || len(s.Changes) == 0 {
+				t.Errorf("pending %+v, changes %+v; want it moved", s.Pending, s.Changes)
+			}
+		})
+	}
+}
+
+func sized(gb int) func(*Case) { return func(c *Case) { c.Instance.VolumeGB = gb } }
+
+func flavored(code string) func(*Case) { return func(c *Case) { c.Instance.Flavor = code } }
+
+func TestAnotherInstanceIsAnotherHistory(t *testing.T) {
+	c := quiet()
+	pendingVolume(time.Minute)(&c)
+	c.Status.Changes = []v1alpha1.Change{completedFlavor(time.Minute)}
+	c.Instance.ID = "another"
+	s, ended := Follow(c)
+	if s.Pending != nil || len(s.Changes) > 0 || len(ended) > 0 {
+		t.Fatalf("kept %+v and %+v, ended %+v of the former instance", s.Pending, s.Changes, ended)
+	}
+	if s.Instance.ID != "another" || !s.Instance.ActiveSince.Time.Equal(noon()) {
+		t.Errorf("instance %+v", s.Instance)
+	}
+}
+
+func TestActiveSinceGoesOnOnlyWhileActive(t *testing.T) {
+	c := quiet()
+	s, _ := Follow(c)
+	if !s.Instance.ActiveSince.Time.Equal(noon().Add(-time.Hour)) {
+		t.Errorf("active since %s, want an hour ago", s.Instance.ActiveSince)
+	}
+	c.Instance.Status = "MODIFYING"
+	c.Status, _ = Follow(c)
+	if c.Status.Instance.ActiveSince != nil {
+		t.Errorf("active since %s while MODIFYING", c.Status.Instance.ActiveSince)
+	}
+	c.Instance.Status = StatusActive
+	if s, _ = Follow(c); !s.Instance.ActiveSince.Time.Equal(noon()) {
+		t.Errorf("active since %s, want now", s.Instance.ActiveSince)
+	}
+}
+
+func TestChangesKeepTheLastOfEachKind(t *testing.T) {
+	var changes []v1alpha1.Change
+	for range 20 {
+		changes = enter(changes, v1alpha1.Change{Kind: v1alpha1.KindFlavor})
+		changes = enter(changes, v1alpha1.Change{Kind: v1alpha1.KindVolume})
+	}
+	if len(changes) != volumeChanges+flavorChanges {
+		t.Fatalf("%d changes kept, want %d", len(changes), volumeChanges+flavorChanges)
+	}
+}
+
+func TestApply(t *testing.T) {
+	t.Run("a flavor intent steps aside for storage", func(t *testing.T) {
+		c := quiet()
+		pendingFlavor(11 * time.Minute)(&c)
+		c = c.with(storageAt(93))
+		s, _ := Apply(c, Decide(c))
+		if s.Pending == nil || s.Pending.Kind != v1alpha1.KindVolume || s.Overtaken == nil || s.Overtaken.Kind != v1alpha1.KindFlavor {
+			t.Fatalf("pending %+v, overtaken %+v", s.Pending, s.Overtaken)
+		}
+	})
+	t.Run("an intent that was never patched goes when its alarm went", func(t *testing.T) {
+		c := quiet()
+		c.Status.Pending = intentTo(v1alpha1.KindVolume, "100", "110", time.Minute)
+		s, _ := Apply(c, Decide(c))
+		if s.Pending != nil || len(s.Changes) != 1 || s.Changes[0].Outcome != v1alpha1.OutcomeLost {
+			t.Fatalf("pending %+v, changes %+v", s.Pending, s.Changes)
+		}
+	})
+	t.Run("equal answers are one record", func(t *testing.T) {
+		c := quiet().with(storageAt(93))
+		c.Spec.Storage.MaxGB = 100
+		fresh := 0
+		for range 30 {
+			var news []Decision
+			c.Status, news = Apply(c, Decide(c))
+			fresh += len(news)
+			c.Now = c.Now.Add(time.Minute)
+			c.Alarms[0].Evidence.Time = c.Now
+		}
+		if fresh != 1 || len(c.Status.Decisions) != 1 || c.Status.Decisions[0].Count != 6 {
+			t.Fatalf("%d new, records %+v; want one with a count of 6, written every five minutes", fresh, c.Status.Decisions)
+		}
+	})
+	t.Run("at most twenty records", func(t *testing.T) {
+		var s v1alpha1.Status
+		for i := range 50 {
+			Record(&s, Decision{Metric: v1alpha1.MetricStorage, Action: ActionGrowVolume, To: string(rune('a' + i))}, noon())
+		}
+		if len(s.Decisions) != recordsKept {
+			t.Fatalf("%d records", len(s.Decisions))
+		}
+	})
+}
+
+func TestAdmit(t *testing.T) {
+	sig := func(id string, age time.Duration) v1alpha1.Signal {
+		return v1alpha1.Signal{Metric: v1alpha1.MetricCPU, MessageID: id, AlarmTime: ago(age)}
+	}
+	in, first := Admit(v1alpha1.Intake{}, sig("a", time.Minute))
+	for _, tc := range []struct {
+		name string
+		sig  v1alpha1.Signal
+		want Admission
+	}{
+		{"the same message", sig("a", time.Minute), Duplicate},
+		{"an older alarm", sig("b", 2*time.Minute), Stale},
+		{"the same alarm under a fresh id", sig("c", time.Minute), Stale},
+		{"a newer alarm", sig("d", 0), Admitted},
+		{"another metric", v1alpha1.Signal{Metric: v1alpha1.MetricStorage, MessageID: "e", AlarmTime: ago(time.Hour)}, Admitted},
+	} {
+		if _, got := Admit(in, tc.sig); got != tc.want || first != Admitted {
+			t.Errorf("%s: %d, want %d", tc.name, got, tc.want)
+		}
+	}
+	if len(in.Signals) != 1 || in.Signals[0].MessageID != "a" {
+		t.Errorf("the intake that was passed was altered: %+v", in)
+	}
+}

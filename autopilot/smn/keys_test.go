@@ -1,0 +1,317 @@
+package smn
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestCertURL(t *testing.T) {
+	const host, path = "smn.eu-de.otc.t-systems.com", "/smn/SMN_eu-de_0f1e2d3c4b5a69788796a5b4c3d2e1f0.pem"
+	if err := CertURL("https://"+host+path, []string{host}); err != nil {
+		t.Fatal(err)
+	}
+	for _, url := range []string{
+		"http://" + host + path, "//" + host + path, "https:" + host + path, "file://" + host + path, "HTTPS://" + host + path,
+		"https://" + host + ":443" + path, "https://" + host + "." + path, "https://user@" + host + path,
+		"https://" + host + "@evil.example" + path, "https://evil.example#@" + host + path, "https://evil.example?@" + host + path,
+		"https://evil.example\\@" + host + path, "https://SMN.eu-de.otc.t-systems.com" + path, "https://x." + host + path,
+		"https://smn.obs.eu-de.otc.t-systems.com" + path, "https://smn.eu-de.otc.t-systems.com.evil.example" + path,
+		"https://evil-smn.eu-de.otc.t-systems.com" + path, "https://smn.eu-de.otс.t-systems.com" + path, "https://smn。eu-de.otc.t-systems.com" + path,
+		"https://127.0.0.1" + path, "https://[::1]" + path, "https://2130706433" + path, "https://" + host + "/smn/../smn/SMN_eu-de_0f1e2d3c4b5a69788796a5b4c3d2e1f0.pem",
+		"https://" + host + "/smn/%2e%2e" + path, "https://" + host + "/" + path, "https://" + host + path + "?x", "https://" + host + path + "#x", "https://" + host + path + "?",
+		"https://" + host + path + ";x", "https://" + host + path + "\n", "https://" + host + "/smn/SMN_eu-de_0f1e.pem", "https://" + host + "/bucket" + path, "",
+	} {
+		if err := CertURL(url, []string{host}); !errors.Is(err, ErrForged) {
+			t.Errorf("%s: %v, want ErrForged", url, err)
+		}
+	}
+}
+
+// certHost is SMN's host of certificates.
+type certHost struct {
+	*httptest.Server
+	gets  atomic.Int64
+	serve atomic.Pointer[func(http.ResponseWriter)]
+}
+
+func newCertHost(t *testing.T) *certHost {
+	h := &certHost{}
+	h.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		h.gets.Add(1)
+		(*h.serve.Load())(w)
+	}))
+	t.Cleanup(h.Close)
+	return h
+}
+
+func (h *certHost) host() string { return strings.TrimPrefix(h.URL, "https://") }
+
+func (h *certHost) answer(f func(http.ResponseWriter)) { h.serve.Store(&f) }
+
+func (h *certHost) certificate(data []byte) {
+	h.answer(func(w http.ResponseWriter) { _, _ = w.Write(data) })
+}
+
+// signer signs as SMN does.
+type signer struct {
+	key  *rsa.PrivateKey
+	cert []byte
+}
+
+func newSigner(t *testing.T, bits int, from, to time.Time) signer {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, bits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer{key, certify(t, key, &key.PublicKey, from, to)}
+}
+
+func certify(t *testing.T, key crypto.Signer, public any, from, to time.Time) []byte {
+	t.Helper()
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "SMN"}, NotBefore: from, NotAfter: to}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, public, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+func (s signer) sign(t *testing.T, e Envelope) Envelope {
+	t.Helper()
+	digest := sha256.Sum256(e.SigningString())
+	sig, err := rsa.SignPKCS1v15(rand.Reader, s.key, crypto.SHA256, digest[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Signature = base64.StdEncoding.EncodeToString(sig)
+	return e
+}
+
+// world is a certificate host, a signer, and keys on a clock that the test sets.
+type world struct {
+	host *certHost
+	keys *Keys
+	mu   sync.Mutex
+	at   time.Time
+}
+
+func newWorld(t *testing.T) (*world, signer) {
+	w := &world{host: newCertHost(t), at: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	roots := x509.NewCertPool()
+	roots.AddCert(w.host.Certificate())
+	hosts := []string{w.host.host()}
+	w.keys = NewKeys(hosts, NewClient(hosts, roots), func() time.Time {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.at
+	})
+	s := newSigner(t, 2048, w.at.Add(-time.Hour), w.at.Add(30*24*time.Hour))
+	w.host.certificate(s.cert)
+	return w, s
+}
+
+func (w *world) pass(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.at = w.at.Add(d)
+}
+
+func (w *world) envelope(id byte) Envelope {
+	return Envelope{Type: TypeNotification, Message: "m", CertURL: w.host.URL + "/smn/SMN_eu-de_" + strings.Repeat(string(id), 32) + ".pem"}
+}
+
+func TestOneFetchServesAllWhoWait(t *testing.T) {
+	w, s := newWorld(t)
+	e := s.sign(t, w.envelope('a'))
+	var waiters sync.WaitGroup
+	for range 1000 {
+		waiters.Go(func() {
+			if err := w.keys.Verify(t.Context(), e); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	waiters.Wait()
+	if n := w.host.gets.Load(); n != 1 {
+		t.Errorf("%d fetches, want 1", n)
+	}
+}
+
+func TestAWaiterThatLeavesDoesNotEndTheFetch(t *testing.T) {
+	w, s := newWorld(t)
+	e := s.sign(t, w.envelope('a'))
+	hold := make(chan struct{})
+	w.host.answer(func(rw http.ResponseWriter) { <-hold; _, _ = rw.Write(s.cert) })
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if err := w.keys.Verify(gone, e); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("%v, want ErrUnavailable", err)
+	}
+	close(hold)
+	if err := w.keys.Verify(t.Context(), e); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatIsNoGoodCertificateSaysNothingOfTheMessage(t *testing.T) {
+	w, s := newWorld(t)
+	now := w.at
+	elliptical, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(b []byte) func(http.ResponseWriter) {
+		return func(rw http.ResponseWriter) { _, _ = rw.Write(b) }
+	}
+	for name, answer := range map[string]func(http.ResponseWriter){
+		"an error": func(rw http.ResponseWriter) { rw.WriteHeader(http.StatusInternalServerError) },
+		"a redirect": func(rw http.ResponseWriter) {
+			rw.Header().Set("Location", "https://evil.example/")
+			rw.WriteHeader(http.StatusFound)
+		},
+		"HTML":                    text([]byte("<html>")),
+		"nothing":                 text(nil),
+		"too much":                text(append(append([]byte{}, s.cert...), make([]byte, certLimit)...)),
+		"two certificates":        text(append(append([]byte{}, s.cert...), s.cert...)),
+		"text in front":           text(append([]byte("hello\n"), s.cert...)),
+		"a private key":           text(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(s.key)})),
+		"an elliptic curve":       text(certify(t, elliptical, &elliptical.PublicKey, now.Add(-time.Hour), now.Add(time.Hour))),
+		"a key of 1024 bits":      text(newSigner(t, 1024, now.Add(-time.Hour), now.Add(time.Hour)).cert),
+		"an expired certificate":  text(newSigner(t, 2048, now.Add(-2*time.Hour), now.Add(-time.Hour)).cert),
+		"one that is not yet due": text(newSigner(t, 2048, now.Add(time.Hour), now.Add(2*time.Hour)).cert),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.pass(2 * time.Minute) // another minute's budget, and past the wait after a failure
+			w.host.answer(answer)
+			if err := w.keys.Verify(t.Context(), s.sign(t, w.envelope('b'))); !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrForged) {
+				t.Errorf("%v, want ErrUnavailable", err)
+			}
+		})
+	}
+	w.pass(2 * time.Minute)
+	w.host.certificate(s.cert)
+	if err := w.keys.Verify(t.Context(), s.sign(t, w.envelope('b'))); err != nil {
+		t.Errorf("after all that: %v", err)
+	}
+}
+
+func TestAFailureIsRememberedForAMoment(t *testing.T) {
+	w, s := newWorld(t)
+	w.host.answer(func(rw http.ResponseWriter) { rw.WriteHeader(http.StatusBadGateway) })
+	e := s.sign(t, w.envelope('a'))
+	for range 5 {
+		if err := w.keys.Verify(t.Context(), e); !errors.Is(err, ErrUnavailable) {
+			t.Error(err)
+		}
+	}
+	if n := w.host.gets.Load(); n != 1 {
+		t.Errorf("%d fetches, want 1", n)
+	}
+}
+
+func TestAWarmKeyOutlivesItsHost(t *testing.T) {
+	w, s := newWorld(t)
+	e := s.sign(t, w.envelope('a'))
+	if err := w.keys.Verify(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	w.host.answer(func(rw http.ResponseWriter) { rw.WriteHeader(http.StatusBadGateway) })
+	for range 3 {
+		w.pass(25 * time.Hour)
+		if err := w.keys.Verify(t.Context(), e); err != nil {
+			t.Error(err)
+		}
+	}
+	w.pass(30 * 24 * time.Hour)
+	if err := w.keys.Verify(t.Context(), e); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("past its dates: %v, want ErrUnavailable", err)
+	}
+}
+
+func TestACertificateExchangedUnderItsURLIsFetchedAnewOnce(t *testing.T) {
+	w, s := newWorld(t)
+	if err := w.keys.Verify(t.Context(), s.sign(t, w.envelope('a'))); err != nil {
+		t.Fatal(err)
+	}
+	other := newSigner(t, 2048, w.at.Add(-time.Hour), w.at.Add(time.Hour))
+	w.host.certificate(other.cert)
+	w.pass(2 * time.Minute)
+	if err := w.keys.Verify(t.Context(), other.sign(t, w.envelope('a'))); err != nil {
+		t.Errorf("after the exchange: %v", err)
+	}
+	for range 20 {
+		if err := w.keys.Verify(t.Context(), s.sign(t, w.envelope('a'))); !errors.Is(err, ErrForged) {
+			t.Errorf("by the old key: %v, want ErrForged", err)
+		}
+	}
+	if n := w.host.gets.Load(); n != 2 {
+		t.Errorf("%d fetches, want 2", n)
+	}
+}
+
+func TestManyURLsCostFewFetchesAndLittleMemory(t *testing.T) {
+	w, s := newWorld(t)
+	warm := s.sign(t, w.envelope('a'))
+	if err := w.keys.Verify(t.Context(), warm); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1000 {
+		e := w.envelope('b')
+		e.CertURL = strings.Replace(e.CertURL, "bbb", string([]byte{"0123456789abcdef"[i%16], "0123456789abcdef"[i/16%16], "0123456789abcdef"[i/256]}), 1)
+		_ = w.keys.Verify(t.Context(), s.sign(t, e))
+	}
+	if n := w.host.gets.Load(); n > fetchesPerMin {
+		t.Errorf("%d fetches in a minute, want at most %d", n, fetchesPerMin)
+	}
+	if n := len(w.keys.entries); n > keysKept {
+		t.Errorf("%d keys kept, want at most %d", n, keysKept)
+	}
+	if err := w.keys.Verify(t.Context(), warm); err != nil {
+		t.Errorf("the warm key: %v", err)
+	}
+}
+
+func TestDialRefusesAddressesThatAreNotPublic(t *testing.T) {
+	d := dialer{hosts: []string{"smn.eu-de.otc.t-systems.com", "127.0.0.1:8443", "10.1.2.3"}}
+	for _, tc := range []struct {
+		asked, resolved string
+		ok              bool
+	}{
+		{"smn.eu-de.otc.t-systems.com:443", "80.158.1.1:443", true},
+		{"smn.eu-de.otc.t-systems.com:443", "100.125.1.1:443", true},
+		{"smn.eu-de.otc.t-systems.com:443", "127.0.0.1:443", false},
+		{"smn.eu-de.otc.t-systems.com:443", "10.1.2.3:443", false},
+		{"smn.eu-de.otc.t-systems.com:443", "169.254.169.254:443", false},
+		{"smn.eu-de.otc.t-systems.com:443", "[::ffff:127.0.0.1]:443", false},
+		{"smn.eu-de.otc.t-systems.com:443", "[::1]:443", false},
+		{"smn.eu-de.otc.t-systems.com:443", "[fe80::1]:443", false},
+		{"smn.eu-de.otc.t-systems.com:443", "[64:ff9b::7f00:1]:443", false},
+		{"smn.eu-de.otc.t-systems.com:443", "0.0.0.0:443", false},
+		{"127.0.0.1:8443", "127.0.0.1:8443", true},
+		{"127.0.0.1:8444", "127.0.0.1:8444", false},
+		{"10.1.2.3:443", "10.1.2.3:443", true},
+	} {
+		if err := d.allow(tc.asked, tc.resolved); (err == nil) != tc.ok {
+			t.Errorf("%s at %s: %v, want allowed %t", tc.asked, tc.resolved, err, tc.ok)
+		}
+	}
+}

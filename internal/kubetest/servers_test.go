@@ -1,0 +1,136 @@
+package kubetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// slowShelf has a compiler that takes four minutes and counts how often it is asked.
+func slowShelf(dir string, builds *atomic.Int32, progress *bytes.Buffer) shelf {
+	return shelf{dir: dir, key: "v1", title: "servers", progress: progress,
+		compile: func(ctx context.Context, to string) error {
+			builds.Add(1)
+			select {
+			case <-time.After(4 * time.Minute):
+				return os.WriteFile(filepath.Join(to, etcdName), nil, 0o600)
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}}
+}
+
+func TestBuildsOnceAndSaysHowLong(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		var builds atomic.Int32
+		var progress bytes.Buffer
+		s := slowShelf(dir, &builds, &progress)
+		for range 2 {
+			got, err := s.get(t.Context())
+			if err != nil || got != filepath.Join(dir, "v1") {
+				t.Fatalf("%q, %v", got, err)
+			}
+		}
+		if _, err := os.Stat(filepath.Join(dir, "v1", etcdName)); err != nil {
+			t.Error(err)
+		}
+		if builds.Load() != 1 {
+			t.Errorf("%d builds, the second should find the first", builds.Load())
+		}
+		// The first line, one every 15 seconds, the last line.
+		if lines := strings.Count(progress.String(), "\n"); lines < 16 || lines > 18 || !strings.Contains(progress.String(), "servers: 1m30s\n") {
+			t.Errorf("%d lines of progress in four minutes:\n%s", lines, &progress)
+		}
+	})
+}
+
+func TestSeveralProcessesWaitForOneBuild(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		var builds atomic.Int32
+		var first, second bytes.Buffer
+		ended := make(chan error)
+		go func() {
+			s := slowShelf(dir, &builds, &first)
+			_, err := s.get(t.Context())
+			ended <- err
+		}()
+		synctest.Wait() // the first holds the lock
+		s := slowShelf(dir, &builds, &second)
+		if _, err := s.get(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if builds.Load() != 1 {
+			t.Errorf("%d builds, want one for both", builds.Load())
+		}
+		if !strings.Contains(second.String(), "another process compiles servers; waiting") {
+			t.Errorf("who waits says:\n%s", &second)
+		}
+	})
+}
+
+func TestAFailedBuildLeavesNothingBehind(t *testing.T) {
+	dir := t.TempDir()
+	fails := shelf{dir: dir, key: "v1", title: "servers", progress: new(bytes.Buffer),
+		compile: func(_ context.Context, to string) error {
+			if err := os.WriteFile(filepath.Join(to, "half"), nil, 0o600); err != nil {
+				return err
+			}
+			return errors.New("syntax error")
+		}}
+	if _, err := fails.get(t.Context()); err == nil || !strings.Contains(err.Error(), "compile servers: syntax error") {
+		t.Errorf("got %v", err)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "v1*")); err != nil || len(left) != 1 || filepath.Ext(left[0]) != ".lock" {
+		t.Errorf("left behind: %v, %v, want the lock file alone", left, err)
+	}
+}
+
+func TestWaitingEndsWithTheContext(t *testing.T) {
+	dir := t.TempDir()
+	lock, err := os.Create(filepath.Join(dir, "v1.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var builds atomic.Int32
+		s := slowShelf(dir, &builds, new(bytes.Buffer))
+		if _, err := s.get(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestTheKeyFollowsThePins(t *testing.T) {
+	root, err := checkout()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := readRecipe(filepath.Join(root, "internal", "kubetest", "servers"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := r
+	other.pins = append([]byte("x"), r.pins...)
+	if r.key() != r.key() || r.key() == other.key() || !strings.HasPrefix(r.key(), r.kube+"-") {
+		t.Errorf("keys %q and, with other pins, %q", r.key(), other.key())
+	}
+}

@@ -1,0 +1,74 @@
+package kubetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Test is the part of *testing.T that is needed, so that a program that imports this package does not import testing.
+type Test interface {
+	Helper()
+	Name() string
+	Context() context.Context
+	Fatalf(format string, args ...any)
+}
+
+// Shared is one cluster for all tests of a package. The first test that asks for it starts it.
+type Shared struct {
+	Options Options
+
+	once    sync.Once
+	cluster *Cluster
+	err     error
+}
+
+// Cluster returns the cluster, and fails the test if it could not be started.
+func (s *Shared) Cluster(t Test) *Cluster {
+	t.Helper()
+	// Not the test's context: the others use the cluster after this test has ended, and fail alike if it does not start.
+	s.once.Do(func() { s.cluster, s.err = Start(context.WithoutCancel(t.Context()), s.Options) })
+	if s.err != nil {
+		t.Fatalf("kubetest: %v", s.err)
+	}
+	return s.cluster
+}
+
+// Main runs the tests, stops the cluster if one was started, and returns the exit code for TestMain.
+func (s *Shared) Main(m interface{ Run() int }) int {
+	code := m.Run()
+	s.once.Do(func() { s.err = errors.New("the tests are over") })
+	if s.cluster == nil {
+		return code
+	}
+	if err := s.cluster.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "kubetest:", err)
+		return max(code, 1)
+	}
+	return code
+}
+
+// Namespace makes a fresh namespace for a test and returns its name. It stays until the cluster stops.
+func (c *Cluster) Namespace(t Test) string {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(c.config)
+	if err != nil {
+		t.Fatalf("kubetest: client: %v", err)
+	}
+	name := regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(t.Name()), "-")
+	prefix := strings.Trim(name[:min(len(name), 40)], "-") + "-"
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix}}
+	made, err := client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("kubetest: make a namespace: %v", err)
+	}
+	return made.Name
+}

@@ -1,0 +1,124 @@
+package k8s
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+)
+
+const listPage = 500 // objects per request of a live list
+
+// GetAutopilot asks the API server. It returns ErrGone if there is none.
+func (c *Cluster) GetAutopilot(ctx context.Context, namespace, name string) (*autopilotv1.RdsAutopilot, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	a, err := c.autopilotsIn(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, told(err, "get RdsAutopilot %s/%s", namespace, name)
+	}
+	trim(&a.ObjectMeta)
+	return a, nil
+}
+
+// AutopilotsByTopicLive asks the API server for those whose status has the topic's URN. It lists all of them: the caller
+// bounds how often.
+func (c *Cluster) AutopilotsByTopicLive(ctx context.Context, topicURN string) ([]*autopilotv1.RdsAutopilot, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var found []*autopilotv1.RdsAutopilot
+	for _, ns := range c.namespaces {
+		opts := metav1.ListOptions{Limit: listPage}
+		for {
+			list, err := c.autopilotsIn(ns).List(ctx, opts)
+			if err != nil {
+				return nil, told(err, "list RdsAutopilots")
+			}
+			for i := range list.Items {
+				if a := &list.Items[i]; topicURN != "" && a.Status.Alarms.TopicURN == topicURN {
+					trim(&a.ObjectMeta)
+					found = append(found, a.DeepCopy()) // not a part of the whole page
+				}
+			}
+			if opts.Continue = list.Continue; opts.Continue == "" {
+				break
+			}
+		}
+	}
+	return found, nil
+}
+
+// CreateAutopilot makes the RdsAutopilot of an Rds with the API server's defaults and the finalizer, and reports whether
+// it did: one that exists is left as it is. It returns ErrGone if the namespace is being deleted.
+func (c *Cluster) CreateAutopilot(ctx context.Context, rds *otcv1.Rds) (created bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	no := false
+	_, err = c.autopilotsIn(rds.Namespace).Create(ctx, &autopilotv1.RdsAutopilot{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:       rds.Name,
+			Namespace:  rds.Namespace,
+			Finalizers: []string{autopilotv1.Finalizer},
+			// Deleting a database never waits for us: neither of the two flags.
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: otcv1.GroupVersion().String(), Kind: otcv1.Kind, Name: rds.Name, UID: rds.UID,
+				Controller: &no, BlockOwnerDeletion: &no,
+			}},
+		},
+	}, metav1.CreateOptions{FieldManager: self, FieldValidation: metav1.FieldValidationStrict})
+	if apierrors.IsAlreadyExists(err) {
+		return false, nil
+	}
+	return err == nil, told(err, "create RdsAutopilot %s/%s", rds.Namespace, rds.Name)
+}
+
+// SetFinalizer adds our finalizer, if it is not there. It returns ErrConflict or ErrGone.
+func (c *Cluster) SetFinalizer(ctx context.Context, a *autopilotv1.RdsAutopilot) (*autopilotv1.RdsAutopilot, error) {
+	if slices.Contains(a.Finalizers, autopilotv1.Finalizer) {
+		return a.DeepCopy(), nil
+	}
+	return c.patchFinalizers(ctx, a, append(slices.Clone(a.Finalizers), autopilotv1.Finalizer))
+}
+
+// RemoveFinalizer removes our finalizer, and leaves others. An object that is gone needs none. It returns ErrConflict.
+func (c *Cluster) RemoveFinalizer(ctx context.Context, a *autopilotv1.RdsAutopilot) error {
+	others := slices.DeleteFunc(slices.Clone(a.Finalizers), func(f string) bool { return f == autopilotv1.Finalizer })
+	if len(others) == len(a.Finalizers) {
+		return nil
+	}
+	_, err := c.patchFinalizers(ctx, a, others)
+	if errors.Is(err, ErrGone) {
+		return nil
+	}
+	return err
+}
+
+func (c *Cluster) patchFinalizers(ctx context.Context, a *autopilotv1.RdsAutopilot, finalizers []string) (*autopilotv1.RdsAutopilot, error) {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": a.ResourceVersion, "finalizers": finalizers},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode finalizers: %w", err)
+	}
+	return c.patchAutopilot(ctx, a, patch)
+}
+
+// DeleteAutopilot deletes the RdsAutopilot with that uid. One that is gone is fine; ErrConflict means that another one
+// has its name.
+func (c *Cluster) DeleteAutopilot(ctx context.Context, namespace, name string, uid types.UID) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	err := c.autopilotsIn(namespace).Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if isGone(err) {
+		return nil
+	}
+	return told(err, "delete RdsAutopilot %s/%s", namespace, name)
+}

@@ -1,0 +1,249 @@
+package k8s_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mcsps/rds-autopilot/k8s"
+	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+func TestCreatedAutopilotHasDefaultsOwnerAndFinalizer(t *testing.T) {
+	c, ns := connect(t), shared.Cluster(t).Namespace(t)
+	a := createAutopilot(t, c, ns, "shop")
+	rds, err := c.GetRds(t.Context(), ns, "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	no := false
+	want := []metav1.OwnerReference{{
+		APIVersion: "otc.mcsps.de/v1alpha1", Kind: "Rds", Name: "shop", UID: rds.UID, Controller: &no, BlockOwnerDeletion: &no,
+	}}
+	if diff := cmp.Diff(want, a.OwnerReferences); diff != "" {
+		t.Errorf("owner (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{autopilotv1.Finalizer}, a.Finalizers); diff != "" {
+		t.Errorf("finalizers (-want +got):\n%s", diff)
+	}
+	s := a.Spec
+	if s.Mode != autopilotv1.ModeAuto || s.Storage.StepGB != 10 || s.Storage.Alarm.Count != 5 || s.Flavor.CPU.Enabled == nil ||
+		!*s.Flavor.CPU.Enabled || s.Flavor.MaxChangesPerDay != 2 {
+		t.Errorf("spec lacks defaults: %s", encoded(t, s))
+	}
+	if created, err := c.CreateAutopilot(t.Context(), rds); created || err != nil {
+		t.Errorf("the second time: created %v, %v", created, err)
+	}
+}
+
+func TestFinalizerAndDeletion(t *testing.T) {
+	c, ns := connect(t), shared.Cluster(t).Namespace(t)
+	made := createAutopilot(t, c, ns, "shop")
+
+	if err := c.DeleteAutopilot(t.Context(), ns, "shop", types.UID("someone-else")); !errors.Is(err, k8s.ErrConflict) {
+		t.Errorf("delete another object of that name: %v", err)
+	}
+	if err := c.RemoveFinalizer(t.Context(), made); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.RemoveFinalizer(t.Context(), made); !errors.Is(err, k8s.ErrConflict) {
+		t.Errorf("with an old version: %v", err)
+	}
+	bare, err := c.GetAutopilot(t.Context(), ns, "shop")
+	if err != nil || len(bare.Finalizers) > 0 {
+		t.Fatalf("finalizers %v, %v", bare.Finalizers, err)
+	}
+	bare.Finalizers = []string{"example.com/other"}
+	kept, err := c.SetFinalizer(t.Context(), bare)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"example.com/other", autopilotv1.Finalizer}, kept.Finalizers); diff != "" {
+		t.Errorf("finalizers (-want +got):\n%s", diff)
+	}
+	again, err := c.SetFinalizer(t.Context(), kept)
+	if err != nil || again.ResourceVersion != kept.ResourceVersion {
+		t.Errorf("set twice: %v, written: %v", err, again.ResourceVersion != kept.ResourceVersion)
+	}
+
+	if err := c.DeleteAutopilot(t.Context(), ns, "shop", made.UID); err != nil {
+		t.Fatal(err)
+	}
+	ending, err := c.GetAutopilot(t.Context(), ns, "shop")
+	if err != nil || ending.DeletionTimestamp == nil {
+		t.Fatalf("deleted in spite of finalizers: %v", err)
+	}
+	if err := c.RemoveFinalizer(t.Context(), ending); err != nil {
+		t.Fatal(err)
+	}
+	others, err := c.GetAutopilot(t.Context(), ns, "shop")
+	if err != nil || !cmp.Equal([]string{"example.com/other"}, others.Finalizers) {
+		t.Fatalf("another's finalizer is not ours to take: %v, %v", others, err)
+	}
+	if _, err := rdsAutopilots(t, ns).Patch(t.Context(), "shop", types.MergePatchType,
+		[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.RemoveFinalizer(t.Context(), ending); err != nil {
+		t.Errorf("of an object that is gone: %v", err)
+	}
+	if err := c.DeleteAutopilot(t.Context(), ns, "shop", made.UID); err != nil {
+		t.Errorf("delete what is gone: %v", err)
+	}
+	if _, err := c.PatchStatus(t.Context(), made, withGeneration(made, 7)); !errors.Is(err, k8s.ErrGone) {
+		t.Errorf("status of what is gone: %v", err)
+	}
+}
+
+func withGeneration(a *autopilotv1.RdsAutopilot, n int64) *autopilotv1.RdsAutopilot {
+	a = a.DeepCopy()
+	a.Status.ObservedGeneration = n
+	return a
+}
+
+func signal(metric autopilotv1.Metric, id string) autopilotv1.Signal {
+	now := metav1.NewMicroTime(time.Now())
+	return autopilotv1.Signal{
+		Metric: metric, AlarmID: "al1", State: autopilotv1.StateAlarm, AlarmTime: now, MessageID: id, ReceivedTime: now,
+	}
+}
+
+func TestStatusWritersKeepToTheirFields(t *testing.T) {
+	c, ns := connect(t), shared.Cluster(t).Namespace(t)
+	a := createAutopilot(t, c, ns, "shop")
+	both := a.DeepCopy()
+	both.Status.ObservedGeneration = 3
+	both.Status.Instance = &autopilotv1.Instance{ID: "i", VolumeGB: 40, Zones: []string{"eu-de-01"}}
+	both.Status.Intake.Signals = []autopilotv1.Signal{signal(autopilotv1.MetricCPU, "m1")}
+
+	byLeader, err := c.PatchStatus(t.Context(), a, both)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if byLeader.Status.ObservedGeneration != 3 || byLeader.Status.Instance.VolumeGB != 40 || byLeader.Status.Intake.Signals != nil {
+		t.Errorf("leader wrote %s", encoded(t, byLeader.Status))
+	}
+	both.Status.ObservedGeneration = 4
+	byWebhook, err := c.PatchIntake(t.Context(), byLeader, both)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if byWebhook.Status.ObservedGeneration != 3 || len(byWebhook.Status.Intake.Signals) != 1 {
+		t.Errorf("webhook wrote %s", encoded(t, byWebhook.Status))
+	}
+
+	cleared := byWebhook.DeepCopy()
+	cleared.Status = autopilotv1.Status{Instance: &autopilotv1.Instance{ID: "i"}}
+	byLeader, err = c.PatchStatus(t.Context(), byWebhook, cleared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := autopilotv1.Status{Instance: &autopilotv1.Instance{ID: "i"}, Intake: byWebhook.Status.Intake}
+	if diff := cmp.Diff(want, byLeader.Status, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("removed fields (-want +got):\n%s", diff)
+	}
+
+	same, err := c.PatchStatus(t.Context(), byLeader, byLeader)
+	if err != nil || same.ResourceVersion != byLeader.ResourceVersion {
+		t.Errorf("nothing to write: %v, written %v", err, same.ResourceVersion != byLeader.ResourceVersion)
+	}
+	if spec := same.Spec; !cmp.Equal(spec, a.Spec) {
+		t.Errorf("spec became %s", encoded(t, spec))
+	}
+}
+
+func TestStatusOfAnOldVersionIsAConflict(t *testing.T) {
+	c, ns := connect(t), shared.Cluster(t).Namespace(t)
+	read := createAutopilot(t, c, ns, "shop")
+	if _, err := c.PatchStatus(t.Context(), read, withGeneration(read, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.PatchStatus(t.Context(), read, withGeneration(read, 2)); !errors.Is(err, k8s.ErrConflict) {
+		t.Errorf("leader: %v", err)
+	}
+	late := read.DeepCopy()
+	late.Status.Intake.Signals = []autopilotv1.Signal{signal(autopilotv1.MetricCPU, "m1")}
+	if _, err := c.PatchIntake(t.Context(), read, late); !errors.Is(err, k8s.ErrConflict) {
+		t.Errorf("webhook: %v", err)
+	}
+	now, err := c.GetAutopilot(t.Context(), ns, "shop")
+	if err != nil || now.Status.ObservedGeneration != 1 || now.Status.Intake.Signals != nil {
+		t.Errorf("stored %v, %v", now, err)
+	}
+}
+
+func TestParallelWritersLoseNothing(t *testing.T) {
+	c, ns := connect(t), shared.Cluster(t).Namespace(t)
+	createAutopilot(t, c, ns, "shop")
+	const rounds = 20
+	write := func(change func(*autopilotv1.RdsAutopilot),
+		patch func(old, new *autopilotv1.RdsAutopilot) (*autopilotv1.RdsAutopilot, error)) error {
+		for {
+			old, err := c.GetAutopilot(t.Context(), ns, "shop")
+			if err != nil {
+				return err
+			}
+			new := old.DeepCopy()
+			change(new)
+			if _, err = patch(old, new); !errors.Is(err, k8s.ErrConflict) {
+				return err
+			}
+		}
+	}
+	intake := func(old, new *autopilotv1.RdsAutopilot) (*autopilotv1.RdsAutopilot, error) {
+		return c.PatchIntake(t.Context(), old, new)
+	}
+	status := func(old, new *autopilotv1.RdsAutopilot) (*autopilotv1.RdsAutopilot, error) {
+		return c.PatchStatus(t.Context(), old, new)
+	}
+	var wg sync.WaitGroup
+	for _, metric := range []autopilotv1.Metric{autopilotv1.MetricStorage, autopilotv1.MetricCPU} { // two replicas
+		wg.Go(func() {
+			for i := range rounds {
+				err := write(func(a *autopilotv1.RdsAutopilot) {
+					kept := a.Status.Intake.Signals[:0]
+					for _, s := range a.Status.Intake.Signals {
+						if s.Metric != metric {
+							kept = append(kept, s)
+						}
+					}
+					a.Status.Intake.Signals = append(kept, signal(metric, fmt.Sprintf("%s-%d", metric, i)))
+				}, intake)
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Go(func() { // the leader
+		for range rounds {
+			if err := write(func(a *autopilotv1.RdsAutopilot) { a.Status.ObservedGeneration++ }, status); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	wg.Wait()
+
+	a, err := c.GetAutopilot(t.Context(), ns, "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[autopilotv1.Metric]string{}
+	for _, s := range a.Status.Intake.Signals {
+		got[s.Metric] = s.MessageID
+	}
+	want := map[autopilotv1.Metric]string{autopilotv1.MetricStorage: "storage-19", autopilotv1.MetricCPU: "cpu-19"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("signals (-want +got):\n%s", diff)
+	}
+	if a.Status.ObservedGeneration != rounds {
+		t.Errorf("the leader's %d writes count %d", rounds, a.Status.ObservedGeneration)
+	}
+}

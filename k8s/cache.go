@@ -1,0 +1,214 @@
+package k8s
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+)
+
+const (
+	byTopic    = "topic"
+	byInstance = "instance"
+)
+
+// Cache is what the API server said last about both kinds. It can be behind; it is never empty because the API server
+// is away. Objects that it hands out are the caller's own.
+type Cache struct {
+	rds        kind[*otcv1.Rds]
+	autopilots kind[*autopilotv1.RdsAutopilot]
+	synced     []cache.DoneChecker
+}
+
+type object[T any] interface {
+	comparable
+	runtime.Object
+	metav1.Object
+	DeepCopy() T
+}
+
+// kind holds one informer per watched namespace, or a single one for all.
+type kind[T object[T]] []cache.SharedIndexInformer
+
+func newCache(c *Cluster) (*Cache, error) {
+	indexRds := cache.Indexers{byInstance: func(obj any) ([]string, error) {
+		return unlessEmpty(obj.(*otcv1.Rds).Status.ID), nil
+	}}
+	indexAutopilots := cache.Indexers{byTopic: func(obj any) ([]string, error) {
+		return unlessEmpty(obj.(*autopilotv1.RdsAutopilot).Status.Alarms.TopicURN), nil
+	}}
+	w := &Cache{}
+	for _, ns := range c.namespaces {
+		rds, err := informer(listWatch(c.rdsIn(ns)), &otcv1.Rds{}, indexRds)
+		if err != nil {
+			return nil, err
+		}
+		autopilots, err := informer(listWatch(c.autopilotsIn(ns)), &autopilotv1.RdsAutopilot{}, indexAutopilots)
+		if err != nil {
+			return nil, err
+		}
+		w.rds = append(w.rds, rds)
+		w.autopilots = append(w.autopilots, autopilots)
+		w.synced = append(w.synced, rds.HasSyncedChecker(), autopilots.HasSyncedChecker())
+	}
+	return w, nil
+}
+
+func unlessEmpty(value string) []string {
+	if value == "" {
+		return nil
+	}
+	return []string{value}
+}
+
+type lister[L runtime.Object] interface {
+	List(context.Context, metav1.ListOptions) (L, error)
+	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
+func listWatch[L runtime.Object](client lister[L]) cache.ListerWatcher {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			ctx, cancel := context.WithTimeout(ctx, requestTimeout) // one page
+			defer cancel()
+			return client.List(ctx, opts)
+		},
+		WatchFuncWithContext: client.Watch, // the reflector gives it a timeout
+	}
+}
+
+func informer(lw cache.ListerWatcher, example runtime.Object, indexers cache.Indexers) (cache.SharedIndexInformer, error) {
+	// No resync: the controller's sweep looks at everything in its own time.
+	inf := cache.NewSharedIndexInformerWithOptions(lw, example, cache.SharedIndexInformerOptions{Indexers: indexers})
+	if err := inf.SetTransform(transform); err != nil {
+		return nil, fmt.Errorf("set up a watch: %w", err)
+	}
+	return inf, nil
+}
+
+func (w *Cache) run(ctx context.Context) {
+	var wg sync.WaitGroup
+	for _, informers := range [][]cache.SharedIndexInformer{w.rds, w.autopilots} {
+		for _, inf := range informers {
+			wg.Go(func() { inf.RunWithContext(ctx) })
+		}
+	}
+	wg.Wait()
+}
+
+// HasSynced reports whether everything that existed at the start is in the cache and was told to the callbacks.
+func (w *Cache) HasSynced() bool {
+	for _, s := range w.synced {
+		if !cache.IsDone(s) {
+			return false
+		}
+	}
+	return true
+}
+
+// WaitForSync returns once HasSynced is true. Its error is the context's.
+func (w *Cache) WaitForSync(ctx context.Context) error {
+	if !cache.WaitFor(ctx, "", w.synced...) {
+		return fmt.Errorf("wait for the caches: %w", context.Cause(ctx))
+	}
+	return nil
+}
+
+// Rds returns the Rds as last seen, and whether there is one.
+func (w *Cache) Rds(namespace, name string) (*otcv1.Rds, bool) { return w.rds.get(namespace, name) }
+
+// AllRds returns every Rds as last seen, in no order.
+func (w *Cache) AllRds() []*otcv1.Rds { return w.rds.all() }
+
+// RdsByInstance returns the Rds whose status has the cloud's instance id; more than one means that they contradict.
+func (w *Cache) RdsByInstance(id string) []*otcv1.Rds { return w.rds.by(byInstance, id) }
+
+// Autopilot returns the RdsAutopilot as last seen, and whether there is one.
+func (w *Cache) Autopilot(namespace, name string) (*autopilotv1.RdsAutopilot, bool) {
+	return w.autopilots.get(namespace, name)
+}
+
+// Autopilots returns every RdsAutopilot as last seen, in no order.
+func (w *Cache) Autopilots() []*autopilotv1.RdsAutopilot { return w.autopilots.all() }
+
+// AutopilotsByTopic returns those whose status has the topic's URN.
+func (w *Cache) AutopilotsByTopic(topicURN string) []*autopilotv1.RdsAutopilot {
+	return w.autopilots.by(byTopic, topicURN)
+}
+
+// OnRds has f called for every Rds that is added (old is nil), changed, or deleted (new is nil), with the very object
+// the watch delivered: the cache may already be ahead. It belongs before Run; f must not block.
+func (w *Cache) OnRds(f func(old, new *otcv1.Rds)) error { return on(w, w.rds, f) }
+
+// OnAutopilot is OnRds for RdsAutopilots.
+func (w *Cache) OnAutopilot(f func(old, new *autopilotv1.RdsAutopilot)) error {
+	return on(w, w.autopilots, f)
+}
+
+func on[T object[T]](w *Cache, k kind[T], f func(old, new T)) error {
+	var none T
+	handler := cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { f(none, obj.(T).DeepCopy()) },
+		UpdateFunc: func(before, after any) {
+			old, new := before.(T), after.(T)
+			if old.GetResourceVersion() != new.GetResourceVersion() { // else: only listed again
+				f(old.DeepCopy(), new.DeepCopy())
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = last.Obj
+			}
+			if old, ok := obj.(T); ok {
+				f(old.DeepCopy(), none)
+			}
+		},
+	}
+	var errs []error
+	for _, inf := range k {
+		registration, err := inf.AddEventHandler(handler)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("watch: %w", err))
+			continue
+		}
+		w.synced = append(w.synced, registration.HasSyncedChecker())
+	}
+	return errors.Join(errs...)
+}
+
+func (k kind[T]) get(namespace, name string) (found T, ok bool) {
+	key := cache.NewObjectName(namespace, name).String()
+	for _, inf := range k {
+		if obj, exists, err := inf.GetIndexer().GetByKey(key); err == nil && exists {
+			return obj.(T).DeepCopy(), true
+		}
+	}
+	return found, false
+}
+
+func (k kind[T]) all() (objects []T) {
+	for _, inf := range k {
+		for _, obj := range inf.GetIndexer().List() {
+			objects = append(objects, obj.(T).DeepCopy())
+		}
+	}
+	return objects
+}
+
+func (k kind[T]) by(index, value string) (objects []T) {
+	for _, inf := range k {
+		found, _ := inf.GetIndexer().ByIndex(index, value) // fails for an unknown index only
+		for _, obj := range found {
+			objects = append(objects, obj.(T).DeepCopy())
+		}
+	}
+	return objects
+}

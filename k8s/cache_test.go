@@ -1,0 +1,211 @@
+package k8s_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mcsps/rds-autopilot/k8s"
+	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+)
+
+// heard keeps what the callbacks were given.
+type heard[T any] struct {
+	mu   sync.Mutex
+	seen [][2]T
+}
+
+func (h *heard[T]) hear(old, new T) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seen = append(h.seen, [2]T{old, new})
+}
+
+func (h *heard[T]) all() [][2]T {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.seen[:len(h.seen):len(h.seen)]
+}
+
+func TestCacheNeverHoldsPasswords(t *testing.T) {
+	c, ns := connect(t), shared.Cluster(t).Namespace(t)
+	createRds(t, c, ns, "before")
+	var told heard[*otcv1.Rds]
+	if err := c.OnRds(told.hear); err != nil {
+		t.Fatal(err)
+	}
+	run(t, c)
+	createAutopilot(t, c, ns, "after")
+	eventually(t, "both are in the cache", func() bool {
+		_, before := c.Rds(ns, "before")
+		_, after := c.Rds(ns, "after")
+		_, own := c.Autopilot(ns, "after")
+		return before && after && own
+	})
+	if rds, _ := c.Rds(ns, "before"); rds.Spec.VolumeSize != 40 || rds.Annotations["autopilot.otc.mcsps.de/note"] != "ours" {
+		t.Errorf("the cache has %s", encoded(t, rds))
+	}
+	for name, held := range map[string]any{"Rds": c.AllRds(), "RdsAutopilots": c.Autopilots(), "callbacks": told.all()} {
+		text := encoded(t, held)
+		if !strings.Contains(text, ns) {
+			t.Errorf("%s: nothing of this test in it", name)
+		}
+		if strings.Contains(text, secret) || strings.Contains(text, "managedFields") || strings.Contains(text, "last-applied") {
+			t.Errorf("%s hold what they must not: %s", name, text)
+		}
+	}
+}
+
+func TestIndexesFollowStatus(t *testing.T) {
+	ns := shared.Cluster(t).Namespace(t)
+	c := connect(t, ns)
+	run(t, c)
+	a := createAutopilot(t, c, ns, "shop")
+	names := func(topic string) (names []string) {
+		for _, a := range c.AutopilotsByTopic(topic) {
+			names = append(names, a.Namespace+"/"+a.Name)
+		}
+		return names
+	}
+	arm := func(topic string) {
+		armed := a.DeepCopy()
+		armed.Status.Alarms.TopicURN = topic
+		var err error
+		if a, err = c.PatchStatus(t.Context(), a, armed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, second := "urn:smn:eu-de:p:"+ns+"-1", "urn:smn:eu-de:p:"+ns+"-2"
+	want := []string{ns + "/shop"}
+
+	arm(first)
+	eventually(t, "it is found by its topic", func() bool { return cmp.Equal(want, names(first)) })
+	arm(second)
+	eventually(t, "it is found by its new topic", func() bool { return cmp.Equal(want, names(second)) })
+	if got := names(first); got != nil {
+		t.Errorf("by its old topic too: %v", got)
+	}
+	live, err := c.AutopilotsByTopicLive(t.Context(), second)
+	if err != nil || len(live) != 1 || live[0].UID != a.UID || live[0].ManagedFields != nil {
+		t.Errorf("live: %v, %v", live, err)
+	}
+	arm("")
+	eventually(t, "nobody is found", func() bool { return names(second) == nil })
+	if got := names(""); got != nil {
+		t.Errorf("without a topic: %v", got)
+	}
+
+	byID := func(id string) int { return len(c.RdsByInstance(id)) }
+	eventually(t, "the Rds is found by its instance", func() bool { return byID("instance-shop") == 1 })
+	if _, err := rdss(t, ns).Patch(t.Context(), "shop", types.MergePatchType, []byte(`{"status":{"id":"another"}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the Rds is found by its new instance", func() bool { return byID("another") == 1 && byID("instance-shop") == 0 })
+}
+
+func TestCallbacksSeeEveryVersion(t *testing.T) {
+	ns := shared.Cluster(t).Namespace(t)
+	c := connect(t, ns)
+	var rds heard[*otcv1.Rds]
+	var own heard[*autopilotv1.RdsAutopilot]
+	if err := c.OnRds(rds.hear); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.OnAutopilot(own.hear); err != nil {
+		t.Fatal(err)
+	}
+	run(t, c)
+
+	a := createAutopilot(t, c, ns, "shop")
+	// The operator drops the field at once, and puts it to false, and the Rds goes.
+	for _, patch := range []string{`{"spec":{"autopilot":null}}`, `{"spec":{"autopilot":false}}`} {
+		if _, err := rdss(t, ns).Patch(t.Context(), "shop", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := rdss(t, ns).Delete(t.Context(), "shop", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "four things were told", func() bool { return len(rds.all()) == 4 })
+	says := func(r *otcv1.Rds) string {
+		switch {
+		case r == nil:
+			return "nothing"
+		case r.Spec.Autopilot == nil:
+			return "absent"
+		case *r.Spec.Autopilot:
+			return "on"
+		}
+		return "off"
+	}
+	var got []string
+	for _, pair := range rds.all() {
+		got = append(got, says(pair[0])+" to "+says(pair[1]))
+	}
+	if diff := cmp.Diff([]string{"nothing to on", "on to absent", "absent to off", "off to nothing"}, got); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+
+	a, err := c.PatchStatus(t.Context(), a, withGeneration(a, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := a.DeepCopy()
+	with.Status.Intake.Signals = []autopilotv1.Signal{signal(autopilotv1.MetricCPU, "m1")}
+	if _, err := c.PatchIntake(t.Context(), a, with); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "three things were told", func() bool { return len(own.all()) == 3 })
+	var rounds []bool
+	for _, pair := range own.all() {
+		rounds = append(rounds, !k8s.LeaderStatusOnly(pair[0], pair[1]))
+	}
+	if diff := cmp.Diff([]bool{true, false, true}, rounds); diff != "" {
+		t.Errorf("rounds started by creation, the leader, the webhook (-want +got):\n%s", diff)
+	}
+}
+
+func TestOnlyWatchedNamespacesAreSeen(t *testing.T) {
+	cluster := shared.Cluster(t)
+	first, second, third := cluster.Namespace(t), cluster.Namespace(t), cluster.Namespace(t)
+	c := connect(t, first, second, first)
+	run(t, c)
+	for _, ns := range []string{first, second, third} {
+		a := createAutopilot(t, c, ns, "shop")
+		armed := a.DeepCopy()
+		armed.Status.Alarms.TopicURN = "urn:" + first
+		if _, err := c.PatchStatus(t.Context(), a, armed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "both are in the cache", func() bool { return len(c.AutopilotsByTopic("urn:"+first)) == 2 })
+	if all, rds := c.Autopilots(), c.AllRds(); len(all) != 2 || len(rds) != 2 {
+		t.Errorf("%d RdsAutopilots and %d Rds in the cache", len(all), len(rds))
+	}
+	if _, ok := c.Rds(third, "shop"); ok {
+		t.Error("sees a namespace that it does not watch")
+	}
+	if live, err := c.AutopilotsByTopicLive(t.Context(), "urn:"+first); err != nil || len(live) != 2 {
+		t.Errorf("live: %d, %v", len(live), err)
+	}
+}
+
+func TestHandedOutObjectsAreTheCallersOwn(t *testing.T) {
+	ns := shared.Cluster(t).Namespace(t)
+	c := connect(t, ns)
+	run(t, c)
+	createAutopilot(t, c, ns, "shop")
+	eventually(t, "it is in the cache", func() bool { _, ok := c.Autopilot(ns, "shop"); return ok && len(c.AllRds()) == 1 })
+	a, _ := c.Autopilot(ns, "shop")
+	a.Finalizers[0] = "spoilt"
+	c.AllRds()[0].Spec.VolumeSize = 1
+	a, _ = c.Autopilot(ns, "shop")
+	if rds, _ := c.Rds(ns, "shop"); rds.Spec.VolumeSize != 40 || a.Finalizers[0] != autopilotv1.Finalizer {
+		t.Error("a caller changed the cache")
+	}
+}

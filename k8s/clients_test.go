@@ -1,0 +1,266 @@
+package k8s
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest"
+	"k8s.io/client-go/rest"
+)
+
+// answers is an API server of one function.
+type answers func(*http.Request) (int, string)
+
+func (f answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	code, body := f(r)
+	if code == 0 {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	return &http.Response{
+		StatusCode: code, Request: r, Body: io.NopCloser(strings.NewReader(body)),
+		Header: http.Header{"Content-Type": {"application/json"}},
+	}, nil
+}
+
+const (
+	noSuchPath = "404 page not found\n"
+	forbidden  = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"rdss is forbidden","code":403}`
+	denied     = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Unauthorized","message":"Unauthorized","code":401}`
+)
+
+// empty is an API server that serves both kinds and has no objects.
+func empty(r *http.Request) (int, string) {
+	switch r.URL.Path {
+	case "/apis/otc.mcsps.de/v1alpha1/rdss", "/apis/autopilot.otc.mcsps.de/v1alpha1/rdsautopilots":
+		return 200, `{"metadata":{},"items":[]}`
+	}
+	return 404, noSuchPath
+}
+
+// without is empty without one group.
+func without(group string) answers {
+	return func(r *http.Request) (int, string) {
+		if strings.HasPrefix(r.URL.Path, "/apis/"+group+"/") {
+			return 404, noSuchPath
+		}
+		return empty(r)
+	}
+}
+
+func connect(t *testing.T, f answers) (*Cluster, error) {
+	t.Helper()
+	return Connect(t.Context(), &rest.Config{Host: "https://api.example", Transport: f},
+		Options{Version: "1.2.3", Log: zaptest.NewLogger(t, zaptest.Level(zap.InfoLevel))})
+}
+
+func TestConnectSaysWhatIsMissing(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		answer answers
+		want   string // empty: connects
+	}{
+		{"all is there", empty, ""},
+		{"no Rds", without("otc.mcsps.de"), "CRD rdss.otc.mcsps.de is not installed: kubectl apply -f deploy/crds"},
+		{"no RdsAutopilot", without("autopilot.otc.mcsps.de"),
+			"CRD rdsautopilots.autopilot.otc.mcsps.de is not installed: kubectl apply -f deploy/crds"},
+		{"no rights", func(*http.Request) (int, string) { return 403, forbidden }, "refuses what deploy/rbac.yaml allows: rdss is forbidden"},
+		{"credentials refused", func(*http.Request) (int, string) { return 401, denied },
+			"reach the Kubernetes API at https://api.example: Unauthorized"},
+		{"not an API server", func(*http.Request) (int, string) { return 200, "<html>" }, "reach the Kubernetes API at https://api.example"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := connect(t, c.answer)
+			switch {
+			case c.want == "" && err != nil:
+				t.Fatal(err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n")):
+				t.Errorf("error is %q, not one line with %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestConnectGivesUpAfterTenSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		_, err := connect(t, func(*http.Request) (int, string) { return 0, "" })
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error is %v", err)
+		}
+		if took := time.Since(start); took != connectTimeout {
+			t.Errorf("took %v", took)
+		}
+	})
+}
+
+func TestRequestsEndThoughTheCallerWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		connected := false
+		c, err := connect(t, func(r *http.Request) (int, string) {
+			if connected {
+				return 0, ""
+			}
+			return empty(r)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.events.shutdown()
+		connected = true
+		ctx := context.Background()
+		for name, call := range map[string]func() error{
+			"get Rds":       func() error { _, err := c.GetRds(ctx, "db", "one"); return err },
+			"get autopilot": func() error { _, err := c.GetAutopilot(ctx, "db", "one"); return err },
+			"list by topic": func() error { _, err := c.AutopilotsByTopicLive(ctx, "urn"); return err },
+			"patch":         func() error { return c.PatchVolumeSize(ctx, "db", "one", "uid", 40, 50) },
+			"delete":        func() error { return c.DeleteAutopilot(ctx, "db", "one", "uid") },
+			"cluster id":    func() error { _, err := c.ClusterID(ctx); return err },
+		} {
+			start := time.Now()
+			if err := call(); err == nil {
+				t.Errorf("%s: no error", name)
+			}
+			if took := time.Since(start); took != requestTimeout {
+				t.Errorf("%s took %v", name, took)
+			}
+		}
+	})
+}
+
+func TestOnlyTheAPIServersOwn404MeansGone(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		code int
+		body string
+		gone bool
+	}{
+		{"no such object", 404, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"rdss.otc.mcsps.de \"one\" not found",` +
+			`"reason":"NotFound","details":{"name":"one","group":"otc.mcsps.de","kind":"rdss"},"code":404}`, true},
+		{"a path nobody serves", 404, "404 page not found", false},
+		{"a proxy's page", 404, "<html>not here</html>", false},
+		{"a proxy's JSON", 404, `{"error":"not found"}`, false},
+		{"not allowed", 403, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cluster, err := connect(t, func(r *http.Request) (int, string) {
+				if strings.HasSuffix(r.URL.Path, "/one") {
+					return c.code, c.body
+				}
+				return empty(r)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = cluster.GetRds(t.Context(), "db", "one")
+			if err == nil || errors.Is(err, ErrGone) != c.gone {
+				t.Errorf("error is %v", err)
+			}
+		})
+	}
+}
+
+func TestUserAgentHasTheVersion(t *testing.T) {
+	var agent string
+	if _, err := connect(t, func(r *http.Request) (int, string) {
+		agent = r.UserAgent()
+		return empty(r)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if agent != "rds-autopilot/1.2.3" {
+		t.Errorf("user agent is %q", agent)
+	}
+}
+
+func TestNothingIsMadeSmaller(t *testing.T) {
+	c, err := connect(t, empty)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []int32{30, 40} {
+		if err := c.PatchVolumeSize(t.Context(), "db", "one", "uid", 40, to); err == nil ||
+			!strings.Contains(err.Error(), "not more than") {
+			t.Errorf("from 40 to %d GB: %v", to, err)
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	if _, err := NewConfig(""); err == nil || !strings.Contains(err.Error(), "no kubeconfig given") {
+		t.Errorf("outside a pod: %v", err)
+	}
+	file := filepath.Join(t.TempDir(), "config")
+	if _, err := NewConfig(file); err == nil || !strings.Contains(err.Error(), "read kubeconfig") {
+		t.Errorf("no such file: %v", err)
+	}
+	const kubeconfig = `{"apiVersion":"v1","kind":"Config","current-context":"a",
+"contexts":[{"name":"a","context":{"cluster":"c","user":"u"}}],
+"clusters":[{"name":"c","cluster":{"server":"https://api.example"}}],"users":[{"name":"u","user":{"token":"t"}}]}`
+	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := NewConfig(file)
+	if err != nil || cfg.Host != "https://api.example" {
+		t.Errorf("config %v, %v", cfg, err)
+	}
+}
+
+func TestLiveLookupReadsAllPages(t *testing.T) {
+	var asked []string
+	c, err := connect(t, func(r *http.Request) (int, string) {
+		if r.URL.Query().Get("limit") == "1" {
+			return empty(r) // Connect
+		}
+		next := r.URL.Query().Get("continue")
+		asked = append(asked, next)
+		if next == "" {
+			return 200, `{"metadata":{"continue":"more"},"items":[{"metadata":{"name":"one"},"status":{"alarms":{"topicURN":"other"}}},` +
+				`{"metadata":{"name":"unarmed"}}]}`
+		}
+		return 200, `{"metadata":{},"items":[{"metadata":{"name":"two"},"status":{"alarms":{"topicURN":"urn"}}}]}`
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := c.AutopilotsByTopicLive(t.Context(), "urn")
+	if err != nil || len(found) != 1 || found[0].Name != "two" || len(asked) != 2 || asked[1] != "more" {
+		t.Errorf("found %v, %v; asked for %q", found, err, asked)
+	}
+	if found, err := c.AutopilotsByTopicLive(t.Context(), ""); err != nil || len(found) != 0 {
+		t.Errorf("no topic is nobody's: %v, %v", found, err)
+	}
+}
+
+func TestOnlyAFailedTestMeansChanged(t *testing.T) {
+	const (
+		testFailed = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the server rejected our request due to an error in our request",` +
+			`"reason":"Invalid","details":{},"code":422}`
+		refused = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Rds.otc.mcsps.de \"one\" is invalid: spec.volumesize: Invalid value",` +
+			`"reason":"Invalid","details":{"name":"one","causes":[{"reason":"FieldValueInvalid","field":"spec.volumesize"}]},"code":422}`
+	)
+	for body, changed := range map[string]bool{testFailed: true, refused: false} {
+		c, err := connect(t, func(r *http.Request) (int, string) {
+			if r.Method == http.MethodPatch {
+				return 422, body
+			}
+			return empty(r)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.PatchVolumeSize(t.Context(), "db", "one", "uid", 40, 50); err == nil || errors.Is(err, ErrChanged) != changed {
+			t.Errorf("%s is %v", body, err)
+		}
+	}
+}

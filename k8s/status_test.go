@@ -1,0 +1,144 @@
+package k8s
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+func TestStatusPatchHoldsOnlyWhatDiffers(t *testing.T) {
+	at := metav1.NewMicroTime(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
+	intent := &autopilotv1.Intent{
+		Kind: autopilotv1.KindVolume, Metrics: []autopilotv1.Metric{autopilotv1.MetricStorage},
+		From: "40", To: "50", EvidenceTime: at, ValuePercent: "93.1", DecisionTime: at,
+	}
+	full := autopilotv1.Status{
+		ObservedGeneration: 9007199254740993, // not a float64
+		Instance:           &autopilotv1.Instance{ID: "a", Status: "ACTIVE", VolumeGB: 40},
+		Alarms:             autopilotv1.Alarms{TopicURN: "urn:a", SubscriptionURN: "urn:a:1"},
+		Pending:            intent,
+		Changes:            []autopilotv1.Change{{Kind: autopilotv1.KindVolume, To: "40", CompletionTime: at}},
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*autopilotv1.Status)
+		want   string // of status; empty means no patch
+	}{
+		{"nothing differs", func(*autopilotv1.Status) {}, ``},
+		{"a number", func(s *autopilotv1.Status) { s.ObservedGeneration++ }, `{"observedGeneration":9007199254740994}`},
+		{"a field is removed", func(s *autopilotv1.Status) { s.Pending = nil }, `{"pending":null}`},
+		{"an object is removed by being empty", func(s *autopilotv1.Status) { s.Alarms = autopilotv1.Alarms{} }, `{"alarms":null}`},
+		{"a member of an object is removed", func(s *autopilotv1.Status) { s.Alarms.SubscriptionURN = "" },
+			`{"alarms":{"subscriptionURN":null}}`},
+		{"a list is sent whole", func(s *autopilotv1.Status) {
+			s.Changes = append([]autopilotv1.Change{{Kind: autopilotv1.KindFlavor, To: "x", CompletionTime: at}}, s.Changes...)
+		}, `{"changes":[
+			{"kind":"Flavor","by":"","from":"","to":"x","completionTime":"2026-11-20T10:00:00.000000Z","outcome":""},
+			{"kind":"Volume","by":"","from":"","to":"40","completionTime":"2026-11-20T10:00:00.000000Z","outcome":""}]}`},
+		{"a list is removed", func(s *autopilotv1.Status) { s.Changes = nil }, `{"changes":null}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			changed := *full.DeepCopy()
+			c.change(&changed)
+			patch, err := statusPatch("7", full, changed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.want == "" {
+				if patch != nil {
+					t.Fatalf("sends %s", patch)
+				}
+				return
+			}
+			want := `{"metadata":{"resourceVersion":"7"},"status":` + c.want + `}`
+			if diff := cmp.Diff(decoded(t, []byte(want)), decoded(t, patch)); diff != "" {
+				t.Errorf("patch (-want +got):\n%s", diff)
+			}
+			if len(c.want) < 50 && string(patch) != want { // numbers to the last digit
+				t.Errorf("patch is %s, not %s", patch, want)
+			}
+		})
+	}
+}
+
+func TestDifferenceAppliedToOldMakesNew(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		old, new := document(3).Draw(t, "old"), document(3).Draw(t, "new")
+		patch, err := json.Marshal(difference(old, new))
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, _ := json.Marshal(old)
+		after, err := jsonpatch.MergePatch(before, patch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, _ := json.Marshal(new)
+		if !jsonpatch.Equal(want, after) {
+			t.Fatalf("%s with %s is %s, not %s", before, patch, after, want)
+		}
+	})
+}
+
+// document draws what a status can be: objects without null.
+func document(depth int) *rapid.Generator[map[string]any] {
+	return rapid.Custom(func(t *rapid.T) map[string]any {
+		scalar := rapid.OneOf(rapid.Just[any]("a"), rapid.Just[any]("b"), rapid.Just[any](json.Number("1")),
+			rapid.Just[any](true), rapid.Just[any]([]any{"x"}), rapid.Just[any]([]any{}))
+		value := scalar
+		if depth > 0 {
+			value = rapid.OneOf(scalar, document(depth-1).AsAny())
+		}
+		return rapid.MapOfN(rapid.SampledFrom([]string{"p", "q", "r"}), value, 0, 3).Draw(t, "members")
+	})
+}
+
+func TestOnlyTheLeadersOwnStatusStartsNoRound(t *testing.T) {
+	now := metav1.Now()
+	for _, c := range []struct {
+		name   string
+		change func(*autopilotv1.RdsAutopilot)
+		want   bool
+	}{
+		{"a decision was recorded", func(a *autopilotv1.RdsAutopilot) {
+			a.Status.Decisions = []autopilotv1.DecisionRecord{{Reason: "AlarmCleared"}}
+		}, true},
+		{"a signal arrived", func(a *autopilotv1.RdsAutopilot) {
+			a.Status.Intake.Signals = []autopilotv1.Signal{{MessageID: "1"}}
+		}, false},
+		{"the policy changed", func(a *autopilotv1.RdsAutopilot) { a.Generation++; a.Spec.Mode = autopilotv1.ModeOff }, false},
+		{"it is being deleted", func(a *autopilotv1.RdsAutopilot) { a.DeletionTimestamp = &now }, false},
+		{"the finalizer was taken away", func(a *autopilotv1.RdsAutopilot) { a.Finalizers = nil }, false},
+		{"another object has the name", func(a *autopilotv1.RdsAutopilot) { a.UID = "2" }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			old := &autopilotv1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{
+				UID: "1", ResourceVersion: "1", Finalizers: []string{autopilotv1.Finalizer},
+			}}
+			new := old.DeepCopy()
+			new.ResourceVersion = "2"
+			c.change(new)
+			if got := LeaderStatusOnly(old, new); got != c.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+	if LeaderStatusOnly(nil, &autopilotv1.RdsAutopilot{}) || LeaderStatusOnly(&autopilotv1.RdsAutopilot{}, nil) {
+		t.Error("coming and going start a round")
+	}
+}
+
+func decoded(t *testing.T, encoded []byte) (v any) {
+	t.Helper()
+	if err := json.Unmarshal(encoded, &v); err != nil {
+		t.Fatalf("%s: %v", encoded, err)
+	}
+	return v
+}
