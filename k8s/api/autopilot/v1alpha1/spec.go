@@ -51,7 +51,8 @@ const (
 
 // Spec is the policy.
 type Spec struct {
-	// mode is Auto, Recommend (decides and records, patches nothing) or Off.
+	// mode is Auto, Recommend (decides and records, patches nothing) or "Off": in quotes, because YAML reads a bare Off
+	// as false.
 	// +kubebuilder:default=Auto
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
