@@ -1,0 +1,276 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// process starts a controller on the world, as after a restart: it remembers nothing.
+func (w *world) process() *Controller {
+	return New(Options{
+		Cluster: w, Cloud: cloud{w}, Arming: cloud{w}, Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second,
+		Log: zap.NewNop(), Reg: prometheus.NewRegistry(), Now: func() time.Time { return w.now },
+	})
+}
+
+// settle runs rounds until nothing is left to do at once.
+func (w *world) settle(t *testing.T, c *Controller) {
+	t.Helper()
+	for range 8 {
+		w.now = w.now.Add(time.Minute)
+		if _, err := c.reconcile(t.Context(), Key{"ns", "db"}); err != nil && !errors.Is(err, autopilot.ErrConflict) {
+			t.Fatalf("round: %v", err)
+		}
+	}
+}
+
+// operate lets the operator apply the Rds to the cloud.
+func (w *world) operate() {
+	if int(w.rds.Spec.VolumeSize) > w.inst.VolumeGB {
+		w.inst.VolumeGB = int(w.rds.Spec.VolumeSize)
+	}
+	w.inst.Flavor = w.rds.Spec.FlavorRef
+}
+
+func (w *world) armed() bool {
+	return w.rap != nil && meta.IsStatusConditionTrue(w.rap.Status.Conditions, v1alpha1.ConditionArmed)
+}
+
+func (w *world) alarm(m v1alpha1.Metric, on bool) {
+	w.state["al-"+string(m)] = v1alpha1.StateOK
+	if on {
+		w.state["al-"+string(m)] = v1alpha1.StateAlarm
+	}
+}
+
+func TestAnAlarmGrowsTheVolumeOnce(t *testing.T) {
+	w := newWorld()
+	c := w.process()
+	w.settle(t, c)
+	if !w.armed() || w.topics != 1 {
+		t.Fatalf("not armed: %+v", w.rap)
+	}
+	w.usedGB = 93.1
+	w.alarm(v1alpha1.MetricStorage, true)
+	w.names = nil
+	w.settle(t, c)
+	if intent, patch := slices.Index(w.names, "status"), slices.Index(w.names, "patch volume"); intent < 0 || patch < intent {
+		t.Errorf("steps %v, want the intent stored before the patch", w.names)
+	}
+	if got := w.rap.Status.Pending; got == nil || got.To != "110" {
+		t.Errorf("pending %+v", got)
+	}
+	w.operate()
+	w.settle(t, c)
+	w.alarm(v1alpha1.MetricStorage, false)
+	w.settle(t, c)
+	if !slices.Equal(w.patches, []string{"110"}) {
+		t.Errorf("patches %v, want one to 110", w.patches)
+	}
+	if ch := w.rap.Status.Changes; len(ch) != 1 || ch[0].Outcome != v1alpha1.OutcomeCompleted || ch[0].By != v1alpha1.ByAutopilot || w.rap.Status.Pending != nil {
+		t.Errorf("changes %+v, pending %+v", ch, w.rap.Status.Pending)
+	}
+	if n := testutil.ToFloat64(c.meters.decisions.WithLabelValues("storage", "GrowVolume", "AlarmInForce")); n != 1 {
+		t.Errorf("%g decisions counted, want 1", n)
+	}
+	if !slices.ContainsFunc(w.events, func(e Event) bool { return e.Reason == "GrowVolume" && !e.Warning }) {
+		t.Errorf("events %+v", w.events)
+	}
+}
+
+// Wherever the process is killed, before or after the step was applied, the next one ends with one change.
+func TestKilledAtEveryStepThereIsOneChange(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		metric v1alpha1.Metric
+		to     string
+	}{{"volume", v1alpha1.MetricStorage, "110"}, {"flavor", v1alpha1.MetricCPU, "rds.mysql.n1.xlarge.4"}} {
+		for _, applied := range []bool{false, true} {
+			for step := 1; ; step++ {
+				w := newWorld()
+				w.killAt, w.applied = step, applied
+				killed := w.story(t, tc.metric)
+				name := fmt.Sprintf("%s, step %d (%v), applied %t", tc.name, step, w.names[min(step, len(w.names))-1], applied)
+				if !slices.Equal(w.patches, []string{tc.to}) {
+					t.Fatalf("%s: patches %v, want one to %s", name, w.patches, tc.to)
+				}
+				if ch := w.rap.Status.Changes; len(ch) != 1 || ch[0].Outcome != v1alpha1.OutcomeCompleted || ch[0].By != v1alpha1.ByAutopilot {
+					t.Fatalf("%s: changes %+v", name, ch)
+				}
+				if w.topics != 1 || !w.armed() {
+					t.Fatalf("%s: %d topics, armed %t", name, w.topics, w.armed())
+				}
+				if !killed {
+					break
+				}
+			}
+		}
+	}
+}
+
+// story is a database from birth to its first change, with a process that is killed once.
+func (w *world) story(t *testing.T, m v1alpha1.Metric) (killed bool) {
+	c := w.process()
+	run := func() {
+		for range 25 {
+			w.now = w.now.Add(time.Minute)
+			if _, err := c.reconcile(t.Context(), Key{"ns", "db"}); errors.Is(err, errCrash) {
+				killed = true
+				c = w.process()
+			}
+		}
+	}
+	run()
+	w.usedGB, w.cpu = 93, 95
+	w.alarm(m, true)
+	run()
+	w.operate()
+	w.cpu = 50
+	run()
+	w.alarm(m, false)
+	run()
+	return killed
+}
+
+func TestFalseRemovesEverythingAndTheAutopilotStays(t *testing.T) {
+	w := newWorld()
+	c := w.process()
+	w.settle(t, c)
+	off := false
+	w.rds.Spec.Autopilot = &off
+	w.settle(t, c)
+	if w.topics != 0 || w.rap == nil || len(w.rap.Finalizers) != 0 || w.armed() || w.rap.Status.Alarms.TopicURN != "" {
+		t.Fatalf("%d topics, autopilot %+v", w.topics, w.rap)
+	}
+	w.rds.Spec.Autopilot = nil // absent says nothing, so what is there goes on
+	w.settle(t, c)
+	if w.topics != 1 || len(w.rap.Finalizers) != 1 || !w.armed() {
+		t.Errorf("%d topics, finalizers %v after false was taken back", w.topics, w.rap.Finalizers)
+	}
+}
+
+func TestAnRdsThatIsGoneTakesOurAutopilotWithIt(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		person bool
+		stays  bool
+	}{{"made by us", false, false}, {"made by a person", true, true}} {
+		w := newWorld()
+		c := w.process()
+		w.settle(t, c)
+		if tc.person {
+			w.rap.OwnerReferences = nil
+		}
+		w.rds = nil
+		for range 4 {
+			if _, err := c.reconcile(t.Context(), Key{"ns", "db"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if w.topics != 0 || (w.rap != nil) != tc.stays {
+			t.Errorf("%s: %d topics, autopilot %+v", tc.name, w.topics, w.rap)
+		}
+	}
+}
+
+func TestDeletingTheAutopilotWaitsForTheCloud(t *testing.T) {
+	w := newWorld()
+	c := w.process()
+	w.settle(t, c)
+	at := metav1.NewTime(w.now)
+	w.rap.DeletionTimestamp, w.gone = &at, true
+	if _, err := c.reconcile(t.Context(), Key{"ns", "db"}); err == nil {
+		t.Fatal("no error while the cloud is away")
+	}
+	if w.rap == nil || w.armed() {
+		t.Fatalf("autopilot %+v, want it held and not armed", w.rap)
+	}
+	w.gone = false
+	if _, err := c.reconcile(t.Context(), Key{"ns", "db"}); err != nil {
+		t.Fatal(err)
+	}
+	if w.topics != 0 || w.rap != nil {
+		t.Errorf("%d topics, autopilot %+v", w.topics, w.rap)
+	}
+}
+
+func TestACloudThatIsAwayIsSaid(t *testing.T) {
+	w := newWorld()
+	c := w.process()
+	w.settle(t, c)
+	w.gone = true
+	if _, err := c.reconcile(t.Context(), Key{"ns", "db"}); err == nil {
+		t.Error("no error: nobody would come back")
+	}
+	if cond := meta.FindStatusCondition(w.rap.Status.Conditions, v1alpha1.ConditionArmed); cond == nil || cond.Reason != autopilot.CloudUnreachable {
+		t.Errorf("condition %+v", cond)
+	}
+}
+
+func TestRecommendPatchesNothing(t *testing.T) {
+	w := newWorld()
+	c := w.process()
+	w.settle(t, c)
+	c.Mode = v1alpha1.ModeRecommend // --mode is the upper bound
+	w.usedGB = 95
+	w.alarm(v1alpha1.MetricStorage, true)
+	w.settle(t, c)
+	d := w.rap.Status.Decisions
+	if len(w.patches) != 0 || len(d) == 0 || d[0].Action != "GrowVolume" || d[0].Reason != "Recommend" || d[0].To != "110" {
+		t.Errorf("patches %v, decisions %+v", w.patches, d)
+	}
+}
+
+func TestAfterGrowthTheRuleIsRewritten(t *testing.T) {
+	w := newWorld()
+	w.rds.Spec.VolumeSize, w.inst.VolumeGB, w.usedGB = 40, 40, 20
+	c := w.process()
+	w.settle(t, c)
+	threshold := func() int32 { return w.rap.Status.Alarms.Rules[0].ThresholdPercent }
+	if threshold() != 75 {
+		t.Fatalf("threshold %d %% for 40 GB", threshold())
+	}
+	w.usedGB = 31
+	w.alarm(v1alpha1.MetricStorage, true)
+	w.settle(t, c)
+	w.operate()
+	w.settle(t, c)
+	if threshold() != 80 {
+		t.Errorf("threshold %d %% for 50 GB", threshold())
+	}
+}
+
+func TestTheLoopSweepsAndEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		c := w.process()
+		c.Now = time.Now
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { c.Run(ctx); close(ended) }()
+		time.Sleep(20 * time.Minute) // of the bubble's time
+		synctest.Wait()
+		if !w.armed() {
+			t.Error("not armed, though nobody told of a change: the sweep should have looked")
+		}
+		if last := testutil.ToFloat64(c.meters.lastSweep); float64(time.Now().Unix())-last > 6*60 {
+			t.Errorf("the last sweep was %g s ago", float64(time.Now().Unix())-last)
+		}
+		stop()
+		<-ended
+	})
+}

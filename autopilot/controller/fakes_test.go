@@ -1,0 +1,267 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/flavors"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+)
+
+var errCrash = errors.New("the process was killed here")
+
+// steps counts the calls that change something, and kills at one of them: before it is applied, or after.
+type steps struct {
+	n, killAt int
+	applied   bool
+	names     []string
+}
+
+func (s *steps) do(name string, apply func() error) error {
+	s.n++
+	s.names = append(s.names, name)
+	if s.n == s.killAt && !s.applied {
+		return errCrash
+	}
+	if err := apply(); err != nil {
+		return err
+	}
+	if s.n == s.killAt {
+		return errCrash
+	}
+	return nil
+}
+
+// world is one database in Kubernetes and in the cloud. It keeps the API server's rules: a write goes on top of what
+// was read, a finalizer holds a deletion up.
+type world struct {
+	*steps
+	rds     *otcv1.Rds
+	rap     *v1alpha1.RdsAutopilot
+	version int
+	inst    *autopilot.Instance
+	usedGB  float64
+	cpu     float64
+	state   map[string]v1alpha1.State
+	now     time.Time
+	gone    bool // cloud unreachable
+
+	patches []string
+	topics  int
+	events  []Event
+}
+
+func newWorld() *world {
+	on := true
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	return &world{
+		steps: &steps{}, now: now, usedGB: 50, cpu: 10, state: map[string]v1alpha1.State{},
+		rds: &otcv1.Rds{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db", UID: "rds-uid"},
+			Spec:       otcv1.Spec{Autopilot: &on, VolumeSize: 100, FlavorRef: "rds.mysql.n1.large.4", DatastoreType: "MySQL"},
+			Status:     otcv1.Status{ID: "in01"},
+		},
+		inst: &autopilot.Instance{
+			ID: "in01", Status: autopilot.StatusActive, Engine: "MySQL", Version: "8.0", Mode: "single", Flavor: "rds.mysql.n1.large.4",
+			VCPUs: 2, MemoryGB: 8, VolumeGB: 100, Zones: []string{"eu-de-01"},
+		},
+	}
+}
+
+func (w *world) bump() { w.version++; w.rap.ResourceVersion = strconv.Itoa(w.version) }
+
+func (w *world) Rds(_, _ string) (*otcv1.Rds, bool) { return w.rds.DeepCopy(), w.rds != nil }
+
+func (w *world) AllRds() []*otcv1.Rds { return []*otcv1.Rds{w.rds.DeepCopy()} }
+
+func (w *world) RdsByInstance(string) []*otcv1.Rds { return w.AllRds() }
+
+func (w *world) Autopilot(_, _ string) (*v1alpha1.RdsAutopilot, bool) {
+	return w.rap.DeepCopy(), w.rap != nil
+}
+
+func (w *world) Autopilots() []*v1alpha1.RdsAutopilot {
+	if w.rap == nil {
+		return nil
+	}
+	return []*v1alpha1.RdsAutopilot{w.rap.DeepCopy()}
+}
+
+func (w *world) CreateAutopilot(_ context.Context, rds *otcv1.Rds) error {
+	return w.do("create", func() error {
+		w.rap = &v1alpha1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{
+			Namespace: rds.Namespace, Name: rds.Name, UID: types.UID("rap-uid"), Generation: 1, Finalizers: []string{v1alpha1.Finalizer},
+			OwnerReferences: []metav1.OwnerReference{{Kind: otcv1.Kind, Name: rds.Name, UID: rds.UID}},
+		}}
+		w.rap.Spec = v1alpha1.Spec{
+			Mode: v1alpha1.ModeAuto,
+			Storage: v1alpha1.Storage{
+				StepGB: 10, MaxGB: 4000, ThresholdPercent: 90, Alarm: v1alpha1.StorageAlarm{PeriodSeconds: 1, Count: 5},
+			},
+			Flavor: v1alpha1.Flavor{
+				CPU: v1alpha1.Trigger{ThresholdPercent: 90}, Memory: v1alpha1.Trigger{ThresholdPercent: 90},
+				Alarm: v1alpha1.FlavorAlarm{PeriodSeconds: 300, Count: 3},
+			},
+		}
+		w.bump()
+		return nil
+	})
+}
+
+func (w *world) DeleteAutopilot(context.Context, *v1alpha1.RdsAutopilot) error {
+	return w.do("delete", func() error {
+		at := metav1.NewTime(w.now)
+		w.rap.DeletionTimestamp = &at
+		w.collect()
+		return nil
+	})
+}
+
+func (w *world) collect() {
+	if w.rap != nil && w.rap.DeletionTimestamp != nil && len(w.rap.Finalizers) == 0 {
+		w.rap = nil
+		return
+	}
+	w.bump()
+}
+
+func (w *world) SetFinalizer(_ context.Context, a *v1alpha1.RdsAutopilot) (*v1alpha1.RdsAutopilot, error) {
+	err := w.do("finalizer", func() error {
+		w.rap.Finalizers = append(w.rap.Finalizers, v1alpha1.Finalizer)
+		w.bump()
+		return nil
+	})
+	return w.rap.DeepCopy(), err
+}
+
+func (w *world) RemoveFinalizer(context.Context, *v1alpha1.RdsAutopilot) error {
+	return w.do("no finalizer", func() error {
+		w.rap.Finalizers = slices.DeleteFunc(w.rap.Finalizers, func(f string) bool { return f == v1alpha1.Finalizer })
+		w.collect()
+		return nil
+	})
+}
+
+func (w *world) WriteStatus(_ context.Context, read *v1alpha1.RdsAutopilot, next v1alpha1.Status) (*v1alpha1.RdsAutopilot, error) {
+	err := w.do("status", func() error {
+		if read.ResourceVersion != w.rap.ResourceVersion {
+			return autopilot.ErrConflict
+		}
+		intake := w.rap.Status.Intake
+		w.rap.Status = *next.DeepCopy()
+		w.rap.Status.Intake = intake
+		w.bump()
+		return nil
+	})
+	return w.rap.DeepCopy(), err
+}
+
+func (w *world) PatchVolumeSize(_ context.Context, rds *otcv1.Rds, to int32) error {
+	return w.do("patch volume", func() error {
+		if w.rds.Spec.VolumeSize != rds.Spec.VolumeSize {
+			return autopilot.ErrConflict
+		}
+		w.rds.Spec.VolumeSize = to
+		w.patches = append(w.patches, strconv.Itoa(int(to)))
+		return nil
+	})
+}
+
+func (w *world) PatchFlavorRef(_ context.Context, rds *otcv1.Rds, to string) error {
+	return w.do("patch flavor", func() error {
+		if w.rds.Spec.FlavorRef != rds.Spec.FlavorRef {
+			return autopilot.ErrConflict
+		}
+		w.rds.Spec.FlavorRef = to
+		w.patches = append(w.patches, to)
+		return nil
+	})
+}
+
+func (w *world) Event(_ *otcv1.Rds, _ *v1alpha1.RdsAutopilot, e Event) {
+	w.events = append(w.events, e)
+}
+
+// cloud is the world's other side. Methods of both sides have the same names, so it is a type of its own.
+type cloud struct{ *world }
+
+func (c cloud) Instance(context.Context, string) (*autopilot.Instance, error) {
+	if c.gone {
+		return nil, errors.New("no answer")
+	}
+	if c.inst == nil {
+		return nil, nil
+	}
+	i := *c.inst
+	return &i, nil
+}
+
+func (c cloud) AlarmStates(context.Context) (map[string]AlarmState, error) {
+	if c.gone {
+		return nil, errors.New("no answer")
+	}
+	states := map[string]AlarmState{}
+	for id, s := range c.state {
+		states[id] = AlarmState{s, c.now.Add(-time.Minute)}
+	}
+	return states, nil
+}
+
+func (c cloud) Evidence(_ context.Context, _ autopilot.Instance, wanted []EvidenceOf) (map[v1alpha1.Metric]autopilot.Evidence, error) {
+	found := map[v1alpha1.Metric]autopilot.Evidence{}
+	for _, e := range wanted {
+		found[e.Metric] = autopilot.Evidence{Time: c.now, Percent: c.cpu, UsedGB: c.usedGB}
+	}
+	return found, nil
+}
+
+func (c cloud) Catalogue(context.Context, autopilot.Instance) (Catalogue, error) {
+	cat := Catalogue{}
+	for code, n := range map[string]int{"rds.mysql.n1.large.4": 2, "rds.mysql.n1.xlarge.4": 4, "rds.mysql.n1.2xlarge.4": 8} {
+		cat.Flavors = append(cat.Flavors, flavors.Flavor{
+			Code: code, Engine: "MySQL", Versions: []string{"8.0"}, Mode: "single", VCPUs: n, MemoryGB: 4 * n,
+			Zones: map[string]string{"eu-de-01": flavors.ZoneNormal},
+		})
+	}
+	return cat, nil
+}
+
+// Ensure arms in two steps, as the cloud makes it necessary.
+func (c cloud) Ensure(_ context.Context, w Arms, have v1alpha1.Alarms, record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, error) {
+	if c.gone {
+		return have, errors.New("no answer")
+	}
+	if have.TopicURN == "" {
+		if err := c.do("topic", func() error { c.topics = 1; return nil }); err != nil {
+			return have, err
+		}
+		have.TopicURN = "urn"
+		if err := record(have); err != nil {
+			return have, err
+		}
+	}
+	have.Subscription, have.Rules = v1alpha1.SubscriptionConfirmed, nil
+	for _, r := range w.Rules {
+		id := "al-" + string(r.Metric)
+		if _, ok := c.state[id]; !ok {
+			c.state[id] = v1alpha1.StateOK
+		}
+		have.Rules = append(have.Rules, v1alpha1.Rule{Metric: r.Metric, AlarmID: id, ThresholdPercent: int32(r.ThresholdPercent)})
+	}
+	return have, nil
+}
+
+func (c cloud) Remove(context.Context, *v1alpha1.RdsAutopilot, v1alpha1.Alarms) error {
+	if c.gone {
+		return errors.New("no answer")
+	}
+	return c.do("remove", func() error { c.topics = 0; clear(c.state); return nil })
+}
