@@ -54,7 +54,7 @@ func (c Case) pending(d Decision, kind v1alpha1.ChangeKind) (Decision, bool) {
 		}
 		age := c.Now.Sub(p.DecisionTime.Time)
 		if kind == v1alpha1.KindVolume && p.Kind == v1alpha1.KindFlavor && age >= flavorFirst {
-			continue // a wish that the operator cannot fulfil must not let the disk run full
+			continue // a wish that the operator cannot fulfill must not let the disk run full
 		}
 		switch {
 		case c.Instance.Status == StatusStorageFull && p.Kind == v1alpha1.KindVolume:

@@ -136,7 +136,7 @@ func TestDecide(t *testing.T) {
 
 		{"at the cap", func(c *Case) { c.Spec.Storage.MaxGB = 100 }, []Alarm{storageAt(93)}, ActionNone, ReasonCapReached, "", "spec.storage.maxGB is 100"},
 		{"the last step is clamped", func(c *Case) { c.Spec.Storage.StepGB, c.Spec.Storage.MaxGB = 50, 120 }, []Alarm{storageAt(93)}, ActionGrowVolume, ReasonAlarmInForce, "120", ""},
-		{"flavor caps", func(c *Case) { c.Spec.Flavor.MaxVCPUs = ref(8) }, []Alarm{usageAt(v1alpha1.MetricCPU, 95)}, ActionNone, ReasonCapReached, "", "caps of 8 vCPUs"},
+		{"flavor caps", func(c *Case) { c.Spec.Flavor.MaxVCPUs = new(int32(8)) }, []Alarm{usageAt(v1alpha1.MetricCPU, 95)}, ActionNone, ReasonCapReached, "", "caps of 8 vCPUs"},
 		{"without a cap, four times the first is the most", func(c *Case) { c.Status.Baseline.VCPUs = 2 }, []Alarm{usageAt(v1alpha1.MetricCPU, 95)}, ActionNone, ReasonCapReached, "", ""},
 		{"none larger", func(c *Case) { c.Catalogue = c.Catalogue[:3] }, []Alarm{usageAt(v1alpha1.MetricCPU, 95)}, ActionNone, ReasonNoLargerFlavor, "", ""},
 		{"sold out in one of its zones", soldOut("eu-de-02"), []Alarm{usageAt(v1alpha1.MetricCPU, 95)}, ActionNone, ReasonSoldOut, "", "rds.mysql.n1.4xlarge.4 is sold out in eu-de-02"},
@@ -233,8 +233,6 @@ func replica(engine string) func(*Case) {
 		}
 	}
 }
-
-func ref(n int32) *int32 { return &n }
 
 func TestStorageGoesBeforeFlavors(t *testing.T) {
 	v := Decide(quiet().with(usageAt(v1alpha1.MetricCPU, 95), storageAt(93)))

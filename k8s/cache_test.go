@@ -1,6 +1,7 @@
 package k8s_test
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -29,7 +30,7 @@ func (h *heard[T]) hear(old, new T) {
 func (h *heard[T]) all() [][2]T {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.seen[:len(h.seen):len(h.seen)]
+	return slices.Clip(h.seen)
 }
 
 func TestCacheNeverHoldsPasswords(t *testing.T) {

@@ -82,7 +82,7 @@ func readAlarm(raw map[string]json.RawMessage) (Alarm, error) {
 		}
 		*f.into = s
 	}
-	for _, pair := range strings.Split(dimension, ",") {
+	for pair := range strings.SplitSeq(dimension, ",") {
 		name, value, _ := strings.Cut(pair, ":")
 		a.Dimensions = append(a.Dimensions, Dimension{name, value})
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 )
@@ -20,14 +19,22 @@ const minKeyBits = 2048
 // It returns ErrForged.
 func CertURL(url string, hosts []string) error {
 	for _, host := range hosts {
-		if path, ok := strings.CutPrefix(url, "https://"+host+"/smn/"); ok {
-			if ok, err := regexp.MatchString(`^SMN_[a-z0-9-]{1,32}_[0-9a-f]{32}\.pem$`, path); err == nil && ok {
-				return nil
-			}
+		if name, ok := strings.CutPrefix(url, "https://"+host+"/smn/SMN_"); ok && certName(name) {
+			return nil
 		}
 	}
 	return fmt.Errorf("%w: the certificate URL is not SMN's on a configured host", ErrForged)
 }
+
+// certName reports whether the rest of the path is <region>_<32 hex digits>.pem and nothing more.
+func certName(s string) bool {
+	region, id, ok := strings.Cut(s, "_")
+	id, pem := strings.CutSuffix(id, ".pem")
+	return ok && pem && len(id) == 32 && only(id, "0123456789abcdef") &&
+		region != "" && len(region) <= 32 && only(region, "abcdefghijklmnopqrstuvwxyz0123456789-")
+}
+
+func only(s, alphabet string) bool { return strings.Trim(s, alphabet) == "" }
 
 // ParseCertificate reads exactly one PEM certificate with an RSA key that is strong enough. Whether it is within its
 // dates is asked at each use: see Current.

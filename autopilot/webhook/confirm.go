@@ -72,8 +72,7 @@ func confirmLink(raw string, hosts []string, topic string) (string, error) {
 
 // withoutURL drops the link, which holds a token, from an error of net/http.
 func withoutURL(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}
 	return err

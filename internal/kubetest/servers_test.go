@@ -130,7 +130,7 @@ func TestTheKeyFollowsThePins(t *testing.T) {
 	}
 	other := r
 	other.pins = append([]byte("x"), r.pins...)
-	if r.key() != r.key() || r.key() == other.key() || !strings.HasPrefix(r.key(), r.kube+"-") {
+	if same := r; r.key() != same.key() || r.key() == other.key() || !strings.HasPrefix(r.key(), r.kube+"-") {
 		t.Errorf("keys %q and, with other pins, %q", r.key(), other.key())
 	}
 }
