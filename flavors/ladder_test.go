@@ -42,6 +42,7 @@ func TestNext(t *testing.T) {
 		{"the same family first", "rds.mysql.n1.2xlarge.4", memory, shop(), "rds.mysql.n1.4xlarge.4"},
 		{"another family where it is offered and ours has none", "rds.mysql.n1.2xlarge.4", offered(memory, "rds.mysql.x1.2xlarge.8"), shop(), "rds.mysql.x1.2xlarge.8"},
 		{"not another family without a resize list", "rds.mysql.x1.4xlarge.4", cpu, shop(), ""},
+		{"the least memory first, whatever its vCPUs", "rds.mysql.n1.2xlarge.4", memory, append(shop(), flavor("rds.mysql.n1.6xlarge.2", 24, 48)), "rds.mysql.n1.6xlarge.2"},
 		{"both in alarm, both grow", "rds.mysql.n1.2xlarge.4", func(w *Wish) { w.CPU, w.Memory = true, true }, shop(), "rds.mysql.n1.4xlarge.4"},
 		{"in every zone of the instance", "rds.mysql.n1.2xlarge.4", func(w *Wish) { cpu(w); w.Zones = []string{"a", "b"} }, shop(), "rds.mysql.n1.4xlarge.4"},
 		{"within the caps", "rds.mysql.n1.2xlarge.4", func(w *Wish) { memory(w); w.MaxVCPUs = 8 }, shop(), ""},

@@ -248,7 +248,9 @@ func TestAfterGrowthTheRuleIsRewritten(t *testing.T) {
 	w.alarm(v1alpha1.MetricStorage, true)
 	w.settle(t, c)
 	w.operate()
-	w.settle(t, c)
+	if _, err := c.reconcile(t.Context(), Key{"ns", "db"}); err != nil { // at once, not with the next sweep
+		t.Fatal(err)
+	}
 	if threshold() != 80 {
 		t.Errorf("threshold %d %% for 50 GB", threshold())
 	}
