@@ -80,8 +80,7 @@ func NewConfig(kubeconfig string) (*rest.Config, error) {
 }
 
 // Connect checks within 10 s that the API server answers, serves both kinds and lets us list them, and says in one line
-// what is missing.
-// Nothing is watched before Run.
+// what is missing. Nothing is watched before Run.
 func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = self + "/" + opts.Version

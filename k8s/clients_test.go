@@ -264,3 +264,16 @@ func TestOnlyAFailedTestMeansChanged(t *testing.T) {
 		}
 	}
 }
+
+func TestOwnNamespace(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "namespace")
+	if _, err := ownNamespace(file); err == nil || !strings.Contains(err.Error(), "not in a pod") {
+		t.Errorf("without a file: %v", err)
+	}
+	if err := os.WriteFile(file, []byte("ops\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if ns, err := ownNamespace(file); ns != "ops" || err != nil {
+		t.Errorf("got %q, %v", ns, err)
+	}
+}

@@ -108,9 +108,10 @@ func (l Lease) withDefaults() Lease {
 }
 
 func (c *Cluster) lock(lease Lease) (resourcelock.Interface, error) {
-	// One slow answer must not use up the whole deadline.
+	// The library gives the lease up once it could not renew it until the deadline and then tried to release it. A quarter
+	// each for those requests, and a leader that is cut off stops before its lease runs out.
 	client, err := coordinationv1client.NewForConfigAndClient(c.config,
-		&http.Client{Transport: c.transport, Timeout: lease.RenewDeadline / 2})
+		&http.Client{Transport: c.transport, Timeout: lease.RenewDeadline / 4})
 	if err != nil {
 		return nil, fmt.Errorf("configure the client for leases: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -26,12 +27,12 @@ type replica struct {
 
 const leaseSeconds = 6
 
-func replicaOf(t *testing.T, c *k8s.Cluster, work func(context.Context)) *replica {
+func replicaOf(t *testing.T, c *k8s.Cluster, namespace string, work func(context.Context)) *replica {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &replica{started: make(chan struct{}), ended: make(chan error, 1), stop: cancel}
 	lease := k8s.Lease{
-		Namespace: ownNamespace, Duration: leaseSeconds * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 200 * time.Millisecond,
+		Namespace: namespace, Duration: leaseSeconds * time.Second, RenewDeadline: 4 * time.Second, RetryPeriod: 200 * time.Millisecond,
 		OnChange: func(leading bool) { r.leading.Store(leading) },
 	}
 	exited := make(chan struct{})
@@ -93,7 +94,9 @@ func TestLeaderHandsOverOnceItsWorkIsDone(t *testing.T) {
 	c := connect(t)
 	var working atomic.Int32
 	finish := make(chan struct{})
-	first := replicaOf(t, c, func(ctx context.Context) {
+	finished := sync.OnceFunc(func() { close(finish) })
+	defer finished()
+	first := replicaOf(t, c, ownNamespace, func(ctx context.Context) {
 		working.Add(1)
 		<-ctx.Done()
 		<-finish
@@ -104,7 +107,7 @@ func TestLeaderHandsOverOnceItsWorkIsDone(t *testing.T) {
 		t.Error("the gauge does not say so")
 	}
 	overlap := make(chan int32, 1)
-	second := replicaOf(t, c, func(ctx context.Context) {
+	second := replicaOf(t, c, ownNamespace, func(ctx context.Context) {
 		overlap <- working.Load()
 		<-ctx.Done()
 	})
@@ -120,7 +123,7 @@ func TestLeaderHandsOverOnceItsWorkIsDone(t *testing.T) {
 			return renewed.After(last)
 		})
 	}
-	close(finish)
+	finished()
 	// Without a release it would take what is left of the lease.
 	within(t, "the second leads", leaseSeconds*time.Second/2, second.started)
 	if n := <-overlap; n != 0 {
@@ -137,7 +140,7 @@ func TestLeaderHandsOverOnceItsWorkIsDone(t *testing.T) {
 
 func TestLeaderThatLosesItsLeaseStops(t *testing.T) {
 	c := connect(t)
-	r := replicaOf(t, c, untilDone)
+	r := replicaOf(t, c, ownNamespace, untilDone)
 	within(t, "it leads", 20*time.Second, r.started)
 	stolen := fmt.Sprintf(`{"spec":{"holderIdentity":"someone-else","leaseDurationSeconds":60,"renewTime":%q}}`,
 		time.Now().UTC().Format(metav1.RFC3339Micro))
@@ -151,7 +154,7 @@ func TestLeaderThatLosesItsLeaseStops(t *testing.T) {
 		t.Error("the gauge says that it leads")
 	}
 
-	waiting := replicaOf(t, c, untilDone)
+	waiting := replicaOf(t, c, ownNamespace, untilDone)
 	waiting.stop()
 	if err := outcome(t, waiting); err != nil {
 		t.Errorf("one that ends before it leads: %v", err)
@@ -168,9 +171,9 @@ func TestLeaderThatLosesItsLeaseStops(t *testing.T) {
 
 func TestLeaderWhoseWorkIsThroughGivesTheLeaseUp(t *testing.T) {
 	c := connect(t)
-	if err := outcome(t, replicaOf(t, c, func(context.Context) {})); err != nil {
+	if err := outcome(t, replicaOf(t, c, ownNamespace, func(context.Context) {})); err != nil {
 		t.Fatal(err)
 	}
-	next := replicaOf(t, c, untilDone)
+	next := replicaOf(t, c, ownNamespace, untilDone)
 	within(t, "the next leads", leaseSeconds*time.Second/2, next.started)
 }

@@ -45,6 +45,7 @@ type Key struct{ Namespace, Name string }
 type Controller struct {
 	Options
 	meters *meters
+	words  words
 
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[Key] // nil while not leading
@@ -53,25 +54,38 @@ type Controller struct {
 
 // New returns a Controller.
 func New(o Options) *Controller {
-	c := &Controller{Options: o, armed: make(map[Key]time.Time)}
+	c := &Controller{Options: o, armed: make(map[Key]time.Time), words: words{last: make(map[Key]v1alpha1.Switch)}}
 	c.meters = newMeters(o.Reg, o.Cluster)
 	return c
 }
 
-// RdsChanged tells of a change of an Rds; old or new is nil where it was added or deleted.
-func (c *Controller) RdsChanged(old, new *otcv1.Rds) {
-	if new == nil {
-		new = old
+// RdsChanged tells of a change of an Rds; old or now is nil where it was added or deleted. It is told to every replica.
+func (c *Controller) RdsChanged(old, now *otcv1.Rds) {
+	of := now
+	if of == nil {
+		of = old
 	}
-	c.look(Key{new.Namespace, new.Name})
+	key := Key{of.Namespace, of.Name}
+	if a, known := c.Cluster.Autopilot(key.Namespace, key.Name); now == nil || !known || a.Status.Switch != spoken(now) {
+		c.words.hear(key, now) // else it is in the status already
+	}
+	c.look(key)
 }
 
-// AutopilotChanged tells of a change of an RdsAutopilot that was not our own write to its status.
-func (c *Controller) AutopilotChanged(old, new *v1alpha1.RdsAutopilot) {
-	if new == nil {
-		new = old
+// AutopilotChanged tells of a change of an RdsAutopilot. It is told to every replica. A change that is nothing but our
+// own write to the status starts no new round.
+func (c *Controller) AutopilotChanged(old, now *v1alpha1.RdsAutopilot, own bool) {
+	of := now
+	if of == nil {
+		of = old
 	}
-	c.look(Key{new.Namespace, new.Name})
+	key := Key{of.Namespace, of.Name}
+	if now != nil {
+		c.words.kept(key, now.Status.Switch)
+	}
+	if !own {
+		c.look(key)
+	}
 }
 
 func (c *Controller) look(k Key) {

@@ -156,10 +156,61 @@ func TestFalseRemovesEverythingAndTheAutopilotStays(t *testing.T) {
 	if w.topics != 0 || w.rap == nil || len(w.rap.Finalizers) != 0 || w.armed() || w.rap.Status.Alarms.TopicURN != "" {
 		t.Fatalf("%d topics, autopilot %+v", w.topics, w.rap)
 	}
-	w.rds.Spec.Autopilot = nil // absent says nothing, so what is there goes on
+	w.rds.Spec.Autopilot = nil // absent says nothing: what was said last stays
+	w.settle(t, c)
+	if w.topics != 0 || w.armed() {
+		t.Errorf("%d topics, armed %t, after the operator dropped the field", w.topics, w.armed())
+	}
+	on := true
+	w.rds.Spec.Autopilot = &on
 	w.settle(t, c)
 	if w.topics != 1 || len(w.rap.Finalizers) != 1 || !w.armed() {
-		t.Errorf("%d topics, finalizers %v after false was taken back", w.topics, w.rap.Finalizers)
+		t.Errorf("%d topics, finalizers %v after true", w.topics, w.rap.Finalizers)
+	}
+}
+
+// The archived operator writes the object back without the field before anybody looks.
+func TestAWordThatTheOperatorDropsIsHeard(t *testing.T) {
+	for _, on := range []bool{true, false} {
+		w := newWorld()
+		c, follower := w.process(), w.process()
+		say := func(word *bool) {
+			old := w.rds.DeepCopy()
+			w.rds.Spec.Autopilot = word
+			for _, p := range []*Controller{c, follower} {
+				p.RdsChanged(old, w.rds.DeepCopy())
+			}
+		}
+		w.rds.Spec.Autopilot = nil
+		if !on {
+			yes := true
+			w.rds.Spec.Autopilot = &yes
+			w.settle(t, c)
+		}
+		say(&on)
+		say(nil)
+		w.settle(t, follower) // which has become the leader
+		if w.armed() != on {
+			t.Fatalf("armed %t after a passing %t", w.armed(), on)
+		}
+		if !on {
+			continue
+		}
+		// Once it is in the status nobody remembers it: an autopilot that a person deletes is not made again.
+		for _, p := range []*Controller{c, follower} {
+			p.AutopilotChanged(nil, w.rap.DeepCopy(), true)
+		}
+		say(&on)
+		say(nil)
+		w.rap = nil
+		for _, p := range []*Controller{c, follower} {
+			if _, err := p.reconcile(t.Context(), Key{"ns", "db"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if w.rap != nil {
+			t.Error("it was made again although the field is gone")
+		}
 	}
 }
 

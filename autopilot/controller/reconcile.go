@@ -41,20 +41,30 @@ func (c *Controller) reconcile(ctx context.Context, key Key) (again time.Duratio
 		r.rds = nil
 	}
 	if r.rap, known = c.Cluster.Autopilot(key.Namespace, key.Name); !known {
-		if r.rds != nil && r.rds.DeletionTimestamp.IsZero() && wants(r.rds, true) {
+		if r.rds != nil && r.rds.DeletionTimestamp.IsZero() && r.said() == v1alpha1.SwitchOn {
 			return 0, r.create(ctx)
 		}
 		return 0, nil
 	}
 	r.next = *r.rap.Status.DeepCopy()
+	if said := r.said(); said != "" {
+		r.next.Switch = said
+	}
 	if reason, message := r.off(); reason != "" {
 		return 0, r.disarm(ctx, reason, message)
 	}
 	return r.fly(ctx)
 }
 
-func wants(rds *otcv1.Rds, on bool) bool {
-	return rds.Spec.Autopilot != nil && *rds.Spec.Autopilot == on
+// said is the last word of spec.autopilot: what it says now, else what it said and nobody acted on. Absence is no word.
+func (r *round) said() v1alpha1.Switch {
+	if r.rds == nil {
+		return ""
+	}
+	if now := spoken(r.rds); now != "" {
+		return now
+	}
+	return r.words.of(r.key)
 }
 
 func (r *round) create(ctx context.Context) error {
@@ -79,8 +89,8 @@ func (r *round) off() (reason, message string) {
 		return string(autopilot.ReasonNotEnabled), "The Rds is being deleted"
 	case r.successor():
 		return string(autopilot.ReasonInstanceUnknown), "The Rds of this autopilot was deleted; another one has its name"
-	case wants(r.rds, false):
-		return string(autopilot.ReasonNotEnabled), "spec.autopilot of the Rds is false"
+	case r.next.Switch == v1alpha1.SwitchOff:
+		return string(autopilot.ReasonNotEnabled), "spec.autopilot of the Rds said false; true turns it on again"
 	case r.mode() == v1alpha1.ModeOff:
 		return string(autopilot.ReasonNotEnabled), "The mode is Off"
 	}

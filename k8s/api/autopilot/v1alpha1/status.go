@@ -51,6 +51,10 @@ type Status struct {
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// switch is the last word of spec.autopilot of the Rds, as seen in any watch event: the archived operator drops the
+	// field within a second, the word stays.
+	// +optional
+	Switch Switch `json:"switch,omitempty"`
 	// baseline is the instance at first arming.
 	// +optional
 	Baseline *Baseline `json:"baseline,omitempty"`
@@ -83,6 +87,17 @@ type Status struct {
 	// +optional
 	Decisions []DecisionRecord `json:"decisions,omitempty"`
 }
+
+// Switch is what spec.autopilot of an Rds said.
+//
+// +kubebuilder:validation:Enum="On";"Off"
+type Switch string
+
+// The words of spec.autopilot: true and false.
+const (
+	SwitchOn  Switch = "On"
+	SwitchOff Switch = "Off"
+)
 
 // Baseline is the instance at first arming.
 type Baseline struct {

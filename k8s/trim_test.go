@@ -1,16 +1,11 @@
 package k8s
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -46,37 +41,6 @@ func TestTrimKeepsWhatIsNamed(t *testing.T) {
 	}
 }
 
-func TestLibraryLogHidesAnswers(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		level zapcore.Level
-		want  []string
-	}{
-		{"debug", zap.DebugLevel, []string{"info"}},
-		{"everything", zapcore.Level(-10), []string{"info"}},
-		{"error", zap.ErrorLevel, nil},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			core, seen := observer.New(c.level)
-			complaint := &strings.Builder{}
-			log := libraryLog(zap.New(core, zap.ErrorOutput(zapcore.AddSync(complaint))))
-			log.Info("info")
-			log.V(1).Info("detail")
-			log.V(8).Info("body with a password")
-			var got []string
-			for _, e := range seen.All() {
-				got = append(got, e.Message)
-			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("log (-want +got):\n%s", diff)
-			}
-			if complaint.Len() > 0 {
-				t.Error(complaint)
-			}
-		})
-	}
-}
-
 func TestNoteIsCapped(t *testing.T) {
 	for _, note := range []string{strings.Repeat("a", 3000), strings.Repeat("ü", 600), "a" + strings.Repeat("€", 400)} {
 		got := capped(note, maxNote)
@@ -86,18 +50,5 @@ func TestNoteIsCapped(t *testing.T) {
 	}
 	if got := capped("short", maxNote); got != "short" {
 		t.Errorf("got %q", got)
-	}
-}
-
-func TestOwnNamespace(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "namespace")
-	if _, err := ownNamespace(file); err == nil || !strings.Contains(err.Error(), "not in a pod") {
-		t.Errorf("without a file: %v", err)
-	}
-	if err := os.WriteFile(file, []byte("ops\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if ns, err := ownNamespace(file); ns != "ops" || err != nil {
-		t.Errorf("got %q, %v", ns, err)
 	}
 }

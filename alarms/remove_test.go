@@ -1,0 +1,104 @@
+package alarms_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcsps/rds-autopilot/alarms"
+)
+
+// lookAlikes are others' names that resemble ours.
+func lookAlikes(base string) []string {
+	return []string{base + "2", base + "_", base + "_storage2", base + "_disk", base + "_CPU", "x" + base, base[:len(base)-1], "autopilot_shop", "shop_orders"}
+}
+
+func TestRemoveLeavesNothingOfOursAndAllOfOthers(t *testing.T) {
+	w := newWorld(t)
+	base := w.want().Name
+	for _, name := range append(lookAlikes(base), base+"_memoryx") {
+		urn, err := w.cloud.CreateTopic(t.Context(), name, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.cloud.Subscribe(t.Context(), urn, "https", w.want().Endpoint, "rds-autopilot"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.cloud.CreateRule(t.Context(), foreignRule(name, urn)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	others := w.shown()
+	for name, change := range map[string]func(h *alarms.Have){
+		"recorded":                   func(*alarms.Have) {},
+		"nothing recorded":           func(h *alarms.Have) { *h = alarms.Have{} },
+		"only the topic recorded":    func(h *alarms.Have) { *h = alarms.Have{TopicURN: h.TopicURN} },
+		"only the rules recorded":    func(h *alarms.Have) { *h = alarms.Have{Rules: h.Rules} },
+		"a foreign rule recorded":    func(h *alarms.Have) { h.Rules[0].ID = w.sim.Rules()[0].ID },
+		"a lost rule recorded":       func(h *alarms.Have) { h.Rules[0].ID = "al1700000000000AbCdEfGhIj" },
+		"a foreign topic recorded":   func(h *alarms.Have) { h.TopicURN = w.sim.Topics()[0].URN },
+		"foreign subscription there": func(h *alarms.Have) { h.SubscriptionURN = w.sim.Subscriptions()[0].URN },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.t = t
+			w.have = alarms.Have{}
+			w.ensure(w.want())
+			have := w.have
+			change(&have)
+			for range 2 { // the second time all is gone
+				if err := w.alarms.Remove(t.Context(), base, have); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(others, w.shown()); diff != "" {
+					t.Fatal(diff)
+				}
+			}
+		})
+	}
+}
+
+func TestRenamedRuleIsRemovedByItsID(t *testing.T) {
+	w := newWorld(t)
+	w.ensure(w.want())
+	rule, err := w.cloud.Rule(t.Context(), w.have.Rules[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule.Name = "renamed"
+	if err := w.cloud.ModifyRule(t.Context(), rule.ID, rule); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.alarms.Remove(t.Context(), w.want().Name, w.have); err != nil {
+		t.Fatal(err)
+	}
+	if left := w.shown(); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+func TestCrashWhileRemovingIsHealed(t *testing.T) {
+	for _, applied := range []bool{false, true} {
+		for n := 1; ; n++ {
+			w := newWorld(t)
+			w.ensure(w.want())
+			cloud := &crashing{Cloud: w.cloud, n: n, applied: applied}
+			err := alarms.New(cloud, w.clock).Remove(t.Context(), w.want().Name, w.have)
+			if err == nil {
+				if n != 6 {
+					t.Errorf("removing has %d writes, want 5", n-1)
+				}
+				break
+			}
+			if !errors.Is(err, errCrash) {
+				t.Fatal(err)
+			}
+			if err := w.alarms.Remove(t.Context(), w.want().Name, w.have); err != nil {
+				t.Fatal(err)
+			}
+			if left := w.shown(); len(left) > 0 {
+				t.Errorf("crash at write %d, applied %v: left %v", n, applied, left)
+			}
+		}
+	}
+}

@@ -1,0 +1,213 @@
+package alarms_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/alarms"
+	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+)
+
+const uid = "1b4e28ba-2fa1-11d2-883f-0016d3cca427"
+
+// world is a simulated cloud, reached through the real client.
+type world struct {
+	t        *testing.T
+	sim      *otcsim.Cloud
+	cloud    *otc.Cloud
+	alarms   *alarms.Alarms
+	instance string
+
+	mu      sync.Mutex
+	now     time.Time
+	have    alarms.Have // as recorded
+	records int
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, now: time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)}
+	sim, err := otcsim.Start(otcsim.Options{Now: w.clock, Settings: otcsim.Settings{ConfirmationQuota: 1000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := sim.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	env := map[string]string{}
+	for _, pair := range sim.Env() {
+		k, v, _ := strings.Cut(pair, "=")
+		env[k] = v
+	}
+	w.sim = sim
+	w.cloud, err = otc.Connect(t.Context(), otc.Options{Env: func(k string) string { return env[k] }, Rate: 10000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.alarms = alarms.New(w.cloud, w.clock)
+	in, err := sim.AddInstance(otcsim.Instance{Flavor: "rds.mysql.c2.medium", VolumeGB: 40})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.instance = in.ID
+	sim.ResetRequests()
+	return w
+}
+
+func (w *world) clock() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
+}
+
+func (w *world) advance(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = w.now.Add(d)
+}
+
+func (w *world) want() alarms.Want {
+	flavor := alarms.WantRule{ThresholdPercent: 90, PeriodSeconds: 300, Count: 3, RepeatSeconds: 1800, Dimension: "rds_cluster_id", DimensionValue: w.instance}
+	cpu, memory := flavor, flavor
+	cpu.Metric, memory.Metric = alarms.CPU, alarms.Memory
+	return alarms.Want{
+		Name: alarms.Name("shop", "orders", uid), DisplayName: "shop/orders – cluster c1", Description: "shop/orders, cluster c1",
+		Endpoint: "https://autopilot.example.com/smn",
+		Rules: []alarms.WantRule{
+			{Metric: alarms.Storage, ThresholdPercent: 75, PeriodSeconds: 1, Count: 5, RepeatSeconds: 900, Dimension: "rds_cluster_id", DimensionValue: w.instance},
+			cpu, memory,
+		},
+	}
+}
+
+func (w *world) record(h alarms.Have) error {
+	w.have = h
+	w.records++
+	return nil
+}
+
+// ensure runs Ensure from what is recorded.
+func (w *world) ensure(want alarms.Want) {
+	w.t.Helper()
+	if _, err := w.alarms.Ensure(w.t.Context(), want, w.have, w.record); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// writes are the requests that change something, as METHOD operation.
+func (w *world) writes() []string {
+	var found []string
+	for _, r := range w.sim.Requests() {
+		if r.Service != "iam" && r.Method != http.MethodGet {
+			found = append(found, r.Operation)
+		}
+	}
+	return found
+}
+
+// shown is all there is in the cloud, without what the cloud makes up: ids and times.
+func (w *world) shown() []string {
+	var lines []string
+	for _, t := range w.sim.Topics() {
+		lines = append(lines, fmt.Sprintf("topic %s %q", t.Name, t.DisplayName))
+	}
+	for _, s := range w.sim.Subscriptions() {
+		lines = append(lines, fmt.Sprintf("subscription %s %s %s %d", s.TopicURN[strings.LastIndex(s.TopicURN, ":")+1:], s.Protocol, s.Endpoint, s.Status))
+	}
+	for _, r := range w.sim.Rules() {
+		r.ID, r.UpdateTime, r.State = "", 0, ""
+		lines = append(lines, fmt.Sprintf("rule %+v", r))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// checkRecord holds what is recorded against what is there.
+func (w *world) checkRecord() {
+	w.t.Helper()
+	topics, subscriptions, rules := w.sim.Topics(), w.sim.Subscriptions(), w.sim.Rules()
+	if len(topics) != 1 || len(subscriptions) != 1 || len(rules) != 3 {
+		w.t.Fatalf("%d topics, %d subscriptions, %d rules; want 1, 1, 3", len(topics), len(subscriptions), len(rules))
+	}
+	if w.have.TopicURN != topics[0].URN || w.have.SubscriptionURN != subscriptions[0].URN || len(w.have.Rules) != 3 {
+		w.t.Fatalf("recorded: %+v", w.have)
+	}
+	for _, r := range w.have.Rules {
+		if !slices.ContainsFunc(rules, func(s otcsim.Rule) bool {
+			return s.ID == r.ID && strings.HasSuffix(s.Name, "_"+r.Metric) && int(s.Condition.Value) == r.ThresholdPercent &&
+				r.Dimension == s.Metric.Dimensions[0].Name+":"+s.Metric.Dimensions[0].Value
+		}) {
+			w.t.Errorf("recorded rule is not there: %+v", r)
+		}
+	}
+}
+
+var errCrash = errors.New("crash")
+
+// crashing stops the process, so to say, at the n-th call that changes something: before it is carried out, or after.
+type crashing struct {
+	*otc.Cloud
+	n       int
+	applied bool
+}
+
+func (c *crashing) at(do func() error) error {
+	if c.n--; c.n < 0 {
+		return errCrash // the process is gone: nothing follows
+	}
+	if c.n > 0 {
+		return do()
+	}
+	if c.applied {
+		_ = do()
+	}
+	return errCrash
+}
+
+func (c *crashing) CreateTopic(ctx context.Context, name, display string) (urn string, err error) {
+	err = c.at(func() (err error) { urn, err = c.Cloud.CreateTopic(ctx, name, display); return err })
+	return urn, err
+}
+
+func (c *crashing) DeleteTopic(ctx context.Context, urn string) error {
+	return c.at(func() error { return c.Cloud.DeleteTopic(ctx, urn) })
+}
+
+func (c *crashing) Subscribe(ctx context.Context, topic, protocol, endpoint, remark string) (urn string, err error) {
+	err = c.at(func() (err error) {
+		urn, err = c.Cloud.Subscribe(ctx, topic, protocol, endpoint, remark)
+		return err
+	})
+	return urn, err
+}
+
+func (c *crashing) Unsubscribe(ctx context.Context, urn string) error {
+	return c.at(func() error { return c.Cloud.Unsubscribe(ctx, urn) })
+}
+
+func (c *crashing) CreateRule(ctx context.Context, r otc.Rule) (id string, err error) {
+	err = c.at(func() (err error) { id, err = c.Cloud.CreateRule(ctx, r); return err })
+	return id, err
+}
+
+func (c *crashing) ModifyRule(ctx context.Context, id string, r otc.Rule) error {
+	return c.at(func() error { return c.Cloud.ModifyRule(ctx, id, r) })
+}
+
+func (c *crashing) EnableRule(ctx context.Context, id string, on bool) error {
+	return c.at(func() error { return c.Cloud.EnableRule(ctx, id, on) })
+}
+
+func (c *crashing) DeleteRule(ctx context.Context, id string) error {
+	return c.at(func() error { return c.Cloud.DeleteRule(ctx, id) })
+}

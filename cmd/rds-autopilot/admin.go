@@ -1,0 +1,51 @@
+package main
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// registry returns a registry of our own with what every process has.
+func registry() *prometheus.Registry {
+	reg := prometheus.NewRegistry()
+	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "rds_autopilot_build_info", Help: "Always 1; the label says which build runs.",
+	}, []string{"version"})
+	build.WithLabelValues(version).Set(1)
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build)
+	return reg
+}
+
+func leaderGauge(reg prometheus.Registerer) prometheus.Gauge {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rds_autopilot_leader", Help: "1 on the replica that decides, else 0."})
+	reg.MustRegister(g)
+	return g
+}
+
+// admin is the server of the address that is not public.
+func admin(reg *prometheus.Registry, ready func() bool) *http.Server {
+	mux := chi.NewMux()
+	mux.Method(http.MethodGet, "/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Timeout: 10 * time.Second}))
+	mux.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
+	mux.Get("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if !ready() {
+			say(w, http.StatusServiceUnavailable, "not ready")
+			return
+		}
+		say(w, http.StatusOK, "ok")
+	})
+	return &http.Server{
+		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
+	}
+}
+
+func say(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text + "\n")) // who asked is gone where this fails
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/alarms"
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/controller"
+	"github.com/mcsps/rds-autopilot/flavors"
+	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// cloud is Open Telekom Cloud as the controller wants it. Lists are shared: however many databases wait, one listing
+// serves them.
+type cloud struct {
+	*otc.Cloud
+	instances shared[[]otc.Instance]
+	rules     shared[[]otc.Rule]
+	now       func() time.Time
+}
+
+func newCloud(c *otc.Cloud, now func() time.Time) *cloud {
+	return &cloud{
+		Cloud: c, now: now,
+		instances: shared[[]otc.Instance]{read: c.Instances, now: now},
+		rules:     shared[[]otc.Rule]{read: c.Rules, now: now},
+	}
+}
+
+// Instance returns nil where the cloud has no such instance.
+func (c *cloud) Instance(ctx context.Context, id string) (*autopilot.Instance, error) {
+	all, err := c.instances.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byID := make(map[string]otc.Instance, len(all))
+	for _, i := range all {
+		byID[i.ID] = i
+	}
+	found, ok := byID[id]
+	if !ok {
+		return nil, nil
+	}
+	inst := &autopilot.Instance{
+		ID: found.ID, Name: found.Name, Status: found.Status, Engine: found.Engine, Version: found.Version,
+		Mode: found.Mode, Flavor: found.Flavor, VCPUs: found.VCPUs, MemoryGB: found.MemoryGB, VolumeGB: found.VolumeGB,
+	}
+	for _, n := range found.Nodes {
+		inst.NodeIDs = append(inst.NodeIDs, n.ID)
+		if !slices.Contains(inst.Zones, n.Zone) {
+			inst.Zones = append(inst.Zones, n.Zone)
+		}
+		if n.Role == "master" {
+			inst.Primary = n.ID
+		}
+	}
+	// The cloud lists nodes in any order; the status must not change with it.
+	slices.Sort(inst.NodeIDs)
+	slices.Sort(inst.Zones)
+	for _, id := range found.Replicas {
+		if r, ok := byID[id]; ok {
+			inst.Replicas = append(inst.Replicas, autopilot.Replica{ID: r.ID, Name: r.Name, VCPUs: r.VCPUs, MemoryGB: r.MemoryGB})
+		}
+	}
+	return inst, nil
+}
+
+// AlarmStates returns the state of every rule of the project.
+func (c *cloud) AlarmStates(ctx context.Context) (map[string]controller.AlarmState, error) {
+	rules, err := c.rules.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	states := make(map[string]controller.AlarmState, len(rules))
+	for _, r := range rules {
+		states[r.ID] = controller.AlarmState{State: v1alpha1.State(r.State), Since: r.UpdateTime}
+	}
+	return states, nil
+}
+
+// Series of storage in Cloud Eye (RDS api: rds_monitoring_metrics_description.rst).
+const (
+	diskPercent = "rds039_disk_util"
+	diskUsed    = "rds048_disk_used_size"
+	diskTotal   = "rds047_disk_total_size"
+)
+
+// Evidence reads the newest datapoints. Storage is the used space itself where Cloud Eye has it, else the percentage of
+// the size at that datapoint.
+func (c *cloud) Evidence(ctx context.Context, inst autopilot.Instance, wanted []controller.EvidenceOf) (map[v1alpha1.Metric]autopilot.Evidence, error) {
+	found := make(map[v1alpha1.Metric]autopilot.Evidence)
+	byPeriod := map[int][]otc.Series{}
+	series := make(map[otc.Series]v1alpha1.Metric)
+	for _, w := range wanted {
+		name, value, ok := strings.Cut(w.Dimension, ":")
+		if !ok {
+			var err error
+			if name, err = alarms.InstanceDimension(inst.Engine); err != nil {
+				return nil, err
+			}
+			value = inst.ID
+		}
+		metrics, period := []string{autopilot.MetricName(w.Metric)}, w.PeriodSeconds
+		if w.Metric == v1alpha1.MetricStorage {
+			metrics, period = []string{diskUsed, diskPercent, diskTotal}, rawPeriod
+		}
+		for _, m := range metrics {
+			s := otc.Series{Metric: m, Dimension: name, Value: value}
+			byPeriod[period] = append(byPeriod[period], s)
+			series[s] = w.Metric
+		}
+	}
+	newest := make(map[string]otc.Datapoint)
+	for period, list := range byPeriod {
+		to := c.now()
+		points, err := c.Datapoints(ctx, list, period, to.Add(-lookBack(period)), to.Add(time.Minute))
+		if err != nil {
+			return nil, err
+		}
+		for s, p := range points {
+			if len(p) > 0 {
+				newest[s.Metric] = p[len(p)-1]
+			}
+		}
+	}
+	for _, w := range wanted {
+		if w.Metric == v1alpha1.MetricStorage {
+			found[w.Metric] = usedSpace(newest)
+		} else if p, ok := newest[autopilot.MetricName(w.Metric)]; ok {
+			found[w.Metric] = autopilot.Evidence{Time: p.Time, Percent: p.Average}
+		}
+		if !found[w.Metric].Present() {
+			delete(found, w.Metric)
+		}
+	}
+	return found, nil
+}
+
+const rawPeriod = 1 // Cloud Eye's word for raw data
+
+// lookBack reaches over the delay of metrics, up to 10 minutes (otc-facts e), and one period more, since the cloud gives
+// nothing for a part of one.
+func lookBack(period int) time.Duration {
+	return 30*time.Minute + 2*time.Duration(period)*time.Second
+}
+
+func usedSpace(newest map[string]otc.Datapoint) autopilot.Evidence {
+	used, percent, total := newest[diskUsed], newest[diskPercent], newest[diskTotal]
+	switch {
+	case !used.Time.IsZero() && !used.Time.Before(percent.Time):
+		return autopilot.Evidence{Time: used.Time, UsedGB: used.Average}
+	case !percent.Time.IsZero() && percent.Time.Equal(total.Time):
+		return autopilot.Evidence{Time: percent.Time, UsedGB: percent.Average / 100 * total.Average}
+	case !used.Time.IsZero():
+		return autopilot.Evidence{Time: used.Time, UsedGB: used.Average}
+	}
+	return autopilot.Evidence{}
+}
+
+// Catalogue returns the flavors of the instance's engine and version, and its resize list where the cloud has one.
+func (c *cloud) Catalogue(ctx context.Context, inst autopilot.Instance) (controller.Catalogue, error) {
+	all, err := c.Flavors(ctx, inst.Engine, inst.Version)
+	if err != nil {
+		return controller.Catalogue{}, err
+	}
+	cat := controller.Catalogue{Flavors: make([]flavors.Flavor, 0, len(all))}
+	for _, f := range all {
+		cat.Flavors = append(cat.Flavors, flavors.Flavor{
+			Code: f.Code, Engine: inst.Engine, Versions: f.Versions, Mode: f.Mode, VCPUs: f.VCPUs, MemoryGB: f.MemoryGB, Zones: f.Zones,
+		})
+	}
+	targets, err := c.ResizeTargets(ctx, inst.ID)
+	switch {
+	case errors.Is(err, otc.ErrNotFound):
+		return cat, nil
+	case err != nil:
+		return controller.Catalogue{}, err
+	}
+	cat.OfferedKnown = true
+	for _, t := range targets {
+		cat.Offered = append(cat.Offered, t.Code)
+	}
+	return cat, nil
+}

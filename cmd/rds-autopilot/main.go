@@ -1,0 +1,80 @@
+// Command rds-autopilot keeps the databases that an operator runs on Open Telekom Cloud from running out of storage, CPU
+// and memory.
+//
+//	rds-autopilot serve     receive alarms, decide, patch
+//	rds-autopilot version   say which build this is
+//
+// It exits with 0 after a signal, 1 when it could not start or go on, 2 when it was called wrongly. A second signal ends
+// it at once.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+)
+
+// version is set when building: -ldflags "-X main.version=…".
+var version = "dev"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // from then on a signal ends the process
+	code := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+const usage = `Usage: rds-autopilot COMMAND [FLAGS]
+
+Commands:
+  serve     receive alarms, decide, patch (serve --help explains every flag)
+  version   say which build this is
+`
+
+// Exit codes.
+const (
+	exitOK    = 0
+	exitError = 1
+	exitUsage = 2
+)
+
+func run(ctx context.Context, args []string, env func(string) string, stdout, stderr io.Writer) int {
+	command := ""
+	if len(args) > 0 {
+		command, args = args[0], args[1:]
+	}
+	switch command {
+	case "serve":
+		return runServe(ctx, args, env, stdout, stderr)
+	case "version", "--version":
+		fmt.Fprintf(stdout, "rds-autopilot %s (%s)\n", version, runtime.Version())
+		return exitOK
+	case "help", "--help", "-h":
+		fmt.Fprint(stdout, usage)
+		return exitOK
+	}
+	fmt.Fprint(stderr, usage)
+	return exitUsage
+}
+
+func runServe(ctx context.Context, args []string, env func(string) string, stdout, stderr io.Writer) int {
+	o, err := parseOptions(args, env, stdout)
+	switch {
+	case errors.Is(err, errHelp):
+		return exitOK
+	case err != nil:
+		fmt.Fprintf(stderr, "rds-autopilot: %v\n", err)
+		return exitUsage
+	}
+	if err := serve(ctx, o, env, stderr); err != nil {
+		fmt.Fprintf(stderr, "rds-autopilot: %v\n", err)
+		return exitError
+	}
+	return exitOK
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mcsps/rds-autopilot/alarms"
+	"github.com/mcsps/rds-autopilot/autopilot/controller"
+	"github.com/mcsps/rds-autopilot/autopilot/smn"
+	"github.com/mcsps/rds-autopilot/autopilot/webhook"
+	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/k8s"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+const (
+	startLimit = 12 * time.Second // for the API server and the cloud to answer at start
+	drainLimit = 5 * time.Second  // for requests in flight when stopping
+	topicName  = "autopilot_"     // how the names of our topics begin
+)
+
+// serve runs until the context ends. Whatever keeps it from starting is one error.
+func serve(ctx context.Context, o options, env func(string) string, stderr io.Writer) error {
+	log := o.logger(stderr)
+	defer func() { _ = log.Sync() }() // stderr may be a pipe that cannot
+	k8s.RedirectLog(log)
+	reg := registry()
+
+	starting, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	kube, err := connectKube(starting, o, log)
+	if err != nil {
+		return err
+	}
+	clusterID, err := kube.ClusterID(starting)
+	if err != nil {
+		return err
+	}
+	otcCloud, err := otc.Connect(starting, otc.Options{Env: env, Endpoints: o.Endpoints, Rate: o.CloudRate, Registerer: reg, Log: log.Named("cloud")})
+	if errors.Is(err, otc.ErrCredentials) {
+		return fmt.Errorf("connect to the cloud: it refused the credentials in OS_* or clouds.yaml: %w", err)
+	}
+	if err != nil {
+		return fmt.Errorf("connect to the cloud: %w", err)
+	}
+	public, err := net.Listen("tcp", o.WebhookAddr)
+	if err != nil {
+		return fmt.Errorf("--webhook-addr: %w", err)
+	}
+	defer public.Close()
+	private, err := net.Listen("tcp", o.AdminAddr)
+	if err != nil {
+		return fmt.Errorf("--admin-addr: %w", err)
+	}
+	defer private.Close()
+
+	p := &process{options: o, log: log, reg: reg, kube: kube, leader: leaderGauge(reg)}
+	p.control = controller.New(controller.Options{
+		Cluster: cluster{kube}, Cloud: newCloud(otcCloud, time.Now), Mode: o.Mode, Sweep: o.Sweep, Recheck: o.Recheck,
+		Arming: arming{alarms.New(otcCloud, time.Now), clusterID, o.PublicURL.String()}, Log: log, Reg: reg, Now: time.Now,
+	})
+	if p.receive, err = receiver(o, kube, otcCloud, log, reg); err != nil {
+		return err
+	}
+	if err := p.watch(); err != nil {
+		return err
+	}
+	if o.plain() {
+		log.Warn("--public-url is http: alarms cross the network unencrypted")
+	}
+	cancel()
+	return p.run(ctx, public, private)
+}
+
+func connectKube(ctx context.Context, o options, log *zap.Logger) (*k8s.Cluster, error) {
+	cfg, err := k8s.NewConfig(o.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	kube, err := k8s.Connect(ctx, cfg, k8s.Options{Version: version, Namespaces: o.Namespaces, Log: log.Named("kubernetes")})
+	if err != nil {
+		return nil, fmt.Errorf("connect to Kubernetes: %w", err)
+	}
+	return kube, nil
+}
+
+func receiver(o options, kube *k8s.Cluster, c *otc.Cloud, log *zap.Logger, reg prometheus.Registerer) (*webhook.Receiver, error) {
+	roots, err := trustRoots(o.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("--smn-ca-file: %w", err)
+	}
+	certHosts := o.CertHosts
+	if len(certHosts) == 0 {
+		certHosts = []string{"smn." + c.Region() + ".otc.t-systems.com"}
+	}
+	return webhook.New(webhook.Options{
+		Path: o.PublicURL.EscapedPath(), Book: cluster{kube},
+		Verifier: smn.NewKeys(certHosts, smn.NewClient(certHosts, roots), time.Now),
+		Confirm:  smn.NewClient(o.ConfirmHosts, roots), ConfirmHosts: o.ConfirmHosts,
+		OurTopics:     webhook.TopicPrefix(c.Region(), c.ProjectID(), topicName),
+		MaxMessageAge: o.MaxMessageAge, Warn: cluster{kube}.warn, Log: log, Reg: reg, Now: time.Now,
+	}), nil
+}
+
+// trustRoots are the system's and those of the file.
+func trustRoots(file string) (*x509.CertPool, error) {
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	if file == "" {
+		return roots, nil
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s holds no certificate", file)
+	}
+	return roots, nil
+}
+
+// process is everything that runs until the context ends.
+type process struct {
+	options
+	log     *zap.Logger
+	reg     *prometheus.Registry
+	kube    *k8s.Cluster
+	control *controller.Controller
+	receive *webhook.Receiver
+	leader  prometheus.Gauge
+}
+
+func (p *process) watch() error {
+	return errors.Join(
+		p.kube.OnRds(p.control.RdsChanged),
+		p.kube.OnAutopilot(func(old, now *v1alpha1.RdsAutopilot) {
+			p.control.AutopilotChanged(old, now, old != nil && now != nil && k8s.LeaderStatusOnly(old, now))
+		}),
+	)
+}
+
+// run starts everything and stops it in the opposite order: readiness, then the receiver, then the leader's work, and
+// the watches last, for the others need them.
+func (p *process) run(ctx context.Context, public, private net.Listener) error {
+	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWatching()
+	var listening, stopping atomic.Bool
+	adminServer := admin(p.reg, func() bool { return listening.Load() && !stopping.Load() && p.kube.HasSynced() })
+
+	var last errgroup.Group // ends after everything else
+	last.Go(func() error { return p.kube.Run(watching) })
+	last.Go(func() error { return served(adminServer.Serve(private)) })
+
+	work, working := errgroup.WithContext(ctx)
+	work.Go(func() error { return p.lead(working) })
+	webhookServer := p.receive.Server()
+	work.Go(func() error {
+		// Without its caches a replica would ask the API server for every topic.
+		if err := p.kube.WaitForSync(working); err != nil {
+			return nil // stopped before that
+		}
+		listening.Store(true)
+		p.log.Info("listening", zap.String("webhook", public.Addr().String()), zap.String("admin", private.Addr().String()),
+			zap.String("publicURL", p.PublicURL.Redacted()), zap.String("version", version))
+		return served(webhookServer.Serve(public))
+	})
+	work.Go(func() error {
+		<-working.Done()
+		stopping.Store(true)
+		p.log.Info("stopping")
+		return shutDown(webhookServer)
+	})
+	err := work.Wait()
+	stopWatching()
+	return errors.Join(err, shutDown(adminServer), last.Wait())
+}
+
+// lead works as long as this replica leads, and seeks the lease again when it was lost.
+func (p *process) lead(ctx context.Context) error {
+	if err := p.kube.WaitForSync(ctx); err != nil {
+		return nil // stopped before that
+	}
+	if !p.LeaderElect {
+		p.leader.Set(1)
+		p.control.Run(ctx)
+		return nil
+	}
+	for ctx.Err() == nil {
+		err := p.kube.Lead(ctx, k8s.Lease{Namespace: p.LeaseNS, OnChange: func(leading bool) {
+			p.log.Info("leadership", zap.Bool("leading", leading))
+			p.leader.Set(0)
+			if leading {
+				p.leader.Set(1)
+			}
+		}}, p.control.Run)
+		if err != nil && !errors.Is(err, k8s.ErrLeaseLost) {
+			return fmt.Errorf("elect a leader: %w", err)
+		}
+	}
+	return nil
+}
+
+func served(err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// shutDown lets requests in flight end, but not for ever.
+func shutDown(s *http.Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), drainLimit)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != nil {
+		return errors.Join(fmt.Errorf("stop a listener: %w", err), s.Close())
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	"github.com/mcsps/rds-autopilot/internal/world"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// demoLimit bounds the demo once everything is compiled.
+const demoLimit = 2 * time.Minute
+
+// cooldown of the demo's policies: a flavor is changed only in an instance that was ACTIVE for that long.
+const cooldown = 5
+
+// story is the demo: what is done, in which order, and what is expected to come of it.
+type story struct {
+	narrator
+	ledger  ledger
+	world   *world.World
+	service *world.Process
+	plans   []plan
+	dbs     []*world.DB
+	before  []otcsim.Instance
+}
+
+func demo(ctx context.Context, t *teller) (err error) {
+	s := &story{narrator: narrator{teller: t}, plans: plans()}
+	for _, p := range s.plans {
+		s.names = append(s.names, p.Name)
+	}
+	t.print("rds-autopilot on a local Kubernetes API and a simulated cloud, where a minute takes a second.\n\n")
+	t.say(actorDemo, "", "starts kube-apiserver, etcd, the simulated cloud and a stand-in for the operator")
+	if s.world, err = world.Start(ctx, s.options()); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.world.Close()) }()
+	t.say(actorDemo, "", "compiles rds-autopilot")
+	if err := s.world.Build(ctx); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, demoLimit)
+	defer cancel()
+	told := s.tell(limited)
+	if len(s.before) > 0 {
+		s.print("\n%s", s.table(ctx))
+	}
+	summary, missed := s.ledger.summary()
+	s.print("\n%s", summary)
+	return errors.Join(told, missed)
+}
+
+// tell goes through the story. Its error is why it could not go on.
+func (s *story) tell(ctx context.Context) error {
+	watching, stop := context.WithCancel(ctx)
+	var watches sync.WaitGroup
+	defer watches.Wait()
+	defer stop()
+
+	if err := s.serve(ctx); err != nil {
+		return err
+	}
+	for _, p := range s.plans {
+		s.say(actorKubernetes, p.Name, "Rds created: %s, spec.autopilot: true", p)
+		db, err := s.world.AddDatabase(ctx, p.Database)
+		if err != nil {
+			return err
+		}
+		s.dbs = append(s.dbs, db)
+		watches.Go(func() { s.watch(watching, db, p.created()) })
+		watches.Go(func() { s.watchCloud(watching, db) })
+	}
+	if err := s.arm(ctx); err != nil {
+		return err
+	}
+	forged, err := s.forge(ctx)
+	if err != nil {
+		return err
+	}
+	for _, db := range s.dbs {
+		s.before = append(s.before, db.Instance())
+	}
+	s.each(func(_ int, db *world.DB, p plan) { s.overload(ctx, db, p) })
+	s.say(actorDemo, "", "waits for two more sweeps: nothing more is to happen")
+	s.ledger.enter("everything is looked at again", sweptAgain(ctx, s.service))
+	for i, db := range s.dbs {
+		s.ledger.enter(db.Name+": changed once, and not by the message that the alarm is over", once(ctx, db, s.plans[i]))
+	}
+	s.ledger.enter("the forged message left no trace", untouched(ctx, s.dbs[0], forged))
+	stop()
+	watches.Wait()
+	s.say(actorDemo, "", "ends rds-autopilot with SIGTERM")
+	s.ledger.enter("rds-autopilot ends with exit code 0", s.service.Stop(ctx))
+	return nil
+}
+
+func (s *story) serve(ctx context.Context) (err error) {
+	if s.service, err = s.world.Serve(ctx); err != nil {
+		return err
+	}
+	_, err = s.service.WaitLine(ctx, "it leads", func(l world.Line) bool { return l.Msg == "leadership" })
+	return err
+}
+
+// each does something with all databases at the same time.
+func (s *story) each(do func(i int, db *world.DB, p plan)) {
+	var wg sync.WaitGroup
+	for i, db := range s.dbs {
+		wg.Go(func() { do(i, db, s.plans[i]) })
+	}
+	wg.Wait()
+}
+
+// arm waits until alarms would come, and shortens what a demo cannot wait for. Without it nothing else makes sense.
+func (s *story) arm(ctx context.Context) error {
+	failed := make([]error, len(s.dbs))
+	s.each(func(i int, db *world.DB, _ plan) {
+		failed[i] = armed(ctx, db)
+		s.ledger.enter(db.Name+": armed by spec.autopilot: true", failed[i])
+		s.ledger.enter(db.Name+": stays armed though the operator drops spec.autopilot", absent(ctx, db))
+	})
+	if errors.Join(failed...) != nil {
+		return errors.New("without alarms there is nothing to tell")
+	}
+	s.say(actorDemo, "", "sets spec.flavor.cooldownSeconds: %d in every RdsAutopilot; the default is an hour", cooldown)
+	for _, db := range s.dbs {
+		if err := db.PatchAutopilot(ctx, fmt.Sprintf(`{"spec":{"flavor":{"cooldownSeconds":%d}}}`, cooldown)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forge posts a message that was changed after it was signed, and returns its id.
+func (s *story) forge(ctx context.Context) (string, error) {
+	db := s.dbs[0]
+	rule, ok := db.Rule(v1alpha1.MetricStorage)
+	a, err := db.Autopilot(ctx)
+	if err != nil || !ok {
+		return "", errors.Join(errors.New("no rule to forge a message of"), err)
+	}
+	text := func(percent float64) (string, string) {
+		now := time.Now()
+		subject, message, textErr := s.world.Cloud.AlarmMessage(rule.ID, otcsim.StateAlarm, percent, now, now)
+		err = errors.Join(err, textErr)
+		return subject, message
+	}
+	subject, harmless := text(75)
+	envelope := s.world.Cloud.Sign(otcsim.Envelope{TopicURN: a.Status.Alarms.TopicURN, Subject: subject, Message: harmless})
+	_, envelope.Message = text(99)
+	if err != nil {
+		return "", err
+	}
+	s.say(actorDemo, db.Name, "somebody posts message %s, made to say 99 %% after it was signed", short(envelope.MessageID))
+	status, _, err := s.world.Post(ctx, envelope.JSON())
+	s.ledger.enter("the forged message is answered with 403", refused(status, err))
+	return envelope.MessageID, nil
+}
+
+// overload lets one database run full and follows it until its alarm is over.
+func (s *story) overload(ctx context.Context, db *world.DB, p plan) {
+	err := s.work(ctx, db, p)
+	for _, step := range []struct {
+		what  string
+		check func(context.Context, *world.DB, plan) error
+	}{
+		{"the alarm leads to a patch of the Rds", asked},
+		{"the operator applies it", applied},
+		{"the alarm is over", cleared},
+	} {
+		if err == nil { // the next step would only fail in the same way, later
+			err = step.check(ctx, db, p)
+		}
+		s.ledger.enter(p.Name+": "+step.what, err)
+	}
+}
+
+// work brings the workload up, over three minutes of the cloud.
+func (s *story) work(ctx context.Context, db *world.DB, p plan) error {
+	at, to, in := p.Workload, p.load, db.Instance()
+	s.say(actorDemo, p.Name, "its workload grows: %s %.0f %% → %.0f %%", p.metric, used(p.metric, at, in), used(p.metric, to, in))
+	const steps = 3
+	tick := time.NewTicker(s.world.Span(time.Minute))
+	defer tick.Stop()
+	for step := 1; step <= steps; step++ {
+		part := float64(step) / steps
+		load := otcsim.Workload{
+			UsedGB:         at.UsedGB + part*(to.UsedGB-at.UsedGB),
+			CPUDemand:      at.CPUDemand + part*(to.CPUDemand-at.CPUDemand),
+			MemoryDemandGB: at.MemoryDemandGB + part*(to.MemoryDemandGB-at.MemoryDemandGB),
+		}
+		if err := db.SetWorkload(load); err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package otc
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/opentelekomcloud/gophertelekomcloud/openstack"
+	"go.uber.org/zap"
+)
+
+// account is who we are and where, from OS_* and clouds.yaml.
+type account struct {
+	authURL                             string // ends with /v3/
+	userName, userID, password          string
+	accessKey, secretKey, securityToken string
+	domainName, domainID                string
+	projectName, projectID, region      string
+	caFile                              string
+	insecure                            bool
+}
+
+// byKey says whether requests are signed with an access key, instead of carrying a token.
+func (a account) byKey() bool { return a.password == "" }
+
+// secrets is what must never be told.
+func (a account) secrets() []string { return []string{a.password, a.secretKey, a.securityToken} }
+
+// findAccount reads OS_*, and clouds.yaml for what is not there. Each group (URL, credentials, project, region) comes
+// from one place only, so that OS_AUTH_URL alone points elsewhere and a user is never paired with another's password.
+// The options are built here and not by the SDK, which mixes up domain and project and drops the rest.
+func findAccount(env func(string) string) (account, error) {
+	first := func(keys ...string) string {
+		for _, k := range keys {
+			if v := env("OS_" + k); v != "" {
+				return v
+			}
+		}
+		return ""
+	}
+	a := account{
+		authURL:       first("AUTH_URL"),
+		userName:      first("USERNAME"),
+		userID:        first("USER_ID", "USERID"),
+		password:      first("PASSWORD"),
+		accessKey:     first("ACCESS_KEY", "ACCESS_KEY_ID", "AK"),
+		secretKey:     first("SECRET_KEY", "ACCESS_KEY_SECRET", "SK"),
+		securityToken: first("SECURITY_TOKEN"),
+		domainName:    first("USER_DOMAIN_NAME", "DOMAIN_NAME", "PROJECT_DOMAIN_NAME"),
+		domainID:      first("USER_DOMAIN_ID", "DOMAIN_ID", "PROJECT_DOMAIN_ID"),
+		projectName:   first("PROJECT_NAME", "TENANT_NAME"),
+		projectID:     first("PROJECT_ID", "TENANT_ID"),
+		region:        first("REGION_NAME", "REGION_ID"),
+		caFile:        first("CACERT", "CA_CERT"),
+	}
+	insecure := first("INSECURE")
+	a.insecure = insecure == "1" || insecure == "true"
+	authType := first("AUTH_TYPE")
+	if name := env("OS_CLOUD"); name != "" || a.authURL == "" {
+		file, err := readClouds(name)
+		if err != nil {
+			return account{}, err
+		}
+		authType = a.fill(file, authType)
+	}
+	return a.settle(authType, first("TOKEN", "TOKEN_ID") != "")
+}
+
+// fill adds the groups that OS_* do not give. "verify: false" is lost in the SDK's reader, so certificates stay verified
+// unless OS_INSECURE is set; cacert counts.
+func (a *account) fill(file *openstack.Cloud, authType string) string {
+	f := file.AuthInfo
+	if a.authURL == "" {
+		a.authURL = f.AuthURL
+	}
+	if a.userName == "" && a.userID == "" && a.password == "" && a.accessKey == "" {
+		a.userName, a.userID, a.password = f.Username, f.UserID, f.Password
+		a.accessKey, a.secretKey, a.securityToken = f.AccessKey, f.SecretKey, f.SecurityToken
+		authType = string(file.AuthType)
+	}
+	if a.domainName == "" && a.domainID == "" {
+		a.domainName, a.domainID = either(f.UserDomainName, f.DomainName), either(f.UserDomainID, f.DomainID)
+	}
+	if a.projectName == "" {
+		a.region = either(a.region, file.RegionName)
+	}
+	if a.projectName == "" && a.projectID == "" {
+		a.projectName, a.projectID = f.ProjectName, f.ProjectID
+	}
+	a.caFile = either(a.caFile, file.CACertFile)
+	return authType
+}
+
+// settle checks that there is one complete way in, and leaves only that.
+func (a account) settle(authType string, token bool) (account, error) {
+	if a.authURL == "" {
+		return account{}, errors.New("cloud credentials: OS_AUTH_URL is not set and clouds.yaml names no auth_url")
+	}
+	u, err := url.Parse(a.authURL)
+	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
+		return account{}, errors.New("cloud credentials: OS_AUTH_URL is not an http(s) URL")
+	}
+	u.Path = strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v3") + "/v3/" // IAM has no other version
+	u.RawQuery, u.Fragment, u.User = "", "", nil
+	a.authURL = u.String()
+
+	if a.userID != "" { // an id says it all; the SDK refuses both
+		a.userName = ""
+	}
+	if a.domainID != "" {
+		a.domainName = ""
+	}
+	user := (a.userName != "" || a.userID != "") && a.password != ""
+	key := a.accessKey != "" && a.secretKey != ""
+	switch {
+	case key && (!user || strings.Contains(authType, "aksk")):
+		a.userName, a.userID, a.password, a.domainName, a.domainID = "", "", "", "", ""
+	case user:
+		a.accessKey, a.secretKey, a.securityToken = "", "", ""
+	case token:
+		return account{}, errors.New("cloud credentials: a token alone (OS_TOKEN) ends within 24 h and cannot be renewed: give a password or an access key")
+	default:
+		return account{}, errors.New("cloud credentials: neither OS_USERNAME with OS_PASSWORD nor OS_ACCESS_KEY with OS_SECRET_KEY is set")
+	}
+	if a.projectName == "" && a.projectID == "" {
+		return account{}, errors.New("cloud credentials: OS_PROJECT_NAME or OS_PROJECT_ID is not set")
+	}
+	if !a.byKey() && a.domainName == "" && a.domainID == "" && (a.userID == "" || a.projectID == "") {
+		return account{}, errors.New("cloud credentials: OS_USER_DOMAIN_NAME or OS_DOMAIN_NAME is not set")
+	}
+	if a.region == "" { // a project is named after its region: eu-de, eu-de_name
+		a.region, _, _ = strings.Cut(a.projectName, "_")
+	}
+	return a, nil
+}
+
+// readClouds is the SDK's reader of clouds.yaml, secure.yaml and clouds-public.yaml; it panics on a broken file.
+func readClouds(name string) (cloud *openstack.Cloud, err error) {
+	defer func() {
+		if recover() != nil {
+			err = errors.New("cloud credentials: clouds.yaml cannot be read")
+		}
+	}()
+	if name == "" {
+		cloud, err = openstack.NewEnv("OS_").Cloud()
+	} else {
+		cloud, err = openstack.NewEnv("OS_").Cloud(name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cloud credentials: clouds.yaml: %w", err)
+	}
+	return cloud, nil
+}
+
+// httpTransport is the one pool of connections.
+func (a account) httpTransport(log *zap.Logger) (*http.Transport, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if a.caFile != "" {
+		pem, err := os.ReadFile(a.caFile)
+		if err != nil {
+			return nil, fmt.Errorf("cloud credentials: OS_CACERT: %w", err)
+		}
+		pool, err := x509.SystemCertPool()
+		if err != nil {
+			pool = x509.NewCertPool()
+		}
+		if !pool.AppendCertsFromPEM(pem) {
+			return nil, errors.New("cloud credentials: OS_CACERT holds no certificate")
+		}
+		config.RootCAs = pool
+	}
+	if a.insecure {
+		log.Warn("the cloud's TLS certificates are not verified, as OS_INSECURE asks")
+		config.InsecureSkipVerify = true //nolint:gosec // asked for, and said loudly
+	}
+	return &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		TLSClientConfig:     config,
+		TLSHandshakeTimeout: 5 * time.Second,
+		ForceAttemptHTTP2:   true,
+		MaxIdleConnsPerHost: 8,
+		IdleConnTimeout:     90 * time.Second,
+	}, nil
+}
+
+func either(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,246 @@
+package otc
+
+import (
+	"context"
+	"encoding/pem"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+func TestAccountFromEnvironment(t *testing.T) {
+	password := account{
+		authURL: "https://iam.eu-de.otc.t-systems.com/v3/", userName: "me", password: "p",
+		domainName: "OTC-1", projectName: "eu-de_shop", region: "eu-de",
+	}
+	with := func(change func(*account)) account {
+		a := password
+		change(&a)
+		return a
+	}
+	env := map[string]string{
+		"OS_AUTH_URL": "https://iam.eu-de.otc.t-systems.com/v3", "OS_USERNAME": "me", "OS_PASSWORD": "p",
+		"OS_USER_DOMAIN_NAME": "OTC-1", "OS_PROJECT_NAME": "eu-de_shop",
+	}
+	tests := map[string]struct {
+		change map[string]string // "-" removes
+		want   account
+		err    string
+	}{
+		"password":                  {nil, password, ""},
+		"URL without a version":     {map[string]string{"OS_AUTH_URL": "https://iam.eu-de.otc.t-systems.com"}, password, ""},
+		"URL with a trailing slash": {map[string]string{"OS_AUTH_URL": "https://iam.eu-de.otc.t-systems.com/v3/"}, password, ""},
+		"URL below a path":          {map[string]string{"OS_AUTH_URL": "http://127.0.0.1:1/iam/v3"}, with(func(a *account) { a.authURL = "http://127.0.0.1:1/iam/v3/" }), ""},
+		"domain by OS_DOMAIN_NAME":  {map[string]string{"OS_USER_DOMAIN_NAME": "-", "OS_DOMAIN_NAME": "OTC-1"}, password, ""},
+		"the user's domain id is no project": {
+			map[string]string{"OS_USER_DOMAIN_ID": "d1"},
+			with(func(a *account) { a.domainName, a.domainID = "", "d1" }), "",
+		},
+		"user by id": {map[string]string{"OS_USER_ID": "u1"}, with(func(a *account) { a.userName, a.userID = "", "u1" }), ""},
+		"project by id, and tenant words": {
+			map[string]string{"OS_PROJECT_NAME": "-", "OS_TENANT_ID": "p1", "OS_REGION_NAME": "eu-nl"},
+			with(func(a *account) { a.projectName, a.projectID, a.region = "", "p1", "eu-nl" }), "",
+		},
+		"region given": {map[string]string{"OS_REGION_NAME": "eu-nl"}, with(func(a *account) { a.region = "eu-nl" }), ""},
+		"access key": {
+			map[string]string{"OS_USERNAME": "-", "OS_PASSWORD": "-", "OS_ACCESS_KEY": "ak", "OS_SECRET_KEY": "sk"},
+			account{authURL: password.authURL, accessKey: "ak", secretKey: "sk", projectName: "eu-de_shop", region: "eu-de"}, "",
+		},
+		"both: the password": {map[string]string{"OS_ACCESS_KEY": "ak", "OS_SECRET_KEY": "sk"}, password, ""},
+		"both, access key by OS_AUTH_TYPE": {
+			map[string]string{"OS_ACCESS_KEY": "ak", "OS_SECRET_KEY": "sk", "OS_AUTH_TYPE": "aksk"},
+			account{authURL: password.authURL, accessKey: "ak", secretKey: "sk", projectName: "eu-de_shop", region: "eu-de"}, "",
+		},
+		"a token alone":       {map[string]string{"OS_PASSWORD": "-", "OS_TOKEN": "t"}, account{}, "a token alone (OS_TOKEN) ends within 24 h and cannot be renewed"},
+		"nothing":             {map[string]string{"OS_PASSWORD": "-"}, account{}, "neither OS_USERNAME with OS_PASSWORD nor OS_ACCESS_KEY with OS_SECRET_KEY"},
+		"half an access key":  {map[string]string{"OS_PASSWORD": "-", "OS_ACCESS_KEY": "ak"}, account{}, "neither"},
+		"no project":          {map[string]string{"OS_PROJECT_NAME": "-"}, account{}, "OS_PROJECT_NAME or OS_PROJECT_ID"},
+		"no domain":           {map[string]string{"OS_USER_DOMAIN_NAME": "-"}, account{}, "OS_USER_DOMAIN_NAME or OS_DOMAIN_NAME"},
+		"no domain is needed": {map[string]string{"OS_USER_DOMAIN_NAME": "-", "OS_USER_ID": "u", "OS_PROJECT_ID": "p"}, with(func(a *account) { a.userName, a.userID, a.projectID, a.domainName = "", "u", "p", "" }), ""},
+		"not a URL":           {map[string]string{"OS_AUTH_URL": "iam.eu-de"}, account{}, "OS_AUTH_URL is not an http(s) URL"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			e := maps.Clone(env)
+			for k, v := range tt.change {
+				if e[k] = v; v == "-" {
+					delete(e, k)
+				}
+			}
+			got, err := findAccount(lookUp(e))
+			if tt.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.err) || strings.Contains(err.Error(), "\n") {
+					t.Errorf("err = %v, want %q", err, tt.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(account{})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+const cloudsYAML = `
+clouds:
+  shop:
+    auth: {auth_url: "https://iam.file/v3", username: filed, password: filed-secret, user_domain_id: dom-id, domain_name: dom, project_name: eu-nl_shop}
+    verify: false
+    cacert: ca.pem
+  keys:
+    auth: {auth_url: "https://iam.file/v3", ak: file-ak, sk: file-sk, project_id: p1}
+    region_name: eu-de
+`
+
+func TestAccountFromCloudsYAML(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "clouds.yaml")
+	if err := os.WriteFile(path, []byte(cloudsYAML), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, pair := range os.Environ() { // the SDK's reader asks the process
+		if k, _, _ := strings.Cut(pair, "="); strings.HasPrefix(k, "OS_") || strings.HasPrefix(k, "AWS_") {
+			t.Setenv(k, "")
+		}
+	}
+	t.Setenv("OS_CLIENT_CONFIG_FILE", path)
+	tests := map[string]struct {
+		env  map[string]string
+		want account
+	}{
+		"a file alone; cacert and the user's domain count": {
+			map[string]string{"OS_CLOUD": "shop"},
+			account{
+				authURL: "https://iam.file/v3/", userName: "filed", password: "filed-secret", domainID: "dom-id",
+				projectName: "eu-nl_shop", region: "eu-nl", caFile: "ca.pem",
+			},
+		},
+		"OS_AUTH_URL alone points elsewhere": {
+			map[string]string{"OS_CLOUD": "shop", "OS_AUTH_URL": "http://sim/v3"},
+			account{
+				authURL: "http://sim/v3/", userName: "filed", password: "filed-secret", domainID: "dom-id",
+				projectName: "eu-nl_shop", region: "eu-nl", caFile: "ca.pem",
+			},
+		},
+		"the user of the environment never gets the file's password": {
+			map[string]string{"OS_CLOUD": "shop", "OS_USERNAME": "me", "OS_PASSWORD": "mine"},
+			account{
+				authURL: "https://iam.file/v3/", userName: "me", password: "mine", domainID: "dom-id",
+				projectName: "eu-nl_shop", region: "eu-nl", caFile: "ca.pem",
+			},
+		},
+		"another project is in its own region": {
+			map[string]string{"OS_CLOUD": "shop", "OS_PROJECT_NAME": "eu-de_other"},
+			account{
+				authURL: "https://iam.file/v3/", userName: "filed", password: "filed-secret", domainID: "dom-id",
+				projectName: "eu-de_other", region: "eu-de", caFile: "ca.pem",
+			},
+		},
+		"access key": {
+			map[string]string{"OS_CLOUD": "keys"},
+			account{authURL: "https://iam.file/v3/", accessKey: "file-ak", secretKey: "file-sk", projectID: "p1", region: "eu-de"},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := findAccount(lookUp(tt.env))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(account{})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	t.Run("a broken file is an error, not a panic", func(t *testing.T) {
+		if err := os.WriteFile(path, []byte("clouds: ["), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := findAccount(lookUp(map[string]string{"OS_CLOUD": "shop"})); err == nil || !strings.Contains(err.Error(), "clouds.yaml") {
+			t.Errorf("err = %v", err)
+		}
+	})
+}
+
+func TestConnectSaysWhatIsWrong(t *testing.T) {
+	refusing := httptest.NewServer(&fake{refuse: true})
+	defer refusing.Close()
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	tests := map[string]struct {
+		url string
+		is  error
+		not error
+	}{
+		"refused credentials": {refusing.URL, ErrCredentials, ErrUnavailable},
+		"nobody there":        {gone.URL, ErrUnavailable, ErrCredentials},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := Connect(t.Context(), Options{Env: lookUp(fakeEnv(tt.url))})
+			if !errors.Is(err, tt.is) || errors.Is(err, tt.not) {
+				t.Fatalf("err = %v", err)
+			}
+			if text := err.Error(); strings.Contains(text, "\n") || strings.Contains(text, fakePassword) || !strings.Contains(text, tt.url) {
+				t.Errorf("err = %s", text)
+			}
+		})
+	}
+	t.Run("a silent cloud, within the caller's deadline", func(t *testing.T) {
+		silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body) // only then the server notices that the client left
+			<-r.Context().Done()
+		}))
+		defer silent.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if _, err := Connect(ctx, Options{Env: lookUp(fakeEnv(silent.URL))}); !errors.Is(err, ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("err = %v", err)
+		}
+	})
+}
+
+func TestCertificatesAreVerifiedUnlessToldOtherwise(t *testing.T) {
+	server := httptest.NewTLSServer(&fake{})
+	defer server.Close()
+	server.Config.ErrorLog = nil
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := os.WriteFile(ca, block, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		key, value string
+		ok         bool
+		warned     int
+	}{
+		"unknown authority":     {"OS_NOTHING", "", false, 0},
+		"its authority given":   {"OS_CACERT", ca, true, 0},
+		"verification disabled": {"OS_INSECURE", "true", true, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env := fakeEnv(server.URL)
+			env[tt.key] = tt.value
+			core, logs := observer.New(zapcore.WarnLevel)
+			_, err := Connect(t.Context(), Options{Env: lookUp(env), Log: zap.New(core)})
+			// The fake's catalogue says http; that Connect comes so far is enough.
+			if (err == nil) != tt.ok || logs.Len() != tt.warned {
+				t.Errorf("err = %v, %d warnings", err, logs.Len())
+			}
+		})
+	}
+}

@@ -1,0 +1,153 @@
+package otc
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// What went wrong, for errors.Is.
+var (
+	ErrNotFound    = errors.New("not found in the cloud")
+	ErrQuota       = errors.New("quota of the cloud exhausted")
+	ErrCredentials = errors.New("credentials refused by the cloud")
+	ErrUnavailable = errors.New("cloud unavailable") // no usable answer, 429 or 5xx: later it may work
+)
+
+// Error is what the cloud said, or why it said nothing.
+type Error struct {
+	Service    string // iam, smn, ces, rds
+	Operation  string
+	Status     int    // HTTP; 0: no usable answer
+	Code       string // the service's own, such as SMN.0004
+	Message    string // one line, free of secrets
+	retryAfter time.Duration
+	cause      error
+}
+
+func (e *Error) Error() string {
+	text := e.Service + " " + e.Operation + ":"
+	if e.Status != 0 {
+		text += " " + strconv.Itoa(e.Status)
+	}
+	if e.Code != "" {
+		text += " " + e.Code
+	}
+	if e.Message != "" {
+		text += " " + e.Message
+	}
+	return text
+}
+
+// Unwrap gives the cause, such as context.Canceled.
+func (e *Error) Unwrap() error { return e.cause }
+
+// Is sorts the error. Cloud Eye answers 404 only by its code (CES api: error_codes.rst).
+func (e *Error) Is(target error) bool {
+	switch target {
+	case ErrNotFound:
+		return e.Status == http.StatusNotFound || e.hasCode("SMN.0006", "SMN.0013", "ces.0016")
+	case ErrQuota:
+		return e.hasCode("SMN.0004", "ces.0018")
+	case ErrCredentials:
+		return e.Status == http.StatusUnauthorized || (e.Service == string(serviceIAM) && e.Status == http.StatusForbidden)
+	case ErrUnavailable:
+		if e.Status == 0 {
+			return !errors.Is(e.cause, context.Canceled)
+		}
+		return e.Status == http.StatusTooManyRequests || (e.Status >= 500 && !e.Is(ErrNotFound) && !e.Is(ErrQuota))
+	}
+	return false
+}
+
+func (e *Error) hasCode(codes ...string) bool {
+	for _, code := range codes {
+		if strings.EqualFold(e.Code, code) {
+			return true
+		}
+	}
+	return false
+}
+
+// transient says whether nothing was heard because of the line, not because the caller gave up or the other side is
+// not who it should be.
+func (e *Error) transient() bool {
+	if _, impostor := errors.AsType[*tls.CertificateVerificationError](e.cause); impostor {
+		return false
+	}
+	return !errors.Is(e.cause, context.Canceled) && !errors.Is(e.cause, context.DeadlineExceeded)
+}
+
+// refusal reads a reply that is not a success.
+func (t *transport) refusal(op operation, resp *http.Response, reply []byte) *Error {
+	code, message := parseRefusal(reply)
+	if message == "" {
+		message = strings.ToLower(http.StatusText(resp.StatusCode))
+	}
+	return &Error{
+		Service: string(t.ops[op].service), Operation: string(op), Status: resp.StatusCode, Code: t.clean(code), Message: t.clean(message),
+		retryAfter: retryAfter(resp.Header, t.now()),
+	}
+}
+
+// parseRefusal knows the shapes of all services: code/message (SMN), message.code/details (CES v1), error_code/error_msg
+// (CES v2, RDS, IAM, gateway), errCode/externalMessage (old RDS), error.code/message (IAM).
+func parseRefusal(reply []byte) (code, message string) {
+	var body struct {
+		Code            text            `json:"code"`
+		Message         json.RawMessage `json:"message"`
+		ErrorCode       text            `json:"error_code"`
+		ErrorMsg        text            `json:"error_msg"`
+		ErrCode         text            `json:"errCode"`
+		ExternalMessage text            `json:"externalMessage"`
+		Error           struct {
+			Code    text `json:"code"`
+			Message text `json:"message"`
+		} `json:"error"`
+	}
+	if !json.Valid(reply) {
+		return "", "" // perhaps a proxy's page: nothing to quote
+	}
+	_ = json.Unmarshal(reply, &body) // a field of another type leaves the others filled
+	var inner struct {
+		Code    text `json:"code"`
+		Details text `json:"details"`
+	}
+	var plain text
+	if json.Unmarshal(body.Message, &inner) != nil {
+		_ = json.Unmarshal(body.Message, &plain)
+	}
+	for _, c := range []text{body.ErrorCode, body.ErrCode, inner.Code, body.Code, body.Error.Code} {
+		if code == "" {
+			code = string(c)
+		}
+	}
+	for _, m := range []text{body.ErrorMsg, body.ExternalMessage, inner.Details, plain, body.Error.Message} {
+		if message == "" {
+			message = string(m)
+		}
+	}
+	return code, message
+}
+
+// text takes strings and numbers: the services do not agree on which a code is.
+type text string
+
+// UnmarshalJSON never fails: an odd code is no reason to lose the message beside it.
+func (t *text) UnmarshalJSON(b []byte) error {
+	var s string
+	if json.Unmarshal(b, &s) == nil {
+		*t = text(s)
+		return nil
+	}
+	var n json.Number
+	if json.Unmarshal(b, &n) == nil {
+		*t = text(n)
+	}
+	return nil
+}

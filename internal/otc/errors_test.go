@@ -1,0 +1,56 @@
+package otc
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+)
+
+func TestRefusalsAreUnderstood(t *testing.T) {
+	tests := map[string]struct {
+		status        int
+		body          string
+		code, message string
+		is            []error
+	}{
+		"SMN":             {404, `{"request_id":"r","code":"SMN.0006","message":"Topic not found"}`, "SMN.0006", "Topic not found", []error{ErrNotFound}},
+		"SMN, quota":      {403, `{"request_id":"r","code":"SMN.0004","message":"too many"}`, "SMN.0004", "too many", []error{ErrQuota}},
+		"CES v1":          {403, `{"http_code":"403","message":{"details":"Forbidden by policy","code":"403"}}`, "403", "Forbidden by policy", nil},
+		"CES v1, number":  {400, `{"http_code":400,"message":{"details":"gone","code":"ces.0016"}}`, "ces.0016", "gone", []error{ErrNotFound}},
+		"CES v1, quota":   {403, `{"http_code":"403","message":{"details":"full","code":"ces.0018"}}`, "ces.0018", "full", []error{ErrQuota}},
+		"CES v2":          {500, `{"error_code":"ces.0016","error_msg":"no rule","request_id":"r"}`, "ces.0016", "no rule", []error{ErrNotFound}},
+		"RDS":             {400, `{"error_code":"DBS.280404","error_msg":"bad id"}`, "DBS.280404", "bad id", nil},
+		"RDS, old":        {409, `{"errCode":"RDS.0010","externalMessage":"busy"}`, "RDS.0010", "busy", nil},
+		"IAM":             {401, `{"error":{"code":401,"message":"wrong password","title":"Unauthorized"}}`, "401", "wrong password", []error{ErrCredentials}},
+		"gateway":         {401, `{"error_code":"APIGW.0301","error_msg":"Incorrect IAM authentication information"}`, "APIGW.0301", "Incorrect IAM authentication information", []error{ErrCredentials}},
+		"too many":        {429, `{"error_code":"APIGW.0308","error_msg":"throttled"}`, "APIGW.0308", "throttled", []error{ErrUnavailable}},
+		"a proxy's page":  {502, `<html>Bad Gateway</html>`, "", "bad gateway", []error{ErrUnavailable}},
+		"nothing":         {503, ``, "", "service unavailable", []error{ErrUnavailable}},
+		"an odd document": {500, `[1,2]`, "", "internal server error", []error{ErrUnavailable}},
+		"odd types":       {500, `{"code":{"a":1},"message":7,"error":"x","error_msg":"kept"}`, "", "kept", []error{ErrUnavailable}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var err error
+			synctest.Test(t, func(t *testing.T) { // some are repeated, which takes seconds
+				err = connectTo(t, &fake{service: answer(tt.status, tt.body)}, Options{}).ModifyRule(t.Context(), "al1", Rule{})
+			})
+			var e *Error
+			if !errors.As(err, &e) {
+				t.Fatalf("err = %v", err)
+			}
+			if e.Status != tt.status || e.Code != tt.code || e.Message != tt.message || e.Service != "ces" {
+				t.Errorf("got %+v", e)
+			}
+			for _, kind := range []error{ErrNotFound, ErrQuota, ErrCredentials, ErrUnavailable} {
+				want := false
+				for _, is := range tt.is {
+					want = want || is == kind
+				}
+				if errors.Is(err, kind) != want {
+					t.Errorf("errors.Is(%v, %v) = %v", err, kind, !want)
+				}
+			}
+		})
+	}
+}

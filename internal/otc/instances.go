@@ -1,0 +1,108 @@
+package otc
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/opentelekomcloud/gophertelekomcloud/openstack/rds/v3/instances"
+)
+
+// Instance is a database as the cloud has it (RDS api: querying_db_instances.rst).
+type Instance struct {
+	ID         string
+	Name       string
+	Status     string // in the cloud's words, such as ACTIVE, MODIFYING, STORAGE FULL
+	Mode       string // single, ha or replica
+	Engine     string // MySQL, PostgreSQL or SQLServer
+	Version    string
+	Flavor     string // with the suffix of the mode
+	VCPUs      int
+	MemoryGB   int
+	VolumeGB   int
+	VolumeType string
+	Nodes      []Node
+	ReplicaOf  string   // the primary's id
+	Replicas   []string // ids of its read replicas
+}
+
+// Node is one machine of an instance.
+type Node struct {
+	ID     string
+	Role   string // master, slave or readreplica
+	Status string
+	Zone   string
+}
+
+// Instances lists all of the project.
+func (c *Cloud) Instances(ctx context.Context) ([]Instance, error) {
+	return c.listInstances(ctx, instances.ListOpts{})
+}
+
+// Instance reads one. The API knows no path for it, only a filter.
+func (c *Cloud) Instance(ctx context.Context, id string) (Instance, error) {
+	if err := checkID("instance id", id); err != nil {
+		return Instance{}, err
+	}
+	found, err := c.listInstances(ctx, instances.ListOpts{Id: id})
+	if err != nil {
+		return Instance{}, err
+	}
+	for _, i := range found {
+		if i.ID == id {
+			return i, nil
+		}
+	}
+	return Instance{}, &Error{Service: string(serviceRDS), Operation: string(opListInstances), Status: http.StatusNotFound, Message: "no instance " + id}
+}
+
+func (c *Cloud) listInstances(ctx context.Context, opts instances.ListOpts) ([]Instance, error) {
+	rows, err := everyPage(
+		func(r instances.InstanceResponse) string { return r.Id },
+		func(offset int, _ string) ([]instances.InstanceResponse, int, error) {
+			opts.Offset, opts.Limit = offset, pageSize
+			page, err := instances.List(c.client(ctx, opListInstances), opts)
+			if err != nil {
+				return nil, 0, c.transport.told(opListInstances, err)
+			}
+			return page.Instances, page.TotalCount, nil
+		})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Instance, 0, len(rows))
+	for _, r := range rows {
+		all = append(all, instanceOf(r))
+	}
+	return all, nil
+}
+
+func instanceOf(r instances.InstanceResponse) Instance {
+	i := Instance{
+		ID: r.Id, Name: r.Name, Status: r.Status, Mode: strings.ToLower(r.Type),
+		Engine: r.DataStore.Type, Version: r.DataStore.Version, Flavor: r.FlavorRef,
+		VCPUs: number(r.Cpu), MemoryGB: number(r.Mem), VolumeGB: r.Volume.Size, VolumeType: r.Volume.Type,
+	}
+	for _, n := range r.Nodes {
+		i.Nodes = append(i.Nodes, Node{ID: n.Id, Role: n.Role, Status: n.Status, Zone: n.AvailabilityZone})
+	}
+	for _, other := range r.RelatedInstance {
+		switch other.Type {
+		case "replica_of":
+			i.ReplicaOf = other.Id
+		case "replica":
+			i.Replicas = append(i.Replicas, other.Id)
+		}
+	}
+	return i
+}
+
+// number reads what the API sends as text; 0 if it is none.
+func number(text string) int {
+	n, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil {
+		return 0
+	}
+	return n
+}

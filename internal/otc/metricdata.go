@@ -1,0 +1,125 @@
+package otc
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	golangsdk "github.com/opentelekomcloud/gophertelekomcloud"
+)
+
+const (
+	// MetricNamespace is where Cloud Eye keeps the data of databases (RDS api: rds_monitoring_metrics_description.rst).
+	MetricNamespace = "SYS.RDS"
+	// seriesPerQuery: CES api v1: querying_monitoring_data_of_multiple_metrics.rst.
+	seriesPerQuery = 10
+)
+
+// Series is one metric of one instance or node.
+type Series struct {
+	Metric    string // such as rds048_disk_used_size
+	Dimension string // such as rds_cluster_id
+	Value     string // such as the instance's id
+}
+
+// Datapoint is one average, at the beginning of its period.
+type Datapoint struct {
+	Time    time.Time
+	Average float64
+}
+
+type dimension struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// MetricListed says whether Cloud Eye has data of a series at all: the way to find which dimension an instance has. The
+// SDK's call sends the filter under a name the API does not know (CES api v1: querying_metrics.rst).
+func (c *Cloud) MetricListed(ctx context.Context, metric, name, value string) (bool, error) {
+	var reply struct {
+		Metrics []struct {
+			Metric     string      `json:"metric_name"`
+			Dimensions []dimension `json:"dimensions"`
+		} `json:"metrics"`
+	}
+	query := url.Values{"namespace": {MetricNamespace}, "metric_name": {metric}, "dim.0": {name + "," + value}, "limit": {strconv.Itoa(pageSize)}}
+	client := c.client(ctx, opListMetrics)
+	if _, err := client.Get(client.ServiceURL("metrics")+"?"+query.Encode(), &reply, nil); err != nil {
+		return false, c.transport.told(opListMetrics, err)
+	}
+	for _, m := range reply.Metrics {
+		if m.Metric == metric && slices.Contains(m.Dimensions, dimension{name, value}) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Datapoints reads averages, oldest first. period is in seconds, 1 = raw data; from should be a period early, because
+// the cloud gives nothing for a part of one. A series without data is missing in the result.
+func (c *Cloud) Datapoints(ctx context.Context, series []Series, period int, from, to time.Time) (map[Series][]Datapoint, error) {
+	found := map[Series][]Datapoint{}
+	for batch := range slices.Chunk(series, seriesPerQuery) {
+		if err := c.queryBatch(ctx, batch, period, from, to, found); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+func (c *Cloud) queryBatch(ctx context.Context, batch []Series, period int, from, to time.Time, found map[Series][]Datapoint) error {
+	type metric struct {
+		Namespace  string      `json:"namespace"`
+		Metric     string      `json:"metric_name"`
+		Dimensions []dimension `json:"dimensions"`
+	}
+	body := struct {
+		Metrics []metric `json:"metrics"`
+		From    int64    `json:"from"`
+		To      int64    `json:"to"`
+		Period  string   `json:"period"`
+		Filter  string   `json:"filter"`
+	}{From: from.UnixMilli(), To: to.UnixMilli(), Period: strconv.Itoa(period), Filter: "average"}
+	for _, s := range batch {
+		body.Metrics = append(body.Metrics, metric{MetricNamespace, s.Metric, []dimension{{s.Dimension, s.Value}}})
+	}
+	var reply struct {
+		Metrics []struct {
+			Metric     string      `json:"metric_name"`
+			Dimensions []dimension `json:"dimensions"`
+			Datapoints []struct {
+				// A pointer: the SDK's type reads a point without an average as zero percent.
+				Average   *float64 `json:"average"`
+				Timestamp int64    `json:"timestamp"`
+			} `json:"datapoints"`
+		} `json:"metrics"`
+	}
+	client := c.client(ctx, opQueryData)
+	_, err := client.Post(client.ServiceURL("batch-query-metric-data"), body, &reply, &golangsdk.RequestOpts{OkCodes: []int{http.StatusOK}})
+	if err != nil {
+		return c.transport.told(opQueryData, err)
+	}
+	for _, m := range reply.Metrics {
+		if len(m.Dimensions) != 1 {
+			continue
+		}
+		s := Series{Metric: m.Metric, Dimension: m.Dimensions[0].Name, Value: m.Dimensions[0].Value}
+		if !slices.Contains(batch, s) {
+			continue
+		}
+		var points []Datapoint
+		for _, p := range m.Datapoints {
+			if p.Average != nil {
+				points = append(points, Datapoint{Time: time.UnixMilli(p.Timestamp).UTC(), Average: *p.Average})
+			}
+		}
+		if len(points) > 0 {
+			slices.SortStableFunc(points, func(a, b Datapoint) int { return a.Time.Compare(b.Time) })
+			found[s] = points
+		}
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package otc
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+type service string
+
+const (
+	serviceIAM service = "iam"
+	serviceSMN service = "smn"
+	serviceCES service = "ces"
+	serviceRDS service = "rds"
+)
+
+// operation names what is asked of the cloud; it is a metric label.
+type operation string
+
+const (
+	opLogin operation = "Login"
+
+	opListInstances     operation = "ListInstances"
+	opListFlavors       operation = "ListFlavors"
+	opListResizeTargets operation = "ListResizeTargets"
+
+	opListRules   operation = "ListRules"
+	opGetRule     operation = "GetRule"
+	opCreateRule  operation = "CreateRule"
+	opModifyRule  operation = "ModifyRule"
+	opEnableRule  operation = "EnableRule"
+	opDeleteRule  operation = "DeleteRule"
+	opListMetrics operation = "ListMetrics"
+	opQueryData   operation = "QueryMetricData"
+	opGetQuotas   operation = "GetQuotas"
+
+	opListTopics             operation = "ListTopics"
+	opCreateTopic            operation = "CreateTopic"
+	opUpdateTopic            operation = "UpdateTopic"
+	opDeleteTopic            operation = "DeleteTopic"
+	opListSubscriptions      operation = "ListSubscriptions"
+	opListTopicSubscriptions operation = "ListTopicSubscriptions"
+	opSubscribe              operation = "Subscribe"
+	opUnsubscribe            operation = "Unsubscribe"
+)
+
+// traits are what the transport must know of an operation.
+type traits struct {
+	service service
+	holds   string // a key without which a reply is none: an empty document must not read as "there are no rules"
+	read    bool   // a POST that changes nothing, so it may be repeated like a GET
+}
+
+func operations() map[operation]traits {
+	return map[operation]traits{
+		opLogin: {service: serviceIAM, read: true},
+
+		opListInstances:     {service: serviceRDS, holds: "instances"},
+		opListFlavors:       {service: serviceRDS, holds: "flavors"},
+		opListResizeTargets: {service: serviceRDS, holds: "flavor_groups"},
+
+		opListRules:   {service: serviceCES, holds: "metric_alarms"},
+		opGetRule:     {service: serviceCES, holds: "metric_alarms"},
+		opCreateRule:  {service: serviceCES, holds: "alarm_id"},
+		opModifyRule:  {service: serviceCES},
+		opEnableRule:  {service: serviceCES},
+		opDeleteRule:  {service: serviceCES},
+		opListMetrics: {service: serviceCES, holds: "metrics"},
+		opQueryData:   {service: serviceCES, holds: "metrics", read: true},
+		opGetQuotas:   {service: serviceCES, holds: "quotas"},
+
+		opListTopics:             {service: serviceSMN, holds: "topics"},
+		opCreateTopic:            {service: serviceSMN, holds: "topic_urn"},
+		opUpdateTopic:            {service: serviceSMN},
+		opDeleteTopic:            {service: serviceSMN},
+		opListSubscriptions:      {service: serviceSMN, holds: "subscriptions"},
+		opListTopicSubscriptions: {service: serviceSMN, holds: "subscriptions"},
+		opSubscribe:              {service: serviceSMN, holds: "subscription_urn"},
+		opUnsubscribe:            {service: serviceSMN},
+	}
+}
+
+// newRequestCounter counts every request sent, repeats included. One that is already registered is used again, so that
+// connecting may be tried twice.
+func newRequestCounter(r prometheus.Registerer) (*prometheus.CounterVec, error) {
+	requests := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "rds_autopilot_cloud_requests_total",
+		Help: "Requests sent to the cloud, by service, operation and HTTP status (error: no answer).",
+	}, []string{"service", "operation", "code"})
+	if r != nil {
+		if err := r.Register(requests); err != nil {
+			var twice prometheus.AlreadyRegisteredError
+			if !errors.As(err, &twice) {
+				return nil, fmt.Errorf("register metrics: %w", err)
+			}
+			same, ok := twice.ExistingCollector.(*prometheus.CounterVec)
+			if !ok {
+				return nil, fmt.Errorf("register metrics: %w", err)
+			}
+			requests = same
+		}
+	}
+	for op, is := range operations() {
+		for _, code := range []string{"200", "error"} {
+			requests.WithLabelValues(string(is.service), string(op), code)
+		}
+	}
+	return requests, nil
+}
+
+// codeLabel keeps the label's values a closed set. 0 is no answer.
+func codeLabel(status int) string {
+	switch status {
+	case 0:
+		return "error"
+	case 200, 201, 202, 204, 400, 401, 403, 404, 409, 413, 429, 500, 502, 503, 504:
+		return strconv.Itoa(status)
+	}
+	if class := status / 100; class >= 1 && class <= 5 {
+		return strconv.Itoa(class) + "xx"
+	}
+	return "other"
+}

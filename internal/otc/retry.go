@@ -1,0 +1,66 @@
+package otc
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+const (
+	firstPause = 500 * time.Millisecond
+	mostPause  = 20 * time.Second // of a Retry-After; a longer one is an error at once, not a request sent too early
+)
+
+// again says whether a failed request may be sent once more, and when. A POST that was perhaps carried out is never
+// repeated, only one that the cloud turned away.
+func (c call) again(method string, attempt int, fault *Error) (time.Duration, bool) {
+	if attempt >= attempts || c.ctx.Err() != nil {
+		return 0, false
+	}
+	repeatable := method != http.MethodPost || c.t.ops[c.op].read
+	switch fault.Status {
+	case http.StatusTooManyRequests:
+	case 0:
+		if !repeatable || !fault.transient() {
+			return 0, false
+		}
+	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		if !repeatable || errors.Is(fault, ErrNotFound) {
+			return 0, false
+		}
+	default:
+		return 0, false
+	}
+	pause := firstPause << (attempt - 1)
+	pause = pause/2 + rand.N(pause) //nolint:gosec // jitter
+	if fault.retryAfter > pause {
+		pause = fault.retryAfter
+	}
+	return pause, pause <= mostPause
+}
+
+// retryAfter reads the header in both its forms; 0 if there is none.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	value := h.Get("Retry-After")
+	if seconds, err := strconv.Atoi(value); err == nil {
+		return time.Duration(min(max(seconds, 0), 86400)) * time.Second
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(at.Sub(now), 0)
+	}
+	return 0
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

@@ -1,0 +1,334 @@
+package otc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+)
+
+// clock is the simulated cloud's time.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+func simulate(t *testing.T, o otcsim.Options) *otcsim.Cloud {
+	t.Helper()
+	sim, err := otcsim.Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := sim.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return sim
+}
+
+func connect(t *testing.T, env []string) *otc.Cloud {
+	t.Helper()
+	found := map[string]string{}
+	for _, pair := range env {
+		k, v, _ := strings.Cut(pair, "=")
+		found[k] = v
+	}
+	c, err := otc.Connect(t.Context(), otc.Options{Env: func(k string) string { return found[k] }, Rate: 10000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestEverythingThroughTheSDK(t *testing.T) {
+	for _, credentials := range []string{"password", "access key"} {
+		for _, listed := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, Cloud Eye in the catalogue: %v", credentials, listed), func(t *testing.T) {
+				sim := simulate(t, otcsim.Options{Settings: otcsim.Settings{NoCESInCatalog: !listed}})
+				env := sim.Env()
+				if credentials == "access key" {
+					env = sim.AKSKEnv()
+				}
+				c := connect(t, env)
+				if c.ProjectID() != sim.ProjectID() || c.Region() != sim.Region() {
+					t.Errorf("project %s, region %s", c.ProjectID(), c.Region())
+				}
+				throughSMN(t, c, sim)
+				throughCloudEye(t, c, sim)
+				throughRDS(t, c, sim)
+			})
+		}
+	}
+}
+
+func throughSMN(t *testing.T, c *otc.Cloud, sim *otcsim.Cloud) {
+	ctx := t.Context()
+	urn, err := c.CreateTopic(ctx, "t1", "first name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := c.CreateTopic(ctx, "t1", "other name"); again != urn || err != nil {
+		t.Errorf("CreateTopic again = %s, %v", again, err)
+	}
+	if err := c.UpdateTopic(ctx, urn, "ns/name – cluster"); err != nil {
+		t.Error(err)
+	}
+	list, err := c.Topics(ctx)
+	if diff := cmp.Diff([]otc.Topic{{URN: urn, Name: "t1", DisplayName: "ns/name – cluster"}}, list); diff != "" || err != nil {
+		t.Error(err, diff)
+	}
+	sub, err := c.Subscribe(ctx, urn, "https", "https://example.com/smn?x=1", "remark")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []otc.Subscription{{URN: sub, TopicURN: urn, Protocol: "https", Endpoint: "https://example.com/smn?x=1", Remark: "remark"}}
+	for name, read := range map[string]func() ([]otc.Subscription, error){
+		"all":          func() ([]otc.Subscription, error) { return c.Subscriptions(ctx) },
+		"of the topic": func() ([]otc.Subscription, error) { return c.TopicSubscriptions(ctx, urn) },
+	} {
+		if got, err := read(); err != nil || !cmp.Equal(want, got) {
+			t.Error(name, err, cmp.Diff(want, got))
+		}
+	}
+	for range 2 { // the second time it is gone
+		if err := c.Unsubscribe(ctx, sub); err != nil {
+			t.Error(err)
+		}
+		if err := c.DeleteTopic(ctx, urn); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := c.TopicSubscriptions(ctx, urn); !errors.Is(err, otc.ErrNotFound) {
+		t.Errorf("subscriptions of no topic: %v", err)
+	}
+	if len(sim.Topics())+len(sim.Subscriptions()) != 0 {
+		t.Error("something is left")
+	}
+	sim.Configure(func(s *otcsim.Settings) { s.TopicQuota = 1 })
+	_, first := c.CreateTopic(ctx, "t1", "")
+	if _, err := c.CreateTopic(ctx, "t2", ""); first != nil || !errors.Is(err, otc.ErrQuota) {
+		t.Errorf("beyond the quota: %v, %v", first, err)
+	}
+}
+
+func throughCloudEye(t *testing.T, c *otc.Cloud, sim *otcsim.Cloud) {
+	ctx := t.Context()
+	topic := sim.Topics()[0].URN
+	in, err := sim.AddInstance(otcsim.Instance{Flavor: "rds.mysql.c2.medium", VolumeGB: 40})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := otc.Rule{
+		Name: "r_storage", Description: "ns/name", Namespace: otc.MetricNamespace, Metric: "rds039_disk_util",
+		Dimension: "rds_cluster_id", DimensionValue: in.ID, Period: 1, Count: 5, Repeat: 900, Filter: "average", Comparison: ">=",
+		Threshold: 75, Unit: "%", Level: 2, Enabled: true, ActionEnabled: true, AlarmActions: []string{topic}, OKActions: []string{topic},
+	}
+	if rule.ID, err = c.CreateRule(ctx, rule); err != nil {
+		t.Fatal(err)
+	}
+	equal := func(when string) {
+		t.Helper()
+		got, err := c.Rule(ctx, rule.ID)
+		if err != nil {
+			t.Fatal(when, err)
+		}
+		if got.UpdateTime.IsZero() || got.State == "" {
+			t.Errorf("%s: state %q of %s", when, got.State, got.UpdateTime)
+		}
+		got.UpdateTime, got.State = time.Time{}, ""
+		if diff := cmp.Diff(rule, got); diff != "" {
+			t.Error(when, diff)
+		}
+	}
+	equal("created")
+	rule.Threshold, rule.Period, rule.Repeat, rule.Description = 80, 300, 0, "other"
+	if err := c.ModifyRule(ctx, rule.ID, rule); err != nil {
+		t.Fatal(err)
+	}
+	equal("modified")
+	rule.Enabled = false
+	if err := c.EnableRule(ctx, rule.ID, false); err != nil {
+		t.Fatal(err)
+	}
+	equal("disabled")
+	if used, quota, err := c.RuleQuota(ctx); used != 1 || quota != 1000 || err != nil {
+		t.Errorf("RuleQuota = %d, %d, %v", used, quota, err)
+	}
+	for range 2 {
+		if err := c.DeleteRule(ctx, rule.ID); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := c.Rule(ctx, rule.ID); !errors.Is(err, otc.ErrNotFound) {
+		t.Errorf("a rule that is gone: %v", err)
+	}
+	sim.Configure(func(s *otcsim.Settings) { s.RuleQuota = 1 })
+	_, first := c.CreateRule(ctx, rule)
+	if _, err := c.CreateRule(ctx, rule); first != nil || !errors.Is(err, otc.ErrQuota) {
+		t.Errorf("beyond the quota: %v, %v", first, err)
+	}
+}
+
+func throughRDS(t *testing.T, c *otc.Cloud, sim *otcsim.Cloud) {
+	ctx := t.Context()
+	in, err := sim.AddInstance(otcsim.Instance{Flavor: "rds.pg.n1.large.4.ha", VolumeGB: 100, VolumeType: "ESSD"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	replica, err := sim.AddInstance(otcsim.Instance{Flavor: "rds.pg.n1.large.4.rr", VolumeGB: 100, ReplicaOf: in.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Instance(ctx, in.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := otc.Instance{
+		ID: in.ID, Name: in.Name, Status: "ACTIVE", Mode: "ha", Engine: "PostgreSQL", Version: in.Version, Flavor: "rds.pg.n1.large.4.ha",
+		VCPUs: 2, MemoryGB: 8, VolumeGB: 100, VolumeType: "ESSD", Replicas: []string{replica.ID},
+		Nodes: []otc.Node{
+			{ID: in.Nodes[0].ID, Role: "master", Status: "ACTIVE", Zone: "eu-de-01"},
+			{ID: in.Nodes[1].ID, Role: "slave", Status: "ACTIVE", Zone: "eu-de-02"},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if got, err := c.Instance(ctx, replica.ID); got.ReplicaOf != in.ID || got.Mode != "replica" || err != nil {
+		t.Errorf("replica: %+v, %v", got, err)
+	}
+	if _, err := c.Instance(ctx, strings.Repeat("0", 32)+"in03"); !errors.Is(err, otc.ErrNotFound) {
+		t.Errorf("no instance: %v", err)
+	}
+	offered, err := c.Flavors(ctx, "PostgreSQL", in.Version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, f := range offered {
+		if f.Code == in.Flavor {
+			found = f.VCPUs == 2 && f.MemoryGB == 8 && f.Mode == "ha" && f.Zones["eu-de-01"] == "normal" && f.Engine == "PostgreSQL"
+		}
+	}
+	if !found {
+		t.Errorf("%s is not among %d flavors", in.Flavor, len(offered))
+	}
+	targets, err := c.ResizeTargets(ctx, in.ID)
+	if err != nil || len(targets) == 0 || targets[0].VCPUs == 0 || targets[0].MemoryGB == 0 || targets[0].Mode != "ha" {
+		t.Errorf("ResizeTargets = %+v, %v", targets, err)
+	}
+	sim.Configure(func(s *otcsim.Settings) { s.NoResizeList = true })
+	if _, err := c.ResizeTargets(ctx, in.ID); !errors.Is(err, otc.ErrNotFound) {
+		t.Errorf("an API without the list: %v", err)
+	}
+}
+
+func TestMoreThanOnePage(t *testing.T) {
+	for _, inclusive := range []bool{false, true} {
+		sim := simulate(t, otcsim.Options{Settings: otcsim.Settings{StartInclusive: inclusive}})
+		c := connect(t, sim.Env())
+		ctx := t.Context()
+		for i := range 203 {
+			urn, err := c.CreateTopic(ctx, fmt.Sprintf("t%d", i), "x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Subscribe(ctx, urn, "https", "https://example.com/", ""); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.CreateRule(ctx, otc.Rule{
+				Name: fmt.Sprintf("r%d", i), Namespace: "SYS.RDS", Metric: "rds001_cpu_util", Dimension: "rds_cluster_id", DimensionValue: "x",
+				Period: 300, Count: 1, Filter: "average", Comparison: ">=", Enabled: true, ActionEnabled: true, AlarmActions: []string{urn}, OKActions: []string{urn},
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := sim.AddInstance(otcsim.Instance{Flavor: "rds.mysql.c2.medium", VolumeGB: 40}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		topics, err1 := c.Topics(ctx)
+		subscriptions, err2 := c.Subscriptions(ctx)
+		rules, err3 := c.Rules(ctx)
+		instances, err4 := c.Instances(ctx)
+		if err := errors.Join(err1, err2, err3, err4); err != nil {
+			t.Fatal(err)
+		}
+		if len(topics) != 203 || len(subscriptions) != 203 || len(rules) != 203 || len(instances) != 203 {
+			t.Errorf("marker inclusive %v: %d topics, %d subscriptions, %d rules, %d instances; want 203 each",
+				inclusive, len(topics), len(subscriptions), len(rules), len(instances))
+		}
+		if n := sim.Count("ces", "ListAlarms"); n != 3 {
+			t.Errorf("%d requests for three pages of rules", n)
+		}
+	}
+}
+
+func TestMetricDataOfTheSimulatedCloud(t *testing.T) {
+	at := &clock{now: time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)}
+	sim := simulate(t, otcsim.Options{Now: at.Now})
+	c := connect(t, sim.Env())
+	in, err := sim.AddInstance(otcsim.Instance{Flavor: "rds.mysql.c2.medium", VolumeGB: 40, Workload: otcsim.Workload{UsedGB: 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at.advance(30 * time.Minute)
+	sim.Step(t.Context())
+	series := otc.Series{Metric: "rds048_disk_used_size", Dimension: "rds_cluster_id", Value: in.ID}
+	none := otc.Series{Metric: "rds048_disk_used_size", Dimension: "postgresql_cluster_id", Value: in.ID}
+	got, err := c.Datapoints(t.Context(), []otc.Series{series, none}, 1, at.Now().Add(-time.Hour), at.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	points := got[series]
+	if len(points) < 10 || points[0].Average != 10 || !points[0].Time.Before(points[1].Time) {
+		t.Errorf("points: %+v", points)
+	}
+	if _, ok := got[none]; ok {
+		t.Error("a series without data is in the result")
+	}
+	for s, want := range map[otc.Series]bool{series: true, none: false} {
+		if listed, err := c.MetricListed(t.Context(), s.Metric, s.Dimension, s.Value); listed != want || err != nil {
+			t.Errorf("MetricListed(%v) = %v, %v", s, listed, err)
+		}
+	}
+}
+
+func TestExpiredTokenOfTheSimulatedCloud(t *testing.T) {
+	sim := simulate(t, otcsim.Options{})
+	c := connect(t, sim.Env())
+	sim.ExpireTokens()
+	sim.ResetRequests()
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if _, err := c.Topics(context.WithoutCancel(t.Context())); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := sim.Count("iam", "CreateToken"); n != 1 {
+		t.Errorf("%d logins", n)
+	}
+}

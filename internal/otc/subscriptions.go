@@ -1,0 +1,97 @@
+package otc
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/opentelekomcloud/gophertelekomcloud/openstack/smn/v2/subscriptions"
+)
+
+// States of a subscription (SMN api: querying_subscriptions.rst).
+const (
+	SubscriptionUnconfirmed = 0
+	SubscriptionConfirmed   = 1
+	SubscriptionCanceled    = 3
+)
+
+// Subscription is an endpoint that gets what is published to a topic.
+type Subscription struct {
+	URN      string
+	TopicURN string
+	Protocol string // http or https, for us
+	Endpoint string
+	Remark   string // at most 128 bytes
+	Status   int
+}
+
+// Subscriptions lists all of the project, of all topics.
+func (c *Cloud) Subscriptions(ctx context.Context) ([]Subscription, error) {
+	return c.listSubscriptions(opListSubscriptions, func(offset int) ([]subscriptions.Subscription, error) {
+		return subscriptions.List(c.client(ctx, opListSubscriptions), subscriptions.ListOpts{Offset: strconv.Itoa(offset), Limit: pageSize})
+	})
+}
+
+// TopicSubscriptions lists those of one topic; ErrNotFound if there is no such topic.
+func (c *Cloud) TopicSubscriptions(ctx context.Context, topicURN string) ([]Subscription, error) {
+	if err := checkID("topic URN", topicURN); err != nil {
+		return nil, err
+	}
+	return c.listSubscriptions(opListTopicSubscriptions, func(offset int) ([]subscriptions.Subscription, error) {
+		return subscriptions.ListTopic(c.client(ctx, opListTopicSubscriptions), subscriptions.ListTopicOpts{
+			TopicUrn: topicURN, Offset: strconv.Itoa(offset), Limit: pageSize,
+		})
+	})
+}
+
+func (c *Cloud) listSubscriptions(op operation, fetch func(offset int) ([]subscriptions.Subscription, error)) ([]Subscription, error) {
+	rows, err := everyPage(
+		func(s subscriptions.Subscription) string {
+			return s.SubscriptionUrn + " " + s.TopicUrn + " " + s.Endpoint
+		},
+		func(offset int, _ string) ([]subscriptions.Subscription, int, error) {
+			page, err := fetch(offset)
+			return page, -1, c.transport.told(op, err)
+		})
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Subscription, 0, len(rows))
+	for _, s := range rows {
+		list = append(list, Subscription{
+			URN: s.SubscriptionUrn, TopicURN: s.TopicUrn, Protocol: s.Protocol, Endpoint: s.Endpoint, Remark: s.Remark, Status: s.Status,
+		})
+	}
+	return list, nil
+}
+
+// Subscribe adds an endpoint to a topic; SMN sends it a request to confirm, again if it has not confirmed yet. One that
+// exists is found (SMN api: adding_a_subscription.rst: 200; error_codes.rst: SMN.0190).
+func (c *Cloud) Subscribe(ctx context.Context, topicURN, protocol, endpoint, remark string) (urn string, err error) {
+	if err := checkID("topic URN", topicURN); err != nil {
+		return "", err
+	}
+	reply, err := subscriptions.Create(c.client(ctx, opSubscribe), subscriptions.CreateOpts{Endpoint: endpoint, Protocol: protocol, Remark: remark}, topicURN)
+	if err == nil {
+		return reply.SubscriptionUrn, nil
+	}
+	err = c.transport.told(opSubscribe, err)
+	if e, ok := errors.AsType[*Error](err); !ok || !e.hasCode("SMN.0190") {
+		return "", err
+	}
+	existing, listErr := c.TopicSubscriptions(ctx, topicURN)
+	if listErr != nil {
+		return "", listErr
+	}
+	for _, s := range existing {
+		if s.Protocol == protocol && s.Endpoint == endpoint && s.Status != SubscriptionCanceled {
+			return s.URN, nil
+		}
+	}
+	return "", err
+}
+
+// Unsubscribe removes a subscription; one that is gone already is no error.
+func (c *Cloud) Unsubscribe(ctx context.Context, urn string) error {
+	return c.delete(ctx, opUnsubscribe, "subscription URN", urn, "subscriptions")
+}

@@ -1,0 +1,225 @@
+package otc
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	golangsdk "github.com/opentelekomcloud/gophertelekomcloud"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"golang.org/x/time/rate"
+)
+
+const (
+	attemptTimeout = 10 * time.Second // one request, its reply included
+	replyLimit     = 8 << 20          // bytes of a reply; a page of 100 instances has some 300 KB
+	attempts       = 4                // requests of one call that may be repeated
+)
+
+// transport is the one place where the SDK is mended. Whatever is not a success leaves it as an *Error, so that the SDK
+// never gets to see a status it would sleep, repeat or log in for.
+type transport struct {
+	base     http.RoundTripper
+	session  *session // nil while logging in, and with an access key
+	limits   map[service]*rate.Limiter
+	ops      map[operation]traits
+	requests *prometheus.CounterVec
+	secrets  []string
+	log      *zap.Logger
+	now      func() time.Time
+}
+
+func newTransport(base http.RoundTripper, o Options, requests *prometheus.CounterVec, secrets []string) *transport {
+	t := &transport{
+		base: base, limits: map[service]*rate.Limiter{}, ops: operations(), requests: requests,
+		secrets: secrets, log: o.Log, now: o.Now,
+	}
+	burst := int(math.Ceil(o.Rate))
+	for _, is := range t.ops {
+		if t.limits[is.service] == nil {
+			t.limits[is.service] = rate.NewLimiter(rate.Limit(o.Rate), burst)
+		}
+	}
+	return t
+}
+
+// call binds the transport to the context and the operation of one call.
+type call struct {
+	t   *transport
+	ctx context.Context //nolint:containedctx // the SDK has no other way to carry it
+	op  operation
+}
+
+// RoundTrip sends the request, as often as it may and must be sent.
+func (c call) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, err := drain(req)
+	if err != nil {
+		return nil, c.t.fault(c.op, 0, err)
+	}
+	renewed := false
+	for attempt := 1; ; attempt++ {
+		if err := c.wait(); err != nil {
+			return nil, c.t.fault(c.op, 0, err)
+		}
+		token := c.token()
+		resp, err := c.send(req, body, token)
+		if err == nil {
+			return resp, nil
+		}
+		var fault *Error
+		if !errors.As(err, &fault) {
+			return nil, err
+		}
+		if fault.Status == http.StatusUnauthorized && token != "" && !renewed {
+			renewed = true // once per call: a service that never accepts must not keep us logging in
+			if err := c.t.session.renew(c.ctx, token); err != nil {
+				return nil, c.t.told(c.op, err)
+			}
+			attempt--
+			continue
+		}
+		pause, again := c.again(req.Method, attempt, fault)
+		if !again {
+			return nil, fault
+		}
+		c.t.log.Debug("cloud request failed, trying again", zap.String("service", fault.Service),
+			zap.String("operation", fault.Operation), zap.Int("status", fault.Status), zap.Duration("after", pause))
+		if err := sleep(c.ctx, pause); err != nil {
+			return nil, c.t.fault(c.op, 0, err)
+		}
+	}
+}
+
+// wait takes a place in the service's rate.
+func (c call) wait() error {
+	err := c.t.limits[c.t.ops[c.op].service].Wait(c.ctx)
+	if err != nil && c.ctx.Err() == nil { // the limiter saw that the deadline would pass
+		return fmt.Errorf("request rate: %w", context.DeadlineExceeded)
+	}
+	return err
+}
+
+func (c call) token() string {
+	if c.t.session == nil || c.op == opLogin {
+		return ""
+	}
+	return c.t.session.current()
+}
+
+// send sends the request once. The reply is read here and its connection goes back to the pool, whatever the SDK does
+// with the body: it forgets to close those of its deletes.
+func (c call) send(req *http.Request, body []byte, token string) (*http.Response, error) {
+	ctx, cancel := context.WithTimeout(c.ctx, attemptTimeout)
+	defer cancel()
+	out := req.Clone(ctx)
+	out.Close = false // the SDK wants a new connection for each request
+	if token != "" {
+		out.Header.Set("X-Auth-Token", token)
+	}
+	if body != nil {
+		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		out.Body, _ = out.GetBody()
+		out.ContentLength = int64(len(body))
+	}
+	is := c.t.ops[c.op]
+	resp, err := c.t.base.RoundTrip(out)
+	status := 0
+	var reply []byte
+	if err == nil {
+		status = resp.StatusCode
+		reply, err = io.ReadAll(io.LimitReader(resp.Body, replyLimit+1))
+		_ = resp.Body.Close()
+	}
+	if err != nil {
+		status = 0
+		if c.ctx.Err() == nil && ctx.Err() != nil {
+			err = fmt.Errorf("no answer within %s", attemptTimeout)
+		}
+	}
+	c.t.requests.WithLabelValues(string(is.service), string(c.op), codeLabel(status)).Inc()
+	switch {
+	case err != nil:
+		return nil, c.t.fault(c.op, 0, err)
+	case status < 200 || status > 299:
+		return nil, c.t.refusal(c.op, resp, reply)
+	case len(reply) > replyLimit:
+		return nil, c.t.fault(c.op, 0, errors.New("the reply is too large"))
+	}
+	if err := complete(is.holds, reply); err != nil {
+		return nil, c.t.fault(c.op, 0, err)
+	}
+	resp.Request = req
+	resp.Body = io.NopCloser(bytes.NewReader(reply))
+	return resp, nil
+}
+
+// complete says whether a reply holds what it must.
+func complete(key string, reply []byte) error {
+	if key == "" {
+		return nil
+	}
+	var document map[string]json.RawMessage
+	if err := json.Unmarshal(reply, &document); err != nil {
+		return errors.New("the reply is not a JSON object")
+	}
+	if _, ok := document[key]; !ok {
+		return errors.New("the reply holds no " + key)
+	}
+	return nil
+}
+
+func drain(req *http.Request) ([]byte, error) {
+	if req.Body == nil || req.Body == http.NoBody {
+		return nil, nil
+	}
+	defer func() { _ = req.Body.Close() }()
+	return io.ReadAll(req.Body)
+}
+
+// told makes one *Error of whatever the SDK wrapped around it.
+func (t *transport) told(op operation, err error) error {
+	if err == nil {
+		return nil
+	}
+	if known, ok := errors.AsType[*Error](err); ok {
+		return known
+	}
+	if odd, ok := errors.AsType[golangsdk.ErrUnexpectedResponseCode](err); ok {
+		return t.fault(op, odd.Actual, errors.New("unexpected status"))
+	}
+	return t.fault(op, 0, err)
+}
+
+// fault is an error without the cloud's own words.
+func (t *transport) fault(op operation, status int, cause error) *Error {
+	return &Error{Service: string(t.ops[op].service), Operation: string(op), Status: status, Message: t.clean(cause.Error()), cause: cause}
+}
+
+// clean makes one short line of a text and takes out what must not be told.
+func (t *transport) clean(text string) string {
+	secrets := t.secrets
+	if t.session != nil {
+		secrets = append([]string{t.session.current()}, secrets...)
+	}
+	for _, secret := range secrets {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, "***")
+		}
+	}
+	return cut(strings.Join(strings.Fields(text), " "), 300)
+}
+
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}

@@ -1,0 +1,181 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+
+	"github.com/mcsps/rds-autopilot/internal/kubetest"
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	"github.com/mcsps/rds-autopilot/internal/standin"
+)
+
+// own is the service's namespace, ServiceAccount and lease.
+const own = "rds-autopilot"
+
+// closeLimit bounds the graceful end of a process when the world ends.
+const closeLimit = 10 * time.Second
+
+// Options of a world. The zero value is one where a minute of the cloud takes a second.
+type Options struct {
+	// Cloud is the simulated cloud's. Speed is 60 if zero; Now stays nil, for processes have only the wall clock.
+	Cloud otcsim.Options
+	// OnAct is told what the operator does. It must not block.
+	OnAct func(standin.Act)
+	// OnLine is told each line that a process writes, in its order. It must not block.
+	OnLine func(*Process, Line)
+	// Binary is the service; empty means that Build, or the first Serve, compiles it.
+	Binary string
+	// Race compiles it with the race detector: a race ends the process with exit code 66 when it stops.
+	Race bool
+	// Progress hears of what is compiled; nil is standard error.
+	Progress io.Writer
+}
+
+// World is a running world. Its methods may be called from several goroutines.
+type World struct {
+	Kube     *kubetest.Cluster
+	Cloud    *otcsim.Cloud
+	Operator *standin.Operator
+	Ingress  *Ingress
+
+	options Options
+	root    string // of the checkout
+	dir     string // temporary
+	client  dynamic.Interface
+	stop    context.CancelFunc
+	running sync.WaitGroup
+	warden  *warden
+
+	building sync.Mutex
+	mu       sync.Mutex // guards what follows
+	closed   bool
+	process  []*Process
+}
+
+// Start starts a world without the service. ctx bounds the start only; Close ends the world. Where nobody has compiled
+// the Kubernetes servers yet, that takes minutes.
+func Start(ctx context.Context, o Options) (*World, error) {
+	if o.Cloud.Speed == 0 {
+		o.Cloud.Speed = 60
+	}
+	if o.Progress == nil {
+		o.Progress = os.Stderr
+	}
+	w := &World{options: o, stop: func() {}}
+	if err := w.start(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("start a world: %w", err), w.Close())
+	}
+	return w, nil
+}
+
+func (w *World) start(ctx context.Context) error {
+	var err error
+	if w.root, err = checkout(ctx); err != nil {
+		return err
+	}
+	if w.dir, err = os.MkdirTemp("", "rds-autopilot-world-"); err != nil {
+		return fmt.Errorf("temporary folder: %w", err)
+	}
+	if w.warden, err = startWarden(w.dir); err != nil {
+		return err
+	}
+	if err := w.startKube(ctx); err != nil {
+		return err
+	}
+	if w.Cloud, err = otcsim.Start(w.options.Cloud); err != nil {
+		return fmt.Errorf("cloud: %w", err)
+	}
+	if err := os.WriteFile(w.caFile(), w.Cloud.CAPEM(), 0o600); err != nil {
+		return fmt.Errorf("cloud: %w", err)
+	}
+	if w.Ingress, err = startIngress(ctx); err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	w.stop = stop
+	w.running.Go(func() { w.Cloud.Run(running) })
+	return w.startOperator(running)
+}
+
+func (w *World) startOperator(ctx context.Context) error {
+	cloud, err := standin.Connect(w.Cloud.Env())
+	if err != nil {
+		return err
+	}
+	w.Operator, err = standin.New(standin.Options{
+		Config: w.Kube.Config(), Cloud: cloud, Report: w.options.OnAct,
+		Resync: max(w.Span(10*time.Second), time.Second), Retry: w.Span(30 * time.Second),
+	})
+	if err != nil {
+		return err
+	}
+	w.running.Go(func() { _ = w.Operator.Run(ctx) }) // fails only before it begins, of which New would have told
+	return nil
+}
+
+// Close ends all processes and everything else, and removes every file. It may be called twice.
+func (w *World) Close() error {
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		return nil
+	}
+	w.closed = true
+	processes := slices.Clone(w.process)
+	w.mu.Unlock()
+
+	var errs []error
+	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
+	defer cancel()
+	for _, p := range processes {
+		if !p.ended() {
+			errs = append(errs, p.Stop(ctx))
+		}
+	}
+	w.stop()
+	if w.Operator != nil {
+		w.Operator.Resume()
+	}
+	if w.Ingress != nil {
+		errs = append(errs, w.Ingress.close())
+	}
+	if w.Cloud != nil {
+		errs = append(errs, w.Cloud.Close())
+	}
+	w.running.Wait()
+	if w.Kube != nil {
+		errs = append(errs, w.Kube.Stop())
+	}
+	if w.dir != "" {
+		errs = append(errs, os.RemoveAll(w.dir))
+	}
+	if w.warden != nil {
+		errs = append(errs, w.warden.dismiss())
+	}
+	return errors.Join(errs...)
+}
+
+// Span is how long a duration of the cloud takes on the clock.
+func (w *World) Span(d time.Duration) time.Duration {
+	return time.Duration(float64(d) / w.options.Cloud.Speed)
+}
+
+// PublicURL is where the cloud posts its messages: the ingress, and the path of the webhook.
+func (w *World) PublicURL() string { return w.Ingress.URL + "/smn" }
+
+// Kubeconfig is a file with the service's own access, which has the rights of deploy/rbac.yaml and no other.
+func (w *World) Kubeconfig() string { return filepath.Join(w.dir, "kubeconfig") }
+
+// AdminKubeconfig is a file with access that may do everything, for people.
+func (w *World) AdminKubeconfig() string { return filepath.Join(w.dir, "admin.kubeconfig") }
+
+func (w *World) caFile() string { return filepath.Join(w.dir, "cloud-ca.pem") }
