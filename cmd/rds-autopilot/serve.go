@@ -55,12 +55,13 @@ func serve(ctx context.Context, o options, env func(string) string, stderr io.Wr
 	if err != nil {
 		return fmt.Errorf("connect to the cloud: %w", err)
 	}
-	public, err := net.Listen("tcp", o.WebhookAddr)
+	var listen net.ListenConfig
+	public, err := listen.Listen(starting, "tcp", o.WebhookAddr)
 	if err != nil {
 		return fmt.Errorf("--webhook-addr: %w", err)
 	}
 	defer public.Close()
-	private, err := net.Listen("tcp", o.AdminAddr)
+	private, err := listen.Listen(starting, "tcp", o.AdminAddr)
 	if err != nil {
 		return fmt.Errorf("--admin-addr: %w", err)
 	}
@@ -170,8 +171,8 @@ func (p *process) run(ctx context.Context, public, private net.Listener) error {
 	webhookServer := p.receive.Server()
 	work.Go(func() error {
 		// Without its caches a replica would ask the API server for every topic.
-		if err := p.kube.WaitForSync(working); err != nil {
-			return nil // stopped before that
+		if p.kube.WaitForSync(working) != nil {
+			return nil //nolint:nilerr // stopped before that
 		}
 		listening.Store(true)
 		p.log.Info("listening", zap.String("webhook", public.Addr().String()), zap.String("admin", private.Addr().String()),
@@ -191,8 +192,8 @@ func (p *process) run(ctx context.Context, public, private net.Listener) error {
 
 // lead works as long as this replica leads, and seeks the lease again when it was lost.
 func (p *process) lead(ctx context.Context) error {
-	if err := p.kube.WaitForSync(ctx); err != nil {
-		return nil // stopped before that
+	if p.kube.WaitForSync(ctx) != nil {
+		return nil //nolint:nilerr // stopped before that
 	}
 	if !p.LeaderElect {
 		p.leader.Set(1)

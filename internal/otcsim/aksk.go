@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -47,7 +48,7 @@ func (c *Cloud) verifySignature(q *call) error {
 	}
 	signed := strings.Split(parts["SignedHeaders"], ";")
 	for _, need := range []string{"host", "x-sdk-date"} {
-		if !contains(signed, need) {
+		if !slices.Contains(signed, need) {
 			return fmt.Errorf("header %s not signed", need)
 		}
 	}
@@ -67,15 +68,6 @@ func hmacSHA256(key []byte, data string) []byte {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(data))
 	return mac.Sum(nil)
-}
-
-func contains(list []string, want string) bool {
-	for _, s := range list {
-		if s == want {
-			return true
-		}
-	}
-	return false
 }
 
 // canonicalRequest follows the signer of the SDK; a POST without a body signs its query as the body.

@@ -81,7 +81,7 @@ func (c *Cloud) notify(r *rule, s *series, points []point, k int64, repeat bool)
 type shown struct{ metric, unit, engine, resource string }
 
 func (s *series) info() shown {
-	return shown{s.title, s.metricInfo.unit, s.in.Engine, s.resource}
+	return shown{s.title, s.unit, s.in.Engine, s.resource}
 }
 
 // AlarmMessage is the subject and message that Cloud Eye would publish for a rule with that state, value and datapoint time, as

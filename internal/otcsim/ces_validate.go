@@ -75,7 +75,7 @@ func validPeriod(p int) bool {
 }
 
 func validFilter(f string) bool {
-	return contains([]string{"average", "max", "min", "sum", "variance"}, f)
+	return slices.Contains([]string{"average", "max", "min", "sum", "variance"}, f)
 }
 
 func (m Metric) check() error {

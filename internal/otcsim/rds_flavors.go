@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -118,7 +119,7 @@ func (c *Cloud) listFlavors(q *call) reply {
 				continue
 			}
 			versions := f.versions(mode)
-			if v := query.Get("version_name"); v != "" && !contains(versions, v) {
+			if v := query.Get("version_name"); v != "" && !slices.Contains(versions, v) {
 				continue
 			}
 			status, desc := map[string]string{}, map[string]string{}
@@ -145,7 +146,7 @@ func (c *Cloud) listResizeFlavors(q *call, in *instance) reply {
 	for i := range c.flavors {
 		f := &c.flavors[i]
 		code := f.Codes[mode]
-		if f.Engine != in.Engine || code == "" || code == in.Flavor || !contains(f.versions(mode), in.Version) {
+		if f.Engine != in.Engine || code == "" || code == in.Flavor || !slices.Contains(f.versions(mode), in.Version) {
 			continue
 		}
 		status := map[string]string{}

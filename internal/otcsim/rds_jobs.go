@@ -2,6 +2,7 @@ package otcsim
 
 import (
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -64,7 +65,7 @@ func (c *Cloud) resizeFlavor(in *instance, code string, now time.Time) reply {
 		return rdsError(http.StatusBadRequest, "DBS.200053", "The specification %q does not exist.", code)
 	case code == in.Flavor:
 		return rdsError(http.StatusBadRequest, "DBS.280239", "The specification is the one the DB instance has.")
-	case mode != have || !contains(target.versions(mode), in.Version):
+	case mode != have || !slices.Contains(target.versions(mode), in.Version):
 		return rdsError(http.StatusBadRequest, "DBS.200054", "The specification %q is invalid for the DB instance.", code)
 	}
 	for _, n := range in.Nodes {

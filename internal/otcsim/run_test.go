@@ -3,6 +3,7 @@ package otcsim
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -93,7 +94,7 @@ func TestManyAlarmsAndClientsAtOnce(t *testing.T) {
 				t.Error(err)
 			}
 			for range 5 {
-				if res, _ := w.loginAs("wrong"); res.StatusCode != 401 {
+				if res, _ := w.loginAs("wrong"); res.StatusCode != http.StatusUnauthorized {
 					t.Error(res.StatusCode)
 				}
 				_, _, _ = w.Rules(), w.Deliveries(), w.Requests()

@@ -35,7 +35,7 @@ func (c *Cloud) subscribe(q *call, t *topic) reply {
 		Protocol string `json:"protocol"`
 		Remark   string `json:"remark"`
 	}
-	if err := q.decode(&in); err != nil || !contains([]string{"http", "https", "email", "sms"}, in.Protocol) {
+	if err := q.decode(&in); err != nil || !slices.Contains([]string{"http", "https", "email", "sms"}, in.Protocol) {
 		return smnError(http.StatusBadRequest, "0011", "The protocol %q is invalid", in.Protocol)
 	}
 	if !validEndpoint(in.Protocol, in.Endpoint) {
