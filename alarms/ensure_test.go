@@ -78,101 +78,6 @@ func TestArmsWithOneTopicOneSubscriptionThreeRules(t *testing.T) {
 	}
 }
 
-// Whatever a run was doing when it stopped, the next one ends with one of each.
-func TestCrashAtAnyStepIsHealed(t *testing.T) {
-	armed := newWorld(t)
-	armed.ensure(armed.want())
-	whole := armed.shown()
-	for _, applied := range []bool{false, true} {
-		for n := 1; ; n++ {
-			w := newWorld(t)
-			cloud := &crashing{Cloud: w.cloud, n: n, applied: applied}
-			_, err := alarms.New(cloud, w.clock).Ensure(t.Context(), w.want(), w.have, w.record)
-			if err == nil {
-				if n != 6 {
-					t.Errorf("a run has %d writes, want 5", n-1)
-				}
-				break
-			}
-			if !errors.Is(err, errCrash) {
-				t.Fatal(err)
-			}
-			w.ensure(w.want())
-			w.checkRecord()
-			if diff := cmp.Diff(whole, forInstance(w.shown(), w.instance, armed.instance, w, armed)); diff != "" {
-				t.Errorf("crash at write %d, applied %v:\n%s", n, applied, diff)
-			}
-		}
-	}
-}
-
-// A mending run replaces the rules of an instance that is no more, and the subscription of an older URL.
-func TestCrashWhileMendingIsHealed(t *testing.T) {
-	for _, applied := range []bool{false, true} {
-		for n := 1; ; n++ {
-			w := newWorld(t)
-			w.ensure(w.want())
-			want := w.want()
-			want.Endpoint = "https://new.example.com/smn"
-			want.Rules[0].ThresholdPercent = 80
-			want.Rules[1].DimensionValue = strings.Repeat("e", 32) + "in01"
-			if err := w.cloud.EnableRule(t.Context(), w.have.Rules[2].ID, false); err != nil {
-				t.Fatal(err)
-			}
-			cloud := &crashing{Cloud: w.cloud, n: n, applied: applied}
-			_, err := alarms.New(cloud, w.clock).Ensure(t.Context(), want, w.have, w.record)
-			if err == nil {
-				if n != 7 {
-					t.Errorf("a mending run has %d writes, want 6", n-1)
-				}
-				break
-			}
-			w.ensure(want)
-			w.checkRecord()
-			if s := w.sim.Subscriptions()[0]; s.Endpoint != want.Endpoint {
-				t.Errorf("crash at write %d, applied %v: subscribed is %s", n, applied, s.Endpoint)
-			}
-			for i, r := range w.sim.Rules() {
-				if !r.Enabled {
-					t.Errorf("crash at write %d, applied %v: rule %d is disabled", n, applied, i)
-				}
-			}
-			w.sim.ResetRequests()
-			w.ensure(want)
-			if left := w.writes(); len(left) > 0 {
-				t.Errorf("crash at write %d, applied %v: the second run still wrote %v", n, applied, left)
-			}
-		}
-	}
-}
-
-func TestCrashAtAnyRecordIsHealed(t *testing.T) {
-	for n := 1; n <= 5; n++ {
-		w := newWorld(t)
-		calls := 0
-		_, err := w.alarms.Ensure(t.Context(), w.want(), w.have, func(h alarms.Have) error {
-			if calls++; calls == n {
-				return errCrash
-			}
-			return w.record(h)
-		})
-		if !errors.Is(err, errCrash) || calls != n {
-			t.Fatalf("record %d: %v after %d calls", n, err, calls)
-		}
-		w.ensure(w.want())
-		w.checkRecord()
-	}
-}
-
-// forInstance makes two worlds comparable, which differ by project and instance.
-func forInstance(lines []string, instance, other string, w, o *world) []string {
-	out := slices.Clone(lines)
-	for i := range out {
-		out[i] = strings.ReplaceAll(strings.ReplaceAll(out[i], instance, other), w.sim.ProjectID(), o.sim.ProjectID())
-	}
-	return out
-}
-
 func TestDriftIsMended(t *testing.T) {
 	rule := func(w *world, metric string) string {
 		for _, r := range w.have.Rules {
@@ -336,92 +241,6 @@ func foreignRule(name, topic string) otc.Rule {
 	}
 }
 
-func TestSubscription(t *testing.T) {
-	w := newWorld(t)
-	want := w.want()
-	w.ensure(want)
-	asked := func() int { return w.sim.Count("smn", "Subscribe") }
-	w.advance(askAgain)
-	w.ensure(want)
-	if asked() != 1 {
-		t.Errorf("asked %d times within half an hour", asked())
-	}
-	w.advance(time.Second)
-	w.ensure(want)
-	if asked() != 2 || w.have.Subscription != alarms.Pending || !w.have.SubscribedTime.Equal(w.clock()) {
-		t.Errorf("asked %d times, %+v", asked(), w.have)
-	}
-	w.sim.Confirm(w.have.SubscriptionURN)
-	w.ensure(want)
-	w.advance(24 * time.Hour)
-	w.ensure(want)
-	if asked() != 2 || w.have.Subscription != alarms.Confirmed {
-		t.Errorf("asked %d times, %+v", asked(), w.have)
-	}
-	w.sim.Unsubscribe(w.have.SubscriptionURN)
-	w.ensure(want)
-	if asked() != 3 || w.have.Subscription != alarms.Pending {
-		t.Errorf("canceled: asked %d times, %+v", asked(), w.have)
-	}
-}
-
-const askAgain = 30 * time.Minute
-
-// A run that could not record the subscription must not ask for its confirmation at once again.
-func TestAdoptedSubscriptionIsGivenItsTime(t *testing.T) {
-	w := newWorld(t)
-	w.ensure(w.want())
-	w.have.SubscriptionURN, w.have.Subscription, w.have.SubscribedTime = "", "", time.Time{}
-	w.ensure(w.want())
-	if n := w.sim.Count("smn", "Subscribe"); n != 1 {
-		t.Errorf("asked %d times", n)
-	}
-	w.advance(askAgain + time.Second)
-	w.ensure(w.want())
-	if n := w.sim.Count("smn", "Subscribe"); n != 2 {
-		t.Errorf("asked %d times", n)
-	}
-}
-
-func TestNewURLReplacesTheOldAndLeavesAPersonsSubscription(t *testing.T) {
-	w := newWorld(t)
-	w.ensure(w.want())
-	if _, err := w.cloud.Subscribe(t.Context(), w.have.TopicURN, "email", "dba@example.com", "my own"); err != nil {
-		t.Fatal(err)
-	}
-	want := w.want()
-	want.Endpoint = "http://new.example.com/smn"
-	w.ensure(want)
-	var endpoints []string
-	for _, s := range w.sim.Subscriptions() {
-		endpoints = append(endpoints, s.Protocol+" "+s.Endpoint)
-	}
-	slices.Sort(endpoints)
-	if diff := cmp.Diff([]string{"email dba@example.com", "http http://new.example.com/smn"}, endpoints); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestConfirmationsAreNotAskedForFasterThanSMNSendsThem(t *testing.T) {
-	w := newWorld(t)
-	for i := range 152 {
-		want := w.want()
-		want.Name, want.Rules = alarms.Name("shop", fmt.Sprint(i), uid), nil
-		have, err := w.alarms.Ensure(t.Context(), want, alarms.Have{}, func(alarms.Have) error { return nil })
-		if err != nil {
-			t.Fatal(err)
-		}
-		if missing := have.Subscription == alarms.Missing; missing != (i >= 150) {
-			t.Errorf("database %d: %s", i, have.Subscription)
-		}
-	}
-	w.advance(10 * time.Minute)
-	w.ensure(w.want())
-	if w.have.Subscription != alarms.Pending {
-		t.Errorf("ten minutes later: %s", w.have.Subscription)
-	}
-}
-
 func TestFullQuotaIsToldAndTheOthersMended(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())
@@ -465,6 +284,46 @@ func TestRecordedRuleThatThePagesDoNotShowIsNotMadeTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.checkRecord()
+}
+
+func TestRecordedRuleIsKeptAndItsTwinDeleted(t *testing.T) {
+	for which := range 3 {
+		w := newWorld(t)
+		w.ensure(w.want())
+		twin, err := w.cloud.Rule(t.Context(), w.have.Rules[0].ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			id, err := w.cloud.CreateRule(t.Context(), twin)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == which {
+				w.have.Rules[0].ID = id
+			}
+		}
+		recorded := w.have.Rules[0].ID
+		w.ensure(w.want())
+		w.checkRecord()
+		if w.have.Rules[0].ID != recorded {
+			t.Errorf("kept %s, recorded was %s", w.have.Rules[0].ID, recorded)
+		}
+	}
+}
+
+// The credentials may have been changed to those of another project.
+func TestRecordOfAnotherProjectIsNotTrusted(t *testing.T) {
+	w := newWorld(t)
+	urn := "urn:smn:eu-de:" + strings.Repeat("f", 32) + ":" + w.want().Name
+	w.have = alarms.Have{TopicURN: urn, SubscriptionURN: urn + ":" + strings.Repeat("a", 32), Subscription: alarms.Confirmed}
+	w.ensure(w.want())
+	w.checkRecord()
+	for _, r := range w.sim.Requests() {
+		if strings.Contains(r.URI, strings.Repeat("f", 32)) {
+			t.Errorf("asked for another project's: %s", r.URI)
+		}
+	}
 }
 
 // A record can be that of another object: a restored backup, an edited status.

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -236,10 +238,18 @@ func TestCertificatesAreVerifiedUnlessToldOtherwise(t *testing.T) {
 			env := fakeEnv(server.URL)
 			env[tt.key] = tt.value
 			core, logs := observer.New(zapcore.WarnLevel)
-			_, err := Connect(t.Context(), Options{Env: lookUp(env), Log: zap.New(core)})
+			registry := prometheus.NewRegistry()
+			_, err := Connect(t.Context(), Options{Env: lookUp(env), Log: zap.New(core), Registerer: registry})
 			// The fake's catalogue says http; that Connect comes so far is enough.
 			if (err == nil) != tt.ok || logs.Len() != tt.warned {
 				t.Errorf("err = %v, %d warnings", err, logs.Len())
+			}
+			requests, err := newRequestCounter(registry)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := testutil.ToFloat64(requests.WithLabelValues("iam", "Login", "error")); !tt.ok && n != 1 {
+				t.Errorf("%v requests to somebody else", n)
 			}
 		})
 	}

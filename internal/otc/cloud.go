@@ -115,6 +115,19 @@ func (c *Cloud) client(ctx context.Context, op operation) *golangsdk.ServiceClie
 	return &golangsdk.ServiceClient{ProviderClient: p, Endpoint: base, ResourceBase: base}
 }
 
+// ask is for what the SDK's packages lack or get wrong. Any success is one: the services answer 200, 201, 202 or 204.
+func (c *Cloud) ask(ctx context.Context, op operation, method, path string, body, reply any) error {
+	client := c.client(ctx, op)
+	resp, err := client.Request(method, client.ServiceURL(path), &golangsdk.RequestOpts{
+		JSONBody: body, JSONResponse: reply,
+		OkCodes: []int{http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent},
+	})
+	if err != nil {
+		return c.transport.told(op, err)
+	}
+	return resp.Body.Close()
+}
+
 // bind makes p's requests carry ctx and count as op. The SDK's own repeats are preset, so that it never writes them.
 func (t *transport) bind(ctx context.Context, op operation, p *golangsdk.ProviderClient) {
 	p.HTTPClient = http.Client{Transport: call{t, ctx, op}}

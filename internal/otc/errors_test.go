@@ -2,6 +2,7 @@ package otc
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 )
@@ -43,11 +44,7 @@ func TestRefusalsAreUnderstood(t *testing.T) {
 				t.Errorf("got %+v", e)
 			}
 			for _, kind := range []error{ErrNotFound, ErrQuota, ErrCredentials, ErrUnavailable} {
-				want := false
-				for _, is := range tt.is {
-					want = want || is == kind
-				}
-				if errors.Is(err, kind) != want {
+				if want := slices.Contains(tt.is, kind); errors.Is(err, kind) != want {
 					t.Errorf("errors.Is(%v, %v) = %v", err, kind, !want)
 				}
 			}

@@ -69,10 +69,7 @@ func (c *Cloud) ResizeTargets(ctx context.Context, instanceID string) ([]Flavor,
 			} `json:"compute_flavors"`
 		} `json:"flavor_groups"`
 	}
-	client := c.client(ctx, opListResizeTargets)
-	_, err := client.Get(client.ServiceURL("instances", instanceID, "flavors-resize"), &reply, nil)
-	if err != nil {
-		err = c.transport.told(opListResizeTargets, err)
+	if err := c.ask(ctx, opListResizeTargets, http.MethodGet, "instances/"+instanceID+"/flavors-resize", nil, &reply); err != nil {
 		if e, ok := errors.AsType[*Error](err); ok && (e.Status == http.StatusMethodNotAllowed || e.Status == http.StatusNotImplemented) {
 			e.Status = http.StatusNotFound
 		}

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	golangsdk "github.com/opentelekomcloud/gophertelekomcloud"
 )
 
 const (
@@ -46,9 +44,8 @@ func (c *Cloud) MetricListed(ctx context.Context, metric, name, value string) (b
 		} `json:"metrics"`
 	}
 	query := url.Values{"namespace": {MetricNamespace}, "metric_name": {metric}, "dim.0": {name + "," + value}, "limit": {strconv.Itoa(pageSize)}}
-	client := c.client(ctx, opListMetrics)
-	if _, err := client.Get(client.ServiceURL("metrics")+"?"+query.Encode(), &reply, nil); err != nil {
-		return false, c.transport.told(opListMetrics, err)
+	if err := c.ask(ctx, opListMetrics, http.MethodGet, "metrics?"+query.Encode(), nil, &reply); err != nil {
+		return false, err
 	}
 	for _, m := range reply.Metrics {
 		if m.Metric == metric && slices.Contains(m.Dimensions, dimension{name, value}) {
@@ -97,10 +94,8 @@ func (c *Cloud) queryBatch(ctx context.Context, batch []Series, period int, from
 			} `json:"datapoints"`
 		} `json:"metrics"`
 	}
-	client := c.client(ctx, opQueryData)
-	_, err := client.Post(client.ServiceURL("batch-query-metric-data"), body, &reply, &golangsdk.RequestOpts{OkCodes: []int{http.StatusOK}})
-	if err != nil {
-		return c.transport.told(opQueryData, err)
+	if err := c.ask(ctx, opQueryData, http.MethodPost, "batch-query-metric-data", body, &reply); err != nil {
+		return err
 	}
 	for _, m := range reply.Metrics {
 		if len(m.Dimensions) != 1 {

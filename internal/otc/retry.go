@@ -2,7 +2,6 @@ package otc
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -28,17 +27,14 @@ func (c call) again(method string, attempt int, fault *Error) (time.Duration, bo
 			return 0, false
 		}
 	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		if !repeatable || errors.Is(fault, ErrNotFound) {
+		if !repeatable {
 			return 0, false
 		}
 	default:
 		return 0, false
 	}
 	pause := firstPause << (attempt - 1)
-	pause = pause/2 + rand.N(pause) //nolint:gosec // jitter
-	if fault.retryAfter > pause {
-		pause = fault.retryAfter
-	}
+	pause = max(pause/2+rand.N(pause), fault.retryAfter)
 	return pause, pause <= mostPause
 }
 

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	golangsdk "github.com/opentelekomcloud/gophertelekomcloud"
 	"github.com/opentelekomcloud/gophertelekomcloud/openstack/ces/v1/alarms"
 	"github.com/opentelekomcloud/gophertelekomcloud/openstack/ces/v1/quotas"
 )
@@ -112,9 +111,7 @@ func (c *Cloud) ModifyRule(ctx context.Context, id string, r Rule) error {
 		AlarmActions  []alarms.AlarmActions `json:"alarm_actions"`
 		OKActions     []alarms.AlarmActions `json:"ok_actions"`
 	}{r.Name, r.Description, r.condition(), r.ActionEnabled, r.Level, notify(r.AlarmActions), notify(r.OKActions)}
-	client := c.client(ctx, opModifyRule)
-	_, err := client.Put(client.ServiceURL("alarms", id), body, nil, &golangsdk.RequestOpts{OkCodes: []int{http.StatusOK, http.StatusNoContent}})
-	return c.transport.told(opModifyRule, err)
+	return c.ask(ctx, opModifyRule, http.MethodPut, "alarms/"+id, body, nil)
 }
 
 // EnableRule turns a rule on or off.
@@ -145,16 +142,13 @@ func (c *Cloud) RuleQuota(ctx context.Context) (used, quota int, err error) {
 	return 0, 0, c.transport.fault(opGetQuotas, 0, errors.New("the reply holds no quota of alarm rules"))
 }
 
-// delete treats "not found" as done, and takes any success: the services answer 200, 202 or 204.
-func (c *Cloud) delete(ctx context.Context, op operation, what, id string, path ...string) error {
+// delete treats "not found" as done.
+func (c *Cloud) delete(ctx context.Context, op operation, what, id, path string) error {
 	if err := checkID(what, id); err != nil {
 		return err
 	}
-	client := c.client(ctx, op)
-	_, err := client.Delete(client.ServiceURL(append(path, id)...), &golangsdk.RequestOpts{
-		OkCodes: []int{http.StatusOK, http.StatusAccepted, http.StatusNoContent},
-	})
-	if err = c.transport.told(op, err); errors.Is(err, ErrNotFound) {
+	err := c.ask(ctx, op, http.MethodDelete, path+"/"+id, nil, nil)
+	if errors.Is(err, ErrNotFound) {
 		return nil
 	}
 	return err

@@ -54,7 +54,7 @@ func newTransport(base http.RoundTripper, o Options, requests *prometheus.Counte
 // call binds the transport to the context and the operation of one call.
 type call struct {
 	t   *transport
-	ctx context.Context //nolint:containedctx // the SDK has no other way to carry it
+	ctx context.Context // the SDK has no other way to carry it
 	op  operation
 }
 

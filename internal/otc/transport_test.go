@@ -64,206 +64,6 @@ func TestSilentCloudIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestWhatIsRepeated(t *testing.T) {
-	tests := map[string]struct {
-		do     func(*Cloud, context.Context) error
-		status int
-		header string // Retry-After
-		want   int    // requests
-		least  time.Duration
-		most   time.Duration
-	}{
-		"a GET on 500":                         {listTopics, 500, "", 4, time.Second, 10 * time.Second},
-		"a GET on 502":                         {listTopics, 502, "", 4, time.Second, 10 * time.Second},
-		"a GET on 503":                         {listTopics, 503, "", 4, time.Second, 10 * time.Second},
-		"a GET on 504":                         {listTopics, 504, "", 4, time.Second, 10 * time.Second},
-		"a GET on 429":                         {listTopics, 429, "", 4, time.Second, 10 * time.Second},
-		"a GET on 429, as late as it says":     {listTopics, 429, "15", 4, 45 * time.Second, 46 * time.Second},
-		"not a GET that is to wait too long":   {listTopics, 429, "3600", 1, 0, 0},
-		"not a GET on 400":                     {listTopics, 400, "", 1, 0, 0},
-		"not a GET on 403":                     {listTopics, 403, "", 1, 0, 0},
-		"not a GET on 404":                     {listTopics, 404, "", 1, 0, 0},
-		"a PUT on 502":                         {enableRule, 502, "", 4, time.Second, 10 * time.Second},
-		"a DELETE on 503":                      {deleteTopic, 503, "", 4, time.Second, 10 * time.Second},
-		"not a POST on 500":                    {createRule, 500, "", 1, 0, 0},
-		"not a POST on 502":                    {createRule, 502, "", 1, 0, 0},
-		"not a POST on 503":                    {createRule, 503, "", 1, 0, 0},
-		"not a POST on 504":                    {createRule, 504, "", 1, 0, 0},
-		"a POST that was turned away with 429": {createRule, 429, "", 4, time.Second, 10 * time.Second},
-		"a POST that only reads":               {queryData, 504, "", 4, time.Second, 10 * time.Second},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := &fake{service: func(w http.ResponseWriter, _ *http.Request) {
-					if tt.header != "" {
-						w.Header().Set("Retry-After", tt.header)
-					}
-					reply(w, tt.status, `{}`)
-				}}
-				c := connectTo(t, f, Options{})
-				begin := time.Now()
-				err := tt.do(c, t.Context())
-				took := time.Since(begin)
-				var e *Error
-				if !errors.As(err, &e) || (e.Status != tt.status) {
-					t.Fatalf("err = %v, want status %d", err, tt.status)
-				}
-				if _, n := f.counts(); n != tt.want {
-					t.Errorf("%d requests, want %d", n, tt.want)
-				}
-				if took < tt.least || took > tt.most {
-					t.Errorf("took %s, want %s to %s", took, tt.least, tt.most)
-				}
-			})
-		})
-	}
-}
-
-// The SDK's own count of repeats is for the life of the client and is never filled up again.
-func TestRepeatsAreNeverUsedUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var n atomic.Int64
-		c := connectTo(t, &fake{service: func(w http.ResponseWriter, _ *http.Request) {
-			if n.Add(1)%2 == 1 {
-				reply(w, 429, `{}`)
-				return
-			}
-			reply(w, 200, `{"topics":[]}`)
-		}}, Options{})
-		for i := range 30 {
-			if _, err := c.Topics(t.Context()); err != nil {
-				t.Fatalf("call %d: %v", i, err)
-			}
-		}
-	})
-}
-
-func TestRetryAfterDate(t *testing.T) {
-	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	for value, want := range map[string]time.Duration{
-		"":                              0,
-		"7":                             7 * time.Second,
-		"-7":                            0,
-		"99999999999":                   0,
-		"soon":                          0,
-		"Fri, 20 Nov 2026 12:00:09 GMT": 9 * time.Second,
-		"Fri, 20 Nov 2026 11:00:00 GMT": 0,
-	} {
-		h := http.Header{}
-		h.Set("Retry-After", value)
-		if got := retryAfter(h, now); got != want && !(value == "99999999999" && got == 24*time.Hour) {
-			t.Errorf("Retry-After %q = %s, want %s", value, got, want)
-		}
-	}
-}
-
-func TestExpiredTokenIsRenewedOnceForAll(t *testing.T) {
-	f := &fake{}
-	f.service = func(w http.ResponseWriter, r *http.Request) {
-		if !f.authentic(r) {
-			reply(w, 401, `{"error_code":"APIGW.0307","error_msg":"token expired"}`)
-			return
-		}
-		reply(w, 200, `{"topics":[]}`)
-	}
-	c := connectTo(t, f, Options{Rate: 10000})
-	f.expire()
-	var wg sync.WaitGroup
-	for range 50 {
-		wg.Go(func() {
-			if _, err := c.Topics(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if logins, _ := f.counts(); logins != 2 {
-		t.Errorf("%d logins, want the first and one more", logins)
-	}
-}
-
-func TestServiceThatNeverAcceptsEndsTheCall(t *testing.T) {
-	f := &fake{service: answer(401, `{"error_msg":"no"}`)}
-	c := connectTo(t, f, Options{})
-	_, err := c.Topics(t.Context())
-	if !errors.Is(err, ErrCredentials) {
-		t.Errorf("err = %v", err)
-	}
-	if logins, requests := f.counts(); logins != 2 || requests != 2 {
-		t.Errorf("%d logins, %d requests; want one renewal and one repeat", logins, requests)
-	}
-}
-
-// IAM locks an account after a few refused logins.
-func TestRefusedCredentialsAreNotTriedAgainAndAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &fake{}
-		f.service = func(w http.ResponseWriter, r *http.Request) {
-			if f.authentic(r) {
-				reply(w, 200, `{"topics":[]}`)
-				return
-			}
-			reply(w, 401, `{}`)
-		}
-		c := connectTo(t, f, Options{})
-		f.expire()
-		f.refuse = true
-		for range 20 {
-			_, err := c.Topics(t.Context())
-			if !errors.Is(err, ErrCredentials) {
-				t.Fatalf("err = %v", err)
-			}
-			if strings.Contains(err.Error(), fakePassword) {
-				t.Fatalf("the password is told: %v", err)
-			}
-		}
-		if logins, _ := f.counts(); logins != 2 {
-			t.Errorf("%d logins, want the first and one refused", logins)
-		}
-		f.refuse = false
-		<-time.After(refusedPause)
-		if _, err := c.Topics(t.Context()); err != nil {
-			t.Errorf("after the pause: %v", err)
-		}
-	})
-}
-
-func TestFirstCallersEndDoesNotEndTheLoginOfAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		gate := make(chan struct{})
-		f := &fake{}
-		f.service = func(w http.ResponseWriter, r *http.Request) {
-			if f.authentic(r) {
-				reply(w, 200, `{"topics":[]}`)
-				return
-			}
-			reply(w, 401, `{}`)
-		}
-		c := connectTo(t, f, Options{})
-		inner := c.transport.session.login
-		c.transport.session.login = func(ctx context.Context) (string, error) {
-			<-gate
-			return inner(ctx)
-		}
-		f.expire()
-		first, cancel := context.WithCancel(t.Context())
-		errs := make(chan error, 2)
-		go func() { _, err := c.Topics(first); errs <- err }()
-		synctest.Wait()
-		go func() { _, err := c.Topics(t.Context()); errs <- err }()
-		synctest.Wait()
-		cancel()
-		if err := <-errs; !errors.Is(err, context.Canceled) {
-			t.Errorf("first: %v", err)
-		}
-		close(gate)
-		if err := <-errs; err != nil {
-			t.Errorf("second: %v", err)
-		}
-	})
-}
-
 // The SDK closes each connection, and never closes the reply of a DELETE that has a body.
 func TestConnectionsAreKeptAndNothingLeaks(t *testing.T) {
 	f := &fake{}
@@ -519,18 +319,23 @@ func TestManyGoroutinesShareOneCloud(t *testing.T) {
 }
 
 func listTopics(c *Cloud, ctx context.Context) error { _, err := c.Topics(ctx); return err }
+
 func listInstances(c *Cloud, ctx context.Context) error {
 	_, err := c.Instances(ctx)
 	return err
 }
+
 func enableRule(c *Cloud, ctx context.Context) error { return c.EnableRule(ctx, "al1", true) }
+
 func deleteTopic(c *Cloud, ctx context.Context) error {
 	return c.DeleteTopic(ctx, "urn:smn:eu-de:1:t")
 }
+
 func createRule(c *Cloud, ctx context.Context) error {
 	_, err := c.CreateRule(ctx, Rule{Name: "r"})
 	return err
 }
+
 func queryData(c *Cloud, ctx context.Context) error {
 	_, err := c.Datapoints(ctx, []Series{{"m", "d", "v"}}, 1, time.Unix(1, 0), time.Unix(2, 0))
 	return err

@@ -1,0 +1,105 @@
+package otc
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestWhatIsRepeated(t *testing.T) {
+	tests := map[string]struct {
+		do     func(*Cloud, context.Context) error
+		status int
+		header string // Retry-After
+		want   int    // requests
+		least  time.Duration
+		most   time.Duration
+	}{
+		"a GET on 500":                         {listTopics, 500, "", 4, time.Second, 10 * time.Second},
+		"a GET on 502":                         {listTopics, 502, "", 4, time.Second, 10 * time.Second},
+		"a GET on 503":                         {listTopics, 503, "", 4, time.Second, 10 * time.Second},
+		"a GET on 504":                         {listTopics, 504, "", 4, time.Second, 10 * time.Second},
+		"a GET on 429":                         {listTopics, 429, "", 4, time.Second, 10 * time.Second},
+		"a GET on 429, as late as it says":     {listTopics, 429, "15", 4, 45 * time.Second, 46 * time.Second},
+		"not a GET that is to wait too long":   {listTopics, 429, "3600", 1, 0, 0},
+		"not a GET on 400":                     {listTopics, 400, "", 1, 0, 0},
+		"not a GET on 403":                     {listTopics, 403, "", 1, 0, 0},
+		"not a GET on 404":                     {listTopics, 404, "", 1, 0, 0},
+		"a PUT on 502":                         {enableRule, 502, "", 4, time.Second, 10 * time.Second},
+		"a DELETE on 503":                      {deleteTopic, 503, "", 4, time.Second, 10 * time.Second},
+		"not a POST on 500":                    {createRule, 500, "", 1, 0, 0},
+		"not a POST on 502":                    {createRule, 502, "", 1, 0, 0},
+		"not a POST on 503":                    {createRule, 503, "", 1, 0, 0},
+		"not a POST on 504":                    {createRule, 504, "", 1, 0, 0},
+		"a POST that was turned away with 429": {createRule, 429, "", 4, time.Second, 10 * time.Second},
+		"a POST that only reads":               {queryData, 504, "", 4, time.Second, 10 * time.Second},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fake{service: func(w http.ResponseWriter, _ *http.Request) {
+					if tt.header != "" {
+						w.Header().Set("Retry-After", tt.header)
+					}
+					reply(w, tt.status, `{}`)
+				}}
+				c := connectTo(t, f, Options{})
+				begin := time.Now()
+				err := tt.do(c, t.Context())
+				took := time.Since(begin)
+				var e *Error
+				if !errors.As(err, &e) || (e.Status != tt.status) {
+					t.Fatalf("err = %v, want status %d", err, tt.status)
+				}
+				if _, n := f.counts(); n != tt.want {
+					t.Errorf("%d requests, want %d", n, tt.want)
+				}
+				if took < tt.least || took > tt.most {
+					t.Errorf("took %s, want %s to %s", took, tt.least, tt.most)
+				}
+			})
+		})
+	}
+}
+
+// The SDK's own count of repeats is for the life of the client and is never filled up again.
+func TestRepeatsAreNeverUsedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n atomic.Int64
+		c := connectTo(t, &fake{service: func(w http.ResponseWriter, _ *http.Request) {
+			if n.Add(1)%2 == 1 {
+				reply(w, 429, `{}`)
+				return
+			}
+			reply(w, 200, `{"topics":[]}`)
+		}}, Options{})
+		for i := range 30 {
+			if _, err := c.Topics(t.Context()); err != nil {
+				t.Fatalf("call %d: %v", i, err)
+			}
+		}
+	})
+}
+
+func TestRetryAfterDate(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for value, want := range map[string]time.Duration{
+		"":                              0,
+		"7":                             7 * time.Second,
+		"-7":                            0,
+		"99999999":                      24 * time.Hour,
+		"soon":                          0,
+		"Fri, 20 Nov 2026 12:00:09 GMT": 9 * time.Second,
+		"Fri, 20 Nov 2026 11:00:00 GMT": 0,
+	} {
+		h := http.Header{}
+		h.Set("Retry-After", value)
+		if got := retryAfter(h, now); got != want {
+			t.Errorf("Retry-After %q = %s, want %s", value, got, want)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package otc
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestExpiredTokenIsRenewedOnceForAll(t *testing.T) {
+	f := &fake{}
+	f.service = func(w http.ResponseWriter, r *http.Request) {
+		if !f.authentic(r) {
+			reply(w, 401, `{"error_code":"APIGW.0307","error_msg":"token expired"}`)
+			return
+		}
+		reply(w, 200, `{"topics":[]}`)
+	}
+	c := connectTo(t, f, Options{Rate: 10000})
+	f.expire()
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			if _, err := c.Topics(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if logins, _ := f.counts(); logins != 2 {
+		t.Errorf("%d logins, want the first and one more", logins)
+	}
+}
+
+func TestServiceThatNeverAcceptsEndsTheCall(t *testing.T) {
+	f := &fake{service: answer(401, `{"error_msg":"no"}`)}
+	c := connectTo(t, f, Options{})
+	_, err := c.Topics(t.Context())
+	if !errors.Is(err, ErrCredentials) {
+		t.Errorf("err = %v", err)
+	}
+	if logins, requests := f.counts(); logins != 2 || requests != 2 {
+		t.Errorf("%d logins, %d requests; want one renewal and one repeat", logins, requests)
+	}
+}
+
+// IAM locks an account after a few refused logins.
+func TestRefusedCredentialsAreNotTriedAgainAndAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		f.service = func(w http.ResponseWriter, r *http.Request) {
+			if f.authentic(r) {
+				reply(w, 200, `{"topics":[]}`)
+				return
+			}
+			reply(w, 401, `{}`)
+		}
+		c := connectTo(t, f, Options{})
+		f.expire()
+		f.refuse = true
+		for range 20 {
+			_, err := c.Topics(t.Context())
+			if !errors.Is(err, ErrCredentials) {
+				t.Fatalf("err = %v", err)
+			}
+			if strings.Contains(err.Error(), fakePassword) {
+				t.Fatalf("the password is told: %v", err)
+			}
+		}
+		if logins, _ := f.counts(); logins != 2 {
+			t.Errorf("%d logins, want the first and one refused", logins)
+		}
+		f.refuse = false
+		<-time.After(refusedPause)
+		if _, err := c.Topics(t.Context()); err != nil {
+			t.Errorf("after the pause: %v", err)
+		}
+	})
+}
+
+func TestFirstCallersEndDoesNotEndTheLoginOfAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{})
+		f := &fake{}
+		f.service = func(w http.ResponseWriter, r *http.Request) {
+			if f.authentic(r) {
+				reply(w, 200, `{"topics":[]}`)
+				return
+			}
+			reply(w, 401, `{}`)
+		}
+		c := connectTo(t, f, Options{})
+		inner := c.transport.session.login
+		c.transport.session.login = func(ctx context.Context) (string, error) {
+			<-gate
+			return inner(ctx)
+		}
+		f.expire()
+		first, cancel := context.WithCancel(t.Context())
+		errs := make(chan error, 2)
+		go func() { _, err := c.Topics(first); errs <- err }()
+		synctest.Wait()
+		go func() { _, err := c.Topics(t.Context()); errs <- err }()
+		synctest.Wait()
+		cancel()
+		if err := <-errs; !errors.Is(err, context.Canceled) {
+			t.Errorf("first: %v", err)
+		}
+		close(gate)
+		if err := <-errs; err != nil {
+			t.Errorf("second: %v", err)
+		}
+	})
+}
