@@ -18,6 +18,7 @@ func (o *Operator) Pause() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.paused {
+		o.turn <- struct{}{}
 		o.paused = true
 	}
 }
