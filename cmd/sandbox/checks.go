@@ -118,7 +118,7 @@ func once(ctx context.Context, db *world.DB, p plan) error {
 	in := db.Instance()
 	switch {
 	case len(a.Status.Changes) != 1 || a.Status.Changes[0].By != v1alpha1.ByAutopilot || a.Status.Pending != nil:
-		return fmt.Errorf("%s: changes %+v, pending %+v, want one change", p.Name, a.Status.Changes, a.Status.Pending)
+		return fmt.Errorf("%s: want one change that is completed, got %d; pending: %v", p.Name, len(a.Status.Changes), a.Status.Pending != nil)
 	case !p.asks(r) || in.VolumeGB != p.volumeGB || in.Flavor != p.flavor:
 		return fmt.Errorf("%s: the Rds asks for %d GB and %s, the cloud has %s", p.Name, r.Spec.VolumeSize, r.Spec.FlavorRef, size(in))
 	}

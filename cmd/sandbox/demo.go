@@ -50,6 +50,9 @@ func demo(ctx context.Context, t *teller) (err error) {
 	if len(s.before) > 0 {
 		s.print("\n%s", s.table(ctx))
 	}
+	if len(s.ledger.entries) == 0 {
+		return told
+	}
 	summary, missed := s.ledger.summary()
 	s.print("\n%s", summary)
 	return errors.Join(told, missed)

@@ -123,16 +123,19 @@ func (n narrator) line(_ *world.Process, l world.Line) {
 }
 
 func (n narrator) notification(l world.Line) {
-	id, status := short(l.Field("messageID")), l.Fields["status"]
+	message, status := "message "+short(l.Field("messageID")), l.Fields["status"]
+	if l.Field("messageID") == "" {
+		message = "a message"
+	}
 	switch result := l.Field("result"); result {
 	case "stored":
-		n.say(actorAutopilot, l.Field("name"), "message %s is authentic and ours: stored, answers %v", id, status)
+		n.say(actorAutopilot, l.Field("name"), "%s is authentic and ours: stored, answers %v", message, status)
 	case "confirmed":
-		n.say(actorAutopilot, l.Field("name"), "message %s is authentic and ours: confirms, answers %v", id, status)
+		n.say(actorAutopilot, l.Field("name"), "%s is authentic and ours: confirms, answers %v", message, status)
 	case "forged":
-		n.say(actorAutopilot, l.Field("name"), "message %s is FORGED: answers %v", id, status)
+		n.say(actorAutopilot, l.Field("name"), "%s is FORGED: answers %v", message, status)
 	default:
-		n.say(actorAutopilot, l.Field("name"), "message %s: %s, answers %v", id, result, status)
+		n.say(actorAutopilot, l.Field("name"), "%s: %s, answers %v", message, result, status)
 	}
 }
 

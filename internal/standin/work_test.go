@@ -2,6 +2,7 @@ package standin
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -244,7 +245,7 @@ func TestAnRdsThatIsGoneIsForgotten(t *testing.T) {
 	if err := b.objects.Delete(t.Context(), b.name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.operator.work(t.Context(), snap); err != errGone {
+	if err := b.operator.work(t.Context(), snap); !errors.Is(err, errGone) {
 		t.Errorf("worked with %v, want %v", err, errGone)
 	}
 	if b.cloud.Count("rds", "ResizeFlavor") != 0 {

@@ -61,10 +61,11 @@ func (w *World) Serve(ctx context.Context, flags ...string) (*Process, error) {
 	if err != nil {
 		return nil, errors.Join(err, p.Kill())
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	p.AdminURL, p.WebhookURL = "http://"+line.Field("admin"), "http://"+line.Field("webhook")
-	w.Ingress.add(p.WebhookURL)
-	if p.ended() { // in this very moment: then nobody else takes it out
-		w.Ingress.remove(p.WebhookURL)
+	if !p.ended() {
+		w.Ingress.add(p.WebhookURL)
 	}
 	return p, nil
 }
@@ -109,6 +110,8 @@ func (w *World) run(args []string, extraEnv ...string) (*Process, error) {
 	err := w.warden.watch(p.PID, true)
 	go func() {
 		p.exit = errors.Join(p.cmd.Wait(), w.warden.watch(p.PID, false))
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		close(p.done)
 		w.Ingress.remove(p.WebhookURL)
 	}()

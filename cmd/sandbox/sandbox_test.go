@@ -1,0 +1,201 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	"github.com/mcsps/rds-autopilot/internal/standin"
+	"github.com/mcsps/rds-autopilot/internal/world"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+)
+
+// told is a teller whose clock stands at 12.34 s, and what it has written.
+func told(colours bool) (*teller, *strings.Builder) {
+	var text strings.Builder
+	t := newTeller(&text, colours)
+	t.now = func() time.Time { return t.start.Add(12340 * time.Millisecond) }
+	return t, &text
+}
+
+func TestLinesAreAligned(t *testing.T) {
+	plain, text := told(false)
+	plain.say(actorSMN, "orders", "signs %d", 1)
+	plain.say(actorKubernetes, "", "is there\n")
+	want := "  12.3 s  smn         orders   signs 1\n  12.3 s  kubernetes           is there\n"
+	if diff := cmp.Diff(want, text.String()); diff != "" {
+		t.Errorf("plain (-want +got):\n%s", diff)
+	}
+	bright, text := told(true)
+	bright.say(actorSMN, "orders", "signs")
+	if want := "  12.3 s  \x1b[35msmn       \x1b[0m  orders   signs\n"; text.String() != want {
+		t.Errorf("in colours: %q", text.String())
+	}
+}
+
+func TestColoursAreForTerminals(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	device, err := os.Open(os.DevNull) // a character device, as a terminal is
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer device.Close()
+	for _, test := range []struct {
+		name string
+		out  *os.File
+		env  string
+		want bool
+	}{
+		{"a file", file, "", false},
+		{"a terminal", device, "", true},
+		{"a terminal with NO_COLOR", device, "NO_COLOR=1", false},
+		{"a terminal without abilities", device, "TERM=dumb", false},
+	} {
+		got := colourful(test.out, func(key string) string {
+			value, _ := strings.CutPrefix(test.env, key+"=")
+			if value == test.env {
+				return ""
+			}
+			return value
+		})
+		if got != test.want {
+			t.Errorf("%s: colours %v", test.name, got)
+		}
+	}
+}
+
+func alarmBody(t *testing.T, status otcsim.RuleState) []byte {
+	t.Helper()
+	message, err := json.Marshal(map[string]any{
+		"alarm_name": "autopilot_default_orders_61c9c937_storage", "alarm_status": status, "value": 75, "comparison_operator": ">=",
+		"count": 5, "period": 1, "alarmValue": []map[string]any{{"value": 70.0}, {"value": 82.5}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return otcsim.Envelope{Message: string(message)}.JSON()
+}
+
+func TestNarration(t *testing.T) {
+	const topic = "urn:smn:eu-de:0:autopilot_default_orders_61c9c937"
+	const id = "0123456789abcdef"
+	on := true
+	line := func(raw string) func(narrator) {
+		return func(n narrator) {
+			var fields map[string]any
+			if err := json.Unmarshal([]byte(raw), &fields); err != nil {
+				t.Fatal(err)
+			}
+			n.line(nil, world.Line{Msg: fields["msg"].(string), Fields: fields})
+		}
+	}
+	send := func(d otcsim.Delivery) func(narrator) {
+		d.TopicURN, d.MessageID = topic, id
+		return func(n narrator) {
+			if fault := n.sending(d); fault != (otcsim.DeliveryFault{}) {
+				t.Errorf("the narrator interferes: %+v", fault)
+			}
+		}
+	}
+	for _, test := range []struct {
+		name string
+		do   func(narrator)
+		want string // lines without their beginning
+	}{
+		{"an alarm", send(otcsim.Delivery{Type: otcsim.TypeNotification, Body: alarmBody(t, otcsim.StateAlarm)}),
+			"cloud eye   orders   ALARM: storage at 82.5 %, >= 75 % for 5 × 1 min|smn         orders   signs and posts message 01234567"},
+		{"its end", send(otcsim.Delivery{Type: otcsim.TypeNotification, Body: alarmBody(t, otcsim.StateOK)}),
+			"cloud eye   orders   OK: storage at 82.5 %, the alarm is over|smn         orders   signs and posts message 01234567"},
+		{"another message", send(otcsim.Delivery{Type: otcsim.TypeNotification, Body: []byte("{}")}), "smn         orders   posts message 01234567"},
+		{"a confirmation", send(otcsim.Delivery{Type: otcsim.TypeConfirmation}), "smn         orders   asks to confirm the subscription, message 01234567"},
+		{"a message tried again", send(otcsim.Delivery{Type: otcsim.TypeConfirmation, Attempts: []otcsim.Attempt{{}}}), "smn         orders   tries message 01234567 again"},
+		{"a message that was not taken", func(n narrator) {
+			n.sent(otcsim.Delivery{TopicURN: topic, MessageID: id, State: otcsim.Pending, Attempts: []otcsim.Attempt{{Status: 503}}})
+		}, "smn         orders   message 01234567 was not taken: status 503"},
+		{"a message that was taken", func(n narrator) {
+			n.sent(otcsim.Delivery{TopicURN: topic, MessageID: id, State: otcsim.Delivered, Attempts: []otcsim.Attempt{{Status: 200}}})
+		}, ""},
+		{"a stored message", line(`{"msg":"notification","result":"stored","status":200,"messageID":"0123456789","name":"orders"}`),
+			"autopilot   orders   message 01234567 is authentic and ours: stored, answers 200"},
+		{"a forged message", line(`{"msg":"notification","result":"forged","status":403,"messageID":"0123456789","name":"orders"}`),
+			"autopilot   orders   message 01234567 is FORGED: answers 403"},
+		{"a foreign message", line(`{"msg":"notification","result":"foreign","status":200}`), "autopilot            a message: foreign, answers 200"},
+		{"a decision", line(`{"msg":"decision","name":"orders","reason":"AlarmInForce","message":"Storage 40 → 50 GB"}`), "autopilot   orders   AlarmInForce: Storage 40 → 50 GB"},
+		{"what nobody wants to know", line(`{"msg":"stopping"}`), ""},
+		{"what is no JSON", func(n narrator) { n.line(nil, world.Line{Raw: "panic: x"}) }, "autopilot            panic: x"},
+		{"a larger volume", func(n narrator) { n.act(standin.Act{Name: "orders", What: standin.Enlarge, From: "40", To: "50"}) },
+			"operator    orders   asks the cloud to enlarge the volume from 40 to 50 GB"},
+		{"a postponed snapshot", func(n narrator) { n.act(standin.Act{Name: "orders", What: standin.Postpone, Err: errors.New("x")}) }, ""},
+		{"a patched and trimmed Rds", func(n narrator) {
+			old := &otcv1.Rds{Spec: otcv1.Spec{VolumeSize: 40, FlavorRef: "a", Autopilot: &on}}
+			now := &otcv1.Rds{Spec: otcv1.Spec{VolumeSize: 50, FlavorRef: "a"}}
+			now.Name = "orders"
+			n.changed(old, now)
+		}, "kubernetes  orders   Rds has spec.volumesize 50, was 40|operator    orders   writes the Rds back without spec.autopilot, which it does not know"},
+	} {
+		teller, text := told(false)
+		test.do(narrator{teller, []string{"shop", "orders"}})
+		got := strings.ReplaceAll(strings.TrimSuffix(text.String(), "\n"), "  12.3 s  ", "")
+		if diff := cmp.Diff(test.want, strings.ReplaceAll(got, "\n", "|")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+}
+
+func TestProgressComesLineByLine(t *testing.T) {
+	teller, text := told(false)
+	w := teller.progress()
+	for _, part := range []string{"kubetest: comp", "iling\nhalf"} {
+		if n, err := w.Write([]byte(part)); n != len(part) || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if got, want := text.String(), "  12.3 s  demo                 compiling\n"; got != want {
+		t.Errorf("told %q, want %q", got, want)
+	}
+}
+
+func TestTheLedgerCountsAndExplains(t *testing.T) {
+	var l ledger
+	if !l.enter("the sky is blue", nil) {
+		t.Error("an expectation that was met counts as missed")
+	}
+	if text, err := l.summary(); text != "1 of 1 as expected\n" || err != nil {
+		t.Errorf("summary %q, %v", text, err)
+	}
+	if l.enter("pigs fly", errors.New("too heavy")) {
+		t.Error("an expectation that was missed counts as met")
+	}
+	text, err := l.summary()
+	if want := "1 of 2 as expected\n  not as expected: pigs fly\n    too heavy\n"; text != want || err == nil {
+		t.Errorf("summary %q, %v", text, err)
+	}
+}
+
+func TestAWrongCallIsExplained(t *testing.T) {
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	for _, args := range [][]string{nil, {"dance"}, {"demo", "--fast"}} {
+		var complaint strings.Builder
+		if code := run(t.Context(), args, out, &complaint); code != exitUsage || !strings.Contains(complaint.String(), "Usage: sandbox") {
+			t.Errorf("%v: exit code %d, %q", args, code, complaint.String())
+		}
+	}
+	if code := run(t.Context(), []string{"--help"}, out, &strings.Builder{}); code != exitOK {
+		t.Errorf("--help: exit code %d", code)
+	}
+}
