@@ -14,7 +14,9 @@ import (
 type Cloud interface {
 	ProjectID() string
 	Topics(ctx context.Context) ([]otc.Topic, error)
+	Topic(ctx context.Context, urn string) (otc.Topic, error)
 	CreateTopic(ctx context.Context, name, displayName string) (urn string, err error)
+	UpdateTopic(ctx context.Context, urn, displayName string) error
 	DeleteTopic(ctx context.Context, urn string) error
 	TopicSubscriptions(ctx context.Context, topicURN string) ([]otc.Subscription, error)
 	Subscribe(ctx context.Context, topicURN, protocol, endpoint, remark string) (urn string, err error)
@@ -25,15 +27,27 @@ type Cloud interface {
 	ModifyRule(ctx context.Context, id string, r otc.Rule) error
 	EnableRule(ctx context.Context, id string, on bool) error
 	DeleteRule(ctx context.Context, id string) error
+	RuleQuota(ctx context.Context) (used, quota int, err error)
+	MetricListed(ctx context.Context, metric, name, value string) (bool, error)
 }
 
 // Want is what one database shall have.
 type Want struct {
-	Name        string // see Name
-	DisplayName string // of the topic; cut to 192 bytes
-	Description string // of the rules; cut to 256 bytes
-	Endpoint    string // our URL; its scheme is the subscription's protocol
-	Rules       []WantRule
+	Name       string // see Name
+	Namespace  string // of the object that Name is made of; with the next two, see Mark
+	ObjectName string
+	ClusterID  string
+	Endpoint   string // our URL; its scheme is the subscription's protocol
+	Rules      []WantRule
+}
+
+func (w Want) rule(metric string) (WantRule, bool) {
+	for _, r := range w.Rules {
+		if r.Metric == metric {
+			return r, true
+		}
+	}
+	return WantRule{}, false
 }
 
 // WantRule is the rule of one metric. The numbers are Cloud Eye's enumerations.
@@ -104,17 +118,7 @@ func (h Have) with(rule HaveRule) Have {
 	return h
 }
 
-// RuleState is what Cloud Eye says of a rule.
-type RuleState struct {
-	Name             string
-	State            string // ok, alarm or insufficient_data
-	StateTime        time.Time
-	Enabled          bool
-	ThresholdPercent int
-	Dimension        string // name:value
-}
-
-// Alarms ensures, reads and removes. It is safe for concurrent use, for one database at a time.
+// Alarms ensures and removes. It is safe for concurrent use, for one database at a time.
 type Alarms struct {
 	cloud Cloud
 	now   func() time.Time
@@ -125,40 +129,6 @@ type Alarms struct {
 
 // New makes Alarms of a cloud and a clock.
 func New(cloud Cloud, now func() time.Time) *Alarms { return &Alarms{cloud: cloud, now: now} }
-
-// States reads the states of all rules of the project, by id, in one listing.
-func (a *Alarms) States(ctx context.Context) (map[string]RuleState, error) {
-	rules, err := a.cloud.Rules(ctx)
-	if err != nil {
-		return nil, err
-	}
-	states := make(map[string]RuleState, len(rules))
-	for _, r := range rules {
-		states[r.ID] = RuleState{
-			Name: r.Name, State: r.State, StateTime: r.UpdateTime, Enabled: r.Enabled && r.ActionEnabled,
-			ThresholdPercent: int(r.Threshold), Dimension: r.Dimension + ":" + r.DimensionValue,
-		}
-	}
-	return states, nil
-}
-
-const (
-	confirmationsAtMost = 150 // of the 200 that SMN sends (SMN umn: traffic_control_over_subscription_confirmation.rst)
-	confirmationsWindow = 10 * time.Minute
-)
-
-// mayAsk takes one of the confirmations that SMN sends in a window.
-func (a *Alarms) mayAsk() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	now := a.now()
-	a.asked = slices.DeleteFunc(a.asked, func(t time.Time) bool { return now.Sub(t) >= confirmationsWindow })
-	if len(a.asked) >= confirmationsAtMost {
-		return false
-	}
-	a.asked = append(a.asked, now)
-	return true
-}
 
 // owns says whether a topic URN is that of this name in our project: a record may come from a restored backup, or from
 // the time before the credentials changed.

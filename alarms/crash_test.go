@@ -2,7 +2,6 @@ package alarms_test
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
@@ -11,56 +10,79 @@ import (
 	"github.com/mcsps/rds-autopilot/alarms"
 )
 
+// crashes are all ways for a call to be the last one: carried out or not, in a run with a listing or without.
+func crashes(do func(applied, listing bool)) {
+	for _, applied := range []bool{false, true} {
+		for _, listing := range []bool{false, true} {
+			do(applied, listing)
+		}
+	}
+}
+
+// crash runs Ensure until the n-th write; it says whether there were so many.
+func (w *world) crash(want alarms.Want, n int, applied, listing bool) bool {
+	w.t.Helper()
+	var listed *alarms.Listing
+	if listing {
+		listed = w.listing()
+	}
+	cloud := &crashing{Cloud: w.cloud, n: n, applied: applied}
+	_, _, err := alarms.New(cloud, w.clock).Ensure(w.t.Context(), want, w.have, listed, w.record)
+	if err != nil && !errors.Is(err, errCrash) {
+		w.t.Fatal(err)
+	}
+	return err != nil
+}
+
 // Whatever a run was doing when it stopped, the next one ends with one of each.
 func TestCrashAtAnyStepIsHealed(t *testing.T) {
-	armed := newWorld(t)
-	armed.ensure(armed.want())
-	whole := armed.shown()
-	for _, applied := range []bool{false, true} {
+	w := newWorld(t)
+	w.ensure(w.want())
+	whole := w.shown()
+	crashes(func(applied, listing bool) {
 		for n := 1; ; n++ {
-			w := newWorld(t)
-			cloud := &crashing{Cloud: w.cloud, n: n, applied: applied}
-			_, err := alarms.New(cloud, w.clock).Ensure(t.Context(), w.want(), w.have, w.record)
-			if err == nil {
+			w.reset()
+			if !w.crash(w.want(), n, applied, listing) {
 				if n != 6 {
 					t.Errorf("a run has %d writes, want 5", n-1)
 				}
 				break
 			}
-			if !errors.Is(err, errCrash) {
-				t.Fatal(err)
+			if mended := w.sweep(w.want()); len(mended) > 0 {
+				t.Errorf("crash at write %d, applied %v: mended %q", n, applied, mended)
 			}
-			w.ensure(w.want())
 			w.checkRecord()
-			if diff := cmp.Diff(whole, forInstance(w.shown(), w.instance, armed.instance, w, armed)); diff != "" {
+			if diff := cmp.Diff(whole, w.shown()); diff != "" {
 				t.Errorf("crash at write %d, applied %v:\n%s", n, applied, diff)
 			}
+			w.checkQuiet(w.want())
 		}
-	}
+	})
 }
 
 // A mending run replaces the rules of an instance that is no more, and the subscription of an older URL.
 func TestCrashWhileMendingIsHealed(t *testing.T) {
-	for _, applied := range []bool{false, true} {
+	w := newWorld(t)
+	crashes(func(applied, listing bool) {
 		for n := 1; ; n++ {
-			w := newWorld(t)
+			w.reset()
 			w.ensure(w.want())
 			want := w.want()
 			want.Endpoint = "https://new.example.com/smn"
 			want.Rules[0].ThresholdPercent = 80
 			want.Rules[1].DimensionValue = strings.Repeat("e", 32) + "in01"
-			if err := w.cloud.EnableRule(t.Context(), w.have.Rules[2].ID, false); err != nil {
+			err1 := w.cloud.EnableRule(t.Context(), w.have.Rules[2].ID, false)
+			err2 := w.cloud.UpdateTopic(t.Context(), w.have.TopicURN, "mine")
+			if err := errors.Join(err1, err2); err != nil {
 				t.Fatal(err)
 			}
-			cloud := &crashing{Cloud: w.cloud, n: n, applied: applied}
-			_, err := alarms.New(cloud, w.clock).Ensure(t.Context(), want, w.have, w.record)
-			if err == nil {
-				if n != 7 {
-					t.Errorf("a mending run has %d writes, want 6", n-1)
+			if !w.crash(want, n, applied, listing) {
+				if writes := n - 1; writes != 6 && !listing || writes != 7 && listing { // with a listing the display name as well
+					t.Errorf("a mending run has %d writes, listing %v", writes, listing)
 				}
 				break
 			}
-			w.ensure(want)
+			w.sweep(want)
 			w.checkRecord()
 			if s := w.sim.Subscriptions()[0]; s.Endpoint != want.Endpoint {
 				t.Errorf("crash at write %d, applied %v: subscribed is %s", n, applied, s.Endpoint)
@@ -70,20 +92,20 @@ func TestCrashWhileMendingIsHealed(t *testing.T) {
 					t.Errorf("crash at write %d, applied %v: rule %d is disabled", n, applied, i)
 				}
 			}
-			w.sim.ResetRequests()
-			w.ensure(want)
-			if left := w.writes(); len(left) > 0 {
-				t.Errorf("crash at write %d, applied %v: the second run still wrote %v", n, applied, left)
+			if got := w.sim.Topics()[0].DisplayName; got == "mine" {
+				t.Errorf("crash at write %d, applied %v: the topic is called %q", n, applied, got)
 			}
+			w.checkQuiet(want)
 		}
-	}
+	})
 }
 
 func TestCrashAtAnyRecordIsHealed(t *testing.T) {
+	w := newWorld(t)
 	for n := 1; n <= 5; n++ {
-		w := newWorld(t)
+		w.reset()
 		calls := 0
-		_, err := w.alarms.Ensure(t.Context(), w.want(), w.have, func(h alarms.Have) error {
+		_, _, err := w.alarms.Ensure(t.Context(), w.want(), w.have, nil, func(h alarms.Have) error {
 			if calls++; calls == n {
 				return errCrash
 			}
@@ -95,13 +117,4 @@ func TestCrashAtAnyRecordIsHealed(t *testing.T) {
 		w.ensure(w.want())
 		w.checkRecord()
 	}
-}
-
-// forInstance makes two worlds comparable, which differ by project and instance.
-func forInstance(lines []string, instance, other string, w, o *world) []string {
-	out := slices.Clone(lines)
-	for i := range out {
-		out[i] = strings.ReplaceAll(strings.ReplaceAll(out[i], instance, other), w.sim.ProjectID(), o.sim.ProjectID())
-	}
-	return out
 }

@@ -1,6 +1,6 @@
 // Package alarms makes the alarms come: for one database an SMN topic, a subscription of our own URL to it, and a Cloud
-// Eye rule per metric. It ensures that they exist once, reads the rules' states and removes them without touching
-// anything else of the tenant.
+// Eye rule per metric. It ensures that they exist once and stay as they shall be, and removes them, also those of
+// databases that are no more, without touching anything else of the tenant.
 //
 // It must not know Kubernetes, nor what is done about an alarm.
 package alarms

@@ -15,58 +15,103 @@ const (
 	askAgainAfter = 30 * time.Minute
 	// remark marks our subscriptions on our topics, so that one of an older URL is known from one a person added.
 	remark = "rds-autopilot"
-
-	displayNameLimit = 192 // bytes; SMN api: creating_a_topic.rst
-	descriptionLimit = 256 // CES api v1: creating_an_alarm_rule.rst
 )
 
 // Ensure makes the cloud have what is wanted, step by step. After each step that later ones, or messages, rely on it
 // calls record; what an interrupted run has made and not recorded is found again by its name. An error of record ends
 // it. The returned Have is what is there also if there is an error.
-func (a *Alarms) Ensure(ctx context.Context, want Want, have Have, record func(Have) error) (Have, error) {
+//
+// What a listing shows to be in order is not asked for again: if all is, there is no call to the cloud. What is not, or
+// all if there is no listing, is read anew before anything is changed.
+//
+// It also returns a sentence for each thing that somebody else had changed and that is mended: for what is not as it was
+// recorded, not for what is to be different now. Period, count and repeat are in no record; if the threshold stays, a
+// difference of theirs is told as brought in line, whoever made it.
+//
+// ConfirmationLimitError, and otc.ErrQuota of rules, mean that all else is done; both can be in one error.
+func (a *Alarms) Ensure(ctx context.Context, want Want, have Have, listed *Listing, record func(Have) error) (Have, []string, error) {
 	endpoint, err := url.Parse(want.Endpoint)
 	if err != nil || endpoint.Host == "" || (endpoint.Scheme != "http" && endpoint.Scheme != "https") {
-		return have, errors.New("the endpoint is not an http(s) URL")
+		return have, nil, errors.New("the endpoint is not an http(s) URL")
+	}
+	mark := Mark(want.Namespace, want.ObjectName, want.ClusterID)
+	if _, _, _, ok := ParseMark(mark); !ok {
+		return have, nil, fmt.Errorf("no one can tell whose it would be: %q", mark)
 	}
 	for _, rule := range want.Rules {
 		if _, err := MetricName(rule.Metric); err != nil {
-			return have, err
+			return have, nil, err
 		}
 	}
 	if have.TopicURN != "" && !a.owns(have.TopicURN, want.Name) {
 		have = Have{}
 	}
-	e := &ensuring{Alarms: a, want: want, protocol: endpoint.Scheme, have: have, recorded: have, record: record}
+	e := &ensuring{
+		Alarms: a, want: want, mark: mark, protocol: endpoint.Scheme, listed: listed, known: have, have: have, recorded: have, record: record,
+	}
 	err = e.run(ctx)
-	return e.have, err
+	return e.have, e.mended, err
 }
 
 // ensuring is one run of Ensure.
 type ensuring struct {
 	*Alarms
 	want     Want
+	mark     string
 	protocol string
+	listed   *Listing
+	known    Have // what was recorded before this run
 	have     Have
 	recorded Have
 	record   func(Have) error
+	mended   []string
+
+	full  error     // of the quota of rules
+	until time.Time // when the confirmation may be asked for, if SMN's limit forbids it now
 }
 
 func (e *ensuring) run(ctx context.Context) error {
-	subscriptions, err := e.topic(ctx)
-	if err != nil {
+	if !e.arrivalInOrder() {
+		subscriptions, err := e.topic(ctx)
+		if err != nil {
+			return err
+		}
+		if err := e.subscription(ctx, subscriptions); err != nil {
+			return err
+		}
+	}
+	if !e.rulesInOrder() {
+		rules, err := e.cloud.Rules(ctx)
+		if err != nil {
+			return fmt.Errorf("list rules: %w", err)
+		}
+		if err := e.rules(ctx, rules); err != nil {
+			return err
+		}
+	}
+	if err := e.save(); err != nil {
 		return err
 	}
-	if err := e.subscription(ctx, subscriptions); err != nil {
-		return err
+	return e.left(ctx)
+}
+
+// left is what could not be done, and why.
+func (e *ensuring) left(ctx context.Context) error {
+	var limit error
+	if !e.until.IsZero() {
+		limit = ConfirmationLimitError{Until: e.until}
 	}
-	rules, err := e.cloud.Rules(ctx)
-	if err != nil {
-		return fmt.Errorf("list rules: %w", err)
+	if e.full == nil {
+		return limit
 	}
-	if err := e.rules(ctx, rules); err != nil {
-		return err
+	full := e.full
+	if used, quota, err := e.cloud.RuleQuota(ctx); err == nil { // else without the numbers
+		full = fmt.Errorf("%d of %d alarm rules used: %w", used, quota, full)
 	}
-	return e.save()
+	if limit != nil {
+		return fmt.Errorf("%w; %w", full, limit)
+	}
+	return full
 }
 
 // save records what has changed since the last time.
@@ -86,16 +131,19 @@ func (e *ensuring) topic(ctx context.Context) ([]otc.Subscription, error) {
 	if e.have.TopicURN != "" {
 		subscriptions, err := e.cloud.TopicSubscriptions(ctx, e.have.TopicURN)
 		if err == nil {
-			return subscriptions, nil
+			return subscriptions, e.displayName(ctx)
 		}
 		if !errors.Is(err, otc.ErrNotFound) {
 			return nil, fmt.Errorf("list subscriptions: %w", err)
 		}
 		e.have = Have{Rules: e.have.Rules} // somebody deleted it, and its subscriptions with it
 	}
-	urn, err := e.cloud.CreateTopic(ctx, e.want.Name, cut(e.want.DisplayName, displayNameLimit))
+	urn, err := e.cloud.CreateTopic(ctx, e.want.Name, e.mark)
 	if err != nil {
 		return nil, fmt.Errorf("create topic: %w", err)
+	}
+	if e.known.TopicURN != "" {
+		e.tell("the topic was gone: made again")
 	}
 	e.have.TopicURN = urn
 	if err := e.save(); err != nil { // before anything is sent to it
@@ -105,50 +153,29 @@ func (e *ensuring) topic(ctx context.Context) ([]otc.Subscription, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list subscriptions: %w", err)
 	}
-	return subscriptions, nil
+	return subscriptions, e.displayName(ctx) // one that was found keeps the display name it had
 }
 
-// subscription ensures that our URL is subscribed, and no older URL of ours.
-func (e *ensuring) subscription(ctx context.Context, listed []otc.Subscription) error {
-	var ours otc.Subscription
-	var stale []string
-	for _, s := range listed {
-		here := s.Endpoint == e.want.Endpoint && s.Protocol == e.protocol
-		switch {
-		case s.Status == otc.SubscriptionCanceled:
-		case here && (ours.URN == "" || s.Status == otc.SubscriptionConfirmed):
-			ours = s
-		case !here && s.Remark == remark:
-			stale = append(stale, s.URN)
-		}
+// displayName ensures the mark on the topic, if a listing shows another one.
+func (e *ensuring) displayName(ctx context.Context) error {
+	if e.listed == nil {
+		return nil
 	}
-	now := e.now()
-	switch {
-	case ours.URN == "":
-		e.have.SubscriptionURN, e.have.Subscription = "", Missing
-	case ours.Status == otc.SubscriptionConfirmed:
-		e.have.SubscriptionURN, e.have.Subscription = ours.URN, Confirmed
-	default:
-		if e.have.SubscriptionURN != ours.URN || e.have.SubscribedTime.IsZero() {
-			e.have.SubscribedTime = now // made by a run that could not record it: its confirmation is on the way
-		}
-		e.have.SubscriptionURN, e.have.Subscription = ours.URN, Pending
+	if shown, ok := e.listed.topics[e.have.TopicURN]; !ok || shown.DisplayName == e.mark {
+		return nil
 	}
-	overdue := e.have.Subscription == Pending && now.Sub(e.have.SubscribedTime) > askAgainAfter
-	if (e.have.Subscription == Missing || overdue) && e.mayAsk() {
-		urn, err := e.cloud.Subscribe(ctx, e.have.TopicURN, e.protocol, e.want.Endpoint, remark)
-		if err != nil {
-			return fmt.Errorf("subscribe: %w", err)
-		}
-		e.have.SubscriptionURN, e.have.Subscription, e.have.SubscribedTime = urn, Pending, now
+	topic, err := e.cloud.Topic(ctx, e.have.TopicURN)
+	if err != nil {
+		return fmt.Errorf("read topic: %w", err)
 	}
-	if err := e.save(); err != nil {
-		return err
+	if topic.DisplayName == e.mark {
+		return nil
 	}
-	for _, urn := range stale {
-		if err := e.cloud.Unsubscribe(ctx, urn); err != nil {
-			return fmt.Errorf("unsubscribe: %w", err)
-		}
+	if err := e.cloud.UpdateTopic(ctx, e.have.TopicURN, e.mark); err != nil {
+		return fmt.Errorf("update topic: %w", err)
+	}
+	if e.known.TopicURN != "" {
+		e.tell("the topic's display name was changed: written again")
 	}
 	return nil
 }

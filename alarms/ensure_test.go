@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -20,7 +19,7 @@ func TestArmsWithOneTopicOneSubscriptionThreeRules(t *testing.T) {
 	w := newWorld(t)
 	want := w.want()
 	var steps []string
-	_, err := w.alarms.Ensure(t.Context(), want, w.have, func(h alarms.Have) error {
+	_, _, err := w.alarms.Ensure(t.Context(), want, w.have, nil, func(h alarms.Have) error {
 		steps = append(steps, fmt.Sprintf("recorded %v %v %d; exist %d %d %d", h.TopicURN != "", h.Subscription, len(h.Rules),
 			len(w.sim.Topics()), len(w.sim.Subscriptions()), len(w.sim.Rules())))
 		return w.record(h)
@@ -40,13 +39,13 @@ func TestArmsWithOneTopicOneSubscriptionThreeRules(t *testing.T) {
 	w.checkRecord()
 	rule := w.sim.Rules()[0]
 	topic := w.sim.Topics()[0]
-	if topic.Name != "autopilot_shop_orders_1b4e28ba" || topic.DisplayName != want.DisplayName {
+	if topic.Name != "autopilot_shop_orders_1b4e28ba" || topic.DisplayName != "rds-autopilot shop/orders cluster "+clusterID {
 		t.Errorf("topic %+v", topic)
 	}
 	action := []otcsim.Action{{Type: "notification", NotificationList: []string{topic.URN}}}
 	rule.ID, rule.State, rule.UpdateTime = "", "", 0
 	if diff := cmp.Diff(otcsim.Rule{
-		Name: "autopilot_shop_orders_1b4e28ba_storage", Description: "shop/orders, cluster c1",
+		Name: "autopilot_shop_orders_1b4e28ba_storage", Description: "rds-autopilot shop/orders cluster " + clusterID,
 		Metric: otcsim.Metric{
 			Namespace: "SYS.RDS", MetricName: "rds039_disk_util",
 			Dimensions: []otcsim.Dimension{{Name: "rds_cluster_id", Value: w.instance}},
@@ -75,101 +74,6 @@ func TestArmsWithOneTopicOneSubscriptionThreeRules(t *testing.T) {
 	w.ensure(want)
 	if w.records != 0 {
 		t.Error("nothing has changed and it was recorded")
-	}
-}
-
-func TestDriftIsMended(t *testing.T) {
-	rule := func(w *world, metric string) string {
-		for _, r := range w.have.Rules {
-			if r.Metric == metric {
-				return r.ID
-			}
-		}
-		return ""
-	}
-	change := func(change func(*otc.Rule)) func(*world, context.Context) error {
-		return func(w *world, ctx context.Context) error {
-			r, err := w.cloud.Rule(ctx, rule(w, alarms.CPU))
-			if err != nil {
-				return err
-			}
-			change(&r)
-			return w.cloud.ModifyRule(ctx, r.ID, r)
-		}
-	}
-	create := func(change func(*otc.Rule)) func(*world, context.Context) error {
-		return func(w *world, ctx context.Context) error {
-			r, err := w.cloud.Rule(ctx, rule(w, alarms.CPU))
-			if err != nil {
-				return err
-			}
-			change(&r)
-			_, err = w.cloud.CreateRule(ctx, r)
-			return err
-		}
-	}
-	tests := map[string]struct {
-		do     func(*world, context.Context) error
-		writes []string
-	}{
-		"threshold":   {change(func(r *otc.Rule) { r.Threshold = 99 }), []string{"UpdateAlarm"}},
-		"period":      {change(func(r *otc.Rule) { r.Period = 3600 }), []string{"UpdateAlarm"}},
-		"count":       {change(func(r *otc.Rule) { r.Count = 1 }), []string{"UpdateAlarm"}},
-		"repeat":      {change(func(r *otc.Rule) { r.Repeat = 0 }), []string{"UpdateAlarm"}},
-		"comparison":  {change(func(r *otc.Rule) { r.Comparison = "<" }), []string{"UpdateAlarm"}},
-		"filter":      {change(func(r *otc.Rule) { r.Filter = "min" }), []string{"UpdateAlarm"}},
-		"description": {change(func(r *otc.Rule) { r.Description = "mine" }), []string{"UpdateAlarm"}},
-		"name":        {change(func(r *otc.Rule) { r.Name = "renamed" }), []string{"UpdateAlarm"}},
-		"actions off": {change(func(r *otc.Rule) { r.ActionEnabled = false }), []string{"UpdateAlarm"}},
-		"another topic": {
-			change(func(r *otc.Rule) {
-				other := []string{r.AlarmActions[0] + "-other"}
-				r.AlarmActions, r.OKActions = other, other
-			}), []string{"UpdateAlarm"},
-		},
-		"disabled": {func(w *world, ctx context.Context) error {
-			return w.cloud.EnableRule(ctx, rule(w, alarms.Memory), false)
-		}, []string{"SwitchAlarm"}},
-		"deleted": {func(w *world, ctx context.Context) error { return w.cloud.DeleteRule(ctx, rule(w, alarms.Storage)) }, []string{"CreateAlarm"}},
-		"twice":   {create(func(*otc.Rule) {}), []string{"DeleteAlarm"}},
-		"watches another instance, the recorded one gone": {
-			func(w *world, ctx context.Context) error {
-				err := create(func(r *otc.Rule) { r.DimensionValue = "other" })(w, ctx)
-				return errors.Join(err, w.cloud.DeleteRule(ctx, rule(w, alarms.CPU)))
-			}, []string{"DeleteAlarm", "CreateAlarm"},
-		},
-		"the topic deleted": {
-			func(w *world, ctx context.Context) error { return w.cloud.DeleteTopic(ctx, w.have.TopicURN) },
-			[]string{"CreateTopic", "Subscribe"},
-		},
-		"the subscription deleted": {
-			func(w *world, ctx context.Context) error { return w.cloud.Unsubscribe(ctx, w.have.SubscriptionURN) },
-			[]string{"Subscribe"},
-		},
-		"the subscription canceled by its link": {
-			func(w *world, _ context.Context) error { w.sim.Unsubscribe(w.have.SubscriptionURN); return nil },
-			[]string{"Subscribe"},
-		},
-		"the record lost": {func(w *world, _ context.Context) error { w.have = alarms.Have{}; return nil }, []string{"CreateTopic"}},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.ensure(w.want())
-			whole := w.shown()
-			if err := tt.do(w, t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			w.sim.ResetRequests()
-			w.ensure(w.want())
-			if diff := cmp.Diff(tt.writes, w.writes()); diff != "" {
-				t.Errorf("writes:\n%s", diff)
-			}
-			if diff := cmp.Diff(whole, w.shown()); diff != "" {
-				t.Error(diff)
-			}
-			w.checkRecord()
-		})
 	}
 }
 
@@ -251,8 +155,8 @@ func TestFullQuotaIsToldAndTheOthersMended(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.sim.Configure(func(s *otcsim.Settings) { s.RuleQuota = 2 })
-	_, err := w.alarms.Ensure(t.Context(), w.want(), w.have, w.record)
-	if !errors.Is(err, otc.ErrQuota) {
+	_, _, err := w.alarms.Ensure(t.Context(), w.want(), w.have, nil, w.record)
+	if !errors.Is(err, otc.ErrQuota) || !strings.HasPrefix(err.Error(), "2 of 2 alarm rules used: create rule "+w.want().Name+"_storage: ") {
 		t.Errorf("err = %v", err)
 	}
 	if len(w.have.Rules) != 2 || w.have.Rules[0].Metric != alarms.CPU {
@@ -262,6 +166,37 @@ func TestFullQuotaIsToldAndTheOthersMended(t *testing.T) {
 		if !r.Enabled {
 			t.Errorf("%s is still disabled", r.Name)
 		}
+	}
+}
+
+// noQuotas is a cloud whose quotas nobody may read.
+type noQuotas struct{ *otc.Cloud }
+
+func (noQuotas) RuleQuota(context.Context) (used, quota int, err error) {
+	return 0, 0, errors.New("not allowed")
+}
+
+func TestFullQuotaWithoutNumbersAndWithoutConfirmations(t *testing.T) {
+	w := newWorld(t)
+	a := alarms.New(noQuotas{w.cloud}, w.clock)
+	for i := range 150 {
+		want := w.want()
+		want.Name, want.Rules = alarms.Name("shop", fmt.Sprint(i), uid), nil
+		if _, _, err := a.Ensure(t.Context(), want, alarms.Have{}, nil, func(alarms.Have) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	urn := w.sim.Topics()[0].URN
+	if _, err := w.cloud.CreateRule(t.Context(), foreignRule("stranger", urn)); err != nil {
+		t.Fatal(err)
+	}
+	w.sim.Configure(func(s *otcsim.Settings) { s.RuleQuota = 1 })
+	_, _, err := a.Ensure(t.Context(), w.want(), w.have, w.listing(), w.record)
+	if _, limited := errors.AsType[alarms.ConfirmationLimitError](err); !limited || !errors.Is(err, otc.ErrQuota) || !strings.HasPrefix(err.Error(), "create rule ") {
+		t.Errorf("err = %v", err)
+	}
+	if strings.Count(err.Error(), "create rule") != 1 || strings.Contains(err.Error(), "\n") {
+		t.Errorf("told more than once: %v", err)
 	}
 }
 
@@ -280,7 +215,7 @@ func TestRecordedRuleThatThePagesDoNotShowIsNotMadeTwice(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())
 	cloud := hiding{w.cloud, w.have.Rules[0].ID}
-	if _, err := alarms.New(cloud, w.clock).Ensure(t.Context(), w.want(), w.have, w.record); err != nil {
+	if _, _, err := alarms.New(cloud, w.clock).Ensure(t.Context(), w.want(), w.have, nil, w.record); err != nil {
 		t.Fatal(err)
 	}
 	w.checkRecord()
@@ -333,7 +268,7 @@ func TestForeignRecordIsNotTrusted(t *testing.T) {
 	theirs := w.shown()
 	other := w.want()
 	other.Name = alarms.Name("shop", "orders", "99999999-2fa1-11d2-883f-0016d3cca427")
-	have, err := w.alarms.Ensure(t.Context(), other, w.have, func(alarms.Have) error { return nil })
+	have, _, err := w.alarms.Ensure(t.Context(), other, w.have, nil, func(alarms.Have) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,35 +290,13 @@ func TestWantThatMakesNoSense(t *testing.T) {
 	for name, change := range map[string]func(*alarms.Want){
 		"no URL":         func(want *alarms.Want) { want.Endpoint = "autopilot.example.com" },
 		"another scheme": func(want *alarms.Want) { want.Endpoint = "ftp://autopilot.example.com" },
+		"whose it is":    func(want *alarms.Want) { want.ClusterID = "" },
 		"no such metric": func(want *alarms.Want) { want.Rules[0].Metric = "disk" },
 	} {
 		want := w.want()
 		change(&want)
-		if _, err := w.alarms.Ensure(t.Context(), want, w.have, w.record); err == nil || len(w.sim.Requests()) != 0 {
+		if _, _, err := w.alarms.Ensure(t.Context(), want, w.have, nil, w.record); err == nil || len(w.sim.Requests()) != 0 {
 			t.Errorf("%s: %v, %d requests", name, err, len(w.sim.Requests()))
 		}
-	}
-}
-
-func TestStates(t *testing.T) {
-	w := newWorld(t)
-	w.ensure(w.want())
-	id := w.have.Rules[1].ID
-	if err := w.sim.SetRuleState(id, otcsim.StateAlarm); err != nil {
-		t.Fatal(err)
-	}
-	states, err := w.alarms.States(t.Context())
-	if err != nil || len(states) != 3 {
-		t.Fatal(states, err)
-	}
-	got := states[id]
-	if time.Since(got.StateTime) < 0 || got.StateTime.IsZero() {
-		t.Errorf("state time %s", got.StateTime)
-	}
-	got.StateTime = time.Time{}
-	if diff := cmp.Diff(alarms.RuleState{
-		Name: "autopilot_shop_orders_1b4e28ba_cpu", State: "alarm", Enabled: true, ThresholdPercent: 90, Dimension: "rds_cluster_id:" + w.instance,
-	}, got); diff != "" {
-		t.Error(diff)
 	}
 }

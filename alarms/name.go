@@ -25,12 +25,17 @@ func Name(namespace, name, uid string) string {
 	if uid = plain(uid); len(uid) > uidLength {
 		uid = uid[:uidLength]
 	}
-	room := nameLimit - len(namePrefix) - len("__") - uidLength
-	if len(namespace)+len(name) > room {
-		namespace = namespace[:min(len(namespace), max(room/2, room-len(name)))]
-		name = name[:min(len(name), room-len(namespace))]
-	}
+	namespace, name = fit(namespace, name, nameLimit-len(namePrefix)-len("__")-uidLength)
 	return namePrefix + namespace + "_" + name + "_" + uid
+}
+
+// fit cuts the longer of both, or each to half of the room.
+func fit(namespace, name string, room int) (string, string) {
+	if room = max(room, 0); len(namespace)+len(name) > room {
+		namespace = cut(namespace, max(room/2, room-len(name)))
+		name = cut(name, room-len(namespace))
+	}
+	return namespace, name
 }
 
 // plain keeps what all services take; the underscore is the separator and nothing else.
@@ -46,6 +51,26 @@ func plain(s string) string {
 // RuleName is the name of the rule of one metric.
 func RuleName(base, metric string) string { return base + "_" + metric }
 
+// isName says whether a text has exactly the form of Name, with the uid of a real object.
+func isName(s string) bool {
+	rest, ok := strings.CutPrefix(s, namePrefix)
+	parts := strings.Split(rest, "_")
+	if !ok || len(s) > nameLimit || len(parts) != 3 || parts[0] == "" || parts[1] == "" || plain(rest) != strings.ReplaceAll(rest, "_", "-") {
+		return false
+	}
+	return len(parts[2]) == uidLength && strings.Trim(parts[2], "0123456789abcdef") == ""
+}
+
+// baseOf is the base name of a rule's name; false if the name has not exactly the form of RuleName.
+func baseOf(rule string) (base string, ok bool) {
+	for _, metric := range metrics() {
+		if base, ok := strings.CutSuffix(rule, "_"+metric); ok {
+			return base, isName(base)
+		}
+	}
+	return "", false
+}
+
 func metrics() []string { return []string{Storage, CPU, Memory} }
 
 // MetricName is Cloud Eye's name of a metric, in percent (RDS api: rds_monitoring_metrics_description.rst).
@@ -59,32 +84,6 @@ func MetricName(metric string) (string, error) {
 		return "rds002_mem_util", nil
 	}
 	return "", fmt.Errorf("no such metric: %s", metric)
-}
-
-// InstanceDimension is the dimension whose value is an instance's id (RDS umn: configuring_displayed_metrics.rst).
-func InstanceDimension(engine string) (string, error) {
-	switch strings.ToLower(engine) {
-	case "mysql":
-		return "rds_cluster_id", nil
-	case "postgresql":
-		return "postgresql_cluster_id", nil
-	case "sqlserver":
-		return "rds_cluster_sqlserver_id", nil
-	}
-	return "", fmt.Errorf("no such engine: %s", engine)
-}
-
-// NodeDimension is the dimension whose value is a node's id (RDS api: rds_monitoring_metrics_description.rst).
-func NodeDimension(engine string) (string, error) {
-	switch strings.ToLower(engine) {
-	case "mysql":
-		return "rds_instance_id", nil
-	case "postgresql":
-		return "postgresql_instance_id", nil
-	case "sqlserver":
-		return "rds_instance_sqlserver_id", nil
-	}
-	return "", fmt.Errorf("no such engine: %s", engine)
 }
 
 // cut shortens a text to a number of bytes, between two characters.

@@ -78,9 +78,10 @@ func TestRenamedRuleIsRemovedByItsID(t *testing.T) {
 }
 
 func TestCrashWhileRemovingIsHealed(t *testing.T) {
+	w := newWorld(t)
 	for _, applied := range []bool{false, true} {
 		for n := 1; ; n++ {
-			w := newWorld(t)
+			w.reset()
 			w.ensure(w.want())
 			cloud := &crashing{Cloud: w.cloud, n: n, applied: applied}
 			err := alarms.New(cloud, w.clock).Remove(t.Context(), w.want().Name, w.have)

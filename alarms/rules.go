@@ -13,7 +13,7 @@ import (
 // rules ensures one rule per wanted metric and none of the others. Removing goes first: it makes room in the quota.
 func (e *ensuring) rules(ctx context.Context, listed []otc.Rule) error {
 	for _, metric := range metrics() {
-		if slices.ContainsFunc(e.want.Rules, func(w WantRule) bool { return w.Metric == metric }) {
+		if _, wanted := e.want.rule(metric); wanted {
 			continue
 		}
 		ours, err := e.ours(ctx, listed, metric)
@@ -23,21 +23,20 @@ func (e *ensuring) rules(ctx context.Context, listed []otc.Rule) error {
 		if err := e.deleteRules(ctx, ours); err != nil {
 			return err
 		}
+		if e.known.TopicURN != "" && e.known.rule(metric).ID == "" {
+			e.tellRemoved(metric, len(ours), 0)
+		}
 		e.have = e.have.with(HaveRule{Metric: metric})
 	}
-	var full error
 	for _, want := range e.want.Rules {
 		err := e.rule(ctx, listed, want)
 		if errors.Is(err, otc.ErrQuota) { // the others may need mending all the same
-			full = errors.Join(full, err)
+			e.full = err
 			continue
 		}
 		if err != nil {
 			return err
 		}
-	}
-	if full != nil {
-		return errors.Join(full, e.save())
 	}
 	return nil
 }
@@ -52,6 +51,8 @@ func (e *ensuring) rule(ctx context.Context, listed []otc.Rule, want WantRule) e
 	if err != nil {
 		return err
 	}
+	known := e.known.rule(want.Metric)
+	there := slices.ContainsFunc(ours, func(r otc.Rule) bool { return r.ID == known.ID })
 	kept := otc.Rule{}
 	if fit := slices.IndexFunc(ours, func(r otc.Rule) bool { return sameSeries(r, shape) }); fit >= 0 {
 		kept = ours[fit]
@@ -61,37 +62,96 @@ func (e *ensuring) rule(ctx context.Context, listed []otc.Rule, want WantRule) e
 	if err := e.deleteRules(ctx, ours); err != nil {
 		return err
 	}
-	now := HaveRule{
-		Metric: want.Metric, ID: kept.ID, ThresholdPercent: want.ThresholdPercent,
-		Dimension: shape.Dimension + ":" + shape.DimensionValue, State: kept.State, StateTime: kept.UpdateTime,
+	if known.ID != "" {
+		others := slices.DeleteFunc(ours, func(r otc.Rule) bool { return r.ID == known.ID })
+		e.tellRemoved(want.Metric, len(others), 1)
 	}
+	gone := known.ID != "" && !there
 	if kept.ID == "" {
 		e.have = e.have.with(HaveRule{Metric: want.Metric})
-		if now.ID, err = e.cloud.CreateRule(ctx, shape); err != nil {
+		id, err := e.cloud.CreateRule(ctx, shape)
+		if err != nil {
 			return fmt.Errorf("create rule %s: %w", shape.Name, err)
 		}
-		e.have = e.have.with(now)
+		if gone {
+			e.tell("the %s rule was gone: made again", want.Metric)
+		}
+		e.have = e.have.with(haveOf(want, shape, otc.Rule{ID: id}))
 		return e.save() // before its first alarm comes
 	}
+	if gone {
+		e.tell("the %s rule was gone: another one of its name is kept", want.Metric)
+	}
+	if err := e.mend(ctx, want, shape, kept); err != nil {
+		return err
+	}
+	e.have = e.have.with(haveOf(want, shape, kept))
+	return nil
+}
+
+// mend gives a rule the numbers it shall have, and enables it.
+func (e *ensuring) mend(ctx context.Context, want WantRule, shape, kept otc.Rule) error {
+	known := e.known.rule(want.Metric)
 	if !sameNumbers(kept, shape) {
 		if err := e.cloud.ModifyRule(ctx, kept.ID, shape); err != nil {
 			return fmt.Errorf("modify rule %s: %w", shape.Name, err)
+		}
+		if kept.ID == known.ID {
+			e.tellNumbers(kept, shape, known)
 		}
 	}
 	if !kept.Enabled {
 		if err := e.cloud.EnableRule(ctx, kept.ID, true); err != nil {
 			return fmt.Errorf("enable rule %s: %w", shape.Name, err)
 		}
+		if kept.ID == known.ID {
+			e.tell("the %s rule was disabled: enabled again", want.Metric)
+		}
 	}
-	e.have = e.have.with(now)
 	return nil
+}
+
+// rulesInOrder says whether the listing shows the rules as they shall be, and takes their states.
+func (e *ensuring) rulesInOrder() bool {
+	if e.listed == nil {
+		return false
+	}
+	have := e.have
+	for _, metric := range metrics() {
+		name, id := RuleName(e.want.Name, metric), e.have.rule(metric).ID
+		want, wanted := e.want.rule(metric)
+		if !wanted {
+			if id != "" || e.listed.rulesNamed[name] > 0 {
+				return false
+			}
+			continue
+		}
+		shape, err := e.shape(want)
+		if err != nil {
+			return false
+		}
+		r, ok := e.listed.onlyRule(name, id)
+		if !ok || !sameSeries(r, shape) || !sameNumbers(r, shape) || !r.Enabled {
+			return false
+		}
+		have = have.with(haveOf(want, shape, r))
+	}
+	e.have = have
+	return true
+}
+
+func haveOf(want WantRule, shape, there otc.Rule) HaveRule {
+	return HaveRule{
+		Metric: want.Metric, ID: there.ID, ThresholdPercent: want.ThresholdPercent,
+		Dimension: shape.Dimension + ":" + shape.DimensionValue, State: there.State, StateTime: there.UpdateTime,
+	}
 }
 
 // shape is the rule as it shall be.
 func (e *ensuring) shape(want WantRule) (otc.Rule, error) {
 	metric, err := MetricName(want.Metric)
 	return otc.Rule{
-		Name: RuleName(e.want.Name, want.Metric), Description: cut(e.want.Description, descriptionLimit),
+		Name: RuleName(e.want.Name, want.Metric), Description: e.mark,
 		Namespace: otc.MetricNamespace, Metric: metric, Dimension: want.Dimension, DimensionValue: want.DimensionValue,
 		Period: want.PeriodSeconds, Count: want.Count, Repeat: want.RepeatSeconds,
 		Filter: "average", Comparison: ">=", Threshold: float64(want.ThresholdPercent), Unit: "%", Level: 2,

@@ -1,6 +1,7 @@
 package alarms_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -22,7 +23,9 @@ func TestSubscription(t *testing.T) {
 		t.Errorf("asked %d times within half an hour", asked())
 	}
 	w.advance(time.Second)
-	w.ensure(want)
+	if mended := w.ensure(want); len(mended) > 0 {
+		t.Errorf("nobody has broken anything: %q", mended)
+	}
 	if asked() != 2 || w.have.Subscription != alarms.Pending || !w.have.SubscribedTime.Equal(w.clock()) {
 		t.Errorf("asked %d times, %+v", asked(), w.have)
 	}
@@ -79,20 +82,82 @@ func TestNewURLReplacesTheOldAndLeavesAPersonsSubscription(t *testing.T) {
 
 func TestConfirmationsAreNotAskedForFasterThanSMNSendsThem(t *testing.T) {
 	w := newWorld(t)
-	for i := range 152 {
+	begin := w.clock()
+	asked := func(i int) error {
 		want := w.want()
 		want.Name, want.Rules = alarms.Name("shop", fmt.Sprint(i), uid), nil
-		have, err := w.alarms.Ensure(t.Context(), want, alarms.Have{}, func(alarms.Have) error { return nil })
-		if err != nil {
+		have, _, err := w.alarms.Ensure(t.Context(), want, alarms.Have{}, nil, func(alarms.Have) error { return nil })
+		if missing := have.Subscription == alarms.Missing; missing != (err != nil) {
+			t.Errorf("database %d: %s, %v", i, have.Subscription, err)
+		}
+		return err
+	}
+	for i := range 100 {
+		if err := asked(i); err != nil {
 			t.Fatal(err)
 		}
-		if missing := have.Subscription == alarms.Missing; missing != (i >= 150) {
-			t.Errorf("database %d: %s", i, have.Subscription)
+	}
+	w.advance(4 * time.Minute)
+	for i := range 50 {
+		if err := asked(100 + i); err != nil {
+			t.Fatal(err)
 		}
 	}
-	w.advance(10 * time.Minute)
-	w.ensure(w.want())
+	limit := alarms.ConfirmationLimitError{Until: begin.Add(10 * time.Minute)}
+	for range 2 { // the second time all but the subscription is in order
+		listed := w.listing()
+		_, mended, err := w.alarms.Ensure(t.Context(), w.want(), w.have, listed, w.record)
+		if diff := cmp.Diff(error(limit), err); diff != "" || len(mended) > 0 {
+			t.Errorf("%q, %s", mended, diff)
+		}
+		if w.have.Subscription != alarms.Missing || len(w.have.Rules) != 3 || len(w.sim.Rules()) != 3 {
+			t.Errorf("the rules do not wait: %+v", w.have)
+		}
+	}
+	listed := w.listing()
+	w.sim.ResetRequests()
+	if _, _, err := w.alarms.Ensure(t.Context(), w.want(), w.have, listed, w.record); err != error(limit) || len(w.sim.Requests()) != 0 {
+		t.Errorf("still waiting: %v, %d requests", err, len(w.sim.Requests()))
+	}
+	if limit.Error() != "waiting for SMN's limit on confirmations until 10:10:00 UTC" {
+		t.Error(limit)
+	}
+	w.advance(6 * time.Minute) // the first hundred count no longer
+	w.sweep(w.want())
 	if w.have.Subscription != alarms.Pending {
 		t.Errorf("ten minutes later: %s", w.have.Subscription)
+	}
+	for i := range 99 {
+		if err := asked(200 + i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := asked(300); err != error(alarms.ConfirmationLimitError{Until: begin.Add(14 * time.Minute)}) {
+		t.Errorf("the 101st: %v", err)
+	}
+}
+
+// What waits for the limit is told once, and asked for without another word.
+func TestLostSubscriptionThatHasToWait(t *testing.T) {
+	w := newWorld(t)
+	w.ensure(w.want())
+	for i := range 149 {
+		want := w.want()
+		want.Name, want.Rules = alarms.Name("shop", fmt.Sprint(i), uid), nil
+		if _, _, err := w.alarms.Ensure(t.Context(), want, alarms.Have{}, nil, func(alarms.Have) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.sim.Unsubscribe(w.have.SubscriptionURN)
+	_, mended, err := w.alarms.Ensure(t.Context(), w.want(), w.have, w.listing(), w.record)
+	if _, limited := errors.AsType[alarms.ConfirmationLimitError](err); !limited {
+		t.Errorf("err = %v", err)
+	}
+	if diff := cmp.Diff([]string{"the subscription was canceled: to be asked for again when SMN's limit on confirmations allows it"}, mended); diff != "" {
+		t.Error(diff)
+	}
+	w.advance(10 * time.Minute)
+	if mended := w.sweep(w.want()); len(mended) > 0 || w.have.Subscription != alarms.Pending {
+		t.Errorf("%q, %+v", mended, w.have)
 	}
 }

@@ -16,7 +16,10 @@ import (
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 )
 
-const uid = "1b4e28ba-2fa1-11d2-883f-0016d3cca427"
+const (
+	uid       = "1b4e28ba-2fa1-11d2-883f-0016d3cca427"
+	clusterID = "6fa459ea-ee8a-3ca4-894e-db77e160355e"
+)
 
 // world is a simulated cloud, reached through the real client.
 type world struct {
@@ -64,6 +67,18 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
+// reset takes all away but the instance; a cloud of its own for each case takes long to make.
+func (w *world) reset() {
+	for _, t := range w.sim.Topics() {
+		w.sim.RemoveTopic(t.URN)
+	}
+	for _, r := range w.sim.Rules() {
+		w.sim.RemoveRule(r.ID)
+	}
+	w.alarms, w.have = alarms.New(w.cloud, w.clock), alarms.Have{}
+	w.sim.ResetRequests()
+}
+
 func (w *world) clock() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,7 +96,7 @@ func (w *world) want() alarms.Want {
 	cpu, memory := flavor, flavor
 	cpu.Metric, memory.Metric = alarms.CPU, alarms.Memory
 	return alarms.Want{
-		Name: alarms.Name("shop", "orders", uid), DisplayName: "shop/orders – cluster c1", Description: "shop/orders, cluster c1",
+		Name: alarms.Name("shop", "orders", uid), Namespace: "shop", ObjectName: "orders", ClusterID: clusterID,
 		Endpoint: "https://autopilot.example.com/smn",
 		Rules: []alarms.WantRule{
 			{Metric: alarms.Storage, ThresholdPercent: 75, PeriodSeconds: 1, Count: 5, RepeatSeconds: 900, Dimension: "rds_cluster_id", DimensionValue: w.instance},
@@ -96,11 +111,48 @@ func (w *world) record(h alarms.Have) error {
 	return nil
 }
 
-// ensure runs Ensure from what is recorded.
-func (w *world) ensure(want alarms.Want) {
+// ensure runs Ensure from what is recorded, and returns what was mended.
+func (w *world) ensure(want alarms.Want) []string {
 	w.t.Helper()
-	if _, err := w.alarms.Ensure(w.t.Context(), want, w.have, w.record); err != nil {
+	_, mended, err := w.alarms.Ensure(w.t.Context(), want, w.have, nil, w.record)
+	if err != nil {
 		w.t.Fatal(err)
+	}
+	return mended
+}
+
+// listing reads all there is.
+func (w *world) listing() *alarms.Listing {
+	w.t.Helper()
+	topics, err1 := w.cloud.Topics(w.t.Context())
+	subscriptions, err2 := w.cloud.Subscriptions(w.t.Context())
+	rules, err3 := w.cloud.Rules(w.t.Context())
+	if err := errors.Join(err1, err2, err3); err != nil {
+		w.t.Fatal(err)
+	}
+	return alarms.NewListing(topics, subscriptions, rules)
+}
+
+// sweep is ensure with a listing. The requests seen afterwards are those of Ensure.
+func (w *world) sweep(want alarms.Want) []string {
+	w.t.Helper()
+	listed := w.listing()
+	w.sim.ResetRequests()
+	_, mended, err := w.alarms.Ensure(w.t.Context(), want, w.have, listed, w.record)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return mended
+}
+
+// checkQuiet says that a sweep has nothing to do: no request, nothing mended, nothing new.
+func (w *world) checkQuiet(want alarms.Want) {
+	w.t.Helper()
+	mended := w.sweep(want)
+	records := w.records
+	mended = append(mended, w.sweep(want)...) // the first one may have seen a state for the first time
+	if n := len(w.sim.Requests()); n != 0 || len(mended) > 0 || w.records != records {
+		w.t.Errorf("in order: %d requests, %d records, mended %q", n, w.records-records, mended)
 	}
 }
 
@@ -177,6 +229,10 @@ func (c *crashing) at(do func() error) error {
 func (c *crashing) CreateTopic(ctx context.Context, name, display string) (urn string, err error) {
 	err = c.at(func() (err error) { urn, err = c.Cloud.CreateTopic(ctx, name, display); return err })
 	return urn, err
+}
+
+func (c *crashing) UpdateTopic(ctx context.Context, urn, display string) error {
+	return c.at(func() error { return c.Cloud.UpdateTopic(ctx, urn, display) })
 }
 
 func (c *crashing) DeleteTopic(ctx context.Context, urn string) error {

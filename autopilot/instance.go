@@ -42,6 +42,10 @@ func (i Instance) observed(last *v1alpha1.Instance, now time.Time) *v1alpha1.Ins
 	seen := &v1alpha1.Instance{
 		ID: i.ID, Status: i.Status, VolumeGB: int32(i.VolumeGB), Flavor: i.Flavor,
 		VCPUs: int32(i.VCPUs), MemoryGB: int32(i.MemoryGB), Zones: slices.Clone(i.Zones), NodeIDs: slices.Clone(i.NodeIDs),
+		Primary: i.Primary,
+	}
+	if last != nil && last.ID == i.ID {
+		seen.Autoscaling = last.Autoscaling
 	}
 	if i.Status == StatusActive {
 		seen.ActiveSince = seconds(now)

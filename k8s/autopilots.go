@@ -32,6 +32,17 @@ func (c *Cluster) GetAutopilot(ctx context.Context, namespace, name string) (*au
 // AutopilotsByTopicLive asks the API server for those whose status has the topic's URN. It lists all of them: the caller
 // bounds how often.
 func (c *Cluster) AutopilotsByTopicLive(ctx context.Context, topicURN string) ([]*autopilotv1.RdsAutopilot, error) {
+	return c.listLive(ctx, func(a *autopilotv1.RdsAutopilot) bool {
+		return topicURN != "" && a.Status.Alarms.TopicURN == topicURN
+	})
+}
+
+// LiveAutopilots asks the API server for all of them, in the namespaces that are watched.
+func (c *Cluster) LiveAutopilots(ctx context.Context) ([]*autopilotv1.RdsAutopilot, error) {
+	return c.listLive(ctx, func(*autopilotv1.RdsAutopilot) bool { return true })
+}
+
+func (c *Cluster) listLive(ctx context.Context, wanted func(*autopilotv1.RdsAutopilot) bool) ([]*autopilotv1.RdsAutopilot, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var found []*autopilotv1.RdsAutopilot
@@ -43,7 +54,7 @@ func (c *Cluster) AutopilotsByTopicLive(ctx context.Context, topicURN string) ([
 				return nil, told(err, "list RdsAutopilots")
 			}
 			for i := range list.Items {
-				if a := &list.Items[i]; topicURN != "" && a.Status.Alarms.TopicURN == topicURN {
+				if a := &list.Items[i]; wanted(a) {
 					trim(&a.ObjectMeta)
 					found = append(found, a.DeepCopy()) // not a part of the whole page
 				}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,7 +15,10 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-const eventArmed = "Armed"
+const (
+	eventArmed  = "Armed"
+	eventMended = "Mended"
+)
 
 // arm brings topic, subscription and rules up to what the policy and the size of the volume want, and sets the
 // condition. Its error is for the next round: a database that cannot be armed is decided on all the same.
@@ -33,13 +38,21 @@ func (r *round) arm(ctx context.Context, c autopilot.Case) error {
 	}
 	was := meta.IsStatusConditionTrue(r.next.Conditions, v1alpha1.ConditionArmed)
 	rules := autopilot.Rules(c.Spec, c.Instance.VolumeGB)
+	var later error
 	if r.due(rules) {
-		if err := r.ensure(ctx, c, rules); err != nil {
+		err := r.ensure(ctx, c, rules)
+		switch {
+		case errors.Is(err, ErrLater) && !errors.Is(err, ErrQuota):
+			later = err
+		case err != nil:
 			autopilot.SetCondition(&r.next, v1alpha1.ConditionArmed, false, armingReason(err), err.Error(), r.rap.Generation, r.now)
 			return fmt.Errorf("arm: %w", err)
 		}
 	}
 	ok, reason, message := autopilot.Armed(c.Spec, r.next.Alarms, r.now)
+	if later != nil && reason == autopilot.SubscriptionPending {
+		message = later.Error()
+	}
 	autopilot.SetCondition(&r.next, v1alpha1.ConditionArmed, ok, reason, message, r.rap.Generation, r.now)
 	if ok && !was {
 		r.log.Info("armed", zap.String("topic", r.next.Alarms.TopicURN))
@@ -59,7 +72,7 @@ func (r *round) due(rules []autopilot.Rule) bool {
 	last, seen := r.armed[r.key]
 	r.mu.Unlock()
 	a := r.next.Alarms
-	if !seen || r.now.Sub(last) >= r.Sweep*9/10 || a.Subscription != v1alpha1.SubscriptionConfirmed ||
+	if !seen || r.sweep || a.Subscription != v1alpha1.SubscriptionConfirmed ||
 		r.rap.Status.ObservedGeneration != r.rap.Generation || len(a.Rules) != len(rules) {
 		return true
 	}
@@ -74,19 +87,63 @@ func (r *round) due(rules []autopilot.Rule) bool {
 }
 
 func (r *round) ensure(ctx context.Context, c autopilot.Case, rules []autopilot.Rule) error {
-	have, err := r.Arming.Ensure(ctx, Arms{Autopilot: r.rap, Instance: *c.Instance, Rules: rules}, r.next.Alarms,
-		func(step v1alpha1.Alarms) error {
-			r.next.Alarms = step
-			return r.write(ctx)
-		})
+	dimension, err := r.dimension(ctx, *c.Instance)
 	if err != nil {
 		return err
 	}
-	r.next.Alarms = have
+	arms := Arms{Autopilot: r.rap, Instance: *c.Instance, Dimension: dimension, Rules: rules, NotBefore: r.listed()}
+	have, mended, err := r.Arming.Ensure(ctx, arms, r.next.Alarms, func(step v1alpha1.Alarms) error {
+		r.next.Alarms = step
+		return r.write(ctx)
+	})
+	if len(mended) > 0 {
+		r.log.Info("mended", zap.Strings("what", mended))
+		r.Cluster.Event(r.rds, r.rap, Event{Reason: eventMended, Action: "Ensure", Note: strings.Join(mended, "; ")})
+	}
+	if err != nil && !errors.Is(err, ErrLater) && !errors.Is(err, ErrQuota) {
+		return err
+	}
+	r.next.Alarms = have // all but what the error names
 	r.mu.Lock()
 	r.armed[r.key] = r.now
 	r.mu.Unlock()
-	return nil
+	return err
+}
+
+// listed says how new a listing must be to arm by it. While a confirmation is waited for, one round after the other, the
+// listings of the last interval do, unless a message came since.
+func (r *round) listed() time.Time {
+	if r.sweep || r.next.Alarms.Subscription != v1alpha1.SubscriptionPending {
+		return r.notBefore
+	}
+	since := r.now.Add(-r.Recheck)
+	if s := r.rap.Status.Intake.Subscription; s != nil && s.ReceivedTime.After(since) {
+		return s.ReceivedTime.Time
+	}
+	return since
+}
+
+// dimension of the rules, as name:value: the instance's own, which is empty here, or that of its primary node where
+// only that one has data. Which it is, is looked at where there was no data for long, and after a failover.
+func (r *round) dimension(ctx context.Context, inst autopilot.Instance) (string, error) {
+	const long = 30 * time.Minute
+	silent, onNode := false, ""
+	for _, rule := range r.next.Alarms.Rules {
+		silent = silent || rule.State == v1alpha1.StateInsufficientData && rule.StateTime != nil && r.now.Sub(rule.StateTime.Time) >= long
+		if name, value, _ := strings.Cut(rule.Dimension, ":"); value != inst.ID && value != "" {
+			onNode = name + ":" + value
+		}
+	}
+	active := r.next.Instance != nil && r.next.Instance.ActiveSince != nil && r.now.Sub(r.next.Instance.ActiveSince.Time) >= long
+	failover := onNode != "" && !strings.HasSuffix(onNode, ":"+inst.Primary)
+	if failover || silent && active {
+		dimension, err := r.Arming.Dimension(ctx, inst)
+		if err != nil {
+			return "", fmt.Errorf("look for the dimension: %w", err)
+		}
+		return dimension, nil
+	}
+	return onNode, nil
 }
 
 func armingReason(err error) string {

@@ -3,12 +3,13 @@ package controller
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
@@ -22,7 +23,8 @@ const (
 	retryAtFirst = 500 * time.Millisecond
 	retryAtMost  = 2 * time.Minute
 	sweepJitter  = 0.1 // of the interval: replicas of other clusters share the cloud's limits
-	sweepAtLeast = time.Second
+	sweepAtLeast = 200 * time.Millisecond
+	listedFor    = time.Second // a listing serves all who ask within it
 )
 
 // Options are what a Controller needs.
@@ -50,12 +52,16 @@ type Controller struct {
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[Key] // nil while not leading
 	armed map[Key]time.Time                         // when arming was last found in order
+	swept map[Key]time.Time                         // begin of the sweep that a waiting round is for
+	told  map[types.UID]bool                        // who was told of the operator's own autopilot
+
+	rounds atomic.Int64 // under way
 }
 
 // New returns a Controller.
 func New(o Options) *Controller {
-	c := &Controller{Options: o, armed: make(map[Key]time.Time), words: words{last: make(map[Key]v1alpha1.Switch)}}
-	c.meters = newMeters(o.Reg, o.Cluster)
+	c := &Controller{Options: o, armed: make(map[Key]time.Time), swept: make(map[Key]time.Time), told: make(map[types.UID]bool), words: words{last: make(map[Key]v1alpha1.Switch)}}
+	c.meters = newMeters(o.Reg, o.Cluster, c.waiting)
 	return c
 }
 
@@ -92,8 +98,42 @@ func (c *Controller) look(k Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.queue != nil {
+		delete(c.swept, k) // something happened: listings of before do not do
 		c.queue.Add(k)
 	}
+}
+
+// lookFor has a database looked at for a sweep, for which the sweep's own listings are new enough.
+func (c *Controller) lookFor(k Key, sweep time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.queue != nil {
+		c.swept[k] = sweep
+		c.queue.Add(k)
+	}
+}
+
+// taken says how new a listing must be for the round that begins now, and whether it is for a sweep.
+func (c *Controller) taken(k Key) (notBefore time.Time, sweep bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	begin, sweep := c.swept[k]
+	delete(c.swept, k)
+	if sweep {
+		return begin, true
+	}
+	return c.Now().Add(-listedFor), false
+}
+
+// waiting is how many databases wait to be looked at, or are being looked at.
+func (c *Controller) waiting() float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.rounds.Load()
+	if c.queue != nil {
+		n += int64(c.queue.Len())
+	}
+	return float64(n)
 }
 
 // Run works until the context ends. It begins with a sweep: what happened while nobody led is seen then.
@@ -103,6 +143,7 @@ func (c *Controller) Run(ctx context.Context) {
 	c.mu.Lock()
 	c.queue = queue
 	clear(c.armed) // others may have led meanwhile
+	clear(c.swept)
 	c.mu.Unlock()
 
 	var done sync.WaitGroup
@@ -129,6 +170,8 @@ func (c *Controller) next(ctx context.Context, queue workqueue.TypedRateLimiting
 	if ctx.Err() != nil {
 		return true // drain
 	}
+	c.rounds.Add(1)
+	defer c.rounds.Add(-1)
 	round, cancel := context.WithTimeout(ctx, roundLimit)
 	defer cancel()
 	again, err := c.reconcile(round, key)
@@ -145,39 +188,4 @@ func (c *Controller) next(ctx context.Context, queue workqueue.TypedRateLimiting
 		}
 	}
 	return true
-}
-
-// sweeps looks at every database at once and then at every interval.
-func (c *Controller) sweeps(ctx context.Context) {
-	for {
-		c.sweep(ctx)
-		jitter := 1 + sweepJitter*(2*rand.Float64()-1)
-		timer := time.NewTimer(max(sweepAtLeast, time.Duration(float64(c.Sweep)*jitter)))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
-	}
-}
-
-// sweep lists the alarm states and has every database looked at: with every message lost, an alarm is acted on all the
-// same.
-func (c *Controller) sweep(ctx context.Context) {
-	start := c.Now()
-	ctx, cancel := context.WithTimeout(ctx, roundLimit)
-	defer cancel()
-	if _, err := c.Cloud.AlarmStates(ctx); err != nil {
-		c.Log.Warn("sweep: list alarm rules", zap.Error(err))
-	} else {
-		c.meters.sweepDuration.Observe(c.Now().Sub(start).Seconds())
-		c.meters.lastSweep.Set(float64(c.Now().Unix()))
-	}
-	for _, a := range c.Cluster.Autopilots() {
-		c.look(Key{a.Namespace, a.Name})
-	}
-	for _, r := range c.Cluster.AllRds() {
-		c.look(Key{r.Namespace, r.Name})
-	}
 }

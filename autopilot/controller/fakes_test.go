@@ -95,6 +95,10 @@ func (w *world) Autopilots() []*v1alpha1.RdsAutopilot {
 	return []*v1alpha1.RdsAutopilot{w.rap.DeepCopy()}
 }
 
+func (w *world) LiveAutopilots(context.Context) ([]*v1alpha1.RdsAutopilot, error) {
+	return w.Autopilots(), nil
+}
+
 func (w *world) CreateAutopilot(_ context.Context, rds *otcv1.Rds) error {
 	return w.do("create", func() error {
 		w.rap = &v1alpha1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{
@@ -193,7 +197,7 @@ func (w *world) Event(_ *otcv1.Rds, _ *v1alpha1.RdsAutopilot, e Event) {
 // cloud is the world's other side. Methods of both sides have the same names, so it is a type of its own.
 type cloud struct{ *world }
 
-func (c cloud) Instance(context.Context, string) (*autopilot.Instance, error) {
+func (c cloud) Instance(context.Context, string, time.Time) (*autopilot.Instance, error) {
 	if c.gone {
 		return nil, errors.New("no answer")
 	}
@@ -204,7 +208,7 @@ func (c cloud) Instance(context.Context, string) (*autopilot.Instance, error) {
 	return &i, nil
 }
 
-func (c cloud) AlarmStates(context.Context) (map[string]AlarmState, error) {
+func (c cloud) AlarmStates(context.Context, time.Time) (map[string]AlarmState, error) {
 	if c.gone {
 		return nil, errors.New("no answer")
 	}
@@ -235,17 +239,17 @@ func (c cloud) Catalogue(context.Context, autopilot.Instance) (Catalogue, error)
 }
 
 // Ensure arms in two steps, as the cloud makes it necessary.
-func (c cloud) Ensure(_ context.Context, w Arms, have v1alpha1.Alarms, record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, error) {
+func (c cloud) Ensure(_ context.Context, w Arms, have v1alpha1.Alarms, record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []string, error) {
 	if c.gone {
-		return have, errors.New("no answer")
+		return have, nil, errors.New("no answer")
 	}
 	if have.TopicURN == "" {
 		if err := c.do("topic", func() error { c.topics = 1; return nil }); err != nil {
-			return have, err
+			return have, nil, err
 		}
 		have.TopicURN = "urn"
 		if err := record(have); err != nil {
-			return have, err
+			return have, nil, err
 		}
 	}
 	have.Subscription, have.Rules = v1alpha1.SubscriptionConfirmed, nil
@@ -254,9 +258,21 @@ func (c cloud) Ensure(_ context.Context, w Arms, have v1alpha1.Alarms, record fu
 		if _, ok := c.state[id]; !ok {
 			c.state[id] = v1alpha1.StateOK
 		}
-		have.Rules = append(have.Rules, v1alpha1.Rule{Metric: r.Metric, AlarmID: id, ThresholdPercent: int32(r.ThresholdPercent)})
+		have.Rules = append(have.Rules, v1alpha1.Rule{Metric: r.Metric, AlarmID: id, ThresholdPercent: int32(r.ThresholdPercent), Dimension: w.Dimension})
 	}
-	return have, nil
+	return have, nil, nil
+}
+
+func (c cloud) Dimension(_ context.Context, inst autopilot.Instance) (string, error) {
+	return "rds_instance_id:" + inst.Primary, nil
+}
+
+func (c cloud) Orphans(context.Context, time.Time, []*v1alpha1.RdsAutopilot, func(context.Context) ([]*v1alpha1.RdsAutopilot, error)) ([]string, int, error) {
+	return nil, 0, nil
+}
+
+func (c cloud) StoragePolicy(context.Context, string) (*v1alpha1.Autoscaling, error) {
+	return &v1alpha1.Autoscaling{}, nil
 }
 
 func (c cloud) Remove(context.Context, *v1alpha1.RdsAutopilot, v1alpha1.Alarms) error {

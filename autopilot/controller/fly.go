@@ -40,6 +40,7 @@ func (r *round) fly(ctx context.Context) (time.Duration, error) {
 		r.tellEnded(ended)
 	}
 
+	r.warnOfRivals(ctx, c)
 	armErr := r.arm(ctx, c)
 	stateErr := r.readAlarms(ctx, &c)
 	c.Status = r.next
@@ -56,6 +57,10 @@ func (r *round) fly(ctx context.Context) (time.Duration, error) {
 	if err := r.patch(ctx, v); err != nil {
 		return 0, err
 	}
+	if errors.Is(armErr, ErrQuota) { // nothing to be gained by haste: the sweep comes back to it
+		r.log.Warn("not armed", zap.Error(armErr))
+		armErr = nil
+	}
 	return r.again(v), errors.Join(armErr, stateErr)
 }
 
@@ -64,7 +69,7 @@ func (r *round) instance(ctx context.Context) (*autopilot.Instance, error) {
 	if r.rds.Status.ID == "" {
 		return nil, nil
 	}
-	inst, err := r.Cloud.Instance(ctx, r.rds.Status.ID)
+	inst, err := r.Cloud.Instance(ctx, r.rds.Status.ID, r.notBefore)
 	if err != nil {
 		return nil, fmt.Errorf("read instance %s: %w", r.rds.Status.ID, err)
 	}
@@ -82,7 +87,7 @@ func (r *round) caseOf(inst *autopilot.Instance) autopilot.Case {
 // readAlarms fills in what Cloud Eye says of the alarms, and the evidence for those that matter. Where Cloud Eye does
 // not answer, the signals stand for it.
 func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
-	states, err := r.Cloud.AlarmStates(ctx)
+	states, err := r.Cloud.AlarmStates(ctx, r.notBefore)
 	if err != nil {
 		err = fmt.Errorf("read alarm states: %w", err)
 	}
@@ -214,7 +219,7 @@ func (r *round) again(v autopilot.Verdict) time.Duration {
 	inst := r.next.Instance
 	switch {
 	case r.next.Pending != nil, r.next.Overtaken != nil, inst == nil, inst.Status != autopilot.StatusActive,
-		r.next.Alarms.Subscription != v1alpha1.SubscriptionConfirmed:
+		r.next.Alarms.Subscription == v1alpha1.SubscriptionPending:
 		return soon(r.Recheck)
 	}
 	return v.Again

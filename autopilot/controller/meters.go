@@ -13,9 +13,10 @@ type meters struct {
 	alarmToPatch  prometheus.Histogram
 	sweepDuration prometheus.Histogram
 	lastSweep     prometheus.Gauge
+	foreign       prometheus.Gauge
 }
 
-func newMeters(reg prometheus.Registerer, cluster Cluster) *meters {
+func newMeters(reg prometheus.Registerer, cluster Cluster, waiting func() float64) *meters {
 	m := &meters{
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "rds_autopilot_decisions_total",
@@ -35,11 +36,18 @@ func newMeters(reg prometheus.Registerer, cluster Cluster) *meters {
 			Name: "rds_autopilot_last_sweep_timestamp_seconds",
 			Help: "When the last sweep listed all alarm rules, in Unix time; 0 on a replica that never led.",
 		}),
+		foreign: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "rds_autopilot_foreign_objects",
+			Help: "Topics and rules with our form of name that are another cluster's, or bear no cluster's id; they are left alone.",
+		}),
 	}
 	for _, metric := range autopilot.Metrics() {
 		m.decisions.WithLabelValues(string(metric), string(actionOf(metric)), string(autopilot.ReasonAlarmInForce))
 	}
-	reg.MustRegister(m.decisions, m.alarmToPatch, m.sweepDuration, m.lastSweep, autopilots{cluster, prometheus.NewDesc(
+	backlog := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "rds_autopilot_waiting_databases", Help: "Databases that wait to be looked at, or are being looked at.",
+	}, waiting)
+	reg.MustRegister(backlog, m.decisions, m.alarmToPatch, m.sweepDuration, m.lastSweep, m.foreign, autopilots{cluster, prometheus.NewDesc(
 		"rds_autopilot_autopilots", "RdsAutopilots, by whether an alarm would reach us.", []string{"armed"}, nil)})
 	return m
 }

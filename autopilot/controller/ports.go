@@ -19,6 +19,8 @@ type Cluster interface {
 	AllRds() []*otcv1.Rds
 	Autopilot(namespace, name string) (*v1alpha1.RdsAutopilot, bool)
 	Autopilots() []*v1alpha1.RdsAutopilot
+	// LiveAutopilots asks the API server for all of them, in every namespace.
+	LiveAutopilots(ctx context.Context) ([]*v1alpha1.RdsAutopilot, error)
 
 	CreateAutopilot(ctx context.Context, rds *otcv1.Rds) error
 	DeleteAutopilot(ctx context.Context, a *v1alpha1.RdsAutopilot) error
@@ -44,15 +46,18 @@ type Event struct {
 
 // Cloud is what a decision reads from the cloud.
 type Cloud interface {
-	// Instance returns nil where the cloud has no such instance.
-	Instance(ctx context.Context, id string) (*autopilot.Instance, error)
-	// AlarmStates returns the state of every alarm rule by its id.
-	AlarmStates(ctx context.Context) (map[string]AlarmState, error)
+	// Instance returns nil where the cloud has no such instance. It is as the cloud had it at that time or later, for
+	// listings are shared.
+	Instance(ctx context.Context, id string, notBefore time.Time) (*autopilot.Instance, error)
+	// AlarmStates returns the state of every alarm rule by its id, at that time or later.
+	AlarmStates(ctx context.Context, notBefore time.Time) (map[string]AlarmState, error)
 	// Evidence returns the newest measurement of each rule's metric; those without data are missing.
 	Evidence(ctx context.Context, inst autopilot.Instance, rules []EvidenceOf) (map[v1alpha1.Metric]autopilot.Evidence, error)
 	// Catalogue returns the flavors of an instance's engine and, where the cloud has one, the list of codes it may
 	// change to.
 	Catalogue(ctx context.Context, inst autopilot.Instance) (Catalogue, error)
+	// StoragePolicy returns the cloud's own storage autoscaling of an instance; nil where the cloud does not say.
+	StoragePolicy(ctx context.Context, id string) (*v1alpha1.Autoscaling, error)
 }
 
 // AlarmState is the state of an alarm rule in Cloud Eye.
@@ -78,8 +83,15 @@ type Catalogue struct {
 // Arming makes the alarms come, and stop. Errors wrap ErrQuota where the tenant has no room left.
 type Arming interface {
 	// Ensure brings topic, subscription and rules up to what is wanted, and calls record after every step that a later
-	// one relies on.
-	Ensure(ctx context.Context, w Arms, have v1alpha1.Alarms, record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, error)
+	// one relies on. Where a listing shows that all is well, it asks the cloud nothing. It says in sentences what it
+	// mended that somebody else had broken.
+	Ensure(ctx context.Context, w Arms, have v1alpha1.Alarms, record func(v1alpha1.Alarms) error) (now v1alpha1.Alarms, mended []string, err error)
+	// Dimension looks for the dimension, as name:value, that delivers data of an instance.
+	Dimension(ctx context.Context, inst autopilot.Instance) (string, error)
+	// Orphans removes what is ours, by name and cluster, and belongs to no living autopilot: none that is known, and none
+	// of those it asks for before it removes anything. It returns what it removed, and how many things have our form of
+	// name but are another cluster's, or nobody's that we can tell.
+	Orphans(ctx context.Context, notBefore time.Time, known []*v1alpha1.RdsAutopilot, ask func(context.Context) ([]*v1alpha1.RdsAutopilot, error)) (removed []string, foreign int, err error)
 	// Remove removes all of it and nothing else.
 	Remove(ctx context.Context, a *v1alpha1.RdsAutopilot, have v1alpha1.Alarms) error
 }
@@ -88,8 +100,15 @@ type Arming interface {
 type Arms struct {
 	Autopilot *v1alpha1.RdsAutopilot // whose they are
 	Instance  autopilot.Instance
+	Dimension string // name:value; empty means the instance's own
 	Rules     []autopilot.Rule
+	NotBefore time.Time // how new a listing must be to be believed
 }
 
-// ErrQuota is a tenant that has no room for another topic or rule.
-var ErrQuota = errors.New("quota exceeded")
+// Errors of arming.
+var (
+	// ErrQuota is a tenant that has no room for another topic or rule.
+	ErrQuota = errors.New("quota exceeded")
+	// ErrLater is a confirmation that may not be asked for now: SMN sends a limited number in ten minutes.
+	ErrLater = errors.New("confirmations are limited")
+)

@@ -18,8 +18,9 @@ import (
 
 // Reasons of events that are no decisions.
 const (
-	eventEnabled  = "Enabled"
-	eventDisarmed = "Disarmed"
+	eventEnabled   = "Enabled"
+	eventDisarmed  = "Disarmed"
+	eventAbandoned = "Abandoned"
 )
 
 // round is one look at one database.
@@ -31,11 +32,15 @@ type round struct {
 	next v1alpha1.Status        // as it should be written
 	now  time.Time
 	log  *zap.Logger
+
+	notBefore time.Time // how new a listing must be
+	sweep     bool      // nothing happened; this is the look that needs no reason
 }
 
 // reconcile brings one database up to date and says when to look again.
 func (c *Controller) reconcile(ctx context.Context, key Key) (again time.Duration, err error) {
 	r := &round{Controller: c, key: key, now: c.Now(), log: c.Log.With(zap.String("namespace", key.Namespace), zap.String("name", key.Name))}
+	r.notBefore, r.sweep = c.taken(key)
 	var known bool
 	if r.rds, known = c.Cluster.Rds(key.Namespace, key.Name); !known {
 		r.rds = nil
@@ -47,6 +52,11 @@ func (c *Controller) reconcile(ctx context.Context, key Key) (again time.Duratio
 		return 0, nil
 	}
 	r.next = *r.rap.Status.DeepCopy()
+	for _, s := range r.next.Intake.Signals { // a listing of before the signal may say ok for that reason alone
+		if at := s.ReceivedTime.Time; at.After(r.notBefore) && !at.After(r.now) {
+			r.notBefore = at
+		}
+	}
 	if said := r.said(); said != "" {
 		r.next.Switch = said
 	}
@@ -119,11 +129,16 @@ func (r *round) successor() bool {
 func (r *round) disarm(ctx context.Context, reason, message string) error {
 	ours := slices.Contains(r.rap.Finalizers, v1alpha1.Finalizer)
 	if ours {
+		told := Event{Reason: eventDisarmed, Action: "Remove", Note: message + ": alarm rules, subscription and topic are removed"}
 		if err := r.Arming.Remove(ctx, r.rap, r.next.Alarms); err != nil {
-			return errors.Join(fmt.Errorf("disarm: %w", err), r.notArmed(ctx, armingReason(err), fmt.Sprintf("Cannot be disarmed: %v", err)))
+			if r.rap.Annotations[v1alpha1.AbandonAnnotation] != "true" {
+				return errors.Join(fmt.Errorf("disarm: %w", err), r.notArmed(ctx, armingReason(err),
+					fmt.Sprintf("%s, but it cannot be disarmed: %v. To give up on the cloud, annotate it with %s=true", message, err, v1alpha1.AbandonAnnotation)))
+			}
+			told = Event{Warning: true, Reason: eventAbandoned, Action: "Remove", Note: fmt.Sprintf("What is left in the cloud is abandoned, as asked for: %v", err)}
 		}
 		r.forget(r.key)
-		r.Cluster.Event(r.rds, r.rap, Event{Reason: eventDisarmed, Action: "Remove", Note: message + ": alarm rules, subscription and topic are removed"})
+		r.Cluster.Event(r.rds, r.rap, told)
 	}
 	r.next.Alarms, r.next.Pending, r.next.Overtaken, r.next.Deferred = v1alpha1.Alarms{}, nil, nil, nil
 	if err := r.notArmed(ctx, reason, message); err != nil {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/alarms"
+	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/controller"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -16,38 +18,95 @@ import (
 
 // arming is the package alarms as the controller wants it.
 type arming struct {
-	alarms    *alarms.Alarms
+	*alarms.Alarms
+	cloud     *cloud
 	clusterID string
 	endpoint  string // the public URL
+	everyone  bool   // all namespaces are watched: what belongs to no autopilot we see, belongs to none
 }
 
-func (a arming) Ensure(ctx context.Context, w controller.Arms, have v1alpha1.Alarms, record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, error) {
-	dimension, err := alarms.InstanceDimension(w.Instance.Engine)
+func (a arming) Ensure(ctx context.Context, w controller.Arms, have v1alpha1.Alarms, record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []string, error) {
+	want, err := a.want(w)
 	if err != nil {
-		return have, err
+		return have, nil, err
 	}
-	whose := fmt.Sprintf("%s/%s cluster %s", w.Autopilot.Namespace, w.Autopilot.Name, a.clusterID)
+	listed, err := a.cloud.listing.get(ctx, w.NotBefore)
+	if err != nil {
+		return have, nil, err
+	}
+	got, mended, err := a.Alarms.Ensure(ctx, want, toHave(have), listed, func(h alarms.Have) error { return record(fromHave(h)) })
+	if errors.Is(err, otc.ErrQuota) {
+		err = fmt.Errorf("%w: %w", controller.ErrQuota, err)
+	}
+	if _, waits := errors.AsType[alarms.ConfirmationLimitError](err); waits {
+		err = fmt.Errorf("%w: %w", controller.ErrLater, err)
+	}
+	return fromHave(got), mended, err
+}
+
+func (a arming) want(w controller.Arms) (alarms.Want, error) {
+	dimension, value, _ := strings.Cut(w.Dimension, ":")
+	if dimension == "" {
+		var err error
+		if dimension, err = alarms.InstanceDimension(w.Instance.Engine); err != nil {
+			return alarms.Want{}, err
+		}
+		value = w.Instance.ID
+	}
 	want := alarms.Want{
-		Name:        alarms.Name(w.Autopilot.Namespace, w.Autopilot.Name, string(w.Autopilot.UID)),
-		DisplayName: "rds-autopilot " + whose,
-		Description: "rds-autopilot " + whose,
-		Endpoint:    a.endpoint,
+		Name:      name(w.Autopilot),
+		Namespace: w.Autopilot.Namespace, ObjectName: w.Autopilot.Name, ClusterID: a.clusterID, Endpoint: a.endpoint,
 	}
 	for _, r := range w.Rules {
 		want.Rules = append(want.Rules, alarms.WantRule{
 			Metric: string(r.Metric), ThresholdPercent: r.ThresholdPercent, PeriodSeconds: r.PeriodSeconds,
-			Count: r.Count, RepeatSeconds: r.RepeatSeconds, Dimension: dimension, DimensionValue: w.Instance.ID,
+			Count: r.Count, RepeatSeconds: r.RepeatSeconds, Dimension: dimension, DimensionValue: value,
 		})
 	}
-	got, err := a.alarms.Ensure(ctx, want, toHave(have), func(h alarms.Have) error { return record(fromHave(h)) })
-	if errors.Is(err, otc.ErrQuota) {
-		err = fmt.Errorf("%w: %w", controller.ErrQuota, err)
-	}
-	return fromHave(got), err
+	return want, nil
 }
 
+func name(a *v1alpha1.RdsAutopilot) string { return alarms.Name(a.Namespace, a.Name, string(a.UID)) }
+
 func (a arming) Remove(ctx context.Context, rap *v1alpha1.RdsAutopilot, have v1alpha1.Alarms) error {
-	return a.alarms.Remove(ctx, alarms.Name(rap.Namespace, rap.Name, string(rap.UID)), toHave(have))
+	return a.Alarms.Remove(ctx, name(rap), toHave(have))
+}
+
+func (a arming) Dimension(ctx context.Context, inst autopilot.Instance) (string, error) {
+	dimension, value, err := a.Alarms.Dimension(ctx, inst.Engine, inst.ID, inst.Primary)
+	return dimension + ":" + value, err
+}
+
+func (a arming) Orphans(ctx context.Context, notBefore time.Time, known []*v1alpha1.RdsAutopilot, ask func(context.Context) ([]*v1alpha1.RdsAutopilot, error)) (removed []string, foreign int, err error) {
+	listed, err := a.cloud.listing.get(ctx, notBefore)
+	if err != nil {
+		return nil, 0, err
+	}
+	orphans, foreign := listed.Orphans(a.clusterID, among(known))
+	if len(orphans) == 0 || !a.everyone {
+		return nil, foreign, nil
+	}
+	all, err := ask(ctx)
+	if err != nil {
+		return nil, foreign, err
+	}
+	orphans, foreign = listed.Orphans(a.clusterID, among(all))
+	for _, o := range orphans {
+		if err := a.RemoveOrphan(ctx, o); err != nil {
+			return removed, foreign, fmt.Errorf("remove %s: %w", o.Name, err)
+		}
+		removed = append(removed, o.Name)
+	}
+	return removed, foreign, nil
+}
+
+// among reports whether a name in the cloud belongs to one of these.
+func among(living []*v1alpha1.RdsAutopilot) func(string) bool {
+	names := make(map[string]bool, len(living))
+	for _, rap := range living {
+		names[name(rap)] = true
+	}
+	return func(n string) bool { return names[n] }
 }
 
 func toHave(a v1alpha1.Alarms) alarms.Have {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -19,28 +20,58 @@ import (
 // serves them.
 type cloud struct {
 	*otc.Cloud
-	instances shared[[]otc.Instance]
+	instances shared[map[string]otc.Instance]
+	topics    shared[[]otc.Topic]
 	rules     shared[[]otc.Rule]
+	listing   shared[*alarms.Listing]
 	now       func() time.Time
 }
 
 func newCloud(c *otc.Cloud, now func() time.Time) *cloud {
-	return &cloud{
-		Cloud: c, now: now,
-		instances: shared[[]otc.Instance]{read: c.Instances, now: now},
-		rules:     shared[[]otc.Rule]{read: c.Rules, now: now},
+	shop := &cloud{Cloud: c, now: now}
+	shop.instances = shared[map[string]otc.Instance]{now: now, read: func(ctx context.Context, _ time.Time) (map[string]otc.Instance, error) {
+		all, err := c.Instances(ctx)
+		byID := make(map[string]otc.Instance, len(all))
+		for _, i := range all {
+			byID[i.ID] = i
+		}
+		return byID, err
+	}}
+	shop.topics = shared[[]otc.Topic]{now: now, read: func(ctx context.Context, _ time.Time) ([]otc.Topic, error) { return c.Topics(ctx) }}
+	shop.rules = shared[[]otc.Rule]{now: now, read: func(ctx context.Context, _ time.Time) ([]otc.Rule, error) { return c.Rules(ctx) }}
+	shop.listing = shared[*alarms.Listing]{now: now, read: shop.list, composed: true}
+	return shop
+}
+
+// Rules and Topics list what there is now, once for all who ask at the same time: arming 500 databases one by one would
+// otherwise list 1,500 rules 500 times.
+func (c *cloud) Rules(ctx context.Context) ([]otc.Rule, error) { return c.rules.get(ctx, c.now()) }
+
+// Topics is like Rules.
+func (c *cloud) Topics(ctx context.Context) ([]otc.Topic, error) { return c.topics.get(ctx, c.now()) }
+
+// list reads all that exists for alarms. Rules are listed once for this and for the states of alarms.
+func (c *cloud) list(ctx context.Context, notBefore time.Time) (*alarms.Listing, error) {
+	topics, err := c.topics.get(ctx, notBefore)
+	if err != nil {
+		return nil, fmt.Errorf("list topics: %w", err)
 	}
+	subscriptions, err := c.Subscriptions(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list subscriptions: %w", err)
+	}
+	rules, err := c.rules.get(ctx, notBefore)
+	if err != nil {
+		return nil, fmt.Errorf("list rules: %w", err)
+	}
+	return alarms.NewListing(topics, subscriptions, rules), nil
 }
 
 // Instance returns nil where the cloud has no such instance.
-func (c *cloud) Instance(ctx context.Context, id string) (*autopilot.Instance, error) {
-	all, err := c.instances.get(ctx)
+func (c *cloud) Instance(ctx context.Context, id string, notBefore time.Time) (*autopilot.Instance, error) {
+	byID, err := c.instances.get(ctx, notBefore)
 	if err != nil {
 		return nil, err
-	}
-	byID := make(map[string]otc.Instance, len(all))
-	for _, i := range all {
-		byID[i.ID] = i
 	}
 	found, ok := byID[id]
 	if !ok {
@@ -71,8 +102,8 @@ func (c *cloud) Instance(ctx context.Context, id string) (*autopilot.Instance, e
 }
 
 // AlarmStates returns the state of every rule of the project.
-func (c *cloud) AlarmStates(ctx context.Context) (map[string]controller.AlarmState, error) {
-	rules, err := c.rules.get(ctx)
+func (c *cloud) AlarmStates(ctx context.Context, notBefore time.Time) (map[string]controller.AlarmState, error) {
+	rules, err := c.rules.get(ctx, notBefore)
 	if err != nil {
 		return nil, err
 	}
@@ -186,4 +217,16 @@ func (c *cloud) Catalogue(ctx context.Context, inst autopilot.Instance) (control
 		cat.Offered = append(cat.Offered, t.Code)
 	}
 	return cat, nil
+}
+
+// StoragePolicy returns the cloud's own storage autoscaling; off where the cloud does not say.
+func (c *cloud) StoragePolicy(ctx context.Context, id string) (*v1alpha1.Autoscaling, error) {
+	policy, err := c.Cloud.StoragePolicy(ctx, id)
+	if errors.Is(err, otc.ErrNotFound) {
+		return &v1alpha1.Autoscaling{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &v1alpha1.Autoscaling{On: policy.On, LimitGB: int32(policy.LimitGB), TriggerPercent: int32(policy.TriggerPercent)}, nil
 }

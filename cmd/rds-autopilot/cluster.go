@@ -35,6 +35,11 @@ func (c cluster) ByTopicLive(ctx context.Context, urn string) ([]*v1alpha1.RdsAu
 	return found, domain(err)
 }
 
+func (c cluster) LiveAutopilots(ctx context.Context) ([]*v1alpha1.RdsAutopilot, error) {
+	all, err := c.Cluster.LiveAutopilots(ctx)
+	return all, domain(err)
+}
+
 func (c cluster) Live(ctx context.Context, namespace, name string) (*v1alpha1.RdsAutopilot, error) {
 	a, err := c.GetAutopilot(ctx, namespace, name)
 	return a, domain(err)

@@ -68,9 +68,11 @@ func serve(ctx context.Context, o options, env func(string) string, stderr io.Wr
 	defer private.Close()
 
 	p := &process{options: o, log: log, reg: reg, kube: kube, leader: leaderGauge(reg)}
+	shop := newCloud(otcCloud, time.Now)
 	p.control = controller.New(controller.Options{
-		Cluster: cluster{kube}, Cloud: newCloud(otcCloud, time.Now), Mode: o.Mode, Sweep: o.Sweep, Recheck: o.Recheck,
-		Arming: arming{alarms.New(otcCloud, time.Now), clusterID, o.PublicURL.String()}, Log: log, Reg: reg, Now: time.Now,
+		Cluster: cluster{kube}, Cloud: shop, Mode: o.Mode, Sweep: o.Sweep, Recheck: o.Recheck,
+		Arming: arming{alarms.New(shop, time.Now), shop, clusterID, o.PublicURL.String(), len(o.Namespaces) == 0},
+		Log:    log, Reg: reg, Now: time.Now,
 	})
 	if p.receive, err = receiver(o, kube, otcCloud, log, reg); err != nil {
 		return err

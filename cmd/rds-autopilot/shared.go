@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// sharedFor is how long one answer serves all who ask.
-const sharedFor = time.Second
-
 // sharedLimit bounds one reading. It belongs to nobody in particular, so nobody's deadline ends it.
-const sharedLimit = 30 * time.Second
+const sharedLimit = time.Minute
 
-// shared reads once for all who ask within a second, and never twice at a time. Answers never go back in time.
+// shared reads once for all who ask, and never twice at a time. Who asks says how new the answer must be; answers never
+// go back in time.
 type shared[T any] struct {
-	read func(context.Context) (T, error)
+	read func(ctx context.Context, notBefore time.Time) (T, error)
 	now  func() time.Time
+	// composed of other shared readings: it is no newer than it was asked to be.
+	composed bool
 
 	mu     sync.Mutex
 	latest *reading[T]
@@ -28,27 +28,41 @@ type reading[T any] struct {
 	err   error
 }
 
-func (s *shared[T]) get(ctx context.Context) (T, error) {
+// get returns what was read at that time or later. A failure is as good an answer as any: who asks for newer, asks again.
+func (s *shared[T]) get(ctx context.Context, notBefore time.Time) (T, error) {
+	for {
+		r := s.current(ctx, notBefore)
+		select {
+		case <-r.done:
+			if !r.begun.Before(notBefore) {
+				return r.value, r.err
+			}
+		case <-ctx.Done():
+			var none T
+			return none, ctx.Err()
+		}
+	}
+}
+
+// current is the latest reading, or a new one where that is too old and not under way.
+func (s *shared[T]) current(ctx context.Context, notBefore time.Time) *reading[T] {
 	s.mu.Lock()
-	r := s.latest
-	if r == nil || s.now().Sub(r.begun) >= sharedFor && r.over() {
-		r = &reading[T]{begun: s.now(), done: make(chan struct{})}
-		s.latest = r
-		go func() {
-			defer close(r.done)
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedLimit)
-			defer cancel()
-			r.value, r.err = s.read(ctx)
-		}()
+	defer s.mu.Unlock()
+	if r := s.latest; r != nil && (!r.begun.Before(notBefore) || !r.over()) {
+		return r
 	}
-	s.mu.Unlock()
-	select {
-	case <-r.done:
-		return r.value, r.err
-	case <-ctx.Done():
-		var none T
-		return none, ctx.Err()
+	r := &reading[T]{begun: s.now(), done: make(chan struct{})}
+	if s.composed {
+		r.begun = notBefore
 	}
+	s.latest = r
+	go func() {
+		defer close(r.done)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedLimit)
+		defer cancel()
+		r.value, r.err = s.read(ctx, r.begun)
+	}()
+	return r
 }
 
 func (r *reading[T]) over() bool {

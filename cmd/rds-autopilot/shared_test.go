@@ -9,42 +9,64 @@ import (
 	"time"
 )
 
-func TestOneReadingServesAllWhoAskWithinASecond(t *testing.T) {
+func TestOneReadingServesAllForWhomItIsNewEnough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads atomic.Int64
-		s := shared[int64]{now: time.Now, read: func(context.Context) (int64, error) {
+		s := shared[int64]{now: time.Now, read: func(context.Context, time.Time) (int64, error) {
 			time.Sleep(100 * time.Millisecond)
 			return reads.Add(1), nil
 		}}
-		ask := func(want int64) {
+		ask := func(notBefore time.Time, want int64) {
 			t.Helper()
-			if got, err := s.get(t.Context()); got != want || err != nil {
+			if got, err := s.get(t.Context(), notBefore); got != want || err != nil {
 				t.Errorf("%d, %v, want %d", got, err, want)
 			}
 		}
+		start := time.Now()
 		var all sync.WaitGroup
 		for range 400 {
-			all.Go(func() { ask(1) })
+			all.Go(func() { ask(start, 1) })
 		}
 		all.Wait()
-		time.Sleep(time.Second)
-		ask(2)
-		ask(2)
+		ask(start, 1)
+		ask(start.Add(-time.Hour), 1)
+		ask(time.Now(), 2)
+		ask(start, 2) // never back in time
+	})
+}
+
+func TestWhoNeedsANewerAnswerThanTheOneUnderWayWaitsForTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reads, atOnce atomic.Int64
+		s := shared[int64]{now: time.Now, read: func(context.Context, time.Time) (int64, error) {
+			if atOnce.Add(1) > 1 {
+				t.Error("two readings at a time")
+			}
+			defer atOnce.Add(-1)
+			time.Sleep(time.Second)
+			return reads.Add(1), nil
+		}}
+		go func() { _, _ = s.get(t.Context(), time.Now()) }()
+		time.Sleep(500 * time.Millisecond)
+		if got, err := s.get(t.Context(), time.Now()); got != 2 || err != nil {
+			t.Errorf("%d, %v, want the second reading", got, err)
+		}
 	})
 }
 
 func TestAReadingOutlivesWhoAskedForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := shared[string]{now: time.Now, read: func(ctx context.Context) (string, error) {
+		s := shared[string]{now: time.Now, read: func(ctx context.Context, _ time.Time) (string, error) {
 			time.Sleep(time.Second)
 			return "read", ctx.Err()
 		}}
+		start := time.Now()
 		hasty, leave := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer leave()
-		if _, err := s.get(hasty); err == nil {
+		if _, err := s.get(hasty, start); err == nil {
 			t.Error("no error after the deadline")
 		}
-		if got, err := s.get(t.Context()); got != "read" || err != nil {
+		if got, err := s.get(t.Context(), start); got != "read" || err != nil {
 			t.Errorf("%q, %v", got, err)
 		}
 	})

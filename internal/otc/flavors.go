@@ -2,7 +2,6 @@ package otc
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strings"
 	"sync"
@@ -70,10 +69,7 @@ func (c *Cloud) ResizeTargets(ctx context.Context, instanceID string) ([]Flavor,
 		} `json:"flavor_groups"`
 	}
 	if err := c.ask(ctx, opListResizeTargets, http.MethodGet, "instances/"+instanceID+"/flavors-resize", nil, &reply); err != nil {
-		if e, ok := errors.AsType[*Error](err); ok && (e.Status == http.StatusMethodNotAllowed || e.Status == http.StatusNotImplemented) {
-			e.Status = http.StatusNotFound
-		}
-		return nil, err
+		return nil, missing(err)
 	}
 	var list []Flavor
 	for _, g := range reply.Groups {

@@ -2,6 +2,7 @@ package otc
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -105,4 +106,35 @@ func number(text string) int {
 		return 0
 	}
 	return n
+}
+
+// StoragePolicy is the cloud's own storage autoscaling of an instance (RDS api: querying_an_autoscaling_policy.rst).
+type StoragePolicy struct {
+	On             bool
+	LimitGB        int // it enlarges up to this size
+	TriggerPercent int // of free space, at or below which it enlarges; at 10 GB free it always does
+}
+
+// StoragePolicy reads the policy; ErrNotFound if there is no such instance, or the API has no such call.
+func (c *Cloud) StoragePolicy(ctx context.Context, instanceID string) (StoragePolicy, error) {
+	if err := checkID("instance id", instanceID); err != nil {
+		return StoragePolicy{}, err
+	}
+	var reply struct {
+		On             bool `json:"switch_option"`
+		LimitGB        int  `json:"limit_size"`
+		TriggerPercent int  `json:"trigger_threshold"`
+	}
+	if err := c.ask(ctx, opGetStoragePolicy, http.MethodGet, "instances/"+instanceID+"/disk-auto-expansion", nil, &reply); err != nil {
+		return StoragePolicy{}, missing(err)
+	}
+	return StoragePolicy(reply), nil
+}
+
+// missing makes "not found" of the other answers of an API that lacks a call.
+func missing(err error) error {
+	if e, ok := errors.AsType[*Error](err); ok && (e.Status == http.StatusMethodNotAllowed || e.Status == http.StatusNotImplemented) {
+		e.Status = http.StatusNotFound
+	}
+	return err
 }

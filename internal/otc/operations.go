@@ -26,6 +26,7 @@ const (
 	opListInstances     operation = "ListInstances"
 	opListFlavors       operation = "ListFlavors"
 	opListResizeTargets operation = "ListResizeTargets"
+	opGetStoragePolicy  operation = "GetStoragePolicy"
 
 	opListRules   operation = "ListRules"
 	opGetRule     operation = "GetRule"
@@ -38,6 +39,7 @@ const (
 	opGetQuotas   operation = "GetQuotas"
 
 	opListTopics             operation = "ListTopics"
+	opGetTopic               operation = "GetTopic"
 	opCreateTopic            operation = "CreateTopic"
 	opUpdateTopic            operation = "UpdateTopic"
 	opDeleteTopic            operation = "DeleteTopic"
@@ -61,6 +63,7 @@ func operations() map[operation]traits {
 		opListInstances:     {service: serviceRDS, holds: "instances"},
 		opListFlavors:       {service: serviceRDS, holds: "flavors"},
 		opListResizeTargets: {service: serviceRDS, holds: "flavor_groups"},
+		opGetStoragePolicy:  {service: serviceRDS, holds: "switch_option"},
 
 		opListRules:   {service: serviceCES, holds: "metric_alarms"},
 		opGetRule:     {service: serviceCES, holds: "metric_alarms"},
@@ -73,6 +76,7 @@ func operations() map[operation]traits {
 		opGetQuotas:   {service: serviceCES, holds: "quotas"},
 
 		opListTopics:             {service: serviceSMN, holds: "topics"},
+		opGetTopic:               {service: serviceSMN, holds: "topic_urn"},
 		opCreateTopic:            {service: serviceSMN, holds: "topic_urn"},
 		opUpdateTopic:            {service: serviceSMN},
 		opDeleteTopic:            {service: serviceSMN},

@@ -98,6 +98,9 @@ func throughSMN(t *testing.T, c *otc.Cloud, sim *otcsim.Cloud) {
 	if diff := cmp.Diff([]otc.Topic{{URN: urn, Name: "t1", DisplayName: "ns/name – cluster"}}, list); diff != "" || err != nil {
 		t.Error(err, diff)
 	}
+	if got, err := c.Topic(ctx, urn); err != nil || got != list[0] {
+		t.Errorf("Topic = %+v, %v", got, err)
+	}
 	sub, err := c.Subscribe(ctx, urn, "https", "https://example.com/smn?x=1", "remark")
 	if err != nil {
 		t.Fatal(err)
@@ -121,6 +124,9 @@ func throughSMN(t *testing.T, c *otc.Cloud, sim *otcsim.Cloud) {
 	}
 	if _, err := c.TopicSubscriptions(ctx, urn); !errors.Is(err, otc.ErrNotFound) {
 		t.Errorf("subscriptions of no topic: %v", err)
+	}
+	if _, err := c.Topic(ctx, urn); !errors.Is(err, otc.ErrNotFound) {
+		t.Errorf("no topic: %v", err)
 	}
 	if len(sim.Topics())+len(sim.Subscriptions()) != 0 {
 		t.Error("something is left")
@@ -237,6 +243,20 @@ func throughRDS(t *testing.T, c *otc.Cloud, sim *otcsim.Cloud) {
 	targets, err := c.ResizeTargets(ctx, in.ID)
 	if err != nil || len(targets) == 0 || targets[0].VCPUs == 0 || targets[0].MemoryGB == 0 || targets[0].Mode != "ha" {
 		t.Errorf("ResizeTargets = %+v, %v", targets, err)
+	}
+	if got, err := c.StoragePolicy(ctx, in.ID); got != (otc.StoragePolicy{}) || err != nil {
+		t.Errorf("autoscaling is off: %+v, %v", got, err)
+	}
+	if err := sim.ChangeInstance(in.ID, func(in *otcsim.Instance) {
+		in.AutoScale = otcsim.AutoScale{On: true, LimitGB: 500, TriggerThreshold: 15}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.StoragePolicy(ctx, in.ID); got != (otc.StoragePolicy{On: true, LimitGB: 500, TriggerPercent: 15}) || err != nil {
+		t.Errorf("autoscaling is on: %+v, %v", got, err)
+	}
+	if _, err := c.StoragePolicy(ctx, strings.Repeat("0", 32)+"in03"); !errors.Is(err, otc.ErrNotFound) {
+		t.Errorf("autoscaling of no instance: %v", err)
 	}
 	sim.Configure(func(s *otcsim.Settings) { s.NoResizeList = true })
 	if _, err := c.ResizeTargets(ctx, in.ID); !errors.Is(err, otc.ErrNotFound) {

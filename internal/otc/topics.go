@@ -32,6 +32,18 @@ func (c *Cloud) Topics(ctx context.Context) ([]Topic, error) {
 	return list, nil
 }
 
+// Topic reads one by its URN (SMN api: querying_details_of_a_topic.rst); ErrNotFound if there is none.
+func (c *Cloud) Topic(ctx context.Context, urn string) (Topic, error) {
+	if err := checkID("topic URN", urn); err != nil {
+		return Topic{}, err
+	}
+	t, err := topics.Get(c.client(ctx, opGetTopic), urn)
+	if err != nil {
+		return Topic{}, c.transport.told(opGetTopic, err)
+	}
+	return Topic{URN: t.TopicUrn, Name: t.Name, DisplayName: t.DisplayName}, nil
+}
+
 // CreateTopic makes a topic, or finds the one of that name; that one keeps its display name. ErrQuota at 3,000 topics.
 func (c *Cloud) CreateTopic(ctx context.Context, name, displayName string) (urn string, err error) {
 	reply, err := topics.Create(c.client(ctx, opCreateTopic), topics.CreateOpts{Name: name, DisplayName: displayName})

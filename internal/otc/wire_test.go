@@ -89,6 +89,14 @@ func TestWhatGoesOverTheWire(t *testing.T) {
 			func(c *Cloud, ctx context.Context) error { _, err := c.ResizeTargets(ctx, "i1"); return err },
 			200, `{"flavor_groups":[]}`, "GET " + rds + "/instances/i1/flavors-resize", "",
 		},
+		"the storage policy": {
+			func(c *Cloud, ctx context.Context) error { _, err := c.StoragePolicy(ctx, "i1"); return err },
+			200, `{"switch_option":false}`, "GET " + rds + "/instances/i1/disk-auto-expansion", "",
+		},
+		"a topic": {
+			func(c *Cloud, ctx context.Context) error { _, err := c.Topic(ctx, "urn:t"); return err },
+			200, `{"topic_urn":"urn:t"}`, "GET " + smn + "/topics/urn:t", "",
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -105,6 +113,20 @@ func TestWhatGoesOverTheWire(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// An API without autoscaling says so in several ways; none of them is "off".
+func TestStoragePolicyThatIsMissing(t *testing.T) {
+	for _, status := range []int{404, 405, 501} {
+		c := connectTo(t, &fake{service: answer(status, `{"error_code":"APIGW.0101","error_msg":"no such API"}`)}, Options{})
+		if _, err := c.StoragePolicy(t.Context(), "i1"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%d: %v", status, err)
+		}
+	}
+	c := connectTo(t, &fake{service: answer(200, `{}`)}, Options{})
+	if p, err := c.StoragePolicy(t.Context(), "i1"); err == nil {
+		t.Errorf("an empty document: %+v", p)
 	}
 }
 
@@ -132,8 +154,11 @@ func TestIDsThatWouldReachAnotherURLAreRefused(t *testing.T) {
 		_, topic := c.TopicSubscriptions(ctx, id)
 		_, subscribe := c.Subscribe(ctx, id, "https", "https://x", "")
 		_, flavors := c.Flavors(ctx, id, "")
+		_, policy := c.StoragePolicy(ctx, id)
+		_, detail := c.Topic(ctx, id)
 		for what, err := range map[string]error{
 			"Rule": rule, "Instance": instance, "ResizeTargets": targets, "TopicSubscriptions": topic, "Subscribe": subscribe, "Flavors": flavors,
+			"StoragePolicy": policy, "Topic": detail,
 			"ModifyRule": c.ModifyRule(ctx, id, Rule{}), "EnableRule": c.EnableRule(ctx, id, true), "DeleteRule": c.DeleteRule(ctx, id),
 			"UpdateTopic": c.UpdateTopic(ctx, id, ""), "DeleteTopic": c.DeleteTopic(ctx, id), "Unsubscribe": c.Unsubscribe(ctx, id),
 		} {

@@ -15,6 +15,9 @@ const (
 
 	// Finalizer keeps an RdsAutopilot until what it made in the cloud is gone. It is never set on an Rds.
 	Finalizer = "autopilot.otc.mcsps.de/alarms"
+
+	// AbandonAnnotation set to "true" lets an RdsAutopilot go although the cloud cannot be reached to clean up.
+	AbandonAnnotation = "autopilot.otc.mcsps.de/abandon"
 )
 
 // GroupVersion returns the group and version of this package's types.

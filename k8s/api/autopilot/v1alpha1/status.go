@@ -132,6 +132,25 @@ type Instance struct {
 	// +listType=atomic
 	// +optional
 	NodeIDs []string `json:"nodeIDs,omitempty"`
+	// primary is the id of the primary node.
+	// +optional
+	Primary string `json:"primary,omitempty"`
+	// autoscaling is the cloud's own storage autoscaling, which acts beside the autopilot if it is on.
+	// +optional
+	Autoscaling *Autoscaling `json:"autoscaling,omitempty"`
+}
+
+// Autoscaling is the cloud's own storage autoscaling of an instance.
+type Autoscaling struct {
+	On bool `json:"on"`
+	// limitGB is the size up to which it grows the volume.
+	// +optional
+	LimitGB int32 `json:"limitGB,omitempty"`
+	// triggerPercent of free storage at which it acts.
+	// +optional
+	TriggerPercent int32 `json:"triggerPercent,omitempty"`
+	// checkedTime is when it was last asked for.
+	CheckedTime metav1.Time `json:"checkedTime"`
 }
 
 // Alarms is what exists in the cloud for this database.

@@ -1,0 +1,379 @@
+package alarms_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcsps/rds-autopilot/alarms"
+	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+)
+
+// drift is something that somebody does to what is armed, and what follows.
+type drift struct {
+	do      func(*world, context.Context) error
+	writes  []string
+	mended  []string
+	listing bool // seen only with a listing
+}
+
+func ruleID(w *world, metric string) string {
+	for _, r := range w.have.Rules {
+		if r.Metric == metric {
+			return r.ID
+		}
+	}
+	return ""
+}
+
+// modified is the rule of the CPU, changed by hand.
+func modified(change func(*otc.Rule)) func(*world, context.Context) error {
+	return func(w *world, ctx context.Context) error {
+		r, err := w.cloud.Rule(ctx, ruleID(w, alarms.CPU))
+		if err != nil {
+			return err
+		}
+		change(&r)
+		return w.cloud.ModifyRule(ctx, r.ID, r)
+	}
+}
+
+// copied is a copy of the rule of a metric, changed by hand.
+func copied(metric string, change func(*otc.Rule)) func(*world, context.Context) error {
+	return func(w *world, ctx context.Context) error {
+		r, err := w.cloud.Rule(ctx, ruleID(w, metric))
+		if err != nil {
+			return err
+		}
+		change(&r)
+		_, err = w.cloud.CreateRule(ctx, r)
+		return err
+	}
+}
+
+func drifts() map[string]drift {
+	update := []string{"UpdateAlarm"}
+	return map[string]drift{
+		"threshold": {do: modified(func(r *otc.Rule) { r.Threshold = 99.5 }), writes: update,
+			mended: []string{"the cpu rule's threshold was 99.5 %: set to 90 % again"}},
+		"period": {do: modified(func(r *otc.Rule) { r.Period = 3600 }), writes: update,
+			mended: []string{"the cpu rule's period was 3600 s: brought in line with 300 s"}},
+		"count": {do: modified(func(r *otc.Rule) { r.Count = 1 }), writes: update,
+			mended: []string{"the cpu rule's count was 1: brought in line with 3"}},
+		"repeat": {do: modified(func(r *otc.Rule) { r.Repeat = 0 }), writes: update,
+			mended: []string{"the cpu rule's repeat was 0 s: brought in line with 1800 s"}},
+		"comparison": {do: modified(func(r *otc.Rule) { r.Comparison = "<" }), writes: update,
+			mended: []string{`the cpu rule's comparison was "<": set to ">=" again`}},
+		"filter": {do: modified(func(r *otc.Rule) { r.Filter = "min" }), writes: update,
+			mended: []string{`the cpu rule's filter was "min": set to "average" again`}},
+		"description": {do: modified(func(r *otc.Rule) { r.Description = "mine" }), writes: update,
+			mended: []string{"the cpu rule's description was changed: written again"}},
+		"name": {do: modified(func(r *otc.Rule) { r.Name = "renamed" }), writes: update,
+			mended: []string{`the cpu rule was named "renamed": named again`}},
+		"actions off": {do: modified(func(r *otc.Rule) { r.ActionEnabled = false }), writes: update,
+			mended: []string{"the cpu rule did not notify our topic: does again"}},
+		"another topic": {
+			do: modified(func(r *otc.Rule) {
+				other := []string{r.AlarmActions[0] + "-other"}
+				r.AlarmActions, r.OKActions = other, other
+			}),
+			writes: update, mended: []string{"the cpu rule did not notify our topic: does again"},
+		},
+		"disabled": {
+			do: func(w *world, ctx context.Context) error {
+				return w.cloud.EnableRule(ctx, ruleID(w, alarms.Memory), false)
+			},
+			writes: []string{"SwitchAlarm"}, mended: []string{"the memory rule was disabled: enabled again"},
+		},
+		"deleted": {
+			do:     func(w *world, ctx context.Context) error { return w.cloud.DeleteRule(ctx, ruleID(w, alarms.Storage)) },
+			writes: []string{"CreateAlarm"}, mended: []string{"the storage rule was gone: made again"},
+		},
+		"twice": {
+			do: copied(alarms.Memory, func(*otc.Rule) {}), writes: []string{"DeleteAlarm"},
+			mended: []string{"a second memory rule: removed"},
+		},
+		"twice for another instance": {
+			do: copied(alarms.Memory, func(r *otc.Rule) { r.DimensionValue = "other" }), writes: []string{"DeleteAlarm"},
+			mended: []string{"a second memory rule: removed"},
+		},
+		"three times": {
+			do: func(w *world, ctx context.Context) error {
+				return errors.Join(copied(alarms.CPU, func(*otc.Rule) {})(w, ctx), copied(alarms.CPU, func(*otc.Rule) {})(w, ctx))
+			},
+			writes: []string{"DeleteAlarm", "DeleteAlarm"}, mended: []string{"2 more cpu rules: removed"},
+		},
+		"deleted and made by hand": {
+			do: func(w *world, ctx context.Context) error {
+				return errors.Join(copied(alarms.CPU, func(*otc.Rule) {})(w, ctx), w.cloud.DeleteRule(ctx, ruleID(w, alarms.CPU)))
+			},
+			mended: []string{"the cpu rule was gone: another one of its name is kept"},
+		},
+		"watches another instance, the recorded one gone": {
+			do: func(w *world, ctx context.Context) error {
+				err := copied(alarms.CPU, func(r *otc.Rule) { r.DimensionValue = "other" })(w, ctx)
+				return errors.Join(err, w.cloud.DeleteRule(ctx, ruleID(w, alarms.CPU)))
+			},
+			writes: []string{"DeleteAlarm", "CreateAlarm"},
+			mended: []string{"a second cpu rule: removed", "the cpu rule was gone: made again"},
+		},
+		"the topic deleted": {
+			do:     func(w *world, ctx context.Context) error { return w.cloud.DeleteTopic(ctx, w.have.TopicURN) },
+			writes: []string{"CreateTopic", "Subscribe"}, mended: []string{"the topic was gone: made again"},
+		},
+		"the topic's display name": {
+			do:     func(w *world, ctx context.Context) error { return w.cloud.UpdateTopic(ctx, w.have.TopicURN, "mine") },
+			writes: []string{"UpdateTopic"}, mended: []string{"the topic's display name was changed: written again"}, listing: true,
+		},
+		"the subscription deleted": {
+			do:     func(w *world, ctx context.Context) error { return w.cloud.Unsubscribe(ctx, w.have.SubscriptionURN) },
+			writes: []string{"Subscribe"}, mended: []string{"the subscription was gone: asked for again"},
+		},
+		"the subscription canceled by its link": {
+			do:     func(w *world, _ context.Context) error { w.sim.Unsubscribe(w.have.SubscriptionURN); return nil },
+			writes: []string{"Subscribe"}, mended: []string{"the subscription was canceled: asked for again"},
+		},
+		"the record lost": {
+			do:     func(w *world, _ context.Context) error { w.have = alarms.Have{}; return nil },
+			writes: []string{"CreateTopic"},
+		},
+	}
+}
+
+func TestDriftIsMended(t *testing.T) {
+	w := newWorld(t)
+	for name, tt := range drifts() {
+		for _, listing := range []bool{false, true} {
+			if tt.listing && !listing {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s, listing %v", name, listing), func(t *testing.T) {
+				w.t = t
+				w.reset()
+				w.ensure(w.want())
+				whole := w.shown()
+				if err := tt.do(w, t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				ensure := w.ensure
+				if listing {
+					ensure = w.sweep
+				}
+				w.sim.ResetRequests()
+				mended := ensure(w.want())
+				if diff := cmp.Diff(tt.writes, w.writes()); diff != "" {
+					t.Errorf("writes:\n%s", diff)
+				}
+				if diff := cmp.Diff(tt.mended, mended); diff != "" {
+					t.Errorf("mended:\n%s", diff)
+				}
+				if diff := cmp.Diff(whole, w.shown()); diff != "" {
+					t.Error(diff)
+				}
+				w.checkRecord()
+				w.checkQuiet(w.want())
+			})
+		}
+	}
+}
+
+// A run that is interrupted while it mends leaves the rest to the next one.
+func TestDriftOfSeveralKindsAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.ensure(w.want())
+	whole := w.shown()
+	for _, name := range []string{"threshold", "disabled", "deleted", "the subscription canceled by its link", "the topic's display name"} {
+		if err := drifts()[name].do(w, t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{
+		"the topic's display name was changed: written again",
+		"the subscription was canceled: asked for again",
+		"the storage rule was gone: made again",
+		"the cpu rule's threshold was 99.5 %: set to 90 % again",
+		"the memory rule was disabled: enabled again",
+	}, w.sweep(w.want())); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(whole, w.shown()); diff != "" {
+		t.Error(diff)
+	}
+	w.checkQuiet(w.want())
+}
+
+// What we want to be different is no mischief of others.
+func TestOwnChangesAreNotToldAsMended(t *testing.T) {
+	tests := map[string]struct {
+		change func(*alarms.Want)
+		mended []string
+	}{
+		"growth": {change: func(w *alarms.Want) { w.Rules[0].ThresholdPercent = 80 }},
+		"a new policy": {change: func(w *alarms.Want) {
+			r := &w.Rules[1]
+			r.ThresholdPercent, r.PeriodSeconds, r.Count, r.RepeatSeconds = 70, 1200, 1, 0
+		}},
+		"the period alone, which is in no record": {
+			change: func(w *alarms.Want) { w.Rules[1].PeriodSeconds = 1200 },
+			mended: []string{"the cpu rule's period was 300 s: brought in line with 1200 s"},
+		},
+		"another instance": {change: func(w *alarms.Want) {
+			for i := range w.Rules {
+				w.Rules[i].DimensionValue = strings.Repeat("e", 32) + "in01"
+			}
+		}},
+		"a metric disabled": {change: func(w *alarms.Want) { w.Rules = w.Rules[:2] }},
+		"another URL":       {change: func(w *alarms.Want) { w.Endpoint = "https://new.example.com/smn" }},
+	}
+	w := newWorld(t)
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			w.t = t
+			w.reset()
+			w.ensure(w.want())
+			w.sim.Confirm(w.have.SubscriptionURN)
+			w.checkQuiet(w.want())
+			want := w.want()
+			tt.change(&want)
+			if diff := cmp.Diff(tt.mended, w.sweep(want)); diff != "" {
+				t.Error(diff)
+			}
+			if len(w.writes()) == 0 {
+				t.Error("nothing was done")
+			}
+			w.checkQuiet(want)
+		})
+	}
+	t.Run("a threshold that was changed by hand, and then by us", func(t *testing.T) {
+		w.t = t
+		w.reset()
+		w.ensure(w.want())
+		if err := drifts()["threshold"].do(w, t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want := w.want()
+		want.Rules[1].ThresholdPercent = 80
+		if diff := cmp.Diff([]string{"the cpu rule's threshold was 99.5 %: set to 80 %"}, w.sweep(want)); diff != "" {
+			t.Error(diff)
+		}
+	})
+	for what, do := range map[string]func(id string) error{
+		"renamed": func(id string) error {
+			r, err := w.cloud.Rule(t.Context(), id)
+			r.Name = "renamed"
+			return errors.Join(err, w.cloud.ModifyRule(t.Context(), id, r))
+		},
+		"deleted": func(id string) error { return w.cloud.DeleteRule(t.Context(), id) },
+	} {
+		t.Run("a metric disabled whose rule somebody has "+what, func(t *testing.T) {
+			w.t = t
+			w.reset()
+			w.ensure(w.want())
+			if err := do(ruleID(w, alarms.Memory)); err != nil {
+				t.Fatal(err)
+			}
+			want := w.want()
+			want.Rules = want.Rules[:2]
+			if mended := w.sweep(want); len(mended) > 0 || len(w.have.Rules) != 2 || len(w.sim.Rules()) != 2 {
+				t.Errorf("%q, %+v", mended, w.have)
+			}
+			w.checkQuiet(want)
+		})
+	}
+	t.Run("a metric disabled and the record lost", func(t *testing.T) {
+		w.t = t
+		w.reset()
+		w.ensure(w.want())
+		w.have = alarms.Have{}
+		want := w.want()
+		want.Rules = want.Rules[:2]
+		if mended := w.sweep(want); len(mended) > 0 {
+			t.Errorf("%q", mended)
+		}
+		w.checkQuiet(want)
+	})
+	t.Run("a metric that is not wanted gets a rule", func(t *testing.T) {
+		w.t = t
+		w.reset()
+		w.ensure(w.want())
+		rule, err := w.cloud.Rule(t.Context(), ruleID(w, alarms.Memory))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := w.want()
+		want.Rules = want.Rules[:2]
+		w.ensure(want)
+		if _, err := w.cloud.CreateRule(t.Context(), rule); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"a memory rule that is not wanted: removed"}, w.sweep(want)); diff != "" {
+			t.Error(diff)
+		}
+		w.checkQuiet(want)
+	})
+}
+
+// A listing gives the states without a call, and what it does not show is looked for before it is made.
+func TestListing(t *testing.T) {
+	w := newWorld(t)
+	if mended := w.sweep(w.want()); len(mended) > 0 {
+		t.Errorf("armed for the first time: %q", mended)
+	}
+	w.checkRecord()
+	old := alarms.NewListing(nil, nil, nil)
+	w.sim.ResetRequests()
+	if _, mended, err := w.alarms.Ensure(t.Context(), w.want(), w.have, old, w.record); err != nil || len(mended) > 0 || len(w.writes()) > 0 {
+		t.Errorf("a listing older than the rules: %v, %q, %v", err, mended, w.writes())
+	}
+	w.checkRecord()
+	if err := w.cloud.UpdateTopic(t.Context(), w.have.TopicURN, "mine"); err != nil {
+		t.Fatal(err)
+	}
+	old = w.listing()
+	w.sweep(w.want())
+	w.sim.ResetRequests()
+	if _, mended, err := w.alarms.Ensure(t.Context(), w.want(), w.have, old, w.record); err != nil || len(mended) > 0 || len(w.writes()) > 0 {
+		t.Errorf("a listing older than the display name: %v, %q, %v", err, mended, w.writes())
+	}
+	old = w.listing()
+	w.sim.Confirm(w.have.SubscriptionURN)
+	if err := w.sim.SetRuleState(ruleID(w, alarms.CPU), otcsim.StateAlarm); err != nil {
+		t.Fatal(err)
+	}
+	w.sweep(w.want())
+	if n := len(w.sim.Requests()); n != 0 || w.have.Subscription != alarms.Confirmed || w.have.Rules[1].State != "alarm" || w.have.Rules[1].StateTime.IsZero() {
+		t.Errorf("%d requests, %+v", n, w.have)
+	}
+	if _, mended, err := w.alarms.Ensure(t.Context(), w.want(), w.have, old, w.record); err != nil || len(mended) > 0 || w.have.Subscription != alarms.Confirmed {
+		t.Errorf("a listing older than the confirmation: %v, %q, %s", err, mended, w.have.Subscription)
+	}
+	w.sim.Unsubscribe(w.have.SubscriptionURN)
+	w.sweep(w.want())
+	for _, r := range w.sim.Requests() {
+		if r.Service != "smn" {
+			t.Errorf("the rules were in order, and asked for: %s %s", r.Method, r.URI)
+		}
+	}
+}
+
+// Somebody takes the confirmation back by asking for it again at the console.
+func TestSubscriptionNoLongerConfirmed(t *testing.T) {
+	w := newWorld(t)
+	w.ensure(w.want())
+	w.sim.Confirm(w.have.SubscriptionURN)
+	w.sweep(w.want())
+	w.advance(2 * askAgain)
+	w.sim.Unsubscribe(w.have.SubscriptionURN)
+	if _, err := w.cloud.Subscribe(t.Context(), w.have.TopicURN, "https", w.want().Endpoint, ""); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"the subscription was no longer confirmed: asked for again"}, w.sweep(w.want())); diff != "" {
+		t.Error(diff)
+	}
+	w.checkQuiet(w.want())
+}

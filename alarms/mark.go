@@ -1,0 +1,36 @@
+package alarms
+
+import "strings"
+
+const (
+	markPrefix  = "rds-autopilot "
+	markCluster = " cluster "
+	// markLimit is the smaller of what a topic's display name (192 bytes; SMN api: creating_a_topic.rst) and a rule's
+	// description (256 characters; CES api v1: creating_an_alarm_rule.rst) take.
+	markLimit = 192
+)
+
+// Mark says whose a topic or rule is, in its display name or description, to people and to Orphans: rds-autopilot
+// <namespace>/<name> cluster <id>. A long namespace or name is cut, the cluster's id (uid of kube-system) never.
+func Mark(namespace, name, clusterID string) string {
+	namespace, name = fit(namespace, name, markLimit-len(markPrefix)-len("/")-len(markCluster)-len(clusterID))
+	return markPrefix + namespace + "/" + name + markCluster + clusterID
+}
+
+// ParseMark reads what Mark has written; false for any other text.
+func ParseMark(mark string) (namespace, name, clusterID string, ok bool) {
+	rest, ok := strings.CutPrefix(mark, markPrefix)
+	object, clusterID, ok2 := strings.Cut(rest, markCluster)
+	namespace, name, ok3 := strings.Cut(object, "/")
+	if !ok || !ok2 || !ok3 || namespace == "" || name == "" || clusterID == "" || strings.ContainsAny(namespace+name+clusterID, " /") {
+		return "", "", "", false
+	}
+	return namespace, name, clusterID, true
+}
+
+// marks says whether a text is the mark that a cluster has put on what bears this base name. The name must be that of
+// the mark: who copies a rule and gives it another name has one of their own.
+func marks(text, base, clusterID string) bool {
+	namespace, name, id, ok := ParseMark(text)
+	return ok && id == clusterID && Name(namespace, name, base[len(base)-uidLength:]) == base
+}

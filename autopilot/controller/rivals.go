@@ -1,0 +1,55 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+)
+
+const (
+	eventRival         = "OperatorAutopilot"
+	eventAutoscaling   = "CloudAutoscaling"
+	autoscalingRecheck = 24 * time.Hour
+)
+
+// warnOfRivals tells of others who change the same database: the operator's own autopilot, which anybody can trigger,
+// and the cloud's storage autoscaling, which is fine but should be known.
+func (r *round) warnOfRivals(ctx context.Context, c autopilot.Case) {
+	if r.rds.Spec.Endpoint != "" && r.first() {
+		r.Cluster.Event(r.rds, r.rap, Event{Warning: true, Reason: eventRival, Action: "Observe", Note: "spec.endpoint is set: the operator's own autopilot is on as well, and acts on messages that nobody verifies. Clear spec.endpoint"})
+	}
+	seen := r.next.Instance
+	if c.Instance == nil || seen == nil || seen.Autoscaling != nil && r.now.Sub(seen.Autoscaling.CheckedTime.Time) < autoscalingRecheck {
+		return
+	}
+	policy, err := r.Cloud.StoragePolicy(ctx, c.Instance.ID)
+	if err != nil {
+		r.log.Warn("read the cloud's storage autoscaling", zap.Error(err)) // nothing depends on it
+		return
+	}
+	if policy == nil {
+		return
+	}
+	policy.CheckedTime = metav1.NewTime(r.now.Truncate(time.Second))
+	news := policy.On && (seen.Autoscaling == nil || !seen.Autoscaling.On)
+	seen.Autoscaling = policy
+	if news {
+		r.Cluster.Event(r.rds, r.rap, Event{Reason: eventAutoscaling, Action: "Observe", Note: fmt.Sprintf(
+			"The cloud's own storage autoscaling is on: it acts at %d %% free, up to %d GB; the autopilot at %d %% used, up to %d GB. Whoever comes first acts; a size grown by the cloud is where the autopilot goes on from",
+			policy.TriggerPercent, policy.LimitGB, autopilot.Threshold(c.Instance.VolumeGB, int(c.Spec.Storage.ThresholdPercent)), c.Spec.Storage.MaxGB)})
+	}
+}
+
+// first reports whether this process has not yet told of this Rds.
+func (r *round) first() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	told := r.told[r.rds.UID]
+	r.told[r.rds.UID] = true
+	return !told
+}
