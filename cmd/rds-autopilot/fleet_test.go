@@ -262,6 +262,11 @@ func TestFiveHundredDatabases(t *testing.T) {
 	f.runCloud()
 	first := f.start(10*time.Second, "")
 	f.until("all are armed", func() bool { return f.armed(n) })
+	f.until("the cloud has nothing to say", func() bool {
+		return first.metric("rds_autopilot_waiting_databases") == 0 &&
+			!slices.ContainsFunc(f.sim.Deliveries(), func(d otcsim.Delivery) bool { return d.State == otcsim.Pending }) &&
+			!slices.ContainsFunc(f.sim.Rules(), func(r otcsim.Rule) bool { return r.State == "insufficient_data" })
+	})
 	first.stop()
 	exactly(t, f.sim, n)
 
