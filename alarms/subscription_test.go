@@ -116,7 +116,7 @@ func TestConfirmationsAreNotAskedForFasterThanSMNSendsThem(t *testing.T) {
 	}
 	listed := w.listing()
 	w.sim.ResetRequests()
-	if _, _, err := w.alarms.Ensure(t.Context(), w.want(), w.have, listed, w.record); err != error(limit) || len(w.sim.Requests()) != 0 {
+	if _, _, err := w.alarms.Ensure(t.Context(), w.want(), w.have, listed, w.record); !errors.Is(err, limit) || len(w.sim.Requests()) != 0 {
 		t.Errorf("still waiting: %v, %d requests", err, len(w.sim.Requests()))
 	}
 	if limit.Error() != "waiting for SMN's limit on confirmations until 10:10:00 UTC" {
@@ -132,7 +132,7 @@ func TestConfirmationsAreNotAskedForFasterThanSMNSendsThem(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := asked(300); err != error(alarms.ConfirmationLimitError{Until: begin.Add(14 * time.Minute)}) {
+	if err := asked(300); !errors.Is(err, alarms.ConfirmationLimitError{Until: begin.Add(14 * time.Minute)}) {
 		t.Errorf("the 101st: %v", err)
 	}
 }

@@ -80,3 +80,27 @@ func SetLimited(s *v1alpha1.Status, v Verdict, generation int64, now time.Time) 
 	}
 	SetCondition(s, v1alpha1.ConditionLimited, false, "WithinCaps", "No wish is cut by the policy", generation, now)
 }
+
+// SetContested says whether somebody undoes what we did. It stays until what the Rds asks for is ours or larger, the spec
+// is new, or its time is over.
+func SetContested(s *v1alpha1.Status, c Case, v Verdict) {
+	if v.Contest != nil {
+		SetCondition(s, v1alpha1.ConditionContested, true, string(v.Contest.Reason), v.Contest.Message, c.Generation, c.Now)
+		return
+	}
+	last := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionContested)
+	if last != nil && last.Status == metav1.ConditionTrue && last.ObservedGeneration == c.Generation {
+		age := c.Now.Sub(last.LastTransitionTime.Time)
+		switch Reason(last.Reason) {
+		case ReasonContested:
+			if c.Interfered() && age < contestKept {
+				return
+			}
+		case ReasonRolledBack:
+			if c.Instance != nil && c.Wanted.Flavor != c.Instance.Flavor && age < contestSpan {
+				return
+			}
+		}
+	}
+	SetCondition(s, v1alpha1.ConditionContested, false, "Uncontested", "Nobody undoes what the autopilot did", c.Generation, c.Now)
+}

@@ -23,14 +23,21 @@ type Case struct {
 	Mode    v1alpha1.Mode // the policy's or the process's, whichever allows less
 	Enabled bool          // spec.autopilot of the Rds is not false, and neither object is being deleted
 	Spec    v1alpha1.Spec
-	Wanted  Wanted        // what the Rds asks for
-	Recheck time.Duration // the next look while an instance is busy or a change is pending
+	// Generation of the spec: some verdicts on the past end with a new one.
+	Generation int64
+	Wanted     Wanted        // what the Rds asks for
+	Recheck    time.Duration // the next look while an instance is busy or a change is pending
 
 	Instance *Instance // nil: not known, or not in the cloud
 	Shared   bool      // another Rds has the same instance
 
 	Alarms []Alarm
 	Status v1alpha1.Status // what was seen and done before; see Follow
+
+	// FleetBusy: as many flavors as may be are changing elsewhere in the cluster.
+	FleetBusy bool
+	// Rival is who wrote the flavor that the Rds asks for, where that is known.
+	Rival string
 
 	Catalogue    []flavors.Flavor // nil: could not be read
 	Offered      []string         // codes in the instance's resize list
@@ -66,11 +73,13 @@ type Verdict struct {
 	Intent    *v1alpha1.Intent // what to do, or nil
 	Again     time.Duration    // when to look again; 0 where an event will tell
 	Ladder    []flavors.Candidate
+	Deferred  *v1alpha1.Deferred // the wish that waits for the window, after this
+	Contest   *Decision          // somebody undoes what we did; nil: nobody
 }
 
 // Decide answers every alarm of a case. It is a pure function.
 func Decide(c Case) Verdict {
-	var v Verdict
+	v := Verdict{Deferred: c.wishKept()}
 	var flavor []Alarm
 	for _, a := range c.Alarms {
 		d, open := c.gate(a)
@@ -90,11 +99,19 @@ func Decide(c Case) Verdict {
 			flavor = append(flavor, a)
 		}
 	}
+	flavor = append(flavor, c.wishDue(flavor)...)
 	if len(flavor) == 0 {
+		v.again(c.untilWindow(v.Deferred))
 		return v
 	}
 	d, ladder := c.flavor(flavor, v.Intent != nil)
 	v.Ladder = ladder
+	if d.Reason == ReasonOutsideWindow {
+		v.Deferred = c.deferWish(flavor)
+	}
+	if d.Reason == ReasonContested || d.Reason == ReasonRolledBack {
+		v.Contest = &d
+	}
 	for _, a := range flavor {
 		v.add(d.forAlarm(a))
 	}
@@ -118,8 +135,10 @@ func (v *Verdict) again(after time.Duration) {
 // gate holds the guards 1 to 3, which are the same for every metric. A decision without a reason is nothing to record.
 func (c Case) gate(a Alarm) (Decision, bool) {
 	d := c.about(a)
-	if !a.InForce(c.Now) {
+	if !a.InForce(c.Now) && !(a.lasts() && c.full(a)) {
 		switch {
+		case !a.Grown.IsZero() && !a.Evidence.Time.After(a.Grown):
+			return Decision{Again: dataAgain}, false // what the growth came to is not measured yet
 		case !a.signalled() || c.told(a):
 			return Decision{}, false
 		case a.settling(c.Now):
@@ -147,10 +166,15 @@ func (c Case) gate(a Alarm) (Decision, bool) {
 	return c.measured(a, d)
 }
 
+// full reports whether the used space is at or over the threshold of the present size.
+func (c Case) full(a Alarm) bool {
+	return c.Instance != nil && atThreshold(c.Instance.VolumeGB, a.Evidence.UsedGB, given(c.Spec, a.Metric))
+}
+
 // measured is the rest of guard 3: what the evidence says.
 func (c Case) measured(a Alarm, d Decision) (Decision, bool) {
 	if a.Metric == v1alpha1.MetricStorage {
-		if at := Threshold(c.Instance.VolumeGB, given(c.Spec, a.Metric)); !atThreshold(c.Instance.VolumeGB, a.Evidence.UsedGB, given(c.Spec, a.Metric)) {
+		if at := Threshold(c.Instance.VolumeGB, given(c.Spec, a.Metric)); !c.full(a) {
 			return d.no(ReasonBelowThreshold, dataAgain, "%s %% of %d GB used, below the %d %% at which storage grows", d.value(), c.Instance.VolumeGB, at), false
 		}
 		return d, true
@@ -208,7 +232,7 @@ func (d Decision) value() string {
 func (c Case) intent(kind v1alpha1.ChangeKind, d Decision, alarms ...Alarm) *v1alpha1.Intent {
 	i := &v1alpha1.Intent{
 		Kind: kind, From: d.From, To: d.To, ValuePercent: d.value(),
-		EvidenceTime: *micro(d.Evidence.Time), DecisionTime: *micro(c.Now),
+		EvidenceTime: *micro(d.Evidence.Time), DecisionTime: *micro(c.Now), Generation: c.Generation,
 	}
 	for _, a := range alarms {
 		i.Metrics = append(i.Metrics, a.Metric)
@@ -217,4 +241,17 @@ func (c Case) intent(kind v1alpha1.ChangeKind, d Decision, alarms ...Alarm) *v1a
 		i.DecisionTime = p.DecisionTime
 	}
 	return i
+}
+
+// MayChangeFlavor reports whether any alarm or kept wish could ask for another flavor: only then the catalogue is needed.
+func (c Case) MayChangeFlavor() bool {
+	if c.Instance == nil {
+		return false
+	}
+	for _, a := range c.Alarms {
+		if a.Metric != v1alpha1.MetricStorage && a.InForce(c.Now) {
+			return true
+		}
+	}
+	return len(c.wishDue(nil)) > 0
 }

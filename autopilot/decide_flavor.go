@@ -24,6 +24,9 @@ func (c Case) flavor(alarms []Alarm, storageActs bool) (Decision, []flavors.Cand
 		return held, nil
 	}
 	if c.Wanted.Flavor != inst.Flavor && !c.unpatched(v1alpha1.KindFlavor) {
+		if left, ok := c.rolledBack(); ok {
+			return d.no(ReasonRolledBack, left, "The cloud went back from %s to %s by itself: nothing is done for a day", c.Wanted.Flavor, inst.Flavor), nil
+		}
 		return d.no(ReasonChangePending, c.Recheck, "The Rds asks for %s, the cloud has %s: that comes first", c.Wanted.Flavor, inst.Flavor), nil
 	}
 	if inst.Status != StatusActive {
@@ -45,6 +48,9 @@ func (c Case) flavor(alarms []Alarm, storageActs bool) (Decision, []flavors.Cand
 		if inst.Engine == "PostgreSQL" && (next.VCPUs > r.VCPUs || next.MemoryGB > r.MemoryGB) {
 			return d.no(ReasonReplicaTooSmall, soldOutAgain, "%s is larger than the read replica %s (%d vCPUs, %d GB): enlarge the replica first", next.Code, r.Name, r.VCPUs, r.MemoryGB), ladder
 		}
+	}
+	if held := c.history(d, alarms); held.Reason != "" {
+		return held, ladder
 	}
 	d.Action, d.Reason, d.To = ActionChangeFlavor, ReasonAlarmInForce, next.Code
 	d.Message = fmt.Sprintf("Flavor %s (%d vCPUs, %d GB) → %s (%d vCPUs, %d GB): %s", inst.Flavor,

@@ -3,6 +3,7 @@ package autopilot
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -59,7 +60,7 @@ func (c Case) pending(d Decision, kind v1alpha1.ChangeKind) (Decision, bool) {
 		switch {
 		case c.Instance.Status == StatusStorageFull && p.Kind == v1alpha1.KindVolume:
 			return d.no(ReasonStorageFull, c.Recheck, "The instance is in %s; %s → %s GB was asked for once and the cloud may refuse it", StatusStorageFull, p.From, p.To), true
-		case c.Instance.Status == StatusActive && age >= stallAfter:
+		case Stalling(*p, &v1alpha1.Instance{Status: c.Instance.Status}, c.Now):
 			return d.no(ReasonStalled, c.Recheck, "%s → %s was asked for %d minutes ago and has not come, though the instance is %s: look at the operator", p.From, p.To, int(age.Minutes()), StatusActive), true
 		}
 		return d.no(ReasonChangePending, c.Recheck, "%s → %s is under way", p.From, p.To), true
@@ -80,4 +81,9 @@ func lostAt(changes []v1alpha1.Change, from string) bool {
 		}
 	}
 	return false
+}
+
+// Stalling reports whether an intent should have come by now: it is old, and the instance is not busy with it.
+func Stalling(i v1alpha1.Intent, inst *v1alpha1.Instance, now time.Time) bool {
+	return inst != nil && inst.Status == StatusActive && now.Sub(i.DecisionTime.Time) >= stallAfter
 }

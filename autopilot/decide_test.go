@@ -145,6 +145,29 @@ func TestDecide(t *testing.T) {
 		{"a PostgreSQL replica would be smaller", replica("PostgreSQL"), []Alarm{usageAt(v1alpha1.MetricCPU, 95)}, ActionNone, ReasonReplicaTooSmall, "", "reader"},
 		{"a MySQL replica may be smaller", replica("MySQL"), []Alarm{usageAt(v1alpha1.MetricCPU, 95)}, ActionChangeFlavor, ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
 
+		{"cooldown", changed(59*time.Minute, "95.0"), []Alarm{usageAt(v1alpha1.MetricCPU, 95)}, ActionNone, ReasonCooldown, "", "1m0s"},
+		{"cooldown over", changed(61*time.Minute, "99.0"), []Alarm{usageAt(v1alpha1.MetricCPU, 93)}, ActionChangeFlavor, ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
+		{"a lost change cools down too", both(changed(30*time.Minute, "95.0"), lostOne), []Alarm{usageAt(v1alpha1.MetricCPU, 95)}, ActionNone, ReasonCooldown, "", ""},
+		{"cooldown of zero", both(changed(10*time.Minute, "99.0"), cooldown(0)), []Alarm{usageAt(v1alpha1.MetricCPU, 93)}, ActionChangeFlavor, ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
+		{"cooldown does not hold storage back", changed(time.Minute, "95.0"), []Alarm{storageAt(93)}, ActionGrowVolume, ReasonAlarmInForce, "110", ""},
+		{"the budget of a day is spent", both(changed(3*time.Hour, "95.0"), changed(20*time.Hour, "95.0")), []Alarm{usageAt(v1alpha1.MetricMemory, 95)}, ActionNone, ReasonBudgetSpent, "", "2 times"},
+		{"the budget of yesterday", both(changed(3*time.Hour, "95.0"), changed(25*time.Hour, "95.0")), []Alarm{usageAt(v1alpha1.MetricMemory, 95)}, ActionChangeFlavor, ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
+		{"two changes that did not help", both(changed(30*time.Hour, "94.0"), changed(60*time.Hour, "97.0")), []Alarm{usageAt(v1alpha1.MetricCPU, 93)}, ActionNone, ReasonNoEffect, "", "cpu"},
+		{"one change that did not help", changed(30*time.Hour, "94.0"), []Alarm{usageAt(v1alpha1.MetricCPU, 93)}, ActionChangeFlavor, ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
+		{"one of two helped", both(changed(30*time.Hour, "94.0"), changed(60*time.Hour, "99.9")), []Alarm{usageAt(v1alpha1.MetricCPU, 93)}, ActionChangeFlavor, ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
+		{"no effect a week ago", both(changed(30*time.Hour, "94.0"), changed(8*24*time.Hour, "97.0")), []Alarm{usageAt(v1alpha1.MetricCPU, 93)}, ActionChangeFlavor, ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
+		{"no effect under another spec", both(both(changed(30*time.Hour, "94.0"), changed(60*time.Hour, "97.0")), func(c *Case) { c.Generation++ }), []Alarm{usageAt(v1alpha1.MetricCPU, 93)}, ActionChangeFlavor, ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
+		{"no effect on CPU says nothing of memory", both(changed(30*time.Hour, "94.0"), changed(60*time.Hour, "97.0")), []Alarm{usageAt(v1alpha1.MetricMemory, 93)}, ActionChangeFlavor, ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
+		{"somebody put a smaller one in place of ours", both(changed(2*time.Hour, "95.0"), undone), []Alarm{usageAt(v1alpha1.MetricCPU, 95)}, ActionNone, ReasonContested, "", "a-gitops-tool put rds.mysql.n1.xlarge.4 in place of rds.mysql.n1.2xlarge.4"},
+		{"contested by a new spec no more", both(changed(2*time.Hour, "95.0"), both(undone, func(c *Case) { c.Generation++ })), []Alarm{usageAt(v1alpha1.MetricCPU, 99)}, ActionChangeFlavor, ReasonAlarmInForce, "rds.mysql.n1.2xlarge.4", ""},
+		{"smaller a day later is nobody's contest", both(changed(25*time.Hour, "95.0"), undone), []Alarm{usageAt(v1alpha1.MetricCPU, 99)}, ActionChangeFlavor, ReasonAlarmInForce, "rds.mysql.n1.2xlarge.4", ""},
+		{"the cloud went back by itself", both(changed(2*time.Hour, "95.0"), flavored("rds.mysql.n1.xlarge.4")), []Alarm{usageAt(v1alpha1.MetricCPU, 95)}, ActionNone, ReasonRolledBack, "", "by itself"},
+		{"too many in the cluster", func(c *Case) { c.FleetBusy = true }, []Alarm{usageAt(v1alpha1.MetricCPU, 95)}, ActionNone, ReasonFleetBrake, "", "--max-flavor-changes"},
+		{"the brake does not hold storage back", func(c *Case) { c.FleetBusy = true }, []Alarm{storageAt(93)}, ActionGrowVolume, ReasonAlarmInForce, "110", ""},
+		{"outside the window", window("Sat", "01:00", "05:00"), []Alarm{usageAt(v1alpha1.MetricCPU, 95)}, ActionNone, ReasonOutsideWindow, "", "2026-11-21T01:00:00Z"},
+		{"inside the window", window("Fri", "11:00", "13:00"), []Alarm{usageAt(v1alpha1.MetricCPU, 95)}, ActionChangeFlavor, ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
+		{"the window is not for storage", window("Sat", "01:00", "05:00"), []Alarm{storageAt(93)}, ActionGrowVolume, ReasonAlarmInForce, "110", ""},
+
 		{"recommend only, storage", func(c *Case) { c.Mode = v1alpha1.ModeRecommend }, []Alarm{storageAt(93)}, ActionGrowVolume, ReasonRecommend, "110", ""},
 		{"recommend only, flavor", func(c *Case) { c.Mode = v1alpha1.ModeRecommend }, []Alarm{usageAt(v1alpha1.MetricCPU, 95)}, ActionChangeFlavor, ReasonRecommend, "rds.mysql.n1.4xlarge.4", ""},
 	} {
@@ -292,5 +315,142 @@ func TestTheMessageItselfIsEvidenceWhereCloudEyeDoesNotAnswer(t *testing.T) {
 	}
 	if v := Decide(c.with(a)); v.Intent != nil {
 		t.Errorf("the evidence of before a growth asked for another: %+v", v.Intent)
+	}
+}
+
+// changed enters a completed change of flavor for CPU that was decided that long ago.
+func changed(age time.Duration, value string) func(*Case) {
+	return func(c *Case) {
+		at := ago(age)
+		c.Status.Changes = append(c.Status.Changes, v1alpha1.Change{
+			Kind: v1alpha1.KindFlavor, By: v1alpha1.ByAutopilot, From: "rds.mysql.n1.xlarge.4", To: "rds.mysql.n1.2xlarge.4",
+			Metrics: []v1alpha1.Metric{v1alpha1.MetricCPU}, ValuePercent: value, DecisionTime: &at, CompletionTime: at, Outcome: v1alpha1.OutcomeCompleted,
+		})
+	}
+}
+
+func lostOne(c *Case) { c.Status.Changes[0].Outcome = v1alpha1.OutcomeLost }
+
+// undone is somebody who put the flavor of before in place of ours, and the operator who applied it.
+func undone(c *Case) {
+	c.Wanted.Flavor, c.Instance.Flavor, c.Rival = "rds.mysql.n1.xlarge.4", "rds.mysql.n1.xlarge.4", "a-gitops-tool"
+	c.Instance.VCPUs, c.Instance.MemoryGB = 4, 16
+}
+
+func window(day v1alpha1.Day, start, end string) func(*Case) {
+	return func(c *Case) {
+		c.Spec.Flavor.Window = &v1alpha1.Window{Days: []v1alpha1.Day{day}, Start: start, End: end, TimeZone: "UTC"}
+	}
+}
+
+func TestAnAlarmOnWednesdayIsServedInSaturdaysWindow(t *testing.T) {
+	c := quiet()
+	window("Sat", "01:00", "05:00")(&c)
+	activeFor(30 * 24 * time.Hour)(&c)
+	at := func(day time.Time, alarm bool) Verdict {
+		c.Now, c.Alarms = day, nil
+		c.Alarms = []Alarm{{Metric: v1alpha1.MetricCPU, State: v1alpha1.StateOK}}
+		if alarm {
+			c.Alarms[0].State, c.Alarms[0].Evidence = v1alpha1.StateAlarm, Evidence{Time: day, Percent: 95}
+		}
+		v := Decide(c)
+		c.Status, _ = Apply(c, v)
+		return v
+	}
+	wednesday := time.Date(2026, 11, 18, 12, 0, 0, 0, time.UTC)
+	if v := at(wednesday, true); v.Intent != nil || c.Status.Deferred == nil {
+		t.Fatalf("on Wednesday: intent %+v, deferred %+v", v.Intent, c.Status.Deferred)
+	}
+	v := at(wednesday.Add(time.Hour), false)
+	if v.Intent != nil || c.Status.Deferred == nil || v.Again <= 0 {
+		t.Fatalf("an hour later: intent %+v, deferred %+v, again in %s", v.Intent, c.Status.Deferred, v.Again)
+	}
+	v = at(wednesday.Add(time.Hour).Add(v.Again), false)
+	if v.Intent == nil || v.Intent.Kind != v1alpha1.KindFlavor || c.Status.Deferred != nil {
+		t.Fatalf("when the window opens: intent %+v, deferred %+v", v.Intent, c.Status.Deferred)
+	}
+}
+
+func TestAWishIsForgotten(t *testing.T) {
+	wish := func() Case {
+		c := quiet()
+		c.Status.Deferred = &v1alpha1.Deferred{
+			Metrics: []v1alpha1.Metric{v1alpha1.MetricCPU}, ValuePercent: "95.0",
+			FirstTime: metav1.NewTime(noon().Add(-48 * time.Hour)), LastTime: metav1.NewTime(noon().Add(-47 * time.Hour)),
+		}
+		return c
+	}
+	if v := Decide(wish()); v.Intent == nil {
+		t.Fatalf("without a window it is due: %+v", v)
+	}
+	for name, alter := range map[string]func(*Case){
+		"after a week":              func(c *Case) { c.Now = c.Now.Add(8 * 24 * time.Hour) },
+		"when the flavor changed":   func(c *Case) { c.Status.Changes = []v1alpha1.Change{completedFlavor(time.Hour)} },
+		"when the metric is off":    func(c *Case) { off := false; c.Spec.Flavor.CPU.Enabled = &off },
+		"when autopilot is off":     func(c *Case) { c.Enabled = false },
+		"in mode Off":               func(c *Case) { c.Mode = v1alpha1.ModeOff },
+		"when the instance is gone": func(c *Case) { c.Instance = nil },
+	} {
+		c := wish()
+		alter(&c)
+		if v := Decide(c); v.Intent != nil {
+			t.Errorf("%s: %+v", name, v.Intent)
+		}
+	}
+}
+
+func TestWindow(t *testing.T) {
+	at := func(s string) time.Time {
+		v, err := time.Parse(time.RFC3339, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	berlin := func(day v1alpha1.Day, start, end string) v1alpha1.Window {
+		return v1alpha1.Window{Days: []v1alpha1.Day{day}, Start: start, End: end, TimeZone: "Europe/Berlin"}
+	}
+	for _, tc := range []struct {
+		name  string
+		w     v1alpha1.Window
+		now   string
+		opens time.Duration
+	}{
+		{"open", berlin("Sat", "01:00", "05:00"), "2026-11-21T02:00:00+01:00", 0},
+		{"at its start", berlin("Sat", "01:00", "05:00"), "2026-11-21T01:00:00+01:00", 0},
+		{"at its end it is closed for a week", berlin("Sat", "01:00", "05:00"), "2026-11-21T05:00:00+01:00", 7*24*time.Hour - 4*time.Hour},
+		{"an hour before", berlin("Sat", "01:00", "05:00"), "2026-11-21T00:00:00+01:00", time.Hour},
+		{"the zone counts, not ours", berlin("Sat", "01:00", "05:00"), "2026-11-21T00:30:00Z", 0},
+		{"over midnight, the evening", berlin("Sat", "22:00", "02:00"), "2026-11-21T23:00:00+01:00", 0},
+		{"over midnight, the morning after", berlin("Sat", "22:00", "02:00"), "2026-11-22T01:59:00+01:00", 0},
+		{"over midnight, over", berlin("Sat", "22:00", "02:00"), "2026-11-22T02:00:00+01:00", 7*24*time.Hour - 4*time.Hour},
+		{"a whole day", berlin("Sat", "00:00", "00:00"), "2026-11-21T23:59:00+01:00", 0},
+		{"the day the clock goes forward", berlin("Sun", "01:00", "05:00"), "2026-03-29T04:30:00+02:00", 0},
+		{"closed by the new clock", berlin("Sun", "01:00", "05:00"), "2026-03-29T05:00:00+02:00", 7*24*time.Hour - 4*time.Hour},
+		{"the day the clock goes back", berlin("Sun", "01:00", "05:00"), "2026-10-25T04:59:00+01:00", 0},
+		{"an hour longer to wait that night", berlin("Sun", "04:00", "05:00"), "2026-10-25T02:00:00+02:00", 3 * time.Hour},
+		{"a zone nobody knows", v1alpha1.Window{Days: []v1alpha1.Day{"Sat"}, Start: "00:00", End: "00:00", TimeZone: "No/Where"}, "2026-11-21T02:00:00Z", wishSpan},
+	} {
+		if got := Opens(tc.w, at(tc.now)); got != tc.opens {
+			t.Errorf("%s: opens in %s, want %s", tc.name, got, tc.opens)
+		}
+	}
+}
+
+func TestAGrowthThatWasNotEnoughIsFollowedByAnother(t *testing.T) {
+	c := quiet()
+	c.Status.Changes = []v1alpha1.Change{{Kind: v1alpha1.KindVolume, By: v1alpha1.ByAutopilot, From: "90", To: "100", Outcome: v1alpha1.OutcomeCompleted, CompletionTime: ago(10 * time.Minute)}}
+	a := storageAt(93)
+	a.State, a.Grown = v1alpha1.StateOK, Grown(c.Status.Changes, c.Now) // the rule was rewritten, and starts anew
+	if v := Decide(c.with(a)); v.Intent == nil || v.Intent.To != "110" {
+		t.Errorf("measured after the growth: %+v", v)
+	}
+	a.Evidence.Time = noon().Add(-11 * time.Minute)
+	if v := Decide(c.with(a)); v.Intent != nil || v.Again != dataAgain {
+		t.Errorf("measured before the growth: %+v", v)
+	}
+	c.Status.Changes[0].CompletionTime = ago(2 * time.Hour)
+	if g := Grown(c.Status.Changes, c.Now); !g.IsZero() {
+		t.Errorf("two hours later it still counts: %s", g)
 	}
 }

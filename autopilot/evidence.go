@@ -32,6 +32,9 @@ type Alarm struct {
 	StateTime time.Time
 	Signal    *v1alpha1.Signal // the newest stored one, or nil
 	Evidence  Evidence         // re-read from Cloud Eye
+	// Grown is when a change of ours for this metric was completed lately. What Cloud Eye does with the state of the rule
+	// that was rewritten then is not known; so the evidence says whether the alarm lasts.
+	Grown time.Time
 }
 
 // InForce reports whether there is an alarm to decide on: Cloud Eye says so now or, where it does not answer, a signal
@@ -41,6 +44,11 @@ func (a Alarm) InForce(now time.Time) bool {
 		return a.State == v1alpha1.StateAlarm
 	}
 	return a.signalled() && now.Sub(a.Signal.AlarmTime.Time) < evidenceAge
+}
+
+// lasts reports whether an alarm goes on after a growth of ours, whatever the state of its rewritten rule.
+func (a Alarm) lasts() bool {
+	return a.Metric == v1alpha1.MetricStorage && !a.Grown.IsZero() && a.Evidence.Time.After(a.Grown)
 }
 
 // settling reports whether Cloud Eye's ok may be older than the signal.

@@ -15,6 +15,9 @@ const (
 	flavorChanges = 10
 )
 
+// episodeSpan is how long a rewritten rule may take to say alarm again, if it must: five periods, delayed data, and slack.
+const episodeSpan = time.Hour
+
 // standing is how far an intent has come.
 type standing int
 
@@ -36,7 +39,7 @@ func (c Case) standing(i *v1alpha1.Intent) standing {
 			return completed
 		case c.Wanted.Flavor == i.To, c.Instance.Flavor == i.To:
 			return waiting
-		case c.Wanted.Flavor == i.From && c.Instance.Flavor == i.From:
+		case c.Wanted.Flavor == i.From && c.Instance.Flavor == i.From && i.AskedTime == nil:
 			return unpatched
 		}
 		return lost
@@ -47,7 +50,7 @@ func (c Case) standing(i *v1alpha1.Intent) standing {
 		return completed
 	case c.Wanted.VolumeGB >= to, c.Instance.VolumeGB >= to:
 		return waiting
-	case c.Instance.VolumeGB == from && c.Wanted.VolumeGB <= from: // below where the cloud grew by itself
+	case c.Instance.VolumeGB == from && c.Wanted.VolumeGB <= from && i.AskedTime == nil: // below: the cloud grew by itself
 		return unpatched
 	}
 	return lost
@@ -74,7 +77,7 @@ func Follow(c Case) (status v1alpha1.Status, ended []v1alpha1.Change) {
 		case lost:
 			ended = append(ended, c.end(p, v1alpha1.OutcomeLost))
 		default:
-			return p
+			return c.asked(p)
 		}
 		return nil
 	}
@@ -93,10 +96,20 @@ func Follow(c Case) (status v1alpha1.Status, ended []v1alpha1.Change) {
 	return s, ended
 }
 
+// asked notes when the Rds was first seen to ask for it: from then on, an Rds that does not was changed by somebody.
+func (c Case) asked(i *v1alpha1.Intent) *v1alpha1.Intent {
+	if i.AskedTime == nil && c.standing(i) == waiting {
+		i = i.DeepCopy()
+		i.AskedTime = micro(c.Now)
+	}
+	return i
+}
+
 func (c Case) end(i *v1alpha1.Intent, o v1alpha1.Outcome) v1alpha1.Change {
 	return v1alpha1.Change{
 		Kind: i.Kind, By: v1alpha1.ByAutopilot, From: i.From, To: i.To, Metrics: i.Metrics, ValuePercent: i.ValuePercent,
 		EvidenceTime: &i.EvidenceTime, DecisionTime: &i.DecisionTime, CompletionTime: *micro(c.Now), Outcome: o,
+		Generation: i.Generation,
 	}
 }
 
@@ -142,6 +155,20 @@ func enter(changes []v1alpha1.Change, ch v1alpha1.Change) []v1alpha1.Change {
 		}
 	}
 	return kept
+}
+
+// Grown is when our last growth of the volume was completed, if that was within the hour in which the alarm's episode may
+// still last; else zero.
+func Grown(changes []v1alpha1.Change, now time.Time) time.Time {
+	for _, ch := range changes {
+		if ch.Kind == v1alpha1.KindVolume && ch.By == v1alpha1.ByAutopilot && ch.Outcome == v1alpha1.OutcomeCompleted {
+			if now.Sub(ch.CompletionTime.Time) < episodeSpan {
+				return ch.CompletionTime.Time
+			}
+			return time.Time{}
+		}
+	}
+	return time.Time{}
 }
 
 // lastCompleted is when the newest completed change of a kind was completed, whoever made it.

@@ -23,6 +23,8 @@ func TestFollow(t *testing.T) {
 		{"larger than asked for", both(pendingVolume(time.Minute), sized(150)), v1alpha1.OutcomeCompleted, v1alpha1.ByAutopilot},
 		{"the flavor is there", both(pendingFlavor(time.Minute), flavored(large)), v1alpha1.OutcomeCompleted, v1alpha1.ByAutopilot},
 		{"the flavor was taken back before it came", both(pendingFlavor(time.Minute), func(c *Case) { c.Wanted.Flavor = "rds.mysql.n1.large.4" }), v1alpha1.OutcomeLost, v1alpha1.ByAutopilot},
+		{"the flavor was asked for and then put back to what it was", both(pendingFlavor(time.Minute), func(c *Case) { asked(c); c.Wanted.Flavor = c.Instance.Flavor }), v1alpha1.OutcomeLost, v1alpha1.ByAutopilot},
+		{"the size was asked for and then put back to what it was", both(pendingVolume(time.Minute), func(c *Case) { asked(c); c.Wanted.VolumeGB = 100 }), v1alpha1.OutcomeLost, v1alpha1.ByAutopilot},
 		{"somebody else grew the volume", sized(150), v1alpha1.OutcomeCompleted, v1alpha1.ByOther},
 		{"somebody else changed the flavor", flavored(large), v1alpha1.OutcomeCompleted, v1alpha1.ByOther},
 	} {
@@ -160,3 +162,6 @@ func TestAdmit(t *testing.T) {
 		t.Errorf("the intake that was passed was altered: %+v", in)
 	}
 }
+
+// asked is the round that sees the Rds ask for what is pending.
+func asked(c *Case) { c.Status, _ = Follow(*c) }

@@ -34,6 +34,13 @@ const (
 	ReasonNoLargerFlavor  Reason = "NoLargerFlavor"
 	ReasonSoldOut         Reason = "SoldOut"
 	ReasonReplicaTooSmall Reason = "ReplicaTooSmall"
+	ReasonCooldown        Reason = "Cooldown"
+	ReasonBudgetSpent     Reason = "BudgetSpent"
+	ReasonNoEffect        Reason = "NoEffect"
+	ReasonContested       Reason = "Contested"
+	ReasonRolledBack      Reason = "RolledBack"
+	ReasonFleetBrake      Reason = "FleetBrake"
+	ReasonOutsideWindow   Reason = "OutsideWindow"
 	ReasonRecommend       Reason = "Recommend"
 )
 
@@ -43,7 +50,8 @@ func Reasons() []Reason {
 		ReasonAlarmInForce, ReasonPolicyInvalid, ReasonNotEnabled, ReasonInstanceUnknown, ReasonAlarmCleared,
 		ReasonNoData, ReasonBelowThreshold, ReasonStaleEvidence, ReasonChangePending, ReasonStalled,
 		ReasonInstanceBusy, ReasonStorageFull, ReasonCapReached, ReasonNoLargerFlavor, ReasonSoldOut,
-		ReasonReplicaTooSmall, ReasonRecommend,
+		ReasonReplicaTooSmall, ReasonCooldown, ReasonBudgetSpent, ReasonNoEffect, ReasonContested, ReasonRolledBack,
+		ReasonFleetBrake, ReasonOutsideWindow, ReasonRecommend,
 	}
 }
 
@@ -51,7 +59,8 @@ func Reasons() []Reason {
 func (r Reason) Loud() bool {
 	switch r {
 	case ReasonPolicyInvalid, ReasonStalled, ReasonStorageFull, ReasonCapReached, ReasonNoLargerFlavor, ReasonSoldOut,
-		ReasonReplicaTooSmall, ReasonInstanceUnknown, ReasonNoData:
+		ReasonReplicaTooSmall, ReasonInstanceUnknown, ReasonNoData, ReasonBudgetSpent, ReasonNoEffect, ReasonContested,
+		ReasonRolledBack:
 		return true
 	}
 	return false

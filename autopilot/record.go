@@ -28,6 +28,10 @@ func Apply(c Case, v Verdict) (status v1alpha1.Status, news []Decision) {
 	case p != nil && c.standing(p) == unpatched && !v.postponed(p):
 		s.Changes, s.Pending = enter(s.Changes, c.end(p, v1alpha1.OutcomeLost)), nil
 	}
+	s.Deferred = v.Deferred
+	if v.Intent != nil && v.Intent.Kind == v1alpha1.KindFlavor {
+		s.Deferred = nil
+	}
 	for _, d := range v.Decisions {
 		if Record(&s, d, c.Now) {
 			news = append(news, d)

@@ -35,9 +35,11 @@ type Options struct {
 	Mode    v1alpha1.Mode // the upper bound for every database
 	Sweep   time.Duration // between two sweeps
 	Recheck time.Duration // the next look while an instance is busy or a change is pending
-	Log     *zap.Logger
-	Reg     prometheus.Registerer
-	Now     func() time.Time
+	// MaxFlavorChanges is how many flavors may be changing at a time in the cluster.
+	MaxFlavorChanges int
+	Log              *zap.Logger
+	Reg              prometheus.Registerer
+	Now              func() time.Time
 }
 
 // Key names a database: the namespace and name that an Rds and its autopilot share.
@@ -48,6 +50,7 @@ type Controller struct {
 	Options
 	meters *meters
 	words  words
+	brake  brake
 
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[Key] // nil while not leading
@@ -60,7 +63,7 @@ type Controller struct {
 
 // New returns a Controller.
 func New(o Options) *Controller {
-	c := &Controller{Options: o, armed: make(map[Key]time.Time), swept: make(map[Key]time.Time), told: make(map[types.UID]bool), words: words{last: make(map[Key]v1alpha1.Switch)}}
+	c := &Controller{Options: o, armed: make(map[Key]time.Time), swept: make(map[Key]time.Time), told: make(map[types.UID]bool), words: words{last: make(map[Key]v1alpha1.Switch)}, brake: brake{held: make(map[Key]time.Time)}}
 	c.meters = newMeters(o.Reg, o.Cluster, c.waiting)
 	return c
 }

@@ -22,7 +22,7 @@ import (
 // process starts a controller on the world, as after a restart: it remembers nothing.
 func (w *world) process() *Controller {
 	return New(Options{
-		Cluster: w, Cloud: cloud{w}, Arming: cloud{w}, Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second,
+		Cluster: w, Cloud: cloud{w}, Arming: cloud{w}, Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3,
 		Log: zap.NewNop(), Reg: prometheus.NewRegistry(), Now: func() time.Time { return w.now },
 	})
 }

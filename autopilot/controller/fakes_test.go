@@ -190,6 +190,10 @@ func (w *world) PatchFlavorRef(_ context.Context, rds *otcv1.Rds, to string) err
 	})
 }
 
+func (w *world) FlavorWriter(context.Context, *otcv1.Rds) (string, error) {
+	return "a-gitops-tool", nil
+}
+
 func (w *world) Event(_ *otcv1.Rds, _ *v1alpha1.RdsAutopilot, e Event) {
 	w.events = append(w.events, e)
 }

@@ -44,15 +44,20 @@ func (r *round) fly(ctx context.Context) (time.Duration, error) {
 	armErr := r.arm(ctx, c)
 	stateErr := r.readAlarms(ctx, &c)
 	c.Status = r.next
+	flavorErr := r.readForFlavors(ctx, &c)
+	stored := false
+	defer func() { r.brake.release(r.key, stored, r.now) }()
 	v := autopilot.Decide(c)
 	status, news := autopilot.Apply(c, v)
 	r.next = status
 	autopilot.SetProgressing(&r.next, r.rap.Generation, r.now)
 	autopilot.SetLimited(&r.next, v, r.rap.Generation, r.now)
+	autopilot.SetContested(&r.next, c, v)
 	// The intent is stored before anything is patched. A conflict here means that this round was decided on old news.
 	if err := r.write(ctx); err != nil {
 		return 0, err
 	}
+	stored = v.Intent != nil && v.Intent.Kind == v1alpha1.KindFlavor
 	r.tell(news)
 	if err := r.patch(ctx, v); err != nil {
 		return 0, err
@@ -61,7 +66,7 @@ func (r *round) fly(ctx context.Context) (time.Duration, error) {
 		r.log.Warn("not armed", zap.Error(armErr))
 		armErr = nil
 	}
-	return r.again(v), errors.Join(armErr, stateErr)
+	return r.again(v), errors.Join(armErr, stateErr, flavorErr)
 }
 
 // instance returns nil where the Rds has no id yet, or the cloud no such instance.
@@ -78,7 +83,7 @@ func (r *round) instance(ctx context.Context) (*autopilot.Instance, error) {
 
 func (r *round) caseOf(inst *autopilot.Instance) autopilot.Case {
 	return autopilot.Case{
-		Now: r.now, Mode: r.mode(), Enabled: true, Spec: r.rap.Spec, Recheck: r.Recheck,
+		Now: r.now, Mode: r.mode(), Enabled: true, Spec: r.rap.Spec, Generation: r.rap.Generation, Recheck: r.Recheck,
 		Wanted:   autopilot.Wanted{VolumeGB: int(r.rds.Spec.VolumeSize), Flavor: r.rds.Spec.FlavorRef},
 		Instance: inst, Shared: inst != nil && len(r.Cluster.RdsByInstance(inst.ID)) > 1, Status: r.next,
 	}
@@ -100,8 +105,11 @@ func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 			since := metav1.NewMicroTime(s.Since)
 			rule.State, rule.StateTime = s.State, &since
 		}
+		if rule.Metric == v1alpha1.MetricStorage {
+			a.Grown = autopilot.Grown(c.Status.Changes, c.Now)
+		}
 		c.Alarms = append(c.Alarms, a)
-		if a.InForce(c.Now) {
+		if a.InForce(c.Now) || !a.Grown.IsZero() {
 			wanted = append(wanted, EvidenceOf{rule.Metric, rule.Dimension, r.period(rule.Metric)})
 		}
 	}
@@ -112,7 +120,6 @@ func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 	if readErr != nil {
 		err = errors.Join(err, fmt.Errorf("read evidence: %w", readErr))
 	}
-	flavor := false
 	for i := range c.Alarms {
 		a := &c.Alarms[i]
 		if e, ok := evidence[a.Metric]; ok {
@@ -120,11 +127,21 @@ func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 		} else if readErr != nil {
 			a.Evidence = a.Carried(*c)
 		}
-		flavor = flavor || a.Metric != v1alpha1.MetricStorage && a.InForce(c.Now)
 	}
-	if flavor {
-		err = errors.Join(err, r.readCatalogue(ctx, c))
+	return err
+}
+
+// readForFlavors reads what only a change of flavor depends on, and takes a place in the fleet for it.
+func (r *round) readForFlavors(ctx context.Context, c *autopilot.Case) error {
+	if !c.MayChangeFlavor() {
+		return nil
 	}
+	err := r.readCatalogue(ctx, c)
+	if c.Interfered() {
+		who, writerErr := r.Cluster.FlavorWriter(ctx, r.rds)
+		c.Rival, err = who, errors.Join(err, writerErr)
+	}
+	c.FleetBusy = !r.brake.take(r.key, r.MaxFlavorChanges, r.changing(), r.now)
 	return err
 }
 

@@ -32,6 +32,9 @@ type Cluster interface {
 	PatchVolumeSize(ctx context.Context, rds *otcv1.Rds, toGB int32) error
 	PatchFlavorRef(ctx context.Context, rds *otcv1.Rds, to string) error
 
+	// FlavorWriter says which field manager wrote the flavor that the Rds asks for; empty where nobody knows.
+	FlavorWriter(ctx context.Context, rds *otcv1.Rds) (string, error)
+
 	// Event tells people: on the Rds and on its autopilot, whichever is there.
 	Event(rds *otcv1.Rds, a *v1alpha1.RdsAutopilot, e Event)
 }

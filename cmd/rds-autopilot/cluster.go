@@ -85,6 +85,11 @@ func (c cluster) PatchFlavorRef(ctx context.Context, rds *otcv1.Rds, to string) 
 	return domain(c.Cluster.PatchFlavorRef(ctx, rds.Namespace, rds.Name, rds.UID, rds.Spec.FlavorRef, to))
 }
 
+func (c cluster) FlavorWriter(ctx context.Context, rds *otcv1.Rds) (string, error) {
+	who, err := c.Cluster.FlavorWriter(ctx, rds)
+	return who, domain(err)
+}
+
 func (c cluster) Event(rds *otcv1.Rds, a *v1alpha1.RdsAutopilot, e controller.Event) {
 	kind := corev1.EventTypeNormal
 	if e.Warning {

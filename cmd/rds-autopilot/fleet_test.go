@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -43,6 +45,7 @@ type fleet struct {
 	sa    *rest.Config
 	sim   *otcsim.Cloud
 	now   func() time.Time
+	fault *atomic.Pointer[func(*http.Request) *otcsim.Fault] // what goes wrong in the cloud; nil is nothing
 
 	// public is the address that outlives a process, as an Ingress does.
 	public  *httptest.Server
@@ -54,6 +57,26 @@ func newFleet(t *testing.T, settings otcsim.Settings) *fleet {
 	if testing.Short() {
 		t.Skip("needs a Kubernetes API")
 	}
+	begin := time.Now()
+	now := func() time.Time { return begin.Add(60 * time.Since(begin)) }
+	fault := &atomic.Pointer[func(*http.Request) *otcsim.Fault]{}
+	sim, err := otcsim.Start(otcsim.Options{Now: now, Settings: settings, Fault: func(r *http.Request) *otcsim.Fault {
+		if f := fault.Load(); f != nil {
+			return (*f)(r)
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sim.Close() })
+	return (&fleet{t: t, sim: sim, now: now, fault: fault}).another()
+}
+
+// another is a cluster of its own in the same cloud, on the same clock.
+func (f *fleet) another() *fleet {
+	t := f.t
+	t.Helper()
 	ctx := t.Context()
 	kube, err := kubetest.Start(ctx, kubetest.Options{CRDs: []string{
 		"../../deploy/crds/rds.yaml", "../../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml",
@@ -73,13 +96,7 @@ func newFleet(t *testing.T, settings otcsim.Settings) *fleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	begin := time.Now()
-	f := &fleet{t: t, kube: kube, admin: admin, sa: sa, now: func() time.Time { return begin.Add(60 * time.Since(begin)) }}
-	f.sim, err = otcsim.Start(otcsim.Options{Now: f.now, Settings: settings})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = f.sim.Close() })
+	f = &fleet{t: t, kube: kube, admin: admin, sa: sa, sim: f.sim, now: f.now, fault: f.fault}
 	f.public = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if receive := f.receive.Load(); receive != nil {
 			receive.ServeHTTP(w, r)
@@ -123,27 +140,31 @@ type service struct {
 	stop func()
 }
 
-// start runs the parts until stop. An empty clusterID means the real one.
-func (f *fleet) start(sweep time.Duration, clusterID string) *service {
+// flags are what a process is started with; the zero values are for most tests.
+type flags struct {
+	sweep      time.Duration // on the wall clock; an hour if zero
+	mode       v1alpha1.Mode // Auto if empty
+	path       string        // of the public URL; /smn if empty
+	namespaces []string      // all if empty
+	rate       float64       // requests per second of the wall clock; 2000 if zero
+}
+
+// start runs the parts until stop.
+func (f *fleet) start(o flags) *service {
 	t := f.t
 	t.Helper()
+	o.sweep, o.mode, o.path, o.rate = cmp.Or(o.sweep, time.Hour), cmp.Or(o.mode, v1alpha1.ModeAuto), cmp.Or(o.path, "/smn"), cmp.Or(o.rate, 2000)
 	ctx, cancel := context.WithCancel(t.Context())
 	reg, log := prometheus.NewRegistry(), zap.NewNop()
-	kube, err := k8s.Connect(ctx, f.sa, k8s.Options{Version: "test", Log: log})
+	kube, err := k8s.Connect(ctx, f.sa, k8s.Options{Version: "test", Namespaces: o.namespaces, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if clusterID == "" {
-		if clusterID, err = kube.ClusterID(ctx); err != nil {
-			t.Fatal(err)
-		}
+	clusterID, err := kube.ClusterID(ctx)
+	if err != nil {
+		t.Fatal(err)
 	}
-	env := map[string]string{}
-	for _, pair := range f.sim.Env() {
-		k, v, _ := strings.Cut(pair, "=")
-		env[k] = v
-	}
-	cloudAPI, err := otc.Connect(ctx, otc.Options{Env: func(k string) string { return env[k] }, Rate: 2000, Registerer: reg, Log: log, Now: f.now})
+	cloudAPI, err := otc.Connect(ctx, otc.Options{Env: f.env(), Rate: o.rate, Registerer: reg, Log: log, Now: f.now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,15 +172,15 @@ func (f *fleet) start(sweep time.Duration, clusterID string) *service {
 	roots.AppendCertsFromPEM(f.sim.CAPEM())
 	certHosts, confirmHosts := []string{f.sim.CertHost()}, []string{f.sim.ConfirmHost()}
 	f.receive.Store(webhook.New(webhook.Options{
-		Path: "/smn", Book: cluster{kube}, Verifier: smn.NewKeys(certHosts, smn.NewClient(certHosts, roots), f.now),
+		Path: o.path, Book: cluster{kube}, Verifier: smn.NewKeys(certHosts, smn.NewClient(certHosts, roots), f.now),
 		Confirm: smn.NewClient(confirmHosts, roots), ConfirmHosts: confirmHosts,
 		OurTopics:     webhook.TopicPrefix(cloudAPI.Region(), cloudAPI.ProjectID(), topicName),
 		MaxMessageAge: 24 * time.Hour, Warn: cluster{kube}.warn, Log: log, Reg: reg, Now: f.now,
 	}))
 	shop := newCloud(cloudAPI, f.now)
 	control := controller.New(controller.Options{
-		Cluster: cluster{kube}, Cloud: shop, Mode: v1alpha1.ModeAuto, Sweep: sweep, Recheck: time.Second, Log: log, Reg: reg, Now: f.now,
-		Arming: arming{alarms.New(shop, f.now), shop, clusterID, f.public.URL + "/smn", true},
+		Cluster: cluster{kube}, Cloud: shop, Mode: o.mode, Sweep: o.sweep, Recheck: time.Second, MaxFlavorChanges: 3, Log: log, Reg: reg, Now: f.now,
+		Arming: arming{alarms.New(shop, f.now), shop, clusterID, f.public.URL + o.path, len(o.namespaces) == 0},
 	})
 	p := &process{options: options{PublicURL: &url.URL{}}, log: log, reg: reg, kube: kube, control: control}
 	if err := p.watch(); err != nil {
@@ -174,7 +195,17 @@ func (f *fleet) start(sweep time.Duration, clusterID string) *service {
 	return &service{fleet: f, reg: reg, stop: func() { cancel(); <-done; <-done; f.receive.Store(nil) }}
 }
 
-// metric is the sum of a metric's samples.
+// env is the environment with the cloud's credentials.
+func (f *fleet) env() func(string) string {
+	env := map[string]string{}
+	for _, pair := range f.sim.Env() {
+		k, v, _ := strings.Cut(pair, "=")
+		env[k] = v
+	}
+	return func(k string) string { return env[k] }
+}
+
+// metric is the sum of a metric's samples; of a histogram it is how many there were.
 func (s *service) metric(name string) float64 {
 	families, err := s.reg.Gather()
 	if err != nil {
@@ -184,7 +215,7 @@ func (s *service) metric(name string) float64 {
 	for _, f := range families {
 		if f.GetName() == name {
 			for _, m := range f.GetMetric() {
-				sum += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+				sum += m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
 			}
 		}
 	}
@@ -196,7 +227,7 @@ func (f *fleet) until(what string, done func() bool) {
 	f.t.Helper()
 	deadline := time.NewTimer(5 * time.Minute)
 	defer deadline.Stop()
-	tick := time.NewTicker(100 * time.Millisecond)
+	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for !done() {
 		select {
@@ -245,12 +276,20 @@ func (f *fleet) armed(n int) bool {
 	return armed == n
 }
 
-// runCloud lets the cloud deliver and evaluate.
+// runCloud lets the cloud deliver and evaluate. Its timers go by the wall clock, so it is also told that time passes.
 func (f *fleet) runCloud() {
 	ctx, cancel := context.WithCancel(f.t.Context())
-	done := make(chan struct{})
-	go func() { f.sim.Run(ctx); close(done) }()
-	f.t.Cleanup(func() { cancel(); <-done })
+	var running sync.WaitGroup
+	running.Go(func() { f.sim.Run(ctx) })
+	running.Go(func() {
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			running.Go(func() { f.sim.Step(ctx) })
+			<-tick.C
+		}
+	})
+	f.t.Cleanup(func() { cancel(); running.Wait() })
 }
 
 func TestFiveHundredDatabases(t *testing.T) {
@@ -260,7 +299,7 @@ func TestFiveHundredDatabases(t *testing.T) {
 		f.database("default", fmt.Sprintf("db-%d", i), otcsim.Instance{Flavor: "rds.mysql.n1.large.4", VolumeGB: 100})
 	}
 	f.runCloud()
-	first := f.start(10*time.Second, "")
+	first := f.start(flags{sweep: 10 * time.Second})
 	f.until("all are armed", func() bool { return f.armed(n) })
 	f.until("the cloud has nothing to say", func() bool {
 		return first.metric("rds_autopilot_waiting_databases") == 0 &&
@@ -271,7 +310,7 @@ func TestFiveHundredDatabases(t *testing.T) {
 	exactly(t, f.sim, n)
 
 	f.sim.ResetRequests()
-	second := f.start(time.Hour, "")
+	second := f.start(flags{})
 	f.until("all are looked at", func() bool {
 		return second.metric("rds_autopilot_last_sweep_timestamp_seconds") > 0 && second.metric("rds_autopilot_waiting_databases") == 0
 	})

@@ -33,6 +33,7 @@ type options struct {
 	MaxMessageAge time.Duration
 	Sweep         time.Duration
 	Recheck       time.Duration
+	MaxFlavors    int
 	CloudRate     float64
 	Endpoints     map[string]string
 	LogLevel      zapcore.Level
@@ -66,6 +67,7 @@ func parseOptions(args []string, env func(string) string, out io.Writer) (option
 	fs.DurationVar(&o.MaxMessageAge, "max-message-age", time.Hour, "older messages are refused")
 	fs.DurationVar(&o.Sweep, "sweep-interval", 5*time.Minute, "how often every database is looked at although no message came")
 	fs.DurationVar(&o.Recheck, "recheck-interval", 30*time.Second, "the next look while an instance is busy or a change is pending")
+	fs.IntVar(&o.MaxFlavors, "max-flavor-changes", 3, "how many flavors may be changing at a time in the cluster; each interrupts its database")
 	fs.Float64Var(&o.CloudRate, "cloud-rate", 5, "requests per second to each cloud service")
 	fs.Func("endpoint", "`SERVICE=URL` of smn, ces or rds, instead of the host in the cloud's catalogue; may be repeated", o.setEndpoint)
 	fs.StringVar(&level, "log-level", "info", "debug, info, warn or error")
@@ -150,6 +152,7 @@ func (o *options) validate(public, level string) error {
 		{o.MaxMessageAge > 0, "--max-message-age: want more than 0"},
 		{o.Sweep > 0, "--sweep-interval: want more than 0"},
 		{o.Recheck > 0, "--recheck-interval: want more than 0"},
+		{o.MaxFlavors > 0, "--max-flavor-changes: want more than 0"},
 		{o.CloudRate > 0, "--cloud-rate: want more than 0"},
 		{len(o.ConfirmHosts) > 0, "--smn-confirm-hosts: want at least one host"},
 	} {

@@ -70,7 +70,7 @@ func serve(ctx context.Context, o options, env func(string) string, stderr io.Wr
 	p := &process{options: o, log: log, reg: reg, kube: kube, leader: leaderGauge(reg)}
 	shop := newCloud(otcCloud, time.Now)
 	p.control = controller.New(controller.Options{
-		Cluster: cluster{kube}, Cloud: shop, Mode: o.Mode, Sweep: o.Sweep, Recheck: o.Recheck,
+		Cluster: cluster{kube}, Cloud: shop, Mode: o.Mode, Sweep: o.Sweep, Recheck: o.Recheck, MaxFlavorChanges: o.MaxFlavors,
 		Arming: arming{alarms.New(shop, time.Now), shop, clusterID, o.PublicURL.String(), len(o.Namespaces) == 0},
 		Log:    log, Reg: reg, Now: time.Now,
 	})

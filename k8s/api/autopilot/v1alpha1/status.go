@@ -247,6 +247,12 @@ type Intent struct {
 	EvidenceTime metav1.MicroTime `json:"evidenceTime"`
 	ValuePercent string           `json:"valuePercent"`
 	DecisionTime metav1.MicroTime `json:"decisionTime"`
+	// askedTime is when the Rds was first seen to ask for it. An intent without it was never patched.
+	// +optional
+	AskedTime *metav1.MicroTime `json:"askedTime,omitempty"`
+	// generation of the policy that it was decided by.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
 }
 
 // Deferred is a wish for a flavor that waits for the window.
@@ -297,6 +303,9 @@ type Change struct {
 	DecisionTime   *metav1.MicroTime `json:"decisionTime,omitempty"`
 	CompletionTime metav1.MicroTime  `json:"completionTime"`
 	Outcome        Outcome           `json:"outcome"`
+	// generation of the policy that it was decided by.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
 }
 
 // DecisionRecord is one decision, or several equal ones in a row.

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+)
+
+// gate kills the process at its n-th call of the cloud: nothing from then on is answered, nor carried out but that call,
+// where it is to be.
+type gate struct {
+	n int
+	moment
+	hit     chan struct{} // closed at that call
+	dead    chan struct{} // to be closed once nothing of the process is left
+
+	mu   sync.Mutex
+	seen []string
+}
+
+// moment is when the process dies.
+type moment struct {
+	writes  bool // only calls that change something count
+	applied bool // that call is carried out
+}
+
+func newGate(n int, m moment) *gate {
+	return &gate{n: n, moment: m, hit: make(chan struct{}), dead: make(chan struct{})}
+}
+
+func (g *gate) fault(r *http.Request) *otcsim.Fault {
+	service, operation := otcsim.OperationOf(r)
+	if service == "iam" { // comes before all else
+		return nil
+	}
+	g.mu.Lock()
+	before := len(g.seen)
+	if before < g.n && (!g.writes || writes(operation)) {
+		g.seen = append(g.seen, operation)
+	}
+	at := len(g.seen)
+	g.mu.Unlock()
+	switch {
+	case at < g.n:
+		return nil
+	case before < at:
+		close(g.hit)
+		if g.applied {
+			return &otcsim.Fault{Apply: true, Hang: true}
+		}
+	}
+	if service == "console" || service == "cert" { // asked by the receiver, which gives up by itself
+		return &otcsim.Fault{Hang: true}
+	}
+	<-g.dead
+	return &otcsim.Fault{Status: http.StatusBadRequest} // to the last goroutines of the dead
+}
+
+// kill waits until the gate is hit or the work is done, ends the process and tells at which call; empty if it was done.
+func (s *service) kill(g *gate, done func() bool) (operation string) {
+	s.t.Helper()
+	hit := func() bool {
+		select {
+		case <-g.hit:
+			return true
+		default:
+			return false
+		}
+	}
+	s.until(fmt.Sprintf("call %d is reached", g.n), func() bool { return hit() || done() })
+	s.stop()
+	close(g.dead)
+	s.fault.Store(nil)
+	if hit() {
+		operation = g.seen[g.n-1]
+	}
+	return operation
+}
+
+// writes are the calls that change something: of the others it does not matter whether they were carried out.
+func writes(operation string) bool {
+	return slices.Contains([]string{"CreateTopic", "UpdateTopic", "DeleteTopic", "Subscribe", "DeleteSubscription", "CreateAlarm", "UpdateAlarm",
+		"SwitchAlarm", "DeleteAlarm", "Confirm"}, operation)
+}
+
+// killedArming arms a database of its own in a process that is killed, and in another one.
+func (f *fleet) killedArming(t *testing.T, ns string, g *gate) (operation string) {
+	f.breaks(g.fault)
+	only := flags{namespaces: []string{ns}}
+	operation = f.start(only).kill(g, func() bool {
+		a := f.autopilot(ns, "db")
+		return a != nil && isArmed(a)
+	})
+	second := f.start(only)
+	a := f.armedNow(ns, "db")
+	second.stop()
+	f.whole(t, a)
+	return operation
+}
+
+// killedDisarming does that with false.
+func (f *fleet) killedDisarming(t *testing.T, ns string, g *gate) (operation string) {
+	only := flags{namespaces: []string{ns}}
+	first := f.start(only)
+	f.whole(t, f.armedNow(ns, "db"))
+	first.rest()
+	f.breaks(g.fault)
+	f.patch(f.rdss(ns), "db", `{"spec":{"autopilot":false}}`)
+	operation = first.kill(g, func() bool { return len(f.autopilot(ns, "db").Finalizers) == 0 })
+	second := f.start(only)
+	a := f.says(ns, "db", false, "NotEnabled")
+	f.until("it is let go of", func() bool {
+		a = f.autopilot(ns, "db")
+		return len(a.Finalizers) == 0 && a.Status.Alarms.TopicURN == ""
+	})
+	second.stop()
+	if left := f.thingsOf(name(a)); left.count() > 0 {
+		t.Errorf("left: %+v", left)
+	}
+	return operation
+}
+
+func TestKilledAtAnyCallThereIsOneOfEachOrNone(t *testing.T) {
+	f := newFleet(t, otcsim.Settings{})
+	f.runCloud()
+	for _, work := range []struct {
+		name   string
+		run    func(*testing.T, string, *gate) string
+		writes []string
+	}{
+		{"arming", f.killedArming, []string{"Confirm", "CreateAlarm", "CreateAlarm", "CreateAlarm", "CreateTopic", "Subscribe"}},
+		{"disarming", f.killedDisarming, []string{"DeleteAlarm", "DeleteAlarm", "DeleteAlarm", "DeleteSubscription", "DeleteTopic"}},
+	} {
+		for when, m := range map[string]moment{"at-any-call": {}, "before-a-write": {writes: true}, "after-a-write": {writes: true, applied: true}} {
+			t.Run(work.name+"-"+when, func(t *testing.T) {
+				var at []string
+				for n := 1; ; n++ {
+					ns := f.namespace(fmt.Sprintf("%s-%s-%d", work.name, when, n))
+					f.database(ns, "db", plain())
+					operation := work.run(t, ns, newGate(n, m))
+					if t.Failed() || n > 60 {
+						t.Fatalf("killed at call %d, %s", n, operation)
+					}
+					if operation == "" {
+						break
+					}
+					at = append(at, operation)
+				}
+				t.Log("killed at", at)
+				slices.Sort(at)
+				if m.writes && !slices.Equal(at, work.writes) || len(at) < len(work.writes) {
+					t.Errorf("killed at %v, want %v", at, work.writes)
+				}
+			})
+		}
+	}
+}
