@@ -39,6 +39,7 @@ type Want struct {
 	ClusterID  string
 	Endpoint   string // our URL; its scheme is the subscription's protocol
 	Rules      []WantRule
+	Renewed    bool // the policy has changed: period, count and repeat that differ are not told as mended
 }
 
 func (w Want) rule(metric string) (WantRule, bool) {

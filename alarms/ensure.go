@@ -25,8 +25,8 @@ const (
 // all if there is no listing, is read anew before anything is changed.
 //
 // It also returns a sentence for each thing that somebody else had changed and that is mended: for what is not as it was
-// recorded, not for what is to be different now. Period, count and repeat are in no record; if the threshold stays, a
-// difference of theirs is told as brought in line, whoever made it.
+// recorded, not for what is to be different now. Period, count and repeat are in no record; unless the policy was renewed
+// or the threshold is another one, a difference of theirs is told as brought in line.
 //
 // ConfirmationLimitError, and otc.ErrQuota of rules, mean that all else is done; both can be in one error.
 func (a *Alarms) Ensure(ctx context.Context, want Want, have Have, listed *Listing, record func(Have) error) (Have, []string, error) {

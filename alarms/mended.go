@@ -45,7 +45,7 @@ func (e *ensuring) tellNumbers(found, want otc.Rule, known HaveRule) {
 		}
 		e.tell("%s's threshold was %s %%: set to %s %%%s", rule, plainNumber(found.Threshold), plainNumber(want.Threshold), again)
 	}
-	if want.Threshold == recorded {
+	if want.Threshold == recorded && !e.want.Renewed {
 		for _, n := range []struct {
 			what        string
 			found, want int

@@ -135,7 +135,7 @@ func (v *Verdict) again(after time.Duration) {
 // gate holds the guards 1 to 3, which are the same for every metric. A decision without a reason is nothing to record.
 func (c Case) gate(a Alarm) (Decision, bool) {
 	d := c.about(a)
-	if !a.InForce(c.Now) && !(a.lasts() && c.full(a)) {
+	if !a.InForce(c.Now) && (!a.lasts() || !c.full(a)) {
 		switch {
 		case !a.Grown.IsZero() && !a.Evidence.Time.After(a.Grown):
 			return Decision{Again: dataAgain}, false // what the growth came to is not measured yet

@@ -104,7 +104,7 @@ func (c Case) contested(d Decision, ours []v1alpha1.Change) Decision {
 	if len(ours) == 0 || !c.smaller(c.Wanted.Flavor, ours[0]) {
 		return Decision{}
 	}
-	if !on && !(ours[0].Generation == c.Generation && c.freshly(ours[0])) {
+	if !on && (ours[0].Generation != c.Generation || !c.freshly(ours[0])) {
 		return Decision{}
 	}
 	left := contestKept

@@ -39,7 +39,7 @@ func (r *round) arm(ctx context.Context, c autopilot.Case) error {
 	was := meta.IsStatusConditionTrue(r.next.Conditions, v1alpha1.ConditionArmed)
 	rules := autopilot.Rules(c.Spec, c.Instance.VolumeGB)
 	var later error
-	if r.due(rules) {
+	if r.due(*c.Instance, rules) {
 		err := r.ensure(ctx, c, rules)
 		switch {
 		case errors.Is(err, ErrLater) && !errors.Is(err, ErrQuota):
@@ -66,17 +66,34 @@ func (r *round) unarmed(reason autopilot.Reason, message string) error {
 	return nil
 }
 
-// due reports whether the cloud is to be asked: not in every round, for a round may come with every message.
-func (r *round) due(rules []autopilot.Rule) bool {
+// order is what is remembered of a database whose arming was in order.
+type order struct {
+	at         time.Time // the zero time if it is not since
+	generation int64     // of the policy
+}
+
+func (r *round) ordered() (order, bool) {
 	r.mu.Lock()
-	last, seen := r.armed[r.key]
-	r.mu.Unlock()
+	defer r.mu.Unlock()
+	o, seen := r.armed[r.key]
+	return o, seen
+}
+
+func (r *round) setOrder(at time.Time, generation int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.armed[r.key] = order{at, generation}
+}
+
+// due reports whether the cloud is to be asked: not in every round, for a round may come with every message.
+func (r *round) due(inst autopilot.Instance, rules []autopilot.Rule) bool {
+	last, seen := r.ordered()
 	a := r.next.Alarms
-	if !seen || r.sweep || a.Subscription != v1alpha1.SubscriptionConfirmed ||
-		r.rap.Status.ObservedGeneration != r.rap.Generation || len(a.Rules) != len(rules) {
+	if !seen || last.at.IsZero() || last.generation != r.rap.Generation || r.sweep ||
+		a.Subscription != v1alpha1.SubscriptionConfirmed || len(a.Rules) != len(rules) || r.elsewhere(inst) {
 		return true
 	}
-	if s := r.rap.Status.Intake.Subscription; s != nil && s.ReceivedTime.After(last) {
+	if s := r.rap.Status.Intake.Subscription; s != nil && s.ReceivedTime.After(last.at) {
 		return true
 	}
 	return slices.ContainsFunc(rules, func(want autopilot.Rule) bool {
@@ -86,12 +103,28 @@ func (r *round) due(rules []autopilot.Rule) bool {
 	})
 }
 
+// elsewhere reports whether a rule watches what is neither the instance nor its primary node: another instance has come
+// under the name, or another node is the primary.
+func (r *round) elsewhere(inst autopilot.Instance) bool {
+	return slices.ContainsFunc(r.next.Alarms.Rules, func(rule v1alpha1.Rule) bool {
+		_, value, _ := strings.Cut(rule.Dimension, ":")
+		return value != "" && value != inst.ID && value != inst.Primary && inst.Primary != ""
+	})
+}
+
 func (r *round) ensure(ctx context.Context, c autopilot.Case, rules []autopilot.Rule) error {
+	last, seen := r.ordered()
+	renewed := last.generation != r.rap.Generation
+	if !seen {
+		renewed = r.observed != r.rap.Generation
+		last.generation = r.observed
+	}
+	r.setOrder(time.Time{}, last.generation)
 	dimension, err := r.dimension(ctx, *c.Instance)
 	if err != nil {
 		return err
 	}
-	arms := Arms{Autopilot: r.rap, Instance: *c.Instance, Dimension: dimension, Rules: rules, NotBefore: r.listed()}
+	arms := Arms{Autopilot: r.rap, Instance: *c.Instance, Dimension: dimension, Rules: rules, Renewed: renewed, NotBefore: r.listed()}
 	have, mended, err := r.Arming.Ensure(ctx, arms, r.next.Alarms, func(step v1alpha1.Alarms) error {
 		r.next.Alarms = step
 		return r.write(ctx)
@@ -104,9 +137,7 @@ func (r *round) ensure(ctx context.Context, c autopilot.Case, rules []autopilot.
 		return err
 	}
 	r.next.Alarms = have // all but what the error names
-	r.mu.Lock()
-	r.armed[r.key] = r.now
-	r.mu.Unlock()
+	r.setOrder(r.now, r.rap.Generation)
 	return err
 }
 
@@ -127,6 +158,9 @@ func (r *round) listed() time.Time {
 // only that one has data. Which it is, is looked at where there was no data for long, and after a failover.
 func (r *round) dimension(ctx context.Context, inst autopilot.Instance) (string, error) {
 	const long = 30 * time.Minute
+	if was := r.rap.Status.Instance; was != nil && was.ID != inst.ID {
+		return "", nil // the rules there are another instance's
+	}
 	silent, onNode := false, ""
 	for _, rule := range r.next.Alarms.Rules {
 		silent = silent || rule.State == v1alpha1.StateInsufficientData && rule.StateTime != nil && r.now.Sub(rule.StateTime.Time) >= long
@@ -135,7 +169,7 @@ func (r *round) dimension(ctx context.Context, inst autopilot.Instance) (string,
 		}
 	}
 	active := r.next.Instance != nil && r.next.Instance.ActiveSince != nil && r.now.Sub(r.next.Instance.ActiveSince.Time) >= long
-	failover := onNode != "" && !strings.HasSuffix(onNode, ":"+inst.Primary)
+	failover := onNode != "" && inst.Primary != "" && !strings.HasSuffix(onNode, ":"+inst.Primary)
 	if failover || silent && active {
 		dimension, err := r.Arming.Dimension(ctx, inst)
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	workers      = 8               // databases at a time; each mostly waits for the cloud
+	workers      = 64              // databases at a time; each mostly waits for the cloud
 	roundLimit   = 2 * time.Minute // for one database, arming included
 	retryAtFirst = 500 * time.Millisecond
 	retryAtMost  = 2 * time.Minute
@@ -54,7 +54,7 @@ type Controller struct {
 
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[Key] // nil while not leading
-	armed map[Key]time.Time                         // when arming was last found in order
+	armed map[Key]order                             // when arming was last found in order
 	swept map[Key]time.Time                         // begin of the sweep that a waiting round is for
 	told  map[types.UID]bool                        // who was told of the operator's own autopilot
 
@@ -63,7 +63,7 @@ type Controller struct {
 
 // New returns a Controller.
 func New(o Options) *Controller {
-	c := &Controller{Options: o, armed: make(map[Key]time.Time), swept: make(map[Key]time.Time), told: make(map[types.UID]bool), words: words{last: make(map[Key]v1alpha1.Switch)}, brake: brake{held: make(map[Key]time.Time)}}
+	c := &Controller{Options: o, armed: make(map[Key]order), swept: make(map[Key]time.Time), told: make(map[types.UID]bool), words: words{last: make(map[Key]v1alpha1.Switch)}, brake: brake{held: make(map[Key]time.Time)}}
 	c.meters = newMeters(o.Reg, o.Cluster, c.waiting)
 	return c
 }

@@ -105,6 +105,7 @@ type Arms struct {
 	Instance  autopilot.Instance
 	Dimension string // name:value; empty means the instance's own
 	Rules     []autopilot.Rule
+	Renewed   bool      // the policy was changed: what differs by it nobody has broken
 	NotBefore time.Time // how new a listing must be to be believed
 }
 

@@ -33,6 +33,7 @@ type round struct {
 	now  time.Time
 	log  *zap.Logger
 
+	observed  int64     // generation that was last observed, as read
 	notBefore time.Time // how new a listing must be
 	sweep     bool      // nothing happened; this is the look that needs no reason
 }
@@ -52,6 +53,7 @@ func (c *Controller) reconcile(ctx context.Context, key Key) (again time.Duratio
 		return 0, nil
 	}
 	r.next = *r.rap.Status.DeepCopy()
+	r.observed = r.next.ObservedGeneration
 	for _, s := range r.next.Intake.Signals { // a listing of before the signal may say ok for that reason alone
 		if at := s.ReceivedTime.Time; at.After(r.notBefore) && !at.After(r.now) {
 			r.notBefore = at

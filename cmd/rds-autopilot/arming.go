@@ -55,7 +55,7 @@ func (a arming) want(w controller.Arms) (alarms.Want, error) {
 	}
 	want := alarms.Want{
 		Name:      name(w.Autopilot),
-		Namespace: w.Autopilot.Namespace, ObjectName: w.Autopilot.Name, ClusterID: a.clusterID, Endpoint: a.endpoint,
+		Namespace: w.Autopilot.Namespace, ObjectName: w.Autopilot.Name, ClusterID: a.clusterID, Endpoint: a.endpoint, Renewed: w.Renewed,
 	}
 	for _, r := range w.Rules {
 		want.Rules = append(want.Rules, alarms.WantRule{

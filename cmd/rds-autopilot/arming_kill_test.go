@@ -15,8 +15,8 @@ import (
 type gate struct {
 	n int
 	moment
-	hit     chan struct{} // closed at that call
-	dead    chan struct{} // to be closed once nothing of the process is left
+	hit  chan struct{} // closed at that call
+	dead chan struct{} // to be closed once nothing of the process is left
 
 	mu   sync.Mutex
 	seen []string

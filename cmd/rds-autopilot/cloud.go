@@ -24,6 +24,7 @@ type cloud struct {
 	topics    shared[[]otc.Topic]
 	rules     shared[[]otc.Rule]
 	listing   shared[*alarms.Listing]
+	points    batches
 	now       func() time.Time
 }
 
@@ -39,6 +40,7 @@ func newCloud(c *otc.Cloud, now func() time.Time) *cloud {
 	}}
 	shop.topics = shared[[]otc.Topic]{now: now, read: func(ctx context.Context, _ time.Time) ([]otc.Topic, error) { return c.Topics(ctx) }}
 	shop.rules = shared[[]otc.Rule]{now: now, read: func(ctx context.Context, _ time.Time) ([]otc.Rule, error) { return c.Rules(ctx) }}
+	shop.points = batches{read: shop.readPoints, gathering: make(map[int]*batch)}
 	shop.listing = shared[*alarms.Listing]{now: now, read: shop.list, composed: true}
 	return shop
 }
@@ -121,76 +123,82 @@ const (
 	diskTotal   = "rds047_disk_total_size"
 )
 
-// Evidence reads the newest datapoints. Storage is the used space itself where Cloud Eye has it, else the percentage of
-// the size at that datapoint.
+const rawPeriod = 1 // Cloud Eye's word for raw data
+
+// Evidence reads the newest datapoints. Storage is the used space itself, in raw data; where Cloud Eye has none of it, the
+// percentage of the size at that datapoint.
 func (c *cloud) Evidence(ctx context.Context, inst autopilot.Instance, wanted []controller.EvidenceOf) (map[v1alpha1.Metric]autopilot.Evidence, error) {
 	found := make(map[v1alpha1.Metric]autopilot.Evidence)
-	byPeriod := map[int][]otc.Series{}
-	series := make(map[otc.Series]v1alpha1.Metric)
 	for _, w := range wanted {
-		name, value, ok := strings.Cut(w.Dimension, ":")
-		if !ok {
-			var err error
-			if name, err = alarms.InstanceDimension(inst.Engine); err != nil {
-				return nil, err
-			}
-			value = inst.ID
-		}
-		metrics, period := []string{autopilot.MetricName(w.Metric)}, w.PeriodSeconds
-		if w.Metric == v1alpha1.MetricStorage {
-			metrics, period = []string{diskUsed, diskPercent, diskTotal}, rawPeriod
-		}
-		for _, m := range metrics {
-			s := otc.Series{Metric: m, Dimension: name, Value: value}
-			byPeriod[period] = append(byPeriod[period], s)
-			series[s] = w.Metric
-		}
-	}
-	newest := make(map[string]otc.Datapoint)
-	for period, list := range byPeriod {
-		to := c.now()
-		points, err := c.Datapoints(ctx, list, period, to.Add(-lookBack(period)), to.Add(time.Minute))
+		var e autopilot.Evidence
+		of, err := series(inst, w)
 		if err != nil {
 			return nil, err
 		}
-		for s, p := range points {
-			if len(p) > 0 {
-				newest[s.Metric] = p[len(p)-1]
-			}
-		}
-	}
-	for _, w := range wanted {
 		if w.Metric == v1alpha1.MetricStorage {
-			found[w.Metric] = usedSpace(newest)
-		} else if p, ok := newest[autopilot.MetricName(w.Metric)]; ok {
-			found[w.Metric] = autopilot.Evidence{Time: p.Time, Percent: p.Average}
+			e, err = c.usedSpace(ctx, of)
+		} else {
+			var p otc.Datapoint
+			p, err = c.newest(ctx, w.PeriodSeconds, of(autopilot.MetricName(w.Metric)))
+			e = autopilot.Evidence{Time: p.Time, Percent: p.Average}
 		}
-		if !found[w.Metric].Present() {
-			delete(found, w.Metric)
+		if err != nil {
+			return nil, err
+		}
+		if e.Present() {
+			found[w.Metric] = e
 		}
 	}
 	return found, nil
 }
 
-const rawPeriod = 1 // Cloud Eye's word for raw data
-
-// lookBack reaches over the delay of metrics, up to 10 minutes (otc-facts e), and one period more, since the cloud gives
-// nothing for a part of one.
-func lookBack(period int) time.Duration {
-	return 30*time.Minute + 2*time.Duration(period)*time.Second
+// series names a metric of the instance on the dimension that its rule has.
+func series(inst autopilot.Instance, w controller.EvidenceOf) (func(metric string) otc.Series, error) {
+	name, value, ok := strings.Cut(w.Dimension, ":")
+	if !ok {
+		var err error
+		if name, err = alarms.InstanceDimension(inst.Engine); err != nil {
+			return nil, err
+		}
+		value = inst.ID
+	}
+	return func(metric string) otc.Series { return otc.Series{Metric: metric, Dimension: name, Value: value} }, nil
 }
 
-func usedSpace(newest map[string]otc.Datapoint) autopilot.Evidence {
-	used, percent, total := newest[diskUsed], newest[diskPercent], newest[diskTotal]
-	switch {
-	case !used.Time.IsZero() && !used.Time.Before(percent.Time):
-		return autopilot.Evidence{Time: used.Time, UsedGB: used.Average}
-	case !percent.Time.IsZero() && percent.Time.Equal(total.Time):
-		return autopilot.Evidence{Time: percent.Time, UsedGB: percent.Average / 100 * total.Average}
-	case !used.Time.IsZero():
-		return autopilot.Evidence{Time: used.Time, UsedGB: used.Average}
+func (c *cloud) usedSpace(ctx context.Context, of func(string) otc.Series) (autopilot.Evidence, error) {
+	used, err := c.newest(ctx, rawPeriod, of(diskUsed))
+	if err != nil || !used.Time.IsZero() {
+		return autopilot.Evidence{Time: used.Time, UsedGB: used.Average}, err
 	}
-	return autopilot.Evidence{}
+	points, err := c.points.get(ctx, rawPeriod, []otc.Series{of(diskPercent), of(diskTotal)})
+	if err != nil {
+		return autopilot.Evidence{}, err
+	}
+	percent, total := last(points[of(diskPercent)]), last(points[of(diskTotal)])
+	if percent.Time.IsZero() || !percent.Time.Equal(total.Time) {
+		return autopilot.Evidence{}, nil
+	}
+	return autopilot.Evidence{Time: percent.Time, UsedGB: percent.Average / 100 * total.Average}, nil
+}
+
+func (c *cloud) newest(ctx context.Context, period int, s otc.Series) (otc.Datapoint, error) {
+	points, err := c.points.get(ctx, period, []otc.Series{s})
+	return last(points[s]), err
+}
+
+func last(points []otc.Datapoint) otc.Datapoint {
+	if len(points) == 0 {
+		return otc.Datapoint{}
+	}
+	return points[len(points)-1]
+}
+
+// readPoints reaches over the delay of metrics, up to 10 minutes (otc-facts e), and over two periods more, since the cloud
+// gives nothing for a part of one.
+func (c *cloud) readPoints(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error) {
+	to := c.now()
+	from := to.Add(-30*time.Minute - 2*time.Duration(period)*time.Second)
+	return c.Datapoints(ctx, series, period, from, to.Add(time.Minute))
 }
 
 // Catalogue returns the flavors of the instance's engine and version, and its resize list where the cloud has one.
