@@ -11,6 +11,7 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+	_ "time/tzdata" // windows name zones, and a container need not have them
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
