@@ -2,10 +2,11 @@
 // and memory.
 //
 //	rds-autopilot serve     receive alarms, decide, patch
+//	rds-autopilot plan      say what would be decided now for a database, and change nothing
 //	rds-autopilot version   say which build this is
 //
-// It exits with 0 after a signal, 1 when it could not start or go on, 2 when it was called wrongly. A second signal ends
-// it at once.
+// It exits with 0 after a signal or an answer, 1 when it could not start, go on or answer, 2 when it was called wrongly.
+// A second signal ends it at once.
 package main
 
 import (
@@ -34,6 +35,7 @@ const usage = `Usage: rds-autopilot COMMAND [FLAGS]
 
 Commands:
   serve     receive alarms, decide, patch (serve --help explains every flag)
+  plan      say what would be decided now for a database, and change nothing (plan --help)
   version   say which build this is
 `
 
@@ -52,6 +54,8 @@ func run(ctx context.Context, args []string, env func(string) string, stdout, st
 	switch command {
 	case "serve":
 		return runServe(ctx, args, env, stdout, stderr)
+	case "plan":
+		return runPlan(ctx, args, env, stdout, stderr)
 	case "version", "--version":
 		fmt.Fprintf(stdout, "rds-autopilot %s (%s)\n", version, runtime.Version())
 		return exitOK

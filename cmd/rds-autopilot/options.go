@@ -40,6 +40,8 @@ type options struct {
 	LogFormat     string
 }
 
+const recheckInterval = 30 * time.Second // the default
+
 var errHelp = errors.New("help was asked for")
 
 // envName is the environment's name of a flag.
@@ -50,14 +52,13 @@ func envName(flagName string) string {
 // parseOptions reads flags, and the environment for those that are not given. Errors are one line.
 func parseOptions(args []string, env func(string) string, out io.Writer) (options, error) {
 	o := options{Endpoints: map[string]string{}}
-	var public, mode, namespaces, certHosts, confirmHosts, level string
+	var public, namespaces, certHosts, confirmHosts, level string
 	fs := flag.NewFlagSet("serve", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
+	o.common(fs)
 	fs.StringVar(&public, "public-url", "", "the `URL` that SMN posts alarms to; required. Its path is the webhook's, its scheme the subscription's protocol")
 	fs.StringVar(&o.WebhookAddr, "webhook-addr", ":8080", "`address` of the receiver, and of nothing else")
 	fs.StringVar(&o.AdminAddr, "admin-addr", ":9090", "`address` of /metrics, /healthz and /readyz; not for the public")
-	fs.StringVar(&mode, "mode", string(v1alpha1.ModeAuto), "upper bound for every database: `Auto`, Recommend or Off. Off removes everything from the cloud")
-	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "`file` with the way to the API server; empty means the pod's own")
 	fs.StringVar(&namespaces, "watch-namespaces", "", "comma separated `namespaces` to watch; empty means all")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", true, "elect a leader among the replicas; only it decides")
 	fs.StringVar(&o.LeaseNS, "lease-namespace", "", "`namespace` of the lease rds-autopilot; empty means the pod's own")
@@ -66,10 +67,8 @@ func parseOptions(args []string, env func(string) string, out io.Writer) (option
 	fs.StringVar(&o.CAFile, "smn-ca-file", "", "PEM `file` with trust roots for those hosts, beside the system's")
 	fs.DurationVar(&o.MaxMessageAge, "max-message-age", time.Hour, "older messages are refused")
 	fs.DurationVar(&o.Sweep, "sweep-interval", 5*time.Minute, "how often every database is looked at although no message came")
-	fs.DurationVar(&o.Recheck, "recheck-interval", 30*time.Second, "the next look while an instance is busy or a change is pending")
+	fs.DurationVar(&o.Recheck, "recheck-interval", recheckInterval, "the next look while an instance is busy or a change is pending")
 	fs.IntVar(&o.MaxFlavors, "max-flavor-changes", 3, "how many flavors may be changing at a time in the cluster; each interrupts its database")
-	fs.Float64Var(&o.CloudRate, "cloud-rate", 5, "requests per second to each cloud service")
-	fs.Func("endpoint", "`SERVICE=URL` of smn, ces or rds, instead of the host in the cloud's catalogue; may be repeated", o.setEndpoint)
 	fs.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	fs.StringVar(&o.LogFormat, "log-format", "json", "json or console")
 	if err := fs.Parse(args); err != nil {
@@ -87,9 +86,17 @@ func parseOptions(args []string, env func(string) string, out io.Writer) (option
 	if err := fromEnv(fs, env); err != nil {
 		return o, err
 	}
-	o.Mode, o.Namespaces = v1alpha1.Mode(mode), list(namespaces)
+	o.Namespaces = list(namespaces)
 	o.CertHosts, o.ConfirmHosts = list(certHosts), list(confirmHosts)
 	return o, o.validate(public, level)
+}
+
+// common are the flags of every command that asks the cluster and the cloud.
+func (o *options) common(fs *flag.FlagSet) {
+	fs.StringVar((*string)(&o.Mode), "mode", string(v1alpha1.ModeAuto), "upper bound for every database: `Auto`, Recommend or Off. Off removes everything from the cloud")
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "`file` with the way to the API server; empty means the pod's own")
+	fs.Float64Var(&o.CloudRate, "cloud-rate", 5, "requests per second to each cloud service")
+	fs.Func("endpoint", "`SERVICE=URL` of smn, ces or rds, instead of the host in the cloud's catalogue; may be repeated", o.setEndpoint)
 }
 
 // fromEnv sets the flags that were not given from the environment.
@@ -143,21 +150,34 @@ func (o *options) validate(public, level string) error {
 	if o.LogLevel, err = zapcore.ParseLevel(level); err != nil {
 		return fmt.Errorf("--log-level: %w", err)
 	}
-	for _, check := range []struct {
-		ok   bool
-		text string
-	}{
-		{slices.Contains([]v1alpha1.Mode{v1alpha1.ModeAuto, v1alpha1.ModeRecommend, v1alpha1.ModeOff}, o.Mode), "--mode: want Auto, Recommend or Off"},
+	return failed(append(o.commonChecks(), []check{
 		{o.LogFormat == "json" || o.LogFormat == "console", "--log-format: want json or console"},
 		{o.MaxMessageAge > 0, "--max-message-age: want more than 0"},
 		{o.Sweep > 0, "--sweep-interval: want more than 0"},
 		{o.Recheck > 0, "--recheck-interval: want more than 0"},
 		{o.MaxFlavors > 0, "--max-flavor-changes: want more than 0"},
-		{o.CloudRate > 0, "--cloud-rate: want more than 0"},
 		{len(o.ConfirmHosts) > 0, "--smn-confirm-hosts: want at least one host"},
-	} {
-		if !check.ok {
-			return errors.New(check.text)
+	}...))
+}
+
+// check is what must hold of the flags, and what is said where it does not.
+type check struct {
+	ok   bool
+	text string
+}
+
+func (o *options) commonChecks() []check {
+	return []check{
+		{slices.Contains([]v1alpha1.Mode{v1alpha1.ModeAuto, v1alpha1.ModeRecommend, v1alpha1.ModeOff}, o.Mode), "--mode: want Auto, Recommend or Off"},
+		{o.CloudRate > 0, "--cloud-rate: want more than 0"},
+	}
+}
+
+// failed is the first check that does not hold.
+func failed(checks []check) error {
+	for _, c := range checks {
+		if !c.ok {
+			return errors.New(c.text)
 		}
 	}
 	return nil

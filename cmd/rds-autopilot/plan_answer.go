@@ -1,0 +1,161 @@
+package main
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// plan is what would be decided for a database. Its JSON is read by programs: keys are added, never changed.
+type plan struct {
+	Namespace string        `json:"namespace"`
+	Name      string        `json:"name"`
+	Time      metav1.Time   `json:"time"`
+	Mode      v1alpha1.Mode `json:"mode"` // the policy's or --mode, whichever allows less
+	Instance  *planInstance `json:"instance,omitempty"`
+	Notes     []string      `json:"notes"`
+	Metrics   []metricPlan  `json:"metrics"`
+}
+
+// planInstance is the database as the cloud has it now.
+type planInstance struct {
+	ID       string   `json:"id"`
+	Status   string   `json:"status"`
+	Engine   string   `json:"engine"`
+	Version  string   `json:"version"`
+	Mode     string   `json:"mode"` // single, ha or replica
+	Flavor   string   `json:"flavor"`
+	VCPUs    int      `json:"vcpus"`
+	MemoryGB int      `json:"memoryGB"`
+	VolumeGB int      `json:"volumeGB"`
+	Zones    []string `json:"zones"`
+}
+
+// metricPlan is the answer to the alarm of one metric, if it came now.
+type metricPlan struct {
+	Metric           v1alpha1.Metric `json:"metric"`
+	ValuePercent     *float64        `json:"valuePercent,omitempty"` // none where Cloud Eye has none
+	UsedGB           *float64        `json:"usedGB,omitempty"`       // storage only
+	MeasuredTime     *metav1.Time    `json:"measuredTime,omitempty"`
+	ThresholdPercent int             `json:"thresholdPercent"`
+
+	Decision answer `json:"decision"`
+	// AtThreshold is the decision if the value were at the threshold; only where the real one decides nothing.
+	AtThreshold *answer `json:"atThreshold,omitempty"`
+	// Guards hold a change back, in the order in which they would be named. Behind one that has no end of its own and
+	// that no policy lifts, nothing can be known.
+	Guards []guard `json:"guards"`
+	// Afterwards is the decision once no guard holds; none where that cannot be known.
+	Afterwards *answer     `json:"afterwards,omitempty"`
+	Candidates []candidate `json:"candidates,omitempty"` // larger flavors, best first
+}
+
+// answer is a decision.
+type answer struct {
+	Action            autopilot.Action `json:"action"`
+	From              string           `json:"from,omitempty"` // GB or a flavor's code
+	To                string           `json:"to,omitempty"`
+	Reason            autopilot.Reason `json:"reason"`
+	Message           string           `json:"message"`
+	LooksAgainSeconds int64            `json:"looksAgainSeconds,omitempty"` // 0: an event will tell
+}
+
+// guard is something that holds a change back.
+type guard struct {
+	Reason  autopilot.Reason `json:"reason"`
+	Message string           `json:"message"`
+	Ends    *metav1.Time     `json:"ends,omitempty"` // by itself; none where something has to happen first
+}
+
+// candidate is a larger flavor, and why it is not to be had.
+type candidate struct {
+	Code      string `json:"code"`
+	VCPUs     int    `json:"vcpus"`
+	MemoryGB  int    `json:"memoryGB"`
+	Refused   string `json:"refused,omitempty"`
+	Zone      string `json:"zone,omitempty"` // in which it is not to be had
+	ZoneState string `json:"zoneState,omitempty"`
+}
+
+// plan answers for every metric as if its alarm, and no other, were in force.
+func (s *situation) plan() *plan {
+	p := &plan{
+		Namespace: s.namespace, Name: s.name, Time: metav1.NewTime(s.Now.Truncate(time.Second)), Mode: s.Mode,
+		Notes: append(slices.Clone(s.notes), "Not considered: flavors that are changing elsewhere in the cluster (--max-flavor-changes)"),
+	}
+	if i := s.Instance; i != nil {
+		p.Instance = &planInstance{
+			ID: i.ID, Status: i.Status, Engine: i.Engine, Version: i.Version, Mode: i.Mode, Flavor: i.Flavor,
+			VCPUs: i.VCPUs, MemoryGB: i.MemoryGB, VolumeGB: i.VolumeGB, Zones: i.Zones,
+		}
+	}
+	for _, m := range autopilot.Metrics() {
+		p.Metrics = append(p.Metrics, s.metric(m))
+	}
+	return p
+}
+
+func (s *situation) metric(m v1alpha1.Metric) metricPlan {
+	w := supposition{Case: s.Case, metric: m, evidence: s.evidence[m]}
+	p := metricPlan{Metric: m, ThresholdPercent: w.threshold(), Guards: []guard{}}
+	if e := w.evidence; e.Present() && s.Instance != nil {
+		measured := metav1.NewTime(e.Time)
+		p.MeasuredTime = &measured
+		percent := e.Percent
+		if m == v1alpha1.MetricStorage {
+			p.UsedGB = new(tenths(e.UsedGB))
+			percent = 100 * e.UsedGB / float64(max(1, s.Instance.VolumeGB))
+		}
+		p.ValuePercent = new(tenths(percent))
+	}
+	d := w.decide()
+	p.Decision = answered(d)
+	if lacksEvidence(d.Reason) {
+		at, _ := w.without(d)
+		p.AtThreshold = new(answered(at.decide()))
+	}
+	for range 20 { // there are fewer guards than that
+		if d.Action != autopilot.ActionNone {
+			if len(p.Guards) > 0 {
+				p.Afterwards = new(answered(d))
+			}
+			break
+		}
+		if !lacksEvidence(d.Reason) {
+			p.Guards = append(p.Guards, w.guard(d))
+		}
+		var known bool
+		if w, known = w.without(d); !known {
+			break
+		}
+		d = w.decide()
+	}
+	for _, c := range (supposition{Case: s.Case, metric: m}).unhindered().ladder() {
+		p.Candidates = append(p.Candidates, candidate{c.Code, c.VCPUs, c.MemoryGB, string(c.Refused), c.Zone, c.State})
+	}
+	return p
+}
+
+func answered(d autopilot.Decision) answer {
+	return answer{d.Action, d.From, d.To, d.Reason, d.Message, int64(math.Ceil(d.Again.Seconds()))}
+}
+
+func (s supposition) guard(d autopilot.Decision) guard {
+	g := guard{Reason: d.Reason, Message: d.Message}
+	if d.Again > 0 && s.endsByItself(d.Reason) {
+		ends := metav1.NewTime(s.Now.Add(d.Again).Round(time.Second))
+		g.Ends = &ends
+	}
+	return g
+}
+
+func tenths(x float64) float64 {
+	y, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'f', 1, 64), 64) // as decisions write it
+	return y
+}

@@ -1,0 +1,302 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/internal/kubetest"
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+)
+
+// readers may read the two kinds: one everywhere, one in a namespace.
+const readers = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: reader}
+rules:
+- {apiGroups: [otc.mcsps.de], resources: [rdss], verbs: [get, list]}
+- {apiGroups: [autopilot.otc.mcsps.de], resources: [rdsautopilots], verbs: [get, list]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: reader}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reader}
+subjects: [{kind: ServiceAccount, name: everywhere, namespace: default}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: reader, namespace: default}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reader}
+subjects: [{kind: ServiceAccount, name: here, namespace: default}]
+`
+
+// TestPlanReadsAndWritesNothing runs the command as a person with the right to read, against a real API server.
+func TestPlanReadsAndWritesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a Kubernetes API")
+	}
+	// The cloud begins half an hour ago, so that by now it has data.
+	var behind atomic.Int64
+	behind.Store(int64(40 * time.Minute))
+	sim, err := otcsim.Start(otcsim.Options{Now: func() time.Time { return time.Now().Add(-time.Duration(behind.Load())) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sim.Close() })
+	kube, err := kubetest.Start(t.Context(), kubetest.Options{CRDs: []string{
+		"../../deploy/crds/rds.yaml", "../../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = kube.Stop() })
+	admin, err := dynamic.NewForConfig(kube.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fleet{t: t, kube: kube, admin: admin, sim: sim}
+	f.database("default", "fresh", otcsim.Instance{Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 42, CPUDemand: .5, MemoryDemandGB: 4}})
+	settled := f.database("default", "settled", otcsim.Instance{Flavor: "rds.pg.n1.large.4.ha", VolumeGB: 40, Workload: otcsim.Workload{UsedGB: 33, CPUDemand: 1.9, MemoryDemandGB: 2}})
+	f.database("default", "gone", otcsim.Instance{Flavor: "rds.mysql.n1.large.4", VolumeGB: 40})
+	f.database("default", "twin", otcsim.Instance{Flavor: "rds.mysql.n1.large.4", VolumeGB: 40})
+	kubeconfig := f.readers()
+	for _, rds := range f.objects(otcv1.GroupVersion().WithResource(otcv1.Resource)) {
+		id, _, _ := unstructured.NestedString(rds.Object, "status", "id")
+		switch rds.GetName() {
+		case "gone":
+			sim.RemoveInstance(id)
+		case "twin":
+			f.rds("kube-public", "other", rds.Object["spec"].(map[string]any), id)
+		}
+	}
+	sim.SetFlavorStatus("rds.pg.n1.xlarge.2.ha", "eu-de-02", otcsim.FlavorSoldOut)
+	f.watched("settled", settled.ID)
+	behind.Store(0)
+	sim.Step(t.Context())
+	sim.ResetRequests()
+	before := f.versions()
+
+	plan := func(args ...string) (plan, string) {
+		t.Helper()
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), append([]string{"plan", "--kubeconfig", kubeconfig["everywhere"], "-n", "default"}, args...), f.env(), &out, &errs); code != exitOK {
+			t.Fatalf("%v: exit code %d, %s", args, code, errs.String())
+		}
+		var p plan
+		if json.Valid(out.Bytes()) {
+			if err := json.Unmarshal(out.Bytes(), &p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return p, out.String()
+	}
+
+	t.Run("without an RdsAutopilot, by the defaults of the CRD", func(t *testing.T) {
+		p, text := plan("fresh", "-o", "json")
+		storage, cpu := p.Metrics[0], p.Metrics[1]
+		if storage.Decision.Reason != autopilot.ReasonBelowThreshold || storage.ValuePercent == nil || *storage.ValuePercent != 42 || storage.AtThreshold == nil || storage.AtThreshold.To != "110" {
+			t.Errorf("storage: %s", text)
+		}
+		if cpu.ValuePercent == nil || *cpu.ValuePercent != 25 || cpu.AtThreshold == nil || cpu.AtThreshold.Reason != autopilot.ReasonInstanceBusy || cpu.Afterwards == nil || cpu.Afterwards.To != "rds.mysql.n1.xlarge.2" {
+			t.Errorf("cpu: %s", text)
+		}
+		if len(p.Notes) == 0 || !strings.Contains(p.Notes[0], "There is no RdsAutopilot yet") {
+			t.Errorf("notes: %q", p.Notes)
+		}
+		f.defaults()
+	})
+	t.Run("with one, by its policy and its past", func(t *testing.T) {
+		p, text := plan("settled", "-o", "json")
+		storage, cpu, memory := p.Metrics[0], p.Metrics[1], p.Metrics[2]
+		if storage.ThresholdPercent != 75 || storage.Decision.Reason != autopilot.ReasonAlarmInForce || storage.Decision.From != "40" || storage.Decision.To != "50" {
+			t.Errorf("storage: %s", text)
+		}
+		if cpu.Decision.Reason != autopilot.ReasonAlarmInForce || cpu.Decision.To != "rds.pg.n1.xlarge.4.ha" || len(cpu.Candidates) == 0 ||
+			cpu.Candidates[0].Code != "rds.pg.n1.xlarge.2.ha" || cpu.Candidates[0].Zone != "eu-de-02" || cpu.Candidates[0].ZoneState != "sellout" {
+			t.Errorf("cpu: %s", text)
+		}
+		if memory.Decision.Reason != autopilot.ReasonBelowThreshold || memory.AtThreshold == nil || memory.AtThreshold.Action != autopilot.ActionChangeFlavor {
+			t.Errorf("memory: %s", text)
+		}
+	})
+	t.Run("--mode is an upper bound", func(t *testing.T) {
+		if p, text := plan("settled", "-o", "json", "--mode", "Recommend"); p.Metrics[0].Decision.Reason != autopilot.ReasonRecommend || p.Metrics[0].Decision.To != "50" {
+			t.Error(text)
+		}
+		if p, text := plan("settled", "-o", "json", "--mode", "Off"); p.Metrics[0].Decision.Reason != autopilot.ReasonNotEnabled {
+			t.Error(text)
+		}
+	})
+	t.Run("an instance that is gone, and one that two have, are answers", func(t *testing.T) {
+		for _, name := range []string{"gone", "twin"} {
+			if p, text := plan(name, "-o", "json"); p.Metrics[0].Decision.Reason != autopilot.ReasonInstanceUnknown {
+				t.Errorf("%s: %s", name, text)
+			}
+		}
+	})
+	t.Run("it says nothing of what an Rds hides", func(t *testing.T) {
+		for _, format := range []string{"table", "json", "yaml"} {
+			if _, text := plan("settled", "-o", format); !strings.Contains(text, "rds.pg.n1.xlarge.4.ha") || strings.Contains(text, "hush") {
+				t.Errorf("%s: %s", format, text)
+			}
+		}
+	})
+	t.Run("who may read one namespace may ask there", func(t *testing.T) {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), []string{"plan", "--kubeconfig", kubeconfig["here"], "-n", "default", "settled"}, f.env(), &out, &errs); code != exitOK || !strings.Contains(out.String(), "you may not list those") {
+			t.Errorf("exit code %d, %s%s", code, out.String(), errs.String())
+		}
+	})
+	t.Run("what cannot be said is one line and exit code 1", func(t *testing.T) {
+		noCloud := func(key string) string {
+			if key == "OS_AUTH_URL" {
+				return "http://127.0.0.1:1/v3"
+			}
+			return f.env()(key)
+		}
+		for name, tc := range map[string]struct {
+			args []string
+			env  func(string) string
+			want string
+		}{
+			"no such Rds":          {[]string{"-n", "default", "nobody", "--kubeconfig", kubeconfig["everywhere"]}, f.env(), "there is no Rds default/nobody"},
+			"no such namespace":    {[]string{"-n", "nowhere", "settled", "--kubeconfig", kubeconfig["everywhere"]}, f.env(), "there is no Rds nowhere/settled"},
+			"no right to read":     {[]string{"-n", "kube-public", "other", "--kubeconfig", kubeconfig["here"]}, f.env(), "connect to Kubernetes"},
+			"no kubeconfig":        {[]string{"-n", "default", "settled", "--kubeconfig", filepath.Join(t.TempDir(), "none")}, f.env(), "--kubeconfig"},
+			"no cloud":             {[]string{"-n", "default", "settled", "--kubeconfig", kubeconfig["everywhere"]}, noCloud, "connect to the cloud"},
+			"no Cloud Eye":         {[]string{"-n", "default", "settled", "--kubeconfig", kubeconfig["everywhere"], "--endpoint", "ces=http://127.0.0.1:1"}, f.env(), "read evidence"},
+			"no database service":  {[]string{"-n", "default", "settled", "--kubeconfig", kubeconfig["everywhere"], "--endpoint", "rds=http://127.0.0.1:1"}, f.env(), "read instance"},
+			"no credentials given": {[]string{"-n", "default", "settled", "--kubeconfig", kubeconfig["everywhere"]}, environment(), "connect to the cloud"},
+		} {
+			var out, errs bytes.Buffer
+			code := run(t.Context(), append([]string{"plan"}, tc.args...), tc.env, &out, &errs)
+			if code != exitError || out.Len() != 0 || strings.Count(errs.String(), "\n") != 1 || !strings.Contains(errs.String(), tc.want) {
+				t.Errorf("%s: exit code %d, %q, %q", name, code, out.String(), errs.String())
+			}
+		}
+	})
+
+	if diff := cmp.Diff(before, f.versions()); diff != "" {
+		t.Errorf("it wrote to Kubernetes:\n%s", diff)
+	}
+	for _, r := range sim.Requests() {
+		if r.Method != http.MethodGet && r.Service != "iam" && r.Operation != "BatchMetricData" {
+			t.Errorf("it asked the cloud to %s (%s)", r.Operation, r.Method)
+		}
+	}
+	if len(sim.Requests()) == 0 {
+		t.Error("the cloud saw no request")
+	}
+}
+
+// readers makes the accounts and returns their kubeconfigs.
+func (f *fleet) readers() map[string]string {
+	f.t.Helper()
+	dir, ctx := f.t.TempDir(), f.t.Context()
+	manifest := filepath.Join(dir, "rbac.yaml")
+	if err := os.WriteFile(manifest, []byte(readers), 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+	if _, err := f.kube.Apply(ctx, kubetest.ApplyOptions{}, manifest); err != nil {
+		f.t.Fatal(err)
+	}
+	files := map[string]string{}
+	for _, name := range []string{"everywhere", "here"} {
+		cfg, err := f.kube.ServiceAccountConfig(ctx, "default", name)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		files[name] = filepath.Join(dir, name)
+		if err := kubetest.WriteKubeconfig(files[name], cfg); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	return files
+}
+
+// watched gives a database an autopilot that has known it for a day, and secrets where people have them.
+func (f *fleet) watched(name, id string) {
+	f.t.Helper()
+	ctx := f.t.Context()
+	yesterday := metav1.NewTime(time.Now().Add(-24 * time.Hour).Truncate(time.Second))
+	rap := v1alpha1.RdsAutopilot{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: "RdsAutopilot"}, ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status: v1alpha1.Status{
+			Instance: &v1alpha1.Instance{ID: id, Status: "ACTIVE", ActiveSince: &yesterday, VolumeGB: 40, Flavor: "rds.pg.n1.large.4.ha", VCPUs: 2, MemoryGB: 8},
+			Baseline: &v1alpha1.Baseline{VolumeGB: 40, Flavor: "rds.pg.n1.large.4.ha", VCPUs: 2, MemoryGB: 8},
+		},
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&rap)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	delete(content, "spec") // the API server's defaults
+	raps := f.admin.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).Namespace("default")
+	made, err := raps.Create(ctx, &unstructured.Unstructured{Object: content}, metav1.CreateOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	made.Object["status"] = content["status"]
+	if _, err := raps.UpdateStatus(ctx, made, metav1.UpdateOptions{}); err != nil {
+		f.t.Fatal(err)
+	}
+	secret := `{"metadata":{"annotations":{"autopilot.otc.mcsps.de/note":"hush"}},"spec":{"password":"hush-Hush-1"}}`
+	if _, err := f.admin.Resource(otcv1.GroupVersion().WithResource(otcv1.Resource)).Namespace("default").Patch(ctx, name, types.MergePatchType, []byte(secret), metav1.PatchOptions{}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// defaults fails unless plan's default policy is the API server's.
+func (f *fleet) defaults() {
+	f.t.Helper()
+	all := f.autopilots()
+	if len(all) == 0 {
+		f.t.Fatal("no RdsAutopilot to compare with")
+	}
+	if diff := cmp.Diff(defaultPolicy(), all[0].Spec); diff != "" {
+		f.t.Errorf("the defaults are not those of the CRD:\n%s", diff)
+	}
+}
+
+func (f *fleet) objects(kind schema.GroupVersionResource) []unstructured.Unstructured {
+	f.t.Helper()
+	list, err := f.admin.Resource(kind).List(f.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return list.Items
+}
+
+// versions of everything that plan could have written.
+func (f *fleet) versions() map[string]string {
+	versions := map[string]string{}
+	for _, kind := range []schema.GroupVersionResource{
+		otcv1.GroupVersion().WithResource(otcv1.Resource), v1alpha1.GroupVersion().WithResource(v1alpha1.Resource),
+		{Group: "events.k8s.io", Version: "v1", Resource: "events"}, {Group: "coordination.k8s.io", Version: "v1", Resource: "leases"},
+	} {
+		for _, o := range f.objects(kind) {
+			if kind.Resource != "leases" || o.GetNamespace() == "default" { // the API server renews its own
+				versions[kind.Resource+" "+o.GetNamespace()+"/"+o.GetName()] = o.GetResourceVersion()
+			}
+		}
+	}
+	return versions
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/controller"
+	"github.com/mcsps/rds-autopilot/k8s"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+)
+
+// planner asks the cluster and the cloud what a decision depends on, and changes neither.
+type planner struct {
+	kube   *k8s.Cluster
+	config *rest.Config
+	cloud  *cloud
+	mode   v1alpha1.Mode // the upper bound
+	now    func() time.Time
+}
+
+// situation is what there is to decide on, without an alarm.
+type situation struct {
+	autopilot.Case
+	namespace, name string
+	evidence        map[v1alpha1.Metric]autopilot.Evidence
+	notes           []string
+}
+
+func (s *situation) note(format string, args ...any) {
+	s.notes = append(s.notes, fmt.Sprintf(format, args...))
+}
+
+// look reads what the controller's round reads, live. An error is something that must be known and could not be read.
+func (p planner) look(ctx context.Context, rds *otcv1.Rds) (*situation, error) {
+	s := &situation{namespace: rds.Namespace, name: rds.Name}
+	rap, err := p.policy(ctx, s, rds)
+	if err != nil {
+		return nil, err
+	}
+	off := whyOff(rds, rap)
+	if off != "" {
+		s.note("%s", off)
+	}
+	s.Case = autopilot.Case{
+		Now: p.now(), Mode: autopilot.Narrower(rap.Spec.Mode, p.mode), Enabled: off == "", Spec: rap.Spec, Generation: rap.Generation,
+		Recheck: recheckInterval, Status: rap.Status,
+		Wanted: autopilot.Wanted{VolumeGB: int(rds.Spec.VolumeSize), Flavor: rds.Spec.FlavorRef},
+	}
+	if rds.Status.ID == "" {
+		s.note("The operator has not entered an id in status.id of the Rds")
+		return s, nil
+	}
+	if s.Instance, err = p.cloud.Instance(ctx, rds.Status.ID, s.Now); err != nil {
+		return nil, fmt.Errorf("read instance %s: %w", rds.Status.ID, err)
+	}
+	if s.Instance == nil {
+		return s, nil
+	}
+	if s.Shared, err = p.shared(ctx, s, rds); err != nil {
+		return nil, err
+	}
+	s.Status, _ = autopilot.Follow(s.Case)
+	if s.evidence, err = p.cloud.Evidence(ctx, *s.Instance, s.wanted(rap.Status)); err != nil {
+		return nil, fmt.Errorf("read evidence: %w", err)
+	}
+	cat, err := p.cloud.Catalogue(ctx, *s.Instance)
+	if err != nil {
+		return nil, fmt.Errorf("read flavors: %w", err)
+	}
+	s.Catalogue, s.Offered, s.OfferedKnown = cat.Flavors, cat.Offered, cat.OfferedKnown
+	if !s.OfferedKnown {
+		s.note("The cloud has no resize list of this instance: only its own family is considered")
+	}
+	if s.Interfered() {
+		if s.Rival, err = p.kube.FlavorWriter(ctx, rds); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// policy is the RdsAutopilot, or one with the defaults where there is none yet.
+func (p planner) policy(ctx context.Context, s *situation, rds *otcv1.Rds) (*v1alpha1.RdsAutopilot, error) {
+	rap, err := p.kube.GetAutopilot(ctx, rds.Namespace, rds.Name)
+	if errors.Is(err, k8s.ErrGone) {
+		s.note("There is no RdsAutopilot yet, and so no alarm: this is with the default policy. spec.autopilot: true of the Rds makes one")
+		return &v1alpha1.RdsAutopilot{Spec: defaultPolicy()}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	armed := meta.FindStatusCondition(rap.Status.Conditions, v1alpha1.ConditionArmed)
+	switch {
+	case armed == nil:
+		s.note("Not armed yet: no alarm would reach the autopilot")
+	case armed.Status != metav1.ConditionTrue:
+		s.note("Not armed (%s): no alarm would reach the autopilot. %s", armed.Reason, armed.Message)
+	}
+	if w := rap.Status.Deferred; w != nil {
+		s.note("A wish for a larger flavor (%v at %s %%, since %s) waits for the window", w.Metrics, w.ValuePercent, w.FirstTime.UTC().Format(time.RFC3339))
+	}
+	return rap, nil
+}
+
+// whyOff says why nothing would be done for this database, whatever the mode; empty where it would.
+func whyOff(rds *otcv1.Rds, rap *v1alpha1.RdsAutopilot) string {
+	owner := slices.IndexFunc(rap.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == otcv1.Kind })
+	said := rds.Spec.Autopilot
+	switch {
+	case !rap.DeletionTimestamp.IsZero():
+		return "The RdsAutopilot is being deleted"
+	case !rds.DeletionTimestamp.IsZero():
+		return "The Rds is being deleted"
+	case owner >= 0 && rap.OwnerReferences[owner].UID != rds.UID:
+		return "The Rds of this autopilot was deleted; another one has its name"
+	case said != nil && !*said, said == nil && rap.Status.Switch == v1alpha1.SwitchOff:
+		return "spec.autopilot of the Rds said false; true turns it on again"
+	}
+	return ""
+}
+
+// wanted are the measurements of all metrics, on the dimensions that the rules of this instance have.
+func (s *situation) wanted(have v1alpha1.Status) []controller.EvidenceOf {
+	var wanted []controller.EvidenceOf
+	for _, m := range autopilot.Metrics() {
+		w := controller.EvidenceOf{Metric: m, PeriodSeconds: int(s.Spec.Flavor.Alarm.PeriodSeconds)}
+		if m == v1alpha1.MetricStorage {
+			w.PeriodSeconds = int(s.Spec.Storage.Alarm.PeriodSeconds)
+		}
+		for _, r := range have.Alarms.Rules {
+			if r.Metric == m && have.Instance != nil && have.Instance.ID == s.Instance.ID {
+				w.Dimension = r.Dimension
+			}
+		}
+		wanted = append(wanted, w)
+	}
+	return wanted
+}
+
+// shared reports whether another Rds has the same instance, as far as one may look.
+func (p planner) shared(ctx context.Context, s *situation, rds *otcv1.Rds) (bool, error) {
+	others, err := p.others(ctx, metav1.NamespaceAll, rds)
+	if apierrors.IsForbidden(err) {
+		s.note("Not considered: whether an Rds of another namespace has the same instance, for you may not list those")
+		others, err = p.others(ctx, rds.Namespace, rds)
+	}
+	if err != nil {
+		return false, fmt.Errorf("list Rds: %w", err)
+	}
+	return others, nil
+}
+
+// others decodes into the type that has none of an Rds's passwords.
+func (p planner) others(ctx context.Context, namespace string, rds *otcv1.Rds) (bool, error) {
+	scheme := runtime.NewScheme()
+	if err := otcv1.AddToScheme(scheme); err != nil {
+		return false, err
+	}
+	cfg, gv := rest.CopyConfig(p.config), otcv1.GroupVersion()
+	cfg.APIPath, cfg.GroupVersion, cfg.UserAgent = "/apis", &gv, "rds-autopilot/"+version
+	cfg.ContentType, cfg.NegotiatedSerializer = runtime.ContentTypeJSON, serializer.NewCodecFactory(scheme).WithoutConversion()
+	client, err := rest.RESTClientFor(cfg)
+	if err != nil {
+		return false, err
+	}
+	for opts := (metav1.ListOptions{Limit: 500}); ; {
+		var page otcv1.RdsList
+		err := client.Get().NamespaceIfScoped(namespace, namespace != metav1.NamespaceAll).Resource(otcv1.Resource).
+			VersionedParams(&opts, runtime.NewParameterCodec(scheme)).Do(ctx).Into(&page)
+		if err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(page.Items, func(o otcv1.Rds) bool { return o.UID != rds.UID && o.Status.ID == rds.Status.ID }) {
+			return true, nil
+		}
+		if opts.Continue = page.Continue; opts.Continue == "" {
+			return false, nil
+		}
+	}
+}
+
+// defaultPolicy is what the CRD's schema makes of an empty spec.
+func defaultPolicy() v1alpha1.Spec {
+	on := func() v1alpha1.Trigger { return v1alpha1.Trigger{Enabled: new(true), ThresholdPercent: 90} }
+	return v1alpha1.Spec{
+		Mode: v1alpha1.ModeAuto,
+		Storage: v1alpha1.Storage{
+			StepGB: 10, MaxGB: 4000, ThresholdPercent: 90,
+			Alarm: v1alpha1.StorageAlarm{PeriodSeconds: 1, Count: 5, RepeatSeconds: new(int32(900))},
+		},
+		Flavor: v1alpha1.Flavor{
+			CPU: on(), Memory: on(), CooldownSeconds: new(int32(3600)), MaxChangesPerDay: 2,
+			Alarm: v1alpha1.FlavorAlarm{PeriodSeconds: 300, Count: 3, RepeatSeconds: new(int32(1800))},
+		},
+	}
+}

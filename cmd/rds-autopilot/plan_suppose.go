@@ -1,0 +1,139 @@
+package main
+
+import (
+	"math"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/flavors"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// supposition is a case in which the alarm of one metric has come. It is a value: what is taken out of one is still in
+// the others.
+type supposition struct {
+	autopilot.Case
+	metric   v1alpha1.Metric
+	evidence autopilot.Evidence
+}
+
+func (s supposition) verdict() autopilot.Verdict {
+	s.Alarms = []autopilot.Alarm{{Metric: s.metric, State: v1alpha1.StateAlarm, StateTime: s.Now, Evidence: s.evidence}}
+	return autopilot.Decide(s.Case)
+}
+
+// decide is the answer to the alarm. A wish that waited for the window may be answered beside it.
+func (s supposition) decide() autopilot.Decision {
+	for _, d := range s.verdict().Decisions {
+		if d.Metric == s.metric {
+			return d
+		}
+	}
+	return autopilot.Decision{Metric: s.metric, Action: autopilot.ActionNone}
+}
+
+// threshold in percent at which the alarm comes.
+func (s supposition) threshold() int {
+	switch s.metric {
+	case v1alpha1.MetricCPU:
+		return int(s.Spec.Flavor.CPU.ThresholdPercent)
+	case v1alpha1.MetricMemory:
+		return int(s.Spec.Flavor.Memory.ThresholdPercent)
+	}
+	if s.Instance == nil {
+		return int(s.Spec.Storage.ThresholdPercent)
+	}
+	return autopilot.Threshold(s.Instance.VolumeGB, int(s.Spec.Storage.ThresholdPercent))
+}
+
+// atThreshold is the evidence of now with a value that is just enough.
+func (s supposition) atThreshold() supposition {
+	at := s.threshold()
+	// A moment ahead, for a change that was first seen in this very look counts as of now.
+	s.evidence.Time = s.Now.Add(time.Millisecond)
+	s.evidence.Percent = max(s.evidence.Percent, float64(at))
+	if s.metric == v1alpha1.MetricStorage && s.Instance != nil {
+		enough := math.Nextafter(float64(at*s.Instance.VolumeGB)/100, math.Inf(1))
+		s.evidence.UsedGB = max(s.evidence.UsedGB, enough)
+	}
+	return s
+}
+
+func lacksEvidence(r autopilot.Reason) bool {
+	return r == autopilot.ReasonBelowThreshold || r == autopilot.ReasonNoData || r == autopilot.ReasonStaleEvidence
+}
+
+// endsByItself reports whether time alone ends a guard.
+func (s supposition) endsByItself(r autopilot.Reason) bool {
+	switch r {
+	case autopilot.ReasonCooldown, autopilot.ReasonBudgetSpent, autopilot.ReasonNoEffect, autopilot.ReasonContested,
+		autopilot.ReasonRolledBack, autopilot.ReasonOutsideWindow:
+		return true
+	case autopilot.ReasonInstanceBusy:
+		return s.Instance.Status == autopilot.StatusActive
+	}
+	return false
+}
+
+// without takes out of a case what a decision was held back by, so that the next guard is seen. It is false where the
+// world has to change first: what would be decided then cannot be known.
+func (s supposition) without(d autopilot.Decision) (supposition, bool) {
+	spec, status := s.Spec.DeepCopy(), s.Status.DeepCopy()
+	switch d.Reason {
+	case autopilot.ReasonBelowThreshold, autopilot.ReasonNoData, autopilot.ReasonStaleEvidence:
+		return s.atThreshold(), true
+	case autopilot.ReasonNotEnabled:
+		s.Enabled = true
+		if s.Mode == v1alpha1.ModeOff {
+			s.Mode = v1alpha1.ModeAuto
+		}
+		spec.Flavor.CPU.Enabled, spec.Flavor.Memory.Enabled = new(true), new(true)
+	case autopilot.ReasonInstanceBusy:
+		if s.Instance.Status != autopilot.StatusActive || status.Instance == nil {
+			return s, false
+		}
+		status.Instance.ActiveSince = long(s.Now)
+	case autopilot.ReasonCooldown:
+		spec.Flavor.CooldownSeconds = new(int32(0))
+	case autopilot.ReasonBudgetSpent:
+		spec.Flavor.MaxChangesPerDay = 0
+	case autopilot.ReasonNoEffect:
+		for i := range status.Changes {
+			status.Changes[i].Metrics = nil
+		}
+	case autopilot.ReasonContested:
+		status.Changes, status.Conditions = nil, nil
+	case autopilot.ReasonOutsideWindow:
+		spec.Flavor.Window = nil
+	default:
+		return s, false
+	}
+	s.Spec, s.Status = *spec, *status
+	return s, true
+}
+
+// unhindered is the case with nothing in the way but what the cloud sells and the caps: people want to know what there
+// is even while something else comes first.
+func (s supposition) unhindered() supposition {
+	s.Mode, s.Enabled, s.Shared = v1alpha1.ModeAuto, true, false
+	s.Spec = *s.Spec.DeepCopy()
+	s.Spec.Flavor.CPU.Enabled, s.Spec.Flavor.Memory.Enabled = new(true), new(true)
+	if s.Instance != nil {
+		inst := *s.Instance
+		inst.Status = autopilot.StatusActive
+		s.Instance, s.Wanted = &inst, autopilot.Wanted{VolumeGB: inst.VolumeGB, Flavor: inst.Flavor}
+	}
+	s.Status = v1alpha1.Status{Baseline: s.Status.Baseline, Instance: &v1alpha1.Instance{ActiveSince: long(s.Now)}}
+	return s.atThreshold()
+}
+
+// ladder are the larger flavors; none for storage.
+func (s supposition) ladder() []flavors.Candidate { return s.verdict().Ladder }
+
+// long ago, as far as guards are concerned.
+func long(now time.Time) *metav1.Time {
+	t := metav1.NewTime(now.Add(-24 * time.Hour))
+	return &t
+}

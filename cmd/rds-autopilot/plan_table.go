@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// table is the plan for people.
+func (p *plan) table() ([]byte, error) {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "%s/%s, mode %s: ", p.Namespace, p.Name, p.Mode)
+	if i := p.Instance; i != nil {
+		fmt.Fprintf(&out, "%s %s %s, %d GB, %s (%d vCPUs, %d GB), %s, in %s\n", i.Engine, i.Version, i.Mode, i.VolumeGB,
+			i.Flavor, i.VCPUs, i.MemoryGB, i.Status, strings.Join(i.Zones, ", "))
+	} else {
+		fmt.Fprintln(&out, "no instance in the cloud")
+	}
+	for _, n := range p.Notes {
+		fmt.Fprintf(&out, "  %s\n", n)
+	}
+	fmt.Fprintln(&out)
+	rows := [][]string{{"IF THE ALARM CAME", "VALUE NOW", "ALARM AT", "ANSWER NOW", "REASON", "LOOKS AGAIN"}}
+	for _, m := range p.Metrics {
+		rows = append(rows, []string{
+			string(m.Metric), m.value(), fmt.Sprintf("%d %%", m.ThresholdPercent), m.Decision.act(), string(m.Decision.Reason), m.Decision.again(),
+		})
+	}
+	if err := columns(&out, "", rows); err != nil {
+		return nil, err
+	}
+	for _, m := range p.Metrics {
+		if err := m.details(&out, p.Time.Time); err != nil {
+			return nil, err
+		}
+	}
+	return out.Bytes(), nil
+}
+
+func (m metricPlan) details(out io.Writer, now time.Time) error {
+	fmt.Fprintf(out, "\n%s: %s\n", m.Metric, m.Decision.Message)
+	if a := m.AtThreshold; a != nil {
+		fmt.Fprintf(out, "  At %d %%: %s\n", m.ThresholdPercent, a.sentence())
+	}
+	if len(m.Guards) > 0 && !m.saidAlready() {
+		rows := [][]string{}
+		for _, g := range m.Guards {
+			ends := "until something changes"
+			if g.Ends != nil {
+				ends = fmt.Sprintf("until %s (%s)", g.Ends.UTC().Format(time.RFC3339), brief(g.Ends.Sub(now)))
+			}
+			rows = append(rows, []string{string(g.Reason), ends, g.Message})
+		}
+		fmt.Fprintln(out, "  Held back by")
+		if err := columns(out, "    ", rows); err != nil {
+			return err
+		}
+	}
+	if a := m.Afterwards; a != nil {
+		fmt.Fprintf(out, "  After that: %s\n", a.sentence())
+	}
+	if m.Metric == v1alpha1.MetricStorage {
+		return nil
+	}
+	if len(m.Candidates) == 0 {
+		fmt.Fprintln(out, "  No larger flavor is known")
+		return nil
+	}
+	rows := [][]string{{"CANDIDATE", "VCPUS", "GB", "REFUSED"}}
+	for _, c := range m.Candidates {
+		rows = append(rows, []string{c.Code, strconv.Itoa(c.VCPUs), strconv.Itoa(c.MemoryGB), c.why()})
+	}
+	return columns(out, "  ", rows)
+}
+
+// saidAlready reports whether the only guard is the decision itself, and has no end to tell.
+func (m metricPlan) saidAlready() bool {
+	return len(m.Guards) == 1 && m.Guards[0].Message == m.Decision.Message && m.Guards[0].Ends == nil
+}
+
+// value is what is measured now.
+func (m metricPlan) value() string {
+	switch {
+	case m.ValuePercent == nil:
+		return "no data"
+	case m.UsedGB != nil:
+		return fmt.Sprintf("%.1f %% (%.1f GB)", *m.ValuePercent, *m.UsedGB)
+	}
+	return fmt.Sprintf("%.1f %%", *m.ValuePercent)
+}
+
+// act is what is done.
+func (a answer) act() string {
+	if a.Action == autopilot.ActionNone {
+		return "nothing"
+	}
+	return fmt.Sprintf("%s %s → %s", a.Action, a.From, a.To)
+}
+
+func (a answer) again() string {
+	if a.LooksAgainSeconds == 0 {
+		return "at an event"
+	}
+	return brief(time.Duration(a.LooksAgainSeconds) * time.Second)
+}
+
+func (a answer) sentence() string {
+	if a.Action == autopilot.ActionNone {
+		return fmt.Sprintf("nothing (%s). %s", a.Reason, a.Message)
+	}
+	return fmt.Sprintf("%s (%s)", a.Message, a.Reason)
+}
+
+func (c candidate) why() string {
+	switch {
+	case c.Refused == "":
+		return "no"
+	case c.Zone == "":
+		return c.Refused
+	case c.ZoneState == "":
+		return fmt.Sprintf("%s: not known in %s", c.Refused, c.Zone)
+	}
+	return fmt.Sprintf("%s: %s in %s", c.Refused, c.ZoneState, c.Zone)
+}
+
+// brief is a time from now as people say it.
+func brief(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch d = d.Round(time.Second); {
+	case d >= day:
+		return fmt.Sprintf("in %dd%dh", d/day, d%day/time.Hour)
+	case d >= time.Hour:
+		return fmt.Sprintf("in %dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return "in " + d.String()
+}
+
+// columns writes rows under each other, as narrow as they can be.
+func columns(out io.Writer, indent string, rows [][]string) error {
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	for _, r := range rows {
+		fmt.Fprintln(w, indent+strings.Join(r, "\t"))
+	}
+	return w.Flush()
+}
