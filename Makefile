@@ -18,7 +18,7 @@ demo: build servers ## Run the main job on this machine: alarms arrive, database
 .PHONY: test
 test: servers ## Run all tests, with -race and on a real API server
 	@echo "── go test -race ./... (the first build with -race takes some minutes)"
-	@go test -race -timeout 20m ./...
+	@go test -race -timeout 45m ./...
 	@echo "── ten thousand random histories against the decision"
 	@go test -run TestNoHistory ./autopilot -rapid.checks=10000
 

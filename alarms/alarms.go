@@ -125,11 +125,14 @@ type Alarms struct {
 	now   func() time.Time
 
 	mu    sync.Mutex
-	asked []time.Time // confirmations asked for in the last window
+	asked []time.Time          // confirmations asked for in the last window
+	since map[string]time.Time // when that of a pending subscription was asked for, by its URN
 }
 
 // New makes Alarms of a cloud and a clock.
-func New(cloud Cloud, now func() time.Time) *Alarms { return &Alarms{cloud: cloud, now: now} }
+func New(cloud Cloud, now func() time.Time) *Alarms {
+	return &Alarms{cloud: cloud, now: now, since: map[string]time.Time{}}
+}
 
 // owns says whether a topic URN is that of this name in our project: a record may come from a restored backup, or from
 // the time before the credentials changed.

@@ -118,3 +118,50 @@ func TestCrashAtAnyRecordIsHealed(t *testing.T) {
 		w.checkRecord()
 	}
 }
+
+// Rules that are replaced for another instance are nobody's damage, wherever the run that replaced them stopped.
+func TestCrashBetweenOldAndNewRulesIsNotToldAsDamage(t *testing.T) {
+	w := newWorld(t)
+	other := w.want()
+	for i := range other.Rules {
+		other.Rules[i].DimensionValue = strings.Repeat("e", 32) + "in01"
+	}
+	heal := func(what string, n int) {
+		t.Helper()
+		if mended := w.sweep(other); len(mended) > 0 {
+			t.Errorf("crash at %s %d: mended %q", what, n, mended)
+		}
+		w.checkRecord()
+	}
+	crashes(func(applied, listing bool) {
+		for n := 1; ; n++ {
+			w.reset()
+			w.ensure(w.want())
+			if !w.crash(other, n, applied, listing) {
+				if n != 7 {
+					t.Errorf("a run has %d writes, want 6", n-1)
+				}
+				break
+			}
+			heal("write", n)
+		}
+	})
+	for n := 1; ; n++ {
+		w.reset()
+		w.ensure(w.want())
+		calls := 0
+		_, _, err := w.alarms.Ensure(t.Context(), other, w.have, nil, func(h alarms.Have) error {
+			if calls++; calls == n {
+				return errCrash
+			}
+			return w.record(h)
+		})
+		if err == nil {
+			if n != 7 {
+				t.Errorf("a run has %d records, want 6", n-1)
+			}
+			break
+		}
+		heal("record", n)
+	}
+}

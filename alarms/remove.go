@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Remove takes everything of one database out of the cloud: what is recorded, then what bears its exact names. Nothing
@@ -30,6 +31,7 @@ func (a *Alarms) Remove(ctx context.Context, name string, have Have) error {
 			if err := a.cloud.Unsubscribe(ctx, have.SubscriptionURN); err != nil {
 				return fmt.Errorf("unsubscribe: %w", err)
 			}
+			a.note(have.SubscriptionURN, time.Time{})
 		}
 		if err := a.cloud.DeleteTopic(ctx, have.TopicURN); err != nil {
 			return fmt.Errorf("delete topic: %w", err)

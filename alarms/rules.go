@@ -58,7 +58,14 @@ func (e *ensuring) rule(ctx context.Context, listed []otc.Rule, want WantRule) e
 		kept = ours[fit]
 		ours = slices.Delete(ours, fit, fit+1)
 	}
-	// Metric and dimension of a rule cannot be changed: one that watches something else goes like a duplicate.
+	// Metric and dimension of a rule cannot be changed: one that watches something else goes like a duplicate. It goes
+	// from the record first, so that no later run takes it for one that somebody deleted.
+	if there && kept.ID != known.ID {
+		e.have = e.have.with(HaveRule{Metric: want.Metric})
+		if err := e.save(); err != nil {
+			return err
+		}
+	}
 	if err := e.deleteRules(ctx, ours); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package alarms
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/mcsps/rds-autopilot/internal/otc"
 )
@@ -41,10 +42,14 @@ func (e *ensuring) see(f found) (ask bool) {
 		return true
 	case f.ours.Status == otc.SubscriptionConfirmed:
 		e.have.SubscriptionURN, e.have.Subscription = f.ours.URN, Confirmed
+		e.note(f.ours.URN, time.Time{})
 		return false
 	}
 	if e.have.SubscriptionURN != f.ours.URN || e.have.SubscribedTime.IsZero() {
 		e.have.SubscribedTime = now // made by a run that could not record it: its confirmation is on the way
+	}
+	if at := e.noted(f.ours.URN); at.After(e.have.SubscribedTime) {
+		e.have.SubscribedTime = at
 	}
 	e.have.SubscriptionURN, e.have.Subscription = f.ours.URN, Pending
 	return now.Sub(e.have.SubscribedTime) > askAgainAfter
@@ -76,6 +81,7 @@ func (e *ensuring) subscription(ctx context.Context, listed []otc.Subscription) 
 				return fmt.Errorf("subscribe: %w", err)
 			}
 			e.have.SubscriptionURN, e.have.Subscription, e.have.SubscribedTime = urn, Pending, e.now()
+			e.note(urn, e.have.SubscribedTime)
 			e.tellOf(lost, "asked for again")
 		} else {
 			e.tellOf(lost, "to be asked for again when SMN's limit on confirmations allows it")

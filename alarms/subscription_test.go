@@ -61,6 +61,29 @@ func TestAdoptedSubscriptionIsGivenItsTime(t *testing.T) {
 	}
 }
 
+// Nor must one that could not record that it asked again.
+func TestConfirmationIsNotAskedForTwiceWhereTheRecordFails(t *testing.T) {
+	w := newWorld(t)
+	w.ensure(w.want())
+	w.advance(askAgain + time.Second)
+	for range 3 {
+		_, _, err := w.alarms.Ensure(t.Context(), w.want(), w.have, w.listing(), func(alarms.Have) error { return errCrash })
+		if !errors.Is(err, errCrash) {
+			t.Fatal(err)
+		}
+		w.advance(time.Second)
+	}
+	if n := w.sim.Count("smn", "Subscribe"); n != 2 {
+		t.Errorf("asked %d times", n)
+	}
+	w.ensure(w.want())
+	w.advance(askAgain + time.Second)
+	w.ensure(w.want())
+	if n := w.sim.Count("smn", "Subscribe"); n != 3 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
 func TestNewURLReplacesTheOldAndLeavesAPersonsSubscription(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())

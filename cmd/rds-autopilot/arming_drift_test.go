@@ -47,7 +47,7 @@ func policy(spec string) func(*fleet, otcsim.Instance, *v1alpha1.RdsAutopilot, t
 func same(before, after things) error {
 	for _, r := range before.rules {
 		if !slices.ContainsFunc(after.rules, func(x otcsim.Rule) bool { return x.ID == r.ID && x.Condition == r.Condition }) {
-			return fmt.Errorf("the rules are %+v, want %+v", after.rules, before.rules)
+			return fmt.Errorf("there is no rule %s %+v", r.ID, r.Condition)
 		}
 	}
 	return nil

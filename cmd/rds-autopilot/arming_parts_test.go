@@ -224,3 +224,13 @@ func (s *service) swept() {
 	s.until("a sweep has ended", func() bool { return s.metric("rds_autopilot_sweep_duration_seconds") > seen })
 	s.rest()
 }
+
+// rdsSpec is the spec of an Rds as it is.
+func (f *fleet) rdsSpec(db string) map[string]any {
+	f.t.Helper()
+	u, err := f.rdss("default").Get(f.t.Context(), db, metav1.GetOptions{})
+	f.must(err)
+	spec, _, err := unstructured.NestedMap(u.Object, "spec")
+	f.must(err)
+	return spec
+}

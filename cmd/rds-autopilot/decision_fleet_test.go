@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// The decisions of design 5 on the real API server and the simulated cloud, on a clock where a minute takes a second.
+func TestDecisions(t *testing.T) {
+	f := newFleet(t, otcsim.Settings{})
+	f.runCloud()
+	const at = "decisions"
+	f.namespace(at)
+	add := func(name, flavor string, volumeGB int, load otcsim.Workload) otcsim.Instance {
+		return f.database(at, name, otcsim.Instance{Flavor: flavor, VolumeGB: volumeGB, Workload: load})
+	}
+	quiet := otcsim.Workload{UsedGB: 10}
+	stalled := add("stalled", "rds.mysql.n1.large.4", 100, quiet)
+	native := add("native", "rds.mysql.n1.large.4", 40, quiet)
+	reset := add("reset", "rds.mysql.n1.large.4", 100, quiet)
+	vain := add("vain", "rds.mysql.n1.large.4", 100, quiet)
+	dry := add("dry", "rds.mysql.n1.large.4", 100, quiet)
+	sold := add("sold", "rds.pg.n1.large.4", 100, quiet)
+	s := f.start(flags{sweep: 2 * time.Second})
+	defer s.stop()
+	names := []string{"stalled", "native", "reset", "vain", "dry", "sold"}
+	for _, name := range names {
+		f.armedNow(at, name)
+	}
+	for _, name := range names {
+		f.patch(f.raps(at), name, `{"spec":{"flavor":{"cooldownSeconds":0,"maxChangesPerDay":10,"maxVCPUs":64,"maxMemoryGB":256}}}`)
+	}
+	f.patch(f.raps(at), "dry", `{"spec":{"mode":"Recommend"}}`)
+	larger, err := f.person().Flavors(t.Context(), "PostgreSQL", sold.Version)
+	f.must(err)
+	for _, l := range larger {
+		if l.VCPUs > sold.VCPUs && l.Mode == "single" {
+			f.sim.SetFlavorStatus(l.Code, "eu-de-01", otcsim.FlavorSoldOut)
+		}
+	}
+	load := func(in otcsim.Instance, w otcsim.Workload) { f.must(f.sim.SetWorkload(in.ID, w)) }
+	f.must(f.sim.ChangeInstance(native.ID, func(i *otcsim.Instance) { i.VolumeGB = 60 })) // by the cloud's own autoscaling
+	load(stalled, otcsim.Workload{UsedGB: 93})
+	load(native, otcsim.Workload{UsedGB: 52})
+	load(reset, otcsim.Workload{UsedGB: 10, CPUDemand: 1.95})
+	load(vain, otcsim.Workload{UsedGB: 10, MemoryDemandGB: 7.8})
+	load(dry, otcsim.Workload{UsedGB: 93, CPUDemand: 1.95})
+	load(sold, otcsim.Workload{UsedGB: 10, CPUDemand: 1.95})
+
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); f.operate(ctx, at, "stalled", "dry", "native") }()
+	defer func() { stop(); <-done }()
+
+	t.Run("the operator is off: one step, then Stalled", func(t *testing.T) {
+		f.until("it is stalled", func() bool { return f.decided(at, "stalled", "Stalled") })
+		if v := f.volume(at, "stalled"); v != 110 {
+			t.Errorf("spec.volumesize is %d, want one step to 110", v)
+		}
+	})
+	t.Run("native growth is the new base", func(t *testing.T) {
+		f.until("it grows from what the cloud has", func() bool { return f.volume(at, "native") == 70 })
+	})
+	t.Run("Recommend records and patches nothing", func(t *testing.T) {
+		f.until("it has recommended", func() bool {
+			return f.recommended(at, "dry", "GrowVolume", "110") && f.recommended(at, "dry", "ChangeFlavor", "rds.mysql.n1.xlarge.2")
+		})
+		if v := f.volume(at, "dry"); v != 100 {
+			t.Errorf("spec.volumesize is %d", v)
+		}
+	})
+	t.Run("a sold-out flavor does not hold storage back", func(t *testing.T) {
+		f.until("it says sold out", func() bool { return f.decided(at, "sold", "SoldOut") })
+		load(sold, otcsim.Workload{UsedGB: 93, CPUDemand: 1.95})
+		f.until("its storage grows", func() bool { return f.volume(at, "sold") == 110 })
+	})
+	t.Run("a tool that takes the flavor back: one change, then Contested", func(t *testing.T) {
+		const ours = "rds.mysql.n1.xlarge.2"
+		f.until("the flavor changes", func() bool { return f.autopilot(at, "reset").Status.Pending == nil && f.completed(at, "reset", ours) })
+		apply := []byte(`{"apiVersion":"otc.mcsps.de/v1alpha1","kind":"Rds","metadata":{"name":"reset"},"spec":{"flavorref":"rds.mysql.n1.large.4"}}`)
+		force := true
+		_, err := f.rdss(at).Patch(t.Context(), "reset", types.ApplyPatchType, apply, metav1.PatchOptions{FieldManager: "a-gitops-tool", Force: &force})
+		f.must(err)
+		f.until("it is contested", func() bool { return f.decided(at, "reset", "Contested") })
+		a := f.autopilot(at, "reset")
+		i := slices.IndexFunc(a.Status.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionContested })
+		if i < 0 || a.Status.Conditions[i].Status != metav1.ConditionTrue || !strings.Contains(a.Status.Conditions[i].Message, "a-gitops-tool") {
+			t.Errorf("conditions %+v", a.Status.Conditions)
+		}
+		if n := f.changes(at, "reset", v1alpha1.ByAutopilot); n != 1 {
+			t.Errorf("%d changes of ours, want 1", n)
+		}
+	})
+	t.Run("memory that refills after every step: two changes, then NoEffect", func(t *testing.T) {
+		for _, vcpus := range []int{4, 8} {
+			f.until("the next flavor is there", func() bool { in, _ := f.sim.Instance(vain.ID); return in.VCPUs == vcpus })
+			load(vain, otcsim.Workload{UsedGB: 10, MemoryDemandGB: 0.975 * 4 * float64(vcpus)})
+		}
+		f.until("it says so", func() bool { return f.decided(at, "vain", "NoEffect") })
+		if n := f.changes(at, "vain", v1alpha1.ByAutopilot); n != 2 {
+			t.Errorf("%d changes of ours, want 2", n)
+		}
+	})
+}
+
+// operate applies what each Rds asks for, but for some.
+func (f *fleet) operate(ctx context.Context, namespace string, but ...string) {
+	tick := time.NewTicker(300 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		list, err := f.rdss(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return
+		}
+		for _, o := range list.Items {
+			if slices.Contains(but, o.GetName()) {
+				continue
+			}
+			spec, status := o.Object["spec"].(map[string]any), o.Object["status"].(map[string]any)
+			_ = f.sim.ChangeInstance(status["id"].(string), func(i *otcsim.Instance) {
+				i.VolumeGB, i.Flavor = max(i.VolumeGB, int(spec["volumesize"].(int64))), spec["flavorref"].(string)
+			})
+		}
+	}
+}
+
+func (f *fleet) volume(namespace, name string) int64 {
+	o, err := f.rdss(namespace).Get(f.t.Context(), name, metav1.GetOptions{})
+	f.must(err)
+	return o.Object["spec"].(map[string]any)["volumesize"].(int64)
+}
+
+func (f *fleet) decided(namespace, name, reason string) bool {
+	return slices.ContainsFunc(f.autopilot(namespace, name).Status.Decisions, func(d v1alpha1.DecisionRecord) bool { return d.Reason == reason })
+}
+
+func (f *fleet) recommended(namespace, name, action, to string) bool {
+	return slices.ContainsFunc(f.autopilot(namespace, name).Status.Decisions, func(d v1alpha1.DecisionRecord) bool {
+		return d.Reason == "Recommend" && d.Action == action && d.To == to
+	})
+}
+
+func (f *fleet) completed(namespace, name, to string) bool {
+	return slices.ContainsFunc(f.autopilot(namespace, name).Status.Changes, func(c v1alpha1.Change) bool {
+		return c.To == to && c.Outcome == v1alpha1.OutcomeCompleted && c.By == v1alpha1.ByAutopilot
+	})
+}
+
+func (f *fleet) changes(namespace, name string, by v1alpha1.Author) int {
+	n := 0
+	for _, c := range f.autopilot(namespace, name).Status.Changes {
+		if c.By == by {
+			n++
+		}
+	}
+	return n
+}
