@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,9 +20,7 @@ import (
 // spec is an Rds of a plain instance, with more fields or without spec.autopilot.
 func spec(more map[string]any) map[string]any {
 	s := map[string]any{"datastoretype": "MySQL", "datastoreversion": "8.0", "flavorref": small, "volumesize": int64(100), "volumetype": "CLOUDSSD"}
-	for k, v := range more {
-		s[k] = v
-	}
+	maps.Copy(s, more)
 	return s
 }
 
