@@ -79,6 +79,12 @@ func (c *Controller) RdsChanged(old, now *otcv1.Rds) {
 		c.words.hear(key, now) // else it is in the status already
 	}
 	c.look(key)
+	if now == nil || now.Status.ID == "" || old != nil && old.Status.ID == now.Status.ID {
+		return
+	}
+	for _, other := range c.Cluster.RdsByInstance(now.Status.ID) { // who has this id too is no longer sure of it
+		c.look(Key{other.Namespace, other.Name})
+	}
 }
 
 // AutopilotChanged tells of a change of an RdsAutopilot. It is told to every replica. A change that is nothing but our
