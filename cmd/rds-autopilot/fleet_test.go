@@ -225,7 +225,7 @@ func (s *service) metric(name string) float64 {
 // until polls; the deadline is for a machine that hangs.
 func (f *fleet) until(what string, done func() bool) {
 	f.t.Helper()
-	deadline := time.NewTimer(3 * time.Minute)
+	deadline := time.NewTimer(5 * time.Minute)
 	defer deadline.Stop()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
