@@ -151,8 +151,11 @@ func TestKilledAtAnyCallThereIsOneOfEachOrNone(t *testing.T) {
 					at = append(at, operation)
 				}
 				t.Log("killed at", at)
+				// The receiver confirms while the rules are made, so the order of these two is not given, and the n-th call of
+				// two stories may be the same one: every kind of call must have been killed at, and as often as there are calls.
 				slices.Sort(at)
-				if m.writes && !slices.Equal(at, work.writes) || len(at) < len(work.writes) {
+				kinds := slices.Compact(slices.Clone(at))
+				if m.writes && !slices.Equal(kinds, slices.Compact(slices.Clone(work.writes))) || len(at) < len(work.writes) {
 					t.Errorf("killed at %v, want %v", at, work.writes)
 				}
 			})

@@ -239,7 +239,11 @@ func TestBadInputIsAnsweredAndChangesNothing(t *testing.T) {
 		alter(&e)
 		return w.Cloud.Sign(e).JSON()
 	}
-	tampered := bytes.Replace(envelope(alarm, nil), []byte(`95`), []byte(`96`), 1)
+	signed := envelope(alarm, nil)
+	tampered := bytes.Replace(signed, []byte(`\"alarm_status\":\"alarm\"`), []byte(`\"alarm_status\":\"ok\"`), 1)
+	if bytes.Equal(tampered, signed) {
+		t.Fatal("nothing was tampered with")
+	}
 	unsigned := bytes.Replace(envelope(alarm, nil), []byte(`"signature":`), []byte(`"unsigned":`), 1)
 	before, err := db.Autopilot(ctx)
 	if err != nil {
