@@ -10,9 +10,6 @@ const (
 	ActionChangeFlavor Action = "ChangeFlavor" // write spec.flavorref
 )
 
-// Actions returns all actions.
-func Actions() []Action { return []Action{ActionNone, ActionGrowVolume, ActionChangeFlavor} }
-
 // Reason is the one code for why: the same in record, event, condition, metric and log.
 type Reason string
 
@@ -43,17 +40,6 @@ const (
 	ReasonOutsideWindow   Reason = "OutsideWindow"
 	ReasonRecommend       Reason = "Recommend"
 )
-
-// Reasons returns all reasons.
-func Reasons() []Reason {
-	return []Reason{
-		ReasonAlarmInForce, ReasonPolicyInvalid, ReasonNotEnabled, ReasonInstanceUnknown, ReasonAlarmCleared,
-		ReasonNoData, ReasonBelowThreshold, ReasonStaleEvidence, ReasonChangePending, ReasonStalled,
-		ReasonInstanceBusy, ReasonStorageFull, ReasonCapReached, ReasonNoLargerFlavor, ReasonSoldOut,
-		ReasonReplicaTooSmall, ReasonCooldown, ReasonBudgetSpent, ReasonNoEffect, ReasonContested, ReasonRolledBack,
-		ReasonFleetBrake, ReasonOutsideWindow, ReasonRecommend,
-	}
-}
 
 // Loud reports whether a person should be told by a Warning: nothing is done although something should be.
 func (r Reason) Loud() bool {
