@@ -2,102 +2,277 @@ package smn
 
 import (
 	"bytes"
+	"crypto/rsa"
 	"encoding/json"
+	"encoding/pem"
+	"maps"
+	"math"
+	"net/url"
+	"regexp"
+	"strings"
 	"testing"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
 )
 
-// An accepted body means one thing: read again from its fields it is the same, and encoding/json, lenient as it is,
-// reads no other.
+// An accepted body means one thing: encoding/json, lenient as it is, reads no other, and what was read, written down
+// again, is read as the same.
 func FuzzEnvelope(f *testing.F) {
-	for _, name := range []string{"notification_alarm.json", "subscription_confirmation.json", "unsubscribe_confirmation.json"} {
+	for _, name := range []string{"notification_alarm.json", "notification_ok.json", "subscription_confirmation.json", "unsubscribe_confirmation.json"} {
 		f.Add(example(f, name))
 	}
 	f.Add([]byte(`{"type":"Notification","type":"x"}`))
+	f.Add([]byte(`{"type":"Notification","TYPE":"x","meſſage":"y","x":[[[[[[[[1]]]]]]]]}`))
 	p := NewParser()
 	f.Fuzz(func(t *testing.T, body []byte) {
 		e, err := p.Envelope(body)
-		if err != nil || !e.Type.Known() {
+		if err != nil {
+			if !cmp.Equal(e, Envelope{}) {
+				t.Fatalf("refused, and yet %+v", e)
+			}
 			return
 		}
 		var lenient struct {
-			Type     string
-			TopicURN string `json:"topic_urn"`
-			Message  string
-			ID       string `json:"message_id"`
+			Type         string
+			TopicURN     string `json:"topic_urn"`
+			Message      string
+			ID           string `json:"message_id"`
+			Subject      string
+			Timestamp    string
+			Signature    string
+			CertURL      string `json:"signing_cert_url"`
+			SubscribeURL string `json:"subscribe_url"`
 		}
 		if err := json.Unmarshal(body, &lenient); err != nil {
 			t.Fatalf("accepted, but not by encoding/json: %v", err)
 		}
-		if lenient.Type != string(e.Type) || lenient.TopicURN != e.TopicURN || lenient.Message != e.Message || lenient.ID != e.MessageID {
-			t.Fatalf("two readings of one body: %+v and %+v", e, lenient)
+		if lenient.Type != string(e.Type) {
+			t.Fatalf("two types of one body: %q and %q", e.Type, lenient.Type)
+		}
+		if !e.Type.Known() {
+			if !cmp.Equal(e, Envelope{Type: e.Type}) {
+				t.Fatalf("more than the type was read of an unknown one: %+v", e)
+			}
+			return
+		}
+		again := map[string]string{
+			keyType: lenient.Type, keyTopicURN: lenient.TopicURN, keyMessage: lenient.Message, keyMessageID: lenient.ID, keyTimestamp: lenient.Timestamp,
+			keySignature: lenient.Signature, keyCertURL: lenient.CertURL, keyVersion: "v1",
+		}
+		if e.HasSubject {
+			again[keySubject] = lenient.Subject
+		}
+		if e.Type != TypeNotification {
+			again[keySubscribeURL] = lenient.SubscribeURL
+		}
+		written, err := json.Marshal(again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reread, err := p.Envelope(written)
+		if diff := cmp.Diff(e, reread); err != nil || diff != "" {
+			t.Fatalf("two readings of one body, %v:\n%s", err, diff)
+		}
+		for _, s := range []string{e.MessageID, e.TopicURN, e.Subject, e.Timestamp, e.SubscribeURL} {
+			if strings.ContainsFunc(s, unicode.IsControl) {
+				t.Fatalf("a control character outside the message: %q", s)
+			}
 		}
 	})
 }
 
-// The signed bytes can be cut into the fields of an accepted envelope in one way only: from the end, whose lines have a
-// grammar without line feeds. Whatever remains in front is the message.
+// No two accepted sets of fields are signed by the same bytes: from the bytes alone the fields come back, whatever they
+// hold. An absent and an empty subject are the same.
 func FuzzSigningStringHasOneCut(f *testing.F) {
-	f.Add("a message", "a subject", true)
-	f.Add("x\nmessage_id\n0123456789abcdef0123456789abcdef\ntimestamp\n2024-07-10T10:01:03Z", "", false)
-	f.Add("x\nsubject\ny", "z", true)
+	const id, topic, at, link = "0123456789abcdef0123456789abcdef", "urn:smn:eu-de:0123456789abcdef0123456789abcdef:t", "2024-07-10T10:01:03Z", "https://c/?t=1"
+	f.Add("Notification", "a message", id, "a subject", true, at, topic, "")
+	f.Add("Notification", "x\nmessage_id\n"+id+"\ntimestamp\n"+at, id, "", true, at, topic, "")
+	f.Add("Notification", "x\nsubject\ny", id, "z", true, at, topic, "")
+	f.Add("Notification", "x", id, "s\ntimestamp\n"+at, true, at, topic, "")
+	f.Add("Notification", "x", id, "s", true, at, topic+"\ntype\nNotification\n", "")
+	f.Add("Notification\nx", "x", id+"\nsubject\ny", "", false, at, topic, "")
+	f.Add("SubscriptionConfirmation", "a\nsubscribe_url\n"+link, id, "", false, at, topic, link)
+	f.Add("UnsubscribeConfirmation", "a", id, "", false, at, topic, link+"\ntimestamp\n"+at)
 	p := NewParser()
-	f.Fuzz(func(t *testing.T, message, subject string, hasSubject bool) {
+	f.Fuzz(func(t *testing.T, typ, message, id, subject string, hasSubject bool, at, topic, link string) {
 		fields := map[string]string{
-			keyType: "Notification", keyMessageID: "0123456789abcdef0123456789abcdef", keyTopicURN: "urn:smn:eu-de:0123456789abcdef0123456789abcdef:t",
-			keyMessage: message, keyTimestamp: "2024-07-10T10:01:03Z", keySignature: "", keyVersion: "v1", keyCertURL: "",
+			keyType: typ, keyMessage: message, keyMessageID: id, keyTimestamp: at, keyTopicURN: topic,
+			keySignature: "", keyVersion: "v1", keyCertURL: "",
 		}
 		if hasSubject {
 			fields[keySubject] = subject
+		}
+		if link != "" {
+			fields[keySubscribeURL] = link
 		}
 		body, err := json.Marshal(fields)
 		if err != nil {
 			t.Skip()
 		}
 		e, err := p.Envelope(body)
-		if err != nil {
+		if err != nil || !e.Type.Known() {
 			return
 		}
-		lines := bytes.Split(e.SigningString(), []byte("\n"))
-		tail := 8 // type, topic, time and id, the last line feed not counted
-		if e.Subject != "" {
-			tail += 2
+		want := map[string]string{
+			keyType: string(e.Type), keyMessage: e.Message, keyMessageID: e.MessageID, keyTimestamp: e.Timestamp, keyTopicURN: e.TopicURN,
 		}
-		head := bytes.Join(lines[1:len(lines)-1-tail], []byte("\n"))
-		if string(lines[0]) != keyMessage || string(head) != e.Message {
-			t.Fatalf("cut from the end, the message is %q, not %q", head, e.Message)
+		if e.Type != TypeNotification {
+			want[keySubscribeURL] = e.SubscribeURL
+		}
+		framed := maps.Clone(want)
+		framed[keySubject] = e.Subject
+		if e.Subject != "" {
+			want = framed
+		}
+		if diff := cmp.Diff(want, cut(e.SigningString())); diff != "" {
+			t.Fatalf("the signed bytes hold other fields:\n%s", diff)
+		}
+		if e.Type == TypeNotification && e.HasSubject { // the other framing that is accepted of an empty one
+			if diff := cmp.Diff(framed, cut(e.signingString(true))); diff != "" {
+				t.Fatalf("the signed bytes with a subject hold other fields:\n%s", diff)
+			}
 		}
 	})
 }
 
+// cut reads the fields from signed bytes: line by line from the end, where no value holds a line feed. What remains in
+// front is the message.
+func cut(signed []byte) map[string]string {
+	lines := strings.Split(strings.TrimSuffix(string(signed), "\n"), "\n")
+	fields := map[string]string{}
+	for len(lines) >= 2 {
+		key, value := lines[len(lines)-2], lines[len(lines)-1]
+		lines = lines[:len(lines)-2]
+		fields[key] = value
+		if key == keyMessageID {
+			break
+		}
+	}
+	if len(lines) > 0 && lines[0] == keyMessage {
+		fields[keyMessage] = strings.Join(lines[1:], "\n")
+	}
+	return fields
+}
+
+// Of an accepted alarm every field has its form, and encoding/json reads the same.
 func FuzzAlarm(f *testing.F) {
 	f.Add(string(example(f, "legacy_extended_ok_pretty.json")))
 	f.Add(string(example(f, "template_v1_alarm.json")))
+	for _, name := range []string{"notification_alarm.json", "notification_alarm_pg_instance_level.json"} {
+		e, err := NewParser().Envelope(example(f, name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(e.Message)
+	}
+	f.Add(`{"alarm_id":"al1","alarm_status":"ok","namespace":"N","metric_name":"m","dimension":"a:b,c:d","time":1720605661184,"alarmValue":[{"time":1720605661184,"value":1e308}]}`)
 	f.Fuzz(func(t *testing.T, message string) {
 		a, err := ParseAlarm(message)
 		if err != nil {
 			return
 		}
-		if a.ID == "" || len(a.Dimensions) == 0 || a.Value < 0 || a.Value > maxValue || a.Time.IsZero() {
+		var lenient struct {
+			ID        string `json:"alarm_id"`
+			Status    string `json:"alarm_status"`
+			Namespace string
+			Metric    string `json:"metric_name"`
+			Dimension string
+			Time      int64
+			Values    []struct {
+				Time  int64
+				Value float64
+			} `json:"alarmValue"`
+		}
+		if err := json.Unmarshal([]byte(message), &lenient); err != nil {
+			t.Fatalf("accepted, but not by encoding/json: %v", err)
+		}
+		if lenient.ID != a.ID || lenient.Status != a.Status || lenient.Namespace != a.Namespace || lenient.Metric != a.Metric || lenient.Time != a.Time.UnixMilli() {
+			t.Fatalf("two readings of one alarm: %+v and %+v", a, lenient)
+		}
+		var dims []string
+		for _, d := range a.Dimensions {
+			dims = append(dims, d.Name+":"+d.Value)
+		}
+		if strings.Join(dims, ",") != lenient.Dimension || len(dims) == 0 {
+			t.Fatalf("dimensions %q of %q", dims, lenient.Dimension)
+		}
+		if a.ID == "" || a.Time.UnixMilli() < minMilli || a.Time.UnixMilli() > maxMilli || math.IsNaN(a.Value) || a.Value < 0 || a.Value > maxValue {
 			t.Fatalf("accepted %+v", a)
 		}
-	})
-}
-
-func FuzzCertificate(f *testing.F) {
-	f.Add(example(f, "throwaway_cert.pem"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if cert, err := ParseCertificate(data); err == nil && cert == nil {
-			t.Fatal("neither certificate nor error")
+		newest := int64(math.MinInt64)
+		for _, v := range lenient.Values {
+			newest = max(newest, v.Time)
+		}
+		if len(lenient.Values) > 0 && newest != a.ValueTime.UnixMilli() || len(lenient.Values) == 0 && !a.ValueTime.IsZero() {
+			t.Fatalf("the datapoint is of %v, the newest of %d", a.ValueTime, newest)
+		}
+		for _, s := range []string{a.ID, a.Status, a.Namespace, a.Metric, lenient.Dimension} {
+			if strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxASCII || unicode.IsControl(r) || unicode.IsSpace(r) }) {
+				t.Fatalf("accepted %q", s)
+			}
 		}
 	})
 }
 
+// What is accepted as a certificate is that certificate and nothing beside it.
+func FuzzCertificate(f *testing.F) {
+	good := example(f, "throwaway_cert.pem")
+	block, _ := pem.Decode(good)
+	f.Add(good)
+	f.Add(block.Bytes)
+	f.Add(append([]byte("x\n"), good...))
+	f.Add(append(bytes.Clone(good), good...))
+	f.Add(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Headers: map[string]string{"X": "y"}, Bytes: block.Bytes}))
+	f.Add(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: block.Bytes}))
+	f.Add([]byte("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		cert, err := ParseCertificate(data)
+		if err != nil {
+			if cert != nil {
+				t.Fatal("an error and a certificate")
+			}
+			return
+		}
+		key, ok := cert.PublicKey.(*rsa.PublicKey)
+		if !ok || key.N.BitLen() < minKeyBits {
+			t.Fatalf("accepted a key of type %T", cert.PublicKey)
+		}
+		if n := bytes.Count(data, []byte("-----BEGIN ")); n != 1 {
+			t.Fatalf("accepted %d blocks", n)
+		}
+		if end := bytes.TrimSpace(data); !bytes.HasPrefix(end, []byte("-----BEGIN CERTIFICATE-----")) || !bytes.HasSuffix(end, []byte("-----END CERTIFICATE-----")) {
+			t.Fatal("accepted text around the certificate")
+		}
+		again, err := ParseCertificate(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}))
+		if err != nil || !again.Equal(cert) {
+			t.Fatalf("written again it is another: %v", err)
+		}
+	})
+}
+
+// An accepted URL leads to a file of SMN's on the configured host and nowhere else, whoever reads it.
 func FuzzCertURL(f *testing.F) {
-	f.Add("https://smn.eu-de.otc.t-systems.com/smn/SMN_eu-de_0f1e2d3c4b5a69788796a5b4c3d2e1f0.pem")
-	f.Fuzz(func(t *testing.T, url string) {
-		const host = "smn.eu-de.otc.t-systems.com"
-		if err := CertURL(url, []string{host}); err == nil && (len(url) > 200 || url[:len("https://"+host+"/smn/SMN_")] != "https://"+host+"/smn/SMN_") {
-			t.Fatalf("accepted %q", url)
+	const host, file = "smn.eu-de.otc.t-systems.com", "SMN_eu-de_0f1e2d3c4b5a69788796a5b4c3d2e1f0.pem"
+	for _, u := range []string{
+		"https://" + host + "/smn/" + file, "http://" + host + "/smn/" + file, "https://" + host + ":443/smn/" + file,
+		"https://x@" + host + "/smn/" + file, "https://" + host + "@x/smn/" + file, "https://" + host + ".x/smn/" + file,
+		"https://" + host + "/smn/../" + file, "https://" + host + "/smn/" + file + "?x", "https://" + host + "/smn/" + file + "#x",
+		"https://" + host + "\\@x/smn/" + file, "https://" + host + "/smn/%2e%2e/" + file, "HTTPS://" + strings.ToUpper(host) + "/smn/" + file,
+	} {
+		f.Add(u)
+	}
+	path := regexp.MustCompile(`\A/smn/SMN_[a-z0-9-]{1,32}_[0-9a-f]{32}\.pem\z`)
+	f.Fuzz(func(t *testing.T, raw string) {
+		if CertURL(raw, []string{host}) != nil {
+			return
+		}
+		u, err := url.Parse(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u.Scheme != "https" || u.Host != host || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || !path.MatchString(u.Path) || u.String() != raw {
+			t.Fatalf("accepted %q", raw)
 		}
 	})
 }
