@@ -22,7 +22,8 @@ func FuzzEnvelope(f *testing.F) {
 	for _, name := range []string{"notification_alarm.json", "notification_ok.json", "subscription_confirmation.json", "unsubscribe_confirmation.json"} {
 		f.Add(example(f, name))
 	}
-	f.Add([]byte(`{"type":"Notification","type":"x"}`))
+	twice := bytes.Replace(example(f, "notification_alarm.json"), []byte(`"type":`), []byte(`"message": "other", "type":`), 1)
+	f.Add(twice)
 	f.Add([]byte(`{"type":"Notification","TYPE":"x","meſſage":"y","x":[[[[[[[[1]]]]]]]]}`))
 	p := NewParser()
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -32,6 +33,19 @@ func FuzzEnvelope(f *testing.F) {
 				t.Fatalf("refused, and yet %+v", e)
 			}
 			return
+		}
+		seen := map[string]int{}
+		for _, key := range keysOf(t, body) {
+			for _, k := range envelopeKeys() {
+				if strings.EqualFold(k, key) {
+					seen[k]++
+				}
+			}
+		}
+		for k, n := range seen {
+			if n != 1 {
+				t.Fatalf("accepted with %d keys that somebody may take for %q", n, k)
+			}
 		}
 		var lenient struct {
 			Type         string
@@ -82,6 +96,26 @@ func FuzzEnvelope(f *testing.F) {
 	})
 }
 
+// keysOf are the keys of an object, each as often as it is there.
+func keysOf(t *testing.T, body []byte) []string {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	if _, err := dec.Token(); err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, key.(string))
+		if err := dec.Decode(new(json.RawMessage)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return keys
+}
+
 // No two accepted sets of fields are signed by the same bytes: from the bytes alone the fields come back, whatever they
 // hold. An absent and an empty subject are the same.
 func FuzzSigningStringHasOneCut(f *testing.F) {
@@ -91,7 +125,9 @@ func FuzzSigningStringHasOneCut(f *testing.F) {
 	f.Add("Notification", "x\nsubject\ny", id, "z", true, at, topic, "")
 	f.Add("Notification", "x", id, "s\ntimestamp\n"+at, true, at, topic, "")
 	f.Add("Notification", "x", id, "s", true, at, topic+"\ntype\nNotification\n", "")
-	f.Add("Notification\nx", "x", id+"\nsubject\ny", "", false, at, topic, "")
+	f.Add("Notification", "x", id+"\nsubject\ny", "", false, at, topic, "")
+	f.Add("Notification\nx", "x", id, "", false, at, topic, "")
+	f.Add("Notification", "x", id, "", false, at+"\ntopic_urn\n"+topic, topic, "")
 	f.Add("SubscriptionConfirmation", "a\nsubscribe_url\n"+link, id, "", false, at, topic, link)
 	f.Add("UnsubscribeConfirmation", "a", id, "", false, at, topic, link+"\ntimestamp\n"+at)
 	p := NewParser()
@@ -167,6 +203,7 @@ func FuzzAlarm(f *testing.F) {
 		f.Add(e.Message)
 	}
 	f.Add(`{"alarm_id":"al1","alarm_status":"ok","namespace":"N","metric_name":"m","dimension":"a:b,c:d","time":1720605661184,"alarmValue":[{"time":1720605661184,"value":1e308}]}`)
+	f.Add(`{"alarm_id":"al1","alarm_status":"ok","namespace":"N","metric_name":"m","dimension":"a:b","time":1720605661184,"alarmValue":[{"time":1720605661184,"value":1},{"time":1720605601184,"value":2}]}`)
 	f.Fuzz(func(t *testing.T, message string) {
 		a, err := ParseAlarm(message)
 		if err != nil {
