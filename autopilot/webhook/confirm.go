@@ -19,7 +19,7 @@ const confirmPath = "/smn/subscription/confirm"
 // confirm follows the link of an authentic confirmation of our topic. Whether it worked is read from the list of
 // subscriptions by the leader; here the link is only called.
 func (r *Receiver) confirm(ctx context.Context, target *v1alpha1.RdsAutopilot, e smn.Envelope) (result, error) {
-	link, err := confirmLink(e.SubscribeURL, r.ConfirmHosts, e.TopicURN)
+	link, err := ConfirmLink(e.SubscribeURL, r.ConfirmHosts, e.TopicURN)
 	if err != nil {
 		r.Warn(target, reasonConfirm, fmt.Sprintf("The topic's subscription cannot be confirmed: %v", err))
 		return resultIgnored, err
@@ -46,9 +46,9 @@ func (r *Receiver) confirm(ctx context.Context, target *v1alpha1.RdsAutopilot, e
 	return r.storeSubscription(ctx, target, e, resultConfirmed)
 }
 
-// confirmLink rebuilds a confirmation link from checked parts: a configured host, SMN's path, and the topic that was
+// ConfirmLink rebuilds a confirmation link from checked parts: a configured host, SMN's path, and the topic that was
 // signed, named once.
-func confirmLink(raw string, hosts []string, topic string) (string, error) {
+func ConfirmLink(raw string, hosts []string, topic string) (string, error) {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:

@@ -5,7 +5,9 @@ import "time"
 // Limits of the receiver, each with the status that a sender sees beyond it. SMN gives up after 5 s and sends again
 // only what was answered 5xx (otc-facts a.6); so nothing is answered later than 4 s, and never 429.
 const (
-	maxBody    = 1 << 20  // bytes → 413. A message is at most 256 KB; escaping doubles it
+	// MaxBody in bytes → 413. A message is at most 256 KB; escaping doubles it.
+	MaxBody = 1 << 20
+
 	maxHeader  = 32 << 10 // bytes → 431 by net/http. SMN's headers are under 1 KB
 	headerTime = 3 * time.Second
 	bodyTime   = 3 * time.Second         // from the first byte of the request → 503: a slow body may be an honest one

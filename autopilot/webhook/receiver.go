@@ -138,7 +138,7 @@ func (r *Receiver) post(w http.ResponseWriter, req *http.Request) {
 func read(w http.ResponseWriter, req *http.Request) ([]byte, result, error) {
 	// A recorder in a test has no deadline to set; net/http's writer always has.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
-	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, MaxBody))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):

@@ -228,8 +228,8 @@ func TestStatusContract(t *testing.T) {
 
 		{"not JSON", "hello", nil, 400, resultMalformed, "other", false, 0},
 		{"no signature", message(map[string]string{"signature": "<none>"}), nil, 400, resultMalformed, "other", false, 0},
-		{"a body of 1 MiB", strings.Repeat(" ", maxBody), nil, 400, resultMalformed, "other", false, 0},
-		{"one byte more", strings.Repeat(" ", maxBody+1), nil, 413, resultTooLarge, "other", false, 0},
+		{"a body of 1 MiB", strings.Repeat(" ", MaxBody), nil, 400, resultMalformed, "other", false, 0},
+		{"one byte more", strings.Repeat(" ", MaxBody+1), nil, 413, resultTooLarge, "other", false, 0},
 		{"a forged one", message(nil), func(b *bench) { b.verifier.err = smn.ErrForged }, 403, resultForged, "Notification", true, 0},
 		{"an hour and a second old", message(map[string]string{"timestamp": "2026-11-20T10:59:59Z"}), nil, 403, resultExpired, "Notification", false, 0},
 		{"59 minutes old", message(map[string]string{"timestamp": "2026-11-20T11:01:00Z"}), nil, 200, resultStored, "Notification", true, 1},
@@ -350,7 +350,7 @@ func TestConfirmationCallsTheLinkOnceAndFollowsNothing(t *testing.T) {
 
 func TestConfirmLinkRefuses(t *testing.T) {
 	const good = "https://console.example/smn/subscription/confirm?topic_urn=" + ourTopic
-	if _, err := confirmLink(good, []string{"console.example"}, ourTopic); err != nil {
+	if _, err := ConfirmLink(good, []string{"console.example"}, ourTopic); err != nil {
 		t.Fatal(err)
 	}
 	for _, link := range []string{
@@ -359,7 +359,7 @@ func TestConfirmLinkRefuses(t *testing.T) {
 		strings.Replace(good, "confirm", "unsubscribe", 1), strings.Replace(good, "/smn", "/x/../smn", 1), strings.Replace(good, "/smn", "/%73mn", 1),
 		good + "&topic_urn=" + newTopic, good + "&topic_urn=" + ourTopic, good + "#x", strings.Replace(good, "topic_urn", "topic", 1), good + "%zz", "//console.example", "",
 	} {
-		if got, err := confirmLink(link, []string{"console.example"}, ourTopic); err == nil {
+		if got, err := ConfirmLink(link, []string{"console.example"}, ourTopic); err == nil {
 			t.Errorf("%s became %s", link, got)
 		}
 	}
