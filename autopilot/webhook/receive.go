@@ -16,8 +16,8 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// maxAhead is how far a message's clock may be ahead of ours.
-const maxAhead = 5 * time.Minute
+// MaxAhead is how far a message's clock may be ahead of ours.
+const MaxAhead = 5 * time.Minute
 
 // Reasons of the warnings about messages.
 const (
@@ -44,7 +44,7 @@ func (r *Receiver) receive(ctx context.Context, body []byte, f *finding) {
 	}
 	f.target = target
 	now := r.Now()
-	if age := now.Sub(e.Time); age > r.MaxMessageAge || age < -maxAhead {
+	if age := now.Sub(e.Time); age > r.MaxMessageAge || age < -MaxAhead {
 		f.result, f.why = resultExpired, fmt.Errorf("signed at %s", e.Timestamp)
 		return
 	}

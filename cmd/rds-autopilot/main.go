@@ -3,9 +3,11 @@
 //
 //	rds-autopilot serve     receive alarms, decide, patch
 //	rds-autopilot plan      say what would be decided now for a database, and change nothing
+//	rds-autopilot verify    check a captured message as the receiver would
 //	rds-autopilot version   say which build this is
 //
-// It exits with 0 after a signal or an answer, 1 when it could not start, go on or answer, 2 when it was called wrongly.
+// It exits with 0 after a signal or an answer, 1 when it could not start, go on or answer, or a message failed a check, 2
+// when it was called wrongly.
 // A second signal ends it at once.
 package main
 
@@ -36,6 +38,7 @@ const usage = `Usage: rds-autopilot COMMAND [FLAGS]
 Commands:
   serve     receive alarms, decide, patch (serve --help explains every flag)
   plan      say what would be decided now for a database, and change nothing (plan --help)
+  verify    check a captured message as the receiver would, and say which check fails (verify --help)
   version   say which build this is
 `
 
@@ -56,6 +59,8 @@ func run(ctx context.Context, args []string, env func(string) string, stdout, st
 		return runServe(ctx, args, env, stdout, stderr)
 	case "plan":
 		return runPlan(ctx, args, env, stdout, stderr)
+	case "verify":
+		return runVerify(ctx, args, env, os.Stdin, stdout, stderr)
 	case "version", "--version":
 		fmt.Fprintf(stdout, "rds-autopilot %s (%s)\n", version, runtime.Version())
 		return exitOK

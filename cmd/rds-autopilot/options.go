@@ -52,7 +52,7 @@ func envName(flagName string) string {
 // parseOptions reads flags, and the environment for those that are not given. Errors are one line.
 func parseOptions(args []string, env func(string) string, out io.Writer) (options, error) {
 	o := options{Endpoints: map[string]string{}}
-	var public, namespaces, certHosts, confirmHosts, level string
+	var public, namespaces, level string
 	fs := flag.NewFlagSet("serve", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	o.common(fs)
@@ -62,9 +62,7 @@ func parseOptions(args []string, env func(string) string, out io.Writer) (option
 	fs.StringVar(&namespaces, "watch-namespaces", "", "comma separated `namespaces` to watch; empty means all")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", true, "elect a leader among the replicas; only it decides")
 	fs.StringVar(&o.LeaseNS, "lease-namespace", "", "`namespace` of the lease rds-autopilot; empty means the pod's own")
-	fs.StringVar(&certHosts, "smn-cert-hosts", "", "exact `host[:port]` of signing certificates, comma separated; empty means smn.<region>.otc.t-systems.com")
-	fs.StringVar(&confirmHosts, "smn-confirm-hosts", "console.otc.t-systems.com", "exact `host[:port]` of confirmation links, comma separated")
-	fs.StringVar(&o.CAFile, "smn-ca-file", "", "PEM `file` with trust roots for those hosts, beside the system's")
+	o.smn(fs, "smn.<region>.otc.t-systems.com")
 	fs.DurationVar(&o.MaxMessageAge, "max-message-age", time.Hour, "older messages are refused")
 	fs.DurationVar(&o.Sweep, "sweep-interval", 5*time.Minute, "how often every database is looked at although no message came")
 	fs.DurationVar(&o.Recheck, "recheck-interval", recheckInterval, "the next look while an instance is busy or a change is pending")
@@ -87,7 +85,6 @@ func parseOptions(args []string, env func(string) string, out io.Writer) (option
 		return o, err
 	}
 	o.Namespaces = list(namespaces)
-	o.CertHosts, o.ConfirmHosts = list(certHosts), list(confirmHosts)
 	return o, o.validate(public, level)
 }
 
@@ -97,6 +94,24 @@ func (o *options) common(fs *flag.FlagSet) {
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "`file` with the way to the API server; empty means the pod's own")
 	fs.Float64Var(&o.CloudRate, "cloud-rate", 5, "requests per second to each cloud service")
 	fs.Func("endpoint", "`SERVICE=URL` of smn, ces or rds, instead of the host in the cloud's catalogue; may be repeated", o.setEndpoint)
+}
+
+// smn are the flags of every command that reads what SMN sends. certHosts says what an empty one means.
+func (o *options) smn(fs *flag.FlagSet, certHosts string) {
+	o.ConfirmHosts = []string{"console.otc.t-systems.com"}
+	fs.Var((*hosts)(&o.CertHosts), "smn-cert-hosts", "exact `host[:port]` of signing certificates, comma separated; empty means "+certHosts)
+	fs.Var((*hosts)(&o.ConfirmHosts), "smn-confirm-hosts", "exact `host[:port]` of confirmation links, comma separated")
+	fs.StringVar(&o.CAFile, "smn-ca-file", "", "PEM `file` with trust roots for those hosts, beside the system's")
+}
+
+// hosts is a flag: comma separated.
+type hosts []string
+
+func (h *hosts) String() string { return strings.Join(*h, ",") }
+
+func (h *hosts) Set(s string) error {
+	*h = list(s)
+	return nil
 }
 
 // fromEnv sets the flags that were not given from the environment.
