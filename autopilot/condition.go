@@ -70,15 +70,29 @@ func SetProgressing(s *v1alpha1.Status, generation int64, now time.Time) {
 	SetCondition(s, v1alpha1.ConditionProgressing, false, "NoChangePending", "No change is under way", generation, now)
 }
 
-// SetLimited says whether the policy cut a wish.
+// SetLimited says whether the policy cuts a wish: storage or flavor are at their cap, or the last step was cut to it. It
+// stays while that change is under way, and where there is no way of knowing whether the alarm lasts.
 func SetLimited(s *v1alpha1.Status, v Verdict, generation int64, now time.Time) {
 	for _, d := range v.Decisions {
-		if d.Reason == ReasonCapReached {
-			SetCondition(s, v1alpha1.ConditionLimited, true, string(d.Reason), d.Message, generation, now)
+		if d.Cut {
+			SetCondition(s, v1alpha1.ConditionLimited, true, string(ReasonCapReached), d.Message, generation, now)
 			return
 		}
 	}
+	last := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionLimited)
+	if last != nil && last.Status == metav1.ConditionTrue && last.ObservedGeneration == generation && slices.ContainsFunc(v.Decisions, Decision.open) {
+		return
+	}
 	SetCondition(s, v1alpha1.ConditionLimited, false, "WithinCaps", "No wish is cut by the policy", generation, now)
+}
+
+// open reports whether a decision leaves open what would be done otherwise.
+func (d Decision) open() bool {
+	switch d.Reason {
+	case ReasonNoData, ReasonStaleEvidence, ReasonInstanceUnknown, ReasonChangePending, ReasonStalled, ReasonInstanceBusy, ReasonStorageFull:
+		return true
+	}
+	return false
 }
 
 // SetContested says whether somebody undoes what we did. It stays until what the Rds asks for is ours or larger, the spec

@@ -1,7 +1,6 @@
 package autopilot
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 
@@ -62,6 +61,7 @@ type Decision struct {
 	Since     time.Time
 	Message   string // one sentence a person understands
 	Again     time.Duration
+	Cut       bool // the policy allows less than the alarm asks for
 }
 
 // Acts reports whether the Rds is to be patched.
@@ -104,21 +104,45 @@ func Decide(c Case) Verdict {
 		v.again(c.untilWindow(v.Deferred))
 		return v
 	}
-	d, ladder := c.flavor(flavor, v.Intent != nil)
+	helped, vain := c.helped(flavor)
+	d, ladder := c.flavor(helped, v.Intent != nil)
 	v.Ladder = ladder
 	if d.Reason == ReasonOutsideWindow {
-		v.Deferred = c.deferWish(flavor)
+		v.Deferred = c.deferWish(helped)
 	}
 	if d.Reason == ReasonContested || d.Reason == ReasonRolledBack {
 		v.Contest = &d
 	}
-	for _, a := range flavor {
+	for _, a := range helped {
 		v.add(d.forAlarm(a))
 	}
+	for _, a := range vain { // guards before this one hold for all; what is behind it is not theirs
+		if d.Action == ActionNone && d.Reason != ReasonOutsideWindow && d.Reason != ReasonFleetBrake {
+			v.add(d.forAlarm(a))
+		} else if held, ok := c.noEffect(a, c.ours()); ok {
+			v.add(held)
+		}
+	}
 	if d.Acts() {
-		v.Intent = c.intent(v1alpha1.KindFlavor, d.forAlarm(flavor[0]), flavor...)
+		v.Intent = c.intent(v1alpha1.KindFlavor, d.forAlarm(helped[0]), helped...)
 	}
 	return v
+}
+
+// helped are the alarms that a larger flavor may help, and those it did not help twice; all of them where there is no
+// other.
+func (c Case) helped(alarms []Alarm) (helped, vain []Alarm) {
+	for _, a := range alarms {
+		if _, held := c.noEffect(a, c.ours()); held {
+			vain = append(vain, a)
+		} else {
+			helped = append(helped, a)
+		}
+	}
+	if len(helped) == 0 {
+		return vain, nil
+	}
+	return helped, vain
 }
 
 func (v *Verdict) add(d Decision) {
@@ -144,24 +168,28 @@ func (c Case) gate(a Alarm) (Decision, bool) {
 		case a.settling(c.Now):
 			return Decision{Again: settleAgain}, false
 		case a.State == "":
-			return d.no(ReasonNoData, dataAgain, "Cloud Eye does not say whether the alarm of %s lasts", c.Now.Sub(a.Signal.AlarmTime.Time).Round(time.Minute)), false
+			return d.no(ReasonNoData, dataAgain, "Cloud Eye does not say whether the %s alarm of %s lasts", spoken(a.Metric), at(a.since())), false
 		}
-		return d.no(ReasonAlarmCleared, 0, "The %s alarm was over when it was looked at", a.Metric), false
+		return d.no(ReasonAlarmCleared, 0, "The %s alarm of %s (%s %%) was over when it was looked at: Cloud Eye says %s", spoken(a.Metric), at(a.since()), a.Signal.ValuePercent, a.State), false
 	}
 	if err := Validate(c.Spec); err != nil {
 		return d.no(ReasonPolicyInvalid, 0, "Nothing is done while the policy is wrong: %v", err), false
 	}
 	switch {
-	case c.Mode == v1alpha1.ModeOff || !c.Enabled || !Enabled(c.Spec, a.Metric):
-		return d.no(ReasonNotEnabled, 0, "Autopilot is off for this database"), false
+	case c.Mode == v1alpha1.ModeOff:
+		return d.no(ReasonNotEnabled, 0, "Autopilot is off for this database: the mode is Off"), false
+	case !c.Enabled:
+		return d.no(ReasonNotEnabled, 0, "Autopilot is off for this database: spec.autopilot of the Rds said false, or one of both is being deleted"), false
+	case !Enabled(c.Spec, a.Metric):
+		return d.no(ReasonNotEnabled, 0, "The %s alarm is switched off: spec.flavor.%s.enabled is false", spoken(a.Metric), a.Metric), false
 	case c.Shared:
 		return d.no(ReasonInstanceUnknown, c.Recheck, "Another Rds has the same instance id: which of them to patch is not known"), false
 	case c.Instance == nil:
 		return d.no(ReasonInstanceUnknown, c.Recheck, "The cloud has no instance with the id in status.id of the Rds"), false
 	case !a.Evidence.Present():
-		return d.no(ReasonNoData, dataAgain, "The %s alarm is in force, but Cloud Eye has no data: nothing is decided without", a.Metric), false
-	case c.Now.Sub(a.Evidence.Time) > evidenceAge:
-		return d.no(ReasonStaleEvidence, dataAgain, "The newest %s value is of %s: too old to decide on", a.Metric, a.Evidence.Time.UTC().Format(time.RFC3339)), false
+		return d.no(ReasonNoData, dataAgain, "The %s alarm is in force, but Cloud Eye has no data: nothing is decided without", spoken(a.Metric)), false
+	case c.Now.Sub(a.Evidence.Time) > evidenceAge+period(c.Spec, a.Metric):
+		return d.no(ReasonStaleEvidence, dataAgain, "The newest %s value is of %s: too old to decide on", spoken(a.Metric), at(a.Evidence.Time)), false
 	}
 	return c.measured(a, d)
 }
@@ -175,15 +203,15 @@ func (c Case) full(a Alarm) bool {
 func (c Case) measured(a Alarm, d Decision) (Decision, bool) {
 	if a.Metric == v1alpha1.MetricStorage {
 		if at := Threshold(c.Instance.VolumeGB, given(c.Spec, a.Metric)); !c.full(a) {
-			return d.no(ReasonBelowThreshold, dataAgain, "%s %% of %d GB used, below the %d %% at which storage grows", d.value(), c.Instance.VolumeGB, at), false
+			return d.no(ReasonBelowThreshold, dataAgain, "Storage stays at %d GB: %s %% used, alarm at %d %%", c.Instance.VolumeGB, d.value(), at), false
 		}
 		return d, true
 	}
 	if last, ok := lastCompleted(c.Status.Changes, v1alpha1.KindFlavor); ok && !a.Evidence.Time.After(last) {
-		return d.no(ReasonStaleEvidence, dataAgain, "The newest %s value is from before the last change of flavor", a.Metric), false
+		return d.no(ReasonStaleEvidence, dataAgain, "The newest %s value, of %s, is from before the last change of flavor, at %s", spoken(a.Metric), at(a.Evidence.Time), at(last)), false
 	}
-	if at := given(c.Spec, a.Metric); a.Evidence.Percent < float64(at) {
-		return d.no(ReasonBelowThreshold, dataAgain, "%s %% %s used, below the %d %% at which the flavor grows", d.value(), a.Metric, at), false
+	if a.Evidence.Percent < float64(given(c.Spec, a.Metric)) {
+		return d.no(ReasonBelowThreshold, dataAgain, "The flavor stays %s: %s", c.Instance.Flavor, c.usage([]Alarm{a})), false
 	}
 	return d, true
 }
@@ -206,11 +234,6 @@ func (c Case) about(a Alarm) Decision {
 	if a.Metric == v1alpha1.MetricStorage && c.Instance != nil && c.Instance.VolumeGB > 0 && a.Evidence.Present() {
 		d.Evidence.Percent = 100 * a.Evidence.UsedGB / float64(c.Instance.VolumeGB)
 	}
-	return d
-}
-
-func (d Decision) no(r Reason, again time.Duration, format string, args ...any) Decision {
-	d.Action, d.Reason, d.Again, d.Message = ActionNone, r, again, fmt.Sprintf(format, args...)
 	return d
 }
 

@@ -2,7 +2,6 @@ package autopilot
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/flavors"
@@ -18,14 +17,14 @@ func (c Case) flavor(alarms []Alarm, storageActs bool) (Decision, []flavors.Cand
 	d, inst := c.about(alarms[0]), c.Instance
 	d.From = inst.Flavor
 	if storageActs {
-		return d.no(ReasonChangePending, c.Recheck, "Storage goes first"), nil
+		return d.no(ReasonChangePending, c.Recheck, "Storage goes first, then the flavor"), nil
 	}
 	if held, ok := c.pending(d, v1alpha1.KindFlavor); ok {
 		return held, nil
 	}
 	if c.Wanted.Flavor != inst.Flavor && !c.unpatched(v1alpha1.KindFlavor) {
 		if left, ok := c.rolledBack(); ok {
-			return d.no(ReasonRolledBack, left, "The cloud went back from %s to %s by itself: nothing is done for a day", c.Wanted.Flavor, inst.Flavor), nil
+			return d.no(ReasonRolledBack, left, "The cloud went back from %s to %s by itself, though the Rds asks for the former: the flavor is not changed for 24 hours", c.Wanted.Flavor, inst.Flavor), nil
 		}
 		return d.no(ReasonChangePending, c.Recheck, "The Rds asks for %s, the cloud has %s: that comes first", c.Wanted.Flavor, inst.Flavor), nil
 	}
@@ -33,7 +32,7 @@ func (c Case) flavor(alarms []Alarm, storageActs bool) (Decision, []flavors.Cand
 		return d.no(ReasonInstanceBusy, c.Recheck, "The instance is in %s: the flavor changes once it is %s", inst.Status, StatusActive), nil
 	}
 	if left := c.unsettled(); left > 0 {
-		return d.no(ReasonInstanceBusy, left, "The instance became %s lately: the flavor may change in %s", StatusActive, left.Round(time.Second)), nil
+		return d.no(ReasonInstanceBusy, left, "The flavor stays %s until the instance has been %s for %s", inst.Flavor, StatusActive, spell(c.settled())), nil
 	}
 	if c.Catalogue == nil {
 		return d.no(ReasonNoData, dataAgain, "The cloud's flavors could not be read"), nil
@@ -46,7 +45,7 @@ func (c Case) flavor(alarms []Alarm, storageActs bool) (Decision, []flavors.Cand
 	}
 	for _, r := range inst.Replicas {
 		if inst.Engine == "PostgreSQL" && (next.VCPUs > r.VCPUs || next.MemoryGB > r.MemoryGB) {
-			return d.no(ReasonReplicaTooSmall, soldOutAgain, "%s is larger than the read replica %s (%d vCPUs, %d GB): enlarge the replica first", next.Code, r.Name, r.VCPUs, r.MemoryGB), ladder
+			return d.no(ReasonReplicaTooSmall, soldOutAgain, "%s (%d vCPUs, %d GB) is larger than the read replica %s (%d vCPUs, %d GB): enlarge the replica first", next.Code, next.VCPUs, next.MemoryGB, r.Name, r.VCPUs, r.MemoryGB), ladder
 		}
 	}
 	if held := c.history(d, alarms); held.Reason != "" {
@@ -58,10 +57,12 @@ func (c Case) flavor(alarms []Alarm, storageActs bool) (Decision, []flavors.Cand
 	return c.bounded(d), ladder
 }
 
+// settled is how long an instance must have been ACTIVE before its flavor changes.
+func (c Case) settled() time.Duration { return min(settledFor, c.cooldown()) }
+
 // unsettled is how long the instance must still stay ACTIVE.
 func (c Case) unsettled() time.Duration {
-	need := min(settledFor, time.Duration(value(c.Spec.Flavor.CooldownSeconds, 3600))*time.Second)
-	seen := c.Status.Instance
+	need, seen := c.settled(), c.Status.Instance
 	if seen == nil || seen.ActiveSince == nil {
 		return need
 	}
@@ -91,7 +92,7 @@ func (c Case) refused(d Decision, ladder []flavors.Candidate) Decision {
 	for _, f := range ladder {
 		switch f.Refused {
 		case flavors.RefusedSoldOut:
-			return d.no(ReasonSoldOut, soldOutAgain, "No larger flavor: %s is %s in %s; looking again in %d minutes", f.Code, saleState(f.State), f.Zone, int(soldOutAgain.Minutes()))
+			return d.no(ReasonSoldOut, soldOutAgain, "No larger flavor: %s is %s in %s", f.Code, saleState(f.State), f.Zone)
 		case flavors.RefusedCap:
 			if capped == "" {
 				capped = f.Code
@@ -100,9 +101,10 @@ func (c Case) refused(d Decision, ladder []flavors.Candidate) Decision {
 	}
 	if capped != "" {
 		vcpus, memory := caps(c.Spec, c.Status.Baseline)
+		d.Cut = true
 		return d.no(ReasonCapReached, 0, "No larger flavor: %s is above the caps of %d vCPUs and %d GB", capped, vcpus, memory)
 	}
-	return d.no(ReasonNoLargerFlavor, soldOutAgain, "The cloud has no larger flavor than %s for this instance", d.From)
+	return d.no(ReasonNoLargerFlavor, soldOutAgain, "No larger flavor: the cloud has none above %s for this instance", d.From)
 }
 
 func saleState(state string) string {
@@ -110,15 +112,7 @@ func saleState(state string) string {
 	case flavors.ZoneSoldOut:
 		return "sold out"
 	case "":
-		return "not known"
+		return "not sold"
 	}
 	return state
-}
-
-func (c Case) usage(alarms []Alarm) string {
-	var parts []string
-	for _, a := range alarms {
-		parts = append(parts, fmt.Sprintf("%.1f %% %s used, alarm at %d %%", a.Evidence.Percent, a.Metric, given(c.Spec, a.Metric)))
-	}
-	return strings.Join(parts, "; ")
 }

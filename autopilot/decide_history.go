@@ -1,6 +1,7 @@
 package autopilot
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -26,18 +27,19 @@ const (
 func (c Case) history(d Decision, alarms []Alarm) Decision {
 	ours := c.ours()
 	if len(ours) > 0 {
-		if left := time.Duration(value(c.Spec.Flavor.CooldownSeconds, 3600))*time.Second - c.Now.Sub(endOf(ours[0])); left > 0 {
-			return d.no(ReasonCooldown, left, "The flavor changed lately: it may change again in %s", left.Round(time.Second))
+		since := c.Now.Sub(endOf(ours[0]))
+		if left := c.cooldown() - since; left > 0 {
+			return d.no(ReasonCooldown, left, "The flavor changed %s ago, and the cooldown is %s", spell(since), spell(c.cooldown()))
 		}
 	}
 	if most := int(c.Spec.Flavor.MaxChangesPerDay); most > 0 && len(ours) >= most {
 		if left := budgetSpan - c.Now.Sub(decisionOf(ours[most-1])); left > 0 {
-			return d.no(ReasonBudgetSpent, left, "The flavor changed %d times in 24 hours, as often as the policy allows: again in %s", most, left.Round(time.Minute))
+			return d.no(ReasonBudgetSpent, left, "The flavor changed %s in 24 hours, as often as spec.flavor.maxChangesPerDay allows", times(most))
 		}
 	}
 	for _, a := range alarms {
-		if left, ok := c.noEffect(a, ours); ok {
-			return d.no(ReasonNoEffect, left, "Two larger flavors in a row did not bring %s down: a larger one is no cure. A new spec lets it try again", a.Metric)
+		if held, ok := c.noEffect(a, ours); ok {
+			return held
 		}
 	}
 	if held := c.contested(d, ours); held.Reason != "" {
@@ -47,7 +49,7 @@ func (c Case) history(d Decision, alarms []Alarm) Decision {
 		return d.no(ReasonFleetBrake, fleetAgain, "As many flavors as --max-flavor-changes allows are changing in the cluster: this one waits")
 	}
 	if opens := c.opens(); opens > 0 {
-		return d.no(ReasonOutsideWindow, opens, "The window is closed: the wish is kept until it opens at %s", c.Now.Add(opens).UTC().Format(time.RFC3339))
+		return d.no(ReasonOutsideWindow, opens, "The window is closed: the wish is kept until it opens at %s", at(c.Now.Add(opens)))
 	}
 	return Decision{}
 }
@@ -57,6 +59,17 @@ func (c Case) ours() []v1alpha1.Change {
 	return slices.DeleteFunc(slices.Clone(c.Status.Changes), func(ch v1alpha1.Change) bool {
 		return ch.Kind != v1alpha1.KindFlavor || ch.By != v1alpha1.ByAutopilot
 	})
+}
+
+func (c Case) cooldown() time.Duration {
+	return time.Duration(value(c.Spec.Flavor.CooldownSeconds, 3600)) * time.Second
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 func decisionOf(ch v1alpha1.Change) time.Time {
@@ -76,7 +89,7 @@ func endOf(ch v1alpha1.Change) time.Time {
 
 // noEffect reports whether the last two changes for this metric did not help it: each time it was in force again at
 // nearly the value of before. That it cleared in between counts for nothing.
-func (c Case) noEffect(a Alarm, ours []v1alpha1.Change) (left time.Duration, held bool) {
+func (c Case) noEffect(a Alarm, ours []v1alpha1.Change) (d Decision, held bool) {
 	valueNow := a.Evidence.Percent
 	vain := 0
 	for _, ch := range ours {
@@ -84,16 +97,18 @@ func (c Case) noEffect(a Alarm, ours []v1alpha1.Change) (left time.Duration, hel
 			continue
 		}
 		before, err := strconv.ParseFloat(ch.ValuePercent, 64)
-		left = effectSpan - c.Now.Sub(ch.CompletionTime.Time)
+		left := effectSpan - c.Now.Sub(ch.CompletionTime.Time)
 		if err != nil || left <= 0 || ch.Generation != c.Generation || valueNow < before-effectPoints {
-			return 0, false
+			return d, false
 		}
 		if vain++; vain == 2 {
-			return left, true
+			d = c.about(a)
+			d.From = c.Instance.Flavor
+			return d.no(ReasonNoEffect, left, "Two larger flavors in a row did not bring %s down, which is at %.1f %% again: a third is no cure, unless the spec changes", spoken(a.Metric), a.Evidence.Percent), true
 		}
 		valueNow = before
 	}
-	return 0, false
+	return d, false
 }
 
 // contested reports whether somebody put a smaller flavor in place of ours.
@@ -113,9 +128,9 @@ func (c Case) contested(d Decision, ours []v1alpha1.Change) Decision {
 	}
 	who := c.Rival
 	if who == "" {
-		who = "somebody"
+		who = "Somebody"
 	}
-	return d.no(ReasonContested, left, "%s put %s in place of %s: the flavor is not changed again for 7 days, unless the spec changes", who, c.Wanted.Flavor, ours[0].To)
+	return d.no(ReasonContested, left, "%s put %s in place of %s: the flavor is not changed for 7 days, unless the spec changes", who, c.Wanted.Flavor, ours[0].To)
 }
 
 // freshly reports whether a smaller flavor came within a day of a change of ours: we are still within that day, or saw it

@@ -2,6 +2,7 @@ package autopilot
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -22,19 +23,24 @@ func (c Case) storage(a Alarm) Decision {
 	case StatusActive:
 	case StatusStorageFull:
 		if lostAt(c.Status.Changes, d.From) {
-			return d.no(ReasonStorageFull, c.Recheck, "The instance is in %s and growing it was asked for once without effect: see to it in the cloud's console", inst.Status)
+			return d.no(ReasonStorageFull, c.Recheck, "The instance is in %s, and growing it was asked for once without effect: see to it in the cloud's console", inst.Status)
 		}
 	default:
 		return d.no(ReasonInstanceBusy, c.Recheck, "The instance is in %s: storage grows once it is %s", inst.Status, StatusActive)
 	}
 	s := c.Spec.Storage
 	if inst.VolumeGB >= int(s.MaxGB) {
+		d.Cut = true
 		return d.no(ReasonCapReached, 0, "Storage stays at %d GB: %s %% used, but spec.storage.maxGB is %d", inst.VolumeGB, d.value(), s.MaxGB)
 	}
 	to := NewSize(inst.VolumeGB, a.Evidence.UsedGB, int(s.StepGB), int(s.MaxGB), int(s.ThresholdPercent))
 	d.Action, d.Reason, d.To = ActionGrowVolume, ReasonAlarmInForce, strconv.Itoa(to)
 	d.Message = fmt.Sprintf("Storage %d → %d GB: %s %% used, alarm at %d %%", inst.VolumeGB, to, d.value(),
 		Threshold(inst.VolumeGB, int(s.ThresholdPercent)))
+	if wish := NewSize(inst.VolumeGB, a.Evidence.UsedGB, int(s.StepGB), math.MaxInt, int(s.ThresholdPercent)); wish > to {
+		d.Cut = true
+		d.Message += fmt.Sprintf("; %d GB are cut to spec.storage.maxGB", wish)
+	}
 	return c.bounded(d)
 }
 
@@ -59,11 +65,11 @@ func (c Case) pending(d Decision, kind v1alpha1.ChangeKind) (Decision, bool) {
 		}
 		switch {
 		case c.Instance.Status == StatusStorageFull && p.Kind == v1alpha1.KindVolume:
-			return d.no(ReasonStorageFull, c.Recheck, "The instance is in %s; %s → %s GB was asked for once and the cloud may refuse it", StatusStorageFull, p.From, p.To), true
+			return d.no(ReasonStorageFull, c.Recheck, "The instance is in %s: %s was asked for once, and the cloud may refuse it", StatusStorageFull, change(*p)), true
 		case Stalling(*p, &v1alpha1.Instance{Status: c.Instance.Status}, c.Now):
-			return d.no(ReasonStalled, c.Recheck, "%s → %s was asked for %d minutes ago and has not come, though the instance is %s: look at the operator", p.From, p.To, int(age.Minutes()), StatusActive), true
+			return d.no(ReasonStalled, c.Recheck, "%s was asked for %s ago and has not come, though the instance is %s: look at the operator", change(*p), spell(age), StatusActive), true
 		}
-		return d.no(ReasonChangePending, c.Recheck, "%s → %s is under way", p.From, p.To), true
+		return d.no(ReasonChangePending, c.Recheck, "%s is under way", change(*p)), true
 	}
 	return d, false
 }

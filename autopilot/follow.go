@@ -65,6 +65,7 @@ func Follow(c Case) (status v1alpha1.Status, ended []v1alpha1.Change) {
 	}
 	if s.Instance != nil && s.Instance.ID != c.Instance.ID { // another database under the same name
 		s.Pending, s.Overtaken, s.Deferred, s.Changes, s.Instance, s.Baseline = nil, nil, nil, nil, nil, nil
+		s.FormerVolumes, s.Warned = nil, nil
 	}
 	last := s.Instance
 	settle := func(p *v1alpha1.Intent) *v1alpha1.Intent {
@@ -86,6 +87,7 @@ func Follow(c Case) (status v1alpha1.Status, ended []v1alpha1.Change) {
 	for _, ch := range ended {
 		s.Changes = enter(s.Changes, ch)
 	}
+	s.FormerVolumes = c.formerVolumes(last)
 	s.Instance = c.Instance.observed(last, c.Now)
 	if s.Baseline == nil && c.Instance.Status == StatusActive && c.Instance.VCPUs > 0 {
 		s.Baseline = &v1alpha1.Baseline{

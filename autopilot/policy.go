@@ -47,7 +47,7 @@ func Validate(spec v1alpha1.Spec) error {
 		}
 	}
 	if w := spec.Flavor.Window; w != nil {
-		if _, err := time.LoadLocation(w.TimeZone); err != nil {
+		if _, err := zone(w.TimeZone); err != nil {
 			return fmt.Errorf("spec.flavor.window.timeZone: %w", err)
 		}
 	}
@@ -75,6 +75,15 @@ func given(spec v1alpha1.Spec, m v1alpha1.Metric) int {
 		return int(spec.Flavor.Memory.ThresholdPercent)
 	}
 	return int(spec.Storage.ThresholdPercent)
+}
+
+// period is how long a measurement of a metric takes: its datapoint bears the time at which it began. That of storage is
+// raw data.
+func period(spec v1alpha1.Spec, m v1alpha1.Metric) time.Duration {
+	if m == v1alpha1.MetricStorage {
+		return 0
+	}
+	return time.Duration(spec.Flavor.Alarm.PeriodSeconds) * time.Second
 }
 
 // Metrics returns all metrics, storage first: it goes before flavors.

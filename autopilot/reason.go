@@ -41,6 +41,12 @@ const (
 	ReasonRecommend       Reason = "Recommend"
 )
 
+// Reasons of warnings, beside ReasonCapReached.
+const (
+	ReasonNearCap       Reason = "NearCap"       // 80 % of spec.storage.maxGB
+	ReasonVolumeDoubled Reason = "VolumeDoubled" // within 7 days
+)
+
 // Loud reports whether a person should be told by a Warning: nothing is done although something should be.
 func (r Reason) Loud() bool {
 	switch r {

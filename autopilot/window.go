@@ -1,6 +1,7 @@
 package autopilot
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"time"
@@ -23,11 +24,11 @@ func (c Case) opens() time.Duration {
 // Opens is how long it takes until the window opens; 0 while it is open. The window is in wall clock time of its zone:
 // on the day a clock is changed, it is as much shorter or longer. A window that cannot be read never opens.
 func Opens(w v1alpha1.Window, now time.Time) time.Duration {
-	zone, err := time.LoadLocation(w.TimeZone)
+	where, err := zone(w.TimeZone)
 	if err != nil {
 		return wishSpan
 	}
-	local := now.In(zone)
+	local := now.In(where)
 	for day := -1; day <= 7; day++ { // from yesterday, whose window may reach over midnight
 		date := local.AddDate(0, 0, day)
 		if !slices.Contains(w.Days, v1alpha1.Day(date.Weekday().String()[:3])) {
@@ -42,6 +43,14 @@ func Opens(w v1alpha1.Window, now time.Time) time.Duration {
 		}
 	}
 	return wishSpan
+}
+
+// zone is the time zone of that name, but not the zone of the machine that happens to run this.
+func zone(name string) (*time.Location, error) {
+	if name == "Local" {
+		return nil, errors.New("unknown time zone Local")
+	}
+	return time.LoadLocation(name)
 }
 
 // clock is that time of day on that date, in its zone.
@@ -72,24 +81,24 @@ func (c Case) wishDue(inForce []Alarm) []Alarm {
 	if w == nil || c.Instance == nil || c.Shared || !c.Enabled || c.Mode == v1alpha1.ModeOff || Validate(c.Spec) != nil || c.opens() > 0 {
 		return nil
 	}
-	percent, err := strconv.ParseFloat(w.ValuePercent, 64)
-	if err != nil {
-		return nil
-	}
 	var due []Alarm
-	for _, m := range w.Metrics {
+	for i, m := range w.Metrics {
 		if !Enabled(c.Spec, m) || slices.ContainsFunc(inForce, func(a Alarm) bool { return a.Metric == m }) {
 			continue
 		}
 		due = append(due, Alarm{
-			Metric: m, State: v1alpha1.StateAlarm, StateTime: w.FirstTime.Time,
-			Evidence: Evidence{Time: w.LastTime.Time, Percent: percent},
+			Metric: m, State: v1alpha1.StateAlarm, StateTime: w.FirstTime.Time, Wished: w.LastTime.Time,
+			Evidence: Evidence{Time: w.LastTime.Time, Percent: float64(given(c.Spec, m))},
 		})
+		if percent, err := strconv.ParseFloat(w.ValuePercent, 64); i == 0 && err == nil {
+			due[len(due)-1].Evidence.Percent = percent
+		}
 	}
 	return due
 }
 
-// deferWish keeps the wish of these alarms until the window opens.
+// deferWish keeps the wish of these alarms until the window opens, and behind it what was wished for before. The value is
+// that of the first metric; of the others it is known only that they were over their threshold.
 func (c Case) deferWish(alarms []Alarm) *v1alpha1.Deferred {
 	w := &v1alpha1.Deferred{FirstTime: *seconds(c.Now), LastTime: *seconds(c.Now)}
 	if last := c.wishKept(); last != nil {
@@ -100,6 +109,13 @@ func (c Case) deferWish(alarms []Alarm) *v1alpha1.Deferred {
 	}
 	for _, a := range alarms {
 		w.Metrics = append(w.Metrics, a.Metric)
+	}
+	if last := c.wishKept(); last != nil {
+		for _, m := range last.Metrics {
+			if !slices.Contains(w.Metrics, m) {
+				w.Metrics = append(w.Metrics, m)
+			}
+		}
 	}
 	w.ValuePercent = strconv.FormatFloat(alarms[0].Evidence.Percent, 'f', 1, 64)
 	return w

@@ -53,12 +53,14 @@ func (r *round) fly(ctx context.Context) (time.Duration, error) {
 	autopilot.SetProgressing(&r.next, r.rap.Generation, r.now)
 	autopilot.SetLimited(&r.next, v, r.rap.Generation, r.now)
 	autopilot.SetContested(&r.next, c, v)
+	warnings := autopilot.Warn(c, &r.next)
 	// The intent is stored before anything is patched. A conflict here means that this round was decided on old news.
 	if err := r.write(ctx); err != nil {
 		return 0, err
 	}
 	stored = v.Intent != nil && v.Intent.Kind == v1alpha1.KindFlavor
 	r.tell(news)
+	r.warn(warnings)
 	if err := r.patch(ctx, v); err != nil {
 		return 0, err
 	}
@@ -205,7 +207,7 @@ func (r *round) tellEnded(ended []v1alpha1.Change) {
 			zap.String("from", ch.From), zap.String("to", ch.To), zap.String("outcome", string(ch.Outcome)))
 		r.Cluster.Event(r.rds, r.rap, Event{
 			Warning: ch.Outcome == v1alpha1.OutcomeLost, Reason: string(ch.Outcome), Action: string(ch.Kind),
-			Note: fmt.Sprintf("%s %s → %s: %s (by %s)", ch.Kind, ch.From, ch.To, ch.Outcome, ch.By),
+			Note: autopilot.Ended(ch),
 		})
 	}
 }
@@ -222,6 +224,14 @@ func (r *round) tell(news []autopilot.Decision) {
 			e.Reason = string(d.Action)
 		}
 		r.Cluster.Event(r.rds, r.rap, e)
+	}
+}
+
+// warn says what people should know of a volume before it is too late; the status knows by now that they were told.
+func (r *round) warn(warnings []autopilot.Warning) {
+	for _, w := range warnings {
+		r.log.Warn("volume", zap.String("reason", string(w.Reason)), zap.String("message", w.Message))
+		r.Cluster.Event(r.rds, r.rap, Event{Warning: true, Reason: string(w.Reason), Action: eventObserve, Note: w.Message})
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 const (
 	eventRival         = "OperatorAutopilot"
 	eventAutoscaling   = "CloudAutoscaling"
+	eventObserve       = "Observe" // the action of events about what others do, and of warnings
 	autoscalingRecheck = 24 * time.Hour
 )
 
@@ -21,7 +22,7 @@ const (
 // and the cloud's storage autoscaling, which is fine but should be known.
 func (r *round) warnOfRivals(ctx context.Context, c autopilot.Case) {
 	if r.rds.Spec.Endpoint != "" && r.first() {
-		r.Cluster.Event(r.rds, r.rap, Event{Warning: true, Reason: eventRival, Action: "Observe", Note: "spec.endpoint is set: the operator's own autopilot is on as well, and acts on messages that nobody verifies. Clear spec.endpoint"})
+		r.Cluster.Event(r.rds, r.rap, Event{Warning: true, Reason: eventRival, Action: eventObserve, Note: "spec.endpoint is set: the operator's own autopilot is on as well, and acts on messages that nobody verifies. Clear spec.endpoint"})
 	}
 	seen := r.next.Instance
 	if c.Instance == nil || seen == nil || seen.Autoscaling != nil && r.now.Sub(seen.Autoscaling.CheckedTime.Time) < autoscalingRecheck {
@@ -39,7 +40,7 @@ func (r *round) warnOfRivals(ctx context.Context, c autopilot.Case) {
 	news := policy.On && (seen.Autoscaling == nil || !seen.Autoscaling.On)
 	seen.Autoscaling = policy
 	if news {
-		r.Cluster.Event(r.rds, r.rap, Event{Reason: eventAutoscaling, Action: "Observe", Note: fmt.Sprintf(
+		r.Cluster.Event(r.rds, r.rap, Event{Reason: eventAutoscaling, Action: eventObserve, Note: fmt.Sprintf(
 			"The cloud's own storage autoscaling is on: it acts at %d %% free, up to %d GB; the autopilot at %d %% used, up to %d GB. Whoever comes first acts; a size grown by the cloud is where the autopilot goes on from",
 			policy.TriggerPercent, policy.LimitGB, autopilot.Threshold(c.Instance.VolumeGB, int(c.Spec.Storage.ThresholdPercent)), c.Spec.Storage.MaxGB)})
 	}

@@ -169,13 +169,13 @@ memory              no data            90 %       nothing                NoData 
 
 storage: Storage 100 → 110 GB: 92.0 % used, alarm at 90 %
 
-cpu: 12.5 % cpu used, below the 90 % at which the flavor grows
-  At 90 %: nothing (Cooldown). The flavor changed lately: it may change again in 37m0s
+cpu: The flavor stays rds.mysql.n1.large.4.ha: 12.5 % CPU used, alarm at 90 %; looking again in 1 minute
+  At 90 %: nothing (Cooldown). The flavor changed 23 minutes ago, and the cooldown is 1 hour; looking again in 37 minutes
   Held back by
-    Cooldown        until 2026-03-04T12:37:00Z (in 37m0s)    The flavor changed lately: it may change again in 37m0s
-    BudgetSpent     until 2026-03-05T04:50:00Z (in 16h50m)   The flavor changed 2 times in 24 hours, as often as the policy allows: again in 16h50m0s
-    OutsideWindow   until 2026-03-07T01:00:00Z (in 2d13h)    The window is closed: the wish is kept until it opens at 2026-03-07T01:00:00Z
-  After that: Flavor rds.mysql.n1.large.4.ha (2 vCPUs, 8 GB) → rds.mysql.n1.2xlarge.4.ha (8 vCPUs, 32 GB): 90.0 % cpu used, alarm at 90 % (AlarmInForce)
+    Cooldown        until 2026-03-04T12:37:00Z (in 37m0s)    The flavor changed 23 minutes ago, and the cooldown is 1 hour; looking again in 37 minutes
+    BudgetSpent     until 2026-03-05T04:50:00Z (in 16h50m)   The flavor changed 2 times in 24 hours, as often as spec.flavor.maxChangesPerDay allows; looking again in 16 hours 50 minutes
+    OutsideWindow   until 2026-03-07T01:00:00Z (in 2d13h)    The window is closed: the wish is kept until it opens at 2026-03-07T01:00:00Z; looking again in 2 days 13 hours
+  After that: Flavor rds.mysql.n1.large.4.ha (2 vCPUs, 8 GB) → rds.mysql.n1.2xlarge.4.ha (8 vCPUs, 32 GB): 90.0 % CPU used, alarm at 90 % (AlarmInForce)
   CANDIDATE                   VCPUS   GB   REFUSED
   rds.mysql.n1.xlarge.4.ha    4       16   not available in every zone: sellout in eu-de-02
   rds.mysql.n1.2xlarge.4.ha   8       32   no

@@ -81,6 +81,17 @@ type Status struct {
 	// +listType=atomic
 	// +optional
 	Changes []Change `json:"changes,omitempty"`
+	// formerVolumes are the sizes the volume had within the last 7 days, newest first, one a day at most; none where it has
+	// not grown.
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=atomic
+	// +optional
+	FormerVolumes []FormerVolume `json:"formerVolumes,omitempty"`
+	// warned is what people were warned of, once, for as long as it holds.
+	// +listType=map
+	// +listMapKey=reason
+	// +optional
+	Warned []Warned `json:"warned,omitempty"`
 	// decisions, newest first.
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic
@@ -306,6 +317,22 @@ type Change struct {
 	// generation of the policy that it was decided by.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
+}
+
+// FormerVolume is a size the volume had.
+type FormerVolume struct {
+	VolumeGB int32 `json:"volumeGB"`
+	// until is when it was first seen with another size.
+	Until metav1.Time `json:"until"`
+}
+
+// Warned is one thing people were warned of.
+type Warned struct {
+	// reason is the code in the event.
+	Reason string `json:"reason"`
+	// volumeGB of the volume at that time.
+	VolumeGB int32       `json:"volumeGB"`
+	Time     metav1.Time `json:"time"`
 }
 
 // DecisionRecord is one decision, or several equal ones in a row.

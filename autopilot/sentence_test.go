@@ -1,0 +1,188 @@
+package autopilot
+
+import (
+	"os"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// sentences has one row for every reason and every way to come to it: what a person reads, and when it is looked at again.
+// A guard that ends by time alone holds until exactly then.
+func sentences() []sentence {
+	cpu, memory := []Alarm{usageAt(v1alpha1.MetricCPU, 95)}, []Alarm{usageAt(v1alpha1.MetricMemory, 95.25)}
+	disk := []Alarm{storageAt(93.1)}
+	over := Alarm{Metric: v1alpha1.MetricStorage, State: v1alpha1.StateOK}
+	const recheck, ends = 30 * time.Second, true
+	return []sentence{
+		{ReasonAlarmInForce, nil, disk, "Storage 100 → 110 GB: 93.1 % used, alarm at 90 %", 0, false},
+		{ReasonAlarmInForce, steps(50, 120), disk, "Storage 100 → 120 GB: 93.1 % used, alarm at 90 %; 150 GB are cut to spec.storage.maxGB", 0, false},
+		{ReasonAlarmInForce, nil, cpu, "Flavor rds.mysql.n1.2xlarge.4 (8 vCPUs, 32 GB) → rds.mysql.n1.4xlarge.4 (16 vCPUs, 64 GB): 95.0 % CPU used, alarm at 90 %", 0, false},
+		{ReasonAlarmInForce, nil, memory, "Flavor rds.mysql.n1.2xlarge.4 (8 vCPUs, 32 GB) → rds.mysql.n1.4xlarge.4 (16 vCPUs, 64 GB): 95.2 % memory used, alarm at 90 %", 0, false},
+		{ReasonAlarmInForce, wished("cpu", "memory"), nil, "Flavor rds.mysql.n1.2xlarge.4 (8 vCPUs, 32 GB) → rds.mysql.n1.4xlarge.4 (16 vCPUs, 64 GB): CPU was in alarm at 2026-11-18T13:00:00Z, and the window is open; memory was in alarm at 2026-11-18T13:00:00Z, and the window is open", 0, false},
+		{ReasonRecommend, recommend, disk, "Storage 100 → 110 GB: 93.1 % used, alarm at 90 % (recommended only)", 0, false},
+		{ReasonPolicyInvalid, steps(15, 4000), disk, "Nothing is done while the policy is wrong: spec.storage.stepGB: 15 is not a multiple of 10", 0, false},
+		{ReasonNotEnabled, func(c *Case) { c.Mode = v1alpha1.ModeOff }, disk, "Autopilot is off for this database: the mode is Off", 0, false},
+		{ReasonNotEnabled, func(c *Case) { c.Enabled = false }, disk, "Autopilot is off for this database: spec.autopilot of the Rds said false, or one of both is being deleted", 0, false},
+		{ReasonNotEnabled, func(c *Case) { c.Spec.Flavor.CPU.Enabled = new(false) }, cpu, "The CPU alarm is switched off: spec.flavor.cpu.enabled is false", 0, false},
+		{ReasonInstanceUnknown, func(c *Case) { c.Instance = nil }, disk, "The cloud has no instance with the id in status.id of the Rds; looking again in 30 seconds", recheck, false},
+		{ReasonInstanceUnknown, func(c *Case) { c.Shared = true }, disk, "Another Rds has the same instance id: which of them to patch is not known; looking again in 30 seconds", recheck, false},
+		{ReasonAlarmCleared, nil, []Alarm{signalled(over, v1alpha1.StateAlarm, 3*time.Minute, "93")}, "The storage alarm of 2026-11-20T11:57:00Z (93 %) was over when it was looked at: Cloud Eye says ok", 0, false},
+		{ReasonNoData, nil, []Alarm{signalled(storageAt(93).without("state"), v1alpha1.StateAlarm, 31*time.Minute, "93")}, "Cloud Eye does not say whether the storage alarm of 2026-11-20T11:29:00Z lasts; looking again in 1 minute", time.Minute, false},
+		{ReasonNoData, nil, []Alarm{storageAt(93).without("evidence")}, "The storage alarm is in force, but Cloud Eye has no data: nothing is decided without; looking again in 1 minute", time.Minute, false},
+		{ReasonNoData, func(c *Case) { c.Catalogue = nil }, cpu, "The cloud's flavors could not be read; looking again in 1 minute", time.Minute, false},
+		{ReasonBelowThreshold, nil, []Alarm{storageAt(89)}, "Storage stays at 100 GB: 89.0 % used, alarm at 90 %; looking again in 1 minute", time.Minute, false},
+		{ReasonBelowThreshold, nil, []Alarm{usageAt(v1alpha1.MetricCPU, 89.9)}, "The flavor stays rds.mysql.n1.2xlarge.4: 89.9 % CPU used, alarm at 90 %; looking again in 1 minute", time.Minute, false},
+		{ReasonStaleEvidence, nil, []Alarm{storageAt(93).measured(31 * time.Minute)}, "The newest storage value is of 2026-11-20T11:29:00Z: too old to decide on; looking again in 1 minute", time.Minute, false},
+		{ReasonStaleEvidence, changed(30*time.Second, "95.0"), cpu, "The newest CPU value, of 2026-11-20T11:59:00Z, is from before the last change of flavor, at 2026-11-20T11:59:30Z; looking again in 1 minute", time.Minute, false},
+		{ReasonChangePending, pendingVolume(time.Minute), disk, "Storage 100 → 110 GB is under way; looking again in 30 seconds", recheck, false},
+		{ReasonChangePending, pendingFlavor(9 * time.Minute), disk, "Flavor rds.mysql.n1.2xlarge.4 → rds.mysql.n1.4xlarge.4 is under way; looking again in 30 seconds", recheck, false},
+		{ReasonChangePending, func(c *Case) { c.Wanted.VolumeGB = 120 }, disk, "The Rds asks for 120 GB, the cloud has 100 GB: that comes first; looking again in 30 seconds", recheck, false},
+		{ReasonChangePending, func(c *Case) { c.Wanted.Flavor = "rds.mysql.n1.large.4" }, cpu, "The Rds asks for rds.mysql.n1.large.4, the cloud has rds.mysql.n1.2xlarge.4: that comes first; looking again in 30 seconds", recheck, false},
+		{ReasonStalled, pendingVolume(15 * time.Minute), disk, "Storage 100 → 110 GB was asked for 15 minutes ago and has not come, though the instance is ACTIVE: look at the operator; looking again in 30 seconds", recheck, false},
+		{ReasonInstanceBusy, busy("MODIFYING"), disk, "The instance is in MODIFYING: storage grows once it is ACTIVE; looking again in 30 seconds", recheck, false},
+		{ReasonInstanceBusy, busy("MODIFYING"), cpu, "The instance is in MODIFYING: the flavor changes once it is ACTIVE; looking again in 30 seconds", recheck, false},
+		{ReasonInstanceBusy, activeFor(14 * time.Minute), cpu, "The flavor stays rds.mysql.n1.2xlarge.4 until the instance has been ACTIVE for 15 minutes; looking again in 1 minute", time.Minute, ends},
+		{ReasonInstanceBusy, both(activeFor(time.Minute), cooldown(90)), cpu, "The flavor stays rds.mysql.n1.2xlarge.4 until the instance has been ACTIVE for 2 minutes; looking again in 30 seconds", recheck, ends},
+		{ReasonStorageFull, both(busy(StatusStorageFull), pendingVolume(time.Minute)), disk, "The instance is in STORAGE FULL: Storage 100 → 110 GB was asked for once, and the cloud may refuse it; looking again in 30 seconds", recheck, false},
+		{ReasonStorageFull, both(busy(StatusStorageFull), lostVolume), disk, "The instance is in STORAGE FULL, and growing it was asked for once without effect: see to it in the cloud's console; looking again in 30 seconds", recheck, false},
+		{ReasonCapReached, steps(10, 100), disk, "Storage stays at 100 GB: 93.1 % used, but spec.storage.maxGB is 100", 0, false},
+		{ReasonCapReached, func(c *Case) { c.Spec.Flavor.MaxVCPUs = new(int32(8)) }, cpu, "No larger flavor: rds.mysql.n1.4xlarge.4 is above the caps of 8 vCPUs and 128 GB", 0, false},
+		{ReasonNoLargerFlavor, func(c *Case) { c.Catalogue = c.Catalogue[:min(3, len(c.Catalogue))] }, cpu, "No larger flavor: the cloud has none above rds.mysql.n1.2xlarge.4 for this instance; looking again in 5 minutes", 5 * time.Minute, false},
+		{ReasonSoldOut, soldOut("eu-de-02"), cpu, "No larger flavor: rds.mysql.n1.4xlarge.4 is sold out in eu-de-02; looking again in 5 minutes", 5 * time.Minute, false},
+		{ReasonSoldOut, zoneState("eu-de-02", "unsupported"), cpu, "No larger flavor: rds.mysql.n1.4xlarge.4 is unsupported in eu-de-02; looking again in 5 minutes", 5 * time.Minute, false},
+		{ReasonSoldOut, zoneState("eu-de-02", ""), cpu, "No larger flavor: rds.mysql.n1.4xlarge.4 is not sold in eu-de-02; looking again in 5 minutes", 5 * time.Minute, false},
+		{ReasonReplicaTooSmall, replica("PostgreSQL"), cpu, "rds.mysql.n1.4xlarge.4 (16 vCPUs, 64 GB) is larger than the read replica reader (8 vCPUs, 32 GB): enlarge the replica first; looking again in 5 minutes", 5 * time.Minute, false},
+		{ReasonCooldown, changed(23*time.Minute, "99.0"), cpu, "The flavor changed 23 minutes ago, and the cooldown is 1 hour; looking again in 37 minutes", 37 * time.Minute, ends},
+		{ReasonBudgetSpent, both(changed(3*time.Hour, "99.0"), changed(20*time.Hour, "99.0")), memory, "The flavor changed 2 times in 24 hours, as often as spec.flavor.maxChangesPerDay allows; looking again in 4 hours", 4 * time.Hour, ends},
+		{ReasonBudgetSpent, both(changed(3*time.Hour, "99.0"), daily(1)), memory, "The flavor changed once in 24 hours, as often as spec.flavor.maxChangesPerDay allows; looking again in 21 hours", 21 * time.Hour, ends},
+		{ReasonNoEffect, both(changed(30*time.Hour, "94.0"), changed(60*time.Hour, "97.0")), cpu, "Two larger flavors in a row did not bring CPU down, which is at 95.0 % again: a third is no cure, unless the spec changes; looking again in 4 days 12 hours", 7*24*time.Hour - 60*time.Hour, ends},
+		{ReasonContested, both(changed(2*time.Hour, "99.0"), undone), cpu, "a-gitops-tool put rds.mysql.n1.xlarge.4 in place of rds.mysql.n1.2xlarge.4: the flavor is not changed for 7 days, unless the spec changes; looking again in 7 days", 7 * 24 * time.Hour, false},
+		{ReasonContested, both(both(changed(2*time.Hour, "99.0"), undone), func(c *Case) { c.Rival = "" }), cpu, "Somebody put rds.mysql.n1.xlarge.4 in place of rds.mysql.n1.2xlarge.4: the flavor is not changed for 7 days, unless the spec changes; looking again in 7 days", 7 * 24 * time.Hour, false},
+		{ReasonContested, both(both(changed(50*time.Hour, "99.0"), undone), contestedFor(48*time.Hour)), cpu, "a-gitops-tool put rds.mysql.n1.xlarge.4 in place of rds.mysql.n1.2xlarge.4: the flavor is not changed for 7 days, unless the spec changes; looking again in 5 days", 5 * 24 * time.Hour, ends},
+		{ReasonRolledBack, both(changed(2*time.Hour, "99.0"), flavored("rds.mysql.n1.xlarge.4")), cpu, "The cloud went back from rds.mysql.n1.2xlarge.4 to rds.mysql.n1.xlarge.4 by itself, though the Rds asks for the former: the flavor is not changed for 24 hours; looking again in 22 hours", 22 * time.Hour, ends},
+		{ReasonFleetBrake, func(c *Case) { c.FleetBusy = true }, cpu, "As many flavors as --max-flavor-changes allows are changing in the cluster: this one waits; looking again in 1 minute", time.Minute, false},
+		{ReasonOutsideWindow, window("Sat", "01:00", "05:00"), cpu, "The window is closed: the wish is kept until it opens at 2026-11-21T01:00:00Z; looking again in 13 hours", 13 * time.Hour, ends},
+	}
+}
+
+type sentence struct {
+	reason Reason
+	alter  func(*Case)
+	alarms []Alarm
+	says   string
+	again  time.Duration
+	ends   bool // by time alone, when it is looked at again
+}
+
+func TestEveryReasonSaysItInOneSentenceAndKnowsWhenToLookAgain(t *testing.T) {
+	said := map[Reason]bool{}
+	for _, tc := range sentences() {
+		said[tc.reason] = true
+		t.Run(string(tc.reason)+": "+tc.says, func(t *testing.T) {
+			c := quiet()
+			if tc.alter != nil {
+				tc.alter(&c)
+			}
+			c.Alarms = tc.alarms
+			v := Decide(c)
+			if len(v.Decisions) == 0 {
+				t.Fatal("no decision")
+			}
+			if d := v.Decisions[0]; d.Reason != tc.reason || d.Message != tc.says {
+				t.Errorf("%s: %q\nwant %s: %q", d.Reason, d.Message, tc.reason, tc.says)
+			}
+			if v.Again != tc.again {
+				t.Errorf("looking again in %s, want %s", v.Again, tc.again)
+			}
+			if !tc.ends {
+				return
+			}
+			if early := Decide(c.later(tc.again - time.Second)).Decisions[0]; early.Reason != tc.reason {
+				t.Errorf("a second earlier it is %s: %s", early.Reason, early.Message)
+			}
+			if then := Decide(c.later(tc.again)).Decisions[0]; then.Reason == tc.reason {
+				t.Errorf("then it is still %s: %s", then.Reason, then.Message)
+			}
+		})
+	}
+	for _, r := range reasons(t) {
+		if !said[r] {
+			t.Errorf("no sentence of %s was read", r)
+		}
+	}
+}
+
+// reasons are the codes of decisions in the source, so that none is forgotten.
+func reasons(t *testing.T) []Reason {
+	t.Helper()
+	source, err := os.ReadFile("reason.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []Reason
+	for _, m := range regexp.MustCompile(`Reason\w+\s+Reason = "(\w+)"`).FindAllSubmatch(source, -1) {
+		switch r := Reason(m[1]); r {
+		case ReasonNearCap, ReasonVolumeDoubled: // warnings, see TestWarnings
+		default:
+			all = append(all, r)
+		}
+	}
+	if len(all) < 24 {
+		t.Fatalf("only %d reasons found", len(all))
+	}
+	return all
+}
+
+// later is the same case that much later, measured anew.
+func (c Case) later(d time.Duration) Case {
+	c.Now = c.Now.Add(d)
+	c.Alarms = append([]Alarm(nil), c.Alarms...)
+	for i := range c.Alarms {
+		c.Alarms[i].Evidence.Time = c.Alarms[i].Evidence.Time.Add(d)
+	}
+	return c
+}
+
+func steps(stepGB, maxGB int32) func(*Case) {
+	return func(c *Case) { c.Spec.Storage.StepGB, c.Spec.Storage.MaxGB = stepGB, maxGB }
+}
+
+func recommend(c *Case) { c.Mode = v1alpha1.ModeRecommend }
+
+func daily(n int32) func(*Case) { return func(c *Case) { c.Spec.Flavor.MaxChangesPerDay = n } }
+
+func lostVolume(c *Case) {
+	c.Status.Changes = []v1alpha1.Change{{Kind: v1alpha1.KindVolume, By: v1alpha1.ByAutopilot, From: "100", To: "110", Outcome: v1alpha1.OutcomeLost, CompletionTime: ago(time.Hour)}}
+}
+
+func TestDurationsInWords(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0 seconds", time.Second: "1 second", 29500 * time.Millisecond: "30 seconds", time.Minute: "1 minute", 61 * time.Second: "2 minutes",
+		59*time.Minute + time.Second: "1 hour", time.Hour: "1 hour", 90 * time.Minute: "1 hour 30 minutes", 24 * time.Hour: "24 hours",
+		48 * time.Hour: "2 days", 61*time.Hour + time.Minute: "2 days 14 hours", 7*24*time.Hour - time.Nanosecond: "7 days",
+	} {
+		if got := spell(d); got != want {
+			t.Errorf("%s is %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestHowAChangeEndedInWords(t *testing.T) {
+	at := ago(4 * time.Minute)
+	ours := v1alpha1.Change{Kind: v1alpha1.KindVolume, By: v1alpha1.ByAutopilot, From: "100", To: "110", Outcome: v1alpha1.OutcomeCompleted, DecisionTime: &at, CompletionTime: ago(0)}
+	lost, theirs := ours, ours
+	lost.Outcome, lost.Kind, lost.From, lost.To = v1alpha1.OutcomeLost, v1alpha1.KindFlavor, "a", "b"
+	theirs.By = v1alpha1.ByOther
+	for want, ch := range map[string]v1alpha1.Change{
+		"Storage 100 → 110 GB is done, 4 minutes after it was decided":                      ours,
+		"Flavor a → b is lost: the Rds no longer asks for it, and the cloud has not got it": lost,
+		"Storage 100 → 110 GB: somebody else changed it":                                    theirs,
+	} {
+		if got := Ended(ch); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package autopilot
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+const (
+	nearCap      = 80                 // percent of the cap
+	doublingSpan = 7 * 24 * time.Hour // a volume that doubles within it may be running away
+	formerKept   = 8                  // one a day, and the day that is half in the span
+)
+
+// Warning is something about a volume that a person should know before it is too late.
+type Warning struct {
+	Reason  Reason
+	Message string
+}
+
+// Warn finds what people were not warned of yet, and enters it into the status: whoever leads next tells it no second
+// time. What no longer holds is forgotten, so that it can be told again.
+func Warn(c Case, s *v1alpha1.Status) []Warning {
+	if c.Instance == nil || c.Instance.VolumeGB == 0 || Validate(c.Spec) != nil {
+		return nil
+	}
+	holds := c.warnings(s.FormerVolumes)
+	size := int32(c.Instance.VolumeGB)
+	var kept []v1alpha1.Warned
+	var news []Warning
+	for _, w := range holds {
+		i := slices.IndexFunc(s.Warned, func(x v1alpha1.Warned) bool { return x.Reason == string(w.Reason) })
+		if i >= 0 && (w.Reason != ReasonVolumeDoubled || size < 2*s.Warned[i].VolumeGB) {
+			kept = append(kept, s.Warned[i])
+			continue
+		}
+		kept = append(kept, v1alpha1.Warned{Reason: string(w.Reason), VolumeGB: size, Time: *seconds(c.Now)})
+		news = append(news, w)
+	}
+	s.Warned = kept
+	return news
+}
+
+// warnings are those that hold now.
+func (c Case) warnings(former []v1alpha1.FormerVolume) []Warning {
+	size, most := c.Instance.VolumeGB, int(c.Spec.Storage.MaxGB)
+	var found []Warning
+	switch {
+	case size >= most:
+		found = append(found, Warning{ReasonCapReached, fmt.Sprintf("Storage has %d GB and spec.storage.maxGB is %d: it grows no further", size, most)})
+	case 100*size >= nearCap*most:
+		found = append(found, Warning{ReasonNearCap, fmt.Sprintf("Storage has %d GB, %d %% of spec.storage.maxGB, %d GB: beyond that it does not grow", size, 100*size/most, most)})
+	}
+	if n := len(former); n > 0 && size >= 2*int(former[n-1].VolumeGB) {
+		found = append(found, Warning{ReasonVolumeDoubled, fmt.Sprintf("Storage has doubled within 7 days, from %d to %d GB: is that what fills it?", former[n-1].VolumeGB, size)})
+	}
+	return found
+}
+
+// formerVolumes brings the sizes of the last days up to what the cloud has now. Of a day it keeps the first.
+func (c Case) formerVolumes(last *v1alpha1.Instance) []v1alpha1.FormerVolume {
+	former := slices.Clone(c.Status.FormerVolumes)
+	if last == nil || last.ID != c.Instance.ID {
+		former = nil
+	} else if was := last.VolumeGB; was > 0 && int(was) < c.Instance.VolumeGB {
+		day := c.Now.UTC().Truncate(24 * time.Hour)
+		if len(former) == 0 || former[0].Until.Time.Before(day) {
+			former = slices.Insert(former, 0, v1alpha1.FormerVolume{VolumeGB: was, Until: *seconds(c.Now)})
+		}
+	}
+	former = slices.DeleteFunc(former, func(f v1alpha1.FormerVolume) bool { return c.Now.Sub(f.Until.Time) >= doublingSpan })
+	if len(former) == 0 {
+		return nil
+	}
+	return former[:min(len(former), formerKept)]
+}
