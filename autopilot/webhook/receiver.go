@@ -88,10 +88,12 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.mux.S
 
 // Server returns an HTTP server for the receiver, with its limits.
 func (r *Receiver) Server() *http.Server {
-	return &http.Server{
+	s := &http.Server{
 		Handler: r, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		ErrorLog: zap.NewStdLog(r.Log.WithOptions(zap.IncreaseLevel(zap.ErrorLevel))),
 	}
+	newCrowd(connections).of(s)
+	return s
 }
 
 // finding is what is known of a message by the time it is answered.
@@ -131,6 +133,7 @@ func (r *Receiver) post(w http.ResponseWriter, req *http.Request) {
 		f.result, f.why = res, err
 		return
 	}
+	complete(req.Context())
 	r.receive(ctx, body, &f)
 }
 
