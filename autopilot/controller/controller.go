@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,6 +41,8 @@ type Options struct {
 	Log              *zap.Logger
 	Reg              prometheus.Registerer
 	Now              func() time.Time
+	// Chance is a number from 0 to 1 at each call, for the sweep's jitter; nil is any.
+	Chance func() float64
 }
 
 // Key names a database: the namespace and name that an Rds and its autopilot share.
@@ -63,6 +66,9 @@ type Controller struct {
 
 // New returns a Controller.
 func New(o Options) *Controller {
+	if o.Chance == nil {
+		o.Chance = rand.Float64
+	}
 	c := &Controller{Options: o, armed: make(map[Key]order), swept: make(map[Key]time.Time), told: make(map[types.UID]bool), words: words{last: make(map[Key]v1alpha1.Switch)}, brake: brake{held: make(map[Key]time.Time)}}
 	c.meters = newMeters(o.Reg, o.Cluster, c.waiting)
 	return c

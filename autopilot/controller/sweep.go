@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"go.uber.org/zap"
@@ -16,7 +15,7 @@ func (c *Controller) sweeps(ctx context.Context) {
 		if err := c.sweep(ctx); err != nil && ctx.Err() == nil {
 			c.Log.Warn("sweep failed", zap.Error(err))
 		}
-		jitter := 1 + sweepJitter*(2*rand.Float64()-1)
+		jitter := 1 + sweepJitter*(2*c.Chance()-1)
 		timer := time.NewTimer(max(sweepAtLeast, time.Duration(float64(c.Sweep)*jitter)))
 		select {
 		case <-ctx.Done():

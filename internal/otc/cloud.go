@@ -18,6 +18,7 @@ type Options struct {
 	Env        func(string) string   // looks up OS_*; default os.Getenv
 	Endpoints  map[string]string     // "smn", "ces", "rds" → base URL; the catalogue's path is kept
 	Rate       float64               // requests per second to each cloud service; default 5
+	Transport  http.RoundTripper     // carries the requests; default: one of our own, with the account's trust
 	Registerer prometheus.Registerer // for rds_autopilot_cloud_requests_total; nil registers nothing
 	Log        *zap.Logger           // default: none
 	Now        func() time.Time      // default time.Now
@@ -51,6 +52,9 @@ func Connect(ctx context.Context, o Options) (*Cloud, error) {
 	who, err := findAccount(o.Env)
 	if err != nil {
 		return nil, err
+	}
+	if o.Transport != nil {
+		return connect(ctx, o, who, o.Transport)
 	}
 	base, err := who.httpTransport(o.Log)
 	if err != nil {

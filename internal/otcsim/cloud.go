@@ -22,7 +22,7 @@ type Cloud struct {
 	identity identity
 	caPEM    []byte
 
-	api, cert, console net.Listener
+	api, cert, console door
 	servers            []*http.Server
 	serving            sync.WaitGroup
 	transport          http.RoundTripper
@@ -82,12 +82,24 @@ func Start(opts Options) (*Cloud, error) {
 	if err := c.RotateSigningKey(); err != nil {
 		return nil, err
 	}
+	c.api, c.cert, c.console = door{c.mux(c.apiOperations()), "api." + opts.Region + ".otc.invalid"},
+		door{c.mux(c.certOperations()), "smn." + opts.Region + ".otc.t-systems.com"}, door{c.mux(c.consoleOperations()), "console.otc.t-systems.com"}
+	if opts.Local {
+		return c, nil
+	}
 	if err := c.listen(); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
 }
 
+// door is a handler and the host, with the port if any, at which it is found.
+type door struct {
+	http.Handler
+	host string
+}
+
+// listen opens the doors on loopback, and names them by what they got.
 func (c *Cloud) listen() error {
 	caPEM, config, err := newTLS()
 	if err != nil {
@@ -95,20 +107,15 @@ func (c *Cloud) listen() error {
 	}
 	c.caPEM = caPEM
 	for _, l := range []struct {
-		listener *net.Listener
-		ops      []operation
-		tls      bool
-	}{
-		{&c.api, c.apiOperations(), false},
-		{&c.cert, c.certOperations(), true},
-		{&c.console, c.consoleOperations(), true},
-	} {
+		*door
+		tls bool
+	}{{&c.api, false}, {&c.cert, true}, {&c.console, true}} {
 		listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 		if err != nil {
 			return fmt.Errorf("listen: %w", err)
 		}
-		*l.listener = listener
-		server := &http.Server{Handler: c.mux(l.ops), ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
+		l.host = listener.Addr().String()
+		server := &http.Server{Handler: l.Handler, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
 		serve := server.Serve
 		if l.tls {
 			server.TLSConfig = config.Clone()
@@ -142,13 +149,13 @@ func (c *Cloud) AuthURL() string { return c.baseURL() + "/iam/v3" }
 // Endpoint is the base URL of a service (iam, smn, ces, rds) without version and project.
 func (c *Cloud) Endpoint(service string) string { return c.baseURL() + "/" + service }
 
-func (c *Cloud) baseURL() string { return "http://" + c.api.Addr().String() }
+func (c *Cloud) baseURL() string { return "http://" + c.api.host }
 
 // CertHost is the host:port of signing certificates.
-func (c *Cloud) CertHost() string { return c.cert.Addr().String() }
+func (c *Cloud) CertHost() string { return c.cert.host }
 
 // ConfirmHost is the host:port of confirmation links.
-func (c *Cloud) ConfirmHost() string { return c.console.Addr().String() }
+func (c *Cloud) ConfirmHost() string { return c.console.host }
 
 // CAPEM is the certificate authority of CertHost and ConfirmHost.
 func (c *Cloud) CAPEM() []byte { return append([]byte(nil), c.caPEM...) }

@@ -10,5 +10,5 @@
 //
 // Nothing happens by itself: [Cloud.Run] evaluates rules and sends messages as time passes, [Cloud.Step] does once what is due,
 // for tests with a clock of their own. API calls are answered at any time. As the listeners are real, a bubble of testing/synctest
-// never comes to rest with a Cloud in it: give it a clock and call Step.
+// never comes to rest with a Cloud in it: give it a clock and call Step, or make it [Options.Local], which has none.
 package otcsim

@@ -25,6 +25,9 @@ type Options struct {
 	// Transport delivers messages. Nil is one that accepts any certificate of an endpoint: whether SMN checks the chain is not
 	// documented.
 	Transport http.RoundTripper
+	// Local opens no listeners: the cloud is reached by its RoundTrip alone, under the names that the real one has. In a
+	// bubble of testing/synctest nothing else can work.
+	Local bool
 }
 
 // Settings may be changed while the cloud runs. Zero values are the defaults.
