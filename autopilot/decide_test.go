@@ -237,6 +237,27 @@ func TestTheMessageItselfIsEvidenceWhereCloudEyeDoesNotAnswer(t *testing.T) {
 	if v := Decide(c.with(a)); v.Intent != nil {
 		t.Errorf("the evidence of before a growth asked for another: %+v", v.Intent)
 	}
+	c.Status.Changes[0].CompletionTime = ago(6 * time.Minute)
+	if used := a.Carried(c).UsedGB; used != 85.5 {
+		t.Errorf("%g GB used, want the smaller size where our clock may be behind the cloud's", used)
+	}
+	c.Status.Changes[0].CompletionTime = ago(8 * time.Minute)
+	if used := a.Carried(c).UsedGB; used != 95 {
+		t.Errorf("%g GB used, want 95 %% of the 100 GB the volume has had for long", used)
+	}
+	at := ago(5 * time.Minute)
+	c.Status.Changes[0].EvidenceTime = &at
+	if used := a.Carried(c).UsedGB; used != 85.5 {
+		t.Errorf("%g GB used: this very value asked for the growth, so it was measured before", used)
+	}
+}
+
+func TestTheLastChangeIsThatOfTheLatestTime(t *testing.T) {
+	c := quiet() // whose clock was set back between two changes
+	c.Status.Changes = []v1alpha1.Change{completedFlavor(10 * time.Minute), completedFlavor(30 * time.Second)}
+	if d := Decide(c.with(usageAt(v1alpha1.MetricCPU, 95))).Decisions[0]; d.Reason != ReasonStaleEvidence {
+		t.Errorf("%s: %s", d.Reason, d.Message)
+	}
 }
 
 func TestAGrowthThatWasNotEnoughIsFollowedByAnother(t *testing.T) {

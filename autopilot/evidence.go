@@ -12,6 +12,7 @@ const (
 	evidenceAge = 30 * time.Minute // older evidence decides nothing, a signal without Cloud Eye's word neither
 	settleTime  = 2 * time.Minute  // a state ok this soon after a signal alarm may be older than the signal
 	settleAgain = 30 * time.Second
+	clockSkew   = 2 * time.Minute // between the cloud's clock and ours
 )
 
 // Evidence is a measurement. The zero value is none: missing data is neither zero nor high.
@@ -92,11 +93,15 @@ func (a Alarm) Carried(c Case) Evidence {
 	return e
 }
 
-// SizeAt is the size in GB that a volume had at some time, given the changes since.
+// SizeAt is the size in GB that a volume had at some time by the cloud's clock, given the changes since. Ours may be behind
+// by clockSkew; whatever it says, what asked for a growth was measured before. In doubt it is the smaller size.
 func SizeAt(changes []v1alpha1.Change, nowGB int, at time.Time) int {
 	size := nowGB
 	for _, ch := range changes { // newest first
-		if ch.Kind == v1alpha1.KindVolume && ch.Outcome == v1alpha1.OutcomeCompleted && ch.CompletionTime.After(at) {
+		if ch.Kind != v1alpha1.KindVolume || ch.Outcome != v1alpha1.OutcomeCompleted {
+			continue
+		}
+		if ch.CompletionTime.Add(clockSkew).After(at) || ch.EvidenceTime != nil && !ch.EvidenceTime.Time.Before(at) {
 			size = gigabytes(ch.From)
 		}
 	}

@@ -173,14 +173,15 @@ func Grown(changes []v1alpha1.Change, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// lastCompleted is when the newest completed change of a kind was completed, whoever made it.
-func lastCompleted(changes []v1alpha1.Change, kind v1alpha1.ChangeKind) (time.Time, bool) {
+// lastCompleted is when a change of a kind was last completed, whoever made it: by the time, for a clock may have been set
+// back between two of them.
+func lastCompleted(changes []v1alpha1.Change, kind v1alpha1.ChangeKind) (last time.Time, ok bool) {
 	for _, ch := range changes {
-		if ch.Kind == kind && ch.Outcome == v1alpha1.OutcomeCompleted {
-			return ch.CompletionTime.Time, true
+		if ch.Kind == kind && ch.Outcome == v1alpha1.OutcomeCompleted && (!ok || ch.CompletionTime.After(last)) {
+			last, ok = ch.CompletionTime.Time, true
 		}
 	}
-	return time.Time{}, false
+	return last, ok
 }
 
 func gigabytes(s string) int {

@@ -2,6 +2,7 @@ package autopilot
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,17 +25,24 @@ type story struct {
 	used   float64
 	cpu    float64 // vCPUs in use
 	alarms map[v1alpha1.Metric]v1alpha1.State
-	old    []Wanted // snapshots that the operator may still apply
+	silent bool // Cloud Eye does not answer
+	// mute histories have such silence. The clock jumps less in them: a percentage in a message is of the size at its own
+	// time, and which size that was is known by our clock alone.
+	mute   bool
+	intake v1alpha1.Intake
+	sent   []v1alpha1.Signal  // messages, which may come late, twice and in any order
+	truth  map[string]float64 // by message: GB used when it was sent, whatever it is taken for
+	old    []Wanted           // snapshots that the operator may still apply
 	told   []string
 
-	grown    map[int]float64      // new size → used space that asked for it
-	evidence map[string]time.Time // flavor → time of the evidence that asked for it
+	grown map[int]float64            // new size → used space that asked for it
+	asked map[string]v1alpha1.Intent // flavor → what asked for it last
 }
 
 func newStory(t *rapid.T) *story {
 	s := &story{
 		t: t, now: noon(), spec: policy(), alarms: map[v1alpha1.Metric]v1alpha1.State{}, used: 50, cpu: 1,
-		grown: map[int]float64{}, evidence: map[string]time.Time{},
+		grown: map[int]float64{}, asked: map[string]v1alpha1.Intent{}, truth: map[string]float64{},
 	}
 	s.spec.Storage.StepGB = int32(10 * rapid.IntRange(1, 10).Draw(t, "step/10"))
 	s.spec.Storage.MaxGB = int32(10 * rapid.IntRange(10, 60).Draw(t, "max/10"))
@@ -43,6 +51,7 @@ func newStory(t *rapid.T) *story {
 	s.wanted = Wanted{VolumeGB: 100, Flavor: "rds.mysql.n1.large.4"}
 	s.inst = Instance{ID: "id", Status: StatusActive, Engine: "MySQL", Version: "8.0", Mode: "single", Zones: []string{"eu-de-01"}, VolumeGB: 100}
 	s.become("rds.mysql.n1.large.4")
+	s.mute = rapid.Bool().Draw(t, "Cloud Eye is silent at times")
 	return s
 }
 
@@ -56,7 +65,8 @@ func (s *story) say(format string, args ...any) {
 }
 
 func (s *story) fail(format string, args ...any) {
-	s.t.Fatalf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(s.told, "\n"))
+	s.t.Fatalf("%s\nThe policy: steps of %d GB up to %d GB. What happened:\n  %s", fmt.Sprintf(format, args...),
+		s.spec.Storage.StepGB, s.spec.Storage.MaxGB, strings.Join(s.told, "\n  "))
 }
 
 // round is one round of the loop, killed after so many of its steps.
@@ -67,31 +77,53 @@ func (s *story) round(killedAfter int) {
 		Wanted: s.wanted, Instance: &inst, Status: s.status, Catalogue: catalogue(),
 	}
 	c.Status, _ = Follow(c)
-	for _, m := range []v1alpha1.Metric{v1alpha1.MetricStorage, v1alpha1.MetricCPU} {
-		c.Alarms = append(c.Alarms, Alarm{
-			Metric: m, State: s.alarms[m], Grown: Grown(c.Status.Changes, s.now),
-			Evidence: Evidence{Time: s.now, UsedGB: s.used, Percent: min(100, 100*s.cpu/float64(max(1, s.inst.VCPUs)))},
-		})
+	for _, m := range watched() {
+		a := Alarm{
+			Metric: m, State: s.alarms[m], Signal: SignalOf(s.intake, m), Grown: Grown(c.Status.Changes, s.now),
+			Evidence: Evidence{Time: s.now, UsedGB: s.used, Percent: s.percent(v1alpha1.MetricCPU)},
+		}
+		if s.silent {
+			a.State, a.Evidence = "", a.Carried(c)
+		}
+		c.Alarms = append(c.Alarms, a)
 	}
 	v := Decide(c)
 	next, _ := Apply(c, v)
+	for _, d := range v.Decisions {
+		s.say("the autopilot says of %s: %s (%s)", d.Metric, d.Message, d.Reason)
+	}
 	if killedAfter == 0 {
-		s.say("killed before the status is stored")
+		s.say("… and is killed before the status is stored")
 		return
 	}
 	s.status = next
 	if v.Intent == nil {
 		return
 	}
-	s.say("intent %s → %s", v.Intent.From, v.Intent.To)
 	if killedAfter == 1 {
-		s.say("killed before the patch")
+		s.say("… and is killed between the intent and the patch")
 		return
 	}
-	s.patch(*v.Intent)
+	used := s.used
+	if sig := SignalOf(s.intake, v1alpha1.MetricStorage); s.silent && sig != nil {
+		used = s.truth[sig.MessageID]
+	}
+	s.patch(*v.Intent, used)
 }
 
-func (s *story) patch(i v1alpha1.Intent) {
+func watched() []v1alpha1.Metric {
+	return []v1alpha1.Metric{v1alpha1.MetricStorage, v1alpha1.MetricCPU}
+}
+
+func (s *story) percent(m v1alpha1.Metric) float64 {
+	if m == v1alpha1.MetricStorage {
+		return 100 * s.used / float64(s.inst.VolumeGB)
+	}
+	return min(100, 100*s.cpu/float64(max(1, s.inst.VCPUs)))
+}
+
+// patch writes what is intended, for a volume because of that much used space.
+func (s *story) patch(i v1alpha1.Intent, usedGB float64) {
 	s.old = append(s.old, s.wanted)
 	if i.Kind == v1alpha1.KindVolume {
 		to := gigabytes(i.To)
@@ -102,11 +134,11 @@ func (s *story) patch(i v1alpha1.Intent) {
 			s.fail("volume patched to %d, past %d", to, s.spec.Storage.MaxGB)
 		}
 		for size, used := range s.grown {
-			if used >= s.used && size < to && s.inst.VolumeGB >= size {
-				s.fail("%g GB asked for %d, and after the volume had %d GB, %g GB asked for %d", used, size, size, s.used, to)
+			if used >= usedGB && size < to && s.inst.VolumeGB >= size {
+				s.fail("%.1f GB asked for %d GB, and once the volume had them, %.1f GB asked for %d GB", used, size, usedGB, to)
 			}
 		}
-		s.grown[to] = max(s.grown[to], s.used)
+		s.grown[to] = max(s.grown[to], usedGB)
 		s.wanted.VolumeGB = to
 		return
 	}
@@ -115,15 +147,16 @@ func (s *story) patch(i v1alpha1.Intent) {
 	if !ok || to.VCPUs <= from.VCPUs || to.MemoryGB < from.MemoryGB {
 		s.fail("flavor patched from %s to %s", s.inst.Flavor, i.To)
 	}
-	if at, again := s.evidence[i.To]; again && !i.EvidenceTime.After(at) {
-		s.fail("flavor %s asked for twice by the evidence of %s", i.To, at)
+	// Decided anew under the same record it is the same change: whether the first patch was made is not known then.
+	if was, again := s.asked[i.To]; again && !i.EvidenceTime.After(was.EvidenceTime.Time) && !i.DecisionTime.Equal(&was.DecisionTime) {
+		s.fail("flavor %s asked for twice by the evidence of %s", i.To, was.EvidenceTime)
 	}
 	for _, ch := range s.status.Changes {
 		if ch.Kind == v1alpha1.KindFlavor && ch.Outcome == v1alpha1.OutcomeCompleted && !i.EvidenceTime.After(ch.CompletionTime.Time) {
 			s.fail("flavor %s asked for by evidence of before the last change", i.To)
 		}
 	}
-	s.evidence[i.To] = i.EvidenceTime.Time
+	s.asked[i.To] = i
 	s.wanted.Flavor = i.To
 }
 
@@ -142,7 +175,7 @@ func (s *story) happen() {
 	s.now = s.now.Add(time.Duration(rapid.IntRange(10, 1200).Draw(s.t, "seconds")) * time.Second)
 	switch rapid.SampledFrom([]string{
 		"round", "round", "round", "round", "killed", "operator", "operator", "old snapshot", "fills", "load", "alarm", "clears", "somebody",
-		"native", "busy", "clock", "free",
+		"native", "busy", "clock", "free", "message", "message", "old message", "silence",
 	}).Draw(s.t, "what") {
 	case "round":
 		s.round(2)
@@ -156,28 +189,72 @@ func (s *story) happen() {
 		}
 	case "fills":
 		s.used = min(s.used+rapid.Float64Range(0, 60).Draw(s.t, "GB"), float64(s.inst.VolumeGB))
-		s.say("%g GB used", s.used)
+		s.say("%.1f GB used", s.used)
 	case "free":
 		s.used *= rapid.Float64Range(0.3, 1).Draw(s.t, "kept")
+		s.say("only %.1f GB used any more", s.used)
 	case "load":
 		s.cpu = rapid.Float64Range(0, 20).Draw(s.t, "vCPUs")
+		s.say("%.1f vCPUs are busy", s.cpu)
 	case "alarm":
-		s.alarms[rapid.SampledFrom([]v1alpha1.Metric{v1alpha1.MetricStorage, v1alpha1.MetricCPU}).Draw(s.t, "metric")] = v1alpha1.StateAlarm
+		m := rapid.SampledFrom(watched()).Draw(s.t, "metric")
+		s.alarms[m] = v1alpha1.StateAlarm
+		s.say("Cloud Eye says alarm for %s", m)
 	case "clears":
-		s.alarms[rapid.SampledFrom([]v1alpha1.Metric{v1alpha1.MetricStorage, v1alpha1.MetricCPU}).Draw(s.t, "metric")] = v1alpha1.StateOK
+		m := rapid.SampledFrom(watched()).Draw(s.t, "metric")
+		s.alarms[m] = v1alpha1.StateOK
+		s.say("Cloud Eye says ok for %s", m)
+	case "silence":
+		s.silent = s.mute && !s.silent
+		s.say("Cloud Eye answers: %t", !s.silent)
+	case "message":
+		s.send()
+	case "old message":
+		if len(s.sent) > 0 {
+			s.deliver(rapid.SampledFrom(s.sent).Draw(s.t, "which"))
+		}
 	case "somebody":
 		s.wanted.VolumeGB = 10 * rapid.IntRange(4, 60).Draw(s.t, "GB/10")
 		s.wanted.Flavor = rapid.SampledFrom(catalogue()).Draw(s.t, "flavor").Code
 		s.say("somebody asks for %d GB, %s", s.wanted.VolumeGB, s.wanted.Flavor)
 	case "native":
 		s.inst.VolumeGB += 10
+		s.say("the cloud grows the volume to %d GB by itself", s.inst.VolumeGB)
 	case "busy":
 		s.inst.Status = rapid.SampledFrom([]string{"MODIFYING", StatusActive, StatusStorageFull, "BACKING UP"}).Draw(s.t, "status")
+		s.say("the instance is in %s", s.inst.Status)
 	case "clock":
-		s.now = s.now.Add(time.Duration(rapid.IntRange(-3600, 3600).Draw(s.t, "jump")) * time.Second)
-		s.say("the clock jumps")
+		most := 3600
+		if s.mute {
+			most = int(clockSkew.Seconds())
+		}
+		s.now = s.now.Add(time.Duration(rapid.IntRange(-most, most).Draw(s.t, "jump")) * time.Second)
+		s.say("the clock has jumped")
 	}
 	s.bounds()
+}
+
+// send is Cloud Eye that tells of an alarm or of its end. The message comes now, later or never.
+func (s *story) send() {
+	at := *micro(s.now)
+	sig := v1alpha1.Signal{
+		Metric: rapid.SampledFrom(watched()).Draw(s.t, "metric"), State: rapid.SampledFrom([]v1alpha1.State{v1alpha1.StateAlarm, v1alpha1.StateAlarm, v1alpha1.StateOK}).Draw(s.t, "state"),
+		AlarmTime: at, DatapointTime: &at, MessageID: fmt.Sprint("message ", len(s.sent)+1),
+	}
+	sig.ValuePercent = strconv.FormatFloat(s.percent(sig.Metric), 'f', -1, 64)
+	s.sent, s.truth[sig.MessageID] = append(s.sent, sig), s.used
+	if rapid.Bool().Draw(s.t, "comes") {
+		s.deliver(sig)
+		return
+	}
+	s.say("%s (%s of %s) is on its way", sig.MessageID, sig.State, sig.Metric)
+}
+
+func (s *story) deliver(sig v1alpha1.Signal) {
+	in, admission := Admit(s.intake, sig)
+	s.intake = in
+	s.say("%s of %s comes, %s of %s at %.4s %%: %s", sig.MessageID, sig.AlarmTime.Format("15:04"), sig.State, sig.Metric, sig.ValuePercent,
+		[]string{"stored", "known", "older than what is stored"}[admission])
 }
 
 // bounds are what the status must keep to whatever happens.
