@@ -22,6 +22,12 @@ test: servers ## Run all tests, with -race and on a real API server
 	@echo "── ten thousand random histories against the decision"
 	@go test -run TestNoHistory ./autopilot -rapid.checks=10000
 
+CHAOS_TIME ?= 3m
+
+.PHONY: chaos
+chaos: servers ## Break everything at random for CHAOS_TIME (3m); CHAOS_SEED repeats a run
+	@CHAOS_TIME=$(CHAOS_TIME) go test -race -count=1 -v -timeout 30m -run 'InChaos$$' ./internal/chaos
+
 .PHONY: build
 build: ## Build bin/rds-autopilot
 	@mkdir -p bin

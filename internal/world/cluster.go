@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/mcsps/rds-autopilot/internal/faults"
 	"github.com/mcsps/rds-autopilot/internal/kubetest"
 )
 
@@ -37,14 +38,25 @@ func (w *World) startKube(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	service, err := w.Kube.ServiceAccountConfig(ctx, own, own)
-	if err != nil {
+	if w.service, err = w.Kube.ServiceAccountConfig(ctx, own, own); err != nil {
 		return err
 	}
-	if err := waitForRights(ctx, service); err != nil {
+	if err := waitForRights(ctx, w.service); err != nil {
 		return err
 	}
-	return errors.Join(kubetest.WriteKubeconfig(w.Kubeconfig(), service), kubetest.WriteKubeconfig(w.AdminKubeconfig(), w.Kube.Config()))
+	return errors.Join(w.writeAccess(), kubetest.WriteKubeconfig(w.AdminKubeconfig(), w.Kube.Config()))
+}
+
+// writeAccess writes the service's way to the API server.
+func (w *World) writeAccess() error {
+	if w.options.Kube.Fault == nil && w.options.Kube.Answered == nil {
+		return kubetest.WriteKubeconfig(w.Kubeconfig(), w.service)
+	}
+	var err error
+	if w.proxy, err = faults.NewProxy(w.service, w.options.Kube); err != nil {
+		return err
+	}
+	return w.proxy.WriteKubeconfig(w.Kubeconfig())
 }
 
 // waitForRights waits until rbac.yaml is in force: the API server takes a moment, and the service would not.

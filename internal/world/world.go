@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,9 @@ import (
 	"time"
 
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
+	"github.com/mcsps/rds-autopilot/internal/faults"
 	"github.com/mcsps/rds-autopilot/internal/kubetest"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/internal/standin"
@@ -28,6 +31,11 @@ const closeLimit = 10 * time.Second
 type Options struct {
 	// Cloud is the simulated cloud's. Speed is 60 if zero; Now stays nil, for processes have only the wall clock.
 	Cloud otcsim.Options
+	// Kube are hooks into the requests of the service to the API server. They see it through a proxy, which is there only
+	// if one of them is.
+	Kube faults.Hooks
+	// Resync is how often the operator looks at every Rds, on the clock: 10 s of the cloud if zero, and at least 1 s.
+	Resync time.Duration
 	// OnAct is told what the operator does. It must not block.
 	OnAct func(standin.Act)
 	// OnLine is told each line that a process writes, in its order. It must not block.
@@ -51,6 +59,8 @@ type World struct {
 	root    string // of the checkout
 	dir     string // temporary
 	client  dynamic.Interface
+	service *rest.Config  // of the service's own rights
+	proxy   *faults.Proxy // nil without Options.Kube
 	stop    context.CancelFunc
 	running sync.WaitGroup
 	warden  *warden
@@ -113,7 +123,7 @@ func (w *World) startOperator(ctx context.Context) error {
 	}
 	w.Operator, err = standin.New(standin.Options{
 		Config: w.Kube.Config(), Cloud: cloud, Report: w.options.OnAct,
-		Resync: max(w.Span(10*time.Second), time.Second), Retry: w.Span(30 * time.Second),
+		Resync: max(cmp.Or(w.options.Resync, w.Span(10*time.Second)), time.Second), Retry: w.Span(30 * time.Second),
 	})
 	if err != nil {
 		return err
@@ -152,6 +162,9 @@ func (w *World) Close() error {
 		errs = append(errs, w.Cloud.Close())
 	}
 	w.running.Wait()
+	if w.proxy != nil {
+		errs = append(errs, w.proxy.Close())
+	}
 	if w.Kube != nil {
 		errs = append(errs, w.Kube.Stop())
 	}
@@ -172,10 +185,14 @@ func (w *World) Span(d time.Duration) time.Duration {
 // PublicURL is where the cloud posts its messages: the ingress, and the path of the webhook.
 func (w *World) PublicURL() string { return w.Ingress.URL + "/smn" }
 
-// Kubeconfig is a file with the service's own access, which has the rights of deploy/rbac.yaml and no other.
+// Kubeconfig is a file with the service's own access, which has the rights of deploy/rbac.yaml and no other. The way is
+// through the proxy where Options.Kube asks for one.
 func (w *World) Kubeconfig() string { return filepath.Join(w.dir, "kubeconfig") }
 
 // AdminKubeconfig is a file with access that may do everything, for people.
 func (w *World) AdminKubeconfig() string { return filepath.Join(w.dir, "admin.kubeconfig") }
+
+// ServiceConfig is the service's own access, straight to the API server.
+func (w *World) ServiceConfig() *rest.Config { return rest.CopyConfig(w.service) }
 
 func (w *World) caFile() string { return filepath.Join(w.dir, "cloud-ca.pem") }

@@ -1,0 +1,98 @@
+package faults
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+)
+
+// Nth chooses one request exactly. It may be asked by many at a time.
+type Nth struct {
+	match func(*http.Request) bool
+	fault func(*http.Request) *otcsim.Fault
+
+	mu   sync.Mutex
+	left int
+}
+
+// NewNth returns a choice of the n-th request, from 1, that match is true for. What fault returns goes wrong with it;
+// fault is called once.
+func NewNth(n int, match func(*http.Request) bool, fault func(*http.Request) *otcsim.Fault) *Nth {
+	return &Nth{match: match, fault: fault, left: n}
+}
+
+// Fault is the hook: nil for every other request.
+func (c *Nth) Fault(r *http.Request) *otcsim.Fault {
+	if !c.match(r) {
+		return nil
+	}
+	c.mu.Lock()
+	c.left--
+	hit := c.left == 0
+	c.mu.Unlock()
+	if !hit {
+		return nil
+	}
+	return c.fault(r)
+}
+
+// Dice chooses by chance. What happens to a request depends on the seed, on its name and on how many of that name came
+// before it, and on nothing else: goroutines that overtake each other do not change it. It may be asked by many at a time.
+type Dice struct {
+	seed uint64
+	name func(*http.Request) string
+	menu []otcsim.Fault
+
+	mu    sync.Mutex
+	share float64
+	seen  map[string]int
+	given int
+}
+
+// NewDice returns dice that fall on no fault at all until Set.
+func NewDice(seed uint64, name func(*http.Request) string, menu ...otcsim.Fault) *Dice {
+	return &Dice{seed: seed, name: name, menu: menu, seen: map[string]int{}}
+}
+
+// Set says which share of the requests goes wrong from now on, 0 to 1.
+func (d *Dice) Set(share float64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.share = share
+}
+
+// Given is how many requests went wrong so far.
+func (d *Dice) Given() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.given
+}
+
+// Fault is the hook for requests.
+func (d *Dice) Fault(r *http.Request) *otcsim.Fault {
+	throw, wrong := d.Throw(d.name(r))
+	if !wrong {
+		return nil
+	}
+	fault := d.menu[throw.IntN(len(d.menu))]
+	return &fault
+}
+
+// Throw decides on the next event of a name: where it goes wrong, what it returns chooses how.
+func (d *Dice) Throw(name string) (how *rand.Rand, wrong bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seen[name]++
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name + " " + strconv.Itoa(d.seen[name]))) // never fails
+	how = rand.New(rand.NewPCG(d.seed, h.Sum64()))
+	if how.Float64() >= d.share {
+		return nil, false
+	}
+	d.given++
+	return how, true
+}

@@ -1,0 +1,30 @@
+package faults
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+)
+
+// Menu is every kind of fault, in pairs where there are two: failed before it was applied, and failed after. delay is how
+// long a slow request takes.
+func Menu(delay time.Duration) []otcsim.Fault {
+	var menu []otcsim.Fault
+	for _, applied := range []bool{false, true} {
+		menu = append(menu,
+			otcsim.Fault{Status: http.StatusInternalServerError, Apply: applied},
+			otcsim.Fault{Status: http.StatusServiceUnavailable, Apply: applied},
+			Busy(time.Second, applied),
+			otcsim.Fault{Hang: true, Apply: applied},
+		)
+	}
+	return append(menu, otcsim.Fault{Delay: delay}, otcsim.Fault{Cut: true})
+}
+
+// Busy is 429 with Retry-After, in whole seconds.
+func Busy(after time.Duration, applied bool) otcsim.Fault {
+	seconds := strconv.Itoa(int(after.Round(time.Second) / time.Second))
+	return otcsim.Fault{Status: http.StatusTooManyRequests, Apply: applied, Header: http.Header{"Retry-After": {seconds}}}
+}
