@@ -66,7 +66,7 @@ func (c Case) pending(d Decision, kind v1alpha1.ChangeKind) (Decision, bool) {
 		switch {
 		case c.Instance.Status == StatusStorageFull && p.Kind == v1alpha1.KindVolume:
 			return d.no(ReasonStorageFull, c.Recheck, "The instance is in %s: %s was asked for once, and the cloud may refuse it", StatusStorageFull, change(*p)), true
-		case Stalling(*p, &v1alpha1.Instance{Status: c.Instance.Status}, c.Now):
+		case Stalling(*p, c.Instance.observed(c.Status.Instance, c.Now), c.Now):
 			return d.no(ReasonStalled, c.Recheck, "%s was asked for %s ago and has not come, though the instance is %s: look at the operator", change(*p), spell(age), StatusActive), true
 		}
 		return d.no(ReasonChangePending, c.Recheck, "%s is under way", change(*p)), true
@@ -89,7 +89,10 @@ func lostAt(changes []v1alpha1.Change, from string) bool {
 	return false
 }
 
-// Stalling reports whether an intent should have come by now: it is old, and the instance is not busy with it.
+// Stalling reports whether an intent should have come by now: it is old, and the instance could have followed it for long.
 func Stalling(i v1alpha1.Intent, inst *v1alpha1.Instance, now time.Time) bool {
-	return inst != nil && inst.Status == StatusActive && now.Sub(i.DecisionTime.Time) >= stallAfter
+	if inst == nil || inst.Status != StatusActive || inst.ActiveSince != nil && now.Sub(inst.ActiveSince.Time) < stallAfter {
+		return false
+	}
+	return now.Sub(i.DecisionTime.Time) >= stallAfter
 }

@@ -50,6 +50,7 @@ func TestDecide(t *testing.T) {
 		{"a volume change holds flavors back", pendingVolume(time.Minute), []Alarm{usageAt(v1alpha1.MetricCPU, 95)}, ActionNone, ReasonChangePending, "", ""},
 		{"a volume change is stalled", pendingVolume(15 * time.Minute), []Alarm{storageAt(93)}, ActionNone, ReasonStalled, "", "look at the operator"},
 		{"not stalled while the instance is busy", both(pendingVolume(15*time.Minute), busy("MODIFYING")), []Alarm{storageAt(93)}, ActionNone, ReasonChangePending, "", ""},
+		{"not stalled when the instance became ACTIVE just now", both(pendingVolume(3*time.Hour), activeFor(14*time.Minute)), []Alarm{storageAt(93)}, ActionNone, ReasonChangePending, "", ""},
 		{"a flavor change holds storage back at first", pendingFlavor(9 * time.Minute), []Alarm{storageAt(93)}, ActionNone, ReasonChangePending, "", ""},
 		{"but not for ever", pendingFlavor(10 * time.Minute), []Alarm{storageAt(93)}, ActionGrowVolume, ReasonAlarmInForce, "110", ""},
 		{"a flavor change is stalled", pendingFlavor(15 * time.Minute), []Alarm{usageAt(v1alpha1.MetricCPU, 95)}, ActionNone, ReasonStalled, "", "look at the operator"},

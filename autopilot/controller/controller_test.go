@@ -327,3 +327,20 @@ func TestTheLoopSweepsAndEndsWithItsContext(t *testing.T) {
 		<-ended
 	})
 }
+
+func TestAFullInstanceAtItsCapIsNotLookedAtAllTheTime(t *testing.T) {
+	w := newWorld()
+	c := w.process()
+	w.settle(t, c)
+	w.rap.Spec.Storage.MaxGB = 100
+	w.inst.Status, w.usedGB = autopilot.StatusStorageFull, 97
+	w.alarm(v1alpha1.MetricStorage, true)
+	w.settle(t, c)
+	if again, err := c.reconcile(t.Context(), Key{"ns", "db"}); again != 0 || err != nil {
+		t.Errorf("looked at again after %s (%v), want with the next event or sweep", again, err)
+	}
+	w.inst.Status = "MODIFYING"
+	if again, err := c.reconcile(t.Context(), Key{"ns", "db"}); again != 30*time.Second || err != nil {
+		t.Errorf("a busy one is looked at again after %s (%v), want 30s", again, err)
+	}
+}

@@ -245,7 +245,8 @@ func (r *round) again(v autopilot.Verdict) time.Duration {
 	}
 	inst := r.next.Instance
 	switch {
-	case r.next.Pending != nil, r.next.Overtaken != nil, inst == nil, inst.Status != autopilot.StatusActive,
+	case r.next.Pending != nil, r.next.Overtaken != nil, inst == nil,
+		inst.Status != autopilot.StatusActive && inst.Status != autopilot.StatusStorageFull, // a full one is not busy, and may be full for days
 		r.next.Alarms.Subscription == v1alpha1.SubscriptionPending:
 		return soon(r.Recheck)
 	}
