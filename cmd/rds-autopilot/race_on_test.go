@@ -1,0 +1,6 @@
+//go:build race
+
+package main
+
+// raceDetector makes everything five times slower.
+const raceDetector = true

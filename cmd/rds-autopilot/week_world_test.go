@@ -1,0 +1,273 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"hash/crc32"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	golangsdk "github.com/opentelekomcloud/gophertelekomcloud"
+	"github.com/opentelekomcloud/gophertelekomcloud/openstack"
+	"github.com/opentelekomcloud/gophertelekomcloud/openstack/rds/v3/instances"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mcsps/rds-autopilot/alarms"
+	"github.com/mcsps/rds-autopilot/autopilot/controller"
+	"github.com/mcsps/rds-autopilot/autopilot/smn"
+	"github.com/mcsps/rds-autopilot/autopilot/webhook"
+	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+)
+
+// week is the service with its real parts, the simulated cloud, Kubernetes in memory and an operator, all on the clock of
+// a bubble: it stands still while anything is at work, so a week takes as long as there is something to do.
+type week struct {
+	t         *testing.T
+	databases []weekDatabase
+	ids       map[string]string // of instances, by name
+	flavors   map[string]otc.Flavor
+	sim       *otcsim.Cloud
+	kube      *weekKube
+	book      *weekBook
+	receive   atomic.Pointer[webhook.Receiver] // nil while the process is down
+	operator  *golangsdk.ServiceClient
+}
+
+const (
+	weekURL      = "https://autopilot.example.com/smn"
+	weekDelay    = 10 * time.Minute // of metrics: the cloud's upper end
+	operatorTurn = 3 * time.Minute
+)
+
+// newWeek is the world at a time of the week, with all that runs in it but the process.
+func newWeek(t *testing.T, from time.Duration) *week {
+	w := &week{t: t, databases: weekDatabases(), ids: map[string]string{}, kube: newWeekKube(t), book: newWeekBook(time.Now().Truncate(time.Minute).Add(2 * time.Hour))}
+	w.kube.told, w.kube.patched = w.book.tell, w.book.patch
+	var err error
+	w.sim, err = otcsim.Start(otcsim.Options{
+		Local: true, Transport: w, DeliveryFault: w.onTheWay, Settings: otcsim.Settings{MetricDelay: weekDelay},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range w.databases {
+		w.add(d)
+	}
+	replica := instance("rds.pg.n1.large.4.rr", 100, 40)
+	replica.Name, replica.ReplicaOf = "replicated-read", w.ids["replicated"]
+	if replica, err = w.sim.AddInstance(replica); err != nil {
+		t.Fatal(err)
+	}
+	w.ids[replica.Name] = replica.ID
+	w.operator = w.connectOperator()
+	go w.sim.Run(t.Context()) // the bubble waits for both to end
+	go w.operate(t.Context())
+	return w
+}
+
+func (w *week) add(d weekDatabase) {
+	start := d.start
+	start.Name = d.name
+	in, err := w.sim.AddInstance(start)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.ids[d.name] = in.ID
+	if d.policy != nil {
+		if err := w.kube.create(d.name, d.policy, metav1.ObjectMeta{}); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	w.kube.mu.Lock()
+	defer w.kube.mu.Unlock()
+	w.kube.putRds(&otcv1.Rds{
+		ObjectMeta: metav1.ObjectMeta{Namespace: weekNamespace, Name: d.name, UID: types.UID("rds-" + d.name)},
+		Spec: otcv1.Spec{
+			Autopilot: new(true), DatastoreType: in.Engine, DatastoreVersion: in.Version, FlavorRef: in.Flavor, VolumeSize: int32(in.VolumeGB),
+		},
+		Status: otcv1.Status{ID: in.ID, Status: in.Status},
+	})
+}
+
+// onTheWay is what happens to a message: two to fifteen seconds of delay, a different one for each database and metric,
+// so that nothing depends on which of two comes first; and the loss of some.
+func (w *week) onTheWay(m otcsim.Delivery) otcsim.DeliveryFault {
+	for i, d := range w.databases {
+		if !strings.Contains(m.TopicURN, alarms.Name(weekNamespace, d.name, "")) {
+			continue
+		}
+		delay := 2*time.Second + time.Duration(i)*500*time.Millisecond
+		for _, metric := range []string{"rds001_cpu_util", "rds002_mem_util"} {
+			delay += time.Second
+			if strings.Contains(string(m.Body), metric) {
+				return otcsim.DeliveryFault{Delay: delay, Drop: lost(m, d)}
+			}
+		}
+		return otcsim.DeliveryFault{Delay: delay - 2*time.Second, Drop: lost(m, d)}
+	}
+	w.t.Errorf("a message to %s, which is nobody's", m.TopicURN)
+	return otcsim.DeliveryFault{}
+}
+
+func lost(m otcsim.Delivery, d weekDatabase) bool {
+	lot := crc32.ChecksumIEEE([]byte(d.name + m.Created.UTC().Format(time.RFC3339)))
+	return m.Type == otcsim.TypeNotification && int(lot%100) < d.deaf
+}
+
+// RoundTrip is the way from SMN to the receiver.
+func (w *week) RoundTrip(r *http.Request) (*http.Response, error) {
+	receive := w.receive.Load()
+	if receive == nil {
+		return nil, fmt.Errorf("dial %s: %w", r.URL.Host, syscall.ECONNREFUSED)
+	}
+	reply := httptest.NewRecorder()
+	receive.ServeHTTP(reply, r)
+	return reply.Result(), nil
+}
+
+// start starts a process, and returns what ends it.
+func (w *week) start(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	env := map[string]string{}
+	for _, pair := range w.sim.Env() {
+		k, v, _ := strings.Cut(pair, "=")
+		env[k] = v
+	}
+	reg, log := prometheus.NewRegistry(), zap.NewNop()
+	cloudAPI, err := otc.Connect(ctx, otc.Options{
+		Env: func(k string) string { return env[k] }, Transport: w.sim, Registerer: reg, Log: log,
+		Rate: 1000, // what is decided first must not depend on who is asked first
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.flavors = map[string]otc.Flavor{}
+	for _, d := range w.databases {
+		in, _ := w.sim.Instance(w.ids[d.name])
+		list, err := cloudAPI.Flavors(ctx, in.Engine, in.Version)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for _, f := range list {
+			w.flavors[f.Code] = f
+		}
+	}
+	shop := newCloud(cloudAPI, time.Now)
+	chance := rand.New(rand.NewPCG(1, 2))
+	control := controller.New(controller.Options{
+		Cluster: w.kube, Cloud: shop, Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3,
+		Arming: arming{alarms.New(shop, time.Now), shop, "00000000-0000-4000-8000-000000000000", weekURL, true},
+		Log:    log, Reg: reg, Now: time.Now, Chance: chance.Float64,
+	})
+	straight := &http.Client{Transport: w.sim, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	certHosts, confirmHosts := []string{w.sim.CertHost()}, []string{w.sim.ConfirmHost()}
+	w.receive.Store(webhook.New(webhook.Options{
+		Path: "/smn", Book: w.kube, Verifier: smn.NewKeys(certHosts, straight, time.Now), Confirm: straight, ConfirmHosts: confirmHosts,
+		OurTopics:     webhook.TopicPrefix(cloudAPI.Region(), cloudAPI.ProjectID(), topicName),
+		MaxMessageAge: time.Hour, Log: log, Reg: reg, Now: time.Now,
+		Warn: func(a *v1alpha1.RdsAutopilot, reason, note string) {
+			rds, _ := w.kube.Rds(a.Namespace, a.Name)
+			w.book.tell(rds, controller.Event{Warning: true, Reason: reason, Action: "Receive", Note: note})
+		},
+	}))
+	w.kube.lead(control)
+	var done sync.WaitGroup
+	done.Go(func() { control.Run(ctx) })
+	return func() {
+		w.receive.Store(nil)
+		cancel()
+		done.Wait()
+		w.kube.lead(nil)
+	}
+}
+
+func (k *weekKube) lead(control *controller.Controller) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.control = control
+}
+
+func (w *week) connectOperator() *golangsdk.ServiceClient {
+	env := map[string]string{}
+	for _, pair := range w.sim.Env() {
+		k, v, _ := strings.Cut(pair, "=")
+		env[k] = v
+	}
+	provider, err := openstack.NewClient(env["OS_AUTH_URL"])
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	provider.HTTPClient = http.Client{Transport: w.sim}
+	err = openstack.Authenticate(provider, golangsdk.AuthOptions{
+		IdentityEndpoint: env["OS_AUTH_URL"], Username: env["OS_USERNAME"], Password: env["OS_PASSWORD"],
+		DomainName: env["OS_USER_DOMAIN_NAME"], TenantName: env["OS_PROJECT_NAME"], AllowReauth: true,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	client, err := openstack.NewRDSV3(provider, golangsdk.EndpointOpts{Region: env["OS_REGION_NAME"]})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return client
+}
+
+// operate applies every Rds each few minutes, as the archived operator does: only to an instance that is ACTIVE, the
+// volume first and only upwards.
+func (w *week) operate(ctx context.Context) {
+	turn := time.NewTicker(operatorTurn)
+	defer turn.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-turn.C:
+		}
+		for _, rds := range w.kube.liveRds() {
+			in, _ := w.sim.Instance(rds.Status.ID)
+			if in.Status != rds.Status.Status {
+				w.kube.changeRds(rds.Name, func(r *otcv1.Rds) { r.Status.Status = in.Status })
+			}
+			var err error
+			switch {
+			case in.Status != otcsim.StatusActive:
+			case int(rds.Spec.VolumeSize) > in.VolumeGB:
+				_, err = instances.EnlargeVolume(w.operator, instances.EnlargeVolumeRdsOpts{InstanceId: in.ID, Size: int(rds.Spec.VolumeSize)})
+			case rds.Spec.FlavorRef != in.Flavor:
+				_, err = instances.Resize(w.operator, instances.ResizeOpts{InstanceId: in.ID, SpecCode: rds.Spec.FlavorRef})
+			}
+			if err != nil {
+				w.t.Errorf("%s: the cloud refuses the operator: %v", rds.Name, err)
+			}
+		}
+	}
+}
+
+// minute lets every database bear what it has to from now on, and notes how it fares. A read-only one writes nothing.
+func (w *week) minute(at time.Duration) {
+	for _, d := range w.databases {
+		in, _ := w.sim.Instance(w.ids[d.name])
+		load := d.load(at, in)
+		if in.ReadOnly {
+			load.UsedGB = min(load.UsedGB, in.Workload.UsedGB)
+		}
+		if err := w.sim.SetWorkload(in.ID, load); err != nil {
+			w.t.Fatal(err)
+		}
+		in, _ = w.sim.Instance(in.ID)
+		w.book.measure(d.name, in)
+	}
+}
