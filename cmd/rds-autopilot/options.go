@@ -34,6 +34,7 @@ type options struct {
 	Sweep         time.Duration
 	Recheck       time.Duration
 	MaxFlavors    int
+	DrainDelay    time.Duration
 	CloudRate     float64
 	Endpoints     map[string]string
 	LogLevel      zapcore.Level
@@ -67,6 +68,7 @@ func parseOptions(args []string, env func(string) string, out io.Writer) (option
 	fs.DurationVar(&o.Sweep, "sweep-interval", 5*time.Minute, "how often every database is looked at although no message came")
 	fs.DurationVar(&o.Recheck, "recheck-interval", recheckInterval, "the next look while an instance is busy or a change is pending")
 	fs.IntVar(&o.MaxFlavors, "max-flavor-changes", 3, "how many flavors may be changing at a time in the cluster; each interrupts its database")
+	fs.DurationVar(&o.DrainDelay, "drain-delay", 5*time.Second, "how long the receiver goes on after SIGTERM, until nobody sends to it any more; must fit the pod's termination grace period")
 	fs.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	fs.StringVar(&o.LogFormat, "log-format", "json", "json or console")
 	if err := fs.Parse(args); err != nil {
@@ -171,6 +173,7 @@ func (o *options) validate(public, level string) error {
 		{o.Sweep > 0, "--sweep-interval: want more than 0"},
 		{o.Recheck > 0, "--recheck-interval: want more than 0"},
 		{o.MaxFlavors > 0, "--max-flavor-changes: want more than 0"},
+		{o.DrainDelay >= 0 && o.DrainDelay <= time.Minute, "--drain-delay: want at most a minute, and not less than 0"},
 		{len(o.ConfirmHosts) > 0, "--smn-confirm-hosts: want at least one host"},
 	}...))
 }

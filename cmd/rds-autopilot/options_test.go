@@ -27,7 +27,7 @@ func TestOptionsHaveTheDocumentedDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if o.WebhookAddr != ":8080" || o.AdminAddr != ":9090" || o.Mode != v1alpha1.ModeAuto || !o.LeaderElect || o.MaxMessageAge != time.Hour ||
-		o.Sweep != 5*time.Minute || o.Recheck != 30*time.Second || o.CloudRate != 5 || len(o.CertHosts) != 0 ||
+		o.Sweep != 5*time.Minute || o.Recheck != 30*time.Second || o.CloudRate != 5 || o.DrainDelay != 5*time.Second || len(o.CertHosts) != 0 ||
 		len(o.ConfirmHosts) != 1 || o.ConfirmHosts[0] != "console.otc.t-systems.com" || o.LogFormat != "json" || len(o.Namespaces) != 0 {
 		t.Errorf("%+v", o)
 	}
@@ -59,6 +59,7 @@ func TestWrongOptionsAreOneLineAndExitCode2(t *testing.T) {
 		"an unknown service":       {"serve", "--public-url", "https://a.example", "--endpoint", "obs=https://a.example"},
 		"an endpoint without URL":  {"serve", "--public-url", "https://a.example", "--endpoint", "smn"},
 		"a sweep without interval": {"serve", "--public-url", "https://a.example", "--sweep-interval", "0s"},
+		"a drain without end":      {"serve", "--public-url", "https://a.example", "--drain-delay", "2m"},
 		"no rate":                  {"serve", "--public-url", "https://a.example", "--cloud-rate", "0"},
 	} {
 		var out, errs bytes.Buffer

@@ -157,8 +157,9 @@ func (p *process) watch() error {
 	)
 }
 
-// run starts everything and stops it in the opposite order: readiness, then the receiver, then the leader's work, and
-// the watches last, for the others need them.
+// run starts everything and stops it in order. Readiness and the leader's work end at once: the sooner the lease is free,
+// the sooner another replica decides. The receiver goes on for the drain delay, because whoever sends to it learns only
+// by and by that it should not, and then ends what is in flight. The watches come last, for the others need them.
 func (p *process) run(ctx context.Context, public, private net.Listener) error {
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWatching()
@@ -172,6 +173,7 @@ func (p *process) run(ctx context.Context, public, private net.Listener) error {
 	work, working := errgroup.WithContext(ctx)
 	work.Go(func() error { return p.lead(working) })
 	webhookServer := p.receive.Server()
+	webhookServer.Handler = lastOnes(&stopping, webhookServer.Handler)
 	work.Go(func() error {
 		// Without its caches a replica would ask the API server for every topic.
 		if p.kube.WaitForSync(working) != nil {
@@ -185,7 +187,10 @@ func (p *process) run(ctx context.Context, public, private net.Listener) error {
 	work.Go(func() error {
 		<-working.Done()
 		stopping.Store(true)
-		p.log.Info("stopping")
+		p.log.Info("stopping", zap.Duration("drainDelay", p.DrainDelay))
+		if ctx.Err() != nil && listening.Load() { // else nothing is to be saved
+			<-time.After(p.DrainDelay)
+		}
 		return shutDown(webhookServer)
 	})
 	err := work.Wait()
@@ -216,6 +221,17 @@ func (p *process) lead(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// lastOnes asks whoever sends while we stop to come on another connection, which will be another replica's: a kept one
+// could be closed just when it is used again, and SMN would have to send once more.
+func lastOnes(stopping *atomic.Bool, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if stopping.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 func served(err error) error {

@@ -33,6 +33,7 @@ func (w *World) ServeArgs() []string {
 	return []string{
 		"serve", "--public-url", w.PublicURL(), "--kubeconfig", w.Kubeconfig(), "--lease-namespace", own,
 		"--smn-cert-hosts", w.Cloud.CertHost(), "--smn-confirm-hosts", w.Cloud.ConfirmHost(), "--smn-ca-file", w.caFile(),
+		"--drain-delay", "0s", // the ingress is told before a process is stopped
 		"--sweep-interval", w.pace(5 * time.Minute), "--recheck-interval", w.pace(30 * time.Second),
 		"--cloud-rate", strconv.FormatFloat(min(5*w.options.Cloud.Speed, 100), 'f', -1, 64),
 	}
