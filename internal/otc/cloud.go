@@ -2,6 +2,7 @@ package otc
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net/http"
 	"os"
@@ -22,16 +23,16 @@ type Options struct {
 	Registerer prometheus.Registerer // for rds_autopilot_cloud_requests_total; nil registers nothing
 	Log        *zap.Logger           // default: none
 	Now        func() time.Time      // default time.Now
+	// Patient makes a cloud that cannot be reached no error: the next call tries to log in again.
+	Patient bool
 }
 
 // Cloud is one project in one region. It is safe for concurrent use; every method ends with its context.
 type Cloud struct {
 	transport *transport
+	session   *session
 	flavors   *flavorCache
-	projectID string
-	region    string
-	bases     map[service]string // service → base URL of its resources, ends with "/"
-	aksk      golangsdk.AKSKAuthOptions
+	account   account // as it was at the start
 }
 
 // Connect authenticates and finds the services. The error is one line: ErrCredentials when the cloud refused the
@@ -68,54 +69,68 @@ func connect(ctx context.Context, o Options, who account, base http.RoundTripper
 	if err != nil {
 		return nil, err
 	}
-	t := newTransport(base, o, requests, who.secrets())
-	p, err := login(ctx, t, who)
+	up, err := newUpGauge(o.Registerer)
 	if err != nil {
 		return nil, err
 	}
-	c := &Cloud{transport: t, flavors: newFlavorCache(o.Now), projectID: p.ProjectID, region: who.region}
-	if c.region == "" {
-		c.region = p.RegionID
+	t := newTransport(base, o, requests)
+	t.session = &session{
+		find: func() (account, error) { return findAccount(o.Env) }, now: o.Now, log: o.Log, up: up, known: who.secrets(),
+		login: func(ctx context.Context, who account) (*grant, error) { return enter(ctx, t, who, o.Endpoints) },
 	}
-	switch {
-	case c.projectID == "":
-		return nil, errors.New("cloud: the token is for no project: set OS_PROJECT_NAME or OS_PROJECT_ID")
-	case c.region == "":
-		return nil, errors.New("cloud: the region is unknown: set OS_REGION_NAME")
-	}
-	if c.bases, err = findServices(p, c.projectID, c.region, o.Endpoints); err != nil {
+	c := &Cloud{transport: t, session: t.session, flavors: newFlavorCache(o.Now), account: who}
+	if err := c.session.enter(ctx); err != nil && (!o.Patient || !away(err) || who.region == "") {
 		return nil, err
 	}
-	if who.byKey() {
-		// Each request is signed: there is no token that could end. The domain is left out, because the SDK then
-		// names the domain instead of the project in the request.
-		c.aksk = golangsdk.AKSKAuthOptions{
-			AccessKey: who.accessKey, SecretKey: who.secretKey, SecurityToken: who.securityToken, ProjectId: c.projectID,
-		}
-		return c, nil
-	}
-	t.session = &session{token: p.TokenID, now: o.Now, log: o.Log, login: func(ctx context.Context) (string, error) {
-		p, err := login(ctx, t, who)
-		if err != nil {
-			return "", err
-		}
-		return p.TokenID, nil
-	}}
 	return c, nil
 }
 
-// ProjectID is the project all methods work in.
-func (c *Cloud) ProjectID() string { return c.projectID }
+// away reports whether the cloud may be there later. One that is not who it should be will not.
+func away(err error) bool {
+	_, impostor := errors.AsType[*tls.CertificateVerificationError](err)
+	return errors.Is(err, ErrUnavailable) && !impostor
+}
+
+// Reach logs in, if that was not possible yet, and tries until it is or ctx ends.
+func (c *Cloud) Reach(ctx context.Context, every time.Duration) {
+	for {
+		_, err := c.session.get(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		c.transport.log.Warn("no way into the cloud yet", zap.Error(err))
+		if sleep(ctx, every) != nil {
+			return
+		}
+	}
+}
+
+// ProjectID is the project all methods work in; empty as long as the cloud was never reached, unless OS_PROJECT_ID tells.
+func (c *Cloud) ProjectID() string {
+	if g := c.session.current(); g != nil {
+		return g.projectID
+	}
+	return c.account.projectID
+}
 
 // Region is the region of the services, such as eu-de.
-func (c *Cloud) Region() string { return c.region }
+func (c *Cloud) Region() string {
+	if g := c.session.current(); g != nil {
+		return g.region
+	}
+	return c.account.region
+}
 
 // client is for one call only: the SDK takes no context, so each call gets a client whose transport carries it. What is
 // shared (connections, token, rates) is in the transport; the client itself is never used by two goroutines.
 func (c *Cloud) client(ctx context.Context, op operation) *golangsdk.ServiceClient {
-	p := &golangsdk.ProviderClient{ProjectID: c.projectID, AKSKAuthOptions: c.aksk}
-	c.transport.bind(ctx, op, p)
-	base := c.bases[c.transport.ops[op].service]
+	p := &golangsdk.ProviderClient{}
+	base := "http://cloud.invalid/" // nothing is sent there
+	g, err := c.session.get(ctx)
+	if err == nil {
+		p.ProjectID, p.AKSKAuthOptions, base = g.projectID, g.aksk(), g.bases[c.transport.ops[op].service]
+	}
+	c.transport.bind(call{t: c.transport, ctx: ctx, op: op, key: p.AKSKAuthOptions.AccessKey, err: err}, p)
 	return &golangsdk.ServiceClient{ProviderClient: p, Endpoint: base, ResourceBase: base}
 }
 
@@ -132,9 +147,9 @@ func (c *Cloud) ask(ctx context.Context, op operation, method, path string, body
 	return resp.Body.Close()
 }
 
-// bind makes p's requests carry ctx and count as op. The SDK's own repeats are preset, so that it never writes them.
-func (t *transport) bind(ctx context.Context, op operation, p *golangsdk.ProviderClient) {
-	p.HTTPClient = http.Client{Transport: call{t, ctx, op}}
+// bind makes p's requests those of a call. The SDK's own repeats are preset, so that it never writes them.
+func (t *transport) bind(c call, p *golangsdk.ProviderClient) {
+	p.HTTPClient = http.Client{Transport: c}
 	p.MaxBackoffRetries = new(int)
 	p.BackoffRetryTimeout = new(time.Duration)
 	p.UserAgent.Prepend("rds-autopilot")

@@ -132,7 +132,10 @@ func connectTo(t *testing.T, f *fake, o Options) *Cloud {
 		o.Rate = 1000
 	}
 	o.Now = time.Now
-	who, err := findAccount(lookUp(fakeEnv("http://cloud")))
+	if o.Env == nil {
+		o.Env = lookUp(fakeEnv("http://cloud"))
+	}
+	who, err := findAccount(o.Env)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,13 +11,33 @@ import (
 	"github.com/opentelekomcloud/gophertelekomcloud/openstack"
 )
 
+// enter logs in and finds the project and the services.
+func enter(ctx context.Context, t *transport, who account, endpoints map[string]string) (*grant, error) {
+	p, err := login(ctx, t, who)
+	if err != nil {
+		return nil, err
+	}
+	g := &grant{who: who, projectID: p.ProjectID, region: either(who.region, p.RegionID)}
+	if !who.byKey() {
+		g.token = p.TokenID
+	}
+	switch {
+	case g.projectID == "":
+		return nil, errors.New("cloud: the token is for no project: set OS_PROJECT_NAME or OS_PROJECT_ID")
+	case g.region == "":
+		return nil, errors.New("cloud: the region is unknown: set OS_REGION_NAME")
+	}
+	g.bases, err = findServices(p, g.projectID, g.region, endpoints)
+	return g, err
+}
+
 // login authenticates once. The client it returns is not used for requests; it holds token, project and catalogue.
 func login(ctx context.Context, t *transport, who account) (*golangsdk.ProviderClient, error) {
 	p, err := openstack.NewClient(who.authURL)
 	if err != nil {
 		return nil, fmt.Errorf("authenticate: %w", err)
 	}
-	t.bind(ctx, opLogin, p)
+	t.bind(call{t: t, ctx: ctx, op: opLogin}, p)
 	if who.byKey() {
 		err = openstack.Authenticate(p, golangsdk.AKSKAuthOptions{
 			IdentityEndpoint: who.authURL, Region: who.region, ProjectId: who.projectID, ProjectName: who.projectName,

@@ -87,25 +87,22 @@ func operations() map[operation]traits {
 	}
 }
 
-// newRequestCounter counts every request sent, repeats included. One that is already registered is used again, so that
-// connecting may be tried twice.
+// newUpGauge says whether the cloud let us in.
+func newUpGauge(r prometheus.Registerer) (prometheus.Gauge, error) {
+	return registered(r, prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "rds_autopilot_cloud_logged_in",
+		Help: "1 if the cloud accepted our credentials at the last login, 0 if it refused them or was never reached.",
+	}))
+}
+
+// newRequestCounter counts every request sent, repeats included.
 func newRequestCounter(r prometheus.Registerer) (*prometheus.CounterVec, error) {
-	requests := prometheus.NewCounterVec(prometheus.CounterOpts{
+	requests, err := registered(r, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "rds_autopilot_cloud_requests_total",
 		Help: "Requests sent to the cloud, by service, operation and HTTP status (error: no answer).",
-	}, []string{"service", "operation", "code"})
-	if r != nil {
-		if err := r.Register(requests); err != nil {
-			var twice prometheus.AlreadyRegisteredError
-			if !errors.As(err, &twice) {
-				return nil, fmt.Errorf("register metrics: %w", err)
-			}
-			same, ok := twice.ExistingCollector.(*prometheus.CounterVec)
-			if !ok {
-				return nil, fmt.Errorf("register metrics: %w", err)
-			}
-			requests = same
-		}
+	}, []string{"service", "operation", "code"}))
+	if err != nil {
+		return nil, err
 	}
 	for op, is := range operations() {
 		for _, code := range []string{"200", "error"} {
@@ -113,6 +110,23 @@ func newRequestCounter(r prometheus.Registerer) (*prometheus.CounterVec, error) 
 		}
 	}
 	return requests, nil
+}
+
+// registered returns the collector, or the same one where it is registered already: connecting may be tried twice.
+func registered[C prometheus.Collector](r prometheus.Registerer, c C) (C, error) {
+	if r == nil {
+		return c, nil
+	}
+	err := r.Register(c)
+	if twice, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		if same, ok := twice.ExistingCollector.(C); ok {
+			return same, nil
+		}
+	}
+	if err != nil {
+		return c, fmt.Errorf("register metrics: %w", err)
+	}
+	return c, nil
 }
 
 // codeLabel keeps the label's values a closed set. 0 is no answer.

@@ -95,9 +95,9 @@ func TestFirstCallersEndDoesNotEndTheLoginOfAll(t *testing.T) {
 		}
 		c := connectTo(t, f, Options{})
 		inner := c.transport.session.login
-		c.transport.session.login = func(ctx context.Context) (string, error) {
+		c.transport.session.login = func(ctx context.Context, who account) (*grant, error) {
 			<-gate
-			return inner(ctx)
+			return inner(ctx, who)
 		}
 		f.expire()
 		first, cancel := context.WithCancel(t.Context())
@@ -115,4 +115,24 @@ func TestFirstCallersEndDoesNotEndTheLoginOfAll(t *testing.T) {
 			t.Errorf("second: %v", err)
 		}
 	})
+}
+
+func TestCredentialsOfAnotherProjectNeedARestart(t *testing.T) {
+	f := &fake{service: answer(401, `{}`)}
+	c := connectTo(t, f, Options{})
+	inner := c.session.login
+	c.session.login = func(ctx context.Context, who account) (*grant, error) {
+		g, err := inner(ctx, who)
+		if err == nil {
+			g.projectID = strings.Repeat("f", 32)
+		}
+		return g, err
+	}
+	f.expire()
+	if _, err := c.Topics(t.Context()); err == nil || !strings.Contains(err.Error(), "restart") {
+		t.Errorf("err = %v", err)
+	}
+	if c.ProjectID() != fakeProject {
+		t.Errorf("it works in %s", c.ProjectID())
+	}
 }

@@ -28,19 +28,18 @@ const (
 // never gets to see a status it would sleep, repeat or log in for.
 type transport struct {
 	base     http.RoundTripper
-	session  *session // nil while logging in, and with an access key
+	session  *session
 	limits   map[service]*rate.Limiter
 	ops      map[operation]traits
 	requests *prometheus.CounterVec
-	secrets  []string
 	log      *zap.Logger
 	now      func() time.Time
 }
 
-func newTransport(base http.RoundTripper, o Options, requests *prometheus.CounterVec, secrets []string) *transport {
+func newTransport(base http.RoundTripper, o Options, requests *prometheus.CounterVec) *transport {
 	t := &transport{
 		base: base, limits: map[service]*rate.Limiter{}, ops: operations(), requests: requests,
-		secrets: secrets, log: o.Log, now: o.Now,
+		log: o.Log, now: o.Now,
 	}
 	burst := int(math.Ceil(o.Rate))
 	for _, is := range t.ops {
@@ -56,13 +55,18 @@ type call struct {
 	t   *transport
 	ctx context.Context // the SDK has no other way to carry it
 	op  operation
+	key string // the access key that signs its requests; empty: they carry the token
+	err error  // why it cannot be made: nobody lets us in
 }
 
 // RoundTrip sends the request, as often as it may and must be sent.
 func (c call) RoundTrip(req *http.Request) (*http.Response, error) {
 	body, err := drain(req)
+	if err == nil {
+		err = c.err
+	}
 	if err != nil {
-		return nil, c.t.fault(c.op, 0, err)
+		return nil, c.t.told(c.op, err)
 	}
 	renewed := false
 	for attempt := 1; ; attempt++ {
@@ -78,10 +82,13 @@ func (c call) RoundTrip(req *http.Request) (*http.Response, error) {
 		if !errors.As(err, &fault) {
 			return nil, err
 		}
-		if fault.Status == http.StatusUnauthorized && token != "" && !renewed {
+		if fault.Status == http.StatusUnauthorized && c.op != opLogin && !renewed {
 			renewed = true // once per call: a service that never accepts must not keep us logging in
-			if err := c.t.session.renew(c.ctx, token); err != nil {
+			if err := c.t.session.renew(c.ctx, either(token, c.key)); err != nil {
 				return nil, c.t.told(c.op, err)
+			}
+			if c.key != "" { // signed already: the next call is signed with what the key is now
+				return nil, fault
 			}
 			attempt--
 			continue
@@ -108,10 +115,10 @@ func (c call) wait() error {
 }
 
 func (c call) token() string {
-	if c.t.session == nil || c.op == opLogin {
+	if c.op == opLogin || c.key != "" {
 		return ""
 	}
-	return c.t.session.current()
+	return c.t.session.current().token
 }
 
 // send sends the request once. The reply is read here and its connection goes back to the pool, whatever the SDK does
@@ -205,11 +212,7 @@ func (t *transport) fault(op operation, status int, cause error) *Error {
 
 // clean makes one short line of a text and takes out what must not be told.
 func (t *transport) clean(text string) string {
-	secrets := t.secrets
-	if t.session != nil {
-		secrets = append([]string{t.session.current()}, secrets...)
-	}
-	for _, secret := range secrets {
+	for _, secret := range t.session.secrets() {
 		if secret != "" {
 			text = strings.ReplaceAll(text, secret, "***")
 		}

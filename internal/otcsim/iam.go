@@ -29,6 +29,8 @@ func newIdentity(region string) identity {
 
 // Env is the environment with which the SDK authenticates by password.
 func (c *Cloud) Env() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	id := c.identity
 	return []string{
 		"OS_AUTH_URL=" + c.AuthURL(), "OS_USERNAME=" + id.userName, "OS_PASSWORD=" + id.password,
@@ -39,11 +41,21 @@ func (c *Cloud) Env() []string {
 
 // AKSKEnv is the environment with which the SDK signs its requests.
 func (c *Cloud) AKSKEnv() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	id := c.identity
 	return []string{
 		"OS_AUTH_URL=" + c.AuthURL(), "OS_ACCESS_KEY=" + id.accessKey, "OS_SECRET_KEY=" + id.secretKey,
 		"OS_PROJECT_NAME=" + id.projectName, "OS_TENANT_NAME=" + id.projectName, "OS_REGION_NAME=" + c.opts.Region,
 	}
+}
+
+// RenewCredentials gives the user a new password and a new access key. Those of before, and all tokens, end now.
+func (c *Cloud) RenewCredentials() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.identity.password, c.identity.accessKey, c.identity.secretKey = hexID(24), "SIMULATED"+hexID(11), hexID(40)
+	clear(c.tokens)
 }
 
 // ExpireTokens ends the validity of all tokens now.
