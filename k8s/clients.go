@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -46,6 +47,7 @@ type Options struct {
 type Cluster struct {
 	*Cache
 	events *recorder
+	pulse  pulse
 
 	config     *rest.Config
 	transport  http.RoundTripper
@@ -211,13 +213,16 @@ func (c *Cluster) ClusterID(ctx context.Context) (string, error) {
 	return string(ns.UID), nil
 }
 
-// Run watches and sends events until ctx ends.
+// Run watches, sends events and feels the API server's pulse until ctx ends.
 func (c *Cluster) Run(ctx context.Context) error {
 	ctx = withLog(ctx, c.log)
 	defer c.events.shutdown()
 	if err := c.events.start(ctx); err != nil {
 		return fmt.Errorf("start sending events: %w", err)
 	}
+	var feeling sync.WaitGroup
+	feeling.Go(func() { c.feel(ctx) })
 	c.run(ctx)
+	feeling.Wait()
 	return nil
 }
