@@ -20,6 +20,14 @@ const (
 	CloudUnreachable    = "CloudUnreachable"
 )
 
+// NotArmedReasons are all reasons for which the condition Armed is False.
+func NotArmedReasons() []string {
+	return []string{
+		SubscriptionPending, RuleMissing, string(ReasonNoData), QuotaExceeded, CloudUnreachable,
+		string(ReasonInstanceUnknown), string(ReasonNotEnabled), string(ReasonPolicyInvalid),
+	}
+}
+
 // dataMissing is how long a rule may be without data before the autopilot counts as disarmed.
 const dataMissing = 30 * time.Minute
 

@@ -1,5 +1,7 @@
 package autopilot
 
+import "slices"
+
 // Action is what a decision does to the Rds.
 type Action string
 
@@ -48,12 +50,13 @@ const (
 )
 
 // Loud reports whether a person should be told by a Warning: nothing is done although something should be.
-func (r Reason) Loud() bool {
-	switch r {
-	case ReasonPolicyInvalid, ReasonStalled, ReasonStorageFull, ReasonCapReached, ReasonNoLargerFlavor, ReasonSoldOut,
+func (r Reason) Loud() bool { return slices.Contains(LoudReasons(), r) }
+
+// LoudReasons are the reasons of which a person should be told.
+func LoudReasons() []Reason {
+	return []Reason{
+		ReasonPolicyInvalid, ReasonStalled, ReasonStorageFull, ReasonCapReached, ReasonNoLargerFlavor, ReasonSoldOut,
 		ReasonReplicaTooSmall, ReasonInstanceUnknown, ReasonNoData, ReasonBudgetSpent, ReasonNoEffect, ReasonContested,
-		ReasonRolledBack:
-		return true
+		ReasonRolledBack,
 	}
-	return false
 }

@@ -70,7 +70,7 @@ func New(o Options) *Controller {
 		o.Chance = rand.Float64
 	}
 	c := &Controller{Options: o, armed: make(map[Key]order), swept: make(map[Key]time.Time), told: make(map[types.UID]bool), words: words{last: make(map[Key]v1alpha1.Switch)}, brake: brake{held: make(map[Key]time.Time)}}
-	c.meters = newMeters(o.Reg, o.Cluster, c.waiting)
+	c.meters = newMeters(o.Reg, o.Cluster, c.waiting, o.Now)
 	return c
 }
 

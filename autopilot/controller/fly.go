@@ -26,7 +26,7 @@ func (r *round) fly(ctx context.Context) (time.Duration, error) {
 	}
 	inst, err := r.instance(ctx)
 	if err != nil {
-		return 0, errors.Join(err, r.notArmed(ctx, autopilot.CloudUnreachable, "The cloud does not answer"))
+		return 0, errors.Join(err, r.notArmed(ctx, autopilot.CloudUnreachable, "The cloud cannot be asked: "+err.Error()))
 	}
 	c := r.caseOf(inst)
 	var ended []v1alpha1.Change

@@ -1,8 +1,9 @@
 package controller
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -16,7 +17,7 @@ type meters struct {
 	foreign       prometheus.Gauge
 }
 
-func newMeters(reg prometheus.Registerer, cluster Cluster, waiting func() float64) *meters {
+func newMeters(reg prometheus.Registerer, cluster Cluster, waiting func() float64, now func() time.Time) *meters {
 	m := &meters{
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "rds_autopilot_decisions_total",
@@ -41,14 +42,16 @@ func newMeters(reg prometheus.Registerer, cluster Cluster, waiting func() float6
 			Help: "Topics and rules with our form of name that are another cluster's, or bear no cluster's id; they are left alone.",
 		}),
 	}
-	for _, metric := range autopilot.Metrics() {
+	for _, metric := range autopilot.Metrics() { // from 0 on, or the first one would be no increase
 		m.decisions.WithLabelValues(string(metric), string(actionOf(metric)), string(autopilot.ReasonAlarmInForce))
+		for _, reason := range autopilot.LoudReasons() {
+			m.decisions.WithLabelValues(string(metric), string(autopilot.ActionNone), string(reason))
+		}
 	}
 	backlog := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "rds_autopilot_waiting_databases", Help: "Databases that wait to be looked at, or are being looked at.",
 	}, waiting)
-	reg.MustRegister(backlog, m.decisions, m.alarmToPatch, m.sweepDuration, m.lastSweep, m.foreign, autopilots{cluster, prometheus.NewDesc(
-		"rds_autopilot_autopilots", "RdsAutopilots, by whether an alarm would reach us.", []string{"armed"}, nil)})
+	reg.MustRegister(backlog, m.decisions, m.alarmToPatch, m.sweepDuration, m.lastSweep, m.foreign, newCensus(cluster, now))
 	return m
 }
 
@@ -57,25 +60,4 @@ func actionOf(m v1alpha1.Metric) autopilot.Action {
 		return autopilot.ActionGrowVolume
 	}
 	return autopilot.ActionChangeFlavor
-}
-
-// autopilots counts what the cache holds when it is asked.
-type autopilots struct {
-	cluster Cluster
-	desc    *prometheus.Desc
-}
-
-func (a autopilots) Describe(ch chan<- *prometheus.Desc) { ch <- a.desc }
-
-func (a autopilots) Collect(ch chan<- prometheus.Metric) {
-	armed, disarmed := 0, 0
-	for _, rap := range a.cluster.Autopilots() {
-		if meta.IsStatusConditionTrue(rap.Status.Conditions, v1alpha1.ConditionArmed) {
-			armed++
-		} else {
-			disarmed++
-		}
-	}
-	ch <- prometheus.MustNewConstMetric(a.desc, prometheus.GaugeValue, float64(armed), "true")
-	ch <- prometheus.MustNewConstMetric(a.desc, prometheus.GaugeValue, float64(disarmed), "false")
 }

@@ -1,0 +1,111 @@
+package controller
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// notYet is the label of an autopilot that nobody has looked at.
+const notYet = "NotYet"
+
+// census counts what the cache holds when it is asked: on every replica the same, whoever leads.
+type census struct {
+	cluster Cluster
+	now     func() time.Time
+
+	autopilots, notArmed, subscriptions, pending, conditions *prometheus.Desc
+}
+
+func newCensus(cluster Cluster, now func() time.Time) census {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("rds_autopilot_"+name, help, labels, nil)
+	}
+	return census{
+		cluster: cluster, now: now,
+		autopilots:    desc("autopilots", "RdsAutopilots, by whether an alarm would reach us.", "armed"),
+		notArmed:      desc("not_armed", "RdsAutopilots whose condition Armed is not True, by its reason; NotYet: nobody has looked at it.", "reason"),
+		subscriptions: desc("subscriptions", "Subscriptions of our URL to the topics of RdsAutopilots, by state.", "state"),
+		pending:       desc("pending_changes", "Changes that were asked for and are not completed; stalled: for 15 minutes and more with the instance ACTIVE.", "kind", "stalled"),
+		conditions:    desc("conditions", "RdsAutopilots with that condition True; Armed is in rds_autopilot_autopilots.", "type"),
+	}
+}
+
+func (c census) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.autopilots, c.notArmed, c.subscriptions, c.pending, c.conditions} {
+		ch <- d
+	}
+}
+
+func (c census) Collect(ch chan<- prometheus.Metric) {
+	now := c.now()
+	armed := map[string]int{"true": 0, "false": 0}
+	why := map[string]int{notYet: 0}
+	for _, reason := range autopilot.NotArmedReasons() {
+		why[reason] = 0
+	}
+	subscriptions := map[string]int{
+		string(v1alpha1.SubscriptionConfirmed): 0, string(v1alpha1.SubscriptionPending): 0, string(v1alpha1.SubscriptionMissing): 0,
+	}
+	conditions := map[string]int{v1alpha1.ConditionProgressing: 0, v1alpha1.ConditionLimited: 0, v1alpha1.ConditionContested: 0}
+	pending := map[[2]string]int{}
+	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindVolume, v1alpha1.KindFlavor} {
+		pending[[2]string{string(kind), "false"}], pending[[2]string{string(kind), "true"}] = 0, 0
+	}
+	for _, a := range c.cluster.Autopilots() {
+		s := a.Status
+		is := meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionArmed)
+		armed[strconv.FormatBool(is)]++
+		if !is {
+			why[known(why, reasonOf(a))]++
+		}
+		if s.Alarms.TopicURN != "" {
+			state := string(s.Alarms.Subscription)
+			if _, ok := subscriptions[state]; !ok {
+				state = string(v1alpha1.SubscriptionMissing)
+			}
+			subscriptions[state]++
+		}
+		for kind := range conditions {
+			if meta.IsStatusConditionTrue(s.Conditions, kind) {
+				conditions[kind]++
+			}
+		}
+		for _, p := range []*v1alpha1.Intent{s.Pending, s.Overtaken} {
+			if p != nil {
+				pending[[2]string{string(p.Kind), strconv.FormatBool(autopilot.Stalling(*p, s.Instance, now))}]++
+			}
+		}
+	}
+	for desc, counts := range map[*prometheus.Desc]map[string]int{
+		c.autopilots: armed, c.notArmed: why, c.subscriptions: subscriptions, c.conditions: conditions,
+	} {
+		for label, n := range counts {
+			ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(n), label)
+		}
+	}
+	for labels, n := range pending {
+		ch <- prometheus.MustNewConstMetric(c.pending, prometheus.GaugeValue, float64(n), labels[0], labels[1])
+	}
+}
+
+// reasonOf is why an autopilot is not armed.
+func reasonOf(a *v1alpha1.RdsAutopilot) string {
+	if c := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionArmed); c != nil {
+		return c.Reason
+	}
+	return notYet
+}
+
+// known keeps the label's values a closed set: a status may be another version's.
+func known(set map[string]int, reason string) string {
+	if _, ok := set[reason]; ok {
+		return reason
+	}
+	return notYet
+}
