@@ -27,6 +27,17 @@ func leaderGauge(reg prometheus.Registerer) prometheus.Gauge {
 	return g
 }
 
+func reachableGauge(reg prometheus.Registerer, reachable func() bool) {
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "rds_autopilot_kubernetes_reachable", Help: "1 if the Kubernetes API answered lately, else 0: then nothing can be stored.",
+	}, func() float64 {
+		if reachable() {
+			return 1
+		}
+		return 0
+	}))
+}
+
 // admin is the server of the address that is not public.
 func admin(reg *prometheus.Registry, ready func() bool) *http.Server {
 	mux := chi.NewMux()

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 	_ "time/tzdata" // windows name zones, and a container need not have them
@@ -27,48 +28,59 @@ import (
 )
 
 const (
-	startLimit = 12 * time.Second // for the API server and the cloud to answer at start
+	startLimit = 13 * time.Second // for the API server and the cloud to answer at start
+	cloudLimit = 5 * time.Second  // of that, for the cloud: it is not waited for
+	reachAgain = 20 * time.Second // between tries to reach it where it was away
 	drainLimit = 5 * time.Second  // for requests in flight when stopping
 	topicName  = "autopilot_"     // how the names of our topics begin
 )
 
-// serve runs until the context ends. Whatever keeps it from starting is one error.
+// serve runs until the context ends. Whatever keeps it from starting is one error; a signal meanwhile is none.
 func serve(ctx context.Context, o options, env func(string) string, stderr io.Writer) error {
 	log := o.logger(stderr)
 	defer func() { _ = log.Sync() }() // stderr may be a pipe that cannot
 	k8s.RedirectLog(log)
-	reg := registry()
-
-	starting, cancel := context.WithTimeout(ctx, startLimit)
-	defer cancel()
-	kube, err := connectKube(starting, o, log)
+	p, err := prepare(ctx, o, env, log)
+	if ctx.Err() != nil {
+		log.Info("stopped before it began")
+		return nil
+	}
 	if err != nil {
 		return err
-	}
-	clusterID, err := kube.ClusterID(starting)
-	if err != nil {
-		return err
-	}
-	otcCloud, err := otc.Connect(starting, otc.Options{Env: env, Endpoints: o.Endpoints, Rate: o.CloudRate, Registerer: reg, Log: log.Named("cloud")})
-	if errors.Is(err, otc.ErrCredentials) {
-		return fmt.Errorf("connect to the cloud: it refused the credentials in OS_* or clouds.yaml: %w", err)
-	}
-	if err != nil {
-		return fmt.Errorf("connect to the cloud: %w", err)
 	}
 	var listen net.ListenConfig
-	public, err := listen.Listen(starting, "tcp", o.WebhookAddr)
+	public, err := listen.Listen(ctx, "tcp", o.WebhookAddr)
 	if err != nil {
 		return fmt.Errorf("--webhook-addr: %w", err)
 	}
 	defer public.Close()
-	private, err := listen.Listen(starting, "tcp", o.AdminAddr)
+	private, err := listen.Listen(ctx, "tcp", o.AdminAddr)
 	if err != nil {
 		return fmt.Errorf("--admin-addr: %w", err)
 	}
 	defer private.Close()
+	return p.run(ctx, public, private)
+}
 
-	p := &process{options: o, log: log, reg: reg, kube: kube, leader: leaderGauge(reg)}
+// prepare puts the parts together.
+func prepare(ctx context.Context, o options, env func(string) string, log *zap.Logger) (*process, error) {
+	starting, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	reg := registry()
+	kube, err := connectKube(starting, o, log)
+	if err != nil {
+		return nil, err
+	}
+	clusterID, err := kube.ClusterID(starting)
+	if err != nil {
+		return nil, err
+	}
+	otcCloud, err := connectCloud(starting, o, env, log, reg)
+	if err != nil {
+		return nil, err
+	}
+	p := &process{options: o, log: log, reg: reg, kube: kube, cloud: otcCloud, leader: leaderGauge(reg)}
+	reachableGauge(reg, kube.Reachable)
 	shop := newCloud(otcCloud, time.Now)
 	p.control = controller.New(controller.Options{
 		Cluster: cluster{kube}, Cloud: shop, Mode: o.Mode, Sweep: o.Sweep, Recheck: o.Recheck, MaxFlavorChanges: o.MaxFlavors,
@@ -76,16 +88,28 @@ func serve(ctx context.Context, o options, env func(string) string, stderr io.Wr
 		Log:    log, Reg: reg, Now: time.Now,
 	})
 	if p.receive, err = receiver(o, kube, otcCloud, log, reg); err != nil {
-		return err
-	}
-	if err := p.watch(); err != nil {
-		return err
+		return nil, err
 	}
 	if o.plain() {
 		log.Warn("--public-url is http: alarms cross the network unencrypted")
 	}
-	cancel()
-	return p.run(ctx, public, private)
+	return p, p.watch()
+}
+
+// connectCloud logs in. A cloud that is away is no reason not to receive alarms; one that refuses us is.
+func connectCloud(ctx context.Context, o options, env func(string) string, log *zap.Logger, reg prometheus.Registerer) (*otc.Cloud, error) {
+	ctx, cancel := context.WithTimeout(ctx, cloudLimit)
+	defer cancel()
+	c, err := otc.Connect(ctx, otc.Options{
+		Env: env, Endpoints: o.Endpoints, Rate: o.CloudRate, Registerer: reg, Log: log.Named("cloud"), Patient: true,
+	})
+	if errors.Is(err, otc.ErrCredentials) {
+		return nil, fmt.Errorf("connect to the cloud: it refused the credentials in OS_* or clouds.yaml: %w", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cloud: %w", err)
+	}
+	return c, nil
 }
 
 func connectKube(ctx context.Context, o options, log *zap.Logger) (*k8s.Cluster, error) {
@@ -113,9 +137,26 @@ func receiver(o options, kube *k8s.Cluster, c *otc.Cloud, log *zap.Logger, reg p
 		Path: o.PublicURL.EscapedPath(), Book: cluster{kube},
 		Verifier: smn.NewKeys(certHosts, smn.NewClient(certHosts, roots), time.Now),
 		Confirm:  smn.NewClient(o.ConfirmHosts, roots), ConfirmHosts: o.ConfirmHosts,
-		OurTopics:     webhook.TopicPrefix(c.Region(), c.ProjectID(), topicName),
+		OurTopics:     ourTopics(c),
 		MaxMessageAge: o.MaxMessageAge, Warn: cluster{kube}.warn, Log: log, Reg: reg, Now: time.Now,
 	}), nil
+}
+
+// place is where we are in the cloud.
+type place interface {
+	Region() string
+	ProjectID() string // empty while it is not known
+}
+
+// ourTopics tells URNs that could be ours. Where the cloud was never reached our project is not known yet, and any could be.
+func ourTopics(c place) func(urn string) bool {
+	return func(urn string) bool {
+		project := c.ProjectID()
+		if parts := strings.Split(urn, ":"); project == "" && len(parts) == 5 {
+			project = parts[3]
+		}
+		return webhook.TopicPrefix(c.Region(), project, topicName)(urn)
+	}
 }
 
 // trustRoots are the system's and those of the file.
@@ -143,6 +184,7 @@ type process struct {
 	log     *zap.Logger
 	reg     *prometheus.Registry
 	kube    *k8s.Cluster
+	cloud   *otc.Cloud
 	control *controller.Controller
 	receive *webhook.Receiver
 	leader  prometheus.Gauge
@@ -164,7 +206,9 @@ func (p *process) run(ctx context.Context, public, private net.Listener) error {
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWatching()
 	var listening, stopping atomic.Bool
-	adminServer := admin(p.reg, func() bool { return listening.Load() && !stopping.Load() && p.kube.HasSynced() })
+	adminServer := admin(p.reg, func() bool {
+		return listening.Load() && !stopping.Load() && p.kube.HasSynced() && p.kube.Reachable()
+	})
 
 	var last errgroup.Group // ends after everything else
 	last.Go(func() error { return p.kube.Run(watching) })
@@ -172,6 +216,7 @@ func (p *process) run(ctx context.Context, public, private net.Listener) error {
 
 	work, working := errgroup.WithContext(ctx)
 	work.Go(func() error { return p.lead(working) })
+	work.Go(func() error { p.cloud.Reach(working, reachAgain); return nil })
 	webhookServer := p.receive.Server()
 	webhookServer.Handler = lastOnes(&stopping, webhookServer.Handler)
 	work.Go(func() error {

@@ -48,11 +48,16 @@ func (w *World) pace(d time.Duration) string {
 // listens, which need not mean that it leads. Its environment is the cloud's credentials and nothing else. ctx bounds the
 // start only.
 func (w *World) Serve(ctx context.Context, flags ...string) (*Process, error) {
+	return w.ServeIn(ctx, nil, flags...)
+}
+
+// ServeIn is Serve in another environment: extraEnv, as KEY=value, is added to the cloud's credentials and overrides them.
+func (w *World) ServeIn(ctx context.Context, extraEnv []string, flags ...string) (*Process, error) {
 	if err := w.Build(ctx); err != nil {
 		return nil, err
 	}
 	args := append(w.ServeArgs(), "--webhook-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0")
-	p, err := w.run(append(args, flags...))
+	p, err := w.run(append(args, flags...), extraEnv...)
 	if err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
