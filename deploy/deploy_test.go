@@ -13,7 +13,7 @@ import (
 	"github.com/mcsps/rds-autopilot/internal/kubetest"
 )
 
-var shared = kubetest.Shared{Options: kubetest.Options{CRDs: []string{rdsCRD, autopilotCRD, "testdata/servicemonitor-crd.yaml"}}}
+var shared = kubetest.Shared{Options: kubetest.Options{CRDs: []string{rdsCRD, autopilotCRD, "testdata/servicemonitor-crd.yaml", "testdata/prometheusrule-crd.yaml"}}}
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 

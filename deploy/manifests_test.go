@@ -103,7 +103,7 @@ func TestKustomizationHasWhatBelongsToTheServiceAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := slices.DeleteFunc(manifests(t), func(file string) bool {
-		return file == rdsCRD || file == "servicemonitor.yaml" || strings.HasPrefix(file, "examples/")
+		return file == rdsCRD || file == "servicemonitor.yaml" || file == "alerts.yaml" || strings.HasPrefix(file, "examples/")
 	})
 	slices.Sort(want)
 	slices.Sort(kustomization.Resources)
@@ -195,8 +195,22 @@ func TestManifestsFitTogether(t *testing.T) {
 	if account := find(t, "ServiceAccount", template.Spec.ServiceAccountName); account.GetNamespace() != "rds-autopilot" {
 		t.Errorf("ServiceAccount in %s", account.GetNamespace())
 	}
-	if secret := find(t, "Secret", container.EnvFrom[0].SecretRef.Name); secret.GetNamespace() != "rds-autopilot" {
+	secret := find(t, "Secret", template.Spec.Volumes[0].Secret.SecretName)
+	if secret.GetNamespace() != "rds-autopilot" {
 		t.Errorf("Secret in %s", secret.GetNamespace())
+	}
+	var file struct {
+		Clouds map[string]any `json:"clouds"`
+	}
+	if err := yaml.UnmarshalStrict([]byte(at(t, secret, "stringData", "clouds.yaml").(string)), &file); err != nil {
+		t.Fatal(err)
+	}
+	if cloud := container.Env[0]; cloud.Name != "OS_CLOUD" || file.Clouds[cloud.Value] == nil {
+		t.Errorf("%s=%s, and clouds.yaml has %v", cloud.Name, cloud.Value, file.Clouds)
+	}
+	// The SDK looks for it there; a mount of a single file would not follow changes of the Secret.
+	if mount := container.VolumeMounts[0]; mount.Name != template.Spec.Volumes[0].Name || mount.MountPath != "/etc/openstack" || mount.SubPath != "" {
+		t.Errorf("mounted as %+v", mount)
 	}
 	for _, kind := range []string{"PodDisruptionBudget", "NetworkPolicy"} {
 		field := "selector"

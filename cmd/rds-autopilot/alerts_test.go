@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/zap"
+	"sigs.k8s.io/yaml"
+
+	"github.com/mcsps/rds-autopilot/autopilot/controller"
+	"github.com/mcsps/rds-autopilot/autopilot/webhook"
+	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+type alert struct {
+	Alert       string            `json:"alert"`
+	Expr        string            `json:"expr"`
+	For         string            `json:"for"`
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+}
+
+func alerts(t *testing.T) map[string]alert {
+	t.Helper()
+	text, err := os.ReadFile("../../deploy/alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var manifest struct {
+		Spec struct {
+			Groups []struct {
+				Rules []alert `json:"rules"`
+			} `json:"groups"`
+		} `json:"spec"`
+	}
+	if err := yaml.Unmarshal(text, &manifest); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]alert{}
+	for _, g := range manifest.Spec.Groups {
+		for _, a := range g.Rules {
+			all[a.Alert] = a
+		}
+	}
+	if len(all) == 0 {
+		t.Fatal("no alerts")
+	}
+	return all
+}
+
+// nobody is a cluster without databases.
+type nobody struct{ controller.Cluster }
+
+func (nobody) Autopilots() []*v1alpha1.RdsAutopilot { return nil }
+
+// family is one metric: the values of each label.
+type family struct {
+	labels    map[string]map[string]bool
+	histogram bool
+}
+
+// families are all metrics of a process that has just begun.
+func families(t *testing.T) map[string]family {
+	t.Helper()
+	reg := registry()
+	leaderGauge(reg)
+	reachableGauge(reg, func() bool { return true })
+	controller.New(controller.Options{Cluster: nobody{}, Reg: reg, Now: time.Now, Log: zap.NewNop()})
+	webhook.New(webhook.Options{Reg: reg, Now: time.Now, Log: zap.NewNop()})
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	env := environment("OS_AUTH_URL=http://127.0.0.1:1", "OS_USERNAME=u", "OS_PASSWORD=p", "OS_DOMAIN_NAME=d", "OS_PROJECT_NAME=eu-de")
+	if _, err := otc.Connect(ended, otc.Options{Env: env, Registerer: reg}); err == nil {
+		t.Fatal("there is a cloud")
+	}
+	problems, err := testutil.GatherAndLint(reg)
+	if err != nil || len(problems) > 0 {
+		t.Errorf("%v %v", problems, err)
+	}
+	gathered, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]family{}
+	for _, f := range gathered {
+		labels := map[string]map[string]bool{}
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if labels[l.GetName()] == nil {
+					labels[l.GetName()] = map[string]bool{}
+				}
+				labels[l.GetName()][l.GetValue()] = true
+			}
+		}
+		found[f.GetName()] = family{labels, f.GetType().String() == "HISTOGRAM"}
+	}
+	return found
+}
+
+var (
+	selector = regexp.MustCompile(`(rds_autopilot_[a-z_]+)(\{[^}]*\})?`)
+	matcher  = regexp.MustCompile(`([a-z_]+)(=~|!~|!=|=)"([^"]*)"`)
+	grouping = regexp.MustCompile(`by \(([a-z_, ]+)\)`)
+)
+
+// asks fails unless every metric of a query exists from the start on, with these labels and these values.
+func asks(t *testing.T, of map[string]family, name, expr string) {
+	t.Helper()
+	selectors := selector.FindAllStringSubmatch(expr, -1)
+	if len(selectors) == 0 {
+		t.Errorf("%s asks for nothing of ours: %s", name, expr)
+	}
+	for _, s := range selectors {
+		f, ok := of[s[1]]
+		for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+			if base := strings.TrimSuffix(s[1], suffix); !ok && of[base].histogram {
+				f, ok = of[base], true
+			}
+		}
+		if !ok {
+			t.Errorf("%s: there is no %s", name, s[1])
+			continue
+		}
+		for _, m := range matcher.FindAllStringSubmatch(s[2], -1) {
+			for value := range strings.SplitSeq(m[3], "|") {
+				if !f.labels[m[1]][value] {
+					t.Errorf("%s: %s never has %s=%q", name, s[1], m[1], value)
+				}
+			}
+		}
+		for _, g := range grouping.FindAllStringSubmatch(expr, -1) {
+			for label := range strings.SplitSeq(strings.ReplaceAll(g[1], " ", ""), ",") {
+				if label != "le" && f.labels[label] == nil {
+					t.Errorf("%s: %s has no label %s", name, s[1], label)
+				}
+			}
+		}
+	}
+}
+
+func TestAlertsAskForMetricsThatExist(t *testing.T) {
+	of := families(t)
+	for name, a := range alerts(t) {
+		asks(t, of, name, a.Expr)
+		for _, key := range []string{"summary", "description", "runbook"} {
+			if a.Annotations[key] == "" {
+				t.Errorf("%s has no %s", name, key)
+			}
+		}
+		if s := a.Labels["severity"]; s != "critical" && s != "warning" {
+			t.Errorf("%s: severity %q", name, s)
+		}
+		if !strings.HasPrefix(name, "RdsAutopilot") {
+			t.Errorf("%s: whose is it?", name)
+		}
+	}
+}
+
+func TestAlertsGoWithTheDefaults(t *testing.T) {
+	o, err := parseOptions([]string{"--public-url", "https://a.example/smn"}, environment(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := alerts(t)
+	limit := regexp.MustCompile(`> (\d+)$`).FindStringSubmatch(all["RdsAutopilotSweepOverdue"].Expr)
+	if want := strconv.Itoa(int((3 * o.Sweep).Seconds())); len(limit) != 2 || limit[1] != want {
+		t.Errorf("%q, want three intervals: %s s", all["RdsAutopilotSweepOverdue"].Expr, want)
+	}
+	for name, least := range map[string]time.Duration{
+		"RdsAutopilotNoLeader":                20 * time.Second,          // until a killed leader is replaced
+		"RdsAutopilotUnavailable":             5 * time.Minute,           // the run of failures that counts
+		"RdsAutopilotSubscriptionUnconfirmed": 30*time.Minute + o.Sweep,  // until a confirmation is asked for again
+		"RdsAutopilotNotArmed":                30*time.Minute + o.Sweep,  // until missing data counts
+		"RdsAutopilotCloudUnreachable":        3 * o.Sweep,               // as for a sweep
+		"RdsAutopilotCredentialsRefused":      5*time.Minute + o.Recheck, // until refused ones are tried again
+	} {
+		if d, err := time.ParseDuration(all[name].For); err != nil || d < least {
+			t.Errorf("%s: for %s, %v, want at least %s", name, all[name].For, err, least)
+		}
+	}
+}
+
+func TestTheGracePeriodIsLongEnough(t *testing.T) {
+	text, err := os.ReadFile("../../deploy/deployment.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^ +terminationGracePeriodSeconds: (\d+)$`).FindStringSubmatch(string(text))
+	o, err := parseOptions([]string{"--public-url", "https://a.example/smn"}, environment(), nil)
+	if err != nil || len(found) != 2 || strings.Contains(string(text), "--drain-delay=") {
+		t.Fatal(found, err)
+	}
+	seconds, err := strconv.Atoi(found[1])
+	// Drained, then both servers are shut down, one after the other, and the events are sent.
+	if least := o.DrainDelay + 3*drainLimit; err != nil || time.Duration(seconds)*time.Second < least {
+		t.Errorf("the pod is killed after %d s, and may take %s; %v", seconds, least, err)
+	}
+}
+
+func TestTheReadmeExplainsEveryMetric(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range families(t) {
+		short, ours := strings.CutPrefix(name, "rds_autopilot_")
+		if ours && !strings.Contains(string(text), "`"+short) {
+			t.Errorf("%s is not in the README", name)
+		}
+	}
+	for name := range alerts(t) {
+		if !strings.Contains(string(text), "`"+strings.TrimPrefix(name, "RdsAutopilot")+"`") {
+			t.Errorf("%s is not in the README", name)
+		}
+	}
+}
