@@ -1,0 +1,213 @@
+package main_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	"github.com/mcsps/rds-autopilot/internal/world"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+func TestTwoReplicasEndInOneState(t *testing.T) {
+	w := theWorld(t)
+	serve(t, w)
+	serve(t, w)
+	db := add(t, w, world.Database{Name: "two-replicas", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 10}, Autopilot: true})
+	a, err := db.WaitAutopilot(within(t), "it is armed", world.Armed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule, ok := db.Rule(v1alpha1.MetricStorage)
+	if !ok {
+		t.Fatal("no rule")
+	}
+	begin := time.Now()
+	message := func(n int) []byte {
+		at := begin.Add(time.Duration(n) * time.Second)
+		_, text, err := w.Cloud.AlarmMessage(rule.ID, "ok", 10, at.Add(-time.Minute), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w.Cloud.Sign(otcsim.Envelope{
+			Type: "Notification", MessageID: fmt.Sprintf("%032x", n), TopicURN: a.Status.Alarms.TopicURN, Message: text,
+			Timestamp: begin.UTC().Format("2006-01-02T15:04:05Z"),
+		}).JSON()
+	}
+	const newest = 10
+	var bodies [][]byte
+	for n := range newest {
+		bodies = append(bodies, message(n+1))
+	}
+	for range 50 { // the newest one is sent 51 times
+		bodies = append(bodies, bodies[newest-1])
+	}
+	rand.Shuffle(len(bodies), func(i, j int) { bodies[i], bodies[j] = bodies[j], bodies[i] })
+	var mu sync.Mutex
+	answers := map[string]int{}
+	var all sync.WaitGroup
+	for _, body := range bodies {
+		all.Go(func() {
+			for { // as SMN does after a 503
+				status, text, err := w.Post(within(t), body)
+				if err != nil || status != 200 && status != 503 {
+					t.Errorf("status %d (%s), %v", status, text, err)
+				}
+				if status == 503 && t.Context().Err() == nil {
+					continue
+				}
+				mu.Lock()
+				answers[strings.TrimSpace(text)]++
+				mu.Unlock()
+				return
+			}
+		})
+	}
+	all.Wait()
+	a, err = db.Autopilot(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := slices.DeleteFunc(a.Status.Intake.Signals, func(s v1alpha1.Signal) bool { return s.Metric != v1alpha1.MetricStorage })
+	if len(found) != 1 || found[0].MessageID != fmt.Sprintf("%032x", newest) {
+		t.Errorf("signals %+v, want the newest alone", found)
+	}
+	if answers["stored"] > newest || answers["stored"]+answers["duplicate"]+answers["stale"] != len(bodies) {
+		t.Errorf("answers %v", answers)
+	}
+}
+
+// ice stands between the service and the API server. It freezes the service at its first patch of an Rds, and lets that
+// patch go on once it is told to.
+type ice struct {
+	*httptest.Server
+	frozen chan error
+	thaw   chan struct{}
+	late   chan int // the status that the patch was answered with
+}
+
+func newIce(t *testing.T, w *world.World, freeze func() error) *ice {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", w.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := url.Parse(config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(server) }, Transport: transport, FlushInterval: -1,
+	}
+	i := &ice{frozen: make(chan error, 1), thaw: make(chan struct{}), late: make(chan int, 1)}
+	var once sync.Once
+	i.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		first := false
+		if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/rdss/") {
+			once.Do(func() { first = true })
+		}
+		if !first {
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		i.frozen <- freeze()
+		<-i.thaw
+		answer := httptest.NewRecorder()
+		proxy.ServeHTTP(answer, r.WithContext(context.WithoutCancel(r.Context())))
+		i.late <- answer.Code
+		w.WriteHeader(answer.Code)
+	}))
+	t.Cleanup(i.Close)
+	return i
+}
+
+// A leader that is frozen with a patch on its way is not dead: it, and the patch, come back when another one has acted.
+func TestALeaderThatWakesUpLateChangesNothing(t *testing.T) {
+	w := theWorld(t)
+	ctx := within(t)
+	var first *world.Process
+	at := make(chan time.Time, 1)
+	i := newIce(t, w, func() error {
+		at <- time.Now()
+		return first.Signal(syscall.SIGSTOP)
+	})
+	thaw := sync.OnceFunc(func() { close(i.thaw) })
+	t.Cleanup(thaw)
+	file := (&gate{Server: i.Server}).kubeconfig(t)
+	var err error
+	if first, err = w.Serve(ctx, "--kubeconfig", file); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = first.Kill() })
+	leads(t, first)
+	second := serve(t, w)
+	db := add(t, w, world.Database{Name: "frozen", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 10}, Autopilot: true})
+	var history sizes
+	go db.WatchRds(ctx, history.note)
+	if _, err := db.WaitAutopilot(ctx, "it is armed", world.Armed); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.SetWorkload(otcsim.Workload{UsedGB: 93}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-i.frozen:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-ctx.Done():
+		t.Fatal("it does not patch")
+	}
+	took := leads(t, second).Time.Sub(<-at)
+	t.Logf("another leads after %s", took)
+	if took > 30*time.Second { // 20 s, and 10 for a machine that is busy
+		t.Errorf("another leads after %s", took)
+	}
+	changed := func(a *v1alpha1.RdsAutopilot) bool {
+		return len(a.Status.Changes) > 0 && a.Status.Pending == nil && state(a, v1alpha1.MetricStorage) == v1alpha1.StateOK
+	}
+	if _, err := db.WaitAutopilot(ctx, "the other one has grown it", changed); err != nil {
+		t.Fatal(err)
+	}
+	thaw()
+	if code := <-i.late; code != http.StatusUnprocessableEntity {
+		t.Errorf("the late patch was answered %d", code)
+	}
+	if err := first.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.WaitLine(ctx, "it gives up leading", func(l world.Line) bool { return l.Msg == "leadership" && l.Fields["leading"] == false }); err != nil {
+		t.Error(err)
+	}
+	swept(t, second, 2)
+	a, err := db.Autopilot(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ch := a.Status.Changes; len(ch) != 1 || ch[0].From != "100" || ch[0].To != "110" || ch[0].By != v1alpha1.ByAutopilot {
+		t.Errorf("changes %+v, want one to 110", ch)
+	}
+	history.mu.Lock()
+	defer history.mu.Unlock()
+	if !slices.Equal(history.seen, []int32{100, 110}) {
+		t.Errorf("spec.volumesize was %v, want 100 and then 110", history.seen)
+	}
+}
