@@ -34,7 +34,7 @@ type Dimension struct{ Name, Value string }
 
 // Bounds of what is believed: Cloud Eye sends percent and milliseconds.
 const (
-	maxValue = 1e6
+	maxValue = 100
 	minMilli = 946684800000  // 2000-01-01
 	maxMilli = 4102444800000 // 2100-01-01
 )
@@ -116,7 +116,7 @@ func readValue(raw json.RawMessage, a *Alarm) error {
 			return errors.New("alarmValue.value is not a number in range")
 		}
 		if t.After(a.ValueTime) {
-			a.Value, a.ValueTime = v, t
+			a.Value, a.ValueTime = v+0, t // +0 makes 0 of −0
 		}
 	}
 	return nil

@@ -11,12 +11,9 @@ import (
 	"time"
 )
 
-// minKeyBits is the least RSA key that may sign.
-const minKeyBits = 2048
-
 // CertURL checks where a message says its certificate is: https, a host that is configured to the byte, and SMN's form
-// of path. Nothing else is fetched. Matching by suffix would let a bucket named "smn" serve the certificate.
-// It returns ErrForged.
+// of path, matched whole: what is fetched consists of nothing but parts that were compared or spelled out here. Matching
+// by suffix would let a bucket named "smn" serve the certificate. It returns ErrForged.
 func CertURL(url string, hosts []string) error {
 	for _, host := range hosts {
 		if name, ok := strings.CutPrefix(url, "https://"+host+"/smn/SMN_"); ok && certName(name) {
@@ -45,10 +42,12 @@ func ParseCertificate(data []byte) (*x509.Certificate, error) {
 		return nil, errors.New("no PEM block")
 	case block.Type != "CERTIFICATE":
 		return nil, errors.New("a PEM block that is no certificate")
-	case len(bytes.TrimSpace(rest)) > 0:
+	case len(bytes.TrimSpace(rest)) > 0, bytes.Count(data, []byte("-----BEGIN")) != 1: // pem.Decode skips a broken one
 		return nil, errors.New("more than one certificate")
 	case !bytes.HasPrefix(bytes.TrimSpace(data), []byte("-----BEGIN CERTIFICATE-----")):
 		return nil, errors.New("text before the certificate")
+	case len(block.Headers) > 0:
+		return nil, errors.New("headers in the PEM block")
 	}
 	cert, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
@@ -58,8 +57,8 @@ func ParseCertificate(data []byte) (*x509.Certificate, error) {
 	if !ok {
 		return nil, errors.New("the certificate's key is not RSA")
 	}
-	if bits := key.N.BitLen(); bits < minKeyBits {
-		return nil, fmt.Errorf("the certificate's key has %d bits, fewer than %d", bits, minKeyBits)
+	if bits := key.N.BitLen(); bits < minKeyBits || bits > maxKeyBits {
+		return nil, fmt.Errorf("the certificate's key has %d bits, want %d to %d", bits, minKeyBits, maxKeyBits)
 	}
 	return cert, nil
 }

@@ -15,13 +15,13 @@ import (
 )
 
 // NewClient returns an HTTP client for the hosts of SMN: TLS 1.2 or newer, no redirects, no proxy. An address that is
-// not public is refused when dialled, after the name was resolved, unless that very address is one of the hosts.
-// 100.64.0.0/10 is let pass: the cloud's own services answer from there inside its networks.
+// not public is refused when dialled, after the name was resolved, unless that very address is one of the hosts. Of the
+// others only 100.125.0.0/16 is let pass: the cloud's own services answer from there inside its networks.
 func NewClient(hosts []string, roots *x509.CertPool) *http.Client {
 	d := dialer{hosts: hosts}
 	return &http.Client{
 		Timeout: certFetchLimit,
-		Transport: &http.Transport{
+		Transport: straight{&http.Transport{
 			DialContext:            d.dial,
 			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
 			TLSHandshakeTimeout:    certFetchLimit,
@@ -30,9 +30,20 @@ func NewClient(hosts []string, roots *x509.CertPool) *http.Client {
 			MaxConnsPerHost:        8,
 			IdleConnTimeout:        time.Minute,
 			ForceAttemptHTTP2:      true,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}},
 	}
+}
+
+// straight hides where a redirect leads. A client told not to follow would still parse that, and quote it in errors:
+// it may hold a token.
+type straight struct{ *http.Transport }
+
+func (s straight) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := s.Transport.RoundTrip(req)
+	if err == nil {
+		resp.Header.Del("Location")
+	}
+	return resp, err
 }
 
 type dialer struct{ hosts []string }
@@ -51,7 +62,7 @@ func (d dialer) allow(asked, resolved string) error {
 		return fmt.Errorf("dial %s: %w", asked, err)
 	}
 	ip := to.Addr().Unmap()
-	if ip.IsGlobalUnicast() && !ip.IsPrivate() && !translated(ip) {
+	if public(ip) {
 		return nil
 	}
 	host, _, err := net.SplitHostPort(asked)
@@ -68,7 +79,18 @@ func (d dialer) allow(asked, resolved string) error {
 	return errors.New("dial " + asked + ": the address is not public and not configured")
 }
 
-// translated addresses carry an IPv4 address inside: NAT64 and 6to4.
-func translated(ip netip.Addr) bool {
-	return netip.MustParsePrefix("64:ff9b::/32").Contains(ip) || netip.MustParsePrefix("2002::/16").Contains(ip)
+// public reports whether an address is the internet's, or the cloud's own. IPv6 addresses that carry an IPv4 address
+// (NAT64, 6to4, Teredo) are not: what they reach is not to be seen from here.
+func public(ip netip.Addr) bool {
+	in := func(prefixes ...string) bool {
+		return slices.ContainsFunc(prefixes, func(p string) bool { return netip.MustParsePrefix(p).Contains(ip) })
+	}
+	switch {
+	case in("100.125.0.0/16"):
+		return true
+	case ip.Is4():
+		return ip.IsGlobalUnicast() && !ip.IsPrivate() &&
+			!in("0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4")
+	}
+	return in("2000::/3") && !in("2001::/32", "2002::/16")
 }

@@ -67,9 +67,10 @@ func envelopeKeys() []string {
 }
 
 // grammar is the form of each field but message. The signing string joins fields by line feeds without escaping, so a
-// field that could hold one could swallow its neighbours; a full match of each closes that.
+// field that could hold one could swallow its neighbours; a full match of each closes that. The forms of signature and
+// signing_cert_url are judged with what they are for, because they are a forger's: see Verify and CertURL.
 type grammar struct {
-	typ, id, urn, subscribe *regexp.Regexp
+	typ, id, urn, subscribe, unsubscribe *regexp.Regexp
 }
 
 // Parser reads envelopes. The zero value is not usable: see NewParser.
@@ -78,10 +79,11 @@ type Parser struct{ grammar grammar }
 // NewParser returns a Parser. It is safe for concurrent use.
 func NewParser() *Parser {
 	return &Parser{grammar{
-		typ:       regexp.MustCompile(`^[A-Za-z]{1,64}$`),
-		id:        regexp.MustCompile(`^[0-9a-f]{32}$`),
-		urn:       regexp.MustCompile(`^urn:smn:[a-z0-9-]{1,32}:[0-9a-f]{32}:[A-Za-z0-9][A-Za-z0-9_-]{0,254}$`),
-		subscribe: regexp.MustCompile(`^https?://[!-~]+$`),
+		typ:         regexp.MustCompile(`^[A-Za-z]{1,64}$`),
+		id:          regexp.MustCompile(`^[0-9a-f]{32}$`),
+		urn:         regexp.MustCompile(`^urn:smn:[a-z0-9-]{1,32}:[0-9a-f]{32}:[A-Za-z0-9][A-Za-z0-9_-]{0,254}$`),
+		subscribe:   regexp.MustCompile(`^https?://[!-~]+$`),
+		unsubscribe: regexp.MustCompile(`^[!-~]*$`), // not signed and never used
 	}}
 }
 
@@ -111,7 +113,8 @@ func (p *Parser) Envelope(body []byte) (Envelope, error) {
 	e.Subject = fields[keySubject]
 	_, e.HasSubject = fields[keySubject]
 	e.Timestamp, e.Signature, e.CertURL = fields[keyTimestamp], fields[keySignature], fields[keyCertURL]
-	if e.Time, err = time.Parse(timestampForm, e.Timestamp); err != nil {
+	// Written again it must be the same: time.Parse takes hours of one digit and fractions of a second.
+	if e.Time, err = time.Parse(timestampForm, e.Timestamp); err != nil || e.Time.Format(timestampForm) != e.Timestamp {
 		return Envelope{}, fmt.Errorf("%w: timestamp", ErrMalformed)
 	}
 	if e.Type != TypeNotification { // of a notification it is not signed, so it is not kept
@@ -137,13 +140,13 @@ func (p *Parser) check(t Type, fields map[string]string) error {
 		return errors.New(keyMessageID)
 	case !p.grammar.urn.MatchString(fields[keyTopicURN]):
 		return errors.New(keyTopicURN)
-	case len(fields[keyTimestamp]) != len(timestampForm):
-		return errors.New(keyTimestamp)
 	case !strings.EqualFold(fields[keyVersion], "v1"): // the table says V1, the captures v1 (otc-facts a.2)
 		return errors.New(keyVersion)
-	case strings.ContainsFunc(fields[keySubject], unicode.IsControl), len(fields[keySubject]) > 2048:
+	case strings.ContainsFunc(fields[keySubject], unicode.IsControl), len(fields[keySubject]) > maxSubject:
 		return errors.New(keySubject)
-	case t != TypeNotification && (len(fields[keySubscribeURL]) > 2048 || !p.grammar.subscribe.MatchString(fields[keySubscribeURL])):
+	case len(fields[keyUnsubscribe]) > maxURL, !p.grammar.unsubscribe.MatchString(fields[keyUnsubscribe]):
+		return errors.New(keyUnsubscribe)
+	case t != TypeNotification && (len(fields[keySubscribeURL]) > maxURL || !p.grammar.subscribe.MatchString(fields[keySubscribeURL])):
 		return errors.New(keySubscribeURL)
 	}
 	return nil

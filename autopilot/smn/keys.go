@@ -15,17 +15,6 @@ import (
 // ErrUnavailable is a certificate that could not be had now. It says nothing about the message.
 var ErrUnavailable = errors.New("signing certificate unavailable")
 
-// Bounds of the certificate cache. The URL carries an id, so a rotation brings a new one (otc-facts a.4).
-const (
-	keysKept       = 16               // more URLs than SMN would ever use at a time
-	keyLife        = 24 * time.Hour   // then it is fetched anew, or at its NotAfter if that is sooner
-	keyRetry       = 30 * time.Second // after a failure
-	keyRefetch     = time.Minute      // the least age of a key that is fetched anew because it stopped matching
-	fetchesPerMin  = 10               // URLs are the sender's choice; warm ones need none
-	certLimit      = 64 << 10         // bytes
-	certFetchLimit = 3 * time.Second
-)
-
 // Keys gets signing keys by URL: fetched over TLS, kept, and fetched once for any number of waiters.
 type Keys struct {
 	hosts  []string
@@ -38,12 +27,14 @@ type Keys struct {
 	fetches int
 }
 
+// keyEntry is what is known of one URL; Keys.mu guards it.
 type keyEntry struct {
-	done    chan struct{} // closed once the fetch has ended
-	cert    *x509.Certificate
-	err     error
-	fetched time.Time
-	used    time.Time
+	cert     *x509.Certificate // the last good one, or nil
+	fetched  time.Time         // when its fetch began
+	tried    time.Time         // when the last fetch began
+	err      error             // of the last fetch that ended; a failure does not displace a good certificate
+	fetching chan struct{}     // closed when the fetch that runs ends; nil where none runs
+	used     time.Time
 }
 
 // NewKeys returns Keys that fetch from exactly these hosts (host or host:port) through the client, which must not
@@ -57,71 +48,80 @@ func (k *Keys) Verify(ctx context.Context, e Envelope) error {
 	if err := CertURL(e.CertURL, k.hosts); err != nil {
 		return err
 	}
-	for {
-		key, fetched, err := k.key(ctx, e.CertURL)
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrUnavailable, err)
-		}
-		err = e.Verify(key)
-		if err == nil || !k.forget(e.CertURL, fetched) {
-			return err
-		}
-		// A kept certificate may have been exchanged under its URL: look once more before calling it forged.
+	if _, err := e.signatureBytes(); err != nil { // nothing is fetched for what cannot match
+		return err
 	}
+	key, fetched, err := k.key(ctx, e.CertURL, time.Time{})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	forged := e.Verify(key)
+	if forged == nil || k.now().Sub(fetched) < keyRefetch {
+		return forged
+	}
+	// A kept certificate may have been exchanged under its URL: look once more before calling it forged.
+	if key, _, err = k.key(ctx, e.CertURL, fetched); err != nil {
+		return fmt.Errorf("%w: the kept one does not match: %w", ErrUnavailable, err)
+	}
+	return e.Verify(key)
 }
 
-// forget drops a key that was fetched some time ago; false means that it is fresh and its word is final.
-func (k *Keys) forget(url string, fetched time.Time) bool {
+// key returns a key that is within its dates and was fetched after some time, and when it was fetched.
+func (k *Keys) key(ctx context.Context, url string, after time.Time) (*rsa.PublicKey, time.Time, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	entry := k.entries[url]
-	now := k.now()
-	if entry == nil || !entry.fetched.Equal(fetched) || now.Sub(fetched) < keyRefetch || !k.mayFetch(now) {
-		return false
+	if entry == nil {
+		entry = &keyEntry{}
 	}
-	k.start(url, now)
-	return true
-}
-
-func (k *Keys) key(ctx context.Context, url string) (*rsa.PublicKey, time.Time, error) {
-	k.mu.Lock()
-	now := k.now()
-	entry := k.entries[url]
-	if entry == nil || entry.stale(now) {
-		if !k.mayFetch(now) {
-			k.mu.Unlock()
-			return nil, time.Time{}, fmt.Errorf("more than %d certificate fetches in a minute", fetchesPerMin)
+	for {
+		now := k.now()
+		entry.used = now
+		usable := entry.cert != nil && entry.fetched.After(after) && Current(entry.cert, now) == nil
+		if usable && now.Sub(entry.fetched) < keyLife {
+			return rsaKey(entry.cert), entry.fetched, nil
 		}
-		entry = k.start(url, now)
+		if err := k.ensureFetch(url, entry, now); err != nil {
+			if usable { // a host that is away takes nothing from a good certificate
+				return rsaKey(entry.cert), entry.fetched, nil
+			}
+			return nil, time.Time{}, err
+		}
+		if err := k.wait(ctx, entry.fetching); err != nil {
+			return nil, time.Time{}, fmt.Errorf("wait for %s: %w", url, err)
+		}
 	}
-	entry.used = now
-	k.mu.Unlock()
-
-	select {
-	case <-entry.done:
-	case <-ctx.Done():
-		return nil, time.Time{}, fmt.Errorf("wait for %s: %w", url, ctx.Err())
-	}
-	if entry.cert == nil {
-		return nil, time.Time{}, entry.err
-	}
-	if err := Current(entry.cert, k.now()); err != nil {
-		return nil, time.Time{}, err
-	}
-	key, _ := entry.cert.PublicKey.(*rsa.PublicKey) // ParseCertificate takes no other
-	return key, entry.fetched, nil
 }
 
-func (e *keyEntry) stale(now time.Time) bool {
+// wait lets go of k.mu, which is held, until the fetch has ended.
+func (k *Keys) wait(ctx context.Context, fetching <-chan struct{}) error {
+	k.mu.Unlock()
+	defer k.mu.Lock()
 	select {
-	case <-e.done:
-	default:
-		return false
+	case <-fetching:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	if e.cert == nil || e.err != nil {
-		return now.Sub(e.fetched) >= keyRetry
+}
+
+// ensureFetch has the certificate being fetched, or returns why it is not; k.mu is held.
+func (k *Keys) ensureFetch(url string, entry *keyEntry, now time.Time) error {
+	switch {
+	case entry.fetching != nil:
+		return nil
+	case entry.err != nil && now.Sub(entry.tried) < keyRetry:
+		return entry.err
+	case !k.mayFetch(now):
+		return fmt.Errorf("more than %d certificate fetches in a minute", fetchesPerMin)
 	}
-	return now.Sub(e.fetched) >= keyLife || now.After(e.cert.NotAfter)
+	k.start(url, entry, now)
+	return nil
+}
+
+func rsaKey(cert *x509.Certificate) *rsa.PublicKey {
+	key, _ := cert.PublicKey.(*rsa.PublicKey) // ParseCertificate takes no other
+	return key
 }
 
 // mayFetch counts one fetch; k.mu is held.
@@ -134,39 +134,43 @@ func (k *Keys) mayFetch(now time.Time) bool {
 }
 
 // start begins a fetch that outlives the message which asked for it; k.mu is held.
-func (k *Keys) start(url string, now time.Time) *keyEntry {
-	old := k.entries[url]
-	entry := &keyEntry{done: make(chan struct{}), fetched: now, used: now}
+func (k *Keys) start(url string, entry *keyEntry, now time.Time) {
+	done := make(chan struct{})
+	entry.tried, entry.fetching = now, done
 	k.entries[url] = entry
 	for len(k.entries) > keysKept {
 		k.evict(url)
 	}
 	go func() {
-		defer close(entry.done)
+		defer close(done)
 		ctx, cancel := context.WithTimeout(context.Background(), certFetchLimit)
 		defer cancel()
 		cert, err := k.fetch(ctx, url)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		entry.fetching, entry.err = nil, nil
 		if err != nil {
 			entry.err = fmt.Errorf("fetch %s: %w", url, err)
-			if old != nil {
-				entry.cert = old.cert // a failure must not displace a good one
-			}
 			return
 		}
-		entry.cert = cert
+		entry.cert, entry.fetched = cert, now
 	}()
-	return entry
 }
 
-// evict drops the entry that was used longest ago; k.mu is held.
+// evict drops the entry that was used longest ago, one without a certificate first: whoever invents URLs must not
+// displace those that are real. k.mu is held.
 func (k *Keys) evict(keep string) {
-	var oldest string
+	var victim string
 	for url, e := range k.entries {
-		if url != keep && (oldest == "" || e.used.Before(k.entries[oldest].used)) {
-			oldest = url
+		if url == keep {
+			continue
+		}
+		v := k.entries[victim]
+		if v == nil || (e.cert == nil) != (v.cert == nil) && e.cert == nil || (e.cert == nil) == (v.cert == nil) && e.used.Before(v.used) {
+			victim = url
 		}
 	}
-	delete(k.entries, oldest)
+	delete(k.entries, victim)
 }
 
 func (k *Keys) fetch(ctx context.Context, url string) (*x509.Certificate, error) {

@@ -10,9 +10,6 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth bounds the nesting of values that are ignored.
-const maxDepth = 8
-
 // object splits one JSON object into its known fields. encoding/json alone would match "TYPE" and "ſubject", take the
 // last of two equal keys, and turn broken text into U+FFFD; each of these lets two readers see two messages.
 func object(data []byte, known []string) (map[string]json.RawMessage, error) {

@@ -37,9 +37,9 @@ func (e Envelope) signingString(withSubject bool) []byte {
 // Verify checks the signature: SHA-256 with RSA, PKCS #1 v1.5. The algorithm is fixed, whatever the message says.
 // It returns ErrForged.
 func (e Envelope) Verify(key *rsa.PublicKey) error {
-	signature, err := base64.StdEncoding.Strict().DecodeString(e.Signature)
-	if err != nil || base64.StdEncoding.EncodeToString(signature) != e.Signature {
-		return fmt.Errorf("%w: the signature is not plain base64", ErrForged)
+	signature, err := e.signatureBytes()
+	if err != nil {
+		return err
 	}
 	digest := sha256.Sum256(e.SigningString())
 	err = rsa.VerifyPKCS1v15(key, crypto.SHA256, digest[:], signature)
@@ -52,4 +52,16 @@ func (e Envelope) Verify(key *rsa.PublicKey) error {
 		return fmt.Errorf("%w: the signature does not match", ErrForged)
 	}
 	return nil
+}
+
+// signatureBytes decodes the signature, of which there is one spelling only. It returns ErrForged.
+func (e Envelope) signatureBytes() ([]byte, error) {
+	if e.Signature == "" || len(e.Signature) > maxSignature {
+		return nil, fmt.Errorf("%w: no signature has %d characters", ErrForged, len(e.Signature))
+	}
+	signature, err := base64.StdEncoding.Strict().DecodeString(e.Signature)
+	if err != nil || base64.StdEncoding.EncodeToString(signature) != e.Signature {
+		return nil, fmt.Errorf("%w: the signature is not plain base64", ErrForged)
+	}
+	return signature, nil
 }

@@ -1,0 +1,22 @@
+package smn
+
+import "time"
+
+// Limits of what is fetched, kept and believed. Beyond those of certificates there is doubt (ErrUnavailable, which the
+// receiver answers 503); the receiver's own limits are in autopilot/webhook/limits.go.
+const (
+	certLimit      = 64 << 10         // bytes; a certificate has 2 KB
+	certFetchLimit = 3 * time.Second  // for all of a fetch: the receiver answers within 4 s
+	keysKept       = 64               // URLs, 4 KB each. SMN uses one or two at a time; those without a good certificate go first
+	keyLife        = 24 * time.Hour   // then it is fetched anew, or at its NotAfter if that is sooner
+	keyRetry       = 30 * time.Second // after a failure
+	keyRefetch     = time.Minute      // the least age of a key that is fetched anew because it does not match
+	fetchesPerMin  = 60               // URLs are the sender's choice: so many are tried; warm ones need none
+	minKeyBits     = 2048             // of RSA; fewer can be broken
+	maxKeyBits     = 8192             // more cost too much to check
+
+	maxDepth     = 8              // of nesting; Cloud Eye's alarms have 3 → malformed, unreadable
+	maxSubject   = 2048           // bytes; SMN allows 512 characters → malformed
+	maxURL       = 2048           // bytes → malformed
+	maxSignature = maxKeyBits / 4 // characters of base64, generously → ErrForged
+)
