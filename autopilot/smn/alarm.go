@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 )
@@ -63,28 +62,31 @@ func readAlarm(raw map[string]json.RawMessage) (Alarm, error) {
 	var a Alarm
 	var dimension string
 	for _, f := range []struct {
-		key     string
-		into    *string
-		grammar string
+		key  string
+		into *string
+		form func(string) bool
 	}{
-		{"alarm_id", &a.ID, `^al[A-Za-z0-9]{1,62}$`},
-		{"alarm_status", &a.Status, `^[a-z_]{1,32}$`},
-		{"namespace", &a.Namespace, `^[A-Za-z0-9_.]{1,64}$`},
-		{"metric_name", &a.Metric, `^[A-Za-z][A-Za-z0-9_]{0,63}$`},
-		{"dimension", &dimension, `^[A-Za-z][A-Za-z0-9_]{0,31}:[A-Za-z0-9_-]{1,256}(,[A-Za-z][A-Za-z0-9_]{0,31}:[A-Za-z0-9_-]{1,256}){0,3}$`},
+		{"alarm_id", &a.ID, func(s string) bool { return strings.HasPrefix(s, "al") && form(s, 3, 64, letters+digits) }},
+		{"alarm_status", &a.Status, func(s string) bool { return form(s, 1, 32, lower+"_") }},
+		{"namespace", &a.Namespace, func(s string) bool { return form(s, 1, 64, identifier+".") }},
+		{"metric_name", &a.Metric, func(s string) bool { return name(s, 64, identifier) }},
+		{"dimension", &dimension, func(s string) bool { return len(s) <= maxDimensions }},
 	} {
 		s, err := text(raw[f.key])
 		if err != nil {
 			return a, fmt.Errorf("%s: %w", f.key, err)
 		}
-		if ok, err := regexp.MatchString(f.grammar, s); err != nil || !ok {
+		if !f.form(s) {
 			return a, fmt.Errorf("%s has an unexpected form", f.key)
 		}
 		*f.into = s
 	}
 	for pair := range strings.SplitSeq(dimension, ",") {
-		name, value, _ := strings.Cut(pair, ":")
-		a.Dimensions = append(a.Dimensions, Dimension{name, value})
+		key, value, _ := strings.Cut(pair, ":")
+		if !name(key, 32, identifier) || !form(value, 1, 256, identifier+"-") || len(a.Dimensions) == 4 {
+			return a, errors.New("dimension has an unexpected form")
+		}
+		a.Dimensions = append(a.Dimensions, Dimension{key, value})
 	}
 	var err error
 	if a.Time, err = milli(raw["time"]); err != nil {

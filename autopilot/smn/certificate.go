@@ -27,11 +27,8 @@ func CertURL(url string, hosts []string) error {
 func certName(s string) bool {
 	region, id, ok := strings.Cut(s, "_")
 	id, pem := strings.CutSuffix(id, ".pem")
-	return ok && pem && len(id) == 32 && only(id, "0123456789abcdef") &&
-		region != "" && len(region) <= 32 && only(region, "abcdefghijklmnopqrstuvwxyz0123456789-")
+	return ok && pem && form(id, 32, 32, hex) && form(region, 1, 32, lower+digits+"-")
 }
-
-func only(s, alphabet string) bool { return strings.Trim(s, alphabet) == "" }
 
 // ParseCertificate reads exactly one PEM certificate with an RSA key that is strong enough. Whether it is within its
 // dates is asked at each use: see Current.

@@ -20,12 +20,10 @@ import (
 func NewClient(hosts []string, roots *x509.CertPool) *http.Client {
 	d := dialer{hosts: hosts}
 	return &http.Client{
-		Timeout: certFetchLimit,
+		Timeout: certFetchLimit, // of all of it
 		Transport: straight{&http.Transport{
 			DialContext:            d.dial,
 			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
-			TLSHandshakeTimeout:    certFetchLimit,
-			ResponseHeaderTimeout:  certFetchLimit,
 			MaxResponseHeaderBytes: 64 << 10,
 			MaxConnsPerHost:        8,
 			IdleConnTimeout:        time.Minute,
@@ -49,7 +47,7 @@ func (s straight) RoundTrip(req *http.Request) (*http.Response, error) {
 type dialer struct{ hosts []string }
 
 func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	nd := net.Dialer{Timeout: certFetchLimit, Control: func(_, resolved string, _ syscall.RawConn) error {
+	nd := net.Dialer{Control: func(_, resolved string, _ syscall.RawConn) error {
 		return d.allow(address, resolved)
 	}}
 	return nd.DialContext(ctx, network, address)

@@ -3,7 +3,6 @@ package smn
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -66,26 +65,11 @@ func envelopeKeys() []string {
 	}
 }
 
-// grammar is the form of each field but message. The signing string joins fields by line feeds without escaping, so a
-// field that could hold one could swallow its neighbours; a full match of each closes that. The forms of signature and
-// signing_cert_url are judged with what they are for, because they are a forger's: see Verify and CertURL.
-type grammar struct {
-	typ, id, urn, subscribe, unsubscribe *regexp.Regexp
-}
+// Parser reads envelopes. It is safe for concurrent use.
+type Parser struct{}
 
-// Parser reads envelopes. The zero value is not usable: see NewParser.
-type Parser struct{ grammar grammar }
-
-// NewParser returns a Parser. It is safe for concurrent use.
-func NewParser() *Parser {
-	return &Parser{grammar{
-		typ:         regexp.MustCompile(`^[A-Za-z]{1,64}$`),
-		id:          regexp.MustCompile(`^[0-9a-f]{32}$`),
-		urn:         regexp.MustCompile(`^urn:smn:[a-z0-9-]{1,32}:[0-9a-f]{32}:[A-Za-z0-9][A-Za-z0-9_-]{0,254}$`),
-		subscribe:   regexp.MustCompile(`^https?://[!-~]+$`),
-		unsubscribe: regexp.MustCompile(`^[!-~]*$`), // not signed and never used
-	}}
-}
+// NewParser returns a Parser.
+func NewParser() *Parser { return &Parser{} }
 
 // Envelope parses a body. Of a message whose type is not known only the type is read. Errors are ErrMalformed.
 func (p *Parser) Envelope(body []byte) (Envelope, error) {
@@ -100,13 +84,13 @@ func (p *Parser) Envelope(body []byte) (Envelope, error) {
 		}
 	}
 	e := Envelope{Type: Type(fields[keyType])}
-	if !p.grammar.typ.MatchString(fields[keyType]) {
+	if !form(fields[keyType], 1, 64, letters) {
 		return Envelope{}, fmt.Errorf("%w: type", ErrMalformed)
 	}
 	if !e.Type.Known() {
 		return e, nil
 	}
-	if err := p.check(e.Type, fields); err != nil {
+	if err := check(e.Type, fields); err != nil {
 		return Envelope{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	e.MessageID, e.TopicURN, e.Message = fields[keyMessageID], fields[keyTopicURN], fields[keyMessage]
@@ -125,7 +109,10 @@ func (p *Parser) Envelope(body []byte) (Envelope, error) {
 
 const timestampForm = "2006-01-02T15:04:05Z"
 
-func (p *Parser) check(t Type, fields map[string]string) error {
+// check holds each field but message against its form. The signing string joins fields by line feeds without escaping,
+// so a field that could hold one could swallow its neighbours; a full match of each closes that. The forms of signature
+// and signing_cert_url are judged with what they are for, because a breach of them is a forgery: see Verify and CertURL.
+func check(t Type, fields map[string]string) error {
 	required := []string{keyMessageID, keyTopicURN, keyMessage, keyTimestamp, keySignature, keyVersion, keyCertURL}
 	if t != TypeNotification {
 		required = append(required, keySubscribeURL)
@@ -135,19 +122,27 @@ func (p *Parser) check(t Type, fields map[string]string) error {
 			return fmt.Errorf("%s is missing", key)
 		}
 	}
+	link := fields[keySubscribeURL]
 	switch {
-	case !p.grammar.id.MatchString(fields[keyMessageID]):
+	case !form(fields[keyMessageID], 32, 32, hex):
 		return errors.New(keyMessageID)
-	case !p.grammar.urn.MatchString(fields[keyTopicURN]):
+	case !urn(fields[keyTopicURN]):
 		return errors.New(keyTopicURN)
 	case !strings.EqualFold(fields[keyVersion], "v1"): // the table says V1, the captures v1 (otc-facts a.2)
 		return errors.New(keyVersion)
 	case strings.ContainsFunc(fields[keySubject], unicode.IsControl), len(fields[keySubject]) > maxSubject:
 		return errors.New(keySubject)
-	case len(fields[keyUnsubscribe]) > maxURL, !p.grammar.unsubscribe.MatchString(fields[keyUnsubscribe]):
+	case !printable(fields[keyUnsubscribe], 0, maxURL): // not signed and never used
 		return errors.New(keyUnsubscribe)
-	case t != TypeNotification && (len(fields[keySubscribeURL]) > maxURL || !p.grammar.subscribe.MatchString(fields[keySubscribeURL])):
+	case t != TypeNotification && !(printable(link, 1, maxURL) && (strings.HasPrefix(link, "https://") || strings.HasPrefix(link, "http://"))):
 		return errors.New(keySubscribeURL)
 	}
 	return nil
+}
+
+// urn reports whether a text is a topic's: urn:smn:<region>:<project>:<name>.
+func urn(s string) bool {
+	part := strings.Split(s, ":")
+	return len(part) == 5 && part[0] == "urn" && part[1] == "smn" && form(part[2], 1, 32, lower+digits+"-") &&
+		form(part[3], 32, 32, hex) && form(part[4], 1, 255, identifier+"-") && strings.Contains(letters+digits, part[4][:1])
 }

@@ -20,6 +20,7 @@ type Keys struct {
 	hosts  []string
 	client *http.Client
 	now    func() time.Time
+	limit  time.Duration // of a fetch
 
 	mu      sync.Mutex
 	entries map[string]*keyEntry
@@ -40,7 +41,7 @@ type keyEntry struct {
 // NewKeys returns Keys that fetch from exactly these hosts (host or host:port) through the client, which must not
 // follow redirects; see NewClient.
 func NewKeys(hosts []string, client *http.Client, now func() time.Time) *Keys {
-	return &Keys{hosts: hosts, client: client, now: now, entries: make(map[string]*keyEntry)}
+	return &Keys{hosts: hosts, client: client, now: now, limit: certFetchLimit, entries: make(map[string]*keyEntry)}
 }
 
 // Verify checks the envelope's signature with the key it names. Errors are ErrForged or ErrUnavailable.
@@ -143,7 +144,7 @@ func (k *Keys) start(url string, entry *keyEntry, now time.Time) {
 	}
 	go func() {
 		defer close(done)
-		ctx, cancel := context.WithTimeout(context.Background(), certFetchLimit)
+		ctx, cancel := context.WithTimeout(context.Background(), k.limit)
 		defer cancel()
 		cert, err := k.fetch(ctx, url)
 		k.mu.Lock()

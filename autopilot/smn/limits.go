@@ -15,8 +15,9 @@ const (
 	minKeyBits     = 2048             // of RSA; fewer can be broken
 	maxKeyBits     = 8192             // more cost too much to check
 
-	maxDepth     = 8              // of nesting; Cloud Eye's alarms have 3 → malformed, unreadable
-	maxSubject   = 2048           // bytes; SMN allows 512 characters → malformed
-	maxURL       = 2048           // bytes → malformed
-	maxSignature = maxKeyBits / 4 // characters of base64, generously → ErrForged
+	maxDepth      = 8                      // of nesting; Cloud Eye's alarms have 3 → malformed, unreadable
+	maxSubject    = 2048                   // bytes; SMN allows 512 characters → malformed
+	maxDimensions = 4 * (32 + 1 + 256 + 1) // bytes: four at most, each a name and a value → unreadable
+	maxURL        = 2048                   // bytes → malformed
+	maxSignature  = maxKeyBits / 4         // characters of base64, generously → ErrForged
 )

@@ -19,6 +19,9 @@ const confirmPath = "/smn/subscription/confirm"
 // confirm follows the link of an authentic confirmation of our topic. Whether it worked is read from the list of
 // subscriptions by the leader; here the link is only called.
 func (r *Receiver) confirm(ctx context.Context, target *v1alpha1.RdsAutopilot, e smn.Envelope) (result, error) {
+	if _, res := subscriptionSignal(target.Status.Intake, e, r.Now()); res != resultStored {
+		return res, nil // nothing is called for what is known already
+	}
 	link, err := ConfirmLink(e.SubscribeURL, r.ConfirmHosts, e.TopicURN)
 	if err != nil {
 		r.Warn(target, reasonConfirm, fmt.Sprintf("The topic's subscription cannot be confirmed: %v", err))

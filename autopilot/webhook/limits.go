@@ -3,24 +3,36 @@ package webhook
 import "time"
 
 // Limits of the receiver, each with the status that a sender sees beyond it. SMN gives up after 5 s and sends again
-// only what was answered 5xx (otc-facts a.6); so nothing is answered later than 4 s, and never 429.
+// only what was answered 5xx (otc-facts a.6); so nothing is answered later than 4 s, and never 429. There is none per
+// source address: SMN's are not fixed, and behind an ingress all are one. What a certificate may cost, and the depth
+// and lengths within a message, are in autopilot/smn/limits.go.
 const (
 	// MaxBody in bytes → 413. A message is at most 256 KB; escaping doubles it.
 	MaxBody = 1 << 20
 
-	connections = 1024     // open ones; beyond it the one that waits longest for a whole request is cut. 20–30 KB each
-	maxHeader   = 32 << 10 // bytes → 431 by net/http. SMN's headers are under 1 KB
-	headerTime  = 3 * time.Second
-	bodyTime    = 3 * time.Second         // from the first byte of the request → 503: a slow body may be an honest one
-	answerTime  = 3500 * time.Millisecond // for everything, the API server included → 503
-	idleTime    = 60 * time.Second        // a connection without a request is closed
+	connections = 1024             // open ones; beyond it the one that waits longest for a whole request is cut. 20–30 KB each
+	maxHeader   = 32 << 10         // bytes → 431 by net/http. SMN's headers are under 1 KB
+	readTime    = 3 * time.Second  // for headers and body → 503: a slow body may be an honest one. Headers alone: cut
+	writeTime   = 6 * time.Second  // since the headers; an answer fits one packet, so only who takes nothing is cut
+	idleTime    = 60 * time.Second // a connection without a request is closed
 
-	inFlight     = 64 // requests at a time; further ones wait …
-	inFlightWait = 250 * time.Millisecond
-	retryAfter   = 5 // seconds, up to twice that: refused senders should not come back together
+	answerTime = 3500 * time.Millisecond // for everything, the API server included → 503
+	graceTime  = 250 * time.Millisecond  // for work to say why it was cut; then the answer goes without its word
+
+	smallBody  = 8 << 10                // bytes; alarms have 2–4 KB. A larger body needs one of …
+	largeSlots = 16                     // … so many, because it costs five times its size in memory → 503
+	inFlight   = 64                     // messages being worked on, signature checks included; who still sends its body has none → 503
+	slotWait   = 250 * time.Millisecond // for either
+	retryAfter = 5                      // seconds, up to twice that: refused senders should not come back together
 
 	confirming    = 4               // confirmation links fetched at a time → 503
-	confirmTime   = 2 * time.Second // for one of them
-	liveLookups   = 5               // a second, for topics and rules that the cache lacks → 503
-	liveLookBurst = 10
+	confirmTime   = 2 * time.Second // for one of them → 503
+	liveTopics    = 5               // a second: looks at the API server for topics that the cache lacks → 503
+	liveRules     = 5               // a second: likewise for rules of authentic alarms, so that nobody else uses them up → 503
+	liveLookBurst = 10              // of either
+
+	// MaxAhead of our clock may a message be → 403; the alarm in it is unreadable beyond that.
+	MaxAhead = 5 * time.Minute
+
+	maxWhy = 512 // bytes of a reason in a log line: some of it may be a stranger's
 )

@@ -52,6 +52,7 @@ func (r result) status() int {
 type meters struct {
 	notifications *prometheus.CounterVec
 	duration      prometheus.Histogram
+	panics        prometheus.Counter
 }
 
 // typeOther is the label of every type that is not known: labels come from closed sets.
@@ -68,13 +69,17 @@ func newMeters(reg prometheus.Registerer) *meters {
 			Help:    "Time from a message's arrival to its answer. SMN gives up after 5 seconds.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2, 3, 4, 5},
 		}),
+		panics: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "rds_autopilot_receiver_panics_total",
+			Help: "Panics while a message was worked on; each was answered 503.",
+		}),
 	}
 	for _, t := range []string{string(smn.TypeNotification), string(smn.TypeConfirmation), string(smn.TypeUnsubscribed), typeOther} {
 		for _, r := range results() {
 			m.notifications.WithLabelValues(t, string(r))
 		}
 	}
-	reg.MustRegister(m.notifications, m.duration)
+	reg.MustRegister(m.notifications, m.duration, m.panics)
 	return m
 }
 

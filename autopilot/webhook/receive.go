@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,9 +16,6 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// MaxAhead is how far a message's clock may be ahead of ours.
-const MaxAhead = 5 * time.Minute
-
 // Reasons of the warnings about messages.
 const (
 	reasonUnreadable = "AlarmUnreadable"
@@ -26,13 +23,17 @@ const (
 )
 
 // receive goes through the checks, cheapest and most closed first, and leaves what came out in f.
-func (r *Receiver) receive(ctx context.Context, body []byte, f *finding) {
+func (r *Receiver) receive(ctx context.Context, header http.Header, body []byte, f *finding) {
 	e, err := r.parser.Envelope(body)
 	if err != nil {
 		f.result, f.why = resultMalformed, err
 		return
 	}
 	f.typ, f.id = e.Type, e.MessageID
+	if err := agree(header, e); err != nil {
+		f.result, f.why = resultMalformed, err
+		return
+	}
 	if !e.Type.Known() {
 		f.result, f.why = resultIgnored, errors.New("a type of message that is not known")
 		return
@@ -74,7 +75,7 @@ func (r *Receiver) ours(ctx context.Context, urn string) (*v1alpha1.RdsAutopilot
 	if !r.OurTopics(urn) {
 		return nil, resultForeign, errors.New("the topic is not ours")
 	}
-	if !r.live.Allow() {
+	if !r.liveTopics.Allow() {
 		return nil, resultUnavailable, errors.New("too many topics that are not in the cache")
 	}
 	found, err := r.Book.ByTopicLive(ctx, urn)
@@ -90,13 +91,17 @@ func (r *Receiver) ours(ctx context.Context, urn string) (*v1alpha1.RdsAutopilot
 // alarm stores the signal of a notification.
 func (r *Receiver) alarm(ctx context.Context, target *v1alpha1.RdsAutopilot, e smn.Envelope) (result, error) {
 	a, err := smn.ParseAlarm(e.Message)
+	if soon := r.Now().Add(MaxAhead); err == nil && (a.Time.After(soon) || a.ValueTime.After(soon)) {
+		// Stored, it would make every later alarm look old.
+		err = fmt.Errorf("%w: it is of the future", smn.ErrUnreadable)
+	}
 	if err != nil {
 		r.Warn(target, reasonUnreadable, fmt.Sprintf("A message of the alarm topic cannot be read: %v", err))
 		return resultUnreadable, err
 	}
 	metric, err := authorise(target, a)
 	if err != nil { // a rule may be newer than the cache: one look at the API server before it counts as unknown
-		if !r.live.Allow() {
+		if !r.liveRules.Allow() {
 			return resultUnavailable, errors.New("too many rules that are not in the cache")
 		}
 		fresh, liveErr := r.Book.Live(ctx, target.Namespace, target.Name)
@@ -157,20 +162,6 @@ func signal(m v1alpha1.Metric, a smn.Alarm, e smn.Envelope, now time.Time) v1alp
 	return s
 }
 
-// storeSubscription notes a confirmation or cancellation; the leader looks at the subscription list when it sees it.
-func (r *Receiver) storeSubscription(ctx context.Context, target *v1alpha1.RdsAutopilot, e smn.Envelope, ok result) (result, error) {
-	return r.store(ctx, target, func(in v1alpha1.Intake) (v1alpha1.Intake, result) {
-		if in.Subscription != nil && in.Subscription.MessageID == e.MessageID {
-			return in, resultDuplicate
-		}
-		next := *in.DeepCopy()
-		next.Subscription = &v1alpha1.SubscriptionSignal{
-			Type: string(e.Type), MessageID: e.MessageID, ReceivedTime: metav1.NewMicroTime(r.Now().Truncate(time.Microsecond)),
-		}
-		return next, ok
-	})
-}
-
 // store changes the intake on top of what is there, as often as others change the object meanwhile, until time is up.
 func (r *Receiver) store(ctx context.Context, target *v1alpha1.RdsAutopilot,
 	change func(v1alpha1.Intake) (v1alpha1.Intake, result),
@@ -186,7 +177,7 @@ func (r *Receiver) store(ctx context.Context, target *v1alpha1.RdsAutopilot,
 			return res, nil
 		case errors.Is(err, autopilot.ErrGone):
 			return resultIgnored, err
-		case !errors.Is(err, autopilot.ErrConflict):
+		case !errors.Is(err, autopilot.ErrConflict), ctx.Err() != nil:
 			return resultUnavailable, fmt.Errorf("store: %w", err)
 		}
 		if target, err = r.Book.Live(ctx, target.Namespace, target.Name); err != nil {
@@ -196,10 +187,4 @@ func (r *Receiver) store(ctx context.Context, target *v1alpha1.RdsAutopilot,
 			return resultUnavailable, fmt.Errorf("store: %w", err)
 		}
 	}
-}
-
-// TopicPrefix returns an Options.OurTopics for URNs of that project, region and prefix of names.
-func TopicPrefix(region, project, prefix string) func(urn string) bool {
-	want := "urn:smn:" + region + ":" + project + ":" + prefix
-	return func(urn string) bool { return strings.HasPrefix(urn, want) }
 }

@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -60,8 +61,10 @@ type Receiver struct {
 	parser     *smn.Parser
 	meters     *meters
 	slots      *semaphore.Weighted
+	large      *semaphore.Weighted
 	confirming *semaphore.Weighted
-	live       *rate.Limiter
+	liveTopics *rate.Limiter
+	liveRules  *rate.Limiter
 	mux        *chi.Mux
 }
 
@@ -72,8 +75,10 @@ func New(o Options) *Receiver {
 		parser:     smn.NewParser(),
 		meters:     newMeters(o.Reg),
 		slots:      semaphore.NewWeighted(inFlight),
+		large:      semaphore.NewWeighted(largeSlots),
 		confirming: semaphore.NewWeighted(confirming),
-		live:       rate.NewLimiter(liveLookups, liveLookBurst),
+		liveTopics: rate.NewLimiter(liveTopics, liveLookBurst),
+		liveRules:  rate.NewLimiter(liveRules, liveLookBurst),
 		mux:        chi.NewMux(),
 	}
 	if r.Path == "" {
@@ -89,7 +94,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.mux.S
 // Server returns an HTTP server for the receiver, with its limits.
 func (r *Receiver) Server() *http.Server {
 	s := &http.Server{
-		Handler: r, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+		Handler: r, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		ErrorLog: zap.NewStdLog(r.Log.WithOptions(zap.IncreaseLevel(zap.ErrorLevel))),
 	}
 	newCrowd(connections).of(s)
@@ -110,46 +115,94 @@ func (r *Receiver) post(w http.ResponseWriter, req *http.Request) {
 	// The sender may hang up; what was begun is ended all the same.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Context()), answerTime)
 	defer cancel()
-	f := finding{result: resultUnavailable}
-	defer func() {
-		if p := recover(); p != nil {
-			f.result = resultUnavailable
-			r.Log.Error("panic while receiving", zap.Any("panic", p), zap.Stack("stack"))
-		}
-		r.answer(w, f)
-		r.meters.count(f.typ, f.result, r.Now().Sub(start))
-		r.say(f)
-	}()
-	wait, done := context.WithTimeout(ctx, inFlightWait)
-	err := r.slots.Acquire(wait, 1)
-	done()
-	if err != nil {
-		f.why = errors.New("too many requests at a time")
-		return
-	}
-	defer r.slots.Release(1)
-	body, res, err := read(w, req)
-	if err != nil {
-		f.result, f.why = res, err
-		return
-	}
-	complete(req.Context())
-	r.receive(ctx, body, &f)
+	f := r.handle(ctx, w, req)
+	r.answer(w, f)
+	r.meters.count(f.typ, f.result, r.Now().Sub(start))
+	r.say(f)
 }
 
-// read reads the body within its limits.
-func read(w http.ResponseWriter, req *http.Request) ([]byte, result, error) {
-	// A recorder in a test has no deadline to set; net/http's writer always has.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
-	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, MaxBody))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, resultTooLarge, err
-	case err != nil:
-		return nil, resultUnavailable, err
+// handle reads a message and works on it for as long as the sender waits. Work that does not mind its context goes on
+// behind the answer and keeps its slot, so there is never more of it than slots.
+func (r *Receiver) handle(ctx context.Context, w http.ResponseWriter, req *http.Request) finding {
+	body, free, f := r.read(ctx, w, req)
+	if f.result != "" {
+		return f
 	}
-	return body, "", nil
+	complete(req.Context())
+	if !acquire(ctx, r.slots) {
+		free()
+		return finding{result: resultUnavailable, why: errors.New("too many messages at a time")}
+	}
+	found := make(chan finding, 1)
+	go func() {
+		defer free()
+		defer r.slots.Release(1)
+		found <- r.guarded(ctx, req.Header, body)
+	}()
+	select {
+	case f = <-found:
+		return f
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(graceTime)
+	defer late.Stop()
+	select {
+	case f = <-found:
+		return f
+	case <-late.C:
+		return finding{result: resultUnavailable, why: errors.New("the work was not done in time")}
+	}
+}
+
+// guarded keeps a panic from ending the process: it is counted, and the message may come again.
+func (r *Receiver) guarded(ctx context.Context, header http.Header, body []byte) (f finding) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.meters.panics.Inc()
+			f.result, f.why = resultUnavailable, fmt.Errorf("panic: %T", p) // its text may be the sender's
+			r.Log.Error("panic while receiving", zap.Error(f.why), zap.Stack("stack"))
+		}
+	}()
+	r.receive(ctx, header, body, &f)
+	return f
+}
+
+// acquire waits a moment for one of a bounded number, if none is free.
+func acquire(ctx context.Context, s *semaphore.Weighted) bool {
+	if s.TryAcquire(1) {
+		return true
+	}
+	wait, done := context.WithTimeout(ctx, slotWait)
+	defer done()
+	return s.Acquire(wait, 1) == nil
+}
+
+// read reads the body within its limits. What it holds is given back by free. A finding with a result is final.
+func (r *Receiver) read(ctx context.Context, w http.ResponseWriter, req *http.Request) (body []byte, free func(), f finding) {
+	free = func() {}
+	if req.ContentLength > MaxBody {
+		return nil, free, finding{result: resultTooLarge, why: errors.New("it says so itself")}
+	}
+	limited := http.MaxBytesReader(w, req.Body, MaxBody)
+	body, err := io.ReadAll(io.LimitReader(limited, smallBody))
+	if err == nil && len(body) == smallBody {
+		if !acquire(ctx, r.large) {
+			return nil, free, finding{result: resultUnavailable, why: errors.New("too many large messages at a time")}
+		}
+		free = func() { r.large.Release(1) }
+		var rest []byte
+		rest, err = io.ReadAll(limited)
+		body = append(body, rest...)
+	}
+	if err == nil {
+		return body, free, f
+	}
+	free()
+	f = finding{result: resultUnavailable, why: fmt.Errorf("read the body: %w", err)}
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		f.result = resultTooLarge
+	}
+	return nil, func() {}, f
 }
 
 func (r *Receiver) answer(w http.ResponseWriter, f finding) {
@@ -159,8 +212,11 @@ func (r *Receiver) answer(w http.ResponseWriter, f finding) {
 	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfter+rand.IntN(retryAfter+1)))
 	}
+	text := string(f.result) + "\n"
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, string(f.result)+"\n") // the sender is gone where this fails
+	_, _ = io.WriteString(w, text)            // the sender is gone where this fails
+	_ = http.NewResponseController(w).Flush() // what follows may take its time, a log's reader above all
 }
 
 // say writes the one log line of a message. Of what a stranger sent only the type and a checked id are in it.
@@ -173,7 +229,8 @@ func (r *Receiver) say(f finding) {
 		fields = append(fields, zap.String("namespace", f.target.Namespace), zap.String("name", f.target.Name))
 	}
 	if f.why != nil {
-		fields = append(fields, zap.Error(f.why))
+		why := f.why.Error()
+		fields = append(fields, zap.String("error", why[:min(len(why), maxWhy)]))
 	}
 	switch f.result {
 	case resultStored, resultDuplicate, resultStale, resultConfirmed:

@@ -371,7 +371,7 @@ func TestTheSameMessageAtOnceIsStoredOnce(t *testing.T) {
 	for range 50 {
 		all.Go(func() {
 			if w := b.post(message(nil)); w.Code != http.StatusOK {
-				t.Errorf("status %d", w.Code)
+				t.Errorf("status %d: %s", w.Code, w.Body)
 			}
 		})
 	}

@@ -242,9 +242,12 @@ type Signal struct {
 
 // SubscriptionSignal is the last confirmation or cancellation seen.
 type SubscriptionSignal struct {
-	Type         string           `json:"type"`
-	MessageID    string           `json:"messageID"`
-	ReceivedTime metav1.MicroTime `json:"receivedTime"`
+	Type      string `json:"type"`
+	MessageID string `json:"messageID"`
+	// sentTime is when it was first sent, as signed.
+	// +optional
+	SentTime     *metav1.MicroTime `json:"sentTime,omitempty"`
+	ReceivedTime metav1.MicroTime  `json:"receivedTime"`
 }
 
 // Intent is a change that is decided and not yet completed.
