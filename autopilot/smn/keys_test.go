@@ -127,6 +127,7 @@ func newWorld(t *testing.T) (*world, signer) {
 		return w.at
 	})
 	w.keys.limit = 5 * time.Minute // for machines that are slow
+	w.keys.limit = 5 * time.Minute // for machines that are slow
 	s := newSigner(t, 2048, w.at.Add(-time.Hour), w.at.Add(30*24*time.Hour))
 	w.host.certificate(s.cert)
 	return w, s
@@ -301,6 +302,16 @@ func TestDialRefusesAddressesThatAreNotPublic(t *testing.T) {
 	}{
 		{"smn.eu-de.otc.t-systems.com:443", "80.158.1.1:443", true},
 		{"smn.eu-de.otc.t-systems.com:443", "100.125.1.1:443", true},
+		{"smn.eu-de.otc.t-systems.com:443", "[2003:2:4::1]:443", true},
+		{"smn.eu-de.otc.t-systems.com:443", "100.64.0.1:443", false},
+		{"smn.eu-de.otc.t-systems.com:443", "100.100.100.200:443", false},
+		{"smn.eu-de.otc.t-systems.com:443", "0.1.2.3:443", false},
+		{"smn.eu-de.otc.t-systems.com:443", "240.0.0.1:443", false},
+		{"smn.eu-de.otc.t-systems.com:443", "[::ffff:10.0.0.1]:443", false},
+		{"smn.eu-de.otc.t-systems.com:443", "[::7f00:1]:443", false},
+		{"smn.eu-de.otc.t-systems.com:443", "[2002:7f00:1::]:443", false},
+		{"smn.eu-de.otc.t-systems.com:443", "[2001:0:1::1]:443", false},
+		{"smn.eu-de.otc.t-systems.com:443", "[fd00:ec2::254]:443", false},
 		{"smn.eu-de.otc.t-systems.com:443", "127.0.0.1:443", false},
 		{"smn.eu-de.otc.t-systems.com:443", "10.1.2.3:443", false},
 		{"smn.eu-de.otc.t-systems.com:443", "169.254.169.254:443", false},
@@ -316,5 +327,92 @@ func TestDialRefusesAddressesThatAreNotPublic(t *testing.T) {
 		if err := d.allow(tc.asked, tc.resolved); (err == nil) != tc.ok {
 			t.Errorf("%s at %s: %v, want allowed %t", tc.asked, tc.resolved, err, tc.ok)
 		}
+	}
+}
+
+func TestARefetchThatFailsLeavesDoubt(t *testing.T) {
+	w, s := newWorld(t)
+	good := s.sign(t, w.envelope('a'))
+	if err := w.keys.Verify(t.Context(), good); err != nil {
+		t.Fatal(err)
+	}
+	forged := newSigner(t, 2048, w.at.Add(-time.Hour), w.at.Add(time.Hour)).sign(t, w.envelope('a'))
+	if err := w.keys.Verify(t.Context(), forged); !errors.Is(err, ErrForged) {
+		t.Errorf("by another key than the one just fetched: %v, want ErrForged", err)
+	}
+	w.pass(2 * time.Minute)
+	w.host.answer(func(rw http.ResponseWriter) { rw.WriteHeader(http.StatusBadGateway) })
+	for range 3 {
+		if err := w.keys.Verify(t.Context(), forged); !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrForged) {
+			t.Errorf("it may be by a new key that cannot be had: %v, want ErrUnavailable", err)
+		}
+		if err := w.keys.Verify(t.Context(), good); err != nil {
+			t.Errorf("by the kept key: %v", err)
+		}
+	}
+	if n := w.host.gets.Load(); n != 2 {
+		t.Errorf("%d fetches, want 2", n)
+	}
+	w.pass(time.Minute)
+	w.host.certificate(s.cert)
+	if err := w.keys.Verify(t.Context(), forged); !errors.Is(err, ErrForged) {
+		t.Errorf("with its host back: %v, want ErrForged", err)
+	}
+}
+
+func TestAGoodKeyWaitsForNobodysRefetch(t *testing.T) {
+	w, s := newWorld(t)
+	good := s.sign(t, w.envelope('a'))
+	if err := w.keys.Verify(t.Context(), good); err != nil {
+		t.Fatal(err)
+	}
+	w.pass(2 * time.Minute)
+	asked, hold := make(chan struct{}), make(chan struct{})
+	w.host.answer(func(rw http.ResponseWriter) { close(asked); <-hold; _, _ = rw.Write(s.cert) })
+	forged := newSigner(t, 2048, w.at.Add(-time.Hour), w.at.Add(time.Hour)).sign(t, w.envelope('a'))
+	var forger sync.WaitGroup
+	forger.Go(func() {
+		if err := w.keys.Verify(t.Context(), forged); !errors.Is(err, ErrForged) {
+			t.Errorf("the forger: %v, want ErrForged", err)
+		}
+	})
+	<-asked
+	if err := w.keys.Verify(t.Context(), good); err != nil {
+		t.Errorf("while the host hangs: %v", err)
+	}
+	close(hold)
+	forger.Wait()
+}
+
+func TestInventedURLsDisplaceNoGoodCertificate(t *testing.T) {
+	w, s := newWorld(t)
+	good := s.sign(t, w.envelope('a'))
+	if err := w.keys.Verify(t.Context(), good); err != nil {
+		t.Fatal(err)
+	}
+	w.host.answer(func(rw http.ResponseWriter) { rw.WriteHeader(http.StatusNotFound) })
+	for i := range 4 * keysKept {
+		w.pass(time.Minute) // another minute's budget
+		e := w.envelope('b')
+		e.CertURL = strings.Replace(e.CertURL, "bbbb", string([]byte{hex[i%16], hex[i/16%16], hex[i/256%16], 'c'}), 1)
+		if err := w.keys.Verify(t.Context(), s.sign(t, e)); !errors.Is(err, ErrUnavailable) {
+			t.Fatal(err)
+		}
+	}
+	before := w.host.gets.Load()
+	if err := w.keys.Verify(t.Context(), good); err != nil || w.host.gets.Load() != before {
+		t.Errorf("%v after %d fetches more, want it kept", err, w.host.gets.Load()-before)
+	}
+}
+
+func TestARedirectIsNeitherFollowedNorQuoted(t *testing.T) {
+	w, s := newWorld(t)
+	w.host.answer(func(rw http.ResponseWriter) {
+		rw.Header().Set("Location", "https://evil.example/%zz?token=secret")
+		rw.WriteHeader(http.StatusFound)
+	})
+	err := w.keys.Verify(t.Context(), s.sign(t, w.envelope('a')))
+	if !errors.Is(err, ErrUnavailable) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("%v, want ErrUnavailable without the address", err)
 	}
 }
