@@ -54,6 +54,11 @@ type world struct {
 	now     time.Time
 	gone    bool // cloud unreachable
 
+	listed    map[string]AlarmState // the last listing of rules
+	listedAt  time.Time
+	listedFor time.Duration
+	listings  int
+
 	patches []string
 	topics  int
 	events  []Event
@@ -212,16 +217,22 @@ func (c cloud) Instance(context.Context, string, time.Time) (*autopilot.Instance
 	return &i, nil
 }
 
-func (c cloud) AlarmStates(context.Context, time.Time) (map[string]AlarmState, error) {
+func (c cloud) AlarmStates(_ context.Context, notBefore time.Time) (map[string]AlarmState, error) {
 	if c.gone {
 		return nil, errors.New("no answer")
 	}
-	states := map[string]AlarmState{}
-	for id, s := range c.state {
-		states[id] = AlarmState{s, c.now.Add(-time.Minute)}
+	if c.listedFor > 0 && c.listed != nil && !c.listedAt.Before(notBefore) {
+		return c.listed, nil
 	}
-	return states, nil
+	c.listings++
+	c.listed, c.listedAt = map[string]AlarmState{}, c.now
+	for id, s := range c.state {
+		c.listed[id] = AlarmState{s, c.now.Add(-time.Minute)}
+	}
+	return c.listed, nil
 }
+
+func (c cloud) ListedFor() time.Duration { return max(c.listedFor, time.Second) }
 
 func (c cloud) Evidence(_ context.Context, _ autopilot.Instance, wanted []EvidenceOf) (map[v1alpha1.Metric]autopilot.Evidence, error) {
 	found := map[v1alpha1.Metric]autopilot.Evidence{}

@@ -76,7 +76,10 @@ func (r *round) instance(ctx context.Context) (*autopilot.Instance, error) {
 	if r.rds.Status.ID == "" {
 		return nil, nil
 	}
-	inst, err := r.Cloud.Instance(ctx, r.rds.Status.ID, r.notBefore)
+	inst, err := r.Cloud.Instance(ctx, r.rds.Status.ID, r.decidedBy)
+	if err == nil && inst == nil { // it may be newer than that listing
+		inst, err = r.Cloud.Instance(ctx, r.rds.Status.ID, r.notBefore)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read instance %s: %w", r.rds.Status.ID, err)
 	}
@@ -94,7 +97,7 @@ func (r *round) caseOf(inst *autopilot.Instance) autopilot.Case {
 // readAlarms fills in what Cloud Eye says of the alarms, and the evidence for those that matter. Where Cloud Eye does
 // not answer, the signals stand for it.
 func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
-	states, err := r.Cloud.AlarmStates(ctx, r.notBefore)
+	states, err := r.alarmStates(ctx)
 	if err != nil {
 		err = fmt.Errorf("read alarm states: %w", err)
 	}
@@ -131,6 +134,29 @@ func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 		}
 	}
 	return err
+}
+
+// alarmStates lists the rules anew where a signal that came since says otherwise: a listing of before it may say ok for
+// that reason alone. One that agrees will do, so that a storm of alarms costs one listing.
+func (r *round) alarmStates(ctx context.Context) (map[string]AlarmState, error) {
+	states, err := r.Cloud.AlarmStates(ctx, r.decidedBy)
+	if err != nil {
+		return nil, err
+	}
+	denied := r.decidedBy
+	for _, rule := range r.next.Alarms.Rules {
+		s := autopilot.SignalOf(r.rap.Status.Intake, rule.Metric)
+		if s == nil || s.State == states[rule.AlarmID].State {
+			continue
+		}
+		if at := s.ReceivedTime.Time; at.After(denied) && !at.After(r.now) {
+			denied = at
+		}
+	}
+	if !denied.After(r.decidedBy) {
+		return states, nil
+	}
+	return r.Cloud.AlarmStates(ctx, denied)
 }
 
 // readForFlavors reads what only a change of flavor depends on, and takes a place in the fleet for it.

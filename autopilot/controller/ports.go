@@ -49,6 +49,8 @@ type Event struct {
 
 // Cloud is what a decision reads from the cloud.
 type Cloud interface {
+	// ListedFor is how long a listing serves decisions: the longer, the more calls it costs.
+	ListedFor() time.Duration
 	// Instance returns nil where the cloud has no such instance. It is as the cloud had it at that time or later, for
 	// listings are shared.
 	Instance(ctx context.Context, id string, notBefore time.Time) (*autopilot.Instance, error)

@@ -34,7 +34,8 @@ type round struct {
 	log  *zap.Logger
 
 	observed  int64     // generation that was last observed, as read
-	notBefore time.Time // how new a listing must be
+	notBefore time.Time // how new a listing must be to arm by it
+	decidedBy time.Time // how new one must be to decide by it
 	sweep     bool      // nothing happened; this is the look that needs no reason
 }
 
@@ -42,6 +43,10 @@ type round struct {
 func (c *Controller) reconcile(ctx context.Context, key Key) (again time.Duration, err error) {
 	r := &round{Controller: c, key: key, now: c.Now(), log: c.Log.With(zap.String("namespace", key.Namespace), zap.String("name", key.Name))}
 	r.notBefore, r.sweep = c.taken(key)
+	r.decidedBy = r.notBefore
+	if since := r.now.Add(-c.Cloud.ListedFor()); !r.sweep && since.Before(r.decidedBy) {
+		r.decidedBy = since
+	}
 	var known bool
 	if r.rds, known = c.Cluster.Rds(key.Namespace, key.Name); !known {
 		r.rds = nil
@@ -54,11 +59,6 @@ func (c *Controller) reconcile(ctx context.Context, key Key) (again time.Duratio
 	}
 	r.next = *r.rap.Status.DeepCopy()
 	r.observed = r.next.ObservedGeneration
-	for _, s := range r.next.Intake.Signals { // a listing of before the signal may say ok for that reason alone
-		if at := s.ReceivedTime.Time; at.After(r.notBefore) && !at.After(r.now) {
-			r.notBefore = at
-		}
-	}
 	if said := r.said(); said != "" {
 		r.next.Switch = said
 	}

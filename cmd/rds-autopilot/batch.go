@@ -2,71 +2,141 @@ package main
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/internal/otc"
 )
 
-// gatherFor is how long the first who asks waits for others: Cloud Eye takes ten series in one call, and is slow enough
-// for nobody to notice.
-const gatherFor = 50 * time.Millisecond
+const (
+	// gatherFor is how long the first who asks waits for others: Cloud Eye takes ten series in one call, and is slow
+	// enough for nobody to notice. While one comes after the other, each next one waits twice as long, up to gatherMost.
+	gatherFor  = 50 * time.Millisecond
+	gatherMost = 2 * time.Second
+	// keptFor is how long a series is not read again. Raw data comes once a minute, but our own patch is a reason to look
+	// once more, and so is all that the operator then does.
+	keptFor = 30 * time.Second
+)
 
-// batches reads datapoints for all who ask at about the same time, of one period each.
+// batches reads datapoints for all who ask at about the same time, of one period each: a call that is full goes at once,
+// another one waits for company.
 type batches struct {
 	read func(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error)
+	now  func() time.Time
 
-	mu        sync.Mutex
-	gathering map[int]*batch // by period
+	mu     sync.Mutex
+	queues map[int]*gathering // by period
+}
+
+// gathering is what is known of the series of one period.
+type gathering struct {
+	latest map[otc.Series]*batch
+	next   *batch // not full, not begun; or nil
+	begun  time.Time
+	pause  time.Duration
 }
 
 type batch struct {
-	series map[otc.Series]bool
+	period int
+	series []otc.Series
+	made   time.Time // on the clock; the pauses are real
+	begun  bool
 	done   chan struct{}
 	points map[otc.Series][]otc.Datapoint
 	err    error
 }
 
-// get returns the datapoints of these series; those of others may be among them.
+// get returns the datapoints of these series; one without any is missing.
 func (b *batches) get(ctx context.Context, period int, series []otc.Series) (map[otc.Series][]otc.Datapoint, error) {
+	found := make(map[otc.Series][]otc.Datapoint, len(series))
 	mine := b.join(ctx, period, series)
-	select {
-	case <-mine.done:
-		return mine.points, mine.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	for i, s := range series {
+		select {
+		case <-mine[i].done:
+			if mine[i].err != nil {
+				return nil, mine[i].err
+			}
+			if points, ok := mine[i].points[s]; ok {
+				found[s] = points
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
+	return found, nil
 }
 
-func (b *batches) join(ctx context.Context, period int, series []otc.Series) *batch {
+// join returns the batch of each series.
+func (b *batches) join(ctx context.Context, period int, series []otc.Series) []*batch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	g := b.gathering[period]
-	if g == nil {
-		g = &batch{series: make(map[otc.Series]bool), done: make(chan struct{})}
-		b.gathering[period] = g
-		go b.run(context.WithoutCancel(ctx), period, g)
+	q, now := b.queues[period], b.now()
+	if q == nil {
+		q = &gathering{latest: make(map[otc.Series]*batch)}
+		b.queues[period] = q
 	}
+	mine := make([]*batch, 0, len(series))
 	for _, s := range series {
-		g.series[s] = true
+		x := q.latest[s]
+		if x == nil || !x.serves(now) {
+			x = b.add(ctx, q, period, s)
+		}
+		mine = append(mine, x)
 	}
-	return g
+	return mine
 }
 
-// run waits for company, then reads. It belongs to nobody in particular, so nobody's deadline ends it.
-func (b *batches) run(ctx context.Context, period int, g *batch) {
-	defer close(g.done)
-	ctx, cancel := context.WithTimeout(ctx, sharedLimit)
-	defer cancel()
-	timer := time.NewTimer(gatherFor)
-	defer timer.Stop()
-	<-timer.C
-	b.mu.Lock()
-	delete(b.gathering, period)
-	b.mu.Unlock()
-	list := make([]otc.Series, 0, len(g.series))
-	for s := range g.series {
-		list = append(list, s)
+func (b *batches) add(ctx context.Context, q *gathering, period int, s otc.Series) *batch {
+	if q.next == nil {
+		q.next = b.open(ctx, q, period)
 	}
-	g.points, g.err = b.read(ctx, list, period)
+	x := q.next
+	x.series = append(x.series, s)
+	q.latest[s] = x
+	if len(x.series) == otc.SeriesPerQuery {
+		b.begin(ctx, q, x)
+	}
+	return x
+}
+
+func (b *batches) open(ctx context.Context, q *gathering, period int) *batch {
+	now := b.now()
+	maps.DeleteFunc(q.latest, func(_ otc.Series, x *batch) bool { return !x.serves(now) })
+	x := &batch{period: period, made: now, done: make(chan struct{})}
+	q.pause = min(2*q.pause, gatherMost)
+	if time.Since(q.begun) > gatherMost {
+		q.pause = gatherFor
+	}
+	time.AfterFunc(q.pause, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.begin(ctx, q, x)
+	})
+	return x
+}
+
+// begin reads, once. It belongs to nobody in particular, so nobody's deadline ends it.
+func (b *batches) begin(ctx context.Context, q *gathering, x *batch) {
+	if x.begun {
+		return
+	}
+	x.begun, q.begun, q.next = true, time.Now(), nil
+	go func() {
+		defer close(x.done)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedLimit)
+		defer cancel()
+		x.points, x.err = b.read(ctx, slices.Clone(x.series), x.period)
+	}()
+}
+
+// serves reports whether who asks now may have what it holds, or will hold.
+func (x *batch) serves(now time.Time) bool {
+	select {
+	case <-x.done:
+		return x.err == nil && now.Sub(x.made) < keptFor
+	default:
+		return true
+	}
 }

@@ -2,46 +2,132 @@ package main
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/mcsps/rds-autopilot/internal/otc"
 )
 
+// cloudEye answers each series with the time at which it was asked, at no more than five calls per second.
+type cloudEye struct {
+	limit *rate.Limiter
+	mu    sync.Mutex
+	calls []int // how many series each had
+}
+
+func newCloudEye() *cloudEye { return &cloudEye{limit: rate.NewLimiter(5, 5)} }
+
+func (c *cloudEye) read(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error) {
+	if err := c.limit.Wait(ctx); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls = append(c.calls, len(series))
+	points := map[otc.Series][]otc.Datapoint{}
+	for _, s := range series {
+		points[s] = []otc.Datapoint{{Time: time.Now(), Average: float64(period)}}
+	}
+	return points, nil
+}
+
+func (c *cloudEye) batches() *batches {
+	return &batches{read: c.read, now: time.Now, queues: map[int]*gathering{}}
+}
+
+func numbered(i int) otc.Series { return otc.Series{Metric: "m", Value: strconv.Itoa(i)} }
+
+// ask lets n databases ask for the series of a period each, evenly over some time, and returns when the last has it.
+func (c *cloudEye) ask(t *testing.T, b *batches, n int, over time.Duration, period func(i int) int) (took time.Duration) {
+	start := time.Now()
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			time.Sleep(time.Duration(i) * over / time.Duration(n))
+			s := numbered(i)
+			points, err := b.get(t.Context(), period(i), []otc.Series{s, s})
+			if err != nil || len(points[s]) != 1 || points[s][0].Average != float64(period(i)) {
+				t.Errorf("%v, %v", points[s], err)
+			}
+		})
+	}
+	all.Wait()
+	return time.Since(start)
+}
+
+func raw(int) int { return 1 }
+
 func TestWhoAsksAtTheSameTimeIsServedByOneReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var reads, most atomic.Int64
-		b := batches{gathering: map[int]*batch{}, read: func(_ context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error) {
-			reads.Add(1)
-			most.Store(max(most.Load(), int64(len(series))))
-			points := map[otc.Series][]otc.Datapoint{}
-			for _, s := range series {
-				points[s] = []otc.Datapoint{{Average: float64(period)}}
-			}
-			return points, nil
-		}}
-		var all sync.WaitGroup
-		for i := range 40 {
-			all.Go(func() {
-				s := otc.Series{Metric: "m", Value: strconv.Itoa(i)}
-				period := []int{1, 300}[i%2]
-				points, err := b.get(t.Context(), period, []otc.Series{s, s})
-				if err != nil || len(points[s]) != 1 || points[s][0].Average != float64(period) {
-					t.Errorf("%v, %v", points[s], err)
-				}
-			})
+		c := newCloudEye()
+		c.ask(t, c.batches(), 40, 0, func(i int) int { return []int{1, 300}[i%2] })
+		if !slices.Equal(c.calls, []int{10, 10, 10, 10}) {
+			t.Errorf("calls of %v series, want two full ones for each period", c.calls)
 		}
-		all.Wait()
-		if reads.Load() != 2 || most.Load() != 20 {
-			t.Errorf("%d readings of at most %d series, want one for each period with 20", reads.Load(), most.Load())
+	})
+}
+
+// However slowly a storm arrives, it takes little more than the calls that are full, and nobody waits long.
+func TestAStormIsReadInFullCalls(t *testing.T) {
+	for _, over := range []time.Duration{0, 2 * time.Second, 10 * time.Second, 30 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCloudEye()
+			took := c.ask(t, c.batches(), 400, over, raw)
+			if len(c.calls) > 46 {
+				t.Errorf("400 series over %s: %d calls (%v)", over, len(c.calls), c.calls)
+			}
+			if most := max(over+gatherMost, 8*time.Second); took > most {
+				t.Errorf("400 series over %s took %s, want at most %s", over, took, most)
+			}
+		})
+	}
+}
+
+func TestASeriesIsNotReadAgainAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloudEye()
+		b := c.batches()
+		c.ask(t, b, 10, 0, raw)
+		time.Sleep(keptFor - time.Second)
+		c.ask(t, b, 10, 0, raw)
+		if len(c.calls) != 1 {
+			t.Errorf("%d calls, want one", len(c.calls))
 		}
 		time.Sleep(time.Second)
-		if _, err := b.get(t.Context(), 1, []otc.Series{{Metric: "m"}}); err != nil || reads.Load() != 3 {
-			t.Errorf("later: %d readings, %v; nothing is kept", reads.Load(), err)
+		c.ask(t, b, 10, 0, raw)
+		if len(c.calls) != 2 {
+			t.Errorf("later: %d calls, want two", len(c.calls))
+		}
+		time.Sleep(keptFor)
+		if _, err := b.get(t.Context(), 1, []otc.Series{{Metric: "other"}}); err != nil || len(b.queues[1].latest) != 1 {
+			t.Errorf("%v; %d series are held, want what is asked for", err, len(b.queues[1].latest))
+		}
+	})
+}
+
+func TestAFailedReadingIsNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, broken := newCloudEye(), true
+		b := c.batches()
+		b.read = func(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error) {
+			if broken {
+				return nil, errors.New("no answer")
+			}
+			return c.read(ctx, series, period)
+		}
+		if _, err := b.get(t.Context(), 1, []otc.Series{numbered(1)}); err == nil {
+			t.Error("no error")
+		}
+		broken = false
+		if points, err := b.get(t.Context(), 1, []otc.Series{numbered(1)}); err != nil || len(points) != 1 {
+			t.Errorf("%v, %v", points, err)
 		}
 	})
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/alarms"
@@ -25,8 +27,15 @@ type cloud struct {
 	rules     shared[[]otc.Rule]
 	listing   shared[*alarms.Listing]
 	points    batches
+	many      atomic.Bool // rules: to list them takes more than one call
 	now       func() time.Time
 }
+
+// How long a listing serves decisions. One of a single call costs no more than to ask for one database.
+const (
+	listedFor     = time.Second
+	manyListedFor = 20 * time.Second
+)
 
 func newCloud(c *otc.Cloud, now func() time.Time) *cloud {
 	shop := &cloud{Cloud: c, now: now}
@@ -39,8 +48,14 @@ func newCloud(c *otc.Cloud, now func() time.Time) *cloud {
 		return byID, err
 	}}
 	shop.topics = shared[[]otc.Topic]{now: now, read: func(ctx context.Context, _ time.Time) ([]otc.Topic, error) { return c.Topics(ctx) }}
-	shop.rules = shared[[]otc.Rule]{now: now, read: func(ctx context.Context, _ time.Time) ([]otc.Rule, error) { return c.Rules(ctx) }}
-	shop.points = batches{read: shop.readPoints, gathering: make(map[int]*batch)}
+	shop.rules = shared[[]otc.Rule]{now: now, read: func(ctx context.Context, _ time.Time) ([]otc.Rule, error) {
+		all, err := c.Rules(ctx)
+		if err == nil {
+			shop.many.Store(len(all) > otc.PageSize)
+		}
+		return all, err
+	}}
+	shop.points = batches{read: shop.readPoints, now: now, queues: make(map[int]*gathering)}
 	shop.listing = shared[*alarms.Listing]{now: now, read: shop.list, composed: true}
 	return shop
 }
@@ -67,6 +82,14 @@ func (c *cloud) list(ctx context.Context, notBefore time.Time) (*alarms.Listing,
 		return nil, fmt.Errorf("list rules: %w", err)
 	}
 	return alarms.NewListing(topics, subscriptions, rules), nil
+}
+
+// ListedFor is how long a listing serves decisions.
+func (c *cloud) ListedFor() time.Duration {
+	if c.many.Load() {
+		return manyListedFor
+	}
+	return listedFor
 }
 
 // Instance returns nil where the cloud has no such instance.
@@ -129,24 +152,35 @@ const rawPeriod = 1 // Cloud Eye's word for raw data
 // percentage of the size at that datapoint.
 func (c *cloud) Evidence(ctx context.Context, inst autopilot.Instance, wanted []controller.EvidenceOf) (map[v1alpha1.Metric]autopilot.Evidence, error) {
 	found := make(map[v1alpha1.Metric]autopilot.Evidence)
+	busy := make(map[v1alpha1.Metric]otc.Series) // CPU and memory
 	for _, w := range wanted {
-		var e autopilot.Evidence
 		of, err := series(inst, w)
 		if err != nil {
 			return nil, err
 		}
-		if w.Metric == v1alpha1.MetricStorage {
-			e, err = c.usedSpace(ctx, of)
-		} else {
-			var p otc.Datapoint
-			p, err = c.newest(ctx, w.PeriodSeconds, of(autopilot.MetricName(w.Metric)))
-			e = autopilot.Evidence{Time: p.Time, Percent: p.Average}
+		if w.Metric != v1alpha1.MetricStorage {
+			busy[w.Metric] = of(autopilot.MetricName(w.Metric))
+			continue
 		}
+		e, err := c.usedSpace(ctx, of)
 		if err != nil {
 			return nil, err
 		}
 		if e.Present() {
 			found[w.Metric] = e
+		}
+	}
+	for _, w := range wanted {
+		s, ok := busy[w.Metric]
+		if !ok {
+			continue
+		}
+		points, err := c.points.get(ctx, w.PeriodSeconds, slices.Collect(maps.Values(busy))) // both at once: they have one period
+		if err != nil {
+			return nil, err
+		}
+		if p := last(points[s]); !p.Time.IsZero() {
+			found[w.Metric] = autopilot.Evidence{Time: p.Time, Percent: p.Average}
 		}
 	}
 	return found, nil
@@ -213,7 +247,11 @@ func (c *cloud) Catalogue(ctx context.Context, inst autopilot.Instance) (control
 			Code: f.Code, Engine: inst.Engine, Versions: f.Versions, Mode: f.Mode, VCPUs: f.VCPUs, MemoryGB: f.MemoryGB, Zones: f.Zones,
 		})
 	}
-	targets, err := c.ResizeTargets(ctx, inst.ID)
+	listed, err := c.instances.get(ctx, time.Time{}) // the one that inst is of, or a newer
+	if err != nil {
+		return controller.Catalogue{}, err
+	}
+	targets, err := c.ResizeTargets(ctx, listed[inst.ID])
 	switch {
 	case errors.Is(err, otc.ErrNotFound):
 		return cat, nil

@@ -9,6 +9,13 @@ import (
 // sharedLimit bounds one reading. It belongs to nobody in particular, so nobody's deadline ends it.
 const sharedLimit = time.Minute
 
+// A reading that takes long takes many calls, which nothing else can make meanwhile; so it is not begun again at once. Who
+// comes until then is served together.
+const (
+	restOf   = 4                // times as long as the last reading took
+	restMost = 10 * time.Second // however long it took
+)
+
 // shared reads once for all who ask, and never twice at a time. Who asks says how new the answer must be; answers never
 // go back in time.
 type shared[T any] struct {
@@ -19,6 +26,7 @@ type shared[T any] struct {
 
 	mu     sync.Mutex
 	latest *reading[T]
+	rested time.Time // when the next reading may begin, on the wall clock
 }
 
 type reading[T any] struct {
@@ -48,21 +56,27 @@ func (s *shared[T]) get(ctx context.Context, notBefore time.Time) (T, error) {
 func (s *shared[T]) current(ctx context.Context, notBefore time.Time) *reading[T] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r := s.latest; r != nil && (!r.begun.Before(notBefore) || !r.over()) {
+	if r := s.latest; r != nil && (!r.over() || !r.begun.Before(notBefore)) {
 		return r
 	}
-	r := &reading[T]{begun: s.now(), done: make(chan struct{})}
-	if s.composed {
-		r.begun = notBefore
-	}
+	r := &reading[T]{done: make(chan struct{})}
 	s.latest = r
-	go func() {
-		defer close(r.done)
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedLimit)
-		defer cancel()
-		r.value, r.err = s.read(ctx, r.begun)
-	}()
+	go s.run(context.WithoutCancel(ctx), r, notBefore)
 	return r
+}
+
+// run reads, once it may. What r holds is for those who saw it end.
+func (s *shared[T]) run(ctx context.Context, r *reading[T], notBefore time.Time) {
+	defer close(r.done)
+	if r.begun = notBefore; !s.composed { // what it is composed of rests by itself
+		time.Sleep(time.Until(s.rested))
+		r.begun = s.now()
+	}
+	ctx, cancel := context.WithTimeout(ctx, sharedLimit)
+	defer cancel()
+	start := time.Now()
+	r.value, r.err = s.read(ctx, r.begun)
+	s.rested = time.Now().Add(min(restOf*time.Since(start), restMost))
 }
 
 func (r *reading[T]) over() bool {

@@ -71,3 +71,33 @@ func TestAReadingOutlivesWhoAskedForIt(t *testing.T) {
 		}
 	})
 }
+
+// A list of many pages, asked for by one after the other, must leave calls for others: whoever comes while it rests is
+// served together.
+func TestALongReadingRestsBeforeTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reads atomic.Int64
+		s := shared[int64]{now: time.Now, read: func(context.Context, time.Time) (int64, error) {
+			time.Sleep(2600 * time.Millisecond) // 13 pages at five per second
+			return reads.Add(1), nil
+		}}
+		start := time.Now()
+		var all sync.WaitGroup
+		for i := range 400 {
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * 30 * time.Second / 400)
+				asked := time.Now()
+				if _, err := s.get(t.Context(), asked); err != nil {
+					t.Error(err)
+				}
+				if waited := time.Since(asked); waited > 16*time.Second {
+					t.Errorf("waited %s", waited)
+				}
+			})
+		}
+		all.Wait()
+		if reads.Load() > 4 {
+			t.Errorf("%d readings in %s, want at most 4", reads.Load(), time.Since(start))
+		}
+	})
+}

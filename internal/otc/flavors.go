@@ -2,7 +2,9 @@ package otc
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -52,11 +54,33 @@ func (c *Cloud) Flavors(ctx context.Context, engine, version string) ([]Flavor, 
 }
 
 // ResizeTargets lists what the cloud would let this instance become, whatever the catalogue says. ErrNotFound where the
-// API lacks it. Not in the SDK (RDS api: querying_available_instance_classes_for_a_db_instance.rst).
-func (c *Cloud) ResizeTargets(ctx context.Context, instanceID string) ([]Flavor, error) {
-	if err := checkID("instance id", instanceID); err != nil {
+// API lacks it. It is kept like the catalogue, and one list serves all instances that are alike in engine, version, mode,
+// flavor, storage type and zones: else a storm of alarms would be as many calls. Callers must not alter it.
+func (c *Cloud) ResizeTargets(ctx context.Context, i Instance) ([]Flavor, error) {
+	if err := checkID("instance id", i.ID); err != nil {
 		return nil, err
 	}
+	zones := make([]string, 0, len(i.Nodes))
+	for _, n := range i.Nodes {
+		zones = append(zones, n.Zone)
+	}
+	slices.Sort(zones)
+	key := strings.Join(append([]string{"resize", i.Engine, i.Version, i.Mode, i.Flavor, i.VolumeType}, zones...), " ")
+	list, err := c.flavors.get(ctx, key, func(ctx context.Context) ([]Flavor, error) {
+		list, err := c.listResizeTargets(ctx, i.ID)
+		if errors.Is(err, ErrNotFound) {
+			return nil, nil // that is kept as well
+		}
+		return list, err
+	})
+	if err == nil && list == nil {
+		return nil, &Error{Service: string(serviceRDS), Operation: string(opListResizeTargets), Status: http.StatusNotFound, Message: "the cloud has no resize list"}
+	}
+	return list, err
+}
+
+// listResizeTargets is not in the SDK (RDS api: querying_available_instance_classes_for_a_db_instance.rst).
+func (c *Cloud) listResizeTargets(ctx context.Context, instanceID string) ([]Flavor, error) {
 	var reply struct {
 		Groups []struct {
 			Type    string `json:"group_type"`
@@ -71,7 +95,7 @@ func (c *Cloud) ResizeTargets(ctx context.Context, instanceID string) ([]Flavor,
 	if err := c.ask(ctx, opListResizeTargets, http.MethodGet, "instances/"+instanceID+"/flavors-resize", nil, &reply); err != nil {
 		return nil, missing(err)
 	}
-	var list []Flavor
+	list := []Flavor{}
 	for _, g := range reply.Groups {
 		for _, f := range g.Flavors {
 			list = append(list, Flavor{
@@ -93,7 +117,7 @@ func modeOf(code string) string {
 	return "single"
 }
 
-// flavorCache keeps the last list of each engine and version.
+// flavorCache keeps the last list of each key.
 type flavorCache struct {
 	now   func() time.Time
 	group singleflight.Group

@@ -62,7 +62,7 @@ func (c *Cloud) listInstances(ctx context.Context, opts instances.ListOpts) ([]I
 	rows, err := everyPage(
 		func(r instances.InstanceResponse) string { return r.Id },
 		func(offset int, _ string) ([]instances.InstanceResponse, int, error) {
-			opts.Offset, opts.Limit = offset, pageSize
+			opts.Offset, opts.Limit = offset, PageSize
 			page, err := instances.List(c.client(ctx, opListInstances), opts)
 			if err != nil {
 				return nil, 0, c.transport.told(opListInstances, err)

@@ -12,8 +12,8 @@ import (
 const (
 	// MetricNamespace is where Cloud Eye keeps the data of databases (RDS api: rds_monitoring_metrics_description.rst).
 	MetricNamespace = "SYS.RDS"
-	// seriesPerQuery: CES api v1: querying_monitoring_data_of_multiple_metrics.rst.
-	seriesPerQuery = 10
+	// SeriesPerQuery is how many series one call reads (CES api v1: querying_monitoring_data_of_multiple_metrics.rst).
+	SeriesPerQuery = 10
 )
 
 // Series is one metric of one instance or node.
@@ -43,7 +43,7 @@ func (c *Cloud) MetricListed(ctx context.Context, metric, name, value string) (b
 			Dimensions []dimension `json:"dimensions"`
 		} `json:"metrics"`
 	}
-	query := url.Values{"namespace": {MetricNamespace}, "metric_name": {metric}, "dim.0": {name + "," + value}, "limit": {strconv.Itoa(pageSize)}}
+	query := url.Values{"namespace": {MetricNamespace}, "metric_name": {metric}, "dim.0": {name + "," + value}, "limit": {strconv.Itoa(PageSize)}}
 	if err := c.ask(ctx, opListMetrics, http.MethodGet, "metrics?"+query.Encode(), nil, &reply); err != nil {
 		return false, err
 	}
@@ -59,7 +59,7 @@ func (c *Cloud) MetricListed(ctx context.Context, metric, name, value string) (b
 // the cloud gives nothing for a part of one. A series without data is missing in the result.
 func (c *Cloud) Datapoints(ctx context.Context, series []Series, period int, from, to time.Time) (map[Series][]Datapoint, error) {
 	found := map[Series][]Datapoint{}
-	for batch := range slices.Chunk(series, seriesPerQuery) {
+	for batch := range slices.Chunk(series, SeriesPerQuery) {
 		if err := c.queryBatch(ctx, batch, period, from, to, found); err != nil {
 			return nil, err
 		}

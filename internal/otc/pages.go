@@ -1,7 +1,7 @@
 package otc
 
-// pageSize is the most that all services take.
-const pageSize = 100
+// PageSize is the most rows that all services give in one call.
+const PageSize = 100
 
 // everyPage reads page after page. The services do not agree on where the next one begins (Cloud Eye's own pages say
 // both "at" and "after" the marker), so rows are kept once, by their key, and a page without a new row is the last.
@@ -24,7 +24,7 @@ func everyPage[T any](key func(T) string, fetch func(offset int, last string) (p
 			}
 		}
 		offset += len(page)
-		if len(rows) == before || (len(page) < pageSize && len(rows) >= total) {
+		if len(rows) == before || (len(page) < PageSize && len(rows) >= total) {
 			return rows, nil
 		}
 	}

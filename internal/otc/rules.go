@@ -40,7 +40,7 @@ func (c *Cloud) Rules(ctx context.Context) ([]Rule, error) {
 	rows, err := everyPage(
 		func(r alarms.MetricAlarms) string { return r.AlarmId },
 		func(_ int, last string) ([]alarms.MetricAlarms, int, error) {
-			page, err := alarms.ListAlarms(c.client(ctx, opListRules), alarms.ListAlarmsOpts{Limit: pageSize, Order: "desc", Start: last})
+			page, err := alarms.ListAlarms(c.client(ctx, opListRules), alarms.ListAlarmsOpts{Limit: PageSize, Order: "desc", Start: last})
 			if err != nil {
 				return nil, 0, c.transport.told(opListRules, err)
 			}

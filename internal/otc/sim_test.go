@@ -240,7 +240,11 @@ func throughRDS(t *testing.T, c *otc.Cloud, sim *otcsim.Cloud) {
 	if !found {
 		t.Errorf("%s is not among %d flavors", in.Flavor, len(offered))
 	}
-	targets, err := c.ResizeTargets(ctx, in.ID)
+	listed, err := c.Instance(ctx, in.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets, err := c.ResizeTargets(ctx, listed)
 	if err != nil || len(targets) == 0 || targets[0].VCPUs == 0 || targets[0].MemoryGB == 0 || targets[0].Mode != "ha" {
 		t.Errorf("ResizeTargets = %+v, %v", targets, err)
 	}
@@ -259,8 +263,20 @@ func throughRDS(t *testing.T, c *otc.Cloud, sim *otcsim.Cloud) {
 		t.Errorf("autoscaling of no instance: %v", err)
 	}
 	sim.Configure(func(s *otcsim.Settings) { s.NoResizeList = true })
-	if _, err := c.ResizeTargets(ctx, in.ID); !errors.Is(err, otc.ErrNotFound) {
-		t.Errorf("an API without the list: %v", err)
+	twin := listed
+	twin.ID = "another"
+	if same, err := c.ResizeTargets(ctx, twin); err != nil || len(same) != len(targets) {
+		t.Errorf("a list that is kept serves instances that are alike: %+v, %v", same, err)
+	}
+	larger := listed
+	larger.Flavor = targets[0].Code
+	for range 2 {
+		if _, err := c.ResizeTargets(ctx, larger); !errors.Is(err, otc.ErrNotFound) {
+			t.Errorf("an API without the list: %v", err)
+		}
+	}
+	if n := sim.Count("rds", "ListResizeFlavors"); n != 2 {
+		t.Errorf("%d calls, want one for each kind of instance", n)
 	}
 }
 

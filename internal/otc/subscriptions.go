@@ -28,7 +28,7 @@ type Subscription struct {
 // Subscriptions lists all of the project, of all topics.
 func (c *Cloud) Subscriptions(ctx context.Context) ([]Subscription, error) {
 	return c.listSubscriptions(opListSubscriptions, func(offset int) ([]subscriptions.Subscription, error) {
-		return subscriptions.List(c.client(ctx, opListSubscriptions), subscriptions.ListOpts{Offset: strconv.Itoa(offset), Limit: pageSize})
+		return subscriptions.List(c.client(ctx, opListSubscriptions), subscriptions.ListOpts{Offset: strconv.Itoa(offset), Limit: PageSize})
 	})
 }
 
@@ -39,7 +39,7 @@ func (c *Cloud) TopicSubscriptions(ctx context.Context, topicURN string) ([]Subs
 	}
 	return c.listSubscriptions(opListTopicSubscriptions, func(offset int) ([]subscriptions.Subscription, error) {
 		return subscriptions.ListTopic(c.client(ctx, opListTopicSubscriptions), subscriptions.ListTopicOpts{
-			TopicUrn: topicURN, Offset: strconv.Itoa(offset), Limit: pageSize,
+			TopicUrn: topicURN, Offset: strconv.Itoa(offset), Limit: PageSize,
 		})
 	})
 }

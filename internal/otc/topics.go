@@ -19,7 +19,7 @@ func (c *Cloud) Topics(ctx context.Context) ([]Topic, error) {
 	rows, err := everyPage(
 		func(t topics.Topic) string { return t.TopicUrn },
 		func(offset int, _ string) ([]topics.Topic, int, error) {
-			page, err := topics.List(c.client(ctx, opListTopics), topics.ListOpts{Offset: strconv.Itoa(offset), Limit: pageSize})
+			page, err := topics.List(c.client(ctx, opListTopics), topics.ListOpts{Offset: strconv.Itoa(offset), Limit: PageSize})
 			return page, -1, c.transport.told(opListTopics, err)
 		})
 	if err != nil {
