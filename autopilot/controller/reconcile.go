@@ -92,19 +92,29 @@ func (r *round) create(ctx context.Context) error {
 
 // off says why nothing of this database should exist in the cloud, if so.
 func (r *round) off() (reason, message string) {
-	switch {
-	case !r.rap.DeletionTimestamp.IsZero():
-		return string(autopilot.ReasonNotEnabled), "The RdsAutopilot is being deleted"
-	case r.rds == nil:
-		return string(autopilot.ReasonInstanceUnknown), "There is no Rds with this namespace and name"
-	case !r.rds.DeletionTimestamp.IsZero():
-		return string(autopilot.ReasonNotEnabled), "The Rds is being deleted"
-	case r.successor():
-		return string(autopilot.ReasonInstanceUnknown), "The Rds of this autopilot was deleted; another one has its name"
-	case r.next.Switch == v1alpha1.SwitchOff:
-		return string(autopilot.ReasonNotEnabled), "spec.autopilot of the Rds said false; true turns it on again"
-	case r.mode() == v1alpha1.ModeOff:
+	if reason, message = Off(r.rds, r.rap, r.next.Switch); reason == "" && r.mode() == v1alpha1.ModeOff {
 		return string(autopilot.ReasonNotEnabled), "The mode is Off"
+	}
+	return reason, message
+}
+
+// Off says why nothing is to be done for a database whatever the mode, if so. heard is the last word of spec.autopilot,
+// for when the Rds, which may be nil, says none now.
+func Off(rds *otcv1.Rds, a *v1alpha1.RdsAutopilot, heard v1alpha1.Switch) (reason, message string) {
+	if rds != nil && spoken(rds) != "" {
+		heard = spoken(rds)
+	}
+	switch {
+	case !a.DeletionTimestamp.IsZero():
+		return string(autopilot.ReasonNotEnabled), "The RdsAutopilot is being deleted"
+	case rds == nil:
+		return string(autopilot.ReasonInstanceUnknown), "There is no Rds with this namespace and name"
+	case !rds.DeletionTimestamp.IsZero():
+		return string(autopilot.ReasonNotEnabled), "The Rds is being deleted"
+	case successor(rds, a):
+		return string(autopilot.ReasonInstanceUnknown), "The Rds of this autopilot was deleted; another one has its name"
+	case heard == v1alpha1.SwitchOff:
+		return string(autopilot.ReasonNotEnabled), "spec.autopilot of the Rds said false; true turns it on again"
 	}
 	return "", ""
 }
@@ -112,18 +122,18 @@ func (r *round) off() (reason, message string) {
 func (r *round) mode() v1alpha1.Mode { return autopilot.Narrower(r.rap.Spec.Mode, r.Mode) }
 
 // owner is the Rds that this autopilot was made for by us; a person's has none.
-func (r *round) owner() *metav1.OwnerReference {
-	i := slices.IndexFunc(r.rap.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == otcv1.Kind })
+func owner(a *v1alpha1.RdsAutopilot) *metav1.OwnerReference {
+	i := slices.IndexFunc(a.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == otcv1.Kind })
 	if i < 0 {
 		return nil
 	}
-	return &r.rap.OwnerReferences[i]
+	return &a.OwnerReferences[i]
 }
 
 // successor reports whether the Rds has the name, but is not the one that this autopilot was made for.
-func (r *round) successor() bool {
-	o := r.owner()
-	return o != nil && r.rds != nil && o.UID != r.rds.UID
+func successor(rds *otcv1.Rds, a *v1alpha1.RdsAutopilot) bool {
+	o := owner(a)
+	return o != nil && rds != nil && o.UID != rds.UID
 }
 
 // disarm removes what exists in the cloud, then the finalizer, then the autopilot itself where it was ours and its Rds
@@ -151,7 +161,7 @@ func (r *round) disarm(ctx context.Context, reason, message string) error {
 			return fmt.Errorf("remove the finalizer: %w", err)
 		}
 	}
-	if r.rap.DeletionTimestamp.IsZero() && r.owner() != nil && (r.rds == nil || r.successor()) {
+	if r.rap.DeletionTimestamp.IsZero() && owner(r.rap) != nil && (r.rds == nil || successor(r.rds, r.rap)) {
 		if err := r.Cluster.DeleteAutopilot(ctx, r.rap); err != nil && !errors.Is(err, autopilot.ErrGone) {
 			return fmt.Errorf("delete RdsAutopilot: %w", err)
 		}

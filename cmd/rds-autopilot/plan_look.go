@@ -49,7 +49,7 @@ func (p planner) look(ctx context.Context, rds *otcv1.Rds) (*situation, error) {
 	if err != nil {
 		return nil, err
 	}
-	off := whyOff(rds, rap)
+	_, off := controller.Off(rds, rap, rap.Status.Switch)
 	if off != "" {
 		s.note("%s", off)
 	}
@@ -112,23 +112,6 @@ func (p planner) policy(ctx context.Context, s *situation, rds *otcv1.Rds) (*v1a
 		s.note("A wish for a larger flavor (%v at %s %%, since %s) waits for the window", w.Metrics, w.ValuePercent, w.FirstTime.UTC().Format(time.RFC3339))
 	}
 	return rap, nil
-}
-
-// whyOff says why nothing would be done for this database, whatever the mode; empty where it would.
-func whyOff(rds *otcv1.Rds, rap *v1alpha1.RdsAutopilot) string {
-	owner := slices.IndexFunc(rap.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == otcv1.Kind })
-	said := rds.Spec.Autopilot
-	switch {
-	case !rap.DeletionTimestamp.IsZero():
-		return "The RdsAutopilot is being deleted"
-	case !rds.DeletionTimestamp.IsZero():
-		return "The Rds is being deleted"
-	case owner >= 0 && rap.OwnerReferences[owner].UID != rds.UID:
-		return "The Rds of this autopilot was deleted; another one has its name"
-	case said != nil && !*said, said == nil && rap.Status.Switch == v1alpha1.SwitchOff:
-		return "spec.autopilot of the Rds said false; true turns it on again"
-	}
-	return ""
 }
 
 // wanted are the measurements of all metrics, on the dimensions that the rules of this instance have.

@@ -1,0 +1,44 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// A guard that time alone ends is not polled: the round says when to come back, and then it acts.
+func TestTheLoopComesBackWhenAGuardEnds(t *testing.T) {
+	w := newWorld()
+	c := w.process()
+	w.settle(t, c)
+	w.cpu = 99
+	w.alarm(v1alpha1.MetricCPU, true)
+	for range 20 { // until it has been ACTIVE for 15 minutes
+		w.settle(t, c)
+		if len(w.patches) > 0 {
+			break
+		}
+	}
+	w.operate()
+	w.inst.VCPUs, w.inst.MemoryGB = 4, 16
+	w.settle(t, c)
+	if len(w.patches) != 1 {
+		t.Fatalf("patches %v, want one", w.patches)
+	}
+	again, err := c.reconcile(t.Context(), Key{"ns", "db"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := w.rap.Status.Changes[0].CompletionTime.Add(time.Hour)
+	if d := w.rap.Status.Decisions[0]; d.Reason != "Cooldown" || again != end.Sub(w.now) {
+		t.Fatalf("%s: back in %s, want at the end of the cooldown in %s", d.Reason, again, end.Sub(w.now))
+	}
+	w.now = w.now.Add(again)
+	if _, err := c.reconcile(t.Context(), Key{"ns", "db"}); err != nil {
+		t.Fatal(err)
+	}
+	if len(w.patches) != 2 {
+		t.Errorf("patches %v: it came back and did not act: %+v", w.patches, w.rap.Status.Decisions[0])
+	}
+}
