@@ -134,7 +134,8 @@ func check(t Type, fields map[string]string) error {
 		return errors.New(keySubject)
 	case !printable(fields[keyUnsubscribe], 0, maxURL): // not signed and never used
 		return errors.New(keyUnsubscribe)
-	case t != TypeNotification && !(printable(link, 1, maxURL) && (strings.HasPrefix(link, "https://") || strings.HasPrefix(link, "http://"))):
+	case t == TypeNotification: // a link in it is not signed, and not kept
+	case !printable(link, 1, maxURL), !strings.HasPrefix(link, "https://") && !strings.HasPrefix(link, "http://"):
 		return errors.New(keySubscribeURL)
 	}
 	return nil

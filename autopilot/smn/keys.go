@@ -20,7 +20,6 @@ type Keys struct {
 	hosts  []string
 	client *http.Client
 	now    func() time.Time
-	limit  time.Duration // of a fetch
 
 	mu      sync.Mutex
 	entries map[string]*keyEntry
@@ -39,9 +38,9 @@ type keyEntry struct {
 }
 
 // NewKeys returns Keys that fetch from exactly these hosts (host or host:port) through the client, which must not
-// follow redirects; see NewClient.
+// follow redirects and must end what takes too long; see NewClient.
 func NewKeys(hosts []string, client *http.Client, now func() time.Time) *Keys {
-	return &Keys{hosts: hosts, client: client, now: now, limit: certFetchLimit, entries: make(map[string]*keyEntry)}
+	return &Keys{hosts: hosts, client: client, now: now, entries: make(map[string]*keyEntry)}
 }
 
 // Verify checks the envelope's signature with the key it names. Errors are ErrForged or ErrUnavailable.
@@ -141,9 +140,7 @@ func (k *Keys) start(url string, entry *keyEntry, now time.Time) {
 	}
 	go func() {
 		defer close(done)
-		ctx, cancel := context.WithTimeout(context.Background(), k.limit)
-		defer cancel()
-		cert, err := k.fetch(ctx, url)
+		cert, err := k.fetch(url)
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		entry.fetching, entry.err = nil, nil
@@ -171,8 +168,8 @@ func (k *Keys) evict(keep string) {
 	delete(k.entries, victim)
 }
 
-func (k *Keys) fetch(ctx context.Context, url string) (*x509.Certificate, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+func (k *Keys) fetch(url string) (*x509.Certificate, error) {
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}

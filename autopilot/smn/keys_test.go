@@ -120,14 +120,12 @@ func newWorld(t *testing.T) (*world, signer) {
 	roots.AddCert(w.host.Certificate())
 	hosts := []string{w.host.host()}
 	client := NewClient(hosts, roots)
-	client.Timeout = 0
+	client.Timeout = 5 * time.Minute // for machines that are slow
 	w.keys = NewKeys(hosts, client, func() time.Time {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return w.at
 	})
-	w.keys.limit = 5 * time.Minute // for machines that are slow
-	w.keys.limit = 5 * time.Minute // for machines that are slow
 	s := newSigner(t, 2048, w.at.Add(-time.Hour), w.at.Add(30*24*time.Hour))
 	w.host.certificate(s.cert)
 	return w, s

@@ -66,6 +66,7 @@ type Receiver struct {
 	liveTopics *rate.Limiter
 	liveRules  *rate.Limiter
 	mux        *chi.Mux
+	time       time.Duration // for all of an answer
 }
 
 // New returns a Receiver.
@@ -80,6 +81,7 @@ func New(o Options) *Receiver {
 		liveTopics: rate.NewLimiter(liveTopics, liveLookBurst),
 		liveRules:  rate.NewLimiter(liveRules, liveLookBurst),
 		mux:        chi.NewMux(),
+		time:       answerTime,
 	}
 	if r.Path == "" {
 		r.Path = "/"
@@ -113,7 +115,7 @@ type finding struct {
 func (r *Receiver) post(w http.ResponseWriter, req *http.Request) {
 	start := r.Now()
 	// The sender may hang up; what was begun is ended all the same.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Context()), answerTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Context()), r.time)
 	defer cancel()
 	f := r.handle(ctx, w, req)
 	r.answer(w, f)

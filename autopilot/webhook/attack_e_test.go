@@ -1,0 +1,99 @@
+package webhook
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// event is an authentic message with its own id about an alarm of that minute, sent then.
+func event(s *siege, n int, status string, at time.Time) string {
+	return s.alarm(m{
+		"message_id": fmt.Sprintf("%032x", n), "timestamp": at.UTC().Format("2006-01-02T15:04:05Z"),
+		"message": alarm(status, ruleID, "rds039_disk_util", instance, at),
+	}).json()
+}
+
+func parallel(n int) func(*siege) {
+	return func(s *siege) {
+		body := s.alarm(nil).json()
+		s.post(body)
+		var all sync.WaitGroup
+		for range n {
+			all.Go(func() { s.post(body) })
+		}
+		all.Wait()
+	}
+}
+
+func replayAttacks() []attack {
+	const dup, stale, stored, old = resultDuplicate, resultStale, resultStored, resultExpired
+	stamped := func(text string) func(*siege) { return func(s *siege) { s.post(s.alarm(m{"timestamp": text}).json()) } }
+	ahead := func(d time.Duration) func(*siege) { return stamped(noon().Add(d).Format("2006-01-02T15:04:05Z")) }
+	const bad = resultMalformed
+	return []attack{
+		{40, "E", "the same message twice", func(s *siege) { s.post(s.alarm(nil).json()); s.post(s.alarm(nil).json()) }, 200, dup, 1},
+		{40, "E", "2 at once", parallel(2), 200, dup, 1},
+		{40, "E", "50 at once", parallel(50), 200, dup, 1},
+		{40, "E", "the same confirmation twice: its link is called once", func(s *siege) {
+			s.post(s.confirmation(nil).json())
+			s.post(s.confirmation(nil).json())
+		}, 200, dup, 1},
+		{41, "E", "the same alarm under a new id", func(s *siege) {
+			s.post(s.alarm(nil).json())
+			s.post(s.alarm(m{"message_id": strings.Repeat("0", 32)}).json())
+		}, 200, stale, 1},
+		{45, "E", "a restart: the memory is in the object", func(s *siege) {
+			s.post(s.alarm(nil).json())
+			s.start()
+			s.post(s.alarm(nil).json())
+		}, 200, dup, 1},
+		{46, "E", "recorded, and sent again after a week", func(s *siege) {
+			s.post(s.alarm(nil).json())
+			body := s.alarm(nil).json()
+			s.at(noon().Add(7 * 24 * time.Hour))
+			s.post(body)
+		}, 403, old, 1},
+		{46, "E", "recorded, and sent again within the hour, after newer ones", func(s *siege) {
+			recorded := event(s, 1, "alarm", noon())
+			s.post(recorded)
+			s.post(event(s, 2, "ok", noon().Add(time.Minute)))
+			s.at(noon().Add(30 * time.Minute))
+			s.post(recorded)
+		}, 200, stale, 2},
+		{46, "E", "a confirmation and a cancellation, recorded, sent in turn", func(s *siege) {
+			first := s.confirmation(nil).json()
+			second := s.confirmation(m{"type": "UnsubscribeConfirmation", "message_id": strings.Repeat("0", 32), "timestamp": "2026-11-20T12:01:00Z"}).json()
+			for range 5 {
+				s.post(second)
+				s.post(first)
+			}
+		}, 200, stale, 1},
+		{47, "E", "4 minutes ahead", ahead(4 * time.Minute), 200, stored, 1},
+		{47, "E", "6 minutes ahead", ahead(6 * time.Minute), 403, old, 0},
+		{47, "E", "59 minutes old", ahead(-59 * time.Minute), 200, stored, 1},
+		{47, "E", "61 minutes old", ahead(-61 * time.Minute), 403, old, 0},
+		{47, "E", "year 0", stamped("0000-01-01T00:00:00Z"), 403, old, 0},
+		{47, "E", "year 9999", stamped("9999-12-31T23:59:59Z"), 403, old, 0},
+		{47, "E", "another zone", stamped("2026-11-20T12:00:00+00:00"), 400, bad, 0},
+		{47, "E", "no zone", stamped("2026-11-20T12:00:00"), 400, bad, 0},
+		{47, "E", "words", stamped("now"), 400, bad, 0},
+		{47, "E", "a fraction of a second", stamped("2026-11-20T12:00:00.0Z"), 400, bad, 0},
+		{47, "E", "an hour of one digit", stamped("2026-11-20T2:00:00Z"), 400, bad, 0},
+		{48, "E", "ok, then the alarm before it", func(s *siege) {
+			s.post(event(s, 1, "ok", noon()))
+			s.post(event(s, 2, "alarm", noon().Add(-time.Minute)))
+		}, 200, stale, 1},
+		{49, "E", "the alarm fires each minute: each is stored in place of the last; what is decided of it: autopilot", func(s *siege) {
+			for i := range 20 {
+				at := noon().Add(time.Duration(i) * time.Minute)
+				s.at(at)
+				s.post(event(s, i, "alarm", at))
+			}
+			if n := len(s.book.stored.Status.Intake.Signals); n != 1 {
+				s.Errorf("%d signals are kept, want 1", n)
+			}
+		}, 200, stored, 20},
+	}
+}

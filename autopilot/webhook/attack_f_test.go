@@ -1,0 +1,188 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/smn"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// hang is a part that minds no context.
+type hang struct{ forever chan struct{} }
+
+func (h hang) Verify(context.Context, smn.Envelope) error { <-h.forever; return nil }
+
+// hung is a book whose writes hang.
+type hung struct {
+	*book
+	hang
+}
+
+func (h hung) WriteIntake(context.Context, *v1alpha1.RdsAutopilot, v1alpha1.Intake) error {
+	<-h.forever
+	return nil
+}
+
+// stuck is a log that takes nothing.
+type stuck struct{ forever chan struct{} }
+
+func (s stuck) Write([]byte) (int, error) { <-s.forever; return 0, nil }
+func (s stuck) Sync() error               { return nil }
+
+func faultAttacks() []attack {
+	const away, stored = resultUnavailable, resultStored
+	down := func(text string) func(*siege) {
+		return func(s *siege) { s.book.down = errors.New(text); s.post(s.alarm(nil).json()) }
+	}
+	said := func(alter m) func(*siege) { return func(s *siege) { s.post(s.alarm(alter).json()) } }
+	rows := []attack{
+		{53, "F", "the object is gone", func(s *siege) { s.book.down = autopilot.ErrGone; s.post(s.alarm(nil).json()) }, 200, resultIgnored, 0},
+		{53, "F", "20 conflicts, then stored", func(s *siege) { s.book.conflict = 20; s.post(s.alarm(nil).json()) }, 200, stored, 1},
+		{53, "F", "the API server is back: the same message is stored", func(s *siege) {
+			down("refused")(s)
+			s.book.down = nil
+			s.post(s.alarm(nil).json())
+		}, 200, stored, 1},
+		{54, "F", "no slot is free", func(s *siege) {
+			s.receiver.slots.TryAcquire(inFlight)
+			s.post(s.alarm(nil).json())
+		}, 503, away, 0},
+		{54, "F", "no slot is free for a large one", func(s *siege) {
+			s.receiver.large.TryAcquire(largeSlots)
+			s.post(s.alarm(nil).json() + strings.Repeat(" ", smallBody))
+		}, 503, away, 0},
+		{54, "F", "large ones have no slot, and an alarm is stored", func(s *siege) {
+			s.receiver.large.TryAcquire(largeSlots)
+			s.post(s.alarm(nil).json())
+		}, 200, stored, 1},
+		{54, "F", "five confirmations at a time", func(s *siege) {
+			s.receiver.confirming.TryAcquire(confirming)
+			s.post(s.confirmation(nil).json())
+		}, 503, away, 0},
+		{56, "F", "a panic, and the process lives", func(s *siege) {
+			s.book.panics = true
+			s.post(s.alarm(nil).json())
+			if n := testutil.ToFloat64(s.receiver.meters.panics); n != 1 {
+				s.Errorf("%v panics were counted, want 1", n)
+			}
+		}, 503, away, 0},
+		{57, "F", "a subject with a line feed", said(m{"subject": "a\nb pa55word"}), 400, resultMalformed, 0},
+		{57, "F", "a subject with an escape sequence", said(m{"subject": "a\x1b[31mb pa55word"}), 400, resultMalformed, 0},
+		{57, "F", "a subject of 100 KB", said(m{"subject": strings.Repeat("pa55word", 12500)}), 400, resultMalformed, 0},
+		{57, "F", "a subject is in no log", said(m{"subject": "pa55word"}), 200, stored, 1},
+		{57, "F", "a link whose host is 2 KB of line feeds and colours", func(s *siege) {
+			s.post(s.confirmation(m{"subscribe_url": "https://" + strings.Repeat("x", 1900) + "/?token=" + token}).json())
+		}, 200, resultIgnored, 0},
+		{57, "F", "a type of 100 KB", said(m{"type": strings.Repeat("x", 100000)}), 400, resultMalformed, 0},
+		{57, "F", "a type that is no label", said(m{"type": "pa55word\x1b"}), 400, resultMalformed, 0},
+		{57, "F", "a rule of 100 KB", said(m{"message": alarm("alarm", "al"+strings.Repeat("x", 100000), "rds039_disk_util", instance, noon())}), 200, resultUnreadable, 0},
+		{57, "F", "a message of 100 KB of colours", said(m{"message": strings.Repeat("\x1b[31mpa55word", 8000)}), 200, resultUnreadable, 0},
+		{59, "F", "our clock jumps back an hour", func(s *siege) {
+			body := event(s, 1, "alarm", noon())
+			s.at(noon().Add(-time.Hour))
+			s.post(body)
+		}, 403, resultExpired, 0},
+		{59, "F", "our clock jumps back, and forth again: the certificate is kept", func(s *siege) {
+			s.post(event(s, 1, "alarm", noon()))
+			s.at(noon().Add(-time.Minute))
+			s.post(event(s, 2, "alarm", noon().Add(time.Minute)))
+			s.at(noon().Add(2 * time.Minute))
+			s.post(event(s, 3, "alarm", noon().Add(2*time.Minute)))
+		}, 200, stored, 3},
+		{60, "F", "the log takes nothing: the answer goes out all the same", func(s *siege) {
+			forever := make(chan struct{})
+			s.receiver.Log = zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{}), stuck{forever}, zapcore.DebugLevel))
+			s.post(s.alarm(nil).json())
+			close(forever)
+		}, 200, "", 1},
+	}
+	return append(rows, each(53, "F", "the API server", []string{
+		"connection refused", "context deadline exceeded", "429 Too Many Requests", "403 Forbidden", "422 Unprocessable Entity", "500 Internal Server Error",
+		"x509: certificate signed by unknown authority", "unexpected EOF",
+	}, 503, away, 0, func(s *siege, text string) { down(text)(s) })...)
+}
+
+func TestWorkThatHangsIsCut(t *testing.T) {
+	for name, alter := range map[string]func(*bench, hang){
+		"the certificate":   func(b *bench, h hang) { b.Verifier = h },
+		"the API server":    func(b *bench, h hang) { b.Book = hung{b.book, h} },
+		"endless conflicts": func(b *bench, _ hang) { b.book.conflict = 1 << 30; b.Book = slow{b.book} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				h := hang{make(chan struct{})}
+				alter(b, h)
+				start := time.Now()
+				w := b.post(message(nil))
+				if took := time.Since(start); w.Code != http.StatusServiceUnavailable || took > 4*time.Second {
+					t.Errorf("status %d after %s, want 503 within 4 s", w.Code, took)
+				}
+				close(h.forever)
+				synctest.Wait()
+				if !b.slots.TryAcquire(inFlight) {
+					t.Error("a slot was not given back")
+				}
+			})
+		})
+	}
+}
+
+// slow is a book that takes its time.
+type slow struct{ *book }
+
+func (s slow) WriteIntake(ctx context.Context, read *v1alpha1.RdsAutopilot, in v1alpha1.Intake) error {
+	time.Sleep(100 * time.Millisecond)
+	return s.book.WriteIntake(ctx, read, in)
+}
+
+// Case 12: whatever else arrives at the same time, each message is judged by its own fields.
+func TestNoMessageBleedsIntoAnother(t *testing.T) {
+	s := newSiege(t)
+	s.post(s.confirmation(nil).json())
+	bodies := map[string]string{
+		s.confirmation(nil).json(): "duplicate",
+		s.confirmation(m{"subscribe_url": "https://" + s.trap + "/"}).json(): "duplicate",
+		s.alarm(nil).with("subscribe_url", "https://"+s.trap+"/").json():     "stored",
+		s.alarm(m{"topic_urn": theirTopic}).json():                           "foreign",
+		s.alarm(nil).with("message_id", strings.Repeat("0", 32)).json():      "forged",
+		`{"type":"Notification"}`:                                            "malformed",
+		`{"type":"HttpSubscriptionUserConfirm"}`:                             "ignored",
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		for body, want := range bodies {
+			all.Go(func() {
+				resp := httptest.NewRecorder()
+				s.receiver.ServeHTTP(resp, httptest.NewRequest(http.MethodPost, "/smn", strings.NewReader(body)))
+				got := strings.TrimSpace(resp.Body.String())
+				if got != want && (want != "stored" || got != "duplicate") {
+					t.Errorf("%.60s was answered %s, want %s", body, got, want)
+				}
+			})
+		}
+	}
+	all.Wait()
+	s.checkTraps()
+	s.checkSecrets()
+	if n := s.gets[1].Load(); n != 1 || s.book.writes != 2 {
+		t.Errorf("%d confirmations and %d writes, want 1 and 2", n, s.book.writes)
+	}
+	if fmt.Sprint(s.book.stored.Status.Intake.Subscription.MessageID) == "" {
+		t.Error("the confirmation is gone")
+	}
+}

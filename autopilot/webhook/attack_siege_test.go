@@ -1,0 +1,320 @@
+package webhook
+
+import (
+	"context"
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"maps"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/mcsps/rds-autopilot/autopilot/smn"
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+const (
+	token    = "5ec2e7f00d" // of confirmation links: must never be seen anywhere
+	certPath = "/smn/SMN_eu-de_0f1e2d3c4b5a69788796a5b4c3d2e1f0.pem"
+)
+
+// m are the fields of a message; "<none>" leaves one out.
+type m map[string]string
+
+// signingKey is SMN's, made once.
+var signingKey = sync.OnceValue(func() *rsa.PrivateKey { return newKey(2048) })
+
+func newKey(bits int) *rsa.PrivateKey {
+	key, err := rsa.GenerateKey(rand.Reader, bits)
+	if err != nil {
+		panic(err)
+	}
+	return key
+}
+
+// certificate signs one for a key by another.
+func certificate(public any, by crypto.Signer, alter func(*x509.Certificate)) []byte {
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "SMN"}, NotBefore: noon().Add(-time.Hour), NotAfter: noon().Add(30 * 24 * time.Hour),
+	}
+	if alter != nil {
+		alter(c)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, public, by)
+	if err != nil {
+		panic(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// siege is a receiver behind its real server, the two hosts that it may ask, and traps where it may not.
+type siege struct {
+	*testing.T
+	book     *book
+	receiver *Receiver
+	server   *httptest.Server
+	cert     *httptest.Server
+	console  *httptest.Server
+	certs    atomic.Pointer[http.HandlerFunc]
+	confirm  atomic.Pointer[http.HandlerFunc]
+	gets     [2]atomic.Int64 // of certificates, of confirmation links
+	trapped  atomic.Int64
+	trap     string // host:port of a listener that nobody may call
+	dialled  sync.Map
+	fetching *http.Client // of certificates
+	clock    atomic.Pointer[time.Time]
+	logs     *observer.ObservedLogs
+	reg      *prometheus.Registry
+
+	mu       sync.Mutex
+	warnings []string
+	secrets  []string
+	answers  []answered
+}
+
+type answered struct {
+	status int
+	text   string
+}
+
+func newSiege(t *testing.T) *siege {
+	s := &siege{T: t, book: newBook()}
+	s.at(noon())
+	s.serves(certificate(&signingKey().PublicKey, signingKey(), nil))
+	s.confirms(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	s.cert = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.gets[0].Add(1); (*s.certs.Load())(w, r) }))
+	s.console = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.gets[1].Add(1); (*s.confirm.Load())(w, r) }))
+	t.Cleanup(s.cert.Close)
+	t.Cleanup(s.console.Close)
+	s.trap = s.listen("127.0.0.1:0")
+	for _, host := range []string{s.certHost(), s.consoleHost()} { // the right ports on look-alike addresses
+		_, port, _ := net.SplitHostPort(host)
+		s.listen("127.0.0.2:" + port)
+	}
+	s.start()
+	return s
+}
+
+// listen sets a trap.
+func (s *siege) listen(address string) string {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			s.trapped.Add(1)
+			_ = conn.Close()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// start begins with empty memory on the book as it is.
+func (s *siege) start() {
+	roots := x509.NewCertPool()
+	roots.AddCert(s.cert.Certificate())
+	client := func(host string) *http.Client {
+		c := smn.NewClient([]string{host}, roots)
+		c.Transport, c.Timeout = spy{s, c.Transport}, 5*time.Minute // for machines that are slow
+		s.Cleanup(c.CloseIdleConnections)
+		return c
+	}
+	core, logs := observer.New(zapcore.DebugLevel)
+	s.logs, s.reg = logs, prometheus.NewRegistry()
+	s.fetching = client(s.certHost())
+	s.receiver = New(Options{
+		Path: "/smn", Book: s.book, Verifier: smn.NewKeys([]string{s.certHost()}, s.fetching, s.now),
+		Confirm: client(s.consoleHost()), ConfirmHosts: []string{s.consoleHost()},
+		OurTopics: TopicPrefix("eu-de", project, "autopilot_"), MaxMessageAge: time.Hour,
+		Warn: s.warn, Log: zap.New(core), Reg: s.reg, Now: s.now,
+	})
+	s.receiver.time = 5 * time.Minute
+	s.server = httptest.NewUnstartedServer(nil)
+	s.server.Config = s.receiver.Server()
+	s.server.Start()
+	s.Cleanup(s.server.Close)
+}
+
+// spy notes which hosts are asked.
+type spy struct {
+	s    *siege
+	next http.RoundTripper
+}
+
+func (p spy) RoundTrip(r *http.Request) (*http.Response, error) {
+	p.s.dialled.Store(r.URL.Host, true)
+	return p.next.RoundTrip(r)
+}
+
+func (s *siege) now() time.Time      { return *s.clock.Load() }
+func (s *siege) at(t time.Time)      { s.clock.Store(&t) }
+func (s *siege) certHost() string    { return s.cert.Listener.Addr().String() }
+func (s *siege) consoleHost() string { return s.console.Listener.Addr().String() }
+func (s *siege) serves(pem []byte) {
+	s.certHostDoes(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(pem) })
+}
+func (s *siege) certHostDoes(h http.HandlerFunc) { s.certs.Store(&h) }
+func (s *siege) confirms(h http.HandlerFunc)     { s.confirm.Store(&h) }
+
+func (s *siege) warn(_ *v1alpha1.RdsAutopilot, reason, note string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.warnings = append(s.warnings, reason+": "+note)
+}
+
+// alarm is an authentic one of our database, altered before it is signed.
+func (s *siege) alarm(alter m) m {
+	f := m{
+		"type": "Notification", "message_id": "d84bd6629ef04513ad2e37bffd6e17cb", "topic_urn": ourTopic, "subject": "a subject",
+		"message": alarm("alarm", ruleID, "rds039_disk_util", instance, noon()), "timestamp": "2026-11-20T12:00:00Z",
+		"signature_version": "v1", "signing_cert_url": "https://" + s.certHost() + certPath,
+	}
+	maps.Copy(f, alter)
+	return s.sign(f, signingKey())
+}
+
+func (s *siege) link() string {
+	return "https://" + s.consoleHost() + confirmPath + "?token=" + token + "&topic_urn=" + ourTopic + "&region=eu-de"
+}
+
+func (s *siege) confirmation(alter m) m {
+	f := m{"type": "SubscriptionConfirmation", "subject": "<none>", "message": "confirm, please", "subscribe_url": s.link()}
+	maps.Copy(f, alter)
+	return s.alarm(f)
+}
+
+// sign signs with the simulated cloud's signing string, which is not ours.
+func (s *siege) sign(f m, key *rsa.PrivateKey) m {
+	maps.DeleteFunc(f, func(_, v string) bool { return v == "<none>" })
+	e := otcsim.Envelope{
+		Type: f["type"], MessageID: f["message_id"], TopicURN: f["topic_urn"], Subject: f["subject"], Message: f["message"],
+		Timestamp: f["timestamp"], SubscribeURL: f["subscribe_url"],
+	}
+	return s.signText(f, key, e.SigningString())
+}
+
+func (s *siege) signText(f m, key *rsa.PrivateKey, text string) m {
+	digest := sha256.Sum256([]byte(text))
+	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, digest[:])
+	if err != nil {
+		s.Fatal(err)
+	}
+	if _, given := f["signature"]; !given {
+		f["signature"] = base64.StdEncoding.EncodeToString(signature)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sig := f["signature"]; len(sig) > 40 {
+		s.secrets = append(s.secrets, sig[:40])
+	}
+	return f
+}
+
+// with alters a message that is signed already.
+func (f m) with(key, value string) m {
+	out := maps.Clone(f)
+	out[key] = value
+	maps.DeleteFunc(out, func(_, v string) bool { return v == "<none>" })
+	return out
+}
+
+func (f m) json() string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(map[string]string(f)); err != nil {
+		panic(err)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// swap replaces a piece of the body's text, which must be there.
+func (f m) swap(s *siege, old, replacement string) string {
+	body := f.json()
+	if !strings.Contains(body, old) {
+		s.Fatalf("the body has no %q", old)
+	}
+	return strings.Replace(body, old, replacement, 1)
+}
+
+// post sends a body and notes the answer.
+func (s *siege) post(body string, header ...string) {
+	s.send(http.MethodPost, strings.NewReader(body), header...)
+}
+
+func (s *siege) send(method string, body io.Reader, header ...string) {
+	req, err := http.NewRequestWithContext(context.Background(), method, s.server.URL+"/smn", body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Add(header[i], header[i+1])
+	}
+	resp, err := s.server.Client().Do(req)
+	if err != nil {
+		s.Error(err)
+		return
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.Error(err)
+	}
+	if retry := resp.Header.Get("Retry-After"); (retry != "") != (resp.StatusCode == http.StatusServiceUnavailable) {
+		s.Errorf("Retry-After %q with status %d", retry, resp.StatusCode)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answers = append(s.answers, answered{resp.StatusCode, strings.TrimSpace(string(text))})
+}
+
+// last is the last answer.
+func (s *siege) last() answered {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.answers) == 0 {
+		return answered{}
+	}
+	return s.answers[len(s.answers)-1]
+}
+
+// outbound says what was asked of the allowed hosts.
+func (s *siege) outbound() string {
+	var out []string
+	for i, what := range []string{"certificate", "confirmation"} {
+		if n := s.gets[i].Load(); n > 0 {
+			out = append(out, fmt.Sprintf("%s ×%d", what, n))
+		}
+	}
+	if len(out) == 0 {
+		return "none"
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,188 @@
+package webhook
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+var update = flag.Bool("update", false, "write the table of attacks anew")
+
+// attack is a row: what is sent, what the last answer must be, how many writes there may be, and no more.
+type attack struct {
+	no     int
+	class  string
+	name   string
+	run    func(*siege)
+	status int
+	result result // empty where the message does not get to the receiver
+	writes int
+}
+
+// elsewhere are cases whose test is not here.
+func elsewhere() map[int]string {
+	return map[int]string{
+		12: "TestNoMessageBleedsIntoAnother, here",
+		28: "TestDialRefusesAddressesThatAreNotPublic in autopilot/smn: the address is judged when dialled, so that a name that changes between look-ups gains nothing",
+		38: "TestDecide and TestFalseRemovesEverythingAndTheAutopilotStays in autopilot and autopilot/controller: the signal is stored, the guards decide",
+		42: "the same message to two replicas, on a real API server, in cmd/rds-autopilot; the API server's rule on writes: TestStatusOfAnOldVersionIsAConflict in k8s",
+		43: "TestKilledAroundThePatchThereIsOneChange in cmd/rds-autopilot",
+		44: "TestKilledAtEveryStepThereIsOneChange in autopilot/controller; applied and then lost: TestKilledAroundThePatchThereIsOneChange in cmd/rds-autopilot",
+		50: "TestNoHistoryBreaksThePromises in autopilot",
+		51: "the tests of the crowd, here: who waits longest for a whole request is cut first",
+		52: "TestWorkThatHangsIsCut, here",
+		55: "TestASignalEndsTheProcessInOrder in cmd/rds-autopilot; a second SIGTERM is not tested",
+		58: "every row of this table: no log line, event, metric or answer holds a token, signature, password or link",
+	}
+}
+
+func TestAttackTable(t *testing.T) {
+	var rows []attack
+	for _, part := range [][]attack{envelopeAttacks(), signingAttacks(), certificateAttacks(), foreignAttacks(), replayAttacks(), faultAttacks()} {
+		rows = append(rows, part...)
+	}
+	lines := make(map[int][]string)
+	for _, a := range rows {
+		name := fmt.Sprintf("%d%s %s", a.no, a.class, a.name)
+		t.Run(name, func(t *testing.T) {
+			s := newSiege(t)
+			a.run(s)
+			s.server.Close() // what follows an answer has ended
+			got := s.last()
+			if got.status != a.status || a.result != "" && got.text != string(a.result) {
+				t.Errorf("answered %d %s, want %d %s; logs %v", got.status, got.text, a.status, a.result, s.logs.All())
+			}
+			if s.book.writes != a.writes {
+				t.Errorf("%d writes, want %d", s.book.writes, a.writes)
+			}
+			s.checkCounted(a)
+			s.checkTraps()
+			s.checkSecrets()
+			lines[a.no] = append(lines[a.no], fmt.Sprintf("| %d | %s | TestAttackTable | %d | %s | %d | %s |", a.no, a.name, got.status, dash(string(a.result)), s.book.writes, s.outbound()))
+		})
+	}
+	if t.Failed() {
+		return
+	}
+	compareTable(t, lines)
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "–"
+	}
+	return s
+}
+
+// checkCounted holds the metric against the answers that the receiver gave.
+func (s *siege) checkCounted(a attack) {
+	s.Helper()
+	if a.result == "" {
+		return
+	}
+	s.mu.Lock()
+	want := 0
+	for _, got := range s.answers {
+		if got.text == string(a.result) {
+			want++
+		}
+	}
+	s.mu.Unlock()
+	sum := 0.0
+	for _, typ := range []string{"Notification", "SubscriptionConfirmation", "UnsubscribeConfirmation", typeOther} {
+		sum += testutil.ToFloat64(s.receiver.meters.notifications.WithLabelValues(typ, string(a.result)))
+	}
+	if int(sum) < want || want == 0 { // a test that posts without noting the answer counts more
+		s.Errorf("%v messages were counted as %s, and %d were answered so", sum, a.result, want)
+	}
+}
+
+// checkTraps says whether anything but the two hosts was asked.
+func (s *siege) checkTraps() {
+	s.Helper()
+	if n := s.trapped.Load(); n > 0 {
+		s.Errorf("%d connections went into a trap", n)
+	}
+	s.dialled.Range(func(host, _ any) bool {
+		if host != s.certHost() && host != s.consoleHost() {
+			s.Errorf("%v was asked", host)
+		}
+		return true
+	})
+}
+
+// checkSecrets looks for what must not be seen, in whatever came out.
+func (s *siege) checkSecrets() {
+	s.Helper()
+	var out strings.Builder
+	for _, l := range s.logs.All() {
+		line := l.Message
+		for _, f := range l.Context {
+			line += fmt.Sprint(" ", f.Key, "=", f.String, f.Interface)
+			if f.Key == "error" && len(f.String) > maxWhy {
+				s.Errorf("a log line of %d bytes", len(f.String))
+			}
+		}
+		if strings.ContainsAny(line, "\x1b\x00\r") {
+			s.Errorf("control characters in a log line: %q", line)
+		}
+		out.WriteString(line + "\n")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.answers {
+		out.WriteString(a.text + "\n")
+	}
+	out.WriteString(strings.Join(s.warnings, "\n"))
+	families, err := s.reg.Gather()
+	if err != nil {
+		s.Error(err)
+	}
+	for _, f := range families {
+		out.WriteString(f.String() + "\n")
+	}
+	for _, secret := range append(s.secrets, token, "pa55word", "BEGIN RSA PRIVATE KEY", "subscription/confirm?") {
+		if strings.Contains(out.String(), secret) {
+			s.Errorf("%q came out:\n%s", secret, out.String())
+		}
+	}
+}
+
+// compareTable writes the document of all attacks, and holds it against the one that is committed.
+func compareTable(t *testing.T, lines map[int][]string) {
+	t.Helper()
+	var doc strings.Builder
+	doc.WriteString("| number | case | test | status | result | stored | outbound |\n|---|---|---|---|---|---|---|\n")
+	for no := 1; no <= 60; no++ {
+		for _, l := range lines[no] {
+			doc.WriteString(l + "\n")
+		}
+		switch where, ok := elsewhere()[no]; {
+		case ok:
+			fmt.Fprintf(&doc, "| %d | | %s | | | | |\n", no, where)
+		case len(lines[no]) == 0:
+			fmt.Fprintf(&doc, "| %d | | **not tested** | | | | |\n", no)
+		}
+	}
+	t.Log("\n" + doc.String())
+	const file = "testdata/attacks.md"
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(doc.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(want) != doc.String() {
+		t.Errorf("%s is another table than that of this run; look, then write it anew with -update", file)
+	}
+}
