@@ -1,0 +1,142 @@
+package deploy_test
+
+import (
+	"debug/elf"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// stage is one FROM of the Dockerfile with what follows it, an instruction a line.
+type stage struct {
+	from  string
+	lines []string
+}
+
+func (s stage) all(instruction string) []string {
+	var found []string
+	for _, l := range s.lines {
+		if rest, ok := strings.CutPrefix(l, instruction+" "); ok {
+			found = append(found, rest)
+		}
+	}
+	return found
+}
+
+func stages(t *testing.T) []stage {
+	t.Helper()
+	text, err := os.ReadFile("../Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []stage
+	for line := range strings.Lines(strings.ReplaceAll(string(text), "\\\n", " ")) {
+		line = strings.Join(strings.Fields(line), " ")
+		switch from, ok := strings.CutPrefix(line, "FROM "); {
+		case ok:
+			found = append(found, stage{from: from})
+		case len(found) > 0 && line != "" && !strings.HasPrefix(line, "#"):
+			last := &found[len(found)-1]
+			last.lines = append(last.lines, line)
+		}
+	}
+	if len(found) < 2 {
+		t.Fatalf("%d stages, want one that builds and one that runs", len(found))
+	}
+	return found
+}
+
+func TestTheImageHoldsOneStaticBinaryAndRunsItAsNobody(t *testing.T) {
+	all := stages(t)
+	final := all[len(all)-1]
+	if !regexp.MustCompile(`^(scratch|gcr\.io/distroless/static-debian\d+:nonroot(@sha256:[0-9a-f]{64})?)$`).MatchString(final.from) {
+		t.Errorf("it stands on %s, want scratch or distroless/static: no shell, no package manager", final.from)
+	}
+	for _, l := range final.lines {
+		if what, _, _ := strings.Cut(l, " "); !slices.Contains([]string{"COPY", "USER", "EXPOSE", "ENTRYPOINT", "CMD"}, what) {
+			t.Errorf("its last stage has %q", l)
+		}
+	}
+	if copied := final.all("COPY"); len(copied) != 1 || copied[0] != "--from=build /rds-autopilot /rds-autopilot" {
+		t.Errorf("it copies %q, want the binary alone", copied)
+	}
+	if entry := final.all("ENTRYPOINT"); len(entry) != 1 || entry[0] != `["/rds-autopilot"]` {
+		t.Errorf("its entrypoint is %q, want the binary without a shell", entry)
+	}
+	user := final.all("USER")
+	pod := podSpec(t).SecurityContext
+	if len(user) != 1 || pod.RunAsUser == nil || pod.RunAsGroup == nil || *pod.RunAsUser == 0 || *pod.RunAsGroup == 0 ||
+		user[0] != strconv.FormatInt(*pod.RunAsUser, 10)+":"+strconv.FormatInt(*pod.RunAsGroup, 10) {
+		t.Errorf("it runs as %q: want the numbers of the pod, and not root's", user)
+	}
+	built := false
+	for _, s := range all[:len(all)-1] {
+		for _, run := range s.all("RUN") {
+			built = built || strings.Contains(run, "CGO_ENABLED=0") && strings.Contains(run, "go build") && strings.Contains(run, "-trimpath")
+		}
+	}
+	if !built {
+		t.Error("nothing builds the binary with CGO_ENABLED=0 and -trimpath")
+	}
+}
+
+func TestTheBinaryIsStatic(t *testing.T) {
+	if testing.Short() || runtime.GOOS != "linux" {
+		t.Skip("compiles the service for Linux")
+	}
+	binary := filepath.Join(t.TempDir(), "rds-autopilot")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", binary, "../cmd/rds-autopilot")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	file, err := elf.Open(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if libraries, err := file.ImportedLibraries(); err != nil || len(libraries) > 0 {
+		t.Errorf("it needs %v, %v", libraries, err)
+	}
+	for _, p := range file.Progs {
+		if p.Type == elf.PT_INTERP {
+			t.Error("it needs a loader, which the image has not")
+		}
+	}
+}
+
+func TestThePodHasNoMoreThanItNeeds(t *testing.T) {
+	pod := podSpec(t)
+	if len(pod.Containers) != 1 || len(pod.InitContainers)+len(pod.EphemeralContainers) > 0 {
+		t.Fatal("more than one container")
+	}
+	c := pod.Containers[0]
+	yes := func(b *bool) bool { return b != nil && *b }
+	for what, ok := range map[string]bool{
+		"it may run as root":                     yes(pod.SecurityContext.RunAsNonRoot),
+		"its system calls are not filtered":      pod.SecurityContext.SeccompProfile != nil && pod.SecurityContext.SeccompProfile.Type == "RuntimeDefault",
+		"its root file system can be written":    yes(c.SecurityContext.ReadOnlyRootFilesystem),
+		"it may gain privileges":                 c.SecurityContext.AllowPrivilegeEscalation != nil && !*c.SecurityContext.AllowPrivilegeEscalation,
+		"it is privileged":                       !yes(c.SecurityContext.Privileged),
+		"it has capabilities":                    len(c.SecurityContext.Capabilities.Drop) == 1 && c.SecurityContext.Capabilities.Drop[0] == "ALL" && len(c.SecurityContext.Capabilities.Add) == 0,
+		"the container undoes the pod's context": c.SecurityContext.RunAsUser == nil && c.SecurityContext.RunAsNonRoot == nil && c.SecurityContext.SeccompProfile == nil,
+		"it sees the node":                       !pod.HostNetwork && !pod.HostPID && !pod.HostIPC,
+		// The token of its ServiceAccount is mounted by Kubernetes, and needed.
+		"it mounts more than its credentials, or for writing":   len(pod.Volumes) == 1 && pod.Volumes[0].Secret != nil && len(c.VolumeMounts) == 1 && c.VolumeMounts[0].ReadOnly,
+		"others in the container may read its credentials":      len(pod.Volumes) == 1 && pod.Volumes[0].Secret != nil && pod.Volumes[0].Secret.DefaultMode != nil && *pod.Volumes[0].Secret.DefaultMode&0o007 == 0,
+		"it shares the default account":                         pod.ServiceAccountName == own,
+		"its memory has no limit":                               !c.Resources.Limits.Memory().IsZero(),
+		"its requests are not set":                              !c.Resources.Requests.Memory().IsZero() && !c.Resources.Requests.Cpu().IsZero(),
+		"its environment holds more than the name of the cloud": len(c.EnvFrom) == 0 && len(c.Env) == 1 && c.Env[0].Name == "OS_CLOUD",
+	} {
+		if !ok {
+			t.Error(what)
+		}
+	}
+}
