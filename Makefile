@@ -48,6 +48,10 @@ $(LINTTOOL): internal/tools/lint/go.mod internal/tools/lint/go.sum
 	@mkdir -p .cache
 	@cd internal/tools/lint && CGO_ENABLED=0 go build -o ../../../$(LINTTOOL) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
+.PHONY: vulncheck
+vulncheck: ## Look for known vulnerabilities in what is used; asks vuln.go.dev, so it is no part of lint
+	@go tool -modfile=internal/tools/vuln/go.mod govulncheck ./...
+
 .PHONY: generate
 generate: ## Write generated files anew: deep copies and the CRD
 	@$(GENTOOL) controller-gen object paths=./k8s/api/...
