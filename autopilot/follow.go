@@ -91,8 +91,8 @@ func Follow(c Case) (status v1alpha1.Status, ended []v1alpha1.Change) {
 	s.Instance = c.Instance.observed(last, c.Now)
 	if s.Baseline == nil && c.Instance.Status == StatusActive && c.Instance.VCPUs > 0 {
 		s.Baseline = &v1alpha1.Baseline{
-			VolumeGB: int32(c.Instance.VolumeGB), Flavor: c.Instance.Flavor,
-			VCPUs: int32(c.Instance.VCPUs), MemoryGB: int32(c.Instance.MemoryGB),
+			VolumeGB: Count(c.Instance.VolumeGB), Flavor: c.Instance.Flavor,
+			VCPUs: Count(c.Instance.VCPUs), MemoryGB: Count(c.Instance.MemoryGB),
 		}
 	}
 	return s, ended

@@ -1,6 +1,7 @@
 package autopilot
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -40,8 +41,8 @@ type Replica struct {
 // observed is the instance as it goes into the status. ActiveSince goes on as long as the status was ACTIVE each time.
 func (i Instance) observed(last *v1alpha1.Instance, now time.Time) *v1alpha1.Instance {
 	seen := &v1alpha1.Instance{
-		ID: i.ID, Status: i.Status, VolumeGB: int32(i.VolumeGB), Flavor: i.Flavor,
-		VCPUs: int32(i.VCPUs), MemoryGB: int32(i.MemoryGB), Zones: slices.Clone(i.Zones), NodeIDs: slices.Clone(i.NodeIDs),
+		ID: i.ID, Status: i.Status, VolumeGB: Count(i.VolumeGB), Flavor: i.Flavor,
+		VCPUs: Count(i.VCPUs), MemoryGB: Count(i.MemoryGB), Zones: slices.Clone(i.Zones), NodeIDs: slices.Clone(i.NodeIDs),
 		Primary: i.Primary,
 	}
 	if last != nil && last.ID == i.ID {
@@ -55,3 +56,6 @@ func (i Instance) observed(last *v1alpha1.Instance, now time.Time) *v1alpha1.Ins
 	}
 	return seen
 }
+
+// Count is a number of the cloud's as it goes into the status; one out of all bounds must not come out as another.
+func Count(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) }

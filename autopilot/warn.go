@@ -27,7 +27,7 @@ func Warn(c Case, s *v1alpha1.Status) []Warning {
 		return nil
 	}
 	holds := c.warnings(s.FormerVolumes)
-	size := int32(c.Instance.VolumeGB)
+	size := Count(c.Instance.VolumeGB)
 	var kept []v1alpha1.Warned
 	var news []Warning
 	for _, w := range holds {

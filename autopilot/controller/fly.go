@@ -196,8 +196,8 @@ func (r *round) patch(ctx context.Context, v autopilot.Verdict) error {
 	}
 	var err error
 	if v.Intent.Kind == v1alpha1.KindVolume {
-		var to int
-		if to, err = strconv.Atoi(v.Intent.To); err == nil {
+		var to int64
+		if to, err = strconv.ParseInt(v.Intent.To, 10, 32); err == nil {
 			err = r.Cluster.PatchVolumeSize(ctx, r.rds, int32(to))
 		}
 	} else {

@@ -134,7 +134,7 @@ func fromHave(h alarms.Have) v1alpha1.Alarms {
 	}
 	for _, r := range h.Rules {
 		rule := v1alpha1.Rule{
-			Metric: v1alpha1.Metric(r.Metric), AlarmID: r.ID, ThresholdPercent: int32(r.ThresholdPercent), Dimension: r.Dimension, State: v1alpha1.State(r.State),
+			Metric: v1alpha1.Metric(r.Metric), AlarmID: r.ID, ThresholdPercent: autopilot.Count(r.ThresholdPercent), Dimension: r.Dimension, State: v1alpha1.State(r.State),
 		}
 		if !r.StateTime.IsZero() {
 			t := metav1.NewMicroTime(r.StateTime)

@@ -274,5 +274,5 @@ func (c *cloud) StoragePolicy(ctx context.Context, id string) (*v1alpha1.Autosca
 	if err != nil {
 		return nil, err
 	}
-	return &v1alpha1.Autoscaling{On: policy.On, LimitGB: int32(policy.LimitGB), TriggerPercent: int32(policy.TriggerPercent)}, nil
+	return &v1alpha1.Autoscaling{On: policy.On, LimitGB: autopilot.Count(policy.LimitGB), TriggerPercent: autopilot.Count(policy.TriggerPercent)}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/internal/world"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -27,7 +28,7 @@ func (p plan) String() string {
 
 // created is the Rds as it is written first.
 func (p plan) created() *otcv1.Rds {
-	r := &otcv1.Rds{Spec: otcv1.Spec{VolumeSize: int32(p.VolumeGB), FlavorRef: p.Flavor}}
+	r := &otcv1.Rds{Spec: otcv1.Spec{VolumeSize: autopilot.Count(p.VolumeGB), FlavorRef: p.Flavor}}
 	if p.Autopilot {
 		r.Spec.Autopilot = &p.Autopilot
 	}
