@@ -23,6 +23,7 @@ import (
 type fragile struct {
 	*world.World
 	down atomic.Bool
+	deaf atomic.Bool // no notification arrives
 }
 
 func newFragile(t *testing.T, settings otcsim.Settings) *fragile {
@@ -34,7 +35,9 @@ func newFragile(t *testing.T, settings otcsim.Settings) *fragile {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	var err error
-	f.World, err = world.Start(ctx, world.Options{Race: true, Cloud: otcsim.Options{Settings: settings, Fault: func(r *http.Request) *otcsim.Fault {
+	f.World, err = world.Start(ctx, world.Options{Race: true, Cloud: otcsim.Options{Settings: settings, DeliveryFault: func(d otcsim.Delivery) otcsim.DeliveryFault {
+		return otcsim.DeliveryFault{Drop: f.deaf.Load() && d.Type == "Notification"}
+	}, Fault: func(r *http.Request) *otcsim.Fault {
 		if service, _ := otcsim.OperationOf(r); f.down.Load() && service != "cert" && service != "console" {
 			return &otcsim.Fault{Status: http.StatusServiceUnavailable}
 		}
@@ -182,6 +185,30 @@ func TestDegraded(t *testing.T) {
 		shows(t, p, 0, "rds_autopilot_not_armed")
 	})
 
+	t.Run("no message arrives", func(t *testing.T) {
+		f.deaf.Store(true)
+		defer f.deaf.Store(false)
+		p := serve(t, f.World)
+		swept(t, p, 1)
+		if err := db.SetWorkload(otcsim.Workload{UsedGB: 105}); err != nil {
+			t.Fatal(err)
+		}
+		err := world.Eventually(within(t), "Cloud Eye raises the alarm", func(context.Context) (bool, error) {
+			rule, ok := db.Rule(v1alpha1.MetricStorage)
+			return ok && rule.State == "alarm" || db.Instance().VolumeGB > 110, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		swept(t, p, 2) // the first of them may have begun before
+		shows(t, p, 0, "rds_autopilot_waiting_databases")
+		if rds, err := db.Rds(within(t)); err != nil || rds.Spec.VolumeSize != 120 {
+			t.Errorf("a sweep later it asks for %d GB, %v, want 120", rds.Spec.VolumeSize, err)
+		}
+		shows(t, p, 0, "rds_autopilot_notifications_total", "type=Notification")
+		wait(t, "it is grown", func(a *v1alpha1.RdsAutopilot) bool { return a.Status.Pending == nil && len(a.Status.Changes) == 2 })
+	})
+
 	t.Run("the API server is away", func(t *testing.T) {
 		p := serve(t, f.World)
 		leads(t, p)
@@ -202,13 +229,8 @@ func TestDegraded(t *testing.T) {
 		says(t, p, "/readyz", 200)
 		post(t, 4, 200)
 		wait(t, "the signal is stored", stored(4))
-		m, err := p.Metrics(within(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		const name = "rds_autopilot_notification_duration_seconds"
-		if late := m.Sum(name+"_count") - m.Sum(name+"_bucket", "le=4"); late != 0 {
-			t.Errorf("%g answers came after 4 s", late)
+		if n := late(t, p); n > 0 {
+			t.Errorf("%g answers came after 4 s", n)
 		}
 	})
 
@@ -234,6 +256,17 @@ func TestDegraded(t *testing.T) {
 		swept(t, p, 1)
 		secrets(t, p)
 	})
+}
+
+// late is how many messages were answered after 4 s.
+func late(t *testing.T, p *world.Process) float64 {
+	t.Helper()
+	m, err := p.Metrics(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const name = "rds_autopilot_notification_duration_seconds"
+	return m.Sum(name+"_count") - m.Sum(name+"_bucket", "le=4")
 }
 
 // swept waits until a process has swept so many times more.
