@@ -10,7 +10,7 @@ const (
 	// MaxBody in bytes → 413. A message is at most 256 KB; escaping doubles it.
 	MaxBody = 1 << 20
 
-	connections = 1024             // open ones; beyond it the one that waits longest for a whole request is cut. 20–30 KB each
+	connections = 1024             // open ones; beyond it the one that waits longest for a whole request is cut. some 35 KB each
 	maxHeader   = 32 << 10         // bytes → 431 by net/http. SMN's headers are under 1 KB
 	readTime    = 3 * time.Second  // for headers and body → 503: a slow body may be an honest one. Headers alone: cut
 	writeTime   = 6 * time.Second  // since the headers; an answer fits one packet, so only who takes nothing is cut
