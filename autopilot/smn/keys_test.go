@@ -414,3 +414,10 @@ func TestARedirectIsNeitherFollowedNorQuoted(t *testing.T) {
 		t.Errorf("%v, want ErrUnavailable without the address", err)
 	}
 }
+
+func TestNoProxyIsAsked(t *testing.T) {
+	transport, ok := NewClient(nil, nil).Transport.(straight)
+	if !ok || transport.Proxy != nil {
+		t.Error("a proxy would see what is fetched, and hide from us where it is fetched from")
+	}
+}

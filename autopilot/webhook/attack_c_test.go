@@ -129,11 +129,6 @@ func cacheAttacks() []attack {
 	}
 	const away = resultUnavailable
 	return []attack{
-		{29, "C", "proxies in the environment", func(s *siege) {
-			s.Setenv("HTTPS_PROXY", "http://"+s.trap)
-			s.Setenv("HTTP_PROXY", "http://"+s.trap)
-			s.post(s.alarm(nil).json())
-		}, 200, resultStored, 1},
 		{30, "C", "host down, nothing kept", func(s *siege) { s.certHostDoes(down); s.post(s.alarm(nil).json()) }, 503, away, 0},
 		{30, "C", "host down, certificate kept", func(s *siege) {
 			s.post(s.alarm(nil).json())

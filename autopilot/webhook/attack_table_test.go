@@ -28,6 +28,7 @@ func elsewhere() map[int]string {
 	return map[int]string{
 		12: "TestNoMessageBleedsIntoAnother, here",
 		28: "TestDialRefusesAddressesThatAreNotPublic in autopilot/smn: the address is judged when dialled, so that a name that changes between look-ups gains nothing",
+		29: "TestNoProxyIsAsked in autopilot/smn: net/http never takes a proxy to this machine, so none could be seen here",
 		38: "TestDecide and TestFalseRemovesEverythingAndTheAutopilotStays in autopilot and autopilot/controller: the signal is stored, the guards decide",
 		42: "the same message to two replicas, on a real API server, in cmd/rds-autopilot; the API server's rule on writes: TestStatusOfAnOldVersionIsAConflict in k8s",
 		43: "TestKilledAroundThePatchThereIsOneChange in cmd/rds-autopilot",

@@ -182,13 +182,15 @@ func acquire(ctx context.Context, s *semaphore.Weighted) bool {
 // read reads the body within its limits. What it holds is given back by free. A finding with a result is final.
 func (r *Receiver) read(ctx context.Context, w http.ResponseWriter, req *http.Request) (body []byte, free func(), f finding) {
 	free = func() {}
+	limited := http.MaxBytesReader(w, req.Body, MaxBody)
 	if req.ContentLength > MaxBody {
+		_, _ = io.Copy(io.Discard, limited) // who is answered while sending may see a cut connection instead
 		return nil, free, finding{result: resultTooLarge, why: errors.New("it says so itself")}
 	}
-	limited := http.MaxBytesReader(w, req.Body, MaxBody)
 	body, err := io.ReadAll(io.LimitReader(limited, smallBody))
 	if err == nil && len(body) == smallBody {
 		if !acquire(ctx, r.large) {
+			_, _ = io.Copy(io.Discard, limited)
 			return nil, free, finding{result: resultUnavailable, why: errors.New("too many large messages at a time")}
 		}
 		free = func() { r.large.Release(1) }
