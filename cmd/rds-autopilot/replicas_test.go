@@ -1,13 +1,9 @@
 package main_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -15,12 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-
+	"github.com/mcsps/rds-autopilot/internal/faults"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/internal/world"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
 func TestTwoReplicasEndInOneState(t *testing.T) {
@@ -94,7 +89,7 @@ func TestTwoReplicasEndInOneState(t *testing.T) {
 // ice stands between the service and the API server. It freezes the service at its first patch of an Rds, and lets that
 // patch go on once it is told to.
 type ice struct {
-	*httptest.Server
+	*faults.Proxy
 	frozen chan error
 	thaw   chan struct{}
 	late   chan int // the status that the patch was answered with
@@ -102,41 +97,39 @@ type ice struct {
 
 func newIce(t *testing.T, w *world.World, freeze func() error) *ice {
 	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", w.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	transport, err := rest.TransportFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := url.Parse(config.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(server) }, Transport: transport, FlushInterval: -1,
-	}
 	i := &ice{frozen: make(chan error, 1), thaw: make(chan struct{}), late: make(chan int, 1)}
-	var once sync.Once
-	i.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		first := false
-		if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/rdss/") {
-			once.Do(func() { first = true })
-		}
-		if !first {
-			proxy.ServeHTTP(w, r)
-			return
-		}
+	ours := func(r *http.Request) bool { return faults.KubeName(r) == "patch rdss" }
+	hold := faults.NewNth(1, ours, func(*http.Request) *otcsim.Fault {
 		i.frozen <- freeze()
 		<-i.thaw
-		answer := httptest.NewRecorder()
-		proxy.ServeHTTP(answer, r.WithContext(context.WithoutCancel(r.Context())))
-		i.late <- answer.Code
-		w.WriteHeader(answer.Code)
-	}))
-	t.Cleanup(i.Close)
+		return nil
+	})
+	var once sync.Once
+	var err error
+	i.Proxy, err = faults.NewProxy(w.ServiceConfig(), faults.Hooks{Fault: hold.Fault, Answered: func(r *http.Request, _ []byte, status int) {
+		if ours(r) {
+			once.Do(func() { i.late <- status })
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = i.Close() })
 	return i
+}
+
+// sizes are the values that spec.volumesize has had.
+type sizes struct {
+	mu   sync.Mutex
+	seen []int32
+}
+
+func (s *sizes) note(r *otcv1.Rds) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.seen); n == 0 || s.seen[n-1] != r.Spec.VolumeSize {
+		s.seen = append(s.seen, r.Spec.VolumeSize)
+	}
 }
 
 // A leader that is frozen with a patch on its way is not dead: it, and the patch, come back when another one has acted.
@@ -151,8 +144,11 @@ func TestALeaderThatWakesUpLateChangesNothing(t *testing.T) {
 	})
 	thaw := sync.OnceFunc(func() { close(i.thaw) })
 	t.Cleanup(thaw)
-	file := (&gate{Server: i.Server}).kubeconfig(t)
-	var err error
+	file := t.TempDir() + "/kubeconfig"
+	err := i.WriteKubeconfig(file)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if first, err = w.Serve(ctx, "--kubeconfig", file); err != nil {
 		t.Fatal(err)
 	}

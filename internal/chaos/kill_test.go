@@ -1,0 +1,150 @@
+package chaos_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mcsps/rds-autopilot/internal/faults"
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	"github.com/mcsps/rds-autopilot/internal/world"
+)
+
+// The writes of one growth, from the message to the end of the alarm.
+const (
+	writeSignal  = "signal"   // the receiver's: what it acknowledges
+	writeIntent  = "intent"   // before the Rds is patched
+	writePatch   = "patch"    // of the Rds
+	writeAsked   = "asked"    // the Rds was seen to ask for it
+	writeOutcome = "outcome"  // the intent moves to the changes
+	writeRecord  = "record"   // decisions, states and what exists in the cloud
+	writeEvent   = "an event" // for people
+)
+
+// writeOf names a write of the service to the API server; empty for what is none.
+func writeOf(r *http.Request) string {
+	switch name := faults.KubeName(r); name {
+	case "patch rdss":
+		return writePatch
+	case "create events", "patch events":
+		return writeEvent
+	case "patch rdsautopilots/status":
+		body, err := io.ReadAll(r.Body)
+		var patch struct {
+			Status map[string]json.RawMessage `json:"status"`
+		}
+		if err != nil || json.Unmarshal(body, &patch) != nil {
+			return "unreadable"
+		}
+		pending, isPending := patch.Status["pending"]
+		switch {
+		case patch.Status["intake"] != nil:
+			return writeSignal
+		case patch.Status["changes"] != nil:
+			return writeOutcome
+		case isPending && strings.Contains(string(pending), `"to"`):
+			return writeIntent
+		case isPending && strings.Contains(string(pending), `"askedTime"`):
+			return writeAsked
+		}
+		return writeRecord
+	default:
+		verb, _, _ := strings.Cut(name, " ")
+		if verb == "get" || verb == "list" || verb == "watch" {
+			return ""
+		}
+		return name
+	}
+}
+
+// killedAt lets a house's alarm come, kills the service at a write, and says what was written until then. Without a write
+// to die at it sees the story to its end.
+func (h *house) killedAt(write string, applied, redelivered bool) (writes []string) {
+	h.t.Helper()
+	var mu sync.Mutex
+	var begun, dead atomic.Bool
+	process := make(chan *world.Process, 1)
+	die := func() {
+		if !redelivered {
+			h.mute()
+		}
+		dead.Store(true)
+		_ = (<-process).Kill() // never fails
+	}
+	mortal := faults.NewNth(1, func(r *http.Request) bool {
+		w := writeOf(r)
+		if !begun.Load() || w == "" {
+			return false
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		writes = append(writes, w)
+		return w == write
+	}, func(*http.Request) *otcsim.Fault {
+		if !applied {
+			die()
+		}
+		return &otcsim.Fault{Hang: true, Apply: applied}
+	})
+	first := h.proxied(faults.Hooks{
+		Fault: mortal.Fault,
+		Answered: func(r *http.Request, body []byte, _ int) {
+			r.Body = io.NopCloser(strings.NewReader(string(body)))
+			if begun.Load() && applied && writeOf(r) == write && !dead.Load() {
+				die()
+			}
+		},
+	}, "--leader-elect=false")
+	process <- first
+	h.armed()
+	begun.Store(true)
+	h.alarm()
+	if write != "" {
+		if code, err := first.Wait(h.within()); err != nil || code != -1 {
+			h.t.Fatalf("exit code %d, %v, want it killed at %s; it wrote %v", code, err, write, writes)
+		}
+		h.serve("--leader-elect=false")
+	}
+	h.grownOnce()
+	mu.Lock()
+	defer mu.Unlock()
+	return slices.Clone(writes)
+}
+
+// Killed at every write from the message to the end of the alarm, before and after it was stored, with SMN sending again
+// what was not acknowledged, and with every further message lost: always one growth.
+func TestKilledAtAnyWriteThereIsOneGrowth(t *testing.T) {
+	theWorld(t)
+	kinds := []string{writeSignal, writeIntent, writePatch, writeAsked, writeOutcome, writeRecord, writeEvent}
+	wrote := newHouse(t, "killed-never").killedAt("", false, true)
+	for _, w := range wrote {
+		if !slices.Contains(kinds, w) {
+			t.Errorf("it writes %q, at which nobody kills it", w)
+		}
+	}
+	for _, w := range kinds {
+		if !slices.Contains(wrote, w) {
+			t.Errorf("it wrote %v, which is no %s", wrote, w)
+		}
+	}
+	var all sync.WaitGroup
+	places := make(chan struct{}, 8)
+	for _, write := range kinds {
+		for _, applied := range []bool{false, true} {
+			for _, redelivered := range []bool{false, true} {
+				name := strings.ReplaceAll(write, " ", "-") + map[bool]string{false: "-before", true: "-after"}[applied] + map[bool]string{false: "-lost", true: "-again"}[redelivered]
+				places <- struct{}{}
+				all.Go(func() {
+					defer func() { <-places }()
+					t.Run(name, func(t *testing.T) { newHouse(t, name).killedAt(write, applied, redelivered) })
+				})
+			}
+		}
+	}
+	all.Wait()
+}

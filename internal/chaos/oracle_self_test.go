@@ -1,0 +1,94 @@
+package chaos_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	"github.com/mcsps/rds-autopilot/internal/world"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// An oracle that never says no shows nothing.
+func TestTheOracleKnowsAWrongStep(t *testing.T) {
+	const patchPath = "/apis/otc.mcsps.de/v1alpha1/namespaces/default/rdss/db"
+	volume := func(from, to string) string {
+		return `[{"op":"test","path":"/metadata/uid","value":"x"},{"op":"test","path":"/spec/volumesize","value":` + from + `},{"op":"replace","path":"/spec/volumesize","value":` + to + `}]`
+	}
+	flavor := func(to string) string {
+		return `[{"op":"test","path":"/metadata/uid","value":"x"},{"op":"test","path":"/spec/flavorref","value":"rds.mysql.n1.large.4"},{"op":"replace","path":"/spec/flavorref","value":"` + to + `"}]`
+	}
+	for name, tc := range map[string]struct {
+		load    otcsim.Workload
+		method  string
+		patches []string
+		right   bool
+	}{
+		"what the used space calls for":    {otcsim.Workload{UsedGB: 92}, http.MethodPatch, []string{volume("100", "110")}, true},
+		"two steps for the same evidence":  {otcsim.Workload{UsedGB: 92}, http.MethodPatch, []string{volume("100", "110"), volume("110", "120")}, false},
+		"a step too far":                   {otcsim.Workload{UsedGB: 92}, http.MethodPatch, []string{volume("100", "120")}, false},
+		"no alarm at all":                  {otcsim.Workload{UsedGB: 89}, http.MethodPatch, []string{volume("100", "110")}, false},
+		"smaller":                          {otcsim.Workload{UsedGB: 92}, http.MethodPatch, []string{volume("100", "90")}, false},
+		"past the cap":                     {otcsim.Workload{UsedGB: 119}, http.MethodPatch, []string{volume("120", "130")}, false},
+		"the next flavor":                  {otcsim.Workload{CPUDemand: 1.9}, http.MethodPatch, []string{flavor("rds.mysql.n1.xlarge.2")}, true},
+		"a flavor too far":                 {otcsim.Workload{CPUDemand: 1.9}, http.MethodPatch, []string{flavor("rds.mysql.n1.2xlarge.2")}, false},
+		"a flavor with no more memory":     {otcsim.Workload{MemoryDemandGB: 7.9}, http.MethodPatch, []string{flavor("rds.mysql.n1.xlarge.2")}, false},
+		"a flavor without a load":          {otcsim.Workload{}, http.MethodPatch, []string{flavor("rds.mysql.n1.xlarge.2")}, false},
+		"another field":                    {otcsim.Workload{UsedGB: 92}, http.MethodPatch, []string{strings.ReplaceAll(volume("100", "110"), "volumesize", "volumetype")}, false},
+		"the whole object":                 {otcsim.Workload{UsedGB: 92}, http.MethodPut, []string{volume("100", "110")}, false},
+		"without a test on the old value":  {otcsim.Workload{UsedGB: 92}, http.MethodPatch, []string{`[{"op":"replace","path":"/spec/volumesize","value":110}]`}, false},
+		"a patch that was not carried out": {otcsim.Workload{}, http.MethodPatch, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &chaos{history: newHistory(), dbs: []*resident{{
+				DB: &world.DB{Name: "db"}, maxGB: 120, first: otcsim.Instance{VCPUs: 2, MemoryGB: 8}, wantsMore: true,
+			}}}
+			c.history.load("db", tc.load)
+			for _, body := range tc.patches {
+				c.history.answered(httptest.NewRequest(tc.method, patchPath, nil), []byte(body), http.StatusOK)
+			}
+			c.history.answered(httptest.NewRequest(http.MethodPatch, patchPath, nil), []byte(volume("40", "4000")), http.StatusUnprocessableEntity)
+			if wrong := c.past(); len(wrong) == 0 != tc.right {
+				t.Errorf("it says %q", wrong)
+			}
+		})
+	}
+}
+
+func TestTheOracleMissesALostSignal(t *testing.T) {
+	at := time.Now()
+	signals := func(at time.Time) v1alpha1.Status {
+		var s v1alpha1.Status
+		s.Alarms.Rules = []v1alpha1.Rule{{Metric: v1alpha1.MetricStorage, AlarmID: "al1"}}
+		s.Intake.Signals = []v1alpha1.Signal{{Metric: v1alpha1.MetricStorage, AlarmID: "al1"}}
+		s.Intake.Signals[0].AlarmTime.Time = at
+		return s
+	}
+	for name, tc := range map[string]struct {
+		status v1alpha1.Status
+		result string
+		known  bool
+		right  bool
+	}{
+		"it is there":                   {signals(at), "stored", true, true},
+		"a newer one is there":          {signals(at.Add(time.Second)), "stored", true, true},
+		"only an older one is there":    {signals(at.Add(-time.Second)), "stored", true, false},
+		"stored, and nothing is there":  {v1alpha1.Status{}, "stored", false, false},
+		"stale, and nothing is there":   {v1alpha1.Status{}, "stale", true, false},
+		"ignored, and the rule is ours": {signals(at.Add(-time.Second)), "ignored", true, false},
+		"ignored of an unknown rule":    {signals(at.Add(-time.Second)), "ignored", false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &chaos{history: newHistory()}
+			c.history.answers = []acknowledged{{"db", v1alpha1.MetricStorage, "al1", at, tc.result, tc.known}}
+			right := true
+			c.ofIntake(&resident{DB: &world.DB{Name: "db"}}, tc.status, func(_, format string, args ...any) { right = false })
+			if right != tc.right {
+				t.Errorf("it says %v, want %v", right, tc.right)
+			}
+		})
+	}
+}
