@@ -21,8 +21,8 @@ test: servers ## Run all tests, with -race and on a real API server
 	@go test -race -timeout 45m ./...
 	@echo "── ten thousand random histories against the decision"
 	@go test -run TestNoHistory ./autopilot -rapid.checks=10000
-	@echo "── a week of twenty databases (a minute of work; too much for -race)"
-	@go test -run TestAWeek -timeout 30m ./cmd/rds-autopilot
+	@echo "── a week of twenty databases, and storms of 400 alarms (minutes of work; too much for -race)"
+	@go test -run 'TestAWeek|TestAStormOf' -timeout 30m ./cmd/rds-autopilot
 
 CHAOS_TIME ?= 3m
 

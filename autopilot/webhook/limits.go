@@ -19,11 +19,11 @@ const (
 	answerTime = 3500 * time.Millisecond // for everything, the API server included → 503
 	graceTime  = 250 * time.Millisecond  // for work to say why it was cut; then the answer goes without its word
 
-	smallBody  = 8 << 10                // bytes; alarms have 2–4 KB. A larger body needs one of …
-	largeSlots = 16                     // … so many, because it costs five times its size in memory → 503
-	inFlight   = 64                     // messages being worked on, signature checks included; who still sends its body has none → 503
-	slotWait   = 250 * time.Millisecond // for either
-	retryAfter = 5                      // seconds, up to twice that: refused senders should not come back together
+	smallBody  = 8 << 10                 // bytes; alarms have 2–4 KB. A larger body needs one of …
+	largeSlots = 16                      // … so many, because it costs five times its size in memory → 503
+	inFlight   = 64                      // messages being worked on, signature checks included; who still sends its body has none → 503
+	slotWait   = 1500 * time.Millisecond // for either: who is refused comes back after a minute, so a storm of alarms had better wait
+	retryAfter = 5                       // seconds, up to twice that: refused senders should not come back together
 
 	confirming    = 4               // confirmation links fetched at a time → 503
 	confirmTime   = 2 * time.Second // for one of them → 503

@@ -36,6 +36,7 @@ type weekKube struct {
 	defaults map[string]any // of the spec of an RdsAutopilot, from the CRD that we ship
 	told     func(rds *otcv1.Rds, e controller.Event)
 	patched  func(weekPatch)
+	latency  time.Duration // of writes
 
 	mu         sync.Mutex
 	version    int
@@ -206,11 +207,13 @@ type object[T any] interface {
 	GetName() string
 }
 
-// copies are sorted by name.
-func copies[T object[T]](of map[string]T) []T {
+// copies are those that all conditions hold for, sorted by name.
+func copies[T object[T]](of map[string]T, where ...func(T) bool) []T {
 	var all []T
 	for _, o := range of {
-		all = append(all, o.DeepCopy())
+		if !slices.ContainsFunc(where, func(holds func(T) bool) bool { return !holds(o) }) {
+			all = append(all, o.DeepCopy())
+		}
 	}
 	slices.SortFunc(all, func(a, b T) int { return strings.Compare(a.GetName(), b.GetName()) })
 	return all
@@ -224,7 +227,9 @@ func (k *weekKube) Rds(_, name string) (*otcv1.Rds, bool) {
 }
 
 func (k *weekKube) RdsByInstance(id string) []*otcv1.Rds {
-	return slices.DeleteFunc(k.AllRds(), func(r *otcv1.Rds) bool { return r.Status.ID != id })
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return copies(k.cachedRds, func(r *otcv1.Rds) bool { return r.Status.ID == id })
 }
 
 func (k *weekKube) AllRds() []*otcv1.Rds {
@@ -269,6 +274,7 @@ func (k *weekKube) RemoveFinalizer(context.Context, *v1alpha1.RdsAutopilot) erro
 
 // write changes an RdsAutopilot on top of the version that was read.
 func (k *weekKube) write(read *v1alpha1.RdsAutopilot, change func(*v1alpha1.RdsAutopilot)) (*v1alpha1.RdsAutopilot, error) {
+	time.Sleep(k.latency)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	live := k.raps[read.Name]
@@ -302,6 +308,7 @@ func (k *weekKube) WriteIntake(_ context.Context, read *v1alpha1.RdsAutopilot, i
 
 // patch writes one field of an Rds if test finds what was read.
 func (k *weekKube) patch(read *otcv1.Rds, p weekPatch, test func(*otcv1.Rds) bool, apply func(*otcv1.Rds)) error {
+	time.Sleep(k.latency)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	live := k.rds[read.Name]
@@ -339,12 +346,19 @@ func (k *weekKube) Event(rds *otcv1.Rds, _ *v1alpha1.RdsAutopilot, e controller.
 }
 
 func (k *weekKube) ByTopic(urn string) []*v1alpha1.RdsAutopilot {
-	return slices.DeleteFunc(k.Autopilots(), func(a *v1alpha1.RdsAutopilot) bool { return a.Status.Alarms.TopicURN != urn })
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return copies(k.cachedRaps, hasTopic(urn))
 }
 
-func (k *weekKube) ByTopicLive(ctx context.Context, urn string) ([]*v1alpha1.RdsAutopilot, error) {
-	all, err := k.LiveAutopilots(ctx)
-	return slices.DeleteFunc(all, func(a *v1alpha1.RdsAutopilot) bool { return a.Status.Alarms.TopicURN != urn }), err
+func (k *weekKube) ByTopicLive(_ context.Context, urn string) ([]*v1alpha1.RdsAutopilot, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return copies(k.raps, hasTopic(urn)), nil
+}
+
+func hasTopic(urn string) func(*v1alpha1.RdsAutopilot) bool {
+	return func(a *v1alpha1.RdsAutopilot) bool { return a.Status.Alarms.TopicURN == urn }
 }
 
 func (k *weekKube) Live(_ context.Context, _, name string) (*v1alpha1.RdsAutopilot, error) {

@@ -49,8 +49,8 @@ func passWeek(t *testing.T, from, to time.Duration, end func(*week)) {
 	synctest.Test(t, func(t *testing.T) {
 		monday := time.Date(2000, 1, 3, 0, 0, 0, 0, time.UTC) // bubbles begin on the Saturday before
 		time.Sleep(time.Until(monday.Add(from - 2*time.Hour + 15*time.Second)))
-		w := newWeek(t, from)
-		stop := w.start(t.Context())
+		w := newWeek(t)
+		stop := w.start(t.Context(), unbounded)
 		time.Sleep(15 * time.Second) // apart from what comes with the full minute
 		for at := from - 2*time.Hour; at < to; at += time.Minute {
 			switch at {
@@ -59,7 +59,7 @@ func passWeek(t *testing.T, from, to time.Duration, end func(*week)) {
 			case on(3, 3.5): // an import has just crossed its threshold
 				stop()
 			case on(3, 3.5) + 2*time.Minute:
-				stop = w.start(t.Context())
+				stop = w.start(t.Context(), unbounded)
 			case on(3, 18):
 				w.enlargeReplica()
 			}

@@ -44,38 +44,53 @@ type week struct {
 	book      *weekBook
 	receive   atomic.Pointer[webhook.Receiver] // nil while the process is down
 	operator  *golangsdk.ServiceClient
+	latency   time.Duration // of the cloud's answers
 }
 
 const (
 	weekURL      = "https://autopilot.example.com/smn"
 	weekDelay    = 10 * time.Minute // of metrics: the cloud's upper end
 	operatorTurn = 3 * time.Minute
+	unbounded    = 1000 // requests per second: what is decided first does not depend on who is asked first
 )
 
-// newWeek is the world at a time of the week, with all that runs in it but the process.
-func newWeek(t *testing.T, from time.Duration) *week {
-	w := &week{t: t, databases: weekDatabases(), ids: map[string]string{}, kube: newWeekKube(t), book: newWeekBook(time.Now().Truncate(time.Minute).Add(2 * time.Hour))}
-	w.kube.told, w.kube.patched = w.book.tell, w.book.patch
-	var err error
-	w.sim, err = otcsim.Start(otcsim.Options{
-		Local: true, Transport: w, DeliveryFault: w.onTheWay, Settings: otcsim.Settings{MetricDelay: weekDelay},
-	})
+// newWeek is the world of the week's databases.
+func newWeek(t *testing.T) *week {
+	w := &week{t: t, databases: weekDatabases()}
+	w.settle(otcsim.Options{DeliveryFault: w.onTheWay, Settings: otcsim.Settings{MetricDelay: weekDelay}})
+	replica := instance("rds.pg.n1.large.4.rr", 100, 40)
+	replica.Name, replica.ReplicaOf = "replicated-read", w.ids["replicated"]
+	replica, err := w.sim.AddInstance(replica)
 	if err != nil {
 		t.Fatal(err)
+	}
+	w.ids[replica.Name] = replica.ID
+	return w
+}
+
+// settle makes the databases and all that runs in their world but the process.
+func (w *week) settle(o otcsim.Options) {
+	w.ids, w.kube, w.book = map[string]string{}, newWeekKube(w.t), newWeekBook(time.Now().Truncate(time.Minute).Add(2*time.Hour))
+	w.kube.told, w.kube.patched = w.book.tell, w.book.patch
+	o.Local, o.Transport = true, w
+	var err error
+	if w.sim, err = otcsim.Start(o); err != nil {
+		w.t.Fatal(err)
 	}
 	for _, d := range w.databases {
 		w.add(d)
 	}
-	replica := instance("rds.pg.n1.large.4.rr", 100, 40)
-	replica.Name, replica.ReplicaOf = "replicated-read", w.ids["replicated"]
-	if replica, err = w.sim.AddInstance(replica); err != nil {
-		t.Fatal(err)
-	}
-	w.ids[replica.Name] = replica.ID
 	w.operator = w.connectOperator()
-	go w.sim.Run(t.Context()) // the bubble waits for both to end
-	go w.operate(t.Context())
-	return w
+	go w.sim.Run(w.t.Context()) // the bubble waits for both to end
+	go w.operate(w.t.Context())
+}
+
+// distant is the cloud with the latency of a real one.
+type distant struct{ *week }
+
+func (d distant) RoundTrip(r *http.Request) (*http.Response, error) {
+	time.Sleep(d.latency)
+	return d.sim.RoundTrip(r)
 }
 
 func (w *week) add(d weekDatabase) {
@@ -138,8 +153,8 @@ func (w *week) RoundTrip(r *http.Request) (*http.Response, error) {
 	return reply.Result(), nil
 }
 
-// start starts a process, and returns what ends it.
-func (w *week) start(ctx context.Context) (stop func()) {
+// start starts a process that asks the cloud so many times per second, and returns what ends it.
+func (w *week) start(ctx context.Context, rate float64) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	env := map[string]string{}
 	for _, pair := range w.sim.Env() {
@@ -148,8 +163,7 @@ func (w *week) start(ctx context.Context) (stop func()) {
 	}
 	reg, log := prometheus.NewRegistry(), zap.NewNop()
 	cloudAPI, err := otc.Connect(ctx, otc.Options{
-		Env: func(k string) string { return env[k] }, Transport: w.sim, Registerer: reg, Log: log,
-		Rate: 1000, // what is decided first must not depend on who is asked first
+		Env: func(k string) string { return env[k] }, Transport: distant{w}, Registerer: reg, Log: log, Rate: rate,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -172,7 +186,7 @@ func (w *week) start(ctx context.Context) (stop func()) {
 		Arming: arming{alarms.New(shop, time.Now), shop, "00000000-0000-4000-8000-000000000000", weekURL, true},
 		Log:    log, Reg: reg, Now: time.Now, Chance: chance.Float64,
 	})
-	straight := &http.Client{Transport: w.sim, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	straight := &http.Client{Transport: distant{w}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	certHosts, confirmHosts := []string{w.sim.CertHost()}, []string{w.sim.ConfirmHost()}
 	w.receive.Store(webhook.New(webhook.Options{
 		Path: "/smn", Book: w.kube, Verifier: smn.NewKeys(certHosts, straight, time.Now), Confirm: straight, ConfirmHosts: confirmHosts,

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"fmt"
+	"hash/crc32"
+	"maps"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+)
+
+const (
+	stormDatabases = 400
+	stormDecided   = 30 * time.Second // after the alarm was sent
+	stormCalls     = 100
+	cloudLatency   = 200 * time.Millisecond
+	writeLatency   = 50 * time.Millisecond
+)
+
+// A shared cause, such as a deployment, raises the alarms of a whole fleet: at the default --cloud-rate, and with the
+// latencies of a real cloud and API server, all are decided in time, at the price of few calls.
+func TestAStormOfAlarms(t *testing.T) {
+	if raceDetector || testing.Short() {
+		t.Skip("takes minutes with the race detector; make test runs it without")
+	}
+	storage, cpu, memory := otcsim.Workload{UsedGB: 93}, otcsim.Workload{UsedGB: 10, CPUDemand: 1.95}, otcsim.Workload{UsedGB: 10, MemoryDemandGB: 7.8}
+	for _, c := range []struct {
+		name   string
+		loads  []otcsim.Workload // in turn
+		spread time.Duration     // of the messages on their way
+		want   map[string]int    // first decisions, by action and reason
+	}{
+		{name: "all volumes at once", loads: []otcsim.Workload{storage}, want: map[string]int{"GrowVolume AlarmInForce": stormDatabases}},
+		{name: "one after the other", loads: []otcsim.Workload{storage}, spread: 20 * time.Second, want: map[string]int{"GrowVolume AlarmInForce": stormDatabases}},
+		{name: "every kind", loads: []otcsim.Workload{storage, cpu, storage, memory}, want: map[string]int{
+			"GrowVolume AlarmInForce": stormDatabases / 2, "ChangeFlavor AlarmInForce": 3, "None FleetBrake": stormDatabases/2 - 3,
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newStorm(t, c.spread)
+				calls := w.storm(c.loads)
+				decisions, slowest := w.firstDecisions()
+				if !maps.Equal(decisions, c.want) {
+					t.Errorf("decided %v, want %v", decisions, c.want)
+				}
+				if slowest > stormDecided || calls > stormCalls {
+					t.Errorf("decided within %v by %d calls, want %v and %d", slowest, calls, stormDecided, stormCalls)
+				}
+				t.Logf("all are decided within %v, by %d calls", slowest.Round(100*time.Millisecond), calls)
+			})
+		})
+	}
+}
+
+// newStorm is a world of as many equal databases, armed and at rest. Their messages take up to spread.
+func newStorm(t *testing.T, spread time.Duration) *week {
+	w := &week{t: t}
+	for i := range stormDatabases {
+		w.databases = append(w.databases, weekDatabase{name: fmt.Sprintf("db-%03d", i), start: instance(twoVCPUs, 100, 10)})
+	}
+	w.settle(otcsim.Options{
+		Settings: otcsim.Settings{RuleQuota: 3 * stormDatabases},
+		DeliveryFault: func(d otcsim.Delivery) otcsim.DeliveryFault {
+			lot := time.Duration(crc32.ChecksumIEEE([]byte(d.TopicURN)) % 1000)
+			return otcsim.DeliveryFault{Delay: spread * lot / 1000}
+		},
+	})
+	stop := w.start(t.Context(), unbounded)
+	time.Sleep(50 * time.Minute) // no more than 150 subscriptions in ten
+	stop()
+	w.allArmed("before the storm")
+	return w
+}
+
+// storm lets all alarms come at the same full five minutes, and counts the calls until they are decided.
+func (w *week) storm(loads []otcsim.Workload) (calls int) {
+	o, err := parseOptions([]string{"--public-url", weekURL}, func(string) string { return "" }, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.latency, w.kube.latency = cloudLatency, writeLatency
+	time.Sleep(time.Until(time.Now().Truncate(5 * time.Minute).Add(10*time.Minute - time.Second)))
+	stop := w.start(w.t.Context(), o.CloudRate)
+	defer stop()
+	// Flavors are measured in periods of five minutes, three of which make an alarm; volumes minute by minute, five times.
+	w.load(func(load otcsim.Workload) bool { return load.UsedGB < 90 }, loads)
+	time.Sleep(10 * time.Minute)
+	w.load(func(load otcsim.Workload) bool { return load.UsedGB >= 90 }, loads)
+	w.sim.ResetRequests()
+	begin := w.firstAlarm()
+	time.Sleep(time.Until(begin.Add(2 * stormDecided)))
+	for _, r := range w.sim.Requests() {
+		if !r.Time.Before(begin) && r.Time.Before(begin.Add(stormDecided)) {
+			calls++
+		}
+	}
+	return calls
+}
+
+func (w *week) load(which func(otcsim.Workload) bool, loads []otcsim.Workload) {
+	for i, d := range w.databases {
+		if load := loads[i%len(loads)]; which(load) {
+			if err := w.sim.SetWorkload(w.ids[d.name], load); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// alarmed are the times at which the first alarm of each database was sent, by topic.
+func (w *week) alarmed() map[string]time.Time {
+	times := map[string]time.Time{}
+	for _, d := range w.sim.Deliveries() {
+		if at, ok := times[d.TopicURN]; d.Type == otcsim.TypeNotification && (!ok || d.Created.Before(at)) {
+			times[d.TopicURN] = d.Created
+		}
+	}
+	return times
+}
+
+// firstAlarm waits until all alarms are sent, and returns when the first was.
+func (w *week) firstAlarm() (first time.Time) {
+	for len(w.alarmed()) == 0 {
+		time.Sleep(time.Second)
+	}
+	time.Sleep(time.Second)
+	times := w.alarmed()
+	if len(times) != stormDatabases {
+		w.t.Fatalf("%d databases have an alarm at the same time, want all", len(times))
+	}
+	for _, at := range times {
+		if first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	return first
+}
+
+// firstDecisions counts the first decision of each database by action and reason, and says how long the slowest took.
+func (w *week) firstDecisions() (counts map[string]int, slowest time.Duration) {
+	counts = map[string]int{}
+	alarmed := w.alarmed()
+	for _, a := range w.kube.Autopilots() {
+		records := a.Status.Decisions
+		if len(records) == 0 {
+			counts["nothing"]++
+			continue
+		}
+		first := records[len(records)-1]
+		counts[first.Action+" "+first.Reason]++
+		slowest = max(slowest, first.Time.Sub(alarmed[a.Status.Alarms.TopicURN]))
+	}
+	return counts, slowest
+}
