@@ -17,7 +17,7 @@ import (
 const maxNote = 1024 // bytes; the API server refuses a longer one
 
 // recorder queues events and sends them in the background; a full queue drops them. Those that are equal in all but the
-// note within six minutes become one with a count.
+// note within six minutes become one with a count and the first one's note.
 type recorder struct {
 	broadcaster events.EventBroadcaster
 	events.EventRecorder
@@ -34,23 +34,35 @@ func (r *recorder) start(ctx context.Context) error {
 
 func (r *recorder) shutdown() { r.broadcaster.Shutdown() }
 
-// RdsEvent tells people who look at the Rds. Type is Normal or Warning. It does not wait and cannot fail: an event that
-// is lost is in the log and in the status as well. Nothing is sent before Run.
-func (c *Cluster) RdsEvent(rds *otcv1.Rds, eventType, reason, action, note string) {
-	c.event(otcv1.GroupVersion(), otcv1.Kind, &rds.ObjectMeta, eventType, reason, action, note)
+// Event is something that people are told.
+type Event struct {
+	Type   string // Normal or Warning
+	Reason string
+	Action string
+	Note   string
+	// Single keeps it from being folded into an equal one: two growths in a row are two events.
+	Single bool
+}
+
+// RdsEvent tells people who look at the Rds. It does not wait and cannot fail: an event that is lost is in the log and in
+// the status as well. Nothing is sent before Run.
+func (c *Cluster) RdsEvent(rds *otcv1.Rds, e Event) {
+	c.event(otcv1.GroupVersion(), otcv1.Kind, &rds.ObjectMeta, e)
 }
 
 // AutopilotEvent is RdsEvent for the RdsAutopilot.
-func (c *Cluster) AutopilotEvent(a *autopilotv1.RdsAutopilot, eventType, reason, action, note string) {
-	c.event(autopilotv1.GroupVersion(), autopilotv1.Kind, &a.ObjectMeta, eventType, reason, action, note)
+func (c *Cluster) AutopilotEvent(a *autopilotv1.RdsAutopilot, e Event) {
+	c.event(autopilotv1.GroupVersion(), autopilotv1.Kind, &a.ObjectMeta, e)
 }
 
-func (c *Cluster) event(gv schema.GroupVersion, kind string, m *metav1.ObjectMeta, eventType, reason, action, note string) {
-	// Without the resourceVersion, or no two events would ever be about the same thing.
+func (c *Cluster) event(gv schema.GroupVersion, kind string, m *metav1.ObjectMeta, e Event) {
 	regarding := &corev1.ObjectReference{
 		APIVersion: gv.String(), Kind: kind, Namespace: m.Namespace, Name: m.Name, UID: m.UID,
 	}
-	c.events.Eventf(regarding, nil, eventType, reason, action, "%s", capped(note, maxNote))
+	if e.Single { // no two events are about the same version
+		regarding.ResourceVersion = m.ResourceVersion
+	}
+	c.events.Eventf(regarding, nil, e.Type, e.Reason, e.Action, "%s", capped(e.Note, maxNote))
 }
 
 // capped cuts text to at most limit bytes of whole characters.

@@ -1,6 +1,7 @@
 package k8s_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -8,6 +9,8 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/mcsps/rds-autopilot/k8s"
 )
 
 func TestEventsAreOnBothObjects(t *testing.T) {
@@ -35,16 +38,16 @@ func TestEventsAreOnBothObjects(t *testing.T) {
 		return found
 	}
 
-	c.RdsEvent(rds, corev1.EventTypeNormal, "GrowVolume", "GrowVolume", "from 40 to 50 GB, 100 % sure")
+	c.RdsEvent(rds, k8s.Event{Type: corev1.EventTypeNormal, Reason: "StorageFull", Action: "None", Note: "100 % sure"})
 	eventually(t, "the Rds has an event", func() bool { return len(events("Rds")) == 1 })
 	e := events("Rds")[0]
-	if e.ReportingController != "rds-autopilot" || e.Type != "Normal" || e.Reason != "GrowVolume" || e.Action != "GrowVolume" ||
-		e.Note != "from 40 to 50 GB, 100 % sure" || e.Regarding.Name != "shop" || e.Regarding.UID != rds.UID ||
+	if e.ReportingController != "rds-autopilot" || e.Type != "Normal" || e.Reason != "StorageFull" || e.Action != "None" ||
+		e.Note != "100 % sure" || e.Regarding.Name != "shop" || e.Regarding.UID != rds.UID ||
 		e.Regarding.APIVersion != "otc.mcsps.de/v1alpha1" {
 		t.Errorf("event %+v", e)
 	}
 
-	c.AutopilotEvent(a, corev1.EventTypeWarning, "CapReached", "None", strings.Repeat("ü", 2000))
+	c.AutopilotEvent(a, k8s.Event{Type: corev1.EventTypeWarning, Reason: "CapReached", Action: "None", Note: strings.Repeat("ü", 2000)})
 	eventually(t, "the RdsAutopilot has an event", func() bool { return len(events("RdsAutopilot")) == 1 })
 	if e := events("RdsAutopilot")[0]; e.Type != "Warning" || len(e.Note) > 1024 || e.Regarding.UID != a.UID {
 		t.Errorf("event %+v", e)
@@ -57,9 +60,27 @@ func TestEventsAreOnBothObjects(t *testing.T) {
 	if rds, err = c.GetRds(t.Context(), ns, "shop"); err != nil {
 		t.Fatal(err)
 	}
-	c.RdsEvent(rds, corev1.EventTypeNormal, "GrowVolume", "GrowVolume", "again")
+	c.RdsEvent(rds, k8s.Event{Type: corev1.EventTypeNormal, Reason: "StorageFull", Action: "None", Note: "again"})
 	eventually(t, "the event counts two", func() bool {
 		found := events("Rds")
 		return len(found) == 1 && found[0].Series != nil && found[0].Series.Count == 2
+	})
+
+	// Two changes are two events, however soon one follows the other.
+	for _, to := range []int32{60, 70} {
+		c.RdsEvent(rds, k8s.Event{Type: corev1.EventTypeNormal, Reason: "GrowVolume", Action: "GrowVolume", Note: fmt.Sprintf("to %d GB", to), Single: true})
+		if err := c.PatchVolumeSize(t.Context(), ns, "shop", rds.UID, rds.Spec.VolumeSize, to); err != nil {
+			t.Fatal(err)
+		}
+		if rds, err = c.GetRds(t.Context(), ns, "shop"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "each change has an event", func() bool {
+		notes := map[string]bool{}
+		for _, e := range events("Rds") {
+			notes[e.Note] = true
+		}
+		return notes["to 60 GB"] && notes["to 70 GB"]
 	})
 }

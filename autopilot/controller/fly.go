@@ -232,7 +232,7 @@ func (r *round) tellEnded(ended []v1alpha1.Change) {
 		r.log.Info("change ended", zap.String("kind", string(ch.Kind)), zap.String("by", string(ch.By)),
 			zap.String("from", ch.From), zap.String("to", ch.To), zap.String("outcome", string(ch.Outcome)))
 		r.Cluster.Event(r.rds, r.rap, Event{
-			Warning: ch.Outcome == v1alpha1.OutcomeLost, Reason: string(ch.Outcome), Action: string(ch.Kind),
+			Warning: ch.Outcome == v1alpha1.OutcomeLost, Change: true, Reason: string(ch.Outcome), Action: string(ch.Kind),
 			Note: autopilot.Ended(ch),
 		})
 	}
@@ -247,7 +247,7 @@ func (r *round) tell(news []autopilot.Decision) {
 			zap.String("messageID", d.MessageID), zap.String("message", d.Message))
 		e := Event{Warning: d.Reason.Loud(), Reason: string(d.Reason), Action: string(d.Action), Note: d.Message}
 		if d.Acts() {
-			e.Reason = string(d.Action)
+			e.Reason, e.Change = string(d.Action), true
 		}
 		r.Cluster.Event(r.rds, r.rap, e)
 	}

@@ -42,6 +42,7 @@ type Cluster interface {
 // Event is something a person should know.
 type Event struct {
 	Warning bool
+	Change  bool // it tells of a change: another one with the same reason is another event
 	Reason  string
 	Action  string
 	Note    string

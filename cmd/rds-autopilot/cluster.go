@@ -91,15 +91,15 @@ func (c cluster) FlavorWriter(ctx context.Context, rds *otcv1.Rds) (string, erro
 }
 
 func (c cluster) Event(rds *otcv1.Rds, a *v1alpha1.RdsAutopilot, e controller.Event) {
-	kind := corev1.EventTypeNormal
+	told := k8s.Event{Type: corev1.EventTypeNormal, Reason: e.Reason, Action: e.Action, Note: e.Note, Single: e.Change}
 	if e.Warning {
-		kind = corev1.EventTypeWarning
+		told.Type = corev1.EventTypeWarning
 	}
 	if rds != nil {
-		c.RdsEvent(rds, kind, e.Reason, e.Action, e.Note)
+		c.RdsEvent(rds, told)
 	}
 	if a != nil {
-		c.AutopilotEvent(a, kind, e.Reason, e.Action, e.Note)
+		c.AutopilotEvent(a, told)
 	}
 }
 
