@@ -1,0 +1,59 @@
+package k8s_test
+
+import (
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/mcsps/rds-autopilot/internal/faults"
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	"github.com/mcsps/rds-autopilot/k8s"
+)
+
+// What happens while a watch is broken is seen all the same: streams end early, and then the API server has forgotten
+// the version from which the next one is to go on.
+func TestABrokenWatchIsResynced(t *testing.T) {
+	ns := shared.Cluster(t).Namespace(t)
+	const expired = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","message":"too old resource version","code":410}`
+	var gone atomic.Bool
+	var refused atomic.Int32
+	proxy, err := faults.NewProxy(asShipped(t), faults.Hooks{Fault: func(r *http.Request) *otcsim.Fault {
+		switch {
+		case faults.KubeName(r) != "watch rdss":
+			return nil
+		case gone.Load():
+			refused.Add(1)
+			return &otcsim.Fault{Status: http.StatusGone, Header: http.Header{"Content-Type": {"application/json"}}, Body: expired}
+		}
+		return &otcsim.Fault{Cut: true, Delay: 500 * time.Millisecond}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = proxy.Close() })
+	c, err := k8s.Connect(t.Context(), &rest.Config{Host: proxy.URL}, k8s.Options{Version: "test", Log: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	createRds(t, c, ns, "early")
+	run(t, c)
+	eventually(t, "the cache has what there is", func() bool { _, ok := c.Rds(ns, "early"); return ok })
+
+	gone.Store(true)
+	eventually(t, "a watch is refused", func() bool { return refused.Load() > 0 })
+	createRds(t, c, ns, "late")
+	if err := rdss(t, ns).Delete(t.Context(), "early", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	gone.Store(false)
+	eventually(t, "the cache has what there is now", func() bool {
+		_, early := c.Rds(ns, "early")
+		_, late := c.Rds(ns, "late")
+		return late && !early
+	})
+}
