@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -30,9 +33,11 @@ func TestDecisions(t *testing.T) {
 	vain := add("vain", "rds.mysql.n1.large.4", 100, quiet)
 	dry := add("dry", "rds.mysql.n1.large.4", 100, quiet)
 	sold := add("sold", "rds.pg.n1.large.4", 100, quiet)
+	filled := add("filled", "rds.mysql.n1.large.4", 100, quiet)
+	resized := add("resized", "rds.mysql.n1.large.4", 100, quiet)
 	s := f.start(flags{sweep: 2 * time.Second})
-	defer s.stop()
-	names := []string{"stalled", "native", "reset", "vain", "dry", "sold"}
+	defer func() { s.stop() }()
+	names := []string{"stalled", "native", "reset", "vain", "dry", "sold", "filled", "resized"}
 	for _, name := range names {
 		f.armedNow(at, name)
 	}
@@ -55,6 +60,8 @@ func TestDecisions(t *testing.T) {
 	load(vain, otcsim.Workload{UsedGB: 10, MemoryDemandGB: 7.8})
 	load(dry, otcsim.Workload{UsedGB: 93, CPUDemand: 1.95})
 	load(sold, otcsim.Workload{UsedGB: 10, CPUDemand: 1.95})
+	load(filled, otcsim.Workload{UsedGB: 93})
+	load(resized, otcsim.Workload{UsedGB: 93})
 
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -86,10 +93,7 @@ func TestDecisions(t *testing.T) {
 	t.Run("a tool that takes the flavor back: one change, then Contested", func(t *testing.T) {
 		const ours = "rds.mysql.n1.xlarge.2"
 		f.until("the flavor changes", func() bool { return f.autopilot(at, "reset").Status.Pending == nil && f.completed(at, "reset", ours) })
-		apply := []byte(`{"apiVersion":"otc.mcsps.de/v1alpha1","kind":"Rds","metadata":{"name":"reset"},"spec":{"flavorref":"rds.mysql.n1.large.4"}}`)
-		force := true
-		_, err := f.rdss(at).Patch(t.Context(), "reset", types.ApplyPatchType, apply, metav1.PatchOptions{FieldManager: "a-gitops-tool", Force: &force})
-		f.must(err)
+		f.gitOps(at, "reset", `{"flavorref":"rds.mysql.n1.large.4"}`)
 		f.until("it is contested", func() bool { return f.decided(at, "reset", "Contested") })
 		a := f.autopilot(at, "reset")
 		i := slices.IndexFunc(a.Status.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionContested })
@@ -109,6 +113,62 @@ func TestDecisions(t *testing.T) {
 		if n := f.changes(at, "vain", v1alpha1.ByAutopilot); n != 2 {
 			t.Errorf("%d changes of ours, want 2", n)
 		}
+	})
+	t.Run("a tool that takes the size back: the next growth is from what the cloud has", func(t *testing.T) {
+		f.until("it is grown", func() bool { return f.completed(at, "resized", "110") })
+		f.gitOps(at, "resized", `{"volumesize":100}`)
+		f.sweeps(s, 2)
+		if v, n := f.volume(at, "resized"), f.changes(at, "resized", v1alpha1.ByAutopilot); v != 100 || n != 1 {
+			t.Errorf("without need it asks for %d GB after %d changes", v, n)
+		}
+		load(resized, otcsim.Workload{UsedGB: 103})
+		f.until("it is grown again", func() bool { return f.completed(at, "resized", "120") })
+		if n := f.changes(at, "resized", v1alpha1.ByAutopilot); n != 2 {
+			t.Errorf("%d changes of ours, want 2", n)
+		}
+	})
+	t.Run("the same used space never asks for a second step", func(t *testing.T) {
+		f.until("it is grown", func() bool { return f.completed(at, "filled", "110") })
+		for _, id := range []string{"1", "2"} {
+			f.signal(at, "filled", strings.Repeat(id, 32), 93)
+			f.sweeps(s, 2)
+			s.stop()
+			s = f.start(flags{sweep: 2 * time.Second}) // another leader, which remembers nothing
+			f.sweeps(s, 2)
+		}
+		if v, n := f.volume(at, "filled"), f.changes(at, "filled", v1alpha1.ByAutopilot); v != 110 || n != 1 {
+			t.Errorf("spec.volumesize is %d after %d changes, want one to 110", v, n)
+		}
+	})
+}
+
+// gitOps applies a part of the spec of an Rds as such a tool does.
+func (f *fleet) gitOps(namespace, name, spec string) {
+	f.t.Helper()
+	apply := fmt.Appendf(nil, `{"apiVersion":"otc.mcsps.de/v1alpha1","kind":"Rds","metadata":{"name":%q},"spec":%s}`, name, spec)
+	_, err := f.rdss(namespace).Patch(f.t.Context(), name, types.ApplyPatchType, apply, metav1.PatchOptions{FieldManager: "a-gitops-tool", Force: new(true)})
+	f.must(err)
+}
+
+// signal sends a signed alarm of the storage rule, of now, and waits until it is stored.
+func (f *fleet) signal(namespace, name, id string, percent float64) {
+	f.t.Helper()
+	alarms := f.autopilot(namespace, name).Status.Alarms
+	i := slices.IndexFunc(alarms.Rules, func(r v1alpha1.Rule) bool { return r.Metric == v1alpha1.MetricStorage })
+	now := f.now()
+	_, text, err := f.sim.AlarmMessage(alarms.Rules[i].AlarmID, otcsim.StateAlarm, percent, now.Add(-time.Minute), now)
+	f.must(err)
+	body := f.sim.Sign(otcsim.Envelope{
+		Type: otcsim.TypeNotification, MessageID: id, TopicURN: alarms.TopicURN, Message: text, Timestamp: now.UTC().Format("2006-01-02T15:04:05Z"),
+	}).JSON()
+	res, err := http.Post(f.public.URL+"/smn", "text/plain", bytes.NewReader(body))
+	f.must(err)
+	f.must(res.Body.Close())
+	if res.StatusCode != http.StatusOK {
+		f.t.Fatalf("the signal is answered %s", res.Status)
+	}
+	f.until("the signal is stored", func() bool {
+		return slices.ContainsFunc(f.autopilot(namespace, name).Status.Intake.Signals, func(s v1alpha1.Signal) bool { return s.MessageID == id })
 	})
 }
 

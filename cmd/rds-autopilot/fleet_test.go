@@ -45,6 +45,7 @@ type fleet struct {
 	sa    *rest.Config
 	sim   *otcsim.Cloud
 	now   func() time.Time
+	ahead *atomic.Int64                                      // nanoseconds that were skipped
 	fault *atomic.Pointer[func(*http.Request) *otcsim.Fault] // what goes wrong in the cloud; nil is nothing
 
 	// public is the address that outlives a process, as an Ingress does.
@@ -57,8 +58,8 @@ func newFleet(t *testing.T, settings otcsim.Settings) *fleet {
 	if testing.Short() {
 		t.Skip("needs a Kubernetes API")
 	}
-	begin := time.Now()
-	now := func() time.Time { return begin.Add(60 * time.Since(begin)) }
+	begin, ahead := time.Now(), &atomic.Int64{}
+	now := func() time.Time { return begin.Add(60*time.Since(begin) + time.Duration(ahead.Load())) }
 	fault := &atomic.Pointer[func(*http.Request) *otcsim.Fault]{}
 	sim, err := otcsim.Start(otcsim.Options{Now: now, Settings: settings, Fault: func(r *http.Request) *otcsim.Fault {
 		if f := fault.Load(); f != nil {
@@ -70,7 +71,7 @@ func newFleet(t *testing.T, settings otcsim.Settings) *fleet {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = sim.Close() })
-	return (&fleet{t: t, sim: sim, now: now, fault: fault}).another()
+	return (&fleet{t: t, sim: sim, now: now, ahead: ahead, fault: fault}).another()
 }
 
 // another is a cluster of its own in the same cloud, on the same clock.
@@ -96,7 +97,7 @@ func (f *fleet) another() *fleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f = &fleet{t: t, kube: kube, admin: admin, sa: sa, sim: f.sim, now: f.now, fault: f.fault}
+	f = &fleet{t: t, kube: kube, admin: admin, sa: sa, sim: f.sim, now: f.now, ahead: f.ahead, fault: f.fault}
 	f.public = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if receive := f.receive.Load(); receive != nil {
 			receive.ServeHTTP(w, r)
@@ -106,6 +107,17 @@ func (f *fleet) another() *fleet {
 	}))
 	t.Cleanup(f.public.Close)
 	return f
+}
+
+// skip lets time pass, without anything happening in it, until the next such weekday at that time of UTC.
+func (f *fleet) skip(to time.Weekday, at time.Duration) {
+	now := f.now().UTC()
+	days := (int(to-now.Weekday()) + 7) % 7
+	next := now.Truncate(24*time.Hour).AddDate(0, 0, days).Add(at)
+	if next.Before(now) {
+		next = next.AddDate(0, 0, 7)
+	}
+	f.ahead.Add(int64(next.Sub(now)))
 }
 
 // database makes an instance and its Rds, with status.id as the operator would set it.
