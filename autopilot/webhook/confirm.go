@@ -27,7 +27,7 @@ func (r *Receiver) confirm(ctx context.Context, target *v1alpha1.RdsAutopilot, e
 		r.Warn(target, reasonConfirm, fmt.Sprintf("The topic's subscription cannot be confirmed: %v", err))
 		return resultIgnored, err
 	}
-	if !r.confirming.TryAcquire(1) {
+	if !acquire(ctx, r.confirming) {
 		return resultUnavailable, errors.New("too many confirmations at a time")
 	}
 	defer r.confirming.Release(1)

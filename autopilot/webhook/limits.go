@@ -22,10 +22,10 @@ const (
 	smallBody  = 8 << 10                 // bytes; alarms have 2–4 KB. A larger body needs one of …
 	largeSlots = 16                      // … so many, because it costs five times its size in memory → 503
 	inFlight   = 64                      // messages being worked on, signature checks included; who still sends its body has none → 503
-	slotWait   = 1500 * time.Millisecond // for either: who is refused comes back after a minute, so a storm of alarms had better wait
+	slotWait   = 1500 * time.Millisecond // for any of these: who is refused comes back after a minute, so a storm had better wait
 	retryAfter = 5                       // seconds, up to twice that: refused senders should not come back together
 
-	confirming    = 4               // confirmation links fetched at a time → 503
+	confirming    = 4               // confirmation links fetched at a time → 503 after slotWait: SMN tries but a handful of times
 	confirmTime   = 2 * time.Second // for one of them → 503
 	liveTopics    = 5               // a second: looks at the API server for topics that the cache lacks → 503
 	liveRules     = 5               // a second: likewise for rules of authentic alarms, so that nobody else uses them up → 503
