@@ -69,6 +69,14 @@ func (a Alarm) since() time.Time {
 	return a.StateTime
 }
 
+// News is when Cloud Eye's word or a signal changed last: what was measured may be new since.
+func (a Alarm) News() time.Time {
+	if a.Signal != nil && a.Signal.ReceivedTime.After(a.StateTime) {
+		return a.Signal.ReceivedTime.Time
+	}
+	return a.StateTime
+}
+
 func (a Alarm) messageID() string {
 	if a.signalled() {
 		return a.Signal.MessageID

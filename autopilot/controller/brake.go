@@ -9,7 +9,7 @@ import (
 )
 
 // brake keeps the number of flavors that change at a time. The cache is behind what was just decided, so whoever is
-// about to decide holds a place until its intent is stored.
+// about to store an intent holds a place until the cache has it.
 type brake struct {
 	mu   sync.Mutex
 	held map[Key]time.Time // zero while the round lasts, then when the intent was stored
@@ -18,10 +18,26 @@ type brake struct {
 // bridged is how long a stored intent counts without the cache knowing it.
 const bridged = 10 * time.Second
 
-// take gives a place to a database, unless as many others hold one or are changing.
+// full reports whether as many other databases hold a place or are changing.
+func (b *brake) full(k Key, most int, changing map[Key]bool, now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.busy(k, changing, now) >= most
+}
+
+// take gives a place to a database, unless the brake is full.
 func (b *brake) take(k Key, most int, changing map[Key]bool, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.busy(k, changing, now) >= most {
+		return false
+	}
+	b.held[k] = time.Time{}
+	return true
+}
+
+// busy counts the others; b.mu is held.
+func (b *brake) busy(k Key, changing map[Key]bool, now time.Time) int {
 	busy := 0
 	for other := range changing {
 		if other != k {
@@ -36,11 +52,7 @@ func (b *brake) take(k Key, most int, changing map[Key]bool, now time.Time) bool
 			busy++
 		}
 	}
-	if busy >= most {
-		return false
-	}
-	b.held[k] = time.Time{}
-	return true
+	return busy
 }
 
 // release gives the place back, or keeps it until the cache knows the intent that was stored.

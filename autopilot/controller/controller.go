@@ -181,12 +181,12 @@ func (c *Controller) next(ctx context.Context, queue workqueue.TypedRateLimiting
 	if stop {
 		return false
 	}
+	c.rounds.Add(1)
+	defer c.rounds.Add(-1) // after Done, which may put the key back into the queue: it waits all the while
 	defer queue.Done(key)
 	if ctx.Err() != nil {
 		return true // drain
 	}
-	c.rounds.Add(1)
-	defer c.rounds.Add(-1)
 	round, cancel := context.WithTimeout(ctx, roundLimit)
 	defer cancel()
 	again, err := c.reconcile(round, key)

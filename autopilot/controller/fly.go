@@ -48,6 +48,10 @@ func (r *round) fly(ctx context.Context) (time.Duration, error) {
 	stored := false
 	defer func() { r.brake.release(r.key, stored, r.now) }()
 	v := autopilot.Decide(c)
+	if changesFlavor(v) && !r.brake.take(r.key, r.MaxFlavorChanges, r.changing(), r.now) { // others were faster
+		c.FleetBusy = true
+		v = autopilot.Decide(c)
+	}
 	status, news := autopilot.Apply(c, v)
 	r.next = status
 	autopilot.SetProgressing(&r.next, r.rap.Generation, r.now)
@@ -58,7 +62,7 @@ func (r *round) fly(ctx context.Context) (time.Duration, error) {
 	if err := r.write(ctx); err != nil {
 		return 0, err
 	}
-	stored = v.Intent != nil && v.Intent.Kind == v1alpha1.KindFlavor
+	stored = changesFlavor(v)
 	r.tell(news)
 	r.warn(warnings)
 	if err := r.patch(ctx, v); err != nil {
@@ -69,6 +73,10 @@ func (r *round) fly(ctx context.Context) (time.Duration, error) {
 		armErr = nil
 	}
 	return r.again(v), errors.Join(armErr, stateErr, flavorErr)
+}
+
+func changesFlavor(v autopilot.Verdict) bool {
+	return v.Intent != nil && v.Intent.Kind == v1alpha1.KindFlavor
 }
 
 // instance returns nil where the Rds has no id yet, or the cloud no such instance.
@@ -115,7 +123,7 @@ func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 		}
 		c.Alarms = append(c.Alarms, a)
 		if a.InForce(c.Now) || !a.Grown.IsZero() {
-			wanted = append(wanted, EvidenceOf{rule.Metric, rule.Dimension, r.period(rule.Metric)})
+			wanted = append(wanted, EvidenceOf{rule.Metric, rule.Dimension, r.period(rule.Metric), a.News()})
 		}
 	}
 	if len(wanted) == 0 || c.Instance == nil {
@@ -159,7 +167,7 @@ func (r *round) alarmStates(ctx context.Context) (map[string]AlarmState, error) 
 	return r.Cloud.AlarmStates(ctx, denied)
 }
 
-// readForFlavors reads what only a change of flavor depends on, and takes a place in the fleet for it.
+// readForFlavors reads what only a change of flavor depends on.
 func (r *round) readForFlavors(ctx context.Context, c *autopilot.Case) error {
 	if !c.MayChangeFlavor() {
 		return nil
@@ -169,7 +177,7 @@ func (r *round) readForFlavors(ctx context.Context, c *autopilot.Case) error {
 		who, writerErr := r.Cluster.FlavorWriter(ctx, r.rds)
 		c.Rival, err = who, errors.Join(err, writerErr)
 	}
-	c.FleetBusy = !r.brake.take(r.key, r.MaxFlavorChanges, r.changing(), r.now)
+	c.FleetBusy = r.brake.full(r.key, r.MaxFlavorChanges, r.changing(), r.now)
 	return err
 }
 

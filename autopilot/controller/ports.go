@@ -77,6 +77,7 @@ type EvidenceOf struct {
 	Metric        v1alpha1.Metric
 	Dimension     string // name:value, as the rule has it; empty means the instance's own
 	PeriodSeconds int
+	NotBefore     time.Time // when it must have been read at the earliest: what was read before the news does not know of it
 }
 
 // Catalogue is what an instance can become.

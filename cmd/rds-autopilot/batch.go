@@ -15,8 +15,8 @@ const (
 	// enough for nobody to notice. While one comes after the other, each next one waits twice as long, up to gatherMost.
 	gatherFor  = 50 * time.Millisecond
 	gatherMost = 2 * time.Second
-	// keptFor is how long a series is not read again. Raw data comes once a minute, but our own patch is a reason to look
-	// once more, and so is all that the operator then does.
+	// keptFor is how long a series is not read again, unless there is news of it. Raw data comes once a minute, but our own
+	// patch is a reason to look once more, and so is all that the operator then does.
 	keptFor = 30 * time.Second
 )
 
@@ -41,17 +41,17 @@ type gathering struct {
 type batch struct {
 	period int
 	series []otc.Series
-	made   time.Time // on the clock; the pauses are real
 	begun  bool
+	made   time.Time // when it was begun, on the clock; the pauses are real
 	done   chan struct{}
 	points map[otc.Series][]otc.Datapoint
 	err    error
 }
 
-// get returns the datapoints of these series; one without any is missing.
-func (b *batches) get(ctx context.Context, period int, series []otc.Series) (map[otc.Series][]otc.Datapoint, error) {
+// get returns the datapoints of these series, read at that time or later; one without any is missing.
+func (b *batches) get(ctx context.Context, period int, series []otc.Series, notBefore time.Time) (map[otc.Series][]otc.Datapoint, error) {
 	found := make(map[otc.Series][]otc.Datapoint, len(series))
-	mine := b.join(ctx, period, series)
+	mine := b.join(ctx, period, series, notBefore)
 	for i, s := range series {
 		select {
 		case <-mine[i].done:
@@ -69,7 +69,7 @@ func (b *batches) get(ctx context.Context, period int, series []otc.Series) (map
 }
 
 // join returns the batch of each series.
-func (b *batches) join(ctx context.Context, period int, series []otc.Series) []*batch {
+func (b *batches) join(ctx context.Context, period int, series []otc.Series, notBefore time.Time) []*batch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	q, now := b.queues[period], b.now()
@@ -80,7 +80,7 @@ func (b *batches) join(ctx context.Context, period int, series []otc.Series) []*
 	mine := make([]*batch, 0, len(series))
 	for _, s := range series {
 		x := q.latest[s]
-		if x == nil || !x.serves(now) {
+		if x == nil || !x.serves(now, notBefore) {
 			x = b.add(ctx, q, period, s)
 		}
 		mine = append(mine, x)
@@ -103,8 +103,8 @@ func (b *batches) add(ctx context.Context, q *gathering, period int, s otc.Serie
 
 func (b *batches) open(ctx context.Context, q *gathering, period int) *batch {
 	now := b.now()
-	maps.DeleteFunc(q.latest, func(_ otc.Series, x *batch) bool { return !x.serves(now) })
-	x := &batch{period: period, made: now, done: make(chan struct{})}
+	maps.DeleteFunc(q.latest, func(_ otc.Series, x *batch) bool { return !x.serves(now, time.Time{}) })
+	x := &batch{period: period, done: make(chan struct{})}
 	q.pause = min(2*q.pause, gatherMost)
 	if time.Since(q.begun) > gatherMost {
 		q.pause = gatherFor
@@ -122,7 +122,7 @@ func (b *batches) begin(ctx context.Context, q *gathering, x *batch) {
 	if x.begun {
 		return
 	}
-	x.begun, q.begun, q.next = true, time.Now(), nil
+	x.begun, x.made, q.begun, q.next = true, b.now(), time.Now(), nil
 	go func() {
 		defer close(x.done)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedLimit)
@@ -131,12 +131,15 @@ func (b *batches) begin(ctx context.Context, q *gathering, x *batch) {
 	}()
 }
 
-// serves reports whether who asks now may have what it holds, or will hold.
-func (x *batch) serves(now time.Time) bool {
+// serves reports whether who asks now, for what was read at that time or later, may have what it holds or will hold.
+func (x *batch) serves(now, notBefore time.Time) bool {
+	if !x.begun {
+		return true
+	}
 	select {
 	case <-x.done:
-		return x.err == nil && now.Sub(x.made) < keptFor
+		return x.err == nil && now.Sub(x.made) < keptFor && !x.made.Before(notBefore)
 	default:
-		return true
+		return !x.made.Before(notBefore)
 	}
 }

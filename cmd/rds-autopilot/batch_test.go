@@ -52,7 +52,7 @@ func (c *cloudEye) ask(t *testing.T, b *batches, n int, over time.Duration, peri
 		all.Go(func() {
 			time.Sleep(time.Duration(i) * over / time.Duration(n))
 			s := numbered(i)
-			points, err := b.get(t.Context(), period(i), []otc.Series{s, s})
+			points, err := b.get(t.Context(), period(i), []otc.Series{s, s}, time.Time{})
 			if err != nil || len(points[s]) != 1 || points[s][0].Average != float64(period(i)) {
 				t.Errorf("%v, %v", points[s], err)
 			}
@@ -106,8 +106,29 @@ func TestASeriesIsNotReadAgainAtOnce(t *testing.T) {
 			t.Errorf("later: %d calls, want two", len(c.calls))
 		}
 		time.Sleep(keptFor)
-		if _, err := b.get(t.Context(), 1, []otc.Series{{Metric: "other"}}); err != nil || len(b.queues[1].latest) != 1 {
+		if _, err := b.get(t.Context(), 1, []otc.Series{{Metric: "other"}}, time.Time{}); err != nil || len(b.queues[1].latest) != 1 {
 			t.Errorf("%v; %d series are held, want what is asked for", err, len(b.queues[1].latest))
+		}
+	})
+}
+
+func TestWhatWasReadBeforeTheNewsIsReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloudEye()
+		b := c.batches()
+		ask := func(notBefore time.Time) {
+			points, err := b.get(t.Context(), 1, []otc.Series{numbered(1)}, notBefore)
+			if p := last(points[numbered(1)]); err != nil || p.Time.Before(notBefore) {
+				t.Errorf("read at %v, %v, want it from %v or later", p.Time, err, notBefore)
+			}
+		}
+		ask(time.Time{})
+		time.Sleep(time.Second)
+		news := time.Now()
+		ask(news)
+		ask(news)
+		if len(c.calls) != 2 {
+			t.Errorf("%d calls, want one before the news and one after", len(c.calls))
 		}
 	})
 }
@@ -122,11 +143,11 @@ func TestAFailedReadingIsNotKept(t *testing.T) {
 			}
 			return c.read(ctx, series, period)
 		}
-		if _, err := b.get(t.Context(), 1, []otc.Series{numbered(1)}); err == nil {
+		if _, err := b.get(t.Context(), 1, []otc.Series{numbered(1)}, time.Time{}); err == nil {
 			t.Error("no error")
 		}
 		broken = false
-		if points, err := b.get(t.Context(), 1, []otc.Series{numbered(1)}); err != nil || len(points) != 1 {
+		if points, err := b.get(t.Context(), 1, []otc.Series{numbered(1)}, time.Time{}); err != nil || len(points) != 1 {
 			t.Errorf("%v, %v", points, err)
 		}
 	})

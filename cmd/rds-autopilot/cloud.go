@@ -162,7 +162,7 @@ func (c *cloud) Evidence(ctx context.Context, inst autopilot.Instance, wanted []
 			busy[w.Metric] = of(autopilot.MetricName(w.Metric))
 			continue
 		}
-		e, err := c.usedSpace(ctx, of)
+		e, err := c.usedSpace(ctx, of, w.NotBefore)
 		if err != nil {
 			return nil, err
 		}
@@ -175,7 +175,7 @@ func (c *cloud) Evidence(ctx context.Context, inst autopilot.Instance, wanted []
 		if !ok {
 			continue
 		}
-		points, err := c.points.get(ctx, w.PeriodSeconds, slices.Collect(maps.Values(busy))) // both at once: they have one period
+		points, err := c.points.get(ctx, w.PeriodSeconds, slices.Collect(maps.Values(busy)), w.NotBefore) // both at once: they have one period
 		if err != nil {
 			return nil, err
 		}
@@ -199,12 +199,12 @@ func series(inst autopilot.Instance, w controller.EvidenceOf) (func(metric strin
 	return func(metric string) otc.Series { return otc.Series{Metric: metric, Dimension: name, Value: value} }, nil
 }
 
-func (c *cloud) usedSpace(ctx context.Context, of func(string) otc.Series) (autopilot.Evidence, error) {
-	used, err := c.newest(ctx, rawPeriod, of(diskUsed))
-	if err != nil || !used.Time.IsZero() {
+func (c *cloud) usedSpace(ctx context.Context, of func(string) otc.Series, notBefore time.Time) (autopilot.Evidence, error) {
+	points, err := c.points.get(ctx, rawPeriod, []otc.Series{of(diskUsed)}, notBefore)
+	if used := last(points[of(diskUsed)]); err != nil || !used.Time.IsZero() {
 		return autopilot.Evidence{Time: used.Time, UsedGB: used.Average}, err
 	}
-	points, err := c.points.get(ctx, rawPeriod, []otc.Series{of(diskPercent), of(diskTotal)})
+	points, err = c.points.get(ctx, rawPeriod, []otc.Series{of(diskPercent), of(diskTotal)}, notBefore)
 	if err != nil {
 		return autopilot.Evidence{}, err
 	}
@@ -213,11 +213,6 @@ func (c *cloud) usedSpace(ctx context.Context, of func(string) otc.Series) (auto
 		return autopilot.Evidence{}, nil
 	}
 	return autopilot.Evidence{Time: percent.Time, UsedGB: percent.Average / 100 * total.Average}, nil
-}
-
-func (c *cloud) newest(ctx context.Context, period int, s otc.Series) (otc.Datapoint, error) {
-	points, err := c.points.get(ctx, period, []otc.Series{s})
-	return last(points[s]), err
 }
 
 func last(points []otc.Datapoint) otc.Datapoint {
