@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -23,10 +24,11 @@ import (
 type fragile struct {
 	*world.World
 	down atomic.Bool
-	deaf atomic.Bool // no notification arrives
+	deaf atomic.Bool  // no notification arrives
+	late atomic.Int64 // nanoseconds of the cloud that a message may take, each a different time
 }
 
-func newFragile(t *testing.T, settings otcsim.Settings) *fragile {
+func newFragile(t *testing.T, o world.Options) *fragile {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("needs a Kubernetes API")
@@ -34,16 +36,18 @@ func newFragile(t *testing.T, settings otcsim.Settings) *fragile {
 	f := &fragile{}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	var err error
-	f.World, err = world.Start(ctx, world.Options{Race: true, Cloud: otcsim.Options{Settings: settings, DeliveryFault: func(d otcsim.Delivery) otcsim.DeliveryFault {
-		return otcsim.DeliveryFault{Drop: f.deaf.Load() && d.Type == "Notification"}
-	}, Fault: func(r *http.Request) *otcsim.Fault {
+	o.Cloud.DeliveryFault = func(d otcsim.Delivery) otcsim.DeliveryFault {
+		lot := int64(crc32.ChecksumIEEE([]byte(d.TopicURN)) % 100)
+		return otcsim.DeliveryFault{Drop: f.deaf.Load() && d.Type == "Notification", Delay: time.Duration(f.late.Load() / 100 * lot)}
+	}
+	o.Cloud.Fault = func(r *http.Request) *otcsim.Fault {
 		if service, _ := otcsim.OperationOf(r); f.down.Load() && service != "cert" && service != "console" {
 			return &otcsim.Fault{Status: http.StatusServiceUnavailable}
 		}
 		return nil
-	}}})
-	if err != nil {
+	}
+	var err error
+	if f.World, err = world.Start(ctx, o); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -125,7 +129,7 @@ func stored(n int) func(*v1alpha1.RdsAutopilot) bool {
 }
 
 func TestDegraded(t *testing.T) {
-	f := newFragile(t, otcsim.Settings{})
+	f := newFragile(t, world.Options{Race: true})
 	var db *world.DB
 	wait := func(t *testing.T, what string, condition func(*v1alpha1.RdsAutopilot) bool) *v1alpha1.RdsAutopilot {
 		t.Helper()

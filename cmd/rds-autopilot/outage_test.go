@@ -1,0 +1,127 @@
+package main_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	"github.com/mcsps/rds-autopilot/internal/world"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// The API server goes away for 30 s in the middle of a burst of 200 alarms. What was acknowledged is stored, what was
+// not is answered in time and comes again, and every database has grown once in the end.
+func TestTheAPIServerGoesAwayInABurstOfAlarms(t *testing.T) {
+	const n, outage, before = 200, 30 * time.Second, 20
+	// SMN tries for longer than the outage. Without the race detector, for that would slow down so many by far too much.
+	// The operator writes five times a second and would have enough to do with looking at them.
+	f := newFragile(t, world.Options{Resync: 10 * time.Minute, Cloud: otcsim.Options{Settings: otcsim.Settings{RetryInterval: 8 * time.Minute}}})
+	first := serve(t, f.World)
+	var dbs []*world.DB
+	for i := range n {
+		dbs = append(dbs, add(t, f.World, world.Database{
+			Name: fmt.Sprintf("burst-%d", i), Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 10}, Autopilot: true,
+		}))
+	}
+	shows(t, first, 150, "rds_autopilot_autopilots", "armed=true") // SMN confirms no more in ten minutes of the clock
+	if err := first.Stop(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	p := serve(t, f.World) // begins to count anew
+	shows(t, p, n, "rds_autopilot_autopilots", "armed=true")
+
+	f.late.Store(int64(4 * time.Minute))
+	for _, db := range dbs {
+		if err := db.SetWorkload(otcsim.Workload{UsedGB: 93}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := world.Eventually(within(t), "some alarms are acknowledged", func(context.Context) (bool, error) {
+		return len(f.acknowledged()) >= before, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Kube.PauseAPIServer(); err != nil {
+		t.Fatal(err)
+	}
+	away := time.NewTimer(outage)
+	<-away.C
+	inTime := f.acknowledged()
+	if err := f.Kube.ResumeAPIServer(); err != nil {
+		t.Fatal(err)
+	}
+	for _, db := range dbs {
+		if _, ok := inTime[topicOf(f, db)]; ok {
+			f.storedOf(t, db)
+		}
+	}
+	for _, db := range dbs {
+		a, err := db.WaitAutopilot(within(t), "it has grown", func(a *v1alpha1.RdsAutopilot) bool {
+			return a.Status.Pending == nil && len(a.Status.Changes) > 0
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := a.Status.Changes; len(c) != 1 || c[0].By != v1alpha1.ByAutopilot || c[0].To != "110" || db.Instance().VolumeGB != 110 {
+			t.Errorf("%s has %d GB after %+v, want one change to 110", db.Name, db.Instance().VolumeGB, c)
+		}
+	}
+	for _, db := range dbs {
+		f.storedOf(t, db)
+	}
+	if slow := late(t, p); slow > 0 {
+		t.Errorf("%g answers came after 4 s", slow)
+	}
+	f.answers(t)
+	t.Logf("%d alarms were acknowledged before and in the outage, %d in the end", len(inTime), len(f.acknowledged()))
+}
+
+// acknowledged is when the newest alarm message was made that was answered 200, by topic.
+func (f *fragile) acknowledged() map[string]time.Time {
+	newest := map[string]time.Time{}
+	for _, d := range f.Cloud.Deliveries() {
+		if d.Type == otcsim.TypeNotification && d.State == otcsim.Delivered && d.Created.After(newest[d.TopicURN]) {
+			newest[d.TopicURN] = d.Created
+		}
+	}
+	return newest
+}
+
+// storedOf fails unless the object has the signal that was acknowledged to SMN last, or a newer one.
+func (f *fragile) storedOf(t *testing.T, db *world.DB) {
+	t.Helper()
+	acknowledged := f.acknowledged()[topicOf(f, db)] // before the object is read: stored means stored
+	a, err := db.Autopilot(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(a.Status.Intake.Signals, func(s v1alpha1.Signal) bool { return s.Metric == v1alpha1.MetricStorage })
+	if i < 0 || a.Status.Intake.Signals[i].AlarmTime.Time.Before(acknowledged.Truncate(time.Second)) {
+		t.Errorf("%s: acknowledged is the alarm of %s, stored is %+v", db.Name, acknowledged, a.Status.Intake.Signals)
+	}
+}
+
+// answers fails where SMN had another answer than 200 or 503, or none in its 5 s.
+func (f *fragile) answers(t *testing.T) {
+	t.Helper()
+	refused := 0
+	for _, d := range f.Cloud.Deliveries() {
+		for _, a := range d.Attempts {
+			switch a.Status {
+			case http.StatusOK:
+			case http.StatusServiceUnavailable:
+				refused++
+			default:
+				t.Errorf("a message of %s is answered %d %s", d.Created, a.Status, a.Err)
+			}
+		}
+	}
+	if refused == 0 {
+		t.Error("nothing was refused: this shows nothing")
+	}
+}
