@@ -10,10 +10,15 @@ func TestBrake(t *testing.T) {
 	key := func(name string) Key { return Key{"ns", name} }
 	b := brake{held: map[Key]time.Time{}}
 	none := map[Key]bool{}
+	for _, asks := range []string{"x", "y"} {
+		if b.full(key(asks), 1, none, now) {
+			t.Error("who only asks holds a place")
+		}
+	}
 	if !b.take(key("a"), 2, none, now) || !b.take(key("b"), 2, none, now) {
 		t.Fatal("two places, and none was given")
 	}
-	if b.take(key("c"), 2, none, now) {
+	if b.take(key("c"), 2, none, now) || !b.full(key("c"), 2, none, now) || b.full(key("a"), 2, none, now) {
 		t.Error("a third place of two, while two rounds decide")
 	}
 	if !b.take(key("a"), 2, none, now) {
