@@ -15,7 +15,7 @@ import (
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// Storage and CPU call for more at the same time. The operator is frozen for minutes of the cloud when it is asked, then
+// Storage calls for more, and CPU while that is pending. The operator is frozen for minutes of the cloud when it is asked, then
 // applies every snapshot that queued up, and those that found the instance busy again and again, old flavors included,
 // and writes whole objects between our writes. It is asked once for each all the same.
 func TestAnOperatorAtItsWorstIsAskedOnceForEach(t *testing.T) {
@@ -40,13 +40,14 @@ func TestAnOperatorAtItsWorstIsAskedOnceForEach(t *testing.T) {
 	}
 	h.world.Operator.Pause()
 	defer h.world.Operator.Resume()
-	if err := h.SetWorkload(otcsim.Workload{UsedGB: 33, CPUDemand: 1.9}); err != nil {
-		t.Fatal(err)
-	}
+	h.alarm()
 	if _, err := h.WaitRds(h.within(), "50 GB are asked for", func(r *otcv1.Rds) bool { return r.Spec.VolumeSize == 50 }); err != nil {
 		t.Fatal(err)
 	}
-	frozen := time.NewTimer(h.world.Span(5 * time.Minute)) // the cloud's minutes: alarms repeat meanwhile
+	if err := h.SetWorkload(otcsim.Workload{UsedGB: 33, CPUDemand: 1.9}); err != nil {
+		t.Fatal(err)
+	}
+	frozen := time.NewTimer(h.world.Span(12 * time.Minute)) // the cloud's minutes: CPU's alarm comes, and storage's again
 	<-frozen.C
 	h.world.Operator.Resume()
 	a, err := h.WaitAutopilot(h.within(), "both are completed", func(a *v1alpha1.RdsAutopilot) bool {
