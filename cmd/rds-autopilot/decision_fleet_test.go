@@ -63,10 +63,7 @@ func TestDecisions(t *testing.T) {
 	load(filled, otcsim.Workload{UsedGB: 93})
 	load(resized, otcsim.Workload{UsedGB: 93})
 
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { defer close(done); f.operate(ctx, at, "stalled", "dry", "native") }()
-	defer func() { stop(); <-done }()
+	f.operate(at, "stalled", "dry", "native")
 
 	t.Run("the operator is off: one step, then Stalled", func(t *testing.T) {
 		f.until("it is stalled", func() bool { return f.decided(at, "stalled", "Stalled") })
@@ -155,12 +152,8 @@ func (f *fleet) signal(namespace, name, id string, percent float64) {
 	f.t.Helper()
 	alarms := f.autopilot(namespace, name).Status.Alarms
 	i := slices.IndexFunc(alarms.Rules, func(r v1alpha1.Rule) bool { return r.Metric == v1alpha1.MetricStorage })
-	now := f.now()
-	_, text, err := f.sim.AlarmMessage(alarms.Rules[i].AlarmID, otcsim.StateAlarm, percent, now.Add(-time.Minute), now)
+	body, err := f.sim.SignedAlarm(id, alarms.TopicURN, alarms.Rules[i].AlarmID, percent)
 	f.must(err)
-	body := f.sim.Sign(otcsim.Envelope{
-		Type: otcsim.TypeNotification, MessageID: id, TopicURN: alarms.TopicURN, Message: text, Timestamp: now.UTC().Format("2006-01-02T15:04:05Z"),
-	}).JSON()
 	res, err := http.Post(f.public.URL+"/smn", "text/plain", bytes.NewReader(body))
 	f.must(err)
 	f.must(res.Body.Close())
@@ -172,8 +165,14 @@ func (f *fleet) signal(namespace, name, id string, percent float64) {
 	})
 }
 
-// operate applies what each Rds asks for, but for some.
-func (f *fleet) operate(ctx context.Context, namespace string, but ...string) {
+// operate applies at once what each Rds asks for, but for some, until the test ends.
+func (f *fleet) operate(namespace string, but ...string) {
+	done := make(chan struct{})
+	go func() { defer close(done); f.apply(f.t.Context(), namespace, but) }()
+	f.t.Cleanup(func() { <-done }) // the context has ended by then
+}
+
+func (f *fleet) apply(ctx context.Context, namespace string, but []string) {
 	tick := time.NewTicker(300 * time.Millisecond)
 	defer tick.Stop()
 	for {

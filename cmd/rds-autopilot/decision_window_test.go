@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"time"
@@ -22,10 +21,7 @@ func TestAnAlarmOnWednesdayIsServedInSaturdaysWindow(t *testing.T) {
 	defer func() { s.stop() }()
 	f.armedNow(at, name)
 	f.patch(f.raps(at), name, `{"spec":{"flavor":{"cooldownSeconds":0,"window":{"days":["Sat","Sun"],"start":"01:00","end":"23:00","timeZone":"UTC"}}}}`)
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { defer close(done); f.operate(ctx, at) }()
-	defer func() { stop(); <-done }()
+	f.operate(at)
 
 	f.must(f.sim.SetWorkload(in.ID, otcsim.Workload{UsedGB: 10, CPUDemand: 1.95}))
 	f.until("it waits for the window", func() bool { return f.decided(at, name, "OutsideWindow") })

@@ -65,14 +65,11 @@ func (f *fragile) alarm(t *testing.T, db *world.DB, n int) []byte {
 	if !ok {
 		t.Fatal("no rule")
 	}
-	_, text, err := f.Cloud.AlarmMessage(rule.ID, "alarm", 95, time.Now().Add(-time.Second), time.Now())
+	body, err := f.Cloud.SignedAlarm(fmt.Sprintf("%032x", n), topicOf(f, db), rule.ID, 95)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f.Cloud.Sign(otcsim.Envelope{
-		Type: "Notification", MessageID: fmt.Sprintf("%032x", n), TopicURN: topicOf(f, db), Message: text,
-		Timestamp: time.Now().UTC().Format("2006-01-02T15:04:05Z"),
-	}).JSON()
+	return body
 }
 
 func topicOf(f *fragile, db *world.DB) string {

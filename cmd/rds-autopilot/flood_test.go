@@ -51,13 +51,11 @@ func TestAlarmsAreStoredWhileTheReceiverIsFlooded(t *testing.T) {
 		t.Fatal("no rule")
 	}
 	alarm := func(i int) []byte {
-		_, text, err := w.Cloud.AlarmMessage(rule.ID, "alarm", 95, time.Now().Add(-time.Second), time.Now())
+		body, err := w.Cloud.SignedAlarm(fmt.Sprintf("%032x", i+1), a.Status.Alarms.TopicURN, rule.ID, 95)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return w.Cloud.Sign(otcsim.Envelope{
-			MessageID: fmt.Sprintf("%032x", i+1), TopicURN: a.Status.Alarms.TopicURN, Message: text, Timestamp: time.Now().UTC().Format("2006-01-02T15:04:05Z"),
-		}).JSON()
+		return body
 	}
 	before, err := p.Metrics(ctx)
 	if err != nil {

@@ -99,16 +99,11 @@ func TestTheSameMessageFiftyTimesAtTwoReplicasIsOneSignal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := time.Now()
-	_, text, err := h.world.Cloud.AlarmMessage(rule.ID, otcsim.StateAlarm, 82.5, now.Add(-time.Second), now)
+	const id = "00000000000000000000000000000050"
+	body, err := h.world.Cloud.SignedAlarm(id, a.Status.Alarms.TopicURN, rule.ID, 82.5)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const id = "00000000000000000000000000000050"
-	body := h.world.Cloud.Sign(otcsim.Envelope{
-		Type: otcsim.TypeNotification, MessageID: id, TopicURN: a.Status.Alarms.TopicURN, Message: text,
-		Timestamp: now.UTC().Format("2006-01-02T15:04:05Z"),
-	}).JSON()
 	h.alarm()
 	var posts sync.WaitGroup
 	for i := range 50 {

@@ -101,6 +101,16 @@ func (c *Cloud) AlarmMessage(ruleID string, state RuleState, value float64, data
 	return subject, text, nil
 }
 
+// SignedAlarm is the body that SMN would post if the rule raised its alarm now, by the datapoint before.
+func (c *Cloud) SignedAlarm(messageID, topicURN, ruleID string, value float64) ([]byte, error) {
+	at := c.opts.Now()
+	_, text, err := c.AlarmMessage(ruleID, StateAlarm, value, at.Add(-c.raw), at)
+	if err != nil {
+		return nil, err
+	}
+	return c.Sign(Envelope{MessageID: messageID, TopicURN: topicURN, Message: text}).JSON(), nil
+}
+
 func (c *Cloud) alarmText(r *Rule, info shown, state RuleState, values []alarmValue, at time.Time, repeat bool) (subject, text string) {
 	const clock = "01 02, 2006 15:04:05 GMT-07:00"
 	cond, dim := r.Condition, r.Metric.Dimensions[0]
