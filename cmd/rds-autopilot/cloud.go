@@ -152,14 +152,19 @@ const rawPeriod = 1 // Cloud Eye's word for raw data
 // percentage of the size at that datapoint.
 func (c *cloud) Evidence(ctx context.Context, inst autopilot.Instance, wanted []controller.EvidenceOf) (map[v1alpha1.Metric]autopilot.Evidence, error) {
 	found := make(map[v1alpha1.Metric]autopilot.Evidence)
-	busy := make(map[v1alpha1.Metric]otc.Series) // CPU and memory
+	busy := make(map[v1alpha1.Metric]otc.Series) // CPU and memory: they have one period
+	var period int
+	var notBefore time.Time
 	for _, w := range wanted {
 		of, err := series(inst, w)
 		if err != nil {
 			return nil, err
 		}
 		if w.Metric != v1alpha1.MetricStorage {
-			busy[w.Metric] = of(autopilot.MetricName(w.Metric))
+			busy[w.Metric], period = of(autopilot.MetricName(w.Metric)), w.PeriodSeconds
+			if w.NotBefore.After(notBefore) {
+				notBefore = w.NotBefore
+			}
 			continue
 		}
 		e, err := c.usedSpace(ctx, of, w.NotBefore)
@@ -170,17 +175,16 @@ func (c *cloud) Evidence(ctx context.Context, inst autopilot.Instance, wanted []
 			found[w.Metric] = e
 		}
 	}
-	for _, w := range wanted {
-		s, ok := busy[w.Metric]
-		if !ok {
-			continue
-		}
-		points, err := c.points.get(ctx, w.PeriodSeconds, slices.Collect(maps.Values(busy)), w.NotBefore) // both at once: they have one period
-		if err != nil {
-			return nil, err
-		}
+	if len(busy) == 0 {
+		return found, nil
+	}
+	points, err := c.points.get(ctx, period, slices.Collect(maps.Values(busy)), notBefore)
+	if err != nil {
+		return nil, err
+	}
+	for metric, s := range busy {
 		if p := last(points[s]); !p.Time.IsZero() {
-			found[w.Metric] = autopilot.Evidence{Time: p.Time, Percent: p.Average}
+			found[metric] = autopilot.Evidence{Time: p.Time, Percent: p.Average}
 		}
 	}
 	return found, nil
