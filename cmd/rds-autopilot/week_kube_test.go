@@ -199,7 +199,7 @@ func (k *weekKube) changeRds(name string, change func(*otcv1.Rds)) {
 func (k *weekKube) liveRds() []*otcv1.Rds {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return copies(k.rds)
+	return copies(k.rds, nil)
 }
 
 type object[T any] interface {
@@ -207,11 +207,11 @@ type object[T any] interface {
 	GetName() string
 }
 
-// copies are those that all conditions hold for, sorted by name.
-func copies[T object[T]](of map[string]T, where ...func(T) bool) []T {
+// copies are those that where holds for, or all where it is nil, sorted by name.
+func copies[T object[T]](of map[string]T, where func(T) bool) []T {
 	var all []T
 	for _, o := range of {
-		if !slices.ContainsFunc(where, func(holds func(T) bool) bool { return !holds(o) }) {
+		if where == nil || where(o) {
 			all = append(all, o.DeepCopy())
 		}
 	}
@@ -235,7 +235,7 @@ func (k *weekKube) RdsByInstance(id string) []*otcv1.Rds {
 func (k *weekKube) AllRds() []*otcv1.Rds {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return copies(k.cachedRds)
+	return copies(k.cachedRds, nil)
 }
 
 func (k *weekKube) Autopilot(_, name string) (*v1alpha1.RdsAutopilot, bool) {
@@ -248,13 +248,13 @@ func (k *weekKube) Autopilot(_, name string) (*v1alpha1.RdsAutopilot, bool) {
 func (k *weekKube) Autopilots() []*v1alpha1.RdsAutopilot {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return copies(k.cachedRaps)
+	return copies(k.cachedRaps, nil)
 }
 
 func (k *weekKube) LiveAutopilots(context.Context) ([]*v1alpha1.RdsAutopilot, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return copies(k.raps), nil
+	return copies(k.raps, nil), nil
 }
 
 func (k *weekKube) CreateAutopilot(_ context.Context, rds *otcv1.Rds) error {

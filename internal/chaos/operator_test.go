@@ -15,9 +15,9 @@ import (
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// Storage calls for more, and CPU while that is pending. The operator is frozen for minutes of the cloud when it is asked, then
-// applies every snapshot that queued up, and those that found the instance busy again and again, old flavors included,
-// and writes whole objects between our writes. It is asked once for each all the same.
+// Storage calls for more, and CPU while that is pending. The operator is frozen for minutes of the cloud when it is
+// asked, then applies every snapshot that queued up, and those that found the instance busy again and again, old
+// flavors included, and writes whole objects between our writes. It is asked once for each all the same.
 func TestAnOperatorAtItsWorstIsAskedOnceForEach(t *testing.T) {
 	h := newHouse(t, "worst")
 	var mu sync.Mutex
