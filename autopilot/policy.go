@@ -47,8 +47,8 @@ func Validate(spec v1alpha1.Spec) error {
 		}
 	}
 	if w := spec.Flavor.Window; w != nil {
-		if _, err := zone(w.TimeZone); err != nil {
-			return fmt.Errorf("spec.flavor.window.timeZone: %w", err)
+		if _, err := readWindow(*w); err != nil {
+			return fmt.Errorf("spec.flavor.window.%w", err)
 		}
 	}
 	return nil
