@@ -142,7 +142,7 @@ func (c Case) wishKept() *v1alpha1.Deferred {
 // left out.
 func (c Case) wishDue(inForce []Alarm) []Alarm {
 	w := c.wishKept()
-	if w == nil || c.Instance == nil || c.Shared || !c.Enabled || c.Mode == v1alpha1.ModeOff || Validate(c.Spec) != nil || c.opens() > 0 {
+	if w == nil || c.Instance == nil || c.Shared || !c.Enabled || c.Mode == v1alpha1.ModeOff || Validate(c.Spec, v1alpha1.MetricCPU) != nil || c.opens() > 0 {
 		return nil
 	}
 	var due []Alarm

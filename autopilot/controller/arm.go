@@ -33,7 +33,7 @@ func (r *round) arm(ctx context.Context, c autopilot.Case) error {
 	case c.Status.Alarms.TopicURN == "" && c.Instance.Status != autopilot.StatusActive:
 		return r.unarmed(autopilot.ReasonInstanceUnknown, "The instance is in "+c.Instance.Status+": it is armed once it is ACTIVE")
 	}
-	if err := autopilot.Validate(c.Spec); err != nil {
+	if err := autopilot.Validate(c.Spec, v1alpha1.MetricStorage); err != nil {
 		return r.unarmed(autopilot.ReasonPolicyInvalid, err.Error())
 	}
 	was := meta.IsStatusConditionTrue(r.next.Conditions, v1alpha1.ConditionArmed)
