@@ -193,12 +193,12 @@ type Day string
 
 // Window is a part of the week. An end at or before its start is on the next day.
 type Window struct {
-	// days on which the window opens.
+	// days on which the window opens. Omitted: every day.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=7
 	// +listType=set
-	// +required
-	Days []Day `json:"days"`
+	// +optional
+	Days []Day `json:"days,omitempty"`
 	// start, as HH:MM.
 	// +kubebuilder:validation:Pattern=`^([01][0-9]|2[0-3]):[0-5][0-9]$`
 	// +required
@@ -209,8 +209,8 @@ type Window struct {
 	End string `json:"end"`
 	// timeZone is a name of the IANA database, such as Europe/Berlin.
 	// +kubebuilder:default=UTC
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self != '' && self != 'Local' && !self.contains(':') && timestamp('2026-01-01T00:00:00Z').getHours(self) >= 0",message="must be a name of the IANA database, such as Europe/Berlin"
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
 }
