@@ -62,7 +62,7 @@ type Operator struct {
 	// The fault that Replay switches on.
 	resizes   int
 	every     time.Duration
-	postponed map[types.NamespacedName]map[string]*Rds // by flavor
+	postponed map[types.NamespacedName][]*Rds
 	replays   map[types.NamespacedName]*replay
 }
 

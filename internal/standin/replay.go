@@ -1,6 +1,7 @@
 package standin
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -10,6 +11,7 @@ import (
 type replay struct {
 	turns []*Rds // to be applied one after the other; none: it is over
 	every time.Duration
+	spent []*Rds // the snapshots that were postponed before it: theirs is done by it
 }
 
 // Replay makes sure of what otherwise takes bad luck, from now on and once for each Rds: snapshots that were postponed
@@ -22,7 +24,7 @@ func (o *Operator) Replay(resizes int, every time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.resizes, o.every = resizes, every
-	o.postponed = map[types.NamespacedName]map[string]*Rds{}
+	o.postponed = map[types.NamespacedName][]*Rds{}
 	o.replays = map[types.NamespacedName]*replay{}
 }
 
@@ -37,22 +39,21 @@ func (o *Operator) keep(snap *Rds) {
 	if o.resizes == 0 || o.replays[key(snap)] != nil {
 		return
 	}
-	if o.postponed[key(snap)] == nil {
-		o.postponed[key(snap)] = map[string]*Rds{}
+	if !slices.Contains(o.postponed[key(snap)], snap) {
+		o.postponed[key(snap)] = append(o.postponed[key(snap)], snap)
 	}
-	o.postponed[key(snap)][snap.Spec.FlavorRef] = snap
 }
 
 // resized begins a replay if the flavor that the instance had is that of a snapshot that was kept.
 func (o *Operator) resized(snap *Rds, from string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	old := o.postponed[key(snap)][from]
-	if o.resizes == 0 || o.replays[key(snap)] != nil || old == nil {
+	kept := o.postponed[key(snap)]
+	i := slices.IndexFunc(kept, func(k *Rds) bool { return k.Spec.FlavorRef == from })
+	if o.resizes == 0 || o.replays[key(snap)] != nil || i < 0 {
 		return
 	}
-	delete(o.postponed, key(snap))
-	r := &replay{every: o.every}
+	r, old := &replay{every: o.every, spent: kept}, kept[i]
 	for i := range o.resizes {
 		turn := *[]*Rds{old, snap}[i%2]
 		r.turns = append(r.turns, &turn)
@@ -66,7 +67,7 @@ func (o *Operator) waits(snap *Rds) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	r := o.replays[key(snap)]
-	return r != nil && len(r.turns) > 0 && r.turns[0] != snap
+	return r != nil && (slices.Contains(r.spent, snap) || len(r.turns) > 0 && r.turns[0] != snap)
 }
 
 // done takes a snapshot that was worked off; if it was the turn of a replay, the next one follows.

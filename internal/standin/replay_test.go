@@ -42,7 +42,7 @@ func TestSnapshotsOfABackupAreReplayedAfterAChangeOfFlavor(t *testing.T) {
 				b.pass(time.Hour)
 			}
 			b.patch(`{"volumesize":110}`)
-			b.next(Enlarge) // goes on as before
+			b.next(Enlarge) // it goes on as before
 			if n := b.cloud.Count("rds", "ResizeFlavor"); n != len(test.want) {
 				t.Errorf("%d resizes, want %d", n, len(test.want))
 			}
