@@ -24,7 +24,7 @@ const (
 
 // receive goes through the checks, cheapest and most closed first, and leaves what came out in f.
 func (r *Receiver) receive(ctx context.Context, header http.Header, body []byte, f *finding) {
-	e, err := r.parser.Envelope(body)
+	e, err := smn.ParseEnvelope(body)
 	if err != nil {
 		f.result, f.why = resultMalformed, err
 		return

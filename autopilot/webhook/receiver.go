@@ -58,7 +58,6 @@ type Options struct {
 // Receiver is the HTTP handler of the public address.
 type Receiver struct {
 	Options
-	parser     *smn.Parser
 	meters     *meters
 	slots      *semaphore.Weighted
 	large      *semaphore.Weighted
@@ -73,7 +72,6 @@ type Receiver struct {
 func New(o Options) *Receiver {
 	r := &Receiver{
 		Options:    o,
-		parser:     smn.NewParser(),
 		meters:     newMeters(o.Reg),
 		slots:      semaphore.NewWeighted(inFlight),
 		large:      semaphore.NewWeighted(largeSlots),

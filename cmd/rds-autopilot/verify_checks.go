@@ -60,7 +60,7 @@ func (v *verifier) size(context.Context) (state, text string) {
 }
 
 func (v *verifier) parse(context.Context) (state, text string) {
-	e, err := smn.NewParser().Envelope(v.body)
+	e, err := smn.ParseEnvelope(v.body)
 	if err != nil {
 		return stateFailed, err.Error()
 	}
