@@ -57,6 +57,7 @@ func certificateAttacks() []attack {
 		}, 503, away, 0))
 	}
 	good := func() []byte { return certificate(&signingKey().PublicKey, signingKey(), nil) }
+	small := func() []byte { key := newKey(1024); return certificate(&key.PublicKey, key, nil) }
 	bodies := []struct {
 		name string
 		pem  func() []byte
@@ -64,10 +65,12 @@ func certificateAttacks() []attack {
 		{"too large", func() []byte { return append(good(), make([]byte, 64<<10)...) }},
 		{"HTML", func() []byte { return []byte("<html>pa55word</html>") }},
 		{"empty", func() []byte { return nil }},
-		{"text in front", func() []byte { return append([]byte("hello\n"), good()...) }},
-		{"two of them", func() []byte { return append(good(), good()...) }},
+		{"a chain whose first one is another's", func() []byte { return append(small(), good()...) }},
 		{"a broken one and a good one", func() []byte {
 			return append([]byte("-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"), good()...)
+		}},
+		{"a private key in front", func() []byte {
+			return append(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(signingKey())}), good()...)
 		}},
 		{"a private key", func() []byte {
 			return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(signingKey())})
@@ -77,6 +80,10 @@ func certificateAttacks() []attack {
 	for _, b := range bodies {
 		rows = append(rows, certified(26, "a body: "+b.name, func(s *siege) { s.serves(b.pem()) }, 503, away, 0))
 	}
+	rows = append(rows,
+		certified(26, "a body: text in front, which is no block", func(s *siege) { s.serves(append([]byte("hello\n"), good()...)) }, 200, resultStored, 1),
+		certified(26, "a body: a chain, of which the first one signs", func(s *siege) { s.serves(append(good(), small()...)) }, 200, resultStored, 1),
+		certified(26, "a body: a chain that ends in the middle", func(s *siege) { s.serves(append(good(), good()[:100]...)) }, 200, resultStored, 1))
 	rows = append(rows, certified(26, "a body that drips without end", func(s *siege) {
 		s.fetching.Timeout = 100 * time.Millisecond
 		s.certHostDoes(func(w http.ResponseWriter, r *http.Request) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -23,17 +22,13 @@ const (
 )
 
 // receive goes through the checks, cheapest and most closed first, and leaves what came out in f.
-func (r *Receiver) receive(ctx context.Context, header http.Header, body []byte, f *finding) {
+func (r *Receiver) receive(ctx context.Context, body []byte, f *finding) {
 	e, err := smn.ParseEnvelope(body)
 	if err != nil {
 		f.result, f.why = resultMalformed, err
 		return
 	}
 	f.typ, f.id = e.Type, e.MessageID
-	if err := agree(header, e); err != nil {
-		f.result, f.why = resultMalformed, err
-		return
-	}
 	if !e.Type.Known() {
 		f.result, f.why = resultIgnored, errors.New("a type of message that is not known")
 		return
@@ -91,7 +86,8 @@ func (r *Receiver) ours(ctx context.Context, urn string) (*v1alpha1.RdsAutopilot
 // alarm stores the signal of a notification.
 func (r *Receiver) alarm(ctx context.Context, target *v1alpha1.RdsAutopilot, e smn.Envelope) (result, error) {
 	a, err := smn.ParseAlarm(e.Message)
-	if soon := r.Now().Add(MaxAhead); err == nil && (a.Time.After(soon) || a.ValueTime.After(soon)) {
+	soon := r.Now().Add(MaxAhead)
+	if err == nil && a.Time.After(soon) {
 		// Stored, it would make every later alarm look old.
 		err = fmt.Errorf("%w: it is of the future", smn.ErrUnreadable)
 	}
@@ -115,6 +111,9 @@ func (r *Receiver) alarm(ctx context.Context, target *v1alpha1.RdsAutopilot, e s
 		if metric, err = authorise(target, a); err != nil {
 			return resultIgnored, err
 		}
+	}
+	if a.ValueTime.After(soon) {
+		a.Value, a.ValueTime = 0, time.Time{} // odd, like any other value that cannot be
 	}
 	sig := signal(metric, a, e, r.Now())
 	return r.store(ctx, target, func(in v1alpha1.Intake) (v1alpha1.Intake, result) {

@@ -137,7 +137,7 @@ func (r *Receiver) handle(ctx context.Context, w http.ResponseWriter, req *http.
 	go func() {
 		defer free()
 		defer r.slots.Release(1)
-		found <- r.guarded(ctx, req.Header, body)
+		found <- r.guarded(ctx, body)
 	}()
 	select {
 	case f = <-found:
@@ -155,7 +155,7 @@ func (r *Receiver) handle(ctx context.Context, w http.ResponseWriter, req *http.
 }
 
 // guarded keeps a panic from ending the process: it is counted, and the message may come again.
-func (r *Receiver) guarded(ctx context.Context, header http.Header, body []byte) (f finding) {
+func (r *Receiver) guarded(ctx context.Context, body []byte) (f finding) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.meters.panics.Inc()
@@ -163,7 +163,7 @@ func (r *Receiver) guarded(ctx context.Context, header http.Header, body []byte)
 			r.Log.Error("panic while receiving", zap.Error(f.why), zap.Stack("stack"))
 		}
 	}()
-	r.receive(ctx, header, body, &f)
+	r.receive(ctx, body, &f)
 	return f
 }
 
