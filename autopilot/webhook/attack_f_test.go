@@ -24,7 +24,7 @@ import (
 // hang is a part that minds no context.
 type hang struct{ forever chan struct{} }
 
-func (h hang) Verify(context.Context, smn.Envelope) error { <-h.forever; return nil }
+func (h hang) Verify(context.Context, smn.Envelope, bool) error { <-h.forever; return nil }
 
 // hung is a book whose writes hang.
 type hung struct {
@@ -69,8 +69,9 @@ func faultAttacks() []attack {
 			s.receiver.large.TryAcquire(largeSlots)
 			s.post(s.alarm(nil).json())
 		}, 200, stored, 1},
-		{54, "F", "five confirmations at a time", func(s *siege) {
+		{54, "F", "one confirmation more than at a time, and none of them ends", func(s *siege) {
 			s.receiver.confirming.TryAcquire(confirming)
+			s.receiver.time = 100 * time.Millisecond
 			s.post(s.confirmation(nil).json())
 		}, 503, away, 0},
 		{56, "F", "a panic, and the process lives", func(s *siege) {

@@ -27,8 +27,8 @@ func (r *Receiver) confirm(ctx context.Context, target *v1alpha1.RdsAutopilot, e
 		r.Warn(target, reasonConfirm, fmt.Sprintf("The topic's subscription cannot be confirmed: %v", err))
 		return resultIgnored, err
 	}
-	if !acquire(ctx, r.confirming) {
-		return resultUnavailable, errors.New("too many confirmations at a time")
+	if err := r.confirming.Acquire(ctx, 1); err != nil {
+		return resultUnavailable, fmt.Errorf("too many confirmations at a time: %w", err)
 	}
 	defer r.confirming.Release(1)
 	ctxGet, cancel := context.WithTimeout(ctx, confirmTime)

@@ -26,6 +26,11 @@ type Book interface {
 	ByTopic(urn string) []*v1alpha1.RdsAutopilot
 	// ByTopicLive asks the API server for them.
 	ByTopicLive(ctx context.Context, urn string) ([]*v1alpha1.RdsAutopilot, error)
+	// Expects reports whether the cache knows an autopilot that such a topic would be named after: its URN may just not
+	// be in the cache yet.
+	Expects(urn string) bool
+	// SignedBefore reports whether a stored message was signed with that certificate, as far as the cache knows.
+	SignedBefore(certURL string) bool
 	// Live asks the API server for one. It returns autopilot.ErrGone where there is none.
 	Live(ctx context.Context, namespace, name string) (*v1alpha1.RdsAutopilot, error)
 	// WriteIntake stores the intake and nothing else, on top of the version that was read. It returns
@@ -33,9 +38,10 @@ type Book interface {
 	WriteIntake(ctx context.Context, read *v1alpha1.RdsAutopilot, in v1alpha1.Intake) error
 }
 
-// Verifier tells an authentic envelope from a forged one. Errors are smn.ErrForged or smn.ErrUnavailable.
+// Verifier tells an authentic envelope from a forged one; known says that its certificate has signed for us before.
+// Errors are smn.ErrForged or smn.ErrUnavailable.
 type Verifier interface {
-	Verify(ctx context.Context, e smn.Envelope) error
+	Verify(ctx context.Context, e smn.Envelope, known bool) error
 }
 
 // Options are what a Receiver needs.
@@ -62,8 +68,8 @@ type Receiver struct {
 	slots      *semaphore.Weighted
 	large      *semaphore.Weighted
 	confirming *semaphore.Weighted
-	liveTopics *rate.Limiter
-	liveRules  *rate.Limiter
+	topics     looks
+	rules      looks
 	mux        *chi.Mux
 	time       time.Duration // for all of an answer
 }
@@ -76,8 +82,8 @@ func New(o Options) *Receiver {
 		slots:      semaphore.NewWeighted(inFlight),
 		large:      semaphore.NewWeighted(largeSlots),
 		confirming: semaphore.NewWeighted(confirming),
-		liveTopics: rate.NewLimiter(liveTopics, liveLookBurst),
-		liveRules:  rate.NewLimiter(liveRules, liveLookBurst),
+		topics:     newLooks(),
+		rules:      newLooks(),
 		mux:        chi.NewMux(),
 		time:       answerTime,
 	}
@@ -175,6 +181,29 @@ func acquire(ctx context.Context, s *semaphore.Weighted) bool {
 	wait, done := context.WithTimeout(ctx, slotWait)
 	defer done()
 	return s.Acquire(wait, 1) == nil
+}
+
+// looks bound how often the API server is asked for what the cache lacks, and how many messages wait for that.
+type looks struct {
+	places *semaphore.Weighted
+	rate   *rate.Limiter
+}
+
+func newLooks() looks {
+	return looks{semaphore.NewWeighted(looking), rate.NewLimiter(looksPerSec, looksPerSec)}
+}
+
+// begin waits for its turn; end gives the place back.
+func (l looks) begin(ctx context.Context) (end func(), err error) {
+	if !l.places.TryAcquire(1) {
+		return nil, errors.New("too many at a time")
+	}
+	end = func() { l.places.Release(1) }
+	if err := l.rate.Wait(ctx); err != nil {
+		end()
+		return nil, err
+	}
+	return end, nil
 }
 
 // read reads the body within its limits. What it holds is given back by free. A finding with a result is final.
