@@ -14,13 +14,13 @@ const (
 	maxHeader   = 32 << 10         // bytes → 431 by net/http. SMN's headers are under 1 KB
 	readTime    = 3 * time.Second  // for headers and body → 503: a slow body may be an honest one. Headers alone: cut
 	writeTime   = 6 * time.Second  // since the headers; an answer fits one packet, so only who takes nothing is cut
-	idleTime    = 60 * time.Second // a connection without a request is closed
+	idleTime    = 90 * time.Second // a connection without a request is closed; later than a proxy gives it up (nginx: 60 s), which else sends on it just then
 
 	answerTime = 3500 * time.Millisecond // for everything, the API server included → 503
 	graceTime  = 250 * time.Millisecond  // for work to say why it was cut; then the answer goes without its word
 
 	smallBody  = 8 << 10                 // bytes; alarms have 2–4 KB. A larger body needs one of …
-	largeSlots = 16                      // … so many, because it costs five times its size in memory → 503
+	largeSlots = 16                      // … so many, because it costs five times its size in memory; where there is none, who stalls longest is cut, then → 503
 	inFlight   = 512                     // messages being worked on, waits included; who still sends its body has none → 503
 	slotWait   = 1500 * time.Millisecond // for either of these: who is refused comes back after a minute, so a storm had better wait
 	retryAfter = 5                       // seconds, up to twice that: refused senders should not come back together

@@ -216,6 +216,7 @@ func (r *Receiver) read(ctx context.Context, w http.ResponseWriter, req *http.Re
 	}
 	body, err := io.ReadAll(io.LimitReader(limited, smallBody))
 	if err == nil && len(body) == smallBody {
+		sendsLarge(req.Context(), largeSlots)
 		if !acquire(ctx, r.large) {
 			_, _ = io.Copy(io.Discard, limited)
 			return nil, free, finding{result: resultUnavailable, why: errors.New("too many large messages at a time")}

@@ -307,6 +307,12 @@ func TestOtherPathsAndMethods(t *testing.T) {
 	}
 }
 
+func TestConnectionsAreKeptLongerThanAProxyUsesThem(t *testing.T) {
+	if idle := newBench(t).Server().IdleTimeout; idle <= time.Minute { // nginx's
+		t.Errorf("closed after %s: a proxy may just be sending on it", idle)
+	}
+}
+
 func TestUnreadableAlarmsAndRefusedLinksWarn(t *testing.T) {
 	b := newBench(t)
 	b.post(message(map[string]string{"message": "hello"}))
