@@ -138,6 +138,47 @@ func throughSMN(t *testing.T, c *otc.Cloud, sim *otcsim.Cloud) {
 	}
 }
 
+// SMN may tell that an endpoint is subscribed already by a code alone, and list the endpoint in another form.
+func TestSubscribeThatExists(t *testing.T) {
+	for _, normalizes := range []bool{false, true} {
+		sim := simulate(t, otcsim.Options{Settings: otcsim.Settings{ExistsAsCode: true, Normalizes: normalizes, SubscriptionQuota: 2}})
+		c := connect(t, sim.Env())
+		topic, err := c.CreateTopic(t.Context(), "t1", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		endpoint := "https://Example.com/smn/"
+		first, err := c.Subscribe(t.Context(), topic, "https", endpoint, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Subscribe(t.Context(), topic, "https", "https://example.com/other", ""); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := c.Subscribe(t.Context(), topic, "https", endpoint, ""); again != first || err != nil {
+			t.Errorf("normalizes %v: subscribed again: %q, %v; want %s", normalizes, again, err, first)
+		}
+		if _, err := c.Subscribe(t.Context(), topic, "https", "https://example.com/third", ""); !errors.Is(err, otc.ErrQuota) {
+			t.Errorf("beyond the quota: %v", err)
+		}
+	}
+}
+
+func TestSameEndpoint(t *testing.T) {
+	const url = "https://example.com/smn?a=B"
+	for other, want := range map[string]bool{
+		url: true, "HTTPS://Example.COM:443/smn?a=B": true, "https://example.com/smn/?a=B": false, "https://example.com/SMN?a=B": false,
+		"http://example.com/smn?a=B": false, "https://example.com:8443/smn?a=B": false, "https://example.com/smn": false, "%": false, "": false,
+	} {
+		if otc.SameEndpoint(url, other) != want || otc.SameEndpoint(other, url) != want {
+			t.Errorf("%s: the same is %v", other, !want)
+		}
+	}
+	if !otc.SameEndpoint("http://x", "http://x:80/") {
+		t.Error("no path is the path /")
+	}
+}
+
 func throughCloudEye(t *testing.T, c *otc.Cloud, sim *otcsim.Cloud) {
 	ctx := t.Context()
 	topic := sim.Topics()[0].URN
