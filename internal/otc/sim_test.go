@@ -384,10 +384,26 @@ func TestMetricDataOfTheSimulatedCloud(t *testing.T) {
 	if _, ok := got[none]; ok {
 		t.Error("a series without data is in the result")
 	}
-	for s, want := range map[otc.Series]bool{series: true, none: false} {
-		if listed, err := c.MetricListed(t.Context(), s.Metric, s.Dimension, s.Value); listed != want || err != nil {
-			t.Errorf("MetricListed(%v) = %v, %v", s, listed, err)
+	node := otc.Series{Metric: "rds048_disk_used_size", Dimension: "rds_instance_id", Value: in.Nodes[0].ID}
+	listed, err := c.ListedSeries(t.Context(), "rds048_disk_used_size")
+	if diff := cmp.Diff(map[otc.Series]bool{series: true, node: true}, listed); diff != "" || err != nil {
+		t.Error(err, diff)
+	}
+}
+
+func TestMoreSeriesThanOnePage(t *testing.T) {
+	at := &clock{now: time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)}
+	sim := simulate(t, otcsim.Options{Now: at.Now})
+	c := connect(t, sim.Env())
+	for range 600 { // of which each has a series of its own and one of its node
+		if _, err := sim.AddInstance(otcsim.Instance{Flavor: "rds.mysql.c2.medium", VolumeGB: 40}); err != nil {
+			t.Fatal(err)
 		}
+	}
+	at.advance(10 * time.Minute)
+	listed, err := c.ListedSeries(t.Context(), "rds039_disk_util")
+	if n := sim.Count("ces", "ListMetrics"); len(listed) != 1200 || err != nil || n != 2 {
+		t.Errorf("%d series in %d calls, %v; want 1200 in 2", len(listed), n, err)
 	}
 }
 
