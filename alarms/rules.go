@@ -154,13 +154,13 @@ func (e *ensuring) mend(ctx context.Context, want WantRule, kept otc.Rule) error
 		}
 		e.noteRepair(kept.ID, unchanged{fingerprint(shape), fingerprint(after)})
 		if left := differences(after, shape); len(left) > 0 {
-			e.tell("the %s rule was written again, and Cloud Eye still shows another %s", want.Metric, strings.Join(left, ", "))
+			e.tell("the %s rule was written again, and Cloud Eye still shows it otherwise: %s", want.Metric, strings.Join(left, ", "))
 		} else if kept.ID == e.known.rule(want.Metric).ID {
 			e.tellMended(kept, shape, want.Metric)
 		}
 	}
 	if left := differences(after, shape); !harmless(left) {
-		return fmt.Errorf("the %s rule was written, and Cloud Eye still shows another %s", want.Metric, strings.Join(left, ", "))
+		return fmt.Errorf("the %s rule was written, and Cloud Eye still shows it otherwise: %s", want.Metric, strings.Join(left, ", "))
 	}
 	return nil
 }

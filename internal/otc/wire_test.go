@@ -71,7 +71,10 @@ func TestWhatGoesOverTheWire(t *testing.T) {
 			201, `{"subscription_urn":"urn:s"}`, "POST " + smn + "/topics/urn:t/subscriptions", `{"endpoint":"https://x/y?z","protocol":"https","remark":"r"}`,
 		},
 		"the series of a metric": {
-			func(c *Cloud, ctx context.Context) error { _, err := c.ListedSeries(ctx, "rds001_cpu_util"); return err },
+			func(c *Cloud, ctx context.Context) error {
+				_, err := c.ListedSeries(ctx, "rds001_cpu_util")
+				return err
+			},
 			200, `{"metrics":[]}`, "GET " + ces + "/metrics?limit=1000&metric_name=rds001_cpu_util&namespace=SYS.RDS", "",
 		},
 		"metric data": {
