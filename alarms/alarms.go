@@ -127,7 +127,7 @@ type Alarms struct {
 	mu         sync.Mutex
 	asked      []time.Time           // confirmations asked for in the last window
 	subscribed map[string]subscribed // by subscription URN
-	unchanged  map[string]unchanged  // by rule id or topic URN
+	vain       map[string]vain       // by rule id or topic URN
 	looked     map[string]lookedUp   // by instance id
 	series     seriesList
 	turn       chan struct{} // held by who reads or changes looked and series
@@ -136,7 +136,7 @@ type Alarms struct {
 // New makes Alarms of a cloud and a clock.
 func New(cloud Cloud, now func() time.Time) *Alarms {
 	return &Alarms{
-		cloud: cloud, now: now, subscribed: map[string]subscribed{}, unchanged: map[string]unchanged{}, looked: map[string]lookedUp{},
+		cloud: cloud, now: now, subscribed: map[string]subscribed{}, vain: map[string]vain{}, looked: map[string]lookedUp{},
 		turn: make(chan struct{}, 1),
 	}
 }

@@ -202,5 +202,9 @@ func (e *ensuring) displayName(ctx context.Context) error {
 
 // marked says whether a topic has its display name, or one that SMN makes of it.
 func (e *ensuring) marked(t otc.Topic) bool {
-	return t.DisplayName == e.mark || e.inVain(t.URN, unchanged{e.mark, t.DisplayName})
+	if t.DisplayName == e.mark {
+		e.noteRepair(t.URN, unchanged{})
+		return true
+	}
+	return !e.inVain(t.URN, unchanged{e.mark, t.DisplayName}).IsZero()
 }

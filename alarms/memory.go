@@ -28,22 +28,31 @@ func (a *Alarms) wasSubscribed(urn string) subscribed {
 // was written nor what is read is another.
 type unchanged struct{ wrote, reads string }
 
-// noteRepair keeps what a repair led to.
+// vain is when a repair changed nothing.
+type vain struct {
+	unchanged
+	at time.Time
+}
+
+// noteRepair keeps what a repair led to, and forgets one that is not in vain.
 func (a *Alarms) noteRepair(id string, u unchanged) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if u.wrote == u.reads {
-		delete(a.unchanged, id)
+		delete(a.vain, id)
 		return
 	}
-	a.unchanged[id] = u
+	a.vain[id] = vain{u, a.now()}
 }
 
-// inVain says whether that was written, and read so afterwards.
-func (a *Alarms) inVain(id string, u unchanged) bool {
+// inVain says when that was last written, and read so afterwards; the zero time is never.
+func (a *Alarms) inVain(id string, u unchanged) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.unchanged[id] == u
+	if v := a.vain[id]; v.unchanged == u {
+		return v.at
+	}
+	return time.Time{}
 }
 
 // forget drops what is remembered of things that are removed.
@@ -52,6 +61,6 @@ func (a *Alarms) forget(ids ...string) {
 	defer a.mu.Unlock()
 	for _, id := range ids {
 		delete(a.subscribed, id)
-		delete(a.unchanged, id)
+		delete(a.vain, id)
 	}
 }

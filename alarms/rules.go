@@ -12,6 +12,9 @@ import (
 	"github.com/mcsps/rds-autopilot/internal/otc"
 )
 
+// writeAgainAfter is how long a rule is left as it is that Cloud Eye does not change although alarms depend on it.
+const writeAgainAfter = 30 * time.Minute
+
 // rules ensures one rule per wanted metric and none of the others. Removing goes first: it makes room in the quota. One rule
 // that cannot be mended is in the way of no other, unless Cloud Eye does not answer at all.
 func (e *ensuring) rules(ctx context.Context) error {
@@ -140,11 +143,12 @@ func (e *ensuring) rule(ctx context.Context, listed []otc.Rule, want WantRule) e
 }
 
 // mend gives a rule what it shall have. What Cloud Eye acknowledges and then shows otherwise is an error if alarms do not
-// come as wanted for it.
+// come as wanted for it; then it is tried again after a while.
 func (e *ensuring) mend(ctx context.Context, want WantRule, kept otc.Rule) error {
 	shape := e.shape(want, kept)
-	before, after := differences(kept, shape), kept
-	if len(before) > 0 && !e.ruleInVain(shape, kept) {
+	before, inVain := differences(kept, shape), e.ruleInVain(shape, kept)
+	after := kept
+	if len(before) > 0 && (inVain.IsZero() || !harmless(before) && e.now().Sub(inVain) >= writeAgainAfter) {
 		if err := e.write(ctx, shape, before); err != nil {
 			return fmt.Errorf("the %s rule cannot be mended: %w", want.Metric, err)
 		}
@@ -153,10 +157,11 @@ func (e *ensuring) mend(ctx context.Context, want WantRule, kept otc.Rule) error
 			after = shape
 		}
 		e.noteRepair(kept.ID, unchanged{fingerprint(shape), fingerprint(after)})
-		if left := differences(after, shape); len(left) > 0 {
-			e.tell("the %s rule was written again, and Cloud Eye still shows it otherwise: %s", want.Metric, strings.Join(left, ", "))
-		} else if kept.ID == e.known.rule(want.Metric).ID {
+		switch left := differences(after, shape); {
+		case len(left) == 0 && kept.ID == e.known.rule(want.Metric).ID:
 			e.tellMended(kept, shape, want.Metric)
+		case len(left) > 0 && inVain.IsZero():
+			e.tell("the %s rule was written again, and Cloud Eye still shows it otherwise: %s", want.Metric, strings.Join(left, ", "))
 		}
 	}
 	if left := differences(after, shape); !harmless(left) {
@@ -179,8 +184,8 @@ func (e *ensuring) write(ctx context.Context, shape otc.Rule, differences []stri
 	return nil
 }
 
-// ruleInVain says whether that rule was written so, and read as it is now.
-func (e *ensuring) ruleInVain(shape, there otc.Rule) bool {
+// ruleInVain says when that rule was written so, and read as it is now.
+func (e *ensuring) ruleInVain(shape, there otc.Rule) time.Time {
 	return e.inVain(shape.ID, unchanged{fingerprint(shape), fingerprint(there)})
 }
 
@@ -211,8 +216,11 @@ func (e *ensuring) rulesInOrder() bool {
 		}
 		shape := e.shape(want, r)
 		left := differences(r, shape)
-		if !sameSeries(r, shape) || len(left) > 0 && !(harmless(left) && e.ruleInVain(shape, r)) {
+		if !sameSeries(r, shape) || !harmless(left) || len(left) > 0 && e.ruleInVain(shape, r).IsZero() {
 			return false
+		}
+		if len(left) == 0 {
+			e.noteRepair(id, unchanged{}) // whoever changes it again is another matter
 		}
 		have = have.with(haveOf(want, r))
 	}

@@ -3,7 +3,9 @@ package alarms_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -145,6 +147,10 @@ func TestRepairThatChangesNothing(t *testing.T) {
 					t.Errorf("%d requests for what is in order", len(w.sim.Requests()))
 				}
 			}
+			w.advance(30 * time.Minute)
+			if mended, failed = sweep(); len(mended) > 0 || failed != tt.err || len(w.writes()) > 0 != (tt.err != "") {
+				t.Errorf("half an hour later: %q, %q, wrote %v", mended, failed, w.writes())
+			}
 			// Whoever changes something else by hand is told of, and what he has changed is mended.
 			if err := w.cloud.EnableRule(t.Context(), ruleID(w, alarms.Memory), false); err != nil {
 				t.Fatal(err)
@@ -157,4 +163,39 @@ func TestRepairThatChangesNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What the cloud shows late is no repair in vain: the same damage, done again, is mended again.
+func TestRepairThatIsShownLate(t *testing.T) {
+	w := newWorld(t)
+	w.ensure(w.want())
+	w.sim.Confirm(w.have.SubscriptionURN)
+	w.sweep(w.want())
+	harm := drifts()["threshold"].do
+	if err := harm(w, t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	late, err := w.cloud.Rule(t.Context(), ruleID(w, alarms.CPU))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var behind atomic.Bool
+	behind.Store(true)
+	w.alarms = alarms.New(stubborn{w.cloud, func(*otc.Topic) {}, func(r *otc.Rule) {
+		if behind.Load() && r.ID == late.ID {
+			*r = late
+		}
+	}}, w.clock)
+	if _, _, err := w.alarms.Ensure(t.Context(), w.want(), w.have, w.listing(), w.record); err == nil {
+		t.Error("armed while the cloud shows another threshold")
+	}
+	behind.Store(false)
+	w.checkQuiet(w.want())
+	if err := harm(w, t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"the cpu rule was brought in line: threshold"}, w.sweep(w.want())); diff != "" {
+		t.Error(diff)
+	}
+	w.checkQuiet(w.want())
 }

@@ -56,7 +56,6 @@ func TestADatabaseThatSMNWantsNothingOfIsGrownByTheSweep(t *testing.T) {
 	}
 }
 
-
 // What SMN refuses takes no place of those that it accepts, and is in no way hidden by them.
 func TestRefusedSubscriptionsKeepNobodyElseFromBeingArmed(t *testing.T) {
 	f := newFleet(t, otcsim.Settings{})
@@ -68,7 +67,7 @@ func TestRefusedSubscriptionsKeepNobodyElseFromBeingArmed(t *testing.T) {
 		return nil
 	})
 	defer mend()
-	s := f.start(flags{})
+	s := f.start(flags{sweep: 2 * time.Second})
 	tries := func() (n int) {
 		for _, r := range f.sim.Requests() {
 			if r.Operation == "Subscribe" && r.Status == http.StatusForbidden {
@@ -77,7 +76,7 @@ func TestRefusedSubscriptionsKeepNobodyElseFromBeingArmed(t *testing.T) {
 		}
 		return n
 	}
-	const many = 20
+	const many = 40
 	for i := range many {
 		f.database("default", fmt.Sprint("refused-", i), plain())
 	}
