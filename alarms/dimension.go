@@ -13,13 +13,16 @@ import (
 const (
 	lookAgainAfter = 30 * time.Minute // for an instance without data of its own
 	seriesFor      = time.Minute      // how long a list of all series serves those who need a new one
+	seriesKept     = 24 * time.Hour   // how long it serves those who are in it
 )
 
-// seriesList is what Cloud Eye listed last, or why it did not.
+// seriesList is what Cloud Eye listed last, and how the last try ended.
 type seriesList struct {
 	at     time.Time
 	listed map[otc.Series]bool
-	err    error
+
+	tried time.Time
+	err   error
 }
 
 // lookedUp is when an instance without data of its own was looked for, with that primary node.
@@ -45,16 +48,17 @@ func (a *Alarms) Dimension(ctx context.Context, engine, instanceID, primaryNodeI
 		return "", "", ctx.Err()
 	}
 	own := otc.Series{Metric: metric, Dimension: ofInstance, Value: instanceID}
-	last := a.looked[instanceID]
-	if !a.series.listed[own] && (a.now().Sub(last.at) >= lookAgainAfter || last.primary != primaryNodeID) {
+	known := a.series.listed[own] && a.now().Sub(a.series.at) < seriesKept
+	if last := a.looked[instanceID]; !known && (a.now().Sub(last.at) >= lookAgainAfter || last.primary != primaryNodeID) {
 		if err := a.listSeries(ctx, metric); err != nil {
 			return "", "", fmt.Errorf("list the series of %s: %w", metric, err)
 		}
 		a.looked[instanceID] = lookedUp{a.now(), primaryNodeID}
 	}
-	if a.series.listed[own] {
+	switch {
+	case a.series.listed[own]:
 		delete(a.looked, instanceID)
-	} else if primaryNodeID != "" && a.series.listed[otc.Series{Metric: metric, Dimension: ofNode, Value: primaryNodeID}] {
+	case primaryNodeID != "" && a.series.listed[otc.Series{Metric: metric, Dimension: ofNode, Value: primaryNodeID}]:
 		return ofNode, primaryNodeID, nil
 	}
 	return ofInstance, instanceID, nil
@@ -63,16 +67,16 @@ func (a *Alarms) Dimension(ctx context.Context, engine, instanceID, primaryNodeI
 // listSeries lists all series of a metric, unless that was done a moment ago. The turn is held.
 func (a *Alarms) listSeries(ctx context.Context, metric string) error {
 	begin := a.now()
-	if begin.Sub(a.series.at) < seriesFor {
+	if begin.Sub(a.series.tried) < seriesFor {
 		return a.series.err
 	}
 	listed, err := a.cloud.ListedSeries(ctx, metric)
 	if ctx.Err() != nil {
 		return ctx.Err() // it says nothing of the cloud
 	}
-	a.series.at, a.series.err = begin, err
+	a.series.tried, a.series.err = begin, err
 	if err == nil {
-		a.series.listed = listed
+		a.series.at, a.series.listed = begin, listed
 	}
 	return err
 }

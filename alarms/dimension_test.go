@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 )
 
@@ -37,12 +36,12 @@ func TestDimensionThatHasData(t *testing.T) {
 			check("data of both", node, want[1], in.ID)
 			calls := len(w.sim.Requests())
 			w.sim.Configure(func(s *otcsim.Settings) { s.NoInstanceLevelData = true })
-			w.advance(24 * time.Hour)
-			check("it had data once", node, want[1], in.ID)
+			w.advance(23 * time.Hour)
+			check("it has had data today", node, want[1], in.ID)
 			if n := len(w.sim.Requests()); n != calls {
 				t.Errorf("%d requests for what is known", n-calls)
 			}
-			w.alarms = alarms.New(w.cloud, w.clock)
+			w.advance(time.Hour)
 			check("data of the nodes only", node, want[2], node)
 			check("the primary is not known", "", want[1], in.ID)
 			check("the primary is another", "0123no01", want[1], in.ID)
