@@ -130,7 +130,7 @@ type Alarms struct {
 	vain       map[string]vain       // by rule id or topic URN
 	looked     map[string]lookedUp   // by instance id
 	series     seriesList
-	turn       chan struct{} // held by who reads or changes looked and series
+	turn       chan struct{} // held while looked and series are read or changed
 }
 
 // New makes Alarms of a cloud and a clock.

@@ -12,8 +12,8 @@ import (
 
 const (
 	lookAgainAfter = 30 * time.Minute // for an instance without data of its own
-	seriesFor      = time.Minute      // how long a list of all series serves those who need a new one
-	seriesKept     = 24 * time.Hour   // how long it serves those who are in it
+	seriesFor      = time.Minute      // how old a list of all series may be that counts as new
+	seriesKept     = 24 * time.Hour   // how long a list counts for the instances that are in it
 )
 
 // seriesList is what Cloud Eye listed last, and how the last try ended.

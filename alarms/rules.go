@@ -220,7 +220,7 @@ func (e *ensuring) rulesInOrder() bool {
 			return false
 		}
 		if len(left) == 0 {
-			e.noteRepair(id, unchanged{}) // whoever changes it again is another matter
+			e.noteRepair(id, unchanged{}) // the same damage, done again, is another matter
 		}
 		have = have.with(haveOf(want, r))
 	}
