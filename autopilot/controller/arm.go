@@ -137,7 +137,7 @@ func (r *round) armingDue(c autopilot.Case) bool {
 func (r *round) watchesAnother(inst autopilot.Instance) bool {
 	return slices.ContainsFunc(r.next.Alarms.Rules, func(rule v1alpha1.Rule) bool {
 		_, value, _ := strings.Cut(rule.Dimension, ":")
-		return value != "" && value != inst.ID && value != inst.Primary && inst.Primary != ""
+		return value != inst.ID && (value == "" || value != inst.Primary && inst.Primary != "")
 	})
 }
 

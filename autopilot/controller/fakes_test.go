@@ -306,6 +306,9 @@ func (c cloud) Ensure(_ context.Context, w Arms, have v1alpha1.Alarms, record fu
 }
 
 func (c cloud) Dimension(_ context.Context, inst autopilot.Instance) (string, error) {
+	if inst.Primary == "" {
+		return "rds_cluster_id:" + inst.ID, nil
+	}
 	return "rds_instance_id:" + inst.Primary, nil
 }
 

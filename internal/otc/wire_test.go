@@ -70,12 +70,12 @@ func TestWhatGoesOverTheWire(t *testing.T) {
 			},
 			201, `{"subscription_urn":"urn:s"}`, "POST " + smn + "/topics/urn:t/subscriptions", `{"endpoint":"https://x/y?z","protocol":"https","remark":"r"}`,
 		},
-		"the dimension's filter has the API's name": {
+		"the series of a metric": {
 			func(c *Cloud, ctx context.Context) error {
-				_, err := c.MetricListed(ctx, "rds001_cpu_util", "rds_cluster_id", "i1")
+				_, err := c.ListedSeries(ctx, "rds001_cpu_util")
 				return err
 			},
-			200, `{"metrics":[]}`, "GET " + ces + "/metrics?dim.0=rds_cluster_id%2Ci1&limit=100&metric_name=rds001_cpu_util&namespace=SYS.RDS", "",
+			200, `{"metrics":[]}`, "GET " + ces + "/metrics?limit=1000&metric_name=rds001_cpu_util&namespace=SYS.RDS", "",
 		},
 		"metric data": {
 			queryData, 200, `{"metrics":[]}`, "POST " + ces + "/batch-query-metric-data",
