@@ -242,15 +242,19 @@ func (c cloud) Evidence(_ context.Context, _ autopilot.Instance, wanted []Eviden
 	return found, nil
 }
 
-func (c cloud) Catalogue(context.Context, autopilot.Instance) (Catalogue, error) {
-	cat := Catalogue{}
+func (c cloud) Catalogue(context.Context, autopilot.Instance) ([]flavors.Flavor, error) {
+	var catalogue []flavors.Flavor
 	for code, n := range map[string]int{"rds.mysql.n1.large.4": 2, "rds.mysql.n1.xlarge.4": 4, "rds.mysql.n1.2xlarge.4": 8} {
-		cat.Flavors = append(cat.Flavors, flavors.Flavor{
+		catalogue = append(catalogue, flavors.Flavor{
 			Code: code, Engine: "MySQL", Versions: []string{"8.0"}, Mode: "single", VCPUs: n, MemoryGB: 4 * n,
 			Zones: map[string]string{"eu-de-01": flavors.ZoneNormal},
 		})
 	}
-	return cat, nil
+	return catalogue, nil
+}
+
+func (c cloud) ResizeList(context.Context, autopilot.Instance) ([]string, bool, error) {
+	return nil, false, nil
 }
 
 // Ensure arms in two steps, as the cloud makes it necessary.
@@ -284,10 +288,6 @@ func (c cloud) Dimension(_ context.Context, inst autopilot.Instance) (string, er
 
 func (c cloud) Orphans(context.Context, time.Time, []*v1alpha1.RdsAutopilot, func(context.Context) ([]*v1alpha1.RdsAutopilot, error)) ([]string, int, error) {
 	return nil, 0, nil
-}
-
-func (c cloud) StoragePolicy(context.Context, string) (*v1alpha1.Autoscaling, error) {
-	return &v1alpha1.Autoscaling{}, nil
 }
 
 func (c cloud) Remove(context.Context, *v1alpha1.RdsAutopilot, v1alpha1.Alarms) error {

@@ -40,7 +40,7 @@ func (r *round) fly(ctx context.Context) (time.Duration, error) {
 		r.tellEnded(ended)
 	}
 
-	r.warnOfRivals(ctx, c)
+	r.warnOfRivals()
 	armErr := r.arm(ctx, c)
 	stateErr := r.readAlarms(ctx, &c)
 	c.Status = r.next
@@ -182,11 +182,15 @@ func (r *round) readForFlavors(ctx context.Context, c *autopilot.Case) error {
 }
 
 func (r *round) readCatalogue(ctx context.Context, c *autopilot.Case) error {
-	cat, err := r.Cloud.Catalogue(ctx, *c.Instance)
+	catalogue, err := r.Cloud.Catalogue(ctx, *c.Instance)
 	if err != nil {
 		return fmt.Errorf("read flavors: %w", err)
 	}
-	c.Catalogue, c.Offered, c.OfferedKnown = cat.Flavors, cat.Offered, cat.OfferedKnown
+	offered, known, err := r.Cloud.ResizeList(ctx, *c.Instance)
+	if err != nil {
+		return fmt.Errorf("read the resize list: %w", err)
+	}
+	c.Catalogue, c.Offered, c.OfferedKnown = catalogue, offered, known
 	return nil
 }
 

@@ -59,11 +59,11 @@ type Cloud interface {
 	AlarmStates(ctx context.Context, notBefore time.Time) (map[string]AlarmState, error)
 	// Evidence returns the newest measurement of each rule's metric; those without data are missing.
 	Evidence(ctx context.Context, inst autopilot.Instance, rules []EvidenceOf) (map[v1alpha1.Metric]autopilot.Evidence, error)
-	// Catalogue returns the flavors of an instance's engine and, where the cloud has one, the list of codes it may
-	// change to.
-	Catalogue(ctx context.Context, inst autopilot.Instance) (Catalogue, error)
-	// StoragePolicy returns the cloud's own storage autoscaling of an instance; nil where the cloud does not say.
-	StoragePolicy(ctx context.Context, id string) (*v1alpha1.Autoscaling, error)
+	// Catalogue returns the flavors of an instance's engine and version.
+	Catalogue(ctx context.Context, inst autopilot.Instance) ([]flavors.Flavor, error)
+	// ResizeList returns the codes that this very instance may change to, as the cloud says now; known is false where the
+	// cloud has no such list.
+	ResizeList(ctx context.Context, inst autopilot.Instance) (codes []string, known bool, err error)
 }
 
 // AlarmState is the state of an alarm rule in Cloud Eye.
@@ -78,13 +78,6 @@ type EvidenceOf struct {
 	Dimension     string // name:value, as the rule has it; empty means the instance's own
 	PeriodSeconds int
 	NotBefore     time.Time // when it must have been read at the earliest: what was read before the news does not know of it
-}
-
-// Catalogue is what an instance can become.
-type Catalogue struct {
-	Flavors      []flavors.Flavor
-	Offered      []string
-	OfferedKnown bool
 }
 
 // Arming makes the alarms come, and stop. Errors wrap ErrQuota where the tenant has no room left.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -74,7 +75,10 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 	}
 	f := &fleet{t: t, kube: kube, admin: admin, sim: sim}
 	f.database("default", "fresh", otcsim.Instance{Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 42, CPUDemand: .5, MemoryDemandGB: 4}})
-	settled := f.database("default", "settled", otcsim.Instance{Flavor: "rds.pg.n1.large.4.ha", VolumeGB: 40, Workload: otcsim.Workload{UsedGB: 33, CPUDemand: 1.9, MemoryDemandGB: 2}})
+	settled := f.database("default", "settled", otcsim.Instance{
+		Flavor: "rds.pg.n1.large.4.ha", VolumeGB: 40, Workload: otcsim.Workload{UsedGB: 33, CPUDemand: 1.9, MemoryDemandGB: 2},
+		AutoScale: otcsim.AutoScale{On: true, LimitGB: 500, TriggerThreshold: 10},
+	})
 	f.database("default", "gone", otcsim.Instance{Flavor: "rds.mysql.n1.large.4", VolumeGB: 40})
 	f.database("default", "twin", otcsim.Instance{Flavor: "rds.mysql.n1.large.4", VolumeGB: 40})
 	kubeconfig := f.readers()
@@ -135,6 +139,11 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 		}
 		if memory.Decision.Reason != autopilot.ReasonBelowThreshold || memory.AtThreshold == nil || memory.AtThreshold.Action != autopilot.ActionChangeFlavor {
 			t.Errorf("memory: %s", text)
+		}
+		if !slices.ContainsFunc(p.Notes, func(note string) bool {
+			return strings.Contains(note, "at 10 % free, up to 500 GB; the autopilot at 75 % used")
+		}) {
+			t.Errorf("notes: %q", p.Notes)
 		}
 	})
 	t.Run("--mode is an upper bound", func(t *testing.T) {

@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// sharedLimit bounds one reading. It belongs to nobody in particular, so nobody's deadline ends it.
-const sharedLimit = time.Minute
-
 // A reading that takes long takes many calls, which nothing else can make meanwhile; so it is not begun again at once. Who
 // comes until then is served together.
 const (
@@ -17,7 +14,8 @@ const (
 )
 
 // shared reads once for all who ask, and never twice at a time. Who asks says how new the answer must be; answers never
-// go back in time.
+// go back in time. What read does must end by itself, call by call: a reading belongs to nobody in particular, so nobody's
+// deadline ends it, and how long it takes depends on how many calls it needs and how fast we may ask.
 type shared[T any] struct {
 	read func(ctx context.Context, notBefore time.Time) (T, error)
 	now  func() time.Time
@@ -26,7 +24,8 @@ type shared[T any] struct {
 
 	mu     sync.Mutex
 	latest *reading[T]
-	rested time.Time // when the next reading may begin, on the wall clock
+	rested time.Time     // when the next reading may begin, on the wall clock
+	serves time.Duration // see servesFor
 }
 
 type reading[T any] struct {
@@ -38,6 +37,7 @@ type reading[T any] struct {
 
 // get returns what was read at that time or later. A failure is as good an answer as any: who asks for newer, asks again.
 func (s *shared[T]) get(ctx context.Context, notBefore time.Time) (T, error) {
+	notBefore = earlier(notBefore, s.now())
 	for {
 		r := s.current(ctx, notBefore)
 		select {
@@ -51,6 +51,10 @@ func (s *shared[T]) get(ctx context.Context, notBefore time.Time) (T, error) {
 		}
 	}
 }
+
+// earlier is notBefore, but not later than now: it may be the stamp of another clock, which is ahead, and nothing can be
+// read in the future. It is told on now's clock, which never goes back.
+func earlier(notBefore, now time.Time) time.Time { return now.Add(min(0, notBefore.Sub(now))) }
 
 // current is the latest reading, or a new one where that is too old and not under way.
 func (s *shared[T]) current(ctx context.Context, notBefore time.Time) *reading[T] {
@@ -72,11 +76,24 @@ func (s *shared[T]) run(ctx context.Context, r *reading[T], notBefore time.Time)
 		time.Sleep(time.Until(s.rested))
 		r.begun = s.now()
 	}
-	ctx, cancel := context.WithTimeout(ctx, sharedLimit)
-	defer cancel()
 	start := time.Now()
 	r.value, r.err = s.read(ctx, r.begun)
-	s.rested = time.Now().Add(min(restOf*time.Since(start), restMost))
+	took := time.Since(start)
+	rest := min(restOf*took, restMost)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rested = time.Now().Add(rest)
+	if r.err == nil {
+		s.serves = 2 * (took + rest)
+	}
+}
+
+// servesFor is how long after its begin a reading is new enough for who has heard of nothing newer. Twice the time until the
+// next may begin leaves more than half of the calls that we may make to others, however long it takes.
+func (s *shared[T]) servesFor() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.serves
 }
 
 func (r *reading[T]) over() bool {
