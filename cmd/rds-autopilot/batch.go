@@ -18,8 +18,7 @@ const (
 	pointsFor = 30 * time.Second
 )
 
-// batches reads datapoints for all who ask at about the same time: a call that is full goes at once, another one waits for
-// company.
+// batches reads datapoints for all callers of about the same time: a call that is full goes at once, another one is gathered.
 type batches struct {
 	read func(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error)
 	now  func() time.Time
@@ -107,7 +106,7 @@ func (b *batches) add(ctx context.Context, m measured) *batch {
 	return x
 }
 
-// begin reads, once. It belongs to nobody in particular, so nobody's deadline ends it.
+// begin reads, once. No caller's deadline ends it; the call ends by itself.
 func (b *batches) begin(ctx context.Context, x *batch, period int) {
 	if !x.begun.IsZero() {
 		return
@@ -121,7 +120,7 @@ func (b *batches) begin(ctx context.Context, x *batch, period int) {
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.forget(func(y *batch) bool { return y == x }) // whoever asks next, asks again
+		b.forget(func(y *batch) bool { return y == x }) // the next caller reads again
 	}()
 }
 

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// A reading that takes long takes many calls, which nothing else can make meanwhile; so it is not begun again at once. Who
-// comes until then is served together.
+// A reading that takes long takes many calls, which nothing else can make meanwhile; so it is not begun again at once. Those
+// who come until then share the next one.
 const (
 	restOf   = 4                // times as long as the last reading took
 	restMost = 10 * time.Second // however long it took
 )
 
-// shared reads once for all who ask, and never twice at a time. Who asks says how new the answer must be; answers never
-// go back in time. What read does must end by itself, call by call: a reading belongs to nobody in particular, so nobody's
-// deadline ends it, and how long it takes depends on how many calls it needs and how fast we may ask.
+// shared reads once for all callers, and never twice at a time. Each caller says how new the answer must be; answers never
+// go back in time. No caller's deadline ends a reading, and it has none of its own: each of its calls ends by itself, and how
+// many there are, and how fast they may be made, depends on the cloud.
 type shared[T any] struct {
 	read func(ctx context.Context, notBefore time.Time) (T, error)
 	now  func() time.Time
@@ -35,7 +35,7 @@ type reading[T any] struct {
 	err   error
 }
 
-// get returns what was read at that time or later. A failure is as good an answer as any: who asks for newer, asks again.
+// get returns what was read at that time or later. A failure is as good an answer as any, until a newer one is asked for.
 func (s *shared[T]) get(ctx context.Context, notBefore time.Time) (T, error) {
 	notBefore = earlier(notBefore, s.now())
 	for {
@@ -88,8 +88,8 @@ func (s *shared[T]) run(ctx context.Context, r *reading[T], notBefore time.Time)
 	}
 }
 
-// servesFor is how long after its begin a reading is new enough for who has heard of nothing newer. Twice the time until the
-// next may begin leaves more than half of the calls that we may make to others, however long it takes.
+// servesFor is how long after its begin a reading is new enough, unless there is news. Twice the time until the next may
+// begin leaves more than half of the calls that we may make to others, however long a reading takes.
 func (s *shared[T]) servesFor() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
