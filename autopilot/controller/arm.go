@@ -22,8 +22,9 @@ const (
 
 // ensured is what is remembered of a database whose arming was in order.
 type ensured struct {
-	at         time.Time // the zero time if it is not since
-	generation int64     // of the policy
+	at           time.Time // the zero time if it is not since
+	generation   int64     // of the policy
+	subscription string    // the last message about the subscription that was looked into
 }
 
 // arm brings topic, subscription and rules of one database up to what the policy and the size of the volume want, or
@@ -50,8 +51,8 @@ func (c *Controller) arm(ctx context.Context, key Key) (again time.Duration, err
 	if r.notBefore = r.now.Add(-r.Recheck); sweep {
 		r.notBefore = begin
 	}
-	if s := r.rap.Status.Intake.Subscription; s != nil && s.ReceivedTime.After(r.notBefore) && !s.ReceivedTime.After(r.now) {
-		r.notBefore = s.ReceivedTime.Time
+	if s := r.rap.Status.Intake.Subscription; s != nil && s.ReceivedTime.After(r.notBefore) {
+		r.notBefore = earlier(s.ReceivedTime.Time, r.now)
 	}
 	inst, err := r.instance(ctx)
 	if err != nil {
@@ -97,10 +98,10 @@ func (r *round) lastEnsured() (ensured, bool) {
 	return e, seen
 }
 
-func (r *round) setEnsured(at time.Time, generation int64) {
+func (r *round) setEnsured(at time.Time, generation int64, subscription string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.armed[r.key] = ensured{at, generation}
+	r.armed[r.key] = ensured{at, generation, subscription}
 }
 
 // forget drops what is remembered of a database that is no longer armed.
@@ -122,7 +123,7 @@ func (r *round) armingDue(c autopilot.Case) bool {
 		a.Subscription != v1alpha1.SubscriptionConfirmed || len(a.Rules) != len(rules) || r.watchesAnother(*c.Instance) {
 		return true
 	}
-	if s := r.rap.Status.Intake.Subscription; s != nil && s.ReceivedTime.After(last.at) {
+	if s := r.rap.Status.Intake.Subscription; s != nil && s.MessageID != last.subscription {
 		return true
 	}
 	return slices.ContainsFunc(rules, func(want autopilot.Rule) bool {
@@ -149,7 +150,11 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance, sweep bool)
 		renewed = r.rap.Status.ObservedGeneration != r.rap.Generation
 		last.generation = r.rap.Status.ObservedGeneration
 	}
-	r.setEnsured(time.Time{}, last.generation)
+	r.setEnsured(time.Time{}, last.generation, "")
+	subscription := ""
+	if s := r.rap.Status.Intake.Subscription; s != nil {
+		subscription = s.MessageID
+	}
 	generation, before := r.rap.Generation, r.next.Alarms
 	dimension, err := r.dimension(ctx, inst)
 	if err != nil {
@@ -169,7 +174,7 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance, sweep bool)
 	}
 	later := errors.Is(err, ErrLater) && !errors.Is(err, ErrQuota)
 	if err == nil || later || errors.Is(err, ErrQuota) {
-		r.setEnsured(r.now, generation) // all but what the error names
+		r.setEnsured(r.now, generation, subscription) // all but what the error names
 	}
 	was := meta.IsStatusConditionTrue(r.rap.Status.Conditions, v1alpha1.ConditionArmed)
 	writeErr := r.update(ctx, func(s *v1alpha1.Status) {

@@ -86,10 +86,7 @@ func TestWhatGoesOverTheWire(t *testing.T) {
 			200, `{"flavors":[]}`, "GET " + rds + "/flavors/MySQL?version_name=8.0", "",
 		},
 		"resize targets": {
-			func(c *Cloud, ctx context.Context) error {
-				_, err := c.ResizeTargets(ctx, Instance{ID: "i1"})
-				return err
-			},
+			func(c *Cloud, ctx context.Context) error { _, err := c.ResizeTargets(ctx, "i1"); return err },
 			200, `{"flavor_groups":[]}`, "GET " + rds + "/instances/i1/flavors-resize", "",
 		},
 		"the storage policy": {
@@ -153,7 +150,7 @@ func TestIDsThatWouldReachAnotherURLAreRefused(t *testing.T) {
 	for _, id := range []string{"", "..", "../topics", "a/b", "a?b", "a#b", "a b", "*a", "-a", "ä", strings.Repeat("a", 600)} {
 		_, rule := c.Rule(ctx, id)
 		_, instance := c.Instance(ctx, id)
-		_, targets := c.ResizeTargets(ctx, Instance{ID: id})
+		_, targets := c.ResizeTargets(ctx, id)
 		_, topic := c.TopicSubscriptions(ctx, id)
 		_, subscribe := c.Subscribe(ctx, id, "https", "https://x", "")
 		_, flavors := c.Flavors(ctx, id, "")
