@@ -155,7 +155,7 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance, sweep bool)
 	if s := r.rap.Status.Intake.Subscription; s != nil {
 		subscription = s.MessageID
 	}
-	generation, before := r.rap.Generation, r.next.Alarms
+	generation := r.rap.Generation
 	dimension, err := r.dimension(ctx, inst)
 	if err != nil {
 		return 0, errors.Join(err, r.unarmed(ctx, autopilot.CloudUnreachable, err.Error()))
@@ -164,9 +164,20 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance, sweep bool)
 		Autopilot: r.rap, Instance: inst, Dimension: dimension, Rules: autopilot.Rules(r.rap.Spec, inst.VolumeGB), Renewed: renewed,
 		NotBefore: r.notBefore,
 	}
+	newRules := false
+	store := func(have v1alpha1.Alarms, and func(*v1alpha1.Status)) error {
+		differ := false // by what is stored, for the cache may be behind
+		err := r.update(ctx, func(s *v1alpha1.Status) {
+			differ = !sameRules(s.Alarms, have)
+			s.Alarms = have
+			and(s)
+		})
+		newRules = newRules || err == nil && differ
+		return err
+	}
 	// An id is stored before the next step, for messages may come by then.
 	have, mended, err := r.Arming.Ensure(ctx, arms, r.next.Alarms, func(step v1alpha1.Alarms) error {
-		return r.update(ctx, func(s *v1alpha1.Status) { s.Alarms = step })
+		return store(step, func(*v1alpha1.Status) {})
 	})
 	if len(mended) > 0 {
 		r.log.Info("mended", zap.Strings("what", mended))
@@ -177,8 +188,7 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance, sweep bool)
 		r.setEnsured(r.now, generation, subscription) // all but what the error names
 	}
 	was := meta.IsStatusConditionTrue(r.rap.Status.Conditions, v1alpha1.ConditionArmed)
-	writeErr := r.update(ctx, func(s *v1alpha1.Status) {
-		s.Alarms = have
+	writeErr := store(have, func(s *v1alpha1.Status) {
 		r.setArmed(r.rap.Spec, s)
 		if armed := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionArmed); err != nil && (!later || armed.Reason == autopilot.SubscriptionPending) {
 			reason := armed.Reason
@@ -195,7 +205,7 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance, sweep bool)
 		r.log.Info("armed", zap.String("topic", have.TopicURN))
 		r.Cluster.Event(r.rds, r.rap, Event{Reason: eventArmed, Action: "Ensure", Note: armed.Message})
 	}
-	if !sameRules(before, have) {
+	if newRules {
 		r.enqueue(r.key) // an alarm may be in force already
 	}
 	switch {

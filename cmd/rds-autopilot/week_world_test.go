@@ -81,8 +81,13 @@ func (w *week) settle(o otcsim.Options) {
 		w.add(d)
 	}
 	w.operator = w.connectOperator()
-	go w.sim.Run(w.t.Context()) // the bubble waits for both to end
-	go w.operate(w.t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { w.sim.Run(w.t.Context()) })
+	running.Go(func() { w.operate(w.t.Context()) })
+	w.t.Cleanup(func() { // the bubble's time stands still once the test has ended
+		running.Wait()
+		time.Sleep(10 * time.Minute) // a reading that nobody waits for any more ends by itself
+	})
 }
 
 // distant is the cloud with the latency of a real one.
