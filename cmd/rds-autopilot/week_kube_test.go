@@ -37,7 +37,7 @@ type weekKube struct {
 	told     func(rds *otcv1.Rds, e controller.Event)
 	patched  func(weekPatch)
 	admit    func(old, patched *otcv1.Rds) // what an admission makes of a patch; nil leaves it as it is
-	latency  time.Duration // of writes
+	latency  time.Duration                 // of writes
 
 	mu         sync.Mutex
 	version    int
