@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -96,6 +97,8 @@ type ask struct {
 	status int
 }
 
+func (a ask) String() string { return a.at.Format("15:04:05.0 ") + strconv.Itoa(a.status) }
+
 // The real binary on a real API server, beside people, tools and policies that want it otherwise. All of it at once, for
 // the times are those of the wall clock.
 func TestPatchesThatAreUndoneOrRefused(t *testing.T) {
@@ -160,7 +163,7 @@ func TestPatchesThatAreUndoneOrRefused(t *testing.T) {
 	t.Run("another instance while the patch is on its way", func(t *testing.T) {
 		asked := h.askedFor("exchanged")
 		if len(asked) != 1 || asked[0].status < 400 {
-			t.Errorf("the patches and their answers are %+v, want one that is refused: status.id changed before it came", asked)
+			t.Errorf("the patches and their answers are %v, want one that is refused: status.id changed before it came", asked)
 		}
 	})
 	metrics, err := p.Metrics(ctx)
@@ -354,7 +357,7 @@ func (h *hostile) checkRefused(ctx context.Context) {
 	t.Helper()
 	const name = "refused"
 	if asked := h.askedFor(name); len(asked) > 2 || slices.ContainsFunc(asked, func(a ask) bool { return a.status < 400 }) {
-		t.Errorf("%s: asked %d times in %v (%+v), want a second time after a minute", name, len(asked), refusedFor, asked)
+		t.Errorf("%s: asked %d times in %v (%v), want a second time after a minute", name, len(asked), refusedFor, asked)
 	}
 	for _, a := range h.seen(name) {
 		if meta.IsStatusConditionTrue(a.Status.Conditions, v1alpha1.ConditionProgressing) {
@@ -418,8 +421,12 @@ func (h *hostile) checkQuarrel(t *testing.T, name string, least, most int) {
 	if !meta.IsStatusConditionTrue(a.Status.Conditions, v1alpha1.ConditionContested) {
 		t.Errorf("the conditions are %+v, want Contested True", a.Status.Conditions)
 	}
-	if !hasEvent(h.events(t, name), "Warning", "Contested", "") {
+	events := h.events(t, name)
+	if !hasEvent(events, "Warning", "Contested", "") {
 		t.Error("no Warning says Contested")
+	}
+	if strings.HasSuffix(name, "-restored") && (hasEvent(events, "Normal", "GrowVolume", "") || hasEvent(events, "Normal", "ChangeFlavor", "")) {
+		t.Error("an event tells of a change that the API server never made")
 	}
 	if len(a.Status.Decisions) > 6 {
 		t.Errorf("%d records of one quarrel: %+v", len(a.Status.Decisions), a.Status.Decisions)
