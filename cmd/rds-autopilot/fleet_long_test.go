@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"strconv"
 	"strings"
@@ -30,6 +31,7 @@ const (
 	crowdSize    = 2000
 	crowdFlavor  = "rds.mysql.n1.large.4"
 	crowdPeakMiB = 200 // the pod's limit is 256 Mi
+	crowdSpeed   = 12  // an hour of the cloud takes five minutes: what more two cores cannot do for all of this world
 )
 
 // crowd is a fleet that was armed long ago, with full records, made straight in the cloud and the API server: at 150
@@ -43,10 +45,10 @@ type crowd struct {
 }
 
 // All databases of a large fleet in CPU alarm for an hour of the cloud, the first sweep after a start included: the
-// process stays well below its limit. LONG=1 runs it: it takes five minutes of both cores.
+// process stays well below its limit. LONG=1 runs it.
 func TestTwoThousandDatabasesInCPUAlarm(t *testing.T) {
 	if os.Getenv("LONG") == "" {
-		t.Skip("takes five minutes; LONG=1 runs it")
+		t.Skip("takes ten minutes; LONG=1 runs it")
 	}
 	c := newCrowd(t)
 	var made errgroup.Group
@@ -89,7 +91,13 @@ func newCrowd(t *testing.T) *crowd {
 	defer cancel()
 	w, err := world.Start(ctx, world.Options{
 		Resync: time.Hour,
-		Cloud:  otcsim.Options{Settings: otcsim.Settings{RuleQuota: 3 * crowdSize, ConfirmationQuota: 1}},
+		Cloud: otcsim.Options{
+			Speed: crowdSpeed, Settings: otcsim.Settings{RuleQuota: 2 * crowdSize, ConfirmationQuota: 1},
+			// Not all messages in the same second: this is about the loop, and two cores have more to do than in a cluster.
+			DeliveryFault: func(d otcsim.Delivery) otcsim.DeliveryFault {
+				return otcsim.DeliveryFault{Delay: 20 * time.Minute * time.Duration(crc32.ChecksumIEEE([]byte(d.TopicURN))%1000) / 1000}
+			},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +156,7 @@ func (c *crowd) add(name string) error {
 	rap, err := raps.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1alpha1.GroupVersion().String(), "kind": v1alpha1.Kind,
 		"metadata": map[string]any{"name": name, "finalizers": []any{v1alpha1.Finalizer}},
-		"spec":     map[string]any{},
+		"spec":     map[string]any{"flavor": map[string]any{"memory": map[string]any{"enabled": false}}},
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		return err
@@ -181,7 +189,7 @@ func (c *crowd) arm(ctx context.Context, name, uid string, in otcsim.Instance) (
 		series                string
 		period, count, repeat int
 	}{
-		{v1alpha1.MetricStorage, "rds039_disk_util", 1, 5, 900}, {v1alpha1.MetricCPU, "rds001_cpu_util", 300, 3, 1800}, {v1alpha1.MetricMemory, "rds002_mem_util", 300, 3, 1800},
+		{v1alpha1.MetricStorage, "rds039_disk_util", 1, 5, 900}, {v1alpha1.MetricCPU, "rds001_cpu_util", 300, 3, 1800},
 	} {
 		id, err := c.cloud.CreateRule(ctx, otc.Rule{
 			Name: alarms.RuleName(base, string(r.metric)), Description: mark, Namespace: otc.MetricNamespace, Metric: r.series,

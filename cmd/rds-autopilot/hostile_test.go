@@ -428,7 +428,7 @@ func (h *hostile) checkQuarrel(t *testing.T, name string, least, most int) {
 	if strings.HasSuffix(name, "-restored") && (hasEvent(events, "Normal", "GrowVolume", "") || hasEvent(events, "Normal", "ChangeFlavor", "")) {
 		t.Error("an event tells of a change that the API server never made")
 	}
-	if len(a.Status.Decisions) > 6 {
+	if len(a.Status.Decisions) > 10 { // of 20, before the others are flooded out
 		t.Errorf("%d records of one quarrel: %+v", len(a.Status.Decisions), a.Status.Decisions)
 	}
 }
