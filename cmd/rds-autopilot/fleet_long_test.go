@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"hash/crc32"
 	"os"
 	"strconv"
 	"strings"
@@ -68,7 +67,7 @@ func TestTwoThousandDatabasesInCPUAlarm(t *testing.T) {
 			m.Sum("rds_autopilot_decisions_total", "metric=cpu") >= crowdSize, err
 	})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v; the peak is %d MiB by then", err, c.peakMiB(p.PID))
 	}
 	before := c.cpuSeconds(p.PID)
 	time.Sleep(c.Span(time.Hour))
@@ -93,10 +92,8 @@ func newCrowd(t *testing.T) *crowd {
 		Resync: time.Hour,
 		Cloud: otcsim.Options{
 			Speed: crowdSpeed, Settings: otcsim.Settings{RuleQuota: 2 * crowdSize, ConfirmationQuota: 1},
-			// Not all messages in the same second: this is about the loop, and two cores have more to do than in a cluster.
-			DeliveryFault: func(d otcsim.Delivery) otcsim.DeliveryFault {
-				return otcsim.DeliveryFault{Delay: 20 * time.Minute * time.Duration(crc32.ChecksumIEEE([]byte(d.TopicURN))%1000) / 1000}
-			},
+			// This is about the loop, and two cores cannot carry a storm of messages beside it.
+			DeliveryFault: func(otcsim.Delivery) otcsim.DeliveryFault { return otcsim.DeliveryFault{Drop: true} },
 		},
 	})
 	if err != nil {
