@@ -160,9 +160,21 @@ func changed(age time.Duration, value string) func(*Case) {
 
 func lostOne(c *Case) { c.Status.Changes[0].Outcome = v1alpha1.OutcomeLost }
 
+// contestedFor enters that somebody made the flavor smaller that long ago.
 func contestedFor(d time.Duration) func(*Case) {
 	return func(c *Case) {
-		c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionContested, Status: "True", Reason: string(ReasonContested), LastTransitionTime: metav1.NewTime(noon().Add(-d))}}
+		c.Status.Changes = append([]v1alpha1.Change{{
+			Kind: v1alpha1.KindFlavor, By: v1alpha1.ByOther, From: "rds.mysql.n1.2xlarge.4", To: "rds.mysql.n1.xlarge.4",
+			CompletionTime: ago(d), Outcome: v1alpha1.OutcomeCompleted,
+		}}, c.Status.Changes...)
+	}
+}
+
+// rolledBackFor enters that the cloud left our flavor that long ago although the Rds asked for it.
+func rolledBackFor(d time.Duration) func(*Case) {
+	return func(c *Case) {
+		contestedFor(d)(c)
+		c.Status.Changes[0].Outcome = v1alpha1.OutcomeRolledBack
 	}
 }
 

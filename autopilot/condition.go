@@ -67,15 +67,26 @@ func SetCondition(s *v1alpha1.Status, kind string, on bool, reason, message stri
 	})
 }
 
-// SetProgressing says whether a change of ours is under way.
+// SetProgressing says whether a change of ours is under way: the Rds asks for it and the cloud has not got it yet.
 func SetProgressing(s *v1alpha1.Status, generation int64, now time.Time) {
-	for _, p := range []*v1alpha1.Intent{s.Pending, s.Overtaken} {
-		if p != nil {
+	for _, p := range s.Intents() {
+		switch {
+		case p.AskedTime != nil:
 			SetCondition(s, v1alpha1.ConditionProgressing, true, string(ReasonChangePending), fmt.Sprintf("%s → %s is under way", p.From, p.To), generation, now)
+			return
+		case p.Refusal != nil:
+			SetCondition(s, v1alpha1.ConditionProgressing, false, string(ReasonRefused), "The Kubernetes API refuses the patch: "+p.Refusal.Message, generation, now)
 			return
 		}
 	}
 	SetCondition(s, v1alpha1.ConditionProgressing, false, "NoChangePending", "No change is under way", generation, now)
+}
+
+// SetOff says of a database whose autopilot is off that nothing is armed, under way, limited or contested.
+func SetOff(s *v1alpha1.Status, reason, message string, generation int64, now time.Time) {
+	for _, kind := range []string{v1alpha1.ConditionArmed, v1alpha1.ConditionProgressing, v1alpha1.ConditionLimited, v1alpha1.ConditionContested} {
+		SetCondition(s, kind, false, reason, message, generation, now)
+	}
 }
 
 // SetLimited says whether the policy cuts a wish: storage or flavor are at their cap, or the last step was cut to it. It
@@ -110,19 +121,22 @@ func SetContested(s *v1alpha1.Status, c Case, v Verdict) {
 		SetCondition(s, v1alpha1.ConditionContested, true, string(v.Contest.Reason), v.Contest.Message, c.Generation, c.Now)
 		return
 	}
+	c.Status = *s
 	last := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionContested)
-	if last != nil && last.Status == metav1.ConditionTrue && last.ObservedGeneration == c.Generation {
-		age := c.Now.Sub(last.LastTransitionTime.Time)
-		switch Reason(last.Reason) {
-		case ReasonContested:
-			if c.Interfered() && age < contestKept {
-				return
-			}
-		case ReasonRolledBack:
-			if c.Instance != nil && c.Wanted.Flavor != c.Instance.Flavor && age < contestSpan {
-				return
-			}
-		}
+	if last != nil && last.Status == metav1.ConditionTrue && last.ObservedGeneration == c.Generation && c.contestLasts(Reason(last.Reason)) {
+		return
 	}
 	SetCondition(s, v1alpha1.ConditionContested, false, "Uncontested", "Nobody undoes what the autopilot did", c.Generation, c.Now)
+}
+
+func (c Case) contestLasts(r Reason) bool {
+	if r == ReasonRolledBack {
+		_, ok := c.rolledBack(Decision{})
+		return ok
+	}
+	if lost, ok := c.sizeTakenBack(); ok && c.Wanted.VolumeGB < gigabytes(lost.To) {
+		return true
+	}
+	_, _, ok := c.contest()
+	return ok
 }

@@ -35,7 +35,7 @@ type Case struct {
 
 	// FleetBusy: as many flavors as may be are changing elsewhere in the cluster.
 	FleetBusy bool
-	// Rival is who wrote the flavor that the Rds asks for, where that is known.
+	// Rival is who wrote the size or flavor that the Rds asks for in place of ours, where that is known.
 	Rival string
 
 	Catalogue    []flavors.Flavor // nil: could not be read
@@ -47,6 +47,14 @@ type Case struct {
 type Wanted struct {
 	VolumeGB int
 	Flavor   string
+}
+
+// Asks reports whether the Rds asks for what an intent is about.
+func (w Wanted) Asks(i v1alpha1.Intent) bool {
+	if i.Kind == v1alpha1.KindFlavor {
+		return w.Flavor == i.To
+	}
+	return w.VolumeGB == gigabytes(i.To)
 }
 
 // Decision is the answer to one alarm.
@@ -92,8 +100,11 @@ func Decide(c Case) Verdict {
 		case a.Metric == v1alpha1.MetricStorage:
 			d = c.storage(a)
 			v.add(d)
-			if d.Acts() {
+			switch {
+			case d.Acts():
 				v.Intent = c.intent(v1alpha1.KindVolume, d, a)
+			case d.Reason == ReasonContested:
+				v.Contest = &d
 			}
 		default:
 			flavor = append(flavor, a)
@@ -110,7 +121,7 @@ func Decide(c Case) Verdict {
 	if d.Reason == ReasonOutsideWindow {
 		v.Deferred = c.deferWish(helped)
 	}
-	if d.Reason == ReasonContested || d.Reason == ReasonRolledBack {
+	if v.Contest == nil && (d.Reason == ReasonContested || d.Reason == ReasonRolledBack) {
 		v.Contest = &d
 	}
 	for _, a := range helped {
@@ -207,8 +218,8 @@ func (c Case) measured(a Alarm, d Decision) (Decision, bool) {
 		}
 		return d, true
 	}
-	if last, ok := lastCompleted(c.Status.Changes, v1alpha1.KindFlavor); ok && !a.Evidence.Time.After(last) {
-		return d.no(ReasonStaleEvidence, dataAgain, "The newest %s value, of %s, is from before the last change of flavor, at %s", spoken(a.Metric), at(a.Evidence.Time), at(last)), false
+	if last, ok := lastChanged(c.Status.Changes, v1alpha1.KindFlavor); ok && !a.Evidence.Time.After(last) {
+		return Decision{Again: dataAgain}, false // what the change came to is not measured yet
 	}
 	if a.Evidence.Percent < float64(given(c.Spec, a.Metric)) {
 		return d.no(ReasonBelowThreshold, dataAgain, "The flavor stays %s: %s", c.Instance.Flavor, c.usage([]Alarm{a})), false
@@ -255,13 +266,13 @@ func (d Decision) value() string {
 func (c Case) intent(kind v1alpha1.ChangeKind, d Decision, alarms ...Alarm) *v1alpha1.Intent {
 	i := &v1alpha1.Intent{
 		Kind: kind, From: d.From, To: d.To, ValuePercent: d.value(),
-		EvidenceTime: *micro(d.Evidence.Time), DecisionTime: *micro(c.Now), Generation: c.Generation,
+		EvidenceTime: *micro(d.Evidence.Time), DecisionTime: *micro(c.Now), Generation: c.Generation, Message: d.Message,
 	}
 	for _, a := range alarms {
 		i.Metrics = append(i.Metrics, a.Metric)
 	}
-	if p := c.Status.Pending; p != nil && p.Kind == kind && c.standing(p) == unpatched {
-		i.DecisionTime = p.DecisionTime
+	if p := c.unpatched(kind); p != nil {
+		i.DecisionTime, i.Refusal = p.DecisionTime, p.Refusal
 	}
 	return i
 }

@@ -22,9 +22,12 @@ func (c Case) flavor(alarms []Alarm, storageActs bool) (Decision, []flavors.Cand
 	if held, ok := c.pending(d, v1alpha1.KindFlavor); ok {
 		return held, nil
 	}
-	if c.Wanted.Flavor != inst.Flavor && !c.unpatched(v1alpha1.KindFlavor) {
-		if left, ok := c.rolledBack(); ok {
-			return d.no(ReasonRolledBack, left, "The cloud went back from %s to %s by itself, though the Rds asks for the former: the flavor is not changed for 24 hours", c.Wanted.Flavor, inst.Flavor), nil
+	if held, ok := c.rolledBack(d); ok {
+		return held, nil
+	}
+	if c.Wanted.Flavor != inst.Flavor && c.unpatched(v1alpha1.KindFlavor) == nil {
+		if since, stalled := c.stalledRequest(v1alpha1.KindFlavor); stalled {
+			return d.no(ReasonStalled, c.Recheck, "The Rds has asked for %s since %s and the cloud still has %s, though the instance is %s: look at the operator, or correct spec.flavorref", c.Wanted.Flavor, at(since), inst.Flavor, StatusActive), nil
 		}
 		return d.no(ReasonChangePending, c.Recheck, "The Rds asks for %s, the cloud has %s: that comes first", c.Wanted.Flavor, inst.Flavor), nil
 	}
@@ -38,6 +41,12 @@ func (c Case) flavor(alarms []Alarm, storageActs bool) (Decision, []flavors.Cand
 		return d.no(ReasonNoData, dataAgain, "The cloud's flavors could not be read"), nil
 	}
 	wish := c.wish(alarms)
+	if wish.Current.VCPUs <= 0 || wish.Current.MemoryGB <= 0 {
+		return d.no(ReasonNoData, soldOutAgain, "How many vCPUs and GB of memory %s has is not known: neither a larger flavor nor a cap can be judged", inst.Flavor), nil
+	}
+	if wish.MaxVCPUs <= 0 || wish.MaxMemoryGB <= 0 {
+		return d.no(ReasonNoData, soldOutAgain, "The size of the instance at first arming is not known, so the flavor has no cap: set spec.flavor.maxVCPUs and spec.flavor.maxMemoryGB"), nil
+	}
 	ladder := flavors.Ladder(c.Catalogue, wish)
 	next, ok := flavors.Next(ladder)
 	if !ok {

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	"github.com/mcsps/rds-autopilot/flavors"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -42,7 +40,7 @@ func (c Case) history(d Decision, alarms []Alarm) Decision {
 			return held
 		}
 	}
-	if held := c.contested(d, ours); held.Reason != "" {
+	if held := c.contested(d); held.Reason != "" {
 		return held
 	}
 	if c.FleetBusy {
@@ -111,46 +109,59 @@ func (c Case) noEffect(a Alarm, ours []v1alpha1.Change) (d Decision, held bool) 
 	return d, false
 }
 
-// contested reports whether somebody put a smaller flavor in place of ours.
-func (c Case) contested(d Decision, ours []v1alpha1.Change) Decision {
-	last := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionContested)
-	on := last != nil && last.Status == "True" && last.Reason == string(ReasonContested) &&
-		last.ObservedGeneration == c.Generation && c.Now.Sub(last.LastTransitionTime.Time) < contestKept
-	if len(ours) == 0 || !c.smaller(c.Wanted.Flavor, ours[0]) {
+// contested holds flavors for a week where somebody put a smaller one in place of ours.
+func (c Case) contested(d Decision) Decision {
+	at, ours, ok := c.contest()
+	if !ok {
 		return Decision{}
 	}
-	if !on && (ours[0].Generation != c.Generation || !c.freshly(ours[0])) {
-		return Decision{}
-	}
-	left := contestKept
-	if on {
-		left -= c.Now.Sub(last.LastTransitionTime.Time)
-	}
-	who := c.Rival
-	if who == "" {
-		who = "Somebody"
-	}
-	return d.no(ReasonContested, left, "%s put %s in place of %s: the flavor is not changed for 7 days, unless the spec changes", who, c.Wanted.Flavor, ours[0].To)
+	return d.no(ReasonContested, contestKept-c.Now.Sub(at), "%s put %s in place of %s: the flavor is not changed for 7 days, unless the spec changes", c.rival(), c.Wanted.Flavor, ours.To)
 }
 
-// freshly reports whether a smaller flavor came within a day of a change of ours: we are still within that day, or saw it
-// come then.
-func (c Case) freshly(ours v1alpha1.Change) bool {
-	until := decisionOf(ours).Add(contestSpan)
-	return c.Now.Before(until) || slices.ContainsFunc(c.Status.Changes, func(ch v1alpha1.Change) bool {
-		return ch.Kind == v1alpha1.KindFlavor && ch.By == v1alpha1.ByOther && ch.CompletionTime.After(decisionOf(ours)) &&
-			ch.CompletionTime.Time.Before(until) && c.Now.Sub(ch.CompletionTime.Time) < contestKept && c.smaller(ch.To, ours)
-	})
-}
-
-// Interfered reports whether the Rds asks for less than our last change did: then it is worth knowing who wrote that.
-func (c Case) Interfered() bool {
+// contest is the change of ours in whose place somebody put a smaller flavor within a day, and when that was seen. It ends
+// with a new spec, when the Rds asks for ours or a larger one, or after 7 days.
+func (c Case) contest() (at time.Time, last v1alpha1.Change, ok bool) {
 	ours := c.ours()
-	return len(ours) > 0 && c.smaller(c.Wanted.Flavor, ours[0])
+	if len(ours) == 0 || ours[0].Generation != c.Generation || !c.smaller(c.Wanted.Flavor, ours[0]) {
+		return at, last, false
+	}
+	last = ours[0]
+	until := decisionOf(last).Add(contestSpan)
+	if c.Now.Before(until) {
+		at = c.Now
+	}
+	seen := func(t time.Time) {
+		if t.Before(until) && (at.IsZero() || t.Before(at)) {
+			at = t
+		}
+	}
+	if last.Outcome == v1alpha1.OutcomeLost {
+		seen(last.CompletionTime.Time)
+	}
+	for _, ch := range c.Status.Changes {
+		if ch.Kind == v1alpha1.KindFlavor && ch.By == v1alpha1.ByOther && ch.CompletionTime.After(decisionOf(last)) && c.smaller(ch.To, last) {
+			seen(ch.CompletionTime.Time)
+		}
+	}
+	return at, last, !at.IsZero() && c.Now.Sub(at) < contestKept
 }
 
-// smaller reports whether a flavor is smaller than the one a change of ours asked for.
+// Interfered reports whether somebody undid our last change of that kind: then it is worth knowing who wrote that.
+func (c Case) Interfered(kind v1alpha1.ChangeKind) bool {
+	if kind == v1alpha1.KindVolume {
+		_, ok := c.sizeTakenBack()
+		return ok
+	}
+	_, _, ok := c.contest()
+	return ok
+}
+
+// smaller reports whether a flavor is smaller than the one a change of ours asked for. Without a catalogue any other one
+// counts as smaller: that alone decides nothing, but keeps a contest from being forgotten.
 func (c Case) smaller(code string, ours v1alpha1.Change) bool {
+	if c.Catalogue == nil {
+		return code != ours.To
+	}
 	is, known := flavors.Find(c.Catalogue, code)
 	was, knownToo := flavors.Find(c.Catalogue, ours.To)
 	if known && knownToo {
@@ -159,13 +170,16 @@ func (c Case) smaller(code string, ours v1alpha1.Change) bool {
 	return code == ours.From
 }
 
-// rolledBack reports whether the cloud left our flavor although the Rds still asks for it.
-func (c Case) rolledBack() (left time.Duration, ok bool) {
-	for _, ch := range c.ours() {
-		if ch.Outcome == v1alpha1.OutcomeCompleted && ch.To == c.Wanted.Flavor {
-			left = contestSpan - c.Now.Sub(ch.CompletionTime.Time)
-			return left, left > 0
+// rolledBack holds flavors for a day after the cloud left one of ours although the Rds asked for it, whether or not it came
+// back: an operator that replays older wishes goes back and forth.
+func (c Case) rolledBack(d Decision) (Decision, bool) {
+	for _, ch := range c.Status.Changes {
+		if ch.Kind != v1alpha1.KindFlavor || ch.Outcome != v1alpha1.OutcomeRolledBack {
+			continue
+		}
+		if left := contestSpan - c.Now.Sub(ch.CompletionTime.Time); left > 0 {
+			return d.no(ReasonRolledBack, left, "The cloud went back from %s to %s by itself at %s, though the Rds asked for the former: the flavor is not changed for 24 hours", ch.From, ch.To, at(ch.CompletionTime.Time)), true
 		}
 	}
-	return 0, false
+	return d, false
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -11,29 +12,28 @@ import (
 
 // storage holds the guards 4 to 12 for a full volume.
 func (c Case) storage(a Alarm) Decision {
-	d, inst := c.about(a), c.Instance
+	d, inst, s := c.about(a), c.Instance, c.Spec.Storage
 	d.From = strconv.Itoa(inst.VolumeGB)
 	if held, ok := c.pending(d, v1alpha1.KindVolume); ok {
 		return held
 	}
-	if c.Wanted.VolumeGB > inst.VolumeGB && !c.unpatched(v1alpha1.KindVolume) {
-		return d.no(ReasonChangePending, c.Recheck, "The Rds asks for %d GB, the cloud has %d GB: that comes first", c.Wanted.VolumeGB, inst.VolumeGB)
-	}
-	switch inst.Status {
-	case StatusActive:
-	case StatusStorageFull:
-		if lostAt(c.Status.Changes, d.From) {
-			return d.no(ReasonStorageFull, c.Recheck, "The instance is in %s, and growing it was asked for once without effect: see to it in the cloud's console", inst.Status)
+	to := NewSize(inst.VolumeGB, a.Evidence.UsedGB, int(s.StepGB), int(s.MaxGB), int(s.ThresholdPercent))
+	if c.Wanted.VolumeGB > inst.VolumeGB { // somebody else asks for a size: never ask for a smaller one than theirs
+		to = min(max(to, roundUp(c.Wanted.VolumeGB)), int(s.MaxGB))
+		if held, ok := c.unfulfilledSize(d, a, to); ok {
+			return held
 		}
-	default:
+	}
+	if inst.Status != StatusActive && inst.Status != StatusStorageFull {
 		return d.no(ReasonInstanceBusy, c.Recheck, "The instance is in %s: storage grows once it is %s", inst.Status, StatusActive)
 	}
-	s := c.Spec.Storage
 	if inst.VolumeGB >= int(s.MaxGB) {
 		d.Cut = true
 		return d.no(ReasonCapReached, 0, "Storage stays at %d GB: %s %% used, but spec.storage.maxGB is %d", inst.VolumeGB, d.value(), s.MaxGB)
 	}
-	to := NewSize(inst.VolumeGB, a.Evidence.UsedGB, int(s.StepGB), int(s.MaxGB), int(s.ThresholdPercent))
+	if held, ok := c.contestedSize(d); ok {
+		return held
+	}
 	d.Action, d.Reason, d.To = ActionGrowVolume, ReasonAlarmInForce, strconv.Itoa(to)
 	d.Message = fmt.Sprintf("Storage %d → %d GB: %s %% used, alarm at %d %%", inst.VolumeGB, to, d.value(),
 		Threshold(inst.VolumeGB, int(s.ThresholdPercent)))
@@ -44,22 +44,107 @@ func (c Case) storage(a Alarm) Decision {
 	return c.bounded(d)
 }
 
-// bounded is guard 12: mode Recommend records the action and patches nothing.
+// unfulfilledSize holds storage back while the cloud has not got the size that somebody else put into the Rds. Once that
+// has stalled and the database is about to become read-only, a size of ours that is larger than theirs is asked for.
+func (c Case) unfulfilledSize(d Decision, a Alarm, to int) (Decision, bool) {
+	since, stalled := c.stalledRequest(v1alpha1.KindVolume)
+	switch {
+	case !stalled:
+		return d.no(ReasonChangePending, c.Recheck, "The Rds asks for %d GB, the cloud has %d GB: that comes first", c.Wanted.VolumeGB, c.Instance.VolumeGB), true
+	case to > c.Wanted.VolumeGB && nearlyReadOnly(c.Instance.VolumeGB, a.Evidence.UsedGB):
+		return d, false
+	}
+	return d.no(ReasonStalled, c.Recheck, "The Rds has asked for %d GB since %s and the cloud still has %d GB, though the instance is %s: look at the operator, or correct spec.volumesize", c.Wanted.VolumeGB, at(since), c.Instance.VolumeGB, StatusActive), true
+}
+
+// takenBackWait says how long to wait before a size that was taken back is asked for again: after the first time, the
+// second, and all others. A database that is read-only, or nearly so, cannot wait for minutes.
+func (c Case) takenBackWait(d Decision, lost v1alpha1.Change) time.Duration {
+	waits := [...]time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute}
+	if nearlyReadOnly(c.Instance.VolumeGB, d.Evidence.UsedGB) {
+		waits = [...]time.Duration{10 * time.Second, 30 * time.Second, time.Minute}
+	}
+	return waits[min(max(lost.Count, 1), int32(len(waits)))-1]
+}
+
+// contestedSize is guard 10 for storage: a size of ours was taken back before the cloud had it. It is asked for again, but
+// not at once.
+func (c Case) contestedSize(d Decision) (Decision, bool) {
+	lost, ok := c.sizeTakenBack()
+	if !ok {
+		return d, false
+	}
+	left := c.takenBackWait(d, lost) - c.Now.Sub(lost.CompletionTime.Time)
+	if left <= 0 {
+		return d, false
+	}
+	return d.no(ReasonContested, left, "%s took %s GB back to %d GB before the cloud had them, %s: storage is asked for again, but not at once", c.rival(), lost.To, c.Wanted.VolumeGB, times(int(max(lost.Count, 1)))), true
+}
+
+// sizeTakenBack is the last growth of ours, if the Rds stopped asking for it before the cloud had it, and neither the size
+// nor the spec has changed since.
+func (c Case) sizeTakenBack() (v1alpha1.Change, bool) {
+	if c.Instance == nil {
+		return v1alpha1.Change{}, false
+	}
+	for _, ch := range c.Status.Changes {
+		if ch.Kind == v1alpha1.KindVolume {
+			return ch, ch.By == v1alpha1.ByAutopilot && ch.Outcome == v1alpha1.OutcomeLost && ch.Generation == c.Generation &&
+				ch.From == strconv.Itoa(c.Instance.VolumeGB) && c.Now.Sub(ch.CompletionTime.Time) < contestSpan
+		}
+	}
+	return v1alpha1.Change{}, false
+}
+
+// rival is who undoes what we did, at the beginning of a sentence.
+func (c Case) rival() string {
+	if c.Rival == "" {
+		return "Somebody"
+	}
+	return c.Rival
+}
+
+// bounded holds what comes last: mode Recommend records the action and patches nothing, and an API server that refused
+// the patch is not asked again at once.
 func (c Case) bounded(d Decision) Decision {
 	if c.Mode == v1alpha1.ModeRecommend {
 		d.Reason = ReasonRecommend
 		d.Message += " (recommended only)"
+		return d
+	}
+	kind := v1alpha1.KindFlavor
+	if d.Action == ActionGrowVolume {
+		kind = v1alpha1.KindVolume
+	}
+	p := c.unpatched(kind)
+	if p == nil || p.Refusal == nil {
+		return d
+	}
+	if left := refusalWait(p.Refusal.Count) - c.Now.Sub(p.Refusal.Time.Time); left > 0 {
+		return d.refused(*p.Refusal, left)
 	}
 	return d
 }
 
+// refused turns a decision into the answer that the API server refuses it.
+func (d Decision) refused(r v1alpha1.Refusal, left time.Duration) Decision {
+	what, _, _ := strings.Cut(d.Message, ":")
+	d.To = ""
+	return d.no(ReasonRefused, left, "The Kubernetes API refuses it (%s): %s", what, r.Message)
+}
+
+// refusalWait is how long to wait before the API server is asked again: 1, 2, 4 … up to 15 minutes.
+func refusalWait(count int32) time.Duration {
+	return min(time.Minute<<min(max(count-1, 0), 4), 15*time.Minute)
+}
+
 // pending is guard 4, for a wish of that kind.
 func (c Case) pending(d Decision, kind v1alpha1.ChangeKind) (Decision, bool) {
-	for _, p := range []*v1alpha1.Intent{c.Status.Pending, c.Status.Overtaken} {
-		if p == nil || c.standing(p) != waiting {
+	for _, p := range c.Status.Intents() {
+		if c.intentState(p) != waiting {
 			continue
 		}
-		age := c.Now.Sub(p.DecisionTime.Time)
+		age := c.Now.Sub(askedAt(*p))
 		if kind == v1alpha1.KindVolume && p.Kind == v1alpha1.KindFlavor && age >= flavorFirst {
 			continue // a wish that the operator cannot fulfill must not let the disk run full
 		}
@@ -74,25 +159,52 @@ func (c Case) pending(d Decision, kind v1alpha1.ChangeKind) (Decision, bool) {
 	return d, false
 }
 
-func (c Case) unpatched(kind v1alpha1.ChangeKind) bool {
-	p := c.Status.Pending
-	return p != nil && p.Kind == kind && c.standing(p) == unpatched
+// unpatched is the intent of that kind that was recorded and never patched; nil where there is none.
+func (c Case) unpatched(kind v1alpha1.ChangeKind) *v1alpha1.Intent {
+	if p := c.Status.Pending; p != nil && p.Kind == kind && c.intentState(p) == unpatched {
+		return p
+	}
+	return nil
 }
 
-// lostAt reports whether growing from that size was tried in vain.
-func lostAt(changes []v1alpha1.Change, from string) bool {
-	for _, ch := range changes {
-		if ch.Kind == v1alpha1.KindVolume && ch.From == from && ch.Outcome == v1alpha1.OutcomeLost {
-			return true
+// askedAt is when the operator was asked for a change.
+func askedAt(i v1alpha1.Intent) time.Time {
+	if i.AskedTime != nil {
+		return i.AskedTime.Time
+	}
+	return i.DecisionTime.Time
+}
+
+// Stalling reports whether an intent should have come by now.
+func Stalling(i v1alpha1.Intent, inst *v1alpha1.Instance, now time.Time) bool {
+	at := StallsAt(i, inst)
+	return !at.IsZero() && !now.Before(at)
+}
+
+// StallsAt is when an intent is overdue: 15 minutes after it was asked for, and after the instance became ACTIVE. It is
+// zero where the instance is not ACTIVE.
+func StallsAt(i v1alpha1.Intent, inst *v1alpha1.Instance) time.Time {
+	return stallsAt(askedAt(i), inst)
+}
+
+func stallsAt(since time.Time, inst *v1alpha1.Instance) time.Time {
+	if inst == nil || inst.Status != StatusActive {
+		return time.Time{}
+	}
+	if inst.ActiveSince != nil && inst.ActiveSince.After(since) {
+		since = inst.ActiveSince.Time
+	}
+	return since.Add(stallAfter)
+}
+
+// stalledRequest reports since when the cloud has not got what somebody else put into the Rds, and whether that is
+// overdue.
+func (c Case) stalledRequest(kind v1alpha1.ChangeKind) (since time.Time, stalled bool) {
+	for _, u := range c.Status.Unfulfilled {
+		if u.Kind == kind {
+			at := stallsAt(u.SinceTime.Time, c.Instance.observed(c.Status.Instance, c.Now))
+			return u.SinceTime.Time, !at.IsZero() && !c.Now.Before(at)
 		}
 	}
-	return false
-}
-
-// Stalling reports whether an intent should have come by now: it is old, and the instance could have followed it for long.
-func Stalling(i v1alpha1.Intent, inst *v1alpha1.Instance, now time.Time) bool {
-	if inst == nil || inst.Status != StatusActive || inst.ActiveSince != nil && now.Sub(inst.ActiveSince.Time) < stallAfter {
-		return false
-	}
-	return now.Sub(i.DecisionTime.Time) >= stallAfter
+	return time.Time{}, false
 }

@@ -9,3 +9,10 @@ var (
 	// ErrGone is an object that no longer exists.
 	ErrGone = errors.New("no longer exists")
 )
+
+// RefusedError is the API server's answer to a patch that it understood and does not allow.
+type RefusedError struct {
+	Words string // the API server's
+}
+
+func (e *RefusedError) Error() string { return "refused: " + e.Words }

@@ -61,12 +61,26 @@ func (a Alarm) settling(now time.Time) bool {
 
 func (a Alarm) signalled() bool { return a.Signal != nil && a.Signal.State == v1alpha1.StateAlarm }
 
-// since is when the alarm began, for people and for latencies: by Cloud Eye, else by the signal.
+// current reports whether the signal is of the alarm that is in force now. One that is older than the state is of an
+// earlier alarm, whose end nobody told us.
+func (a Alarm) current() bool {
+	return a.signalled() && (a.State != v1alpha1.StateAlarm || !a.Signal.AlarmTime.Time.Before(a.StateTime.Add(-settleTime)))
+}
+
+// since is when the alarm began, for people and for latencies: by Cloud Eye or by its signal, whichever is earlier.
 func (a Alarm) since() time.Time {
-	if a.signalled() {
+	if a.current() && (a.State != v1alpha1.StateAlarm || a.StateTime.IsZero() || a.Signal.AlarmTime.Time.Before(a.StateTime)) {
 		return a.Signal.AlarmTime.Time
 	}
 	return a.StateTime
+}
+
+// SignalFor returns the stored signal of a rule; nil where the newest of its metric is of another rule.
+func SignalFor(in v1alpha1.Intake, r v1alpha1.Rule) *v1alpha1.Signal {
+	if s := SignalOf(in, r.Metric); s != nil && s.AlarmID == r.AlarmID {
+		return s
+	}
+	return nil
 }
 
 // News is when Cloud Eye's word or a signal changed last: what was measured may be new since.
@@ -78,7 +92,7 @@ func (a Alarm) News() time.Time {
 }
 
 func (a Alarm) messageID() string {
-	if a.signalled() {
+	if a.current() {
 		return a.Signal.MessageID
 	}
 	return ""

@@ -1,6 +1,7 @@
 package autopilot
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,18 +19,18 @@ const (
 // episodeSpan is how long a rewritten rule may take to say alarm again, if it must: five periods, delayed data, and slack.
 const episodeSpan = time.Hour
 
-// standing is how far an intent has come.
-type standing int
+// intentState is how far an intent has come.
+type intentState int
 
 const (
-	waiting   standing = iota // the Rds asks for it, the cloud has not got it
-	unpatched                 // recorded, but neither the Rds nor the cloud moved: decide anew
-	completed                 // the cloud has it, whatever the Rds says by now
-	lost                      // the Rds no longer asks for it and the cloud has not got it
+	waiting   intentState = iota // the Rds asks for it, the cloud has not got it
+	unpatched                    // recorded, but neither the Rds nor the cloud moved: decide anew
+	completed                    // the cloud has it, whatever the Rds says by now
+	lost                         // the Rds no longer asks for it and the cloud has not got it
 )
 
-// standing judges an intent by what the Rds asks for and what the cloud has.
-func (c Case) standing(i *v1alpha1.Intent) standing {
+// intentState judges an intent by what the Rds asks for and what the cloud has.
+func (c Case) intentState(i *v1alpha1.Intent) intentState {
 	if c.Instance == nil {
 		return waiting
 	}
@@ -50,61 +51,100 @@ func (c Case) standing(i *v1alpha1.Intent) standing {
 		return completed
 	case c.Wanted.VolumeGB >= to, c.Instance.VolumeGB >= to:
 		return waiting
-	case c.Instance.VolumeGB == from && c.Wanted.VolumeGB <= from && i.AskedTime == nil: // below: the cloud grew by itself
+	case c.Instance.VolumeGB == from && i.AskedTime == nil:
 		return unpatched
 	}
 	return lost
 }
 
+// Followed is what became of the changes that were under way.
+type Followed struct {
+	Status v1alpha1.Status
+	Ended  []v1alpha1.Change // ours that ended, and those that others made
+	Asked  []v1alpha1.Intent // ours that the Rds turned out to ask for: nobody has been told of them yet
+}
+
 // Follow brings the status up to what the cloud has now: it ends intents, enters changes that others made and notes the
 // instance. It is a pure function; the case's own status is not altered.
-func Follow(c Case) (status v1alpha1.Status, ended []v1alpha1.Change) {
-	s := *c.Status.DeepCopy()
+func Follow(c Case) Followed {
+	f := Followed{Status: *c.Status.DeepCopy()}
+	s := &f.Status
 	if c.Instance == nil {
-		return s, nil
+		return f
 	}
 	if s.Instance != nil && s.Instance.ID != c.Instance.ID { // another database under the same name
 		s.Pending, s.Overtaken, s.Deferred, s.Changes, s.Instance, s.Baseline = nil, nil, nil, nil, nil, nil
-		s.FormerVolumes, s.Warned = nil, nil
+		s.FormerVolumes, s.Warned, s.Unfulfilled = nil, nil, nil
 	}
 	last := s.Instance
-	settle := func(p *v1alpha1.Intent) *v1alpha1.Intent {
-		if p == nil {
-			return nil
-		}
-		switch c.standing(p) {
-		case completed:
-			ended = append(ended, c.end(p, v1alpha1.OutcomeCompleted))
-		case lost:
-			ended = append(ended, c.end(p, v1alpha1.OutcomeLost))
-		default:
-			return c.asked(p)
-		}
-		return nil
+	s.Overtaken, s.Pending = f.follow(c, s.Overtaken), f.follow(c, s.Pending)
+	f.Ended = append(f.Ended, c.others(last, f.Ended, s.Intents())...)
+	for _, ch := range f.Ended {
+		s.Changes = prependChange(s.Changes, ch)
 	}
-	s.Overtaken, s.Pending = settle(s.Overtaken), settle(s.Pending)
-	ended = append(ended, c.others(last, ended, s.Pending, s.Overtaken)...)
-	for _, ch := range ended {
-		s.Changes = enter(s.Changes, ch)
-	}
+	s.Unfulfilled = c.unfulfilled(s)
 	s.FormerVolumes = c.formerVolumes(last)
 	s.Instance = c.Instance.observed(last, c.Now)
-	if s.Baseline == nil && c.Instance.Status == StatusActive && c.Instance.VCPUs > 0 {
+	if s.Baseline == nil && s.Instance.VCPUs > 0 && s.Instance.MemoryGB > 0 && c.Instance.Measurable() {
 		s.Baseline = &v1alpha1.Baseline{
-			VolumeGB: Count(c.Instance.VolumeGB), Flavor: c.Instance.Flavor,
-			VCPUs: Count(c.Instance.VCPUs), MemoryGB: Count(c.Instance.MemoryGB),
+			VolumeGB: s.Instance.VolumeGB, Flavor: c.Instance.Flavor, VCPUs: s.Instance.VCPUs, MemoryGB: s.Instance.MemoryGB,
 		}
 	}
-	return s, ended
+	return f
 }
 
-// asked notes when the Rds was first seen to ask for it: from then on, an Rds that does not was changed by somebody.
-func (c Case) asked(i *v1alpha1.Intent) *v1alpha1.Intent {
-	if i.AskedTime == nil && c.standing(i) == waiting {
-		i = i.DeepCopy()
-		i.AskedTime = micro(c.Now)
+// follow ends an intent or returns it as it goes on. One that the Rds asks for was patched, whatever kept us from noting it.
+func (f *Followed) follow(c Case, i *v1alpha1.Intent) *v1alpha1.Intent {
+	if i == nil {
+		return nil
+	}
+	state := c.intentState(i)
+	if i.AskedTime == nil && (state == waiting || state == completed) {
+		i = Accepted(*i, c.Now)
+		f.Asked = append(f.Asked, *i)
+	}
+	switch state {
+	case completed:
+		f.Ended = append(f.Ended, c.end(i, v1alpha1.OutcomeCompleted))
+		return nil
+	case lost:
+		f.Ended = append(f.Ended, c.end(i, v1alpha1.OutcomeLost))
+		return nil
 	}
 	return i
+}
+
+// Accepted is the intent once the Rds asks for it.
+func Accepted(i v1alpha1.Intent, now time.Time) *v1alpha1.Intent {
+	i = *i.DeepCopy()
+	i.AskedTime, i.Refusal = micro(now), nil
+	return &i
+}
+
+// unfulfilled are the size and the flavor that the Rds asks for without us and the cloud has not got.
+func (c Case) unfulfilled(s *v1alpha1.Status) []v1alpha1.Unfulfilled {
+	var found []v1alpha1.Unfulfilled
+	note := func(kind v1alpha1.ChangeKind, to string) {
+		for _, i := range s.Intents() {
+			if i.Kind == kind && i.To == to {
+				return // ours
+			}
+		}
+		u := v1alpha1.Unfulfilled{Kind: kind, To: to, SinceTime: *seconds(c.Now)}
+		for _, known := range s.Unfulfilled {
+			if known.Kind == kind && known.To == to {
+				u.SinceTime = known.SinceTime
+			}
+		}
+		found = append(found, u)
+	}
+	if c.Wanted.VolumeGB > c.Instance.VolumeGB {
+		note(v1alpha1.KindVolume, strconv.Itoa(c.Wanted.VolumeGB))
+	}
+	if c.Wanted.Flavor != "" && c.Wanted.Flavor != c.Instance.Flavor {
+		note(v1alpha1.KindFlavor, c.Wanted.Flavor)
+	}
+	return found
 }
 
 func (c Case) end(i *v1alpha1.Intent, o v1alpha1.Outcome) v1alpha1.Change {
@@ -116,29 +156,20 @@ func (c Case) end(i *v1alpha1.Intent, o v1alpha1.Outcome) v1alpha1.Change {
 }
 
 // others are sizes and flavors that appeared without us.
-func (c Case) others(last *v1alpha1.Instance, ended []v1alpha1.Change, open ...*v1alpha1.Intent) []v1alpha1.Change {
+func (c Case) others(last *v1alpha1.Instance, ended []v1alpha1.Change, open []*v1alpha1.Intent) []v1alpha1.Change {
 	if last == nil {
 		return nil
 	}
 	ours := func(kind v1alpha1.ChangeKind, to string) bool {
-		for _, ch := range ended {
-			if ch.Kind == kind && ch.To == to {
-				return true
-			}
-		}
-		for _, p := range open {
-			if p != nil && p.Kind == kind && p.To == to {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(ended, func(ch v1alpha1.Change) bool { return ch.Kind == kind && ch.To == to }) ||
+			slices.ContainsFunc(open, func(i *v1alpha1.Intent) bool { return i.Kind == kind && i.To == to })
 	}
 	var found []v1alpha1.Change
 	note := func(kind v1alpha1.ChangeKind, from, to string) {
 		if from != to && !ours(kind, to) {
 			found = append(found, v1alpha1.Change{
 				Kind: kind, By: v1alpha1.ByOther, From: from, To: to,
-				CompletionTime: *micro(c.Now), Outcome: v1alpha1.OutcomeCompleted,
+				CompletionTime: *micro(c.Now), Outcome: c.outcomeOfOthers(kind, from),
 			})
 		}
 	}
@@ -147,9 +178,27 @@ func (c Case) others(last *v1alpha1.Instance, ended []v1alpha1.Change, open ...*
 	return found
 }
 
-// enter puts a change first and drops the oldest of its kind beyond what is kept.
-func enter(changes []v1alpha1.Change, ch v1alpha1.Change) []v1alpha1.Change {
+// outcomeOfOthers tells a change that somebody wanted from a flavor of ours that the cloud left although the Rds asks for
+// it.
+func (c Case) outcomeOfOthers(kind v1alpha1.ChangeKind, from string) v1alpha1.Outcome {
+	if kind == v1alpha1.KindFlavor && c.Wanted.Flavor == from {
+		for _, ch := range c.ours() {
+			if ch.To == from && ch.Outcome == v1alpha1.OutcomeCompleted {
+				return v1alpha1.OutcomeRolledBack
+			}
+		}
+	}
+	return v1alpha1.OutcomeCompleted
+}
+
+// prependChange puts a change first and drops the oldest of its kind beyond what is kept. One that equals an entry of the
+// last day is counted there: a rival who undoes the same change again and again must not push the others out.
+func prependChange(changes []v1alpha1.Change, ch v1alpha1.Change) []v1alpha1.Change {
 	keep := map[v1alpha1.ChangeKind]int{v1alpha1.KindVolume: volumeChanges, v1alpha1.KindFlavor: flavorChanges}
+	if i := slices.IndexFunc(changes, repeats(ch)); i >= 0 {
+		ch.Count = max(changes[i].Count, 1) + 1
+		changes = slices.Delete(slices.Clone(changes), i, i+1)
+	}
 	var kept []v1alpha1.Change
 	for _, x := range append([]v1alpha1.Change{ch}, changes...) {
 		if keep[x.Kind]--; keep[x.Kind] >= 0 {
@@ -157,6 +206,17 @@ func enter(changes []v1alpha1.Change, ch v1alpha1.Change) []v1alpha1.Change {
 		}
 	}
 	return kept
+}
+
+// repeats reports whether a change is counted with an entry: a size of ours that was taken back, or a flavor that others
+// changed in the same way.
+func repeats(ch v1alpha1.Change) func(v1alpha1.Change) bool {
+	takenBack := ch.Kind == v1alpha1.KindVolume && ch.By == v1alpha1.ByAutopilot && ch.Outcome == v1alpha1.OutcomeLost
+	byOthers := ch.Kind == v1alpha1.KindFlavor && ch.By == v1alpha1.ByOther
+	return func(x v1alpha1.Change) bool {
+		return (takenBack || byOthers) && x.Kind == ch.Kind && x.By == ch.By && x.Outcome == ch.Outcome && x.From == ch.From &&
+			(x.To == ch.To || takenBack) && x.Generation == ch.Generation && ch.CompletionTime.Sub(x.CompletionTime.Time) < contestSpan
+	}
 }
 
 // Grown is when our last growth of the volume was completed, if that was within the hour in which the alarm's episode may
@@ -173,11 +233,11 @@ func Grown(changes []v1alpha1.Change, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// lastCompleted is when a change of a kind was last completed, whoever made it: by the time, for a clock may have been set
-// back between two of them.
-func lastCompleted(changes []v1alpha1.Change, kind v1alpha1.ChangeKind) (last time.Time, ok bool) {
+// lastChanged is when the cloud last made a change of that kind, whoever asked for it: by the time, for a clock may have been
+// set back between two of them.
+func lastChanged(changes []v1alpha1.Change, kind v1alpha1.ChangeKind) (last time.Time, ok bool) {
 	for _, ch := range changes {
-		if ch.Kind == kind && ch.Outcome == v1alpha1.OutcomeCompleted && (!ok || ch.CompletionTime.After(last)) {
+		if ch.Kind == kind && ch.Outcome != v1alpha1.OutcomeLost && (!ok || ch.CompletionTime.After(last)) {
 			last, ok = ch.CompletionTime.Time, true
 		}
 	}

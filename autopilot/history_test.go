@@ -76,7 +76,8 @@ func (s *story) round(killedAfter int) {
 		Now: s.now, Mode: v1alpha1.ModeAuto, Enabled: true, Spec: s.spec, Generation: 1, Recheck: 30 * time.Second,
 		Wanted: s.wanted, Instance: &inst, Status: s.status, Catalogue: catalogue(),
 	}
-	c.Status, _ = Follow(c)
+	f := Follow(c)
+	c.Status = f.Status
 	for _, m := range watched() {
 		a := Alarm{
 			Metric: m, State: s.alarms[m], Signal: SignalOf(s.intake, m), Grown: Grown(c.Status.Changes, s.now),
@@ -88,7 +89,7 @@ func (s *story) round(killedAfter int) {
 		c.Alarms = append(c.Alarms, a)
 	}
 	v := Decide(c)
-	next, _ := Apply(c, v)
+	c.Status = Intend(c, v)
 	for _, d := range v.Decisions {
 		s.say("the autopilot says of %s: %s (%s)", d.Metric, d.Message, d.Reason)
 	}
@@ -96,10 +97,11 @@ func (s *story) round(killedAfter int) {
 		s.say("… and is killed before the status is stored")
 		return
 	}
-	s.status = next
 	if v.Intent == nil {
+		s.status = Conclude(c, v, f.Asked, Patched{}).Status
 		return
 	}
+	s.status = c.Status
 	if killedAfter == 1 {
 		s.say("… and is killed between the intent and the patch")
 		return
@@ -109,6 +111,11 @@ func (s *story) round(killedAfter int) {
 		used = s.truth[sig.MessageID]
 	}
 	s.patch(*v.Intent, used)
+	if killedAfter == 2 {
+		s.say("… and is killed before it notes the patch")
+		return
+	}
+	s.status = Conclude(c, v, f.Asked, Patched{Result: PatchAccepted}).Status
 }
 
 func watched() []v1alpha1.Metric {
@@ -178,9 +185,9 @@ func (s *story) happen() {
 		"native", "busy", "clock", "free", "message", "message", "old message", "silence",
 	}).Draw(s.t, "what") {
 	case "round":
-		s.round(2)
+		s.round(3)
 	case "killed":
-		s.round(rapid.IntRange(0, 1).Draw(s.t, "after"))
+		s.round(rapid.IntRange(0, 2).Draw(s.t, "after"))
 	case "operator":
 		s.operate(s.wanted)
 	case "old snapshot":

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/flavors"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -45,9 +46,6 @@ func (i Instance) observed(last *v1alpha1.Instance, now time.Time) *v1alpha1.Ins
 		VCPUs: Count(i.VCPUs), MemoryGB: Count(i.MemoryGB), Zones: slices.Clone(i.Zones), NodeIDs: slices.Clone(i.NodeIDs),
 		Primary: i.Primary,
 	}
-	if last != nil && last.ID == i.ID {
-		seen.Autoscaling = last.Autoscaling
-	}
 	if i.Status == StatusActive {
 		seen.ActiveSince = seconds(now)
 		if last != nil && last.ID == i.ID && last.Status == StatusActive && last.ActiveSince != nil {
@@ -56,6 +54,20 @@ func (i Instance) observed(last *v1alpha1.Instance, now time.Time) *v1alpha1.Ins
 	}
 	return seen
 }
+
+// Measurable reports whether Cloud Eye has data of the instance: not before it was made, but also while its disk is full.
+func (i Instance) Measurable() bool { return i.Status == StatusActive || i.Status == StatusStorageFull }
+
+// WithSizes fills in from the catalogue how many vCPUs and GB of memory the instance has, where the cloud does not say.
+func (i Instance) WithSizes(catalogue []flavors.Flavor) Instance {
+	if f, ok := flavors.Find(catalogue, i.Flavor); ok && !i.SizesKnown() {
+		i.VCPUs, i.MemoryGB = f.VCPUs, f.MemoryGB
+	}
+	return i
+}
+
+// SizesKnown reports whether it is known how many vCPUs and GB of memory the instance has.
+func (i Instance) SizesKnown() bool { return i.VCPUs > 0 && i.MemoryGB > 0 }
 
 // Count is a number of the cloud's as it goes into the status; one out of all bounds must not come out as another.
 func Count(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) }

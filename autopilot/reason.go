@@ -41,6 +41,7 @@ const (
 	ReasonFleetBrake      Reason = "FleetBrake"
 	ReasonOutsideWindow   Reason = "OutsideWindow"
 	ReasonRecommend       Reason = "Recommend"
+	ReasonRefused         Reason = "Refused" // by the API server
 )
 
 // Reasons of warnings, beside ReasonCapReached.
@@ -57,6 +58,6 @@ func LoudReasons() []Reason {
 	return []Reason{
 		ReasonPolicyInvalid, ReasonStalled, ReasonStorageFull, ReasonCapReached, ReasonNoLargerFlavor, ReasonSoldOut,
 		ReasonReplicaTooSmall, ReasonInstanceUnknown, ReasonNoData, ReasonBudgetSpent, ReasonNoEffect, ReasonContested,
-		ReasonRolledBack,
+		ReasonRolledBack, ReasonRefused,
 	}
 }

@@ -2,6 +2,8 @@ package autopilot
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -12,39 +14,144 @@ const (
 	foldEvery   = 5 * time.Minute // how often an unchanged answer is written again
 )
 
-// Apply enters a verdict into the status: the intent, so that it is known before anything is patched, and a record of
-// every answer. It returns the decisions that are new, as opposed to folded into an earlier record.
-func Apply(c Case, v Verdict) (status v1alpha1.Status, news []Decision) {
+// Intend enters what a verdict wants into the status, so that it is known before anything is patched.
+func Intend(c Case, v Verdict) v1alpha1.Status {
 	s := *c.Status.DeepCopy()
-	if o := s.Overtaken; o != nil && c.standing(o) == unpatched {
-		s.Changes, s.Overtaken = enter(s.Changes, c.end(o, v1alpha1.OutcomeLost)), nil
+	if o := s.Overtaken; o != nil && c.intentState(o) == unpatched {
+		s.Overtaken = nil
 	}
 	switch p := s.Pending; {
 	case v.Intent != nil:
-		if p != nil && p.Kind != v.Intent.Kind && c.standing(p) == waiting {
+		if p != nil && p.Kind != v.Intent.Kind && c.intentState(p) == waiting {
 			s.Overtaken = p
 		}
 		s.Pending = v.Intent
-	case p != nil && c.standing(p) == unpatched && !v.postponed(p):
-		s.Changes, s.Pending = enter(s.Changes, c.end(p, v1alpha1.OutcomeLost)), nil
+	case p != nil && c.intentState(p) == unpatched && !v.postponed(p):
+		s.Pending = nil // its alarm went before anything was patched
 	}
 	s.Deferred = v.Deferred
 	if v.Intent != nil && v.Intent.Kind == v1alpha1.KindFlavor {
 		s.Deferred = nil
 	}
-	for _, d := range v.Decisions {
-		if Record(&s, d, c.Now) {
-			news = append(news, d)
+	return s
+}
+
+// PatchResult is what became of the patch of an intent.
+type PatchResult int
+
+// The results.
+const (
+	PatchNotMade   PatchResult = iota // there was nothing to patch, or nobody knows what became of it
+	PatchAccepted                     // the Rds asks for it now
+	PatchTakenBack                    // the API server took it and answered with another value
+	PatchRefused                      // the API server said no
+)
+
+// Patched is the result of a patch; Words are the API server's where it refused it.
+type Patched struct {
+	Result PatchResult
+	Words  string
+}
+
+// Concluded is the status after a verdict, and what people should be told of once it is stored.
+type Concluded struct {
+	Status   v1alpha1.Status
+	News     []Decision // the answers that are new, as opposed to folded into an earlier record
+	Ended    []v1alpha1.Change
+	Warnings []Warning
+	Again    time.Duration // when to look again; 0 where an event will tell
+}
+
+// Conclude enters into the status what became of a verdict: the intent as it stands after its patch, a record of every
+// answer, and all conditions but Armed. The case's status is that of Intend; asked are the intents that Follow found.
+func Conclude(c Case, v Verdict, asked []v1alpha1.Intent, p Patched) Concluded {
+	done := Concluded{Status: *c.Status.DeepCopy()}
+	s := &done.Status
+	var answers []Decision
+	for _, i := range asked {
+		answers = append(answers, c.accepted(i)...)
+	}
+	if i := s.Pending; v.Intent != nil && i != nil {
+		switch p.Result {
+		case PatchAccepted:
+			s.Pending = Accepted(*i, c.Now)
+		case PatchTakenBack:
+			done.Ended = append(done.Ended, c.end(i, v1alpha1.OutcomeLost))
+			s.Changes, s.Pending = prependChange(s.Changes, done.Ended[0]), nil
+			done.Ended[0] = s.Changes[0] // with its count
+		case PatchRefused:
+			refusal := v1alpha1.Refusal{Count: 1, Time: *micro(c.Now), Message: p.Words}
+			if i.Refusal != nil {
+				refusal.Count += i.Refusal.Count
+			}
+			i.Refusal = &refusal
 		}
 	}
-	return s, news
+	for _, d := range v.Decisions {
+		if d.Acts() {
+			switch p.Result {
+			case PatchNotMade:
+				continue
+			case PatchTakenBack:
+				d = c.takenBackAtOnce(d, done.Ended[0])
+				v.Contest = &d
+			case PatchRefused:
+				d = d.refused(*s.Pending.Refusal, refusalWait(s.Pending.Refusal.Count))
+			}
+			v.again(d.Again)
+		}
+		answers = append(answers, d)
+	}
+	for _, d := range answers {
+		if Record(s, d, c.Now) {
+			done.News = append(done.News, d)
+		}
+	}
+	SetProgressing(s, c.Generation, c.Now)
+	SetLimited(s, v, c.Generation, c.Now)
+	SetContested(s, c, v)
+	done.Warnings, done.Again = Warn(c, s), v.Again
+	return done
+}
+
+// accepted are the answers to the alarms of an intent that the Rds turned out to ask for.
+func (c Case) accepted(i v1alpha1.Intent) []Decision {
+	d := Decision{Action: ActionGrowVolume, Reason: ReasonAlarmInForce, From: i.From, To: i.To, Message: i.Message}
+	if i.Kind == v1alpha1.KindFlavor {
+		d.Action = ActionChangeFlavor
+	}
+	if percent, err := strconv.ParseFloat(i.ValuePercent, 64); err == nil {
+		d.Evidence = Evidence{Time: i.EvidenceTime.Time, Percent: percent}
+	}
+	var answers []Decision
+	for _, m := range i.Metrics {
+		d.Metric, d.MessageID, d.Since = m, "", time.Time{}
+		for _, a := range c.Alarms {
+			if a.Metric == m {
+				d.MessageID, d.Since = a.messageID(), a.since()
+			}
+		}
+		answers = append(answers, d)
+	}
+	return answers
+}
+
+// takenBackAtOnce is the answer to an alarm where something in the API server put the old value back.
+func (c Case) takenBackAtOnce(d Decision, lost v1alpha1.Change) Decision {
+	what, _, _ := strings.Cut(d.Message, ":")
+	again := contestKept
+	if lost.Kind == v1alpha1.KindVolume {
+		again = c.takenBackWait(d, lost)
+	}
+	d.To = ""
+	return d.no(ReasonContested, again, "The Kubernetes API took the patch (%s) and put the old value back at once: look for an admission policy or webhook", what)
 }
 
 // postponed reports whether an intent that was never patched is still wished for, only not now.
 func (v Verdict) postponed(i *v1alpha1.Intent) bool {
 	return slices.ContainsFunc(v.Decisions, func(d Decision) bool {
 		switch d.Reason {
-		case ReasonInstanceBusy, ReasonChangePending, ReasonNoData, ReasonStaleEvidence:
+		case ReasonInstanceBusy, ReasonChangePending, ReasonNoData, ReasonStaleEvidence, ReasonRefused, ReasonContested, ReasonStalled:
 			return slices.Contains(i.Metrics, d.Metric)
 		}
 		return false
@@ -76,6 +183,24 @@ func Record(s *v1alpha1.Status, d Decision, now time.Time) bool {
 		Time: *seconds(now), Count: 1, Metric: d.Metric, Action: string(d.Action), Reason: string(d.Reason),
 		From: d.From, To: d.To, ValuePercent: d.value(), MessageID: d.MessageID, Message: d.Message,
 	})
-	s.Decisions = s.Decisions[:min(len(s.Decisions), recordsKept)]
+	for len(s.Decisions) > recordsKept {
+		s.Decisions = dropOldest(s.Decisions)
+	}
 	return true
+}
+
+// dropOldest drops the oldest record of the metric that has most of them: one metric must not push the others out.
+func dropOldest(records []v1alpha1.DecisionRecord) []v1alpha1.DecisionRecord {
+	count := make(map[v1alpha1.Metric]int)
+	most := records[0].Metric
+	for _, r := range records {
+		if count[r.Metric]++; count[r.Metric] > count[most] {
+			most = r.Metric
+		}
+	}
+	for i := len(records) - 1; ; i-- {
+		if records[i].Metric == most {
+			return slices.Delete(records, i, i+1)
+		}
+	}
 }

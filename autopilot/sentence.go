@@ -84,9 +84,14 @@ func step(kind v1alpha1.ChangeKind, from, to string) string {
 func Ended(ch v1alpha1.Change) string {
 	what := step(ch.Kind, ch.From, ch.To)
 	switch {
+	case ch.Outcome == v1alpha1.OutcomeRolledBack:
+		return what + ": the cloud left a flavor that the Rds still asked for"
 	case ch.By == v1alpha1.ByOther:
 		return what + ": somebody else changed it"
 	case ch.Outcome == v1alpha1.OutcomeLost:
+		if ch.Count > 1 {
+			what += fmt.Sprintf(" (%s)", times(int(ch.Count)))
+		}
 		return what + " is lost: the Rds no longer asks for it, and the cloud has not got it"
 	case ch.DecisionTime != nil:
 		return fmt.Sprintf("%s is done, %s after it was decided", what, spell(ch.CompletionTime.Sub(ch.DecisionTime.Time)))

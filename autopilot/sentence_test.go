@@ -36,7 +36,6 @@ func sentences() []sentence {
 		{ReasonBelowThreshold, nil, []Alarm{storageAt(89)}, "Storage stays at 100 GB: 89.0 % used, alarm at 90 %; looking again in 1 minute", time.Minute, false},
 		{ReasonBelowThreshold, nil, []Alarm{usageAt(v1alpha1.MetricCPU, 89.9)}, "The flavor stays rds.mysql.n1.2xlarge.4: 89.9 % CPU used, alarm at 90 %; looking again in 1 minute", time.Minute, false},
 		{ReasonStaleEvidence, nil, []Alarm{storageAt(93).measured(31 * time.Minute)}, "The newest storage value is of 2026-11-20T11:29:00Z: too old to decide on; looking again in 1 minute", time.Minute, false},
-		{ReasonStaleEvidence, changed(30*time.Second, "95.0"), cpu, "The newest CPU value, of 2026-11-20T11:59:00Z, is from before the last change of flavor, at 2026-11-20T11:59:30Z; looking again in 1 minute", time.Minute, false},
 		{ReasonChangePending, pendingVolume(time.Minute), disk, "Storage 100 → 110 GB is under way; looking again in 30 seconds", recheck, false},
 		{ReasonChangePending, pendingFlavor(9 * time.Minute), disk, "Flavor rds.mysql.n1.2xlarge.4 → rds.mysql.n1.4xlarge.4 is under way; looking again in 30 seconds", recheck, false},
 		{ReasonChangePending, func(c *Case) { c.Wanted.VolumeGB = 120 }, disk, "The Rds asks for 120 GB, the cloud has 100 GB: that comes first; looking again in 30 seconds", recheck, false},
@@ -47,7 +46,8 @@ func sentences() []sentence {
 		{ReasonInstanceBusy, activeFor(14 * time.Minute), cpu, "The flavor stays rds.mysql.n1.2xlarge.4 until the instance has been ACTIVE for 15 minutes; looking again in 1 minute", time.Minute, ends},
 		{ReasonInstanceBusy, both(activeFor(time.Minute), cooldown(90)), cpu, "The flavor stays rds.mysql.n1.2xlarge.4 until the instance has been ACTIVE for 2 minutes; looking again in 30 seconds", recheck, ends},
 		{ReasonStorageFull, both(busy(StatusStorageFull), pendingVolume(time.Minute)), disk, "The instance is in STORAGE FULL: Storage 100 → 110 GB was asked for once, and the cloud may refuse it; looking again in 30 seconds", recheck, false},
-		{ReasonStorageFull, both(busy(StatusStorageFull), lostVolume), disk, "The instance is in STORAGE FULL, and growing it was asked for once without effect: see to it in the cloud's console; looking again in 30 seconds", recheck, false},
+		{ReasonContested, both(rival, lostVolume), []Alarm{storageAt(92)}, "a-gitops-tool took 110 GB back to 100 GB before the cloud had them, once: storage is asked for again, but not at once; looking again in 30 seconds", 30 * time.Second, ends},
+		{ReasonRefused, refusedOnce, disk, "The Kubernetes API refuses it (Storage 100 → 110 GB): not on Fridays; looking again in 30 seconds", 30 * time.Second, ends},
 		{ReasonCapReached, steps(10, 100), disk, "Storage stays at 100 GB: 93.1 % used, but spec.storage.maxGB is 100", 0, false},
 		{ReasonCapReached, func(c *Case) { c.Spec.Flavor.MaxVCPUs = new(int32(8)) }, cpu, "No larger flavor: rds.mysql.n1.4xlarge.4 is above the caps of 8 vCPUs and 128 GB", 0, false},
 		{ReasonNoLargerFlavor, func(c *Case) { c.Catalogue = c.Catalogue[:min(3, len(c.Catalogue))] }, cpu, "No larger flavor: the cloud has none above rds.mysql.n1.2xlarge.4 for this instance; looking again in 5 minutes", 5 * time.Minute, false},
@@ -62,7 +62,7 @@ func sentences() []sentence {
 		{ReasonContested, both(changed(2*time.Hour, "99.0"), undone), cpu, "a-gitops-tool put rds.mysql.n1.xlarge.4 in place of rds.mysql.n1.2xlarge.4: the flavor is not changed for 7 days, unless the spec changes; looking again in 7 days", 7 * 24 * time.Hour, false},
 		{ReasonContested, both(both(changed(2*time.Hour, "99.0"), undone), func(c *Case) { c.Rival = "" }), cpu, "Somebody put rds.mysql.n1.xlarge.4 in place of rds.mysql.n1.2xlarge.4: the flavor is not changed for 7 days, unless the spec changes; looking again in 7 days", 7 * 24 * time.Hour, false},
 		{ReasonContested, both(both(changed(50*time.Hour, "99.0"), undone), contestedFor(48*time.Hour)), cpu, "a-gitops-tool put rds.mysql.n1.xlarge.4 in place of rds.mysql.n1.2xlarge.4: the flavor is not changed for 7 days, unless the spec changes; looking again in 5 days", 5 * 24 * time.Hour, ends},
-		{ReasonRolledBack, both(changed(2*time.Hour, "99.0"), flavored("rds.mysql.n1.xlarge.4")), cpu, "The cloud went back from rds.mysql.n1.2xlarge.4 to rds.mysql.n1.xlarge.4 by itself, though the Rds asks for the former: the flavor is not changed for 24 hours; looking again in 22 hours", 22 * time.Hour, ends},
+		{ReasonRolledBack, both(changed(3*time.Hour, "99.0"), rolledBackFor(2*time.Hour)), cpu, "The cloud went back from rds.mysql.n1.2xlarge.4 to rds.mysql.n1.xlarge.4 by itself at 2026-11-20T10:00:00Z, though the Rds asked for the former: the flavor is not changed for 24 hours; looking again in 22 hours", 22 * time.Hour, ends},
 		{ReasonFleetBrake, func(c *Case) { c.FleetBusy = true }, cpu, "As many flavors as --max-flavor-changes allows are changing in the cluster: this one waits; looking again in 1 minute", time.Minute, false},
 		{ReasonOutsideWindow, window("Sat", "01:00", "05:00"), cpu, "The window is closed: the wish is kept until it opens at 2026-11-21T01:00:00Z; looking again in 13 hours", 13 * time.Hour, ends},
 	}
@@ -155,7 +155,14 @@ func recommend(c *Case) { c.Mode = v1alpha1.ModeRecommend }
 func daily(n int32) func(*Case) { return func(c *Case) { c.Spec.Flavor.MaxChangesPerDay = n } }
 
 func lostVolume(c *Case) {
-	c.Status.Changes = []v1alpha1.Change{{Kind: v1alpha1.KindVolume, By: v1alpha1.ByAutopilot, From: "100", To: "110", Outcome: v1alpha1.OutcomeLost, CompletionTime: ago(time.Hour)}}
+	c.Status.Changes = []v1alpha1.Change{{Kind: v1alpha1.KindVolume, By: v1alpha1.ByAutopilot, From: "100", To: "110", Outcome: v1alpha1.OutcomeLost, CompletionTime: ago(30 * time.Second)}}
+}
+
+func rival(c *Case) { c.Rival = "a-gitops-tool" }
+
+func refusedOnce(c *Case) {
+	c.Status.Pending = intentTo(v1alpha1.KindVolume, "100", "110", time.Minute)
+	c.Status.Pending.Refusal = &v1alpha1.Refusal{Count: 1, Time: ago(30 * time.Second), Message: "not on Fridays"}
 }
 
 func TestDurationsInWords(t *testing.T) {

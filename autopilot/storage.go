@@ -10,6 +10,7 @@ const (
 	largeReadOnly    = 30   // free GB: below, a large one is read-only …
 	largeWritable    = 150  // … until it has this much
 	freeWhenAlarming = 10   // ours: this much is free when the alarm comes
+	nearReadOnly     = 2    // ours: this close to being read-only there is no time to wait for others
 )
 
 // Threshold is the percentage of used storage at which a volume of that many GB raises its alarm: the given one, or
@@ -29,6 +30,12 @@ func ReadOnly(sizeGB int, usedGB float64) bool {
 	}
 	return free < readOnlyFree || 100*usedGB >= float64(readOnlyUsed*sizeGB)
 }
+
+// nearlyReadOnly reports whether a database is read-only, or will be with 2 GB more.
+func nearlyReadOnly(sizeGB int, usedGB float64) bool { return ReadOnly(sizeGB, usedGB+nearReadOnly) }
+
+// roundUp is the next size the cloud can have.
+func roundUp(sizeGB int) int { return (sizeGB + volumeUnit - 1) / volumeUnit * volumeUnit }
 
 // writable reports whether a database that was read-only is writable again.
 func writable(sizeGB int, usedGB float64) bool {

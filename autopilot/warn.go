@@ -9,9 +9,10 @@ import (
 )
 
 const (
-	nearCap      = 80                 // percent of the cap
-	doublingSpan = 7 * 24 * time.Hour // a volume that doubles within it may be running away
-	formerKept   = 8                  // one a day, and the day that is half in the span
+	nearCap       = 80                 // percent of the cap
+	brakePatience = 6 * time.Hour      // a flavor that waits for the fleet brake for longer is overdue
+	doublingSpan  = 7 * 24 * time.Hour // a volume that doubles within it may be running away
+	formerKept    = 8                  // one a day, and the day that is half in the span
 )
 
 // Warning is something about a volume that a person should know before it is too late.
@@ -26,7 +27,7 @@ func Warn(c Case, s *v1alpha1.Status) []Warning {
 	if c.Instance == nil || c.Instance.VolumeGB == 0 || Validate(c.Spec) != nil {
 		return nil
 	}
-	holds := c.warnings(s.FormerVolumes)
+	holds := append(c.warnings(s.FormerVolumes), c.braked(s.Decisions)...)
 	size := Count(c.Instance.VolumeGB)
 	var kept []v1alpha1.Warned
 	var news []Warning
@@ -57,6 +58,18 @@ func (c Case) warnings(former []v1alpha1.FormerVolume) []Warning {
 		found = append(found, Warning{ReasonVolumeDoubled, fmt.Sprintf("Storage has doubled within 7 days, from %d to %d GB: is that what fills it?", former[n-1].VolumeGB, size)})
 	}
 	return found
+}
+
+// braked warns of a flavor that has waited for the fleet brake for very long.
+func (c Case) braked(records []v1alpha1.DecisionRecord) []Warning {
+	for _, m := range Metrics() {
+		i := slices.IndexFunc(records, func(r v1alpha1.DecisionRecord) bool { return r.Metric == m })
+		if i < 0 || records[i].Reason != string(ReasonFleetBrake) || c.Now.Sub(records[i].Time.Time) < brakePatience {
+			continue
+		}
+		return []Warning{{ReasonFleetBrake, fmt.Sprintf("The flavor has waited for others in the cluster since %s: look at the changes that do not end, or raise --max-flavor-changes", at(records[i].Time.Time))}}
+	}
+	return nil
 }
 
 // formerVolumes brings the sizes of the last days up to what the cloud has now. Of a day it keeps the first.

@@ -68,7 +68,7 @@ func (c Case) wishKept() *v1alpha1.Deferred {
 	if w == nil || c.Now.Sub(w.LastTime.Time) > wishSpan {
 		return nil
 	}
-	if last, ok := lastCompleted(c.Status.Changes, v1alpha1.KindFlavor); ok && last.After(w.FirstTime.Time) {
+	if last, ok := lastChanged(c.Status.Changes, v1alpha1.KindFlavor); ok && last.After(w.FirstTime.Time) {
 		return nil
 	}
 	return w

@@ -26,7 +26,7 @@ func TestAnAlarmOnWednesdayIsServedInSaturdaysWindow(t *testing.T) {
 			c.Alarms[0].State, c.Alarms[0].Evidence = v1alpha1.StateAlarm, Evidence{Time: day, Percent: 95}
 		}
 		v := Decide(c)
-		c.Status, _ = Apply(c, v)
+		c.Status = Intend(c, v)
 		return v
 	}
 	wednesday := time.Date(2026, 11, 18, 12, 0, 0, 0, time.UTC)
@@ -116,7 +116,7 @@ func TestWishesOfSeveralDaysAreServedTogether(t *testing.T) {
 	for i, m := range []v1alpha1.Metric{v1alpha1.MetricCPU, v1alpha1.MetricMemory} {
 		c.Now = time.Date(2026, 11, 18+i, 12, 0, 0, 0, time.UTC)
 		c.Alarms = []Alarm{{Metric: m, State: v1alpha1.StateAlarm, Evidence: Evidence{Time: c.Now, Percent: 95}}}
-		c.Status, _ = Apply(c, Decide(c))
+		c.Status = Intend(c, Decide(c))
 	}
 	c.Now, c.Alarms = time.Date(2026, 11, 21, 1, 0, 0, 0, time.UTC), nil
 	v := Decide(c)

@@ -21,7 +21,7 @@ const (
 )
 
 // Cache is what the API server said last about both kinds. It can be behind; it is never empty because the API server
-// is away. Objects that it hands out are the caller's own.
+// is away. Objects that it returns are the caller's own; those that callbacks get are the cache's.
 type Cache struct {
 	rds        kind[*otcv1.Rds]
 	autopilots kind[*autopilotv1.RdsAutopilot]
@@ -125,8 +125,8 @@ func (w *Cache) WaitForSync(ctx context.Context) error {
 // Rds returns the Rds as last seen, and whether there is one.
 func (w *Cache) Rds(namespace, name string) (*otcv1.Rds, bool) { return w.rds.get(namespace, name) }
 
-// AllRds returns every Rds as last seen, in no order.
-func (w *Cache) AllRds() []*otcv1.Rds { return w.rds.all() }
+// EachRds calls f with every Rds as last seen, in no order. They are the cache's own: f must not alter them.
+func (w *Cache) EachRds(f func(*otcv1.Rds)) { w.rds.each(f) }
 
 // RdsByInstance returns the Rds whose status has the cloud's instance id; more than one means that they contradict.
 func (w *Cache) RdsByInstance(id string) []*otcv1.Rds { return w.rds.by(byInstance, id) }
@@ -136,8 +136,8 @@ func (w *Cache) Autopilot(namespace, name string) (*autopilotv1.RdsAutopilot, bo
 	return w.autopilots.get(namespace, name)
 }
 
-// Autopilots returns every RdsAutopilot as last seen, in no order.
-func (w *Cache) Autopilots() []*autopilotv1.RdsAutopilot { return w.autopilots.all() }
+// EachAutopilot is EachRds for RdsAutopilots.
+func (w *Cache) EachAutopilot(f func(*autopilotv1.RdsAutopilot)) { w.autopilots.each(f) }
 
 // AutopilotsByTopic returns those whose status has the topic's URN.
 func (w *Cache) AutopilotsByTopic(topicURN string) []*autopilotv1.RdsAutopilot {
@@ -145,7 +145,7 @@ func (w *Cache) AutopilotsByTopic(topicURN string) []*autopilotv1.RdsAutopilot {
 }
 
 // OnRds has f called for every Rds that is added (old is nil), changed, or deleted (new is nil), with the very object
-// the watch delivered: the cache may already be ahead. It belongs before Run; f must not block.
+// the watch delivered: the cache may already be ahead. It belongs before Run; f must not block, nor alter what it gets.
 func (w *Cache) OnRds(f func(old, new *otcv1.Rds)) error { return on(w, w.rds, f) }
 
 // OnAutopilot is OnRds for RdsAutopilots.
@@ -156,11 +156,11 @@ func (w *Cache) OnAutopilot(f func(old, new *autopilotv1.RdsAutopilot)) error {
 func on[T object[T]](w *Cache, k kind[T], f func(old, new T)) error {
 	var none T
 	handler := cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { f(none, obj.(T).DeepCopy()) },
+		AddFunc: func(obj any) { f(none, obj.(T)) },
 		UpdateFunc: func(before, after any) {
 			old, new := before.(T), after.(T)
 			if old.GetResourceVersion() != new.GetResourceVersion() { // else: only listed again
-				f(old.DeepCopy(), new.DeepCopy())
+				f(old, new)
 			}
 		},
 		DeleteFunc: func(obj any) {
@@ -168,7 +168,7 @@ func on[T object[T]](w *Cache, k kind[T], f func(old, new T)) error {
 				obj = last.Obj
 			}
 			if old, ok := obj.(T); ok {
-				f(old.DeepCopy(), none)
+				f(old, none)
 			}
 		},
 	}
@@ -194,13 +194,12 @@ func (k kind[T]) get(namespace, name string) (found T, ok bool) {
 	return found, false
 }
 
-func (k kind[T]) all() (objects []T) {
+func (k kind[T]) each(f func(T)) {
 	for _, inf := range k {
 		for _, obj := range inf.GetIndexer().List() {
-			objects = append(objects, obj.(T).DeepCopy())
+			f(obj.(T))
 		}
 	}
-	return objects
 }
 
 func (k kind[T]) by(index, value string) (objects []T) {

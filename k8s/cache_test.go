@@ -51,7 +51,7 @@ func TestCacheNeverHoldsPasswords(t *testing.T) {
 	if rds, _ := c.Rds(ns, "before"); rds.Spec.VolumeSize != 40 || rds.Annotations["autopilot.otc.mcsps.de/note"] != "ours" {
 		t.Errorf("the cache has %s", encoded(t, rds))
 	}
-	for name, held := range map[string]any{"Rds": c.AllRds(), "RdsAutopilots": c.Autopilots(), "callbacks": told.all()} {
+	for name, held := range map[string]any{"Rds": each(c.EachRds), "RdsAutopilots": each(c.EachAutopilot), "callbacks": told.all()} {
 		text := encoded(t, held)
 		if !strings.Contains(text, ns) {
 			t.Errorf("%s: nothing of this test in it", name)
@@ -185,7 +185,7 @@ func TestOnlyWatchedNamespacesAreSeen(t *testing.T) {
 		}
 	}
 	eventually(t, "both are in the cache", func() bool { return len(c.AutopilotsByTopic("urn:"+first)) == 2 })
-	if all, rds := c.Autopilots(), c.AllRds(); len(all) != 2 || len(rds) != 2 {
+	if all, rds := each(c.EachAutopilot), each(c.EachRds); len(all) != 2 || len(rds) != 2 {
 		t.Errorf("%d RdsAutopilots and %d Rds in the cache", len(all), len(rds))
 	}
 	if _, ok := c.Rds(third, "shop"); ok {
@@ -201,12 +201,19 @@ func TestHandedOutObjectsAreTheCallersOwn(t *testing.T) {
 	c := connect(t, ns)
 	run(t, c)
 	createAutopilot(t, c, ns, "shop")
-	eventually(t, "it is in the cache", func() bool { _, ok := c.Autopilot(ns, "shop"); return ok && len(c.AllRds()) == 1 })
+	eventually(t, "it is in the cache", func() bool { _, ok := c.Autopilot(ns, "shop"); return ok && len(each(c.EachRds)) == 1 })
 	a, _ := c.Autopilot(ns, "shop")
 	a.Finalizers[0] = "spoilt"
-	c.AllRds()[0].Spec.VolumeSize = 1
+	rds, _ := c.Rds(ns, "shop")
+	rds.Spec.VolumeSize = 1
+	c.RdsByInstance(rds.Status.ID)[0].Spec.VolumeSize = 2
 	a, _ = c.Autopilot(ns, "shop")
 	if rds, _ := c.Rds(ns, "shop"); rds.Spec.VolumeSize != 40 || a.Finalizers[0] != autopilotv1.Finalizer {
 		t.Error("a caller changed the cache")
 	}
+}
+
+func each[T any](visit func(func(T))) (all []T) {
+	visit(func(o T) { all = append(all, o) })
+	return all
 }

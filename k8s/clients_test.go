@@ -14,7 +14,10 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
 // answers is an API server of one function.
@@ -122,7 +125,7 @@ func TestRequestsEndThoughTheCallerWaits(t *testing.T) {
 			"get Rds":       func() error { _, err := c.GetRds(ctx, "db", "one"); return err },
 			"get autopilot": func() error { _, err := c.GetAutopilot(ctx, "db", "one"); return err },
 			"list by topic": func() error { _, err := c.AutopilotsByTopicLive(ctx, "urn"); return err },
-			"patch":         func() error { return c.PatchVolumeSize(ctx, "db", "one", "uid", 40, 50) },
+			"patch":         func() error { _, err := c.PatchVolumeSize(ctx, rdsOf40GB(), 50); return err },
 			"delete":        func() error { return c.DeleteAutopilot(ctx, "db", "one", "uid") },
 			"cluster id":    func() error { _, err := c.ClusterID(ctx); return err },
 		} {
@@ -182,13 +185,18 @@ func TestUserAgentHasTheVersion(t *testing.T) {
 	}
 }
 
+// rdsOf40GB is an Rds as it was read.
+func rdsOf40GB() *otcv1.Rds {
+	return &otcv1.Rds{ObjectMeta: metav1.ObjectMeta{Namespace: "db", Name: "one", UID: "uid"}, Spec: otcv1.Spec{VolumeSize: 40}}
+}
+
 func TestNothingIsMadeSmaller(t *testing.T) {
 	c, err := connect(t, empty)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, to := range []int32{30, 40} {
-		if err := c.PatchVolumeSize(t.Context(), "db", "one", "uid", 40, to); err == nil ||
+		if _, err := c.PatchVolumeSize(t.Context(), rdsOf40GB(), to); err == nil ||
 			!strings.Contains(err.Error(), "not more than") {
 			t.Errorf("from 40 to %d GB: %v", to, err)
 		}
@@ -259,7 +267,7 @@ func TestOnlyAFailedTestMeansChanged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.PatchVolumeSize(t.Context(), "db", "one", "uid", 40, 50); err == nil || errors.Is(err, ErrChanged) != changed {
+		if _, err := c.PatchVolumeSize(t.Context(), rdsOf40GB(), 50); err == nil || errors.Is(err, ErrChanged) != changed {
 			t.Errorf("%s is %v", body, err)
 		}
 	}

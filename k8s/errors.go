@@ -3,6 +3,7 @@ package k8s
 import (
 	"errors"
 	"fmt"
+	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +18,8 @@ var (
 	ErrConflict = errors.New("written by someone else meanwhile")
 	// ErrChanged: the field no longer has the value, or the object the uid, that was decided on.
 	ErrChanged = errors.New("not what was decided on any more")
+	// ErrRefused: the API server understood a patch and does not allow it: a policy, a webhook, RBAC or the schema.
+	ErrRefused = errors.New("refused")
 	// ErrLeaseLost: another replica leads, or the API server could not be reached for too long.
 	ErrLeaseLost = errors.New("lease lost")
 )
@@ -34,6 +37,22 @@ func told(err error, tried string, args ...any) error {
 		return fmt.Errorf("%s: %w: %w", tried, ErrConflict, err)
 	}
 	return fmt.Errorf("%s: %w", tried, err)
+}
+
+// isRefused recognises an answer that asking again at once does not change.
+func isRefused(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		return false
+	}
+	switch code := status.Status().Code; {
+	case code == http.StatusUnauthorized, code == http.StatusRequestTimeout, code == http.StatusTooManyRequests:
+		return false
+	case code == http.StatusInternalServerError:
+		return true // a webhook that fails
+	default:
+		return code >= 400 && code < 500
+	}
 }
 
 // isGone believes a 404 only if it is the API server's own about an object: a proxy's "page not found" must not look

@@ -54,7 +54,7 @@ func TestEventsAreOnBothObjects(t *testing.T) {
 	}
 
 	// The object has been written since; it is the same event all the same.
-	if err := c.PatchVolumeSize(t.Context(), ns, "shop", rds.UID, 40, 50); err != nil {
+	if _, err := c.PatchVolumeSize(t.Context(), rds, 50); err != nil {
 		t.Fatal(err)
 	}
 	if rds, err = c.GetRds(t.Context(), ns, "shop"); err != nil {
@@ -69,7 +69,7 @@ func TestEventsAreOnBothObjects(t *testing.T) {
 	// Two changes are two events, however soon one follows the other.
 	for _, to := range []int32{60, 70} {
 		c.RdsEvent(rds, k8s.Event{Type: corev1.EventTypeNormal, Reason: "GrowVolume", Action: "GrowVolume", Note: fmt.Sprintf("to %d GB", to), Single: true})
-		if err := c.PatchVolumeSize(t.Context(), ns, "shop", rds.UID, rds.Spec.VolumeSize, to); err != nil {
+		if _, err := c.PatchVolumeSize(t.Context(), rds, to); err != nil {
 			t.Fatal(err)
 		}
 		if rds, err = c.GetRds(t.Context(), ns, "shop"); err != nil {

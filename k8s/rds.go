@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -23,42 +24,56 @@ func (c *Cluster) GetRds(ctx context.Context, namespace, name string) (*otcv1.Rd
 	return rds, nil
 }
 
-// PatchVolumeSize changes spec.volumesize, in GB, of the Rds with that uid, if it still is from. Otherwise it returns
-// ErrChanged, or ErrGone if there is no Rds. It never makes a volume smaller.
-func (c *Cluster) PatchVolumeSize(ctx context.Context, namespace, name string, uid types.UID, from, to int32) error {
-	if to <= from {
-		return fmt.Errorf("patch volumesize of Rds %s/%s: %d GB is not more than %d GB", namespace, name, to, from)
+// PatchVolumeSize changes spec.volumesize, in GB, of an Rds, if that, the uid and the instance id still are as they were
+// read. It returns the size that the API server answers with. It returns ErrChanged, ErrGone if there is no Rds, or
+// ErrRefused. It never makes a volume smaller.
+func (c *Cluster) PatchVolumeSize(ctx context.Context, read *otcv1.Rds, to int32) (gb int32, err error) {
+	if from := read.Spec.VolumeSize; to <= from {
+		return from, fmt.Errorf("patch volumesize of Rds %s/%s: %d GB is not more than %d GB", read.Namespace, read.Name, to, from)
 	}
-	return c.patchRds(ctx, namespace, name, uid, "volumesize", from, to)
+	stored, err := c.patchRds(ctx, read, "volumesize", read.Spec.VolumeSize, to)
+	if err != nil {
+		return 0, err
+	}
+	return stored.Spec.VolumeSize, nil
 }
 
-// PatchFlavorRef changes spec.flavorref of the Rds with that uid, if it still is from. Otherwise it returns ErrChanged,
-// or ErrGone if there is no Rds.
-func (c *Cluster) PatchFlavorRef(ctx context.Context, namespace, name string, uid types.UID, from, to string) error {
-	return c.patchRds(ctx, namespace, name, uid, "flavorref", from, to)
+// PatchFlavorRef changes spec.flavorref of an Rds as PatchVolumeSize does the size.
+func (c *Cluster) PatchFlavorRef(ctx context.Context, read *otcv1.Rds, to string) (code string, err error) {
+	stored, err := c.patchRds(ctx, read, "flavorref", read.Spec.FlavorRef, to)
+	if err != nil {
+		return "", err
+	}
+	return stored.Spec.FlavorRef, nil
 }
 
 // patchRds uses a JSON patch because it can say "only if", and touches nothing but the field it names. A
 // resourceVersion would not do: the operator writes its status all the time.
-func (c *Cluster) patchRds(ctx context.Context, namespace, name string, uid types.UID, field string, from, to any) error {
+func (c *Cluster) patchRds(ctx context.Context, read *otcv1.Rds, field string, from, to any) (*otcv1.Rds, error) {
 	type operation struct {
 		Op    string `json:"op"`
 		Path  string `json:"path"`
 		Value any    `json:"value"`
 	}
-	patch, err := json.Marshal([]operation{
-		{"test", "/metadata/uid", uid},
-		{"test", "/spec/" + field, from},
-		{"replace", "/spec/" + field, to},
-	})
+	operations := []operation{{"test", "/metadata/uid", read.UID}, {"test", "/spec/" + field, from}, {"replace", "/spec/" + field, to}}
+	if read.Status.ID != "" {
+		operations = append([]operation{{"test", "/status/id", read.Status.ID}}, operations...)
+	}
+	patch, err := json.Marshal(operations)
 	if err != nil {
-		return fmt.Errorf("encode patch of %s: %w", field, err)
+		return nil, fmt.Errorf("encode patch of %s: %w", field, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	_, err = c.rdsIn(namespace).Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: self})
-	if isTestFailed(err) {
-		return fmt.Errorf("patch %s of Rds %s/%s from %v to %v: %w", field, namespace, name, from, to, ErrChanged)
+	stored, err := c.rdsIn(read.Namespace).Patch(ctx, read.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: self})
+	tried := fmt.Sprintf("patch %s of Rds %s/%s from %v to %v", field, read.Namespace, read.Name, from, to)
+	switch {
+	case err == nil:
+		return stored, nil
+	case isTestFailed(err):
+		return nil, fmt.Errorf("%s: %w", tried, ErrChanged)
+	case isGone(err), apierrors.IsConflict(err), !isRefused(err):
+		return nil, told(err, "%s", tried)
 	}
-	return told(err, "patch %s of Rds %s/%s from %v to %v", field, namespace, name, from, to)
+	return nil, fmt.Errorf("%s: %w: %w", tried, ErrRefused, err)
 }

@@ -37,12 +37,10 @@ func LeaderStatusOnly(old, new *autopilotv1.RdsAutopilot) bool {
 	if old == nil || new == nil || old.UID != new.UID {
 		return false
 	}
-	before, after := old.DeepCopy(), new.DeepCopy()
-	for _, o := range []*autopilotv1.RdsAutopilot{before, after} {
-		o.ResourceVersion = ""
-		o.Status = autopilotv1.Status{Intake: o.Status.Intake}
-	}
-	return equality.Semantic.DeepEqual(before, after)
+	before, after := old.ObjectMeta, new.ObjectMeta
+	before.ResourceVersion, after.ResourceVersion = "", ""
+	return equality.Semantic.DeepEqual(before, after) && equality.Semantic.DeepEqual(old.Spec, new.Spec) &&
+		equality.Semantic.DeepEqual(old.Status.Intake, new.Status.Intake)
 }
 
 func (c *Cluster) patchStatus(ctx context.Context, old *autopilotv1.RdsAutopilot, status autopilotv1.Status) (*autopilotv1.RdsAutopilot, error) {

@@ -11,16 +11,20 @@ import (
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// FlavorWriter asks the API server which field manager wrote spec.flavorref last; empty if it does not know. The cache
-// does not keep that. It returns ErrGone if there is no Rds.
-func (c *Cluster) FlavorWriter(ctx context.Context, rds *otcv1.Rds) (string, error) {
+// FieldWriter asks the API server which other field manager wrote a field of the Rds' spec last; empty if it does not know, or
+// if that were we. The cache does not keep that. It returns ErrGone if there is no Rds.
+func (c *Cluster) FieldWriter(ctx context.Context, rds *otcv1.Rds, field string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	live, err := c.rdsIn(rds.Namespace).Get(ctx, rds.Name, metav1.GetOptions{})
 	if err != nil {
 		return "", told(err, "get Rds %s/%s", rds.Namespace, rds.Name)
 	}
-	return lastWriter(live.ManagedFields, "f:flavorref")
+	writer, err := lastWriter(live.ManagedFields, "f:"+field)
+	if writer == self {
+		return "", err
+	}
+	return writer, err
 }
 
 // lastWriter is the manager of the newest entry that has the field in its spec.

@@ -26,7 +26,7 @@ func TestTheLoopComesBackWhenAGuardEnds(t *testing.T) {
 	if len(w.patches) != 1 {
 		t.Fatalf("patches %v, want one", w.patches)
 	}
-	again, err := c.reconcile(t.Context(), Key{"ns", "db"})
+	again, err := w.look(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestTheLoopComesBackWhenAGuardEnds(t *testing.T) {
 		t.Fatalf("%s: back in %s, want at the end of the cooldown in %s", d.Reason, again, end.Sub(w.now))
 	}
 	w.now = w.now.Add(again)
-	if _, err := c.reconcile(t.Context(), Key{"ns", "db"}); err != nil {
+	if _, err := w.look(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	if len(w.patches) != 2 {

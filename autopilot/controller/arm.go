@@ -20,77 +20,106 @@ const (
 	eventMended = "Mended"
 )
 
-// arm brings topic, subscription and rules up to what the policy and the size of the volume want, and sets the
-// condition. Its error is for the next round: a database that cannot be armed is decided on all the same.
-func (r *round) arm(ctx context.Context, c autopilot.Case) error {
-	switch {
-	case c.Instance == nil && r.rds.Status.ID == "":
-		return r.unarmed(autopilot.ReasonInstanceUnknown, "The Rds has no status.id yet")
-	case c.Instance == nil:
-		return r.unarmed(autopilot.ReasonInstanceUnknown, "The cloud has no instance "+r.rds.Status.ID)
-	case c.Shared:
-		return r.unarmed(autopilot.ReasonInstanceUnknown, "Another Rds has the same instance id")
-	case c.Status.Alarms.TopicURN == "" && c.Instance.Status != autopilot.StatusActive:
-		return r.unarmed(autopilot.ReasonInstanceUnknown, "The instance is in "+c.Instance.Status+": it is armed once it is ACTIVE")
-	}
-	if err := autopilot.Validate(c.Spec); err != nil {
-		return r.unarmed(autopilot.ReasonPolicyInvalid, err.Error())
-	}
-	was := meta.IsStatusConditionTrue(r.next.Conditions, v1alpha1.ConditionArmed)
-	rules := autopilot.Rules(c.Spec, c.Instance.VolumeGB)
-	var later error
-	if r.due(*c.Instance, rules) {
-		err := r.ensure(ctx, c, rules)
-		switch {
-		case errors.Is(err, ErrLater) && !errors.Is(err, ErrQuota):
-			later = err
-		case err != nil:
-			autopilot.SetCondition(&r.next, v1alpha1.ConditionArmed, false, armingReason(err), err.Error(), r.rap.Generation, r.now)
-			return fmt.Errorf("arm: %w", err)
-		}
-	}
-	ok, reason, message := autopilot.Armed(c.Spec, r.next.Alarms, r.now)
-	if later != nil && reason == autopilot.SubscriptionPending {
-		message = later.Error()
-	}
-	autopilot.SetCondition(&r.next, v1alpha1.ConditionArmed, ok, reason, message, r.rap.Generation, r.now)
-	if ok && !was {
-		r.log.Info("armed", zap.String("topic", r.next.Alarms.TopicURN))
-		r.Cluster.Event(r.rds, r.rap, Event{Reason: eventArmed, Action: "Ensure", Note: message})
-	}
-	return nil
-}
-
-func (r *round) unarmed(reason autopilot.Reason, message string) error {
-	autopilot.SetCondition(&r.next, v1alpha1.ConditionArmed, false, string(reason), message, r.rap.Generation, r.now)
-	return nil
-}
-
-// order is what is remembered of a database whose arming was in order.
-type order struct {
+// ensured is what is remembered of a database whose arming was in order.
+type ensured struct {
 	at         time.Time // the zero time if it is not since
 	generation int64     // of the policy
 }
 
-func (r *round) ordered() (order, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	o, seen := r.armed[r.key]
-	return o, seen
+// arm brings topic, subscription and rules of one database up to what the policy and the size of the volume want, or
+// removes them where autopilot is off, and sets the condition Armed. It says when to look again.
+func (c *Controller) arm(ctx context.Context, key Key) (again time.Duration, err error) {
+	begin, sweep := c.armMarks.take(key)
+	r, ok := c.begin(key)
+	if !ok {
+		return 0, nil
+	}
+	if said := r.switchOf(); said != "" {
+		r.next.Switch = said
+	}
+	if reason, message := r.off(); reason != "" {
+		return 0, r.disarm(ctx, reason, message)
+	}
+	if !slices.Contains(r.rap.Finalizers, v1alpha1.Finalizer) {
+		rap, err := r.Cluster.SetFinalizer(ctx, r.rap)
+		if err != nil {
+			return 0, fmt.Errorf("set the finalizer: %w", err)
+		}
+		r.rap = rap
+	}
+	if r.notBefore = r.now.Add(-r.Recheck); sweep {
+		r.notBefore = begin
+	}
+	if s := r.rap.Status.Intake.Subscription; s != nil && s.ReceivedTime.After(r.notBefore) && !s.ReceivedTime.After(r.now) {
+		r.notBefore = s.ReceivedTime.Time
+	}
+	inst, err := r.instance(ctx)
+	if err != nil {
+		return 0, errors.Join(err, r.unarmed(ctx, autopilot.CloudUnreachable, "The cloud cannot be asked: "+err.Error()))
+	}
+	r.now = r.Now()
+	cs := r.caseOf(inst)
+	switch {
+	case inst == nil && r.rds.Status.ID == "":
+		return r.Recheck, r.unarmed(ctx, string(autopilot.ReasonInstanceUnknown), "The Rds has no status.id yet")
+	case inst == nil:
+		return r.Recheck, r.unarmed(ctx, string(autopilot.ReasonInstanceUnknown), "The cloud has no instance "+r.rds.Status.ID)
+	case cs.Shared:
+		return r.Recheck, r.unarmed(ctx, string(autopilot.ReasonInstanceUnknown), "Another Rds has the same instance id")
+	case r.next.Alarms.TopicURN == "" && len(r.next.Alarms.Rules) == 0 && !inst.Measurable():
+		return r.Recheck, r.unarmed(ctx, string(autopilot.ReasonInstanceUnknown), "The instance is in "+inst.Status+": it is armed once it is ACTIVE")
+	}
+	if err := autopilot.Validate(cs.Spec); err != nil {
+		return 0, r.unarmed(ctx, string(autopilot.ReasonPolicyInvalid), err.Error())
+	}
+	if !sweep && !r.armingDue(cs) {
+		return 0, r.update(ctx, func(s *v1alpha1.Status) { r.setArmed(cs.Spec, s) })
+	}
+	return r.ensure(ctx, *inst, sweep)
 }
 
-func (r *round) setOrder(at time.Time, generation int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.armed[r.key] = order{at, generation}
+func (r *round) unarmed(ctx context.Context, reason, message string) error {
+	return r.update(ctx, func(s *v1alpha1.Status) {
+		autopilot.SetCondition(s, v1alpha1.ConditionArmed, false, reason, message, r.rap.Generation, r.now)
+	})
 }
 
-// due reports whether the cloud is to be asked: not in every round, for a round may come with every message.
-func (r *round) due(inst autopilot.Instance, rules []autopilot.Rule) bool {
-	last, seen := r.ordered()
+// setArmed sets the condition by what is recorded, and tells of a database that has become armed.
+func (r *round) setArmed(spec v1alpha1.Spec, s *v1alpha1.Status) {
+	ok, reason, message := autopilot.Armed(spec, s.Alarms, r.now)
+	autopilot.SetCondition(s, v1alpha1.ConditionArmed, ok, reason, message, r.rap.Generation, r.now)
+}
+
+func (r *round) lastEnsured() (ensured, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e, seen := r.armed[r.key]
+	return e, seen
+}
+
+func (r *round) setEnsured(at time.Time, generation int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.armed[r.key] = ensured{at, generation}
+}
+
+// forget drops what is remembered of a database that is no longer armed.
+func (c *Controller) forget(k Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.armed, k)
+}
+
+// armingDue reports whether the cloud is to be asked: not in every round, for a round may come with every message.
+func (r *round) armingDue(c autopilot.Case) bool {
+	if c.Instance == nil || c.Shared || autopilot.Validate(c.Spec) != nil {
+		return true // arm says why not
+	}
+	rules := autopilot.Rules(c.Spec, c.Instance.VolumeGB)
+	last, seen := r.lastEnsured()
 	a := r.next.Alarms
-	if !seen || last.at.IsZero() || last.generation != r.rap.Generation || r.sweep ||
-		a.Subscription != v1alpha1.SubscriptionConfirmed || len(a.Rules) != len(rules) || r.elsewhere(inst) {
+	if !seen || last.at.IsZero() || last.generation != r.rap.Generation ||
+		a.Subscription != v1alpha1.SubscriptionConfirmed || len(a.Rules) != len(rules) || r.watchesAnother(*c.Instance) {
 		return true
 	}
 	if s := r.rap.Status.Intake.Subscription; s != nil && s.ReceivedTime.After(last.at) {
@@ -103,81 +132,81 @@ func (r *round) due(inst autopilot.Instance, rules []autopilot.Rule) bool {
 	})
 }
 
-// elsewhere reports whether a rule watches what is neither the instance nor its primary node: another instance has come
-// under the name, or another node is the primary.
-func (r *round) elsewhere(inst autopilot.Instance) bool {
+// watchesAnother reports whether a rule watches what is neither the instance nor its primary node: another instance has
+// come under the name, or another node is the primary.
+func (r *round) watchesAnother(inst autopilot.Instance) bool {
 	return slices.ContainsFunc(r.next.Alarms.Rules, func(rule v1alpha1.Rule) bool {
 		_, value, _ := strings.Cut(rule.Dimension, ":")
 		return value != "" && value != inst.ID && value != inst.Primary && inst.Primary != ""
 	})
 }
 
-func (r *round) ensure(ctx context.Context, c autopilot.Case, rules []autopilot.Rule) error {
-	last, seen := r.ordered()
+// ensure asks the cloud for what should exist, and records what does.
+func (r *round) ensure(ctx context.Context, inst autopilot.Instance, sweep bool) (time.Duration, error) {
+	last, seen := r.lastEnsured()
 	renewed := last.generation != r.rap.Generation
 	if !seen {
-		renewed = r.observed != r.rap.Generation
-		last.generation = r.observed
+		renewed = r.rap.Status.ObservedGeneration != r.rap.Generation
+		last.generation = r.rap.Status.ObservedGeneration
 	}
-	r.setOrder(time.Time{}, last.generation)
-	dimension, err := r.dimension(ctx, *c.Instance)
+	r.setEnsured(time.Time{}, last.generation)
+	generation, before := r.rap.Generation, r.next.Alarms
+	dimension, err := r.dimension(ctx, inst)
 	if err != nil {
-		return err
+		return 0, errors.Join(err, r.unarmed(ctx, autopilot.CloudUnreachable, err.Error()))
 	}
-	arms := Arms{Autopilot: r.rap, Instance: *c.Instance, Dimension: dimension, Rules: rules, Renewed: renewed, NotBefore: r.listed()}
+	arms := Arms{
+		Autopilot: r.rap, Instance: inst, Dimension: dimension, Rules: autopilot.Rules(r.rap.Spec, inst.VolumeGB), Renewed: renewed,
+		NotBefore: r.notBefore,
+	}
+	// An id is stored before the next step, for messages may come by then.
 	have, mended, err := r.Arming.Ensure(ctx, arms, r.next.Alarms, func(step v1alpha1.Alarms) error {
-		r.next.Alarms = step
-		return r.write(ctx)
+		return r.update(ctx, func(s *v1alpha1.Status) { s.Alarms = step })
 	})
 	if len(mended) > 0 {
 		r.log.Info("mended", zap.Strings("what", mended))
 		r.Cluster.Event(r.rds, r.rap, Event{Reason: eventMended, Action: "Ensure", Note: strings.Join(mended, "; ")})
 	}
-	if err != nil && !errors.Is(err, ErrLater) && !errors.Is(err, ErrQuota) {
-		return err
+	later := errors.Is(err, ErrLater) && !errors.Is(err, ErrQuota)
+	if err == nil || later || errors.Is(err, ErrQuota) {
+		r.setEnsured(r.now, generation) // all but what the error names
 	}
-	r.next.Alarms = have // all but what the error names
-	r.setOrder(r.now, r.rap.Generation)
-	return err
+	was := meta.IsStatusConditionTrue(r.rap.Status.Conditions, v1alpha1.ConditionArmed)
+	writeErr := r.update(ctx, func(s *v1alpha1.Status) {
+		s.Alarms = have
+		r.setArmed(r.rap.Spec, s)
+		if armed := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionArmed); err != nil && (!later || armed.Reason == autopilot.SubscriptionPending) {
+			reason := armed.Reason
+			if !later {
+				reason = armingReason(err)
+			}
+			autopilot.SetCondition(s, v1alpha1.ConditionArmed, false, reason, err.Error(), generation, r.now)
+		}
+	})
+	if writeErr != nil {
+		return 0, errors.Join(err, writeErr)
+	}
+	if armed := meta.FindStatusCondition(r.rap.Status.Conditions, v1alpha1.ConditionArmed); armed != nil && armed.Status == "True" && !was {
+		r.log.Info("armed", zap.String("topic", have.TopicURN))
+		r.Cluster.Event(r.rds, r.rap, Event{Reason: eventArmed, Action: "Ensure", Note: armed.Message})
+	}
+	if !sameRules(before, have) {
+		r.enqueue(r.key) // an alarm may be in force already
+	}
+	switch {
+	case errors.Is(err, ErrQuota): // nothing to be gained by haste: the sweep comes back to it
+		r.log.Warn("not armed", zap.Error(err))
+		return 0, nil
+	case err != nil && !later:
+		return 0, fmt.Errorf("arm: %w", err)
+	case have.Subscription == v1alpha1.SubscriptionPending || later:
+		return r.Recheck, nil
+	}
+	return 0, nil
 }
 
-// listed says how new a listing must be to arm by it. While a confirmation is waited for, one round after the other, the
-// listings of the last interval do, unless a message came since.
-func (r *round) listed() time.Time {
-	if r.sweep || r.next.Alarms.Subscription != v1alpha1.SubscriptionPending {
-		return r.notBefore
-	}
-	since := r.now.Add(-r.Recheck)
-	if s := r.rap.Status.Intake.Subscription; s != nil && s.ReceivedTime.After(since) {
-		return s.ReceivedTime.Time
-	}
-	return since
-}
-
-// dimension of the rules, as name:value: the instance's own, which is empty here, or that of its primary node where
-// only that one has data. Which it is, is looked at where there was no data for long, and after a failover.
-func (r *round) dimension(ctx context.Context, inst autopilot.Instance) (string, error) {
-	const long = 30 * time.Minute
-	if was := r.rap.Status.Instance; was != nil && was.ID != inst.ID {
-		return "", nil // the rules there are another instance's
-	}
-	silent, onNode := false, ""
-	for _, rule := range r.next.Alarms.Rules {
-		silent = silent || rule.State == v1alpha1.StateInsufficientData && rule.StateTime != nil && r.now.Sub(rule.StateTime.Time) >= long
-		if name, value, _ := strings.Cut(rule.Dimension, ":"); value != inst.ID && value != "" {
-			onNode = name + ":" + value
-		}
-	}
-	active := r.next.Instance != nil && r.next.Instance.ActiveSince != nil && r.now.Sub(r.next.Instance.ActiveSince.Time) >= long
-	failover := onNode != "" && inst.Primary != "" && !strings.HasSuffix(onNode, ":"+inst.Primary)
-	if failover || silent && active {
-		dimension, err := r.Arming.Dimension(ctx, inst)
-		if err != nil {
-			return "", fmt.Errorf("look for the dimension: %w", err)
-		}
-		return dimension, nil
-	}
-	return onNode, nil
+func sameRules(a, b v1alpha1.Alarms) bool {
+	return slices.EqualFunc(a.Rules, b.Rules, func(x, y v1alpha1.Rule) bool { return x.AlarmID == y.AlarmID })
 }
 
 func armingReason(err error) string {
@@ -185,11 +214,4 @@ func armingReason(err error) string {
 		return autopilot.QuotaExceeded
 	}
 	return autopilot.CloudUnreachable
-}
-
-// forget drops what is remembered of a database that is no longer armed.
-func (c *Controller) forget(k Key) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.armed, k)
 }

@@ -57,8 +57,8 @@ func (c census) Collect(ch chan<- prometheus.Metric) {
 	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindVolume, v1alpha1.KindFlavor} {
 		pending[[2]string{string(kind), "false"}], pending[[2]string{string(kind), "true"}] = 0, 0
 	}
-	for _, a := range c.cluster.Autopilots() {
-		s := a.Status
+	c.cluster.EachAutopilot(func(a *v1alpha1.RdsAutopilot) {
+		s := &a.Status
 		is := meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionArmed)
 		armed[strconv.FormatBool(is)]++
 		if !is {
@@ -76,12 +76,12 @@ func (c census) Collect(ch chan<- prometheus.Metric) {
 				conditions[kind]++
 			}
 		}
-		for _, p := range []*v1alpha1.Intent{s.Pending, s.Overtaken} {
-			if p != nil {
+		for _, p := range s.Intents() {
+			if p.AskedTime != nil {
 				pending[[2]string{string(p.Kind), strconv.FormatBool(autopilot.Stalling(*p, s.Instance, now))}]++
 			}
 		}
-	}
+	})
 	for desc, counts := range map[*prometheus.Desc]map[string]int{
 		c.autopilots: armed, c.notArmed: why, c.subscriptions: subscriptions, c.conditions: conditions,
 	} {

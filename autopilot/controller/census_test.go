@@ -18,7 +18,11 @@ type register struct {
 	autopilots []*v1alpha1.RdsAutopilot
 }
 
-func (r register) Autopilots() []*v1alpha1.RdsAutopilot { return r.autopilots }
+func (r register) EachAutopilot(f func(*v1alpha1.RdsAutopilot)) {
+	for _, a := range r.autopilots {
+		f(a)
+	}
+}
 
 func TestTheCensusCountsEveryDatabaseOnce(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -34,7 +38,8 @@ func TestTheCensusCountsEveryDatabaseOnce(t *testing.T) {
 		return metav1.Condition{Type: v1alpha1.ConditionArmed, Status: metav1.ConditionFalse, Reason: reason}
 	}
 	intent := func(kind v1alpha1.ChangeKind, age time.Duration) *v1alpha1.Intent {
-		return &v1alpha1.Intent{Kind: kind, DecisionTime: metav1.NewMicroTime(now.Add(-age))}
+		at := metav1.NewMicroTime(now.Add(-age))
+		return &v1alpha1.Intent{Kind: kind, DecisionTime: at, AskedTime: &at}
 	}
 	growing := with(v1alpha1.SubscriptionConfirmed, armed, metav1.Condition{Type: v1alpha1.ConditionLimited, Status: metav1.ConditionTrue})
 	growing.Status.Pending, growing.Status.Overtaken = intent(v1alpha1.KindVolume, 14*time.Minute), intent(v1alpha1.KindFlavor, 15*time.Minute)

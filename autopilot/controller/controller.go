@@ -19,13 +19,12 @@ import (
 )
 
 const (
-	workers      = 64              // databases at a time; each mostly waits for the cloud
-	roundLimit   = 2 * time.Minute // for one database, arming included
+	workers      = 64               // databases at a time, for decisions and for arming; each mostly waits for the cloud
+	roundLimit   = 10 * time.Minute // for one database: at a low --cloud-rate a listing takes minutes; each call has its own limit
 	retryAtFirst = 500 * time.Millisecond
 	retryAtMost  = 2 * time.Minute
 	sweepJitter  = 0.1 // of the interval: replicas of other clusters share the cloud's limits
 	sweepAtLeast = 200 * time.Millisecond
-	listedFor    = time.Second // a listing serves all who ask within it
 )
 
 // Options are what a Controller needs.
@@ -51,17 +50,18 @@ type Key struct{ Namespace, Name string }
 // Controller is the loop. It works while Run runs, on the leader.
 type Controller struct {
 	Options
-	meters *meters
-	words  words
-	brake  brake
+	meters  *meters
+	words   words
+	limiter *flavorChangeLimiter
 
-	mu    sync.Mutex
-	queue workqueue.TypedRateLimitingInterface[Key] // nil while not leading
-	armed map[Key]order                             // when arming was last found in order
-	swept map[Key]time.Time                         // begin of the sweep that a waiting round is for
-	told  map[types.UID]bool                        // who was told of the operator's own autopilot
+	decideMarks, armMarks *sweepMarks
 
-	rounds atomic.Int64 // under way
+	mu     sync.Mutex
+	queues *queues            // nil while not leading
+	armed  map[Key]ensured    // when arming was last found in order
+	warned map[types.UID]bool // whose people were told of the operator's own autopilot
+
+	rounds, armings atomic.Int64 // under way
 }
 
 // New returns a Controller.
@@ -69,127 +69,103 @@ func New(o Options) *Controller {
 	if o.Chance == nil {
 		o.Chance = rand.Float64
 	}
-	c := &Controller{Options: o, armed: make(map[Key]order), swept: make(map[Key]time.Time), told: make(map[types.UID]bool), words: words{last: make(map[Key]v1alpha1.Switch)}, brake: brake{held: make(map[Key]time.Time)}}
+	c := &Controller{
+		Options: o, limiter: newFlavorChangeLimiter(), decideMarks: newSweepMarks(), armMarks: newSweepMarks(),
+		armed: make(map[Key]ensured), warned: make(map[types.UID]bool), words: words{last: make(map[Key]v1alpha1.Switch)},
+	}
 	c.meters = newMeters(o.Reg, o.Cluster, c.waiting, o.Now)
 	return c
 }
 
-// RdsChanged tells of a change of an Rds; old or now is nil where it was added or deleted. It is told to every replica.
+// RdsChanged tells of a change of an Rds; old or now is nil where it was added or deleted. It is told to every replica, and
+// neither object is altered or kept.
 func (c *Controller) RdsChanged(old, now *otcv1.Rds) {
 	of := now
 	if of == nil {
 		of = old
 	}
 	key := Key{of.Namespace, of.Name}
-	if a, known := c.Cluster.Autopilot(key.Namespace, key.Name); now == nil || !known || a.Status.Switch != spoken(now) {
-		c.words.hear(key, now) // else it is in the status already
-	}
-	c.look(key)
+	c.words.hear(key, now)
+	c.enqueue(key)
 	if now == nil || now.Status.ID == "" || old != nil && old.Status.ID == now.Status.ID {
 		return
 	}
 	for _, other := range c.Cluster.RdsByInstance(now.Status.ID) { // who has this id too is no longer sure of it
-		c.look(Key{other.Namespace, other.Name})
+		c.enqueue(Key{other.Namespace, other.Name})
 	}
 }
 
-// AutopilotChanged tells of a change of an RdsAutopilot. It is told to every replica. A change that is nothing but our
-// own write to the status starts no new round.
+// AutopilotChanged tells of a change of an RdsAutopilot, as RdsChanged does. A change that is nothing but our own write to
+// the status starts no new round.
 func (c *Controller) AutopilotChanged(old, now *v1alpha1.RdsAutopilot, own bool) {
-	of := now
-	if of == nil {
-		of = old
+	if now == nil {
+		key := Key{old.Namespace, old.Name}
+		c.limiter.forget(key)
+		c.words.hear(key, nil) // one that a person deletes is not made again by what was said before
+		c.enqueue(key)
+		return
 	}
-	key := Key{of.Namespace, of.Name}
-	if now != nil {
-		c.words.kept(key, now.Status.Switch)
-	}
+	key := Key{now.Namespace, now.Name}
+	c.limiter.observe(now)
+	c.words.kept(key, now.Status.Switch)
 	if !own {
-		c.look(key)
+		c.enqueue(key)
 	}
-}
-
-func (c *Controller) look(k Key) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.queue != nil {
-		delete(c.swept, k) // something happened: listings of before do not do
-		c.queue.Add(k)
-	}
-}
-
-// lookFor has a database looked at for a sweep, for which the sweep's own listings are new enough.
-func (c *Controller) lookFor(k Key, sweep time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.queue != nil {
-		c.swept[k] = sweep
-		c.queue.Add(k)
-	}
-}
-
-// taken says how new a listing must be for the round that begins now, and whether it is for a sweep.
-func (c *Controller) taken(k Key) (notBefore time.Time, sweep bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	begin, sweep := c.swept[k]
-	delete(c.swept, k)
-	if sweep {
-		return begin, true
-	}
-	return c.Now().Add(-listedFor), false
 }
 
 // waiting is how many databases wait to be looked at, or are being looked at.
 func (c *Controller) waiting() float64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	n := c.rounds.Load()
-	if c.queue != nil {
-		n += int64(c.queue.Len())
+	if q := c.leading(); q != nil {
+		n += int64(q.decide.Len())
 	}
 	return float64(n)
 }
 
 // Run works until the context ends. It begins with a sweep: what happened while nobody led is seen then.
 func (c *Controller) Run(ctx context.Context) {
-	queue := workqueue.NewTypedRateLimitingQueue(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[Key](retryAtFirst, retryAtMost))
+	q := newQueues(c.decideMarks)
+	c.decideMarks.clear()
+	c.armMarks.clear()
 	c.mu.Lock()
-	c.queue = queue
+	c.queues = q
 	clear(c.armed) // others may have led meanwhile
-	clear(c.swept)
 	c.mu.Unlock()
 
 	var done sync.WaitGroup
 	for range workers {
 		done.Go(func() {
-			for c.next(ctx, queue) {
+			for c.next(ctx, q.decide, &c.rounds, c.reconcile) {
+			}
+		})
+		done.Go(func() {
+			for c.next(ctx, q.arm, &c.armings, c.arm) {
 			}
 		})
 	}
 	c.sweeps(ctx)
 	c.mu.Lock()
-	c.queue = nil
+	c.queues = nil
 	c.mu.Unlock()
-	queue.ShutDown()
+	q.shutDown()
 	done.Wait()
 }
 
-func (c *Controller) next(ctx context.Context, queue workqueue.TypedRateLimitingInterface[Key]) bool {
+// next works on one database of a queue, and has it come again when its round says so. It is false at the end.
+func (c *Controller) next(ctx context.Context, queue workqueue.TypedRateLimitingInterface[Key], running *atomic.Int64, work func(context.Context, Key) (time.Duration, error)) bool {
 	key, stop := queue.Get()
 	if stop {
 		return false
 	}
-	c.rounds.Add(1)
-	defer c.rounds.Add(-1) // after Done, which may put the key back into the queue: it waits all the while
+	running.Add(1)
+	defer running.Add(-1) // after Done, which may put the key back into the queue: it waits all the while
 	defer queue.Done(key)
 	if ctx.Err() != nil {
 		return true // drain
 	}
 	round, cancel := context.WithTimeout(ctx, roundLimit)
 	defer cancel()
-	again, err := c.reconcile(round, key)
+	again, err := work(round, key)
 	switch {
 	case errors.Is(err, autopilot.ErrConflict), errors.Is(err, autopilot.ErrGone):
 		queue.AddRateLimited(key) // somebody else wrote: decide anew on what they wrote

@@ -27,12 +27,25 @@ func (w *world) process() *Controller {
 	})
 }
 
+// look is one round of deciding and, after it, one of arming.
+func (w *world) look(ctx context.Context, c *Controller) (again time.Duration, err error) {
+	again, err = c.reconcile(ctx, Key{"ns", "db"})
+	if errors.Is(err, errCrash) {
+		return again, err
+	}
+	armAgain, armErr := c.arm(ctx, Key{"ns", "db"})
+	if again == 0 || armAgain > 0 && armAgain < again {
+		again = armAgain
+	}
+	return again, errors.Join(err, armErr)
+}
+
 // settle runs rounds until nothing is left to do at once.
 func (w *world) settle(t *testing.T, c *Controller) {
 	t.Helper()
 	for range 8 {
 		w.now = w.now.Add(time.Minute)
-		if _, err := c.reconcile(t.Context(), Key{"ns", "db"}); err != nil && !errors.Is(err, autopilot.ErrConflict) {
+		if _, err := w.look(t.Context(), c); err != nil && !errors.Is(err, autopilot.ErrConflict) {
 			t.Fatalf("round: %v", err)
 		}
 	}
@@ -128,7 +141,7 @@ func (w *world) story(t *testing.T, m v1alpha1.Metric) (killed bool) {
 	run := func() {
 		for range 25 {
 			w.now = w.now.Add(time.Minute)
-			if _, err := c.reconcile(t.Context(), Key{"ns", "db"}); errors.Is(err, errCrash) {
+			if _, err := w.look(t.Context(), c); errors.Is(err, errCrash) {
 				killed = true
 				c = w.process()
 			}
@@ -202,9 +215,12 @@ func TestAWordThatTheOperatorDropsIsHeard(t *testing.T) {
 		}
 		say(&on)
 		say(nil)
+		for _, p := range []*Controller{c, follower} {
+			p.AutopilotChanged(w.rap.DeepCopy(), nil, false)
+		}
 		w.rap = nil
 		for _, p := range []*Controller{c, follower} {
-			if _, err := p.reconcile(t.Context(), Key{"ns", "db"}); err != nil {
+			if _, err := w.look(t.Context(), p); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -228,7 +244,7 @@ func TestAnRdsThatIsGoneTakesOurAutopilotWithIt(t *testing.T) {
 		}
 		w.rds = nil
 		for range 4 {
-			if _, err := c.reconcile(t.Context(), Key{"ns", "db"}); err != nil {
+			if _, err := w.look(t.Context(), c); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -244,14 +260,14 @@ func TestDeletingTheAutopilotWaitsForTheCloud(t *testing.T) {
 	w.settle(t, c)
 	at := metav1.NewTime(w.now)
 	w.rap.DeletionTimestamp, w.gone = &at, true
-	if _, err := c.reconcile(t.Context(), Key{"ns", "db"}); err == nil {
+	if _, err := w.look(t.Context(), c); err == nil {
 		t.Fatal("no error while the cloud is away")
 	}
 	if w.rap == nil || w.armed() {
 		t.Fatalf("autopilot %+v, want it held and not armed", w.rap)
 	}
 	w.gone = false
-	if _, err := c.reconcile(t.Context(), Key{"ns", "db"}); err != nil {
+	if _, err := w.look(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	if w.topics != 0 || w.rap != nil {
@@ -264,7 +280,7 @@ func TestACloudThatIsAwayIsSaid(t *testing.T) {
 	c := w.process()
 	w.settle(t, c)
 	w.gone = true
-	if _, err := c.reconcile(t.Context(), Key{"ns", "db"}); err == nil {
+	if _, err := w.look(t.Context(), c); err == nil {
 		t.Error("no error: nobody would come back")
 	}
 	if cond := meta.FindStatusCondition(w.rap.Status.Conditions, v1alpha1.ConditionArmed); cond == nil || cond.Reason != autopilot.CloudUnreachable {
@@ -299,7 +315,7 @@ func TestAfterGrowthTheRuleIsRewritten(t *testing.T) {
 	w.alarm(v1alpha1.MetricStorage, true)
 	w.settle(t, c)
 	w.operate()
-	if _, err := c.reconcile(t.Context(), Key{"ns", "db"}); err != nil { // at once, not with the next sweep
+	if _, err := w.look(t.Context(), c); err != nil { // at once, not with the next sweep
 		t.Fatal(err)
 	}
 	if threshold() != 80 {
@@ -336,11 +352,11 @@ func TestAFullInstanceAtItsCapIsNotLookedAtAllTheTime(t *testing.T) {
 	w.inst.Status, w.usedGB = autopilot.StatusStorageFull, 97
 	w.alarm(v1alpha1.MetricStorage, true)
 	w.settle(t, c)
-	if again, err := c.reconcile(t.Context(), Key{"ns", "db"}); again != 0 || err != nil {
+	if again, err := w.look(t.Context(), c); again != 0 || err != nil {
 		t.Errorf("looked at again after %s (%v), want with the next event or sweep", again, err)
 	}
 	w.inst.Status = "MODIFYING"
-	if again, err := c.reconcile(t.Context(), Key{"ns", "db"}); again != 30*time.Second || err != nil {
+	if again, err := w.look(t.Context(), c); again != 30*time.Second || err != nil {
 		t.Errorf("a busy one is looked at again after %s (%v), want 30s", again, err)
 	}
 }

@@ -1,10 +1,12 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,6 +61,12 @@ type world struct {
 	listedFor time.Duration
 	listings  int
 
+	refusal     string   // of the API server, for patches of the Rds
+	putsBack    bool     // something in the API server restores the old value
+	offered     []string // the instance's resize list
+	resizeLists int      // how often it was read
+	duringCloud func()   // what happens while the round waits for the cloud
+
 	patches []string
 	topics  int
 	events  []Event
@@ -85,23 +93,34 @@ func (w *world) bump() { w.version++; w.rap.ResourceVersion = strconv.Itoa(w.ver
 
 func (w *world) Rds(_, _ string) (*otcv1.Rds, bool) { return w.rds.DeepCopy(), w.rds != nil }
 
-func (w *world) AllRds() []*otcv1.Rds { return []*otcv1.Rds{w.rds.DeepCopy()} }
+func (w *world) EachRds(f func(*otcv1.Rds)) {
+	if w.rds != nil {
+		f(w.rds)
+	}
+}
 
-func (w *world) RdsByInstance(string) []*otcv1.Rds { return w.AllRds() }
+func (w *world) RdsByInstance(string) []*otcv1.Rds { return []*otcv1.Rds{w.rds.DeepCopy()} }
 
 func (w *world) Autopilot(_, _ string) (*v1alpha1.RdsAutopilot, bool) {
 	return w.rap.DeepCopy(), w.rap != nil
 }
 
-func (w *world) Autopilots() []*v1alpha1.RdsAutopilot {
-	if w.rap == nil {
-		return nil
+func (w *world) EachAutopilot(f func(*v1alpha1.RdsAutopilot)) {
+	if w.rap != nil {
+		f(w.rap)
 	}
-	return []*v1alpha1.RdsAutopilot{w.rap.DeepCopy()}
 }
 
-func (w *world) LiveAutopilots(context.Context) ([]*v1alpha1.RdsAutopilot, error) {
-	return w.Autopilots(), nil
+func (w *world) LiveAutopilots(context.Context) (all []*v1alpha1.RdsAutopilot, err error) {
+	w.EachAutopilot(func(a *v1alpha1.RdsAutopilot) { all = append(all, a.DeepCopy()) })
+	return all, nil
+}
+
+func (w *world) LiveAutopilot(context.Context, string, string) (*v1alpha1.RdsAutopilot, error) {
+	if w.rap == nil {
+		return nil, autopilot.ErrGone
+	}
+	return w.rap.DeepCopy(), nil
 }
 
 func (w *world) CreateAutopilot(_ context.Context, rds *otcv1.Rds) error {
@@ -173,29 +192,30 @@ func (w *world) WriteStatus(_ context.Context, read *v1alpha1.RdsAutopilot, next
 	return w.rap.DeepCopy(), err
 }
 
-func (w *world) PatchVolumeSize(_ context.Context, rds *otcv1.Rds, to int32) error {
-	return w.do("patch volume", func() error {
-		if w.rds.Spec.VolumeSize != rds.Spec.VolumeSize {
+func (w *world) PatchRds(_ context.Context, rds *otcv1.Rds, i v1alpha1.Intent) (autopilot.Wanted, error) {
+	err := w.do("patch "+strings.ToLower(string(i.Kind)), func() error {
+		if w.refusal != "" {
+			return &autopilot.RefusedError{Words: w.refusal}
+		}
+		if w.rds.Spec.VolumeSize != rds.Spec.VolumeSize || w.rds.Spec.FlavorRef != rds.Spec.FlavorRef || w.rds.Status.ID != rds.Status.ID {
 			return autopilot.ErrConflict
 		}
-		w.rds.Spec.VolumeSize = to
-		w.patches = append(w.patches, strconv.Itoa(int(to)))
-		return nil
-	})
-}
-
-func (w *world) PatchFlavorRef(_ context.Context, rds *otcv1.Rds, to string) error {
-	return w.do("patch flavor", func() error {
-		if w.rds.Spec.FlavorRef != rds.Spec.FlavorRef {
-			return autopilot.ErrConflict
+		w.patches = append(w.patches, i.To)
+		if w.putsBack {
+			return nil
 		}
-		w.rds.Spec.FlavorRef = to
-		w.patches = append(w.patches, to)
-		return nil
+		if i.Kind == v1alpha1.KindFlavor {
+			w.rds.Spec.FlavorRef = i.To
+			return nil
+		}
+		gb, err := strconv.ParseInt(i.To, 10, 32)
+		w.rds.Spec.VolumeSize = int32(gb)
+		return err
 	})
+	return autopilot.Wanted{VolumeGB: int(w.rds.Spec.VolumeSize), Flavor: w.rds.Spec.FlavorRef}, err
 }
 
-func (w *world) FlavorWriter(context.Context, *otcv1.Rds) (string, error) {
+func (w *world) Writer(context.Context, *otcv1.Rds, v1alpha1.ChangeKind) (string, error) {
 	return "a-gitops-tool", nil
 }
 
@@ -209,6 +229,9 @@ type cloud struct{ *world }
 func (c cloud) Instance(context.Context, string, time.Time) (*autopilot.Instance, error) {
 	if c.gone {
 		return nil, errors.New("no answer")
+	}
+	if c.duringCloud != nil {
+		c.duringCloud()
 	}
 	if c.inst == nil {
 		return nil, nil
@@ -242,15 +265,19 @@ func (c cloud) Evidence(_ context.Context, _ autopilot.Instance, wanted []Eviden
 	return found, nil
 }
 
-func (c cloud) Catalogue(context.Context, autopilot.Instance) (Catalogue, error) {
-	cat := Catalogue{}
+func (c cloud) Catalogue(context.Context, autopilot.Instance) (cat []flavors.Flavor, err error) {
 	for code, n := range map[string]int{"rds.mysql.n1.large.4": 2, "rds.mysql.n1.xlarge.4": 4, "rds.mysql.n1.2xlarge.4": 8} {
-		cat.Flavors = append(cat.Flavors, flavors.Flavor{
+		cat = append(cat, flavors.Flavor{
 			Code: code, Engine: "MySQL", Versions: []string{"8.0"}, Mode: "single", VCPUs: n, MemoryGB: 4 * n,
 			Zones: map[string]string{"eu-de-01": flavors.ZoneNormal},
 		})
 	}
 	return cat, nil
+}
+
+func (c cloud) ResizeList(context.Context, autopilot.Instance) ([]string, bool, error) {
+	c.resizeLists++
+	return c.offered, c.offered != nil, nil
 }
 
 // Ensure arms in two steps, as the cloud makes it necessary.
@@ -273,7 +300,7 @@ func (c cloud) Ensure(_ context.Context, w Arms, have v1alpha1.Alarms, record fu
 		if _, ok := c.state[id]; !ok {
 			c.state[id] = v1alpha1.StateOK
 		}
-		have.Rules = append(have.Rules, v1alpha1.Rule{Metric: r.Metric, AlarmID: id, ThresholdPercent: int32(r.ThresholdPercent), Dimension: w.Dimension})
+		have.Rules = append(have.Rules, v1alpha1.Rule{Metric: r.Metric, AlarmID: id, ThresholdPercent: int32(r.ThresholdPercent), Dimension: cmp.Or(w.Dimension, "rds_cluster_id:"+w.Instance.ID)})
 	}
 	return have, nil, nil
 }
@@ -284,10 +311,6 @@ func (c cloud) Dimension(_ context.Context, inst autopilot.Instance) (string, er
 
 func (c cloud) Orphans(context.Context, time.Time, []*v1alpha1.RdsAutopilot, func(context.Context) ([]*v1alpha1.RdsAutopilot, error)) ([]string, int, error) {
 	return nil, 0, nil
-}
-
-func (c cloud) StoragePolicy(context.Context, string) (*v1alpha1.Autoscaling, error) {
-	return &v1alpha1.Autoscaling{}, nil
 }
 
 func (c cloud) Remove(context.Context, *v1alpha1.RdsAutopilot, v1alpha1.Alarms) error {

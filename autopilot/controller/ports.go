@@ -16,9 +16,12 @@ import (
 type Cluster interface {
 	Rds(namespace, name string) (*otcv1.Rds, bool)
 	RdsByInstance(id string) []*otcv1.Rds
-	AllRds() []*otcv1.Rds
 	Autopilot(namespace, name string) (*v1alpha1.RdsAutopilot, bool)
-	Autopilots() []*v1alpha1.RdsAutopilot
+	// EachRds and EachAutopilot show every object as last seen. They are not copies: f must not alter them.
+	EachRds(f func(*otcv1.Rds))
+	EachAutopilot(f func(*v1alpha1.RdsAutopilot))
+	// LiveAutopilot asks the API server.
+	LiveAutopilot(ctx context.Context, namespace, name string) (*v1alpha1.RdsAutopilot, error)
 	// LiveAutopilots asks the API server for all of them, in every namespace.
 	LiveAutopilots(ctx context.Context) ([]*v1alpha1.RdsAutopilot, error)
 
@@ -28,12 +31,12 @@ type Cluster interface {
 	RemoveFinalizer(ctx context.Context, a *v1alpha1.RdsAutopilot) error
 	// WriteStatus stores the status, the intake excepted, on top of the version that was read.
 	WriteStatus(ctx context.Context, read *v1alpha1.RdsAutopilot, next v1alpha1.Status) (*v1alpha1.RdsAutopilot, error)
-	// PatchVolumeSize and PatchFlavorRef write one field of the Rds if it still is as it was read.
-	PatchVolumeSize(ctx context.Context, rds *otcv1.Rds, toGB int32) error
-	PatchFlavorRef(ctx context.Context, rds *otcv1.Rds, to string) error
+	// PatchRds writes the one field of the Rds that an intent is about, if that field, the uid and the instance id still are
+	// as they were read. It returns what the Rds asks for by the API server's answer, or an autopilot.RefusedError.
+	PatchRds(ctx context.Context, rds *otcv1.Rds, i v1alpha1.Intent) (autopilot.Wanted, error)
 
-	// FlavorWriter says which field manager wrote the flavor that the Rds asks for; empty where nobody knows.
-	FlavorWriter(ctx context.Context, rds *otcv1.Rds) (string, error)
+	// Writer says which other field manager wrote the size or flavor that the Rds asks for; empty where nobody knows.
+	Writer(ctx context.Context, rds *otcv1.Rds, kind v1alpha1.ChangeKind) (string, error)
 
 	// Event tells people: on the Rds and on its autopilot, whichever is there.
 	Event(rds *otcv1.Rds, a *v1alpha1.RdsAutopilot, e Event)
@@ -59,11 +62,10 @@ type Cloud interface {
 	AlarmStates(ctx context.Context, notBefore time.Time) (map[string]AlarmState, error)
 	// Evidence returns the newest measurement of each rule's metric; those without data are missing.
 	Evidence(ctx context.Context, inst autopilot.Instance, rules []EvidenceOf) (map[v1alpha1.Metric]autopilot.Evidence, error)
-	// Catalogue returns the flavors of an instance's engine and, where the cloud has one, the list of codes it may
-	// change to.
-	Catalogue(ctx context.Context, inst autopilot.Instance) (Catalogue, error)
-	// StoragePolicy returns the cloud's own storage autoscaling of an instance; nil where the cloud does not say.
-	StoragePolicy(ctx context.Context, id string) (*v1alpha1.Autoscaling, error)
+	// Catalogue returns the flavors of an instance's engine and version.
+	Catalogue(ctx context.Context, inst autopilot.Instance) ([]flavors.Flavor, error)
+	// ResizeList returns the codes that this very instance may change to; known is false where the cloud has no such list.
+	ResizeList(ctx context.Context, inst autopilot.Instance) (codes []string, known bool, err error)
 }
 
 // AlarmState is the state of an alarm rule in Cloud Eye.
@@ -80,17 +82,10 @@ type EvidenceOf struct {
 	NotBefore     time.Time // when it must have been read at the earliest: what was read before the news does not know of it
 }
 
-// Catalogue is what an instance can become.
-type Catalogue struct {
-	Flavors      []flavors.Flavor
-	Offered      []string
-	OfferedKnown bool
-}
-
 // Arming makes the alarms come, and stop. Errors wrap ErrQuota where the tenant has no room left.
 type Arming interface {
 	// Ensure brings topic, subscription and rules up to what is wanted, and calls record after every step that a later
-	// one relies on. Where a listing shows that all is well, it asks the cloud nothing. It says in sentences what it
+	// one relies on. What it returns is what is there, also beside an error. Where a listing shows that all is well, it asks the cloud nothing. It says in sentences what it
 	// mended that somebody else had broken.
 	Ensure(ctx context.Context, w Arms, have v1alpha1.Alarms, record func(v1alpha1.Alarms) error) (now v1alpha1.Alarms, mended []string, err error)
 	// Dimension looks for the dimension, as name:value, that delivers data of an instance.

@@ -21,6 +21,8 @@ const (
 	eventEnabled   = "Enabled"
 	eventDisarmed  = "Disarmed"
 	eventAbandoned = "Abandoned"
+	eventOperator  = "OperatorAutopilot"
+	eventObserve   = "Observe" // the action of events about what others do, and of warnings
 )
 
 // round is one look at one database.
@@ -33,43 +35,48 @@ type round struct {
 	now  time.Time
 	log  *zap.Logger
 
-	observed  int64     // generation that was last observed, as read
-	notBefore time.Time // how new a listing must be to arm by it
-	decidedBy time.Time // how new one must be to decide by it
-	sweep     bool      // nothing happened; this is the look that needs no reason
+	notBefore time.Time // how new what is read of the cloud must be
 }
 
-// reconcile brings one database up to date and says when to look again.
-func (c *Controller) reconcile(ctx context.Context, key Key) (again time.Duration, err error) {
-	r := &round{Controller: c, key: key, now: c.Now(), log: c.Log.With(zap.String("namespace", key.Namespace), zap.String("name", key.Name))}
-	r.notBefore, r.sweep = c.taken(key)
-	r.decidedBy = r.notBefore
-	if since := r.now.Add(-c.Cloud.ListedFor()); !r.sweep && since.Before(r.decidedBy) {
-		r.decidedBy = since
-	}
-	var known bool
-	if r.rds, known = c.Cluster.Rds(key.Namespace, key.Name); !known {
+// begin reads both objects from the cache. It is false where there is no RdsAutopilot.
+func (c *Controller) begin(key Key) (r *round, ok bool) {
+	r = &round{Controller: c, key: key, now: c.Now(), log: c.Log.With(zap.String("namespace", key.Namespace), zap.String("name", key.Name))}
+	if r.rds, ok = c.Cluster.Rds(key.Namespace, key.Name); !ok {
 		r.rds = nil
 	}
-	if r.rap, known = c.Cluster.Autopilot(key.Namespace, key.Name); !known {
-		if r.rds != nil && r.rds.DeletionTimestamp.IsZero() && r.said() == v1alpha1.SwitchOn {
+	if r.rap, ok = c.Cluster.Autopilot(key.Namespace, key.Name); !ok {
+		return r, false
+	}
+	c.limiter.observe(r.rap)
+	r.next = *r.rap.Status.DeepCopy()
+	return r, true
+}
+
+// reconcile decides on one database and says when to look again. What concerns its alarms is left to arm.
+func (c *Controller) reconcile(ctx context.Context, key Key) (again time.Duration, err error) {
+	begin, sweep := c.decideMarks.take(key)
+	r, ok := c.begin(key)
+	if !ok {
+		if r.rds != nil && r.rds.DeletionTimestamp.IsZero() && r.switchOf() == v1alpha1.SwitchOn {
 			return 0, r.create(ctx)
 		}
 		return 0, nil
 	}
-	r.next = *r.rap.Status.DeepCopy()
-	r.observed = r.next.ObservedGeneration
-	if said := r.said(); said != "" {
+	if r.notBefore = begin; !sweep {
+		r.notBefore = r.now.Add(-c.Cloud.ListedFor())
+	}
+	if said := r.switchOf(); said != "" {
 		r.next.Switch = said
 	}
-	if reason, message := r.off(); reason != "" {
-		return 0, r.disarm(ctx, reason, message)
+	if reason, _ := r.off(); reason != "" {
+		c.enqueueArming(key)
+		return 0, nil
 	}
-	return r.fly(ctx)
+	return r.reconcileEnabled(ctx)
 }
 
-// said is the last word of spec.autopilot: what it says now, else what it said and nobody acted on. Absence is no word.
-func (r *round) said() v1alpha1.Switch {
+// switchOf is the last word of spec.autopilot: what it says now, else what it said and nobody acted on. Absence is no word.
+func (r *round) switchOf() v1alpha1.Switch {
 	if r.rds == nil {
 		return ""
 	}
@@ -136,47 +143,7 @@ func successor(rds *otcv1.Rds, a *v1alpha1.RdsAutopilot) bool {
 	return o != nil && rds != nil && o.UID != rds.UID
 }
 
-// disarm removes what exists in the cloud, then the finalizer, then the autopilot itself where it was ours and its Rds
-// is gone: nothing here relies on a garbage collector.
-func (r *round) disarm(ctx context.Context, reason, message string) error {
-	ours := slices.Contains(r.rap.Finalizers, v1alpha1.Finalizer)
-	if ours {
-		told := Event{Reason: eventDisarmed, Action: "Remove", Note: message + ": alarm rules, subscription and topic are removed"}
-		if err := r.Arming.Remove(ctx, r.rap, r.next.Alarms); err != nil {
-			if r.rap.Annotations[v1alpha1.AbandonAnnotation] != "true" {
-				return errors.Join(fmt.Errorf("disarm: %w", err), r.notArmed(ctx, armingReason(err),
-					fmt.Sprintf("%s, but it cannot be disarmed: %v. To give up on the cloud, annotate it with %s=true", message, err, v1alpha1.AbandonAnnotation)))
-			}
-			told = Event{Warning: true, Reason: eventAbandoned, Action: "Remove", Note: fmt.Sprintf("What is left in the cloud is abandoned, as asked for: %v", err)}
-		}
-		r.forget(r.key)
-		r.Cluster.Event(r.rds, r.rap, told)
-	}
-	r.next.Alarms, r.next.Pending, r.next.Overtaken, r.next.Deferred = v1alpha1.Alarms{}, nil, nil, nil
-	if err := r.notArmed(ctx, reason, message); err != nil {
-		return err
-	}
-	if ours {
-		if err := r.Cluster.RemoveFinalizer(ctx, r.rap); err != nil && !errors.Is(err, autopilot.ErrGone) {
-			return fmt.Errorf("remove the finalizer: %w", err)
-		}
-	}
-	if r.rap.DeletionTimestamp.IsZero() && owner(r.rap) != nil && (r.rds == nil || successor(r.rds, r.rap)) {
-		if err := r.Cluster.DeleteAutopilot(ctx, r.rap); err != nil && !errors.Is(err, autopilot.ErrGone) {
-			return fmt.Errorf("delete RdsAutopilot: %w", err)
-		}
-	}
-	return nil
-}
-
-func (r *round) notArmed(ctx context.Context, reason, message string) error {
-	autopilot.SetCondition(&r.next, v1alpha1.ConditionArmed, false, reason, message, r.rap.Generation, r.now)
-	autopilot.SetProgressing(&r.next, r.rap.Generation, r.now)
-	r.next.ObservedGeneration = r.rap.Generation
-	return r.write(ctx)
-}
-
-// write stores the status, if it differs.
+// write stores the status, if it differs, on top of what was read: a conflict means that this round decided on old news.
 func (r *round) write(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(r.rap.Status, r.next) {
 		return nil
@@ -185,7 +152,32 @@ func (r *round) write(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
+	r.took(stored)
+	return nil
+}
+
+// update changes the status on top of whatever is stored by now: decisions go on while the cloud is asked about alarms.
+func (r *round) update(ctx context.Context, change func(*v1alpha1.Status)) error {
+	for {
+		r.next = *r.rap.Status.DeepCopy()
+		change(&r.next)
+		err := r.write(ctx)
+		if !errors.Is(err, autopilot.ErrConflict) {
+			return err
+		}
+		live, err := r.Cluster.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
+		if err != nil {
+			return fmt.Errorf("read the RdsAutopilot again: %w", err)
+		}
+		if live.UID != r.rap.UID {
+			return fmt.Errorf("read the RdsAutopilot again: another one has its name: %w", autopilot.ErrGone)
+		}
+		r.rap = live
+	}
+}
+
+func (r *round) took(stored *v1alpha1.RdsAutopilot) {
 	r.rap = stored
 	r.next = *stored.Status.DeepCopy()
-	return nil
+	r.limiter.observe(stored)
 }

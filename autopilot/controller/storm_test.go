@@ -1,16 +1,13 @@
 package controller
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
-	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
 // A listing of before a signal may say ok for that reason alone. One that agrees with it is new enough: a storm of
@@ -28,7 +25,7 @@ func TestASignalHasTheRulesListedAnewOnlyWhereTheyDenyIt(t *testing.T) {
 			Metric: v1alpha1.MetricStorage, AlarmID: "al-storage", State: v1alpha1.StateAlarm, MessageID: w.now.String(),
 			AlarmTime: metav1.NewMicroTime(w.now), ReceivedTime: metav1.NewMicroTime(w.now),
 		}}
-		if _, err := c.reconcile(t.Context(), Key{"ns", "db"}); err != nil {
+		if _, err := w.look(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -46,18 +43,5 @@ func TestASignalHasTheRulesListedAnewOnlyWhereTheyDenyIt(t *testing.T) {
 	round(20 * time.Second)
 	if w.listings != before+2 {
 		t.Errorf("%d listings; want another one once it is old", w.listings-before)
-	}
-}
-
-func TestDatabasesArmedTogetherAreNotAskedAboutTogether(t *testing.T) {
-	inHour := map[int]int{}
-	for i := range 400 {
-		due := (&round{rds: &otcv1.Rds{ObjectMeta: metav1.ObjectMeta{UID: types.UID(fmt.Sprint("uid-", i))}}}).autoscalingDue()
-		inHour[int(due/time.Hour)]++
-	}
-	for hour, n := range inHour {
-		if hour < 12 || hour >= 24 || n > 100 {
-			t.Errorf("%d of 400 in hour %d", n, hour)
-		}
 	}
 }

@@ -2,18 +2,34 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// sweeps looks at every database at once and then at every interval.
+// sweeps looks at every database at once and then at every interval. Beside that, what nobody owns any more is removed; the
+// next sweep does not wait for it, because SMN may hang.
 func (c *Controller) sweeps(ctx context.Context) {
+	var orphans sync.WaitGroup
+	defer orphans.Wait()
+	var looking atomic.Bool
 	for {
-		if err := c.sweep(ctx); err != nil && ctx.Err() == nil {
+		begin := c.Now()
+		switch err := c.sweep(ctx, begin); {
+		case ctx.Err() != nil:
+		case err != nil:
 			c.Log.Warn("sweep failed", zap.Error(err))
+		case looking.CompareAndSwap(false, true):
+			orphans.Go(func() {
+				defer looking.Store(false)
+				c.removeOrphans(ctx, begin)
+			})
 		}
 		jitter := 1 + sweepJitter*(2*c.Chance()-1)
 		timer := time.NewTimer(max(sweepAtLeast, time.Duration(float64(c.Sweep)*jitter)))
@@ -26,43 +42,40 @@ func (c *Controller) sweeps(ctx context.Context) {
 	}
 }
 
-// sweep lists what the cloud has, page by page and never per object, and has every database looked at with it: with
-// every message lost, an alarm is acted on all the same. Then it removes what nobody owns any more.
-func (c *Controller) sweep(ctx context.Context) error {
-	begin := c.Now()
+// sweep lists the state of all alarm rules, page by page and never per object, and has every database looked at with it:
+// with every message lost, an alarm is acted on all the same.
+func (c *Controller) sweep(ctx context.Context, begin time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, roundLimit)
 	defer cancel()
 	_, listErr := c.Cloud.AlarmStates(ctx, begin)
 	// Even where the cloud does not answer: every database is to say so.
 	keys := make(map[Key]bool)
-	for _, a := range c.Cluster.Autopilots() {
-		keys[Key{a.Namespace, a.Name}] = true
-	}
-	for _, r := range c.Cluster.AllRds() {
-		keys[Key{r.Namespace, r.Name}] = true
-	}
+	c.Cluster.EachAutopilot(func(a *v1alpha1.RdsAutopilot) { keys[Key{a.Namespace, a.Name}] = true })
+	c.Cluster.EachRds(func(rds *otcv1.Rds) { keys[Key{rds.Namespace, rds.Name}] = true })
 	for k := range keys {
-		c.lookFor(k, begin)
+		c.enqueueForSweep(k, begin)
 	}
 	if listErr != nil {
 		return fmt.Errorf("list alarm rules: %w", listErr)
 	}
-	err := c.orphans(ctx, begin)
 	c.meters.sweepDuration.Observe(c.Now().Sub(begin).Seconds())
 	c.meters.lastSweep.Set(float64(c.Now().Unix()))
-	return err
+	return nil
 }
 
-// orphans removes what an autopilot left behind that is gone without a finalizer.
-func (c *Controller) orphans(ctx context.Context, begin time.Time) error {
+// removeOrphans removes what an autopilot left behind that is gone without a finalizer.
+func (c *Controller) removeOrphans(ctx context.Context, begin time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, roundLimit)
+	defer cancel()
 	// The cache may be behind, and what is removed is gone: so the API server is asked before.
-	removed, foreign, err := c.Arming.Orphans(ctx, begin, c.Cluster.Autopilots(), c.Cluster.LiveAutopilots)
+	var known []*v1alpha1.RdsAutopilot
+	c.Cluster.EachAutopilot(func(a *v1alpha1.RdsAutopilot) { known = append(known, a) })
+	removed, foreign, err := c.Arming.Orphans(ctx, begin, known, c.Cluster.LiveAutopilots)
 	c.meters.foreign.Set(float64(foreign))
 	for _, what := range removed {
 		c.Log.Info("removed an orphan", zap.String("what", what))
 	}
-	if err != nil {
-		return errors.Join(errors.New("remove orphans"), err)
+	if err != nil && ctx.Err() == nil {
+		c.Log.Warn("remove orphans", zap.Error(err))
 	}
-	return nil
 }

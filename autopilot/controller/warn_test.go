@@ -40,7 +40,7 @@ func TestPeopleAreNotToldBeforeTheStatusKnows(t *testing.T) {
 	w.rap.Spec.Storage.MaxGB = 100
 	for step := 1; step < 4; step++ { // killed at the write, before or after it is applied
 		w.steps = &steps{killAt: 1, applied: step%2 == 0}
-		_, _ = c.reconcile(t.Context(), Key{"ns", "db"})
+		_, _ = w.look(t.Context(), c)
 		told := 0
 		for _, e := range w.events {
 			if e.Reason == "CapReached" {

@@ -15,7 +15,8 @@ type words struct {
 	last map[Key]v1alpha1.Switch
 }
 
-// hear notes the word of an Rds, if it has one; a database that is gone has none.
+// hear notes the word of an Rds, if it has one; a database that is gone has none. It is noted whatever the status says, which
+// may be about to become what was said before.
 func (w *words) hear(k Key, rds *otcv1.Rds) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

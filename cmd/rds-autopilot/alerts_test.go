@@ -58,7 +58,7 @@ func alerts(t *testing.T) map[string]alert {
 // nobody is a cluster without databases.
 type nobody struct{ controller.Cluster }
 
-func (nobody) Autopilots() []*v1alpha1.RdsAutopilot { return nil }
+func (nobody) EachAutopilot(func(*v1alpha1.RdsAutopilot)) {}
 
 // family is one metric: the values of each label.
 type family struct {

@@ -234,44 +234,36 @@ func (c *cloud) readPoints(ctx context.Context, series []otc.Series, period int)
 	return c.Datapoints(ctx, series, period, from, to.Add(time.Minute))
 }
 
-// Catalogue returns the flavors of the instance's engine and version, and its resize list where the cloud has one.
-func (c *cloud) Catalogue(ctx context.Context, inst autopilot.Instance) (controller.Catalogue, error) {
+// Catalogue returns the flavors of the instance's engine and version.
+func (c *cloud) Catalogue(ctx context.Context, inst autopilot.Instance) ([]flavors.Flavor, error) {
 	all, err := c.Flavors(ctx, inst.Engine, inst.Version)
 	if err != nil {
-		return controller.Catalogue{}, err
+		return nil, err
 	}
-	cat := controller.Catalogue{Flavors: make([]flavors.Flavor, 0, len(all))}
+	cat := make([]flavors.Flavor, 0, len(all))
 	for _, f := range all {
-		cat.Flavors = append(cat.Flavors, flavors.Flavor{
+		cat = append(cat, flavors.Flavor{
 			Code: f.Code, Engine: inst.Engine, Versions: f.Versions, Mode: f.Mode, VCPUs: f.VCPUs, MemoryGB: f.MemoryGB, Zones: f.Zones,
 		})
-	}
-	listed, err := c.instances.get(ctx, time.Time{}) // the one that inst is of, or a newer
-	if err != nil {
-		return controller.Catalogue{}, err
-	}
-	targets, err := c.ResizeTargets(ctx, listed[inst.ID])
-	switch {
-	case errors.Is(err, otc.ErrNotFound):
-		return cat, nil
-	case err != nil:
-		return controller.Catalogue{}, err
-	}
-	cat.OfferedKnown = true
-	for _, t := range targets {
-		cat.Offered = append(cat.Offered, t.Code)
 	}
 	return cat, nil
 }
 
-// StoragePolicy returns the cloud's own storage autoscaling; off where the cloud does not say.
-func (c *cloud) StoragePolicy(ctx context.Context, id string) (*v1alpha1.Autoscaling, error) {
-	policy, err := c.Cloud.StoragePolicy(ctx, id)
-	if errors.Is(err, otc.ErrNotFound) {
-		return &v1alpha1.Autoscaling{}, nil
-	}
+// ResizeList returns the codes that this instance may change to; known is false where the cloud has no such list.
+func (c *cloud) ResizeList(ctx context.Context, inst autopilot.Instance) (codes []string, known bool, err error) {
+	listed, err := c.instances.get(ctx, time.Time{}) // the one that inst is of, or a newer
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return &v1alpha1.Autoscaling{On: policy.On, LimitGB: autopilot.Count(policy.LimitGB), TriggerPercent: autopilot.Count(policy.TriggerPercent)}, nil
+	targets, err := c.ResizeTargets(ctx, listed[inst.ID])
+	switch {
+	case errors.Is(err, otc.ErrNotFound):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, err
+	}
+	for _, t := range targets {
+		codes = append(codes, t.Code)
+	}
+	return codes, true, nil
 }

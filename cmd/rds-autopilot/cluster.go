@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/controller"
@@ -22,10 +24,20 @@ func domain(err error) error {
 	switch {
 	case errors.Is(err, k8s.ErrConflict), errors.Is(err, k8s.ErrChanged):
 		return fmt.Errorf("%w: %w", autopilot.ErrConflict, err)
+	case errors.Is(err, k8s.ErrRefused):
+		return fmt.Errorf("%w: %w", &autopilot.RefusedError{Words: words(err)}, err)
 	case errors.Is(err, k8s.ErrGone):
 		return fmt.Errorf("%w: %w", autopilot.ErrGone, err)
 	}
 	return err
+}
+
+// words are the API server's own.
+func words(err error) string {
+	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		return status.ErrStatus.Message
+	}
+	return err.Error()
 }
 
 func (c cluster) ByTopic(urn string) []*v1alpha1.RdsAutopilot { return c.AutopilotsByTopic(urn) }
@@ -77,17 +89,33 @@ func (c cluster) RemoveFinalizer(ctx context.Context, a *v1alpha1.RdsAutopilot) 
 	return domain(c.Cluster.RemoveFinalizer(ctx, a))
 }
 
-func (c cluster) PatchVolumeSize(ctx context.Context, rds *otcv1.Rds, toGB int32) error {
-	return domain(c.Cluster.PatchVolumeSize(ctx, rds.Namespace, rds.Name, rds.UID, rds.Spec.VolumeSize, toGB))
+func (c cluster) PatchRds(ctx context.Context, rds *otcv1.Rds, i v1alpha1.Intent) (autopilot.Wanted, error) {
+	asks := autopilot.Wanted{VolumeGB: int(rds.Spec.VolumeSize), Flavor: rds.Spec.FlavorRef}
+	if i.Kind == v1alpha1.KindFlavor {
+		code, err := c.PatchFlavorRef(ctx, rds, i.To)
+		asks.Flavor = code
+		return asks, domain(err)
+	}
+	to, err := strconv.ParseInt(i.To, 10, 32)
+	if err != nil {
+		return asks, fmt.Errorf("read the size of an intent: %w", err)
+	}
+	gb, err := c.PatchVolumeSize(ctx, rds, int32(to))
+	asks.VolumeGB = int(gb)
+	return asks, domain(err)
 }
 
-func (c cluster) PatchFlavorRef(ctx context.Context, rds *otcv1.Rds, to string) error {
-	return domain(c.Cluster.PatchFlavorRef(ctx, rds.Namespace, rds.Name, rds.UID, rds.Spec.FlavorRef, to))
-}
-
-func (c cluster) FlavorWriter(ctx context.Context, rds *otcv1.Rds) (string, error) {
-	who, err := c.Cluster.FlavorWriter(ctx, rds)
+func (c cluster) Writer(ctx context.Context, rds *otcv1.Rds, kind v1alpha1.ChangeKind) (string, error) {
+	field := "volumesize"
+	if kind == v1alpha1.KindFlavor {
+		field = "flavorref"
+	}
+	who, err := c.FieldWriter(ctx, rds, field)
 	return who, domain(err)
+}
+
+func (c cluster) LiveAutopilot(ctx context.Context, namespace, name string) (*v1alpha1.RdsAutopilot, error) {
+	return c.Live(ctx, namespace, name)
 }
 
 func (c cluster) Event(rds *otcv1.Rds, a *v1alpha1.RdsAutopilot, e controller.Event) {

@@ -71,21 +71,24 @@ func (p planner) look(ctx context.Context, rds *otcv1.Rds) (*situation, error) {
 	if s.Shared, err = p.shared(ctx, s, rds); err != nil {
 		return nil, err
 	}
-	s.Status, _ = autopilot.Follow(s.Case)
+	s.Status = autopilot.Follow(s.Case).Status
 	if s.evidence, err = p.cloud.Evidence(ctx, *s.Instance, s.wanted(rap.Status)); err != nil {
 		return nil, fmt.Errorf("read evidence: %w", err)
 	}
-	cat, err := p.cloud.Catalogue(ctx, *s.Instance)
-	if err != nil {
+	if s.Catalogue, err = p.cloud.Catalogue(ctx, *s.Instance); err != nil {
 		return nil, fmt.Errorf("read flavors: %w", err)
 	}
-	s.Catalogue, s.Offered, s.OfferedKnown = cat.Flavors, cat.Offered, cat.OfferedKnown
+	if s.Offered, s.OfferedKnown, err = p.cloud.ResizeList(ctx, *s.Instance); err != nil {
+		return nil, fmt.Errorf("read the resize list: %w", err)
+	}
 	if !s.OfferedKnown {
 		s.note("The cloud has no resize list of this instance: only its own family is considered")
 	}
-	if s.Interfered() {
-		if s.Rival, err = p.kube.FlavorWriter(ctx, rds); err != nil {
-			return nil, err
+	for kind, field := range map[v1alpha1.ChangeKind]string{v1alpha1.KindVolume: "volumesize", v1alpha1.KindFlavor: "flavorref"} {
+		if s.Interfered(kind) {
+			if s.Rival, err = p.kube.FieldWriter(ctx, rds, field); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return s, nil

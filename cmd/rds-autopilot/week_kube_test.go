@@ -233,10 +233,13 @@ func (k *weekKube) RdsByInstance(id string) []*otcv1.Rds {
 	return copies(k.cachedRds, func(r *otcv1.Rds) bool { return r.Status.ID == id })
 }
 
-func (k *weekKube) AllRds() []*otcv1.Rds {
+func (k *weekKube) EachRds(f func(*otcv1.Rds)) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	return copies(k.cachedRds, nil)
+	all := copies(k.cachedRds, nil)
+	k.mu.Unlock()
+	for _, r := range all {
+		f(r)
+	}
 }
 
 func (k *weekKube) Autopilot(_, name string) (*v1alpha1.RdsAutopilot, bool) {
@@ -250,6 +253,16 @@ func (k *weekKube) Autopilots() []*v1alpha1.RdsAutopilot {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return copies(k.cachedRaps, nil)
+}
+
+func (k *weekKube) EachAutopilot(f func(*v1alpha1.RdsAutopilot)) {
+	for _, a := range k.Autopilots() {
+		f(a)
+	}
+}
+
+func (k *weekKube) LiveAutopilot(ctx context.Context, namespace, name string) (*v1alpha1.RdsAutopilot, error) {
+	return k.Live(ctx, namespace, name)
 }
 
 func (k *weekKube) LiveAutopilots(context.Context) ([]*v1alpha1.RdsAutopilot, error) {
@@ -335,17 +348,24 @@ func (k *weekKube) patch(read *otcv1.Rds, p weekPatch, test func(*otcv1.Rds) boo
 	return nil
 }
 
-func (k *weekKube) PatchVolumeSize(_ context.Context, rds *otcv1.Rds, toGB int32) error {
-	return k.patch(rds, weekPatch{volumeGB: int(toGB)},
-		func(live *otcv1.Rds) bool { return live.Spec.VolumeSize == rds.Spec.VolumeSize }, func(r *otcv1.Rds) { r.Spec.VolumeSize = toGB })
+func (k *weekKube) PatchRds(_ context.Context, rds *otcv1.Rds, i v1alpha1.Intent) (autopilot.Wanted, error) {
+	if i.Kind == v1alpha1.KindFlavor {
+		err := k.patch(rds, weekPatch{flavor: i.To},
+			func(live *otcv1.Rds) bool { return live.Spec.FlavorRef == rds.Spec.FlavorRef }, func(r *otcv1.Rds) { r.Spec.FlavorRef = i.To })
+		return autopilot.Wanted{Flavor: i.To}, err
+	}
+	gb, err := strconv.Atoi(i.To)
+	if err != nil {
+		return autopilot.Wanted{}, err
+	}
+	err = k.patch(rds, weekPatch{volumeGB: gb},
+		func(live *otcv1.Rds) bool { return live.Spec.VolumeSize == rds.Spec.VolumeSize }, func(r *otcv1.Rds) { r.Spec.VolumeSize = int32(gb) })
+	return autopilot.Wanted{VolumeGB: gb}, err
 }
 
-func (k *weekKube) PatchFlavorRef(_ context.Context, rds *otcv1.Rds, to string) error {
-	return k.patch(rds, weekPatch{flavor: to},
-		func(live *otcv1.Rds) bool { return live.Spec.FlavorRef == rds.Spec.FlavorRef }, func(r *otcv1.Rds) { r.Spec.FlavorRef = to })
+func (k *weekKube) Writer(context.Context, *otcv1.Rds, v1alpha1.ChangeKind) (string, error) {
+	return "", nil
 }
-
-func (k *weekKube) FlavorWriter(context.Context, *otcv1.Rds) (string, error) { return "", nil }
 
 func (k *weekKube) Event(rds *otcv1.Rds, _ *v1alpha1.RdsAutopilot, e controller.Event) {
 	k.told(rds, e)

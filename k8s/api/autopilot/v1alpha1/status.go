@@ -73,6 +73,11 @@ type Status struct {
 	// overtaken is a flavor intent that was pending for so long that storage had to go first.
 	// +optional
 	Overtaken *Intent `json:"overtaken,omitempty"`
+	// unfulfilled is what the Rds asks for without us and the cloud has not got.
+	// +listType=map
+	// +listMapKey=kind
+	// +optional
+	Unfulfilled []Unfulfilled `json:"unfulfilled,omitempty"`
 	// deferred is a wish that waits for the window.
 	// +optional
 	Deferred *Deferred `json:"deferred,omitempty"`
@@ -146,22 +151,6 @@ type Instance struct {
 	// primary is the id of the primary node.
 	// +optional
 	Primary string `json:"primary,omitempty"`
-	// autoscaling is the cloud's own storage autoscaling, which acts beside the autopilot if it is on.
-	// +optional
-	Autoscaling *Autoscaling `json:"autoscaling,omitempty"`
-}
-
-// Autoscaling is the cloud's own storage autoscaling of an instance.
-type Autoscaling struct {
-	On bool `json:"on"`
-	// limitGB is the size up to which it grows the volume.
-	// +optional
-	LimitGB int32 `json:"limitGB,omitempty"`
-	// triggerPercent of free storage at which it acts.
-	// +optional
-	TriggerPercent int32 `json:"triggerPercent,omitempty"`
-	// checkedTime is when it was last asked for.
-	CheckedTime metav1.Time `json:"checkedTime"`
 }
 
 // Alarms is what exists in the cloud for this database.
@@ -261,12 +250,49 @@ type Intent struct {
 	EvidenceTime metav1.MicroTime `json:"evidenceTime"`
 	ValuePercent string           `json:"valuePercent"`
 	DecisionTime metav1.MicroTime `json:"decisionTime"`
-	// askedTime is when the Rds was first seen to ask for it. An intent without it was never patched.
+	// message is the sentence that says why.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// askedTime is when the API server accepted the patch, or the Rds was first seen to ask for it.
 	// +optional
 	AskedTime *metav1.MicroTime `json:"askedTime,omitempty"`
+	// refusal is set while the API server refuses the patch.
+	// +optional
+	Refusal *Refusal `json:"refusal,omitempty"`
 	// generation of the policy that it was decided by.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
+}
+
+// Intents returns the changes of ours that are under way: the pending one and, where storage had to go first, the one it
+// overtook.
+func (s *Status) Intents() []*Intent {
+	var intents []*Intent
+	for _, i := range []*Intent{s.Pending, s.Overtaken} {
+		if i != nil {
+			intents = append(intents, i)
+		}
+	}
+	return intents
+}
+
+// Refusal is the API server's answer to the patch of an intent.
+type Refusal struct {
+	// count of refusals in a row.
+	Count int32 `json:"count"`
+	// time of the last one.
+	Time metav1.MicroTime `json:"time"`
+	// message is the API server's.
+	Message string `json:"message"`
+}
+
+// Unfulfilled is a size or flavor that somebody else put into the Rds and that the cloud has not got.
+type Unfulfilled struct {
+	Kind ChangeKind `json:"kind"`
+	// to is the size in GB, or the flavor's code.
+	To string `json:"to"`
+	// sinceTime is when it was first seen.
+	SinceTime metav1.Time `json:"sinceTime"`
 }
 
 // Deferred is a wish for a flavor that waits for the window.
@@ -291,13 +317,15 @@ const (
 
 // Outcome is how a change ended.
 //
-// +kubebuilder:validation:Enum=Completed;Lost
+// +kubebuilder:validation:Enum=Completed;Lost;RolledBack
 type Outcome string
 
 // The outcomes of changes.
 const (
 	OutcomeCompleted Outcome = "Completed" // the cloud has it
 	OutcomeLost      Outcome = "Lost"      // the Rds no longer asks for it and the cloud has not got it
+	// OutcomeRolledBack is a change by others: the cloud left a flavor of ours although the Rds still asked for it.
+	OutcomeRolledBack Outcome = "RolledBack"
 )
 
 // Change is a change that has ended.
@@ -317,6 +345,10 @@ type Change struct {
 	DecisionTime   *metav1.MicroTime `json:"decisionTime,omitempty"`
 	CompletionTime metav1.MicroTime  `json:"completionTime"`
 	Outcome        Outcome           `json:"outcome"`
+	// count is how often it happened, where equal changes within a day are one entry: a size of ours that was taken back,
+	// a flavor that others changed. completionTime is the last one's.
+	// +optional
+	Count int32 `json:"count,omitempty"`
 	// generation of the policy that it was decided by.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`

@@ -1,0 +1,244 @@
+package controller
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// full is an armed database whose volume is in alarm.
+func full(t *testing.T) (*world, *Controller) {
+	t.Helper()
+	w := newWorld()
+	c := w.process()
+	w.settle(t, c)
+	w.usedGB = 92
+	w.alarm(v1alpha1.MetricStorage, true)
+	w.events = nil
+	return w, c
+}
+
+func (w *world) told(reason string) (warnings, normal int) {
+	for _, e := range w.events {
+		switch {
+		case e.Reason == reason && e.Warning:
+			warnings++
+		case e.Reason == reason:
+			normal++
+		}
+	}
+	return warnings, normal
+}
+
+func TestWhatTheAPIServerRefusesIsNotToldAsDone(t *testing.T) {
+	w, c := full(t)
+	w.refusal = "denied by policy: not on Fridays"
+	w.settle(t, c)
+	if warnings, _ := w.told("Refused"); warnings != 1 {
+		t.Errorf("%d warnings of the refusal", warnings)
+	}
+	if _, normal := w.told("GrowVolume"); normal > 0 || meta.IsStatusConditionTrue(w.rap.Status.Conditions, v1alpha1.ConditionProgressing) {
+		t.Errorf("told as done: %+v, %+v", w.events, w.rap.Status.Conditions)
+	}
+	if d := w.rap.Status.Decisions[0]; d.Reason != "Refused" || !strings.Contains(d.Message, w.refusal) {
+		t.Errorf("%+v", d)
+	}
+	if p := w.rap.Status.Pending; p == nil || p.Refusal == nil || p.Refusal.Count < 2 {
+		t.Errorf("pending %+v, want it tried again", p)
+	}
+	w.refusal = ""
+	w.now = w.now.Add(15 * time.Minute)
+	w.settle(t, c)
+	if _, normal := w.told("GrowVolume"); normal != 1 || !slices.Equal(w.patches, []string{"110"}) {
+		t.Errorf("patches %v, events %+v", w.patches, w.events)
+	}
+}
+
+func TestWhatTheAPIServerPutsBackIsNotToldAsDone(t *testing.T) {
+	w, c := full(t)
+	w.putsBack = true
+	if _, err := w.look(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if _, normal := w.told("GrowVolume"); normal > 0 {
+		t.Errorf("told as done: %+v", w.events)
+	}
+	if !meta.IsStatusConditionTrue(w.rap.Status.Conditions, v1alpha1.ConditionContested) || w.rap.Status.Pending != nil {
+		t.Errorf("%+v", w.rap.Status)
+	}
+	for range 30 {
+		w.now = w.now.Add(time.Second)
+		if _, err := w.look(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(w.patches) != 1 {
+		t.Errorf("%d patches in half a minute", len(w.patches))
+	}
+}
+
+// What a user says while a round waits for the cloud comes first.
+func TestNothingIsPatchedOnceTheUserSaidNo(t *testing.T) {
+	for name, change := range map[string]func(*world, *Controller){
+		"autopilot false": func(w *world, _ *Controller) { no := false; w.rds.Spec.Autopilot = &no },
+		"autopilot false, dropped at once by the operator": func(w *world, c *Controller) {
+			no, now := false, w.rds.DeepCopy()
+			now.Spec.Autopilot = &no
+			c.RdsChanged(w.rds, now)
+			w.rds.Spec.Autopilot = nil
+		},
+		"another instance": func(w *world, _ *Controller) { w.rds.Status.ID = "in02" },
+		"deleted":          func(w *world, _ *Controller) { at := metav1.NewTime(w.now); w.rds.DeletionTimestamp = &at },
+	} {
+		w, c := full(t)
+		w.duringCloud = func() { change(w, c) }
+		_, err := c.reconcile(t.Context(), Key{"ns", "db"})
+		if len(w.patches) > 0 || !errors.Is(err, autopilot.ErrConflict) {
+			t.Errorf("%s: patched %v, error %v", name, w.patches, err)
+		}
+		if _, normal := w.told("GrowVolume"); normal > 0 {
+			t.Errorf("%s: told as done", name)
+		}
+	}
+}
+
+// The rules and signals of a former instance say nothing about the one that has its name now.
+func TestAnotherInstanceIsNotGrownByTheOldOnesAlarm(t *testing.T) {
+	w, c := full(t)
+	w.cpu = 5
+	w.alarm(v1alpha1.MetricCPU, true)
+	at := metav1.NewMicroTime(w.now)
+	w.rap.Status.Intake.Signals = []v1alpha1.Signal{{Metric: v1alpha1.MetricStorage, AlarmID: "al-storage", State: v1alpha1.StateAlarm, AlarmTime: at, ReceivedTime: at}}
+	w.rds.Status.ID, w.inst.ID = "in02", "in02"
+	for range 5 { // arming fails all the while
+		w.now = w.now.Add(time.Minute)
+		if _, err := c.reconcile(t.Context(), Key{"ns", "db"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(w.patches) > 0 || len(w.rap.Status.Decisions) > 0 {
+		t.Errorf("patches %v, decisions %+v", w.patches, w.rap.Status.Decisions)
+	}
+}
+
+func TestTheLastWordOfTheSwitchWins(t *testing.T) {
+	for _, last := range []bool{true, false} {
+		w := newWorld()
+		c := w.process()
+		w.settle(t, c)
+		if !last { // begin from the other side
+			no := false
+			w.rds.Spec.Autopilot = &no
+			w.settle(t, c)
+			w.rds.Spec.Autopilot = nil
+		}
+		for _, word := range []*bool{new(!last), new(last), nil} { // before anybody looks
+			old := w.rds.DeepCopy()
+			w.rds.Spec.Autopilot = word
+			c.RdsChanged(old, w.rds)
+		}
+		w.settle(t, c)
+		if w.armed() != last {
+			t.Errorf("armed %t after %t as the last word", w.armed(), last)
+		}
+	}
+}
+
+func TestTheResizeListIsReadLast(t *testing.T) {
+	w := newWorld()
+	c := w.process()
+	w.settle(t, c)
+	w.cpu = 99
+	w.offered = []string{"rds.mysql.n1.2xlarge.4"} // not the next one
+	w.alarm(v1alpha1.MetricCPU, true)
+	if _, err := w.look(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if w.resizeLists != 0 || w.rap.Status.Decisions[0].Reason != "InstanceBusy" {
+		t.Fatalf("read %d times while %s", w.resizeLists, w.rap.Status.Decisions[0].Message)
+	}
+	w.settle(t, c)
+	w.settle(t, c)
+	if w.resizeLists != 1 || !slices.Equal(w.patches, []string{"rds.mysql.n1.2xlarge.4"}) {
+		t.Errorf("read %d times, patched %v; want what this instance is offered", w.resizeLists, w.patches)
+	}
+}
+
+func TestAFullInstanceIsArmed(t *testing.T) {
+	w := newWorld()
+	w.inst.Status, w.usedGB = autopilot.StatusStorageFull, 99
+	c := w.process()
+	w.settle(t, c)
+	if !w.armed() || w.rap.Status.Baseline == nil {
+		t.Fatalf("not armed: %+v", w.rap.Status)
+	}
+	w.alarm(v1alpha1.MetricStorage, true)
+	w.settle(t, c)
+	if !slices.Equal(w.patches, []string{"120"}) {
+		t.Errorf("patches %v", w.patches)
+	}
+	if warnings, _ := w.told("StorageFull"); warnings != 1 {
+		t.Errorf("%d warnings", warnings)
+	}
+}
+
+func TestACompletionIsNotDatedToBeforeTheListingThatProvesIt(t *testing.T) {
+	w, c := full(t)
+	w.settle(t, c)
+	begin := w.now
+	w.duringCloud = func() { w.now = begin.Add(40 * time.Second); w.operate() }
+	if _, err := c.reconcile(t.Context(), Key{"ns", "db"}); err != nil {
+		t.Fatal(err)
+	}
+	if ch := w.rap.Status.Changes; len(ch) != 1 || !ch[0].CompletionTime.Time.Equal(begin.Add(40*time.Second)) {
+		t.Errorf("%+v, want it completed at %s", ch, begin.Add(40*time.Second))
+	}
+}
+
+func TestDecisionsWithNewsGoFirst(t *testing.T) {
+	key := func(name string) Key { return Key{"ns", name} }
+	marks := newSweepMarks()
+	q := newQueues(marks)
+	defer q.shutDown()
+	for _, name := range []string{"a", "b", "c"} {
+		marks.set(key(name), time.Now())
+		q.decide.Add(key(name))
+	}
+	q.decide.Add(key("news"))
+	marks.take(key("c")) // news of one that the sweep asked for
+	q.decide.Add(key("c"))
+	var order []string
+	for q.decide.Len() > 0 {
+		k, _ := q.decide.Get()
+		order = append(order, k.Name)
+		q.decide.Done(k)
+	}
+	if got := strings.Join(order, " "); got != "news c a b" {
+		t.Errorf("taken in the order %s", got)
+	}
+}
+
+// An event must not take the sweep's look at the alarms away: a busy Rds has events all the time.
+func TestAnEventLeavesTheSweepOfTheAlarmsAlone(t *testing.T) {
+	w := newWorld()
+	c := w.process()
+	c.queues = newQueues(c.decideMarks)
+	defer c.queues.shutDown()
+	begin := w.now
+	c.enqueueForSweep(Key{"ns", "db"}, begin)
+	c.enqueue(Key{"ns", "db"})
+	if c.decideMarks.has(Key{"ns", "db"}) {
+		t.Error("what happened is looked at by the listings of before")
+	}
+	if at, marked := c.armMarks.take(Key{"ns", "db"}); !marked || !at.Equal(begin) {
+		t.Error("the drift of its alarms is not repaired")
+	}
+}

@@ -1,0 +1,377 @@
+package autopilot
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// loop is what the controller does with a case, for tests of what happens over time.
+type loop struct {
+	Case
+	patches []string
+	apply   func(c *Case, i v1alpha1.Intent) Patched // what the API server and everybody behind it do
+	ended   []v1alpha1.Change
+	news    []Decision
+}
+
+func (l *loop) round(t *testing.T) Verdict {
+	t.Helper()
+	f := Follow(l.Case)
+	l.Status, l.ended = f.Status, append(l.ended, f.Ended...)
+	v := Decide(l.Case)
+	l.Status = Intend(l.Case, v)
+	p := Patched{}
+	if v.Intent != nil {
+		l.patches = append(l.patches, l.Now.Format("15:04:05 ")+v.Intent.To)
+		p = l.apply(&l.Case, *v.Intent)
+	}
+	done := Conclude(l.Case, v, f.Asked, p)
+	l.Status, l.ended, l.news = done.Status, append(l.ended, done.Ended...), append(l.news, done.News...)
+	return v
+}
+
+// run goes on for that long, with a round whenever the verdict asks for one, and at least every interval.
+func (l *loop) run(t *testing.T, long, interval time.Duration) {
+	t.Helper()
+	for end := l.Now.Add(long); l.Now.Before(end); {
+		v := l.round(t)
+		next := interval
+		if v.Again > 0 {
+			next = min(next, v.Again)
+		}
+		l.Now = l.Now.Add(next)
+		for i := range l.Alarms {
+			l.Alarms[i].Evidence.Time = l.Now
+		}
+	}
+}
+
+func condition(t *testing.T, s v1alpha1.Status, kind string) metav1.Condition {
+	t.Helper()
+	c := meta.FindStatusCondition(s.Conditions, kind)
+	if c == nil {
+		t.Fatalf("no condition %s in %+v", kind, s.Conditions)
+	}
+	return *c
+}
+
+// takesBack accepts a patch, and whoever is behind it puts the old value back before anybody looks again.
+func takesBack(_ *Case, _ v1alpha1.Intent) Patched { return Patched{Result: PatchAccepted} }
+
+// putsBack is something within the API server that does so.
+func putsBack(*Case, v1alpha1.Intent) Patched { return Patched{Result: PatchTakenBack} }
+
+func TestASizeThatIsTakenBackIsAskedForAgainButNotAtOnce(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		usedGB float64
+		apply  func(*Case, v1alpha1.Intent) Patched
+		want   []string
+	}{
+		{"by a writer", 93, takesBack, []string{"12:00:00 110", "12:01:01 110", "12:06:02 110", "12:21:03 110", "12:36:04 110"}},
+		{"by an admission policy", 93, putsBack, []string{"12:00:00 110", "12:01:00 110", "12:06:00 110", "12:21:00 110", "12:36:00 110"}},
+		{"at 1 GB from read-only", 94, putsBack, []string{"12:00:00 110", "12:00:10 110", "12:00:40 110", "12:01:40 110", "12:02:40 110"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := &loop{Case: quiet().with(storageAt(tc.usedGB)), apply: tc.apply}
+			for i := 0; len(l.patches) < 5 && i < 10000; i++ {
+				l.run(t, time.Second, time.Second)
+				if len(l.patches) > 0 && condition(t, l.Status, v1alpha1.ConditionContested).Status != metav1.ConditionTrue && l.Status.Pending == nil {
+					t.Fatalf("at %s not contested: %+v", l.Now, l.Status)
+				}
+			}
+			if got := strings.Join(l.patches, ", "); got != strings.Join(tc.want, ", ") {
+				t.Errorf("patched at %s\nwant %s", got, strings.Join(tc.want, ", "))
+			}
+			if n := len(l.Status.Changes); n != 1 || l.Status.Changes[0].Count < 4 {
+				t.Errorf("changes %+v, want one with a count", l.Status.Changes)
+			}
+			for _, ch := range l.ended {
+				if ch.Outcome != v1alpha1.OutcomeLost {
+					t.Errorf("ended %+v", ch)
+				}
+			}
+			l.Generation++ // a new spec ends it
+			if v := Decide(l.Case); v.Intent == nil {
+				t.Errorf("after a new spec: %+v", v)
+			}
+		})
+	}
+}
+
+func TestAFlavorThatIsTakenBackIsAskedForOnce(t *testing.T) {
+	for name, apply := range map[string]func(*Case, v1alpha1.Intent) Patched{"by a writer": takesBack, "by an admission policy": putsBack} {
+		l := &loop{Case: quiet().with(usageAt(v1alpha1.MetricCPU, 95)), apply: apply}
+		l.run(t, 6*24*time.Hour, 5*time.Minute)
+		if len(l.patches) != 1 {
+			t.Errorf("%s: patched at %v, want once", name, l.patches)
+		}
+		c := condition(t, l.Status, v1alpha1.ConditionContested)
+		if c.Status != metav1.ConditionTrue || c.Reason != string(ReasonContested) {
+			t.Errorf("%s: %+v", name, c)
+		}
+		l.Alarms, l.Catalogue = nil, nil // the alarm pauses, so no catalogue is read
+		l.Now = l.Now.Add(time.Hour)
+		l.round(t)
+		if c := condition(t, l.Status, v1alpha1.ConditionContested); c.Status != metav1.ConditionTrue {
+			t.Errorf("%s: forgotten while the alarm pauses: %+v", name, c)
+		}
+		l.Wanted.Flavor = l.Status.Changes[0].To
+		l.round(t)
+		if c := condition(t, l.Status, v1alpha1.ConditionContested); c.Status != metav1.ConditionFalse {
+			t.Errorf("%s: the Rds asks for ours, and still %+v", name, c)
+		}
+	}
+}
+
+func TestAPatchThatTheAPIServerRefusesIsNotToldAsDone(t *testing.T) {
+	refuses := true
+	l := &loop{Case: quiet().with(storageAt(93))}
+	l.apply = func(c *Case, i v1alpha1.Intent) Patched {
+		if refuses {
+			return Patched{Result: PatchRefused, Words: "denied by policy: not on Fridays"}
+		}
+		c.Wanted.VolumeGB = gigabytes(i.To)
+		return Patched{Result: PatchAccepted}
+	}
+	l.run(t, 40*time.Minute, 30*time.Second)
+	if got, want := strings.Join(l.patches, ", "), "12:00:00 110, 12:01:00 110, 12:03:00 110, 12:07:00 110, 12:15:00 110, 12:30:00 110"; got != want {
+		t.Errorf("patched at %s\nwant       %s", got, want)
+	}
+	if len(l.news) != 1 || l.news[0].Reason != ReasonRefused || !strings.Contains(l.news[0].Message, "not on Fridays") || !l.news[0].Reason.Loud() {
+		t.Errorf("told %+v, want one refusal in the API server's words", l.news)
+	}
+	if c := condition(t, l.Status, v1alpha1.ConditionProgressing); c.Status != metav1.ConditionFalse || c.Reason != string(ReasonRefused) {
+		t.Errorf("%+v", c)
+	}
+	decided := l.Status.Pending.DecisionTime
+	refuses = false
+	l.run(t, 10*time.Minute, 30*time.Second)
+	if p := l.Status.Pending; p == nil || p.AskedTime == nil || p.Refusal != nil || !p.DecisionTime.Equal(&decided) {
+		t.Fatalf("pending %+v", p)
+	}
+	if d := l.news[1]; !d.Acts() || d.Action != ActionGrowVolume || !strings.HasPrefix(l.Status.Decisions[len(l.Status.Decisions)-2].Message, "Storage 100 → 110 GB") {
+		t.Errorf("told %+v, records %+v", d, l.Status.Decisions)
+	}
+	if c := condition(t, l.Status, v1alpha1.ConditionProgressing); c.Status != metav1.ConditionTrue {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestARefusedIntentGoesWithItsAlarm(t *testing.T) {
+	l := &loop{Case: quiet().with(usageAt(v1alpha1.MetricCPU, 95))}
+	l.apply = func(*Case, v1alpha1.Intent) Patched { return Patched{Result: PatchRefused, Words: "no"} }
+	l.round(t)
+	l.Alarms = nil
+	l.round(t)
+	if l.Status.Pending != nil || len(l.Status.Changes) > 0 {
+		t.Errorf("pending %+v, changes %+v: nothing was ever asked for", l.Status.Pending, l.Status.Changes)
+	}
+}
+
+func TestAnIntentThatTurnsOutToBePatchedIsTold(t *testing.T) {
+	l := &loop{Case: quiet().with(signalled(storageAt(93), v1alpha1.StateAlarm, 30*time.Second, "93"))}
+	v := Decide(l.Case)
+	l.Status = Intend(l.Case, v) // killed after the patch, before it could note it
+	l.Wanted.VolumeGB = 110
+	l.round(t)
+	if len(l.news) != 2 || !l.news[0].Acts() || l.news[0].Message != v.Decisions[0].Message || l.news[0].MessageID != "m1" || l.news[1].Reason != ReasonChangePending {
+		t.Fatalf("told %+v", l.news)
+	}
+}
+
+func TestSomebodyElsesSizeThatDoesNotCome(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		wanted int
+		usedGB float64
+		reason Reason
+		to     string
+	}{
+		{"not urgent", 105, 92, ReasonStalled, ""},
+		{"nearly read-only", 105, 94, ReasonAlarmInForce, "110"},
+		{"read-only", 105, 99.5, ReasonAlarmInForce, "120"},
+		{"theirs is larger than ours would be", 133, 99.5, ReasonAlarmInForce, "140"},
+		{"theirs is a size the cloud could have", 130, 99.5, ReasonStalled, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := &loop{Case: quiet().with(storageAt(tc.usedGB)), apply: takesBack}
+			l.Wanted.VolumeGB = tc.wanted
+			l.run(t, 15*time.Minute, 30*time.Second)
+			if len(l.patches) > 0 || l.Status.Decisions[0].Reason != string(ReasonChangePending) {
+				t.Fatalf("in time: patches %v, %+v", l.patches, l.Status.Decisions[0])
+			}
+			v := Decide(l.Case)
+			if d := v.Decisions[0]; d.Reason != tc.reason || d.To != tc.to {
+				t.Errorf("%s to %q: %s", d.Reason, d.To, d.Message)
+			}
+		})
+	}
+}
+
+func TestSomebodyElsesFlavorThatDoesNotCome(t *testing.T) {
+	l := &loop{Case: quiet().with(usageAt(v1alpha1.MetricCPU, 95))}
+	l.Wanted.Flavor = "rds.mysql.n1.5xlarge.4"
+	l.run(t, 15*time.Minute+time.Second, 30*time.Second)
+	if r := l.Status.Decisions[0]; r.Reason != string(ReasonStalled) || !ReasonStalled.Loud() || !strings.Contains(r.Message, "rds.mysql.n1.5xlarge.4 since 2026-11-20T12:00:00Z") {
+		t.Errorf("%+v", r)
+	}
+	l.Instance.Status = "MODIFYING" // somebody works on it
+	l.round(t)
+	if r := l.Status.Decisions[0]; r.Reason != string(ReasonChangePending) {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestWhatWaitsForDataIsNoVerdict(t *testing.T) {
+	c := quiet()
+	c.Status.Changes = []v1alpha1.Change{completedFlavor(30 * time.Second)}
+	if v := Decide(c.with(usageAt(v1alpha1.MetricCPU, 95))); len(v.Decisions) > 0 || v.Again != dataAgain {
+		t.Errorf("half a minute after the change: %+v", v)
+	}
+	if v := Decide(c.with(usageAt(v1alpha1.MetricCPU, 95).measured(36 * time.Minute))); len(v.Decisions) != 1 || v.Decisions[0].Reason != ReasonStaleEvidence {
+		t.Errorf("no data for half an hour: %+v", v)
+	}
+}
+
+func TestAnUnknownSizeIsNotEnlarged(t *testing.T) {
+	unknown := func() Case {
+		c := quiet()
+		c.Instance.Flavor, c.Instance.VCPUs, c.Instance.MemoryGB = "rds.mysql.former.9xlarge", 0, 0
+		c.Wanted.Flavor = c.Instance.Flavor
+		return c
+	}
+	if d := Decide(unknown().with(usageAt(v1alpha1.MetricCPU, 95))).Decisions[0]; d.Reason != ReasonNoData || d.Action != ActionNone {
+		t.Errorf("size unknown: %s %s", d.Reason, d.Message)
+	}
+	c := quiet()
+	c.Status.Baseline = nil
+	if d := Decide(c.with(usageAt(v1alpha1.MetricCPU, 95))).Decisions[0]; d.Reason != ReasonNoData {
+		t.Errorf("no cap known: %s %s", d.Reason, d.Message)
+	}
+	c.Spec.Flavor.MaxVCPUs, c.Spec.Flavor.MaxMemoryGB = new(int32(16)), new(int32(64))
+	if d := Decide(c.with(usageAt(v1alpha1.MetricCPU, 95))).Decisions[0]; d.Reason != ReasonAlarmInForce {
+		t.Errorf("caps given: %s %s", d.Reason, d.Message)
+	}
+	c = unknown()
+	c.Status.Baseline = nil
+	if b := Follow(c).Status.Baseline; b != nil {
+		t.Errorf("baseline %+v of an unknown size", b)
+	}
+	c.Instance.Flavor = "rds.mysql.n1.2xlarge.4"
+	known := c.Instance.WithSizes(catalogue())
+	c.Instance = &known
+	if b := Follow(c).Status.Baseline; b == nil || b.VCPUs != 8 || b.MemoryGB != 32 {
+		t.Errorf("baseline %+v, want the catalogue's 8 vCPUs and 32 GB", b)
+	}
+}
+
+func TestAFullInstanceHasABaseline(t *testing.T) {
+	c := quiet()
+	c.Status = v1alpha1.Status{}
+	c.Instance.Status = StatusStorageFull
+	if Follow(c).Status.Baseline == nil {
+		t.Error("turned on for a full database, there is no baseline")
+	}
+}
+
+func TestFlipsOfTheFlavorDoNotPushOurChangesOut(t *testing.T) {
+	c := quiet()
+	changed(30*time.Minute, "95.0")(&c)
+	const before = "rds.mysql.n1.xlarge.4"
+	ours := c.Instance.Flavor
+	for range 7 {
+		for _, code := range []string{before, ours} {
+			c.Now = c.Now.Add(10 * time.Second)
+			c.Instance.Flavor = code
+			c.Status = Follow(c).Status
+		}
+	}
+	if n := len(c.Status.Changes); n != 3 || len(c.ours()) != 1 {
+		t.Fatalf("%d changes, want ours and two that are counted: %+v", n, c.Status.Changes)
+	}
+	back := c.Status.Changes[1]
+	if back.Outcome != v1alpha1.OutcomeRolledBack || back.Count != 7 || back.To != before {
+		t.Errorf("%+v", back)
+	}
+	c.Status.Conditions = nil
+	a := usageAt(v1alpha1.MetricCPU, 99)
+	a.Evidence.Time = c.Now.Add(time.Minute)
+	c.Now = c.Now.Add(2 * time.Hour)
+	a.Evidence.Time = c.Now
+	if d := Decide(c.with(a)).Decisions[0]; d.Reason != ReasonRolledBack {
+		t.Errorf("the cloud is at our flavor again: %s %s", d.Reason, d.Message)
+	}
+}
+
+func TestOneMetricDoesNotPushTheRecordsOfOthersOut(t *testing.T) {
+	var s v1alpha1.Status
+	Record(&s, Decision{Metric: v1alpha1.MetricCPU, Reason: ReasonCooldown}, noon())
+	for i := range 50 {
+		Record(&s, Decision{Metric: v1alpha1.MetricStorage, To: strconv.Itoa(i)}, noon())
+	}
+	if last := s.Decisions[len(s.Decisions)-1]; len(s.Decisions) != recordsKept || last.Metric != v1alpha1.MetricCPU {
+		t.Errorf("%d records, the last %+v", len(s.Decisions), last)
+	}
+}
+
+func TestAnAlarmIsNotDatedByAnEarlierOne(t *testing.T) {
+	days := signalled(storageAt(93), v1alpha1.StateAlarm, 72*time.Hour, "93")
+	if days.messageID() != "" || !days.since().Equal(days.StateTime) {
+		t.Errorf("since %s by %q, want Cloud Eye's %s", days.since(), days.messageID(), days.StateTime)
+	}
+	own := signalled(storageAt(93), v1alpha1.StateAlarm, 90*time.Second, "93")
+	if own.messageID() != "m1" || !own.since().Equal(own.Signal.AlarmTime.Time) {
+		t.Errorf("since %s by %q", own.since(), own.messageID())
+	}
+	repeated := signalled(storageAt(93), v1alpha1.StateAlarm, 10*time.Second, "93")
+	if repeated.messageID() != "m1" || !repeated.since().Equal(repeated.StateTime) {
+		t.Errorf("a repetition: since %s by %q", repeated.since(), repeated.messageID())
+	}
+}
+
+func TestASignalOfAnotherRuleIsNotThisOnes(t *testing.T) {
+	in := v1alpha1.Intake{Signals: []v1alpha1.Signal{{Metric: v1alpha1.MetricStorage, AlarmID: "al-old"}}}
+	if SignalFor(in, v1alpha1.Rule{Metric: v1alpha1.MetricStorage, AlarmID: "al-new"}) != nil {
+		t.Error("the signal of a former instance's rule stands for the new one's")
+	}
+	if SignalFor(in, v1alpha1.Rule{Metric: v1alpha1.MetricStorage, AlarmID: "al-old"}) == nil {
+		t.Error("its own signal is not found")
+	}
+}
+
+func TestOffLeavesNoConditionTrue(t *testing.T) {
+	var s v1alpha1.Status
+	for _, kind := range []string{v1alpha1.ConditionLimited, v1alpha1.ConditionContested, v1alpha1.ConditionProgressing, v1alpha1.ConditionArmed} {
+		SetCondition(&s, kind, true, "Some", "some", 1, noon())
+	}
+	SetOff(&s, string(ReasonNotEnabled), "The mode is Off", 1, noon())
+	for _, c := range s.Conditions {
+		if c.Status != metav1.ConditionFalse {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+func TestWaitingForTheFleetBrakeForHoursIsToldOnce(t *testing.T) {
+	l := &loop{Case: quiet().with(usageAt(v1alpha1.MetricCPU, 95))}
+	l.FleetBusy = true
+	l.run(t, 5*time.Hour+59*time.Minute, time.Minute)
+	if w := Warn(l.Case, &l.Status); len(w) > 0 {
+		t.Fatalf("too early: %+v", w)
+	}
+	l.Now = noon().Add(6*time.Hour + time.Second)
+	if w := Warn(l.Case, &l.Status); len(w) != 1 || w[0].Reason != ReasonFleetBrake {
+		t.Errorf("after six hours: %+v", w)
+	}
+	if w := Warn(l.Case, &l.Status); len(w) != 0 {
+		t.Errorf("a second time: %+v", w)
+	}
+}
