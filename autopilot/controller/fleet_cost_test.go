@@ -13,18 +13,17 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// crowd is a database among many others, as the cache gives them: copied each time.
+// crowd is a database among many others.
 type crowd struct {
 	*world
 	others []*v1alpha1.RdsAutopilot
 }
 
-func (c crowd) Autopilots() []*v1alpha1.RdsAutopilot {
-	all := c.world.Autopilots()
+func (c crowd) EachAutopilot(f func(*v1alpha1.RdsAutopilot)) {
+	c.world.EachAutopilot(f)
 	for _, a := range c.others {
-		all = append(all, a.DeepCopy())
+		f(a)
 	}
-	return all
 }
 
 // newCrowd has as many others with full records, three of which change their flavor.

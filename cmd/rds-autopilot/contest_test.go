@@ -18,7 +18,7 @@ var takesBack = map[string]func(*week){
 	"at once":           func(w *week) { w.takeBack(time.Millisecond) },
 	"before the cache":  func(w *week) { w.takeBack(watchLag / 2) },
 	"two seconds later": func(w *week) { w.takeBack(2 * time.Second) },
-	"by an admission":   func(w *week) { w.kube.admit = func(old, r *otcv1.Rds) { r.Spec = old.Spec } },
+	"by an admission":   func(w *week) { w.kube.admit = func(old, r *otcv1.Rds) error { r.Spec = old.Spec; return nil } },
 }
 
 // takeBack has a tool put back what was patched.
@@ -104,6 +104,9 @@ func (w *week) askedAgain(name string, spans []span) {
 		gap := patches[i+1].at.Sub(patches[i].at)
 		if gap < want.least-time.Second || gap > want.most {
 			w.t.Errorf("%s: patch %d of %d comes %v after the one before, want %v to %v", name, i+2, len(patches), gap, want.least, want.most)
+			for _, p := range patches[:min(len(patches), 8)] {
+				w.t.Logf("%s: to %d GB at %s, intent of %s", name, p.volumeGB, p.at.Format("15:04:05.000"), p.intent.DecisionTime.Format("15:04:05.000"))
+			}
 			return
 		}
 		if patches[i+1].volumeGB != patches[0].volumeGB {
