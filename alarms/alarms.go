@@ -28,7 +28,7 @@ type Cloud interface {
 	EnableRule(ctx context.Context, id string, on bool) error
 	DeleteRule(ctx context.Context, id string) error
 	RuleQuota(ctx context.Context) (used, quota int, err error)
-	MetricListed(ctx context.Context, metric, name, value string) (bool, error)
+	ListedSeries(ctx context.Context, metric string) (map[otc.Series]bool, error)
 }
 
 // Want is what one database shall have.
@@ -124,14 +124,21 @@ type Alarms struct {
 	cloud Cloud
 	now   func() time.Time
 
-	mu    sync.Mutex
-	asked []time.Time          // confirmations asked for in the last window
-	since map[string]time.Time // when that of a pending subscription was asked for, by its URN
+	mu         sync.Mutex
+	asked      []time.Time           // confirmations asked for in the last window
+	subscribed map[string]subscribed // by subscription URN
+	vain       map[string]vain       // by rule id or topic URN
+	looked     map[string]lookedUp   // by instance id
+	series     seriesList
+	turn       chan struct{} // held while looked and series are read or changed
 }
 
 // New makes Alarms of a cloud and a clock.
 func New(cloud Cloud, now func() time.Time) *Alarms {
-	return &Alarms{cloud: cloud, now: now, since: map[string]time.Time{}}
+	return &Alarms{
+		cloud: cloud, now: now, subscribed: map[string]subscribed{}, vain: map[string]vain{}, looked: map[string]lookedUp{},
+		turn: make(chan struct{}, 1),
+	}
 }
 
 // owns says whether a topic URN is that of this name in our project: a record may come from a restored backup, or from

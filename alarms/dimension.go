@@ -2,39 +2,83 @@ package alarms
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/internal/otc"
 )
 
+const (
+	lookAgainAfter = 30 * time.Minute // for an instance without data of its own
+	seriesFor      = time.Minute      // how old a list of all series may be that counts as new
+	seriesKept     = 24 * time.Hour   // how long a list counts for the instances that are in it
+)
+
+// seriesList is what Cloud Eye listed last, and how the last try ended.
+type seriesList struct {
+	at     time.Time
+	listed map[otc.Series]bool
+
+	tried time.Time
+	err   error
+}
+
+// lookedUp is when an instance without data of its own was looked for, with that primary node.
+type lookedUp struct {
+	at      time.Time
+	primary string
+}
+
 // Dimension is what the rules of an instance shall watch: the instance, unless Cloud Eye has data only of its primary
-// node. It asks Cloud Eye; ask it 30 minutes after ACTIVE at the earliest, and again after a failover.
+// node. Ask it 30 minutes after ACTIVE at the earliest, and as often as is convenient: one list serves all instances, and
+// what it says of an instance is remembered.
 func (a *Alarms) Dimension(ctx context.Context, engine, instanceID, primaryNodeID string) (name, value string, err error) {
-	instance, err := InstanceDimension(engine)
-	if err != nil {
+	ofInstance, err1 := InstanceDimension(engine)
+	ofNode, err2 := NodeDimension(engine)
+	metric, err3 := MetricName(Storage)
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return "", "", err
 	}
-	node, err := NodeDimension(engine)
-	if err != nil {
-		return "", "", err
+	select {
+	case a.turn <- struct{}{}:
+		defer func() { <-a.turn }()
+	case <-ctx.Done():
+		return "", "", ctx.Err()
 	}
-	metric, err := MetricName(Storage)
-	if err != nil {
-		return "", "", err
+	own := otc.Series{Metric: metric, Dimension: ofInstance, Value: instanceID}
+	known := a.series.listed[own] && a.now().Sub(a.series.at) < seriesKept
+	if last := a.looked[instanceID]; !known && (a.now().Sub(last.at) >= lookAgainAfter || last.primary != primaryNodeID) {
+		if err := a.listSeries(ctx, metric); err != nil {
+			return "", "", fmt.Errorf("list the series of %s: %w", metric, err)
+		}
+		a.looked[instanceID] = lookedUp{a.now(), primaryNodeID}
 	}
-	listed, err := a.cloud.MetricListed(ctx, metric, instance, instanceID)
-	if err != nil {
-		return "", "", fmt.Errorf("list metrics: %w", err)
+	switch {
+	case a.series.listed[own]:
+		delete(a.looked, instanceID)
+	case primaryNodeID != "" && a.series.listed[otc.Series{Metric: metric, Dimension: ofNode, Value: primaryNodeID}]:
+		return ofNode, primaryNodeID, nil
 	}
-	if listed || primaryNodeID == "" {
-		return instance, instanceID, nil
+	return ofInstance, instanceID, nil
+}
+
+// listSeries lists all series of a metric, unless that was done a moment ago. The turn is held.
+func (a *Alarms) listSeries(ctx context.Context, metric string) error {
+	begin := a.now()
+	if begin.Sub(a.series.tried) < seriesFor {
+		return a.series.err
 	}
-	if listed, err = a.cloud.MetricListed(ctx, metric, node, primaryNodeID); err != nil {
-		return "", "", fmt.Errorf("list metrics: %w", err)
+	listed, err := a.cloud.ListedSeries(ctx, metric)
+	if ctx.Err() != nil {
+		return ctx.Err() // it says nothing of the cloud
 	}
-	if listed {
-		return node, primaryNodeID, nil
+	a.series.tried, a.series.err = begin, err
+	if err == nil {
+		a.series.at, a.series.listed = begin, listed
 	}
-	return instance, instanceID, nil
+	return err
 }
 
 // InstanceDimension is the dimension whose value is an instance's id (RDS umn: configuring_displayed_metrics.rst).

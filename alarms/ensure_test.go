@@ -29,9 +29,9 @@ func TestArmsWithOneTopicOneSubscriptionThreeRules(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{
 		"recorded true  0; exist 1 0 0", // before anything is sent to the topic
-		"recorded true Pending 0; exist 1 1 0",
-		"recorded true Pending 1; exist 1 1 1",
-		"recorded true Pending 2; exist 1 1 2",
+		"recorded true  1; exist 1 0 1",
+		"recorded true  2; exist 1 0 2",
+		"recorded true  3; exist 1 0 3",
 		"recorded true Pending 3; exist 1 1 3",
 	}, steps); diff != "" {
 		t.Error(diff)
@@ -156,7 +156,7 @@ func TestFullQuotaIsToldAndTheOthersMended(t *testing.T) {
 	}
 	w.sim.Configure(func(s *otcsim.Settings) { s.RuleQuota = 2 })
 	_, _, err := w.alarms.Ensure(t.Context(), w.want(), w.have, nil, w.record)
-	if !errors.Is(err, otc.ErrQuota) || !strings.HasPrefix(err.Error(), "2 of 2 alarm rules used: create rule "+w.want().Name+"_storage: ") {
+	if !errors.Is(err, otc.ErrQuota) || !strings.HasPrefix(err.Error(), "2 of 2 alarm rules used: the storage rule cannot be made: ") {
 		t.Errorf("err = %v", err)
 	}
 	if len(w.have.Rules) != 2 || w.have.Rules[0].Metric != alarms.CPU {
@@ -192,10 +192,10 @@ func TestFullQuotaWithoutNumbersAndWithoutConfirmations(t *testing.T) {
 	}
 	w.sim.Configure(func(s *otcsim.Settings) { s.RuleQuota = 1 })
 	_, _, err := a.Ensure(t.Context(), w.want(), w.have, w.listing(), w.record)
-	if _, limited := errors.AsType[alarms.ConfirmationLimitError](err); !limited || !errors.Is(err, otc.ErrQuota) || !strings.HasPrefix(err.Error(), "create rule ") {
+	if _, limited := errors.AsType[alarms.ConfirmationLimitError](err); limited || !errors.Is(err, otc.ErrQuota) || !strings.HasPrefix(err.Error(), "the storage rule cannot be made: ") {
 		t.Errorf("err = %v", err)
 	}
-	if strings.Count(err.Error(), "create rule") != 1 || strings.Contains(err.Error(), "\n") {
+	if strings.Count(err.Error(), "cannot be made") != 1 || strings.Contains(err.Error(), "\n") {
 		t.Errorf("told more than once: %v", err)
 	}
 }

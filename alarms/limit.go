@@ -20,24 +20,6 @@ func (e ConfirmationLimitError) Error() string {
 	return "waiting for SMN's limit on confirmations until " + e.Until.UTC().Format(time.TimeOnly) + " UTC"
 }
 
-// note keeps when the confirmation of a subscription was asked for; the zero time is that none is waited for. It tells what
-// a run that could not record it has asked for: messages come at the same time, and what they leave may be in the way.
-func (a *Alarms) note(urn string, at time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if at.IsZero() {
-		delete(a.since, urn)
-		return
-	}
-	a.since[urn] = at
-}
-
-func (a *Alarms) noted(urn string) time.Time {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.since[urn]
-}
-
 // mayAsk says when a confirmation may be asked for; the zero time is now. Then, to take it, it counts as asked for.
 func (a *Alarms) mayAsk(take bool) (until time.Time) {
 	a.mu.Lock()
@@ -51,4 +33,13 @@ func (a *Alarms) mayAsk(take bool) (until time.Time) {
 		a.asked = append(a.asked, now)
 	}
 	return time.Time{}
+}
+
+// giveBack takes back the newest that counts as asked for: SMN has sent none.
+func (a *Alarms) giveBack() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if n := len(a.asked); n > 0 {
+		a.asked = a.asked[:n-1]
+	}
 }

@@ -28,6 +28,12 @@ func ParseMark(mark string) (namespace, name, clusterID string, ok bool) {
 	return namespace, name, clusterID, true
 }
 
+// bears says whether a text is a mark of an object with this base name, in whatever cluster.
+func bears(text, base string) bool {
+	_, _, cluster, ok := ParseMark(text)
+	return ok && marks(text, base, cluster)
+}
+
 // marks says whether a text is the mark that a cluster has put on what bears this base name. The name must be that of
 // the mark: who copies a rule and gives it another name has one of their own.
 func marks(text, base, clusterID string) bool {

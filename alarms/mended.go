@@ -3,7 +3,7 @@ package alarms
 import (
 	"fmt"
 	"slices"
-	"strconv"
+	"strings"
 
 	"github.com/mcsps/rds-autopilot/internal/otc"
 )
@@ -13,66 +13,82 @@ func (e *ensuring) tell(format string, args ...any) {
 	e.mended = append(e.mended, fmt.Sprintf(format, args...))
 }
 
-// tellOf tells what was found and what was done about it, if anything was found.
-func (e *ensuring) tellOf(found, done string) {
-	if found != "" {
-		e.tell("%s: %s", found, done)
+// tellRemoved tells of rules that do not belong there, if there were any.
+func (e *ensuring) tellRemoved(metric string, rules []otc.Rule) {
+	if len(rules) > 0 {
+		e.tell("superfluous %s rules were removed: %d", metric, len(rules))
 	}
 }
 
-// tellRemoved tells of n rules that were removed, beside those that belong there.
-func (e *ensuring) tellRemoved(metric string, n, belong int) {
-	switch {
-	case n == 0:
-	case n > 1:
-		e.tell("%d more %s rules: removed", n, metric)
-	case belong == 0:
-		e.tell("a %s rule that is not wanted: removed", metric)
-	default:
-		e.tell("a second %s rule: removed", metric)
+// tellMended tells what of a rule somebody else had changed.
+func (e *ensuring) tellMended(found, want otc.Rule, metric string) {
+	if what := e.byOthers(found, want, metric); len(what) > 0 {
+		e.tell("the %s rule was brought in line: %s", metric, strings.Join(what, ", "))
 	}
 }
 
-// tellNumbers tells what somebody has changed on a rule. The threshold is held against the recorded one; what is not
-// recorded and follows the policy is told only while the threshold stays; the rest is the same under every policy.
-func (e *ensuring) tellNumbers(found, want otc.Rule, known HaveRule) {
-	rule := "the " + known.Metric + " rule"
-	recorded := float64(known.ThresholdPercent)
-	if found.Threshold != want.Threshold && found.Threshold != recorded {
-		again := ""
-		if want.Threshold == recorded {
-			again = " again"
+// byOthers leaves out what differs because we want it otherwise now. The threshold is held against the recorded one; what is
+// not recorded and follows the policy counts only while the threshold stays; the rest is the same under every policy.
+func (e *ensuring) byOthers(found, want otc.Rule, metric string) []string {
+	known := float64(e.known.rule(metric).ThresholdPercent)
+	return slices.DeleteFunc(differences(found, want), func(what string) bool {
+		switch what {
+		case diffThreshold:
+			return found.Threshold == known
+		case diffPeriod, diffCount, diffRepeat:
+			return e.want.Renewed || want.Threshold != known
+		case diffTopic:
+			return e.known.TopicURN == "" // it had no topic to notify
 		}
-		e.tell("%s's threshold was %s %%: set to %s %%%s", rule, plainNumber(found.Threshold), plainNumber(want.Threshold), again)
-	}
-	if want.Threshold == recorded && !e.want.Renewed {
-		for _, n := range []struct {
-			what        string
-			found, want int
-		}{{"period", found.Period, want.Period}, {"repeat", found.Repeat, want.Repeat}} {
-			if n.found != n.want {
-				e.tell("%s's %s was %d s: brought in line with %d s", rule, n.what, n.found, n.want)
-			}
-		}
-		if found.Count != want.Count {
-			e.tell("%s's count was %d: brought in line with %d", rule, found.Count, want.Count)
-		}
-	}
-	if found.Comparison != want.Comparison {
-		e.tell("%s's comparison was %q: set to %q again", rule, found.Comparison, want.Comparison)
-	}
-	if found.Filter != want.Filter {
-		e.tell("%s's filter was %q: set to %q again", rule, found.Filter, want.Filter)
-	}
-	if found.Name != want.Name {
-		e.tell("%s was named %q: named again", rule, found.Name)
-	}
-	if found.Description != want.Description {
-		e.tell("%s's description was changed: written again", rule)
-	}
-	if found.ActionEnabled != want.ActionEnabled || !slices.Equal(found.AlarmActions, want.AlarmActions) || !slices.Equal(found.OKActions, want.OKActions) {
-		e.tell("%s did not notify our topic: does again", rule)
-	}
+		return false
+	})
 }
 
-func plainNumber(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+// What of a rule can be changed, in the words that people are told.
+const (
+	diffThreshold   = "threshold"
+	diffPeriod      = "period"
+	diffCount       = "count"
+	diffRepeat      = "repeat"
+	diffComparison  = "comparison"
+	diffEnabled     = "enabled"
+	diffTopic       = "topic to notify"
+	diffFilter      = "filter"
+	diffName        = "name"
+	diffDescription = "description"
+)
+
+const rawPeriod = 1 // Cloud Eye's word for raw data
+
+// differences names what of a rule is not as wanted. A filter means nothing for raw data: each period is one datapoint.
+func differences(have, want otc.Rule) []string {
+	var found []string
+	for _, d := range []struct {
+		what string
+		is   bool
+	}{
+		{diffThreshold, have.Threshold != want.Threshold},
+		{diffPeriod, have.Period != want.Period},
+		{diffCount, have.Count != want.Count},
+		{diffRepeat, have.Repeat != want.Repeat},
+		{diffComparison, have.Comparison != want.Comparison},
+		{diffEnabled, have.Enabled != want.Enabled},
+		{diffTopic, have.ActionEnabled != want.ActionEnabled ||
+			!slices.Equal(have.AlarmActions, want.AlarmActions) || !slices.Equal(have.OKActions, want.OKActions)},
+		{diffFilter, have.Filter != want.Filter && want.Period != rawPeriod},
+		{diffName, have.Name != want.Name},
+		{diffDescription, have.Description != want.Description},
+	} {
+		if d.is {
+			found = append(found, d.what)
+		}
+	}
+	return found
+}
+
+// harmless says whether alarms come as wanted in spite of these differences.
+func harmless(differences []string) bool {
+	return !slices.ContainsFunc(differences, func(what string) bool {
+		return what != diffFilter && what != diffName && what != diffDescription
+	})
+}

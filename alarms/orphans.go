@@ -20,7 +20,8 @@ type Orphan struct {
 
 // Orphans finds what our cluster has made for databases that are no more, in the order of their names. alive says
 // whether a base name is that of an existing object; it must know all that existed when the listing was read. Topics and
-// rules that bear such a name as well, but the mark of another cluster or none, are only counted.
+// rules that bear such a name as well, but the mark of another cluster or none, are only counted. Rules are found also where
+// the topics could not be listed; topics only where the rules could, which go before them.
 func (l *Listing) Orphans(clusterID string, alive func(name string) bool) (ours []Orphan, foreign int) {
 	left := map[string]*Orphan{}
 	find := func(base, mark string) *Orphan {
@@ -36,7 +37,7 @@ func (l *Listing) Orphans(clusterID string, alive func(name string) bool) (ours 
 		return left[base]
 	}
 	for _, t := range l.topics {
-		if !isName(t.Name) {
+		if l.rulesErr != nil || !isName(t.Name) {
 			continue
 		}
 		if o := find(t.Name, t.DisplayName); o != nil {

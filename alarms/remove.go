@@ -3,14 +3,12 @@ package alarms
 import (
 	"context"
 	"fmt"
-	"strings"
-	"time"
 )
 
 // Remove takes everything of one database out of the cloud: what is recorded, then what bears its exact names. Nothing
 // else is touched, and what is gone already is no error. Rules go first: they would notify a topic that is no more.
 func (a *Alarms) Remove(ctx context.Context, name string, have Have) error {
-	if !a.owns(have.TopicURN, name) {
+	if have.TopicURN != "" && !a.owns(have.TopicURN, name) {
 		have = Have{}
 	}
 	listed, err := a.cloud.Rules(ctx)
@@ -18,7 +16,7 @@ func (a *Alarms) Remove(ctx context.Context, name string, have Have) error {
 		return fmt.Errorf("list rules: %w", err)
 	}
 	for _, metric := range metrics() {
-		ours, err := a.ours(ctx, listed, RuleName(name, metric), have.rule(metric).ID, have.TopicURN)
+		ours, err := a.ours(ctx, listed, name, metric, have)
 		if err != nil {
 			return err
 		}
@@ -26,16 +24,11 @@ func (a *Alarms) Remove(ctx context.Context, name string, have Have) error {
 			return err
 		}
 	}
-	if have.TopicURN != "" {
-		if strings.HasPrefix(have.SubscriptionURN, have.TopicURN+":") {
-			if err := a.cloud.Unsubscribe(ctx, have.SubscriptionURN); err != nil {
-				return fmt.Errorf("unsubscribe: %w", err)
-			}
-			a.note(have.SubscriptionURN, time.Time{})
-		}
+	if have.TopicURN != "" { // its subscriptions go with it
 		if err := a.cloud.DeleteTopic(ctx, have.TopicURN); err != nil {
 			return fmt.Errorf("delete topic: %w", err)
 		}
+		a.forget(have.TopicURN, have.SubscriptionURN)
 	}
 	topics, err := a.cloud.Topics(ctx)
 	if err != nil {
@@ -43,7 +36,7 @@ func (a *Alarms) Remove(ctx context.Context, name string, have Have) error {
 	}
 	for _, t := range topics {
 		if t.Name == name {
-			if err := a.cloud.DeleteTopic(ctx, t.URN); err != nil { // its subscriptions go with it
+			if err := a.cloud.DeleteTopic(ctx, t.URN); err != nil {
 				return fmt.Errorf("delete topic: %w", err)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,23 +85,73 @@ func TestConfirmationIsNotAskedForTwiceWhereTheRecordFails(t *testing.T) {
 	}
 }
 
-func TestNewURLReplacesTheOldAndLeavesAPersonsSubscription(t *testing.T) {
+// Messages come by the old URL until the new one is confirmed.
+func TestNewURLReplacesTheOldOnceItIsConfirmed(t *testing.T) {
+	for _, listing := range []bool{false, true} {
+		w := newWorld(t)
+		ensure := w.ensure
+		if listing {
+			ensure = w.sweep
+		}
+		old := w.want()
+		ensure(old)
+		w.sim.Confirm(w.have.SubscriptionURN)
+		ensure(old)
+		oldURN := w.have.SubscriptionURN
+		if _, err := w.cloud.Subscribe(t.Context(), w.have.TopicURN, "email", "dba@example.com", "my own"); err != nil {
+			t.Fatal(err)
+		}
+		subscribed := func(want ...string) {
+			t.Helper()
+			var endpoints []string
+			for _, s := range w.sim.Subscriptions() {
+				endpoints = append(endpoints, fmt.Sprint(s.Status, " ", s.Protocol, " ", s.Endpoint))
+			}
+			slices.Sort(endpoints)
+			if diff := cmp.Diff(want, endpoints); diff != "" {
+				t.Errorf("listing %v: %s", listing, diff)
+			}
+		}
+		want := w.want()
+		want.Endpoint = "http://new.example.com/smn"
+		w.refuse("Subscribe")
+		if _, _, err := w.alarms.Ensure(t.Context(), want, w.have, nil, w.record); err == nil || w.have.Subscription != alarms.Missing {
+			t.Errorf("refused: %v, %s", err, w.have.Subscription)
+		}
+		subscribed("0 email dba@example.com", "1 https https://autopilot.example.com/smn")
+		w.refuse()
+		ensure(want)
+		subscribed("0 email dba@example.com", "0 http http://new.example.com/smn", "1 https https://autopilot.example.com/smn")
+		if w.have.Subscription != alarms.Pending || w.have.SubscriptionURN == oldURN {
+			t.Errorf("recorded: %+v", w.have)
+		}
+		w.sweep(want) // what waits is no reason to ask
+		if n := len(w.sim.Requests()); n != 0 {
+			t.Errorf("%d requests while it is pending", n)
+		}
+		w.sim.Confirm(w.have.SubscriptionURN)
+		ensure(want)
+		subscribed("0 email dba@example.com", "1 http http://new.example.com/smn")
+		if w.have.Subscription != alarms.Confirmed {
+			t.Errorf("recorded: %+v", w.have)
+		}
+		w.checkQuiet(want)
+	}
+}
+
+// What SMN refuses sends no confirmation, so it takes the place of none, and says why every time.
+func TestRefusedSubscriptionTakesNoPlace(t *testing.T) {
 	w := newWorld(t)
+	w.refuse("Subscribe")
+	for i := range 160 {
+		have, _, err := w.alarms.Ensure(t.Context(), w.want(), w.have, nil, w.record)
+		if err == nil || !strings.Contains(err.Error(), "403 SMN.9999 Not today") || have.Subscription != alarms.Missing {
+			t.Fatalf("try %d: %v, %s", i, err, have.Subscription)
+		}
+	}
+	w.refuse()
 	w.ensure(w.want())
-	if _, err := w.cloud.Subscribe(t.Context(), w.have.TopicURN, "email", "dba@example.com", "my own"); err != nil {
-		t.Fatal(err)
-	}
-	want := w.want()
-	want.Endpoint = "http://new.example.com/smn"
-	w.ensure(want)
-	var endpoints []string
-	for _, s := range w.sim.Subscriptions() {
-		endpoints = append(endpoints, s.Protocol+" "+s.Endpoint)
-	}
-	slices.Sort(endpoints)
-	if diff := cmp.Diff([]string{"email dba@example.com", "http http://new.example.com/smn"}, endpoints); diff != "" {
-		t.Error(diff)
-	}
+	w.checkRecord()
 }
 
 func TestConfirmationsAreNotAskedForFasterThanSMNSendsThem(t *testing.T) {

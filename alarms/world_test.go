@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +30,8 @@ type world struct {
 	alarms   *alarms.Alarms
 	instance string
 
+	ill atomic.Pointer[[]string] // operations that are refused
+
 	mu      sync.Mutex
 	now     time.Time
 	have    alarms.Have // as recorded
@@ -38,7 +41,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, now: time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)}
-	sim, err := otcsim.Start(otcsim.Options{Now: w.clock, Settings: otcsim.Settings{ConfirmationQuota: 1000}})
+	sim, err := otcsim.Start(otcsim.Options{Now: w.clock, Settings: otcsim.Settings{ConfirmationQuota: 1000}, Fault: w.faultOf})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,6 +68,22 @@ func newWorld(t *testing.T) *world {
 	w.instance = in.ID
 	sim.ResetRequests()
 	return w
+}
+
+// refuse has SMN or Cloud Eye refuse these operations from now on; none at all without any.
+func (w *world) refuse(operations ...string) { w.ill.Store(&operations) }
+
+func (w *world) faultOf(r *http.Request) *otcsim.Fault {
+	service, operation := otcsim.OperationOf(r)
+	ill := w.ill.Load()
+	if ill == nil || !slices.Contains(*ill, operation) {
+		return nil
+	}
+	body := `{"code":"SMN.9999","message":"Not today"}`
+	if service == "ces" {
+		body = `{"message":{"code":"ces.9999","details":"Not today"}}`
+	}
+	return &otcsim.Fault{Status: http.StatusForbidden, Body: body}
 }
 
 // reset takes all away but the instance; a cloud of its own for each case takes long to make.
@@ -121,16 +140,10 @@ func (w *world) ensure(want alarms.Want) []string {
 	return mended
 }
 
-// listing reads all there is.
+// listing reads all there is, as far as the cloud answers.
 func (w *world) listing() *alarms.Listing {
-	w.t.Helper()
-	topics, err1 := w.cloud.Topics(w.t.Context())
-	subscriptions, err2 := w.cloud.Subscriptions(w.t.Context())
-	rules, err3 := w.cloud.Rules(w.t.Context())
-	if err := errors.Join(err1, err2, err3); err != nil {
-		w.t.Fatal(err)
-	}
-	return alarms.NewListing(topics, subscriptions, rules)
+	ctx := w.t.Context()
+	return alarms.NewListing(alarms.Read(w.cloud.Topics(ctx)), alarms.Read(w.cloud.Subscriptions(ctx)), alarms.Read(w.cloud.Rules(ctx)))
 }
 
 // sweep is ensure with a listing. The requests seen afterwards are those of Ensure.

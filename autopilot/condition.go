@@ -31,8 +31,11 @@ func NotArmedReasons() []string {
 // dataMissing is how long a rule may be without data before the autopilot counts as disarmed.
 const dataMissing = 30 * time.Minute
 
-// Armed says whether an alarm would reach us now, and if not why not.
+// Armed says whether an alarm would reach us now and be acted on, and if not why not.
 func Armed(spec v1alpha1.Spec, a v1alpha1.Alarms, now time.Time) (ok bool, reason, message string) {
+	if err := Validate(spec, v1alpha1.MetricCPU); err != nil {
+		return false, string(ReasonPolicyInvalid), fmt.Sprintf("%v: the flavor is not changed; storage grows all the same", err)
+	}
 	for _, m := range Metrics() {
 		if !Enabled(spec, m) {
 			continue

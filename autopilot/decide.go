@@ -183,7 +183,7 @@ func (c Case) gate(a Alarm) (Decision, bool) {
 		}
 		return d.no(ReasonAlarmCleared, 0, "The %s alarm of %s (%s %%) was over when it was looked at: Cloud Eye says %s", spoken(a.Metric), at(a.since()), a.Signal.ValuePercent, a.State), false
 	}
-	if err := Validate(c.Spec); err != nil {
+	if err := Validate(c.Spec, a.Metric); err != nil {
 		return d.no(ReasonPolicyInvalid, 0, "Nothing is done while the policy is wrong: %v", err), false
 	}
 	switch {

@@ -25,7 +25,8 @@ func TestDecide(t *testing.T) {
 		{"mode Off", func(c *Case) { c.Mode = v1alpha1.ModeOff }, []Alarm{storageAt(93)}, ActionNone, ReasonNotEnabled, "", ""},
 		{"that metric is switched off", func(c *Case) { c.Spec.Flavor.CPU.Enabled = new(false) }, []Alarm{usageAt(v1alpha1.MetricCPU, 95)}, ActionNone, ReasonNotEnabled, "", "spec.flavor.cpu.enabled"},
 		{"spec.autopilot false", func(c *Case) { c.Enabled = false }, []Alarm{storageAt(93)}, ActionNone, ReasonNotEnabled, "", ""},
-		{"a policy the schema could not catch", func(c *Case) { c.Spec.Flavor.Window = &v1alpha1.Window{TimeZone: "Nowhere/Here"} }, []Alarm{storageAt(93)}, ActionNone, ReasonPolicyInvalid, "", "spec.flavor.window.timeZone"},
+		{"a policy the schema could not catch", func(c *Case) { c.Spec.Storage.StepGB = 15 }, []Alarm{storageAt(93)}, ActionNone, ReasonPolicyInvalid, "", "spec.storage.stepGB"},
+		{"what is wrong for flavors holds back no storage", func(c *Case) { c.Spec.Flavor.Window = &v1alpha1.Window{TimeZone: "Nowhere/Here"} }, []Alarm{storageAt(93)}, ActionGrowVolume, ReasonAlarmInForce, "110", ""},
 		{"no such instance", func(c *Case) { c.Instance = nil }, []Alarm{storageAt(93)}, ActionNone, ReasonInstanceUnknown, "", ""},
 		{"two Rds with one instance", func(c *Case) { c.Shared = true }, []Alarm{storageAt(93)}, ActionNone, ReasonInstanceUnknown, "", "Another Rds"},
 

@@ -375,3 +375,20 @@ func TestWaitingForTheFleetBrakeForHoursIsToldOnce(t *testing.T) {
 		t.Errorf("a second time: %+v", w)
 	}
 }
+
+func TestATypoInTheWindowHoldsBackFlavorsOnly(t *testing.T) {
+	spec := policy()
+	spec.Flavor.Window = &v1alpha1.Window{Start: "01:00", End: "05:00", TimeZone: "Europe/Berln"}
+	rules := v1alpha1.Alarms{Subscription: v1alpha1.SubscriptionConfirmed}
+	for _, m := range Metrics() {
+		rules.Rules = append(rules.Rules, v1alpha1.Rule{Metric: m, AlarmID: "al-" + string(m), State: v1alpha1.StateOK})
+	}
+	if ok, reason, message := Armed(spec, rules, noon()); ok || reason != string(ReasonPolicyInvalid) || !strings.Contains(message, "Europe/Berln") {
+		t.Errorf("armed %t, %s: %s", ok, reason, message)
+	}
+	c := quiet().with(storageAt(93))
+	c.Spec = spec
+	if v := Decide(c); v.Intent == nil {
+		t.Errorf("storage: %+v", v)
+	}
+}

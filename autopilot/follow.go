@@ -75,6 +75,10 @@ func Follow(c Case) Followed {
 	if s.Instance != nil && s.Instance.ID != c.Instance.ID { // another database under the same name
 		s.Pending, s.Overtaken, s.Deferred, s.Changes, s.Instance, s.Baseline = nil, nil, nil, nil, nil, nil
 		s.FormerVolumes, s.Warned, s.Unfulfilled = nil, nil, nil
+		for i := range s.Alarms.Rules { // they watch the former one, and are to be made anew
+			r := &s.Alarms.Rules[i]
+			r.Dimension, r.State, r.StateTime = "", "", nil
+		}
 	}
 	last := s.Instance
 	s.Overtaken, s.Pending = f.follow(c, s.Overtaken), f.follow(c, s.Pending)

@@ -2,6 +2,8 @@ package autopilot
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -27,9 +29,16 @@ func Narrower(a, b v1alpha1.Mode) v1alpha1.Mode {
 	return a
 }
 
-// Validate finds what the CRD's schema cannot: the error names the field.
-func Validate(spec v1alpha1.Spec) error {
-	s := spec.Storage
+// Validate finds what the CRD's schema cannot, or an older one does not, in the part of the policy that goes for that
+// metric: storage, or flavors for both others. The error names the field.
+func Validate(spec v1alpha1.Spec, m v1alpha1.Metric) error {
+	if m == v1alpha1.MetricStorage {
+		return validateStorage(spec.Storage)
+	}
+	return validateFlavor(spec.Flavor)
+}
+
+func validateStorage(s v1alpha1.Storage) error {
 	switch {
 	case s.StepGB < volumeUnit || s.StepGB%volumeUnit != 0:
 		return fmt.Errorf("spec.storage.stepGB: %d is not a multiple of %d", s.StepGB, volumeUnit)
@@ -38,17 +47,32 @@ func Validate(spec v1alpha1.Spec) error {
 	case s.ThresholdPercent < 1 || s.ThresholdPercent > 99:
 		return fmt.Errorf("spec.storage.thresholdPercent: %d is not from 1 to 99", s.ThresholdPercent)
 	}
-	for _, t := range []struct {
-		path string
-		v1alpha1.Trigger
-	}{{"cpu", spec.Flavor.CPU}, {"memory", spec.Flavor.Memory}} {
-		if t.ThresholdPercent < 1 || t.ThresholdPercent > 100 {
-			return fmt.Errorf("spec.flavor.%s.thresholdPercent: %d is not from 1 to 100", t.path, t.ThresholdPercent)
+	return nil
+}
+
+func validateFlavor(f v1alpha1.Flavor) error {
+	for _, field := range []struct {
+		path            string
+		is, least, most int
+	}{
+		{"cpu.thresholdPercent", int(f.CPU.ThresholdPercent), 1, 100},
+		{"memory.thresholdPercent", int(f.Memory.ThresholdPercent), 1, 100},
+		{"alarm.count", int(f.Alarm.Count), 1, 5},
+		{"maxVCPUs", value(f.MaxVCPUs, 1), 1, math.MaxInt32},
+		{"maxMemoryGB", value(f.MaxMemoryGB, 1), 1, math.MaxInt32},
+		{"cooldownSeconds", value(f.CooldownSeconds, 0), 0, math.MaxInt32},
+		{"maxChangesPerDay", int(f.MaxChangesPerDay), 1, 10},
+	} {
+		if field.is < field.least || field.is > field.most {
+			return fmt.Errorf("spec.flavor.%s: %d is not from %d to %d", field.path, field.is, field.least, field.most)
 		}
 	}
-	if w := spec.Flavor.Window; w != nil {
-		if _, err := zone(w.TimeZone); err != nil {
-			return fmt.Errorf("spec.flavor.window.timeZone: %w", err)
+	if p := f.Alarm.PeriodSeconds; !slices.Contains([]int32{1, 300, 1200, 3600, 14400, 86400}, p) {
+		return fmt.Errorf("spec.flavor.alarm.periodSeconds: %d is none of Cloud Eye's periods", p)
+	}
+	if f.Window != nil {
+		if _, err := readWindow(*f.Window); err != nil {
+			return fmt.Errorf("spec.flavor.window.%w", err)
 		}
 	}
 	return nil

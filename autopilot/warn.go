@@ -24,7 +24,7 @@ type Warning struct {
 // Warn finds what people were not warned of yet, and enters it into the status: whoever leads next tells it no second
 // time. What no longer holds is forgotten, so that it can be told again.
 func Warn(c Case, s *v1alpha1.Status) []Warning {
-	if c.Instance == nil || c.Instance.VolumeGB == 0 || Validate(c.Spec) != nil {
+	if c.Instance == nil || c.Instance.VolumeGB == 0 || Validate(c.Spec, v1alpha1.MetricStorage) != nil {
 		return nil
 	}
 	holds := append(c.warnings(s.FormerVolumes), c.braked(s.Decisions)...)

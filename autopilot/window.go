@@ -1,7 +1,7 @@
 package autopilot
 
 import (
-	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -21,45 +21,109 @@ func (c Case) opens() time.Duration {
 	return Opens(*w, c.Now)
 }
 
-// Opens is how long it takes until the window opens; 0 while it is open. The window is in wall clock time of its zone:
-// on the day a clock is changed, it is as much shorter or longer. A window that cannot be read never opens.
+// Opens is how long it takes until the window opens; 0 while it is open. It is open while the clock of its zone shows a
+// time in it, once for each of its days: where that clock is put forward over all of it, not that day, and where it is put
+// back into it, from the last time that it comes to the start. A window that cannot be read never opens.
 func Opens(w v1alpha1.Window, now time.Time) time.Duration {
-	where, err := zone(w.TimeZone)
+	h, err := readWindow(w)
 	if err != nil {
 		return wishSpan
 	}
-	local := now.In(where)
-	for day := -1; day <= 7; day++ { // from yesterday, whose window may reach over midnight
-		date := local.AddDate(0, 0, day)
-		if !slices.Contains(w.Days, v1alpha1.Day(date.Weekday().String()[:3])) {
+	return h.opens(now)
+}
+
+// hours are a window that was read.
+type hours struct {
+	days       []v1alpha1.Day // none: every day
+	start, end time.Duration  // since midnight of the day on which it opens; the end is after the start
+	zone       *time.Location
+}
+
+// readWindow reads a window. The error names the field.
+func readWindow(w v1alpha1.Window) (hours, error) {
+	h := hours{days: w.Days}
+	for _, day := range w.Days {
+		if !slices.Contains(weekdays(), day) {
+			return h, fmt.Errorf("days: %q is no day, such as Mon", day)
+		}
+	}
+	for _, field := range []struct {
+		path, text string
+		to         *time.Duration
+	}{{"start", w.Start, &h.start}, {"end", w.End, &h.end}} {
+		at, err := time.Parse("15:04", field.text)
+		if err != nil {
+			return h, fmt.Errorf("%s: %q is not HH:MM", field.path, field.text)
+		}
+		*field.to = time.Duration(at.Hour())*time.Hour + time.Duration(at.Minute())*time.Minute
+	}
+	if h.end <= h.start {
+		h.end += 24 * time.Hour
+	}
+	var err error
+	if w.TimeZone == "" || w.TimeZone == "Local" { // Go takes them for UTC and for the zone of the machine
+		return h, fmt.Errorf("timeZone: unknown time zone %q", w.TimeZone)
+	}
+	if h.zone, err = time.LoadLocation(w.TimeZone); err != nil {
+		return h, fmt.Errorf("timeZone: %w", err)
+	}
+	return h, nil
+}
+
+// weekdays are in Go's order.
+func weekdays() []v1alpha1.Day {
+	return []v1alpha1.Day{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"}
+}
+
+func (h hours) opens(now time.Time) time.Duration {
+	year, month, today := now.In(h.zone).Date()
+	for day := -1; day <= 14; day++ { // from yesterday, whose window may reach over midnight, to the week after next
+		date := time.Date(year, month, today+day, 0, 0, 0, 0, time.UTC)
+		if len(h.days) > 0 && !slices.Contains(h.days, weekdays()[date.Weekday()]) {
 			continue
 		}
-		start, end := clock(date, w.Start), clock(date, w.End)
-		if !end.After(start) {
-			end = clock(date.AddDate(0, 0, 1), w.End)
-		}
-		if now.Before(end) {
-			return max(0, start.Sub(now))
+		if opens, closes := h.on(date); now.Before(closes) && opens.Before(closes) {
+			return max(0, opens.Sub(now))
 		}
 	}
 	return wishSpan
 }
 
-// zone is the time zone of that name, but not the zone of the machine that happens to run this.
-func zone(name string) (*time.Location, error) {
-	if name == "Local" {
-		return nil, errors.New("unknown time zone Local")
+// on is when the window of that date, a midnight in UTC, opens and closes. Both are the same where it does not open.
+func (h hours) on(date time.Time) (opens, closes time.Time) {
+	starts := comesTo(date.Add(h.start), h.zone)
+	opens = starts[len(starts)-1]
+	for _, closes = range comesTo(date.Add(h.end), h.zone) {
+		if !closes.Before(opens) {
+			return opens, closes
+		}
 	}
-	return time.LoadLocation(name)
+	return opens, opens
 }
 
-// clock is that time of day on that date, in its zone.
-func clock(date time.Time, at string) time.Time {
-	t, err := time.Parse("15:04", at)
-	if err != nil {
-		return time.Time{}
+// comesTo is when the clock of a zone comes to that date and time, or past it where it is put forward over it: mostly
+// once. Where it is put back it comes to some times twice. The date and time are given as if they were in UTC.
+func comesTo(shown time.Time, zone *time.Location) []time.Time {
+	var found []time.Time
+	t, less := shown.Add(-24*time.Hour).In(zone), true // less: the clock showed less just before t
+	for {
+		_, offset := t.Zone()
+		_, until := t.ZoneBounds() // until then it goes on as it does at t
+		at := shown.Add(-time.Duration(offset) * time.Second)
+		if less || at.After(t) {
+			if at.Before(t) {
+				at = t
+			}
+			less = !until.IsZero() && !at.Before(until)
+			if !less {
+				found = append(found, at)
+			}
+		}
+		if until.IsZero() || until.After(shown.Add(24*time.Hour)) {
+			return found
+		}
+		t = until
 	}
-	return time.Date(date.Year(), date.Month(), date.Day(), t.Hour(), t.Minute(), 0, 0, date.Location())
 }
 
 // wishKept is the wish that still waits; nil where it is too old or the flavor changed since.
@@ -78,7 +142,7 @@ func (c Case) wishKept() *v1alpha1.Deferred {
 // left out.
 func (c Case) wishDue(inForce []Alarm) []Alarm {
 	w := c.wishKept()
-	if w == nil || c.Instance == nil || c.Shared || !c.Enabled || c.Mode == v1alpha1.ModeOff || Validate(c.Spec) != nil || c.opens() > 0 {
+	if w == nil || c.Instance == nil || c.Shared || !c.Enabled || c.Mode == v1alpha1.ModeOff || Validate(c.Spec, v1alpha1.MetricCPU) != nil || c.opens() > 0 {
 		return nil
 	}
 	var due []Alarm

@@ -101,6 +101,27 @@ func TestWindow(t *testing.T) {
 		{"closed by the new clock", berlin("Sun", "01:00", "05:00"), "2026-03-29T05:00:00+02:00", 7*24*time.Hour - 4*time.Hour},
 		{"the day the clock goes back", berlin("Sun", "01:00", "05:00"), "2026-10-25T04:59:00+01:00", 0},
 		{"an hour longer to wait that night", berlin("Sun", "04:00", "05:00"), "2026-10-25T02:00:00+02:00", 3 * time.Hour},
+		{"in the hour that is left out: not that Sunday", berlin("Sun", "02:00", "03:00"), "2027-03-28T15:00:00+02:00", 7*24*time.Hour - 13*time.Hour},
+		{"nor at the moment", berlin("Sun", "02:00", "03:00"), "2027-03-28T03:00:00+02:00", 7*24*time.Hour - time.Hour},
+		{"nor is it waited for", berlin("Sun", "02:00", "03:00"), "2027-03-27T12:00:00+01:00", 7*24*time.Hour + 13*time.Hour},
+		{"begins in that hour: what is left of it", berlin("Sun", "02:30", "03:30"), "2027-03-28T03:00:00+02:00", 0},
+		{"and no longer", berlin("Sun", "02:30", "03:30"), "2027-03-28T03:30:00+02:00", 7*24*time.Hour - time.Hour},
+		{"ends with that hour: not that Sunday", berlin("Sun", "02:15", "03:00"), "2027-03-28T15:00:00+02:00", 7*24*time.Hour - 13*time.Hour + 15*time.Minute},
+		{"ends in that hour: until it begins", berlin("Sun", "01:30", "02:30"), "2027-03-28T01:59:59+01:00", 0},
+		{"and not after it", berlin("Sun", "01:30", "02:30"), "2027-03-28T03:00:00+02:00", 7*24*time.Hour - 90*time.Minute},
+		{"begins in the hour that comes twice: the second time", berlin("Sun", "02:30", "03:30"), "2026-10-25T02:45:00+02:00", 45 * time.Minute},
+		{"ends in it: the first time", berlin("Sun", "01:30", "02:30"), "2026-10-25T02:15:00+01:00", 7*24*time.Hour - 45*time.Minute},
+		{"all of it: twice as long", berlin("Sun", "02:00", "03:00"), "2026-10-25T02:59:00+01:00", 0},
+		{"a part of it: once", berlin("Sun", "02:15", "02:45"), "2026-10-25T02:30:00+02:00", 45 * time.Minute},
+		{"half an hour is left out", v1alpha1.Window{Days: []v1alpha1.Day{"Sun"}, Start: "02:00", End: "02:30", TimeZone: "Australia/Lord_Howe"}, "2026-10-04T15:00:00+11:00", 7*24*time.Hour - 13*time.Hour},
+		{"midnight is left out", v1alpha1.Window{Days: []v1alpha1.Day{"Fri"}, Start: "00:30", End: "02:00", TimeZone: "Africa/Cairo"}, "2026-04-23T23:30:00+02:00", 30 * time.Minute},
+		{"the day is found after midnight was left out", v1alpha1.Window{Days: []v1alpha1.Day{"Fri"}, Start: "01:00", End: "02:00", TimeZone: "Africa/Cairo"}, "2026-04-23T00:15:00+02:00", 24*time.Hour - 15*time.Minute},
+		{"a day is left out", v1alpha1.Window{Days: []v1alpha1.Day{"Fri"}, Start: "01:00", End: "05:00", TimeZone: "Pacific/Apia"}, "2011-12-31T02:00:00+14:00", 6*24*time.Hour - time.Hour},
+		{"every day", v1alpha1.Window{Start: "01:00", End: "05:00", TimeZone: "Europe/Berlin"}, "2026-11-18T00:00:00+01:00", time.Hour},
+		{"always", v1alpha1.Window{Start: "00:00", End: "00:00", TimeZone: "Europe/Berlin"}, "2026-11-18T00:00:00+01:00", 0},
+		{"a time that cannot be read", v1alpha1.Window{Start: "1 o'clock", End: "05:00", TimeZone: "Europe/Berlin"}, "2026-11-18T01:00:00+01:00", wishSpan},
+		{"the zone of the machine", v1alpha1.Window{Start: "00:00", End: "00:00", TimeZone: "Local"}, "2026-11-18T01:00:00+01:00", wishSpan},
+		{"no zone", v1alpha1.Window{Start: "00:00", End: "00:00"}, "2026-11-18T01:00:00+01:00", wishSpan},
 		{"a zone nobody knows", v1alpha1.Window{Days: []v1alpha1.Day{"Sat"}, Start: "00:00", End: "00:00", TimeZone: "No/Where"}, "2026-11-21T02:00:00Z", wishSpan},
 	} {
 		if got := Opens(tc.w, at(tc.now)); got != tc.opens {
@@ -122,13 +143,5 @@ func TestWishesOfSeveralDaysAreServedTogether(t *testing.T) {
 	v := Decide(c)
 	if v.Intent == nil || len(v.Intent.Metrics) != 2 || v.Intent.To != "rds.mysql.n1.4xlarge.4" || v.Intent.ValuePercent != "95.0" {
 		t.Fatalf("intent %+v, want one for the CPU of Wednesday and the memory of Thursday", v.Intent)
-	}
-}
-
-func TestTheTimeZoneOfTheMachineIsNoPolicy(t *testing.T) {
-	s := policy()
-	s.Flavor.Window = &v1alpha1.Window{Days: []v1alpha1.Day{"Sat"}, Start: "00:00", End: "00:00", TimeZone: "Local"}
-	if err := Validate(s); err == nil || Opens(*s.Flavor.Window, noon()) != wishSpan {
-		t.Errorf("Local is taken: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package deploy_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -9,12 +10,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/yaml"
 
 	"github.com/mcsps/rds-autopilot/internal/kubetest"
@@ -281,6 +284,10 @@ func TestRdsAutopilotValidation(t *testing.T) {
 		{"every mode", `{mode: "Off"}`, ""},
 		{"zeros that mean something", `{storage: {alarm: {repeatSeconds: 0}}, flavor: {cpu: {enabled: false}, alarm: {repeatSeconds: 0}, cooldownSeconds: 0}}`, ""},
 		{"a window over midnight", `{flavor: {window: {days: [Mon], start: "22:00", end: "02:00"}}}`, ""},
+		{"a window of every day", `{flavor: {window: {start: "01:00", end: "05:00"}}}`, ""},
+		{"an old name of a zone", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: Asia/Calcutta}}}`, ""},
+		{"UTC", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: UTC}}}`, ""},
+		{"a zone that is east of UTC by name", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: Etc/GMT-2}}}`, ""},
 		{"Off without quotes, which YAML takes for false", `{mode: Off}`, "spec.mode"},
 		{"an unknown mode", `{mode: Automatic}`, "spec.mode"},
 		{"stepGB no multiple of 10", `{storage: {stepGB: 15}}`, "spec.storage.stepGB"},
@@ -301,13 +308,18 @@ func TestRdsAutopilotValidation(t *testing.T) {
 		{"a negative cooldown", `{flavor: {cooldownSeconds: -1}}`, "spec.flavor.cooldownSeconds"},
 		{"11 changes a day", `{flavor: {maxChangesPerDay: 11}}`, "spec.flavor.maxChangesPerDay"},
 		{"no change a day", `{flavor: {maxChangesPerDay: 0}}`, "spec.flavor.maxChangesPerDay"},
-		{"a window without days", `{flavor: {window: {start: "01:00", end: "05:00"}}}`, "spec.flavor.window.days"},
 		{"a window with no day", `{flavor: {window: {days: [], start: "01:00", end: "05:00"}}}`, "spec.flavor.window.days"},
 		{"a day twice", `{flavor: {window: {days: [Sat, Sat], start: "01:00", end: "05:00"}}}`, "spec.flavor.window.days"},
 		{"an unknown day", `{flavor: {window: {days: [Saturday], start: "01:00", end: "05:00"}}}`, "spec.flavor.window.days"},
 		{"a start without zero", `{flavor: {window: {days: [Sat], start: "1:00", end: "05:00"}}}`, "spec.flavor.window.start"},
 		{"a start at 24:00", `{flavor: {window: {days: [Sat], start: "24:00", end: "05:00"}}}`, "spec.flavor.window.start"},
 		{"no end", `{flavor: {window: {days: [Sat], start: "01:00"}}}`, "spec.flavor.window.end"},
+		{"a time zone with a typo", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: Europe/Berln}}}`, "spec.flavor.window.timeZone"},
+		{"the time zone of the machine", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: Local}}}`, "spec.flavor.window.timeZone"},
+		{"an offset", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: "+02:00"}}}`, "spec.flavor.window.timeZone"},
+		{"an offset without a sign", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: "02:00"}}}`, "spec.flavor.window.timeZone"},
+		{"an offset without minutes", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: "+2"}}}`, "spec.flavor.window.timeZone"},
+		{"a path", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: ../Berlin}}}`, "spec.flavor.window.timeZone"},
 		{"an empty time zone", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: ""}}}`, "spec.flavor.window.timeZone"},
 		{"an unknown field", `{storage: {maxGb: 100}}`, "maxGb"},
 	}
@@ -368,4 +380,61 @@ func plain(t *testing.T, v any) any {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// TestATypoOfAnOlderCRDStopsNothing stores a time zone that the schema refuses today, as an older one let it through.
+// Were the status not to be written after the upgrade, no alarm of that database could be stored.
+func TestATypoOfAnOlderCRDStopsNothing(t *testing.T) {
+	definitions := admin(t).Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	client := admin(t).Resource(rdsautopilots).Namespace(shared.Cluster(t).Namespace(t))
+	today, err := definitions.Get(t.Context(), "rdsautopilots.autopilot.otc.mcsps.de", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const typo = `{flavor: {window: {start: "01:00", end: "05:00", timeZone: Europe/Berln}}}`
+	store := func(spec any) {
+		t.Helper()
+		stored, err := definitions.Get(context.Background(), today.GetName(), metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored.Object["spec"] = spec
+		if _, err := definitions.Update(context.Background(), stored, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until := func(refused bool) { // the API server takes a new schema up by and by
+		t.Helper()
+		err := wait.PollUntilContextTimeout(context.Background(), 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+			_, err := create(t, client, rdsautopilots, "RdsAutopilot", typo)
+			return (err != nil) == refused, nil
+		})
+		if err != nil {
+			t.Fatalf("refused is never %v: %v", refused, err)
+		}
+	}
+	older := today.DeepCopy()
+	delete(at(t, older, "spec", "versions", 0, "schema", "openAPIV3Schema").(map[string]any), "x-kubernetes-validations")
+	store(older.Object["spec"])
+	defer until(true)
+	defer store(today.Object["spec"])
+	until(false)
+	if _, err := client.Create(t.Context(), newObject(t, rdsautopilots, "RdsAutopilot", typo), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	store(today.Object["spec"])
+	until(true)
+	for _, change := range []struct {
+		patch, subresource, refusal string
+	}{
+		{`{"status":{"observedGeneration":7}}`, "status", ""},
+		{`{"spec":{"storage":{"maxGB":500}}}`, "", ""},
+		{`{"spec":{"flavor":{"window":{"timeZone":"Europe/Berlinn"}}}}`, "", "spec.flavor.window.timeZone"},
+		{`{"spec":{"flavor":{"window":null}}}`, "", ""},
+		{`{"spec":{"flavor":{"window":{"start":"01:00","end":"05:00","timeZone":"Local"}}}}`, "", "spec.flavor.window.timeZone"},
+		{`{"spec":{"flavor":{"window":{"start":"01:00","end":"05:00","timeZone":"Europe/Berlin"}}}}`, "", ""},
+	} {
+		_, err := client.Patch(t.Context(), "x", "application/merge-patch+json", []byte(change.patch), metav1.PatchOptions{}, change.subresource)
+		checkRefusal(t, err, change.refusal)
+	}
 }

@@ -29,24 +29,16 @@ func (c *Cluster) GetAutopilot(ctx context.Context, namespace, name string) (*au
 	return a, nil
 }
 
-// AutopilotsByTopicLive asks the API server for those whose status has the topic's URN. It lists all of them: the caller
-// bounds how often.
-func (c *Cluster) AutopilotsByTopicLive(ctx context.Context, topicURN string) ([]*autopilotv1.RdsAutopilot, error) {
-	return c.listLive(ctx, func(a *autopilotv1.RdsAutopilot) bool {
-		return topicURN != "" && a.Status.Alarms.TopicURN == topicURN
-	})
-}
-
 // LiveAutopilots asks the API server for all of them, in the namespaces that are watched.
 func (c *Cluster) LiveAutopilots(ctx context.Context) ([]*autopilotv1.RdsAutopilot, error) {
-	return c.listLive(ctx, func(*autopilotv1.RdsAutopilot) bool { return true })
+	return c.listLive(ctx, c.namespaces, func(*autopilotv1.RdsAutopilot) bool { return true })
 }
 
-func (c *Cluster) listLive(ctx context.Context, wanted func(*autopilotv1.RdsAutopilot) bool) ([]*autopilotv1.RdsAutopilot, error) {
+func (c *Cluster) listLive(ctx context.Context, namespaces []string, wanted func(*autopilotv1.RdsAutopilot) bool) ([]*autopilotv1.RdsAutopilot, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var found []*autopilotv1.RdsAutopilot
-	for _, ns := range c.namespaces {
+	for _, ns := range namespaces {
 		opts := metav1.ListOptions{Limit: listPage}
 		for {
 			list, err := c.autopilotsIn(ns).List(ctx, opts)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,8 @@ import (
 
 const (
 	byTopic    = "topic"
+	byUID      = "uid" // its first characters, which are in the topic's name
+	byCert     = "cert"
 	byInstance = "instance"
 )
 
@@ -44,6 +47,10 @@ func newCache(c *Cluster) (*Cache, error) {
 	}}
 	indexAutopilots := cache.Indexers{byTopic: func(obj any) ([]string, error) {
 		return unlessEmpty(obj.(*autopilotv1.RdsAutopilot).Status.Alarms.TopicURN), nil
+	}, byUID: func(obj any) ([]string, error) {
+		return unlessEmpty(shortUID(obj.(*autopilotv1.RdsAutopilot))), nil
+	}, byCert: func(obj any) ([]string, error) {
+		return unlessEmpty(obj.(*autopilotv1.RdsAutopilot).Status.Intake.SigningCertURL), nil
 	}}
 	w := &Cache{}
 	for _, ns := range c.namespaces {
@@ -142,6 +149,13 @@ func (w *Cache) EachAutopilot(f func(*autopilotv1.RdsAutopilot)) { w.autopilots.
 // AutopilotsByTopic returns those whose status has the topic's URN.
 func (w *Cache) AutopilotsByTopic(topicURN string) []*autopilotv1.RdsAutopilot {
 	return w.autopilots.by(byTopic, topicURN)
+}
+
+// SignedBefore reports whether any autopilot's last stored message was signed with the certificate at that URL.
+func (w *Cache) SignedBefore(certURL string) bool {
+	return slices.ContainsFunc(w.autopilots, func(inf cache.SharedIndexInformer) bool {
+		return slices.Contains(inf.GetIndexer().ListIndexFuncValues(byCert), certURL) // one or two
+	})
 }
 
 // OnRds has f called for every Rds that is added (old is nil), changed, or deleted (new is nil), with the very object

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -56,6 +57,7 @@ type Cluster struct {
 	codec      runtime.ParameterCodec
 	core       corev1client.NamespacesGetter
 	namespaces []string
+	searches   *rate.Limiter // of topics whose autopilot cannot be told from the name
 	log        *zap.Logger
 }
 
@@ -106,6 +108,7 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 		transport:  plain.Transport,
 		codec:      runtime.NewParameterCodec(scheme),
 		namespaces: searched(opts.Namespaces),
+		searches:   rate.NewLimiter(searchesPerSec, searchesPerSec),
 		log:        opts.Log,
 	}
 	if c.rdsAPI, err = restClient(cfg, plain, scheme, otcv1.GroupVersion()); err != nil {

@@ -22,8 +22,9 @@ const (
 
 // ensured is what is remembered of a database whose arming was in order.
 type ensured struct {
-	at         time.Time // the zero time if it is not since
-	generation int64     // of the policy
+	at           time.Time // the zero time if it is not since
+	generation   int64     // of the policy
+	subscription string    // the last message about the subscription that was looked into
 }
 
 // arm brings topic, subscription and rules of one database up to what the policy and the size of the volume want, or
@@ -50,8 +51,8 @@ func (c *Controller) arm(ctx context.Context, key Key) (again time.Duration, err
 	if r.notBefore = r.now.Add(-r.Recheck); sweep {
 		r.notBefore = begin
 	}
-	if s := r.rap.Status.Intake.Subscription; s != nil && s.ReceivedTime.After(r.notBefore) && !s.ReceivedTime.After(r.now) {
-		r.notBefore = s.ReceivedTime.Time
+	if s := r.rap.Status.Intake.Subscription; s != nil && s.ReceivedTime.After(r.notBefore) {
+		r.notBefore = earlier(s.ReceivedTime.Time, r.now)
 	}
 	inst, err := r.instance(ctx)
 	if err != nil {
@@ -69,7 +70,7 @@ func (c *Controller) arm(ctx context.Context, key Key) (again time.Duration, err
 	case r.next.Alarms.TopicURN == "" && len(r.next.Alarms.Rules) == 0 && !inst.Measurable():
 		return r.Recheck, r.unarmed(ctx, string(autopilot.ReasonInstanceUnknown), "The instance is in "+inst.Status+": it is armed once it is ACTIVE")
 	}
-	if err := autopilot.Validate(cs.Spec); err != nil {
+	if err := autopilot.Validate(cs.Spec, v1alpha1.MetricStorage); err != nil {
 		return 0, r.unarmed(ctx, string(autopilot.ReasonPolicyInvalid), err.Error())
 	}
 	if !sweep && !r.armingDue(cs) {
@@ -97,10 +98,10 @@ func (r *round) lastEnsured() (ensured, bool) {
 	return e, seen
 }
 
-func (r *round) setEnsured(at time.Time, generation int64) {
+func (r *round) setEnsured(at time.Time, generation int64, subscription string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.armed[r.key] = ensured{at, generation}
+	r.armed[r.key] = ensured{at, generation, subscription}
 }
 
 // forget drops what is remembered of a database that is no longer armed.
@@ -112,7 +113,7 @@ func (c *Controller) forget(k Key) {
 
 // armingDue reports whether the cloud is to be asked: not in every round, for a round may come with every message.
 func (r *round) armingDue(c autopilot.Case) bool {
-	if c.Instance == nil || c.Shared || autopilot.Validate(c.Spec) != nil {
+	if c.Instance == nil || c.Shared || autopilot.Validate(c.Spec, v1alpha1.MetricStorage) != nil {
 		return true // arm says why not
 	}
 	rules := autopilot.Rules(c.Spec, c.Instance.VolumeGB)
@@ -122,7 +123,7 @@ func (r *round) armingDue(c autopilot.Case) bool {
 		a.Subscription != v1alpha1.SubscriptionConfirmed || len(a.Rules) != len(rules) || r.watchesAnother(*c.Instance) {
 		return true
 	}
-	if s := r.rap.Status.Intake.Subscription; s != nil && s.ReceivedTime.After(last.at) {
+	if s := r.rap.Status.Intake.Subscription; s != nil && s.MessageID != last.subscription {
 		return true
 	}
 	return slices.ContainsFunc(rules, func(want autopilot.Rule) bool {
@@ -137,7 +138,7 @@ func (r *round) armingDue(c autopilot.Case) bool {
 func (r *round) watchesAnother(inst autopilot.Instance) bool {
 	return slices.ContainsFunc(r.next.Alarms.Rules, func(rule v1alpha1.Rule) bool {
 		_, value, _ := strings.Cut(rule.Dimension, ":")
-		return value != "" && value != inst.ID && value != inst.Primary && inst.Primary != ""
+		return value != inst.ID && (value == "" || value != inst.Primary && inst.Primary != "")
 	})
 }
 
@@ -149,7 +150,11 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance, sweep bool)
 		renewed = r.rap.Status.ObservedGeneration != r.rap.Generation
 		last.generation = r.rap.Status.ObservedGeneration
 	}
-	r.setEnsured(time.Time{}, last.generation)
+	r.setEnsured(time.Time{}, last.generation, "")
+	subscription := ""
+	if s := r.rap.Status.Intake.Subscription; s != nil {
+		subscription = s.MessageID
+	}
 	generation, before := r.rap.Generation, r.next.Alarms
 	dimension, err := r.dimension(ctx, inst)
 	if err != nil {
@@ -169,7 +174,7 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance, sweep bool)
 	}
 	later := errors.Is(err, ErrLater) && !errors.Is(err, ErrQuota)
 	if err == nil || later || errors.Is(err, ErrQuota) {
-		r.setEnsured(r.now, generation) // all but what the error names
+		r.setEnsured(r.now, generation, subscription) // all but what the error names
 	}
 	was := meta.IsStatusConditionTrue(r.rap.Status.Conditions, v1alpha1.ConditionArmed)
 	writeErr := r.update(ctx, func(s *v1alpha1.Status) {

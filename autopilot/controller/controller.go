@@ -20,7 +20,7 @@ import (
 
 const (
 	workers      = 64               // databases at a time, for decisions and for arming; each mostly waits for the cloud
-	roundLimit   = 10 * time.Minute // for one database: at a low --cloud-rate a listing takes minutes; each call has its own limit
+	roundLimit   = 30 * time.Minute // for one database: at a low --cloud-rate a listing takes minutes; each call has its own limit
 	retryAtFirst = 500 * time.Millisecond
 	retryAtMost  = 2 * time.Minute
 	sweepJitter  = 0.1 // of the interval: replicas of other clusters share the cloud's limits

@@ -2,36 +2,54 @@ package controller
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
+// dataDue is how long after ACTIVE, and after a rule's data ended, it is looked for where else there may be data.
+const dataDue = 30 * time.Minute
+
 // dimension of the rules, as name:value: the instance's own, which is empty here, or that of its primary node where
-// only that one has data. Which it is, is looked at where there was no data for long, and after a failover.
+// only that one has data. Cloud Eye is asked which it is 30 minutes after ACTIVE, whatever the rules say: a rule without data
+// is in ok for hours. It is not asked where an alarm has come: there is data. A failover is a reason to ask, too.
 func (r *round) dimension(ctx context.Context, inst autopilot.Instance) (string, error) {
-	const long = 30 * time.Minute
 	if was := r.rap.Status.Instance; was != nil && was.ID != inst.ID {
 		return "", nil // the rules there are another instance's
 	}
 	silent, onNode := false, ""
 	for _, rule := range r.next.Alarms.Rules {
-		silent = silent || rule.State == v1alpha1.StateInsufficientData && rule.StateTime != nil && r.now.Sub(rule.StateTime.Time) >= long
+		silent = silent || rule.State == v1alpha1.StateInsufficientData && rule.StateTime != nil && r.now.Sub(rule.StateTime.Time) >= dataDue
 		if name, value, _ := strings.Cut(rule.Dimension, ":"); value != inst.ID && value != "" {
 			onNode = name + ":" + value
 		}
 	}
-	active := r.next.Instance != nil && r.next.Instance.ActiveSince != nil && r.now.Sub(r.next.Instance.ActiveSince.Time) >= long
+	seen := r.next.Instance
+	due := inst.Status == autopilot.StatusStorageFull || // it was ACTIVE for long
+		seen != nil && seen.ActiveSince != nil && r.now.Sub(seen.ActiveSince.Time) >= dataDue
 	failover := onNode != "" && inst.Primary != "" && !strings.HasSuffix(onNode, ":"+inst.Primary)
-	if failover || silent && active {
-		dimension, err := r.Arming.Dimension(ctx, inst)
-		if err != nil {
-			return "", fmt.Errorf("look for the dimension: %w", err)
-		}
-		return dimension, nil
+	unproven := onNode == "" && !r.alarmed()
+	if !failover && (!due || !silent && !unproven) {
+		return onNode, nil
 	}
-	return onNode, nil
+	dimension, err := r.Arming.Dimension(ctx, inst)
+	if err != nil { // the rules there are, are better than none
+		r.log.Warn("look for the dimension that has data", zap.Error(err))
+		return onNode, nil
+	}
+	return dimension, nil
+}
+
+// alarmed reports whether a rule has ever had data, for an alarm came of it.
+func (r *round) alarmed() bool {
+	return slices.ContainsFunc(r.next.Alarms.Rules, func(rule v1alpha1.Rule) bool {
+		return rule.State == v1alpha1.StateAlarm || slices.ContainsFunc(r.rap.Status.Intake.Signals, func(s v1alpha1.Signal) bool {
+			return s.AlarmID == rule.AlarmID
+		})
+	})
 }

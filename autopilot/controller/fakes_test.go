@@ -136,7 +136,7 @@ func (w *world) CreateAutopilot(_ context.Context, rds *otcv1.Rds) error {
 			},
 			Flavor: v1alpha1.Flavor{
 				CPU: v1alpha1.Trigger{ThresholdPercent: 90}, Memory: v1alpha1.Trigger{ThresholdPercent: 90},
-				Alarm: v1alpha1.FlavorAlarm{PeriodSeconds: 300, Count: 3},
+				Alarm: v1alpha1.FlavorAlarm{PeriodSeconds: 300, Count: 3}, MaxChangesPerDay: 2,
 			},
 		}
 		w.bump()
@@ -306,6 +306,9 @@ func (c cloud) Ensure(_ context.Context, w Arms, have v1alpha1.Alarms, record fu
 }
 
 func (c cloud) Dimension(_ context.Context, inst autopilot.Instance) (string, error) {
+	if inst.Primary == "" {
+		return "rds_cluster_id:" + inst.ID, nil
+	}
 	return "rds_instance_id:" + inst.Primary, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -111,11 +112,7 @@ func (r *round) alarmStates(ctx context.Context) (map[string]AlarmState, error) 
 		if s == nil || s.State == states[rule.AlarmID].State {
 			continue
 		}
-		at := s.ReceivedTime.Time
-		if at.After(r.now) {
-			at = r.now // by the clock of another replica
-		}
-		if at.After(denied) {
+		if at := earlier(s.ReceivedTime.Time, r.now); at.After(denied) {
 			denied = at
 		}
 	}
@@ -130,4 +127,12 @@ func (r *round) period(m v1alpha1.Metric) int {
 		return int(r.rap.Spec.Storage.Alarm.PeriodSeconds)
 	}
 	return int(r.rap.Spec.Flavor.Alarm.PeriodSeconds)
+}
+
+// earlier keeps a stamp by the clock of another replica from lying ahead of ours.
+func earlier(stamp, now time.Time) time.Time {
+	if stamp.After(now) {
+		return now
+	}
+	return stamp
 }

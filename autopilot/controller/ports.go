@@ -82,11 +82,13 @@ type EvidenceOf struct {
 	NotBefore     time.Time // when it must have been read at the earliest: what was read before the news does not know of it
 }
 
-// Arming makes the alarms come, and stop. Errors wrap ErrQuota where the tenant has no room left.
+// Arming makes the alarms come, and stop. Errors are one line in the cloud's words, and wrap ErrQuota where the tenant has no
+// room left.
 type Arming interface {
-	// Ensure brings topic, subscription and rules up to what is wanted, and calls record after every step that a later
-	// one relies on. What it returns is what is there, also beside an error. Where a listing shows that all is well, it asks the cloud nothing. It says in sentences what it
-	// mended that somebody else had broken.
+	// Ensure brings topic, rules and subscription up to what is wanted, and calls record after every step that a later
+	// one relies on. Where a listing shows that all is well, it asks the cloud nothing. It says in sentences what it
+	// mended that somebody else had broken. now is what is there as far as is known, also where there is an error: the
+	// rules wait for neither topic nor subscription. The error wraps ErrLater where nothing else failed.
 	Ensure(ctx context.Context, w Arms, have v1alpha1.Alarms, record func(v1alpha1.Alarms) error) (now v1alpha1.Alarms, mended []string, err error)
 	// Dimension looks for the dimension, as name:value, that delivers data of an instance.
 	Dimension(ctx context.Context, inst autopilot.Instance) (string, error)

@@ -23,7 +23,7 @@ type Alarm struct {
 	Metric     string
 	Dimensions []Dimension
 	Time       time.Time // when the state changed
-	// Value and ValueTime are the newest datapoint; ValueTime is zero where there is none.
+	// Value and ValueTime are the newest datapoint; ValueTime is zero where there is none that can be read.
 	Value     float64 // percent
 	ValueTime time.Time
 }
@@ -92,36 +92,35 @@ func readAlarm(raw map[string]json.RawMessage) (Alarm, error) {
 	if a.Time, err = milli(raw["time"]); err != nil {
 		return a, fmt.Errorf("time: %w", err)
 	}
-	return a, readValue(raw["alarmValue"], &a)
+	a.Value, a.ValueTime = newest(raw["alarmValue"])
+	return a, nil
 }
 
-// readValue takes the newest of the datapoints.
-func readValue(raw json.RawMessage, a *Alarm) error {
-	if raw == nil {
-		return nil
-	}
+// newest is the newest datapoint; its time is zero if there is none, or if any of them is odd: the alarm is true without
+// it, and an older one in its place would not be what Cloud Eye saw.
+func newest(raw json.RawMessage) (value float64, at time.Time) {
 	var points []json.RawMessage
-	if err := json.Unmarshal(raw, &points); err != nil {
-		return fmt.Errorf("alarmValue: %w", err)
+	if json.Unmarshal(raw, &points) != nil {
+		return 0, time.Time{}
 	}
 	for _, p := range points {
 		fields, err := object(p, []string{"time", "value"})
 		if err != nil {
-			return fmt.Errorf("alarmValue: %w", err)
+			return 0, time.Time{}
 		}
 		t, err := milli(fields["time"])
 		if err != nil {
-			return fmt.Errorf("alarmValue.time: %w", err)
+			return 0, time.Time{}
 		}
 		var v float64
 		if err := number(fields["value"], &v); err != nil || v < 0 || v > maxValue {
-			return errors.New("alarmValue.value is not a number in range")
+			return 0, time.Time{}
 		}
-		if t.After(a.ValueTime) {
-			a.Value, a.ValueTime = v+0, t // +0 makes 0 of −0
+		if t.After(at) {
+			value, at = v+0, t // +0 makes 0 of −0
 		}
 	}
-	return nil
+	return value, at
 }
 
 func milli(raw json.RawMessage) (time.Time, error) {

@@ -30,21 +30,18 @@ func certName(s string) bool {
 	return ok && pem && form(id, 32, 32, hex) && form(region, 1, 32, lower+digits+"-")
 }
 
-// ParseCertificate reads exactly one PEM certificate with an RSA key that is strong enough. Whether it is within its
-// dates is asked at each use: see Current.
+// ParseCertificate reads the first PEM block of a file, which is the signer's certificate; what follows, such as its
+// issuers, is ignored, as in SMN's own samples. Its key must be RSA and strong enough. Whether it is within its dates is
+// asked at each use: see Current.
 func ParseCertificate(data []byte) (*x509.Certificate, error) {
 	block, rest := pem.Decode(data)
 	switch {
 	case block == nil:
 		return nil, errors.New("no PEM block")
-	case block.Type != "CERTIFICATE":
-		return nil, errors.New("a PEM block that is no certificate")
-	case len(bytes.TrimSpace(rest)) > 0, bytes.Count(data, []byte("-----BEGIN")) != 1: // pem.Decode skips a broken one
-		return nil, errors.New("more than one certificate")
-	case !bytes.HasPrefix(bytes.TrimSpace(data), []byte("-----BEGIN CERTIFICATE-----")):
-		return nil, errors.New("text before the certificate")
-	case len(block.Headers) > 0:
-		return nil, errors.New("headers in the PEM block")
+	case bytes.Count(data[:len(data)-len(rest)], []byte("-----BEGIN")) != 1: // pem.Decode skips a broken one
+		return nil, errors.New("the first PEM block is broken")
+	case block.Type != "CERTIFICATE" || len(block.Headers) > 0:
+		return nil, errors.New("the first PEM block is not a plain certificate")
 	}
 	cert, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {

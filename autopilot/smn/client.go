@@ -17,7 +17,7 @@ import (
 // NewClient returns an HTTP client for the hosts of SMN: TLS 1.2 or newer, no redirects, no proxy. An address that is
 // not public is refused when dialled, after the name was resolved, unless that very address is one of the hosts. Of the
 // others only 100.125.0.0/16 is let pass: the cloud's own services answer from there inside its networks.
-func NewClient(hosts []string, roots *x509.CertPool) *http.Client {
+func NewClient(hosts Hosts, roots *x509.CertPool) *http.Client {
 	d := dialer{hosts: hosts}
 	return &http.Client{
 		Timeout: certFetchLimit, // of all of it
@@ -25,7 +25,7 @@ func NewClient(hosts []string, roots *x509.CertPool) *http.Client {
 			DialContext:            d.dial,
 			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
 			MaxResponseHeaderBytes: 64 << 10,
-			MaxConnsPerHost:        8,
+			MaxConnsPerHost:        trialsMost,
 			IdleConnTimeout:        time.Minute,
 			ForceAttemptHTTP2:      true,
 		}},
@@ -44,7 +44,7 @@ func (s straight) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-type dialer struct{ hosts []string }
+type dialer struct{ hosts Hosts }
 
 func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	nd := net.Dialer{Control: func(_, resolved string, _ syscall.RawConn) error {
@@ -69,7 +69,7 @@ func (d dialer) allow(asked, resolved string) error {
 	}
 	literal, err := netip.ParseAddr(host)
 	named := host == "localhost" && ip.IsLoopback()
-	if (named || err == nil && literal.Unmap() == ip) && slices.ContainsFunc(d.hosts, func(h string) bool {
+	if (named || err == nil && literal.Unmap() == ip) && slices.ContainsFunc(d.hosts(), func(h string) bool {
 		return h == asked || h == host
 	}) {
 		return nil

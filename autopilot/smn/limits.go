@@ -7,11 +7,12 @@ import "time"
 const (
 	certLimit      = 64 << 10         // bytes; a certificate has 2 KB
 	certFetchLimit = 3 * time.Second  // for all of a fetch: the receiver answers within 4 s
-	keysKept       = 64               // URLs, 4 KB each. SMN uses one or two at a time; those without a good certificate go first
+	keysKept       = 128              // URLs, 4 KB each. SMN uses one or two at a time; those without a good certificate go first
 	keyLife        = 24 * time.Hour   // then it is fetched anew, or at its NotAfter if that is sooner
 	keyRetry       = 30 * time.Second // after a failure
-	keyRefetch     = time.Minute      // the least age of a key that is fetched anew because it does not match
-	fetchesPerMin  = 60               // URLs are the sender's choice: so many are tried; warm ones need none
+	trialsMost     = 64               // fetches of URLs that have not signed for us before, at a time and in each …
+	trialTime      = time.Second      // … of these; half of them for one topic
+	waitingMost    = 128              // messages that wait for those; the receiver works on twice as many
 	minKeyBits     = 2048             // of RSA; fewer can be broken
 	maxKeyBits     = 8192             // more cost too much to check
 

@@ -57,6 +57,7 @@ func certificateAttacks() []attack {
 		}, 503, away, 0))
 	}
 	good := func() []byte { return certificate(&signingKey().PublicKey, signingKey(), nil) }
+	small := func() []byte { key := newKey(1024); return certificate(&key.PublicKey, key, nil) }
 	bodies := []struct {
 		name string
 		pem  func() []byte
@@ -64,10 +65,12 @@ func certificateAttacks() []attack {
 		{"too large", func() []byte { return append(good(), make([]byte, 64<<10)...) }},
 		{"HTML", func() []byte { return []byte("<html>pa55word</html>") }},
 		{"empty", func() []byte { return nil }},
-		{"text in front", func() []byte { return append([]byte("hello\n"), good()...) }},
-		{"two of them", func() []byte { return append(good(), good()...) }},
+		{"a chain whose first one is another's", func() []byte { return append(small(), good()...) }},
 		{"a broken one and a good one", func() []byte {
 			return append([]byte("-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"), good()...)
+		}},
+		{"a private key in front", func() []byte {
+			return append(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(signingKey())}), good()...)
 		}},
 		{"a private key", func() []byte {
 			return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(signingKey())})
@@ -77,6 +80,10 @@ func certificateAttacks() []attack {
 	for _, b := range bodies {
 		rows = append(rows, certified(26, "a body: "+b.name, func(s *siege) { s.serves(b.pem()) }, 503, away, 0))
 	}
+	rows = append(rows,
+		certified(26, "a body: text in front, which is no block", func(s *siege) { s.serves(append([]byte("hello\n"), good()...)) }, 200, resultStored, 1),
+		certified(26, "a body: a chain, of which the first one signs", func(s *siege) { s.serves(append(good(), small()...)) }, 200, resultStored, 1),
+		certified(26, "a body: a chain that ends in the middle", func(s *siege) { s.serves(append(good(), good()[:100]...)) }, 200, resultStored, 1))
 	rows = append(rows, certified(26, "a body that drips without end", func(s *siege) {
 		s.fetching.Timeout = 100 * time.Millisecond
 		s.certHostDoes(func(w http.ResponseWriter, r *http.Request) {
@@ -141,25 +148,25 @@ func cacheAttacks() []attack {
 			s.serves(certificate(&signingKey().PublicKey, signingKey(), nil))
 			s.post(next(s, 1))
 		}, 200, resultStored, 1},
-		{30, "C", "a poisoned attempt, then the good one again", func(s *siege) {
+		{30, "C", "the host is poisoned later, and what is kept stays good", func(s *siege) {
 			s.post(s.alarm(nil).json())
 			s.serves([]byte("poison"))
 			s.at(noon().Add(2 * time.Minute))
-			s.post(s.alarm(nil).with("message_id", strings.Repeat("0", 32)).json()) // forged: it is looked for anew
+			s.post(s.alarm(nil).with("message_id", strings.Repeat("0", 32)).json()) // forged
 			s.post(next(s, 3))
 		}, 200, resultStored, 2},
-		{30, "C", "what does not match, and the certificate cannot be had anew", func(s *siege) {
+		{30, "C", "what does not match what is kept", func(s *siege) {
 			s.post(s.alarm(nil).json())
 			s.certHostDoes(down)
 			s.at(noon().Add(2 * time.Minute))
 			s.post(s.alarm(nil).with("message_id", strings.Repeat("0", 32)).json())
-		}, 503, away, 1},
+		}, 403, resultForged, 1},
 		{30, "C", "expired while kept", func(s *siege) {
 			s.serves(certificate(&signingKey().PublicKey, signingKey(), func(c *x509.Certificate) { c.NotAfter = noon().Add(2 * time.Minute) }))
 			s.post(s.alarm(nil).json())
 			s.post(next(s, 3))
 		}, 503, away, 1},
-		{30, "C", "another certificate under the same URL", func(s *siege) {
+		{30, "C", "another certificate under the same URL: it is one that SMN never exchanged", func(s *siege) {
 			s.post(s.alarm(nil).json())
 			other := newKey(2048)
 			s.serves(certificate(&other.PublicKey, other, nil))
@@ -167,7 +174,7 @@ func cacheAttacks() []attack {
 			f := s.alarm(m{"message_id": strings.Repeat("9", 32), "message": alarm("alarm", ruleID, "rds039_disk_util", instance, s.now())})
 			delete(f, "signature")
 			s.post(s.sign(f, other).json())
-		}, 200, resultStored, 2},
+		}, 403, resultForged, 1},
 		{30, "C", "another URL", func(s *siege) {
 			s.post(s.alarm(nil).json())
 			s.at(noon().Add(time.Minute))
@@ -176,13 +183,30 @@ func cacheAttacks() []attack {
 				"signing_cert_url": "https://" + s.certHost() + strings.Replace(certPath, "0f1e", "ffff", 1),
 			}).json())
 		}, 200, resultStored, 2},
-		{30, "C", "a hundred invented URLs; a thousand waiters and ten thousand URLs: autopilot/smn", func(s *siege) {
-			s.certHostDoes(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
-			for i := range 100 {
-				s.post(s.alarm(nil).with("signing_cert_url", "https://"+s.certHost()+strings.Replace(certPath, "0f1e", coded16(i), 1)).json())
+		{30, "C", "seventy invented URLs, and the honest message after them; a thousand waiters and thousands of URLs: autopilot/smn", func(s *siege) {
+			s.certHostDoes(only(certPath))
+			for i := range 70 {
+				s.post(s.alarm(nil).with("signing_cert_url", s.invented(i)).json())
 			}
-		}, 503, away, 0},
+			s.post(s.alarm(nil).json())
+		}, 200, resultStored, 1},
 	}
+}
+
+// only serves the certificate at one path.
+func only(path string) http.HandlerFunc {
+	good := certificate(&signingKey().PublicKey, signingKey(), nil)
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != path {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		_, _ = w.Write(good)
+	}
+}
+
+func (s *siege) invented(i int) string {
+	return "https://" + s.certHost() + strings.Replace(certPath, "0f1e", coded16(i), 1)
 }
 
 func coded16(i int) string {

@@ -37,6 +37,14 @@ func foreignAttacks() []attack {
 			s.confirms(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
 			confirm(func(l string) string { return l })(s)
 		}, 503, resultUnavailable, 0},
+		{34, "D", "the console has too much to do", func(s *siege) {
+			s.confirms(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) })
+			confirm(func(l string) string { return l })(s)
+		}, 503, resultUnavailable, 0},
+		{34, "D", "the console knows no such token", func(s *siege) {
+			s.confirms(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
+			confirm(func(l string) string { return l })(s)
+		}, 200, resultUnconfirmed, 1},
 		{34, "D", "a link of another topic", confirm(func(l string) string { return strings.Replace(l, ourTopic, theirTopic, 1) }), 200, ignored, 0},
 		{34, "D", "two topics", confirm(func(l string) string { return l + "&topic_urn=" + theirTopic }), 200, ignored, 0},
 		{34, "D", "our topic twice", confirm(func(l string) string { return l + "&topic_urn=" + ourTopic }), 200, ignored, 0},
@@ -48,14 +56,14 @@ func foreignAttacks() []attack {
 				http.Redirect(w, r, "https://"+s.trap+"/?token="+token, http.StatusFound)
 			})
 			confirm(func(l string) string { return l })(s)
-		}, 200, resultConfirmed, 1},
+		}, 200, resultUnconfirmed, 1},
 		{34, "D", "a redirect that cannot be read is not quoted", func(s *siege) {
 			s.confirms(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Location", "https://%zz/?token="+token)
 				w.WriteHeader(http.StatusFound)
 			})
 			confirm(func(l string) string { return l })(s)
-		}, 200, resultConfirmed, 1},
+		}, 200, resultUnconfirmed, 1},
 		{35, "D", "a cancellation's link is not called", func(s *siege) { s.post(s.confirmation(m{"type": "UnsubscribeConfirmation"}).json()) }, 200, resultStored, 1},
 		{36, "D", "another rule", about("al1700000000000zzzzzzzzz", "rds039_disk_util", instance), 200, ignored, 0},
 		{36, "D", "another instance", about(ruleID, "rds039_disk_util", "ffffffffffffffffffffffffffffffin01"), 200, ignored, 0},
@@ -63,7 +71,7 @@ func foreignAttacks() []attack {
 		{36, "D", "another service", replaced("SYS.RDS", "SYS.ECS"), 200, ignored, 0},
 		{36, "D", "a state that is neither alarm nor ok", signed(m{"message": alarm("insufficient_data", ruleID, "rds039_disk_util", instance, noon())}), 200, ignored, 0},
 		{36, "D", "a hundred rules that are not ours: the looks at the API server are bounded", func(s *siege) {
-			s.receiver.liveRules = rate.NewLimiter(0, liveLookBurst)
+			s.receiver.rules.rate = rate.NewLimiter(0, 10)
 			for i := range 100 {
 				s.post(s.alarm(m{"message": alarm("alarm", fmt.Sprintf("al%d", i), "rds039_disk_util", instance, noon())}).json())
 			}

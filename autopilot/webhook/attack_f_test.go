@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -24,7 +25,7 @@ import (
 // hang is a part that minds no context.
 type hang struct{ forever chan struct{} }
 
-func (h hang) Verify(context.Context, smn.Envelope) error { <-h.forever; return nil }
+func (h hang) Verify(context.Context, smn.Envelope, bool) error { <-h.forever; return nil }
 
 // hung is a book whose writes hang.
 type hung struct {
@@ -69,8 +70,19 @@ func faultAttacks() []attack {
 			s.receiver.large.TryAcquire(largeSlots)
 			s.post(s.alarm(nil).json())
 		}, 200, stored, 1},
-		{54, "F", "five confirmations at a time", func(s *siege) {
+		{54, "F", "forty strangers stall with large bodies, and a large alarm is stored", func(s *siege) {
+			for range 40 {
+				defer s.stall(smallBody + 1).Close()
+			}
+			for s.receiver.large.TryAcquire(1) { // until they have all places
+				s.receiver.large.Release(1)
+				time.Sleep(time.Millisecond)
+			}
+			s.post(s.alarm(nil).json() + strings.Repeat(" ", 2*smallBody))
+		}, 200, stored, 1},
+		{54, "F", "one confirmation more than at a time, and none of them ends", func(s *siege) {
 			s.receiver.confirming.TryAcquire(confirming)
+			s.receiver.time = 100 * time.Millisecond
 			s.post(s.confirmation(nil).json())
 		}, 503, away, 0},
 		{56, "F", "a panic, and the process lives", func(s *siege) {
@@ -114,6 +126,16 @@ func faultAttacks() []attack {
 		"connection refused", "context deadline exceeded", "429 Too Many Requests", "403 Forbidden", "422 Unprocessable Entity", "500 Internal Server Error",
 		"x509: certificate signed by unknown authority", "unexpected EOF",
 	}, 503, away, 0, func(s *siege, text string) { down(text)(s) })...)
+}
+
+// stall sends so much of a body that is longer.
+func (s *siege) stall(sent int) net.Conn {
+	conn, err := net.Dial("tcp", s.server.Listener.Addr().String())
+	if err != nil {
+		s.Fatal(err)
+	}
+	fmt.Fprintf(conn, "POST /smn HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", MaxBody, strings.Repeat(" ", sent))
+	return conn
 }
 
 func TestWorkThatHangsIsCut(t *testing.T) {

@@ -141,7 +141,7 @@ func (s *siege) start() {
 	roots := x509.NewCertPool()
 	roots.AddCert(s.cert.Certificate())
 	client := func(host string) *http.Client {
-		c := smn.NewClient([]string{host}, roots)
+		c := smn.NewClient(smn.Fixed(host), roots)
 		c.Transport, c.Timeout = spy{s, c.Transport}, 5*time.Minute // for machines that are slow
 		s.Cleanup(c.CloseIdleConnections)
 		return c
@@ -150,7 +150,7 @@ func (s *siege) start() {
 	s.logs, s.reg = logs, prometheus.NewRegistry()
 	s.fetching = client(s.certHost())
 	s.receiver = New(Options{
-		Path: "/smn", Book: s.book, Verifier: smn.NewKeys([]string{s.certHost()}, s.fetching, s.now),
+		Path: "/smn", Book: s.book, Verifier: smn.NewKeys(smn.Fixed(s.certHost()), s.fetching, s.now),
 		Confirm: client(s.consoleHost()), ConfirmHosts: []string{s.consoleHost()},
 		OurTopics: TopicPrefix("eu-de", project, "autopilot_"), MaxMessageAge: time.Hour,
 		Warn: s.warn, Log: zap.New(core), Reg: s.reg, Now: s.now,

@@ -16,8 +16,8 @@ import (
 // confirmPath is the path of SMN's confirmation links (SMN umn: http_or_https_message_format.rst).
 const confirmPath = "/smn/subscription/confirm"
 
-// confirm follows the link of an authentic confirmation of our topic. Whether it worked is read from the list of
-// subscriptions by the leader; here the link is only called.
+// confirm calls the link of an authentic confirmation of our topic. Whether it worked is read from the list of
+// subscriptions by the leader; what is known here is whether the link was answered with success.
 func (r *Receiver) confirm(ctx context.Context, target *v1alpha1.RdsAutopilot, e smn.Envelope) (result, error) {
 	if _, res := subscriptionSignal(target.Status.Intake, e, r.Now()); res != resultStored {
 		return res, nil // nothing is called for what is known already
@@ -27,8 +27,8 @@ func (r *Receiver) confirm(ctx context.Context, target *v1alpha1.RdsAutopilot, e
 		r.Warn(target, reasonConfirm, fmt.Sprintf("The topic's subscription cannot be confirmed: %v", err))
 		return resultIgnored, err
 	}
-	if !acquire(ctx, r.confirming) {
-		return resultUnavailable, errors.New("too many confirmations at a time")
+	if err := r.confirming.Acquire(ctx, 1); err != nil {
+		return resultUnavailable, fmt.Errorf("too many confirmations at a time: %w", err)
 	}
 	defer r.confirming.Release(1)
 	ctxGet, cancel := context.WithTimeout(ctx, confirmTime)
@@ -43,10 +43,20 @@ func (r *Receiver) confirm(ctx context.Context, target *v1alpha1.RdsAutopilot, e
 	}
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be kept; what it says is not believed
-	if resp.StatusCode >= http.StatusInternalServerError {
-		return resultUnavailable, fmt.Errorf("call the confirmation link: status %d", resp.StatusCode)
+	status := fmt.Errorf("call the confirmation link: status %d", resp.StatusCode)
+	switch {
+	case resp.StatusCode >= http.StatusInternalServerError, resp.StatusCode == http.StatusTooManyRequests:
+		return resultUnavailable, status
+	case resp.StatusCode/100 == 2:
+		return r.storeSubscription(ctx, target, e, resultConfirmed)
 	}
-	return r.storeSubscription(ctx, target, e, resultConfirmed)
+	// The same link would be answered alike, so it need not come again. Stored, it makes the leader read the list.
+	res, err := r.storeSubscription(ctx, target, e, resultUnconfirmed)
+	if res != resultUnconfirmed {
+		return res, err
+	}
+	r.Warn(target, reasonConfirm, fmt.Sprintf("The topic's subscription was not confirmed: its link was answered with status %d", resp.StatusCode))
+	return res, status
 }
 
 // ConfirmLink rebuilds a confirmation link from checked parts: a configured host, SMN's path, and the topic that was

@@ -23,6 +23,7 @@ type visitor struct {
 	crowd *crowd
 	conn  net.Conn
 	place *list.Element // nil while its request is being answered
+	large bool          // it is sending a large body
 }
 
 type visitorKey struct{}
@@ -68,6 +69,7 @@ func (c *crowd) idle(conn net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if v := c.open[conn]; v != nil && v.place == nil {
+		v.large = false
 		v.place = c.waiting.PushBack(v)
 	}
 }
@@ -91,6 +93,32 @@ func (v *visitor) settle() {
 	if v.place != nil {
 		v.crowd.waiting.Remove(v.place)
 		v.place = nil
+	}
+}
+
+// sendsLarge says that the body is a large one. No more than so many may be on their way: beyond it the connection that
+// waits longest among them is closed.
+func sendsLarge(ctx context.Context, most int) {
+	v, ok := ctx.Value(visitorKey{}).(*visitor)
+	if !ok {
+		return
+	}
+	var first *visitor
+	v.crowd.mu.Lock()
+	v.large = true
+	n := 0
+	for e := v.crowd.waiting.Back(); e != nil; e = e.Prev() {
+		if other, ok := e.Value.(*visitor); ok && other.large {
+			first = other
+			n++
+		}
+	}
+	if n > most {
+		v.crowd.forget(first)
+	}
+	v.crowd.mu.Unlock()
+	if n > most {
+		_ = first.conn.Close() // what reads from it ends, and gives its place back
 	}
 }
 

@@ -17,6 +17,7 @@ const (
 	resultDuplicate   result = "duplicate"
 	resultStale       result = "stale"
 	resultConfirmed   result = "confirmed"
+	resultUnconfirmed result = "unconfirmed"
 	resultForeign     result = "foreign"
 	resultIgnored     result = "ignored"
 	resultUnreadable  result = "unreadable"
@@ -29,8 +30,8 @@ const (
 
 func results() []result {
 	return []result{
-		resultStored, resultDuplicate, resultStale, resultConfirmed, resultForeign, resultIgnored, resultUnreadable,
-		resultMalformed, resultTooLarge, resultForged, resultExpired, resultUnavailable,
+		resultStored, resultDuplicate, resultStale, resultConfirmed, resultUnconfirmed, resultForeign, resultIgnored,
+		resultUnreadable, resultMalformed, resultTooLarge, resultForged, resultExpired, resultUnavailable,
 	}
 }
 

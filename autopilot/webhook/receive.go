@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -23,17 +22,13 @@ const (
 )
 
 // receive goes through the checks, cheapest and most closed first, and leaves what came out in f.
-func (r *Receiver) receive(ctx context.Context, header http.Header, body []byte, f *finding) {
-	e, err := r.parser.Envelope(body)
+func (r *Receiver) receive(ctx context.Context, body []byte, f *finding) {
+	e, err := smn.ParseEnvelope(body)
 	if err != nil {
 		f.result, f.why = resultMalformed, err
 		return
 	}
 	f.typ, f.id = e.Type, e.MessageID
-	if err := agree(header, e); err != nil {
-		f.result, f.why = resultMalformed, err
-		return
-	}
 	if !e.Type.Known() {
 		f.result, f.why = resultIgnored, errors.New("a type of message that is not known")
 		return
@@ -49,7 +44,7 @@ func (r *Receiver) receive(ctx context.Context, header http.Header, body []byte,
 		f.result, f.why = resultExpired, fmt.Errorf("signed at %s", e.Timestamp)
 		return
 	}
-	if err := r.Verifier.Verify(ctx, e); err != nil {
+	if err := r.Verifier.Verify(ctx, e, r.Book.SignedBefore(e.CertURL)); err != nil {
 		f.result, f.why = resultUnavailable, err
 		if errors.Is(err, smn.ErrForged) {
 			f.result = resultForged
@@ -75,8 +70,12 @@ func (r *Receiver) ours(ctx context.Context, urn string) (*v1alpha1.RdsAutopilot
 	if !r.OurTopics(urn) {
 		return nil, resultForeign, errors.New("the topic is not ours")
 	}
-	if !r.liveTopics.Allow() {
-		return nil, resultUnavailable, errors.New("too many topics that are not in the cache")
+	if !r.Book.Expects(urn) { // strangers can name any number of those, so they share few places and a rate
+		end, err := r.topics.begin(ctx)
+		if err != nil {
+			return nil, resultUnavailable, fmt.Errorf("topics that are not in the cache: %w", err)
+		}
+		defer end()
 	}
 	found, err := r.Book.ByTopicLive(ctx, urn)
 	switch {
@@ -91,7 +90,8 @@ func (r *Receiver) ours(ctx context.Context, urn string) (*v1alpha1.RdsAutopilot
 // alarm stores the signal of a notification.
 func (r *Receiver) alarm(ctx context.Context, target *v1alpha1.RdsAutopilot, e smn.Envelope) (result, error) {
 	a, err := smn.ParseAlarm(e.Message)
-	if soon := r.Now().Add(MaxAhead); err == nil && (a.Time.After(soon) || a.ValueTime.After(soon)) {
+	soon := r.Now().Add(MaxAhead)
+	if err == nil && a.Time.After(soon) {
 		// Stored, it would make every later alarm look old.
 		err = fmt.Errorf("%w: it is of the future", smn.ErrUnreadable)
 	}
@@ -101,9 +101,11 @@ func (r *Receiver) alarm(ctx context.Context, target *v1alpha1.RdsAutopilot, e s
 	}
 	metric, err := authorise(target, a)
 	if err != nil { // a rule may be newer than the cache: one look at the API server before it counts as unknown
-		if !r.liveRules.Allow() {
-			return resultUnavailable, errors.New("too many rules that are not in the cache")
+		end, busy := r.rules.begin(ctx)
+		if busy != nil {
+			return resultUnavailable, fmt.Errorf("rules that are not in the cache: %w", busy)
 		}
+		defer end()
 		fresh, liveErr := r.Book.Live(ctx, target.Namespace, target.Name)
 		switch {
 		case errors.Is(liveErr, autopilot.ErrGone):
@@ -116,8 +118,11 @@ func (r *Receiver) alarm(ctx context.Context, target *v1alpha1.RdsAutopilot, e s
 			return resultIgnored, err
 		}
 	}
+	if a.ValueTime.After(soon) {
+		a.Value, a.ValueTime = 0, time.Time{} // odd, like any other value that cannot be
+	}
 	sig := signal(metric, a, e, r.Now())
-	return r.store(ctx, target, func(in v1alpha1.Intake) (v1alpha1.Intake, result) {
+	return r.store(ctx, target, e, func(in v1alpha1.Intake) (v1alpha1.Intake, result) {
 		next, admission := autopilot.Admit(in, sig)
 		switch admission {
 		case autopilot.Duplicate:
@@ -163,7 +168,7 @@ func signal(m v1alpha1.Metric, a smn.Alarm, e smn.Envelope, now time.Time) v1alp
 }
 
 // store changes the intake on top of what is there, as often as others change the object meanwhile, until time is up.
-func (r *Receiver) store(ctx context.Context, target *v1alpha1.RdsAutopilot,
+func (r *Receiver) store(ctx context.Context, target *v1alpha1.RdsAutopilot, e smn.Envelope,
 	change func(v1alpha1.Intake) (v1alpha1.Intake, result),
 ) (result, error) {
 	for {
@@ -171,6 +176,7 @@ func (r *Receiver) store(ctx context.Context, target *v1alpha1.RdsAutopilot,
 		if res == resultDuplicate || res == resultStale {
 			return res, nil
 		}
+		next.SigningCertURL = e.CertURL
 		err := r.Book.WriteIntake(ctx, target, next)
 		switch {
 		case err == nil:

@@ -26,6 +26,11 @@ type Book interface {
 	ByTopic(urn string) []*v1alpha1.RdsAutopilot
 	// ByTopicLive asks the API server for them.
 	ByTopicLive(ctx context.Context, urn string) ([]*v1alpha1.RdsAutopilot, error)
+	// Expects reports whether the cache knows an autopilot that such a topic would be named after: its URN may just not
+	// be in the cache yet.
+	Expects(urn string) bool
+	// SignedBefore reports whether a stored message was signed with that certificate, as far as the cache knows.
+	SignedBefore(certURL string) bool
 	// Live asks the API server for one. It returns autopilot.ErrGone where there is none.
 	Live(ctx context.Context, namespace, name string) (*v1alpha1.RdsAutopilot, error)
 	// WriteIntake stores the intake and nothing else, on top of the version that was read. It returns
@@ -33,9 +38,10 @@ type Book interface {
 	WriteIntake(ctx context.Context, read *v1alpha1.RdsAutopilot, in v1alpha1.Intake) error
 }
 
-// Verifier tells an authentic envelope from a forged one. Errors are smn.ErrForged or smn.ErrUnavailable.
+// Verifier tells an authentic envelope from a forged one; known says that its certificate has signed for us before.
+// Errors are smn.ErrForged or smn.ErrUnavailable.
 type Verifier interface {
-	Verify(ctx context.Context, e smn.Envelope) error
+	Verify(ctx context.Context, e smn.Envelope, known bool) error
 }
 
 // Options are what a Receiver needs.
@@ -58,13 +64,12 @@ type Options struct {
 // Receiver is the HTTP handler of the public address.
 type Receiver struct {
 	Options
-	parser     *smn.Parser
 	meters     *meters
 	slots      *semaphore.Weighted
 	large      *semaphore.Weighted
 	confirming *semaphore.Weighted
-	liveTopics *rate.Limiter
-	liveRules  *rate.Limiter
+	topics     looks
+	rules      looks
 	mux        *chi.Mux
 	time       time.Duration // for all of an answer
 }
@@ -73,13 +78,12 @@ type Receiver struct {
 func New(o Options) *Receiver {
 	r := &Receiver{
 		Options:    o,
-		parser:     smn.NewParser(),
 		meters:     newMeters(o.Reg),
 		slots:      semaphore.NewWeighted(inFlight),
 		large:      semaphore.NewWeighted(largeSlots),
 		confirming: semaphore.NewWeighted(confirming),
-		liveTopics: rate.NewLimiter(liveTopics, liveLookBurst),
-		liveRules:  rate.NewLimiter(liveRules, liveLookBurst),
+		topics:     newLooks(),
+		rules:      newLooks(),
 		mux:        chi.NewMux(),
 		time:       answerTime,
 	}
@@ -139,7 +143,7 @@ func (r *Receiver) handle(ctx context.Context, w http.ResponseWriter, req *http.
 	go func() {
 		defer free()
 		defer r.slots.Release(1)
-		found <- r.guarded(ctx, req.Header, body)
+		found <- r.guarded(ctx, body)
 	}()
 	select {
 	case f = <-found:
@@ -157,7 +161,7 @@ func (r *Receiver) handle(ctx context.Context, w http.ResponseWriter, req *http.
 }
 
 // guarded keeps a panic from ending the process: it is counted, and the message may come again.
-func (r *Receiver) guarded(ctx context.Context, header http.Header, body []byte) (f finding) {
+func (r *Receiver) guarded(ctx context.Context, body []byte) (f finding) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.meters.panics.Inc()
@@ -165,7 +169,7 @@ func (r *Receiver) guarded(ctx context.Context, header http.Header, body []byte)
 			r.Log.Error("panic while receiving", zap.Error(f.why), zap.Stack("stack"))
 		}
 	}()
-	r.receive(ctx, header, body, &f)
+	r.receive(ctx, body, &f)
 	return f
 }
 
@@ -179,6 +183,29 @@ func acquire(ctx context.Context, s *semaphore.Weighted) bool {
 	return s.Acquire(wait, 1) == nil
 }
 
+// looks bound how often the API server is asked for what the cache lacks, and how many messages wait for that.
+type looks struct {
+	places *semaphore.Weighted
+	rate   *rate.Limiter
+}
+
+func newLooks() looks {
+	return looks{semaphore.NewWeighted(looking), rate.NewLimiter(looksPerSec, looksPerSec)}
+}
+
+// begin waits for its turn; end gives the place back.
+func (l looks) begin(ctx context.Context) (end func(), err error) {
+	if !l.places.TryAcquire(1) {
+		return nil, errors.New("too many at a time")
+	}
+	end = func() { l.places.Release(1) }
+	if err := l.rate.Wait(ctx); err != nil {
+		end()
+		return nil, err
+	}
+	return end, nil
+}
+
 // read reads the body within its limits. What it holds is given back by free. A finding with a result is final.
 func (r *Receiver) read(ctx context.Context, w http.ResponseWriter, req *http.Request) (body []byte, free func(), f finding) {
 	free = func() {}
@@ -189,6 +216,7 @@ func (r *Receiver) read(ctx context.Context, w http.ResponseWriter, req *http.Re
 	}
 	body, err := io.ReadAll(io.LimitReader(limited, smallBody))
 	if err == nil && len(body) == smallBody {
+		sendsLarge(req.Context(), largeSlots)
 		if !acquire(ctx, r.large) {
 			_, _ = io.Copy(io.Discard, limited)
 			return nil, free, finding{result: resultUnavailable, why: errors.New("too many large messages at a time")}

@@ -45,6 +45,7 @@ type book struct {
 	down     error // of every request
 	conflict int   // how many writes somebody else comes before
 	panics   bool
+	expects  string // how topics begin that the cache knows the autopilot of
 }
 
 func newBook() *book {
@@ -85,6 +86,14 @@ func (b *book) ByTopicLive(_ context.Context, urn string) ([]*v1alpha1.RdsAutopi
 	return nil, nil
 }
 
+func (b *book) Expects(urn string) bool { return strings.HasPrefix(urn, b.expects) && b.expects != "" }
+
+func (b *book) SignedBefore(url string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return url != "" && b.view().Status.Intake.SigningCertURL == url
+}
+
 func (b *book) Live(context.Context, string, string) (*v1alpha1.RdsAutopilot, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -122,7 +131,7 @@ type verdicts struct {
 	asked int
 }
 
-func (v *verdicts) Verify(context.Context, smn.Envelope) error {
+func (v *verdicts) Verify(context.Context, smn.Envelope, bool) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.asked++
@@ -133,7 +142,8 @@ type bench struct {
 	*Receiver
 	book     *book
 	verifier *verdicts
-	warnings []string
+	warnings []string // their reasons
+	notes    []string
 }
 
 func newBench(t *testing.T) *bench {
@@ -141,8 +151,10 @@ func newBench(t *testing.T) *bench {
 	b.Receiver = New(Options{
 		Path: "/smn", Book: b.book, Verifier: b.verifier, Confirm: http.DefaultClient, ConfirmHosts: []string{"console.example"},
 		OurTopics: TopicPrefix("eu-de", project, "autopilot_"), MaxMessageAge: time.Hour,
-		Warn: func(_ *v1alpha1.RdsAutopilot, reason, _ string) { b.warnings = append(b.warnings, reason) },
-		Log:  zap.NewNop(), Reg: prometheus.NewRegistry(), Now: noon,
+		Warn: func(_ *v1alpha1.RdsAutopilot, reason, note string) {
+			b.warnings, b.notes = append(b.warnings, reason), append(b.notes, note)
+		},
+		Log: zap.NewNop(), Reg: prometheus.NewRegistry(), Now: noon,
 	})
 	return b
 }
@@ -295,6 +307,12 @@ func TestOtherPathsAndMethods(t *testing.T) {
 	}
 }
 
+func TestConnectionsAreKeptLongerThanAProxyUsesThem(t *testing.T) {
+	if idle := newBench(t).Server().IdleTimeout; idle <= time.Minute { // nginx's
+		t.Errorf("closed after %s: a proxy may just be sending on it", idle)
+	}
+}
+
 func TestUnreadableAlarmsAndRefusedLinksWarn(t *testing.T) {
 	b := newBench(t)
 	b.post(message(map[string]string{"message": "hello"}))
@@ -309,12 +327,17 @@ func TestConfirmationCallsTheLinkOnceAndFollowsNothing(t *testing.T) {
 		name   string
 		status int
 		want   int
+		result result
 		stored bool
+		warned string // somewhere in the warning
 	}{
-		{"it works", 200, 200, true},
-		{"a redirect is not followed", 302, 200, true},
-		{"expired: the list will tell", 404, 200, true},
-		{"try again", 500, 503, false},
+		{"it works", 200, 200, resultConfirmed, true, ""},
+		{"it works, and has nothing to say", 204, 200, resultConfirmed, true, ""},
+		{"a redirect is not followed", 302, 200, resultUnconfirmed, true, "status 302"},
+		{"refused", 403, 200, resultUnconfirmed, true, "status 403"},
+		{"expired: the list will tell", 404, 200, resultUnconfirmed, true, "status 404"},
+		{"too many requests: try again", 429, 503, resultUnavailable, false, ""},
+		{"try again", 500, 503, resultUnavailable, false, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			calls := 0
@@ -341,8 +364,14 @@ func TestConfirmationCallsTheLinkOnceAndFollowsNothing(t *testing.T) {
 			if w.Code != tc.want || calls != 1 {
 				t.Errorf("status %d after %d calls, want %d after 1", w.Code, calls, tc.want)
 			}
+			if n := testutil.ToFloat64(b.meters.notifications.WithLabelValues("SubscriptionConfirmation", string(tc.result))); n != 1 {
+				t.Errorf("counted as %s %v times, answered %q", tc.result, n, w.Body)
+			}
 			if stored := b.book.stored.Status.Intake.Subscription != nil; stored != tc.stored {
 				t.Errorf("stored %t, want %t", stored, tc.stored)
+			}
+			if said := strings.Join(b.notes, "\n"); (said == "") != (tc.warned == "") || !strings.Contains(said, tc.warned) || strings.Contains(said, "secret") {
+				t.Errorf("warned of %q, want %q", said, tc.warned)
 			}
 		})
 	}
@@ -362,6 +391,42 @@ func TestConfirmLinkRefuses(t *testing.T) {
 		if got, err := ConfirmLink(link, []string{"console.example"}, ourTopic); err == nil {
 			t.Errorf("%s became %s", link, got)
 		}
+	}
+}
+
+func TestAnOddValueIsLeftOutAndTheAlarmIsStored(t *testing.T) {
+	text := alarm("alarm", ruleID, "rds039_disk_util", instance, noon())
+	future := strconv.FormatInt(noon().Add(time.Hour).UnixMilli(), 10)
+	for name, swap := range map[string][2]string{
+		"over 100":            {"93.1", "100.4"},
+		"below 0":             {"93.1", "-1"},
+		"null":                {"93.1", "null"},
+		"text":                {"93.1", `"93.1"`},
+		"words":               {"93.1", `"high"`},
+		"no list":             {text[strings.Index(text, "[{") : strings.Index(text, "}]")+2], "null"},
+		"a list of text":      {text[strings.Index(text, "[{") : strings.Index(text, "}]")+2], `["93.1"]`},
+		"no time":             {`"value":93.1`, `"value":93.1,"x":1`},
+		"a time to come":      {`,"value":93.1`, `,"value":93.1},{"time":` + future + `,"value":1`},
+		"a second, odd value": {`"value":93.1`, `"value":93.1},{"time":1,"value":null`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			odd := strings.Replace(text, swap[0], swap[1], 1)
+			if name == "no time" {
+				odd = strings.Replace(odd, `[{"time"`, `[{"when"`, 1)
+			}
+			if odd == text {
+				t.Fatalf("nothing was swapped in %s", text)
+			}
+			w := b.post(message(map[string]string{"message": odd}))
+			signals := b.book.stored.Status.Intake.Signals
+			if w.Code != http.StatusOK || len(signals) != 1 {
+				t.Fatalf("status %d, %s, signals %+v", w.Code, w.Body, signals)
+			}
+			if s := signals[0]; s.ValuePercent != "" || s.DatapointTime != nil || s.State != v1alpha1.StateAlarm {
+				t.Errorf("stored %+v", s)
+			}
+		})
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 // storeSubscription notes a confirmation or cancellation; the leader looks at the subscription list when it sees it.
 func (r *Receiver) storeSubscription(ctx context.Context, target *v1alpha1.RdsAutopilot, e smn.Envelope, ok result) (result, error) {
-	return r.store(ctx, target, func(in v1alpha1.Intake) (v1alpha1.Intake, result) {
+	return r.store(ctx, target, e, func(in v1alpha1.Intake) (v1alpha1.Intake, result) {
 		sig, res := subscriptionSignal(in, e, r.Now())
 		if res != resultStored {
 			return in, res

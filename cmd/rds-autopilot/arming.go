@@ -84,7 +84,7 @@ func (a arming) Orphans(ctx context.Context, notBefore time.Time, known []*v1alp
 	}
 	orphans, foreign := listed.Orphans(a.clusterID, among(known))
 	if len(orphans) == 0 || !a.everyone {
-		return nil, foreign, nil
+		return nil, foreign, listed.Err()
 	}
 	all, err := ask(ctx)
 	if err != nil {
@@ -97,7 +97,7 @@ func (a arming) Orphans(ctx context.Context, notBefore time.Time, known []*v1alp
 		}
 		removed = append(removed, o.Name)
 	}
-	return removed, foreign, nil
+	return removed, foreign, listed.Err()
 }
 
 // among reports whether a name in the cloud belongs to one of these.

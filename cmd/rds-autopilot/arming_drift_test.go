@@ -82,16 +82,16 @@ func drifts() []drift {
 		memory  = v1alpha1.MetricMemory
 	)
 	return []drift{
-		{"threshold", edit(storage, func(r *otc.Rule) { r.Threshold = 99 }), "the storage rule's threshold was 99 %: set to 90 % again", same},
-		{"period", edit(cpu, func(r *otc.Rule) { r.Period = 3600 }), "the cpu rule's period was 3600 s: brought in line with 300 s", same},
-		{"count", edit(memory, func(r *otc.Rule) { r.Count = 5 }), "the memory rule's count was 5: brought in line with 3", same},
-		{"repeat", edit(storage, func(r *otc.Rule) { r.Repeat = 86400 }), "the storage rule's repeat was 86400 s: brought in line with 900 s", same},
-		{"actions", edit(cpu, func(r *otc.Rule) { r.ActionEnabled, r.AlarmActions, r.OKActions = false, nil, nil }), "the cpu rule did not notify our topic: does again", same},
-		{"description", edit(memory, func(r *otc.Rule) { r.Description = "mine" }), "the memory rule's description was changed: written again", same},
-		{"filter", edit(cpu, func(r *otc.Rule) { r.Filter = "min" }), `the cpu rule's filter was "min": set to "average" again`, same},
+		{"threshold", edit(storage, func(r *otc.Rule) { r.Threshold = 99 }), "the storage rule was brought in line: threshold", same},
+		{"period", edit(cpu, func(r *otc.Rule) { r.Period = 3600 }), "the cpu rule was brought in line: period", same},
+		{"count", edit(memory, func(r *otc.Rule) { r.Count = 5 }), "the memory rule was brought in line: count", same},
+		{"repeat", edit(storage, func(r *otc.Rule) { r.Repeat = 86400 }), "the storage rule was brought in line: repeat", same},
+		{"actions", edit(cpu, func(r *otc.Rule) { r.ActionEnabled, r.AlarmActions, r.OKActions = false, nil, nil }), "the cpu rule was brought in line: topic to notify", same},
+		{"description", edit(memory, func(r *otc.Rule) { r.Description = "mine" }), "the memory rule was brought in line: description", same},
+		{"filter", edit(cpu, func(r *otc.Rule) { r.Filter = "min" }), "the cpu rule was brought in line: filter", same},
 		{"switch", func(f *fleet, _ otcsim.Instance, _ *v1alpha1.RdsAutopilot, have things) {
 			f.must(f.person().EnableRule(f.t.Context(), have.rule(storage).ID, false))
-		}, "the storage rule was disabled: enabled again", same},
+		}, "the storage rule was brought in line: enabled", same},
 		{"rule-deleted", func(f *fleet, _ otcsim.Instance, _ *v1alpha1.RdsAutopilot, have things) {
 			f.sim.RemoveRule(have.rule(memory).ID)
 		}, "the memory rule was gone: made again", remade(memory)},
@@ -101,7 +101,7 @@ func drifts() []drift {
 			f.must(err)
 			_, err = cloud.CreateRule(f.t.Context(), r)
 			f.must(err)
-		}, "a second cpu rule: removed", same},
+		}, "superfluous cpu rules were removed: 1", same},
 		{"topic-deleted", func(f *fleet, _ otcsim.Instance, _ *v1alpha1.RdsAutopilot, have things) {
 			f.sim.RemoveTopic(have.topics[0].URN)
 		}, "the topic was gone: made again", same},

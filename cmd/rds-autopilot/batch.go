@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -11,41 +10,41 @@ import (
 )
 
 const (
-	// gatherFor is how long the first who asks waits for others: Cloud Eye takes ten series in one call, and is slow
-	// enough for nobody to notice. While one comes after the other, each next one waits twice as long, up to gatherMost.
-	gatherFor  = 50 * time.Millisecond
-	gatherMost = 2 * time.Second
-	// keptFor is how long a series is not read again, unless there is news of it. Raw data comes once a minute, but our own
+	// gatherFor is how long the first series of a call waits for others: Cloud Eye takes ten in one call, and an alarm is
+	// minutes old when it comes.
+	gatherFor = time.Second
+	// pointsFor is how long a series is not read again, unless there is news of it. Raw data comes once a minute, but our own
 	// patch is a reason to look once more, and so is all that the operator then does.
-	keptFor = 30 * time.Second
+	pointsFor = 30 * time.Second
 )
 
-// batches reads datapoints for all who ask at about the same time, of one period each: a call that is full goes at once,
-// another one waits for company.
+// batches reads datapoints for all callers of about the same time: a call that is full goes at once, another one is gathered.
 type batches struct {
 	read func(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error)
 	now  func() time.Time
 
 	mu     sync.Mutex
-	queues map[int]*gathering // by period
+	latest map[measured]*batch
+	next   map[int]*batch // by period: neither full nor begun
 }
 
-// gathering is what is known of the series of one period.
-type gathering struct {
-	latest map[otc.Series]*batch
-	next   *batch // not full, not begun; or nil
-	begun  time.Time
-	pause  time.Duration
-}
-
-type batch struct {
+// measured is a series in one period.
+type measured struct {
+	otc.Series
 	period int
+}
+
+// batch is what one call reads.
+type batch struct {
 	series []otc.Series
-	begun  bool
-	made   time.Time // when it was begun, on the clock; the pauses are real
+	begun  time.Time // zero: not yet
 	done   chan struct{}
 	points map[otc.Series][]otc.Datapoint
 	err    error
+}
+
+func newBatches(read func(context.Context, []otc.Series, int) (map[otc.Series][]otc.Datapoint, error), now func() time.Time) *batches {
+	return &batches{read: read, now: now, latest: make(map[measured]*batch), next: make(map[int]*batch)}
 }
 
 // get returns the datapoints of these series, read at that time or later; one without any is missing.
@@ -72,74 +71,62 @@ func (b *batches) get(ctx context.Context, period int, series []otc.Series, notB
 func (b *batches) join(ctx context.Context, period int, series []otc.Series, notBefore time.Time) []*batch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	q, now := b.queues[period], b.now()
-	if q == nil {
-		q = &gathering{latest: make(map[otc.Series]*batch)}
-		b.queues[period] = q
+	now := b.now()
+	if notBefore = earlier(notBefore, now); now.Sub(notBefore) > pointsFor {
+		notBefore = now.Add(-pointsFor)
 	}
 	mine := make([]*batch, 0, len(series))
 	for _, s := range series {
-		x := q.latest[s]
-		if x == nil || !x.serves(now, notBefore) {
-			x = b.add(ctx, q, period, s)
+		x := b.latest[measured{s, period}]
+		if x == nil || x.before(notBefore) {
+			x = b.add(ctx, measured{s, period})
 		}
 		mine = append(mine, x)
 	}
 	return mine
 }
 
-func (b *batches) add(ctx context.Context, q *gathering, period int, s otc.Series) *batch {
-	if q.next == nil {
-		q.next = b.open(ctx, q, period)
+func (b *batches) add(ctx context.Context, m measured) *batch {
+	x := b.next[m.period]
+	if x == nil {
+		x = &batch{done: make(chan struct{})}
+		b.next[m.period] = x
+		b.forget(func(y *batch) bool { return y.before(b.now().Add(-pointsFor)) })
+		time.AfterFunc(gatherFor, func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.begin(ctx, x, m.period)
+		})
 	}
-	x := q.next
-	x.series = append(x.series, s)
-	q.latest[s] = x
+	x.series = append(x.series, m.Series)
+	b.latest[m] = x
 	if len(x.series) == otc.SeriesPerQuery {
-		b.begin(ctx, q, x)
+		b.begin(ctx, x, m.period)
 	}
 	return x
 }
 
-func (b *batches) open(ctx context.Context, q *gathering, period int) *batch {
-	now := b.now()
-	maps.DeleteFunc(q.latest, func(_ otc.Series, x *batch) bool { return !x.serves(now, time.Time{}) })
-	x := &batch{period: period, done: make(chan struct{})}
-	q.pause = min(2*q.pause, gatherMost)
-	if time.Since(q.begun) > gatherMost {
-		q.pause = gatherFor
-	}
-	time.AfterFunc(q.pause, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.begin(ctx, q, x)
-	})
-	return x
-}
-
-// begin reads, once. It belongs to nobody in particular, so nobody's deadline ends it.
-func (b *batches) begin(ctx context.Context, q *gathering, x *batch) {
-	if x.begun {
+// begin reads, once. No caller's deadline ends it; the call ends by itself.
+func (b *batches) begin(ctx context.Context, x *batch, period int) {
+	if !x.begun.IsZero() {
 		return
 	}
-	x.begun, x.made, q.begun, q.next = true, b.now(), time.Now(), nil
+	x.begun = b.now()
+	delete(b.next, period)
 	go func() {
 		defer close(x.done)
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedLimit)
-		defer cancel()
-		x.points, x.err = b.read(ctx, slices.Clone(x.series), x.period)
+		if x.points, x.err = b.read(context.WithoutCancel(ctx), x.series, period); x.err == nil {
+			return
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.forget(func(y *batch) bool { return y == x }) // the next caller reads again
 	}()
 }
 
-// serves reports whether who asks now, for what was read at that time or later, may have what it holds or will hold.
-func (x *batch) serves(now, notBefore time.Time) bool {
-	if !x.begun {
-		return true
-	}
-	select {
-	case <-x.done:
-		return x.err == nil && now.Sub(x.made) < keptFor && !x.made.Before(notBefore)
-	default:
-		return !x.made.Before(notBefore)
-	}
+// before reports whether what it holds, or will hold, is older than that.
+func (x *batch) before(t time.Time) bool { return !x.begun.IsZero() && x.begun.Before(t) }
+
+func (b *batches) forget(which func(*batch) bool) {
+	maps.DeleteFunc(b.latest, func(_ measured, x *batch) bool { return which(x) })
 }

@@ -3,11 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/alarms"
@@ -26,16 +25,9 @@ type cloud struct {
 	topics    shared[[]otc.Topic]
 	rules     shared[[]otc.Rule]
 	listing   shared[*alarms.Listing]
-	points    batches
-	many      atomic.Bool // rules: to list them takes more than one call
+	points    *batches
 	now       func() time.Time
 }
-
-// How long a listing serves decisions. One of a single call costs no more than to ask for one database.
-const (
-	listedFor     = time.Second
-	manyListedFor = 20 * time.Second
-)
 
 func newCloud(c *otc.Cloud, now func() time.Time) *cloud {
 	shop := &cloud{Cloud: c, now: now}
@@ -48,14 +40,8 @@ func newCloud(c *otc.Cloud, now func() time.Time) *cloud {
 		return byID, err
 	}}
 	shop.topics = shared[[]otc.Topic]{now: now, read: func(ctx context.Context, _ time.Time) ([]otc.Topic, error) { return c.Topics(ctx) }}
-	shop.rules = shared[[]otc.Rule]{now: now, read: func(ctx context.Context, _ time.Time) ([]otc.Rule, error) {
-		all, err := c.Rules(ctx)
-		if err == nil {
-			shop.many.Store(len(all) > otc.PageSize)
-		}
-		return all, err
-	}}
-	shop.points = batches{read: shop.readPoints, now: now, queues: make(map[int]*gathering)}
+	shop.rules = shared[[]otc.Rule]{now: now, read: func(ctx context.Context, _ time.Time) ([]otc.Rule, error) { return c.Rules(ctx) }}
+	shop.points = newBatches(shop.readPoints, now)
 	shop.listing = shared[*alarms.Listing]{now: now, read: shop.list, composed: true}
 	return shop
 }
@@ -67,30 +53,23 @@ func (c *cloud) Rules(ctx context.Context) ([]otc.Rule, error) { return c.rules.
 // Topics is like Rules.
 func (c *cloud) Topics(ctx context.Context) ([]otc.Topic, error) { return c.topics.get(ctx, c.now()) }
 
-// list reads all that exists for alarms. Rules are listed once for this and for the states of alarms.
+// list reads all that exists for alarms, as far as the cloud answers: the listing says what could not be read. The lists are
+// read side by side, so that one that hangs takes no time from another. Rules are listed once for this and for the states of
+// alarms.
 func (c *cloud) list(ctx context.Context, notBefore time.Time) (*alarms.Listing, error) {
-	topics, err := c.topics.get(ctx, notBefore)
-	if err != nil {
-		return nil, fmt.Errorf("list topics: %w", err)
-	}
-	subscriptions, err := c.Subscriptions(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list subscriptions: %w", err)
-	}
-	rules, err := c.rules.get(ctx, notBefore)
-	if err != nil {
-		return nil, fmt.Errorf("list rules: %w", err)
-	}
+	var topics alarms.Part[otc.Topic]
+	var subscriptions alarms.Part[otc.Subscription]
+	var rules alarms.Part[otc.Rule]
+	var reading sync.WaitGroup
+	reading.Go(func() { topics = alarms.Read(c.topics.get(ctx, notBefore)) })
+	reading.Go(func() { subscriptions = alarms.Read(c.Subscriptions(ctx)) })
+	reading.Go(func() { rules = alarms.Read(c.rules.get(ctx, notBefore)) })
+	reading.Wait()
 	return alarms.NewListing(topics, subscriptions, rules), nil
 }
 
 // ListedFor is how long a listing serves decisions.
-func (c *cloud) ListedFor() time.Duration {
-	if c.many.Load() {
-		return manyListedFor
-	}
-	return listedFor
-}
+func (c *cloud) ListedFor() time.Duration { return c.rules.servesFor() }
 
 // Instance returns nil where the cloud has no such instance.
 func (c *cloud) Instance(ctx context.Context, id string, notBefore time.Time) (*autopilot.Instance, error) {
@@ -240,30 +219,20 @@ func (c *cloud) Catalogue(ctx context.Context, inst autopilot.Instance) ([]flavo
 	if err != nil {
 		return nil, err
 	}
-	cat := make([]flavors.Flavor, 0, len(all))
+	catalogue := make([]flavors.Flavor, 0, len(all))
 	for _, f := range all {
-		cat = append(cat, flavors.Flavor{
+		catalogue = append(catalogue, flavors.Flavor{
 			Code: f.Code, Engine: inst.Engine, Versions: f.Versions, Mode: f.Mode, VCPUs: f.VCPUs, MemoryGB: f.MemoryGB, Zones: f.Zones,
 		})
 	}
-	return cat, nil
+	return catalogue, nil
 }
 
-// ResizeList returns the codes that this instance may change to; known is false where the cloud has no such list.
+// ResizeList reads the codes that this very instance may change to. It is not known where the cloud has no such list.
 func (c *cloud) ResizeList(ctx context.Context, inst autopilot.Instance) (codes []string, known bool, err error) {
-	listed, err := c.instances.get(ctx, time.Time{}) // the one that inst is of, or a newer
-	if err != nil {
-		return nil, false, err
-	}
-	targets, err := c.ResizeTargets(ctx, listed[inst.ID])
-	switch {
-	case errors.Is(err, otc.ErrNotFound):
+	codes, err = c.ResizeTargets(ctx, inst.ID)
+	if errors.Is(err, otc.ErrNotFound) {
 		return nil, false, nil
-	case err != nil:
-		return nil, false, err
 	}
-	for _, t := range targets {
-		codes = append(codes, t.Code)
-	}
-	return codes, true, nil
+	return codes, err == nil, err
 }

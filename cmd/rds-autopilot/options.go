@@ -63,7 +63,7 @@ func parseOptions(args []string, env func(string) string, out io.Writer) (option
 	fs.StringVar(&namespaces, "watch-namespaces", "", "comma separated `namespaces` to watch; empty means all")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", true, "elect a leader among the replicas; only it decides")
 	fs.StringVar(&o.LeaseNS, "lease-namespace", "", "`namespace` of the lease rds-autopilot; empty means the pod's own")
-	o.smn(fs, "smn.<region>.otc.t-systems.com")
+	o.smn(fs, "that of SMN in the cloud's catalogue", console+" in eu-de and eu-nl; required elsewhere")
 	fs.DurationVar(&o.MaxMessageAge, "max-message-age", time.Hour, "older messages are refused")
 	fs.DurationVar(&o.Sweep, "sweep-interval", 5*time.Minute, "how often every database is looked at although no message came")
 	fs.DurationVar(&o.Recheck, "recheck-interval", recheckInterval, "the next look while an instance is busy or a change is pending")
@@ -98,11 +98,10 @@ func (o *options) common(fs *flag.FlagSet) {
 	fs.Func("endpoint", "`SERVICE=URL` of smn, ces or rds, instead of the host in the cloud's catalogue; may be repeated", o.setEndpoint)
 }
 
-// smn are the flags of every command that reads what SMN sends. certHosts says what an empty one means.
-func (o *options) smn(fs *flag.FlagSet, certHosts string) {
-	o.ConfirmHosts = []string{"console.otc.t-systems.com"}
+// smn are the flags of every command that reads what SMN sends. The texts say what an empty one means.
+func (o *options) smn(fs *flag.FlagSet, certHosts, confirmHosts string) {
 	fs.Var((*hosts)(&o.CertHosts), "smn-cert-hosts", "exact `host[:port]` of signing certificates, comma separated; empty means "+certHosts)
-	fs.Var((*hosts)(&o.ConfirmHosts), "smn-confirm-hosts", "exact `host[:port]` of confirmation links, comma separated")
+	fs.Var((*hosts)(&o.ConfirmHosts), "smn-confirm-hosts", "exact `host[:port]` of confirmation links, comma separated; empty means "+confirmHosts)
 	fs.StringVar(&o.CAFile, "smn-ca-file", "", "PEM `file` with trust roots for those hosts, beside the system's")
 }
 
@@ -174,7 +173,6 @@ func (o *options) validate(public, level string) error {
 		{o.Recheck > 0, "--recheck-interval: want more than 0"},
 		{o.MaxFlavors > 0, "--max-flavor-changes: want more than 0"},
 		{o.DrainDelay >= 0 && o.DrainDelay <= time.Minute, "--drain-delay: want at most a minute, and not less than 0"},
-		{len(o.ConfirmHosts) > 0, "--smn-confirm-hosts: want at least one host"},
 	}...))
 }
 

@@ -17,8 +17,6 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s"
 )
 
-const planLimit = time.Minute // for everything that a plan reads
-
 // planOptions are the flags of plan.
 type planOptions struct {
 	options
@@ -93,10 +91,9 @@ func runPlan(ctx context.Context, args []string, env func(string) string, stdout
 	return exitOK
 }
 
-// askPlan connects as serve does, to one namespace, and writes nothing anywhere.
+// askPlan connects as serve does, to one namespace, and writes nothing anywhere. Each call has its own deadline; how many
+// there are, and how fast they may be made, depends on the cloud.
 func askPlan(ctx context.Context, o planOptions, env func(string) string) (*plan, error) {
-	ctx, cancel := context.WithTimeout(ctx, planLimit)
-	defer cancel()
 	starting, started := context.WithTimeout(ctx, startLimit)
 	defer started()
 	o.Namespaces = []string{o.Namespace} // who may read only this one may ask

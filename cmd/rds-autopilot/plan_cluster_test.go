@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -73,7 +74,10 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := &fleet{t: t, kube: kube, admin: admin, sim: sim}
-	f.database("default", "fresh", otcsim.Instance{Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 42, CPUDemand: .5, MemoryDemandGB: 4}})
+	f.database("default", "fresh", otcsim.Instance{
+		Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 42, CPUDemand: .5, MemoryDemandGB: 4},
+		AutoScale: otcsim.AutoScale{On: true, LimitGB: 500, TriggerThreshold: 10},
+	})
 	settled := f.database("default", "settled", otcsim.Instance{Flavor: "rds.pg.n1.large.4.ha", VolumeGB: 40, Workload: otcsim.Workload{UsedGB: 33, CPUDemand: 1.9, MemoryDemandGB: 2}})
 	f.database("default", "gone", otcsim.Instance{Flavor: "rds.mysql.n1.large.4", VolumeGB: 40})
 	f.database("default", "twin", otcsim.Instance{Flavor: "rds.mysql.n1.large.4", VolumeGB: 40})
@@ -119,6 +123,11 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 			t.Errorf("cpu: %s", text)
 		}
 		if len(p.Notes) == 0 || !strings.Contains(p.Notes[0], "There is no RdsAutopilot yet") {
+			t.Errorf("notes: %q", p.Notes)
+		}
+		if !slices.ContainsFunc(p.Notes, func(note string) bool {
+			return strings.Contains(note, "at 10 % free, up to 500 GB; the autopilot at 90 % used")
+		}) {
 			t.Errorf("notes: %q", p.Notes)
 		}
 		f.defaults()

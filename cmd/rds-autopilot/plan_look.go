@@ -16,9 +16,15 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/controller"
+	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+)
+
+const (
+	autoscalingLimit = 5 * time.Second  // for what only a note depends on
+	pageLimit        = 15 * time.Second // for one page of Rds
 )
 
 // planner asks the cluster and the cloud what a decision depends on, and changes neither.
@@ -71,12 +77,14 @@ func (p planner) look(ctx context.Context, rds *otcv1.Rds) (*situation, error) {
 	if s.Shared, err = p.shared(ctx, s, rds); err != nil {
 		return nil, err
 	}
+	if s.Catalogue, err = p.cloud.Catalogue(ctx, *s.Instance); err != nil {
+		return nil, fmt.Errorf("read flavors: %w", err)
+	}
+	sized := s.Instance.WithSizes(s.Catalogue)
+	s.Instance = &sized
 	s.Status = autopilot.Follow(s.Case).Status
 	if s.evidence, err = p.cloud.Evidence(ctx, *s.Instance, s.wanted(rap.Status)); err != nil {
 		return nil, fmt.Errorf("read evidence: %w", err)
-	}
-	if s.Catalogue, err = p.cloud.Catalogue(ctx, *s.Instance); err != nil {
-		return nil, fmt.Errorf("read flavors: %w", err)
 	}
 	if s.Offered, s.OfferedKnown, err = p.cloud.ResizeList(ctx, *s.Instance); err != nil {
 		return nil, fmt.Errorf("read the resize list: %w", err)
@@ -91,7 +99,23 @@ func (p planner) look(ctx context.Context, rds *otcv1.Rds) (*situation, error) {
 			}
 		}
 	}
+	s.noteAutoscaling(ctx, p.cloud.Cloud)
 	return s, nil
+}
+
+// noteAutoscaling says whether the cloud grows the volume as well. Nothing is decided by it, so its failure is no error.
+func (s *situation) noteAutoscaling(ctx context.Context, c *otc.Cloud) {
+	ctx, cancel := context.WithTimeout(ctx, autoscalingLimit)
+	defer cancel()
+	policy, err := c.StoragePolicy(ctx, s.Instance.ID)
+	switch {
+	case errors.Is(err, otc.ErrNotFound): // the cloud has none
+	case err != nil:
+		s.note("Not known: whether the cloud's own storage autoscaling is on: %v", err)
+	case policy.On:
+		s.note("The cloud's own storage autoscaling is on: it acts at %d %% free, up to %d GB; the autopilot at %d %% used, up to %d GB. Whoever comes first acts; the autopilot goes on from a size that the cloud has grown",
+			policy.TriggerPercent, policy.LimitGB, autopilot.Threshold(s.Instance.VolumeGB, int(s.Spec.Storage.ThresholdPercent)), s.Spec.Storage.MaxGB)
+	}
 }
 
 // policy is the RdsAutopilot, or one with the defaults where there is none yet.
@@ -163,8 +187,10 @@ func (p planner) others(ctx context.Context, namespace string, rds *otcv1.Rds) (
 	}
 	for opts := (metav1.ListOptions{Limit: 500}); ; {
 		var page otcv1.RdsList
+		one, cancel := context.WithTimeout(ctx, pageLimit)
 		err := client.Get().NamespaceIfScoped(namespace, namespace != metav1.NamespaceAll).Resource(otcv1.Resource).
-			VersionedParams(&opts, runtime.NewParameterCodec(scheme)).Do(ctx).Into(&page)
+			VersionedParams(&opts, runtime.NewParameterCodec(scheme)).Do(one).Into(&page)
+		cancel()
 		if err != nil {
 			return false, err
 		}

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/flavors"
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -183,6 +186,48 @@ cpu: The flavor stays rds.mysql.n1.large.4.ha: 12.5 % CPU used, alarm at 90 %; l
 `
 	if diff := cmp.Diff(want, string(got[:strings.Index(string(got), "\nmemory:")])); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// The cloud's own autoscaling is told, but never waited for long, and plan answers without it.
+func TestPlanSaysWhetherTheCloudGrowsTheVolumeToo(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		on    bool
+		fault otcsim.Fault
+		want  string
+	}{
+		{"it is off", false, otcsim.Fault{}, ""},
+		{"the API lacks it", true, otcsim.Fault{Status: 404, Body: `{"error_code":"APIGW.0101","error_msg":"The API does not exist"}`}, ""},
+		{"it is on", true, otcsim.Fault{}, "The cloud's own storage autoscaling is on: it acts at 15 % free, up to 500 GB; the autopilot at 90 % used, up to 4000 GB."},
+		{"it is refused", true, otcsim.Fault{Status: 403, Body: `{"error_code":"DBS.280001","error_msg":"no"}`}, "Not known: whether the cloud's own storage autoscaling is on: rds GetStoragePolicy: 403"},
+		{"it hangs", true, otcsim.Fault{Hang: true}, "Not known: whether the cloud's own storage autoscaling is on: rds GetStoragePolicy: context deadline exceeded"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newReads(t, 5, otcsim.Options{Fault: func(q *http.Request) *otcsim.Fault {
+					if strings.HasSuffix(q.URL.Path, "/disk-auto-expansion") {
+						return &tc.fault
+					}
+					return nil
+				}})
+				s := calm()
+				s.Instance.ID = r.add(t, 1)[0]
+				if err := r.sim.ChangeInstance(s.Instance.ID, func(i *otcsim.Instance) {
+					i.AutoScale = otcsim.AutoScale{On: tc.on, LimitGB: 500, TriggerThreshold: 15}
+				}); err != nil {
+					t.Fatal(err)
+				}
+				begin := time.Now()
+				s.noteAutoscaling(t.Context(), r.Cloud)
+				if told := strings.Join(s.notes, "\n"); !strings.HasPrefix(told, tc.want) || tc.want == "" && told != "" {
+					t.Errorf("%q, want %q", told, tc.want)
+				}
+				if took := time.Since(begin); took > autoscalingLimit {
+					t.Errorf("took %s", took)
+				}
+			})
+		})
 	}
 }
 

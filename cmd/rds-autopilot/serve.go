@@ -129,14 +129,15 @@ func receiver(o options, kube *k8s.Cluster, c *otc.Cloud, log *zap.Logger, reg p
 	if err != nil {
 		return nil, fmt.Errorf("--smn-ca-file: %w", err)
 	}
-	certHosts := o.CertHosts
-	if len(certHosts) == 0 {
-		certHosts = []string{"smn." + c.Region() + ".otc.t-systems.com"}
+	certHosts := certHosts(o, c)
+	confirmHosts, err := confirmHosts(o, c.Region())
+	if err != nil {
+		return nil, err
 	}
 	return webhook.New(webhook.Options{
 		Path: o.PublicURL.EscapedPath(), Book: cluster{kube},
 		Verifier: smn.NewKeys(certHosts, smn.NewClient(certHosts, roots), time.Now),
-		Confirm:  smn.NewClient(o.ConfirmHosts, roots), ConfirmHosts: o.ConfirmHosts,
+		Confirm:  smn.NewClient(smn.Fixed(confirmHosts...), roots), ConfirmHosts: confirmHosts,
 		OurTopics:     ourTopics(c),
 		MaxMessageAge: o.MaxMessageAge, Warn: cluster{kube}.warn, Log: log, Reg: reg, Now: time.Now,
 	}), nil

@@ -6,18 +6,16 @@ import (
 	"time"
 )
 
-// sharedLimit bounds one reading. It belongs to nobody in particular, so nobody's deadline ends it.
-const sharedLimit = time.Minute
-
-// A reading that takes long takes many calls, which nothing else can make meanwhile; so it is not begun again at once. Who
-// comes until then is served together.
+// A reading that takes long takes many calls, which nothing else can make meanwhile; so it is not begun again at once. Those
+// who come until then share the next one.
 const (
 	restOf   = 4                // times as long as the last reading took
 	restMost = 10 * time.Second // however long it took
 )
 
-// shared reads once for all who ask, and never twice at a time. Who asks says how new the answer must be; answers never
-// go back in time.
+// shared reads once for all callers, and never twice at a time. Each caller says how new the answer must be; answers never
+// go back in time. No caller's deadline ends a reading, and it has none of its own: each of its calls ends by itself, and how
+// many there are, and how fast they may be made, depends on the cloud.
 type shared[T any] struct {
 	read func(ctx context.Context, notBefore time.Time) (T, error)
 	now  func() time.Time
@@ -26,7 +24,8 @@ type shared[T any] struct {
 
 	mu     sync.Mutex
 	latest *reading[T]
-	rested time.Time // when the next reading may begin, on the wall clock
+	rested time.Time     // when the next reading may begin, on the wall clock
+	serves time.Duration // see servesFor
 }
 
 type reading[T any] struct {
@@ -36,8 +35,9 @@ type reading[T any] struct {
 	err   error
 }
 
-// get returns what was read at that time or later. A failure is as good an answer as any: who asks for newer, asks again.
+// get returns what was read at that time or later. A failure is as good an answer as any, until a newer one is asked for.
 func (s *shared[T]) get(ctx context.Context, notBefore time.Time) (T, error) {
+	notBefore = earlier(notBefore, s.now())
 	for {
 		r := s.current(ctx, notBefore)
 		select {
@@ -51,6 +51,10 @@ func (s *shared[T]) get(ctx context.Context, notBefore time.Time) (T, error) {
 		}
 	}
 }
+
+// earlier is notBefore, but not later than now: it may be the stamp of another clock, which is ahead, and nothing can be
+// read in the future. It is told on now's clock, which never goes back.
+func earlier(notBefore, now time.Time) time.Time { return now.Add(min(0, notBefore.Sub(now))) }
 
 // current is the latest reading, or a new one where that is too old and not under way.
 func (s *shared[T]) current(ctx context.Context, notBefore time.Time) *reading[T] {
@@ -72,11 +76,24 @@ func (s *shared[T]) run(ctx context.Context, r *reading[T], notBefore time.Time)
 		time.Sleep(time.Until(s.rested))
 		r.begun = s.now()
 	}
-	ctx, cancel := context.WithTimeout(ctx, sharedLimit)
-	defer cancel()
 	start := time.Now()
 	r.value, r.err = s.read(ctx, r.begun)
-	s.rested = time.Now().Add(min(restOf*time.Since(start), restMost))
+	took := time.Since(start)
+	rest := min(restOf*took, restMost)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rested = time.Now().Add(rest)
+	if r.err == nil {
+		s.serves = 2 * (took + rest)
+	}
+}
+
+// servesFor is how long after its begin a reading is new enough, unless there is news. Twice the time until the next may
+// begin leaves more than half of the calls that we may make to others, however long a reading takes.
+func (s *shared[T]) servesFor() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.serves
 }
 
 func (r *reading[T]) over() bool {

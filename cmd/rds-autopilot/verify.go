@@ -17,9 +17,9 @@ import (
 
 const verifyLimit = 10 * time.Second // for the certificate, whose host may be slow
 
-// verifyHosts stand for smn.<region>.otc.t-systems.com: without the cloud nobody tells the region.
+// verifyHosts are those of all regions: without the cloud nobody tells which it is.
 func verifyHosts() []string {
-	return []string{"smn.eu-de.otc.t-systems.com", "smn.eu-nl.otc.t-systems.com"}
+	return []string{smnHost("eu-de"), smnHost("eu-nl"), smnHost("eu-ch2")}
 }
 
 const verifyUsage = `Usage: rds-autopilot verify -f FILE [FLAGS]
@@ -59,7 +59,7 @@ func parseVerify(args []string, env func(string) string, stdin io.Reader, out io
 	var file string
 	fs := flag.NewFlagSet("verify", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
-	o.smn(fs, strings.Join(verifyHosts(), " and "))
+	o.smn(fs, strings.Join(verifyHosts(), ", "), console)
 	shared := map[string]bool{}
 	fs.VisitAll(func(f *flag.Flag) { shared[envName(f.Name)] = true })
 	fs.StringVar(&file, "f", "", "`file` with the body of the POST, byte for byte, without its headers; - is standard input; required")
@@ -89,6 +89,9 @@ func parseVerify(args []string, env func(string) string, stdin io.Reader, out io
 	if len(o.CertHosts) == 0 {
 		o.CertHosts = verifyHosts()
 	}
+	if len(o.ConfirmHosts) == 0 {
+		o.ConfirmHosts = []string{console}
+	}
 	roots, err := trustRoots(o.CAFile)
 	if err != nil {
 		return nil, nil, fmt.Errorf("--smn-ca-file: %w", err)
@@ -97,7 +100,8 @@ func parseVerify(args []string, env func(string) string, stdin io.Reader, out io
 	if err != nil {
 		return nil, nil, fmt.Errorf("-f: %w", err)
 	}
-	keys := smn.NewKeys(o.CertHosts, smn.NewClient(o.CertHosts, roots), time.Now)
+	hosts := smn.Fixed(o.CertHosts...)
+	keys := smn.NewKeys(hosts, smn.NewClient(hosts, roots), time.Now)
 	return body, &verifier{certHosts: o.CertHosts, confirmHosts: o.ConfirmHosts, keys: keys, now: time.Now}, nil
 }
 

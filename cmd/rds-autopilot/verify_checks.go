@@ -60,7 +60,7 @@ func (v *verifier) size(context.Context) (state, text string) {
 }
 
 func (v *verifier) parse(context.Context) (state, text string) {
-	e, err := smn.NewParser().Envelope(v.body)
+	e, err := smn.ParseEnvelope(v.body)
 	if err != nil {
 		return stateFailed, err.Error()
 	}
@@ -98,7 +98,7 @@ func (v *verifier) certURL(context.Context) (state, text string) {
 
 // certificate asks for both, certificate and signature, as the receiver does.
 func (v *verifier) certificate(ctx context.Context) (state, text string) {
-	v.verified = v.keys.Verify(ctx, v.envelope)
+	v.verified = v.keys.Verify(ctx, v.envelope, true)
 	if errors.Is(v.verified, smn.ErrUnavailable) {
 		return stateFailed, v.verified.Error() + "; this says nothing about the message"
 	}

@@ -213,7 +213,7 @@ func receiverStatus(t *testing.T, s *sender, body []byte) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hosts := []string{s.CertHost()}
+	hosts := smn.Fixed(s.CertHost())
 	r := webhook.New(webhook.Options{
 		Path: "/smn", Book: everyTopic{}, Verifier: smn.NewKeys(hosts, smn.NewClient(hosts, roots), time.Now),
 		Confirm: &http.Client{Transport: refuse{}}, ConfirmHosts: []string{s.ConfirmHost()}, OurTopics: func(string) bool { return true },
@@ -232,6 +232,9 @@ func (everyTopic) ByTopic(string) []*v1alpha1.RdsAutopilot { return []*v1alpha1.
 func (everyTopic) ByTopicLive(context.Context, string) ([]*v1alpha1.RdsAutopilot, error) {
 	return nil, errors.New("the cache has it")
 }
+
+func (everyTopic) Expects(string) bool      { return false }
+func (everyTopic) SignedBefore(string) bool { return false }
 
 func (everyTopic) Live(context.Context, string, string) (*v1alpha1.RdsAutopilot, error) {
 	return &v1alpha1.RdsAutopilot{}, nil

@@ -383,6 +383,10 @@ func (k *weekKube) ByTopicLive(_ context.Context, urn string) ([]*v1alpha1.RdsAu
 	return copies(k.raps, hasTopic(urn)), nil
 }
 
+func (k *weekKube) Expects(string) bool { return true }
+
+func (k *weekKube) SignedBefore(string) bool { return false }
+
 func hasTopic(urn string) func(*v1alpha1.RdsAutopilot) bool {
 	return func(a *v1alpha1.RdsAutopilot) bool { return a.Status.Alarms.TopicURN == urn }
 }

@@ -189,7 +189,7 @@ func (w *week) start(ctx context.Context, rate float64) (stop func()) {
 		Log:    log, Reg: reg, Now: time.Now, Chance: chance.Float64,
 	})
 	straight := &http.Client{Transport: distant{w}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	certHosts, confirmHosts := []string{w.sim.CertHost()}, []string{w.sim.ConfirmHost()}
+	certHosts, confirmHosts := smn.Fixed(w.sim.CertHost()), []string{w.sim.ConfirmHost()}
 	w.receive.Store(webhook.New(webhook.Options{
 		Path: "/smn", Book: w.kube, Verifier: smn.NewKeys(certHosts, straight, time.Now), Confirm: straight, ConfirmHosts: confirmHosts,
 		OurTopics:     webhook.TopicPrefix(cloudAPI.Region(), cloudAPI.ProjectID(), topicName),

@@ -53,7 +53,7 @@ func (e *Error) Is(target error) bool {
 	case ErrNotFound:
 		return e.Status == http.StatusNotFound || e.hasCode("SMN.0006", "SMN.0013", "ces.0016")
 	case ErrQuota:
-		return e.hasCode("SMN.0004", "ces.0018")
+		return e.hasCode("SMN.0004", "SMN.0007", "SMN.0078", "ces.0018")
 	case ErrCredentials:
 		return e.Status == http.StatusUnauthorized || (e.Service == string(serviceIAM) && e.Status == http.StatusForbidden)
 	case ErrUnavailable:

@@ -2,9 +2,7 @@ package otc
 
 import (
 	"context"
-	"errors"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,15 +12,14 @@ import (
 )
 
 const (
-	flavorsFresh   = 5 * time.Minute  // younger: as good as new
-	flavorsUsable  = 10 * time.Minute // younger: given at once, while a new list is fetched
-	flavorsTimeout = time.Minute
+	flavorsFresh  = 5 * time.Minute  // younger: as good as new
+	flavorsUsable = 10 * time.Minute // younger: given at once, while a new list is fetched
 )
 
 // Flavor is a size an instance can have (RDS api: querying_database_specifications.rst).
 type Flavor struct {
 	Code     string // such as rds.pg.n1.large.4.ha
-	Engine   string // as asked for; empty in ResizeTargets
+	Engine   string // as asked for
 	Versions []string
 	Mode     string // single, ha or replica
 	VCPUs    int
@@ -53,68 +50,29 @@ func (c *Cloud) Flavors(ctx context.Context, engine, version string) ([]Flavor, 
 	})
 }
 
-// ResizeTargets lists what the cloud would let this instance become, whatever the catalogue says. ErrNotFound where the
-// API lacks it. It is kept like the catalogue, and one list serves all instances that are alike in engine, version, mode,
-// flavor, storage type and zones: else a storm of alarms would be as many calls. Callers must not alter it.
-func (c *Cloud) ResizeTargets(ctx context.Context, i Instance) ([]Flavor, error) {
-	if err := checkID("instance id", i.ID); err != nil {
+// ResizeTargets reads the codes that the cloud would let this instance change to, whatever the catalogue says. ErrNotFound
+// where the API lacks it. Not in the SDK (RDS api: querying_available_instance_classes_for_a_db_instance.rst).
+func (c *Cloud) ResizeTargets(ctx context.Context, instanceID string) ([]string, error) {
+	if err := checkID("instance id", instanceID); err != nil {
 		return nil, err
 	}
-	zones := make([]string, 0, len(i.Nodes))
-	for _, n := range i.Nodes {
-		zones = append(zones, n.Zone)
-	}
-	slices.Sort(zones)
-	key := strings.Join(append([]string{"resize", i.Engine, i.Version, i.Mode, i.Flavor, i.VolumeType}, zones...), " ")
-	list, err := c.flavors.get(ctx, key, func(ctx context.Context) ([]Flavor, error) {
-		list, err := c.listResizeTargets(ctx, i.ID)
-		if errors.Is(err, ErrNotFound) {
-			return nil, nil // that is kept as well
-		}
-		return list, err
-	})
-	if err == nil && list == nil {
-		return nil, &Error{Service: string(serviceRDS), Operation: string(opListResizeTargets), Status: http.StatusNotFound, Message: "the cloud has no resize list"}
-	}
-	return list, err
-}
-
-// listResizeTargets is not in the SDK (RDS api: querying_available_instance_classes_for_a_db_instance.rst).
-func (c *Cloud) listResizeTargets(ctx context.Context, instanceID string) ([]Flavor, error) {
 	var reply struct {
 		Groups []struct {
-			Type    string `json:"group_type"`
 			Flavors []struct {
-				Code  string            `json:"code"`
-				VCPUs text              `json:"vcpus"`
-				RAM   text              `json:"ram"`
-				Zones map[string]string `json:"az_status"`
+				Code string `json:"code"`
 			} `json:"compute_flavors"`
 		} `json:"flavor_groups"`
 	}
 	if err := c.ask(ctx, opListResizeTargets, http.MethodGet, "instances/"+instanceID+"/flavors-resize", nil, &reply); err != nil {
 		return nil, missing(err)
 	}
-	list := []Flavor{}
+	codes := []string{}
 	for _, g := range reply.Groups {
 		for _, f := range g.Flavors {
-			list = append(list, Flavor{
-				Code: f.Code, Mode: modeOf(f.Code), VCPUs: number(string(f.VCPUs)), MemoryGB: number(string(f.RAM)), Group: g.Type, Zones: f.Zones,
-			})
+			codes = append(codes, f.Code)
 		}
 	}
-	return list, nil
-}
-
-// modeOf reads the mode from the code's suffix.
-func modeOf(code string) string {
-	switch {
-	case strings.HasSuffix(code, ".ha"):
-		return "ha"
-	case strings.HasSuffix(code, ".rr"):
-		return "replica"
-	}
-	return "single"
+	return codes, nil
 }
 
 // flavorCache keeps the last list of each key.
@@ -144,10 +102,8 @@ func (f *flavorCache) get(ctx context.Context, key string, fetch func(context.Co
 		return list.flavors, nil
 	}
 	done := f.group.DoChan(key, func() (any, error) {
-		// Others may wait as well: the request must not end with the first caller.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flavorsTimeout)
-		defer cancel()
-		fresh, err := fetch(ctx)
+		// Others may wait as well: the request must not end with the first caller. It ends by itself, as every call does.
+		fresh, err := fetch(context.WithoutCancel(ctx))
 		if err != nil {
 			return nil, err
 		}

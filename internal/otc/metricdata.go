@@ -3,7 +3,6 @@ package otc
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -32,27 +31,6 @@ type Datapoint struct {
 type dimension struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
-}
-
-// MetricListed says whether Cloud Eye has data of a series at all: the way to find which dimension an instance has. The
-// SDK's call sends the filter under a name the API does not know (CES api v1: querying_metrics.rst).
-func (c *Cloud) MetricListed(ctx context.Context, metric, name, value string) (bool, error) {
-	var reply struct {
-		Metrics []struct {
-			Metric     string      `json:"metric_name"`
-			Dimensions []dimension `json:"dimensions"`
-		} `json:"metrics"`
-	}
-	query := url.Values{"namespace": {MetricNamespace}, "metric_name": {metric}, "dim.0": {name + "," + value}, "limit": {strconv.Itoa(PageSize)}}
-	if err := c.ask(ctx, opListMetrics, http.MethodGet, "metrics?"+query.Encode(), nil, &reply); err != nil {
-		return false, err
-	}
-	for _, m := range reply.Metrics {
-		if m.Metric == metric && slices.Contains(m.Dimensions, dimension{name, value}) {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // Datapoints reads averages, oldest first. period is in seconds, 1 = raw data; from should be a period early, because

@@ -14,12 +14,8 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-const (
-	// loginTimeout bounds one login, whoever waits for it.
-	loginTimeout = 30 * time.Second
-	// refusedPause keeps us from trying refused credentials again: IAM locks an account after a few failures.
-	refusedPause = 5 * time.Minute
-)
+// refusedPause keeps us from trying refused credentials again: IAM locks an account after a few failures.
+const refusedPause = 5 * time.Minute
 
 // session is who we are in the cloud; all calls share it. Credentials are read anew for each login: a mounted Secret that
 // was changed is in force once the old one is refused, and nothing has to be restarted.
@@ -89,10 +85,8 @@ func (s *session) renew(ctx context.Context, stale string) error {
 		if s.current().key() != stale {
 			return nil, nil
 		}
-		// Others wait for this login as well: it must not end with the first caller.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loginTimeout)
-		defer cancel()
-		return nil, s.enter(ctx)
+		// Others wait for this login as well: it must not end with the first caller. It ends by itself, as every call does.
+		return nil, s.enter(context.WithoutCancel(ctx))
 	})
 	select {
 	case <-ctx.Done():

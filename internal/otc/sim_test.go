@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -138,6 +139,47 @@ func throughSMN(t *testing.T, c *otc.Cloud, sim *otcsim.Cloud) {
 	}
 }
 
+// SMN may tell that an endpoint is subscribed already by a code alone, and list the endpoint in another form.
+func TestSubscribeThatExists(t *testing.T) {
+	for _, normalizes := range []bool{false, true} {
+		sim := simulate(t, otcsim.Options{Settings: otcsim.Settings{ExistsAsCode: true, Normalizes: normalizes, SubscriptionQuota: 2}})
+		c := connect(t, sim.Env())
+		topic, err := c.CreateTopic(t.Context(), "t1", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		endpoint := "https://Example.com/smn/"
+		first, err := c.Subscribe(t.Context(), topic, "https", endpoint, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Subscribe(t.Context(), topic, "https", "https://example.com/other", ""); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := c.Subscribe(t.Context(), topic, "https", endpoint, ""); again != first || err != nil {
+			t.Errorf("normalizes %v: subscribed again: %q, %v; want %s", normalizes, again, err, first)
+		}
+		if _, err := c.Subscribe(t.Context(), topic, "https", "https://example.com/third", ""); !errors.Is(err, otc.ErrQuota) {
+			t.Errorf("beyond the quota: %v", err)
+		}
+	}
+}
+
+func TestSameEndpoint(t *testing.T) {
+	const url = "https://example.com/smn?a=B"
+	for other, want := range map[string]bool{
+		url: true, "HTTPS://Example.COM:443/smn?a=B": true, "https://example.com/smn/?a=B": false, "https://example.com/SMN?a=B": false,
+		"http://example.com/smn?a=B": false, "https://example.com:8443/smn?a=B": false, "https://example.com/smn": false, "%": false, "": false,
+	} {
+		if otc.SameEndpoint(url, other) != want || otc.SameEndpoint(other, url) != want {
+			t.Errorf("%s: the same is %v", other, !want)
+		}
+	}
+	if !otc.SameEndpoint("http://x", "http://x:80/") {
+		t.Error("no path is the path /")
+	}
+}
+
 func throughCloudEye(t *testing.T, c *otc.Cloud, sim *otcsim.Cloud) {
 	ctx := t.Context()
 	topic := sim.Topics()[0].URN
@@ -240,12 +282,8 @@ func throughRDS(t *testing.T, c *otc.Cloud, sim *otcsim.Cloud) {
 	if !found {
 		t.Errorf("%s is not among %d flavors", in.Flavor, len(offered))
 	}
-	listed, err := c.Instance(ctx, in.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	targets, err := c.ResizeTargets(ctx, listed)
-	if err != nil || len(targets) == 0 || targets[0].VCPUs == 0 || targets[0].MemoryGB == 0 || targets[0].Mode != "ha" {
+	targets, err := c.ResizeTargets(ctx, in.ID)
+	if err != nil || !slices.Contains(targets, "rds.pg.n1.xlarge.4.ha") || slices.Contains(targets, "rds.pg.n1.xlarge.4") {
 		t.Errorf("ResizeTargets = %+v, %v", targets, err)
 	}
 	if got, err := c.StoragePolicy(ctx, in.ID); got != (otc.StoragePolicy{}) || err != nil {
@@ -263,20 +301,8 @@ func throughRDS(t *testing.T, c *otc.Cloud, sim *otcsim.Cloud) {
 		t.Errorf("autoscaling of no instance: %v", err)
 	}
 	sim.Configure(func(s *otcsim.Settings) { s.NoResizeList = true })
-	twin := listed
-	twin.ID = "another"
-	if same, err := c.ResizeTargets(ctx, twin); err != nil || len(same) != len(targets) {
-		t.Errorf("a list that is kept serves instances that are alike: %+v, %v", same, err)
-	}
-	larger := listed
-	larger.Flavor = targets[0].Code
-	for range 2 {
-		if _, err := c.ResizeTargets(ctx, larger); !errors.Is(err, otc.ErrNotFound) {
-			t.Errorf("an API without the list: %v", err)
-		}
-	}
-	if n := sim.Count("rds", "ListResizeFlavors"); n != 2 {
-		t.Errorf("%d calls, want one for each kind of instance", n)
+	if _, err := c.ResizeTargets(ctx, in.ID); !errors.Is(err, otc.ErrNotFound) {
+		t.Errorf("an API without the list: %v", err)
 	}
 }
 
@@ -343,10 +369,26 @@ func TestMetricDataOfTheSimulatedCloud(t *testing.T) {
 	if _, ok := got[none]; ok {
 		t.Error("a series without data is in the result")
 	}
-	for s, want := range map[otc.Series]bool{series: true, none: false} {
-		if listed, err := c.MetricListed(t.Context(), s.Metric, s.Dimension, s.Value); listed != want || err != nil {
-			t.Errorf("MetricListed(%v) = %v, %v", s, listed, err)
+	node := otc.Series{Metric: "rds048_disk_used_size", Dimension: "rds_instance_id", Value: in.Nodes[0].ID}
+	listed, err := c.ListedSeries(t.Context(), "rds048_disk_used_size")
+	if diff := cmp.Diff(map[otc.Series]bool{series: true, node: true}, listed); diff != "" || err != nil {
+		t.Error(err, diff)
+	}
+}
+
+func TestMoreSeriesThanOnePage(t *testing.T) {
+	at := &clock{now: time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)}
+	sim := simulate(t, otcsim.Options{Now: at.Now})
+	c := connect(t, sim.Env())
+	for range 600 { // of which each has a series of its own and one of its node
+		if _, err := sim.AddInstance(otcsim.Instance{Flavor: "rds.mysql.c2.medium", VolumeGB: 40}); err != nil {
+			t.Fatal(err)
 		}
+	}
+	at.advance(10 * time.Minute)
+	listed, err := c.ListedSeries(t.Context(), "rds039_disk_util")
+	if n := sim.Count("ces", "ListMetrics"); len(listed) != 1200 || err != nil || n != 2 {
+		t.Errorf("%d series in %d calls, %v; want 1200 in 2", len(listed), n, err)
 	}
 }
 

@@ -3,7 +3,9 @@ package otc
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/opentelekomcloud/gophertelekomcloud/openstack/smn/v2/subscriptions"
 )
@@ -66,7 +68,7 @@ func (c *Cloud) listSubscriptions(op operation, fetch func(offset int) ([]subscr
 }
 
 // Subscribe adds an endpoint to a topic; SMN sends it a request to confirm, again if it has not confirmed yet. One that
-// exists is found (SMN api: adding_a_subscription.rst: 200; error_codes.rst: SMN.0190).
+// exists is found (SMN api: adding_a_subscription.rst: 200; error_codes.rst: SMN.0190, with 200 too).
 func (c *Cloud) Subscribe(ctx context.Context, topicURN, protocol, endpoint, remark string) (urn string, err error) {
 	if err := checkID("topic URN", topicURN); err != nil {
 		return "", err
@@ -83,13 +85,21 @@ func (c *Cloud) Subscribe(ctx context.Context, topicURN, protocol, endpoint, rem
 	if listErr != nil {
 		return "", listErr
 	}
-	for _, s := range existing {
-		if s.Protocol == protocol && s.Endpoint == endpoint && s.Status != SubscriptionCanceled {
-			return s.URN, nil
+	for _, alike := range []func(string) bool{
+		func(listed string) bool { return SameEndpoint(listed, endpoint) },
+		func(listed string) bool { return SameEndpoint(bare(listed), bare(endpoint)) }, // SMN may list it so, and says that it is there
+	} {
+		i := slices.IndexFunc(existing, func(s Subscription) bool {
+			return s.Protocol == protocol && s.Status != SubscriptionCanceled && alike(s.Endpoint)
+		})
+		if i >= 0 {
+			return existing[i].URN, nil
 		}
 	}
 	return "", err
 }
+
+func bare(endpoint string) string { return strings.TrimRight(endpoint, "/") }
 
 // Unsubscribe removes a subscription; one that is gone already is no error.
 func (c *Cloud) Unsubscribe(ctx context.Context, urn string) error {

@@ -160,16 +160,33 @@ func (c call) send(req *http.Request, body []byte, token string) (*http.Response
 	case len(reply) > replyLimit:
 		return nil, c.t.fault(c.op, 0, errors.New("the reply is too large"))
 	}
-	if err := complete(is.holds, reply); err != nil {
-		return nil, c.t.fault(c.op, 0, err)
+	if err := c.complete(resp, reply); err != nil {
+		return nil, err
 	}
 	resp.Request = req
 	resp.Body = io.NopCloser(bytes.NewReader(reply))
 	return resp, nil
 }
 
-// complete says whether a reply holds what it must.
-func complete(key string, reply []byte) error {
+// complete returns an error where the answer of a success is none: it lacks what was asked for, or nothing was asked for and
+// it holds a code of the services. SMN tells some errors with 200 (SMN api: error_codes.rst).
+func (c call) complete(resp *http.Response, reply []byte) error {
+	key := c.t.ops[c.op].holds
+	lacking := holds(key, reply)
+	if key != "" && lacking == nil {
+		return nil
+	}
+	refusal := c.t.refusal(c.op, resp, reply)
+	if _, _, dotted := strings.Cut(refusal.Code, "."); dotted || lacking != nil && refusal.Code != "" {
+		return refusal
+	}
+	if lacking != nil {
+		return c.t.fault(c.op, 0, lacking)
+	}
+	return nil
+}
+
+func holds(key string, reply []byte) error {
 	if key == "" {
 		return nil
 	}

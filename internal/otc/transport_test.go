@@ -231,6 +231,44 @@ func TestRateIsPerService(t *testing.T) {
 	})
 }
 
+// What many wait for has no deadline of its own beyond that of its calls: the slower we may ask, the longer it takes.
+func TestALowRateIsNoFailure(t *testing.T) {
+	for name, calls := range map[string][]func(*Cloud, context.Context) error{
+		"flavors": {
+			func(c *Cloud, ctx context.Context) error { _, err := c.Flavors(ctx, "MySQL", "8.0"); return err },
+			func(c *Cloud, ctx context.Context) error { _, err := c.Flavors(ctx, "MySQL", "5.7"); return err },
+			func(c *Cloud, ctx context.Context) error { _, err := c.Flavors(ctx, "PostgreSQL", "16"); return err },
+		},
+		"a login": {listTopics}, // another one was a moment ago
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fake{}
+				f.service = func(w http.ResponseWriter, r *http.Request) {
+					if !f.authentic(r) {
+						reply(w, 401, `{}`)
+						return
+					}
+					reply(w, 200, `{"topics":[],"flavors":[]}`)
+				}
+				c := connectTo(t, f, Options{Rate: .02})
+				if name == "a login" {
+					f.expire()
+				}
+				var all sync.WaitGroup
+				for _, call := range calls {
+					all.Go(func() {
+						if err := call(c, t.Context()); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				all.Wait()
+			})
+		})
+	}
+}
+
 func TestRequestsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewPedanticRegistry()

@@ -70,12 +70,12 @@ func TestWhatGoesOverTheWire(t *testing.T) {
 			},
 			201, `{"subscription_urn":"urn:s"}`, "POST " + smn + "/topics/urn:t/subscriptions", `{"endpoint":"https://x/y?z","protocol":"https","remark":"r"}`,
 		},
-		"the dimension's filter has the API's name": {
+		"the series of a metric": {
 			func(c *Cloud, ctx context.Context) error {
-				_, err := c.MetricListed(ctx, "rds001_cpu_util", "rds_cluster_id", "i1")
+				_, err := c.ListedSeries(ctx, "rds001_cpu_util")
 				return err
 			},
-			200, `{"metrics":[]}`, "GET " + ces + "/metrics?dim.0=rds_cluster_id%2Ci1&limit=100&metric_name=rds001_cpu_util&namespace=SYS.RDS", "",
+			200, `{"metrics":[]}`, "GET " + ces + "/metrics?limit=1000&metric_name=rds001_cpu_util&namespace=SYS.RDS", "",
 		},
 		"metric data": {
 			queryData, 200, `{"metrics":[]}`, "POST " + ces + "/batch-query-metric-data",
@@ -86,10 +86,7 @@ func TestWhatGoesOverTheWire(t *testing.T) {
 			200, `{"flavors":[]}`, "GET " + rds + "/flavors/MySQL?version_name=8.0", "",
 		},
 		"resize targets": {
-			func(c *Cloud, ctx context.Context) error {
-				_, err := c.ResizeTargets(ctx, Instance{ID: "i1"})
-				return err
-			},
+			func(c *Cloud, ctx context.Context) error { _, err := c.ResizeTargets(ctx, "i1"); return err },
 			200, `{"flavor_groups":[]}`, "GET " + rds + "/instances/i1/flavors-resize", "",
 		},
 		"the storage policy": {
@@ -153,7 +150,7 @@ func TestIDsThatWouldReachAnotherURLAreRefused(t *testing.T) {
 	for _, id := range []string{"", "..", "../topics", "a/b", "a?b", "a#b", "a b", "*a", "-a", "ä", strings.Repeat("a", 600)} {
 		_, rule := c.Rule(ctx, id)
 		_, instance := c.Instance(ctx, id)
-		_, targets := c.ResizeTargets(ctx, Instance{ID: id})
+		_, targets := c.ResizeTargets(ctx, id)
 		_, topic := c.TopicSubscriptions(ctx, id)
 		_, subscribe := c.Subscribe(ctx, id, "https", "https://x", "")
 		_, flavors := c.Flavors(ctx, id, "")

@@ -1,6 +1,7 @@
 package otcsim
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"net/http"
@@ -48,7 +49,8 @@ func (c *Cloud) onRule(run func(*call, *rule) reply) func(*call) reply {
 
 func (c *Cloud) createAlarm(q *call) reply {
 	var in ruleInput
-	r := &rule{Rule: Rule{Enabled: true, ActionEnabled: true, Level: 2, State: StateInsufficientData, UpdateTime: q.now.UnixMilli()}}
+	r := &rule{Rule: Rule{Enabled: true, ActionEnabled: true, Level: 2, State: cmp.Or(c.settings.NewRule, StateOK), UpdateTime: q.now.UnixMilli()}}
+	r.newest = c.visible(c.sampled) - 1 // it cannot have missed what was before it
 	if err := q.decode(&in); err != nil {
 		return cesError(http.StatusBadRequest, "", "The body is malformed: %v", err)
 	}
@@ -108,13 +110,22 @@ func (c *Cloud) listAlarms(q *call) reply {
 	rows = rows[:min(limit, len(rows))]
 	out, marker := []Rule{}, ""
 	for _, r := range rows {
-		out, marker = append(out, r.Rule), r.ID
+		out, marker = append(out, c.listed(r)), r.ID
 	}
 	return jsonReply(http.StatusOK, fields{"metric_alarms": out, "meta_data": fields{"count": len(out), "marker": marker, "total": len(c.rules)}})
 }
 
 func (c *Cloud) showAlarm(_ *call, r *rule) reply {
-	return jsonReply(http.StatusOK, fields{"metric_alarms": []Rule{r.Rule}})
+	return jsonReply(http.StatusOK, fields{"metric_alarms": []Rule{c.listed(r)}})
+}
+
+// listed is a rule as it is shown.
+func (c *Cloud) listed(r *rule) Rule {
+	out := r.Rule
+	if c.settings.Normalizes && out.Condition.Period == 1 {
+		out.Condition.Filter = "raw"
+	}
+	return out
 }
 
 // updateAlarm: metric and type are fixed, the switch has a call of its own. CES api v1: modifying_an_alarm_rule.rst.

@@ -86,7 +86,7 @@ func TestARuleAlarmsAfterItsCountInARow(t *testing.T) {
 	}
 }
 
-// statesUntilOK passes 25 minutes, the samples after minute 10 below the threshold, and leaves out the first ok.
+// statesUntilOK passes 25 minutes, the samples after minute 10 below the threshold.
 func (w *world) statesUntilOK(id, instance string) string {
 	w.t.Helper()
 	out, was := "", StateOK
@@ -97,7 +97,7 @@ func (w *world) statesUntilOK(id, instance string) string {
 				w.t.Fatal(err)
 			}
 		}
-		if is := w.state(id); is != was && is != StateInsufficientData {
+		if is := w.state(id); is != was {
 			out += fmt.Sprintf("%d:%s ", i, is)
 			was = is
 		}
@@ -190,14 +190,30 @@ func TestARuleWithoutData(t *testing.T) {
 	node := rule(Dimension{"postgresql_instance_id", in.Nodes[0].ID})
 	wrong := rule(Dimension{"rds_cluster_id", in.ID})
 	w.minutes(3)
-	for id, want := range map[string]RuleState{right: StateAlarm, node: StateAlarm, wrong: StateInsufficientData} {
+	for id, want := range map[string]RuleState{right: StateAlarm, node: StateAlarm, wrong: StateOK} {
 		if got := w.state(id); got != want {
 			t.Errorf("%v: %s, want %s", slices.Index([]string{right, node, wrong}, id), got, want)
 		}
 	}
+	if got, want := w.states(wrong, 180), "177:insufficient_data"; got != want { // three hours after it was made
+		t.Errorf("without a series: %s, want %s", got, want)
+	}
 	w.RemoveInstance(in.ID)
 	if got, want := w.states(right, 181), "180:insufficient_data"; got != want {
 		t.Errorf("after the instance went: %s, want %s", got, want)
+	}
+}
+
+// Which state a rule begins in is not documented.
+func TestANewRuleMayLackDataAtFirst(t *testing.T) {
+	w := start(t, Options{Settings: Settings{NewRule: StateInsufficientData}})
+	in := w.newInstance("rds.mysql.c2.medium", 40, Workload{UsedGB: 20})
+	id := w.watch(in, "rds039_disk_util", anyTopic, condition(1, 1, 0, 75))
+	if got := w.state(id); got != StateInsufficientData {
+		t.Errorf("a new rule is %s", got)
+	}
+	if got, want := w.states(id, 5), "2:ok"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 
@@ -237,7 +253,7 @@ func TestADisabledRuleOrActionIsSilent(t *testing.T) {
 	mute := w.watch(in, "rds039_disk_util", topic, condition(1, 1, 0, 75))
 	w.call(204, "ces", "PUT", "/alarms/"+mute, map[string]any{"alarm_action_enabled": false})
 	w.minutes(3)
-	if w.state(disabled) != StateInsufficientData || w.state(mute) != StateAlarm || len(e.messages()) != 0 {
+	if w.state(disabled) != StateOK || w.state(mute) != StateAlarm || len(e.messages()) != 0 {
 		t.Error(w.state(disabled), w.state(mute), e.messages())
 	}
 }

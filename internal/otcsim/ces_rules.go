@@ -67,7 +67,7 @@ type Rule struct {
 type rule struct {
 	Rule
 	seq      int64
-	newest   int64 // tick of the newest raw datapoint seen
+	newest   int64 // tick of the newest raw datapoint seen, or of the last one before the rule was made
 	notified int64 // tick of the last alarm notification
 }
 

@@ -22,7 +22,7 @@ func TestRulesAreCreatedChangedAndDeleted(t *testing.T) {
 	}
 	rows := w.call(200, "ces", "GET", "/alarms/"+id, nil)["metric_alarms"].([]any)
 	row := rows[0].(map[string]any)
-	if row["alarm_state"] != "insufficient_data" || row["alarm_level"] != 2.0 || row["alarm_enabled"] != true || row["condition"].(map[string]any)["value"] != 75.0 {
+	if row["alarm_state"] != "ok" || row["alarm_level"] != 2.0 || row["alarm_enabled"] != true || row["condition"].(map[string]any)["value"] != 75.0 {
 		t.Error(row)
 	}
 	w.call(204, "ces", "PUT", "/alarms/"+id, map[string]any{"condition": condition(300, 3, 0, 80.5)})

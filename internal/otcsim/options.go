@@ -34,6 +34,8 @@ type Options struct {
 type Settings struct {
 	// MetricDelay is how much later than the end of its minute a raw datapoint can be seen. RDS umn: 5 to 10 minutes.
 	MetricDelay time.Duration
+	// NewRule is the state of a rule that was just made. Empty is ok: so it was seen in a rule of Open Telekom Cloud.
+	NewRule RuleState
 	// RewrittenRule is the state of a rule whose condition was replaced; undocumented. Empty keeps the state.
 	RewrittenRule RuleState
 	// NoInstanceLevelData leaves only the node-level dimensions with data. Undocumented which of them have it.
@@ -44,6 +46,12 @@ type Settings struct {
 	NoCESInCatalog bool
 	// RefusePrivateEndpoints refuses subscriptions of loopback and private addresses: 403 SMN.0069.
 	RefusePrivateEndpoints bool
+	// ExistsAsCode answers Subscribe of an endpoint that is subscribed already with 200, the code SMN.0190 and no URN, as the
+	// list of error codes says. Without it the answer is 200 and the URN, as the call's own page says.
+	ExistsAsCode bool
+	// Normalizes lists some of what was sent in another form: the filter of a rule of raw data, the trailing slash and the
+	// case of the host of an endpoint. Nothing is documented of it.
+	Normalizes bool
 	// HideStorageFull lists a full instance as ACTIVE. STORAGE FULL is documented, but not for the list.
 	HideStorageFull bool
 	// RefuseEnlargeWhenFull refuses to enlarge a full instance: 409 DBS.200316. The documents say both.

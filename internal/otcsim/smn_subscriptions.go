@@ -53,17 +53,20 @@ func (c *Cloud) subscribe(q *call, t *topic) reply {
 			continue
 		}
 		count++
-		if s.Endpoint != in.Endpoint || s.Protocol != in.Protocol {
+		if c.listedEndpoint(s.Endpoint) != c.listedEndpoint(in.Endpoint) || s.Protocol != in.Protocol {
 			continue
 		}
 		if s.Status != Confirmed {
 			s.Status = Unconfirmed
 			c.sendConfirmation(s, q.now)
 		}
+		if c.settings.ExistsAsCode {
+			return smnError(http.StatusOK, "0190", "The endpoint already exists")
+		}
 		return jsonReply(http.StatusOK, fields{"request_id": hexID(32), "subscription_urn": s.URN})
 	}
 	if count >= c.settings.SubscriptionQuota {
-		return smnError(http.StatusForbidden, "0004", "The number of subscriptions has reached the quota")
+		return smnError(http.StatusForbidden, "0007", "The number of subscriptions has reached the quota")
 	}
 	s := &subscription{Subscription{
 		URN: t.URN + ":" + hexID(32), TopicURN: t.URN, Protocol: in.Protocol, Endpoint: in.Endpoint, Remark: in.Remark, Created: q.now,
@@ -79,6 +82,16 @@ func validEndpoint(protocol, endpoint string) bool {
 	}
 	u, err := url.Parse(endpoint)
 	return err == nil && u.Scheme == protocol && u.Hostname() != ""
+}
+
+// listedEndpoint is an endpoint as it is shown.
+func (c *Cloud) listedEndpoint(endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if !c.settings.Normalizes || err != nil {
+		return endpoint
+	}
+	u.Host = strings.ToLower(u.Host)
+	return strings.TrimSuffix(u.String(), "/")
 }
 
 // private tells internal addresses by name or number. SMN umn: what_protocols_does_smn_support.rst.
@@ -109,7 +122,7 @@ func (c *Cloud) listSubscriptions(q *call, topic string) reply {
 	for _, s := range of[from:to] {
 		rows = append(rows, fields{
 			"topic_urn": s.TopicURN, "protocol": s.Protocol, "subscription_urn": s.URN, "owner": c.identity.projectID,
-			"endpoint": s.Endpoint, "remark": s.Remark, "status": s.Status,
+			"endpoint": c.listedEndpoint(s.Endpoint), "remark": s.Remark, "status": s.Status,
 		})
 	}
 	return jsonReply(http.StatusOK, fields{"request_id": hexID(32), "subscription_count": len(of), "subscriptions": rows})

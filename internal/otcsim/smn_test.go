@@ -100,7 +100,7 @@ func TestSMNRefusals(t *testing.T) {
 		"endpoint of protocol":   {"POST", topic + "/subscriptions", sub("http://example.com", "https", ""), 400, "SMN.0012"},
 		"remark":                 {"POST", topic + "/subscriptions", sub("https://example.com", "https", strings.Repeat("r", 129)), 400, "SMN.0017"},
 		"private endpoint":       {"POST", topic + "/subscriptions", sub("http://127.0.0.1:80", "http", ""), 403, "SMN.0069"},
-		"subscription quota":     {"POST", topic + "/subscriptions", sub("https://example.com/y", "https", ""), 403, "SMN.0004"},
+		"subscription quota":     {"POST", topic + "/subscriptions", sub("https://example.com/y", "https", ""), 403, "SMN.0007"},
 		"no such subscription":   {"DELETE", "/subscriptions/" + a + ":" + strings.Repeat("0", 32), nil, 404, "SMN.0013"},
 		"subscription URN":       {"DELETE", "/subscriptions/nonsense", nil, 400, "SMN.0014"},
 		"subscription to no-one": {"POST", missing + "/subscriptions", sub("https://example.com", "https", ""), 404, "SMN.0006"},

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/rest"
@@ -58,6 +59,11 @@ type Operator struct {
 
 	mu     sync.Mutex
 	paused bool
+	// The fault that Replay switches on.
+	resizes   int
+	every     time.Duration
+	postponed map[types.NamespacedName][]*Rds
+	replays   map[types.NamespacedName]*replay
 }
 
 // New returns an Operator.

@@ -59,7 +59,7 @@ func newBench(t *testing.T, spec string, in otcsim.Instance) *bench {
 		t.Fatal(err)
 	}
 	cluster := shared.Cluster(t)
-	b.operator, err = New(Options{Config: cluster.Config(), Cloud: connection, Retry: time.Millisecond, Resync: time.Hour, Report: func(a Act) {
+	b.operator, err = New(Options{Config: cluster.Config(), Cloud: connection, Retry: 20 * time.Millisecond, Resync: time.Hour, Report: func(a Act) {
 		if a.Name == b.name { // other tests leave theirs in the same cluster
 			b.acts <- a
 		}

@@ -50,6 +50,7 @@ func (o *Operator) next(ctx context.Context) bool {
 	switch {
 	case err == nil, errors.Is(err, errGone), o.queue.NumRequeues(snap) >= maxRetries:
 		o.queue.Forget(snap)
+		o.done(snap)
 	default:
 		o.report(snap, Act{What: Postpone, Err: err})
 		o.queue.AddRateLimited(snap)
@@ -68,7 +69,11 @@ func (o *Operator) work(ctx context.Context, snap *Rds) error {
 		return err
 	}
 	if inst.status != statusActive {
+		o.keep(snap)
 		return fmt.Errorf("the instance is in %s", inst.status)
+	}
+	if o.waits(snap) {
+		return nil
 	}
 	resize := snap.Spec.FlavorRef != inst.flavor
 	if snap.Spec.VolumeSize > inst.volumeGB {
@@ -88,6 +93,7 @@ func (o *Operator) work(ctx context.Context, snap *Rds) error {
 		return fmt.Errorf("resize to %s: %w", snap.Spec.FlavorRef, err)
 	}
 	o.report(snap, Act{What: Resize, From: inst.flavor, To: snap.Spec.FlavorRef})
+	o.resized(snap, inst.flavor)
 	return nil
 }
 

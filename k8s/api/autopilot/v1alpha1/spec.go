@@ -4,6 +4,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // RdsAutopilot is the autopilot of the Rds with the same namespace and name.
 //
+// +kubebuilder:validation:XValidation:rule="has(self.status) || !has(self.spec.flavor.window) || [self.spec.flavor.window.timeZone].all(z, z != 'Local' && !z.contains(':') && timestamp('2026-01-01T00:00:00Z').getHours(z) >= 0)",message="spec.flavor.window.timeZone must be a name of the IANA time zone database, such as Europe/Berlin",fieldPath=".spec.flavor.window.timeZone"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.flavor.window) || has(oldSelf.spec.flavor.window) && oldSelf.spec.flavor.window.timeZone == self.spec.flavor.window.timeZone || [self.spec.flavor.window.timeZone].all(z, z != 'Local' && !z.contains(':') && timestamp('2026-01-01T00:00:00Z').getHours(z) >= 0)",message="spec.flavor.window.timeZone must be a name of the IANA time zone database, such as Europe/Berlin",fieldPath=".spec.flavor.window.timeZone"
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=rdsautopilots,singular=rdsautopilot,shortName=rap,scope=Namespaced
 // +kubebuilder:subresource:status
@@ -16,6 +18,11 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="LAST DECISION",type=string,JSONPath=`.status.decisions[0].reason`
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
 type RdsAutopilot struct {
+	// The rules look at the time zone when it is written: at creation, which is before there is a status, and when it
+	// changes. A wrong one that an older schema let through must not keep the status from being written, for a full
+	// disk's alarm is stored there: CEL answers an error for a zone that the API server does not find, and an error is
+	// not forgiven where nothing changed.
+
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
@@ -193,12 +200,12 @@ type Day string
 
 // Window is a part of the week. An end at or before its start is on the next day.
 type Window struct {
-	// days on which the window opens.
+	// days on which the window opens. Omitted: every day.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=7
 	// +listType=set
-	// +required
-	Days []Day `json:"days"`
+	// +optional
+	Days []Day `json:"days,omitempty"`
 	// start, as HH:MM.
 	// +kubebuilder:validation:Pattern=`^([01][0-9]|2[0-3]):[0-5][0-9]$`
 	// +required

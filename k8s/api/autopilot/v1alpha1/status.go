@@ -207,6 +207,10 @@ type Intake struct {
 	// +listMapKey=metric
 	// +optional
 	Signals []Signal `json:"signals,omitempty"`
+	// signingCertURL is where the certificate of the last stored message is. A replica that has just started fetches it
+	// before those that strangers name.
+	// +optional
+	SigningCertURL string `json:"signingCertURL,omitempty"`
 	// subscription is the last confirmation or cancellation seen.
 	// +optional
 	Subscription *SubscriptionSignal `json:"subscription,omitempty"`

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mcsps/rds-autopilot/autopilot/smn"
+)
+
+const console = "console.otc.t-systems.com" // where confirmation links lead in the regions that are known to use it
+
+// certHosts are the hosts of signing certificates: as given, else SMN's own in the catalogue. As long as the cloud was
+// never reached, and where --endpoint replaces that host, the region's convention stands in.
+func certHosts(o options, c interface {
+	Region() string
+	SMNHost() string
+}) smn.Hosts {
+	if len(o.CertHosts) > 0 {
+		return smn.Fixed(o.CertHosts...)
+	}
+	return func() []string {
+		if host := c.SMNHost(); host != "" && o.Endpoints["smn"] == "" {
+			return []string{host}
+		}
+		return []string{smnHost(c.Region())}
+	}
+}
+
+// smnHost is the host of SMN in a region by convention (OTC: endpoints).
+func smnHost(region string) string {
+	if region == "eu-ch2" {
+		return "smn.eu-ch2.sc.otc.t-systems.com"
+	}
+	return "smn." + region + ".otc.t-systems.com"
+}
+
+// confirmHosts are the hosts of confirmation links: as given, else the console's where it is known.
+func confirmHosts(o options, region string) ([]string, error) {
+	switch {
+	case len(o.ConfirmHosts) > 0:
+		return o.ConfirmHosts, nil
+	case slices.Contains([]string{"eu-de", "eu-nl"}, region):
+		return []string{console}, nil
+	}
+	return nil, fmt.Errorf("--smn-confirm-hosts is required in region %s: the host of its console, where confirmation links lead", region)
+}

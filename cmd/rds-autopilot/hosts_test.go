@@ -1,0 +1,59 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// whereabouts is a cloud that may not have been reached yet.
+type whereabouts struct{ region, smn string }
+
+func (w *whereabouts) Region() string  { return w.region }
+func (w *whereabouts) SMNHost() string { return w.smn }
+
+func TestHostsFollowTheCatalogueAndTheRegion(t *testing.T) {
+	const ch2 = "smn.eu-ch2.sc.otc.t-systems.com"
+	override := map[string]string{"smn": "https://proxy.example"}
+	for _, tc := range []struct {
+		name    string
+		options options
+		region  string
+		smn     string
+		cert    string
+		confirm string // empty: it is required
+	}{
+		{"eu-de", options{}, "eu-de", "smn.eu-de.otc.t-systems.com", "smn.eu-de.otc.t-systems.com", console},
+		{"eu-nl", options{}, "eu-nl", "smn.eu-nl.otc.t-systems.com", "smn.eu-nl.otc.t-systems.com", console},
+		{"eu-ch2", options{}, "eu-ch2", ch2, ch2, ""},
+		{"a region of tomorrow", options{}, "eu-xx", "smn.cloud.example:8443", "smn.cloud.example:8443", ""},
+		{"eu-de, not reached yet", options{}, "eu-de", "", "smn.eu-de.otc.t-systems.com", console},
+		{"eu-ch2, not reached yet", options{}, "eu-ch2", "", ch2, ""},
+		{"another way to the API", options{Endpoints: override}, "eu-de", "proxy.example", "smn.eu-de.otc.t-systems.com", console},
+		{"given", options{CertHosts: []string{"a.example"}, ConfirmHosts: []string{"b.example"}}, "eu-ch2", ch2, "a.example", "b.example"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := certHosts(tc.options, &whereabouts{tc.region, tc.smn})(); !slices.Equal(got, []string{tc.cert}) {
+				t.Errorf("certificates from %v, want %s", got, tc.cert)
+			}
+			got, err := confirmHosts(tc.options, tc.region)
+			if tc.confirm == "" {
+				if err == nil || !strings.Contains(err.Error(), "--smn-confirm-hosts") || strings.Contains(err.Error(), "\n") {
+					t.Errorf("confirmed at %v, %v; want it required", got, err)
+				}
+			} else if err != nil || !slices.Equal(got, []string{tc.confirm}) {
+				t.Errorf("confirmed at %v, %v; want %s", got, err, tc.confirm)
+			}
+		})
+	}
+}
+
+func TestHostsOfCertificatesChangeOnceTheCatalogueIsKnown(t *testing.T) {
+	c := &whereabouts{region: "eu-xx"}
+	hosts := certHosts(options{}, c)
+	before := hosts()[0]
+	c.smn = "smn.cloud.example"
+	if after := hosts()[0]; before != "smn.eu-xx.otc.t-systems.com" || after != "smn.cloud.example" {
+		t.Errorf("%s, then %s", before, after)
+	}
+}

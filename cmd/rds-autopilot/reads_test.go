@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/controller"
+	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// reads is a simulated cloud on the clock of a bubble, read at a rate.
+type reads struct {
+	*cloud
+	sim *otcsim.Cloud
+}
+
+func newReads(t *testing.T, rate float64, o otcsim.Options) reads {
+	t.Helper()
+	o.Local = true
+	sim, err := otcsim.Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reads{newCloud(connectSim(t, sim, rate), time.Now), sim}
+}
+
+func connectSim(t *testing.T, sim *otcsim.Cloud, rate float64) *otc.Cloud {
+	t.Helper()
+	env := map[string]string{}
+	for _, pair := range sim.Env() {
+		k, v, _ := strings.Cut(pair, "=")
+		env[k] = v
+	}
+	c, err := otc.Connect(t.Context(), otc.Options{Env: func(k string) string { return env[k] }, Transport: sim, Rate: rate})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// add makes equal instances.
+func (r reads) add(t *testing.T, n int) (ids []string) {
+	t.Helper()
+	for i := range n {
+		in := instance("rds.mysql.n1.large.4", 100, 50)
+		in.Name = fmt.Sprint("db-", i)
+		in, err := r.sim.AddInstance(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, in.ID)
+	}
+	return ids
+}
+
+// rule makes so many rules, faster than the cloud may be read.
+func (r reads) rule(t *testing.T, n int) {
+	t.Helper()
+	c := connectSim(t, r.sim, 1e6)
+	for i := range n {
+		_, err := c.CreateRule(t.Context(), otc.Rule{
+			Name: fmt.Sprint("rule-", i), Namespace: otc.MetricNamespace, Metric: "rds039_disk_util", Dimension: "rds_cluster_id", DimensionValue: strconv.Itoa(i),
+			Period: 1, Count: 5, Filter: "average", Comparison: ">=", Threshold: 90, Level: 2,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.sim.ResetRequests()
+}
+
+// 2,500 databases have 7,500 rules, which are 75 pages, and 250 calls of evidence: at one request per second that takes
+// minutes, and is no failure.
+func TestALongListingAtALowRateIsRead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes 7,500 rules")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := newReads(t, 1, otcsim.Options{Settings: otcsim.Settings{RuleQuota: 7500}})
+		r.rule(t, 7500)
+		ids := r.add(t, 2500)
+		begin := time.Now()
+		states, err := r.AlarmStates(t.Context(), begin)
+		if err != nil || len(states) != 7500 {
+			t.Errorf("%d states, %v", len(states), err)
+		}
+		if took := time.Since(begin); took < 74*time.Second {
+			t.Errorf("took %s: the rate was not kept", took)
+		}
+		var all sync.WaitGroup
+		for _, id := range ids {
+			all.Go(func() {
+				inst, err := r.Instance(t.Context(), id, begin)
+				if err != nil || inst == nil {
+					t.Errorf("instance: %v, %v", inst, err)
+					return
+				}
+				if _, err := r.Evidence(t.Context(), *inst, []controller.EvidenceOf{{Metric: v1alpha1.MetricCPU, PeriodSeconds: 300}}); err != nil {
+					t.Errorf("evidence: %v", err)
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
+// Whoever waits for a listing waits no longer than a call may hang.
+func TestAPageThatHangsEndsTheListing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pages := 0
+		r := newReads(t, 5, otcsim.Options{Fault: func(q *http.Request) *otcsim.Fault {
+			if _, op := otcsim.OperationOf(q); op != "ListAlarms" {
+				return nil
+			}
+			pages++
+			return &otcsim.Fault{Hang: pages > 1}
+		}})
+		r.rule(t, 250)
+		begin := time.Now()
+		if states, err := r.AlarmStates(t.Context(), begin); err == nil {
+			t.Errorf("%d states and no error", len(states))
+		}
+		if took := time.Since(begin); took > time.Minute {
+			t.Errorf("took %s", took)
+		}
+	})
+}
+
+// The clock of another replica, or Cloud Eye's, may be ahead of ours: what is read now is as new as there can be.
+func TestAStampOfTheFutureMeansNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReads(t, 5, otcsim.Options{})
+		r.rule(t, 150)
+		inst := autopilot.Instance{ID: r.add(t, 1)[0], Engine: "MySQL"}
+		for what, read := range map[string]func(ctx context.Context, ahead time.Time) error{
+			"alarm states": func(ctx context.Context, ahead time.Time) error { _, err := r.AlarmStates(ctx, ahead); return err },
+			"listing":      func(ctx context.Context, ahead time.Time) error { _, err := r.listing.get(ctx, ahead); return err },
+			"instance": func(ctx context.Context, ahead time.Time) error {
+				_, err := r.Instance(ctx, inst.ID, ahead)
+				return err
+			},
+			"evidence": func(ctx context.Context, ahead time.Time) error {
+				_, err := r.Evidence(ctx, inst, []controller.EvidenceOf{{Metric: v1alpha1.MetricStorage, NotBefore: ahead}})
+				return err
+			},
+		} {
+			begin := time.Now()
+			if err := read(t.Context(), begin.Add(3*time.Minute)); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+			if took := time.Since(begin); took > 20*time.Second {
+				t.Errorf("%s took %s", what, took)
+			}
+		}
+		if n := len(r.sim.Requests()); n > 20 {
+			t.Errorf("%d requests for a few readings", n)
+		}
+	})
+}
+
+// What an instance may become is its own: the cloud may know of a limit that we cannot see.
+func TestEachInstanceHasItsOwnResizeList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		offer := ""
+		r := newReads(t, 5, otcsim.Options{Fault: func(q *http.Request) *otcsim.Fault {
+			if _, op := otcsim.OperationOf(q); op != "ListResizeFlavors" || offer == "" {
+				return nil
+			}
+			return &otcsim.Fault{Status: 200, Body: fmt.Sprintf(`{"flavor_groups":[{"group_type":"general","compute_flavors":[{"code":%q}]}]}`, offer)}
+		}})
+		list := func(id string) string {
+			t.Helper()
+			inst, err := r.Instance(t.Context(), id, time.Time{})
+			if err != nil || inst == nil {
+				t.Fatalf("%v, %v", inst, err)
+			}
+			codes, known, err := r.ResizeList(t.Context(), *inst)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return fmt.Sprint(codes, known)
+		}
+		ids := r.add(t, 2)
+		for i, code := range []string{"rds.mysql.n1.xlarge.4", "rds.mysql.n1.2xlarge.4", "rds.mysql.n1.4xlarge.4"} {
+			offer = code
+			if got := list(ids[i%2]); got != "["+code+"] true" {
+				t.Errorf("instance %d: %s, want %s", i%2, got, code)
+			}
+		}
+		offer = ""
+		r.sim.Configure(func(s *otcsim.Settings) { s.NoResizeList = true })
+		if got := list(ids[0]); got != "[] false" {
+			t.Errorf("without such a list: %s", got)
+		}
+	})
+}

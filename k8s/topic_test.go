@@ -1,0 +1,149 @@
+package k8s
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mcsps/rds-autopilot/alarms"
+	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+const (
+	someUID  = "0a1b2c3d-0000-4000-8000-000000000000"
+	urnStart = "urn:smn:eu-de:0123456789abcdef0123456789abcdef:"
+)
+
+func TestATopicsNameTellsWhoseItIs(t *testing.T) {
+	word := func(n int) string { return strings.Repeat("a", n) }
+	for _, tc := range []struct {
+		namespace, name string
+		exact           bool // both are read to the letter
+		whole           bool // the namespace at least
+	}{
+		{"ns", "db", true, true},
+		{"my-ns", "db", true, true},
+		{"ns", "my-db", false, true},
+		{"ns", "my.db", false, true},
+		{word(40), word(39), true, true},
+		{word(40), word(40), false, false}, // it may have been cut
+		{word(39), word(41), false, true},
+		{word(10), word(253), false, true},
+		{word(63), word(253), false, false},
+		{word(63), word(16), true, true},
+		{word(63), word(17), false, false},
+	} {
+		urn := urnStart + alarms.Name(tc.namespace, tc.name, someUID)
+		got, ok := parseTopic(urn)
+		if !ok || got.exact != tc.exact || got.wholeNamespace != tc.whole || got.uid != someUID[:8] {
+			t.Errorf("%s: %+v, %t", urn, got, ok)
+		}
+		if tc.exact && (got.namespace != tc.namespace || got.name != tc.name) || tc.whole && got.namespace != tc.namespace {
+			t.Errorf("%s is %+v", urn, got)
+		}
+		owner := &autopilotv1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Name: tc.name, UID: someUID}}
+		if !got.of(owner) {
+			t.Errorf("%s is not its owner's", urn)
+		}
+		owner.UID = types.UID("1" + someUID[1:])
+		if got.of(owner) {
+			t.Errorf("%s is that of a later one of the same name", urn)
+		}
+	}
+	for _, urn := range []string{"", "urn", urnStart, urnStart + "autopilot_ns_db", urnStart + "autopilot_ns_db_1234567", urnStart + "autopilot_a_b_c_12345678", urnStart + "x_ns_db_12345678", urnStart + "autopilot__db_12345678"} {
+		if got, ok := parseTopic(urn); ok {
+			t.Errorf("%q is %+v", urn, got)
+		}
+	}
+}
+
+// TestAnUnknownTopicCostsOneGet counts what is asked of the API server, which has one autopilot.
+func TestAnUnknownTopicCostsOneGet(t *testing.T) {
+	const missing = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","details":{"name":"x"},"code":404}`
+	for _, tc := range []struct {
+		name, has, topic string // of the autopilot and of the topic: namespace/name
+		urn              string // what its status has, the topic's if empty
+		asked            string
+		found            bool
+	}{
+		{"ours", "ns/db", "ns/db", "", "get ns/db", true},
+		{"with hyphens", "my-ns/my-db", "my-ns/my-db", "", "get my-ns/my-db", true},
+		{"with a dot", "ns/my.db", "ns/my.db", "", "get ns/my-db, list ns", true},
+		{"with a name that was cut", "ns/" + strings.Repeat("d", 100), "ns/" + strings.Repeat("d", 100), "", "get ns/" + strings.Repeat("d", 78) + ", list ns", true},
+		{"with a namespace that was cut", strings.Repeat("n", 63) + "/" + strings.Repeat("d", 50), strings.Repeat("n", 63) + "/" + strings.Repeat("d", 50), "", "list ", true},
+		{"nobody's", "ns/db", "ns/other", "", "get ns/other", false},
+		{"nobody's, with a hyphen", "ns/db", "ns/an-other", "", "get ns/an-other, list ns", false},
+		{"an older one's of the same name", "ns/db", "ns/db", "urn:another", "get ns/db", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			namespace, name, _ := strings.Cut(tc.has, "/")
+			topicNS, topicDB, _ := strings.Cut(tc.topic, "/")
+			urn := urnStart + alarms.Name(topicNS, topicDB, someUID)
+			status := tc.urn
+			if status == "" && tc.has == tc.topic {
+				status = urn
+			}
+			object := fmt.Sprintf(`{"metadata":{"namespace":%q,"name":%q,"uid":%q},"status":{"alarms":{"topicURN":%q}}}`, namespace, name, someUID, status)
+			var asked []string
+			c, err := connect(t, func(r *http.Request) (int, string) {
+				if r.URL.Query().Get("limit") == "1" {
+					return empty(r) // Connect
+				}
+				path := strings.TrimPrefix(r.URL.Path, "/apis/autopilot.otc.mcsps.de/v1alpha1/")
+				ns, resource, _ := strings.Cut(strings.TrimPrefix(path, "namespaces/"), "/rdsautopilots")
+				if resource == "" { // a list
+					asked = append(asked, "list "+strings.TrimPrefix(ns, "rdsautopilots"))
+					return 200, `{"metadata":{},"items":[` + object + `]}`
+				}
+				asked = append(asked, "get "+ns+resource)
+				if resource != "/"+name || ns != namespace {
+					return 404, missing
+				}
+				return 200, object
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			found, err := c.AutopilotsByTopicLive(t.Context(), urn)
+			if err != nil || (len(found) == 1) != tc.found || tc.found && found[0].UID != types.UID(someUID) {
+				t.Errorf("found %v, %v", found, err)
+			}
+			if got := strings.Join(asked, ", "); got != tc.asked {
+				t.Errorf("asked: %s, want %s", got, tc.asked)
+			}
+		})
+	}
+}
+
+func TestListingsForTopicsAreBounded(t *testing.T) {
+	lists := 0
+	c, err := connect(t, func(r *http.Request) (int, string) {
+		if r.URL.Query().Get("limit") == "500" {
+			lists++
+			return 200, `{"metadata":{},"items":[]}`
+		}
+		if strings.Contains(r.URL.Path, "/rdsautopilots/") {
+			return 404, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","details":{"name":"x"},"code":404}`
+		}
+		return empty(r)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	for i := range 50 {
+		if _, err := c.AutopilotsByTopicLive(t.Context(), fmt.Sprintf("%sautopilot_ns_a-%d_12345678", urnStart, i)); err != nil {
+			refused++
+		}
+	}
+	if lists+refused != 50 || refused == 0 { // on a slow machine there are more lists
+		t.Errorf("%d lists, %d refused", lists, refused)
+	}
+	if found, err := c.AutopilotsByTopicLive(t.Context(), urnStart+"autopilot_ns_db_12345678"); err != nil || len(found) > 0 {
+		t.Errorf("one that is to the letter: %v, %v", found, err)
+	}
+}
