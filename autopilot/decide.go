@@ -184,7 +184,7 @@ func (c Case) gate(a Alarm) (Decision, bool) {
 		return d.no(ReasonAlarmCleared, 0, "The %s alarm of %s (%s %%) was over when it was looked at: Cloud Eye says %s", spoken(a.Metric), at(a.since()), a.Signal.ValuePercent, a.State), false
 	}
 	if err := Validate(c.Spec, a.Metric); err != nil {
-		return d.no(ReasonPolicyInvalid, 0, "Nothing is done while the policy is wrong: %v", err), false
+		return d.no(ReasonPolicyInvalid, 0, "Nothing is done about %s while the policy is wrong: %v", spoken(a.Metric), err), false
 	}
 	switch {
 	case c.Mode == v1alpha1.ModeOff:

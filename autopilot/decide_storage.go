@@ -177,7 +177,12 @@ func askedAt(i v1alpha1.Intent) time.Time {
 
 // Stalling reports whether an intent should have come by now.
 func Stalling(i v1alpha1.Intent, inst *v1alpha1.Instance, now time.Time) bool {
-	at := StallsAt(i, inst)
+	return Overdue(askedAt(i), inst, now)
+}
+
+// Overdue reports whether what the Rds has asked for since then should have come by now.
+func Overdue(since time.Time, inst *v1alpha1.Instance, now time.Time) bool {
+	at := stallsAt(since, inst)
 	return !at.IsZero() && !now.Before(at)
 }
 
@@ -202,8 +207,7 @@ func stallsAt(since time.Time, inst *v1alpha1.Instance) time.Time {
 func (c Case) stalledRequest(kind v1alpha1.ChangeKind) (since time.Time, stalled bool) {
 	for _, u := range c.Status.Unfulfilled {
 		if u.Kind == kind {
-			at := stallsAt(u.SinceTime.Time, c.Instance.observed(c.Status.Instance, c.Now))
-			return u.SinceTime.Time, !at.IsZero() && !c.Now.Before(at)
+			return u.SinceTime.Time, Overdue(u.SinceTime.Time, c.Instance.observed(c.Status.Instance, c.Now), c.Now)
 		}
 	}
 	return time.Time{}, false

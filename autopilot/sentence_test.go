@@ -23,7 +23,7 @@ func sentences() []sentence {
 		{ReasonAlarmInForce, nil, memory, "Flavor rds.mysql.n1.2xlarge.4 (8 vCPUs, 32 GB) → rds.mysql.n1.4xlarge.4 (16 vCPUs, 64 GB): 95.2 % memory used, alarm at 90 %", 0, false},
 		{ReasonAlarmInForce, wished("cpu", "memory"), nil, "Flavor rds.mysql.n1.2xlarge.4 (8 vCPUs, 32 GB) → rds.mysql.n1.4xlarge.4 (16 vCPUs, 64 GB): CPU was in alarm at 2026-11-18T13:00:00Z, and the window is open; memory was in alarm at 2026-11-18T13:00:00Z, and the window is open", 0, false},
 		{ReasonRecommend, recommend, disk, "Storage 100 → 110 GB: 93.1 % used, alarm at 90 % (recommended only)", 0, false},
-		{ReasonPolicyInvalid, steps(15, 4000), disk, "Nothing is done while the policy is wrong: spec.storage.stepGB: 15 is not a multiple of 10", 0, false},
+		{ReasonPolicyInvalid, steps(15, 4000), disk, "Nothing is done about storage while the policy is wrong: spec.storage.stepGB: 15 is not a multiple of 10", 0, false},
 		{ReasonNotEnabled, func(c *Case) { c.Mode = v1alpha1.ModeOff }, disk, "Autopilot is off for this database: the mode is Off", 0, false},
 		{ReasonNotEnabled, func(c *Case) { c.Enabled = false }, disk, "Autopilot is off for this database: spec.autopilot of the Rds said false, or one of both is being deleted", 0, false},
 		{ReasonNotEnabled, func(c *Case) { c.Spec.Flavor.CPU.Enabled = new(false) }, cpu, "The CPU alarm is switched off: spec.flavor.cpu.enabled is false", 0, false},

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -222,6 +223,27 @@ func TestManifestsFitTogether(t *testing.T) {
 				t.Errorf("the %s selects %s=%s, pods have %q", kind, key, value, template.Labels[key])
 			}
 		}
+	}
+}
+
+// TestGoKnowsTheLimitOfItsMemory puts the environment together as the kubelet does.
+func TestGoKnowsTheLimitOfItsMemory(t *testing.T) {
+	container := podSpec(t).Containers[0]
+	limit := container.Resources.Limits.Memory().Value()
+	env := map[string]string{}
+	for _, e := range container.Env {
+		env[e.Name] = e.Value
+		for name, value := range env { // those above it only
+			env[e.Name] = strings.ReplaceAll(env[e.Name], "$("+name+")", value)
+		}
+		if e.ValueFrom != nil && e.ValueFrom.ResourceFieldRef.Resource == "limits.memory" && e.ValueFrom.ResourceFieldRef.ContainerName == container.Name {
+			divisor := e.ValueFrom.ResourceFieldRef.Divisor.Value()
+			env[e.Name] = strconv.FormatInt((limit+divisor-1)/divisor, 10)
+		}
+	}
+	got, err := strconv.ParseInt(env["GOMEMLIMIT"], 10, 64) // Go reads plain bytes
+	if err != nil || got < limit*85/100 || got > limit*96/100 {
+		t.Errorf("GOMEMLIMIT is %q, the container's limit %d: %v", env["GOMEMLIMIT"], limit, err)
 	}
 }
 

@@ -22,7 +22,8 @@ const (
 type topicName struct {
 	namespace, name, uid string
 
-	wholeNamespace bool // it cannot have been cut
+	cut            bool // they may have been
+	wholeNamespace bool // it is not
 	exact          bool // both are to the letter
 }
 
@@ -34,18 +35,19 @@ func parseTopic(urn string) (topicName, bool) {
 	if len(parts) != 4 || parts[0] != "autopilot" || parts[1] == "" || parts[2] == "" || len(parts[3]) != uidLength {
 		return topicName{}, false
 	}
-	uncut := len(name) < 100
+	cut := len(name) >= 100
 	return topicName{
 		namespace: parts[1], name: parts[2], uid: parts[3],
-		wholeNamespace: uncut || len(parts[1]) < 40, // it is not made shorter than that
-		exact:          uncut && !strings.Contains(parts[2], "-"),
+		cut:            cut,
+		wholeNamespace: !cut || len(parts[1]) < 40, // it is not made shorter than that
+		exact:          !cut && !strings.Contains(parts[2], "-"),
 	}, true
 }
 
 // of reports whether a topic of that name can be the autopilot's.
 func (t topicName) of(a *autopilotv1.RdsAutopilot) bool {
-	return shortUID(a) == t.uid && strings.HasPrefix(a.Namespace, t.namespace) &&
-		strings.HasPrefix(strings.ReplaceAll(a.Name, ".", "-"), t.name)
+	is := func(said, whole string) bool { return said == whole || t.cut && strings.HasPrefix(whole, said) }
+	return shortUID(a) == t.uid && is(t.namespace, a.Namespace) && is(t.name, strings.ReplaceAll(a.Name, ".", "-"))
 }
 
 func shortUID(a *autopilotv1.RdsAutopilot) string {

@@ -49,6 +49,9 @@ func TestATopicsNameTellsWhoseItIs(t *testing.T) {
 		if !got.of(owner) {
 			t.Errorf("%s is not its owner's", urn)
 		}
+		if short, _ := parseTopic(urnStart + "autopilot_" + tc.namespace[:1] + "_" + tc.name[:1] + "_" + someUID[:8]); short.of(owner) {
+			t.Errorf("a topic with the beginnings of both is taken for that of %s/%s", tc.namespace, tc.name)
+		}
 		owner.UID = types.UID("1" + someUID[1:])
 		if got.of(owner) {
 			t.Errorf("%s is that of a later one of the same name", urn)

@@ -19,7 +19,7 @@ type census struct {
 	cluster Cluster
 	now     func() time.Time
 
-	autopilots, notArmed, subscriptions, pending, conditions *prometheus.Desc
+	autopilots, notArmed, subscriptions, pending, conditions, storageFull *prometheus.Desc
 }
 
 func newCensus(cluster Cluster, now func() time.Time) census {
@@ -30,14 +30,15 @@ func newCensus(cluster Cluster, now func() time.Time) census {
 		cluster: cluster, now: now,
 		autopilots:    desc("autopilots", "RdsAutopilots, by whether an alarm would reach us.", "armed"),
 		notArmed:      desc("not_armed", "RdsAutopilots whose condition Armed is not True, by its reason; NotYet: nobody has looked at it.", "reason"),
+		storageFull:   desc("storage_full", "RdsAutopilots whose instance was in STORAGE FULL when it was last looked at; not those that are off or have no instance."),
 		subscriptions: desc("subscriptions", "Subscriptions of our URL to the topics of RdsAutopilots, by state.", "state"),
-		pending:       desc("pending_changes", "Changes that were asked for and are not completed; stalled: for 15 minutes and more with the instance ACTIVE.", "kind", "stalled"),
+		pending:       desc("pending_changes", "Changes that were asked for, by us or by others, and are not completed; stalled: for 15 minutes and more with the instance ACTIVE.", "kind", "stalled"),
 		conditions:    desc("conditions", "RdsAutopilots with that condition True; Armed is in rds_autopilot_autopilots.", "type"),
 	}
 }
 
 func (c census) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.autopilots, c.notArmed, c.subscriptions, c.pending, c.conditions} {
+	for _, d := range []*prometheus.Desc{c.autopilots, c.notArmed, c.subscriptions, c.pending, c.conditions, c.storageFull} {
 		ch <- d
 	}
 }
@@ -57,8 +58,12 @@ func (c census) Collect(ch chan<- prometheus.Metric) {
 	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindVolume, v1alpha1.KindFlavor} {
 		pending[[2]string{string(kind), "false"}], pending[[2]string{string(kind), "true"}] = 0, 0
 	}
+	full := 0
 	c.cluster.EachAutopilot(func(a *v1alpha1.RdsAutopilot) {
 		s := &a.Status
+		if s.Instance != nil && s.Instance.Status == autopilot.StatusStorageFull && watched(a) {
+			full++
+		}
 		is := meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionArmed)
 		armed[strconv.FormatBool(is)]++
 		if !is {
@@ -81,6 +86,9 @@ func (c census) Collect(ch chan<- prometheus.Metric) {
 				pending[[2]string{string(p.Kind), strconv.FormatBool(autopilot.Stalling(*p, s.Instance, now))}]++
 			}
 		}
+		for _, u := range s.Unfulfilled {
+			pending[[2]string{string(u.Kind), strconv.FormatBool(autopilot.Overdue(u.SinceTime.Time, s.Instance, now))}]++
+		}
 	})
 	for desc, counts := range map[*prometheus.Desc]map[string]int{
 		c.autopilots: armed, c.notArmed: why, c.subscriptions: subscriptions, c.conditions: conditions,
@@ -89,6 +97,7 @@ func (c census) Collect(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(n), label)
 		}
 	}
+	ch <- prometheus.MustNewConstMetric(c.storageFull, prometheus.GaugeValue, float64(full))
 	for labels, n := range pending {
 		ch <- prometheus.MustNewConstMetric(c.pending, prometheus.GaugeValue, float64(n), labels[0], labels[1])
 	}
@@ -100,6 +109,13 @@ func reasonOf(a *v1alpha1.RdsAutopilot) string {
 		return c.Reason
 	}
 	return notYet
+}
+
+// watched reports whether the status of the instance is brought up to date: where autopilot is off, or the instance is gone,
+// the last one stays.
+func watched(a *v1alpha1.RdsAutopilot) bool {
+	reason := reasonOf(a)
+	return reason != string(autopilot.ReasonNotEnabled) && reason != string(autopilot.ReasonInstanceUnknown)
 }
 
 // known keeps the label's values a closed set: a status may be another version's.

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -43,11 +44,14 @@ func TestTheCensusCountsEveryDatabaseOnce(t *testing.T) {
 	}
 	growing := with(v1alpha1.SubscriptionConfirmed, armed, metav1.Condition{Type: v1alpha1.ConditionLimited, Status: metav1.ConditionTrue})
 	growing.Status.Pending, growing.Status.Overtaken = intent(v1alpha1.KindVolume, 14*time.Minute), intent(v1alpha1.KindFlavor, 15*time.Minute)
+	growing.Status.Unfulfilled = []v1alpha1.Unfulfilled{{Kind: v1alpha1.KindVolume, To: "105", SinceTime: metav1.NewTime(now.Add(-15 * time.Minute))}}
 	off := with("", not("NotEnabled"))
 	off.Status.Alarms = v1alpha1.Alarms{}
+	full := with(v1alpha1.SubscriptionConfirmed, not("AReasonOfAnotherVersion"))
+	full.Status.Instance.Status, off.Status.Instance.Status = autopilot.StatusStorageFull, autopilot.StatusStorageFull
 	all := []*v1alpha1.RdsAutopilot{
 		growing, off, with(v1alpha1.SubscriptionPending, not("SubscriptionPending")), with("", not("CloudUnreachable")),
-		with(v1alpha1.SubscriptionConfirmed, not("AReasonOfAnotherVersion")), {},
+		full, {},
 	}
 	const want = `
 # HELP rds_autopilot_autopilots RdsAutopilots, by whether an alarm would reach us.
@@ -70,12 +74,15 @@ rds_autopilot_not_armed{reason="PolicyInvalid"} 0
 rds_autopilot_not_armed{reason="QuotaExceeded"} 0
 rds_autopilot_not_armed{reason="RuleMissing"} 0
 rds_autopilot_not_armed{reason="SubscriptionPending"} 1
-# HELP rds_autopilot_pending_changes Changes that were asked for and are not completed; stalled: for 15 minutes and more with the instance ACTIVE.
+# HELP rds_autopilot_pending_changes Changes that were asked for, by us or by others, and are not completed; stalled: for 15 minutes and more with the instance ACTIVE.
 # TYPE rds_autopilot_pending_changes gauge
 rds_autopilot_pending_changes{kind="Flavor",stalled="false"} 0
 rds_autopilot_pending_changes{kind="Flavor",stalled="true"} 1
 rds_autopilot_pending_changes{kind="Volume",stalled="false"} 1
-rds_autopilot_pending_changes{kind="Volume",stalled="true"} 0
+rds_autopilot_pending_changes{kind="Volume",stalled="true"} 1
+# HELP rds_autopilot_storage_full RdsAutopilots whose instance was in STORAGE FULL when it was last looked at; not those that are off or have no instance.
+# TYPE rds_autopilot_storage_full gauge
+rds_autopilot_storage_full 1
 # HELP rds_autopilot_subscriptions Subscriptions of our URL to the topics of RdsAutopilots, by state.
 # TYPE rds_autopilot_subscriptions gauge
 rds_autopilot_subscriptions{state="Confirmed"} 2

@@ -107,7 +107,7 @@ func families(t *testing.T) map[string]family {
 var (
 	selector = regexp.MustCompile(`(rds_autopilot_[a-z_]+)(\{[^}]*\})?`)
 	matcher  = regexp.MustCompile(`([a-z_]+)(=~|!~|!=|=)"([^"]*)"`)
-	grouping = regexp.MustCompile(`by \(([a-z_, ]+)\)`)
+	grouping = regexp.MustCompile(`(max|min|sum|count|avg) *(by|without)? *(\([a-z_, ]+\))? *\(`)
 )
 
 // asks fails unless every metric of a query exists from the start on, with these labels and these values.
@@ -135,12 +135,34 @@ func asks(t *testing.T, of map[string]family, name, expr string) {
 				}
 			}
 		}
-		for _, g := range grouping.FindAllStringSubmatch(expr, -1) {
-			for label := range strings.SplitSeq(strings.ReplaceAll(g[1], " ", ""), ",") {
-				if label != "le" && f.labels[label] == nil {
-					t.Errorf("%s: %s has no label %s", name, s[1], label)
-				}
-			}
+	}
+	// Only what tells replicas apart is aggregated away, and of counters what they count: of several clusters in one
+	// Prometheus each is looked at by itself, whatever label says which it is.
+	const replicas = "instance, pod, node"
+	groups := grouping.FindAllStringSubmatch(expr, -1)
+	for _, g := range groups {
+		if g[2] != "without" || g[3] != "("+replicas+")" && g[3] != "("+replicas+", type, result)" {
+			t.Errorf("%s: %q hides one cluster behind another", name, g[0])
+		}
+	}
+	if len(groups) == 0 {
+		t.Errorf("%s looks at replicas, not at deployments: %s", name, expr)
+	}
+	// A record into which decisions are folded counts once, however long it goes on.
+	if strings.Contains(expr, "decisions_total") {
+		t.Errorf("%s goes quiet while what it is about goes on: %s", name, expr)
+	}
+}
+
+// Every message that is refused or not understood may be an alarm that is lost.
+func TestThereIsAnAlertForEveryMessageThatIsNotTaken(t *testing.T) {
+	var all strings.Builder
+	for _, a := range alerts(t) {
+		all.WriteString(a.Expr)
+	}
+	for _, result := range []string{"unavailable", "forged", "malformed", "unreadable", "expired"} {
+		if !strings.Contains(all.String(), `result="`+result+`"`) {
+			t.Errorf("none for %s", result)
 		}
 	}
 }

@@ -23,6 +23,7 @@ func (c *Cloud) ListedSeries(ctx context.Context, metric string) (map[Series]boo
 			} `json:"metrics"`
 			Meta struct {
 				Marker string `json:"marker"`
+				Total  *int   `json:"total"`
 			} `json:"meta_data"`
 		}
 		if err := c.ask(ctx, opListMetrics, http.MethodGet, "metrics?"+query.Encode(), nil, &reply); err != nil {
@@ -35,7 +36,8 @@ func (c *Cloud) ListedSeries(ctx context.Context, metric string) (map[Series]boo
 			}
 		}
 		// A page may begin at the marker or after it: one without anything new is the last.
-		if len(reply.Metrics) < metricsPage || len(listed) == before || reply.Meta.Marker == "" {
+		all := reply.Meta.Total != nil && len(listed) >= *reply.Meta.Total
+		if all || len(reply.Metrics) < metricsPage || len(listed) == before || reply.Meta.Marker == "" {
 			return listed, nil
 		}
 		query.Set("start", reply.Meta.Marker)

@@ -68,7 +68,8 @@ func (c *Cloud) listSubscriptions(op operation, fetch func(offset int) ([]subscr
 }
 
 // Subscribe adds an endpoint to a topic; SMN sends it a request to confirm, again if it has not confirmed yet. One that
-// exists is found (SMN api: adding_a_subscription.rst: 200; error_codes.rst: SMN.0190, with 200 too).
+// exists is found (SMN api: adding_a_subscription.rst: 200; error_codes.rst: SMN.0190, with 200 too). ErrQuota where
+// the topic or the project has no room for another one.
 func (c *Cloud) Subscribe(ctx context.Context, topicURN, protocol, endpoint, remark string) (urn string, err error) {
 	if err := checkID("topic URN", topicURN); err != nil {
 		return "", err

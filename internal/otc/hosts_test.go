@@ -1,0 +1,25 @@
+package otc_test
+
+import (
+	"net/url"
+	"testing"
+
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+)
+
+func TestTheHostOfSMNIsTheCatalogues(t *testing.T) {
+	sim := simulate(t, otcsim.Options{})
+	c := connect(t, sim.Env())
+	if host := c.SMNHost(); host == "" || host != hostOf(t, sim.AuthURL()) {
+		t.Errorf("%q, and the simulated cloud is at %s", host, sim.AuthURL())
+	}
+}
+
+func hostOf(t *testing.T, raw string) string {
+	t.Helper()
+	u, err := url.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Host
+}
