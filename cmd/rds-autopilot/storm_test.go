@@ -40,7 +40,7 @@ func TestAStormOfAlarms(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newStorm(t, c.spread)
+				w := newStorm(t, otcsim.Options{DeliveryFault: spreadOver(c.spread)})
 				calls := w.storm(c.loads)
 				decisions, slowest := w.firstDecisions()
 				if !maps.Equal(decisions, c.want) {
@@ -55,19 +55,22 @@ func TestAStormOfAlarms(t *testing.T) {
 	}
 }
 
-// newStorm is a world of as many equal databases, armed and at rest. Their messages take up to spread.
-func newStorm(t *testing.T, spread time.Duration) *week {
+// spreadOver delays messages by up to that long, each database's by its own time.
+func spreadOver(spread time.Duration) func(otcsim.Delivery) otcsim.DeliveryFault {
+	return func(d otcsim.Delivery) otcsim.DeliveryFault {
+		lot := time.Duration(crc32.ChecksumIEEE([]byte(d.TopicURN)) % 1000)
+		return otcsim.DeliveryFault{Delay: spread * lot / 1000}
+	}
+}
+
+// newStorm is a world of as many equal databases, armed and at rest.
+func newStorm(t *testing.T, o otcsim.Options) *week {
 	w := &week{t: t}
 	for i := range stormDatabases {
 		w.databases = append(w.databases, weekDatabase{name: fmt.Sprintf("db-%03d", i), start: instance(twoVCPUs, 100, 10)})
 	}
-	w.settle(otcsim.Options{
-		Settings: otcsim.Settings{RuleQuota: 3 * stormDatabases},
-		DeliveryFault: func(d otcsim.Delivery) otcsim.DeliveryFault {
-			lot := time.Duration(crc32.ChecksumIEEE([]byte(d.TopicURN)) % 1000)
-			return otcsim.DeliveryFault{Delay: spread * lot / 1000}
-		},
-	})
+	o.Settings.RuleQuota = 3 * stormDatabases
+	w.settle(o)
 	stop := w.start(t.Context(), unbounded)
 	time.Sleep(50 * time.Minute) // no more than 150 subscriptions in ten
 	stop()
@@ -77,13 +80,9 @@ func newStorm(t *testing.T, spread time.Duration) *week {
 
 // storm lets all alarms come at the same full five minutes, and counts the calls until they are decided.
 func (w *week) storm(loads []otcsim.Workload) (calls int) {
-	o, err := parseOptions([]string{"--public-url", weekURL}, func(string) string { return "" }, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	w.latency, w.kube.latency = cloudLatency, writeLatency
 	time.Sleep(time.Until(time.Now().Truncate(5 * time.Minute).Add(10*time.Minute - time.Second)))
-	stop := w.start(w.t.Context(), o.CloudRate)
+	stop := w.start(w.t.Context(), w.defaultRate())
 	defer stop()
 	// Flavors are measured in periods of five minutes, three of which make an alarm; volumes minute by minute, five times.
 	w.load(func(load otcsim.Workload) bool { return load.UsedGB < 90 }, loads)

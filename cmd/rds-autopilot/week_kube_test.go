@@ -36,7 +36,8 @@ type weekKube struct {
 	defaults map[string]any // of the spec of an RdsAutopilot, from the CRD that we ship
 	told     func(rds *otcv1.Rds, e controller.Event)
 	patched  func(weekPatch)
-	latency  time.Duration // of writes
+	admit    func(old, patched *otcv1.Rds) error // what an admission makes of a patch, or why it refuses it; nil allows all
+	latency  time.Duration                       // of writes
 
 	mu         sync.Mutex
 	version    int
@@ -319,42 +320,47 @@ func (k *weekKube) WriteIntake(_ context.Context, read *v1alpha1.RdsAutopilot, i
 	return err
 }
 
-// patch writes one field of an Rds if test finds what was read.
-func (k *weekKube) patch(read *otcv1.Rds, p weekPatch, test func(*otcv1.Rds) bool, apply func(*otcv1.Rds)) error {
+// patch writes one field of an Rds if test finds what was read, and returns what the Rds asks for then.
+func (k *weekKube) patch(read *otcv1.Rds, p weekPatch, test func(*otcv1.Rds) bool, apply func(*otcv1.Rds)) (autopilot.Wanted, error) {
 	time.Sleep(k.latency)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	live := k.rds[read.Name]
 	if live == nil {
-		return autopilot.ErrGone
+		return autopilot.Wanted{}, autopilot.ErrGone
 	}
-	if live.UID != read.UID || !test(live) {
-		return autopilot.ErrConflict
+	if live.UID != read.UID || live.Status.ID != read.Status.ID || !test(live) {
+		return autopilot.Wanted{}, autopilot.ErrConflict
 	}
 	if pending := k.raps[read.Name].Status.Pending; pending != nil {
 		p.intent = *pending.DeepCopy()
 	}
 	p.rds = live.DeepCopy()
-	k.patched(p)
 	r := live.DeepCopy()
 	apply(r)
-	k.putRds(r)
-	return nil
+	if k.admit != nil {
+		if err := k.admit(live, r); err != nil {
+			return autopilot.Wanted{}, err
+		}
+	}
+	k.patched(p)
+	if r.Spec != live.Spec { // else nothing is written, and nobody who watches hears of it
+		k.putRds(r)
+	}
+	return autopilot.Wanted{VolumeGB: int(r.Spec.VolumeSize), Flavor: r.Spec.FlavorRef}, nil
 }
 
 func (k *weekKube) PatchRds(_ context.Context, rds *otcv1.Rds, i v1alpha1.Intent) (autopilot.Wanted, error) {
 	if i.Kind == v1alpha1.KindFlavor {
-		err := k.patch(rds, weekPatch{flavor: i.To},
+		return k.patch(rds, weekPatch{flavor: i.To},
 			func(live *otcv1.Rds) bool { return live.Spec.FlavorRef == rds.Spec.FlavorRef }, func(r *otcv1.Rds) { r.Spec.FlavorRef = i.To })
-		return autopilot.Wanted{Flavor: i.To}, err
 	}
 	gb, err := strconv.Atoi(i.To)
 	if err != nil {
 		return autopilot.Wanted{}, err
 	}
-	err = k.patch(rds, weekPatch{volumeGB: gb},
+	return k.patch(rds, weekPatch{volumeGB: gb},
 		func(live *otcv1.Rds) bool { return live.Spec.VolumeSize == rds.Spec.VolumeSize }, func(r *otcv1.Rds) { r.Spec.VolumeSize = int32(gb) })
-	return autopilot.Wanted{VolumeGB: gb}, err
 }
 
 func (k *weekKube) Writer(context.Context, *otcv1.Rds, v1alpha1.ChangeKind) (string, error) {

@@ -1,0 +1,75 @@
+package controller
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// crowd is a database among many others.
+type crowd struct {
+	*world
+	others []*v1alpha1.RdsAutopilot
+}
+
+func (c crowd) EachAutopilot(f func(*v1alpha1.RdsAutopilot)) {
+	c.world.EachAutopilot(f)
+	for _, a := range c.others {
+		f(a)
+	}
+}
+
+// newCrowd has as many others with full records, three of which change their flavor.
+func newCrowd(size int) (crowd, *Controller) {
+	w := newWorld()
+	w.usedGB, w.cpu = 10, 99
+	all := crowd{world: w}
+	for i := range size {
+		a := &v1alpha1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprintf("other-%04d", i)}}
+		for j := range 20 {
+			a.Status.Decisions = append(a.Status.Decisions, v1alpha1.DecisionRecord{Count: int32(j + 1), Message: "One sentence a person understands"})
+		}
+		if i < 3 {
+			a.Status.Pending = &v1alpha1.Intent{Kind: v1alpha1.KindFlavor, From: "small", To: "large", DecisionTime: metav1.NewMicroTime(w.now)}
+		}
+		all.others = append(all.others, a)
+	}
+	c := New(Options{
+		Cluster: all, Cloud: cloud{w}, Arming: cloud{w}, Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3,
+		Log: zap.NewNop(), Reg: prometheus.NewRegistry(), Now: func() time.Time { return w.now },
+	})
+	for _, a := range all.others { // as the informer tells of them
+		c.AutopilotChanged(nil, a.DeepCopy(), false)
+	}
+	return all, c
+}
+
+// With 2,000 databases in CPU alarm, each of their rounds must cost what it costs among 100.
+func TestAFlavorRoundCostsTheSameInALargeFleet(t *testing.T) {
+	cost := func(size int) float64 {
+		w, c := newCrowd(size)
+		w.settle(t, c)
+		w.settle(t, c) // ACTIVE for 15 minutes
+		w.alarm(v1alpha1.MetricCPU, true)
+		w.settle(t, c)
+		if d := w.rap.Status.Decisions; len(d) == 0 || d[0].Reason != "FleetBrake" {
+			t.Fatalf("among %d others the records are %+v, want FleetBrake", size, d)
+		}
+		return testing.AllocsPerRun(5, func() {
+			if _, err := c.reconcile(t.Context(), Key{"ns", "db"}); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	few, many := cost(100), cost(2000)
+	if many > 1.1*few {
+		t.Errorf("a round makes %.0f allocations among 100 databases and %.0f among 2,000", few, many)
+	}
+}

@@ -1,0 +1,286 @@
+package main_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/mcsps/rds-autopilot/alarms"
+	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	"github.com/mcsps/rds-autopilot/internal/world"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+)
+
+const (
+	crowdSize     = 2000
+	crowdFlavor   = "rds.mysql.n1.large.4"
+	crowdPeakMiB  = 200         // the pod's limit is 256 Mi
+	crowdMemLimit = "256000000" // bytes; GOMEMLIMIT
+	crowdSpeed    = 12          // an hour of the cloud takes five minutes: what more two cores cannot do for all of this world
+)
+
+// crowd is a fleet that was armed long ago, with full records, made straight in the cloud and the API server: at 150
+// subscriptions in ten minutes the service would take hours.
+type crowd struct {
+	*world.World
+	t         *testing.T
+	client    dynamic.Interface
+	cloud     *otc.Cloud
+	clusterID string
+}
+
+// All databases of a large fleet in CPU alarm for an hour of the cloud, the first sweep after a start included: the
+// process stays well below its limit. LONG=1 runs it.
+func TestTwoThousandDatabasesInCPUAlarm(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("takes ten minutes; LONG=1 runs it")
+	}
+	c := newCrowd(t)
+	var made errgroup.Group
+	made.SetLimit(16)
+	for i := range crowdSize {
+		made.Go(func() error { return c.add(fmt.Sprintf("db-%04d", i)) })
+	}
+	if err := made.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	p, err := c.ServeIn(ctx, []string{"GOMEMLIMIT=" + crowdMemLimit}) // as deploy/deployment.yaml has it
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = world.Eventually(ctx, "all are armed and say why their flavor stays", func(ctx context.Context) (bool, error) {
+		m, err := p.Metrics(ctx)
+		return err == nil && m.Sum("rds_autopilot_autopilots", "armed=true") == crowdSize &&
+			m.Sum("rds_autopilot_decisions_total", "metric=cpu") >= crowdSize, err
+	})
+	if err != nil {
+		t.Fatalf("%v; the peak is %d MiB by then", err, c.peakMiB(p.PID))
+	}
+	before := c.cpuSeconds(p.PID)
+	time.Sleep(c.Span(time.Hour))
+	t.Logf("peak %d MiB; %.0f s of CPU in that hour of the cloud, %v of the clock", c.peakMiB(p.PID), c.cpuSeconds(p.PID)-before, c.Span(time.Hour))
+	if peak := c.peakMiB(p.PID); peak > crowdPeakMiB {
+		t.Errorf("the process took %d MiB at its peak, want %d at most", peak, crowdPeakMiB)
+	}
+	metrics, err := p.Metrics(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := metrics.Sum("rds_autopilot_decisions_total", "action=ChangeFlavor"); n != 3 {
+		t.Errorf("%v flavors are changing, want 3: --max-flavor-changes", n)
+	}
+}
+
+func newCrowd(t *testing.T) *crowd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	w, err := world.Start(ctx, world.Options{
+		Resync: time.Hour,
+		Cloud: otcsim.Options{
+			Speed: crowdSpeed, Settings: otcsim.Settings{RuleQuota: 2 * crowdSize, ConfirmationQuota: 1},
+			// This is about the loop, and two cores cannot carry a storm of messages beside it.
+			DeliveryFault: func(otcsim.Delivery) otcsim.DeliveryFault { return otcsim.DeliveryFault{Drop: true} },
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w.Operator.Pause()
+	if err := w.Build(ctx); err != nil {
+		t.Fatal(err)
+	}
+	c := &crowd{World: w, t: t}
+	if c.client, err = dynamic.NewForConfig(w.Kube.Config()); err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubernetes.NewForConfig(w.Kube.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	system, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.clusterID = string(system.UID)
+	env := map[string]string{}
+	for _, pair := range w.Cloud.Env() {
+		key, value, _ := strings.Cut(pair, "=")
+		env[key] = value
+	}
+	if c.cloud, err = otc.Connect(t.Context(), otc.Options{Env: func(k string) string { return env[k] }, Rate: 1e6}); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// add makes a database that is busy, and all that exists for it.
+func (c *crowd) add(name string) error {
+	ctx := c.t.Context()
+	in, err := c.Cloud.AddInstance(otcsim.Instance{Name: name, Flavor: crowdFlavor, VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 10, CPUDemand: 2}})
+	if err != nil {
+		return err
+	}
+	_, err = c.client.Resource(otcv1.GroupVersion().WithResource(otcv1.Resource)).Namespace(metav1.NamespaceDefault).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": otcv1.GroupVersion().String(), "kind": otcv1.Kind, "metadata": map[string]any{"name": name},
+		"spec": map[string]any{
+			"datastoretype": in.Engine, "datastoreversion": in.Version, "flavorref": in.Flavor, "volumetype": in.VolumeType, "volumesize": int64(in.VolumeGB),
+		},
+		"status": map[string]any{"id": in.ID, "status": in.Status},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	raps := c.client.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).Namespace(metav1.NamespaceDefault)
+	rap, err := raps.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion().String(), "kind": v1alpha1.Kind,
+		"metadata": map[string]any{"name": name, "finalizers": []any{v1alpha1.Finalizer}},
+		"spec":     map[string]any{"flavor": map[string]any{"memory": map[string]any{"enabled": false}}},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	have, err := c.arm(ctx, name, string(rap.GetUID()), in)
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"status": fullStatus(in, have)})
+	if err != nil {
+		return err
+	}
+	_, err = raps.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}, "status")
+	return err
+}
+
+// arm makes topic, subscription and rules as the service would.
+func (c *crowd) arm(ctx context.Context, name, uid string, in otcsim.Instance) (have v1alpha1.Alarms, err error) {
+	base, mark := alarms.Name(metav1.NamespaceDefault, name, uid), alarms.Mark(metav1.NamespaceDefault, name, c.clusterID)
+	if have.TopicURN, err = c.cloud.CreateTopic(ctx, base, mark); err != nil {
+		return have, err
+	}
+	if have.SubscriptionURN, err = c.cloud.Subscribe(ctx, have.TopicURN, "http", c.PublicURL(), "rds-autopilot"); err != nil {
+		return have, err
+	}
+	c.Cloud.Confirm(have.SubscriptionURN)
+	have.Subscription = v1alpha1.SubscriptionConfirmed
+	for _, r := range []struct {
+		metric                v1alpha1.Metric
+		series                string
+		period, count, repeat int
+	}{
+		{v1alpha1.MetricStorage, "rds039_disk_util", 1, 5, 900}, {v1alpha1.MetricCPU, "rds001_cpu_util", 300, 3, 1800},
+	} {
+		id, err := c.cloud.CreateRule(ctx, otc.Rule{
+			Name: alarms.RuleName(base, string(r.metric)), Description: mark, Namespace: otc.MetricNamespace, Metric: r.series,
+			Dimension: "rds_cluster_id", DimensionValue: in.ID, Period: r.period, Count: r.count, Repeat: r.repeat,
+			Filter: "average", Comparison: ">=", Threshold: 90, Unit: "%", Level: 2,
+			Enabled: true, ActionEnabled: true, AlarmActions: []string{have.TopicURN}, OKActions: []string{have.TopicURN},
+		})
+		if err != nil {
+			return have, err
+		}
+		have.Rules = append(have.Rules, v1alpha1.Rule{Metric: r.metric, AlarmID: id, ThresholdPercent: 90, Dimension: "rds_cluster_id:" + in.ID})
+	}
+	return have, nil
+}
+
+// fullStatus is that of a database with a long past: every list as long as it may be.
+func fullStatus(in otcsim.Instance, have v1alpha1.Alarms) v1alpha1.Status {
+	past := time.Now().Add(-30 * 24 * time.Hour).Truncate(time.Second)
+	day := func(n int) metav1.Time { return metav1.NewTime(past.Add(time.Duration(n) * 24 * time.Hour)) }
+	micro := func(n int) *metav1.MicroTime { m := metav1.NewMicroTime(day(n).Time); return &m }
+	s := v1alpha1.Status{
+		ObservedGeneration: 1, Alarms: have,
+		Baseline: &v1alpha1.Baseline{VolumeGB: 40, Flavor: in.Flavor, VCPUs: int32(in.VCPUs), MemoryGB: int32(in.MemoryGB)},
+		Instance: &v1alpha1.Instance{
+			ID: in.ID, Status: in.Status, ActiveSince: new(day(0)), VolumeGB: int32(in.VolumeGB), Flavor: in.Flavor, VCPUs: int32(in.VCPUs), MemoryGB: int32(in.MemoryGB),
+			Zones: []string{in.Nodes[0].Zone}, NodeIDs: []string{in.Nodes[0].ID}, Primary: in.Nodes[0].ID,
+		},
+	}
+	for n := range 10 {
+		s.Changes = append(s.Changes, v1alpha1.Change{
+			Kind: v1alpha1.KindFlavor, By: v1alpha1.ByAutopilot, From: "rds.mysql.n1.xlarge.4", To: "rds.mysql.n1.2xlarge.4", Metrics: []v1alpha1.Metric{v1alpha1.MetricCPU},
+			ValuePercent: "97.3", EvidenceTime: micro(10 - n), DecisionTime: micro(10 - n), CompletionTime: *micro(10 - n), Outcome: v1alpha1.OutcomeCompleted, Generation: 1,
+		})
+	}
+	for n := range 2 {
+		s.Changes = append(s.Changes, v1alpha1.Change{
+			Kind: v1alpha1.KindVolume, By: v1alpha1.ByAutopilot, From: strconv.Itoa(90 - 10*n), To: strconv.Itoa(100 - 10*n), Metrics: []v1alpha1.Metric{v1alpha1.MetricStorage},
+			ValuePercent: "93.1", EvidenceTime: micro(9 - n), DecisionTime: micro(9 - n), CompletionTime: *micro(9 - n), Outcome: v1alpha1.OutcomeCompleted, Generation: 1,
+		})
+	}
+	for n := range 8 {
+		s.FormerVolumes = append(s.FormerVolumes, v1alpha1.FormerVolume{VolumeGB: 90, Until: day(20 - n)})
+	}
+	for n := range 20 {
+		s.Decisions = append(s.Decisions, v1alpha1.DecisionRecord{
+			Time: day(20 - n), LastTime: day(20 - n), Count: 12, Metric: v1alpha1.MetricMemory, Action: "None", Reason: []string{"Cooldown", "BudgetSpent"}[n%2],
+			From: "rds.mysql.n1.xlarge.4", To: "rds.mysql.n1.2xlarge.4", ValuePercent: "97.3", MessageID: strings.Repeat(strconv.Itoa(n%10), 32),
+			Message: "The flavor changed 40 minutes ago, and the cooldown is an hour: memory is at 97.3 %, alarm at 90 %; looking again in 20 minutes",
+		})
+	}
+	return s
+}
+
+// peakMiB is the most memory that a process ever had resident.
+func (c *crowd) peakMiB(pid int) int {
+	c.t.Helper()
+	file, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		c.t.Skip("needs /proc")
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		if text, ok := strings.CutPrefix(lines.Text(), "VmHWM:"); ok {
+			kib, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(text, "kB")))
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			return kib >> 10
+		}
+	}
+	c.t.Fatal("the kernel does not say VmHWM")
+	return 0
+}
+
+// cpuSeconds is what a process has used of all cores.
+func (c *crowd) cpuSeconds(pid int) float64 {
+	c.t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), ") ") // the name may hold blanks
+	fields := strings.Fields(rest)
+	var ticks float64
+	for _, i := range []int{11, 12} { // user and system time, in hundredths (proc_pid_stat(5))
+		n, err := strconv.ParseFloat(fields[i], 64)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		ticks += n
+	}
+	return ticks / 100
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+)
+
+// sweepAtMost is the longest time between two sweeps, the jitter included.
+const sweepAtMost = 5*time.Minute + 30*time.Second
+
+// What a decision does not need must not delay it: SMN can hang for hours while volumes run full. The time is from the
+// alarm in Cloud Eye to the patch, of the slowest of all databases, at the default --cloud-rate.
+func TestAStormOfAlarmsWhileSMNHangs(t *testing.T) {
+	if raceDetector || testing.Short() {
+		t.Skip("takes minutes with the race detector; make test runs it without")
+	}
+	var well time.Duration
+	for _, c := range []struct {
+		name        string
+		hangs, lost bool // every call to SMN; every message
+		within      func() time.Duration
+	}{
+		{name: "all well", within: func() time.Duration { return stormDecided }},
+		{name: "SMN hangs", hangs: true, within: func() time.Duration { return min(2*well, stormDecided) }},
+		{name: "SMN hangs and the messages are lost", hangs: true, lost: true, within: func() time.Duration { return sweepAtMost + stormDecided }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var broken atomic.Bool // from the storm on
+				w := newStorm(t, otcsim.Options{
+					Fault: func(r *http.Request) *otcsim.Fault {
+						if service, _ := otcsim.OperationOf(r); c.hangs && service == "smn" && broken.Load() {
+							return &otcsim.Fault{Hang: true}
+						}
+						return nil
+					},
+					DeliveryFault: func(otcsim.Delivery) otcsim.DeliveryFault { return otcsim.DeliveryFault{Drop: c.lost && broken.Load()} },
+				})
+				if n := w.sim.Count("rds", "ShowAutoScale"); n > 0 {
+					t.Errorf("%d look-ups of the cloud's own storage autoscaling while arming: no decision needs one", n)
+				}
+				broken.Store(true)
+				slowest := w.stormPatched()
+				if n := w.sim.Count("rds", "ShowAutoScale"); n > 0 {
+					t.Errorf("%d look-ups of the cloud's own storage autoscaling in the storm: no decision needs one", n)
+				}
+				if slowest > c.within() {
+					t.Errorf("the slowest of %d volumes is patched %v after its alarm, want %v at most", stormDatabases, slowest, c.within())
+				}
+				t.Logf("all are patched within %v", slowest.Round(100*time.Millisecond))
+				if !c.hangs {
+					well = slowest
+				}
+			})
+		})
+	}
+}
+
+// stormPatched lets the alarms of all volumes come at the same time, and returns how long the slowest waits for its patch.
+func (w *week) stormPatched() (slowest time.Duration) {
+	const patience = 20 * time.Minute
+	w.latency, w.kube.latency = cloudLatency, writeLatency
+	time.Sleep(time.Until(time.Now().Truncate(5 * time.Minute).Add(10*time.Minute - time.Second)))
+	stop := w.start(w.t.Context(), w.defaultRate())
+	defer func() {
+		stop()
+		time.Sleep(5 * time.Minute) // for what is shared and belongs to no round: a bubble waits for nobody
+	}()
+	time.Sleep(20 * time.Minute) // whatever a sweep leaves behind is there by now
+	w.sim.ResetRequests()
+	w.load(func(otcsim.Workload) bool { return true }, []otcsim.Workload{{UsedGB: 93}})
+	begin := w.firstAlarm()
+	for time.Since(begin) < patience && w.patchedDatabases() < stormDatabases {
+		time.Sleep(time.Second)
+	}
+	alarmed := w.alarmed()
+	for _, a := range w.kube.Autopilots() {
+		at := alarmed[a.Status.Alarms.TopicURN]
+		w.book.mu.Lock()
+		patches := w.book.page(a.Name).patches
+		w.book.mu.Unlock()
+		if len(patches) == 0 {
+			return patience
+		}
+		slowest = max(slowest, patches[0].at.Sub(at))
+	}
+	return slowest
+}
+
+func (w *week) defaultRate() float64 {
+	o, err := parseOptions([]string{"--public-url", weekURL}, func(string) string { return "" }, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return o.CloudRate
+}
+
+func (w *week) patchedDatabases() (n int) {
+	w.book.mu.Lock()
+	defer w.book.mu.Unlock()
+	for _, d := range w.databases {
+		if len(w.book.page(d.name).patches) > 0 {
+			n++
+		}
+	}
+	return n
+}
