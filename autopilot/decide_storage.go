@@ -54,7 +54,7 @@ func (c Case) unfulfilledSize(d Decision, a Alarm, to int) (Decision, bool) {
 	case to > c.Wanted.VolumeGB && nearlyReadOnly(c.Instance.VolumeGB, a.Evidence.UsedGB):
 		return d, false
 	}
-	return d.no(ReasonStalled, c.Recheck, "The Rds has asked for %d GB since %s and the cloud still has %d GB, though the instance is %s: look at the operator, or correct spec.volumesize", c.Wanted.VolumeGB, at(since), c.Instance.VolumeGB, StatusActive), true
+	return d.no(ReasonStalled, c.Recheck, "The Rds has asked for %d GB since %s and the cloud still has %d GB, though the instance is %s: look at the operator, or correct spec.volumesize", c.Wanted.VolumeGB, at(since), c.Instance.VolumeGB, c.Instance.Status), true
 }
 
 // takenBackWait says how long to wait before a size that was taken back is asked for again: after the first time, the
@@ -207,6 +207,9 @@ func stallsAt(since time.Time, inst *v1alpha1.Instance) time.Time {
 func (c Case) stalledRequest(kind v1alpha1.ChangeKind) (since time.Time, stalled bool) {
 	for _, u := range c.Status.Unfulfilled {
 		if u.Kind == kind {
+			if c.Instance.Status == StatusStorageFull { // a full one is not busy, and may be full for days
+				return u.SinceTime.Time, c.Now.Sub(u.SinceTime.Time) >= stallAfter
+			}
 			return u.SinceTime.Time, Overdue(u.SinceTime.Time, c.Instance.observed(c.Status.Instance, c.Now), c.Now)
 		}
 	}

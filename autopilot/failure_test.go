@@ -216,6 +216,15 @@ func TestSomebodyElsesSizeThatDoesNotCome(t *testing.T) {
 	}
 }
 
+func TestSomebodyElsesSizeThatDoesNotComeToAFullInstance(t *testing.T) {
+	l := &loop{Case: quiet().with(storageAt(99.5)), apply: takesBack}
+	l.Wanted.VolumeGB, l.Instance.Status = 105, StatusStorageFull
+	l.run(t, 15*time.Minute, 30*time.Second)
+	if v := Decide(l.Case); len(l.patches) > 0 || v.Intent == nil || v.Intent.To != "120" {
+		t.Errorf("patches %v, then %+v", l.patches, v)
+	}
+}
+
 func TestSomebodyElsesFlavorThatDoesNotCome(t *testing.T) {
 	l := &loop{Case: quiet().with(usageAt(v1alpha1.MetricCPU, 95))}
 	l.Wanted.Flavor = "rds.mysql.n1.5xlarge.4"

@@ -25,26 +25,18 @@ func (c *Cluster) GetRds(ctx context.Context, namespace, name string) (*otcv1.Rd
 }
 
 // PatchVolumeSize changes spec.volumesize, in GB, of an Rds, if that, the uid and the instance id still are as they were
-// read. It returns the size that the API server answers with. It returns ErrChanged, ErrGone if there is no Rds, or
+// read. It returns the Rds as the API server answers with it, and ErrChanged, ErrGone if there is no Rds, or
 // ErrRefused. It never makes a volume smaller.
-func (c *Cluster) PatchVolumeSize(ctx context.Context, read *otcv1.Rds, to int32) (gb int32, err error) {
+func (c *Cluster) PatchVolumeSize(ctx context.Context, read *otcv1.Rds, to int32) (*otcv1.Rds, error) {
 	if from := read.Spec.VolumeSize; to <= from {
-		return from, fmt.Errorf("patch volumesize of Rds %s/%s: %d GB is not more than %d GB", read.Namespace, read.Name, to, from)
+		return nil, fmt.Errorf("patch volumesize of Rds %s/%s: %d GB is not more than %d GB", read.Namespace, read.Name, to, from)
 	}
-	stored, err := c.patchRds(ctx, read, "volumesize", read.Spec.VolumeSize, to)
-	if err != nil {
-		return 0, err
-	}
-	return stored.Spec.VolumeSize, nil
+	return c.patchRds(ctx, read, "volumesize", read.Spec.VolumeSize, to)
 }
 
 // PatchFlavorRef changes spec.flavorref of an Rds as PatchVolumeSize does the size.
-func (c *Cluster) PatchFlavorRef(ctx context.Context, read *otcv1.Rds, to string) (code string, err error) {
-	stored, err := c.patchRds(ctx, read, "flavorref", read.Spec.FlavorRef, to)
-	if err != nil {
-		return "", err
-	}
-	return stored.Spec.FlavorRef, nil
+func (c *Cluster) PatchFlavorRef(ctx context.Context, read *otcv1.Rds, to string) (*otcv1.Rds, error) {
+	return c.patchRds(ctx, read, "flavorref", read.Spec.FlavorRef, to)
 }
 
 // patchRds uses a JSON patch because it can say "only if", and touches nothing but the field it names. A
@@ -69,6 +61,7 @@ func (c *Cluster) patchRds(ctx context.Context, read *otcv1.Rds, field string, f
 	tried := fmt.Sprintf("patch %s of Rds %s/%s from %v to %v", field, read.Namespace, read.Name, from, to)
 	switch {
 	case err == nil:
+		trim(&stored.ObjectMeta)
 		return stored, nil
 	case isTestFailed(err):
 		return nil, fmt.Errorf("%s: %w", tried, ErrChanged)

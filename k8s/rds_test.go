@@ -19,11 +19,11 @@ func TestPatchesTouchNothingButTheirField(t *testing.T) {
 	rds := createRds(t, c, ns, "shop")
 	before := stored(t, ns, "shop")
 
-	if gb, err := c.PatchVolumeSize(t.Context(), rds, 50); err != nil || gb != 50 {
-		t.Fatal(gb, err)
+	if stored, err := c.PatchVolumeSize(t.Context(), rds, 50); err != nil || stored.Spec.VolumeSize != 50 {
+		t.Fatal(stored, err)
 	}
-	if code, err := c.PatchFlavorRef(t.Context(), rds, "rds.mysql.c2.large"); err != nil || code != "rds.mysql.c2.large" {
-		t.Fatal(code, err)
+	if stored, err := c.PatchFlavorRef(t.Context(), rds, "rds.mysql.c2.large"); err != nil || stored.Spec.FlavorRef != "rds.mysql.c2.large" {
+		t.Fatal(stored, err)
 	}
 
 	after := stored(t, ns, "shop")

@@ -47,6 +47,7 @@ func (c *Controller) arm(ctx context.Context, key Key) (again time.Duration, err
 			return 0, fmt.Errorf("set the finalizer: %w", err)
 		}
 		r.rap = rap
+		r.writtenRap.keep(key, rap)
 	}
 	if r.notBefore = r.now.Add(-r.Recheck); sweep {
 		r.notBefore = begin

@@ -54,6 +54,10 @@ type Controller struct {
 	words   words
 	limiter *flavorChangeLimiter
 
+	// The caches may be behind what was just written.
+	patchedRds ownWrites[*otcv1.Rds]
+	writtenRap ownWrites[*v1alpha1.RdsAutopilot]
+
 	decideMarks, armMarks *sweepMarks
 
 	mu     sync.Mutex
@@ -86,6 +90,11 @@ func (c *Controller) RdsChanged(old, now *otcv1.Rds) {
 	}
 	key := Key{of.Namespace, of.Name}
 	c.words.hear(key, now)
+	if now == nil {
+		c.patchedRds.forget(key)
+	} else {
+		c.patchedRds.newest(key, now) // forgets what the cache has by now
+	}
 	c.enqueue(key)
 	if now == nil || now.Status.ID == "" || old != nil && old.Status.ID == now.Status.ID {
 		return
@@ -101,12 +110,14 @@ func (c *Controller) AutopilotChanged(old, now *v1alpha1.RdsAutopilot, own bool)
 	if now == nil {
 		key := Key{old.Namespace, old.Name}
 		c.limiter.forget(key)
+		c.writtenRap.forget(key)
 		c.words.hear(key, nil) // one that a person deletes is not made again by what was said before
 		c.enqueue(key)
 		return
 	}
 	key := Key{now.Namespace, now.Name}
 	c.limiter.observe(now)
+	c.writtenRap.newest(key, now)
 	c.words.kept(key, now.Status.Switch)
 	if !own {
 		c.enqueue(key)

@@ -40,7 +40,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	if v.Intent != nil {
 		// The intent is stored before anything is patched. A conflict here means that this round was decided on old news.
 		r.next = c.Status
-		if err := r.write(ctx); err != nil {
+		if err := r.fence(ctx); err != nil {
 			return 0, err
 		}
 		r.emitEnded(ended)
@@ -112,20 +112,22 @@ func proposesFlavor(v autopilot.Verdict) bool {
 
 // patch asks the operator for what is intended, and says what became of that. What the user has said meanwhile comes first.
 func (r *round) patch(ctx context.Context, i v1alpha1.Intent) (autopilot.Patched, error) {
-	rds, ok := r.Cluster.Rds(r.key.Namespace, r.key.Name)
+	rds, ok := r.latestRds(r.key)
 	if !ok || rds.UID != r.rds.UID || rds.Status.ID != r.rds.Status.ID {
 		return autopilot.Patched{}, fmt.Errorf("the Rds is another one by now: %w", autopilot.ErrConflict)
 	}
 	if reason, _ := Off(rds, r.rap, cmp.Or(r.words.of(r.key), r.next.Switch)); reason != "" {
 		return autopilot.Patched{}, fmt.Errorf("autopilot was turned off meanwhile: %w", autopilot.ErrConflict)
 	}
-	got, err := r.Cluster.PatchRds(ctx, r.rds, i)
+	stored, err := r.Cluster.PatchRds(ctx, r.rds, i)
 	switch refusal, refused := errors.AsType[*autopilot.RefusedError](err); {
 	case refused:
 		return autopilot.Patched{Result: autopilot.PatchRefused, Words: refusal.Words}, nil
 	case err != nil:
 		return autopilot.Patched{}, fmt.Errorf("patch Rds: %w", err)
-	case !got.Asks(i):
+	}
+	r.patchedRds.keep(r.key, stored)
+	if !wanted(stored).Asks(i) {
 		return autopilot.Patched{Result: autopilot.PatchTakenBack}, nil
 	}
 	return autopilot.Patched{Result: autopilot.PatchAccepted}, nil

@@ -192,7 +192,7 @@ func (w *world) WriteStatus(_ context.Context, read *v1alpha1.RdsAutopilot, next
 	return w.rap.DeepCopy(), err
 }
 
-func (w *world) PatchRds(_ context.Context, rds *otcv1.Rds, i v1alpha1.Intent) (autopilot.Wanted, error) {
+func (w *world) PatchRds(_ context.Context, rds *otcv1.Rds, i v1alpha1.Intent) (*otcv1.Rds, error) {
 	err := w.do("patch "+strings.ToLower(string(i.Kind)), func() error {
 		if w.refusal != "" {
 			return &autopilot.RefusedError{Words: w.refusal}
@@ -212,7 +212,7 @@ func (w *world) PatchRds(_ context.Context, rds *otcv1.Rds, i v1alpha1.Intent) (
 		w.rds.Spec.VolumeSize = int32(gb)
 		return err
 	})
-	return autopilot.Wanted{VolumeGB: int(w.rds.Spec.VolumeSize), Flavor: w.rds.Spec.FlavorRef}, err
+	return w.rds.DeepCopy(), err
 }
 
 func (w *world) Writer(context.Context, *otcv1.Rds, v1alpha1.ChangeKind) (string, error) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
 // instance returns nil where the Rds has no id yet, or the cloud no such instance.
@@ -40,9 +41,14 @@ func (r *round) instance(ctx context.Context) (*autopilot.Instance, error) {
 func (r *round) caseOf(inst *autopilot.Instance) autopilot.Case {
 	return autopilot.Case{
 		Now: r.now, Mode: r.mode(), Enabled: true, Spec: r.rap.Spec, Generation: r.rap.Generation, Recheck: r.Recheck,
-		Wanted:   autopilot.Wanted{VolumeGB: int(r.rds.Spec.VolumeSize), Flavor: r.rds.Spec.FlavorRef},
+		Wanted:   wanted(r.rds),
 		Instance: inst, Shared: inst != nil && len(r.Cluster.RdsByInstance(inst.ID)) > 1, Status: r.next,
 	}
+}
+
+// wanted is what an Rds asks for.
+func wanted(rds *otcv1.Rds) autopilot.Wanted {
+	return autopilot.Wanted{VolumeGB: int(rds.Spec.VolumeSize), Flavor: rds.Spec.FlavorRef}
 }
 
 // readAlarms fills in what Cloud Eye says of the alarms, and the evidence for those that matter. Where Cloud Eye does

@@ -32,8 +32,8 @@ type Cluster interface {
 	// WriteStatus stores the status, the intake excepted, on top of the version that was read.
 	WriteStatus(ctx context.Context, read *v1alpha1.RdsAutopilot, next v1alpha1.Status) (*v1alpha1.RdsAutopilot, error)
 	// PatchRds writes the one field of the Rds that an intent is about, if that field, the uid and the instance id still are
-	// as they were read. It returns what the Rds asks for by the API server's answer, or an autopilot.RefusedError.
-	PatchRds(ctx context.Context, rds *otcv1.Rds, i v1alpha1.Intent) (autopilot.Wanted, error)
+	// as they were read. It returns the Rds as the API server answers with it, or an autopilot.RefusedError.
+	PatchRds(ctx context.Context, rds *otcv1.Rds, i v1alpha1.Intent) (*otcv1.Rds, error)
 
 	// Writer says which other field manager wrote the size or flavor that the Rds asks for; empty where nobody knows.
 	Writer(ctx context.Context, rds *otcv1.Rds, kind v1alpha1.ChangeKind) (string, error)

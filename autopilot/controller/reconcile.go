@@ -41,15 +41,24 @@ type round struct {
 // begin reads both objects from the cache. It is false where there is no RdsAutopilot.
 func (c *Controller) begin(key Key) (r *round, ok bool) {
 	r = &round{Controller: c, key: key, now: c.Now(), log: c.Log.With(zap.String("namespace", key.Namespace), zap.String("name", key.Name))}
-	if r.rds, ok = c.Cluster.Rds(key.Namespace, key.Name); !ok {
+	if r.rds, ok = c.latestRds(key); !ok {
 		r.rds = nil
 	}
 	if r.rap, ok = c.Cluster.Autopilot(key.Namespace, key.Name); !ok {
 		return r, false
 	}
+	r.rap = c.writtenRap.newest(key, r.rap)
 	c.limiter.observe(r.rap)
 	r.next = *r.rap.Status.DeepCopy()
 	return r, true
+}
+
+func (c *Controller) latestRds(key Key) (*otcv1.Rds, bool) {
+	rds, ok := c.Cluster.Rds(key.Namespace, key.Name)
+	if !ok {
+		return nil, false
+	}
+	return c.patchedRds.newest(key, rds), true
 }
 
 // reconcile decides on one database and says when to look again. What concerns its alarms is left to arm.
@@ -156,6 +165,21 @@ func (r *round) write(ctx context.Context) error {
 	return nil
 }
 
+// fence stores the status or, where it is stored already, makes sure that nobody has written since it was read.
+func (r *round) fence(ctx context.Context) error {
+	if !equality.Semantic.DeepEqual(r.rap.Status, r.next) {
+		return r.write(ctx)
+	}
+	live, err := r.Cluster.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
+	if err != nil {
+		return fmt.Errorf("read the RdsAutopilot again: %w", err)
+	}
+	if live.UID != r.rap.UID || live.ResourceVersion != r.rap.ResourceVersion {
+		return fmt.Errorf("the RdsAutopilot was written meanwhile: %w", autopilot.ErrConflict)
+	}
+	return nil
+}
+
 // update changes the status on top of whatever is stored by now: decisions go on while the cloud is asked about alarms.
 func (r *round) update(ctx context.Context, change func(*v1alpha1.Status)) error {
 	for {
@@ -178,6 +202,7 @@ func (r *round) update(ctx context.Context, change func(*v1alpha1.Status)) error
 
 func (r *round) took(stored *v1alpha1.RdsAutopilot) {
 	r.rap = stored
+	r.writtenRap.keep(r.key, stored)
 	r.next = *stored.Status.DeepCopy()
 	r.limiter.observe(stored)
 }

@@ -89,20 +89,17 @@ func (c cluster) RemoveFinalizer(ctx context.Context, a *v1alpha1.RdsAutopilot) 
 	return domain(c.Cluster.RemoveFinalizer(ctx, a))
 }
 
-func (c cluster) PatchRds(ctx context.Context, rds *otcv1.Rds, i v1alpha1.Intent) (autopilot.Wanted, error) {
-	asks := autopilot.Wanted{VolumeGB: int(rds.Spec.VolumeSize), Flavor: rds.Spec.FlavorRef}
+func (c cluster) PatchRds(ctx context.Context, rds *otcv1.Rds, i v1alpha1.Intent) (*otcv1.Rds, error) {
 	if i.Kind == v1alpha1.KindFlavor {
-		code, err := c.PatchFlavorRef(ctx, rds, i.To)
-		asks.Flavor = code
-		return asks, domain(err)
+		stored, err := c.PatchFlavorRef(ctx, rds, i.To)
+		return stored, domain(err)
 	}
 	to, err := strconv.ParseInt(i.To, 10, 32)
 	if err != nil {
-		return asks, fmt.Errorf("read the size of an intent: %w", err)
+		return nil, fmt.Errorf("read the size of an intent: %w", err)
 	}
-	gb, err := c.PatchVolumeSize(ctx, rds, int32(to))
-	asks.VolumeGB = int(gb)
-	return asks, domain(err)
+	stored, err := c.PatchVolumeSize(ctx, rds, int32(to))
+	return stored, domain(err)
 }
 
 func (c cluster) Writer(ctx context.Context, rds *otcv1.Rds, kind v1alpha1.ChangeKind) (string, error) {

@@ -320,17 +320,17 @@ func (k *weekKube) WriteIntake(_ context.Context, read *v1alpha1.RdsAutopilot, i
 	return err
 }
 
-// patch writes one field of an Rds if test finds what was read, and returns what the Rds asks for then.
-func (k *weekKube) patch(read *otcv1.Rds, p weekPatch, test func(*otcv1.Rds) bool, apply func(*otcv1.Rds)) (autopilot.Wanted, error) {
+// patch writes one field of an Rds if test finds what was read, and returns the Rds as it is then.
+func (k *weekKube) patch(read *otcv1.Rds, p weekPatch, test func(*otcv1.Rds) bool, apply func(*otcv1.Rds)) (*otcv1.Rds, error) {
 	time.Sleep(k.latency)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	live := k.rds[read.Name]
 	if live == nil {
-		return autopilot.Wanted{}, autopilot.ErrGone
+		return nil, autopilot.ErrGone
 	}
 	if live.UID != read.UID || live.Status.ID != read.Status.ID || !test(live) {
-		return autopilot.Wanted{}, autopilot.ErrConflict
+		return nil, autopilot.ErrConflict
 	}
 	if pending := k.raps[read.Name].Status.Pending; pending != nil {
 		p.intent = *pending.DeepCopy()
@@ -340,24 +340,24 @@ func (k *weekKube) patch(read *otcv1.Rds, p weekPatch, test func(*otcv1.Rds) boo
 	apply(r)
 	if k.admit != nil {
 		if err := k.admit(live, r); err != nil {
-			return autopilot.Wanted{}, err
+			return nil, err
 		}
 	}
 	k.patched(p)
 	if r.Spec != live.Spec { // else nothing is written, and nobody who watches hears of it
 		k.putRds(r)
 	}
-	return autopilot.Wanted{VolumeGB: int(r.Spec.VolumeSize), Flavor: r.Spec.FlavorRef}, nil
+	return r.DeepCopy(), nil
 }
 
-func (k *weekKube) PatchRds(_ context.Context, rds *otcv1.Rds, i v1alpha1.Intent) (autopilot.Wanted, error) {
+func (k *weekKube) PatchRds(_ context.Context, rds *otcv1.Rds, i v1alpha1.Intent) (*otcv1.Rds, error) {
 	if i.Kind == v1alpha1.KindFlavor {
 		return k.patch(rds, weekPatch{flavor: i.To},
 			func(live *otcv1.Rds) bool { return live.Spec.FlavorRef == rds.Spec.FlavorRef }, func(r *otcv1.Rds) { r.Spec.FlavorRef = i.To })
 	}
 	gb, err := strconv.Atoi(i.To)
 	if err != nil {
-		return autopilot.Wanted{}, err
+		return nil, err
 	}
 	return k.patch(rds, weekPatch{volumeGB: gb},
 		func(live *otcv1.Rds) bool { return live.Spec.VolumeSize == rds.Spec.VolumeSize }, func(r *otcv1.Rds) { r.Spec.VolumeSize = int32(gb) })
