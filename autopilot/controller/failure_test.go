@@ -213,7 +213,9 @@ func TestDecisionsWithNewsGoFirst(t *testing.T) {
 		q.decide.Add(key(name))
 	}
 	q.decide.Add(key("news"))
-	marks.take(key("c")) // news of one that the sweep asked for
+	marks.setNews(key("c")) // of one that the sweep asked for
+	q.decide.Add(key("c"))
+	marks.set(key("c"), time.Now()) // another sweep does not put it back
 	q.decide.Add(key("c"))
 	var order []string
 	for q.decide.Len() > 0 {

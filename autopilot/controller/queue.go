@@ -73,9 +73,12 @@ func (q *newsFirst) Pop() (k Key) {
 type sweepMarks struct {
 	mu    sync.Mutex
 	begun map[Key]time.Time
+	news  map[Key]bool // asked for because something happened: a sweep does not put them back
 }
 
-func newSweepMarks() *sweepMarks { return &sweepMarks{begun: make(map[Key]time.Time)} }
+func newSweepMarks() *sweepMarks {
+	return &sweepMarks{begun: make(map[Key]time.Time), news: make(map[Key]bool)}
+}
 
 func (m *sweepMarks) has(k Key) bool {
 	m.mu.Lock()
@@ -87,7 +90,17 @@ func (m *sweepMarks) has(k Key) bool {
 func (m *sweepMarks) set(k Key, begin time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.begun[k] = begin
+	if !m.news[k] {
+		m.begun[k] = begin
+	}
+}
+
+// setNews says that something happened: what a sweep has listed before does not do.
+func (m *sweepMarks) setNews(k Key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.news[k] = true
+	delete(m.begun, k)
 }
 
 // take returns the mark and removes it.
@@ -96,6 +109,7 @@ func (m *sweepMarks) take(k Key) (begin time.Time, marked bool) {
 	defer m.mu.Unlock()
 	begin, marked = m.begun[k]
 	delete(m.begun, k)
+	delete(m.news, k)
 	return begin, marked
 }
 
@@ -103,12 +117,13 @@ func (m *sweepMarks) clear() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	clear(m.begun)
+	clear(m.news)
 }
 
 // enqueue has a database looked at because something happened: listings of before do not do.
 func (c *Controller) enqueue(k Key) {
 	if q := c.leading(); q != nil {
-		c.decideMarks.take(k)
+		c.decideMarks.setNews(k)
 		q.decide.Add(k)
 	}
 }

@@ -12,7 +12,7 @@ const (
 	keyRetry       = 30 * time.Second // after a failure
 	trialsMost     = 64               // fetches of URLs that have not signed for us before, at a time and in each …
 	trialTime      = time.Second      // … of these; half of them for one topic
-	waitingMost    = 128              // messages that wait for those; the receiver works on four times as many
+	waitingMost    = 448              // messages that wait for those; the receiver works on more
 	minKeyBits     = 2048             // of RSA; fewer can be broken
 	maxKeyBits     = 8192             // more cost too much to check
 

@@ -21,7 +21,7 @@ const (
 
 	smallBody  = 8 << 10                 // bytes; alarms have 2–4 KB. A larger body needs one of …
 	largeSlots = 16                      // … so many, because it costs five times its size in memory; where there is none, who stalls longest is cut, then → 503
-	inFlight   = 512                     // messages being worked on, waits included; who still sends its body has none → 503
+	inFlight   = 768                     // messages being worked on, waits included; who still sends its body has none → 503
 	slotWait   = 1500 * time.Millisecond // for either of these: who is refused comes back after a minute, so a storm had better wait
 	retryAfter = 5                       // seconds, up to twice that: refused senders should not come back together
 

@@ -385,7 +385,16 @@ func (k *weekKube) ByTopicLive(_ context.Context, urn string) ([]*v1alpha1.RdsAu
 
 func (k *weekKube) Expects(string) bool { return true }
 
-func (k *weekKube) SignedBefore(string) bool { return false }
+func (k *weekKube) SignedBefore(certURL string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, a := range k.cachedRaps {
+		if a.Status.Intake.SigningCertURL == certURL {
+			return true
+		}
+	}
+	return false
+}
 
 func hasTopic(urn string) func(*v1alpha1.RdsAutopilot) bool {
 	return func(a *v1alpha1.RdsAutopilot) bool { return a.Status.Alarms.TopicURN == urn }
