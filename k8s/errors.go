@@ -45,10 +45,10 @@ func isRefused(err error) bool {
 	if !errors.As(err, &status) || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
 		return false
 	}
-	switch code := status.Status().Code; {
-	case code == http.StatusUnauthorized, code == http.StatusRequestTimeout, code == http.StatusTooManyRequests:
+	switch code := status.Status().Code; code {
+	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return false
-	case code == http.StatusInternalServerError:
+	case http.StatusInternalServerError:
 		return true // a webhook that fails
 	default:
 		return code >= 400 && code < 500

@@ -190,6 +190,25 @@ func TestAFullInstanceIsArmed(t *testing.T) {
 	}
 }
 
+func TestTheSizesOfAFlavorComeFromTheCatalogue(t *testing.T) {
+	w := newWorld()
+	w.inst.VCPUs, w.inst.MemoryGB = 0, 0
+	c := w.process()
+	w.noFlavors = true
+	w.settle(t, c)
+	w.usedGB = 92
+	w.alarm(v1alpha1.MetricStorage, true)
+	w.settle(t, c)
+	if w.rap.Status.Baseline != nil || !slices.Equal(w.patches, []string{"110"}) {
+		t.Errorf("baseline %+v, patches %v; want storage to grow without a catalogue", w.rap.Status.Baseline, w.patches)
+	}
+	w.noFlavors = false
+	w.settle(t, c)
+	if b := w.rap.Status.Baseline; b == nil || b.VCPUs != 2 || b.MemoryGB != 8 {
+		t.Errorf("baseline %+v, want the catalogue's", b)
+	}
+}
+
 func TestACompletionIsNotDatedToBeforeTheListingThatProvesIt(t *testing.T) {
 	w, c := full(t)
 	w.settle(t, c)

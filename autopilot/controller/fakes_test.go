@@ -65,6 +65,7 @@ type world struct {
 	putsBack    bool     // something in the API server restores the old value
 	offered     []string // the instance's resize list
 	resizeLists int      // how often it was read
+	noFlavors   bool     // the catalogue cannot be read
 	duringCloud func()   // what happens while the round waits for the cloud
 
 	patches []string
@@ -266,6 +267,9 @@ func (c cloud) Evidence(_ context.Context, _ autopilot.Instance, wanted []Eviden
 }
 
 func (c cloud) Catalogue(context.Context, autopilot.Instance) (cat []flavors.Flavor, err error) {
+	if c.noFlavors {
+		return nil, errors.New("no flavors")
+	}
 	for code, n := range map[string]int{"rds.mysql.n1.large.4": 2, "rds.mysql.n1.xlarge.4": 4, "rds.mysql.n1.2xlarge.4": 8} {
 		cat = append(cat, flavors.Flavor{
 			Code: code, Engine: "MySQL", Versions: []string{"8.0"}, Mode: "single", VCPUs: n, MemoryGB: 4 * n,

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
@@ -31,8 +32,9 @@ func (r *round) instance(ctx context.Context) (*autopilot.Instance, error) {
 		return inst, nil
 	}
 	catalogue, err := r.Cloud.Catalogue(ctx, *inst)
-	if err != nil {
-		return nil, fmt.Errorf("read the size of flavor %s: %w", inst.Flavor, err)
+	if err != nil { // storage does not depend on it, and a flavor is not changed without
+		r.log.Warn("read how large the flavor is", zap.String("flavor", inst.Flavor), zap.Error(err))
+		return inst, nil
 	}
 	sized := inst.WithSizes(catalogue)
 	return &sized, nil

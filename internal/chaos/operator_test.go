@@ -1,12 +1,17 @@
 package chaos_test
 
 import (
+	"bytes"
 	"context"
 	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/internal/faults"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
@@ -71,5 +76,56 @@ func TestAnOperatorAtItsWorstIsAskedOnceForEach(t *testing.T) {
 	}
 	if len(history.wrong) > 0 {
 		t.Error(history.wrong)
+	}
+}
+
+// The archived operator applies old flavors again after a backup: back and forth, while the Rds has ours all the while.
+// That is seen and said, and no larger flavor is asked for on top of it.
+func TestAFlavorThatTheCloudLeavesHoldsFlavorsForADay(t *testing.T) {
+	h := newHouse(t, "replays")
+	var mu sync.Mutex
+	asked := 0
+	h.proxied(faults.Hooks{Answered: func(r *http.Request, body []byte, status int) {
+		if r.Method == http.MethodPatch && status == http.StatusOK && bytes.Contains(body, []byte(`"replace"`)) && bytes.Contains(body, []byte("/spec/flavorref")) {
+			mu.Lock()
+			defer mu.Unlock()
+			asked++
+		}
+	}}, "--leader-elect=false")
+	h.armed()
+	if err := h.PatchAutopilot(h.within(), `{"spec":{"flavor":{"cooldownSeconds":0,"maxChangesPerDay":10,"memory":{"enabled":false},"alarm":{"count":1}}}}`); err != nil {
+		t.Fatal(err)
+	}
+	h.world.Operator.Replay(6, 20*time.Millisecond)
+	defer h.world.Operator.Replay(0, 0)
+	id := h.Instance().ID
+	status := func(s string) {
+		if err := h.world.Cloud.ChangeInstance(id, func(in *otcsim.Instance) { in.Status = s }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status("BACKING UP") // and the operator postpones what it has
+	if err := h.SetWorkload(otcsim.Workload{UsedGB: 10, CPUDemand: 7.8}); err != nil {
+		t.Fatal(err)
+	}
+	frozen := time.NewTimer(h.world.Span(10 * time.Minute))
+	<-frozen.C
+	status(otcsim.StatusActive)
+	a, err := h.WaitAutopilot(h.within(), "the roll-back is said", func(a *v1alpha1.RdsAutopilot) bool {
+		c := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionContested)
+		return c != nil && c.Status == metav1.ConditionTrue && c.Reason == "RolledBack"
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(a.Status.Changes, func(ch v1alpha1.Change) bool { return ch.Outcome == v1alpha1.OutcomeRolledBack }) {
+		t.Errorf("changes %+v", a.Status.Changes)
+	}
+	rest := time.NewTimer(h.world.Span(40 * time.Minute)) // the alarm goes on, and the cloud is at our flavor again
+	<-rest.C
+	mu.Lock()
+	defer mu.Unlock()
+	if asked != 1 {
+		t.Errorf("flavors were asked for %d times, want once; changes %+v", asked, a.Status.Changes)
 	}
 }
