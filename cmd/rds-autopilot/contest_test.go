@@ -46,7 +46,7 @@ func (w *week) quarrel(span time.Duration) {
 // span is a time that something may take, at least and at most.
 type span struct{ least, most time.Duration }
 
-// Who takes a size back at once, or seconds later, would be asked 200 times a minute and flood the record. It is asked for
+// A writer that takes a size back at once, or seconds later, was asked 200 times a minute and flooded the record. It is asked for
 // again after 1, 5 and then every 15 minutes; where the database is about to be read-only, after 10, 30 and 60 seconds.
 func TestASizeThatIsTakenBackIsAskedForAgainSeldom(t *testing.T) {
 	for name, takeBack := range takesBack {
