@@ -77,7 +77,7 @@ func (c *Controller) arm(ctx context.Context, key Key) (again time.Duration, err
 	if !sweep && !r.armingDue(cs) {
 		return 0, r.update(ctx, func(s *v1alpha1.Status) { r.setArmed(cs.Spec, s) })
 	}
-	return r.ensure(ctx, *inst, sweep)
+	return r.ensure(ctx, *inst)
 }
 
 func (r *round) unarmed(ctx context.Context, reason, message string) error {
@@ -86,7 +86,7 @@ func (r *round) unarmed(ctx context.Context, reason, message string) error {
 	})
 }
 
-// setArmed sets the condition by what is recorded, and tells of a database that has become armed.
+// setArmed sets the condition Armed by what is recorded.
 func (r *round) setArmed(spec v1alpha1.Spec, s *v1alpha1.Status) {
 	ok, reason, message := autopilot.Armed(spec, s.Alarms, r.now)
 	autopilot.SetCondition(s, v1alpha1.ConditionArmed, ok, reason, message, r.rap.Generation, r.now)
@@ -144,13 +144,9 @@ func (r *round) watchesAnother(inst autopilot.Instance) bool {
 }
 
 // ensure asks the cloud for what should exist, and records what does.
-func (r *round) ensure(ctx context.Context, inst autopilot.Instance, sweep bool) (time.Duration, error) {
+func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Duration, error) {
 	last, seen := r.lastEnsured()
-	renewed := last.generation != r.rap.Generation
-	if !seen {
-		renewed = r.rap.Status.ObservedGeneration != r.rap.Generation
-		last.generation = r.rap.Status.ObservedGeneration
-	}
+	renewed := !seen || last.generation != r.rap.Generation // by a policy that this process has not armed by yet
 	r.setEnsured(time.Time{}, last.generation, "")
 	subscription := ""
 	if s := r.rap.Status.Intake.Subscription; s != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,6 +47,7 @@ func (s *steps) do(name string, apply func() error) error {
 // was read, a finalizer holds a deletion up.
 type world struct {
 	*steps
+	mu      sync.Mutex // decisions and arming go on side by side
 	rds     *otcv1.Rds
 	rap     *v1alpha1.RdsAutopilot
 	version int
@@ -92,21 +94,35 @@ func newWorld() *world {
 
 func (w *world) bump() { w.version++; w.rap.ResourceVersion = strconv.Itoa(w.version) }
 
-func (w *world) Rds(_, _ string) (*otcv1.Rds, bool) { return w.rds.DeepCopy(), w.rds != nil }
+func (w *world) Rds(_, _ string) (*otcv1.Rds, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rds.DeepCopy(), w.rds != nil
+}
 
 func (w *world) EachRds(f func(*otcv1.Rds)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.rds != nil {
 		f(w.rds)
 	}
 }
 
-func (w *world) RdsByInstance(string) []*otcv1.Rds { return []*otcv1.Rds{w.rds.DeepCopy()} }
+func (w *world) RdsByInstance(string) []*otcv1.Rds {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return []*otcv1.Rds{w.rds.DeepCopy()}
+}
 
 func (w *world) Autopilot(_, _ string) (*v1alpha1.RdsAutopilot, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	return w.rap.DeepCopy(), w.rap != nil
 }
 
 func (w *world) EachAutopilot(f func(*v1alpha1.RdsAutopilot)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.rap != nil {
 		f(w.rap)
 	}
@@ -118,6 +134,8 @@ func (w *world) LiveAutopilots(context.Context) (all []*v1alpha1.RdsAutopilot, e
 }
 
 func (w *world) LiveAutopilot(context.Context, string, string) (*v1alpha1.RdsAutopilot, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.rap == nil {
 		return nil, autopilot.ErrGone
 	}
@@ -125,6 +143,8 @@ func (w *world) LiveAutopilot(context.Context, string, string) (*v1alpha1.RdsAut
 }
 
 func (w *world) CreateAutopilot(_ context.Context, rds *otcv1.Rds) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	return w.do("create", func() error {
 		w.rap = &v1alpha1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{
 			Namespace: rds.Namespace, Name: rds.Name, UID: types.UID("rap-uid"), Generation: 1, Finalizers: []string{v1alpha1.Finalizer},
@@ -146,6 +166,8 @@ func (w *world) CreateAutopilot(_ context.Context, rds *otcv1.Rds) error {
 }
 
 func (w *world) DeleteAutopilot(context.Context, *v1alpha1.RdsAutopilot) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	return w.do("delete", func() error {
 		at := metav1.NewTime(w.now)
 		w.rap.DeletionTimestamp = &at
@@ -163,6 +185,8 @@ func (w *world) collect() {
 }
 
 func (w *world) SetFinalizer(_ context.Context, a *v1alpha1.RdsAutopilot) (*v1alpha1.RdsAutopilot, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	err := w.do("finalizer", func() error {
 		w.rap.Finalizers = append(w.rap.Finalizers, v1alpha1.Finalizer)
 		w.bump()
@@ -172,6 +196,8 @@ func (w *world) SetFinalizer(_ context.Context, a *v1alpha1.RdsAutopilot) (*v1al
 }
 
 func (w *world) RemoveFinalizer(context.Context, *v1alpha1.RdsAutopilot) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	return w.do("no finalizer", func() error {
 		w.rap.Finalizers = slices.DeleteFunc(w.rap.Finalizers, func(f string) bool { return f == v1alpha1.Finalizer })
 		w.collect()
@@ -180,6 +206,8 @@ func (w *world) RemoveFinalizer(context.Context, *v1alpha1.RdsAutopilot) error {
 }
 
 func (w *world) WriteStatus(_ context.Context, read *v1alpha1.RdsAutopilot, next v1alpha1.Status) (*v1alpha1.RdsAutopilot, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	err := w.do("status", func() error {
 		if read.ResourceVersion != w.rap.ResourceVersion {
 			return autopilot.ErrConflict
@@ -194,6 +222,8 @@ func (w *world) WriteStatus(_ context.Context, read *v1alpha1.RdsAutopilot, next
 }
 
 func (w *world) PatchRds(_ context.Context, rds *otcv1.Rds, i v1alpha1.Intent) (*otcv1.Rds, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	err := w.do("patch "+strings.ToLower(string(i.Kind)), func() error {
 		if w.refusal != "" {
 			return &autopilot.RefusedError{Words: w.refusal}
@@ -221,6 +251,8 @@ func (w *world) Writer(context.Context, *otcv1.Rds, v1alpha1.ChangeKind) (string
 }
 
 func (w *world) Event(_ *otcv1.Rds, _ *v1alpha1.RdsAutopilot, e Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.events = append(w.events, e)
 }
 
@@ -234,6 +266,8 @@ func (c cloud) Instance(context.Context, string, time.Time) (*autopilot.Instance
 	if c.duringCloud != nil {
 		c.duringCloud()
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.inst == nil {
 		return nil, nil
 	}
@@ -242,6 +276,8 @@ func (c cloud) Instance(context.Context, string, time.Time) (*autopilot.Instance
 }
 
 func (c cloud) AlarmStates(_ context.Context, notBefore time.Time) (map[string]AlarmState, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.gone {
 		return nil, errors.New("no answer")
 	}
@@ -259,6 +295,8 @@ func (c cloud) AlarmStates(_ context.Context, notBefore time.Time) (map[string]A
 func (c cloud) ListedFor() time.Duration { return max(c.listedFor, time.Second) }
 
 func (c cloud) Evidence(_ context.Context, _ autopilot.Instance, wanted []EvidenceOf) (map[v1alpha1.Metric]autopilot.Evidence, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	found := map[v1alpha1.Metric]autopilot.Evidence{}
 	for _, e := range wanted {
 		found[e.Metric] = autopilot.Evidence{Time: c.now, Percent: c.cpu, UsedGB: c.usedGB}
@@ -280,6 +318,8 @@ func (c cloud) Catalogue(context.Context, autopilot.Instance) (cat []flavors.Fla
 }
 
 func (c cloud) ResizeList(context.Context, autopilot.Instance) ([]string, bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.resizeLists++
 	return c.offered, c.offered != nil, nil
 }
@@ -290,7 +330,10 @@ func (c cloud) Ensure(_ context.Context, w Arms, have v1alpha1.Alarms, record fu
 		return have, nil, errors.New("no answer")
 	}
 	if have.TopicURN == "" {
-		if err := c.do("topic", func() error { c.topics = 1; return nil }); err != nil {
+		c.mu.Lock()
+		err := c.do("topic", func() error { c.topics = 1; return nil })
+		c.mu.Unlock()
+		if err != nil {
 			return have, nil, err
 		}
 		have.TopicURN = "urn"
@@ -298,6 +341,8 @@ func (c cloud) Ensure(_ context.Context, w Arms, have v1alpha1.Alarms, record fu
 			return have, nil, err
 		}
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	have.Subscription, have.Rules = v1alpha1.SubscriptionConfirmed, nil
 	for _, r := range w.Rules {
 		id := "al-" + string(r.Metric)
@@ -321,6 +366,8 @@ func (c cloud) Orphans(context.Context, time.Time, []*v1alpha1.RdsAutopilot, fun
 }
 
 func (c cloud) Remove(context.Context, *v1alpha1.RdsAutopilot, v1alpha1.Alarms) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.gone {
 		return errors.New("no answer")
 	}
