@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // stage is one FROM of the Dockerfile with what follows it, an instruction a line.
@@ -128,12 +130,14 @@ func TestThePodHasNoMoreThanItNeeds(t *testing.T) {
 		"the container undoes the pod's context": c.SecurityContext.RunAsUser == nil && c.SecurityContext.RunAsNonRoot == nil && c.SecurityContext.SeccompProfile == nil,
 		"it sees the node":                       !pod.HostNetwork && !pod.HostPID && !pod.HostIPC,
 		// The token of its ServiceAccount is mounted by Kubernetes, and needed.
-		"it mounts more than its credentials, or for writing":   len(pod.Volumes) == 1 && pod.Volumes[0].Secret != nil && len(c.VolumeMounts) == 1 && c.VolumeMounts[0].ReadOnly,
-		"others in the container may read its credentials":      len(pod.Volumes) == 1 && pod.Volumes[0].Secret != nil && pod.Volumes[0].Secret.DefaultMode != nil && *pod.Volumes[0].Secret.DefaultMode&0o007 == 0,
-		"it shares the default account":                         pod.ServiceAccountName == own,
-		"its memory has no limit":                               !c.Resources.Limits.Memory().IsZero(),
-		"its requests are not set":                              !c.Resources.Requests.Memory().IsZero() && !c.Resources.Requests.Cpu().IsZero(),
-		"its environment holds more than the name of the cloud": len(c.EnvFrom) == 0 && len(c.Env) == 1 && c.Env[0].Name == "OS_CLOUD",
+		"it mounts more than its credentials, or for writing": len(pod.Volumes) == 1 && pod.Volumes[0].Secret != nil && len(c.VolumeMounts) == 1 && c.VolumeMounts[0].ReadOnly,
+		"others in the container may read its credentials":    len(pod.Volumes) == 1 && pod.Volumes[0].Secret != nil && pod.Volumes[0].Secret.DefaultMode != nil && *pod.Volumes[0].Secret.DefaultMode&0o007 == 0,
+		"it shares the default account":                       pod.ServiceAccountName == own,
+		"its memory has no limit":                             !c.Resources.Limits.Memory().IsZero(),
+		"its requests are not set":                            !c.Resources.Requests.Memory().IsZero() && !c.Resources.Requests.Cpu().IsZero(),
+		"its environment holds more than the name of the cloud and the limit of its memory": len(c.EnvFrom) == 0 && !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
+			return !slices.Contains([]string{"OS_CLOUD", "MEMORY_LIMIT_MIB", "GOMEMLIMIT"}, e.Name) || e.ValueFrom != nil && e.ValueFrom.ResourceFieldRef == nil
+		}),
 	} {
 		if !ok {
 			t.Error(what)
