@@ -47,11 +47,11 @@ func (c *Cluster) patchRds(ctx context.Context, read *otcv1.Rds, field string, f
 		Path  string `json:"path"`
 		Value any    `json:"value"`
 	}
-	operations := []operation{{"test", "/metadata/uid", read.UID}, {"test", "/spec/" + field, from}, {"replace", "/spec/" + field, to}}
+	operations := []operation{{"test", "/metadata/uid", read.UID}}
 	if read.Status.ID != "" {
-		operations = append([]operation{{"test", "/status/id", read.Status.ID}}, operations...)
+		operations = append(operations, operation{"test", "/status/id", read.Status.ID})
 	}
-	patch, err := json.Marshal(operations)
+	patch, err := json.Marshal(append(operations, operation{"test", "/spec/" + field, from}, operation{"replace", "/spec/" + field, to}))
 	if err != nil {
 		return nil, fmt.Errorf("encode patch of %s: %w", field, err)
 	}

@@ -80,6 +80,9 @@ func (h *history) answered(r *http.Request, body []byte, status int) {
 	}
 	name := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
 	err := json.Unmarshal(body, &ops)
+	if len(ops) == 4 && ops[1].Op == "test" && ops[1].Path == "/status/id" { // of an instance that is known
+		ops = slices.Delete(ops, 1, 2)
+	}
 	if verb != "patch" || resource != "rdss" || err != nil || len(ops) != 3 || ops[0].Op != "test" || ops[0].Path != "/metadata/uid" ||
 		ops[1].Op != "test" || ops[2].Op != "replace" || ops[1].Path != ops[2].Path ||
 		ops[2].Path != "/spec/volumesize" && ops[2].Path != "/spec/flavorref" {

@@ -16,7 +16,7 @@ import (
 func TestTheOracleKnowsAWrongStep(t *testing.T) {
 	const patchPath = "/apis/otc.mcsps.de/v1alpha1/namespaces/default/rdss/db"
 	volume := func(from, to string) string {
-		return `[{"op":"test","path":"/metadata/uid","value":"x"},{"op":"test","path":"/spec/volumesize","value":` + from + `},{"op":"replace","path":"/spec/volumesize","value":` + to + `}]`
+		return `[{"op":"test","path":"/metadata/uid","value":"x"},{"op":"test","path":"/status/id","value":"y"},{"op":"test","path":"/spec/volumesize","value":` + from + `},{"op":"replace","path":"/spec/volumesize","value":` + to + `}]`
 	}
 	flavor := func(to string) string {
 		return `[{"op":"test","path":"/metadata/uid","value":"x"},{"op":"test","path":"/spec/flavorref","value":"rds.mysql.n1.large.4"},{"op":"replace","path":"/spec/flavorref","value":"` + to + `"}]`
