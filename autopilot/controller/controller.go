@@ -19,8 +19,7 @@ import (
 )
 
 const (
-	workers      = 64               // databases at a time; each mostly waits for the cloud
-	armWorkers   = 12               // likewise; their calls stand before those of decisions in the line for --cloud-rate
+	workers      = 64               // databases at a time, for decisions and for arming; each mostly waits for the cloud
 	roundLimit   = 30 * time.Minute // for one database: at a low --cloud-rate a listing takes minutes; each call has its own limit
 	retryAtFirst = 500 * time.Millisecond
 	retryAtMost  = 2 * time.Minute
@@ -151,7 +150,7 @@ func (c *Controller) Run(ctx context.Context) {
 			}
 		})
 	}
-	for range armWorkers {
+	for range workers {
 		done.Go(func() {
 			for c.next(ctx, q.arm, &c.armings, c.arm) {
 			}

@@ -31,7 +31,9 @@ func (s supposition) decide() autopilot.Decision {
 			return d
 		}
 	}
-	return autopilot.Decision{Metric: s.metric, Action: autopilot.ActionNone}
+	return autopilot.Decision{
+		Metric: s.metric, Action: autopilot.ActionNone, Reason: autopilot.ReasonStaleEvidence, Message: "What the last change came to is not measured yet",
+	}
 }
 
 // threshold in percent at which the alarm comes.
@@ -98,7 +100,10 @@ func (s supposition) without(d autopilot.Decision) (supposition, bool) {
 	case autopilot.ReasonCooldown:
 		spec.Flavor.CooldownSeconds = new(int32(0))
 	case autopilot.ReasonBudgetSpent:
-		spec.Flavor.MaxChangesPerDay = 0
+		if spec.Flavor.MaxChangesPerDay >= 10 { // no policy allows more
+			return s, false
+		}
+		spec.Flavor.MaxChangesPerDay = 10
 	case autopilot.ReasonNoEffect:
 		for i := range status.Changes {
 			status.Changes[i].Metrics = nil

@@ -111,7 +111,7 @@ func TestPlanNamesWhatHoldsAChangeBack(t *testing.T) {
 		{"a metric that is off", func(s *situation) { s.Spec.Flavor.CPU.Enabled = new(false) }, v1alpha1.MetricCPU, autopilot.ReasonNotEnabled, "", []string{"NotEnabled -"}, "AlarmInForce rds.mysql.n1.2xlarge.4.ha", 3},
 		{"mode Recommend names the change", func(s *situation) { s.Mode = v1alpha1.ModeRecommend }, v1alpha1.MetricStorage, autopilot.ReasonBelowThreshold, "Recommend 110", nil, "", 0},
 		{"no instance", func(s *situation) { s.Instance, s.evidence = nil, nil }, v1alpha1.MetricCPU, autopilot.ReasonInstanceUnknown, "", []string{"InstanceUnknown -"}, "", 0},
-		{"a broken policy", func(s *situation) { s.Spec.Storage.StepGB = 15 }, v1alpha1.MetricCPU, autopilot.ReasonPolicyInvalid, "", []string{"PolicyInvalid -"}, "", 0},
+		{"a broken policy", func(s *situation) { s.Spec.Storage.StepGB = 15 }, v1alpha1.MetricStorage, autopilot.ReasonPolicyInvalid, "", []string{"PolicyInvalid -"}, "", 0},
 		{"everything is sold out", func(s *situation) {
 			for _, f := range s.Catalogue {
 				f.Zones["eu-de-01"] = "sellout"

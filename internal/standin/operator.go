@@ -59,7 +59,8 @@ type Operator struct {
 
 	mu     sync.Mutex
 	paused bool
-	// The fault that Replay switches on.
+	// The fault that Replay switches on, with a lock of its own: whoever pauses waits for a turn with the other one.
+	replaying sync.Mutex
 	resizes   int
 	every     time.Duration
 	postponed map[types.NamespacedName][]*Rds

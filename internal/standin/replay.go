@@ -21,8 +21,8 @@ type replay struct {
 // as soon after it as the instance is ACTIVE and a retry is due. Meanwhile nothing else is applied to the instance; the
 // Rds stays as it is. Zero resizes end the fault.
 func (o *Operator) Replay(resizes int, every time.Duration) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.replaying.Lock()
+	defer o.replaying.Unlock()
 	o.resizes, o.every = resizes, every
 	o.postponed = map[types.NamespacedName][]*Rds{}
 	o.replays = map[types.NamespacedName]*replay{}
@@ -34,8 +34,8 @@ func key(snap *Rds) types.NamespacedName {
 
 // keep remembers a snapshot that was postponed because its instance is not ACTIVE.
 func (o *Operator) keep(snap *Rds) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.replaying.Lock()
+	defer o.replaying.Unlock()
 	if o.resizes == 0 || o.replays[key(snap)] != nil {
 		return
 	}
@@ -46,8 +46,8 @@ func (o *Operator) keep(snap *Rds) {
 
 // resized begins a replay if the flavor that the instance had is that of a snapshot that was kept.
 func (o *Operator) resized(snap *Rds, from string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.replaying.Lock()
+	defer o.replaying.Unlock()
 	kept := o.postponed[key(snap)]
 	i := slices.IndexFunc(kept, func(k *Rds) bool { return k.Spec.FlavorRef == from })
 	if o.resizes == 0 || o.replays[key(snap)] != nil || i < 0 {
@@ -64,16 +64,16 @@ func (o *Operator) resized(snap *Rds, from string) {
 
 // waits reports whether a snapshot is not to be applied because others are being replayed.
 func (o *Operator) waits(snap *Rds) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.replaying.Lock()
+	defer o.replaying.Unlock()
 	r := o.replays[key(snap)]
 	return r != nil && (slices.Contains(r.spent, snap) || len(r.turns) > 0 && r.turns[0] != snap)
 }
 
 // done takes a snapshot that was worked off; if it was the turn of a replay, the next one follows.
 func (o *Operator) done(snap *Rds) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.replaying.Lock()
+	defer o.replaying.Unlock()
 	r := o.replays[key(snap)]
 	if r == nil || len(r.turns) == 0 || r.turns[0] != snap {
 		return
