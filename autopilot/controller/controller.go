@@ -126,9 +126,9 @@ func (c *Controller) AutopilotChanged(old, now *v1alpha1.RdsAutopilot, own bool)
 
 // waiting is how many databases wait to be looked at, or are being looked at.
 func (c *Controller) waiting() float64 {
-	n := c.rounds.Load()
+	n := c.rounds.Load() + c.armings.Load()
 	if q := c.leading(); q != nil {
-		n += int64(q.decide.Len())
+		n += int64(q.decide.Len() + q.arm.Len())
 	}
 	return float64(n)
 }
