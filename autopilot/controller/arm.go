@@ -49,7 +49,7 @@ func (c *Controller) arm(ctx context.Context, key Key) (again time.Duration, err
 		r.rap = rap
 		r.writtenRap.keep(key, rap)
 	}
-	if r.notBefore = r.now.Add(-r.Recheck); sweep {
+	if r.notBefore = r.now.Add(-r.Sweep); sweep { // what is not in order is read anew before anything is changed
 		r.notBefore = begin
 	}
 	if s := r.rap.Status.Intake.Subscription; s != nil && s.ReceivedTime.After(r.notBefore) {

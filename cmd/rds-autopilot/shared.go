@@ -24,6 +24,7 @@ type shared[T any] struct {
 
 	mu     sync.Mutex
 	latest *reading[T]
+	last   *reading[T]   // that went well, for as long as it is new enough
 	rested time.Time     // when the next reading may begin, on the wall clock
 	serves time.Duration // see servesFor
 }
@@ -60,6 +61,9 @@ func earlier(notBefore, now time.Time) time.Time { return now.Add(min(0, notBefo
 func (s *shared[T]) current(ctx context.Context, notBefore time.Time) *reading[T] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if r := s.last; r != nil && !r.begun.Before(notBefore) {
+		return r // another one that is under way need not be waited for
+	}
 	if r := s.latest; r != nil && (!r.over() || !r.begun.Before(notBefore)) {
 		return r
 	}
@@ -84,7 +88,7 @@ func (s *shared[T]) run(ctx context.Context, r *reading[T], notBefore time.Time)
 	defer s.mu.Unlock()
 	s.rested = time.Now().Add(rest)
 	if r.err == nil {
-		s.serves = 2 * (took + rest)
+		s.last, s.serves = r, 2*(took+rest)
 	}
 }
 
