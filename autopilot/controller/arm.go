@@ -186,14 +186,14 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 	}
 	was := meta.IsStatusConditionTrue(r.rap.Status.Conditions, v1alpha1.ConditionArmed)
 	writeErr := store(have, func(s *v1alpha1.Status) {
-		r.setArmed(r.rap.Spec, s)
-		if armed := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionArmed); err != nil && (!later || armed.Reason == autopilot.SubscriptionPending) {
-			reason := armed.Reason
-			if !later {
+		// The condition is set once: its transition time would move in every round else.
+		ok, reason, message := autopilot.Armed(r.rap.Spec, s.Alarms, r.now)
+		if err != nil && (!later || reason == autopilot.SubscriptionPending) {
+			if ok, message = false, err.Error(); !later {
 				reason = armingReason(err)
 			}
-			autopilot.SetCondition(s, v1alpha1.ConditionArmed, false, reason, err.Error(), generation, r.now)
 		}
+		autopilot.SetCondition(s, v1alpha1.ConditionArmed, ok, reason, message, generation, r.now)
 	})
 	if writeErr != nil {
 		return 0, errors.Join(err, writeErr)

@@ -80,6 +80,7 @@ func TestAnIllCloudIsToldOfAndArmingCompletesAfterwards(t *testing.T) {
 			if m := armedCondition(a).Message; !strings.Contains(m, tc.says) {
 				t.Errorf("it says %q", m)
 			}
+			unarmed := armedCondition(f.says("default", "well", false, "CloudUnreachable"))
 			if tc.readable {
 				grown += 10
 				f.must(f.sim.SetWorkload(well.ID, otcsim.Workload{UsedGB: 0.93 * float64(grown-10)}))
@@ -87,9 +88,13 @@ func TestAnIllCloudIsToldOfAndArmingCompletesAfterwards(t *testing.T) {
 				// The operator, if there were one:
 				f.must(f.sim.ChangeInstance(well.ID, func(i *otcsim.Instance) { i.VolumeGB = grown }))
 			}
-			f.until("a minute has passed", func() bool { return f.now().Sub(begin) > time.Minute })
+			f.until("five minutes have passed", func() bool { return f.now().Sub(begin) > 5*time.Minute })
 			if isArmed(f.autopilot("default", tc.name)) {
 				t.Error("armed in spite of it")
+			}
+			// Or each try would write, and each write would send a decision back to its beginning.
+			if is := armedCondition(f.autopilot("default", "well")); !is.LastTransitionTime.Equal(&unarmed.LastTransitionTime) {
+				t.Errorf("Armed went from False at %s to False at %s", unarmed.LastTransitionTime, is.LastTransitionTime)
 			}
 			mend()
 			f.whole(t, f.armedNow("default", tc.name))

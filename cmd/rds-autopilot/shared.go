@@ -36,14 +36,15 @@ type reading[T any] struct {
 	err   error
 }
 
-// get returns what was read at that time or later. A failure is as good an answer as any, until a newer one is asked for.
+// get returns what was read at that time or later. A failure is an answer until the next reading may begin: callers have
+// something else to go by, and should not wait for what will fail again.
 func (s *shared[T]) get(ctx context.Context, notBefore time.Time) (T, error) {
 	notBefore = earlier(notBefore, s.now())
 	for {
 		r := s.current(ctx, notBefore)
 		select {
 		case <-r.done:
-			if !r.begun.Before(notBefore) {
+			if r.err != nil || !r.begun.Before(notBefore) {
 				return r.value, r.err
 			}
 		case <-ctx.Done():
@@ -64,7 +65,7 @@ func (s *shared[T]) current(ctx context.Context, notBefore time.Time) *reading[T
 	if r := s.last; r != nil && !r.begun.Before(notBefore) {
 		return r // another one that is under way need not be waited for
 	}
-	if r := s.latest; r != nil && (!r.over() || !r.begun.Before(notBefore)) {
+	if r := s.latest; r != nil && (!r.over() || !r.begun.Before(notBefore) || r.err != nil && time.Now().Before(s.rested)) {
 		return r
 	}
 	r := &reading[T]{done: make(chan struct{})}

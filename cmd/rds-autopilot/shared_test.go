@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -98,6 +99,37 @@ func TestALongReadingRestsBeforeTheNext(t *testing.T) {
 		all.Wait()
 		if reads.Load() > 4 {
 			t.Errorf("%d readings in %s, want at most 4", reads.Load(), time.Since(start))
+		}
+	})
+}
+
+// A decision has the signal to go by: it must not wait for a service that has just failed to fail once more.
+func TestAFailureAnswersUntilTheNextReadingMayBegin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reads atomic.Int64
+		ill := true
+		s := shared[int64]{now: time.Now, read: func(context.Context, time.Time) (int64, error) {
+			time.Sleep(5 * time.Second)
+			if ill {
+				return 0, errors.New("ill")
+			}
+			return reads.Add(1), nil
+		}}
+		go func() { _, _ = s.get(t.Context(), time.Now()) }()
+		time.Sleep(time.Second)
+		asked := time.Now()
+		for range 2 {
+			if _, err := s.get(t.Context(), time.Now()); err == nil {
+				t.Error("no error of a reading that failed")
+			}
+		}
+		if waited := time.Since(asked); waited > 5*time.Second {
+			t.Errorf("waited %s for an error that was under way", waited)
+		}
+		ill = false
+		time.Sleep(restMost)
+		if got, err := s.get(t.Context(), time.Now()); got != 1 || err != nil {
+			t.Errorf("%d, %v after the rest, want a new reading", got, err)
 		}
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -184,7 +183,7 @@ func TestALeaderThatDiesInItsDecisionIsFollowedByOneThatEndsIt(t *testing.T) {
 	}
 	h.grownOnce()
 	t.Logf("the follower led %s after the kill", line.Time.Sub(at).Round(100*time.Millisecond))
-	if n := count(second.Lines(), func(l world.Line) bool { return strings.Contains(l.Msg, "patched") }); n != 1 {
+	if n := count(second.Lines(), func(l world.Line) bool { return l.Fields["action"] == "GrowVolume" }); n != 1 {
 		t.Errorf("the follower patched %d times", n)
 	}
 }
