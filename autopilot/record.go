@@ -107,6 +107,7 @@ func Conclude(c Case, v Verdict, asked []v1alpha1.Intent, p Patched) Concluded {
 			done.News = append(done.News, d)
 		}
 	}
+	s.ObservedGeneration = c.Generation
 	SetProgressing(s, c.Generation, c.Now)
 	SetLimited(s, v, c.Generation, c.Now)
 	SetContested(s, c, v)

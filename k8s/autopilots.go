@@ -9,21 +9,21 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/mcsps/rds-autopilot/autopilot"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
 const listPage = 500 // objects per request of a live list
 
-// GetAutopilot asks the API server. It returns ErrGone if there is none.
-func (c *Cluster) GetAutopilot(ctx context.Context, namespace, name string) (*autopilotv1.RdsAutopilot, error) {
+// LiveAutopilot asks the API server. It returns autopilot.ErrGone if there is none.
+func (c *Cluster) LiveAutopilot(ctx context.Context, namespace, name string) (*autopilotv1.RdsAutopilot, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	a, err := c.autopilotsIn(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, told(err, "get RdsAutopilot %s/%s", namespace, name)
+		return nil, wrapError(err, "get RdsAutopilot %s/%s", namespace, name)
 	}
 	trim(&a.ObjectMeta)
 	return a, nil
@@ -43,7 +43,7 @@ func (c *Cluster) listLive(ctx context.Context, namespaces []string, wanted func
 		for {
 			list, err := c.autopilotsIn(ns).List(ctx, opts)
 			if err != nil {
-				return nil, told(err, "list RdsAutopilots")
+				return nil, wrapError(err, "list RdsAutopilots")
 			}
 			for i := range list.Items {
 				if a := &list.Items[i]; wanted(a) {
@@ -59,31 +59,31 @@ func (c *Cluster) listLive(ctx context.Context, namespaces []string, wanted func
 	return found, nil
 }
 
-// CreateAutopilot makes the RdsAutopilot of an Rds with the API server's defaults and the finalizer, and reports whether
-// it did: one that exists is left as it is. It returns ErrGone if the namespace is being deleted.
-func (c *Cluster) CreateAutopilot(ctx context.Context, rds *otcv1.Rds) (created bool, err error) {
+// CreateAutopilot makes the RdsAutopilot of an Rds with the API server's defaults and the finalizer. One that exists is
+// left as it is. It returns autopilot.ErrGone if the namespace is being deleted.
+func (c *Cluster) CreateAutopilot(ctx context.Context, t *autopilot.Target) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	no := false
-	_, err = c.autopilotsIn(rds.Namespace).Create(ctx, &autopilotv1.RdsAutopilot{
+	_, err := c.autopilotsIn(t.Namespace).Create(ctx, &autopilotv1.RdsAutopilot{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:       rds.Name,
-			Namespace:  rds.Namespace,
+			Name:       t.Name,
+			Namespace:  t.Namespace,
 			Finalizers: []string{autopilotv1.Finalizer},
 			// Deleting a database never waits for us: neither of the two flags.
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: otcv1.GroupVersion().String(), Kind: otcv1.Kind, Name: rds.Name, UID: rds.UID,
+				APIVersion: otcv1.GroupVersion().String(), Kind: otcv1.Kind, Name: t.Name, UID: t.UID,
 				Controller: &no, BlockOwnerDeletion: &no,
 			}},
 		},
 	}, metav1.CreateOptions{FieldManager: self, FieldValidation: metav1.FieldValidationStrict})
 	if apierrors.IsAlreadyExists(err) {
-		return false, nil
+		return nil
 	}
-	return err == nil, told(err, "create RdsAutopilot %s/%s", rds.Namespace, rds.Name)
+	return wrapError(err, "create RdsAutopilot %s/%s", t.Namespace, t.Name)
 }
 
-// SetFinalizer adds our finalizer, if it is not there. It returns ErrConflict or ErrGone.
+// SetFinalizer adds our finalizer, if it is not there. It returns autopilot.ErrConflict or autopilot.ErrGone.
 func (c *Cluster) SetFinalizer(ctx context.Context, a *autopilotv1.RdsAutopilot) (*autopilotv1.RdsAutopilot, error) {
 	if slices.Contains(a.Finalizers, autopilotv1.Finalizer) {
 		return a.DeepCopy(), nil
@@ -91,14 +91,15 @@ func (c *Cluster) SetFinalizer(ctx context.Context, a *autopilotv1.RdsAutopilot)
 	return c.patchFinalizers(ctx, a, append(slices.Clone(a.Finalizers), autopilotv1.Finalizer))
 }
 
-// RemoveFinalizer removes our finalizer, and leaves others. An object that is gone needs none. It returns ErrConflict.
+// RemoveFinalizer removes our finalizer, and leaves others. An object that is gone needs none. It returns
+// autopilot.ErrConflict.
 func (c *Cluster) RemoveFinalizer(ctx context.Context, a *autopilotv1.RdsAutopilot) error {
 	others := slices.DeleteFunc(slices.Clone(a.Finalizers), func(f string) bool { return f == autopilotv1.Finalizer })
 	if len(others) == len(a.Finalizers) {
 		return nil
 	}
 	_, err := c.patchFinalizers(ctx, a, others)
-	if errors.Is(err, ErrGone) {
+	if errors.Is(err, autopilot.ErrGone) {
 		return nil
 	}
 	return err
@@ -114,14 +115,14 @@ func (c *Cluster) patchFinalizers(ctx context.Context, a *autopilotv1.RdsAutopil
 	return c.patchAutopilot(ctx, a, patch)
 }
 
-// DeleteAutopilot deletes the RdsAutopilot with that uid. One that is gone is fine; ErrConflict means that another one
-// has its name.
-func (c *Cluster) DeleteAutopilot(ctx context.Context, namespace, name string, uid types.UID) error {
+// DeleteAutopilot deletes the RdsAutopilot with that uid. One that is gone is fine; autopilot.ErrConflict means that another
+// one has its name.
+func (c *Cluster) DeleteAutopilot(ctx context.Context, a *autopilotv1.RdsAutopilot) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	err := c.autopilotsIn(namespace).Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	err := c.autopilotsIn(a.Namespace).Delete(ctx, a.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &a.UID}})
 	if isGone(err) {
 		return nil
 	}
-	return told(err, "delete RdsAutopilot %s/%s", namespace, name)
+	return wrapError(err, "delete RdsAutopilot %s/%s", a.Namespace, a.Name)
 }

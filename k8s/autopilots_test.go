@@ -3,6 +3,7 @@ package k8s_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -12,14 +13,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/mcsps/rds-autopilot/k8s"
+	"github.com/mcsps/rds-autopilot/autopilot"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 func TestCreatedAutopilotHasDefaultsOwnerAndFinalizer(t *testing.T) {
 	c, ns := connect(t), shared.Cluster(t).Namespace(t)
 	a := createAutopilot(t, c, ns, "shop")
-	rds, err := c.GetRds(t.Context(), ns, "shop")
+	rds, err := c.LiveTarget(t.Context(), ns, "shop")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,8 +39,11 @@ func TestCreatedAutopilotHasDefaultsOwnerAndFinalizer(t *testing.T) {
 		!*s.Flavor.CPU.Enabled || s.Flavor.MaxChangesPerDay != 2 {
 		t.Errorf("spec lacks defaults: %s", encoded(t, s))
 	}
-	if created, err := c.CreateAutopilot(t.Context(), rds); created || err != nil {
-		t.Errorf("the second time: created %v, %v", created, err)
+	if err := c.CreateAutopilot(t.Context(), rds); err != nil {
+		t.Errorf("the second time: %v", err)
+	}
+	if again, err := c.LiveAutopilot(t.Context(), ns, "shop"); err != nil || again.UID != a.UID || again.ResourceVersion != a.ResourceVersion {
+		t.Errorf("after the second time: %v, %v", again, err)
 	}
 }
 
@@ -47,16 +51,18 @@ func TestFinalizerAndDeletion(t *testing.T) {
 	c, ns := connect(t), shared.Cluster(t).Namespace(t)
 	made := createAutopilot(t, c, ns, "shop")
 
-	if err := c.DeleteAutopilot(t.Context(), ns, "shop", types.UID("someone-else")); !errors.Is(err, k8s.ErrConflict) {
+	another := made.DeepCopy()
+	another.UID = "someone-else"
+	if err := c.DeleteAutopilot(t.Context(), another); !errors.Is(err, autopilot.ErrConflict) {
 		t.Errorf("delete another object of that name: %v", err)
 	}
 	if err := c.RemoveFinalizer(t.Context(), made); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.RemoveFinalizer(t.Context(), made); !errors.Is(err, k8s.ErrConflict) {
+	if err := c.RemoveFinalizer(t.Context(), made); !errors.Is(err, autopilot.ErrConflict) {
 		t.Errorf("with an old version: %v", err)
 	}
-	bare, err := c.GetAutopilot(t.Context(), ns, "shop")
+	bare, err := c.LiveAutopilot(t.Context(), ns, "shop")
 	if err != nil || len(bare.Finalizers) > 0 {
 		t.Fatalf("finalizers %v, %v", bare.Finalizers, err)
 	}
@@ -73,17 +79,17 @@ func TestFinalizerAndDeletion(t *testing.T) {
 		t.Errorf("set twice: %v, written: %v", err, again.ResourceVersion != kept.ResourceVersion)
 	}
 
-	if err := c.DeleteAutopilot(t.Context(), ns, "shop", made.UID); err != nil {
+	if err := c.DeleteAutopilot(t.Context(), made); err != nil {
 		t.Fatal(err)
 	}
-	ending, err := c.GetAutopilot(t.Context(), ns, "shop")
+	ending, err := c.LiveAutopilot(t.Context(), ns, "shop")
 	if err != nil || ending.DeletionTimestamp == nil {
 		t.Fatalf("deleted in spite of finalizers: %v", err)
 	}
 	if err := c.RemoveFinalizer(t.Context(), ending); err != nil {
 		t.Fatal(err)
 	}
-	others, err := c.GetAutopilot(t.Context(), ns, "shop")
+	others, err := c.LiveAutopilot(t.Context(), ns, "shop")
 	if err != nil || !cmp.Equal([]string{"example.com/other"}, others.Finalizers) {
 		t.Fatalf("another's finalizer is not ours to take: %v, %v", others, err)
 	}
@@ -94,18 +100,22 @@ func TestFinalizerAndDeletion(t *testing.T) {
 	if err := c.RemoveFinalizer(t.Context(), ending); err != nil {
 		t.Errorf("of an object that is gone: %v", err)
 	}
-	if err := c.DeleteAutopilot(t.Context(), ns, "shop", made.UID); err != nil {
+	if err := c.DeleteAutopilot(t.Context(), made); err != nil {
 		t.Errorf("delete what is gone: %v", err)
 	}
-	if _, err := c.PatchStatus(t.Context(), made, withGeneration(made, 7)); !errors.Is(err, k8s.ErrGone) {
+	if _, err := c.WriteStatus(t.Context(), made, withGeneration(made, 7)); !errors.Is(err, autopilot.ErrGone) {
 		t.Errorf("status of what is gone: %v", err)
 	}
 }
 
-func withGeneration(a *autopilotv1.RdsAutopilot, n int64) *autopilotv1.RdsAutopilot {
-	a = a.DeepCopy()
-	a.Status.ObservedGeneration = n
-	return a
+func withGeneration(a *autopilotv1.RdsAutopilot, n int64) autopilotv1.Status {
+	s := *a.Status.DeepCopy()
+	s.ObservedGeneration = n
+	return s
+}
+
+func intake(signals ...autopilotv1.Signal) autopilotv1.Intake {
+	return autopilotv1.Intake{Signals: signals}
 }
 
 func signal(metric autopilotv1.Metric, id string) autopilotv1.Signal {
@@ -118,20 +128,23 @@ func signal(metric autopilotv1.Metric, id string) autopilotv1.Signal {
 func TestStatusWritersKeepToTheirFields(t *testing.T) {
 	c, ns := connect(t), shared.Cluster(t).Namespace(t)
 	a := createAutopilot(t, c, ns, "shop")
-	both := a.DeepCopy()
-	both.Status.ObservedGeneration = 3
-	both.Status.Instance = &autopilotv1.Instance{ID: "i", VolumeGB: 40, Zones: []string{"eu-de-01"}}
-	both.Status.Intake.Signals = []autopilotv1.Signal{signal(autopilotv1.MetricCPU, "m1")}
+	both := autopilotv1.Status{
+		ObservedGeneration: 3,
+		Instance:           &autopilotv1.Instance{ID: "i", VolumeGB: 40, Zones: []string{"eu-de-01"}},
+		Intake:             intake(signal(autopilotv1.MetricCPU, "m1")),
+	}
 
-	byLeader, err := c.PatchStatus(t.Context(), a, both)
+	byLeader, err := c.WriteStatus(t.Context(), a, both)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if byLeader.Status.ObservedGeneration != 3 || byLeader.Status.Instance.VolumeGB != 40 || byLeader.Status.Intake.Signals != nil {
 		t.Errorf("leader wrote %s", encoded(t, byLeader.Status))
 	}
-	both.Status.ObservedGeneration = 4
-	byWebhook, err := c.PatchIntake(t.Context(), byLeader, both)
+	if err := c.WriteIntake(t.Context(), byLeader, both.Intake); err != nil {
+		t.Fatal(err)
+	}
+	byWebhook, err := c.LiveAutopilot(t.Context(), ns, "shop")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,9 +152,7 @@ func TestStatusWritersKeepToTheirFields(t *testing.T) {
 		t.Errorf("webhook wrote %s", encoded(t, byWebhook.Status))
 	}
 
-	cleared := byWebhook.DeepCopy()
-	cleared.Status = autopilotv1.Status{Instance: &autopilotv1.Instance{ID: "i"}}
-	byLeader, err = c.PatchStatus(t.Context(), byWebhook, cleared)
+	byLeader, err = c.WriteStatus(t.Context(), byWebhook, autopilotv1.Status{Instance: &autopilotv1.Instance{ID: "i"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +161,7 @@ func TestStatusWritersKeepToTheirFields(t *testing.T) {
 		t.Errorf("removed fields (-want +got):\n%s", diff)
 	}
 
-	same, err := c.PatchStatus(t.Context(), byLeader, byLeader)
+	same, err := c.WriteStatus(t.Context(), byLeader, byLeader.Status)
 	if err != nil || same.ResourceVersion != byLeader.ResourceVersion {
 		t.Errorf("nothing to write: %v, written %v", err, same.ResourceVersion != byLeader.ResourceVersion)
 	}
@@ -162,18 +173,16 @@ func TestStatusWritersKeepToTheirFields(t *testing.T) {
 func TestStatusOfAnOldVersionIsAConflict(t *testing.T) {
 	c, ns := connect(t), shared.Cluster(t).Namespace(t)
 	read := createAutopilot(t, c, ns, "shop")
-	if _, err := c.PatchStatus(t.Context(), read, withGeneration(read, 1)); err != nil {
+	if _, err := c.WriteStatus(t.Context(), read, withGeneration(read, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.PatchStatus(t.Context(), read, withGeneration(read, 2)); !errors.Is(err, k8s.ErrConflict) {
+	if _, err := c.WriteStatus(t.Context(), read, withGeneration(read, 2)); !errors.Is(err, autopilot.ErrConflict) {
 		t.Errorf("leader: %v", err)
 	}
-	late := read.DeepCopy()
-	late.Status.Intake.Signals = []autopilotv1.Signal{signal(autopilotv1.MetricCPU, "m1")}
-	if _, err := c.PatchIntake(t.Context(), read, late); !errors.Is(err, k8s.ErrConflict) {
+	if err := c.WriteIntake(t.Context(), read, intake(signal(autopilotv1.MetricCPU, "m1"))); !errors.Is(err, autopilot.ErrConflict) {
 		t.Errorf("webhook: %v", err)
 	}
-	now, err := c.GetAutopilot(t.Context(), ns, "shop")
+	now, err := c.LiveAutopilot(t.Context(), ns, "shop")
 	if err != nil || now.Status.ObservedGeneration != 1 || now.Status.Intake.Signals != nil {
 		t.Errorf("stored %v, %v", now, err)
 	}
@@ -183,55 +192,43 @@ func TestParallelWritersLoseNothing(t *testing.T) {
 	c, ns := connect(t), shared.Cluster(t).Namespace(t)
 	createAutopilot(t, c, ns, "shop")
 	const rounds = 20
-	write := func(change func(*autopilotv1.RdsAutopilot),
-		patch func(old, new *autopilotv1.RdsAutopilot) (*autopilotv1.RdsAutopilot, error)) error {
+	untilWritten := func(write func(read *autopilotv1.RdsAutopilot) error) {
 		for {
-			old, err := c.GetAutopilot(t.Context(), ns, "shop")
+			read, err := c.LiveAutopilot(t.Context(), ns, "shop")
+			if err == nil {
+				err = write(read)
+			}
+			if errors.Is(err, autopilot.ErrConflict) {
+				continue
+			}
 			if err != nil {
-				return err
+				t.Error(err)
 			}
-			new := old.DeepCopy()
-			change(new)
-			if _, err = patch(old, new); !errors.Is(err, k8s.ErrConflict) {
-				return err
-			}
+			return
 		}
-	}
-	intake := func(old, new *autopilotv1.RdsAutopilot) (*autopilotv1.RdsAutopilot, error) {
-		return c.PatchIntake(t.Context(), old, new)
-	}
-	status := func(old, new *autopilotv1.RdsAutopilot) (*autopilotv1.RdsAutopilot, error) {
-		return c.PatchStatus(t.Context(), old, new)
 	}
 	var wg sync.WaitGroup
 	for _, metric := range []autopilotv1.Metric{autopilotv1.MetricStorage, autopilotv1.MetricCPU} { // two replicas
 		wg.Go(func() {
 			for i := range rounds {
-				err := write(func(a *autopilotv1.RdsAutopilot) {
-					kept := a.Status.Intake.Signals[:0]
-					for _, s := range a.Status.Intake.Signals {
-						if s.Metric != metric {
-							kept = append(kept, s)
-						}
-					}
-					a.Status.Intake.Signals = append(kept, signal(metric, fmt.Sprintf("%s-%d", metric, i)))
-				}, intake)
-				if err != nil {
-					t.Error(err)
-				}
+				untilWritten(func(read *autopilotv1.RdsAutopilot) error {
+					signals := slices.DeleteFunc(slices.Clone(read.Status.Intake.Signals), func(s autopilotv1.Signal) bool { return s.Metric == metric })
+					return c.WriteIntake(t.Context(), read, intake(append(signals, signal(metric, fmt.Sprintf("%s-%d", metric, i)))...))
+				})
 			}
 		})
 	}
 	wg.Go(func() { // the leader
 		for range rounds {
-			if err := write(func(a *autopilotv1.RdsAutopilot) { a.Status.ObservedGeneration++ }, status); err != nil {
-				t.Error(err)
-			}
+			untilWritten(func(read *autopilotv1.RdsAutopilot) error {
+				_, err := c.WriteStatus(t.Context(), read, withGeneration(read, read.Status.ObservedGeneration+1))
+				return err
+			})
 		}
 	})
 	wg.Wait()
 
-	a, err := c.GetAutopilot(t.Context(), ns, "shop")
+	a, err := c.LiveAutopilot(t.Context(), ns, "shop")
 	if err != nil {
 		t.Fatal(err)
 	}

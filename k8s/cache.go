@@ -129,25 +129,17 @@ func (w *Cache) WaitForSync(ctx context.Context) error {
 	return nil
 }
 
-// Rds returns the Rds as last seen, and whether there is one.
-func (w *Cache) Rds(namespace, name string) (*otcv1.Rds, bool) { return w.rds.get(namespace, name) }
-
-// EachRds calls f with every Rds as last seen, in no order. They are the cache's own: f must not alter them.
-func (w *Cache) EachRds(f func(*otcv1.Rds)) { w.rds.each(f) }
-
-// RdsByInstance returns the Rds whose status has the cloud's instance id; more than one means that they contradict.
-func (w *Cache) RdsByInstance(id string) []*otcv1.Rds { return w.rds.by(byInstance, id) }
-
 // Autopilot returns the RdsAutopilot as last seen, and whether there is one.
 func (w *Cache) Autopilot(namespace, name string) (*autopilotv1.RdsAutopilot, bool) {
-	return w.autopilots.get(namespace, name)
+	a, ok := w.autopilots.peek(namespace, name)
+	return a.DeepCopy(), ok
 }
 
-// EachAutopilot is EachRds for RdsAutopilots.
+// EachAutopilot calls f with every RdsAutopilot as last seen, in no order. They are the cache's own: f must not alter them.
 func (w *Cache) EachAutopilot(f func(*autopilotv1.RdsAutopilot)) { w.autopilots.each(f) }
 
-// AutopilotsByTopic returns those whose status has the topic's URN.
-func (w *Cache) AutopilotsByTopic(topicURN string) []*autopilotv1.RdsAutopilot {
+// ByTopic returns the autopilots whose status has the topic's URN.
+func (w *Cache) ByTopic(topicURN string) []*autopilotv1.RdsAutopilot {
 	return w.autopilots.by(byTopic, topicURN)
 }
 
@@ -158,11 +150,7 @@ func (w *Cache) SignedBefore(certURL string) bool {
 	})
 }
 
-// OnRds has f called for every Rds that is added (old is nil), changed, or deleted (new is nil), with the very object
-// the watch delivered: the cache may already be ahead. It belongs before Run; f must not block, nor alter what it gets.
-func (w *Cache) OnRds(f func(old, new *otcv1.Rds)) error { return on(w, w.rds, f) }
-
-// OnAutopilot is OnRds for RdsAutopilots.
+// OnAutopilot is OnTarget for RdsAutopilots. f must not alter what it gets.
 func (w *Cache) OnAutopilot(f func(old, new *autopilotv1.RdsAutopilot)) error {
 	return on(w, w.autopilots, f)
 }
@@ -198,11 +186,12 @@ func on[T object[T]](w *Cache, k kind[T], f func(old, new T)) error {
 	return errors.Join(errs...)
 }
 
-func (k kind[T]) get(namespace, name string) (found T, ok bool) {
+// peek returns the cache's own object, which must not be altered.
+func (k kind[T]) peek(namespace, name string) (found T, ok bool) {
 	key := cache.NewObjectName(namespace, name).String()
 	for _, inf := range k {
 		if obj, exists, err := inf.GetIndexer().GetByKey(key); err == nil && exists {
-			return obj.(T).DeepCopy(), true
+			return obj.(T), true
 		}
 	}
 	return found, false

@@ -17,7 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+	"github.com/mcsps/rds-autopilot/autopilot"
+	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // answers is an API server of one function.
@@ -121,13 +122,14 @@ func TestRequestsEndThoughTheCallerWaits(t *testing.T) {
 		defer c.events.shutdown()
 		connected = true
 		ctx := context.Background()
+		one := &autopilotv1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: "db", Name: "one", UID: "uid"}}
 		for name, call := range map[string]func() error{
-			"get Rds":       func() error { _, err := c.GetRds(ctx, "db", "one"); return err },
-			"get autopilot": func() error { _, err := c.GetAutopilot(ctx, "db", "one"); return err },
+			"get Rds":       func() error { _, err := c.LiveTarget(ctx, "db", "one"); return err },
+			"get autopilot": func() error { _, err := c.LiveAutopilot(ctx, "db", "one"); return err },
 			"list":          func() error { _, err := c.LiveAutopilots(ctx); return err },
-			"get by topic":  func() error { _, err := c.AutopilotsByTopicLive(ctx, "autopilot_ns_db_12345678"); return err },
-			"patch":         func() error { _, err := c.PatchVolumeSize(ctx, rdsOf40GB(), 50); return err },
-			"delete":        func() error { return c.DeleteAutopilot(ctx, "db", "one", "uid") },
+			"get by topic":  func() error { _, err := c.ByTopicLive(ctx, "autopilot_ns_db_12345678"); return err },
+			"patch":         func() error { _, err := c.Apply(ctx, targetOf40GB(), toSize("50")); return err },
+			"delete":        func() error { return c.DeleteAutopilot(ctx, one) },
 			"cluster id":    func() error { _, err := c.ClusterID(ctx); return err },
 		} {
 			start := time.Now()
@@ -165,8 +167,8 @@ func TestOnlyTheAPIServersOwn404MeansGone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = cluster.GetRds(t.Context(), "db", "one")
-			if err == nil || errors.Is(err, ErrGone) != c.gone {
+			_, err = cluster.LiveTarget(t.Context(), "db", "one")
+			if err == nil || errors.Is(err, autopilot.ErrGone) != c.gone {
 				t.Errorf("error is %v", err)
 			}
 		})
@@ -186,9 +188,13 @@ func TestUserAgentHasTheVersion(t *testing.T) {
 	}
 }
 
-// rdsOf40GB is an Rds as it was read.
-func rdsOf40GB() *otcv1.Rds {
-	return &otcv1.Rds{ObjectMeta: metav1.ObjectMeta{Namespace: "db", Name: "one", UID: "uid"}, Spec: otcv1.Spec{VolumeSize: 40}}
+// targetOf40GB is a target as it was read.
+func targetOf40GB() *autopilot.Target {
+	return &autopilot.Target{Namespace: "db", Name: "one", UID: "uid", Wanted: autopilot.Wanted{VolumeGB: 40}}
+}
+
+func toSize(gb string) autopilotv1.Intent {
+	return autopilotv1.Intent{Kind: autopilotv1.KindVolume, To: gb}
 }
 
 func TestNothingIsMadeSmaller(t *testing.T) {
@@ -196,10 +202,10 @@ func TestNothingIsMadeSmaller(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, to := range []int32{30, 40} {
-		if _, err := c.PatchVolumeSize(t.Context(), rdsOf40GB(), to); err == nil ||
+	for _, to := range []string{"30", "40"} {
+		if _, err := c.Apply(t.Context(), targetOf40GB(), toSize(to)); err == nil ||
 			!strings.Contains(err.Error(), "not more than") {
-			t.Errorf("from 40 to %d GB: %v", to, err)
+			t.Errorf("from 40 to %s GB: %v", to, err)
 		}
 	}
 }
@@ -265,7 +271,7 @@ func TestOnlyAFailedTestMeansChanged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.PatchVolumeSize(t.Context(), rdsOf40GB(), 50); err == nil || errors.Is(err, ErrChanged) != changed {
+		if _, err := c.Apply(t.Context(), targetOf40GB(), toSize("50")); err == nil || errors.Is(err, autopilot.ErrConflict) != changed {
 			t.Errorf("%s is %v", body, err)
 		}
 	}

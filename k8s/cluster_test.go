@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/kubetest"
 	"github.com/mcsps/rds-autopilot/k8s"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -55,8 +56,8 @@ func TestCacheOutlivesTheAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told heard[*otcv1.Rds]
-	if err := c.OnRds(told.hear); err != nil {
+	var told heard[*autopilot.Target]
+	if err := c.OnTarget(told.hear); err != nil {
 		t.Fatal(err)
 	}
 	databases := admin(t, cluster.Config(), otcv1.GroupVersion(), otcv1.Resource, "default")
@@ -71,10 +72,10 @@ func TestCacheOutlivesTheAPIServer(t *testing.T) {
 	if _, err := connect(); err == nil || !strings.Contains(err.Error(), "reach the Kubernetes API at https://127.0.0.1") {
 		t.Errorf("API server away: %v", err)
 	}
-	if _, err := c.GetRds(t.Context(), "default", "shop"); err == nil {
+	if _, err := c.LiveTarget(t.Context(), "default", "shop"); err == nil {
 		t.Error("a live read without an API server")
 	}
-	if _, ok := c.Rds("default", "shop"); !ok {
+	if c.Target("default", "shop") == nil {
 		t.Error("the cache forgot the database")
 	}
 	if err := cluster.RestartAPIServer(t.Context()); err != nil {
@@ -84,8 +85,8 @@ func TestCacheOutlivesTheAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the cache follows again", func() bool {
-		rds, ok := c.Rds("default", "shop")
-		return ok && rds.Spec.VolumeSize == 70
+		target := c.Target("default", "shop")
+		return target != nil && target.Wanted.VolumeGB == 70
 	})
 	eventually(t, "the callback was told", func() bool { return len(told.all()) >= 2 })
 	for _, pair := range told.all() {
@@ -101,8 +102,7 @@ func TestAnOlderCRDDropsNoIntent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := &otcv1.Rds{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "default", UID: "1"}}
-	if _, err := c.CreateAutopilot(t.Context(), old); err != nil {
+	if err := c.CreateAutopilot(t.Context(), &autopilot.Target{Name: "shop", Namespace: "default", UID: "1"}); err != nil {
 		t.Fatal(err)
 	}
 	client, err := dynamic.NewForConfig(cluster.Config())
@@ -118,17 +118,17 @@ func TestAnOlderCRDDropsNoIntent(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the intent is refused", func() bool {
-		a, err := c.GetAutopilot(t.Context(), "default", "shop")
+		a, err := c.LiveAutopilot(t.Context(), "default", "shop")
 		if err != nil {
 			t.Fatal(err)
 		}
-		with := a.DeepCopy()
 		now := metav1.NowMicro()
-		with.Status.ObservedGeneration++
-		with.Status.Overtaken = &autopilotv1.Intent{
+		with := a.Status
+		with.ObservedGeneration++
+		with.Overtaken = &autopilotv1.Intent{
 			Kind: autopilotv1.KindFlavor, Metrics: []autopilotv1.Metric{autopilotv1.MetricCPU}, EvidenceTime: now, DecisionTime: now,
 		}
-		written, err := c.PatchStatus(t.Context(), a, with)
+		written, err := c.WriteStatus(t.Context(), a, with)
 		if err == nil && written.Status.Overtaken == nil {
 			t.Fatal("the intent was dropped without a word")
 		}

@@ -8,33 +8,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
 )
 
-// What a caller tells apart. Everything else is an API server that could not be reached or refused us.
-var (
-	// ErrGone: the object, or the namespace it would be in, does not exist any more.
-	ErrGone = errors.New("gone")
-	// ErrConflict: the object was written since it was read; read it again and decide anew.
-	ErrConflict = errors.New("written by someone else meanwhile")
-	// ErrChanged: the field no longer has the value, or the object the uid, that was decided on.
-	ErrChanged = errors.New("not what was decided on any more")
-	// ErrRefused: the API server understood a patch and does not allow it: a policy, a webhook, RBAC or the schema.
-	ErrRefused = errors.New("refused")
-	// ErrLeaseLost: another replica leads, or the API server could not be reached for too long.
-	ErrLeaseLost = errors.New("lease lost")
-)
+// ErrLeaseLost: another replica leads, or the API server could not be reached for too long. The other errors that callers
+// tell apart are the domain's: autopilot.ErrGone, autopilot.ErrConflict and autopilot.RefusedError. All else is an API server
+// that could not be reached or does not let us.
+var ErrLeaseLost = errors.New("lease lost")
 
-// told wraps an API server's error with what was tried.
-func told(err error, tried string, args ...any) error {
+// wrapError says what was tried, and translates the API server's errors into the domain's.
+func wrapError(err error, tried string, args ...any) error {
 	if err == nil {
 		return nil
 	}
 	tried = fmt.Sprintf(tried, args...)
 	switch {
 	case isGone(err):
-		return fmt.Errorf("%s: %w: %w", tried, ErrGone, err)
+		return fmt.Errorf("%s: %w: %w", tried, autopilot.ErrGone, err)
 	case apierrors.IsConflict(err):
-		return fmt.Errorf("%s: %w: %w", tried, ErrConflict, err)
+		return fmt.Errorf("%s: %w: %w", tried, autopilot.ErrConflict, err)
 	}
 	return fmt.Errorf("%s: %w", tried, err)
 }

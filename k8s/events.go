@@ -5,11 +5,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	eventsv1client "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/tools/events"
 
+	"github.com/mcsps/rds-autopilot/autopilot"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
@@ -34,35 +33,30 @@ func (r *recorder) start(ctx context.Context) error {
 
 func (r *recorder) shutdown() { r.broadcaster.Shutdown() }
 
-// Event is something that people are told.
-type Event struct {
-	Type   string // Normal or Warning
-	Reason string
-	Action string
-	Note   string
-	// Single keeps it from being folded into an equal one: two growths in a row are two events.
-	Single bool
-}
-
-// RdsEvent tells people who look at the Rds. It does not wait and cannot fail: an event that is lost is in the log and in
-// the status as well. Nothing is sent before Run.
-func (c *Cluster) RdsEvent(rds *otcv1.Rds, e Event) {
-	c.event(otcv1.GroupVersion(), otcv1.Kind, &rds.ObjectMeta, e)
-}
-
-// AutopilotEvent is RdsEvent for the RdsAutopilot.
-func (c *Cluster) AutopilotEvent(a *autopilotv1.RdsAutopilot, e Event) {
-	c.event(autopilotv1.GroupVersion(), autopilotv1.Kind, &a.ObjectMeta, e)
-}
-
-func (c *Cluster) event(gv schema.GroupVersion, kind string, m *metav1.ObjectMeta, e Event) {
-	regarding := &corev1.ObjectReference{
-		APIVersion: gv.String(), Kind: kind, Namespace: m.Namespace, Name: m.Name, UID: m.UID,
+// Event tells people who look at the Rds or at its RdsAutopilot, whichever is there. It does not wait and cannot fail: an event
+// that is lost is in the log and in the status as well. Nothing is sent before Run.
+func (c *Cluster) Event(t *autopilot.Target, a *autopilotv1.RdsAutopilot, e autopilot.Event) {
+	if t != nil {
+		c.event(corev1.ObjectReference{
+			APIVersion: otcv1.GroupVersion().String(), Kind: otcv1.Kind, Namespace: t.Namespace, Name: t.Name, UID: t.UID, ResourceVersion: t.ResourceVersion,
+		}, e)
 	}
-	if e.Single { // no two events are about the same version
-		regarding.ResourceVersion = m.ResourceVersion
+	if a != nil {
+		c.event(corev1.ObjectReference{
+			APIVersion: autopilotv1.GroupVersion().String(), Kind: autopilotv1.Kind, Namespace: a.Namespace, Name: a.Name, UID: a.UID, ResourceVersion: a.ResourceVersion,
+		}, e)
 	}
-	c.events.Eventf(regarding, nil, e.Type, e.Reason, e.Action, "%s", capped(e.Note, maxNote))
+}
+
+func (c *Cluster) event(regarding corev1.ObjectReference, e autopilot.Event) {
+	kind := corev1.EventTypeNormal
+	if e.Warning {
+		kind = corev1.EventTypeWarning
+	}
+	if !e.Change { // equal ones are folded; no two changes are about the same version
+		regarding.ResourceVersion = ""
+	}
+	c.events.Eventf(&regarding, nil, kind, e.Reason, e.Action, "%s", capped(e.Note, maxNote))
 }
 
 // capped cuts text to at most limit bytes of whole characters.

@@ -5,19 +5,18 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/mcsps/rds-autopilot/k8s"
+	"github.com/mcsps/rds-autopilot/autopilot"
 )
 
 func TestEventsAreOnBothObjects(t *testing.T) {
 	c, ns := connect(t), shared.Cluster(t).Namespace(t)
 	run(t, c)
 	a := createAutopilot(t, c, ns, "shop")
-	rds, err := c.GetRds(t.Context(), ns, "shop")
+	rds, err := c.LiveTarget(t.Context(), ns, "shop")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +37,7 @@ func TestEventsAreOnBothObjects(t *testing.T) {
 		return found
 	}
 
-	c.RdsEvent(rds, k8s.Event{Type: corev1.EventTypeNormal, Reason: "StorageFull", Action: "None", Note: "100 % sure"})
+	c.Event(rds, nil, autopilot.Event{Reason: "StorageFull", Action: "None", Note: "100 % sure"})
 	eventually(t, "the Rds has an event", func() bool { return len(events("Rds")) == 1 })
 	e := events("Rds")[0]
 	if e.ReportingController != "rds-autopilot" || e.Type != "Normal" || e.Reason != "StorageFull" || e.Action != "None" ||
@@ -47,32 +46,32 @@ func TestEventsAreOnBothObjects(t *testing.T) {
 		t.Errorf("event %+v", e)
 	}
 
-	c.AutopilotEvent(a, k8s.Event{Type: corev1.EventTypeWarning, Reason: "CapReached", Action: "None", Note: strings.Repeat("ü", 2000)})
+	c.Event(nil, a, autopilot.Event{Warning: true, Reason: "CapReached", Action: "None", Note: strings.Repeat("ü", 2000)})
 	eventually(t, "the RdsAutopilot has an event", func() bool { return len(events("RdsAutopilot")) == 1 })
 	if e := events("RdsAutopilot")[0]; e.Type != "Warning" || len(e.Note) > 1024 || e.Regarding.UID != a.UID {
 		t.Errorf("event %+v", e)
 	}
 
 	// The object has been written since; it is the same event all the same.
-	if _, err := c.PatchVolumeSize(t.Context(), rds, 50); err != nil {
+	if _, err := c.Apply(t.Context(), rds, toSize(50)); err != nil {
 		t.Fatal(err)
 	}
-	if rds, err = c.GetRds(t.Context(), ns, "shop"); err != nil {
+	if rds, err = c.LiveTarget(t.Context(), ns, "shop"); err != nil {
 		t.Fatal(err)
 	}
-	c.RdsEvent(rds, k8s.Event{Type: corev1.EventTypeNormal, Reason: "StorageFull", Action: "None", Note: "again"})
+	c.Event(rds, nil, autopilot.Event{Reason: "StorageFull", Action: "None", Note: "again"})
 	eventually(t, "the event counts two", func() bool {
 		found := events("Rds")
 		return len(found) == 1 && found[0].Series != nil && found[0].Series.Count == 2
 	})
 
 	// Two changes are two events, however soon one follows the other.
-	for _, to := range []int32{60, 70} {
-		c.RdsEvent(rds, k8s.Event{Type: corev1.EventTypeNormal, Reason: "GrowVolume", Action: "GrowVolume", Note: fmt.Sprintf("to %d GB", to), Single: true})
-		if _, err := c.PatchVolumeSize(t.Context(), rds, to); err != nil {
+	for _, to := range []int{60, 70} {
+		c.Event(rds, nil, autopilot.Event{Reason: "GrowVolume", Action: "GrowVolume", Note: fmt.Sprintf("to %d GB", to), Change: true})
+		if _, err := c.Apply(t.Context(), rds, toSize(to)); err != nil {
 			t.Fatal(err)
 		}
-		if rds, err = c.GetRds(t.Context(), ns, "shop"); err != nil {
+		if rds, err = c.LiveTarget(t.Context(), ns, "shop"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -57,5 +57,5 @@ func (c *Cluster) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, pulseLimit)
 	defer cancel()
 	_, err := c.autopilotsIn(c.namespaces[0]).List(ctx, metav1.ListOptions{Limit: 1})
-	return told(err, "list RdsAutopilots")
+	return wrapError(err, "list RdsAutopilots")
 }

@@ -3,53 +3,54 @@ package k8s
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+	"github.com/mcsps/rds-autopilot/autopilot"
+	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// GetRds asks the API server. It returns ErrGone if there is none.
-func (c *Cluster) GetRds(ctx context.Context, namespace, name string) (*otcv1.Rds, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	rds, err := c.rdsIn(namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil, told(err, "get Rds %s/%s", namespace, name)
+// fieldOf is the one field of spec that a change is about.
+func fieldOf(kind autopilotv1.ChangeKind) string {
+	if kind == autopilotv1.KindFlavor {
+		return "flavorref"
 	}
-	trim(&rds.ObjectMeta)
-	return rds, nil
+	return "volumesize"
 }
 
-// PatchVolumeSize changes spec.volumesize, in GB, of an Rds, if that, the uid and the instance id still are as they were
-// read. It returns the Rds as the API server answers with it, and ErrChanged, ErrGone if there is no Rds, or
-// ErrRefused. It never makes a volume smaller.
-func (c *Cluster) PatchVolumeSize(ctx context.Context, read *otcv1.Rds, to int32) (*otcv1.Rds, error) {
-	if from := read.Spec.VolumeSize; to <= from {
+// Apply writes the one field of the Rds that an intent is about, if that field, the uid and the instance id still are as they
+// were read. It returns the Rds as the API server answers with it, and autopilot.ErrConflict, autopilot.ErrGone if there is no
+// Rds, or an autopilot.RefusedError. It never makes a volume smaller.
+func (c *Cluster) Apply(ctx context.Context, read *autopilot.Target, i autopilotv1.Intent) (*autopilot.Target, error) {
+	if i.Kind == autopilotv1.KindFlavor {
+		return c.patchRds(ctx, read, fieldOf(i.Kind), read.Wanted.Flavor, i.To)
+	}
+	to, err := strconv.Atoi(i.To)
+	if err != nil {
+		return nil, fmt.Errorf("patch volumesize of Rds %s/%s: %w", read.Namespace, read.Name, err)
+	}
+	if from := read.Wanted.VolumeGB; to <= from {
 		return nil, fmt.Errorf("patch volumesize of Rds %s/%s: %d GB is not more than %d GB", read.Namespace, read.Name, to, from)
 	}
-	return c.patchRds(ctx, read, "volumesize", read.Spec.VolumeSize, to)
-}
-
-// PatchFlavorRef changes spec.flavorref of an Rds as PatchVolumeSize does the size.
-func (c *Cluster) PatchFlavorRef(ctx context.Context, read *otcv1.Rds, to string) (*otcv1.Rds, error) {
-	return c.patchRds(ctx, read, "flavorref", read.Spec.FlavorRef, to)
+	return c.patchRds(ctx, read, fieldOf(i.Kind), read.Wanted.VolumeGB, to)
 }
 
 // patchRds uses a JSON patch because it can say "only if", and touches nothing but the field it names. A
 // resourceVersion would not do: the operator writes its status all the time.
-func (c *Cluster) patchRds(ctx context.Context, read *otcv1.Rds, field string, from, to any) (*otcv1.Rds, error) {
+func (c *Cluster) patchRds(ctx context.Context, read *autopilot.Target, field string, from, to any) (*autopilot.Target, error) {
 	type operation struct {
 		Op    string `json:"op"`
 		Path  string `json:"path"`
 		Value any    `json:"value"`
 	}
 	operations := []operation{{"test", "/metadata/uid", read.UID}}
-	if read.Status.ID != "" {
-		operations = append(operations, operation{"test", "/status/id", read.Status.ID})
+	if read.InstanceID != "" {
+		operations = append(operations, operation{"test", "/status/id", read.InstanceID})
 	}
 	patch, err := json.Marshal(append(operations, operation{"test", "/spec/" + field, from}, operation{"replace", "/spec/" + field, to}))
 	if err != nil {
@@ -61,12 +62,15 @@ func (c *Cluster) patchRds(ctx context.Context, read *otcv1.Rds, field string, f
 	tried := fmt.Sprintf("patch %s of Rds %s/%s from %v to %v", field, read.Namespace, read.Name, from, to)
 	switch {
 	case err == nil:
-		trim(&stored.ObjectMeta)
-		return stored, nil
+		return TargetOf(stored), nil
 	case isTestFailed(err):
-		return nil, fmt.Errorf("%s: %w", tried, ErrChanged)
+		return nil, fmt.Errorf("%s: %w", tried, autopilot.ErrConflict)
 	case isGone(err), apierrors.IsConflict(err), !isRefused(err):
-		return nil, told(err, "%s", tried)
+		return nil, wrapError(err, "%s", tried)
 	}
-	return nil, fmt.Errorf("%s: %w: %w", tried, ErrRefused, err)
+	refusal := &autopilot.RefusedError{Words: err.Error()}
+	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		refusal.Words = status.ErrStatus.Message
+	}
+	return nil, fmt.Errorf("%s: %w: %w", tried, refusal, err)
 }

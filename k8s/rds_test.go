@@ -3,6 +3,7 @@ package k8s_test
 import (
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -10,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/mcsps/rds-autopilot/k8s"
-	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+	"github.com/mcsps/rds-autopilot/autopilot"
+	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 func TestPatchesTouchNothingButTheirField(t *testing.T) {
@@ -19,10 +20,10 @@ func TestPatchesTouchNothingButTheirField(t *testing.T) {
 	rds := createRds(t, c, ns, "shop")
 	before := stored(t, ns, "shop")
 
-	if stored, err := c.PatchVolumeSize(t.Context(), rds, 50); err != nil || stored.Spec.VolumeSize != 50 {
+	if stored, err := c.Apply(t.Context(), rds, toSize(50)); err != nil || stored.Wanted.VolumeGB != 50 {
 		t.Fatal(stored, err)
 	}
-	if stored, err := c.PatchFlavorRef(t.Context(), rds, "rds.mysql.c2.large"); err != nil || stored.Spec.FlavorRef != "rds.mysql.c2.large" {
+	if stored, err := c.Apply(t.Context(), rds, toFlavor("rds.mysql.c2.large")); err != nil || stored.Wanted.Flavor != "rds.mysql.c2.large" {
 		t.Fatal(stored, err)
 	}
 
@@ -56,37 +57,35 @@ func TestPatchIsForWhatWasDecidedOn(t *testing.T) {
 	c, ns := connect(t), shared.Cluster(t).Namespace(t)
 	rds := createRds(t, c, ns, "shop")
 
-	read := func(alter func(*otcv1.Rds)) *otcv1.Rds {
-		was := rds.DeepCopy()
-		alter(was)
-		return was
-	}
-	volume := func(to int32, alter func(*otcv1.Rds)) func() error {
-		return func() error { _, err := c.PatchVolumeSize(t.Context(), read(alter), to); return err }
-	}
-	flavor := func(alter func(*otcv1.Rds)) func() error {
-		return func() error { _, err := c.PatchFlavorRef(t.Context(), read(alter), "rds.mysql.c2.large"); return err }
-	}
-	another := func(was *otcv1.Rds) { was.UID = "someone-else" }
-	anotherInstance := func(was *otcv1.Rds) { was.Status.ID = "instance-of-before" }
+	large := toFlavor("rds.mysql.c2.large")
+	same := func(*autopilot.Target) {}
+	another := func(was *autopilot.Target) { was.UID = "someone-else" }
+	anotherInstance := func(was *autopilot.Target) { was.InstanceID = "instance-of-before" }
 	for _, tc := range []struct {
-		name  string
-		patch func() error
-		want  error
+		name   string
+		intent autopilotv1.Intent
+		alter  func(read *autopilot.Target)
+		want   error // nil: a RefusedError
 	}{
-		{"another size", volume(70, func(was *otcv1.Rds) { was.Spec.VolumeSize = 60 }), k8s.ErrChanged},
-		{"another flavor", flavor(func(was *otcv1.Rds) { was.Spec.FlavorRef = "rds.mysql.c2.small" }), k8s.ErrChanged},
-		{"another object of that name, size", volume(50, another), k8s.ErrChanged},
-		{"another object of that name, flavor", flavor(another), k8s.ErrChanged},
-		{"another instance, size", volume(50, anotherInstance), k8s.ErrChanged},
-		{"another instance, flavor", flavor(anotherInstance), k8s.ErrChanged},
-		{"a size that the schema refuses", volume(4010, func(*otcv1.Rds) {}), k8s.ErrRefused},
-		{"no such object", volume(50, func(was *otcv1.Rds) { was.Name = "nobody" }), k8s.ErrGone},
+		{"another size", toSize(70), func(was *autopilot.Target) { was.Wanted.VolumeGB = 60 }, autopilot.ErrConflict},
+		{"another flavor", large, func(was *autopilot.Target) { was.Wanted.Flavor = "rds.mysql.c2.small" }, autopilot.ErrConflict},
+		{"another object of that name, size", toSize(50), another, autopilot.ErrConflict},
+		{"another object of that name, flavor", large, another, autopilot.ErrConflict},
+		{"another instance, size", toSize(50), anotherInstance, autopilot.ErrConflict},
+		{"another instance, flavor", large, anotherInstance, autopilot.ErrConflict},
+		{"a size that the schema refuses", toSize(4010), same, nil},
+		{"no such object", toSize(50), func(was *autopilot.Target) { was.Name = "nobody" }, autopilot.ErrGone},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			before := stored(t, ns, "shop").GetResourceVersion()
-			err := tc.patch()
-			if !errors.Is(err, tc.want) {
+			read := *rds
+			tc.alter(&read)
+			_, err := c.Apply(t.Context(), &read, tc.intent)
+			if refusal, ok := errors.AsType[*autopilot.RefusedError](err); ok != (tc.want == nil) {
+				t.Errorf("error is %v", err)
+			} else if ok && !strings.Contains(refusal.Words, "spec.volumesize") {
+				t.Errorf("refused with %q", refusal.Words)
+			} else if !ok && !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, not %v", err, tc.want)
 			}
 			if after := stored(t, ns, "shop").GetResourceVersion(); after != before {
@@ -102,11 +101,10 @@ func TestReadingAnRdsLeavesItsSecretsBehind(t *testing.T) {
 	if text := encoded(t, rds); strings.Contains(text, secret) {
 		t.Errorf("holds a password: %s", text)
 	}
-	if rds.Spec.VolumeSize != 40 || rds.Spec.Autopilot == nil || !*rds.Spec.Autopilot || rds.Status.ID != "instance-shop" ||
-		rds.Annotations["autopilot.otc.mcsps.de/note"] != "ours" {
+	if rds.Wanted.VolumeGB != 40 || rds.Switch != autopilotv1.SwitchOn || rds.InstanceID != "instance-shop" {
 		t.Errorf("read %s", encoded(t, rds))
 	}
-	if _, err := c.GetRds(t.Context(), ns, "nobody"); !errors.Is(err, k8s.ErrGone) {
+	if _, err := c.LiveTarget(t.Context(), ns, "nobody"); !errors.Is(err, autopilot.ErrGone) {
 		t.Errorf("no such Rds: %v", err)
 	}
 }
@@ -116,6 +114,14 @@ func TestClusterIDIsThatOfKubeSystem(t *testing.T) {
 	if err != nil || len(id) != 36 {
 		t.Errorf("got %q, %v", id, err)
 	}
+}
+
+func toSize(gb int) autopilotv1.Intent {
+	return autopilotv1.Intent{Kind: autopilotv1.KindVolume, To: strconv.Itoa(gb)}
+}
+
+func toFlavor(code string) autopilotv1.Intent {
+	return autopilotv1.Intent{Kind: autopilotv1.KindFlavor, To: code}
 }
 
 func stored(t *testing.T, namespace, name string) *unstructured.Unstructured {

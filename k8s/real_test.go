@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/kubetest"
 	"github.com/mcsps/rds-autopilot/k8s"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -150,27 +151,26 @@ func database(name string) *unstructured.Unstructured {
 	}}
 }
 
-// createRds makes an Rds as the operator's user and returns it as this package reads it.
-func createRds(t *testing.T, c *k8s.Cluster, namespace, name string) *otcv1.Rds {
+// createRds makes an Rds as the operator's user and returns its target as this package reads it.
+func createRds(t *testing.T, c *k8s.Cluster, namespace, name string) *autopilot.Target {
 	t.Helper()
 	if _, err := rdss(t, namespace).Create(t.Context(), database(name), metav1.CreateOptions{FieldManager: "operator"}); err != nil {
 		t.Fatal(err)
 	}
-	rds, err := c.GetRds(t.Context(), namespace, name)
+	target, err := c.LiveTarget(t.Context(), namespace, name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rds
+	return target
 }
 
 // createAutopilot makes the RdsAutopilot of a new Rds.
 func createAutopilot(t *testing.T, c *k8s.Cluster, namespace, name string) *autopilotv1.RdsAutopilot {
 	t.Helper()
-	created, err := c.CreateAutopilot(t.Context(), createRds(t, c, namespace, name))
-	if err != nil || !created {
-		t.Fatalf("created: %v, %v", created, err)
+	if err := c.CreateAutopilot(t.Context(), createRds(t, c, namespace, name)); err != nil {
+		t.Fatal(err)
 	}
-	a, err := c.GetAutopilot(t.Context(), namespace, name)
+	a, err := c.LiveAutopilot(t.Context(), namespace, name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,40 +7,27 @@ import (
 	"fmt"
 	"reflect"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// PatchStatus is the leader's write: it sends what differs between the status of old, as it was read, and of new, and
-// never intake, whatever new has there. Nothing differs: nothing is sent. It returns the object as stored, ErrConflict if
-// anyone wrote it since, or ErrGone.
-func (c *Cluster) PatchStatus(ctx context.Context, old, new *autopilotv1.RdsAutopilot) (*autopilotv1.RdsAutopilot, error) {
-	status := new.Status
-	status.Intake = old.Status.Intake
-	return c.patchStatus(ctx, old, status)
+// WriteStatus is the leader's write: it sends what differs between the status as it was read and the next one, and never
+// the intake, whatever next has there. Nothing differs: nothing is sent. It returns the object as stored,
+// autopilot.ErrConflict if anyone wrote it since, or autopilot.ErrGone.
+func (c *Cluster) WriteStatus(ctx context.Context, read *autopilotv1.RdsAutopilot, next autopilotv1.Status) (*autopilotv1.RdsAutopilot, error) {
+	next.Intake = read.Status.Intake
+	return c.patchStatus(ctx, read, next)
 }
 
-// PatchIntake is the webhook's write: it sends what differs between the intake of old, as it was read, and of new, and
-// nothing else, whatever new has there. Otherwise it is like PatchStatus.
-func (c *Cluster) PatchIntake(ctx context.Context, old, new *autopilotv1.RdsAutopilot) (*autopilotv1.RdsAutopilot, error) {
-	status := old.Status
-	status.Intake = new.Status.Intake
-	return c.patchStatus(ctx, old, status)
-}
-
-// LeaderStatusOnly reports whether two versions of an object differ in nothing but what the leader itself writes to its
-// status: such a change starts no new round.
-func LeaderStatusOnly(old, new *autopilotv1.RdsAutopilot) bool {
-	if old == nil || new == nil || old.UID != new.UID {
-		return false
-	}
-	before, after := old.ObjectMeta, new.ObjectMeta
-	before.ResourceVersion, after.ResourceVersion = "", ""
-	return equality.Semantic.DeepEqual(before, after) && equality.Semantic.DeepEqual(old.Spec, new.Spec) &&
-		equality.Semantic.DeepEqual(old.Status.Intake, new.Status.Intake)
+// WriteIntake is the webhook's write: it sends what differs in the intake, and nothing else. Otherwise it is like
+// WriteStatus.
+func (c *Cluster) WriteIntake(ctx context.Context, read *autopilotv1.RdsAutopilot, in autopilotv1.Intake) error {
+	status := read.Status
+	status.Intake = in
+	_, err := c.patchStatus(ctx, read, status)
+	return err
 }
 
 func (c *Cluster) patchStatus(ctx context.Context, old *autopilotv1.RdsAutopilot, status autopilotv1.Status) (*autopilotv1.RdsAutopilot, error) {
@@ -62,7 +49,7 @@ func (c *Cluster) patchAutopilot(ctx context.Context, a *autopilotv1.RdsAutopilo
 	stored, err := c.autopilotsIn(a.Namespace).Patch(ctx, a.Name, types.MergePatchType, patch,
 		metav1.PatchOptions{FieldManager: self, FieldValidation: metav1.FieldValidationStrict}, subresource...)
 	if err != nil {
-		return nil, told(err, "patch RdsAutopilot %s/%s", a.Namespace, a.Name)
+		return nil, wrapError(err, "patch RdsAutopilot %s/%s", a.Namespace, a.Name)
 	}
 	trim(&stored.ObjectMeta)
 	return stored, nil

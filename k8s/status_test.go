@@ -100,41 +100,6 @@ func document(depth int) *rapid.Generator[map[string]any] {
 	})
 }
 
-func TestOnlyTheLeadersOwnStatusStartsNoRound(t *testing.T) {
-	now := metav1.Now()
-	for _, c := range []struct {
-		name   string
-		change func(*autopilotv1.RdsAutopilot)
-		want   bool
-	}{
-		{"a decision was recorded", func(a *autopilotv1.RdsAutopilot) {
-			a.Status.Decisions = []autopilotv1.DecisionRecord{{Reason: "AlarmCleared"}}
-		}, true},
-		{"a signal arrived", func(a *autopilotv1.RdsAutopilot) {
-			a.Status.Intake.Signals = []autopilotv1.Signal{{MessageID: "1"}}
-		}, false},
-		{"the policy changed", func(a *autopilotv1.RdsAutopilot) { a.Generation++; a.Spec.Mode = autopilotv1.ModeOff }, false},
-		{"it is being deleted", func(a *autopilotv1.RdsAutopilot) { a.DeletionTimestamp = &now }, false},
-		{"the finalizer was taken away", func(a *autopilotv1.RdsAutopilot) { a.Finalizers = nil }, false},
-		{"another object has the name", func(a *autopilotv1.RdsAutopilot) { a.UID = "2" }, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			old := &autopilotv1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{
-				UID: "1", ResourceVersion: "1", Finalizers: []string{autopilotv1.Finalizer},
-			}}
-			new := old.DeepCopy()
-			new.ResourceVersion = "2"
-			c.change(new)
-			if got := LeaderStatusOnly(old, new); got != c.want {
-				t.Errorf("got %v", got)
-			}
-		})
-	}
-	if LeaderStatusOnly(nil, &autopilotv1.RdsAutopilot{}) || LeaderStatusOnly(&autopilotv1.RdsAutopilot{}, nil) {
-		t.Error("coming and going start a round")
-	}
-}
-
 func decoded(t *testing.T, encoded []byte) (v any) {
 	t.Helper()
 	if err := json.Unmarshal(encoded, &v); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mcsps/rds-autopilot/autopilot"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -75,10 +76,10 @@ func (w *Cache) expected(topicURN string) (*autopilotv1.RdsAutopilot, bool) {
 	return known[i], true
 }
 
-// AutopilotsByTopicLive asks the API server for those whose status has the topic's URN, by one GET: namespace and name
+// ByTopicLive asks the API server for those whose status has the topic's URN, by one GET: namespace and name
 // are in the URN. Where they are not there to the letter, and the cache does not know the autopilot either, it may list
 // a namespace; an error says that too many ask for that.
-func (c *Cluster) AutopilotsByTopicLive(ctx context.Context, topicURN string) ([]*autopilotv1.RdsAutopilot, error) {
+func (c *Cluster) ByTopicLive(ctx context.Context, topicURN string) ([]*autopilotv1.RdsAutopilot, error) {
 	t, ok := parseTopic(topicURN)
 	if !ok {
 		return nil, nil
@@ -93,10 +94,10 @@ func (c *Cluster) AutopilotsByTopicLive(ctx context.Context, topicURN string) ([
 			return nil, nil
 		}
 		namespaces = []string{t.namespace}
-		switch a, err := c.GetAutopilot(ctx, t.namespace, t.name); {
+		switch a, err := c.LiveAutopilot(ctx, t.namespace, t.name); {
 		case err == nil && asksFor(a):
 			return []*autopilotv1.RdsAutopilot{a}, nil
-		case err != nil && !errors.Is(err, ErrGone):
+		case err != nil && !errors.Is(err, autopilot.ErrGone):
 			return nil, err
 		}
 	}

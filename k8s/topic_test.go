@@ -111,7 +111,7 @@ func TestAnUnknownTopicCostsOneGet(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found, err := c.AutopilotsByTopicLive(t.Context(), urn)
+			found, err := c.ByTopicLive(t.Context(), urn)
 			if err != nil || (len(found) == 1) != tc.found || tc.found && found[0].UID != types.UID(someUID) {
 				t.Errorf("found %v, %v", found, err)
 			}
@@ -139,14 +139,14 @@ func TestListingsForTopicsAreBounded(t *testing.T) {
 	}
 	refused := 0
 	for i := range 50 {
-		if _, err := c.AutopilotsByTopicLive(t.Context(), fmt.Sprintf("%sautopilot_ns_a-%d_12345678", urnStart, i)); err != nil {
+		if _, err := c.ByTopicLive(t.Context(), fmt.Sprintf("%sautopilot_ns_a-%d_12345678", urnStart, i)); err != nil {
 			refused++
 		}
 	}
 	if lists+refused != 50 || refused == 0 { // on a slow machine there are more lists
 		t.Errorf("%d lists, %d refused", lists, refused)
 	}
-	if found, err := c.AutopilotsByTopicLive(t.Context(), urnStart+"autopilot_ns_db_12345678"); err != nil || len(found) > 0 {
+	if found, err := c.ByTopicLive(t.Context(), urnStart+"autopilot_ns_db_12345678"); err != nil || len(found) > 0 {
 		t.Errorf("one that is to the letter: %v, %v", found, err)
 	}
 }

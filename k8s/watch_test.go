@@ -42,7 +42,7 @@ func TestABrokenWatchIsResynced(t *testing.T) {
 	}
 	createRds(t, c, ns, "early")
 	run(t, c)
-	eventually(t, "the cache has what there is", func() bool { _, ok := c.Rds(ns, "early"); return ok })
+	eventually(t, "the cache has what there is", func() bool { return c.Target(ns, "early") != nil })
 
 	gone.Store(true)
 	eventually(t, "a watch is refused", func() bool { return refused.Load() > 0 })
@@ -52,8 +52,6 @@ func TestABrokenWatchIsResynced(t *testing.T) {
 	}
 	gone.Store(false)
 	eventually(t, "the cache has what there is now", func() bool {
-		_, early := c.Rds(ns, "early")
-		_, late := c.Rds(ns, "late")
-		return late && !early
+		return c.Target(ns, "late") != nil && c.Target(ns, "early") == nil
 	})
 }

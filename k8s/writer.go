@@ -8,19 +8,20 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+	"github.com/mcsps/rds-autopilot/autopilot"
+	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// FieldWriter asks the API server which other field manager wrote a field of the Rds' spec last; empty if it does not know, or
-// if that were we. The cache does not keep that. It returns ErrGone if there is no Rds.
-func (c *Cluster) FieldWriter(ctx context.Context, rds *otcv1.Rds, field string) (string, error) {
+// Writer asks the API server which other field manager wrote the size or the flavor that the Rds asks for; empty if it does
+// not know, or if that were we. The cache does not keep that. It returns autopilot.ErrGone if there is no Rds.
+func (c *Cluster) Writer(ctx context.Context, t *autopilot.Target, kind autopilotv1.ChangeKind) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	live, err := c.rdsIn(rds.Namespace).Get(ctx, rds.Name, metav1.GetOptions{})
+	live, err := c.rdsIn(t.Namespace).Get(ctx, t.Name, metav1.GetOptions{})
 	if err != nil {
-		return "", told(err, "get Rds %s/%s", rds.Namespace, rds.Name)
+		return "", wrapError(err, "get Rds %s/%s", t.Namespace, t.Name)
 	}
-	writer, err := lastWriter(live.ManagedFields, "f:"+field)
+	writer, err := lastWriter(live.ManagedFields, "f:"+fieldOf(kind))
 	if writer == self {
 		return "", err
 	}

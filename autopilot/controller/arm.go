@@ -20,8 +20,8 @@ const (
 	eventMended = "Mended"
 )
 
-// ensured is what is remembered of a database whose arming was in order.
-type ensured struct {
+// ensureRecord is what is remembered of a database whose arming was in order.
+type ensureRecord struct {
 	at           time.Time // the zero time if it is not since
 	generation   int64     // of the policy
 	subscription string    // the last message about the subscription that was looked into
@@ -35,19 +35,16 @@ func (c *Controller) arm(ctx context.Context, key Key) (again time.Duration, err
 	if !ok {
 		return 0, nil
 	}
-	if said := r.switchOf(); said != "" {
-		r.next.Switch = said
-	}
 	if reason, message := r.off(); reason != "" {
 		return 0, r.disarm(ctx, reason, message)
 	}
 	if !slices.Contains(r.rap.Finalizers, v1alpha1.Finalizer) {
-		rap, err := r.Cluster.SetFinalizer(ctx, r.rap)
+		rap, err := r.Store.SetFinalizer(ctx, r.rap)
 		if err != nil {
 			return 0, fmt.Errorf("set the finalizer: %w", err)
 		}
-		r.rap = rap
 		r.writtenRap.keep(key, rap)
+		r.setRead(rap)
 	}
 	if r.notBefore = r.now.Add(-r.Sweep); sweep { // what is not in order is read anew before anything is changed
 		r.notBefore = begin
@@ -55,27 +52,26 @@ func (c *Controller) arm(ctx context.Context, key Key) (again time.Duration, err
 	if s := r.rap.Status.Intake.Subscription; s != nil && s.ReceivedTime.After(r.notBefore) {
 		r.notBefore = earlier(s.ReceivedTime.Time, r.now)
 	}
-	inst, err := r.instance(ctx)
+	cs, err := r.observe(ctx)
 	if err != nil {
 		return 0, errors.Join(err, r.unarmed(ctx, autopilot.CloudUnreachable, "The cloud cannot be asked: "+err.Error()))
 	}
-	r.now = r.Now()
-	cs := r.caseOf(inst)
+	inst := cs.Instance
 	switch {
-	case inst == nil && r.rds.Status.ID == "":
+	case inst == nil && r.target.InstanceID == "":
 		return r.Recheck, r.unarmed(ctx, string(autopilot.ReasonInstanceUnknown), "The Rds has no status.id yet")
 	case inst == nil:
-		return r.Recheck, r.unarmed(ctx, string(autopilot.ReasonInstanceUnknown), "The cloud has no instance "+r.rds.Status.ID)
+		return r.Recheck, r.unarmed(ctx, string(autopilot.ReasonInstanceUnknown), "The cloud has no instance "+r.target.InstanceID)
 	case cs.Shared:
 		return r.Recheck, r.unarmed(ctx, string(autopilot.ReasonInstanceUnknown), "Another Rds has the same instance id")
-	case r.next.Alarms.TopicURN == "" && len(r.next.Alarms.Rules) == 0 && !inst.Measurable():
+	case r.rap.Status.Alarms.TopicURN == "" && len(r.rap.Status.Alarms.Rules) == 0 && !inst.Measurable():
 		return r.Recheck, r.unarmed(ctx, string(autopilot.ReasonInstanceUnknown), "The instance is in "+inst.Status+": it is armed once it is ACTIVE")
 	}
 	if err := autopilot.Validate(cs.Spec, v1alpha1.MetricStorage); err != nil {
 		return 0, r.unarmed(ctx, string(autopilot.ReasonPolicyInvalid), err.Error())
 	}
 	if !sweep && !r.armingDue(cs) {
-		return 0, r.update(ctx, func(s *v1alpha1.Status) { r.setArmed(cs.Spec, s) })
+		return 0, r.update(ctx, r.setArmed)
 	}
 	return r.ensure(ctx, *inst)
 }
@@ -87,29 +83,29 @@ func (r *round) unarmed(ctx context.Context, reason, message string) error {
 }
 
 // setArmed sets the condition Armed by what is recorded.
-func (r *round) setArmed(spec v1alpha1.Spec, s *v1alpha1.Status) {
-	ok, reason, message := autopilot.Armed(spec, s.Alarms, r.now)
+func (r *round) setArmed(s *v1alpha1.Status) {
+	ok, reason, message := autopilot.Armed(r.rap.Spec, s.Alarms, r.now)
 	autopilot.SetCondition(s, v1alpha1.ConditionArmed, ok, reason, message, r.rap.Generation, r.now)
 }
 
-func (r *round) lastEnsured() (ensured, bool) {
+func (r *round) lastEnsured() (ensureRecord, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e, seen := r.armed[r.key]
+	e, seen := r.ensured[r.key]
 	return e, seen
 }
 
 func (r *round) setEnsured(at time.Time, generation int64, subscription string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.armed[r.key] = ensured{at, generation, subscription}
+	r.ensured[r.key] = ensureRecord{at, generation, subscription}
 }
 
 // forget drops what is remembered of a database that is no longer armed.
 func (c *Controller) forget(k Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.armed, k)
+	delete(c.ensured, k)
 }
 
 // armingDue reports whether the cloud is to be asked: not in every round, for a round may come with every message.
@@ -119,7 +115,7 @@ func (r *round) armingDue(c autopilot.Case) bool {
 	}
 	rules := autopilot.Rules(c.Spec, c.Instance.VolumeGB)
 	last, seen := r.lastEnsured()
-	a := r.next.Alarms
+	a := r.rap.Status.Alarms
 	if !seen || last.at.IsZero() || last.generation != r.rap.Generation ||
 		a.Subscription != v1alpha1.SubscriptionConfirmed || len(a.Rules) != len(rules) || r.watchesAnother(*c.Instance) {
 		return true
@@ -137,7 +133,7 @@ func (r *round) armingDue(c autopilot.Case) bool {
 // watchesAnother reports whether a rule watches what is neither the instance nor its primary node: another instance has
 // come under the name, or another node is the primary.
 func (r *round) watchesAnother(inst autopilot.Instance) bool {
-	return slices.ContainsFunc(r.next.Alarms.Rules, func(rule v1alpha1.Rule) bool {
+	return slices.ContainsFunc(r.rap.Status.Alarms.Rules, func(rule v1alpha1.Rule) bool {
 		_, value, _ := strings.Cut(rule.Dimension, ":")
 		return value != inst.ID && (value == "" || value != inst.Primary && inst.Primary != "")
 	})
@@ -173,12 +169,12 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 		return err
 	}
 	// An id is stored before the next step, for messages may come by then.
-	have, mended, err := r.Arming.Ensure(ctx, arms, r.next.Alarms, func(step v1alpha1.Alarms) error {
+	have, mended, err := r.Arming.Ensure(ctx, arms, r.rap.Status.Alarms, func(step v1alpha1.Alarms) error {
 		return store(step, func(*v1alpha1.Status) {})
 	})
 	if len(mended) > 0 {
 		r.log.Info("mended", zap.Strings("what", mended))
-		r.Cluster.Event(r.rds, r.rap, Event{Reason: eventMended, Action: "Ensure", Note: strings.Join(mended, "; ")})
+		r.Recorder.Event(r.target, r.rap, autopilot.Event{Reason: eventMended, Action: "Ensure", Note: strings.Join(mended, "; ")})
 	}
 	later := errors.Is(err, ErrLater) && !errors.Is(err, ErrQuota)
 	if err == nil || later || errors.Is(err, ErrQuota) {
@@ -200,7 +196,7 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 	}
 	if armed := meta.FindStatusCondition(r.rap.Status.Conditions, v1alpha1.ConditionArmed); armed != nil && armed.Status == "True" && !was {
 		r.log.Info("armed", zap.String("topic", have.TopicURN))
-		r.Cluster.Event(r.rds, r.rap, Event{Reason: eventArmed, Action: "Ensure", Note: armed.Message})
+		r.Recorder.Event(r.target, r.rap, autopilot.Event{Reason: eventArmed, Action: "Ensure", Note: armed.Message})
 	}
 	if newRules {
 		r.enqueue(r.key) // an alarm may be in force already

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -10,12 +11,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
-	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
 const (
@@ -29,12 +30,16 @@ const (
 
 // Options are what a Controller needs.
 type Options struct {
-	Cluster Cluster
-	Cloud   Cloud
-	Arming  Arming
-	Mode    v1alpha1.Mode // the upper bound for every database
-	Sweep   time.Duration // between two sweeps
-	Recheck time.Duration // the next look while an instance is busy or a change is pending
+	Cache    Cache
+	Store    Store
+	Applier  Applier
+	Writers  Writers
+	Recorder Recorder
+	Cloud    Cloud
+	Arming   Arming
+	Mode     v1alpha1.Mode // the upper bound for every database
+	Sweep    time.Duration // between two sweeps
+	Recheck  time.Duration // the next look while an instance is busy or a change is pending
 	// MaxFlavorChanges is how many flavors may be changing at a time in the cluster.
 	MaxFlavorChanges int
 	Log              *zap.Logger
@@ -50,20 +55,20 @@ type Key struct{ Namespace, Name string }
 // Controller is the loop. It works while Run runs, on the leader.
 type Controller struct {
 	Options
-	meters  *meters
-	words   words
-	limiter *flavorChangeLimiter
+	meters   *meters
+	switches switchTracker
+	limiter  *flavorChangeLimiter
 
 	// The caches may be behind what was just written.
-	patchedRds ownWrites[*otcv1.Rds]
+	applied    ownWrites[*autopilot.Target]
 	writtenRap ownWrites[*v1alpha1.RdsAutopilot]
 
 	decideMarks, armMarks *sweepMarks
 
-	mu     sync.Mutex
-	queues *queues            // nil while not leading
-	armed  map[Key]ensured    // when arming was last found in order
-	warned map[types.UID]bool // whose people were told of the operator's own autopilot
+	mu      sync.Mutex
+	queues  *queues              // nil while not leading
+	ensured map[Key]ensureRecord // when arming was last found in order
+	warned  map[types.UID]bool   // whose people were told of the operator's own autopilot
 
 	rounds, armings atomic.Int64 // under way
 }
@@ -75,53 +80,60 @@ func New(o Options) *Controller {
 	}
 	c := &Controller{
 		Options: o, limiter: newFlavorChangeLimiter(), decideMarks: newSweepMarks(), armMarks: newSweepMarks(),
-		armed: make(map[Key]ensured), warned: make(map[types.UID]bool), words: words{last: make(map[Key]v1alpha1.Switch)},
+		ensured: make(map[Key]ensureRecord), warned: make(map[types.UID]bool), switches: switchTracker{last: make(map[Key]v1alpha1.Switch)},
 	}
-	c.meters = newMeters(o.Reg, o.Cluster, c.waiting, o.Now)
+	c.meters = newMeters(o.Reg, o.Cache, c.waiting, o.Now)
 	return c
 }
 
-// RdsChanged tells of a change of an Rds; old or now is nil where it was added or deleted. It is told to every replica, and
-// neither object is altered or kept.
-func (c *Controller) RdsChanged(old, now *otcv1.Rds) {
-	of := now
-	if of == nil {
-		of = old
-	}
+// TargetChanged tells of a change of an Rds; old or now is nil where it was added or deleted. It is called on every replica.
+func (c *Controller) TargetChanged(old, now *autopilot.Target) {
+	of := cmp.Or(now, old)
 	key := Key{of.Namespace, of.Name}
-	c.words.hear(key, now)
+	c.switches.observe(key, now)
 	if now == nil {
-		c.patchedRds.forget(key)
+		c.applied.forget(key)
 	} else {
-		c.patchedRds.newest(key, now) // forgets what the cache has by now
+		c.applied.newest(key, now) // forgets what the cache has by now
 	}
 	c.enqueue(key)
-	if now == nil || now.Status.ID == "" || old != nil && old.Status.ID == now.Status.ID {
+	if now == nil || now.InstanceID == "" || old != nil && old.InstanceID == now.InstanceID {
 		return
 	}
-	for _, other := range c.Cluster.RdsByInstance(now.Status.ID) { // who has this id too is no longer sure of it
+	for _, other := range c.Cache.TargetsByInstance(now.InstanceID) { // another one with this id is no longer sure of it
 		c.enqueue(Key{other.Namespace, other.Name})
 	}
 }
 
-// AutopilotChanged tells of a change of an RdsAutopilot, as RdsChanged does. A change that is nothing but our own write to
-// the status starts no new round.
-func (c *Controller) AutopilotChanged(old, now *v1alpha1.RdsAutopilot, own bool) {
+// AutopilotChanged tells of a change of an RdsAutopilot, as TargetChanged does. Neither object is altered. A change that is
+// nothing but our own write to the status starts no new round.
+func (c *Controller) AutopilotChanged(old, now *v1alpha1.RdsAutopilot) {
 	if now == nil {
 		key := Key{old.Namespace, old.Name}
 		c.limiter.forget(key)
 		c.writtenRap.forget(key)
-		c.words.hear(key, nil) // one that a person deletes is not made again by what was said before
+		c.switches.observe(key, nil) // one that a person deletes is not made again by what was said before
 		c.enqueue(key)
 		return
 	}
 	key := Key{now.Namespace, now.Name}
 	c.limiter.observe(now)
 	c.writtenRap.newest(key, now)
-	c.words.kept(key, now.Status.Switch)
-	if !own {
+	c.switches.stored(key, now.Status.Switch)
+	if !ownWriteOnly(old, now) {
 		c.enqueue(key)
 	}
+}
+
+// ownWriteOnly reports whether two versions of an object differ in nothing but what the leader itself writes to its status.
+func ownWriteOnly(old, now *v1alpha1.RdsAutopilot) bool {
+	if old == nil || old.UID != now.UID {
+		return false
+	}
+	before, after := old.ObjectMeta, now.ObjectMeta
+	before.ResourceVersion, after.ResourceVersion = "", ""
+	return equality.Semantic.DeepEqual(before, after) && equality.Semantic.DeepEqual(old.Spec, now.Spec) &&
+		equality.Semantic.DeepEqual(old.Status.Intake, now.Status.Intake)
 }
 
 // waiting is how many databases wait to be looked at, or are being looked at.
@@ -140,7 +152,7 @@ func (c *Controller) Run(ctx context.Context) {
 	c.armMarks.clear()
 	c.mu.Lock()
 	c.queues = q
-	clear(c.armed) // others may have led meanwhile
+	clear(c.ensured) // others may have led meanwhile
 	c.mu.Unlock()
 
 	var done sync.WaitGroup

@@ -16,13 +16,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // process starts a controller on the world, as after a restart: it remembers nothing.
 func (w *world) process() *Controller {
 	return New(Options{
-		Cluster: w, Cloud: cloud{w}, Arming: cloud{w}, Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3,
+		Cache: w, Store: w, Applier: w, Writers: w, Recorder: w, Cloud: cloud{w}, Arming: cloud{w}, Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3,
 		Log: zap.NewNop(), Reg: prometheus.NewRegistry(), Now: func() time.Time { return w.now },
 	})
 }
@@ -100,7 +101,7 @@ func TestAnAlarmGrowsTheVolumeOnce(t *testing.T) {
 	if n := testutil.ToFloat64(c.meters.decisions.WithLabelValues("storage", "GrowVolume", "AlarmInForce")); n != 1 {
 		t.Errorf("%g decisions counted, want 1", n)
 	}
-	if !slices.ContainsFunc(w.events, func(e Event) bool { return e.Reason == "GrowVolume" && !e.Warning }) {
+	if !slices.ContainsFunc(w.events, func(e autopilot.Event) bool { return e.Reason == "GrowVolume" && !e.Warning }) {
 		t.Errorf("events %+v", w.events)
 	}
 }
@@ -191,7 +192,7 @@ func TestAWordThatTheOperatorDropsIsHeard(t *testing.T) {
 			old := w.rds.DeepCopy()
 			w.rds.Spec.Autopilot = word
 			for _, p := range []*Controller{c, follower} {
-				p.RdsChanged(old, w.rds.DeepCopy())
+				p.TargetChanged(k8s.TargetOf(old), k8s.TargetOf(w.rds))
 			}
 		}
 		w.rds.Spec.Autopilot = nil
@@ -211,12 +212,12 @@ func TestAWordThatTheOperatorDropsIsHeard(t *testing.T) {
 		}
 		// Once it is in the status nobody remembers it: an autopilot that a person deletes is not made again.
 		for _, p := range []*Controller{c, follower} {
-			p.AutopilotChanged(nil, w.rap.DeepCopy(), true)
+			p.AutopilotChanged(w.rap.DeepCopy(), w.rap.DeepCopy())
 		}
 		say(&on)
 		say(nil)
 		for _, p := range []*Controller{c, follower} {
-			p.AutopilotChanged(w.rap.DeepCopy(), nil, false)
+			p.AutopilotChanged(w.rap.DeepCopy(), nil)
 		}
 		w.rap = nil
 		for _, p := range []*Controller{c, follower} {

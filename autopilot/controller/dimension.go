@@ -19,17 +19,17 @@ const dataDue = 30 * time.Minute
 // only that one has data. Cloud Eye is asked which it is 30 minutes after ACTIVE, whatever the rules say: a rule without data
 // is in ok for hours. It is not asked where an alarm has come: there is data. A failover is a reason to ask, too.
 func (r *round) dimension(ctx context.Context, inst autopilot.Instance) (string, error) {
-	if was := r.rap.Status.Instance; was != nil && was.ID != inst.ID {
+	seen := r.rap.Status.Instance
+	if seen != nil && seen.ID != inst.ID {
 		return "", nil // the rules there are another instance's
 	}
 	silent, onNode := false, ""
-	for _, rule := range r.next.Alarms.Rules {
+	for _, rule := range r.rap.Status.Alarms.Rules {
 		silent = silent || rule.State == v1alpha1.StateInsufficientData && rule.StateTime != nil && r.now.Sub(rule.StateTime.Time) >= dataDue
 		if name, value, _ := strings.Cut(rule.Dimension, ":"); value != inst.ID && value != "" {
 			onNode = name + ":" + value
 		}
 	}
-	seen := r.next.Instance
 	due := inst.Status == autopilot.StatusStorageFull || // it was ACTIVE for long
 		seen != nil && seen.ActiveSince != nil && r.now.Sub(seen.ActiveSince.Time) >= dataDue
 	failover := onNode != "" && inst.Primary != "" && !strings.HasSuffix(onNode, ":"+inst.Primary)
@@ -47,7 +47,7 @@ func (r *round) dimension(ctx context.Context, inst autopilot.Instance) (string,
 
 // alarmed reports whether a rule has ever had data, for an alarm came of it.
 func (r *round) alarmed() bool {
-	return slices.ContainsFunc(r.next.Alarms.Rules, func(rule v1alpha1.Rule) bool {
+	return slices.ContainsFunc(r.rap.Status.Alarms.Rules, func(rule v1alpha1.Rule) bool {
 		return rule.State == v1alpha1.StateAlarm || slices.ContainsFunc(r.rap.Status.Intake.Signals, func(s v1alpha1.Signal) bool {
 			return s.AlarmID == rule.AlarmID
 		})

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
@@ -64,13 +65,10 @@ func TestWhenTheDimensionIsLookedFor(t *testing.T) {
 			arming := &nodesOnly{err: tt.err}
 			r := &round{
 				Controller: &Controller{Options: Options{Arming: arming}}, now: now, log: zap.NewNop(),
-				rap: &v1alpha1.RdsAutopilot{Status: v1alpha1.Status{Intake: tt.intake}},
-				next: v1alpha1.Status{
-					Instance: &v1alpha1.Instance{ID: "in01", ActiveSince: tt.active}, Alarms: v1alpha1.Alarms{Rules: tt.rules},
-				},
-			}
-			if tt.was != "" {
-				r.rap.Status.Instance = &v1alpha1.Instance{ID: tt.was}
+				rap: &v1alpha1.RdsAutopilot{Status: v1alpha1.Status{
+					Instance: &v1alpha1.Instance{ID: cmp.Or(tt.was, "in01"), ActiveSince: tt.active},
+					Alarms:   v1alpha1.Alarms{Rules: tt.rules}, Intake: tt.intake,
+				}},
 			}
 			got, err := r.dimension(t.Context(), autopilot.Instance{ID: "in01", Primary: "node-1", Status: tt.status})
 			if got != tt.want || err != nil || arming.asked != tt.asked {

@@ -15,27 +15,27 @@ import (
 func (r *round) disarm(ctx context.Context, reason, message string) error {
 	ours := slices.Contains(r.rap.Finalizers, v1alpha1.Finalizer)
 	if ours {
-		told := Event{Reason: eventDisarmed, Action: "Remove", Note: message + ": alarm rules, subscription and topic are removed"}
-		if err := r.Arming.Remove(ctx, r.rap, r.next.Alarms); err != nil {
+		event := autopilot.Event{Reason: eventDisarmed, Action: "Remove", Note: message + ": alarm rules, subscription and topic are removed"}
+		if err := r.Arming.Remove(ctx, r.rap, r.rap.Status.Alarms); err != nil {
 			if r.rap.Annotations[v1alpha1.AbandonAnnotation] != "true" {
-				return errors.Join(fmt.Errorf("disarm: %w", err), r.storeOff(ctx, r.next.Alarms, armingReason(err),
+				return errors.Join(fmt.Errorf("disarm: %w", err), r.storeOff(ctx, r.rap.Status.Alarms, armingReason(err),
 					fmt.Sprintf("%s, but it cannot be disarmed: %v. To give up on the cloud, annotate it with %s=true", message, err, v1alpha1.AbandonAnnotation)))
 			}
-			told = Event{Warning: true, Reason: eventAbandoned, Action: "Remove", Note: fmt.Sprintf("What is left in the cloud is abandoned, as asked for: %v", err)}
+			event = autopilot.Event{Warning: true, Reason: eventAbandoned, Action: "Remove", Note: fmt.Sprintf("What is left in the cloud is abandoned, as asked for: %v", err)}
 		}
 		r.forget(r.key)
-		r.Cluster.Event(r.rds, r.rap, told)
+		r.Recorder.Event(r.target, r.rap, event)
 	}
 	if err := r.storeOff(ctx, v1alpha1.Alarms{}, reason, message); err != nil {
 		return err
 	}
 	if ours {
-		if err := r.Cluster.RemoveFinalizer(ctx, r.rap); err != nil && !errors.Is(err, autopilot.ErrGone) {
+		if err := r.Store.RemoveFinalizer(ctx, r.rap); err != nil && !errors.Is(err, autopilot.ErrGone) {
 			return fmt.Errorf("remove the finalizer: %w", err)
 		}
 	}
-	if r.rap.DeletionTimestamp.IsZero() && owner(r.rap) != nil && (r.rds == nil || successor(r.rds, r.rap)) {
-		if err := r.Cluster.DeleteAutopilot(ctx, r.rap); err != nil && !errors.Is(err, autopilot.ErrGone) {
+	if r.rap.DeletionTimestamp.IsZero() && owner(r.rap) != nil && (r.target == nil || successor(r.target, r.rap)) {
+		if err := r.Store.DeleteAutopilot(ctx, r.rap); err != nil && !errors.Is(err, autopilot.ErrGone) {
 			return fmt.Errorf("delete RdsAutopilot: %w", err)
 		}
 	}
@@ -44,9 +44,8 @@ func (r *round) disarm(ctx context.Context, reason, message string) error {
 
 // storeOff records that autopilot is off and what is left in the cloud. Nothing of ours is under way any more.
 func (r *round) storeOff(ctx context.Context, left v1alpha1.Alarms, reason, message string) error {
-	said := r.next.Switch
 	return r.update(ctx, func(s *v1alpha1.Status) {
-		s.Switch, s.Alarms, s.Pending, s.Overtaken, s.Deferred = said, left, nil, nil, nil
+		s.Switch, s.Alarms, s.Pending, s.Overtaken, s.Deferred = r.heard, left, nil, nil, nil
 		s.ObservedGeneration = r.rap.Generation
 		autopilot.SetOff(s, reason, message, r.rap.Generation, r.now)
 	})

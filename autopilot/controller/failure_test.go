@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -92,7 +93,7 @@ func TestNothingIsPatchedOnceTheUserSaidNo(t *testing.T) {
 		"autopilot false, dropped at once by the operator": func(w *world, c *Controller) {
 			no, now := false, w.rds.DeepCopy()
 			now.Spec.Autopilot = &no
-			c.RdsChanged(w.rds, now)
+			c.TargetChanged(k8s.TargetOf(w.rds), k8s.TargetOf(now))
 			w.rds.Spec.Autopilot = nil
 		},
 		"another instance": func(w *world, _ *Controller) { w.rds.Status.ID = "in02" },
@@ -143,7 +144,7 @@ func TestTheLastWordOfTheSwitchWins(t *testing.T) {
 		for _, word := range []*bool{new(!last), new(last), nil} { // before anybody looks
 			old := w.rds.DeepCopy()
 			w.rds.Spec.Autopilot = word
-			c.RdsChanged(old, w.rds)
+			c.TargetChanged(k8s.TargetOf(old), k8s.TargetOf(w.rds))
 		}
 		w.settle(t, c)
 		if w.armed() != last {

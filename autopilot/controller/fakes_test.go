@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/flavors"
+	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
@@ -72,7 +73,7 @@ type world struct {
 
 	patches []string
 	topics  int
-	events  []Event
+	events  []autopilot.Event
 }
 
 func newWorld() *world {
@@ -94,24 +95,24 @@ func newWorld() *world {
 
 func (w *world) bump() { w.version++; w.rap.ResourceVersion = strconv.Itoa(w.version) }
 
-func (w *world) Rds(_, _ string) (*otcv1.Rds, bool) {
+func (w *world) Target(_, _ string) *autopilot.Target {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.rds.DeepCopy(), w.rds != nil
+	return k8s.TargetOf(w.rds)
 }
 
-func (w *world) EachRds(f func(*otcv1.Rds)) {
+func (w *world) EachTarget(f func(*autopilot.Target)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.rds != nil {
-		f(w.rds)
+		f(k8s.TargetOf(w.rds))
 	}
 }
 
-func (w *world) RdsByInstance(string) []*otcv1.Rds {
+func (w *world) TargetsByInstance(string) []*autopilot.Target {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return []*otcv1.Rds{w.rds.DeepCopy()}
+	return []*autopilot.Target{k8s.TargetOf(w.rds)}
 }
 
 func (w *world) Autopilot(_, _ string) (*v1alpha1.RdsAutopilot, bool) {
@@ -142,13 +143,13 @@ func (w *world) LiveAutopilot(context.Context, string, string) (*v1alpha1.RdsAut
 	return w.rap.DeepCopy(), nil
 }
 
-func (w *world) CreateAutopilot(_ context.Context, rds *otcv1.Rds) error {
+func (w *world) CreateAutopilot(_ context.Context, t *autopilot.Target) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.do("create", func() error {
 		w.rap = &v1alpha1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{
-			Namespace: rds.Namespace, Name: rds.Name, UID: types.UID("rap-uid"), Generation: 1, Finalizers: []string{v1alpha1.Finalizer},
-			OwnerReferences: []metav1.OwnerReference{{Kind: otcv1.Kind, Name: rds.Name, UID: rds.UID}},
+			Namespace: t.Namespace, Name: t.Name, UID: types.UID("rap-uid"), Generation: 1, Finalizers: []string{v1alpha1.Finalizer},
+			OwnerReferences: []metav1.OwnerReference{{Kind: otcv1.Kind, Name: t.Name, UID: t.UID}},
 		}}
 		w.rap.Spec = v1alpha1.Spec{
 			Mode: v1alpha1.ModeAuto,
@@ -221,14 +222,14 @@ func (w *world) WriteStatus(_ context.Context, read *v1alpha1.RdsAutopilot, next
 	return w.rap.DeepCopy(), err
 }
 
-func (w *world) PatchRds(_ context.Context, rds *otcv1.Rds, i v1alpha1.Intent) (*otcv1.Rds, error) {
+func (w *world) Apply(_ context.Context, read *autopilot.Target, i v1alpha1.Intent) (*autopilot.Target, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	err := w.do("patch "+strings.ToLower(string(i.Kind)), func() error {
 		if w.refusal != "" {
 			return &autopilot.RefusedError{Words: w.refusal}
 		}
-		if w.rds.Spec.VolumeSize != rds.Spec.VolumeSize || w.rds.Spec.FlavorRef != rds.Spec.FlavorRef || w.rds.Status.ID != rds.Status.ID {
+		if live := k8s.TargetOf(w.rds); live.Wanted != read.Wanted || live.InstanceID != read.InstanceID {
 			return autopilot.ErrConflict
 		}
 		w.patches = append(w.patches, i.To)
@@ -243,14 +244,14 @@ func (w *world) PatchRds(_ context.Context, rds *otcv1.Rds, i v1alpha1.Intent) (
 		w.rds.Spec.VolumeSize = int32(gb)
 		return err
 	})
-	return w.rds.DeepCopy(), err
+	return k8s.TargetOf(w.rds), err
 }
 
-func (w *world) Writer(context.Context, *otcv1.Rds, v1alpha1.ChangeKind) (string, error) {
+func (w *world) Writer(context.Context, *autopilot.Target, v1alpha1.ChangeKind) (string, error) {
 	return "a-gitops-tool", nil
 }
 
-func (w *world) Event(_ *otcv1.Rds, _ *v1alpha1.RdsAutopilot, e Event) {
+func (w *world) Event(_ *autopilot.Target, _ *v1alpha1.RdsAutopilot, e autopilot.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.events = append(w.events, e)

@@ -42,11 +42,11 @@ func newCrowd(size int) (crowd, *Controller) {
 		all.others = append(all.others, a)
 	}
 	c := New(Options{
-		Cluster: all, Cloud: cloud{w}, Arming: cloud{w}, Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3,
+		Cache: all, Store: all, Applier: all, Writers: all, Recorder: all, Cloud: cloud{w}, Arming: cloud{w}, Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3,
 		Log: zap.NewNop(), Reg: prometheus.NewRegistry(), Now: func() time.Time { return w.now },
 	})
 	for _, a := range all.others { // as the informer tells of them
-		c.AutopilotChanged(nil, a.DeepCopy(), false)
+		c.AutopilotChanged(nil, a.DeepCopy())
 	}
 	return all, c
 }

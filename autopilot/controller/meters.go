@@ -17,7 +17,7 @@ type meters struct {
 	foreign       prometheus.Gauge
 }
 
-func newMeters(reg prometheus.Registerer, cluster Cluster, waiting func() float64, now func() time.Time) *meters {
+func newMeters(reg prometheus.Registerer, cache Cache, waiting func() float64, now func() time.Time) *meters {
 	m := &meters{
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "rds_autopilot_decisions_total",
@@ -51,7 +51,7 @@ func newMeters(reg prometheus.Registerer, cluster Cluster, waiting func() float6
 	backlog := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "rds_autopilot_waiting_databases", Help: "Databases that wait to be looked at, or are being looked at.",
 	}, waiting)
-	reg.MustRegister(backlog, m.decisions, m.alarmToPatch, m.sweepDuration, m.lastSweep, m.foreign, newCensus(cluster, now))
+	reg.MustRegister(backlog, m.decisions, m.alarmToPatch, m.sweepDuration, m.lastSweep, m.foreign, newStatusCollector(cache, now))
 	return m
 }
 

@@ -13,44 +13,73 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
-	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// instance returns nil where the Rds has no id yet, or the cloud no such instance.
-func (r *round) instance(ctx context.Context) (*autopilot.Instance, error) {
-	if r.rds.Status.ID == "" {
+// Observer reads what a decision depends on beside the alarms: for a round of the loop, and for the dry run of plan.
+type Observer struct {
+	Cloud   Cloud
+	Mode    v1alpha1.Mode // the upper bound for every database
+	Recheck time.Duration
+	Log     *zap.Logger
+	Now     func() time.Time
+	// Shared reports whether another Rds has the same instance as this one.
+	Shared func(ctx context.Context, t *autopilot.Target) (bool, error)
+}
+
+// Observe returns the case of a database whose autopilot is on, as the cloud had it at notBefore or later. Its instance is nil
+// where the Rds has no id yet, or the cloud no such instance.
+func (o Observer) Observe(ctx context.Context, t *autopilot.Target, a *v1alpha1.RdsAutopilot, notBefore time.Time) (autopilot.Case, error) {
+	c := autopilot.Case{
+		Mode: autopilot.Narrower(a.Spec.Mode, o.Mode), Enabled: true, Spec: a.Spec, Generation: a.Generation, Recheck: o.Recheck,
+		Wanted: t.Wanted, Status: *a.Status.DeepCopy(),
+	}
+	var err error
+	if c.Instance, err = o.instance(ctx, t.InstanceID, notBefore); err != nil {
+		return c, err
+	}
+	if c.Instance != nil {
+		if c.Shared, err = o.Shared(ctx, t); err != nil {
+			return c, err
+		}
+	}
+	c.Now = o.Now() // what is seen now must not be dated to before the listing that shows it
+	return c, nil
+}
+
+func (o Observer) instance(ctx context.Context, id string, notBefore time.Time) (*autopilot.Instance, error) {
+	if id == "" {
 		return nil, nil
 	}
-	inst, err := r.Cloud.Instance(ctx, r.rds.Status.ID, r.notBefore)
+	inst, err := o.Cloud.Instance(ctx, id, notBefore)
 	if err == nil && inst == nil { // it may be newer than that listing
-		inst, err = r.Cloud.Instance(ctx, r.rds.Status.ID, r.now)
+		inst, err = o.Cloud.Instance(ctx, id, o.Now())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read instance %s: %w", r.rds.Status.ID, err)
+		return nil, fmt.Errorf("read instance %s: %w", id, err)
 	}
 	if inst == nil || inst.SizesKnown() {
 		return inst, nil
 	}
-	catalogue, err := r.Cloud.Catalogue(ctx, *inst)
+	catalogue, err := o.Cloud.Catalogue(ctx, *inst)
 	if err != nil { // storage does not depend on it, and a flavor is not changed without
-		r.log.Warn("read how large the flavor is", zap.String("flavor", inst.Flavor), zap.Error(err))
+		o.Log.Warn("read how large the flavor is", zap.String("instance", id), zap.String("flavor", inst.Flavor), zap.Error(err))
 		return inst, nil
 	}
 	sized := inst.WithSizes(catalogue)
 	return &sized, nil
 }
 
-func (r *round) caseOf(inst *autopilot.Instance) autopilot.Case {
-	return autopilot.Case{
-		Now: r.now, Mode: r.mode(), Enabled: true, Spec: r.rap.Spec, Generation: r.rap.Generation, Recheck: r.Recheck,
-		Wanted:   wanted(r.rds),
-		Instance: inst, Shared: inst != nil && len(r.Cluster.RdsByInstance(inst.ID)) > 1, Status: r.next,
+// observe reads the case of this round.
+func (r *round) observe(ctx context.Context) (autopilot.Case, error) {
+	o := Observer{Cloud: r.Cloud, Mode: r.Mode, Recheck: r.Recheck, Log: r.log, Now: r.Now, Shared: func(_ context.Context, t *autopilot.Target) (bool, error) {
+		return len(r.Cache.TargetsByInstance(t.InstanceID)) > 1, nil
+	}}
+	c, err := o.Observe(ctx, r.target, r.rap, r.notBefore)
+	if err != nil {
+		return c, err
 	}
-}
-
-// wanted is what an Rds asks for.
-func wanted(rds *otcv1.Rds) autopilot.Wanted {
-	return autopilot.Wanted{VolumeGB: int(rds.Spec.VolumeSize), Flavor: rds.Spec.FlavorRef}
+	c.Status.Switch, r.now = r.heard, c.Now
+	return c, nil
 }
 
 // readAlarms fills in what Cloud Eye says of the alarms, and the evidence for those that matter. Where Cloud Eye does
@@ -63,7 +92,7 @@ func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 	if err != nil {
 		err = fmt.Errorf("read alarm states: %w", err)
 	}
-	var wanted []EvidenceOf
+	var measured []EvidenceOf
 	for i := range c.Status.Alarms.Rules {
 		rule := &c.Status.Alarms.Rules[i]
 		if !watches(*rule, *c.Instance) {
@@ -80,13 +109,13 @@ func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 		}
 		c.Alarms = append(c.Alarms, a)
 		if a.InForce(c.Now) || !a.Grown.IsZero() {
-			wanted = append(wanted, EvidenceOf{rule.Metric, rule.Dimension, r.period(rule.Metric), a.News()})
+			measured = append(measured, EvidenceOf{rule.Metric, rule.Dimension, r.period(rule.Metric), a.News()})
 		}
 	}
-	if len(wanted) == 0 {
+	if len(measured) == 0 {
 		return err
 	}
-	evidence, readErr := r.Cloud.Evidence(ctx, *c.Instance, wanted)
+	evidence, readErr := r.Cloud.Evidence(ctx, *c.Instance, measured)
 	if readErr != nil {
 		err = errors.Join(err, fmt.Errorf("read evidence: %w", readErr))
 	}
@@ -99,6 +128,40 @@ func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 		}
 	}
 	return err
+}
+
+// readWriters fills in who else writes what we have written, where that matters.
+func (r *round) readWriters(ctx context.Context, c *autopilot.Case) (err error) {
+	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindVolume, v1alpha1.KindFlavor} {
+		if len(c.Alarms) > 0 && c.Rival == "" && c.Interfered(kind) {
+			var readErr error
+			c.Rival, readErr = r.Writers.Writer(ctx, r.target, kind)
+			err = errors.Join(err, readErr)
+		}
+	}
+	return err
+}
+
+// readFlavors fills in what only a change of flavor depends on: the catalogue where one is asked for and, where one would be
+// taken, a place among those that change in the cluster, and the instance's own resize list.
+func (r *round) readFlavors(ctx context.Context, c *autopilot.Case) (err error) {
+	if !c.MayChangeFlavor() {
+		return nil
+	}
+	if c.Catalogue, err = r.Cloud.Catalogue(ctx, *c.Instance); err != nil {
+		return fmt.Errorf("read flavors: %w", err)
+	}
+	if !c.ProposesFlavor() {
+		return nil
+	}
+	if c.FleetBusy = !r.limiter.take(r.key, r.MaxFlavorChanges, r.now); c.FleetBusy {
+		return nil
+	}
+	if c.Offered, c.OfferedKnown, err = r.Cloud.ResizeList(ctx, *c.Instance); err != nil {
+		c.Catalogue = nil
+		return fmt.Errorf("read the resize list: %w", err)
+	}
+	return nil
 }
 
 // watches reports whether a rule watches this instance or a node of it.
@@ -115,7 +178,7 @@ func (r *round) alarmStates(ctx context.Context) (map[string]AlarmState, error) 
 		return nil, err
 	}
 	denied := r.notBefore
-	for _, rule := range r.next.Alarms.Rules {
+	for _, rule := range r.rap.Status.Alarms.Rules {
 		s := autopilot.SignalFor(r.rap.Status.Intake, rule)
 		if s == nil || s.State == states[rule.AlarmID].State {
 			continue

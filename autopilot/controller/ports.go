@@ -8,47 +8,47 @@ import (
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/flavors"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
-	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// Cluster is what the loop reads and writes in Kubernetes. Reads may be behind; writes say on top of what they go.
-// Writes return autopilot.ErrConflict or autopilot.ErrGone.
-type Cluster interface {
-	Rds(namespace, name string) (*otcv1.Rds, bool)
-	RdsByInstance(id string) []*otcv1.Rds
+// Cache is what Kubernetes has, as last seen: it may be behind. What it returns must not be altered.
+type Cache interface {
+	// Target returns nil where there is no such Rds.
+	Target(namespace, name string) *autopilot.Target
+	TargetsByInstance(id string) []*autopilot.Target
+	EachTarget(f func(*autopilot.Target))
 	Autopilot(namespace, name string) (*v1alpha1.RdsAutopilot, bool)
-	// EachRds and EachAutopilot show every object as last seen. They are not copies: f must not alter them.
-	EachRds(f func(*otcv1.Rds))
 	EachAutopilot(f func(*v1alpha1.RdsAutopilot))
-	// LiveAutopilot asks the API server.
-	LiveAutopilot(ctx context.Context, namespace, name string) (*v1alpha1.RdsAutopilot, error)
-	// LiveAutopilots asks the API server for all of them, in every namespace.
-	LiveAutopilots(ctx context.Context) ([]*v1alpha1.RdsAutopilot, error)
+}
 
-	CreateAutopilot(ctx context.Context, rds *otcv1.Rds) error
+// Store is where RdsAutopilots are kept. It asks the API server. Writes say on top of what they go, and return
+// autopilot.ErrConflict or autopilot.ErrGone.
+type Store interface {
+	LiveAutopilot(ctx context.Context, namespace, name string) (*v1alpha1.RdsAutopilot, error)
+	// LiveAutopilots returns those of all namespaces that are watched.
+	LiveAutopilots(ctx context.Context) ([]*v1alpha1.RdsAutopilot, error)
+	CreateAutopilot(ctx context.Context, t *autopilot.Target) error
 	DeleteAutopilot(ctx context.Context, a *v1alpha1.RdsAutopilot) error
 	SetFinalizer(ctx context.Context, a *v1alpha1.RdsAutopilot) (*v1alpha1.RdsAutopilot, error)
 	RemoveFinalizer(ctx context.Context, a *v1alpha1.RdsAutopilot) error
 	// WriteStatus stores the status, the intake excepted, on top of the version that was read.
 	WriteStatus(ctx context.Context, read *v1alpha1.RdsAutopilot, next v1alpha1.Status) (*v1alpha1.RdsAutopilot, error)
-	// PatchRds writes the one field of the Rds that an intent is about, if that field, the uid and the instance id still are
-	// as they were read. It returns the Rds as the API server answers with it, or an autopilot.RefusedError.
-	PatchRds(ctx context.Context, rds *otcv1.Rds, i v1alpha1.Intent) (*otcv1.Rds, error)
-
-	// Writer says which other field manager wrote the size or flavor that the Rds asks for; empty where nobody knows.
-	Writer(ctx context.Context, rds *otcv1.Rds, kind v1alpha1.ChangeKind) (string, error)
-
-	// Event tells people: on the Rds and on its autopilot, whichever is there.
-	Event(rds *otcv1.Rds, a *v1alpha1.RdsAutopilot, e Event)
 }
 
-// Event is something a person should know.
-type Event struct {
-	Warning bool
-	Change  bool // it tells of a change: another one with the same reason is another event
-	Reason  string
-	Action  string
-	Note    string
+// Applier asks for what is intended. It does so only if what the intent changes, the uid and the instance id still are as they
+// were read. It returns the target as it is afterwards, or autopilot.ErrConflict, autopilot.ErrGone or an
+// autopilot.RefusedError.
+type Applier interface {
+	Apply(ctx context.Context, read *autopilot.Target, i v1alpha1.Intent) (*autopilot.Target, error)
+}
+
+// Writers knows which other field manager wrote the size or flavor that is asked for; empty where nobody knows.
+type Writers interface {
+	Writer(ctx context.Context, t *autopilot.Target, kind v1alpha1.ChangeKind) (string, error)
+}
+
+// Recorder tells people: on the Rds and on its autopilot, whichever is not nil.
+type Recorder interface {
+	Event(t *autopilot.Target, a *v1alpha1.RdsAutopilot, e autopilot.Event)
 }
 
 // Cloud is what a decision reads from the cloud.

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,37 +29,40 @@ const (
 // round is one look at one database.
 type round struct {
 	*Controller
-	key  Key
-	rds  *otcv1.Rds             // nil: there is none
-	rap  *v1alpha1.RdsAutopilot // as last read or written
-	next v1alpha1.Status        // as it should be written
-	now  time.Time
-	log  *zap.Logger
+	key    Key
+	target *autopilot.Target      // nil: there is no Rds
+	rap    *v1alpha1.RdsAutopilot // as last read or written; not altered
+	heard  v1alpha1.Switch        // what spec.autopilot said last, now or before
+	now    time.Time
+	log    *zap.Logger
 
 	notBefore time.Time // how new what is read of the cloud must be
 }
 
 // begin reads both objects from the cache. It is false where there is no RdsAutopilot.
 func (c *Controller) begin(key Key) (r *round, ok bool) {
-	r = &round{Controller: c, key: key, now: c.Now(), log: c.Log.With(zap.String("namespace", key.Namespace), zap.String("name", key.Name))}
-	if r.rds, ok = c.latestRds(key); !ok {
-		r.rds = nil
+	r = &round{
+		Controller: c, key: key, target: c.latestTarget(key), now: c.Now(),
+		log: c.Log.With(zap.String("namespace", key.Namespace), zap.String("name", key.Name)),
 	}
-	if r.rap, ok = c.Cluster.Autopilot(key.Namespace, key.Name); !ok {
+	if r.target != nil {
+		r.heard = cmp.Or(r.target.Switch, c.switches.of(key))
+	}
+	if r.rap, ok = c.Cache.Autopilot(key.Namespace, key.Name); !ok {
 		return r, false
 	}
-	r.rap = c.writtenRap.newest(key, r.rap)
-	c.limiter.observe(r.rap)
-	r.next = *r.rap.Status.DeepCopy()
+	r.setRead(c.writtenRap.newest(key, r.rap))
+	r.heard = cmp.Or(r.heard, r.rap.Status.Switch)
 	return r, true
 }
 
-func (c *Controller) latestRds(key Key) (*otcv1.Rds, bool) {
-	rds, ok := c.Cluster.Rds(key.Namespace, key.Name)
-	if !ok {
-		return nil, false
+// latestTarget returns nil where there is no Rds.
+func (c *Controller) latestTarget(key Key) *autopilot.Target {
+	t := c.Cache.Target(key.Namespace, key.Name)
+	if t == nil {
+		return nil
 	}
-	return c.patchedRds.newest(key, rds), true
+	return c.applied.newest(key, t)
 }
 
 // reconcile decides on one database and says when to look again. What concerns its alarms is left to arm.
@@ -66,16 +70,13 @@ func (c *Controller) reconcile(ctx context.Context, key Key) (again time.Duratio
 	begin, sweep := c.decideMarks.take(key)
 	r, ok := c.begin(key)
 	if !ok {
-		if r.rds != nil && r.rds.DeletionTimestamp.IsZero() && r.switchOf() == v1alpha1.SwitchOn {
+		if r.target != nil && !r.target.Deleting && r.heard == v1alpha1.SwitchOn {
 			return 0, r.create(ctx)
 		}
 		return 0, nil
 	}
 	if r.notBefore = begin; !sweep {
 		r.notBefore = r.now.Add(-c.Cloud.ListedFor())
-	}
-	if said := r.switchOf(); said != "" {
-		r.next.Switch = said
 	}
 	if reason, _ := r.off(); reason != "" {
 		c.enqueueArming(key)
@@ -84,50 +85,39 @@ func (c *Controller) reconcile(ctx context.Context, key Key) (again time.Duratio
 	return r.reconcileEnabled(ctx)
 }
 
-// switchOf is the last word of spec.autopilot: what it says now, else what it said and nobody acted on. Absence is no word.
-func (r *round) switchOf() v1alpha1.Switch {
-	if r.rds == nil {
-		return ""
-	}
-	if now := spoken(r.rds); now != "" {
-		return now
-	}
-	return r.words.of(r.key)
-}
-
 func (r *round) create(ctx context.Context) error {
 	if r.Mode == v1alpha1.ModeOff {
 		return nil
 	}
-	if err := r.Cluster.CreateAutopilot(ctx, r.rds); err != nil {
+	if err := r.Store.CreateAutopilot(ctx, r.target); err != nil {
 		return fmt.Errorf("create RdsAutopilot: %w", err)
 	}
-	r.Cluster.Event(r.rds, nil, Event{Reason: eventEnabled, Action: "Create", Note: "Autopilot is on: set spec.autopilot to false to turn it off; leaving it out does not"})
+	r.Recorder.Event(r.target, nil, autopilot.Event{Reason: eventEnabled, Action: "Create", Note: "Autopilot is on: set spec.autopilot to false to turn it off; leaving it out does not"})
 	return nil
 }
 
 // off says why nothing of this database should exist in the cloud, if so.
 func (r *round) off() (reason, message string) {
-	if reason, message = Off(r.rds, r.rap, r.next.Switch); reason == "" && r.mode() == v1alpha1.ModeOff {
+	if reason, message = Off(r.target, r.rap, r.heard); reason == "" && r.effectiveMode() == v1alpha1.ModeOff {
 		return string(autopilot.ReasonNotEnabled), "The mode is Off"
 	}
 	return reason, message
 }
 
-// Off says why nothing is to be done for a database whatever the mode, if so. heard is the last word of spec.autopilot,
-// for when the Rds, which may be nil, says none now.
-func Off(rds *otcv1.Rds, a *v1alpha1.RdsAutopilot, heard v1alpha1.Switch) (reason, message string) {
-	if rds != nil && spoken(rds) != "" {
-		heard = spoken(rds)
+// Off says why nothing is to be done for a database whatever the mode, if so. heard is what spec.autopilot said last, for
+// when the target, which may be nil, says nothing now.
+func Off(t *autopilot.Target, a *v1alpha1.RdsAutopilot, heard v1alpha1.Switch) (reason, message string) {
+	if t != nil {
+		heard = cmp.Or(t.Switch, heard)
 	}
 	switch {
 	case !a.DeletionTimestamp.IsZero():
 		return string(autopilot.ReasonNotEnabled), "The RdsAutopilot is being deleted"
-	case rds == nil:
+	case t == nil:
 		return string(autopilot.ReasonInstanceUnknown), "There is no Rds with this namespace and name"
-	case !rds.DeletionTimestamp.IsZero():
+	case t.Deleting:
 		return string(autopilot.ReasonNotEnabled), "The Rds is being deleted"
-	case successor(rds, a):
+	case successor(t, a):
 		return string(autopilot.ReasonInstanceUnknown), "The Rds of this autopilot was deleted; another one has its name"
 	case heard == v1alpha1.SwitchOff:
 		return string(autopilot.ReasonNotEnabled), "spec.autopilot of the Rds said false; true turns it on again"
@@ -135,7 +125,7 @@ func Off(rds *otcv1.Rds, a *v1alpha1.RdsAutopilot, heard v1alpha1.Switch) (reaso
 	return "", ""
 }
 
-func (r *round) mode() v1alpha1.Mode { return autopilot.Narrower(r.rap.Spec.Mode, r.Mode) }
+func (r *round) effectiveMode() v1alpha1.Mode { return autopilot.Narrower(r.rap.Spec.Mode, r.Mode) }
 
 // owner is the Rds that this autopilot was made for by us; a person's has none.
 func owner(a *v1alpha1.RdsAutopilot) *metav1.OwnerReference {
@@ -147,30 +137,32 @@ func owner(a *v1alpha1.RdsAutopilot) *metav1.OwnerReference {
 }
 
 // successor reports whether the Rds has the name, but is not the one that this autopilot was made for.
-func successor(rds *otcv1.Rds, a *v1alpha1.RdsAutopilot) bool {
+func successor(t *autopilot.Target, a *v1alpha1.RdsAutopilot) bool {
 	o := owner(a)
-	return o != nil && rds != nil && o.UID != rds.UID
+	return o != nil && t != nil && o.UID != t.UID
 }
 
 // write stores the status, if it differs, on top of what was read: a conflict means that this round decided on old news.
-func (r *round) write(ctx context.Context) error {
-	if equality.Semantic.DeepEqual(r.rap.Status, r.next) {
+func (r *round) write(ctx context.Context, next v1alpha1.Status) error {
+	if equality.Semantic.DeepEqual(r.rap.Status, next) {
 		return nil
 	}
-	stored, err := r.Cluster.WriteStatus(ctx, r.rap, r.next)
+	stored, err := r.Store.WriteStatus(ctx, r.rap, next)
 	if err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
-	r.took(stored)
+	r.writtenRap.keep(r.key, stored)
+	r.setRead(stored)
 	return nil
 }
 
-// fence stores the status or, where it is stored already, makes sure that nobody has written since it was read.
-func (r *round) fence(ctx context.Context) error {
-	if !equality.Semantic.DeepEqual(r.rap.Status, r.next) {
-		return r.write(ctx)
+// storeIntent stores the status with an intent before anything is changed by it. One that is stored already must be the
+// newest: a conflict means that this round decided on old news.
+func (r *round) storeIntent(ctx context.Context, next v1alpha1.Status) error {
+	if !equality.Semantic.DeepEqual(r.rap.Status, next) {
+		return r.write(ctx, next)
 	}
-	live, err := r.Cluster.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
+	live, err := r.Store.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
 	if err != nil {
 		return fmt.Errorf("read the RdsAutopilot again: %w", err)
 	}
@@ -183,13 +175,13 @@ func (r *round) fence(ctx context.Context) error {
 // update changes the status on top of whatever is stored by now: decisions go on while the cloud is asked about alarms.
 func (r *round) update(ctx context.Context, change func(*v1alpha1.Status)) error {
 	for {
-		r.next = *r.rap.Status.DeepCopy()
-		change(&r.next)
-		err := r.write(ctx)
+		next := *r.rap.Status.DeepCopy()
+		change(&next)
+		err := r.write(ctx, next)
 		if !errors.Is(err, autopilot.ErrConflict) {
 			return err
 		}
-		live, err := r.Cluster.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
+		live, err := r.Store.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
 		if err != nil {
 			return fmt.Errorf("read the RdsAutopilot again: %w", err)
 		}
@@ -200,9 +192,7 @@ func (r *round) update(ctx context.Context, change func(*v1alpha1.Status)) error
 	}
 }
 
-func (r *round) took(stored *v1alpha1.RdsAutopilot) {
-	r.rap = stored
-	r.writtenRap.keep(r.key, stored)
-	r.next = *stored.Status.DeepCopy()
-	r.limiter.observe(stored)
+func (r *round) setRead(a *v1alpha1.RdsAutopilot) {
+	r.rap = a
+	r.limiter.observe(a)
 }

@@ -9,8 +9,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
-	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
 // sweeps looks at every database at once and then at every interval. Beside that, what nobody owns any more is removed; the
@@ -50,8 +50,8 @@ func (c *Controller) sweep(ctx context.Context, begin time.Time) error {
 	_, listErr := c.Cloud.AlarmStates(ctx, begin)
 	// Even where the cloud does not answer: every database is to say so.
 	keys := make(map[Key]bool)
-	c.Cluster.EachAutopilot(func(a *v1alpha1.RdsAutopilot) { keys[Key{a.Namespace, a.Name}] = true })
-	c.Cluster.EachRds(func(rds *otcv1.Rds) { keys[Key{rds.Namespace, rds.Name}] = true })
+	c.Cache.EachAutopilot(func(a *v1alpha1.RdsAutopilot) { keys[Key{a.Namespace, a.Name}] = true })
+	c.Cache.EachTarget(func(t *autopilot.Target) { keys[Key{t.Namespace, t.Name}] = true })
 	for k := range keys {
 		c.enqueueForSweep(k, begin)
 	}
@@ -69,8 +69,8 @@ func (c *Controller) removeOrphans(ctx context.Context, begin time.Time) {
 	defer cancel()
 	// The cache may be behind, and what is removed is gone: so the API server is asked before.
 	var known []*v1alpha1.RdsAutopilot
-	c.Cluster.EachAutopilot(func(a *v1alpha1.RdsAutopilot) { known = append(known, a) })
-	removed, foreign, err := c.Arming.Orphans(ctx, begin, known, c.Cluster.LiveAutopilots)
+	c.Cache.EachAutopilot(func(a *v1alpha1.RdsAutopilot) { known = append(known, a) })
+	removed, foreign, err := c.Arming.Orphans(ctx, begin, known, c.Store.LiveAutopilots)
 	c.meters.foreign.Set(float64(foreign))
 	for _, what := range removed {
 		c.Log.Info("removed an orphan", zap.String("what", what))

@@ -3,13 +3,19 @@ package controller
 import (
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
+// versioned is what tells which of two versions is newer.
+type versioned interface {
+	GetUID() types.UID
+	GetResourceVersion() string
+}
+
 // ownWrites are objects as the API server answered our last write to them, for as long as the cache is behind: a round that
 // begins before the watch event of the last one must not decide by what was before.
-type ownWrites[T metav1.Object] struct {
+type ownWrites[T versioned] struct {
 	mu   sync.Mutex
 	last map[Key]T
 }

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mcsps/rds-autopilot/alarms"
@@ -21,7 +19,6 @@ import (
 	"github.com/mcsps/rds-autopilot/internal/kubetest"
 	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
-	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
 var shared = kubetest.Shared{Options: kubetest.Options{
@@ -34,24 +31,6 @@ func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 type lagging struct{ *k8s.Cluster }
 
 func (lagging) ByTopic(string) []*v1alpha1.RdsAutopilot { return nil }
-
-func (l lagging) ByTopicLive(ctx context.Context, urn string) ([]*v1alpha1.RdsAutopilot, error) {
-	return l.AutopilotsByTopicLive(ctx, urn)
-}
-
-func (l lagging) Live(ctx context.Context, namespace, name string) (*v1alpha1.RdsAutopilot, error) {
-	return l.GetAutopilot(ctx, namespace, name)
-}
-
-func (l lagging) WriteIntake(ctx context.Context, read *v1alpha1.RdsAutopilot, in v1alpha1.Intake) error {
-	next := read.DeepCopy()
-	next.Status.Intake = in
-	_, err := l.PatchIntake(ctx, read, next)
-	if errors.Is(err, k8s.ErrConflict) {
-		return autopilot.ErrConflict
-	}
-	return err
-}
 
 // TestABurstOfNewDatabasesIsConfirmedAtOnce: the confirmations of 140 new databases come at the same time, to a replica
 // without a certificate in memory whose cache is late, while strangers ask for topics that nobody has.
@@ -127,20 +106,20 @@ func newDatabases(t *testing.T, kube *k8s.Cluster, namespace string, n int) []st
 	for i := range n {
 		all.Go(func() {
 			name := fmt.Sprintf("db-%d", i)
-			rds := &otcv1.Rds{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name)}}
-			if _, err := kube.CreateAutopilot(t.Context(), rds); err != nil {
+			target := &autopilot.Target{Namespace: namespace, Name: name, UID: types.UID(name)}
+			if err := kube.CreateAutopilot(t.Context(), target); err != nil {
 				t.Error(err)
 				return
 			}
-			a, err := kube.GetAutopilot(t.Context(), namespace, name)
+			a, err := kube.LiveAutopilot(t.Context(), namespace, name)
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			armed := a.DeepCopy()
-			armed.Status.Alarms.TopicURN = "urn:smn:eu-de:" + project + ":" + alarms.Name(namespace, name, string(a.UID))
-			topics[i] = armed.Status.Alarms.TopicURN
-			if _, err := kube.PatchStatus(t.Context(), a, armed); err != nil {
+			armed := a.Status
+			armed.Alarms.TopicURN = "urn:smn:eu-de:" + project + ":" + alarms.Name(namespace, name, string(a.UID))
+			topics[i] = armed.Alarms.TopicURN
+			if _, err := kube.WriteStatus(t.Context(), a, armed); err != nil {
 				t.Error(err)
 			}
 		})

@@ -106,7 +106,7 @@ func (r *Receiver) alarm(ctx context.Context, target *v1alpha1.RdsAutopilot, e s
 			return resultUnavailable, fmt.Errorf("rules that are not in the cache: %w", busy)
 		}
 		defer end()
-		fresh, liveErr := r.Book.Live(ctx, target.Namespace, target.Name)
+		fresh, liveErr := r.Book.LiveAutopilot(ctx, target.Namespace, target.Name)
 		switch {
 		case errors.Is(liveErr, autopilot.ErrGone):
 			return resultIgnored, err
@@ -186,7 +186,7 @@ func (r *Receiver) store(ctx context.Context, target *v1alpha1.RdsAutopilot, e s
 		case !errors.Is(err, autopilot.ErrConflict), ctx.Err() != nil:
 			return resultUnavailable, fmt.Errorf("store: %w", err)
 		}
-		if target, err = r.Book.Live(ctx, target.Namespace, target.Name); err != nil {
+		if target, err = r.Book.LiveAutopilot(ctx, target.Namespace, target.Name); err != nil {
 			if errors.Is(err, autopilot.ErrGone) {
 				return resultIgnored, err
 			}

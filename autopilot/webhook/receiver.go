@@ -31,8 +31,8 @@ type Book interface {
 	Expects(urn string) bool
 	// SignedBefore reports whether a stored message was signed with that certificate, as far as the cache knows.
 	SignedBefore(certURL string) bool
-	// Live asks the API server for one. It returns autopilot.ErrGone where there is none.
-	Live(ctx context.Context, namespace, name string) (*v1alpha1.RdsAutopilot, error)
+	// LiveAutopilot asks the API server for one. It returns autopilot.ErrGone where there is none.
+	LiveAutopilot(ctx context.Context, namespace, name string) (*v1alpha1.RdsAutopilot, error)
 	// WriteIntake stores the intake and nothing else, on top of the version that was read. It returns
 	// autopilot.ErrConflict where that has changed, autopilot.ErrGone where the object is gone.
 	WriteIntake(ctx context.Context, read *v1alpha1.RdsAutopilot, in v1alpha1.Intake) error

@@ -94,7 +94,7 @@ func (b *book) SignedBefore(url string) bool {
 	return url != "" && b.view().Status.Intake.SigningCertURL == url
 }
 
-func (b *book) Live(context.Context, string, string) (*v1alpha1.RdsAutopilot, error) {
+func (b *book) LiveAutopilot(context.Context, string, string) (*v1alpha1.RdsAutopilot, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.stored.DeepCopy(), b.down

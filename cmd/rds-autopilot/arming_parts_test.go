@@ -31,6 +31,9 @@ const small = "rds.mysql.n1.large.4"
 // plain is an instance that nothing is wrong with.
 func plain() otcsim.Instance { return otcsim.Instance{Flavor: small, VolumeGB: 100} }
 
+// name is that of a database's topic and rules.
+func name(a *v1alpha1.RdsAutopilot) string { return alarms.Name(a.Namespace, a.Name, string(a.UID)) }
+
 func (f *fleet) rdss(namespace string) dynamic.ResourceInterface {
 	return f.admin.Resource(otcv1.GroupVersion().WithResource(otcv1.Resource)).Namespace(namespace)
 }

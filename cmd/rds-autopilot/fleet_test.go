@@ -25,14 +25,10 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/mcsps/rds-autopilot/alarms"
-	"github.com/mcsps/rds-autopilot/autopilot/controller"
-	"github.com/mcsps/rds-autopilot/autopilot/smn"
 	"github.com/mcsps/rds-autopilot/autopilot/webhook"
+	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/internal/kubetest"
-	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
-	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
@@ -167,43 +163,30 @@ func (f *fleet) start(o flags) *service {
 	t.Helper()
 	o.sweep, o.mode, o.path, o.rate = cmp.Or(o.sweep, time.Hour), cmp.Or(o.mode, v1alpha1.ModeAuto), cmp.Or(o.path, "/smn"), cmp.Or(o.rate, 2000)
 	ctx, cancel := context.WithCancel(t.Context())
-	reg, log := prometheus.NewRegistry(), zap.NewNop()
-	kube, err := k8s.Connect(ctx, f.sa, k8s.Options{Version: "test", Namespaces: o.namespaces, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	clusterID, err := kube.ClusterID(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cloudAPI, err := otc.Connect(ctx, otc.Options{Env: f.env(), Rate: o.rate, Registerer: reg, Log: log, Now: f.now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	reg := prometheus.NewRegistry()
+	public, err := url.Parse(f.public.URL + o.path)
+	f.must(err)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(f.sim.CAPEM())
-	certHosts, confirmHosts := smn.Fixed(f.sim.CertHost()), []string{f.sim.ConfirmHost()}
-	f.receive.Store(webhook.New(webhook.Options{
-		Path: o.path, Book: cluster{kube}, Verifier: smn.NewKeys(certHosts, smn.NewClient(certHosts, roots), f.now),
-		Confirm: smn.NewClient(smn.Fixed(confirmHosts...), roots), ConfirmHosts: confirmHosts,
-		OurTopics:     webhook.TopicPrefix(cloudAPI.Region(), cloudAPI.ProjectID(), topicName),
-		MaxMessageAge: 24 * time.Hour, Warn: cluster{kube}.warn, Log: log, Reg: reg, Now: f.now,
-	}))
-	shop := newCloud(cloudAPI, f.now)
-	control := controller.New(controller.Options{
-		Cluster: cluster{kube}, Cloud: shop, Mode: o.mode, Sweep: o.sweep, Recheck: time.Second, MaxFlavorChanges: 3, Log: log, Reg: reg, Now: f.now,
-		Arming: arming{alarms.New(shop, f.now), shop, clusterID, f.public.URL + o.path, len(o.namespaces) == 0},
-	})
-	p := &process{options: options{PublicURL: &url.URL{}}, log: log, reg: reg, kube: kube, control: control}
-	if err := p.watch(); err != nil {
-		t.Fatal(err)
+	of := app.Options{
+		PublicURL: public, Mode: o.mode, Namespaces: o.namespaces, CertHosts: []string{f.sim.CertHost()}, ConfirmHosts: []string{f.sim.ConfirmHost()},
+		Roots: roots, MaxMessageAge: 24 * time.Hour, Sweep: o.sweep, Recheck: time.Second, MaxFlavorChanges: 3, CloudRate: o.rate,
+		Env: f.env(), Version: "test", Log: zap.NewNop(), Now: f.now,
 	}
+	kube, err := app.ConnectKube(ctx, f.sa, of)
+	f.must(err)
+	clusterID, err := kube.ClusterID(ctx)
+	f.must(err)
+	cloudAPI, err := app.ConnectCloud(ctx, of, reg, false)
+	f.must(err)
+	parts, err := app.Wire(of, kube, clusterID, cloudAPI, reg)
+	f.must(err)
+	f.must(parts.Watch(kube))
+	f.receive.Store(parts.Receiver)
 	done := make(chan struct{}, 2)
 	go func() { _ = kube.Run(ctx); done <- struct{}{} }()
-	if err := kube.WaitForSync(ctx); err != nil {
-		t.Fatal(err)
-	}
-	go func() { control.Run(ctx); done <- struct{}{} }()
+	f.must(kube.WaitForSync(ctx))
+	go func() { parts.Controller.Run(ctx); done <- struct{}{} }()
 	return &service{fleet: f, reg: reg, stop: func() { cancel(); <-done; <-done; f.receive.Store(nil) }}
 }
 

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -41,8 +42,6 @@ type options struct {
 	LogFormat     string
 }
 
-const recheckInterval = 30 * time.Second // the default
-
 var errHelp = errors.New("help was asked for")
 
 // envName is the environment's name of a flag.
@@ -52,7 +51,7 @@ func envName(flagName string) string {
 
 // parseOptions reads flags, and the environment for those that are not given. Errors are one line.
 func parseOptions(args []string, env func(string) string, out io.Writer) (options, error) {
-	o := options{Endpoints: map[string]string{}}
+	o, defaults := options{Endpoints: map[string]string{}}, app.Defaults()
 	var public, namespaces, level string
 	fs := flag.NewFlagSet("serve", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
@@ -61,14 +60,14 @@ func parseOptions(args []string, env func(string) string, out io.Writer) (option
 	fs.StringVar(&o.WebhookAddr, "webhook-addr", ":8080", "`address` of the receiver, and of nothing else")
 	fs.StringVar(&o.AdminAddr, "admin-addr", ":9090", "`address` of /metrics, /healthz and /readyz; not for the public")
 	fs.StringVar(&namespaces, "watch-namespaces", "", "comma separated `namespaces` to watch; empty means all")
-	fs.BoolVar(&o.LeaderElect, "leader-elect", true, "elect a leader among the replicas; only it decides")
+	fs.BoolVar(&o.LeaderElect, "leader-elect", defaults.LeaderElect, "elect a leader among the replicas; only it decides")
 	fs.StringVar(&o.LeaseNS, "lease-namespace", "", "`namespace` of the lease rds-autopilot; empty means the pod's own")
-	o.smn(fs, "that of SMN in the cloud's catalogue", console+" in eu-de and eu-nl; required elsewhere")
-	fs.DurationVar(&o.MaxMessageAge, "max-message-age", time.Hour, "older messages are refused")
-	fs.DurationVar(&o.Sweep, "sweep-interval", 5*time.Minute, "how often every database is looked at although no message came")
-	fs.DurationVar(&o.Recheck, "recheck-interval", recheckInterval, "the next look while an instance is busy or a change is pending")
-	fs.IntVar(&o.MaxFlavors, "max-flavor-changes", 3, "how many flavors may be changing at a time in the cluster; each interrupts its database")
-	fs.DurationVar(&o.DrainDelay, "drain-delay", 5*time.Second, "how long the receiver goes on after SIGTERM, until nobody sends to it any more; must fit the pod's termination grace period")
+	o.smn(fs, "that of SMN in the cloud's catalogue", app.Console+" in eu-de and eu-nl; required elsewhere")
+	fs.DurationVar(&o.MaxMessageAge, "max-message-age", defaults.MaxMessageAge, "older messages are refused")
+	fs.DurationVar(&o.Sweep, "sweep-interval", defaults.Sweep, "how often every database is looked at although no message came")
+	fs.DurationVar(&o.Recheck, "recheck-interval", defaults.Recheck, "the next look while an instance is busy or a change is pending")
+	fs.IntVar(&o.MaxFlavors, "max-flavor-changes", defaults.MaxFlavorChanges, "how many flavors may be changing at a time in the cluster; each interrupts its database")
+	fs.DurationVar(&o.DrainDelay, "drain-delay", defaults.DrainDelay, "how long the receiver goes on after SIGTERM, until nobody sends to it any more; must fit the pod's termination grace period")
 	fs.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	fs.StringVar(&o.LogFormat, "log-format", "json", "json or console")
 	if err := fs.Parse(args); err != nil {
@@ -92,9 +91,10 @@ func parseOptions(args []string, env func(string) string, out io.Writer) (option
 
 // common are the flags of every command that asks the cluster and the cloud.
 func (o *options) common(fs *flag.FlagSet) {
-	fs.StringVar((*string)(&o.Mode), "mode", string(v1alpha1.ModeAuto), "upper bound for every database: `Auto`, Recommend or Off. Off removes everything from the cloud")
+	defaults := app.Defaults()
+	fs.StringVar((*string)(&o.Mode), "mode", string(defaults.Mode), "upper bound for every database: `Auto`, Recommend or Off. Off removes everything from the cloud")
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "`file` with the way to the API server; empty means the pod's own")
-	fs.Float64Var(&o.CloudRate, "cloud-rate", 5, "requests per second to each cloud service")
+	fs.Float64Var(&o.CloudRate, "cloud-rate", defaults.CloudRate, "requests per second to each cloud service")
 	fs.Func("endpoint", "`SERVICE=URL` of smn, ces or rds, instead of the host in the cloud's catalogue; may be repeated", o.setEndpoint)
 }
 

@@ -13,9 +13,13 @@ import (
 	"go.uber.org/zap"
 	"sigs.k8s.io/yaml"
 
-	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/internal/app"
+	"github.com/mcsps/rds-autopilot/internal/cloud"
 	"github.com/mcsps/rds-autopilot/k8s"
 )
+
+const planLimit = 13 * time.Second // for the API server and the cloud to answer at first
 
 // planOptions are the flags of plan.
 type planOptions struct {
@@ -94,34 +98,32 @@ func runPlan(ctx context.Context, args []string, env func(string) string, stdout
 // askPlan connects as serve does, to one namespace, and writes nothing anywhere. Each call has its own deadline; how many
 // there are, and how fast they may be made, depends on the cloud.
 func askPlan(ctx context.Context, o planOptions, env func(string) string) (*plan, error) {
-	starting, started := context.WithTimeout(ctx, startLimit)
+	starting, started := context.WithTimeout(ctx, planLimit)
 	defer started()
-	o.Namespaces = []string{o.Namespace} // who may read only this one may ask
-	kube, err := connectKube(starting, o.options, zap.NewNop())
-	if err != nil {
-		return nil, err
-	}
+	of := o.app(env, zap.NewNop())
+	of.Namespaces = []string{o.Namespace} // one may be allowed to read only this one
 	cfg, err := k8s.NewConfig(o.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
+	kube, err := app.ConnectKube(starting, cfg, of)
+	if err != nil {
+		return nil, err
+	}
 	// Before the cloud is asked for anything: a wrong name is the likeliest mistake.
-	rds, err := kube.GetRds(starting, o.Namespace, o.Name)
-	if errors.Is(err, k8s.ErrGone) {
+	target, err := kube.LiveTarget(starting, o.Namespace, o.Name)
+	if errors.Is(err, autopilot.ErrGone) {
 		return nil, fmt.Errorf("there is no Rds %s/%s", o.Namespace, o.Name)
 	}
 	if err != nil {
 		return nil, err
 	}
-	otcCloud, err := otc.Connect(starting, otc.Options{Env: env, Endpoints: o.Endpoints, Rate: o.CloudRate})
-	if errors.Is(err, otc.ErrCredentials) {
-		return nil, fmt.Errorf("connect to the cloud: it refused the credentials in OS_* or clouds.yaml: %w", err)
-	}
+	api, err := app.ConnectCloud(starting, of, nil, false)
 	if err != nil {
-		return nil, fmt.Errorf("connect to the cloud: %w", err)
+		return nil, err
 	}
-	p := planner{kube: kube, cloud: newCloud(otcCloud, time.Now), config: cfg, mode: o.Mode, now: time.Now}
-	s, err := p.look(ctx, rds)
+	p := planner{kube: kube, api: api, cloud: cloud.New(api, time.Now), config: cfg, mode: o.Mode, now: time.Now}
+	s, err := p.look(ctx, target)
 	if err != nil {
 		return nil, err
 	}

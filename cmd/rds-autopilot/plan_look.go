@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,8 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/controller"
+	"github.com/mcsps/rds-autopilot/internal/app"
+	"github.com/mcsps/rds-autopilot/internal/cloud"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -31,7 +34,8 @@ const (
 type planner struct {
 	kube   *k8s.Cluster
 	config *rest.Config
-	cloud  *cloud
+	api    *otc.Cloud
+	cloud  *cloud.Cloud
 	mode   v1alpha1.Mode // the upper bound
 	now    func() time.Time
 }
@@ -49,40 +53,34 @@ func (s *situation) note(format string, args ...any) {
 }
 
 // look reads what the controller's round reads, live. An error is something that must be known and could not be read.
-func (p planner) look(ctx context.Context, rds *otcv1.Rds) (*situation, error) {
-	s := &situation{namespace: rds.Namespace, name: rds.Name}
-	rap, err := p.policy(ctx, s, rds)
+func (p planner) look(ctx context.Context, t *autopilot.Target) (*situation, error) {
+	s := &situation{namespace: t.Namespace, name: t.Name}
+	rap, err := p.policy(ctx, s, t)
 	if err != nil {
 		return nil, err
 	}
-	_, off := controller.Off(rds, rap, rap.Status.Switch)
+	_, off := controller.Off(t, rap, rap.Status.Switch)
 	if off != "" {
 		s.note("%s", off)
 	}
-	s.Case = autopilot.Case{
-		Now: p.now(), Mode: autopilot.Narrower(rap.Spec.Mode, p.mode), Enabled: off == "", Spec: rap.Spec, Generation: rap.Generation,
-		Recheck: recheckInterval, Status: rap.Status,
-		Wanted: autopilot.Wanted{VolumeGB: int(rds.Spec.VolumeSize), Flavor: rds.Spec.FlavorRef},
-	}
-	if rds.Status.ID == "" {
+	if t.InstanceID == "" {
 		s.note("The operator has not entered an id in status.id of the Rds")
-		return s, nil
 	}
-	if s.Instance, err = p.cloud.Instance(ctx, rds.Status.ID, s.Now); err != nil {
-		return nil, fmt.Errorf("read instance %s: %w", rds.Status.ID, err)
+	observer := controller.Observer{
+		Cloud: p.cloud, Mode: p.mode, Recheck: app.Defaults().Recheck, Log: zap.NewNop(), Now: p.now,
+		Shared: func(ctx context.Context, t *autopilot.Target) (bool, error) { return p.shared(ctx, s, t) },
 	}
+	if s.Case, err = observer.Observe(ctx, t, rap, p.now()); err != nil {
+		return nil, err
+	}
+	s.Enabled = off == ""
 	if s.Instance == nil {
 		return s, nil
 	}
-	if s.Shared, err = p.shared(ctx, s, rds); err != nil {
-		return nil, err
-	}
+	s.Status = autopilot.Follow(s.Case).Status
 	if s.Catalogue, err = p.cloud.Catalogue(ctx, *s.Instance); err != nil {
 		return nil, fmt.Errorf("read flavors: %w", err)
 	}
-	sized := s.Instance.WithSizes(s.Catalogue)
-	s.Instance = &sized
-	s.Status = autopilot.Follow(s.Case).Status
 	if s.evidence, err = p.cloud.Evidence(ctx, *s.Instance, s.wanted(rap.Status)); err != nil {
 		return nil, fmt.Errorf("read evidence: %w", err)
 	}
@@ -92,14 +90,14 @@ func (p planner) look(ctx context.Context, rds *otcv1.Rds) (*situation, error) {
 	if !s.OfferedKnown {
 		s.note("The cloud has no resize list of this instance: only its own family is considered")
 	}
-	for kind, field := range map[v1alpha1.ChangeKind]string{v1alpha1.KindVolume: "volumesize", v1alpha1.KindFlavor: "flavorref"} {
+	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindVolume, v1alpha1.KindFlavor} {
 		if s.Interfered(kind) {
-			if s.Rival, err = p.kube.FieldWriter(ctx, rds, field); err != nil {
+			if s.Rival, err = p.kube.Writer(ctx, t, kind); err != nil {
 				return nil, err
 			}
 		}
 	}
-	s.noteAutoscaling(ctx, p.cloud.Cloud)
+	s.noteAutoscaling(ctx, p.api)
 	return s, nil
 }
 
@@ -119,9 +117,9 @@ func (s *situation) noteAutoscaling(ctx context.Context, c *otc.Cloud) {
 }
 
 // policy is the RdsAutopilot, or one with the defaults where there is none yet.
-func (p planner) policy(ctx context.Context, s *situation, rds *otcv1.Rds) (*v1alpha1.RdsAutopilot, error) {
-	rap, err := p.kube.GetAutopilot(ctx, rds.Namespace, rds.Name)
-	if errors.Is(err, k8s.ErrGone) {
+func (p planner) policy(ctx context.Context, s *situation, t *autopilot.Target) (*v1alpha1.RdsAutopilot, error) {
+	rap, err := p.kube.LiveAutopilot(ctx, t.Namespace, t.Name)
+	if errors.Is(err, autopilot.ErrGone) {
 		s.note("There is no RdsAutopilot yet, and so no alarm: this is with the default policy. spec.autopilot: true of the Rds makes one")
 		return &v1alpha1.RdsAutopilot{Spec: defaultPolicy()}, nil
 	}
@@ -160,11 +158,11 @@ func (s *situation) wanted(have v1alpha1.Status) []controller.EvidenceOf {
 }
 
 // shared reports whether another Rds has the same instance, as far as one may look.
-func (p planner) shared(ctx context.Context, s *situation, rds *otcv1.Rds) (bool, error) {
-	others, err := p.others(ctx, metav1.NamespaceAll, rds)
+func (p planner) shared(ctx context.Context, s *situation, t *autopilot.Target) (bool, error) {
+	others, err := p.others(ctx, metav1.NamespaceAll, t)
 	if apierrors.IsForbidden(err) {
 		s.note("Not considered: whether an Rds of another namespace has the same instance, for you may not list those")
-		others, err = p.others(ctx, rds.Namespace, rds)
+		others, err = p.others(ctx, t.Namespace, t)
 	}
 	if err != nil {
 		return false, fmt.Errorf("list Rds: %w", err)
@@ -173,7 +171,7 @@ func (p planner) shared(ctx context.Context, s *situation, rds *otcv1.Rds) (bool
 }
 
 // others decodes into the type that has none of an Rds's passwords.
-func (p planner) others(ctx context.Context, namespace string, rds *otcv1.Rds) (bool, error) {
+func (p planner) others(ctx context.Context, namespace string, t *autopilot.Target) (bool, error) {
 	scheme := runtime.NewScheme()
 	if err := otcv1.AddToScheme(scheme); err != nil {
 		return false, err
@@ -194,7 +192,7 @@ func (p planner) others(ctx context.Context, namespace string, rds *otcv1.Rds) (
 		if err != nil {
 			return false, err
 		}
-		if slices.ContainsFunc(page.Items, func(o otcv1.Rds) bool { return o.UID != rds.UID && o.Status.ID == rds.Status.ID }) {
+		if slices.ContainsFunc(page.Items, func(o otcv1.Rds) bool { return o.UID != t.UID && o.Status.ID == t.InstanceID }) {
 			return true, nil
 		}
 		if opts.Continue = page.Continue; opts.Continue == "" {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/flavors"
+	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -45,7 +46,7 @@ func calm() *situation {
 			v1alpha1.MetricStorage: measured(0, 42), v1alpha1.MetricCPU: measured(12.5, 0), v1alpha1.MetricMemory: measured(50, 0),
 		},
 		Case: autopilot.Case{
-			Now: noon, Mode: v1alpha1.ModeAuto, Enabled: true, Spec: defaultPolicy(), Generation: 3, Recheck: recheckInterval,
+			Now: noon, Mode: v1alpha1.ModeAuto, Enabled: true, Spec: defaultPolicy(), Generation: 3, Recheck: 30 * time.Second,
 			Wanted: autopilot.Wanted{VolumeGB: 100, Flavor: inst.Flavor}, Instance: inst,
 			Catalogue: []flavors.Flavor{
 				sold("rds.mysql.n1.large.4.ha", 2, 8, "normal"), sold("rds.mysql.n1.xlarge.4.ha", 4, 16, "sellout"),
@@ -205,21 +206,29 @@ func TestPlanSaysWhetherTheCloudGrowsTheVolumeToo(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newReads(t, 5, otcsim.Options{Fault: func(q *http.Request) *otcsim.Fault {
+				sim, err := otcsim.Start(otcsim.Options{Local: true, Fault: func(q *http.Request) *otcsim.Fault {
 					if strings.HasSuffix(q.URL.Path, "/disk-auto-expansion") {
 						return &tc.fault
 					}
 					return nil
 				}})
-				s := calm()
-				s.Instance.ID = r.add(t, 1)[0]
-				if err := r.sim.ChangeInstance(s.Instance.ID, func(i *otcsim.Instance) {
-					i.AutoScale = otcsim.AutoScale{On: tc.on, LimitGB: 500, TriggerThreshold: 15}
-				}); err != nil {
+				if err != nil {
 					t.Fatal(err)
 				}
+				in, err := sim.AddInstance(otcsim.Instance{
+					Name: "db", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, AutoScale: otcsim.AutoScale{On: tc.on, LimitGB: 500, TriggerThreshold: 15},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				api, err := otc.Connect(t.Context(), otc.Options{Env: environment(sim.Env()...), Transport: sim, Rate: 5})
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := calm()
+				s.Instance.ID = in.ID
 				begin := time.Now()
-				s.noteAutoscaling(t.Context(), r.Cloud)
+				s.noteAutoscaling(t.Context(), api)
 				if told := strings.Join(s.notes, "\n"); !strings.HasPrefix(told, tc.want) || tc.want == "" && told != "" {
 					t.Errorf("%q, want %q", told, tc.want)
 				}

@@ -13,13 +13,14 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
 	"github.com/mcsps/rds-autopilot/autopilot/webhook"
+	"github.com/mcsps/rds-autopilot/internal/app"
 )
 
 const verifyLimit = 10 * time.Second // for the certificate, whose host may be slow
 
 // verifyHosts are those of all regions: without the cloud nobody tells which it is.
 func verifyHosts() []string {
-	return []string{smnHost("eu-de"), smnHost("eu-nl"), smnHost("eu-ch2")}
+	return []string{app.SMNHost("eu-de"), app.SMNHost("eu-nl"), app.SMNHost("eu-ch2")}
 }
 
 const verifyUsage = `Usage: rds-autopilot verify -f FILE [FLAGS]
@@ -59,7 +60,7 @@ func parseVerify(args []string, env func(string) string, stdin io.Reader, out io
 	var file string
 	fs := flag.NewFlagSet("verify", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
-	o.smn(fs, strings.Join(verifyHosts(), ", "), console)
+	o.smn(fs, strings.Join(verifyHosts(), ", "), app.Console)
 	shared := map[string]bool{}
 	fs.VisitAll(func(f *flag.Flag) { shared[envName(f.Name)] = true })
 	fs.StringVar(&file, "f", "", "`file` with the body of the POST, byte for byte, without its headers; - is standard input; required")
@@ -90,7 +91,7 @@ func parseVerify(args []string, env func(string) string, stdin io.Reader, out io
 		o.CertHosts = verifyHosts()
 	}
 	if len(o.ConfirmHosts) == 0 {
-		o.ConfirmHosts = []string{console}
+		o.ConfirmHosts = []string{app.Console}
 	}
 	roots, err := trustRoots(o.CAFile)
 	if err != nil {

@@ -236,7 +236,7 @@ func (everyTopic) ByTopicLive(context.Context, string) ([]*v1alpha1.RdsAutopilot
 func (everyTopic) Expects(string) bool      { return false }
 func (everyTopic) SignedBefore(string) bool { return false }
 
-func (everyTopic) Live(context.Context, string, string) (*v1alpha1.RdsAutopilot, error) {
+func (everyTopic) LiveAutopilot(context.Context, string, string) (*v1alpha1.RdsAutopilot, error) {
 	return &v1alpha1.RdsAutopilot{}, nil
 }
 

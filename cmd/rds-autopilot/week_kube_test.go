@@ -34,7 +34,7 @@ const (
 // and watchers hear of every version in order. How the real API server behaves is shown elsewhere.
 type weekKube struct {
 	defaults map[string]any // of the spec of an RdsAutopilot, from the CRD that we ship
-	told     func(rds *otcv1.Rds, e controller.Event)
+	told     func(t *autopilot.Target, e autopilot.Event)
 	patched  func(weekPatch)
 	admit    func(old, patched *otcv1.Rds) error // what an admission makes of a patch, or why it refuses it; nil allows all
 	latency  time.Duration                       // of writes
@@ -143,7 +143,7 @@ func (k *weekKube) putRds(r *otcv1.Rds) {
 		k.cachedRds[now.Name] = now
 		k.mu.Unlock()
 		if control != nil {
-			control.RdsChanged(old, now)
+			control.TargetChanged(k8s.TargetOf(old), k8s.TargetOf(now))
 		}
 	})
 }
@@ -158,7 +158,7 @@ func (k *weekKube) putRap(a *v1alpha1.RdsAutopilot) *v1alpha1.RdsAutopilot {
 		k.cachedRaps[now.Name] = now
 		k.mu.Unlock()
 		if control != nil {
-			control.AutopilotChanged(old, now, old != nil && k8s.LeaderStatusOnly(old, now))
+			control.AutopilotChanged(old, now)
 		}
 	})
 	return a.DeepCopy()
@@ -220,25 +220,27 @@ func copies[T object[T]](of map[string]T, where func(T) bool) []T {
 	return all
 }
 
-func (k *weekKube) Rds(_, name string) (*otcv1.Rds, bool) {
+func (k *weekKube) Target(_, name string) *autopilot.Target {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	r, ok := k.cachedRds[name]
-	return r.DeepCopy(), ok
+	return k8s.TargetOf(k.cachedRds[name])
 }
 
-func (k *weekKube) RdsByInstance(id string) []*otcv1.Rds {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return copies(k.cachedRds, func(r *otcv1.Rds) bool { return r.Status.ID == id })
+func (k *weekKube) TargetsByInstance(id string) (found []*autopilot.Target) {
+	k.EachTarget(func(t *autopilot.Target) {
+		if t.InstanceID == id {
+			found = append(found, t)
+		}
+	})
+	return found
 }
 
-func (k *weekKube) EachRds(f func(*otcv1.Rds)) {
+func (k *weekKube) EachTarget(f func(*autopilot.Target)) {
 	k.mu.Lock()
 	all := copies(k.cachedRds, nil)
 	k.mu.Unlock()
 	for _, r := range all {
-		f(r)
+		f(k8s.TargetOf(r))
 	}
 }
 
@@ -261,20 +263,16 @@ func (k *weekKube) EachAutopilot(f func(*v1alpha1.RdsAutopilot)) {
 	}
 }
 
-func (k *weekKube) LiveAutopilot(ctx context.Context, namespace, name string) (*v1alpha1.RdsAutopilot, error) {
-	return k.Live(ctx, namespace, name)
-}
-
 func (k *weekKube) LiveAutopilots(context.Context) ([]*v1alpha1.RdsAutopilot, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return copies(k.raps, nil), nil
 }
 
-func (k *weekKube) CreateAutopilot(_ context.Context, rds *otcv1.Rds) error {
-	return k.create(rds.Name, nil, metav1.ObjectMeta{
+func (k *weekKube) CreateAutopilot(_ context.Context, t *autopilot.Target) error {
+	return k.create(t.Name, nil, metav1.ObjectMeta{
 		Finalizers:      []string{v1alpha1.Finalizer},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: otcv1.GroupVersion().String(), Kind: otcv1.Kind, Name: rds.Name, UID: rds.UID}},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: otcv1.GroupVersion().String(), Kind: otcv1.Kind, Name: t.Name, UID: t.UID}},
 	})
 }
 
@@ -321,7 +319,7 @@ func (k *weekKube) WriteIntake(_ context.Context, read *v1alpha1.RdsAutopilot, i
 }
 
 // patch writes one field of an Rds if test finds what was read, and returns the Rds as it is then.
-func (k *weekKube) patch(read *otcv1.Rds, p weekPatch, test func(*otcv1.Rds) bool, apply func(*otcv1.Rds)) (*otcv1.Rds, error) {
+func (k *weekKube) patch(read *autopilot.Target, p weekPatch, test func(*otcv1.Rds) bool, apply func(*otcv1.Rds)) (*autopilot.Target, error) {
 	time.Sleep(k.latency)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -329,7 +327,7 @@ func (k *weekKube) patch(read *otcv1.Rds, p weekPatch, test func(*otcv1.Rds) boo
 	if live == nil {
 		return nil, autopilot.ErrGone
 	}
-	if live.UID != read.UID || live.Status.ID != read.Status.ID || !test(live) {
+	if live.UID != read.UID || live.Status.ID != read.InstanceID || !test(live) {
 		return nil, autopilot.ErrConflict
 	}
 	if pending := k.raps[read.Name].Status.Pending; pending != nil {
@@ -347,28 +345,28 @@ func (k *weekKube) patch(read *otcv1.Rds, p weekPatch, test func(*otcv1.Rds) boo
 	if r.Spec != live.Spec { // else nothing is written, and nobody who watches hears of it
 		k.putRds(r)
 	}
-	return r.DeepCopy(), nil
+	return k8s.TargetOf(r), nil
 }
 
-func (k *weekKube) PatchRds(_ context.Context, rds *otcv1.Rds, i v1alpha1.Intent) (*otcv1.Rds, error) {
+func (k *weekKube) Apply(_ context.Context, read *autopilot.Target, i v1alpha1.Intent) (*autopilot.Target, error) {
 	if i.Kind == v1alpha1.KindFlavor {
-		return k.patch(rds, weekPatch{flavor: i.To},
-			func(live *otcv1.Rds) bool { return live.Spec.FlavorRef == rds.Spec.FlavorRef }, func(r *otcv1.Rds) { r.Spec.FlavorRef = i.To })
+		return k.patch(read, weekPatch{flavor: i.To},
+			func(live *otcv1.Rds) bool { return live.Spec.FlavorRef == read.Wanted.Flavor }, func(r *otcv1.Rds) { r.Spec.FlavorRef = i.To })
 	}
 	gb, err := strconv.Atoi(i.To)
 	if err != nil {
 		return nil, err
 	}
-	return k.patch(rds, weekPatch{volumeGB: gb},
-		func(live *otcv1.Rds) bool { return live.Spec.VolumeSize == rds.Spec.VolumeSize }, func(r *otcv1.Rds) { r.Spec.VolumeSize = int32(gb) })
+	return k.patch(read, weekPatch{volumeGB: gb},
+		func(live *otcv1.Rds) bool { return int(live.Spec.VolumeSize) == read.Wanted.VolumeGB }, func(r *otcv1.Rds) { r.Spec.VolumeSize = int32(gb) })
 }
 
-func (k *weekKube) Writer(context.Context, *otcv1.Rds, v1alpha1.ChangeKind) (string, error) {
+func (k *weekKube) Writer(context.Context, *autopilot.Target, v1alpha1.ChangeKind) (string, error) {
 	return "", nil
 }
 
-func (k *weekKube) Event(rds *otcv1.Rds, _ *v1alpha1.RdsAutopilot, e controller.Event) {
-	k.told(rds, e)
+func (k *weekKube) Event(t *autopilot.Target, _ *v1alpha1.RdsAutopilot, e autopilot.Event) {
+	k.told(t, e)
 }
 
 func (k *weekKube) ByTopic(urn string) []*v1alpha1.RdsAutopilot {
@@ -400,7 +398,7 @@ func hasTopic(urn string) func(*v1alpha1.RdsAutopilot) bool {
 	return func(a *v1alpha1.RdsAutopilot) bool { return a.Status.Alarms.TopicURN == urn }
 }
 
-func (k *weekKube) Live(_ context.Context, _, name string) (*v1alpha1.RdsAutopilot, error) {
+func (k *weekKube) LiveAutopilot(_ context.Context, _, name string) (*v1alpha1.RdsAutopilot, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	a := k.raps[name]

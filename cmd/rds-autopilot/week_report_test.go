@@ -10,10 +10,8 @@ import (
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/autopilot/controller"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
-	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
 // weekBook is what people would have seen of the week: events, patches, and how the databases fared.
@@ -37,7 +35,7 @@ type weekPage struct {
 
 type weekEvent struct {
 	at time.Time
-	controller.Event
+	autopilot.Event
 }
 
 type weekPatchAt struct {
@@ -57,7 +55,7 @@ func (b *weekBook) page(name string) *weekPage {
 	return b.pages[name]
 }
 
-func (b *weekBook) tell(rds *otcv1.Rds, e controller.Event) {
+func (b *weekBook) tell(rds *autopilot.Target, e autopilot.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := b.page(rds.Name)

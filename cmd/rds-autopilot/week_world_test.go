@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,8 +25,8 @@ import (
 
 	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/autopilot/controller"
-	"github.com/mcsps/rds-autopilot/autopilot/smn"
 	"github.com/mcsps/rds-autopilot/autopilot/webhook"
+	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -168,10 +169,17 @@ func (w *week) start(ctx context.Context, rate float64) (stop func()) {
 		k, v, _ := strings.Cut(pair, "=")
 		env[k] = v
 	}
-	reg, log := prometheus.NewRegistry(), zap.NewNop()
-	cloudAPI, err := otc.Connect(ctx, otc.Options{
-		Env: func(k string) string { return env[k] }, Transport: distant{w}, Registerer: reg, Log: log, Rate: rate,
-	})
+	public, err := url.Parse(weekURL)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	straight := &http.Client{Transport: distant{w}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	reg, o := prometheus.NewRegistry(), app.Options{
+		PublicURL: public, Mode: v1alpha1.ModeAuto, CertHosts: []string{w.sim.CertHost()}, ConfirmHosts: []string{w.sim.ConfirmHost()}, SMNClient: straight,
+		MaxMessageAge: time.Hour, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3, Chance: rand.New(rand.NewPCG(1, 2)).Float64,
+		CloudRate: rate, Transport: distant{w}, Env: func(k string) string { return env[k] }, Version: "test", Log: zap.NewNop(), Now: time.Now,
+	}
+	cloudAPI, err := app.ConnectCloud(ctx, o, reg, false)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -186,27 +194,14 @@ func (w *week) start(ctx context.Context, rate float64) (stop func()) {
 			w.flavors[f.Code] = f
 		}
 	}
-	shop := newCloud(cloudAPI, time.Now)
-	chance := rand.New(rand.NewPCG(1, 2))
-	control := controller.New(controller.Options{
-		Cluster: w.kube, Cloud: shop, Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3,
-		Arming: arming{alarms.New(shop, time.Now), shop, "00000000-0000-4000-8000-000000000000", weekURL, true},
-		Log:    log, Reg: reg, Now: time.Now, Chance: chance.Float64,
-	})
-	straight := &http.Client{Transport: distant{w}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	certHosts, confirmHosts := smn.Fixed(w.sim.CertHost()), []string{w.sim.ConfirmHost()}
-	w.receive.Store(webhook.New(webhook.Options{
-		Path: "/smn", Book: w.kube, Verifier: smn.NewKeys(certHosts, straight, time.Now), Confirm: straight, ConfirmHosts: confirmHosts,
-		OurTopics:     webhook.TopicPrefix(cloudAPI.Region(), cloudAPI.ProjectID(), topicName),
-		MaxMessageAge: time.Hour, Log: log, Reg: reg, Now: time.Now,
-		Warn: func(a *v1alpha1.RdsAutopilot, reason, note string) {
-			rds, _ := w.kube.Rds(a.Namespace, a.Name)
-			w.book.tell(rds, controller.Event{Warning: true, Reason: reason, Action: "Receive", Note: note})
-		},
-	}))
-	w.kube.lead(control)
+	parts, err := app.Wire(o, w.kube, "00000000-0000-4000-8000-000000000000", cloudAPI, reg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.receive.Store(parts.Receiver)
+	w.kube.lead(parts.Controller)
 	var done sync.WaitGroup
-	done.Go(func() { control.Run(ctx) })
+	done.Go(func() { parts.Controller.Run(ctx) })
 	return func() {
 		w.receive.Store(nil)
 		cancel()

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"net/http"
@@ -11,7 +11,7 @@ import (
 )
 
 // registry returns a registry of our own with what every process has.
-func registry() *prometheus.Registry {
+func registry(version string) *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "rds_autopilot_build_info", Help: "Always 1; the label says which build runs.",
@@ -42,21 +42,21 @@ func reachableGauge(reg prometheus.Registerer, reachable func() bool) {
 func admin(reg *prometheus.Registry, ready func() bool) *http.Server {
 	mux := chi.NewMux()
 	mux.Method(http.MethodGet, "/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Timeout: 10 * time.Second}))
-	mux.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
+	mux.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok") })
 	mux.Get("/readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if !ready() {
-			say(w, http.StatusServiceUnavailable, "not ready")
+			writeText(w, http.StatusServiceUnavailable, "not ready")
 			return
 		}
-		say(w, http.StatusOK, "ok")
+		writeText(w, http.StatusOK, "ok")
 	})
 	return &http.Server{
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
 	}
 }
 
-func say(w http.ResponseWriter, status int, text string) {
+func writeText(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(text + "\n")) // who asked is gone where this fails
+	_, _ = w.Write([]byte(text + "\n")) // the client is gone where this fails
 }

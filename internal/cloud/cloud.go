@@ -1,4 +1,4 @@
-package main
+package cloud
 
 import (
 	"context"
@@ -17,10 +17,10 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// cloud is Open Telekom Cloud as the controller wants it. Lists are shared: however many databases wait, one listing
+// Cloud is Open Telekom Cloud as the controller needs it. Lists are shared: however many databases wait, one listing
 // serves them.
-type cloud struct {
-	*otc.Cloud
+type Cloud struct {
+	api       *otc.Cloud
 	instances shared[map[string]otc.Instance]
 	topics    shared[[]otc.Topic]
 	rules     shared[[]otc.Rule]
@@ -29,50 +29,44 @@ type cloud struct {
 	now       func() time.Time
 }
 
-func newCloud(c *otc.Cloud, now func() time.Time) *cloud {
-	shop := &cloud{Cloud: c, now: now}
-	shop.instances = shared[map[string]otc.Instance]{now: now, read: func(ctx context.Context, _ time.Time) (map[string]otc.Instance, error) {
-		all, err := c.Instances(ctx)
+// New returns a Cloud that reads by an API and a clock.
+func New(api *otc.Cloud, now func() time.Time) *Cloud {
+	c := &Cloud{api: api, now: now}
+	c.instances = shared[map[string]otc.Instance]{now: now, read: func(ctx context.Context, _ time.Time) (map[string]otc.Instance, error) {
+		all, err := api.Instances(ctx)
 		byID := make(map[string]otc.Instance, len(all))
 		for _, i := range all {
 			byID[i.ID] = i
 		}
 		return byID, err
 	}}
-	shop.topics = shared[[]otc.Topic]{now: now, read: func(ctx context.Context, _ time.Time) ([]otc.Topic, error) { return c.Topics(ctx) }}
-	shop.rules = shared[[]otc.Rule]{now: now, read: func(ctx context.Context, _ time.Time) ([]otc.Rule, error) { return c.Rules(ctx) }}
-	shop.points = newBatches(shop.readPoints, now)
-	shop.listing = shared[*alarms.Listing]{now: now, read: shop.list, composed: true}
-	return shop
+	c.topics = shared[[]otc.Topic]{now: now, read: func(ctx context.Context, _ time.Time) ([]otc.Topic, error) { return api.Topics(ctx) }}
+	c.rules = shared[[]otc.Rule]{now: now, read: func(ctx context.Context, _ time.Time) ([]otc.Rule, error) { return api.Rules(ctx) }}
+	c.points = newBatches(c.readPoints, now)
+	c.listing = shared[*alarms.Listing]{now: now, read: c.list, composed: true}
+	return c
 }
-
-// Rules and Topics list what there is now, once for all who ask at the same time: arming 500 databases one by one would
-// otherwise list 1,500 rules 500 times.
-func (c *cloud) Rules(ctx context.Context) ([]otc.Rule, error) { return c.rules.get(ctx, c.now()) }
-
-// Topics is like Rules.
-func (c *cloud) Topics(ctx context.Context) ([]otc.Topic, error) { return c.topics.get(ctx, c.now()) }
 
 // list reads all that exists for alarms, as far as the cloud answers: the listing says what could not be read. The lists are
 // read side by side, so that one that hangs takes no time from another. Rules are listed once for this and for the states of
 // alarms.
-func (c *cloud) list(ctx context.Context, notBefore time.Time) (*alarms.Listing, error) {
+func (c *Cloud) list(ctx context.Context, notBefore time.Time) (*alarms.Listing, error) {
 	var topics alarms.Part[otc.Topic]
 	var subscriptions alarms.Part[otc.Subscription]
 	var rules alarms.Part[otc.Rule]
 	var reading sync.WaitGroup
 	reading.Go(func() { topics = alarms.Read(c.topics.get(ctx, notBefore)) })
-	reading.Go(func() { subscriptions = alarms.Read(c.Subscriptions(ctx)) })
+	reading.Go(func() { subscriptions = alarms.Read(c.api.Subscriptions(ctx)) })
 	reading.Go(func() { rules = alarms.Read(c.rules.get(ctx, notBefore)) })
 	reading.Wait()
 	return alarms.NewListing(topics, subscriptions, rules), nil
 }
 
 // ListedFor is how long a listing serves decisions.
-func (c *cloud) ListedFor() time.Duration { return c.rules.servesFor() }
+func (c *Cloud) ListedFor() time.Duration { return c.rules.servesFor() }
 
 // Instance returns nil where the cloud has no such instance.
-func (c *cloud) Instance(ctx context.Context, id string, notBefore time.Time) (*autopilot.Instance, error) {
+func (c *Cloud) Instance(ctx context.Context, id string, notBefore time.Time) (*autopilot.Instance, error) {
 	byID, err := c.instances.get(ctx, notBefore)
 	if err != nil {
 		return nil, err
@@ -106,7 +100,7 @@ func (c *cloud) Instance(ctx context.Context, id string, notBefore time.Time) (*
 }
 
 // AlarmStates returns the state of every rule of the project.
-func (c *cloud) AlarmStates(ctx context.Context, notBefore time.Time) (map[string]controller.AlarmState, error) {
+func (c *Cloud) AlarmStates(ctx context.Context, notBefore time.Time) (map[string]controller.AlarmState, error) {
 	rules, err := c.rules.get(ctx, notBefore)
 	if err != nil {
 		return nil, err
@@ -129,7 +123,7 @@ const rawPeriod = 1 // Cloud Eye's word for raw data
 
 // Evidence reads the newest datapoints. Storage is the used space itself, in raw data; where Cloud Eye has none of it, the
 // percentage of the size at that datapoint.
-func (c *cloud) Evidence(ctx context.Context, inst autopilot.Instance, wanted []controller.EvidenceOf) (map[v1alpha1.Metric]autopilot.Evidence, error) {
+func (c *Cloud) Evidence(ctx context.Context, inst autopilot.Instance, wanted []controller.EvidenceOf) (map[v1alpha1.Metric]autopilot.Evidence, error) {
 	found := make(map[v1alpha1.Metric]autopilot.Evidence)
 	busy := make(map[v1alpha1.Metric]otc.Series) // CPU and memory: they have one period
 	var period int
@@ -182,7 +176,7 @@ func series(inst autopilot.Instance, w controller.EvidenceOf) (func(metric strin
 	return func(metric string) otc.Series { return otc.Series{Metric: metric, Dimension: name, Value: value} }, nil
 }
 
-func (c *cloud) usedSpace(ctx context.Context, of func(string) otc.Series, notBefore time.Time) (autopilot.Evidence, error) {
+func (c *Cloud) usedSpace(ctx context.Context, of func(string) otc.Series, notBefore time.Time) (autopilot.Evidence, error) {
 	points, err := c.points.get(ctx, rawPeriod, []otc.Series{of(diskUsed)}, notBefore)
 	if used := last(points[of(diskUsed)]); err != nil || !used.Time.IsZero() {
 		return autopilot.Evidence{Time: used.Time, UsedGB: used.Average}, err
@@ -207,15 +201,15 @@ func last(points []otc.Datapoint) otc.Datapoint {
 
 // readPoints reaches over the delay of metrics, up to 10 minutes (otc-facts e), and over two periods more, since the cloud
 // gives nothing for a part of one.
-func (c *cloud) readPoints(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error) {
+func (c *Cloud) readPoints(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error) {
 	to := c.now()
 	from := to.Add(-30*time.Minute - 2*time.Duration(period)*time.Second)
-	return c.Datapoints(ctx, series, period, from, to.Add(time.Minute))
+	return c.api.Datapoints(ctx, series, period, from, to.Add(time.Minute))
 }
 
 // Catalogue returns the flavors of the instance's engine and version.
-func (c *cloud) Catalogue(ctx context.Context, inst autopilot.Instance) ([]flavors.Flavor, error) {
-	all, err := c.Flavors(ctx, inst.Engine, inst.Version)
+func (c *Cloud) Catalogue(ctx context.Context, inst autopilot.Instance) ([]flavors.Flavor, error) {
+	all, err := c.api.Flavors(ctx, inst.Engine, inst.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -229,8 +223,8 @@ func (c *cloud) Catalogue(ctx context.Context, inst autopilot.Instance) ([]flavo
 }
 
 // ResizeList reads the codes that this very instance may change to. It is not known where the cloud has no such list.
-func (c *cloud) ResizeList(ctx context.Context, inst autopilot.Instance) (codes []string, known bool, err error) {
-	codes, err = c.ResizeTargets(ctx, inst.ID)
+func (c *Cloud) ResizeList(ctx context.Context, inst autopilot.Instance) (codes []string, known bool, err error) {
+	codes, err = c.api.ResizeTargets(ctx, inst.ID)
 	if errors.Is(err, otc.ErrNotFound) {
 		return nil, false, nil
 	}

@@ -14,20 +14,20 @@ import (
 // notYet is the label of an autopilot that nobody has looked at.
 const notYet = "NotYet"
 
-// census counts what the cache holds when it is asked: on every replica the same, whoever leads.
-type census struct {
-	cluster Cluster
-	now     func() time.Time
+// statusCollector counts what the cache holds when it is asked: on every replica the same, whoever leads.
+type statusCollector struct {
+	cache Cache
+	now   func() time.Time
 
 	autopilots, notArmed, subscriptions, pending, conditions, storageFull *prometheus.Desc
 }
 
-func newCensus(cluster Cluster, now func() time.Time) census {
+func newStatusCollector(cache Cache, now func() time.Time) statusCollector {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("rds_autopilot_"+name, help, labels, nil)
 	}
-	return census{
-		cluster: cluster, now: now,
+	return statusCollector{
+		cache: cache, now: now,
 		autopilots:    desc("autopilots", "RdsAutopilots, by whether an alarm would reach us.", "armed"),
 		notArmed:      desc("not_armed", "RdsAutopilots whose condition Armed is not True, by its reason; NotYet: nobody has looked at it.", "reason"),
 		storageFull:   desc("storage_full", "RdsAutopilots whose instance was in STORAGE FULL when it was last looked at; not those that are off or have no instance."),
@@ -37,13 +37,13 @@ func newCensus(cluster Cluster, now func() time.Time) census {
 	}
 }
 
-func (c census) Describe(ch chan<- *prometheus.Desc) {
+func (c statusCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{c.autopilots, c.notArmed, c.subscriptions, c.pending, c.conditions, c.storageFull} {
 		ch <- d
 	}
 }
 
-func (c census) Collect(ch chan<- prometheus.Metric) {
+func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 	now := c.now()
 	armed := map[string]int{"true": 0, "false": 0}
 	why := map[string]int{notYet: 0}
@@ -59,7 +59,7 @@ func (c census) Collect(ch chan<- prometheus.Metric) {
 		pending[[2]string{string(kind), "false"}], pending[[2]string{string(kind), "true"}] = 0, 0
 	}
 	full := 0
-	c.cluster.EachAutopilot(func(a *v1alpha1.RdsAutopilot) {
+	c.cache.EachAutopilot(func(a *v1alpha1.RdsAutopilot) {
 		s := &a.Status
 		if s.Instance != nil && s.Instance.Status == autopilot.StatusStorageFull && watched(a) {
 			full++

@@ -1,4 +1,4 @@
-package main
+package cloud
 
 import (
 	"context"
@@ -16,16 +16,40 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// arming is the package alarms as the controller wants it.
-type arming struct {
-	*alarms.Alarms
-	cloud     *cloud
+// Arming makes the alarms of databases come, and stop, by the package alarms.
+type Arming struct {
+	alarms    *alarms.Alarms
+	cloud     *Cloud
 	clusterID string
 	endpoint  string // the public URL
 	everyone  bool   // all namespaces are watched: what belongs to no autopilot we see, belongs to none
 }
 
-func (a arming) Ensure(ctx context.Context, w controller.Arms, have v1alpha1.Alarms, record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []string, error) {
+// NewArming arms on behalf of a cluster. endpoint is the URL that alarms are sent to. Orphans are removed only where every
+// namespace is watched: those of others cannot be told from ours else.
+func NewArming(c *Cloud, clusterID, endpoint string, everyNamespace bool) *Arming {
+	return &Arming{alarms: alarms.New(listing{c.api, c}, c.now), cloud: c, clusterID: clusterID, endpoint: endpoint, everyone: everyNamespace}
+}
+
+// listing is the API for package alarms, with lists that are read once for all callers of the same time: arming 500
+// databases one by one would otherwise list 1,500 rules 500 times.
+type listing struct {
+	*otc.Cloud
+	shared *Cloud
+}
+
+// Rules lists what there is now.
+func (l listing) Rules(ctx context.Context) ([]otc.Rule, error) {
+	return l.shared.rules.get(ctx, l.shared.now())
+}
+
+// Topics is like Rules.
+func (l listing) Topics(ctx context.Context) ([]otc.Topic, error) {
+	return l.shared.topics.get(ctx, l.shared.now())
+}
+
+// Ensure implements controller.Arming.
+func (a *Arming) Ensure(ctx context.Context, w controller.Arms, have v1alpha1.Alarms, record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []string, error) {
 	want, err := a.want(w)
 	if err != nil {
 		return have, nil, err
@@ -34,7 +58,7 @@ func (a arming) Ensure(ctx context.Context, w controller.Arms, have v1alpha1.Ala
 	if err != nil {
 		return have, nil, err
 	}
-	got, mended, err := a.Alarms.Ensure(ctx, want, toHave(have), listed, func(h alarms.Have) error { return record(fromHave(h)) })
+	got, mended, err := a.alarms.Ensure(ctx, want, toHave(have), listed, func(h alarms.Have) error { return record(fromHave(h)) })
 	if errors.Is(err, otc.ErrQuota) {
 		err = fmt.Errorf("%w: %w", controller.ErrQuota, err)
 	}
@@ -44,7 +68,7 @@ func (a arming) Ensure(ctx context.Context, w controller.Arms, have v1alpha1.Ala
 	return fromHave(got), mended, err
 }
 
-func (a arming) want(w controller.Arms) (alarms.Want, error) {
+func (a *Arming) want(w controller.Arms) (alarms.Want, error) {
 	dimension, value, _ := strings.Cut(w.Dimension, ":")
 	if dimension == "" {
 		var err error
@@ -68,16 +92,19 @@ func (a arming) want(w controller.Arms) (alarms.Want, error) {
 
 func name(a *v1alpha1.RdsAutopilot) string { return alarms.Name(a.Namespace, a.Name, string(a.UID)) }
 
-func (a arming) Remove(ctx context.Context, rap *v1alpha1.RdsAutopilot, have v1alpha1.Alarms) error {
-	return a.Alarms.Remove(ctx, name(rap), toHave(have))
+// Remove implements controller.Arming.
+func (a *Arming) Remove(ctx context.Context, rap *v1alpha1.RdsAutopilot, have v1alpha1.Alarms) error {
+	return a.alarms.Remove(ctx, name(rap), toHave(have))
 }
 
-func (a arming) Dimension(ctx context.Context, inst autopilot.Instance) (string, error) {
-	dimension, value, err := a.Alarms.Dimension(ctx, inst.Engine, inst.ID, inst.Primary)
+// Dimension implements controller.Arming.
+func (a *Arming) Dimension(ctx context.Context, inst autopilot.Instance) (string, error) {
+	dimension, value, err := a.alarms.Dimension(ctx, inst.Engine, inst.ID, inst.Primary)
 	return dimension + ":" + value, err
 }
 
-func (a arming) Orphans(ctx context.Context, notBefore time.Time, known []*v1alpha1.RdsAutopilot, ask func(context.Context) ([]*v1alpha1.RdsAutopilot, error)) (removed []string, foreign int, err error) {
+// Orphans implements controller.Arming.
+func (a *Arming) Orphans(ctx context.Context, notBefore time.Time, known []*v1alpha1.RdsAutopilot, ask func(context.Context) ([]*v1alpha1.RdsAutopilot, error)) (removed []string, foreign int, err error) {
 	listed, err := a.cloud.listing.get(ctx, notBefore)
 	if err != nil {
 		return nil, 0, err
@@ -92,7 +119,7 @@ func (a arming) Orphans(ctx context.Context, notBefore time.Time, known []*v1alp
 	}
 	orphans, foreign = listed.Orphans(a.clusterID, among(all))
 	for _, o := range orphans {
-		if err := a.RemoveOrphan(ctx, o); err != nil {
+		if err := a.alarms.RemoveOrphan(ctx, o); err != nil {
 			return removed, foreign, fmt.Errorf("remove %s: %w", o.Name, err)
 		}
 		removed = append(removed, o.Name)

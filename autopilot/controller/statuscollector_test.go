@@ -13,9 +13,9 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// register is a cluster that has nothing but autopilots.
+// register is a cache that has nothing but autopilots.
 type register struct {
-	Cluster
+	Cache
 	autopilots []*v1alpha1.RdsAutopilot
 }
 
@@ -25,7 +25,7 @@ func (r register) EachAutopilot(f func(*v1alpha1.RdsAutopilot)) {
 	}
 }
 
-func TestTheCensusCountsEveryDatabaseOnce(t *testing.T) {
+func TestTheStatusCollectorCountsEveryDatabaseOnce(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	with := func(subscription v1alpha1.SubscriptionState, conditions ...metav1.Condition) *v1alpha1.RdsAutopilot {
 		a := &v1alpha1.RdsAutopilot{}
@@ -90,7 +90,7 @@ rds_autopilot_subscriptions{state="Missing"} 1
 rds_autopilot_subscriptions{state="Pending"} 1
 `
 	reg := prometheus.NewPedanticRegistry()
-	reg.MustRegister(newCensus(register{autopilots: all}, func() time.Time { return now }))
+	reg.MustRegister(newStatusCollector(register{autopilots: all}, func() time.Time { return now }))
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want)); err != nil {
 		t.Error(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package cloud
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 
 // reads is a simulated cloud on the clock of a bubble, read at a rate.
 type reads struct {
-	*cloud
+	*Cloud
 	sim *otcsim.Cloud
 }
 
@@ -31,7 +31,7 @@ func newReads(t *testing.T, rate float64, o otcsim.Options) reads {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return reads{newCloud(connectSim(t, sim, rate), time.Now), sim}
+	return reads{New(connectSim(t, sim, rate), time.Now), sim}
 }
 
 func connectSim(t *testing.T, sim *otcsim.Cloud, rate float64) *otc.Cloud {
@@ -52,8 +52,7 @@ func connectSim(t *testing.T, sim *otcsim.Cloud, rate float64) *otc.Cloud {
 func (r reads) add(t *testing.T, n int) (ids []string) {
 	t.Helper()
 	for i := range n {
-		in := instance("rds.mysql.n1.large.4", 100, 50)
-		in.Name = fmt.Sprint("db-", i)
+		in := otcsim.Instance{Name: fmt.Sprint("db-", i), Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 50}}
 		in, err := r.sim.AddInstance(in)
 		if err != nil {
 			t.Fatal(err)

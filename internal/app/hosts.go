@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"fmt"
@@ -7,11 +7,12 @@ import (
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
 )
 
-const console = "console.otc.t-systems.com" // where confirmation links lead in the regions that are known to use it
+// Console is the host that confirmation links lead to in the regions that are known to use it.
+const Console = "console.otc.t-systems.com"
 
 // certHosts are the hosts of signing certificates: as given, else SMN's own in the catalogue. As long as the cloud was
 // never reached, and where --endpoint replaces that host, the region's convention stands in.
-func certHosts(o options, c interface {
+func certHosts(o Options, c interface {
 	Region() string
 	SMNHost() string
 }) smn.Hosts {
@@ -22,12 +23,12 @@ func certHosts(o options, c interface {
 		if host := c.SMNHost(); host != "" && o.Endpoints["smn"] == "" {
 			return []string{host}
 		}
-		return []string{smnHost(c.Region())}
+		return []string{SMNHost(c.Region())}
 	}
 }
 
-// smnHost is the host of SMN in a region by convention (OTC: endpoints).
-func smnHost(region string) string {
+// SMNHost is the host of SMN in a region by convention (OTC: endpoints).
+func SMNHost(region string) string {
 	if region == "eu-ch2" {
 		return "smn.eu-ch2.sc.otc.t-systems.com"
 	}
@@ -35,12 +36,12 @@ func smnHost(region string) string {
 }
 
 // confirmHosts are the hosts of confirmation links: as given, else the console's where it is known.
-func confirmHosts(o options, region string) ([]string, error) {
+func confirmHosts(o Options, region string) ([]string, error) {
 	switch {
 	case len(o.ConfirmHosts) > 0:
 		return o.ConfirmHosts, nil
 	case slices.Contains([]string{"eu-de", "eu-nl"}, region):
-		return []string{console}, nil
+		return []string{Console}, nil
 	}
 	return nil, fmt.Errorf("--smn-confirm-hosts is required in region %s: the host of its console, where confirmation links lead", region)
 }

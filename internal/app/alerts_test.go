@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -56,7 +56,7 @@ func alerts(t *testing.T) map[string]alert {
 }
 
 // nobody is a cluster without databases.
-type nobody struct{ controller.Cluster }
+type nobody struct{ controller.Cache }
 
 func (nobody) EachAutopilot(func(*v1alpha1.RdsAutopilot)) {}
 
@@ -69,15 +69,15 @@ type family struct {
 // families are all metrics of a process that has just begun.
 func families(t *testing.T) map[string]family {
 	t.Helper()
-	reg := registry()
+	reg := registry("test")
 	leaderGauge(reg)
 	reachableGauge(reg, func() bool { return true })
-	controller.New(controller.Options{Cluster: nobody{}, Reg: reg, Now: time.Now, Log: zap.NewNop()})
+	controller.New(controller.Options{Cache: nobody{}, Reg: reg, Now: time.Now, Log: zap.NewNop()})
 	webhook.New(webhook.Options{Reg: reg, Now: time.Now, Log: zap.NewNop()})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	env := environment("OS_AUTH_URL=http://127.0.0.1:1", "OS_USERNAME=u", "OS_PASSWORD=p", "OS_DOMAIN_NAME=d", "OS_PROJECT_NAME=eu-de")
-	if _, err := otc.Connect(ended, otc.Options{Env: env, Registerer: reg}); err == nil {
+	env := map[string]string{"OS_AUTH_URL": "http://127.0.0.1:1", "OS_USERNAME": "u", "OS_PASSWORD": "p", "OS_DOMAIN_NAME": "d", "OS_PROJECT_NAME": "eu-de"}
+	if _, err := otc.Connect(ended, otc.Options{Env: func(k string) string { return env[k] }, Registerer: reg}); err == nil {
 		t.Fatal("there is a cloud")
 	}
 	problems, err := testutil.GatherAndLint(reg)
@@ -186,11 +186,7 @@ func TestAlertsAskForMetricsThatExist(t *testing.T) {
 }
 
 func TestAlertsGoWithTheDefaults(t *testing.T) {
-	o, err := parseOptions([]string{"--public-url", "https://a.example/smn"}, environment(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := alerts(t)
+	o, all := Defaults(), alerts(t)
 	limit := regexp.MustCompile(`> (\d+)$`).FindStringSubmatch(all["RdsAutopilotSweepOverdue"].Expr)
 	if want := strconv.Itoa(int((3 * o.Sweep).Seconds())); len(limit) != 2 || limit[1] != want {
 		t.Errorf("%q, want three intervals: %s s", all["RdsAutopilotSweepOverdue"].Expr, want)
@@ -215,9 +211,9 @@ func TestTheGracePeriodIsLongEnough(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := regexp.MustCompile(`(?m)^ +terminationGracePeriodSeconds: (\d+)$`).FindStringSubmatch(string(text))
-	o, err := parseOptions([]string{"--public-url", "https://a.example/smn"}, environment(), nil)
-	if err != nil || len(found) != 2 || strings.Contains(string(text), "--drain-delay=") {
-		t.Fatal(found, err)
+	o := Defaults()
+	if len(found) != 2 || strings.Contains(string(text), "--drain-delay=") {
+		t.Fatal(found)
 	}
 	seconds, err := strconv.Atoi(found[1])
 	// Drained, then both servers are shut down, one after the other, and the events are sent.

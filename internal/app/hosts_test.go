@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"slices"
@@ -17,20 +17,20 @@ func TestHostsFollowTheCatalogueAndTheRegion(t *testing.T) {
 	override := map[string]string{"smn": "https://proxy.example"}
 	for _, tc := range []struct {
 		name    string
-		options options
+		options Options
 		region  string
 		smn     string
 		cert    string
 		confirm string // empty: it is required
 	}{
-		{"eu-de", options{}, "eu-de", "smn.eu-de.otc.t-systems.com", "smn.eu-de.otc.t-systems.com", console},
-		{"eu-nl", options{}, "eu-nl", "smn.eu-nl.otc.t-systems.com", "smn.eu-nl.otc.t-systems.com", console},
-		{"eu-ch2", options{}, "eu-ch2", ch2, ch2, ""},
-		{"a region of tomorrow", options{}, "eu-xx", "smn.cloud.example:8443", "smn.cloud.example:8443", ""},
-		{"eu-de, not reached yet", options{}, "eu-de", "", "smn.eu-de.otc.t-systems.com", console},
-		{"eu-ch2, not reached yet", options{}, "eu-ch2", "", ch2, ""},
-		{"another way to the API", options{Endpoints: override}, "eu-de", "proxy.example", "smn.eu-de.otc.t-systems.com", console},
-		{"given", options{CertHosts: []string{"a.example"}, ConfirmHosts: []string{"b.example"}}, "eu-ch2", ch2, "a.example", "b.example"},
+		{"eu-de", Options{}, "eu-de", "smn.eu-de.otc.t-systems.com", "smn.eu-de.otc.t-systems.com", Console},
+		{"eu-nl", Options{}, "eu-nl", "smn.eu-nl.otc.t-systems.com", "smn.eu-nl.otc.t-systems.com", Console},
+		{"eu-ch2", Options{}, "eu-ch2", ch2, ch2, ""},
+		{"a region of tomorrow", Options{}, "eu-xx", "smn.cloud.example:8443", "smn.cloud.example:8443", ""},
+		{"eu-de, not reached yet", Options{}, "eu-de", "", "smn.eu-de.otc.t-systems.com", Console},
+		{"eu-ch2, not reached yet", Options{}, "eu-ch2", "", ch2, ""},
+		{"another way to the API", Options{Endpoints: override}, "eu-de", "proxy.example", "smn.eu-de.otc.t-systems.com", Console},
+		{"given", Options{CertHosts: []string{"a.example"}, ConfirmHosts: []string{"b.example"}}, "eu-ch2", ch2, "a.example", "b.example"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := certHosts(tc.options, &whereabouts{tc.region, tc.smn})(); !slices.Equal(got, []string{tc.cert}) {
@@ -50,7 +50,7 @@ func TestHostsFollowTheCatalogueAndTheRegion(t *testing.T) {
 
 func TestHostsOfCertificatesChangeOnceTheCatalogueIsKnown(t *testing.T) {
 	c := &whereabouts{region: "eu-xx"}
-	hosts := certHosts(options{}, c)
+	hosts := certHosts(Options{}, c)
 	before := hosts()[0]
 	c.smn = "smn.cloud.example"
 	if after := hosts()[0]; before != "smn.eu-xx.otc.t-systems.com" || after != "smn.cloud.example" {
