@@ -32,7 +32,8 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"SECURITY.md", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "autopilot/webhook/testdata/attacks.md"} {
+	for _, file := range []string{"SECURITY.md", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "autopilot/webhook/testdata/attacks.md",
+		"docs/operations.md", "docs/decisions.md", "docs/cloud-facts.md", "docs/command-line.md", "docs/development.md"} {
 		text, err := os.ReadFile(filepath.Join("..", file))
 		if err != nil {
 			t.Fatal(err)

@@ -222,20 +222,20 @@ func TestTheGracePeriodIsLongEnough(t *testing.T) {
 	}
 }
 
-func TestTheReadmeExplainsEveryMetric(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
+func TestOperationsExplainsEveryMetric(t *testing.T) {
+	text, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name := range families(t) {
 		short, ours := strings.CutPrefix(name, "rds_autopilot_")
 		if ours && !strings.Contains(string(text), "`"+short) {
-			t.Errorf("%s is not in the README", name)
+			t.Errorf("%s is not in docs/operations.md", name)
 		}
 	}
 	for name := range alerts(t) {
 		if !strings.Contains(string(text), "`"+strings.TrimPrefix(name, "RdsAutopilot")+"`") {
-			t.Errorf("%s is not in the README", name)
+			t.Errorf("%s is not in docs/operations.md", name)
 		}
 	}
 }
