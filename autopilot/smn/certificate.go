@@ -16,11 +16,14 @@ import (
 // by suffix would let a bucket named "smn" serve the certificate. It returns ErrForged.
 func CertURL(url string, hosts []string) error {
 	for _, host := range hosts {
-		if name, ok := strings.CutPrefix(url, "https://"+host+"/smn/SMN_"); ok && certName(name) {
+		rest, https := strings.CutPrefix(url, "https://")
+		rest, ours := strings.CutPrefix(rest, host)
+		name, ok := strings.CutPrefix(rest, "/smn/SMN_")
+		if https && ours && ok && certName(name) {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: the certificate URL is not SMN's on a configured host", ErrForged)
+	return fmt.Errorf("%w: the certificate URL is not SMN's on one of the configured hosts %v", ErrForged, hosts)
 }
 
 // certName reports whether the rest of the path is <region>_<32 hex digits>.pem and nothing more.

@@ -56,17 +56,20 @@ func NewKeys(hosts Hosts, client *http.Client, now func() time.Time) *Keys {
 	}
 }
 
-// Verify checks the envelope's signature with the key it names. known says that this URL has signed for us before. Errors
-// are ErrForged or ErrUnavailable.
-func (k *Keys) Verify(ctx context.Context, e Envelope, known bool) error {
-	if err := CertURL(e.CertURL, k.hosts()); err != nil {
-		return err
+// CheckURL returns ErrForged unless the URL is that of a certificate of SMN on a configured host; see CertURL.
+func (k *Keys) CheckURL(url string) error { return CertURL(url, k.hosts()) }
+
+// Key returns the public key of the certificate at that URL, which is within its dates. The topic is the message's;
+// signedBefore says that the URL has signed for us before. Errors are ErrUnavailable, or ErrForged if the URL is refused.
+func (k *Keys) Key(ctx context.Context, url, topic string, signedBefore bool) (*rsa.PublicKey, error) {
+	if err := k.CheckURL(url); err != nil { // whatever the caller did before: nothing else is ever fetched
+		return nil, err
 	}
-	key, err := k.key(ctx, e.CertURL, e.TopicURN, known)
+	key, err := k.key(ctx, url, topic, signedBefore)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	return e.Verify(key)
+	return key, nil
 }
 
 // key returns a key that is within its dates.

@@ -184,7 +184,7 @@ func (f *fleet) start(o flags) *service {
 	roots.AppendCertsFromPEM(f.sim.CAPEM())
 	certHosts, confirmHosts := smn.Fixed(f.sim.CertHost()), []string{f.sim.ConfirmHost()}
 	f.receive.Store(webhook.New(webhook.Options{
-		Path: o.path, Book: cluster{kube}, Verifier: smn.NewKeys(certHosts, smn.NewClient(certHosts, roots), f.now),
+		Path: o.path, Store: cluster{kube}, Keys: smn.NewKeys(certHosts, smn.NewClient(certHosts, roots), f.now),
 		Confirm: smn.NewClient(smn.Fixed(confirmHosts...), roots), ConfirmHosts: confirmHosts,
 		OurTopics:     webhook.TopicPrefix(cloudAPI.Region(), cloudAPI.ProjectID(), topicName),
 		MaxMessageAge: 24 * time.Hour, Warn: cluster{kube}.warn, Log: log, Reg: reg, Now: f.now,

@@ -135,9 +135,9 @@ func receiver(o options, kube *k8s.Cluster, c *otc.Cloud, log *zap.Logger, reg p
 		return nil, err
 	}
 	return webhook.New(webhook.Options{
-		Path: o.PublicURL.EscapedPath(), Book: cluster{kube},
-		Verifier: smn.NewKeys(certHosts, smn.NewClient(certHosts, roots), time.Now),
-		Confirm:  smn.NewClient(smn.Fixed(confirmHosts...), roots), ConfirmHosts: confirmHosts,
+		Path: o.PublicURL.EscapedPath(), Store: cluster{kube},
+		Keys:    smn.NewKeys(certHosts, smn.NewClient(certHosts, roots), time.Now),
+		Confirm: smn.NewClient(smn.Fixed(confirmHosts...), roots), ConfirmHosts: confirmHosts,
 		OurTopics:     ourTopics(c),
 		MaxMessageAge: o.MaxMessageAge, Warn: cluster{kube}.warn, Log: log, Reg: reg, Now: time.Now,
 	}), nil

@@ -196,7 +196,7 @@ func (w *week) start(ctx context.Context, rate float64) (stop func()) {
 	straight := &http.Client{Transport: distant{w}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	certHosts, confirmHosts := smn.Fixed(w.sim.CertHost()), []string{w.sim.ConfirmHost()}
 	w.receive.Store(webhook.New(webhook.Options{
-		Path: "/smn", Book: w.kube, Verifier: smn.NewKeys(certHosts, straight, time.Now), Confirm: straight, ConfirmHosts: confirmHosts,
+		Path: "/smn", Store: w.kube, Keys: smn.NewKeys(certHosts, straight, time.Now), Confirm: straight, ConfirmHosts: confirmHosts,
 		OurTopics:     webhook.TopicPrefix(cloudAPI.Region(), cloudAPI.ProjectID(), topicName),
 		MaxMessageAge: time.Hour, Log: log, Reg: reg, Now: time.Now,
 		Warn: func(a *v1alpha1.RdsAutopilot, reason, note string) {
