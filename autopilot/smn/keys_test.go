@@ -279,7 +279,7 @@ func TestDialRefusesAddressesThatAreNotPublic(t *testing.T) {
 		{"127.0.0.1:8444", "127.0.0.1:8444", false},
 		{"10.1.2.3:443", "10.1.2.3:443", true},
 	} {
-		if err := d.allow(tc.asked, tc.resolved); (err == nil) != tc.ok {
+		if err := d.checkAddress(tc.asked, tc.resolved); (err == nil) != tc.ok {
 			t.Errorf("%s at %s: %v, want allowed %t", tc.asked, tc.resolved, err, tc.ok)
 		}
 	}
@@ -318,7 +318,7 @@ func TestARedirectIsNeitherFollowedNorQuoted(t *testing.T) {
 }
 
 func TestNoProxyIsAsked(t *testing.T) {
-	transport, ok := NewClient(nil, nil).Transport.(straight)
+	transport, ok := NewClient(nil, nil).Transport.(hideLocation)
 	if !ok || transport.Proxy != nil {
 		t.Error("a proxy would see what is fetched, and hide from us where it is fetched from")
 	}

@@ -38,9 +38,9 @@ type check struct {
 	// a result means the one of the row.
 	run     func(*Receiver, context.Context, *message) (result, error)
 	result  result
-	offline offline                          // what Inspect does with it
-	text    func(*message, time.Time) string // for people: what it found, or what only the cluster knows
-	explain func(*message) string            // for people, if it fails and the error does not say enough; may be nil
+	offline offline // what Inspect does with it
+	text    text    // what it found, or what only the cluster knows
+	explain text    // if it fails and the error does not say enough; may be nil
 }
 
 // offline says whether a check can be made without the cluster, at any time.
@@ -57,16 +57,22 @@ const (
 func checks() []check {
 	return []check{
 		{"size", (*Receiver).checkSize, resultTooLarge, runs, textSize, nil},
-		{"envelope", (*Receiver).checkEnvelope, resultMalformed, runs, textEnvelope, nil},
+		{"envelope", (*Receiver).checkEnvelope, resultMalformed, runs, static("one JSON object, each key once, each field in its form"), nil},
 		{"type", (*Receiver).checkType, resultIgnored, runs, textType, nil},
 		{"topic", (*Receiver).checkTopic, resultForeign, needsCluster, textTopic, nil},
 		{"age", (*Receiver).checkAge, resultExpired, needsArrival, textAge, nil},
-		{"certificate URL", (*Receiver).checkCertURL, resultForged, runs, textCertURL, explainCertURL},
-		{"certificate", (*Receiver).checkCertificate, resultUnavailable, runs, textCertificate, explainCertificate},
-		{"signature", (*Receiver).checkSignature, resultForged, runs, textSignature, explainSignature},
-		{"repetition", (*Receiver).checkRepetition, resultDuplicate, needsCluster, textRepetition, nil},
+		{"certificate URL", (*Receiver).checkCertURL, resultForged, runs, textCertURL, textCertURL},
+		{
+			"certificate", (*Receiver).checkCertificate, resultUnavailable, runs,
+			static("one, with an RSA key that is strong enough, within its dates"), static("this says nothing about the message"),
+		},
+		{
+			"signature", (*Receiver).checkSignature, resultForged, runs,
+			static("authentic"), static("another key signed, or what is signed was altered since"),
+		},
+		{"repetition", (*Receiver).checkRepetition, resultDuplicate, needsCluster, static("only the cluster knows whether it is stored already, or a newer one"), nil},
 		{"message", (*Receiver).checkMessage, resultUnreadable, runs, textMessage, nil},
-		{"rule", (*Receiver).checkRule, resultIgnored, needsCluster, textRule, nil},
+		{"rule", (*Receiver).checkRule, resultIgnored, needsCluster, static("ours if rule, metric and instance of an alarm are in the status of that RdsAutopilot"), nil},
 	}
 }
 

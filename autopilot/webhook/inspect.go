@@ -61,16 +61,17 @@ func (c *check) inspect(ctx context.Context, r *Receiver, m *message) (State, st
 	}
 	explained := ""
 	if c.explain != nil {
-		explained = " (" + c.explain(m) + ")"
+		explained = " (" + c.explain(m, r.Now()) + ")"
 	}
 	return StateFailed, fmt.Sprintf("%v%s; serve answers %d (%s)", err, explained, res.status(), res)
 }
 
-func textSize(m *message, _ time.Time) string { return fmt.Sprintf("%d bytes", len(m.body)) }
+// text is what Inspect says about a message at a check, in one line for people.
+type text func(*message, time.Time) string
 
-func textEnvelope(*message, time.Time) string {
-	return "one JSON object, each key once, each field in its form"
-}
+func static(s string) text { return func(*message, time.Time) string { return s } }
+
+func textSize(m *message, _ time.Time) string { return fmt.Sprintf("%d bytes", len(m.body)) }
 
 func textType(m *message, _ time.Time) string {
 	return string(m.envelope.Type) + ", id " + m.envelope.MessageID
@@ -90,27 +91,7 @@ func textAge(m *message, now time.Time) string {
 		m.envelope.Timestamp, age.Abs(), when, MaxAhead)
 }
 
-func textCertURL(m *message, _ time.Time) string { return m.envelope.CertURL }
-
-func explainCertURL(m *message) string {
-	return fmt.Sprintf("%.200q, see --smn-cert-hosts", m.envelope.CertURL)
-}
-
-func textCertificate(*message, time.Time) string {
-	return "one, with an RSA key that is strong enough, within its dates"
-}
-
-func explainCertificate(*message) string { return "this says nothing about the message" }
-
-func textSignature(*message, time.Time) string { return "authentic" }
-
-func explainSignature(*message) string {
-	return "another key signed, or what is signed was altered since"
-}
-
-func textRepetition(*message, time.Time) string {
-	return "whether it is stored already, or a newer one, is in the cluster"
-}
+func textCertURL(m *message, _ time.Time) string { return fmt.Sprintf("%.200q", m.envelope.CertURL) }
 
 func textMessage(m *message, _ time.Time) string {
 	switch m.envelope.Type {
@@ -130,11 +111,4 @@ func textMessage(m *message, _ time.Time) string {
 		fmt.Fprintf(&b, "; %v %% at %s", a.Value, a.ValueTime.Format(time.RFC3339))
 	}
 	return b.String()
-}
-
-func textRule(m *message, _ time.Time) string {
-	if m.envelope.Type != smn.TypeNotification {
-		return "only an alarm names one"
-	}
-	return "ours if rule, metric and instance are in the status of that RdsAutopilot"
 }

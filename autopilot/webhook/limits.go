@@ -3,7 +3,7 @@ package webhook
 import "time"
 
 // Limits of the receiver, each with the status that a sender sees beyond it. SMN gives up after 5 s and sends again
-// only what was answered 5xx (docs/cloud-facts.md, a.6); so nothing is answered later than 4 s, and never 429. There is
+// only what was answered 5xx (docs/cloud-facts.md, Delivery); so nothing is answered later than 4 s, and never 429. There is
 // no limit per source address: SMN's addresses are not fixed, and behind an ingress all are one. What a certificate may
 // cost, and the depth and lengths within a message, are in autopilot/smn/limits.go.
 const (
