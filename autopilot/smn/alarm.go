@@ -12,10 +12,11 @@ import (
 var ErrUnreadable = errors.New("unreadable alarm")
 
 // ErrTemplate is the newer schema of Huawei Cloud, {"version":"v1","data":…}. It names neither rule nor metric, so
-// nothing can be decided from it (otc-facts d.2).
+// nothing can be decided from it (docs/cloud-facts.md, Alarm payload).
 var ErrTemplate = fmt.Errorf("%w: it uses a notification content template, which names no alarm rule", ErrUnreadable)
 
-// Alarm is what Cloud Eye says in the message of a notification, as far as it is meant for machines (otc-facts d.1).
+// Alarm is what Cloud Eye says in the message of a notification, as far as it is meant for machines
+// (docs/cloud-facts.md, Alarm payload).
 type Alarm struct {
 	ID         string // of the rule
 	Status     string // alarm or ok; message_type is "alarm" in both
@@ -44,7 +45,7 @@ func ParseAlarm(message string) (Alarm, error) {
 	known := []string{
 		"alarm_id", "alarm_status", "namespace", "metric_name", "dimension", "time", "alarmValue", "version", "data",
 	}
-	raw, err := object([]byte(message), known)
+	raw, err := parseObject([]byte(message), known)
 	if err != nil {
 		return Alarm{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
@@ -66,13 +67,13 @@ func readAlarm(raw map[string]json.RawMessage) (Alarm, error) {
 		into *string
 		form func(string) bool
 	}{
-		{"alarm_id", &a.ID, func(s string) bool { return strings.HasPrefix(s, "al") && form(s, 3, 64, letters+digits) }},
-		{"alarm_status", &a.Status, func(s string) bool { return form(s, 1, 32, lower+"_") }},
-		{"namespace", &a.Namespace, func(s string) bool { return form(s, 1, 64, identifier+".") }},
-		{"metric_name", &a.Metric, func(s string) bool { return name(s, 64, identifier) }},
+		{"alarm_id", &a.ID, func(s string) bool { return strings.HasPrefix(s, "al") && hasForm(s, 3, 64, letters+digits) }},
+		{"alarm_status", &a.Status, func(s string) bool { return hasForm(s, 1, 32, lower+"_") }},
+		{"namespace", &a.Namespace, func(s string) bool { return hasForm(s, 1, 64, identifier+".") }},
+		{"metric_name", &a.Metric, func(s string) bool { return isName(s, 64, identifier) }},
 		{"dimension", &dimension, func(s string) bool { return len(s) <= maxDimensions }},
 	} {
-		s, err := text(raw[f.key])
+		s, err := parseString(raw[f.key])
 		if err != nil {
 			return a, fmt.Errorf("%s: %w", f.key, err)
 		}
@@ -83,37 +84,37 @@ func readAlarm(raw map[string]json.RawMessage) (Alarm, error) {
 	}
 	for pair := range strings.SplitSeq(dimension, ",") {
 		key, value, _ := strings.Cut(pair, ":")
-		if !name(key, 32, identifier) || !form(value, 1, 256, identifier+"-") || len(a.Dimensions) == 4 {
+		if !isName(key, 32, identifier) || !hasForm(value, 1, 256, identifier+"-") || len(a.Dimensions) == 4 {
 			return a, errors.New("dimension has an unexpected form")
 		}
 		a.Dimensions = append(a.Dimensions, Dimension{key, value})
 	}
 	var err error
-	if a.Time, err = milli(raw["time"]); err != nil {
+	if a.Time, err = parseMillis(raw["time"]); err != nil {
 		return a, fmt.Errorf("time: %w", err)
 	}
-	a.Value, a.ValueTime = newest(raw["alarmValue"])
+	a.Value, a.ValueTime = newestValue(raw["alarmValue"])
 	return a, nil
 }
 
-// newest is the newest datapoint; its time is zero if there is none, or if any of them is odd: the alarm is true without
-// it, and an older one in its place would not be what Cloud Eye saw.
-func newest(raw json.RawMessage) (value float64, at time.Time) {
+// newestValue returns the newest datapoint. Its time is zero if there is none, or if any of them is odd: the alarm is
+// true without it, and an older datapoint would not be what Cloud Eye saw.
+func newestValue(raw json.RawMessage) (value float64, at time.Time) {
 	var points []json.RawMessage
 	if json.Unmarshal(raw, &points) != nil {
 		return 0, time.Time{}
 	}
 	for _, p := range points {
-		fields, err := object(p, []string{"time", "value"})
+		fields, err := parseObject(p, []string{"time", "value"})
 		if err != nil {
 			return 0, time.Time{}
 		}
-		t, err := milli(fields["time"])
+		t, err := parseMillis(fields["time"])
 		if err != nil {
 			return 0, time.Time{}
 		}
 		var v float64
-		if err := number(fields["value"], &v); err != nil || v < 0 || v > maxValue {
+		if err := parseNumber(fields["value"], &v); err != nil || v < 0 || v > maxValue {
 			return 0, time.Time{}
 		}
 		if t.After(at) {
@@ -123,16 +124,16 @@ func newest(raw json.RawMessage) (value float64, at time.Time) {
 	return value, at
 }
 
-func milli(raw json.RawMessage) (time.Time, error) {
+func parseMillis(raw json.RawMessage) (time.Time, error) {
 	var ms int64
-	if err := number(raw, &ms); err != nil || ms < minMilli || ms > maxMilli {
+	if err := parseNumber(raw, &ms); err != nil || ms < minMilli || ms > maxMilli {
 		return time.Time{}, errors.New("not milliseconds of this century")
 	}
 	return time.UnixMilli(ms).UTC(), nil
 }
 
-// number refuses null, which encoding/json would take for "leave it as it is".
-func number(raw json.RawMessage, into any) error {
+// parseNumber refuses null, which encoding/json would take for "leave it as it is".
+func parseNumber(raw json.RawMessage, into any) error {
 	if len(raw) == 0 || raw[0] == 'n' {
 		return errors.New("not a number")
 	}

@@ -16,18 +16,21 @@ import (
 // by suffix would let a bucket named "smn" serve the certificate. It returns ErrForged.
 func CertURL(url string, hosts []string) error {
 	for _, host := range hosts {
-		if name, ok := strings.CutPrefix(url, "https://"+host+"/smn/SMN_"); ok && certName(name) {
+		rest, https := strings.CutPrefix(url, "https://")
+		rest, ours := strings.CutPrefix(rest, host)
+		name, ok := strings.CutPrefix(rest, "/smn/SMN_")
+		if https && ours && ok && isCertName(name) {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: the certificate URL is not SMN's on a configured host", ErrForged)
+	return fmt.Errorf("%w: the certificate URL is not SMN's on one of the configured hosts (--smn-cert-hosts) %v", ErrForged, hosts)
 }
 
-// certName reports whether the rest of the path is <region>_<32 hex digits>.pem and nothing more.
-func certName(s string) bool {
+// isCertName reports whether the rest of the path is <region>_<32 hex digits>.pem and nothing more.
+func isCertName(s string) bool {
 	region, id, ok := strings.Cut(s, "_")
 	id, pem := strings.CutSuffix(id, ".pem")
-	return ok && pem && form(id, 32, 32, hex) && form(region, 1, 32, lower+digits+"-")
+	return ok && pem && hasForm(id, 32, 32, hex) && hasForm(region, 1, 32, lower+digits+"-")
 }
 
 // ParseCertificate reads the first PEM block of a file, which is the signer's certificate; what follows, such as its

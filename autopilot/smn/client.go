@@ -21,22 +21,22 @@ func NewClient(hosts Hosts, roots *x509.CertPool) *http.Client {
 	d := dialer{hosts: hosts}
 	return &http.Client{
 		Timeout: certFetchLimit, // of all of it
-		Transport: straight{&http.Transport{
+		Transport: hideLocation{&http.Transport{
 			DialContext:            d.dial,
 			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
 			MaxResponseHeaderBytes: 64 << 10,
-			MaxConnsPerHost:        trialsMost,
+			MaxConnsPerHost:        maxFirstFetches,
 			IdleConnTimeout:        time.Minute,
 			ForceAttemptHTTP2:      true,
 		}},
 	}
 }
 
-// straight hides where a redirect leads. A client told not to follow would still parse that, and quote it in errors:
-// it may hold a token.
-type straight struct{ *http.Transport }
+// hideLocation removes where a redirect leads. A client that does not follow redirects would still parse it and quote it
+// in errors, and it may hold a token.
+type hideLocation struct{ *http.Transport }
 
-func (s straight) RoundTrip(req *http.Request) (*http.Response, error) {
+func (s hideLocation) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := s.Transport.RoundTrip(req)
 	if err == nil {
 		resp.Header.Del("Location")
@@ -48,19 +48,20 @@ type dialer struct{ hosts Hosts }
 
 func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	nd := net.Dialer{Control: func(_, resolved string, _ syscall.RawConn) error {
-		return d.allow(address, resolved)
+		return d.checkAddress(address, resolved)
 	}}
 	return nd.DialContext(ctx, network, address)
 }
 
-// allow judges the resolved address; asked is what was dialled, before its name was resolved.
-func (d dialer) allow(asked, resolved string) error {
+// checkAddress returns an error if the resolved address may not be dialled; asked is what was dialled, before its name
+// was resolved.
+func (d dialer) checkAddress(asked, resolved string) error {
 	to, err := netip.ParseAddrPort(resolved)
 	if err != nil {
 		return fmt.Errorf("dial %s: %w", asked, err)
 	}
 	ip := to.Addr().Unmap()
-	if public(ip) {
+	if isPublic(ip) {
 		return nil
 	}
 	host, _, err := net.SplitHostPort(asked)
@@ -77,9 +78,9 @@ func (d dialer) allow(asked, resolved string) error {
 	return errors.New("dial " + asked + ": the address is not public and not configured")
 }
 
-// public reports whether an address is the internet's, or the cloud's own. IPv6 addresses that carry an IPv4 address
+// isPublic reports whether an address is the internet's, or the cloud's own. IPv6 addresses that carry an IPv4 address
 // (NAT64, 6to4, Teredo) are not: what they reach is not to be seen from here.
-func public(ip netip.Addr) bool {
+func isPublic(ip netip.Addr) bool {
 	in := func(prefixes ...string) bool {
 		return slices.ContainsFunc(prefixes, func(p string) bool { return netip.MustParsePrefix(p).Contains(ip) })
 	}

@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// ErrMalformed is a message that no honest sender would send.
+// ErrMalformed is a message that SMN would not send: it is not in the documented form.
 var ErrMalformed = errors.New("malformed message")
 
 // Type is the type of a message.
@@ -67,24 +67,24 @@ func envelopeKeys() []string {
 
 // ParseEnvelope reads a body. Of a message whose type is not known only the type is read. Errors are ErrMalformed.
 func ParseEnvelope(body []byte) (Envelope, error) {
-	raw, err := object(body, envelopeKeys())
+	raw, err := parseObject(body, envelopeKeys())
 	if err != nil {
 		return Envelope{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	fields := make(map[string]string, len(raw))
 	for key, value := range raw {
-		if fields[key], err = text(value); err != nil {
+		if fields[key], err = parseString(value); err != nil {
 			return Envelope{}, fmt.Errorf("%w: %s: %w", ErrMalformed, key, err)
 		}
 	}
 	e := Envelope{Type: Type(fields[keyType])}
-	if !form(fields[keyType], 1, 64, letters) {
+	if !hasForm(fields[keyType], 1, 64, letters) {
 		return Envelope{}, fmt.Errorf("%w: type", ErrMalformed)
 	}
 	if !e.Type.Known() {
 		return e, nil
 	}
-	if err := check(e.Type, fields); err != nil {
+	if err := checkFields(e.Type, fields); err != nil {
 		return Envelope{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	e.MessageID, e.TopicURN, e.Message = fields[keyMessageID], fields[keyTopicURN], fields[keyMessage]
@@ -103,10 +103,10 @@ func ParseEnvelope(body []byte) (Envelope, error) {
 
 const timestampForm = "2006-01-02T15:04:05Z"
 
-// check holds each field but message against its form. The signing string joins fields by line feeds without escaping,
+// checkFields checks the form of each field but message. The signing string joins fields by line feeds without escaping,
 // so a field that could hold one could swallow its neighbours; a full match of each closes that. The forms of signature
-// and signing_cert_url are judged with what they are for, because a breach of them is a forgery: see Verify and CertURL.
-func check(t Type, fields map[string]string) error {
+// and signing_cert_url are checked later, because a wrong one is a forgery: see Verify and CertURL.
+func checkFields(t Type, fields map[string]string) error {
 	required := []string{keyMessageID, keyTopicURN, keyMessage, keyTimestamp, keySignature, keyVersion, keyCertURL}
 	if t != TypeNotification {
 		required = append(required, keySubscribeURL)
@@ -118,26 +118,26 @@ func check(t Type, fields map[string]string) error {
 	}
 	link := fields[keySubscribeURL]
 	switch {
-	case !form(fields[keyMessageID], 32, 32, hex):
+	case !hasForm(fields[keyMessageID], 32, 32, hex):
 		return errors.New(keyMessageID)
-	case !urn(fields[keyTopicURN]):
+	case !isTopicURN(fields[keyTopicURN]):
 		return errors.New(keyTopicURN)
-	case !strings.EqualFold(fields[keyVersion], "v1"): // the table says V1, the captures v1 (otc-facts a.2)
+	case !strings.EqualFold(fields[keyVersion], "v1"): // the manual's table says V1, its examples v1 (docs/cloud-facts.md, SMN messages)
 		return errors.New(keyVersion)
 	case strings.ContainsFunc(fields[keySubject], unicode.IsControl), len(fields[keySubject]) > maxSubject:
 		return errors.New(keySubject)
-	case !printable(fields[keyUnsubscribe], 0, maxURL): // not signed and never used
+	case !isPrintable(fields[keyUnsubscribe], 0, maxURL): // not signed and never used
 		return errors.New(keyUnsubscribe)
 	case t == TypeNotification: // a link in it is not signed, and not kept
-	case !printable(link, 1, maxURL), !strings.HasPrefix(link, "https://") && !strings.HasPrefix(link, "http://"):
+	case !isPrintable(link, 1, maxURL), !strings.HasPrefix(link, "https://") && !strings.HasPrefix(link, "http://"):
 		return errors.New(keySubscribeURL)
 	}
 	return nil
 }
 
-// urn reports whether a text is a topic's: urn:smn:<region>:<project>:<name>.
-func urn(s string) bool {
+// isTopicURN reports whether a text is a topic's: urn:smn:<region>:<project>:<name>.
+func isTopicURN(s string) bool {
 	part := strings.Split(s, ":")
-	return len(part) == 5 && part[0] == "urn" && part[1] == "smn" && form(part[2], 1, 32, lower+digits+"-") &&
-		form(part[3], 32, 32, hex) && form(part[4], 1, 255, identifier+"-") && strings.Contains(letters+digits, part[4][:1])
+	return len(part) == 5 && part[0] == "urn" && part[1] == "smn" && hasForm(part[2], 1, 32, lower+digits+"-") &&
+		hasForm(part[3], 32, 32, hex) && hasForm(part[4], 1, 255, identifier+"-") && strings.Contains(letters+digits, part[4][:1])
 }

@@ -13,17 +13,17 @@ const (
 	identifier = letters + digits + "_"
 )
 
-// form reports whether the text has that many characters, and only of that alphabet.
-func form(s string, least, most int, alphabet string) bool {
+// hasForm reports whether the text has that many characters, and only of that alphabet.
+func hasForm(s string, least, most int, alphabet string) bool {
 	return len(s) >= least && len(s) <= most && strings.Trim(s, alphabet) == ""
 }
 
-// name is a form that begins with a letter.
-func name(s string, most int, alphabet string) bool {
-	return s != "" && strings.Contains(letters, s[:1]) && form(s, 1, most, alphabet)
+// isName reports whether the text has the form and begins with a letter.
+func isName(s string, most int, alphabet string) bool {
+	return s != "" && strings.Contains(letters, s[:1]) && hasForm(s, 1, most, alphabet)
 }
 
-// printable reports whether the text is ASCII without spaces and control characters.
-func printable(s string, least, most int) bool {
+// isPrintable reports whether the text is ASCII without spaces and control characters.
+func isPrintable(s string, least, most int) bool {
 	return len(s) >= least && len(s) <= most && !strings.ContainsFunc(s, func(r rune) bool { return r < '!' || r > '~' })
 }

@@ -21,20 +21,20 @@ type Hosts func() []string
 // Fixed are hosts that never change.
 func Fixed(hosts ...string) Hosts { return func() []string { return hosts } }
 
-// Keys gets signing keys by URL: fetched over TLS, kept, and fetched once for any number of waiters.
+// Keys gets signing keys by URL. It fetches a certificate over TLS, once for any number of waiting messages, and keeps it.
 //
-// The URL is the sender's choice, and only a fetch tells whether there is anything. One that has signed for us before is
-// fetched whatever else goes on. All others share a bounded number of fetches, divided among the topics.
+// The sender chooses the URL, and only a fetch shows whether a certificate is there. A URL that has signed for us before
+// is fetched whatever else goes on. All others share a bounded number of fetches, divided among the topics.
 type Keys struct {
 	hosts  Hosts
 	client *http.Client
 	now    func() time.Time
 
-	mu      sync.Mutex
-	entries map[string]*keyEntry
-	trials  *share        // fetches of URLs that have not signed for us before
-	waiting *share        // messages that wait for those
-	freed   chan struct{} // closed, and made anew, when a trial gives its place back
+	mu           sync.Mutex
+	entries      map[string]*keyEntry
+	firstFetches *quota        // fetches of URLs that have not signed for us before
+	firstWaiters *quota        // messages that wait for those
+	freed        chan struct{} // closed, and made anew, when a first fetch gives its place back
 }
 
 // keyEntry is what is known of one URL; Keys.mu guards it.
@@ -52,31 +52,34 @@ type keyEntry struct {
 func NewKeys(hosts Hosts, client *http.Client, now func() time.Time) *Keys {
 	return &Keys{
 		hosts: hosts, client: client, now: now, entries: make(map[string]*keyEntry),
-		trials: newShare(trialsMost), waiting: newShare(waitingMost), freed: make(chan struct{}),
+		firstFetches: newQuota(maxFirstFetches), firstWaiters: newQuota(maxFirstWaiters), freed: make(chan struct{}),
 	}
 }
 
-// Verify checks the envelope's signature with the key it names. known says that this URL has signed for us before. Errors
-// are ErrForged or ErrUnavailable.
-func (k *Keys) Verify(ctx context.Context, e Envelope, known bool) error {
-	if err := CertURL(e.CertURL, k.hosts()); err != nil {
-		return err
+// CheckURL returns ErrForged unless the URL is that of a certificate of SMN on a configured host; see CertURL.
+func (k *Keys) CheckURL(url string) error { return CertURL(url, k.hosts()) }
+
+// Key returns the public key of the certificate at that URL, which is within its dates. The topic is the message's;
+// signedBefore says that the URL has signed for us before. Errors are ErrUnavailable, or ErrForged if the URL is refused.
+func (k *Keys) Key(ctx context.Context, url, topic string, signedBefore bool) (*rsa.PublicKey, error) {
+	if err := k.CheckURL(url); err != nil { // whatever the caller did before: nothing else is ever fetched
+		return nil, err
 	}
-	key, err := k.key(ctx, e.CertURL, e.TopicURN, known)
+	key, err := k.key(ctx, url, topic, signedBefore)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	return e.Verify(key)
+	return key, nil
 }
 
-// key returns a key that is within its dates.
+// key returns a key whose certificate is within its dates.
 func (k *Keys) key(ctx context.Context, url, topic string, known bool) (*rsa.PublicKey, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	waits := false
 	defer func() {
 		if waits {
-			k.waiting.give(topic)
+			k.firstWaiters.release(topic)
 		}
 	}()
 	var entry *keyEntry
@@ -92,14 +95,14 @@ func (k *Keys) key(ctx context.Context, url, topic string, known bool) (*rsa.Pub
 		fresh := usable && now.Sub(entry.fetched) < keyLife
 		failed := entry.fetching == nil && entry.err != nil && now.Sub(entry.tried) < keyRetry
 		switch {
-		case fresh, usable && failed: // a host that is away takes nothing from a good certificate
-			return rsaKey(entry.cert), nil
+		case fresh, usable && failed: // a good certificate stays good while its host is away
+			return publicKey(entry.cert), nil
 		case failed:
 			return nil, entry.err
 		}
 		known = known || entry.cert != nil
 		if !known && !waits {
-			if waits = k.waiting.take(topic); !waits {
+			if waits = k.firstWaiters.acquire(topic); !waits {
 				return nil, errors.New("too many messages wait for certificates that have not signed for us before")
 			}
 		}
@@ -108,9 +111,9 @@ func (k *Keys) key(ctx context.Context, url, topic string, known bool) (*rsa.Pub
 		case entry.fetching != nil:
 			next = entry.fetching
 		case known:
-			next = k.start(url, entry, now, func() {})
-		case k.trials.take(topic):
-			next = k.start(url, entry, now, k.trial(topic))
+			next = k.startFetch(url, entry, now, func() {})
+		case k.firstFetches.acquire(topic):
+			next = k.startFetch(url, entry, now, k.endFirstFetch(topic))
 		default:
 			next, entry = k.freed, nil // another may have begun with it by then
 		}
@@ -120,7 +123,7 @@ func (k *Keys) key(ctx context.Context, url, topic string, known bool) (*rsa.Pub
 	}
 }
 
-// wait lets go of k.mu, which is held, until the channel is closed.
+// wait unlocks k.mu, which is held, until the channel is closed or the context is done.
 func (k *Keys) wait(ctx context.Context, done <-chan struct{}) error {
 	k.mu.Unlock()
 	defer k.mu.Lock()
@@ -132,28 +135,28 @@ func (k *Keys) wait(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// trial returns what gives the place of a trial back, once its fetch has ended: not before its time is over, so that
-// there are never more of them in that time than places, however fast the host answers.
-func (k *Keys) trial(topic string) (end func()) {
+// endFirstFetch returns a function to call when a first fetch has ended. It gives the place back, but not before
+// firstFetchTime is over: so no more fetches begin in that time than there are places, however fast the host answers.
+func (k *Keys) endFirstFetch(topic string) (end func()) {
 	began := time.Now()
 	return func() {
-		time.AfterFunc(trialTime-time.Since(began), func() {
+		time.AfterFunc(firstFetchTime-time.Since(began), func() {
 			k.mu.Lock()
 			defer k.mu.Unlock()
-			k.trials.give(topic)
+			k.firstFetches.release(topic)
 			close(k.freed)
 			k.freed = make(chan struct{})
 		})
 	}
 }
 
-func rsaKey(cert *x509.Certificate) *rsa.PublicKey {
-	key, _ := cert.PublicKey.(*rsa.PublicKey) // ParseCertificate takes no other
+func publicKey(cert *x509.Certificate) *rsa.PublicKey {
+	key, _ := cert.PublicKey.(*rsa.PublicKey) // ParseCertificate accepts no other
 	return key
 }
 
 // start begins a fetch that outlives the message which asked for it; k.mu is held.
-func (k *Keys) start(url string, entry *keyEntry, now time.Time, end func()) <-chan struct{} {
+func (k *Keys) startFetch(url string, entry *keyEntry, now time.Time, end func()) <-chan struct{} {
 	done := make(chan struct{})
 	entry.tried, entry.fetching = now, done
 	k.entries[url] = entry
@@ -176,8 +179,8 @@ func (k *Keys) start(url string, entry *keyEntry, now time.Time, end func()) <-c
 	return done
 }
 
-// evict drops the entry that was used longest ago, one without a certificate first: whoever invents URLs must not
-// displace those that are real, or are being fetched. k.mu is held.
+// evict drops the entry that was used longest ago, and those without a certificate first: invented URLs must not displace
+// real ones, nor those that are being fetched. k.mu is held.
 func (k *Keys) evict() {
 	var victim string
 	for url, e := range k.entries {

@@ -147,7 +147,7 @@ func TestOneFetchServesAllWhoWait(t *testing.T) {
 	var waiters sync.WaitGroup
 	for range 1000 {
 		waiters.Go(func() {
-			if err := w.keys.Verify(t.Context(), e, true); err != nil {
+			if err := verify(t.Context(), w.keys, e, true); err != nil {
 				t.Error(err)
 			}
 		})
@@ -165,11 +165,11 @@ func TestAWaiterThatLeavesDoesNotEndTheFetch(t *testing.T) {
 	w.host.answer(func(rw http.ResponseWriter) { <-hold; _, _ = rw.Write(s.cert) })
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	if err := w.keys.Verify(gone, e, false); !errors.Is(err, ErrUnavailable) {
+	if err := verify(gone, w.keys, e, false); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("%v, want ErrUnavailable", err)
 	}
 	close(hold)
-	if err := w.keys.Verify(t.Context(), e, false); err != nil {
+	if err := verify(t.Context(), w.keys, e, false); err != nil {
 		t.Error(err)
 	}
 }
@@ -204,14 +204,14 @@ func TestWhatIsNoGoodCertificateSaysNothingOfTheMessage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w.pass(2 * time.Minute) // past the wait after a failure
 			w.host.answer(answer)
-			if err := w.keys.Verify(t.Context(), s.sign(t, w.envelope('b')), false); !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrForged) {
+			if err := verify(t.Context(), w.keys, s.sign(t, w.envelope('b')), false); !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrForged) {
 				t.Errorf("%v, want ErrUnavailable", err)
 			}
 		})
 	}
 	w.pass(2 * time.Minute)
 	w.host.certificate(s.cert)
-	if err := w.keys.Verify(t.Context(), s.sign(t, w.envelope('b')), false); err != nil {
+	if err := verify(t.Context(), w.keys, s.sign(t, w.envelope('b')), false); err != nil {
 		t.Errorf("after all that: %v", err)
 	}
 }
@@ -221,7 +221,7 @@ func TestAFailureIsRememberedForAMoment(t *testing.T) {
 	w.host.answer(func(rw http.ResponseWriter) { rw.WriteHeader(http.StatusBadGateway) })
 	e := s.sign(t, w.envelope('a'))
 	for range 5 {
-		if err := w.keys.Verify(t.Context(), e, false); !errors.Is(err, ErrUnavailable) {
+		if err := verify(t.Context(), w.keys, e, false); !errors.Is(err, ErrUnavailable) {
 			t.Error(err)
 		}
 	}
@@ -233,18 +233,18 @@ func TestAFailureIsRememberedForAMoment(t *testing.T) {
 func TestAWarmKeyOutlivesItsHost(t *testing.T) {
 	w, s := newWorld(t)
 	e := s.sign(t, w.envelope('a'))
-	if err := w.keys.Verify(t.Context(), e, false); err != nil {
+	if err := verify(t.Context(), w.keys, e, false); err != nil {
 		t.Fatal(err)
 	}
 	w.host.answer(func(rw http.ResponseWriter) { rw.WriteHeader(http.StatusBadGateway) })
 	for range 3 {
 		w.pass(25 * time.Hour)
-		if err := w.keys.Verify(t.Context(), e, false); err != nil {
+		if err := verify(t.Context(), w.keys, e, false); err != nil {
 			t.Error(err)
 		}
 	}
 	w.pass(30 * 24 * time.Hour)
-	if err := w.keys.Verify(t.Context(), e, false); !errors.Is(err, ErrUnavailable) {
+	if err := verify(t.Context(), w.keys, e, false); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("past its dates: %v, want ErrUnavailable", err)
 	}
 }
@@ -279,7 +279,7 @@ func TestDialRefusesAddressesThatAreNotPublic(t *testing.T) {
 		{"127.0.0.1:8444", "127.0.0.1:8444", false},
 		{"10.1.2.3:443", "10.1.2.3:443", true},
 	} {
-		if err := d.allow(tc.asked, tc.resolved); (err == nil) != tc.ok {
+		if err := d.checkAddress(tc.asked, tc.resolved); (err == nil) != tc.ok {
 			t.Errorf("%s at %s: %v, want allowed %t", tc.asked, tc.resolved, err, tc.ok)
 		}
 	}
@@ -288,19 +288,19 @@ func TestDialRefusesAddressesThatAreNotPublic(t *testing.T) {
 func TestInventedURLsDisplaceNoGoodCertificate(t *testing.T) {
 	w, s := newWorld(t)
 	good := s.sign(t, w.envelope('a'))
-	if err := w.keys.Verify(t.Context(), good, false); err != nil {
+	if err := verify(t.Context(), w.keys, good, false); err != nil {
 		t.Fatal(err)
 	}
 	w.host.answer(func(rw http.ResponseWriter) { rw.WriteHeader(http.StatusNotFound) })
 	for i := range 2 * keysKept {
 		e := w.envelope('b')
 		e.CertURL = strings.Replace(e.CertURL, "bbbb", string([]byte{hex[i%16], hex[i/16%16], hex[i/256%16], 'c'}), 1)
-		if err := w.keys.Verify(t.Context(), s.sign(t, e), false); !errors.Is(err, ErrUnavailable) {
+		if err := verify(t.Context(), w.keys, s.sign(t, e), false); !errors.Is(err, ErrUnavailable) {
 			t.Fatal(err)
 		}
 	}
 	before := w.host.gets.Load()
-	if err := w.keys.Verify(t.Context(), good, false); err != nil || w.host.gets.Load() != before {
+	if err := verify(t.Context(), w.keys, good, false); err != nil || w.host.gets.Load() != before {
 		t.Errorf("%v after %d fetches more, want it kept", err, w.host.gets.Load()-before)
 	}
 }
@@ -311,15 +311,27 @@ func TestARedirectIsNeitherFollowedNorQuoted(t *testing.T) {
 		rw.Header().Set("Location", "https://evil.example/%zz?token=secret")
 		rw.WriteHeader(http.StatusFound)
 	})
-	err := w.keys.Verify(t.Context(), s.sign(t, w.envelope('a')), false)
+	err := verify(t.Context(), w.keys, s.sign(t, w.envelope('a')), false)
 	if !errors.Is(err, ErrUnavailable) || strings.Contains(err.Error(), "secret") {
 		t.Errorf("%v, want ErrUnavailable without the address", err)
 	}
 }
 
 func TestNoProxyIsAsked(t *testing.T) {
-	transport, ok := NewClient(nil, nil).Transport.(straight)
+	transport, ok := NewClient(nil, nil).Transport.(hideLocation)
 	if !ok || transport.Proxy != nil {
 		t.Error("a proxy would see what is fetched, and hide from us where it is fetched from")
 	}
+}
+
+// verify checks URL, certificate and signature of a message, as the receiver does.
+func verify(ctx context.Context, keys *Keys, e Envelope, signedBefore bool) error {
+	if err := keys.CheckURL(e.CertURL); err != nil {
+		return err
+	}
+	key, err := keys.Key(ctx, e.CertURL, e.TopicURN, signedBefore)
+	if err != nil {
+		return err
+	}
+	return e.Verify(key)
 }

@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// object splits one JSON object into its known fields. encoding/json alone would match "TYPE" and "ſubject", take the
+// parseObject splits one JSON object into its known fields. encoding/json alone would match "TYPE" and "ſubject", take the
 // last of two equal keys, and turn broken text into U+FFFD; each of these lets two readers see two messages.
-func object(data []byte, known []string) (map[string]json.RawMessage, error) {
+func parseObject(data []byte, known []string) (map[string]json.RawMessage, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("not valid UTF-8")
 	}
@@ -75,9 +75,9 @@ func tooDeep(data []byte) bool {
 	return false
 }
 
-// text decodes a JSON string. A lone surrogate is refused: it would become U+FFFD, and what is verified would not be
+// parseString decodes a JSON string. A lone surrogate is refused: it would become U+FFFD, and what is verified would not be
 // what was sent.
-func text(raw json.RawMessage) (string, error) {
+func parseString(raw json.RawMessage) (string, error) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return "", errors.New("not a string")
 	}

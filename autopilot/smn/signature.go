@@ -13,7 +13,7 @@ import (
 var ErrForged = errors.New("forged message")
 
 // SigningString is the exact text that SMN signs: keys in alphabetical order, each followed by its value, each line
-// ended by a line feed, the last one too (SMN umn: message_signature_verification.rst; otc-facts a.3). An empty subject
+// ended by a line feed, the last one too (SMN umn: message_signature_verification.rst; docs/cloud-facts.md, Signature). An empty subject
 // is left out.
 func (e Envelope) SigningString() []byte { return e.signingString(e.Subject != "") }
 

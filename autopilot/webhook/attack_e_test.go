@@ -91,7 +91,7 @@ func replayAttacks() []attack {
 				s.at(at)
 				s.post(event(s, i, "alarm", at))
 			}
-			if n := len(s.book.stored.Status.Intake.Signals); n != 1 {
+			if n := len(s.store.stored.Status.Intake.Signals); n != 1 {
 				s.Errorf("%d signals are kept, want 1", n)
 			}
 		}, 200, stored, 20},

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"crypto/rsa"
 	"errors"
 	"fmt"
 	"net"
@@ -18,18 +19,21 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/autopilot/smn"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // hang is a part that minds no context.
 type hang struct{ forever chan struct{} }
 
-func (h hang) Verify(context.Context, smn.Envelope, bool) error { <-h.forever; return nil }
+func (h hang) CheckURL(string) error { return nil }
+func (h hang) Key(context.Context, string, string, bool) (*rsa.PublicKey, error) {
+	<-h.forever
+	return nil, errors.New("too late")
+}
 
-// hung is a book whose writes hang.
+// hung is a store whose writes hang.
 type hung struct {
-	*book
+	*fakeStore
 	hang
 }
 
@@ -47,15 +51,15 @@ func (s stuck) Sync() error               { return nil }
 func faultAttacks() []attack {
 	const away, stored = resultUnavailable, resultStored
 	down := func(text string) func(*siege) {
-		return func(s *siege) { s.book.down = errors.New(text); s.post(s.alarm(nil).json()) }
+		return func(s *siege) { s.store.down = errors.New(text); s.post(s.alarm(nil).json()) }
 	}
 	said := func(alter m) func(*siege) { return func(s *siege) { s.post(s.alarm(alter).json()) } }
 	rows := []attack{
-		{53, "F", "the object is gone", func(s *siege) { s.book.down = autopilot.ErrGone; s.post(s.alarm(nil).json()) }, 200, resultIgnored, 0},
-		{53, "F", "20 conflicts, then stored", func(s *siege) { s.book.conflict = 20; s.post(s.alarm(nil).json()) }, 200, stored, 1},
+		{53, "F", "the object is gone", func(s *siege) { s.store.down = autopilot.ErrGone; s.post(s.alarm(nil).json()) }, 200, resultIgnored, 0},
+		{53, "F", "20 conflicts, then stored", func(s *siege) { s.store.conflict = 20; s.post(s.alarm(nil).json()) }, 200, stored, 1},
 		{53, "F", "the API server is back: the same message is stored", func(s *siege) {
 			down("refused")(s)
-			s.book.down = nil
+			s.store.down = nil
 			s.post(s.alarm(nil).json())
 		}, 200, stored, 1},
 		{54, "F", "no slot is free", func(s *siege) {
@@ -86,7 +90,7 @@ func faultAttacks() []attack {
 			s.post(s.confirmation(nil).json())
 		}, 503, away, 0},
 		{56, "F", "a panic, and the process lives", func(s *siege) {
-			s.book.panics = true
+			s.store.panics = true
 			s.post(s.alarm(nil).json())
 			if n := testutil.ToFloat64(s.receiver.meters.panics); n != 1 {
 				s.Errorf("%v panics were counted, want 1", n)
@@ -140,9 +144,9 @@ func (s *siege) stall(sent int) net.Conn {
 
 func TestWorkThatHangsIsCut(t *testing.T) {
 	for name, alter := range map[string]func(*bench, hang){
-		"the certificate":   func(b *bench, h hang) { b.Verifier = h },
-		"the API server":    func(b *bench, h hang) { b.Book = hung{b.book, h} },
-		"endless conflicts": func(b *bench, _ hang) { b.book.conflict = 1 << 30; b.Book = slow{b.book} },
+		"the certificate":   func(b *bench, h hang) { b.Keys = h },
+		"the API server":    func(b *bench, h hang) { b.Store = hung{b.store, h} },
+		"endless conflicts": func(b *bench, _ hang) { b.store.conflict = 1 << 30; b.Store = slow{b.store} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -150,7 +154,7 @@ func TestWorkThatHangsIsCut(t *testing.T) {
 				h := hang{make(chan struct{})}
 				alter(b, h)
 				start := time.Now()
-				w := b.post(message(nil))
+				w := b.post(signedBody(nil))
 				if took := time.Since(start); w.Code != http.StatusServiceUnavailable || took > 4*time.Second {
 					t.Errorf("status %d after %s, want 503 within 4 s", w.Code, took)
 				}
@@ -164,12 +168,12 @@ func TestWorkThatHangsIsCut(t *testing.T) {
 	}
 }
 
-// slow is a book that takes its time.
-type slow struct{ *book }
+// slow is a store that takes its time.
+type slow struct{ *fakeStore }
 
 func (s slow) WriteIntake(ctx context.Context, read *v1alpha1.RdsAutopilot, in v1alpha1.Intake) error {
 	time.Sleep(100 * time.Millisecond)
-	return s.book.WriteIntake(ctx, read, in)
+	return s.fakeStore.WriteIntake(ctx, read, in)
 }
 
 // Case 12: whatever else arrives at the same time, each message is judged by its own fields.
@@ -201,10 +205,10 @@ func TestNoMessageBleedsIntoAnother(t *testing.T) {
 	all.Wait()
 	s.checkTraps()
 	s.checkSecrets()
-	if n := s.gets[1].Load(); n != 1 || s.book.writes != 2 {
-		t.Errorf("%d confirmations and %d writes, want 1 and 2", n, s.book.writes)
+	if n := s.gets[1].Load(); n != 1 || s.store.writes != 2 {
+		t.Errorf("%d confirmations and %d writes, want 1 and 2", n, s.store.writes)
 	}
-	if fmt.Sprint(s.book.stored.Status.Intake.Subscription.MessageID) == "" {
+	if fmt.Sprint(s.store.stored.Status.Intake.Subscription.MessageID) == "" {
 		t.Error("the confirmation is gone")
 	}
 }

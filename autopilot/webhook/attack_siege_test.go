@@ -71,7 +71,7 @@ func certificate(public any, by crypto.Signer, alter func(*x509.Certificate)) []
 // siege is a receiver behind its real server, the two hosts that it may ask, and traps where it may not.
 type siege struct {
 	*testing.T
-	book     *book
+	store    *fakeStore
 	receiver *Receiver
 	server   *httptest.Server
 	cert     *httptest.Server
@@ -99,7 +99,7 @@ type answered struct {
 }
 
 func newSiege(t *testing.T) *siege {
-	s := &siege{T: t, book: newBook()}
+	s := &siege{T: t, store: newFakeStore()}
 	s.at(noon())
 	s.serves(certificate(&signingKey().PublicKey, signingKey(), nil))
 	s.confirms(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
@@ -136,7 +136,7 @@ func (s *siege) listen(address string) string {
 	return l.Addr().String()
 }
 
-// start begins with empty memory on the book as it is.
+// start begins with empty memory with the store as it is.
 func (s *siege) start() {
 	roots := x509.NewCertPool()
 	roots.AddCert(s.cert.Certificate())
@@ -150,7 +150,7 @@ func (s *siege) start() {
 	s.logs, s.reg = logs, prometheus.NewRegistry()
 	s.fetching = client(s.certHost())
 	s.receiver = New(Options{
-		Path: "/smn", Book: s.book, Verifier: smn.NewKeys(smn.Fixed(s.certHost()), s.fetching, s.now),
+		Path: "/smn", Store: s.store, Keys: smn.NewKeys(smn.Fixed(s.certHost()), s.fetching, s.now),
 		Confirm: client(s.consoleHost()), ConfirmHosts: []string{s.consoleHost()},
 		OurTopics: TopicPrefix("eu-de", project, "autopilot_"), MaxMessageAge: time.Hour,
 		Warn: s.warn, Log: zap.New(core), Reg: s.reg, Now: s.now,
@@ -210,29 +210,40 @@ func (s *siege) confirmation(alter m) m {
 	return s.alarm(f)
 }
 
+// sign signs with the simulated cloud's signing string, and notes the signature as a secret.
+func (s *siege) sign(f m, key *rsa.PrivateKey) m { return s.noteSignature(sign(f, key)) }
+
+func (s *siege) signText(f m, key *rsa.PrivateKey, text string) m {
+	return s.noteSignature(signText(f, key, text))
+}
+
+func (s *siege) noteSignature(f m) m {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sig := f["signature"]; len(sig) > 40 {
+		s.secrets = append(s.secrets, sig[:40])
+	}
+	return f
+}
+
 // sign signs with the simulated cloud's signing string, which is not ours.
-func (s *siege) sign(f m, key *rsa.PrivateKey) m {
+func sign(f m, key *rsa.PrivateKey) m {
 	maps.DeleteFunc(f, func(_, v string) bool { return v == "<none>" })
 	e := otcsim.Envelope{
 		Type: f["type"], MessageID: f["message_id"], TopicURN: f["topic_urn"], Subject: f["subject"], Message: f["message"],
 		Timestamp: f["timestamp"], SubscribeURL: f["subscribe_url"],
 	}
-	return s.signText(f, key, e.SigningString())
+	return signText(f, key, e.SigningString())
 }
 
-func (s *siege) signText(f m, key *rsa.PrivateKey, text string) m {
+func signText(f m, key *rsa.PrivateKey, text string) m {
 	digest := sha256.Sum256([]byte(text))
 	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, digest[:])
 	if err != nil {
-		s.Fatal(err)
+		panic(err)
 	}
 	if _, given := f["signature"]; !given {
 		f["signature"] = base64.StdEncoding.EncodeToString(signature)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if sig := f["signature"]; len(sig) > 40 {
-		s.secrets = append(s.secrets, sig[:40])
 	}
 	return f
 }

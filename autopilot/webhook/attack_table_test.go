@@ -34,7 +34,7 @@ func elsewhere() map[int]string {
 		43: "TestKilledAtAnyWriteThereIsOneGrowth in internal/chaos",
 		44: "TestKilledAtEveryStepThereIsOneChange in autopilot/controller; on a real API server TestNothingIsLostAndNothingDoneTwiceInChaos in internal/chaos",
 		50: "TestNoHistoryBreaksThePromises in autopilot",
-		51: "the tests of the crowd, here: who waits longest for a whole request is cut first",
+		51: "the tests of the connection limiter, here: the connection that waits longest for a whole request is closed first",
 		52: "TestWorkThatHangsIsCut, here",
 		55: "TestWhatIsInFlightIsAnsweredBeforeTheEnd and, with a second SIGTERM, TestDrainingItAnswersAndAnotherLeadsAtOnce in cmd/rds-autopilot",
 		58: "every row of this table: no log line, event, metric or answer holds a token, signature, password or link",
@@ -57,13 +57,13 @@ func TestAttackTable(t *testing.T) {
 			if got.status != a.status || a.result != "" && got.text != string(a.result) {
 				t.Errorf("answered %d %s, want %d %s; logs %v", got.status, got.text, a.status, a.result, s.logs.All())
 			}
-			if s.book.writes != a.writes {
-				t.Errorf("%d writes, want %d", s.book.writes, a.writes)
+			if s.store.writes != a.writes {
+				t.Errorf("%d writes, want %d", s.store.writes, a.writes)
 			}
 			s.checkCounted(a)
 			s.checkTraps()
 			s.checkSecrets()
-			lines[a.no] = append(lines[a.no], fmt.Sprintf("| %d | %s | TestAttackTable | %d | %s | %d | %s |", a.no, a.name, got.status, dash(string(a.result)), s.book.writes, s.outbound()))
+			lines[a.no] = append(lines[a.no], fmt.Sprintf("| %d | %s | TestAttackTable | %d | %s | %d | %s |", a.no, a.name, got.status, dash(string(a.result)), s.store.writes, s.outbound()))
 		})
 	}
 	if t.Failed() {
@@ -124,7 +124,7 @@ func (s *siege) checkSecrets() {
 		line := l.Message
 		for _, f := range l.Context {
 			line += fmt.Sprint(" ", f.Key, "=", f.String, f.Interface)
-			if f.Key == "error" && len(f.String) > maxWhy {
+			if f.Key == "error" && len(f.String) > maxErrorText {
 				s.Errorf("a log line of %d bytes", len(f.String))
 			}
 		}

@@ -63,7 +63,7 @@ func TestABurstOfNewDatabasesIsConfirmedAtOnce(t *testing.T) {
 				time.Sleep(20 * time.Millisecond)
 				w.WriteHeader(http.StatusOK)
 			})
-			s.receiver.Book = lagging{kube}
+			s.receiver.Store = lagging{kube}
 			var strangers, senders sync.WaitGroup
 			send := func(body string) string {
 				w := httptest.NewRecorder()

@@ -15,7 +15,7 @@ func TestAReplicaWithoutMemoryIsHeldUpByNoInventedURL(t *testing.T) {
 	s := newSiege(t)
 	s.certHostDoes(only(certPath))
 	s.post(event(s, 1, "alarm", noon()))
-	if kept := s.book.stored.Status.Intake.SigningCertURL; kept != "https://"+s.certHost()+certPath {
+	if kept := s.store.stored.Status.Intake.SigningCertURL; kept != "https://"+s.certHost()+certPath {
 		t.Fatalf("kept is %q", kept)
 	}
 	s.start()
@@ -38,7 +38,7 @@ func TestAReplicaWithoutMemoryIsHeldUpByNoInventedURL(t *testing.T) {
 			}
 		})
 	}
-	for deadline := time.Now().Add(patience); s.gets[0].Load() < 20; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(testTimeout); s.gets[0].Load() < 20; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the strangers' URLs are not asked for")
 		}

@@ -8,32 +8,21 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-
-	"github.com/mcsps/rds-autopilot/autopilot/smn"
-	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // confirmPath is the path of SMN's confirmation links (SMN umn: http_or_https_message_format.rst).
 const confirmPath = "/smn/subscription/confirm"
 
-// confirm calls the link of an authentic confirmation of our topic. Whether it worked is read from the list of
-// subscriptions by the leader; what is known here is whether the link was answered with success.
-func (r *Receiver) confirm(ctx context.Context, target *v1alpha1.RdsAutopilot, e smn.Envelope) (result, error) {
-	if _, res := subscriptionSignal(target.Status.Intake, e, r.Now()); res != resultStored {
-		return res, nil // nothing is called for what is known already
-	}
-	link, err := ConfirmLink(e.SubscribeURL, r.ConfirmHosts, e.TopicURN)
-	if err != nil {
-		r.Warn(target, reasonConfirm, fmt.Sprintf("The topic's subscription cannot be confirmed: %v", err))
-		return resultIgnored, err
-	}
+// confirm calls the link of an authentic confirmation of our topic. Whether the subscription is confirmed is read from
+// the list of subscriptions by the leader; here it is only known whether the link was answered with success.
+func (r *Receiver) confirm(ctx context.Context, m *message) (result, error) {
 	if err := r.confirming.Acquire(ctx, 1); err != nil {
 		return resultUnavailable, fmt.Errorf("too many confirmations at a time: %w", err)
 	}
 	defer r.confirming.Release(1)
 	ctxGet, cancel := context.WithTimeout(ctx, confirmTime)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctxGet, http.MethodGet, link, nil)
+	req, err := http.NewRequestWithContext(ctxGet, http.MethodGet, m.link, nil)
 	if err != nil {
 		return resultIgnored, errors.New("the confirmation link is not a URL")
 	}
@@ -42,26 +31,26 @@ func (r *Receiver) confirm(ctx context.Context, target *v1alpha1.RdsAutopilot, e
 		return resultUnavailable, fmt.Errorf("call the confirmation link: %w", withoutURL(err))
 	}
 	defer resp.Body.Close()
-	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be kept; what it says is not believed
+	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be used again; the text is not read
 	status := fmt.Errorf("call the confirmation link: status %d", resp.StatusCode)
 	switch {
 	case resp.StatusCode >= http.StatusInternalServerError, resp.StatusCode == http.StatusTooManyRequests:
 		return resultUnavailable, status
 	case resp.StatusCode/100 == 2:
-		return r.storeSubscription(ctx, target, e, resultConfirmed)
+		return r.storeSubscription(ctx, m, resultConfirmed)
 	}
-	// The same link would be answered alike, so it need not come again. Stored, it makes the leader read the list.
-	res, err := r.storeSubscription(ctx, target, e, resultUnconfirmed)
+	// Final: the same link would be answered in the same way. Storing it makes the leader read the list.
+	res, err := r.storeSubscription(ctx, m, resultUnconfirmed)
 	if res != resultUnconfirmed {
 		return res, err
 	}
-	r.Warn(target, reasonConfirm, fmt.Sprintf("The topic's subscription was not confirmed: its link was answered with status %d", resp.StatusCode))
+	r.Warn(m.target, reasonConfirm, fmt.Sprintf("The topic's subscription was not confirmed: its link was answered with status %d", resp.StatusCode))
 	return res, status
 }
 
-// ConfirmLink rebuilds a confirmation link from checked parts: a configured host, SMN's path, and the topic that was
+// confirmLink rebuilds a confirmation link from checked parts: a configured host, SMN's path, and the topic that was
 // signed, named once.
-func ConfirmLink(raw string, hosts []string, topic string) (string, error) {
+func confirmLink(raw string, hosts []string, topic string) (string, error) {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:

@@ -1,12 +1,17 @@
 package webhook
 
 import (
+	"io"
+	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
 
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // result is what became of a message: the metric's label and the status that the sender sees.
@@ -48,6 +53,51 @@ func (r result) status() int {
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusOK
+}
+
+// outcome is what is known of a message when it is answered.
+type outcome struct {
+	typ    smn.Type
+	id     string // the message's
+	target *v1alpha1.RdsAutopilot
+	result result
+	err    error // nil if there is nothing to explain
+}
+
+// answer writes the response.
+func (o outcome) answer(w http.ResponseWriter) {
+	status := o.result.status()
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", strconv.Itoa(retryAfter+rand.IntN(retryAfter+1)))
+	}
+	text := string(o.result) + "\n"
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text)            // it fails if the sender is gone
+	_ = http.NewResponseController(w).Flush() // what follows may take its time, a slow reader of the log above all
+}
+
+// log writes the one log line of a message. Of what a stranger sent it holds only the type and a checked id.
+func (o outcome) log(log *zap.Logger) {
+	fields := []zap.Field{zap.String("type", string(o.typ)), zap.String("result", string(o.result)), zap.Int("status", o.result.status())}
+	if o.id != "" {
+		fields = append(fields, zap.String("messageID", o.id))
+	}
+	if o.target != nil {
+		fields = append(fields, zap.String("namespace", o.target.Namespace), zap.String("name", o.target.Name))
+	}
+	if o.err != nil {
+		text := o.err.Error()
+		fields = append(fields, zap.String("error", text[:min(len(text), maxErrorText)]))
+	}
+	switch o.result {
+	case resultStored, resultDuplicate, resultStale, resultConfirmed:
+		log.Info("notification", fields...)
+	default:
+		log.Warn("notification", fields...)
+	}
 }
 
 type meters struct {

@@ -18,23 +18,23 @@ import (
 
 const verifyLimit = 10 * time.Second // for the certificate, whose host may be slow
 
-// verifyHosts are those of all regions: without the cloud nobody tells which it is.
+// verifyHosts are those of all regions: without the cloud it is not known which one is meant.
 func verifyHosts() []string {
 	return []string{app.SMNHost("eu-de"), app.SMNHost("eu-nl"), app.SMNHost("eu-ch2")}
 }
 
 const verifyUsage = `Usage: rds-autopilot verify -f FILE [FLAGS]
 
-Goes through the receiver's checks with a captured body, in its order, and says which one fails first. It asks for the
-signing certificate, on the hosts of --smn-cert-hosts only, and for nothing else: no link is called, nothing is confirmed.
-What only the cluster knows (whether the topic, rule and instance are ours) is not checked.
+Runs the receiver's checks on a captured body, in its order, and says which one fails first. It fetches the signing
+certificate, from the hosts of --smn-cert-hosts only, and nothing else: no link is called, nothing is confirmed. What only
+the cluster knows (whether topic, rule and instance are ours, and what is stored already) is not checked.
 
 It exits with 0 if all checks pass, 1 if one fails, 2 if it was called wrongly or cannot read the file.
 
 `
 
 func runVerify(ctx context.Context, args []string, env func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
-	body, v, err := parseVerify(args, env, stdin, stdout)
+	body, o, err := parseVerify(args, env, stdin, stdout)
 	switch {
 	case errors.Is(err, errHelp):
 		return exitOK
@@ -44,7 +44,7 @@ func runVerify(ctx context.Context, args []string, env func(string) string, stdi
 	}
 	ctx, cancel := context.WithTimeout(ctx, verifyLimit)
 	defer cancel()
-	ok, err := tell(stdout, v.look(ctx, body))
+	ok, err := writeSteps(stdout, webhook.Inspect(ctx, o, body))
 	if err != nil {
 		fmt.Fprintf(stderr, "rds-autopilot: write the answer: %v\n", err)
 	}
@@ -54,9 +54,10 @@ func runVerify(ctx context.Context, args []string, env func(string) string, stdi
 	return exitOK
 }
 
-// parseVerify reads flags, environment and the body, of which no more than the receiver would.
-func parseVerify(args []string, env func(string) string, stdin io.Reader, out io.Writer) ([]byte, *verifier, error) {
+// parseVerify reads flags and environment, and of the body as much as the receiver would and one byte more.
+func parseVerify(args []string, env func(string) string, stdin io.Reader, out io.Writer) ([]byte, webhook.Options, error) {
 	var o options
+	var none webhook.Options
 	var file string
 	fs := flag.NewFlagSet("verify", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
@@ -68,9 +69,9 @@ func parseVerify(args []string, env func(string) string, stdin io.Reader, out io
 		fmt.Fprint(out, verifyUsage)
 		fs.SetOutput(out)
 		fs.PrintDefaults()
-		return nil, nil, errHelp
+		return nil, none, errHelp
 	} else if err != nil {
-		return nil, nil, err
+		return nil, none, err
 	}
 	err := fromEnv(fs, func(key string) string {
 		if shared[key] {
@@ -79,13 +80,13 @@ func parseVerify(args []string, env func(string) string, stdin io.Reader, out io
 		return ""
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, none, err
 	}
 	switch {
 	case fs.NArg() > 0:
-		return nil, nil, fmt.Errorf("unexpected argument %q", fs.Arg(0))
+		return nil, none, fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	case file == "":
-		return nil, nil, errors.New("-f is required: the file with the body, or - for standard input")
+		return nil, none, errors.New("-f is required: the file with the body, or - for standard input")
 	}
 	if len(o.CertHosts) == 0 {
 		o.CertHosts = verifyHosts()
@@ -95,15 +96,15 @@ func parseVerify(args []string, env func(string) string, stdin io.Reader, out io
 	}
 	roots, err := trustRoots(o.CAFile)
 	if err != nil {
-		return nil, nil, fmt.Errorf("--smn-ca-file: %w", err)
+		return nil, none, fmt.Errorf("--smn-ca-file: %w", err)
 	}
 	body, err := readCapture(file, stdin)
 	if err != nil {
-		return nil, nil, fmt.Errorf("-f: %w", err)
+		return nil, none, fmt.Errorf("-f: %w", err)
 	}
 	hosts := smn.Fixed(o.CertHosts...)
 	keys := smn.NewKeys(hosts, smn.NewClient(hosts, roots), time.Now)
-	return body, &verifier{certHosts: o.CertHosts, confirmHosts: o.ConfirmHosts, keys: keys, now: time.Now}, nil
+	return body, webhook.Options{Keys: keys, ConfirmHosts: o.ConfirmHosts, Now: time.Now}, nil
 }
 
 func readCapture(file string, stdin io.Reader) ([]byte, error) {
@@ -119,31 +120,20 @@ func readCapture(file string, stdin io.Reader) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(in, webhook.MaxBody+1))
 }
 
-// What a check can say.
-const (
-	stateOK      = "ok"
-	stateFailed  = "FAILED"
-	stateSkipped = "skipped"
-	stateNote    = "note"
-)
-
-// verdict is the line of one check.
-type verdict struct{ State, Check, Text string }
-
-// tell writes the lines and says which check failed first; false means that one did.
-func tell(w io.Writer, verdicts []verdict) (bool, error) {
+// writeSteps writes a line for each step, and which check failed first. It reports whether none did.
+func writeSteps(w io.Writer, steps []webhook.Step) (ok bool, err error) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	last := "all checks passed"
-	ok := true
-	for _, v := range verdicts {
-		fmt.Fprintf(table, "%s\t%s\t%s\n", v.State, v.Check, v.Text)
-		if v.State == stateFailed && ok {
-			ok, last = false, "failed: "+v.Check
+	ok = true
+	for _, s := range steps {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", s.State, s.Check, s.Text)
+		if s.State == webhook.StateFailed && ok {
+			ok, last = false, "failed: "+s.Check
 		}
 	}
 	if err := table.Flush(); err != nil {
 		return ok, err
 	}
-	_, err := fmt.Fprintln(w, last)
+	_, err = fmt.Fprintln(w, last)
 	return ok, err
 }

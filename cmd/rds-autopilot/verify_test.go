@@ -111,7 +111,7 @@ func swap(body []byte, from, to string) []byte {
 	return out
 }
 
-// TestVerifyAndTheReceiverAgree shows each body to both.
+// TestVerifyAndTheReceiverAgree gives each body to both.
 func TestVerifyAndTheReceiverAgree(t *testing.T) {
 	s := newSender(t)
 	weak := newSender(t)
@@ -187,8 +187,8 @@ func TestVerifyAndTheReceiverAgree(t *testing.T) {
 			if strings.Contains(out.String(), "secret-token") || strings.ContainsFunc(out.String(), func(r rune) bool { return r < ' ' && r != '\n' }) {
 				t.Errorf("a token or a control character in\n%s", &out)
 			}
-			_, later, _ := strings.Cut(out.String(), stateFailed)
-			if strings.Contains(later, stateFailed) || strings.Contains(later, "\n"+stateOK+" ") {
+			_, later, _ := strings.Cut(out.String(), string(webhook.StateFailed))
+			if strings.Contains(later, string(webhook.StateFailed)) || strings.Contains(later, "\n"+string(webhook.StateOK)+" ") {
 				t.Errorf("it went on after the failure:\n%s", &out)
 			}
 			for _, a := range asked {
@@ -215,7 +215,7 @@ func receiverStatus(t *testing.T, s *sender, body []byte) int {
 	}
 	hosts := smn.Fixed(s.CertHost())
 	r := webhook.New(webhook.Options{
-		Path: "/smn", Book: everyTopic{}, Verifier: smn.NewKeys(hosts, smn.NewClient(hosts, roots), time.Now),
+		Path: "/smn", Store: everyTopic{}, Keys: smn.NewKeys(hosts, smn.NewClient(hosts, roots), time.Now),
 		Confirm: &http.Client{Transport: refuse{}}, ConfirmHosts: []string{s.ConfirmHost()}, OurTopics: func(string) bool { return true },
 		MaxMessageAge: time.Hour, Warn: func(*v1alpha1.RdsAutopilot, string, string) {}, Log: zap.NewNop(), Reg: prometheus.NewRegistry(), Now: time.Now,
 	})
@@ -224,7 +224,7 @@ func receiverStatus(t *testing.T, s *sender, body []byte) int {
 	return w.Code
 }
 
-// everyTopic is a book in which every topic is ours and everything can be stored.
+// everyTopic is a store in which every topic is ours and everything can be stored.
 type everyTopic struct{}
 
 func (everyTopic) ByTopic(string) []*v1alpha1.RdsAutopilot { return []*v1alpha1.RdsAutopilot{{}} }
@@ -328,7 +328,7 @@ func TestVerifyExplainsWhatItDoesNotKnow(t *testing.T) {
 		t.Errorf("an old message: exit code %d", code)
 	}
 	for _, want := range []string{
-		fmt.Sprintf("%s  topic            %s", stateSkipped, capturedTopic),
+		fmt.Sprintf("%s  topic            %s", webhook.StateSkipped, capturedTopic),
 		"note     age              signed 2020-01-01T00:00:00Z",
 	} {
 		if !strings.Contains(out.String(), want) {

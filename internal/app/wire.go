@@ -25,7 +25,7 @@ type Cluster interface {
 	controller.Applier
 	controller.Writers
 	controller.Recorder
-	webhook.Book
+	webhook.Store
 }
 
 // Parts are the receiver of messages and the loop that decides.
@@ -48,7 +48,7 @@ func Wire(o Options, kube Cluster, clusterID string, api *otc.Cloud, reg prometh
 	shared := cloud.New(api, o.Now)
 	return Parts{
 		Receiver: webhook.New(webhook.Options{
-			Path: o.PublicURL.EscapedPath(), Book: kube, Verifier: smn.NewKeys(certHosts, certificates, o.Now),
+			Path: o.PublicURL.EscapedPath(), Store: kube, Keys: smn.NewKeys(certHosts, certificates, o.Now),
 			Confirm: confirm, ConfirmHosts: confirmHosts, OurTopics: ourTopics(api), MaxMessageAge: o.MaxMessageAge,
 			Warn: warn(kube), Log: o.Log, Reg: reg, Now: o.Now,
 		}),

@@ -100,7 +100,7 @@ func flood(t *testing.T, takes time.Duration, topics, perSecond int, honest func
 					strangers.Go(func() {
 						ctx, done := context.WithTimeout(stop, 3500*time.Millisecond)
 						defer done()
-						if err := f.keys.Verify(ctx, e, false); !errors.Is(err, ErrUnavailable) {
+						if err := verify(ctx, f.keys, e, false); !errors.Is(err, ErrUnavailable) {
 							t.Errorf("an invented URL: %v", err)
 						}
 					})
@@ -112,7 +112,7 @@ func flood(t *testing.T, takes time.Duration, topics, perSecond int, honest func
 		honest(f)
 		end()
 		strangers.Wait()
-		if rate := f.host.perSecond(); rate > trialsMost+2 || f.host.most > trialsMost+2 { // and the honest ones
+		if rate := f.host.perSecond(); rate > maxFirstFetches+2 || f.host.most > maxFirstFetches+2 { // and the honest ones
 			t.Errorf("the host was asked %d times in a second, %d at a time", rate, f.host.most)
 		}
 		if n := len(f.keys.entries); n > keysKept {
@@ -121,8 +121,8 @@ func flood(t *testing.T, takes time.Duration, topics, perSecond int, honest func
 		time.Sleep(time.Minute)
 		f.keys.mu.Lock()
 		defer f.keys.mu.Unlock()
-		if f.keys.trials.taken+f.keys.waiting.taken+len(f.keys.trials.by)+len(f.keys.waiting.by) > 0 {
-			t.Errorf("places were not given back: %+v %+v", f.keys.trials, f.keys.waiting)
+		if f.keys.firstFetches.taken+f.keys.firstWaiters.taken+len(f.keys.firstFetches.by)+len(f.keys.firstWaiters.by) > 0 {
+			t.Errorf("places were not given back: %+v %+v", f.keys.firstFetches, f.keys.firstWaiters)
 		}
 	})
 }
@@ -132,7 +132,7 @@ func (f *flooded) post(topic, url string, known bool) error {
 	e := f.signer.sign(f.T, Envelope{Type: TypeNotification, TopicURN: topic, CertURL: url})
 	ctx, done := context.WithTimeout(f.Context(), 3500*time.Millisecond)
 	defer done()
-	return f.keys.Verify(ctx, e, known)
+	return verify(ctx, f.keys, e, known)
 }
 
 func TestInventedURLsHoldUpNoHonestMessage(t *testing.T) {
@@ -175,7 +175,7 @@ func TestABurstByOneNewURLIsVerifiedWhole(t *testing.T) {
 		host := &fakeHost{cert: s.cert}
 		f := &flooded{t, NewKeys(Fixed(fakeName), &http.Client{Transport: host}, time.Now), host, s}
 		var all sync.WaitGroup
-		for i := range waitingMost - 1 {
+		for i := range maxFirstWaiters - 1 {
 			all.Go(func() {
 				if err := f.post(fmt.Sprintf("topic-%d", i), newURL(), false); err != nil {
 					t.Error(err)
@@ -186,21 +186,21 @@ func TestABurstByOneNewURLIsVerifiedWhole(t *testing.T) {
 		if len(host.asked) != 1 {
 			t.Errorf("%d fetches, want 1", len(host.asked))
 		}
-		time.Sleep(2 * trialTime)
+		time.Sleep(2 * firstFetchTime)
 	})
 }
 
 func TestNoTopicTakesWhatIsLeftForOthers(t *testing.T) {
-	s := newShare(8)
+	s := newQuota(8)
 	n := 0
-	for s.take("flooded") {
+	for s.acquire("flooded") {
 		n++
 	}
-	if n != 4 || !s.take("another") || !s.take("another") || s.take("another") || !s.take("third") || s.take("third") {
+	if n != 4 || !s.acquire("another") || !s.acquire("another") || s.acquire("another") || !s.acquire("third") || s.acquire("third") {
 		t.Errorf("%d, %+v", n, s)
 	}
 	for range 4 {
-		s.give("flooded")
+		s.release("flooded")
 	}
 	if s.taken != 3 || len(s.by) != 2 {
 		t.Errorf("%+v", s)

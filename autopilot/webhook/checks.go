@@ -1,0 +1,245 @@
+package webhook
+
+import (
+	"context"
+	"crypto/rsa"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/smn"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// Reasons of the warnings about messages.
+const (
+	reasonUnreadable = "AlarmUnreadable"
+	reasonConfirm    = "ConfirmationRefused"
+)
+
+// message is what is known of a message so far. A check relies on what the checks before it have set.
+type message struct {
+	body         []byte
+	envelope     smn.Envelope
+	target       *v1alpha1.RdsAutopilot // the autopilot of the topic
+	signedBefore bool                   // its certificate has signed a message that was stored
+	key          *rsa.PublicKey
+	alarm        smn.Alarm       // of a notification
+	metric       v1alpha1.Metric // of the rule that the alarm names
+	link         string          // of a confirmation, rebuilt from checked parts
+}
+
+// check is one step of the receiver. A message that fails one is not shown to the next.
+type check struct {
+	name string
+	// run returns neither result nor error if the message passes. A result ends the work with that; an error without
+	// a result means the one of the row.
+	run     func(*Receiver, context.Context, *message) (result, error)
+	result  result
+	offline offline // what Inspect does with it
+	text    text    // what it found, or what only the cluster knows
+	explain text    // if it fails and the error does not say enough; may be nil
+}
+
+// offline says whether a check can be made without the cluster, at any time.
+type offline int
+
+const (
+	runs         offline = iota
+	needsCluster         // skipped
+	needsArrival         // depends on when the message arrived, which a captured one does not tell: a note
+)
+
+// checks is the order in which every message is checked: what is cheap and refuses most comes first, and nothing is
+// fetched for a message that is not ours. Inspect walks the same table.
+func checks() []check {
+	return []check{
+		{"size", (*Receiver).checkSize, resultTooLarge, runs, textSize, nil},
+		{"envelope", (*Receiver).checkEnvelope, resultMalformed, runs, static("one JSON object, each key once, each field in its form"), nil},
+		{"type", (*Receiver).checkType, resultIgnored, runs, textType, nil},
+		{"topic", (*Receiver).checkTopic, resultForeign, needsCluster, textTopic, nil},
+		{"age", (*Receiver).checkAge, resultExpired, needsArrival, textAge, nil},
+		{"certificate URL", (*Receiver).checkCertURL, resultForged, runs, textCertURL, textCertURL},
+		{
+			"certificate", (*Receiver).checkCertificate, resultUnavailable, runs,
+			static("one, with an RSA key that is strong enough, within its dates"), static("this says nothing about the message"),
+		},
+		{
+			"signature", (*Receiver).checkSignature, resultForged, runs,
+			static("authentic"), static("another key signed, or what is signed was altered since"),
+		},
+		{"repetition", (*Receiver).checkRepetition, resultDuplicate, needsCluster, static("only the cluster knows whether it is stored already, or a newer one"), nil},
+		{"message", (*Receiver).checkMessage, resultUnreadable, runs, textMessage, nil},
+		{"rule", (*Receiver).checkRule, resultIgnored, needsCluster, static("ours if rule, metric and instance of an alarm are in the status of that RdsAutopilot"), nil},
+	}
+}
+
+// runChecks runs the checks in their order. The result is empty if the message passes all of them.
+func (r *Receiver) runChecks(ctx context.Context, m *message) (result, error) {
+	for i := range r.checks {
+		if res, err := r.checks[i].apply(ctx, r, m); res != "" {
+			return res, err
+		}
+	}
+	return "", nil
+}
+
+func (c *check) apply(ctx context.Context, r *Receiver, m *message) (result, error) {
+	res, err := c.run(r, ctx, m)
+	if res == "" && err != nil {
+		res = c.result
+	}
+	return res, err
+}
+
+// checkSize holds for captured messages too; what is posted was not read any further than that.
+func (r *Receiver) checkSize(_ context.Context, m *message) (result, error) {
+	if len(m.body) > MaxBody {
+		return "", fmt.Errorf("more than %d bytes", MaxBody)
+	}
+	return "", nil
+}
+
+func (r *Receiver) checkEnvelope(_ context.Context, m *message) (res result, err error) {
+	m.envelope, err = smn.ParseEnvelope(m.body)
+	return "", err
+}
+
+func (r *Receiver) checkType(_ context.Context, m *message) (result, error) {
+	if !m.envelope.Type.Known() {
+		return "", fmt.Errorf("the type %s is not known, so no more is read", m.envelope.Type)
+	}
+	return "", nil
+}
+
+// checkTopic finds the autopilot of the topic. A confirmation can arrive before the watch event that would tell of its
+// topic, so a URN that could be ours is looked up once more.
+func (r *Receiver) checkTopic(ctx context.Context, m *message) (result, error) {
+	urn := m.envelope.TopicURN
+	found := r.Store.ByTopic(urn)
+	if len(found) == 0 && r.OurTopics(urn) {
+		if !r.Store.Expects(urn) { // a stranger can invent any number of those, so they share few places and a rate
+			end, err := r.topics.begin(ctx)
+			if err != nil {
+				return resultUnavailable, fmt.Errorf("topics that are not in the cache: %w", err)
+			}
+			defer end()
+		}
+		var err error
+		if found, err = r.Store.ByTopicLive(ctx, urn); err != nil {
+			return resultUnavailable, fmt.Errorf("look up the topic: %w", err)
+		}
+	}
+	if len(found) == 0 {
+		return "", errors.New("the topic is not ours")
+	}
+	m.target, m.signedBefore = found[0], r.Store.SignedBefore(m.envelope.CertURL)
+	return "", nil
+}
+
+func (r *Receiver) checkAge(_ context.Context, m *message) (result, error) {
+	if age := r.Now().Sub(m.envelope.Time); age > r.MaxMessageAge || age < -MaxAhead {
+		return "", fmt.Errorf("signed at %s", m.envelope.Timestamp)
+	}
+	return "", nil
+}
+
+func (r *Receiver) checkCertURL(_ context.Context, m *message) (result, error) {
+	return "", r.Keys.CheckURL(m.envelope.CertURL)
+}
+
+func (r *Receiver) checkCertificate(ctx context.Context, m *message) (res result, err error) {
+	m.key, err = r.Keys.Key(ctx, m.envelope.CertURL, m.envelope.TopicURN, m.signedBefore)
+	return "", err
+}
+
+func (r *Receiver) checkSignature(_ context.Context, m *message) (result, error) {
+	return "", m.envelope.Verify(m.key)
+}
+
+// checkRepetition keeps the link of a confirmation that is stored already, or older than the stored one, from being
+// looked at again. Alarms are compared when they are stored.
+func (r *Receiver) checkRepetition(_ context.Context, m *message) (result, error) {
+	if m.envelope.Type != smn.TypeConfirmation {
+		return "", nil
+	}
+	return repeated(m.target.Status.Intake, m.envelope), nil
+}
+
+// checkMessage reads what is signed: the alarm of a notification, the link of a confirmation.
+func (r *Receiver) checkMessage(_ context.Context, m *message) (res result, err error) {
+	switch m.envelope.Type {
+	case smn.TypeUnsubscribed: // its link is never called
+		return "", nil
+	case smn.TypeConfirmation:
+		if m.link, err = confirmLink(m.envelope.SubscribeURL, r.ConfirmHosts, m.envelope.TopicURN); err != nil {
+			r.Warn(m.target, reasonConfirm, fmt.Sprintf("The topic's subscription cannot be confirmed: %v", err))
+			return resultIgnored, err
+		}
+		return "", nil
+	}
+	soon := r.Now().Add(MaxAhead)
+	if m.alarm, err = smn.ParseAlarm(m.envelope.Message); err == nil && m.alarm.Time.After(soon) {
+		// Stored, it would make every later alarm look old.
+		err = fmt.Errorf("%w: it is of the future", smn.ErrUnreadable)
+	}
+	if err != nil {
+		r.Warn(m.target, reasonUnreadable, fmt.Sprintf("A message of the alarm topic cannot be read: %v", err))
+		return "", err
+	}
+	if m.alarm.ValueTime.After(soon) {
+		m.alarm.Value, m.alarm.ValueTime = 0, time.Time{} // the alarm is true without it
+	}
+	return "", nil
+}
+
+// checkRule checks that an authentic alarm is about this database: others may publish to a topic too. A rule may be
+// newer than the cache, so the API server is asked once before it counts as unknown.
+func (r *Receiver) checkRule(ctx context.Context, m *message) (result, error) {
+	if m.envelope.Type != smn.TypeNotification {
+		return "", nil
+	}
+	var unknown error
+	if m.metric, unknown = ruleMetric(m.target, m.alarm); unknown == nil {
+		return "", nil
+	}
+	end, err := r.rules.begin(ctx)
+	if err != nil {
+		return resultUnavailable, fmt.Errorf("rules that are not in the cache: %w", err)
+	}
+	defer end()
+	live, err := r.Store.LiveAutopilot(ctx, m.target.Namespace, m.target.Name)
+	switch {
+	case errors.Is(err, autopilot.ErrGone):
+		return "", unknown
+	case err != nil:
+		return resultUnavailable, fmt.Errorf("look up the rule: %w", err)
+	}
+	m.target = live
+	m.metric, err = ruleMetric(live, m.alarm)
+	return "", err
+}
+
+// ruleMetric returns the metric of the rule that an alarm names, or an error if rule, metric, state or instance is not
+// the autopilot's.
+func ruleMetric(target *v1alpha1.RdsAutopilot, a smn.Alarm) (v1alpha1.Metric, error) {
+	rules := target.Status.Alarms.Rules
+	i := slices.IndexFunc(rules, func(rule v1alpha1.Rule) bool { return rule.AlarmID == a.ID })
+	switch {
+	case i < 0:
+		return "", errors.New("the alarm rule is not ours")
+	case a.Namespace != "SYS.RDS" || a.Metric != autopilot.MetricName(rules[i].Metric):
+		return "", errors.New("the metric is not the rule's")
+	case a.Status != string(v1alpha1.StateAlarm) && a.Status != string(v1alpha1.StateOK):
+		return "", errors.New("the state is neither alarm nor ok")
+	}
+	inst := target.Status.Instance
+	for _, d := range a.Dimensions {
+		if inst != nil && (d.Value == inst.ID || slices.Contains(inst.NodeIDs, d.Value)) {
+			return rules[i].Metric, nil
+		}
+	}
+	return "", errors.New("the instance is not ours")
+}

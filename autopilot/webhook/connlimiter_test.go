@@ -1,0 +1,206 @@
+package webhook
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// testTimeout is for slow machines; no test that passes waits for it.
+const testTimeout = time.Minute
+
+// limitedServer is a server whose handler answers when it is released.
+type limitedServer struct {
+	t       *testing.T
+	limiter *connLimiter
+	address string
+	arrived chan struct{} // one for each request that is complete
+	release chan struct{} // one for each that may be answered
+}
+
+func newLimitedServer(t *testing.T, most int) *limitedServer {
+	t.Helper()
+	r := &limitedServer{t: t, limiter: newConnLimiter(most), arrived: make(chan struct{}, 99), release: make(chan struct{}, 99)}
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if _, err := io.ReadAll(req.Body); err != nil {
+			return
+		}
+		markComplete(req.Context())
+		r.arrived <- struct{}{}
+		<-r.release
+	})}
+	r.limiter.attach(s)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.address = l.Addr().String()
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	t.Cleanup(func() {
+		_ = s.Close()
+		if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// client is a connection that has sent something.
+type client struct {
+	t *testing.T
+	net.Conn
+	in *bufio.Reader
+}
+
+// connect opens a connection, sends something, and waits until the server has it.
+func (r *limitedServer) connect(text string) *client {
+	r.t.Helper()
+	conn, err := net.Dial("tcp", r.address)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = conn.Close() })
+	g := &client{r.t, conn, bufio.NewReader(conn)}
+	g.send(text)
+	for deadline := time.Now().Add(testTimeout); ; time.Sleep(time.Millisecond) {
+		r.limiter.mu.Lock()
+		known := false
+		for c := range r.limiter.open {
+			known = known || c.RemoteAddr().String() == conn.LocalAddr().String()
+		}
+		r.limiter.mu.Unlock()
+		if known {
+			return g
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatal("the server does not know the connection")
+		}
+	}
+}
+
+func (g *client) send(text string) {
+	g.t.Helper()
+	if _, err := io.WriteString(g, text); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// mustBeClosed waits for the end of the connection.
+func (g *client) mustBeClosed() {
+	g.t.Helper()
+	_ = g.SetReadDeadline(time.Now().Add(testTimeout))
+	if _, err := g.in.ReadByte(); err == nil || errors.Is(err, net.ErrClosed) || isTimeout(err) {
+		g.t.Fatalf("it was not closed: %v", err)
+	}
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// mustBeAnswered reads one answer.
+func (g *client) mustBeAnswered() {
+	g.t.Helper()
+	_ = g.SetReadDeadline(time.Now().Add(testTimeout))
+	resp, err := http.ReadResponse(g.in, nil)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		g.t.Errorf("status %d", resp.StatusCode)
+	}
+}
+
+func request(body, sent string) string {
+	return fmt.Sprintf("POST /smn HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), sent)
+}
+
+func TestTheLongestWaitingConnectionIsClosedAndAnAnsweredOneStays(t *testing.T) {
+	r := newLimitedServer(t, 3)
+	honest := r.connect(request("hello", "hello"))
+	<-r.arrived
+	silent := r.connect("")
+	slowHeader := r.connect("POST /smn HT")
+	slowBody := r.connect(request("hello", "h"))
+	silent.mustBeClosed()
+	another := r.connect("")
+	slowHeader.mustBeClosed()
+	r.connect("")
+	slowBody.mustBeClosed()
+	r.connect("")
+	another.mustBeClosed()
+	r.release <- struct{}{}
+	honest.mustBeAnswered()
+}
+
+func TestAnAnsweredConnectionWaitsAgain(t *testing.T) {
+	r := newLimitedServer(t, 3)
+	first := r.connect(request("a", "a"))
+	<-r.arrived
+	second := r.connect("")
+	third := r.connect("")
+	r.release <- struct{}{}
+	first.mustBeAnswered()
+	waitUntil(t, func() bool { return r.limiter.waiting.Len() == 3 }, r.limiter)
+	r.connect("")
+	second.mustBeClosed()
+	first.send(request("b", "b"))
+	<-r.arrived
+	r.release <- struct{}{}
+	first.mustBeAnswered()
+	r.connect("")
+	third.mustBeClosed()
+}
+
+func TestTheNewestIsClosedWhereAllOthersAreBeingAnswered(t *testing.T) {
+	r := newLimitedServer(t, 2)
+	answered := []*client{r.connect(request("a", "a")), r.connect(request("b", "b"))}
+	<-r.arrived
+	<-r.arrived
+	conn, err := net.Dial("tcp", r.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	(&client{t, conn, bufio.NewReader(conn)}).mustBeClosed()
+	r.release <- struct{}{}
+	r.release <- struct{}{}
+	for _, g := range answered {
+		g.mustBeAnswered()
+	}
+}
+
+func TestManyThatSayNothingKeepNobodyOut(t *testing.T) {
+	r := newLimitedServer(t, 10)
+	for range 300 {
+		r.connect("P")
+	}
+	honest := r.connect(request("hello", "hello"))
+	<-r.arrived
+	r.release <- struct{}{}
+	honest.mustBeAnswered()
+	waitUntil(t, func() bool { return len(r.limiter.open) <= 10 && r.limiter.waiting.Len() <= 10 }, r.limiter)
+}
+
+func waitUntil(t *testing.T, ok func() bool, c *connLimiter) {
+	t.Helper()
+	for deadline := time.Now().Add(testTimeout); ; time.Sleep(time.Millisecond) {
+		c.mu.Lock()
+		done := ok()
+		c.mu.Unlock()
+		if done {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the condition did not become true")
+		}
+	}
+}

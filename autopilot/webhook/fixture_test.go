@@ -1,0 +1,187 @@
+package webhook
+
+import (
+	"context"
+	"crypto/rsa"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+const (
+	project  = "0123456789abcdef0123456789abcdef"
+	ourTopic = "urn:smn:eu-de:" + project + ":autopilot_ns_db_12345678"
+	newTopic = "urn:smn:eu-de:" + project + ":autopilot_ns_new_12345678"
+	ruleID   = "al1700000000000AbCdEfGhI"
+	instance = "00112233445566778899aabbccddeeffin01"
+)
+
+func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
+
+// fakeStore is one database, with the API server's rule that a write goes on top of what was read.
+type fakeStore struct {
+	mu       sync.Mutex
+	stored   *v1alpha1.RdsAutopilot
+	cached   *v1alpha1.RdsAutopilot // what the cache knows; nil: what is stored
+	version  int
+	writes   int
+	down     error // of every request
+	conflict int   // how many writes somebody else comes before
+	panics   bool
+	expects  string // how topics begin that the cache knows the autopilot of
+}
+
+func newFakeStore() *fakeStore {
+	a := &v1alpha1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db", ResourceVersion: "0"}}
+	a.Status.Alarms = v1alpha1.Alarms{TopicURN: ourTopic, Rules: []v1alpha1.Rule{{Metric: v1alpha1.MetricStorage, AlarmID: ruleID}}}
+	a.Status.Instance = &v1alpha1.Instance{ID: instance, NodeIDs: []string{"00112233445566778899aabbccddeeffno01"}}
+	return &fakeStore{stored: a}
+}
+
+func (f *fakeStore) view() *v1alpha1.RdsAutopilot {
+	if f.cached != nil {
+		return f.cached
+	}
+	return f.stored
+}
+
+func (f *fakeStore) ByTopic(urn string) []*v1alpha1.RdsAutopilot {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.panics {
+		panic("the store is broken")
+	}
+	if v := f.view(); v.Status.Alarms.TopicURN == urn {
+		return []*v1alpha1.RdsAutopilot{v.DeepCopy()}
+	}
+	return nil
+}
+
+func (f *fakeStore) ByTopicLive(_ context.Context, urn string) ([]*v1alpha1.RdsAutopilot, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.down != nil {
+		return nil, f.down
+	}
+	if f.stored.Status.Alarms.TopicURN == urn {
+		return []*v1alpha1.RdsAutopilot{f.stored.DeepCopy()}, nil
+	}
+	return nil, nil
+}
+
+func (f *fakeStore) Expects(urn string) bool {
+	return strings.HasPrefix(urn, f.expects) && f.expects != ""
+}
+
+func (f *fakeStore) SignedBefore(url string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return url != "" && f.view().Status.Intake.SigningCertURL == url
+}
+
+func (f *fakeStore) LiveAutopilot(context.Context, string, string) (*v1alpha1.RdsAutopilot, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.stored.DeepCopy(), f.down
+}
+
+func (f *fakeStore) WriteIntake(_ context.Context, read *v1alpha1.RdsAutopilot, in v1alpha1.Intake) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.down != nil {
+		return f.down
+	}
+	if f.conflict > 0 {
+		f.conflict--
+		f.bump()
+	}
+	if read.ResourceVersion != f.stored.ResourceVersion {
+		return autopilot.ErrConflict
+	}
+	f.stored.Status.Intake = in
+	f.writes++
+	f.bump()
+	return nil
+}
+
+func (f *fakeStore) bump() {
+	f.version++
+	f.stored.ResourceVersion = strconv.Itoa(f.version)
+}
+
+// fakeKeys has one key, whatever the URL; err stands for a certificate host that cannot be reached.
+type fakeKeys struct {
+	err   error
+	mu    sync.Mutex
+	asked int
+}
+
+func (*fakeKeys) CheckURL(string) error { return nil }
+
+func (k *fakeKeys) Key(context.Context, string, string, bool) (*rsa.PublicKey, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.asked++
+	return &signingKey().PublicKey, k.err
+}
+
+// bench is a receiver with fakes around it.
+type bench struct {
+	*Receiver
+	store    *fakeStore
+	keys     *fakeKeys
+	warnings []string // their reasons
+	notes    []string
+}
+
+func newBench(t *testing.T) *bench {
+	b := &bench{store: newFakeStore(), keys: &fakeKeys{}}
+	b.Receiver = New(Options{
+		Path: "/smn", Store: b.store, Keys: b.keys, Confirm: http.DefaultClient, ConfirmHosts: []string{"console.example"},
+		OurTopics: TopicPrefix("eu-de", project, "autopilot_"), MaxMessageAge: time.Hour,
+		Warn: func(_ *v1alpha1.RdsAutopilot, reason, note string) {
+			b.warnings, b.notes = append(b.warnings, reason), append(b.notes, note)
+		},
+		Log: zap.NewNop(), Reg: prometheus.NewRegistry(), Now: noon,
+	})
+	return b
+}
+
+func (b *bench) post(body string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	b.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/smn", strings.NewReader(body)))
+	return w
+}
+
+// signedBody is an alarm for our database, altered and then signed; "<none>" leaves a field out.
+func signedBody(alter map[string]string) string {
+	f := map[string]string{
+		"type": "Notification", "message_id": "d84bd6629ef04513ad2e37bffd6e17cb", "topic_urn": ourTopic, "subject": "s",
+		"message": alarm("alarm", ruleID, "rds039_disk_util", instance, noon()), "timestamp": "2026-11-20T12:00:00Z",
+		"signature_version": "v1", "signing_cert_url": "https://smn.example/smn/x.pem",
+	}
+	maps.Copy(f, alter)
+	signed := sign(f, signingKey())
+	if signature, ok := alter["signature"]; ok {
+		signed = signed.with("signature", signature)
+	}
+	return signed.json()
+}
+
+func alarm(status, rule, metric, inst string, at time.Time) string {
+	return fmt.Sprintf(`{"message_type":"alarm","alarm_id":%q,"alarm_status":%q,"time":%d,"namespace":"SYS.RDS","metric_name":%q,"dimension":"rds_cluster_id:%s","alarmValue":[{"time":%d,"value":93.1}]}`,
+		rule, status, at.UnixMilli(), metric, inst, at.Add(-time.Minute).UnixMilli())
+}

@@ -1,0 +1,102 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/smn"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// storeAlarm stores the signal of a notification.
+func (r *Receiver) storeAlarm(ctx context.Context, m *message) (result, error) {
+	sig := signal(m, r.Now())
+	return r.writeIntake(ctx, m, func(in v1alpha1.Intake) (v1alpha1.Intake, result) {
+		next, admission := autopilot.Admit(in, sig)
+		switch admission {
+		case autopilot.Duplicate:
+			return next, resultDuplicate
+		case autopilot.Stale:
+			return next, resultStale
+		}
+		return next, resultStored
+	})
+}
+
+func signal(m *message, now time.Time) v1alpha1.Signal {
+	a := m.alarm
+	s := v1alpha1.Signal{
+		Metric: m.metric, AlarmID: a.ID, State: v1alpha1.State(a.Status), AlarmTime: metav1.NewMicroTime(a.Time),
+		MessageID: m.envelope.MessageID, ReceivedTime: metav1.NewMicroTime(now.Truncate(time.Microsecond)),
+	}
+	if !a.ValueTime.IsZero() {
+		t := metav1.NewMicroTime(a.ValueTime)
+		s.ValuePercent, s.DatapointTime = strconv.FormatFloat(a.Value, 'f', -1, 64), &t
+	}
+	return s
+}
+
+// storeSubscription stores a confirmation or cancellation; the leader reads the list of subscriptions when it sees it.
+// The result is stored if that was done.
+func (r *Receiver) storeSubscription(ctx context.Context, m *message, stored result) (result, error) {
+	sent := metav1.NewMicroTime(m.envelope.Time)
+	sig := &v1alpha1.SubscriptionSignal{
+		Type: string(m.envelope.Type), MessageID: m.envelope.MessageID,
+		SentTime: &sent, ReceivedTime: metav1.NewMicroTime(r.Now().Truncate(time.Microsecond)),
+	}
+	return r.writeIntake(ctx, m, func(in v1alpha1.Intake) (v1alpha1.Intake, result) {
+		if res := repeated(in, m.envelope); res != "" {
+			return in, res
+		}
+		next := *in.DeepCopy()
+		next.Subscription = sig
+		return next, stored
+	})
+}
+
+// repeated returns a result if a confirmation or cancellation is stored already, or was signed before the stored one.
+// Otherwise two recorded messages, sent in turn, would keep everybody busy.
+func repeated(in v1alpha1.Intake, e smn.Envelope) result {
+	switch was := in.Subscription; {
+	case was == nil:
+	case was.MessageID == e.MessageID:
+		return resultDuplicate
+	case was.SentTime != nil && e.Time.Before(was.SentTime.Time):
+		return resultStale
+	}
+	return ""
+}
+
+// writeIntake writes what change makes of the intake. If somebody else has changed the object meanwhile, it tries again on top
+// of that, until time is up.
+func (r *Receiver) writeIntake(ctx context.Context, m *message, change func(v1alpha1.Intake) (v1alpha1.Intake, result)) (result, error) {
+	target := m.target
+	for {
+		next, res := change(target.Status.Intake)
+		if res == resultDuplicate || res == resultStale {
+			return res, nil
+		}
+		next.SigningCertURL = m.envelope.CertURL
+		err := r.Store.WriteIntake(ctx, target, next)
+		switch {
+		case err == nil:
+			return res, nil
+		case errors.Is(err, autopilot.ErrGone):
+			return resultIgnored, err
+		case !errors.Is(err, autopilot.ErrConflict), ctx.Err() != nil:
+			return resultUnavailable, fmt.Errorf("store: %w", err)
+		}
+		if target, err = r.Store.LiveAutopilot(ctx, target.Namespace, target.Name); err != nil {
+			if errors.Is(err, autopilot.ErrGone) {
+				return resultIgnored, err
+			}
+			return resultUnavailable, fmt.Errorf("store: %w", err)
+		}
+	}
+}
