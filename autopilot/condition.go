@@ -11,33 +11,17 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Reasons of the condition Armed beyond those of decisions.
-const (
-	ArmedReason         = "AlarmsInPlace"
-	SubscriptionPending = "SubscriptionPending"
-	RuleMissing         = "RuleMissing"
-	QuotaExceeded       = "QuotaExceeded"
-	CloudUnreachable    = "CloudUnreachable"
-)
-
-// NotArmedReasons are all reasons for which the condition Armed is False.
-func NotArmedReasons() []string {
-	return []string{
-		SubscriptionPending, RuleMissing, string(ReasonNoData), QuotaExceeded, CloudUnreachable,
-		string(ReasonInstanceUnknown), string(ReasonNotEnabled), string(ReasonPolicyInvalid),
-	}
-}
-
 // dataMissing is how long a rule may be without data before the autopilot counts as disarmed.
 const dataMissing = 30 * time.Minute
 
-// Armed says whether an alarm would reach us now and be acted on, and if not why not.
+// Armed reports whether an alarm would reach us now and be acted on, with the reason and the message of the condition.
 func Armed(spec v1alpha1.Spec, a v1alpha1.Alarms, now time.Time) (ok bool, reason, message string) {
-	if err := Validate(spec, v1alpha1.MetricCPU); err != nil {
+	if err := Validate(spec, v1alpha1.KindFlavor); err != nil {
 		return false, string(ReasonPolicyInvalid), fmt.Sprintf("%v: the flavor is not changed; storage grows all the same", err)
 	}
-	for _, m := range Metrics() {
-		if !Enabled(spec, m) {
+	for _, metric := range MetricTable() {
+		m := metric.Metric
+		if !metric.Enabled(spec) {
 			continue
 		}
 		i := slices.IndexFunc(a.Rules, func(r v1alpha1.Rule) bool { return r.Metric == m && r.AlarmID != "" })
@@ -102,19 +86,10 @@ func SetLimited(s *v1alpha1.Status, v Verdict, generation int64, now time.Time) 
 		}
 	}
 	last := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionLimited)
-	if last != nil && last.Status == metav1.ConditionTrue && last.ObservedGeneration == generation && slices.ContainsFunc(v.Decisions, Decision.open) {
+	if last != nil && last.Status == metav1.ConditionTrue && last.ObservedGeneration == generation && slices.ContainsFunc(v.Decisions, func(d Decision) bool { return d.Reason.row().KeepsLimited }) {
 		return
 	}
 	SetCondition(s, v1alpha1.ConditionLimited, false, "WithinCaps", "No wish is cut by the policy", generation, now)
-}
-
-// open reports whether a decision leaves open what would be done otherwise.
-func (d Decision) open() bool {
-	switch d.Reason {
-	case ReasonNoData, ReasonStaleEvidence, ReasonInstanceUnknown, ReasonChangePending, ReasonStalled, ReasonInstanceBusy, ReasonStorageFull:
-		return true
-	}
-	return false
 }
 
 // SetContested says whether somebody undoes what we did. It stays until what the Rds asks for is ours or larger, the spec
@@ -134,7 +109,7 @@ func SetContested(s *v1alpha1.Status, c Case, v Verdict) {
 
 func (c Case) contestLasts(r Reason) bool {
 	if r == ReasonRolledBack {
-		_, ok := c.rolledBack(Decision{})
+		_, ok := c.checkRolledBack(Decision{})
 		return ok
 	}
 	if lost, ok := c.sizeTakenBack(); ok && c.Wanted.VolumeGB < gigabytes(lost.To) {

@@ -16,7 +16,7 @@ const (
 	flavorChanges = 10
 )
 
-// episodeSpan is how long a rewritten rule may take to say alarm again, if it must: five periods, delayed data, and slack.
+// episodeSpan is how long a rewritten rule may take to be in alarm again, if it must: five periods, delayed data, and slack.
 const episodeSpan = time.Hour
 
 // intentState is how far an intent has come.
@@ -61,7 +61,7 @@ func (c Case) intentState(i *v1alpha1.Intent) intentState {
 type Followed struct {
 	Status v1alpha1.Status
 	Ended  []v1alpha1.Change // ours that ended, and those that others made
-	Asked  []v1alpha1.Intent // ours that the Rds turned out to ask for: nobody has been told of them yet
+	Asked  []v1alpha1.Intent // ours that the Rds turned out to ask for: not recorded as decisions yet
 }
 
 // Follow brings the status up to what the cloud has now: it ends intents, enters changes that others made and notes the
@@ -81,8 +81,8 @@ func Follow(c Case) Followed {
 		}
 	}
 	last := s.Instance
-	s.Overtaken, s.Pending = f.follow(c, s.Overtaken), f.follow(c, s.Pending)
-	f.Ended = append(f.Ended, c.others(last, f.Ended, s.Intents())...)
+	s.Overtaken, s.Pending = f.followIntent(c, s.Overtaken), f.followIntent(c, s.Pending)
+	f.Ended = append(f.Ended, c.changesByOthers(last, f.Ended, s.Intents())...)
 	for _, ch := range f.Ended {
 		s.Changes = prependChange(s.Changes, ch)
 	}
@@ -97,8 +97,8 @@ func Follow(c Case) Followed {
 	return f
 }
 
-// follow ends an intent or returns it as it goes on. One that the Rds asks for was patched, whatever kept us from noting it.
-func (f *Followed) follow(c Case, i *v1alpha1.Intent) *v1alpha1.Intent {
+// followIntent ends an intent or returns it as it goes on. One that the Rds asks for was patched, whatever kept us from noting it.
+func (f *Followed) followIntent(c Case, i *v1alpha1.Intent) *v1alpha1.Intent {
 	if i == nil {
 		return nil
 	}
@@ -109,10 +109,10 @@ func (f *Followed) follow(c Case, i *v1alpha1.Intent) *v1alpha1.Intent {
 	}
 	switch state {
 	case completed:
-		f.Ended = append(f.Ended, c.end(i, v1alpha1.OutcomeCompleted))
+		f.Ended = append(f.Ended, c.endIntent(i, v1alpha1.OutcomeCompleted))
 		return nil
 	case lost:
-		f.Ended = append(f.Ended, c.end(i, v1alpha1.OutcomeLost))
+		f.Ended = append(f.Ended, c.endIntent(i, v1alpha1.OutcomeLost))
 		return nil
 	}
 	return i
@@ -151,7 +151,7 @@ func (c Case) unfulfilled(s *v1alpha1.Status) []v1alpha1.Unfulfilled {
 	return found
 }
 
-func (c Case) end(i *v1alpha1.Intent, o v1alpha1.Outcome) v1alpha1.Change {
+func (c Case) endIntent(i *v1alpha1.Intent, o v1alpha1.Outcome) v1alpha1.Change {
 	return v1alpha1.Change{
 		Kind: i.Kind, By: v1alpha1.ByAutopilot, From: i.From, To: i.To, Metrics: i.Metrics, ValuePercent: i.ValuePercent,
 		EvidenceTime: &i.EvidenceTime, DecisionTime: &i.DecisionTime, CompletionTime: *micro(c.Now), Outcome: o,
@@ -159,8 +159,8 @@ func (c Case) end(i *v1alpha1.Intent, o v1alpha1.Outcome) v1alpha1.Change {
 	}
 }
 
-// others are sizes and flavors that appeared without us.
-func (c Case) others(last *v1alpha1.Instance, ended []v1alpha1.Change, open []*v1alpha1.Intent) []v1alpha1.Change {
+// changesByOthers are sizes and flavors that appeared without us.
+func (c Case) changesByOthers(last *v1alpha1.Instance, ended []v1alpha1.Change, open []*v1alpha1.Intent) []v1alpha1.Change {
 	if last == nil {
 		return nil
 	}
@@ -173,7 +173,7 @@ func (c Case) others(last *v1alpha1.Instance, ended []v1alpha1.Change, open []*v
 		if from != to && !ours(kind, to) {
 			found = append(found, v1alpha1.Change{
 				Kind: kind, By: v1alpha1.ByOther, From: from, To: to,
-				CompletionTime: *micro(c.Now), Outcome: c.outcomeOfOthers(kind, from),
+				CompletionTime: *micro(c.Now), Outcome: c.outcomeByOthers(kind, from),
 			})
 		}
 	}
@@ -182,9 +182,9 @@ func (c Case) others(last *v1alpha1.Instance, ended []v1alpha1.Change, open []*v
 	return found
 }
 
-// outcomeOfOthers tells a change that somebody wanted from a flavor of ours that the cloud left although the Rds asks for
+// outcomeByOthers distinguishes a change that somebody wanted from a flavor of ours that the cloud left although the Rds asks for
 // it.
-func (c Case) outcomeOfOthers(kind v1alpha1.ChangeKind, from string) v1alpha1.Outcome {
+func (c Case) outcomeByOthers(kind v1alpha1.ChangeKind, from string) v1alpha1.Outcome {
 	if kind == v1alpha1.KindFlavor && c.Wanted.Flavor == from {
 		for _, ch := range c.ours() {
 			if ch.To == from && ch.Outcome == v1alpha1.OutcomeCompleted {

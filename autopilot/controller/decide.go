@@ -181,7 +181,7 @@ func (r *round) emitDecisions(news []autopilot.Decision) {
 		r.log.Info("decision", zap.String("metric", string(d.Metric)), zap.String("action", string(d.Action)),
 			zap.String("reason", string(d.Reason)), zap.String("from", d.From), zap.String("to", d.To),
 			zap.String("messageID", d.MessageID), zap.String("message", d.Message))
-		e := Event{Warning: d.Reason.Loud(), Reason: string(d.Reason), Action: string(d.Action), Note: d.Message}
+		e := Event{Warning: d.Reason.IsWarning(), Reason: string(d.Reason), Action: string(d.Action), Note: d.Message}
 		if d.Acts() {
 			e.Reason, e.Change = string(d.Action), true
 			if !d.Since.IsZero() && !r.episodeServed(d) {

@@ -69,18 +69,23 @@ func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 		if !watches(*rule, *c.Instance) {
 			continue
 		}
+		metric, unknown := autopilot.LookupMetric(rule.Metric)
+		if unknown != nil {
+			err = errors.Join(err, unknown)
+			continue
+		}
 		a := autopilot.Alarm{Metric: rule.Metric, Signal: autopilot.SignalFor(r.rap.Status.Intake, *rule)}
 		if s, ok := states[rule.AlarmID]; ok {
 			a.State, a.StateTime = s.State, s.Since
 			since := metav1.NewMicroTime(s.Since)
 			rule.State, rule.StateTime = s.State, &since
 		}
-		if rule.Metric == v1alpha1.MetricStorage {
+		if metric.HelpedBy == v1alpha1.KindVolume {
 			a.Grown = autopilot.Grown(c.Status.Changes, c.Now)
 		}
 		c.Alarms = append(c.Alarms, a)
 		if a.InForce(c.Now) || !a.Grown.IsZero() {
-			wanted = append(wanted, EvidenceOf{rule.Metric, rule.Dimension, r.period(rule.Metric), a.News()})
+			wanted = append(wanted, EvidenceOf{rule.Metric, rule.Dimension, metric.PeriodSeconds(r.rap.Spec), a.News()})
 		}
 	}
 	if len(wanted) == 0 {
@@ -128,13 +133,6 @@ func (r *round) alarmStates(ctx context.Context) (map[string]AlarmState, error) 
 		return states, nil
 	}
 	return r.Cloud.AlarmStates(ctx, denied)
-}
-
-func (r *round) period(m v1alpha1.Metric) int {
-	if m == v1alpha1.MetricStorage {
-		return int(r.rap.Spec.Storage.Alarm.PeriodSeconds)
-	}
-	return int(r.rap.Spec.Flavor.Alarm.PeriodSeconds)
 }
 
 // earlier keeps a stamp by the clock of another replica from lying ahead of ours.
