@@ -26,13 +26,13 @@ func (c Case) checkHistory(d Decision, alarms []Alarm) Decision {
 	ours := c.ours()
 	if len(ours) > 0 {
 		since := c.Now.Sub(endOf(ours[0]))
-		if left := c.cooldown() - since; left > 0 {
-			return d.decline(ReasonCooldown, left, "The flavor changed %s ago, and the cooldown is %s", durationText(since), durationText(c.cooldown()))
+		if remaining := c.cooldown() - since; remaining > 0 {
+			return d.decline(ReasonCooldown, remaining, "The flavor changed %s ago, and the cooldown is %s", durationText(since), durationText(c.cooldown()))
 		}
 	}
 	if most := int(c.Spec.Flavor.MaxChangesPerDay); most > 0 && len(ours) >= most {
-		if left := budgetSpan - c.Now.Sub(decisionOf(ours[most-1])); left > 0 {
-			return d.decline(ReasonBudgetSpent, left, "The flavor changed %s in 24 hours, as often as spec.flavor.maxChangesPerDay allows", times(most))
+		if remaining := budgetSpan - c.Now.Sub(decisionOf(ours[most-1])); remaining > 0 {
+			return d.decline(ReasonBudgetSpent, remaining, "The flavor changed %s in 24 hours, as often as spec.flavor.maxChangesPerDay allows", times(most))
 		}
 	}
 	for _, a := range alarms {
@@ -95,14 +95,14 @@ func (c Case) checkEffect(a Alarm, ours []v1alpha1.Change) (d Decision, held boo
 			continue
 		}
 		before, err := strconv.ParseFloat(ch.ValuePercent, 64)
-		left := effectSpan - c.Now.Sub(ch.CompletionTime.Time)
-		if err != nil || left <= 0 || ch.Generation != c.Generation || valueNow < before-effectPoints {
+		remaining := effectSpan - c.Now.Sub(ch.CompletionTime.Time)
+		if err != nil || remaining <= 0 || ch.Generation != c.Generation || valueNow < before-effectPoints {
 			return d, false
 		}
 		if ineffective++; ineffective == 2 {
 			d = c.newDecision(a)
 			d.From = c.Instance.Flavor
-			return d.decline(ReasonNoEffect, left, "Two larger flavors in a row did not bring %s down, which is at %.1f %% again: a third is no cure, unless the spec changes", metricRow(a.Metric).Label, a.Evidence.Percent), true
+			return d.decline(ReasonNoEffect, remaining, "Two larger flavors in a row did not bring %s down, which is at %.1f %% again: a third is no cure, unless the spec changes", metricRow(a.Metric).Label, a.Evidence.Percent), true
 		}
 		valueNow = before
 	}
@@ -177,8 +177,8 @@ func (c Case) checkRolledBack(d Decision) (Decision, bool) {
 		if ch.Kind != v1alpha1.KindFlavor || ch.Outcome != v1alpha1.OutcomeRolledBack {
 			continue
 		}
-		if left := contestSpan - c.Now.Sub(ch.CompletionTime.Time); left > 0 {
-			return d.decline(ReasonRolledBack, left, "The cloud went back from %s to %s by itself at %s, though the Rds asked for the former: the flavor is not changed for 24 hours", ch.From, ch.To, at(ch.CompletionTime.Time)), true
+		if remaining := contestSpan - c.Now.Sub(ch.CompletionTime.Time); remaining > 0 {
+			return d.decline(ReasonRolledBack, remaining, "The cloud went back from %s to %s by itself at %s, though the Rds asked for the former: the flavor is not changed for 24 hours", ch.From, ch.To, at(ch.CompletionTime.Time)), true
 		}
 	}
 	return d, false

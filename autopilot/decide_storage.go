@@ -73,11 +73,11 @@ func (c Case) checkContestedSize(d Decision) (Decision, bool) {
 	if !ok {
 		return d, false
 	}
-	left := c.takenBackWait(d, lost) - c.Now.Sub(lost.CompletionTime.Time)
-	if left <= 0 {
+	remaining := c.takenBackWait(d, lost) - c.Now.Sub(lost.CompletionTime.Time)
+	if remaining <= 0 {
 		return d, false
 	}
-	return d.decline(ReasonContested, left, "%s took %s GB back to %d GB before the cloud had them, %s: storage is asked for again, but not at once", c.rival(), lost.To, c.Wanted.VolumeGB, times(int(max(lost.Count, 1)))), true
+	return d.decline(ReasonContested, remaining, "%s took %s GB back to %d GB before the cloud had them, %s: storage is asked for again, but not at once", c.rival(), lost.To, c.Wanted.VolumeGB, times(int(max(lost.Count, 1)))), true
 }
 
 // sizeTakenBack is the last growth of ours, if the Rds stopped asking for it before the cloud had it, and neither the size
@@ -115,17 +115,17 @@ func (c Case) checkMode(d Decision) Decision {
 	if p == nil || p.Refusal == nil {
 		return d
 	}
-	if left := refusalWait(p.Refusal.Count) - c.Now.Sub(p.Refusal.Time.Time); left > 0 {
-		return d.declineRefused(*p.Refusal, left)
+	if remaining := refusalWait(p.Refusal.Count) - c.Now.Sub(p.Refusal.Time.Time); remaining > 0 {
+		return d.declineRefused(*p.Refusal, remaining)
 	}
 	return d
 }
 
 // declineRefused turns a decision into the answer that the API server refuses it.
-func (d Decision) declineRefused(r v1alpha1.Refusal, left time.Duration) Decision {
+func (d Decision) declineRefused(r v1alpha1.Refusal, remaining time.Duration) Decision {
 	what, _, _ := strings.Cut(d.Message, ":")
 	d.To = ""
-	return d.decline(ReasonRefused, left, "The Kubernetes API refuses it (%s): %s", what, r.Message)
+	return d.decline(ReasonRefused, remaining, "The Kubernetes API refuses it (%s): %s", what, r.Message)
 }
 
 // refusalWait is how long to wait before the API server is asked again: 1, 2, 4 … up to 15 minutes.

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/autopilot"
@@ -25,51 +22,54 @@ type arming struct {
 	everyone  bool   // all namespaces are watched: what belongs to no autopilot we see, belongs to none
 }
 
-func (a arming) Ensure(ctx context.Context, w controller.Arms, have v1alpha1.Alarms, record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []string, error) {
-	want, err := a.want(w)
+func (a arming) Ensure(ctx context.Context, w controller.Arms, observed v1alpha1.Alarms, record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []string, error) {
+	desired, err := a.desired(w)
 	if err != nil {
-		return have, nil, err
+		return observed, nil, err
 	}
 	listed, err := a.cloud.listing.get(ctx, w.NotBefore)
 	if err != nil {
-		return have, nil, err
+		return observed, nil, err
 	}
-	got, mended, err := a.Alarms.Ensure(ctx, want, toHave(have), listed, func(h alarms.Have) error { return record(fromHave(h)) })
+	observed, mended, err := a.Alarms.Ensure(ctx, desired, observed, listed, record)
 	if errors.Is(err, otc.ErrQuota) {
 		err = fmt.Errorf("%w: %w", controller.ErrQuota, err)
 	}
 	if _, waits := errors.AsType[alarms.ConfirmationLimitError](err); waits {
 		err = fmt.Errorf("%w: %w", controller.ErrLater, err)
 	}
-	return fromHave(got), mended, err
+	return observed, mended, err
 }
 
-func (a arming) want(w controller.Arms) (alarms.Want, error) {
-	dimension, value, _ := strings.Cut(w.Dimension, ":")
+func (a arming) desired(w controller.Arms) (alarms.Desired, error) {
+	dimension := w.Dimension
 	if dimension == "" {
-		var err error
-		if dimension, err = alarms.InstanceDimension(w.Instance.Engine); err != nil {
-			return alarms.Want{}, err
+		name, err := alarms.InstanceDimension(w.Instance.Engine)
+		if err != nil {
+			return alarms.Desired{}, err
 		}
-		value = w.Instance.ID
+		dimension = name + ":" + w.Instance.ID
 	}
-	want := alarms.Want{
+	return alarms.Desired{
 		Name:      name(w.Autopilot),
-		Namespace: w.Autopilot.Namespace, ObjectName: w.Autopilot.Name, ClusterID: a.clusterID, Endpoint: a.endpoint, Renewed: w.Renewed,
+		Namespace: w.Autopilot.Namespace, ObjectName: w.Autopilot.Name, ClusterID: a.clusterID, Endpoint: a.endpoint,
+		Dimension: dimension, Rules: w.Rules, Renewed: w.Renewed,
+	}, nil
+}
+
+// metrics are those of the autopilot's table, as the package alarms wants them.
+func metrics() []alarms.Metric {
+	var all []alarms.Metric
+	for _, row := range autopilot.MetricTable() {
+		all = append(all, alarms.Metric{Name: row.Metric, CloudEye: row.CloudEye, Unit: row.Unit})
 	}
-	for _, r := range w.Rules {
-		want.Rules = append(want.Rules, alarms.WantRule{
-			Metric: string(r.Metric), ThresholdPercent: r.ThresholdPercent, PeriodSeconds: r.PeriodSeconds,
-			Count: r.Count, RepeatSeconds: r.RepeatSeconds, Dimension: dimension, DimensionValue: value,
-		})
-	}
-	return want, nil
+	return all
 }
 
 func name(a *v1alpha1.RdsAutopilot) string { return alarms.Name(a.Namespace, a.Name, string(a.UID)) }
 
-func (a arming) Remove(ctx context.Context, rap *v1alpha1.RdsAutopilot, have v1alpha1.Alarms) error {
-	return a.Alarms.Remove(ctx, name(rap), toHave(have))
+func (a arming) Remove(ctx context.Context, rap *v1alpha1.RdsAutopilot, observed v1alpha1.Alarms) error {
+	return a.Alarms.Remove(ctx, name(rap), observed)
 }
 
 func (a arming) Dimension(ctx context.Context, inst autopilot.Instance) (string, error) {
@@ -82,7 +82,7 @@ func (a arming) Orphans(ctx context.Context, notBefore time.Time, known []*v1alp
 	if err != nil {
 		return nil, 0, err
 	}
-	orphans, foreign := listed.Orphans(a.clusterID, among(known))
+	orphans, foreign := a.Alarms.Orphans(listed, a.clusterID, among(known))
 	if len(orphans) == 0 || !a.everyone {
 		return nil, foreign, listed.Err()
 	}
@@ -90,7 +90,7 @@ func (a arming) Orphans(ctx context.Context, notBefore time.Time, known []*v1alp
 	if err != nil {
 		return nil, foreign, err
 	}
-	orphans, foreign = listed.Orphans(a.clusterID, among(all))
+	orphans, foreign = a.Alarms.Orphans(listed, a.clusterID, among(all))
 	for _, o := range orphans {
 		if err := a.RemoveOrphan(ctx, o); err != nil {
 			return removed, foreign, fmt.Errorf("remove %s: %w", o.Name, err)
@@ -107,40 +107,4 @@ func among(living []*v1alpha1.RdsAutopilot) func(string) bool {
 		names[name(rap)] = true
 	}
 	return func(n string) bool { return names[n] }
-}
-
-func toHave(a v1alpha1.Alarms) alarms.Have {
-	h := alarms.Have{TopicURN: a.TopicURN, SubscriptionURN: a.SubscriptionURN, Subscription: string(a.Subscription)}
-	if a.SubscribedTime != nil {
-		h.SubscribedTime = a.SubscribedTime.Time
-	}
-	for _, r := range a.Rules {
-		have := alarms.HaveRule{
-			Metric: string(r.Metric), ID: r.AlarmID, ThresholdPercent: int(r.ThresholdPercent), Dimension: r.Dimension, State: string(r.State),
-		}
-		if r.StateTime != nil {
-			have.StateTime = r.StateTime.Time
-		}
-		h.Rules = append(h.Rules, have)
-	}
-	return h
-}
-
-func fromHave(h alarms.Have) v1alpha1.Alarms {
-	a := v1alpha1.Alarms{TopicURN: h.TopicURN, SubscriptionURN: h.SubscriptionURN, Subscription: v1alpha1.SubscriptionState(h.Subscription)}
-	if !h.SubscribedTime.IsZero() {
-		t := metav1.NewTime(h.SubscribedTime.Truncate(time.Second))
-		a.SubscribedTime = &t
-	}
-	for _, r := range h.Rules {
-		rule := v1alpha1.Rule{
-			Metric: v1alpha1.Metric(r.Metric), AlarmID: r.ID, ThresholdPercent: autopilot.Count(r.ThresholdPercent), Dimension: r.Dimension, State: v1alpha1.State(r.State),
-		}
-		if !r.StateTime.IsZero() {
-			t := metav1.NewMicroTime(r.StateTime)
-			rule.StateTime = &t
-		}
-		a.Rules = append(a.Rules, rule)
-	}
-	return a
 }

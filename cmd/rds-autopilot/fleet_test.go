@@ -192,7 +192,7 @@ func (f *fleet) start(o flags) *service {
 	shop := newCloud(cloudAPI, f.now)
 	control := controller.New(controller.Options{
 		Cluster: cluster{kube}, Cloud: shop, Mode: o.mode, Sweep: o.sweep, Recheck: time.Second, MaxFlavorChanges: 3, Log: log, Reg: reg, Now: f.now,
-		Arming: arming{alarms.New(shop, f.now), shop, clusterID, f.public.URL + o.path, len(o.namespaces) == 0},
+		Arming: arming{alarms.New(shop, metrics(), f.now), shop, clusterID, f.public.URL + o.path, len(o.namespaces) == 0},
 	})
 	p := &process{options: options{PublicURL: &url.URL{}}, log: log, reg: reg, kube: kube, control: control}
 	if err := p.watch(); err != nil {

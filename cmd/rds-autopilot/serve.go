@@ -84,7 +84,7 @@ func prepare(ctx context.Context, o options, env func(string) string, log *zap.L
 	shop := newCloud(otcCloud, time.Now)
 	p.control = controller.New(controller.Options{
 		Cluster: cluster{kube}, Cloud: shop, Mode: o.Mode, Sweep: o.Sweep, Recheck: o.Recheck, MaxFlavorChanges: o.MaxFlavors,
-		Arming: arming{alarms.New(shop, time.Now), shop, clusterID, o.PublicURL.String(), len(o.Namespaces) == 0},
+		Arming: arming{alarms.New(shop, metrics(), time.Now), shop, clusterID, o.PublicURL.String(), len(o.Namespaces) == 0},
 		Log:    log, Reg: reg, Now: time.Now,
 	})
 	if p.receive, err = receiver(o, kube, otcCloud, log, reg); err != nil {

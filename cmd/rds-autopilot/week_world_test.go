@@ -190,7 +190,7 @@ func (w *week) start(ctx context.Context, rate float64) (stop func()) {
 	chance := rand.New(rand.NewPCG(1, 2))
 	control := controller.New(controller.Options{
 		Cluster: w.kube, Cloud: shop, Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3,
-		Arming: arming{alarms.New(shop, time.Now), shop, "00000000-0000-4000-8000-000000000000", weekURL, true},
+		Arming: arming{alarms.New(shop, metrics(), time.Now), shop, "00000000-0000-4000-8000-000000000000", weekURL, true},
 		Log:    log, Reg: reg, Now: time.Now, Chance: chance.Float64,
 	})
 	straight := &http.Client{Transport: distant{w}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
