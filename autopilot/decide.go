@@ -180,7 +180,7 @@ func (c Case) gate(a Alarm) (Decision, bool) {
 	}
 	if !a.InForce(c.Now) && (!a.persistsAfterGrowth() || !c.isFull(a.Evidence)) {
 		switch {
-		case !a.Grown.IsZero() && !a.Evidence.Time.After(a.Grown):
+		case !a.GrowthTime.IsZero() && !a.Evidence.Time.After(a.GrowthTime):
 			return Decision{Again: dataAgain}, false // what the growth came to is not measured yet
 		case !a.signalled() || c.isAnswered(a):
 			return Decision{}, false

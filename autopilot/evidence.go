@@ -33,11 +33,11 @@ type Alarm struct {
 	StateTime time.Time
 	Signal    *v1alpha1.Signal // the newest stored one, or nil
 	Evidence  Evidence         // re-read from Cloud Eye
-	// Grown is when a change of ours for this metric was completed lately. What Cloud Eye does with the state of the rule
+	// GrowthTime is when a change of ours for this metric was completed lately. What Cloud Eye does with the state of the rule
 	// that was rewritten then is not known; so the evidence says whether the alarm lasts.
-	Grown time.Time
-	// Wished is when the alarm was last in force, where it is a wish that waited for the window.
-	Wished time.Time
+	GrowthTime time.Time
+	// WishTime is when the alarm was last in force, where it is a wish that waited for the window.
+	WishTime time.Time
 }
 
 // InForce reports whether there is an alarm to decide on: Cloud Eye says so now or, where it does not answer, a signal
@@ -51,7 +51,7 @@ func (a Alarm) InForce(now time.Time) bool {
 
 // persistsAfterGrowth reports whether an alarm goes on after a growth of ours, whatever the state of its rewritten rule.
 func (a Alarm) persistsAfterGrowth() bool {
-	return helpedBy(a.Metric) == v1alpha1.KindVolume && !a.Grown.IsZero() && a.Evidence.Time.After(a.Grown)
+	return helpedBy(a.Metric) == v1alpha1.KindVolume && !a.GrowthTime.IsZero() && a.Evidence.Time.After(a.GrowthTime)
 }
 
 // settling reports whether Cloud Eye's ok may be older than the signal.
@@ -83,8 +83,8 @@ func SignalFor(in v1alpha1.Intake, r v1alpha1.Rule) *v1alpha1.Signal {
 	return nil
 }
 
-// News is when Cloud Eye's word or a signal changed last: what was measured may be new since.
-func (a Alarm) News() time.Time {
+// LastNews is when Cloud Eye's word or a signal changed last: what was measured may be new since.
+func (a Alarm) LastNews() time.Time {
 	if a.Signal != nil && a.Signal.ReceivedTime.After(a.StateTime) {
 		return a.Signal.ReceivedTime.Time
 	}
@@ -98,9 +98,9 @@ func (a Alarm) messageID() string {
 	return ""
 }
 
-// Carried is the evidence in the signal itself, for when Cloud Eye does not answer. A percentage of storage is of the
+// EvidenceFromSignal is the evidence in the signal itself, for when Cloud Eye does not answer. A percentage of storage is of the
 // size the volume had when it was measured.
-func (a Alarm) Carried(c Case) Evidence {
+func (a Alarm) EvidenceFromSignal(c Case) Evidence {
 	if a.Signal == nil || a.Signal.DatapointTime == nil || c.Instance == nil {
 		return Evidence{}
 	}

@@ -322,9 +322,9 @@ func TestFlipsOfTheFlavorDoNotPushOurChangesOut(t *testing.T) {
 
 func TestOneMetricDoesNotPushTheRecordsOfOthersOut(t *testing.T) {
 	var s v1alpha1.Status
-	Record(&s, Decision{Metric: v1alpha1.MetricCPU, Reason: ReasonCooldown}, noon())
+	RecordDecision(&s, Decision{Metric: v1alpha1.MetricCPU, Reason: ReasonCooldown}, noon())
 	for i := range 50 {
-		Record(&s, Decision{Metric: v1alpha1.MetricStorage, To: strconv.Itoa(i)}, noon())
+		RecordDecision(&s, Decision{Metric: v1alpha1.MetricStorage, To: strconv.Itoa(i)}, noon())
 	}
 	if last := s.Decisions[len(s.Decisions)-1]; len(s.Decisions) != recordsKept || last.Metric != v1alpha1.MetricCPU {
 		t.Errorf("%d records, the last %+v", len(s.Decisions), last)
@@ -373,14 +373,14 @@ func TestWaitingForTheFleetBrakeForHoursIsToldOnce(t *testing.T) {
 	l := &loop{Case: quiet().with(usageAt(v1alpha1.MetricCPU, 95))}
 	l.FleetBusy = true
 	l.run(t, 5*time.Hour+59*time.Minute, time.Minute)
-	if w := Warn(l.Case, &l.Status); len(w) > 0 {
+	if w := UpdateWarnings(l.Case, &l.Status); len(w) > 0 {
 		t.Fatalf("too early: %+v", w)
 	}
 	l.Now = noon().Add(6*time.Hour + time.Second)
-	if w := Warn(l.Case, &l.Status); len(w) != 1 || w[0].Reason != ReasonFleetBrake {
+	if w := UpdateWarnings(l.Case, &l.Status); len(w) != 1 || w[0].Reason != ReasonFleetBrake {
 		t.Errorf("after six hours: %+v", w)
 	}
-	if w := Warn(l.Case, &l.Status); len(w) != 0 {
+	if w := UpdateWarnings(l.Case, &l.Status); len(w) != 0 {
 		t.Errorf("a second time: %+v", w)
 	}
 }

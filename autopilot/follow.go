@@ -223,9 +223,9 @@ func repeats(ch v1alpha1.Change) func(v1alpha1.Change) bool {
 	}
 }
 
-// Grown is when our last growth of the volume was completed, if that was within the hour in which the alarm's episode may
+// RecentGrowth is when our last growth of the volume was completed, if that was within the hour in which the alarm's episode may
 // still last; else zero.
-func Grown(changes []v1alpha1.Change, now time.Time) time.Time {
+func RecentGrowth(changes []v1alpha1.Change, now time.Time) time.Time {
 	for _, ch := range changes {
 		if ch.Kind == v1alpha1.KindVolume && ch.By == v1alpha1.ByAutopilot && ch.Outcome == v1alpha1.OutcomeCompleted {
 			if now.Sub(ch.CompletionTime.Time) < episodeSpan {

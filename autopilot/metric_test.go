@@ -50,7 +50,7 @@ func TestUnknownMetric(t *testing.T) {
 	if c.MayChangeFlavor() {
 		t.Error("an unknown metric asks for another flavor")
 	}
-	unknown.Grown = noon().Add(-10 * time.Minute)
+	unknown.GrowthTime = noon().Add(-10 * time.Minute)
 	unknown.State = v1alpha1.StateOK
 	if v := Decide(quiet().with(unknown)); v.Intent != nil || len(v.Decisions) != 0 {
 		t.Errorf("not in force: %+v", v)

@@ -11,8 +11,8 @@ import (
 // DefaultGrowth is how many times the instance at first arming a flavor may become, where the policy names no cap.
 const DefaultGrowth = 4
 
-// Narrower returns the mode that allows less. An empty one sets no bound.
-func Narrower(a, b v1alpha1.Mode) v1alpha1.Mode {
+// NarrowerMode returns the mode that allows less. An empty one sets no bound.
+func NarrowerMode(a, b v1alpha1.Mode) v1alpha1.Mode {
 	rank := func(m v1alpha1.Mode) int {
 		switch m {
 		case v1alpha1.ModeOff:

@@ -73,7 +73,7 @@ type Source string
 // The sources. A decision's reason may be one of the condition Armed, or of a warning, too.
 const (
 	SourceDecision  Source = "decision"
-	SourceWarning   Source = "warning"   // see Warn
+	SourceWarning   Source = "warning"   // see UpdateWarnings
 	SourceCondition Source = "condition" // Armed, and no decision
 )
 

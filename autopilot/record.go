@@ -103,14 +103,14 @@ func Conclude(c Case, v Verdict, asked []v1alpha1.Intent, p Patched) Concluded {
 		answers = append(answers, d)
 	}
 	for _, d := range answers {
-		if Record(s, d, c.Now) {
+		if RecordDecision(s, d, c.Now) {
 			done.News = append(done.News, d)
 		}
 	}
 	SetProgressing(s, c.Generation, c.Now)
 	SetLimited(s, v, c.Generation, c.Now)
 	SetContested(s, c, v)
-	done.Warnings, done.Again = Warn(c, s), v.Again
+	done.Warnings, done.Again = UpdateWarnings(c, s), v.Again
 	return done
 }
 
@@ -151,8 +151,8 @@ func (v Verdict) postponed(i *v1alpha1.Intent) bool {
 	})
 }
 
-// Record enters one decision and reports whether it is new.
-func Record(s *v1alpha1.Status, d Decision, now time.Time) bool {
+// RecordDecision enters one decision and reports whether it is new.
+func RecordDecision(s *v1alpha1.Status, d Decision, now time.Time) bool {
 	for i := range s.Decisions {
 		r := &s.Decisions[i]
 		if r.Metric != d.Metric {

@@ -54,8 +54,8 @@ func (c Case) usage(alarms []Alarm) string {
 	var parts []string
 	for _, a := range alarms {
 		metric := metricRow(a.Metric)
-		if !a.Wished.IsZero() {
-			parts = append(parts, fmt.Sprintf("%s was in alarm at %s, and the window is open", metric.Label, at(a.Wished)))
+		if !a.WishTime.IsZero() {
+			parts = append(parts, fmt.Sprintf("%s was in alarm at %s, and the window is open", metric.Label, at(a.WishTime)))
 			continue
 		}
 		parts = append(parts, fmt.Sprintf("%.1f %% %s used, alarm at %d %%", a.Evidence.Percent, metric.Label, metric.ConfiguredThreshold(c.Spec)))
@@ -73,8 +73,8 @@ func describeStep(kind v1alpha1.ChangeKind, from, to string) string {
 	return fmt.Sprintf("Flavor %s → %s", from, to)
 }
 
-// Ended describes in a sentence how a change ended.
-func Ended(ch v1alpha1.Change) string {
+// DescribeChange describes in a sentence how a change ended.
+func DescribeChange(ch v1alpha1.Change) string {
 	what := describeStep(ch.Kind, ch.From, ch.To)
 	switch {
 	case ch.Outcome == v1alpha1.OutcomeRolledBack:

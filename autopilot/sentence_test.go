@@ -188,7 +188,7 @@ func TestHowAChangeEndedInWords(t *testing.T) {
 		"Flavor a → b is lost: the Rds no longer asks for it, and the cloud has not got it": lost,
 		"Storage 100 → 110 GB: somebody else changed it":                                    theirs,
 	} {
-		if got := Ended(ch); got != want {
+		if got := DescribeChange(ch); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -21,14 +21,14 @@ type Warning struct {
 	Message string
 }
 
-// Warn finds what people were not warned of yet, and enters it into the status, so that the next leader does not
+// UpdateWarnings finds what people were not warned of yet, and enters it into the status, so that the next leader does not
 // warn again. What no longer holds is forgotten, so that it can be warned of again.
-func Warn(c Case, s *v1alpha1.Status) []Warning {
+func UpdateWarnings(c Case, s *v1alpha1.Status) []Warning {
 	if c.Instance == nil || c.Instance.VolumeGB == 0 || Validate(c.Spec, v1alpha1.KindVolume) != nil {
 		return nil
 	}
 	holds := append(c.warnings(s.FormerVolumes), c.waitsForOthers(s.Decisions)...)
-	size := Count(c.Instance.VolumeGB)
+	size := ClampInt32(c.Instance.VolumeGB)
 	var kept []v1alpha1.Warned
 	var news []Warning
 	for _, w := range holds {

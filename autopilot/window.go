@@ -18,13 +18,13 @@ func (c Case) untilWindowOpens() time.Duration {
 	if w == nil {
 		return 0
 	}
-	return Opens(*w, c.Now)
+	return UntilWindowOpens(*w, c.Now)
 }
 
-// Opens is how long it takes until the window opens; 0 while it is open. It is open while the clock of its zone shows a
+// UntilWindowOpens is how long it takes until the window opens; 0 while it is open. It is open while the clock of its zone shows a
 // time in it, once for each of its days: where that clock is put forward over all of it, not that day, and where it is put
 // back into it, from the last time that it comes to the start. A window that cannot be read never opens.
-func Opens(w v1alpha1.Window, now time.Time) time.Duration {
+func UntilWindowOpens(w v1alpha1.Window, now time.Time) time.Duration {
 	h, err := readWindow(w)
 	if err != nil {
 		return wishSpan
@@ -152,7 +152,7 @@ func (c Case) dueWishes(inForce []Alarm) []Alarm {
 			continue
 		}
 		due = append(due, Alarm{
-			Metric: m, State: v1alpha1.StateAlarm, StateTime: w.FirstTime.Time, Wished: w.LastTime.Time,
+			Metric: m, State: v1alpha1.StateAlarm, StateTime: w.FirstTime.Time, WishTime: w.LastTime.Time,
 			Evidence: Evidence{Time: w.LastTime.Time, Percent: float64(metric.ConfiguredThreshold(c.Spec))},
 		})
 		if percent, err := strconv.ParseFloat(w.ValuePercent, 64); i == 0 && err == nil {

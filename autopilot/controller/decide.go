@@ -169,7 +169,7 @@ func (r *round) emitEnded(ended []v1alpha1.Change) {
 			zap.String("from", ch.From), zap.String("to", ch.To), zap.String("outcome", string(ch.Outcome)))
 		r.Cluster.Event(r.rds, r.rap, Event{
 			Warning: ch.Outcome != v1alpha1.OutcomeCompleted, Change: true, Reason: string(ch.Outcome), Action: string(ch.Kind),
-			Note: autopilot.Ended(ch),
+			Note: autopilot.DescribeChange(ch),
 		})
 	}
 }

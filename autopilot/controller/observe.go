@@ -81,11 +81,11 @@ func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 			rule.State, rule.StateTime = s.State, &since
 		}
 		if metric.HelpedBy == v1alpha1.KindVolume {
-			a.Grown = autopilot.Grown(c.Status.Changes, c.Now)
+			a.GrowthTime = autopilot.RecentGrowth(c.Status.Changes, c.Now)
 		}
 		c.Alarms = append(c.Alarms, a)
-		if a.InForce(c.Now) || !a.Grown.IsZero() {
-			wanted = append(wanted, EvidenceOf{rule.Metric, rule.Dimension, metric.PeriodSeconds(r.rap.Spec), a.News()})
+		if a.InForce(c.Now) || !a.GrowthTime.IsZero() {
+			wanted = append(wanted, EvidenceOf{rule.Metric, rule.Dimension, metric.PeriodSeconds(r.rap.Spec), a.LastNews()})
 		}
 	}
 	if len(wanted) == 0 {
@@ -100,7 +100,7 @@ func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 		if e, ok := evidence[a.Metric]; ok {
 			a.Evidence = e
 		} else if readErr != nil {
-			a.Evidence = a.Carried(*c)
+			a.Evidence = a.EvidenceFromSignal(*c)
 		}
 	}
 	return err

@@ -60,7 +60,7 @@ func (p planner) look(ctx context.Context, rds *otcv1.Rds) (*situation, error) {
 		s.note("%s", off)
 	}
 	s.Case = autopilot.Case{
-		Now: p.now(), Mode: autopilot.Narrower(rap.Spec.Mode, p.mode), Enabled: off == "", Spec: rap.Spec, Generation: rap.Generation,
+		Now: p.now(), Mode: autopilot.NarrowerMode(rap.Spec.Mode, p.mode), Enabled: off == "", Spec: rap.Spec, Generation: rap.Generation,
 		Recheck: recheckInterval, Status: rap.Status,
 		Wanted: autopilot.Wanted{VolumeGB: int(rds.Spec.VolumeSize), Flavor: rds.Spec.FlavorRef},
 	}
