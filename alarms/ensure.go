@@ -22,18 +22,18 @@ const (
 )
 
 // Ensure makes the cloud have what is desired, step by step: the topic, the rules, the subscription. The rules wait for
-// nothing: where SMN fails they are made all the same, without a topic to notify if there is none yet, for their state can be
-// read. After each step that later ones, or messages, rely on it calls record; what an interrupted run has made and not
-// recorded is found again by its name. An error of record ends it. It returns what is there as far as is known, also if there
-// is an error.
+// nothing: where SMN fails they are made all the same, without a topic to notify if there is none yet, for their state can
+// be read. After each step that later ones, or messages, rely on it calls record; what an interrupted run has made and not
+// recorded is found again by its name. An error of record ends it. It returns what is there as far as is known, also if
+// there is an error.
 //
-// What a listing shows to be in order is not asked for again: if all is, there is no call to the cloud. What is not, or
-// all if there is no listing, is read anew before anything is changed. What a listing could not read is left as it is.
+// What a listing shows to be in order is not asked for again: if all is, there is no call to the cloud. What is not, or all
+// if there is no listing, is read anew before anything is changed. What a listing could not read is left as it is.
 //
 // It also returns a sentence for each thing that somebody else had changed and that is mended: for what is not as it was
-// recorded, not for what is to be different now. Period, count and repeat are in no record; unless the policy was renewed
-// or the threshold is another one, a difference of theirs is reported as brought in line. A repair that the cloud
-// acknowledges and does not show is reported too, and not repeated while the cloud shows the same.
+// recorded, not for what is to be different now. Period, count and repeat are in no record; unless the policy was renewed or
+// the threshold is another one, a difference of theirs is reported as brought in line. A repair that the cloud acknowledges
+// and does not show is reported too, and not repeated while the cloud shows the same.
 //
 // The error is one line with all that failed, and wraps otc.ErrQuota where a quota is exhausted. A ConfirmationLimitError
 // means that all else is done.
@@ -130,7 +130,8 @@ func (e *ensureRun) save() error {
 	return nil
 }
 
-// ensureTopic makes the topic where none is known. The rules are still to come, so it takes no more than a third of the time.
+// ensureTopic makes the topic where none is known. The rules are still to come, so it takes no more than a third of the
+// time.
 func (e *ensureRun) ensureTopic(ctx context.Context) error {
 	if e.observed.TopicURN != "" || e.listed.smnErr() != nil { // ensureSubscription returns that error
 		return nil

@@ -24,8 +24,8 @@ func (a *Alarms) wasSubscribed(urn string) subscribed {
 	return a.subscribed[urn]
 }
 
-// repair is what was written to mend a thing, and what was read afterwards. One that the cloud acknowledged without effect is
-// not repeated while both stay the same.
+// repair is what was written to mend a thing, and what was read afterwards. One that the cloud acknowledged without effect
+// is not repeated while both stay the same.
 type repair struct{ wrote, reads string }
 
 // ineffectiveRepair is when a repair changed nothing.

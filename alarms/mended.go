@@ -29,7 +29,8 @@ func (e *ensureRun) noteRestored(found, desired otc.Rule, metric v1alpha1.Metric
 }
 
 // changedByOthers leaves out what differs because the policy asks for something else now. The threshold is held against the
-// recorded one; what is not recorded and follows the policy counts only while the threshold stays; the rest is the same under every policy.
+// recorded one; what is not recorded and follows the policy counts only while the threshold stays; the rest is the same
+// under every policy.
 func (e *ensureRun) changedByOthers(found, desired otc.Rule, metric v1alpha1.Metric) []string {
 	known := float64(ruleOf(e.before, metric).ThresholdPercent)
 	return slices.DeleteFunc(differences(found, desired), func(what string) bool {

@@ -19,8 +19,8 @@ import (
 // writeAgainAfter is how long a rule is left as it is that Cloud Eye does not change although alarms depend on it.
 const writeAgainAfter = 30 * time.Minute
 
-// ensureRules ensures one rule per wanted metric and none of the others. Removing goes first: it makes room in the quota. One rule
-// that cannot be repaired is in the way of no other, unless Cloud Eye does not answer at all.
+// ensureRules ensures one rule per wanted metric and none of the others. Removing goes first: it makes room in the quota.
+// One rule that cannot be repaired is in the way of no other, unless Cloud Eye does not answer at all.
 func (e *ensureRun) ensureRules(ctx context.Context) error {
 	if err := e.listed.cloudEyeErr(); err != nil {
 		return err
@@ -146,8 +146,8 @@ func (e *ensureRun) ensureRule(ctx context.Context, listed []otc.Rule, desired v
 	return nil
 }
 
-// repairRule gives a rule what it should observed. What Cloud Eye acknowledges and then shows otherwise is an error if alarms do not
-// come as wanted for it; then it is tried again after a while.
+// repairRule gives a rule what it should have. What Cloud Eye acknowledges and then shows otherwise is an error if alarms do
+// not come as wanted for it; then it is tried again after a while.
 func (e *ensureRun) repairRule(ctx context.Context, desired v1alpha1.DesiredRule, kept otc.Rule) error {
 	target := e.targetOf(desired, kept)
 	before, ineffectiveAt := differences(kept, target), e.ruleIneffectiveSince(target, kept)

@@ -170,8 +170,8 @@ func (c Case) smaller(code string, ours v1alpha1.Change) bool {
 	return code == ours.From
 }
 
-// checkRolledBack holds flavors for a day after the cloud left one of ours although the Rds asked for it, whether or not it came
-// back: an operator that replays older wishes goes back and forth.
+// checkRolledBack holds flavors for a day after the cloud left one of ours although the Rds asked for it, whether or not it
+// came back: an operator that replays older wishes goes back and forth.
 func (c Case) checkRolledBack(d Decision) (Decision, bool) {
 	for _, ch := range c.Status.Changes {
 		if ch.Kind != v1alpha1.KindFlavor || ch.Outcome != v1alpha1.OutcomeRolledBack {

@@ -44,8 +44,8 @@ func (c Case) decideStorage(a Alarm) Decision {
 	return c.checkMode(d)
 }
 
-// checkUnfulfilledSize holds storage back while the cloud has not got the size that somebody else put into the Rds. Once that
-// has stalled and the database is about to become read-only, a size of ours that is larger than theirs is asked for.
+// checkUnfulfilledSize holds storage back while the cloud has not got the size that somebody else put into the Rds. Once
+// that has stalled and the database is about to become read-only, a size of ours that is larger than theirs is asked for.
 func (c Case) checkUnfulfilledSize(d Decision, a Alarm, to int) (Decision, bool) {
 	since, stalled := c.stalledRequest(v1alpha1.KindVolume)
 	switch {
@@ -103,8 +103,8 @@ func (c Case) rival() string {
 	return c.Rival
 }
 
-// checkMode holds back what comes last: mode Recommend records the action and patches nothing, and an API server that refused
-// the patch is not asked again at once.
+// checkMode holds back what comes last: mode Recommend records the action and patches nothing, and an API server that
+// refused the patch is not asked again at once.
 func (c Case) checkMode(d Decision) Decision {
 	if c.Mode == v1alpha1.ModeRecommend {
 		d.Reason = ReasonRecommend

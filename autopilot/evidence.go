@@ -98,8 +98,8 @@ func (a Alarm) messageID() string {
 	return ""
 }
 
-// EvidenceFromSignal is the evidence in the signal itself, for when Cloud Eye does not answer. A percentage of storage is of the
-// size the volume had when it was measured.
+// EvidenceFromSignal is the evidence in the signal itself, for when Cloud Eye does not answer. A percentage of storage is of
+// the size the volume had when it was measured.
 func (a Alarm) EvidenceFromSignal(c Case) Evidence {
 	if a.Signal == nil || a.Signal.DatapointTime == nil || c.Instance == nil {
 		return Evidence{}

@@ -97,7 +97,8 @@ func Follow(c Case) Followed {
 	return f
 }
 
-// followIntent ends an intent or returns it as it goes on. One that the Rds asks for was patched, whatever kept us from noting it.
+// followIntent ends an intent or returns it as it goes on. One that the Rds asks for was patched, whatever kept us from
+// noting it.
 func (f *Followed) followIntent(c Case, i *v1alpha1.Intent) *v1alpha1.Intent {
 	if i == nil {
 		return nil
@@ -182,8 +183,8 @@ func (c Case) changesByOthers(last *v1alpha1.Instance, ended []v1alpha1.Change, 
 	return found
 }
 
-// outcomeByOthers distinguishes a change that somebody wanted from a flavor of ours that the cloud left although the Rds asks for
-// it.
+// outcomeByOthers distinguishes a change that somebody wanted from a flavor of ours that the cloud left although the Rds
+// asks for it.
 func (c Case) outcomeByOthers(kind v1alpha1.ChangeKind, from string) v1alpha1.Outcome {
 	if kind == v1alpha1.KindFlavor && c.Wanted.Flavor == from {
 		for _, ch := range c.ours() {
@@ -223,8 +224,8 @@ func repeats(ch v1alpha1.Change) func(v1alpha1.Change) bool {
 	}
 }
 
-// RecentGrowth is when our last growth of the volume was completed, if that was within the hour in which the alarm's episode may
-// still last; else zero.
+// RecentGrowth is when our last growth of the volume was completed, if that was within the hour in which the alarm's episode
+// may still last; else zero.
 func RecentGrowth(changes []v1alpha1.Change, now time.Time) time.Time {
 	for _, ch := range changes {
 		if ch.Kind == v1alpha1.KindVolume && ch.By == v1alpha1.ByAutopilot && ch.Outcome == v1alpha1.OutcomeCompleted {
@@ -237,8 +238,8 @@ func RecentGrowth(changes []v1alpha1.Change, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// lastChanged is when the cloud last made a change of that kind, whoever asked for it: by the time, for a clock may have been
-// set back between two of them.
+// lastChanged is when the cloud last made a change of that kind, whoever asked for it: by the time, for a clock may have
+// been set back between two of them.
 func lastChanged(changes []v1alpha1.Change, kind v1alpha1.ChangeKind) (last time.Time, ok bool) {
 	for _, ch := range changes {
 		if ch.Kind == kind && ch.Outcome != v1alpha1.OutcomeLost && (!ok || ch.CompletionTime.After(last)) {
