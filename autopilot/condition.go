@@ -54,7 +54,7 @@ func SetCondition(s *v1alpha1.Status, kind string, on bool, reason, message stri
 	})
 }
 
-// SetProgressing says whether a change of ours is under way: the Rds asks for it and the cloud has not got it yet.
+// SetProgressing sets the condition Progressing: whether a change of ours is under way: the Rds asks for it and the cloud has not got it yet.
 func SetProgressing(s *v1alpha1.Status, generation int64, now time.Time) {
 	for _, p := range s.Intents() {
 		switch {
@@ -69,14 +69,14 @@ func SetProgressing(s *v1alpha1.Status, generation int64, now time.Time) {
 	SetCondition(s, v1alpha1.ConditionProgressing, false, "NoChangePending", "No change is under way", generation, now)
 }
 
-// SetOff says of a database whose autopilot is off that nothing is armed, under way, limited or contested.
+// SetOff sets all conditions of a database whose autopilot is off: nothing is armed, under way, limited or contested.
 func SetOff(s *v1alpha1.Status, reason, message string, generation int64, now time.Time) {
 	for _, kind := range []string{v1alpha1.ConditionArmed, v1alpha1.ConditionProgressing, v1alpha1.ConditionLimited, v1alpha1.ConditionContested} {
 		SetCondition(s, kind, false, reason, message, generation, now)
 	}
 }
 
-// SetLimited says whether the policy cuts a wish: storage or flavor are at their cap, or the last step was cut to it. It
+// SetLimited sets the condition Limited: whether the policy cuts a wish: storage or flavor are at their cap, or the last step was cut to it. It
 // stays while that change is under way, and where there is no way of knowing whether the alarm lasts.
 func SetLimited(s *v1alpha1.Status, v Verdict, generation int64, now time.Time) {
 	for _, d := range v.Decisions {
@@ -92,7 +92,7 @@ func SetLimited(s *v1alpha1.Status, v Verdict, generation int64, now time.Time) 
 	SetCondition(s, v1alpha1.ConditionLimited, false, "WithinCaps", "No wish is cut by the policy", generation, now)
 }
 
-// SetContested says whether somebody undoes what we did. It stays until what the Rds asks for is ours or larger, the spec
+// SetContested sets the condition Contested: whether somebody undoes what we did. It stays until what the Rds asks for is ours or larger, the spec
 // is new, or its time is over.
 func SetContested(s *v1alpha1.Status, c Case, v Verdict) {
 	if v.Contest != nil {

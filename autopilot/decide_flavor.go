@@ -41,14 +41,14 @@ func (c Case) decideFlavor(alarms []Alarm, storageActs bool) (Decision, []flavor
 	if c.Catalogue == nil {
 		return d.decline(ReasonNoData, dataAgain, "The cloud's flavors could not be read"), nil
 	}
-	wish := c.wish(alarms)
-	if wish.Current.VCPUs <= 0 || wish.Current.MemoryGB <= 0 {
+	required := c.requirements(alarms)
+	if required.Current.VCPUs <= 0 || required.Current.MemoryGB <= 0 {
 		return d.decline(ReasonNoData, soldOutAgain, "How many vCPUs and GB of memory %s has is not known: neither a larger flavor nor a cap can be judged", inst.Flavor), nil
 	}
-	if wish.MaxVCPUs <= 0 || wish.MaxMemoryGB <= 0 {
+	if required.MaxVCPUs <= 0 || required.MaxMemoryGB <= 0 {
 		return d.decline(ReasonNoData, soldOutAgain, "The size of the instance at first arming is not known, so the flavor has no cap: set spec.flavor.maxVCPUs and spec.flavor.maxMemoryGB"), nil
 	}
-	ladder := flavors.Ladder(c.Catalogue, wish)
+	ladder := flavors.Ladder(c.Catalogue, required)
 	next, ok := flavors.Next(ladder)
 	if !ok {
 		return c.declineLadder(d, ladder), ladder
@@ -63,7 +63,7 @@ func (c Case) decideFlavor(alarms []Alarm, storageActs bool) (Decision, []flavor
 	}
 	d.Action, d.Reason, d.To = ActionChangeFlavor, ReasonAlarmInForce, next.Code
 	d.Message = fmt.Sprintf("Flavor %s (%d vCPUs, %d GB) → %s (%d vCPUs, %d GB): %s", inst.Flavor,
-		wish.Current.VCPUs, wish.Current.MemoryGB, next.Code, next.VCPUs, next.MemoryGB, c.usage(alarms))
+		required.Current.VCPUs, required.Current.MemoryGB, next.Code, next.VCPUs, next.MemoryGB, c.usage(alarms))
 	return c.checkMode(d), ladder
 }
 
@@ -79,22 +79,23 @@ func (c Case) settleRemaining() time.Duration {
 	return need - c.Now.Sub(seen.ActiveSince.Time)
 }
 
-func (c Case) wish(alarms []Alarm) flavors.Wish {
+// requirements are what the next flavor must satisfy.
+func (c Case) requirements(alarms []Alarm) flavors.Requirements {
 	inst := c.Instance
-	w := flavors.Wish{Version: inst.Version, Zones: inst.Zones, Offered: c.Offered, OfferedKnown: c.OfferedKnown}
-	w.MaxVCPUs, w.MaxMemoryGB = caps(c.Spec, c.Status.Baseline)
+	r := flavors.Requirements{Version: inst.Version, Zones: inst.Zones, Offered: c.Offered, OfferedKnown: c.OfferedKnown}
+	r.MaxVCPUs, r.MaxMemoryGB = caps(c.Spec, c.Status.Baseline)
 	var ok bool
-	if w.Current, ok = flavors.Find(c.Catalogue, inst.Flavor); !ok { // no longer sold
-		w.Current = flavors.Flavor{
+	if r.Current, ok = flavors.Find(c.Catalogue, inst.Flavor); !ok { // no longer sold
+		r.Current = flavors.Flavor{
 			Code: inst.Flavor, Engine: inst.Engine, Mode: inst.Mode, VCPUs: inst.VCPUs, MemoryGB: inst.MemoryGB,
 		}
 	}
 	for _, a := range alarms {
-		if mark := metricRow(a.Metric).wish; mark != nil {
-			mark(&w)
+		if mark := metricRow(a.Metric).require; mark != nil {
+			mark(&r)
 		}
 	}
-	return w
+	return r
 }
 
 // declineLadder says why none of the larger flavors can be had.

@@ -30,8 +30,8 @@ type MetricRow struct {
 	repeatSeconds int // where the spec does not say
 	// threshold is the percentage in effect for a volume of that many GB; nil: the configured one.
 	threshold func(volumeGB, configured int) int
-	// wish marks what the next flavor must have more of; nil where a flavor does not help.
-	wish func(*flavors.Wish)
+	// require marks what the next flavor must have more of; nil where a flavor does not help.
+	require func(*flavors.Requirements)
 }
 
 // MetricTable returns all metrics. Storage is first: it is decided before flavors.
@@ -54,7 +54,7 @@ func MetricTable() []MetricRow {
 			trigger:       func(s v1alpha1.Spec) v1alpha1.Trigger { return s.Flavor.CPU },
 			alarm:         func(s v1alpha1.Spec) v1alpha1.FlavorAlarm { return s.Flavor.Alarm },
 			repeatSeconds: 1800,
-			wish:          func(w *flavors.Wish) { w.CPU = true },
+			require:       func(r *flavors.Requirements) { r.CPU = true },
 		},
 		{
 			Metric: v1alpha1.MetricMemory, Label: "memory", CloudEye: "rds002_mem_util", Unit: "%",
@@ -62,7 +62,7 @@ func MetricTable() []MetricRow {
 			trigger:       func(s v1alpha1.Spec) v1alpha1.Trigger { return s.Flavor.Memory },
 			alarm:         func(s v1alpha1.Spec) v1alpha1.FlavorAlarm { return s.Flavor.Alarm },
 			repeatSeconds: 1800,
-			wish:          func(w *flavors.Wish) { w.Memory = true },
+			require:       func(r *flavors.Requirements) { r.Memory = true },
 		},
 	}
 }

@@ -14,7 +14,7 @@ func TestMetricTableIsComplete(t *testing.T) {
 		if row.Label == "" || row.CloudEye == "" || cloudEye[row.CloudEye] || row.Unit == "" || row.trigger == nil || row.alarm == nil || row.Action() == ActionNone {
 			t.Errorf("%s: %+v", row.Metric, row)
 		}
-		if (row.wish != nil) != (row.HelpedBy == v1alpha1.KindFlavor) || row.InGB() != (row.TotalGB != "") {
+		if (row.require != nil) != (row.HelpedBy == v1alpha1.KindFlavor) || row.InGB() != (row.TotalGB != "") {
 			t.Errorf("%s: helped by %s, used space %q of %q", row.Metric, row.HelpedBy, row.UsedGB, row.TotalGB)
 		}
 		cloudEye[row.CloudEye] = true
@@ -22,14 +22,14 @@ func TestMetricTableIsComplete(t *testing.T) {
 			t.Errorf("%s: %v, %v", row.Metric, known.CloudEye, err)
 		}
 	}
-	var wish flavors.Wish
+	var required flavors.Requirements
 	for _, m := range Metrics() {
-		if mark := metricRow(m).wish; mark != nil {
-			mark(&wish)
+		if mark := metricRow(m).require; mark != nil {
+			mark(&required)
 		}
 	}
-	if !wish.CPU || !wish.Memory {
-		t.Errorf("wish %+v", wish)
+	if !required.CPU || !required.Memory {
+		t.Errorf("required %+v", required)
 	}
 }
 

@@ -84,7 +84,7 @@ type ReasonRow struct {
 	Guard   int    // the number of its guard in docs/decisions.md; 0 where no guard gives it
 	Meaning string // as docs/decisions.md has it, without a full stop at the end
 
-	IsWarning     bool // a person should be told: nothing is done although something should be
+	IsWarning     bool // the event is a Warning: nothing is done although something should be
 	IsPostponed   bool // the change is still wanted, only not now: an intent that was not patched yet is kept
 	KeepsLimited  bool // it is not known what would be done otherwise: the condition Limited stays as it is
 	LacksEvidence bool // there is no measurement at or over the threshold to decide on
@@ -143,7 +143,7 @@ func (r Reason) row() ReasonRow {
 	return ReasonRow{Reason: r}
 }
 
-// IsWarning reports whether a person should be told by a Warning: nothing is done although something should be.
+// IsWarning reports whether the event is a Warning: nothing is done although something should be.
 func (r Reason) IsWarning() bool { return r.row().IsWarning }
 
 // LacksEvidence reports whether there is no measurement at or over the threshold to decide on.
@@ -152,7 +152,7 @@ func (r Reason) LacksEvidence() bool { return r.row().LacksEvidence }
 // EndsByItself reports whether a decision for this reason ends at a known time, without anybody doing anything.
 func (r Reason) EndsByItself() bool { return r.row().EndsByItself }
 
-// WarningReasons are the reasons of decisions of which a person should be told.
+// WarningReasons are the reasons of decisions whose event is a Warning.
 func WarningReasons() []Reason {
 	var reasons []Reason
 	for _, row := range ReasonTable() {
