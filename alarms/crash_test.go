@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcsps/rds-autopilot/alarms"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // crashes are all ways for a call to be the last one: carried out or not, in a run with a listing or without.
@@ -20,14 +21,14 @@ func crashes(do func(applied, listing bool)) {
 }
 
 // crash runs Ensure until the n-th write; it says whether there were so many.
-func (w *world) crash(want alarms.Want, n int, applied, listing bool) bool {
+func (w *world) crash(want alarms.Desired, n int, applied, listing bool) bool {
 	w.t.Helper()
 	var listed *alarms.Listing
 	if listing {
 		listed = w.listing()
 	}
 	cloud := &crashing{Cloud: w.cloud, n: n, applied: applied}
-	_, _, err := alarms.New(cloud, w.clock).Ensure(w.t.Context(), want, w.have, listed, w.record)
+	_, _, err := alarms.New(cloud, cloud, metrics(), w.clock).Ensure(w.t.Context(), want, w.recorded, listed, w.record)
 	if err != nil && !errors.Is(err, errCrash) {
 		w.t.Fatal(err)
 	}
@@ -60,7 +61,19 @@ func TestCrashAtAnyStepIsHealed(t *testing.T) {
 	})
 }
 
-// A mending run replaces the rules of an instance that is no more, and removes the subscription of an older URL once the
+// watchAnother replaces a recorded rule by one that watches another instance.
+func (w *world) watchAnother(i int) error {
+	ctx, id := w.t.Context(), w.recorded.Rules[i].AlarmID
+	rule, err := w.cloud.Rule(ctx, id)
+	if err != nil {
+		return err
+	}
+	rule.DimensionValue = strings.Repeat("e", 32) + "in01"
+	w.recorded.Rules[i].AlarmID, err = w.cloud.CreateRule(ctx, rule)
+	return errors.Join(err, w.cloud.DeleteRule(ctx, id))
+}
+
+// A mending run replaces a rule of an instance that is no more, and removes the subscription of an older URL once the
 // new one is confirmed.
 func TestCrashWhileMendingIsHealed(t *testing.T) {
 	w := newWorld(t)
@@ -71,12 +84,12 @@ func TestCrashWhileMendingIsHealed(t *testing.T) {
 			want := w.want()
 			want.Endpoint = "https://new.example.com/smn"
 			w.ensure(want)
-			w.sim.Confirm(w.have.SubscriptionURN)
+			w.sim.Confirm(w.recorded.SubscriptionURN)
 			want.Rules[0].ThresholdPercent = 80
-			want.Rules[1].DimensionValue = strings.Repeat("e", 32) + "in01"
-			err1 := w.cloud.EnableRule(t.Context(), w.have.Rules[2].ID, false)
-			err2 := w.cloud.UpdateTopic(t.Context(), w.have.TopicURN, "mine")
-			if err := errors.Join(err1, err2); err != nil {
+			err0 := w.watchAnother(1)
+			err1 := w.cloud.EnableRule(t.Context(), w.recorded.Rules[2].AlarmID, false)
+			err2 := w.cloud.UpdateTopic(t.Context(), w.recorded.TopicURN, "mine")
+			if err := errors.Join(err0, err1, err2); err != nil {
 				t.Fatal(err)
 			}
 			if !w.crash(want, n, applied, listing) {
@@ -108,7 +121,7 @@ func TestCrashAtAnyRecordIsHealed(t *testing.T) {
 	for n := 1; n <= 5; n++ {
 		w.reset()
 		calls := 0
-		_, _, err := w.alarms.Ensure(t.Context(), w.want(), w.have, nil, func(h alarms.Have) error {
+		_, _, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, nil, func(h v1alpha1.Alarms) error {
 			if calls++; calls == n {
 				return errCrash
 			}
@@ -126,9 +139,7 @@ func TestCrashAtAnyRecordIsHealed(t *testing.T) {
 func TestCrashBetweenOldAndNewRulesIsNotToldAsDamage(t *testing.T) {
 	w := newWorld(t)
 	other := w.want()
-	for i := range other.Rules {
-		other.Rules[i].DimensionValue = strings.Repeat("e", 32) + "in01"
-	}
+	other.Dimension = "rds_cluster_id:" + strings.Repeat("e", 32) + "in01"
 	heal := func(what string, n int) {
 		t.Helper()
 		if mended := w.sweep(other); len(mended) > 0 {
@@ -153,7 +164,7 @@ func TestCrashBetweenOldAndNewRulesIsNotToldAsDamage(t *testing.T) {
 		w.reset()
 		w.ensure(w.want())
 		calls := 0
-		_, _, err := w.alarms.Ensure(t.Context(), other, w.have, nil, func(h alarms.Have) error {
+		_, _, err := w.alarms.Ensure(t.Context(), other, w.recorded, nil, func(h v1alpha1.Alarms) error {
 			if calls++; calls == n {
 				return errCrash
 			}

@@ -25,46 +25,49 @@ type seriesList struct {
 	err   error
 }
 
-// lookedUp is when an instance without data of its own was looked for, with that primary node.
-type lookedUp struct {
+// lookup is when an instance without data of its own was looked for, with that primary node.
+type lookup struct {
 	at      time.Time
 	primary string
 }
 
-// Dimension is what the rules of an instance shall watch: the instance, unless Cloud Eye has data only of its primary
+// Dimension is what the rules of an instance should watch: the instance, unless Cloud Eye has data only of its primary
 // node. Ask it 30 minutes after ACTIVE at the earliest, and as often as is convenient: one list serves all instances, and
 // what it says of an instance is remembered.
 func (a *Alarms) Dimension(ctx context.Context, engine, instanceID, primaryNodeID string) (name, value string, err error) {
 	ofInstance, err1 := InstanceDimension(engine)
 	ofNode, err2 := NodeDimension(engine)
-	metric, err3 := MetricName(Storage)
-	if err := errors.Join(err1, err2, err3); err != nil {
+	if err := errors.Join(err1, err2); err != nil {
 		return "", "", err
 	}
+	if len(a.metrics) == 0 {
+		return "", "", errors.New("there are no metrics to find the dimension by")
+	}
+	metric := a.metrics[0].CloudEye
 	select {
-	case a.turn <- struct{}{}:
-		defer func() { <-a.turn }()
+	case a.seriesTurn <- struct{}{}:
+		defer func() { <-a.seriesTurn }()
 	case <-ctx.Done():
 		return "", "", ctx.Err()
 	}
 	own := otc.Series{Metric: metric, Dimension: ofInstance, Value: instanceID}
 	known := a.series.listed[own] && a.now().Sub(a.series.at) < seriesKept
-	if last := a.looked[instanceID]; !known && (a.now().Sub(last.at) >= lookAgainAfter || last.primary != primaryNodeID) {
+	if last := a.lookups[instanceID]; !known && (a.now().Sub(last.at) >= lookAgainAfter || last.primary != primaryNodeID) {
 		if err := a.listSeries(ctx, metric); err != nil {
 			return "", "", fmt.Errorf("list the series of %s: %w", metric, err)
 		}
-		a.looked[instanceID] = lookedUp{a.now(), primaryNodeID}
+		a.lookups[instanceID] = lookup{a.now(), primaryNodeID}
 	}
 	switch {
 	case a.series.listed[own]:
-		delete(a.looked, instanceID)
+		delete(a.lookups, instanceID)
 	case primaryNodeID != "" && a.series.listed[otc.Series{Metric: metric, Dimension: ofNode, Value: primaryNodeID}]:
 		return ofNode, primaryNodeID, nil
 	}
 	return ofInstance, instanceID, nil
 }
 
-// listSeries lists all series of a metric, unless that was done a moment ago. The turn is held.
+// listSeries lists all series of a metric, unless that was done a moment ago. The turn (seriesTurn) is held.
 func (a *Alarms) listSeries(ctx context.Context, metric string) error {
 	begin := a.now()
 	if begin.Sub(a.series.tried) < seriesFor {
@@ -72,7 +75,7 @@ func (a *Alarms) listSeries(ctx context.Context, metric string) error {
 	}
 	listed, err := a.cloud.ListedSeries(ctx, metric)
 	if ctx.Err() != nil {
-		return ctx.Err() // it says nothing of the cloud
+		return ctx.Err() // which is no answer of the cloud
 	}
 	a.series.tried, a.series.err = begin, err
 	if err == nil {

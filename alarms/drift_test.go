@@ -12,6 +12,7 @@ import (
 	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // drift is something that somebody does to what is armed, and what follows.
@@ -22,10 +23,10 @@ type drift struct {
 	listing bool // seen only with a listing
 }
 
-func ruleID(w *world, metric string) string {
-	for _, r := range w.have.Rules {
+func ruleID(w *world, metric v1alpha1.Metric) string {
+	for _, r := range w.recorded.Rules {
 		if r.Metric == metric {
-			return r.ID
+			return r.AlarmID
 		}
 	}
 	return ""
@@ -34,7 +35,7 @@ func ruleID(w *world, metric string) string {
 // modified is the rule of the CPU, changed by hand.
 func modified(change func(*otc.Rule)) func(*world, context.Context) error {
 	return func(w *world, ctx context.Context) error {
-		r, err := w.cloud.Rule(ctx, ruleID(w, alarms.CPU))
+		r, err := w.cloud.Rule(ctx, ruleID(w, v1alpha1.MetricCPU))
 		if err != nil {
 			return err
 		}
@@ -44,7 +45,7 @@ func modified(change func(*otc.Rule)) func(*world, context.Context) error {
 }
 
 // copied is a copy of the rule of a metric, changed by hand.
-func copied(metric string, change func(*otc.Rule)) func(*world, context.Context) error {
+func copied(metric v1alpha1.Metric, change func(*otc.Rule)) func(*world, context.Context) error {
 	return func(w *world, ctx context.Context) error {
 		r, err := w.cloud.Rule(ctx, ruleID(w, metric))
 		if err != nil {
@@ -86,60 +87,64 @@ func drifts() map[string]drift {
 		},
 		"disabled": {
 			do: func(w *world, ctx context.Context) error {
-				return w.cloud.EnableRule(ctx, ruleID(w, alarms.Memory), false)
+				return w.cloud.EnableRule(ctx, ruleID(w, v1alpha1.MetricMemory), false)
 			},
 			writes: []string{"SwitchAlarm"}, mended: []string{"the memory rule was brought in line: enabled"},
 		},
 		"deleted": {
-			do:     func(w *world, ctx context.Context) error { return w.cloud.DeleteRule(ctx, ruleID(w, alarms.Storage)) },
+			do: func(w *world, ctx context.Context) error {
+				return w.cloud.DeleteRule(ctx, ruleID(w, v1alpha1.MetricStorage))
+			},
 			writes: []string{"CreateAlarm"}, mended: []string{"the storage rule was gone: made again"},
 		},
 		"twice": {
-			do: copied(alarms.Memory, func(*otc.Rule) {}), writes: []string{"DeleteAlarm"},
+			do: copied(v1alpha1.MetricMemory, func(*otc.Rule) {}), writes: []string{"DeleteAlarm"},
 			mended: []string{"superfluous memory rules were removed: 1"},
 		},
 		"twice for another instance": {
-			do: copied(alarms.Memory, func(r *otc.Rule) { r.DimensionValue = "other" }), writes: []string{"DeleteAlarm"},
+			do: copied(v1alpha1.MetricMemory, func(r *otc.Rule) { r.DimensionValue = "other" }), writes: []string{"DeleteAlarm"},
 			mended: []string{"superfluous memory rules were removed: 1"},
 		},
 		"three times": {
 			do: func(w *world, ctx context.Context) error {
-				return errors.Join(copied(alarms.CPU, func(*otc.Rule) {})(w, ctx), copied(alarms.CPU, func(*otc.Rule) {})(w, ctx))
+				return errors.Join(copied(v1alpha1.MetricCPU, func(*otc.Rule) {})(w, ctx), copied(v1alpha1.MetricCPU, func(*otc.Rule) {})(w, ctx))
 			},
 			writes: []string{"DeleteAlarm", "DeleteAlarm"}, mended: []string{"superfluous cpu rules were removed: 2"},
 		},
 		"deleted and made by hand": {
 			do: func(w *world, ctx context.Context) error {
-				return errors.Join(copied(alarms.CPU, func(*otc.Rule) {})(w, ctx), w.cloud.DeleteRule(ctx, ruleID(w, alarms.CPU)))
+				return errors.Join(copied(v1alpha1.MetricCPU, func(*otc.Rule) {})(w, ctx), w.cloud.DeleteRule(ctx, ruleID(w, v1alpha1.MetricCPU)))
 			},
 			mended: []string{"the cpu rule was gone: another one of its name is kept"},
 		},
 		"watches another instance, the recorded one gone": {
 			do: func(w *world, ctx context.Context) error {
-				err := copied(alarms.CPU, func(r *otc.Rule) { r.DimensionValue = "other" })(w, ctx)
-				return errors.Join(err, w.cloud.DeleteRule(ctx, ruleID(w, alarms.CPU)))
+				err := copied(v1alpha1.MetricCPU, func(r *otc.Rule) { r.DimensionValue = "other" })(w, ctx)
+				return errors.Join(err, w.cloud.DeleteRule(ctx, ruleID(w, v1alpha1.MetricCPU)))
 			},
 			writes: []string{"DeleteAlarm", "CreateAlarm"},
 			mended: []string{"superfluous cpu rules were removed: 1", "the cpu rule was gone: made again"},
 		},
 		"the topic deleted": {
-			do:     func(w *world, ctx context.Context) error { return w.cloud.DeleteTopic(ctx, w.have.TopicURN) },
+			do:     func(w *world, ctx context.Context) error { return w.cloud.DeleteTopic(ctx, w.recorded.TopicURN) },
 			writes: []string{"CreateTopic", "Subscribe"}, mended: []string{"the topic was gone: made again"},
 		},
 		"the topic's display name": {
-			do:     func(w *world, ctx context.Context) error { return w.cloud.UpdateTopic(ctx, w.have.TopicURN, "mine") },
+			do: func(w *world, ctx context.Context) error {
+				return w.cloud.UpdateTopic(ctx, w.recorded.TopicURN, "mine")
+			},
 			writes: []string{"UpdateTopic"}, mended: []string{"the topic's display name was changed: written again"}, listing: true,
 		},
 		"the subscription deleted": {
-			do:     func(w *world, ctx context.Context) error { return w.cloud.Unsubscribe(ctx, w.have.SubscriptionURN) },
+			do:     func(w *world, ctx context.Context) error { return w.cloud.Unsubscribe(ctx, w.recorded.SubscriptionURN) },
 			writes: []string{"Subscribe"}, mended: []string{"the subscription was gone: asked for again"},
 		},
 		"the subscription canceled by its link": {
-			do:     func(w *world, _ context.Context) error { w.sim.Unsubscribe(w.have.SubscriptionURN); return nil },
+			do:     func(w *world, _ context.Context) error { w.sim.Unsubscribe(w.recorded.SubscriptionURN); return nil },
 			writes: []string{"Subscribe"}, mended: []string{"the subscription was canceled: asked for again"},
 		},
 		"the record lost": {
-			do:     func(w *world, _ context.Context) error { w.have = alarms.Have{}; return nil },
+			do:     func(w *world, _ context.Context) error { w.recorded = v1alpha1.Alarms{}; return nil },
 			writes: []string{"CreateTopic"},
 		},
 	}
@@ -210,25 +215,23 @@ func TestDriftOfSeveralKindsAtOnce(t *testing.T) {
 // What we want to be different is no mischief of others.
 func TestOwnChangesAreNotToldAsMended(t *testing.T) {
 	tests := map[string]struct {
-		change func(*alarms.Want)
+		change func(*alarms.Desired)
 		mended []string
 	}{
-		"growth": {change: func(w *alarms.Want) { w.Rules[0].ThresholdPercent = 80 }},
-		"a new policy": {change: func(w *alarms.Want) {
+		"growth": {change: func(w *alarms.Desired) { w.Rules[0].ThresholdPercent = 80 }},
+		"a new policy": {change: func(w *alarms.Desired) {
 			r := &w.Rules[1]
 			r.ThresholdPercent, r.PeriodSeconds, r.Count, r.RepeatSeconds = 70, 1200, 1, 0
 		}},
 		"the period alone, which is in no record": {
-			change: func(w *alarms.Want) { w.Rules[1].PeriodSeconds = 1200 },
+			change: func(w *alarms.Desired) { w.Rules[1].PeriodSeconds = 1200 },
 			mended: []string{"the cpu rule was brought in line: period"},
 		},
-		"another instance": {change: func(w *alarms.Want) {
-			for i := range w.Rules {
-				w.Rules[i].DimensionValue = strings.Repeat("e", 32) + "in01"
-			}
+		"another instance": {change: func(w *alarms.Desired) {
+			w.Dimension = "rds_cluster_id:" + strings.Repeat("e", 32) + "in01"
 		}},
-		"a metric disabled": {change: func(w *alarms.Want) { w.Rules = w.Rules[:2] }},
-		"another URL":       {change: func(w *alarms.Want) { w.Endpoint = "https://new.example.com/smn" }},
+		"a metric disabled": {change: func(w *alarms.Desired) { w.Rules = w.Rules[:2] }},
+		"another URL":       {change: func(w *alarms.Desired) { w.Endpoint = "https://new.example.com/smn" }},
 	}
 	w := newWorld(t)
 	for name, tt := range tests {
@@ -236,7 +239,7 @@ func TestOwnChangesAreNotToldAsMended(t *testing.T) {
 			w.t = t
 			w.reset()
 			w.ensure(w.want())
-			w.sim.Confirm(w.have.SubscriptionURN)
+			w.sim.Confirm(w.recorded.SubscriptionURN)
 			w.checkQuiet(w.want())
 			want := w.want()
 			tt.change(&want)
@@ -274,13 +277,13 @@ func TestOwnChangesAreNotToldAsMended(t *testing.T) {
 			w.t = t
 			w.reset()
 			w.ensure(w.want())
-			if err := do(ruleID(w, alarms.Memory)); err != nil {
+			if err := do(ruleID(w, v1alpha1.MetricMemory)); err != nil {
 				t.Fatal(err)
 			}
 			want := w.want()
 			want.Rules = want.Rules[:2]
-			if mended := w.sweep(want); len(mended) > 0 || len(w.have.Rules) != 2 || len(w.sim.Rules()) != 2 {
-				t.Errorf("%q, %+v", mended, w.have)
+			if mended := w.sweep(want); len(mended) > 0 || len(w.recorded.Rules) != 2 || len(w.sim.Rules()) != 2 {
+				t.Errorf("%q, %+v", mended, w.recorded)
 			}
 			w.checkQuiet(want)
 		})
@@ -289,7 +292,7 @@ func TestOwnChangesAreNotToldAsMended(t *testing.T) {
 		w.t = t
 		w.reset()
 		w.ensure(w.want())
-		w.have = alarms.Have{}
+		w.recorded = v1alpha1.Alarms{}
 		want := w.want()
 		want.Rules = want.Rules[:2]
 		if mended := w.sweep(want); len(mended) > 0 {
@@ -301,7 +304,7 @@ func TestOwnChangesAreNotToldAsMended(t *testing.T) {
 		w.t = t
 		w.reset()
 		w.ensure(w.want())
-		rule, err := w.cloud.Rule(t.Context(), ruleID(w, alarms.Memory))
+		rule, err := w.cloud.Rule(t.Context(), ruleID(w, v1alpha1.MetricMemory))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -327,32 +330,32 @@ func TestListing(t *testing.T) {
 	w.checkRecord()
 	old := alarms.NewListing(alarms.Part[otc.Topic]{}, alarms.Part[otc.Subscription]{}, alarms.Part[otc.Rule]{})
 	w.sim.ResetRequests()
-	if _, mended, err := w.alarms.Ensure(t.Context(), w.want(), w.have, old, w.record); err != nil || len(mended) > 0 || len(w.writes()) > 0 {
+	if _, mended, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, old, w.record); err != nil || len(mended) > 0 || len(w.writes()) > 0 {
 		t.Errorf("a listing older than the rules: %v, %q, %v", err, mended, w.writes())
 	}
 	w.checkRecord()
-	if err := w.cloud.UpdateTopic(t.Context(), w.have.TopicURN, "mine"); err != nil {
+	if err := w.cloud.UpdateTopic(t.Context(), w.recorded.TopicURN, "mine"); err != nil {
 		t.Fatal(err)
 	}
 	old = w.listing()
 	w.sweep(w.want())
 	w.sim.ResetRequests()
-	if _, mended, err := w.alarms.Ensure(t.Context(), w.want(), w.have, old, w.record); err != nil || len(mended) > 0 || len(w.writes()) > 0 {
+	if _, mended, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, old, w.record); err != nil || len(mended) > 0 || len(w.writes()) > 0 {
 		t.Errorf("a listing older than the display name: %v, %q, %v", err, mended, w.writes())
 	}
 	old = w.listing()
-	w.sim.Confirm(w.have.SubscriptionURN)
-	if err := w.sim.SetRuleState(ruleID(w, alarms.CPU), otcsim.StateAlarm); err != nil {
+	w.sim.Confirm(w.recorded.SubscriptionURN)
+	if err := w.sim.SetRuleState(ruleID(w, v1alpha1.MetricCPU), otcsim.StateAlarm); err != nil {
 		t.Fatal(err)
 	}
 	w.sweep(w.want())
-	if n := len(w.sim.Requests()); n != 0 || w.have.Subscription != alarms.Confirmed || w.have.Rules[1].State != "alarm" || w.have.Rules[1].StateTime.IsZero() {
-		t.Errorf("%d requests, %+v", n, w.have)
+	if n := len(w.sim.Requests()); n != 0 || w.recorded.Subscription != v1alpha1.SubscriptionConfirmed || w.recorded.Rules[1].State != "alarm" || w.recorded.Rules[1].StateTime.IsZero() {
+		t.Errorf("%d requests, %+v", n, w.recorded)
 	}
-	if _, mended, err := w.alarms.Ensure(t.Context(), w.want(), w.have, old, w.record); err != nil || len(mended) > 0 || w.have.Subscription != alarms.Confirmed {
-		t.Errorf("a listing older than the confirmation: %v, %q, %s", err, mended, w.have.Subscription)
+	if _, mended, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, old, w.record); err != nil || len(mended) > 0 || w.recorded.Subscription != v1alpha1.SubscriptionConfirmed {
+		t.Errorf("a listing older than the confirmation: %v, %q, %s", err, mended, w.recorded.Subscription)
 	}
-	w.sim.Unsubscribe(w.have.SubscriptionURN)
+	w.sim.Unsubscribe(w.recorded.SubscriptionURN)
 	w.sweep(w.want())
 	for _, r := range w.sim.Requests() {
 		if r.Service != "smn" {
@@ -365,11 +368,11 @@ func TestListing(t *testing.T) {
 func TestSubscriptionNoLongerConfirmed(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())
-	w.sim.Confirm(w.have.SubscriptionURN)
+	w.sim.Confirm(w.recorded.SubscriptionURN)
 	w.sweep(w.want())
 	w.advance(2 * askAgain)
-	w.sim.Unsubscribe(w.have.SubscriptionURN)
-	if _, err := w.cloud.Subscribe(t.Context(), w.have.TopicURN, "https", w.want().Endpoint, ""); err != nil {
+	w.sim.Unsubscribe(w.recorded.SubscriptionURN)
+	if _, err := w.cloud.Subscribe(t.Context(), w.recorded.TopicURN, "https", w.want().Endpoint, ""); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"the subscription was no longer confirmed: asked for again"}, w.sweep(w.want())); diff != "" {

@@ -13,13 +13,14 @@ import (
 	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 func TestArmsWithOneTopicOneSubscriptionThreeRules(t *testing.T) {
 	w := newWorld(t)
 	want := w.want()
 	var steps []string
-	_, _, err := w.alarms.Ensure(t.Context(), want, w.have, nil, func(h alarms.Have) error {
+	_, _, err := w.alarms.Ensure(t.Context(), want, w.recorded, nil, func(h v1alpha1.Alarms) error {
 		steps = append(steps, fmt.Sprintf("recorded %v %v %d; exist %d %d %d", h.TopicURN != "", h.Subscription, len(h.Rules),
 			len(w.sim.Topics()), len(w.sim.Subscriptions()), len(w.sim.Rules())))
 		return w.record(h)
@@ -58,7 +59,7 @@ func TestArmsWithOneTopicOneSubscriptionThreeRules(t *testing.T) {
 
 	w.sim.ResetRequests()
 	w.records = 0
-	before := w.have
+	before := w.recorded
 	w.ensure(want)
 	if n := w.writes(); len(n) > 0 {
 		t.Errorf("a second run wrote: %v", n)
@@ -67,8 +68,8 @@ func TestArmsWithOneTopicOneSubscriptionThreeRules(t *testing.T) {
 		t.Errorf("a second run asked %d times, want 2", n)
 	}
 	// The states of rules just made are new to the record, and nothing else.
-	if w.records > 1 || w.have.TopicURN != before.TopicURN || w.have.Rules[0].ID != before.Rules[0].ID || w.have.Rules[0].State == "" {
-		t.Errorf("recorded %d times: %+v", w.records, w.have)
+	if w.records > 1 || w.recorded.TopicURN != before.TopicURN || w.recorded.Rules[0].AlarmID != before.Rules[0].AlarmID || w.recorded.Rules[0].State == "" {
+		t.Errorf("recorded %d times: %+v", w.records, w.recorded)
 	}
 	w.records = 0
 	w.ensure(want)
@@ -80,15 +81,13 @@ func TestArmsWithOneTopicOneSubscriptionThreeRules(t *testing.T) {
 func TestAnotherInstanceGetsNewRules(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())
-	old := w.have
+	old := w.recorded
 	want := w.want()
-	for i := range want.Rules {
-		want.Rules[i].DimensionValue = strings.Repeat("e", 32) + "in01"
-	}
+	want.Dimension = "rds_cluster_id:" + strings.Repeat("e", 32) + "in01"
 	w.ensure(want)
 	w.checkRecord()
-	for i, r := range w.have.Rules {
-		if r.ID == old.Rules[i].ID || r.State != "" || !strings.HasSuffix(r.Dimension, ":"+want.Rules[i].DimensionValue) {
+	for i, r := range w.recorded.Rules {
+		if r.AlarmID == old.Rules[i].AlarmID || r.State != "" || r.Dimension != want.Dimension {
 			t.Errorf("rule %+v", r)
 		}
 	}
@@ -100,8 +99,8 @@ func TestMetricNoLongerWantedHasNoRule(t *testing.T) {
 	want := w.want()
 	want.Rules = want.Rules[:1]
 	w.ensure(want)
-	if rules := w.sim.Rules(); len(rules) != 1 || len(w.have.Rules) != 1 || w.have.Rules[0].ID != rules[0].ID {
-		t.Errorf("%d rules, recorded %+v", len(rules), w.have.Rules)
+	if rules := w.sim.Rules(); len(rules) != 1 || len(w.recorded.Rules) != 1 || w.recorded.Rules[0].AlarmID != rules[0].ID {
+		t.Errorf("%d rules, recorded %+v", len(rules), w.recorded.Rules)
 	}
 }
 
@@ -109,14 +108,14 @@ func TestStrangersByTheHundredHideNothing(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())
 	strangers(t, w, 250)
-	w.have = alarms.Have{} // only names are left to find them by
+	w.recorded = v1alpha1.Alarms{} // only names are left to find them by
 	before := len(w.sim.Rules())
 	w.ensure(w.want())
 	if n := len(w.sim.Rules()); n != before || len(w.sim.Topics()) != 251 {
 		t.Errorf("%d rules, before %d; %d topics", n, before, len(w.sim.Topics()))
 	}
-	w.have = alarms.Have{}
-	if err := w.alarms.Remove(t.Context(), w.want().Name, w.have); err != nil {
+	w.recorded = v1alpha1.Alarms{}
+	if err := w.alarms.Remove(t.Context(), w.want().Name, w.recorded); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(w.sim.Rules()); n != 250 || len(w.sim.Topics()) != 250 {
@@ -148,19 +147,19 @@ func foreignRule(name, topic string) otc.Rule {
 func TestFullQuotaIsToldAndTheOthersMended(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())
-	if err := w.cloud.DeleteRule(t.Context(), w.have.Rules[0].ID); err != nil {
+	if err := w.cloud.DeleteRule(t.Context(), w.recorded.Rules[0].AlarmID); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.cloud.EnableRule(t.Context(), w.have.Rules[2].ID, false); err != nil {
+	if err := w.cloud.EnableRule(t.Context(), w.recorded.Rules[2].AlarmID, false); err != nil {
 		t.Fatal(err)
 	}
 	w.sim.Configure(func(s *otcsim.Settings) { s.RuleQuota = 2 })
-	_, _, err := w.alarms.Ensure(t.Context(), w.want(), w.have, nil, w.record)
+	_, _, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, nil, w.record)
 	if !errors.Is(err, otc.ErrQuota) || !strings.HasPrefix(err.Error(), "2 of 2 alarm rules used: the storage rule cannot be made: ") {
 		t.Errorf("err = %v", err)
 	}
-	if len(w.have.Rules) != 2 || w.have.Rules[0].Metric != alarms.CPU {
-		t.Errorf("recorded %+v", w.have.Rules)
+	if len(w.recorded.Rules) != 2 || w.recorded.Rules[0].Metric != v1alpha1.MetricCPU {
+		t.Errorf("recorded %+v", w.recorded.Rules)
 	}
 	for _, r := range w.sim.Rules() {
 		if !r.Enabled {
@@ -178,11 +177,11 @@ func (noQuotas) RuleQuota(context.Context) (used, quota int, err error) {
 
 func TestFullQuotaWithoutNumbersAndWithoutConfirmations(t *testing.T) {
 	w := newWorld(t)
-	a := alarms.New(noQuotas{w.cloud}, w.clock)
+	a := alarms.New(noQuotas{w.cloud}, w.cloud, metrics(), w.clock)
 	for i := range 150 {
 		want := w.want()
 		want.Name, want.Rules = alarms.Name("shop", fmt.Sprint(i), uid), nil
-		if _, _, err := a.Ensure(t.Context(), want, alarms.Have{}, nil, func(alarms.Have) error { return nil }); err != nil {
+		if _, _, err := a.Ensure(t.Context(), want, v1alpha1.Alarms{}, nil, func(v1alpha1.Alarms) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -191,7 +190,7 @@ func TestFullQuotaWithoutNumbersAndWithoutConfirmations(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.sim.Configure(func(s *otcsim.Settings) { s.RuleQuota = 1 })
-	_, _, err := a.Ensure(t.Context(), w.want(), w.have, w.listing(), w.record)
+	_, _, err := a.Ensure(t.Context(), w.want(), w.recorded, w.listing(), w.record)
 	if _, limited := errors.AsType[alarms.ConfirmationLimitError](err); limited || !errors.Is(err, otc.ErrQuota) || !strings.HasPrefix(err.Error(), "the storage rule cannot be made: ") {
 		t.Errorf("err = %v", err)
 	}
@@ -214,8 +213,8 @@ func (h hiding) Rules(ctx context.Context) ([]otc.Rule, error) {
 func TestRecordedRuleThatThePagesDoNotShowIsNotMadeTwice(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())
-	cloud := hiding{w.cloud, w.have.Rules[0].ID}
-	if _, _, err := alarms.New(cloud, w.clock).Ensure(t.Context(), w.want(), w.have, nil, w.record); err != nil {
+	cloud := hiding{w.cloud, w.recorded.Rules[0].AlarmID}
+	if _, _, err := alarms.New(cloud, cloud, metrics(), w.clock).Ensure(t.Context(), w.want(), w.recorded, nil, w.record); err != nil {
 		t.Fatal(err)
 	}
 	w.checkRecord()
@@ -225,7 +224,7 @@ func TestRecordedRuleIsKeptAndItsTwinDeleted(t *testing.T) {
 	for which := range 3 {
 		w := newWorld(t)
 		w.ensure(w.want())
-		twin, err := w.cloud.Rule(t.Context(), w.have.Rules[0].ID)
+		twin, err := w.cloud.Rule(t.Context(), w.recorded.Rules[0].AlarmID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,14 +234,14 @@ func TestRecordedRuleIsKeptAndItsTwinDeleted(t *testing.T) {
 				t.Fatal(err)
 			}
 			if i == which {
-				w.have.Rules[0].ID = id
+				w.recorded.Rules[0].AlarmID = id
 			}
 		}
-		recorded := w.have.Rules[0].ID
+		recorded := w.recorded.Rules[0].AlarmID
 		w.ensure(w.want())
 		w.checkRecord()
-		if w.have.Rules[0].ID != recorded {
-			t.Errorf("kept %s, recorded was %s", w.have.Rules[0].ID, recorded)
+		if w.recorded.Rules[0].AlarmID != recorded {
+			t.Errorf("kept %s, recorded was %s", w.recorded.Rules[0].AlarmID, recorded)
 		}
 	}
 }
@@ -251,7 +250,7 @@ func TestRecordedRuleIsKeptAndItsTwinDeleted(t *testing.T) {
 func TestRecordOfAnotherProjectIsNotTrusted(t *testing.T) {
 	w := newWorld(t)
 	urn := "urn:smn:eu-de:" + strings.Repeat("f", 32) + ":" + w.want().Name
-	w.have = alarms.Have{TopicURN: urn, SubscriptionURN: urn + ":" + strings.Repeat("a", 32), Subscription: alarms.Confirmed}
+	w.recorded = v1alpha1.Alarms{TopicURN: urn, SubscriptionURN: urn + ":" + strings.Repeat("a", 32), Subscription: v1alpha1.SubscriptionConfirmed}
 	w.ensure(w.want())
 	w.checkRecord()
 	for _, r := range w.sim.Requests() {
@@ -268,14 +267,14 @@ func TestForeignRecordIsNotTrusted(t *testing.T) {
 	theirs := w.shown()
 	other := w.want()
 	other.Name = alarms.Name("shop", "orders", "99999999-2fa1-11d2-883f-0016d3cca427")
-	have, _, err := w.alarms.Ensure(t.Context(), other, w.have, nil, func(alarms.Have) error { return nil })
+	have, _, err := w.alarms.Ensure(t.Context(), other, w.recorded, nil, func(v1alpha1.Alarms) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if have.TopicURN == w.have.TopicURN || have.Rules[0].ID == w.have.Rules[0].ID || len(w.sim.Rules()) != 6 {
+	if have.TopicURN == w.recorded.TopicURN || have.Rules[0].AlarmID == w.recorded.Rules[0].AlarmID || len(w.sim.Rules()) != 6 {
 		t.Errorf("took over what is another's: %+v", have)
 	}
-	for _, record := range []alarms.Have{w.have, have} {
+	for _, record := range []v1alpha1.Alarms{w.recorded, have} {
 		if err := w.alarms.Remove(t.Context(), other.Name, record); err != nil {
 			t.Fatal(err)
 		}
@@ -287,15 +286,15 @@ func TestForeignRecordIsNotTrusted(t *testing.T) {
 
 func TestWantThatMakesNoSense(t *testing.T) {
 	w := newWorld(t)
-	for name, change := range map[string]func(*alarms.Want){
-		"no URL":         func(want *alarms.Want) { want.Endpoint = "autopilot.example.com" },
-		"another scheme": func(want *alarms.Want) { want.Endpoint = "ftp://autopilot.example.com" },
-		"whose it is":    func(want *alarms.Want) { want.ClusterID = "" },
-		"no such metric": func(want *alarms.Want) { want.Rules[0].Metric = "disk" },
+	for name, change := range map[string]func(*alarms.Desired){
+		"no URL":         func(want *alarms.Desired) { want.Endpoint = "autopilot.example.com" },
+		"another scheme": func(want *alarms.Desired) { want.Endpoint = "ftp://autopilot.example.com" },
+		"whose it is":    func(want *alarms.Desired) { want.ClusterID = "" },
+		"no such metric": func(want *alarms.Desired) { want.Rules[0].Metric = "disk" },
 	} {
 		want := w.want()
 		change(&want)
-		if _, _, err := w.alarms.Ensure(t.Context(), want, w.have, nil, w.record); err == nil || len(w.sim.Requests()) != 0 {
+		if _, _, err := w.alarms.Ensure(t.Context(), want, w.recorded, nil, w.record); err == nil || len(w.sim.Requests()) != 0 {
 			t.Errorf("%s: %v, %d requests", name, err, len(w.sim.Requests()))
 		}
 	}

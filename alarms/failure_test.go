@@ -13,20 +13,21 @@ import (
 	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // tried runs Ensure and takes what it says is there, as a caller does that cannot let an error hide it.
-func (w *world) tried(want alarms.Want, listing bool) error {
+func (w *world) tried(want alarms.Desired, listing bool) error {
 	w.t.Helper()
 	var listed *alarms.Listing
 	if listing {
 		listed = w.listing()
 	}
-	have, mended, err := w.alarms.Ensure(w.t.Context(), want, w.have, listed, w.record)
+	have, mended, err := w.alarms.Ensure(w.t.Context(), want, w.recorded, listed, w.record)
 	if len(mended) > 0 {
 		w.t.Errorf("nobody has broken anything: %q", mended)
 	}
-	w.have = have
+	w.recorded = have
 	return err
 }
 
@@ -55,8 +56,8 @@ func TestRulesDoNotWaitForSMN(t *testing.T) {
 					if fails && (err == nil || !strings.Contains(err.Error(), "403 SMN.9999 Not today") || strings.Contains(err.Error(), "\n")) {
 						t.Errorf("it says %v", err)
 					}
-					if fails == (err == nil) || len(w.sim.Rules()) != 3 || len(w.have.Rules) != 3 {
-						t.Fatalf("%d rules, recorded %+v, %v", len(w.sim.Rules()), w.have, err)
+					if fails == (err == nil) || len(w.sim.Rules()) != 3 || len(w.recorded.Rules) != 3 {
+						t.Fatalf("%d rules, recorded %+v, %v", len(w.sim.Rules()), w.recorded, err)
 					}
 				}
 				if n := w.sim.Count("ces", "CreateAlarm"); n != 3 {
@@ -85,11 +86,11 @@ func TestRulesKeepTheirTopicWhileItIsNotKnown(t *testing.T) {
 		w := newWorld(t)
 		w.ensure(w.want())
 		whole := w.shown()
-		w.have = alarms.Have{}
+		w.recorded = v1alpha1.Alarms{}
 		w.refuse("ListTopics", "CreateTopic")
 		for range 2 {
-			if err := w.tried(w.want(), listing); err == nil || len(w.have.Rules) != 3 {
-				t.Errorf("%v, %+v", err, w.have)
+			if err := w.tried(w.want(), listing); err == nil || len(w.recorded.Rules) != 3 {
+				t.Errorf("%v, %+v", err, w.recorded)
 			}
 		}
 		if diff := cmp.Diff(whole, w.shown()); diff != "" {
@@ -101,20 +102,20 @@ func TestRulesKeepTheirTopicWhileItIsNotKnown(t *testing.T) {
 // A rule without a topic is ours by its name or, once renamed, by its mark; and it can be removed.
 func TestRulesWithoutATopicAreKnownAsOurs(t *testing.T) {
 	for name, remove := range map[string]func(*world) error{
-		"by the record": func(w *world) error { return w.alarms.Remove(t.Context(), w.want().Name, w.have) },
+		"by the record": func(w *world) error { return w.alarms.Remove(t.Context(), w.want().Name, w.recorded) },
 		"by their names": func(w *world) error {
-			return w.alarms.Remove(t.Context(), w.want().Name, alarms.Have{})
+			return w.alarms.Remove(t.Context(), w.want().Name, v1alpha1.Alarms{})
 		},
 		"as orphans": func(w *world) error { w.removeOrphans(nobody); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.refuse("CreateTopic")
-			if err := w.tried(w.want(), false); err == nil || len(w.have.Rules) != 3 {
-				t.Fatalf("%v, %+v", err, w.have)
+			if err := w.tried(w.want(), false); err == nil || len(w.recorded.Rules) != 3 {
+				t.Fatalf("%v, %+v", err, w.recorded)
 			}
 			if name == "by the record" {
-				r, err := w.cloud.Rule(t.Context(), ruleID(w, alarms.CPU))
+				r, err := w.cloud.Rule(t.Context(), ruleID(w, v1alpha1.MetricCPU))
 				r.Name = "renamed"
 				if err := errors.Join(err, w.cloud.ModifyRule(t.Context(), r.ID, r)); err != nil {
 					t.Fatal(err)
@@ -148,7 +149,7 @@ func TestTopicTakesNoMoreThanItsShareOfTheTime(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	cloud := &slowTopics{Cloud: w.cloud}
-	_, _, err := alarms.New(cloud, w.clock).Ensure(ctx, w.want(), w.have, nil, w.record)
+	_, _, err := alarms.New(cloud, cloud, metrics(), w.clock).Ensure(ctx, w.want(), w.recorded, nil, w.record)
 	if most := begin.Add(21 * time.Minute); !errors.Is(err, context.DeadlineExceeded) || cloud.limit.IsZero() || cloud.limit.After(most) {
 		t.Errorf("%v, it had until %s of an hour from %s", err, cloud.limit, begin)
 	}
@@ -161,27 +162,27 @@ func TestTopicTakesNoMoreThanItsShareOfTheTime(t *testing.T) {
 func TestOneRefusalIsInTheWayOfNothingElse(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())
-	w.sim.Unsubscribe(w.have.SubscriptionURN)
-	if err := w.cloud.DeleteRule(t.Context(), ruleID(w, alarms.Memory)); err != nil {
+	w.sim.Unsubscribe(w.recorded.SubscriptionURN)
+	if err := w.cloud.DeleteRule(t.Context(), ruleID(w, v1alpha1.MetricMemory)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.cloud.EnableRule(t.Context(), ruleID(w, alarms.Storage), false); err != nil {
+	if err := w.cloud.EnableRule(t.Context(), ruleID(w, v1alpha1.MetricStorage), false); err != nil {
 		t.Fatal(err)
 	}
 	w.refuse("SwitchAlarm")
-	have, mended, err := w.alarms.Ensure(t.Context(), w.want(), w.have, w.listing(), w.record)
+	have, mended, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, w.listing(), w.record)
 	if err == nil || !strings.Contains(err.Error(), "the storage rule cannot be mended: ces EnableRule: 403 ces.9999 Not today") {
 		t.Errorf("it says %v", err)
 	}
 	if diff := cmp.Diff([]string{"the memory rule was gone: made again", "the subscription was canceled: asked for again"}, mended); diff != "" {
 		t.Error(diff)
 	}
-	if len(have.Rules) != 3 || have.Subscription != alarms.Pending {
+	if len(have.Rules) != 3 || have.Subscription != v1alpha1.SubscriptionPending {
 		t.Errorf("there is %+v", have)
 	}
 	w.refuse("ListAlarms")
-	if err := w.tried(w.want(), true); err == nil || !strings.Contains(err.Error(), "the alarm rules cannot be listed: ces ListRules: 403") || len(w.have.Rules) != 3 {
-		t.Errorf("the rules cannot be listed: %v, %+v", err, w.have)
+	if err := w.tried(w.want(), true); err == nil || !strings.Contains(err.Error(), "the alarm rules cannot be listed: ces ListRules: 403") || len(w.recorded.Rules) != 3 {
+		t.Errorf("the rules cannot be listed: %v, %+v", err, w.recorded)
 	}
 	if n := w.sim.Count("ces", "ListAlarms"); n > 4 {
 		t.Errorf("what could not be listed is asked for again: %d", n)
@@ -192,12 +193,12 @@ func TestOneRefusalIsInTheWayOfNothingElse(t *testing.T) {
 func TestRuleThatCannotBeMendedIsRecorded(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())
-	w.have = alarms.Have{}
+	w.recorded = v1alpha1.Alarms{}
 	want := w.want()
 	want.Rules[0].ThresholdPercent = 80
 	w.refuse("UpdateAlarm")
-	if err := w.tried(want, false); err == nil || len(w.have.Rules) != 3 || w.have.Rules[0].ThresholdPercent != 75 {
-		t.Errorf("%v, recorded %+v", err, w.have)
+	if err := w.tried(want, false); err == nil || len(w.recorded.Rules) != 3 || w.recorded.Rules[0].ThresholdPercent != 75 {
+		t.Errorf("%v, recorded %+v", err, w.recorded)
 	}
 }
 
@@ -239,7 +240,7 @@ func TestPartOfAListing(t *testing.T) {
 	if _, err := w.cloud.CreateTopic(t.Context(), "another", ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.tried(w.want(), true); !errors.Is(err, otc.ErrQuota) || len(w.have.Rules) != 3 {
-		t.Errorf("no room for a topic: %v, %+v", err, w.have)
+	if err := w.tried(w.want(), true); !errors.Is(err, otc.ErrQuota) || len(w.recorded.Rules) != 3 {
+		t.Errorf("no room for a topic: %v, %+v", err, w.recorded)
 	}
 }

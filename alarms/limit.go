@@ -20,26 +20,26 @@ func (e ConfirmationLimitError) Error() string {
 	return "waiting for SMN's limit on confirmations until " + e.Until.UTC().Format(time.TimeOnly) + " UTC"
 }
 
-// mayAsk says when a confirmation may be asked for; the zero time is now. Then, to take it, it counts as asked for.
-func (a *Alarms) mayAsk(take bool) (until time.Time) {
+// confirmationAllowedAt is when a confirmation may be asked for; the zero time is now, and with take it counts as asked for.
+func (a *Alarms) confirmationAllowedAt(take bool) (until time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.now()
-	a.asked = slices.DeleteFunc(a.asked, func(t time.Time) bool { return now.Sub(t) >= confirmationsWindow })
-	if len(a.asked) >= confirmationsAtMost {
-		return a.asked[0].Add(confirmationsWindow)
+	a.confirmations = slices.DeleteFunc(a.confirmations, func(t time.Time) bool { return now.Sub(t) >= confirmationsWindow })
+	if len(a.confirmations) >= confirmationsAtMost {
+		return a.confirmations[0].Add(confirmationsWindow)
 	}
 	if take {
-		a.asked = append(a.asked, now)
+		a.confirmations = append(a.confirmations, now)
 	}
 	return time.Time{}
 }
 
-// giveBack takes back the newest that counts as asked for: SMN has sent none.
-func (a *Alarms) giveBack() {
+// returnConfirmation takes back the newest that counts as asked for: SMN has sent none.
+func (a *Alarms) returnConfirmation() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if n := len(a.asked); n > 0 {
-		a.asked = a.asked[:n-1]
+	if n := len(a.confirmations); n > 0 {
+		a.confirmations = a.confirmations[:n-1]
 	}
 }

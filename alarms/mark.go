@@ -13,7 +13,7 @@ const (
 // Mark says whose a topic or rule is, in its display name or description, to people and to Orphans: rds-autopilot
 // <namespace>/<name> cluster <id>. A long namespace or name is cut, the cluster's id (uid of kube-system) never.
 func Mark(namespace, name, clusterID string) string {
-	namespace, name = fit(namespace, name, markLimit-len(markPrefix)-len("/")-len(markCluster)-len(clusterID))
+	namespace, name = truncateBoth(namespace, name, markLimit-len(markPrefix)-len("/")-len(markCluster)-len(clusterID))
 	return markPrefix + namespace + "/" + name + markCluster + clusterID
 }
 
@@ -28,15 +28,15 @@ func ParseMark(mark string) (namespace, name, clusterID string, ok bool) {
 	return namespace, name, clusterID, true
 }
 
-// bears says whether a text is a mark of an object with this base name, in whatever cluster.
-func bears(text, base string) bool {
+// bearsMarkOf reports whether a text is a mark of an object with this base name, in whatever cluster.
+func bearsMarkOf(text, base string) bool {
 	_, _, cluster, ok := ParseMark(text)
-	return ok && marks(text, base, cluster)
+	return ok && isMarkOf(text, base, cluster)
 }
 
-// marks says whether a text is the mark that a cluster has put on what bears this base name. The name must be that of
-// the mark: who copies a rule and gives it another name has one of their own.
-func marks(text, base, clusterID string) bool {
+// isMarkOf reports whether a text is the mark that a cluster has put on what bears this base name. The name must be that of
+// the mark: a copy of a rule under another name belongs to whoever made it.
+func isMarkOf(text, base, clusterID string) bool {
 	namespace, name, id, ok := ParseMark(text)
 	return ok && id == clusterID && Name(namespace, name, base[len(base)-uidLength:]) == base
 }

@@ -2,7 +2,7 @@ package alarms
 
 import "time"
 
-// What follows is remembered by the process alone. Whatever is forgotten costs a call, and a sentence told once more.
+// What follows is remembered by the process alone. Whatever is forgotten costs a call, and a sentence reported once more.
 
 // subscribed is what Subscribe returned: a subscription is ours although SMN lists its endpoint otherwise.
 type subscribed struct {
@@ -24,32 +24,32 @@ func (a *Alarms) wasSubscribed(urn string) subscribed {
 	return a.subscribed[urn]
 }
 
-// unchanged is a repair that the cloud acknowledged without reading so afterwards: it is not repeated while neither what
-// was written nor what is read is another.
-type unchanged struct{ wrote, reads string }
+// repair is what was written to mend a thing, and what was read afterwards. One that the cloud acknowledged without effect
+// is not repeated while both stay the same.
+type repair struct{ wrote, reads string }
 
-// vain is when a repair changed nothing.
-type vain struct {
-	unchanged
+// ineffectiveRepair is when a repair changed nothing.
+type ineffectiveRepair struct {
+	repair
 	at time.Time
 }
 
-// noteRepair keeps what a repair led to, and forgets one that is not in vain.
-func (a *Alarms) noteRepair(id string, u unchanged) {
+// noteRepair keeps what a repair led to, and forgets one that took effect.
+func (a *Alarms) noteRepair(id string, u repair) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if u.wrote == u.reads {
-		delete(a.vain, id)
+		delete(a.ineffective, id)
 		return
 	}
-	a.vain[id] = vain{u, a.now()}
+	a.ineffective[id] = ineffectiveRepair{u, a.now()}
 }
 
-// inVain says when that was last written, and read so afterwards; the zero time is never.
-func (a *Alarms) inVain(id string, u unchanged) time.Time {
+// ineffectiveSince is when that was last written, and read so afterwards; the zero time is never.
+func (a *Alarms) ineffectiveSince(id string, u repair) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if v := a.vain[id]; v.unchanged == u {
+	if v := a.ineffective[id]; v.repair == u {
 		return v.at
 	}
 	return time.Time{}
@@ -61,6 +61,6 @@ func (a *Alarms) forget(ids ...string) {
 	defer a.mu.Unlock()
 	for _, id := range ids {
 		delete(a.subscribed, id)
-		delete(a.vain, id)
+		delete(a.ineffective, id)
 	}
 }

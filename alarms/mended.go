@@ -6,45 +6,47 @@ import (
 	"strings"
 
 	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// tell adds a sentence to what was mended.
-func (e *ensuring) tell(format string, args ...any) {
+// noteMended adds a sentence to what was mended.
+func (e *ensureRun) noteMended(format string, args ...any) {
 	e.mended = append(e.mended, fmt.Sprintf(format, args...))
 }
 
-// tellRemoved tells of rules that do not belong there, if there were any.
-func (e *ensuring) tellRemoved(metric string, rules []otc.Rule) {
+// noteRemoved reports rules that do not belong there, if there were any.
+func (e *ensureRun) noteRemoved(metric v1alpha1.Metric, rules []otc.Rule) {
 	if len(rules) > 0 {
-		e.tell("superfluous %s rules were removed: %d", metric, len(rules))
+		e.noteMended("superfluous %s rules were removed: %d", metric, len(rules))
 	}
 }
 
-// tellMended tells what of a rule somebody else had changed.
-func (e *ensuring) tellMended(found, want otc.Rule, metric string) {
-	if what := e.byOthers(found, want, metric); len(what) > 0 {
-		e.tell("the %s rule was brought in line: %s", metric, strings.Join(what, ", "))
+// noteRestored reports what of a rule somebody else had changed.
+func (e *ensureRun) noteRestored(found, desired otc.Rule, metric v1alpha1.Metric) {
+	if what := e.changedByOthers(found, desired, metric); len(what) > 0 {
+		e.noteMended("the %s rule was brought in line: %s", metric, strings.Join(what, ", "))
 	}
 }
 
-// byOthers leaves out what differs because we want it otherwise now. The threshold is held against the recorded one; what is
-// not recorded and follows the policy counts only while the threshold stays; the rest is the same under every policy.
-func (e *ensuring) byOthers(found, want otc.Rule, metric string) []string {
-	known := float64(e.known.rule(metric).ThresholdPercent)
-	return slices.DeleteFunc(differences(found, want), func(what string) bool {
+// changedByOthers leaves out what differs because the policy asks for something else now. The threshold is held against the
+// recorded one; what is not recorded and follows the policy counts only while the threshold stays; the rest is the same
+// under every policy.
+func (e *ensureRun) changedByOthers(found, desired otc.Rule, metric v1alpha1.Metric) []string {
+	known := float64(ruleOf(e.before, metric).ThresholdPercent)
+	return slices.DeleteFunc(differences(found, desired), func(what string) bool {
 		switch what {
 		case diffThreshold:
 			return found.Threshold == known
 		case diffPeriod, diffCount, diffRepeat:
-			return e.want.Renewed || want.Threshold != known
+			return e.desired.Renewed || desired.Threshold != known
 		case diffTopic:
-			return e.known.TopicURN == "" // it had no topic to notify
+			return e.before.TopicURN == "" // it had no topic to notify
 		}
 		return false
 	})
 }
 
-// What of a rule can be changed, in the words that people are told.
+// What of a rule can be changed, in the words of the event.
 const (
 	diffThreshold   = "threshold"
 	diffPeriod      = "period"
@@ -61,23 +63,23 @@ const (
 const rawPeriod = 1 // Cloud Eye's word for raw data
 
 // differences names what of a rule is not as wanted. A filter means nothing for raw data: each period is one datapoint.
-func differences(have, want otc.Rule) []string {
+func differences(observed, desired otc.Rule) []string {
 	var found []string
 	for _, d := range []struct {
 		what string
 		is   bool
 	}{
-		{diffThreshold, have.Threshold != want.Threshold},
-		{diffPeriod, have.Period != want.Period},
-		{diffCount, have.Count != want.Count},
-		{diffRepeat, have.Repeat != want.Repeat},
-		{diffComparison, have.Comparison != want.Comparison},
-		{diffEnabled, have.Enabled != want.Enabled},
-		{diffTopic, have.ActionEnabled != want.ActionEnabled ||
-			!slices.Equal(have.AlarmActions, want.AlarmActions) || !slices.Equal(have.OKActions, want.OKActions)},
-		{diffFilter, have.Filter != want.Filter && want.Period != rawPeriod},
-		{diffName, have.Name != want.Name},
-		{diffDescription, have.Description != want.Description},
+		{diffThreshold, observed.Threshold != desired.Threshold},
+		{diffPeriod, observed.Period != desired.Period},
+		{diffCount, observed.Count != desired.Count},
+		{diffRepeat, observed.Repeat != desired.Repeat},
+		{diffComparison, observed.Comparison != desired.Comparison},
+		{diffEnabled, observed.Enabled != desired.Enabled},
+		{diffTopic, observed.ActionEnabled != desired.ActionEnabled ||
+			!slices.Equal(observed.AlarmActions, desired.AlarmActions) || !slices.Equal(observed.OKActions, desired.OKActions)},
+		{diffFilter, observed.Filter != desired.Filter && desired.Period != rawPeriod},
+		{diffName, observed.Name != desired.Name},
+		{diffDescription, observed.Description != desired.Description},
 	} {
 		if d.is {
 			found = append(found, d.what)
@@ -86,7 +88,7 @@ func differences(have, want otc.Rule) []string {
 	return found
 }
 
-// harmless says whether alarms come as wanted in spite of these differences.
+// harmless reports whether alarms come as wanted in spite of these differences.
 func harmless(differences []string) bool {
 	return !slices.ContainsFunc(differences, func(what string) bool {
 		return what != diffFilter && what != diffName && what != diffDescription

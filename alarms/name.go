@@ -1,15 +1,9 @@
 package alarms
 
 import (
-	"fmt"
 	"strings"
-)
 
-// Metrics, in the order of their weight.
-const (
-	Storage = "storage"
-	CPU     = "cpu"
-	Memory  = "memory"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 const (
@@ -21,25 +15,25 @@ const (
 // Name is the base name of all that belongs to one database: autopilot_<namespace>_<name>_<first 8 of the uid>. A long
 // namespace or name is cut, the uid never, so that two databases always differ by it.
 func Name(namespace, name, uid string) string {
-	namespace, name = plain(namespace), plain(name)
-	if uid = plain(uid); len(uid) > uidLength {
+	namespace, name = sanitize(namespace), sanitize(name)
+	if uid = sanitize(uid); len(uid) > uidLength {
 		uid = uid[:uidLength]
 	}
-	namespace, name = fit(namespace, name, nameLimit-len(namePrefix)-len("__")-uidLength)
+	namespace, name = truncateBoth(namespace, name, nameLimit-len(namePrefix)-len("__")-uidLength)
 	return namePrefix + namespace + "_" + name + "_" + uid
 }
 
-// fit cuts the longer of both, or each to half of the room.
-func fit(namespace, name string, room int) (string, string) {
+// truncateBoth cuts the longer of both, or each to half of the room.
+func truncateBoth(namespace, name string, room int) (string, string) {
 	if room = max(room, 0); len(namespace)+len(name) > room {
-		namespace = cut(namespace, max(room/2, room-len(name)))
-		name = cut(name, room-len(namespace))
+		namespace = truncate(namespace, max(room/2, room-len(name)))
+		name = truncate(name, room-len(namespace))
 	}
 	return namespace, name
 }
 
-// plain keeps what all services take; the underscore is the separator and nothing else.
-func plain(s string) string {
+// sanitize keeps what all services take; the underscore is the separator and nothing else.
+func sanitize(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '-' || (r >= 'a' && r <= 'z') || (r >= 'A' && r <= 'Z') || (r >= '0' && r <= '9') {
 			return r
@@ -49,45 +43,30 @@ func plain(s string) string {
 }
 
 // RuleName is the name of the rule of one metric.
-func RuleName(base, metric string) string { return base + "_" + metric }
+func RuleName(base string, metric v1alpha1.Metric) string { return base + "_" + string(metric) }
 
-// isName says whether a text has exactly the form of Name, with the uid of a real object.
+// isName reports whether a text has exactly the form of Name, with the uid of a real object.
 func isName(s string) bool {
 	rest, ok := strings.CutPrefix(s, namePrefix)
 	parts := strings.Split(rest, "_")
-	if !ok || len(s) > nameLimit || len(parts) != 3 || parts[0] == "" || parts[1] == "" || plain(rest) != strings.ReplaceAll(rest, "_", "-") {
+	if !ok || len(s) > nameLimit || len(parts) != 3 || parts[0] == "" || parts[1] == "" || sanitize(rest) != strings.ReplaceAll(rest, "_", "-") {
 		return false
 	}
 	return len(parts[2]) == uidLength && strings.Trim(parts[2], "0123456789abcdef") == ""
 }
 
 // baseOf is the base name of a rule's name; false if the name has not exactly the form of RuleName.
-func baseOf(rule string) (base string, ok bool) {
-	for _, metric := range metrics() {
-		if base, ok := strings.CutSuffix(rule, "_"+metric); ok {
+func (a *Alarms) baseOf(rule string) (base string, ok bool) {
+	for _, metric := range a.metrics {
+		if base, ok := strings.CutSuffix(rule, RuleName("", metric.Name)); ok {
 			return base, isName(base)
 		}
 	}
 	return "", false
 }
 
-func metrics() []string { return []string{Storage, CPU, Memory} }
-
-// MetricName is Cloud Eye's name of a metric, in percent (RDS api: rds_monitoring_metrics_description.rst).
-func MetricName(metric string) (string, error) {
-	switch metric {
-	case Storage:
-		return "rds039_disk_util", nil
-	case CPU:
-		return "rds001_cpu_util", nil
-	case Memory:
-		return "rds002_mem_util", nil
-	}
-	return "", fmt.Errorf("no such metric: %s", metric)
-}
-
-// cut shortens a text to a number of bytes, between two characters.
-func cut(s string, most int) string {
+// truncate shortens a text to a number of bytes, between two characters.
+func truncate(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}

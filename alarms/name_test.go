@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mcsps/rds-autopilot/alarms"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 func TestName(t *testing.T) {
@@ -40,7 +41,7 @@ func TestName(t *testing.T) {
 			t.Errorf("%s and %s", a, b)
 		}
 	})
-	if got := alarms.RuleName("autopilot_a_b_12", alarms.Storage); got != "autopilot_a_b_12_storage" {
+	if got := alarms.RuleName("autopilot_a_b_12", v1alpha1.MetricStorage); got != "autopilot_a_b_12_storage" {
 		t.Error(got)
 	}
 }

@@ -18,23 +18,23 @@ type Orphan struct {
 	RuleIDs   []string
 }
 
-// Orphans finds what our cluster has made for databases that are no more, in the order of their names. alive says
+// Orphans finds what our cluster has made for databases that are no more, in the order of their names. alive reports
 // whether a base name is that of an existing object; it must know all that existed when the listing was read. Topics and
 // rules that bear such a name as well, but the mark of another cluster or none, are only counted. Rules are found also where
 // the topics could not be listed; topics only where the rules could, which go before them.
-func (l *Listing) Orphans(clusterID string, alive func(name string) bool) (ours []Orphan, foreign int) {
-	left := map[string]*Orphan{}
+func (a *Alarms) Orphans(l *Listing, clusterID string, alive func(name string) bool) (ours []Orphan, foreign int) {
+	found := map[string]*Orphan{}
 	find := func(base, mark string) *Orphan {
 		switch {
 		case alive(base):
 			return nil
-		case !marks(mark, base, clusterID):
+		case !isMarkOf(mark, base, clusterID):
 			foreign++
 			return nil
-		case left[base] == nil:
-			left[base] = &Orphan{Name: base, ClusterID: clusterID}
+		case found[base] == nil:
+			found[base] = &Orphan{Name: base, ClusterID: clusterID}
 		}
-		return left[base]
+		return found[base]
 	}
 	for _, t := range l.topics {
 		if l.rulesErr != nil || !isName(t.Name) {
@@ -45,7 +45,7 @@ func (l *Listing) Orphans(clusterID string, alive func(name string) bool) (ours 
 		}
 	}
 	for _, r := range l.rules {
-		base, ok := baseOf(r.Name)
+		base, ok := a.baseOf(r.Name)
 		if !ok {
 			continue
 		}
@@ -53,7 +53,7 @@ func (l *Listing) Orphans(clusterID string, alive func(name string) bool) (ours 
 			o.RuleIDs = append(o.RuleIDs, r.ID)
 		}
 	}
-	for _, o := range left {
+	for _, o := range found {
 		slices.Sort(o.RuleIDs)
 		ours = append(ours, *o)
 	}
@@ -71,7 +71,7 @@ func (a *Alarms) RemoveOrphan(ctx context.Context, o Orphan) error {
 		if err != nil {
 			return fmt.Errorf("read rule: %w", err)
 		}
-		if base, ok := baseOf(r.Name); !ok || base != o.Name || !marks(r.Description, base, o.ClusterID) {
+		if base, ok := a.baseOf(r.Name); !ok || base != o.Name || !isMarkOf(r.Description, base, o.ClusterID) {
 			continue
 		}
 		if err := a.deleteRules(ctx, []otc.Rule{r}); err != nil {
@@ -88,7 +88,7 @@ func (a *Alarms) RemoveOrphan(ctx context.Context, o Orphan) error {
 	if err != nil {
 		return fmt.Errorf("read topic: %w", err)
 	}
-	if t.Name != o.Name || !isName(t.Name) || !marks(t.DisplayName, t.Name, o.ClusterID) {
+	if t.Name != o.Name || !isName(t.Name) || !isMarkOf(t.DisplayName, t.Name, o.ClusterID) {
 		return nil
 	}
 	if err := a.cloud.DeleteTopic(ctx, o.TopicURN); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 const (
@@ -20,11 +21,11 @@ const (
 func nobody(string) bool { return false }
 
 // arm makes what another database, or another cluster, has.
-func (w *world) arm(change func(*alarms.Want)) (alarms.Want, alarms.Have) {
+func (w *world) arm(change func(*alarms.Desired)) (alarms.Desired, v1alpha1.Alarms) {
 	w.t.Helper()
 	want := w.want()
 	change(&want)
-	have, _, err := w.alarms.Ensure(w.t.Context(), want, alarms.Have{}, nil, func(alarms.Have) error { return nil })
+	have, _, err := w.alarms.Ensure(w.t.Context(), want, v1alpha1.Alarms{}, nil, func(v1alpha1.Alarms) error { return nil })
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func (w *world) arm(change func(*alarms.Want)) (alarms.Want, alarms.Have) {
 // removeOrphans sweeps, and returns how many there were.
 func (w *world) removeOrphans(alive func(string) bool) (ours []alarms.Orphan, foreign int) {
 	w.t.Helper()
-	ours, foreign = w.listing().Orphans(clusterID, alive)
+	ours, foreign = w.alarms.Orphans(w.listing(), clusterID, alive)
 	for _, o := range ours {
 		if err := w.alarms.RemoveOrphan(w.t.Context(), o); err != nil {
 			w.t.Fatal(err)
@@ -45,7 +46,7 @@ func (w *world) removeOrphans(alive func(string) bool) (ours []alarms.Orphan, fo
 
 func TestTwoClustersWithTheSameNamesInOneTenant(t *testing.T) {
 	w := newWorld(t)
-	theirs, theirRecord := w.arm(func(want *alarms.Want) {
+	theirs, theirRecord := w.arm(func(want *alarms.Desired) {
 		want.Name, want.ClusterID = alarms.Name("shop", "orders", otherUID), otherCluster
 	})
 	others := w.shown()
@@ -56,7 +57,7 @@ func TestTwoClustersWithTheSameNamesInOneTenant(t *testing.T) {
 	}
 	w.checkQuiet(w.want())
 	ours, foreign := w.removeOrphans(nobody)
-	if len(ours) != 1 || ours[0].Name != w.want().Name || ours[0].TopicURN != w.have.TopicURN || len(ours[0].RuleIDs) != 3 || foreign != 4 {
+	if len(ours) != 1 || ours[0].Name != w.want().Name || ours[0].TopicURN != w.recorded.TopicURN || len(ours[0].RuleIDs) != 3 || foreign != 4 {
 		t.Errorf("ours is no more: %+v, %d foreign", ours, foreign)
 	}
 	if diff := cmp.Diff(others, w.shown()); diff != "" {
@@ -66,7 +67,7 @@ func TestTwoClustersWithTheSameNamesInOneTenant(t *testing.T) {
 		t.Errorf("again: %+v, %d foreign", ours, foreign)
 	}
 	w.ensure(w.want()) // what is recorded is gone
-	if err := w.alarms.Remove(t.Context(), w.want().Name, w.have); err != nil {
+	if err := w.alarms.Remove(t.Context(), w.want().Name, w.recorded); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(others, w.shown()); diff != "" {
@@ -74,7 +75,7 @@ func TestTwoClustersWithTheSameNamesInOneTenant(t *testing.T) {
 	}
 	listed := w.listing()
 	w.sim.ResetRequests()
-	if _, mended, err := w.alarms.Ensure(t.Context(), theirs, theirRecord, listed, func(alarms.Have) error { return nil }); err != nil || len(mended) > 0 || len(w.sim.Requests()) > 0 {
+	if _, mended, err := w.alarms.Ensure(t.Context(), theirs, theirRecord, listed, func(v1alpha1.Alarms) error { return nil }); err != nil || len(mended) > 0 || len(w.sim.Requests()) > 0 {
 		t.Errorf("theirs is not in order: %v, %q, %v", err, mended, w.sim.Requests())
 	}
 }
@@ -139,14 +140,14 @@ func TestOrphans(t *testing.T) {
 	w.ensure(w.want())
 	living := w.shown()
 	long := strings.Repeat("x", 63)
-	_, have := w.arm(func(want *alarms.Want) {
+	_, have := w.arm(func(want *alarms.Desired) {
 		want.Namespace, want.ObjectName = long, strings.Repeat("y", 253)
 		want.Name = alarms.Name(want.Namespace, want.ObjectName, otherUID)
 	})
 	if err := w.cloud.DeleteTopic(t.Context(), have.TopicURN); err != nil { // only rules are left
 		t.Fatal(err)
 	}
-	w.arm(func(want *alarms.Want) {
+	w.arm(func(want *alarms.Desired) {
 		want.ObjectName, want.Rules = "bills", nil
 		want.Name = alarms.Name("shop", "bills", otherUID)
 	})
@@ -164,7 +165,7 @@ func TestOrphans(t *testing.T) {
 	if diff := cmp.Diff(living, w.shown()); diff != "" {
 		t.Error(diff)
 	}
-	if ours, _ := w.listing().Orphans("", nobody); len(ours) > 0 {
+	if ours, _ := w.alarms.Orphans(w.listing(), "", nobody); len(ours) > 0 {
 		t.Errorf("of no cluster: %+v", ours)
 	}
 }
@@ -177,9 +178,9 @@ func TestOrphanThatSomebodyTookOver(t *testing.T) {
 	}{
 		"nobody": {func(*world) error { return nil }, nil},
 		"all gone": {func(w *world) error {
-			return errors.Join(w.cloud.DeleteTopic(t.Context(), w.have.TopicURN), w.cloud.DeleteRule(t.Context(), ruleID(w, alarms.CPU)))
+			return errors.Join(w.cloud.DeleteTopic(t.Context(), w.recorded.TopicURN), w.cloud.DeleteRule(t.Context(), ruleID(w, v1alpha1.MetricCPU)))
 		}, nil},
-		"the topic": {func(w *world) error { return w.cloud.UpdateTopic(t.Context(), w.have.TopicURN, "mine") }, []string{"subscription", "topic"}},
+		"the topic": {func(w *world) error { return w.cloud.UpdateTopic(t.Context(), w.recorded.TopicURN, "mine") }, []string{"subscription", "topic"}},
 		"a rule":    {func(w *world) error { return modified(func(r *otc.Rule) { r.Description = "mine" })(w, t.Context()) }, []string{"rule"}},
 		"a rule by name": {func(w *world) error {
 			return modified(func(r *otc.Rule) { r.Name = alarms.Name("shop", "orders", otherUID) + "_cpu" })(w, t.Context())
@@ -191,7 +192,7 @@ func TestOrphanThatSomebodyTookOver(t *testing.T) {
 			w.t = t
 			w.reset()
 			w.ensure(w.want())
-			ours, _ := w.listing().Orphans(clusterID, nobody)
+			ours, _ := w.alarms.Orphans(w.listing(), clusterID, nobody)
 			if len(ours) != 1 {
 				t.Fatal(ours)
 			}
@@ -221,7 +222,7 @@ func TestOrphanOfAnotherName(t *testing.T) {
 	w.ensure(w.want())
 	living := w.shown()
 	for _, name := range []string{"", "x", alarms.Name("shop", "orders", otherUID)} {
-		o := alarms.Orphan{Name: name, ClusterID: clusterID, TopicURN: w.have.TopicURN, RuleIDs: []string{ruleID(w, alarms.CPU)}}
+		o := alarms.Orphan{Name: name, ClusterID: clusterID, TopicURN: w.recorded.TopicURN, RuleIDs: []string{ruleID(w, v1alpha1.MetricCPU)}}
 		if err := w.alarms.RemoveOrphan(t.Context(), o); err != nil {
 			t.Error(err)
 		}
@@ -237,8 +238,8 @@ func TestCrashWhileRemovingAnOrphanIsHealed(t *testing.T) {
 		for n := 1; ; n++ {
 			w.reset()
 			w.ensure(w.want())
-			ours, _ := w.listing().Orphans(clusterID, nobody)
-			err := alarms.New(&crashing{Cloud: w.cloud, n: n, applied: applied}, w.clock).RemoveOrphan(t.Context(), ours[0])
+			ours, _ := w.alarms.Orphans(w.listing(), clusterID, nobody)
+			err := alarms.New(&crashing{Cloud: w.cloud, n: n, applied: applied}, w.cloud, metrics(), w.clock).RemoveOrphan(t.Context(), ours[0])
 			if err == nil {
 				if n != 5 {
 					t.Errorf("removing has %d writes, want 4", n-1)

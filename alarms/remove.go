@@ -3,20 +3,22 @@ package alarms
 import (
 	"context"
 	"fmt"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // Remove takes everything of one database out of the cloud: what is recorded, then what bears its exact names. Nothing
 // else is touched, and what is gone already is no error. Rules go first: they would notify a topic that is no more.
-func (a *Alarms) Remove(ctx context.Context, name string, have Have) error {
-	if have.TopicURN != "" && !a.owns(have.TopicURN, name) {
-		have = Have{}
+func (a *Alarms) Remove(ctx context.Context, name string, observed v1alpha1.Alarms) error {
+	if observed.TopicURN != "" && !a.owns(observed.TopicURN, name) {
+		observed = v1alpha1.Alarms{}
 	}
-	listed, err := a.cloud.Rules(ctx)
+	listed, err := a.lists.Rules(ctx)
 	if err != nil {
 		return fmt.Errorf("list rules: %w", err)
 	}
-	for _, metric := range metrics() {
-		ours, err := a.ours(ctx, listed, name, metric, have)
+	for _, metric := range a.metrics {
+		ours, err := a.rulesOf(ctx, listed, name, metric.Name, observed)
 		if err != nil {
 			return err
 		}
@@ -24,13 +26,13 @@ func (a *Alarms) Remove(ctx context.Context, name string, have Have) error {
 			return err
 		}
 	}
-	if have.TopicURN != "" { // its subscriptions go with it
-		if err := a.cloud.DeleteTopic(ctx, have.TopicURN); err != nil {
+	if observed.TopicURN != "" { // its subscriptions go with it
+		if err := a.cloud.DeleteTopic(ctx, observed.TopicURN); err != nil {
 			return fmt.Errorf("delete topic: %w", err)
 		}
-		a.forget(have.TopicURN, have.SubscriptionURN)
+		a.forget(observed.TopicURN, observed.SubscriptionURN)
 	}
-	topics, err := a.cloud.Topics(ctx)
+	topics, err := a.lists.Topics(ctx)
 	if err != nil {
 		return fmt.Errorf("list topics: %w", err)
 	}

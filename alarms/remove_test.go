@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcsps/rds-autopilot/alarms"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // lookAlikes are others' names that resemble ours.
@@ -30,21 +31,21 @@ func TestRemoveLeavesNothingOfOursAndAllOfOthers(t *testing.T) {
 		}
 	}
 	others := w.shown()
-	for name, change := range map[string]func(h *alarms.Have){
-		"recorded":                   func(*alarms.Have) {},
-		"nothing recorded":           func(h *alarms.Have) { *h = alarms.Have{} },
-		"only the topic recorded":    func(h *alarms.Have) { *h = alarms.Have{TopicURN: h.TopicURN} },
-		"only the rules recorded":    func(h *alarms.Have) { *h = alarms.Have{Rules: h.Rules} },
-		"a foreign rule recorded":    func(h *alarms.Have) { h.Rules[0].ID = w.sim.Rules()[0].ID },
-		"a lost rule recorded":       func(h *alarms.Have) { h.Rules[0].ID = "al1700000000000AbCdEfGhIj" },
-		"a foreign topic recorded":   func(h *alarms.Have) { h.TopicURN = w.sim.Topics()[0].URN },
-		"foreign subscription there": func(h *alarms.Have) { h.SubscriptionURN = w.sim.Subscriptions()[0].URN },
+	for name, change := range map[string]func(h *v1alpha1.Alarms){
+		"recorded":                   func(*v1alpha1.Alarms) {},
+		"nothing recorded":           func(h *v1alpha1.Alarms) { *h = v1alpha1.Alarms{} },
+		"only the topic recorded":    func(h *v1alpha1.Alarms) { *h = v1alpha1.Alarms{TopicURN: h.TopicURN} },
+		"only the rules recorded":    func(h *v1alpha1.Alarms) { *h = v1alpha1.Alarms{Rules: h.Rules} },
+		"a foreign rule recorded":    func(h *v1alpha1.Alarms) { h.Rules[0].AlarmID = w.sim.Rules()[0].ID },
+		"a lost rule recorded":       func(h *v1alpha1.Alarms) { h.Rules[0].AlarmID = "al1700000000000AbCdEfGhIj" },
+		"a foreign topic recorded":   func(h *v1alpha1.Alarms) { h.TopicURN = w.sim.Topics()[0].URN },
+		"foreign subscription there": func(h *v1alpha1.Alarms) { h.SubscriptionURN = w.sim.Subscriptions()[0].URN },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.t = t
-			w.have = alarms.Have{}
+			w.recorded = v1alpha1.Alarms{}
 			w.ensure(w.want())
-			have := w.have
+			have := w.recorded
 			change(&have)
 			for range 2 { // the second time all is gone
 				if err := w.alarms.Remove(t.Context(), base, have); err != nil {
@@ -61,7 +62,7 @@ func TestRemoveLeavesNothingOfOursAndAllOfOthers(t *testing.T) {
 func TestRenamedRuleIsRemovedByItsID(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())
-	rule, err := w.cloud.Rule(t.Context(), w.have.Rules[0].ID)
+	rule, err := w.cloud.Rule(t.Context(), w.recorded.Rules[0].AlarmID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +70,7 @@ func TestRenamedRuleIsRemovedByItsID(t *testing.T) {
 	if err := w.cloud.ModifyRule(t.Context(), rule.ID, rule); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.alarms.Remove(t.Context(), w.want().Name, w.have); err != nil {
+	if err := w.alarms.Remove(t.Context(), w.want().Name, w.recorded); err != nil {
 		t.Fatal(err)
 	}
 	if left := w.shown(); len(left) > 0 {
@@ -84,7 +85,7 @@ func TestCrashWhileRemovingIsHealed(t *testing.T) {
 			w.reset()
 			w.ensure(w.want())
 			cloud := &crashing{Cloud: w.cloud, n: n, applied: applied}
-			err := alarms.New(cloud, w.clock).Remove(t.Context(), w.want().Name, w.have)
+			err := alarms.New(cloud, cloud, metrics(), w.clock).Remove(t.Context(), w.want().Name, w.recorded)
 			if err == nil {
 				if n != 5 {
 					t.Errorf("removing has %d writes, want 4", n-1)
@@ -94,7 +95,7 @@ func TestCrashWhileRemovingIsHealed(t *testing.T) {
 			if !errors.Is(err, errCrash) {
 				t.Fatal(err)
 			}
-			if err := w.alarms.Remove(t.Context(), w.want().Name, w.have); err != nil {
+			if err := w.alarms.Remove(t.Context(), w.want().Name, w.recorded); err != nil {
 				t.Fatal(err)
 			}
 			if left := w.shown(); len(left) > 0 {

@@ -5,23 +5,27 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// found is what a list of a topic's subscriptions holds of ours.
-type found struct {
+// subscriptionsFound is what a list of a topic's subscriptions holds of ours.
+type subscriptionsFound struct {
 	ours     otc.Subscription // of our URL; a confirmed one rather than a pending one
 	stale    []string         // of older URLs of ours
 	canceled bool             // one of our URL was there
 	moved    bool             // the recorded one is of another URL: we have changed it
 }
 
-func (e *ensuring) find(listed []otc.Subscription) found {
-	var f found
+func (e *ensureRun) findSubscriptions(listed []otc.Subscription) subscriptionsFound {
+	var f subscriptionsFound
 	for _, s := range listed {
-		here := s.Protocol == e.protocol && (otc.SameEndpoint(s.Endpoint, e.want.Endpoint) || e.wasSubscribed(s.URN).endpoint == e.want.Endpoint)
-		f.moved = f.moved || !here && s.URN == e.have.SubscriptionURN
+		here := s.Protocol == e.protocol && (otc.SameEndpoint(s.Endpoint, e.desired.Endpoint) || e.wasSubscribed(s.URN).endpoint == e.desired.Endpoint)
+		f.moved = f.moved || !here && s.URN == e.observed.SubscriptionURN
 		switch {
 		case s.Status == otc.SubscriptionCanceled:
 			f.canceled = f.canceled || here
@@ -37,57 +41,57 @@ func (e *ensuring) find(listed []otc.Subscription) found {
 	return f
 }
 
-// see takes what was found for what there is, and says whether the confirmation is to be asked for.
-func (e *ensuring) see(f found) (ask bool) {
+// adoptState records what was found, and reports whether the confirmation is to be asked for.
+func (e *ensureRun) adoptState(f subscriptionsFound) (ask bool) {
 	now := e.now()
 	switch {
 	case f.ours.URN == "":
-		e.have.SubscriptionURN, e.have.Subscription = "", Missing
+		e.observed.SubscriptionURN, e.observed.Subscription = "", v1alpha1.SubscriptionMissing
 		return true
 	case f.ours.Status == otc.SubscriptionConfirmed:
-		e.have.SubscriptionURN, e.have.Subscription = f.ours.URN, Confirmed
+		e.observed.SubscriptionURN, e.observed.Subscription = f.ours.URN, v1alpha1.SubscriptionConfirmed
 		return false
 	}
-	if e.have.SubscriptionURN != f.ours.URN || e.have.SubscribedTime.IsZero() {
-		e.have.SubscribedTime = now // made by a run that could not record it: its confirmation is on the way
+	if e.observed.SubscriptionURN != f.ours.URN || e.observed.SubscribedTime.IsZero() {
+		e.observed.SubscribedTime = seconds(now) // made by a run that could not record it: its confirmation is on the way
 	}
-	if at := e.wasSubscribed(f.ours.URN).at; at.After(e.have.SubscribedTime) {
-		e.have.SubscribedTime = at
+	if at := e.wasSubscribed(f.ours.URN).at; at.After(e.observed.SubscribedTime.Time) {
+		e.observed.SubscribedTime = seconds(at)
 	}
-	e.have.SubscriptionURN, e.have.Subscription = f.ours.URN, Pending
-	return now.Sub(e.have.SubscribedTime) > askAgainAfter
+	e.observed.SubscriptionURN, e.observed.Subscription = f.ours.URN, v1alpha1.SubscriptionPending
+	return now.Sub(e.observed.SubscribedTime.Time) > askAgainAfter
 }
 
-// lost says how somebody has taken the recorded subscription away; empty if nobody has.
-func (e *ensuring) lost(f found) string {
+// howLost describes how somebody has taken the recorded subscription away; empty if nobody has.
+func (e *ensureRun) howLost(f subscriptionsFound) string {
 	switch {
-	case e.have.SubscriptionURN == "" || f.moved:
+	case e.observed.SubscriptionURN == "" || f.moved:
 		return ""
 	case f.ours.URN == "" && f.canceled:
 		return "the subscription was canceled"
 	case f.ours.URN == "":
 		return "the subscription was gone"
-	case e.have.Subscription == Confirmed && f.ours.Status != otc.SubscriptionConfirmed:
+	case e.observed.Subscription == v1alpha1.SubscriptionConfirmed && f.ours.Status != otc.SubscriptionConfirmed:
 		return "the subscription was no longer confirmed"
 	}
 	return ""
 }
 
-// subscription ensures that our URL is subscribed, and no older URL of ours once messages come by the new one.
-func (e *ensuring) subscription(ctx context.Context) error {
+// ensureSubscription ensures that our URL is subscribed, and no older URL of ours once messages come by the new one.
+func (e *ensureRun) ensureSubscription(ctx context.Context) error {
 	if err := e.listed.smnErr(); err != nil {
 		return err
 	}
-	if e.have.TopicURN == "" || e.arrivalInOrder() { // without a topic: topic has told why
+	if e.observed.TopicURN == "" || e.deliveryInOrder() { // without a topic: ensureTopic has returned why
 		return nil
 	}
 	listed, err := e.topicSubscriptions(ctx)
 	if err != nil {
 		return err
 	}
-	f := e.find(listed)
-	lost := e.lost(f)
-	if e.see(f) {
+	f := e.findSubscriptions(listed)
+	lost := e.howLost(f)
+	if e.adoptState(f) {
 		if err := e.subscribe(ctx, listed, lost); err != nil {
 			return err
 		}
@@ -101,64 +105,69 @@ func (e *ensuring) subscription(ctx context.Context) error {
 		}
 		e.forget(urn)
 	}
-	return e.displayName(ctx)
+	return e.ensureDisplayName(ctx)
 }
 
 // subscribe asks SMN for the subscription and its confirmation, if SMN's limit allows it now.
-func (e *ensuring) subscribe(ctx context.Context, listed []otc.Subscription, lost string) error {
-	if e.until = e.mayAsk(true); !e.until.IsZero() {
-		e.tellLost(lost, "to be asked for again when SMN's limit on confirmations allows it")
+func (e *ensureRun) subscribe(ctx context.Context, listed []otc.Subscription, lost string) error {
+	if e.confirmationAllowed = e.confirmationAllowedAt(true); !e.confirmationAllowed.IsZero() {
+		e.noteLost(lost, "to be asked for again when SMN's limit on confirmations allows it")
 		return nil
 	}
-	urn, err := e.cloud.Subscribe(ctx, e.have.TopicURN, e.protocol, e.want.Endpoint, remark)
+	urn, err := e.cloud.Subscribe(ctx, e.observed.TopicURN, e.protocol, e.desired.Endpoint, remark)
 	if err != nil {
 		if refused(err) {
-			e.giveBack()
+			e.returnConfirmation()
 		}
 		return fmt.Errorf("the public URL cannot be subscribed to the topic: %w", err)
 	}
-	e.have.SubscriptionURN, e.have.Subscription, e.have.SubscribedTime = urn, Pending, e.now()
-	e.noteSubscribed(urn, subscribed{e.want.Endpoint, e.have.SubscribedTime})
+	e.observed.SubscriptionURN, e.observed.Subscription, e.observed.SubscribedTime = urn, v1alpha1.SubscriptionPending, seconds(e.now())
+	e.noteSubscribed(urn, subscribed{e.desired.Endpoint, e.observed.SubscribedTime.Time})
 	if slices.ContainsFunc(listed, func(s otc.Subscription) bool { return s.URN == urn && s.Status == otc.SubscriptionConfirmed }) {
-		e.giveBack() // SMN lists our URL in another form, and has nothing to confirm
-		e.have.Subscription = Confirmed
+		e.returnConfirmation() // SMN lists our URL in another form, and has nothing to confirm
+		e.observed.Subscription = v1alpha1.SubscriptionConfirmed
 	}
-	e.tellLost(lost, "asked for again")
+	e.noteLost(lost, "asked for again")
 	return nil
 }
 
-func (e *ensuring) tellLost(lost, done string) {
+func (e *ensureRun) noteLost(lost, done string) {
 	if lost != "" {
-		e.tell("%s: %s", lost, done)
+		e.noteMended("%s: %s", lost, done)
 	}
 }
 
-// refused says whether SMN surely sent no confirmation: it answered, and not with a success.
+// refused reports whether SMN surely sent no confirmation: it answered, and not with a success.
 func refused(err error) bool {
-	said, ok := errors.AsType[*otc.Error](err)
-	return ok && said.Status != 0
+	answer, ok := errors.AsType[*otc.Error](err)
+	return ok && answer.Status != 0
 }
 
-// arrivalInOrder says whether the listing shows topic and subscription as they shall be, or as they must stay for now,
-// and takes its states.
-func (e *ensuring) arrivalInOrder() bool {
+// deliveryInOrder reports whether the listing shows topic and subscription as they should be, or as they must stay for now,
+// and adopts their states.
+func (e *ensureRun) deliveryInOrder() bool {
 	if e.listed == nil {
 		return false
 	}
-	topic, ok := e.listed.topics[e.have.TopicURN]
+	topic, ok := e.listed.topics[e.observed.TopicURN]
 	if !ok || !e.marked(topic) {
 		return false
 	}
-	f := e.find(e.listed.subscriptions[e.have.TopicURN])
-	if len(f.stale) > 0 || f.ours.URN != e.have.SubscriptionURN || e.lost(f) != "" {
+	f := e.findSubscriptions(e.listed.subscriptions[e.observed.TopicURN])
+	if len(f.stale) > 0 || f.ours.URN != e.observed.SubscriptionURN || e.howLost(f) != "" {
 		return false
 	}
-	before := e.have
-	if e.see(f) {
-		if e.until = e.mayAsk(false); e.until.IsZero() {
-			e.have = before
+	before := e.observed
+	if e.adoptState(f) {
+		if e.confirmationAllowed = e.confirmationAllowedAt(false); e.confirmationAllowed.IsZero() {
+			e.observed = before
 			return false
 		}
 	}
 	return true
+}
+
+func seconds(t time.Time) *metav1.Time {
+	s := metav1.NewTime(t.Truncate(time.Second))
+	return &s
 }

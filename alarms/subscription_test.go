@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcsps/rds-autopilot/alarms"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 func TestSubscription(t *testing.T) {
@@ -27,20 +28,20 @@ func TestSubscription(t *testing.T) {
 	if mended := w.ensure(want); len(mended) > 0 {
 		t.Errorf("nobody has broken anything: %q", mended)
 	}
-	if asked() != 2 || w.have.Subscription != alarms.Pending || !w.have.SubscribedTime.Equal(w.clock()) {
-		t.Errorf("asked %d times, %+v", asked(), w.have)
+	if asked() != 2 || w.recorded.Subscription != v1alpha1.SubscriptionPending || !w.recorded.SubscribedTime.Time.Equal(w.clock()) {
+		t.Errorf("asked %d times, %+v", asked(), w.recorded)
 	}
-	w.sim.Confirm(w.have.SubscriptionURN)
+	w.sim.Confirm(w.recorded.SubscriptionURN)
 	w.ensure(want)
 	w.advance(24 * time.Hour)
 	w.ensure(want)
-	if asked() != 2 || w.have.Subscription != alarms.Confirmed {
-		t.Errorf("asked %d times, %+v", asked(), w.have)
+	if asked() != 2 || w.recorded.Subscription != v1alpha1.SubscriptionConfirmed {
+		t.Errorf("asked %d times, %+v", asked(), w.recorded)
 	}
-	w.sim.Unsubscribe(w.have.SubscriptionURN)
+	w.sim.Unsubscribe(w.recorded.SubscriptionURN)
 	w.ensure(want)
-	if asked() != 3 || w.have.Subscription != alarms.Pending {
-		t.Errorf("canceled: asked %d times, %+v", asked(), w.have)
+	if asked() != 3 || w.recorded.Subscription != v1alpha1.SubscriptionPending {
+		t.Errorf("canceled: asked %d times, %+v", asked(), w.recorded)
 	}
 }
 
@@ -50,7 +51,7 @@ const askAgain = 30 * time.Minute
 func TestAdoptedSubscriptionIsGivenItsTime(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())
-	w.have.SubscriptionURN, w.have.Subscription, w.have.SubscribedTime = "", "", time.Time{}
+	w.recorded.SubscriptionURN, w.recorded.Subscription, w.recorded.SubscribedTime = "", "", nil
 	w.ensure(w.want())
 	if n := w.sim.Count("smn", "Subscribe"); n != 1 {
 		t.Errorf("asked %d times", n)
@@ -68,7 +69,7 @@ func TestConfirmationIsNotAskedForTwiceWhereTheRecordFails(t *testing.T) {
 	w.ensure(w.want())
 	w.advance(askAgain + time.Second)
 	for range 3 {
-		_, _, err := w.alarms.Ensure(t.Context(), w.want(), w.have, w.listing(), func(alarms.Have) error { return errCrash })
+		_, _, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, w.listing(), func(v1alpha1.Alarms) error { return errCrash })
 		if !errors.Is(err, errCrash) {
 			t.Fatal(err)
 		}
@@ -95,10 +96,10 @@ func TestNewURLReplacesTheOldOnceItIsConfirmed(t *testing.T) {
 		}
 		old := w.want()
 		ensure(old)
-		w.sim.Confirm(w.have.SubscriptionURN)
+		w.sim.Confirm(w.recorded.SubscriptionURN)
 		ensure(old)
-		oldURN := w.have.SubscriptionURN
-		if _, err := w.cloud.Subscribe(t.Context(), w.have.TopicURN, "email", "dba@example.com", "my own"); err != nil {
+		oldURN := w.recorded.SubscriptionURN
+		if _, err := w.cloud.Subscribe(t.Context(), w.recorded.TopicURN, "email", "dba@example.com", "my own"); err != nil {
 			t.Fatal(err)
 		}
 		subscribed := func(want ...string) {
@@ -115,25 +116,25 @@ func TestNewURLReplacesTheOldOnceItIsConfirmed(t *testing.T) {
 		want := w.want()
 		want.Endpoint = "http://new.example.com/smn"
 		w.refuse("Subscribe")
-		if _, _, err := w.alarms.Ensure(t.Context(), want, w.have, nil, w.record); err == nil || w.have.Subscription != alarms.Missing {
-			t.Errorf("refused: %v, %s", err, w.have.Subscription)
+		if _, _, err := w.alarms.Ensure(t.Context(), want, w.recorded, nil, w.record); err == nil || w.recorded.Subscription != v1alpha1.SubscriptionMissing {
+			t.Errorf("refused: %v, %s", err, w.recorded.Subscription)
 		}
 		subscribed("0 email dba@example.com", "1 https https://autopilot.example.com/smn")
 		w.refuse()
 		ensure(want)
 		subscribed("0 email dba@example.com", "0 http http://new.example.com/smn", "1 https https://autopilot.example.com/smn")
-		if w.have.Subscription != alarms.Pending || w.have.SubscriptionURN == oldURN {
-			t.Errorf("recorded: %+v", w.have)
+		if w.recorded.Subscription != v1alpha1.SubscriptionPending || w.recorded.SubscriptionURN == oldURN {
+			t.Errorf("recorded: %+v", w.recorded)
 		}
 		w.sweep(want) // what waits is no reason to ask
 		if n := len(w.sim.Requests()); n != 0 {
 			t.Errorf("%d requests while it is pending", n)
 		}
-		w.sim.Confirm(w.have.SubscriptionURN)
+		w.sim.Confirm(w.recorded.SubscriptionURN)
 		ensure(want)
 		subscribed("0 email dba@example.com", "1 http http://new.example.com/smn")
-		if w.have.Subscription != alarms.Confirmed {
-			t.Errorf("recorded: %+v", w.have)
+		if w.recorded.Subscription != v1alpha1.SubscriptionConfirmed {
+			t.Errorf("recorded: %+v", w.recorded)
 		}
 		w.checkQuiet(want)
 	}
@@ -144,8 +145,8 @@ func TestRefusedSubscriptionTakesNoPlace(t *testing.T) {
 	w := newWorld(t)
 	w.refuse("Subscribe")
 	for i := range 160 {
-		have, _, err := w.alarms.Ensure(t.Context(), w.want(), w.have, nil, w.record)
-		if err == nil || !strings.Contains(err.Error(), "403 SMN.9999 Not today") || have.Subscription != alarms.Missing {
+		have, _, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, nil, w.record)
+		if err == nil || !strings.Contains(err.Error(), "403 SMN.9999 Not today") || have.Subscription != v1alpha1.SubscriptionMissing {
 			t.Fatalf("try %d: %v, %s", i, err, have.Subscription)
 		}
 	}
@@ -160,8 +161,8 @@ func TestConfirmationsAreNotAskedForFasterThanSMNSendsThem(t *testing.T) {
 	asked := func(i int) error {
 		want := w.want()
 		want.Name, want.Rules = alarms.Name("shop", fmt.Sprint(i), uid), nil
-		have, _, err := w.alarms.Ensure(t.Context(), want, alarms.Have{}, nil, func(alarms.Have) error { return nil })
-		if missing := have.Subscription == alarms.Missing; missing != (err != nil) {
+		have, _, err := w.alarms.Ensure(t.Context(), want, v1alpha1.Alarms{}, nil, func(v1alpha1.Alarms) error { return nil })
+		if missing := have.Subscription == v1alpha1.SubscriptionMissing; missing != (err != nil) {
 			t.Errorf("database %d: %s, %v", i, have.Subscription, err)
 		}
 		return err
@@ -180,17 +181,17 @@ func TestConfirmationsAreNotAskedForFasterThanSMNSendsThem(t *testing.T) {
 	limit := alarms.ConfirmationLimitError{Until: begin.Add(10 * time.Minute)}
 	for range 2 { // the second time all but the subscription is in order
 		listed := w.listing()
-		_, mended, err := w.alarms.Ensure(t.Context(), w.want(), w.have, listed, w.record)
+		_, mended, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, listed, w.record)
 		if diff := cmp.Diff(error(limit), err); diff != "" || len(mended) > 0 {
 			t.Errorf("%q, %s", mended, diff)
 		}
-		if w.have.Subscription != alarms.Missing || len(w.have.Rules) != 3 || len(w.sim.Rules()) != 3 {
-			t.Errorf("the rules do not wait: %+v", w.have)
+		if w.recorded.Subscription != v1alpha1.SubscriptionMissing || len(w.recorded.Rules) != 3 || len(w.sim.Rules()) != 3 {
+			t.Errorf("the rules do not wait: %+v", w.recorded)
 		}
 	}
 	listed := w.listing()
 	w.sim.ResetRequests()
-	if _, _, err := w.alarms.Ensure(t.Context(), w.want(), w.have, listed, w.record); !errors.Is(err, limit) || len(w.sim.Requests()) != 0 {
+	if _, _, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, listed, w.record); !errors.Is(err, limit) || len(w.sim.Requests()) != 0 {
 		t.Errorf("still waiting: %v, %d requests", err, len(w.sim.Requests()))
 	}
 	if limit.Error() != "waiting for SMN's limit on confirmations until 10:10:00 UTC" {
@@ -198,8 +199,8 @@ func TestConfirmationsAreNotAskedForFasterThanSMNSendsThem(t *testing.T) {
 	}
 	w.advance(6 * time.Minute) // the first hundred count no longer
 	w.sweep(w.want())
-	if w.have.Subscription != alarms.Pending {
-		t.Errorf("ten minutes later: %s", w.have.Subscription)
+	if w.recorded.Subscription != v1alpha1.SubscriptionPending {
+		t.Errorf("ten minutes later: %s", w.recorded.Subscription)
 	}
 	for i := range 99 {
 		if err := asked(200 + i); err != nil {
@@ -218,12 +219,12 @@ func TestLostSubscriptionThatHasToWait(t *testing.T) {
 	for i := range 149 {
 		want := w.want()
 		want.Name, want.Rules = alarms.Name("shop", fmt.Sprint(i), uid), nil
-		if _, _, err := w.alarms.Ensure(t.Context(), want, alarms.Have{}, nil, func(alarms.Have) error { return nil }); err != nil {
+		if _, _, err := w.alarms.Ensure(t.Context(), want, v1alpha1.Alarms{}, nil, func(v1alpha1.Alarms) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.sim.Unsubscribe(w.have.SubscriptionURN)
-	_, mended, err := w.alarms.Ensure(t.Context(), w.want(), w.have, w.listing(), w.record)
+	w.sim.Unsubscribe(w.recorded.SubscriptionURN)
+	_, mended, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, w.listing(), w.record)
 	if _, limited := errors.AsType[alarms.ConfirmationLimitError](err); !limited {
 		t.Errorf("err = %v", err)
 	}
@@ -231,7 +232,7 @@ func TestLostSubscriptionThatHasToWait(t *testing.T) {
 		t.Error(diff)
 	}
 	w.advance(10 * time.Minute)
-	if mended := w.sweep(w.want()); len(mended) > 0 || w.have.Subscription != alarms.Pending {
-		t.Errorf("%q, %+v", mended, w.have)
+	if mended := w.sweep(w.want()); len(mended) > 0 || w.recorded.Subscription != v1alpha1.SubscriptionPending {
+		t.Errorf("%q, %+v", mended, w.recorded)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // A cloud may list what it was sent in another form. All of it was asked for; none of it is asked for again and again.
@@ -24,12 +25,12 @@ func TestCloudThatListsOtherwiseThanItWasSent(t *testing.T) {
 		w.sweep(want)
 		w.checkRecord()
 		w.checkQuiet(want)
-		w.sim.Confirm(w.have.SubscriptionURN)
+		w.sim.Confirm(w.recorded.SubscriptionURN)
 		w.checkQuiet(want)
-		w.alarms = alarms.New(w.cloud, w.clock) // another process
+		w.alarms = alarms.New(w.cloud, w.cloud, metrics(), w.clock) // another process
 		mended := w.sweep(want)
-		if n := w.sim.Count("smn", "Subscribe"); len(mended) > 0 || n != 1 || w.have.Subscription != alarms.Confirmed {
-			t.Errorf("after a restart: mended %q, subscribed %d times, %s", mended, n, w.have.Subscription)
+		if n := w.sim.Count("smn", "Subscribe"); len(mended) > 0 || n != 1 || w.recorded.Subscription != v1alpha1.SubscriptionConfirmed {
+			t.Errorf("after a restart: mended %q, subscribed %d times, %s", mended, n, w.recorded.Subscription)
 		}
 		w.checkQuiet(want)
 		w.checkRecord()
@@ -115,7 +116,7 @@ func TestRepairThatChangesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.ensure(w.want())
-			w.sim.Confirm(w.have.SubscriptionURN)
+			w.sim.Confirm(w.recorded.SubscriptionURN)
 			w.sweep(w.want())
 			cloud := stubborn{w.cloud, func(*otc.Topic) {}, func(*otc.Rule) {}}
 			if tt.topic != nil {
@@ -124,12 +125,12 @@ func TestRepairThatChangesNothing(t *testing.T) {
 			if tt.rule != nil {
 				cloud.rule = tt.rule
 			}
-			w.alarms = alarms.New(cloud, w.clock)
+			w.alarms = alarms.New(cloud, cloud, metrics(), w.clock)
 			sweep := func() (mended []string, failed string) {
 				ctx := t.Context()
 				listed := alarms.NewListing(alarms.Read(cloud.Topics(ctx)), alarms.Read(cloud.Subscriptions(ctx)), alarms.Read(cloud.Rules(ctx)))
 				w.sim.ResetRequests()
-				_, mended, err := w.alarms.Ensure(ctx, w.want(), w.have, listed, w.record)
+				_, mended, err := w.alarms.Ensure(ctx, w.want(), w.recorded, listed, w.record)
 				if err != nil {
 					failed = err.Error()
 				}
@@ -152,7 +153,7 @@ func TestRepairThatChangesNothing(t *testing.T) {
 				t.Errorf("half an hour later: %q, %q, wrote %v", mended, failed, w.writes())
 			}
 			// Whoever changes something else by hand is told of, and what he has changed is mended.
-			if err := w.cloud.EnableRule(t.Context(), ruleID(w, alarms.Memory), false); err != nil {
+			if err := w.cloud.EnableRule(t.Context(), ruleID(w, v1alpha1.MetricMemory), false); err != nil {
 				t.Fatal(err)
 			}
 			if mended, _ = sweep(); len(mended) != 1 || !strings.HasPrefix(mended[0], "the memory rule was ") || len(w.writes()) == 0 {
@@ -169,24 +170,25 @@ func TestRepairThatChangesNothing(t *testing.T) {
 func TestRepairThatIsShownLate(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())
-	w.sim.Confirm(w.have.SubscriptionURN)
+	w.sim.Confirm(w.recorded.SubscriptionURN)
 	w.sweep(w.want())
 	harm := drifts()["threshold"].do
 	if err := harm(w, t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	late, err := w.cloud.Rule(t.Context(), ruleID(w, alarms.CPU))
+	late, err := w.cloud.Rule(t.Context(), ruleID(w, v1alpha1.MetricCPU))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var behind atomic.Bool
 	behind.Store(true)
-	w.alarms = alarms.New(stubborn{w.cloud, func(*otc.Topic) {}, func(r *otc.Rule) {
+	cloud := stubborn{w.cloud, func(*otc.Topic) {}, func(r *otc.Rule) {
 		if behind.Load() && r.ID == late.ID {
 			*r = late
 		}
-	}}, w.clock)
-	if _, _, err := w.alarms.Ensure(t.Context(), w.want(), w.have, w.listing(), w.record); err == nil {
+	}}
+	w.alarms = alarms.New(cloud, cloud, metrics(), w.clock)
+	if _, _, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, w.listing(), w.record); err == nil {
 		t.Error("armed while the cloud shows another threshold")
 	}
 	behind.Store(false)

@@ -15,6 +15,7 @@ import (
 	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 const (
@@ -32,10 +33,10 @@ type world struct {
 
 	ill atomic.Pointer[[]string] // operations that are refused
 
-	mu      sync.Mutex
-	now     time.Time
-	have    alarms.Have // as recorded
-	records int
+	mu       sync.Mutex
+	now      time.Time
+	recorded v1alpha1.Alarms // as recorded
+	records  int
 }
 
 func newWorld(t *testing.T) *world {
@@ -60,7 +61,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.alarms = alarms.New(w.cloud, w.clock)
+	w.alarms = alarms.New(w.cloud, w.cloud, metrics(), w.clock)
 	in, err := sim.AddInstance(otcsim.Instance{Flavor: "rds.mysql.c2.medium", VolumeGB: 40})
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +95,7 @@ func (w *world) reset() {
 	for _, r := range w.sim.Rules() {
 		w.sim.RemoveRule(r.ID)
 	}
-	w.alarms, w.have = alarms.New(w.cloud, w.clock), alarms.Have{}
+	w.alarms, w.recorded = alarms.New(w.cloud, w.cloud, metrics(), w.clock), v1alpha1.Alarms{}
 	w.sim.ResetRequests()
 }
 
@@ -110,30 +111,38 @@ func (w *world) advance(d time.Duration) {
 	w.now = w.now.Add(d)
 }
 
-func (w *world) want() alarms.Want {
-	flavor := alarms.WantRule{ThresholdPercent: 90, PeriodSeconds: 300, Count: 3, RepeatSeconds: 1800, Dimension: "rds_cluster_id", DimensionValue: w.instance}
+func metrics() []alarms.Metric {
+	return []alarms.Metric{
+		{Name: v1alpha1.MetricStorage, CloudEye: "rds039_disk_util", Unit: "%"},
+		{Name: v1alpha1.MetricCPU, CloudEye: "rds001_cpu_util", Unit: "%"},
+		{Name: v1alpha1.MetricMemory, CloudEye: "rds002_mem_util", Unit: "%"},
+	}
+}
+
+func (w *world) want() alarms.Desired {
+	flavor := v1alpha1.DesiredRule{ThresholdPercent: 90, PeriodSeconds: 300, Count: 3, RepeatSeconds: 1800}
 	cpu, memory := flavor, flavor
-	cpu.Metric, memory.Metric = alarms.CPU, alarms.Memory
-	return alarms.Want{
+	cpu.Metric, memory.Metric = v1alpha1.MetricCPU, v1alpha1.MetricMemory
+	return alarms.Desired{
 		Name: alarms.Name("shop", "orders", uid), Namespace: "shop", ObjectName: "orders", ClusterID: clusterID,
-		Endpoint: "https://autopilot.example.com/smn",
-		Rules: []alarms.WantRule{
-			{Metric: alarms.Storage, ThresholdPercent: 75, PeriodSeconds: 1, Count: 5, RepeatSeconds: 900, Dimension: "rds_cluster_id", DimensionValue: w.instance},
+		Endpoint: "https://autopilot.example.com/smn", Dimension: "rds_cluster_id:" + w.instance,
+		Rules: []v1alpha1.DesiredRule{
+			{Metric: v1alpha1.MetricStorage, ThresholdPercent: 75, PeriodSeconds: 1, Count: 5, RepeatSeconds: 900},
 			cpu, memory,
 		},
 	}
 }
 
-func (w *world) record(h alarms.Have) error {
-	w.have = h
+func (w *world) record(h v1alpha1.Alarms) error {
+	w.recorded = h
 	w.records++
 	return nil
 }
 
 // ensure runs Ensure from what is recorded, and returns what was mended.
-func (w *world) ensure(want alarms.Want) []string {
+func (w *world) ensure(want alarms.Desired) []string {
 	w.t.Helper()
-	_, mended, err := w.alarms.Ensure(w.t.Context(), want, w.have, nil, w.record)
+	_, mended, err := w.alarms.Ensure(w.t.Context(), want, w.recorded, nil, w.record)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -147,11 +156,11 @@ func (w *world) listing() *alarms.Listing {
 }
 
 // sweep is ensure with a listing. The requests seen afterwards are those of Ensure.
-func (w *world) sweep(want alarms.Want) []string {
+func (w *world) sweep(want alarms.Desired) []string {
 	w.t.Helper()
 	listed := w.listing()
 	w.sim.ResetRequests()
-	_, mended, err := w.alarms.Ensure(w.t.Context(), want, w.have, listed, w.record)
+	_, mended, err := w.alarms.Ensure(w.t.Context(), want, w.recorded, listed, w.record)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -159,7 +168,7 @@ func (w *world) sweep(want alarms.Want) []string {
 }
 
 // checkQuiet says that a sweep has nothing to do: no request, nothing mended, nothing new.
-func (w *world) checkQuiet(want alarms.Want) {
+func (w *world) checkQuiet(want alarms.Desired) {
 	w.t.Helper()
 	mended := w.sweep(want)
 	records := w.records
@@ -204,12 +213,12 @@ func (w *world) checkRecord() {
 	if len(topics) != 1 || len(subscriptions) != 1 || len(rules) != 3 {
 		w.t.Fatalf("%d topics, %d subscriptions, %d rules; want 1, 1, 3", len(topics), len(subscriptions), len(rules))
 	}
-	if w.have.TopicURN != topics[0].URN || w.have.SubscriptionURN != subscriptions[0].URN || len(w.have.Rules) != 3 {
-		w.t.Fatalf("recorded: %+v", w.have)
+	if w.recorded.TopicURN != topics[0].URN || w.recorded.SubscriptionURN != subscriptions[0].URN || len(w.recorded.Rules) != 3 {
+		w.t.Fatalf("recorded: %+v", w.recorded)
 	}
-	for _, r := range w.have.Rules {
+	for _, r := range w.recorded.Rules {
 		if !slices.ContainsFunc(rules, func(s otcsim.Rule) bool {
-			return s.ID == r.ID && strings.HasSuffix(s.Name, "_"+r.Metric) && int(s.Condition.Value) == r.ThresholdPercent &&
+			return s.ID == r.AlarmID && strings.HasSuffix(s.Name, "_"+string(r.Metric)) && int32(s.Condition.Value) == r.ThresholdPercent &&
 				r.Dimension == s.Metric.Dimensions[0].Name+":"+s.Metric.Dimensions[0].Value
 		}) {
 			w.t.Errorf("recorded rule is not there: %+v", r)

@@ -11,33 +11,17 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Reasons of the condition Armed beyond those of decisions.
-const (
-	ArmedReason         = "AlarmsInPlace"
-	SubscriptionPending = "SubscriptionPending"
-	RuleMissing         = "RuleMissing"
-	QuotaExceeded       = "QuotaExceeded"
-	CloudUnreachable    = "CloudUnreachable"
-)
-
-// NotArmedReasons are all reasons for which the condition Armed is False.
-func NotArmedReasons() []string {
-	return []string{
-		SubscriptionPending, RuleMissing, string(ReasonNoData), QuotaExceeded, CloudUnreachable,
-		string(ReasonInstanceUnknown), string(ReasonNotEnabled), string(ReasonPolicyInvalid),
-	}
-}
-
 // dataMissing is how long a rule may be without data before the autopilot counts as disarmed.
 const dataMissing = 30 * time.Minute
 
-// Armed says whether an alarm would reach us now and be acted on, and if not why not.
+// Armed reports whether an alarm would reach us now and be acted on, with the reason and the message of the condition.
 func Armed(spec v1alpha1.Spec, a v1alpha1.Alarms, now time.Time) (ok bool, reason, message string) {
-	if err := Validate(spec, v1alpha1.MetricCPU); err != nil {
+	if err := Validate(spec, v1alpha1.KindFlavor); err != nil {
 		return false, string(ReasonPolicyInvalid), fmt.Sprintf("%v: the flavor is not changed; storage grows all the same", err)
 	}
-	for _, m := range Metrics() {
-		if !Enabled(spec, m) {
+	for _, metric := range MetricTable() {
+		m := metric.Metric
+		if !metric.Enabled(spec) {
 			continue
 		}
 		i := slices.IndexFunc(a.Rules, func(r v1alpha1.Rule) bool { return r.Metric == m && r.AlarmID != "" })
@@ -70,7 +54,7 @@ func SetCondition(s *v1alpha1.Status, kind string, on bool, reason, message stri
 	})
 }
 
-// SetProgressing says whether a change of ours is under way: the Rds asks for it and the cloud has not got it yet.
+// SetProgressing sets the condition Progressing: whether a change of ours is under way: the Rds asks for it and the cloud has not got it yet.
 func SetProgressing(s *v1alpha1.Status, generation int64, now time.Time) {
 	for _, p := range s.Intents() {
 		switch {
@@ -85,14 +69,14 @@ func SetProgressing(s *v1alpha1.Status, generation int64, now time.Time) {
 	SetCondition(s, v1alpha1.ConditionProgressing, false, "NoChangePending", "No change is under way", generation, now)
 }
 
-// SetOff says of a database whose autopilot is off that nothing is armed, under way, limited or contested.
+// SetOff sets all conditions of a database whose autopilot is off: nothing is armed, under way, limited or contested.
 func SetOff(s *v1alpha1.Status, reason, message string, generation int64, now time.Time) {
 	for _, kind := range []string{v1alpha1.ConditionArmed, v1alpha1.ConditionProgressing, v1alpha1.ConditionLimited, v1alpha1.ConditionContested} {
 		SetCondition(s, kind, false, reason, message, generation, now)
 	}
 }
 
-// SetLimited says whether the policy cuts a wish: storage or flavor are at their cap, or the last step was cut to it. It
+// SetLimited sets the condition Limited: whether the policy cuts a wish: storage or flavor are at their cap, or the last step was cut to it. It
 // stays while that change is under way, and where there is no way of knowing whether the alarm lasts.
 func SetLimited(s *v1alpha1.Status, v Verdict, generation int64, now time.Time) {
 	for _, d := range v.Decisions {
@@ -102,22 +86,13 @@ func SetLimited(s *v1alpha1.Status, v Verdict, generation int64, now time.Time) 
 		}
 	}
 	last := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionLimited)
-	if last != nil && last.Status == metav1.ConditionTrue && last.ObservedGeneration == generation && slices.ContainsFunc(v.Decisions, Decision.open) {
+	if last != nil && last.Status == metav1.ConditionTrue && last.ObservedGeneration == generation && slices.ContainsFunc(v.Decisions, func(d Decision) bool { return d.Reason.row().KeepsLimited }) {
 		return
 	}
 	SetCondition(s, v1alpha1.ConditionLimited, false, "WithinCaps", "No wish is cut by the policy", generation, now)
 }
 
-// open reports whether a decision leaves open what would be done otherwise.
-func (d Decision) open() bool {
-	switch d.Reason {
-	case ReasonNoData, ReasonStaleEvidence, ReasonInstanceUnknown, ReasonChangePending, ReasonStalled, ReasonInstanceBusy, ReasonStorageFull:
-		return true
-	}
-	return false
-}
-
-// SetContested says whether somebody undoes what we did. It stays until what the Rds asks for is ours or larger, the spec
+// SetContested sets the condition Contested: whether somebody undoes what we did. It stays until what the Rds asks for is ours or larger, the spec
 // is new, or its time is over.
 func SetContested(s *v1alpha1.Status, c Case, v Verdict) {
 	if v.Contest != nil {
@@ -134,7 +109,7 @@ func SetContested(s *v1alpha1.Status, c Case, v Verdict) {
 
 func (c Case) contestLasts(r Reason) bool {
 	if r == ReasonRolledBack {
-		_, ok := c.rolledBack(Decision{})
+		_, ok := c.checkRolledBack(Decision{})
 		return ok
 	}
 	if lost, ok := c.sizeTakenBack(); ok && c.Wanted.VolumeGB < gigabytes(lost.To) {

@@ -8,10 +8,10 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// When to look again where no event will tell.
+// When to look again where no event brings it up.
 const (
 	stallAfter   = 15 * time.Minute // a pending change is called stalled
-	flavorFirst  = 10 * time.Minute // a pending flavor change holds storage back
+	flavorFirst  = 10 * time.Minute // a pending flavor change holds storage back for this long
 	soldOutAgain = 5 * time.Minute  // as long as the catalogue is cached
 	dataAgain    = time.Minute      // raw data comes once a minute
 )
@@ -79,7 +79,7 @@ func (d Decision) Acts() bool { return d.Action != ActionNone && d.Reason == Rea
 type Verdict struct {
 	Decisions []Decision
 	Intent    *v1alpha1.Intent // what to do, or nil
-	Again     time.Duration    // when to look again; 0 where an event will tell
+	Again     time.Duration    // when to look again; 0 where an event brings it up
 	Ladder    []flavors.Candidate
 	Deferred  *v1alpha1.Deferred // the wish that waits for the window, after this
 	Contest   *Decision          // somebody undoes what we did; nil: nobody
@@ -87,7 +87,7 @@ type Verdict struct {
 
 // Decide answers every alarm of a case. It is a pure function.
 func Decide(c Case) Verdict {
-	v := Verdict{Deferred: c.wishKept()}
+	v := Verdict{Deferred: c.keptWish()}
 	var flavor []Alarm
 	for _, a := range c.Alarms {
 		d, open := c.gate(a)
@@ -97,8 +97,8 @@ func Decide(c Case) Verdict {
 				v.add(d)
 			}
 			v.again(d.Again)
-		case a.Metric == v1alpha1.MetricStorage:
-			d = c.storage(a)
+		case helpedBy(a.Metric) == v1alpha1.KindVolume:
+			d = c.decideStorage(a)
 			v.add(d)
 			switch {
 			case d.Acts():
@@ -110,50 +110,50 @@ func Decide(c Case) Verdict {
 			flavor = append(flavor, a)
 		}
 	}
-	flavor = append(flavor, c.wishDue(flavor)...)
+	flavor = append(flavor, c.dueWishes(flavor)...)
 	if len(flavor) == 0 {
-		v.again(c.untilWindow(v.Deferred))
+		v.again(c.untilWish(v.Deferred))
 		return v
 	}
-	helped, vain := c.helped(flavor)
-	d, ladder := c.flavor(helped, v.Intent != nil)
+	effective, ineffective := c.splitByEffect(flavor)
+	d, ladder := c.decideFlavor(effective, v.Intent != nil)
 	v.Ladder = ladder
 	if d.Reason == ReasonOutsideWindow {
-		v.Deferred = c.deferWish(helped)
+		v.Deferred = c.deferWish(effective)
 	}
 	if v.Contest == nil && (d.Reason == ReasonContested || d.Reason == ReasonRolledBack) {
 		v.Contest = &d
 	}
-	for _, a := range helped {
+	for _, a := range effective {
 		v.add(d.forAlarm(a))
 	}
-	for _, a := range vain { // guards before this one hold for all; what is behind it is not theirs
+	for _, a := range ineffective { // the guards before NoEffect hold for all alarms, those behind it only for the others
 		if d.Action == ActionNone && d.Reason != ReasonOutsideWindow && d.Reason != ReasonFleetBrake {
 			v.add(d.forAlarm(a))
-		} else if held, ok := c.noEffect(a, c.ours()); ok {
+		} else if held, ok := c.checkEffect(a, c.ours()); ok {
 			v.add(held)
 		}
 	}
 	if d.Acts() {
-		v.Intent = c.intent(v1alpha1.KindFlavor, d.forAlarm(helped[0]), helped...)
+		v.Intent = c.intent(v1alpha1.KindFlavor, d.forAlarm(effective[0]), effective...)
 	}
 	return v
 }
 
-// helped are the alarms that a larger flavor may help, and those it did not help twice; all of them where there is no
-// other.
-func (c Case) helped(alarms []Alarm) (helped, vain []Alarm) {
+// splitByEffect separates the alarms that a larger flavor may help from those that it did not help twice. Where it helped
+// none, all of them are decided on, and the answer is NoEffect.
+func (c Case) splitByEffect(alarms []Alarm) (effective, ineffective []Alarm) {
 	for _, a := range alarms {
-		if _, held := c.noEffect(a, c.ours()); held {
-			vain = append(vain, a)
+		if _, held := c.checkEffect(a, c.ours()); held {
+			ineffective = append(ineffective, a)
 		} else {
-			helped = append(helped, a)
+			effective = append(effective, a)
 		}
 	}
-	if len(helped) == 0 {
-		return vain, nil
+	if len(effective) == 0 {
+		return ineffective, nil
 	}
-	return helped, vain
+	return effective, ineffective
 }
 
 func (v *Verdict) add(d Decision) {
@@ -165,87 +165,6 @@ func (v *Verdict) again(after time.Duration) {
 	if after > 0 && (v.Again == 0 || after < v.Again) {
 		v.Again = after
 	}
-}
-
-// gate holds the guards 1 to 3, which are the same for every metric. A decision without a reason is nothing to record.
-func (c Case) gate(a Alarm) (Decision, bool) {
-	d := c.about(a)
-	if !a.InForce(c.Now) && (!a.lasts() || !c.full(a)) {
-		switch {
-		case !a.Grown.IsZero() && !a.Evidence.Time.After(a.Grown):
-			return Decision{Again: dataAgain}, false // what the growth came to is not measured yet
-		case !a.signalled() || c.told(a):
-			return Decision{}, false
-		case a.settling(c.Now):
-			return Decision{Again: settleAgain}, false
-		case a.State == "":
-			return d.no(ReasonNoData, dataAgain, "Cloud Eye does not say whether the %s alarm of %s lasts", spoken(a.Metric), at(a.since())), false
-		}
-		return d.no(ReasonAlarmCleared, 0, "The %s alarm of %s (%s %%) was over when it was looked at: Cloud Eye says %s", spoken(a.Metric), at(a.since()), a.Signal.ValuePercent, a.State), false
-	}
-	if err := Validate(c.Spec, a.Metric); err != nil {
-		return d.no(ReasonPolicyInvalid, 0, "Nothing is done about %s while the policy is wrong: %v", spoken(a.Metric), err), false
-	}
-	switch {
-	case c.Mode == v1alpha1.ModeOff:
-		return d.no(ReasonNotEnabled, 0, "Autopilot is off for this database: the mode is Off"), false
-	case !c.Enabled:
-		return d.no(ReasonNotEnabled, 0, "Autopilot is off for this database: spec.autopilot of the Rds said false, or one of both is being deleted"), false
-	case !Enabled(c.Spec, a.Metric):
-		return d.no(ReasonNotEnabled, 0, "The %s alarm is switched off: spec.flavor.%s.enabled is false", spoken(a.Metric), a.Metric), false
-	case c.Shared:
-		return d.no(ReasonInstanceUnknown, c.Recheck, "Another Rds has the same instance id: which of them to patch is not known"), false
-	case c.Instance == nil:
-		return d.no(ReasonInstanceUnknown, c.Recheck, "The cloud has no instance with the id in status.id of the Rds"), false
-	case !a.Evidence.Present():
-		return d.no(ReasonNoData, dataAgain, "The %s alarm is in force, but Cloud Eye has no data: nothing is decided without", spoken(a.Metric)), false
-	case c.Now.Sub(a.Evidence.Time) > evidenceAge+period(c.Spec, a.Metric):
-		return d.no(ReasonStaleEvidence, dataAgain, "The newest %s value is of %s: too old to decide on", spoken(a.Metric), at(a.Evidence.Time)), false
-	}
-	return c.measured(a, d)
-}
-
-// full reports whether the used space is at or over the threshold of the present size.
-func (c Case) full(a Alarm) bool {
-	return c.Instance != nil && atThreshold(c.Instance.VolumeGB, a.Evidence.UsedGB, given(c.Spec, a.Metric))
-}
-
-// measured is the rest of guard 3: what the evidence says.
-func (c Case) measured(a Alarm, d Decision) (Decision, bool) {
-	if a.Metric == v1alpha1.MetricStorage {
-		if at := Threshold(c.Instance.VolumeGB, given(c.Spec, a.Metric)); !c.full(a) {
-			return d.no(ReasonBelowThreshold, dataAgain, "Storage stays at %d GB: %s %% used, alarm at %d %%", c.Instance.VolumeGB, d.value(), at), false
-		}
-		return d, true
-	}
-	if last, ok := lastChanged(c.Status.Changes, v1alpha1.KindFlavor); ok && !a.Evidence.Time.After(last) {
-		return Decision{Again: dataAgain}, false // what the change came to is not measured yet
-	}
-	if a.Evidence.Percent < float64(given(c.Spec, a.Metric)) {
-		return d.no(ReasonBelowThreshold, dataAgain, "The flavor stays %s: %s", c.Instance.Flavor, c.usage([]Alarm{a})), false
-	}
-	return d, true
-}
-
-// told reports whether this very signal was answered already.
-func (c Case) told(a Alarm) bool {
-	for _, r := range c.Status.Decisions {
-		if r.Metric == a.Metric {
-			return r.MessageID == a.Signal.MessageID && r.Reason == string(ReasonAlarmCleared)
-		}
-	}
-	return false
-}
-
-// about begins the answer to an alarm.
-func (c Case) about(a Alarm) Decision {
-	d := Decision{
-		Metric: a.Metric, Action: ActionNone, Evidence: a.Evidence, MessageID: a.messageID(), Since: a.since(),
-	}
-	if a.Metric == v1alpha1.MetricStorage && c.Instance != nil && c.Instance.VolumeGB > 0 && a.Evidence.Present() {
-		d.Evidence.Percent = 100 * a.Evidence.UsedGB / float64(c.Instance.VolumeGB)
-	}
-	return d
 }
 
 // forAlarm is a joint decision as the answer to one of its alarms.
@@ -283,9 +202,9 @@ func (c Case) MayChangeFlavor() bool {
 		return false
 	}
 	for _, a := range c.Alarms {
-		if a.Metric != v1alpha1.MetricStorage && a.InForce(c.Now) {
+		if helpedBy(a.Metric) == v1alpha1.KindFlavor && a.InForce(c.Now) {
 			return true
 		}
 	}
-	return len(c.wishDue(nil)) > 0
+	return len(c.dueWishes(nil)) > 0
 }

@@ -14,40 +14,40 @@ import (
 const (
 	budgetSpan   = 24 * time.Hour
 	effectSpan   = 7 * 24 * time.Hour // a change without effect is remembered
-	effectPoints = 5                  // percent: a metric that comes back this close was not helped
+	effectPoints = 5                  // percent: a metric that comes back this close was not brought down
 	contestSpan  = 24 * time.Hour     // after a change of ours, a smaller flavor is a contest …
 	contestKept  = 7 * 24 * time.Hour // … which is remembered
 	fleetAgain   = time.Minute
 )
 
-// history holds the guards 8 to 11 for flavors: what was done before, what came of it, and whether now is the time. A
-// decision without a reason lets pass.
-func (c Case) history(d Decision, alarms []Alarm) Decision {
+// checkHistory checks what was done to the flavor before, what came of it, and whether now is the time: cooldown, budget,
+// effect, contest, the brake for the cluster and the window. A decision without a reason holds nothing back.
+func (c Case) checkHistory(d Decision, alarms []Alarm) Decision {
 	ours := c.ours()
 	if len(ours) > 0 {
 		since := c.Now.Sub(endOf(ours[0]))
-		if left := c.cooldown() - since; left > 0 {
-			return d.no(ReasonCooldown, left, "The flavor changed %s ago, and the cooldown is %s", spell(since), spell(c.cooldown()))
+		if remaining := c.cooldown() - since; remaining > 0 {
+			return d.decline(ReasonCooldown, remaining, "The flavor changed %s ago, and the cooldown is %s", durationText(since), durationText(c.cooldown()))
 		}
 	}
 	if most := int(c.Spec.Flavor.MaxChangesPerDay); most > 0 && len(ours) >= most {
-		if left := budgetSpan - c.Now.Sub(decisionOf(ours[most-1])); left > 0 {
-			return d.no(ReasonBudgetSpent, left, "The flavor changed %s in 24 hours, as often as spec.flavor.maxChangesPerDay allows", times(most))
+		if remaining := budgetSpan - c.Now.Sub(decisionOf(ours[most-1])); remaining > 0 {
+			return d.decline(ReasonBudgetSpent, remaining, "The flavor changed %s in 24 hours, as often as spec.flavor.maxChangesPerDay allows", times(most))
 		}
 	}
 	for _, a := range alarms {
-		if held, ok := c.noEffect(a, ours); ok {
+		if held, ok := c.checkEffect(a, ours); ok {
 			return held
 		}
 	}
-	if held := c.contested(d); held.Reason != "" {
+	if held := c.checkContest(d); held.Reason != "" {
 		return held
 	}
 	if c.FleetBusy {
-		return d.no(ReasonFleetBrake, fleetAgain, "As many flavors as --max-flavor-changes allows are changing in the cluster: this one waits")
+		return d.decline(ReasonFleetBrake, fleetAgain, "As many flavors as --max-flavor-changes allows are changing in the cluster: this one waits")
 	}
-	if opens := c.opens(); opens > 0 {
-		return d.no(ReasonOutsideWindow, opens, "The window is closed: the wish is kept until it opens at %s", at(c.Now.Add(opens)))
+	if opens := c.untilWindowOpens(); opens > 0 {
+		return d.decline(ReasonOutsideWindow, opens, "The window is closed: the wish is kept until it opens at %s", at(c.Now.Add(opens)))
 	}
 	return Decision{}
 }
@@ -60,7 +60,7 @@ func (c Case) ours() []v1alpha1.Change {
 }
 
 func (c Case) cooldown() time.Duration {
-	return time.Duration(value(c.Spec.Flavor.CooldownSeconds, 3600)) * time.Second
+	return time.Duration(valueOr(c.Spec.Flavor.CooldownSeconds, 3600)) * time.Second
 }
 
 func times(n int) string {
@@ -85,37 +85,37 @@ func endOf(ch v1alpha1.Change) time.Time {
 	return ch.CompletionTime.Time
 }
 
-// noEffect reports whether the last two changes for this metric did not help it: each time it was in force again at
+// checkEffect reports whether the last two changes for this metric did not help it: each time it was in force again at
 // nearly the value of before. That it cleared in between counts for nothing.
-func (c Case) noEffect(a Alarm, ours []v1alpha1.Change) (d Decision, held bool) {
+func (c Case) checkEffect(a Alarm, ours []v1alpha1.Change) (d Decision, held bool) {
 	valueNow := a.Evidence.Percent
-	vain := 0
+	ineffective := 0
 	for _, ch := range ours {
 		if ch.Outcome != v1alpha1.OutcomeCompleted || len(ch.Metrics) == 0 || ch.Metrics[0] != a.Metric {
 			continue
 		}
 		before, err := strconv.ParseFloat(ch.ValuePercent, 64)
-		left := effectSpan - c.Now.Sub(ch.CompletionTime.Time)
-		if err != nil || left <= 0 || ch.Generation != c.Generation || valueNow < before-effectPoints {
+		remaining := effectSpan - c.Now.Sub(ch.CompletionTime.Time)
+		if err != nil || remaining <= 0 || ch.Generation != c.Generation || valueNow < before-effectPoints {
 			return d, false
 		}
-		if vain++; vain == 2 {
-			d = c.about(a)
+		if ineffective++; ineffective == 2 {
+			d = c.newDecision(a)
 			d.From = c.Instance.Flavor
-			return d.no(ReasonNoEffect, left, "Two larger flavors in a row did not bring %s down, which is at %.1f %% again: a third is no cure, unless the spec changes", spoken(a.Metric), a.Evidence.Percent), true
+			return d.decline(ReasonNoEffect, remaining, "Two larger flavors in a row did not bring %s down, which is at %.1f %% again: a third is no cure, unless the spec changes", metricRow(a.Metric).Label, a.Evidence.Percent), true
 		}
 		valueNow = before
 	}
 	return d, false
 }
 
-// contested holds flavors for a week where somebody put a smaller one in place of ours.
-func (c Case) contested(d Decision) Decision {
+// checkContest holds flavors for a week where somebody put a smaller one in place of ours.
+func (c Case) checkContest(d Decision) Decision {
 	at, ours, ok := c.contest()
 	if !ok {
 		return Decision{}
 	}
-	return d.no(ReasonContested, contestKept-c.Now.Sub(at), "%s put %s in place of %s: the flavor is not changed for 7 days, unless the spec changes", c.rival(), c.Wanted.Flavor, ours.To)
+	return d.decline(ReasonContested, contestKept-c.Now.Sub(at), "%s put %s in place of %s: the flavor is not changed for 7 days, unless the spec changes", c.rival(), c.Wanted.Flavor, ours.To)
 }
 
 // contest is the change of ours in whose place somebody put a smaller flavor within a day, and when that was seen. It ends
@@ -146,7 +146,7 @@ func (c Case) contest() (at time.Time, last v1alpha1.Change, ok bool) {
 	return at, last, !at.IsZero() && c.Now.Sub(at) < contestKept
 }
 
-// Interfered reports whether somebody undid our last change of that kind: then it is worth knowing who wrote that.
+// Interfered reports whether somebody undid our last change of that kind: then it is worth reading whose manager it was.
 func (c Case) Interfered(kind v1alpha1.ChangeKind) bool {
 	if kind == v1alpha1.KindVolume {
 		_, ok := c.sizeTakenBack()
@@ -170,15 +170,15 @@ func (c Case) smaller(code string, ours v1alpha1.Change) bool {
 	return code == ours.From
 }
 
-// rolledBack holds flavors for a day after the cloud left one of ours although the Rds asked for it, whether or not it came
-// back: an operator that replays older wishes goes back and forth.
-func (c Case) rolledBack(d Decision) (Decision, bool) {
+// checkRolledBack holds flavors for a day after the cloud left one of ours although the Rds asked for it, whether or not it
+// came back: an operator that replays older wishes goes back and forth.
+func (c Case) checkRolledBack(d Decision) (Decision, bool) {
 	for _, ch := range c.Status.Changes {
 		if ch.Kind != v1alpha1.KindFlavor || ch.Outcome != v1alpha1.OutcomeRolledBack {
 			continue
 		}
-		if left := contestSpan - c.Now.Sub(ch.CompletionTime.Time); left > 0 {
-			return d.no(ReasonRolledBack, left, "The cloud went back from %s to %s by itself at %s, though the Rds asked for the former: the flavor is not changed for 24 hours", ch.From, ch.To, at(ch.CompletionTime.Time)), true
+		if remaining := contestSpan - c.Now.Sub(ch.CompletionTime.Time); remaining > 0 {
+			return d.decline(ReasonRolledBack, remaining, "The cloud went back from %s to %s by itself at %s, though the Rds asked for the former: the flavor is not changed for 24 hours", ch.From, ch.To, at(ch.CompletionTime.Time)), true
 		}
 	}
 	return d, false

@@ -10,28 +10,28 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// storage holds the guards 4 to 12 for a full volume.
-func (c Case) storage(a Alarm) Decision {
-	d, inst, s := c.about(a), c.Instance, c.Spec.Storage
+// decideStorage decides on a full volume: the guards of docs/decisions.md from pending changes on.
+func (c Case) decideStorage(a Alarm) Decision {
+	d, inst, s := c.newDecision(a), c.Instance, c.Spec.Storage
 	d.From = strconv.Itoa(inst.VolumeGB)
-	if held, ok := c.pending(d, v1alpha1.KindVolume); ok {
+	if held, ok := c.checkPending(d, v1alpha1.KindVolume); ok {
 		return held
 	}
 	to := NewSize(inst.VolumeGB, a.Evidence.UsedGB, int(s.StepGB), int(s.MaxGB), int(s.ThresholdPercent))
 	if c.Wanted.VolumeGB > inst.VolumeGB { // somebody else asks for a size: never ask for a smaller one than theirs
 		to = min(max(to, roundUp(c.Wanted.VolumeGB)), int(s.MaxGB))
-		if held, ok := c.unfulfilledSize(d, a, to); ok {
+		if held, ok := c.checkUnfulfilledSize(d, a, to); ok {
 			return held
 		}
 	}
 	if inst.Status != StatusActive && inst.Status != StatusStorageFull {
-		return d.no(ReasonInstanceBusy, c.Recheck, "The instance is in %s: storage grows once it is %s", inst.Status, StatusActive)
+		return d.decline(ReasonInstanceBusy, c.Recheck, "The instance is in %s: storage grows once it is %s", inst.Status, StatusActive)
 	}
 	if inst.VolumeGB >= int(s.MaxGB) {
 		d.Cut = true
-		return d.no(ReasonCapReached, 0, "Storage stays at %d GB: %s %% used, but spec.storage.maxGB is %d", inst.VolumeGB, d.value(), s.MaxGB)
+		return d.decline(ReasonCapReached, 0, "Storage stays at %d GB: %s %% used, but spec.storage.maxGB is %d", inst.VolumeGB, d.value(), s.MaxGB)
 	}
-	if held, ok := c.contestedSize(d); ok {
+	if held, ok := c.checkContestedSize(d); ok {
 		return held
 	}
 	d.Action, d.Reason, d.To = ActionGrowVolume, ReasonAlarmInForce, strconv.Itoa(to)
@@ -41,20 +41,20 @@ func (c Case) storage(a Alarm) Decision {
 		d.Cut = true
 		d.Message += fmt.Sprintf("; %d GB are cut to spec.storage.maxGB", wish)
 	}
-	return c.bounded(d)
+	return c.checkMode(d)
 }
 
-// unfulfilledSize holds storage back while the cloud has not got the size that somebody else put into the Rds. Once that
-// has stalled and the database is about to become read-only, a size of ours that is larger than theirs is asked for.
-func (c Case) unfulfilledSize(d Decision, a Alarm, to int) (Decision, bool) {
+// checkUnfulfilledSize holds storage back while the cloud has not got the size that somebody else put into the Rds. Once
+// that has stalled and the database is about to become read-only, a size of ours that is larger than theirs is asked for.
+func (c Case) checkUnfulfilledSize(d Decision, a Alarm, to int) (Decision, bool) {
 	since, stalled := c.stalledRequest(v1alpha1.KindVolume)
 	switch {
 	case !stalled:
-		return d.no(ReasonChangePending, c.Recheck, "The Rds asks for %d GB, the cloud has %d GB: that comes first", c.Wanted.VolumeGB, c.Instance.VolumeGB), true
+		return d.decline(ReasonChangePending, c.Recheck, "The Rds asks for %d GB, the cloud has %d GB: that comes first", c.Wanted.VolumeGB, c.Instance.VolumeGB), true
 	case to > c.Wanted.VolumeGB && nearlyReadOnly(c.Instance.VolumeGB, a.Evidence.UsedGB):
 		return d, false
 	}
-	return d.no(ReasonStalled, c.Recheck, "The Rds has asked for %d GB since %s and the cloud still has %d GB, though the instance is %s: look at the operator, or correct spec.volumesize", c.Wanted.VolumeGB, at(since), c.Instance.VolumeGB, c.Instance.Status), true
+	return d.decline(ReasonStalled, c.Recheck, "The Rds has asked for %d GB since %s and the cloud still has %d GB, though the instance is %s: look at the operator, or correct spec.volumesize", c.Wanted.VolumeGB, at(since), c.Instance.VolumeGB, c.Instance.Status), true
 }
 
 // takenBackWait says how long to wait before a size that was taken back is asked for again: after the first time, the
@@ -67,18 +67,17 @@ func (c Case) takenBackWait(d Decision, lost v1alpha1.Change) time.Duration {
 	return waits[min(max(lost.Count, 1), int32(len(waits)))-1]
 }
 
-// contestedSize is guard 10 for storage: a size of ours was taken back before the cloud had it. It is asked for again, but
-// not at once.
-func (c Case) contestedSize(d Decision) (Decision, bool) {
+// checkContestedSize holds storage back for a while where a size of ours was taken back before the cloud had it.
+func (c Case) checkContestedSize(d Decision) (Decision, bool) {
 	lost, ok := c.sizeTakenBack()
 	if !ok {
 		return d, false
 	}
-	left := c.takenBackWait(d, lost) - c.Now.Sub(lost.CompletionTime.Time)
-	if left <= 0 {
+	remaining := c.takenBackWait(d, lost) - c.Now.Sub(lost.CompletionTime.Time)
+	if remaining <= 0 {
 		return d, false
 	}
-	return d.no(ReasonContested, left, "%s took %s GB back to %d GB before the cloud had them, %s: storage is asked for again, but not at once", c.rival(), lost.To, c.Wanted.VolumeGB, times(int(max(lost.Count, 1)))), true
+	return d.decline(ReasonContested, remaining, "%s took %s GB back to %d GB before the cloud had them, %s: storage is asked for again, but not at once", c.rival(), lost.To, c.Wanted.VolumeGB, times(int(max(lost.Count, 1)))), true
 }
 
 // sizeTakenBack is the last growth of ours, if the Rds stopped asking for it before the cloud had it, and neither the size
@@ -96,7 +95,7 @@ func (c Case) sizeTakenBack() (v1alpha1.Change, bool) {
 	return v1alpha1.Change{}, false
 }
 
-// rival is who undoes what we did, at the beginning of a sentence.
+// rival names whoever undoes what we did, at the beginning of a sentence.
 func (c Case) rival() string {
 	if c.Rival == "" {
 		return "Somebody"
@@ -104,33 +103,29 @@ func (c Case) rival() string {
 	return c.Rival
 }
 
-// bounded holds what comes last: mode Recommend records the action and patches nothing, and an API server that refused
-// the patch is not asked again at once.
-func (c Case) bounded(d Decision) Decision {
+// checkMode holds back what comes last: mode Recommend records the action and patches nothing, and an API server that
+// refused the patch is not asked again at once.
+func (c Case) checkMode(d Decision) Decision {
 	if c.Mode == v1alpha1.ModeRecommend {
 		d.Reason = ReasonRecommend
 		d.Message += " (recommended only)"
 		return d
 	}
-	kind := v1alpha1.KindFlavor
-	if d.Action == ActionGrowVolume {
-		kind = v1alpha1.KindVolume
-	}
-	p := c.unpatched(kind)
+	p := c.unpatched(helpedBy(d.Metric))
 	if p == nil || p.Refusal == nil {
 		return d
 	}
-	if left := refusalWait(p.Refusal.Count) - c.Now.Sub(p.Refusal.Time.Time); left > 0 {
-		return d.refused(*p.Refusal, left)
+	if remaining := refusalWait(p.Refusal.Count) - c.Now.Sub(p.Refusal.Time.Time); remaining > 0 {
+		return d.declineRefused(*p.Refusal, remaining)
 	}
 	return d
 }
 
-// refused turns a decision into the answer that the API server refuses it.
-func (d Decision) refused(r v1alpha1.Refusal, left time.Duration) Decision {
+// declineRefused turns a decision into the answer that the API server refuses it.
+func (d Decision) declineRefused(r v1alpha1.Refusal, remaining time.Duration) Decision {
 	what, _, _ := strings.Cut(d.Message, ":")
 	d.To = ""
-	return d.no(ReasonRefused, left, "The Kubernetes API refuses it (%s): %s", what, r.Message)
+	return d.decline(ReasonRefused, remaining, "The Kubernetes API refuses it (%s): %s", what, r.Message)
 }
 
 // refusalWait is how long to wait before the API server is asked again: 1, 2, 4 … up to 15 minutes.
@@ -138,8 +133,8 @@ func refusalWait(count int32) time.Duration {
 	return min(time.Minute<<min(max(count-1, 0), 4), 15*time.Minute)
 }
 
-// pending is guard 4, for a wish of that kind.
-func (c Case) pending(d Decision, kind v1alpha1.ChangeKind) (Decision, bool) {
+// checkPending holds back what is wanted of that kind while a change of ours is under way.
+func (c Case) checkPending(d Decision, kind v1alpha1.ChangeKind) (Decision, bool) {
 	for _, p := range c.Status.Intents() {
 		if c.intentState(p) != waiting {
 			continue
@@ -150,11 +145,11 @@ func (c Case) pending(d Decision, kind v1alpha1.ChangeKind) (Decision, bool) {
 		}
 		switch {
 		case c.Instance.Status == StatusStorageFull && p.Kind == v1alpha1.KindVolume:
-			return d.no(ReasonStorageFull, c.Recheck, "The instance is in %s: %s was asked for once, and the cloud may refuse it", StatusStorageFull, change(*p)), true
+			return d.decline(ReasonStorageFull, c.Recheck, "The instance is in %s: %s was asked for once, and the cloud may refuse it", StatusStorageFull, describeIntent(*p)), true
 		case Stalling(*p, c.Instance.observed(c.Status.Instance, c.Now), c.Now):
-			return d.no(ReasonStalled, c.Recheck, "%s was asked for %s ago and has not come, though the instance is %s: look at the operator", change(*p), spell(age), StatusActive), true
+			return d.decline(ReasonStalled, c.Recheck, "%s was asked for %s ago and has not come, though the instance is %s: look at the operator", describeIntent(*p), durationText(age), StatusActive), true
 		}
-		return d.no(ReasonChangePending, c.Recheck, "%s is under way", change(*p)), true
+		return d.decline(ReasonChangePending, c.Recheck, "%s is under way", describeIntent(*p)), true
 	}
 	return d, false
 }

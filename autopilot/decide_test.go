@@ -232,7 +232,7 @@ func TestTheMessageItselfIsEvidenceWhereCloudEyeDoesNotAnswer(t *testing.T) {
 	c := quiet()
 	c.Status.Changes = []v1alpha1.Change{{Kind: v1alpha1.KindVolume, From: "90", To: "100", Outcome: v1alpha1.OutcomeCompleted, CompletionTime: ago(time.Minute)}}
 	a := signalled(Alarm{Metric: v1alpha1.MetricStorage}, v1alpha1.StateAlarm, 5*time.Minute, "95")
-	a.Evidence = a.Carried(c)
+	a.Evidence = a.EvidenceFromSignal(c)
 	if a.Evidence.UsedGB != 85.5 {
 		t.Fatalf("%g GB used, want 95 %% of the 90 GB the volume had then", a.Evidence.UsedGB)
 	}
@@ -240,16 +240,16 @@ func TestTheMessageItselfIsEvidenceWhereCloudEyeDoesNotAnswer(t *testing.T) {
 		t.Errorf("the evidence of before a growth asked for another: %+v", v.Intent)
 	}
 	c.Status.Changes[0].CompletionTime = ago(6 * time.Minute)
-	if used := a.Carried(c).UsedGB; used != 85.5 {
+	if used := a.EvidenceFromSignal(c).UsedGB; used != 85.5 {
 		t.Errorf("%g GB used, want the smaller size where our clock may be behind the cloud's", used)
 	}
 	c.Status.Changes[0].CompletionTime = ago(8 * time.Minute)
-	if used := a.Carried(c).UsedGB; used != 95 {
+	if used := a.EvidenceFromSignal(c).UsedGB; used != 95 {
 		t.Errorf("%g GB used, want 95 %% of the 100 GB the volume has had for long", used)
 	}
 	at := ago(5 * time.Minute)
 	c.Status.Changes[0].EvidenceTime = &at
-	if used := a.Carried(c).UsedGB; used != 85.5 {
+	if used := a.EvidenceFromSignal(c).UsedGB; used != 85.5 {
 		t.Errorf("%g GB used: this very value asked for the growth, so it was measured before", used)
 	}
 }
@@ -266,7 +266,7 @@ func TestAGrowthThatWasNotEnoughIsFollowedByAnother(t *testing.T) {
 	c := quiet()
 	c.Status.Changes = []v1alpha1.Change{{Kind: v1alpha1.KindVolume, By: v1alpha1.ByAutopilot, From: "90", To: "100", Outcome: v1alpha1.OutcomeCompleted, CompletionTime: ago(10 * time.Minute)}}
 	a := storageAt(93)
-	a.State, a.Grown = v1alpha1.StateOK, Grown(c.Status.Changes, c.Now) // the rule was rewritten, and starts anew
+	a.State, a.GrowthTime = v1alpha1.StateOK, RecentGrowth(c.Status.Changes, c.Now) // the rule was rewritten, and starts anew
 	if v := Decide(c.with(a)); v.Intent == nil || v.Intent.To != "110" {
 		t.Errorf("measured after the growth: %+v", v)
 	}
@@ -275,7 +275,7 @@ func TestAGrowthThatWasNotEnoughIsFollowedByAnother(t *testing.T) {
 		t.Errorf("measured before the growth: %+v", v)
 	}
 	c.Status.Changes[0].CompletionTime = ago(2 * time.Hour)
-	if g := Grown(c.Status.Changes, c.Now); !g.IsZero() {
+	if g := RecentGrowth(c.Status.Changes, c.Now); !g.IsZero() {
 		t.Errorf("two hours later it still counts: %s", g)
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 // How long things count.
 const (
-	evidenceAge = 30 * time.Minute // older evidence decides nothing, a signal without Cloud Eye's word neither
+	evidenceAge = 30 * time.Minute // older evidence decides nothing, nor does an older signal where Cloud Eye does not answer
 	settleTime  = 2 * time.Minute  // a state ok this soon after a signal alarm may be older than the signal
 	settleAgain = 30 * time.Second
 	clockSkew   = 2 * time.Minute // between the cloud's clock and ours
@@ -33,15 +33,15 @@ type Alarm struct {
 	StateTime time.Time
 	Signal    *v1alpha1.Signal // the newest stored one, or nil
 	Evidence  Evidence         // re-read from Cloud Eye
-	// Grown is when a change of ours for this metric was completed lately. What Cloud Eye does with the state of the rule
+	// GrowthTime is when a change of ours for this metric was completed lately. What Cloud Eye does with the state of the rule
 	// that was rewritten then is not known; so the evidence says whether the alarm lasts.
-	Grown time.Time
-	// Wished is when the alarm was last in force, where it is a wish that waited for the window.
-	Wished time.Time
+	GrowthTime time.Time
+	// WishTime is when the alarm was last in force, where it is a wish that waited for the window.
+	WishTime time.Time
 }
 
 // InForce reports whether there is an alarm to decide on: Cloud Eye says so now or, where it does not answer, a signal
-// said so lately. A signal alone is a reason to look, not an order.
+// said so lately. A signal alone is a reason to look.
 func (a Alarm) InForce(now time.Time) bool {
 	if a.State != "" {
 		return a.State == v1alpha1.StateAlarm
@@ -49,9 +49,9 @@ func (a Alarm) InForce(now time.Time) bool {
 	return a.signalled() && now.Sub(a.Signal.AlarmTime.Time) < evidenceAge
 }
 
-// lasts reports whether an alarm goes on after a growth of ours, whatever the state of its rewritten rule.
-func (a Alarm) lasts() bool {
-	return a.Metric == v1alpha1.MetricStorage && !a.Grown.IsZero() && a.Evidence.Time.After(a.Grown)
+// persistsAfterGrowth reports whether an alarm goes on after a growth of ours, whatever the state of its rewritten rule.
+func (a Alarm) persistsAfterGrowth() bool {
+	return helpedBy(a.Metric) == v1alpha1.KindVolume && !a.GrowthTime.IsZero() && a.Evidence.Time.After(a.GrowthTime)
 }
 
 // settling reports whether Cloud Eye's ok may be older than the signal.
@@ -62,7 +62,7 @@ func (a Alarm) settling(now time.Time) bool {
 func (a Alarm) signalled() bool { return a.Signal != nil && a.Signal.State == v1alpha1.StateAlarm }
 
 // current reports whether the signal is of the alarm that is in force now. One that is older than the state is of an
-// earlier alarm, whose end nobody told us.
+// earlier alarm, whose end was not seen.
 func (a Alarm) current() bool {
 	return a.signalled() && (a.State != v1alpha1.StateAlarm || !a.Signal.AlarmTime.Time.Before(a.StateTime.Add(-settleTime)))
 }
@@ -83,8 +83,8 @@ func SignalFor(in v1alpha1.Intake, r v1alpha1.Rule) *v1alpha1.Signal {
 	return nil
 }
 
-// News is when Cloud Eye's word or a signal changed last: what was measured may be new since.
-func (a Alarm) News() time.Time {
+// LastNews is when Cloud Eye's word or a signal changed last: what was measured may be new since.
+func (a Alarm) LastNews() time.Time {
 	if a.Signal != nil && a.Signal.ReceivedTime.After(a.StateTime) {
 		return a.Signal.ReceivedTime.Time
 	}
@@ -98,9 +98,9 @@ func (a Alarm) messageID() string {
 	return ""
 }
 
-// Carried is the evidence in the signal itself, for when Cloud Eye does not answer. A percentage of storage is of the
-// size the volume had when it was measured.
-func (a Alarm) Carried(c Case) Evidence {
+// EvidenceFromSignal is the evidence in the signal itself, for when Cloud Eye does not answer. A percentage of storage is of
+// the size the volume had when it was measured.
+func (a Alarm) EvidenceFromSignal(c Case) Evidence {
 	if a.Signal == nil || a.Signal.DatapointTime == nil || c.Instance == nil {
 		return Evidence{}
 	}
@@ -109,7 +109,7 @@ func (a Alarm) Carried(c Case) Evidence {
 		return Evidence{}
 	}
 	e := Evidence{Time: a.Signal.DatapointTime.Time, Percent: percent}
-	if a.Metric == v1alpha1.MetricStorage {
+	if metricRow(a.Metric).InGB() {
 		e.UsedGB = percent / 100 * float64(SizeAt(c.Status.Changes, c.Instance.VolumeGB, e.Time))
 	}
 	return e

@@ -145,7 +145,7 @@ func TestAPatchThatTheAPIServerRefusesIsNotToldAsDone(t *testing.T) {
 	if got, want := strings.Join(l.patches, ", "), "12:00:00 110, 12:01:00 110, 12:03:00 110, 12:07:00 110, 12:15:00 110, 12:30:00 110"; got != want {
 		t.Errorf("patched at %s\nwant       %s", got, want)
 	}
-	if len(l.news) != 1 || l.news[0].Reason != ReasonRefused || !strings.Contains(l.news[0].Message, "not on Fridays") || !l.news[0].Reason.Loud() {
+	if len(l.news) != 1 || l.news[0].Reason != ReasonRefused || !strings.Contains(l.news[0].Message, "not on Fridays") || !l.news[0].Reason.IsWarning() {
 		t.Errorf("told %+v, want one refusal in the API server's words", l.news)
 	}
 	if c := condition(t, l.Status, v1alpha1.ConditionProgressing); c.Status != metav1.ConditionFalse || c.Reason != string(ReasonRefused) {
@@ -229,7 +229,7 @@ func TestSomebodyElsesFlavorThatDoesNotCome(t *testing.T) {
 	l := &loop{Case: quiet().with(usageAt(v1alpha1.MetricCPU, 95))}
 	l.Wanted.Flavor = "rds.mysql.n1.5xlarge.4"
 	l.run(t, 15*time.Minute+time.Second, 30*time.Second)
-	if r := l.Status.Decisions[0]; r.Reason != string(ReasonStalled) || !ReasonStalled.Loud() || !strings.Contains(r.Message, "rds.mysql.n1.5xlarge.4 since 2026-11-20T12:00:00Z") {
+	if r := l.Status.Decisions[0]; r.Reason != string(ReasonStalled) || !ReasonStalled.IsWarning() || !strings.Contains(r.Message, "rds.mysql.n1.5xlarge.4 since 2026-11-20T12:00:00Z") {
 		t.Errorf("%+v", r)
 	}
 	l.Instance.Status = "MODIFYING" // somebody works on it
@@ -322,9 +322,9 @@ func TestFlipsOfTheFlavorDoNotPushOurChangesOut(t *testing.T) {
 
 func TestOneMetricDoesNotPushTheRecordsOfOthersOut(t *testing.T) {
 	var s v1alpha1.Status
-	Record(&s, Decision{Metric: v1alpha1.MetricCPU, Reason: ReasonCooldown}, noon())
+	RecordDecision(&s, Decision{Metric: v1alpha1.MetricCPU, Reason: ReasonCooldown}, noon())
 	for i := range 50 {
-		Record(&s, Decision{Metric: v1alpha1.MetricStorage, To: strconv.Itoa(i)}, noon())
+		RecordDecision(&s, Decision{Metric: v1alpha1.MetricStorage, To: strconv.Itoa(i)}, noon())
 	}
 	if last := s.Decisions[len(s.Decisions)-1]; len(s.Decisions) != recordsKept || last.Metric != v1alpha1.MetricCPU {
 		t.Errorf("%d records, the last %+v", len(s.Decisions), last)
@@ -373,14 +373,14 @@ func TestWaitingForTheFleetBrakeForHoursIsToldOnce(t *testing.T) {
 	l := &loop{Case: quiet().with(usageAt(v1alpha1.MetricCPU, 95))}
 	l.FleetBusy = true
 	l.run(t, 5*time.Hour+59*time.Minute, time.Minute)
-	if w := Warn(l.Case, &l.Status); len(w) > 0 {
+	if w := UpdateWarnings(l.Case, &l.Status); len(w) > 0 {
 		t.Fatalf("too early: %+v", w)
 	}
 	l.Now = noon().Add(6*time.Hour + time.Second)
-	if w := Warn(l.Case, &l.Status); len(w) != 1 || w[0].Reason != ReasonFleetBrake {
+	if w := UpdateWarnings(l.Case, &l.Status); len(w) != 1 || w[0].Reason != ReasonFleetBrake {
 		t.Errorf("after six hours: %+v", w)
 	}
-	if w := Warn(l.Case, &l.Status); len(w) != 0 {
+	if w := UpdateWarnings(l.Case, &l.Status); len(w) != 0 {
 		t.Errorf("a second time: %+v", w)
 	}
 }

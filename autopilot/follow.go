@@ -10,15 +10,6 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// How many changes are kept of each kind.
-const (
-	volumeChanges = 2
-	flavorChanges = 10
-)
-
-// episodeSpan is how long a rewritten rule may take to say alarm again, if it must: five periods, delayed data, and slack.
-const episodeSpan = time.Hour
-
 // intentState is how far an intent has come.
 type intentState int
 
@@ -61,7 +52,7 @@ func (c Case) intentState(i *v1alpha1.Intent) intentState {
 type Followed struct {
 	Status v1alpha1.Status
 	Ended  []v1alpha1.Change // ours that ended, and those that others made
-	Asked  []v1alpha1.Intent // ours that the Rds turned out to ask for: nobody has been told of them yet
+	Asked  []v1alpha1.Intent // ours that the Rds turned out to ask for: not recorded as decisions yet
 }
 
 // Follow brings the status up to what the cloud has now: it ends intents, enters changes that others made and notes the
@@ -81,8 +72,8 @@ func Follow(c Case) Followed {
 		}
 	}
 	last := s.Instance
-	s.Overtaken, s.Pending = f.follow(c, s.Overtaken), f.follow(c, s.Pending)
-	f.Ended = append(f.Ended, c.others(last, f.Ended, s.Intents())...)
+	s.Overtaken, s.Pending = f.followIntent(c, s.Overtaken), f.followIntent(c, s.Pending)
+	f.Ended = append(f.Ended, c.changesByOthers(last, f.Ended, s.Intents())...)
 	for _, ch := range f.Ended {
 		s.Changes = prependChange(s.Changes, ch)
 	}
@@ -97,8 +88,9 @@ func Follow(c Case) Followed {
 	return f
 }
 
-// follow ends an intent or returns it as it goes on. One that the Rds asks for was patched, whatever kept us from noting it.
-func (f *Followed) follow(c Case, i *v1alpha1.Intent) *v1alpha1.Intent {
+// followIntent ends an intent or returns it as it goes on. One that the Rds asks for was patched, whatever kept us from
+// noting it.
+func (f *Followed) followIntent(c Case, i *v1alpha1.Intent) *v1alpha1.Intent {
 	if i == nil {
 		return nil
 	}
@@ -109,10 +101,10 @@ func (f *Followed) follow(c Case, i *v1alpha1.Intent) *v1alpha1.Intent {
 	}
 	switch state {
 	case completed:
-		f.Ended = append(f.Ended, c.end(i, v1alpha1.OutcomeCompleted))
+		f.Ended = append(f.Ended, c.endIntent(i, v1alpha1.OutcomeCompleted))
 		return nil
 	case lost:
-		f.Ended = append(f.Ended, c.end(i, v1alpha1.OutcomeLost))
+		f.Ended = append(f.Ended, c.endIntent(i, v1alpha1.OutcomeLost))
 		return nil
 	}
 	return i
@@ -151,7 +143,7 @@ func (c Case) unfulfilled(s *v1alpha1.Status) []v1alpha1.Unfulfilled {
 	return found
 }
 
-func (c Case) end(i *v1alpha1.Intent, o v1alpha1.Outcome) v1alpha1.Change {
+func (c Case) endIntent(i *v1alpha1.Intent, o v1alpha1.Outcome) v1alpha1.Change {
 	return v1alpha1.Change{
 		Kind: i.Kind, By: v1alpha1.ByAutopilot, From: i.From, To: i.To, Metrics: i.Metrics, ValuePercent: i.ValuePercent,
 		EvidenceTime: &i.EvidenceTime, DecisionTime: &i.DecisionTime, CompletionTime: *micro(c.Now), Outcome: o,
@@ -159,8 +151,8 @@ func (c Case) end(i *v1alpha1.Intent, o v1alpha1.Outcome) v1alpha1.Change {
 	}
 }
 
-// others are sizes and flavors that appeared without us.
-func (c Case) others(last *v1alpha1.Instance, ended []v1alpha1.Change, open []*v1alpha1.Intent) []v1alpha1.Change {
+// changesByOthers are sizes and flavors that appeared without us.
+func (c Case) changesByOthers(last *v1alpha1.Instance, ended []v1alpha1.Change, open []*v1alpha1.Intent) []v1alpha1.Change {
 	if last == nil {
 		return nil
 	}
@@ -173,7 +165,7 @@ func (c Case) others(last *v1alpha1.Instance, ended []v1alpha1.Change, open []*v
 		if from != to && !ours(kind, to) {
 			found = append(found, v1alpha1.Change{
 				Kind: kind, By: v1alpha1.ByOther, From: from, To: to,
-				CompletionTime: *micro(c.Now), Outcome: c.outcomeOfOthers(kind, from),
+				CompletionTime: *micro(c.Now), Outcome: c.outcomeByOthers(kind, from),
 			})
 		}
 	}
@@ -182,9 +174,9 @@ func (c Case) others(last *v1alpha1.Instance, ended []v1alpha1.Change, open []*v
 	return found
 }
 
-// outcomeOfOthers tells a change that somebody wanted from a flavor of ours that the cloud left although the Rds asks for
-// it.
-func (c Case) outcomeOfOthers(kind v1alpha1.ChangeKind, from string) v1alpha1.Outcome {
+// outcomeByOthers distinguishes a change that somebody wanted from a flavor of ours that the cloud left although the Rds
+// asks for it.
+func (c Case) outcomeByOthers(kind v1alpha1.ChangeKind, from string) v1alpha1.Outcome {
 	if kind == v1alpha1.KindFlavor && c.Wanted.Flavor == from {
 		for _, ch := range c.ours() {
 			if ch.To == from && ch.Outcome == v1alpha1.OutcomeCompleted {
@@ -193,59 +185,6 @@ func (c Case) outcomeOfOthers(kind v1alpha1.ChangeKind, from string) v1alpha1.Ou
 		}
 	}
 	return v1alpha1.OutcomeCompleted
-}
-
-// prependChange puts a change first and drops the oldest of its kind beyond what is kept. One that equals an entry of the
-// last day is counted there: a rival who undoes the same change again and again must not push the others out.
-func prependChange(changes []v1alpha1.Change, ch v1alpha1.Change) []v1alpha1.Change {
-	keep := map[v1alpha1.ChangeKind]int{v1alpha1.KindVolume: volumeChanges, v1alpha1.KindFlavor: flavorChanges}
-	if i := slices.IndexFunc(changes, repeats(ch)); i >= 0 {
-		ch.Count = max(changes[i].Count, 1) + 1
-		changes = slices.Delete(slices.Clone(changes), i, i+1)
-	}
-	var kept []v1alpha1.Change
-	for _, x := range append([]v1alpha1.Change{ch}, changes...) {
-		if keep[x.Kind]--; keep[x.Kind] >= 0 {
-			kept = append(kept, x)
-		}
-	}
-	return kept
-}
-
-// repeats reports whether a change is counted with an entry: a size of ours that was taken back, or a flavor that others
-// changed in the same way.
-func repeats(ch v1alpha1.Change) func(v1alpha1.Change) bool {
-	takenBack := ch.Kind == v1alpha1.KindVolume && ch.By == v1alpha1.ByAutopilot && ch.Outcome == v1alpha1.OutcomeLost
-	byOthers := ch.Kind == v1alpha1.KindFlavor && ch.By == v1alpha1.ByOther
-	return func(x v1alpha1.Change) bool {
-		return (takenBack || byOthers) && x.Kind == ch.Kind && x.By == ch.By && x.Outcome == ch.Outcome && x.From == ch.From &&
-			(x.To == ch.To || takenBack) && x.Generation == ch.Generation && ch.CompletionTime.Sub(x.CompletionTime.Time) < contestSpan
-	}
-}
-
-// Grown is when our last growth of the volume was completed, if that was within the hour in which the alarm's episode may
-// still last; else zero.
-func Grown(changes []v1alpha1.Change, now time.Time) time.Time {
-	for _, ch := range changes {
-		if ch.Kind == v1alpha1.KindVolume && ch.By == v1alpha1.ByAutopilot && ch.Outcome == v1alpha1.OutcomeCompleted {
-			if now.Sub(ch.CompletionTime.Time) < episodeSpan {
-				return ch.CompletionTime.Time
-			}
-			return time.Time{}
-		}
-	}
-	return time.Time{}
-}
-
-// lastChanged is when the cloud last made a change of that kind, whoever asked for it: by the time, for a clock may have been
-// set back between two of them.
-func lastChanged(changes []v1alpha1.Change, kind v1alpha1.ChangeKind) (last time.Time, ok bool) {
-	for _, ch := range changes {
-		if ch.Kind == kind && ch.Outcome != v1alpha1.OutcomeLost && (!ok || ch.CompletionTime.After(last)) {
-			last, ok = ch.CompletionTime.Time, true
-		}
-	}
-	return last, ok
 }
 
 func gigabytes(s string) int {

@@ -134,7 +134,7 @@ func TestApply(t *testing.T) {
 	t.Run("at most twenty records", func(t *testing.T) {
 		var s v1alpha1.Status
 		for i := range 50 {
-			Record(&s, Decision{Metric: v1alpha1.MetricStorage, Action: ActionGrowVolume, To: string(rune('a' + i))}, noon())
+			RecordDecision(&s, Decision{Metric: v1alpha1.MetricStorage, Action: ActionGrowVolume, To: string(rune('a' + i))}, noon())
 		}
 		if len(s.Decisions) != recordsKept {
 			t.Fatalf("%d records", len(s.Decisions))

@@ -80,11 +80,11 @@ func (s *story) round(killedAfter int) {
 	c.Status = f.Status
 	for _, m := range watched() {
 		a := Alarm{
-			Metric: m, State: s.alarms[m], Signal: SignalOf(s.intake, m), Grown: Grown(c.Status.Changes, s.now),
+			Metric: m, State: s.alarms[m], Signal: SignalOf(s.intake, m), GrowthTime: RecentGrowth(c.Status.Changes, s.now),
 			Evidence: Evidence{Time: s.now, UsedGB: s.used, Percent: s.percent(v1alpha1.MetricCPU)},
 		}
 		if s.silent {
-			a.State, a.Evidence = "", a.Carried(c)
+			a.State, a.Evidence = "", a.EvidenceFromSignal(c)
 		}
 		c.Alarms = append(c.Alarms, a)
 	}

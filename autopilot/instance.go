@@ -42,8 +42,8 @@ type Replica struct {
 // observed is the instance as it goes into the status. ActiveSince goes on as long as the status was ACTIVE each time.
 func (i Instance) observed(last *v1alpha1.Instance, now time.Time) *v1alpha1.Instance {
 	seen := &v1alpha1.Instance{
-		ID: i.ID, Status: i.Status, VolumeGB: Count(i.VolumeGB), Flavor: i.Flavor,
-		VCPUs: Count(i.VCPUs), MemoryGB: Count(i.MemoryGB), Zones: slices.Clone(i.Zones), NodeIDs: slices.Clone(i.NodeIDs),
+		ID: i.ID, Status: i.Status, VolumeGB: ClampInt32(i.VolumeGB), Flavor: i.Flavor,
+		VCPUs: ClampInt32(i.VCPUs), MemoryGB: ClampInt32(i.MemoryGB), Zones: slices.Clone(i.Zones), NodeIDs: slices.Clone(i.NodeIDs),
 		Primary: i.Primary,
 	}
 	if i.Status == StatusActive {
@@ -69,5 +69,5 @@ func (i Instance) WithSizes(catalogue []flavors.Flavor) Instance {
 // SizesKnown reports whether it is known how many vCPUs and GB of memory the instance has.
 func (i Instance) SizesKnown() bool { return i.VCPUs > 0 && i.MemoryGB > 0 }
 
-// Count is a number of the cloud's as it goes into the status; one out of all bounds must not come out as another.
-func Count(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) }
+// ClampInt32 is a number of the cloud's as it goes into the status; one out of all bounds must not come out as another.
+func ClampInt32(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) }

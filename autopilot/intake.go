@@ -44,14 +44,3 @@ func SignalOf(in v1alpha1.Intake, m v1alpha1.Metric) *v1alpha1.Signal {
 	}
 	return nil
 }
-
-// MetricName is the name of a metric in Cloud Eye (RDS api: rds_monitoring_metrics_description.rst).
-func MetricName(m v1alpha1.Metric) string {
-	switch m {
-	case v1alpha1.MetricCPU:
-		return "rds001_cpu_util"
-	case v1alpha1.MetricMemory:
-		return "rds002_mem_util"
-	}
-	return "rds039_disk_util"
-}

@@ -57,13 +57,13 @@ func TestWhatIsWrongInAPolicyIsNamedAndHoldsBackItsPartOnly(t *testing.T) {
 			}
 		}
 		for _, m := range Metrics() {
-			if err := Validate(c.Spec, m); (err != nil) != wrong(m) {
+			if err := Validate(c.Spec, helpedBy(m)); (err != nil) != wrong(m) {
 				t.Errorf("%s: %s: %v", test.path, m, err)
 			}
 		}
 	}
 	for _, m := range Metrics() {
-		if err := Validate(policy(), m); err != nil {
+		if err := Validate(policy(), helpedBy(m)); err != nil {
 			t.Errorf("the default policy for %s: %v", m, err)
 		}
 	}

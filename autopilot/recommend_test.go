@@ -35,7 +35,7 @@ func TestRecommendSaysWhatAutoWouldDo(t *testing.T) {
 		}
 		auto := Decide(c)
 		bound := c
-		bound.Mode = Narrower(c.Mode, v1alpha1.ModeRecommend)
+		bound.Mode = NarrowerMode(c.Mode, v1alpha1.ModeRecommend)
 		dry := Decide(bound)
 		if dry.Intent != nil {
 			t.Fatalf("%v: Recommend intends %+v", names, dry.Intent)
@@ -80,15 +80,15 @@ func TestRecommendNamesTheFlavorThatAutoChangesAfterTheVolume(t *testing.T) {
 func TestTheNarrowerModeBounds(t *testing.T) {
 	for _, policy := range []v1alpha1.Mode{v1alpha1.ModeAuto, v1alpha1.ModeRecommend, v1alpha1.ModeOff} {
 		for flag, want := range map[v1alpha1.Mode]v1alpha1.Mode{v1alpha1.ModeAuto: policy, v1alpha1.ModeOff: v1alpha1.ModeOff} {
-			if got := Narrower(policy, flag); got != want {
+			if got := NarrowerMode(policy, flag); got != want {
 				t.Errorf("policy %s, --mode %s: %s, want %s", policy, flag, got, want)
 			}
 		}
 	}
-	if got := Narrower(v1alpha1.ModeAuto, v1alpha1.ModeRecommend); got != v1alpha1.ModeRecommend {
+	if got := NarrowerMode(v1alpha1.ModeAuto, v1alpha1.ModeRecommend); got != v1alpha1.ModeRecommend {
 		t.Errorf("--mode Recommend leaves Auto at %s", got)
 	}
-	if got := Narrower(v1alpha1.ModeOff, v1alpha1.ModeRecommend); got != v1alpha1.ModeOff {
+	if got := NarrowerMode(v1alpha1.ModeOff, v1alpha1.ModeRecommend); got != v1alpha1.ModeOff {
 		t.Errorf("--mode Recommend widens Off to %s", got)
 	}
 }

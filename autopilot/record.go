@@ -44,7 +44,7 @@ const (
 	PatchNotMade   PatchResult = iota // there was nothing to patch, or nobody knows what became of it
 	PatchAccepted                     // the Rds asks for it now
 	PatchTakenBack                    // the API server took it and answered with another value
-	PatchRefused                      // the API server said no
+	PatchRefused                      // the API server refused it
 )
 
 // Patched is the result of a patch; Words are the API server's where it refused it.
@@ -53,13 +53,13 @@ type Patched struct {
 	Words  string
 }
 
-// Concluded is the status after a verdict, and what people should be told of once it is stored.
+// Concluded is the status after a verdict, and what to report to people once it is stored.
 type Concluded struct {
 	Status   v1alpha1.Status
 	News     []Decision // the answers that are new, as opposed to folded into an earlier record
 	Ended    []v1alpha1.Change
 	Warnings []Warning
-	Again    time.Duration // when to look again; 0 where an event will tell
+	Again    time.Duration // when to look again; 0 where an event brings it up
 }
 
 // Conclude enters into the status what became of a verdict: the intent as it stands after its patch, a record of every
@@ -69,14 +69,14 @@ func Conclude(c Case, v Verdict, asked []v1alpha1.Intent, p Patched) Concluded {
 	s := &done.Status
 	var answers []Decision
 	for _, i := range asked {
-		answers = append(answers, c.accepted(i)...)
+		answers = append(answers, c.answersTo(i)...)
 	}
 	if i := s.Pending; v.Intent != nil && i != nil {
 		switch p.Result {
 		case PatchAccepted:
 			s.Pending = Accepted(*i, c.Now)
 		case PatchTakenBack:
-			done.Ended = append(done.Ended, c.end(i, v1alpha1.OutcomeLost))
+			done.Ended = append(done.Ended, c.endIntent(i, v1alpha1.OutcomeLost))
 			s.Changes, s.Pending = prependChange(s.Changes, done.Ended[0]), nil
 			done.Ended[0] = s.Changes[0] // with its count
 		case PatchRefused:
@@ -96,14 +96,14 @@ func Conclude(c Case, v Verdict, asked []v1alpha1.Intent, p Patched) Concluded {
 				d = c.takenBackAtOnce(d, done.Ended[0])
 				v.Contest = &d
 			case PatchRefused:
-				d = d.refused(*s.Pending.Refusal, refusalWait(s.Pending.Refusal.Count))
+				d = d.declineRefused(*s.Pending.Refusal, refusalWait(s.Pending.Refusal.Count))
 			}
 			v.again(d.Again)
 		}
 		answers = append(answers, d)
 	}
 	for _, d := range answers {
-		if Record(s, d, c.Now) {
+		if RecordDecision(s, d, c.Now) {
 			done.News = append(done.News, d)
 		}
 	}
@@ -111,16 +111,13 @@ func Conclude(c Case, v Verdict, asked []v1alpha1.Intent, p Patched) Concluded {
 	SetProgressing(s, c.Generation, c.Now)
 	SetLimited(s, v, c.Generation, c.Now)
 	SetContested(s, c, v)
-	done.Warnings, done.Again = Warn(c, s), v.Again
+	done.Warnings, done.Again = UpdateWarnings(c, s), v.Again
 	return done
 }
 
-// accepted are the answers to the alarms of an intent that the Rds turned out to ask for.
-func (c Case) accepted(i v1alpha1.Intent) []Decision {
-	d := Decision{Action: ActionGrowVolume, Reason: ReasonAlarmInForce, From: i.From, To: i.To, Message: i.Message}
-	if i.Kind == v1alpha1.KindFlavor {
-		d.Action = ActionChangeFlavor
-	}
+// answersTo are the answers to the alarms of an intent that the Rds turned out to ask for.
+func (c Case) answersTo(i v1alpha1.Intent) []Decision {
+	d := Decision{Action: actionFor(i.Kind), Reason: ReasonAlarmInForce, From: i.From, To: i.To, Message: i.Message}
 	if percent, err := strconv.ParseFloat(i.ValuePercent, 64); err == nil {
 		d.Evidence = Evidence{Time: i.EvidenceTime.Time, Percent: percent}
 	}
@@ -145,22 +142,18 @@ func (c Case) takenBackAtOnce(d Decision, lost v1alpha1.Change) Decision {
 		again = c.takenBackWait(d, lost)
 	}
 	d.To = ""
-	return d.no(ReasonContested, again, "The Kubernetes API took the patch (%s) and put the old value back at once: look for an admission policy or webhook", what)
+	return d.decline(ReasonContested, again, "The Kubernetes API took the patch (%s) and put the old value back at once: look for an admission policy or webhook", what)
 }
 
 // postponed reports whether an intent that was never patched is still wished for, only not now.
 func (v Verdict) postponed(i *v1alpha1.Intent) bool {
 	return slices.ContainsFunc(v.Decisions, func(d Decision) bool {
-		switch d.Reason {
-		case ReasonInstanceBusy, ReasonChangePending, ReasonNoData, ReasonStaleEvidence, ReasonRefused, ReasonContested, ReasonStalled:
-			return slices.Contains(i.Metrics, d.Metric)
-		}
-		return false
+		return d.Reason.row().IsPostponed && slices.Contains(i.Metrics, d.Metric)
 	})
 }
 
-// Record enters one decision and reports whether it is new.
-func Record(s *v1alpha1.Status, d Decision, now time.Time) bool {
+// RecordDecision enters one decision and reports whether it is new.
+func RecordDecision(s *v1alpha1.Status, d Decision, now time.Time) bool {
 	for i := range s.Decisions {
 		r := &s.Decisions[i]
 		if r.Metric != d.Metric {

@@ -9,17 +9,17 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// no is a decision to do nothing: its reason, its sentence and when to look again, which the sentence says as well.
-func (d Decision) no(r Reason, again time.Duration, format string, args ...any) Decision {
+// decline is the decision to do nothing: its reason, its sentence and when to look again, which the sentence says as well.
+func (d Decision) decline(r Reason, again time.Duration, format string, args ...any) Decision {
 	d.Action, d.Reason, d.Again, d.Message = ActionNone, r, again, fmt.Sprintf(format, args...)
 	if again > 0 {
-		d.Message += "; looking again in " + spell(again)
+		d.Message += "; looking again in " + durationText(again)
 	}
 	return d
 }
 
-// spell is a duration in words, in the two largest units that matter, rounded up.
-func spell(d time.Duration) string {
+// durationText is a duration in words, in the two largest units that matter, rounded up.
+func durationText(d time.Duration) string {
 	count := func(n int64, unit string) string {
 		if n == 1 {
 			return "1 " + unit
@@ -46,43 +46,36 @@ func spell(d time.Duration) string {
 	return two(d, day, time.Hour, "day", "hour")
 }
 
-// spoken is the name of a metric within a sentence.
-func spoken(m v1alpha1.Metric) string {
-	if m == v1alpha1.MetricCPU {
-		return "CPU"
-	}
-	return string(m)
-}
-
 // at is a time in a sentence.
 func at(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// usage says what the alarms are about.
+// usage describes what the alarms are about.
 func (c Case) usage(alarms []Alarm) string {
 	var parts []string
 	for _, a := range alarms {
-		if !a.Wished.IsZero() {
-			parts = append(parts, fmt.Sprintf("%s was in alarm at %s, and the window is open", spoken(a.Metric), at(a.Wished)))
+		metric := metricRow(a.Metric)
+		if !a.WishTime.IsZero() {
+			parts = append(parts, fmt.Sprintf("%s was in alarm at %s, and the window is open", metric.Label, at(a.WishTime)))
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("%.1f %% %s used, alarm at %d %%", a.Evidence.Percent, spoken(a.Metric), given(c.Spec, a.Metric)))
+		parts = append(parts, fmt.Sprintf("%.1f %% %s used, alarm at %d %%", a.Evidence.Percent, metric.Label, metric.ConfiguredThreshold(c.Spec)))
 	}
 	return strings.Join(parts, "; ")
 }
 
-// change names an intent as people do.
-func change(i v1alpha1.Intent) string { return step(i.Kind, i.From, i.To) }
+// describeIntent names a change as people do.
+func describeIntent(i v1alpha1.Intent) string { return describeStep(i.Kind, i.From, i.To) }
 
-func step(kind v1alpha1.ChangeKind, from, to string) string {
+func describeStep(kind v1alpha1.ChangeKind, from, to string) string {
 	if kind == v1alpha1.KindVolume {
 		return fmt.Sprintf("Storage %s → %s GB", from, to)
 	}
 	return fmt.Sprintf("Flavor %s → %s", from, to)
 }
 
-// Ended says in a sentence how a change ended.
-func Ended(ch v1alpha1.Change) string {
-	what := step(ch.Kind, ch.From, ch.To)
+// DescribeChange describes in a sentence how a change ended.
+func DescribeChange(ch v1alpha1.Change) string {
+	what := describeStep(ch.Kind, ch.From, ch.To)
 	switch {
 	case ch.Outcome == v1alpha1.OutcomeRolledBack:
 		return what + ": the cloud left a flavor that the Rds still asked for"
@@ -94,7 +87,7 @@ func Ended(ch v1alpha1.Change) string {
 		}
 		return what + " is lost: the Rds no longer asks for it, and the cloud has not got it"
 	case ch.DecisionTime != nil:
-		return fmt.Sprintf("%s is done, %s after it was decided", what, spell(ch.CompletionTime.Sub(ch.DecisionTime.Time)))
+		return fmt.Sprintf("%s is done, %s after it was decided", what, durationText(ch.CompletionTime.Sub(ch.DecisionTime.Time)))
 	}
 	return what + " is done"
 }

@@ -171,7 +171,7 @@ func TestDurationsInWords(t *testing.T) {
 		59*time.Minute + time.Second: "1 hour", time.Hour: "1 hour", 90 * time.Minute: "1 hour 30 minutes", 24 * time.Hour: "24 hours",
 		48 * time.Hour: "2 days", 61*time.Hour + time.Minute: "2 days 14 hours", 7*24*time.Hour - time.Nanosecond: "7 days",
 	} {
-		if got := spell(d); got != want {
+		if got := durationText(d); got != want {
 			t.Errorf("%s is %q, want %q", d, got, want)
 		}
 	}
@@ -188,7 +188,7 @@ func TestHowAChangeEndedInWords(t *testing.T) {
 		"Flavor a → b is lost: the Rds no longer asks for it, and the cloud has not got it": lost,
 		"Storage 100 → 110 GB: somebody else changed it":                                    theirs,
 	} {
-		if got := Ended(ch); got != want {
+		if got := DescribeChange(ch); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

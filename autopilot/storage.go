@@ -13,13 +13,13 @@ const (
 	nearReadOnly     = 2    // ours: this close to being read-only there is no time to wait for others
 )
 
-// Threshold is the percentage of used storage at which a volume of that many GB raises its alarm: the given one, or
+// Threshold is the percentage of used storage at which a volume of that many GB raises its alarm: the configured one, or
 // less, so that at least 10 GB are free when the alarm comes.
-func Threshold(sizeGB, given int) int {
+func Threshold(sizeGB, configuredThreshold int) int {
 	if sizeGB <= freeWhenAlarming {
-		return min(given, 1)
+		return min(configuredThreshold, 1)
 	}
-	return min(given, (100*sizeGB-100*freeWhenAlarming)/sizeGB)
+	return min(configuredThreshold, (100*sizeGB-100*freeWhenAlarming)/sizeGB)
 }
 
 // ReadOnly reports whether the cloud makes a database read-only at that fill.
@@ -46,20 +46,20 @@ func writable(sizeGB int, usedGB float64) bool {
 }
 
 // atThreshold reports whether that much used space is at or over the threshold of that size.
-func atThreshold(sizeGB int, usedGB float64, given int) bool {
-	return 100*usedGB >= float64(Threshold(sizeGB, given)*sizeGB)
+func atThreshold(sizeGB int, usedGB float64, configuredThreshold int) bool {
+	return 100*usedGB >= float64(Threshold(sizeGB, configuredThreshold)*sizeGB)
 }
 
 // NewSize is the size in GB a volume should have, given what is used of it. It is a function of the used space: asked
 // again with the same, it asks for no second step. It returns sizeGB where there is nothing to do, and never more than
 // maxGB unless the volume is larger already.
-func NewSize(sizeGB int, usedGB float64, stepGB, maxGB, given int) int {
-	if !atThreshold(sizeGB, usedGB, given) {
+func NewSize(sizeGB int, usedGB float64, stepGB, maxGB, configuredThreshold int) int {
+	if !atThreshold(sizeGB, usedGB, configuredThreshold) {
 		return sizeGB
 	}
 	rescue := ReadOnly(sizeGB, usedGB)
 	size := sizeGB + stepGB
-	for size < maxGB && (atThreshold(size, usedGB, given) || rescue && !writable(size, usedGB)) {
+	for size < maxGB && (atThreshold(size, usedGB, configuredThreshold) || rescue && !writable(size, usedGB)) {
 		size += volumeUnit
 	}
 	return max(sizeGB, min(size, maxGB))

@@ -21,14 +21,14 @@ type Warning struct {
 	Message string
 }
 
-// Warn finds what people were not warned of yet, and enters it into the status: whoever leads next tells it no second
-// time. What no longer holds is forgotten, so that it can be told again.
-func Warn(c Case, s *v1alpha1.Status) []Warning {
-	if c.Instance == nil || c.Instance.VolumeGB == 0 || Validate(c.Spec, v1alpha1.MetricStorage) != nil {
+// UpdateWarnings finds what people were not warned of yet, and enters it into the status, so that the next leader does not
+// warn again. What no longer holds is forgotten, so that it can be warned of again.
+func UpdateWarnings(c Case, s *v1alpha1.Status) []Warning {
+	if c.Instance == nil || c.Instance.VolumeGB == 0 || Validate(c.Spec, v1alpha1.KindVolume) != nil {
 		return nil
 	}
-	holds := append(c.warnings(s.FormerVolumes), c.braked(s.Decisions)...)
-	size := Count(c.Instance.VolumeGB)
+	holds := append(c.warnings(s.FormerVolumes), c.waitsForOthers(s.Decisions)...)
+	size := ClampInt32(c.Instance.VolumeGB)
 	var kept []v1alpha1.Warned
 	var news []Warning
 	for _, w := range holds {
@@ -60,8 +60,8 @@ func (c Case) warnings(former []v1alpha1.FormerVolume) []Warning {
 	return found
 }
 
-// braked warns of a flavor that has waited for the fleet brake for very long.
-func (c Case) braked(records []v1alpha1.DecisionRecord) []Warning {
+// waitsForOthers warns of a flavor that has waited for the fleet brake for very long.
+func (c Case) waitsForOthers(records []v1alpha1.DecisionRecord) []Warning {
 	for _, m := range Metrics() {
 		i := slices.IndexFunc(records, func(r v1alpha1.DecisionRecord) bool { return r.Metric == m })
 		if i < 0 || records[i].Reason != string(ReasonFleetBrake) || c.Now.Sub(records[i].Time.Time) < brakePatience {

@@ -14,7 +14,7 @@ import (
 func (c *Case) grow(gb int) (warned []string) {
 	c.Instance = &Instance{ID: "id", Status: StatusActive, VolumeGB: gb, Flavor: "f"}
 	status := Follow(*c).Status
-	for _, w := range Warn(*c, &status) {
+	for _, w := range UpdateWarnings(*c, &status) {
 		warned = append(warned, string(w.Reason)+": "+w.Message)
 	}
 	c.Status = *status.DeepCopy() // as after a restart

@@ -12,19 +12,19 @@ import (
 // wishSpan is how long a wish waits for the window.
 const wishSpan = 7 * 24 * time.Hour
 
-// opens is how long it takes until a flavor may change; 0 is now.
-func (c Case) opens() time.Duration {
+// untilWindowOpens is how long it takes until a flavor may change; 0 is now.
+func (c Case) untilWindowOpens() time.Duration {
 	w := c.Spec.Flavor.Window
 	if w == nil {
 		return 0
 	}
-	return Opens(*w, c.Now)
+	return UntilWindowOpens(*w, c.Now)
 }
 
-// Opens is how long it takes until the window opens; 0 while it is open. It is open while the clock of its zone shows a
-// time in it, once for each of its days: where that clock is put forward over all of it, not that day, and where it is put
-// back into it, from the last time that it comes to the start. A window that cannot be read never opens.
-func Opens(w v1alpha1.Window, now time.Time) time.Duration {
+// UntilWindowOpens is how long it takes until the window opens; 0 while it is open. It is open while the clock of its zone
+// shows a time in it, once for each of its days: where that clock is put forward over all of it, not that day, and where it
+// is put back into it, from the last time that it comes to the start. A window that cannot be read never opens.
+func UntilWindowOpens(w v1alpha1.Window, now time.Time) time.Duration {
 	h, err := readWindow(w)
 	if err != nil {
 		return wishSpan
@@ -126,8 +126,8 @@ func comesTo(shown time.Time, zone *time.Location) []time.Time {
 	}
 }
 
-// wishKept is the wish that still waits; nil where it is too old or the flavor changed since.
-func (c Case) wishKept() *v1alpha1.Deferred {
+// keptWish is the wish that still waits; nil where it is too old or the flavor changed since.
+func (c Case) keptWish() *v1alpha1.Deferred {
 	w := c.Status.Deferred
 	if w == nil || c.Now.Sub(w.LastTime.Time) > wishSpan {
 		return nil
@@ -138,21 +138,22 @@ func (c Case) wishKept() *v1alpha1.Deferred {
 	return w
 }
 
-// wishDue are the metrics of a wish whose window is open, as if their alarms were in force; those that are in force are
+// dueWishes are the metrics of a wish whose window is open, as if their alarms were in force; those that are in force are
 // left out.
-func (c Case) wishDue(inForce []Alarm) []Alarm {
-	w := c.wishKept()
-	if w == nil || c.Instance == nil || c.Shared || !c.Enabled || c.Mode == v1alpha1.ModeOff || Validate(c.Spec, v1alpha1.MetricCPU) != nil || c.opens() > 0 {
+func (c Case) dueWishes(inForce []Alarm) []Alarm {
+	w := c.keptWish()
+	if w == nil || c.Instance == nil || c.Shared || !c.Enabled || c.Mode == v1alpha1.ModeOff || Validate(c.Spec, v1alpha1.KindFlavor) != nil || c.untilWindowOpens() > 0 {
 		return nil
 	}
 	var due []Alarm
 	for i, m := range w.Metrics {
-		if !Enabled(c.Spec, m) || slices.ContainsFunc(inForce, func(a Alarm) bool { return a.Metric == m }) {
+		metric, err := LookupMetric(m)
+		if err != nil || !metric.Enabled(c.Spec) || slices.ContainsFunc(inForce, func(a Alarm) bool { return a.Metric == m }) {
 			continue
 		}
 		due = append(due, Alarm{
-			Metric: m, State: v1alpha1.StateAlarm, StateTime: w.FirstTime.Time, Wished: w.LastTime.Time,
-			Evidence: Evidence{Time: w.LastTime.Time, Percent: float64(given(c.Spec, m))},
+			Metric: m, State: v1alpha1.StateAlarm, StateTime: w.FirstTime.Time, WishTime: w.LastTime.Time,
+			Evidence: Evidence{Time: w.LastTime.Time, Percent: float64(metric.ConfiguredThreshold(c.Spec))},
 		})
 		if percent, err := strconv.ParseFloat(w.ValuePercent, 64); i == 0 && err == nil {
 			due[len(due)-1].Evidence.Percent = percent
@@ -165,7 +166,7 @@ func (c Case) wishDue(inForce []Alarm) []Alarm {
 // that of the first metric; of the others it is known only that they were over their threshold.
 func (c Case) deferWish(alarms []Alarm) *v1alpha1.Deferred {
 	w := &v1alpha1.Deferred{FirstTime: *seconds(c.Now), LastTime: *seconds(c.Now)}
-	if last := c.wishKept(); last != nil {
+	if last := c.keptWish(); last != nil {
 		w.FirstTime = last.FirstTime
 		if c.Now.Sub(last.LastTime.Time) < foldEvery {
 			w.LastTime = last.LastTime // not written with every look
@@ -174,7 +175,7 @@ func (c Case) deferWish(alarms []Alarm) *v1alpha1.Deferred {
 	for _, a := range alarms {
 		w.Metrics = append(w.Metrics, a.Metric)
 	}
-	if last := c.wishKept(); last != nil {
+	if last := c.keptWish(); last != nil {
 		for _, m := range last.Metrics {
 			if !slices.Contains(w.Metrics, m) {
 				w.Metrics = append(w.Metrics, m)
@@ -185,10 +186,10 @@ func (c Case) deferWish(alarms []Alarm) *v1alpha1.Deferred {
 	return w
 }
 
-// untilWindow is when a kept wish is to be looked at.
-func (c Case) untilWindow(w *v1alpha1.Deferred) time.Duration {
+// untilWish is when a kept wish is to be looked at.
+func (c Case) untilWish(w *v1alpha1.Deferred) time.Duration {
 	if w == nil {
 		return 0
 	}
-	return c.opens()
+	return c.untilWindowOpens()
 }

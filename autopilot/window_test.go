@@ -124,7 +124,7 @@ func TestWindow(t *testing.T) {
 		{"no zone", v1alpha1.Window{Start: "00:00", End: "00:00"}, "2026-11-18T01:00:00+01:00", wishSpan},
 		{"a zone nobody knows", v1alpha1.Window{Days: []v1alpha1.Day{"Sat"}, Start: "00:00", End: "00:00", TimeZone: "No/Where"}, "2026-11-21T02:00:00Z", wishSpan},
 	} {
-		if got := Opens(tc.w, at(tc.now)); got != tc.opens {
+		if got := UntilWindowOpens(tc.w, at(tc.now)); got != tc.opens {
 			t.Errorf("%s: opens in %s, want %s", tc.name, got, tc.opens)
 		}
 	}

@@ -24,7 +24,7 @@ type Flavor struct {
 func (f Flavor) Family() string { return Family(f.Code) }
 
 // Family is the second part behind the "rds." of a code: rds.mysql.n1.large.4 → n1. Codes are looked up, never
-// computed: old ones such as rds.pg.c2.medium have no ratio (otc-facts f).
+// computed: old ones such as rds.pg.c2.medium have no ratio (docs/cloud-facts.md).
 func Family(code string) string {
 	parts := strings.Split(code, ".")
 	if len(parts) < 3 {

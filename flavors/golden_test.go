@@ -61,7 +61,7 @@ func climb(t *testing.T, shop []Flavor, start string, metric string, offered boo
 	if !ok {
 		t.Fatalf("%s is not in the catalogue", start)
 	}
-	w := Wish{Version: "1", Zones: []string{"a"}, CPU: metric == "cpu", Memory: metric == "memory", OfferedKnown: offered}
+	w := Requirements{Version: "1", Zones: []string{"a"}, CPU: metric == "cpu", Memory: metric == "memory", OfferedKnown: offered}
 	if offered {
 		for _, f := range shop {
 			w.Offered = append(w.Offered, f.Code)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Wish is what the next flavor must satisfy.
-type Wish struct {
+// Requirements is what the next flavor must satisfy.
+type Requirements struct {
 	Current     Flavor   // what the instance has now
 	Version     string   // the engine's version; empty means any
 	Zones       []string // every zone of the instance
@@ -45,17 +45,17 @@ type Candidate struct {
 // Ladder returns every flavor of the catalogue that is larger where the alarm is and not smaller elsewhere, the best
 // first: same family, then the smallest alarmed dimension, then the smallest other one, then by code.
 // Refused ones keep their place, so that a person can see what was passed over.
-func Ladder(catalogue []Flavor, w Wish) []Candidate {
+func Ladder(catalogue []Flavor, r Requirements) []Candidate {
 	var ladder []Candidate
 	for _, f := range catalogue {
-		c := w.judge(f)
+		c := r.consider(f)
 		switch c.Refused {
 		case RefusedMode, RefusedSmaller, RefusedEqual:
 			continue
 		}
 		ladder = append(ladder, c)
 	}
-	slices.SortStableFunc(ladder, w.better)
+	slices.SortStableFunc(ladder, r.compare)
 	return slices.CompactFunc(ladder, func(a, b Candidate) bool { return a.Code == b.Code })
 }
 
@@ -69,22 +69,22 @@ func Next(ladder []Candidate) (Candidate, bool) {
 	return Candidate{}, false
 }
 
-func (w Wish) judge(f Flavor) Candidate {
+func (r Requirements) consider(f Flavor) Candidate {
 	c := Candidate{Flavor: f}
 	switch {
-	case f.Code == w.Current.Code, f.Engine != w.Current.Engine, f.Mode != w.Current.Mode,
-		w.Version != "" && !slices.Contains(f.Versions, w.Version):
+	case f.Code == r.Current.Code, f.Engine != r.Current.Engine, f.Mode != r.Current.Mode,
+		r.Version != "" && !slices.Contains(f.Versions, r.Version):
 		c.Refused = RefusedMode
-	case f.VCPUs < w.Current.VCPUs, f.MemoryGB < w.Current.MemoryGB:
+	case f.VCPUs < r.Current.VCPUs, f.MemoryGB < r.Current.MemoryGB:
 		c.Refused = RefusedSmaller
-	case w.CPU && f.VCPUs == w.Current.VCPUs, w.Memory && f.MemoryGB == w.Current.MemoryGB, !w.CPU && !w.Memory:
+	case r.CPU && f.VCPUs == r.Current.VCPUs, r.Memory && f.MemoryGB == r.Current.MemoryGB, !r.CPU && !r.Memory:
 		c.Refused = RefusedEqual
-	case w.OfferedKnown && !slices.Contains(w.Offered, f.Code), !w.OfferedKnown && f.Family() != w.Current.Family():
+	case r.OfferedKnown && !slices.Contains(r.Offered, f.Code), !r.OfferedKnown && f.Family() != r.Current.Family():
 		c.Refused = RefusedOffer
-	case w.MaxVCPUs > 0 && f.VCPUs > w.MaxVCPUs, w.MaxMemoryGB > 0 && f.MemoryGB > w.MaxMemoryGB:
+	case r.MaxVCPUs > 0 && f.VCPUs > r.MaxVCPUs, r.MaxMemoryGB > 0 && f.MemoryGB > r.MaxMemoryGB:
 		c.Refused = RefusedCap
 	default:
-		for _, zone := range w.Zones {
+		for _, zone := range r.Zones {
 			if state := f.Zones[zone]; state != ZoneNormal {
 				c.Refused, c.Zone, c.State = RefusedSoldOut, zone, state
 				break
@@ -94,8 +94,8 @@ func (w Wish) judge(f Flavor) Candidate {
 	return c
 }
 
-func (w Wish) better(a, b Candidate) int {
-	if sa, sb := a.Family() == w.Current.Family(), b.Family() == w.Current.Family(); sa != sb {
+func (r Requirements) compare(a, b Candidate) int {
+	if sa, sb := a.Family() == r.Current.Family(), b.Family() == r.Current.Family(); sa != sb {
 		if sa {
 			return -1
 		}
@@ -103,7 +103,7 @@ func (w Wish) better(a, b Candidate) int {
 	}
 	// With one dimension in alarm, that one is kept small first. With both, vCPUs lead: they cost more.
 	first := cmp.Or(cmp.Compare(a.VCPUs, b.VCPUs), cmp.Compare(a.MemoryGB, b.MemoryGB))
-	if w.Memory && !w.CPU {
+	if r.Memory && !r.CPU {
 		first = cmp.Or(cmp.Compare(a.MemoryGB, b.MemoryGB), cmp.Compare(a.VCPUs, b.VCPUs))
 	}
 	return cmp.Or(first, strings.Compare(a.Code, b.Code))

@@ -31,7 +31,7 @@ func TestNext(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		current string
-		alter   func(*Wish)
+		alter   func(*Requirements)
 		shop    []Flavor
 		want    string
 	}{
@@ -43,9 +43,9 @@ func TestNext(t *testing.T) {
 		{"another family where it is offered and ours has none", "rds.mysql.n1.2xlarge.4", offered(memory, "rds.mysql.x1.2xlarge.8"), shop(), "rds.mysql.x1.2xlarge.8"},
 		{"not another family without a resize list", "rds.mysql.x1.4xlarge.4", cpu, shop(), ""},
 		{"the least memory first, whatever its vCPUs", "rds.mysql.n1.2xlarge.4", memory, append(shop(), flavor("rds.mysql.n1.6xlarge.2", 24, 48)), "rds.mysql.n1.6xlarge.2"},
-		{"both in alarm, both grow", "rds.mysql.n1.2xlarge.4", func(w *Wish) { w.CPU, w.Memory = true, true }, shop(), "rds.mysql.n1.4xlarge.4"},
-		{"in every zone of the instance", "rds.mysql.n1.2xlarge.4", func(w *Wish) { cpu(w); w.Zones = []string{"a", "b"} }, shop(), "rds.mysql.n1.4xlarge.4"},
-		{"not in a zone where it is not normal, of several", "rds.mysql.n1.2xlarge.4", func(w *Wish) { cpu(w); w.Zones = []string{"a", "b", "c"} }, shop(), ""},
+		{"both in alarm, both grow", "rds.mysql.n1.2xlarge.4", func(w *Requirements) { w.CPU, w.Memory = true, true }, shop(), "rds.mysql.n1.4xlarge.4"},
+		{"in every zone of the instance", "rds.mysql.n1.2xlarge.4", func(w *Requirements) { cpu(w); w.Zones = []string{"a", "b"} }, shop(), "rds.mysql.n1.4xlarge.4"},
+		{"not in a zone where it is not normal, of several", "rds.mysql.n1.2xlarge.4", func(w *Requirements) { cpu(w); w.Zones = []string{"a", "b", "c"} }, shop(), ""},
 		{"the same family only if it is on the resize list", "rds.mysql.n1.2xlarge.4", offered(cpu, "rds.mysql.n1.8xlarge.4"), shop(), "rds.mysql.n1.8xlarge.4"},
 		{"the same family first, however large, of those on the list", "rds.mysql.n1.2xlarge.4", offered(cpu, "rds.mysql.n1.8xlarge.4", "rds.mysql.x1.4xlarge.4"), shop(), "rds.mysql.n1.8xlarge.4"},
 		{"an empty resize list offers nothing", "rds.mysql.n1.2xlarge.4", offered(cpu), shop(), ""},
@@ -54,20 +54,20 @@ func TestNext(t *testing.T) {
 		{"then the least memory, with CPU in alarm", "rds.mysql.n1.2xlarge.4", cpu, append(shop(), flavor("rds.mysql.n1.4xlarge.1", 16, 48)), "rds.mysql.n1.4xlarge.2"},
 		{"then by code", "rds.mysql.n1.2xlarge.4", cpu, append(shop(), flavor("rds.mysql.n1.4xlarge.1", 16, 32)), "rds.mysql.n1.4xlarge.1"},
 		{"a single one never becomes a standby pair, nor a replica", "rds.mysql.n1.4xlarge.4", cpu, other(func(f *Flavor) { f.VCPUs, f.MemoryGB, f.Mode = 20, 80, "replica" }), "rds.mysql.n1.8xlarge.4"},
-		{"memory within its cap", "rds.mysql.n1.2xlarge.4", func(w *Wish) { memory(w); w.MaxMemoryGB = 63 }, shop(), ""},
-		{"within the caps", "rds.mysql.n1.2xlarge.4", func(w *Wish) { memory(w); w.MaxVCPUs = 8 }, shop(), ""},
+		{"memory within its cap", "rds.mysql.n1.2xlarge.4", func(w *Requirements) { memory(w); w.MaxMemoryGB = 63 }, shop(), ""},
+		{"within the caps", "rds.mysql.n1.2xlarge.4", func(w *Requirements) { memory(w); w.MaxVCPUs = 8 }, shop(), ""},
 		{"not another mode", "rds.mysql.n1.2xlarge.4", cpu, other(func(f *Flavor) { f.Mode = "ha" }), "rds.mysql.n1.4xlarge.2"},
 		{"not another version", "rds.mysql.n1.2xlarge.4", cpu, other(func(f *Flavor) { f.Versions = []string{"5.7"} }), "rds.mysql.n1.4xlarge.2"},
 		{"not another engine", "rds.mysql.n1.2xlarge.4", cpu, other(func(f *Flavor) { f.Engine = "PostgreSQL" }), "rds.mysql.n1.4xlarge.2"},
 		{"a zone that is not normal is none", "rds.mysql.n1.2xlarge.4", cpu, other(func(f *Flavor) { f.Zones["a"] = "abandon" }), "rds.mysql.n1.4xlarge.2"},
-		{"nothing in alarm, nothing to do", "rds.mysql.n1.2xlarge.4", func(*Wish) {}, shop(), ""},
+		{"nothing in alarm, nothing to do", "rds.mysql.n1.2xlarge.4", func(*Requirements) {}, shop(), ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			current, ok := Find(tc.shop, tc.current)
 			if !ok {
 				t.Fatalf("no %s", tc.current)
 			}
-			w := Wish{Current: current, Version: "8.0", Zones: []string{"a"}}
+			w := Requirements{Current: current, Version: "8.0", Zones: []string{"a"}}
 			tc.alter(&w)
 			got, ok := Next(Ladder(tc.shop, w))
 			if got.Code != tc.want || ok != (tc.want != "") {
@@ -77,11 +77,11 @@ func TestNext(t *testing.T) {
 	}
 }
 
-func cpu(w *Wish)    { w.CPU = true }
-func memory(w *Wish) { w.Memory = true }
+func cpu(w *Requirements)    { w.CPU = true }
+func memory(w *Requirements) { w.Memory = true }
 
-func offered(f func(*Wish), codes ...string) func(*Wish) {
-	return func(w *Wish) { f(w); w.Offered, w.OfferedKnown = codes, true }
+func offered(f func(*Requirements), codes ...string) func(*Requirements) {
+	return func(w *Requirements) { f(w); w.Offered, w.OfferedKnown = codes, true }
 }
 
 func TestNextIsLargerWhereTheAlarmIsAndSmallerNowhere(t *testing.T) {
@@ -92,7 +92,7 @@ func TestNextIsLargerWhereTheAlarmIsAndSmallerNowhere(t *testing.T) {
 			return f
 		})
 		all := rapid.SliceOfN(draw, 1, 30).Draw(t, "catalogue")
-		w := Wish{Current: all[0], Zones: []string{"a"}, CPU: rapid.Bool().Draw(t, "cpu"), Memory: rapid.Bool().Draw(t, "memory"), MaxVCPUs: rapid.IntRange(0, 64).Draw(t, "max")}
+		w := Requirements{Current: all[0], Zones: []string{"a"}, CPU: rapid.Bool().Draw(t, "cpu"), Memory: rapid.Bool().Draw(t, "memory"), MaxVCPUs: rapid.IntRange(0, 64).Draw(t, "max")}
 		next, ok := Next(Ladder(all, w))
 		if !ok {
 			return
@@ -112,7 +112,7 @@ func TestRefusedFlavorsSayWhy(t *testing.T) {
 	for i := range all {
 		all[i].Zones["a"] = ZoneSoldOut
 	}
-	for _, c := range Ladder(all, Wish{Current: current, Zones: []string{"a"}, CPU: true}) {
+	for _, c := range Ladder(all, Requirements{Current: current, Zones: []string{"a"}, CPU: true}) {
 		if c.Refused != RefusedSoldOut || c.Zone != "a" || c.State != ZoneSoldOut {
 			t.Errorf("%s: %q in %q (%q)", c.Code, c.Refused, c.Zone, c.State)
 		}

@@ -67,7 +67,7 @@ func (c *Controller) arm(ctx context.Context, key Key) (again time.Duration, err
 	case r.rap.Status.Alarms.TopicURN == "" && len(r.rap.Status.Alarms.Rules) == 0 && !inst.Measurable():
 		return r.Recheck, r.unarmed(ctx, string(autopilot.ReasonInstanceUnknown), "The instance is in "+inst.Status+": it is armed once it is ACTIVE")
 	}
-	if err := autopilot.Validate(cs.Spec, v1alpha1.MetricStorage); err != nil {
+	if err := autopilot.Validate(cs.Spec, v1alpha1.KindVolume); err != nil {
 		return 0, r.unarmed(ctx, string(autopilot.ReasonPolicyInvalid), err.Error())
 	}
 	if !sweep && !r.armingDue(cs) {
@@ -110,7 +110,7 @@ func (c *Controller) forget(k Key) {
 
 // armingDue reports whether the cloud is to be asked: not in every round, for a round may come with every message.
 func (r *round) armingDue(c autopilot.Case) bool {
-	if c.Instance == nil || c.Shared || autopilot.Validate(c.Spec, v1alpha1.MetricStorage) != nil {
+	if c.Instance == nil || c.Shared || autopilot.Validate(c.Spec, v1alpha1.KindVolume) != nil {
 		return true // arm says why not
 	}
 	rules := autopilot.Rules(c.Spec, c.Instance.VolumeGB)
@@ -123,7 +123,7 @@ func (r *round) armingDue(c autopilot.Case) bool {
 	if s := r.rap.Status.Intake.Subscription; s != nil && s.MessageID != last.subscription {
 		return true
 	}
-	return slices.ContainsFunc(rules, func(want autopilot.Rule) bool {
+	return slices.ContainsFunc(rules, func(want v1alpha1.DesiredRule) bool {
 		return !slices.ContainsFunc(a.Rules, func(have v1alpha1.Rule) bool {
 			return have.Metric == want.Metric && int(have.ThresholdPercent) == want.ThresholdPercent
 		})

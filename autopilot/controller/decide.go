@@ -128,7 +128,7 @@ func (r *round) emitEnded(ended []v1alpha1.Change) {
 			zap.String("from", ch.From), zap.String("to", ch.To), zap.String("outcome", string(ch.Outcome)))
 		r.Recorder.Event(r.target, r.rap, autopilot.Event{
 			Warning: ch.Outcome != v1alpha1.OutcomeCompleted, Change: true, Reason: string(ch.Outcome), Action: string(ch.Kind),
-			Note: autopilot.Ended(ch),
+			Note: autopilot.DescribeChange(ch),
 		})
 	}
 }
@@ -140,7 +140,7 @@ func (r *round) emitDecisions(news []autopilot.Decision) {
 		r.log.Info("decision", zap.String("metric", string(d.Metric)), zap.String("action", string(d.Action)),
 			zap.String("reason", string(d.Reason)), zap.String("from", d.From), zap.String("to", d.To),
 			zap.String("messageID", d.MessageID), zap.String("message", d.Message))
-		e := autopilot.Event{Warning: d.Reason.Loud(), Reason: string(d.Reason), Action: string(d.Action), Note: d.Message}
+		e := autopilot.Event{Warning: d.Reason.IsWarning(), Reason: string(d.Reason), Action: string(d.Action), Note: d.Message}
 		if d.Acts() {
 			e.Reason, e.Change = string(d.Action), true
 			if !d.Since.IsZero() && !r.episodeServed(d) {

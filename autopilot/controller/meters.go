@@ -6,7 +6,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 type meters struct {
@@ -42,9 +41,10 @@ func newMeters(reg prometheus.Registerer, cache Cache, waiting func() float64, n
 			Help: "Topics and rules with our form of name that are another cluster's, or bear no cluster's id; they are left alone.",
 		}),
 	}
-	for _, metric := range autopilot.Metrics() { // from 0 on, or the first one would be no increase
-		m.decisions.WithLabelValues(string(metric), string(actionOf(metric)), string(autopilot.ReasonAlarmInForce))
-		for _, reason := range autopilot.LoudReasons() {
+	for _, row := range autopilot.MetricTable() { // from 0 on, or the first one would be no increase
+		metric := row.Metric
+		m.decisions.WithLabelValues(string(metric), string(row.Action()), string(autopilot.ReasonAlarmInForce))
+		for _, reason := range autopilot.WarningReasons() {
 			m.decisions.WithLabelValues(string(metric), string(autopilot.ActionNone), string(reason))
 		}
 	}
@@ -53,11 +53,4 @@ func newMeters(reg prometheus.Registerer, cache Cache, waiting func() float64, n
 	}, waiting)
 	reg.MustRegister(backlog, m.decisions, m.alarmToPatch, m.sweepDuration, m.lastSweep, m.foreign, newStatusCollector(cache, now))
 	return m
-}
-
-func actionOf(m v1alpha1.Metric) autopilot.Action {
-	if m == v1alpha1.MetricStorage {
-		return autopilot.ActionGrowVolume
-	}
-	return autopilot.ActionChangeFlavor
 }

@@ -30,7 +30,7 @@ type Observer struct {
 // where the Rds has no id yet, or the cloud no such instance.
 func (o Observer) Observe(ctx context.Context, t *autopilot.Target, a *v1alpha1.RdsAutopilot, notBefore time.Time) (autopilot.Case, error) {
 	c := autopilot.Case{
-		Mode: autopilot.Narrower(a.Spec.Mode, o.Mode), Enabled: true, Spec: a.Spec, Generation: a.Generation, Recheck: o.Recheck,
+		Mode: autopilot.NarrowerMode(a.Spec.Mode, o.Mode), Enabled: true, Spec: a.Spec, Generation: a.Generation, Recheck: o.Recheck,
 		Wanted: t.Wanted, Status: *a.Status.DeepCopy(),
 	}
 	var err error
@@ -98,18 +98,23 @@ func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 		if !watches(*rule, *c.Instance) {
 			continue
 		}
+		metric, unknown := autopilot.LookupMetric(rule.Metric)
+		if unknown != nil {
+			err = errors.Join(err, unknown)
+			continue
+		}
 		a := autopilot.Alarm{Metric: rule.Metric, Signal: autopilot.SignalFor(r.rap.Status.Intake, *rule)}
 		if s, ok := states[rule.AlarmID]; ok {
 			a.State, a.StateTime = s.State, s.Since
 			since := metav1.NewMicroTime(s.Since)
 			rule.State, rule.StateTime = s.State, &since
 		}
-		if rule.Metric == v1alpha1.MetricStorage {
-			a.Grown = autopilot.Grown(c.Status.Changes, c.Now)
+		if metric.HelpedBy == v1alpha1.KindVolume {
+			a.GrowthTime = autopilot.RecentGrowth(c.Status.Changes, c.Now)
 		}
 		c.Alarms = append(c.Alarms, a)
-		if a.InForce(c.Now) || !a.Grown.IsZero() {
-			measured = append(measured, EvidenceOf{rule.Metric, rule.Dimension, r.period(rule.Metric), a.News()})
+		if a.InForce(c.Now) || !a.GrowthTime.IsZero() {
+			measured = append(measured, EvidenceOf{rule.Metric, rule.Dimension, metric.PeriodSeconds(r.rap.Spec), a.LastNews()})
 		}
 	}
 	if len(measured) == 0 {
@@ -124,7 +129,7 @@ func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 		if e, ok := evidence[a.Metric]; ok {
 			a.Evidence = e
 		} else if readErr != nil {
-			a.Evidence = a.Carried(*c)
+			a.Evidence = a.EvidenceFromSignal(*c)
 		}
 	}
 	return err
@@ -191,13 +196,6 @@ func (r *round) alarmStates(ctx context.Context) (map[string]AlarmState, error) 
 		return states, nil
 	}
 	return r.Cloud.AlarmStates(ctx, denied)
-}
-
-func (r *round) period(m v1alpha1.Metric) int {
-	if m == v1alpha1.MetricStorage {
-		return int(r.rap.Spec.Storage.Alarm.PeriodSeconds)
-	}
-	return int(r.rap.Spec.Flavor.Alarm.PeriodSeconds)
 }
 
 // earlier keeps a stamp by the clock of another replica from lying ahead of ours.

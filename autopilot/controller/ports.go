@@ -105,7 +105,7 @@ type Arms struct {
 	Autopilot *v1alpha1.RdsAutopilot // whose they are
 	Instance  autopilot.Instance
 	Dimension string // name:value; empty means the instance's own
-	Rules     []autopilot.Rule
+	Rules     []v1alpha1.DesiredRule
 	Renewed   bool      // the policy was changed: what differs by it nobody has broken
 	NotBefore time.Time // how new a listing must be to be believed
 }

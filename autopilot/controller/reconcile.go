@@ -125,7 +125,7 @@ func Off(t *autopilot.Target, a *v1alpha1.RdsAutopilot, heard v1alpha1.Switch) (
 	return "", ""
 }
 
-func (r *round) effectiveMode() v1alpha1.Mode { return autopilot.Narrower(r.rap.Spec.Mode, r.Mode) }
+func (r *round) effectiveMode() v1alpha1.Mode { return autopilot.NarrowerMode(r.rap.Spec.Mode, r.Mode) }
 
 // owner is the Rds that this autopilot was made for by us; a person's has none.
 func owner(a *v1alpha1.RdsAutopilot) *metav1.OwnerReference {

@@ -227,10 +227,14 @@ func (r *Receiver) checkRule(ctx context.Context, m *message) (result, error) {
 func ruleMetric(target *v1alpha1.RdsAutopilot, a smn.Alarm) (v1alpha1.Metric, error) {
 	rules := target.Status.Alarms.Rules
 	i := slices.IndexFunc(rules, func(rule v1alpha1.Rule) bool { return rule.AlarmID == a.ID })
-	switch {
-	case i < 0:
+	if i < 0 {
 		return "", errors.New("the alarm rule is not ours")
-	case a.Namespace != "SYS.RDS" || a.Metric != autopilot.MetricName(rules[i].Metric):
+	}
+	metric, err := autopilot.LookupMetric(rules[i].Metric)
+	switch {
+	case err != nil:
+		return "", err
+	case a.Namespace != "SYS.RDS" || a.Metric != metric.CloudEye:
 		return "", errors.New("the metric is not the rule's")
 	case a.Status != string(v1alpha1.StateAlarm) && a.Status != string(v1alpha1.StateOK):
 		return "", errors.New("the state is neither alarm nor ok")

@@ -30,8 +30,8 @@ func (f *fleet) strangers(a *v1alpha1.RdsAutopilot, like otcsim.Rule) (topics, r
 	f.must(err)
 	for _, n := range []string{
 		base, base + "_disk", base + "_storage2", base + "_storage_copy", base + "_copy_cpu", "my_" + base + "_cpu",
-		alarms.RuleName(alarms.Name(a.Namespace, a.Name, "00000000-1111"), alarms.CPU), // as above
-		alarms.RuleName(alarms.Name("other", "db", "deadbeef"), alarms.Memory),         // bears a mark, but another object's
+		alarms.RuleName(alarms.Name(a.Namespace, a.Name, "00000000-1111"), v1alpha1.MetricCPU), // as above
+		alarms.RuleName(alarms.Name("other", "db", "deadbeef"), v1alpha1.MetricMemory),         // bears a mark, but another object's
 	} {
 		copied := original
 		copied.Name = n

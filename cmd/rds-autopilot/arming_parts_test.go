@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/mcsps/rds-autopilot/alarms"
+	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -153,7 +154,7 @@ func (f *fleet) thingsOf(base string) (found things) {
 		}
 	}
 	for _, x := range f.sim.Rules() {
-		for _, m := range []string{alarms.Storage, alarms.CPU, alarms.Memory} {
+		for _, m := range autopilot.Metrics() {
 			if x.Name == alarms.RuleName(base, m) {
 				found.rules = append(found.rules, x)
 			}

@@ -193,7 +193,7 @@ func (c *crowd) arm(ctx context.Context, name, uid string, in otcsim.Instance) (
 		{v1alpha1.MetricStorage, "rds039_disk_util", 1, 5, 900}, {v1alpha1.MetricCPU, "rds001_cpu_util", 300, 3, 1800},
 	} {
 		id, err := c.cloud.CreateRule(ctx, otc.Rule{
-			Name: alarms.RuleName(base, string(r.metric)), Description: mark, Namespace: otc.MetricNamespace, Metric: r.series,
+			Name: alarms.RuleName(base, r.metric), Description: mark, Namespace: otc.MetricNamespace, Metric: r.series,
 			Dimension: "rds_cluster_id", DimensionValue: in.ID, Period: r.period, Count: r.count, Repeat: r.repeat,
 			Filter: "average", Comparison: ">=", Threshold: 90, Unit: "%", Level: 2,
 			Enabled: true, ActionEnabled: true, AlarmActions: []string{have.TopicURN}, OKActions: []string{have.TopicURN},

@@ -95,20 +95,20 @@ func (s *situation) plan() *plan {
 			VCPUs: i.VCPUs, MemoryGB: i.MemoryGB, VolumeGB: i.VolumeGB, Zones: i.Zones,
 		}
 	}
-	for _, m := range autopilot.Metrics() {
+	for _, m := range autopilot.MetricTable() {
 		p.Metrics = append(p.Metrics, s.metric(m))
 	}
 	return p
 }
 
-func (s *situation) metric(m v1alpha1.Metric) metricPlan {
-	w := supposition{Case: s.Case, metric: m, evidence: s.evidence[m]}
-	p := metricPlan{Metric: m, ThresholdPercent: w.threshold(), Guards: []guard{}}
+func (s *situation) metric(m autopilot.MetricRow) metricPlan {
+	w := supposition{Case: s.Case, metric: m, evidence: s.evidence[m.Metric]}
+	p := metricPlan{Metric: m.Metric, ThresholdPercent: w.threshold(), Guards: []guard{}}
 	if e := w.evidence; e.Present() && s.Instance != nil {
 		measured := metav1.NewTime(e.Time)
 		p.MeasuredTime = &measured
 		percent := e.Percent
-		if m == v1alpha1.MetricStorage {
+		if m.InGB() {
 			p.UsedGB = new(tenths(e.UsedGB))
 			percent = 100 * e.UsedGB / float64(max(1, s.Instance.VolumeGB))
 		}
@@ -116,7 +116,7 @@ func (s *situation) metric(m v1alpha1.Metric) metricPlan {
 	}
 	d := w.decide()
 	p.Decision = answered(d)
-	if lacksEvidence(d.Reason) {
+	if d.Reason.LacksEvidence() {
 		at, _ := w.without(d)
 		p.AtThreshold = new(answered(at.decide()))
 	}
@@ -127,7 +127,7 @@ func (s *situation) metric(m v1alpha1.Metric) metricPlan {
 			}
 			break
 		}
-		if !lacksEvidence(d.Reason) {
+		if !d.Reason.LacksEvidence() {
 			p.Guards = append(p.Guards, w.guard(d))
 		}
 		var known bool

@@ -142,13 +142,10 @@ func (p planner) policy(ctx context.Context, s *situation, t *autopilot.Target) 
 // wanted are the measurements of all metrics, on the dimensions that the rules of this instance have.
 func (s *situation) wanted(have v1alpha1.Status) []controller.EvidenceOf {
 	var wanted []controller.EvidenceOf
-	for _, m := range autopilot.Metrics() {
-		w := controller.EvidenceOf{Metric: m, PeriodSeconds: int(s.Spec.Flavor.Alarm.PeriodSeconds)}
-		if m == v1alpha1.MetricStorage {
-			w.PeriodSeconds = int(s.Spec.Storage.Alarm.PeriodSeconds)
-		}
+	for _, m := range autopilot.MetricTable() {
+		w := controller.EvidenceOf{Metric: m.Metric, PeriodSeconds: m.PeriodSeconds(s.Spec)}
 		for _, r := range have.Alarms.Rules {
-			if r.Metric == m && have.Instance != nil && have.Instance.ID == s.Instance.ID {
+			if r.Metric == m.Metric && have.Instance != nil && have.Instance.ID == s.Instance.ID {
 				w.Dimension = r.Dimension
 			}
 		}

@@ -15,39 +15,33 @@ import (
 // the others.
 type supposition struct {
 	autopilot.Case
-	metric   v1alpha1.Metric
+	metric   autopilot.MetricRow
 	evidence autopilot.Evidence
 }
 
 func (s supposition) verdict() autopilot.Verdict {
-	s.Alarms = []autopilot.Alarm{{Metric: s.metric, State: v1alpha1.StateAlarm, StateTime: s.Now, Evidence: s.evidence}}
+	s.Alarms = []autopilot.Alarm{{Metric: s.metric.Metric, State: v1alpha1.StateAlarm, StateTime: s.Now, Evidence: s.evidence}}
 	return autopilot.Decide(s.Case)
 }
 
 // decide is the answer to the alarm. A wish that waited for the window may be answered beside it.
 func (s supposition) decide() autopilot.Decision {
 	for _, d := range s.verdict().Decisions {
-		if d.Metric == s.metric {
+		if d.Metric == s.metric.Metric {
 			return d
 		}
 	}
 	return autopilot.Decision{
-		Metric: s.metric, Action: autopilot.ActionNone, Reason: autopilot.ReasonStaleEvidence, Message: "What the last change came to is not measured yet",
+		Metric: s.metric.Metric, Action: autopilot.ActionNone, Reason: autopilot.ReasonStaleEvidence, Message: "What the last change came to is not measured yet",
 	}
 }
 
 // threshold in percent at which the alarm comes.
 func (s supposition) threshold() int {
-	switch s.metric {
-	case v1alpha1.MetricCPU:
-		return int(s.Spec.Flavor.CPU.ThresholdPercent)
-	case v1alpha1.MetricMemory:
-		return int(s.Spec.Flavor.Memory.ThresholdPercent)
-	}
 	if s.Instance == nil {
-		return int(s.Spec.Storage.ThresholdPercent)
+		return s.metric.ConfiguredThreshold(s.Spec)
 	}
-	return autopilot.Threshold(s.Instance.VolumeGB, int(s.Spec.Storage.ThresholdPercent))
+	return s.metric.EffectiveThreshold(s.Spec, s.Instance.VolumeGB)
 }
 
 // atThreshold is the evidence of now with a value that is just enough.
@@ -56,27 +50,16 @@ func (s supposition) atThreshold() supposition {
 	// A moment ahead, for a change that was first seen in this very look counts as of now.
 	s.evidence.Time = s.Now.Add(time.Millisecond)
 	s.evidence.Percent = max(s.evidence.Percent, float64(at))
-	if s.metric == v1alpha1.MetricStorage && s.Instance != nil {
+	if s.metric.InGB() && s.Instance != nil {
 		enough := math.Nextafter(float64(at*s.Instance.VolumeGB)/100, math.Inf(1))
 		s.evidence.UsedGB = max(s.evidence.UsedGB, enough)
 	}
 	return s
 }
 
-func lacksEvidence(r autopilot.Reason) bool {
-	return r == autopilot.ReasonBelowThreshold || r == autopilot.ReasonNoData || r == autopilot.ReasonStaleEvidence
-}
-
 // endsByItself reports whether time alone ends a guard.
 func (s supposition) endsByItself(r autopilot.Reason) bool {
-	switch r {
-	case autopilot.ReasonCooldown, autopilot.ReasonBudgetSpent, autopilot.ReasonNoEffect, autopilot.ReasonContested,
-		autopilot.ReasonRolledBack, autopilot.ReasonOutsideWindow:
-		return true
-	case autopilot.ReasonInstanceBusy:
-		return s.Instance.Status == autopilot.StatusActive
-	}
-	return false
+	return r.EndsByItself() || r == autopilot.ReasonInstanceBusy && s.Instance.Status == autopilot.StatusActive
 }
 
 // without takes out of a case what a decision was held back by, so that the next guard is seen. It is false where the

@@ -66,8 +66,8 @@ func (m metricPlan) details(out io.Writer, now time.Time) error {
 	if a := m.Afterwards; a != nil {
 		fmt.Fprintf(out, "  After that: %s\n", a.sentence())
 	}
-	if m.Metric == v1alpha1.MetricStorage {
-		return nil
+	if row, err := autopilot.LookupMetric(m.Metric); err != nil || row.HelpedBy != v1alpha1.KindFlavor {
+		return err
 	}
 	if len(m.Candidates) == 0 {
 		fmt.Fprintln(out, "  No larger flavor is known")

@@ -126,7 +126,11 @@ func TestPlanNamesWhatHoldsAChangeBack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m := s.metric(tc.metric)
+			row, err := autopilot.LookupMetric(tc.metric)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := s.metric(row)
 			short := func(a *answer) string {
 				if a == nil {
 					return ""

@@ -28,7 +28,7 @@ func (p plan) String() string {
 
 // created is the Rds as it is written first.
 func (p plan) created() *otcv1.Rds {
-	r := &otcv1.Rds{Spec: otcv1.Spec{VolumeSize: autopilot.Count(p.VolumeGB), FlavorRef: p.Flavor}}
+	r := &otcv1.Rds{Spec: otcv1.Spec{VolumeSize: autopilot.ClampInt32(p.VolumeGB), FlavorRef: p.Flavor}}
 	if p.Autopilot {
 		r.Spec.Autopilot = &p.Autopilot
 	}

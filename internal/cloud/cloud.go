@@ -112,13 +112,6 @@ func (c *Cloud) AlarmStates(ctx context.Context, notBefore time.Time) (map[strin
 	return states, nil
 }
 
-// Series of storage in Cloud Eye (RDS api: rds_monitoring_metrics_description.rst).
-const (
-	diskPercent = "rds039_disk_util"
-	diskUsed    = "rds048_disk_used_size"
-	diskTotal   = "rds047_disk_total_size"
-)
-
 const rawPeriod = 1 // Cloud Eye's word for raw data
 
 // Evidence reads the newest datapoints. Storage is the used space itself, in raw data; where Cloud Eye has none of it, the
@@ -133,14 +126,18 @@ func (c *Cloud) Evidence(ctx context.Context, inst autopilot.Instance, wanted []
 		if err != nil {
 			return nil, err
 		}
-		if w.Metric != v1alpha1.MetricStorage {
-			busy[w.Metric], period = of(autopilot.MetricName(w.Metric)), w.PeriodSeconds
+		metric, err := autopilot.LookupMetric(w.Metric)
+		if err != nil {
+			return nil, err
+		}
+		if !metric.InGB() {
+			busy[w.Metric], period = of(metric.CloudEye), w.PeriodSeconds
 			if w.NotBefore.After(notBefore) {
 				notBefore = w.NotBefore
 			}
 			continue
 		}
-		e, err := c.usedSpace(ctx, of, w.NotBefore)
+		e, err := c.usedSpace(ctx, metric, of, w.NotBefore)
 		if err != nil {
 			return nil, err
 		}
@@ -176,16 +173,16 @@ func series(inst autopilot.Instance, w controller.EvidenceOf) (func(metric strin
 	return func(metric string) otc.Series { return otc.Series{Metric: metric, Dimension: name, Value: value} }, nil
 }
 
-func (c *Cloud) usedSpace(ctx context.Context, of func(string) otc.Series, notBefore time.Time) (autopilot.Evidence, error) {
-	points, err := c.points.get(ctx, rawPeriod, []otc.Series{of(diskUsed)}, notBefore)
-	if used := last(points[of(diskUsed)]); err != nil || !used.Time.IsZero() {
+func (c *Cloud) usedSpace(ctx context.Context, metric autopilot.MetricRow, of func(string) otc.Series, notBefore time.Time) (autopilot.Evidence, error) {
+	points, err := c.points.get(ctx, rawPeriod, []otc.Series{of(metric.UsedGB)}, notBefore)
+	if used := last(points[of(metric.UsedGB)]); err != nil || !used.Time.IsZero() {
 		return autopilot.Evidence{Time: used.Time, UsedGB: used.Average}, err
 	}
-	points, err = c.points.get(ctx, rawPeriod, []otc.Series{of(diskPercent), of(diskTotal)}, notBefore)
+	points, err = c.points.get(ctx, rawPeriod, []otc.Series{of(metric.CloudEye), of(metric.TotalGB)}, notBefore)
 	if err != nil {
 		return autopilot.Evidence{}, err
 	}
-	percent, total := last(points[of(diskPercent)]), last(points[of(diskTotal)])
+	percent, total := last(points[of(metric.CloudEye)]), last(points[of(metric.TotalGB)])
 	if percent.Time.IsZero() || !percent.Time.Equal(total.Time) {
 		return autopilot.Evidence{}, nil
 	}

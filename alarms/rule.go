@@ -1,0 +1,112 @@
+package alarms
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// observedRule is a rule of the cloud, once it is as desired, as it is recorded.
+func (e *ensureRun) observedRule(desired v1alpha1.DesiredRule, there otc.Rule) v1alpha1.Rule {
+	rule := v1alpha1.Rule{
+		Metric: desired.Metric, AlarmID: there.ID, ThresholdPercent: percent(desired.ThresholdPercent),
+		Dimension: e.desired.Dimension, State: v1alpha1.State(there.State),
+	}
+	if !there.UpdateTime.IsZero() {
+		since := metav1.NewMicroTime(there.UpdateTime)
+		rule.StateTime = &since
+	}
+	return rule
+}
+
+// percent is a number of the cloud's as it is recorded; one out of all bounds must not come out as another.
+func percent(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) }
+
+// targetOf is the rule as it should be. While no topic is known it notifies what it did, or nothing; the metric was checked.
+func (e *ensureRun) targetOf(desired v1alpha1.DesiredRule, there otc.Rule) otc.Rule {
+	metric, _ := e.metric(desired.Metric)
+	dimension, value, _ := strings.Cut(e.desired.Dimension, ":")
+	target := otc.Rule{
+		ID: there.ID, Name: RuleName(e.desired.Name, desired.Metric), Description: e.mark,
+		Namespace: otc.MetricNamespace, Metric: metric.CloudEye, Dimension: dimension, DimensionValue: value,
+		Period: desired.PeriodSeconds, Count: desired.Count, Repeat: desired.RepeatSeconds,
+		Filter: "average", Comparison: ">=", Threshold: float64(desired.ThresholdPercent), Unit: metric.Unit, Level: 2, Enabled: true,
+		ActionEnabled: there.ActionEnabled, AlarmActions: there.AlarmActions, OKActions: there.OKActions,
+	}
+	if topic := e.observed.TopicURN; topic != "" {
+		target.ActionEnabled, target.AlarmActions, target.OKActions = true, []string{topic}, []string{topic}
+	}
+	return target
+}
+
+// fingerprint is all that can be changed of a rule.
+func fingerprint(r otc.Rule) string {
+	r.State, r.UpdateTime = "", time.Time{}
+	return fmt.Sprintf("%+v", r)
+}
+
+func sameSeries(observed, desired otc.Rule) bool {
+	return observed.Namespace == desired.Namespace && observed.Metric == desired.Metric &&
+		observed.Dimension == desired.Dimension && observed.DimensionValue == desired.DimensionValue
+}
+
+// ourRules are the rules of one metric: the recorded one first, then the oldest. A recorded rule that the pages did not
+// show (they may shift while they are read) is asked for, so that it is not made twice.
+func (e *ensureRun) ourRules(ctx context.Context, listed []otc.Rule, metric v1alpha1.Metric) ([]otc.Rule, error) {
+	return e.rulesOf(ctx, listed, e.desired.Name, metric, e.observed)
+}
+
+func (a *Alarms) rulesOf(ctx context.Context, listed []otc.Rule, base string, metric v1alpha1.Metric, observed v1alpha1.Alarms) ([]otc.Rule, error) {
+	name, recordedID := RuleName(base, metric), ruleOf(observed, metric).AlarmID
+	// A record alone proves nothing; a rule that was renamed still notifies our topic, or bears our mark.
+	isOurs := func(r otc.Rule) bool {
+		return r.Name == name || r.ID == recordedID &&
+			(observed.TopicURN != "" && slices.Contains(r.AlarmActions, observed.TopicURN) || bearsMarkOf(r.Description, base))
+	}
+	var ours []otc.Rule
+	seen := recordedID == ""
+	for _, r := range listed {
+		seen = seen || r.ID == recordedID
+		if isOurs(r) {
+			ours = append(ours, r)
+		}
+	}
+	if !seen {
+		r, err := a.cloud.Rule(ctx, recordedID)
+		switch {
+		case err == nil && isOurs(r):
+			ours = append(ours, r)
+		case err != nil && !errors.Is(err, otc.ErrNotFound):
+			return nil, fmt.Errorf("the %s rule cannot be read: %w", metric, err)
+		}
+	}
+	slices.SortFunc(ours, func(x, y otc.Rule) int {
+		switch {
+		case x.ID == recordedID:
+			return -1
+		case y.ID == recordedID:
+			return 1
+		}
+		return strings.Compare(x.ID, y.ID) // ids begin with the time of making
+	})
+	return ours, nil
+}
+
+func (a *Alarms) deleteRules(ctx context.Context, rules []otc.Rule) error {
+	for _, r := range rules {
+		if err := a.cloud.DeleteRule(ctx, r.ID); err != nil {
+			return fmt.Errorf("the rule %s cannot be deleted: %w", r.Name, err)
+		}
+		a.forget(r.ID)
+	}
+	return nil
+}
