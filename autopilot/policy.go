@@ -105,3 +105,19 @@ func caps(spec v1alpha1.Spec, b *v1alpha1.Baseline) (vcpus, memoryGB int) {
 	}
 	return valueOr(spec.Flavor.MaxVCPUs, vcpus), valueOr(spec.Flavor.MaxMemoryGB, memoryGB)
 }
+
+// DefaultSpec is what the CRD's schema makes of an empty spec.
+func DefaultSpec() v1alpha1.Spec {
+	on := func() v1alpha1.Trigger { return v1alpha1.Trigger{Enabled: new(true), ThresholdPercent: 90} }
+	return v1alpha1.Spec{
+		Mode: v1alpha1.ModeAuto,
+		Storage: v1alpha1.Storage{
+			StepGB: 10, MaxGB: 4000, ThresholdPercent: 90,
+			Alarm: v1alpha1.StorageAlarm{PeriodSeconds: 1, Count: 5, RepeatSeconds: new(int32(900))},
+		},
+		Flavor: v1alpha1.Flavor{
+			CPU: on(), Memory: on(), CooldownSeconds: new(int32(3600)), MaxChangesPerDay: 2,
+			Alarm: v1alpha1.FlavorAlarm{PeriodSeconds: 300, Count: 3, RepeatSeconds: new(int32(1800))},
+		},
+	}
+}

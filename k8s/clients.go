@@ -66,21 +66,22 @@ type (
 	autopilotClient = gentype.ClientWithList[*autopilotv1.RdsAutopilot, *autopilotv1.RdsAutopilotList]
 )
 
-// NewConfig reads how to reach the API server from a kubeconfig file, or, without one, from the pod it runs in.
-func NewConfig(kubeconfig string) (*rest.Config, error) {
-	if kubeconfig == "" {
-		cfg, err := rest.InClusterConfig()
-		if err != nil {
-			return nil, fmt.Errorf("not in a pod, and no kubeconfig given: %w", err)
+// NewConfig finds the way to the API server as kubectl does: by a kubeconfig file, else $KUBECONFIG, else ~/.kube/config, else
+// the pod it runs in; contextName is one of the file's, empty means its current one. namespace is the context's.
+func NewConfig(kubeconfig, contextName string) (config *rest.Config, namespace string, err error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath, rules.WarnIfAllMissing = kubeconfig, false
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: contextName})
+	if config, err = loader.ClientConfig(); err != nil {
+		if clientcmd.IsEmptyConfig(err) {
+			return nil, "", errors.New("no kubeconfig in $KUBECONFIG or ~/.kube/config, and not in a pod")
 		}
-		return cfg, nil
+		return nil, "", fmt.Errorf("read kubeconfig: %w", err)
 	}
-	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}
-	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	if namespace, _, err = loader.Namespace(); err != nil {
+		return nil, "", fmt.Errorf("read kubeconfig: %w", err)
 	}
-	return cfg, nil
+	return config, namespace, nil
 }
 
 // Connect checks within 10 s that the API server answers, serves both kinds and lets us list them, and says in one line

@@ -65,3 +65,27 @@ func (c *Cluster) LiveTarget(ctx context.Context, namespace, name string) (*auto
 	}
 	return TargetOf(rds), nil
 }
+
+// SharesInstance asks the API server whether another Rds of a namespace, or of all, has the same instance.
+func (c *Cluster) SharesInstance(ctx context.Context, t *autopilot.Target, namespace string) (bool, error) {
+	for opts := (metav1.ListOptions{Limit: listPage}); ; {
+		page, err := c.listRds(ctx, namespace, opts)
+		if err != nil {
+			return false, wrapError(err, "list Rds")
+		}
+		for _, rds := range page.Items {
+			if rds.UID != t.UID && rds.Status.ID == t.InstanceID {
+				return true, nil
+			}
+		}
+		if opts.Continue = page.Continue; opts.Continue == "" {
+			return false, nil
+		}
+	}
+}
+
+func (c *Cluster) listRds(ctx context.Context, namespace string, opts metav1.ListOptions) (*otcv1.RdsList, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return c.rdsIn(namespace).List(ctx, opts)
+}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
@@ -21,7 +22,7 @@ func newFew(t *testing.T, o otcsim.Options, databases ...weekDatabase) *week {
 // lead starts a process at the default --cloud-rate, on a cloud and an API server as slow as real ones.
 func (w *week) lead() (stop func()) {
 	w.latency, w.kube.latency = cloudLatency, writeLatency
-	ended := w.start(w.t.Context(), w.defaultRate())
+	ended := w.start(w.t.Context(), app.Defaults().CloudRate)
 	return func() {
 		ended()
 		time.Sleep(5 * time.Minute) // for what is shared and belongs to no round: a bubble waits for nobody

@@ -1,10 +1,10 @@
 // Command rds-autopilot keeps the databases that an operator runs on Open Telekom Cloud from running out of storage, CPU
 // and memory.
 //
-//	rds-autopilot serve     receive alarms, decide, patch
-//	rds-autopilot plan      say what would be decided now for a database, and change nothing
-//	rds-autopilot verify    check a captured message as the receiver would
-//	rds-autopilot version   say which build this is
+//	rds-autopilot serve      receive alarms, decide, patch
+//	rds-autopilot plan       say what would be decided now for a database, and change nothing
+//	rds-autopilot verify     check a captured message as the receiver would
+//	rds-autopilot version    say which build this is
 //
 // It exits with 0 after a signal or an answer, 1 when it could not start, go on or answer, or a message failed a check, 2
 // when it was called wrongly.
@@ -18,9 +18,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
 	"runtime/debug"
+	"strings"
 	"syscall"
+
+	"github.com/spf13/cobra"
 )
 
 // version is set when building: -ldflags "-X main.version=…".
@@ -36,19 +38,10 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // from then on a signal ends the process
-	code := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
+	code := run(ctx, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
-
-const usage = `Usage: rds-autopilot COMMAND [FLAGS]
-
-Commands:
-  serve     receive alarms, decide, patch (serve --help explains every flag)
-  plan      say what would be decided now for a database, and change nothing (plan --help)
-  verify    check a captured message as the receiver would, and say which check fails (verify --help)
-  version   say which build this is
-`
 
 // Exit codes.
 const (
@@ -57,41 +50,62 @@ const (
 	exitUsage = 2
 )
 
-func run(ctx context.Context, args []string, env func(string) string, stdout, stderr io.Writer) int {
-	command := ""
-	if len(args) > 0 {
-		command, args = args[0], args[1:]
-	}
-	switch command {
-	case "serve":
-		return runServe(ctx, args, env, stdout, stderr)
-	case "plan":
-		return runPlan(ctx, args, env, stdout, stderr)
-	case "verify":
-		return runVerify(ctx, args, env, os.Stdin, stdout, stderr)
-	case "version", "--version":
-		fmt.Fprintf(stdout, "rds-autopilot %s (%s)\n", version, runtime.Version())
-		return exitOK
-	case "help", "--help", "-h":
-		fmt.Fprint(stdout, usage)
-		return exitOK
-	}
-	fmt.Fprint(stderr, usage)
-	return exitUsage
-}
+// usageError is a call that cannot be understood.
+type usageError struct{ error }
 
-func runServe(ctx context.Context, args []string, env func(string) string, stdout, stderr io.Writer) int {
-	o, err := parseOptions(args, env, stdout)
+// errCheckFailed is a message that failed a check; what failed is written already.
+var errCheckFailed = errors.New("a check failed")
+
+// run returns the exit code. Whatever went wrong is one line on stderr.
+func run(ctx context.Context, args []string, env func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := newRoot(env)
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	var usage usageError
 	switch {
-	case errors.Is(err, errHelp):
+	case err == nil:
 		return exitOK
-	case err != nil:
+	case errors.Is(err, errCheckFailed):
+		return exitError
+	case errors.As(err, &usage):
 		fmt.Fprintf(stderr, "rds-autopilot: %v\n", err)
 		return exitUsage
 	}
-	if err := serve(ctx, o, env, stderr); err != nil {
-		fmt.Fprintf(stderr, "rds-autopilot: %v\n", err)
-		return exitError
+	fmt.Fprintf(stderr, "rds-autopilot: %v\n", err)
+	return exitError
+}
+
+// newRoot returns the command line. env stands in for flags that are not given.
+func newRoot(env func(string) string) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "rds-autopilot",
+		Short: "Keep databases on Open Telekom Cloud from running out of storage, CPU and memory",
+		Long: `rds-autopilot receives the cloud's alarms, decides whether a database gets a larger volume or the next larger flavor,
+and patches its Rds so that the database operator applies it.`,
+		SilenceUsage: true, SilenceErrors: true, SuggestionsMinimumDistance: 2,
 	}
-	return exitOK
+	root.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usageError{errors.New("a command is missing: serve, plan, verify or version; --help explains them")}
+		}
+		if like := root.SuggestionsFor(args[0]); len(like) > 0 {
+			return usageError{fmt.Errorf("unknown command %q: did you mean %s?", args[0], strings.Join(like, " or "))}
+		}
+		return usageError{fmt.Errorf("unknown command %q; --help lists the commands", args[0])}
+	}
+	root.RunE = func(*cobra.Command, []string) error { return nil } // Args has refused it
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(newServe(env), newPlan(env), newVerify(env), newVersion())
+	return root
+}
+
+// noArguments refuses arguments.
+func noArguments(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError{fmt.Errorf("unexpected argument %q", args[0])}
+	}
+	return nil
 }

@@ -3,9 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spf13/pflag"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -21,11 +27,24 @@ func environment(pairs ...string) func(string) string {
 	}
 }
 
-func TestOptionsHaveTheDocumentedDefaults(t *testing.T) {
-	o, err := parseOptions([]string{"--public-url", "https://a.example/smn"}, environment(), nil)
-	if err != nil {
+// served are the options that serve would run with.
+func served(t *testing.T, env func(string) string, args ...string) *serveOptions {
+	t.Helper()
+	c, o := serveCommand(env)
+	if err := c.ParseFlags(args); err != nil {
 		t.Fatal(err)
 	}
+	if err := fromEnv(c.Flags(), env); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.validate(); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func TestOptionsHaveTheDocumentedDefaults(t *testing.T) {
+	o := served(t, environment(), "--public-url", "https://a.example/smn")
 	if o.WebhookAddr != ":8080" || o.AdminAddr != ":9090" || o.Mode != v1alpha1.ModeAuto || !o.LeaderElect || o.MaxMessageAge != time.Hour ||
 		o.Sweep != 5*time.Minute || o.Recheck != 30*time.Second || o.CloudRate != 5 || o.DrainDelay != 5*time.Second || len(o.CertHosts) != 0 ||
 		len(o.ConfirmHosts) != 0 || o.LogFormat != "json" || len(o.Namespaces) != 0 {
@@ -36,10 +55,7 @@ func TestOptionsHaveTheDocumentedDefaults(t *testing.T) {
 func TestTheEnvironmentStandsInForFlagsThatAreNotGiven(t *testing.T) {
 	env := environment("RDS_AUTOPILOT_PUBLIC_URL=https://env.example/", "RDS_AUTOPILOT_MODE=Recommend", "RDS_AUTOPILOT_LEADER_ELECT=false",
 		"RDS_AUTOPILOT_ENDPOINT=smn=https://smn.example,ces=https://ces.example", "RDS_AUTOPILOT_WATCH_NAMESPACES=a, b")
-	o, err := parseOptions([]string{"--mode", "Off"}, env, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := served(t, env, "--mode", "Off")
 	if o.PublicURL.Host != "env.example" || o.Mode != v1alpha1.ModeOff || o.LeaderElect || len(o.Endpoints) != 2 || len(o.Namespaces) != 2 || o.Namespaces[1] != "b" {
 		t.Errorf("%+v", o)
 	}
@@ -49,6 +65,7 @@ func TestWrongOptionsAreOneLineAndExitCode2(t *testing.T) {
 	for name, args := range map[string][]string{
 		"no command":               {},
 		"an unknown command":       {"fly"},
+		"a command misspelled":     {"sevre"},
 		"no public URL":            {"serve"},
 		"a public URL of a kind":   {"serve", "--public-url", "ftp://a.example"},
 		"a public URL with query":  {"serve", "--public-url", "https://a.example/?x=1"},
@@ -63,19 +80,22 @@ func TestWrongOptionsAreOneLineAndExitCode2(t *testing.T) {
 		"no rate":                  {"serve", "--public-url", "https://a.example", "--cloud-rate", "0"},
 	} {
 		var out, errs bytes.Buffer
-		if code := run(context.Background(), args, environment(), &out, &errs); code != exitUsage {
+		if code := run(context.Background(), args, environment(), nil, &out, &errs); code != exitUsage {
 			t.Errorf("%s: exit code %d, want %d", name, code, exitUsage)
 		}
-		if len(args) > 1 && strings.Count(errs.String(), "\n") != 1 {
+		if strings.Count(errs.String(), "\n") != 1 || out.Len() > 0 {
 			t.Errorf("%s: it says %q, want one line", name, errs.String())
+		}
+		if name == "a command misspelled" && !strings.Contains(errs.String(), "did you mean serve?") {
+			t.Errorf("it says %q", errs.String())
 		}
 	}
 }
 
 func TestHelpAndVersionGoToStandardOutput(t *testing.T) {
-	for _, args := range [][]string{{"help"}, {"--help"}, {"version"}, {"serve", "--help"}} {
+	for _, args := range [][]string{{"help"}, {"--help"}, {"version"}, {"serve", "--help"}, {"completion", "bash"}} {
 		var out, errs bytes.Buffer
-		if code := run(context.Background(), args, environment(), &out, &errs); code != exitOK || out.Len() == 0 || errs.Len() != 0 {
+		if code := run(context.Background(), args, environment(), nil, &out, &errs); code != exitOK || out.Len() == 0 || errs.Len() != 0 {
 			t.Errorf("%v: exit code %d, %d bytes out, %q", args, code, out.Len(), errs.String())
 		}
 	}
@@ -85,9 +105,57 @@ func TestPlainHTTPIsNoticedUnlessLoopback(t *testing.T) {
 	for url, want := range map[string]bool{
 		"https://a.example": false, "http://a.example": true, "http://127.0.0.1:8080": false, "http://localhost/smn": false, "http://10.0.0.1/": true,
 	} {
-		o, err := parseOptions([]string{"--public-url", url}, environment(), nil)
-		if err != nil || o.plain() != want {
-			t.Errorf("%s: %t, %v, want %t", url, o.plain(), err, want)
+		if got := served(t, environment(), "--public-url", url).crossesNetworkUnencrypted(); got != want {
+			t.Errorf("%s: %t, want %t", url, got, want)
+		}
+	}
+}
+
+func TestVersionForProgramsNamesTheBuild(t *testing.T) {
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"version", "-o", "json"}, environment(), nil, &out, &errs); code != exitOK {
+		t.Fatal(errs.String())
+	}
+	var b build
+	if err := json.Unmarshal(out.Bytes(), &b); err != nil || b.Version != version || b.Go == "" || b.Platform == "" {
+		t.Errorf("%s: %v", out.String(), err)
+	}
+}
+
+// sameDefault reports whether a document gives the default of a flag.
+func sameDefault(f *pflag.Flag, said string) bool {
+	if f.DefValue == "" || f.DefValue == "[]" {
+		return true // what an empty one means is said in words
+	}
+	if d, err := time.ParseDuration(f.DefValue); err == nil {
+		documented, err := time.ParseDuration(said)
+		return err == nil && documented == d
+	}
+	return said == f.DefValue
+}
+
+// The tables of docs/command-line.md and the flags say the same.
+func TestTheDocumentedFlagsAreThoseOfTheCommands(t *testing.T) {
+	text, err := os.ReadFile("../../docs/command-line.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string][]string{} // defaults: a flag of two commands may have two
+	for _, row := range regexp.MustCompile("(?m)^\\| `(?:-[a-z], )?--([a-z-]+)[^`]*` \\| ([^|]*) \\|").FindAllStringSubmatch(string(text), -1) {
+		documented[row[1]] = append(documented[row[1]], strings.Trim(row[2], "` "))
+	}
+	found := map[string]bool{}
+	for _, c := range newRoot(environment()).Commands() {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			found[f.Name] = true
+			if !slices.ContainsFunc(documented[f.Name], func(said string) bool { return sameDefault(f, said) }) {
+				t.Errorf("--%s of %s with the default %q is documented as %q", f.Name, c.Name(), f.DefValue, documented[f.Name])
+			}
+		})
+	}
+	for name := range documented {
+		if !found[name] {
+			t.Errorf("--%s is documented, and there is no such flag", name)
 		}
 	}
 }

@@ -98,13 +98,13 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 	sim.ResetRequests()
 	before := f.versions()
 
-	plan := func(args ...string) (plan, string) {
+	plan := func(args ...string) (autopilot.Plan, string) {
 		t.Helper()
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), append([]string{"plan", "--kubeconfig", kubeconfig["everywhere"], "-n", "default"}, args...), f.env(), &out, &errs); code != exitOK {
+		if code := run(t.Context(), append([]string{"plan", "--kubeconfig", kubeconfig["everywhere"], "-n", "default"}, args...), f.env(), nil, &out, &errs); code != exitOK {
 			t.Fatalf("%v: exit code %d, %s", args, code, errs.String())
 		}
-		var p plan
+		var p autopilot.Plan
 		if json.Valid(out.Bytes()) {
 			if err := json.Unmarshal(out.Bytes(), &p); err != nil {
 				t.Fatal(err)
@@ -170,7 +170,7 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 	})
 	t.Run("who may read one namespace may ask there", func(t *testing.T) {
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), []string{"plan", "--kubeconfig", kubeconfig["here"], "-n", "default", "settled"}, f.env(), &out, &errs); code != exitOK || !strings.Contains(out.String(), "you may not list those") {
+		if code := run(t.Context(), []string{"plan", "--kubeconfig", kubeconfig["here"], "-n", "default", "settled"}, f.env(), nil, &out, &errs); code != exitOK || !strings.Contains(out.String(), "you may not list those") {
 			t.Errorf("exit code %d, %s%s", code, out.String(), errs.String())
 		}
 	})
@@ -196,7 +196,7 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 			"no credentials given": {[]string{"-n", "default", "settled", "--kubeconfig", kubeconfig["everywhere"]}, environment(), "connect to the cloud"},
 		} {
 			var out, errs bytes.Buffer
-			code := run(t.Context(), append([]string{"plan"}, tc.args...), tc.env, &out, &errs)
+			code := run(t.Context(), append([]string{"plan"}, tc.args...), tc.env, nil, &out, &errs)
 			if code != exitError || out.Len() != 0 || strings.Count(errs.String(), "\n") != 1 || !strings.Contains(errs.String(), tc.want) {
 				t.Errorf("%s: exit code %d, %q, %q", name, code, out.String(), errs.String())
 			}
@@ -280,7 +280,7 @@ func (f *fleet) defaults() {
 	if len(all) == 0 {
 		f.t.Fatal("no RdsAutopilot to compare with")
 	}
-	if diff := cmp.Diff(defaultPolicy(), all[0].Spec); diff != "" {
+	if diff := cmp.Diff(autopilot.DefaultSpec(), all[0].Spec); diff != "" {
 		f.t.Errorf("the defaults are not those of the CRD:\n%s", diff)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -13,8 +15,8 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// table is the plan for people.
-func (p *plan) table() ([]byte, error) {
+// planTable is a plan for people.
+func planTable(p *autopilot.Plan) ([]byte, error) {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%s/%s, mode %s: ", p.Namespace, p.Name, p.Mode)
 	if i := p.Instance; i != nil {
@@ -30,31 +32,31 @@ func (p *plan) table() ([]byte, error) {
 	rows := [][]string{{"IF THE ALARM CAME", "VALUE NOW", "ALARM AT", "ANSWER NOW", "REASON", "LOOKS AGAIN"}}
 	for _, m := range p.Metrics {
 		rows = append(rows, []string{
-			string(m.Metric), m.value(), fmt.Sprintf("%d %%", m.ThresholdPercent), m.Decision.act(), string(m.Decision.Reason), m.Decision.again(),
+			string(m.Metric), valueNow(m), fmt.Sprintf("%d %%", m.ThresholdPercent), action(m.Decision), string(m.Decision.Reason), nextLook(m.Decision),
 		})
 	}
 	if err := columns(&out, "", rows); err != nil {
 		return nil, err
 	}
 	for _, m := range p.Metrics {
-		if err := m.details(&out, p.Time.Time); err != nil {
+		if err := writeDetails(&out, m, p.Time.Time); err != nil {
 			return nil, err
 		}
 	}
 	return out.Bytes(), nil
 }
 
-func (m metricPlan) details(out io.Writer, now time.Time) error {
+func writeDetails(out io.Writer, m autopilot.MetricPlan, now time.Time) error {
 	fmt.Fprintf(out, "\n%s: %s\n", m.Metric, m.Decision.Message)
 	if a := m.AtThreshold; a != nil {
-		fmt.Fprintf(out, "  At %d %%: %s\n", m.ThresholdPercent, a.sentence())
+		fmt.Fprintf(out, "  At %d %%: %s\n", m.ThresholdPercent, sentence(*a))
 	}
-	if len(m.Guards) > 0 && !m.saidAlready() {
+	if len(m.Guards) > 0 && !onlyRepeats(m) {
 		rows := [][]string{}
 		for _, g := range m.Guards {
 			ends := "until something changes"
 			if g.Ends != nil {
-				ends = fmt.Sprintf("until %s (%s)", g.Ends.UTC().Format(time.RFC3339), brief(g.Ends.Sub(now)))
+				ends = fmt.Sprintf("until %s (%s)", g.Ends.UTC().Format(time.RFC3339), fromNow(g.Ends.Sub(now)))
 			}
 			rows = append(rows, []string{string(g.Reason), ends, g.Message})
 		}
@@ -64,7 +66,7 @@ func (m metricPlan) details(out io.Writer, now time.Time) error {
 		}
 	}
 	if a := m.Afterwards; a != nil {
-		fmt.Fprintf(out, "  After that: %s\n", a.sentence())
+		fmt.Fprintf(out, "  After that: %s\n", sentence(*a))
 	}
 	if row, err := autopilot.LookupMetric(m.Metric); err != nil || row.HelpedBy != v1alpha1.KindFlavor {
 		return err
@@ -73,20 +75,40 @@ func (m metricPlan) details(out io.Writer, now time.Time) error {
 		fmt.Fprintln(out, "  No larger flavor is known")
 		return nil
 	}
-	rows := [][]string{{"CANDIDATE", "VCPUS", "GB", "REFUSED"}}
-	for _, c := range m.Candidates {
-		rows = append(rows, []string{c.Code, strconv.Itoa(c.VCPUs), strconv.Itoa(c.MemoryGB), c.why()})
-	}
-	return columns(out, "  ", rows)
+	return writeCandidates(out, m.Candidates)
 }
 
-// saidAlready reports whether the only guard is the decision itself, and has no end to tell.
-func (m metricPlan) saidAlready() bool {
+// shownOf is how many of the candidates that are refused for the same reason are named.
+const shownOf = 3
+
+// writeCandidates names every flavor that could be had, best first, and the first few of those that are refused.
+func writeCandidates(out io.Writer, all []autopilot.Candidate) error {
+	rows := [][]string{{"CANDIDATE", "VCPUS", "GB", "REFUSED"}}
+	refused := map[string]int{}
+	for _, c := range all {
+		if refused[c.Refused]++; c.Refused == "" || refused[c.Refused] <= shownOf {
+			rows = append(rows, []string{c.Code, strconv.Itoa(c.VCPUs), strconv.Itoa(c.MemoryGB), refusal(c)})
+		}
+	}
+	if err := columns(out, "  ", rows); err != nil {
+		return err
+	}
+	delete(refused, "")
+	for _, why := range slices.Sorted(maps.Keys(refused)) {
+		if more := refused[why] - shownOf; more > 0 {
+			fmt.Fprintf(out, "  and %d more: %s\n", more, why)
+		}
+	}
+	return nil
+}
+
+// onlyRepeats reports whether the only guard is the decision itself, and has no end.
+func onlyRepeats(m autopilot.MetricPlan) bool {
 	return len(m.Guards) == 1 && m.Guards[0].Message == m.Decision.Message && m.Guards[0].Ends == nil
 }
 
-// value is what is measured now.
-func (m metricPlan) value() string {
+// valueNow is what is measured now.
+func valueNow(m autopilot.MetricPlan) string {
 	switch {
 	case m.ValuePercent == nil:
 		return "no data"
@@ -96,29 +118,29 @@ func (m metricPlan) value() string {
 	return fmt.Sprintf("%.1f %%", *m.ValuePercent)
 }
 
-// act is what is done.
-func (a answer) act() string {
+// action is what is done.
+func action(a autopilot.Answer) string {
 	if a.Action == autopilot.ActionNone {
 		return "nothing"
 	}
 	return fmt.Sprintf("%s %s → %s", a.Action, a.From, a.To)
 }
 
-func (a answer) again() string {
+func nextLook(a autopilot.Answer) string {
 	if a.LooksAgainSeconds == 0 {
 		return "at an event"
 	}
-	return brief(time.Duration(a.LooksAgainSeconds) * time.Second)
+	return fromNow(time.Duration(a.LooksAgainSeconds) * time.Second)
 }
 
-func (a answer) sentence() string {
+func sentence(a autopilot.Answer) string {
 	if a.Action == autopilot.ActionNone {
 		return fmt.Sprintf("nothing (%s). %s", a.Reason, a.Message)
 	}
 	return fmt.Sprintf("%s (%s)", a.Message, a.Reason)
 }
 
-func (c candidate) why() string {
+func refusal(c autopilot.Candidate) string {
 	switch {
 	case c.Refused == "":
 		return "no"
@@ -130,14 +152,18 @@ func (c candidate) why() string {
 	return fmt.Sprintf("%s: %s in %s", c.Refused, c.ZoneState, c.Zone)
 }
 
-// brief is a time from now as people say it.
-func brief(d time.Duration) string {
+// fromNow is a time from now as people say it.
+func fromNow(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch d = d.Round(time.Second); {
 	case d >= day:
 		return fmt.Sprintf("in %dd%dh", d/day, d%day/time.Hour)
 	case d >= time.Hour:
 		return fmt.Sprintf("in %dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	switch {
+	case d >= time.Minute && d%time.Minute == 0:
+		return fmt.Sprintf("in %dm", d/time.Minute)
 	}
 	return "in " + d.String()
 }

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,8 +15,6 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/flavors"
-	"github.com/mcsps/rds-autopilot/internal/otc"
-	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -28,7 +24,7 @@ var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 func ago(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(noon.Add(-d))) }
 
 // calm is a database whose autopilot could act on everything, with little used.
-func calm() *situation {
+func calm() *autopilot.Situation {
 	sold := func(code string, vcpus, memoryGB int, state string) flavors.Flavor {
 		return flavors.Flavor{Code: code, Engine: "MySQL", Versions: []string{"8.0"}, Mode: "ha", VCPUs: vcpus, MemoryGB: memoryGB,
 			Zones: map[string]string{"eu-de-01": "normal", "eu-de-02": state}}
@@ -40,20 +36,20 @@ func calm() *situation {
 		ID: "i1", Status: autopilot.StatusActive, Engine: "MySQL", Version: "8.0", Mode: "ha", Flavor: "rds.mysql.n1.large.4.ha",
 		VCPUs: 2, MemoryGB: 8, VolumeGB: 100, Zones: []string{"eu-de-01", "eu-de-02"},
 	}
-	return &situation{
-		namespace: "shop", name: "orders",
-		evidence: map[v1alpha1.Metric]autopilot.Evidence{
+	return &autopilot.Situation{
+		Namespace: "shop", Name: "orders",
+		Evidence: map[v1alpha1.Metric]autopilot.Evidence{
 			v1alpha1.MetricStorage: measured(0, 42), v1alpha1.MetricCPU: measured(12.5, 0), v1alpha1.MetricMemory: measured(50, 0),
 		},
 		Case: autopilot.Case{
-			Now: noon, Mode: v1alpha1.ModeAuto, Enabled: true, Spec: defaultPolicy(), Generation: 3, Recheck: 30 * time.Second,
+			Now: noon, Mode: v1alpha1.ModeAuto, Enabled: true, Spec: autopilot.DefaultSpec(), Generation: 3, Recheck: 30 * time.Second,
 			Wanted: autopilot.Wanted{VolumeGB: 100, Flavor: inst.Flavor}, Instance: inst,
 			Catalogue: []flavors.Flavor{
 				sold("rds.mysql.n1.large.4.ha", 2, 8, "normal"), sold("rds.mysql.n1.xlarge.4.ha", 4, 16, "sellout"),
 				sold("rds.mysql.n1.2xlarge.4.ha", 8, 32, "normal"), sold("rds.mysql.n1.4xlarge.4.ha", 16, 64, "normal"),
 			},
 			Status: v1alpha1.Status{
-				Instance: &v1alpha1.Instance{ID: "i1", Status: "ACTIVE", ActiveSince: long(noon)},
+				Instance: &v1alpha1.Instance{ID: "i1", Status: "ACTIVE", ActiveSince: new(metav1.NewTime(noon.Add(-24 * time.Hour)))},
 				Baseline: &v1alpha1.Baseline{VolumeGB: 100, VCPUs: 2, MemoryGB: 8},
 			},
 		},
@@ -61,7 +57,7 @@ func calm() *situation {
 }
 
 // changedLately brings the cooldown, the budget and the window in the way of a flavor.
-func changedLately(s *situation) {
+func changedLately(s *autopilot.Situation) {
 	for _, back := range []time.Duration{23 * time.Minute, 7 * time.Hour} {
 		s.Status.Changes = append(s.Status.Changes, v1alpha1.Change{
 			Kind: v1alpha1.KindFlavor, By: v1alpha1.ByAutopilot, From: "rds.mysql.n1.medium.4.ha", To: "rds.mysql.n1.large.4.ha",
@@ -75,7 +71,7 @@ func changedLately(s *situation) {
 func TestPlanNamesWhatHoldsAChangeBack(t *testing.T) {
 	for _, tc := range []struct {
 		name        string
-		alter       func(*situation)
+		alter       func(*autopilot.Situation)
 		metric      v1alpha1.Metric
 		now         autopilot.Reason
 		atThreshold string // reason and target
@@ -83,37 +79,41 @@ func TestPlanNamesWhatHoldsAChangeBack(t *testing.T) {
 		afterwards  string
 		candidates  int
 	}{
-		{"calm storage would grow", func(*situation) {}, v1alpha1.MetricStorage, autopilot.ReasonBelowThreshold, "AlarmInForce 110", nil, "", 0},
-		{"a full disk grows", func(s *situation) { s.evidence[v1alpha1.MetricStorage] = autopilot.Evidence{Time: noon, UsedGB: 92} }, v1alpha1.MetricStorage, autopilot.ReasonAlarmInForce, "", nil, "", 0},
-		{"an awkward size is at its threshold", func(s *situation) { s.Instance.VolumeGB, s.Wanted.VolumeGB = 80, 80 }, v1alpha1.MetricStorage, autopilot.ReasonBelowThreshold, "AlarmInForce 90", nil, "", 0},
-		{"no data is not the end", func(s *situation) { s.evidence = nil }, v1alpha1.MetricStorage, autopilot.ReasonNoData, "AlarmInForce 110", nil, "", 0},
-		{"the cap has no end", func(s *situation) { s.Spec.Storage.MaxGB = 100 }, v1alpha1.MetricStorage, autopilot.ReasonBelowThreshold, "CapReached ", []string{"CapReached -"}, "", 0},
-		{"calm CPU would change", func(*situation) {}, v1alpha1.MetricCPU, autopilot.ReasonBelowThreshold, "AlarmInForce rds.mysql.n1.2xlarge.4.ha", nil, "", 3},
+		{"calm storage would grow", func(*autopilot.Situation) {}, v1alpha1.MetricStorage, autopilot.ReasonBelowThreshold, "AlarmInForce 110", nil, "", 0},
+		{"a full disk grows", func(s *autopilot.Situation) {
+			s.Evidence[v1alpha1.MetricStorage] = autopilot.Evidence{Time: noon, UsedGB: 92}
+		}, v1alpha1.MetricStorage, autopilot.ReasonAlarmInForce, "", nil, "", 0},
+		{"an awkward size is at its threshold", func(s *autopilot.Situation) { s.Instance.VolumeGB, s.Wanted.VolumeGB = 80, 80 }, v1alpha1.MetricStorage, autopilot.ReasonBelowThreshold, "AlarmInForce 90", nil, "", 0},
+		{"no data is not the end", func(s *autopilot.Situation) { s.Evidence = nil }, v1alpha1.MetricStorage, autopilot.ReasonNoData, "AlarmInForce 110", nil, "", 0},
+		{"the cap has no end", func(s *autopilot.Situation) { s.Spec.Storage.MaxGB = 100 }, v1alpha1.MetricStorage, autopilot.ReasonBelowThreshold, "CapReached ", []string{"CapReached -"}, "", 0},
+		{"calm CPU would change", func(*autopilot.Situation) {}, v1alpha1.MetricCPU, autopilot.ReasonBelowThreshold, "AlarmInForce rds.mysql.n1.2xlarge.4.ha", nil, "", 3},
 		{"what was done lately is named in order, with its end", changedLately, v1alpha1.MetricCPU, autopilot.ReasonBelowThreshold, "Cooldown ",
 			[]string{"Cooldown 2026-03-04T12:37:00Z", "BudgetSpent 2026-03-05T04:50:00Z", "OutsideWindow 2026-03-07T01:00:00Z"}, "AlarmInForce rds.mysql.n1.2xlarge.4.ha", 3},
-		{"two vain changes and a closed window", func(s *situation) {
+		{"two vain changes and a closed window", func(s *autopilot.Situation) {
 			changedLately(s)
-			s.evidence[v1alpha1.MetricCPU] = autopilot.Evidence{Time: noon, Percent: 97}
+			s.Evidence[v1alpha1.MetricCPU] = autopilot.Evidence{Time: noon, Percent: 97}
 		}, v1alpha1.MetricCPU, autopilot.ReasonCooldown, "",
 			[]string{"Cooldown 2026-03-04T12:37:00Z", "BudgetSpent 2026-03-05T04:50:00Z", "NoEffect 2026-03-11T05:00:00Z", "OutsideWindow 2026-03-07T01:00:00Z"}, "AlarmInForce rds.mysql.n1.2xlarge.4.ha", 3},
-		{"somebody put a smaller one in place of ours", func(s *situation) {
+		{"somebody put a smaller one in place of ours", func(s *autopilot.Situation) {
 			changedLately(s)
 			s.Status.Changes = s.Status.Changes[:1]
 			s.Status.Changes[0].From, s.Status.Changes[0].To = "rds.mysql.n1.large.4.ha", "rds.mysql.n1.2xlarge.4.ha"
 			s.Spec.Flavor.Window, s.Spec.Flavor.CooldownSeconds = nil, new(int32(0))
 		}, v1alpha1.MetricCPU, autopilot.ReasonBelowThreshold, "Contested ", []string{"Contested 2026-03-11T12:00:00Z"}, "AlarmInForce rds.mysql.n1.2xlarge.4.ha", 3},
-		{"behind a pending change nothing is known", func(s *situation) { s.Wanted.Flavor = "rds.mysql.n1.2xlarge.4.ha"; changedLately(s) }, v1alpha1.MetricMemory,
+		{"behind a pending change nothing is known", func(s *autopilot.Situation) { s.Wanted.Flavor = "rds.mysql.n1.2xlarge.4.ha"; changedLately(s) }, v1alpha1.MetricMemory,
 			autopilot.ReasonBelowThreshold, "ChangePending ", []string{"ChangePending -"}, "", 3},
-		{"busy, until it is not", func(s *situation) { s.Instance.Status = "MODIFYING" }, v1alpha1.MetricCPU, autopilot.ReasonBelowThreshold, "InstanceBusy ", []string{"InstanceBusy -"}, "", 3},
-		{"active since a moment", func(s *situation) { s.Status.Instance.ActiveSince = new(metav1.NewTime(noon.Add(-time.Minute))) }, v1alpha1.MetricCPU,
+		{"busy, until it is not", func(s *autopilot.Situation) { s.Instance.Status = "MODIFYING" }, v1alpha1.MetricCPU, autopilot.ReasonBelowThreshold, "InstanceBusy ", []string{"InstanceBusy -"}, "", 3},
+		{"active since a moment", func(s *autopilot.Situation) {
+			s.Status.Instance.ActiveSince = new(metav1.NewTime(noon.Add(-time.Minute)))
+		}, v1alpha1.MetricCPU,
 			autopilot.ReasonBelowThreshold, "InstanceBusy ", []string{"InstanceBusy 2026-03-04T12:14:00Z"}, "AlarmInForce rds.mysql.n1.2xlarge.4.ha", 3},
-		{"off, and what it would do if it were on", func(s *situation) { s.Enabled = false }, v1alpha1.MetricStorage, autopilot.ReasonNotEnabled, "", []string{"NotEnabled -"}, "AlarmInForce 110", 0},
-		{"mode Off", func(s *situation) { s.Mode = v1alpha1.ModeOff }, v1alpha1.MetricMemory, autopilot.ReasonNotEnabled, "", []string{"NotEnabled -"}, "AlarmInForce rds.mysql.n1.2xlarge.4.ha", 3},
-		{"a metric that is off", func(s *situation) { s.Spec.Flavor.CPU.Enabled = new(false) }, v1alpha1.MetricCPU, autopilot.ReasonNotEnabled, "", []string{"NotEnabled -"}, "AlarmInForce rds.mysql.n1.2xlarge.4.ha", 3},
-		{"mode Recommend names the change", func(s *situation) { s.Mode = v1alpha1.ModeRecommend }, v1alpha1.MetricStorage, autopilot.ReasonBelowThreshold, "Recommend 110", nil, "", 0},
-		{"no instance", func(s *situation) { s.Instance, s.evidence = nil, nil }, v1alpha1.MetricCPU, autopilot.ReasonInstanceUnknown, "", []string{"InstanceUnknown -"}, "", 0},
-		{"a broken policy", func(s *situation) { s.Spec.Storage.StepGB = 15 }, v1alpha1.MetricStorage, autopilot.ReasonPolicyInvalid, "", []string{"PolicyInvalid -"}, "", 0},
-		{"everything is sold out", func(s *situation) {
+		{"off, and what it would do if it were on", func(s *autopilot.Situation) { s.Enabled = false }, v1alpha1.MetricStorage, autopilot.ReasonNotEnabled, "", []string{"NotEnabled -"}, "AlarmInForce 110", 0},
+		{"mode Off", func(s *autopilot.Situation) { s.Mode = v1alpha1.ModeOff }, v1alpha1.MetricMemory, autopilot.ReasonNotEnabled, "", []string{"NotEnabled -"}, "AlarmInForce rds.mysql.n1.2xlarge.4.ha", 3},
+		{"a metric that is off", func(s *autopilot.Situation) { s.Spec.Flavor.CPU.Enabled = new(false) }, v1alpha1.MetricCPU, autopilot.ReasonNotEnabled, "", []string{"NotEnabled -"}, "AlarmInForce rds.mysql.n1.2xlarge.4.ha", 3},
+		{"mode Recommend names the change", func(s *autopilot.Situation) { s.Mode = v1alpha1.ModeRecommend }, v1alpha1.MetricStorage, autopilot.ReasonBelowThreshold, "Recommend 110", nil, "", 0},
+		{"no instance", func(s *autopilot.Situation) { s.Instance, s.Evidence = nil, nil }, v1alpha1.MetricCPU, autopilot.ReasonInstanceUnknown, "", []string{"InstanceUnknown -"}, "", 0},
+		{"a broken policy", func(s *autopilot.Situation) { s.Spec.Storage.StepGB = 15 }, v1alpha1.MetricStorage, autopilot.ReasonPolicyInvalid, "", []string{"PolicyInvalid -"}, "", 0},
+		{"everything is sold out", func(s *autopilot.Situation) {
 			for _, f := range s.Catalogue {
 				f.Zones["eu-de-01"] = "sellout"
 			}
@@ -126,12 +126,9 @@ func TestPlanNamesWhatHoldsAChangeBack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			row, err := autopilot.LookupMetric(tc.metric)
-			if err != nil {
-				t.Fatal(err)
-			}
-			m := s.metric(row)
-			short := func(a *answer) string {
+			all := s.Plan().Metrics
+			m := all[slices.IndexFunc(all, func(m autopilot.MetricPlan) bool { return m.Metric == tc.metric })]
+			short := func(a *autopilot.Answer) string {
 				if a == nil {
 					return ""
 				}
@@ -159,10 +156,10 @@ func TestPlanNamesWhatHoldsAChangeBack(t *testing.T) {
 func TestPlanAsATable(t *testing.T) {
 	s := calm()
 	changedLately(s)
-	s.evidence[v1alpha1.MetricStorage] = autopilot.Evidence{Time: noon, UsedGB: 92.04}
-	delete(s.evidence, v1alpha1.MetricMemory)
-	s.notes = []string{"Not armed yet: no alarm would reach the autopilot"}
-	got, err := s.plan().table()
+	s.Evidence[v1alpha1.MetricStorage] = autopilot.Evidence{Time: noon, UsedGB: 92.04}
+	delete(s.Evidence, v1alpha1.MetricMemory)
+	s.Notes = []string{"Not armed yet: no alarm would reach the autopilot"}
+	got, err := planTable(s.Plan())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,15 +169,15 @@ func TestPlanAsATable(t *testing.T) {
 
 IF THE ALARM CAME   VALUE NOW          ALARM AT   ANSWER NOW             REASON           LOOKS AGAIN
 storage             92.0 % (92.0 GB)   90 %       GrowVolume 100 → 110   AlarmInForce     at an event
-cpu                 12.5 %             90 %       nothing                BelowThreshold   in 1m0s
-memory              no data            90 %       nothing                NoData           in 1m0s
+cpu                 12.5 %             90 %       nothing                BelowThreshold   in 1m
+memory              no data            90 %       nothing                NoData           in 1m
 
 storage: Storage 100 → 110 GB: 92.0 % used, alarm at 90 %
 
 cpu: The flavor stays rds.mysql.n1.large.4.ha: 12.5 % CPU used, alarm at 90 %; looking again in 1 minute
   At 90 %: nothing (Cooldown). The flavor changed 23 minutes ago, and the cooldown is 1 hour; looking again in 37 minutes
   Held back by
-    Cooldown        until 2026-03-04T12:37:00Z (in 37m0s)    The flavor changed 23 minutes ago, and the cooldown is 1 hour; looking again in 37 minutes
+    Cooldown        until 2026-03-04T12:37:00Z (in 37m)      The flavor changed 23 minutes ago, and the cooldown is 1 hour; looking again in 37 minutes
     BudgetSpent     until 2026-03-05T04:50:00Z (in 16h50m)   The flavor changed 2 times in 24 hours, as often as spec.flavor.maxChangesPerDay allows; looking again in 16 hours 50 minutes
     OutsideWindow   until 2026-03-07T01:00:00Z (in 2d13h)    The window is closed: the wish is kept until it opens at 2026-03-07T01:00:00Z; looking again in 2 days 13 hours
   After that: Flavor rds.mysql.n1.large.4.ha (2 vCPUs, 8 GB) → rds.mysql.n1.2xlarge.4.ha (8 vCPUs, 32 GB): 90.0 % CPU used, alarm at 90 % (AlarmInForce)
@@ -195,62 +192,13 @@ cpu: The flavor stays rds.mysql.n1.large.4.ha: 12.5 % CPU used, alarm at 90 %; l
 }
 
 // The cloud's own autoscaling is told, but never waited for long, and plan answers without it.
-func TestPlanSaysWhetherTheCloudGrowsTheVolumeToo(t *testing.T) {
-	for _, tc := range []struct {
-		name  string
-		on    bool
-		fault otcsim.Fault
-		want  string
-	}{
-		{"it is off", false, otcsim.Fault{}, ""},
-		{"the API lacks it", true, otcsim.Fault{Status: 404, Body: `{"error_code":"APIGW.0101","error_msg":"The API does not exist"}`}, ""},
-		{"it is on", true, otcsim.Fault{}, "The cloud's own storage autoscaling is on: it acts at 15 % free, up to 500 GB; the autopilot at 90 % used, up to 4000 GB."},
-		{"it is refused", true, otcsim.Fault{Status: 403, Body: `{"error_code":"DBS.280001","error_msg":"no"}`}, "Not known: whether the cloud's own storage autoscaling is on: rds GetStoragePolicy: 403"},
-		{"it hangs", true, otcsim.Fault{Hang: true}, "Not known: whether the cloud's own storage autoscaling is on: rds GetStoragePolicy: context deadline exceeded"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				sim, err := otcsim.Start(otcsim.Options{Local: true, Fault: func(q *http.Request) *otcsim.Fault {
-					if strings.HasSuffix(q.URL.Path, "/disk-auto-expansion") {
-						return &tc.fault
-					}
-					return nil
-				}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				in, err := sim.AddInstance(otcsim.Instance{
-					Name: "db", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, AutoScale: otcsim.AutoScale{On: tc.on, LimitGB: 500, TriggerThreshold: 15},
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-				api, err := otc.Connect(t.Context(), otc.Options{Env: environment(sim.Env()...), Transport: sim, Rate: 5})
-				if err != nil {
-					t.Fatal(err)
-				}
-				s := calm()
-				s.Instance.ID = in.ID
-				begin := time.Now()
-				s.noteAutoscaling(t.Context(), api)
-				if told := strings.Join(s.notes, "\n"); !strings.HasPrefix(told, tc.want) || tc.want == "" && told != "" {
-					t.Errorf("%q, want %q", told, tc.want)
-				}
-				if took := time.Since(begin); took > autoscalingLimit {
-					t.Errorf("took %s", took)
-				}
-			})
-		})
-	}
-}
-
 func TestPlanForProgramsHasStableKeys(t *testing.T) {
 	s := calm()
 	changedLately(s)
 	texts := map[string][]byte{}
 	for _, format := range []string{"json", "yaml"} {
 		var out bytes.Buffer
-		if err := s.plan().write(&out, format); err != nil {
+		if err := writePlan(&out, s.Plan(), format); err != nil {
 			t.Fatal(err)
 		}
 		texts[format] = out.Bytes()
@@ -300,30 +248,18 @@ func TestPlanForProgramsHasStableKeys(t *testing.T) {
 }
 
 func TestPlanOptions(t *testing.T) {
-	env := environment("RDS_AUTOPILOT_MODE=Recommend", "RDS_AUTOPILOT_N=elsewhere", "RDS_AUTOPILOT_O=yaml", "RDS_AUTOPILOT_KUBECONFIG=k")
-	o, err := parsePlanOptions([]string{"-n", "shop", "orders", "-o", "json", "--endpoint", "ces=http://ces.example"}, env, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if o.Namespace != "shop" || o.Name != "orders" || o.Output != "json" || o.Mode != v1alpha1.ModeRecommend || o.Kubeconfig != "k" ||
-		o.Endpoints["ces"] != "http://ces.example" || o.CloudRate != 5 {
-		t.Errorf("%+v", o)
-	}
-	if o, err := parsePlanOptions([]string{"orders", "-n", "shop"}, env, nil); err != nil || o.Output != "table" {
-		t.Errorf("%+v, %v", o, err)
-	}
 	for name, args := range map[string][]string{
-		"no name": {"-n", "shop"}, "two names": {"-n", "shop", "a", "b"}, "no namespace": {"orders"}, "another format": {"-n", "shop", "orders", "-o", "xml"},
+		"no name": {"-n", "shop"}, "two names": {"-n", "shop", "a", "b"}, "another format": {"-n", "shop", "orders", "-o", "xml"},
 		"an unknown flag": {"-n", "shop", "orders", "--nope"}, "serve's flag": {"-n", "shop", "orders", "--public-url", "https://a.example"},
 		"an unknown mode": {"-n", "shop", "orders", "--mode", "auto"}, "no rate": {"-n", "shop", "orders", "--cloud-rate", "0"},
 	} {
 		var out, errs bytes.Buffer
-		if code := run(context.Background(), append([]string{"plan"}, args...), environment(), &out, &errs); code != exitUsage || out.Len() != 0 || strings.Count(errs.String(), "\n") != 1 {
+		if code := run(context.Background(), append([]string{"plan"}, args...), environment(), nil, &out, &errs); code != exitUsage || out.Len() != 0 || strings.Count(errs.String(), "\n") != 1 {
 			t.Errorf("%s: exit code %d, %q, %q", name, code, out.String(), errs.String())
 		}
 	}
 	var out, errs bytes.Buffer
-	if code := run(context.Background(), []string{"plan", "--help"}, environment(), &out, &errs); code != exitOK || !strings.Contains(out.String(), "-endpoint") || errs.Len() != 0 {
+	if code := run(context.Background(), []string{"plan", "--help"}, environment(), nil, &out, &errs); code != exitOK || !strings.Contains(out.String(), "-endpoint") || errs.Len() != 0 {
 		t.Errorf("help: exit code %d, %q, %q", code, out.String(), errs.String())
 	}
 }

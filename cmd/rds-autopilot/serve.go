@@ -2,25 +2,118 @@ package main
 
 import (
 	"context"
-	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net"
-	"os"
+	"net/url"
 	"time"
 
+	"github.com/spf13/cobra"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/k8s"
 )
 
+// serveOptions are the flags of serve.
+type serveOptions struct {
+	options
+	publicURL   string
+	WebhookAddr string
+	AdminAddr   string
+	LogLevel    string
+	LogFormat   string
+}
+
+func newServe(env func(string) string) *cobra.Command {
+	c, o := serveCommand(env)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := fromEnv(c.Flags(), env); err != nil {
+			return usageError{err}
+		}
+		level, err := o.validate()
+		if err != nil {
+			return err
+		}
+		return serve(c.Context(), o, newLogger(c.ErrOrStderr(), level, o.LogFormat))
+	}
+	return c
+}
+
+// serveCommand returns the command with its flags, and where they go.
+func serveCommand(env func(string) string) (*cobra.Command, *serveOptions) {
+	o := &serveOptions{options: newOptions(env)}
+	c := &cobra.Command{
+		Use: "serve", Short: "Receive alarms, decide, patch", Args: noArguments,
+		Long: fmt.Sprintf(`Serve receives alarms, decides and patches until it gets SIGTERM or an interrupt.
+
+Every flag can be set in the environment too: --public-url as %s.
+Durations have a unit: 30s, 5m, 1h30m. Cloud credentials come from OS_* variables or clouds.yaml.`, envName("public-url")),
+	}
+	fs := c.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&o.publicURL, "public-url", "", "the `URL` that SMN posts alarms to; required. Its path is the webhook's, its scheme the subscription's protocol")
+	fs.StringVar(&o.WebhookAddr, "webhook-addr", ":8080", "`address` of the receiver, and of nothing else")
+	fs.StringVar(&o.AdminAddr, "admin-addr", ":9090", "`address` of /metrics, /healthz and /readyz; not for the public")
+	o.connection(fs)
+	fs.StringSliceVar(&o.Namespaces, "watch-namespaces", nil, "comma separated `namespaces` to watch; empty means all")
+	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "elect a leader among the replicas; only it decides")
+	fs.StringVar(&o.LeaseNamespace, "lease-namespace", "", "`namespace` of the lease rds-autopilot; empty means the pod's own")
+	o.smn(fs, "that of SMN in the cloud's catalogue", app.Console+" in eu-de and eu-nl; required elsewhere")
+	fs.DurationVar(&o.MaxMessageAge, "max-message-age", o.MaxMessageAge, "older messages are refused")
+	fs.DurationVar(&o.Sweep, "sweep-interval", o.Sweep, "how often every database is looked at although no message came")
+	fs.DurationVar(&o.Recheck, "recheck-interval", o.Recheck, "the next look while an instance is busy or a change is pending")
+	fs.IntVar(&o.MaxFlavorChanges, "max-flavor-changes", o.MaxFlavorChanges, "how many flavors may be changing at a time in the cluster; each interrupts its database")
+	fs.DurationVar(&o.DrainDelay, "drain-delay", o.DrainDelay, "how long the receiver goes on after SIGTERM, until nobody sends to it any more; must fit the pod's termination grace period")
+	fs.StringVar(&o.LogLevel, "log-level", "info", "debug, info, warn or error")
+	fs.StringVar(&o.LogFormat, "log-format", "json", "json or console")
+	return c, o
+}
+
+func (o *serveOptions) validate() (zapcore.Level, error) {
+	u, err := url.Parse(o.publicURL)
+	level, levelErr := zapcore.ParseLevel(o.LogLevel)
+	o.PublicURL = u
+	o.Namespaces, o.CertHosts, o.ConfirmHosts = trimmed(o.Namespaces), trimmed(o.CertHosts), trimmed(o.ConfirmHosts)
+	return level, firstFailed(append([]check{
+		{o.publicURL != "", "--public-url is required: the URL that SMN posts alarms to"},
+		{err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http"), fmt.Sprintf("--public-url: %q is not an http or https URL", o.publicURL)},
+		{err != nil || u.RawQuery == "" && u.Fragment == "" && u.User == nil, "--public-url: a query, a fragment or a user is not possible"},
+		{levelErr == nil, "--log-level: want debug, info, warn or error"},
+		{o.LogFormat == "json" || o.LogFormat == "console", "--log-format: want json or console"},
+		{o.MaxMessageAge > 0, "--max-message-age: want more than 0"},
+		{o.Sweep > 0, "--sweep-interval: want more than 0"},
+		{o.Recheck > 0, "--recheck-interval: want more than 0"},
+		{o.MaxFlavorChanges > 0, "--max-flavor-changes: want more than 0"},
+		{o.DrainDelay >= 0 && o.DrainDelay <= time.Minute, "--drain-delay: want at most a minute, and not less than 0"},
+	}, o.connectionChecks()...))
+}
+
+// crossesNetworkUnencrypted reports whether alarms would.
+func (o *serveOptions) crossesNetworkUnencrypted() bool {
+	host := o.PublicURL.Hostname()
+	ip := net.ParseIP(host)
+	return o.PublicURL.Scheme == "http" && host != "localhost" && (ip == nil || !ip.IsLoopback())
+}
+
 // serve runs until the context ends. Whatever keeps it from starting is one error; a signal meanwhile is none.
-func serve(ctx context.Context, o options, env func(string) string, stderr io.Writer) error {
-	log := o.logger(stderr)
+func serve(ctx context.Context, o *serveOptions, log *zap.Logger) error {
 	defer func() { _ = log.Sync() }() // stderr may be a pipe that cannot
 	k8s.RedirectLog(log)
-	service, err := prepare(ctx, o, env, log)
+	o.Log = log
+	config, _, err := o.config()
+	if err != nil {
+		return err
+	}
+	if o.Roots, err = trustRoots(o.CAFile); err != nil {
+		return err
+	}
+	if o.crossesNetworkUnencrypted() {
+		log.Warn("--public-url is http: alarms cross the network unencrypted")
+	}
+	service, err := app.New(ctx, config, o.Options)
 	if ctx.Err() != nil {
 		log.Info("stopped before it began")
 		return nil
@@ -33,55 +126,20 @@ func serve(ctx context.Context, o options, env func(string) string, stderr io.Wr
 	if err != nil {
 		return fmt.Errorf("--webhook-addr: %w", err)
 	}
-	defer public.Close()
 	private, err := listen.Listen(ctx, "tcp", o.AdminAddr)
 	if err != nil {
-		return fmt.Errorf("--admin-addr: %w", err)
+		return errors.Join(fmt.Errorf("--admin-addr: %w", err), public.Close())
 	}
-	defer private.Close()
 	return service.Run(ctx, public, private)
 }
 
-func prepare(ctx context.Context, o options, env func(string) string, log *zap.Logger) (*app.App, error) {
-	config, err := k8s.NewConfig(o.Kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("--kubeconfig: %w", err)
+// newLogger writes one line per event to w.
+func newLogger(w io.Writer, level zapcore.Level, format string) *zap.Logger {
+	config := zap.NewProductionEncoderConfig()
+	config.TimeKey, config.EncodeTime = "time", zapcore.RFC3339NanoTimeEncoder
+	encoder := zapcore.NewJSONEncoder(config)
+	if format == "console" {
+		encoder = zapcore.NewConsoleEncoder(config)
 	}
-	of := o.app(env, log)
-	if of.Roots, err = trustRoots(o.CAFile); err != nil {
-		return nil, fmt.Errorf("--smn-ca-file: %w", err)
-	}
-	if o.plain() {
-		log.Warn("--public-url is http: alarms cross the network unencrypted")
-	}
-	return app.New(ctx, config, of)
-}
-
-// app are the options of the service.
-func (o *options) app(env func(string) string, log *zap.Logger) app.Options {
-	return app.Options{
-		PublicURL: o.PublicURL, Mode: o.Mode, Namespaces: o.Namespaces, CertHosts: o.CertHosts, ConfirmHosts: o.ConfirmHosts,
-		MaxMessageAge: o.MaxMessageAge, Sweep: o.Sweep, Recheck: o.Recheck, MaxFlavorChanges: o.MaxFlavors,
-		LeaderElect: o.LeaderElect, LeaseNamespace: o.LeaseNS, DrainDelay: o.DrainDelay,
-		CloudRate: o.CloudRate, Endpoints: o.Endpoints, Env: env, Version: version, Log: log, Now: time.Now,
-	}
-}
-
-// trustRoots are the system's and those of the file.
-func trustRoots(file string) (*x509.CertPool, error) {
-	roots, err := x509.SystemCertPool()
-	if err != nil {
-		roots = x509.NewCertPool()
-	}
-	if file == "" {
-		return roots, nil
-	}
-	pem, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	if !roots.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s holds no certificate", file)
-	}
-	return roots, nil
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), level))
 }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 )
 
@@ -66,7 +67,7 @@ func (w *week) stormPatched() (slowest time.Duration) {
 	const patience = 20 * time.Minute
 	w.latency, w.kube.latency = cloudLatency, writeLatency
 	time.Sleep(time.Until(time.Now().Truncate(5 * time.Minute).Add(10*time.Minute - time.Second)))
-	stop := w.start(w.t.Context(), w.defaultRate())
+	stop := w.start(w.t.Context(), app.Defaults().CloudRate)
 	defer func() {
 		stop()
 		time.Sleep(5 * time.Minute) // for what is shared and belongs to no round: a bubble waits for nobody
@@ -90,14 +91,6 @@ func (w *week) stormPatched() (slowest time.Duration) {
 		slowest = max(slowest, patches[0].at.Sub(at))
 	}
 	return slowest
-}
-
-func (w *week) defaultRate() float64 {
-	o, err := parseOptions([]string{"--public-url", weekURL}, func(string) string { return "" }, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return o.CloudRate
 }
 
 func (w *week) patchedDatabases() (n int) {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 )
 
@@ -82,7 +83,7 @@ func newStorm(t *testing.T, o otcsim.Options) *week {
 func (w *week) storm(loads []otcsim.Workload) (calls int) {
 	w.latency, w.kube.latency = cloudLatency, writeLatency
 	time.Sleep(time.Until(time.Now().Truncate(5 * time.Minute).Add(10*time.Minute - time.Second)))
-	stop := w.start(w.t.Context(), w.defaultRate())
+	stop := w.start(w.t.Context(), app.Defaults().CloudRate)
 	defer stop()
 	// Flavors are measured in periods of five minutes, three of which make an alarm; volumes minute by minute, five times.
 	w.load(func(load otcsim.Workload) bool { return load.UsedGB < 90 }, loads)

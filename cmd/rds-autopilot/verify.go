@@ -3,13 +3,14 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
 	"github.com/mcsps/rds-autopilot/autopilot/webhook"
@@ -23,90 +24,67 @@ func verifyHosts() []string {
 	return []string{app.SMNHost("eu-de"), app.SMNHost("eu-nl"), app.SMNHost("eu-ch2")}
 }
 
-const verifyUsage = `Usage: rds-autopilot verify -f FILE [FLAGS]
-
-Runs the receiver's checks on a captured body, in its order, and says which one fails first. It fetches the signing
+func newVerify(env func(string) string) *cobra.Command {
+	o := newOptions(env)
+	var file string
+	c := &cobra.Command{
+		Use: "verify -f FILE", Short: "Check a captured message as the receiver would, and say which check fails", Args: noArguments,
+		Long: `Verify runs the receiver's checks on a captured body, in its order, and says which one fails first. It fetches the signing
 certificate, from the hosts of --smn-cert-hosts only, and nothing else: no link is called, nothing is confirmed. What only
 the cluster knows (whether topic, rule and instance are ours, and what is stored already) is not checked.
 
-It exits with 0 if all checks pass, 1 if one fails, 2 if it was called wrongly or cannot read the file.
-
-`
-
-func runVerify(ctx context.Context, args []string, env func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
-	body, o, err := parseVerify(args, env, stdin, stdout)
-	switch {
-	case errors.Is(err, errHelp):
-		return exitOK
-	case err != nil:
-		fmt.Fprintf(stderr, "rds-autopilot: %v\n", err)
-		return exitUsage
+It exits with 0 if all checks pass, 1 if one fails, 2 if it was called wrongly or cannot read the file.`,
 	}
-	ctx, cancel := context.WithTimeout(ctx, verifyLimit)
-	defer cancel()
-	ok, err := writeSteps(stdout, webhook.Inspect(ctx, o, body))
-	if err != nil {
-		fmt.Fprintf(stderr, "rds-autopilot: write the answer: %v\n", err)
+	fs := c.Flags()
+	fs.SortFlags = false
+	fs.StringVarP(&file, "filename", "f", "", "`file` with the body of the POST, byte for byte, without its headers; - is standard input; required")
+	o.smn(fs, strings.Join(verifyHosts(), ", "), app.Console)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := fromEnv(fs, env); err != nil {
+			return usageError{err}
+		}
+		if file == "" {
+			return usageError{errors.New("-f is required: the file with the body, or - for standard input")}
+		}
+		body, err := readCapture(file, c.InOrStdin())
+		if err != nil {
+			return usageError{fmt.Errorf("-f: %w", err)}
+		}
+		with, err := o.inspection()
+		if err != nil {
+			return usageError{err}
+		}
+		ctx, cancel := context.WithTimeout(c.Context(), verifyLimit)
+		defer cancel()
+		switch ok, err := writeSteps(c.OutOrStdout(), webhook.Inspect(ctx, with, body)); {
+		case err != nil:
+			return fmt.Errorf("write the answer: %w", err)
+		case !ok:
+			return errCheckFailed
+		}
+		return nil
 	}
-	if err != nil || !ok {
-		return exitError
-	}
-	return exitOK
+	return c
 }
 
-// parseVerify reads flags and environment, and of the body as much as the receiver would and one byte more.
-func parseVerify(args []string, env func(string) string, stdin io.Reader, out io.Writer) ([]byte, webhook.Options, error) {
-	var o options
-	var none webhook.Options
-	var file string
-	fs := flag.NewFlagSet("verify", flag.ContinueOnError)
-	fs.SetOutput(io.Discard)
-	o.smn(fs, strings.Join(verifyHosts(), ", "), app.Console)
-	shared := map[string]bool{}
-	fs.VisitAll(func(f *flag.Flag) { shared[envName(f.Name)] = true })
-	fs.StringVar(&file, "f", "", "`file` with the body of the POST, byte for byte, without its headers; - is standard input; required")
-	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
-		fmt.Fprint(out, verifyUsage)
-		fs.SetOutput(out)
-		fs.PrintDefaults()
-		return nil, none, errHelp
-	} else if err != nil {
-		return nil, none, err
+// inspection is what the checks need without a cluster.
+func (o *options) inspection() (webhook.Options, error) {
+	certHosts, confirmHosts := trimmed(o.CertHosts), trimmed(o.ConfirmHosts)
+	if len(certHosts) == 0 {
+		certHosts = verifyHosts()
 	}
-	err := fromEnv(fs, func(key string) string {
-		if shared[key] {
-			return env(key)
-		}
-		return ""
-	})
-	if err != nil {
-		return nil, none, err
-	}
-	switch {
-	case fs.NArg() > 0:
-		return nil, none, fmt.Errorf("unexpected argument %q", fs.Arg(0))
-	case file == "":
-		return nil, none, errors.New("-f is required: the file with the body, or - for standard input")
-	}
-	if len(o.CertHosts) == 0 {
-		o.CertHosts = verifyHosts()
-	}
-	if len(o.ConfirmHosts) == 0 {
-		o.ConfirmHosts = []string{app.Console}
+	if len(confirmHosts) == 0 {
+		confirmHosts = []string{app.Console}
 	}
 	roots, err := trustRoots(o.CAFile)
 	if err != nil {
-		return nil, none, fmt.Errorf("--smn-ca-file: %w", err)
+		return webhook.Options{}, err
 	}
-	body, err := readCapture(file, stdin)
-	if err != nil {
-		return nil, none, fmt.Errorf("-f: %w", err)
-	}
-	hosts := smn.Fixed(o.CertHosts...)
-	keys := smn.NewKeys(hosts, smn.NewClient(hosts, roots), time.Now)
-	return body, webhook.Options{Keys: keys, ConfirmHosts: o.ConfirmHosts, Now: time.Now}, nil
+	hosts := smn.Fixed(certHosts...)
+	return webhook.Options{Keys: smn.NewKeys(hosts, smn.NewClient(hosts, roots), o.Now), ConfirmHosts: confirmHosts, Now: o.Now}, nil
 }
 
+// readCapture reads as much as the receiver would, and one byte more.
 func readCapture(file string, stdin io.Reader) ([]byte, error) {
 	in := stdin
 	if file != "-" {

@@ -175,7 +175,7 @@ func TestVerifyAndTheReceiverAgree(t *testing.T) {
 			}
 			tc.from.requests()
 			var out, errs bytes.Buffer
-			code := runVerify(t.Context(), append(tc.from.flags(), "-f", file), environment(), nil, &out, &errs)
+			code := run(t.Context(), append([]string{"verify", "-f", file}, tc.from.flags()...), environment(), nil, &out, &errs)
 			asked := tc.from.requests()
 			last := "all checks passed"
 			if tc.failed != "" {
@@ -263,7 +263,7 @@ func TestVerifyIsCalledWrongly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer
-			if code := runVerify(t.Context(), args, environment(), strings.NewReader("{}"), &out, &errs); code != exitUsage {
+			if code := run(t.Context(), append([]string{"verify"}, args...), environment(), strings.NewReader("{}"), &out, &errs); code != exitUsage {
 				t.Errorf("exit code %d, want %d", code, exitUsage)
 			}
 			if strings.Count(errs.String(), "\n") != 1 || out.Len() > 0 {
@@ -324,7 +324,7 @@ func TestVerifyExplainsWhatItDoesNotKnow(t *testing.T) {
 	s := newSender(t)
 	var out bytes.Buffer
 	body := s.alarm(func(e *otcsim.Envelope) { e.Timestamp = "2020-01-01T00:00:00Z" }).JSON()
-	if code := runVerify(t.Context(), append(s.flags(), "-f", "-"), environment(), bytes.NewReader(body), &out, io.Discard); code != exitOK {
+	if code := run(t.Context(), append([]string{"verify", "-f", "-"}, s.flags()...), environment(), bytes.NewReader(body), &out, io.Discard); code != exitOK {
 		t.Errorf("an old message: exit code %d", code)
 	}
 	for _, want := range []string{

@@ -1,60 +1,76 @@
-package main
+package app
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
-	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/controller"
-	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/internal/cloud"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
-	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
 const (
-	autoscalingLimit = 5 * time.Second  // for what only a note depends on
-	pageLimit        = 15 * time.Second // for one page of Rds
+	autoscalingLimit = 5 * time.Second // for what only a note depends on
 )
 
 // planner asks the cluster and the cloud what a decision depends on, and changes neither.
 type planner struct {
-	kube   *k8s.Cluster
-	config *rest.Config
-	api    *otc.Cloud
-	cloud  *cloud.Cloud
-	mode   v1alpha1.Mode // the upper bound
-	now    func() time.Time
+	kube    *k8s.Cluster
+	api     *otc.Cloud
+	cloud   *cloud.Cloud
+	options Options
 }
 
-// situation is what there is to decide on, without an alarm.
-type situation struct {
-	autopilot.Case
-	namespace, name string
-	evidence        map[v1alpha1.Metric]autopilot.Evidence
-	notes           []string
-}
+// situation collects what there is to decide on.
+type situation struct{ autopilot.Situation }
 
 func (s *situation) note(format string, args ...any) {
-	s.notes = append(s.notes, fmt.Sprintf(format, args...))
+	s.Notes = append(s.Notes, fmt.Sprintf(format, args...))
 }
 
-// look reads what the controller's round reads, live. An error is something that must be known and could not be read.
-func (p planner) look(ctx context.Context, t *autopilot.Target) (*situation, error) {
-	s := &situation{namespace: t.Namespace, name: t.Name}
+// Plan says what would be decided now for a database if an alarm came. It connects as New does, to the one namespace, and
+// writes nothing anywhere. Each call has its own deadline; how many there are, and how fast they may be made, depends on the
+// cloud.
+func Plan(ctx context.Context, config *rest.Config, o Options, namespace, name string) (*autopilot.Plan, error) {
+	starting, started := context.WithTimeout(ctx, startLimit)
+	defer started()
+	o.Namespaces = []string{namespace} // one may be allowed to read only this one
+	kube, err := ConnectKube(starting, config, o)
+	if err != nil {
+		return nil, err
+	}
+	// Before the cloud is asked for anything: a wrong name is the likeliest mistake.
+	target, err := kube.LiveTarget(starting, namespace, name)
+	if errors.Is(err, autopilot.ErrGone) {
+		return nil, fmt.Errorf("there is no Rds %s/%s", namespace, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	api, err := ConnectCloud(starting, o, nil, false)
+	if err != nil {
+		return nil, err
+	}
+	s, err := planner{kube: kube, api: api, cloud: cloud.New(api, o.Now), options: o}.observe(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	return s.Plan(), nil
+}
+
+// observe reads what the controller's round reads, live. An error is something that must be known and could not be read.
+func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, error) {
+	s := &situation{autopilot.Situation{Namespace: t.Namespace, Name: t.Name}}
 	rap, err := p.policy(ctx, s, t)
 	if err != nil {
 		return nil, err
@@ -67,10 +83,10 @@ func (p planner) look(ctx context.Context, t *autopilot.Target) (*situation, err
 		s.note("The operator has not entered an id in status.id of the Rds")
 	}
 	observer := controller.Observer{
-		Cloud: p.cloud, Mode: p.mode, Recheck: app.Defaults().Recheck, Log: zap.NewNop(), Now: p.now,
+		Cloud: p.cloud, Mode: p.options.Mode, Recheck: p.options.Recheck, Log: p.options.Log, Now: p.options.Now,
 		Shared: func(ctx context.Context, t *autopilot.Target) (bool, error) { return p.shared(ctx, s, t) },
 	}
-	if s.Case, err = observer.Observe(ctx, t, rap, p.now()); err != nil {
+	if s.Case, err = observer.Observe(ctx, t, rap, p.options.Now()); err != nil {
 		return nil, err
 	}
 	s.Enabled = off == ""
@@ -81,7 +97,7 @@ func (p planner) look(ctx context.Context, t *autopilot.Target) (*situation, err
 	if s.Catalogue, err = p.cloud.Catalogue(ctx, *s.Instance); err != nil {
 		return nil, fmt.Errorf("read flavors: %w", err)
 	}
-	if s.evidence, err = p.cloud.Evidence(ctx, *s.Instance, s.wanted(rap.Status)); err != nil {
+	if s.Evidence, err = p.cloud.Evidence(ctx, *s.Instance, s.wanted(rap.Status)); err != nil {
 		return nil, fmt.Errorf("read evidence: %w", err)
 	}
 	if s.Offered, s.OfferedKnown, err = p.cloud.ResizeList(ctx, *s.Instance); err != nil {
@@ -121,7 +137,7 @@ func (p planner) policy(ctx context.Context, s *situation, t *autopilot.Target) 
 	rap, err := p.kube.LiveAutopilot(ctx, t.Namespace, t.Name)
 	if errors.Is(err, autopilot.ErrGone) {
 		s.note("There is no RdsAutopilot yet, and so no alarm: this is with the default policy. spec.autopilot: true of the Rds makes one")
-		return &v1alpha1.RdsAutopilot{Spec: defaultPolicy()}, nil
+		return &v1alpha1.RdsAutopilot{Spec: autopilot.DefaultSpec()}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -156,60 +172,10 @@ func (s *situation) wanted(have v1alpha1.Status) []controller.EvidenceOf {
 
 // shared reports whether another Rds has the same instance, as far as one may look.
 func (p planner) shared(ctx context.Context, s *situation, t *autopilot.Target) (bool, error) {
-	others, err := p.others(ctx, metav1.NamespaceAll, t)
+	shared, err := p.kube.SharesInstance(ctx, t, metav1.NamespaceAll)
 	if apierrors.IsForbidden(err) {
 		s.note("Not considered: whether an Rds of another namespace has the same instance, for you may not list those")
-		others, err = p.others(ctx, t.Namespace, t)
+		shared, err = p.kube.SharesInstance(ctx, t, t.Namespace)
 	}
-	if err != nil {
-		return false, fmt.Errorf("list Rds: %w", err)
-	}
-	return others, nil
-}
-
-// others decodes into the type that has none of an Rds's passwords.
-func (p planner) others(ctx context.Context, namespace string, t *autopilot.Target) (bool, error) {
-	scheme := runtime.NewScheme()
-	if err := otcv1.AddToScheme(scheme); err != nil {
-		return false, err
-	}
-	cfg, gv := rest.CopyConfig(p.config), otcv1.GroupVersion()
-	cfg.APIPath, cfg.GroupVersion, cfg.UserAgent = "/apis", &gv, "rds-autopilot/"+version
-	cfg.ContentType, cfg.NegotiatedSerializer = runtime.ContentTypeJSON, serializer.NewCodecFactory(scheme).WithoutConversion()
-	client, err := rest.RESTClientFor(cfg)
-	if err != nil {
-		return false, err
-	}
-	for opts := (metav1.ListOptions{Limit: 500}); ; {
-		var page otcv1.RdsList
-		one, cancel := context.WithTimeout(ctx, pageLimit)
-		err := client.Get().NamespaceIfScoped(namespace, namespace != metav1.NamespaceAll).Resource(otcv1.Resource).
-			VersionedParams(&opts, runtime.NewParameterCodec(scheme)).Do(one).Into(&page)
-		cancel()
-		if err != nil {
-			return false, err
-		}
-		if slices.ContainsFunc(page.Items, func(o otcv1.Rds) bool { return o.UID != t.UID && o.Status.ID == t.InstanceID }) {
-			return true, nil
-		}
-		if opts.Continue = page.Continue; opts.Continue == "" {
-			return false, nil
-		}
-	}
-}
-
-// defaultPolicy is what the CRD's schema makes of an empty spec.
-func defaultPolicy() v1alpha1.Spec {
-	on := func() v1alpha1.Trigger { return v1alpha1.Trigger{Enabled: new(true), ThresholdPercent: 90} }
-	return v1alpha1.Spec{
-		Mode: v1alpha1.ModeAuto,
-		Storage: v1alpha1.Storage{
-			StepGB: 10, MaxGB: 4000, ThresholdPercent: 90,
-			Alarm: v1alpha1.StorageAlarm{PeriodSeconds: 1, Count: 5, RepeatSeconds: new(int32(900))},
-		},
-		Flavor: v1alpha1.Flavor{
-			CPU: on(), Memory: on(), CooldownSeconds: new(int32(3600)), MaxChangesPerDay: 2,
-			Alarm: v1alpha1.FlavorAlarm{PeriodSeconds: 300, Count: 3, RepeatSeconds: new(int32(1800))},
-		},
-	}
+	return shared, err
 }

@@ -1,4 +1,4 @@
-package main
+package autopilot
 
 import (
 	"math"
@@ -8,23 +8,22 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// plan is what would be decided for a database. Its JSON is read by programs: keys are added, never changed.
-type plan struct {
+// Plan is what would be decided for a database. Its JSON is read by programs: keys are added, never changed.
+type Plan struct {
 	Namespace string        `json:"namespace"`
 	Name      string        `json:"name"`
 	Time      metav1.Time   `json:"time"`
 	Mode      v1alpha1.Mode `json:"mode"` // the policy's or --mode, whichever allows less
-	Instance  *planInstance `json:"instance,omitempty"`
+	Instance  *PlanInstance `json:"instance,omitempty"`
 	Notes     []string      `json:"notes"`
-	Metrics   []metricPlan  `json:"metrics"`
+	Metrics   []MetricPlan  `json:"metrics"`
 }
 
-// planInstance is the database as the cloud has it now.
-type planInstance struct {
+// PlanInstance is the database as the cloud has it now.
+type PlanInstance struct {
 	ID       string   `json:"id"`
 	Status   string   `json:"status"`
 	Engine   string   `json:"engine"`
@@ -37,44 +36,44 @@ type planInstance struct {
 	Zones    []string `json:"zones"`
 }
 
-// metricPlan is the answer to the alarm of one metric, if it came now.
-type metricPlan struct {
+// MetricPlan is the answer to the alarm of one metric, if it came now.
+type MetricPlan struct {
 	Metric           v1alpha1.Metric `json:"metric"`
 	ValuePercent     *float64        `json:"valuePercent,omitempty"` // none where Cloud Eye has none
 	UsedGB           *float64        `json:"usedGB,omitempty"`       // storage only
 	MeasuredTime     *metav1.Time    `json:"measuredTime,omitempty"`
 	ThresholdPercent int             `json:"thresholdPercent"`
 
-	Decision answer `json:"decision"`
+	Decision Answer `json:"decision"`
 	// AtThreshold is the decision if the value were at the threshold; only where the real one decides nothing.
-	AtThreshold *answer `json:"atThreshold,omitempty"`
+	AtThreshold *Answer `json:"atThreshold,omitempty"`
 	// Guards hold a change back, in the order in which they would be named. Behind one that has no end of its own and
 	// that no policy lifts, nothing can be known.
-	Guards []guard `json:"guards"`
+	Guards []Guard `json:"guards"`
 	// Afterwards is the decision once no guard holds; none where that cannot be known.
-	Afterwards *answer     `json:"afterwards,omitempty"`
-	Candidates []candidate `json:"candidates,omitempty"` // larger flavors, best first
+	Afterwards *Answer     `json:"afterwards,omitempty"`
+	Candidates []Candidate `json:"candidates,omitempty"` // larger flavors, best first
 }
 
-// answer is a decision.
-type answer struct {
-	Action            autopilot.Action `json:"action"`
-	From              string           `json:"from,omitempty"` // GB or a flavor's code
-	To                string           `json:"to,omitempty"`
-	Reason            autopilot.Reason `json:"reason"`
-	Message           string           `json:"message"`
-	LooksAgainSeconds int64            `json:"looksAgainSeconds,omitempty"` // 0: an event will tell
+// Answer is a decision.
+type Answer struct {
+	Action            Action `json:"action"`
+	From              string `json:"from,omitempty"` // GB or a flavor's code
+	To                string `json:"to,omitempty"`
+	Reason            Reason `json:"reason"`
+	Message           string `json:"message"`
+	LooksAgainSeconds int64  `json:"looksAgainSeconds,omitempty"` // 0: an event will tell
 }
 
-// guard is something that holds a change back.
-type guard struct {
-	Reason  autopilot.Reason `json:"reason"`
-	Message string           `json:"message"`
-	Ends    *metav1.Time     `json:"ends,omitempty"` // by itself; none where something has to happen first
+// Guard is something that holds a change back.
+type Guard struct {
+	Reason  Reason       `json:"reason"`
+	Message string       `json:"message"`
+	Ends    *metav1.Time `json:"ends,omitempty"` // by itself; none where something has to happen first
 }
 
-// candidate is a larger flavor, and why it is not to be had.
-type candidate struct {
+// Candidate is a larger flavor, and why it is not to be had.
+type Candidate struct {
 	Code      string `json:"code"`
 	VCPUs     int    `json:"vcpus"`
 	MemoryGB  int    `json:"memoryGB"`
@@ -83,27 +82,35 @@ type candidate struct {
 	ZoneState string `json:"zoneState,omitempty"`
 }
 
-// plan answers for every metric as if its alarm, and no other, were in force.
-func (s *situation) plan() *plan {
-	p := &plan{
-		Namespace: s.namespace, Name: s.name, Time: metav1.NewTime(s.Now.Truncate(time.Second)), Mode: s.Mode,
-		Notes: append(slices.Clone(s.notes), "Not considered: flavors that are changing elsewhere in the cluster (--max-flavor-changes)"),
+// Situation is what there is to decide on for a database, without an alarm.
+type Situation struct {
+	Case
+	Namespace, Name string
+	Evidence        map[v1alpha1.Metric]Evidence
+	Notes           []string // for the person who asks for the plan
+}
+
+// Plan answers for every metric as if its alarm, and no other, were in force.
+func (s *Situation) Plan() *Plan {
+	p := &Plan{
+		Namespace: s.Namespace, Name: s.Name, Time: metav1.NewTime(s.Now.Truncate(time.Second)), Mode: s.Mode,
+		Notes: append(slices.Clone(s.Notes), "Not considered: flavors that are changing elsewhere in the cluster (--max-flavor-changes)"),
 	}
 	if i := s.Instance; i != nil {
-		p.Instance = &planInstance{
+		p.Instance = &PlanInstance{
 			ID: i.ID, Status: i.Status, Engine: i.Engine, Version: i.Version, Mode: i.Mode, Flavor: i.Flavor,
 			VCPUs: i.VCPUs, MemoryGB: i.MemoryGB, VolumeGB: i.VolumeGB, Zones: i.Zones,
 		}
 	}
-	for _, m := range autopilot.MetricTable() {
+	for _, m := range MetricTable() {
 		p.Metrics = append(p.Metrics, s.metric(m))
 	}
 	return p
 }
 
-func (s *situation) metric(m autopilot.MetricRow) metricPlan {
-	w := supposition{Case: s.Case, metric: m, evidence: s.evidence[m.Metric]}
-	p := metricPlan{Metric: m.Metric, ThresholdPercent: w.threshold(), Guards: []guard{}}
+func (s *Situation) metric(m MetricRow) MetricPlan {
+	w := supposition{Case: s.Case, metric: m, evidence: s.Evidence[m.Metric]}
+	p := MetricPlan{Metric: m.Metric, ThresholdPercent: w.threshold(), Guards: []Guard{}}
 	if e := w.evidence; e.Present() && s.Instance != nil {
 		measured := metav1.NewTime(e.Time)
 		p.MeasuredTime = &measured
@@ -121,7 +128,7 @@ func (s *situation) metric(m autopilot.MetricRow) metricPlan {
 		p.AtThreshold = new(answered(at.decide()))
 	}
 	for range 20 { // there are fewer guards than that
-		if d.Action != autopilot.ActionNone {
+		if d.Action != ActionNone {
 			if len(p.Guards) > 0 {
 				p.Afterwards = new(answered(d))
 			}
@@ -137,17 +144,17 @@ func (s *situation) metric(m autopilot.MetricRow) metricPlan {
 		d = w.decide()
 	}
 	for _, c := range (supposition{Case: s.Case, metric: m}).unhindered().ladder() {
-		p.Candidates = append(p.Candidates, candidate{c.Code, c.VCPUs, c.MemoryGB, string(c.Refused), c.Zone, c.State})
+		p.Candidates = append(p.Candidates, Candidate{c.Code, c.VCPUs, c.MemoryGB, string(c.Refused), c.Zone, c.State})
 	}
 	return p
 }
 
-func answered(d autopilot.Decision) answer {
-	return answer{d.Action, d.From, d.To, d.Reason, d.Message, int64(math.Ceil(d.Again.Seconds()))}
+func answered(d Decision) Answer {
+	return Answer{d.Action, d.From, d.To, d.Reason, d.Message, int64(math.Ceil(d.Again.Seconds()))}
 }
 
-func (s supposition) guard(d autopilot.Decision) guard {
-	g := guard{Reason: d.Reason, Message: d.Message}
+func (s supposition) guard(d Decision) Guard {
+	g := Guard{Reason: d.Reason, Message: d.Message}
 	if d.Again > 0 && s.endsByItself(d.Reason) {
 		ends := metav1.NewTime(s.Now.Add(d.Again).Round(time.Second))
 		g.Ends = &ends

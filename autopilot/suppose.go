@@ -1,4 +1,4 @@
-package main
+package autopilot
 
 import (
 	"math"
@@ -6,7 +6,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/flavors"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -14,25 +13,25 @@ import (
 // supposition is a case in which the alarm of one metric has come. It is a value: what is taken out of one is still in
 // the others.
 type supposition struct {
-	autopilot.Case
-	metric   autopilot.MetricRow
-	evidence autopilot.Evidence
+	Case
+	metric   MetricRow
+	evidence Evidence
 }
 
-func (s supposition) verdict() autopilot.Verdict {
-	s.Alarms = []autopilot.Alarm{{Metric: s.metric.Metric, State: v1alpha1.StateAlarm, StateTime: s.Now, Evidence: s.evidence}}
-	return autopilot.Decide(s.Case)
+func (s supposition) verdict() Verdict {
+	s.Alarms = []Alarm{{Metric: s.metric.Metric, State: v1alpha1.StateAlarm, StateTime: s.Now, Evidence: s.evidence}}
+	return Decide(s.Case)
 }
 
 // decide is the answer to the alarm. A wish that waited for the window may be answered beside it.
-func (s supposition) decide() autopilot.Decision {
+func (s supposition) decide() Decision {
 	for _, d := range s.verdict().Decisions {
 		if d.Metric == s.metric.Metric {
 			return d
 		}
 	}
-	return autopilot.Decision{
-		Metric: s.metric.Metric, Action: autopilot.ActionNone, Reason: autopilot.ReasonStaleEvidence, Message: "What the last change came to is not measured yet",
+	return Decision{
+		Metric: s.metric.Metric, Action: ActionNone, Reason: ReasonStaleEvidence, Message: "What the last change came to is not measured yet",
 	}
 }
 
@@ -58,42 +57,42 @@ func (s supposition) atThreshold() supposition {
 }
 
 // endsByItself reports whether time alone ends a guard.
-func (s supposition) endsByItself(r autopilot.Reason) bool {
-	return r.EndsByItself() || r == autopilot.ReasonInstanceBusy && s.Instance.Status == autopilot.StatusActive
+func (s supposition) endsByItself(r Reason) bool {
+	return r.EndsByItself() || r == ReasonInstanceBusy && s.Instance.Status == StatusActive
 }
 
 // without takes out of a case what a decision was held back by, so that the next guard is seen. It is false where the
 // world has to change first: what would be decided then cannot be known.
-func (s supposition) without(d autopilot.Decision) (supposition, bool) {
+func (s supposition) without(d Decision) (supposition, bool) {
 	spec, status := s.Spec.DeepCopy(), s.Status.DeepCopy()
 	switch d.Reason {
-	case autopilot.ReasonBelowThreshold, autopilot.ReasonNoData, autopilot.ReasonStaleEvidence:
+	case ReasonBelowThreshold, ReasonNoData, ReasonStaleEvidence:
 		return s.atThreshold(), true
-	case autopilot.ReasonNotEnabled:
+	case ReasonNotEnabled:
 		s.Enabled = true
 		if s.Mode == v1alpha1.ModeOff {
 			s.Mode = v1alpha1.ModeAuto
 		}
 		spec.Flavor.CPU.Enabled, spec.Flavor.Memory.Enabled = new(true), new(true)
-	case autopilot.ReasonInstanceBusy:
-		if s.Instance.Status != autopilot.StatusActive || status.Instance == nil {
+	case ReasonInstanceBusy:
+		if s.Instance.Status != StatusActive || status.Instance == nil {
 			return s, false
 		}
 		status.Instance.ActiveSince = long(s.Now)
-	case autopilot.ReasonCooldown:
+	case ReasonCooldown:
 		spec.Flavor.CooldownSeconds = new(int32(0))
-	case autopilot.ReasonBudgetSpent:
+	case ReasonBudgetSpent:
 		if spec.Flavor.MaxChangesPerDay >= 10 { // no policy allows more
 			return s, false
 		}
 		spec.Flavor.MaxChangesPerDay = 10
-	case autopilot.ReasonNoEffect:
+	case ReasonNoEffect:
 		for i := range status.Changes {
 			status.Changes[i].Metrics = nil
 		}
-	case autopilot.ReasonContested:
+	case ReasonContested:
 		status.Changes, status.Conditions = nil, nil
-	case autopilot.ReasonOutsideWindow:
+	case ReasonOutsideWindow:
 		spec.Flavor.Window = nil
 	default:
 		return s, false
@@ -110,8 +109,8 @@ func (s supposition) unhindered() supposition {
 	s.Spec.Flavor.CPU.Enabled, s.Spec.Flavor.Memory.Enabled = new(true), new(true)
 	if s.Instance != nil {
 		inst := *s.Instance
-		inst.Status = autopilot.StatusActive
-		s.Instance, s.Wanted = &inst, autopilot.Wanted{VolumeGB: inst.VolumeGB, Flavor: inst.Flavor}
+		inst.Status = StatusActive
+		s.Instance, s.Wanted = &inst, Wanted{VolumeGB: inst.VolumeGB, Flavor: inst.Flavor}
 	}
 	s.Status = v1alpha1.Status{Baseline: s.Status.Baseline, Instance: &v1alpha1.Instance{ActiveSince: long(s.Now)}}
 	return s.atThreshold()
