@@ -25,8 +25,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set when building: -ldflags "-X main.version=…".
-var version = "dev"
+// version and commit are set when building: -ldflags "-X main.version=… -X main.commit=…".
+var (
+	version = "dev"
+	commit  = ""
+)
 
 // gcPercent is how much garbage the heap may hold beside what is in use. The pod is short of memory, not of processor time;
 // GOGC in the environment sets another one.

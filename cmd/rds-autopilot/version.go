@@ -14,12 +14,11 @@ const sdkModule = "github.com/opentelekomcloud/gophertelekomcloud"
 
 // build is which build this is.
 type build struct {
-	Version    string `json:"version"`
-	Commit     string `json:"commit,omitempty"`
-	CommitTime string `json:"commitTime,omitempty"`
-	Go         string `json:"go"`
-	Platform   string `json:"platform"`
-	SDK        string `json:"sdk,omitempty"` // version of the cloud's SDK
+	Version  string `json:"version"`
+	Commit   string `json:"commit,omitempty"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	SDK      string `json:"sdk,omitempty"` // version of the cloud's SDK
 }
 
 func newVersion() *cobra.Command {
@@ -45,17 +44,14 @@ func newVersion() *cobra.Command {
 }
 
 func thisBuild() build {
-	b := build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	b := build{Version: version, Commit: commit, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b
 	}
 	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			b.Commit = s.Value
-		case "vcs.time":
-			b.CommitTime = s.Value
+		if s.Key == "vcs.revision" {
+			b.Commit = cmp.Or(b.Commit, s.Value)
 		}
 	}
 	for _, m := range info.Deps {
