@@ -16,28 +16,35 @@ import (
 )
 
 // fieldOf is the one field of spec that a change is about.
-func fieldOf(kind autopilotv1.ChangeKind) string {
-	if kind == autopilotv1.KindFlavor {
-		return "flavorref"
+func fieldOf(kind autopilotv1.ChangeKind) (string, error) {
+	switch kind {
+	case autopilotv1.KindVolume:
+		return "volumesize", nil
+	case autopilotv1.KindFlavor:
+		return "flavorref", nil
 	}
-	return "volumesize"
+	return "", fmt.Errorf("unknown kind of change %q", kind)
 }
 
 // Apply writes the one field of the Rds that an intent is about, if that field, the uid and the instance id still are as they
 // were read. It returns the Rds as the API server answers with it, and autopilot.ErrConflict, autopilot.ErrGone if there is no
 // Rds, or an autopilot.RefusedError. It never makes a volume smaller.
 func (c *Cluster) Apply(ctx context.Context, read *autopilot.Target, i autopilotv1.Intent) (*autopilot.Target, error) {
+	field, err := fieldOf(i.Kind)
+	if err != nil {
+		return nil, fmt.Errorf("patch Rds %s/%s: %w", read.Namespace, read.Name, err)
+	}
 	if i.Kind == autopilotv1.KindFlavor {
-		return c.patchRds(ctx, read, fieldOf(i.Kind), read.Wanted.Flavor, i.To)
+		return c.patchRds(ctx, read, field, read.Wanted.Flavor, i.To)
 	}
 	to, err := strconv.Atoi(i.To)
 	if err != nil {
-		return nil, fmt.Errorf("patch volumesize of Rds %s/%s: %w", read.Namespace, read.Name, err)
+		return nil, fmt.Errorf("patch %s of Rds %s/%s: %w", field, read.Namespace, read.Name, err)
 	}
 	if from := read.Wanted.VolumeGB; to <= from {
-		return nil, fmt.Errorf("patch volumesize of Rds %s/%s: %d GB is not more than %d GB", read.Namespace, read.Name, to, from)
+		return nil, fmt.Errorf("patch %s of Rds %s/%s: %d GB is not more than %d GB", field, read.Namespace, read.Name, to, from)
 	}
-	return c.patchRds(ctx, read, fieldOf(i.Kind), read.Wanted.VolumeGB, to)
+	return c.patchRds(ctx, read, field, read.Wanted.VolumeGB, to)
 }
 
 // patchRds uses a JSON patch because it can say "only if", and touches nothing but the field it names. A

@@ -15,13 +15,17 @@ import (
 // Writer asks the API server which other field manager wrote the size or the flavor that the Rds asks for; empty if it does
 // not know, or if that were we. The cache does not keep that. It returns autopilot.ErrGone if there is no Rds.
 func (c *Cluster) Writer(ctx context.Context, t *autopilot.Target, kind autopilotv1.ChangeKind) (string, error) {
+	field, err := fieldOf(kind)
+	if err != nil {
+		return "", fmt.Errorf("read who wrote Rds %s/%s: %w", t.Namespace, t.Name, err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	live, err := c.rdsIn(t.Namespace).Get(ctx, t.Name, metav1.GetOptions{})
 	if err != nil {
 		return "", wrapError(err, "get Rds %s/%s", t.Namespace, t.Name)
 	}
-	writer, err := lastWriter(live.ManagedFields, "f:"+fieldOf(kind))
+	writer, err := lastWriter(live.ManagedFields, "f:"+field)
 	if writer == self {
 		return "", err
 	}
