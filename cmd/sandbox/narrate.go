@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/internal/fakeoperator"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
-	"github.com/mcsps/rds-autopilot/internal/standin"
 	"github.com/mcsps/rds-autopilot/internal/world"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
@@ -88,11 +88,11 @@ func (n narrator) sent(d otcsim.Delivery) {
 func short(id string) string { return id[:min(len(id), 8)] }
 
 // act tells what the operator does.
-func (n narrator) act(a standin.Act) {
+func (n narrator) act(a fakeoperator.Act) {
 	switch a.What {
-	case standin.Enlarge:
+	case fakeoperator.Enlarge:
 		n.say(actorOperator, a.Name, "asks the cloud to enlarge the volume from %s to %s GB", a.From, a.To)
-	case standin.Resize:
+	case fakeoperator.Resize:
 		n.say(actorOperator, a.Name, "asks the cloud for flavor %s", a.To)
 	}
 }

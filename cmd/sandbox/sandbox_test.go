@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcsps/rds-autopilot/internal/fakeoperator"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
-	"github.com/mcsps/rds-autopilot/internal/standin"
 	"github.com/mcsps/rds-autopilot/internal/world"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
@@ -134,9 +134,13 @@ func TestNarration(t *testing.T) {
 		{"a decision", line(`{"msg":"decision","name":"orders","reason":"AlarmInForce","message":"Storage 40 → 50 GB"}`), "autopilot   orders   AlarmInForce: Storage 40 → 50 GB"},
 		{"what nobody wants to know", line(`{"msg":"stopping"}`), ""},
 		{"what is no JSON", func(n narrator) { n.line(nil, world.Line{Raw: "panic: x"}) }, "autopilot            panic: x"},
-		{"a larger volume", func(n narrator) { n.act(standin.Act{Name: "orders", What: standin.Enlarge, From: "40", To: "50"}) },
+		{"a larger volume", func(n narrator) {
+			n.act(fakeoperator.Act{Name: "orders", What: fakeoperator.Enlarge, From: "40", To: "50"})
+		},
 			"operator    orders   asks the cloud to enlarge the volume from 40 to 50 GB"},
-		{"a postponed snapshot", func(n narrator) { n.act(standin.Act{Name: "orders", What: standin.Postpone, Err: errors.New("x")}) }, ""},
+		{"a postponed snapshot", func(n narrator) {
+			n.act(fakeoperator.Act{Name: "orders", What: fakeoperator.Postpone, Err: errors.New("x")})
+		}, ""},
 		{"a patched and trimmed Rds", func(n narrator) {
 			old := &otcv1.Rds{Spec: otcv1.Spec{VolumeSize: 40, FlavorRef: "a", Autopilot: &on}}
 			now := &otcv1.Rds{Spec: otcv1.Spec{VolumeSize: 50, FlavorRef: "a"}}

@@ -15,10 +15,10 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/mcsps/rds-autopilot/internal/fakeoperator"
 	"github.com/mcsps/rds-autopilot/internal/faults"
 	"github.com/mcsps/rds-autopilot/internal/kubetest"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
-	"github.com/mcsps/rds-autopilot/internal/standin"
 )
 
 // own is the service's namespace, ServiceAccount and lease.
@@ -37,7 +37,7 @@ type Options struct {
 	// Resync is how often the operator looks at every Rds, on the clock: 10 s of the cloud if zero, and at least 1 s.
 	Resync time.Duration
 	// OnAct is told what the operator does. It must not block.
-	OnAct func(standin.Act)
+	OnAct func(fakeoperator.Act)
 	// OnLine is told each line that a process writes, in its order. It must not block.
 	OnLine func(*Process, Line)
 	// Binary is the service; empty means that Build, or the first Serve, compiles it.
@@ -52,7 +52,7 @@ type Options struct {
 type World struct {
 	Kube     *kubetest.Cluster
 	Cloud    *otcsim.Cloud
-	Operator *standin.Operator
+	Operator *fakeoperator.Operator
 	Ingress  *Ingress
 
 	options Options
@@ -117,11 +117,11 @@ func (w *World) start(ctx context.Context) error {
 }
 
 func (w *World) startOperator(ctx context.Context) error {
-	cloud, err := standin.Connect(w.Cloud.Env())
+	cloud, err := fakeoperator.Connect(w.Cloud.Env())
 	if err != nil {
 		return err
 	}
-	w.Operator, err = standin.New(standin.Options{
+	w.Operator, err = fakeoperator.New(fakeoperator.Options{
 		Config: w.Kube.Config(), Cloud: cloud, Report: w.options.OnAct,
 		Resync: max(cmp.Or(w.options.Resync, w.Span(10*time.Second)), time.Second), Retry: w.Span(30 * time.Second),
 	})
