@@ -29,7 +29,7 @@ const (
 )
 
 // Servers returns the folder that holds kube-apiserver and etcd, and compiles them first if nobody has: about four
-// minutes on two cores, told on progress every 15 seconds. Processes that ask at the same time wait for one build.
+// minutes on two cores, reported on progress every 15 seconds. Processes that ask at the same time wait for one build.
 // The folder is below .cache in the checkout, one for each set of versions.
 func Servers(ctx context.Context, progress io.Writer) (string, error) {
 	root, err := checkout()
@@ -169,7 +169,7 @@ func (s shelf) get(ctx context.Context) (string, error) {
 func (s shelf) wait(ctx context.Context, lock *os.File) error {
 	poll := time.NewTicker(250 * time.Millisecond)
 	defer poll.Stop()
-	start, told := time.Now(), time.Time{}
+	start, reported := time.Now(), time.Time{}
 	for {
 		err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
@@ -178,8 +178,8 @@ func (s shelf) wait(ctx context.Context, lock *os.File) error {
 		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
 			return fmt.Errorf("build lock: %w", err)
 		}
-		if time.Since(told) >= 15*time.Second {
-			told = time.Now()
+		if time.Since(reported) >= 15*time.Second {
+			reported = time.Now()
 			fmt.Fprintf(s.progress, "kubetest: another process compiles %s; waiting, %s so far\n", s.title, time.Since(start).Round(time.Second))
 		}
 		select {
