@@ -127,7 +127,7 @@ func TestAFailureAnswersUntilTheNextReadingMayBegin(t *testing.T) {
 			t.Errorf("waited %s for an error that was under way", waited)
 		}
 		ill = false
-		time.Sleep(restMost)
+		time.Sleep(maxRest)
 		if got, err := s.get(t.Context(), time.Now()); got != 1 || err != nil {
 			t.Errorf("%d, %v after the rest, want a new reading", got, err)
 		}
