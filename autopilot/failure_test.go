@@ -62,7 +62,7 @@ func condition(t *testing.T, s v1alpha1.Status, kind string) metav1.Condition {
 	return *c
 }
 
-// takesBack accepts a patch, and whoever is behind it puts the old value back before anybody looks again.
+// takesBack accepts a patch, and somebody else puts the old value back before anybody looks again.
 func takesBack(_ *Case, _ v1alpha1.Intent) Patched { return Patched{Result: PatchAccepted} }
 
 // putsBack is something within the API server that does so.

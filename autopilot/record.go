@@ -47,7 +47,7 @@ const (
 	PatchRefused                      // the API server refused it
 )
 
-// Patched is the result of a patch; Message are the API server's where it refused it.
+// Patched is the result of a patch; Message is the API server's where it refused it.
 type Patched struct {
 	Result  PatchResult
 	Message string

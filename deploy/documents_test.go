@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Who reads in a document which test shows something, must find that test.
+// A document that names a test as proof must name one that exists.
 func TestDocumentsNameTestsThatExist(t *testing.T) {
 	named := regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z][A-Za-z0-9]+\b`)
 	defined := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Z][A-Za-z0-9]+)\(`)

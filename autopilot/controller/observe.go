@@ -135,7 +135,7 @@ func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 	return err
 }
 
-// readWriters fills in who else writes what we have written, where that matters.
+// readWriters fills in which other writer writes the field that we have written, where that matters.
 func (r *round) readWriters(ctx context.Context, c *autopilot.Case) (err error) {
 	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindVolume, v1alpha1.KindFlavor} {
 		if len(c.Alarms) > 0 && c.Rival == "" && c.Interfered(kind) {

@@ -74,7 +74,7 @@ func (s *shared[T]) current(ctx context.Context, notBefore time.Time) *reading[T
 	return r
 }
 
-// run reads, once it may. What r holds is for those who saw it end.
+// run reads, once it may. r is complete when its channel is closed, and not before.
 func (s *shared[T]) run(ctx context.Context, r *reading[T], notBefore time.Time) {
 	defer close(r.done)
 	if r.begun = notBefore; !s.composed { // what it is composed of rests by itself

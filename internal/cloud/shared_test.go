@@ -73,7 +73,7 @@ func TestAReadingOutlivesWhoAskedForIt(t *testing.T) {
 	})
 }
 
-// A list of many pages, asked for by one after the other, must leave calls for others: whoever comes while it rests is
+// A list of many pages, asked for by one after the other, must leave calls for others: callers that come while it rests are
 // served together.
 func TestALongReadingRestsBeforeTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// process is a running server. Its output goes to a file, because go test waits for whoever holds its own output.
+// process is a running server. Its output goes to a file, because go test waits for every process that holds its own output.
 type process struct {
 	name string
 	log  string

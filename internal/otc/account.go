@@ -17,7 +17,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// account is who we are and where, from OS_* and clouds.yaml.
+// account is the user or access key, the project and the region, from OS_* and clouds.yaml.
 type account struct {
 	authURL                             string // ends with /v3/
 	userName, userID, password          string

@@ -18,7 +18,7 @@ import (
 // refusedPause keeps us from trying refused credentials again: IAM locks an account after a few failures.
 const refusedPause = 5 * time.Minute
 
-// session is who we are in the cloud; all calls share it. Credentials are read anew for each login: a mounted Secret that
+// session is our login to the cloud; all calls share it. Credentials are read anew for each login: a mounted Secret that
 // was changed is in force once the old one is refused, and nothing has to be restarted.
 type session struct {
 	find         func() (account, error)
