@@ -55,7 +55,7 @@ func TestDimensionThatHasData(t *testing.T) {
 	}
 }
 
-// One list serves all who ask at about the same time, and a failure is not repeated for each of them.
+// One list serves all callers of about the same time, and a failure is not repeated for each of them.
 func TestDimensionsOfAFleetCostOneList(t *testing.T) {
 	w := newWorld(t)
 	var ids []string

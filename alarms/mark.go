@@ -35,7 +35,7 @@ func bearsMarkOf(text, base string) bool {
 }
 
 // isMarkOf reports whether a text is the mark that a cluster has put on what bears this base name. The name must be that of
-// the mark: a copy of a rule under another name belongs to whoever made it.
+// the mark: a copy of a rule under another name belongs to the person that made it.
 func isMarkOf(text, base, clusterID string) bool {
 	namespace, name, id, ok := ParseMark(text)
 	return ok && id == clusterID && Name(namespace, name, base[len(base)-uidLength:]) == base

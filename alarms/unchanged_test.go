@@ -152,7 +152,7 @@ func TestRepairThatChangesNothing(t *testing.T) {
 			if mended, failed = sweep(); len(mended) > 0 || failed != tt.err || len(w.writes()) > 0 != (tt.err != "") {
 				t.Errorf("half an hour later: %q, %q, wrote %v", mended, failed, w.writes())
 			}
-			// Whoever changes something else by hand is told of, and what he has changed is mended.
+			// Anything else that is changed by hand is reported, and mended.
 			if err := w.cloud.EnableRule(t.Context(), ruleID(w, v1alpha1.MetricMemory), false); err != nil {
 				t.Fatal(err)
 			}

@@ -17,7 +17,7 @@ const (
 const episodeSpan = time.Hour
 
 // prependChange puts a change first and drops the oldest of its kind beyond what is kept. One that equals an entry of the
-// last day is counted there: a rival who undoes the same change again and again must not push the others out.
+// last day is counted there: a rival that undoes the same change again and again must not push the others out.
 func prependChange(changes []v1alpha1.Change, ch v1alpha1.Change) []v1alpha1.Change {
 	keep := map[v1alpha1.ChangeKind]int{v1alpha1.KindVolume: volumeChanges, v1alpha1.KindFlavor: flavorChanges}
 	if i := slices.IndexFunc(changes, repeats(ch)); i >= 0 {

@@ -35,7 +35,7 @@ type Case struct {
 
 	// FleetBusy: as many flavors as may be are changing elsewhere in the cluster.
 	FleetBusy bool
-	// Rival is who wrote the size or flavor that the Rds asks for in place of ours, where that is known.
+	// Rival is the writer of the size or flavor that the Rds asks for in place of ours, where that is known.
 	Rival string
 
 	Catalogue    []flavors.Flavor // nil: could not be read

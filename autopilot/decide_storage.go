@@ -95,7 +95,7 @@ func (c Case) sizeTakenBack() (v1alpha1.Change, bool) {
 	return v1alpha1.Change{}, false
 }
 
-// rival names whoever undoes what we did, at the beginning of a sentence.
+// rival names the writer that undoes what we did, at the beginning of a sentence.
 func (c Case) rival() string {
 	if c.Rival == "" {
 		return "Somebody"

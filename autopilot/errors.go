@@ -12,7 +12,7 @@ var (
 
 // RefusedError is the API server's answer to a patch that it understood and does not allow.
 type RefusedError struct {
-	Words string // the API server's
+	Message string // the API server's
 }
 
-func (e *RefusedError) Error() string { return "refused: " + e.Words }
+func (e *RefusedError) Error() string { return "refused: " + e.Message }

@@ -62,7 +62,7 @@ func condition(t *testing.T, s v1alpha1.Status, kind string) metav1.Condition {
 	return *c
 }
 
-// takesBack accepts a patch, and whoever is behind it puts the old value back before anybody looks again.
+// takesBack accepts a patch, and somebody else puts the old value back before anybody looks again.
 func takesBack(_ *Case, _ v1alpha1.Intent) Patched { return Patched{Result: PatchAccepted} }
 
 // putsBack is something within the API server that does so.
@@ -136,7 +136,7 @@ func TestAPatchThatTheAPIServerRefusesIsNotToldAsDone(t *testing.T) {
 	l := &loop{Case: quiet().with(storageAt(93))}
 	l.apply = func(c *Case, i v1alpha1.Intent) Patched {
 		if refuses {
-			return Patched{Result: PatchRefused, Words: "denied by policy: not on Fridays"}
+			return Patched{Result: PatchRefused, Message: "denied by policy: not on Fridays"}
 		}
 		c.Wanted.VolumeGB = gigabytes(i.To)
 		return Patched{Result: PatchAccepted}
@@ -167,7 +167,7 @@ func TestAPatchThatTheAPIServerRefusesIsNotToldAsDone(t *testing.T) {
 
 func TestARefusedIntentGoesWithItsAlarm(t *testing.T) {
 	l := &loop{Case: quiet().with(usageAt(v1alpha1.MetricCPU, 95))}
-	l.apply = func(*Case, v1alpha1.Intent) Patched { return Patched{Result: PatchRefused, Words: "no"} }
+	l.apply = func(*Case, v1alpha1.Intent) Patched { return Patched{Result: PatchRefused, Message: "no"} }
 	l.round(t)
 	l.Alarms = nil
 	l.round(t)

@@ -47,10 +47,10 @@ const (
 	PatchRefused                      // the API server refused it
 )
 
-// Patched is the result of a patch; Words are the API server's where it refused it.
+// Patched is the result of a patch; Message is the API server's where it refused it.
 type Patched struct {
-	Result PatchResult
-	Words  string
+	Result  PatchResult
+	Message string
 }
 
 // Concluded is the status after a verdict, and what to report to people once it is stored.
@@ -80,7 +80,7 @@ func Conclude(c Case, v Verdict, asked []v1alpha1.Intent, p Patched) Concluded {
 			s.Changes, s.Pending = prependChange(s.Changes, done.Ended[0]), nil
 			done.Ended[0] = s.Changes[0] // with its count
 		case PatchRefused:
-			refusal := v1alpha1.Refusal{Count: 1, Time: *micro(c.Now), Message: p.Words}
+			refusal := v1alpha1.Refusal{Count: 1, Time: *micro(c.Now), Message: p.Message}
 			if i.Refusal != nil {
 				refusal.Count += i.Refusal.Count
 			}

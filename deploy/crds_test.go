@@ -243,8 +243,8 @@ func TestRdsAcceptsOldAndNewAndNothingElse(t *testing.T) {
 	})
 }
 
-// designDefaults is the spec of design.md, section 3, without what has no default.
-const designDefaults = `{
+// specDefaults is the spec that an empty RdsAutopilot gets, without what has no default.
+const specDefaults = `{
   mode: Auto,
   storage: {stepGB: 10, maxGB: 4000, thresholdPercent: 90, alarm: {periodSeconds: 1, count: 5, repeatSeconds: 900}},
   flavor: {
@@ -257,7 +257,7 @@ const designDefaults = `{
 func TestRdsAutopilotDefaults(t *testing.T) {
 	client := admin(t).Resource(rdsautopilots).Namespace(shared.Cluster(t).Namespace(t))
 	var want map[string]any
-	if err := yaml.Unmarshal([]byte(designDefaults), &want); err != nil {
+	if err := yaml.Unmarshal([]byte(specDefaults), &want); err != nil {
 		t.Fatal(err)
 	}
 	for name, spec := range map[string]string{

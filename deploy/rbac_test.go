@@ -62,7 +62,7 @@ func clientset(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 	return client
 }
 
-// rights are those that the API server lists for who has config in a namespace, as "verb group/resource name".
+// rights are those that the API server lists for a config in a namespace, as "verb group/resource name".
 func rights(t *testing.T, config *rest.Config, namespace string) map[string]bool {
 	t.Helper()
 	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}

@@ -23,11 +23,11 @@ const (
 	byInstance = "instance"
 )
 
-// Cache is what the API server said last about both kinds. It can be behind; it is never empty because the API server
+// Cache is what the API server has of both kinds, as last seen. It can be behind; it is never empty because the API server
 // is away. Objects that it returns are the caller's own; those that callbacks get are the cache's.
 type Cache struct {
-	rds        kind[*otcv1.Rds]
-	autopilots kind[*autopilotv1.RdsAutopilot]
+	rds        informers[*otcv1.Rds]
+	autopilots informers[*autopilotv1.RdsAutopilot]
 	synced     []cache.DoneChecker
 }
 
@@ -38,8 +38,8 @@ type object[T any] interface {
 	DeepCopy() T
 }
 
-// kind holds one informer per watched namespace, or a single one for all.
-type kind[T object[T]] []cache.SharedIndexInformer
+// informers holds one informer per watched namespace, or a single one for all.
+type informers[T object[T]] []cache.SharedIndexInformer
 
 func newCache(c *Cluster) (*Cache, error) {
 	indexRds := cache.Indexers{byInstance: func(obj any) ([]string, error) {
@@ -103,15 +103,15 @@ func informer(lw cache.ListerWatcher, example runtime.Object, indexers cache.Ind
 
 func (w *Cache) run(ctx context.Context) {
 	var wg sync.WaitGroup
-	for _, informers := range [][]cache.SharedIndexInformer{w.rds, w.autopilots} {
-		for _, inf := range informers {
+	for _, list := range [][]cache.SharedIndexInformer{w.rds, w.autopilots} {
+		for _, inf := range list {
 			wg.Go(func() { inf.RunWithContext(ctx) })
 		}
 	}
 	wg.Wait()
 }
 
-// HasSynced reports whether everything that existed at the start is in the cache and was told to the callbacks.
+// HasSynced reports whether everything that existed at the start is in the cache and was passed to the callbacks.
 func (w *Cache) HasSynced() bool {
 	for _, s := range w.synced {
 		if !cache.IsDone(s) {
@@ -152,10 +152,10 @@ func (w *Cache) SignedBefore(certURL string) bool {
 
 // OnAutopilot is OnTarget for RdsAutopilots. f must not alter what it gets.
 func (w *Cache) OnAutopilot(f func(old, new *autopilotv1.RdsAutopilot)) error {
-	return on(w, w.autopilots, f)
+	return addHandler(w, w.autopilots, f)
 }
 
-func on[T object[T]](w *Cache, k kind[T], f func(old, new T)) error {
+func addHandler[T object[T]](w *Cache, k informers[T], f func(old, new T)) error {
 	var none T
 	handler := cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { f(none, obj.(T)) },
@@ -187,7 +187,7 @@ func on[T object[T]](w *Cache, k kind[T], f func(old, new T)) error {
 }
 
 // peek returns the cache's own object, which must not be altered.
-func (k kind[T]) peek(namespace, name string) (found T, ok bool) {
+func (k informers[T]) peek(namespace, name string) (found T, ok bool) {
 	key := cache.NewObjectName(namespace, name).String()
 	for _, inf := range k {
 		if obj, exists, err := inf.GetIndexer().GetByKey(key); err == nil && exists {
@@ -197,7 +197,7 @@ func (k kind[T]) peek(namespace, name string) (found T, ok bool) {
 	return found, false
 }
 
-func (k kind[T]) each(f func(T)) {
+func (k informers[T]) each(f func(T)) {
 	for _, inf := range k {
 		for _, obj := range inf.GetIndexer().List() {
 			f(obj.(T))
@@ -205,7 +205,7 @@ func (k kind[T]) each(f func(T)) {
 	}
 }
 
-func (k kind[T]) by(index, value string) (objects []T) {
+func (k informers[T]) by(index, value string) (objects []T) {
 	for _, inf := range k {
 		found, _ := inf.GetIndexer().ByIndex(index, value) // fails for an unknown index only
 		for _, obj := range found {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -40,15 +41,15 @@ type Options struct {
 	Version string
 	// Namespaces to watch and to search; none means all.
 	Namespaces []string
-	// Log also receives what client-go has to say.
+	// Log also receives what client-go logs.
 	Log *zap.Logger
 }
 
 // Cluster is one Kubernetes cluster, as far as the autopilot has to do with it.
 type Cluster struct {
 	*Cache
-	events *recorder
-	pulse  pulse
+	events      *recorder
+	unreachable atomic.Bool // the last probes of the API server failed
 
 	config     *rest.Config
 	transport  http.RoundTripper
@@ -57,7 +58,7 @@ type Cluster struct {
 	codec      runtime.ParameterCodec
 	core       corev1client.NamespacesGetter
 	namespaces []string
-	searches   *rate.Limiter // of topics whose autopilot cannot be told from the name
+	searches   *rate.Limiter // of topics whose name does not say which autopilot they belong to
 	log        *zap.Logger
 }
 
@@ -84,7 +85,7 @@ func NewConfig(kubeconfig, contextName string) (config *rest.Config, namespace s
 	return config, namespace, nil
 }
 
-// Connect checks within 10 s that the API server answers, serves both kinds and lets us list them, and says in one line
+// Connect checks within 10 s that the API server answers, serves both kinds and lets us list them, and names in one line
 // what is missing. Nothing is watched before Run.
 func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, error) {
 	cfg = rest.CopyConfig(cfg)
@@ -95,7 +96,7 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 	cfg.QPS = -1
 	cfg.Timeout = 0 // would end watches too
 
-	plain, err := rest.HTTPClientFor(cfg)
+	client, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("configure the Kubernetes client: %w", err)
 	}
@@ -106,28 +107,28 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 	}
 	c := &Cluster{
 		config:     cfg,
-		transport:  plain.Transport,
+		transport:  client.Transport,
 		codec:      runtime.NewParameterCodec(scheme),
-		namespaces: searched(opts.Namespaces),
+		namespaces: uniqueNamespaces(opts.Namespaces),
 		searches:   rate.NewLimiter(searchesPerSec, searchesPerSec),
 		log:        opts.Log,
 	}
-	if c.rdsAPI, err = restClient(cfg, plain, scheme, otcv1.GroupVersion()); err != nil {
+	if c.rdsAPI, err = restClient(cfg, client, scheme, otcv1.GroupVersion()); err != nil {
 		return nil, err
 	}
-	if c.ownAPI, err = restClient(cfg, plain, scheme, autopilotv1.GroupVersion()); err != nil {
+	if c.ownAPI, err = restClient(cfg, client, scheme, autopilotv1.GroupVersion()); err != nil {
 		return nil, err
 	}
-	if c.core, err = corev1client.NewForConfigAndClient(cfg, plain); err != nil {
+	if c.core, err = corev1client.NewForConfigAndClient(cfg, client); err != nil {
 		return nil, fmt.Errorf("configure the client for namespaces: %w", err)
 	}
 	// The library sends events, and gives them no deadline.
-	hasty := &http.Client{Transport: plain.Transport, Timeout: requestTimeout}
-	eventsClient, err := eventsv1client.NewForConfigAndClient(cfg, hasty)
+	limited := &http.Client{Transport: client.Transport, Timeout: requestTimeout}
+	eventsClient, err := eventsv1client.NewForConfigAndClient(cfg, limited)
 	if err != nil {
 		return nil, fmt.Errorf("configure the client for events: %w", err)
 	}
-	if err := c.check(ctx); err != nil {
+	if err := c.checkAccess(ctx); err != nil {
 		return nil, err
 	}
 	c.events = newRecorder(eventsClient)
@@ -155,8 +156,8 @@ func restClient(cfg *rest.Config, client *http.Client, scheme *runtime.Scheme, g
 	return rc, nil
 }
 
-// searched returns each namespace once, or the one name that means all of them.
-func searched(namespaces []string) []string {
+// uniqueNamespaces returns each namespace once, or the one name that means all of them.
+func uniqueNamespaces(namespaces []string) []string {
 	if len(namespaces) == 0 {
 		return []string{metav1.NamespaceAll}
 	}
@@ -165,25 +166,26 @@ func searched(namespaces []string) []string {
 	return slices.Compact(namespaces)
 }
 
-// check lists instead of asking discovery, which lags behind a CRD that was just installed and says nothing of rights.
-func (c *Cluster) check(ctx context.Context) error {
+// checkAccess lists instead of asking discovery, which lags behind a CRD that was just installed and says nothing of rights.
+func (c *Cluster) checkAccess(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	one := metav1.ListOptions{Limit: 1}
 	for _, ns := range c.namespaces {
 		_, err := c.rdsIn(ns).List(ctx, one)
-		if err := c.explained(err, otcv1.Resource, otcv1.Group); err != nil {
+		if err := c.explainError(err, otcv1.Resource, otcv1.Group); err != nil {
 			return err
 		}
 		_, err = c.autopilotsIn(ns).List(ctx, one)
-		if err := c.explained(err, autopilotv1.Resource, autopilotv1.Group); err != nil {
+		if err := c.explainError(err, autopilotv1.Resource, autopilotv1.Group); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *Cluster) explained(err error, resource, group string) error {
+// explainError says in one line what is missing.
+func (c *Cluster) explainError(err error, resource, group string) error {
 	switch {
 	case err == nil:
 		return nil
@@ -217,16 +219,16 @@ func (c *Cluster) ClusterID(ctx context.Context) (string, error) {
 	return string(ns.UID), nil
 }
 
-// Run watches, sends events and feels the API server's pulse until ctx ends.
+// Run watches, sends events and probes the API server until ctx ends.
 func (c *Cluster) Run(ctx context.Context) error {
 	ctx = withLog(ctx, c.log)
 	defer c.events.shutdown()
 	if err := c.events.start(ctx); err != nil {
 		return fmt.Errorf("start sending events: %w", err)
 	}
-	var feeling sync.WaitGroup
-	feeling.Go(func() { c.feel(ctx) })
+	var probing sync.WaitGroup
+	probing.Go(func() { c.probeLoop(ctx) })
 	c.run(ctx)
-	feeling.Wait()
+	probing.Wait()
 	return nil
 }

@@ -33,7 +33,7 @@ func (r *recorder) start(ctx context.Context) error {
 
 func (r *recorder) shutdown() { r.broadcaster.Shutdown() }
 
-// Event tells people who look at the Rds or at its RdsAutopilot, whichever is there. It does not wait and cannot fail: an event
+// Event is for people who look at the Rds or at its RdsAutopilot, whichever is there. It does not wait and cannot fail: an event
 // that is lost is in the log and in the status as well. Nothing is sent before Run.
 func (c *Cluster) Event(t *autopilot.Target, a *autopilotv1.RdsAutopilot, e autopilot.Event) {
 	if t != nil {
@@ -56,11 +56,11 @@ func (c *Cluster) event(regarding corev1.ObjectReference, e autopilot.Event) {
 	if !e.Change { // equal ones are folded; no two changes are about the same version
 		regarding.ResourceVersion = ""
 	}
-	c.events.Eventf(&regarding, nil, kind, e.Reason, e.Action, "%s", capped(e.Note, maxNote))
+	c.events.Eventf(&regarding, nil, kind, e.Reason, e.Action, "%s", truncated(e.Note, maxNote))
 }
 
-// capped cuts text to at most limit bytes of whole characters.
-func capped(text string, limit int) string {
+// truncated cuts text to at most limit bytes of whole characters.
+func truncated(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}

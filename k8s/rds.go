@@ -75,9 +75,9 @@ func (c *Cluster) patchRds(ctx context.Context, read *autopilot.Target, field st
 	case isGone(err), apierrors.IsConflict(err), !isRefused(err):
 		return nil, wrapError(err, "%s", tried)
 	}
-	refusal := &autopilot.RefusedError{Words: err.Error()}
+	refusal := &autopilot.RefusedError{Message: err.Error()}
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
-		refusal.Words = status.ErrStatus.Message
+		refusal.Message = status.ErrStatus.Message
 	}
 	return nil, fmt.Errorf("%s: %w: %w", tried, refusal, err)
 }

@@ -83,8 +83,8 @@ func TestPatchIsForWhatWasDecidedOn(t *testing.T) {
 			_, err := c.Apply(t.Context(), &read, tc.intent)
 			if refusal, ok := errors.AsType[*autopilot.RefusedError](err); ok != (tc.want == nil) {
 				t.Errorf("error is %v", err)
-			} else if ok && !strings.Contains(refusal.Words, "spec.volumesize") {
-				t.Errorf("refused with %q", refusal.Words)
+			} else if ok && !strings.Contains(refusal.Message, "spec.volumesize") {
+				t.Errorf("refused with %q", refusal.Message)
 			} else if !ok && !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, not %v", err, tc.want)
 			}

@@ -98,7 +98,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// admin is whoever else writes: a person, the operator.
+// admin is another writer: a person, the operator.
 func admin(t *testing.T, cfg *rest.Config, gv schema.GroupVersion, resource, namespace string) dynamic.ResourceInterface {
 	t.Helper()
 	client, err := dynamic.NewForConfig(cfg)

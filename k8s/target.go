@@ -52,7 +52,7 @@ func (w *Cache) TargetsByInstance(id string) (found []*autopilot.Target) {
 // OnTarget has f called for every Rds that is added (old is nil), changed, or deleted (new is nil), with what the watch
 // delivered: the cache may already be ahead. It belongs before Run; f must not block.
 func (w *Cache) OnTarget(f func(old, new *autopilot.Target)) error {
-	return on(w, w.rds, func(old, new *otcv1.Rds) { f(TargetOf(old), TargetOf(new)) })
+	return addHandler(w, w.rds, func(old, new *otcv1.Rds) { f(TargetOf(old), TargetOf(new)) })
 }
 
 // LiveTarget asks the API server. It returns autopilot.ErrGone if there is no such Rds.

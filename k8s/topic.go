@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	searchesPerSec = 2 // listings for topics that do not say to the letter whose they are
+	searchesPerSec = 2 // listings for topics whose name does not give namespace and name to the letter
 	uidLength      = 8 // of a uid in a topic's name
 )
 
@@ -45,9 +45,9 @@ func parseTopic(urn string) (topicName, bool) {
 	}, true
 }
 
-// of reports whether a topic of that name can be the autopilot's.
-func (t topicName) of(a *autopilotv1.RdsAutopilot) bool {
-	is := func(said, whole string) bool { return said == whole || t.cut && strings.HasPrefix(whole, said) }
+// belongsTo reports whether a topic of that name can be the autopilot's.
+func (t topicName) belongsTo(a *autopilotv1.RdsAutopilot) bool {
+	is := func(part, whole string) bool { return part == whole || t.cut && strings.HasPrefix(whole, part) }
 	return shortUID(a) == t.uid && is(t.namespace, a.Namespace) && is(t.name, strings.ReplaceAll(a.Name, ".", "-"))
 }
 
@@ -69,7 +69,7 @@ func (w *Cache) expected(topicURN string) (*autopilotv1.RdsAutopilot, bool) {
 		return nil, false
 	}
 	known := w.autopilots.by(byUID, t.uid)
-	i := slices.IndexFunc(known, t.of)
+	i := slices.IndexFunc(known, t.belongsTo)
 	if i < 0 {
 		return nil, false
 	}

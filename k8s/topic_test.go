@@ -46,14 +46,14 @@ func TestATopicsNameTellsWhoseItIs(t *testing.T) {
 			t.Errorf("%s is %+v", urn, got)
 		}
 		owner := &autopilotv1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Name: tc.name, UID: someUID}}
-		if !got.of(owner) {
+		if !got.belongsTo(owner) {
 			t.Errorf("%s is not its owner's", urn)
 		}
-		if short, _ := parseTopic(urnStart + "autopilot_" + tc.namespace[:1] + "_" + tc.name[:1] + "_" + someUID[:8]); short.of(owner) {
+		if short, _ := parseTopic(urnStart + "autopilot_" + tc.namespace[:1] + "_" + tc.name[:1] + "_" + someUID[:8]); short.belongsTo(owner) {
 			t.Errorf("a topic with the beginnings of both is taken for that of %s/%s", tc.namespace, tc.name)
 		}
 		owner.UID = types.UID("1" + someUID[1:])
-		if got.of(owner) {
+		if got.belongsTo(owner) {
 			t.Errorf("%s is that of a later one of the same name", urn)
 		}
 	}

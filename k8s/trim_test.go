@@ -43,12 +43,12 @@ func TestTrimKeepsWhatIsNamed(t *testing.T) {
 
 func TestNoteIsCapped(t *testing.T) {
 	for _, note := range []string{strings.Repeat("a", 3000), strings.Repeat("ü", 600), "a" + strings.Repeat("€", 400)} {
-		got := capped(note, maxNote)
+		got := truncated(note, maxNote)
 		if len(got) > maxNote || len(got) < maxNote-8 || !utf8.ValidString(got) || !strings.HasSuffix(got, "…") {
 			t.Errorf("%d bytes: %q", len(got), got)
 		}
 	}
-	if got := capped("short", maxNote); got != "short" {
+	if got := truncated("short", maxNote); got != "short" {
 		t.Errorf("got %q", got)
 	}
 }

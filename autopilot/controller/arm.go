@@ -29,9 +29,9 @@ type ensureRecord struct {
 
 // arm brings topic, subscription and rules of one database up to what the policy and the size of the volume want, or
 // removes them where autopilot is off, and sets the condition Armed. It says when to look again.
-func (c *Controller) arm(ctx context.Context, key Key) (again time.Duration, err error) {
+func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Duration, err error) {
 	begin, sweep := c.armMarks.take(key)
-	r, ok := c.begin(key)
+	r, ok := c.newRound(key)
 	if !ok {
 		return 0, nil
 	}
@@ -44,31 +44,31 @@ func (c *Controller) arm(ctx context.Context, key Key) (again time.Duration, err
 			return 0, fmt.Errorf("set the finalizer: %w", err)
 		}
 		r.writtenRap.keep(key, rap)
-		r.setRead(rap)
+		r.setAutopilot(rap)
 	}
 	if r.notBefore = r.now.Add(-r.Sweep); sweep { // what is not in order is read anew before anything is changed
 		r.notBefore = begin
 	}
 	if s := r.rap.Status.Intake.Subscription; s != nil && s.ReceivedTime.After(r.notBefore) {
-		r.notBefore = earlier(s.ReceivedTime.Time, r.now)
+		r.notBefore = notAfter(s.ReceivedTime.Time, r.now)
 	}
 	cs, err := r.observe(ctx)
 	if err != nil {
-		return 0, errors.Join(err, r.unarmed(ctx, autopilot.CloudUnreachable, "The cloud cannot be asked: "+err.Error()))
+		return 0, errors.Join(err, r.setNotArmed(ctx, autopilot.CloudUnreachable, "The cloud cannot be asked: "+err.Error()))
 	}
 	inst := cs.Instance
 	switch {
 	case inst == nil && r.target.InstanceID == "":
-		return r.Recheck, r.unarmed(ctx, string(autopilot.ReasonInstanceUnknown), "The Rds has no status.id yet")
+		return r.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown), "The Rds has no status.id yet")
 	case inst == nil:
-		return r.Recheck, r.unarmed(ctx, string(autopilot.ReasonInstanceUnknown), "The cloud has no instance "+r.target.InstanceID)
+		return r.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown), "The cloud has no instance "+r.target.InstanceID)
 	case cs.Shared:
-		return r.Recheck, r.unarmed(ctx, string(autopilot.ReasonInstanceUnknown), "Another Rds has the same instance id")
+		return r.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown), "Another Rds has the same instance id")
 	case r.rap.Status.Alarms.TopicURN == "" && len(r.rap.Status.Alarms.Rules) == 0 && !inst.Measurable():
-		return r.Recheck, r.unarmed(ctx, string(autopilot.ReasonInstanceUnknown), "The instance is in "+inst.Status+": it is armed once it is ACTIVE")
+		return r.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown), "The instance is in "+inst.Status+": it is armed once it is ACTIVE")
 	}
 	if err := autopilot.Validate(cs.Spec, v1alpha1.KindVolume); err != nil {
-		return 0, r.unarmed(ctx, string(autopilot.ReasonPolicyInvalid), err.Error())
+		return 0, r.setNotArmed(ctx, string(autopilot.ReasonPolicyInvalid), err.Error())
 	}
 	if !sweep && !r.armingDue(cs) {
 		return 0, r.update(ctx, r.setArmed)
@@ -76,7 +76,7 @@ func (c *Controller) arm(ctx context.Context, key Key) (again time.Duration, err
 	return r.ensure(ctx, *inst)
 }
 
-func (r *round) unarmed(ctx context.Context, reason, message string) error {
+func (r *round) setNotArmed(ctx context.Context, reason, message string) error {
 	return r.update(ctx, func(s *v1alpha1.Status) {
 		autopilot.SetCondition(s, v1alpha1.ConditionArmed, false, reason, message, r.rap.Generation, r.now)
 	})
@@ -151,7 +151,7 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 	generation := r.rap.Generation
 	dimension, err := r.dimension(ctx, inst)
 	if err != nil {
-		return 0, errors.Join(err, r.unarmed(ctx, autopilot.CloudUnreachable, err.Error()))
+		return 0, errors.Join(err, r.setNotArmed(ctx, autopilot.CloudUnreachable, err.Error()))
 	}
 	arms := Arms{
 		Autopilot: r.rap, Instance: inst, Dimension: dimension, Rules: autopilot.Rules(r.rap.Spec, inst.VolumeGB), Renewed: renewed,

@@ -68,7 +68,7 @@ type Controller struct {
 	mu      sync.Mutex
 	queues  *queues              // nil while not leading
 	ensured map[Key]ensureRecord // when arming was last found in order
-	warned  map[types.UID]bool   // whose people were told of the operator's own autopilot
+	warned  map[types.UID]bool   // Rds about whose own autopilot, the operator's, people were warned
 
 	rounds, armings atomic.Int64 // under way
 }
@@ -86,7 +86,7 @@ func New(o Options) *Controller {
 	return c
 }
 
-// TargetChanged tells of a change of an Rds; old or now is nil where it was added or deleted. It is called on every replica.
+// TargetChanged takes in a change of an Rds; old or now is nil where it was added or deleted. It is called on every replica.
 func (c *Controller) TargetChanged(old, now *autopilot.Target) {
 	of := cmp.Or(now, old)
 	key := Key{of.Namespace, of.Name}
@@ -105,14 +105,14 @@ func (c *Controller) TargetChanged(old, now *autopilot.Target) {
 	}
 }
 
-// AutopilotChanged tells of a change of an RdsAutopilot, as TargetChanged does. Neither object is altered. A change that is
+// AutopilotChanged takes in a change of an RdsAutopilot, as TargetChanged does. Neither object is altered. A change that is
 // nothing but our own write to the status starts no new round.
 func (c *Controller) AutopilotChanged(old, now *v1alpha1.RdsAutopilot) {
 	if now == nil {
 		key := Key{old.Namespace, old.Name}
 		c.limiter.forget(key)
 		c.writtenRap.forget(key)
-		c.switches.observe(key, nil) // one that a person deletes is not made again by what was said before
+		c.switches.observe(key, nil) // one that a person deletes is not made again by an earlier switch
 		c.enqueue(key)
 		return
 	}
@@ -190,7 +190,7 @@ func (c *Controller) next(ctx context.Context, queue workqueue.TypedRateLimiting
 	}
 	round, cancel := context.WithTimeout(ctx, roundLimit)
 	defer cancel()
-	again, err := work(round, key)
+	requeueAfter, err := work(round, key)
 	switch {
 	case errors.Is(err, autopilot.ErrConflict), errors.Is(err, autopilot.ErrGone):
 		queue.AddRateLimited(key) // somebody else wrote: decide anew on what they wrote
@@ -199,8 +199,8 @@ func (c *Controller) next(ctx context.Context, queue workqueue.TypedRateLimiting
 		queue.AddRateLimited(key)
 	default:
 		queue.Forget(key)
-		if again > 0 {
-			queue.AddAfter(key, again)
+		if requeueAfter > 0 {
+			queue.AddAfter(key, requeueAfter)
 		}
 	}
 	return true

@@ -58,30 +58,30 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	if due {
 		r.enqueueArming(r.key)
 	}
-	return r.again(done.Again), err
+	return r.requeueAfter(done.Again), err
 }
 
-// recordUnreachable says in the status that the cloud does not answer, and stores what spec.autopilot said last.
+// recordUnreachable says in the status that the cloud does not answer, and stores the last value of spec.autopilot.
 func (r *round) recordUnreachable(ctx context.Context, err error) error {
 	next := *r.rap.Status.DeepCopy()
-	next.Switch, next.ObservedGeneration = r.heard, r.rap.Generation
+	next.Switch, next.ObservedGeneration = r.lastSwitch, r.rap.Generation
 	autopilot.SetCondition(&next, v1alpha1.ConditionArmed, false, autopilot.CloudUnreachable, "The cloud cannot be asked: "+err.Error(), r.rap.Generation, r.now)
 	return r.write(ctx, next)
 }
 
-// apply asks for what is intended, and says what became of that. What the user has said meanwhile comes first.
+// apply asks for what is intended, and returns what became of that. A switch that the user has changed meanwhile comes first.
 func (r *round) apply(ctx context.Context, i v1alpha1.Intent) (autopilot.Patched, error) {
 	latest := r.latestTarget(r.key)
 	if latest == nil || latest.UID != r.target.UID || latest.InstanceID != r.target.InstanceID {
 		return autopilot.Patched{}, fmt.Errorf("the Rds is another one by now: %w", autopilot.ErrConflict)
 	}
-	if reason, _ := Off(latest, r.rap, cmp.Or(r.switches.of(r.key), r.heard)); reason != "" {
+	if reason, _ := Off(latest, r.rap, cmp.Or(r.switches.of(r.key), r.lastSwitch)); reason != "" {
 		return autopilot.Patched{}, fmt.Errorf("autopilot was turned off meanwhile: %w", autopilot.ErrConflict)
 	}
 	stored, err := r.Applier.Apply(ctx, r.target, i)
 	switch refusal, refused := errors.AsType[*autopilot.RefusedError](err); {
 	case refused:
-		return autopilot.Patched{Result: autopilot.PatchRefused, Words: refusal.Words}, nil
+		return autopilot.Patched{Result: autopilot.PatchRefused, Message: refusal.Message}, nil
 	case err != nil:
 		return autopilot.Patched{}, fmt.Errorf("patch Rds: %w", err)
 	}
@@ -92,8 +92,8 @@ func (r *round) apply(ctx context.Context, i v1alpha1.Intent) (autopilot.Patched
 	return autopilot.Patched{Result: autopilot.PatchAccepted}, nil
 }
 
-// again is when to look at this database next, unless an event comes first.
-func (r *round) again(soonest time.Duration) time.Duration {
+// requeueAfter is when to look at this database next, unless an event comes first.
+func (r *round) requeueAfter(soonest time.Duration) time.Duration {
 	inst := r.rap.Status.Instance
 	busy := inst == nil || inst.Status != autopilot.StatusActive && inst.Status != autopilot.StatusStorageFull // a full one may be full for days
 	if len(r.rap.Status.Intents()) == 0 && !busy {
@@ -105,15 +105,16 @@ func (r *round) again(soonest time.Duration) time.Duration {
 	return r.Recheck
 }
 
-// warnOtherScalers tells once of the operator's own autopilot, which anybody can trigger.
+// warnOtherScalers warns once of the operator's own autopilot, which anybody can trigger.
 func (r *round) warnOtherScalers() {
-	if !r.target.OperatorAutopilot || !r.firstWarning() {
+	if !r.target.OperatorAutopilot || !r.setWarned() {
 		return
 	}
 	r.Recorder.Event(r.target, r.rap, autopilot.Event{Warning: true, Reason: eventOperator, Action: eventObserve, Note: "spec.endpoint is set: the operator's own autopilot is on as well, and acts on messages that nobody verifies. Clear spec.endpoint"})
 }
 
-func (r *round) firstWarning() bool {
+// setWarned notes that people are warned, and reports whether they were not yet.
+func (r *round) setWarned() (first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	was := r.warned[r.target.UID]
@@ -121,7 +122,7 @@ func (r *round) firstWarning() bool {
 	return !was
 }
 
-// emitEnded says how changes ended.
+// emitEnded logs how changes ended, and emits an event for each.
 func (r *round) emitEnded(ended []v1alpha1.Change) {
 	for _, ch := range ended {
 		r.log.Info("change ended", zap.String("kind", string(ch.Kind)), zap.String("by", string(ch.By)),
@@ -133,7 +134,7 @@ func (r *round) emitEnded(ended []v1alpha1.Change) {
 	}
 }
 
-// emitDecisions says what was decided, and done: event, metric and log line with one reason code.
+// emitDecisions reports what was decided, and done: event, metric and log line with one reason code.
 func (r *round) emitDecisions(news []autopilot.Decision) {
 	for _, d := range news {
 		r.meters.decisions.WithLabelValues(string(d.Metric), string(d.Action), string(d.Reason)).Inc()
@@ -158,7 +159,7 @@ func (r *round) episodeServed(d autopilot.Decision) bool {
 	})
 }
 
-// emitWarnings says what people should know before it is too late; the status knows by now that they were told.
+// emitWarnings reports what people should know before it is too late; the status says by now that they were warned.
 func (r *round) emitWarnings(warnings []autopilot.Warning) {
 	for _, w := range warnings {
 		r.log.Warn("warning", zap.String("reason", string(w.Reason)), zap.String("message", w.Message))

@@ -12,8 +12,8 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// dataDue is how long after ACTIVE, and after a rule's data ended, it is looked for where else there may be data.
-const dataDue = 30 * time.Minute
+// dataExpectedAfter is how long after ACTIVE, and after the end of a rule's data, another dimension with data is looked for.
+const dataExpectedAfter = 30 * time.Minute
 
 // dimension of the rules, as name:value: the instance's own, which is empty here, or that of its primary node where
 // only that one has data. Cloud Eye is asked which it is 30 minutes after ACTIVE, whatever the rules say: a rule without data
@@ -25,15 +25,15 @@ func (r *round) dimension(ctx context.Context, inst autopilot.Instance) (string,
 	}
 	silent, onNode := false, ""
 	for _, rule := range r.rap.Status.Alarms.Rules {
-		silent = silent || rule.State == v1alpha1.StateInsufficientData && rule.StateTime != nil && r.now.Sub(rule.StateTime.Time) >= dataDue
+		silent = silent || rule.State == v1alpha1.StateInsufficientData && rule.StateTime != nil && r.now.Sub(rule.StateTime.Time) >= dataExpectedAfter
 		if name, value, _ := strings.Cut(rule.Dimension, ":"); value != inst.ID && value != "" {
 			onNode = name + ":" + value
 		}
 	}
 	due := inst.Status == autopilot.StatusStorageFull || // it was ACTIVE for long
-		seen != nil && seen.ActiveSince != nil && r.now.Sub(seen.ActiveSince.Time) >= dataDue
+		seen != nil && seen.ActiveSince != nil && r.now.Sub(seen.ActiveSince.Time) >= dataExpectedAfter
 	failover := onNode != "" && inst.Primary != "" && !strings.HasSuffix(onNode, ":"+inst.Primary)
-	unproven := onNode == "" && !r.alarmed()
+	unproven := onNode == "" && !r.hadData()
 	if !failover && (!due || !silent && !unproven) {
 		return onNode, nil
 	}
@@ -45,8 +45,8 @@ func (r *round) dimension(ctx context.Context, inst autopilot.Instance) (string,
 	return dimension, nil
 }
 
-// alarmed reports whether a rule has ever had data, for an alarm came of it.
-func (r *round) alarmed() bool {
+// hadData reports whether a rule has ever had data, for an alarm came of it.
+func (r *round) hadData() bool {
 	return slices.ContainsFunc(r.rap.Status.Alarms.Rules, func(rule v1alpha1.Rule) bool {
 		return rule.State == v1alpha1.StateAlarm || slices.ContainsFunc(r.rap.Status.Intake.Signals, func(s v1alpha1.Signal) bool {
 			return s.AlarmID == rule.AlarmID

@@ -34,7 +34,7 @@ func (r *round) disarm(ctx context.Context, reason, message string) error {
 			return fmt.Errorf("remove the finalizer: %w", err)
 		}
 	}
-	if r.rap.DeletionTimestamp.IsZero() && owner(r.rap) != nil && (r.target == nil || successor(r.target, r.rap)) {
+	if r.rap.DeletionTimestamp.IsZero() && owner(r.rap) != nil && (r.target == nil || isSuccessor(r.target, r.rap)) {
 		if err := r.Store.DeleteAutopilot(ctx, r.rap); err != nil && !errors.Is(err, autopilot.ErrGone) {
 			return fmt.Errorf("delete RdsAutopilot: %w", err)
 		}
@@ -45,7 +45,7 @@ func (r *round) disarm(ctx context.Context, reason, message string) error {
 // storeOff records that autopilot is off and what is left in the cloud. Nothing of ours is under way any more.
 func (r *round) storeOff(ctx context.Context, left v1alpha1.Alarms, reason, message string) error {
 	return r.update(ctx, func(s *v1alpha1.Status) {
-		s.Switch, s.Alarms, s.Pending, s.Overtaken, s.Deferred = r.heard, left, nil, nil, nil
+		s.Switch, s.Alarms, s.Pending, s.Overtaken, s.Deferred = r.lastSwitch, left, nil, nil, nil
 		s.ObservedGeneration = r.rap.Generation
 		autopilot.SetOff(s, reason, message, r.rap.Generation, r.now)
 	})

@@ -227,7 +227,7 @@ func (w *world) Apply(_ context.Context, read *autopilot.Target, i v1alpha1.Inte
 	defer w.mu.Unlock()
 	err := w.do("patch "+strings.ToLower(string(i.Kind)), func() error {
 		if w.refusal != "" {
-			return &autopilot.RefusedError{Words: w.refusal}
+			return &autopilot.RefusedError{Message: w.refusal}
 		}
 		if live := k8s.TargetOf(w.rds); live.Wanted != read.Wanted || live.InstanceID != read.InstanceID {
 			return autopilot.ErrConflict

@@ -10,8 +10,8 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// holdsFor is how long a change of flavor holds its place at most, whatever becomes of it.
-const holdsFor = 2 * time.Hour
+// maxHold is how long a change of flavor holds its place at most, whatever becomes of it.
+const maxHold = 2 * time.Hour
 
 // flavorChangeLimiter bounds how many flavors change at a time in the cluster. It knows the databases whose flavor is
 // changing from watch events and from the leader's own writes.
@@ -96,7 +96,7 @@ func heldUntil(s *v1alpha1.Status) (until time.Time) {
 		if i.Kind != v1alpha1.KindFlavor || i.Refusal != nil {
 			continue
 		}
-		end := i.DecisionTime.Add(holdsFor)
+		end := i.DecisionTime.Add(maxHold)
 		if stalls := autopilot.StallsAt(*i, s.Instance); !stalls.IsZero() && stalls.Before(end) {
 			end = stalls
 		}

@@ -78,7 +78,7 @@ func (r *round) observe(ctx context.Context) (autopilot.Case, error) {
 	if err != nil {
 		return c, err
 	}
-	c.Status.Switch, r.now = r.heard, c.Now
+	c.Status.Switch, r.now = r.lastSwitch, c.Now
 	return c, nil
 }
 
@@ -135,7 +135,7 @@ func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 	return err
 }
 
-// readWriters fills in who else writes what we have written, where that matters.
+// readWriters fills in which other writer writes the field that we have written, where that matters.
 func (r *round) readWriters(ctx context.Context, c *autopilot.Case) (err error) {
 	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindVolume, v1alpha1.KindFlavor} {
 		if len(c.Alarms) > 0 && c.Rival == "" && c.Interfered(kind) {
@@ -182,24 +182,24 @@ func (r *round) alarmStates(ctx context.Context) (map[string]AlarmState, error) 
 	if err != nil {
 		return nil, err
 	}
-	denied := r.notBefore
+	newest := r.notBefore
 	for _, rule := range r.rap.Status.Alarms.Rules {
 		s := autopilot.SignalFor(r.rap.Status.Intake, rule)
 		if s == nil || s.State == states[rule.AlarmID].State {
 			continue
 		}
-		if at := earlier(s.ReceivedTime.Time, r.now); at.After(denied) {
-			denied = at
+		if at := notAfter(s.ReceivedTime.Time, r.now); at.After(newest) {
+			newest = at
 		}
 	}
-	if !denied.After(r.notBefore) {
+	if !newest.After(r.notBefore) {
 		return states, nil
 	}
-	return r.Cloud.AlarmStates(ctx, denied)
+	return r.Cloud.AlarmStates(ctx, newest)
 }
 
-// earlier keeps a stamp by the clock of another replica from lying ahead of ours.
-func earlier(stamp, now time.Time) time.Time {
+// notAfter keeps a stamp by the clock of another replica from lying ahead of ours.
+func notAfter(stamp, now time.Time) time.Time {
 	if stamp.After(now) {
 		return now
 	}

@@ -20,8 +20,8 @@ type Cache interface {
 	EachAutopilot(f func(*v1alpha1.RdsAutopilot))
 }
 
-// Store is where RdsAutopilots are kept. It asks the API server. Writes say on top of what they go, and return
-// autopilot.ErrConflict or autopilot.ErrGone.
+// Store is where RdsAutopilots are kept. It asks the API server. Writes name the version on top of which they go,
+// and return autopilot.ErrConflict or autopilot.ErrGone.
 type Store interface {
 	LiveAutopilot(ctx context.Context, namespace, name string) (*v1alpha1.RdsAutopilot, error)
 	// LiveAutopilots returns those of all namespaces that are watched.
@@ -46,7 +46,7 @@ type Writers interface {
 	Writer(ctx context.Context, t *autopilot.Target, kind v1alpha1.ChangeKind) (string, error)
 }
 
-// Recorder tells people: on the Rds and on its autopilot, whichever is not nil.
+// Recorder emits events for people: on the Rds and on its autopilot, whichever is not nil.
 type Recorder interface {
 	Event(t *autopilot.Target, a *v1alpha1.RdsAutopilot, e autopilot.Event)
 }
@@ -94,7 +94,7 @@ type Arming interface {
 	Dimension(ctx context.Context, inst autopilot.Instance) (string, error)
 	// Orphans removes what is ours, by name and cluster, and belongs to no living autopilot: none that is known, and none
 	// of those it asks for before it removes anything. It returns what it removed, and how many things have our form of
-	// name but are another cluster's, or nobody's that we can tell.
+	// name but are another cluster's, or of an owner that we do not know.
 	Orphans(ctx context.Context, notBefore time.Time, known []*v1alpha1.RdsAutopilot, ask func(context.Context) ([]*v1alpha1.RdsAutopilot, error)) (removed []string, foreign int, err error)
 	// Remove removes all of it and nothing else.
 	Remove(ctx context.Context, a *v1alpha1.RdsAutopilot, have v1alpha1.Alarms) error

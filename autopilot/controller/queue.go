@@ -39,7 +39,7 @@ type newsFirst struct {
 	news, rest []Key
 }
 
-// Touch is told of a database that is asked for again while it waits.
+// Touch is called for a database that is added again while it waits.
 func (q *newsFirst) Touch(k Key) {
 	if i := slices.Index(q.rest, k); i >= 0 && !q.swept(k) {
 		q.rest = slices.Delete(q.rest, i, i+1)

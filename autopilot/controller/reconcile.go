@@ -29,30 +29,30 @@ const (
 // round is one look at one database.
 type round struct {
 	*Controller
-	key    Key
-	target *autopilot.Target      // nil: there is no Rds
-	rap    *v1alpha1.RdsAutopilot // as last read or written; not altered
-	heard  v1alpha1.Switch        // what spec.autopilot said last, now or before
-	now    time.Time
-	log    *zap.Logger
+	key        Key
+	target     *autopilot.Target      // nil: there is no Rds
+	rap        *v1alpha1.RdsAutopilot // as last read or written; not altered
+	lastSwitch v1alpha1.Switch        // the last value of spec.autopilot, now or before
+	now        time.Time
+	log        *zap.Logger
 
 	notBefore time.Time // how new what is read of the cloud must be
 }
 
-// begin reads both objects from the cache. It is false where there is no RdsAutopilot.
-func (c *Controller) begin(key Key) (r *round, ok bool) {
+// newRound reads both objects from the cache. It is false where there is no RdsAutopilot.
+func (c *Controller) newRound(key Key) (r *round, ok bool) {
 	r = &round{
 		Controller: c, key: key, target: c.latestTarget(key), now: c.Now(),
 		log: c.Log.With(zap.String("namespace", key.Namespace), zap.String("name", key.Name)),
 	}
 	if r.target != nil {
-		r.heard = cmp.Or(r.target.Switch, c.switches.of(key))
+		r.lastSwitch = cmp.Or(r.target.Switch, c.switches.of(key))
 	}
 	if r.rap, ok = c.Cache.Autopilot(key.Namespace, key.Name); !ok {
 		return r, false
 	}
-	r.setRead(c.writtenRap.newest(key, r.rap))
-	r.heard = cmp.Or(r.heard, r.rap.Status.Switch)
+	r.setAutopilot(c.writtenRap.newest(key, r.rap))
+	r.lastSwitch = cmp.Or(r.lastSwitch, r.rap.Status.Switch)
 	return r, true
 }
 
@@ -66,11 +66,11 @@ func (c *Controller) latestTarget(key Key) *autopilot.Target {
 }
 
 // reconcile decides on one database and says when to look again. What concerns its alarms is left to arm.
-func (c *Controller) reconcile(ctx context.Context, key Key) (again time.Duration, err error) {
+func (c *Controller) reconcile(ctx context.Context, key Key) (requeueAfter time.Duration, err error) {
 	begin, sweep := c.decideMarks.take(key)
-	r, ok := c.begin(key)
+	r, ok := c.newRound(key)
 	if !ok {
-		if r.target != nil && !r.target.Deleting && r.heard == v1alpha1.SwitchOn {
+		if r.target != nil && !r.target.Deleting && r.lastSwitch == v1alpha1.SwitchOn {
 			return 0, r.create(ctx)
 		}
 		return 0, nil
@@ -98,17 +98,17 @@ func (r *round) create(ctx context.Context) error {
 
 // off says why nothing of this database should exist in the cloud, if so.
 func (r *round) off() (reason, message string) {
-	if reason, message = Off(r.target, r.rap, r.heard); reason == "" && r.effectiveMode() == v1alpha1.ModeOff {
+	if reason, message = Off(r.target, r.rap, r.lastSwitch); reason == "" && r.effectiveMode() == v1alpha1.ModeOff {
 		return string(autopilot.ReasonNotEnabled), "The mode is Off"
 	}
 	return reason, message
 }
 
-// Off says why nothing is to be done for a database whatever the mode, if so. heard is what spec.autopilot said last, for
-// when the target, which may be nil, says nothing now.
-func Off(t *autopilot.Target, a *v1alpha1.RdsAutopilot, heard v1alpha1.Switch) (reason, message string) {
+// Off says why nothing is to be done for a database whatever the mode, if so. lastSwitch is the last value of spec.autopilot,
+// which counts where the target, which may be nil, has none now.
+func Off(t *autopilot.Target, a *v1alpha1.RdsAutopilot, lastSwitch v1alpha1.Switch) (reason, message string) {
 	if t != nil {
-		heard = cmp.Or(t.Switch, heard)
+		lastSwitch = cmp.Or(t.Switch, lastSwitch)
 	}
 	switch {
 	case !a.DeletionTimestamp.IsZero():
@@ -117,9 +117,9 @@ func Off(t *autopilot.Target, a *v1alpha1.RdsAutopilot, heard v1alpha1.Switch) (
 		return string(autopilot.ReasonInstanceUnknown), "There is no Rds with this namespace and name"
 	case t.Deleting:
 		return string(autopilot.ReasonNotEnabled), "The Rds is being deleted"
-	case successor(t, a):
+	case isSuccessor(t, a):
 		return string(autopilot.ReasonInstanceUnknown), "The Rds of this autopilot was deleted; another one has its name"
-	case heard == v1alpha1.SwitchOff:
+	case lastSwitch == v1alpha1.SwitchOff:
 		return string(autopilot.ReasonNotEnabled), "spec.autopilot of the Rds said false; true turns it on again"
 	}
 	return "", ""
@@ -136,8 +136,8 @@ func owner(a *v1alpha1.RdsAutopilot) *metav1.OwnerReference {
 	return &a.OwnerReferences[i]
 }
 
-// successor reports whether the Rds has the name, but is not the one that this autopilot was made for.
-func successor(t *autopilot.Target, a *v1alpha1.RdsAutopilot) bool {
+// isSuccessor reports whether the Rds has the name, but is not the one that this autopilot was made for.
+func isSuccessor(t *autopilot.Target, a *v1alpha1.RdsAutopilot) bool {
 	o := owner(a)
 	return o != nil && t != nil && o.UID != t.UID
 }
@@ -152,7 +152,7 @@ func (r *round) write(ctx context.Context, next v1alpha1.Status) error {
 		return fmt.Errorf("write status: %w", err)
 	}
 	r.writtenRap.keep(r.key, stored)
-	r.setRead(stored)
+	r.setAutopilot(stored)
 	return nil
 }
 
@@ -192,7 +192,7 @@ func (r *round) update(ctx context.Context, change func(*v1alpha1.Status)) error
 	}
 }
 
-func (r *round) setRead(a *v1alpha1.RdsAutopilot) {
+func (r *round) setAutopilot(a *v1alpha1.RdsAutopilot) {
 	r.rap = a
 	r.limiter.observe(a)
 }

@@ -14,7 +14,7 @@ import (
 // notYet is the label of an autopilot that nobody has looked at.
 const notYet = "NotYet"
 
-// statusCollector counts what the cache holds when it is asked: on every replica the same, whoever leads.
+// statusCollector counts what the cache holds when it is asked: on every replica the same, not only on the leader.
 type statusCollector struct {
 	cache Cache
 	now   func() time.Time

@@ -7,7 +7,7 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// switchTracker keeps what spec.autopilot of each Rds said last, until it is in the status. The archived operator drops the
+// switchTracker keeps the last value of spec.autopilot of each Rds until it is in the status. The archived operator drops the
 // field within a second, so that the cache may be past it when a round begins. Every replica observes, for the leader may
 // change in that second.
 type switchTracker struct {
@@ -15,8 +15,8 @@ type switchTracker struct {
 	last map[Key]v1alpha1.Switch
 }
 
-// observe notes what a target's Rds says; nil is an Rds that is gone. It is noted whatever the status says, which may be
-// about to change to what was said before.
+// observe notes the switch of a target; nil is an Rds that is gone. It is noted even if the status has the same value, which
+// may be about to change to an earlier one.
 func (s *switchTracker) observe(k Key, t *autopilot.Target) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -27,7 +27,7 @@ func (s *switchTracker) observe(k Key, t *autopilot.Target) {
 	}
 }
 
-// of returns what was said last and is not in the status; empty where there is nothing.
+// of returns the last value that is not in the status; empty where there is none.
 func (s *switchTracker) of(k Key) v1alpha1.Switch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,10 +35,10 @@ func (s *switchTracker) of(k Key) v1alpha1.Switch {
 }
 
 // stored notes that the status has it by now, where it outlives this process.
-func (s *switchTracker) stored(k Key, said v1alpha1.Switch) {
+func (s *switchTracker) stored(k Key, stored v1alpha1.Switch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.last[k] == said {
+	if s.last[k] == stored {
 		delete(s.last, k)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// versioned is what tells which of two versions is newer.
+// versioned is what shows which of two versions is newer.
 type versioned interface {
 	GetUID() types.UID
 	GetResourceVersion() string

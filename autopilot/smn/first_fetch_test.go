@@ -72,7 +72,7 @@ func (h *fakeHost) perSecond() (most int) {
 	return most
 }
 
-// flooded is a replica that starts with nothing in memory, and strangers who post so many invented URLs a second on each
+// flooded is a replica that starts with nothing in memory, and strangers that post so many invented URLs a second on each
 // of so many topics.
 type flooded struct {
 	*testing.T

@@ -94,7 +94,7 @@ func TestTwoClustersInOneTenant(t *testing.T) {
 		t.Errorf("foreign objects: %g, want the strangers' 3", foreign(inB))
 	}
 
-	// Whose autopilot is deleted by force leaves orphans in A, which B must not touch.
+	// An autopilot that is deleted by force leaves orphans in A, which B must not touch.
 	a.patch(a.rdss("default"), "db", `{"spec":{"autopilot":true}}`)
 	a.whole(t, a.armedNow("default", "db"))
 	inA.rest()

@@ -128,7 +128,7 @@ func (w *week) contested(name string) {
 	}
 }
 
-// A flavor costs a restart: it is asked for twice at most, whoever takes it back and however fast.
+// A flavor costs a restart: it is asked for twice at most, however fast it is taken back.
 func TestAFlavorThatIsTakenBackIsNotAskedForAgain(t *testing.T) {
 	for _, c := range []struct {
 		name string

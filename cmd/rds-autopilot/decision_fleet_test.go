@@ -17,7 +17,7 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// The decisions of design 5 on the real API server and the simulated cloud, on a clock where a minute takes a second.
+// The decisions of docs/decisions.md on the real API server and the simulated cloud, on a clock where a minute takes a second.
 func TestDecisions(t *testing.T) {
 	f := newFleet(t, otcsim.Settings{})
 	f.runCloud()

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/mcsps/rds-autopilot/flavors"
+	"github.com/mcsps/rds-autopilot/internal/fakeoperator"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
-	"github.com/mcsps/rds-autopilot/internal/standin"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -102,9 +102,9 @@ func TestTheCloudsUnknowns(t *testing.T) {
 // operator runs the stand-in for the archived operator on this cluster.
 func (f *fleet) operator() {
 	f.t.Helper()
-	cloud, err := standin.Connect(f.sim.Env())
+	cloud, err := fakeoperator.Connect(f.sim.Env())
 	f.must(err)
-	op, err := standin.New(standin.Options{Config: f.kube.Config(), Cloud: cloud, Resync: time.Second, Retry: 500 * time.Millisecond})
+	op, err := fakeoperator.New(fakeoperator.Options{Config: f.kube.Config(), Cloud: cloud, Resync: time.Second, Retry: 500 * time.Millisecond})
 	f.must(err)
 	ctx, stop := context.WithCancel(f.t.Context())
 	done := make(chan struct{})

@@ -407,7 +407,7 @@ func (h *hostile) checkAllowed(t *testing.T) {
 	}
 }
 
-// checkQuarrel: it is asked for a few times, and people are told who does not want it.
+// checkQuarrel: it is asked for a few times, and an event names the writer that does not want it.
 func (h *hostile) checkQuarrel(t *testing.T, name string, least, most int) {
 	asked := h.askedFor(name)
 	n := len(slices.DeleteFunc(slices.Clone(asked), func(a ask) bool { return a.at.Sub(asked[0].at) > quarrelSpan }))

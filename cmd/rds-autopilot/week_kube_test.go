@@ -119,7 +119,7 @@ func stored[T any](from T) T {
 
 func (k *weekKube) next() string { k.version++; return strconv.Itoa(k.version) }
 
-// come brings something to the cache and to who watches, in order; k.mu is held.
+// come brings something to the cache and to the watchers, in order; k.mu is held.
 func (k *weekKube) come(f func()) {
 	k.coming = append(k.coming, f)
 	time.AfterFunc(watchLag, func() {
@@ -342,7 +342,7 @@ func (k *weekKube) patch(read *autopilot.Target, p weekPatch, test func(*otcv1.R
 		}
 	}
 	k.patched(p)
-	if r.Spec != live.Spec { // else nothing is written, and nobody who watches hears of it
+	if r.Spec != live.Spec { // else nothing is written, and the watchers get no event
 		k.putRds(r)
 	}
 	return k8s.TargetOf(r), nil

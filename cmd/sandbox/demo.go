@@ -18,48 +18,48 @@ const demoLimit = 2 * time.Minute
 // cooldown of the demo's policies: a flavor is changed only in an instance that was ACTIVE for that long.
 const cooldown = 5
 
-// story is the demo: what is done, in which order, and what is expected to come of it.
-type story struct {
+// scenario is the demo: what is done, in which order, and what is expected to come of it.
+type scenario struct {
 	narrator
-	ledger  ledger
-	world   *world.World
-	service *world.Process
-	plans   []plan
-	dbs     []*world.DB
-	before  []otcsim.Instance
+	checklist checklist
+	world     *world.World
+	service   *world.Process
+	plans     []plan
+	dbs       []*world.DB
+	before    []otcsim.Instance
 }
 
-func demo(ctx context.Context, t *teller) (err error) {
-	s := &story{narrator: narrator{teller: t}, plans: plans()}
+func demo(ctx context.Context, out *console) (err error) {
+	s := &scenario{narrator: narrator{console: out}, plans: plans()}
 	for _, p := range s.plans {
 		s.names = append(s.names, p.Name)
 	}
-	t.print("rds-autopilot on a local Kubernetes API and a simulated cloud, where a minute takes a second.\n\n")
-	t.say(actorDemo, "", "starts kube-apiserver, etcd, the simulated cloud and a stand-in for the operator")
+	out.print("rds-autopilot on a local Kubernetes API and a simulated cloud, where a minute takes a second.\n\n")
+	out.printStep(actorDemo, "", "starts kube-apiserver, etcd, the simulated cloud and a stand-in for the operator")
 	if s.world, err = world.Start(ctx, s.options()); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.world.Close()) }()
-	t.say(actorDemo, "", "compiles rds-autopilot")
+	out.printStep(actorDemo, "", "compiles rds-autopilot")
 	if err := s.world.Build(ctx); err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, demoLimit)
 	defer cancel()
-	told := s.tell(limited)
+	runErr := s.run(limited)
 	if len(s.before) > 0 {
 		s.print("\n%s", s.table(ctx))
 	}
-	if len(s.ledger.entries) == 0 {
-		return told
+	if len(s.checklist.entries) == 0 {
+		return runErr
 	}
-	summary, missed := s.ledger.summary()
+	summary, missed := s.checklist.summary()
 	s.print("\n%s", summary)
-	return errors.Join(told, missed)
+	return errors.Join(runErr, missed)
 }
 
-// tell goes through the story. Its error is why it could not go on.
-func (s *story) tell(ctx context.Context) error {
+// run goes through the scenario. Its error is why it could not go on; what was not as expected is in the checklist.
+func (s *scenario) run(ctx context.Context) error {
 	watching, stop := context.WithCancel(ctx)
 	var watches sync.WaitGroup
 	defer watches.Wait()
@@ -69,7 +69,7 @@ func (s *story) tell(ctx context.Context) error {
 		return err
 	}
 	for _, p := range s.plans {
-		s.say(actorKubernetes, p.Name, "Rds created: %s, spec.autopilot: true", p)
+		s.printStep(actorKubernetes, p.Name, "Rds created: %s, spec.autopilot: true", p)
 		db, err := s.world.AddDatabase(ctx, p.Database)
 		if err != nil {
 			return err
@@ -89,20 +89,20 @@ func (s *story) tell(ctx context.Context) error {
 		s.before = append(s.before, db.Instance())
 	}
 	s.each(func(_ int, db *world.DB, p plan) { s.overload(ctx, db, p) })
-	s.say(actorDemo, "", "waits for two more sweeps: nothing more is to happen")
-	s.ledger.enter("everything is looked at again", sweptAgain(ctx, s.service))
+	s.printStep(actorDemo, "", "waits for two more sweeps: nothing more is to happen")
+	s.checklist.add("everything is looked at again", sweptAgain(ctx, s.service))
 	for i, db := range s.dbs {
-		s.ledger.enter(db.Name+": changed once, and not by the message that the alarm is over", once(ctx, db, s.plans[i]))
+		s.checklist.add(db.Name+": changed once, and not by the message that the alarm is over", once(ctx, db, s.plans[i]))
 	}
-	s.ledger.enter("the forged message left no trace", untouched(ctx, s.dbs[0], forged))
+	s.checklist.add("the forged message left no trace", untouched(ctx, s.dbs[0], forged))
 	stop()
 	watches.Wait()
-	s.say(actorDemo, "", "ends rds-autopilot with SIGTERM")
-	s.ledger.enter("rds-autopilot ends with exit code 0", s.service.Stop(ctx))
+	s.printStep(actorDemo, "", "ends rds-autopilot with SIGTERM")
+	s.checklist.add("rds-autopilot ends with exit code 0", s.service.Stop(ctx))
 	return nil
 }
 
-func (s *story) serve(ctx context.Context) (err error) {
+func (s *scenario) serve(ctx context.Context) (err error) {
 	if s.service, err = s.world.Serve(ctx); err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (s *story) serve(ctx context.Context) (err error) {
 }
 
 // each does something with all databases at the same time.
-func (s *story) each(do func(i int, db *world.DB, p plan)) {
+func (s *scenario) each(do func(i int, db *world.DB, p plan)) {
 	var wg sync.WaitGroup
 	for i, db := range s.dbs {
 		wg.Go(func() { do(i, db, s.plans[i]) })
@@ -120,17 +120,17 @@ func (s *story) each(do func(i int, db *world.DB, p plan)) {
 }
 
 // arm waits until alarms would come, and shortens what a demo cannot wait for. Without it nothing else makes sense.
-func (s *story) arm(ctx context.Context) error {
+func (s *scenario) arm(ctx context.Context) error {
 	failed := make([]error, len(s.dbs))
 	s.each(func(i int, db *world.DB, _ plan) {
 		failed[i] = armed(ctx, db)
-		s.ledger.enter(db.Name+": armed by spec.autopilot: true", failed[i])
-		s.ledger.enter(db.Name+": stays armed though the operator drops spec.autopilot", absent(ctx, db))
+		s.checklist.add(db.Name+": armed by spec.autopilot: true", failed[i])
+		s.checklist.add(db.Name+": stays armed though the operator drops spec.autopilot", absent(ctx, db))
 	})
 	if errors.Join(failed...) != nil {
-		return errors.New("without alarms there is nothing to tell")
+		return errors.New("without alarms nothing else can be shown")
 	}
-	s.say(actorDemo, "", "sets spec.flavor.cooldownSeconds: %d in every RdsAutopilot; the default is an hour", cooldown)
+	s.printStep(actorDemo, "", "sets spec.flavor.cooldownSeconds: %d in every RdsAutopilot; the default is an hour", cooldown)
 	for _, db := range s.dbs {
 		if err := db.PatchAutopilot(ctx, fmt.Sprintf(`{"spec":{"flavor":{"cooldownSeconds":%d}}}`, cooldown)); err != nil {
 			return err
@@ -140,7 +140,7 @@ func (s *story) arm(ctx context.Context) error {
 }
 
 // forge posts a message that was changed after it was signed, and returns its id.
-func (s *story) forge(ctx context.Context) (string, error) {
+func (s *scenario) forge(ctx context.Context) (string, error) {
 	db := s.dbs[0]
 	rule, ok := db.Rule(v1alpha1.MetricStorage)
 	a, err := db.Autopilot(ctx)
@@ -159,14 +159,14 @@ func (s *story) forge(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s.say(actorDemo, db.Name, "somebody posts message %s, made to say 99 %% after it was signed", short(envelope.MessageID))
+	s.printStep(actorDemo, db.Name, "somebody posts message %s, made to say 99 %% after it was signed", short(envelope.MessageID))
 	status, _, err := s.world.Post(ctx, envelope.JSON())
-	s.ledger.enter("the forged message is answered with 403", refused(status, err))
+	s.checklist.add("the forged message is answered with 403", refused(status, err))
 	return envelope.MessageID, nil
 }
 
 // overload lets one database run full and follows it until its alarm is over.
-func (s *story) overload(ctx context.Context, db *world.DB, p plan) {
+func (s *scenario) overload(ctx context.Context, db *world.DB, p plan) {
 	err := s.work(ctx, db, p)
 	for _, step := range []struct {
 		what  string
@@ -179,14 +179,14 @@ func (s *story) overload(ctx context.Context, db *world.DB, p plan) {
 		if err == nil { // the next step would only fail in the same way, later
 			err = step.check(ctx, db, p)
 		}
-		s.ledger.enter(p.Name+": "+step.what, err)
+		s.checklist.add(p.Name+": "+step.what, err)
 	}
 }
 
 // work brings the workload up, over three minutes of the cloud.
-func (s *story) work(ctx context.Context, db *world.DB, p plan) error {
+func (s *scenario) work(ctx context.Context, db *world.DB, p plan) error {
 	at, to, in := p.Workload, p.load, db.Instance()
-	s.say(actorDemo, p.Name, "its workload grows: %s %.0f %% → %.0f %%", p.metric, used(p.metric, at, in), used(p.metric, to, in))
+	s.printStep(actorDemo, p.Name, "its workload grows: %s %.0f %% → %.0f %%", p.metric, used(p.metric, at, in), used(p.metric, to, in))
 	const steps = 3
 	tick := time.NewTicker(s.world.Span(time.Minute))
 	defer tick.Stop()

@@ -1,7 +1,7 @@
 // Command sandbox is a world on one machine for the service: a real Kubernetes API, a simulated cloud on a fast clock and a
 // stand-in for the operator. It needs nothing but Go and a C library.
 //
-//	sandbox demo   three databases run full; rds-autopilot sees to it, and every step is told
+//	sandbox demo   three databases run full; rds-autopilot sees to it, and every step is printed
 //	sandbox up     keep the world running for a service that is started by hand
 //
 // demo exits with 0 if everything happened that should and nothing that should not, else with 1. An interrupt ends either.
@@ -23,7 +23,7 @@ import (
 const usage = `Usage: sandbox COMMAND
 
 Commands:
-  demo   three databases run full; rds-autopilot sees to it, and every step is told (about a minute)
+  demo   three databases run full; rds-autopilot sees to it, and every step is printed (about a minute)
   up     keep the world running for a service that is started by hand, until an interrupt
 `
 
@@ -44,7 +44,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdout *os.File, stderr io.Writer) int {
-	commands := map[string]func(context.Context, *teller) error{"demo": demo, "up": up}
+	commands := map[string]func(context.Context, *console) error{"demo": demo, "up": up}
 	if len(args) == 1 && (args[0] == "help" || args[0] == "--help" || args[0] == "-h") {
 		fmt.Fprint(stdout, usage)
 		return exitOK
@@ -53,8 +53,8 @@ func run(ctx context.Context, args []string, stdout *os.File, stderr io.Writer) 
 		fmt.Fprint(stderr, usage)
 		return exitUsage
 	}
-	t := newTeller(stdout, colourful(stdout, os.Getenv))
-	if err := commands[args[0]](ctx, t); err != nil {
+	out := newConsole(stdout, colourful(stdout, os.Getenv))
+	if err := commands[args[0]](ctx, out); err != nil {
 		fmt.Fprintf(stderr, "sandbox: %v\n", err)
 		return exitError
 	}

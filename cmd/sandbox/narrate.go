@@ -8,19 +8,19 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/internal/fakeoperator"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
-	"github.com/mcsps/rds-autopilot/internal/standin"
 	"github.com/mcsps/rds-autopilot/internal/world"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
 // narrator turns what happens in a world into lines. It checks nothing.
 type narrator struct {
-	*teller
+	*console
 	names []string // of the databases
 }
 
-// options are those of a world that tells what happens.
+// options are those of a world whose events are printed.
 func (n narrator) options() world.Options {
 	return world.Options{
 		Cloud:    otcsim.Options{DeliveryFault: n.sending, OnDelivery: n.sent},
@@ -40,15 +40,15 @@ func (n narrator) about(topic string) string {
 	return ""
 }
 
-// sending is asked before each attempt to deliver a message, and lets it pass.
+// sending is called before each attempt to deliver a message, and lets it pass.
 func (n narrator) sending(d otcsim.Delivery) otcsim.DeliveryFault {
 	name := n.about(d.TopicURN)
 	if len(d.Attempts) > 0 {
-		n.say(actorSMN, name, "tries message %s again", short(d.MessageID))
+		n.printStep(actorSMN, name, "tries message %s again", short(d.MessageID))
 		return otcsim.DeliveryFault{}
 	}
 	if d.Type != otcsim.TypeNotification {
-		n.say(actorSMN, name, "asks to confirm the subscription, message %s", short(d.MessageID))
+		n.printStep(actorSMN, name, "asks to confirm the subscription, message %s", short(d.MessageID))
 		return otcsim.DeliveryFault{}
 	}
 	var envelope otcsim.Envelope
@@ -64,61 +64,61 @@ func (n narrator) sending(d otcsim.Delivery) otcsim.DeliveryFault {
 		} `json:"alarmValue"`
 	}
 	if json.Unmarshal(d.Body, &envelope) != nil || json.Unmarshal([]byte(envelope.Message), &alarm) != nil || len(alarm.AlarmValue) == 0 {
-		n.say(actorSMN, name, "posts message %s", short(d.MessageID))
+		n.printStep(actorSMN, name, "posts message %s", short(d.MessageID))
 		return otcsim.DeliveryFault{}
 	}
 	metric := alarm.Name[strings.LastIndexByte(alarm.Name, '_')+1:]
 	value := alarm.AlarmValue[len(alarm.AlarmValue)-1].Value
 	if alarm.Status == otcsim.StateAlarm {
-		n.say(actorCloudEye, name, "ALARM: %s at %.1f %%, %s %.0f %% for %d × %d min", metric, value, alarm.Operator, alarm.Value, alarm.Count, max(alarm.Period/60, 1))
+		n.printStep(actorCloudEye, name, "ALARM: %s at %.1f %%, %s %.0f %% for %d × %d min", metric, value, alarm.Operator, alarm.Value, alarm.Count, max(alarm.Period/60, 1))
 	} else {
-		n.say(actorCloudEye, name, "%s: %s at %.1f %%, the alarm is over", strings.ToUpper(string(alarm.Status)), metric, value)
+		n.printStep(actorCloudEye, name, "%s: %s at %.1f %%, the alarm is over", strings.ToUpper(string(alarm.Status)), metric, value)
 	}
-	n.say(actorSMN, name, "signs and posts message %s", short(d.MessageID))
+	n.printStep(actorSMN, name, "signs and posts message %s", short(d.MessageID))
 	return otcsim.DeliveryFault{}
 }
 
-// sent is told after each attempt. One that went well is the service's to tell.
+// sent is called after each attempt. One that went well is logged by the service.
 func (n narrator) sent(d otcsim.Delivery) {
 	if last := d.Attempts[len(d.Attempts)-1]; d.State != otcsim.Delivered {
-		n.say(actorSMN, n.about(d.TopicURN), "message %s was not taken: status %d %s", short(d.MessageID), last.Status, last.Err)
+		n.printStep(actorSMN, n.about(d.TopicURN), "message %s was not taken: status %d %s", short(d.MessageID), last.Status, last.Err)
 	}
 }
 
 func short(id string) string { return id[:min(len(id), 8)] }
 
-// act tells what the operator does.
-func (n narrator) act(a standin.Act) {
+// act prints what the operator does.
+func (n narrator) act(a fakeoperator.Act) {
 	switch a.What {
-	case standin.Enlarge:
-		n.say(actorOperator, a.Name, "asks the cloud to enlarge the volume from %s to %s GB", a.From, a.To)
-	case standin.Resize:
-		n.say(actorOperator, a.Name, "asks the cloud for flavor %s", a.To)
+	case fakeoperator.Enlarge:
+		n.printStep(actorOperator, a.Name, "asks the cloud to enlarge the volume from %s to %s GB", a.From, a.To)
+	case fakeoperator.Resize:
+		n.printStep(actorOperator, a.Name, "asks the cloud for flavor %s", a.To)
 	}
 }
 
-// line tells what the service logs, as far as a reader wants to know.
+// line prints what the service logs, as far as a reader wants to know.
 func (n narrator) line(_ *world.Process, l world.Line) {
 	name := l.Field("name")
 	switch {
 	case l.Fields == nil:
-		n.say(actorAutopilot, "", "%s", l.Raw)
+		n.printStep(actorAutopilot, "", "%s", l.Raw)
 	case l.Msg == "listening":
-		n.say(actorAutopilot, "", "listens for messages at %s", l.Field("publicURL"))
+		n.printStep(actorAutopilot, "", "listens for messages at %s", l.Field("publicURL"))
 	case l.Msg == "leadership" && l.Fields["leading"] == true:
-		n.say(actorAutopilot, "", "holds the lease and leads")
+		n.printStep(actorAutopilot, "", "holds the lease and leads")
 	case l.Msg == "armed":
-		n.say(actorAutopilot, name, "armed: topic, confirmed subscription and alarm rules are in place")
+		n.printStep(actorAutopilot, name, "armed: topic, confirmed subscription and alarm rules are in place")
 	case l.Msg == "notification":
 		n.notification(l)
 	case l.Msg == "decision":
-		n.say(actorAutopilot, name, "%s: %s", l.Field("reason"), l.Field("message"))
+		n.printStep(actorAutopilot, name, "%s: %s", l.Field("reason"), l.Field("message"))
 	case l.Msg == "patched":
-		n.say(actorAutopilot, name, "patches the Rds: %s → %s", l.Field("from"), l.Field("to"))
+		n.printStep(actorAutopilot, name, "patches the Rds: %s → %s", l.Field("from"), l.Field("to"))
 	case l.Msg == "change ended":
-		n.say(actorAutopilot, name, "%s %s → %s: %s", strings.ToLower(l.Field("kind")), l.Field("from"), l.Field("to"), strings.ToLower(l.Field("outcome")))
+		n.printStep(actorAutopilot, name, "%s %s → %s: %s", strings.ToLower(l.Field("kind")), l.Field("from"), l.Field("to"), strings.ToLower(l.Field("outcome")))
 	case l.Level == "warn" || l.Level == "error":
-		n.say(actorAutopilot, name, "%s: %s", l.Msg, l.Field("error"))
+		n.printStep(actorAutopilot, name, "%s: %s", l.Msg, l.Field("error"))
 	}
 }
 
@@ -129,17 +129,17 @@ func (n narrator) notification(l world.Line) {
 	}
 	switch result := l.Field("result"); result {
 	case "stored":
-		n.say(actorAutopilot, l.Field("name"), "%s is authentic and ours: stored, answers %v", message, status)
+		n.printStep(actorAutopilot, l.Field("name"), "%s is authentic and ours: stored, answers %v", message, status)
 	case "confirmed":
-		n.say(actorAutopilot, l.Field("name"), "%s is authentic and ours: confirms, answers %v", message, status)
+		n.printStep(actorAutopilot, l.Field("name"), "%s is authentic and ours: confirms, answers %v", message, status)
 	case "forged":
-		n.say(actorAutopilot, l.Field("name"), "%s is FORGED: answers %v", message, status)
+		n.printStep(actorAutopilot, l.Field("name"), "%s is FORGED: answers %v", message, status)
 	default:
-		n.say(actorAutopilot, l.Field("name"), "%s: %s, answers %v", message, result, status)
+		n.printStep(actorAutopilot, l.Field("name"), "%s: %s, answers %v", message, result, status)
 	}
 }
 
-// watch tells what becomes of an Rds that was just created, until the context ends.
+// watch prints what becomes of an Rds that was just created, until the context ends.
 func (n narrator) watch(ctx context.Context, db *world.DB, created *otcv1.Rds) {
 	last := created
 	db.WatchRds(ctx, func(r *otcv1.Rds) {
@@ -149,19 +149,19 @@ func (n narrator) watch(ctx context.Context, db *world.DB, created *otcv1.Rds) {
 }
 
 func (n narrator) changed(old, now *otcv1.Rds) {
-	tell := func(field, from, to string) {
+	printIfChanged := func(field, from, to string) {
 		if from != to {
-			n.say(actorKubernetes, now.Name, "Rds has spec.%s %s, was %s", field, to, from)
+			n.printStep(actorKubernetes, now.Name, "Rds has spec.%s %s, was %s", field, to, from)
 		}
 	}
-	tell("volumesize", strconv.Itoa(int(old.Spec.VolumeSize)), strconv.Itoa(int(now.Spec.VolumeSize)))
-	tell("flavorref", old.Spec.FlavorRef, now.Spec.FlavorRef)
+	printIfChanged("volumesize", strconv.Itoa(int(old.Spec.VolumeSize)), strconv.Itoa(int(now.Spec.VolumeSize)))
+	printIfChanged("flavorref", old.Spec.FlavorRef, now.Spec.FlavorRef)
 	if old.Spec.Autopilot != nil && now.Spec.Autopilot == nil {
-		n.say(actorOperator, now.Name, "writes the Rds back without spec.autopilot, which it does not know")
+		n.printStep(actorOperator, now.Name, "writes the Rds back without spec.autopilot, which it does not know")
 	}
 }
 
-// watchCloud tells what becomes of an instance: it looks ten times a second.
+// watchCloud prints what becomes of an instance: it looks ten times a second.
 func (n narrator) watchCloud(ctx context.Context, db *world.DB) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -178,7 +178,7 @@ func (n narrator) watchCloud(ctx context.Context, db *world.DB) {
 			if now.Status == otcsim.StatusActive {
 				what = ": " + size(now)
 			}
-			n.say(actorCloud, now.Name, "the instance is %s%s", now.Status, what)
+			n.printStep(actorCloud, now.Name, "the instance is %s%s", now.Status, what)
 		}
 		last = now
 	}

@@ -11,30 +11,30 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcsps/rds-autopilot/internal/fakeoperator"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
-	"github.com/mcsps/rds-autopilot/internal/standin"
 	"github.com/mcsps/rds-autopilot/internal/world"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// told is a teller whose clock stands at 12.34 s, and what it has written.
-func told(colours bool) (*teller, *strings.Builder) {
+// testConsole is a console whose clock stands at 12.34 s, and what it has written.
+func testConsole(colours bool) (*console, *strings.Builder) {
 	var text strings.Builder
-	t := newTeller(&text, colours)
+	t := newConsole(&text, colours)
 	t.now = func() time.Time { return t.start.Add(12340 * time.Millisecond) }
 	return t, &text
 }
 
 func TestLinesAreAligned(t *testing.T) {
-	plain, text := told(false)
-	plain.say(actorSMN, "orders", "signs %d", 1)
-	plain.say(actorKubernetes, "", "is there\n")
+	plain, text := testConsole(false)
+	plain.printStep(actorSMN, "orders", "signs %d", 1)
+	plain.printStep(actorKubernetes, "", "is there\n")
 	want := "  12.3 s  smn         orders   signs 1\n  12.3 s  kubernetes           is there\n"
 	if diff := cmp.Diff(want, text.String()); diff != "" {
 		t.Errorf("plain (-want +got):\n%s", diff)
 	}
-	bright, text := told(true)
-	bright.say(actorSMN, "orders", "signs")
+	bright, text := testConsole(true)
+	bright.printStep(actorSMN, "orders", "signs")
 	if want := "  12.3 s  \x1b[35msmn       \x1b[0m  orders   signs\n"; text.String() != want {
 		t.Errorf("in colours: %q", text.String())
 	}
@@ -134,9 +134,13 @@ func TestNarration(t *testing.T) {
 		{"a decision", line(`{"msg":"decision","name":"orders","reason":"AlarmInForce","message":"Storage 40 → 50 GB"}`), "autopilot   orders   AlarmInForce: Storage 40 → 50 GB"},
 		{"what nobody wants to know", line(`{"msg":"stopping"}`), ""},
 		{"what is no JSON", func(n narrator) { n.line(nil, world.Line{Raw: "panic: x"}) }, "autopilot            panic: x"},
-		{"a larger volume", func(n narrator) { n.act(standin.Act{Name: "orders", What: standin.Enlarge, From: "40", To: "50"}) },
+		{"a larger volume", func(n narrator) {
+			n.act(fakeoperator.Act{Name: "orders", What: fakeoperator.Enlarge, From: "40", To: "50"})
+		},
 			"operator    orders   asks the cloud to enlarge the volume from 40 to 50 GB"},
-		{"a postponed snapshot", func(n narrator) { n.act(standin.Act{Name: "orders", What: standin.Postpone, Err: errors.New("x")}) }, ""},
+		{"a postponed snapshot", func(n narrator) {
+			n.act(fakeoperator.Act{Name: "orders", What: fakeoperator.Postpone, Err: errors.New("x")})
+		}, ""},
 		{"a patched and trimmed Rds", func(n narrator) {
 			old := &otcv1.Rds{Spec: otcv1.Spec{VolumeSize: 40, FlavorRef: "a", Autopilot: &on}}
 			now := &otcv1.Rds{Spec: otcv1.Spec{VolumeSize: 50, FlavorRef: "a"}}
@@ -144,8 +148,8 @@ func TestNarration(t *testing.T) {
 			n.changed(old, now)
 		}, "kubernetes  orders   Rds has spec.volumesize 50, was 40|operator    orders   writes the Rds back without spec.autopilot, which it does not know"},
 	} {
-		teller, text := told(false)
-		test.do(narrator{teller, []string{"shop", "orders"}})
+		console, text := testConsole(false)
+		test.do(narrator{console, []string{"shop", "orders"}})
 		got := strings.ReplaceAll(strings.TrimSuffix(text.String(), "\n"), "  12.3 s  ", "")
 		if diff := cmp.Diff(test.want, strings.ReplaceAll(got, "\n", "|")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
@@ -154,27 +158,27 @@ func TestNarration(t *testing.T) {
 }
 
 func TestProgressComesLineByLine(t *testing.T) {
-	teller, text := told(false)
-	w := teller.progress()
+	console, text := testConsole(false)
+	w := console.progress()
 	for _, part := range []string{"kubetest: comp", "iling\nhalf"} {
 		if n, err := w.Write([]byte(part)); n != len(part) || err != nil {
 			t.Fatal(n, err)
 		}
 	}
 	if got, want := text.String(), "  12.3 s  demo                 compiling\n"; got != want {
-		t.Errorf("told %q, want %q", got, want)
+		t.Errorf("printed %q, want %q", got, want)
 	}
 }
 
-func TestTheLedgerCountsAndExplains(t *testing.T) {
-	var l ledger
-	if !l.enter("the sky is blue", nil) {
+func TestTheChecklistCountsAndExplains(t *testing.T) {
+	var l checklist
+	if !l.add("the sky is blue", nil) {
 		t.Error("an expectation that was met counts as missed")
 	}
 	if text, err := l.summary(); text != "1 of 1 as expected\n" || err != nil {
 		t.Errorf("summary %q, %v", text, err)
 	}
-	if l.enter("pigs fly", errors.New("too heavy")) {
+	if l.add("pigs fly", errors.New("too heavy")) {
 		t.Error("an expectation that was missed counts as met")
 	}
 	text, err := l.summary()

@@ -8,7 +8,7 @@ import (
 )
 
 // table shows every database before and after, under the same load.
-func (s *story) table(ctx context.Context) string {
+func (s *scenario) table(ctx context.Context) string {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "DATABASE\t\tVOLUME\tFLAVOR\tVCPUS\tMEMORY\tUSED\tCHANGES")

@@ -21,9 +21,9 @@ const (
 const upPolicy = `{"flavor":{"cooldownSeconds":5,"maxChangesPerDay":10}}`
 
 // up keeps a world running, whose databases have more and more to do, and says how to start the service in it.
-func up(ctx context.Context, t *teller) (err error) {
-	n := narrator{teller: t}
-	t.say(actorDemo, "", "starts kube-apiserver, etcd, the simulated cloud and a stand-in for the operator")
+func up(ctx context.Context, out *console) (err error) {
+	n := narrator{console: out}
+	out.printStep(actorDemo, "", "starts kube-apiserver, etcd, the simulated cloud and a stand-in for the operator")
 	all := plans()
 	for _, p := range all {
 		n.names = append(n.names, p.Name)
@@ -45,14 +45,14 @@ func up(ctx context.Context, t *teller) (err error) {
 		if err := db.CreateAutopilot(ctx, upPolicy); err != nil {
 			return err
 		}
-		t.say(actorKubernetes, p.Name, "Rds and RdsAutopilot created: %s", p)
+		out.printStep(actorKubernetes, p.Name, "Rds and RdsAutopilot created: %s", p)
 		running.Go(func() { n.watch(ctx, db, p.created()) })
 		running.Go(func() { n.watchCloud(ctx, db) })
 		running.Go(func() { keepBusy(ctx, w, db, p) })
 	}
-	t.print("%s", instructions(w))
+	out.print("%s", instructions(w))
 	<-ctx.Done()
-	t.print("\n")
+	out.print("\n")
 	return nil
 }
 

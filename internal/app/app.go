@@ -58,8 +58,8 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 }
 
 // Run starts everything and stops it in order. Readiness and the leader's work end at once: the sooner the lease is free,
-// the sooner another replica decides. The receiver goes on for the drain delay, because whoever sends to it learns only
-// by and by that it should not, and then ends what is in flight. The watches come last, for the others need them.
+// the sooner another replica decides. The receiver goes on for the drain delay, because senders learn only by and by
+// that they should not use it, and then ends what is in flight. The watches come last, for the others need them.
 func (a *App) Run(ctx context.Context, public, private net.Listener) error {
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWatching()
@@ -76,7 +76,7 @@ func (a *App) Run(ctx context.Context, public, private net.Listener) error {
 	work.Go(func() error { return a.lead(working) })
 	work.Go(func() error { a.cloud.Reach(working, reachAgain); return nil })
 	webhookServer := a.Receiver.Server()
-	webhookServer.Handler = lastOnes(&stopping, webhookServer.Handler)
+	webhookServer.Handler = closeConnections(&stopping, webhookServer.Handler)
 	work.Go(func() error {
 		// Without its caches a replica would ask the API server for every topic.
 		if a.kube.WaitForSync(working) != nil {
@@ -126,9 +126,9 @@ func (a *App) lead(ctx context.Context) error {
 	return nil
 }
 
-// lastOnes asks whoever sends while we stop to come on another connection, which will be another replica's: a kept one
+// closeConnections asks those that send while we stop to come on another connection, which will be another replica's: a kept one
 // could be closed just when it is used again, and SMN would have to send once more.
-func lastOnes(stopping *atomic.Bool, next http.Handler) http.Handler {
+func closeConnections(stopping *atomic.Bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if stopping.Load() {
 			w.Header().Set("Connection", "close")

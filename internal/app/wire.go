@@ -66,22 +66,22 @@ func (p Parts) Watch(kube *k8s.Cluster) error {
 	return errors.Join(kube.OnTarget(p.Controller.TargetChanged), kube.OnAutopilot(p.Controller.AutopilotChanged))
 }
 
-// warn tells of a message: on the autopilot, and on the Rds where people look.
+// warn emits an event about a message: on the autopilot, and on the Rds where people look.
 func warn(kube Cluster) func(a *v1alpha1.RdsAutopilot, reason, note string) {
 	return func(a *v1alpha1.RdsAutopilot, reason, note string) {
 		kube.Event(kube.Target(a.Namespace, a.Name), a, autopilot.Event{Warning: true, Reason: reason, Action: "Receive", Note: note})
 	}
 }
 
-// place is where we are in the cloud.
-type place interface {
+// location is where we are in the cloud.
+type location interface {
 	Region() string
 	ProjectID() string // empty while it is not known
 }
 
 // ourTopics reports whether a URN could be a topic of ours. Where the cloud was never reached our project is not known yet,
 // and any could be.
-func ourTopics(c place) func(urn string) bool {
+func ourTopics(c location) func(urn string) bool {
 	return func(urn string) bool {
 		project := c.ProjectID()
 		if parts := strings.Split(urn, ":"); project == "" && len(parts) == 5 {

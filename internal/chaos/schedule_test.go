@@ -155,7 +155,7 @@ func (c *chaos) kubeFaults(ctx context.Context, e event) { during(ctx, c.kube, e
 
 func (c *chaos) mailFaults(ctx context.Context, e event) { during(ctx, c.mail, 2*e.share, e.lasts) }
 
-func during(ctx context.Context, d *faults.Dice, share float64, lasts time.Duration) {
+func during(ctx context.Context, d *faults.Random, share float64, lasts time.Duration) {
 	d.Set(share)
 	wait(ctx, lasts)
 	d.Set(0)

@@ -38,9 +38,9 @@ type chaos struct {
 	rdss    dynamic.NamespaceableResourceInterface
 
 	dbs    []*resident
-	kube   *faults.Dice
-	cloud  *faults.Dice
-	mail   *faults.Dice
+	kube   *faults.Random
+	cloud  *faults.Random
+	mail   *faults.Random
 	random *rand.Rand // of the one goroutine that sets loads
 
 	slots     [replicas]slot
@@ -52,7 +52,7 @@ type chaos struct {
 // flags let more flavors change at a time than is wise outside of a test.
 func flags() []string { return []string{"--max-flavor-changes", "8"} }
 
-// slot is a place for one process of the service; who holds it may end the process and start the next.
+// slot is a place for one process of the service; its holder may end the process and start the next.
 type slot struct {
 	sync.Mutex
 	process *world.Process
@@ -96,7 +96,7 @@ func TestNothingIsLostAndNothingDoneTwiceInChaos(t *testing.T) {
 	}
 	<-storm.Done()
 	c.running.Wait()
-	t.Logf("%d requests to the API server, %d to the cloud and %d messages went wrong", c.kube.Given(), c.cloud.Given(), c.mail.Given())
+	t.Logf("%d requests to the API server, %d to the cloud and %d messages went wrong", c.kube.Count(), c.cloud.Count(), c.mail.Count())
 	c.settle()
 	for _, text := range c.past() {
 		t.Error(text)
@@ -110,9 +110,9 @@ func TestNothingIsLostAndNothingDoneTwiceInChaos(t *testing.T) {
 func newChaos(t *testing.T, seed uint64) *chaos {
 	c := &chaos{
 		t: t, history: newHistory(), random: rand.New(rand.NewPCG(seed, 1)),
-		kube:  faults.NewDice(seed, faults.KubeName, faults.Menu(2*time.Second)...),
-		cloud: faults.NewDice(seed, faults.CloudName, faults.Menu(2*time.Second)...),
-		mail:  faults.NewDice(seed, nil),
+		kube:  faults.NewRandom(seed, faults.KubeName, faults.Kinds(2*time.Second)...),
+		cloud: faults.NewRandom(seed, faults.CloudName, faults.Kinds(2*time.Second)...),
+		mail:  faults.NewRandom(seed, nil),
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
@@ -156,7 +156,7 @@ func (c *chaos) ofCloudRequest(r *http.Request) *otcsim.Fault {
 // ofMessage is the hook of deliveries. A confirmation that is lost is asked for again only after half an hour, which no
 // test waits for: it may come late or twice.
 func (c *chaos) ofMessage(d otcsim.Delivery) otcsim.DeliveryFault {
-	how, wrong := c.mail.Throw(d.Type)
+	how, wrong := c.mail.Next(d.Type)
 	if !wrong {
 		return otcsim.DeliveryFault{}
 	}
@@ -259,7 +259,7 @@ func (c *chaos) raiseOne(db *resident, what int, much float64) {
 // settle ends all faults and waits until nothing is wrong and nothing moves any more; then it stops the service.
 func (c *chaos) settle() {
 	c.t.Helper()
-	for _, d := range []*faults.Dice{c.kube, c.cloud, c.mail} {
+	for _, d := range []*faults.Random{c.kube, c.cloud, c.mail} {
 		d.Set(0)
 	}
 	c.Cloud.Configure(func(s *otcsim.Settings) { s.JobsFail = false })

@@ -15,17 +15,17 @@ import (
 
 // Arming makes the alarms of databases come, and stop, by the package alarms.
 type Arming struct {
-	alarms    *alarms.Alarms
-	cloud     *Cloud
-	clusterID string
-	endpoint  string // the public URL
-	everyone  bool   // all namespaces are watched: what belongs to no autopilot we see, belongs to none
+	alarms         *alarms.Alarms
+	cloud          *Cloud
+	clusterID      string
+	endpoint       string // the public URL
+	everyNamespace bool   // is watched: what belongs to no autopilot we see, belongs to none
 }
 
 // NewArming arms on behalf of a cluster. endpoint is the URL that alarms are sent to. Orphans are removed only where every
-// namespace is watched: those of others cannot be told from ours else.
+// namespace is watched: else those of other namespaces would look like orphans.
 func NewArming(c *Cloud, clusterID, endpoint string, everyNamespace bool) *Arming {
-	return &Arming{alarms: alarms.New(c.api, lists{c}, metrics(), c.now), cloud: c, clusterID: clusterID, endpoint: endpoint, everyone: everyNamespace}
+	return &Arming{alarms: alarms.New(c.api, lists{c}, metrics(), c.now), cloud: c, clusterID: clusterID, endpoint: endpoint, everyNamespace: everyNamespace}
 }
 
 // lists reads each list once for all callers of the same time: arming 500 databases one by one would otherwise list 1,500
@@ -106,15 +106,15 @@ func (a *Arming) Orphans(ctx context.Context, notBefore time.Time, known []*v1al
 	if err != nil {
 		return nil, 0, err
 	}
-	orphans, foreign := a.alarms.Orphans(listed, a.clusterID, among(known))
-	if len(orphans) == 0 || !a.everyone {
+	orphans, foreign := a.alarms.Orphans(listed, a.clusterID, belongsToAny(known))
+	if len(orphans) == 0 || !a.everyNamespace {
 		return nil, foreign, listed.Err()
 	}
 	all, err := ask(ctx)
 	if err != nil {
 		return nil, foreign, err
 	}
-	orphans, foreign = a.alarms.Orphans(listed, a.clusterID, among(all))
+	orphans, foreign = a.alarms.Orphans(listed, a.clusterID, belongsToAny(all))
 	for _, o := range orphans {
 		if err := a.alarms.RemoveOrphan(ctx, o); err != nil {
 			return removed, foreign, fmt.Errorf("remove %s: %w", o.Name, err)
@@ -124,8 +124,8 @@ func (a *Arming) Orphans(ctx context.Context, notBefore time.Time, known []*v1al
 	return removed, foreign, listed.Err()
 }
 
-// among reports whether a name in the cloud belongs to one of these.
-func among(living []*v1alpha1.RdsAutopilot) func(string) bool {
+// belongsToAny reports whether a name in the cloud belongs to one of these.
+func belongsToAny(living []*v1alpha1.RdsAutopilot) func(string) bool {
 	names := make(map[string]bool, len(living))
 	for _, rap := range living {
 		names[name(rap)] = true

@@ -38,12 +38,12 @@ func (c *cloudEye) read(ctx context.Context, series []otc.Series, period int) (m
 	return points, nil
 }
 
-func (c *cloudEye) batches() *batches { return newBatches(c.read, time.Now) }
+func (c *cloudEye) batches() *batcher { return newBatcher(c.read, time.Now) }
 
 func numbered(i int) otc.Series { return otc.Series{Metric: "m", Value: strconv.Itoa(i)} }
 
 // ask lets n databases ask for the series of a period each, evenly over some time, and returns when the last has it.
-func (c *cloudEye) ask(t *testing.T, b *batches, n int, over time.Duration, period func(i int) int) (took time.Duration) {
+func (c *cloudEye) ask(t *testing.T, b *batcher, n int, over time.Duration, period func(i int) int) (took time.Duration) {
 	start := time.Now()
 	var all sync.WaitGroup
 	for i := range n {
@@ -81,7 +81,7 @@ func TestAStormIsReadInFullCalls(t *testing.T) {
 			if len(c.calls) > 46 {
 				t.Errorf("400 series over %s: %d calls (%v)", over, len(c.calls), c.calls)
 			}
-			if most := max(over+gatherFor+time.Second, 8*time.Second); took > most {
+			if most := max(over+batchDelay+time.Second, 8*time.Second); took > most {
 				t.Errorf("400 series over %s took %s, want at most %s", over, took, most)
 			}
 		})
@@ -93,7 +93,7 @@ func TestASeriesIsNotReadAgainAtOnce(t *testing.T) {
 		c := newCloudEye()
 		b := c.batches()
 		c.ask(t, b, 10, 0, raw)
-		time.Sleep(pointsFor)
+		time.Sleep(pointsUsableFor)
 		c.ask(t, b, 10, 0, raw)
 		if len(c.calls) != 1 {
 			t.Errorf("%d calls, want one", len(c.calls))
@@ -103,7 +103,7 @@ func TestASeriesIsNotReadAgainAtOnce(t *testing.T) {
 		if len(c.calls) != 2 {
 			t.Errorf("later: %d calls, want two", len(c.calls))
 		}
-		time.Sleep(pointsFor + time.Second)
+		time.Sleep(pointsUsableFor + time.Second)
 		if _, err := b.get(t.Context(), 1, []otc.Series{{Metric: "other"}}, time.Time{}); err != nil || len(b.latest) != 1 {
 			t.Errorf("%v; %d series are held, want what is asked for", err, len(b.latest))
 		}
@@ -141,7 +141,7 @@ func TestNewsOfTheFutureIsNewsOfNow(t *testing.T) {
 				b.join(t.Context(), 1, []otc.Series{numbered(i)}, time.Now().Add(3*time.Minute))
 			}
 		}
-		time.Sleep(2 * gatherFor)
+		time.Sleep(2 * batchDelay)
 		synctest.Wait()
 		if len(c.calls) != 1 {
 			t.Errorf("%d calls (%v), want one", len(c.calls), c.calls)

@@ -25,7 +25,7 @@ type Cloud struct {
 	topics    shared[[]otc.Topic]
 	rules     shared[[]otc.Rule]
 	listing   shared[*alarms.Listing]
-	points    *batches
+	points    *batcher
 	now       func() time.Time
 }
 
@@ -42,7 +42,7 @@ func New(api *otc.Cloud, now func() time.Time) *Cloud {
 	}}
 	c.topics = shared[[]otc.Topic]{now: now, read: func(ctx context.Context, _ time.Time) ([]otc.Topic, error) { return api.Topics(ctx) }}
 	c.rules = shared[[]otc.Rule]{now: now, read: func(ctx context.Context, _ time.Time) ([]otc.Rule, error) { return api.Rules(ctx) }}
-	c.points = newBatches(c.readPoints, now)
+	c.points = newBatcher(c.readPoints, now)
 	c.listing = shared[*alarms.Listing]{now: now, read: c.list, composed: true}
 	return c
 }
@@ -63,7 +63,7 @@ func (c *Cloud) list(ctx context.Context, notBefore time.Time) (*alarms.Listing,
 }
 
 // ListedFor is how long a listing serves decisions.
-func (c *Cloud) ListedFor() time.Duration { return c.rules.servesFor() }
+func (c *Cloud) ListedFor() time.Duration { return c.rules.usableFor() }
 
 // Instance returns nil where the cloud has no such instance.
 func (c *Cloud) Instance(ctx context.Context, id string, notBefore time.Time) (*autopilot.Instance, error) {
@@ -196,8 +196,8 @@ func last(points []otc.Datapoint) otc.Datapoint {
 	return points[len(points)-1]
 }
 
-// readPoints reaches over the delay of metrics, up to 10 minutes (otc-facts e), and over two periods more, since the cloud
-// gives nothing for a part of one.
+// readPoints reaches over the delay of metrics, up to 10 minutes (docs/cloud-facts.md#metrics), and over two periods more,
+// since the cloud gives nothing for a part of one.
 func (c *Cloud) readPoints(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error) {
 	to := c.now()
 	from := to.Add(-30*time.Minute - 2*time.Duration(period)*time.Second)

@@ -113,7 +113,7 @@ func TestALongListingAtALowRateIsRead(t *testing.T) {
 	})
 }
 
-// Whoever waits for a listing waits no longer than a call may hang.
+// A caller waits for a listing no longer than a call may hang.
 func TestAPageThatHangsEndsTheListing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pages := 0

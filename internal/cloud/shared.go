@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// A reading that takes long takes many calls, which nothing else can make meanwhile; so it is not begun again at once. Those
-// who come until then share the next one.
+// A reading that takes long takes many calls, which nothing else can make meanwhile; so it is not begun again at once. Callers
+// that come until then share the next one.
 const (
-	restOf   = 4                // times as long as the last reading took
-	restMost = 10 * time.Second // however long it took
+	restFactor = 4                // times as long as the last reading took
+	maxRest    = 10 * time.Second // however long it took
 )
 
 // shared reads once for all callers, and never twice at a time. Each caller says how new the answer must be; answers never
@@ -22,11 +22,11 @@ type shared[T any] struct {
 	// composed of other shared readings: it is no newer than it was asked to be.
 	composed bool
 
-	mu     sync.Mutex
-	latest *reading[T]
-	last   *reading[T]   // that went well, for as long as it is new enough
-	rested time.Time     // when the next reading may begin, on the wall clock
-	serves time.Duration // see servesFor
+	mu       sync.Mutex
+	latest   *reading[T]
+	lastGood *reading[T]   // that went well
+	nextAt   time.Time     // when the next reading may begin, on the wall clock
+	usable   time.Duration // see usableFor
 }
 
 type reading[T any] struct {
@@ -39,7 +39,7 @@ type reading[T any] struct {
 // get returns what was read at that time or later. A failure is an answer until the next reading may begin: callers have
 // something else to go by, and should not wait for what will fail again.
 func (s *shared[T]) get(ctx context.Context, notBefore time.Time) (T, error) {
-	notBefore = earlier(notBefore, s.now())
+	notBefore = notAfter(notBefore, s.now())
 	for {
 		r := s.current(ctx, notBefore)
 		select {
@@ -54,18 +54,18 @@ func (s *shared[T]) get(ctx context.Context, notBefore time.Time) (T, error) {
 	}
 }
 
-// earlier is notBefore, but not later than now: it may be the stamp of another clock, which is ahead, and nothing can be
-// read in the future. It is told on now's clock, which never goes back.
-func earlier(notBefore, now time.Time) time.Time { return now.Add(min(0, notBefore.Sub(now))) }
+// notAfter is notBefore, but not later than now: it may be the stamp of another clock, which is ahead, and nothing can be
+// read in the future. It is on now's clock, which never goes back.
+func notAfter(notBefore, now time.Time) time.Time { return now.Add(min(0, notBefore.Sub(now))) }
 
-// current is the latest reading, or a new one where that is too old and not under way.
+// current is the reading to wait for: the last good one, the one under way, or a new one.
 func (s *shared[T]) current(ctx context.Context, notBefore time.Time) *reading[T] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r := s.last; r != nil && !r.begun.Before(notBefore) {
+	if r := s.lastGood; r != nil && !r.begun.Before(notBefore) {
 		return r // another one that is under way need not be waited for
 	}
-	if r := s.latest; r != nil && (!r.over() || !r.begun.Before(notBefore) || r.err != nil && time.Now().Before(s.rested)) {
+	if r := s.latest; r != nil && (!r.over() || !r.begun.Before(notBefore) || r.err != nil && time.Now().Before(s.nextAt)) {
 		return r
 	}
 	r := &reading[T]{done: make(chan struct{})}
@@ -74,31 +74,31 @@ func (s *shared[T]) current(ctx context.Context, notBefore time.Time) *reading[T
 	return r
 }
 
-// run reads, once it may. What r holds is for those who saw it end.
+// run reads, once it may. r is complete when its channel is closed, and not before.
 func (s *shared[T]) run(ctx context.Context, r *reading[T], notBefore time.Time) {
 	defer close(r.done)
 	if r.begun = notBefore; !s.composed { // what it is composed of rests by itself
-		time.Sleep(time.Until(s.rested))
+		time.Sleep(time.Until(s.nextAt))
 		r.begun = s.now()
 	}
 	start := time.Now()
 	r.value, r.err = s.read(ctx, r.begun)
 	took := time.Since(start)
-	rest := min(restOf*took, restMost)
+	rest := min(restFactor*took, maxRest)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rested = time.Now().Add(rest)
+	s.nextAt = time.Now().Add(rest)
 	if r.err == nil {
-		s.last, s.serves = r, 2*(took+rest)
+		s.lastGood, s.usable = r, 2*(took+rest)
 	}
 }
 
-// servesFor is how long after its begin a reading is new enough, unless there is news. Twice the time until the next may
+// usableFor is how long after its begin a reading is new enough, unless there is news. Twice the time until the next may
 // begin leaves more than half of the calls that we may make to others, however long a reading takes.
-func (s *shared[T]) servesFor() time.Duration {
+func (s *shared[T]) usableFor() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.serves
+	return s.usable
 }
 
 func (r *reading[T]) over() bool {

@@ -73,7 +73,7 @@ func TestAReadingOutlivesWhoAskedForIt(t *testing.T) {
 	})
 }
 
-// A list of many pages, asked for by one after the other, must leave calls for others: whoever comes while it rests is
+// A list of many pages, asked for by one after the other, must leave calls for others: callers that come while it rests are
 // served together.
 func TestALongReadingRestsBeforeTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestAFailureAnswersUntilTheNextReadingMayBegin(t *testing.T) {
 			t.Errorf("waited %s for an error that was under way", waited)
 		}
 		ill = false
-		time.Sleep(restMost)
+		time.Sleep(maxRest)
 		if got, err := s.get(t.Context(), time.Now()); got != 1 || err != nil {
 			t.Errorf("%d, %v after the rest, want a new reading", got, err)
 		}

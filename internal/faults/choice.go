@@ -40,50 +40,50 @@ func (c *Nth) Fault(r *http.Request) *otcsim.Fault {
 	return c.fault(r)
 }
 
-// Dice chooses by chance. What happens to a request depends on the seed, on its name and on how many of that name came
+// Random chooses by chance. What happens to a request depends on the seed, on its name and on how many of that name came
 // before it, and on nothing else: goroutines that overtake each other do not change it. It may be asked by many at a time.
-type Dice struct {
-	seed uint64
-	name func(*http.Request) string
-	menu []otcsim.Fault
+type Random struct {
+	seed  uint64
+	name  func(*http.Request) string
+	kinds []otcsim.Fault
 
 	mu    sync.Mutex
 	share float64
 	seen  map[string]int
-	given int
+	count int
 }
 
-// NewDice returns dice that fall on no fault at all until Set.
-func NewDice(seed uint64, name func(*http.Request) string, menu ...otcsim.Fault) *Dice {
-	return &Dice{seed: seed, name: name, menu: menu, seen: map[string]int{}}
+// NewRandom returns a choice of no fault at all until Set.
+func NewRandom(seed uint64, name func(*http.Request) string, kinds ...otcsim.Fault) *Random {
+	return &Random{seed: seed, name: name, kinds: kinds, seen: map[string]int{}}
 }
 
 // Set says which share of the requests goes wrong from now on, 0 to 1.
-func (d *Dice) Set(share float64) {
+func (d *Random) Set(share float64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.share = share
 }
 
-// Given is how many requests went wrong so far.
-func (d *Dice) Given() int {
+// Count is how many requests went wrong so far.
+func (d *Random) Count() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.given
+	return d.count
 }
 
 // Fault is the hook for requests.
-func (d *Dice) Fault(r *http.Request) *otcsim.Fault {
-	throw, wrong := d.Throw(d.name(r))
+func (d *Random) Fault(r *http.Request) *otcsim.Fault {
+	how, wrong := d.Next(d.name(r))
 	if !wrong {
 		return nil
 	}
-	fault := d.menu[throw.IntN(len(d.menu))]
+	fault := d.kinds[how.IntN(len(d.kinds))]
 	return &fault
 }
 
-// Throw decides on the next event of a name: where it goes wrong, what it returns chooses how.
-func (d *Dice) Throw(name string) (how *rand.Rand, wrong bool) {
+// Next decides on the next event of a name: where it goes wrong, what it returns chooses how.
+func (d *Random) Next(name string) (how *rand.Rand, wrong bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.seen[name]++
@@ -93,6 +93,6 @@ func (d *Dice) Throw(name string) (how *rand.Rand, wrong bool) {
 	if how.Float64() >= d.share {
 		return nil, false
 	}
-	d.given++
+	d.count++
 	return how, true
 }

@@ -2,7 +2,7 @@
 // hook. Both speak of a fault in the same words (otcsim.Fault), and every fault comes in a pair: before the request was
 // applied, and after it, when only the answer is lost.
 //
-// What goes wrong is chosen exactly ("the third patch rdsautopilots/status") by Nth, or by chance and repeatably by Dice.
+// What goes wrong is chosen exactly ("the third patch rdsautopilots/status") by Nth, or by chance and repeatably by Random.
 //
 // It must know nothing of the service under test: it sees requests and names them.
 package faults

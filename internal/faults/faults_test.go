@@ -207,7 +207,7 @@ func TestTheThirdOfANameIsChosen(t *testing.T) {
 
 func TestTheSameSeedMakesTheSameFaultsInAnyOrder(t *testing.T) {
 	throw := func(seed uint64, names ...string) map[string][]otcsim.Fault {
-		d := faults.NewDice(seed, func(r *http.Request) string { return r.Method }, faults.Menu(time.Second)...)
+		d := faults.NewRandom(seed, func(r *http.Request) string { return r.Method }, faults.Kinds(time.Second)...)
 		got := map[string][]otcsim.Fault{}
 		for i := range 200 {
 			if i == 10 {

@@ -26,12 +26,12 @@ type Hooks struct {
 	// Fault says what goes wrong with a request, before the API server sees it. Of a watch, the beginning can fail or hang,
 	// and Cut ends its stream after Delay.
 	Fault func(*http.Request) *otcsim.Fault
-	// Answered is told what the API server answered, before the client hears of it, if it ever does; not of watches. The
+	// Answered is called with what the API server answered, before the client hears of it, if it ever does; not of watches. The
 	// status is 0 where the API server did not answer: then nobody knows whether the request was applied.
 	Answered func(r *http.Request, body []byte, status int)
 }
 
-// Proxy stands between a client and the API server. It has the client's rights, and whoever reaches it has them too.
+// Proxy stands between a client and the API server. It has the client's rights, and so has everybody that reaches it.
 type Proxy struct {
 	URL string
 

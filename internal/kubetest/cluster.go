@@ -21,7 +21,7 @@ const startTimeout = 90 * time.Second
 type Options struct {
 	// CRDs are files with CustomResourceDefinitions, installed before Start returns.
 	CRDs []string
-	// Progress hears of the compilation; nil is standard error.
+	// Progress gets the output of the compilation; nil is standard error.
 	Progress io.Writer
 }
 
@@ -32,7 +32,7 @@ type Cluster struct {
 	port     int
 	roots    *x509.CertPool
 	config   *rest.Config
-	warden   *warden
+	reaper   *reaper
 
 	mu        sync.Mutex // guards what follows
 	etcd      *process
@@ -65,7 +65,7 @@ func (c *Cluster) start(ctx context.Context, o Options) error {
 		return fmt.Errorf("temporary folder: %w", err)
 	}
 	c.dir = dir
-	if c.warden, err = startWarden(dir); err != nil {
+	if c.reaper, err = startReaper(dir); err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	if err := c.writeKeys(); err != nil {
@@ -124,7 +124,7 @@ func (c *Cluster) writeKeys() error {
 func (c *Cluster) Stop() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.stopped || c.warden == nil {
+	if c.stopped || c.reaper == nil {
 		return nil
 	}
 	c.stopped = true
@@ -133,10 +133,10 @@ func (c *Cluster) Stop() error {
 			p.kill()
 		}
 	}
-	if err := c.warden.watch(); err != nil {
+	if err := c.reaper.watch(); err != nil {
 		return fmt.Errorf("stop a cluster: %w", err)
 	}
-	if err := c.warden.dismiss(); err != nil {
+	if err := c.reaper.stop(); err != nil {
 		return fmt.Errorf("stop a cluster: %w", err)
 	}
 	return nil

@@ -35,7 +35,7 @@ func (c *Cluster) KillAPIServer() error {
 		return fmt.Errorf("kill the API server: %w", errNoServer)
 	}
 	c.apiServer.kill()
-	return c.warden.watch(c.etcd)
+	return c.reaper.watch(c.etcd)
 }
 
 // RestartAPIServer starts a killed API server at the same address with the same keys, and returns once it is ready.

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// process is a running server. Its output goes to a file, because go test waits for whoever holds its own output.
+// process is a running server. Its output goes to a file, because go test waits for every process that holds its own output.
 type process struct {
 	name string
 	log  string
@@ -34,7 +34,7 @@ func startProcess(binary, dir string, args ...string) (*process, error) {
 	p.cmd = exec.Command(binary, args...)
 	p.cmd.Dir = dir
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.SysProcAttr = apart()
+	p.cmd.SysProcAttr = ownProcessGroup()
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", p.name, err)
 	}
@@ -77,62 +77,62 @@ func (p *process) addressInUse() bool {
 	return err == nil && bytes.Contains(text, []byte("address already in use"))
 }
 
-// apart keeps an interrupt from the terminal away from a process, so that it ends in our order.
-func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+// ownProcessGroup keeps an interrupt from the terminal away from a process, so that it ends in our order.
+func ownProcessGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// warden outlives this process: when it ends, however it ends, the servers are killed and their folder is removed. It
+// reaper outlives this process: when it ends, however it ends, the servers are killed and their folder is removed. It
 // reads the processes to kill from a pipe, the last line counts; the end of the pipe is the end of this process.
-type warden struct {
+type reaper struct {
 	pipe io.WriteCloser
 	cmd  *exec.Cmd
 }
 
-const wardenScript = `
+const reaperScript = `
 while read -r line; do pids=$line; done
 [ -z "$pids" ] || kill -9 $pids
 rm -rf -- "$0" || { sleep 1; rm -rf -- "$0"; }`
 
-func startWarden(dir string) (*warden, error) {
-	w := &warden{cmd: exec.Command("/bin/sh", "-c", wardenScript, dir)}
-	w.cmd.Dir = "/"
-	w.cmd.SysProcAttr = apart()
-	pipe, err := w.cmd.StdinPipe()
+func startReaper(dir string) (*reaper, error) {
+	r := &reaper{cmd: exec.Command("/bin/sh", "-c", reaperScript, dir)}
+	r.cmd.Dir = "/"
+	r.cmd.SysProcAttr = ownProcessGroup()
+	pipe, err := r.cmd.StdinPipe()
 	if err != nil {
-		return nil, fmt.Errorf("warden: %w", err)
+		return nil, fmt.Errorf("reaper: %w", err)
 	}
-	w.pipe = pipe
-	if err := w.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("warden: %w", err)
+	r.pipe = pipe
+	if err := r.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("reaper: %w", err)
 	}
-	return w, nil
+	return r, nil
 }
 
 // watch replaces the processes that are to be killed.
-func (w *warden) watch(processes ...*process) error {
+func (r *reaper) watch(processes ...*process) error {
 	var pids []string
 	for _, p := range processes {
 		if p != nil && !p.ended() {
 			pids = append(pids, strconv.Itoa(p.cmd.Process.Pid))
 		}
 	}
-	if _, err := io.WriteString(w.pipe, strings.Join(pids, " ")+"\n"); err != nil {
-		return fmt.Errorf("warden: %w", err)
+	if _, err := io.WriteString(r.pipe, strings.Join(pids, " ")+"\n"); err != nil {
+		return fmt.Errorf("reaper: %w", err)
 	}
 	return nil
 }
 
-// dismiss lets it remove the folder and waits for that.
-func (w *warden) dismiss() error {
-	w.pipe.Close() //nolint:errcheck // closing a pipe for writing cannot fail in a way that matters
+// stop lets it remove the folder and waits for that.
+func (r *reaper) stop() error {
+	r.pipe.Close() //nolint:errcheck // closing a pipe for writing cannot fail in a way that matters
 	ended := make(chan error, 1)
-	go func() { ended <- w.cmd.Wait() }()
+	go func() { ended <- r.cmd.Wait() }()
 	select {
 	case err := <-ended:
 		if err != nil {
-			return fmt.Errorf("warden: %w", err)
+			return fmt.Errorf("reaper: %w", err)
 		}
 		return nil
 	case <-time.After(10 * time.Second):
-		return errors.New("warden: still not done with removing temporary files after 10 s")
+		return errors.New("reaper: still not done with removing temporary files after 10 s")
 	}
 }

@@ -29,22 +29,22 @@ const (
 )
 
 // Servers returns the folder that holds kube-apiserver and etcd, and compiles them first if nobody has: about four
-// minutes on two cores, told on progress every 15 seconds. Processes that ask at the same time wait for one build.
+// minutes on two cores, reported on progress every 15 seconds. Processes that ask at the same time wait for one build.
 // The folder is below .cache in the checkout, one for each set of versions.
 func Servers(ctx context.Context, progress io.Writer) (string, error) {
 	root, err := checkout()
 	if err != nil {
 		return "", err
 	}
-	recipe, err := readRecipe(filepath.Join(root, "internal", "kubetest", "servers"))
+	spec, err := readBuildSpec(filepath.Join(root, "internal", "kubetest", "servers"))
 	if err != nil {
 		return "", err
 	}
-	s := shelf{
+	s := binaryCache{
 		dir:      filepath.Join(root, ".cache", "kubetest"),
-		key:      recipe.key(),
-		title:    recipe.title(),
-		compile:  recipe.compile,
+		key:      spec.key(),
+		title:    spec.title(),
+		compile:  spec.compile,
 		progress: progress,
 	}
 	return s.get(ctx)
@@ -73,8 +73,8 @@ func checkout() (string, error) {
 	return "", fmt.Errorf("no checkout of rds-autopilot above %s: kube-apiserver and etcd are compiled from it", wd)
 }
 
-// recipe is all that decides what comes out of the compiler.
-type recipe struct {
+// buildSpec is all that decides what comes out of the compiler.
+type buildSpec struct {
 	dir         string // of the module that pins the versions
 	pins        []byte // its go.mod and go.sum
 	kube, etcd  string // versions, such as v1.36.3
@@ -82,20 +82,20 @@ type recipe struct {
 	environment []string
 }
 
-func readRecipe(dir string) (recipe, error) {
+func readBuildSpec(dir string) (buildSpec, error) {
 	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil {
-		return recipe{}, fmt.Errorf("pinned versions: %w", err)
+		return buildSpec{}, fmt.Errorf("pinned versions: %w", err)
 	}
 	sum, err := os.ReadFile(filepath.Join(dir, "go.sum"))
 	if err != nil {
-		return recipe{}, fmt.Errorf("pinned versions: %w", err)
+		return buildSpec{}, fmt.Errorf("pinned versions: %w", err)
 	}
-	r := recipe{dir: dir, pins: append(mod, sum...)}
+	r := buildSpec{dir: dir, pins: append(mod, sum...)}
 	kube := regexp.MustCompile(`(?m)^\s+k8s\.io/kubernetes (v(\d+)\.(\d+)\.\S+)`).FindSubmatch(mod)
 	etcd := regexp.MustCompile(`(?m)^\s+go\.etcd\.io/etcd/server/v3 (v\S+)`).FindSubmatch(mod)
 	if kube == nil || etcd == nil {
-		return recipe{}, fmt.Errorf("pinned versions: no kubernetes or etcd in %s", filepath.Join(dir, "go.mod"))
+		return buildSpec{}, fmt.Errorf("pinned versions: no kubernetes or etcd in %s", filepath.Join(dir, "go.mod"))
 	}
 	r.kube, r.etcd = string(kube[1]), string(etcd[1])
 	// Without these the server reports v0.0.0-master, and clients take it for an unknown release.
@@ -106,16 +106,18 @@ func readRecipe(dir string) (recipe, error) {
 	return r, nil
 }
 
-func (r recipe) title() string { return fmt.Sprintf("kube-apiserver %s and etcd %s", r.kube, r.etcd) }
+func (r buildSpec) title() string {
+	return fmt.Sprintf("kube-apiserver %s and etcd %s", r.kube, r.etcd)
+}
 
-func (r recipe) key() string {
+func (r buildSpec) key() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n%s\n%s", runtime.Version(), r.ldflags, strings.Join(r.environment, " "), r.pins)
 	return r.kube + "-" + hex.EncodeToString(h.Sum(nil))[:12]
 }
 
 // compile puts both binaries into the folder to.
-func (r recipe) compile(ctx context.Context, to string) error {
+func (r buildSpec) compile(ctx context.Context, to string) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", r.ldflags,
 		"-o", to+string(filepath.Separator), apiServerPackage, etcdPackage)
 	cmd.Dir = r.dir
@@ -133,14 +135,14 @@ func (r recipe) compile(ctx context.Context, to string) error {
 	return nil
 }
 
-// shelf keeps what was compiled, one folder per key.
-type shelf struct {
+// binaryCache keeps what was compiled, one folder per key.
+type binaryCache struct {
 	dir, key, title string
 	compile         func(ctx context.Context, to string) error
 	progress        io.Writer
 }
 
-func (s shelf) get(ctx context.Context) (string, error) {
+func (s binaryCache) get(ctx context.Context) (string, error) {
 	done := filepath.Join(s.dir, s.key)
 	if isDir(done) {
 		return done, nil
@@ -166,10 +168,10 @@ func (s shelf) get(ctx context.Context) (string, error) {
 }
 
 // wait takes the lock.
-func (s shelf) wait(ctx context.Context, lock *os.File) error {
+func (s binaryCache) wait(ctx context.Context, lock *os.File) error {
 	poll := time.NewTicker(250 * time.Millisecond)
 	defer poll.Stop()
-	start, told := time.Now(), time.Time{}
+	start, reported := time.Now(), time.Time{}
 	for {
 		err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
@@ -178,8 +180,8 @@ func (s shelf) wait(ctx context.Context, lock *os.File) error {
 		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
 			return fmt.Errorf("build lock: %w", err)
 		}
-		if time.Since(told) >= 15*time.Second {
-			told = time.Now()
+		if time.Since(reported) >= 15*time.Second {
+			reported = time.Now()
 			fmt.Fprintf(s.progress, "kubetest: another process compiles %s; waiting, %s so far\n", s.title, time.Since(start).Round(time.Second))
 		}
 		select {
@@ -190,7 +192,7 @@ func (s shelf) wait(ctx context.Context, lock *os.File) error {
 	}
 }
 
-func (s shelf) build(ctx context.Context, done string) error {
+func (s binaryCache) build(ctx context.Context, done string) error {
 	// The name is fixed, so that what a killed build left behind goes with the next one.
 	work := done + ".build"
 	if err := errors.Join(os.RemoveAll(work), os.Mkdir(work, 0o755)); err != nil {

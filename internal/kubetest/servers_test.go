@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// slowShelf has a compiler that takes four minutes and counts how often it is asked.
-func slowShelf(dir string, builds *atomic.Int32, progress *bytes.Buffer) shelf {
-	return shelf{dir: dir, key: "v1", title: "servers", progress: progress,
+// slowCache has a compiler that takes four minutes and counts how often it is asked.
+func slowCache(dir string, builds *atomic.Int32, progress *bytes.Buffer) binaryCache {
+	return binaryCache{dir: dir, key: "v1", title: "servers", progress: progress,
 		compile: func(ctx context.Context, to string) error {
 			builds.Add(1)
 			select {
@@ -33,7 +33,7 @@ func TestBuildsOnceAndSaysHowLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var builds atomic.Int32
 		var progress bytes.Buffer
-		s := slowShelf(dir, &builds, &progress)
+		s := slowCache(dir, &builds, &progress)
 		for range 2 {
 			got, err := s.get(t.Context())
 			if err != nil || got != filepath.Join(dir, "v1") {
@@ -60,12 +60,12 @@ func TestSeveralProcessesWaitForOneBuild(t *testing.T) {
 		var first, second bytes.Buffer
 		ended := make(chan error)
 		go func() {
-			s := slowShelf(dir, &builds, &first)
+			s := slowCache(dir, &builds, &first)
 			_, err := s.get(t.Context())
 			ended <- err
 		}()
 		synctest.Wait() // the first holds the lock
-		s := slowShelf(dir, &builds, &second)
+		s := slowCache(dir, &builds, &second)
 		if _, err := s.get(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -83,7 +83,7 @@ func TestSeveralProcessesWaitForOneBuild(t *testing.T) {
 
 func TestAFailedBuildLeavesNothingBehind(t *testing.T) {
 	dir := t.TempDir()
-	fails := shelf{dir: dir, key: "v1", title: "servers", progress: new(bytes.Buffer),
+	fails := binaryCache{dir: dir, key: "v1", title: "servers", progress: new(bytes.Buffer),
 		compile: func(_ context.Context, to string) error {
 			if err := os.WriteFile(filepath.Join(to, "half"), nil, 0o600); err != nil {
 				return err
@@ -112,7 +112,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		var builds atomic.Int32
-		s := slowShelf(dir, &builds, new(bytes.Buffer))
+		s := slowCache(dir, &builds, new(bytes.Buffer))
 		if _, err := s.get(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
@@ -124,7 +124,7 @@ func TestTheKeyFollowsThePins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := readRecipe(filepath.Join(root, "internal", "kubetest", "servers"))
+	r, err := readBuildSpec(filepath.Join(root, "internal", "kubetest", "servers"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 		return err
 	}
 	c.etcd = p
-	if err := c.warden.watch(p); err != nil {
+	if err := c.reaper.watch(p); err != nil {
 		return err
 	}
 	socket := filepath.Join(c.dir, etcdSocket)
@@ -88,7 +88,7 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 		return err
 	}
 	c.apiServer = p
-	if err := c.warden.watch(c.etcd, p); err != nil {
+	if err := c.reaper.watch(c.etcd, p); err != nil {
 		return err
 	}
 	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{

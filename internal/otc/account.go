@@ -1,6 +1,7 @@
 package otc
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -16,7 +17,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// account is who we are and where, from OS_* and clouds.yaml.
+// account is the user or access key, the project and the region, from OS_* and clouds.yaml.
 type account struct {
 	authURL                             string // ends with /v3/
 	userName, userID, password          string
@@ -30,7 +31,7 @@ type account struct {
 // byKey says whether requests are signed with an access key, instead of carrying a token.
 func (a account) byKey() bool { return a.password == "" }
 
-// secrets is what must never be told.
+// secrets is what must never appear in a log or an error.
 func (a account) secrets() []string { return []string{a.password, a.secretKey, a.securityToken} }
 
 // findAccount reads OS_*, and clouds.yaml for what is not there. Each group (URL, credentials, project, region) comes
@@ -70,7 +71,7 @@ func findAccount(env func(string) string) (account, error) {
 		}
 		authType = a.fill(file, authType)
 	}
-	return a.settle(authType, first("TOKEN", "TOKEN_ID") != "")
+	return a.validated(authType, first("TOKEN", "TOKEN_ID") != "")
 }
 
 // fill adds the groups that OS_* do not give. "verify: false" is lost in the SDK's reader, so certificates stay verified
@@ -86,20 +87,20 @@ func (a *account) fill(file *openstack.Cloud, authType string) string {
 		authType = string(file.AuthType)
 	}
 	if a.domainName == "" && a.domainID == "" {
-		a.domainName, a.domainID = either(f.UserDomainName, f.DomainName), either(f.UserDomainID, f.DomainID)
+		a.domainName, a.domainID = cmp.Or(f.UserDomainName, f.DomainName), cmp.Or(f.UserDomainID, f.DomainID)
 	}
 	if a.projectName == "" {
-		a.region = either(a.region, file.RegionName)
+		a.region = cmp.Or(a.region, file.RegionName)
 	}
 	if a.projectName == "" && a.projectID == "" {
 		a.projectName, a.projectID = f.ProjectName, f.ProjectID
 	}
-	a.caFile = either(a.caFile, file.CACertFile)
+	a.caFile = cmp.Or(a.caFile, file.CACertFile)
 	return authType
 }
 
-// settle checks that there is one complete way in, and leaves only that.
-func (a account) settle(authType string, token bool) (account, error) {
+// validated checks that there is one complete way in, and leaves only that.
+func (a account) validated(authType string, token bool) (account, error) {
 	if a.authURL == "" {
 		return account{}, errors.New("cloud credentials: OS_AUTH_URL is not set and clouds.yaml names no auth_url")
 	}
@@ -189,11 +190,4 @@ func (a account) httpTransport(log *zap.Logger) (*http.Transport, error) {
 		MaxIdleConnsPerHost: 8,
 		IdleConnTimeout:     90 * time.Second,
 	}, nil
-}
-
-func either(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

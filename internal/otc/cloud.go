@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// Options say which cloud, as whom and how fast.
+// Options are the cloud, the credentials and the rate of requests.
 type Options struct {
 	Env        func(string) string   // looks up OS_*; default os.Getenv
 	Endpoints  map[string]string     // "smn", "ces", "rds" → base URL; the catalogue's path is kept
@@ -50,21 +50,21 @@ func Connect(ctx context.Context, o Options) (*Cloud, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	who, err := findAccount(o.Env)
+	acct, err := findAccount(o.Env)
 	if err != nil {
 		return nil, err
 	}
 	if o.Transport != nil {
-		return connect(ctx, o, who, o.Transport)
+		return connect(ctx, o, acct, o.Transport)
 	}
-	base, err := who.httpTransport(o.Log)
+	base, err := acct.httpTransport(o.Log)
 	if err != nil {
 		return nil, err
 	}
-	return connect(ctx, o, who, base)
+	return connect(ctx, o, acct, base)
 }
 
-func connect(ctx context.Context, o Options, who account, base http.RoundTripper) (*Cloud, error) {
+func connect(ctx context.Context, o Options, acct account, base http.RoundTripper) (*Cloud, error) {
 	requests, err := newRequestCounter(o.Registerer)
 	if err != nil {
 		return nil, err
@@ -75,20 +75,20 @@ func connect(ctx context.Context, o Options, who account, base http.RoundTripper
 	}
 	t := newTransport(base, o, requests)
 	t.session = &session{
-		find: func() (account, error) { return findAccount(o.Env) }, now: o.Now, log: o.Log, up: up, known: who.secrets(),
-		login: func(ctx context.Context, who account) (*grant, error) { return enter(ctx, t, who, o.Endpoints) },
+		find: func() (account, error) { return findAccount(o.Env) }, now: o.Now, log: o.Log, up: up, known: acct.secrets(),
+		authenticate: func(ctx context.Context, acct account) (*login, error) { return logIn(ctx, t, acct, o.Endpoints) },
 	}
-	c := &Cloud{transport: t, session: t.session, flavors: newFlavorCache(o.Now), account: who}
-	if err := c.session.enter(ctx); err != nil && (!o.Patient || !away(err) || who.region == "") {
+	c := &Cloud{transport: t, session: t.session, flavors: newFlavorCache(o.Now), account: acct}
+	if err := c.session.logIn(ctx); err != nil && (!o.Patient || !isUnreachable(err) || acct.region == "") {
 		return nil, err
 	}
 	return c, nil
 }
 
-// away reports whether the cloud may be there later. One that is not who it should be will not.
-func away(err error) bool {
-	_, impostor := errors.AsType[*tls.CertificateVerificationError](err)
-	return errors.Is(err, ErrUnavailable) && !impostor
+// isUnreachable reports whether the cloud may answer later. One with a wrong certificate will not.
+func isUnreachable(err error) bool {
+	_, wrong := errors.AsType[*tls.CertificateVerificationError](err)
+	return errors.Is(err, ErrUnavailable) && !wrong
 }
 
 // Reach logs in, if that was not possible yet, and tries until it is or ctx ends.
@@ -105,18 +105,18 @@ func (c *Cloud) Reach(ctx context.Context, every time.Duration) {
 	}
 }
 
-// ProjectID is the project all methods work in; empty as long as the cloud was never reached, unless OS_PROJECT_ID tells.
+// ProjectID is the project all methods work in; empty as long as the cloud was never reached, unless OS_PROJECT_ID is set.
 func (c *Cloud) ProjectID() string {
-	if g := c.session.current(); g != nil {
-		return g.projectID
+	if l := c.session.current(); l != nil {
+		return l.projectID
 	}
 	return c.account.projectID
 }
 
 // Region is the region of the services, such as eu-de.
 func (c *Cloud) Region() string {
-	if g := c.session.current(); g != nil {
-		return g.region
+	if l := c.session.current(); l != nil {
+		return l.region
 	}
 	return c.account.region
 }
@@ -126,23 +126,23 @@ func (c *Cloud) Region() string {
 func (c *Cloud) client(ctx context.Context, op operation) *golangsdk.ServiceClient {
 	p := &golangsdk.ProviderClient{}
 	base := "http://cloud.invalid/" // nothing is sent there
-	g, err := c.session.get(ctx)
+	l, err := c.session.get(ctx)
 	if err == nil {
-		p.ProjectID, p.AKSKAuthOptions, base = g.projectID, g.aksk(), g.bases[c.transport.ops[op].service]
+		p.ProjectID, p.AKSKAuthOptions, base = l.projectID, l.aksk(), l.bases[c.transport.ops[op].service]
 	}
 	c.transport.bind(call{t: c.transport, ctx: ctx, op: op, key: p.AKSKAuthOptions.AccessKey, err: err}, p)
 	return &golangsdk.ServiceClient{ProviderClient: p, Endpoint: base, ResourceBase: base}
 }
 
-// ask is for what the SDK's packages lack or get wrong. Any success is one: the services answer 200, 201, 202 or 204.
-func (c *Cloud) ask(ctx context.Context, op operation, method, path string, body, reply any) error {
+// doRequest is for what the SDK's packages lack or get wrong. Any success is one: the services answer 200, 201, 202 or 204.
+func (c *Cloud) doRequest(ctx context.Context, op operation, method, path string, body, reply any) error {
 	client := c.client(ctx, op)
 	resp, err := client.Request(method, client.ServiceURL(path), &golangsdk.RequestOpts{
 		JSONBody: body, JSONResponse: reply,
 		OkCodes: []int{http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent},
 	})
 	if err != nil {
-		return c.transport.told(op, err)
+		return c.transport.wrapError(op, err)
 	}
 	return resp.Body.Close()
 }

@@ -19,7 +19,7 @@ var (
 	ErrUnavailable = errors.New("cloud unavailable") // no usable answer, 429 or 5xx: later it may work
 )
 
-// Error is what the cloud said, or why it said nothing.
+// Error is the cloud's answer that is not a success, or why there was no answer.
 type Error struct {
 	Service    string // iam, smn, ces, rds
 	Operation  string
@@ -74,10 +74,10 @@ func (e *Error) hasCode(codes ...string) bool {
 	return false
 }
 
-// transient says whether nothing was heard because of the line, not because the caller gave up or the other side is
-// not who it should be.
+// transient reports whether there was no answer because of the network, not because the caller gave up or the other side has
+// a wrong certificate.
 func (e *Error) transient() bool {
-	if _, impostor := errors.AsType[*tls.CertificateVerificationError](e.cause); impostor {
+	if _, wrong := errors.AsType[*tls.CertificateVerificationError](e.cause); wrong {
 		return false
 	}
 	return !errors.Is(e.cause, context.Canceled) && !errors.Is(e.cause, context.DeadlineExceeded)

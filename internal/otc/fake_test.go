@@ -135,11 +135,11 @@ func connectTo(t *testing.T, f *fake, o Options) *Cloud {
 	if o.Env == nil {
 		o.Env = lookUp(fakeEnv("http://cloud"))
 	}
-	who, err := findAccount(o.Env)
+	acct, err := findAccount(o.Env)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := connect(t.Context(), o, who, inMemory{f})
+	c, err := connect(t.Context(), o, acct, inMemory{f})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func (c *Cloud) Flavors(ctx context.Context, engine, version string) ([]Flavor, 
 	return c.flavors.get(ctx, strings.ToLower(engine)+" "+version, func(ctx context.Context) ([]Flavor, error) {
 		rows, err := flavors.ListFlavors(c.client(ctx, opListFlavors), flavors.ListOpts{DatabaseName: engine, VersionName: version})
 		if err != nil {
-			return nil, c.transport.told(opListFlavors, err)
+			return nil, c.transport.wrapError(opListFlavors, err)
 		}
 		list := make([]Flavor, 0, len(rows))
 		for _, r := range rows {
@@ -63,7 +63,7 @@ func (c *Cloud) ResizeTargets(ctx context.Context, instanceID string) ([]string,
 			} `json:"compute_flavors"`
 		} `json:"flavor_groups"`
 	}
-	if err := c.ask(ctx, opListResizeTargets, http.MethodGet, "instances/"+instanceID+"/flavors-resize", nil, &reply); err != nil {
+	if err := c.doRequest(ctx, opListResizeTargets, http.MethodGet, "instances/"+instanceID+"/flavors-resize", nil, &reply); err != nil {
 		return nil, missing(err)
 	}
 	codes := []string{}

@@ -65,7 +65,7 @@ func (c *Cloud) listInstances(ctx context.Context, opts instances.ListOpts) ([]I
 			opts.Offset, opts.Limit = offset, PageSize
 			page, err := instances.List(c.client(ctx, opListInstances), opts)
 			if err != nil {
-				return nil, 0, c.transport.told(opListInstances, err)
+				return nil, 0, c.transport.wrapError(opListInstances, err)
 			}
 			return page.Instances, page.TotalCount, nil
 		})
@@ -125,7 +125,7 @@ func (c *Cloud) StoragePolicy(ctx context.Context, instanceID string) (StoragePo
 		LimitGB        int  `json:"limit_size"`
 		TriggerPercent int  `json:"trigger_threshold"`
 	}
-	if err := c.ask(ctx, opGetStoragePolicy, http.MethodGet, "instances/"+instanceID+"/disk-auto-expansion", nil, &reply); err != nil {
+	if err := c.doRequest(ctx, opGetStoragePolicy, http.MethodGet, "instances/"+instanceID+"/disk-auto-expansion", nil, &reply); err != nil {
 		return StoragePolicy{}, missing(err)
 	}
 	return StoragePolicy(reply), nil

@@ -1,6 +1,7 @@
 package otc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,42 +12,42 @@ import (
 	"github.com/opentelekomcloud/gophertelekomcloud/openstack"
 )
 
-// enter logs in and finds the project and the services.
-func enter(ctx context.Context, t *transport, who account, endpoints map[string]string) (*grant, error) {
-	p, err := login(ctx, t, who)
+// logIn authenticates and finds the project and the services.
+func logIn(ctx context.Context, t *transport, acct account, endpoints map[string]string) (*login, error) {
+	p, err := authenticate(ctx, t, acct)
 	if err != nil {
 		return nil, err
 	}
-	g := &grant{who: who, projectID: p.ProjectID, region: either(who.region, p.RegionID)}
-	if !who.byKey() {
-		g.token = p.TokenID
+	l := &login{account: acct, projectID: p.ProjectID, region: cmp.Or(acct.region, p.RegionID)}
+	if !acct.byKey() {
+		l.token = p.TokenID
 	}
 	switch {
-	case g.projectID == "":
+	case l.projectID == "":
 		return nil, errors.New("cloud: the token is for no project: set OS_PROJECT_NAME or OS_PROJECT_ID")
-	case g.region == "":
+	case l.region == "":
 		return nil, errors.New("cloud: the region is unknown: set OS_REGION_NAME")
 	}
-	g.bases, err = findServices(p, g.projectID, g.region, endpoints)
-	return g, err
+	l.bases, err = findServices(p, l.projectID, l.region, endpoints)
+	return l, err
 }
 
-// login authenticates once. The client it returns is not used for requests; it holds token, project and catalogue.
-func login(ctx context.Context, t *transport, who account) (*golangsdk.ProviderClient, error) {
-	p, err := openstack.NewClient(who.authURL)
+// authenticate logs in once. The client it returns is not used for requests; it holds token, project and catalogue.
+func authenticate(ctx context.Context, t *transport, acct account) (*golangsdk.ProviderClient, error) {
+	p, err := openstack.NewClient(acct.authURL)
 	if err != nil {
 		return nil, fmt.Errorf("authenticate: %w", err)
 	}
 	t.bind(call{t: t, ctx: ctx, op: opLogin}, p)
-	if who.byKey() {
+	if acct.byKey() {
 		err = openstack.Authenticate(p, golangsdk.AKSKAuthOptions{
-			IdentityEndpoint: who.authURL, Region: who.region, ProjectId: who.projectID, ProjectName: who.projectName,
-			AccessKey: who.accessKey, SecretKey: who.secretKey, SecurityToken: who.securityToken,
+			IdentityEndpoint: acct.authURL, Region: acct.region, ProjectId: acct.projectID, ProjectName: acct.projectName,
+			AccessKey: acct.accessKey, SecretKey: acct.secretKey, SecurityToken: acct.securityToken,
 		})
 	} else {
 		options := golangsdk.AuthOptions{
-			IdentityEndpoint: who.authURL, Username: who.userName, UserID: who.userID, Password: who.password,
-			DomainID: who.domainID, DomainName: who.domainName, TenantID: who.projectID, TenantName: who.projectName,
+			IdentityEndpoint: acct.authURL, Username: acct.userName, UserID: acct.userID, Password: acct.password,
+			DomainID: acct.domainID, DomainName: acct.domainName, TenantID: acct.projectID, TenantName: acct.projectName,
 			// Renewing is the session's: the SDK's would never end (and deadlocks for a token).
 			AllowReauth: false,
 		}
@@ -55,21 +56,21 @@ func login(ctx context.Context, t *transport, who account) (*golangsdk.ProviderC
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("authenticate at %s: %w", who.authURL, t.told(opLogin, err))
+		return nil, fmt.Errorf("authenticate at %s: %w", acct.authURL, t.wrapError(opLogin, err))
 	}
 	return p, nil
 }
 
-// place is how a service is found in the catalogue, and what its path looks like if the catalogue does not say.
-type place struct {
+// serviceEntry is how a service is found in the catalogue, and what its path looks like if the catalogue does not say.
+type serviceEntry struct {
 	name    string
 	types   []string // in order of preference
 	version string
 	suffix  string // between the catalogue's URL and the resources
 }
 
-func places() map[service]place {
-	return map[service]place{
+func serviceEntries() map[service]serviceEntry {
+	return map[service]serviceEntry{
 		serviceSMN: {"smn", []string{"smnv2", "smn"}, "v2", "notifications/"},
 		serviceRDS: {"rds", []string{"rdsv3"}, "v3", ""},
 		serviceCES: {"ces", []string{"cesv1", "ces"}, "V1.0", ""},
@@ -80,14 +81,14 @@ func places() map[service]place {
 func findServices(p *golangsdk.ProviderClient, projectID, region string, overrides map[string]string) (map[service]string, error) {
 	bases := map[service]string{}
 	known := map[string]bool{}
-	for s, at := range places() {
-		known[at.name] = true
-		override := overrides[at.name]
-		found := at.lookUp(p, region)
+	for s, e := range serviceEntries() {
+		known[e.name] = true
+		override := overrides[e.name]
+		found := e.lookUp(p, region)
 		if found == "" && override == "" {
-			return nil, fmt.Errorf("cloud: the catalogue has no entry %s for region %s: give --endpoint %s=URL", strings.Join(at.types, " or "), region, at.name)
+			return nil, fmt.Errorf("cloud: the catalogue has no entry %s for region %s: give --endpoint %s=URL", strings.Join(e.types, " or "), region, e.name)
 		}
-		base, err := at.base(found, override, projectID)
+		base, err := e.base(found, override, projectID)
 		if err != nil {
 			return nil, err
 		}
@@ -101,17 +102,17 @@ func findServices(p *golangsdk.ProviderClient, projectID, region string, overrid
 	return bases, nil
 }
 
-// lookUp asks the catalogue; "" if it has no such entry. The region is always given: the SDK forgets it for access keys.
-func (at place) lookUp(p *golangsdk.ProviderClient, region string) string {
+// lookUp searches the catalogue; "" if it has no such entry. The region is always given: the SDK forgets it for access keys.
+func (e serviceEntry) lookUp(p *golangsdk.ProviderClient, region string) string {
 	for _, region := range []string{region, "*"} {
-		for _, kind := range at.types {
+		for _, kind := range e.types {
 			found, err := p.EndpointLocator(golangsdk.EndpointOpts{Type: kind, Region: region, Availability: golangsdk.AvailabilityPublic})
 			if err == nil {
 				return found
 			}
 		}
 	}
-	if at.name != "ces" {
+	if e.name != "ces" {
 		return ""
 	}
 	// Cloud Eye is missing in many catalogues; the SDK derives it from the block storage's entry.
@@ -122,25 +123,25 @@ func (at place) lookUp(p *golangsdk.ProviderClient, region string) string {
 }
 
 // base keeps the catalogue's path and port; an override replaces scheme and host, its own path goes in front.
-func (at place) base(found, override, projectID string) (string, error) {
+func (e serviceEntry) base(found, override, projectID string) (string, error) {
 	u, err := url.Parse(found)
 	if err != nil {
-		return "", fmt.Errorf("cloud: catalogue entry of %s: %w", at.name, err)
+		return "", fmt.Errorf("cloud: catalogue entry of %s: %w", e.name, err)
 	}
 	path := strings.TrimRight(u.Path, "/")
 	if !strings.Contains(path+"/", "/"+projectID+"/") {
-		if !strings.HasSuffix(strings.ToLower(path), "/"+strings.ToLower(at.version)) {
-			path += "/" + at.version
+		if !strings.HasSuffix(strings.ToLower(path), "/"+strings.ToLower(e.version)) {
+			path += "/" + e.version
 		}
 		path += "/" + projectID
 	}
 	if override != "" {
 		o, err := url.Parse(override)
 		if err != nil || o.Host == "" || (o.Scheme != "https" && o.Scheme != "http") {
-			return "", fmt.Errorf("endpoint %s: not an http(s) URL", at.name)
+			return "", fmt.Errorf("endpoint %s: not an http(s) URL", e.name)
 		}
 		u = &url.URL{Scheme: o.Scheme, Host: o.Host}
 		path = strings.TrimRight(o.Path, "/") + path
 	}
-	return u.Scheme + "://" + u.Host + path + "/" + at.suffix, nil
+	return u.Scheme + "://" + u.Host + path + "/" + e.suffix, nil
 }

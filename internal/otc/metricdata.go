@@ -72,7 +72,7 @@ func (c *Cloud) queryBatch(ctx context.Context, batch []Series, period int, from
 			} `json:"datapoints"`
 		} `json:"metrics"`
 	}
-	if err := c.ask(ctx, opQueryData, http.MethodPost, "batch-query-metric-data", body, &reply); err != nil {
+	if err := c.doRequest(ctx, opQueryData, http.MethodPost, "batch-query-metric-data", body, &reply); err != nil {
 		return err
 	}
 	for _, m := range reply.Metrics {

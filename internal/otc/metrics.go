@@ -26,7 +26,7 @@ func (c *Cloud) ListedSeries(ctx context.Context, metric string) (map[Series]boo
 				Total  *int   `json:"total"`
 			} `json:"meta_data"`
 		}
-		if err := c.ask(ctx, opListMetrics, http.MethodGet, "metrics?"+query.Encode(), nil, &reply); err != nil {
+		if err := c.doRequest(ctx, opListMetrics, http.MethodGet, "metrics?"+query.Encode(), nil, &reply); err != nil {
 			return nil, err
 		}
 		before := len(listed)

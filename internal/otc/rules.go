@@ -42,7 +42,7 @@ func (c *Cloud) Rules(ctx context.Context) ([]Rule, error) {
 		func(_ int, last string) ([]alarms.MetricAlarms, int, error) {
 			page, err := alarms.ListAlarms(c.client(ctx, opListRules), alarms.ListAlarmsOpts{Limit: PageSize, Order: "desc", Start: last})
 			if err != nil {
-				return nil, 0, c.transport.told(opListRules, err)
+				return nil, 0, c.transport.wrapError(opListRules, err)
 			}
 			return page.MetricAlarms, page.MetaData.Total, nil
 		})
@@ -63,7 +63,7 @@ func (c *Cloud) Rule(ctx context.Context, id string) (Rule, error) {
 	}
 	rows, err := alarms.ShowAlarm(c.client(ctx, opGetRule), id)
 	if err != nil {
-		return Rule{}, c.transport.told(opGetRule, err)
+		return Rule{}, c.transport.wrapError(opGetRule, err)
 	}
 	for _, r := range rows {
 		if r.AlarmId == id {
@@ -91,7 +91,7 @@ func (c *Cloud) CreateRule(ctx context.Context, r Rule) (string, error) {
 		OkActions:          notify(r.OKActions),
 	})
 	if err != nil {
-		return "", c.transport.told(opCreateRule, err)
+		return "", c.transport.wrapError(opCreateRule, err)
 	}
 	return id, nil
 }
@@ -111,7 +111,7 @@ func (c *Cloud) ModifyRule(ctx context.Context, id string, r Rule) error {
 		AlarmActions  []alarms.AlarmActions `json:"alarm_actions"`
 		OKActions     []alarms.AlarmActions `json:"ok_actions"`
 	}{r.Name, r.Description, r.condition(), r.ActionEnabled, r.Level, notify(r.AlarmActions), notify(r.OKActions)}
-	return c.ask(ctx, opModifyRule, http.MethodPut, "alarms/"+id, body, nil)
+	return c.doRequest(ctx, opModifyRule, http.MethodPut, "alarms/"+id, body, nil)
 }
 
 // EnableRule turns a rule on or off.
@@ -120,7 +120,7 @@ func (c *Cloud) EnableRule(ctx context.Context, id string, on bool) error {
 		return err
 	}
 	err := alarms.UpdateAlarmAction(c.client(ctx, opEnableRule), id, alarms.ModifyAlarmActionRequest{AlarmEnabled: on})
-	return c.transport.told(opEnableRule, err)
+	return c.transport.wrapError(opEnableRule, err)
 }
 
 // DeleteRule removes a rule; one that is gone already is no error.
@@ -128,11 +128,11 @@ func (c *Cloud) DeleteRule(ctx context.Context, id string) error {
 	return c.delete(ctx, opDeleteRule, "alarm rule id", id, "alarms")
 }
 
-// RuleQuota tells how many alarm rules the project has and may have.
+// RuleQuota returns how many alarm rules the project has and may have.
 func (c *Cloud) RuleQuota(ctx context.Context) (used, quota int, err error) {
 	reply, err := quotas.ShowQuotas(c.client(ctx, opGetQuotas)).Extract()
 	if err != nil {
-		return 0, 0, c.transport.told(opGetQuotas, err)
+		return 0, 0, c.transport.wrapError(opGetQuotas, err)
 	}
 	for _, r := range reply.Quotas.Resources {
 		if r.Type == "alarm" {
@@ -147,7 +147,7 @@ func (c *Cloud) delete(ctx context.Context, op operation, what, id, path string)
 	if err := checkID(what, id); err != nil {
 		return err
 	}
-	err := c.ask(ctx, op, http.MethodDelete, path+"/"+id, nil, nil)
+	err := c.doRequest(ctx, op, http.MethodDelete, path+"/"+id, nil, nil)
 	if errors.Is(err, ErrNotFound) {
 		return nil
 	}

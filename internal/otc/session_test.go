@@ -94,10 +94,10 @@ func TestFirstCallersEndDoesNotEndTheLoginOfAll(t *testing.T) {
 			reply(w, 401, `{}`)
 		}
 		c := connectTo(t, f, Options{})
-		inner := c.transport.session.login
-		c.transport.session.login = func(ctx context.Context, who account) (*grant, error) {
+		inner := c.transport.session.authenticate
+		c.transport.session.authenticate = func(ctx context.Context, acct account) (*login, error) {
 			<-gate
-			return inner(ctx, who)
+			return inner(ctx, acct)
 		}
 		f.expire()
 		first, cancel := context.WithCancel(t.Context())
@@ -120,9 +120,9 @@ func TestFirstCallersEndDoesNotEndTheLoginOfAll(t *testing.T) {
 func TestCredentialsOfAnotherProjectNeedARestart(t *testing.T) {
 	f := &fake{service: answer(401, `{}`)}
 	c := connectTo(t, f, Options{})
-	inner := c.session.login
-	c.session.login = func(ctx context.Context, who account) (*grant, error) {
-		g, err := inner(ctx, who)
+	inner := c.session.authenticate
+	c.session.authenticate = func(ctx context.Context, acct account) (*login, error) {
+		g, err := inner(ctx, acct)
 		if err == nil {
 			g.projectID = strings.Repeat("f", 32)
 		}

@@ -53,7 +53,7 @@ func (c *Cloud) listSubscriptions(op operation, fetch func(offset int) ([]subscr
 		},
 		func(offset int, _ string) ([]subscriptions.Subscription, int, error) {
 			page, err := fetch(offset)
-			return page, -1, c.transport.told(op, err)
+			return page, -1, c.transport.wrapError(op, err)
 		})
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (c *Cloud) Subscribe(ctx context.Context, topicURN, protocol, endpoint, rem
 	if err == nil {
 		return reply.SubscriptionUrn, nil
 	}
-	err = c.transport.told(opSubscribe, err)
+	err = c.transport.wrapError(opSubscribe, err)
 	if e, ok := errors.AsType[*Error](err); !ok || !e.hasCode("SMN.0190") {
 		return "", err
 	}
@@ -88,7 +88,7 @@ func (c *Cloud) Subscribe(ctx context.Context, topicURN, protocol, endpoint, rem
 	}
 	for _, alike := range []func(string) bool{
 		func(listed string) bool { return SameEndpoint(listed, endpoint) },
-		func(listed string) bool { return SameEndpoint(bare(listed), bare(endpoint)) }, // SMN may list it so, and says that it is there
+		func(listed string) bool { return SameEndpoint(trimSlash(listed), trimSlash(endpoint)) }, // SMN may list it so, and says that it is there
 	} {
 		i := slices.IndexFunc(existing, func(s Subscription) bool {
 			return s.Protocol == protocol && s.Status != SubscriptionCanceled && alike(s.Endpoint)
@@ -100,7 +100,7 @@ func (c *Cloud) Subscribe(ctx context.Context, topicURN, protocol, endpoint, rem
 	return "", err
 }
 
-func bare(endpoint string) string { return strings.TrimRight(endpoint, "/") }
+func trimSlash(endpoint string) string { return strings.TrimRight(endpoint, "/") }
 
 // Unsubscribe removes a subscription; one that is gone already is no error.
 func (c *Cloud) Unsubscribe(ctx context.Context, urn string) error {

@@ -20,7 +20,7 @@ func (c *Cloud) Topics(ctx context.Context) ([]Topic, error) {
 		func(t topics.Topic) string { return t.TopicUrn },
 		func(offset int, _ string) ([]topics.Topic, int, error) {
 			page, err := topics.List(c.client(ctx, opListTopics), topics.ListOpts{Offset: strconv.Itoa(offset), Limit: PageSize})
-			return page, -1, c.transport.told(opListTopics, err)
+			return page, -1, c.transport.wrapError(opListTopics, err)
 		})
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (c *Cloud) Topic(ctx context.Context, urn string) (Topic, error) {
 	}
 	t, err := topics.Get(c.client(ctx, opGetTopic), urn)
 	if err != nil {
-		return Topic{}, c.transport.told(opGetTopic, err)
+		return Topic{}, c.transport.wrapError(opGetTopic, err)
 	}
 	return Topic{URN: t.TopicUrn, Name: t.Name, DisplayName: t.DisplayName}, nil
 }
@@ -48,7 +48,7 @@ func (c *Cloud) Topic(ctx context.Context, urn string) (Topic, error) {
 func (c *Cloud) CreateTopic(ctx context.Context, name, displayName string) (urn string, err error) {
 	reply, err := topics.Create(c.client(ctx, opCreateTopic), topics.CreateOpts{Name: name, DisplayName: displayName})
 	if err != nil {
-		return "", c.transport.told(opCreateTopic, err)
+		return "", c.transport.wrapError(opCreateTopic, err)
 	}
 	return reply.TopicUrn, nil
 }
@@ -59,7 +59,7 @@ func (c *Cloud) UpdateTopic(ctx context.Context, urn, displayName string) error 
 		return err
 	}
 	_, err := topics.Update(c.client(ctx, opUpdateTopic), topics.UpdateOpts{Id: urn, DisplayName: displayName})
-	return c.transport.told(opUpdateTopic, err)
+	return c.transport.wrapError(opUpdateTopic, err)
 }
 
 // DeleteTopic removes a topic with its subscriptions; one that is gone already is no error.

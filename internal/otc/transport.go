@@ -2,6 +2,7 @@ package otc
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -66,7 +67,7 @@ func (c call) RoundTrip(req *http.Request) (*http.Response, error) {
 		err = c.err
 	}
 	if err != nil {
-		return nil, c.t.told(c.op, err)
+		return nil, c.t.wrapError(c.op, err)
 	}
 	renewed := false
 	for attempt := 1; ; attempt++ {
@@ -84,8 +85,8 @@ func (c call) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		if fault.Status == http.StatusUnauthorized && c.op != opLogin && !renewed {
 			renewed = true // once per call: a service that never accepts must not keep us logging in
-			if err := c.t.session.renew(c.ctx, either(token, c.key)); err != nil {
-				return nil, c.t.told(c.op, err)
+			if err := c.t.session.renew(c.ctx, cmp.Or(token, c.key)); err != nil {
+				return nil, c.t.wrapError(c.op, err)
 			}
 			if c.key != "" { // signed already: the next call is signed with what the key is now
 				return nil, fault
@@ -208,8 +209,8 @@ func drain(req *http.Request) ([]byte, error) {
 	return io.ReadAll(req.Body)
 }
 
-// told makes one *Error of whatever the SDK wrapped around it.
-func (t *transport) told(op operation, err error) error {
+// wrapError makes one *Error of whatever the SDK wrapped around it.
+func (t *transport) wrapError(op operation, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -227,7 +228,7 @@ func (t *transport) fault(op operation, status int, cause error) *Error {
 	return &Error{Service: string(t.ops[op].service), Operation: string(op), Status: status, Message: t.clean(cause.Error()), cause: cause}
 }
 
-// clean makes one short line of a text and takes out what must not be told.
+// clean makes one short line of a text and takes out what must not be shown.
 func (t *transport) clean(text string) string {
 	for _, secret := range t.session.secrets() {
 		if secret != "" {

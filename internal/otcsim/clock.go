@@ -24,12 +24,12 @@ func (c *Cloud) tickTime(k int64) time.Time { return time.Unix(0, k*int64(c.raw)
 func (c *Cloud) lock() (now time.Time) {
 	c.mu.Lock()
 	now = c.opts.Now()
-	c.settle(now)
+	c.advance(now)
 	return now
 }
 
-// settle brings jobs, raw data and rules up to now. Notifications are only queued.
-func (c *Cloud) settle(now time.Time) {
+// advance brings jobs, raw data and rules up to now. Notifications are only queued.
+func (c *Cloud) advance(now time.Time) {
 	last := c.tickAt(now)
 	if last-c.sampled > keepSamples {
 		c.sampled = last - keepSamples

@@ -22,7 +22,7 @@ type Cloud struct {
 	identity identity
 	caPEM    []byte
 
-	api, cert, console door
+	api, cert, console virtualHost
 	servers            []*http.Server
 	serving            sync.WaitGroup
 	transport          http.RoundTripper
@@ -82,8 +82,8 @@ func Start(opts Options) (*Cloud, error) {
 	if err := c.RotateSigningKey(); err != nil {
 		return nil, err
 	}
-	c.api, c.cert, c.console = door{c.mux(c.apiOperations()), "api." + opts.Region + ".otc.invalid"},
-		door{c.mux(c.certOperations()), "smn." + opts.Region + ".otc.t-systems.com"}, door{c.mux(c.consoleOperations()), "console.otc.t-systems.com"}
+	c.api, c.cert, c.console = virtualHost{c.mux(c.apiOperations()), "api." + opts.Region + ".otc.invalid"},
+		virtualHost{c.mux(c.certOperations()), "smn." + opts.Region + ".otc.t-systems.com"}, virtualHost{c.mux(c.consoleOperations()), "console.otc.t-systems.com"}
 	if opts.Local {
 		return c, nil
 	}
@@ -93,13 +93,13 @@ func Start(opts Options) (*Cloud, error) {
 	return c, nil
 }
 
-// door is a handler and the host, with the port if any, at which it is found.
-type door struct {
+// virtualHost is a handler and the host, with the port if any, at which it is found.
+type virtualHost struct {
 	http.Handler
 	host string
 }
 
-// listen opens the doors on loopback, and names them by what they got.
+// listen serves the hosts on loopback, and names them by their address there.
 func (c *Cloud) listen() error {
 	caPEM, config, err := newTLS()
 	if err != nil {
@@ -107,7 +107,7 @@ func (c *Cloud) listen() error {
 	}
 	c.caPEM = caPEM
 	for _, l := range []struct {
-		*door
+		*virtualHost
 		tls bool
 	}{{&c.api, false}, {&c.cert, true}, {&c.console, true}} {
 		listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")

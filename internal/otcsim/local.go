@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// RoundTrip answers a request to one of the cloud's hosts in memory, in the caller's goroutine and without TLS: for who
+// RoundTrip answers a request to one of the cloud's hosts in memory, in the caller's goroutine and without TLS: for tests that
 // cannot use the network. Fault.Cut is a status 500 here.
 func (c *Cloud) RoundTrip(r *http.Request) (*http.Response, error) {
 	body := r.Body
@@ -15,7 +15,7 @@ func (c *Cloud) RoundTrip(r *http.Request) (*http.Response, error) {
 		body = http.NoBody
 	}
 	defer func() { _ = body.Close() }()
-	for _, d := range []door{c.api, c.cert, c.console} {
+	for _, d := range []virtualHost{c.api, c.cert, c.console} {
 		if d.host != r.URL.Host {
 			continue
 		}

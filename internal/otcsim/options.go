@@ -20,7 +20,7 @@ type Options struct {
 	Fault func(r *http.Request) *Fault
 	// DeliveryFault is asked before each attempt to deliver a message.
 	DeliveryFault func(Delivery) DeliveryFault
-	// OnDelivery is told of each message after each attempt to deliver it.
+	// OnDelivery is called with each message after each attempt to deliver it.
 	OnDelivery func(Delivery)
 	// Transport delivers messages. Nil is one that accepts any certificate of an endpoint: whether SMN checks the chain is not
 	// documented.

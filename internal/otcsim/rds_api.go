@@ -151,7 +151,7 @@ func (c *Cloud) autoExpand(in *instance, now time.Time) {
 	}
 }
 
-// actionName tells the operations of POST …/action apart.
+// actionName distinguishes the operations of POST …/action.
 func actionName(body []byte) string {
 	var in map[string]json.RawMessage
 	_ = json.Unmarshal(body, &in) // act refuses what is no JSON

@@ -18,7 +18,7 @@ type operation struct {
 	service, name string
 	pattern       string // of http.ServeMux
 	open          bool   // needs no credentials
-	// naming tells operations of one path apart; name is used if it is nil.
+	// naming distinguishes operations of one path; name is used if it is nil.
 	naming func(body []byte) string
 	// run answers the call; the cloud is locked and settled.
 	run func(*call) reply

@@ -94,7 +94,7 @@ func (c *Cloud) listedEndpoint(endpoint string) string {
 	return strings.TrimSuffix(u.String(), "/")
 }
 
-// private tells internal addresses by name or number. SMN umn: what_protocols_does_smn_support.rst.
+// private recognises internal addresses by name or number. SMN umn: what_protocols_does_smn_support.rst.
 func private(endpoint string) bool {
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -184,7 +184,7 @@ func (c *Cloud) Confirm(urn string) bool {
 	return s != nil
 }
 
-// Unsubscribe cancels a subscription as its unsubscribe link does: the endpoint is told, with a link for subscribing again.
+// Unsubscribe cancels a subscription as its unsubscribe link does: the endpoint gets a message, with a link for subscribing again.
 // False if there is none. SMN umn: canceling_a_subscription.rst.
 func (c *Cloud) Unsubscribe(urn string) bool {
 	now := c.lock()

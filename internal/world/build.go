@@ -32,7 +32,7 @@ func (w *World) Build(ctx context.Context) error {
 	if w.options.Binary != "" {
 		return nil
 	}
-	binary := filepath.Join(w.dir, own)
+	binary := filepath.Join(w.dir, serviceName)
 	args := []string{"build", "-o", binary}
 	if w.options.Race {
 		args = append(args, "-race")

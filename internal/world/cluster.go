@@ -38,7 +38,7 @@ func (w *World) startKube(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if w.service, err = w.Kube.ServiceAccountConfig(ctx, own, own); err != nil {
+	if w.service, err = w.Kube.ServiceAccountConfig(ctx, serviceName, serviceName); err != nil {
 		return err
 	}
 	if err := waitForRights(ctx, w.service); err != nil {
@@ -69,7 +69,7 @@ func waitForRights(ctx context.Context, service *rest.Config) error {
 	}
 	for _, right := range []authorizationv1.ResourceAttributes{
 		{Verb: "list", Group: "otc.mcsps.de", Resource: "rdss"},
-		{Verb: "create", Group: "coordination.k8s.io", Resource: "leases", Namespace: own},
+		{Verb: "create", Group: "coordination.k8s.io", Resource: "leases", Namespace: serviceName},
 	} {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right}}
 		err := Eventually(ctx, "the rights of deploy/rbac.yaml are in force", func(ctx context.Context) (bool, error) {

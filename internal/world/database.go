@@ -166,11 +166,11 @@ func (d *DB) WaitAutopilot(ctx context.Context, what string, condition func(*v1a
 	return until(ctx, d.world.autopilots(d.Namespace), d.Name, d.Name+": "+what, condition)
 }
 
-// WatchRds tells of every version of the Rds until the context ends.
-func (d *DB) WatchRds(ctx context.Context, tell func(*otcv1.Rds)) {
+// WatchRds calls seen with every version of the Rds until the context ends.
+func (d *DB) WatchRds(ctx context.Context, seen func(*otcv1.Rds)) {
 	each(ctx, d.world.rdss(d.Namespace), d.Name, func(u *unstructured.Unstructured) (*otcv1.Rds, bool) {
 		if rds, err := typed[otcv1.Rds](u); err == nil {
-			tell(rds)
+			seen(rds)
 		}
 		return nil, false
 	})

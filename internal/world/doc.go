@@ -1,5 +1,5 @@
 // Package world is everything around the service, on one machine and on loopback addresses only: a real Kubernetes API
-// with the custom resources and the service's own rights, a simulated cloud on a fast clock, a stand-in for the operator,
+// with the custom resources and the service's own rights, a simulated cloud on a fast clock, a fake operator,
 // and an ingress. The service is the real binary in a process of its own.
 //
 // The sandbox and the end-to-end tests stand on it. It must know nothing of how the service works inside: it starts it,

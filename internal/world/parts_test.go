@@ -68,7 +68,7 @@ func TestTheWardenEndsWhatOutlivesUs(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	w, err := startWarden(dir)
+	w, err := startReaper(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestTheWardenEndsWhatOutlivesUs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.dismiss(); err != nil { // closes the pipe, as the end of this process would
+	if err := w.stop(); err != nil { // closes the pipe, as the end of this process would
 		t.Fatal(err)
 	}
 	select {

@@ -31,9 +31,9 @@ type Process struct {
 // ServeArgs are the arguments with which the service finds this world, addresses to listen at not included.
 func (w *World) ServeArgs() []string {
 	return []string{
-		"serve", "--public-url", w.PublicURL(), "--kubeconfig", w.Kubeconfig(), "--lease-namespace", own,
+		"serve", "--public-url", w.PublicURL(), "--kubeconfig", w.Kubeconfig(), "--lease-namespace", serviceName,
 		"--smn-cert-hosts", w.Cloud.CertHost(), "--smn-confirm-hosts", w.Cloud.ConfirmHost(), "--smn-ca-file", w.caFile(),
-		"--drain-delay", "0s", // the ingress is told before a process is stopped
+		"--drain-delay", "0s", // the ingress knows before a process is stopped
 		"--sweep-interval", w.pace(5 * time.Minute), "--recheck-interval", w.pace(30 * time.Second),
 		"--cloud-rate", strconv.FormatFloat(min(5*w.options.Cloud.Speed, 100), 'f', -1, 64),
 	}
@@ -107,15 +107,15 @@ func (w *World) run(args []string, extraEnv ...string) (*Process, error) {
 	p.cmd.Env = append(w.Cloud.Env(), extraEnv...) // the later one of two counts
 	p.cmd.Dir = w.dir
 	p.cmd.Stdout, p.cmd.Stderr = p.transcript, p.transcript
-	p.cmd.SysProcAttr = apart()
+	p.cmd.SysProcAttr = ownProcessGroup()
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", w.options.Binary, err)
 	}
 	p.PID = p.cmd.Process.Pid
 	w.process = append(w.process, p)
-	err := w.warden.watch(p.PID, true)
+	err := w.reaper.watch(p.PID, true)
 	go func() {
-		p.exit = errors.Join(p.cmd.Wait(), w.warden.watch(p.PID, false))
+		p.exit = errors.Join(p.cmd.Wait(), w.reaper.watch(p.PID, false))
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		close(p.done)

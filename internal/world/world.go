@@ -15,14 +15,14 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/mcsps/rds-autopilot/internal/fakeoperator"
 	"github.com/mcsps/rds-autopilot/internal/faults"
 	"github.com/mcsps/rds-autopilot/internal/kubetest"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
-	"github.com/mcsps/rds-autopilot/internal/standin"
 )
 
-// own is the service's namespace, ServiceAccount and lease.
-const own = "rds-autopilot"
+// serviceName is the service's namespace, ServiceAccount and lease.
+const serviceName = "rds-autopilot"
 
 // closeLimit bounds the graceful end of a process when the world ends.
 const closeLimit = 10 * time.Second
@@ -36,15 +36,15 @@ type Options struct {
 	Kube faults.Hooks
 	// Resync is how often the operator looks at every Rds, on the clock: 10 s of the cloud if zero, and at least 1 s.
 	Resync time.Duration
-	// OnAct is told what the operator does. It must not block.
-	OnAct func(standin.Act)
-	// OnLine is told each line that a process writes, in its order. It must not block.
+	// OnAct is called with what the operator does. It must not block.
+	OnAct func(fakeoperator.Act)
+	// OnLine is called with each line that a process writes, in its order. It must not block.
 	OnLine func(*Process, Line)
 	// Binary is the service; empty means that Build, or the first Serve, compiles it.
 	Binary string
 	// Race compiles it with the race detector: a race ends the process with exit code 66 when it stops.
 	Race bool
-	// Progress hears of what is compiled; nil is standard error.
+	// Progress gets the output of the compilation; nil is standard error.
 	Progress io.Writer
 }
 
@@ -52,7 +52,7 @@ type Options struct {
 type World struct {
 	Kube     *kubetest.Cluster
 	Cloud    *otcsim.Cloud
-	Operator *standin.Operator
+	Operator *fakeoperator.Operator
 	Ingress  *Ingress
 
 	options Options
@@ -63,7 +63,7 @@ type World struct {
 	proxy   *faults.Proxy // nil without Options.Kube
 	stop    context.CancelFunc
 	running sync.WaitGroup
-	warden  *warden
+	reaper  *reaper
 
 	building sync.Mutex
 	mu       sync.Mutex // guards what follows
@@ -95,7 +95,7 @@ func (w *World) start(ctx context.Context) error {
 	if w.dir, err = os.MkdirTemp("", "rds-autopilot-world-"); err != nil {
 		return fmt.Errorf("temporary folder: %w", err)
 	}
-	if w.warden, err = startWarden(w.dir); err != nil {
+	if w.reaper, err = startReaper(w.dir); err != nil {
 		return err
 	}
 	if err := w.startKube(ctx); err != nil {
@@ -117,18 +117,18 @@ func (w *World) start(ctx context.Context) error {
 }
 
 func (w *World) startOperator(ctx context.Context) error {
-	cloud, err := standin.Connect(w.Cloud.Env())
+	cloud, err := fakeoperator.Connect(w.Cloud.Env())
 	if err != nil {
 		return err
 	}
-	w.Operator, err = standin.New(standin.Options{
+	w.Operator, err = fakeoperator.New(fakeoperator.Options{
 		Config: w.Kube.Config(), Cloud: cloud, Report: w.options.OnAct,
 		Resync: max(cmp.Or(w.options.Resync, w.Span(10*time.Second)), time.Second), Retry: w.Span(30 * time.Second),
 	})
 	if err != nil {
 		return err
 	}
-	w.running.Go(func() { _ = w.Operator.Run(ctx) }) // fails only before it begins, of which New would have told
+	w.running.Go(func() { _ = w.Operator.Run(ctx) }) // fails only before it begins, and New would have returned that error
 	return nil
 }
 
@@ -171,8 +171,8 @@ func (w *World) Close() error {
 	if w.dir != "" {
 		errs = append(errs, os.RemoveAll(w.dir))
 	}
-	if w.warden != nil {
-		errs = append(errs, w.warden.dismiss())
+	if w.reaper != nil {
+		errs = append(errs, w.reaper.stop())
 	}
 	return errors.Join(errs...)
 }

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/internal/fakeoperator"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
-	"github.com/mcsps/rds-autopilot/internal/standin"
 	"github.com/mcsps/rds-autopilot/internal/world"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
@@ -27,8 +27,8 @@ func TestAWorldLeavesNothingBehind(t *testing.T) {
 	t.Setenv("TMPDIR", temporary)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	acts := make(chan standin.Act, 1000)
-	w, err := world.Start(ctx, world.Options{Cloud: otcsim.Options{Speed: 600}, OnAct: func(a standin.Act) { acts <- a }})
+	acts := make(chan fakeoperator.Act, 1000)
+	w, err := world.Start(ctx, world.Options{Cloud: otcsim.Options{Speed: 600}, OnAct: func(a fakeoperator.Act) { acts <- a }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestAWorldLeavesNothingBehind(t *testing.T) {
 	if err := db.PatchRds(ctx, `{"spec":{"volumesize":60}}`); err != nil {
 		t.Fatal(err)
 	}
-	for a := (standin.Act{}); a.What != standin.Enlarge; {
+	for a := (fakeoperator.Act{}); a.What != fakeoperator.Enlarge; {
 		select {
 		case a = <-acts:
 		case <-ctx.Done():

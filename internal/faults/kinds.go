@@ -8,19 +8,19 @@ import (
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 )
 
-// Menu is every kind of fault, in pairs where there are two: failed before it was applied, and failed after. delay is how
+// Kinds is every kind of fault, in pairs where there are two: failed before it was applied, and failed after. delay is how
 // long a slow request takes.
-func Menu(delay time.Duration) []otcsim.Fault {
-	var menu []otcsim.Fault
+func Kinds(delay time.Duration) []otcsim.Fault {
+	var kinds []otcsim.Fault
 	for _, applied := range []bool{false, true} {
-		menu = append(menu,
+		kinds = append(kinds,
 			otcsim.Fault{Status: http.StatusInternalServerError, Apply: applied},
 			otcsim.Fault{Status: http.StatusServiceUnavailable, Apply: applied},
 			Busy(time.Second, applied),
 			otcsim.Fault{Hang: true, Apply: applied},
 		)
 	}
-	return append(menu, otcsim.Fault{Delay: delay}, otcsim.Fault{Cut: true})
+	return append(kinds, otcsim.Fault{Delay: delay}, otcsim.Fault{Cut: true})
 }
 
 // Busy is 429 with Retry-After, in whole seconds.

@@ -1,4 +1,4 @@
-package standin
+package fakeoperator
 
 import (
 	"context"
@@ -30,7 +30,7 @@ type Options struct {
 	Resync time.Duration
 	// Retry is when a snapshot that failed is tried again: 30 s if zero.
 	Retry time.Duration
-	// Report is told what the operator does. It must not block.
+	// Report is called with what the operator does. It must not block.
 	Report func(Act)
 }
 
@@ -59,7 +59,7 @@ type Operator struct {
 
 	mu     sync.Mutex
 	paused bool
-	// The fault that Replay switches on, with a lock of its own: whoever pauses waits for a turn with the other one.
+	// The fault that Replay switches on, with a lock of its own: Pause waits for a turn with the other one.
 	replaying sync.Mutex
 	resizes   int
 	every     time.Duration

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Who does something.
+// The actors: the part of the system that does something.
 const (
 	actorDemo       = "demo"
 	actorCloudEye   = "cloud eye"
@@ -44,8 +44,8 @@ func colourful(out *os.File, env func(string) string) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && env("NO_COLOR") == "" && env("TERM") != "dumb"
 }
 
-// teller writes what happens, one line each: since when, who, about which database, what.
-type teller struct {
+// console writes what happens, one line each: the time since the start, the actor, the database, what it does.
+type console struct {
 	out     io.Writer
 	colours bool
 	start   time.Time
@@ -54,35 +54,35 @@ type teller struct {
 	mu sync.Mutex
 }
 
-func newTeller(out io.Writer, colours bool) *teller {
-	return &teller{out: out, colours: colours, start: time.Now(), now: time.Now}
+func newConsole(out io.Writer, colours bool) *console {
+	return &console{out: out, colours: colours, start: time.Now(), now: time.Now}
 }
 
-// say tells of one step; the name is empty where it is about no single database.
-func (t *teller) say(actor, name, format string, args ...any) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	who := fmt.Sprintf("%-10s", actor)
-	if t.colours {
-		who = fmt.Sprintf("\x1b[%dm%s\x1b[0m", colour(actor), who)
+// printStep writes one line; the name is empty where it is about no single database.
+func (c *console) printStep(actor, name, format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	label := fmt.Sprintf("%-10s", actor)
+	if c.colours {
+		label = fmt.Sprintf("\x1b[%dm%s\x1b[0m", colour(actor), label)
 	}
 	text := strings.TrimSpace(fmt.Sprintf(format, args...))
-	fmt.Fprintf(t.out, "%6.1f s  %s  %-7s  %s\n", t.now().Sub(t.start).Seconds(), who, name, text)
+	fmt.Fprintf(c.out, "%6.1f s  %s  %-7s  %s\n", c.now().Sub(c.start).Seconds(), label, name, text)
 }
 
 // print writes text as it is.
-func (t *teller) print(format string, args ...any) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	fmt.Fprintf(t.out, format, args...)
+func (c *console) print(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	fmt.Fprintf(c.out, format, args...)
 }
 
-// progress is a writer for what others tell line by line.
-func (t *teller) progress() io.Writer { return &progress{t: t} }
+// progress is a writer that prints each line written to it as a step of the demo.
+func (c *console) progress() io.Writer { return &progress{console: c} }
 
 type progress struct {
-	t    *teller
-	rest []byte
+	console *console
+	rest    []byte
 }
 
 func (p *progress) Write(b []byte) (int, error) {
@@ -92,7 +92,7 @@ func (p *progress) Write(b []byte) (int, error) {
 		if !ok {
 			return len(b), nil
 		}
-		p.t.say(actorDemo, "", "%s", strings.TrimPrefix(string(line), "kubetest: "))
+		p.console.printStep(actorDemo, "", "%s", strings.TrimPrefix(string(line), "kubetest: "))
 		p.rest = rest
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// ledger keeps what was expected and what came of it.
-type ledger struct {
+// checklist keeps what was expected and what came of it.
+type checklist struct {
 	mu      sync.Mutex
 	entries []entry
 }
@@ -17,8 +17,8 @@ type entry struct {
 	err  error
 }
 
-// enter notes one expectation; an error says why it was not met. It returns whether it was.
-func (l *ledger) enter(what string, err error) bool {
+// add notes one expectation; an error says why it was not met. It returns whether it was.
+func (l *checklist) add(what string, err error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.entries = append(l.entries, entry{what, err})
@@ -26,7 +26,7 @@ func (l *ledger) enter(what string, err error) bool {
 }
 
 // summary is one line, and what went wrong after it. The error is nil if nothing did.
-func (l *ledger) summary() (string, error) {
+func (l *checklist) summary() (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var text strings.Builder

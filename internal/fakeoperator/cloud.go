@@ -1,4 +1,4 @@
-package standin
+package fakeoperator
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-// Package standin is a stand-in for the archived RDS operator (eumel8/otc-rds-operator), for tests and the sandbox: it
+// Package fakeoperator is a fake of the archived RDS operator (eumel8/otc-rds-operator), for tests and the sandbox: it
 // applies an Rds to the cloud as that one was measured to, its unpleasant habits included.
 //
 //   - It works from a queue of snapshots: every watch event and every resync puts a copy of the object there, and what
@@ -12,4 +12,4 @@
 //   - It finds an instance by its name, which is the name of the Rds.
 //
 // It must not know the service under test, nor share types with it.
-package standin
+package fakeoperator
