@@ -62,8 +62,8 @@ func (e *ensureRun) adoptState(f subscriptionsFound) (ask bool) {
 	return now.Sub(e.observed.SubscribedTime.Time) > askAgainAfter
 }
 
-// howLost describes how somebody has taken the recorded subscription away; empty if nobody has.
-func (e *ensureRun) howLost(f subscriptionsFound) string {
+// describeLoss says how somebody has taken the recorded subscription away; empty if nobody has.
+func (e *ensureRun) describeLoss(f subscriptionsFound) string {
 	switch {
 	case e.observed.SubscriptionURN == "" || f.moved:
 		return ""
@@ -90,7 +90,7 @@ func (e *ensureRun) ensureSubscription(ctx context.Context) error {
 		return err
 	}
 	f := e.findSubscriptions(listed)
-	lost := e.howLost(f)
+	lost := e.describeLoss(f)
 	if e.adoptState(f) {
 		if err := e.subscribe(ctx, listed, lost); err != nil {
 			return err
@@ -154,7 +154,7 @@ func (e *ensureRun) deliveryInOrder() bool {
 		return false
 	}
 	f := e.findSubscriptions(e.listed.subscriptions[e.observed.TopicURN])
-	if len(f.stale) > 0 || f.ours.URN != e.observed.SubscriptionURN || e.howLost(f) != "" {
+	if len(f.stale) > 0 || f.ours.URN != e.observed.SubscriptionURN || e.describeLoss(f) != "" {
 		return false
 	}
 	before := e.observed

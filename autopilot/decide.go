@@ -81,13 +81,13 @@ type Verdict struct {
 	Intent    *v1alpha1.Intent // what to do, or nil
 	Again     time.Duration    // when to look again; 0 where an event brings it up
 	Ladder    []flavors.Candidate
-	Deferred  *v1alpha1.Deferred // the wish that waits for the window, after this
+	Deferred  *v1alpha1.Deferred // the change that waits for the window, after this
 	Contest   *Decision          // somebody undoes what we did; nil: nobody
 }
 
 // Decide answers every alarm of a case. It is a pure function.
 func Decide(c Case) Verdict {
-	v := Verdict{Deferred: c.keptWish()}
+	v := Verdict{Deferred: c.pendingDeferral()}
 	var flavor []Alarm
 	for _, a := range c.Alarms {
 		d, open := c.gate(a)
@@ -110,16 +110,16 @@ func Decide(c Case) Verdict {
 			flavor = append(flavor, a)
 		}
 	}
-	flavor = append(flavor, c.dueWishes(flavor)...)
+	flavor = append(flavor, c.dueDeferred(flavor)...)
 	if len(flavor) == 0 {
-		v.again(c.untilWish(v.Deferred))
+		v.again(c.untilDeferred(v.Deferred))
 		return v
 	}
 	effective, ineffective := c.splitByEffect(flavor)
 	d, ladder := c.decideFlavor(effective, v.Intent != nil)
 	v.Ladder = ladder
 	if d.Reason == ReasonOutsideWindow {
-		v.Deferred = c.deferWish(effective)
+		v.Deferred = c.deferToWindow(effective)
 	}
 	if v.Contest == nil && (d.Reason == ReasonContested || d.Reason == ReasonRolledBack) {
 		v.Contest = &d
@@ -130,7 +130,7 @@ func Decide(c Case) Verdict {
 	for _, a := range ineffective { // the guards before NoEffect hold for all alarms, those behind it only for the others
 		if d.Action == ActionNone && d.Reason != ReasonOutsideWindow && d.Reason != ReasonFleetBrake {
 			v.add(d.forAlarm(a))
-		} else if held, ok := c.checkEffect(a, c.ours()); ok {
+		} else if held, ok := c.checkEffect(a, c.ourFlavorChanges()); ok {
 			v.add(held)
 		}
 	}
@@ -144,7 +144,7 @@ func Decide(c Case) Verdict {
 // none, all of them are decided on, and the answer is NoEffect.
 func (c Case) splitByEffect(alarms []Alarm) (effective, ineffective []Alarm) {
 	for _, a := range alarms {
-		if _, held := c.checkEffect(a, c.ours()); held {
+		if _, held := c.checkEffect(a, c.ourFlavorChanges()); held {
 			ineffective = append(ineffective, a)
 		} else {
 			effective = append(effective, a)
@@ -196,7 +196,7 @@ func (c Case) intent(kind v1alpha1.ChangeKind, d Decision, alarms ...Alarm) *v1a
 	return i
 }
 
-// MayChangeFlavor reports whether any alarm or kept wish could ask for another flavor: only then the catalogue is needed.
+// MayChangeFlavor reports whether any alarm or deferred change could ask for another flavor: only then the catalogue is needed.
 func (c Case) MayChangeFlavor() bool {
 	if c.Instance == nil {
 		return false
@@ -206,5 +206,5 @@ func (c Case) MayChangeFlavor() bool {
 			return true
 		}
 	}
-	return len(c.dueWishes(nil)) > 0
+	return len(c.dueDeferred(nil)) > 0
 }

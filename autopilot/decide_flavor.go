@@ -104,7 +104,7 @@ func (c Case) declineLadder(d Decision, ladder []flavors.Candidate) Decision {
 	for _, f := range ladder {
 		switch f.Refused {
 		case flavors.RefusedSoldOut:
-			return d.decline(ReasonSoldOut, soldOutAgain, "No larger flavor: %s is %s in %s", f.Code, saleState(f.State), f.Zone)
+			return d.decline(ReasonSoldOut, soldOutAgain, "No larger flavor: %s is %s in %s", f.Code, zoneStateText(f.State), f.Zone)
 		case flavors.RefusedCap:
 			if capped == "" {
 				capped = f.Code
@@ -119,7 +119,7 @@ func (c Case) declineLadder(d Decision, ladder []flavors.Candidate) Decision {
 	return d.decline(ReasonNoLargerFlavor, soldOutAgain, "No larger flavor: the cloud has none above %s for this instance", d.From)
 }
 
-func saleState(state string) string {
+func zoneStateText(state string) string {
 	switch state {
 	case flavors.ZoneSoldOut:
 		return "sold out"

@@ -21,18 +21,18 @@ const (
 )
 
 // checkHistory checks what was done to the flavor before, what came of it, and whether now is the time: cooldown, budget,
-// effect, contest, the brake for the cluster and the window. A decision without a reason holds nothing back.
+// effect, contest, the limit for the cluster and the window. A decision without a reason holds nothing back.
 func (c Case) checkHistory(d Decision, alarms []Alarm) Decision {
-	ours := c.ours()
+	ours := c.ourFlavorChanges()
 	if len(ours) > 0 {
-		since := c.Now.Sub(endOf(ours[0]))
+		since := c.Now.Sub(endTime(ours[0]))
 		if remaining := c.cooldown() - since; remaining > 0 {
 			return d.decline(ReasonCooldown, remaining, "The flavor changed %s ago, and the cooldown is %s", durationText(since), durationText(c.cooldown()))
 		}
 	}
 	if most := int(c.Spec.Flavor.MaxChangesPerDay); most > 0 && len(ours) >= most {
-		if remaining := budgetSpan - c.Now.Sub(decisionOf(ours[most-1])); remaining > 0 {
-			return d.decline(ReasonBudgetSpent, remaining, "The flavor changed %s in 24 hours, as often as spec.flavor.maxChangesPerDay allows", times(most))
+		if remaining := budgetSpan - c.Now.Sub(decisionTime(ours[most-1])); remaining > 0 {
+			return d.decline(ReasonBudgetSpent, remaining, "The flavor changed %s in 24 hours, as often as spec.flavor.maxChangesPerDay allows", timesText(most))
 		}
 	}
 	for _, a := range alarms {
@@ -52,8 +52,8 @@ func (c Case) checkHistory(d Decision, alarms []Alarm) Decision {
 	return Decision{}
 }
 
-// ours are our changes of flavor, newest first, lost ones included.
-func (c Case) ours() []v1alpha1.Change {
+// ourFlavorChanges are our changes of flavor, newest first, lost ones included.
+func (c Case) ourFlavorChanges() []v1alpha1.Change {
 	return slices.DeleteFunc(slices.Clone(c.Status.Changes), func(ch v1alpha1.Change) bool {
 		return ch.Kind != v1alpha1.KindFlavor || ch.By != v1alpha1.ByAutopilot
 	})
@@ -63,23 +63,23 @@ func (c Case) cooldown() time.Duration {
 	return time.Duration(valueOr(c.Spec.Flavor.CooldownSeconds, 3600)) * time.Second
 }
 
-func times(n int) string {
+func timesText(n int) string {
 	if n == 1 {
 		return "once"
 	}
 	return fmt.Sprintf("%d times", n)
 }
 
-func decisionOf(ch v1alpha1.Change) time.Time {
+func decisionTime(ch v1alpha1.Change) time.Time {
 	if ch.DecisionTime != nil {
 		return ch.DecisionTime.Time
 	}
 	return ch.CompletionTime.Time
 }
 
-// endOf is the later of decision and completion: a clock may have jumped between.
-func endOf(ch v1alpha1.Change) time.Time {
-	if d := decisionOf(ch); d.After(ch.CompletionTime.Time) {
+// endTime is the later of decision and completion: a clock may have jumped between.
+func endTime(ch v1alpha1.Change) time.Time {
+	if d := decisionTime(ch); d.After(ch.CompletionTime.Time) {
 		return d
 	}
 	return ch.CompletionTime.Time
@@ -121,12 +121,12 @@ func (c Case) checkContest(d Decision) Decision {
 // contest is the change of ours in whose place somebody put a smaller flavor within a day, and when that was seen. It ends
 // with a new spec, when the Rds asks for ours or a larger one, or after 7 days.
 func (c Case) contest() (at time.Time, last v1alpha1.Change, ok bool) {
-	ours := c.ours()
-	if len(ours) == 0 || ours[0].Generation != c.Generation || !c.smaller(c.Wanted.Flavor, ours[0]) {
+	ours := c.ourFlavorChanges()
+	if len(ours) == 0 || ours[0].Generation != c.Generation || !c.isSmaller(c.Wanted.Flavor, ours[0]) {
 		return at, last, false
 	}
 	last = ours[0]
-	until := decisionOf(last).Add(contestSpan)
+	until := decisionTime(last).Add(contestSpan)
 	if c.Now.Before(until) {
 		at = c.Now
 	}
@@ -139,7 +139,7 @@ func (c Case) contest() (at time.Time, last v1alpha1.Change, ok bool) {
 		seen(last.CompletionTime.Time)
 	}
 	for _, ch := range c.Status.Changes {
-		if ch.Kind == v1alpha1.KindFlavor && ch.By == v1alpha1.ByOther && ch.CompletionTime.After(decisionOf(last)) && c.smaller(ch.To, last) {
+		if ch.Kind == v1alpha1.KindFlavor && ch.By == v1alpha1.ByOther && ch.CompletionTime.After(decisionTime(last)) && c.isSmaller(ch.To, last) {
 			seen(ch.CompletionTime.Time)
 		}
 	}
@@ -156,9 +156,9 @@ func (c Case) Interfered(kind v1alpha1.ChangeKind) bool {
 	return ok
 }
 
-// smaller reports whether a flavor is smaller than the one a change of ours asked for. Without a catalogue any other one
+// isSmaller reports whether a flavor is smaller than the one a change of ours asked for. Without a catalogue any other one
 // counts as smaller: that alone decides nothing, but keeps a contest from being forgotten.
-func (c Case) smaller(code string, ours v1alpha1.Change) bool {
+func (c Case) isSmaller(code string, ours v1alpha1.Change) bool {
 	if c.Catalogue == nil {
 		return code != ours.To
 	}

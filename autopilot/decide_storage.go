@@ -77,7 +77,7 @@ func (c Case) checkContestedSize(d Decision) (Decision, bool) {
 	if remaining <= 0 {
 		return d, false
 	}
-	return d.decline(ReasonContested, remaining, "%s took %s GB back to %d GB before the cloud had them, %s: storage is asked for again, but not at once", c.rival(), lost.To, c.Wanted.VolumeGB, times(int(max(lost.Count, 1)))), true
+	return d.decline(ReasonContested, remaining, "%s took %s GB back to %d GB before the cloud had them, %s: storage is asked for again, but not at once", c.rival(), lost.To, c.Wanted.VolumeGB, timesText(int(max(lost.Count, 1)))), true
 }
 
 // sizeTakenBack is the last growth of ours, if the Rds stopped asking for it before the cloud had it, and neither the size

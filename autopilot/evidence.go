@@ -36,8 +36,8 @@ type Alarm struct {
 	// GrowthTime is when a change of ours for this metric was completed lately. What Cloud Eye does with the state of the rule
 	// that was rewritten then is not known; so the evidence says whether the alarm lasts.
 	GrowthTime time.Time
-	// WishTime is when the alarm was last in force, where it is a wish that waited for the window.
-	WishTime time.Time
+	// DeferredTime is when the alarm was last in force, where its change waited for the window.
+	DeferredTime time.Time
 }
 
 // InForce reports whether there is an alarm to decide on: Cloud Eye says so now or, where it does not answer, a signal

@@ -303,7 +303,7 @@ func TestFlipsOfTheFlavorDoNotPushOurChangesOut(t *testing.T) {
 			c.Status = Follow(c).Status
 		}
 	}
-	if n := len(c.Status.Changes); n != 3 || len(c.ours()) != 1 {
+	if n := len(c.Status.Changes); n != 3 || len(c.ourFlavorChanges()) != 1 {
 		t.Fatalf("%d changes, want ours and two that are counted: %+v", n, c.Status.Changes)
 	}
 	back := c.Status.Changes[1]

@@ -178,7 +178,7 @@ func (c Case) changesByOthers(last *v1alpha1.Instance, ended []v1alpha1.Change, 
 // asks for it.
 func (c Case) outcomeByOthers(kind v1alpha1.ChangeKind, from string) v1alpha1.Outcome {
 	if kind == v1alpha1.KindFlavor && c.Wanted.Flavor == from {
-		for _, ch := range c.ours() {
+		for _, ch := range c.ourFlavorChanges() {
 			if ch.To == from && ch.Outcome == v1alpha1.OutcomeCompleted {
 				return v1alpha1.OutcomeRolledBack
 			}

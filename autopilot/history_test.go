@@ -13,9 +13,9 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// story is a database, its Rds, its operator and everybody who interferes, one event after the other. The autopilot's
-// part is Follow, Decide and Apply as the loop calls them, killed wherever it can be.
-type story struct {
+// simulation is a database, its Rds, its operator and everybody who interferes, one event after the other. The autopilot's
+// part is Follow, Decide and Conclude as the loop calls them, killed wherever it can be.
+type simulation struct {
 	t      *rapid.T
 	now    time.Time
 	spec   v1alpha1.Spec
@@ -33,14 +33,14 @@ type story struct {
 	sent   []v1alpha1.Signal  // messages, which may come late, twice and in any order
 	truth  map[string]float64 // by message: GB used when it was sent, whatever it is taken for
 	old    []Wanted           // snapshots that the operator may still apply
-	told   []string
+	events []string
 
 	grown map[int]float64            // new size → used space that asked for it
 	asked map[string]v1alpha1.Intent // flavor → what asked for it last
 }
 
-func newStory(t *rapid.T) *story {
-	s := &story{
+func newSimulation(t *rapid.T) *simulation {
+	s := &simulation{
 		t: t, now: noon(), spec: policy(), alarms: map[v1alpha1.Metric]v1alpha1.State{}, used: 50, cpu: 1,
 		grown: map[int]float64{}, asked: map[string]v1alpha1.Intent{}, truth: map[string]float64{},
 	}
@@ -55,22 +55,22 @@ func newStory(t *rapid.T) *story {
 	return s
 }
 
-func (s *story) become(code string) {
+func (s *simulation) become(code string) {
 	f, _ := flavors.Find(catalogue(), code)
 	s.inst.Flavor, s.inst.VCPUs, s.inst.MemoryGB = code, f.VCPUs, f.MemoryGB
 }
 
-func (s *story) say(format string, args ...any) {
-	s.told = append(s.told, s.now.Format("15:04 ")+fmt.Sprintf(format, args...))
+func (s *simulation) logf(format string, args ...any) {
+	s.events = append(s.events, s.now.Format("15:04 ")+fmt.Sprintf(format, args...))
 }
 
-func (s *story) fail(format string, args ...any) {
+func (s *simulation) fail(format string, args ...any) {
 	s.t.Fatalf("%s\nThe policy: steps of %d GB up to %d GB. What happened:\n  %s", fmt.Sprintf(format, args...),
-		s.spec.Storage.StepGB, s.spec.Storage.MaxGB, strings.Join(s.told, "\n  "))
+		s.spec.Storage.StepGB, s.spec.Storage.MaxGB, strings.Join(s.events, "\n  "))
 }
 
 // round is one round of the loop, killed after so many of its steps.
-func (s *story) round(killedAfter int) {
+func (s *simulation) round(killedAfter int) {
 	inst := s.inst
 	c := Case{
 		Now: s.now, Mode: v1alpha1.ModeAuto, Enabled: true, Spec: s.spec, Generation: 1, Recheck: 30 * time.Second,
@@ -91,10 +91,10 @@ func (s *story) round(killedAfter int) {
 	v := Decide(c)
 	c.Status = Intend(c, v)
 	for _, d := range v.Decisions {
-		s.say("the autopilot says of %s: %s (%s)", d.Metric, d.Message, d.Reason)
+		s.logf("the autopilot says of %s: %s (%s)", d.Metric, d.Message, d.Reason)
 	}
 	if killedAfter == 0 {
-		s.say("… and is killed before the status is stored")
+		s.logf("… and is killed before the status is stored")
 		return
 	}
 	if v.Intent == nil {
@@ -103,7 +103,7 @@ func (s *story) round(killedAfter int) {
 	}
 	s.status = c.Status
 	if killedAfter == 1 {
-		s.say("… and is killed between the intent and the patch")
+		s.logf("… and is killed between the intent and the patch")
 		return
 	}
 	used := s.used
@@ -112,7 +112,7 @@ func (s *story) round(killedAfter int) {
 	}
 	s.patch(*v.Intent, used)
 	if killedAfter == 2 {
-		s.say("… and is killed before it notes the patch")
+		s.logf("… and is killed before it notes the patch")
 		return
 	}
 	s.status = Conclude(c, v, f.Asked, Patched{Result: PatchAccepted}).Status
@@ -122,7 +122,7 @@ func watched() []v1alpha1.Metric {
 	return []v1alpha1.Metric{v1alpha1.MetricStorage, v1alpha1.MetricCPU}
 }
 
-func (s *story) percent(m v1alpha1.Metric) float64 {
+func (s *simulation) percent(m v1alpha1.Metric) float64 {
 	if m == v1alpha1.MetricStorage {
 		return 100 * s.used / float64(s.inst.VolumeGB)
 	}
@@ -130,7 +130,7 @@ func (s *story) percent(m v1alpha1.Metric) float64 {
 }
 
 // patch writes what is intended, for a volume because of that much used space.
-func (s *story) patch(i v1alpha1.Intent, usedGB float64) {
+func (s *simulation) patch(i v1alpha1.Intent, usedGB float64) {
 	s.old = append(s.old, s.wanted)
 	if i.Kind == v1alpha1.KindVolume {
 		to := gigabytes(i.To)
@@ -168,17 +168,17 @@ func (s *story) patch(i v1alpha1.Intent, usedGB float64) {
 }
 
 // operate applies a snapshot of the Rds as the archived operator does: flavors in both directions, volumes upwards only.
-func (s *story) operate(w Wanted) {
+func (s *simulation) operate(w Wanted) {
 	if s.inst.Status != StatusActive {
 		return
 	}
-	s.say("the operator applies %d GB, %s", w.VolumeGB, w.Flavor)
+	s.logf("the operator applies %d GB, %s", w.VolumeGB, w.Flavor)
 	s.inst.VolumeGB = max(s.inst.VolumeGB, w.VolumeGB)
 	s.become(w.Flavor)
 }
 
 // happen lets one thing happen.
-func (s *story) happen() {
+func (s *simulation) happen() {
 	s.now = s.now.Add(time.Duration(rapid.IntRange(10, 1200).Draw(s.t, "seconds")) * time.Second)
 	switch rapid.SampledFrom([]string{
 		"round", "round", "round", "round", "killed", "operator", "operator", "old snapshot", "fills", "load", "alarm", "clears", "somebody",
@@ -196,24 +196,24 @@ func (s *story) happen() {
 		}
 	case "fills":
 		s.used = min(s.used+rapid.Float64Range(0, 60).Draw(s.t, "GB"), float64(s.inst.VolumeGB))
-		s.say("%.1f GB used", s.used)
+		s.logf("%.1f GB used", s.used)
 	case "free":
 		s.used *= rapid.Float64Range(0.3, 1).Draw(s.t, "kept")
-		s.say("only %.1f GB used any more", s.used)
+		s.logf("only %.1f GB used any more", s.used)
 	case "load":
 		s.cpu = rapid.Float64Range(0, 20).Draw(s.t, "vCPUs")
-		s.say("%.1f vCPUs are busy", s.cpu)
+		s.logf("%.1f vCPUs are busy", s.cpu)
 	case "alarm":
 		m := rapid.SampledFrom(watched()).Draw(s.t, "metric")
 		s.alarms[m] = v1alpha1.StateAlarm
-		s.say("Cloud Eye says alarm for %s", m)
+		s.logf("Cloud Eye says alarm for %s", m)
 	case "clears":
 		m := rapid.SampledFrom(watched()).Draw(s.t, "metric")
 		s.alarms[m] = v1alpha1.StateOK
-		s.say("Cloud Eye says ok for %s", m)
+		s.logf("Cloud Eye says ok for %s", m)
 	case "silence":
 		s.silent = s.mute && !s.silent
-		s.say("Cloud Eye answers: %t", !s.silent)
+		s.logf("Cloud Eye answers: %t", !s.silent)
 	case "message":
 		s.send()
 	case "old message":
@@ -223,26 +223,26 @@ func (s *story) happen() {
 	case "somebody":
 		s.wanted.VolumeGB = 10 * rapid.IntRange(4, 60).Draw(s.t, "GB/10")
 		s.wanted.Flavor = rapid.SampledFrom(catalogue()).Draw(s.t, "flavor").Code
-		s.say("somebody asks for %d GB, %s", s.wanted.VolumeGB, s.wanted.Flavor)
+		s.logf("somebody asks for %d GB, %s", s.wanted.VolumeGB, s.wanted.Flavor)
 	case "native":
 		s.inst.VolumeGB += 10
-		s.say("the cloud grows the volume to %d GB by itself", s.inst.VolumeGB)
+		s.logf("the cloud grows the volume to %d GB by itself", s.inst.VolumeGB)
 	case "busy":
 		s.inst.Status = rapid.SampledFrom([]string{"MODIFYING", StatusActive, StatusStorageFull, "BACKING UP"}).Draw(s.t, "status")
-		s.say("the instance is in %s", s.inst.Status)
+		s.logf("the instance is in %s", s.inst.Status)
 	case "clock":
 		most := 3600
 		if s.mute {
 			most = int(clockSkew.Seconds())
 		}
 		s.now = s.now.Add(time.Duration(rapid.IntRange(-most, most).Draw(s.t, "jump")) * time.Second)
-		s.say("the clock has jumped")
+		s.logf("the clock has jumped")
 	}
 	s.bounds()
 }
 
 // send is Cloud Eye that tells of an alarm or of its end. The message comes now, later or never.
-func (s *story) send() {
+func (s *simulation) send() {
 	at := *micro(s.now)
 	sig := v1alpha1.Signal{
 		Metric: rapid.SampledFrom(watched()).Draw(s.t, "metric"), State: rapid.SampledFrom([]v1alpha1.State{v1alpha1.StateAlarm, v1alpha1.StateAlarm, v1alpha1.StateOK}).Draw(s.t, "state"),
@@ -254,18 +254,18 @@ func (s *story) send() {
 		s.deliver(sig)
 		return
 	}
-	s.say("%s (%s of %s) is on its way", sig.MessageID, sig.State, sig.Metric)
+	s.logf("%s (%s of %s) is on its way", sig.MessageID, sig.State, sig.Metric)
 }
 
-func (s *story) deliver(sig v1alpha1.Signal) {
+func (s *simulation) deliver(sig v1alpha1.Signal) {
 	in, admission := Admit(s.intake, sig)
 	s.intake = in
-	s.say("%s of %s comes, %s of %s at %.4s %%: %s", sig.MessageID, sig.AlarmTime.Format("15:04"), sig.State, sig.Metric, sig.ValuePercent,
+	s.logf("%s of %s comes, %s of %s at %.4s %%: %s", sig.MessageID, sig.AlarmTime.Format("15:04"), sig.State, sig.Metric, sig.ValuePercent,
 		[]string{"stored", "known", "older than what is stored"}[admission])
 }
 
 // bounds are what the status must keep to whatever happens.
-func (s *story) bounds() {
+func (s *simulation) bounds() {
 	volumes, changes := 0, 0
 	for _, ch := range s.status.Changes {
 		if ch.Kind == v1alpha1.KindVolume {
@@ -282,7 +282,7 @@ func (s *story) bounds() {
 // Whatever happens in whatever order: never past the cap, never smaller, never twice for the same evidence.
 func TestNoHistoryBreaksThePromises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := newStory(t)
+		s := newSimulation(t)
 		for range rapid.IntRange(5, 60).Draw(t, "events") {
 			s.happen()
 		}

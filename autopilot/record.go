@@ -69,7 +69,7 @@ func Conclude(c Case, v Verdict, asked []v1alpha1.Intent, p Patched) Concluded {
 	s := &done.Status
 	var answers []Decision
 	for _, i := range asked {
-		answers = append(answers, c.answersTo(i)...)
+		answers = append(answers, c.decisionsFor(i)...)
 	}
 	if i := s.Pending; v.Intent != nil && i != nil {
 		switch p.Result {
@@ -115,8 +115,8 @@ func Conclude(c Case, v Verdict, asked []v1alpha1.Intent, p Patched) Concluded {
 	return done
 }
 
-// answersTo are the answers to the alarms of an intent that the Rds turned out to ask for.
-func (c Case) answersTo(i v1alpha1.Intent) []Decision {
+// decisionsFor are the answers to the alarms of an intent that the Rds turned out to ask for.
+func (c Case) decisionsFor(i v1alpha1.Intent) []Decision {
 	d := Decision{Action: actionFor(i.Kind), Reason: ReasonAlarmInForce, From: i.From, To: i.To, Message: i.Message}
 	if percent, err := strconv.ParseFloat(i.ValuePercent, 64); err == nil {
 		d.Evidence = Evidence{Time: i.EvidenceTime.Time, Percent: percent}

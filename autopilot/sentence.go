@@ -54,8 +54,8 @@ func (c Case) usage(alarms []Alarm) string {
 	var parts []string
 	for _, a := range alarms {
 		metric := metricRow(a.Metric)
-		if !a.WishTime.IsZero() {
-			parts = append(parts, fmt.Sprintf("%s was in alarm at %s, and the window is open", metric.Label, at(a.WishTime)))
+		if !a.DeferredTime.IsZero() {
+			parts = append(parts, fmt.Sprintf("%s was in alarm at %s, and the window is open", metric.Label, at(a.DeferredTime)))
 			continue
 		}
 		parts = append(parts, fmt.Sprintf("%.1f %% %s used, alarm at %d %%", a.Evidence.Percent, metric.Label, metric.ConfiguredThreshold(c.Spec)))
@@ -83,7 +83,7 @@ func DescribeChange(ch v1alpha1.Change) string {
 		return what + ": somebody else changed it"
 	case ch.Outcome == v1alpha1.OutcomeLost:
 		if ch.Count > 1 {
-			what += fmt.Sprintf(" (%s)", times(int(ch.Count)))
+			what += fmt.Sprintf(" (%s)", timesText(int(ch.Count)))
 		}
 		return what + " is lost: the Rds no longer asks for it, and the cloud has not got it"
 	case ch.DecisionTime != nil:

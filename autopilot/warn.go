@@ -60,7 +60,7 @@ func (c Case) warnings(former []v1alpha1.FormerVolume) []Warning {
 	return found
 }
 
-// waitsForOthers warns of a flavor that has waited for the fleet brake for very long.
+// waitsForOthers warns of a flavor that has waited for --max-flavor-changes for very long.
 func (c Case) waitsForOthers(records []v1alpha1.DecisionRecord) []Warning {
 	for _, m := range Metrics() {
 		i := slices.IndexFunc(records, func(r v1alpha1.DecisionRecord) bool { return r.Metric == m })

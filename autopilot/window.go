@@ -9,8 +9,8 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// wishSpan is how long a wish waits for the window.
-const wishSpan = 7 * 24 * time.Hour
+// maxDeferral is how long a deferred change waits for the window.
+const maxDeferral = 7 * 24 * time.Hour
 
 // untilWindowOpens is how long it takes until a flavor may change; 0 is now.
 func (c Case) untilWindowOpens() time.Duration {
@@ -27,9 +27,9 @@ func (c Case) untilWindowOpens() time.Duration {
 func UntilWindowOpens(w v1alpha1.Window, now time.Time) time.Duration {
 	h, err := readWindow(w)
 	if err != nil {
-		return wishSpan
+		return maxDeferral
 	}
-	return h.opens(now)
+	return h.untilOpen(now)
 }
 
 // hours are a window that was read.
@@ -75,25 +75,26 @@ func weekdays() []v1alpha1.Day {
 	return []v1alpha1.Day{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"}
 }
 
-func (h hours) opens(now time.Time) time.Duration {
+// untilOpen is how long the window is still closed; 0 while it is open.
+func (h hours) untilOpen(now time.Time) time.Duration {
 	year, month, today := now.In(h.zone).Date()
 	for day := -1; day <= 14; day++ { // from yesterday, whose window may reach over midnight, to the week after next
 		date := time.Date(year, month, today+day, 0, 0, 0, 0, time.UTC)
 		if len(h.days) > 0 && !slices.Contains(h.days, weekdays()[date.Weekday()]) {
 			continue
 		}
-		if opens, closes := h.on(date); now.Before(closes) && opens.Before(closes) {
+		if opens, closes := h.windowOf(date); now.Before(closes) && opens.Before(closes) {
 			return max(0, opens.Sub(now))
 		}
 	}
-	return wishSpan
+	return maxDeferral
 }
 
-// on is when the window of that date, a midnight in UTC, opens and closes. Both are the same where it does not open.
-func (h hours) on(date time.Time) (opens, closes time.Time) {
-	starts := comesTo(date.Add(h.start), h.zone)
+// windowOf is when the window of that date, a midnight in UTC, opens and closes. Both are the same where it does not open.
+func (h hours) windowOf(date time.Time) (opens, closes time.Time) {
+	starts := instantsOf(date.Add(h.start), h.zone)
 	opens = starts[len(starts)-1]
-	for _, closes = range comesTo(date.Add(h.end), h.zone) {
+	for _, closes = range instantsOf(date.Add(h.end), h.zone) {
 		if !closes.Before(opens) {
 			return opens, closes
 		}
@@ -101,9 +102,9 @@ func (h hours) on(date time.Time) (opens, closes time.Time) {
 	return opens, opens
 }
 
-// comesTo is when the clock of a zone comes to that date and time, or past it where it is put forward over it: mostly
+// instantsOf is when the clock of a zone comes to that date and time, or past it where it is put forward over it: mostly
 // once. Where it is put back it comes to some times twice. The date and time are given as if they were in UTC.
-func comesTo(shown time.Time, zone *time.Location) []time.Time {
+func instantsOf(shown time.Time, zone *time.Location) []time.Time {
 	var found []time.Time
 	t, less := shown.Add(-24*time.Hour).In(zone), true // less: the clock showed less just before t
 	for {
@@ -126,10 +127,10 @@ func comesTo(shown time.Time, zone *time.Location) []time.Time {
 	}
 }
 
-// keptWish is the wish that still waits; nil where it is too old or the flavor changed since.
-func (c Case) keptWish() *v1alpha1.Deferred {
+// pendingDeferral is the deferred change that still waits for the window; nil where it is too old or the flavor changed since.
+func (c Case) pendingDeferral() *v1alpha1.Deferred {
 	w := c.Status.Deferred
-	if w == nil || c.Now.Sub(w.LastTime.Time) > wishSpan {
+	if w == nil || c.Now.Sub(w.LastTime.Time) > maxDeferral {
 		return nil
 	}
 	if last, ok := lastChanged(c.Status.Changes, v1alpha1.KindFlavor); ok && last.After(w.FirstTime.Time) {
@@ -138,10 +139,10 @@ func (c Case) keptWish() *v1alpha1.Deferred {
 	return w
 }
 
-// dueWishes are the metrics of a wish whose window is open, as if their alarms were in force; those that are in force are
-// left out.
-func (c Case) dueWishes(inForce []Alarm) []Alarm {
-	w := c.keptWish()
+// dueDeferred are the metrics of a deferred change whose window is open, as if their alarms were in force; those that are in
+// force are left out.
+func (c Case) dueDeferred(inForce []Alarm) []Alarm {
+	w := c.pendingDeferral()
 	if w == nil || c.Instance == nil || c.Shared || !c.Enabled || c.Mode == v1alpha1.ModeOff || Validate(c.Spec, v1alpha1.KindFlavor) != nil || c.untilWindowOpens() > 0 {
 		return nil
 	}
@@ -152,7 +153,7 @@ func (c Case) dueWishes(inForce []Alarm) []Alarm {
 			continue
 		}
 		due = append(due, Alarm{
-			Metric: m, State: v1alpha1.StateAlarm, StateTime: w.FirstTime.Time, WishTime: w.LastTime.Time,
+			Metric: m, State: v1alpha1.StateAlarm, StateTime: w.FirstTime.Time, DeferredTime: w.LastTime.Time,
 			Evidence: Evidence{Time: w.LastTime.Time, Percent: float64(metric.ConfiguredThreshold(c.Spec))},
 		})
 		if percent, err := strconv.ParseFloat(w.ValuePercent, 64); i == 0 && err == nil {
@@ -162,11 +163,11 @@ func (c Case) dueWishes(inForce []Alarm) []Alarm {
 	return due
 }
 
-// deferWish keeps the wish of these alarms until the window opens, and behind it what was wished for before. The value is
+// deferToWindow keeps the change that these alarms ask for until the window opens, and behind it what was deferred before. The value is
 // that of the first metric; of the others it is known only that they were over their threshold.
-func (c Case) deferWish(alarms []Alarm) *v1alpha1.Deferred {
+func (c Case) deferToWindow(alarms []Alarm) *v1alpha1.Deferred {
 	w := &v1alpha1.Deferred{FirstTime: *seconds(c.Now), LastTime: *seconds(c.Now)}
-	if last := c.keptWish(); last != nil {
+	if last := c.pendingDeferral(); last != nil {
 		w.FirstTime = last.FirstTime
 		if c.Now.Sub(last.LastTime.Time) < foldEvery {
 			w.LastTime = last.LastTime // not written with every look
@@ -175,7 +176,7 @@ func (c Case) deferWish(alarms []Alarm) *v1alpha1.Deferred {
 	for _, a := range alarms {
 		w.Metrics = append(w.Metrics, a.Metric)
 	}
-	if last := c.keptWish(); last != nil {
+	if last := c.pendingDeferral(); last != nil {
 		for _, m := range last.Metrics {
 			if !slices.Contains(w.Metrics, m) {
 				w.Metrics = append(w.Metrics, m)
@@ -186,8 +187,8 @@ func (c Case) deferWish(alarms []Alarm) *v1alpha1.Deferred {
 	return w
 }
 
-// untilWish is when a kept wish is to be looked at.
-func (c Case) untilWish(w *v1alpha1.Deferred) time.Duration {
+// untilDeferred is when a deferred change is to be looked at.
+func (c Case) untilDeferred(w *v1alpha1.Deferred) time.Duration {
 	if w == nil {
 		return 0
 	}

@@ -119,10 +119,10 @@ func TestWindow(t *testing.T) {
 		{"a day is left out", v1alpha1.Window{Days: []v1alpha1.Day{"Fri"}, Start: "01:00", End: "05:00", TimeZone: "Pacific/Apia"}, "2011-12-31T02:00:00+14:00", 6*24*time.Hour - time.Hour},
 		{"every day", v1alpha1.Window{Start: "01:00", End: "05:00", TimeZone: "Europe/Berlin"}, "2026-11-18T00:00:00+01:00", time.Hour},
 		{"always", v1alpha1.Window{Start: "00:00", End: "00:00", TimeZone: "Europe/Berlin"}, "2026-11-18T00:00:00+01:00", 0},
-		{"a time that cannot be read", v1alpha1.Window{Start: "1 o'clock", End: "05:00", TimeZone: "Europe/Berlin"}, "2026-11-18T01:00:00+01:00", wishSpan},
-		{"the zone of the machine", v1alpha1.Window{Start: "00:00", End: "00:00", TimeZone: "Local"}, "2026-11-18T01:00:00+01:00", wishSpan},
-		{"no zone", v1alpha1.Window{Start: "00:00", End: "00:00"}, "2026-11-18T01:00:00+01:00", wishSpan},
-		{"a zone nobody knows", v1alpha1.Window{Days: []v1alpha1.Day{"Sat"}, Start: "00:00", End: "00:00", TimeZone: "No/Where"}, "2026-11-21T02:00:00Z", wishSpan},
+		{"a time that cannot be read", v1alpha1.Window{Start: "1 o'clock", End: "05:00", TimeZone: "Europe/Berlin"}, "2026-11-18T01:00:00+01:00", maxDeferral},
+		{"the zone of the machine", v1alpha1.Window{Start: "00:00", End: "00:00", TimeZone: "Local"}, "2026-11-18T01:00:00+01:00", maxDeferral},
+		{"no zone", v1alpha1.Window{Start: "00:00", End: "00:00"}, "2026-11-18T01:00:00+01:00", maxDeferral},
+		{"a zone nobody knows", v1alpha1.Window{Days: []v1alpha1.Day{"Sat"}, Start: "00:00", End: "00:00", TimeZone: "No/Where"}, "2026-11-21T02:00:00Z", maxDeferral},
 	} {
 		if got := UntilWindowOpens(tc.w, at(tc.now)); got != tc.opens {
 			t.Errorf("%s: opens in %s, want %s", tc.name, got, tc.opens)

@@ -138,7 +138,7 @@ func (u turn) check(t *testing.T, w v1alpha1.Window, start, end, step time.Durat
 	type span struct{ first, last time.Time }
 	spans := map[time.Time]span{}
 	for at := u.at.Add(-36 * time.Hour).In(u.where); at.Before(u.at.Add(36 * time.Hour)); at = at.Add(step) {
-		opens := h.opens(at)
+		opens := h.untilOpen(at)
 		date, in := shown(w, start, end, at)
 		switch {
 		case opens > 0 && in && u.after > u.before:

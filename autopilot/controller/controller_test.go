@@ -117,7 +117,7 @@ func TestKilledAtEveryStepThereIsOneChange(t *testing.T) {
 			for step := 1; ; step++ {
 				w := newWorld()
 				w.killAt, w.applied = step, applied
-				killed := w.story(t, tc.metric)
+				killed := w.runScenario(t, tc.metric)
 				name := fmt.Sprintf("%s, step %d (%v), applied %t", tc.name, step, w.names[min(step, len(w.names))-1], applied)
 				if !slices.Equal(w.patches, []string{tc.to}) {
 					t.Fatalf("%s: patches %v, want one to %s", name, w.patches, tc.to)
@@ -136,8 +136,8 @@ func TestKilledAtEveryStepThereIsOneChange(t *testing.T) {
 	}
 }
 
-// story is a database from birth to its first change, with a process that is killed once.
-func (w *world) story(t *testing.T, m v1alpha1.Metric) (killed bool) {
+// runScenario is a database from birth to its first change, with a process that is killed once.
+func (w *world) runScenario(t *testing.T, m v1alpha1.Metric) (killed bool) {
 	c := w.process()
 	run := func() {
 		for range 25 {

@@ -27,7 +27,7 @@ func full(t *testing.T) (*world, *Controller) {
 	return w, c
 }
 
-func (w *world) told(reason string) (warnings, normal int) {
+func (w *world) countEvents(reason string) (warnings, normal int) {
 	for _, e := range w.events {
 		switch {
 		case e.Reason == reason && e.Warning:
@@ -43,10 +43,10 @@ func TestWhatTheAPIServerRefusesIsNotToldAsDone(t *testing.T) {
 	w, c := full(t)
 	w.refusal = "denied by policy: not on Fridays"
 	w.settle(t, c)
-	if warnings, _ := w.told("Refused"); warnings != 1 {
+	if warnings, _ := w.countEvents("Refused"); warnings != 1 {
 		t.Errorf("%d warnings of the refusal", warnings)
 	}
-	if _, normal := w.told("GrowVolume"); normal > 0 || meta.IsStatusConditionTrue(w.rap.Status.Conditions, v1alpha1.ConditionProgressing) {
+	if _, normal := w.countEvents("GrowVolume"); normal > 0 || meta.IsStatusConditionTrue(w.rap.Status.Conditions, v1alpha1.ConditionProgressing) {
 		t.Errorf("told as done: %+v, %+v", w.events, w.rap.Status.Conditions)
 	}
 	if d := w.rap.Status.Decisions[0]; d.Reason != "Refused" || !strings.Contains(d.Message, w.refusal) {
@@ -58,7 +58,7 @@ func TestWhatTheAPIServerRefusesIsNotToldAsDone(t *testing.T) {
 	w.refusal = ""
 	w.now = w.now.Add(15 * time.Minute)
 	w.settle(t, c)
-	if _, normal := w.told("GrowVolume"); normal != 1 || !slices.Equal(w.patches, []string{"110"}) {
+	if _, normal := w.countEvents("GrowVolume"); normal != 1 || !slices.Equal(w.patches, []string{"110"}) {
 		t.Errorf("patches %v, events %+v", w.patches, w.events)
 	}
 }
@@ -69,7 +69,7 @@ func TestWhatTheAPIServerPutsBackIsNotToldAsDone(t *testing.T) {
 	if _, err := w.look(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	if _, normal := w.told("GrowVolume"); normal > 0 {
+	if _, normal := w.countEvents("GrowVolume"); normal > 0 {
 		t.Errorf("told as done: %+v", w.events)
 	}
 	if !meta.IsStatusConditionTrue(w.rap.Status.Conditions, v1alpha1.ConditionContested) || w.rap.Status.Pending != nil {
@@ -105,7 +105,7 @@ func TestNothingIsPatchedOnceTheUserSaidNo(t *testing.T) {
 		if len(w.patches) > 0 || !errors.Is(err, autopilot.ErrConflict) {
 			t.Errorf("%s: patched %v, error %v", name, w.patches, err)
 		}
-		if _, normal := w.told("GrowVolume"); normal > 0 {
+		if _, normal := w.countEvents("GrowVolume"); normal > 0 {
 			t.Errorf("%s: told as done", name)
 		}
 	}
@@ -186,7 +186,7 @@ func TestAFullInstanceIsArmed(t *testing.T) {
 	if !slices.Equal(w.patches, []string{"120"}) {
 		t.Errorf("patches %v", w.patches)
 	}
-	if warnings, _ := w.told("StorageFull"); warnings != 1 {
+	if warnings, _ := w.countEvents("StorageFull"); warnings != 1 {
 		t.Errorf("%d warnings", warnings)
 	}
 }

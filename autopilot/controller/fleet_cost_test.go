@@ -13,24 +13,24 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// crowd is a database among many others.
-type crowd struct {
+// largeFleet is a database among many others.
+type largeFleet struct {
 	*world
 	others []*v1alpha1.RdsAutopilot
 }
 
-func (c crowd) EachAutopilot(f func(*v1alpha1.RdsAutopilot)) {
+func (c largeFleet) EachAutopilot(f func(*v1alpha1.RdsAutopilot)) {
 	c.world.EachAutopilot(f)
 	for _, a := range c.others {
 		f(a)
 	}
 }
 
-// newCrowd has as many others with full records, three of which change their flavor.
-func newCrowd(size int) (crowd, *Controller) {
+// newLargeFleet has as many others with full records, three of which change their flavor.
+func newLargeFleet(size int) (largeFleet, *Controller) {
 	w := newWorld()
 	w.usedGB, w.cpu = 10, 99
-	all := crowd{world: w}
+	all := largeFleet{world: w}
 	for i := range size {
 		a := &v1alpha1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprintf("other-%04d", i)}}
 		for j := range 20 {
@@ -45,7 +45,7 @@ func newCrowd(size int) (crowd, *Controller) {
 		Cache: all, Store: all, Applier: all, Writers: all, Recorder: all, Cloud: cloud{w}, Arming: cloud{w}, Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3,
 		Log: zap.NewNop(), Reg: prometheus.NewRegistry(), Now: func() time.Time { return w.now },
 	})
-	for _, a := range all.others { // as the informer tells of them
+	for _, a := range all.others { // as the informer delivers them
 		c.AutopilotChanged(nil, a.DeepCopy())
 	}
 	return all, c
@@ -54,7 +54,7 @@ func newCrowd(size int) (crowd, *Controller) {
 // With 2,000 databases in CPU alarm, each of their rounds must cost what it costs among 100.
 func TestAFlavorRoundCostsTheSameInALargeFleet(t *testing.T) {
 	cost := func(size int) float64 {
-		w, c := newCrowd(size)
+		w, c := newLargeFleet(size)
 		w.settle(t, c)
 		w.settle(t, c) // ACTIVE for 15 minutes
 		w.alarm(v1alpha1.MetricCPU, true)

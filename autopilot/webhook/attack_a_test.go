@@ -11,25 +11,25 @@ import (
 )
 
 // sends posts what the function makes.
-func sends(body func(*siege) string) func(*siege) { return func(s *siege) { s.post(body(s)) } }
+func sends(body func(*harness) string) func(*harness) { return func(s *harness) { s.post(body(s)) } }
 
 // each makes rows that differ in one text.
-func each(no int, class, name string, texts []string, status int, res result, writes int, run func(*siege, string)) []attack {
+func each(no int, class, name string, texts []string, status int, res result, writes int, run func(*harness, string)) []attack {
 	var rows []attack
 	for _, text := range texts {
 		shown := fmt.Sprintf("%.40q", text)
-		rows = append(rows, attack{no, class, name + " " + strings.ReplaceAll(shown, "|", "¦"), func(s *siege) { run(s, text) }, status, res, writes})
+		rows = append(rows, attack{no, class, name + " " + strings.ReplaceAll(shown, "|", "¦"), func(s *harness) { run(s, text) }, status, res, writes})
 	}
 	return rows
 }
 
-func inner(alter func(string) string) func(*siege) {
-	return func(s *siege) {
+func inner(alter func(string) string) func(*harness) {
+	return func(s *harness) {
 		s.post(s.alarm(m{"message": alter(alarm("alarm", ruleID, "rds039_disk_util", instance, noon()))}).json())
 	}
 }
 
-func replaced(old, with string) func(*siege) {
+func replaced(old, with string) func(*harness) {
 	return inner(func(text string) string {
 		if !strings.Contains(text, old) {
 			panic("the alarm has no " + old)
@@ -39,20 +39,20 @@ func replaced(old, with string) func(*siege) {
 }
 
 func envelopeAttacks() []attack {
-	swap := func(old, with string) func(*siege) {
-		return sends(func(s *siege) string { return s.alarm(nil).swap(s, old, with) })
+	swap := func(old, with string) func(*harness) {
+		return sends(func(s *harness) string { return s.alarm(nil).swap(s, old, with) })
 	}
-	raw := func(body string) func(*siege) { return sends(func(*siege) string { return body }) }
-	around := func(before, after string) func(*siege) {
-		return sends(func(s *siege) string { return before + s.alarm(nil).json() + after })
+	raw := func(body string) func(*harness) { return sends(func(*harness) string { return body }) }
+	around := func(before, after string) func(*harness) {
+		return sends(func(s *harness) string { return before + s.alarm(nil).json() + after })
 	}
-	padded := func(size int) func(*siege) string {
-		return func(s *siege) string {
+	padded := func(size int) func(*harness) string {
+		return func(s *harness) string {
 			body := s.alarm(nil).json()
 			return body + strings.Repeat(" ", size-len(body))
 		}
 	}
-	header := func(h ...string) func(*siege) { return func(s *siege) { s.post(s.alarm(nil).json(), h...) } }
+	header := func(h ...string) func(*harness) { return func(s *harness) { s.post(s.alarm(nil).json(), h...) } }
 	const bad, unread = resultMalformed, resultUnreadable
 	rows := []attack{
 		{1, "A", "a key in capitals before the right one", swap(`"type":`, `"TYPE":"x","type":`), 400, bad, 0},
@@ -74,7 +74,7 @@ func envelopeAttacks() []attack {
 		{6, "A", "NUL in the id", swap("d84bd6629ef04513", `d84bd6629ef0451\u0000`), 400, bad, 0},
 		{6, "A", "NUL in the message, signed so", inner(func(string) string { return "a\x00b" }), 200, unread, 0},
 		{6, "A", "U+2028 in the topic", swap(ourTopic, ourTopic+`\u2028`), 400, bad, 0},
-		{6, "A", "U+2028 in the subject, signed so", sends(func(s *siege) string { return s.alarm(m{"subject": "a\u2028b"}).json() }), 200, resultStored, 1},
+		{6, "A", "U+2028 in the subject, signed so", sends(func(s *harness) string { return s.alarm(m{"subject": "a\u2028b"}).json() }), 200, resultStored, 1},
 		{7, "A", "10001 deep in an unknown field", swap(`"type":`, `"x":`+strings.Repeat("[", 10001)+strings.Repeat("]", 10001)+`,"type":`), 400, bad, 0},
 		{7, "A", "9 deep in an unknown field", swap(`"type":`, `"x":`+strings.Repeat("[", 9)+strings.Repeat("]", 9)+`,"type":`), 400, bad, 0},
 		{7, "A", "10001 deep in the message", replaced(`"message_type"`, `"x":`+strings.Repeat("[", 10001)+strings.Repeat("]", 10001)+`,"message_type"`), 200, unread, 0},
@@ -94,33 +94,33 @@ func envelopeAttacks() []attack {
 		{9, "A", "a body of the limit", sends(padded(MaxBody)), 200, resultStored, 1},
 		{9, "A", "a byte less", sends(padded(MaxBody - 1)), 200, resultStored, 1},
 		{9, "A", "a byte more", sends(padded(MaxBody + 1)), 413, resultTooLarge, 0},
-		{9, "A", "a byte more, in chunks", func(s *siege) { s.send("POST", io.MultiReader(strings.NewReader(padded(MaxBody+1)(s)))) }, 413, resultTooLarge, 0},
-		{9, "A", "chunks without a length", func(s *siege) { s.send("POST", io.MultiReader(strings.NewReader(s.alarm(nil).json()))) }, 200, resultStored, 1},
-		{9, "A", "a length that is too small", func(s *siege) { s.rawPost(s.alarm(nil).json(), -10) }, 400, "", 0},
-		{9, "A", "a length that is too large, and no more to come", func(s *siege) { s.rawPost(s.alarm(nil).json(), 10) }, 503, "", 0},
-		{9, "A", "gzip", func(s *siege) { s.post("\x1f\x8b\x08\x00\x00\x00\x00\x00", "Content-Encoding", "gzip") }, 400, bad, 0},
-		{9, "A", "a form", func(s *siege) { s.post("type=Notification", "Content-Type", "application/x-www-form-urlencoded") }, 400, bad, 0},
+		{9, "A", "a byte more, in chunks", func(s *harness) { s.send("POST", io.MultiReader(strings.NewReader(padded(MaxBody+1)(s)))) }, 413, resultTooLarge, 0},
+		{9, "A", "chunks without a length", func(s *harness) { s.send("POST", io.MultiReader(strings.NewReader(s.alarm(nil).json()))) }, 200, resultStored, 1},
+		{9, "A", "a length that is too small", func(s *harness) { s.rawPost(s.alarm(nil).json(), -10) }, 400, "", 0},
+		{9, "A", "a length that is too large, and no more to come", func(s *harness) { s.rawPost(s.alarm(nil).json(), 10) }, 503, "", 0},
+		{9, "A", "gzip", func(s *harness) { s.post("\x1f\x8b\x08\x00\x00\x00\x00\x00", "Content-Encoding", "gzip") }, 400, bad, 0},
+		{9, "A", "a form", func(s *harness) { s.post("type=Notification", "Content-Type", "application/x-www-form-urlencoded") }, 400, bad, 0},
 		{9, "A", "a message called a form", header("Content-Type", "multipart/form-data; boundary=x"), 200, resultStored, 1},
-		{9, "A", "GET", func(s *siege) { s.send(http.MethodGet, nil) }, 405, "", 0},
-		{9, "A", "PUT", func(s *siege) { s.send(http.MethodPut, strings.NewReader(s.alarm(nil).json())) }, 405, "", 0},
-		{9, "A", "HEAD", func(s *siege) { s.send(http.MethodHead, nil) }, 405, "", 0},
+		{9, "A", "GET", func(s *harness) { s.send(http.MethodGet, nil) }, 405, "", 0},
+		{9, "A", "PUT", func(s *harness) { s.send(http.MethodPut, strings.NewReader(s.alarm(nil).json())) }, 405, "", 0},
+		{9, "A", "HEAD", func(s *harness) { s.send(http.MethodHead, nil) }, 405, "", 0},
 		{10, "A", "headers that agree", header("X-SMN-MESSAGE-TYPE", "Notification", "X-SMN-MESSAGE-ID", "d84bd6629ef04513ad2e37bffd6e17cb", "X-SMN-TOPIC-URN", ourTopic), 200, resultStored, 1},
 		{10, "A", "no headers", header(), 200, resultStored, 1},
 		{10, "A", "another type: headers are not looked at", header("X-SMN-MESSAGE-TYPE", "SubscriptionConfirmation"), 200, resultStored, 1},
 		{10, "A", "another id: headers are not looked at", header("X-SMN-MESSAGE-ID", strings.Repeat("0", 32)), 200, resultStored, 1},
 		{10, "A", "another topic: headers are not looked at", header("X-SMN-TOPIC-URN", newTopic), 200, resultStored, 1},
 		{10, "A", "a header twice: headers are not looked at", header("X-SMN-MESSAGE-TYPE", "Notification", "X-SMN-MESSAGE-TYPE", "Notification"), 200, resultStored, 1},
-		{11, "A", "an unknown type", sends(func(s *siege) string { return s.alarm(m{"type": "HttpSubscriptionUserConfirm"}).json() }), 200, resultIgnored, 0},
-		{11, "A", "a known type in small letters", sends(func(s *siege) string { return s.alarm(m{"type": "notification"}).json() }), 200, resultIgnored, 0},
+		{11, "A", "an unknown type", sends(func(s *harness) string { return s.alarm(m{"type": "HttpSubscriptionUserConfirm"}).json() }), 200, resultIgnored, 0},
+		{11, "A", "a known type in small letters", sends(func(s *harness) string { return s.alarm(m{"type": "notification"}).json() }), 200, resultIgnored, 0},
 	}
-	rows = append(rows, each(4, "A", "for a string", []string{"null", "1", "[]", "{}", "true"}, 400, bad, 0, func(s *siege, v string) {
+	rows = append(rows, each(4, "A", "for a string", []string{"null", "1", "[]", "{}", "true"}, 400, bad, 0, func(s *harness, v string) {
 		s.post(s.alarm(nil).swap(s, `"a subject"`, v))
 	})...)
-	return append(rows, each(4, "A", "for the whole body", []string{"null", "[]", `"x"`, "", "{}"}, 400, bad, 0, func(s *siege, v string) { raw(v)(s) })...)
+	return append(rows, each(4, "A", "for the whole body", []string{"null", "[]", `"x"`, "", "{}"}, 400, bad, 0, func(s *harness, v string) { raw(v)(s) })...)
 }
 
 // rawPost lies about the length by so many bytes, and half closes the connection.
-func (s *siege) rawPost(body string, lie int) {
+func (s *harness) rawPost(body string, lie int) {
 	conn, err := net.Dial("tcp", s.server.Listener.Addr().String())
 	if err != nil {
 		s.Fatal(err)

@@ -11,8 +11,8 @@ import (
 const theirTopic = "urn:smn:eu-de:ffffffffffffffffffffffffffffffff:theirs"
 
 // recut signs a message of the attacker's own topic and cuts the signed text in another way.
-func recut(message string, alter m) func(*siege) {
-	return func(s *siege) {
+func recut(message string, alter m) func(*harness) {
+	return func(s *harness) {
 		f := s.alarm(m{"topic_urn": theirTopic, "subject": "<none>", "message": message})
 		for k, v := range alter {
 			f = f.with(k, v)
@@ -27,11 +27,11 @@ func signingAttacks() []attack {
 	honestTail := "\nmessage_id\n" + id + "\ntimestamp\n" + when + "\ntopic_urn\n" + theirTopic + "\ntype\nNotification"
 	wanted := alarm("alarm", ruleID, "rds039_disk_util", instance, noon())
 	embedded := wanted + "\nmessage_id\n" + id + "\ntimestamp\n" + when + "\ntopic_urn\n" + ourTopic + "\ntype\nNotification"
-	signed := func(alter m, key, value string) func(*siege) {
-		return func(s *siege) { s.post(s.alarm(alter).with(key, value).json()) }
+	signed := func(alter m, key, value string) func(*harness) {
+		return func(s *harness) { s.post(s.alarm(alter).with(key, value).json()) }
 	}
-	framed := func(subject string, inFrame bool) func(*siege) {
-		return func(s *siege) {
+	framed := func(subject string, inFrame bool) func(*harness) {
+		return func(s *harness) {
 			e := otcsim.Envelope{Type: "Notification", MessageID: id, TopicURN: ourTopic, Message: wanted, Timestamp: when}
 			text := e.SigningString()
 			if inFrame {
@@ -51,30 +51,30 @@ func signingAttacks() []attack {
 		{13, "B", "the head alone, the tail dropped", recut(embedded, m{"message": wanted, "topic_urn": ourTopic}), 403, forged, 0},
 		{13, "B", "a fresh id on an old signature", signed(nil, "message_id", strings.Repeat("0", 32)), 403, forged, 0},
 		{13, "B", "a fresh timestamp on an old signature", signed(nil, "timestamp", "2026-11-20T12:00:01Z"), 403, forged, 0},
-		{14, "B", "no subject", func(s *siege) { s.post(s.alarm(m{"subject": "<none>"}).json()) }, 200, resultStored, 1},
+		{14, "B", "no subject", func(s *harness) { s.post(s.alarm(m{"subject": "<none>"}).json()) }, 200, resultStored, 1},
 		{14, "B", "an empty subject, signed without", framed("", false), 200, resultStored, 1},
 		{14, "B", "an empty subject, signed with", framed("", true), 200, resultStored, 1},
-		{14, "B", "null for a subject", func(s *siege) { s.post(s.alarm(m{"subject": ""}).swap(s, `"subject":""`, `"subject":null`)) }, 400, bad, 0},
+		{14, "B", "null for a subject", func(s *harness) { s.post(s.alarm(m{"subject": ""}).swap(s, `"subject":""`, `"subject":null`)) }, 400, bad, 0},
 		{14, "B", "a subject of spaces, signed with", framed("  ", true), 200, resultStored, 1},
 		{14, "B", "a subject of spaces, signed without", framed("  ", false), 403, forged, 0},
-		{15, "B", "a confirmation shown as a notification", func(s *siege) { s.post(s.confirmation(nil).with("type", "Notification").json()) }, 403, forged, 0},
-		{15, "B", "a notification shown as a confirmation", func(s *siege) {
+		{15, "B", "a confirmation shown as a notification", func(s *harness) { s.post(s.confirmation(nil).with("type", "Notification").json()) }, 403, forged, 0},
+		{15, "B", "a notification shown as a confirmation", func(s *harness) {
 			s.post(s.alarm(m{"subject": "<none>"}).with("type", "SubscriptionConfirmation").with("subscribe_url", s.link()).json())
 		}, 403, forged, 0},
-		{15, "B", "a cancellation shown as a confirmation", func(s *siege) {
+		{15, "B", "a cancellation shown as a confirmation", func(s *harness) {
 			s.post(s.confirmation(m{"type": "UnsubscribeConfirmation"}).with("type", "SubscriptionConfirmation").json())
 		}, 403, forged, 0},
-		{16, "B", "subscribe_url planted in a notification", func(s *siege) {
+		{16, "B", "subscribe_url planted in a notification", func(s *harness) {
 			s.post(s.alarm(nil).with("subscribe_url", "https://"+s.trap+"/").json())
 		}, 200, resultStored, 1},
-		{16, "B", "our own link planted in a notification", func(s *siege) { s.post(s.alarm(nil).with("subscribe_url", s.link()).json()) }, 200, resultStored, 1},
-		{16, "B", "unsubscribe_url planted in a notification", func(s *siege) {
+		{16, "B", "our own link planted in a notification", func(s *harness) { s.post(s.alarm(nil).with("subscribe_url", s.link()).json()) }, 200, resultStored, 1},
+		{16, "B", "unsubscribe_url planted in a notification", func(s *harness) {
 			s.post(s.alarm(nil).with("unsubscribe_url", "https://"+s.trap+"/").json())
 		}, 200, resultStored, 1},
 		{20, "B", "CRLF for LF in the message", signed(m{"message": "{\n}"}, "message", "{\r\n}"), 403, forged, 0},
 		{20, "B", "NFD for NFC in the message", signed(m{"message": "\u00e4"}, "message", "a\u0308"), 403, forged, 0},
 	}
-	rows = append(rows, each(17, "B", "signature_version", []string{"v2", "1", "", "SHA1", "v1 ", "v1\n"}, 400, bad, 0, func(s *siege, v string) {
+	rows = append(rows, each(17, "B", "signature_version", []string{"v2", "1", "", "SHA1", "v1 ", "v1\n"}, 400, bad, 0, func(s *harness, v string) {
 		s.post(s.alarm(nil).with("signature_version", v).json())
 	})...)
 	for _, c := range []struct {
@@ -92,12 +92,12 @@ func signingAttacks() []attack {
 		{"one bit flipped", func(sig string) string { b := decoded(sig); b[100] ^= 1; return coded(b) }},
 		{"as long as a book", func(sig string) string { return strings.Repeat("QUJD", 100000) }},
 	} {
-		rows = append(rows, attack{18, "B", "a signature: " + c.name, func(s *siege) {
+		rows = append(rows, attack{18, "B", "a signature: " + c.name, func(s *harness) {
 			f := s.alarm(nil)
 			s.post(f.with("signature", c.alter(f["signature"])).json())
 		}, 403, forged, 0})
 	}
-	rows = append(rows, attack{18, "B", "a signature of another key", func(s *siege) {
+	rows = append(rows, attack{18, "B", "a signature of another key", func(s *harness) {
 		f := s.alarm(nil)
 		delete(f, "signature")
 		s.post(s.sign(f, newKey(2048)).json())
@@ -108,7 +108,7 @@ func signingAttacks() []attack {
 	sortByName(rows)
 	return append(rows,
 		attack{19, "B", "another topic", signed(nil, "topic_urn", ourTopic+"9"), 200, resultForeign, 0},
-		attack{19, "B", "another link", func(s *siege) {
+		attack{19, "B", "another link", func(s *harness) {
 			f := s.confirmation(nil)
 			s.post(f.with("subscribe_url", f["subscribe_url"]+"1").json())
 		}, 403, forged, 0})

@@ -25,15 +25,15 @@ func sortByName(rows []attack) {
 }
 
 // certified is what becomes of an authentic alarm when the certificate host serves this.
-func certified(no int, name string, serve func(*siege), status int, res result, writes int) attack {
-	return attack{no, "C", name, func(s *siege) { serve(s); s.post(s.alarm(nil).json()) }, status, res, writes}
+func certified(no int, name string, serve func(*harness), status int, res result, writes int) attack {
+	return attack{no, "C", name, func(s *harness) { serve(s); s.post(s.alarm(nil).json()) }, status, res, writes}
 }
 
 func certificateAttacks() []attack {
 	const forged, away = resultForged, resultUnavailable
 	// In these HOST is the right host and port, NAME and PORT its parts, TRAP one that listens to no good.
 	urls := func(no int, name string, texts ...string) []attack {
-		return each(no, "C", name, texts, 403, forged, 0, func(s *siege, text string) {
+		return each(no, "C", name, texts, 403, forged, 0, func(s *harness, text string) {
 			host := s.certHost()
 			name, port, _ := strings.Cut(host, ":")
 			url := strings.NewReplacer("HOST", host, "NAME", name, "PORT", port, "TRAP", s.trap).Replace(text)
@@ -52,7 +52,7 @@ func certificateAttacks() []attack {
 		"https://HOST"+p+"?redirect=https://TRAP", "https://HOST"+p+"?", "https://HOST"+p+"#", "https://HOST"+p+";x", "https://HOST/smn/SMN_eu-de_0f1e.pem", "https://HOST/bucket"+p, "https://HOST"+p+"\n")...)
 	rows = append(rows, urls(24, "object storage", "https://smn.obs.eu-de.otc.t-systems.com"+p, "https://obs.eu-de.otc.t-systems.com/smn"+p)...)
 	for _, code := range []int{301, 302, 303, 307, 308} {
-		rows = append(rows, certified(25, http.StatusText(code), func(s *siege) {
+		rows = append(rows, certified(25, http.StatusText(code), func(s *harness) {
 			s.certHostDoes(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://"+s.trap+certPath, code) })
 		}, 503, away, 0))
 	}
@@ -78,13 +78,13 @@ func certificateAttacks() []attack {
 		{"DER", func() []byte { b, _ := pem.Decode(good()); return b.Bytes }},
 	}
 	for _, b := range bodies {
-		rows = append(rows, certified(26, "a body: "+b.name, func(s *siege) { s.serves(b.pem()) }, 503, away, 0))
+		rows = append(rows, certified(26, "a body: "+b.name, func(s *harness) { s.serves(b.pem()) }, 503, away, 0))
 	}
 	rows = append(rows,
-		certified(26, "a body: text in front, which is no block", func(s *siege) { s.serves(append([]byte("hello\n"), good()...)) }, 200, resultStored, 1),
-		certified(26, "a body: a chain, of which the first one signs", func(s *siege) { s.serves(append(good(), small()...)) }, 200, resultStored, 1),
-		certified(26, "a body: a chain that ends in the middle", func(s *siege) { s.serves(append(good(), good()[:100]...)) }, 200, resultStored, 1))
-	rows = append(rows, certified(26, "a body that drips without end", func(s *siege) {
+		certified(26, "a body: text in front, which is no block", func(s *harness) { s.serves(append([]byte("hello\n"), good()...)) }, 200, resultStored, 1),
+		certified(26, "a body: a chain, of which the first one signs", func(s *harness) { s.serves(append(good(), small()...)) }, 200, resultStored, 1),
+		certified(26, "a body: a chain that ends in the middle", func(s *harness) { s.serves(append(good(), good()[:100]...)) }, 200, resultStored, 1))
+	rows = append(rows, certified(26, "a body that drips without end", func(s *harness) {
 		s.fetching.Timeout = 100 * time.Millisecond
 		s.certHostDoes(func(w http.ResponseWriter, r *http.Request) {
 			for r.Context().Err() == nil {
@@ -107,18 +107,18 @@ func keyAttacks() []attack {
 		panic(err)
 	}
 	small := newKey(1024)
-	of := func(alter func(*x509.Certificate)) func(*siege) {
-		return func(s *siege) { s.serves(certificate(&signingKey().PublicKey, signingKey(), alter)) }
+	of := func(alter func(*x509.Certificate)) func(*harness) {
+		return func(s *harness) { s.serves(certificate(&signingKey().PublicKey, signingKey(), alter)) }
 	}
 	const away = resultUnavailable
 	return []attack{
-		certified(27, "ECDSA", func(s *siege) { s.serves(certificate(&curve.PublicKey, curve, nil)) }, 503, away, 0),
-		certified(27, "Ed25519", func(s *siege) { s.serves(certificate(edPublic, edPrivate, nil)) }, 503, away, 0),
-		certified(27, "RSA of 1024 bits", func(s *siege) { s.serves(certificate(&small.PublicKey, small, nil)) }, 503, away, 0),
+		certified(27, "ECDSA", func(s *harness) { s.serves(certificate(&curve.PublicKey, curve, nil)) }, 503, away, 0),
+		certified(27, "Ed25519", func(s *harness) { s.serves(certificate(edPublic, edPrivate, nil)) }, 503, away, 0),
+		certified(27, "RSA of 1024 bits", func(s *harness) { s.serves(certificate(&small.PublicKey, small, nil)) }, 503, away, 0),
 		certified(27, "expired", of(func(c *x509.Certificate) { c.NotAfter = noon().Add(-time.Second) }), 503, away, 0),
 		certified(27, "not yet valid", of(func(c *x509.Certificate) { c.NotBefore = noon().Add(time.Second) }), 503, away, 0),
 		certified(27, "another name: trust is in the host", of(func(c *x509.Certificate) { c.Subject.CommonName = "evil.example" }), 200, resultStored, 1),
-		certified(27, "another issuer: trust is in the host", func(s *siege) { s.serves(certificate(&signingKey().PublicKey, curve, nil)) }, 200, resultStored, 1),
+		certified(27, "another issuer: trust is in the host", func(s *harness) { s.serves(certificate(&signingKey().PublicKey, curve, nil)) }, 200, resultStored, 1),
 		certified(27, "an authority's: trust is in the host", of(func(c *x509.Certificate) { c.IsCA, c.BasicConstraintsValid = true, true }), 200, resultStored, 1),
 		certified(27, "itself signed with SHA-1: trust is in the host", of(func(c *x509.Certificate) { c.SignatureAlgorithm = x509.SHA1WithRSA }), 200, resultStored, 1),
 	}
@@ -126,7 +126,7 @@ func keyAttacks() []attack {
 
 func cacheAttacks() []attack {
 	down := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }
-	next := func(s *siege, minutes int) string {
+	next := func(s *harness, minutes int) string {
 		at := noon().Add(time.Duration(minutes) * time.Minute)
 		s.at(at)
 		return s.alarm(m{
@@ -136,37 +136,37 @@ func cacheAttacks() []attack {
 	}
 	const away = resultUnavailable
 	return []attack{
-		{30, "C", "host down, nothing kept", func(s *siege) { s.certHostDoes(down); s.post(s.alarm(nil).json()) }, 503, away, 0},
-		{30, "C", "host down, certificate kept", func(s *siege) {
+		{30, "C", "host down, nothing kept", func(s *harness) { s.certHostDoes(down); s.post(s.alarm(nil).json()) }, 503, away, 0},
+		{30, "C", "host down, certificate kept", func(s *harness) {
 			s.post(s.alarm(nil).json())
 			s.certHostDoes(down)
 			s.post(next(s, 5))
 		}, 200, resultStored, 2},
-		{30, "C", "a failure, then success", func(s *siege) {
+		{30, "C", "a failure, then success", func(s *harness) {
 			s.certHostDoes(down)
 			s.post(s.alarm(nil).json())
 			s.serves(certificate(&signingKey().PublicKey, signingKey(), nil))
 			s.post(next(s, 1))
 		}, 200, resultStored, 1},
-		{30, "C", "the host is poisoned later, and what is kept stays good", func(s *siege) {
+		{30, "C", "the host is poisoned later, and what is kept stays good", func(s *harness) {
 			s.post(s.alarm(nil).json())
 			s.serves([]byte("poison"))
 			s.at(noon().Add(2 * time.Minute))
 			s.post(s.alarm(nil).with("message_id", strings.Repeat("0", 32)).json()) // forged
 			s.post(next(s, 3))
 		}, 200, resultStored, 2},
-		{30, "C", "what does not match what is kept", func(s *siege) {
+		{30, "C", "what does not match what is kept", func(s *harness) {
 			s.post(s.alarm(nil).json())
 			s.certHostDoes(down)
 			s.at(noon().Add(2 * time.Minute))
 			s.post(s.alarm(nil).with("message_id", strings.Repeat("0", 32)).json())
 		}, 403, resultForged, 1},
-		{30, "C", "expired while kept", func(s *siege) {
+		{30, "C", "expired while kept", func(s *harness) {
 			s.serves(certificate(&signingKey().PublicKey, signingKey(), func(c *x509.Certificate) { c.NotAfter = noon().Add(2 * time.Minute) }))
 			s.post(s.alarm(nil).json())
 			s.post(next(s, 3))
 		}, 503, away, 1},
-		{30, "C", "another certificate under the same URL: it is one that SMN never exchanged", func(s *siege) {
+		{30, "C", "another certificate under the same URL: it is one that SMN never exchanged", func(s *harness) {
 			s.post(s.alarm(nil).json())
 			other := newKey(2048)
 			s.serves(certificate(&other.PublicKey, other, nil))
@@ -175,7 +175,7 @@ func cacheAttacks() []attack {
 			delete(f, "signature")
 			s.post(s.sign(f, other).json())
 		}, 403, resultForged, 1},
-		{30, "C", "another URL", func(s *siege) {
+		{30, "C", "another URL", func(s *harness) {
 			s.post(s.alarm(nil).json())
 			s.at(noon().Add(time.Minute))
 			s.post(s.alarm(m{
@@ -183,7 +183,7 @@ func cacheAttacks() []attack {
 				"signing_cert_url": "https://" + s.certHost() + strings.Replace(certPath, "0f1e", "ffff", 1),
 			}).json())
 		}, 200, resultStored, 2},
-		{30, "C", "seventy invented URLs, and the honest message after them; a thousand waiters and thousands of URLs: autopilot/smn", func(s *siege) {
+		{30, "C", "seventy invented URLs, and the honest message after them; a thousand waiters and thousands of URLs: autopilot/smn", func(s *harness) {
 			s.certHostDoes(only(certPath))
 			for i := range 70 {
 				s.post(s.alarm(nil).with("signing_cert_url", s.invented(i)).json())
@@ -205,7 +205,7 @@ func only(path string) http.HandlerFunc {
 	}
 }
 
-func (s *siege) invented(i int) string {
+func (s *harness) invented(i int) string {
 	return "https://" + s.certHost() + strings.Replace(certPath, "0f1e", coded16(i), 1)
 }
 

@@ -10,11 +10,11 @@ import (
 
 func foreignAttacks() []attack {
 	const foreign, ignored, unread = resultForeign, resultIgnored, resultUnreadable
-	signed := func(alter m) func(*siege) { return func(s *siege) { s.post(s.alarm(alter).json()) } }
-	confirm := func(alter func(link string) string) func(*siege) {
-		return func(s *siege) { s.post(s.confirmation(m{"subscribe_url": alter(s.link())}).json()) }
+	signed := func(alter m) func(*harness) { return func(s *harness) { s.post(s.alarm(alter).json()) } }
+	confirm := func(alter func(link string) string) func(*harness) {
+		return func(s *harness) { s.post(s.confirmation(m{"subscribe_url": alter(s.link())}).json()) }
 	}
-	about := func(rule, metric, inst string) func(*siege) {
+	about := func(rule, metric, inst string) func(*harness) {
 		return signed(m{"message": alarm("alarm", rule, metric, inst, noon())})
 	}
 	topic := func(region, proj string) m {
@@ -25,23 +25,23 @@ func foreignAttacks() []attack {
 		{32, "D", "our name in another project", signed(topic("eu-de", strings.Repeat("f", 32))), 200, foreign, 0},
 		{32, "D", "our name in another region", signed(topic("eu-nl", project)), 200, foreign, 0},
 		{32, "D", "our project, and a name that only begins like ours", signed(m{"topic_urn": ourTopic + "0"}), 200, foreign, 0},
-		{33, "D", "a stranger's confirmation", func(s *siege) { s.post(s.confirmation(m{"topic_urn": theirTopic}).json()) }, 200, foreign, 0},
-		{33, "D", "200 confirmations of strangers", func(s *siege) {
+		{33, "D", "a stranger's confirmation", func(s *harness) { s.post(s.confirmation(m{"topic_urn": theirTopic}).json()) }, 200, foreign, 0},
+		{33, "D", "200 confirmations of strangers", func(s *harness) {
 			body := s.confirmation(m{"topic_urn": theirTopic}).json()
 			for range 200 {
 				s.post(body)
 			}
 		}, 200, foreign, 0},
 		{34, "D", "our own confirmation, to compare", confirm(func(l string) string { return l }), 200, resultConfirmed, 1},
-		{34, "D", "the console fails", func(s *siege) {
+		{34, "D", "the console fails", func(s *harness) {
 			s.confirms(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
 			confirm(func(l string) string { return l })(s)
 		}, 503, resultUnavailable, 0},
-		{34, "D", "the console has too much to do", func(s *siege) {
+		{34, "D", "the console has too much to do", func(s *harness) {
 			s.confirms(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) })
 			confirm(func(l string) string { return l })(s)
 		}, 503, resultUnavailable, 0},
-		{34, "D", "the console knows no such token", func(s *siege) {
+		{34, "D", "the console knows no such token", func(s *harness) {
 			s.confirms(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
 			confirm(func(l string) string { return l })(s)
 		}, 200, resultUnconfirmed, 1},
@@ -51,26 +51,26 @@ func foreignAttacks() []attack {
 		{34, "D", "a topic injected by the token", confirm(func(l string) string { return strings.Replace(l, token, token+"&topic_urn="+theirTopic, 1) }), 200, ignored, 0},
 		{34, "D", "a topic in the token, escaped", confirm(func(l string) string { return strings.Replace(l, token, token+"%26topic_urn%3Dx", 1) }), 200, resultConfirmed, 1},
 		{34, "D", "no topic", confirm(func(l string) string { return strings.Replace(l, "topic_urn", "topic", 1) }), 200, ignored, 0},
-		{34, "D", "a redirect is not followed", func(s *siege) {
+		{34, "D", "a redirect is not followed", func(s *harness) {
 			s.confirms(func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, "https://"+s.trap+"/?token="+token, http.StatusFound)
 			})
 			confirm(func(l string) string { return l })(s)
 		}, 200, resultUnconfirmed, 1},
-		{34, "D", "a redirect that cannot be read is not quoted", func(s *siege) {
+		{34, "D", "a redirect that cannot be read is not quoted", func(s *harness) {
 			s.confirms(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Location", "https://%zz/?token="+token)
 				w.WriteHeader(http.StatusFound)
 			})
 			confirm(func(l string) string { return l })(s)
 		}, 200, resultUnconfirmed, 1},
-		{35, "D", "a cancellation's link is not called", func(s *siege) { s.post(s.confirmation(m{"type": "UnsubscribeConfirmation"}).json()) }, 200, resultStored, 1},
+		{35, "D", "a cancellation's link is not called", func(s *harness) { s.post(s.confirmation(m{"type": "UnsubscribeConfirmation"}).json()) }, 200, resultStored, 1},
 		{36, "D", "another rule", about("al1700000000000zzzzzzzzz", "rds039_disk_util", instance), 200, ignored, 0},
 		{36, "D", "another instance", about(ruleID, "rds039_disk_util", "ffffffffffffffffffffffffffffffin01"), 200, ignored, 0},
 		{36, "D", "another metric than the rule's", about(ruleID, "rds001_cpu_util", instance), 200, ignored, 0},
 		{36, "D", "another service", replaced("SYS.RDS", "SYS.ECS"), 200, ignored, 0},
 		{36, "D", "a state that is neither alarm nor ok", signed(m{"message": alarm("insufficient_data", ruleID, "rds039_disk_util", instance, noon())}), 200, ignored, 0},
-		{36, "D", "a hundred rules that are not ours: the looks at the API server are bounded", func(s *siege) {
+		{36, "D", "a hundred rules that are not ours: the looks at the API server are bounded", func(s *harness) {
 			s.receiver.rules.rate = rate.NewLimiter(0, 10)
 			for i := range 100 {
 				s.post(s.alarm(m{"message": alarm("alarm", fmt.Sprintf("al%d", i), "rds039_disk_util", instance, noon())}).json())
@@ -81,19 +81,19 @@ func foreignAttacks() []attack {
 		"https://TRAP" + confirmPath, "http://CONSOLE" + confirmPath, "https://CONSOLE@TRAP" + confirmPath, "https://user:pa55word@CONSOLE" + confirmPath,
 		"https://127.0.0.2:PORT" + confirmPath, "https://localhost:PORT" + confirmPath, "https://CONSOLE/smn/subscription/unsubscribe", "https://CONSOLE/x/.." + confirmPath,
 		"https://CONSOLE/%73mn/subscription/confirm", "https://CONSOLE//smn/subscription/confirm", "https://CONSOLE.evil.example" + confirmPath,
-	}, 200, ignored, 0, func(s *siege, text string) {
+	}, 200, ignored, 0, func(s *harness, text string) {
 		_, port, _ := strings.Cut(s.consoleHost(), ":")
 		link := strings.NewReplacer("CONSOLE", s.consoleHost(), "PORT", port, "TRAP", s.trap).Replace(text)
 		s.post(s.confirmation(m{"subscribe_url": link + "?token=" + token + "&topic_urn=" + ourTopic}).json())
 	})...)
 	rows = append(rows, each(37, "D", "an instance named", []string{"../../etc", "a/b", "a:b", "a b", "", strings.Repeat("a", 257)}, 200, unread, 0,
-		func(s *siege, v string) {
+		func(s *harness, v string) {
 			s.post(s.alarm(m{"message": alarm("alarm", ruleID, "rds039_disk_util", v, noon())}).json())
 		})...)
 	rows = append(rows, each(37, "D", "an instance named", []string{"kube-system", strings.ToUpper(instance), strings.Repeat("a", 253), instance + "x"}, 200, ignored, 0,
-		func(s *siege, v string) {
+		func(s *harness, v string) {
 			s.post(s.alarm(m{"message": alarm("alarm", ruleID, "rds039_disk_util", v, noon())}).json())
 		})...)
 	return append(rows, each(39, "D", "a metric named", []string{"disk", "rds039_disk_util_x", "x_rds039_disk_util", "RDS039_DISK_UTIL", "rds039_disk_utilrds001_cpu_util"}, 200, ignored, 0,
-		func(s *siege, v string) { about(ruleID, v, instance)(s) })...)
+		func(s *harness, v string) { about(ruleID, v, instance)(s) })...)
 }

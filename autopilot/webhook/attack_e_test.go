@@ -8,15 +8,15 @@ import (
 )
 
 // event is an authentic message with its own id about an alarm of that minute, sent then.
-func event(s *siege, n int, status string, at time.Time) string {
+func event(s *harness, n int, status string, at time.Time) string {
 	return s.alarm(m{
 		"message_id": fmt.Sprintf("%032x", n), "timestamp": at.UTC().Format("2006-01-02T15:04:05Z"),
 		"message": alarm(status, ruleID, "rds039_disk_util", instance, at),
 	}).json()
 }
 
-func parallel(n int) func(*siege) {
-	return func(s *siege) {
+func parallel(n int) func(*harness) {
+	return func(s *harness) {
 		body := s.alarm(nil).json()
 		s.post(body)
 		var all sync.WaitGroup
@@ -29,40 +29,42 @@ func parallel(n int) func(*siege) {
 
 func replayAttacks() []attack {
 	const dup, stale, stored, old = resultDuplicate, resultStale, resultStored, resultExpired
-	stamped := func(text string) func(*siege) { return func(s *siege) { s.post(s.alarm(m{"timestamp": text}).json()) } }
-	ahead := func(d time.Duration) func(*siege) { return stamped(noon().Add(d).Format("2006-01-02T15:04:05Z")) }
+	stamped := func(text string) func(*harness) {
+		return func(s *harness) { s.post(s.alarm(m{"timestamp": text}).json()) }
+	}
+	ahead := func(d time.Duration) func(*harness) { return stamped(noon().Add(d).Format("2006-01-02T15:04:05Z")) }
 	const bad = resultMalformed
 	return []attack{
-		{40, "E", "the same message twice", func(s *siege) { s.post(s.alarm(nil).json()); s.post(s.alarm(nil).json()) }, 200, dup, 1},
+		{40, "E", "the same message twice", func(s *harness) { s.post(s.alarm(nil).json()); s.post(s.alarm(nil).json()) }, 200, dup, 1},
 		{40, "E", "2 at once", parallel(2), 200, dup, 1},
 		{40, "E", "50 at once", parallel(50), 200, dup, 1},
-		{40, "E", "the same confirmation twice: its link is called once", func(s *siege) {
+		{40, "E", "the same confirmation twice: its link is called once", func(s *harness) {
 			s.post(s.confirmation(nil).json())
 			s.post(s.confirmation(nil).json())
 		}, 200, dup, 1},
-		{41, "E", "the same alarm under a new id", func(s *siege) {
+		{41, "E", "the same alarm under a new id", func(s *harness) {
 			s.post(s.alarm(nil).json())
 			s.post(s.alarm(m{"message_id": strings.Repeat("0", 32)}).json())
 		}, 200, stale, 1},
-		{45, "E", "a restart: the memory is in the object", func(s *siege) {
+		{45, "E", "a restart: the memory is in the object", func(s *harness) {
 			s.post(s.alarm(nil).json())
 			s.start()
 			s.post(s.alarm(nil).json())
 		}, 200, dup, 1},
-		{46, "E", "recorded, and sent again after a week", func(s *siege) {
+		{46, "E", "recorded, and sent again after a week", func(s *harness) {
 			s.post(s.alarm(nil).json())
 			body := s.alarm(nil).json()
 			s.at(noon().Add(7 * 24 * time.Hour))
 			s.post(body)
 		}, 403, old, 1},
-		{46, "E", "recorded, and sent again within the hour, after newer ones", func(s *siege) {
+		{46, "E", "recorded, and sent again within the hour, after newer ones", func(s *harness) {
 			recorded := event(s, 1, "alarm", noon())
 			s.post(recorded)
 			s.post(event(s, 2, "ok", noon().Add(time.Minute)))
 			s.at(noon().Add(30 * time.Minute))
 			s.post(recorded)
 		}, 200, stale, 2},
-		{46, "E", "a confirmation and a cancellation, recorded, sent in turn", func(s *siege) {
+		{46, "E", "a confirmation and a cancellation, recorded, sent in turn", func(s *harness) {
 			first := s.confirmation(nil).json()
 			second := s.confirmation(m{"type": "UnsubscribeConfirmation", "message_id": strings.Repeat("0", 32), "timestamp": "2026-11-20T12:01:00Z"}).json()
 			for range 5 {
@@ -81,11 +83,11 @@ func replayAttacks() []attack {
 		{47, "E", "words", stamped("now"), 400, bad, 0},
 		{47, "E", "a fraction of a second", stamped("2026-11-20T12:00:00.0Z"), 400, bad, 0},
 		{47, "E", "an hour of one digit", stamped("2026-11-20T2:00:00Z"), 400, bad, 0},
-		{48, "E", "ok, then the alarm before it", func(s *siege) {
+		{48, "E", "ok, then the alarm before it", func(s *harness) {
 			s.post(event(s, 1, "ok", noon()))
 			s.post(event(s, 2, "alarm", noon().Add(-time.Minute)))
 		}, 200, stale, 1},
-		{49, "E", "the alarm fires each minute: each is stored in place of the last; what is decided of it: autopilot", func(s *siege) {
+		{49, "E", "the alarm fires each minute: each is stored in place of the last; what is decided of it: autopilot", func(s *harness) {
 			for i := range 20 {
 				at := noon().Add(time.Duration(i) * time.Minute)
 				s.at(at)

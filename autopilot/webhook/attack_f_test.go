@@ -50,31 +50,31 @@ func (s stuck) Sync() error               { return nil }
 
 func faultAttacks() []attack {
 	const away, stored = resultUnavailable, resultStored
-	down := func(text string) func(*siege) {
-		return func(s *siege) { s.store.down = errors.New(text); s.post(s.alarm(nil).json()) }
+	down := func(text string) func(*harness) {
+		return func(s *harness) { s.store.down = errors.New(text); s.post(s.alarm(nil).json()) }
 	}
-	said := func(alter m) func(*siege) { return func(s *siege) { s.post(s.alarm(alter).json()) } }
+	said := func(alter m) func(*harness) { return func(s *harness) { s.post(s.alarm(alter).json()) } }
 	rows := []attack{
-		{53, "F", "the object is gone", func(s *siege) { s.store.down = autopilot.ErrGone; s.post(s.alarm(nil).json()) }, 200, resultIgnored, 0},
-		{53, "F", "20 conflicts, then stored", func(s *siege) { s.store.conflict = 20; s.post(s.alarm(nil).json()) }, 200, stored, 1},
-		{53, "F", "the API server is back: the same message is stored", func(s *siege) {
+		{53, "F", "the object is gone", func(s *harness) { s.store.down = autopilot.ErrGone; s.post(s.alarm(nil).json()) }, 200, resultIgnored, 0},
+		{53, "F", "20 conflicts, then stored", func(s *harness) { s.store.conflict = 20; s.post(s.alarm(nil).json()) }, 200, stored, 1},
+		{53, "F", "the API server is back: the same message is stored", func(s *harness) {
 			down("refused")(s)
 			s.store.down = nil
 			s.post(s.alarm(nil).json())
 		}, 200, stored, 1},
-		{54, "F", "no slot is free", func(s *siege) {
+		{54, "F", "no slot is free", func(s *harness) {
 			s.receiver.slots.TryAcquire(inFlight)
 			s.post(s.alarm(nil).json())
 		}, 503, away, 0},
-		{54, "F", "no slot is free for a large one", func(s *siege) {
+		{54, "F", "no slot is free for a large one", func(s *harness) {
 			s.receiver.large.TryAcquire(largeSlots)
 			s.post(s.alarm(nil).json() + strings.Repeat(" ", smallBody))
 		}, 503, away, 0},
-		{54, "F", "large ones have no slot, and an alarm is stored", func(s *siege) {
+		{54, "F", "large ones have no slot, and an alarm is stored", func(s *harness) {
 			s.receiver.large.TryAcquire(largeSlots)
 			s.post(s.alarm(nil).json())
 		}, 200, stored, 1},
-		{54, "F", "forty strangers stall with large bodies, and a large alarm is stored", func(s *siege) {
+		{54, "F", "forty strangers stall with large bodies, and a large alarm is stored", func(s *harness) {
 			for range 40 {
 				defer s.stall(smallBody + 1).Close()
 			}
@@ -84,12 +84,12 @@ func faultAttacks() []attack {
 			}
 			s.post(s.alarm(nil).json() + strings.Repeat(" ", 2*smallBody))
 		}, 200, stored, 1},
-		{54, "F", "one confirmation more than at a time, and none of them ends", func(s *siege) {
+		{54, "F", "one confirmation more than at a time, and none of them ends", func(s *harness) {
 			s.receiver.confirming.TryAcquire(confirming)
 			s.receiver.time = 100 * time.Millisecond
 			s.post(s.confirmation(nil).json())
 		}, 503, away, 0},
-		{56, "F", "a panic, and the process lives", func(s *siege) {
+		{56, "F", "a panic, and the process lives", func(s *harness) {
 			s.store.panics = true
 			s.post(s.alarm(nil).json())
 			if n := testutil.ToFloat64(s.receiver.meters.panics); n != 1 {
@@ -100,26 +100,26 @@ func faultAttacks() []attack {
 		{57, "F", "a subject with an escape sequence", said(m{"subject": "a\x1b[31mb pa55word"}), 400, resultMalformed, 0},
 		{57, "F", "a subject of 100 KB", said(m{"subject": strings.Repeat("pa55word", 12500)}), 400, resultMalformed, 0},
 		{57, "F", "a subject is in no log", said(m{"subject": "pa55word"}), 200, stored, 1},
-		{57, "F", "a link whose host is 2 KB of line feeds and colours", func(s *siege) {
+		{57, "F", "a link whose host is 2 KB of line feeds and colours", func(s *harness) {
 			s.post(s.confirmation(m{"subscribe_url": "https://" + strings.Repeat("x", 1900) + "/?token=" + token}).json())
 		}, 200, resultIgnored, 0},
 		{57, "F", "a type of 100 KB", said(m{"type": strings.Repeat("x", 100000)}), 400, resultMalformed, 0},
 		{57, "F", "a type that is no label", said(m{"type": "pa55word\x1b"}), 400, resultMalformed, 0},
 		{57, "F", "a rule of 100 KB", said(m{"message": alarm("alarm", "al"+strings.Repeat("x", 100000), "rds039_disk_util", instance, noon())}), 200, resultUnreadable, 0},
 		{57, "F", "a message of 100 KB of colours", said(m{"message": strings.Repeat("\x1b[31mpa55word", 8000)}), 200, resultUnreadable, 0},
-		{59, "F", "our clock jumps back an hour", func(s *siege) {
+		{59, "F", "our clock jumps back an hour", func(s *harness) {
 			body := event(s, 1, "alarm", noon())
 			s.at(noon().Add(-time.Hour))
 			s.post(body)
 		}, 403, resultExpired, 0},
-		{59, "F", "our clock jumps back, and forth again: the certificate is kept", func(s *siege) {
+		{59, "F", "our clock jumps back, and forth again: the certificate is kept", func(s *harness) {
 			s.post(event(s, 1, "alarm", noon()))
 			s.at(noon().Add(-time.Minute))
 			s.post(event(s, 2, "alarm", noon().Add(time.Minute)))
 			s.at(noon().Add(2 * time.Minute))
 			s.post(event(s, 3, "alarm", noon().Add(2*time.Minute)))
 		}, 200, stored, 3},
-		{60, "F", "the log takes nothing: the answer goes out all the same", func(s *siege) {
+		{60, "F", "the log takes nothing: the answer goes out all the same", func(s *harness) {
 			forever := make(chan struct{})
 			s.receiver.Log = zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{}), stuck{forever}, zapcore.DebugLevel))
 			s.post(s.alarm(nil).json())
@@ -129,11 +129,11 @@ func faultAttacks() []attack {
 	return append(rows, each(53, "F", "the API server", []string{
 		"connection refused", "context deadline exceeded", "429 Too Many Requests", "403 Forbidden", "422 Unprocessable Entity", "500 Internal Server Error",
 		"x509: certificate signed by unknown authority", "unexpected EOF",
-	}, 503, away, 0, func(s *siege, text string) { down(text)(s) })...)
+	}, 503, away, 0, func(s *harness, text string) { down(text)(s) })...)
 }
 
 // stall sends so much of a body that is longer.
-func (s *siege) stall(sent int) net.Conn {
+func (s *harness) stall(sent int) net.Conn {
 	conn, err := net.Dial("tcp", s.server.Listener.Addr().String())
 	if err != nil {
 		s.Fatal(err)
@@ -178,7 +178,7 @@ func (s slow) WriteIntake(ctx context.Context, read *v1alpha1.RdsAutopilot, in v
 
 // Case 12: whatever else arrives at the same time, each message is judged by its own fields.
 func TestNoMessageBleedsIntoAnother(t *testing.T) {
-	s := newSiege(t)
+	s := newHarness(t)
 	s.post(s.confirmation(nil).json())
 	bodies := map[string]string{
 		s.confirmation(nil).json(): "duplicate",

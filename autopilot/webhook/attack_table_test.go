@@ -17,7 +17,7 @@ type attack struct {
 	no     int
 	class  string
 	name   string
-	run    func(*siege)
+	run    func(*harness)
 	status int
 	result result // empty where the message does not get to the receiver
 	writes int
@@ -50,7 +50,7 @@ func TestAttackTable(t *testing.T) {
 	for _, a := range rows {
 		name := fmt.Sprintf("%d%s %s", a.no, a.class, a.name)
 		t.Run(name, func(t *testing.T) {
-			s := newSiege(t)
+			s := newHarness(t)
 			a.run(s)
 			s.server.Close() // what follows an answer has ended
 			got := s.last()
@@ -80,7 +80,7 @@ func dash(s string) string {
 }
 
 // checkCounted holds the metric against the answers that the receiver gave.
-func (s *siege) checkCounted(a attack) {
+func (s *harness) checkCounted(a attack) {
 	s.Helper()
 	if a.result == "" {
 		return
@@ -103,7 +103,7 @@ func (s *siege) checkCounted(a attack) {
 }
 
 // checkTraps says whether anything but the two hosts was asked.
-func (s *siege) checkTraps() {
+func (s *harness) checkTraps() {
 	s.Helper()
 	if n := s.trapped.Load(); n > 0 {
 		s.Errorf("%d connections went into a trap", n)
@@ -117,7 +117,7 @@ func (s *siege) checkTraps() {
 }
 
 // checkSecrets looks for what must not be seen, in whatever came out.
-func (s *siege) checkSecrets() {
+func (s *harness) checkSecrets() {
 	s.Helper()
 	var out strings.Builder
 	for _, l := range s.logs.All() {

@@ -58,7 +58,7 @@ func TestABurstOfNewDatabasesIsConfirmedAtOnce(t *testing.T) {
 			if tc.watches {
 				watch(t, kube)
 			}
-			s := newSiege(t)
+			s := newHarness(t)
 			s.confirms(func(w http.ResponseWriter, _ *http.Request) {
 				time.Sleep(20 * time.Millisecond)
 				w.WriteHeader(http.StatusOK)

@@ -12,7 +12,7 @@ import (
 // A replica that has just started fetches the certificate by which our last message was signed, whatever strangers send:
 // its URL is in the object.
 func TestAReplicaWithoutMemoryIsHeldUpByNoInventedURL(t *testing.T) {
-	s := newSiege(t)
+	s := newHarness(t)
 	s.certHostDoes(only(certPath))
 	s.post(event(s, 1, "alarm", noon()))
 	if kept := s.store.stored.Status.Intake.SigningCertURL; kept != "https://"+s.certHost()+certPath {

@@ -116,6 +116,6 @@ func TestNodesAndPendingSubscriptions(t *testing.T) {
 	if p := f.autopilot("default", "ha").Status.Pending; p.Kind != v1alpha1.KindVolume || p.To != "110" {
 		t.Errorf("pending is %+v", p)
 	}
-	f.told(t, "ha", "")
+	f.expectMended(t, "ha", "")
 	s.stop()
 }

@@ -17,8 +17,8 @@ type drift struct {
 	name string
 	// happen does it to a database, of which there is that much in the cloud.
 	happen func(f *fleet, in otcsim.Instance, a *v1alpha1.RdsAutopilot, have things)
-	// told is what people are told was mended; empty where nobody else broke anything.
-	told string
+	// mended is what events say was mended; empty where nobody else broke anything.
+	mended string
 	// check looks at how it is afterwards, beyond that it is whole.
 	check func(before, after things) error
 }
@@ -158,13 +158,13 @@ func TestDriftIsMendedWithinOneSweepAndTold(t *testing.T) {
 			if err := d.check(before[d.name], mended[d.name]); err != nil {
 				t.Error(err)
 			}
-			f.told(t, d.name, d.told)
+			f.expectMended(t, d.name, d.mended)
 		})
 	}
 }
 
-// told fails unless people were told of that once, on both objects, and of nothing else that was mended.
-func (f *fleet) told(t *testing.T, database, note string) {
+// expectMended fails unless that was reported once, on both objects, and of nothing else that was mended.
+func (f *fleet) expectMended(t *testing.T, database, note string) {
 	t.Helper()
 	want := map[string]string{v1alpha1.Kind: note, "Rds": note}
 	if note == "" {
@@ -204,7 +204,7 @@ func TestWhatNeedsNoSweep(t *testing.T) {
 	f.sim.Unsubscribe(rules("unsubscribed").subscriptions[0].URN)
 	f.until("it is subscribed again", func() bool { return rules("unsubscribed").subscriptions[0].Status == otcsim.Confirmed })
 	f.whole(t, f.armedNow("default", "unsubscribed"))
-	f.told(t, "unsubscribed", "the subscription was canceled: asked for again")
+	f.expectMended(t, "unsubscribed", "the subscription was canceled: asked for again")
 
 	f.patch(f.raps("default"), "disabled", `{"spec":{"flavor":{"cpu":{"enabled":false}}}}`)
 	f.until("its rule is gone", func() bool {
@@ -255,6 +255,6 @@ func TestWhatNeedsNoSweep(t *testing.T) {
 	second.rest()
 	second.stop()
 	for _, db := range []string{"disabled", "renewed", "failed"} {
-		f.told(t, db, "")
+		f.expectMended(t, db, "")
 	}
 }

@@ -51,7 +51,7 @@ func TestADatabaseThatSMNWantsNothingOfIsGrownByTheSweep(t *testing.T) {
 			f.must(f.sim.ChangeInstance(in.ID, func(i *otcsim.Instance) { i.VolumeGB = 110 }))
 			mend()
 			f.whole(t, f.armedNow("default", db))
-			f.told(t, db, "")
+			f.expectMended(t, db, "")
 		})
 	}
 }

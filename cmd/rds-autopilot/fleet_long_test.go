@@ -27,16 +27,16 @@ import (
 )
 
 const (
-	crowdSize     = 2000
-	crowdFlavor   = "rds.mysql.n1.large.4"
-	crowdPeakMiB  = 200         // the pod's limit is 256 Mi
-	crowdMemLimit = "256000000" // bytes; GOMEMLIMIT
-	crowdSpeed    = 12          // an hour of the cloud takes five minutes: what more two cores cannot do for all of this world
+	largeFleetSize     = 2000
+	largeFleetFlavor   = "rds.mysql.n1.large.4"
+	largeFleetPeakMiB  = 200         // the pod's limit is 256 Mi
+	largeFleetMemLimit = "256000000" // bytes; GOMEMLIMIT
+	largeFleetSpeed    = 12          // an hour of the cloud takes five minutes: what more two cores cannot do for all of this world
 )
 
-// crowd is a fleet that was armed long ago, with full records, made straight in the cloud and the API server: at 150
+// largeFleet is a fleet that was armed long ago, with full records, made straight in the cloud and the API server: at 150
 // subscriptions in ten minutes the service would take hours.
-type crowd struct {
+type largeFleet struct {
 	*world.World
 	t         *testing.T
 	client    dynamic.Interface
@@ -50,10 +50,10 @@ func TestTwoThousandDatabasesInCPUAlarm(t *testing.T) {
 	if os.Getenv("LONG") == "" {
 		t.Skip("takes ten minutes; LONG=1 runs it")
 	}
-	c := newCrowd(t)
+	c := newLargeFleet(t)
 	var made errgroup.Group
 	made.SetLimit(16)
-	for i := range crowdSize {
+	for i := range largeFleetSize {
 		made.Go(func() error { return c.add(fmt.Sprintf("db-%04d", i)) })
 	}
 	if err := made.Wait(); err != nil {
@@ -61,14 +61,14 @@ func TestTwoThousandDatabasesInCPUAlarm(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	p, err := c.ServeIn(ctx, []string{"GOMEMLIMIT=" + crowdMemLimit}) // as deploy/deployment.yaml has it
+	p, err := c.ServeIn(ctx, []string{"GOMEMLIMIT=" + largeFleetMemLimit}) // as deploy/deployment.yaml has it
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = world.Eventually(ctx, "all are armed and say why their flavor stays", func(ctx context.Context) (bool, error) {
 		m, err := p.Metrics(ctx)
-		return err == nil && m.Sum("rds_autopilot_autopilots", "armed=true") == crowdSize &&
-			m.Sum("rds_autopilot_decisions_total", "metric=cpu") >= crowdSize, err
+		return err == nil && m.Sum("rds_autopilot_autopilots", "armed=true") == largeFleetSize &&
+			m.Sum("rds_autopilot_decisions_total", "metric=cpu") >= largeFleetSize, err
 	})
 	if err != nil {
 		t.Fatalf("%v; the peak is %d MiB by then", err, c.peakMiB(p.PID))
@@ -76,8 +76,8 @@ func TestTwoThousandDatabasesInCPUAlarm(t *testing.T) {
 	before := c.cpuSeconds(p.PID)
 	time.Sleep(c.Span(time.Hour))
 	t.Logf("peak %d MiB; %.0f s of CPU in that hour of the cloud, %v of the clock", c.peakMiB(p.PID), c.cpuSeconds(p.PID)-before, c.Span(time.Hour))
-	if peak := c.peakMiB(p.PID); peak > crowdPeakMiB {
-		t.Errorf("the process took %d MiB at its peak, want %d at most", peak, crowdPeakMiB)
+	if peak := c.peakMiB(p.PID); peak > largeFleetPeakMiB {
+		t.Errorf("the process took %d MiB at its peak, want %d at most", peak, largeFleetPeakMiB)
 	}
 	metrics, err := p.Metrics(ctx)
 	if err != nil {
@@ -88,14 +88,14 @@ func TestTwoThousandDatabasesInCPUAlarm(t *testing.T) {
 	}
 }
 
-func newCrowd(t *testing.T) *crowd {
+func newLargeFleet(t *testing.T) *largeFleet {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	w, err := world.Start(ctx, world.Options{
 		Resync: time.Hour,
 		Cloud: otcsim.Options{
-			Speed: crowdSpeed, Settings: otcsim.Settings{RuleQuota: 2 * crowdSize, ConfirmationQuota: 1},
+			Speed: largeFleetSpeed, Settings: otcsim.Settings{RuleQuota: 2 * largeFleetSize, ConfirmationQuota: 1},
 			// This is about the loop, and two cores cannot carry a storm of messages beside it.
 			DeliveryFault: func(otcsim.Delivery) otcsim.DeliveryFault { return otcsim.DeliveryFault{Drop: true} },
 		},
@@ -112,7 +112,7 @@ func newCrowd(t *testing.T) *crowd {
 	if err := w.Build(ctx); err != nil {
 		t.Fatal(err)
 	}
-	c := &crowd{World: w, t: t}
+	c := &largeFleet{World: w, t: t}
 	if c.client, err = dynamic.NewForConfig(w.Kube.Config()); err != nil {
 		t.Fatal(err)
 	}
@@ -137,9 +137,9 @@ func newCrowd(t *testing.T) *crowd {
 }
 
 // add makes a database that is busy, and all that exists for it.
-func (c *crowd) add(name string) error {
+func (c *largeFleet) add(name string) error {
 	ctx := c.t.Context()
-	in, err := c.Cloud.AddInstance(otcsim.Instance{Name: name, Flavor: crowdFlavor, VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 10, CPUDemand: 2}})
+	in, err := c.Cloud.AddInstance(otcsim.Instance{Name: name, Flavor: largeFleetFlavor, VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 10, CPUDemand: 2}})
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (c *crowd) add(name string) error {
 }
 
 // arm makes topic, subscription and rules as the service would.
-func (c *crowd) arm(ctx context.Context, name, uid string, in otcsim.Instance) (have v1alpha1.Alarms, err error) {
+func (c *largeFleet) arm(ctx context.Context, name, uid string, in otcsim.Instance) (have v1alpha1.Alarms, err error) {
 	base, mark := alarms.Name(metav1.NamespaceDefault, name, uid), alarms.Mark(metav1.NamespaceDefault, name, c.clusterID)
 	if have.TopicURN, err = c.cloud.CreateTopic(ctx, base, mark); err != nil {
 		return have, err
@@ -245,7 +245,7 @@ func fullStatus(in otcsim.Instance, have v1alpha1.Alarms) v1alpha1.Status {
 }
 
 // peakMiB is the most memory that a process ever had resident.
-func (c *crowd) peakMiB(pid int) int {
+func (c *largeFleet) peakMiB(pid int) int {
 	c.t.Helper()
 	file, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -266,7 +266,7 @@ func (c *crowd) peakMiB(pid int) int {
 }
 
 // cpuSeconds is what a process has used of all cores.
-func (c *crowd) cpuSeconds(pid int) float64 {
+func (c *largeFleet) cpuSeconds(pid int) float64 {
 	c.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -72,7 +72,7 @@ func TestAlarmsAreStoredWhileTheReceiverIsFlooded(t *testing.T) {
 	}
 	const hands = 8 // the race detector allows 8,128 goroutines
 	for range hands {
-		f.running.Go(func() { f.crowd(attack, connections/hands, time.Second*hands/floodPace) })
+		f.running.Go(func() { f.slowClients(attack, connections/hands, time.Second*hands/floodPace) })
 	}
 	forged := bytes.Replace(alarm(1<<20), []byte(`\"alarm_status\":\"alarm\"`), []byte(`\"alarm_status\":\"ok\"`), 1)
 	for range hands {
@@ -167,9 +167,9 @@ type flood struct {
 	stalled        atomic.Int64 // nanoseconds, the longest
 }
 
-// crowd keeps that many connections open, and opens one anew that was cut. One in three says nothing, the others a
+// slowClients keeps that many connections open, and opens one anew that was cut. One in three says nothing, the others a
 // letter at a time.
-func (f *flood) crowd(ctx context.Context, n int, pace time.Duration) {
+func (f *flood) slowClients(ctx context.Context, n int, pace time.Duration) {
 	const header = "POST /smn HTTP/1.1\r\nHost: x\r\nX-Slow: "
 	const body = "POST /smn HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"
 	said := []string{"", header, body}

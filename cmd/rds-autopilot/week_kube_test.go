@@ -34,7 +34,7 @@ const (
 // and watchers hear of every version in order. How the real API server behaves is shown elsewhere.
 type weekKube struct {
 	defaults map[string]any // of the spec of an RdsAutopilot, from the CRD that we ship
-	told     func(t *autopilot.Target, e autopilot.Event)
+	evented  func(t *autopilot.Target, e autopilot.Event)
 	patched  func(weekPatch)
 	admit    func(old, patched *otcv1.Rds) error // what an admission makes of a patch, or why it refuses it; nil allows all
 	latency  time.Duration                       // of writes
@@ -366,7 +366,7 @@ func (k *weekKube) Writer(context.Context, *autopilot.Target, v1alpha1.ChangeKin
 }
 
 func (k *weekKube) Event(t *autopilot.Target, _ *v1alpha1.RdsAutopilot, e autopilot.Event) {
-	k.told(t, e)
+	k.evented(t, e)
 }
 
 func (k *weekKube) ByTopic(urn string) []*v1alpha1.RdsAutopilot {

@@ -55,7 +55,7 @@ func (b *weekBook) page(name string) *weekPage {
 	return b.pages[name]
 }
 
-func (b *weekBook) tell(rds *autopilot.Target, e autopilot.Event) {
+func (b *weekBook) recordEvent(rds *autopilot.Target, e autopilot.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := b.page(rds.Name)

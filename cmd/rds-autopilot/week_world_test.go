@@ -74,7 +74,7 @@ func newWeek(t *testing.T) *week {
 // settle makes the databases and all that runs in their world but the process.
 func (w *week) settle(o otcsim.Options) {
 	w.ids, w.kube, w.book = map[string]string{}, newWeekKube(w.t), newWeekBook(time.Now().Truncate(time.Minute).Add(2*time.Hour))
-	w.kube.told, w.kube.patched = w.book.tell, w.book.patch
+	w.kube.evented, w.kube.patched = w.book.recordEvent, w.book.patch
 	o.Local, o.Transport = true, w
 	var err error
 	if w.sim, err = otcsim.Start(o); err != nil {

@@ -294,7 +294,7 @@ func (c *chaos) settle() {
 			for _, text := range wrong {
 				c.t.Error(text)
 			}
-			c.tell(wrong)
+			c.logLines(wrong)
 			break
 		}
 		time.Sleep(500 * time.Millisecond) //nolint:forbidigo // between two looks
@@ -308,8 +308,8 @@ func (c *chaos) settle() {
 	}
 }
 
-// tell shows what the service wrote of the databases that are wrong.
-func (c *chaos) tell(wrong []string) {
+// logLines shows what the service wrote of the databases that are wrong.
+func (c *chaos) logLines(wrong []string) {
 	for i := range c.slots {
 		for _, l := range c.slots[i].process.Lines() {
 			if slices.ContainsFunc(wrong, func(text string) bool { return strings.HasPrefix(text, l.Field("name")+":") }) && l.Msg != "notification" || l.Level == "error" {

@@ -68,8 +68,8 @@ func certificate(public any, by crypto.Signer, alter func(*x509.Certificate)) []
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// siege is a receiver behind its real server, the two hosts that it may ask, and traps where it may not.
-type siege struct {
+// harness is a receiver behind its real server, the two hosts that it may ask, and traps where it may not.
+type harness struct {
 	*testing.T
 	store    *fakeStore
 	receiver *Receiver
@@ -98,8 +98,8 @@ type answered struct {
 	text   string
 }
 
-func newSiege(t *testing.T) *siege {
-	s := &siege{T: t, store: newFakeStore()}
+func newHarness(t *testing.T) *harness {
+	s := &harness{T: t, store: newFakeStore()}
 	s.at(noon())
 	s.serves(certificate(&signingKey().PublicKey, signingKey(), nil))
 	s.confirms(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
@@ -117,7 +117,7 @@ func newSiege(t *testing.T) *siege {
 }
 
 // listen sets a trap.
-func (s *siege) listen(address string) string {
+func (s *harness) listen(address string) string {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		s.Fatal(err)
@@ -137,7 +137,7 @@ func (s *siege) listen(address string) string {
 }
 
 // start begins with empty memory with the store as it is.
-func (s *siege) start() {
+func (s *harness) start() {
 	roots := x509.NewCertPool()
 	roots.AddCert(s.cert.Certificate())
 	client := func(host string) *http.Client {
@@ -164,7 +164,7 @@ func (s *siege) start() {
 
 // spy notes which hosts are asked.
 type spy struct {
-	s    *siege
+	s    *harness
 	next http.RoundTripper
 }
 
@@ -173,24 +173,24 @@ func (p spy) RoundTrip(r *http.Request) (*http.Response, error) {
 	return p.next.RoundTrip(r)
 }
 
-func (s *siege) now() time.Time      { return *s.clock.Load() }
-func (s *siege) at(t time.Time)      { s.clock.Store(&t) }
-func (s *siege) certHost() string    { return s.cert.Listener.Addr().String() }
-func (s *siege) consoleHost() string { return s.console.Listener.Addr().String() }
-func (s *siege) serves(pem []byte) {
+func (s *harness) now() time.Time      { return *s.clock.Load() }
+func (s *harness) at(t time.Time)      { s.clock.Store(&t) }
+func (s *harness) certHost() string    { return s.cert.Listener.Addr().String() }
+func (s *harness) consoleHost() string { return s.console.Listener.Addr().String() }
+func (s *harness) serves(pem []byte) {
 	s.certHostDoes(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(pem) })
 }
-func (s *siege) certHostDoes(h http.HandlerFunc) { s.certs.Store(&h) }
-func (s *siege) confirms(h http.HandlerFunc)     { s.confirm.Store(&h) }
+func (s *harness) certHostDoes(h http.HandlerFunc) { s.certs.Store(&h) }
+func (s *harness) confirms(h http.HandlerFunc)     { s.confirm.Store(&h) }
 
-func (s *siege) warn(_ *v1alpha1.RdsAutopilot, reason, note string) {
+func (s *harness) warn(_ *v1alpha1.RdsAutopilot, reason, note string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.warnings = append(s.warnings, reason+": "+note)
 }
 
 // alarm is an authentic one of our database, altered before it is signed.
-func (s *siege) alarm(alter m) m {
+func (s *harness) alarm(alter m) m {
 	f := m{
 		"type": "Notification", "message_id": "d84bd6629ef04513ad2e37bffd6e17cb", "topic_urn": ourTopic, "subject": "a subject",
 		"message": alarm("alarm", ruleID, "rds039_disk_util", instance, noon()), "timestamp": "2026-11-20T12:00:00Z",
@@ -200,24 +200,24 @@ func (s *siege) alarm(alter m) m {
 	return s.sign(f, signingKey())
 }
 
-func (s *siege) link() string {
+func (s *harness) link() string {
 	return "https://" + s.consoleHost() + confirmPath + "?token=" + token + "&topic_urn=" + ourTopic + "&region=eu-de"
 }
 
-func (s *siege) confirmation(alter m) m {
+func (s *harness) confirmation(alter m) m {
 	f := m{"type": "SubscriptionConfirmation", "subject": "<none>", "message": "confirm, please", "subscribe_url": s.link()}
 	maps.Copy(f, alter)
 	return s.alarm(f)
 }
 
 // sign signs with the simulated cloud's signing string, and notes the signature as a secret.
-func (s *siege) sign(f m, key *rsa.PrivateKey) m { return s.noteSignature(sign(f, key)) }
+func (s *harness) sign(f m, key *rsa.PrivateKey) m { return s.noteSignature(sign(f, key)) }
 
-func (s *siege) signText(f m, key *rsa.PrivateKey, text string) m {
+func (s *harness) signText(f m, key *rsa.PrivateKey, text string) m {
 	return s.noteSignature(signText(f, key, text))
 }
 
-func (s *siege) noteSignature(f m) m {
+func (s *harness) noteSignature(f m) m {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if sig := f["signature"]; len(sig) > 40 {
@@ -267,7 +267,7 @@ func (f m) json() string {
 }
 
 // swap replaces a piece of the body's text, which must be there.
-func (f m) swap(s *siege, old, replacement string) string {
+func (f m) swap(s *harness, old, replacement string) string {
 	body := f.json()
 	if !strings.Contains(body, old) {
 		s.Fatalf("the body has no %q", old)
@@ -276,11 +276,11 @@ func (f m) swap(s *siege, old, replacement string) string {
 }
 
 // post sends a body and notes the answer.
-func (s *siege) post(body string, header ...string) {
+func (s *harness) post(body string, header ...string) {
 	s.send(http.MethodPost, strings.NewReader(body), header...)
 }
 
-func (s *siege) send(method string, body io.Reader, header ...string) {
+func (s *harness) send(method string, body io.Reader, header ...string) {
 	req, err := http.NewRequestWithContext(context.Background(), method, s.server.URL+"/smn", body)
 	if err != nil {
 		s.Fatal(err)
@@ -307,7 +307,7 @@ func (s *siege) send(method string, body io.Reader, header ...string) {
 }
 
 // last is the last answer.
-func (s *siege) last() answered {
+func (s *harness) last() answered {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.answers) == 0 {
@@ -317,7 +317,7 @@ func (s *siege) last() answered {
 }
 
 // outbound says what was asked of the allowed hosts.
-func (s *siege) outbound() string {
+func (s *harness) outbound() string {
 	var out []string
 	for i, what := range []string{"certificate", "confirmation"} {
 		if n := s.gets[i].Load(); n > 0 {
