@@ -1,12 +1,10 @@
 package main
 
 import (
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"maps"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 
@@ -134,23 +132,4 @@ func firstFailed(checks []check) error {
 		}
 	}
 	return nil
-}
-
-// trustRoots are the system's and those of the file.
-func trustRoots(file string) (*x509.CertPool, error) {
-	roots, err := x509.SystemCertPool()
-	if err != nil {
-		roots = x509.NewCertPool()
-	}
-	if file == "" {
-		return roots, nil
-	}
-	pem, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("--smn-ca-file: %w", err)
-	}
-	if !roots.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("--smn-ca-file: %s holds no certificate", file)
-	}
-	return roots, nil
 }

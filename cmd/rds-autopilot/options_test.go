@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -101,22 +102,12 @@ func TestHelpAndVersionGoToStandardOutput(t *testing.T) {
 	}
 }
 
-func TestPlainHTTPIsNoticedUnlessLoopback(t *testing.T) {
-	for url, want := range map[string]bool{
-		"https://a.example": false, "http://a.example": true, "http://127.0.0.1:8080": false, "http://localhost/smn": false, "http://10.0.0.1/": true,
-	} {
-		if got := served(t, environment(), "--public-url", url).crossesNetworkUnencrypted(); got != want {
-			t.Errorf("%s: %t, want %t", url, got, want)
-		}
-	}
-}
-
 func TestVersionForProgramsNamesTheBuild(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := run(t.Context(), []string{"version", "-o", "json"}, environment(), nil, &out, &errs); code != exitOK {
 		t.Fatal(errs.String())
 	}
-	var b build
+	var b app.Build
 	if err := json.Unmarshal(out.Bytes(), &b); err != nil || b.Version != version || b.Go == "" || b.Platform == "" {
 		t.Errorf("%s: %v", out.String(), err)
 	}

@@ -69,7 +69,7 @@ func writePlan(w io.Writer, p *autopilot.Plan, format string) error {
 	case "yaml":
 		text, err = yaml.Marshal(p)
 	default:
-		text, err = planTable(p)
+		text, err = p.Text()
 	}
 	if err == nil {
 		_, err = w.Write(text)

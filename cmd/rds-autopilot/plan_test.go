@@ -159,7 +159,7 @@ func TestPlanAsATable(t *testing.T) {
 	s.Evidence[v1alpha1.MetricStorage] = autopilot.Evidence{Time: noon, UsedGB: 92.04}
 	delete(s.Evidence, v1alpha1.MetricMemory)
 	s.Notes = []string{"Not armed yet: no alarm would reach the autopilot"}
-	got, err := planTable(s.Plan())
+	got, err := s.Plan().Text()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/url"
 	"time"
@@ -37,7 +36,7 @@ func newServe(env func(string) string) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return serve(c.Context(), o, newLogger(c.ErrOrStderr(), level, o.LogFormat))
+		return serve(c.Context(), o, app.NewLogger(c.ErrOrStderr(), level, o.LogFormat))
 	}
 	return c
 }
@@ -91,13 +90,6 @@ func (o *serveOptions) validate() (zapcore.Level, error) {
 	}, o.connectionChecks()...))
 }
 
-// crossesNetworkUnencrypted reports whether alarms would.
-func (o *serveOptions) crossesNetworkUnencrypted() bool {
-	host := o.PublicURL.Hostname()
-	ip := net.ParseIP(host)
-	return o.PublicURL.Scheme == "http" && host != "localhost" && (ip == nil || !ip.IsLoopback())
-}
-
 // serve runs until the context ends. Whatever keeps it from starting is one error; a signal meanwhile is none.
 func serve(ctx context.Context, o *serveOptions, log *zap.Logger) error {
 	defer func() { _ = log.Sync() }() // stderr may be a pipe that cannot
@@ -107,11 +99,8 @@ func serve(ctx context.Context, o *serveOptions, log *zap.Logger) error {
 	if err != nil {
 		return err
 	}
-	if o.Roots, err = trustRoots(o.CAFile); err != nil {
-		return err
-	}
-	if o.crossesNetworkUnencrypted() {
-		log.Warn("--public-url is http: alarms cross the network unencrypted")
+	if o.Roots, err = app.TrustRoots(o.CAFile); err != nil {
+		return fmt.Errorf("--smn-ca-file: %w", err)
 	}
 	service, err := app.New(ctx, config, o.Options)
 	if ctx.Err() != nil {
@@ -131,15 +120,4 @@ func serve(ctx context.Context, o *serveOptions, log *zap.Logger) error {
 		return errors.Join(fmt.Errorf("--admin-addr: %w", err), public.Close())
 	}
 	return service.Run(ctx, public, private)
-}
-
-// newLogger writes one line per event to w.
-func newLogger(w io.Writer, level zapcore.Level, format string) *zap.Logger {
-	config := zap.NewProductionEncoderConfig()
-	config.TimeKey, config.EncodeTime = "time", zapcore.RFC3339NanoTimeEncoder
-	encoder := zapcore.NewJSONEncoder(config)
-	if format == "console" {
-		encoder = zapcore.NewConsoleEncoder(config)
-	}
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), level))
 }

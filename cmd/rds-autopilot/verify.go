@@ -19,11 +19,6 @@ import (
 
 const verifyLimit = 10 * time.Second // for the certificate, whose host may be slow
 
-// verifyHosts are those of all regions: without the cloud it is not known which one is meant.
-func verifyHosts() []string {
-	return []string{app.SMNHost("eu-de"), app.SMNHost("eu-nl"), app.SMNHost("eu-ch2")}
-}
-
 func newVerify(env func(string) string) *cobra.Command {
 	o := newOptions(env)
 	var file string
@@ -38,7 +33,7 @@ It exits with 0 if all checks pass, 1 if one fails, 2 if it was called wrongly o
 	fs := c.Flags()
 	fs.SortFlags = false
 	fs.StringVarP(&file, "filename", "f", "", "`file` with the body of the POST, byte for byte, without its headers; - is standard input; required")
-	o.smn(fs, strings.Join(verifyHosts(), ", "), app.Console)
+	o.smn(fs, strings.Join(app.KnownSMNHosts(), ", "), app.Console)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := fromEnv(fs, env); err != nil {
 			return usageError{err}
@@ -71,14 +66,14 @@ It exits with 0 if all checks pass, 1 if one fails, 2 if it was called wrongly o
 func (o *options) inspection() (webhook.Options, error) {
 	certHosts, confirmHosts := trimmed(o.CertHosts), trimmed(o.ConfirmHosts)
 	if len(certHosts) == 0 {
-		certHosts = verifyHosts()
+		certHosts = app.KnownSMNHosts()
 	}
 	if len(confirmHosts) == 0 {
 		confirmHosts = []string{app.Console}
 	}
-	roots, err := trustRoots(o.CAFile)
+	roots, err := app.TrustRoots(o.CAFile)
 	if err != nil {
-		return webhook.Options{}, err
+		return webhook.Options{}, fmt.Errorf("--smn-ca-file: %w", err)
 	}
 	hosts := smn.Fixed(certHosts...)
 	return webhook.Options{Keys: smn.NewKeys(hosts, smn.NewClient(hosts, roots), o.Now), ConfirmHosts: confirmHosts, Now: o.Now}, nil

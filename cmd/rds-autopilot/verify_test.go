@@ -22,6 +22,7 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
 	"github.com/mcsps/rds-autopilot/autopilot/webhook"
+	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -209,7 +210,7 @@ func TestVerifyAndTheReceiverAgree(t *testing.T) {
 // receiverStatus is what serve would answer, if the topic were ours.
 func receiverStatus(t *testing.T, s *sender, body []byte) int {
 	t.Helper()
-	roots, err := trustRoots(s.ca)
+	roots, err := app.TrustRoots(s.ca)
 	if err != nil {
 		t.Fatal(err)
 	}

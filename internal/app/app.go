@@ -36,6 +36,9 @@ type App struct {
 func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
+	if crossesNetworkUnencrypted(o.PublicURL) {
+		o.Log.Warn("--public-url is http: alarms cross the network unencrypted")
+	}
 	reg := registry(o.Version)
 	kube, err := ConnectKube(ctx, config, o)
 	if err != nil {

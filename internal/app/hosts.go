@@ -2,6 +2,8 @@ package app
 
 import (
 	"fmt"
+	"net"
+	"net/url"
 	"slices"
 
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
@@ -44,4 +46,15 @@ func confirmHosts(o Options, region string) ([]string, error) {
 		return []string{Console}, nil
 	}
 	return nil, fmt.Errorf("--smn-confirm-hosts is required in region %s: the host of its console, where confirmation links lead", region)
+}
+
+// KnownSMNHosts are SMN's hosts in all regions, for when it is not known which one is meant.
+func KnownSMNHosts() []string {
+	return []string{SMNHost("eu-de"), SMNHost("eu-nl"), SMNHost("eu-ch2")}
+}
+
+// crossesNetworkUnencrypted reports whether alarms to that URL would.
+func crossesNetworkUnencrypted(u *url.URL) bool {
+	ip := net.ParseIP(u.Hostname())
+	return u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())
 }

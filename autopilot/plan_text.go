@@ -1,4 +1,4 @@
-package main
+package autopilot
 
 import (
 	"bytes"
@@ -11,12 +11,11 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// planTable is a plan for people.
-func planTable(p *autopilot.Plan) ([]byte, error) {
+// Text is the plan for people, as a table and details below it.
+func (p *Plan) Text() ([]byte, error) {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%s/%s, mode %s: ", p.Namespace, p.Name, p.Mode)
 	if i := p.Instance; i != nil {
@@ -32,7 +31,7 @@ func planTable(p *autopilot.Plan) ([]byte, error) {
 	rows := [][]string{{"IF THE ALARM CAME", "VALUE NOW", "ALARM AT", "ANSWER NOW", "REASON", "LOOKS AGAIN"}}
 	for _, m := range p.Metrics {
 		rows = append(rows, []string{
-			string(m.Metric), valueNow(m), fmt.Sprintf("%d %%", m.ThresholdPercent), action(m.Decision), string(m.Decision.Reason), nextLook(m.Decision),
+			string(m.Metric), valueNow(m), fmt.Sprintf("%d %%", m.ThresholdPercent), actionText(m.Decision), string(m.Decision.Reason), nextLook(m.Decision),
 		})
 	}
 	if err := columns(&out, "", rows); err != nil {
@@ -46,10 +45,10 @@ func planTable(p *autopilot.Plan) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func writeDetails(out io.Writer, m autopilot.MetricPlan, now time.Time) error {
+func writeDetails(out io.Writer, m MetricPlan, now time.Time) error {
 	fmt.Fprintf(out, "\n%s: %s\n", m.Metric, m.Decision.Message)
 	if a := m.AtThreshold; a != nil {
-		fmt.Fprintf(out, "  At %d %%: %s\n", m.ThresholdPercent, sentence(*a))
+		fmt.Fprintf(out, "  At %d %%: %s\n", m.ThresholdPercent, answerText(*a))
 	}
 	if len(m.Guards) > 0 && !onlyRepeats(m) {
 		rows := [][]string{}
@@ -66,9 +65,9 @@ func writeDetails(out io.Writer, m autopilot.MetricPlan, now time.Time) error {
 		}
 	}
 	if a := m.Afterwards; a != nil {
-		fmt.Fprintf(out, "  After that: %s\n", sentence(*a))
+		fmt.Fprintf(out, "  After that: %s\n", answerText(*a))
 	}
-	if row, err := autopilot.LookupMetric(m.Metric); err != nil || row.HelpedBy != v1alpha1.KindFlavor {
+	if row, err := LookupMetric(m.Metric); err != nil || row.HelpedBy != v1alpha1.KindFlavor {
 		return err
 	}
 	if len(m.Candidates) == 0 {
@@ -82,12 +81,12 @@ func writeDetails(out io.Writer, m autopilot.MetricPlan, now time.Time) error {
 const shownOf = 3
 
 // writeCandidates names every flavor that could be had, best first, and the first few of those that are refused.
-func writeCandidates(out io.Writer, all []autopilot.Candidate) error {
+func writeCandidates(out io.Writer, all []Candidate) error {
 	rows := [][]string{{"CANDIDATE", "VCPUS", "GB", "REFUSED"}}
 	refused := map[string]int{}
 	for _, c := range all {
 		if refused[c.Refused]++; c.Refused == "" || refused[c.Refused] <= shownOf {
-			rows = append(rows, []string{c.Code, strconv.Itoa(c.VCPUs), strconv.Itoa(c.MemoryGB), refusal(c)})
+			rows = append(rows, []string{c.Code, strconv.Itoa(c.VCPUs), strconv.Itoa(c.MemoryGB), refusalText(c)})
 		}
 	}
 	if err := columns(out, "  ", rows); err != nil {
@@ -103,12 +102,12 @@ func writeCandidates(out io.Writer, all []autopilot.Candidate) error {
 }
 
 // onlyRepeats reports whether the only guard is the decision itself, and has no end.
-func onlyRepeats(m autopilot.MetricPlan) bool {
+func onlyRepeats(m MetricPlan) bool {
 	return len(m.Guards) == 1 && m.Guards[0].Message == m.Decision.Message && m.Guards[0].Ends == nil
 }
 
 // valueNow is what is measured now.
-func valueNow(m autopilot.MetricPlan) string {
+func valueNow(m MetricPlan) string {
 	switch {
 	case m.ValuePercent == nil:
 		return "no data"
@@ -118,29 +117,29 @@ func valueNow(m autopilot.MetricPlan) string {
 	return fmt.Sprintf("%.1f %%", *m.ValuePercent)
 }
 
-// action is what is done.
-func action(a autopilot.Answer) string {
-	if a.Action == autopilot.ActionNone {
+// actionText is what is done.
+func actionText(a Answer) string {
+	if a.Action == ActionNone {
 		return "nothing"
 	}
 	return fmt.Sprintf("%s %s → %s", a.Action, a.From, a.To)
 }
 
-func nextLook(a autopilot.Answer) string {
+func nextLook(a Answer) string {
 	if a.LooksAgainSeconds == 0 {
 		return "at an event"
 	}
 	return fromNow(time.Duration(a.LooksAgainSeconds) * time.Second)
 }
 
-func sentence(a autopilot.Answer) string {
-	if a.Action == autopilot.ActionNone {
+func answerText(a Answer) string {
+	if a.Action == ActionNone {
 		return fmt.Sprintf("nothing (%s). %s", a.Reason, a.Message)
 	}
 	return fmt.Sprintf("%s (%s)", a.Message, a.Reason)
 }
 
-func refusal(c autopilot.Candidate) string {
+func refusalText(c Candidate) string {
 	switch {
 	case c.Refused == "":
 		return "no"

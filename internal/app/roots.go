@@ -1,0 +1,26 @@
+package app
+
+import (
+	"crypto/x509"
+	"fmt"
+	"os"
+)
+
+// TrustRoots are the system's and those of a PEM file; none where its name is empty.
+func TrustRoots(file string) (*x509.CertPool, error) {
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	if file == "" {
+		return roots, nil
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read trust roots: %w", err)
+	}
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("read trust roots: %s holds no certificate", file)
+	}
+	return roots, nil
+}
