@@ -136,7 +136,7 @@ func TestCrashAtAnyRecordIsHealed(t *testing.T) {
 }
 
 // Rules that are replaced for another instance are nobody's damage, wherever the run that replaced them stopped.
-func TestCrashBetweenOldAndNewRulesIsNotToldAsDamage(t *testing.T) {
+func TestCrashBetweenOldAndNewRulesIsNotReportedAsDamage(t *testing.T) {
 	w := newWorld(t)
 	other := w.want()
 	other.Dimension = "rds_cluster_id:" + strings.Repeat("e", 32) + "in01"

@@ -213,7 +213,7 @@ func TestDriftOfSeveralKindsAtOnce(t *testing.T) {
 }
 
 // What we want to be different is no mischief of others.
-func TestOwnChangesAreNotToldAsMended(t *testing.T) {
+func TestOwnChangesAreNotReportedAsMended(t *testing.T) {
 	tests := map[string]struct {
 		change func(*alarms.Desired)
 		mended []string

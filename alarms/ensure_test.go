@@ -144,7 +144,7 @@ func foreignRule(name, topic string) otc.Rule {
 	}
 }
 
-func TestFullQuotaIsToldAndTheOthersMended(t *testing.T) {
+func TestFullQuotaIsReportedAndTheOthersMended(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())
 	if err := w.cloud.DeleteRule(t.Context(), w.recorded.Rules[0].AlarmID); err != nil {

@@ -131,7 +131,7 @@ func TestAFlavorThatIsTakenBackIsAskedForOnce(t *testing.T) {
 	}
 }
 
-func TestAPatchThatTheAPIServerRefusesIsNotToldAsDone(t *testing.T) {
+func TestAPatchThatTheAPIServerRefusesIsNotReportedAsDone(t *testing.T) {
 	refuses := true
 	l := &loop{Case: quiet().with(storageAt(93))}
 	l.apply = func(c *Case, i v1alpha1.Intent) Patched {
@@ -176,7 +176,7 @@ func TestARefusedIntentGoesWithItsAlarm(t *testing.T) {
 	}
 }
 
-func TestAnIntentThatTurnsOutToBePatchedIsTold(t *testing.T) {
+func TestAnIntentThatTurnsOutToBePatchedIsReported(t *testing.T) {
 	l := &loop{Case: quiet().with(signalled(storageAt(93), v1alpha1.StateAlarm, 30*time.Second, "93"))}
 	v := Decide(l.Case)
 	l.Status = Intend(l.Case, v) // killed after the patch, before it could note it
@@ -369,7 +369,7 @@ func TestOffLeavesNoConditionTrue(t *testing.T) {
 	}
 }
 
-func TestWaitingForTheFleetBrakeForHoursIsToldOnce(t *testing.T) {
+func TestWaitingForTheFleetLimitForHoursIsReportedOnce(t *testing.T) {
 	l := &loop{Case: quiet().with(usageAt(v1alpha1.MetricCPU, 95))}
 	l.FleetBusy = true
 	l.run(t, 5*time.Hour+59*time.Minute, time.Minute)

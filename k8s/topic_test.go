@@ -18,7 +18,7 @@ const (
 	urnStart = "urn:smn:eu-de:0123456789abcdef0123456789abcdef:"
 )
 
-func TestATopicsNameTellsWhoseItIs(t *testing.T) {
+func TestATopicsNameIdentifiesItsAutopilot(t *testing.T) {
 	word := func(n int) string { return strings.Repeat("a", n) }
 	for _, tc := range []struct {
 		namespace, name string

@@ -39,7 +39,7 @@ func (w *world) countEvents(reason string) (warnings, normal int) {
 	return warnings, normal
 }
 
-func TestWhatTheAPIServerRefusesIsNotToldAsDone(t *testing.T) {
+func TestWhatTheAPIServerRefusesIsNotReportedAsDone(t *testing.T) {
 	w, c := full(t)
 	w.refusal = "denied by policy: not on Fridays"
 	w.settle(t, c)
@@ -63,7 +63,7 @@ func TestWhatTheAPIServerRefusesIsNotToldAsDone(t *testing.T) {
 	}
 }
 
-func TestWhatTheAPIServerPutsBackIsNotToldAsDone(t *testing.T) {
+func TestWhatTheAPIServerPutsBackIsNotReportedAsDone(t *testing.T) {
 	w, c := full(t)
 	w.putsBack = true
 	if _, err := w.look(t.Context(), c); err != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestPeopleAreWarnedOnceWhoeverLeads(t *testing.T) {
+func TestPeopleAreWarnedOnceByAllReplicas(t *testing.T) {
 	w := newWorld()
 	w.rds.Spec.VolumeSize, w.inst.VolumeGB = 40, 40
 	w.settle(t, w.process())
@@ -33,7 +33,7 @@ func TestPeopleAreWarnedOnceWhoeverLeads(t *testing.T) {
 	}
 }
 
-func TestPeopleAreNotToldBeforeTheStatusKnows(t *testing.T) {
+func TestPeopleAreNotWarnedBeforeTheStatusKnows(t *testing.T) {
 	w := newWorld()
 	c := w.process()
 	w.settle(t, c)

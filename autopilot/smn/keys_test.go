@@ -141,7 +141,7 @@ func (w *world) envelope(id byte) Envelope {
 	return Envelope{Type: TypeNotification, Message: "m", CertURL: w.host.URL + "/smn/SMN_eu-de_" + strings.Repeat(string(id), 32) + ".pem"}
 }
 
-func TestOneFetchServesAllWhoWait(t *testing.T) {
+func TestOneFetchServesAllThatWait(t *testing.T) {
 	w, s := newWorld(t)
 	e := s.sign(t, w.envelope('a'))
 	var waiters sync.WaitGroup

@@ -114,7 +114,7 @@ func (r *Receiver) checkType(_ context.Context, m *message) (result, error) {
 	return "", nil
 }
 
-// checkTopic finds the autopilot of the topic. A confirmation can arrive before the watch event that would tell of its
+// checkTopic finds the autopilot of the topic. A confirmation can arrive before the watch event that would bring its
 // topic, so a URN that could be ours is looked up once more.
 func (r *Receiver) checkTopic(ctx context.Context, m *message) (result, error) {
 	urn := m.envelope.TopicURN

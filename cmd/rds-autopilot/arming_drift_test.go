@@ -123,7 +123,7 @@ func drifts() []drift {
 	}
 }
 
-func TestDriftIsMendedWithinOneSweepAndTold(t *testing.T) {
+func TestDriftIsMendedWithinOneSweepAndReported(t *testing.T) {
 	f := newFleet(t, otcsim.Settings{})
 	f.runCloud()
 	before, instances := map[string]things{}, map[string]otcsim.Instance{}

@@ -48,7 +48,7 @@ func (f *fleet) rate(t *testing.T, perSecond float64) {
 	}
 }
 
-func TestAnIllCloudIsToldOfAndArmingCompletesAfterwards(t *testing.T) {
+func TestAnIllCloudIsReportedAndArmingCompletesAfterwards(t *testing.T) {
 	const rate = 8
 	f := newFleet(t, otcsim.Settings{})
 	f.runCloud()

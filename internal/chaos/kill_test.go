@@ -62,9 +62,9 @@ func writeOf(r *http.Request) string {
 	}
 }
 
-// killedAt lets a house's alarm come, kills the service at a write, and says what was written until then. Without a write
+// killedAt lets an installation's alarm come, kills the service at a write, and says what was written until then. Without a write
 // to die at it sees the story to its end.
-func (h *house) killedAt(write string, applied, redelivered bool) (writes []string) {
+func (h *installation) killedAt(write string, applied, redelivered bool) (writes []string) {
 	h.t.Helper()
 	var mu sync.Mutex
 	var begun, dead atomic.Bool
@@ -121,7 +121,7 @@ func (h *house) killedAt(write string, applied, redelivered bool) (writes []stri
 func TestKilledAtAnyWriteThereIsOneGrowth(t *testing.T) {
 	theWorld(t)
 	kinds := []string{writeSignal, writeIntent, writePatch, writeAsked, writeOutcome, writeRecord, writeEvent}
-	wrote := newHouse(t, "killed-never").killedAt("", false, true)
+	wrote := newInstallation(t, "killed-never").killedAt("", false, true)
 	for _, w := range wrote {
 		if !slices.Contains(kinds, w) {
 			t.Errorf("it writes %q, at which nobody kills it", w)
@@ -141,7 +141,7 @@ func TestKilledAtAnyWriteThereIsOneGrowth(t *testing.T) {
 				places <- struct{}{}
 				all.Go(func() {
 					defer func() { <-places }()
-					t.Run(name, func(t *testing.T) { newHouse(t, name).killedAt(write, applied, redelivered) })
+					t.Run(name, func(t *testing.T) { newInstallation(t, name).killedAt(write, applied, redelivered) })
 				})
 			}
 		}

@@ -16,7 +16,7 @@ import (
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-func sweeps(h *house, p *world.Process) float64 {
+func sweeps(h *installation, p *world.Process) float64 {
 	h.t.Helper()
 	m, err := p.Metrics(h.within())
 	if err != nil {
@@ -26,7 +26,7 @@ func sweeps(h *house, p *world.Process) float64 {
 }
 
 func TestWithEveryMessageLostAnAlarmIsActedOnWithinOneSweep(t *testing.T) {
-	h := newHouse(t, "all-lost")
+	h := newInstallation(t, "all-lost")
 	h.mute()
 	p := h.serve("--leader-elect=false")
 	h.armed()
@@ -58,7 +58,7 @@ func TestWithEveryMessageLostAnAlarmIsActedOnWithinOneSweep(t *testing.T) {
 }
 
 func TestEveryMessageThreeTimesAndInAnyOrderIsAsGoodAsOnce(t *testing.T) {
-	h := newHouse(t, "tripled")
+	h := newInstallation(t, "tripled")
 	h.triple = rand.New(rand.NewPCG(1, 1))
 	p := h.serve("--leader-elect=false")
 	h.armed()
@@ -86,7 +86,7 @@ func TestEveryMessageThreeTimesAndInAnyOrderIsAsGoodAsOnce(t *testing.T) {
 }
 
 func TestTheSameMessageFiftyTimesAtTwoReplicasIsOneSignal(t *testing.T) {
-	h := newHouse(t, "fifty")
+	h := newInstallation(t, "fifty")
 	h.mute()
 	ps := []*world.Process{h.serve(), h.serve()}
 	h.armed()
@@ -147,7 +147,7 @@ func TestTheSameMessageFiftyTimesAtTwoReplicasIsOneSignal(t *testing.T) {
 
 // The leader dies between the intent and the patch. How long the other one takes is the lease's 15 s and its retry.
 func TestALeaderThatDiesInItsDecisionIsFollowedByOneThatEndsIt(t *testing.T) {
-	h := newHouse(t, "followed")
+	h := newInstallation(t, "followed")
 	leader := make(chan *world.Process, 1)
 	killed := make(chan time.Time, 1)
 	mortal := faults.NewNth(1, func(r *http.Request) bool { return writeOf(r) == writePatch }, func(*http.Request) *otcsim.Fault {

@@ -62,7 +62,7 @@ func (c *cloudEye) ask(t *testing.T, b *batcher, n int, over time.Duration, peri
 
 func raw(int) int { return 1 }
 
-func TestWhoAsksAtTheSameTimeIsServedByOneReading(t *testing.T) {
+func TestCallersOfTheSameTimeShareOneReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloudEye()
 		c.ask(t, c.batches(), 40, 0, func(i int) int { return []int{1, 300}[i%2] })

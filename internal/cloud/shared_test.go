@@ -36,7 +36,7 @@ func TestOneReadingServesAllForWhomItIsNewEnough(t *testing.T) {
 	})
 }
 
-func TestWhoNeedsANewerAnswerThanTheOneUnderWayWaitsForTheNext(t *testing.T) {
+func TestACallerThatNeedsANewerAnswerWaitsForTheNextReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads, atOnce atomic.Int64
 		s := shared[int64]{now: time.Now, read: func(context.Context, time.Time) (int64, error) {
@@ -55,7 +55,7 @@ func TestWhoNeedsANewerAnswerThanTheOneUnderWayWaitsForTheNext(t *testing.T) {
 	})
 }
 
-func TestAReadingOutlivesWhoAskedForIt(t *testing.T) {
+func TestAReadingOutlivesItsCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := shared[string]{now: time.Now, read: func(ctx context.Context, _ time.Time) (string, error) {
 			time.Sleep(time.Second)

@@ -22,7 +22,7 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 	p, err := startProcess(filepath.Join(c.binaries, etcdName), c.dir,
 		"--data-dir=etcd",
 		"--listen-client-urls=unix://"+etcdSocket,
-		"--advertise-client-urls=http://localhost:2379", // has to be there; nobody is told
+		"--advertise-client-urls=http://localhost:2379", // has to be there; nobody uses it
 		"--listen-peer-urls=http://127.0.0.1:0",
 		"--unsafe-no-fsync=true",
 		"--log-level=warn",

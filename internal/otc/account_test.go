@@ -216,7 +216,7 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 	})
 }
 
-func TestCertificatesAreVerifiedUnlessToldOtherwise(t *testing.T) {
+func TestCertificatesAreVerifiedUnlessConfiguredOtherwise(t *testing.T) {
 	server := httptest.NewTLSServer(&fake{})
 	defer server.Close()
 	server.Config.ErrorLog = nil

@@ -303,7 +303,7 @@ func TestCodeLabelIsOfAClosedSet(t *testing.T) {
 	}
 }
 
-func TestNoSecretIsTold(t *testing.T) {
+func TestNoSecretIsInAnErrorOrLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zapcore.DebugLevel)
 		f := &fake{service: func(w http.ResponseWriter, r *http.Request) {

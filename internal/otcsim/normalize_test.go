@@ -26,7 +26,7 @@ func TestWhatIsSentMayBeListedInAnotherForm(t *testing.T) {
 	}
 }
 
-func TestSubscribingTwiceMayBeToldByACode(t *testing.T) {
+func TestSubscribingTwiceMayBeAnsweredByACode(t *testing.T) {
 	w := start(t, Options{Settings: Settings{ExistsAsCode: true}})
 	topic := w.newTopic("a")
 	w.newSubscription(topic, "https://example.com/smn")

@@ -189,7 +189,7 @@ func TestConfirmationLinkEndsAfter48Hours(t *testing.T) {
 	}
 }
 
-func TestUnsubscribingTellsTheEndpointAndItsLinkSubscribesAgain(t *testing.T) {
+func TestUnsubscribingNotifiesTheEndpointAndItsLinkSubscribesAgain(t *testing.T) {
 	w, e := start(t, Options{}), receive(t)
 	topic := w.subscribed(e)
 	if _, err := w.Publish(topic, "", "x"); err != nil {

@@ -170,7 +170,7 @@ func TestSamplesAreSummedByLabels(t *testing.T) {
 	}
 }
 
-func TestEventuallyTellsWhatItWaitedFor(t *testing.T) {
+func TestEventuallyNamesWhatItWaitedFor(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	calls := 0
 	err := Eventually(ctx, "pigs fly", func(context.Context) (bool, error) {

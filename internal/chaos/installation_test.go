@@ -23,7 +23,7 @@ import (
 // patience is for the slowest of machines; no test waits for it.
 const patience = 5 * time.Minute
 
-// one world serves the tests that have a house of their own in it.
+// one world serves the tests that have an installation of their own in it.
 var one struct {
 	once sync.Once
 	*world.World
@@ -62,8 +62,8 @@ func theWorld(t *testing.T) *world.World {
 	return one.World
 }
 
-// house is a namespace with one database, a door of its own for the cloud's messages, and the service behind it.
-type house struct {
+// installation is a namespace with one database, a listener of its own for the cloud's messages, and the service behind it.
+type installation struct {
 	*world.DB
 	t     *testing.T
 	world *world.World
@@ -77,9 +77,9 @@ type house struct {
 	sizes    []int32 // that spec.volumesize had
 }
 
-func newHouse(t *testing.T, namespace string) *house {
+func newInstallation(t *testing.T, namespace string) *installation {
 	t.Helper()
-	h := &house{t: t, world: theWorld(t)}
+	h := &installation{t: t, world: theWorld(t)}
 	h.door = httptest.NewServer(h)
 	t.Cleanup(h.door.Close)
 	var err error
@@ -105,17 +105,17 @@ func newHouse(t *testing.T, namespace string) *house {
 	return h
 }
 
-// mute loses every notification of the house from now on.
-func (h *house) mute() { one.mute.Store(h.Namespace, true) }
+// mute loses every notification of the installation from now on.
+func (h *installation) mute() { one.mute.Store(h.Namespace, true) }
 
-func (h *house) within() context.Context {
+func (h *installation) within() context.Context {
 	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
 	h.t.Cleanup(cancel)
 	return ctx
 }
 
-// serve starts a process for this house alone.
-func (h *house) serve(flags ...string) *world.Process {
+// serve starts a process for this installation alone.
+func (h *installation) serve(flags ...string) *world.Process {
 	h.t.Helper()
 	p, err := h.world.Serve(h.within(), append([]string{"--watch-namespaces", h.Namespace, "--public-url", h.door.URL + "/smn"}, flags...)...)
 	if err != nil {
@@ -136,7 +136,7 @@ func (h *house) serve(flags ...string) *world.Process {
 }
 
 // proxied starts a process whose requests to the API server have these hooks.
-func (h *house) proxied(hooks faults.Hooks, flags ...string) *world.Process {
+func (h *installation) proxied(hooks faults.Hooks, flags ...string) *world.Process {
 	h.t.Helper()
 	proxy, err := faults.NewProxy(h.world.ServiceConfig(), hooks)
 	if err != nil {
@@ -151,7 +151,7 @@ func (h *house) proxied(hooks faults.Hooks, flags ...string) *world.Process {
 }
 
 // ServeHTTP is the door: it brings a message to the next process that can be reached, or answers 502.
-func (h *house) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *installation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
@@ -175,7 +175,7 @@ func (h *house) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(status)
 }
 
-func (h *house) bring(ctx context.Context, body []byte) (status int) {
+func (h *installation) bring(ctx context.Context, body []byte) (status int) {
 	h.mu.Lock()
 	backends := h.backends
 	h.turn++
@@ -195,7 +195,7 @@ func (h *house) bring(ctx context.Context, body []byte) (status int) {
 	return http.StatusBadGateway
 }
 
-func (h *house) armed() {
+func (h *installation) armed() {
 	h.t.Helper()
 	if _, err := h.WaitAutopilot(h.within(), "it is armed", world.Armed); err != nil {
 		h.t.Fatal(err)
@@ -203,7 +203,7 @@ func (h *house) armed() {
 }
 
 // alarm lets the used space rise to 33 of 40 GB, which calls for 50 GB and no more.
-func (h *house) alarm() {
+func (h *installation) alarm() {
 	h.t.Helper()
 	if err := h.SetWorkload(otcsim.Workload{UsedGB: 33}); err != nil {
 		h.t.Fatal(err)
@@ -211,7 +211,7 @@ func (h *house) alarm() {
 }
 
 // grownOnce waits until all is over, and fails unless there was one change, from 40 to 50 GB, and everything is there once.
-func (h *house) grownOnce() {
+func (h *installation) grownOnce() {
 	h.t.Helper()
 	a, err := h.WaitAutopilot(h.within(), "the change is completed and the alarm is over", func(a *v1alpha1.RdsAutopilot) bool {
 		for _, r := range a.Status.Alarms.Rules {
