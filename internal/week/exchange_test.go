@@ -1,4 +1,4 @@
-package main
+package week
 
 import (
 	"net/http"
@@ -9,7 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
@@ -46,7 +49,7 @@ func TestTheAlarmOfAFormerInstanceChangesNothing(t *testing.T) {
 			if p := w.patches(d.name); len(p) > 0 {
 				t.Errorf("%s has 20 of 100 GB used and 5 %% CPU, and is patched to %d GB, flavor %q", d.name, p[0].volumeGB, p[0].flavor)
 			}
-			if isArmed(w.autopilot(d.name)) {
+			if meta.IsStatusConditionTrue(w.autopilot(d.name).Status.Conditions, v1alpha1.ConditionArmed) {
 				t.Errorf("%s is armed, though no rule could be made for its instance", d.name)
 			}
 		}

@@ -1,6 +1,6 @@
 //go:build !race
 
-package main
+package week
 
 // raceDetector makes everything five times slower.
 const raceDetector = false
