@@ -328,7 +328,7 @@ func TestListing(t *testing.T) {
 		t.Errorf("armed for the first time: %q", mended)
 	}
 	w.checkRecord()
-	old := alarms.NewListing(alarms.Part[otc.Topic]{}, alarms.Part[otc.Subscription]{}, alarms.Part[otc.Rule]{})
+	old := alarms.NewListing(alarms.List[otc.Topic]{}, alarms.List[otc.Subscription]{}, alarms.List[otc.Rule]{})
 	w.sim.ResetRequests()
 	if _, mended, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, old, w.record); err != nil || len(mended) > 0 || len(w.writes()) > 0 {
 		t.Errorf("a listing older than the rules: %v, %q, %v", err, mended, w.writes())

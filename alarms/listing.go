@@ -7,14 +7,14 @@ import (
 	"github.com/mcsps/rds-autopilot/internal/otc"
 )
 
-// Part is what was read of one list, with all pages, or why it could not be read.
-type Part[T any] struct {
+// List is what was read of one list, with all pages, or why it could not be read.
+type List[T any] struct {
 	Rows []T
 	Err  error
 }
 
-// Read makes a Part of what a list call returns.
-func Read[T any](rows []T, err error) Part[T] { return Part[T]{rows, err} }
+// ListOf makes a List of what a list call returns.
+func ListOf[T any](rows []T, err error) List[T] { return List[T]{rows, err} }
 
 // Listing is one reading of all topics, subscriptions and rules of the project, as far as they could be read. It is not
 // changed after it was made, so that all databases of a sweep can use it at the same time.
@@ -28,7 +28,7 @@ type Listing struct {
 }
 
 // NewListing makes a Listing of the three lists.
-func NewListing(topics Part[otc.Topic], subscriptions Part[otc.Subscription], rules Part[otc.Rule]) *Listing {
+func NewListing(topics List[otc.Topic], subscriptions List[otc.Subscription], rules List[otc.Rule]) *Listing {
 	l := &Listing{
 		topics:        make(map[string]otc.Topic, len(topics.Rows)),
 		subscriptions: make(map[string][]otc.Subscription, len(topics.Rows)),

@@ -128,7 +128,7 @@ func TestRepairThatChangesNothing(t *testing.T) {
 			w.alarms = alarms.New(cloud, cloud, metrics(), w.clock)
 			sweep := func() (mended []string, failed string) {
 				ctx := t.Context()
-				listed := alarms.NewListing(alarms.Read(cloud.Topics(ctx)), alarms.Read(cloud.Subscriptions(ctx)), alarms.Read(cloud.Rules(ctx)))
+				listed := alarms.NewListing(alarms.ListOf(cloud.Topics(ctx)), alarms.ListOf(cloud.Subscriptions(ctx)), alarms.ListOf(cloud.Rules(ctx)))
 				w.sim.ResetRequests()
 				_, mended, err := w.alarms.Ensure(ctx, w.want(), w.recorded, listed, w.record)
 				if err != nil {

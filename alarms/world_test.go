@@ -152,7 +152,7 @@ func (w *world) ensure(want alarms.Desired) []string {
 // listing reads all there is, as far as the cloud answers.
 func (w *world) listing() *alarms.Listing {
 	ctx := w.t.Context()
-	return alarms.NewListing(alarms.Read(w.cloud.Topics(ctx)), alarms.Read(w.cloud.Subscriptions(ctx)), alarms.Read(w.cloud.Rules(ctx)))
+	return alarms.NewListing(alarms.ListOf(w.cloud.Topics(ctx)), alarms.ListOf(w.cloud.Subscriptions(ctx)), alarms.ListOf(w.cloud.Rules(ctx)))
 }
 
 // sweep is ensure with a listing. The requests seen afterwards are those of Ensure.

@@ -54,8 +54,8 @@ func SetCondition(s *v1alpha1.Status, kind string, on bool, reason, message stri
 	})
 }
 
-// SetProgressing sets the condition Progressing: whether a change of ours is under way: the Rds asks for it and the cloud has not got it yet.
-func SetProgressing(s *v1alpha1.Status, generation int64, now time.Time) {
+// setProgressing sets the condition Progressing: whether a change of ours is under way: the Rds asks for it and the cloud has not got it yet.
+func setProgressing(s *v1alpha1.Status, generation int64, now time.Time) {
 	for _, p := range s.Intents() {
 		switch {
 		case p.AskedTime != nil:
@@ -76,9 +76,9 @@ func SetOff(s *v1alpha1.Status, reason, message string, generation int64, now ti
 	}
 }
 
-// SetLimited sets the condition Limited: whether the policy cuts a wish: storage or flavor are at their cap, or the last step was cut to it. It
+// setLimited sets the condition Limited: whether the policy cuts a wish: storage or flavor are at their cap, or the last step was cut to it. It
 // stays while that change is under way, and where there is no way of knowing whether the alarm lasts.
-func SetLimited(s *v1alpha1.Status, v Verdict, generation int64, now time.Time) {
+func setLimited(s *v1alpha1.Status, v Verdict, generation int64, now time.Time) {
 	for _, d := range v.Decisions {
 		if d.Cut {
 			SetCondition(s, v1alpha1.ConditionLimited, true, string(ReasonCapReached), d.Message, generation, now)
@@ -92,9 +92,9 @@ func SetLimited(s *v1alpha1.Status, v Verdict, generation int64, now time.Time) 
 	SetCondition(s, v1alpha1.ConditionLimited, false, "WithinCaps", "No wish is cut by the policy", generation, now)
 }
 
-// SetContested sets the condition Contested: whether somebody undoes what we did. It stays until what the Rds asks for is ours or larger, the spec
+// setContested sets the condition Contested: whether somebody undoes what we did. It stays until what the Rds asks for is ours or larger, the spec
 // is new, or its time is over.
-func SetContested(s *v1alpha1.Status, c Case, v Verdict) {
+func setContested(s *v1alpha1.Status, c Case, v Verdict) {
 	if v.Contest != nil {
 		SetCondition(s, v1alpha1.ConditionContested, true, string(v.Contest.Reason), v.Contest.Message, c.Generation, c.Now)
 		return

@@ -31,7 +31,7 @@ type Case struct {
 	Shared   bool      // another Rds has the same instance
 
 	Alarms []Alarm
-	Status v1alpha1.Status // what was seen and done before; see Follow
+	Status v1alpha1.Status // what was seen and done before; see FollowUp
 
 	// FleetBusy: as many flavors as may be are changing elsewhere in the cluster.
 	FleetBusy bool

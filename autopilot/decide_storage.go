@@ -17,7 +17,7 @@ func (c Case) decideStorage(a Alarm) Decision {
 	if held, ok := c.checkPending(d, v1alpha1.KindVolume); ok {
 		return held
 	}
-	to := NewSize(inst.VolumeGB, a.Evidence.UsedGB, int(s.StepGB), int(s.MaxGB), int(s.ThresholdPercent))
+	to := newSize(inst.VolumeGB, a.Evidence.UsedGB, int(s.StepGB), int(s.MaxGB), int(s.ThresholdPercent))
 	if c.Wanted.VolumeGB > inst.VolumeGB { // somebody else asks for a size: never ask for a smaller one than theirs
 		to = min(max(to, roundUp(c.Wanted.VolumeGB)), int(s.MaxGB))
 		if held, ok := c.checkUnfulfilledSize(d, a, to); ok {
@@ -37,7 +37,7 @@ func (c Case) decideStorage(a Alarm) Decision {
 	d.Action, d.Reason, d.To = ActionGrowVolume, ReasonAlarmInForce, strconv.Itoa(to)
 	d.Message = fmt.Sprintf("Storage %d → %d GB: %s %% used, alarm at %d %%", inst.VolumeGB, to, d.value(),
 		Threshold(inst.VolumeGB, int(s.ThresholdPercent)))
-	if wish := NewSize(inst.VolumeGB, a.Evidence.UsedGB, int(s.StepGB), math.MaxInt, int(s.ThresholdPercent)); wish > to {
+	if wish := newSize(inst.VolumeGB, a.Evidence.UsedGB, int(s.StepGB), math.MaxInt, int(s.ThresholdPercent)); wish > to {
 		d.Cut = true
 		d.Message += fmt.Sprintf("; %d GB are cut to spec.storage.maxGB", wish)
 	}

@@ -110,14 +110,14 @@ func (a Alarm) EvidenceFromSignal(c Case) Evidence {
 	}
 	e := Evidence{Time: a.Signal.DatapointTime.Time, Percent: percent}
 	if metricRow(a.Metric).InGB() {
-		e.UsedGB = percent / 100 * float64(SizeAt(c.Status.Changes, c.Instance.VolumeGB, e.Time))
+		e.UsedGB = percent / 100 * float64(sizeAt(c.Status.Changes, c.Instance.VolumeGB, e.Time))
 	}
 	return e
 }
 
-// SizeAt is the size in GB that a volume had at some time by the cloud's clock, given the changes since. Ours may be behind
+// sizeAt is the size in GB that a volume had at some time by the cloud's clock, given the changes since. Ours may be behind
 // by clockSkew; whatever it says, what asked for a growth was measured before. In doubt it is the smaller size.
-func SizeAt(changes []v1alpha1.Change, nowGB int, at time.Time) int {
+func sizeAt(changes []v1alpha1.Change, nowGB int, at time.Time) int {
 	size := nowGB
 	for _, ch := range changes { // newest first
 		if ch.Kind != v1alpha1.KindVolume || ch.Outcome != v1alpha1.OutcomeCompleted {

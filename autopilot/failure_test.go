@@ -23,16 +23,16 @@ type loop struct {
 
 func (l *loop) round(t *testing.T) Verdict {
 	t.Helper()
-	f := Follow(l.Case)
+	f := FollowUp(l.Case)
 	l.Status, l.ended = f.Status, append(l.ended, f.Ended...)
 	v := Decide(l.Case)
-	l.Status = Intend(l.Case, v)
+	l.Status = RecordIntent(l.Case, v)
 	p := Patched{}
 	if v.Intent != nil {
 		l.patches = append(l.patches, l.Now.Format("15:04:05 ")+v.Intent.To)
 		p = l.apply(&l.Case, *v.Intent)
 	}
-	done := Conclude(l.Case, v, f.Asked, p)
+	done := RecordOutcome(l.Case, v, f.Asked, p)
 	l.Status, l.ended, l.news = done.Status, append(l.ended, done.Ended...), append(l.news, done.News...)
 	return v
 }
@@ -179,7 +179,7 @@ func TestARefusedIntentGoesWithItsAlarm(t *testing.T) {
 func TestAnIntentThatTurnsOutToBePatchedIsReported(t *testing.T) {
 	l := &loop{Case: quiet().with(signalled(storageAt(93), v1alpha1.StateAlarm, 30*time.Second, "93"))}
 	v := Decide(l.Case)
-	l.Status = Intend(l.Case, v) // killed after the patch, before it could note it
+	l.Status = RecordIntent(l.Case, v) // killed after the patch, before it could note it
 	l.Wanted.VolumeGB = 110
 	l.round(t)
 	if len(l.news) != 2 || !l.news[0].Acts() || l.news[0].Message != v.Decisions[0].Message || l.news[0].MessageID != "m1" || l.news[1].Reason != ReasonChangePending {
@@ -271,13 +271,13 @@ func TestAnUnknownSizeIsNotEnlarged(t *testing.T) {
 	}
 	c = unknown()
 	c.Status.Baseline = nil
-	if b := Follow(c).Status.Baseline; b != nil {
+	if b := FollowUp(c).Status.Baseline; b != nil {
 		t.Errorf("baseline %+v of an unknown size", b)
 	}
 	c.Instance.Flavor = "rds.mysql.n1.2xlarge.4"
 	known := c.Instance.WithSizes(catalogue())
 	c.Instance = &known
-	if b := Follow(c).Status.Baseline; b == nil || b.VCPUs != 8 || b.MemoryGB != 32 {
+	if b := FollowUp(c).Status.Baseline; b == nil || b.VCPUs != 8 || b.MemoryGB != 32 {
 		t.Errorf("baseline %+v, want the catalogue's 8 vCPUs and 32 GB", b)
 	}
 }
@@ -286,7 +286,7 @@ func TestAFullInstanceHasABaseline(t *testing.T) {
 	c := quiet()
 	c.Status = v1alpha1.Status{}
 	c.Instance.Status = StatusStorageFull
-	if Follow(c).Status.Baseline == nil {
+	if FollowUp(c).Status.Baseline == nil {
 		t.Error("turned on for a full database, there is no baseline")
 	}
 }
@@ -300,7 +300,7 @@ func TestFlipsOfTheFlavorDoNotPushOurChangesOut(t *testing.T) {
 		for _, code := range []string{before, ours} {
 			c.Now = c.Now.Add(10 * time.Second)
 			c.Instance.Flavor = code
-			c.Status = Follow(c).Status
+			c.Status = FollowUp(c).Status
 		}
 	}
 	if n := len(c.Status.Changes); n != 3 || len(c.ourFlavorChanges()) != 1 {
@@ -322,9 +322,9 @@ func TestFlipsOfTheFlavorDoNotPushOurChangesOut(t *testing.T) {
 
 func TestOneMetricDoesNotPushTheRecordsOfOthersOut(t *testing.T) {
 	var s v1alpha1.Status
-	RecordDecision(&s, Decision{Metric: v1alpha1.MetricCPU, Reason: ReasonCooldown}, noon())
+	recordDecision(&s, Decision{Metric: v1alpha1.MetricCPU, Reason: ReasonCooldown}, noon())
 	for i := range 50 {
-		RecordDecision(&s, Decision{Metric: v1alpha1.MetricStorage, To: strconv.Itoa(i)}, noon())
+		recordDecision(&s, Decision{Metric: v1alpha1.MetricStorage, To: strconv.Itoa(i)}, noon())
 	}
 	if last := s.Decisions[len(s.Decisions)-1]; len(s.Decisions) != recordsKept || last.Metric != v1alpha1.MetricCPU {
 		t.Errorf("%d records, the last %+v", len(s.Decisions), last)

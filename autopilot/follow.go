@@ -55,9 +55,9 @@ type Followed struct {
 	Asked  []v1alpha1.Intent // ours that the Rds turned out to ask for: not recorded as decisions yet
 }
 
-// Follow brings the status up to what the cloud has now: it ends intents, enters changes that others made and notes the
+// FollowUp brings the status up to what the cloud has now: it ends intents, enters changes that others made and notes the
 // instance. It is a pure function; the case's own status is not altered.
-func Follow(c Case) Followed {
+func FollowUp(c Case) Followed {
 	f := Followed{Status: *c.Status.DeepCopy()}
 	s := &f.Status
 	if c.Instance == nil {
@@ -96,7 +96,7 @@ func (f *Followed) followIntent(c Case, i *v1alpha1.Intent) *v1alpha1.Intent {
 	}
 	state := c.intentState(i)
 	if i.AskedTime == nil && (state == waiting || state == completed) {
-		i = Accepted(*i, c.Now)
+		i = withAskedTime(*i, c.Now)
 		f.Asked = append(f.Asked, *i)
 	}
 	switch state {
@@ -110,8 +110,8 @@ func (f *Followed) followIntent(c Case, i *v1alpha1.Intent) *v1alpha1.Intent {
 	return i
 }
 
-// Accepted is the intent once the Rds asks for it.
-func Accepted(i v1alpha1.Intent, now time.Time) *v1alpha1.Intent {
+// withAskedTime is the intent once the Rds asks for it.
+func withAskedTime(i v1alpha1.Intent, now time.Time) *v1alpha1.Intent {
 	i = *i.DeepCopy()
 	i.AskedTime, i.Refusal = micro(now), nil
 	return &i

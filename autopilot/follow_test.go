@@ -31,7 +31,7 @@ func TestFollow(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			c := quiet()
 			tc.alter(&c)
-			f := Follow(c)
+			f := FollowUp(c)
 			s, ended := f.Status, f.Ended
 			if tc.outcome == "" {
 				if len(ended) > 0 || s.Pending == nil {
@@ -58,7 +58,7 @@ func TestAnotherInstanceIsAnotherHistory(t *testing.T) {
 	pendingVolume(time.Minute)(&c)
 	c.Status.Changes = []v1alpha1.Change{completedFlavor(time.Minute)}
 	c.Instance.ID = "another"
-	f := Follow(c)
+	f := FollowUp(c)
 	s, ended := f.Status, f.Ended
 	if s.Pending != nil || len(s.Changes) > 0 || len(ended) > 0 {
 		t.Fatalf("kept %+v and %+v, ended %+v of the former instance", s.Pending, s.Changes, ended)
@@ -70,17 +70,17 @@ func TestAnotherInstanceIsAnotherHistory(t *testing.T) {
 
 func TestActiveSinceGoesOnOnlyWhileActive(t *testing.T) {
 	c := quiet()
-	s := Follow(c).Status
+	s := FollowUp(c).Status
 	if !s.Instance.ActiveSince.Time.Equal(noon().Add(-time.Hour)) {
 		t.Errorf("active since %s, want an hour ago", s.Instance.ActiveSince)
 	}
 	c.Instance.Status = "MODIFYING"
-	c.Status = Follow(c).Status
+	c.Status = FollowUp(c).Status
 	if c.Status.Instance.ActiveSince != nil {
 		t.Errorf("active since %s while MODIFYING", c.Status.Instance.ActiveSince)
 	}
 	c.Instance.Status = StatusActive
-	if s = Follow(c).Status; !s.Instance.ActiveSince.Time.Equal(noon()) {
+	if s = FollowUp(c).Status; !s.Instance.ActiveSince.Time.Equal(noon()) {
 		t.Errorf("active since %s, want now", s.Instance.ActiveSince)
 	}
 }
@@ -101,7 +101,7 @@ func TestApply(t *testing.T) {
 		c := quiet()
 		pendingFlavor(11 * time.Minute)(&c)
 		c = c.with(storageAt(93))
-		s := Intend(c, Decide(c))
+		s := RecordIntent(c, Decide(c))
 		if s.Pending == nil || s.Pending.Kind != v1alpha1.KindVolume || s.Overtaken == nil || s.Overtaken.Kind != v1alpha1.KindFlavor {
 			t.Fatalf("pending %+v, overtaken %+v", s.Pending, s.Overtaken)
 		}
@@ -109,7 +109,7 @@ func TestApply(t *testing.T) {
 	t.Run("an intent that was never patched goes when its alarm went", func(t *testing.T) {
 		c := quiet()
 		c.Status.Pending = intentTo(v1alpha1.KindVolume, "100", "110", time.Minute)
-		s := Intend(c, Decide(c))
+		s := RecordIntent(c, Decide(c))
 		if s.Pending != nil || len(s.Changes) != 0 {
 			t.Fatalf("pending %+v, changes %+v", s.Pending, s.Changes)
 		}
@@ -120,8 +120,8 @@ func TestApply(t *testing.T) {
 		fresh := 0
 		for range 30 {
 			v := Decide(c)
-			c.Status = Intend(c, v)
-			done := Conclude(c, v, nil, Patched{})
+			c.Status = RecordIntent(c, v)
+			done := RecordOutcome(c, v, nil, Patched{})
 			c.Status = done.Status
 			fresh += len(done.News)
 			c.Now = c.Now.Add(time.Minute)
@@ -134,7 +134,7 @@ func TestApply(t *testing.T) {
 	t.Run("at most twenty records", func(t *testing.T) {
 		var s v1alpha1.Status
 		for i := range 50 {
-			RecordDecision(&s, Decision{Metric: v1alpha1.MetricStorage, Action: ActionGrowVolume, To: string(rune('a' + i))}, noon())
+			recordDecision(&s, Decision{Metric: v1alpha1.MetricStorage, Action: ActionGrowVolume, To: string(rune('a' + i))}, noon())
 		}
 		if len(s.Decisions) != recordsKept {
 			t.Fatalf("%d records", len(s.Decisions))
@@ -146,19 +146,19 @@ func TestAdmit(t *testing.T) {
 	sig := func(id string, age time.Duration) v1alpha1.Signal {
 		return v1alpha1.Signal{Metric: v1alpha1.MetricCPU, MessageID: id, AlarmTime: ago(age)}
 	}
-	in, first := Admit(v1alpha1.Intake{}, sig("a", time.Minute))
+	in, first := AddSignal(v1alpha1.Intake{}, sig("a", time.Minute))
 	for _, tc := range []struct {
 		name string
 		sig  v1alpha1.Signal
-		want Admission
+		want SignalResult
 	}{
-		{"the same message", sig("a", time.Minute), Duplicate},
-		{"an older alarm", sig("b", 2*time.Minute), Stale},
-		{"the same alarm under a fresh id", sig("c", time.Minute), Stale},
-		{"a newer alarm", sig("d", 0), Admitted},
-		{"another metric", v1alpha1.Signal{Metric: v1alpha1.MetricStorage, MessageID: "e", AlarmTime: ago(time.Hour)}, Admitted},
+		{"the same message", sig("a", time.Minute), SignalDuplicate},
+		{"an older alarm", sig("b", 2*time.Minute), SignalStale},
+		{"the same alarm under a fresh id", sig("c", time.Minute), SignalStale},
+		{"a newer alarm", sig("d", 0), SignalAdded},
+		{"another metric", v1alpha1.Signal{Metric: v1alpha1.MetricStorage, MessageID: "e", AlarmTime: ago(time.Hour)}, SignalAdded},
 	} {
-		if _, got := Admit(in, tc.sig); got != tc.want || first != Admitted {
+		if _, got := AddSignal(in, tc.sig); got != tc.want || first != SignalAdded {
 			t.Errorf("%s: %d, want %d", tc.name, got, tc.want)
 		}
 	}
@@ -168,4 +168,4 @@ func TestAdmit(t *testing.T) {
 }
 
 // asked is the round that sees the Rds ask for what is pending.
-func asked(c *Case) { c.Status = Follow(*c).Status }
+func asked(c *Case) { c.Status = FollowUp(*c).Status }

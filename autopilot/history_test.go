@@ -14,7 +14,7 @@ import (
 )
 
 // simulation is a database, its Rds, its operator and everybody who interferes, one event after the other. The autopilot's
-// part is Follow, Decide and Conclude as the loop calls them, killed wherever it can be.
+// part is Follow, Decide and RecordOutcome as the loop calls them, killed wherever it can be.
 type simulation struct {
 	t      *rapid.T
 	now    time.Time
@@ -76,7 +76,7 @@ func (s *simulation) round(killedAfter int) {
 		Now: s.now, Mode: v1alpha1.ModeAuto, Enabled: true, Spec: s.spec, Generation: 1, Recheck: 30 * time.Second,
 		Wanted: s.wanted, Instance: &inst, Status: s.status, Catalogue: catalogue(),
 	}
-	f := Follow(c)
+	f := FollowUp(c)
 	c.Status = f.Status
 	for _, m := range watched() {
 		a := Alarm{
@@ -89,7 +89,7 @@ func (s *simulation) round(killedAfter int) {
 		c.Alarms = append(c.Alarms, a)
 	}
 	v := Decide(c)
-	c.Status = Intend(c, v)
+	c.Status = RecordIntent(c, v)
 	for _, d := range v.Decisions {
 		s.logf("the autopilot says of %s: %s (%s)", d.Metric, d.Message, d.Reason)
 	}
@@ -98,7 +98,7 @@ func (s *simulation) round(killedAfter int) {
 		return
 	}
 	if v.Intent == nil {
-		s.status = Conclude(c, v, f.Asked, Patched{}).Status
+		s.status = RecordOutcome(c, v, f.Asked, Patched{}).Status
 		return
 	}
 	s.status = c.Status
@@ -115,7 +115,7 @@ func (s *simulation) round(killedAfter int) {
 		s.logf("… and is killed before it notes the patch")
 		return
 	}
-	s.status = Conclude(c, v, f.Asked, Patched{Result: PatchAccepted}).Status
+	s.status = RecordOutcome(c, v, f.Asked, Patched{Result: PatchAccepted}).Status
 }
 
 func watched() []v1alpha1.Metric {
@@ -258,7 +258,7 @@ func (s *simulation) send() {
 }
 
 func (s *simulation) deliver(sig v1alpha1.Signal) {
-	in, admission := Admit(s.intake, sig)
+	in, admission := AddSignal(s.intake, sig)
 	s.intake = in
 	s.logf("%s of %s comes, %s of %s at %.4s %%: %s", sig.MessageID, sig.AlarmTime.Format("15:04"), sig.State, sig.Metric, sig.ValuePercent,
 		[]string{"stored", "known", "older than what is stored"}[admission])

@@ -6,19 +6,19 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Admission is what became of a signal.
-type Admission int
+// SignalResult is what became of a signal.
+type SignalResult int
 
-// The admissions.
+// The results.
 const (
-	Admitted  Admission = iota // it is the newest of its metric
-	Duplicate                  // this very message is stored already
-	Stale                      // a newer one is stored
+	SignalAdded     SignalResult = iota // it is the newest of its metric
+	SignalDuplicate                     // this very message is stored already
+	SignalStale                         // a newer one is stored
 )
 
-// Admit puts a signal into the intake if it is the newest of its metric by the alarm's own time: messages come late,
+// AddSignal puts a signal into the intake if it is the newest of its metric by the alarm's own time: messages come late,
 // twice and in any order. The intake that is passed is not altered.
-func Admit(in v1alpha1.Intake, sig v1alpha1.Signal) (v1alpha1.Intake, Admission) {
+func AddSignal(in v1alpha1.Intake, sig v1alpha1.Signal) (v1alpha1.Intake, SignalResult) {
 	out := *in.DeepCopy()
 	for i, stored := range out.Signals {
 		if stored.Metric != sig.Metric {
@@ -26,15 +26,15 @@ func Admit(in v1alpha1.Intake, sig v1alpha1.Signal) (v1alpha1.Intake, Admission)
 		}
 		switch {
 		case stored.MessageID == sig.MessageID:
-			return out, Duplicate
+			return out, SignalDuplicate
 		case !sig.AlarmTime.After(stored.AlarmTime.Time):
-			return out, Stale
+			return out, SignalStale
 		}
 		out.Signals[i] = sig
-		return out, Admitted
+		return out, SignalAdded
 	}
 	out.Signals = append(out.Signals, sig)
-	return out, Admitted
+	return out, SignalAdded
 }
 
 // SignalOf returns the stored signal of a metric, or nil.

@@ -14,8 +14,8 @@ const (
 	foldEvery   = 5 * time.Minute // how often an unchanged answer is written again
 )
 
-// Intend enters what a verdict wants into the status, so that it is known before anything is patched.
-func Intend(c Case, v Verdict) v1alpha1.Status {
+// RecordIntent enters what a verdict wants into the status, so that it is known before anything is patched.
+func RecordIntent(c Case, v Verdict) v1alpha1.Status {
 	s := *c.Status.DeepCopy()
 	if o := s.Overtaken; o != nil && c.intentState(o) == unpatched {
 		s.Overtaken = nil
@@ -53,8 +53,8 @@ type Patched struct {
 	Message string
 }
 
-// Concluded is the status after a verdict, and what to report to people once it is stored.
-type Concluded struct {
+// Recorded is the status after a verdict, and what to report to people once it is stored.
+type Recorded struct {
 	Status   v1alpha1.Status
 	News     []Decision // the answers that are new, as opposed to folded into an earlier record
 	Ended    []v1alpha1.Change
@@ -62,10 +62,10 @@ type Concluded struct {
 	Again    time.Duration // when to look again; 0 where an event brings it up
 }
 
-// Conclude enters into the status what became of a verdict: the intent as it stands after its patch, a record of every
-// answer, and all conditions but Armed. The case's status is that of Intend; asked are the intents that Follow found.
-func Conclude(c Case, v Verdict, asked []v1alpha1.Intent, p Patched) Concluded {
-	done := Concluded{Status: *c.Status.DeepCopy()}
+// RecordOutcome enters into the status what became of a verdict: the intent as it stands after its patch, a record of every
+// answer, and all conditions but Armed. The case's status is that of RecordIntent; asked are the intents that FollowUp found.
+func RecordOutcome(c Case, v Verdict, asked []v1alpha1.Intent, p Patched) Recorded {
+	done := Recorded{Status: *c.Status.DeepCopy()}
 	s := &done.Status
 	var answers []Decision
 	for _, i := range asked {
@@ -74,7 +74,7 @@ func Conclude(c Case, v Verdict, asked []v1alpha1.Intent, p Patched) Concluded {
 	if i := s.Pending; v.Intent != nil && i != nil {
 		switch p.Result {
 		case PatchAccepted:
-			s.Pending = Accepted(*i, c.Now)
+			s.Pending = withAskedTime(*i, c.Now)
 		case PatchTakenBack:
 			done.Ended = append(done.Ended, c.endIntent(i, v1alpha1.OutcomeLost))
 			s.Changes, s.Pending = prependChange(s.Changes, done.Ended[0]), nil
@@ -103,14 +103,14 @@ func Conclude(c Case, v Verdict, asked []v1alpha1.Intent, p Patched) Concluded {
 		answers = append(answers, d)
 	}
 	for _, d := range answers {
-		if RecordDecision(s, d, c.Now) {
+		if recordDecision(s, d, c.Now) {
 			done.News = append(done.News, d)
 		}
 	}
 	s.ObservedGeneration = c.Generation
-	SetProgressing(s, c.Generation, c.Now)
-	SetLimited(s, v, c.Generation, c.Now)
-	SetContested(s, c, v)
+	setProgressing(s, c.Generation, c.Now)
+	setLimited(s, v, c.Generation, c.Now)
+	setContested(s, c, v)
 	done.Warnings, done.Again = UpdateWarnings(c, s), v.Again
 	return done
 }
@@ -152,8 +152,8 @@ func (v Verdict) postponed(i *v1alpha1.Intent) bool {
 	})
 }
 
-// RecordDecision enters one decision and reports whether it is new.
-func RecordDecision(s *v1alpha1.Status, d Decision, now time.Time) bool {
+// recordDecision enters one decision and reports whether it is new.
+func recordDecision(s *v1alpha1.Status, d Decision, now time.Time) bool {
 	for i := range s.Decisions {
 		r := &s.Decisions[i]
 		if r.Metric != d.Metric {

@@ -22,8 +22,8 @@ func Threshold(sizeGB, configuredThreshold int) int {
 	return min(configuredThreshold, (100*sizeGB-100*freeWhenAlarming)/sizeGB)
 }
 
-// ReadOnly reports whether the cloud makes a database read-only at that fill.
-func ReadOnly(sizeGB int, usedGB float64) bool {
+// readOnly reports whether the cloud makes a database read-only at that fill.
+func readOnly(sizeGB int, usedGB float64) bool {
 	free := float64(sizeGB) - usedGB
 	if sizeGB >= largeVolume {
 		return free < largeReadOnly
@@ -32,7 +32,7 @@ func ReadOnly(sizeGB int, usedGB float64) bool {
 }
 
 // nearlyReadOnly reports whether a database is read-only, or will be with 2 GB more.
-func nearlyReadOnly(sizeGB int, usedGB float64) bool { return ReadOnly(sizeGB, usedGB+nearReadOnly) }
+func nearlyReadOnly(sizeGB int, usedGB float64) bool { return readOnly(sizeGB, usedGB+nearReadOnly) }
 
 // roundUp is the next size the cloud can have.
 func roundUp(sizeGB int) int { return (sizeGB + volumeUnit - 1) / volumeUnit * volumeUnit }
@@ -50,14 +50,14 @@ func atThreshold(sizeGB int, usedGB float64, configuredThreshold int) bool {
 	return 100*usedGB >= float64(Threshold(sizeGB, configuredThreshold)*sizeGB)
 }
 
-// NewSize is the size in GB a volume should have, given what is used of it. It is a function of the used space: asked
+// newSize is the size in GB a volume should have, given what is used of it. It is a function of the used space: asked
 // again with the same, it asks for no second step. It returns sizeGB where there is nothing to do, and never more than
 // maxGB unless the volume is larger already.
-func NewSize(sizeGB int, usedGB float64, stepGB, maxGB, configuredThreshold int) int {
+func newSize(sizeGB int, usedGB float64, stepGB, maxGB, configuredThreshold int) int {
 	if !atThreshold(sizeGB, usedGB, configuredThreshold) {
 		return sizeGB
 	}
-	rescue := ReadOnly(sizeGB, usedGB)
+	rescue := readOnly(sizeGB, usedGB)
 	size := sizeGB + stepGB
 	for size < maxGB && (atThreshold(size, usedGB, configuredThreshold) || rescue && !writable(size, usedGB)) {
 		size += volumeUnit

@@ -40,7 +40,7 @@ func TestNewSize(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			used := tc.percent * float64(tc.size) / 100
-			if got := NewSize(tc.size, used, tc.step, tc.max, tc.given); got != tc.exp {
+			if got := newSize(tc.size, used, tc.step, tc.max, tc.given); got != tc.exp {
 				t.Errorf("%d GB, %g %% used: new size %d GB, want %d GB", tc.size, tc.percent, got, tc.exp)
 			}
 		})
@@ -54,7 +54,7 @@ func TestNewSizeNeverShrinksNeverPassesTheCapAndNeverStepsTwice(t *testing.T) {
 		step := 10 * rapid.IntRange(1, 50).Draw(t, "step/10")
 		given := rapid.IntRange(1, 99).Draw(t, "given")
 		used := rapid.Float64Range(0, 4100).Draw(t, "used")
-		got := NewSize(size, used, step, limit, given)
+		got := newSize(size, used, step, limit, given)
 		if got < size {
 			t.Fatalf("%d GB became %d GB", size, got)
 		}
@@ -64,10 +64,10 @@ func TestNewSizeNeverShrinksNeverPassesTheCapAndNeverStepsTwice(t *testing.T) {
 		if got%10 != 0 {
 			t.Fatalf("%d GB is no multiple of 10", got)
 		}
-		if got < limit && NewSize(got, used, step, limit, given) != got {
+		if got < limit && newSize(got, used, step, limit, given) != got {
 			t.Fatalf("the same %g GB asked for a second step after %d → %d GB", used, size, got)
 		}
-		if got > size && got < limit && ReadOnly(got, used) {
+		if got > size && got < limit && readOnly(got, used) {
 			t.Fatalf("%d GB with %g GB used is still read-only", got, used)
 		}
 	})

@@ -13,7 +13,7 @@ import (
 // grow is one look at a volume of that size: what the loop keeps, and what people are warned of.
 func (c *Case) grow(gb int) (warned []string) {
 	c.Instance = &Instance{ID: "id", Status: StatusActive, VolumeGB: gb, Flavor: "f"}
-	status := Follow(*c).Status
+	status := FollowUp(*c).Status
 	for _, w := range UpdateWarnings(*c, &status) {
 		warned = append(warned, string(w.Reason)+": "+w.Message)
 	}
@@ -81,7 +81,7 @@ func TestWarnings(t *testing.T) {
 		c.grow(40)
 		c.grow(80)
 		c.Instance.ID = "another"
-		c.Status = Follow(c).Status
+		c.Status = FollowUp(c).Status
 		if len(c.Status.FormerVolumes)+len(c.Status.Warned) > 0 {
 			t.Errorf("status %+v", c.Status)
 		}
@@ -94,8 +94,8 @@ func TestTheConditionLimited(t *testing.T) {
 	limited := func(when string, want bool, says string) {
 		t.Helper()
 		v := Decide(c)
-		c.Status = Intend(c, v)
-		SetLimited(&c.Status, v, c.Generation, c.Now)
+		c.Status = RecordIntent(c, v)
+		setLimited(&c.Status, v, c.Generation, c.Now)
 		got := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionLimited)
 		if on := got.Status == "True"; on != want || !strings.Contains(got.Message, says) {
 			t.Errorf("%s: %s (%s), want %t and %q", when, got.Status, got.Message, want, says)
@@ -110,7 +110,7 @@ func TestTheConditionLimited(t *testing.T) {
 	c.Wanted.VolumeGB = 120
 	limited("while it is under way", true, "150 GB are cut")
 	c.Instance.VolumeGB = 120
-	c.Status = Follow(c).Status
+	c.Status = FollowUp(c).Status
 	limited("once it is there", false, "")
 	c.Alarms = []Alarm{storageAt(115)}
 	limited("at the cap", true, "Storage stays at 120 GB: 95.8 % used, but spec.storage.maxGB is 120")

@@ -18,13 +18,13 @@ func (c Case) untilWindowOpens() time.Duration {
 	if w == nil {
 		return 0
 	}
-	return UntilWindowOpens(*w, c.Now)
+	return untilWindowOpens(*w, c.Now)
 }
 
-// UntilWindowOpens is how long it takes until the window opens; 0 while it is open. It is open while the clock of its zone
+// untilWindowOpens is how long it takes until the window opens; 0 while it is open. It is open while the clock of its zone
 // shows a time in it, once for each of its days: where that clock is put forward over all of it, not that day, and where it
 // is put back into it, from the last time that it comes to the start. A window that cannot be read never opens.
-func UntilWindowOpens(w v1alpha1.Window, now time.Time) time.Duration {
+func untilWindowOpens(w v1alpha1.Window, now time.Time) time.Duration {
 	h, err := readWindow(w)
 	if err != nil {
 		return maxDeferral

@@ -26,7 +26,7 @@ func TestAnAlarmOnWednesdayIsServedInSaturdaysWindow(t *testing.T) {
 			c.Alarms[0].State, c.Alarms[0].Evidence = v1alpha1.StateAlarm, Evidence{Time: day, Percent: 95}
 		}
 		v := Decide(c)
-		c.Status = Intend(c, v)
+		c.Status = RecordIntent(c, v)
 		return v
 	}
 	wednesday := time.Date(2026, 11, 18, 12, 0, 0, 0, time.UTC)
@@ -124,7 +124,7 @@ func TestWindow(t *testing.T) {
 		{"no zone", v1alpha1.Window{Start: "00:00", End: "00:00"}, "2026-11-18T01:00:00+01:00", maxDeferral},
 		{"a zone nobody knows", v1alpha1.Window{Days: []v1alpha1.Day{"Sat"}, Start: "00:00", End: "00:00", TimeZone: "No/Where"}, "2026-11-21T02:00:00Z", maxDeferral},
 	} {
-		if got := UntilWindowOpens(tc.w, at(tc.now)); got != tc.opens {
+		if got := untilWindowOpens(tc.w, at(tc.now)); got != tc.opens {
 			t.Errorf("%s: opens in %s, want %s", tc.name, got, tc.opens)
 		}
 	}
@@ -137,7 +137,7 @@ func TestWishesOfSeveralDaysAreServedTogether(t *testing.T) {
 	for i, m := range []v1alpha1.Metric{v1alpha1.MetricCPU, v1alpha1.MetricMemory} {
 		c.Now = time.Date(2026, 11, 18+i, 12, 0, 0, 0, time.UTC)
 		c.Alarms = []Alarm{{Metric: m, State: v1alpha1.StateAlarm, Evidence: Evidence{Time: c.Now, Percent: 95}}}
-		c.Status = Intend(c, Decide(c))
+		c.Status = RecordIntent(c, Decide(c))
 	}
 	c.Now, c.Alarms = time.Date(2026, 11, 21, 1, 0, 0, 0, time.UTC), nil
 	v := Decide(c)

@@ -21,7 +21,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, errors.Join(err, r.recordUnreachable(ctx, err))
 	}
-	followed := autopilot.Follow(c)
+	followed := autopilot.FollowUp(c)
 	c.Status = followed.Status
 	defer r.limiter.release(r.key)
 	err = errors.Join(r.readAlarms(ctx, &c), r.readWriters(ctx, &c), r.readFlavors(ctx, &c))
@@ -30,7 +30,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 		r.limiter.release(r.key)
 	}
 
-	c.Status = autopilot.Intend(c, v)
+	c.Status = autopilot.RecordIntent(c, v)
 	ended := followed.Ended
 	var patched autopilot.Patched
 	if v.Intent != nil {
@@ -44,7 +44,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 		err = errors.Join(err, applyErr)
 		c.Now = r.Now()
 	}
-	done := autopilot.Conclude(c, v, followed.Asked, patched)
+	done := autopilot.RecordOutcome(c, v, followed.Asked, patched)
 	due := r.armingDue(c)
 	if !due {
 		r.setArmed(&done.Status)
@@ -75,7 +75,7 @@ func (r *round) apply(ctx context.Context, i v1alpha1.Intent) (autopilot.Patched
 	if latest == nil || latest.UID != r.target.UID || latest.InstanceID != r.target.InstanceID {
 		return autopilot.Patched{}, fmt.Errorf("the Rds is another one by now: %w", autopilot.ErrConflict)
 	}
-	if reason, _ := Off(latest, r.rap, cmp.Or(r.switches.of(r.key), r.lastSwitch)); reason != "" {
+	if reason, _ := OffReason(latest, r.rap, cmp.Or(r.switches.of(r.key), r.lastSwitch)); reason != "" {
 		return autopilot.Patched{}, fmt.Errorf("autopilot was turned off meanwhile: %w", autopilot.ErrConflict)
 	}
 	stored, err := r.Applier.Apply(ctx, r.target, i)

@@ -98,15 +98,15 @@ func (r *round) create(ctx context.Context) error {
 
 // off says why nothing of this database should exist in the cloud, if so.
 func (r *round) off() (reason, message string) {
-	if reason, message = Off(r.target, r.rap, r.lastSwitch); reason == "" && r.effectiveMode() == v1alpha1.ModeOff {
+	if reason, message = OffReason(r.target, r.rap, r.lastSwitch); reason == "" && r.effectiveMode() == v1alpha1.ModeOff {
 		return string(autopilot.ReasonNotEnabled), "The mode is Off"
 	}
 	return reason, message
 }
 
-// Off says why nothing is to be done for a database whatever the mode, if so. lastSwitch is the last value of spec.autopilot,
+// OffReason says why nothing is to be done for a database whatever the mode, if so. lastSwitch is the last value of spec.autopilot,
 // which counts where the target, which may be nil, has none now.
-func Off(t *autopilot.Target, a *v1alpha1.RdsAutopilot, lastSwitch v1alpha1.Switch) (reason, message string) {
+func OffReason(t *autopilot.Target, a *v1alpha1.RdsAutopilot, lastSwitch v1alpha1.Switch) (reason, message string) {
 	if t != nil {
 		lastSwitch = cmp.Or(t.Switch, lastSwitch)
 	}

@@ -18,11 +18,11 @@ import (
 func (r *Receiver) storeAlarm(ctx context.Context, m *message) (result, error) {
 	sig := signal(m, r.Now())
 	return r.writeIntake(ctx, m, func(in v1alpha1.Intake) (v1alpha1.Intake, result) {
-		next, admission := autopilot.Admit(in, sig)
+		next, admission := autopilot.AddSignal(in, sig)
 		switch admission {
-		case autopilot.Duplicate:
+		case autopilot.SignalDuplicate:
 			return next, resultDuplicate
-		case autopilot.Stale:
+		case autopilot.SignalStale:
 			return next, resultStale
 		}
 		return next, resultStored

@@ -75,7 +75,7 @@ func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, 
 	if err != nil {
 		return nil, err
 	}
-	_, off := controller.Off(t, rap, rap.Status.Switch)
+	_, off := controller.OffReason(t, rap, rap.Status.Switch)
 	if off != "" {
 		s.note("%s", off)
 	}
@@ -93,7 +93,7 @@ func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, 
 	if s.Instance == nil {
 		return s, nil
 	}
-	s.Status = autopilot.Follow(s.Case).Status
+	s.Status = autopilot.FollowUp(s.Case).Status
 	if s.Catalogue, err = p.cloud.Catalogue(ctx, *s.Instance); err != nil {
 		return nil, fmt.Errorf("read flavors: %w", err)
 	}

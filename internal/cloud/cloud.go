@@ -51,13 +51,13 @@ func New(api *otc.Cloud, now func() time.Time) *Cloud {
 // read side by side, so that one that hangs takes no time from another. Rules are listed once for this and for the states of
 // alarms.
 func (c *Cloud) list(ctx context.Context, notBefore time.Time) (*alarms.Listing, error) {
-	var topics alarms.Part[otc.Topic]
-	var subscriptions alarms.Part[otc.Subscription]
-	var rules alarms.Part[otc.Rule]
+	var topics alarms.List[otc.Topic]
+	var subscriptions alarms.List[otc.Subscription]
+	var rules alarms.List[otc.Rule]
 	var reading sync.WaitGroup
-	reading.Go(func() { topics = alarms.Read(c.topics.get(ctx, notBefore)) })
-	reading.Go(func() { subscriptions = alarms.Read(c.api.Subscriptions(ctx)) })
-	reading.Go(func() { rules = alarms.Read(c.rules.get(ctx, notBefore)) })
+	reading.Go(func() { topics = alarms.ListOf(c.topics.get(ctx, notBefore)) })
+	reading.Go(func() { subscriptions = alarms.ListOf(c.api.Subscriptions(ctx)) })
+	reading.Go(func() { rules = alarms.ListOf(c.rules.get(ctx, notBefore)) })
 	reading.Wait()
 	return alarms.NewListing(topics, subscriptions, rules), nil
 }
