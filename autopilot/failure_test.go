@@ -320,6 +320,33 @@ func TestFlipsOfTheFlavorDoNotPushOurChangesOut(t *testing.T) {
 	}
 }
 
+// The cloud has our flavor, but is not ACTIVE yet, and goes back: the intent is still open.
+func TestAFlavorThatTheCloudLeavesBeforeItIsActiveIsRolledBack(t *testing.T) {
+	c := quiet()
+	before, to := c.Instance.Flavor, "rds.mysql.n1.4xlarge.4"
+	c.Wanted.Flavor = to
+	c.Status.Pending = &v1alpha1.Intent{
+		Kind: v1alpha1.KindFlavor, From: before, To: to, Metrics: []v1alpha1.Metric{v1alpha1.MetricCPU}, DecisionTime: *micro(c.Now), AskedTime: micro(c.Now),
+	}
+	for _, code := range []string{to, before} {
+		c.Now = c.Now.Add(10 * time.Second)
+		c.Instance.Flavor, c.Instance.Status = code, "MODIFYING"
+		c.Status = FollowUp(c).Status
+	}
+	if changes := c.Status.Changes; len(changes) == 0 || changes[0].Outcome != v1alpha1.OutcomeRolledBack || c.Status.Pending == nil {
+		t.Fatalf("%+v, pending %+v", changes, c.Status.Pending)
+	}
+	c.Now = c.Now.Add(time.Hour)
+	c.Instance.Flavor, c.Instance.Status = to, StatusActive
+	c.Status = FollowUp(c).Status
+	c.Now = c.Now.Add(2 * time.Hour)
+	a := usageAt(v1alpha1.MetricCPU, 99)
+	a.Evidence.Time = c.Now
+	if d := Decide(c.with(a)).Decisions[0]; d.Reason != ReasonRolledBack {
+		t.Errorf("the cloud is at our flavor again: %s %s", d.Reason, d.Message)
+	}
+}
+
 func TestOneMetricDoesNotPushTheRecordsOfOthersOut(t *testing.T) {
 	var s v1alpha1.Status
 	recordDecision(&s, Decision{Metric: v1alpha1.MetricCPU, Reason: ReasonCooldown}, noon())

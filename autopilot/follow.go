@@ -165,7 +165,7 @@ func (c Case) changesByOthers(last *v1alpha1.Instance, ended []v1alpha1.Change, 
 		if from != to && !ours(kind, to) {
 			found = append(found, v1alpha1.Change{
 				Kind: kind, By: v1alpha1.ByOther, From: from, To: to,
-				CompletionTime: *micro(c.Now), Outcome: c.outcomeByOthers(kind, from),
+				CompletionTime: *micro(c.Now), Outcome: c.outcomeByOthers(kind, from, open),
 			})
 		}
 	}
@@ -176,10 +176,15 @@ func (c Case) changesByOthers(last *v1alpha1.Instance, ended []v1alpha1.Change, 
 
 // outcomeByOthers distinguishes a change that somebody wanted from a flavor of ours that the cloud left although the Rds
 // asks for it.
-func (c Case) outcomeByOthers(kind v1alpha1.ChangeKind, from string) v1alpha1.Outcome {
+func (c Case) outcomeByOthers(kind v1alpha1.ChangeKind, from string, open []*v1alpha1.Intent) v1alpha1.Outcome {
 	if kind == v1alpha1.KindFlavor && c.Wanted.Flavor == from {
 		for _, ch := range c.ourFlavorChanges() {
 			if ch.To == from && ch.Outcome == v1alpha1.OutcomeCompleted {
+				return v1alpha1.OutcomeRolledBack
+			}
+		}
+		for _, i := range open { // the cloud had it, and left it before it was ACTIVE
+			if i.Kind == kind && i.To == from && i.AskedTime != nil {
 				return v1alpha1.OutcomeRolledBack
 			}
 		}

@@ -264,3 +264,34 @@ func TestAnEventLeavesTheSweepOfTheAlarmsAlone(t *testing.T) {
 		t.Error("the drift of its alarms is not repaired")
 	}
 }
+
+// A conflict with our own arming is no news of the cloud: the next try must not list all rules once more.
+func TestAConflictInASweepCostsNoListing(t *testing.T) {
+	w := newWorld()
+	w.listedFor = time.Millisecond // whatever is not of the sweep is too old
+	c := w.process()
+	w.settle(t, c)
+	w.alarm(v1alpha1.MetricStorage, true)
+	w.usedGB = 93
+	w.now = w.now.Add(time.Second)
+	key, begin := Key{"ns", "db"}, w.now
+	if _, err := (cloud{w}).AlarmStates(t.Context(), begin); err != nil {
+		t.Fatal(err)
+	}
+	listings := w.listings
+	c.decideMarks.set(key, begin)
+	w.now = w.now.Add(10 * time.Second)
+	w.duringCloud = func() { // somebody writes, once
+		w.duringCloud = nil
+		w.bump()
+	}
+	if _, err := c.reconcile(t.Context(), key); !errors.Is(err, autopilot.ErrConflict) {
+		t.Fatalf("no conflict: %v", err)
+	}
+	if _, err := c.reconcile(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	if w.listings != listings {
+		t.Errorf("%d listings for the second try", w.listings-listings)
+	}
+}

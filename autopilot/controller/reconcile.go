@@ -68,6 +68,11 @@ func (c *Controller) latestTarget(key Key) *autopilot.Target {
 // reconcile decides on one database and says when to look again. What concerns its alarms is left to arm.
 func (c *Controller) reconcile(ctx context.Context, key Key) (requeueAfter time.Duration, err error) {
 	begin, sweep := c.decideMarks.take(key)
+	defer func() {
+		if sweep && errors.Is(err, autopilot.ErrConflict) { // what the sweep has read of the cloud is new enough for the next try
+			c.decideMarks.set(key, begin)
+		}
+	}()
 	r, ok := c.newRound(key)
 	if !ok {
 		if r.target != nil && !r.target.Deleting && r.lastSwitch == v1alpha1.SwitchOn {

@@ -75,9 +75,6 @@ func TestTheAPIServerGoesAwayInABurstOfAlarms(t *testing.T) {
 	for _, db := range dbs {
 		f.stored(t, db, inTheEnd[topicOf(f, db)])
 	}
-	if slow := late(t, p); slow > 0 {
-		t.Errorf("%g answers came after 4 s", slow)
-	}
 	f.answers(t)
 	t.Logf("%d alarms were acknowledged before and in the outage, %d in the end", len(inTime), len(inTheEnd))
 }
