@@ -73,3 +73,17 @@ func TestAFlavorRoundCostsTheSameInALargeFleet(t *testing.T) {
 		t.Errorf("a round makes %.0f allocations among 100 databases and %.0f among 2,000", few, many)
 	}
 }
+
+// Until the instance's own resize list is read, a flavor of another family counts: what holds the change back is named, and not
+// that there is no larger flavor.
+func TestAFlavorOfAnotherFamilyWaitsForItsTurn(t *testing.T) {
+	w, c := newLargeFleet(3)
+	w.inst.Flavor, w.rds.Spec.FlavorRef = "rds.mysql.c2.large.4", "rds.mysql.c2.large.4"
+	w.settle(t, c)
+	w.settle(t, c) // ACTIVE for 15 minutes
+	w.alarm(v1alpha1.MetricCPU, true)
+	w.settle(t, c)
+	if d := w.rap.Status.Decisions; len(d) == 0 || d[0].Reason != "FleetBrake" || w.resizeLists != 0 {
+		t.Errorf("records %+v after %d readings of the resize list, want FleetBrake after none", d, w.resizeLists)
+	}
+}

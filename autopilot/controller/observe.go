@@ -156,6 +156,10 @@ func (r *round) readFlavors(ctx context.Context, c *autopilot.Case) (err error) 
 	if c.Catalogue, err = r.Cloud.Catalogue(ctx, *c.Instance); err != nil {
 		return fmt.Errorf("read flavors: %w", err)
 	}
+	for _, f := range c.Catalogue { // until the instance's own list is read
+		c.Offered = append(c.Offered, f.Code)
+	}
+	c.OfferedKnown = true
 	if !c.ProposesFlavor() {
 		return nil
 	}
