@@ -39,24 +39,33 @@ func (c *Cluster) listLive(ctx context.Context, namespaces []string, wanted func
 	defer cancel()
 	var found []*autopilotv1.RdsAutopilot
 	for _, ns := range namespaces {
-		opts := metav1.ListOptions{Limit: listPage}
-		for {
-			list, err := c.autopilotsIn(ns).List(ctx, opts)
-			if err != nil {
-				return nil, wrapError(err, "list RdsAutopilots")
-			}
-			for i := range list.Items {
-				if a := &list.Items[i]; wanted(a) {
+		err := eachPage(ctx, c.autopilotsIn(ns).List, func(page *autopilotv1.RdsAutopilotList) (more bool) {
+			for i := range page.Items {
+				if a := &page.Items[i]; wanted(a) {
 					trim(&a.ObjectMeta)
 					found = append(found, a.DeepCopy()) // not a part of the whole page
 				}
 			}
-			if opts.Continue = list.Continue; opts.Continue == "" {
-				break
-			}
+			return true
+		})
+		if err != nil {
+			return nil, wrapError(err, "list RdsAutopilots")
 		}
 	}
 	return found, nil
+}
+
+// eachPage lists page by page for as long as f wants more.
+func eachPage[L metav1.ListInterface](ctx context.Context, list func(context.Context, metav1.ListOptions) (L, error), f func(L) (more bool)) error {
+	for opts := (metav1.ListOptions{Limit: listPage}); ; {
+		page, err := list(ctx, opts)
+		if err != nil {
+			return err
+		}
+		if opts.Continue = page.GetContinue(); !f(page) || opts.Continue == "" {
+			return nil
+		}
+	}
 }
 
 // CreateAutopilot makes the RdsAutopilot of an Rds with the API server's defaults and the finalizer. One that exists is

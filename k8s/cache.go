@@ -139,8 +139,11 @@ func (w *Cache) Autopilot(namespace, name string) (*autopilotv1.RdsAutopilot, bo
 func (w *Cache) EachAutopilot(f func(*autopilotv1.RdsAutopilot)) { w.autopilots.each(f) }
 
 // ByTopic returns the autopilots whose status has the topic's URN.
-func (w *Cache) ByTopic(topicURN string) []*autopilotv1.RdsAutopilot {
-	return w.autopilots.by(byTopic, topicURN)
+func (w *Cache) ByTopic(topicURN string) (found []*autopilotv1.RdsAutopilot) {
+	for _, a := range w.autopilots.by(byTopic, topicURN) {
+		found = append(found, a.DeepCopy())
+	}
+	return found
 }
 
 // SignedBefore reports whether any autopilot's last stored message was signed with the certificate at that URL.
@@ -205,11 +208,12 @@ func (k informers[T]) each(f func(T)) {
 	}
 }
 
+// by returns the cache's own objects, which must not be altered.
 func (k informers[T]) by(index, value string) (objects []T) {
 	for _, inf := range k {
 		found, _ := inf.GetIndexer().ByIndex(index, value) // fails for an unknown index only
 		for _, obj := range found {
-			objects = append(objects, obj.(T).DeepCopy())
+			objects = append(objects, obj.(T))
 		}
 	}
 	return objects

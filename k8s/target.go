@@ -2,6 +2,7 @@ package k8s
 
 import (
 	"context"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -67,25 +68,15 @@ func (c *Cluster) LiveTarget(ctx context.Context, namespace, name string) (*auto
 }
 
 // SharesInstance asks the API server whether another Rds of a namespace, or of all, has the same instance.
-func (c *Cluster) SharesInstance(ctx context.Context, t *autopilot.Target, namespace string) (bool, error) {
-	for opts := (metav1.ListOptions{Limit: listPage}); ; {
-		page, err := c.listRds(ctx, namespace, opts)
-		if err != nil {
-			return false, wrapError(err, "list Rds")
-		}
-		for _, rds := range page.Items {
-			if rds.UID != t.UID && rds.Status.ID == t.InstanceID {
-				return true, nil
-			}
-		}
-		if opts.Continue = page.Continue; opts.Continue == "" {
-			return false, nil
-		}
+func (c *Cluster) SharesInstance(ctx context.Context, t *autopilot.Target, namespace string) (shared bool, err error) {
+	list := func(ctx context.Context, opts metav1.ListOptions) (*otcv1.RdsList, error) {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout) // one page
+		defer cancel()
+		return c.rdsIn(namespace).List(ctx, opts)
 	}
-}
-
-func (c *Cluster) listRds(ctx context.Context, namespace string, opts metav1.ListOptions) (*otcv1.RdsList, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	return c.rdsIn(namespace).List(ctx, opts)
+	err = eachPage(ctx, list, func(page *otcv1.RdsList) (more bool) {
+		shared = slices.ContainsFunc(page.Items, func(rds otcv1.Rds) bool { return rds.UID != t.UID && rds.Status.ID == t.InstanceID })
+		return !shared
+	})
+	return shared, wrapError(err, "list Rds")
 }

@@ -50,7 +50,7 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 		r.notBefore = begin
 	}
 	if s := r.rap.Status.Intake.Subscription; s != nil && s.ReceivedTime.After(r.notBefore) {
-		r.notBefore = notAfter(s.ReceivedTime.Time, r.now)
+		r.notBefore = s.ReceivedTime.Time
 	}
 	cs, err := r.observe(ctx)
 	if err != nil {

@@ -192,20 +192,12 @@ func (r *round) alarmStates(ctx context.Context) (map[string]AlarmState, error) 
 		if s == nil || s.State == states[rule.AlarmID].State {
 			continue
 		}
-		if at := notAfter(s.ReceivedTime.Time, r.now); at.After(newest) {
-			newest = at
+		if s.ReceivedTime.After(newest) {
+			newest = s.ReceivedTime.Time
 		}
 	}
 	if !newest.After(r.notBefore) {
 		return states, nil
 	}
 	return r.Cloud.AlarmStates(ctx, newest)
-}
-
-// notAfter keeps a stamp by the clock of another replica from lying ahead of ours.
-func notAfter(stamp, now time.Time) time.Time {
-	if stamp.After(now) {
-		return now
-	}
-	return stamp
 }

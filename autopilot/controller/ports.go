@@ -51,7 +51,7 @@ type Recorder interface {
 	Event(t *autopilot.Target, a *v1alpha1.RdsAutopilot, e autopilot.Event)
 }
 
-// Cloud is what a decision reads from the cloud.
+// Cloud is what a decision reads from the cloud. A notBefore that is ahead, by the clock of another replica, means now.
 type Cloud interface {
 	// ListedFor is how long a listing serves decisions: the longer, the more calls it costs.
 	ListedFor() time.Duration

@@ -100,6 +100,7 @@ and patches its Rds so that the database operator applies it.`,
 		return usageError{fmt.Errorf("unknown command %q; --help lists the commands", args[0])}
 	}
 	root.RunE = func(*cobra.Command, []string) error { return nil } // Args has refused it
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return fromEnv(c.Flags(), env) }
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newServe(env), newPlan(env), newVerify(env), newVersion())
 	return root

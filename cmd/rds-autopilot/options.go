@@ -92,15 +92,17 @@ func envName(flagName string) string {
 // fromEnv sets the flags that were not given from the environment. Those with a short form say what one call is about, and
 // come from the command line alone.
 func fromEnv(fs *pflag.FlagSet, env func(string) string) error {
-	var errs []error
+	var err error // the first
 	fs.VisitAll(func(f *pflag.Flag) {
-		if value := env(envName(f.Name)); value != "" && !f.Changed && f.Shorthand == "" {
-			if err := f.Value.Set(value); err != nil {
-				errs = append(errs, fmt.Errorf("%s: %w", envName(f.Name), err))
-			}
+		value := env(envName(f.Name))
+		if value == "" || f.Changed || f.Shorthand != "" || err != nil {
+			return
+		}
+		if setErr := f.Value.Set(value); setErr != nil {
+			err = usageError{fmt.Errorf("%s: %w", envName(f.Name), setErr)}
 		}
 	})
-	return errors.Join(errs...)
+	return err
 }
 
 // config is the way to the API server, and the namespace of the context.

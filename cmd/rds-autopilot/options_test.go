@@ -93,6 +93,15 @@ func TestWrongOptionsAreOneLineAndExitCode2(t *testing.T) {
 	}
 }
 
+func TestAMistakeInTheEnvironmentIsOneLine(t *testing.T) {
+	var out, errs bytes.Buffer
+	env := environment("RDS_AUTOPILOT_CLOUD_RATE=fast", "RDS_AUTOPILOT_LEADER_ELECT=perhaps")
+	code := run(t.Context(), []string{"serve", "--public-url", "https://a.example"}, env, nil, &out, &errs)
+	if code != exitUsage || strings.Count(errs.String(), "\n") != 1 || !strings.Contains(errs.String(), "RDS_AUTOPILOT_CLOUD_RATE") {
+		t.Errorf("exit code %d, %q", code, errs.String())
+	}
+}
+
 func TestHelpAndVersionGoToStandardOutput(t *testing.T) {
 	for _, args := range [][]string{{"help"}, {"--help"}, {"version"}, {"serve", "--help"}, {"completion", "bash"}} {
 		var out, errs bytes.Buffer

@@ -37,9 +37,6 @@ It needs to get and list rdss and rdsautopilots. Cloud credentials come from OS_
 	o.connection(fs)
 	fs.Lookup("mode").Usage = "what serve runs with, the upper bound for every database: `Auto`, Recommend or Off"
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := fromEnv(fs, env); err != nil {
-			return usageError{err}
-		}
 		err := firstFailed(append(o.connectionChecks(), check{slices.Contains([]string{"table", "json", "yaml"}, output), "--output: want table, json or yaml"}))
 		if err != nil {
 			return err

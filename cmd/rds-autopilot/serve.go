@@ -29,9 +29,6 @@ type serveOptions struct {
 func newServe(env func(string) string) *cobra.Command {
 	c, o := serveCommand(env)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := fromEnv(c.Flags(), env); err != nil {
-			return usageError{err}
-		}
 		level, err := o.validate()
 		if err != nil {
 			return err

@@ -35,9 +35,6 @@ It exits with 0 if all checks pass, 1 if one fails, 2 if it was called wrongly o
 	fs.StringVarP(&file, "filename", "f", "", "`file` with the body of the POST, byte for byte, without its headers; - is standard input; required")
 	o.smn(fs, strings.Join(app.KnownSMNHosts(), ", "), app.Console)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := fromEnv(fs, env); err != nil {
-			return usageError{err}
-		}
 		if file == "" {
 			return usageError{errors.New("-f is required: the file with the body, or - for standard input")}
 		}

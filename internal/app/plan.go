@@ -19,9 +19,7 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-const (
-	autoscalingLimit = 5 * time.Second // for what only a note depends on
-)
+const autoscalingLimit = 5 * time.Second // for what only a note depends on
 
 // planner asks the cluster and the cloud what a decision depends on, and changes neither.
 type planner struct {
