@@ -73,7 +73,7 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fleet{t: t, kube: kube, admin: admin, sim: sim}
+	f := &planWorld{t: t, kube: kube, admin: admin, sim: sim}
 	f.database("default", "fresh", otcsim.Instance{
 		Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 42, CPUDemand: .5, MemoryDemandGB: 4},
 		AutoScale: otcsim.AutoScale{On: true, LimitGB: 500, TriggerThreshold: 10},
@@ -217,7 +217,7 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 }
 
 // readers makes the accounts and returns their kubeconfigs.
-func (f *fleet) readers() map[string]string {
+func (f *planWorld) readers() map[string]string {
 	f.t.Helper()
 	dir, ctx := f.t.TempDir(), f.t.Context()
 	manifest := filepath.Join(dir, "rbac.yaml")
@@ -242,7 +242,7 @@ func (f *fleet) readers() map[string]string {
 }
 
 // watched gives a database an autopilot that has known it for a day, and secrets where people have them.
-func (f *fleet) watched(name, id string) {
+func (f *planWorld) watched(name, id string) {
 	f.t.Helper()
 	ctx := f.t.Context()
 	yesterday := metav1.NewTime(time.Now().Add(-24 * time.Hour).Truncate(time.Second))
@@ -274,18 +274,22 @@ func (f *fleet) watched(name, id string) {
 }
 
 // defaults fails unless plan's default policy is the API server's.
-func (f *fleet) defaults() {
+func (f *planWorld) defaults() {
 	f.t.Helper()
-	all := f.autopilots()
+	all := f.objects(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource))
 	if len(all) == 0 {
 		f.t.Fatal("no RdsAutopilot to compare with")
 	}
-	if diff := cmp.Diff(autopilot.DefaultSpec(), all[0].Spec); diff != "" {
+	var a v1alpha1.RdsAutopilot
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(all[0].Object, &a); err != nil {
+		f.t.Fatal(err)
+	}
+	if diff := cmp.Diff(autopilot.DefaultSpec(), a.Spec); diff != "" {
 		f.t.Errorf("the defaults are not those of the CRD:\n%s", diff)
 	}
 }
 
-func (f *fleet) objects(kind schema.GroupVersionResource) []unstructured.Unstructured {
+func (f *planWorld) objects(kind schema.GroupVersionResource) []unstructured.Unstructured {
 	f.t.Helper()
 	list, err := f.admin.Resource(kind).List(f.t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -295,7 +299,7 @@ func (f *fleet) objects(kind schema.GroupVersionResource) []unstructured.Unstruc
 }
 
 // versions of everything that plan could have written.
-func (f *fleet) versions() map[string]string {
+func (f *planWorld) versions() map[string]string {
 	versions := map[string]string{}
 	for _, kind := range []schema.GroupVersionResource{
 		otcv1.GroupVersion().WithResource(otcv1.Resource), v1alpha1.GroupVersion().WithResource(v1alpha1.Resource),
@@ -309,3 +313,39 @@ func (f *fleet) versions() map[string]string {
 	}
 	return versions
 }
+
+// planWorld is what plan reads from.
+type planWorld struct {
+	t     *testing.T
+	kube  *kubetest.Cluster
+	admin dynamic.Interface
+	sim   *otcsim.Cloud
+}
+
+// database makes an instance and its Rds, with status.id as the operator would set it.
+func (f *planWorld) database(namespace, name string, in otcsim.Instance) otcsim.Instance {
+	f.t.Helper()
+	in.Name = name
+	in, err := f.sim.AddInstance(in)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.rds(namespace, name, map[string]any{
+		"datastoretype": in.Engine, "datastoreversion": in.Version, "flavorref": in.Flavor, "volumesize": int64(in.VolumeGB),
+		"volumetype": in.VolumeType, "autopilot": true,
+	}, in.ID)
+	return in
+}
+
+func (f *planWorld) rds(namespace, name string, spec map[string]any, id string) {
+	f.t.Helper()
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "otc.mcsps.de/v1alpha1", "kind": "Rds", "metadata": map[string]any{"name": name}, "spec": spec, "status": map[string]any{"id": id},
+	}}
+	if _, err := f.admin.Resource(otcv1.GroupVersion().WithResource(otcv1.Resource)).Namespace(namespace).Create(f.t.Context(), object, metav1.CreateOptions{}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// env is the environment with the cloud's credentials.
+func (f *planWorld) env() func(string) string { return environment(f.sim.Env()...) }

@@ -19,8 +19,8 @@ const requestTimeout = 10 * time.Second
 // Cloud is RDS as the operator uses it. It is for one goroutine.
 type Cloud struct{ client *golangsdk.ServiceClient }
 
-// Connect authenticates by password with OS_… variables given as KEY=value.
-func Connect(env []string) (*Cloud, error) {
+// Connect authenticates by password with OS_… variables given as KEY=value. A nil transport is the network.
+func Connect(env []string, transport http.RoundTripper) (*Cloud, error) {
 	get := func(key string) string {
 		for _, kv := range env {
 			if v, ok := strings.CutPrefix(kv, key+"="); ok {
@@ -33,7 +33,7 @@ func Connect(env []string) (*Cloud, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cloud: %w", err)
 	}
-	provider.HTTPClient = http.Client{Timeout: requestTimeout}
+	provider.HTTPClient = http.Client{Timeout: requestTimeout, Transport: transport}
 	err = openstack.Authenticate(provider, golangsdk.AuthOptions{
 		IdentityEndpoint: get("OS_AUTH_URL"), Username: get("OS_USERNAME"), Password: get("OS_PASSWORD"),
 		DomainName: get("OS_USER_DOMAIN_NAME"), TenantName: get("OS_PROJECT_NAME"), AllowReauth: true,

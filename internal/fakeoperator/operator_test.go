@@ -54,7 +54,7 @@ func newBench(t *testing.T, spec string, in otcsim.Instance) *bench {
 			t.Error(err)
 		}
 	})
-	connection, err := Connect(b.cloud.Env())
+	connection, err := Connect(b.cloud.Env(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,12 +60,12 @@ func (s *Server) patch(r request, body []byte) ([]byte, error) {
 		return nil, notFound(r.kind, r.name)
 	}
 	var patched []byte
-	switch types.PatchType(patchType) {
-	case types.MergePatchType:
+	switch of := types.PatchType(patchType); {
+	case of == types.MergePatchType, of == types.StrategicMergePatchType && !r.kind.custom: // the same where no list has keys
 		if patched, err = jsonpatch.MergePatch(live.encoded, body); err != nil {
 			return nil, badRequest("apply the merge patch: %v", err)
 		}
-	case types.JSONPatchType:
+	case of == types.JSONPatchType:
 		operations, err := jsonpatch.DecodePatch(body)
 		if err != nil {
 			return nil, badRequest("read the JSON patch: %v", err)
@@ -121,6 +121,10 @@ func (s *Server) apply(r request, live *stored, body []byte) ([]byte, error) {
 func (s *Server) create(r request, object *unstructured.Unstructured) ([]byte, error) {
 	if object.GetName() == "" && object.GetGenerateName() != "" {
 		object.SetName(fmt.Sprintf("%s%05x", object.GetGenerateName(), s.revision&0xfffff))
+	}
+	// The name of an event is made of the time, which stands still in a bubble.
+	for r.kind.resource == "events" && s.objects[objectKey{r.kind.key, r.namespace, object.GetName()}] != nil {
+		object.SetName(object.GetName() + "x")
 	}
 	r.name = object.GetName()
 	switch {

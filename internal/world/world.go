@@ -117,7 +117,7 @@ func (w *World) start(ctx context.Context) error {
 }
 
 func (w *World) startOperator(ctx context.Context) error {
-	cloud, err := fakeoperator.Connect(w.Cloud.Env())
+	cloud, err := fakeoperator.Connect(w.Cloud.Env(), nil)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package main
+package bubble
 
 import (
 	"fmt"
@@ -124,43 +124,45 @@ func drifts() []drift {
 }
 
 func TestDriftIsMendedWithinOneSweepAndReported(t *testing.T) {
-	f := newFleet(t, otcsim.Settings{})
-	f.runCloud()
-	before, instances := map[string]things{}, map[string]otcsim.Instance{}
-	for _, d := range drifts() {
-		in := plain()
-		if d.name == "threshold-by-growth" {
-			in.VolumeGB = 40
-		}
-		instances[d.name] = f.database("default", d.name, in)
-	}
-	first := f.start(flags{sweep: 4 * time.Second})
-	for _, d := range drifts() {
-		before[d.name] = f.whole(t, f.armedNow("default", d.name))
-	}
-	first.swept() // so that the next one is some seconds away
-	for _, d := range drifts() {
-		d.happen(f, instances[d.name], f.autopilot("default", d.name), before[d.name])
-	}
-	first.swept()
-	mended := map[string]things{}
-	for _, d := range drifts() {
-		mended[d.name] = f.thingsOf(name(f.autopilot("default", d.name)))
-	}
-	for _, d := range drifts() { // what is asked for again is confirmed a moment later
-		f.armedNow("default", d.name)
-	}
-	first.swept() // and there is nothing more to mend
-	first.stop()
-	for _, d := range drifts() {
-		t.Run(d.name, func(t *testing.T) {
-			f.whole(t, f.autopilot("default", d.name))
-			if err := d.check(before[d.name], mended[d.name]); err != nil {
-				t.Error(err)
+	inBubble(t, func(t *testing.T) {
+		f := newFleet(t, otcsim.Settings{})
+		f.runCloud()
+		before, instances := map[string]things{}, map[string]otcsim.Instance{}
+		for _, d := range drifts() {
+			in := plain()
+			if d.name == "threshold-by-growth" {
+				in.VolumeGB = 40
 			}
-			f.expectMended(t, d.name, d.mended)
-		})
-	}
+			instances[d.name] = f.database("default", d.name, in)
+		}
+		first := f.start(flags{sweep: 4 * time.Minute})
+		for _, d := range drifts() {
+			before[d.name] = f.whole(t, f.armedNow("default", d.name))
+		}
+		first.swept() // so that the next one is some seconds away
+		for _, d := range drifts() {
+			d.happen(f, instances[d.name], f.autopilot("default", d.name), before[d.name])
+		}
+		first.swept()
+		mended := map[string]things{}
+		for _, d := range drifts() {
+			mended[d.name] = f.thingsOf(name(f.autopilot("default", d.name)))
+		}
+		for _, d := range drifts() { // what is asked for again is confirmed a moment later
+			f.armedNow("default", d.name)
+		}
+		first.swept() // and there is nothing more to mend
+		first.stop()
+		for _, d := range drifts() {
+			step(t, d.name, func(t *testing.T) {
+				f.whole(t, f.autopilot("default", d.name))
+				if err := d.check(before[d.name], mended[d.name]); err != nil {
+					t.Error(err)
+				}
+				f.expectMended(t, d.name, d.mended)
+			})
+		}
+	})
 }
 
 // expectMended fails unless that was reported once, on both objects, and of nothing else that was mended.
@@ -183,78 +185,80 @@ func (f *fleet) expectMended(t *testing.T, database, note string) {
 }
 
 func TestWhatNeedsNoSweep(t *testing.T) {
-	f := newFleet(t, otcsim.Settings{})
-	f.runCloud()
-	for _, db := range []string{"unsubscribed", "disabled", "renewed", "failed"} {
-		f.database("default", db, plain())
-	}
-	s := f.start(flags{})
-	urls := func() (found []string) {
-		for _, x := range f.sim.Subscriptions() {
-			found = append(found, fmt.Sprint(x.Status, " ", x.Endpoint))
+	inBubble(t, func(t *testing.T) {
+		f := newFleet(t, otcsim.Settings{})
+		f.runCloud()
+		for _, db := range []string{"unsubscribed", "disabled", "renewed", "failed"} {
+			f.database("default", db, plain())
 		}
-		return slices.Compact(found)
-	}
-	rules := func(db string) things { return f.thingsOf(name(f.autopilot("default", db))) }
-	for _, db := range []string{"unsubscribed", "disabled", "renewed", "failed"} {
-		f.whole(t, f.armedNow("default", db))
-	}
-	s.rest()
-
-	f.sim.Unsubscribe(rules("unsubscribed").subscriptions[0].URN)
-	f.until("it is subscribed again", func() bool { return rules("unsubscribed").subscriptions[0].Status == otcsim.Confirmed })
-	f.whole(t, f.armedNow("default", "unsubscribed"))
-	f.expectMended(t, "unsubscribed", "the subscription was canceled: asked for again")
-
-	f.patch(f.raps("default"), "disabled", `{"spec":{"flavor":{"cpu":{"enabled":false}}}}`)
-	f.until("its rule is gone", func() bool {
-		return len(rules("disabled").rules) == 2 && rules("disabled").rule(v1alpha1.MetricCPU).ID == "" &&
-			len(f.autopilot("default", "disabled").Status.Alarms.Rules) == 2
-	})
-	if a := f.autopilot("default", "disabled"); !isArmed(a) {
-		t.Errorf("with a metric disabled: %+v", armedCondition(a))
-	}
-	f.patch(f.raps("default"), "disabled", `{"spec":{"flavor":{"cpu":{"enabled":true}}}}`)
-	f.until("its rule is there again", func() bool { return len(f.autopilot("default", "disabled").Status.Alarms.Rules) == 3 })
-	f.whole(t, f.armedNow("default", "disabled"))
-
-	// The policy changes and the cloud fails: what was not done is done once it can be, and Armed is not true before.
-	mend := f.breaks(func(r *http.Request) *otcsim.Fault {
-		if _, operation := otcsim.OperationOf(r); operation == "UpdateAlarm" {
-			return &otcsim.Fault{Status: http.StatusForbidden}
+		s := f.start(flags{})
+		urls := func() (found []string) {
+			for _, x := range f.sim.Subscriptions() {
+				found = append(found, fmt.Sprint(x.Status, " ", x.Endpoint))
+			}
+			return slices.Compact(found)
 		}
-		return nil
-	})
-	f.patch(f.raps("default"), "failed", `{"spec":{"storage":{"alarm":{"count":2}}}}`)
-	f.says("default", "failed", false, "CloudUnreachable")
-	tries := f.sim.Count("ces", "UpdateAlarm")
-	f.until("it was tried again", func() bool { return f.sim.Count("ces", "UpdateAlarm") > tries })
-	if a := f.autopilot("default", "failed"); isArmed(a) {
-		t.Errorf("armed with another count than the policy's: %+v", armedCondition(a))
-	}
-	mend()
-	f.armedNow("default", "failed")
-	if c := f.whole(t, f.autopilot("default", "failed")).rule(v1alpha1.MetricStorage).Condition; c.Count != 2 {
-		t.Errorf("the rule is %+v", c)
-	}
-	if n := s.metric("rds_autopilot_sweep_duration_seconds"); n != 1 {
-		t.Errorf("%g sweeps, want the first only", n)
-	}
-	s.stop()
-	want := []string{"1 " + f.public.URL + "/smn"}
-	if got := urls(); !slices.Equal(got, want) {
-		t.Errorf("subscribed are %v, want %v", got, want)
-	}
+		rules := func(db string) things { return f.thingsOf(name(f.autopilot("default", db))) }
+		for _, db := range []string{"unsubscribed", "disabled", "renewed", "failed"} {
+			f.whole(t, f.armedNow("default", db))
+		}
+		s.rest()
 
-	second := f.start(flags{path: "/hook"})
-	want = []string{"1 " + f.public.URL + "/hook"}
-	f.until("the new URL is subscribed and the old one is not", func() bool { return slices.Equal(urls(), want) && f.armed(4) })
-	for _, db := range []string{"unsubscribed", "disabled", "renewed", "failed"} {
-		f.whole(t, f.armedNow("default", db))
-	}
-	second.rest()
-	second.stop()
-	for _, db := range []string{"disabled", "renewed", "failed"} {
-		f.expectMended(t, db, "")
-	}
+		f.sim.Unsubscribe(rules("unsubscribed").subscriptions[0].URN)
+		f.until("it is subscribed again", func() bool { return rules("unsubscribed").subscriptions[0].Status == otcsim.Confirmed })
+		f.whole(t, f.armedNow("default", "unsubscribed"))
+		f.expectMended(t, "unsubscribed", "the subscription was canceled: asked for again")
+
+		f.patch(f.raps("default"), "disabled", `{"spec":{"flavor":{"cpu":{"enabled":false}}}}`)
+		f.until("its rule is gone", func() bool {
+			return len(rules("disabled").rules) == 2 && rules("disabled").rule(v1alpha1.MetricCPU).ID == "" &&
+				len(f.autopilot("default", "disabled").Status.Alarms.Rules) == 2
+		})
+		if a := f.autopilot("default", "disabled"); !isArmed(a) {
+			t.Errorf("with a metric disabled: %+v", armedCondition(a))
+		}
+		f.patch(f.raps("default"), "disabled", `{"spec":{"flavor":{"cpu":{"enabled":true}}}}`)
+		f.until("its rule is there again", func() bool { return len(f.autopilot("default", "disabled").Status.Alarms.Rules) == 3 })
+		f.whole(t, f.armedNow("default", "disabled"))
+
+		// The policy changes and the cloud fails: what was not done is done once it can be, and Armed is not true before.
+		mend := f.breaks(func(r *http.Request) *otcsim.Fault {
+			if _, operation := otcsim.OperationOf(r); operation == "UpdateAlarm" {
+				return &otcsim.Fault{Status: http.StatusForbidden}
+			}
+			return nil
+		})
+		f.patch(f.raps("default"), "failed", `{"spec":{"storage":{"alarm":{"count":2}}}}`)
+		f.says("default", "failed", false, "CloudUnreachable")
+		tries := f.sim.Count("ces", "UpdateAlarm")
+		f.until("it was tried again", func() bool { return f.sim.Count("ces", "UpdateAlarm") > tries })
+		if a := f.autopilot("default", "failed"); isArmed(a) {
+			t.Errorf("armed with another count than the policy's: %+v", armedCondition(a))
+		}
+		mend()
+		f.armedNow("default", "failed")
+		if c := f.whole(t, f.autopilot("default", "failed")).rule(v1alpha1.MetricStorage).Condition; c.Count != 2 {
+			t.Errorf("the rule is %+v", c)
+		}
+		if n := s.metric("rds_autopilot_sweep_duration_seconds"); n != 1 {
+			t.Errorf("%g sweeps, want the first only", n)
+		}
+		s.stop()
+		want := []string{"1 " + f.public + "/smn"}
+		if got := urls(); !slices.Equal(got, want) {
+			t.Errorf("subscribed are %v, want %v", got, want)
+		}
+
+		second := f.start(flags{path: "/hook"})
+		want = []string{"1 " + f.public + "/hook"}
+		f.until("the new URL is subscribed and the old one is not", func() bool { return slices.Equal(urls(), want) && f.armed(4) })
+		for _, db := range []string{"unsubscribed", "disabled", "renewed", "failed"} {
+			f.whole(t, f.armedNow("default", db))
+		}
+		second.rest()
+		second.stop()
+		for _, db := range []string{"disabled", "renewed", "failed"} {
+			f.expectMended(t, db, "")
+		}
+	})
 }

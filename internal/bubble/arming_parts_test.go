@@ -1,4 +1,4 @@
-package main
+package bubble
 
 import (
 	"encoding/json"
@@ -201,7 +201,7 @@ func (f *fleet) events(namespace, name, reason string) []eventsv1.Event {
 // person is somebody with the tenant's credentials, who uses the same SDK.
 func (f *fleet) person() *otc.Cloud {
 	f.t.Helper()
-	c, err := otc.Connect(f.t.Context(), otc.Options{Env: f.env(), Rate: 2000})
+	c, err := otc.Connect(f.t.Context(), otc.Options{Env: f.env(), Rate: 1000, Transport: f.sim})
 	f.must(err)
 	return c
 }

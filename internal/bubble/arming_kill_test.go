@@ -1,4 +1,4 @@
-package main
+package bubble
 
 import (
 	"fmt"
@@ -67,7 +67,10 @@ func (g *gate) fault(r *http.Request) *otcsim.Fault {
 	if service == "console" || service == "cert" { // asked by the receiver, which gives up by itself
 		return &otcsim.Fault{Hang: true}
 	}
-	<-g.dead
+	select {
+	case <-g.dead:
+	case <-r.Context().Done():
+	}
 	return &otcsim.Fault{Status: http.StatusBadRequest} // to the last goroutines of the dead
 }
 
@@ -136,47 +139,50 @@ func (f *fleet) killedDisarming(t *testing.T, ns string, g *gate) (operation str
 }
 
 func TestKilledAtAnyCallThereIsOneOfEachOrNone(t *testing.T) {
-	f := newFleet(t, otcsim.Settings{})
-	f.runCloud()
+	t.Parallel()
 	for _, work := range []struct {
 		name     string
-		run      func(*testing.T, string, *gate) string
+		run      func(*fleet, *testing.T, string, *gate) string
 		writes   []string
 		confirms []string
 	}{
-		{"arming", f.killedArming, []string{"CreateAlarm", "CreateAlarm", "CreateAlarm", "CreateTopic", "Subscribe"}, []string{"Confirm"}},
-		{"disarming", f.killedDisarming, []string{"DeleteAlarm", "DeleteAlarm", "DeleteAlarm", "DeleteTopic"}, nil},
+		{"arming", (*fleet).killedArming, []string{"CreateAlarm", "CreateAlarm", "CreateAlarm", "CreateTopic", "Subscribe"}, []string{"Confirm"}},
+		{"disarming", (*fleet).killedDisarming, []string{"DeleteAlarm", "DeleteAlarm", "DeleteAlarm", "DeleteTopic"}, nil},
 	} {
 		for when, m := range map[string]moment{
 			"at-any-call": {}, "before-a-write": {writes: true}, "after-a-write": {writes: true, applied: true},
 			"before-confirming": {confirm: true}, "after-confirming": {confirm: true, applied: true},
 		} {
 			t.Run(work.name+"-"+when, func(t *testing.T) {
-				var at []string
-				for n := 1; ; n++ {
-					ns := f.namespace(fmt.Sprintf("%s-%s-%d", work.name, when, n))
-					f.database(ns, "db", plain())
-					operation := work.run(t, ns, newGate(n, m))
-					if t.Failed() || n > 60 {
-						t.Fatalf("killed at call %d, %s", n, operation)
+				inBubble(t, func(t *testing.T) {
+					f := newFleet(t, otcsim.Settings{})
+					f.runCloud()
+					var at []string
+					for n := 1; ; n++ {
+						ns := f.namespace(fmt.Sprintf("%s-%s-%d", work.name, when, n))
+						f.database(ns, "db", plain())
+						operation := work.run(f, t, ns, newGate(n, m))
+						if t.Failed() || n > 60 {
+							t.Fatalf("killed at call %d, %s", n, operation)
+						}
+						if operation == "" {
+							break
+						}
+						at = append(at, operation)
 					}
-					if operation == "" {
-						break
+					t.Log("killed at", at)
+					slices.Sort(at)
+					want := slices.Concat(work.writes, work.confirms)
+					switch {
+					case m.confirm:
+						want = work.confirms
+					case m.writes:
+						want = work.writes
 					}
-					at = append(at, operation)
-				}
-				t.Log("killed at", at)
-				slices.Sort(at)
-				want := slices.Concat(work.writes, work.confirms)
-				switch {
-				case m.confirm:
-					want = work.confirms
-				case m.writes:
-					want = work.writes
-				}
-				if (m.writes || m.confirm) && !slices.Equal(at, want) || len(at) < len(want) {
-					t.Errorf("killed at %v, want %v", at, want)
-				}
+					if (m.writes || m.confirm) && !slices.Equal(at, want) || len(at) < len(want) {
+						t.Errorf("killed at %v, want %v", at, want)
+					}
+				})
 			})
 		}
 	}
