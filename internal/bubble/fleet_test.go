@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,10 +25,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/webhook"
 	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/internal/kubefake"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
@@ -58,12 +61,11 @@ func (r *routes) RoundTrip(req *http.Request) (*http.Response, error) {
 	if f == nil {
 		return nil, fmt.Errorf("no such host %s", req.URL.Host)
 	}
-	reply := httptest.NewRecorder()
 	receive := f.receive.Load()
 	if receive == nil {
-		reply.WriteHeader(http.StatusServiceUnavailable)
-		return reply.Result(), nil
+		return nil, fmt.Errorf("dial %s: %w", req.URL.Host, syscall.ECONNREFUSED)
 	}
+	reply := httptest.NewRecorder()
 	receive.ServeHTTP(reply, req)
 	return reply.Result(), nil
 }
@@ -84,14 +86,23 @@ func step(t *testing.T, name string, run func(*testing.T)) {
 func newFleet(t *testing.T, settings otcsim.Settings) *fleet {
 	t.Helper()
 	fault := &atomic.Pointer[func(*http.Request) *otcsim.Fault]{}
-	f := &fleet{t: t, fault: fault, routes: &routes{by: map[string]*fleet{}}}
-	var err error
-	f.sim, err = otcsim.Start(otcsim.Options{Local: true, Transport: f.routes, Settings: settings, Fault: func(r *http.Request) *otcsim.Fault {
+	f := newFleetIn(t, otcsim.Options{Settings: settings, Fault: func(r *http.Request) *otcsim.Fault {
 		if f := fault.Load(); f != nil {
 			return (*f)(r)
 		}
 		return nil
 	}})
+	f.fault = fault
+	return f
+}
+
+// newFleetIn is a fleet in a cloud with these options.
+func newFleetIn(t *testing.T, o otcsim.Options) *fleet {
+	t.Helper()
+	f := &fleet{t: t, routes: &routes{by: map[string]*fleet{}}}
+	o.Local, o.Transport = true, f.routes
+	var err error
+	f.sim, err = otcsim.Start(o)
 	f.must(err)
 	t.Cleanup(func() {
 		time.Sleep(10 * time.Minute) // a reading that nobody waits for any more ends by itself
@@ -168,6 +179,11 @@ type flags struct {
 	path       string        // of the public URL; /smn if empty
 	namespaces []string      // all if empty
 	rate       float64       // requests per second; 1000 if zero
+	maxAge     time.Duration // of messages; a day if zero
+	recheck    time.Duration // a minute if zero
+	chance     func() float64
+	transport  http.RoundTripper                        // to the cloud; the simulated one if nil
+	event      func(*autopilot.Target, autopilot.Event) // gets the events, which go to the API server if nil
 }
 
 // start runs the parts until stop.
@@ -175,15 +191,18 @@ func (f *fleet) start(o flags) *service {
 	t := f.t
 	t.Helper()
 	o.sweep, o.mode, o.path, o.rate = cmp.Or(o.sweep, 60*time.Hour), cmp.Or(o.mode, v1alpha1.ModeAuto), cmp.Or(o.path, "/smn"), cmp.Or(o.rate, 1000)
+	o.maxAge, o.recheck = cmp.Or(o.maxAge, 24*time.Hour), cmp.Or(o.recheck, time.Minute)
+	if o.transport == nil {
+		o.transport = f.sim
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	reg := prometheus.NewRegistry()
 	public, err := url.Parse(f.public + o.path)
 	f.must(err)
 	of := app.Options{
 		PublicURL: public, Mode: o.mode, Namespaces: o.namespaces, CertHosts: []string{f.sim.CertHost()}, ConfirmHosts: []string{f.sim.ConfirmHost()},
-		SMNClient:     smnClient(f.sim),
-		MaxMessageAge: 24 * time.Hour, Sweep: o.sweep, Recheck: time.Minute, MaxFlavorChanges: 3, CloudRate: o.rate, Transport: f.sim,
-		Env: f.env(), Version: "test", Log: zap.NewNop(), Now: time.Now,
+		SMNClient: smnClient(o.transport), MaxMessageAge: o.maxAge, Sweep: o.sweep, Recheck: o.recheck, MaxFlavorChanges: 3, Chance: o.chance,
+		CloudRate: o.rate, Transport: o.transport, Env: f.env(), Version: "test", Log: zap.NewNop(), Now: time.Now,
 	}
 	kube, err := app.ConnectKube(ctx, f.kube.Config(), of)
 	f.must(err)
@@ -191,7 +210,11 @@ func (f *fleet) start(o flags) *service {
 	f.must(err)
 	cloudAPI, err := app.ConnectCloud(ctx, of, reg, false)
 	f.must(err)
-	parts, err := app.Wire(of, kube, clusterID, cloudAPI, reg)
+	var cluster app.Cluster = kube
+	if o.event != nil {
+		cluster = overheard{kube, o.event}
+	}
+	parts, err := app.Wire(of, cluster, clusterID, cloudAPI, reg)
 	f.must(err)
 	f.must(parts.Watch(kube))
 	f.receive.Store(parts.Receiver)
@@ -202,6 +225,16 @@ func (f *fleet) start(o flags) *service {
 	stop := sync.OnceFunc(func() { cancel(); running.Wait(); f.receive.Store(nil) })
 	t.Cleanup(stop)
 	return &service{fleet: f, reg: reg, stop: stop}
+}
+
+// overheard is a cluster whose events are not sent but handed over.
+type overheard struct {
+	*k8s.Cluster
+	event func(*autopilot.Target, autopilot.Event)
+}
+
+func (o overheard) Event(t *autopilot.Target, _ *v1alpha1.RdsAutopilot, e autopilot.Event) {
+	o.event(t, e)
 }
 
 // smnClient gets certificates and follows links for the receiver, without a network.

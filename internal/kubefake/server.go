@@ -28,8 +28,14 @@ type Options struct {
 	WriteLatency time.Duration
 }
 
-// Admit sees a create or update before it is stored; old is nil for a create. It may alter next, or refuse it.
-type Admit func(old, next *unstructured.Unstructured) error
+// Write is a create or update that is about to be stored.
+type Write struct {
+	Manager, Subresource string
+	Old, New             *unstructured.Unstructured // Old is nil for a create
+}
+
+// Admit sees every create and update before it is stored. It may alter New, or refuse it; it must not ask the server.
+type Admit func(Write) error
 
 // Server is one cluster. Its methods may be called from several goroutines.
 type Server struct {
@@ -91,7 +97,7 @@ func (s *Server) Config() *rest.Config {
 	}
 }
 
-// SetAdmit sets what sees every create and update from now on; nil admits all as it is.
+// SetAdmit sets what sees all writes from now on; nil admits all as they are.
 func (s *Server) SetAdmit(a Admit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -169,12 +169,12 @@ func (s *Server) create(r request, object *unstructured.Unstructured) ([]byte, e
 
 // settle does to an object what is done before it is stored, whoever wrote it; s.mu is held.
 func (s *Server) settle(r request, old, object *unstructured.Unstructured) error {
-	if s.admit != nil && r.subresource == "" {
-		var before *unstructured.Unstructured
+	if s.admit != nil {
+		w := Write{Manager: r.manager, Subresource: r.subresource, New: object}
 		if old != nil {
-			before = old.DeepCopy()
+			w.Old = old.DeepCopy()
 		}
-		if err := s.admit(before, object); err != nil {
+		if err := s.admit(w); err != nil {
 			return apierrors.NewForbidden(r.kind.groupResource(), r.name, err)
 		}
 	}

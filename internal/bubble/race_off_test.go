@@ -1,6 +1,6 @@
 //go:build !race
 
-package week
+package bubble
 
 // raceDetector makes everything five times slower.
 const raceDetector = false

@@ -1,49 +1,34 @@
-package week
+package bubble
 
 import (
 	"context"
-	"fmt"
 	"hash/crc32"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	golangsdk "github.com/opentelekomcloud/gophertelekomcloud"
 	"github.com/opentelekomcloud/gophertelekomcloud/openstack"
 	"github.com/opentelekomcloud/gophertelekomcloud/openstack/rds/v3/instances"
-	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mcsps/rds-autopilot/alarms"
-	"github.com/mcsps/rds-autopilot/autopilot/controller"
-	"github.com/mcsps/rds-autopilot/autopilot/webhook"
-	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
-	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// week is the service with its real parts, the simulated cloud, Kubernetes in memory and an operator, all on the clock of
-// a bubble: it stands still while anything is at work, so a week takes as long as there is something to do.
+// week is a fleet whose databases have a life of their own, with an operator, and a book of what happened.
 type week struct {
-	t         *testing.T
+	*fleet
 	databases []weekDatabase
 	ids       map[string]string // of instances, by name
 	flavors   map[string]otc.Flavor
-	sim       *otcsim.Cloud
 	kube      *weekKube
 	book      *weekBook
-	receive   atomic.Pointer[webhook.Receiver] // nil while the process is down
 	operator  *golangsdk.ServiceClient
 	latency   time.Duration   // of the cloud's answers
 	refused   map[string]bool // databases whose Rds asks for what the cloud refuses
@@ -51,7 +36,6 @@ type week struct {
 }
 
 const (
-	weekURL      = "https://autopilot.example.com/smn"
 	weekDelay    = 10 * time.Minute // of metrics: the cloud's upper end
 	operatorTurn = 3 * time.Minute
 	unbounded    = 1000 // requests per second: what is decided first does not depend on who is asked first
@@ -59,8 +43,8 @@ const (
 
 // newWeek is the world of the week's databases.
 func newWeek(t *testing.T) *week {
-	w := &week{t: t, databases: weekDatabases()}
-	w.settle(otcsim.Options{DeliveryFault: w.onTheWay, Settings: otcsim.Settings{MetricDelay: weekDelay}})
+	w := &week{databases: weekDatabases()}
+	w.settle(t, otcsim.Options{DeliveryFault: w.onTheWay, Settings: otcsim.Settings{MetricDelay: weekDelay}})
 	replica := instance("rds.pg.n1.large.4.rr", 100, 40)
 	replica.Name, replica.ReplicaOf = "replicated-read", w.ids["replicated"]
 	replica, err := w.sim.AddInstance(replica)
@@ -72,25 +56,19 @@ func newWeek(t *testing.T) *week {
 }
 
 // settle makes the databases and all that runs in their world but the process.
-func (w *week) settle(o otcsim.Options) {
-	w.ids, w.kube, w.book = map[string]string{}, newWeekKube(w.t), newWeekBook(time.Now().Truncate(time.Minute).Add(2*time.Hour))
-	w.kube.evented, w.kube.patched = w.book.recordEvent, w.book.patch
-	o.Local, o.Transport = true, w
-	var err error
-	if w.sim, err = otcsim.Start(o); err != nil {
-		w.t.Fatal(err)
-	}
+func (w *week) settle(t *testing.T, o otcsim.Options) {
+	w.fleet = newFleetIn(t, o)
+	w.ids, w.book = map[string]string{}, newWeekBook(time.Now().Truncate(time.Minute).Add(2*time.Hour))
+	w.kube = newWeekKube(w.fleet, w.book.patch)
+	w.namespace(weekNamespace)
 	for _, d := range w.databases {
 		w.add(d)
 	}
 	w.operator = w.connectOperator()
-	var running sync.WaitGroup
-	running.Go(func() { w.sim.Run(w.t.Context()) })
-	running.Go(func() { w.operate(w.t.Context()) })
-	w.t.Cleanup(func() { // the bubble's time stands still once the test has ended
-		running.Wait()
-		time.Sleep(10 * time.Minute) // a reading that nobody waits for any more ends by itself
-	})
+	w.runCloud()
+	var operating sync.WaitGroup
+	operating.Go(func() { w.operate(t.Context()) })
+	t.Cleanup(operating.Wait)
 }
 
 // distant is the cloud with the latency of a real one.
@@ -110,19 +88,11 @@ func (w *week) add(d weekDatabase) {
 	}
 	w.ids[d.name] = in.ID
 	if d.policy != nil {
-		if err := w.kube.create(d.name, d.policy, metav1.ObjectMeta{}); err != nil {
-			w.t.Fatal(err)
-		}
+		w.kube.create(d.name, d.policy)
 	}
-	w.kube.mu.Lock()
-	defer w.kube.mu.Unlock()
-	w.kube.putRds(&otcv1.Rds{
-		ObjectMeta: metav1.ObjectMeta{Namespace: weekNamespace, Name: d.name, UID: types.UID("rds-" + d.name)},
-		Spec: otcv1.Spec{
-			Autopilot: new(true), DatastoreType: in.Engine, DatastoreVersion: in.Version, FlavorRef: in.Flavor, VolumeSize: int32(in.VolumeGB),
-		},
-		Status: otcv1.Status{ID: in.ID, Status: in.Status},
-	})
+	w.rds(weekNamespace, d.name, map[string]any{
+		"autopilot": true, "datastoretype": in.Engine, "datastoreversion": in.Version, "flavorref": in.Flavor, "volumesize": int64(in.VolumeGB),
+	}, in.ID)
 }
 
 // onTheWay is what happens to a message: two to fifteen seconds of delay, a different one for each database and metric,
@@ -150,70 +120,23 @@ func lost(m otcsim.Delivery, d weekDatabase) bool {
 	return m.Type == otcsim.TypeNotification && int(lot%100) < d.deaf
 }
 
-// RoundTrip is the way from SMN to the receiver.
-func (w *week) RoundTrip(r *http.Request) (*http.Response, error) {
-	receive := w.receive.Load()
-	if receive == nil {
-		return nil, fmt.Errorf("dial %s: %w", r.URL.Host, syscall.ECONNREFUSED)
-	}
-	reply := httptest.NewRecorder()
-	receive.ServeHTTP(reply, r)
-	return reply.Result(), nil
-}
-
 // start starts a process that asks the cloud so many times per second, and returns what ends it.
-func (w *week) start(ctx context.Context, rate float64) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	env := map[string]string{}
-	for _, pair := range w.sim.Env() {
-		k, v, _ := strings.Cut(pair, "=")
-		env[k] = v
-	}
-	public, err := url.Parse(weekURL)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	straight := &http.Client{Transport: distant{w}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	reg, o := prometheus.NewRegistry(), app.Options{
-		PublicURL: public, Mode: v1alpha1.ModeAuto, CertHosts: []string{w.sim.CertHost()}, ConfirmHosts: []string{w.sim.ConfirmHost()}, SMNClient: straight,
-		MaxMessageAge: time.Hour, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3, Chance: rand.New(rand.NewPCG(1, 2)).Float64,
-		CloudRate: rate, Transport: distant{w}, Env: func(k string) string { return env[k] }, Version: "test", Log: zap.NewNop(), Now: time.Now,
-	}
-	cloudAPI, err := app.ConnectCloud(ctx, o, reg, false)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.flavors = map[string]otc.Flavor{}
-	for _, d := range w.databases {
-		in, _ := w.sim.Instance(w.ids[d.name])
-		list, err := cloudAPI.Flavors(ctx, in.Engine, in.Version)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		for _, f := range list {
-			w.flavors[f.Code] = f
+func (w *week) start(rate float64) (stop func()) {
+	if w.flavors == nil {
+		w.flavors = map[string]otc.Flavor{}
+		for _, d := range w.databases {
+			in, _ := w.sim.Instance(w.ids[d.name])
+			list, err := w.person().Flavors(w.t.Context(), in.Engine, in.Version)
+			w.must(err)
+			for _, f := range list {
+				w.flavors[f.Code] = f
+			}
 		}
 	}
-	parts, err := app.Wire(o, w.kube, "00000000-0000-4000-8000-000000000000", cloudAPI, reg)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.receive.Store(parts.Receiver)
-	w.kube.lead(parts.Controller)
-	var done sync.WaitGroup
-	done.Go(func() { parts.Controller.Run(ctx) })
-	return func() {
-		w.receive.Store(nil)
-		cancel()
-		done.Wait()
-		w.kube.lead(nil)
-	}
-}
-
-func (k *weekKube) lead(control *controller.Controller) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.control = control
+	return w.fleet.start(flags{
+		sweep: 5 * time.Minute, recheck: 30 * time.Second, maxAge: time.Hour, rate: rate, transport: distant{w}, event: w.book.recordEvent,
+		chance: rand.New(rand.NewPCG(1, 2)).Float64,
+	}).stop
 }
 
 func (w *week) connectOperator() *golangsdk.ServiceClient {

@@ -1,4 +1,4 @@
-package week
+package bubble
 
 import (
 	"slices"
@@ -18,17 +18,19 @@ var takesBack = map[string]func(*week){
 	"at once":           func(w *week) { w.takeBack(time.Millisecond) },
 	"before the cache":  func(w *week) { w.takeBack(watchLag / 2) },
 	"two seconds later": func(w *week) { w.takeBack(2 * time.Second) },
-	"by an admission":   func(w *week) { w.kube.admit = func(old, r *otcv1.Rds) error { r.Spec = old.Spec; return nil } },
+	"by an admission": func(w *week) {
+		w.kube.onPatch(w.book.patch, func(old, r *otcv1.Rds) { r.Spec = old.Spec })
+	},
 }
 
 // takeBack has a tool put back what was patched.
 func (w *week) takeBack(after time.Duration) {
-	w.kube.patched = func(p weekPatch) {
+	w.kube.onPatch(func(p weekPatch) {
 		w.book.patch(p)
 		time.AfterFunc(after, func() {
 			w.kube.changeRds(p.rds.Name, func(r *otcv1.Rds) { r.Spec.VolumeSize, r.Spec.FlavorRef = p.rds.Spec.VolumeSize, p.rds.Spec.FlavorRef })
 		})
-	}
+	}, nil)
 }
 
 // quarrel lets time pass, until it has got out of hand.

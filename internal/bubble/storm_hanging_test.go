@@ -1,4 +1,4 @@
-package week
+package bubble
 
 import (
 	"net/http"
@@ -65,9 +65,10 @@ func TestAStormOfAlarmsWhileSMNHangs(t *testing.T) {
 // stormPatched lets the alarms of all volumes come at the same time, and returns how long the slowest waits for its patch.
 func (w *week) stormPatched() (slowest time.Duration) {
 	const patience = 20 * time.Minute
-	w.latency, w.kube.latency = cloudLatency, writeLatency
+	w.latency = cloudLatency
+	w.kube.SetWriteLatency(writeLatency)
 	time.Sleep(time.Until(time.Now().Truncate(5 * time.Minute).Add(10*time.Minute - time.Second)))
-	stop := w.start(w.t.Context(), app.Defaults().CloudRate)
+	stop := w.start(app.Defaults().CloudRate)
 	defer func() {
 		stop()
 		time.Sleep(5 * time.Minute) // for what is shared and belongs to no round: a bubble waits for nobody

@@ -1,4 +1,4 @@
-package week
+package bubble
 
 import (
 	"flag"
@@ -50,7 +50,7 @@ func passWeek(t *testing.T, from, to time.Duration, end func(*week)) {
 		monday := time.Date(2000, 1, 3, 0, 0, 0, 0, time.UTC) // bubbles begin on the Saturday before
 		time.Sleep(time.Until(monday.Add(from - 2*time.Hour + 15*time.Second)))
 		w := newWeek(t)
-		stop := w.start(t.Context(), unbounded)
+		stop := w.start(unbounded)
 		time.Sleep(15 * time.Second) // apart from what comes with the full minute
 		for at := from - 2*time.Hour; at < to; at += time.Minute {
 			switch at {
@@ -59,7 +59,7 @@ func passWeek(t *testing.T, from, to time.Duration, end func(*week)) {
 			case on(3, 3.5): // an import has just crossed its threshold
 				stop()
 			case on(3, 3.5) + 2*time.Minute:
-				stop = w.start(t.Context(), unbounded)
+				stop = w.start(unbounded)
 			case on(3, 18):
 				w.enlargeReplica()
 			}
@@ -113,7 +113,7 @@ func (w *week) enlargeReplica() {
 func (w *week) check() {
 	for _, d := range w.databases {
 		p := w.book.page(d.name)
-		rap, _ := w.kube.Autopilot(weekNamespace, d.name)
+		rap := w.autopilot(d.name)
 		if d.quiet && len(p.patches)+len(p.events)+len(rap.Status.Decisions) > 0 {
 			w.t.Errorf("%s is quiet, and yet: %d patches, %v", d.name, len(p.patches), p.events)
 		}

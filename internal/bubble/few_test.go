@@ -1,4 +1,4 @@
-package week
+package bubble
 
 import (
 	"slices"
@@ -13,16 +13,17 @@ import (
 
 // newFew is a world of few databases, in a bubble. All that is told of them is kept.
 func newFew(t *testing.T, o otcsim.Options, databases ...weekDatabase) *week {
-	w := &week{t: t, databases: databases, refused: map[string]bool{}}
-	w.settle(o)
+	w := &week{databases: databases, refused: map[string]bool{}}
+	w.settle(t, o)
 	w.book.begin = time.Time{}
 	return w
 }
 
 // lead starts a process at the default --cloud-rate, on a cloud and an API server as slow as real ones.
 func (w *week) lead() (stop func()) {
-	w.latency, w.kube.latency = cloudLatency, writeLatency
-	ended := w.start(w.t.Context(), app.Defaults().CloudRate)
+	w.latency = cloudLatency
+	w.kube.SetWriteLatency(writeLatency)
+	ended := w.start(app.Defaults().CloudRate)
 	return func() {
 		ended()
 		time.Sleep(5 * time.Minute) // for what is shared and belongs to no round: a bubble waits for nobody
@@ -82,8 +83,9 @@ func (w *week) warned(name, reason string) time.Time {
 }
 
 func (w *week) autopilot(name string) *v1alpha1.RdsAutopilot {
-	a, ok := w.kube.Autopilot(weekNamespace, name)
-	if !ok {
+	w.t.Helper()
+	a := w.fleet.autopilot(weekNamespace, name)
+	if a == nil {
 		w.t.Fatalf("there is no RdsAutopilot %s", name)
 	}
 	return a

@@ -1,4 +1,4 @@
-package week
+package bubble
 
 import (
 	"fmt"
@@ -66,13 +66,13 @@ func spreadOver(spread time.Duration) func(otcsim.Delivery) otcsim.DeliveryFault
 
 // newStorm is a world of as many equal databases, armed and at rest.
 func newStorm(t *testing.T, o otcsim.Options) *week {
-	w := &week{t: t}
+	w := &week{}
 	for i := range stormDatabases {
 		w.databases = append(w.databases, weekDatabase{name: fmt.Sprintf("db-%03d", i), start: instance(twoVCPUs, 100, 10)})
 	}
 	o.Settings.RuleQuota = 3 * stormDatabases
-	w.settle(o)
-	stop := w.start(t.Context(), unbounded)
+	w.settle(t, o)
+	stop := w.start(unbounded)
 	time.Sleep(50 * time.Minute) // no more than 150 subscriptions in ten
 	stop()
 	w.allArmed("before the storm")
@@ -81,9 +81,10 @@ func newStorm(t *testing.T, o otcsim.Options) *week {
 
 // storm lets all alarms come at the same full five minutes, and counts the calls until they are decided.
 func (w *week) storm(loads []otcsim.Workload) (calls int) {
-	w.latency, w.kube.latency = cloudLatency, writeLatency
+	w.latency = cloudLatency
+	w.kube.SetWriteLatency(writeLatency)
 	time.Sleep(time.Until(time.Now().Truncate(5 * time.Minute).Add(10*time.Minute - time.Second)))
-	stop := w.start(w.t.Context(), app.Defaults().CloudRate)
+	stop := w.start(app.Defaults().CloudRate)
 	defer stop()
 	// Flavors are measured in periods of five minutes, three of which make an alarm; volumes minute by minute, five times.
 	w.load(func(load otcsim.Workload) bool { return load.UsedGB < 90 }, loads)

@@ -1,4 +1,4 @@
-package week
+package bubble
 
 import (
 	"math"
