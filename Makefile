@@ -23,7 +23,7 @@ test: servers ## Run all tests, with -race and on a real API server
 	@echo "── ten thousand random histories against the decision"
 	@go test -run TestNoHistory ./autopilot -rapid.checks=10000
 	@echo "── a week of twenty databases, and storms of 400 alarms (minutes of work; too much for -race)"
-	@go test -run 'TestAWeek|TestAStormOf' -timeout 30m ./internal/week
+	@go test -run 'TestAWeek|TestAStormOf' -timeout 30m ./internal/bubble
 
 CHAOS_TIME ?= 3m
 
@@ -34,7 +34,7 @@ chaos: servers ## Break everything at random for CHAOS_TIME (3m); CHAOS_SEED rep
 .PHONY: build
 build: ## Build bin/rds-autopilot
 	@mkdir -p bin
-	@CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/rds-autopilot ./internal/week
+	@CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/rds-autopilot ./cmd/rds-autopilot
 
 .PHONY: servers
 servers: ## Build the kube-apiserver and etcd that tests and demo use (some minutes, once)

@@ -90,7 +90,7 @@ func TestNodesAndPendingSubscriptions(t *testing.T) {
 			return n
 		}
 		f.until("the rules watch the primary node", func() bool { return f.watches("ha", "rds_instance_id", node["master"]) })
-		if after := time.Now().Sub(begin); after < 30*time.Minute || after > 40*time.Minute {
+		if after := time.Since(begin); after < 30*time.Minute || after > 40*time.Minute {
 			t.Errorf("that took %s", after)
 		}
 		f.until("its rules have data", func() bool {
@@ -99,7 +99,7 @@ func TestNodesAndPendingSubscriptions(t *testing.T) {
 		})
 		f.whole(t, f.autopilot("default", "ha"))
 		f.until("the subscription is asked for again", func() bool { return asked() > 1 })
-		if after := time.Now().Sub(begin); after < 30*time.Minute || after > 40*time.Minute || asked() > 2 {
+		if after := time.Since(begin); after < 30*time.Minute || after > 40*time.Minute || asked() > 2 {
 			t.Errorf("that took %s, and was asked for %d times", after, asked())
 		}
 		mend()

@@ -88,7 +88,7 @@ func TestAnIllCloudIsReportedAndArmingCompletesAfterwards(t *testing.T) {
 					// The operator, if there were one:
 					f.must(f.sim.ChangeInstance(well.ID, func(i *otcsim.Instance) { i.VolumeGB = grown }))
 				}
-				f.until("five minutes have passed", func() bool { return time.Now().Sub(begin) > 5*time.Minute })
+				f.until("five minutes have passed", func() bool { return time.Since(begin) > 5*time.Minute })
 				if isArmed(f.autopilot("default", tc.name)) {
 					t.Error("armed in spite of it")
 				}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -391,9 +392,7 @@ func rap(name string, more map[string]any) *unstructured.Unstructured {
 func object(apiVersion, kind, name string, fields ...map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name}}}
 	for _, more := range fields {
-		for key, value := range more {
-			u.Object[key] = value
-		}
+		maps.Copy(u.Object, more)
 	}
 	return u
 }

@@ -140,7 +140,7 @@ func (r request) key() objectKey { return objectKey{r.kind.key, r.namespace, r.n
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	req, err := s.parse(r)
 	if err != nil {
-		reply(w, nil, err)
+		reply(w, err)
 		return
 	}
 	if r.Method == http.MethodGet && req.name == "" && r.URL.Query().Get("watch") != "" && r.URL.Query().Get("watch") != "false" {
@@ -155,7 +155,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 3<<20))
 	if err != nil {
-		reply(w, nil, badRequest("read the body: %v", err))
+		reply(w, badRequest("read the body: %v", err))
 		return
 	}
 	status := http.StatusOK
@@ -178,7 +178,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		err = methodNotAllowed(req.kind, r.Method)
 	}
 	if err != nil {
-		reply(w, nil, err)
+		reply(w, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

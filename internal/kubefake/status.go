@@ -40,10 +40,7 @@ func unprocessable(err error) error {
 }
 
 // reply answers with an error as an API server words it.
-func reply(w http.ResponseWriter, header http.Header, err error) {
-	for name, values := range header {
-		w.Header()[name] = values
-	}
+func reply(w http.ResponseWriter, err error) {
 	if errors.Is(err, errNoSuchPath) {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return

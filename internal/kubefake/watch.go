@@ -50,7 +50,7 @@ func (s *Server) watch(w http.ResponseWriter, r request) {
 	if !initial {
 		var err error
 		if v.since, err = strconv.ParseInt(version, 10, 64); err != nil {
-			reply(w, nil, badRequest("invalid resource version %q", version))
+			reply(w, badRequest("invalid resource version %q", version))
 			return
 		}
 	}
