@@ -1,5 +1,6 @@
 # docker build --build-arg VERSION=v1.2.3 --build-arg COMMIT=$(git rev-parse HEAD) -t ghcr.io/mcsps/rds-autopilot:v1.2.3 .
-FROM --platform=$BUILDPLATFORM golang:1.26 AS build
+# For more than one platform: docker buildx build --platform linux/amd64,linux/arm64 …; Go compiles for each, nothing is emulated.
+FROM --platform=$BUILDPLATFORM golang:1.26@sha256:3aff6657219a4d9c14e27fb1d8976c49c29fddb70ba835014f477e1c70636647 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
@@ -12,7 +13,15 @@ RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
     go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$VERSION -X main.commit=$COMMIT" -o /rds-autopilot ./cmd/rds-autopilot
 
 # No shell, no package manager; with the roots of the public authorities and the time zones.
-FROM gcr.io/distroless/static-debian12:nonroot
+FROM gcr.io/distroless/static-debian12:nonroot@sha256:d093aa3e30dbadd3efe1310db061a14da60299baff8450a17fe0ccc514a16639
+ARG VERSION=dev
+ARG COMMIT=
+LABEL org.opencontainers.image.title="rds-autopilot" \
+      org.opencontainers.image.description="Grows databases on Open Telekom Cloud before they run out of storage, CPU or memory" \
+      org.opencontainers.image.source="https://github.com/mcsps/rds-autopilot" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="$VERSION" \
+      org.opencontainers.image.revision="$COMMIT"
 COPY --from=build /rds-autopilot /rds-autopilot
 USER 65532:65532
 EXPOSE 8080 9090

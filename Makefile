@@ -54,13 +54,20 @@ vulncheck: ## Look for known vulnerabilities in what is used; asks vuln.go.dev, 
 	@go tool -modfile=internal/tools/vuln/go.mod govulncheck ./...
 
 .PHONY: generate
-generate: ## Write generated files anew: deep copies and the CRD
+generate: generate-code install-manifests ## Write generated files anew: deep copies, the CRD and the manifests
+
+.PHONY: generate-code
+generate-code:
 	@$(GENTOOL) controller-gen object paths=./k8s/api/...
 	@$(GENTOOL) controller-gen crd paths=./k8s/api/autopilot/... output:crd:dir=deploy/crds
+	@cp deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml deploy/chart/files/rdsautopilots.yaml
+	@cp deploy/alerts.yaml deploy/chart/files/
+	@rm -rf deploy/chart/files/dashboards && mkdir deploy/chart/files/dashboards
+	@for f in $(wildcard deploy/dashboards/*.json); do cp $$f deploy/chart/files/dashboards/; done
 
 .PHONY: fresh
-fresh: generate ## Fail if generated files are stale
-	@git diff --exit-code -- k8s/api deploy/crds || { echo "generated files are stale: run make generate and commit"; exit 1; }
+fresh: generate-code ## Fail if generated files are stale
+	@git diff --exit-code -- k8s/api deploy/crds deploy/chart || { echo "generated files are stale: run make generate and commit"; exit 1; }
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (30s)
@@ -71,3 +78,50 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s)
 .PHONY: clean
 clean: ## Remove what was built here
 	@rm -rf bin .cache
+
+# Chart, image and release. Their tools are built from pinned modules on first use, some minutes each.
+INSTALLTOOLS := $(addprefix .cache/bin/,helm helm-unittest kustomize kube-score actionlint ko crane)
+
+.cache/bin/%: internal/tools/%/go.mod internal/tools/%/go.sum
+	@echo "── building $* (some minutes, once)"
+	@mkdir -p .cache/bin
+	@cd internal/tools/$* && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o ../../../$@ tool
+
+# What install.yaml depends on. A test compares their checksum with the one in its head.
+INSTALLFILES = $(sort deploy/namespace.yaml deploy/chart/Chart.yaml deploy/chart/values.yaml deploy/chart/ci/install-values.yaml \
+  deploy/chart/files/rdsautopilots.yaml $(wildcard deploy/chart/templates/*.yaml deploy/chart/templates/*.tpl))
+RENDER = .cache/bin/helm template rds-autopilot $(1) --namespace rds-autopilot --values deploy/chart/ci/install-values.yaml --skip-tests
+HEAD = echo "\# Rendered from the chart by make generate; do not edit. Checksum of its sources: $$(cat $(INSTALLFILES) | sha256sum | cut -d' ' -f1)"
+
+.PHONY: install-manifests
+install-manifests: .cache/bin/helm generate-code ## Render deploy/install.yaml and its parts from the chart
+	@{ $(HEAD); cat deploy/namespace.yaml; $(call RENDER,deploy/chart); } > deploy/install.yaml
+	@{ $(HEAD); $(call RENDER,deploy/chart) -s templates/serviceaccount.yaml -s templates/rbac.yaml -s templates/aggregate.yaml; } > deploy/rbac.yaml
+	@{ $(HEAD); $(call RENDER,deploy/chart) --set monitoring.serviceMonitor.enabled=true -s templates/servicemonitor.yaml; } > deploy/servicemonitor.yaml
+
+.PHONY: test-install
+test-install: servers $(INSTALLTOOLS) ## Test chart, upgrade, image and release with the real tools
+	@command -v nginx >/dev/null || echo "── left out: 10,000 messages through nginx, which is not installed (Debian: nginx-light)"
+	@LONG=1 go test -race -count=1 -timeout 60m ./internal/install
+
+.PHONY: release-files
+release-files: .cache/bin/helm ## Write chart, install.yaml and checksums of VERSION to dist
+	@rm -rf dist && mkdir dist
+	@.cache/bin/helm package deploy/chart --version $(VERSION:v%=%) --app-version $(VERSION) --destination dist
+	@{ cat deploy/namespace.yaml; $(call RENDER,dist/rds-autopilot-$(VERSION:v%=%).tgz); } > dist/install.yaml
+	@cp deploy/crds/rds.yaml dist/
+	@cd dist && sha256sum -- * > checksums.txt
+
+.PHONY: release-notes
+release-notes: ## Write what CHANGELOG.md says about VERSION to .cache/release-notes.md
+	@mkdir -p .cache
+	@awk -v head='## $(VERSION)' '/^## /{on = index($$0 " ", head " ") == 1; next} on' CHANGELOG.md > .cache/release-notes.md
+	@grep -q . .cache/release-notes.md || { echo "CHANGELOG.md has no section $(VERSION)"; exit 1; }
+
+IMAGE ?= ghcr.io/mcsps/rds-autopilot
+
+.PHONY: release-image
+release-image: .cache/bin/ko ## Build the image of VERSION for two platforms, with its SBOM, and push it to IMAGE
+	@KO_DOCKER_REPO=$(IMAGE) VERSION=$(VERSION) COMMIT=$(COMMIT) .cache/bin/ko build ./cmd/rds-autopilot --bare --tags $(VERSION) --sbom spdx \
+	  --image-label org.opencontainers.image.title=rds-autopilot,org.opencontainers.image.source=https://github.com/mcsps/rds-autopilot \
+	  --image-label org.opencontainers.image.licenses=Apache-2.0,org.opencontainers.image.version=$(VERSION),org.opencontainers.image.revision=$(COMMIT)

@@ -1,8 +1,12 @@
 package deploy_test
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,16 +37,27 @@ func manifests(t *testing.T) []string {
 	return slices.DeleteFunc(files, func(file string) bool { return file == "kustomization.yaml" })
 }
 
+// parts are files of which install.yaml holds every object as well.
+func parts() []string { return []string{"namespace.yaml", "rbac.yaml", autopilotCRD} }
+
+func read(t *testing.T, file string) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := kubetest.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
 // find returns the one object of that kind and name among all manifests.
 func find(t *testing.T, kind, name string) *unstructured.Unstructured {
 	t.Helper()
 	var found *unstructured.Unstructured
 	for _, file := range manifests(t) {
-		objects, err := kubetest.Read(file)
-		if err != nil {
-			t.Fatal(err)
+		if slices.Contains(parts(), file) {
+			continue
 		}
-		for _, object := range objects {
+		for _, object := range read(t, file) {
 			if object.GetKind() != kind || object.GetName() != name {
 				continue
 			}
@@ -91,25 +106,79 @@ func TestTheAPIServerAcceptsEveryManifest(t *testing.T) {
 	}
 }
 
-func TestKustomizationHasWhatBelongsToTheServiceAlone(t *testing.T) {
-	text, err := os.ReadFile("kustomization.yaml")
-	if err != nil {
-		t.Fatal(err)
+// TestInstallHasWhatBelongsToTheServiceAlone also looks for the one thing that it must not have: whoever deletes the
+// definition of Rds deletes every database.
+func TestInstallHasWhatBelongsToTheServiceAlone(t *testing.T) {
+	installed := map[string]*unstructured.Unstructured{}
+	for _, object := range read(t, "install.yaml") {
+		key := object.GetKind() + " " + object.GetName()
+		if installed[key] != nil {
+			t.Errorf("%s twice", key)
+		}
+		installed[key] = object
+	}
+	want := []string{
+		"ClusterRole rds-autopilot", "ClusterRole rds-autopilot-edit", "ClusterRole rds-autopilot-view", "ClusterRoleBinding rds-autopilot",
+		"CustomResourceDefinition rdsautopilots.autopilot.otc.mcsps.de", "Deployment rds-autopilot", "Ingress rds-autopilot", "Namespace rds-autopilot",
+		"NetworkPolicy rds-autopilot", "PodDisruptionBudget rds-autopilot", "Role rds-autopilot", "RoleBinding rds-autopilot",
+		"Service rds-autopilot", "Service rds-autopilot-admin", "ServiceAccount rds-autopilot",
+	}
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(installed))); diff != "" {
+		t.Errorf("install.yaml (-want +got):\n%s", diff)
+	}
+	for _, file := range parts() {
+		for _, object := range read(t, file) {
+			key := object.GetKind() + " " + object.GetName()
+			if installed[key] == nil {
+				continue // in rights that install.yaml has not, the test above misses something
+			}
+			if file == autopilotCRD { // the chart adds to its metadata
+				object.SetLabels(installed[key].GetLabels())
+				object.SetAnnotations(installed[key].GetAnnotations())
+			}
+			if diff := cmp.Diff(object.Object, installed[key].Object); diff != "" {
+				t.Errorf("%s is another in install.yaml (-%s +install.yaml):\n%s", key, file, diff)
+			}
+			delete(installed, key)
+		}
+	}
+	for key := range installed {
+		if strings.Contains(key, "Role") || strings.Contains(key, "ServiceAccount") {
+			t.Errorf("rbac.yaml lacks %s, and the tests run with rbac.yaml", key)
+		}
 	}
 	var kustomization struct {
 		metav1.TypeMeta `json:",inline"`
 		Resources       []string `json:"resources"`
 	}
-	if err := yaml.UnmarshalStrict(text, &kustomization); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(document(t, "deploy/kustomization.yaml")), &kustomization); err != nil {
 		t.Fatal(err)
 	}
-	want := slices.DeleteFunc(manifests(t), func(file string) bool {
-		return file == rdsCRD || file == "servicemonitor.yaml" || file == "alerts.yaml" || strings.HasPrefix(file, "examples/")
-	})
-	slices.Sort(want)
-	slices.Sort(kustomization.Resources)
-	if diff := cmp.Diff(want, kustomization.Resources); diff != "" {
-		t.Errorf("resources (-files +kustomization):\n%s", diff)
+	if diff := cmp.Diff([]string{"install.yaml"}, kustomization.Resources); diff != "" {
+		t.Errorf("resources of kustomization.yaml (-want +got):\n%s", diff)
+	}
+}
+
+// TestInstallIsRenderedFromThisChart needs no Helm: it compares the checksum that make writes.
+func TestInstallIsRenderedFromThisChart(t *testing.T) {
+	files := []string{"chart/Chart.yaml", "chart/ci/install-values.yaml", "chart/files/rdsautopilots.yaml", "chart/values.yaml", "namespace.yaml"}
+	for _, pattern := range []string{"chart/templates/*.yaml", "chart/templates/*.tpl"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	slices.Sort(files)
+	sum := sha256.New()
+	for _, file := range files {
+		sum.Write([]byte(document(t, "deploy/"+file)))
+	}
+	for _, file := range []string{"install.yaml", "rbac.yaml", "servicemonitor.yaml"} {
+		head, _, _ := strings.Cut(document(t, "deploy/"+file), "\n")
+		if !strings.HasSuffix(head, fmt.Sprintf(" %x", sum.Sum(nil))) {
+			t.Errorf("deploy/%s is stale: run make generate and commit", file)
+		}
 	}
 }
 

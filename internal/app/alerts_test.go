@@ -206,7 +206,7 @@ func TestAlertsGoWithTheDefaults(t *testing.T) {
 }
 
 func TestTheGracePeriodIsLongEnough(t *testing.T) {
-	text, err := os.ReadFile("../../deploy/deployment.yaml")
+	text, err := os.ReadFile("../../deploy/install.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func TestTwoThousandDatabasesInCPUAlarm(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	p, err := c.ServeIn(ctx, []string{"GOMEMLIMIT=" + largeFleetMemLimit}) // as deploy/deployment.yaml has it
+	p, err := c.ServeIn(ctx, []string{"GOMEMLIMIT=" + largeFleetMemLimit}) // as deploy/install.yaml has it
 	if err != nil {
 		t.Fatal(err)
 	}
