@@ -151,12 +151,13 @@ func work(t *testing.T, w *world.World, namespace, kubeconfig string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 90*time.Second, errors.New("the work is not done in time"))
 	defer cancel()
-	db := database(t, w, namespace, "db-"+namespace[max(0, len(namespace)-12):], true)
 	p, err := w.Serve(ctx, "--kubeconfig", kubeconfig, "--lease-namespace", namespace, "--watch-namespaces", namespace)
 	if err != nil {
 		return fmt.Errorf("it does not start: %w", err)
 	}
 	defer func() { _ = p.Kill() }()
+	// Now, and not before: the operator drops spec.autopilot within a second.
+	db := database(t, w, namespace, "db-"+namespace[max(0, len(namespace)-12):], true)
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	go func() {

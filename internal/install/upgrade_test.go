@@ -1,0 +1,322 @@
+package install
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/mcsps/rds-autopilot/internal/kubetest"
+	"github.com/mcsps/rds-autopilot/internal/world"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// release is what Helm has installed in a world, and the service as the Deployment of it says.
+type release struct {
+	t      *testing.T
+	w      *world.World
+	values string // a file
+	client *kubernetes.Clientset
+	admin  dynamic.Interface
+}
+
+// newRelease clears the way: a world has the rights already, and Helm takes over nothing that it has not made.
+func newRelease(t *testing.T) *release {
+	t.Helper()
+	w := startWorld(t)
+	client, err := kubernetes.NewForConfig(w.Kube.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin, err := dynamic.NewForConfig(w.Kube.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := within(t)
+	objects, err := kubetest.Read(root + "/deploy/rbac.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
+		gvk := object.GroupVersionKind()
+		resource := gvk.GroupVersion().WithResource(strings.ToLower(gvk.Kind) + "s")
+		if err := admin.Resource(resource).Namespace(object.GetNamespace()).Delete(ctx, object.GetName(), metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "cloud"}, StringData: map[string]string{}}
+	for _, variable := range w.Cloud.Env() {
+		name, value, _ := strings.Cut(variable, "=")
+		secret.StringData[name] = value
+	}
+	if _, err := client.CoreV1().Secrets(own).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	values, err := json.Marshal(valuesOf(w))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &release{t: t, w: w, client: client, admin: admin, values: write(t, "values.json", string(values))}
+}
+
+// valuesOf are the values by which the service finds a world.
+func valuesOf(w *world.World) map[string]any {
+	values := map[string]any{
+		"credentials": map[string]any{"form": "Environment", "secret": "cloud"},
+	}
+	flags := map[string]any{}
+	args := w.ServeArgs()[1:]
+	for i := 0; i+1 < len(args); i += 2 {
+		flag, value := strings.TrimPrefix(args[i], "--"), args[i+1]
+		switch {
+		case flag == "public-url":
+			values["publicURL"] = value
+		case flag == "kubeconfig" || flag == "lease-namespace": // of a pod
+		case flag == "cloud-rate":
+			flags[flag], _ = strconv.ParseFloat(value, 64) // its own text
+		case strings.HasSuffix(flag, "-hosts"):
+			flags[flag] = strings.Split(value, ",")
+		default:
+			flags[flag] = value
+		}
+	}
+	values["flags"] = flags
+	return values
+}
+
+func (r *release) helm(args ...string) string {
+	r.t.Helper()
+	// Helm keeps its own state in the cluster only.
+	env := []string{"KUBECONFIG=" + r.w.AdminKubeconfig(), "HOME=" + r.t.TempDir()}
+	return run(r.t, command(r.t, env, tool(r.t, "helm"), append([]string{"--namespace", own}, args...)...))
+}
+
+// serve starts the service as a pod of the Deployment would: its arguments, its environment, its ServiceAccount.
+func (r *release) serve() *world.Process {
+	r.t.Helper()
+	ctx := within(r.t)
+	deployment, err := r.client.AppsV1().Deployments(own).Get(ctx, own, metav1.GetOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	pod := deployment.Spec.Template.Spec
+	_, kubeconfig := as(r.t, r.w, own, pod.ServiceAccountName)
+	args := append(slices.Clone(pod.Containers[0].Args[1:]), "--kubeconfig", kubeconfig)
+	p, err := r.w.ServeIn(ctx, r.environment(deployment), args...)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return p
+}
+
+// environment puts it together as the kubelet does.
+func (r *release) environment(deployment *appsv1.Deployment) (env []string) {
+	r.t.Helper()
+	container := deployment.Spec.Template.Spec.Containers[0]
+	for _, from := range container.EnvFrom {
+		secret, err := r.client.CoreV1().Secrets(own).Get(within(r.t), from.SecretRef.Name, metav1.GetOptions{})
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		for name, value := range secret.Data {
+			env = append(env, name+"="+string(value))
+		}
+	}
+	limit := container.Resources.Limits.Memory().Value() >> 20
+	for _, e := range container.Env {
+		env = append(env, e.Name+"="+strings.ReplaceAll(e.Value, "$(MEMORY_LIMIT_MIB)", strconv.FormatInt(limit, 10)))
+	}
+	return env
+}
+
+// chartBefore is the newest chart in the history that is not the present one; the present one where there is no other.
+func chartBefore(t *testing.T) string {
+	t.Helper()
+	present, before := filepath.Join(root, "deploy", "chart"), t.TempDir()
+	if err := os.CopyFS(before, os.DirFS(present)); err != nil {
+		t.Fatal(err)
+	}
+	commits, err := command(t, nil, "git", "log", "--format=%H", "-n", "50", "--", "deploy/chart").Output()
+	if err != nil {
+		t.Logf("without a history the upgrade is from the present chart: %v", err)
+		return before
+	}
+	for commit := range strings.FieldsSeq(string(commits)) {
+		if _, err := command(t, nil, "git", "diff", "--quiet", commit, "--", "deploy/chart").Output(); err == nil {
+			continue // the same
+		}
+		dir := t.TempDir()
+		archive := filepath.Join(dir, "chart.tar")
+		run(t, command(t, nil, "git", "archive", "--output", archive, commit, "deploy/chart"))
+		run(t, command(t, nil, "tar", "-xf", archive, "-C", dir))
+		t.Logf("the upgrade is from the chart of %s", commit)
+		return filepath.Join(dir, "deploy", "chart")
+	}
+	return before
+}
+
+// uids are those of everything that must stay, whatever happens to the release.
+func (r *release) uids() map[string]string {
+	r.t.Helper()
+	uids := map[string]string{}
+	for _, resource := range []schema.GroupVersionResource{
+		{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+		{Group: "otc.mcsps.de", Version: "v1alpha1", Resource: "rdss"},
+		{Group: "autopilot.otc.mcsps.de", Version: "v1alpha1", Resource: "rdsautopilots"},
+	} {
+		list, err := r.admin.Resource(resource).List(within(r.t), metav1.ListOptions{})
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		for _, item := range list.Items {
+			uids[fmt.Sprintf("%s %s/%s", item.GetKind(), item.GetNamespace(), item.GetName())] = string(item.GetUID())
+		}
+	}
+	return uids
+}
+
+// olderDefinition takes a column out of a chart's definition of RdsAutopilot, as if it were an old one.
+func olderDefinition(t *testing.T, dir string) {
+	t.Helper()
+	path := filepath.Join(dir, "files", "rdsautopilots.yaml")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	older := strings.Replace(string(text), "    - jsonPath: .spec.mode\n      name: MODE\n      type: string\n", "", 1)
+	if older == string(text) {
+		t.Fatal("no column MODE")
+	}
+	if err := os.WriteFile(path, []byte(older), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *release) hasColumnMode() bool {
+	r.t.Helper()
+	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	crd, err := r.admin.Resource(crds).Get(within(r.t), "rdsautopilots.autopilot.otc.mcsps.de", metav1.GetOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return strings.Contains(fmt.Sprint(crd.Object["spec"]), "name:MODE")
+}
+
+// TestInstallUpgradeOffUninstall is the whole life of a release.
+func TestInstallUpgradeOffUninstall(t *testing.T) {
+	r := newRelease(t)
+	w := r.w
+	before := chartBefore(t)
+	olderDefinition(t, before)
+	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	if err := r.admin.Resource(crds).Delete(within(t), "rdsautopilots.autopilot.otc.mcsps.de", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	err := world.Eventually(within(t), "the definition is gone, so that Helm makes it", func(ctx context.Context) (bool, error) {
+		_, err := r.admin.Resource(crds).Get(ctx, "rdsautopilots.autopilot.otc.mcsps.de", metav1.GetOptions{})
+		return apierrors.IsNotFound(err), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	r.helm("install", own, before, "--values", r.values)
+	if r.hasColumnMode() {
+		t.Fatal("the chart before has the new definition")
+	}
+	byHand := database(t, w, "shop", "by-hand", false)
+	err = world.Eventually(within(t), "the definition is served", func(context.Context) (bool, error) {
+		err := byHand.CreateAutopilot(within(t), `{"mode":"Recommend"}`)
+		return err == nil, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := r.serve()
+	asked := database(t, w, "shop", "asked", true) // by its Rds
+	armed := func() {
+		t.Helper()
+		for _, db := range []*world.DB{asked, byHand} {
+			if _, err := db.WaitAutopilot(within(t), "it is armed", world.Armed); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	armed()
+	installed := r.uids()
+	if len(installed) != 6 || len(inTheCloud(w)) != 10 {
+		t.Fatalf("%v, and in the cloud %q", slices.Sorted(maps.Keys(installed)), inTheCloud(w))
+	}
+
+	r.helm("upgrade", own, "deploy/chart", "--values", r.values)
+	if !r.hasColumnMode() {
+		t.Error("the upgrade left the old definition")
+	}
+	second := r.serve()
+	stop(t, first)
+	armed()
+	if diff := cmp.Diff(installed, r.uids()); diff != "" {
+		t.Errorf("after the upgrade (-before +after):\n%s", diff)
+	}
+	if n := len(inTheCloud(w)); n != 10 {
+		t.Errorf("after the upgrade %d things are in the cloud: %q", n, inTheCloud(w))
+	}
+
+	r.helm("upgrade", own, "deploy/chart", "--values", r.values, "--set-string", "mode=Off")
+	third := r.serve()
+	stop(t, second)
+	for _, db := range []*world.DB{asked, byHand} {
+		_, err := db.WaitAutopilot(within(t), "it lets go", func(a *v1alpha1.RdsAutopilot) bool { return len(a.Finalizers) == 0 })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := inTheCloud(w); len(left) > 0 {
+		t.Errorf("off, and in the cloud there is still %q", left)
+	}
+	stop(t, third)
+
+	r.helm("uninstall", own)
+	if diff := cmp.Diff(installed, r.uids()); diff != "" {
+		t.Errorf("after the uninstallation (-before +after):\n%s", diff)
+	}
+	for _, gone := range []schema.GroupVersionResource{
+		{Group: "apps", Version: "v1", Resource: "deployments"},
+		{Group: "", Version: "v1", Resource: "services"},
+		{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"},
+		{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"},
+		{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
+	} {
+		list, err := r.admin.Resource(gone).List(within(t), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + own})
+		if err != nil || len(list.Items) > 0 {
+			t.Errorf("%s: %d are left, %v", gone.Resource, len(list.Items), err)
+		}
+	}
+
+	// Who installs it again finds everything as it was.
+	r.helm("install", own, "deploy/chart", "--values", r.values)
+	fourth := r.serve()
+	defer stop(t, fourth)
+	armed()
+	if diff := cmp.Diff(installed, r.uids()); diff != "" {
+		t.Errorf("installed again (-before +after):\n%s", diff)
+	}
+}
