@@ -102,8 +102,7 @@ func TestTheServiceHasTheseRightsAndNoOthers(t *testing.T) {
 		"get otc.mcsps.de/rdss", "list otc.mcsps.de/rdss", "watch otc.mcsps.de/rdss", "patch otc.mcsps.de/rdss",
 		"get autopilot.otc.mcsps.de/rdsautopilots", "list autopilot.otc.mcsps.de/rdsautopilots", "watch autopilot.otc.mcsps.de/rdsautopilots",
 		"create autopilot.otc.mcsps.de/rdsautopilots", "patch autopilot.otc.mcsps.de/rdsautopilots", "delete autopilot.otc.mcsps.de/rdsautopilots",
-		"get autopilot.otc.mcsps.de/rdsautopilots/status", "patch autopilot.otc.mcsps.de/rdsautopilots/status",
-		"create /events", "patch /events", "create events.k8s.io/events", "patch events.k8s.io/events",
+		"patch autopilot.otc.mcsps.de/rdsautopilots/status", "create events.k8s.io/events", "patch events.k8s.io/events",
 		"get /namespaces kube-system",
 	}
 	lease := []string{

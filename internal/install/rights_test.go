@@ -145,7 +145,7 @@ func waitAllowed(t *testing.T, config *rest.Config, namespace string, r right) {
 
 var errForbidden = errors.New("the API server forbids something")
 
-// work is a life of one database: armed, repaired twice, grown, deleted. It ends early where the service
+// work is a life of one database: armed, asked about, repaired twice, grown, deleted. It ends early where the service
 // says that it may not do something.
 func work(t *testing.T, w *world.World, namespace, kubeconfig string) error {
 	t.Helper()
@@ -166,15 +166,23 @@ func work(t *testing.T, w *world.World, namespace, kubeconfig string) error {
 			giveUp(fmt.Errorf("%w: %s", errForbidden, line.Raw))
 		}
 	}()
-	if err := lifeOf(ctx, w, db); err != nil {
+	if err := lifeOf(ctx, w, db, kubeconfig); err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
 	return context.Cause(ctx)
 }
 
-func lifeOf(ctx context.Context, w *world.World, db *world.DB) error {
+func lifeOf(ctx context.Context, w *world.World, db *world.DB, kubeconfig string) error {
 	if _, err := db.WaitAutopilot(ctx, "it is armed", world.Armed); err != nil {
 		return err
+	}
+	// As helm test asks; the service itself reads an Rds anew only where somebody takes a change back.
+	plan, err := w.Run(ctx, []string{"plan", "--kubeconfig", kubeconfig, "--namespace", db.Namespace, db.Name}, nil)
+	if err != nil {
+		return err
+	}
+	if code, err := plan.Wait(ctx); err != nil || code != 0 {
+		return fmt.Errorf("plan ends with %d: %w", code, errForbidden)
 	}
 	for range 2 { // the second event is equal to the first one, and becomes a patch of it
 		rule, ok := db.Rule(v1alpha1.MetricStorage)
