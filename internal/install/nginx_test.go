@@ -156,9 +156,11 @@ func (n *nginx) post(ctx context.Context, body []byte) (status int, err error) {
 }
 
 const (
-	messages = 10_000
-	rolls    = 4
-	senders  = 12
+	messages  = 10_000
+	repeats   = 5 // each fifth is new, the others repeat one, as SMN does
+	rolls     = 4
+	senders   = 32
+	databases = 40
 )
 
 // TestNoMessageIsLostWhileReplicasRoll replaces replicas as a Deployment does, under load: a new one gets ready, an old one
@@ -169,7 +171,7 @@ func TestNoMessageIsLostWhileReplicasRoll(t *testing.T) {
 	defer cancel()
 	var everybody []*world.Process
 	begin := func() *world.Process {
-		p, err := w.Serve(ctx, "--drain-delay", "5s", "--mode", "Recommend")
+		p, err := w.Serve(ctx, "--drain-delay", "5s", "--mode", "Recommend", "--sweep-interval", "1m", "--recheck-interval", "1m")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,8 +189,11 @@ func TestNoMessageIsLostWhileReplicasRoll(t *testing.T) {
 
 	type rule struct{ topic, id string }
 	var targets []rule
-	for i := range 8 {
-		db := database(t, w, "shop", fmt.Sprintf("db-%d", i), true)
+	var all []*world.DB
+	for i := range databases {
+		all = append(all, database(t, w, "shop", fmt.Sprintf("db-%d", i), true))
+	}
+	for _, db := range all {
 		a, err := db.WaitAutopilot(ctx, "it is armed", world.Armed)
 		if err != nil {
 			t.Fatal(err)
@@ -201,6 +206,7 @@ func TestNoMessageIsLostWhileReplicasRoll(t *testing.T) {
 
 	var sent, again, done atomic.Int64
 	var sending sync.WaitGroup
+	var bodies sync.Map // of the new messages, by number
 	for range senders {
 		sending.Go(func() {
 			for ctx.Err() == nil {
@@ -209,11 +215,17 @@ func TestNoMessageIsLostWhileReplicasRoll(t *testing.T) {
 					sent.Add(-1)
 					return
 				}
-				to := targets[i%int64(len(targets))]
-				body, err := w.Cloud.SignedAlarm(messageID(i), to.topic, to.id, 95)
-				if err != nil {
-					t.Error(err)
-					return
+				var body []byte
+				if kept, ok := bodies.Load(i - i%repeats - 1000); ok && i%repeats != 0 {
+					body, _ = kept.([]byte) // one of long ago
+				} else {
+					to := targets[i%int64(len(targets))]
+					var err error
+					if body, err = w.Cloud.SignedAlarm(messageID(i), to.topic, to.id, 95); err != nil {
+						t.Error(err)
+						return
+					}
+					bodies.Store(i, body)
 				}
 				status, err := n.post(ctx, body)
 				for try := 0; err == nil && status == http.StatusServiceUnavailable && try < 6; try++ { // as SMN does
@@ -248,15 +260,18 @@ func TestNoMessageIsLostWhileReplicasRoll(t *testing.T) {
 	for _, p := range everybody {
 		for _, l := range p.Lines() {
 			if l.Msg == "notification" && l.Fields["status"] == float64(http.StatusOK) {
-				result[l.Field("messageID")] = l.Field("result")
+				if id := l.Field("messageID"); result[id] == "" {
+					result[id] = l.Field("result")
+				}
 			}
 		}
 	}
 	counts := map[string]int{}
-	for i := int64(1); i <= sent.Load(); i++ {
-		counts[result[messageID(i)]]++
-	}
-	t.Logf("%d messages, %d rolls, %d answers 503 that were sent again: %v", sent.Load(), done.Load(), again.Load(), counts)
+	bodies.Range(func(i, _ any) bool {
+		counts[result[messageID(i.(int64))]]++
+		return true
+	})
+	t.Logf("%d messages, %d rolls, %d answers 503 that were sent again; of the new ones: %v", sent.Load(), done.Load(), again.Load(), counts)
 	for kind, count := range counts {
 		switch kind {
 		case "stored", "stale", "duplicate": // stale: a newer one is stored

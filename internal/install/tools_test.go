@@ -60,8 +60,11 @@ func tool(t *testing.T, name string) string {
 // command returns a program to run, in the root of the checkout; env is added to the environment.
 func command(t *testing.T, env []string, program string, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.CommandContext(within(t), program, args...)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience) // a build for two platforms on a busy machine
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = root
+	cmd.WaitDelay = 10 * time.Second // for what it started itself
 	cmd.Env = append(os.Environ(), env...)
 	return cmd
 }
