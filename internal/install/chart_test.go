@@ -168,13 +168,13 @@ func TestThePackageHasTheChartAlone(t *testing.T) {
 		t.Fatal(packages, err)
 	}
 	files := strings.Fields(run(t, command(t, nil, "tar", "-tzf", packages[0])))
-	for _, want := range []string{"values.schema.json", "files/rdsautopilots.yaml", "files/alerts.yaml", "templates/NOTES.txt"} {
+	for _, want := range []string{"values.schema.json", "files/rdsautopilots.yaml", "files/alerts.yaml", "templates/NOTES.txt", "templates/tests/ready.yaml"} {
 		if !slices.Contains(files, "rds-autopilot/"+want) {
 			t.Errorf("the package lacks %s", want)
 		}
 	}
 	for _, file := range files {
-		if strings.Contains(file, "/ci/") || strings.HasPrefix(file, "rds-autopilot/tests/") {
+		if strings.HasPrefix(file, "rds-autopilot/ci/") || strings.HasPrefix(file, "rds-autopilot/tests/") {
 			t.Errorf("the package has %s", file)
 		}
 	}

@@ -256,10 +256,16 @@ func TestNoMessageIsLostWhileReplicasRoll(t *testing.T) {
 	}
 	sending.Wait()
 
-	result := map[string]string{}
+	result, refusals := map[string]string{}, map[string]int{}
 	for _, p := range everybody {
 		for _, l := range p.Lines() {
-			if l.Msg == "notification" && l.Fields["status"] == float64(http.StatusOK) {
+			if l.Msg != "notification" {
+				continue
+			}
+			if text := l.Field("error"); text != "" {
+				refusals[text[:min(len(text), 60)]]++
+			}
+			if l.Fields["status"] == float64(http.StatusOK) {
 				if id := l.Field("messageID"); result[id] == "" {
 					result[id] = l.Field("result")
 				}
@@ -271,7 +277,7 @@ func TestNoMessageIsLostWhileReplicasRoll(t *testing.T) {
 		counts[result[messageID(i.(int64))]]++
 		return true
 	})
-	t.Logf("%d messages, %d rolls, %d answers 503 that were sent again; of the new ones: %v", sent.Load(), done.Load(), again.Load(), counts)
+	t.Logf("%d messages, %d rolls, %d answers 503 that were sent again; of the new ones: %v; errors: %v", sent.Load(), done.Load(), again.Load(), counts, refusals)
 	for kind, count := range counts {
 		switch kind {
 		case "stored", "stale", "duplicate": // stale: a newer one is stored

@@ -130,6 +130,9 @@ func waitAllowed(t *testing.T, config *rest.Config, namespace string, r right) {
 		t.Fatal(err)
 	}
 	resource, subresource, _ := strings.Cut(r.resource, "/")
+	if resource == "namespaces" {
+		namespace = "kube-system" // a namespace belongs to itself
+	}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 		Verb: r.verb, Group: r.group, Resource: resource, Subresource: subresource, Namespace: namespace,
 		Name: map[string]string{"namespaces": "kube-system", "leases": own}[resource],
@@ -241,5 +244,35 @@ func TestEveryRightIsNeeded(t *testing.T) {
 			}
 			t.Log(err)
 		})
+	}
+}
+
+// TestOneNamespaceIsEnough runs the service with what the chart grants where it watches one namespace: nothing in the cluster.
+func TestOneNamespaceIsEnough(t *testing.T) {
+	w := startWorld(t)
+	namespace := w.Kube.Namespace(t)
+	rendered := run(t, command(t, nil, tool(t, "helm"), "template", own, "deploy/chart", "--namespace", namespace, "--show-only", "templates/rbac.yaml",
+		"--set", "publicURL=https://a.example.com/smn,watchNamespaces={"+namespace+"}"))
+	if strings.Contains(rendered, "kind: ClusterRole") {
+		t.Errorf("it grants rights in the cluster:\n%s", rendered)
+	}
+	if _, err := w.Kube.Apply(within(t), kubetest.ApplyOptions{}, write(t, "rbac.yaml", rendered)); err != nil {
+		t.Fatal(err)
+	}
+	config, kubeconfig := as(t, w, namespace, own)
+	cluster, lease := rights(t)
+	for _, r := range each(append(cluster, lease...)) {
+		waitAllowed(t, config, namespace, r)
+	}
+	if err := work(t, w, namespace, kubeconfig); err != nil {
+		t.Error(err)
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.Resource(otcv1.GroupVersion().WithResource(otcv1.Resource)).Namespace("default").List(within(t), metav1.ListOptions{})
+	if !apierrors.IsForbidden(err) {
+		t.Errorf("another namespace: %v, want it forbidden", err)
 	}
 }

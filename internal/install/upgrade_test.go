@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
 
 	"github.com/mcsps/rds-autopilot/internal/kubetest"
 	"github.com/mcsps/rds-autopilot/internal/world"
@@ -96,6 +99,7 @@ func valuesOf(w *world.World) map[string]any {
 		}
 	}
 	values["flags"] = flags
+	values["test"] = map[string]any{"database": map[string]any{"namespace": "shop", "name": "by-hand"}}
 	return values
 }
 
@@ -142,6 +146,41 @@ func (r *release) environment(deployment *appsv1.Deployment) (env []string) {
 		env = append(env, e.Name+"="+strings.ReplaceAll(e.Value, "$(MEMORY_LIMIT_MIB)", strconv.FormatInt(limit, 10)))
 	}
 	return env
+}
+
+// test runs what the pod of helm test would: there is no kubelet here. The first container asks the admin Service.
+func (r *release) test(p *world.Process) {
+	r.t.Helper()
+	var pod corev1.Pod
+	hook := r.helm("template", own, "deploy/chart", "--values", r.values, "--show-only", "templates/tests/ready.yaml")
+	if err := yaml.UnmarshalStrict([]byte(strings.TrimPrefix(hook, "---\n")), &pod); err != nil {
+		r.t.Fatal(err)
+	}
+	ctx := within(r.t)
+	containers := pod.Spec.Containers
+	if len(containers) != 2 {
+		r.t.Fatalf("%d containers, want one for /readyz and one for plan", len(containers))
+	}
+	ready := containers[0].Command
+	url, err := url.Parse(ready[len(ready)-1])
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	service, err := r.client.CoreV1().Services(own).Get(ctx, url.Hostname(), metav1.GetOptions{})
+	if err != nil || strconv.Itoa(int(service.Spec.Ports[0].Port)) != url.Port() {
+		r.t.Errorf("it asks %s: %v", url, err)
+	}
+	if status, _, err := p.Get(ctx, url.Path); err != nil || status != http.StatusOK {
+		r.t.Errorf("%s: %d, %v", url.Path, status, err)
+	}
+	_, kubeconfig := as(r.t, r.w, own, pod.Spec.ServiceAccountName)
+	plan, err := r.w.Run(ctx, append(slices.Clone(containers[1].Args), "--kubeconfig", kubeconfig), nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if code, err := plan.Wait(ctx); err != nil || code != 0 {
+		r.t.Errorf("plan ends with %d, %v", code, err)
+	}
 }
 
 // chartBefore is the newest chart in the history that is not the present one; the present one where there is no other.
@@ -235,7 +274,12 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	r.helm("install", own, before, "--values", r.values)
+	notes := r.helm("install", own, before, "--values", r.values)
+	for _, command := range []string{"rollout status deployment/rds-autopilot\n", "-n MY-NAMESPACE create -f -", "wait --for=condition=Armed rap/MY-RDS"} {
+		if !strings.Contains(notes, "   kubectl ") || !strings.Contains(notes, command) {
+			t.Errorf("the notes do not say %q:\n%s", command, notes)
+		}
+	}
 	if r.hasColumnMode() {
 		t.Fatal("the chart before has the new definition")
 	}
@@ -270,6 +314,7 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 	second := r.serve()
 	stop(t, first)
 	armed()
+	r.test(second)
 	if diff := cmp.Diff(installed, r.uids()); diff != "" {
 		t.Errorf("after the upgrade (-before +after):\n%s", diff)
 	}
