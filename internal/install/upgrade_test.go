@@ -365,3 +365,36 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 		t.Errorf("installed again (-before +after):\n%s", diff)
 	}
 }
+
+// TestHelmTakesOverThePlainManifests goes from kubectl apply to Helm without a new Deployment or definition.
+func TestHelmTakesOverThePlainManifests(t *testing.T) {
+	long(t)
+	cluster := shared.Cluster(t)
+	applied, err := cluster.Apply(within(t), kubetest.ApplyOptions{}, root+"/deploy/install.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "admin")
+	if err := kubetest.WriteKubeconfig(kubeconfig, cluster.Config()); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"KUBECONFIG=" + kubeconfig, "HOME=" + t.TempDir()}
+	args := []string{"install", own, "deploy/chart", "--namespace", own, "--values", "deploy/chart/ci/install-values.yaml"}
+	if text := refused(t, command(t, env, tool(t, "helm"), args...)); !strings.Contains(text, "invalid ownership metadata") {
+		t.Errorf("without --take-ownership it says %s", text)
+	}
+	run(t, command(t, env, tool(t, "helm"), append(args, "--take-ownership", "--force-conflicts")...))
+	again, err := cluster.Apply(within(t), kubetest.ApplyOptions{DryRun: true}, root+"/deploy/install.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, object := range again {
+		if object.GetUID() != applied[i].GetUID() {
+			t.Errorf("%s %s is another one", object.GetKind(), object.GetName())
+		}
+		if release := object.GetAnnotations()["meta.helm.sh/release-name"]; release != own && object.GetKind() != "Namespace" {
+			t.Errorf("%s %s belongs to the release %q", object.GetKind(), object.GetName(), release)
+		}
+	}
+	run(t, command(t, env, tool(t, "helm"), "uninstall", own, "--namespace", own))
+}
