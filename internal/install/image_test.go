@@ -71,7 +71,7 @@ func TestTheReleaseBuildsAnImageForTwoPlatforms(t *testing.T) {
 	crane(index...)
 
 	commit := strings.Repeat("c", 40)
-	build := command(t, []string{"KO_DEFAULTBASEIMAGE=" + base}, "make", "release-image", "IMAGE="+name, "VERSION=v0.1.0", "COMMIT="+commit)
+	build := command(t, []string{"KO_DEFAULTBASEIMAGE=" + base}, "make", "--no-print-directory", "release-image", "IMAGE="+name, "VERSION=v0.1.0", "COMMIT="+commit)
 	reference := strings.TrimSpace(run(t, build))
 	if !regexp.MustCompile(`^` + regexp.QuoteMeta(name) + `(:v0\.1\.0)?@sha256:[0-9a-f]{64}$`).MatchString(reference) {
 		t.Fatalf("it says %q, want the image with its digest", reference)
@@ -126,7 +126,7 @@ func TestTheReleaseHasItsFiles(t *testing.T) {
 	tool(t, "helm")
 	dist := filepath.Join(root, "dist")
 	t.Cleanup(func() { _ = os.RemoveAll(dist) })
-	run(t, command(t, nil, "make", "release-files", "VERSION=v9.8.7"))
+	run(t, command(t, nil, "make", "--no-print-directory", "release-files", "VERSION=v9.8.7"))
 	sums, err := os.ReadFile(filepath.Join(dist, "checksums.txt"))
 	if err != nil {
 		t.Fatal(err)
@@ -144,11 +144,11 @@ func TestTheReleaseHasItsFiles(t *testing.T) {
 		}
 	}
 
-	text := refused(t, command(t, nil, "make", "release-notes", "VERSION=v9.8.7"))
+	text := refused(t, command(t, nil, "make", "--no-print-directory", "release-notes", "VERSION=v9.8.7"))
 	if !strings.Contains(text, "CHANGELOG.md has no section v9.8.7") {
 		t.Errorf("without a section it says %s", text)
 	}
-	run(t, command(t, nil, "make", "release-notes", "VERSION=Unreleased"))
+	run(t, command(t, nil, "make", "--no-print-directory", "release-notes", "VERSION=Unreleased"))
 	notes, err := os.ReadFile(filepath.Join(root, ".cache", "release-notes.md"))
 	if err != nil || !strings.Contains(string(notes), "- ") || strings.Contains(string(notes), "\n## ") {
 		t.Errorf("%v, notes:\n%s", err, notes)
