@@ -6,6 +6,8 @@ import (
 
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 const (
@@ -52,6 +54,8 @@ func (c *Cluster) probeLoop(ctx context.Context) {
 func (c *Cluster) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	_, err := c.autopilotsIn(c.namespaces[0]).List(ctx, metav1.ListOptions{Limit: 1})
+	// Whether there is an answer counts, not what is in it: nothing is decoded.
+	err := c.ownAPI.Get().NamespaceIfScoped(c.namespaces[0], c.namespaces[0] != metav1.NamespaceAll).Resource(autopilotv1.Resource).
+		VersionedParams(&metav1.ListOptions{Limit: 1}, c.codec).Do(ctx).Error()
 	return wrapError(err, "list RdsAutopilots")
 }
