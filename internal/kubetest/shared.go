@@ -87,16 +87,24 @@ func (s *Shared) Main(m interface{ Run() int }) int {
 // Namespace makes a fresh namespace for a test and returns its name. It stays until the cluster stops.
 func (c *Cluster) Namespace(t Test) string {
 	t.Helper()
+	name := regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(t.Name()), "-")
+	made, err := c.NewNamespace(t.Context(), strings.Trim(name[:min(len(name), 40)], "-")+"-")
+	if err != nil {
+		t.Fatalf("kubetest: %v", err)
+	}
+	return made
+}
+
+// NewNamespace makes a fresh namespace and returns its name, which begins with prefix.
+func (c *Cluster) NewNamespace(ctx context.Context, prefix string) (string, error) {
 	client, err := kubernetes.NewForConfig(c.config)
 	if err != nil {
-		t.Fatalf("kubetest: client: %v", err)
+		return "", fmt.Errorf("client: %w", err)
 	}
-	name := regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(t.Name()), "-")
-	prefix := strings.Trim(name[:min(len(name), 40)], "-") + "-"
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix}}
-	made, err := client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{})
+	made, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
 	if err != nil {
-		t.Fatalf("kubetest: make a namespace: %v", err)
+		return "", fmt.Errorf("make a namespace: %w", err)
 	}
-	return made.Name
+	return made.Name, nil
 }
