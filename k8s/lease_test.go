@@ -16,20 +16,33 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// leaseHolder is an API server that keeps one lease, until it is cut off.
+// leaseHolder is an API server that keeps one lease.
 type leaseHolder struct {
 	mu     sync.Mutex
 	lease  *coordinationv1.Lease
 	writes int
-	cutOff bool
+}
+
+// client is a replica's connection to it, until that is cut.
+func (s *leaseHolder) client(t *testing.T) (c *Cluster, cut func()) {
+	t.Helper()
+	var off atomic.Bool
+	c, err := connect(t, func(r *http.Request) (int, string) {
+		if off.Load() {
+			return 0, ""
+		}
+		return s.answer(r)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, func() { off.Store(true) }
 }
 
 func (s *leaseHolder) answer(r *http.Request) (int, string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.cutOff:
-		return 0, ""
 	case r.Method == http.MethodGet && r.URL.Path != "/apis/coordination.k8s.io/v1/namespaces/ns/leases/rds-autopilot":
 		return empty(r)
 	case r.Method == http.MethodGet && s.lease == nil:
@@ -57,11 +70,10 @@ func (s *leaseHolder) write(lease *coordinationv1.Lease) {
 	s.lease = lease
 }
 
-// cut lets nothing through any more, and returns when the lease was renewed last.
-func (s *leaseHolder) cut() time.Time {
+// renewed is when the lease was renewed last.
+func (s *leaseHolder) renewed() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cutOff = true
 	return s.lease.Spec.RenewTime.Time
 }
 
@@ -98,20 +110,29 @@ func TestALeaderThatIsCutOffStopsBeforeItsLeaseRunsOut(t *testing.T) {
 	for range 20 { // at another moment between two renewals each time
 		synctest.Test(t, func(t *testing.T) {
 			server := &leaseHolder{}
-			c, err := connect(t, server.answer)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c, cut := server.client(t)
 			defer c.events.shutdown()
+			other, _ := server.client(t)
+			defer other.events.shutdown()
 			l := lead(t.Context(), c)
 			<-l.begun
+			ctx, cancel := context.WithCancel(t.Context())
+			next := lead(ctx, other)
 			time.Sleep(time.Minute)
-			renewed := server.cut()
-			if held := (<-l.ended).Sub(renewed); held >= (Lease{}).withDefaults().Duration {
+			cut()
+			at := time.Now()
+			if held := (<-l.ended).Sub(server.renewed()); held >= (Lease{}).withDefaults().Duration {
 				t.Errorf("it led for %s without renewing its lease", held)
 			}
 			if err := <-l.outcome; !errors.Is(err, ErrLeaseLost) || l.leading.Load() {
 				t.Errorf("Lead returns %v, and it leads: %t", err, l.leading.Load())
+			}
+			if took := (<-next.begun).Sub(at); took > 20*time.Second {
+				t.Errorf("the next one leads after %s", took)
+			}
+			cancel()
+			if err := <-next.outcome; err != nil {
+				t.Errorf("the next one ends with %v", err)
 			}
 		})
 	}
@@ -120,10 +141,7 @@ func TestALeaderThatIsCutOffStopsBeforeItsLeaseRunsOut(t *testing.T) {
 func TestALeaderThatLosesItsLeaseStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &leaseHolder{}
-		c, err := connect(t, server.answer)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c, _ := server.client(t)
 		defer c.events.shutdown()
 		l := lead(t.Context(), c)
 		<-l.begun

@@ -22,8 +22,8 @@ const weekGolden = "testdata/week.golden"
 
 // The golden summary shows in review what a change of behaviour does to twenty databases.
 func TestAWeekOfTwentyDatabases(t *testing.T) {
-	if raceDetector || testing.Short() {
-		t.Skip("takes minutes with the race detector; make test runs it without")
+	if raceDetector {
+		t.Skip("takes minutes with the race detector; make test-long runs it without")
 	}
 	passWeek(t, 0, 7*day, func(w *week) {
 		for _, d := range w.databases {

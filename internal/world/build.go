@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/mcsps/rds-autopilot/internal/kubetest"
 )
 
 // Build compiles the service, unless Options.Binary names one.
@@ -22,14 +24,19 @@ func (w *World) Build(ctx context.Context) error {
 	if w.options.Binary != "" {
 		return nil
 	}
-	binary, err := build(ctx, w.root, w.options.Race)
+	binary, err := Binary(ctx, w.options.Race)
 	w.options.Binary = binary
 	return err
 }
 
-// build compiles the service into the folder .cache of the checkout. Where what is there is up to date, go build leaves it
-// as it is; so processes that ask for it at the same time, or one after the other, compile it once.
-func build(ctx context.Context, root string, race bool) (string, error) {
+// Binary compiles the service into the folder .cache of the checkout, with the race detector or without. Where what is
+// there is up to date, go build leaves it as it is; so processes that ask for it at the same time, or one after the other,
+// compile it once.
+func Binary(ctx context.Context, race bool) (string, error) {
+	root, err := kubetest.Checkout()
+	if err != nil {
+		return "", err
+	}
 	binary, args := filepath.Join(root, ".cache", serviceName), []string{"build", "-buildvcs=false"}
 	if race {
 		binary, args = binary+"-race", append(args, "-race")

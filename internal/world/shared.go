@@ -24,7 +24,6 @@ type Test interface {
 
 // Shared is what the worlds of a test package have in common: the API server, and the binary. TestMain calls its Main.
 type Shared struct {
-	root string
 	kube kubetest.Shared
 
 	mu       sync.Mutex
@@ -38,7 +37,7 @@ func (s *Shared) Main(m interface{ Run() int }) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	s.root, s.kube.Options.CRDs = root, crds(root)
+	s.kube.Options.CRDs = crds(root)
 	return s.kube.Main(m)
 }
 
@@ -81,7 +80,7 @@ func (s *Shared) binary(ctx context.Context, race bool) (string, error) {
 		s.binaries = map[bool]string{}
 	}
 	if s.binaries[race] == "" {
-		binary, err := build(ctx, s.root, race)
+		binary, err := Binary(ctx, race)
 		if err != nil {
 			return "", err
 		}

@@ -19,9 +19,6 @@ import (
 	"github.com/mcsps/rds-autopilot/internal/kubetest"
 )
 
-// silence is how long the command may print nothing before a line says that it is still at work.
-const silence = 10 * time.Second
-
 func main() {
 	code, err := run(os.Args[1:], os.Stdout, os.Stderr)
 	if err != nil {
@@ -42,37 +39,30 @@ func run(command []string, stdout, stderr io.Writer) (code int, err error) {
 		_, err := kubetest.Servers(ctx, stderr)
 		return 0, err
 	}
+	out := newTalk(stdout)
+	defer out.Close()
+	fmt.Fprintln(out, "── starting the API server")
 	cluster, err := kubetest.Start(ctx, kubetest.Options{Progress: stderr})
 	if err != nil {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
-	out := &talk{to: stdout, last: time.Now()}
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), kubetest.Variable+"="+cluster.Kubeconfig())
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, out, &talk{to: stderr, also: out}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, out, out.beside(stderr)
+	cmd.WaitDelay = 10 * time.Second // what outlives it may hold its output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that a signal reaches all that it starts
 	if err := cmd.Start(); err != nil {
 		return 1, fmt.Errorf("start the command: %w", err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	return attend(cmd, ended, signals, out)
-}
-
-// attend passes signals on, and says now and then that the command is at work.
-func attend(cmd *exec.Cmd, ended <-chan error, signals <-chan os.Signal, out *talk) (int, error) {
-	start := time.Now()
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
 	for {
 		select {
 		case s := <-signals:
 			if s, ok := s.(syscall.Signal); ok {
 				_ = syscall.Kill(-cmd.Process.Pid, s) // fails only if all have ended
 			}
-		case <-tick.C:
-			out.sayIfSilent(silence, fmt.Sprintf("── at work for %s\n", time.Since(start).Round(time.Second)))
 		case err := <-ended:
 			var exit *exec.ExitError
 			if errors.As(err, &exit) && exit.Exited() {
