@@ -42,8 +42,6 @@ func replicaOf(t *testing.T, c *k8s.Cluster, namespace string, work func(context
 	return r
 }
 
-func untilDone(ctx context.Context) { <-ctx.Done() }
-
 func within(t *testing.T, what string, c <-chan struct{}) {
 	t.Helper()
 	select {

@@ -50,7 +50,7 @@ func run(command []string, stdout, stderr io.Writer) (code int, err error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), kubetest.Variable+"="+cluster.Kubeconfig())
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, out, out.beside(stderr)
-	cmd.WaitDelay = 10 * time.Second // what outlives it may hold its output
+	cmd.WaitDelay = 10 * time.Second                      // what outlives it may hold its output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that a signal reaches all that it starts
 	if err := cmd.Start(); err != nil {
 		return 1, fmt.Errorf("start the command: %w", err)
