@@ -7,6 +7,20 @@ LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 GENTOOL := go tool -modfile=internal/tools/gen/go.mod
 LINTTOOL := .cache/golangci-lint
 FUZZTIME ?= 30s
+SOAK_TIME ?= 10m
+
+# The tests of all packages share one API server. Each test is printed as it ends, the slowest in the end. The first
+# packages are those that wait the longest. A terminal gets colours.
+TESTTOOL := go tool -modfile=internal/tools/test/go.mod gotestsum
+WORLDS := ./internal/e2e ./internal/chaos
+PACKAGES ?= $(WORLDS) ./...
+define TESTS
+mkdir -p .cache/tests && go build -o .cache/run ./internal/kubetest/run && .cache/run \
+  $(TESTTOOL) --format testname --hide-summary skipped,output $(if $(MAKE_TERMOUT),--no-color=false) \
+  --jsonfile .cache/tests/$@.json --junitfile .cache/tests/$@.xml -- -parallel 8
+endef
+SLOWEST = code=$$?; echo "── the slowest ten"; \
+  $(TESTTOOL) tool slowest --num 10 --threshold 1s --jsonfile .cache/tests/$@.json; exit $$code
 
 .PHONY: help
 help: ## Say what each target does
@@ -17,19 +31,22 @@ demo: build servers ## Run the main job on this machine: alarms arrive, database
 	@go run ./cmd/sandbox demo
 
 .PHONY: test
-test: servers ## Run all tests, with -race and on a real API server
-	@echo "── go test -race ./... (the first build with -race takes some minutes)"
-	@go test -race -timeout 45m ./...
+test: ## Run what a change can break, with -race and on a real API server: 6 minutes
+	@echo "── compiling with the race detector (some minutes the first time), then all packages"
+	@$(TESTS) -race -timeout 20m $(PACKAGES); $(SLOWEST)
+
+.PHONY: test-long
+test-long: ## Run what takes longer: outages, storms, kills, large fleets, the binary with the race detector
 	@echo "── ten thousand random histories against the decision"
 	@go test -run TestNoHistory ./autopilot -rapid.checks=10000
-	@echo "── a week of twenty databases, and storms of 400 alarms (minutes of work; too much for -race)"
-	@go test -run 'TestAWeek|TestAStormOf' -timeout 30m ./internal/bubble
+	@echo "── end to end, chaos, a week of twenty databases, storms of 400 alarms"
+	@LEVEL=long; export LEVEL; $(TESTS) -timeout 60m $(WORLDS) ./internal/bubble; $(SLOWEST)
 
-CHAOS_TIME ?= 3m
-
-.PHONY: chaos
-chaos: servers ## Break everything at random for CHAOS_TIME (3m); CHAOS_SEED repeats a run
-	@CHAOS_TIME=$(CHAOS_TIME) go test -race -count=1 -v -timeout 30m -run 'InChaos$$' ./internal/chaos
+.PHONY: soak
+soak: ## Break everything for SOAK_TIME (10m), flood it, and run the largest fleet; SOAK_SEED repeats a run
+	@go test -run TestNoHistory ./autopilot -rapid.checks=100000
+	@LEVEL=soak SOAK_TIME=$(SOAK_TIME); export LEVEL SOAK_TIME; \
+	  $(TESTS) -count=1 -v -timeout 0 -run 'InChaos$$|Flooded$$|InCPUAlarm$$' $(WORLDS); $(SLOWEST)
 
 .PHONY: build
 build: ## Build bin/rds-autopilot
@@ -38,7 +55,7 @@ build: ## Build bin/rds-autopilot
 
 .PHONY: servers
 servers: ## Build the kube-apiserver and etcd that tests and demo use (some minutes, once)
-	@go run ./internal/kubetest/build
+	@go run ./internal/kubetest/run
 
 .PHONY: lint
 lint: $(LINTTOOL) ## Check style, imports and common faults
@@ -47,7 +64,8 @@ lint: $(LINTTOOL) ## Check style, imports and common faults
 $(LINTTOOL): internal/tools/lint/go.mod internal/tools/lint/go.sum
 	@echo "── building the linter (some minutes, once)"
 	@mkdir -p .cache
-	@cd internal/tools/lint && CGO_ENABLED=0 go build -o ../../../$(LINTTOOL) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@start=$$SECONDS; cd internal/tools/lint && CGO_ENABLED=0 go build -o ../../../$(LINTTOOL) \
+	  github.com/golangci/golangci-lint/v2/cmd/golangci-lint && echo "── built the linter in $$((SECONDS - start)) s"
 
 .PHONY: vulncheck
 vulncheck: ## Look for known vulnerabilities in what is used; asks vuln.go.dev, so it is no part of lint
@@ -102,7 +120,7 @@ install-manifests: .cache/bin/helm generate-code ## Render deploy/install.yaml a
 .PHONY: test-install
 test-install: servers $(INSTALLTOOLS) ## Test chart, upgrade, image and release with the real tools
 	@command -v nginx >/dev/null || echo "── left out: 10,000 messages through nginx, which is not installed (Debian: nginx-light)"
-	@LONG=1 go test -race -count=1 -timeout 60m ./internal/install
+	@LEVEL=long go test -race -count=1 -timeout 60m ./internal/install
 
 .PHONY: release-files
 release-files: .cache/bin/helm ## Write chart, install.yaml and checksums of VERSION to dist

@@ -97,7 +97,7 @@ func TestTheImageHoldsOneStaticBinaryAndRunsItAsNobody(t *testing.T) {
 }
 
 func TestTheBinaryIsStatic(t *testing.T) {
-	if testing.Short() || runtime.GOOS != "linux" {
+	if runtime.GOOS != "linux" {
 		t.Skip("compiles the service for Linux")
 	}
 	binary := filepath.Join(t.TempDir(), "rds-autopilot")

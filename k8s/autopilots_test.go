@@ -18,6 +18,7 @@ import (
 )
 
 func TestCreatedAutopilotHasDefaultsOwnerAndFinalizer(t *testing.T) {
+	t.Parallel()
 	c, ns := connect(t), shared.Cluster(t).Namespace(t)
 	a := createAutopilot(t, c, ns, "shop")
 	rds, err := c.LiveTarget(t.Context(), ns, "shop")
@@ -48,6 +49,7 @@ func TestCreatedAutopilotHasDefaultsOwnerAndFinalizer(t *testing.T) {
 }
 
 func TestFinalizerAndDeletion(t *testing.T) {
+	t.Parallel()
 	c, ns := connect(t), shared.Cluster(t).Namespace(t)
 	made := createAutopilot(t, c, ns, "shop")
 
@@ -126,6 +128,7 @@ func signal(metric autopilotv1.Metric, id string) autopilotv1.Signal {
 }
 
 func TestStatusWritersKeepToTheirFields(t *testing.T) {
+	t.Parallel()
 	c, ns := connect(t), shared.Cluster(t).Namespace(t)
 	a := createAutopilot(t, c, ns, "shop")
 	both := autopilotv1.Status{
@@ -171,6 +174,7 @@ func TestStatusWritersKeepToTheirFields(t *testing.T) {
 }
 
 func TestStatusOfAnOldVersionIsAConflict(t *testing.T) {
+	t.Parallel()
 	c, ns := connect(t), shared.Cluster(t).Namespace(t)
 	read := createAutopilot(t, c, ns, "shop")
 	if _, err := c.WriteStatus(t.Context(), read, withGeneration(read, 1)); err != nil {
@@ -189,6 +193,7 @@ func TestStatusOfAnOldVersionIsAConflict(t *testing.T) {
 }
 
 func TestParallelWritersLoseNothing(t *testing.T) {
+	t.Parallel()
 	c, ns := connect(t), shared.Cluster(t).Namespace(t)
 	createAutopilot(t, c, ns, "shop")
 	const rounds = 20

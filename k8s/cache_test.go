@@ -36,6 +36,7 @@ func (h *heard[T]) all() [][2]T {
 }
 
 func TestCacheNeverHoldsPasswords(t *testing.T) {
+	t.Parallel()
 	c, ns := connect(t), shared.Cluster(t).Namespace(t)
 	createRds(t, c, ns, "before")
 	var told heard[*otcv1.Rds] // as the cache has them: targets have no place for a password
@@ -65,6 +66,7 @@ func TestCacheNeverHoldsPasswords(t *testing.T) {
 }
 
 func TestIndexesFollowStatus(t *testing.T) {
+	t.Parallel()
 	ns := shared.Cluster(t).Namespace(t)
 	c := connect(t, ns)
 	run(t, c)
@@ -121,6 +123,7 @@ func TestIndexesFollowStatus(t *testing.T) {
 }
 
 func TestCallbacksSeeEveryVersion(t *testing.T) {
+	t.Parallel()
 	ns := shared.Cluster(t).Namespace(t)
 	c := connect(t, ns)
 	var rds heard[*autopilot.Target]
@@ -187,6 +190,7 @@ func TestCallbacksSeeEveryVersion(t *testing.T) {
 }
 
 func TestOnlyWatchedNamespacesAreSeen(t *testing.T) {
+	t.Parallel()
 	cluster := shared.Cluster(t)
 	first, second, third := cluster.Namespace(t), cluster.Namespace(t), cluster.Namespace(t)
 	c := connect(t, first, second, first)
@@ -212,6 +216,7 @@ func TestOnlyWatchedNamespacesAreSeen(t *testing.T) {
 }
 
 func TestHandedOutObjectsAreTheCallersOwn(t *testing.T) {
+	t.Parallel()
 	ns := shared.Cluster(t).Namespace(t)
 	c := connect(t, ns)
 	run(t, c)

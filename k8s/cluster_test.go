@@ -1,11 +1,8 @@
 package k8s_test
 
 import (
-	"context"
-	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +33,7 @@ func ownCluster(t *testing.T, crds ...string) *kubetest.Cluster {
 }
 
 func TestCacheOutlivesTheAPIServer(t *testing.T) {
+	t.Parallel()
 	cluster := ownCluster(t)
 	connect := func() (*k8s.Cluster, error) {
 		return k8s.Connect(t.Context(), cluster.Config(), k8s.Options{Version: "test", Log: zap.NewNop()})
@@ -97,6 +95,7 @@ func TestCacheOutlivesTheAPIServer(t *testing.T) {
 }
 
 func TestAnOlderCRDDropsNoIntent(t *testing.T) {
+	t.Parallel()
 	cluster := ownCluster(t, crds...)
 	c, err := k8s.Connect(t.Context(), cluster.Config(), k8s.Options{Version: "test", Log: zap.NewNop()})
 	if err != nil {
@@ -134,28 +133,4 @@ func TestAnOlderCRDDropsNoIntent(t *testing.T) {
 		}
 		return err != nil && strings.Contains(err.Error(), "status.overtaken")
 	})
-}
-
-func TestLeaderThatIsCutOffStopsBeforeItsLeaseRunsOut(t *testing.T) {
-	cluster := ownCluster(t, crds...)
-	c, err := k8s.Connect(t.Context(), cluster.Config(), k8s.Options{Version: "test", Log: zap.NewNop()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stopped := make(chan struct{})
-	r := replicaOf(t, c, "default", func(ctx context.Context) {
-		<-ctx.Done()
-		close(stopped)
-	})
-	within(t, "it leads", 20*time.Second, r.started)
-	if err := cluster.PauseAPIServer(); err != nil {
-		t.Fatal(err)
-	}
-	within(t, "it stops", leaseSeconds*time.Second, stopped)
-	if err := outcome(t, r); !errors.Is(err, k8s.ErrLeaseLost) {
-		t.Errorf("error is %v", err)
-	}
-	if err := cluster.ResumeAPIServer(); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -13,6 +13,7 @@ import (
 )
 
 func TestEventsAreOnBothObjects(t *testing.T) {
+	t.Parallel()
 	c, ns := connect(t), shared.Cluster(t).Namespace(t)
 	run(t, c)
 	a := createAutopilot(t, c, ns, "shop")

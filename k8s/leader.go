@@ -53,6 +53,7 @@ func (c *Cluster) Lead(ctx context.Context, lease Lease, run func(context.Contex
 	electing, stop := context.WithCancel(withLog(context.WithoutCancel(ctx), c.log))
 	defer stop()
 	var term sync.Once
+	cut := false // the lease ended before run did
 	serve := func(leading context.Context) {
 		defer stop()
 		leading, end := context.WithCancel(leading)
@@ -64,6 +65,7 @@ func (c *Cluster) Lead(ctx context.Context, lease Lease, run func(context.Contex
 		lease.OnChange(true)
 		defer lease.OnChange(false)
 		run(leading)
+		cut = leading.Err() != nil && ctx.Err() == nil
 	}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock:            lock,
@@ -85,9 +87,9 @@ func (c *Cluster) Lead(ctx context.Context, lease Lease, run func(context.Contex
 	waiting := context.AfterFunc(ctx, func() { term.Do(stop) })
 	defer waiting()
 	elector.Run(electing)
-	lost := electing.Err() == nil
-	term.Do(func() {}) // waits for run, and lets a start that comes late do nothing
-	if lost && ctx.Err() == nil {
+	lost := electing.Err() == nil // unless run has heard of it and returned by now
+	term.Do(func() {})            // waits for run, and lets a start that comes late do nothing
+	if (lost || cut) && ctx.Err() == nil {
 		return ErrLeaseLost
 	}
 	return nil

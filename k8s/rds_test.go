@@ -16,6 +16,7 @@ import (
 )
 
 func TestPatchesTouchNothingButTheirField(t *testing.T) {
+	t.Parallel()
 	c, ns := connect(t), shared.Cluster(t).Namespace(t)
 	rds := createRds(t, c, ns, "shop")
 	before := stored(t, ns, "shop")
@@ -54,6 +55,7 @@ func TestPatchesTouchNothingButTheirField(t *testing.T) {
 }
 
 func TestPatchIsForWhatWasDecidedOn(t *testing.T) {
+	t.Parallel()
 	c, ns := connect(t), shared.Cluster(t).Namespace(t)
 	rds := createRds(t, c, ns, "shop")
 
@@ -96,6 +98,7 @@ func TestPatchIsForWhatWasDecidedOn(t *testing.T) {
 }
 
 func TestReadingAnRdsLeavesItsSecretsBehind(t *testing.T) {
+	t.Parallel()
 	c, ns := connect(t), shared.Cluster(t).Namespace(t)
 	rds := createRds(t, c, ns, "shop")
 	if text := encoded(t, rds); strings.Contains(text, secret) {
@@ -110,6 +113,7 @@ func TestReadingAnRdsLeavesItsSecretsBehind(t *testing.T) {
 }
 
 func TestClusterIDIsThatOfKubeSystem(t *testing.T) {
+	t.Parallel()
 	id, err := connect(t).ClusterID(t.Context())
 	if err != nil || len(id) != 36 {
 		t.Errorf("got %q, %v", id, err)

@@ -23,33 +23,52 @@ import (
 
 // The tests of this package run on a real API server, as the ServiceAccount with the rights that we ship.
 
-const ownNamespace = "rds-autopilot"
-
-var rbac = []string{"../deploy/namespace.yaml", "../deploy/rbac.yaml"}
-
 var crds = []string{"../deploy/crds/rds.yaml", "../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml"}
 
 var shared = kubetest.Shared{Options: kubetest.Options{CRDs: crds}}
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
-var rights sync.Once
+// own is the service's namespace, with the rights that we ship.
+var own struct {
+	once      sync.Once
+	namespace string
+}
+
+func ownNamespace(t *testing.T) string {
+	t.Helper()
+	own.once.Do(func() {
+		cluster := shared.Cluster(t)
+		own.namespace = cluster.Namespace(t)
+		if _, err := cluster.Apply(t.Context(), kubetest.ApplyOptions{Namespace: own.namespace}, "../deploy/rbac.yaml"); err != nil {
+			t.Fatal(err)
+		}
+		databases := admin(t, serviceAccount(t, own.namespace), otcv1.GroupVersion(), otcv1.Resource, metav1.NamespaceAll)
+		eventually(t, "the rights are in force", func() bool {
+			_, err := databases.List(t.Context(), metav1.ListOptions{Limit: 1})
+			return err == nil
+		})
+	})
+	return own.namespace
+}
 
 // asShipped returns access as the ServiceAccount that deploy makes.
 func asShipped(t *testing.T) *rest.Config {
 	t.Helper()
-	cluster := shared.Cluster(t)
-	rights.Do(func() {
-		if _, err := cluster.Apply(t.Context(), kubetest.ApplyOptions{}, rbac...); err != nil {
-			t.Fatal(err)
-		}
-	})
-	cfg, err := cluster.ServiceAccountConfig(t.Context(), ownNamespace, "rds-autopilot")
+	return serviceAccount(t, ownNamespace(t))
+}
+
+func serviceAccount(t *testing.T, namespace string) *rest.Config {
+	t.Helper()
+	cfg, err := shared.Cluster(t).ServiceAccountConfig(t.Context(), namespace, "rds-autopilot")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return cfg
 }
+
+// patience is for the slowest of machines; no test waits for it.
+const patience = 5 * time.Minute
 
 func connect(t *testing.T, namespaces ...string) *k8s.Cluster {
 	t.Helper()
@@ -72,7 +91,7 @@ func run(t *testing.T, c *k8s.Cluster) {
 			t.Error(err)
 		}
 	})
-	waiting, done := context.WithTimeout(ctx, 20*time.Second)
+	waiting, done := context.WithTimeout(ctx, patience)
 	defer done()
 	if err := c.WaitForSync(waiting); err != nil {
 		t.Fatal(err)
@@ -85,7 +104,7 @@ func run(t *testing.T, c *k8s.Cluster) {
 // eventually waits for what another process does.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

@@ -18,6 +18,7 @@ import (
 // What happens while a watch is broken is seen all the same: streams end early, and then the API server has forgotten
 // the version from which the next one is to go on.
 func TestABrokenWatchIsResynced(t *testing.T) {
+	t.Parallel()
 	ns := shared.Cluster(t).Namespace(t)
 	const expired = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","message":"too old resource version","code":410}`
 	var gone atomic.Bool

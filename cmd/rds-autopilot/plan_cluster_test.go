@@ -27,7 +27,7 @@ import (
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// readers may read the two kinds: one everywhere, one in a namespace.
+// readers may read the two kinds: one everywhere, one in a namespace. Apply puts the namespace of the test into it.
 const readers = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -40,20 +40,24 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: {name: reader}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reader}
-subjects: [{kind: ServiceAccount, name: everywhere, namespace: default}]
+subjects: [{kind: ServiceAccount, name: everywhere, namespace: here}]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
-metadata: {name: reader, namespace: default}
+metadata: {name: reader}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reader}
-subjects: [{kind: ServiceAccount, name: here, namespace: default}]
+subjects: [{kind: ServiceAccount, name: here, namespace: here}]
 `
+
+var shared = kubetest.Shared{Options: kubetest.Options{CRDs: []string{
+	"../../deploy/crds/rds.yaml", "../../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml",
+}}}
+
+func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
 // TestPlanReadsAndWritesNothing runs the command as a person with the right to read, against a real API server.
 func TestPlanReadsAndWritesNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a Kubernetes API")
-	}
+	t.Parallel()
 	// The cloud begins half an hour ago, so that by now it has data.
 	var behind atomic.Int64
 	behind.Store(int64(40 * time.Minute))
@@ -62,25 +66,20 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = sim.Close() })
-	kube, err := kubetest.Start(t.Context(), kubetest.Options{CRDs: []string{
-		"../../deploy/crds/rds.yaml", "../../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml",
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = kube.Stop() })
+	kube := shared.Cluster(t)
+	here, there := kube.Namespace(t), kube.Namespace(t)
 	admin, err := dynamic.NewForConfig(kube.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &planWorld{t: t, kube: kube, admin: admin, sim: sim}
-	f.database("default", "fresh", otcsim.Instance{
+	f := &planWorld{t: t, kube: kube, admin: admin, sim: sim, here: here, there: there}
+	f.database(here, "fresh", otcsim.Instance{
 		Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 42, CPUDemand: .5, MemoryDemandGB: 4},
 		AutoScale: otcsim.AutoScale{On: true, LimitGB: 500, TriggerThreshold: 10},
 	})
-	settled := f.database("default", "settled", otcsim.Instance{Flavor: "rds.pg.n1.large.4.ha", VolumeGB: 40, Workload: otcsim.Workload{UsedGB: 33, CPUDemand: 1.9, MemoryDemandGB: 2}})
-	f.database("default", "gone", otcsim.Instance{Flavor: "rds.mysql.n1.large.4", VolumeGB: 40})
-	f.database("default", "twin", otcsim.Instance{Flavor: "rds.mysql.n1.large.4", VolumeGB: 40})
+	settled := f.database(here, "settled", otcsim.Instance{Flavor: "rds.pg.n1.large.4.ha", VolumeGB: 40, Workload: otcsim.Workload{UsedGB: 33, CPUDemand: 1.9, MemoryDemandGB: 2}})
+	f.database(here, "gone", otcsim.Instance{Flavor: "rds.mysql.n1.large.4", VolumeGB: 40})
+	f.database(here, "twin", otcsim.Instance{Flavor: "rds.mysql.n1.large.4", VolumeGB: 40})
 	kubeconfig := f.readers()
 	for _, rds := range f.objects(otcv1.GroupVersion().WithResource(otcv1.Resource)) {
 		id, _, _ := unstructured.NestedString(rds.Object, "status", "id")
@@ -88,7 +87,7 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 		case "gone":
 			sim.RemoveInstance(id)
 		case "twin":
-			f.rds("kube-public", "other", rds.Object["spec"].(map[string]any), id)
+			f.rds(there, "other", rds.Object["spec"].(map[string]any), id)
 		}
 	}
 	sim.SetFlavorStatus("rds.pg.n1.xlarge.2.ha", "eu-de-02", otcsim.FlavorSoldOut)
@@ -101,7 +100,7 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 	plan := func(args ...string) (autopilot.Plan, string) {
 		t.Helper()
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), append([]string{"plan", "--kubeconfig", kubeconfig["everywhere"], "-n", "default"}, args...), f.env(), nil, &out, &errs); code != exitOK {
+		if code := run(t.Context(), append([]string{"plan", "--kubeconfig", kubeconfig["everywhere"], "-n", here}, args...), f.env(), nil, &out, &errs); code != exitOK {
 			t.Fatalf("%v: exit code %d, %s", args, code, errs.String())
 		}
 		var p autopilot.Plan
@@ -170,7 +169,7 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 	})
 	t.Run("who may read one namespace may ask there", func(t *testing.T) {
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), []string{"plan", "--kubeconfig", kubeconfig["here"], "-n", "default", "settled"}, f.env(), nil, &out, &errs); code != exitOK || !strings.Contains(out.String(), "you may not list those") {
+		if code := run(t.Context(), []string{"plan", "--kubeconfig", kubeconfig["here"], "-n", here, "settled"}, f.env(), nil, &out, &errs); code != exitOK || !strings.Contains(out.String(), "you may not list those") {
 			t.Errorf("exit code %d, %s%s", code, out.String(), errs.String())
 		}
 	})
@@ -186,14 +185,14 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 			env  func(string) string
 			want string
 		}{
-			"no such Rds":          {[]string{"-n", "default", "nobody", "--kubeconfig", kubeconfig["everywhere"]}, f.env(), "there is no Rds default/nobody"},
+			"no such Rds":          {[]string{"-n", here, "nobody", "--kubeconfig", kubeconfig["everywhere"]}, f.env(), "there is no Rds " + here + "/nobody"},
 			"no such namespace":    {[]string{"-n", "nowhere", "settled", "--kubeconfig", kubeconfig["everywhere"]}, f.env(), "there is no Rds nowhere/settled"},
-			"no right to read":     {[]string{"-n", "kube-public", "other", "--kubeconfig", kubeconfig["here"]}, f.env(), "connect to Kubernetes"},
-			"no kubeconfig":        {[]string{"-n", "default", "settled", "--kubeconfig", filepath.Join(t.TempDir(), "none")}, f.env(), "--kubeconfig"},
-			"no cloud":             {[]string{"-n", "default", "settled", "--kubeconfig", kubeconfig["everywhere"]}, noCloud, "connect to the cloud"},
-			"no Cloud Eye":         {[]string{"-n", "default", "settled", "--kubeconfig", kubeconfig["everywhere"], "--endpoint", "ces=http://127.0.0.1:1"}, f.env(), "read evidence"},
-			"no database service":  {[]string{"-n", "default", "settled", "--kubeconfig", kubeconfig["everywhere"], "--endpoint", "rds=http://127.0.0.1:1"}, f.env(), "read instance"},
-			"no credentials given": {[]string{"-n", "default", "settled", "--kubeconfig", kubeconfig["everywhere"]}, environment(), "connect to the cloud"},
+			"no right to read":     {[]string{"-n", there, "other", "--kubeconfig", kubeconfig["here"]}, f.env(), "connect to Kubernetes"},
+			"no kubeconfig":        {[]string{"-n", here, "settled", "--kubeconfig", filepath.Join(t.TempDir(), "none")}, f.env(), "--kubeconfig"},
+			"no cloud":             {[]string{"-n", here, "settled", "--kubeconfig", kubeconfig["everywhere"]}, noCloud, "connect to the cloud"},
+			"no Cloud Eye":         {[]string{"-n", here, "settled", "--kubeconfig", kubeconfig["everywhere"], "--endpoint", "ces=http://127.0.0.1:1"}, f.env(), "read evidence"},
+			"no database service":  {[]string{"-n", here, "settled", "--kubeconfig", kubeconfig["everywhere"], "--endpoint", "rds=http://127.0.0.1:1"}, f.env(), "read instance"},
+			"no credentials given": {[]string{"-n", here, "settled", "--kubeconfig", kubeconfig["everywhere"]}, environment(), "connect to the cloud"},
 		} {
 			var out, errs bytes.Buffer
 			code := run(t.Context(), append([]string{"plan"}, tc.args...), tc.env, nil, &out, &errs)
@@ -224,12 +223,12 @@ func (f *planWorld) readers() map[string]string {
 	if err := os.WriteFile(manifest, []byte(readers), 0o600); err != nil {
 		f.t.Fatal(err)
 	}
-	if _, err := f.kube.Apply(ctx, kubetest.ApplyOptions{}, manifest); err != nil {
+	if _, err := f.kube.Apply(ctx, kubetest.ApplyOptions{Namespace: f.here}, manifest); err != nil {
 		f.t.Fatal(err)
 	}
 	files := map[string]string{}
 	for _, name := range []string{"everywhere", "here"} {
-		cfg, err := f.kube.ServiceAccountConfig(ctx, "default", name)
+		cfg, err := f.kube.ServiceAccountConfig(ctx, f.here, name)
 		if err != nil {
 			f.t.Fatal(err)
 		}
@@ -258,7 +257,7 @@ func (f *planWorld) watched(name, id string) {
 		f.t.Fatal(err)
 	}
 	delete(content, "spec") // the API server's defaults
-	raps := f.admin.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).Namespace("default")
+	raps := f.admin.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).Namespace(f.here)
 	made, err := raps.Create(ctx, &unstructured.Unstructured{Object: content}, metav1.CreateOptions{})
 	if err != nil {
 		f.t.Fatal(err)
@@ -268,7 +267,7 @@ func (f *planWorld) watched(name, id string) {
 		f.t.Fatal(err)
 	}
 	secret := `{"metadata":{"annotations":{"autopilot.otc.mcsps.de/note":"hush"}},"spec":{"password":"hush-Hush-1"}}`
-	if _, err := f.admin.Resource(otcv1.GroupVersion().WithResource(otcv1.Resource)).Namespace("default").Patch(ctx, name, types.MergePatchType, []byte(secret), metav1.PatchOptions{}); err != nil {
+	if _, err := f.admin.Resource(otcv1.GroupVersion().WithResource(otcv1.Resource)).Namespace(f.here).Patch(ctx, name, types.MergePatchType, []byte(secret), metav1.PatchOptions{}); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -289,13 +288,17 @@ func (f *planWorld) defaults() {
 	}
 }
 
-func (f *planWorld) objects(kind schema.GroupVersionResource) []unstructured.Unstructured {
+// objects of a kind in both namespaces.
+func (f *planWorld) objects(kind schema.GroupVersionResource) (objects []unstructured.Unstructured) {
 	f.t.Helper()
-	list, err := f.admin.Resource(kind).List(f.t.Context(), metav1.ListOptions{})
-	if err != nil {
-		f.t.Fatal(err)
+	for _, namespace := range []string{f.here, f.there} {
+		list, err := f.admin.Resource(kind).Namespace(namespace).List(f.t.Context(), metav1.ListOptions{})
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		objects = append(objects, list.Items...)
 	}
-	return list.Items
+	return objects
 }
 
 // versions of everything that plan could have written.
@@ -306,9 +309,7 @@ func (f *planWorld) versions() map[string]string {
 		{Group: "events.k8s.io", Version: "v1", Resource: "events"}, {Group: "coordination.k8s.io", Version: "v1", Resource: "leases"},
 	} {
 		for _, o := range f.objects(kind) {
-			if kind.Resource != "leases" || o.GetNamespace() == "default" { // the API server renews its own
-				versions[kind.Resource+" "+o.GetNamespace()+"/"+o.GetName()] = o.GetResourceVersion()
-			}
+			versions[kind.Resource+" "+o.GetNamespace()+"/"+o.GetName()] = o.GetResourceVersion()
 		}
 	}
 	return versions
@@ -320,6 +321,8 @@ type planWorld struct {
 	kube  *kubetest.Cluster
 	admin dynamic.Interface
 	sim   *otcsim.Cloud
+
+	here, there string // namespaces
 }
 
 // database makes an instance and its Rds, with status.id as the operator would set it.

@@ -24,6 +24,7 @@ import (
 	"github.com/mcsps/rds-autopilot/autopilot/webhook"
 	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	"github.com/mcsps/rds-autopilot/internal/world"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -276,12 +277,10 @@ func TestVerifyIsCalledWrongly(t *testing.T) {
 
 // TestVerifyBinary is the real binary: standard input, file, environment and exit codes.
 func TestVerifyBinary(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles the service")
-	}
-	binary := filepath.Join(t.TempDir(), "rds-autopilot")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	t.Parallel()
+	binary, err := world.Binary(t.Context(), false)
+	if err != nil {
+		t.Fatal(err)
 	}
 	s := newSender(t)
 	good := s.alarm(nil).JSON()

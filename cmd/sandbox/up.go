@@ -71,7 +71,7 @@ func instructions(w *world.World) string {
 	}
 	text.WriteString("\n\nand to look at it:\n\n")
 	line("curl -s http://" + adminAddr + "/metrics")
-	line("kubectl --kubeconfig", w.AdminKubeconfig(), "get rds,rap")
+	line("kubectl --kubeconfig", w.Kube.Kubeconfig(), "get rds,rap")
 	text.WriteString("\n")
 	return text.String()
 }

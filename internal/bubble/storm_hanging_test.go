@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcsps/rds-autopilot/internal/app"
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 )
 
@@ -17,9 +18,8 @@ const sweepAtMost = 5*time.Minute + 30*time.Second
 // What a decision does not need must not delay it: SMN can hang for hours while volumes run full. The time is from the
 // alarm in Cloud Eye to the patch, of the slowest of all databases, at the default --cloud-rate.
 func TestAStormOfAlarmsWhileSMNHangs(t *testing.T) {
-	if raceDetector || testing.Short() {
-		t.Skip("takes minutes with the race detector; make test runs it without")
-	}
+	level.Long(t)
+	level.Long(t)
 	var well time.Duration
 	for _, c := range []struct {
 		name        string

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcsps/rds-autopilot/internal/app"
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 )
 
@@ -23,9 +24,8 @@ const (
 // A shared cause, such as a deployment, raises the alarms of a whole fleet: at the default --cloud-rate, and with the
 // latencies of a real cloud and API server, all are decided in time, at the price of few calls.
 func TestAStormOfAlarms(t *testing.T) {
-	if raceDetector || testing.Short() {
-		t.Skip("takes minutes with the race detector; make test runs it without")
-	}
+	level.Long(t)
+	level.Long(t)
 	storage, cpu, memory := otcsim.Workload{UsedGB: 93}, otcsim.Workload{UsedGB: 10, CPUDemand: 1.95}, otcsim.Workload{UsedGB: 10, MemoryDemandGB: 7.8}
 	for _, c := range []struct {
 		name   string

@@ -8,66 +8,31 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/internal/faults"
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/internal/world"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// patience is for the slowest of machines; no test waits for it.
-const patience = 5 * time.Minute
+// shared is what the worlds of these tests have in common.
+var shared world.Shared
 
-// one world serves the tests that have an installation of their own in it.
-var one struct {
-	once sync.Once
-	*world.World
-	err  error
-	mute sync.Map // namespaces that get no notifications any more
-}
+func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if one.World != nil {
-		if err := one.Close(); err != nil && code == 0 {
-			_, _ = os.Stderr.WriteString(err.Error() + "\n")
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
-
-func theWorld(t *testing.T) *world.World {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("needs a Kubernetes API")
-	}
-	one.once.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-		defer cancel()
-		one.World, one.err = world.Start(ctx, world.Options{Resync: 5 * time.Second, Cloud: otcsim.Options{DeliveryFault: func(d otcsim.Delivery) otcsim.DeliveryFault {
-			parts := strings.Split(d.TopicURN, "_") // autopilot_<namespace>_<name>_<uid>
-			_, mute := one.mute.Load(parts[min(1, len(parts)-1)])
-			return otcsim.DeliveryFault{Drop: mute && d.Type == otcsim.TypeNotification}
-		}}})
-	})
-	if one.err != nil {
-		t.Fatal(one.err)
-	}
-	return one.World
-}
-
-// installation is a namespace with one database, a listener of its own for the cloud's messages, and the service behind it.
+// installation is a world with one database, a listener for the cloud's messages, and the service behind it.
 type installation struct {
 	*world.DB
 	t     *testing.T
 	world *world.World
 	door  *httptest.Server
+	deaf  atomic.Bool // no notification arrives any more
 
 	mu       sync.Mutex
 	backends []string
@@ -77,18 +42,17 @@ type installation struct {
 	sizes    []int32 // that spec.volumesize had
 }
 
-func newInstallation(t *testing.T, namespace string) *installation {
+func newInstallation(t *testing.T) *installation {
 	t.Helper()
-	h := &installation{t: t, world: theWorld(t)}
+	level.Long(t)
+	t.Parallel()
+	h := &installation{t: t}
+	h.world = shared.Start(t, world.Options{Resync: 5 * time.Second, Cloud: otcsim.Options{DeliveryFault: func(d otcsim.Delivery) otcsim.DeliveryFault {
+		return otcsim.DeliveryFault{Drop: h.deaf.Load() && d.Type == otcsim.TypeNotification}
+	}}})
 	h.door = httptest.NewServer(h)
 	t.Cleanup(h.door.Close)
-	var err error
-	h.DB, err = h.world.AddDatabase(h.within(), world.Database{
-		Namespace: namespace, Name: "db-" + namespace, Flavor: "rds.mysql.n1.large.4", VolumeGB: 40, Workload: otcsim.Workload{UsedGB: 10},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h.DB = h.world.MustAdd(t, world.Database{Name: "db", Flavor: "rds.mysql.n1.large.4", VolumeGB: 40, Workload: otcsim.Workload{UsedGB: 10}})
 	// By hand: the operator drops spec.autopilot before a service is there to see it.
 	if err := h.CreateAutopilot(h.within(), "{}"); err != nil {
 		t.Fatal(err)
@@ -105,19 +69,15 @@ func newInstallation(t *testing.T, namespace string) *installation {
 	return h
 }
 
-// mute loses every notification of the installation from now on.
-func (h *installation) mute() { one.mute.Store(h.Namespace, true) }
+// mute loses every notification from now on.
+func (h *installation) mute() { h.deaf.Store(true) }
 
-func (h *installation) within() context.Context {
-	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
-	h.t.Cleanup(cancel)
-	return ctx
-}
+func (h *installation) within() context.Context { return world.Within(h.t) }
 
 // serve starts a process for this installation alone.
 func (h *installation) serve(flags ...string) *world.Process {
 	h.t.Helper()
-	p, err := h.world.Serve(h.within(), append([]string{"--watch-namespaces", h.Namespace, "--public-url", h.door.URL + "/smn"}, flags...)...)
+	p, err := h.world.Serve(h.within(), append([]string{"--public-url", h.door.URL + "/smn"}, flags...)...)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -235,10 +195,9 @@ func (h *installation) grownOnce() {
 	if len(h.sizes) != 2 || h.sizes[0] != 40 || h.sizes[1] != 50 {
 		h.t.Errorf("spec.volumesize was %v, want 40 and then 50", h.sizes)
 	}
-	ours := func(name string) bool { return strings.Contains(name, "_"+h.Namespace+"_"+h.Name+"_") }
-	if topics, subscriptions, rules := count(h.world.Cloud.Topics(), func(x otcsim.Topic) bool { return ours(x.Name) }),
-		count(h.world.Cloud.Subscriptions(), func(x otcsim.Subscription) bool { return ours(x.TopicURN) && x.Status == otcsim.Confirmed }),
-		count(h.world.Cloud.Rules(), func(x otcsim.Rule) bool { return ours(x.Name) }); topics != 1 || subscriptions != 1 || rules != 3 {
+	topics, rules := len(h.world.Cloud.Topics()), len(h.world.Cloud.Rules())
+	subscriptions := count(h.world.Cloud.Subscriptions(), func(x otcsim.Subscription) bool { return x.Status == otcsim.Confirmed })
+	if topics != 1 || subscriptions != 1 || rules != 3 {
 		h.t.Errorf("%d topics, %d confirmed subscriptions, %d rules, want 1, 1, 3", topics, subscriptions, rules)
 	}
 }

@@ -119,32 +119,26 @@ func (h *installation) killedAt(write string, applied, redelivered bool) (writes
 // Killed at every write from the message to the end of the alarm, before and after it was stored, with SMN sending again
 // what was not acknowledged, and with every further message lost: always one growth.
 func TestKilledAtAnyWriteThereIsOneGrowth(t *testing.T) {
-	theWorld(t)
 	kinds := []string{writeSignal, writeIntent, writePatch, writeAsked, writeOutcome, writeRecord, writeEvent}
-	wrote := newInstallation(t, "killed-never").killedAt("", false, true)
-	for _, w := range wrote {
-		if !slices.Contains(kinds, w) {
-			t.Errorf("it writes %q, at which nobody kills it", w)
+	t.Run("never", func(t *testing.T) {
+		wrote := newInstallation(t).killedAt("", false, true)
+		for _, w := range wrote {
+			if !slices.Contains(kinds, w) {
+				t.Errorf("it writes %q, at which nobody kills it", w)
+			}
 		}
-	}
-	for _, w := range kinds {
-		if !slices.Contains(wrote, w) {
-			t.Errorf("it wrote %v, which is no %s", wrote, w)
+		for _, w := range kinds {
+			if !slices.Contains(wrote, w) {
+				t.Errorf("it wrote %v, which is no %s", wrote, w)
+			}
 		}
-	}
-	var all sync.WaitGroup
-	places := make(chan struct{}, 8)
+	})
 	for _, write := range kinds {
 		for _, applied := range []bool{false, true} {
 			for _, redelivered := range []bool{false, true} {
-				name := strings.ReplaceAll(write, " ", "-") + map[bool]string{false: "-before", true: "-after"}[applied] + map[bool]string{false: "-lost", true: "-again"}[redelivered]
-				places <- struct{}{}
-				all.Go(func() {
-					defer func() { <-places }()
-					t.Run(name, func(t *testing.T) { newInstallation(t, name).killedAt(write, applied, redelivered) })
-				})
+				name := write + map[bool]string{false: " before", true: " after"}[applied] + map[bool]string{false: " lost", true: " again"}[redelivered]
+				t.Run(name, func(t *testing.T) { newInstallation(t).killedAt(write, applied, redelivered) })
 			}
 		}
 	}
-	all.Wait()
 }

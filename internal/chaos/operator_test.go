@@ -24,7 +24,7 @@ import (
 // asked, then applies every snapshot that queued up, and those that found the instance busy again and again, old
 // flavors included, and writes whole objects between our writes. It is asked once for each all the same.
 func TestAnOperatorAtItsWorstIsAskedOnceForEach(t *testing.T) {
-	h := newInstallation(t, "worst")
+	h := newInstallation(t)
 	var mu sync.Mutex
 	asked := map[string]int{}
 	history := newHistory()
@@ -82,7 +82,7 @@ func TestAnOperatorAtItsWorstIsAskedOnceForEach(t *testing.T) {
 // The archived operator applies old flavors again after a backup: back and forth, while the Rds has ours all the while.
 // That is seen and said, and no larger flavor is asked for on top of it.
 func TestAFlavorThatTheCloudLeavesHoldsFlavorsForADay(t *testing.T) {
-	h := newInstallation(t, "replays")
+	h := newInstallation(t)
 	var mu sync.Mutex
 	asked := 0
 	h.proxied(faults.Hooks{Answered: func(r *http.Request, body []byte, status int) {

@@ -81,9 +81,6 @@ func (r reads) rule(t *testing.T, n int) {
 // 2,500 databases have 7,500 rules, which are 75 pages, and 250 calls of evidence: at one request per second that takes
 // minutes, and is no failure.
 func TestALongListingAtALowRateIsRead(t *testing.T) {
-	if testing.Short() {
-		t.Skip("makes 7,500 rules")
-	}
 	synctest.Test(t, func(t *testing.T) {
 		r := newReads(t, 1, otcsim.Options{Settings: otcsim.Settings{RuleQuota: 7500}})
 		r.rule(t, 7500)

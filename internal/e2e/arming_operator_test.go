@@ -22,11 +22,11 @@ func sweeps(t *testing.T, p *world.Process) {
 		m, err := p.Metrics(ctx)
 		return m.Sum(counter), err
 	}
-	before, err := ended(within(t))
+	before, err := ended(world.Within(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = world.Eventually(within(t), "two sweeps have ended", func(ctx context.Context) (bool, error) {
+	err = world.Eventually(world.Within(t), "two sweeps have ended", func(ctx context.Context) (bool, error) {
 		now, err := ended(ctx)
 		return now >= before+2, err
 	})
@@ -41,13 +41,34 @@ func autopilots(t *testing.T, w *world.World) dynamic.ResourceInterface {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return client.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).Namespace(metav1.NamespaceDefault)
+	return client.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).Namespace(w.Namespace)
+}
+
+// ours counts what exists in the cloud for a database.
+func ours(w *world.World, name string) int {
+	n := 0
+	for _, x := range w.Cloud.Topics() {
+		if strings.Contains(x.Name, "_"+name+"_") {
+			n++
+		}
+	}
+	for _, x := range w.Cloud.Subscriptions() {
+		if strings.Contains(x.TopicURN, "_"+name+"_") {
+			n++
+		}
+	}
+	for _, x := range w.Cloud.Rules() {
+		if strings.Contains(x.Name, "_"+name+"_") {
+			n++
+		}
+	}
+	return n
 }
 
 // gone waits until the cloud has nothing of a database any more, and Kubernetes no autopilot.
 func gone(t *testing.T, w *world.World, db *world.DB) {
 	t.Helper()
-	err := world.Eventually(within(t), db.Name+": nothing is left", func(ctx context.Context) (bool, error) {
+	err := world.Eventually(world.Within(t), db.Name+": nothing is left", func(ctx context.Context) (bool, error) {
 		_, err := autopilots(t, w).Get(ctx, db.Name, metav1.GetOptions{})
 		return apierrors.IsNotFound(err) && ours(w, db.Name) == 0, nil
 	})
@@ -59,16 +80,16 @@ func gone(t *testing.T, w *world.World, db *world.DB) {
 // dropped waits until the operator has taken spec.autopilot away.
 func dropped(t *testing.T, db *world.DB) {
 	t.Helper()
-	if _, err := db.WaitRds(within(t), "the operator drops spec.autopilot", func(r *otcv1.Rds) bool { return r.Spec.Autopilot == nil && r.Status.ID != "" }); err != nil {
+	if _, err := db.WaitRds(world.Within(t), "the operator drops spec.autopilot", func(r *otcv1.Rds) bool { return r.Spec.Autopilot == nil && r.Status.ID != "" }); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestTheWordOutlivesTheFieldThatTheOperatorDrops(t *testing.T) {
-	w := theWorld(t)
-	p := serve(t, w)
-	ctx := within(t)
-	db := add(t, w, world.Database{Name: "word", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Autopilot: true})
+	w := start(t, world.Options{})
+	p := w.MustServe(t)
+	ctx := world.Within(t)
+	db := w.MustAdd(t, world.Database{Name: "word", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Autopilot: true})
 	armed := func(when string) *v1alpha1.RdsAutopilot {
 		t.Helper()
 		a, err := db.WaitAutopilot(ctx, "it is armed "+when, world.Armed)
@@ -112,7 +133,7 @@ func TestTheWordOutlivesTheFieldThatTheOperatorDrops(t *testing.T) {
 	if err := p.Stop(ctx); err != nil {
 		t.Fatal(err)
 	}
-	p = serve(t, w)
+	p = w.MustServe(t)
 	sweeps(t, p)
 	armed("by another process")
 	if ours(w, db.Name) != 5 {
@@ -138,10 +159,10 @@ func message(a *v1alpha1.RdsAutopilot) string {
 }
 
 func TestDeletedByHandWhileTrueItIsMadeAgain(t *testing.T) {
-	w := theWorld(t)
-	serve(t, w)
-	ctx := within(t)
-	db := add(t, w, world.Database{Name: "again", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100})
+	w := start(t, world.Options{})
+	w.MustServe(t)
+	ctx := world.Within(t)
+	db := w.MustAdd(t, world.Database{Name: "again", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100})
 	if _, err := db.WaitRds(ctx, "it has an instance", func(r *otcv1.Rds) bool { return r.Status.ID != "" }); err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/internal/world"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -30,12 +31,8 @@ type fragile struct {
 
 func newFragile(t *testing.T, o world.Options) *fragile {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("needs a Kubernetes API")
-	}
+	level.Long(t)
 	f := &fragile{}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
 	o.Cloud.DeliveryFault = func(d otcsim.Delivery) otcsim.DeliveryFault {
 		lot := int64(crc32.ChecksumIEEE([]byte(d.TopicURN)) % 100)
 		return otcsim.DeliveryFault{Drop: f.deaf.Load() && d.Type == "Notification", Delay: time.Duration(f.late.Load() / 100 * lot)}
@@ -46,15 +43,7 @@ func newFragile(t *testing.T, o world.Options) *fragile {
 		}
 		return nil
 	}
-	var err error
-	if f.World, err = world.Start(ctx, o); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := f.Close(); err != nil {
-			t.Errorf("end the world: %v", err)
-		}
-	})
+	f.World = shared.StartAlone(t, o)
 	return f
 }
 
@@ -85,7 +74,7 @@ func topicOf(f *fragile, db *world.DB) string {
 func shows(t *testing.T, p *world.Process, want float64, name string, labels ...string) {
 	t.Helper()
 	var got float64
-	err := world.Eventually(within(t), fmt.Sprintf("%s %v is %g", name, labels, want), func(ctx context.Context) (bool, error) {
+	err := world.Eventually(world.Within(t), fmt.Sprintf("%s %v is %g", name, labels, want), func(ctx context.Context) (bool, error) {
 		m, err := p.Metrics(ctx)
 		got = m.Sum(name, labels...)
 		return err == nil && got == want, err
@@ -98,7 +87,7 @@ func shows(t *testing.T, p *world.Process, want float64, name string, labels ...
 // says waits until a process answers a path of its admin address with a status.
 func says(t *testing.T, p *world.Process, path string, want int) {
 	t.Helper()
-	err := world.Eventually(within(t), fmt.Sprintf("%s is %d", path, want), func(ctx context.Context) (bool, error) {
+	err := world.Eventually(world.Within(t), fmt.Sprintf("%s is %d", path, want), func(ctx context.Context) (bool, error) {
 		status, _, err := p.Get(ctx, path)
 		return status == want, err
 	})
@@ -126,11 +115,12 @@ func stored(n int) func(*v1alpha1.RdsAutopilot) bool {
 }
 
 func TestDegraded(t *testing.T) {
+	t.Parallel()
 	f := newFragile(t, world.Options{Race: true})
 	var db *world.DB
 	wait := func(t *testing.T, what string, condition func(*v1alpha1.RdsAutopilot) bool) *v1alpha1.RdsAutopilot {
 		t.Helper()
-		a, err := db.WaitAutopilot(within(t), what, condition)
+		a, err := db.WaitAutopilot(world.Within(t), what, condition)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,13 +128,13 @@ func TestDegraded(t *testing.T) {
 	}
 	post := func(t *testing.T, n, want int) {
 		t.Helper()
-		if status, text, err := f.Post(within(t), f.alarm(t, db, n)); err != nil || status != want {
+		if status, text, err := f.Post(world.Within(t), f.alarm(t, db, n)); err != nil || status != want {
 			t.Errorf("status %d (%s), %v, want %d", status, strings.TrimSpace(text), err, want)
 		}
 	}
 	if !t.Run("all is well", func(t *testing.T) {
-		serve(t, f.World)
-		db = add(t, f.World, world.Database{Name: "shop", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 10}, Autopilot: true})
+		f.MustServe(t)
+		db = f.MustAdd(t, world.Database{Name: "shop", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 10}, Autopilot: true})
 		wait(t, "it is armed", world.Armed)
 	}) {
 		return
@@ -153,7 +143,7 @@ func TestDegraded(t *testing.T) {
 	t.Run("the cloud is away from the start on", func(t *testing.T) {
 		f.down.Store(true)
 		defer f.down.Store(false)
-		p := serve(t, f.World)
+		p := f.MustServe(t)
 		says(t, p, "/readyz", 200)
 		shows(t, p, 0, "rds_autopilot_cloud_logged_in")
 		if err := db.SetWorkload(otcsim.Workload{UsedGB: 93}); err != nil {
@@ -169,10 +159,10 @@ func TestDegraded(t *testing.T) {
 			Type: "Notification", MessageID: strings.Repeat("e", 32), TopicURN: topicOf(f, db) + "x", Message: "{}",
 			Timestamp: time.Now().UTC().Format("2006-01-02T15:04:05Z"),
 		}).JSON()
-		if status, text, err := f.Post(within(t), body); err != nil || status != 200 || strings.TrimSpace(text) != "foreign" {
+		if status, text, err := f.Post(world.Within(t), body); err != nil || status != 200 || strings.TrimSpace(text) != "foreign" {
 			t.Errorf("a topic that nobody has: status %d (%s), %v", status, text, err)
 		}
-		if rds, err := db.Rds(within(t)); err != nil || rds.Spec.VolumeSize != 100 {
+		if rds, err := db.Rds(world.Within(t)); err != nil || rds.Spec.VolumeSize != 100 {
 			t.Errorf("decided without the cloud: %d GB, %v", rds.Spec.VolumeSize, err)
 		}
 		f.down.Store(false)
@@ -189,30 +179,21 @@ func TestDegraded(t *testing.T) {
 	t.Run("no message arrives", func(t *testing.T) {
 		f.deaf.Store(true)
 		defer f.deaf.Store(false)
-		p := serve(t, f.World)
+		p := f.MustServe(t)
 		swept(t, p, 1)
 		if err := db.SetWorkload(otcsim.Workload{UsedGB: 105}); err != nil {
 			t.Fatal(err)
 		}
-		err := world.Eventually(within(t), "Cloud Eye raises the alarm", func(context.Context) (bool, error) {
-			rule, ok := db.Rule(v1alpha1.MetricStorage)
-			return ok && rule.State == "alarm" || db.Instance().VolumeGB > 110, nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		swept(t, p, 2) // the first of them may have begun before
-		shows(t, p, 0, "rds_autopilot_waiting_databases")
-		if rds, err := db.Rds(within(t)); err != nil || rds.Spec.VolumeSize != 120 {
-			t.Errorf("a sweep later it asks for %d GB, %v, want 120", rds.Spec.VolumeSize, err)
+		a := wait(t, "it is grown", func(a *v1alpha1.RdsAutopilot) bool { return a.Status.Pending == nil && len(a.Status.Changes) == 2 })
+		if a.Status.Changes[0].To != "120" {
+			t.Errorf("changes %+v, want the last to 120", a.Status.Changes)
 		}
 		shows(t, p, 0, "rds_autopilot_notifications_total", "type=Notification")
-		wait(t, "it is grown", func(a *v1alpha1.RdsAutopilot) bool { return a.Status.Pending == nil && len(a.Status.Changes) == 2 })
 	})
 
 	t.Run("the API server is away", func(t *testing.T) {
-		p := serve(t, f.World)
-		leads(t, p)
+		p := f.MustServe(t)
+		p.MustLead(t)
 		if err := f.Kube.PauseAPIServer(); err != nil {
 			t.Fatal(err)
 		}
@@ -230,22 +211,19 @@ func TestDegraded(t *testing.T) {
 		says(t, p, "/readyz", 200)
 		post(t, 4, 200)
 		wait(t, "the signal is stored", stored(4))
-		if n := late(t, p); n > 0 {
-			t.Errorf("%g answers came after 4 s", n)
-		}
 	})
 
 	t.Run("the Secret is changed", func(t *testing.T) {
 		dir := t.TempDir()
 		file := cloudsFile(t, dir, f)
-		p, err := f.ServeIn(within(t), []string{
+		p, err := f.ServeIn(world.Within(t), []string{
 			"OS_CLIENT_CONFIG_FILE=" + file, "OS_CLOUD=otc", "OS_AUTH_URL=", "OS_USERNAME=", "OS_PASSWORD=", "OS_USER_DOMAIN_NAME=",
 			"OS_DOMAIN_NAME=", "OS_PROJECT_NAME=", "OS_TENANT_NAME=", "OS_REGION_NAME=",
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = p.Stop(within(t)) }()
+		defer func() { _ = p.Stop(world.Within(t)) }()
 		swept(t, p, 1)
 		f.Operator.Pause() // its credentials are the same, and nobody changes them
 		f.Cloud.RenewCredentials()
@@ -259,22 +237,11 @@ func TestDegraded(t *testing.T) {
 	})
 }
 
-// late is how many messages were answered after 4 s.
-func late(t *testing.T, p *world.Process) float64 {
-	t.Helper()
-	m, err := p.Metrics(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	const name = "rds_autopilot_notification_duration_seconds"
-	return m.Sum(name+"_count") - m.Sum(name+"_bucket", "le=4")
-}
-
 // swept waits until a process has swept so many times more.
 func swept(t *testing.T, p *world.Process, n float64) {
 	t.Helper()
 	begin := -1.0
-	err := world.Eventually(within(t), "it has swept", func(ctx context.Context) (bool, error) {
+	err := world.Eventually(world.Within(t), "it has swept", func(ctx context.Context) (bool, error) {
 		m, err := p.Metrics(ctx)
 		if err != nil {
 			return false, err

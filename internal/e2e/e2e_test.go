@@ -2,104 +2,41 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"slices"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/internal/world"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// patience is for the slowest of machines; no test waits for it.
-const patience = 3 * time.Minute
+// shared is what the worlds of these tests have in common.
+var shared world.Shared
 
-// one world serves the tests of this package: each has databases of its own.
-var one struct {
-	once sync.Once
-	*world.World
-	err error
-}
+func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if one.World != nil {
-		if err := one.Close(); err != nil && code == 0 {
-			os.Stderr.WriteString(err.Error() + "\n")
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
-
-// theWorld starts the world at its first use.
-func theWorld(t *testing.T) *world.World {
+// start starts a world of its own for a test. Long tests have the binary with the race detector.
+func start(t *testing.T, o world.Options) *world.World {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("needs a Kubernetes API")
-	}
-	one.once.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-		defer cancel()
-		one.World, one.err = world.Start(ctx, world.Options{Race: true})
-	})
-	if one.err != nil {
-		t.Fatal(one.err)
-	}
-	return one.World
-}
-
-func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-func serve(t *testing.T, w *world.World, flags ...string) *world.Process {
-	t.Helper()
-	p, err := w.Serve(within(t), flags...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if err := p.Stop(ctx); err != nil {
-			t.Errorf("stop the service: %v", err)
-		}
-		if t.Failed() {
-			for _, l := range p.Lines() {
-				t.Log(l.Raw)
-			}
-		}
-	})
-	return p
-}
-
-func add(t *testing.T, w *world.World, d world.Database) *world.DB {
-	t.Helper()
-	db, err := w.AddDatabase(within(t), d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return db
+	t.Parallel()
+	o.Race = level.IsLong(t)
+	return shared.Start(t, o)
 }
 
 // quick is a policy whose flavors may change at once.
 const quick = `{"spec":{"flavor":{"cooldownSeconds":0}}}`
 
 func TestSignedAlarmsGrowDatabases(t *testing.T) {
-	w := theWorld(t)
-	p := serve(t, w)
-	ctx := within(t)
-	disk := add(t, w, world.Database{Name: "disk", Flavor: "rds.mysql.n1.large.4", VolumeGB: 40, Workload: otcsim.Workload{UsedGB: 10}, Autopilot: true})
-	cpu := add(t, w, world.Database{Name: "cpu", Flavor: "rds.mysql.n1.2xlarge.4.ha", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 10}, Autopilot: true})
-	memory := add(t, w, world.Database{Name: "memory", Flavor: "rds.pg.n1.large.4", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 10}, Autopilot: true})
+	w := start(t, world.Options{})
+	p := w.MustServe(t)
+	ctx := world.Within(t)
+	disk := w.MustAdd(t, world.Database{Name: "disk", Flavor: "rds.mysql.n1.large.4", VolumeGB: 40, Workload: otcsim.Workload{UsedGB: 10}, Autopilot: true})
+	cpu := w.MustAdd(t, world.Database{Name: "cpu", Flavor: "rds.mysql.n1.2xlarge.4.ha", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 10}, Autopilot: true})
+	memory := w.MustAdd(t, world.Database{Name: "memory", Flavor: "rds.pg.n1.large.4", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 10}, Autopilot: true})
 	for _, db := range []*world.DB{disk, cpu, memory} {
 		if _, err := db.WaitAutopilot(ctx, "it is armed", world.Armed); err != nil {
 			t.Fatal(err)
@@ -208,10 +145,10 @@ func secrets(t *testing.T, p *world.Process) {
 }
 
 func TestBadInputIsAnsweredAndChangesNothing(t *testing.T) {
-	w := theWorld(t)
-	serve(t, w)
-	ctx := within(t)
-	db := add(t, w, world.Database{Name: "bad-input", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 10}, Autopilot: true})
+	w := start(t, world.Options{})
+	w.MustServe(t)
+	ctx := world.Within(t)
+	db := w.MustAdd(t, world.Database{Name: "bad-input", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 10}, Autopilot: true})
 	a, err := db.WaitAutopilot(ctx, "it is armed", world.Armed)
 	if err != nil {
 		t.Fatal(err)
@@ -298,53 +235,8 @@ func TestBadInputIsAnsweredAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestFalseRemovesAllOfItFromTheCloud(t *testing.T) {
-	w := theWorld(t)
-	serve(t, w)
-	ctx := within(t)
-	db := add(t, w, world.Database{Name: "removed", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Autopilot: true})
-	if _, err := db.WaitAutopilot(ctx, "it is armed", world.Armed); err != nil {
-		t.Fatal(err)
-	}
-	if ours(w, "removed") != 5 {
-		t.Fatalf("%d things in the cloud, want a topic, a subscription and three rules", ours(w, "removed"))
-	}
-	if err := db.PatchRds(ctx, `{"spec":{"autopilot":false}}`); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.WaitAutopilot(ctx, "it is off and let go of", func(a *v1alpha1.RdsAutopilot) bool {
-		return !world.Armed(a) && len(a.Finalizers) == 0 && a.Status.Alarms.TopicURN == ""
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if n := ours(w, "removed"); n != 0 {
-		t.Errorf("%d things are left in the cloud", n)
-	}
-}
-
-// ours counts what exists in the cloud for a database.
-func ours(w *world.World, name string) int {
-	n := 0
-	for _, x := range w.Cloud.Topics() {
-		if strings.Contains(x.Name, "_"+name+"_") {
-			n++
-		}
-	}
-	for _, x := range w.Cloud.Subscriptions() {
-		if strings.Contains(x.TopicURN, "_"+name+"_") {
-			n++
-		}
-	}
-	for _, x := range w.Cloud.Rules() {
-		if strings.Contains(x.Name, "_"+name+"_") {
-			n++
-		}
-	}
-	return n
-}
-
 func TestTheProcessSaysWhyItCannotStart(t *testing.T) {
-	w := theWorld(t)
+	w := start(t, world.Options{})
 	for _, tc := range []struct {
 		name string
 		args []string
@@ -359,11 +251,11 @@ func TestTheProcessSaysWhyItCannotStart(t *testing.T) {
 		{"an address in use", append(w.ServeArgs(), "--webhook-addr", strings.TrimPrefix(w.Ingress.URL, "http://")), nil, 1, "--webhook-addr"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			p, err := w.Run(within(t), tc.args, tc.env)
+			p, err := w.Run(world.Within(t), tc.args, tc.env)
 			if err != nil {
 				t.Fatal(err)
 			}
-			code, err := p.Wait(within(t))
+			code, err := p.Wait(world.Within(t))
 			if err != nil || code != tc.code {
 				t.Errorf("exit code %d, %v, want %d", code, err, tc.code)
 			}
@@ -384,23 +276,4 @@ contexts: [{name: x, context: {cluster: x, user: x}}], users: [{name: x, user: {
 		t.Fatal(err)
 	}
 	return file
-}
-
-func TestASignalEndsTheProcessInOrder(t *testing.T) {
-	w := theWorld(t)
-	p, err := w.Serve(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 200, "/nothing": 404} {
-		if status, _, err := p.Get(within(t), path); err != nil || status != want {
-			t.Errorf("%s: %d, %v, want %d", path, status, err, want)
-		}
-	}
-	if err := p.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if code, err := p.Wait(within(t)); err != nil || code != 0 {
-		t.Errorf("exit code %d, %v", code, err)
-	}
 }

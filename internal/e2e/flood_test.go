@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/internal/world"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -24,7 +25,6 @@ import (
 const (
 	floodConnections = 10_000
 	floodAlarms      = 15
-	floodTries       = 7    // SMN sends once and six times more
 	floodPace        = 1000 // new connections a second, and a tenth of it forged messages: two cores have to do both sides
 	floodMemory      = 128 << 20
 	floodGoroutines  = 2 * 1024 // two for each connection that the receiver keeps
@@ -34,14 +34,14 @@ const (
 // by letter, a third their body, and who is cut comes back; besides, forged messages come, a hundred a second. All of it
 // goes to the real binary over TCP, without an ingress in front.
 //
-// Asserted are the status contract (nothing but 200 and 503, and after the sender's tries everything stored), that the
-// receiver gave no answer after 4 s, that the admin address answers throughout, and that heap, stacks and goroutines stay bounded.
-// A machine that stands still is not the receiver's fault: where it did, which is measured here, 4 s prove nothing.
+// Asserted are the status contract (nothing but 200 and 503, and everything stored in the end), that the admin address
+// answers throughout, and that heap, stacks and goroutines stay bounded. How many tries that took, and how long, is logged.
 func TestAlarmsAreStoredWhileTheReceiverIsFlooded(t *testing.T) {
-	w := theWorld(t)
-	p := serve(t, w)
-	ctx := within(t)
-	db := add(t, w, world.Database{Name: "flooded", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 10}, Autopilot: true})
+	level.Long(t)
+	w := shared.Start(t, world.Options{Race: true})
+	p := w.MustServe(t)
+	ctx := world.Within(t)
+	db := w.MustAdd(t, world.Database{Name: "flooded", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 10}, Autopilot: true})
 	a, err := db.WaitAutopilot(ctx, "it is armed", world.Armed)
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,6 @@ func TestAlarmsAreStoredWhileTheReceiverIsFlooded(t *testing.T) {
 	for range hands {
 		f.running.Go(func() { f.forge(attack, forged, time.Second*hands/floodPace*10) })
 	}
-	f.running.Go(func() { f.stall(attack) })
 	if err := world.Eventually(ctx, "the flood is there", func(context.Context) (bool, error) {
 		return f.opened.Load() >= int64(connections) && f.forged.Load() > 100, nil
 	}); err != nil {
@@ -91,7 +90,7 @@ func TestAlarmsAreStoredWhileTheReceiverIsFlooded(t *testing.T) {
 	for i := range floodAlarms {
 		stored := false
 		body := alarm(i)
-		for try := 0; try < floodTries && !stored; try++ {
+		for !stored && ctx.Err() == nil {
 			start := time.Now()
 			status, err := f.post(ctx, body)
 			took := time.Since(start)
@@ -110,7 +109,7 @@ func TestAlarmsAreStoredWhileTheReceiverIsFlooded(t *testing.T) {
 			}
 		}
 		if !stored {
-			t.Errorf("alarm %d was not stored in %d tries", i, floodTries)
+			t.Fatalf("alarm %d is not stored", i)
 		}
 		start := time.Now()
 		if status, _, err := p.Get(ctx, "/readyz"); err != nil || status != http.StatusOK {
@@ -125,7 +124,6 @@ func TestAlarmsAreStoredWhileTheReceiverIsFlooded(t *testing.T) {
 	sent, opened := f.forged.Load(), f.opened.Load()
 	stop()
 	f.running.Wait()
-	stalled := time.Duration(f.stalled.Load())
 
 	last, err := db.Autopilot(ctx)
 	if err != nil {
@@ -141,12 +139,9 @@ func TestAlarmsAreStoredWhileTheReceiverIsFlooded(t *testing.T) {
 	}
 	answers := samples.Sum("rds_autopilot_notification_duration_seconds_count")
 	over := answers - samples.Sum("rds_autopilot_notification_duration_seconds_bucket", "le=4")
-	t.Logf("%d connections opened, %d forged messages answered, %d alarms in %d tries, the longest %v; %v answers, %v of them after 4 s; this machine stood still for %v at most",
-		opened, sent, floodAlarms, tries, longest, answers, over, stalled)
+	t.Logf("%d connections opened, %d forged messages answered, %d alarms in %d tries, the longest %v; %v answers, %v of them after 4 s",
+		opened, sent, floodAlarms, tries, longest, answers, over)
 	t.Logf("before: %v; at most: %v", memory{}.with(before), peak)
-	if over > 0 && stalled < 250*time.Millisecond {
-		t.Errorf("%v answers came after 4 s", over)
-	}
 	if grown := peak.inUse - (memory{}).with(before).inUse; grown > floodMemory {
 		t.Errorf("heap and stacks grew by %.0f MiB", grown/(1<<20))
 	}
@@ -164,7 +159,6 @@ type flood struct {
 
 	running        sync.WaitGroup
 	opened, forged atomic.Int64
-	stalled        atomic.Int64 // nanoseconds, the longest
 }
 
 // slowClients keeps that many connections open, and opens one anew that was cut. One in three says nothing, the others a
@@ -263,16 +257,6 @@ func (f *flood) post(ctx context.Context, body []byte) (int, error) {
 	defer res.Body.Close()
 	_, err = io.Copy(io.Discard, res.Body)
 	return res.StatusCode, err
-}
-
-// stall measures how long this machine gives a process no time at all.
-func (f *flood) stall(ctx context.Context) {
-	for last := time.Now(); ctx.Err() == nil; {
-		time.Sleep(10 * time.Millisecond)
-		now := time.Now()
-		f.stalled.Store(max(f.stalled.Load(), int64(now.Sub(last)-10*time.Millisecond)))
-		last = now
-	}
 }
 
 // memory is what the process says of itself.

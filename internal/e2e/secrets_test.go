@@ -25,10 +25,10 @@ import (
 // TestNoSecretIsEverShown lets the real binary, at its most talkative, live through a database's life and through
 // messages that it refuses, and then looks for every secret it met in all that it said.
 func TestNoSecretIsEverShown(t *testing.T) {
-	w := theWorld(t)
-	ctx := within(t)
-	p := serve(t, w, "--log-level", "debug")
-	db := add(t, w, world.Database{Name: "secretive", Flavor: "rds.mysql.n1.large.4", VolumeGB: 40, Workload: otcsim.Workload{UsedGB: 10}, Autopilot: true})
+	w := start(t, world.Options{})
+	ctx := world.Within(t)
+	p := w.MustServe(t, "--log-level", "debug")
+	db := w.MustAdd(t, world.Database{Name: "secretive", Flavor: "rds.mysql.n1.large.4", VolumeGB: 40, Workload: otcsim.Workload{UsedGB: 10}, Autopilot: true})
 	secrets := map[string]string{"the root password": "Root-Passw0rd-shh", "a user's password": "User-Passw0rd-shh", "a grant": "GRANT-shh"}
 	rds := fmt.Sprintf(`{"password":%q,"users":[{"name":"app","host":"%%","password":%q,"privileges":[%q]}]}`,
 		secrets["the root password"], secrets["a user's password"], secrets["a grant"])
@@ -164,7 +164,7 @@ func TestNoSecretIsEverShown(t *testing.T) {
 // output is what the binary says, and must end with that exit code.
 func output(t *testing.T, w *world.World, args, env []string, code int) string {
 	t.Helper()
-	p, err := w.Run(within(t), args, env)
+	p, err := w.Run(world.Within(t), args, env)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func output(t *testing.T, w *world.World, args, env []string, code int) string {
 	for _, l := range p.Lines() {
 		text = append(text, l.Raw)
 	}
-	if got, err := p.Wait(within(t)); err != nil || got != code {
+	if got, err := p.Wait(world.Within(t)); err != nil || got != code {
 		t.Errorf("%s: exit code %d, %v, want %d:\n%s", args[0], got, err, code, strings.Join(text, "\n"))
 	}
 	return strings.Join(text, "\n")
@@ -186,7 +186,7 @@ func events(t *testing.T, w *world.World, namespace string) []unstructured.Unstr
 		t.Fatal(err)
 	}
 	resource := schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}
-	list, err := client.Resource(resource).Namespace(namespace).List(within(t), metav1.ListOptions{})
+	list, err := client.Resource(resource).Namespace(namespace).List(world.Within(t), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,40 +13,28 @@ import (
 	"github.com/mcsps/rds-autopilot/internal/world"
 )
 
-// leads waits until a process leads.
-func leads(t *testing.T, p *world.Process) world.Line {
-	t.Helper()
-	line, err := p.WaitLine(within(t), "it leads", leading)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return line
-}
-
-func leading(l world.Line) bool { return l.Msg == "leadership" && l.Fields["leading"] == true }
-
 func stopping(l world.Line) bool { return l.Msg == "stopping" }
 
 func TestDrainingItAnswersAndAnotherLeadsAtOnce(t *testing.T) {
-	w := theWorld(t)
-	first, err := w.Serve(within(t), "--drain-delay", "1m")
+	w := start(t, world.Options{})
+	first, err := w.Serve(world.Within(t), "--drain-delay", "1m")
 	if err != nil {
 		t.Fatal(err)
 	}
-	leads(t, first)
-	second := serve(t, w)
+	first.MustLead(t)
+	second := w.MustServe(t)
 	if err := first.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := first.WaitLine(within(t), "it stops", stopping); err != nil {
+	if _, err := first.WaitLine(world.Within(t), "it stops", stopping); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]int{"/readyz": 503, "/healthz": 200, "/metrics": 200} {
-		if status, _, err := first.Get(within(t), path); err != nil || status != want {
+		if status, _, err := first.Get(world.Within(t), path); err != nil || status != want {
 			t.Errorf("draining: %s: %d, %v, want %d", path, status, err, want)
 		}
 	}
-	leads(t, second) // in seconds: with the lease held to its end, the drain would be over first
+	second.MustLead(t)
 	res, err := http.Post(first.WebhookURL+"/smn", "text/plain", strings.NewReader("alarm!"))
 	if err != nil {
 		t.Fatalf("draining it does not answer any more: %v", err)
@@ -55,7 +43,7 @@ func TestDrainingItAnswersAndAnotherLeadsAtOnce(t *testing.T) {
 	if res.StatusCode != http.StatusBadRequest || !res.Close {
 		t.Errorf("draining: status %d, connection closed: %t", res.StatusCode, res.Close)
 	}
-	if m, err := first.Metrics(within(t)); err != nil || m.Sum("rds_autopilot_leader") != 0 {
+	if m, err := first.Metrics(world.Within(t)); err != nil || m.Sum("rds_autopilot_leader") != 0 {
 		t.Errorf("draining it says that it leads, %v", err)
 	}
 
@@ -63,18 +51,20 @@ func TestDrainingItAnswersAndAnotherLeadsAtOnce(t *testing.T) {
 	if err := first.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if code, err := first.Wait(within(t)); err != nil || code == 0 {
+	if code, err := first.Wait(world.Within(t)); err != nil || code == 0 {
 		t.Errorf("exit code %d, %v, want the end that a second signal makes", code, err)
 	}
 }
 
 func TestWhatIsInFlightIsAnsweredBeforeTheEnd(t *testing.T) {
-	w := theWorld(t)
-	p, err := w.Serve(within(t), "--drain-delay", "0s")
-	if err != nil {
-		t.Fatal(err)
+	w := start(t, world.Options{})
+	p := w.MustServe(t, "--drain-delay", "0s")
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 200, "/nothing": 404} {
+		if status, _, err := p.Get(world.Within(t), path); err != nil || status != want {
+			t.Errorf("%s: %d, %v, want %d", path, status, err, want)
+		}
 	}
-	conn, err := new(net.Dialer).DialContext(within(t), "tcp", strings.TrimPrefix(p.WebhookURL, "http://"))
+	conn, err := new(net.Dialer).DialContext(world.Within(t), "tcp", strings.TrimPrefix(p.WebhookURL, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +81,7 @@ func TestWhatIsInFlightIsAnsweredBeforeTheEnd(t *testing.T) {
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.WaitLine(within(t), "it stops", stopping); err != nil {
+	if _, err := p.WaitLine(world.Within(t), "it stops", stopping); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = io.WriteString(conn, body)
@@ -103,7 +93,7 @@ func TestWhatIsInFlightIsAnsweredBeforeTheEnd(t *testing.T) {
 	if res.StatusCode != http.StatusBadRequest && res.StatusCode != http.StatusServiceUnavailable { // 503 on a slow machine
 		t.Errorf("status %d", res.StatusCode)
 	}
-	if code, err := p.Wait(within(t)); err != nil || code != 0 {
+	if code, err := p.Wait(world.Within(t)); err != nil || code != 0 {
 		t.Errorf("exit code %d, %v", code, err)
 	}
 }

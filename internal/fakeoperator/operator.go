@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -23,7 +22,9 @@ const maxRetries = 300
 type Options struct {
 	// Config is access to the API server that may do everything.
 	Config *rest.Config
-	Cloud  *Cloud
+	// Namespace is where it looks after Rds; all if empty.
+	Namespace string
+	Cloud     *Cloud
 	// Create makes the instance of an Rds that has none; nil leaves it without.
 	Create func(ctx context.Context, rds Rds) error
 	// Resync is how often every Rds is queued again: 10 s if zero, and at least 1 s.
@@ -92,7 +93,7 @@ func New(o Options) (*Operator, error) {
 
 // Run works until the context ends. It may be called once.
 func (o *Operator) Run(ctx context.Context) error {
-	informer := dynamicinformer.NewFilteredDynamicInformer(o.client, Resource(), metav1.NamespaceAll, o.Resync, nil, nil).Informer()
+	informer := dynamicinformer.NewFilteredDynamicInformer(o.client, Resource(), o.Namespace, o.Resync, nil, nil).Informer()
 	queue := func(obj any) {
 		if u, ok := obj.(*unstructured.Unstructured); ok {
 			if rds, err := snapshot(u); err == nil { // what cannot be decoded is no Rds

@@ -38,6 +38,7 @@ type bench struct {
 
 func newBench(t *testing.T, spec string, in otcsim.Instance) *bench {
 	t.Helper()
+	t.Parallel()
 	b := &bench{t: t, now: time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC), acts: make(chan Act, 1000)}
 	b.name = strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' {
@@ -59,15 +60,15 @@ func newBench(t *testing.T, spec string, in otcsim.Instance) *bench {
 		t.Fatal(err)
 	}
 	cluster := shared.Cluster(t)
-	b.operator, err = New(Options{Config: cluster.Config(), Cloud: connection, Retry: 20 * time.Millisecond, Resync: time.Hour, Report: func(a Act) {
-		if a.Name == b.name { // other tests leave theirs in the same cluster
-			b.acts <- a
-		}
-	}})
+	namespace := cluster.Namespace(t)
+	b.operator, err = New(Options{
+		Config: cluster.Config(), Namespace: namespace, Cloud: connection, Retry: 20 * time.Millisecond, Resync: time.Hour,
+		Report: func(a Act) { b.acts <- a },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.objects = b.operator.client.Resource(Resource()).Namespace(cluster.Namespace(t))
+	b.objects = b.operator.client.Resource(Resource()).Namespace(namespace)
 	if in.Flavor != "" {
 		in.Name = b.name
 		made, err := b.cloud.AddInstance(in)
@@ -169,7 +170,7 @@ func (b *bench) run() {
 // next returns the next act of a kind.
 func (b *bench) next(what string) Act {
 	b.t.Helper()
-	limit := time.After(30 * time.Second)
+	limit := time.After(5 * time.Minute)
 	for {
 		select {
 		case a := <-b.acts:

@@ -210,7 +210,7 @@ func TestNothingHappensWhilePaused(t *testing.T) {
 	b.run()
 	// One snapshot is with the worker, which waits; the others stay in the queue.
 	count := 0
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 5*time.Minute, true, func(context.Context) (bool, error) {
 		count++
 		b.patch(`{"databases":["` + strings.Repeat("x", count) + `"]}`)
 		return b.operator.queue.Len() >= 3, nil

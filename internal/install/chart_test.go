@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/mcsps/rds-autopilot/internal/kubetest"
+	"github.com/mcsps/rds-autopilot/internal/level"
 )
 
 // template renders the chart as the release of the documents.
@@ -50,7 +51,7 @@ func TestTheChartsOwnCasesHold(t *testing.T) {
 
 // TestTheAPIServerAcceptsEverySetOfValues applies what Helm renders by a server-side dry run, where an unknown field is an error.
 func TestTheAPIServerAcceptsEverySetOfValues(t *testing.T) {
-	long(t)
+	level.Long(t)
 	cluster := shared.Cluster(t)
 	client, err := kubernetes.NewForConfig(cluster.Config())
 	if err != nil {

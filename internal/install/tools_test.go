@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcsps/rds-autopilot/internal/kubetest"
+	"github.com/mcsps/rds-autopilot/internal/level"
 )
 
 const (
@@ -28,14 +29,6 @@ var shared = kubetest.Shared{Options: kubetest.Options{CRDs: []string{
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
-// long skips a test unless make test-install runs it.
-func long(t *testing.T) {
-	t.Helper()
-	if os.Getenv("LONG") == "" {
-		t.Skip("needs tools that take minutes to build; make test-install runs it")
-	}
-}
-
 func within(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -46,7 +39,7 @@ func within(t *testing.T) context.Context {
 // tool is a program that the Makefile has built.
 func tool(t *testing.T, name string) string {
 	t.Helper()
-	long(t)
+	level.Long(t)
 	path, err := filepath.Abs(filepath.Join(root, ".cache", "bin", name))
 	if err == nil {
 		_, err = os.Stat(path)

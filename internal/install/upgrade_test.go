@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mcsps/rds-autopilot/internal/kubetest"
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/world"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -205,7 +206,7 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 
 // TestHelmTakesOverThePlainManifests goes from kubectl apply to Helm without a new Deployment or definition.
 func TestHelmTakesOverThePlainManifests(t *testing.T) {
-	long(t)
+	level.Long(t)
 	cluster := shared.Cluster(t)
 	applied, err := cluster.Apply(within(t), kubetest.ApplyOptions{}, root+"/deploy/install.yaml")
 	if err != nil {

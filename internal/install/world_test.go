@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/mcsps/rds-autopilot/internal/kubetest"
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/internal/world"
 )
@@ -19,7 +20,7 @@ import (
 // startWorld starts a world of its own for a test, without the service.
 func startWorld(t *testing.T) *world.World {
 	t.Helper()
-	long(t)
+	level.Long(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	w, err := world.Start(ctx, world.Options{})

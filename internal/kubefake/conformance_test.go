@@ -215,9 +215,6 @@ func TestTheFakeAnswersAsTheRealOne(t *testing.T) {
 				t.Fatal(err)
 			}
 			of := account(t, fake.Config(), space, run)
-			if testing.Short() {
-				t.Skip("needs a Kubernetes API to compare with")
-			}
 			real := shared.Cluster(t)
 			if diff := cmp.Diff(account(t, real.Config(), real.Namespace(t), run), of); diff != "" || len(of) == 0 {
 				t.Errorf("the real API server (-) and the fake (+):\n%s", diff)

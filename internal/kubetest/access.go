@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,9 @@ import (
 
 // Config returns access as a member of system:masters, without a limit of requests.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
+
+// Kubeconfig is a file with the access of Config. It is there until Stop, where this process has started the cluster.
+func (c *Cluster) Kubeconfig() string { return filepath.Join(c.dir, "kubeconfig") }
 
 // ServiceAccountConfig returns access as a ServiceAccount, by a token of the API server's own that lasts a day. The
 // ServiceAccount is made if it does not exist; the namespace is not.

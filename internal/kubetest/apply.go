@@ -23,8 +23,9 @@ import (
 type ApplyOptions struct {
 	// DryRun lets the API server check and default everything, and keep nothing.
 	DryRun bool
-	// Namespace replaces that of every object that has one by its kind; empty leaves them as they are, which is the
-	// namespace default for an object that names none.
+	// Namespace replaces that of every object that has one by its kind, and that of the subjects of a binding. A
+	// ClusterRoleBinding gets a name of its own by it. Empty leaves them as they are, which is the namespace default for an
+	// object that names none.
 	Namespace string
 }
 
@@ -68,6 +69,9 @@ func (c *Cluster) applyObject(ctx context.Context, client dynamic.Interface, o A
 		}
 		resource = client.Resource(mapping.Resource).Namespace(object.GetNamespace())
 	}
+	if o.Namespace != "" {
+		moveBinding(object, o.Namespace)
+	}
 	body, err := object.MarshalJSON()
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
@@ -85,6 +89,19 @@ func (c *Cluster) applyObject(ctx context.Context, client dynamic.Interface, o A
 		return result, c.waitServed(ctx, object)
 	}
 	return result, nil
+}
+
+// moveBinding lets a binding grant its rights to the accounts of a namespace, beside the bindings of other namespaces.
+func moveBinding(object *unstructured.Unstructured, namespace string) {
+	subjects, _ := object.Object["subjects"].([]any)
+	for _, s := range subjects {
+		if subject, ok := s.(map[string]any); ok && subject["namespace"] != nil {
+			subject["namespace"] = namespace
+		}
+	}
+	if object.GetKind() == "ClusterRoleBinding" {
+		object.SetName(object.GetName() + "-" + namespace)
+	}
 }
 
 // mapping asks the server which resource serves an object's kind; anew each time, because an earlier document may

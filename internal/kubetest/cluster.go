@@ -15,7 +15,7 @@ import (
 )
 
 // startTimeout bounds the start of both servers, on a machine that has other things to do.
-const startTimeout = 90 * time.Second
+const startTimeout = 5 * time.Minute
 
 // Options of a cluster. The zero value is a cluster without custom resources.
 type Options struct {
@@ -32,7 +32,7 @@ type Cluster struct {
 	port     int
 	roots    *x509.CertPool
 	config   *rest.Config
-	reaper   *reaper
+	reaper   *reaper // nil where another process has started the cluster
 
 	mu        sync.Mutex // guards what follows
 	etcd      *process
@@ -75,6 +75,9 @@ func (c *Cluster) start(ctx context.Context, o Options) error {
 		return err
 	}
 	if err := c.startAPIServerAnywhere(ctx); err != nil {
+		return err
+	}
+	if err := WriteKubeconfig(c.Kubeconfig(), c.config); err != nil {
 		return err
 	}
 	if err := c.waitForNamespaces(ctx); err != nil {
@@ -120,7 +123,7 @@ func (c *Cluster) writeKeys() error {
 	return nil
 }
 
-// Stop ends both servers and removes their files. It may be called twice.
+// Stop ends both servers and removes their files. It may be called twice. Another process's cluster goes on.
 func (c *Cluster) Stop() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

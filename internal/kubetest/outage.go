@@ -7,7 +7,10 @@ import (
 	"syscall"
 )
 
-var errNoServer = errors.New("the API server does not run")
+var (
+	errNoServer = errors.New("the API server does not run")
+	errShared   = errors.New("the cluster is another process's: who breaks one starts one")
+)
 
 // PauseAPIServer freezes the API server: connections still open, nothing answers. ResumeAPIServer ends that.
 func (c *Cluster) PauseAPIServer() error { return c.signal("pause", syscall.SIGSTOP) }
@@ -18,11 +21,22 @@ func (c *Cluster) ResumeAPIServer() error { return c.signal("resume", syscall.SI
 func (c *Cluster) signal(what string, s syscall.Signal) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.stopped || c.apiServer.ended() {
-		return fmt.Errorf("%s the API server: %w", what, errNoServer)
+	if err := c.serving(); err != nil {
+		return fmt.Errorf("%s the API server: %w", what, err)
 	}
 	if err := c.apiServer.cmd.Process.Signal(s); err != nil {
 		return fmt.Errorf("%s the API server: %w", what, err)
+	}
+	return nil
+}
+
+// serving returns why there is no API server that could be paused or killed.
+func (c *Cluster) serving() error {
+	switch {
+	case c.reaper == nil:
+		return errShared
+	case c.stopped || c.apiServer.ended():
+		return errNoServer
 	}
 	return nil
 }
@@ -31,8 +45,8 @@ func (c *Cluster) signal(what string, s syscall.Signal) error {
 func (c *Cluster) KillAPIServer() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.stopped || c.apiServer.ended() {
-		return fmt.Errorf("kill the API server: %w", errNoServer)
+	if err := c.serving(); err != nil {
+		return fmt.Errorf("kill the API server: %w", err)
 	}
 	c.apiServer.kill()
 	return c.reaper.watch(c.etcd)
@@ -42,7 +56,7 @@ func (c *Cluster) KillAPIServer() error {
 func (c *Cluster) RestartAPIServer(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.stopped || !c.apiServer.ended() {
+	if !errors.Is(c.serving(), errNoServer) || c.stopped {
 		return errors.New("restart the API server: it was not killed, or the cluster is stopped")
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)

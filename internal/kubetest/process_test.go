@@ -133,6 +133,7 @@ func marks(t *testing.T, cluster *kubetest.Cluster) string {
 }
 
 func TestTwoProcessesDoNotDisturbEachOther(t *testing.T) {
+	t.Parallel()
 	cluster := shared.Cluster(t)
 	o := startOther(t)
 	if o.host == cluster.Config().Host {
@@ -163,6 +164,7 @@ func TestTwoProcessesDoNotDisturbEachOther(t *testing.T) {
 }
 
 func TestNothingIsLeftOfAKilledProcess(t *testing.T) {
+	t.Parallel()
 	o := startOther(t)
 	if err := o.leftovers(t); err == nil {
 		t.Error("no trace of a running cluster: the check sees nothing")

@@ -32,7 +32,7 @@ const (
 // minutes on two cores, reported on progress every 15 seconds. Processes that ask at the same time wait for one build.
 // The folder is below .cache in the checkout, one for each set of versions.
 func Servers(ctx context.Context, progress io.Writer) (string, error) {
-	root, err := checkout()
+	root, err := Checkout()
 	if err != nil {
 		return "", err
 	}
@@ -50,8 +50,8 @@ func Servers(ctx context.Context, progress io.Writer) (string, error) {
 	return s.get(ctx)
 }
 
-// checkout finds the root of the repository: above the working directory, else above this source file.
-func checkout() (string, error) {
+// Checkout returns the root of the repository: above the working directory, else above this source file.
+func Checkout() (string, error) {
 	wd, err := os.Getwd()
 	if err != nil {
 		return "", fmt.Errorf("working directory: %w", err)
@@ -70,7 +70,7 @@ func checkout() (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("no checkout of rds-autopilot above %s: kube-apiserver and etcd are compiled from it", wd)
+	return "", fmt.Errorf("no checkout of rds-autopilot above %s: what is tested is compiled from it", wd)
 }
 
 // buildSpec is all that decides what comes out of the compiler.

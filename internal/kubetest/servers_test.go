@@ -120,7 +120,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 }
 
 func TestTheKeyFollowsThePins(t *testing.T) {
-	root, err := checkout()
+	root, err := Checkout()
 	if err != nil {
 		t.Fatal(err)
 	}

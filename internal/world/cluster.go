@@ -2,7 +2,6 @@ package world
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -11,40 +10,50 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/mcsps/rds-autopilot/internal/faults"
 	"github.com/mcsps/rds-autopilot/internal/kubetest"
 )
 
 // rightsLimit is how long the API server may take to put new rights into force.
-const rightsLimit = 30 * time.Second
+const rightsLimit = 5 * time.Minute
 
-// startKube starts the API server with our custom resources, and writes the service's access to a file.
+func crds(root string) []string {
+	return []string{
+		filepath.Join(root, "deploy", "crds", "rds.yaml"),
+		filepath.Join(root, "deploy", "crds", "autopilot.otc.mcsps.de_rdsautopilots.yaml"),
+	}
+}
+
+// startKube gets an API server with our custom resources, a place in it, and the service's rights there.
 func (w *World) startKube(ctx context.Context) error {
 	deploy := filepath.Join(w.root, "deploy")
+	manifests, options := []string{filepath.Join(deploy, "namespace.yaml"), filepath.Join(deploy, "rbac.yaml")}, kubetest.ApplyOptions{}
 	var err error
-	w.Kube, err = kubetest.Start(ctx, kubetest.Options{Progress: w.options.Progress, CRDs: []string{
-		filepath.Join(deploy, "crds", "rds.yaml"),
-		filepath.Join(deploy, "crds", "autopilot.otc.mcsps.de_rdsautopilots.yaml"),
-	}})
-	if err != nil {
-		return err
+	if w.Kube = w.options.Cluster; w.Kube == nil {
+		if w.own, err = kubetest.Start(ctx, kubetest.Options{Progress: w.options.Progress, CRDs: crds(w.root)}); err != nil {
+			return err
+		}
+		w.Kube, w.home, w.Namespace = w.own, serviceName, metav1.NamespaceDefault
+	} else {
+		if w.Namespace, err = w.Kube.NewNamespace(ctx, "world-"); err != nil {
+			return err
+		}
+		w.home, manifests, options.Namespace = w.Namespace, manifests[1:], w.Namespace
 	}
 	if w.client, err = dynamic.NewForConfig(w.Kube.Config()); err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
-	_, err = w.Kube.Apply(ctx, kubetest.ApplyOptions{}, filepath.Join(deploy, "namespace.yaml"), filepath.Join(deploy, "rbac.yaml"))
-	if err != nil {
+	if _, err := w.Kube.Apply(ctx, options, manifests...); err != nil {
 		return err
 	}
-	if w.service, err = w.Kube.ServiceAccountConfig(ctx, serviceName, serviceName); err != nil {
+	if w.service, err = w.Kube.ServiceAccountConfig(ctx, w.home, serviceName); err != nil {
 		return err
 	}
-	if err := waitForRights(ctx, w.service); err != nil {
+	if err := w.waitForRights(ctx); err != nil {
 		return err
 	}
-	return errors.Join(w.writeAccess(), kubetest.WriteKubeconfig(w.AdminKubeconfig(), w.Kube.Config()))
+	return w.writeAccess()
 }
 
 // writeAccess writes the service's way to the API server.
@@ -60,16 +69,16 @@ func (w *World) writeAccess() error {
 }
 
 // waitForRights waits until rbac.yaml is in force: the API server takes a moment, and the service would not.
-func waitForRights(ctx context.Context, service *rest.Config) error {
+func (w *World) waitForRights(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, rightsLimit)
 	defer cancel()
-	client, err := kubernetes.NewForConfig(service)
+	client, err := kubernetes.NewForConfig(w.service)
 	if err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
 	for _, right := range []authorizationv1.ResourceAttributes{
 		{Verb: "list", Group: "otc.mcsps.de", Resource: "rdss"},
-		{Verb: "create", Group: "coordination.k8s.io", Resource: "leases", Namespace: serviceName},
+		{Verb: "create", Group: "coordination.k8s.io", Resource: "leases", Namespace: w.home},
 	} {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right}}
 		err := Eventually(ctx, "the rights of deploy/rbac.yaml are in force", func(ctx context.Context) (bool, error) {

@@ -22,7 +22,7 @@ import (
 
 // Database is a database to be: an instance in the cloud and its Rds. Engine and mode follow from the flavor.
 type Database struct {
-	Namespace string   // default if empty; made if it does not exist
+	Namespace string   // the world's if empty; made if it does not exist
 	Name      string   // unique in the cloud as well: the operator finds the instance by it
 	Flavor    string   // code with the suffix of its mode: .ha for Ha
 	Version   string   // of the engine; the newest if empty
@@ -43,7 +43,10 @@ type DB struct {
 // AddDatabase makes the instance and the Rds. The operator finds both in its own time.
 func (w *World) AddDatabase(ctx context.Context, d Database) (*DB, error) {
 	if d.Namespace == "" {
-		d.Namespace = metav1.NamespaceDefault
+		d.Namespace = w.Namespace
+	}
+	if only := w.watched(); only != "" && d.Namespace != only {
+		return nil, fmt.Errorf("add database %s: on a cluster that others use, this world has the namespace %s alone", d.Name, only)
 	}
 	if d.VolumeGB == 0 {
 		d.VolumeGB = 40
@@ -156,7 +159,7 @@ func get[T any](ctx context.Context, in dynamic.ResourceInterface, name string) 
 }
 
 // WaitRds returns the first version of the Rds that fulfils the condition; what says it in words. It fails at the deadline
-// of ctx, or after a minute where it has none.
+// of ctx, or after ten minutes where it has none.
 func (d *DB) WaitRds(ctx context.Context, what string, condition func(*otcv1.Rds) bool) (*otcv1.Rds, error) {
 	return until(ctx, d.world.rdss(d.Namespace), d.Name, d.Name+": "+what, condition)
 }

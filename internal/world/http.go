@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-const httpLimit = 10 * time.Second
+const httpLimit = time.Minute
 
 // Post posts a body to the public URL as SMN does, and returns status and text of the answer.
 func (w *World) Post(ctx context.Context, body []byte) (status int, text string, err error) {

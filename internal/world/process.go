@@ -13,7 +13,7 @@ import (
 )
 
 // listenLimit is how long the service may take until it listens.
-const listenLimit = 30 * time.Second
+const listenLimit = 5 * time.Minute
 
 // Process is one process of the service.
 type Process struct {
@@ -30,13 +30,17 @@ type Process struct {
 
 // ServeArgs are the arguments with which the service finds this world, addresses to listen at not included.
 func (w *World) ServeArgs() []string {
-	return []string{
-		"serve", "--public-url", w.PublicURL(), "--kubeconfig", w.Kubeconfig(), "--lease-namespace", serviceName,
+	args := []string{
+		"serve", "--public-url", w.PublicURL(), "--kubeconfig", w.Kubeconfig(), "--lease-namespace", w.home,
 		"--smn-cert-hosts", w.Cloud.CertHost(), "--smn-confirm-hosts", w.Cloud.ConfirmHost(), "--smn-ca-file", w.caFile(),
 		"--drain-delay", "0s", // the ingress knows before a process is stopped
 		"--sweep-interval", w.pace(5 * time.Minute), "--recheck-interval", w.pace(30 * time.Second),
 		"--cloud-rate", strconv.FormatFloat(min(5*w.options.Cloud.Speed, 100), 'f', -1, 64),
 	}
+	if only := w.watched(); only != "" {
+		args = append(args, "--watch-namespaces", only)
+	}
+	return args
 }
 
 // pace is one of the service's intervals at the speed of the cloud, no shorter than the process can make use of.
@@ -175,7 +179,7 @@ func (p *Process) Lines() []Line {
 }
 
 // WaitLine returns the first line that fulfils the condition, from the beginning on. It fails at the deadline of ctx, or
-// after a minute where it has none, or when the process has ended without.
+// after ten minutes where it has none, or when the process has ended without.
 func (p *Process) WaitLine(ctx context.Context, what string, condition func(Line) bool) (Line, error) {
 	ctx, cancel := limited(ctx)
 	defer cancel()

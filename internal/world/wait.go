@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	waitLimit = time.Minute // where the caller's context has no deadline
+	waitLimit = 10 * time.Minute // where the caller's context has no deadline
 	pollEvery = 50 * time.Millisecond
 )
 
-// Eventually asks until done is true, and fails at the deadline of ctx, or after a minute where it has none, with the last
+// Eventually asks until done is true, and fails at the deadline of ctx, or after ten minutes where it has none, with the last
 // error of done.
 func Eventually(ctx context.Context, what string, done func(context.Context) (bool, error)) error {
 	ctx, cancel := limited(ctx)

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -21,16 +22,19 @@ import (
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 )
 
-// serviceName is the service's namespace, ServiceAccount and lease.
+// serviceName is the service's ServiceAccount and lease, and its namespace where the API server is the world's own.
 const serviceName = "rds-autopilot"
 
-// closeLimit bounds the graceful end of a process when the world ends.
-const closeLimit = 10 * time.Second
+// closeLimit bounds the graceful end of the processes when the world ends.
+const closeLimit = 2 * time.Minute
 
 // Options of a world. The zero value is one where a minute of the cloud takes a second.
 type Options struct {
 	// Cloud is the simulated cloud's. Speed is 60 if zero; Now stays nil, for processes have only the wall clock.
 	Cloud otcsim.Options
+	// Cluster has our custom resources and may be used by others too: the world keeps to a namespace of its own in it, with
+	// lease, rights and databases. Nil starts one for this world alone, where the service sees all namespaces.
+	Cluster *kubetest.Cluster
 	// Kube are hooks into the requests of the service to the API server. They see it through a proxy, which is there only
 	// if one of them is.
 	Kube faults.Hooks
@@ -50,14 +54,17 @@ type Options struct {
 
 // World is a running world. Its methods may be called from several goroutines.
 type World struct {
-	Kube     *kubetest.Cluster
-	Cloud    *otcsim.Cloud
-	Operator *fakeoperator.Operator
-	Ingress  *Ingress
+	Kube      *kubetest.Cluster
+	Cloud     *otcsim.Cloud
+	Operator  *fakeoperator.Operator
+	Ingress   *Ingress
+	Namespace string // of a database that names none
 
 	options Options
-	root    string // of the checkout
-	dir     string // temporary
+	root    string            // of the checkout
+	own     *kubetest.Cluster // nil with Options.Cluster
+	home    string            // namespace of the service and its lease
+	dir     string            // temporary
 	client  dynamic.Interface
 	service *rest.Config  // of the service's own rights
 	proxy   *faults.Proxy // nil without Options.Kube
@@ -89,7 +96,7 @@ func Start(ctx context.Context, o Options) (*World, error) {
 
 func (w *World) start(ctx context.Context) error {
 	var err error
-	if w.root, err = checkout(ctx); err != nil {
+	if w.root, err = kubetest.Checkout(); err != nil {
 		return err
 	}
 	if w.dir, err = os.MkdirTemp("", "rds-autopilot-world-"); err != nil {
@@ -122,7 +129,7 @@ func (w *World) startOperator(ctx context.Context) error {
 		return err
 	}
 	w.Operator, err = fakeoperator.New(fakeoperator.Options{
-		Config: w.Kube.Config(), Cloud: cloud, Report: w.options.OnAct,
+		Config: w.Kube.Config(), Namespace: w.watched(), Cloud: cloud, Report: w.options.OnAct,
 		Resync: max(cmp.Or(w.options.Resync, w.Span(10*time.Second)), time.Second), Retry: w.Span(30 * time.Second),
 	})
 	if err != nil {
@@ -165,8 +172,8 @@ func (w *World) Close() error {
 	if w.proxy != nil {
 		errs = append(errs, w.proxy.Close())
 	}
-	if w.Kube != nil {
-		errs = append(errs, w.Kube.Stop())
+	if w.own != nil {
+		errs = append(errs, w.own.Stop())
 	}
 	if w.dir != "" {
 		errs = append(errs, os.RemoveAll(w.dir))
@@ -182,15 +189,20 @@ func (w *World) Span(d time.Duration) time.Duration {
 	return time.Duration(float64(d) / w.options.Cloud.Speed)
 }
 
+// watched is the namespace that service and operator keep to; empty is all.
+func (w *World) watched() string {
+	if w.own != nil {
+		return metav1.NamespaceAll
+	}
+	return w.Namespace
+}
+
 // PublicURL is where the cloud posts its messages: the ingress, and the path of the webhook.
 func (w *World) PublicURL() string { return w.Ingress.URL + "/smn" }
 
 // Kubeconfig is a file with the service's own access, which has the rights of deploy/rbac.yaml and no other. The way is
 // through the proxy where Options.Kube asks for one.
 func (w *World) Kubeconfig() string { return filepath.Join(w.dir, "kubeconfig") }
-
-// AdminKubeconfig is a file with access that may do everything, for people.
-func (w *World) AdminKubeconfig() string { return filepath.Join(w.dir, "admin.kubeconfig") }
 
 // ServiceConfig is the service's own access, straight to the API server.
 func (w *World) ServiceConfig() *rest.Config { return rest.CopyConfig(w.service) }

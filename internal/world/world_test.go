@@ -20,9 +20,6 @@ import (
 
 // A whole life: the service arms a database, survives another one that is killed, and nothing is left in the end.
 func TestAWorldLeavesNothingBehind(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a Kubernetes API")
-	}
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

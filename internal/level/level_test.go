@@ -1,0 +1,40 @@
+package level_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/mcsps/rds-autopilot/internal/level"
+)
+
+// said is a test that keeps what it is told.
+type said string
+
+func (*said) Helper()                        {}
+func (s *said) Skipf(f string, args ...any)  { *s = said("skip: " + fmt.Sprintf(f, args...)) }
+func (s *said) Fatalf(f string, args ...any) { *s = said("fail: " + fmt.Sprintf(f, args...)) }
+
+func TestAHigherLevelRunsWhatTheLowerOnesRun(t *testing.T) {
+	for name, want := range map[string]struct {
+		long, soak said
+		isLong     bool
+	}{
+		"":     {"skip: LEVEL=long runs it", "skip: LEVEL=soak runs it", false},
+		"long": {"", "skip: LEVEL=soak runs it", true},
+		"soak": {"", "", true},
+	} {
+		t.Setenv(level.Variable, name)
+		var long, soak said
+		level.Long(&long)
+		level.Soak(&soak)
+		if long != want.long || soak != want.soak || level.IsLong(t) != want.isLong {
+			t.Errorf("level %q: %q, %q, long: %t", name, long, soak, level.IsLong(t))
+		}
+	}
+	t.Setenv(level.Variable, "longer")
+	var unknown said
+	level.IsLong(&unknown)
+	if unknown != "fail: LEVEL=longer: there are long and soak" {
+		t.Errorf("%q", unknown)
+	}
+}
