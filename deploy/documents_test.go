@@ -66,6 +66,9 @@ func TestDocumentsNamePathsThatExist(t *testing.T) {
 		for _, name := range quoted(document(t, file)) {
 			first, rest, _ := strings.Cut(name, "/")
 			_, err := os.Stat(filepath.Join("..", first))
+			if first == ".cache" { // comes with the first run
+				continue
+			}
 			if !form.MatchString(name) || file != "docs/development.md" && (err != nil || rest == "") {
 				continue
 			}
