@@ -125,3 +125,21 @@ release-image: .cache/bin/ko ## Build the image of VERSION for two platforms, wi
 	@KO_DOCKER_REPO=$(IMAGE) VERSION=$(VERSION) COMMIT=$(COMMIT) .cache/bin/ko build ./cmd/rds-autopilot --bare --tags $(VERSION) --sbom spdx \
 	  --image-label org.opencontainers.image.title=rds-autopilot,org.opencontainers.image.source=https://github.com/mcsps/rds-autopilot \
 	  --image-label org.opencontainers.image.licenses=Apache-2.0,org.opencontainers.image.version=$(VERSION),org.opencontainers.image.revision=$(COMMIT)
+
+# The tools of those who run it. Tests in internal/monitoring and internal/manual need them, and say so where they are missing.
+USERTOOLS := $(addprefix .cache/bin/,prometheus promtool kubectl)
+
+.PHONY: usertools
+usertools: $(USERTOOLS) ## Build the prometheus, promtool and kubectl that tests use (some minutes, once)
+
+.cache/bin/prometheus .cache/bin/promtool &: internal/tools/prometheus/go.mod internal/tools/prometheus/go.sum
+	@echo "── building prometheus and promtool (some ten minutes, once)"
+	@mkdir -p .cache/bin
+	@cd internal/tools/prometheus && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o ../../../.cache/bin/ tool
+	@touch .cache/bin/prometheus .cache/bin/promtool
+
+.cache/bin/kubectl: internal/tools/kubectl/go.mod internal/tools/kubectl/go.sum
+	@echo "── building kubectl (some four minutes, once)"
+	@mkdir -p .cache/bin
+	@cd internal/tools/kubectl && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o ../../../$@ tool
+	@touch $@
