@@ -54,7 +54,7 @@ vulncheck: ## Look for known vulnerabilities in what is used; asks vuln.go.dev, 
 	@go tool -modfile=internal/tools/vuln/go.mod govulncheck ./...
 
 .PHONY: generate
-generate: generate-code install-manifests ## Write generated files anew: deep copies, the CRD and the manifests
+generate: generate-code install-manifests ## Write generated files anew: deep copies, the CRD, its reference and the manifests
 
 .PHONY: generate-code
 generate-code:
@@ -64,10 +64,11 @@ generate-code:
 	@cp deploy/alerts.yaml deploy/chart/files/
 	@rm -rf deploy/chart/files/dashboards && mkdir deploy/chart/files/dashboards
 	@for f in $(wildcard deploy/dashboards/*.json); do cp $$f deploy/chart/files/dashboards/; done
+	@go test ./deploy -run TestTheReferenceIsGenerated -update >/dev/null
 
 .PHONY: fresh
 fresh: generate-code ## Fail if generated files are stale
-	@git diff --exit-code -- k8s/api deploy/crds deploy/chart && test -z "$$(git ls-files --others --exclude-standard -- deploy/chart)" || { echo "generated files are stale: run make generate and commit"; exit 1; }
+	@git diff --exit-code -- k8s/api deploy/crds deploy/chart docs/reference.md && test -z "$$(git ls-files --others --exclude-standard -- deploy/chart)" || { echo "generated files are stale: run make generate and commit"; exit 1; }
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (30s)
@@ -141,5 +142,6 @@ usertools: $(USERTOOLS) ## Build the prometheus, promtool and kubectl that tests
 .cache/bin/kubectl: internal/tools/kubectl/go.mod internal/tools/kubectl/go.sum
 	@echo "── building kubectl (some four minutes, once)"
 	@mkdir -p .cache/bin
-	@cd internal/tools/kubectl && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o ../../../$@ tool
+	@cd internal/tools/kubectl && v=$$(go list -m -f '{{.Version}}' k8s.io/kubernetes) && \
+	  CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$$v" -o ../../../$@ tool
 	@touch $@

@@ -221,11 +221,13 @@ type Window struct {
 	// +optional
 	Days []Day `json:"days,omitempty"`
 	// start of the window as HH:MM, 00:00 to 23:59, in quotes. Required.
-	// +kubebuilder:validation:Pattern=`^([01][0-9]|2[0-3]):[0-5][0-9]$`
+	// +kubebuilder:validation:MaxLength=5
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([01][0-9]|2[0-3]):[0-5][0-9]$')",message="must be HH:MM in quotes, such as \"05:00\""
 	// +required
 	Start string `json:"start"`
 	// end of the window as HH:MM, 00:00 to 23:59, in quotes. At or before start means on the next day. Required.
-	// +kubebuilder:validation:Pattern=`^([01][0-9]|2[0-3]):[0-5][0-9]$`
+	// +kubebuilder:validation:MaxLength=5
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([01][0-9]|2[0-3]):[0-5][0-9]$')",message="must be HH:MM in quotes, such as \"05:00\""
 	// +required
 	End string `json:"end"`
 	// timeZone is a name of the IANA time zone database, such as Europe/Berlin; no offset such as +02:00. Default: UTC.
