@@ -40,7 +40,9 @@ test-long: ## Run what takes longer: outages, storms, kills, large fleets, the b
 	@echo "── ten thousand random histories against the decision"
 	@go test -run TestNoHistory ./autopilot -rapid.checks=10000
 	@echo "── end to end, chaos, a week of twenty databases, storms of 400 alarms"
-	@LEVEL=long; export LEVEL; $(TESTS) -timeout 60m $(WORLDS) ./internal/bubble; $(SLOWEST)
+	@ls .cache/bin/prometheus .cache/bin/kubectl $(INSTALLTOOLS) >/dev/null 2>&1 || echo "── left out: what needs helm, kubectl, prometheus or the like; make tools builds them"
+	@command -v nginx >/dev/null || echo "── left out: 10,000 messages through nginx, which is not installed (Debian: nginx-light)"
+	@LEVEL=long; export LEVEL; $(TESTS) -timeout 60m $(WORLDS) ./internal/bubble ./internal/install ./internal/monitoring ./internal/manual; $(SLOWEST)
 
 .PHONY: soak
 soak: ## Break everything for SOAK_TIME (10m), flood it, and run the largest fleet; SOAK_SEED repeats a run
@@ -72,7 +74,7 @@ vulncheck: ## Look for known vulnerabilities in what is used; asks vuln.go.dev, 
 	@go tool -modfile=internal/tools/vuln/go.mod govulncheck ./...
 
 .PHONY: generate
-generate: generate-code install-manifests ## Write generated files anew: deep copies, the CRD and the manifests
+generate: generate-code install-manifests ## Write generated files anew: deep copies, the CRD, its reference and the manifests
 
 .PHONY: generate-code
 generate-code:
@@ -82,10 +84,11 @@ generate-code:
 	@cp deploy/alerts.yaml deploy/chart/files/
 	@rm -rf deploy/chart/files/dashboards && mkdir deploy/chart/files/dashboards
 	@for f in $(wildcard deploy/dashboards/*.json); do cp $$f deploy/chart/files/dashboards/; done
+	@go test ./deploy -run TestTheReferenceIsGenerated -update >/dev/null
 
 .PHONY: fresh
 fresh: generate-code ## Fail if generated files are stale
-	@git diff --exit-code -- k8s/api deploy/crds deploy/chart && test -z "$$(git ls-files --others --exclude-standard -- deploy/chart)" || { echo "generated files are stale: run make generate and commit"; exit 1; }
+	@git diff --exit-code -- k8s/api deploy/crds deploy/chart docs/reference.md && test -z "$$(git ls-files --others --exclude-standard -- deploy/chart)" || { echo "generated files are stale: run make generate and commit"; exit 1; }
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (30s)
@@ -117,11 +120,6 @@ install-manifests: .cache/bin/helm generate-code ## Render deploy/install.yaml a
 	@{ $(HEAD); $(call RENDER,deploy/chart) -s templates/serviceaccount.yaml -s templates/rbac.yaml -s templates/aggregate.yaml; } > deploy/rbac.yaml
 	@{ $(HEAD); $(call RENDER,deploy/chart) --set monitoring.serviceMonitor.enabled=true -s templates/servicemonitor.yaml; } > deploy/servicemonitor.yaml
 
-.PHONY: test-install
-test-install: servers $(INSTALLTOOLS) ## Test chart, upgrade, image and release with the real tools
-	@command -v nginx >/dev/null || echo "── left out: 10,000 messages through nginx, which is not installed (Debian: nginx-light)"
-	@LEVEL=long go test -race -count=1 -timeout 60m ./internal/install
-
 .PHONY: release-files
 release-files: .cache/bin/helm ## Write chart, install.yaml and checksums of VERSION to dist
 	@rm -rf dist && mkdir dist
@@ -143,3 +141,21 @@ release-image: .cache/bin/ko ## Build the image of VERSION for two platforms, wi
 	@KO_DOCKER_REPO=$(IMAGE) VERSION=$(VERSION) COMMIT=$(COMMIT) .cache/bin/ko build ./cmd/rds-autopilot --bare --tags $(VERSION) --sbom spdx \
 	  --image-label org.opencontainers.image.title=rds-autopilot,org.opencontainers.image.source=https://github.com/mcsps/rds-autopilot \
 	  --image-label org.opencontainers.image.licenses=Apache-2.0,org.opencontainers.image.version=$(VERSION),org.opencontainers.image.revision=$(COMMIT)
+
+# What people use beside it. The tests of internal/install, internal/monitoring and internal/manual need these, and say so where
+# one is missing.
+.PHONY: tools
+tools: $(INSTALLTOOLS) $(addprefix .cache/bin/,prometheus promtool kubectl) ## Build helm, kubectl, prometheus and the like for make test-long (half an hour, once)
+
+.cache/bin/prometheus .cache/bin/promtool &: internal/tools/prometheus/go.mod internal/tools/prometheus/go.sum
+	@echo "── building prometheus and promtool (some ten minutes, once)"
+	@mkdir -p .cache/bin
+	@cd internal/tools/prometheus && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o ../../../.cache/bin/ tool
+	@touch .cache/bin/prometheus .cache/bin/promtool
+
+.cache/bin/kubectl: internal/tools/kubectl/go.mod internal/tools/kubectl/go.sum
+	@echo "── building kubectl (some four minutes, once)"
+	@mkdir -p .cache/bin
+	@cd internal/tools/kubectl && v=$$(go list -m -f '{{.Version}}' k8s.io/kubernetes) && \
+	  CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$$v" -o ../../../$@ tool
+	@touch $@

@@ -54,6 +54,33 @@ func SetCondition(s *v1alpha1.Status, kind string, on bool, reason, message stri
 	})
 }
 
+// SetReady sets the condition Ready by what Armed says: it is what tools look at that know nothing of this resource. A database
+// is ready when it is armed and the last look at it succeeded, or when its autopilot is off because its user wants that.
+// Where nobody has armed it yet, the schema's default stays.
+func SetReady(s *v1alpha1.Status, lookFailed bool, generation int64, now time.Time) {
+	armed := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionArmed)
+	switch {
+	case armed == nil:
+	case armed.Status == metav1.ConditionTrue && lookFailed:
+		SetCondition(s, v1alpha1.ConditionReady, false, LookFailed, "Armed, but not everything could be read at the last look; the log of the leader says what", generation, now)
+	default:
+		ok := armed.Status == metav1.ConditionTrue || SaysOff(*s)
+		SetCondition(s, v1alpha1.ConditionReady, ok, armed.Reason, armed.Message, generation, now)
+	}
+}
+
+// LookHasFailed reports whether the last look at an armed database failed, by its condition Ready.
+func LookHasFailed(s v1alpha1.Status) bool {
+	ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.Reason == LookFailed
+}
+
+// SaysOff reports whether the condition Armed is that of an autopilot that is off.
+func SaysOff(s v1alpha1.Status) bool {
+	armed := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionArmed)
+	return armed != nil && armed.Reason == string(ReasonNotEnabled)
+}
+
 // setProgressing sets the condition Progressing: whether a change of ours is under way: the Rds asks for it and the cloud has not got it yet.
 func setProgressing(s *v1alpha1.Status, generation int64, now time.Time) {
 	for _, p := range s.Intents() {
@@ -69,11 +96,14 @@ func setProgressing(s *v1alpha1.Status, generation int64, now time.Time) {
 	SetCondition(s, v1alpha1.ConditionProgressing, false, "NoChangePending", "No change is under way", generation, now)
 }
 
-// SetOff sets all conditions of a database whose autopilot is off: nothing is armed, under way, limited or contested.
+// SetOff sets all conditions of a database whose autopilot is off: nothing is armed, under way, limited or contested, and that is
+// as it should be unless the reason says otherwise.
 func SetOff(s *v1alpha1.Status, reason, message string, generation int64, now time.Time) {
 	for _, kind := range []string{v1alpha1.ConditionArmed, v1alpha1.ConditionProgressing, v1alpha1.ConditionLimited, v1alpha1.ConditionContested} {
 		SetCondition(s, kind, false, reason, message, generation, now)
 	}
+	SetReady(s, false, generation, now)
+	Summarize(s)
 }
 
 // setLimited sets the condition Limited: whether the policy cuts a wish: storage or flavor are at their cap, or the last step was cut to it. It

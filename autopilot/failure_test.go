@@ -383,14 +383,14 @@ func TestASignalOfAnotherRuleIsNotThisOnes(t *testing.T) {
 	}
 }
 
-func TestOffLeavesNoConditionTrue(t *testing.T) {
+func TestOffLeavesNoConditionTrueButReady(t *testing.T) {
 	var s v1alpha1.Status
 	for _, kind := range []string{v1alpha1.ConditionLimited, v1alpha1.ConditionContested, v1alpha1.ConditionProgressing, v1alpha1.ConditionArmed} {
 		SetCondition(&s, kind, true, "Some", "some", 1, noon())
 	}
 	SetOff(&s, string(ReasonNotEnabled), "The mode is Off", 1, noon())
 	for _, c := range s.Conditions {
-		if c.Status != metav1.ConditionFalse {
+		if want := c.Type == v1alpha1.ConditionReady; (c.Status == metav1.ConditionTrue) != want {
 			t.Errorf("%+v", c)
 		}
 	}

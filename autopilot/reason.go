@@ -67,6 +67,9 @@ const (
 	CloudUnreachable    = "CloudUnreachable"
 )
 
+// LookFailed is the reason of the condition Ready beyond those of Armed.
+const LookFailed = "LookFailed"
+
 // Source is what gives a reason.
 type Source string
 
@@ -74,7 +77,7 @@ type Source string
 const (
 	SourceDecision  Source = "decision"
 	SourceWarning   Source = "warning"   // see UpdateWarnings
-	SourceCondition Source = "condition" // Armed, and no decision
+	SourceCondition Source = "condition" // Armed or Ready, and no decision
 )
 
 // ReasonRow is one row of the table of reasons.
@@ -129,6 +132,7 @@ func ReasonTable() []ReasonRow {
 		{Reason: RuleMissing, Source: condition, NotArmed: true, Meaning: "Cloud Eye has no alarm rule for a metric yet"},
 		{Reason: QuotaExceeded, Source: condition, NotArmed: true, Meaning: "The tenant has no room for another topic or alarm rule"},
 		{Reason: CloudUnreachable, Source: condition, NotArmed: true, Meaning: "The cloud does not answer, or refuses"},
+		{Reason: LookFailed, Source: condition, Meaning: "The database is armed, and the last look at it failed in part"},
 		{Reason: ArmedReason, Source: condition, Meaning: "The alarm rules exist and the subscription is confirmed"},
 	}
 }

@@ -63,7 +63,7 @@ type Recorded struct {
 }
 
 // RecordOutcome enters into the status what became of a verdict: the intent as it stands after its patch, a record of every
-// answer, and all conditions but Armed. The case's status is that of RecordIntent; asked are the intents that FollowUp found.
+// answer, and all conditions but Armed and Ready. The case's status is that of RecordIntent; asked are the intents that FollowUp found.
 func RecordOutcome(c Case, v Verdict, asked []v1alpha1.Intent, p Patched) Recorded {
 	done := Recorded{Status: *c.Status.DeepCopy()}
 	s := &done.Status
@@ -111,6 +111,7 @@ func RecordOutcome(c Case, v Verdict, asked []v1alpha1.Intent, p Patched) Record
 	setProgressing(s, c.Generation, c.Now)
 	setLimited(s, v, c.Generation, c.Now)
 	setContested(s, c, v)
+	Summarize(s)
 	done.Warnings, done.Again = UpdateWarnings(c, s), v.Again
 	return done
 }

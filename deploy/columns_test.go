@@ -7,17 +7,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 )
 
-// TestKubectlGetShowsWhatMatters asks the API server for the table that kubectl prints.
-func TestKubectlGetShowsWhatMatters(t *testing.T) {
+// table asks the API server for what kubectl prints of a resource in a namespace.
+func table(t *testing.T, resource schema.GroupVersionResource, namespace string) metav1.Table {
+	t.Helper()
 	config := shared.Cluster(t).Config()
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, config.Host+"/apis/autopilot.otc.mcsps.de/v1alpha1/rdsautopilots", nil)
+	path := "/apis/" + resource.GroupVersion().String() + "/namespaces/" + namespace + "/" + resource.Resource
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, config.Host+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,12 +35,58 @@ func TestKubectlGetShowsWhatMatters(t *testing.T) {
 	if err := json.NewDecoder(resp.Body).Decode(&table); err != nil {
 		t.Fatal(err)
 	}
-	var columns []string
-	for _, c := range table.ColumnDefinitions {
-		columns = append(columns, c.Name)
+	return table
+}
+
+func TestKubectlGetShowsWhatMatters(t *testing.T) {
+	namespace := shared.Cluster(t).Namespace(t)
+	for _, test := range []struct {
+		resource schema.GroupVersionResource
+		want     []string
+	}{
+		{rdsautopilots, []string{"Name", "MODE", "ARMED", "VOLUME", "MAX", "FLAVOR", "LAST CHANGE", "LAST DECISION", "AGE"}},
+		{rdss, []string{"Name", "ENGINE", "VERSION", "VOLUME", "FLAVOR", "STATUS", "IP", "AGE"}},
+	} {
+		var columns []string
+		for _, c := range table(t, test.resource, namespace).ColumnDefinitions {
+			columns = append(columns, c.Name)
+		}
+		if diff := cmp.Diff(test.want, columns); diff != "" {
+			t.Errorf("columns of %s (-want +got):\n%s", test.resource.Resource, diff)
+		}
 	}
-	want := []string{"Name", "MODE", "ARMED", "VOLUME", "MAX", "FLAVOR", "LAST CHANGE", "LAST DECISION", "AGE"}
-	if diff := cmp.Diff(want, columns); diff != "" {
-		t.Errorf("columns (-want +got):\n%s", diff)
+}
+
+func TestTheLastColumnsAreWords(t *testing.T) {
+	namespace := shared.Cluster(t).Namespace(t)
+	client := admin(t).Resource(rdsautopilots).Namespace(namespace)
+	if _, err := client.Create(t.Context(), newObject(t, rdsautopilots, "RdsAutopilot", `{}`), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	status := `{"status":{"summary":{"lastChange":"40 → 50 GB","lastDecision":"AlarmInForce (storage)"}}}`
+	options := metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}
+	if _, err := client.Patch(t.Context(), "x", "application/merge-patch+json", []byte(status), options, "status"); err != nil {
+		t.Fatal(err)
+	}
+	got := table(t, rdsautopilots, namespace).Rows[0].Cells
+	want := []any{"x", "Auto", nil, nil, float64(4000), nil, "40 → 50 GB", "AlarmInForce (storage)"}
+	if diff := cmp.Diff(want, got[:len(want)]); diff != "" {
+		t.Errorf("cells (-want +got):\n%s", diff)
+	}
+}
+
+// What waits for health, such as kstatus, takes a resource without conditions for a healthy one.
+func TestBeforeTheFirstLookItIsNotReady(t *testing.T) {
+	client := admin(t).Resource(rdsautopilots).Namespace(shared.Cluster(t).Namespace(t))
+	made, err := client.Create(t.Context(), newObject(t, rdsautopilots, "RdsAutopilot", `{}`), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conditions, _, err := unstructured.NestedSlice(made.Object, "status", "conditions")
+	if err != nil || len(conditions) != 1 {
+		t.Fatalf("conditions %v, %v", conditions, err)
+	}
+	if c := conditions[0].(map[string]any); c["type"] != "Ready" || c["status"] != "Unknown" {
+		t.Errorf("condition %v", c)
 	}
 }

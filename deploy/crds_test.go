@@ -54,6 +54,7 @@ func TestRdsIsTheOperatorsPlusAdditions(t *testing.T) {
 		t.Error(fault)
 	}
 	want := []string{
+		"spec.versions[0].additionalPrinterColumns",
 		"spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.autopilot",
 		"spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.datastoreversion.pattern",
 		"spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.volumetype.enum",
@@ -154,6 +155,8 @@ func narrowerObject(path string, original, ours map[string]any, added map[string
 		}
 		property, isObject := is.(map[string]any)
 		switch {
+		case key == "additionalPrinterColumns": // what people see, and no object is another for it
+			added[path+"."+key] = true
 		case strings.HasSuffix(path, ".properties") && isObject && property["default"] == nil:
 			added[path+"."+key] = true
 		case key != "description" || strings.HasSuffix(path, ".properties"):

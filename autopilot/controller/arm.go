@@ -28,7 +28,7 @@ type ensureRecord struct {
 }
 
 // arm brings topic, subscription and rules of one database up to what the policy and the size of the volume want, or
-// removes them where autopilot is off, and sets the condition Armed. It says when to look again.
+// removes them where autopilot is off, and sets the conditions Armed and Ready. It says when to look again.
 func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Duration, err error) {
 	begin, sweep := c.armMarks.take(key)
 	r, ok := c.newRound(key)
@@ -71,7 +71,7 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 		return 0, r.setNotArmed(ctx, string(autopilot.ReasonPolicyInvalid), err.Error())
 	}
 	if !sweep && !r.armingDue(cs) {
-		return 0, r.update(ctx, r.setArmed)
+		return 0, r.update(ctx, func(s *v1alpha1.Status) { r.setArmed(s, autopilot.LookHasFailed(*s)) })
 	}
 	return r.ensure(ctx, *inst)
 }
@@ -79,13 +79,15 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 func (r *round) setNotArmed(ctx context.Context, reason, message string) error {
 	return r.update(ctx, func(s *v1alpha1.Status) {
 		autopilot.SetCondition(s, v1alpha1.ConditionArmed, false, reason, message, r.rap.Generation, r.now)
+		autopilot.SetReady(s, false, r.rap.Generation, r.now)
 	})
 }
 
-// setArmed sets the condition Armed by what is recorded.
-func (r *round) setArmed(s *v1alpha1.Status) {
+// setArmed sets the conditions Armed and Ready by what is recorded.
+func (r *round) setArmed(s *v1alpha1.Status, lookFailed bool) {
 	ok, reason, message := autopilot.Armed(r.rap.Spec, s.Alarms, r.now)
 	autopilot.SetCondition(s, v1alpha1.ConditionArmed, ok, reason, message, r.rap.Generation, r.now)
+	autopilot.SetReady(s, lookFailed, r.rap.Generation, r.now)
 }
 
 func (r *round) lastEnsured() (ensureRecord, bool) {
@@ -190,6 +192,7 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 			}
 		}
 		autopilot.SetCondition(s, v1alpha1.ConditionArmed, ok, reason, message, generation, r.now)
+		autopilot.SetReady(s, autopilot.LookHasFailed(*s), generation, r.now)
 	})
 	if writeErr != nil {
 		return 0, errors.Join(err, writeErr)

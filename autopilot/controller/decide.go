@@ -25,6 +25,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	c.Status = followed.Status
 	defer r.limiter.release(r.key)
 	err = errors.Join(r.readAlarms(ctx, &c), r.readWriters(ctx, &c), r.readFlavors(ctx, &c))
+	lookFailed := err != nil
 	v := autopilot.Decide(c)
 	if v.Intent == nil || v.Intent.Kind != v1alpha1.KindFlavor {
 		r.limiter.release(r.key)
@@ -46,8 +47,11 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	}
 	done := autopilot.RecordOutcome(c, v, followed.Asked, patched)
 	due := r.armingDue(c)
-	if !due {
-		r.setArmed(&done.Status)
+	switch {
+	case !due || autopilot.SaysOff(done.Status):
+		r.setArmed(&done.Status, lookFailed)
+	default: // arm sets Armed
+		autopilot.SetReady(&done.Status, lookFailed, r.rap.Generation, r.now)
 	}
 	if writeErr := r.write(ctx, done.Status); writeErr != nil {
 		return 0, errors.Join(writeErr, err)
@@ -66,6 +70,7 @@ func (r *round) recordUnreachable(ctx context.Context, err error) error {
 	next := *r.rap.Status.DeepCopy()
 	next.Switch, next.ObservedGeneration = r.lastSwitch, r.rap.Generation
 	autopilot.SetCondition(&next, v1alpha1.ConditionArmed, false, autopilot.CloudUnreachable, "The cloud cannot be asked: "+err.Error(), r.rap.Generation, r.now)
+	autopilot.SetReady(&next, false, r.rap.Generation, r.now)
 	return r.write(ctx, next)
 }
 

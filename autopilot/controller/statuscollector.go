@@ -11,6 +11,9 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
+// gigabyte is what a GB of the cloud counts as, so that the numbers stay the same.
+const gigabyte = 1e9
+
 // notYet is the label of an autopilot that nobody has looked at.
 const notYet = "NotYet"
 
@@ -19,7 +22,7 @@ type statusCollector struct {
 	cache Cache
 	now   func() time.Time
 
-	autopilots, notArmed, subscriptions, pending, conditions, storageFull *prometheus.Desc
+	autopilots, notArmed, subscriptions, pending, conditions, storageFull, storage *prometheus.Desc
 }
 
 func newStatusCollector(cache Cache, now func() time.Time) statusCollector {
@@ -31,6 +34,7 @@ func newStatusCollector(cache Cache, now func() time.Time) statusCollector {
 		autopilots:    desc("autopilots", "RdsAutopilots, by whether an alarm would reach us.", "armed"),
 		notArmed:      desc("not_armed", "RdsAutopilots whose condition Armed is not True, by its reason; NotYet: nobody has looked at it.", "reason"),
 		storageFull:   desc("storage_full", "RdsAutopilots whose instance was in STORAGE FULL when it was last looked at; not those that are off or have no instance."),
+		storage:       desc("storage_bytes", "Storage of all databases with a known instance: volume: when they were last looked at; cap: what their policies allow. A GB of the cloud counts as 10^9.", "kind"),
 		subscriptions: desc("subscriptions", "Subscriptions of our URL to the topics of RdsAutopilots, by state.", "state"),
 		pending:       desc("pending_changes", "Changes that were asked for, by us or by others, and are not completed; stalled: for 15 minutes and more with the instance ACTIVE.", "kind", "stalled"),
 		conditions:    desc("conditions", "RdsAutopilots with that condition True; Armed is in rds_autopilot_autopilots.", "type"),
@@ -38,7 +42,7 @@ func newStatusCollector(cache Cache, now func() time.Time) statusCollector {
 }
 
 func (c statusCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.autopilots, c.notArmed, c.subscriptions, c.pending, c.conditions, c.storageFull} {
+	for _, d := range []*prometheus.Desc{c.autopilots, c.notArmed, c.subscriptions, c.pending, c.conditions, c.storageFull, c.storage} {
 		ch <- d
 	}
 }
@@ -58,11 +62,15 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindVolume, v1alpha1.KindFlavor} {
 		pending[[2]string{string(kind), "false"}], pending[[2]string{string(kind), "true"}] = 0, 0
 	}
-	full := 0
+	full, volumeGB, capGB := 0, 0, 0
 	c.cache.EachAutopilot(func(a *v1alpha1.RdsAutopilot) {
 		s := &a.Status
 		if s.Instance != nil && s.Instance.Status == autopilot.StatusStorageFull && watched(a) {
 			full++
+		}
+		if s.Instance != nil && s.Instance.VolumeGB > 0 && watched(a) {
+			volumeGB += int(s.Instance.VolumeGB)
+			capGB += int(max(a.Spec.Storage.MaxGB, s.Instance.VolumeGB)) // a volume over its cap has no room, and takes none from others
 		}
 		is := meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionArmed)
 		armed[strconv.FormatBool(is)]++
@@ -98,6 +106,8 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	ch <- prometheus.MustNewConstMetric(c.storageFull, prometheus.GaugeValue, float64(full))
+	ch <- prometheus.MustNewConstMetric(c.storage, prometheus.GaugeValue, float64(volumeGB)*gigabyte, "volume")
+	ch <- prometheus.MustNewConstMetric(c.storage, prometheus.GaugeValue, float64(capGB)*gigabyte, "cap")
 	for labels, n := range pending {
 		ch <- prometheus.MustNewConstMetric(c.pending, prometheus.GaugeValue, float64(n), labels[0], labels[1])
 	}

@@ -49,6 +49,9 @@ func TestTheStatusCollectorCountsEveryDatabaseOnce(t *testing.T) {
 	off.Status.Alarms = v1alpha1.Alarms{}
 	full := with(v1alpha1.SubscriptionConfirmed, not("AReasonOfAnotherVersion"))
 	full.Status.Instance.Status, off.Status.Instance.Status = autopilot.StatusStorageFull, autopilot.StatusStorageFull
+	growing.Status.Instance.VolumeGB, growing.Spec.Storage.MaxGB = 50, 4000
+	full.Status.Instance.VolumeGB, full.Spec.Storage.MaxGB = 100, 80
+	off.Status.Instance.VolumeGB, off.Spec.Storage.MaxGB = 40, 4000
 	all := []*v1alpha1.RdsAutopilot{
 		growing, off, with(v1alpha1.SubscriptionPending, not("SubscriptionPending")), with("", not("CloudUnreachable")),
 		full, {},
@@ -80,6 +83,10 @@ rds_autopilot_pending_changes{kind="Flavor",stalled="false"} 0
 rds_autopilot_pending_changes{kind="Flavor",stalled="true"} 1
 rds_autopilot_pending_changes{kind="Volume",stalled="false"} 1
 rds_autopilot_pending_changes{kind="Volume",stalled="true"} 1
+# HELP rds_autopilot_storage_bytes Storage of all databases with a known instance: volume: when they were last looked at; cap: what their policies allow. A GB of the cloud counts as 10^9.
+# TYPE rds_autopilot_storage_bytes gauge
+rds_autopilot_storage_bytes{kind="cap"} 4.1e+12
+rds_autopilot_storage_bytes{kind="volume"} 1.5e+11
 # HELP rds_autopilot_storage_full RdsAutopilots whose instance was in STORAGE FULL when it was last looked at; not those that are off or have no instance.
 # TYPE rds_autopilot_storage_full gauge
 rds_autopilot_storage_full 1

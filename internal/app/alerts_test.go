@@ -110,6 +110,17 @@ var (
 	grouping = regexp.MustCompile(`(max|min|sum|count|avg) *(by|without)? *(\([a-z_, ]+\))? *\(`)
 )
 
+// exists returns a metric's family, of a histogram also by its parts.
+func exists(of map[string]family, metric string) (family, bool) {
+	f, ok := of[metric]
+	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+		if base := strings.TrimSuffix(metric, suffix); !ok && of[base].histogram {
+			f, ok = of[base], true
+		}
+	}
+	return f, ok
+}
+
 // asks fails unless every metric of a query exists from the start on, with these labels and these values.
 func asks(t *testing.T, of map[string]family, name, expr string) {
 	t.Helper()
@@ -118,12 +129,7 @@ func asks(t *testing.T, of map[string]family, name, expr string) {
 		t.Errorf("%s asks for nothing of ours: %s", name, expr)
 	}
 	for _, s := range selectors {
-		f, ok := of[s[1]]
-		for _, suffix := range []string{"_bucket", "_sum", "_count"} {
-			if base := strings.TrimSuffix(s[1], suffix); !ok && of[base].histogram {
-				f, ok = of[base], true
-			}
-		}
+		f, ok := exists(of, s[1])
 		if !ok {
 			t.Errorf("%s: there is no %s", name, s[1])
 			continue
@@ -171,10 +177,13 @@ func TestAlertsAskForMetricsThatExist(t *testing.T) {
 	of := families(t)
 	for name, a := range alerts(t) {
 		asks(t, of, name, a.Expr)
-		for _, key := range []string{"summary", "description", "runbook"} {
+		for _, key := range []string{"summary", "description"} {
 			if a.Annotations[key] == "" {
 				t.Errorf("%s has no %s", name, key)
 			}
+		}
+		if want := "https://github.com/mcsps/rds-autopilot/blob/main/docs/runbooks/" + name + ".md"; a.Annotations["runbook_url"] != want {
+			t.Errorf("%s: runbook_url %q, want %q", name, a.Annotations["runbook_url"], want)
 		}
 		if s := a.Labels["severity"]; s != "critical" && s != "warning" {
 			t.Errorf("%s: severity %q", name, s)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,11 +97,7 @@ func valuesOf(w *world.World) map[string]any {
 func (r *release) helm(args ...string) string {
 	r.t.Helper()
 	// Helm keeps its own state in the cluster only.
-	kubeconfig := filepath.Join(r.t.TempDir(), "admin.kubeconfig")
-	if err := kubetest.WriteKubeconfig(kubeconfig, r.w.Kube.Config()); err != nil {
-		r.t.Fatal(err)
-	}
-	env := []string{"KUBECONFIG=" + kubeconfig, "HOME=" + r.t.TempDir()}
+	env := []string{"KUBECONFIG=" + r.w.AdminKubeconfig(), "HOME=" + r.t.TempDir()}
 	return run(r.t, command(r.t, env, tool(r.t, "helm"), append([]string{"--namespace", own}, args...)...))
 }
 

@@ -209,7 +209,7 @@ func withoutMetadata(of map[string]any) map[string]any {
 	properties := map[string]any{}
 	all, _ := of["properties"].(map[string]any)
 	for name, s := range all {
-		if name != "metadata" && name != "status" {
+		if name != "metadata" {
 			properties[name] = s
 		}
 	}

@@ -2,6 +2,7 @@ package world
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -53,7 +54,7 @@ func (w *World) startKube(ctx context.Context) error {
 	if err := w.waitForRights(ctx); err != nil {
 		return err
 	}
-	return w.writeAccess()
+	return errors.Join(w.writeAccess(), kubetest.WriteKubeconfig(w.AdminKubeconfig(), w.Kube.Config()))
 }
 
 // writeAccess writes the service's way to the API server.

@@ -204,6 +204,9 @@ func (w *World) PublicURL() string { return w.Ingress.URL + "/smn" }
 // through the proxy where Options.Kube asks for one.
 func (w *World) Kubeconfig() string { return filepath.Join(w.dir, "kubeconfig") }
 
+// AdminKubeconfig is a file with access that may do everything, for people.
+func (w *World) AdminKubeconfig() string { return filepath.Join(w.dir, "admin.kubeconfig") }
+
 // ServiceConfig is the service's own access, straight to the API server.
 func (w *World) ServiceConfig() *rest.Config { return rest.CopyConfig(w.service) }
 

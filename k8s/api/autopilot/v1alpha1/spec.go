@@ -4,7 +4,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // RdsAutopilot is the autopilot of the Rds with the same namespace and name.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.status) || !has(self.spec.flavor.window) || [self.spec.flavor.window.timeZone].all(z, z != 'Local' && !z.contains(':') && timestamp('2026-01-01T00:00:00Z').getHours(z) >= 0)",message="spec.flavor.window.timeZone must be a name of the IANA time zone database, such as Europe/Berlin",fieldPath=".spec.flavor.window.timeZone"
+// +kubebuilder:validation:XValidation:rule="has(self.status) && has(self.status.observedGeneration) || !has(self.spec.flavor.window) || [self.spec.flavor.window.timeZone].all(z, z != 'Local' && !z.contains(':') && timestamp('2026-01-01T00:00:00Z').getHours(z) >= 0)",message="spec.flavor.window.timeZone must be a name of the IANA time zone database, such as Europe/Berlin",fieldPath=".spec.flavor.window.timeZone"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.flavor.window) || has(oldSelf.spec.flavor.window) && oldSelf.spec.flavor.window.timeZone == self.spec.flavor.window.timeZone || [self.spec.flavor.window.timeZone].all(z, z != 'Local' && !z.contains(':') && timestamp('2026-01-01T00:00:00Z').getHours(z) >= 0)",message="spec.flavor.window.timeZone must be a name of the IANA time zone database, such as Europe/Berlin",fieldPath=".spec.flavor.window.timeZone"
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=rdsautopilots,singular=rdsautopilot,shortName=rap,scope=Namespaced
@@ -14,11 +14,11 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="VOLUME",type=integer,JSONPath=`.status.instance.volumeGB`
 // +kubebuilder:printcolumn:name="MAX",type=integer,JSONPath=`.spec.storage.maxGB`
 // +kubebuilder:printcolumn:name="FLAVOR",type=string,JSONPath=`.status.instance.flavor`
-// +kubebuilder:printcolumn:name="LAST CHANGE",type=date,JSONPath=`.status.changes[0].completionTime`
-// +kubebuilder:printcolumn:name="LAST DECISION",type=string,JSONPath=`.status.decisions[0].reason`
+// +kubebuilder:printcolumn:name="LAST CHANGE",type=string,JSONPath=`.status.summary.lastChange`
+// +kubebuilder:printcolumn:name="LAST DECISION",type=string,JSONPath=`.status.summary.lastDecision`
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
 type RdsAutopilot struct {
-	// The rules look at the time zone when it is written: at creation, which is before there is a status, and when it
+	// The rules look at the time zone when it is written: at creation, which is before the leader has looked, and when it
 	// changes. A wrong one that an older schema let through must not keep the status from being written, for a full
 	// disk's alarm is stored there: CEL answers an error for a zone that the API server does not find, and an error is
 	// not forgiven where nothing changed.
@@ -30,7 +30,9 @@ type RdsAutopilot struct {
 	// +kubebuilder:default={}
 	// +optional
 	Spec Spec `json:"spec,omitzero"`
-	// status is written by the autopilot only.
+	// status is written by the autopilot only. Before its first look, Ready is Unknown: a tool that waits must not take a
+	// database that nobody has armed for a healthy one.
+	// +kubebuilder:default={conditions: {{type: "Ready", status: "Unknown", reason: "NotYet", message: "The autopilot has not looked at it yet", lastTransitionTime: "1970-01-01T00:00:00Z"}}}
 	// +optional
 	Status Status `json:"status,omitzero"`
 }
@@ -58,8 +60,9 @@ const (
 
 // Spec is the policy.
 type Spec struct {
-	// mode is Auto, Recommend (decides and records, patches nothing) or "Off": in quotes, because YAML reads a bare Off
-	// as false.
+	// mode is "Auto" (decides, records and patches), "Recommend" (decides and records, patches nothing) or "Off" (does
+	// nothing and removes what it created in the cloud). Write "Off" in quotes, because YAML reads a bare Off as false.
+	// Default: Auto.
 	// +kubebuilder:default=Auto
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
@@ -75,27 +78,30 @@ type Spec struct {
 
 // Storage is the policy for the volume.
 type Storage struct {
-	// stepGB is how many GB the volume grows at a time: a multiple of 10.
+	// stepGB is how many GB the volume grows at a time: 10 to 3960, a multiple of 10. It grows by more where one step is
+	// not enough. Default: 10.
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=10
 	// +kubebuilder:validation:Maximum=3960
 	// +kubebuilder:validation:MultipleOf=10
 	// +optional
 	StepGB int32 `json:"stepGB,omitempty"`
-	// maxGB is never exceeded; the last step is clamped to it.
+	// maxGB is the cap of the volume in GB: 40 to 4000, a multiple of 10. It is never exceeded; the last step is cut to
+	// it. Default: 4000.
 	// +kubebuilder:default=4000
 	// +kubebuilder:validation:Minimum=40
 	// +kubebuilder:validation:Maximum=4000
 	// +kubebuilder:validation:MultipleOf=10
 	// +optional
 	MaxGB int32 `json:"maxGB,omitempty"`
-	// thresholdPercent of used storage raises the alarm. The smaller of it and what leaves 10 GB free is in effect.
+	// thresholdPercent is how many percent of the storage must be used to raise the alarm: 1 to 99. The smaller of it and
+	// what leaves 10 GB free is in effect: 75 % for 40 GB, 80 % for 50 GB. Default: 90.
 	// +kubebuilder:default=90
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=99
 	// +optional
 	ThresholdPercent int32 `json:"thresholdPercent,omitempty"`
-	// alarm is how Cloud Eye evaluates the rule.
+	// alarm is how Cloud Eye, the cloud's monitoring, evaluates the rule.
 	// +kubebuilder:default={}
 	// +optional
 	Alarm StorageAlarm `json:"alarm,omitzero"`
@@ -103,18 +109,20 @@ type Storage struct {
 
 // StorageAlarm is how Cloud Eye evaluates the storage rule.
 type StorageAlarm struct {
-	// periodSeconds is one of Cloud Eye's periods; 1 means raw data, one value a minute.
+	// periodSeconds is one of Cloud Eye's periods in seconds: 1, 300, 1200, 3600, 14400 or 86400. 1 means raw data, one
+	// value a minute. Default: 1.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Enum=1;300;1200;3600;14400;86400
 	// +optional
 	PeriodSeconds int32 `json:"periodSeconds,omitempty"`
-	// count is how many periods in a row must be over the threshold.
+	// count is how many periods in a row must be at or over the threshold: 1 to 5. Default: 5.
 	// +kubebuilder:default=5
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=5
 	// +optional
 	Count int32 `json:"count,omitempty"`
-	// repeatSeconds is how often Cloud Eye repeats a lasting alarm; 0 means once.
+	// repeatSeconds is after how many seconds Cloud Eye repeats an alarm that lasts: 300, 600, 900, 1800, 3600, 10800,
+	// 21600, 43200, 86400, or 0 for never. Default: 900.
 	// +kubebuilder:default=900
 	// +kubebuilder:validation:Enum=0;300;600;900;1800;3600;10800;21600;43200;86400
 	// +optional
@@ -123,18 +131,20 @@ type StorageAlarm struct {
 
 // FlavorAlarm is how Cloud Eye evaluates the CPU and memory rules.
 type FlavorAlarm struct {
-	// periodSeconds is one of Cloud Eye's periods; 1 means raw data, one value a minute.
+	// periodSeconds is one of Cloud Eye's periods in seconds: 1, 300, 1200, 3600, 14400 or 86400. 1 means raw data, one
+	// value a minute. Default: 300.
 	// +kubebuilder:default=300
 	// +kubebuilder:validation:Enum=1;300;1200;3600;14400;86400
 	// +optional
 	PeriodSeconds int32 `json:"periodSeconds,omitempty"`
-	// count is how many periods in a row must be over the threshold.
+	// count is how many periods in a row must be at or over the threshold: 1 to 5. Default: 3.
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=5
 	// +optional
 	Count int32 `json:"count,omitempty"`
-	// repeatSeconds is how often Cloud Eye repeats a lasting alarm; 0 means once.
+	// repeatSeconds is after how many seconds Cloud Eye repeats an alarm that lasts: 300, 600, 900, 1800, 3600, 10800,
+	// 21600, 43200, 86400, or 0 for never. Default: 1800.
 	// +kubebuilder:default=1800
 	// +kubebuilder:validation:Enum=0;300;600;900;1800;3600;10800;21600;43200;86400
 	// +optional
@@ -155,37 +165,41 @@ type Flavor struct {
 	// +kubebuilder:default={}
 	// +optional
 	Alarm FlavorAlarm `json:"alarm,omitzero"`
-	// maxVCPUs is never exceeded. Omitted: four times the instance at first arming.
+	// maxVCPUs is the cap of the flavor's vCPUs: 1 or more. Default: four times what the instance had when it was first
+	// armed (status.baseline).
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	MaxVCPUs *int32 `json:"maxVCPUs,omitempty"`
-	// maxMemoryGB is never exceeded. Omitted: four times the instance at first arming.
+	// maxMemoryGB is the cap of the flavor's memory in GB: 1 or more. Default: four times what the instance had when it
+	// was first armed (status.baseline).
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	MaxMemoryGB *int32 `json:"maxMemoryGB,omitempty"`
-	// cooldownSeconds is the least time between two changes of flavor.
+	// cooldownSeconds is the least time between two changes of flavor, in seconds: 0 or more. Default: 3600.
 	// +kubebuilder:default=3600
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	CooldownSeconds *int32 `json:"cooldownSeconds,omitempty"`
-	// maxChangesPerDay is the most changes of flavor in any 24 hours.
+	// maxChangesPerDay is how many changes of flavor there may be in any 24 hours: 1 to 10. Default: 2.
 	// +kubebuilder:default=2
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10
 	// +optional
 	MaxChangesPerDay int32 `json:"maxChangesPerDay,omitempty"`
-	// window is when a flavor may change, for a change interrupts the database. Omitted: at any time.
+	// window is when a flavor may change, because a change restarts the database. Storage grows at any time. Default: at
+	// any time.
 	// +optional
 	Window *Window `json:"window,omitempty"`
 }
 
 // Trigger switches one metric on and sets its threshold.
 type Trigger struct {
-	// enabled: a disabled metric has no rule in the cloud.
+	// enabled says whether this metric is watched: true or false. One that is not watched has no alarm rule in the cloud.
+	// Default: true.
 	// +kubebuilder:default=true
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
-	// thresholdPercent raises the alarm.
+	// thresholdPercent is how many percent must be in use to raise the alarm: 1 to 100. Default: 90.
 	// +kubebuilder:default=90
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
@@ -200,21 +214,23 @@ type Day string
 
 // Window is a part of the week. An end at or before its start is on the next day.
 type Window struct {
-	// days on which the window opens. Omitted: every day.
+	// days on which the window opens: Mon, Tue, Wed, Thu, Fri, Sat, Sun, each at most once. Default: every day.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=7
 	// +listType=set
 	// +optional
 	Days []Day `json:"days,omitempty"`
-	// start, as HH:MM.
-	// +kubebuilder:validation:Pattern=`^([01][0-9]|2[0-3]):[0-5][0-9]$`
+	// start of the window as HH:MM, 00:00 to 23:59, in quotes. Required.
+	// +kubebuilder:validation:MaxLength=5
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([01][0-9]|2[0-3]):[0-5][0-9]$')",message="must be HH:MM in quotes, such as \"05:00\""
 	// +required
 	Start string `json:"start"`
-	// end, as HH:MM.
-	// +kubebuilder:validation:Pattern=`^([01][0-9]|2[0-3]):[0-5][0-9]$`
+	// end of the window as HH:MM, 00:00 to 23:59, in quotes. At or before start means on the next day. Required.
+	// +kubebuilder:validation:MaxLength=5
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([01][0-9]|2[0-3]):[0-5][0-9]$')",message="must be HH:MM in quotes, such as \"05:00\""
 	// +required
 	End string `json:"end"`
-	// timeZone is a name of the IANA database, such as Europe/Berlin.
+	// timeZone is a name of the IANA time zone database, such as Europe/Berlin; no offset such as +02:00. Default: UTC.
 	// +kubebuilder:default=UTC
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64

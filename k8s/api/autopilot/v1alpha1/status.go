@@ -8,6 +8,7 @@ const (
 	ConditionProgressing = "Progressing" // a change of ours is pending
 	ConditionLimited     = "Limited"     // a wish was cut by the policy
 	ConditionContested   = "Contested"   // someone undoes what we did
+	ConditionReady       = "Ready"       // armed and looked after, or off as its user wants it
 )
 
 // Metric is what is watched.
@@ -45,12 +46,19 @@ const (
 
 // Status is everything that must outlive a process. The webhook writes intake and nothing else; the leader writes the rest.
 type Status struct {
+	// observedGeneration is the metadata.generation that was last looked at. A smaller one means that a change of the spec
+	// has not been seen yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// conditions are Ready (armed and looked after, or off as you want it), Armed (an alarm would reach the service),
+	// Progressing (a change is under way), Limited (a cap cuts a wish) and Contested (somebody undoes a change).
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// summary says in a few words what happened last.
+	// +optional
+	Summary Summary `json:"summary,omitzero"`
 	// switch is the last word of spec.autopilot of the Rds, as seen in any watch event: the archived operator drops the
 	// field within a second, the word stays.
 	// +optional
@@ -115,16 +123,31 @@ const (
 	SwitchOff Switch = "Off"
 )
 
+// Summary is what happened last, in a few words: the columns of kubectl get. Programs should read changes and decisions.
+type Summary struct {
+	// lastChange is the last change of size or flavor, by whomever, such as "40 → 50 GB".
+	// +optional
+	LastChange string `json:"lastChange,omitempty"`
+	// lastDecision is the reason and the metric of the last decision that was new, such as "AlarmInForce (storage)".
+	// +optional
+	LastDecision string `json:"lastDecision,omitempty"`
+}
+
 // Baseline is the instance at first arming.
 type Baseline struct {
-	VolumeGB int32  `json:"volumeGB"`
-	Flavor   string `json:"flavor"`
-	VCPUs    int32  `json:"vcpus"`
-	MemoryGB int32  `json:"memoryGB"`
+	// volumeGB is the size of the volume in GB.
+	VolumeGB int32 `json:"volumeGB"`
+	// flavor is its code.
+	Flavor string `json:"flavor"`
+	// vcpus of the flavor.
+	VCPUs int32 `json:"vcpus"`
+	// memoryGB of the flavor, in GB.
+	MemoryGB int32 `json:"memoryGB"`
 }
 
 // Instance is what the cloud had when last seen.
 type Instance struct {
+	// id of the instance in the cloud.
 	// +optional
 	ID string `json:"id,omitempty"`
 	// status in the cloud's words, such as ACTIVE.
@@ -133,14 +156,19 @@ type Instance struct {
 	// activeSince is when the status was first seen ACTIVE without a break.
 	// +optional
 	ActiveSince *metav1.Time `json:"activeSince,omitempty"`
+	// volumeGB is the size of the volume in GB.
 	// +optional
 	VolumeGB int32 `json:"volumeGB,omitempty"`
+	// flavor is its code.
 	// +optional
 	Flavor string `json:"flavor,omitempty"`
+	// vcpus of the flavor.
 	// +optional
 	VCPUs int32 `json:"vcpus,omitempty"`
+	// memoryGB of the flavor, in GB.
 	// +optional
 	MemoryGB int32 `json:"memoryGB,omitempty"`
+	// zones are the availability zones of its nodes.
 	// +listType=atomic
 	// +optional
 	Zones []string `json:"zones,omitempty"`
@@ -155,8 +183,10 @@ type Instance struct {
 
 // Alarms is what exists in the cloud for this database.
 type Alarms struct {
+	// topicURN names the topic that the alarms are published to.
 	// +optional
 	TopicURN string `json:"topicURN,omitempty"`
+	// subscriptionURN names the subscription of the public URL to the topic.
 	// +optional
 	SubscriptionURN string `json:"subscriptionURN,omitempty"`
 	// subscription is Pending, Confirmed or Missing.
@@ -166,6 +196,7 @@ type Alarms struct {
 	// subscribedTime is when the confirmation was last asked for.
 	// +optional
 	SubscribedTime *metav1.Time `json:"subscribedTime,omitempty"`
+	// rules are the alarm rules, one for each metric that is watched.
 	// +listType=map
 	// +listMapKey=metric
 	// +optional
@@ -184,15 +215,18 @@ const (
 
 // Rule is one alarm rule in Cloud Eye.
 type Rule struct {
+	// metric that it watches: storage, cpu or memory.
 	Metric Metric `json:"metric"`
+	// alarmID is its id in Cloud Eye.
 	// +optional
 	AlarmID string `json:"alarmID,omitempty"`
-	// thresholdPercent that the rule has in the cloud.
+	// thresholdPercent that the rule has in the cloud, in percent.
 	// +optional
 	ThresholdPercent int32 `json:"thresholdPercent,omitempty"`
 	// dimension is the rule's, as name:value.
 	// +optional
 	Dimension string `json:"dimension,omitempty"`
+	// state in Cloud Eye's words: ok, alarm or insufficient_data.
 	// +optional
 	State State `json:"state,omitempty"`
 	// stateTime is when the state last changed, by Cloud Eye.
@@ -218,41 +252,55 @@ type Intake struct {
 
 // Signal is an authentic alarm message: a reason to look, not an order.
 type Signal struct {
-	Metric  Metric `json:"metric"`
+	// metric of the alarm: storage, cpu or memory.
+	Metric Metric `json:"metric"`
+	// alarmID is the id of its rule in Cloud Eye.
 	AlarmID string `json:"alarmID"`
-	State   State  `json:"state"`
-	// valuePercent is the newest value the message carries.
+	// state in Cloud Eye's words: ok, alarm or insufficient_data.
+	State State `json:"state"`
+	// valuePercent is the newest value the message carries, in percent.
 	// +optional
 	ValuePercent string `json:"valuePercent,omitempty"`
 	// datapointTime is when that value was measured.
 	// +optional
 	DatapointTime *metav1.MicroTime `json:"datapointTime,omitempty"`
 	// alarmTime is the alarm's own time.
-	AlarmTime    metav1.MicroTime `json:"alarmTime"`
-	MessageID    string           `json:"messageID"`
+	AlarmTime metav1.MicroTime `json:"alarmTime"`
+	// messageID is SMN's.
+	MessageID string `json:"messageID"`
+	// receivedTime is when it was stored.
 	ReceivedTime metav1.MicroTime `json:"receivedTime"`
 }
 
 // SubscriptionSignal is the last confirmation or cancellation seen.
 type SubscriptionSignal struct {
-	Type      string `json:"type"`
+	// type of the message: SubscriptionConfirmation or UnsubscribeConfirmation.
+	Type string `json:"type"`
+	// messageID is SMN's.
 	MessageID string `json:"messageID"`
 	// sentTime is when it was first sent, as signed.
 	// +optional
-	SentTime     *metav1.MicroTime `json:"sentTime,omitempty"`
-	ReceivedTime metav1.MicroTime  `json:"receivedTime"`
+	SentTime *metav1.MicroTime `json:"sentTime,omitempty"`
+	// receivedTime is when it was stored.
+	ReceivedTime metav1.MicroTime `json:"receivedTime"`
 }
 
 // Intent is a change that is decided and not yet completed.
 type Intent struct {
+	// kind is Volume or Flavor.
 	Kind ChangeKind `json:"kind"`
+	// metrics whose alarms ask for it.
 	// +listType=atomic
 	Metrics []Metric `json:"metrics"`
-	From    string   `json:"from"`
-	To      string   `json:"to"`
+	// from is the size in GB, or the flavor's code, before.
+	From string `json:"from"`
+	// to is the size in GB, or the flavor's code, that is wanted.
+	To string `json:"to"`
 	// evidenceTime is when the value was measured.
 	EvidenceTime metav1.MicroTime `json:"evidenceTime"`
-	ValuePercent string           `json:"valuePercent"`
+	// valuePercent is what was measured, in percent.
+	ValuePercent string `json:"valuePercent"`
+	// decisionTime is when it was decided.
 	DecisionTime metav1.MicroTime `json:"decisionTime"`
 	// message is the sentence that says why.
 	// +optional
@@ -292,6 +340,7 @@ type Refusal struct {
 
 // Unfulfilled is a size or flavor that somebody else put into the Rds and that the cloud has not got.
 type Unfulfilled struct {
+	// kind is Volume or Flavor.
 	Kind ChangeKind `json:"kind"`
 	// to is the size in GB, or the flavor's code.
 	To string `json:"to"`
@@ -301,11 +350,15 @@ type Unfulfilled struct {
 
 // Deferred is a wish for a flavor that waits for the window.
 type Deferred struct {
+	// metrics whose alarms ask for it.
 	// +listType=atomic
-	Metrics      []Metric    `json:"metrics"`
-	ValuePercent string      `json:"valuePercent"`
-	FirstTime    metav1.Time `json:"firstTime"`
-	LastTime     metav1.Time `json:"lastTime"`
+	Metrics []Metric `json:"metrics"`
+	// valuePercent is what was measured last, in percent.
+	ValuePercent string `json:"valuePercent"`
+	// firstTime is when it was first wished for.
+	FirstTime metav1.Time `json:"firstTime"`
+	// lastTime is when it was last wished for. It is kept for 7 days from then on.
+	LastTime metav1.Time `json:"lastTime"`
 }
 
 // Author is who made a change.
@@ -334,21 +387,31 @@ const (
 
 // Change is a change that has ended.
 type Change struct {
+	// kind is Volume or Flavor.
 	Kind ChangeKind `json:"kind"`
-	By   Author     `json:"by"`
-	From string     `json:"from"`
-	To   string     `json:"to"`
+	// by is who made it: Autopilot or Other.
+	By Author `json:"by"`
+	// from is the size in GB, or the flavor's code, before.
+	From string `json:"from"`
+	// to is the size in GB, or the flavor's code, after it.
+	To string `json:"to"`
+	// metrics whose alarms asked for it.
 	// +listType=atomic
 	// +optional
 	Metrics []Metric `json:"metrics,omitempty"`
+	// valuePercent is what was measured, in percent.
 	// +optional
 	ValuePercent string `json:"valuePercent,omitempty"`
+	// evidenceTime is when the value was measured.
 	// +optional
 	EvidenceTime *metav1.MicroTime `json:"evidenceTime,omitempty"`
+	// decisionTime is when it was decided.
 	// +optional
-	DecisionTime   *metav1.MicroTime `json:"decisionTime,omitempty"`
-	CompletionTime metav1.MicroTime  `json:"completionTime"`
-	Outcome        Outcome           `json:"outcome"`
+	DecisionTime *metav1.MicroTime `json:"decisionTime,omitempty"`
+	// completionTime is when it ended.
+	CompletionTime metav1.MicroTime `json:"completionTime"`
+	// outcome is Completed, Lost or RolledBack.
+	Outcome Outcome `json:"outcome"`
 	// count is how often it happened, where equal changes within a day are one entry: a size of ours that was taken back,
 	// a flavor that others changed. completionTime is the last one's.
 	// +optional
@@ -360,6 +423,7 @@ type Change struct {
 
 // FormerVolume is a size the volume had.
 type FormerVolume struct {
+	// volumeGB is the size in GB.
 	VolumeGB int32 `json:"volumeGB"`
 	// until is when it was first seen with another size.
 	Until metav1.Time `json:"until"`
@@ -369,28 +433,37 @@ type FormerVolume struct {
 type Warned struct {
 	// reason is the code in the event.
 	Reason string `json:"reason"`
-	// volumeGB of the volume at that time.
-	VolumeGB int32       `json:"volumeGB"`
-	Time     metav1.Time `json:"time"`
+	// volumeGB is the size of the volume at that time, in GB.
+	VolumeGB int32 `json:"volumeGB"`
+	// time of the warning.
+	Time metav1.Time `json:"time"`
 }
 
 // DecisionRecord is one decision, or several equal ones in a row.
 type DecisionRecord struct {
+	// time of the first of them.
 	Time metav1.Time `json:"time"`
+	// lastTime is that of the last, written at most every 5 minutes.
 	// +optional
 	LastTime metav1.Time `json:"lastTime,omitzero"`
-	Count    int32       `json:"count"`
-	Metric   Metric      `json:"metric"`
+	// count of them, as far as they were written.
+	Count int32 `json:"count"`
+	// metric that it is about: storage, cpu or memory.
+	Metric Metric `json:"metric"`
 	// action is GrowVolume, ChangeFlavor or None.
 	Action string `json:"action"`
 	// reason is one code; the same in event, condition, metric and log.
 	Reason string `json:"reason"`
+	// from is the size in GB, or the flavor's code, at that time.
 	// +optional
 	From string `json:"from,omitempty"`
+	// to is the size in GB, or the flavor's code, that was decided on.
 	// +optional
 	To string `json:"to,omitempty"`
+	// valuePercent is what was measured, in percent.
 	// +optional
 	ValuePercent string `json:"valuePercent,omitempty"`
+	// messageID of the message that made the leader look, if one did.
 	// +optional
 	MessageID string `json:"messageID,omitempty"`
 	// message is one sentence a person understands.

@@ -1,0 +1,99 @@
+package autopilot
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+func TestTheSummarySaysWhatHappenedLast(t *testing.T) {
+	const volume, flavor = v1alpha1.KindVolume, v1alpha1.KindFlavor
+	grown := v1alpha1.Change{Kind: volume, By: v1alpha1.ByAutopilot, From: "40", To: "50", Outcome: v1alpha1.OutcomeCompleted}
+	byOthers, lost := grown, grown
+	byOthers.By, lost.Outcome = v1alpha1.ByOther, v1alpha1.OutcomeLost
+	asked := metav1.NewMicroTime(noon())
+	larger := &v1alpha1.Intent{Kind: flavor, From: "rds.mysql.x1.2xlarge.2.ha", To: "rds.mysql.x1.4xlarge.2.ha", AskedTime: &asked}
+	unasked := *larger
+	unasked.AskedTime = nil
+	for _, test := range []struct {
+		name   string
+		status v1alpha1.Status
+		want   v1alpha1.Summary
+	}{
+		{"nothing", v1alpha1.Status{}, v1alpha1.Summary{}},
+		{"grown", v1alpha1.Status{Changes: []v1alpha1.Change{grown, byOthers}}, v1alpha1.Summary{LastChange: "40 → 50 GB"}},
+		{"by others", v1alpha1.Status{Changes: []v1alpha1.Change{byOthers}}, v1alpha1.Summary{LastChange: "40 → 50 GB, by others"}},
+		{"lost", v1alpha1.Status{Changes: []v1alpha1.Change{lost}}, v1alpha1.Summary{LastChange: "40 → 50 GB, lost"}},
+		{"rolled back", v1alpha1.Status{Changes: []v1alpha1.Change{{Kind: flavor, By: v1alpha1.ByOther, From: "rds.pg.n1.large.2", To: "rds.pg.n1.medium.2", Outcome: v1alpha1.OutcomeRolledBack}}},
+			v1alpha1.Summary{LastChange: "n1.large.2 → n1.medium.2, by the cloud"}},
+		{"under way", v1alpha1.Status{Pending: larger, Changes: []v1alpha1.Change{grown}}, v1alpha1.Summary{LastChange: "x1.2xlarge.2.ha → x1.4xlarge.2.ha, under way"}},
+		{"only intended", v1alpha1.Status{Pending: &unasked, Changes: []v1alpha1.Change{grown}}, v1alpha1.Summary{LastChange: "40 → 50 GB"}},
+		{"decided", v1alpha1.Status{Decisions: []v1alpha1.DecisionRecord{{Reason: "CapReached", Metric: v1alpha1.MetricStorage}, {Reason: "NoData", Metric: v1alpha1.MetricCPU}}},
+			v1alpha1.Summary{LastDecision: "CapReached (storage)"}},
+	} {
+		Summarize(&test.status)
+		if got := test.status.Summary; got != test.want {
+			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
+		}
+	}
+
+	long := v1alpha1.Status{Changes: []v1alpha1.Change{{Kind: flavor, From: strings.Repeat("ä", 300), To: "b", Outcome: v1alpha1.OutcomeCompleted}}}
+	if Summarize(&long); utf8.RuneCountInString(long.Summary.LastChange) != summaryLimit || !utf8.ValidString(long.Summary.LastChange) {
+		t.Errorf("%d characters: %q", utf8.RuneCountInString(long.Summary.LastChange), long.Summary.LastChange)
+	}
+}
+
+func TestARoundSumsUpWhatItRecords(t *testing.T) {
+	c := quiet().with(storageAt(93))
+	v := Decide(c)
+	c.Status = RecordIntent(c, v)
+	if c.Status.Summary != (v1alpha1.Summary{}) {
+		t.Errorf("before anything was asked for: %+v", c.Status.Summary)
+	}
+	done := RecordOutcome(c, v, nil, Patched{Result: PatchAccepted}).Status
+	want := v1alpha1.Summary{LastChange: c.Status.Pending.From + " → " + c.Status.Pending.To + " GB, under way", LastDecision: "AlarmInForce (storage)"}
+	if done.Summary != want {
+		t.Errorf("%+v, want %+v", done.Summary, want)
+	}
+	done.Pending = nil
+	if SetOff(&done, string(ReasonNotEnabled), "The mode is Off", 1, noon()); done.Summary.LastChange != "" {
+		t.Errorf("turned off: %+v", done.Summary)
+	}
+}
+
+func TestReadyFollowsArmedAndTheLastLook(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		armed      bool
+		reason     string
+		lookFailed bool
+		want       metav1.ConditionStatus
+		wantReason string
+	}{
+		{"armed", true, ArmedReason, false, metav1.ConditionTrue, ArmedReason},
+		{"armed, and the last look failed", true, ArmedReason, true, metav1.ConditionFalse, LookFailed},
+		{"not armed", false, RuleMissing, false, metav1.ConditionFalse, RuleMissing},
+		{"not armed, and the last look failed", false, CloudUnreachable, true, metav1.ConditionFalse, CloudUnreachable},
+		{"no instance", false, string(ReasonInstanceUnknown), false, metav1.ConditionFalse, string(ReasonInstanceUnknown)},
+		{"a broken policy", false, string(ReasonPolicyInvalid), false, metav1.ConditionFalse, string(ReasonPolicyInvalid)},
+		{"off, as its user wants it", false, string(ReasonNotEnabled), false, metav1.ConditionTrue, string(ReasonNotEnabled)},
+	} {
+		var s v1alpha1.Status
+		SetCondition(&s, v1alpha1.ConditionArmed, test.armed, test.reason, "why", 3, noon())
+		SetReady(&s, test.lookFailed, 4, noon().Add(time.Minute))
+		got := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
+		if got == nil || got.Status != test.want || got.Reason != test.wantReason || got.ObservedGeneration != 4 || got.Message == "" {
+			t.Errorf("%s: %+v", test.name, got)
+		}
+	}
+	var s v1alpha1.Status
+	if SetReady(&s, false, 1, noon()); len(s.Conditions) > 0 {
+		t.Errorf("nobody has armed it yet: %+v", s.Conditions)
+	}
+}

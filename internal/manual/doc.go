@@ -1,0 +1,3 @@
+// Package manual holds tests of what people read and type: the commands of the documents, and the real kubectl where
+// "make tools" has built it.
+package manual
