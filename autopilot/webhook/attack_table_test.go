@@ -30,7 +30,7 @@ func elsewhere() map[int]string {
 		28: "TestDialRefusesAddressesThatAreNotPublic in autopilot/smn: the address is judged when dialled, so that a name that changes between look-ups gains nothing",
 		29: "TestNoProxyIsAsked in autopilot/smn: net/http never takes a proxy to this machine, so none could be seen here",
 		38: "TestDecide and TestFalseRemovesEverythingAndTheAutopilotStays in autopilot and autopilot/controller: the signal is stored, the guards decide",
-		42: "TestTheSameMessageFiftyTimesAtTwoReplicasIsOneSignal in internal/chaos, TestTwoReplicasEndInOneState in internal/e2e",
+		42: "TestTwoReplicasEndInOneState in internal/e2e",
 		43: "TestKilledAtAnyWriteThereIsOneGrowth in internal/chaos",
 		44: "TestKilledAtEveryStepThereIsOneChange in autopilot/controller; on a real API server TestNothingIsLostAndNothingDoneTwiceInChaos in internal/chaos",
 		50: "TestNoHistoryBreaksThePromises in autopilot",

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -22,6 +23,7 @@ const weekGolden = "testdata/week.golden"
 
 // The golden summary shows in review what a change of behaviour does to twenty databases.
 func TestAWeekOfTwentyDatabases(t *testing.T) {
+	level.Long(t)
 	if raceDetector {
 		t.Skip("takes minutes with the race detector; make test-long runs it without")
 	}
