@@ -122,7 +122,7 @@ func TestTheWordOutlivesTheFieldThatTheOperatorDrops(t *testing.T) {
 		t.Fatal(err)
 	}
 	if world.Armed(a) || ours(w, db.Name) != 0 || !strings.Contains(message(a), "said false") {
-		t.Errorf("after false: %q, %d things in the cloud", message(a), ours(w, db.Name))
+		t.Fatalf("after false: %q, %d things in the cloud", message(a), ours(w, db.Name))
 	}
 
 	say("true")
