@@ -9,36 +9,30 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
-
-// process starts a controller on the world, as after a restart: it remembers nothing.
-func (w *world) process() *Controller {
-	return New(Options{
-		Cache: w, Store: w, Applier: w, Writers: w, Recorder: w, Cloud: cloud{w}, Arming: cloud{w}, Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3,
-		Log: zap.NewNop(), Reg: prometheus.NewRegistry(), Now: func() time.Time { return w.now },
-	})
-}
 
 // look is one round of deciding and, after it, one of arming.
 func (w *world) look(ctx context.Context, c *Controller) (again time.Duration, err error) {
-	again, err = c.reconcile(ctx, Key{"ns", "db"})
-	if errors.Is(err, errCrash) {
+	if again, err = w.decide(ctx, c); errors.Is(err, errCrash) {
 		return again, err
 	}
-	armAgain, armErr := c.arm(ctx, Key{"ns", "db"})
+	armAgain, armErr := c.arm(ctx, database)
 	if again == 0 || armAgain > 0 && armAgain < again {
 		again = armAgain
 	}
 	return again, errors.Join(err, armErr)
+}
+
+// decide is a round on caches that are up to date.
+func (w *world) decide(ctx context.Context, c *Controller) (again time.Duration, err error) {
+	synctest.Wait()
+	return c.reconcile(ctx, database)
 }
 
 // settle runs rounds until nothing is left to do at once.
@@ -54,56 +48,58 @@ func (w *world) settle(t *testing.T, c *Controller) {
 
 // operate lets the operator apply the Rds to the cloud.
 func (w *world) operate() {
-	if int(w.rds.Spec.VolumeSize) > w.inst.VolumeGB {
-		w.inst.VolumeGB = int(w.rds.Spec.VolumeSize)
-	}
-	w.inst.Flavor = w.rds.Spec.FlavorRef
+	wanted := w.rds().Spec
+	w.inst.VolumeGB, w.inst.Flavor = max(w.inst.VolumeGB, int(wanted.VolumeSize)), wanted.FlavorRef
 }
 
 func (w *world) armed() bool {
-	return w.rap != nil && meta.IsStatusConditionTrue(w.rap.Status.Conditions, v1alpha1.ConditionArmed)
+	rap := w.rap()
+	return rap != nil && meta.IsStatusConditionTrue(rap.Status.Conditions, v1alpha1.ConditionArmed)
 }
 
 func (w *world) alarm(m v1alpha1.Metric, on bool) {
-	w.state["al-"+string(m)] = v1alpha1.StateOK
+	state := v1alpha1.StateOK
 	if on {
-		w.state["al-"+string(m)] = v1alpha1.StateAlarm
+		state = v1alpha1.StateAlarm
 	}
+	w.state["al-"+string(m)] = AlarmState{state, w.now}
 }
 
 func TestAnAlarmGrowsTheVolumeOnce(t *testing.T) {
-	w := newWorld()
-	c := w.process()
-	w.settle(t, c)
-	if !w.armed() || w.topics != 1 {
-		t.Fatalf("not armed: %+v", w.rap)
-	}
-	w.usedGB = 93.1
-	w.alarm(v1alpha1.MetricStorage, true)
-	w.names = nil
-	w.settle(t, c)
-	if intent, patch := slices.Index(w.names, "status"), slices.Index(w.names, "patch volume"); intent < 0 || patch < intent {
-		t.Errorf("steps %v, want the intent stored before the patch", w.names)
-	}
-	if got := w.rap.Status.Pending; got == nil || got.To != "110" {
-		t.Errorf("pending %+v", got)
-	}
-	w.operate()
-	w.settle(t, c)
-	w.alarm(v1alpha1.MetricStorage, false)
-	w.settle(t, c)
-	if !slices.Equal(w.patches, []string{"110"}) {
-		t.Errorf("patches %v, want one to 110", w.patches)
-	}
-	if ch := w.rap.Status.Changes; len(ch) != 1 || ch[0].Outcome != v1alpha1.OutcomeCompleted || ch[0].By != v1alpha1.ByAutopilot || w.rap.Status.Pending != nil {
-		t.Errorf("changes %+v, pending %+v", ch, w.rap.Status.Pending)
-	}
-	if n := testutil.ToFloat64(c.meters.decisions.WithLabelValues("storage", "GrowVolume", "AlarmInForce")); n != 1 {
-		t.Errorf("%g decisions counted, want 1", n)
-	}
-	if !slices.ContainsFunc(w.events, func(e autopilot.Event) bool { return e.Reason == "GrowVolume" && !e.Warning }) {
-		t.Errorf("events %+v", w.events)
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		w.settle(t, c)
+		if !w.armed() || w.topics != 1 {
+			t.Fatalf("not armed: %+v", w.rap())
+		}
+		w.usedGB = 93.1
+		w.alarm(v1alpha1.MetricStorage, true)
+		w.names = nil
+		w.settle(t, c)
+		if intent, patch := slices.Index(w.names, "status"), slices.Index(w.names, "patch rdss"); intent < 0 || patch < intent {
+			t.Errorf("steps %v, want the intent stored before the patch", w.names)
+		}
+		if got := w.rap().Status.Pending; got == nil || got.To != "110" {
+			t.Errorf("pending %+v", got)
+		}
+		w.operate()
+		w.settle(t, c)
+		w.alarm(v1alpha1.MetricStorage, false)
+		w.settle(t, c)
+		if !slices.Equal(w.patches, []string{"110"}) {
+			t.Errorf("patches %v, want one to 110", w.patches)
+		}
+		if ch := w.rap().Status.Changes; len(ch) != 1 || ch[0].Outcome != v1alpha1.OutcomeCompleted || ch[0].By != v1alpha1.ByAutopilot || w.rap().Status.Pending != nil {
+			t.Errorf("changes %+v, pending %+v", ch, w.rap().Status.Pending)
+		}
+		if n := testutil.ToFloat64(c.meters.decisions.WithLabelValues("storage", "GrowVolume", "AlarmInForce")); n != 1 {
+			t.Errorf("%g decisions counted, want 1", n)
+		}
+		if !slices.ContainsFunc(w.events, func(e autopilot.Event) bool { return e.Reason == "GrowVolume" && !e.Warning }) {
+			t.Errorf("events %+v", w.events)
+		}
+	})
 }
 
 // Wherever the process is killed, before or after the step was applied, the next one ends with one change.
@@ -111,222 +107,230 @@ func TestKilledAtEveryStepThereIsOneChange(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		metric v1alpha1.Metric
+		before int // minutes until it may change: a flavor only after 15 minutes of ACTIVE
 		to     string
-	}{{"volume", v1alpha1.MetricStorage, "110"}, {"flavor", v1alpha1.MetricCPU, "rds.mysql.n1.xlarge.4"}} {
+	}{{"volume", v1alpha1.MetricStorage, 5, "110"}, {"flavor", v1alpha1.MetricCPU, 20, "rds.mysql.n1.xlarge.4"}} {
 		for _, applied := range []bool{false, true} {
-			for step := 1; ; step++ {
-				w := newWorld()
-				w.killAt, w.applied = step, applied
-				killed := w.runScenario(t, tc.metric)
-				name := fmt.Sprintf("%s, step %d (%v), applied %t", tc.name, step, w.names[min(step, len(w.names))-1], applied)
-				if !slices.Equal(w.patches, []string{tc.to}) {
-					t.Fatalf("%s: patches %v, want one to %s", name, w.patches, tc.to)
-				}
-				if ch := w.rap.Status.Changes; len(ch) != 1 || ch[0].Outcome != v1alpha1.OutcomeCompleted || ch[0].By != v1alpha1.ByAutopilot {
-					t.Fatalf("%s: changes %+v", name, ch)
-				}
-				if w.topics != 1 || !w.armed() {
-					t.Fatalf("%s: %d topics, armed %t", name, w.topics, w.armed())
-				}
-				if !killed {
-					break
-				}
-			}
+			t.Run(fmt.Sprintf("%s, applied %t", tc.name, applied), func(t *testing.T) {
+				inBubble(t, func(t *testing.T) {
+					for step, killed := 1, true; killed; step++ {
+						w := newWorld(t)
+						w.killAt, w.applied = step, applied
+						killed = w.runScenario(tc.metric, tc.before)
+						name := fmt.Sprintf("step %d (%v)", step, w.names[min(step, len(w.names))-1])
+						if !slices.Equal(w.patches, []string{tc.to}) {
+							t.Fatalf("%s: patches %v, want one to %s", name, w.patches, tc.to)
+						}
+						if ch := w.rap().Status.Changes; len(ch) != 1 || ch[0].Outcome != v1alpha1.OutcomeCompleted || ch[0].By != v1alpha1.ByAutopilot {
+							t.Fatalf("%s: changes %+v", name, ch)
+						}
+						if w.topics != 1 || !w.armed() {
+							t.Fatalf("%s: %d topics, armed %t", name, w.topics, w.armed())
+						}
+						w.stop()
+					}
+				})
+			})
 		}
 	}
 }
 
 // runScenario is a database from birth to its first change, with a process that is killed once.
-func (w *world) runScenario(t *testing.T, m v1alpha1.Metric) (killed bool) {
+func (w *world) runScenario(m v1alpha1.Metric, before int) (killed bool) {
 	c := w.process()
-	run := func() {
-		for range 25 {
+	run := func(minutes int) {
+		for range minutes {
 			w.now = w.now.Add(time.Minute)
-			if _, err := w.look(t.Context(), c); errors.Is(err, errCrash) {
+			if _, err := w.look(w.t.Context(), c); errors.Is(err, errCrash) {
 				killed = true
+				w.stop()
 				c = w.process()
 			}
 		}
 	}
-	run()
+	run(before)
 	w.usedGB, w.cpu = 93, 95
 	w.alarm(m, true)
-	run()
+	run(6)
 	w.operate()
 	w.cpu = 50
-	run()
+	run(4)
 	w.alarm(m, false)
-	run()
+	run(2)
 	return killed
 }
 
 func TestFalseRemovesEverythingAndTheAutopilotStays(t *testing.T) {
-	w := newWorld()
-	c := w.process()
-	w.settle(t, c)
-	off := false
-	w.rds.Spec.Autopilot = &off
-	w.settle(t, c)
-	if w.topics != 0 || w.rap == nil || len(w.rap.Finalizers) != 0 || w.armed() || w.rap.Status.Alarms.TopicURN != "" {
-		t.Fatalf("%d topics, autopilot %+v", w.topics, w.rap)
-	}
-	w.rds.Spec.Autopilot = nil // absent says nothing: what was said last stays
-	w.settle(t, c)
-	if w.topics != 0 || w.armed() {
-		t.Errorf("%d topics, armed %t, after the operator dropped the field", w.topics, w.armed())
-	}
-	on := true
-	w.rds.Spec.Autopilot = &on
-	w.settle(t, c)
-	if w.topics != 1 || len(w.rap.Finalizers) != 1 || !w.armed() {
-		t.Errorf("%d topics, finalizers %v after true", w.topics, w.rap.Finalizers)
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		w.settle(t, c)
+		off := false
+		w.changeRds(func(rds *otcv1.Rds) { rds.Spec.Autopilot = &off })
+		w.settle(t, c)
+		if w.topics != 0 || w.rap() == nil || len(w.rap().Finalizers) != 0 || w.armed() || w.rap().Status.Alarms.TopicURN != "" {
+			t.Fatalf("%d topics, autopilot %+v", w.topics, w.rap())
+		}
+		w.changeRds(func(rds *otcv1.Rds) { rds.Spec.Autopilot = nil }) // absent says nothing: what was said last stays
+		w.settle(t, c)
+		if w.topics != 0 || w.armed() {
+			t.Errorf("%d topics, armed %t, after the operator dropped the field", w.topics, w.armed())
+		}
+		on := true
+		w.changeRds(func(rds *otcv1.Rds) { rds.Spec.Autopilot = &on })
+		w.settle(t, c)
+		if w.topics != 1 || len(w.rap().Finalizers) != 1 || !w.armed() {
+			t.Errorf("%d topics, finalizers %v after true", w.topics, w.rap().Finalizers)
+		}
+	})
 }
 
 // The archived operator writes the object back without the field before anybody looks.
 func TestAWordThatTheOperatorDropsIsHeard(t *testing.T) {
-	for _, on := range []bool{true, false} {
-		w := newWorld()
-		c, follower := w.process(), w.process()
-		say := func(word *bool) {
-			old := w.rds.DeepCopy()
-			w.rds.Spec.Autopilot = word
+	inBubble(t, func(t *testing.T) {
+		for _, on := range []bool{true, false} {
+			w := newWorld(t)
+			if on {
+				w.changeRds(func(rds *otcv1.Rds) { rds.Spec.Autopilot = nil })
+			}
+			c, follower := w.process(), w.process()
+			say := func(word *bool) { w.changeRds(func(rds *otcv1.Rds) { rds.Spec.Autopilot = word }) }
+			if !on {
+				w.settle(t, c) // it says true
+			}
+			say(&on)
+			say(nil)
+			w.settle(t, follower) // which has become the leader
+			if w.armed() != on {
+				t.Fatalf("armed %t after a passing %t", w.armed(), on)
+			}
+			if !on {
+				continue
+			}
+			// Once it is in the status nobody remembers it: an autopilot that a person deletes is not made again.
+			say(&on)
+			say(nil)
+			w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Finalizers = nil })
+			w.remove(w.raps())
 			for _, p := range []*Controller{c, follower} {
-				p.TargetChanged(k8s.TargetOf(old), k8s.TargetOf(w.rds))
+				if _, err := w.look(t.Context(), p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if w.rap() != nil {
+				t.Error("it was made again although the field is gone")
 			}
 		}
-		w.rds.Spec.Autopilot = nil
-		if !on {
-			yes := true
-			w.rds.Spec.Autopilot = &yes
-			w.settle(t, c)
-		}
-		say(&on)
-		say(nil)
-		w.settle(t, follower) // which has become the leader
-		if w.armed() != on {
-			t.Fatalf("armed %t after a passing %t", w.armed(), on)
-		}
-		if !on {
-			continue
-		}
-		// Once it is in the status nobody remembers it: an autopilot that a person deletes is not made again.
-		for _, p := range []*Controller{c, follower} {
-			p.AutopilotChanged(w.rap.DeepCopy(), w.rap.DeepCopy())
-		}
-		say(&on)
-		say(nil)
-		for _, p := range []*Controller{c, follower} {
-			p.AutopilotChanged(w.rap.DeepCopy(), nil)
-		}
-		w.rap = nil
-		for _, p := range []*Controller{c, follower} {
-			if _, err := w.look(t.Context(), p); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if w.rap != nil {
-			t.Error("it was made again although the field is gone")
-		}
-	}
+	})
 }
 
 func TestAnRdsThatIsGoneTakesOurAutopilotWithIt(t *testing.T) {
-	for _, tc := range []struct {
-		name   string
-		person bool
-		stays  bool
-	}{{"made by us", false, false}, {"made by a person", true, true}} {
-		w := newWorld()
-		c := w.process()
-		w.settle(t, c)
-		if tc.person {
-			w.rap.OwnerReferences = nil
-		}
-		w.rds = nil
-		for range 4 {
-			if _, err := w.look(t.Context(), c); err != nil {
-				t.Fatal(err)
+	inBubble(t, func(t *testing.T) {
+		for _, tc := range []struct {
+			name   string
+			person bool
+			stays  bool
+		}{{"made by us", false, false}, {"made by a person", true, true}} {
+			w := newWorld(t)
+			c := w.process()
+			w.settle(t, c)
+			if tc.person {
+				w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.OwnerReferences = nil })
+			}
+			w.remove(w.rdss())
+			for range 4 {
+				if _, err := w.look(t.Context(), c); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if w.topics != 0 || (w.rap() != nil) != tc.stays {
+				t.Errorf("%s: %d topics, autopilot %+v", tc.name, w.topics, w.rap())
 			}
 		}
-		if w.topics != 0 || (w.rap != nil) != tc.stays {
-			t.Errorf("%s: %d topics, autopilot %+v", tc.name, w.topics, w.rap)
-		}
-	}
+	})
 }
 
 func TestDeletingTheAutopilotWaitsForTheCloud(t *testing.T) {
-	w := newWorld()
-	c := w.process()
-	w.settle(t, c)
-	at := metav1.NewTime(w.now)
-	w.rap.DeletionTimestamp, w.gone = &at, true
-	if _, err := w.look(t.Context(), c); err == nil {
-		t.Fatal("no error while the cloud is away")
-	}
-	if w.rap == nil || w.armed() {
-		t.Fatalf("autopilot %+v, want it held and not armed", w.rap)
-	}
-	w.gone = false
-	if _, err := w.look(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
-	if w.topics != 0 || w.rap != nil {
-		t.Errorf("%d topics, autopilot %+v", w.topics, w.rap)
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		w.settle(t, c)
+		w.remove(w.raps())
+		w.gone = true
+		if _, err := w.look(t.Context(), c); err == nil {
+			t.Fatal("no error while the cloud is away")
+		}
+		if w.rap() == nil || w.armed() {
+			t.Fatalf("autopilot %+v, want it held and not armed", w.rap())
+		}
+		w.gone = false
+		if _, err := w.look(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if w.topics != 0 || w.rap() != nil {
+			t.Errorf("%d topics, autopilot %+v", w.topics, w.rap())
+		}
+	})
 }
 
 func TestACloudThatIsAwayIsSaid(t *testing.T) {
-	w := newWorld()
-	c := w.process()
-	w.settle(t, c)
-	w.gone = true
-	if _, err := w.look(t.Context(), c); err == nil {
-		t.Error("no error: nobody would come back")
-	}
-	if cond := meta.FindStatusCondition(w.rap.Status.Conditions, v1alpha1.ConditionArmed); cond == nil || cond.Reason != autopilot.CloudUnreachable {
-		t.Errorf("condition %+v", cond)
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		w.settle(t, c)
+		w.gone = true
+		if _, err := w.look(t.Context(), c); err == nil {
+			t.Error("no error: nobody would come back")
+		}
+		if cond := meta.FindStatusCondition(w.rap().Status.Conditions, v1alpha1.ConditionArmed); cond == nil || cond.Reason != autopilot.CloudUnreachable {
+			t.Errorf("condition %+v", cond)
+		}
+	})
 }
 
 func TestRecommendPatchesNothing(t *testing.T) {
-	w := newWorld()
-	c := w.process()
-	w.settle(t, c)
-	c.Mode = v1alpha1.ModeRecommend // --mode is the upper bound
-	w.usedGB = 95
-	w.alarm(v1alpha1.MetricStorage, true)
-	w.settle(t, c)
-	d := w.rap.Status.Decisions
-	if len(w.patches) != 0 || len(d) == 0 || d[0].Action != "GrowVolume" || d[0].Reason != "Recommend" || d[0].To != "110" {
-		t.Errorf("patches %v, decisions %+v", w.patches, d)
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		w.settle(t, c)
+		c.Mode = v1alpha1.ModeRecommend // --mode is the upper bound
+		w.usedGB = 95
+		w.alarm(v1alpha1.MetricStorage, true)
+		w.settle(t, c)
+		d := w.rap().Status.Decisions
+		if len(w.patches) != 0 || len(d) == 0 || d[0].Action != "GrowVolume" || d[0].Reason != "Recommend" || d[0].To != "110" {
+			t.Errorf("patches %v, decisions %+v", w.patches, d)
+		}
+	})
 }
 
 func TestAfterGrowthTheRuleIsRewritten(t *testing.T) {
-	w := newWorld()
-	w.rds.Spec.VolumeSize, w.inst.VolumeGB, w.usedGB = 40, 40, 20
-	c := w.process()
-	w.settle(t, c)
-	threshold := func() int32 { return w.rap.Status.Alarms.Rules[0].ThresholdPercent }
-	if threshold() != 75 {
-		t.Fatalf("threshold %d %% for 40 GB", threshold())
-	}
-	w.usedGB = 31
-	w.alarm(v1alpha1.MetricStorage, true)
-	w.settle(t, c)
-	w.operate()
-	if _, err := w.look(t.Context(), c); err != nil { // at once, not with the next sweep
-		t.Fatal(err)
-	}
-	if threshold() != 80 {
-		t.Errorf("threshold %d %% for 50 GB", threshold())
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.changeRds(func(rds *otcv1.Rds) { rds.Spec.VolumeSize = 40 })
+		w.inst.VolumeGB, w.usedGB = 40, 20
+		c := w.process()
+		w.settle(t, c)
+		threshold := func() int32 { return w.rap().Status.Alarms.Rules[0].ThresholdPercent }
+		if threshold() != 75 {
+			t.Fatalf("threshold %d %% for 40 GB", threshold())
+		}
+		w.usedGB = 31
+		w.alarm(v1alpha1.MetricStorage, true)
+		w.settle(t, c)
+		w.operate()
+		if _, err := w.look(t.Context(), c); err != nil { // at once, not with the next sweep
+			t.Fatal(err)
+		}
+		if threshold() != 80 {
+			t.Errorf("threshold %d %% for 50 GB", threshold())
+		}
+	})
 }
 
 func TestTheLoopSweepsAndEndsWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
 		c := w.process()
 		c.Now = time.Now
 		ctx, stop := context.WithCancel(t.Context())
@@ -346,18 +350,20 @@ func TestTheLoopSweepsAndEndsWithItsContext(t *testing.T) {
 }
 
 func TestAFullInstanceAtItsCapIsNotLookedAtAllTheTime(t *testing.T) {
-	w := newWorld()
-	c := w.process()
-	w.settle(t, c)
-	w.rap.Spec.Storage.MaxGB = 100
-	w.inst.Status, w.usedGB = autopilot.StatusStorageFull, 97
-	w.alarm(v1alpha1.MetricStorage, true)
-	w.settle(t, c)
-	if again, err := w.look(t.Context(), c); again != 0 || err != nil {
-		t.Errorf("looked at again after %s (%v), want with the next event or sweep", again, err)
-	}
-	w.inst.Status = "MODIFYING"
-	if again, err := w.look(t.Context(), c); again != 30*time.Second || err != nil {
-		t.Errorf("a busy one is looked at again after %s (%v), want 30s", again, err)
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		w.settle(t, c)
+		w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Spec.Storage.MaxGB = 100 })
+		w.inst.Status, w.usedGB = autopilot.StatusStorageFull, 97
+		w.alarm(v1alpha1.MetricStorage, true)
+		w.settle(t, c)
+		if again, err := w.look(t.Context(), c); again != 0 || err != nil {
+			t.Errorf("looked at again after %s (%v), want with the next event or sweep", again, err)
+		}
+		w.inst.Status = "MODIFYING"
+		if again, err := w.look(t.Context(), c); again != 30*time.Second || err != nil {
+			t.Errorf("a busy one is looked at again after %s (%v), want 30s", again, err)
+		}
+	})
 }

@@ -11,14 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
 // full is an armed database whose volume is in alarm.
 func full(t *testing.T) (*world, *Controller) {
 	t.Helper()
-	w := newWorld()
+	w := newWorld(t)
 	c := w.process()
 	w.settle(t, c)
 	w.usedGB = 92
@@ -40,187 +40,207 @@ func (w *world) countEvents(reason string) (warnings, normal int) {
 }
 
 func TestWhatTheAPIServerRefusesIsNotReportedAsDone(t *testing.T) {
-	w, c := full(t)
-	w.refusal = "denied by policy: not on Fridays"
-	w.settle(t, c)
-	if warnings, _ := w.countEvents("Refused"); warnings != 1 {
-		t.Errorf("%d warnings of the refusal", warnings)
-	}
-	if _, normal := w.countEvents("GrowVolume"); normal > 0 || meta.IsStatusConditionTrue(w.rap.Status.Conditions, v1alpha1.ConditionProgressing) {
-		t.Errorf("told as done: %+v, %+v", w.events, w.rap.Status.Conditions)
-	}
-	if d := w.rap.Status.Decisions[0]; d.Reason != "Refused" || !strings.Contains(d.Message, w.refusal) {
-		t.Errorf("%+v", d)
-	}
-	if p := w.rap.Status.Pending; p == nil || p.Refusal == nil || p.Refusal.Count < 2 {
-		t.Errorf("pending %+v, want it tried again", p)
-	}
-	w.refusal = ""
-	w.now = w.now.Add(15 * time.Minute)
-	w.settle(t, c)
-	if _, normal := w.countEvents("GrowVolume"); normal != 1 || !slices.Equal(w.patches, []string{"110"}) {
-		t.Errorf("patches %v, events %+v", w.patches, w.events)
-	}
+	inBubble(t, func(t *testing.T) {
+		w, c := full(t)
+		w.refusal = "denied by policy: not on Fridays"
+		w.settle(t, c)
+		if warnings, _ := w.countEvents("Refused"); warnings != 1 {
+			t.Errorf("%d warnings of the refusal", warnings)
+		}
+		if _, normal := w.countEvents("GrowVolume"); normal > 0 || meta.IsStatusConditionTrue(w.rap().Status.Conditions, v1alpha1.ConditionProgressing) {
+			t.Errorf("told as done: %+v, %+v", w.events, w.rap().Status.Conditions)
+		}
+		if d := w.rap().Status.Decisions[0]; d.Reason != "Refused" || !strings.Contains(d.Message, w.refusal) {
+			t.Errorf("%+v", d)
+		}
+		if p := w.rap().Status.Pending; p == nil || p.Refusal == nil || p.Refusal.Count < 2 {
+			t.Errorf("pending %+v, want it tried again", p)
+		}
+		w.refusal = ""
+		w.now = w.now.Add(15 * time.Minute)
+		w.settle(t, c)
+		if _, normal := w.countEvents("GrowVolume"); normal != 1 || !slices.Equal(w.patches, []string{"110"}) {
+			t.Errorf("patches %v, events %+v", w.patches, w.events)
+		}
+	})
 }
 
 func TestWhatTheAPIServerPutsBackIsNotReportedAsDone(t *testing.T) {
-	w, c := full(t)
-	w.putsBack = true
-	if _, err := w.look(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
-	if _, normal := w.countEvents("GrowVolume"); normal > 0 {
-		t.Errorf("told as done: %+v", w.events)
-	}
-	if !meta.IsStatusConditionTrue(w.rap.Status.Conditions, v1alpha1.ConditionContested) || w.rap.Status.Pending != nil {
-		t.Errorf("%+v", w.rap.Status)
-	}
-	for range 30 {
-		w.now = w.now.Add(time.Second)
+	inBubble(t, func(t *testing.T) {
+		w, c := full(t)
+		w.putsBack = true
 		if _, err := w.look(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if len(w.patches) != 1 {
-		t.Errorf("%d patches in half a minute", len(w.patches))
-	}
+		if _, normal := w.countEvents("GrowVolume"); normal > 0 {
+			t.Errorf("told as done: %+v", w.events)
+		}
+		if !meta.IsStatusConditionTrue(w.rap().Status.Conditions, v1alpha1.ConditionContested) || w.rap().Status.Pending != nil {
+			t.Errorf("%+v", w.rap().Status)
+		}
+		for range 30 {
+			w.now = w.now.Add(time.Second)
+			if _, err := w.look(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(w.patches) != 1 {
+			t.Errorf("%d patches in half a minute", len(w.patches))
+		}
+	})
 }
 
 // What a user says while a round waits for the cloud comes first.
 func TestNothingIsPatchedOnceTheUserSaidNo(t *testing.T) {
-	for name, change := range map[string]func(*world, *Controller){
-		"autopilot false": func(w *world, _ *Controller) { no := false; w.rds.Spec.Autopilot = &no },
-		"autopilot false, dropped at once by the operator": func(w *world, c *Controller) {
-			no, now := false, w.rds.DeepCopy()
-			now.Spec.Autopilot = &no
-			c.TargetChanged(k8s.TargetOf(w.rds), k8s.TargetOf(now))
-			w.rds.Spec.Autopilot = nil
-		},
-		"another instance": func(w *world, _ *Controller) { w.rds.Status.ID = "in02" },
-		"deleted":          func(w *world, _ *Controller) { at := metav1.NewTime(w.now); w.rds.DeletionTimestamp = &at },
-	} {
-		w, c := full(t)
-		w.duringCloud = func() { change(w, c) }
-		_, err := c.reconcile(t.Context(), Key{"ns", "db"})
-		if len(w.patches) > 0 || !errors.Is(err, autopilot.ErrConflict) {
-			t.Errorf("%s: patched %v, error %v", name, w.patches, err)
+	inBubble(t, func(t *testing.T) {
+		for name, change := range map[string]func(*world){
+			"autopilot false": func(w *world) { w.changeRds(func(rds *otcv1.Rds) { rds.Spec.Autopilot = new(false) }) },
+			"autopilot false, dropped at once by the operator": func(w *world) {
+				w.changeRds(func(rds *otcv1.Rds) { rds.Spec.Autopilot = new(false) })
+				w.changeRds(func(rds *otcv1.Rds) { rds.Spec.Autopilot = nil })
+			},
+			"another instance": func(w *world) { w.changeRds(func(rds *otcv1.Rds) { rds.Status.ID = "in02" }) },
+			"deleted": func(w *world) {
+				w.changeRds(func(rds *otcv1.Rds) { rds.Finalizers = []string{"example.com/operator"} })
+				w.remove(w.rdss())
+			},
+		} {
+			w, c := full(t)
+			w.duringCloud = func() { change(w) }
+			_, err := w.decide(t.Context(), c)
+			if len(w.patches) > 0 || !errors.Is(err, autopilot.ErrConflict) {
+				t.Errorf("%s: patched %v, error %v", name, w.patches, err)
+			}
+			if _, normal := w.countEvents("GrowVolume"); normal > 0 {
+				t.Errorf("%s: told as done", name)
+			}
 		}
-		if _, normal := w.countEvents("GrowVolume"); normal > 0 {
-			t.Errorf("%s: told as done", name)
-		}
-	}
+	})
 }
 
 // The rules and signals of a former instance say nothing about the one that has its name now.
 func TestAnotherInstanceIsNotGrownByTheOldOnesAlarm(t *testing.T) {
-	w, c := full(t)
-	w.cpu = 5
-	w.alarm(v1alpha1.MetricCPU, true)
-	at := metav1.NewMicroTime(w.now)
-	w.rap.Status.Intake.Signals = []v1alpha1.Signal{{Metric: v1alpha1.MetricStorage, AlarmID: "al-storage", State: v1alpha1.StateAlarm, AlarmTime: at, ReceivedTime: at}}
-	w.rds.Status.ID, w.inst.ID = "in02", "in02"
-	for range 5 { // arming fails all the while
-		w.now = w.now.Add(time.Minute)
-		if _, err := c.reconcile(t.Context(), Key{"ns", "db"}); err != nil {
-			t.Fatal(err)
+	inBubble(t, func(t *testing.T) {
+		w, c := full(t)
+		w.cpu = 5
+		w.alarm(v1alpha1.MetricCPU, true)
+		at := metav1.NewMicroTime(w.now)
+		w.changeRap(func(rap *v1alpha1.RdsAutopilot) {
+			rap.Status.Intake.Signals = []v1alpha1.Signal{{Metric: v1alpha1.MetricStorage, AlarmID: "al-storage", State: v1alpha1.StateAlarm, AlarmTime: at, ReceivedTime: at}}
+		})
+		w.changeRds(func(rds *otcv1.Rds) { rds.Status.ID = "in02" })
+		w.inst.ID = "in02"
+		for range 5 { // arming fails all the while
+			w.now = w.now.Add(time.Minute)
+			if _, err := w.decide(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if len(w.patches) > 0 || len(w.rap.Status.Decisions) > 0 {
-		t.Errorf("patches %v, decisions %+v", w.patches, w.rap.Status.Decisions)
-	}
+		if len(w.patches) > 0 || len(w.rap().Status.Decisions) > 0 {
+			t.Errorf("patches %v, decisions %+v", w.patches, w.rap().Status.Decisions)
+		}
+	})
 }
 
 func TestTheLastWordOfTheSwitchWins(t *testing.T) {
-	for _, last := range []bool{true, false} {
-		w := newWorld()
-		c := w.process()
-		w.settle(t, c)
-		if !last { // begin from the other side
-			no := false
-			w.rds.Spec.Autopilot = &no
+	inBubble(t, func(t *testing.T) {
+		for _, last := range []bool{true, false} {
+			w := newWorld(t)
+			c := w.process()
 			w.settle(t, c)
-			w.rds.Spec.Autopilot = nil
+			say := func(word *bool) { w.changeRds(func(rds *otcv1.Rds) { rds.Spec.Autopilot = word }) }
+			if !last { // begin from the other side
+				say(new(false))
+				w.settle(t, c)
+				say(nil)
+			}
+			for _, word := range []*bool{new(!last), new(last), nil} { // before anybody looks
+				say(word)
+			}
+			w.settle(t, c)
+			if w.armed() != last {
+				t.Errorf("armed %t after %t as the last word", w.armed(), last)
+			}
 		}
-		for _, word := range []*bool{new(!last), new(last), nil} { // before anybody looks
-			old := w.rds.DeepCopy()
-			w.rds.Spec.Autopilot = word
-			c.TargetChanged(k8s.TargetOf(old), k8s.TargetOf(w.rds))
-		}
-		w.settle(t, c)
-		if w.armed() != last {
-			t.Errorf("armed %t after %t as the last word", w.armed(), last)
-		}
-	}
+	})
 }
 
 func TestTheResizeListIsReadLast(t *testing.T) {
-	w := newWorld()
-	c := w.process()
-	w.settle(t, c)
-	w.cpu = 99
-	w.offered = []string{"rds.mysql.n1.2xlarge.4"} // not the next one
-	w.alarm(v1alpha1.MetricCPU, true)
-	if _, err := w.look(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
-	if w.resizeLists != 0 || w.rap.Status.Decisions[0].Reason != "InstanceBusy" {
-		t.Fatalf("read %d times while %s", w.resizeLists, w.rap.Status.Decisions[0].Message)
-	}
-	w.settle(t, c)
-	w.settle(t, c)
-	if w.resizeLists != 1 || !slices.Equal(w.patches, []string{"rds.mysql.n1.2xlarge.4"}) {
-		t.Errorf("read %d times, patched %v; want what this instance is offered", w.resizeLists, w.patches)
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		w.settle(t, c)
+		w.cpu = 99
+		w.offered = []string{"rds.mysql.n1.2xlarge.4"} // not the next one
+		w.alarm(v1alpha1.MetricCPU, true)
+		if _, err := w.look(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if w.resizeLists != 0 || w.rap().Status.Decisions[0].Reason != "InstanceBusy" {
+			t.Fatalf("read %d times while %s", w.resizeLists, w.rap().Status.Decisions[0].Message)
+		}
+		w.settle(t, c)
+		w.settle(t, c)
+		if w.resizeLists != 1 || !slices.Equal(w.patches, []string{"rds.mysql.n1.2xlarge.4"}) {
+			t.Errorf("read %d times, patched %v; want what this instance is offered", w.resizeLists, w.patches)
+		}
+	})
 }
 
 func TestAFullInstanceIsArmed(t *testing.T) {
-	w := newWorld()
-	w.inst.Status, w.usedGB = autopilot.StatusStorageFull, 99
-	c := w.process()
-	w.settle(t, c)
-	if !w.armed() || w.rap.Status.Baseline == nil {
-		t.Fatalf("not armed: %+v", w.rap.Status)
-	}
-	w.alarm(v1alpha1.MetricStorage, true)
-	w.settle(t, c)
-	if !slices.Equal(w.patches, []string{"120"}) {
-		t.Errorf("patches %v", w.patches)
-	}
-	if warnings, _ := w.countEvents("StorageFull"); warnings != 1 {
-		t.Errorf("%d warnings", warnings)
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.inst.Status, w.usedGB = autopilot.StatusStorageFull, 99
+		c := w.process()
+		w.settle(t, c)
+		if !w.armed() || w.rap().Status.Baseline == nil {
+			t.Fatalf("not armed: %+v", w.rap().Status)
+		}
+		w.alarm(v1alpha1.MetricStorage, true)
+		w.settle(t, c)
+		if !slices.Equal(w.patches, []string{"120"}) {
+			t.Errorf("patches %v", w.patches)
+		}
+		if warnings, _ := w.countEvents("StorageFull"); warnings != 1 {
+			t.Errorf("%d warnings", warnings)
+		}
+	})
 }
 
 func TestTheSizesOfAFlavorComeFromTheCatalogue(t *testing.T) {
-	w := newWorld()
-	w.inst.VCPUs, w.inst.MemoryGB = 0, 0
-	c := w.process()
-	w.noFlavors = true
-	w.settle(t, c)
-	w.usedGB = 92
-	w.alarm(v1alpha1.MetricStorage, true)
-	w.settle(t, c)
-	if w.rap.Status.Baseline != nil || !slices.Equal(w.patches, []string{"110"}) {
-		t.Errorf("baseline %+v, patches %v; want storage to grow without a catalogue", w.rap.Status.Baseline, w.patches)
-	}
-	w.noFlavors = false
-	w.settle(t, c)
-	if b := w.rap.Status.Baseline; b == nil || b.VCPUs != 2 || b.MemoryGB != 8 {
-		t.Errorf("baseline %+v, want the catalogue's", b)
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.inst.VCPUs, w.inst.MemoryGB = 0, 0
+		c := w.process()
+		w.noFlavors = true
+		w.settle(t, c)
+		w.usedGB = 92
+		w.alarm(v1alpha1.MetricStorage, true)
+		w.settle(t, c)
+		if w.rap().Status.Baseline != nil || !slices.Equal(w.patches, []string{"110"}) {
+			t.Errorf("baseline %+v, patches %v; want storage to grow without a catalogue", w.rap().Status.Baseline, w.patches)
+		}
+		w.noFlavors = false
+		w.settle(t, c)
+		if b := w.rap().Status.Baseline; b == nil || b.VCPUs != 2 || b.MemoryGB != 8 {
+			t.Errorf("baseline %+v, want the catalogue's", b)
+		}
+	})
 }
 
 func TestACompletionIsNotDatedToBeforeTheListingThatProvesIt(t *testing.T) {
-	w, c := full(t)
-	w.settle(t, c)
-	begin := w.now
-	w.duringCloud = func() { w.now = begin.Add(40 * time.Second); w.operate() }
-	if _, err := c.reconcile(t.Context(), Key{"ns", "db"}); err != nil {
-		t.Fatal(err)
-	}
-	if ch := w.rap.Status.Changes; len(ch) != 1 || !ch[0].CompletionTime.Time.Equal(begin.Add(40*time.Second)) {
-		t.Errorf("%+v, want it completed at %s", ch, begin.Add(40*time.Second))
-	}
+	inBubble(t, func(t *testing.T) {
+		w, c := full(t)
+		w.settle(t, c)
+		begin := w.now
+		w.duringCloud = func() { w.now = begin.Add(40 * time.Second); w.operate() }
+		if _, err := w.decide(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if ch := w.rap().Status.Changes; len(ch) != 1 || !ch[0].CompletionTime.Time.Equal(begin.Add(40*time.Second)) {
+			t.Errorf("%+v, want it completed at %s", ch, begin.Add(40*time.Second))
+		}
+	})
 }
 
 func TestDecisionsWithNewsGoFirst(t *testing.T) {
@@ -250,48 +270,52 @@ func TestDecisionsWithNewsGoFirst(t *testing.T) {
 
 // An event must not take the sweep's look at the alarms away: a busy Rds has events all the time.
 func TestAnEventLeavesTheSweepOfTheAlarmsAlone(t *testing.T) {
-	w := newWorld()
-	c := w.process()
-	c.queues = newQueues(c.decideMarks)
-	defer c.queues.shutDown()
-	begin := w.now
-	c.enqueueForSweep(Key{"ns", "db"}, begin)
-	c.enqueue(Key{"ns", "db"})
-	if c.decideMarks.has(Key{"ns", "db"}) {
-		t.Error("what happened is looked at by the listings of before")
-	}
-	if at, marked := c.armMarks.take(Key{"ns", "db"}); !marked || !at.Equal(begin) {
-		t.Error("the drift of its alarms is not repaired")
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		c.queues = newQueues(c.decideMarks)
+		defer c.queues.shutDown()
+		begin := w.now
+		c.enqueueForSweep(database, begin)
+		c.enqueue(database)
+		if c.decideMarks.has(database) {
+			t.Error("what happened is looked at by the listings of before")
+		}
+		if at, marked := c.armMarks.take(database); !marked || !at.Equal(begin) {
+			t.Error("the drift of its alarms is not repaired")
+		}
+	})
 }
 
 // A conflict with our own arming is no news of the cloud: the next try must not list all rules once more.
 func TestAConflictInASweepCostsNoListing(t *testing.T) {
-	w := newWorld()
-	w.listedFor = time.Millisecond // whatever is not of the sweep is too old
-	c := w.process()
-	w.settle(t, c)
-	w.alarm(v1alpha1.MetricStorage, true)
-	w.usedGB = 93
-	w.now = w.now.Add(time.Second)
-	key, begin := Key{"ns", "db"}, w.now
-	if _, err := (cloud{w}).AlarmStates(t.Context(), begin); err != nil {
-		t.Fatal(err)
-	}
-	listings := w.listings
-	c.decideMarks.set(key, begin)
-	w.now = w.now.Add(10 * time.Second)
-	w.duringCloud = func() { // somebody writes, once
-		w.duringCloud = nil
-		w.bump()
-	}
-	if _, err := c.reconcile(t.Context(), key); !errors.Is(err, autopilot.ErrConflict) {
-		t.Fatalf("no conflict: %v", err)
-	}
-	if _, err := c.reconcile(t.Context(), key); err != nil {
-		t.Fatal(err)
-	}
-	if w.listings != listings {
-		t.Errorf("%d listings for the second try", w.listings-listings)
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.listedFor = time.Millisecond // whatever is not of the sweep is too old
+		c := w.process()
+		w.settle(t, c)
+		w.alarm(v1alpha1.MetricStorage, true)
+		w.usedGB = 93
+		w.now = w.now.Add(time.Second)
+		begin := w.now
+		if _, err := (cloud{w}).AlarmStates(t.Context(), begin); err != nil {
+			t.Fatal(err)
+		}
+		listings := w.listings
+		c.decideMarks.set(database, begin)
+		w.now = w.now.Add(10 * time.Second)
+		w.duringCloud = func() { // somebody writes, once
+			w.duringCloud = nil
+			w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Labels = map[string]string{"by": "somebody"} })
+		}
+		if _, err := w.decide(t.Context(), c); !errors.Is(err, autopilot.ErrConflict) {
+			t.Fatalf("no conflict: %v", err)
+		}
+		if _, err := w.decide(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if w.listings != listings {
+			t.Errorf("%d listings for the second try", w.listings-listings)
+		}
+	})
 }
