@@ -107,16 +107,16 @@ func TestKilledAtEveryStepThereIsOneChange(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		metric v1alpha1.Metric
-		before int // minutes until it may change: a flavor only after 15 minutes of ACTIVE
+		pace   time.Duration // between two looks: a flavor must have been ACTIVE for 15 minutes
 		to     string
-	}{{"volume", v1alpha1.MetricStorage, 5, "110"}, {"flavor", v1alpha1.MetricCPU, 20, "rds.mysql.n1.xlarge.4"}} {
+	}{{"volume", v1alpha1.MetricStorage, time.Minute, "110"}, {"flavor", v1alpha1.MetricCPU, 4 * time.Minute, "rds.mysql.n1.xlarge.4"}} {
 		for _, applied := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, applied %t", tc.name, applied), func(t *testing.T) {
 				inBubble(t, func(t *testing.T) {
 					for step, killed := 1, true; killed; step++ {
 						w := newWorld(t)
 						w.killAt, w.applied = step, applied
-						killed = w.runScenario(tc.metric, tc.before)
+						killed = w.runScenario(tc.metric, tc.pace)
 						name := fmt.Sprintf("step %d (%v)", step, w.names[min(step, len(w.names))-1])
 						if !slices.Equal(w.patches, []string{tc.to}) {
 							t.Fatalf("%s: patches %v, want one to %s", name, w.patches, tc.to)
@@ -136,11 +136,11 @@ func TestKilledAtEveryStepThereIsOneChange(t *testing.T) {
 }
 
 // runScenario is a database from birth to its first change, with a process that is killed once.
-func (w *world) runScenario(m v1alpha1.Metric, before int) (killed bool) {
+func (w *world) runScenario(m v1alpha1.Metric, pace time.Duration) (killed bool) {
 	c := w.process()
-	run := func(minutes int) {
-		for range minutes {
-			w.now = w.now.Add(time.Minute)
+	run := func(looks int) {
+		for range looks {
+			w.now = w.now.Add(pace)
 			if _, err := w.look(w.t.Context(), c); errors.Is(err, errCrash) {
 				killed = true
 				w.stop()
@@ -148,13 +148,13 @@ func (w *world) runScenario(m v1alpha1.Metric, before int) (killed bool) {
 			}
 		}
 	}
-	run(before)
+	run(5)
 	w.usedGB, w.cpu = 93, 95
 	w.alarm(m, true)
-	run(6)
+	run(5)
 	w.operate()
 	w.cpu = 50
-	run(4)
+	run(3)
 	w.alarm(m, false)
 	run(2)
 	return killed
