@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -31,65 +30,49 @@ const (
 
 func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
-// fakeStore is one database, with the API server's rule that a write goes on top of what was read.
+// fakeStore is one database in a store that fails as a test wants it to: that it panics, and each of hundreds of attacks over
+// real connections, needs no Kubernetes. What the receiver does with a real client is in kube_test.go.
 type fakeStore struct {
 	mu       sync.Mutex
 	stored   *v1alpha1.RdsAutopilot
-	cached   *v1alpha1.RdsAutopilot // what the cache knows; nil: what is stored
-	version  int
 	writes   int
 	down     error // of every request
 	conflict int   // how many writes somebody else comes before
 	panics   bool
-	expects  string // how topics begin that the cache knows the autopilot of
 }
 
 func newFakeStore() *fakeStore {
-	a := &v1alpha1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db", ResourceVersion: "0"}}
-	a.Status.Alarms = v1alpha1.Alarms{TopicURN: ourTopic, Rules: []v1alpha1.Rule{{Metric: v1alpha1.MetricStorage, AlarmID: ruleID}}}
-	a.Status.Instance = &v1alpha1.Instance{ID: instance, NodeIDs: []string{"00112233445566778899aabbccddeeffno01"}}
+	a := &v1alpha1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db", Generation: 1}}
+	a.Status = armed(ourTopic)
 	return &fakeStore{stored: a}
 }
 
-func (f *fakeStore) view() *v1alpha1.RdsAutopilot {
-	if f.cached != nil {
-		return f.cached
-	}
-	return f.stored
+// armed is the status of a database whose storage rule exists.
+func armed(topic string) (s v1alpha1.Status) {
+	s.Alarms = v1alpha1.Alarms{TopicURN: topic, Rules: []v1alpha1.Rule{{Metric: v1alpha1.MetricStorage, AlarmID: ruleID}}}
+	s.Instance = &v1alpha1.Instance{ID: instance, NodeIDs: []string{"00112233445566778899aabbccddeeffno01"}}
+	return s
 }
 
 func (f *fakeStore) ByTopic(urn string) []*v1alpha1.RdsAutopilot {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if f.panics {
 		panic("the store is broken")
 	}
-	if v := f.view(); v.Status.Alarms.TopicURN == urn {
-		return []*v1alpha1.RdsAutopilot{v.DeepCopy()}
+	if found, _ := f.LiveAutopilot(context.Background(), "", ""); found.Status.Alarms.TopicURN == urn {
+		return []*v1alpha1.RdsAutopilot{found}
 	}
 	return nil
 }
 
 func (f *fakeStore) ByTopicLive(_ context.Context, urn string) ([]*v1alpha1.RdsAutopilot, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.down != nil {
-		return nil, f.down
-	}
-	if f.stored.Status.Alarms.TopicURN == urn {
-		return []*v1alpha1.RdsAutopilot{f.stored.DeepCopy()}, nil
-	}
-	return nil, nil
+	return f.ByTopic(urn), f.down
 }
 
-func (f *fakeStore) Expects(urn string) bool {
-	return strings.HasPrefix(urn, f.expects) && f.expects != ""
-}
+func (f *fakeStore) Expects(string) bool { return false }
 
 func (f *fakeStore) SignedBefore(url string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return url != "" && f.view().Status.Intake.SigningCertURL == url
+	found, _ := f.LiveAutopilot(context.Background(), "", "")
+	return found.Status.Intake.SigningCertURL == url
 }
 
 func (f *fakeStore) LiveAutopilot(context.Context, string, string) (*v1alpha1.RdsAutopilot, error) {
@@ -98,28 +81,24 @@ func (f *fakeStore) LiveAutopilot(context.Context, string, string) (*v1alpha1.Rd
 	return f.stored.DeepCopy(), f.down
 }
 
+// WriteIntake counts versions as generations.
 func (f *fakeStore) WriteIntake(_ context.Context, read *v1alpha1.RdsAutopilot, in v1alpha1.Intake) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.down != nil {
+	switch {
+	case f.down != nil:
 		return f.down
-	}
-	if f.conflict > 0 {
+	case f.conflict > 0:
 		f.conflict--
-		f.bump()
-	}
-	if read.ResourceVersion != f.stored.ResourceVersion {
+		f.stored.Generation++
+		return autopilot.ErrConflict
+	case read.Generation != f.stored.Generation:
 		return autopilot.ErrConflict
 	}
 	f.stored.Status.Intake = in
+	f.stored.Generation++
 	f.writes++
-	f.bump()
 	return nil
-}
-
-func (f *fakeStore) bump() {
-	f.version++
-	f.stored.ResourceVersion = strconv.Itoa(f.version)
 }
 
 // fakeKeys has one key, whatever the URL; err stands for a certificate host that cannot be reached.

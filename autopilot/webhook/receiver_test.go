@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -44,8 +43,6 @@ func TestStatusContract(t *testing.T) {
 		{"the same message again", signedBody(nil), again, 200, resultDuplicate, "Notification", true, 1},
 		{"an older alarm", signedBody(map[string]string{"message_id": strings.Repeat("0", 32), "message": alarm("alarm", ruleID, "rds039_disk_util", instance, noon().Add(-time.Minute))}), again, 200, resultStale, "Notification", true, 1},
 		{"others write at the same time", signedBody(nil), func(b *bench) { b.store.conflict = 3 }, 200, resultStored, "Notification", true, 1},
-		{"a topic that the cache lacks", signedBody(nil), func(b *bench) { b.store.cached = &v1alpha1.RdsAutopilot{} }, 200, resultStored, "Notification", true, 1},
-		{"a rule that the cache lacks", signedBody(nil), oldCache, 200, resultStored, "Notification", true, 1},
 
 		{"a foreign topic", signedBody(map[string]string{"topic_urn": "urn:smn:eu-de:" + strings.Repeat("f", 32) + ":autopilot_ns_db_12345678"}), nil, 200, resultForeign, "Notification", false, 0},
 		{"our name in another region", signedBody(map[string]string{"topic_urn": "urn:smn:eu-nl:" + project + ":autopilot_ns_db_12345678"}), nil, 200, resultForeign, "Notification", false, 0},
@@ -104,11 +101,6 @@ func TestStatusContract(t *testing.T) {
 }
 
 func again(b *bench) { b.post(signedBody(nil)); b.meters.notifications.Reset() }
-
-func oldCache(b *bench) {
-	b.store.cached = b.store.stored.DeepCopy()
-	b.store.cached.Status.Alarms.Rules = nil
-}
 
 func TestOtherPathsAndMethods(t *testing.T) {
 	b := newBench(t)
@@ -179,22 +171,6 @@ func TestAnOddValueIsLeftOutAndTheAlarmIsStored(t *testing.T) {
 				t.Errorf("stored %+v", s)
 			}
 		})
-	}
-}
-
-func TestTheSameMessageAtOnceIsStoredOnce(t *testing.T) {
-	b := newBench(t)
-	var all sync.WaitGroup
-	for range 50 {
-		all.Go(func() {
-			if w := b.post(signedBody(nil)); w.Code != http.StatusOK {
-				t.Errorf("status %d: %s", w.Code, w.Body)
-			}
-		})
-	}
-	all.Wait()
-	if b.store.writes != 1 || len(b.store.stored.Status.Intake.Signals) != 1 {
-		t.Errorf("%d writes, signals %+v", b.store.writes, b.store.stored.Status.Intake.Signals)
 	}
 }
 
