@@ -3,6 +3,7 @@ package k8s_test
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -10,10 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -45,6 +48,38 @@ func TestCreatedAutopilotHasDefaultsOwnerAndFinalizer(t *testing.T) {
 	}
 	if again, err := c.LiveAutopilot(t.Context(), ns, "shop"); err != nil || again.UID != a.UID || again.ResourceVersion != a.ResourceVersion {
 		t.Errorf("after the second time: %v, %v", again, err)
+	}
+}
+
+// onePerPage asks for one object at a time where a list is asked for in pages.
+type onePerPage struct{ next http.RoundTripper }
+
+func (o onePerPage) RoundTrip(r *http.Request) (*http.Response, error) {
+	if query := r.URL.Query(); query.Has("limit") {
+		r = r.Clone(r.Context())
+		query.Set("limit", "1")
+		r.URL.RawQuery = query.Encode()
+	}
+	return o.next.RoundTrip(r)
+}
+
+func TestALiveListReadsAllPages(t *testing.T) {
+	ns, cfg := shared.Cluster(t).Namespace(t), asShipped(t)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return onePerPage{next} })
+	c, err := k8s.Connect(t.Context(), cfg, k8s.Options{Version: "test", Namespaces: []string{ns}, Log: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made, found []string
+	for _, name := range []string{"one", "three", "two"} {
+		made = append(made, createAutopilot(t, c, ns, name).Name)
+	}
+	all, err := c.LiveAutopilots(t.Context())
+	for _, a := range all {
+		found = append(found, a.Name)
+	}
+	if err != nil || !slices.Equal(made, found) {
+		t.Errorf("found %v, %v; want %v", found, err, made)
 	}
 }
 
