@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
 // unreadable is a cloud that has the instance, and does not say what its alarms do.
@@ -29,89 +30,91 @@ func (u unreadable) AlarmStates(ctx context.Context, notBefore time.Time) (map[s
 
 func (w *world) checkReady(t *testing.T, what string, status metav1.ConditionStatus, reason string) {
 	t.Helper()
-	got := meta.FindStatusCondition(w.rap.Status.Conditions, v1alpha1.ConditionReady)
-	if got == nil || got.Status != status || got.Reason != reason || got.ObservedGeneration != w.rap.Generation {
+	rap := w.rap()
+	got := meta.FindStatusCondition(rap.Status.Conditions, v1alpha1.ConditionReady)
+	if got == nil || got.Status != status || got.Reason != reason || got.ObservedGeneration != rap.Generation {
 		t.Errorf("%s: Ready is %+v, want %s, %s", what, got, status, reason)
 	}
 }
 
 func TestReadyOverALife(t *testing.T) {
-	w := newWorld()
-	c := w.process()
-	failing := false
-	c.Cloud = unreadable{cloud{w}, &failing}
-	id := w.rds.Status.ID
-	w.rds.Status.ID = ""
-	w.settle(t, c)
-	w.checkReady(t, "before there is an instance", metav1.ConditionFalse, string(autopilot.ReasonInstanceUnknown))
-	w.rds.Status.ID = id
-	w.settle(t, c)
-	w.checkReady(t, "armed", metav1.ConditionTrue, autopilot.ArmedReason)
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		failing := false
+		c.Cloud = unreadable{cloud{w}, &failing}
+		w.changeRds(func(rds *otcv1.Rds) { rds.Status.ID = "" })
+		w.settle(t, c)
+		w.checkReady(t, "before there is an instance", metav1.ConditionFalse, string(autopilot.ReasonInstanceUnknown))
+		w.changeRds(func(rds *otcv1.Rds) { rds.Status.ID = w.inst.ID })
+		w.settle(t, c)
+		w.checkReady(t, "armed", metav1.ConditionTrue, autopilot.ArmedReason)
 
-	failing = true
-	if _, err := w.look(t.Context(), c); err == nil {
-		t.Error("no error")
-	}
-	w.checkReady(t, "the alarms cannot be read", metav1.ConditionFalse, autopilot.LookFailed)
-	if !w.armed() {
-		t.Error("an alarm would still reach us")
-	}
-	before := len(w.names)
-	if _, err := w.look(t.Context(), c); err == nil {
-		t.Error("no error")
-	}
-	if written := w.names[before:]; len(written) > 0 {
-		t.Errorf("the same again is written again: %v", written)
-	}
-	failing = false
-	if _, err := w.look(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
-	w.checkReady(t, "they can be read again", metav1.ConditionTrue, autopilot.ArmedReason)
+		failing = true
+		if _, err := w.look(t.Context(), c); err == nil {
+			t.Error("no error")
+		}
+		w.checkReady(t, "the alarms cannot be read", metav1.ConditionFalse, autopilot.LookFailed)
+		if !w.armed() {
+			t.Error("an alarm would still reach us")
+		}
+		before := len(w.names)
+		if _, err := w.look(t.Context(), c); err == nil {
+			t.Error("no error")
+		}
+		if written := w.names[before:]; len(written) > 0 {
+			t.Errorf("the same again is written again: %v", written)
+		}
+		failing = false
+		if _, err := w.look(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		w.checkReady(t, "they can be read again", metav1.ConditionTrue, autopilot.ArmedReason)
 
-	w.gone = true
-	if _, err := w.look(t.Context(), c); err == nil {
-		t.Error("no error")
-	}
-	w.checkReady(t, "the cloud is away", metav1.ConditionFalse, autopilot.CloudUnreachable)
-	off := false
-	w.rds.Spec.Autopilot = &off
-	if _, err := w.look(t.Context(), c); err == nil {
-		t.Error("no error")
-	}
-	w.checkReady(t, "it cannot be disarmed", metav1.ConditionFalse, autopilot.CloudUnreachable)
-	w.gone = false
-	w.settle(t, c)
-	w.checkReady(t, "turned off", metav1.ConditionTrue, string(autopilot.ReasonNotEnabled))
+		w.gone = true
+		if _, err := w.look(t.Context(), c); err == nil {
+			t.Error("no error")
+		}
+		w.checkReady(t, "the cloud is away", metav1.ConditionFalse, autopilot.CloudUnreachable)
+		w.changeRds(func(rds *otcv1.Rds) { rds.Spec.Autopilot = new(false) })
+		if _, err := w.look(t.Context(), c); err == nil {
+			t.Error("no error")
+		}
+		w.checkReady(t, "it cannot be disarmed", metav1.ConditionFalse, autopilot.CloudUnreachable)
+		w.gone = false
+		w.settle(t, c)
+		w.checkReady(t, "turned off", metav1.ConditionTrue, string(autopilot.ReasonNotEnabled))
 
-	on := true
-	w.rds.Spec.Autopilot = &on
-	if _, err := c.reconcile(t.Context(), Key{"ns", "db"}); err != nil { // arm comes later
-		t.Fatal(err)
-	}
-	w.checkReady(t, "turned on and not armed yet", metav1.ConditionFalse, autopilot.RuleMissing)
-	w.settle(t, c)
-	w.checkReady(t, "armed again", metav1.ConditionTrue, autopilot.ArmedReason)
+		w.changeRds(func(rds *otcv1.Rds) { rds.Spec.Autopilot = new(true) })
+		if _, err := w.decide(t.Context(), c); err != nil { // arm comes later
+			t.Fatal(err)
+		}
+		w.checkReady(t, "turned on and not armed yet", metav1.ConditionFalse, autopilot.RuleMissing)
+		w.settle(t, c)
+		w.checkReady(t, "armed again", metav1.ConditionTrue, autopilot.ArmedReason)
+	})
 }
 
 // Ready comes with what a round writes anyway.
 func TestReadyCostsNoWrite(t *testing.T) {
-	w := newWorld()
-	c := w.process()
-	w.settle(t, c)
-	w.names = nil
-	if _, err := w.look(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
-	if len(w.names) > 0 {
-		t.Errorf("a round without news writes %v", w.names)
-	}
-	w.names, w.usedGB = nil, 93
-	w.alarm(v1alpha1.MetricStorage, true)
-	if _, err := w.look(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
-	if want := []string{"status", "patch volume", "status"}; !slices.Equal(w.names, want) {
-		t.Errorf("a round with a change writes %v, want %v", w.names, want)
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		w.settle(t, c)
+		w.names = nil
+		if _, err := w.look(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if len(w.names) > 0 {
+			t.Errorf("a round without news writes %v", w.names)
+		}
+		w.names, w.usedGB = nil, 93
+		w.alarm(v1alpha1.MetricStorage, true)
+		if _, err := w.look(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"status", "patch rdss", "status"}; !slices.Equal(w.names, want) {
+			t.Errorf("a round with a change writes %v, want %v", w.names, want)
+		}
+	})
 }
