@@ -99,6 +99,7 @@ func TestDecide(t *testing.T) {
 		{"the budget does not hold storage back", both(changed(3*time.Hour, "95.0"), changed(20*time.Hour, "95.0")), []Alarm{storageAt(93)}, ActionGrowVolume, ReasonAlarmInForce, "110", ""},
 		{"cooldown of zero", both(changed(10*time.Minute, "99.0"), cooldown(0)), []Alarm{usageAt(v1alpha1.MetricCPU, 93)}, ActionChangeFlavor, ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
 		{"cooldown does not hold storage back", changed(time.Minute, "95.0"), []Alarm{storageAt(93)}, ActionGrowVolume, ReasonAlarmInForce, "110", ""},
+		{"an older change is not in the budget, which is spent", both(both(changed(3*time.Hour, "95.0"), changed(20*time.Hour, "95.0")), changed(60*time.Hour, "95.0")), []Alarm{usageAt(v1alpha1.MetricMemory, 95)}, ActionNone, ReasonBudgetSpent, "", "2 times"},
 		{"the budget of a day is spent", both(changed(3*time.Hour, "95.0"), changed(20*time.Hour, "95.0")), []Alarm{usageAt(v1alpha1.MetricMemory, 95)}, ActionNone, ReasonBudgetSpent, "", "2 times"},
 		{"the budget of yesterday", both(changed(3*time.Hour, "95.0"), changed(25*time.Hour, "95.0")), []Alarm{usageAt(v1alpha1.MetricMemory, 95)}, ActionChangeFlavor, ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
 		{"two changes that did not help", both(changed(30*time.Hour, "94.0"), changed(60*time.Hour, "97.0")), []Alarm{usageAt(v1alpha1.MetricCPU, 93)}, ActionNone, ReasonNoEffect, "", "CPU"},

@@ -57,9 +57,13 @@ func TestAnotherInstanceIsAnotherHistory(t *testing.T) {
 	c := quiet()
 	pendingVolume(time.Minute)(&c)
 	c.Status.Changes = []v1alpha1.Change{completedFlavor(time.Minute)}
+	c.Status.Alarms.Rules = []v1alpha1.Rule{{Metric: v1alpha1.MetricStorage, AlarmID: "al1", Dimension: "rds_cluster_id:in01", State: v1alpha1.StateInsufficientData, StateTime: micro(noon())}}
 	c.Instance.ID = "another"
 	f := FollowUp(c)
 	s, ended := f.Status, f.Ended
+	if r := s.Alarms.Rules[0]; r != (v1alpha1.Rule{Metric: v1alpha1.MetricStorage, AlarmID: "al1"}) {
+		t.Errorf("rule %+v says something about the former instance", r)
+	}
 	if s.Pending != nil || len(s.Changes) > 0 || len(ended) > 0 {
 		t.Fatalf("kept %+v and %+v, ended %+v of the former instance", s.Pending, s.Changes, ended)
 	}
