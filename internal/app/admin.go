@@ -8,6 +8,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/mcsps/rds-autopilot/internal/status"
+	"github.com/mcsps/rds-autopilot/k8s"
 )
 
 // registry returns a registry of our own with what every process has.
@@ -38,8 +41,8 @@ func reachableGauge(reg prometheus.Registerer, reachable func() bool) {
 	}))
 }
 
-// admin is the server of the address that is not public.
-func admin(reg *prometheus.Registry, ready func() bool) *http.Server {
+// admin is the server of the address that is not public. page is the status page; nil where there is none.
+func admin(reg *prometheus.Registry, ready func() bool, page http.Handler) *http.Server {
 	mux := chi.NewMux()
 	mux.Method(http.MethodGet, "/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Timeout: 10 * time.Second}))
 	mux.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok") })
@@ -50,9 +53,22 @@ func admin(reg *prometheus.Registry, ready func() bool) *http.Server {
 		}
 		writeText(w, http.StatusOK, "ok")
 	})
+	if page != nil {
+		mux.Mount("/", page)
+	}
 	return &http.Server{
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
 	}
+}
+
+// statusPage is what people look at; nil where it is switched off.
+func statusPage(o Options, kube *k8s.Cluster, reg prometheus.Gatherer) (http.Handler, error) {
+	if !o.StatusPage {
+		return nil, nil
+	}
+	return status.New(status.Options{
+		Cache: kube, Metrics: reg, Mode: o.Mode, Sweep: o.Sweep, Recheck: o.Recheck, Version: o.Version, Log: o.Log.Named("status"), Now: o.Now,
+	})
 }
 
 func writeText(w http.ResponseWriter, status int, text string) {

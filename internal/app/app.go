@@ -30,6 +30,7 @@ type App struct {
 	kube    *k8s.Cluster
 	cloud   *otc.Cloud
 	leader  prometheus.Gauge
+	page    http.Handler // nil where it is switched off
 }
 
 // New connects to Kubernetes and to the cloud, and puts the parts together. Whatever keeps it from starting is one error.
@@ -57,6 +58,9 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	if a.Parts, err = Wire(o, kube, clusterID, api, reg); err != nil {
 		return nil, err
 	}
+	if a.page, err = statusPage(o, kube, reg); err != nil {
+		return nil, err
+	}
 	return a, a.Watch(kube)
 }
 
@@ -69,7 +73,7 @@ func (a *App) Run(ctx context.Context, public, private net.Listener) error {
 	var listening, stopping atomic.Bool
 	adminServer := admin(a.reg, func() bool {
 		return listening.Load() && !stopping.Load() && a.kube.HasSynced() && a.kube.Reachable()
-	})
+	}, a.page)
 
 	var last errgroup.Group // ends after everything else
 	last.Go(func() error { return a.kube.Run(watching) })
