@@ -62,12 +62,12 @@ func admin(reg *prometheus.Registry, ready func() bool, page http.Handler) *http
 }
 
 // statusPage is what people look at; nil where it is switched off.
-func statusPage(o Options, kube *k8s.Cluster, reg prometheus.Gatherer) (http.Handler, error) {
+func statusPage(o Options, kube *k8s.Cluster, reg prometheus.Gatherer, leader func() string) (http.Handler, error) {
 	if !o.StatusPage {
 		return nil, nil
 	}
 	return status.New(status.Options{
-		Cache: kube, Metrics: reg, Mode: o.Mode, Sweep: o.Sweep, Recheck: o.Recheck, Version: o.Version, Log: o.Log.Named("status"), Now: o.Now,
+		Cache: kube, Metrics: reg, Leader: leader, Mode: o.Mode, Sweep: o.Sweep, Recheck: o.Recheck, Version: o.Version, Log: o.Log.Named("status"), Now: o.Now,
 	})
 }
 

@@ -31,6 +31,7 @@ type App struct {
 	cloud   *otc.Cloud
 	leader  prometheus.Gauge
 	page    http.Handler // nil where it is switched off
+	leading atomic.Value // string: the pod that leads, as last seen
 }
 
 // New connects to Kubernetes and to the cloud, and puts the parts together. Whatever keeps it from starting is one error.
@@ -58,7 +59,7 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	if a.Parts, err = Wire(o, kube, clusterID, api, reg); err != nil {
 		return nil, err
 	}
-	if a.page, err = statusPage(o, kube, reg); err != nil {
+	if a.page, err = statusPage(o, kube, reg, a.leadingPod); err != nil {
 		return nil, err
 	}
 	return a, a.Watch(kube)
@@ -108,6 +109,12 @@ func (a *App) Run(ctx context.Context, public, private net.Listener) error {
 	return errors.Join(err, shutDown(adminServer), last.Wait())
 }
 
+// leadingPod is the pod that leads, as last seen; empty where none was seen, or nobody is elected.
+func (a *App) leadingPod() string {
+	pod, _ := a.leading.Load().(string)
+	return pod
+}
+
 // lead works as long as this replica leads, and seeks the lease again when it was lost.
 func (a *App) lead(ctx context.Context) error {
 	if a.kube.WaitForSync(ctx) != nil {
@@ -119,7 +126,7 @@ func (a *App) lead(ctx context.Context) error {
 		return nil
 	}
 	for ctx.Err() == nil {
-		err := a.kube.Lead(ctx, k8s.Lease{Namespace: a.options.LeaseNamespace, OnChange: func(leading bool) {
+		err := a.kube.Lead(ctx, k8s.Lease{Namespace: a.options.LeaseNamespace, OnLeader: func(pod string) { a.leading.Store(pod) }, OnChange: func(leading bool) {
 			a.log.Info("leadership", zap.Bool("leading", leading))
 			a.leader.Set(0)
 			if leading {

@@ -41,6 +41,7 @@ func gather(from prometheus.Gatherer) map[string][]sample {
 // replica is what the process that answers knows of itself.
 type replica struct {
 	Leads            bool
+	Leader           string // the pod that leads; empty where it is not known
 	KubernetesAway   bool
 	CloudAway        bool   // refused the credentials, or was never reached
 	LastSweep        moment // none on a replica that never led
@@ -57,7 +58,7 @@ func (v *view) replica() replica {
 		}
 		return v.samples[name][0].value, true
 	}
-	var r replica
+	r := replica{Leader: v.leader}
 	leads, _ := value("leader")
 	r.Leads = leads == 1
 	reachable, known := value("kubernetes_reachable")

@@ -2,6 +2,7 @@ package status
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -152,6 +153,7 @@ type row struct {
 type overview struct {
 	Query          query
 	Numbers        []number
+	Waiting        int // for the leader; only it knows
 	Changes        int // completed within 24 hours, by the autopilot
 	Headers        []header
 	Rows           []row
@@ -169,16 +171,14 @@ func (p *pages) showOverview(r *http.Request, v *view) answer {
 }
 
 func (v *view) overview(all []database, q query) overview {
-	o := overview{All: len(all), States: stateTable(), Headers: q.headers(), Everything: query{Sort: q.Sort, Descending: q.Descending}.link()}
+	o := overview{All: len(all), Waiting: v.replica().WaitingDatabases, States: stateTable(), Headers: q.headers(), Everything: query{Sort: q.Sort, Descending: q.Descending}.link()}
 	counts := make([]int, len(stateTable()))
 	namespaces := map[string]bool{}
 	var found []*database
 	for i := range all {
 		d := &all[i]
 		counts[d.State]++
-		if len(namespaces) < namespacesShow {
-			namespaces[d.Namespace] = true
-		}
+		namespaces[d.Namespace] = true
 		o.Changes += v.changesOfADay(d)
 		if q.matches(d) {
 			found = append(found, d)
@@ -190,10 +190,8 @@ func (v *view) overview(all []database, q query) overview {
 			o.Numbers = append(o.Numbers, number{s.Label, to.link(), s.Tone, counts[i], q.State == s.Key})
 		}
 	}
-	for ns := range namespaces {
-		o.Namespaces = append(o.Namespaces, ns)
-	}
-	slices.Sort(o.Namespaces)
+	o.Namespaces = slices.Sorted(maps.Keys(namespaces))
+	o.Namespaces = o.Namespaces[:min(len(o.Namespaces), namespacesShow)]
 	q.sortDatabases(found)
 
 	o.Matching, o.Pages = len(found), max(1, (len(found)+rowsPerPage-1)/rowsPerPage)

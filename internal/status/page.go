@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -40,6 +39,7 @@ type Cache interface {
 type Options struct {
 	Cache   Cache
 	Metrics prometheus.Gatherer
+	Leader  func() string // the pod that leads, as last seen; empty where it is not known
 
 	Mode           v1alpha1.Mode // upper bound for every database
 	Sweep, Recheck time.Duration // between two looks at a database, and where something is under way
@@ -134,7 +134,7 @@ func (p *pages) serve(show func(*http.Request, *view) answer) http.HandlerFunc {
 }
 
 func (p *pages) render(r *http.Request, show func(*http.Request, *view) answer) (int, []byte, error) {
-	v := &view{now: p.Now(), mode: p.Mode, sweep: p.Sweep, recheck: p.Recheck, samples: gather(p.Metrics)}
+	v := &view{now: p.Now(), mode: p.Mode, sweep: p.Sweep, recheck: p.Recheck, samples: gather(p.Metrics), leader: p.Leader()}
 	a := show(r, v)
 	var out bytes.Buffer
 	err := a.template.ExecuteTemplate(&out, "layout.html", page{
@@ -166,5 +166,5 @@ func (p *pages) databases(v *view) []database {
 	for i := range all {
 		v.summarize(&all[i])
 	}
-	return slices.Clip(all)
+	return all
 }

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -94,13 +95,13 @@ func usage(percent string, measured time.Time) func(*v1alpha1.RdsAutopilot) {
 	}
 }
 
-func handler(tb testing.TB, c *cache, reg *prometheus.Registry) http.Handler {
+func handler(tb testing.TB, c status.Cache, reg *prometheus.Registry) http.Handler {
 	tb.Helper()
 	if reg == nil {
 		reg = prometheus.NewRegistry()
 	}
 	h, err := status.New(status.Options{
-		Cache: c, Metrics: reg, Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, Version: "v1", Log: zaptest.NewLogger(tb), Now: now,
+		Cache: c, Metrics: reg, Leader: func() string { return "pod-2" }, Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, Version: "v1", Log: zaptest.NewLogger(tb), Now: now,
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -259,4 +260,51 @@ func TestNothingButReading(t *testing.T) {
 			t.Errorf("%s: %d %s", file, w.Code, body)
 		}
 	}
+}
+
+// hanging is a cache that does not answer until it is told to.
+type hanging struct {
+	cache
+	asked  chan struct{}
+	answer chan struct{}
+}
+
+func (c *hanging) EachTarget(func(*autopilot.Target)) {
+	c.asked <- struct{}{}
+	<-c.answer
+}
+
+// Fifty people who reload take no more of the processor than one: decisions go first.
+func TestOnePageIsPutTogetherAtATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &hanging{asked: make(chan struct{}, 50), answer: make(chan struct{})}
+		h := handler(t, c, nil)
+		codes := make(chan int, 50)
+		for range 50 {
+			go func() {
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+				codes <- w.Code
+			}()
+		}
+		synctest.Wait()
+		if n := len(c.asked); n != 1 {
+			t.Errorf("%d pages are put together at once", n)
+		}
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		if n := len(codes); n != 49 {
+			t.Errorf("%d of 49 are told to come again", n)
+		}
+		close(c.answer)
+		synctest.Wait()
+		count := map[int]int{}
+		for range 50 {
+			count[<-codes]++
+		}
+		if count[http.StatusOK] != 1 || count[http.StatusServiceUnavailable] != 49 {
+			t.Errorf("status codes: %v", count)
+		}
+	})
 }

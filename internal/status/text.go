@@ -17,6 +17,7 @@ type view struct {
 	now            time.Time
 	mode           v1alpha1.Mode
 	sweep, recheck time.Duration
+	leader         string
 	samples        map[string][]sample // of the registry, by the metric's name
 }
 
@@ -46,6 +47,11 @@ func (v *view) moment(t time.Time) moment {
 func visible(html []byte) []byte {
 	out := bytes.NewBuffer(make([]byte, 0, len(html)))
 	for len(html) > 0 {
+		if html[0] >= ' ' && html[0] < 0x7f { // most of a page
+			out.WriteByte(html[0])
+			html = html[1:]
+			continue
+		}
 		r, size := utf8.DecodeRune(html)
 		switch {
 		case r == '\n' || r == '\t':
