@@ -40,6 +40,7 @@ func fleet() *cache {
 	c.add("b", "contested", func(a *v1alpha1.RdsAutopilot) {
 		autopilot.SetCondition(&a.Status, v1alpha1.ConditionContested, true, "Contested", "Somebody took it back", 1, now())
 	})
+	c.add("b", "unread", func(a *v1alpha1.RdsAutopilot) { autopilot.SetReady(&a.Status, true, 1, now()) })
 	c.add("c", "disarmed", notArmed)
 	c.add("c", "new", func(a *v1alpha1.RdsAutopilot) { a.Status = v1alpha1.Status{Instance: &v1alpha1.Instance{}} })
 	c.add("c", "full", func(a *v1alpha1.RdsAutopilot) { a.Status.Instance.Status = autopilot.StatusStorageFull })
@@ -52,7 +53,7 @@ func TestTheWorstIsFirst(t *testing.T) {
 	t.Parallel()
 	root := get(t, handler(t, fleet(), nil), "/", http.StatusOK)
 	want := []string{
-		"c/full", "c/disarmed", "c/new", "b/contested", "b/refused", "b/stalled", "b/limited", "b/alarm", "a/changing", "a/waiting", "a/armed", "c/off", "c/plain",
+		"c/full", "c/disarmed", "c/new", "b/contested", "b/refused", "b/stalled", "b/unread", "b/limited", "b/alarm", "a/changing", "a/waiting", "a/armed", "c/off", "c/plain",
 	}
 	if diff := cmp.Diff(want, names(root)); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
@@ -60,7 +61,7 @@ func TestTheWorstIsFirst(t *testing.T) {
 	got := text(root)
 	for _, want := range []string{
 		"2 Not armed", "1 Storage full", "SubscriptionPending: The topic's subscription is not confirmed yet", "denied by policy",
-		"92 of 100 GB used (92 %), at most 500", "Storage 100 → 110 GB", "within 30s: change pending", "within 5m: alarm in force", "13 of 13 databases", "pod-2 decides",
+		"92 of 100 GB used (92 %), at most 500", "Storage 100 → 110 GB", "within 30s: change pending", "within 5m: alarm in force", "14 of 14 databases", "pod-2 decides",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the overview lacks %q", want)
@@ -77,7 +78,7 @@ func TestFilterSortAndPages(t *testing.T) {
 		"/?state=not-armed":                        {"c/disarmed", "c/new"},
 		"/?q=POLICY":                               {"b/refused"},
 		"/?q=%E2%86%92&sort=database":              {"a/changing", "b/refused"},
-		"/?sort=storage&order=desc&namespace=b":    {"b/alarm", "b/stalled", "b/refused", "b/limited", "b/contested"},
+		"/?sort=storage&order=desc&namespace=b":    {"b/alarm", "b/unread", "b/stalled", "b/refused", "b/limited", "b/contested"},
 		"/?namespace=nope":                         nil,
 		"/?namespace=a&state=armed&q=large&page=9": {"a/armed"},
 	} {

@@ -21,6 +21,7 @@ const (
 	contested
 	refused
 	stalled
+	lookFailed
 	limited
 	inAlarm
 	changing
@@ -45,6 +46,7 @@ func stateTable() []stateRow {
 		{"contested", "Contested", "bad"},
 		{"refused", "Refused", "bad"},
 		{"stalled", "Stalled", "bad"},
+		{"look-failed", "Look failed", "bad"},
 		{"limited", "Limited", "bad"},
 		{"in-alarm", "In alarm", "busy"},
 		{"changing", "Changing", "busy"},
@@ -78,7 +80,7 @@ func (v *view) judge(d *database) (state, string) {
 		return off, "The mode is Off"
 	case is == nil:
 		return notArmed, "Nobody has looked at it yet"
-	case is.Reason == string(autopilot.ReasonNotEnabled):
+	case autopilot.SaysOff(*s):
 		return off, is.Message
 	case s.Instance != nil && s.Instance.Status == autopilot.StatusStorageFull && is.Reason != string(autopilot.ReasonInstanceUnknown):
 		return storageFull, "The database is read-only"
@@ -100,6 +102,9 @@ func (v *view) judge(d *database) (state, string) {
 		if autopilot.Overdue(u.SinceTime.Time, s.Instance, v.now) {
 			return stalled, step(u.Kind, "", u.To) + ", asked for by somebody else, does not arrive"
 		}
+	}
+	if autopilot.LookHasFailed(*s) {
+		return lookFailed, "Not everything could be read at the last look; the log of the leader says what"
 	}
 	if why, ok := holds(v1alpha1.ConditionLimited); ok {
 		return limited, why
