@@ -8,9 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-
-	"github.com/mcsps/rds-autopilot/internal/status"
-	"github.com/mcsps/rds-autopilot/k8s"
 )
 
 // registry returns a registry of our own with what every process has.
@@ -59,16 +56,6 @@ func admin(reg *prometheus.Registry, ready func() bool, page http.Handler) *http
 	return &http.Server{
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
 	}
-}
-
-// statusPage is what people look at; nil where it is switched off.
-func statusPage(o Options, kube *k8s.Cluster, reg prometheus.Gatherer, leader func() string) (http.Handler, error) {
-	if !o.StatusPage {
-		return nil, nil
-	}
-	return status.New(status.Options{
-		Cache: kube, Metrics: reg, Leader: leader, Mode: o.Mode, Sweep: o.Sweep, Recheck: o.Recheck, Version: o.Version, Log: o.Log.Named("status"), Now: o.Now,
-	})
 }
 
 func writeText(w http.ResponseWriter, status int, text string) {

@@ -11,7 +11,12 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-const fromDatabase = "../../" // the way from the page of a database to the overview
+const (
+	fromDatabase = "../../"    // the way from the page of a database to the overview
+	fromPlan     = "../../../" // the same from a plan
+
+	notWatched = "This service watches no database of that name."
+)
 
 type condition struct {
 	Type, Status, Reason, Message string
@@ -40,6 +45,8 @@ type detail struct {
 	Cloud                v1alpha1.Alarms
 	Rules                []rule
 	Measured             moment
+	OffersPlan           bool
+	PlanPath             string // relative
 }
 
 func (p *pages) showDatabase(r *http.Request, v *view) answer {
@@ -52,10 +59,12 @@ func (p *pages) showDatabase(r *http.Request, v *view) answer {
 	}
 	d.target = p.Cache.Target(namespace, name)
 	if err != nil || err2 != nil || d.autopilot == nil && d.target == nil {
-		return answer{http.StatusNotFound, p.failure, fromDatabase, "Not found", "This service watches no database of that name."}
+		return answer{http.StatusNotFound, p.failure, fromDatabase, "Not found", notWatched}
 	}
 	v.summarize(&d)
-	return answer{http.StatusOK, p.database, fromDatabase, d.Namespace + "/" + d.Name, v.detail(&d)}
+	x := v.detail(&d)
+	x.OffersPlan, x.PlanPath = p.Plan != nil && x.HasRds, "./"+url.PathEscape(name)+"/plan"
+	return answer{http.StatusOK, p.database, fromDatabase, d.Namespace + "/" + d.Name, x}
 }
 
 func (v *view) detail(d *database) *detail {

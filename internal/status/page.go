@@ -2,6 +2,7 @@ package status
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"fmt"
 	"html/template"
@@ -41,6 +42,10 @@ type Options struct {
 	Metrics prometheus.Gatherer
 	Leader  func() string // the pod that leads, as last seen; empty where it is not known
 
+	// Plan says what would be decided now for a database. It alone may ask the cloud, and only when a person asks for it;
+	// nil where that is not offered.
+	Plan func(ctx context.Context, namespace, name string) (*autopilot.Plan, error)
+
 	Mode           v1alpha1.Mode // upper bound for every database
 	Sweep, Recheck time.Duration // between two looks at a database, and where something is under way
 	Version        string
@@ -50,15 +55,16 @@ type Options struct {
 
 type pages struct {
 	Options
-	overview, database, health, failure *template.Template
-	slot                                chan struct{} // one page is put together at a time: decisions go first
+	overview, database, plan, health, failure *template.Template
+	plans                                     *plans
+	slot                                      chan struct{} // one page is put together at a time: decisions go first
 }
 
 // New returns the handler of the status page: the overview at /, one database below /databases, and the replica at /health.
 func New(o Options) (http.Handler, error) {
-	p := &pages{Options: o, slot: make(chan struct{}, 1)}
+	p := &pages{Options: o, slot: make(chan struct{}, 1), plans: &plans{ask: o.Plan, now: o.Now, slot: make(chan struct{}, 1), kept: map[[2]string]kept{}}}
 	for file, t := range map[string]**template.Template{
-		"overview.html": &p.overview, "database.html": &p.database, "health.html": &p.health, "failure.html": &p.failure,
+		"overview.html": &p.overview, "database.html": &p.database, "plan.html": &p.plan, "health.html": &p.health, "failure.html": &p.failure,
 	} {
 		var err error
 		if *t, err = template.ParseFS(files, "layout.html", file); err != nil {
@@ -69,6 +75,9 @@ func New(o Options) (http.Handler, error) {
 	mux.Use(setHeaders)
 	mux.Get("/", p.serve(p.showOverview))
 	mux.Get("/databases/{namespace}/{name}", p.serve(p.showDatabase))
+	if o.Plan != nil {
+		mux.Get("/databases/{namespace}/{name}/plan", p.servePlan)
+	}
 	mux.Get("/health", p.serve(p.showHealth))
 	for _, file := range []string{"status.css", "icon.svg"} {
 		mux.Get("/"+file, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, files, file) })
@@ -129,7 +138,7 @@ func (p *pages) serve(show func(*http.Request, *view) answer) http.HandlerFunc {
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.WriteHeader(status)
-		_, _ = w.Write(body) // the client is gone where this fails
+		_, _ = w.Write(body) //nolint:gosec // html/template has escaped it; the client is gone where this fails
 	}
 }
 
