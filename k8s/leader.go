@@ -21,6 +21,9 @@ import (
 // namespaceFile is where a pod finds its namespace, beside its ServiceAccount's token.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
+// identitySeparator stands between the name of the pod and what makes the identity unique; a pod's name cannot hold it.
+const identitySeparator = "_"
+
 // Lease says how the leader is found.
 type Lease struct {
 	// Namespace of the lease; empty means the pod's own.
@@ -29,6 +32,8 @@ type Lease struct {
 	// up, and RetryPeriod between tries: 15 s, 10 s and 1 s where zero. The library waits up to 2.2 periods between two
 	// tries, and sees the last renewal of a leader that was killed one try late: the next one leads within 20 s.
 	Duration, RenewDeadline, RetryPeriod time.Duration
+	// OnLeader is called with the name of the pod that leads, whenever it is another one.
+	OnLeader func(pod string)
 	// OnChange is called with true when this replica begins to lead, and with false once it does not any more.
 	OnChange func(leading bool)
 }
@@ -77,6 +82,10 @@ func (c *Cluster) Lead(ctx context.Context, lease Lease, run func(context.Contex
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) { term.Do(func() { serve(leading) }) },
 			OnStoppedLeading: func() {},
+			OnNewLeader: func(identity string) {
+				pod, _, _ := strings.Cut(identity, identitySeparator)
+				lease.OnLeader(pod)
+			},
 		},
 	})
 	if err != nil {
@@ -107,6 +116,9 @@ func (l Lease) withDefaults() Lease {
 	if l.OnChange == nil {
 		l.OnChange = func(bool) {}
 	}
+	if l.OnLeader == nil {
+		l.OnLeader = func(string) {}
+	}
 	return l
 }
 
@@ -125,7 +137,7 @@ func (c *Cluster) lock(lease Lease) (resourcelock.Interface, error) {
 	return &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: lease.Namespace, Name: self},
 		Client:     client,
-		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
+		LockConfig: resourcelock.ResourceLockConfig{Identity: host + identitySeparator + string(uuid.NewUUID())},
 	}, nil
 }
 

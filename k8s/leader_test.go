@@ -2,6 +2,7 @@ package k8s_test
 
 import (
 	"context"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,6 +20,7 @@ type replica struct {
 	started chan struct{} // closed when it leads
 	ended   chan error    // what Lead returned
 	leading atomic.Bool   // the gauge
+	leader  atomic.Value  // string: the pod that leads, as it sees it
 	stop    context.CancelFunc
 }
 
@@ -29,6 +31,7 @@ func replicaOf(t *testing.T, c *k8s.Cluster, namespace string, work func(context
 	lease := k8s.Lease{
 		Namespace: namespace, Duration: time.Minute, RenewDeadline: 40 * time.Second, RetryPeriod: 200 * time.Millisecond,
 		OnChange: func(leading bool) { r.leading.Store(leading) },
+		OnLeader: func(pod string) { r.leader.Store(pod) },
 	}
 	exited := make(chan struct{})
 	go func() {
@@ -104,6 +107,11 @@ func TestLeaderHandsOverOnceItsWorkIsDone(t *testing.T) {
 		overlap <- working.Load()
 		<-ctx.Done()
 	})
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "both know who leads", func() bool { return first.leader.Load() == host && second.leader.Load() == host })
 	holder, renewed := leaseOf(t)
 	first.stop()
 	for range 3 { // it keeps the lease for as long as it is at work

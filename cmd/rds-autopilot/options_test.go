@@ -47,17 +47,17 @@ func served(t *testing.T, env func(string) string, args ...string) *serveOptions
 func TestOptionsHaveTheDocumentedDefaults(t *testing.T) {
 	o := served(t, environment(), "--public-url", "https://a.example/smn")
 	if o.WebhookAddr != ":8080" || o.AdminAddr != ":9090" || o.Mode != v1alpha1.ModeAuto || !o.LeaderElect || o.MaxMessageAge != time.Hour ||
-		o.Sweep != 5*time.Minute || o.Recheck != 30*time.Second || o.CloudRate != 5 || o.DrainDelay != 5*time.Second || len(o.CertHosts) != 0 ||
+		o.Sweep != 5*time.Minute || o.Recheck != 30*time.Second || o.CloudRate != 5 || o.DrainDelay != 5*time.Second || !o.StatusPage || len(o.CertHosts) != 0 ||
 		len(o.ConfirmHosts) != 0 || o.LogFormat != "json" || len(o.Namespaces) != 0 {
 		t.Errorf("%+v", o)
 	}
 }
 
 func TestTheEnvironmentStandsInForFlagsThatAreNotGiven(t *testing.T) {
-	env := environment("RDS_AUTOPILOT_PUBLIC_URL=https://env.example/", "RDS_AUTOPILOT_MODE=Recommend", "RDS_AUTOPILOT_LEADER_ELECT=false",
+	env := environment("RDS_AUTOPILOT_PUBLIC_URL=https://env.example/", "RDS_AUTOPILOT_MODE=Recommend", "RDS_AUTOPILOT_LEADER_ELECT=false", "RDS_AUTOPILOT_STATUS_PAGE=false",
 		"RDS_AUTOPILOT_ENDPOINT=smn=https://smn.example,ces=https://ces.example", "RDS_AUTOPILOT_WATCH_NAMESPACES=a, b")
 	o := served(t, env, "--mode", "Off")
-	if o.PublicURL.Host != "env.example" || o.Mode != v1alpha1.ModeOff || o.LeaderElect || len(o.Endpoints) != 2 || len(o.Namespaces) != 2 || o.Namespaces[1] != "b" {
+	if o.PublicURL.Host != "env.example" || o.Mode != v1alpha1.ModeOff || o.LeaderElect || o.StatusPage || len(o.Endpoints) != 2 || len(o.Namespaces) != 2 || o.Namespaces[1] != "b" {
 		t.Errorf("%+v", o)
 	}
 }

@@ -52,7 +52,8 @@ Durations have a unit: 30s, 5m, 1h30m. Cloud credentials come from OS_* variable
 	fs.SortFlags = false
 	fs.StringVar(&o.publicURL, "public-url", "", "the `URL` that SMN posts alarms to; required. Its path is the webhook's, its scheme the subscription's protocol")
 	fs.StringVar(&o.WebhookAddr, "webhook-addr", ":8080", "`address` of the receiver, and of nothing else")
-	fs.StringVar(&o.AdminAddr, "admin-addr", ":9090", "`address` of /metrics, /healthz and /readyz; not for the public")
+	fs.StringVar(&o.AdminAddr, "admin-addr", ":9090", "`address` of the status page, /metrics, /healthz and /readyz; not for the public")
+	fs.BoolVar(&o.StatusPage, "status-page", o.StatusPage, "show every database and this replica's health at / of the admin address")
 	o.connection(fs)
 	fs.StringSliceVar(&o.Namespaces, "watch-namespaces", nil, "comma separated `namespaces` to watch; empty means all")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "elect a leader among the replicas; only it decides")

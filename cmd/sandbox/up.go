@@ -70,7 +70,7 @@ func instructions(w *world.World) string {
 		text.WriteString(" \\\n    " + args[i] + " " + args[i+1])
 	}
 	text.WriteString("\n\nand to look at it:\n\n")
-	line("curl -s http://" + adminAddr + "/metrics")
+	line("open http://" + adminAddr + "/ in a browser, or curl -s http://" + adminAddr + "/metrics")
 	line("kubectl --kubeconfig", w.Kube.Kubeconfig(), "get rds,rap")
 	text.WriteString("\n")
 	return text.String()

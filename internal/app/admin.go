@@ -38,8 +38,8 @@ func reachableGauge(reg prometheus.Registerer, reachable func() bool) {
 	}))
 }
 
-// admin is the server of the address that is not public.
-func admin(reg *prometheus.Registry, ready func() bool) *http.Server {
+// admin is the server of the address that is not public. page is the status page; nil where there is none.
+func admin(reg *prometheus.Registry, ready func() bool, page http.Handler) *http.Server {
 	mux := chi.NewMux()
 	mux.Method(http.MethodGet, "/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Timeout: 10 * time.Second}))
 	mux.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok") })
@@ -50,6 +50,9 @@ func admin(reg *prometheus.Registry, ready func() bool) *http.Server {
 		}
 		writeText(w, http.StatusOK, "ok")
 	})
+	if page != nil {
+		mux.Mount("/", page)
+	}
 	return &http.Server{
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
 	}

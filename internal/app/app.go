@@ -30,6 +30,8 @@ type App struct {
 	kube    *k8s.Cluster
 	cloud   *otc.Cloud
 	leader  prometheus.Gauge
+	page    http.Handler // nil where it is switched off
+	leading atomic.Value // string: the pod that leads, as last seen
 }
 
 // New connects to Kubernetes and to the cloud, and puts the parts together. Whatever keeps it from starting is one error.
@@ -57,6 +59,9 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	if a.Parts, err = Wire(o, kube, clusterID, api, reg); err != nil {
 		return nil, err
 	}
+	if a.page, err = statusPage(o, kube, api, reg, a.leadingPod); err != nil {
+		return nil, err
+	}
 	return a, a.Watch(kube)
 }
 
@@ -69,7 +74,7 @@ func (a *App) Run(ctx context.Context, public, private net.Listener) error {
 	var listening, stopping atomic.Bool
 	adminServer := admin(a.reg, func() bool {
 		return listening.Load() && !stopping.Load() && a.kube.HasSynced() && a.kube.Reachable()
-	})
+	}, a.page)
 
 	var last errgroup.Group // ends after everything else
 	last.Go(func() error { return a.kube.Run(watching) })
@@ -104,6 +109,12 @@ func (a *App) Run(ctx context.Context, public, private net.Listener) error {
 	return errors.Join(err, shutDown(adminServer), last.Wait())
 }
 
+// leadingPod is the pod that leads, as last seen; empty where none was seen, or nobody is elected.
+func (a *App) leadingPod() string {
+	pod, _ := a.leading.Load().(string)
+	return pod
+}
+
 // lead works as long as this replica leads, and seeks the lease again when it was lost.
 func (a *App) lead(ctx context.Context) error {
 	if a.kube.WaitForSync(ctx) != nil {
@@ -115,7 +126,7 @@ func (a *App) lead(ctx context.Context) error {
 		return nil
 	}
 	for ctx.Err() == nil {
-		err := a.kube.Lead(ctx, k8s.Lease{Namespace: a.options.LeaseNamespace, OnChange: func(leading bool) {
+		err := a.kube.Lead(ctx, k8s.Lease{Namespace: a.options.LeaseNamespace, OnLeader: func(pod string) { a.leading.Store(pod) }, OnChange: func(leading bool) {
 			a.log.Info("leadership", zap.Bool("leading", leading))
 			a.leader.Set(0)
 			if leading {

@@ -43,6 +43,8 @@ type Options struct {
 	Transport http.RoundTripper
 	Env       func(string) string // OS_* credentials
 
+	StatusPage bool // at / of the address that is not public
+
 	Version string // of this build
 	Log     *zap.Logger
 	Now     func() time.Time
@@ -52,6 +54,6 @@ type Options struct {
 func Defaults() Options {
 	return Options{
 		Mode: v1alpha1.ModeAuto, MaxMessageAge: time.Hour, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3,
-		LeaderElect: true, DrainDelay: 5 * time.Second, CloudRate: 5, Now: time.Now,
+		LeaderElect: true, StatusPage: true, DrainDelay: 5 * time.Second, CloudRate: 5, Now: time.Now,
 	}
 }

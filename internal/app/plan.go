@@ -15,7 +15,6 @@ import (
 	"github.com/mcsps/rds-autopilot/autopilot/controller"
 	"github.com/mcsps/rds-autopilot/internal/cloud"
 	"github.com/mcsps/rds-autopilot/internal/otc"
-	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -23,10 +22,17 @@ const autoscalingLimit = 5 * time.Second // for what only a note depends on
 
 // planner asks the cluster and the cloud what a decision depends on, and changes neither.
 type planner struct {
-	kube    *k8s.Cluster
+	kube    planKube
 	api     *otc.Cloud
 	cloud   *cloud.Cloud
 	options Options
+}
+
+// planKube is what a plan needs of Kubernetes; *k8s.Cluster is one that asks the API server.
+type planKube interface {
+	LiveAutopilot(ctx context.Context, namespace, name string) (*v1alpha1.RdsAutopilot, error)
+	SharesInstance(ctx context.Context, t *autopilot.Target, namespace string) (bool, error)
+	Writer(ctx context.Context, t *autopilot.Target, kind v1alpha1.ChangeKind) (string, error)
 }
 
 // situation collects what there is to decide on.

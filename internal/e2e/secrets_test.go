@@ -132,7 +132,8 @@ func TestNoSecretIsEverShown(t *testing.T) {
 		}
 		said[name] = string(text)
 	}
-	for _, path := range []string{"/metrics", "/readyz", "/healthz"} {
+	statusPage := "/databases/" + db.Namespace + "/" + db.Name
+	for _, path := range []string{"/metrics", "/readyz", "/healthz", "/", "/health", statusPage, statusPage + "/plan"} {
 		_, text, err := p.Get(ctx, path)
 		if err != nil {
 			t.Fatal(err)
@@ -145,7 +146,7 @@ func TestNoSecretIsEverShown(t *testing.T) {
 	}
 	said["the log"] = strings.Join(lines, "\n")
 	for place, needle := range map[string]string{
-		"the log": `"result":"forged"`, "events": "secretive", "/metrics": "rds_autopilot_", "plan -o json": "secretive", "the RdsAutopilot": "secretive",
+		"the log": `"result":"forged"`, "events": "secretive", "/metrics": "rds_autopilot_", "plan -o json": "secretive", "/": "secretive", "/health": "forged", statusPage: "GrowVolume", statusPage + "/plan": "IF THE ALARM CAME", "the RdsAutopilot": "secretive",
 	} {
 		if !strings.Contains(said[place], needle) {
 			t.Errorf("%s lacks %s, so nothing is proved by it:\n%.2000s", place, needle, said[place])

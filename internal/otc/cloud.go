@@ -12,7 +12,10 @@ import (
 	golangsdk "github.com/opentelekomcloud/gophertelekomcloud"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	"golang.org/x/time/rate"
 )
+
+const spareBurst = 10 // calls that somebody may make at once who looks for the first time: one plan
 
 // Options are the cloud, the credentials and the rate of requests.
 type Options struct {
@@ -119,6 +122,15 @@ func (c *Cloud) Region() string {
 		return l.region
 	}
 	return c.account.region
+}
+
+// Sparing is the same cloud for somebody who only looks. Its calls wait for a tenth of one service's rate before they take a
+// place beside the others, so that decisions have the rest.
+func (c *Cloud) Sparing() *Cloud {
+	t, sparing := *c.transport, *c
+	t.spare = rate.NewLimiter(t.rate/10, spareBurst)
+	sparing.transport = &t
+	return &sparing
 }
 
 // client is for one call only: the SDK takes no context, so each call gets a client whose transport carries it. What is

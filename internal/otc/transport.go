@@ -31,7 +31,9 @@ type transport struct {
 	base     http.RoundTripper
 	session  *session
 	limits   map[service]*rate.Limiter
+	spare    *rate.Limiter // of somebody who only looks; nil for decisions
 	ops      map[operation]traits
+	rate     rate.Limit // requests per second to each service
 	requests *prometheus.CounterVec
 	log      *zap.Logger
 	now      func() time.Time
@@ -39,7 +41,7 @@ type transport struct {
 
 func newTransport(base http.RoundTripper, o Options, requests *prometheus.CounterVec) *transport {
 	t := &transport{
-		base: base, limits: map[service]*rate.Limiter{}, ops: operations(), requests: requests,
+		base: base, limits: map[service]*rate.Limiter{}, rate: rate.Limit(o.Rate), ops: operations(), requests: requests,
 		log: o.Log, now: o.Now,
 	}
 	burst := int(math.Ceil(o.Rate))
@@ -108,6 +110,11 @@ func (c call) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // wait takes a place in the service's rate.
 func (c call) wait() error {
+	if c.t.spare != nil {
+		if err := c.t.spare.Wait(c.ctx); err != nil {
+			return fmt.Errorf("request rate of what is only looked at: %w", context.DeadlineExceeded)
+		}
+	}
 	err := c.t.limits[c.t.ops[c.op].service].Wait(c.ctx)
 	if err != nil && c.ctx.Err() == nil { // the limiter saw that the deadline would pass
 		return fmt.Errorf("request rate: %w", context.DeadlineExceeded)

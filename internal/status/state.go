@@ -1,0 +1,140 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// state is the worst that holds of a database.
+type state int
+
+// The states, the worst first.
+const (
+	storageFull state = iota
+	notArmed
+	contested
+	refused
+	stalled
+	lookFailed
+	limited
+	inAlarm
+	changing
+	waiting
+	armed
+	off
+	noAutopilot
+)
+
+// stateRow is one row of the table of states.
+type stateRow struct {
+	Key   string // in a URL
+	Label string
+	Tone  string // class of the stylesheet: bad, busy, good or quiet
+}
+
+// stateTable has the states in their order.
+func stateTable() []stateRow {
+	return []stateRow{
+		{"storage-full", "Storage full", "bad"},
+		{"not-armed", "Not armed", "bad"},
+		{"contested", "Contested", "bad"},
+		{"refused", "Refused", "bad"},
+		{"stalled", "Stalled", "bad"},
+		{"look-failed", "Look failed", "bad"},
+		{"limited", "Limited", "bad"},
+		{"in-alarm", "In alarm", "busy"},
+		{"changing", "Changing", "busy"},
+		{"waiting", "Waiting for its window", "busy"},
+		{"armed", "Armed", "good"},
+		{"off", "Off", "quiet"},
+		{"no-autopilot", "No autopilot", "quiet"},
+	}
+}
+
+// Row describes the state.
+func (s state) Row() stateRow { return stateTable()[s] }
+
+// judge finds the state of a database, and says why.
+func (v *view) judge(d *database) (state, string) {
+	a := d.autopilot
+	if a == nil {
+		return noAutopilot, "There is no RdsAutopilot: spec.autopilot of the Rds is not true"
+	}
+	s := &a.Status
+	is := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionArmed)
+	holds := func(kind string) (string, bool) {
+		c := meta.FindStatusCondition(s.Conditions, kind)
+		if c == nil || c.Status != metav1.ConditionTrue {
+			return "", false
+		}
+		return c.Reason + ": " + c.Message, true
+	}
+	switch {
+	case d.Mode == v1alpha1.ModeOff:
+		return off, "The mode is Off"
+	case is == nil:
+		return notArmed, "Nobody has looked at it yet"
+	case autopilot.SaysOff(*s):
+		return off, is.Message
+	case s.Instance != nil && s.Instance.Status == autopilot.StatusStorageFull && is.Reason != string(autopilot.ReasonInstanceUnknown):
+		return storageFull, "The database is read-only"
+	case is.Status != metav1.ConditionTrue:
+		return notArmed, is.Reason + ": " + is.Message
+	}
+	if why, ok := holds(v1alpha1.ConditionContested); ok {
+		return contested, why
+	}
+	for _, i := range s.Intents() {
+		if i.Refusal != nil {
+			return refused, "The Kubernetes API refuses the change: " + i.Refusal.Message
+		}
+		if i.AskedTime != nil && autopilot.Stalling(*i, s.Instance, v.now) {
+			return stalled, step(i.Kind, i.From, i.To) + " was asked for and does not arrive"
+		}
+	}
+	for _, u := range s.Unfulfilled {
+		if autopilot.Overdue(u.SinceTime.Time, s.Instance, v.now) {
+			return stalled, step(u.Kind, "", u.To) + ", asked for by somebody else, does not arrive"
+		}
+	}
+	if autopilot.LookHasFailed(*s) {
+		return lookFailed, "Not everything could be read at the last look; the log of the leader says what"
+	}
+	if why, ok := holds(v1alpha1.ConditionLimited); ok {
+		return limited, why
+	}
+	for _, r := range s.Alarms.Rules {
+		if r.State != v1alpha1.StateAlarm {
+			continue
+		}
+		if i := slices.IndexFunc(s.Decisions, func(x v1alpha1.DecisionRecord) bool { return x.Metric == r.Metric }); i >= 0 {
+			return inAlarm, s.Decisions[i].Reason + ": " + s.Decisions[i].Message
+		}
+		return inAlarm, "Not decided yet"
+	}
+	if len(s.Intents()) > 0 || len(s.Unfulfilled) > 0 {
+		return changing, ""
+	}
+	if s.Deferred != nil {
+		return waiting, fmt.Sprintf("A larger flavor is wanted since %s", v.moment(s.Deferred.FirstTime.Time).Text)
+	}
+	return armed, ""
+}
+
+// step names a change as people do.
+func step(kind v1alpha1.ChangeKind, from, to string) string {
+	what, unit := "Flavor", ""
+	if kind == v1alpha1.KindVolume {
+		what, unit = "Storage", " GB"
+	}
+	if from == "" {
+		return what + " " + to + unit
+	}
+	return what + " " + from + " → " + to + unit
+}

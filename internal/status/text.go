@@ -1,0 +1,75 @@
+package status
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// view is what every text depends on.
+type view struct {
+	now            time.Time
+	mode           v1alpha1.Mode
+	sweep, recheck time.Duration
+	leader         string
+	samples        map[string][]sample // of the registry, by the metric's name
+}
+
+// moment is a point in time as people read it.
+type moment struct {
+	ISO  string // for machines; empty where the time is not known
+	Text string
+	Ago  string
+}
+
+func (v *view) moment(t time.Time) moment {
+	if t.IsZero() || t.Unix() == 0 {
+		return moment{}
+	}
+	m := moment{ISO: t.UTC().Format(time.RFC3339), Text: t.UTC().Format("2006-01-02 15:04:05"), Ago: "now"}
+	switch d := v.now.Sub(t); {
+	case d >= time.Second:
+		m.Ago = duration.HumanDuration(d) + " ago"
+	case d <= -time.Second:
+		m.Ago = "in " + duration.HumanDuration(-d)
+	}
+	return m
+}
+
+// visible writes a character that could hide or turn around its neighbours as its code point. It works on a rendered page,
+// so that no text is forgotten.
+func visible(html []byte) []byte {
+	out := bytes.NewBuffer(make([]byte, 0, len(html)))
+	for len(html) > 0 {
+		if html[0] >= ' ' && html[0] < 0x7f { // most of a page
+			out.WriteByte(html[0])
+			html = html[1:]
+			continue
+		}
+		r, size := utf8.DecodeRune(html)
+		switch {
+		case r == '\n' || r == '\t':
+			out.WriteRune(r)
+		case r == utf8.RuneError && size == 1, unicode.IsControl(r), unicode.In(r, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp, unicode.Variation_Selector):
+			fmt.Fprintf(out, `\u%04x`, r)
+		default:
+			out.Write(html[:size])
+		}
+		html = html[size:]
+	}
+	return out.Bytes()
+}
+
+// shorten keeps a table readable: the page of the database has the whole text.
+func shorten(s string, most int) string {
+	if utf8.RuneCountInString(s) <= most {
+		return s
+	}
+	return string([]rune(s)[:most]) + " …"
+}

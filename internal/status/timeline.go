@@ -1,0 +1,72 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// entry is one line of the timeline.
+type entry struct {
+	Time   moment
+	Kind   string // Signal, Decision, Change, Pending or Subscription
+	Title  string
+	Text   string // the whole sentence
+	Folded bool   // nothing was done: the sentence is shown on demand
+	Tone   string
+
+	at time.Time
+}
+
+// timeline is what is kept of signals, decisions and changes, newest first.
+func (v *view) timeline(s *v1alpha1.Status) []entry {
+	var all []entry
+	add := func(t time.Time, e entry) {
+		e.at, e.Time = t, v.moment(t)
+		all = append(all, e)
+	}
+	for _, g := range s.Intake.Signals {
+		value := ""
+		if g.ValuePercent != "" {
+			value = " at " + g.ValuePercent + " %"
+		}
+		text := "The alarm's own time is " + v.moment(g.AlarmTime.Time).Text + "; message " + g.MessageID
+		add(g.ReceivedTime.Time, entry{Kind: "Signal", Title: fmt.Sprintf("%s is in %s%s", g.Metric, g.State, value), Text: text, Folded: true})
+	}
+	if c := s.Intake.Subscription; c != nil {
+		add(c.ReceivedTime.Time, entry{Kind: "Subscription", Title: c.Type, Text: "message " + c.MessageID, Folded: true})
+	}
+	for _, r := range s.Decisions {
+		title := fmt.Sprintf("%s: %s", r.Metric, r.Reason)
+		if r.Action != string(autopilot.ActionNone) {
+			title = fmt.Sprintf("%s: %s %s → %s", r.Metric, r.Action, r.From, r.To)
+		}
+		if r.Count > 1 {
+			title += fmt.Sprintf(", %d times until %s", r.Count, v.moment(r.LastTime.Time).Text)
+		}
+		e := entry{Kind: "Decision", Title: title, Text: r.Message, Folded: r.Action == string(autopilot.ActionNone)}
+		if autopilot.Reason(r.Reason).IsWarning() {
+			e.Tone = "bad"
+		}
+		add(later(r.Time.Time, r.LastTime.Time), e)
+	}
+	for _, i := range s.Intents() {
+		e := entry{Kind: "Pending", Title: step(i.Kind, i.From, i.To), Text: i.Message, Tone: "busy"}
+		if i.Refusal != nil {
+			e.Tone, e.Text = "bad", fmt.Sprintf("Refused %d times in a row: %s", i.Refusal.Count, i.Refusal.Message)
+		}
+		add(i.DecisionTime.Time, e)
+	}
+	for _, ch := range s.Changes {
+		e := entry{Kind: "Change", Title: autopilot.DescribeChange(ch), Tone: "good"}
+		if ch.Outcome != v1alpha1.OutcomeCompleted {
+			e.Tone = "bad"
+		}
+		add(ch.CompletionTime.Time, e)
+	}
+	slices.SortStableFunc(all, func(a, b entry) int { return b.at.Compare(a.at) })
+	return all
+}
