@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -153,6 +155,7 @@ type row struct {
 type overview struct {
 	Query          query
 	Numbers        []number
+	Armed          int // whatever else holds of them
 	Waiting        int // for the leader; only it knows
 	Changes        int // completed within 24 hours, by the autopilot
 	Headers        []header
@@ -179,6 +182,9 @@ func (v *view) overview(all []database, q query) overview {
 		d := &all[i]
 		counts[d.State]++
 		namespaces[d.Namespace] = true
+		if a := d.autopilot; a != nil && meta.IsStatusConditionTrue(a.Status.Conditions, v1alpha1.ConditionArmed) {
+			o.Armed++
+		}
 		o.Changes += v.changesOfADay(d)
 		if q.matches(d) {
 			found = append(found, d)

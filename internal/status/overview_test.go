@@ -60,7 +60,7 @@ func TestTheWorstIsFirst(t *testing.T) {
 	}
 	got := text(root)
 	for _, want := range []string{
-		"2 Not armed", "1 Storage full", "SubscriptionPending: The topic's subscription is not confirmed yet", "denied by policy",
+		"11 of 14 armed", "2 Not armed", "1 Storage full", "SubscriptionPending: The topic's subscription is not confirmed yet", "denied by policy",
 		"92 of 100 GB used (92 %), at most 500", "Storage 100 → 110 GB", "within 30s: change pending", "within 5m: alarm in force", "14 of 14 databases", "pod-2 decides",
 	} {
 		if !strings.Contains(got, want) {

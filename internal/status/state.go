@@ -51,7 +51,7 @@ func stateTable() []stateRow {
 		{"in-alarm", "In alarm", "busy"},
 		{"changing", "Changing", "busy"},
 		{"waiting", "Waiting for its window", "busy"},
-		{"armed", "Armed", "good"},
+		{"armed", "Armed, nothing to do", "good"},
 		{"off", "Off", "quiet"},
 		{"no-autopilot", "No autopilot", "quiet"},
 	}
