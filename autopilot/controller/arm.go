@@ -52,6 +52,12 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 	if s := r.rap.Status.Intake.Subscription; s != nil && s.ReceivedTime.After(r.notBefore) {
 		r.notBefore = s.ReceivedTime.Time
 	}
+	// What was read before the cloud was found unreachable does not show that it is reachable: Armed would go to and fro.
+	if a := meta.FindStatusCondition(r.rap.Status.Conditions, v1alpha1.ConditionArmed); a != nil && a.Reason == autopilot.CloudUnreachable {
+		if since := a.LastTransitionTime.Add(time.Second); since.After(r.notBefore) { // it is stored in whole seconds
+			r.notBefore = since
+		}
+	}
 	cs, err := r.observe(ctx)
 	if err != nil {
 		return 0, errors.Join(err, r.setNotArmed(ctx, autopilot.CloudUnreachable, "The cloud cannot be asked: "+err.Error()))

@@ -118,3 +118,44 @@ func TestReadyCostsNoWrite(t *testing.T) {
 		}
 	})
 }
+
+// stale is a cloud that can no longer be read, but for what was read of it before.
+type stale struct {
+	cloud
+	read *time.Time // the zero time while it can be read
+}
+
+func (s stale) Instance(ctx context.Context, id string, notBefore time.Time) (*autopilot.Instance, error) {
+	if !s.read.IsZero() && notBefore.After(*s.read) {
+		return nil, errors.New("no answer")
+	}
+	return s.cloud.Instance(ctx, id, notBefore)
+}
+
+// Or Armed would go to and fro while the cloud is away, and each of its writes would begin a decision anew.
+func TestWhatWasReadBeforeTheCloudWasAwayDoesNotArm(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		var read time.Time
+		c.Cloud = stale{cloud{w}, &read}
+		w.settle(t, c)
+		if !w.armed() {
+			t.Fatal("not armed")
+		}
+		read = w.now
+		w.now = w.now.Add(30 * time.Second)
+		if _, err := w.decide(t.Context(), c); err == nil || w.armed() {
+			t.Fatalf("with a cloud that does not answer: armed %v, %v", w.armed(), err)
+		}
+		w.now = w.now.Add(10 * time.Second)
+		if _, err := c.arm(t.Context(), database); err == nil || w.armed() {
+			t.Errorf("by what was read before: armed %v, %v", w.armed(), err)
+		}
+		read = time.Time{}
+		w.settle(t, c)
+		if !w.armed() {
+			t.Error("not armed once the cloud answers again")
+		}
+	})
+}
