@@ -17,11 +17,14 @@ import (
 type cloud struct{ *world }
 
 func (c cloud) Instance(context.Context, string, time.Time) (*autopilot.Instance, error) {
-	if c.gone {
+	c.mu.Lock()
+	gone, during := c.gone, c.duringCloud
+	c.mu.Unlock()
+	if gone {
 		return nil, errors.New("no answer")
 	}
-	if c.duringCloud != nil {
-		c.duringCloud()
+	if during != nil {
+		during()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,7 +83,10 @@ func (c cloud) ResizeList(context.Context, autopilot.Instance) ([]string, bool, 
 
 // Ensure arms in two steps, as the cloud makes it necessary.
 func (c cloud) Ensure(_ context.Context, w Arms, have v1alpha1.Alarms, record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []string, error) {
-	if c.gone {
+	c.mu.Lock()
+	gone := c.gone
+	c.mu.Unlock()
+	if gone {
 		return have, nil, errors.New("no answer")
 	}
 	if have.TopicURN == "" {

@@ -328,24 +328,76 @@ func TestAfterGrowthTheRuleIsRewritten(t *testing.T) {
 	})
 }
 
+// running is the loop at work, on the bubble's clock, once the database is armed.
+func running(t *testing.T) (*world, *Controller) {
+	t.Helper()
+	w := newWorld(t)
+	w.now = time.Now()
+	c := w.process()
+	c.Now, c.Chance = time.Now, func() float64 { return 0.5 } // a sweep each five minutes
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { c.Run(ctx); close(ended) }()
+	t.Cleanup(func() { stop(); <-ended })
+	w.pass(21 * time.Minute)
+	if !w.armed() {
+		t.Fatal("not armed, though nobody told of a change: the sweep should have looked")
+	}
+	return w, c
+}
+
+// set changes the world beside a loop at work, or looks at it.
+func (w *world) set(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
+}
+
+// pass lets that much of the bubble's time pass.
+func (w *world) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 func TestTheLoopSweepsAndEndsWithItsContext(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		c := w.process()
-		c.Now = time.Now
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() { c.Run(ctx); close(ended) }()
-		time.Sleep(20 * time.Minute) // of the bubble's time
-		synctest.Wait()
-		if !w.armed() {
-			t.Error("not armed, though nobody told of a change: the sweep should have looked")
-		}
+		_, c := running(t)
 		if last := testutil.ToFloat64(c.meters.lastSweep); float64(time.Now().Unix())-last > 6*60 {
 			t.Errorf("the last sweep was %g s ago", float64(time.Now().Unix())-last)
 		}
-		stop()
-		<-ended
+	})
+}
+
+func TestTheSweepSaysThatTheCloudIsAway(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w, _ := running(t)
+		w.set(func() { w.gone = true })
+		w.pass(10 * time.Minute)
+		if cond := meta.FindStatusCondition(w.rap().Status.Conditions, v1alpha1.ConditionArmed); cond.Reason != autopilot.CloudUnreachable {
+			t.Errorf("condition %+v", cond)
+		}
+	})
+}
+
+// Our own arming may write while a decision waits for the cloud. That is no news, so no event asks for another decision.
+func TestAfterAConflictItIsDecidedAnew(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w, _ := running(t)
+		w.set(func() {
+			w.now, w.usedGB = time.Now(), 93
+			w.alarm(v1alpha1.MetricStorage, true)
+			w.duringCloud = func() {
+				w.set(func() { w.duringCloud = nil })
+				w.writeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Status.ObservedGeneration++ })
+			}
+		})
+		w.changeRds(func(rds *otcv1.Rds) { rds.Status.Status = "ACTIVE" }) // has it looked at
+		w.pass(time.Minute)
+		w.set(func() {
+			if !slices.Equal(w.patches, []string{"110"}) {
+				t.Errorf("patches %v after a minute, want one to 110", w.patches)
+			}
+		})
 	})
 }
 

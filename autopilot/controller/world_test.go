@@ -246,10 +246,18 @@ func (w *world) changeRds(change func(*otcv1.Rds)) {
 	rds := w.rds()
 	change(rds)
 	w.update(w.rdss(), rds)
+	synctest.Wait()
 }
 
 // changeRap is such a write to the RdsAutopilot and to its status.
 func (w *world) changeRap(change func(*v1alpha1.RdsAutopilot)) {
+	w.t.Helper()
+	w.writeRap(change)
+	synctest.Wait()
+}
+
+// writeRap does not wait until they have heard.
+func (w *world) writeRap(change func(*v1alpha1.RdsAutopilot)) {
 	w.t.Helper()
 	rap := w.rap()
 	change(rap)
@@ -263,7 +271,6 @@ func (w *world) update(in dynamic.ResourceInterface, object any, subresource ...
 	w.must(err)
 	stored, err := in.Update(w.t.Context(), &unstructured.Unstructured{Object: fields}, metav1.UpdateOptions{FieldManager: "somebody"}, subresource...)
 	w.must(err)
-	synctest.Wait()
 	return stored.GetResourceVersion()
 }
 

@@ -13,6 +13,29 @@ type whereabouts struct{ region, smn string }
 func (w *whereabouts) Region() string  { return w.region }
 func (w *whereabouts) SMNHost() string { return w.smn }
 
+// place is a cloud with a project, or with none as long as it was never reached.
+type place string
+
+func (place) Region() string      { return "eu-de" }
+func (p place) ProjectID() string { return string(p) }
+
+func TestUntilTheProjectIsKnownAnyCouldBeOurs(t *testing.T) {
+	for _, tc := range []struct {
+		project, urn string
+		ours         bool
+	}{
+		{"ours", "urn:smn:eu-de:ours:autopilot_ns_db_12345678", true},
+		{"ours", "urn:smn:eu-de:theirs:autopilot_ns_db_12345678", false},
+		{"", "urn:smn:eu-de:ours:autopilot_ns_db_12345678", true},
+		{"", "urn:smn:eu-nl:ours:autopilot_ns_db_12345678", false},
+		{"", "urn:smn:eu-de:ours:another_ns_db_12345678", false},
+	} {
+		if got := ourTopics(place(tc.project))(tc.urn); got != tc.ours {
+			t.Errorf("project %q: %s is ours: %t", tc.project, tc.urn, got)
+		}
+	}
+}
+
 func TestHostsFollowTheCatalogueAndTheRegion(t *testing.T) {
 	const ch2 = "smn.eu-ch2.sc.otc.t-systems.com"
 	override := map[string]string{"smn": "https://proxy.example"}
