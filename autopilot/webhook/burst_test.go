@@ -49,15 +49,20 @@ func TestABurstOfNewDatabasesIsConfirmedAtOnce(t *testing.T) {
 				s.receiver.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/smn", strings.NewReader(body)))
 				return fmt.Sprint(w.Code, " ", w.Body)
 			}
-			for i := range tc.flood {
-				body := s.confirmation(m{"topic_urn": fmt.Sprintf("%s%d_12345678", ourTopic[:strings.LastIndex(ourTopic, "_")], i)}).json()
+			theirs, ours := make([]string, tc.flood), make([]string, len(topics)) // made before, so that they come at once
+			for i := range theirs {
+				theirs[i] = s.confirmation(m{"topic_urn": fmt.Sprintf("%s%d_12345678", ourTopic[:strings.LastIndex(ourTopic, "_")], i)}).json()
+			}
+			for i, topic := range topics {
+				link := "https://" + s.consoleHost() + confirmPath + "?token=" + token + "&topic_urn=" + topic
+				ours[i] = s.confirmation(m{"topic_urn": topic, "subscribe_url": link, "message_id": fmt.Sprintf("%032x", i)}).json()
+			}
+			for _, body := range theirs {
 				strangers.Go(func() { send(body) })
 			}
 			var mu sync.Mutex
 			answers := map[string]int{}
-			for i, topic := range topics {
-				link := "https://" + s.consoleHost() + confirmPath + "?token=" + token + "&topic_urn=" + topic
-				body := s.confirmation(m{"topic_urn": topic, "subscribe_url": link, "message_id": fmt.Sprintf("%032x", i)}).json()
+			for _, body := range ours {
 				senders.Go(func() {
 					answer := send(body)
 					mu.Lock()
