@@ -2,16 +2,32 @@ package webhook
 
 import (
 	"fmt"
+	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/alarms"
+	"github.com/mcsps/rds-autopilot/autopilot/smn"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
+
+// host is one of the cloud's: it answers with a text after a while.
+type host struct {
+	text  string
+	after time.Duration
+	asked atomic.Int64
+}
+
+func (h *host) RoundTrip(r *http.Request) (*http.Response, error) {
+	h.asked.Add(1)
+	time.Sleep(h.after)
+	return &http.Response{StatusCode: http.StatusOK, Request: r, Body: io.NopCloser(strings.NewReader(h.text))}, nil
+}
 
 // TestABurstOfNewDatabasesIsConfirmedAtOnce: the confirmations of 140 new databases come at the same time, to a replica
 // without a certificate in memory whose cache is late, while strangers ask for topics that nobody has.
@@ -25,59 +41,56 @@ func TestABurstOfNewDatabasesIsConfirmedAtOnce(t *testing.T) {
 		{"the cache lacks the autopilots", false, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			k := newKube(t, time.Hour) // the watch is late
-			topics := make([]string, 140)
-			for i := range topics {
-				a := k.create(fmt.Sprintf("db-%d", i))
-				topics[i] = "urn:smn:eu-de:" + project + ":" + alarms.Name(a.Namespace, a.Name, string(a.UID))
-			}
-			if tc.watches {
-				k.watch()
-			}
-			for i, topic := range topics {
-				k.set(fmt.Sprintf("db-%d", i), func(s *v1alpha1.Status) { s.Alarms.TopicURN = topic })
-			}
-			s := newHarness(t)
-			s.confirms(func(w http.ResponseWriter, _ *http.Request) {
-				time.Sleep(20 * time.Millisecond)
-				w.WriteHeader(http.StatusOK)
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				k := newKube(t, time.Hour) // the watch is late
+				topics := make([]string, 140)
+				for i := range topics {
+					a := k.create(fmt.Sprintf("db-%d", i))
+					topics[i] = "urn:smn:eu-de:" + project + ":" + alarms.Name(a.Namespace, a.Name, string(a.UID))
+				}
+				if tc.watches {
+					k.watch()
+				}
+				for i, topic := range topics {
+					k.set(fmt.Sprintf("db-%d", i), func(s *v1alpha1.Status) { s.Alarms.TopicURN = topic })
+				}
+				certs := &host{text: string(certificate(&signingKey().PublicKey, signingKey(), nil)), after: 20 * time.Millisecond}
+				console := &host{after: 20 * time.Millisecond}
+				b := newBench(t)
+				b.Store, b.Keys = k, smn.NewKeys(smn.Fixed("smn.example"), &http.Client{Transport: certs}, noon)
+				b.Confirm = &http.Client{Transport: console}
+
+				confirmation := func(i int, topic string) string {
+					return signedBody(m{
+						"type": "SubscriptionConfirmation", "subject": "<none>", "topic_urn": topic, "message_id": fmt.Sprintf("%032x", i),
+						"subscribe_url": "https://console.example" + confirmPath + "?topic_urn=" + topic, "signing_cert_url": "https://smn.example" + certPath,
+					})
+				}
+				var mu sync.Mutex
+				answers := map[string]int{}
+				var all sync.WaitGroup
+				for i := range tc.flood {
+					body := confirmation(i, fmt.Sprintf("urn:smn:eu-de:%s:autopilot_default_%d_12345678", project, i))
+					all.Go(func() { b.post(body) })
+				}
+				for i, topic := range topics {
+					body := confirmation(i, topic)
+					all.Go(func() {
+						w := b.post(body)
+						mu.Lock()
+						defer mu.Unlock()
+						answers[fmt.Sprint(w.Code, " ", strings.TrimSpace(w.Body.String()))]++
+					})
+				}
+				all.Wait()
+				if n := answers["200 confirmed"]; n < 140*95/100 || console.asked.Load() != int64(n) {
+					t.Errorf("%d of 140 were confirmed at once, by %d links: %v", n, console.asked.Load(), answers)
+				}
+				if n := certs.asked.Load(); n != 1 {
+					t.Errorf("the certificate was fetched %d times", n)
+				}
 			})
-			s.receiver.Store = k
-			var strangers, senders sync.WaitGroup
-			send := func(body string) string {
-				w := httptest.NewRecorder()
-				s.receiver.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/smn", strings.NewReader(body)))
-				return fmt.Sprint(w.Code, " ", w.Body)
-			}
-			theirs, ours := make([]string, tc.flood), make([]string, len(topics)) // made before, so that they come at once
-			for i := range theirs {
-				theirs[i] = s.confirmation(m{"topic_urn": fmt.Sprintf("%s%d_12345678", ourTopic[:strings.LastIndex(ourTopic, "_")], i)}).json()
-			}
-			for i, topic := range topics {
-				link := "https://" + s.consoleHost() + confirmPath + "?token=" + token + "&topic_urn=" + topic
-				ours[i] = s.confirmation(m{"topic_urn": topic, "subscribe_url": link, "message_id": fmt.Sprintf("%032x", i)}).json()
-			}
-			for _, body := range theirs {
-				strangers.Go(func() { send(body) })
-			}
-			var mu sync.Mutex
-			answers := map[string]int{}
-			for _, body := range ours {
-				senders.Go(func() {
-					answer := send(body)
-					mu.Lock()
-					defer mu.Unlock()
-					answers[answer]++
-				})
-			}
-			senders.Wait()
-			strangers.Wait()
-			if n := answers["200 confirmed\n"]; n < 140*95/100 {
-				t.Errorf("%d of 140 were confirmed at once: %v", n, answers)
-			}
-			if n := s.gets[0].Load(); n != 1 {
-				t.Errorf("the certificate was fetched %d times", n)
-			}
 		})
 	}
 }

@@ -37,15 +37,19 @@ func newKube(t *testing.T, watchLag time.Duration) *kube {
 	server, err := kubefake.New(kubefake.Options{
 		CRDs: []string{"../../deploy/crds/rds.yaml", "../../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml"}, WatchLag: watchLag,
 	})
-	k := &kube{t: t, server: server, stop: func() {}}
+	k := &kube{t: t, server: server}
 	k.must(err)
 	config, options := server.Config(), k8s.Options{Version: "test", Log: zap.NewNop()}
 	k.others, err = k8s.Connect(t.Context(), config, options)
 	k.must(err)
-	t.Cleanup(func() { _ = k.others.Run(t.Context()) }) // which is over by then: this ends what Connect began
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return way{k, next} })
 	k.Cluster, err = k8s.Connect(t.Context(), config, options)
 	k.must(err)
+	k.stop = func() { _ = k.Run(t.Context()) }
+	t.Cleanup(func() { // the test's context is over: this ends what Connect began
+		_ = k.others.Run(t.Context())
+		k.stop()
+	})
 	return k
 }
 
@@ -79,7 +83,6 @@ func (k *kube) watch() {
 	var running sync.WaitGroup
 	running.Go(func() { _ = k.Run(ctx) })
 	k.stop = sync.OnceFunc(func() { cancel(); running.Wait() })
-	k.t.Cleanup(k.stop)
 	k.must(k.WaitForSync(ctx))
 }
 
