@@ -2,89 +2,84 @@ package k8s
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/mcsps/rds-autopilot/internal/kubefake"
 )
 
-// leaseHolder is an API server that keeps one lease.
-type leaseHolder struct {
-	mu     sync.Mutex
-	lease  *coordinationv1.Lease
-	writes int
+// leases is a Kubernetes in memory, and what others do to its lease.
+type leases struct {
+	*kubefake.Server
+	coordinationv1client.LeaseInterface
 }
 
-// client is a replica's connection to it, until that is cut.
-func (s *leaseHolder) client(t *testing.T) (c *Cluster, cut func()) {
+func newLeases(t *testing.T) leases {
+	t.Helper()
+	server, err := kubefake.New(kubefake.Options{CRDs: []string{"../deploy/crds/rds.yaml", "../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := coordinationv1client.NewForConfig(server.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return leases{server, client.Leases(metav1.NamespaceDefault)}
+}
+
+// wire is a connection that may be cut: then nothing is answered.
+type wire struct {
+	next http.RoundTripper
+	off  *atomic.Bool
+}
+
+func (w wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	if w.off.Load() {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	return w.next.RoundTrip(r)
+}
+
+// client is a replica's connection, until that is cut.
+func (s leases) client(t *testing.T) (c *Cluster, cut func()) {
 	t.Helper()
 	var off atomic.Bool
-	c, err := connect(t, func(r *http.Request) (int, string) {
-		if off.Load() {
-			return 0, ""
-		}
-		return s.answer(r)
-	})
+	config := s.Config()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return wire{next, &off} })
+	c, err := Connect(t.Context(), config, Options{Version: "test", Log: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c, func() { off.Store(true) }
 }
 
-func (s *leaseHolder) answer(r *http.Request) (int, string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case r.Method == http.MethodGet && r.URL.Path != "/apis/coordination.k8s.io/v1/namespaces/ns/leases/rds-autopilot":
-		return empty(r)
-	case r.Method == http.MethodGet && s.lease == nil:
-		return 404, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
-	case r.Method != http.MethodGet:
-		wanted := &coordinationv1.Lease{}
-		if err := json.NewDecoder(r.Body).Decode(wanted); err != nil {
-			return 400, err.Error()
-		}
-		if s.lease != nil && wanted.ResourceVersion != s.lease.ResourceVersion {
-			return 409, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}`
-		}
-		s.write(wanted)
-	}
-	text, err := json.Marshal(s.lease)
+func (s leases) lease(t *testing.T) *coordinationv1.Lease {
+	t.Helper()
+	lease, err := s.Get(t.Context(), self, metav1.GetOptions{})
 	if err != nil {
-		return 500, err.Error()
+		t.Fatal(err)
 	}
-	return 200, string(text)
-}
-
-func (s *leaseHolder) write(lease *coordinationv1.Lease) {
-	s.writes++
-	lease.ResourceVersion = strconv.Itoa(s.writes)
-	s.lease = lease
-}
-
-// renewed is when the lease was renewed last.
-func (s *leaseHolder) renewed() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lease.Spec.RenewTime.Time
+	return lease
 }
 
 // steal gives the lease to somebody else for an hour.
-func (s *leaseHolder) steal() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	stolen := s.lease.DeepCopy()
-	now := metav1.NowMicro()
-	stolen.Spec.HolderIdentity, stolen.Spec.LeaseDurationSeconds, stolen.Spec.RenewTime = new("someone-else"), new(int32(3600)), &now
-	s.write(stolen)
+func (s leases) steal(t *testing.T) {
+	t.Helper()
+	lease, now := s.lease(t), metav1.NowMicro()
+	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = new("someone-else"), new(int32(3600)), &now
+	if _, err := s.Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // term is one replica's time as the leader.
@@ -97,7 +92,7 @@ type term struct {
 func lead(ctx context.Context, c *Cluster) *term {
 	l := &term{begun: make(chan time.Time, 1), ended: make(chan time.Time, 1), outcome: make(chan error, 1)}
 	go func() {
-		l.outcome <- c.Lead(ctx, Lease{Namespace: "ns", OnChange: l.leading.Store}, func(ctx context.Context) {
+		l.outcome <- c.Lead(ctx, Lease{Namespace: metav1.NamespaceDefault, OnChange: l.leading.Store}, func(ctx context.Context) {
 			l.begun <- time.Now()
 			<-ctx.Done()
 			l.ended <- time.Now()
@@ -109,7 +104,7 @@ func lead(ctx context.Context, c *Cluster) *term {
 func TestALeaderThatIsCutOffStopsBeforeItsLeaseRunsOut(t *testing.T) {
 	for range 20 { // at another moment between two renewals each time
 		synctest.Test(t, func(t *testing.T) {
-			server := &leaseHolder{}
+			server := newLeases(t)
 			c, cut := server.client(t)
 			defer c.events.shutdown()
 			other, _ := server.client(t)
@@ -121,7 +116,7 @@ func TestALeaderThatIsCutOffStopsBeforeItsLeaseRunsOut(t *testing.T) {
 			time.Sleep(time.Minute)
 			cut()
 			at := time.Now()
-			if held := (<-l.ended).Sub(server.renewed()); held >= (Lease{}).withDefaults().Duration {
+			if held := (<-l.ended).Sub(server.lease(t).Spec.RenewTime.Time); held >= (Lease{}).withDefaults().Duration {
 				t.Errorf("it led for %s without renewing its lease", held)
 			}
 			if err := <-l.outcome; !errors.Is(err, ErrLeaseLost) || l.leading.Load() {
@@ -140,7 +135,7 @@ func TestALeaderThatIsCutOffStopsBeforeItsLeaseRunsOut(t *testing.T) {
 
 func TestALeaderThatLosesItsLeaseStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &leaseHolder{}
+		server := newLeases(t)
 		c, _ := server.client(t)
 		defer c.events.shutdown()
 		l := lead(t.Context(), c)
@@ -148,7 +143,7 @@ func TestALeaderThatLosesItsLeaseStops(t *testing.T) {
 		if !l.leading.Load() {
 			t.Error("the gauge does not say that it leads")
 		}
-		server.steal()
+		server.steal(t)
 		if err := <-l.outcome; !errors.Is(err, ErrLeaseLost) || l.leading.Load() {
 			t.Errorf("Lead returns %v, and it leads: %t", err, l.leading.Load())
 		}

@@ -28,6 +28,7 @@ type kube struct {
 	others  *k8s.Cluster                // what others do
 	patches int                         // how often the receiver tried to write
 	before  func(tried int) (err error) // what happens before each of these; nil is nothing
+	away    bool                        // no request of the receiver arrives
 	stop    func()                      // lets the cache stay as it is
 }
 
@@ -67,6 +68,9 @@ type way struct {
 }
 
 func (w way) RoundTrip(r *http.Request) (*http.Response, error) {
+	if w.away {
+		return nil, errors.New("connection refused")
+	}
 	if r.Method == http.MethodPatch && w.before != nil {
 		w.patches++
 		if err := w.before(w.patches); err != nil {
@@ -145,7 +149,9 @@ func TestSignalsInKubernetes(t *testing.T) {
 				return others(tried)
 			}
 		}},
-		"the API server is away": {503, resultUnavailable, true, func(k *kube) { k.before = func(int) error { return errors.New("connection refused") } }},
+		"the API server is away":                               {503, resultUnavailable, true, func(k *kube) { k.away = true }},
+		"a rule that the cache lacks, the API server is away":  {503, resultUnavailable, false, func(k *kube) { k.set("db", arm); k.away = true }},
+		"a topic that the cache lacks, the API server is away": {503, resultUnavailable, false, func(k *kube) { k.set("db", arm); k.away = true }},
 		"it is deleted just then": {200, resultIgnored, true, func(k *kube) {
 			k.before = func(int) error {
 				a := k.live("db")

@@ -1,0 +1,87 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/zap"
+
+	"github.com/mcsps/rds-autopilot/internal/kubefake"
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+)
+
+// wire is a connection that may be cut.
+type wire struct {
+	next http.RoundTripper
+	off  *atomic.Bool
+}
+
+func (w wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	if w.off.Load() {
+		return nil, syscall.ECONNREFUSED
+	}
+	return w.next.RoundTrip(r)
+}
+
+func TestALeaseThatIsLostIsSoughtAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		sim, err := otcsim.Start(otcsim.Options{Local: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		kube, err := kubefake.New(kubefake.Options{CRDs: []string{"../../deploy/crds/rds.yaml", "../../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var off atomic.Bool
+		config := kube.Config()
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return wire{next, &off} })
+		o := Defaults()
+		o.PublicURL, o.LeaseNamespace, o.Transport, o.Log = &url.URL{Scheme: "https", Host: "a.example"}, "default", sim, zap.NewNop()
+		o.ConfirmHosts = []string{sim.ConfirmHost()}
+		o.Env = func(name string) string {
+			for _, pair := range sim.Env() {
+				if value, ok := strings.CutPrefix(pair, name+"="); ok {
+					return value
+				}
+			}
+			return ""
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		a, err := New(ctx, config, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var working sync.WaitGroup
+		working.Go(func() { _ = a.kube.Run(ctx) })
+		working.Go(func() {
+			if err := a.lead(ctx); err != nil {
+				t.Errorf("the process would end: %v", err)
+			}
+		})
+		for _, step := range []struct {
+			what  string
+			off   bool
+			leads float64
+		}{{"at first", false, 1}, {"without the API server", true, 0}, {"when it is back", false, 1}} {
+			off.Store(step.off)
+			time.Sleep(time.Minute)
+			if got := testutil.ToFloat64(a.leader); got != step.leads {
+				t.Errorf("%s: leads %g, want %g", step.what, got, step.leads)
+			}
+		}
+		stop()
+		working.Wait()
+		time.Sleep(10 * time.Minute) // a reading that nobody waits for any more ends by itself
+	})
+}
