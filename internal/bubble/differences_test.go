@@ -124,4 +124,3 @@ func TestTheDifferencesOfTheSimulatedCloudAreTheAssumptions(t *testing.T) {
 		t.Errorf("%d assumptions", len(assumed))
 	}
 }
-

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/opentelekomcloud/gophertelekomcloud/openstack/ces/v1/alarms"
@@ -178,7 +177,7 @@ func ruleOf(r alarms.MetricAlarms) Rule {
 		Threshold: r.Condition.Value, Unit: r.Condition.Unit, Level: r.AlarmLevel,
 		Enabled: r.AlarmEnabled, ActionEnabled: r.AlarmActionEnabled,
 		AlarmActions: notified(r.AlarmActions), OKActions: notified(r.OkActions),
-		State: strings.ToLower(r.AlarmState),
+		State: r.AlarmState,
 	}
 	if r.UpdateTime > 0 {
 		rule.UpdateTime = time.UnixMilli(r.UpdateTime).UTC()
