@@ -74,6 +74,7 @@ func (o *doctorOptions) run(c *cobra.Command, args []string) (err error) {
 			return usageError{fmt.Errorf("--listen: %w", err)}
 		}
 		defer func() { _ = with.Listen.Close() }() // the receiver has closed it, if it came to that
+		fmt.Fprintf(c.ErrOrStderr(), "listening at %s\n", with.Listen.Addr())
 	}
 	var ofContext string
 	with.Kube, ofContext, with.KubeErr = o.config()
