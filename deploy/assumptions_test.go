@@ -17,3 +17,14 @@ func TestCloudFactsListTheAssumptions(t *testing.T) {
 	}
 	compare(t, "assumptions", documented, coded)
 }
+
+func TestDoctorsPageListsTheChecks(t *testing.T) {
+	var documented, coded []string
+	for _, row := range tables(t, "docs/doctor.md", "Checks")[0] {
+		documented = append(documented, strings.Join(row, " | "))
+	}
+	for _, c := range doctor.Checks() {
+		coded = append(coded, "`"+c.ID+"` | "+c.Asks)
+	}
+	compare(t, "checks", documented, coded)
+}

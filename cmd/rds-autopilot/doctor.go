@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.uber.org/zap"
 
 	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/internal/doctor"
@@ -31,8 +30,8 @@ func newDoctor(env func(string) string) *cobra.Command {
 and, with the name of an Rds, an alarm rule that fires at once; it waits for the messages, and removes everything again, also
 what an earlier run has left. No database is changed.
 
-The messages go through the running service, or with --listen through doctor itself. It takes some minutes, most of them
-waiting. It exits with 0 if all is well, 1 if something failed, 2 if it was called wrongly.`,
+The messages go through the running service, or with --listen through doctor itself. It exits with 0 if all is well, 1 if
+something failed, 2 if it was called wrongly.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usageError{errors.New("want the name of one Rds, or none: doctor -n NAMESPACE NAME")}
@@ -52,20 +51,17 @@ waiting. It exits with 0 if all is well, 1 if something failed, 2 if it was call
 	fs.StringSliceVar(&o.Namespaces, "watch-namespaces", nil, "comma separated `namespaces` that serve watches; empty means all")
 	fs.StringVar(&o.LeaseNamespace, "lease-namespace", "", "`namespace` of the service; empty means the pod's own")
 	o.smn(fs, "that of SMN in the cloud's catalogue", app.Console+" in eu-de and eu-nl; required elsewhere")
-	c.RunE = func(c *cobra.Command, args []string) error { return o.run(c, args) }
+	c.RunE = o.run
 	return c
 }
 
 func (o *doctorOptions) run(c *cobra.Command, args []string) (err error) {
-	urlChecks := o.parsePublicURL(o.publicURL)
-	err = firstFailed(append(append(urlChecks, o.connectionChecks()...),
+	err = firstFailed(append(append(o.parsePublicURL(o.publicURL), o.connectionChecks()...),
 		check{o.output == "text" || o.output == "json", "--output: want text or json"}, check{o.wait >= time.Second, "--wait: want at least a second"}))
-	if err != nil {
+	if o.trim(); err != nil {
 		return err
 	}
-	o.trim()
 	with := doctor.Options{Options: o.Options, CaptureDir: o.capture, Wait: o.wait}
-	with.Log = zap.NewNop()
 	if with.Roots, err = app.TrustRoots(o.CAFile); err != nil {
 		return usageError{fmt.Errorf("--smn-ca-file: %w", err)}
 	}
@@ -76,37 +72,23 @@ func (o *doctorOptions) run(c *cobra.Command, args []string) (err error) {
 		defer func() { _ = with.Listen.Close() }() // the receiver has closed it, if it came to that
 		fmt.Fprintf(c.ErrOrStderr(), "listening at %s\n", with.Listen.Addr())
 	}
-	var ofContext string
-	with.Kube, ofContext, with.KubeErr = o.config()
-	with.Namespace = cmp.Or(o.namespace, ofContext, "default")
-	if len(args) > 0 {
-		with.Name = args[0]
-	}
+	with.Kube, with.Namespace, with.KubeErr = o.config()
+	with.Namespace, with.Name = cmp.Or(o.namespace, with.Namespace, "default"), strings.Join(args, "")
 	all := []doctor.Result{}
 	with.Report = func(r doctor.Result) {
 		if all = append(all, r); o.output == "text" {
-			writeResult(c.OutOrStdout(), r)
+			fmt.Fprint(c.OutOrStdout(), r)
 		}
 	}
 	with.Progress = func(text string) { fmt.Fprintln(c.ErrOrStderr(), text) }
 	failed := doctor.Run(c.Context(), with)
 	if o.output == "json" {
-		text, err := json.MarshalIndent(map[string]any{"checks": all, "failed": len(failed)}, "", "  ")
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(c.OutOrStdout(), "%s\n", text)
+		answer := json.NewEncoder(c.OutOrStdout())
+		answer.SetIndent("", "  ")
+		err = answer.Encode(map[string]any{"checks": all, "failed": len(failed)})
 	}
-	if len(failed) > 0 {
-		return errCheckFailed
+	if err == nil && len(failed) > 0 {
+		err = errCheckFailed
 	}
-	return nil
-}
-
-// writeResult writes one line, and one more with what to do.
-func writeResult(w io.Writer, r doctor.Result) {
-	fmt.Fprintf(w, "%-8s %-20s %s\n", r.State, r.Check, r.Text)
-	if r.Do != "" && r.State != doctor.OK {
-		fmt.Fprintf(w, "%-8s %-20s → %s\n", "", "", r.Do)
-	}
+	return err
 }

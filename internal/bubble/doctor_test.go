@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -141,3 +143,40 @@ func TestDoctorNamesTheAssumptionThatDoesNotHold(t *testing.T) {
 		})
 	}
 }
+
+// The page about doctor shows what it really says: word for word but for what differs from run to run, such as ids.
+func TestTheDocumentsShowWhatDoctorSays(t *testing.T) {
+	page, err := os.ReadFile("../../docs/doctor.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, shown, _ := strings.Cut(string(page), "```text\n")
+	shown, _, _ = strings.Cut(shown, "```\n")
+	inBubble(t, func(t *testing.T) {
+		f, ended := patient(t)
+		defer ended()
+		var said strings.Builder
+		f.examine(t.Context(), "db", func(o *doctor.Options) {
+			report := o.Report
+			o.Report = func(r doctor.Result) {
+				report(r)
+				// What only a real API server has is shown by TestDoctorThroughTheRunningService.
+				for check, text := range map[string]string{
+					"crds": "They have all fields that this version writes", "rbac": "All that serve does is allowed to whoever runs this",
+					"lease": "rds-autopilot-5d8f7c9b6-x2x7k leads",
+				} {
+					if r.Check == check {
+						r = doctor.Result{Check: check, State: doctor.OK, Text: text}
+					}
+				}
+				said.WriteString(r.String())
+			}
+		})
+		if want := variable.ReplaceAllString(said.String(), "…"); want != variable.ReplaceAllString(shown, "…") {
+			t.Errorf("docs/doctor.md shows\n%s\nand doctor says\n%s", shown, said.String())
+		}
+	})
+}
+
+// variable is what differs from run to run.
+var variable = regexp.MustCompile(`[0-9a-f]{8,}\w*|al[0-9A-Za-z]{22}|\d{4}-\d\d-\d\dT[\d:]+Z`)

@@ -33,6 +33,15 @@ type Result struct {
 	Do    string `json:"do,omitempty"` // what to do about it, one sentence
 }
 
+// String is one line, and one more with what to do.
+func (r Result) String() string {
+	text := fmt.Sprintf("%-8s %-20s %s\n", r.State, r.Check, r.Text)
+	if r.Do != "" && r.State != OK {
+		text += fmt.Sprintf("%-8s %-20s → %s\n", "", "", r.Do)
+	}
+	return text
+}
+
 // Options are what is looked at, and how.
 type Options struct {
 	app.Options // as serve has them; Env, PublicURL, Log, Now and CloudRate are needed
