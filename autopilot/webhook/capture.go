@@ -51,15 +51,15 @@ func (r *Receiver) capture(ctx context.Context, m *message, o outcome) {
 		}
 		next := *in.DeepCopy()
 		next.Captured = append(next.Captured, c)
-		return next, o.result
+		return next, resultStored
 	})
 }
 
-// sentBefore reports whether doctor has seen this message already.
+// sentBefore reports whether this message was refused once already. A forged one with its id counts for nothing.
 func sentBefore(target *v1alpha1.RdsAutopilot, id string) bool {
 	return slices.ContainsFunc(target.Status.Intake.Captured, func(c v1alpha1.CapturedMessage) bool {
 		e, err := smn.ParseEnvelope([]byte(c.Body))
-		return err == nil && e.MessageID == id
+		return err == nil && e.MessageID == id && c.Result == string(resultUnavailable)
 	})
 }
 

@@ -302,5 +302,3 @@ func (m measurements) percent() (float64, bool) {
 	}
 	return 100 * m.used.Average / m.total.Average, true
 }
-
-func (x *examination) certHosts() []string { return app.CertHosts(x.Options.Options, x.api)() }

@@ -69,7 +69,10 @@ func facts() map[string]func(*examination) finding {
 			if !m.authentic() && !m.lacksCertificate() {
 				return unseen("The certificate was not fetched: " + m.Error)
 			}
-			return holds(!m.lacksCertificate(), "%s", m.Error)
+			if m.lacksCertificate() {
+				return holds(false, "%s", m.Error)
+			}
+			return holds(true, "")
 		}),
 		"signed-text":         ofAny(func(_ *examination, m *message) finding { return signed(m, "line feed") }),
 		"signature-algorithm": ofAny(func(_ *examination, m *message) finding { return signed(m, "signed with SHA") }),

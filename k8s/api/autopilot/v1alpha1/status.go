@@ -258,6 +258,7 @@ type Intake struct {
 
 // CapturedMessage is a message as it came, whether or not it is authentic.
 type CapturedMessage struct {
+	// receivedTime is when it came.
 	ReceivedTime metav1.MicroTime `json:"receivedTime"`
 	// result is what became of it, as in the metric rds_autopilot_notifications_total.
 	// +kubebuilder:validation:MaxLength=64
