@@ -19,13 +19,22 @@ import (
 func (e *ensureRun) observedRule(desired v1alpha1.DesiredRule, there otc.Rule) v1alpha1.Rule {
 	rule := v1alpha1.Rule{
 		Metric: desired.Metric, AlarmID: there.ID, ThresholdPercent: percent(desired.ThresholdPercent),
-		Dimension: e.desired.Dimension, State: v1alpha1.State(there.State),
+		Dimension: e.desired.Dimension, State: StateOf(there),
 	}
 	if !there.UpdateTime.IsZero() {
 		since := metav1.NewMicroTime(there.UpdateTime)
 		rule.StateTime = &since
 	}
 	return rule
+}
+
+// StateOf is the state of a rule, in the API's words; empty where Cloud Eye has another one, which says nothing to us.
+func StateOf(r otc.Rule) v1alpha1.State {
+	switch s := v1alpha1.State(strings.ToLower(r.State)); s {
+	case v1alpha1.StateOK, v1alpha1.StateAlarm, v1alpha1.StateInsufficientData:
+		return s
+	}
+	return ""
 }
 
 // percent is a number of the cloud's as it is recorded; one out of all bounds must not come out as another.

@@ -13,6 +13,8 @@ const (
 	settleTime  = 2 * time.Minute  // a state ok this soon after a signal alarm may be older than the signal
 	settleAgain = 30 * time.Second
 	clockSkew   = 2 * time.Minute // between the cloud's clock and ours
+
+	unheardAfter = 10 * time.Minute // beyond a rule's own patience
 )
 
 // Evidence is a measurement. The zero value is none: missing data is neither zero nor high.
@@ -36,6 +38,9 @@ type Alarm struct {
 	// GrowthTime is when a change of ours for this metric was completed lately. What Cloud Eye does with the state of the rule
 	// that was rewritten then is not known; so the evidence says whether the alarm lasts.
 	GrowthTime time.Time
+	// UnheardTime is since when the storage was seen at or over the threshold, look after look, while Cloud Eye did not say so. What
+	// Cloud Eye makes of our rule is its own affair; a database must not fill up for it.
+	UnheardTime time.Time
 	// DeferredTime is when the alarm was last in force, where its change waited for the window.
 	DeferredTime time.Time
 }
@@ -54,6 +59,17 @@ func (a Alarm) persistsAfterGrowth() bool {
 	return helpedBy(a.Metric) == v1alpha1.KindVolume && !a.GrowthTime.IsZero() && a.Evidence.Time.After(a.GrowthTime)
 }
 
+// unheard reports whether Cloud Eye should have raised the alarm long ago, by its own data.
+func (a Alarm) unheard(c Case) bool {
+	return !a.UnheardTime.IsZero() && c.Now.Sub(a.UnheardTime) >= unheardAfter+c.patience(a.Metric) && c.IsFull(a.Evidence)
+}
+
+// patience is how long a value must last until Cloud Eye's rule of that metric raises its alarm.
+func (c Case) patience(m v1alpha1.Metric) time.Duration {
+	rule := metricRow(m).Rule(c.Spec, c.Instance.VolumeGB)
+	return time.Duration(rule.Count) * max(time.Minute, time.Duration(rule.PeriodSeconds)*time.Second) // 1 is raw data: a minute
+}
+
 // settling reports whether Cloud Eye's ok may be older than the signal.
 func (a Alarm) settling(now time.Time) bool {
 	return a.State == v1alpha1.StateOK && a.signalled() && now.Sub(a.Signal.AlarmTime.Time) < settleTime
@@ -69,6 +85,9 @@ func (a Alarm) current() bool {
 
 // since is when the alarm began, for people and for latencies: by Cloud Eye or by its signal, whichever is earlier.
 func (a Alarm) since() time.Time {
+	if a.State != v1alpha1.StateAlarm && !a.UnheardTime.IsZero() {
+		return a.UnheardTime
+	}
 	if a.current() && (a.State != v1alpha1.StateAlarm || a.StateTime.IsZero() || a.Signal.AlarmTime.Time.Before(a.StateTime)) {
 		return a.Signal.AlarmTime.Time
 	}

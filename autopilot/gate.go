@@ -13,7 +13,7 @@ func (c Case) gate(a Alarm) (Decision, bool) {
 	case err != nil:
 		return d.decline(ReasonPolicyInvalid, 0, "Nothing is done about the alarm: %v", err), false
 	}
-	if !a.InForce(c.Now) && (!a.persistsAfterGrowth() || !c.isFull(a.Evidence)) {
+	if !a.InForce(c.Now) && !a.unheard(c) && (!a.persistsAfterGrowth() || !c.IsFull(a.Evidence)) {
 		switch {
 		case !a.GrowthTime.IsZero() && !a.Evidence.Time.After(a.GrowthTime):
 			return Decision{Again: dataAgain}, false // what the growth came to is not measured yet
@@ -48,15 +48,15 @@ func (c Case) gate(a Alarm) (Decision, bool) {
 	return c.checkEvidence(a, metric, d)
 }
 
-// isFull reports whether the used space is at or over the threshold of the present size.
-func (c Case) isFull(e Evidence) bool {
+// IsFull reports whether the used space is at or over the threshold of the present size.
+func (c Case) IsFull(e Evidence) bool {
 	return c.Instance != nil && atThreshold(c.Instance.VolumeGB, e.UsedGB, int(c.Spec.Storage.ThresholdPercent))
 }
 
 // checkEvidence checks that the measurement is at or over the threshold, and newer than the last change of flavor.
 func (c Case) checkEvidence(a Alarm, metric MetricRow, d Decision) (Decision, bool) {
 	if metric.InGB() {
-		if at := metric.EffectiveThreshold(c.Spec, c.Instance.VolumeGB); !c.isFull(a.Evidence) {
+		if at := metric.EffectiveThreshold(c.Spec, c.Instance.VolumeGB); !c.IsFull(a.Evidence) {
 			return d.decline(ReasonBelowThreshold, dataAgain, "Storage stays at %d GB: %s %% used, alarm at %d %%", c.Instance.VolumeGB, d.value(), at), false
 		}
 		return d, true

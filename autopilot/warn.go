@@ -27,7 +27,7 @@ func UpdateWarnings(c Case, s *v1alpha1.Status) []Warning {
 	if c.Instance == nil || c.Instance.VolumeGB == 0 || Validate(c.Spec, v1alpha1.KindVolume) != nil {
 		return nil
 	}
-	holds := append(c.warnings(s.FormerVolumes), c.waitsForOthers(s.Decisions)...)
+	holds := slices.Concat(c.warnings(s.FormerVolumes), c.waitsForOthers(s.Decisions), c.silentRules())
 	size := ClampInt32(c.Instance.VolumeGB)
 	var kept []v1alpha1.Warned
 	var news []Warning
@@ -56,6 +56,17 @@ func (c Case) warnings(former []v1alpha1.FormerVolume) []Warning {
 	}
 	if n := len(former); n > 0 && size >= 2*int(former[n-1].VolumeGB) {
 		found = append(found, Warning{ReasonVolumeDoubled, fmt.Sprintf("Storage has doubled within 7 days, from %d to %d GB: is that what fills it?", former[n-1].VolumeGB, size)})
+	}
+	return found
+}
+
+// silentRules warns of a rule that should have raised its alarm.
+func (c Case) silentRules() (found []Warning) {
+	for _, a := range c.Alarms {
+		if !a.InForce(c.Now) && a.unheard(c) {
+			found = append(found, Warning{ReasonRuleSilent, fmt.Sprintf("Cloud Eye says %q of the storage rule, although %.1f of %d GB are used since %s or before: what is used is acted on, at each sweep. rds-autopilot doctor looks at the rules",
+				a.State, a.Evidence.UsedGB, c.Instance.VolumeGB, at(a.UnheardTime))})
+		}
 	}
 	return found
 }

@@ -1,6 +1,7 @@
 package k8s
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -132,13 +133,23 @@ func (w *Cache) WaitForSync(ctx context.Context) error {
 // Autopilot returns the RdsAutopilot as last seen, and whether there is one.
 func (w *Cache) Autopilot(namespace, name string) (*autopilotv1.RdsAutopilot, bool) {
 	a, ok := w.autopilots.peek(namespace, name)
+	if ok && a.IsDoctors() {
+		return nil, false
+	}
 	return a.DeepCopy(), ok
 }
 
 // EachAutopilot calls f with every RdsAutopilot as last seen, in no order. They are the cache's own: f must not alter them.
-func (w *Cache) EachAutopilot(f func(*autopilotv1.RdsAutopilot)) { w.autopilots.each(f) }
+func (w *Cache) EachAutopilot(f func(*autopilotv1.RdsAutopilot)) {
+	w.autopilots.each(func(a *autopilotv1.RdsAutopilot) {
+		if !a.IsDoctors() {
+			f(a)
+		}
+	})
+}
 
-// ByTopic returns the autopilots whose status has the topic's URN.
+// ByTopic returns the autopilots whose status has the topic's URN. It is the only one to return those of doctor, for whose
+// messages the receiver answers, and which stand for no database.
 func (w *Cache) ByTopic(topicURN string) (found []*autopilotv1.RdsAutopilot) {
 	for _, a := range w.autopilots.by(byTopic, topicURN) {
 		found = append(found, a.DeepCopy())
@@ -155,7 +166,11 @@ func (w *Cache) SignedBefore(certURL string) bool {
 
 // OnAutopilot is OnTarget for RdsAutopilots. f must not alter what it gets.
 func (w *Cache) OnAutopilot(f func(old, new *autopilotv1.RdsAutopilot)) error {
-	return addHandler(w, w.autopilots, f)
+	return addHandler(w, w.autopilots, func(old, new *autopilotv1.RdsAutopilot) {
+		if !cmp.Or(new, old).IsDoctors() {
+			f(old, new)
+		}
+	})
 }
 
 func addHandler[T object[T]](w *Cache, k informers[T], f func(old, new T)) error {

@@ -9,7 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/autopilot"
@@ -236,4 +238,50 @@ func TestHandedOutObjectsAreTheCallersOwn(t *testing.T) {
 func each[T any](visit func(func(T))) (all []T) {
 	visit(func(o T) { all = append(all, o) })
 	return all
+}
+
+// What doctor makes is for the receiver alone: nobody decides on it.
+func TestWhatDoctorMakesIsFoundByItsTopicAlone(t *testing.T) {
+	t.Parallel()
+	ns := shared.Cluster(t).Namespace(t)
+	c := connect(t, ns)
+	var told heard[*autopilotv1.RdsAutopilot]
+	if err := c.OnAutopilot(told.hear); err != nil {
+		t.Fatal(err)
+	}
+	objects, err := dynamic.NewForConfig(shared.Cluster(t).Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	raps := objects.Resource(autopilotv1.GroupVersion().WithResource(autopilotv1.Resource)).Namespace(ns)
+	name := autopilotv1.DoctorName + "x"
+	_, err = raps.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": autopilotv1.GroupVersion().String(), "kind": autopilotv1.Kind,
+		"metadata": map[string]any{"name": name, "annotations": map[string]any{autopilotv1.DoctorAnnotation: "true"}}, "spec": map[string]any{"mode": "Off"},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const topic = "urn:smn:eu-de:p:autopilot-doctor_x_y"
+	patch := []byte(`{"status":{"alarms":{"topicURN":"` + topic + `"}}}`)
+	if _, err := raps.Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{FieldValidation: "Strict"}, "status"); err != nil {
+		t.Fatal(err)
+	}
+	run(t, c)
+	createAutopilot(t, c, ns, "shop")
+	eventually(t, "it is found by its topic", func() bool { return len(c.ByTopic(topic)) == 1 })
+	eventually(t, "the other is told of", func() bool { return len(told.all()) > 0 })
+	if _, found := c.Autopilot(ns, name); found {
+		t.Error("it is an autopilot like any other")
+	}
+	for _, a := range each(c.EachAutopilot) {
+		if a.Name == name {
+			t.Error("it is among all autopilots")
+		}
+	}
+	for _, pair := range told.all() {
+		if pair[1] != nil && pair[1].Name == name {
+			t.Error("the leader was told of it")
+		}
+	}
 }

@@ -219,6 +219,9 @@ func (c *Cluster) ClusterID(ctx context.Context) (string, error) {
 	return string(ns.UID), nil
 }
 
+// Close ends what Connect began, where Run is not called.
+func (c *Cluster) Close() { c.events.shutdown() }
+
 // Run watches, sends events and probes the API server until ctx ends.
 func (c *Cluster) Run(ctx context.Context) error {
 	ctx = withLog(ctx, c.log)

@@ -43,7 +43,7 @@ type Lease struct {
 // so that the next leader finds nobody at work.
 func (c *Cluster) Lead(ctx context.Context, lease Lease, run func(context.Context)) error {
 	if lease.Namespace == "" {
-		ns, err := ownNamespace(namespaceFile)
+		ns, err := OwnNamespace()
 		if err != nil {
 			return err
 		}
@@ -140,6 +140,9 @@ func (c *Cluster) lock(lease Lease) (resourcelock.Interface, error) {
 		LockConfig: resourcelock.ResourceLockConfig{Identity: host + identitySeparator + string(uuid.NewUUID())},
 	}, nil
 }
+
+// OwnNamespace is the pod's own; an error where this is none.
+func OwnNamespace() (string, error) { return ownNamespace(namespaceFile) }
 
 func ownNamespace(file string) (string, error) {
 	content, err := os.ReadFile(file)

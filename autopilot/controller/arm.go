@@ -114,6 +114,7 @@ func (c *Controller) forget(k Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.ensured, k)
+	delete(c.unheard, k)
 }
 
 // armingDue reports whether the cloud is to be asked: not in every round, for a round may come with every message.

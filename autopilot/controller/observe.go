@@ -113,7 +113,8 @@ func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 			a.GrowthTime = autopilot.RecentGrowth(c.Status.Changes, c.Now)
 		}
 		c.Alarms = append(c.Alarms, a)
-		if a.InForce(c.Now) || !a.GrowthTime.IsZero() {
+		// A sweep does not take Cloud Eye's word for it that all is well.
+		if a.InForce(c.Now) || !a.GrowthTime.IsZero() || r.swept && metric.InGB() || !r.unheardSince().IsZero() && metric.InGB() {
 			measured = append(measured, EvidenceOf{rule.Metric, rule.Dimension, metric.PeriodSeconds(r.rap.Spec), a.LastNews()})
 		}
 	}
@@ -131,8 +132,29 @@ func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 		} else if readErr != nil {
 			a.Evidence = a.EvidenceFromSignal(*c)
 		}
+		if metric, unknown := autopilot.LookupMetric(a.Metric); unknown == nil && metric.InGB() {
+			a.UnheardTime = r.noteUnheard(!a.InForce(c.Now) && c.IsFull(a.Evidence))
+		}
 	}
 	return err
+}
+
+func (r *round) unheardSince() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.unheard[r.key]
+}
+
+// noteUnheard notes whether the storage is full while no alarm is in force, and returns since when.
+func (r *round) noteUnheard(is bool) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !is {
+		delete(r.unheard, r.key)
+	} else if r.unheard[r.key].IsZero() {
+		r.unheard[r.key] = r.now
+	}
+	return r.unheard[r.key]
 }
 
 // readWriters fills in which other writer writes the field that we have written, where that matters.

@@ -37,6 +37,7 @@ type round struct {
 	log        *zap.Logger
 
 	notBefore time.Time // how new what is read of the cloud must be
+	swept     bool      // a sweep asks for it
 }
 
 // newRound reads both objects from the cache. It is false where there is no RdsAutopilot.
@@ -80,7 +81,7 @@ func (c *Controller) reconcile(ctx context.Context, key Key) (requeueAfter time.
 		}
 		return 0, nil
 	}
-	if r.notBefore = begin; !sweep {
+	if r.notBefore, r.swept = begin, sweep; !sweep {
 		r.notBefore = r.now.Add(-c.Cloud.ListedFor())
 	}
 	if reason, _ := r.off(); reason != "" {

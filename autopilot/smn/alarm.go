@@ -68,7 +68,7 @@ func readAlarm(raw map[string]json.RawMessage) (Alarm, error) {
 		form func(string) bool
 	}{
 		{"alarm_id", &a.ID, func(s string) bool { return strings.HasPrefix(s, "al") && hasForm(s, 3, 64, letters+digits) }},
-		{"alarm_status", &a.Status, func(s string) bool { return hasForm(s, 1, 32, lower+"_") }},
+		{"alarm_status", &a.Status, func(s string) bool { return hasForm(s, 1, 32, letters+"_") }},
 		{"namespace", &a.Namespace, func(s string) bool { return hasForm(s, 1, 64, identifier+".") }},
 		{"metric_name", &a.Metric, func(s string) bool { return isName(s, 64, identifier) }},
 		{"dimension", &dimension, func(s string) bool { return len(s) <= maxDimensions }},
@@ -89,6 +89,7 @@ func readAlarm(raw map[string]json.RawMessage) (Alarm, error) {
 		}
 		a.Dimensions = append(a.Dimensions, Dimension{key, value})
 	}
+	a.Status = strings.ToLower(a.Status)
 	var err error
 	if a.Time, err = parseMillis(raw["time"]); err != nil {
 		return a, fmt.Errorf("time: %w", err)

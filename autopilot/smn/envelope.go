@@ -73,6 +73,9 @@ func ParseEnvelope(body []byte) (Envelope, error) {
 	}
 	fields := make(map[string]string, len(raw))
 	for key, value := range raw {
+		if string(value) == "null" && optional(key) { // as if it were not there: there is nothing in it to sign
+			continue
+		}
 		if fields[key], err = parseString(value); err != nil {
 			return Envelope{}, fmt.Errorf("%w: %s: %w", ErrMalformed, key, err)
 		}
@@ -91,14 +94,28 @@ func ParseEnvelope(body []byte) (Envelope, error) {
 	e.Subject = fields[keySubject]
 	_, e.HasSubject = fields[keySubject]
 	e.Timestamp, e.Signature, e.CertURL = fields[keyTimestamp], fields[keySignature], fields[keyCertURL]
-	// Written again it must be the same: time.Parse takes hours of one digit and fractions of a second.
-	if e.Time, err = time.Parse(timestampForm, e.Timestamp); err != nil || e.Time.Format(timestampForm) != e.Timestamp {
+	// Written again it must be the same but for fractions of a second: time.Parse takes hours of one digit.
+	if e.Time, err = time.Parse(timestampForm, e.Timestamp); err != nil || e.Time.Format(timestampForm) != withoutFraction(e.Timestamp) {
 		return Envelope{}, fmt.Errorf("%w: timestamp", ErrMalformed)
 	}
 	if e.Type != TypeNotification { // of a notification it is not signed, so it is not kept
 		e.SubscribeURL = fields[keySubscribeURL]
 	}
 	return e, nil
+}
+
+// optional reports whether a message can be whole without the field. Where a type needs it, checkFields misses it.
+func optional(key string) bool {
+	return key == keySubject || key == keyUnsubscribe || key == keySubscribeURL
+}
+
+// withoutFraction takes out milliseconds, or more digits: SMN's manual shows none, and nothing forbids them.
+func withoutFraction(timestamp string) string {
+	whole, fraction, found := strings.Cut(timestamp, ".")
+	if zone := strings.TrimLeft(fraction, digits); found && zone == "Z" && len(fraction) > 1 {
+		return whole + zone
+	}
+	return timestamp
 }
 
 const timestampForm = "2006-01-02T15:04:05Z"
@@ -118,7 +135,7 @@ func checkFields(t Type, fields map[string]string) error {
 	}
 	link := fields[keySubscribeURL]
 	switch {
-	case !hasForm(fields[keyMessageID], 32, 32, hex):
+	case !hasForm(fields[keyMessageID], 1, 64, identifier+"-"): // 32 hex digits in all captures; only repetitions are known by it
 		return errors.New(keyMessageID)
 	case !isTopicURN(fields[keyTopicURN]):
 		return errors.New(keyTopicURN)

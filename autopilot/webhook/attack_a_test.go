@@ -113,7 +113,7 @@ func envelopeAttacks() []attack {
 		{11, "A", "an unknown type", sends(func(s *harness) string { return s.alarm(m{"type": "HttpSubscriptionUserConfirm"}).json() }), 200, resultIgnored, 0},
 		{11, "A", "a known type in small letters", sends(func(s *harness) string { return s.alarm(m{"type": "notification"}).json() }), 200, resultIgnored, 0},
 	}
-	rows = append(rows, each(4, "A", "for a string", []string{"null", "1", "[]", "{}", "true"}, 400, bad, 0, func(s *harness, v string) {
+	rows = append(rows, each(4, "A", "for a string", []string{"1", "[]", "{}", "true"}, 400, bad, 0, func(s *harness, v string) {
 		s.post(s.alarm(nil).swap(s, `"a subject"`, v))
 	})...)
 	return append(rows, each(4, "A", "for the whole body", []string{"null", "[]", `"x"`, "", "{}"}, 400, bad, 0, func(s *harness, v string) { raw(v)(s) })...)

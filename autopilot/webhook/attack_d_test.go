@@ -50,7 +50,8 @@ func foreignAttacks() []attack {
 		{34, "D", "our topic twice", confirm(func(l string) string { return l + "&topic_urn=" + ourTopic }), 200, ignored, 0},
 		{34, "D", "a topic injected by the token", confirm(func(l string) string { return strings.Replace(l, token, token+"&topic_urn="+theirTopic, 1) }), 200, ignored, 0},
 		{34, "D", "a topic in the token, escaped", confirm(func(l string) string { return strings.Replace(l, token, token+"%26topic_urn%3Dx", 1) }), 200, resultConfirmed, 1},
-		{34, "D", "no topic", confirm(func(l string) string { return strings.Replace(l, "topic_urn", "topic", 1) }), 200, ignored, 0},
+		{34, "D", "another path of the console", confirm(func(l string) string { return strings.Replace(l, confirmPath, "/smn/v2/confirm", 1) }), 200, resultConfirmed, 1},
+		{34, "D", "no topic", confirm(func(l string) string { return strings.Replace(l, "topic_urn", "topic", 1) }), 200, resultConfirmed, 1},
 		{34, "D", "a redirect is not followed", func(s *harness) {
 			s.confirms(func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, "https://"+s.trap+"/?token="+token, http.StatusFound)
@@ -79,7 +80,7 @@ func foreignAttacks() []attack {
 	}
 	rows = append(rows, each(34, "D", "a link", []string{
 		"https://TRAP" + confirmPath, "http://CONSOLE" + confirmPath, "https://CONSOLE@TRAP" + confirmPath, "https://user:pa55word@CONSOLE" + confirmPath,
-		"https://127.0.0.2:PORT" + confirmPath, "https://localhost:PORT" + confirmPath, "https://CONSOLE/smn/subscription/unsubscribe", "https://CONSOLE/x/.." + confirmPath,
+		"https://127.0.0.2:PORT" + confirmPath, "https://localhost:PORT" + confirmPath, "https://CONSOLE/x/.." + confirmPath,
 		"https://CONSOLE/%73mn/subscription/confirm", "https://CONSOLE//smn/subscription/confirm", "https://CONSOLE.evil.example" + confirmPath,
 	}, 200, ignored, 0, func(s *harness, text string) {
 		_, port, _ := strings.Cut(s.consoleHost(), ":")

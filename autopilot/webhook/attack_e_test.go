@@ -81,7 +81,9 @@ func replayAttacks() []attack {
 		{47, "E", "another zone", stamped("2026-11-20T12:00:00+00:00"), 400, bad, 0},
 		{47, "E", "no zone", stamped("2026-11-20T12:00:00"), 400, bad, 0},
 		{47, "E", "words", stamped("now"), 400, bad, 0},
-		{47, "E", "a fraction of a second", stamped("2026-11-20T12:00:00.0Z"), 400, bad, 0},
+		{47, "E", "a fraction of a second", stamped("2026-11-20T12:00:00.0Z"), 200, resultStored, 1},
+		{47, "E", "a fraction that is none", stamped("2026-11-20T12:00:00.Z"), 400, bad, 0},
+		{47, "E", "a fraction and no zone", stamped("2026-11-20T12:00:00.5"), 400, bad, 0},
 		{47, "E", "an hour of one digit", stamped("2026-11-20T2:00:00Z"), 400, bad, 0},
 		{48, "E", "ok, then the alarm before it", func(s *harness) {
 			s.post(event(s, 1, "ok", noon()))

@@ -7,11 +7,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
 )
-
-// confirmPath is the path of SMN's confirmation links (SMN umn: http_or_https_message_format.rst).
-const confirmPath = "/smn/subscription/confirm"
 
 // confirm calls the link of an authentic confirmation of our topic. Whether the subscription is confirmed is read from
 // the list of subscriptions by the leader; here it is only known whether the link was answered with success.
@@ -48,8 +46,8 @@ func (r *Receiver) confirm(ctx context.Context, m *message) (result, error) {
 	return res, status
 }
 
-// confirmLink rebuilds a confirmation link from checked parts: a configured host, SMN's path, and the topic that was
-// signed, named once.
+// confirmLink rebuilds a confirmation link from checked parts: a configured host, and a topic that is the signed one if the
+// link names any. What path the link has is SMN's choice: the link is signed, and nobody has seen one of this cloud.
 func confirmLink(raw string, hosts []string, topic string) (string, error) {
 	u, err := url.Parse(raw)
 	switch {
@@ -59,17 +57,17 @@ func confirmLink(raw string, hosts []string, topic string) (string, error) {
 		return "", errors.New("its link is not a plain https URL")
 	case !slices.Contains(hosts, u.Host):
 		return "", fmt.Errorf("the link's host %q is not in --smn-confirm-hosts", u.Host)
-	case u.EscapedPath() != confirmPath:
-		return "", errors.New("the link's path is not SMN's")
+	case u.EscapedPath() != u.Path || path.Clean("/"+u.Path) != u.Path:
+		return "", errors.New("the link's path is not a plain one")
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
 		return "", errors.New("the link's query cannot be read")
 	}
-	if topics := query["topic_urn"]; len(topics) != 1 || topics[0] != topic {
+	if topics := query["topic_urn"]; len(topics) > 1 || len(topics) == 1 && topics[0] != topic {
 		return "", errors.New("the link is for another topic")
 	}
-	return (&url.URL{Scheme: "https", Host: u.Host, Path: confirmPath, RawQuery: query.Encode()}).String(), nil
+	return (&url.URL{Scheme: "https", Host: u.Host, Path: u.Path, RawQuery: query.Encode()}).String(), nil
 }
 
 // withoutURL drops the link, which holds a token, from an error of net/http.

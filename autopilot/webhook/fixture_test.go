@@ -164,3 +164,6 @@ func alarm(status, rule, metric, inst string, at time.Time) string {
 	return fmt.Sprintf(`{"message_type":"alarm","alarm_id":%q,"alarm_status":%q,"time":%d,"namespace":"SYS.RDS","metric_name":%q,"dimension":"rds_cluster_id:%s","alarmValue":[{"time":%d,"value":93.1}]}`,
 		rule, status, at.UnixMilli(), metric, inst, at.Add(-time.Minute).UnixMilli())
 }
+
+// confirmPath is the path of SMN's confirmation links (SMN umn: http_or_https_message_format.rst).
+const confirmPath = "/smn/subscription/confirm"

@@ -42,7 +42,7 @@ func (r *Receiver) handle(ctx context.Context, w http.ResponseWriter, req *http.
 	go func() {
 		defer free()
 		defer r.slots.Release(1)
-		done <- r.receive(ctx, body)
+		done <- r.receive(ctx, body, smnHeaders(req.Header))
 	}()
 	select {
 	case o := <-done:
@@ -60,8 +60,8 @@ func (r *Receiver) handle(ctx context.Context, w http.ResponseWriter, req *http.
 }
 
 // receive works on a message. A panic does not end the process: it is counted, and the message may come again.
-func (r *Receiver) receive(ctx context.Context, body []byte) (o outcome) {
-	m := &message{body: body}
+func (r *Receiver) receive(ctx context.Context, body []byte, headers []string) (o outcome) {
+	m := &message{body: body, headers: headers}
 	defer func() {
 		if p := recover(); p != nil {
 			r.meters.panics.Inc()
@@ -70,7 +70,16 @@ func (r *Receiver) receive(ctx context.Context, body []byte) (o outcome) {
 		}
 		o.typ, o.id, o.target = m.envelope.Type, m.envelope.MessageID, m.target
 	}()
+	defer func() {
+		if m.target.IsDoctors() {
+			r.capture(ctx, m, o)
+		}
+	}()
 	if o.result, o.err = r.runChecks(ctx, m); o.result != "" {
+		return o
+	}
+	if m.target.IsDoctors() && m.envelope.Type == smn.TypeNotification && r.askAgain(ctx, m) {
+		o.result, o.err = resultUnavailable, errAskedAgain
 		return o
 	}
 	switch m.envelope.Type {

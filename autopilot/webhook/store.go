@@ -19,6 +19,7 @@ func (r *Receiver) storeAlarm(ctx context.Context, m *message) (result, error) {
 	sig := signal(m, r.Now())
 	return r.writeIntake(ctx, m, func(in v1alpha1.Intake) (v1alpha1.Intake, result) {
 		next, admission := autopilot.AddSignal(in, sig)
+		next.SigningCertURL = m.envelope.CertURL
 		switch admission {
 		case autopilot.SignalDuplicate:
 			return next, resultDuplicate
@@ -55,7 +56,7 @@ func (r *Receiver) storeSubscription(ctx context.Context, m *message, stored res
 			return in, res
 		}
 		next := *in.DeepCopy()
-		next.Subscription = sig
+		next.Subscription, next.SigningCertURL = sig, m.envelope.CertURL
 		return next, stored
 	})
 }
@@ -82,7 +83,6 @@ func (r *Receiver) writeIntake(ctx context.Context, m *message, change func(v1al
 		if res == resultDuplicate || res == resultStale {
 			return res, nil
 		}
-		next.SigningCertURL = m.envelope.CertURL
 		err := r.Store.WriteIntake(ctx, target, next)
 		switch {
 		case err == nil:

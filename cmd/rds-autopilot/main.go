@@ -4,9 +4,10 @@
 //	rds-autopilot serve      receive alarms, decide, patch
 //	rds-autopilot plan       say what would be decided now for a database, and change nothing
 //	rds-autopilot verify     check a captured message as the receiver would
+//	rds-autopilot doctor     try the real cloud once, and say whether the service would work with it
 //	rds-autopilot version    say which build this is
 //
-// It exits with 0 after a signal or an answer, 1 when it could not start, go on or answer, or a message failed a check, 2
+// It exits with 0 after a signal or an answer, 1 when it could not start, go on or answer, or a check failed, 2
 // when it was called wrongly.
 // A second signal ends it at once.
 package main
@@ -92,7 +93,7 @@ and patches its Rds so that the database operator applies it.`,
 	}
 	root.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return usageError{errors.New("a command is missing: serve, plan, verify or version; --help explains them")}
+			return usageError{errors.New("a command is missing: serve, plan, verify, doctor or version; --help explains them")}
 		}
 		if like := root.SuggestionsFor(args[0]); len(like) > 0 {
 			return usageError{fmt.Errorf("unknown command %q: did you mean %s?", args[0], strings.Join(like, " or "))}
@@ -102,7 +103,7 @@ and patches its Rds so that the database operator applies it.`,
 	root.RunE = func(*cobra.Command, []string) error { return nil } // Args has refused it
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return fromEnv(c.Flags(), env) }
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newServe(env), newPlan(env), newVerify(env), newVersion())
+	root.AddCommand(newServe(env), newPlan(env), newVerify(env), newDoctor(env), newVersion())
 	return root
 }
 

@@ -119,6 +119,22 @@ type check struct {
 	text string
 }
 
+// trim leaves out what is empty of the flags that are lists.
+func (o *options) trim() {
+	o.Namespaces, o.CertHosts, o.ConfirmHosts = trimmed(o.Namespaces), trimmed(o.CertHosts), trimmed(o.ConfirmHosts)
+}
+
+// parsePublicURL sets PublicURL, and returns what must hold of it.
+func (o *options) parsePublicURL(raw string) []check {
+	u, err := url.Parse(raw)
+	o.PublicURL = u
+	return []check{
+		{raw != "", "--public-url is required: the URL that SMN posts alarms to"},
+		{err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http"), fmt.Sprintf("--public-url: %q is not an http or https URL", raw)},
+		{err != nil || u.RawQuery == "" && u.Fragment == "" && u.User == nil, "--public-url: a query, a fragment or a user is not possible"},
+	}
+}
+
 func (o *options) connectionChecks() []check {
 	return []check{
 		{slices.Contains([]v1alpha1.Mode{v1alpha1.ModeAuto, v1alpha1.ModeRecommend, v1alpha1.ModeOff}, o.Mode), "--mode: want Auto, Recommend or Off"},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -70,14 +69,9 @@ Durations have a unit: 30s, 5m, 1h30m. Cloud credentials come from OS_* variable
 }
 
 func (o *serveOptions) validate() (zapcore.Level, error) {
-	u, err := url.Parse(o.publicURL)
 	level, levelErr := zapcore.ParseLevel(o.LogLevel)
-	o.PublicURL = u
-	o.Namespaces, o.CertHosts, o.ConfirmHosts = trimmed(o.Namespaces), trimmed(o.CertHosts), trimmed(o.ConfirmHosts)
-	return level, firstFailed(append([]check{
-		{o.publicURL != "", "--public-url is required: the URL that SMN posts alarms to"},
-		{err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http"), fmt.Sprintf("--public-url: %q is not an http or https URL", o.publicURL)},
-		{err != nil || u.RawQuery == "" && u.Fragment == "" && u.User == nil, "--public-url: a query, a fragment or a user is not possible"},
+	o.trim()
+	return level, firstFailed(append(append(o.parsePublicURL(o.publicURL), []check{
 		{levelErr == nil, "--log-level: want debug, info, warn or error"},
 		{o.LogFormat == "json" || o.LogFormat == "console", "--log-format: want json or console"},
 		{o.MaxMessageAge > 0, "--max-message-age: want more than 0"},
@@ -85,7 +79,7 @@ func (o *serveOptions) validate() (zapcore.Level, error) {
 		{o.Recheck > 0, "--recheck-interval: want more than 0"},
 		{o.MaxFlavorChanges > 0, "--max-flavor-changes: want more than 0"},
 		{o.DrainDelay >= 0 && o.DrainDelay <= time.Minute, "--drain-delay: want at most a minute, and not less than 0"},
-	}, o.connectionChecks()...))
+	}...), o.connectionChecks()...))
 }
 
 // serve runs until the context ends. Whatever keeps it from starting is one error; a signal meanwhile is none.

@@ -12,9 +12,9 @@ import (
 // Console is the host that confirmation links lead to in the regions that are known to use it.
 const Console = "console.otc.t-systems.com"
 
-// certHosts are the hosts of signing certificates: as given, else SMN's own in the catalogue. As long as the cloud was
+// CertHosts are the hosts of signing certificates: as given, else SMN's own in the catalogue. As long as the cloud was
 // never reached, and where --endpoint replaces that host, the region's convention stands in.
-func certHosts(o Options, c interface {
+func CertHosts(o Options, c interface {
 	Region() string
 	SMNHost() string
 }) smn.Hosts {
@@ -37,8 +37,8 @@ func SMNHost(region string) string {
 	return "smn." + region + ".otc.t-systems.com"
 }
 
-// confirmHosts are the hosts of confirmation links: as given, else the console's where it is known.
-func confirmHosts(o Options, region string) ([]string, error) {
+// ConfirmHosts are the hosts of confirmation links: as given, else the console's where it is known.
+func ConfirmHosts(o Options, region string) ([]string, error) {
 	switch {
 	case len(o.ConfirmHosts) > 0:
 		return o.ConfirmHosts, nil
@@ -53,8 +53,8 @@ func KnownSMNHosts() []string {
 	return []string{SMNHost("eu-de"), SMNHost("eu-nl"), SMNHost("eu-ch2")}
 }
 
-// crossesNetworkUnencrypted reports whether alarms to that URL would.
-func crossesNetworkUnencrypted(u *url.URL) bool {
+// CrossesNetworkUnencrypted reports whether alarms to that URL would.
+func CrossesNetworkUnencrypted(u *url.URL) bool {
 	ip := net.ParseIP(u.Hostname())
 	return u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())
 }

@@ -57,10 +57,10 @@ func TestHostsFollowTheCatalogueAndTheRegion(t *testing.T) {
 		{"given", Options{CertHosts: []string{"a.example"}, ConfirmHosts: []string{"b.example"}}, "eu-ch2", ch2, "a.example", "b.example"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := certHosts(tc.options, &whereabouts{tc.region, tc.smn})(); !slices.Equal(got, []string{tc.cert}) {
+			if got := CertHosts(tc.options, &whereabouts{tc.region, tc.smn})(); !slices.Equal(got, []string{tc.cert}) {
 				t.Errorf("certificates from %v, want %s", got, tc.cert)
 			}
-			got, err := confirmHosts(tc.options, tc.region)
+			got, err := ConfirmHosts(tc.options, tc.region)
 			if tc.confirm == "" {
 				if err == nil || !strings.Contains(err.Error(), "--smn-confirm-hosts") || strings.Contains(err.Error(), "\n") {
 					t.Errorf("confirmed at %v, %v; want it required", got, err)
@@ -74,7 +74,7 @@ func TestHostsFollowTheCatalogueAndTheRegion(t *testing.T) {
 
 func TestHostsOfCertificatesChangeOnceTheCatalogueIsKnown(t *testing.T) {
 	c := &whereabouts{region: "eu-xx"}
-	hosts := certHosts(Options{}, c)
+	hosts := CertHosts(Options{}, c)
 	before := hosts()[0]
 	c.smn = "smn.cloud.example"
 	if after := hosts()[0]; before != "smn.eu-xx.otc.t-systems.com" || after != "smn.cloud.example" {
@@ -90,7 +90,7 @@ func TestPlainHTTPIsNoticedUnlessLoopback(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := crossesNetworkUnencrypted(u); got != want {
+		if got := CrossesNetworkUnencrypted(u); got != want {
 			t.Errorf("%s: %t, want %t", raw, got, want)
 		}
 	}

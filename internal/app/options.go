@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -41,7 +42,9 @@ type Options struct {
 	Endpoints map[string]string // of cloud services, in place of the catalogue's
 	// Transport makes the calls of the cloud's API; nil is the default one.
 	Transport http.RoundTripper
-	Env       func(string) string // OS_* credentials
+	// Observe gets every answer of the cloud; nil is nobody.
+	Observe func(otc.Answer)
+	Env     func(string) string // OS_* credentials
 
 	StatusPage bool // at / of the address that is not public
 

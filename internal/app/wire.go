@@ -36,22 +36,13 @@ type Parts struct {
 
 // Wire puts the receiver and the controller together. clusterID is what marks this cluster's things in the cloud.
 func Wire(o Options, kube Cluster, clusterID string, api *otc.Cloud, reg prometheus.Registerer) (Parts, error) {
-	confirmHosts, err := confirmHosts(o, api.Region())
+	receiver, err := NewReceiver(o, kube, api, warn(kube), reg)
 	if err != nil {
 		return Parts{}, err
 	}
-	certHosts := certHosts(o, api)
-	certificates, confirm := o.SMNClient, o.SMNClient
-	if o.SMNClient == nil {
-		certificates, confirm = smn.NewClient(certHosts, o.Roots), smn.NewClient(smn.Fixed(confirmHosts...), o.Roots)
-	}
 	shared := cloud.New(api, o.Now)
 	return Parts{
-		Receiver: webhook.New(webhook.Options{
-			Path: o.PublicURL.EscapedPath(), Store: kube, Keys: smn.NewKeys(certHosts, certificates, o.Now),
-			Confirm: confirm, ConfirmHosts: confirmHosts, OurTopics: ourTopics(api), MaxMessageAge: o.MaxMessageAge,
-			Warn: warn(kube), Log: o.Log, Reg: reg, Now: o.Now,
-		}),
+		Receiver: receiver,
 		Controller: controller.New(controller.Options{
 			Cache: kube, Store: kube, Applier: kube, Writers: kube, Recorder: kube, Cloud: shared,
 			Arming: cloud.NewArming(shared, clusterID, o.PublicURL.String(), len(o.Namespaces) == 0),
@@ -59,6 +50,24 @@ func Wire(o Options, kube Cluster, clusterID string, api *otc.Cloud, reg prometh
 			Log: o.Log, Reg: reg, Now: o.Now, Chance: o.Chance,
 		}),
 	}, nil
+}
+
+// NewReceiver returns the receiver of messages alone, which keeps what it receives in that store.
+func NewReceiver(o Options, store webhook.Store, api *otc.Cloud, warn func(*v1alpha1.RdsAutopilot, string, string), reg prometheus.Registerer) (*webhook.Receiver, error) {
+	confirmHosts, err := ConfirmHosts(o, api.Region())
+	if err != nil {
+		return nil, err
+	}
+	certHosts := CertHosts(o, api)
+	certificates, confirm := o.SMNClient, o.SMNClient
+	if o.SMNClient == nil {
+		certificates, confirm = smn.NewClient(certHosts, o.Roots), smn.NewClient(smn.Fixed(confirmHosts...), o.Roots)
+	}
+	return webhook.New(webhook.Options{
+		Path: o.PublicURL.EscapedPath(), Store: store, Keys: smn.NewKeys(certHosts, certificates, o.Now),
+		Confirm: confirm, ConfirmHosts: confirmHosts, OurTopics: ourTopics(api), MaxMessageAge: o.MaxMessageAge,
+		Warn: warn, Log: o.Log, Reg: reg, Now: o.Now,
+	}), nil
 }
 
 // Watch lets the controller know of every change in a cluster; it belongs before the cluster's Run.

@@ -107,7 +107,7 @@ func (c *Cloud) AlarmStates(ctx context.Context, notBefore time.Time) (map[strin
 	}
 	states := make(map[string]controller.AlarmState, len(rules))
 	for _, r := range rules {
-		states[r.ID] = controller.AlarmState{State: v1alpha1.State(r.State), Since: r.UpdateTime}
+		states[r.ID] = controller.AlarmState{State: alarms.StateOf(r), Since: r.UpdateTime}
 	}
 	return states, nil
 }

@@ -28,6 +28,16 @@ type Options struct {
 	Now        func() time.Time      // default time.Now
 	// Patient makes a cloud that cannot be reached no error: the next call tries to log in again.
 	Patient bool
+	// Observe gets every answer; nil is nobody.
+	Observe func(Answer)
+}
+
+// Answer is what the cloud answered to one request.
+type Answer struct {
+	Service, Operation string
+	Status             int       // HTTP; 0: none
+	Code               string    // the service's own, also where the status is a success
+	Date               time.Time // by the cloud's clock; zero where it does not say
 }
 
 // Cloud is one project in one region. It is safe for concurrent use; every method ends with its context.
@@ -106,6 +116,15 @@ func (c *Cloud) Reach(ctx context.Context, every time.Duration) {
 			return
 		}
 	}
+}
+
+// Endpoint is where a service (smn, ces, rds) was found, and how; empty as long as the cloud was never reached.
+func (c *Cloud) Endpoint(of string) (base, how string) {
+	l := c.session.current()
+	if l == nil {
+		return "", ""
+	}
+	return l.bases[service(of)], l.found[service(of)]
 }
 
 // ProjectID is the project all methods work in; empty as long as the cloud was never reached, unless OS_PROJECT_ID is set.

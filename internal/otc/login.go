@@ -28,7 +28,7 @@ func logIn(ctx context.Context, t *transport, acct account, endpoints map[string
 	case l.region == "":
 		return nil, errors.New("cloud: the region is unknown: set OS_REGION_NAME")
 	}
-	l.bases, err = findServices(p, l.projectID, l.region, endpoints)
+	l.bases, l.found, err = findServices(p, l.projectID, l.region, endpoints)
 	return l, err
 }
 
@@ -61,6 +61,9 @@ func authenticate(ctx context.Context, t *transport, acct account) (*golangsdk.P
 	return p, nil
 }
 
+// Derived is how an endpoint was found that the catalogue does not have.
+const Derived = "derived from the catalogue's entry volumev2"
+
 // serviceEntry is how a service is found in the catalogue, and what its path looks like if the catalogue does not say.
 type serviceEntry struct {
 	name    string
@@ -78,48 +81,51 @@ func serviceEntries() map[service]serviceEntry {
 }
 
 // findServices turns the catalogue and the overrides into base URLs.
-func findServices(p *golangsdk.ProviderClient, projectID, region string, overrides map[string]string) (map[service]string, error) {
-	bases := map[service]string{}
+func findServices(p *golangsdk.ProviderClient, projectID, region string, overrides map[string]string) (bases, how map[service]string, err error) {
+	bases, how = map[service]string{}, map[service]string{}
 	known := map[string]bool{}
 	for s, e := range serviceEntries() {
 		known[e.name] = true
 		override := overrides[e.name]
-		found := e.lookUp(p, region)
+		found, by := e.lookUp(p, region)
 		if found == "" && override == "" {
-			return nil, fmt.Errorf("cloud: the catalogue has no entry %s for region %s: give --endpoint %s=URL", strings.Join(e.types, " or "), region, e.name)
+			return nil, nil, fmt.Errorf("cloud: the catalogue has no entry %s for region %s: give --endpoint %s=URL", strings.Join(e.types, " or "), region, e.name)
 		}
 		base, err := e.base(found, override, projectID)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		bases[s] = base
+		if override != "" {
+			by = "--endpoint " + e.name
+		}
+		bases[s], how[s] = base, by
 	}
 	for name := range overrides {
 		if !known[name] {
-			return nil, fmt.Errorf("endpoint %s: no such service; smn, ces and rds are known", name)
+			return nil, nil, fmt.Errorf("endpoint %s: no such service; smn, ces and rds are known", name)
 		}
 	}
-	return bases, nil
+	return bases, how, nil
 }
 
-// lookUp searches the catalogue; "" if it has no such entry. The region is always given: the SDK forgets it for access keys.
-func (e serviceEntry) lookUp(p *golangsdk.ProviderClient, region string) string {
+// lookUp searches the catalogue, and says by what it found the service; "" if it has no such entry. The region is always given: the SDK forgets it for access keys.
+func (e serviceEntry) lookUp(p *golangsdk.ProviderClient, region string) (base, by string) {
 	for _, region := range []string{region, "*"} {
 		for _, kind := range e.types {
 			found, err := p.EndpointLocator(golangsdk.EndpointOpts{Type: kind, Region: region, Availability: golangsdk.AvailabilityPublic})
 			if err == nil {
-				return found
+				return found, "the catalogue's entry " + kind
 			}
 		}
 	}
 	if e.name != "ces" {
-		return ""
+		return "", ""
 	}
 	// Cloud Eye is missing in many catalogues; the SDK derives it from the block storage's entry.
 	if sc, err := openstack.NewCESClient(p, golangsdk.EndpointOpts{Region: region}); err == nil {
-		return sc.Endpoint
+		return sc.Endpoint, Derived
 	}
-	return ""
+	return "", ""
 }
 
 // base keeps the catalogue's path and port; an override replaces scheme and host, its own path goes in front.

@@ -54,37 +54,48 @@ type traits struct {
 	service service
 	holds   string // a key without which a reply is none: an empty document must not read as "there are no rules"
 	read    bool   // a POST that changes nothing, so it may be repeated like a GET
+	action  string // the right that it needs, as the cloud's policies name it; empty: none
 }
 
 func operations() map[operation]traits {
 	return map[operation]traits{
 		opLogin: {service: serviceIAM, read: true},
 
-		opListInstances:     {service: serviceRDS, holds: "instances"},
+		opListInstances:     {service: serviceRDS, holds: "instances", action: "rds:instance:list"},
 		opListFlavors:       {service: serviceRDS, holds: "flavors"},
-		opListResizeTargets: {service: serviceRDS, holds: "flavor_groups"},
-		opGetStoragePolicy:  {service: serviceRDS, holds: "switch_option"},
+		opListResizeTargets: {service: serviceRDS, holds: "flavor_groups", action: "rds:instance:list"},
+		opGetStoragePolicy:  {service: serviceRDS, holds: "switch_option", action: "rds:instance:list"},
 
-		opListRules:   {service: serviceCES, holds: "metric_alarms"},
-		opGetRule:     {service: serviceCES, holds: "metric_alarms"},
-		opCreateRule:  {service: serviceCES, holds: "alarm_id"},
-		opModifyRule:  {service: serviceCES},
-		opEnableRule:  {service: serviceCES},
-		opDeleteRule:  {service: serviceCES},
-		opListMetrics: {service: serviceCES, holds: "metrics"},
-		opQueryData:   {service: serviceCES, holds: "metrics", read: true},
-		opGetQuotas:   {service: serviceCES, holds: "quotas"},
+		opListRules:   {service: serviceCES, holds: "metric_alarms", action: "ces:alarms:list"},
+		opGetRule:     {service: serviceCES, holds: "metric_alarms", action: "ces:alarms:get"},
+		opCreateRule:  {service: serviceCES, holds: "alarm_id", action: "ces:alarms:create"},
+		opModifyRule:  {service: serviceCES, action: "ces:alarms:put"},
+		opEnableRule:  {service: serviceCES, action: "ces:alarmsOnOff:put"},
+		opDeleteRule:  {service: serviceCES, action: "ces:alarms:delete"},
+		opListMetrics: {service: serviceCES, holds: "metrics", action: "ces:metrics:list"},
+		opQueryData:   {service: serviceCES, holds: "metrics", read: true, action: "ces:metricData:list"},
+		opGetQuotas:   {service: serviceCES, holds: "quotas", action: "ces:quotas:get"},
 
-		opListTopics:             {service: serviceSMN, holds: "topics"},
-		opGetTopic:               {service: serviceSMN, holds: "topic_urn"},
-		opCreateTopic:            {service: serviceSMN, holds: "topic_urn"},
-		opUpdateTopic:            {service: serviceSMN},
-		opDeleteTopic:            {service: serviceSMN},
-		opListSubscriptions:      {service: serviceSMN, holds: "subscriptions"},
-		opListTopicSubscriptions: {service: serviceSMN, holds: "subscriptions"},
-		opSubscribe:              {service: serviceSMN, holds: "subscription_urn"},
-		opUnsubscribe:            {service: serviceSMN},
+		opListTopics:             {service: serviceSMN, holds: "topics", action: "smn:topic:list"},
+		opGetTopic:               {service: serviceSMN, holds: "topic_urn", action: "smn:topic:list"},
+		opCreateTopic:            {service: serviceSMN, holds: "topic_urn", action: "smn:topic:create"},
+		opUpdateTopic:            {service: serviceSMN, action: "smn:topic:update"},
+		opDeleteTopic:            {service: serviceSMN, action: "smn:topic:delete"},
+		opListSubscriptions:      {service: serviceSMN, holds: "subscriptions", action: "smn:topic:list"},
+		opListTopicSubscriptions: {service: serviceSMN, holds: "subscriptions", action: "smn:topic:list"},
+		opSubscribe:              {service: serviceSMN, holds: "subscription_urn", action: "smn:topic:update"},
+		opUnsubscribe:            {service: serviceSMN, action: "smn:topic:update"},
 	}
+}
+
+// Rights returns what each operation needs, by its name: the service, and the right as the cloud's policies name it; empty where it
+// needs none (RDS api: rds_actions.rst; CES api: supported_actions_of_the_alarm_rule_management_apis.rst; SMN umn: permissions.rst).
+func Rights() map[string]string {
+	rights := map[string]string{}
+	for op, is := range operations() {
+		rights[string(op)] = is.action
+	}
+	return rights
 }
 
 // newUpGauge says whether the cloud let us in.

@@ -43,6 +43,7 @@ type login struct {
 	projectID string
 	region    string
 	bases     map[service]string // service → base URL of its resources, ends with "/"
+	found     map[service]string // service → how that was found
 }
 
 // key identifies a login: the token, or the access key.

@@ -37,12 +37,13 @@ type transport struct {
 	requests *prometheus.CounterVec
 	log      *zap.Logger
 	now      func() time.Time
+	observe  func(Answer)
 }
 
 func newTransport(base http.RoundTripper, o Options, requests *prometheus.CounterVec) *transport {
 	t := &transport{
 		base: base, limits: map[service]*rate.Limiter{}, rate: rate.Limit(o.Rate), ops: operations(), requests: requests,
-		log: o.Log, now: o.Now,
+		log: o.Log, now: o.Now, observe: o.Observe,
 	}
 	burst := int(math.Ceil(o.Rate))
 	for _, is := range t.ops {
@@ -160,6 +161,7 @@ func (c call) send(req *http.Request, body []byte, token string) (*http.Response
 		}
 	}
 	c.t.requests.WithLabelValues(string(is.service), string(c.op), codeLabel(status)).Inc()
+	c.answered(status, resp, reply)
 	switch {
 	case err != nil:
 		return nil, c.t.fault(c.op, 0, err)
@@ -174,6 +176,20 @@ func (c call) send(req *http.Request, body []byte, token string) (*http.Response
 	resp.Request = req
 	resp.Body = io.NopCloser(bytes.NewReader(reply))
 	return resp, nil
+}
+
+// answered tells of an answer.
+func (c call) answered(status int, resp *http.Response, reply []byte) {
+	if c.t.observe == nil {
+		return
+	}
+	a := Answer{Service: string(c.t.ops[c.op].service), Operation: string(c.op), Status: status}
+	if status != 0 {
+		a.Date, _ = http.ParseTime(resp.Header.Get("Date"))
+		code, _ := parseRefusal(reply)
+		a.Code = c.t.clean(code)
+	}
+	c.t.observe(a)
 }
 
 // complete returns an error where the answer of a success is none: it lacks what was asked for, or nothing was asked for and

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 func (c *Cloud) cesOperations() []operation {
@@ -124,6 +125,12 @@ func (c *Cloud) listed(r *rule) Rule {
 	out := r.Rule
 	if c.settings.Normalizes && out.Condition.Period == 1 {
 		out.Condition.Filter = "raw"
+	}
+	if c.settings.StateInCapitals {
+		out.State = RuleState(strings.ToUpper(string(out.State)))
+	}
+	if c.settings.UpdateTimeIsEvaluation {
+		out.UpdateTime = c.tickTime(c.sampled).UnixMilli()
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Limits of a batch query. CES api v1: querying_monitoring_data_of_multiple_metrics.rst.
@@ -65,8 +66,12 @@ func (c *Cloud) datapoints(m Metric, period int, filter string, from, to int64) 
 		return out, ""
 	}
 	last := c.roundUp(to + 1)
+	ahead := time.Duration(0)
+	if c.settings.DatapointsAreLocal {
+		ahead = localAhead
+	}
 	for _, p := range s.points(ticks(period), c.roundUp(from), last-1, c.visible(c.sampled), filter) {
-		out = append(out, fields{filter: p.value, "timestamp": c.tickTime(p.tick).UnixMilli(), "unit": s.unit})
+		out = append(out, fields{filter: p.value, "timestamp": c.tickTime(p.tick).Add(ahead).UnixMilli(), "unit": s.unit})
 	}
 	return out, s.unit
 }

@@ -54,7 +54,7 @@ func (c *Cloud) notify(r *rule, s *series, points []point, k int64, repeat bool)
 	if r.State == StateAlarm {
 		r.notified = k
 	}
-	if !r.ActionEnabled {
+	if !r.ActionEnabled || c.settings.NoPublishByCloudEye {
 		return
 	}
 	actions := r.AlarmActions
@@ -140,7 +140,7 @@ func (c *Cloud) alarmText(r *Rule, info shown, state RuleState, values []alarmVa
 		points[t] = number(v.Value)
 		times = append(times, t)
 	}
-	encoded, err := json.Marshal(alarmMessage{ // escapes > as \u003e, as the cloud does
+	message := alarmMessage{ // json.Marshal escapes > as \u003e, as the cloud does
 		MessageType: "alarm", AlarmID: r.ID, AlarmName: r.Name, AlarmStatus: state, Time: at.UnixMilli(),
 		Namespace: r.Metric.Namespace, MetricName: r.Metric.MetricName, Dimension: dim.Name + ":" + dim.Value,
 		Period: cond.Period, Filter: filter, ComparisonOperator: cond.ComparisonOperator, Value: cond.Value, Unit: cond.Unit,
@@ -153,7 +153,8 @@ func (c *Cloud) alarmText(r *Rule, info shown, state RuleState, values []alarmVa
 			MonitoringRange: "Specific resources", IsOriginalValue: cond.Period == 1, Period: period, Filter: filterWord,
 			ComparisonOperator: cond.ComparisonOperator, Value: number(cond.Value), Unit: info.unit, Count: cond.Count,
 		},
-	})
+	}
+	encoded, err := json.Marshal(c.settings.oddPayload(message))
 	if err != nil { // numbers that JSON cannot hold
 		return subject, err.Error()
 	}

@@ -55,6 +55,12 @@ func (c *Cloud) seriesOf(in *instance) []series {
 	instanceKey, nodeKey := dimensionKeys(in.Engine)
 	var out []series
 	for _, m := range rdsMetrics() {
+		if c.settings.NoUsedSpace && m.name == "rds048_disk_used_size" {
+			continue
+		}
+		if percent := m.value; c.settings.MetricsAreFractions && m.unit == "%" {
+			m.value = func(s sample) float64 { return percent(s) / 100 }
+		}
 		if !c.settings.NoInstanceLevelData {
 			out = append(out, series{m, in, Dimension{instanceKey, in.ID}, in.Name, 1})
 		}
@@ -175,7 +181,7 @@ func aggregate(values []float64, filter string) float64 {
 
 // evaluate decides the state of a rule at tick k and notifies of a change, and again each suppress_duration of an alarm.
 func (c *Cloud) evaluate(r *rule, k int64) {
-	if !r.Enabled {
+	if !r.Enabled || c.settings.RawRulesSleep && r.Condition.Period == 1 {
 		return
 	}
 	at := c.tickTime(k)

@@ -61,6 +61,8 @@ type Settings struct {
 	// JobsFail makes jobs end as Failed, without effect.
 	JobsFail bool
 
+	Odd
+
 	TopicQuota        int // 3000 if zero
 	SubscriptionQuota int // per topic, 10000 if zero
 	RuleQuota         int // 1000 if zero

@@ -119,7 +119,7 @@ func (c *Cloud) handler(op operation) http.HandlerFunc {
 			rep = reply{status: fault.Status, body: []byte(fault.Body)}
 		}
 		c.logStatus(entry, rep.status)
-		rep.write(w, fault)
+		rep.write(w, fault, c.opts.Now())
 	}
 }
 
@@ -152,7 +152,7 @@ func (c *Cloud) apply(op operation, q *call) reply {
 	return op.run(q)
 }
 
-func (rep reply) write(w http.ResponseWriter, fault Fault) {
+func (rep reply) write(w http.ResponseWriter, fault Fault, now time.Time) {
 	if fault.Cut {
 		cutReply(w, rep)
 		return
@@ -162,6 +162,7 @@ func (rep reply) write(w http.ResponseWriter, fault Fault) {
 			w.Header()[http.CanonicalHeaderKey(k)] = v
 		}
 	}
+	w.Header().Set("Date", now.UTC().Format(http.TimeFormat))
 	w.WriteHeader(rep.status)
 	if rep.status != http.StatusNoContent {
 		_, _ = w.Write(rep.body) // a client that left is no concern of the cloud

@@ -5,9 +5,10 @@ import (
 	"crypto"
 	"crypto/rand"
 	"crypto/rsa"
-	"crypto/sha256"
+	_ "crypto/sha512" // for Odd.SignsSHA512; sha256 comes with tls
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"time"
@@ -67,9 +68,9 @@ func (e Envelope) JSON() []byte {
 func (c *Cloud) Sign(e Envelope) Envelope {
 	now := c.lock()
 	e = c.complete(e, now)
-	key := c.signingKey
+	key, odd := c.signingKey, c.settings.Odd
 	c.mu.Unlock()
-	return e.signed(key)
+	return e.signed(key, odd)
 }
 
 // complete fills in what is empty. The signature is made later, without the lock: it takes a millisecond.
@@ -80,21 +81,46 @@ func (c *Cloud) complete(e Envelope, now time.Time) Envelope {
 	if e.MessageID == "" {
 		e.MessageID = hexID(32)
 	}
+	if c.settings.MessageIDIsUUID && len(e.MessageID) == 32 {
+		e.MessageID = uuid(e.MessageID)
+	}
 	if e.Timestamp == "" {
-		e.Timestamp = now.UTC().Format("2006-01-02T15:04:05Z")
+		e.Timestamp = c.timestamp(now)
 	}
 	if e.SignatureVersion == "" {
 		e.SignatureVersion = "v1"
 	}
 	if e.SigningCertURL == "" {
 		e.SigningCertURL = "https://" + c.CertHost() + c.signingCert
+		if c.settings.CertOnOtherHost {
+			e.SigningCertURL = "https://other." + c.CertHost() + c.signingCert
+		}
 	}
 	return e
 }
 
-func (e Envelope) signed(key *rsa.PrivateKey) Envelope {
-	hash := sha256.Sum256([]byte(e.SigningString()))
-	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, hash[:])
+func (c *Cloud) timestamp(now time.Time) string {
+	switch {
+	case c.settings.TimestampIsLocal:
+		now = now.Add(localAhead)
+	case c.settings.TimestampHasFraction:
+		return now.UTC().Format("2006-01-02T15:04:05.000Z")
+	}
+	return now.UTC().Format("2006-01-02T15:04:05Z")
+}
+
+func (e Envelope) signed(key *rsa.PrivateKey, odd Odd) Envelope {
+	text := []byte(e.SigningString())
+	if odd.SignsOtherText {
+		text = bytes.TrimSuffix(text, []byte("\n"))
+	}
+	algorithm := crypto.SHA256
+	if odd.SignsSHA512 {
+		algorithm = crypto.SHA512
+	}
+	hash := algorithm.New()
+	hash.Write(text)
+	signature, err := rsa.SignPKCS1v15(rand.Reader, key, algorithm, hash.Sum(nil))
 	if err == nil { // fails for keys that are too short only
 		e.Signature = base64.StdEncoding.EncodeToString(signature)
 	}
@@ -145,6 +171,9 @@ func (c *Cloud) certOperations() []operation {
 		cert, ok := c.certificates[q.URL.Path]
 		if !ok {
 			return reply{status: http.StatusNotFound}
+		}
+		if block, _ := pem.Decode(cert); block != nil && c.settings.CertIsDER {
+			cert = block.Bytes
 		}
 		return reply{status: http.StatusOK, header: http.Header{"Content-Type": {"application/x-pem-file"}}, body: cert}
 	}}}

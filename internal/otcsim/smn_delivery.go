@@ -147,7 +147,7 @@ func deliveryTransport() http.RoundTripper {
 // attempt tries once to deliver a message and decides what becomes of it. SMN's rule for retries is documented for another
 // cloud of the family: a status of 500 and more, time-outs and connection errors, nothing else.
 func (c *Cloud) attempt(ctx context.Context, m *message) {
-	snapshot, timeout := c.prepare(m)
+	snapshot, timeout, headers := c.prepare(m)
 	var fault DeliveryFault
 	if c.opts.DeliveryFault != nil {
 		fault = c.opts.DeliveryFault(snapshot)
@@ -156,7 +156,7 @@ func (c *Cloud) attempt(ctx context.Context, m *message) {
 		return
 	}
 	started := c.opts.Now()
-	status, err := c.post(ctx, snapshot, timeout)
+	status, err := c.post(ctx, snapshot, timeout, headers)
 	if err == nil && fault.LoseReply {
 		status, err = 0, errors.New("reply lost")
 	}
@@ -171,17 +171,20 @@ func (c *Cloud) attempt(ctx context.Context, m *message) {
 }
 
 // prepare signs a message that is not signed yet.
-func (c *Cloud) prepare(m *message) (d Delivery, timeout time.Duration) {
+func (c *Cloud) prepare(m *message) (d Delivery, timeout time.Duration, headers bool) {
 	c.mu.Lock()
-	body := m.Body
+	body, odd := m.Body, c.settings.Odd
 	c.mu.Unlock()
 	if body == nil { // no other attempt of this message is in flight
-		body = m.envelope.signed(m.key).JSON()
+		body = m.envelope.signed(m.key, odd).JSON()
+		if odd.NullFields {
+			body = nullFields(body)
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m.Body = body
-	return m.snapshot(), c.settings.DeliveryTimeout
+	return m.snapshot(), c.settings.DeliveryTimeout, !odd.NoHeaders
 }
 
 // holdBack applies the faults that prevent the attempt.
@@ -203,7 +206,7 @@ func (c *Cloud) holdBack(m *message, fault DeliveryFault) bool {
 	return false
 }
 
-func (c *Cloud) post(ctx context.Context, d Delivery, timeout time.Duration) (int, error) {
+func (c *Cloud) post(ctx context.Context, d Delivery, timeout time.Duration, headers bool) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, d.Endpoint, bytes.NewReader(d.Body))
@@ -211,9 +214,11 @@ func (c *Cloud) post(ctx context.Context, d Delivery, timeout time.Duration) (in
 		return 0, err
 	}
 	r.Header.Set("Content-Type", "text/plain; charset=UTF-8")
-	r.Header.Set("X-Smn-Message-Type", d.Type)
-	r.Header.Set("X-Smn-Message-Id", d.MessageID)
-	r.Header.Set("X-Smn-Topic-Urn", d.TopicURN)
+	if headers {
+		r.Header.Set("X-Smn-Message-Type", d.Type)
+		r.Header.Set("X-Smn-Message-Id", d.MessageID)
+		r.Header.Set("X-Smn-Topic-Urn", d.TopicURN)
+	}
 	res, err := c.transport.RoundTrip(r) // follows no redirect
 	if err != nil {
 		return 0, err
@@ -228,12 +233,14 @@ func (c *Cloud) record(m *message, fault DeliveryFault, a Attempt) Delivery {
 	now := c.opts.Now()
 	m.Attempts = append(m.Attempts, a)
 	m.inFlight = false
-	retry := a.Err != "" || a.Status >= 500
+	retry := !c.settings.NeverSendsAgain && (a.Err != "" || a.Status >= 500)
 	switch {
 	case m.State != Pending:
 	case retry && len(m.Attempts) <= maxRetries && now.Sub(m.Created) < c.span(timeToLive):
 		m.due = now.Add(c.span(c.settings.RetryInterval))
 	case retry:
+		m.State = Dropped
+	case a.Err != "":
 		m.State = Dropped
 	case a.Status < 300:
 		m.State = Delivered

@@ -56,7 +56,7 @@ func (c *Cloud) subscribe(q *call, t *topic) reply {
 		if c.listedEndpoint(s.Endpoint) != c.listedEndpoint(in.Endpoint) || s.Protocol != in.Protocol {
 			continue
 		}
-		if s.Status != Confirmed {
+		if s.Status != Confirmed && !c.settings.ConfirmsOnce {
 			s.Status = Unconfirmed
 			c.sendConfirmation(s, q.now)
 		}
@@ -120,9 +120,13 @@ func (c *Cloud) listSubscriptions(q *call, topic string) reply {
 	}
 	rows := []fields{}
 	for _, s := range of[from:to] {
+		status := s.Status
+		if status == Confirmed && c.settings.ConfirmedIsTwo {
+			status = 2
+		}
 		rows = append(rows, fields{
 			"topic_urn": s.TopicURN, "protocol": s.Protocol, "subscription_urn": s.URN, "owner": c.identity.projectID,
-			"endpoint": c.listedEndpoint(s.Endpoint), "remark": s.Remark, "status": s.Status,
+			"endpoint": c.listedEndpoint(s.Endpoint), "remark": s.Remark, "status": status,
 		})
 	}
 	return jsonReply(http.StatusOK, fields{"request_id": hexID(32), "subscription_count": len(of), "subscriptions": rows})

@@ -87,6 +87,9 @@ func (c *Cloud) createTopic(q *call) reply {
 	}
 	urn := fmt.Sprintf("urn:smn:%s:%s:%s", c.opts.Region, c.identity.projectID, in.Name)
 	status := http.StatusOK
+	if c.settings.TopicExistsRefused && c.topic(urn) != nil {
+		return smnError(http.StatusBadRequest, "0009", "The topic %s exists", in.Name)
+	}
 	if c.topic(urn) == nil {
 		if len(c.topics) >= c.settings.TopicQuota {
 			return smnError(http.StatusForbidden, "0004", "The number of topics has reached the quota")

@@ -16,6 +16,10 @@ const (
 	// Finalizer keeps an RdsAutopilot until what it made in the cloud is gone. It is never set on an Rds.
 	Finalizer = "autopilot.otc.mcsps.de/alarms"
 
+	// DoctorAnnotation set to "true" marks an RdsAutopilot that rds-autopilot doctor has made to see what the receiver makes of
+	// real messages. It stands for no database, and the leader leaves it alone.
+	DoctorAnnotation = "autopilot.otc.mcsps.de/doctor"
+
 	// AbandonAnnotation set to "true" lets an RdsAutopilot go although the cloud cannot be reached to clean up.
 	AbandonAnnotation = "autopilot.otc.mcsps.de/abandon"
 )

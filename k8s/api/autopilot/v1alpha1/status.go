@@ -248,6 +248,33 @@ type Intake struct {
 	// subscription is the last confirmation or cancellation seen.
 	// +optional
 	Subscription *SubscriptionSignal `json:"subscription,omitempty"`
+	// captured are the messages of a topic that rds-autopilot doctor has made, oldest first, with what became of each. A
+	// database has none.
+	// +kubebuilder:validation:MaxItems=12
+	// +listType=atomic
+	// +optional
+	Captured []CapturedMessage `json:"captured,omitempty"`
+}
+
+// CapturedMessage is a message as it came, whether or not it is authentic.
+type CapturedMessage struct {
+	// receivedTime is when it came.
+	ReceivedTime metav1.MicroTime `json:"receivedTime"`
+	// result is what became of it, as in the metric rds_autopilot_notifications_total.
+	// +kubebuilder:validation:MaxLength=64
+	Result string `json:"result"`
+	// error is why, where there is something to explain.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Error string `json:"error,omitempty"`
+	// headers are the names of those that are SMN's own.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +optional
+	Headers []string `json:"headers,omitempty"`
+	// body is that of the request, without signature and tokens.
+	// +kubebuilder:validation:MaxLength=32768
+	Body string `json:"body"`
 }
 
 // Signal is an authentic alarm message: a reason to look, not an order.

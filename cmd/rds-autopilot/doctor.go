@@ -1,0 +1,94 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcsps/rds-autopilot/internal/app"
+	"github.com/mcsps/rds-autopilot/internal/doctor"
+)
+
+// doctorOptions are the flags of doctor.
+type doctorOptions struct {
+	options
+	publicURL, namespace, output, listen, capture string
+	wait                                          time.Duration
+}
+
+func newDoctor(env func(string) string) *cobra.Command {
+	o := &doctorOptions{options: newOptions(env)}
+	c := &cobra.Command{
+		Use: "doctor [NAME]", Short: "Try the real cloud once, and say whether the service would work with it",
+		Long: `Doctor says in one line per check whether rds-autopilot would work here. It makes a topic and a subscription of the public URL
+and, with the name of an Rds, an alarm rule that fires at once; it waits for the messages, and removes everything again, also
+what an earlier run has left. No database is changed.
+
+The messages go through the running service, or with --listen through doctor itself. It exits with 0 if all is well, 1 if
+something failed, 2 if it was called wrongly.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usageError{errors.New("want the name of one Rds, or none: doctor -n NAMESPACE NAME")}
+			}
+			return nil
+		},
+	}
+	fs := c.Flags()
+	fs.SortFlags = false
+	fs.StringVarP(&o.namespace, "namespace", "n", "", "`namespace` of the Rds; empty means that of the kubeconfig's context")
+	fs.StringVarP(&o.output, "output", "o", "text", "`format` of the answer: text or json")
+	fs.StringVar(&o.publicURL, "public-url", "", "the `URL` that serve has; required")
+	fs.StringVar(&o.listen, "listen", "", "receive the messages at this `address` instead of the running service: the public URL must lead to it")
+	fs.StringVar(&o.capture, "capture", "", "`directory` to keep the bodies of the messages in, without signatures and tokens")
+	fs.DurationVar(&o.wait, "wait", 20*time.Minute, "how long to wait for an alarm; other waits are parts of it")
+	o.connection(fs)
+	fs.StringSliceVar(&o.Namespaces, "watch-namespaces", nil, "comma separated `namespaces` that serve watches; empty means all")
+	fs.StringVar(&o.LeaseNamespace, "lease-namespace", "", "`namespace` of the service; empty means the pod's own")
+	o.smn(fs, "that of SMN in the cloud's catalogue", app.Console+" in eu-de and eu-nl; required elsewhere")
+	c.RunE = o.run
+	return c
+}
+
+func (o *doctorOptions) run(c *cobra.Command, args []string) (err error) {
+	err = firstFailed(append(append(o.parsePublicURL(o.publicURL), o.connectionChecks()...),
+		check{o.output == "text" || o.output == "json", "--output: want text or json"}, check{o.wait >= time.Second, "--wait: want at least a second"}))
+	if o.trim(); err != nil {
+		return err
+	}
+	with := doctor.Options{Options: o.Options, CaptureDir: o.capture, Wait: o.wait}
+	if with.Roots, err = app.TrustRoots(o.CAFile); err != nil {
+		return usageError{fmt.Errorf("--smn-ca-file: %w", err)}
+	}
+	if o.listen != "" {
+		if with.Listen, err = (&net.ListenConfig{}).Listen(c.Context(), "tcp", o.listen); err != nil {
+			return usageError{fmt.Errorf("--listen: %w", err)}
+		}
+		defer func() { _ = with.Listen.Close() }() // the receiver has closed it, if it came to that
+		fmt.Fprintf(c.ErrOrStderr(), "listening at %s\n", with.Listen.Addr())
+	}
+	with.Kube, with.Namespace, with.KubeErr = o.config()
+	with.Namespace, with.Name = cmp.Or(o.namespace, with.Namespace, "default"), strings.Join(args, "")
+	all := []doctor.Result{}
+	with.Report = func(r doctor.Result) {
+		if all = append(all, r); o.output == "text" {
+			fmt.Fprint(c.OutOrStdout(), r)
+		}
+	}
+	with.Progress = func(text string) { fmt.Fprintln(c.ErrOrStderr(), text) }
+	failed := doctor.Run(c.Context(), with)
+	if o.output == "json" {
+		answer := json.NewEncoder(c.OutOrStdout())
+		answer.SetIndent("", "  ")
+		err = answer.Encode(map[string]any{"checks": all, "failed": len(failed)})
+	}
+	if err == nil && len(failed) > 0 {
+		err = errCheckFailed
+	}
+	return err
+}

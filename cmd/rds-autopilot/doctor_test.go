@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+
+	"github.com/mcsps/rds-autopilot/autopilot/smn"
+	"github.com/mcsps/rds-autopilot/internal/doctor"
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+)
+
+// watched is a buffer that may be read while somebody writes to it.
+type watchedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (w *watchedBuffer) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.Write(p)
+}
+
+func (w *watchedBuffer) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.String()
+}
+
+// front is a public URL that leads to an address as soon as that is written somewhere.
+func front(t *testing.T) (public string, leadTo func(log *watchedBuffer, form string)) {
+	var target atomic.Pointer[url.URL]
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if to := target.Load(); to != nil {
+			httputil.NewSingleHostReverseProxy(to).ServeHTTP(w, r)
+			return
+		}
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL + "/smn", func(log *watchedBuffer, form string) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+			if found := regexp.MustCompile(form).FindStringSubmatch(log.String()); found != nil {
+				target.Store(&url.URL{Scheme: "http", Host: found[1]})
+				return
+			}
+		}
+		t.Errorf("no address in %s", log)
+	}
+}
+
+// TestDoctorThroughTheRunningService runs the commands against a real API server and the simulated cloud over HTTP, where a
+// minute takes a second.
+func TestDoctorThroughTheRunningService(t *testing.T) {
+	t.Parallel()
+	sim, err := otcsim.Start(otcsim.Options{Speed: 60})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { sim.Run(ctx) })
+	t.Cleanup(func() { stop(); running.Wait(); _ = sim.Close() })
+	kube := shared.Cluster(t)
+	ns := kube.Namespace(t)
+	admin, err := dynamic.NewForConfig(kube.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &planWorld{t: t, kube: kube, admin: admin, sim: sim, here: ns, there: ns}
+	f.database(ns, "db", otcsim.Instance{Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 42}})
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, sim.CAPEM(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	common := []string{
+		"--kubeconfig", kube.Kubeconfig(), "--smn-ca-file", ca, "--smn-cert-hosts", sim.CertHost(), "--smn-confirm-hosts", sim.ConfirmHost(),
+		"--watch-namespaces", ns, "--lease-namespace", ns,
+	}
+	public, leadTo := front(t)
+	log := &watchedBuffer{}
+	running.Go(func() {
+		args := append([]string{"serve", "--public-url", public, "--webhook-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--drain-delay", "0s"}, common...)
+		if code := run(ctx, args, f.env(), nil, log, log); code != exitOK {
+			t.Errorf("serve ended with %d: %s", code, log)
+		}
+	})
+	leadTo(log, `"webhook":"([^"]+)"`)
+	for end := time.Now().Add(time.Minute); !strings.Contains(log.String(), `"leading":true`) && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	}
+
+	examine := func(want int, args ...string) (out, errs *watchedBuffer) {
+		t.Helper()
+		out, errs = &watchedBuffer{}, &watchedBuffer{}
+		if code := run(t.Context(), slices.Concat([]string{"doctor", "-n", ns, "--wait", "40s"}, common, args), f.env(), nil, out, errs); code != want {
+			t.Errorf("exit code %d, want %d\n%s\n%s", code, want, out, errs)
+		}
+		for _, topic := range sim.Topics() {
+			if strings.HasPrefix(topic.Name, "autopilot-doctor") {
+				t.Errorf("topic %s is left", topic.Name)
+			}
+		}
+		return out, errs
+	}
+
+	out, _ := examine(exitOK, "--public-url", public, "db")
+	for _, check := range doctor.Checks() {
+		if !regexp.MustCompile(`(?m)^(ok|warning) +` + check.ID + ` `).MatchString(out.String()) {
+			t.Errorf("%s is not well:\n%s", check.ID, out)
+		}
+	}
+	for _, a := range doctor.Assumptions() {
+		if !regexp.MustCompile(`(?m)^(ok|unseen) +` + a.ID + ` `).MatchString(out.String()) {
+			t.Errorf("%s is not well:\n%s", a.ID, out)
+		}
+	}
+
+	// The same by itself, for programs, and the messages kept.
+	alone, leadToDoctor := front(t)
+	dir := filepath.Join(t.TempDir(), "captured")
+	errs := &watchedBuffer{}
+	running.Go(func() { leadToDoctor(errs, `listening at (\S+)`) })
+	answer := &watchedBuffer{}
+	if code := run(t.Context(), slices.Concat([]string{"doctor", "-n", ns, "--wait", "40s", "-o", "json", "--listen", "127.0.0.1:0", "--capture", dir, "--public-url", alone, "db"}, common), f.env(), nil, answer, errs); code != exitOK {
+		t.Errorf("exit code %d\n%s\n%s", code, answer, errs)
+	}
+	var told struct {
+		Checks []doctor.Result
+		Failed int
+	}
+	if err := json.Unmarshal([]byte(answer.String()), &told); err != nil || told.Failed != 0 || len(told.Checks) < len(doctor.Checks())+len(doctor.Assumptions()) {
+		t.Errorf("%v: %s", err, answer)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) < 3 {
+		t.Fatalf("captured %v, %v", files, err)
+	}
+	for _, file := range files {
+		body, err := os.ReadFile(filepath.Join(dir, file.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := smn.ParseEnvelope(body)
+		if err != nil || e.Signature != "cut-out" || regexp.MustCompile(`token=[0-9a-f]{8}`).Match(body) {
+			t.Errorf("%s: %v: %s", file.Name(), err, body)
+		}
+		if e.Type == smn.TypeNotification {
+			if _, err := smn.ParseAlarm(e.Message); err != nil {
+				t.Errorf("%s: %v", file.Name(), err)
+			}
+		}
+	}
+
+	// Nobody can be asked, and what is wrong is said by the exit code.
+	if _, errs := examine(exitUsage, "--public-url", public, "one", "two"); !strings.Contains(errs.String(), "want the name of one Rds") {
+		t.Errorf("%s", errs)
+	}
+	if _, errs := examine(exitUsage); !strings.Contains(errs.String(), "--public-url is required") {
+		t.Errorf("%s", errs)
+	}
+	if out, _ := examine(exitError, "--public-url", public, "nobody"); !strings.Contains(out.String(), "There is no Rds") {
+		t.Errorf("%s", out)
+	}
+}

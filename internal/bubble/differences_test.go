@@ -1,0 +1,126 @@
+package bubble
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/internal/doctor"
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// sweep of these services; whatever the cloud does otherwise, a full database grows, or somebody is told, within one.
+const differsSweep = 5 * time.Minute
+
+// loud is how a difference is told, beside that a full database grows, or where it does not.
+type loud struct {
+	armed   string // the reason for which Armed is False before any alarm
+	warning string // the reason of a Warning event
+	stays   bool   // nothing is done: only told
+}
+
+// How each difference is told; one that is not here is met without a word, and without a loss.
+var louds = map[string]loud{
+	"cert-host":           {armed: autopilot.SubscriptionPending},
+	"cert-pem":            {armed: autopilot.SubscriptionPending},
+	"confirm-host":        {armed: autopilot.SubscriptionPending, warning: "ConfirmationRefused"},
+	"confirm-answer":      {armed: autopilot.SubscriptionPending, warning: "ConfirmationRefused"},
+	"signed-text":         {armed: autopilot.SubscriptionPending},
+	"signature-algorithm": {armed: autopilot.SubscriptionPending},
+	"timestamp-utc":       {armed: autopilot.SubscriptionPending},
+	"subscription-status": {armed: autopilot.SubscriptionPending},
+	"payload-schema":      {warning: "AlarmUnreadable"},
+	"payload-rule":        {warning: "AlarmUnreadable"},
+	"payload-time":        {warning: "AlarmUnreadable"},
+	"payload-dimension":   {warning: "AlarmUnreadable"},
+	"rule-raw":            {warning: "RuleSilent"},
+	"metric-percent":      {warning: "RuleSilent"},
+	"metric-delay":        {warning: "NoData", stays: true},
+}
+
+// Whatever the real cloud does otherwise than its manuals say: no alarm is lost for good.
+func TestNoAlarmIsLostInACloudThatDiffersFromItsManuals(t *testing.T) {
+	for _, a := range doctor.Assumptions() {
+		t.Run(a.ID, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				var settings otcsim.Settings
+				otcsim.Differences()[a.ID](&settings)
+				f := newFleet(t, settings)
+				f.runCloud()
+				f.operator()
+				var mu sync.Mutex
+				warned := map[string]time.Time{}
+				s := f.start(flags{sweep: differsSweep, maxAge: time.Hour, event: func(_ *autopilot.Target, e autopilot.Event) {
+					mu.Lock()
+					defer mu.Unlock()
+					if _, known := warned[e.Reason]; e.Warning && !known {
+						warned[e.Reason] = time.Now()
+					}
+				}})
+				defer s.stop()
+				in := f.database("default", "db", otcsim.Instance{Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 40}})
+				time.Sleep(45 * time.Minute)
+				want := louds[a.ID]
+				armed := armedCondition(f.autopilot("default", "db"))
+				if armed.Status == "True" && want.armed != "" || armed.Status != "True" && armed.Reason != want.armed {
+					t.Errorf("Armed is %s, %s: %s; want the reason %q", armed.Status, armed.Reason, armed.Message, want.armed)
+				}
+				for _, full := range []struct {
+					usedGB float64
+					from   int64
+				}{{93, 100}, {104, 110}} { // the second alarm is of a rule that was rewritten
+					f.must(f.sim.SetWorkload(in.ID, otcsim.Workload{UsedGB: full.usedGB}))
+					alarmed := time.Now()
+					// Cloud Eye needs five minutes and the delay of its data; a silent rule is given twice as long, and two sweeps more.
+					latest := alarmed.Add(6*time.Minute + settings.MetricDelay + differsSweep)
+					if want.warning == "RuleSilent" {
+						latest = alarmed.Add(15*time.Minute + 3*differsSweep)
+					}
+					for time.Now().Before(latest) && f.volume("default", "db") == full.from {
+						time.Sleep(10 * time.Second)
+					}
+					if grown := f.volume("default", "db") > full.from; grown == want.stays {
+						t.Fatalf("%s after it was full, the volume is asked to have %d GB", time.Since(alarmed), f.volume("default", "db"))
+					}
+					if want.stays {
+						break
+					}
+					time.Sleep(10 * time.Minute) // until it has arrived
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if _, ok := warned[want.warning]; want.warning != "" && !ok {
+					t.Errorf("nobody was warned of %s, only of %v", want.warning, slices.Sorted(maps.Keys(warned)))
+				}
+				for reason := range warned {
+					if reason != want.warning && !strings.HasPrefix(reason, "Storage") {
+						t.Errorf("a warning that nobody expected: %s", reason)
+					}
+				}
+				if n := f.changes("default", "db", v1alpha1.ByAutopilot); n != 2 && !want.stays {
+					t.Errorf("%d changes, want 2", n)
+				}
+			})
+		})
+	}
+}
+
+// One set of ids: what is assumed, what the documents list, and what the simulated cloud can break.
+func TestTheDifferencesOfTheSimulatedCloudAreTheAssumptions(t *testing.T) {
+	var assumed []string
+	for _, a := range doctor.Assumptions() {
+		assumed = append(assumed, a.ID)
+	}
+	slices.Sort(assumed)
+	if can := slices.Sorted(maps.Keys(otcsim.Differences())); !slices.Equal(assumed, can) {
+		t.Errorf("assumed is %v\nthe simulated cloud can differ in %v", assumed, can)
+	}
+	if len(assumed) < 25 {
+		t.Errorf("%d assumptions", len(assumed))
+	}
+}

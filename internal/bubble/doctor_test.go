@@ -1,0 +1,182 @@
+package bubble
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/mcsps/rds-autopilot/internal/app"
+	"github.com/mcsps/rds-autopilot/internal/doctor"
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+)
+
+// examine runs doctor in the cluster of a fleet, as a person would.
+func (f *fleet) examine(ctx context.Context, name string, change func(*doctor.Options)) map[string]doctor.Result {
+	f.t.Helper()
+	public, err := url.Parse(f.public + "/smn")
+	f.must(err)
+	with := app.Defaults()
+	with.PublicURL, with.Env, with.Transport, with.CloudRate, with.Version, with.Log = public, f.env(), f.sim, 1000, "test", zap.NewNop()
+	with.SMNClient, with.LeaseNamespace, with.CertHosts = smnClient(f.sim), "default", []string{f.sim.CertHost()}
+	found := map[string]doctor.Result{}
+	o := doctor.Options{
+		Options: with, Kube: f.kube.Config(), Namespace: "default", Name: name, Wait: 20 * time.Minute,
+		Report: func(r doctor.Result) {
+			if last, twice := found[r.Check]; !twice || last.State != doctor.Failed {
+				found[r.Check] = r
+			}
+		},
+		LookUp: func(context.Context, string) ([]netip.Addr, error) {
+			return []netip.Addr{netip.MustParseAddr("80.158.1.1")}, nil
+		},
+		Web: &http.Client{Transport: f.routes},
+	}
+	if change != nil {
+		change(&o)
+	}
+	doctor.Run(ctx, o)
+	return found
+}
+
+// in returns the checks that ended so, in the order of their names.
+func in(found map[string]doctor.Result, states ...doctor.State) (checks []string) {
+	for id, r := range found {
+		if slices.Contains(states, r.State) {
+			checks = append(checks, id)
+		}
+	}
+	slices.Sort(checks)
+	return checks
+}
+
+// clean fails if anything of doctor is left in the cloud or in the cluster.
+func (f *fleet) clean(t *testing.T) {
+	t.Helper()
+	for _, x := range f.sim.Topics() {
+		if strings.HasPrefix(x.Name, "autopilot-doctor") {
+			t.Errorf("topic %s is left", x.Name)
+		}
+	}
+	for _, x := range f.sim.Rules() {
+		if strings.HasPrefix(x.Name, "autopilot-doctor") {
+			t.Errorf("rule %s is left", x.Name)
+		}
+	}
+	for _, a := range f.autopilots() {
+		if strings.HasPrefix(a.Name, "autopilot-doctor") {
+			t.Errorf("RdsAutopilot %s is left", a.Name)
+		}
+	}
+}
+
+// What else is found where one assumption does not hold, because it cannot be otherwise.
+var implied = map[string][]string{
+	"cert-host":           {"subscription"},
+	"cert-pem":            {"subscription"},
+	"signed-text":         {"subscription"},
+	"signature-algorithm": {"subscription"},
+	"confirm-host":        {"subscription"},
+	"confirm-answer":      {"subscription"},
+	"timestamp-utc":       {"subscription"},
+	"subscription-status": {"subscription"},
+	"cloud-eye-publishes": {"alarm"},
+	"payload-schema":      {"alarm"},
+	"payload-time":        {"alarm"},
+	"payload-rule":        {"alarm"},
+	"payload-dimension":   {"alarm"},
+	"rule-raw":            {"alarm"},
+	"metric-percent":      {"payload-percent"},
+}
+
+// What cannot be seen without filling a database, or without a hundred rules.
+var unseen = []string{"enlarge-when-full", "rule-pages", "storage-full-listed"}
+
+func TestDoctorNamesTheAssumptionThatDoesNotHold(t *testing.T) {
+	for _, a := range append(doctor.Assumptions(), doctor.Assumption{ID: "none"}) {
+		t.Run(a.ID, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				var settings otcsim.Settings
+				if differ := otcsim.Differences()[a.ID]; differ != nil {
+					differ(&settings)
+				}
+				f := newFleet(t, settings)
+				f.runCloud()
+				s := f.start(flags{sweep: 2 * time.Minute, maxAge: time.Hour})
+				defer s.stop()
+				f.database("default", "db", otcsim.Instance{Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 40}})
+				time.Sleep(75 * time.Minute) // until there is data, however late
+				before := f.rdsSpec("db")
+				found := f.examine(t.Context(), "db", nil)
+				var want []string
+				if a.ID != "none" && !slices.Contains(unseen, a.ID) {
+					want = append(slices.Clone(implied[a.ID]), a.ID)
+					slices.Sort(want)
+				}
+				if got := in(found, doctor.Failed, doctor.Differs); !slices.Equal(got, want) {
+					t.Errorf("what does not hold is %v, want %v", got, want)
+					for _, id := range slices.Compact(slices.Sorted(slices.Values(append(got, want...)))) {
+						t.Logf("%+v", found[id])
+					}
+				}
+				if r := found[a.ID]; len(want) > 0 && (r.State == doctor.Differs) != a.Harmless() {
+					t.Errorf("%+v, and if it is wrong: %s", r, a.IfWrong)
+				}
+				if a.ID == "none" {
+					if got := in(found, doctor.Unseen); !slices.Equal(got, []string{"crds", "enlarge-when-full", "rbac", "rule-pages", "storage-full-listed"}) {
+						t.Errorf("unseen are %v", got) // the API server of a bubble has neither schema nor rights
+					}
+				}
+				f.clean(t)
+				if after := f.rdsSpec("db"); after["volumesize"] != before["volumesize"] || after["flavorref"] != before["flavorref"] {
+					t.Errorf("the Rds was %v and is %v", before, after)
+				}
+			})
+		})
+	}
+}
+
+// The page about doctor shows what it really says: word for word but for what differs from run to run, such as ids.
+func TestTheDocumentsShowWhatDoctorSays(t *testing.T) {
+	page, err := os.ReadFile("../../docs/doctor.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, shown, _ := strings.Cut(string(page), "```text\n")
+	shown, _, _ = strings.Cut(shown, "```\n")
+	inBubble(t, func(t *testing.T) {
+		f, ended := patient(t)
+		defer ended()
+		var said strings.Builder
+		f.examine(t.Context(), "db", func(o *doctor.Options) {
+			report := o.Report
+			o.Report = func(r doctor.Result) {
+				report(r)
+				// What only a real API server has is shown by TestDoctorThroughTheRunningService.
+				for check, text := range map[string]string{
+					"crds": "They have all fields that this version writes", "rbac": "All that serve does is allowed to whoever runs this",
+					"lease": "rds-autopilot-5d8f7c9b6-x2x7k leads",
+				} {
+					if r.Check == check {
+						r = doctor.Result{Check: check, State: doctor.OK, Text: text}
+					}
+				}
+				said.WriteString(r.String())
+			}
+		})
+		if want := variable.ReplaceAllString(said.String(), "…"); want != variable.ReplaceAllString(shown, "…") {
+			t.Errorf("docs/doctor.md shows\n%s\nand doctor says\n%s", shown, said.String())
+		}
+	})
+}
+
+// variable is what differs from run to run.
+var variable = regexp.MustCompile(`[0-9a-f]{8,}\w*|al[0-9A-Za-z]{22}|\d{4}-\d\d-\d\dT[\d:]+Z|\b(?:\d+m)?\d+s\b`)

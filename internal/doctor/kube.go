@@ -1,0 +1,233 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/internal/app"
+	"github.com/mcsps/rds-autopilot/k8s"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+)
+
+// cluster is the way into Kubernetes.
+type cluster struct {
+	api       *k8s.Cluster
+	access    authorizationv1client.AuthorizationV1Interface
+	leases    coordinationv1client.CoordinationV1Interface
+	objects   dynamic.Interface
+	clusterID string
+}
+
+func connectKube(ctx context.Context, config *rest.Config, o app.Options) (*cluster, error) {
+	api, err := app.ConnectKube(ctx, config, o)
+	if err != nil {
+		return nil, err
+	}
+	access, err0 := authorizationv1client.NewForConfig(config)
+	leases, err1 := coordinationv1client.NewForConfig(config)
+	objects, err2 := dynamic.NewForConfig(config)
+	id, err3 := api.ClusterID(ctx)
+	if err := errors.Join(err0, err1, err2, err3); err != nil {
+		api.Close()
+		return nil, err
+	}
+	return &cluster{api: api, access: access, leases: leases, objects: objects, clusterID: id}, nil
+}
+
+func (c *cluster) target(ctx context.Context, namespace, name string) (*autopilot.Target, error) {
+	return c.api.LiveTarget(ctx, namespace, name)
+}
+
+func (c *cluster) autopilots(namespace string) dynamic.ResourceInterface {
+	return c.objects.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).Namespace(namespace)
+}
+
+func (x *examination) checkKubernetes(context.Context) []Result {
+	if x.KubeErr == nil {
+		return ok("It answers, and serves rdss and rdsautopilots")
+	}
+	do := "Check --kubeconfig and --context"
+	switch text := x.KubeErr.Error(); {
+	case strings.Contains(text, "CRD "):
+		do = "Install the CRDs: kubectl apply -f deploy/crds"
+	case apierrors.IsForbidden(x.KubeErr):
+		do = "Run it as somebody with the rights of deploy/rbac.yaml, or in the service's pod"
+	}
+	return result(Failed, do, "%v", x.KubeErr)
+}
+
+// needed is a field that this version cannot do without: an older CRD would drop it.
+type needed struct {
+	group, version, kind string
+	field                []string
+}
+
+func (x *examination) checkCRDs(ctx context.Context) []Result {
+	for _, s := range []needed{
+		{otcv1.Group, otcv1.Version, otcv1.Kind, []string{"spec", "autopilot"}},
+		{v1alpha1.Group, v1alpha1.Version, v1alpha1.Kind, []string{"status", "intake", "captured"}},
+	} {
+		raw, err := x.kube.access.RESTClient().Get().AbsPath("/openapi/v3/apis", s.group, s.version).DoRaw(ctx)
+		if err != nil {
+			return result(Unseen, "", "The API server does not show its schema: %v", err)
+		}
+		if !hasField(raw, s.kind, s.field) {
+			return result(Failed, "Update the CRDs: kubectl apply -f deploy/crds", "The CRD of %s is older than this version: it has no %s", s.kind, strings.Join(s.field, "."))
+		}
+	}
+	return ok("They have all fields that this version writes")
+}
+
+// hasField looks into an OpenAPI v3 document.
+func hasField(document []byte, kind string, field []string) bool {
+	type schema struct {
+		Kinds []struct {
+			Kind string `json:"kind"`
+		} `json:"x-kubernetes-group-version-kind"`
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	var doc struct {
+		Components struct {
+			Schemas map[string]schema `json:"schemas"`
+		} `json:"components"`
+	}
+	if json.Unmarshal(document, &doc) != nil {
+		return false
+	}
+	for _, s := range doc.Components.Schemas {
+		if len(s.Kinds) != 1 || s.Kinds[0].Kind != kind {
+			continue
+		}
+		for _, name := range field {
+			raw, there := s.Properties[name]
+			s = schema{}
+			if !there || json.Unmarshal(raw, &s) != nil {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// checkRBAC asks for what deploy/rbac.yaml allows.
+func (x *examination) checkRBAC(ctx context.Context) []Result {
+	var refused []string
+	for _, a := range x.access() {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &a}}
+		answer, err := x.kube.access.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		if err != nil {
+			return result(Unseen, "", "The API server does not say what we may do: %v", err)
+		}
+		if !answer.Status.Allowed {
+			refused = append(refused, strings.TrimSpace(fmt.Sprintf("%s %s%s %s", a.Verb, a.Resource, suffix("/", a.Subresource), suffix("in ", a.Namespace))))
+		}
+	}
+	if len(refused) > 0 {
+		return result(Failed, "Apply deploy/rbac.yaml, or run it in the service's pod", "Not allowed: %s", strings.Join(refused, ", "))
+	}
+	return ok("All that serve does is allowed to whoever runs this")
+}
+
+func suffix(before, text string) string {
+	if text == "" {
+		return ""
+	}
+	return before + text
+}
+
+func (x *examination) access() (all []authorizationv1.ResourceAttributes) {
+	add := func(namespaces []string, group, resource, subresource, name string, verbs ...string) {
+		for _, ns := range namespaces {
+			for _, verb := range verbs {
+				all = append(all, authorizationv1.ResourceAttributes{Namespace: ns, Verb: verb, Group: group, Resource: resource, Subresource: subresource, Name: name})
+			}
+		}
+	}
+	watched := x.Namespaces
+	if len(watched) == 0 {
+		watched = []string{metav1.NamespaceAll}
+	}
+	add(watched, otcv1.Group, otcv1.Resource, "", "", "get", "list", "watch", "patch")
+	add(watched, v1alpha1.Group, v1alpha1.Resource, "", "", "get", "list", "watch", "create", "patch", "delete")
+	add(watched, v1alpha1.Group, v1alpha1.Resource, "status", "", "patch")
+	add(watched, "events.k8s.io", "events", "", "", "create", "patch")
+	add([]string{""}, "", "namespaces", "", metav1.NamespaceSystem, "get")
+	if ns := x.leaseNamespace(); ns != "" {
+		add([]string{ns}, "coordination.k8s.io", "leases", "", "", "create")
+		add([]string{ns}, "coordination.k8s.io", "leases", "", leaseName, "get", "update")
+	}
+	return all
+}
+
+const leaseName = "rds-autopilot"
+
+// leaseNamespace is empty where it is not known.
+func (x *examination) leaseNamespace() string {
+	if x.LeaseNamespace != "" {
+		return x.LeaseNamespace
+	}
+	ns, err := k8s.OwnNamespace()
+	if err != nil {
+		return ""
+	}
+	return ns
+}
+
+func (x *examination) checkLease(ctx context.Context) []Result {
+	ns := x.leaseNamespace()
+	if ns == "" {
+		return result(Unseen, "Give --lease-namespace, the namespace of the service", "Not in a pod, so the service's namespace is not known")
+	}
+	lease, err := x.kube.leases.Leases(ns).Get(ctx, leaseName, metav1.GetOptions{})
+	missing := Warning
+	if x.Listen != nil { // it need not run yet
+		missing = OK
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return result(missing, "Start the service, or receive the messages here with --listen", "There is no lease %s/%s: the service has not run yet", ns, leaseName)
+	case err != nil:
+		return result(Failed, "", "%v", err)
+	case lease.Spec.RenewTime == nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" || x.Now().Sub(lease.Spec.RenewTime.Time) > time.Minute:
+		return result(missing, "Look at the service's pods: kubectl get pods", "Nobody holds the lease %s/%s", ns, leaseName)
+	}
+	return ok("%s leads", *lease.Spec.HolderIdentity)
+}
+
+// removeMailboxes removes the RdsAutopilots that a run has made, and says which.
+func (c *cluster) removeMailboxes(ctx context.Context, namespace string) (removed []string, err error) {
+	list, err := c.autopilots(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list RdsAutopilots: %w", err)
+	}
+	for _, item := range list.Items {
+		if !strings.HasPrefix(item.GetName(), v1alpha1.DoctorName) || item.GetAnnotations()[v1alpha1.DoctorAnnotation] != "true" {
+			continue
+		}
+		failure := c.autopilots(namespace).Delete(ctx, item.GetName(), metav1.DeleteOptions{})
+		if apierrors.IsNotFound(failure) {
+			continue
+		}
+		if err = errors.Join(err, failure); failure == nil {
+			removed = append(removed, "RdsAutopilot "+item.GetName())
+		}
+	}
+	slices.Sort(removed)
+	return removed, err
+}

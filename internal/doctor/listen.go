@@ -1,0 +1,134 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/smn"
+	"github.com/mcsps/rds-autopilot/autopilot/webhook"
+	"github.com/mcsps/rds-autopilot/internal/app"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// localMailbox is that of a receiver of our own. It implements webhook.Store.
+type localMailbox struct {
+	server *http.Server
+	now    func() time.Time
+	served sync.WaitGroup
+
+	mu        sync.Mutex
+	version   int
+	object    v1alpha1.RdsAutopilot
+	malformed []v1alpha1.CapturedMessage // which name no topic
+}
+
+// listen starts a receiver.
+func (x *examination) listen(name string) (mailbox, error) {
+	m := &localMailbox{now: x.Now}
+	m.object.Name, m.object.Namespace = v1alpha1.DoctorName+name, "doctor"
+	m.object.Annotations = map[string]string{v1alpha1.DoctorAnnotation: "true"}
+	nobody := func(*v1alpha1.RdsAutopilot, string, string) {}
+	receiver, err := app.NewReceiver(x.Options.Options, m, x.api, nobody, prometheus.NewRegistry())
+	if err != nil {
+		return nil, err
+	}
+	m.server = receiver.Server()
+	m.server.Handler = m.overhear(m.server.Handler)
+	m.served.Go(func() { _ = m.server.Serve(x.Listen) }) // ends with http.ErrServerClosed
+	return m, nil
+}
+
+// overhear keeps what the receiver cannot make out.
+func (m *localMailbox) overhear(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(io.LimitReader(r.Body, webhook.MaxBody))
+		if err != nil {
+			http.Error(w, "cut off", http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body))
+		next.ServeHTTP(w, r)
+		_, err = smn.ParseEnvelope(body)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if r.Method == http.MethodPost && err != nil && len(m.malformed) < 4 {
+			m.malformed = append(m.malformed, v1alpha1.CapturedMessage{ReceivedTime: metav1.NewMicroTime(m.now()), Result: "malformed", Error: err.Error(), Body: smn.Redact(body)})
+		}
+	})
+}
+
+func (m *localMailbox) expect(_ context.Context, s v1alpha1.Status) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.object.Status.Alarms, m.object.Status.Instance = s.Alarms, s.Instance
+	m.stored()
+	return nil
+}
+
+// stored counts versions; m.mu is held.
+func (m *localMailbox) stored() {
+	m.version++
+	m.object.ResourceVersion = strconv.Itoa(m.version)
+}
+
+func (m *localMailbox) captured(context.Context) ([]v1alpha1.CapturedMessage, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Concat(m.object.Status.Intake.Captured, m.malformed), nil
+}
+
+func (m *localMailbox) close(ctx context.Context) error {
+	err := m.server.Shutdown(ctx)
+	m.served.Wait()
+	return err
+}
+
+// ByTopic implements webhook.Store.
+func (m *localMailbox) ByTopic(urn string) []*v1alpha1.RdsAutopilot {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if urn == "" || m.object.Status.Alarms.TopicURN != urn {
+		return nil
+	}
+	return []*v1alpha1.RdsAutopilot{m.object.DeepCopy()}
+}
+
+// ByTopicLive implements webhook.Store.
+func (m *localMailbox) ByTopicLive(_ context.Context, urn string) ([]*v1alpha1.RdsAutopilot, error) {
+	return m.ByTopic(urn), nil
+}
+
+// Expects implements webhook.Store.
+func (m *localMailbox) Expects(string) bool { return false }
+
+// SignedBefore implements webhook.Store.
+func (m *localMailbox) SignedBefore(string) bool { return false }
+
+// LiveAutopilot implements webhook.Store.
+func (m *localMailbox) LiveAutopilot(context.Context, string, string) (*v1alpha1.RdsAutopilot, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.object.DeepCopy(), nil
+}
+
+// WriteIntake implements webhook.Store.
+func (m *localMailbox) WriteIntake(_ context.Context, read *v1alpha1.RdsAutopilot, in v1alpha1.Intake) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if read.ResourceVersion != m.object.ResourceVersion {
+		return autopilot.ErrConflict
+	}
+	m.object.Status.Intake = in
+	m.stored()
+	return nil
+}
