@@ -19,7 +19,7 @@ const sweepAtMost = 5*time.Minute + 30*time.Second
 // alarm in Cloud Eye to the patch, of the slowest of all databases, at the default --cloud-rate.
 func TestAStormOfAlarmsWhileSMNHangs(t *testing.T) {
 	level.Long(t)
-	level.Long(t)
+	t.Parallel()
 	var well time.Duration
 	for _, c := range []struct {
 		name        string

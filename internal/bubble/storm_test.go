@@ -25,7 +25,7 @@ const (
 // latencies of a real cloud and API server, all are decided in time, at the price of few calls.
 func TestAStormOfAlarms(t *testing.T) {
 	level.Long(t)
-	level.Long(t)
+	t.Parallel()
 	storage, cpu, memory := otcsim.Workload{UsedGB: 93}, otcsim.Workload{UsedGB: 10, CPUDemand: 1.95}, otcsim.Workload{UsedGB: 10, MemoryDemandGB: 7.8}
 	for _, c := range []struct {
 		name   string

@@ -24,6 +24,7 @@ const weekGolden = "testdata/week.golden"
 // The golden summary shows in review what a change of behaviour does to twenty databases.
 func TestAWeekOfTwentyDatabases(t *testing.T) {
 	level.Long(t)
+	t.Parallel()
 	passWeek(t, 0, 7*day, func(w *week) {
 		for _, d := range w.databases {
 			if d.readOnly && w.book.page(d.name).readOnly == 0 {
