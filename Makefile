@@ -15,7 +15,7 @@ SOAK_TIME ?= 10m
 TESTTOOL := go tool -modfile=internal/tools/test/go.mod gotestsum
 WITHOUT_RACE := ./internal/e2e ./internal/chaos ./internal/bubble
 WITH_RACE = $(shell go list ./... | grep -v $(foreach p,$(WITHOUT_RACE),-e $(p:./%=/%)$$))
-LONGPACKAGES ?= $(WITHOUT_RACE) ./internal/install ./internal/monitoring ./internal/manual
+LONGPACKAGES := $(WITHOUT_RACE) ./internal/install ./internal/monitoring ./internal/manual
 RUN := mkdir -p .cache/tests && go build -o .cache/run ./internal/kubetest/run && .cache/run
 TESTS = $(TESTTOOL) --format testname --hide-summary skipped,output $(if $(MAKE_TERMOUT),--no-color=false) \
   --jsonfile .cache/tests/$(1).json --junitfile .cache/tests/$(1).xml --

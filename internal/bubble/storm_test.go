@@ -10,13 +10,14 @@ import (
 
 	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/internal/level"
+	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 )
 
 const (
 	stormDatabases = 400
-	stormDecided   = 30 * time.Second // after the alarm was sent
-	stormCalls     = 100
+	stormDecided   = 30 * time.Second                        // after the alarm was sent
+	stormCalls     = 100 + stormDatabases/otc.SeriesPerQuery // a sweep may come in that time, and looks at every volume
 	cloudLatency   = 200 * time.Millisecond
 	writeLatency   = 50 * time.Millisecond
 )
@@ -73,7 +74,7 @@ func newStorm(t *testing.T, o otcsim.Options) *week {
 	o.Settings.RuleQuota = 3 * stormDatabases
 	w.settle(t, o)
 	stop := w.start(unbounded)
-	time.Sleep(50 * time.Minute) // no more than 150 subscriptions in ten
+	time.Sleep(30 * time.Minute) // no more than 150 subscriptions in ten
 	stop()
 	w.allArmed("before the storm")
 	return w
