@@ -109,7 +109,7 @@ func TestDoctorThroughTheRunningService(t *testing.T) {
 	examine := func(want int, args ...string) (out, errs *watchedBuffer) {
 		t.Helper()
 		out, errs = &watchedBuffer{}, &watchedBuffer{}
-		if code := run(t.Context(), slices.Concat([]string{"doctor", "-n", ns, "--wait", "40s"}, common, args), f.env(), nil, out, errs); code != want {
+		if code := run(t.Context(), slices.Concat([]string{"doctor", "-n", ns, "--wait", "5m"}, common, args), f.env(), nil, out, errs); code != want {
 			t.Errorf("exit code %d, want %d\n%s\n%s", code, want, out, errs)
 		}
 		for _, topic := range sim.Topics() {
@@ -138,7 +138,7 @@ func TestDoctorThroughTheRunningService(t *testing.T) {
 	errs := &watchedBuffer{}
 	running.Go(func() { leadToDoctor(errs, `listening at (\S+)`) })
 	answer := &watchedBuffer{}
-	if code := run(t.Context(), slices.Concat([]string{"doctor", "-n", ns, "--wait", "40s", "-o", "json", "--listen", "127.0.0.1:0", "--capture", dir, "--public-url", alone, "db"}, common), f.env(), nil, answer, errs); code != exitOK {
+	if code := run(t.Context(), slices.Concat([]string{"doctor", "-n", ns, "--wait", "5m", "-o", "json", "--listen", "127.0.0.1:0", "--capture", dir, "--public-url", alone, "db"}, common), f.env(), nil, answer, errs); code != exitOK {
 		t.Errorf("exit code %d\n%s\n%s", code, answer, errs)
 	}
 	var told struct {

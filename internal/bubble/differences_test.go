@@ -77,9 +77,9 @@ func TestNoAlarmIsLostInACloudThatDiffersFromItsManuals(t *testing.T) {
 					f.must(f.sim.SetWorkload(in.ID, otcsim.Workload{UsedGB: full.usedGB}))
 					alarmed := time.Now()
 					// Cloud Eye needs five minutes and the delay of its data; a silent rule is given twice as long, and two sweeps more.
-					latest := alarmed.Add(6*time.Minute + settings.MetricDelay + differsSweep)
+					latest := alarmed.Add(6*time.Minute + settings.MetricDelay + sweepAtMost)
 					if want.warning == "RuleSilent" {
-						latest = alarmed.Add(15*time.Minute + 3*differsSweep)
+						latest = alarmed.Add(15*time.Minute + 3*sweepAtMost)
 					}
 					for time.Now().Before(latest) && f.volume("default", "db") == full.from {
 						time.Sleep(10 * time.Second)
