@@ -22,6 +22,7 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
 	"github.com/mcsps/rds-autopilot/internal/doctor"
+	"github.com/mcsps/rds-autopilot/internal/kubetest"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 )
 
@@ -90,8 +91,12 @@ func TestDoctorThroughTheRunningService(t *testing.T) {
 	if err := os.WriteFile(ca, sim.CAPEM(), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := kubetest.WriteKubeconfig(kubeconfig, kube.Config()); err != nil {
+		t.Fatal(err)
+	}
 	common := []string{
-		"--kubeconfig", kube.Kubeconfig(), "--smn-ca-file", ca, "--smn-cert-hosts", sim.CertHost(), "--smn-confirm-hosts", sim.ConfirmHost(),
+		"--kubeconfig", kubeconfig, "--smn-ca-file", ca, "--smn-cert-hosts", sim.CertHost(), "--smn-confirm-hosts", sim.ConfirmHost(),
 		"--watch-namespaces", ns, "--lease-namespace", ns,
 	}
 	public, leadTo := front(t)

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
 	"errors"
 	"fmt"
 	"io"
@@ -117,11 +119,11 @@ func swap(body []byte, from, to string) []byte {
 func TestVerifyAndTheReceiverAgree(t *testing.T) {
 	s := newSender(t)
 	weak := newSender(t)
-	if err := weak.UseSigningKey(1024, time.Now().Add(-time.Hour), time.Now().Add(time.Hour)); err != nil {
+	if err := weak.UseSigningKey(rsaKey(t, 1024), time.Now().Add(-time.Hour), time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	expired := newSender(t)
-	if err := expired.UseSigningKey(2048, time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour)); err != nil {
+	if err := expired.UseSigningKey(rsaKey(t, 2048), time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	good := s.alarm(nil).JSON()
@@ -335,4 +337,13 @@ func TestVerifyExplainsWhatItDoesNotKnow(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, &out)
 		}
 	}
+}
+
+func rsaKey(t *testing.T, bits int) *rsa.PrivateKey {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, bits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
 }

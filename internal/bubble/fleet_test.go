@@ -3,6 +3,8 @@ package bubble
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
 	"fmt"
 	"maps"
 	"net/http"
@@ -102,6 +104,8 @@ func newFleetIn(t *testing.T, o otcsim.Options) *fleet {
 	f := &fleet{t: t, routes: &routes{by: map[string]*fleet{}}}
 	o.Local, o.Transport = true, f.routes
 	var err error
+	o.SigningKey, err = signingKey()
+	f.must(err)
 	f.sim, err = otcsim.Start(o)
 	f.must(err)
 	t.Cleanup(func() {
@@ -109,6 +113,9 @@ func newFleetIn(t *testing.T, o otcsim.Options) *fleet {
 	})
 	return f.another()
 }
+
+// signingKey is one for all: to make it costs as much as many a test.
+var signingKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
 // another is a cluster of its own in the same cloud, on the same clock.
 func (f *fleet) another() *fleet {
@@ -345,6 +352,7 @@ func TestASweepOfManyDatabases(t *testing.T) {
 				!slices.ContainsFunc(f.sim.Deliveries(), func(d otcsim.Delivery) bool { return d.State == otcsim.Pending }) &&
 				!slices.ContainsFunc(f.sim.Rules(), func(r otcsim.Rule) bool { return r.State == "insufficient_data" })
 		})
+		time.Sleep(10 * time.Minute) // without data there is more to look for
 		first.stop()
 		exactly(t, f.sim, n)
 

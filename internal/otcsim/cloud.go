@@ -79,7 +79,7 @@ func Start(opts Options) (*Cloud, error) {
 	if c.flavors, err = loadFlavors(); err != nil {
 		return nil, fmt.Errorf("load flavors: %w", err)
 	}
-	if err := c.RotateSigningKey(); err != nil {
+	if err := c.startSigning(opts.SigningKey); err != nil {
 		return nil, err
 	}
 	c.api, c.cert, c.console = virtualHost{c.mux(c.apiOperations()), "api." + opts.Region + ".otc.invalid"},

@@ -1,6 +1,7 @@
 package otcsim
 
 import (
+	"crypto/rsa"
 	"fmt"
 	"net/http"
 	"time"
@@ -16,6 +17,8 @@ type Options struct {
 	Speed float64
 	// Settings at the start; see Cloud.Configure.
 	Settings Settings
+	// SigningKey is the first that SMN signs with; nil makes one.
+	SigningKey *rsa.PrivateKey
 	// Fault is asked once per request to any of the cloud's listeners, before the request is applied; nil is no fault.
 	Fault func(r *http.Request) *Fault
 	// DeliveryFault is asked before each attempt to deliver a message.

@@ -127,15 +127,27 @@ func (e Envelope) signed(key *rsa.PrivateKey, odd Odd) Envelope {
 	return e
 }
 
-// RotateSigningKey makes SMN sign with a new key, whose certificate has a new URL. Older certificates stay where they are.
-func (c *Cloud) RotateSigningKey() error {
+func (c *Cloud) startSigning(key *rsa.PrivateKey) error {
+	if key == nil {
+		return c.RotateSigningKey()
+	}
 	from, to := validity()
-	return c.UseSigningKey(2048, from, to)
+	return c.UseSigningKey(key, from, to)
 }
 
-// UseSigningKey is RotateSigningKey with a key of that many bits and a certificate valid between the two times.
-func (c *Cloud) UseSigningKey(bits int, from, to time.Time) error {
-	key, cert, err := newSigningKey(bits, from, to)
+// RotateSigningKey makes SMN sign with a new key, whose certificate has a new URL. Older certificates stay where they are.
+func (c *Cloud) RotateSigningKey() error {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return fmt.Errorf("make signing key: %w", err)
+	}
+	from, to := validity()
+	return c.UseSigningKey(key, from, to)
+}
+
+// UseSigningKey is RotateSigningKey with that key and a certificate valid between the two times.
+func (c *Cloud) UseSigningKey(key *rsa.PrivateKey, from, to time.Time) error {
+	cert, err := signingCert(key, from, to)
 	if err != nil {
 		return err
 	}

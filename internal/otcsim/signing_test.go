@@ -2,6 +2,7 @@ package otcsim
 
 import (
 	"crypto"
+	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/x509"
@@ -111,7 +112,11 @@ func TestSignedEnvelopeVerifiesWithTheHostedCertificate(t *testing.T) {
 func TestWeakAndExpiredSigningKeys(t *testing.T) {
 	w := start(t, Options{})
 	to := w.clock.Now().Add(-time.Hour)
-	if err := w.UseSigningKey(1024, to.Add(-time.Hour), to); err != nil {
+	weak, err := rsa.GenerateKey(rand.Reader, 1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = w.UseSigningKey(weak, to.Add(-time.Hour), to); err != nil {
 		t.Fatal(err)
 	}
 	block, _ := pem.Decode(w.SigningCertPEM())

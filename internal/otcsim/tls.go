@@ -70,15 +70,11 @@ func newTLS() (caPEM []byte, config *tls.Config, err error) {
 	}, nil
 }
 
-// newSigningKey makes an RSA key and its certificate, which chains to nothing: what issues SMN's is not documented.
-func newSigningKey(bits int, from, to time.Time) (*rsa.PrivateKey, []byte, error) {
-	key, err := rsa.GenerateKey(rand.Reader, bits)
-	if err != nil {
-		return nil, nil, fmt.Errorf("make signing key: %w", err)
-	}
+// signingCert is the certificate of an RSA key. It chains to nothing: what issues SMN's is not documented.
+func signingCert(key *rsa.PrivateKey, from, to time.Time) ([]byte, error) {
 	n, err := serial()
 	if err != nil {
-		return nil, nil, fmt.Errorf("make signing serial: %w", err)
+		return nil, fmt.Errorf("make signing serial: %w", err)
 	}
 	cert := &x509.Certificate{
 		SerialNumber: n, Subject: pkix.Name{CommonName: "simulated SMN"},
@@ -86,7 +82,7 @@ func newSigningKey(bits int, from, to time.Time) (*rsa.PrivateKey, []byte, error
 	}
 	der, err := x509.CreateCertificate(rand.Reader, cert, cert, key.Public(), key)
 	if err != nil {
-		return nil, nil, fmt.Errorf("make signing certificate: %w", err)
+		return nil, fmt.Errorf("make signing certificate: %w", err)
 	}
-	return key, certPEM(der), nil
+	return certPEM(der), nil
 }
