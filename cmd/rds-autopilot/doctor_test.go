@@ -70,7 +70,6 @@ func front(t *testing.T) (public string, leadTo func(log *watchedBuffer, form st
 // TestDoctorThroughTheRunningService runs the commands against a real API server and the simulated cloud over HTTP, where a
 // minute takes a second.
 func TestDoctorThroughTheRunningService(t *testing.T) {
-	t.Parallel()
 	sim, err := otcsim.Start(otcsim.Options{Speed: 60})
 	if err != nil {
 		t.Fatal(err)
@@ -110,6 +109,7 @@ func TestDoctorThroughTheRunningService(t *testing.T) {
 	leadTo(log, `"webhook":"([^"]+)"`)
 	for end := time.Now().Add(time.Minute); !strings.Contains(log.String(), `"leading":true`) && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 	}
+	t.Parallel() // not before: serve sets client-go's logger, which other tests' clients read
 
 	examine := func(want int, args ...string) (out, errs *watchedBuffer) {
 		t.Helper()

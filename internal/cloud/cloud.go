@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/alarms"
@@ -26,6 +27,7 @@ type Cloud struct {
 	rules     shared[[]otc.Rule]
 	listing   shared[*alarms.Listing]
 	points    *batcher
+	percents  atomic.Bool // a percentage above 1 was read: they are no fractions of 1, and storage is not asked for them again
 	now       func() time.Time
 }
 
@@ -174,9 +176,17 @@ func series(inst autopilot.Instance, w controller.EvidenceOf) (func(metric strin
 }
 
 func (c *Cloud) usedSpace(ctx context.Context, metric autopilot.MetricRow, of func(string) otc.Series, notBefore time.Time) (autopilot.Evidence, error) {
-	points, err := c.points.get(ctx, rawPeriod, []otc.Series{of(metric.UsedGB), of(metric.CloudEye)}, notBefore)
+	wanted := []otc.Series{of(metric.UsedGB)}
+	if !c.percents.Load() {
+		wanted = append(wanted, of(metric.CloudEye))
+	}
+	points, err := c.points.get(ctx, rawPeriod, wanted, notBefore)
+	percentage := last(points[of(metric.CloudEye)]).Average
+	if percentage > 1 {
+		c.percents.Store(true)
+	}
 	if used := last(points[of(metric.UsedGB)]); err != nil || !used.Time.IsZero() {
-		return autopilot.Evidence{Time: used.Time, UsedGB: used.Average, Percent: last(points[of(metric.CloudEye)]).Average}, err
+		return autopilot.Evidence{Time: used.Time, UsedGB: used.Average, Percent: percentage}, err
 	}
 	points, err = c.points.get(ctx, rawPeriod, []otc.Series{of(metric.CloudEye), of(metric.TotalGB)}, notBefore)
 	if err != nil {
