@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +14,8 @@ import (
 // The actors: the part of the system that does something.
 const (
 	actorDemo       = "demo"
+	actorWorkload   = "workload"
+	actorStranger   = "stranger"
 	actorCloudEye   = "cloud eye"
 	actorSMN        = "smn"
 	actorAutopilot  = "autopilot"
@@ -21,11 +24,19 @@ const (
 	actorCloud      = "cloud"
 )
 
+// ANSI codes.
+const (
+	bold   = 1
+	yellow = 33
+)
+
 // colour of an actor, as an ANSI code.
 func colour(actor string) int {
 	switch actor {
-	case actorCloudEye:
-		return 33
+	case actorWorkload, actorCloudEye:
+		return yellow
+	case actorStranger:
+		return 31
 	case actorSMN:
 		return 35
 	case actorAutopilot:
@@ -35,7 +46,7 @@ func colour(actor string) int {
 	case actorOperator, actorCloud:
 		return 36
 	}
-	return 1
+	return bold
 }
 
 // colourful reports whether colours are wanted: on a terminal, unless NO_COLOR says otherwise.
@@ -44,30 +55,108 @@ func colourful(out *os.File, env func(string) string) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && env("NO_COLOR") == "" && env("TERM") != "dumb"
 }
 
-// console writes what happens, one line each: the time since the start, the actor, the database, what it does.
+// console writes what happens, one line each: the time of the cloud since the start, the actor, what it does. What happens to a
+// database that has a story goes there. Stories are told one after the other: the first one as it happens, what happens
+// meanwhile in the next ones when their turn comes.
 type console struct {
 	out     io.Writer
 	colours bool
 	start   time.Time
 	now     func() time.Time
+	speed   float64 // of the cloud's clock
 
-	mu sync.Mutex
+	mu      sync.Mutex
+	stories []*story
+	turn    int // number of the story that is being told
+}
+
+type story struct {
+	name  string
+	lines []string // not told yet
+	ended bool
 }
 
 func newConsole(out io.Writer, colours bool) *console {
-	return &console{out: out, colours: colours, start: time.Now(), now: time.Now}
+	return &console{out: out, colours: colours, start: time.Now(), now: time.Now, speed: 1}
+}
+
+// restart makes this the time that the others count from, on a clock of that speed.
+func (c *console) restart(speed float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.start, c.speed = c.now(), speed
+}
+
+// beginStory gives a database a story of its own; the title is its first line.
+func (c *console) beginStory(name, title string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stories = append(c.stories, &story{name: name})
+	c.tell(name, "\n"+c.paint(bold, name)+"  "+title+"\n")
+}
+
+// endStory lets the next one begin as soon as this one is told. What happens to the database later is not told.
+func (c *console) endStory(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.story(name); s != nil {
+		s.ended = true
+	}
+	c.tellEnded()
+}
+
+// endStories tells the rest of all of them, however far they are.
+func (c *console) endStories() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.stories {
+		s.ended = true
+	}
+	c.tellEnded()
+}
+
+func (c *console) tellEnded() {
+	for c.turn < len(c.stories) && c.stories[c.turn].ended {
+		c.turn++
+		if c.turn < len(c.stories) {
+			fmt.Fprint(c.out, strings.Join(c.stories[c.turn].lines, ""))
+		}
+	}
+}
+
+func (c *console) story(name string) *story {
+	if i := slices.IndexFunc(c.stories, func(s *story) bool { return s.name == name }); i >= 0 {
+		return c.stories[i]
+	}
+	return nil
+}
+
+func (c *console) tell(name, line string) {
+	switch s := c.story(name); {
+	case s == nil, !s.ended && s == c.stories[c.turn]:
+		fmt.Fprint(c.out, line)
+	case !s.ended:
+		s.lines = append(s.lines, line)
+	}
+}
+
+func (c *console) paint(code int, text string) string {
+	if !c.colours {
+		return text
+	}
+	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", code, text)
 }
 
 // printStep writes one line; the name is empty where it is about no single database.
 func (c *console) printStep(actor, name, format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	label := fmt.Sprintf("%-10s", actor)
-	if c.colours {
-		label = fmt.Sprintf("\x1b[%dm%s\x1b[0m", colour(actor), label)
-	}
+	minutes := int(c.now().Sub(c.start).Minutes() * c.speed)
 	text := strings.TrimSpace(fmt.Sprintf(format, args...))
-	fmt.Fprintf(c.out, "%6.1f s  %s  %-7s  %s\n", c.now().Sub(c.start).Seconds(), label, name, text)
+	if name != "" && c.story(name) == nil {
+		text = name + ": " + text
+	}
+	c.tell(name, fmt.Sprintf("  %2d:%02d  %s  %s\n", minutes/60, minutes%60, c.paint(colour(actor), fmt.Sprintf("%-10s", actor)), text))
 }
 
 // print writes text as it is.

@@ -29,24 +29,37 @@ type scenario struct {
 	before    []otcsim.Instance
 }
 
+// demoHead is what is real, and what is not.
+const demoHead = `Real:       kube-apiserver and etcd, rds-autopilot as a process with its own rights, HTTP, TLS, signed messages
+Simulated:  the cloud (IAM, SMN, Cloud Eye, RDS), where a minute takes a second, and the database operator
+`
+
 func demo(ctx context.Context, out *console) (err error) {
-	s := &scenario{narrator: narrator{console: out}, plans: plans()}
+	s := &scenario{narrator: newNarrator(out), plans: plans()}
 	for _, p := range s.plans {
 		s.names = append(s.names, p.Name)
 	}
-	out.print("rds-autopilot on a local Kubernetes API and a simulated cloud, where a minute takes a second.\n\n")
-	out.printStep(actorDemo, "", "starts kube-apiserver, etcd, the simulated cloud and a stand-in for the operator")
+	out.print(demoHead)
+	out.print("Starting:   Kubernetes and the cloud … ")
+	begun := time.Now()
+	took := func() float64 {
+		defer func() { begun = time.Now() }()
+		return time.Since(begun).Seconds()
+	}
 	if s.world, err = world.Start(ctx, s.options()); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.world.Close()) }()
-	out.printStep(actorDemo, "", "compiles rds-autopilot")
+	out.print("%.0f s, compiling rds-autopilot … ", took())
 	if err := s.world.Build(ctx); err != nil {
 		return err
 	}
+	out.print("%.0f s; from here on hours and minutes of the cloud\n", took())
+	out.restart(60)
 	limited, cancel := context.WithTimeout(ctx, demoLimit)
 	defer cancel()
 	runErr := s.run(limited)
+	s.endStories()
 	if len(s.before) > 0 {
 		s.print("\n%s", s.table(ctx))
 	}
@@ -54,7 +67,7 @@ func demo(ctx context.Context, out *console) (err error) {
 		return runErr
 	}
 	summary, missed := s.checklist.summary()
-	s.print("\n%s", summary)
+	s.print("%s", summary)
 	return errors.Join(runErr, missed)
 }
 
@@ -69,14 +82,13 @@ func (s *scenario) run(ctx context.Context) error {
 		return err
 	}
 	for _, p := range s.plans {
-		s.printStep(actorKubernetes, p.Name, "Rds created: %s, spec.autopilot: true", p)
+		s.beginStory(p.Name, p.String())
 		db, err := s.world.AddDatabase(ctx, p.Database)
 		if err != nil {
 			return err
 		}
 		s.dbs = append(s.dbs, db)
 		watches.Go(func() { s.watch(watching, db, p.created()) })
-		watches.Go(func() { s.watchCloud(watching, db) })
 	}
 	if err := s.arm(ctx); err != nil {
 		return err
@@ -88,8 +100,10 @@ func (s *scenario) run(ctx context.Context) error {
 	for _, db := range s.dbs {
 		s.before = append(s.before, db.Instance())
 	}
-	s.each(func(_ int, db *world.DB, p plan) { s.overload(ctx, db, p) })
-	s.printStep(actorDemo, "", "waits for two more sweeps: nothing more is to happen")
+	s.each(func(_ int, db *world.DB, p plan) {
+		s.overload(ctx, db, p)
+		s.endStory(p.Name)
+	})
 	s.checklist.add("everything is looked at again", sweptAgain(ctx, s.service))
 	for i, db := range s.dbs {
 		s.checklist.add(db.Name+": changed once, and not by the message that the alarm is over", once(ctx, db, s.plans[i]))
@@ -97,7 +111,6 @@ func (s *scenario) run(ctx context.Context) error {
 	s.checklist.add("the forged message left no trace", untouched(ctx, s.dbs[0], forged))
 	stop()
 	watches.Wait()
-	s.printStep(actorDemo, "", "ends rds-autopilot with SIGTERM")
 	s.checklist.add("rds-autopilot ends with exit code 0", s.service.Stop(ctx))
 	return nil
 }
@@ -130,7 +143,6 @@ func (s *scenario) arm(ctx context.Context) error {
 	if errors.Join(failed...) != nil {
 		return errors.New("without alarms nothing else can be shown")
 	}
-	s.printStep(actorDemo, "", "sets spec.flavor.cooldownSeconds: %d in every RdsAutopilot; the default is an hour", cooldown)
 	for _, db := range s.dbs {
 		if err := db.PatchAutopilot(ctx, fmt.Sprintf(`{"spec":{"flavor":{"cooldownSeconds":%d}}}`, cooldown)); err != nil {
 			return err
@@ -159,7 +171,7 @@ func (s *scenario) forge(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s.printStep(actorDemo, db.Name, "somebody posts message %s, made to say 99 %% after it was signed", short(envelope.MessageID))
+	s.printStep(actorStranger, db.Name, "posts message %s, made to say 99 %% after it was signed", short(envelope.MessageID))
 	status, _, err := s.world.Post(ctx, envelope.JSON())
 	s.checklist.add("the forged message is answered with 403", refused(status, err))
 	return envelope.MessageID, nil
@@ -186,7 +198,7 @@ func (s *scenario) overload(ctx context.Context, db *world.DB, p plan) {
 // work brings the workload up, over three minutes of the cloud.
 func (s *scenario) work(ctx context.Context, db *world.DB, p plan) error {
 	at, to, in := p.Workload, p.load, db.Instance()
-	s.printStep(actorDemo, p.Name, "its workload grows: %s %.0f %% → %.0f %%", p.metric, used(p.metric, at, in), used(p.metric, to, in))
+	s.printStep(actorWorkload, p.Name, "grows: %s %.0f %% → %.0f %%", p.metric, used(p.metric, at, in), used(p.metric, to, in))
 	const steps = 3
 	tick := time.NewTicker(s.world.Span(time.Minute))
 	defer tick.Stop()

@@ -4,13 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/fakeoperator"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/internal/world"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
@@ -18,7 +23,11 @@ import (
 type narrator struct {
 	*console
 	names []string // of the databases
+
+	quiet *sync.Map // ids of messages that nobody wants to hear more of, and what is news only the second time
 }
+
+func newNarrator(out *console) narrator { return narrator{console: out, quiet: &sync.Map{}} }
 
 // options are those of a world whose events are printed.
 func (n narrator) options() world.Options {
@@ -48,7 +57,7 @@ func (n narrator) sending(d otcsim.Delivery) otcsim.DeliveryFault {
 		return otcsim.DeliveryFault{}
 	}
 	if d.Type != otcsim.TypeNotification {
-		n.printStep(actorSMN, name, "asks to confirm the subscription, message %s", short(d.MessageID))
+		n.quiet.Store(short(d.MessageID), true) // it shows in "armed"
 		return otcsim.DeliveryFault{}
 	}
 	var envelope otcsim.Envelope
@@ -70,11 +79,12 @@ func (n narrator) sending(d otcsim.Delivery) otcsim.DeliveryFault {
 	metric := alarm.Name[strings.LastIndexByte(alarm.Name, '_')+1:]
 	value := alarm.AlarmValue[len(alarm.AlarmValue)-1].Value
 	if alarm.Status == otcsim.StateAlarm {
-		n.printStep(actorCloudEye, name, "ALARM: %s at %.1f %%, %s %.0f %% for %d × %d min", metric, value, alarm.Operator, alarm.Value, alarm.Count, max(alarm.Period/60, 1))
+		n.printStep(actorCloudEye, name, "ALARM: %s at %.1f %%, %s %.0f %% for %d × %d min; SMN posts message %s",
+			metric, value, alarm.Operator, alarm.Value, alarm.Count, max(alarm.Period/60, 1), short(d.MessageID))
 	} else {
+		n.quiet.Store(short(d.MessageID), true)
 		n.printStep(actorCloudEye, name, "%s: %s at %.1f %%, the alarm is over", strings.ToUpper(string(alarm.Status)), metric, value)
 	}
-	n.printStep(actorSMN, name, "signs and posts message %s", short(d.MessageID))
 	return otcsim.DeliveryFault{}
 }
 
@@ -103,20 +113,20 @@ func (n narrator) line(_ *world.Process, l world.Line) {
 	switch {
 	case l.Fields == nil:
 		n.printStep(actorAutopilot, "", "%s", l.Raw)
-	case l.Msg == "listening":
-		n.printStep(actorAutopilot, "", "listens for messages at %s", l.Field("publicURL"))
 	case l.Msg == "leadership" && l.Fields["leading"] == true:
-		n.printStep(actorAutopilot, "", "holds the lease and leads")
+		if _, again := n.quiet.LoadOrStore("leads", true); again { // the first one is no news
+			n.printStep(actorAutopilot, "", "another replica leads")
+		}
 	case l.Msg == "armed":
 		n.printStep(actorAutopilot, name, "armed: topic, confirmed subscription and alarm rules are in place")
 	case l.Msg == "notification":
 		n.notification(l)
-	case l.Msg == "decision":
-		n.printStep(actorAutopilot, name, "%s: %s", l.Field("reason"), l.Field("message"))
-	case l.Msg == "patched":
-		n.printStep(actorAutopilot, name, "patches the Rds: %s → %s", l.Field("from"), l.Field("to"))
-	case l.Msg == "change ended":
-		n.printStep(actorAutopilot, name, "%s %s → %s: %s", strings.ToLower(l.Field("kind")), l.Field("from"), l.Field("to"), strings.ToLower(l.Field("outcome")))
+	case l.Msg == "decision" && l.Field("action") == string(autopilot.ActionNone):
+		switch autopilot.Reason(l.Field("reason")) {
+		case autopilot.ReasonChangePending, autopilot.ReasonBelowThreshold, autopilot.ReasonAlarmCleared: // all is well
+		default:
+			n.printStep(actorAutopilot, name, "%s: %s", l.Field("reason"), l.Field("message"))
+		}
 	case l.Level == "warn" || l.Level == "error":
 		n.printStep(actorAutopilot, name, "%s: %s", l.Msg, l.Field("error"))
 	}
@@ -127,11 +137,12 @@ func (n narrator) notification(l world.Line) {
 	if l.Field("messageID") == "" {
 		message = "a message"
 	}
+	if _, quiet := n.quiet.Load(short(l.Field("messageID"))); quiet && status == float64(http.StatusOK) {
+		return
+	}
 	switch result := l.Field("result"); result {
 	case "stored":
 		n.printStep(actorAutopilot, l.Field("name"), "%s is authentic and ours: stored, answers %v", message, status)
-	case "confirmed":
-		n.printStep(actorAutopilot, l.Field("name"), "%s is authentic and ours: confirms, answers %v", message, status)
 	case "forged":
 		n.printStep(actorAutopilot, l.Field("name"), "%s is FORGED: answers %v", message, status)
 	default:
@@ -139,25 +150,47 @@ func (n narrator) notification(l world.Line) {
 	}
 }
 
-// watch prints what becomes of an Rds that was just created, until the context ends.
+// watch prints what becomes of a database that was just created, until the context ends: in Kubernetes and in the cloud.
 func (n narrator) watch(ctx context.Context, db *world.DB, created *otcv1.Rds) {
-	last := created
-	db.WatchRds(ctx, func(r *otcv1.Rds) {
-		n.changed(last, r)
-		last = r
+	var watches sync.WaitGroup
+	defer watches.Wait()
+	watches.Go(func() {
+		last := created
+		db.WatchRds(ctx, func(r *otcv1.Rds) {
+			n.changed(last, r)
+			last = r
+		})
 	})
+	watches.Go(func() {
+		var last v1alpha1.Status
+		db.WatchAutopilot(ctx, func(a *v1alpha1.RdsAutopilot) {
+			n.intended(a.Name, last, a.Status)
+			last = a.Status
+		})
+	})
+	n.watchCloud(ctx, db)
 }
 
 func (n narrator) changed(old, now *otcv1.Rds) {
 	printIfChanged := func(field, from, to string) {
 		if from != to {
-			n.printStep(actorKubernetes, now.Name, "Rds has spec.%s %s, was %s", field, to, from)
+			n.printStep(actorKubernetes, now.Name, "spec.%s of the Rds is %s, was %s", field, to, from)
 		}
 	}
 	printIfChanged("volumesize", strconv.Itoa(int(old.Spec.VolumeSize)), strconv.Itoa(int(now.Spec.VolumeSize)))
 	printIfChanged("flavorref", old.Spec.FlavorRef, now.Spec.FlavorRef)
-	if old.Spec.Autopilot != nil && now.Spec.Autopilot == nil {
-		n.printStep(actorOperator, now.Name, "writes the Rds back without spec.autopilot, which it does not know")
+	if old.Spec.Autopilot != nil && now.Spec.Autopilot == nil && now.Name == n.names[0] { // once is enough
+		n.printStep(actorOperator, now.Name, "writes every Rds back without spec.autopilot, which it does not know")
+	}
+}
+
+// intended prints an intent as it is stored, which is before anything is patched. The log has it after that.
+func (n narrator) intended(name string, old, now v1alpha1.Status) {
+	for _, i := range now.Intents() {
+		known := slices.ContainsFunc(old.Intents(), func(o *v1alpha1.Intent) bool { return o.Kind == i.Kind && o.To == i.To })
+		if !known {
+			n.printStep(actorAutopilot, name, "%s: %s", autopilot.ReasonAlarmInForce, i.Message)
+		}
 	}
 }
 
@@ -173,12 +206,8 @@ func (n narrator) watchCloud(ctx context.Context, db *world.DB) {
 		case <-tick.C:
 		}
 		now := db.Instance()
-		if now.Status != last.Status {
-			what := ""
-			if now.Status == otcsim.StatusActive {
-				what = ": " + size(now)
-			}
-			n.printStep(actorCloud, now.Name, "the instance is %s%s", now.Status, what)
+		if now.Status != last.Status && now.Status != otcsim.StatusModifying {
+			n.printStep(actorCloud, now.Name, "the instance is %s: %s", now.Status, size(now))
 		}
 		last = now
 	}

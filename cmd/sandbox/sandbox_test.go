@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/mcsps/rds-autopilot/internal/fakeoperator"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/internal/world"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
@@ -29,14 +31,42 @@ func TestLinesAreAligned(t *testing.T) {
 	plain, text := testConsole(false)
 	plain.printStep(actorSMN, "orders", "signs %d", 1)
 	plain.printStep(actorKubernetes, "", "is there\n")
-	want := "  12.3 s  smn         orders   signs 1\n  12.3 s  kubernetes           is there\n"
+	plain.speed = 600
+	plain.printStep(actorSMN, "", "signs")
+	want := "   0:00  smn         orders: signs 1\n   0:00  kubernetes  is there\n   2:03  smn         signs\n"
 	if diff := cmp.Diff(want, text.String()); diff != "" {
 		t.Errorf("plain (-want +got):\n%s", diff)
 	}
 	bright, text := testConsole(true)
-	bright.printStep(actorSMN, "orders", "signs")
-	if want := "  12.3 s  \x1b[35msmn       \x1b[0m  orders   signs\n"; text.String() != want {
+	bright.printStep(actorSMN, "", "signs")
+	if want := "   0:00  \x1b[35msmn       \x1b[0m  signs\n"; text.String() != want {
 		t.Errorf("in colours: %q", text.String())
+	}
+}
+
+func TestStoriesAreToldOneAfterTheOther(t *testing.T) {
+	out, text := testConsole(false)
+	step := func(name, what string) { out.printStep(actorCloud, name, "%s", what) }
+	out.beginStory("a", "first")
+	out.beginStory("b", "second")
+	out.beginStory("c", "third")
+	step("b", "b1")
+	step("a", "a1")
+	step("c", "c1")
+	if want := "\na  first\n   0:00  cloud       a1\n"; text.String() != want {
+		t.Errorf("while the first story is told: %q", text.String())
+	}
+	out.endStory("b")
+	step("b", "late")
+	out.endStory("a")
+	step("a", "late")
+	step("", "about none")
+	step("c", "c2")
+	out.endStories()
+	step("c", "late")
+	want := strings.ReplaceAll("\na  first\n* a1\n\nb  second\n* b1\n\nc  third\n* c1\n* about none\n* c2\n", "*", "   0:00  cloud      ")
+	if diff := cmp.Diff(want, text.String()); diff != "" {
+		t.Errorf("in the end (-want +got):\n%s", diff)
 	}
 }
 
@@ -114,30 +144,45 @@ func TestNarration(t *testing.T) {
 		want string // lines without their beginning
 	}{
 		{"an alarm", send(otcsim.Delivery{Type: otcsim.TypeNotification, Body: alarmBody(t, otcsim.StateAlarm)}),
-			"cloud eye   orders   ALARM: storage at 82.5 %, >= 75 % for 5 × 1 min|smn         orders   signs and posts message 01234567"},
+			"cloud eye   orders: ALARM: storage at 82.5 %, >= 75 % for 5 × 1 min; SMN posts message 01234567"},
 		{"its end", send(otcsim.Delivery{Type: otcsim.TypeNotification, Body: alarmBody(t, otcsim.StateOK)}),
-			"cloud eye   orders   OK: storage at 82.5 %, the alarm is over|smn         orders   signs and posts message 01234567"},
-		{"another message", send(otcsim.Delivery{Type: otcsim.TypeNotification, Body: []byte("{}")}), "smn         orders   posts message 01234567"},
-		{"a confirmation", send(otcsim.Delivery{Type: otcsim.TypeConfirmation}), "smn         orders   asks to confirm the subscription, message 01234567"},
-		{"a message tried again", send(otcsim.Delivery{Type: otcsim.TypeConfirmation, Attempts: []otcsim.Attempt{{}}}), "smn         orders   tries message 01234567 again"},
+			"cloud eye   orders: OK: storage at 82.5 %, the alarm is over"},
+		{"another message", send(otcsim.Delivery{Type: otcsim.TypeNotification, Body: []byte("{}")}), "smn         orders: posts message 01234567"},
+		{"a confirmation", send(otcsim.Delivery{Type: otcsim.TypeConfirmation}), ""},
+		{"a message tried again", send(otcsim.Delivery{Type: otcsim.TypeConfirmation, Attempts: []otcsim.Attempt{{}}}), "smn         orders: tries message 01234567 again"},
 		{"a message that was not taken", func(n narrator) {
 			n.sent(otcsim.Delivery{TopicURN: topic, MessageID: id, State: otcsim.Pending, Attempts: []otcsim.Attempt{{Status: 503}}})
-		}, "smn         orders   message 01234567 was not taken: status 503"},
+		}, "smn         orders: message 01234567 was not taken: status 503"},
 		{"a message that was taken", func(n narrator) {
 			n.sent(otcsim.Delivery{TopicURN: topic, MessageID: id, State: otcsim.Delivered, Attempts: []otcsim.Attempt{{Status: 200}}})
 		}, ""},
 		{"a stored message", line(`{"msg":"notification","result":"stored","status":200,"messageID":"0123456789","name":"orders"}`),
-			"autopilot   orders   message 01234567 is authentic and ours: stored, answers 200"},
+			"autopilot   orders: message 01234567 is authentic and ours: stored, answers 200"},
 		{"a forged message", line(`{"msg":"notification","result":"forged","status":403,"messageID":"0123456789","name":"orders"}`),
-			"autopilot   orders   message 01234567 is FORGED: answers 403"},
-		{"a foreign message", line(`{"msg":"notification","result":"foreign","status":200}`), "autopilot            a message: foreign, answers 200"},
-		{"a decision", line(`{"msg":"decision","name":"orders","reason":"AlarmInForce","message":"Storage 40 → 50 GB"}`), "autopilot   orders   AlarmInForce: Storage 40 → 50 GB"},
+			"autopilot   orders: message 01234567 is FORGED: answers 403"},
+		{"a foreign message", line(`{"msg":"notification","result":"foreign","status":200}`), "autopilot   a message: foreign, answers 200"},
+		{"a decision to do nothing", line(`{"msg":"decision","name":"orders","action":"None","reason":"CapReached","message":"Storage stays"}`), "autopilot   orders: CapReached: Storage stays"},
+		{"that all is well", line(`{"msg":"decision","name":"orders","action":"None","reason":"BelowThreshold","message":"Storage stays"}`), ""},
+		{"a decision that acts, which its intent has told", line(`{"msg":"decision","name":"orders","action":"GrowVolume","reason":"AlarmInForce","message":"Storage 40 → 50 GB"}`), ""},
+		{"an intent", func(n narrator) {
+			i := v1alpha1.Intent{Kind: v1alpha1.KindVolume, To: "50", Message: "Storage 40 → 50 GB"}
+			n.intended("orders", v1alpha1.Status{}, v1alpha1.Status{Pending: &i})
+			n.intended("orders", v1alpha1.Status{Pending: &i}, v1alpha1.Status{Pending: &i})
+		}, "autopilot   orders: AlarmInForce: Storage 40 → 50 GB"},
+		{"the end of an alarm, as it is stored", func(n narrator) {
+			send(otcsim.Delivery{Type: otcsim.TypeNotification, Body: alarmBody(t, otcsim.StateOK)})(n)
+			line(`{"msg":"notification","result":"stored","status":200,"messageID":"0123456789","name":"orders"}`)(n)
+		}, "cloud eye   orders: OK: storage at 82.5 %, the alarm is over"},
+		{"the first and the second leader", func(n narrator) {
+			line(`{"msg":"leadership","leading":true}`)(n)
+			line(`{"msg":"leadership","leading":true}`)(n)
+		}, "autopilot   another replica leads"},
 		{"what nobody wants to know", line(`{"msg":"stopping"}`), ""},
-		{"what is no JSON", func(n narrator) { n.line(nil, world.Line{Raw: "panic: x"}) }, "autopilot            panic: x"},
+		{"what is no JSON", func(n narrator) { n.line(nil, world.Line{Raw: "panic: x"}) }, "autopilot   panic: x"},
 		{"a larger volume", func(n narrator) {
 			n.act(fakeoperator.Act{Name: "orders", What: fakeoperator.Enlarge, From: "40", To: "50"})
 		},
-			"operator    orders   asks the cloud to enlarge the volume from 40 to 50 GB"},
+			"operator    orders: asks the cloud to enlarge the volume from 40 to 50 GB"},
 		{"a postponed snapshot", func(n narrator) {
 			n.act(fakeoperator.Act{Name: "orders", What: fakeoperator.Postpone, Err: errors.New("x")})
 		}, ""},
@@ -146,11 +191,11 @@ func TestNarration(t *testing.T) {
 			now := &otcv1.Rds{Spec: otcv1.Spec{VolumeSize: 50, FlavorRef: "a"}}
 			now.Name = "orders"
 			n.changed(old, now)
-		}, "kubernetes  orders   Rds has spec.volumesize 50, was 40|operator    orders   writes the Rds back without spec.autopilot, which it does not know"},
+		}, "kubernetes  orders: spec.volumesize of the Rds is 50, was 40|operator    orders: writes every Rds back without spec.autopilot, which it does not know"},
 	} {
 		console, text := testConsole(false)
-		test.do(narrator{console, []string{"shop", "orders"}})
-		got := strings.ReplaceAll(strings.TrimSuffix(text.String(), "\n"), "  12.3 s  ", "")
+		test.do(narrator{console, []string{"orders", "shop"}, &sync.Map{}})
+		got := strings.ReplaceAll(strings.TrimSuffix(text.String(), "\n"), "   0:00  ", "")
 		if diff := cmp.Diff(test.want, strings.ReplaceAll(got, "\n", "|")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
@@ -165,7 +210,7 @@ func TestProgressComesLineByLine(t *testing.T) {
 			t.Fatal(n, err)
 		}
 	}
-	if got, want := text.String(), "  12.3 s  demo                 compiling\n"; got != want {
+	if got, want := text.String(), "   0:00  demo        compiling\n"; got != want {
 		t.Errorf("printed %q, want %q", got, want)
 	}
 }

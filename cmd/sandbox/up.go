@@ -22,7 +22,7 @@ const upPolicy = `{"flavor":{"cooldownSeconds":5,"maxChangesPerDay":10}}`
 
 // up keeps a world running, whose databases have more and more to do, and says how to start the service in it.
 func up(ctx context.Context, out *console) (err error) {
-	n := narrator{console: out}
+	n := newNarrator(out)
 	out.printStep(actorDemo, "", "starts kube-apiserver, etcd, the simulated cloud and a stand-in for the operator")
 	all := plans()
 	for _, p := range all {
@@ -47,7 +47,6 @@ func up(ctx context.Context, out *console) (err error) {
 		}
 		out.printStep(actorKubernetes, p.Name, "Rds and RdsAutopilot created: %s", p)
 		running.Go(func() { n.watch(ctx, db, p.created()) })
-		running.Go(func() { n.watchCloud(ctx, db) })
 		running.Go(func() { keepBusy(ctx, w, db, p) })
 	}
 	out.print("%s", instructions(w))

@@ -171,9 +171,18 @@ func (d *DB) WaitAutopilot(ctx context.Context, what string, condition func(*v1a
 
 // WatchRds calls seen with every version of the Rds until the context ends.
 func (d *DB) WatchRds(ctx context.Context, seen func(*otcv1.Rds)) {
-	each(ctx, d.world.rdss(d.Namespace), d.Name, func(u *unstructured.Unstructured) (*otcv1.Rds, bool) {
-		if rds, err := typed[otcv1.Rds](u); err == nil {
-			seen(rds)
+	watchAll(ctx, d.world.rdss(d.Namespace), d.Name, seen)
+}
+
+// WatchAutopilot is WatchRds for the RdsAutopilot, which need not exist yet.
+func (d *DB) WatchAutopilot(ctx context.Context, seen func(*v1alpha1.RdsAutopilot)) {
+	watchAll(ctx, d.world.autopilots(d.Namespace), d.Name, seen)
+}
+
+func watchAll[T any](ctx context.Context, in dynamic.ResourceInterface, name string, seen func(*T)) {
+	each(ctx, in, name, func(u *unstructured.Unstructured) (*T, bool) {
+		if object, err := typed[T](u); err == nil {
+			seen(object)
 		}
 		return nil, false
 	})
