@@ -29,6 +29,10 @@ help: ## Say what each target does
 demo: build servers ## Run the main job on this machine: alarms arrive, databases grow
 	@go run ./cmd/sandbox demo
 
+.PHONY: sandbox
+sandbox: servers ## Keep the demo's world running, with the status page and a page of the cloud; SANDBOX="-speed 10" and the like
+	@go build -o .cache/sandbox ./cmd/sandbox && exec .cache/sandbox up $(SANDBOX)
+
 .PHONY: test
 test: ## Run what a change can break, on a real API server: 6 minutes
 	@echo "── all tests but the long ones; the first time, compiling takes some minutes"

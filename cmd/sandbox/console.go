@@ -16,6 +16,7 @@ const (
 	actorDemo       = "demo"
 	actorWorkload   = "workload"
 	actorStranger   = "stranger"
+	actorPerson     = "you"
 	actorCloudEye   = "cloud eye"
 	actorSMN        = "smn"
 	actorAutopilot  = "autopilot"

@@ -9,7 +9,6 @@ import (
 
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/internal/world"
-	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // demoLimit bounds the demo once everything is compiled.
@@ -154,27 +153,14 @@ func (s *scenario) arm(ctx context.Context) error {
 // forge posts a message that was changed after it was signed, and returns its id.
 func (s *scenario) forge(ctx context.Context) (string, error) {
 	db := s.dbs[0]
-	rule, ok := db.Rule(v1alpha1.MetricStorage)
-	a, err := db.Autopilot(ctx)
-	if err != nil || !ok {
-		return "", errors.Join(errors.New("no rule to forge a message of"), err)
-	}
-	text := func(percent float64) (string, string) {
-		now := time.Now()
-		subject, message, textErr := s.world.Cloud.AlarmMessage(rule.ID, otcsim.StateAlarm, percent, now, now)
-		err = errors.Join(err, textErr)
-		return subject, message
-	}
-	subject, harmless := text(75)
-	envelope := s.world.Cloud.Sign(otcsim.Envelope{TopicURN: a.Status.Alarms.TopicURN, Subject: subject, Message: harmless})
-	_, envelope.Message = text(99)
+	id, body, err := forged(ctx, s.world, db)
 	if err != nil {
 		return "", err
 	}
-	s.printStep(actorStranger, db.Name, "posts message %s, made to say 99 %% after it was signed", short(envelope.MessageID))
-	status, _, err := s.world.Post(ctx, envelope.JSON())
+	s.printStep(actorStranger, db.Name, "posts message %s, made to say 99 %% after it was signed", short(id))
+	status, _, err := s.world.Post(ctx, body)
 	s.checklist.add("the forged message is answered with 403", refused(status, err))
-	return envelope.MessageID, nil
+	return id, nil
 }
 
 // overload lets one database run full and follows it until its alarm is over.

@@ -2,13 +2,14 @@
 // stand-in for the operator. It needs nothing but Go and a C library.
 //
 //	sandbox demo   three databases run full; rds-autopilot sees to it, and every step is printed
-//	sandbox up     keep the world running for a service that is started by hand
+//	sandbox up     the same world with no end, with the status page and a page of the simulated cloud
 //
 // demo exits with 0 if everything happened that should and nothing that should not, else with 1. An interrupt ends either.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -24,7 +25,12 @@ const usage = `Usage: sandbox COMMAND
 
 Commands:
   demo   three databases run full; rds-autopilot sees to it, and every step is printed (about a minute)
-  up     keep the world running for a service that is started by hand, until an interrupt
+  up     keep the world running until an interrupt, with the status page and a page of the simulated cloud
+
+Flags of up:
+  -listen HOST:PORT   where the pages are (default: a free port of 127.0.0.1)
+  -speed N            the time factor, 1 to 600 (default 60: a minute takes a second)
+  -replicas N         of rds-autopilot (default 2); with 0 you start it by hand, and are told how
 `
 
 // Exit codes.
@@ -44,19 +50,30 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdout *os.File, stderr io.Writer) int {
-	commands := map[string]func(context.Context, *console) error{"demo": demo, "up": up}
 	if len(args) == 1 && (args[0] == "help" || args[0] == "--help" || args[0] == "-h") {
 		fmt.Fprint(stdout, usage)
 		return exitOK
 	}
-	if len(args) != 1 || commands[args[0]] == nil {
-		fmt.Fprint(stderr, usage)
+	command, err := parse(args)
+	if err != nil {
+		fmt.Fprintf(stderr, "sandbox: %v\n%s", err, usage)
 		return exitUsage
 	}
 	out := newConsole(stdout, colourful(stdout, os.Getenv))
-	if err := commands[args[0]](ctx, out); err != nil {
+	if err := command(ctx, out); err != nil {
 		fmt.Fprintf(stderr, "sandbox: %v\n", err)
 		return exitError
 	}
 	return exitOK
+}
+
+func parse(args []string) (func(context.Context, *console) error, error) {
+	switch {
+	case len(args) == 1 && args[0] == "demo":
+		return demo, nil
+	case len(args) > 0 && args[0] == "up":
+		o, err := readUpFlags(args[1:])
+		return func(ctx context.Context, out *console) error { return up(ctx, out, o) }, err
+	}
+	return nil, errors.New("there is no such command")
 }

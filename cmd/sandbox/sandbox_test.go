@@ -238,7 +238,7 @@ func TestAWrongCallIsExplained(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	for _, args := range [][]string{nil, {"dance"}, {"demo", "--fast"}} {
+	for _, args := range [][]string{nil, {"dance"}, {"demo", "--fast"}, {"up", "--speed", "0"}} {
 		var complaint strings.Builder
 		if code := run(t.Context(), args, out, &complaint); code != exitUsage || !strings.Contains(complaint.String(), "Usage: sandbox") {
 			t.Errorf("%v: exit code %d, %q", args, code, complaint.String())

@@ -3,12 +3,16 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/internal/world"
-	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // Where the service is expected to listen when it is started by hand.
@@ -20,24 +24,66 @@ const (
 // upPolicy lets a flavor change without the hour that lies between two changes otherwise.
 const upPolicy = `{"flavor":{"cooldownSeconds":5,"maxChangesPerDay":10}}`
 
-// up keeps a world running, whose databases have more and more to do, and says how to start the service in it.
-func up(ctx context.Context, out *console) (err error) {
+// upOptions are the flags of up.
+type upOptions struct {
+	listen   string
+	speed    float64
+	replicas int
+}
+
+func readUpFlags(args []string) (o upOptions, err error) {
+	f := flag.NewFlagSet("sandbox up", flag.ContinueOnError)
+	f.SetOutput(new(strings.Builder)) // run prints the usage
+	f.StringVar(&o.listen, "listen", "127.0.0.1:0", "")
+	f.Float64Var(&o.speed, "speed", 60, "")
+	f.IntVar(&o.replicas, "replicas", 2, "")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	if f.NArg() > 0 || o.speed < 1 || o.speed > 600 || o.replicas < 0 || o.replicas > 5 {
+		return o, errors.New("the speed is 1 to 600, and there are 0 to 5 replicas")
+	}
+	return o, nil
+}
+
+// up keeps a world running until the context ends: with the service in it, and pages to watch it and to play with the cloud.
+func up(ctx context.Context, out *console, o upOptions) (err error) {
 	n := newNarrator(out)
-	out.printStep(actorDemo, "", "starts kube-apiserver, etcd, the simulated cloud and a stand-in for the operator")
-	all := plans()
-	for _, p := range all {
+	for _, p := range plans() {
 		n.names = append(n.names, p.Name)
 	}
-	w, err := world.Start(ctx, n.options())
+	s := &replicas{wanted: o.replicas}
+	c := &controls{narrator: n, replicas: s, soldOut: map[offer]bool{}, now: time.Now}
+	options := n.options()
+	options.Cloud.Speed = o.speed
+	options.Cloud.DeliveryFault = func(d otcsim.Delivery) otcsim.DeliveryFault {
+		if c.loses(d) {
+			return otcsim.DeliveryFault{Drop: true}
+		}
+		return n.sending(d)
+	}
+	options.OnLine = func(p *world.Process, l world.Line) {
+		s.seen(p, l)
+		n.line(p, l)
+	}
+	out.print("%sStarting:   Kubernetes, the cloud and rds-autopilot …\n", strings.Replace(demoHead, "a minute takes a second", "a minute takes "+minuteTakes(o.speed), 1))
+	w, err := world.Start(ctx, options)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	w.Ingress.Set("http://" + webhookAddr)
+	c.world = w
+	out.restart(o.speed)
 	var running sync.WaitGroup
 	defer running.Wait()
-	for _, p := range all {
-		p.Autopilot = false // the operator would drop it before the service is there to see it
+	defer c.undo()
+	if o.replicas == 0 {
+		w.Ingress.Set("http://" + webhookAddr)
+	} else if err := s.start(ctx, w, &running); err != nil {
+		return err
+	}
+	for _, p := range plans() {
+		p.Autopilot = false // the operator would drop it, and a service that is started later would not see it
 		db, err := w.AddDatabase(ctx, p.Database)
 		if err != nil {
 			return err
@@ -45,56 +91,66 @@ func up(ctx context.Context, out *console) (err error) {
 		if err := db.CreateAutopilot(ctx, upPolicy); err != nil {
 			return err
 		}
-		out.printStep(actorKubernetes, p.Name, "Rds and RdsAutopilot created: %s", p)
 		running.Go(func() { n.watch(ctx, db, p.created()) })
-		running.Go(func() { keepBusy(ctx, w, db, p) })
+		c.add(db, p)
 	}
-	out.print("%s", instructions(w))
+	running.Go(func() { c.keepGrowing(ctx) })
+	address, err := c.serve(ctx, o.listen, &running)
+	if err != nil {
+		return err
+	}
+	out.print("%s", c.instructions(address))
 	<-ctx.Done()
-	out.print("\n")
+	out.print("\nEnding, and removing everything …\n")
 	return nil
 }
 
-// instructions are what to type in another terminal.
-func instructions(w *world.World) string {
-	var text strings.Builder
-	line := func(parts ...string) { text.WriteString("  " + strings.Join(parts, " ") + "\n") }
-	text.WriteString("\nThe world is up; an interrupt ends it. In another terminal:\n\n")
-	for _, kv := range w.Cloud.Env() {
-		line("export " + kv)
+// serve answers at one address: the status page of a replica, and below /cloud/ the page of the simulated cloud.
+func (c *controls) serve(ctx context.Context, listen string, running *sync.WaitGroup) (string, error) {
+	pages, err := c.handler()
+	if err != nil {
+		return "", err
 	}
-	args := append(w.ServeArgs(), "--webhook-addr", webhookAddr, "--admin-addr", adminAddr)
-	text.WriteString("\n  bin/rds-autopilot serve")
-	for i := 1; i+1 < len(args); i += 2 {
-		text.WriteString(" \\\n    " + args[i] + " " + args[i+1])
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
+	if err != nil {
+		return "", fmt.Errorf("listen for the sandbox's pages: %w", err)
 	}
-	text.WriteString("\n\nand to look at it:\n\n")
-	line("open http://" + adminAddr + "/ in a browser, or curl -s http://" + adminAddr + "/metrics")
-	line("kubectl --kubeconfig", w.Kube.Kubeconfig(), "get rds,rap")
-	text.WriteString("\n")
-	return text.String()
+	mux := http.NewServeMux()
+	mux.Handle("/cloud/", http.StripPrefix("/cloud", pages))
+	mux.Handle("/", c.replicas.proxy())
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute}
+	running.Go(func() { _ = server.Serve(listener) }) // ends with http.ErrServerClosed
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	return listener.Addr().String(), nil
 }
 
-// keepBusy gives a database a little more to do every minute of the cloud: of what it is to run out of.
-func keepBusy(ctx context.Context, w *world.World, db *world.DB, p plan) {
-	tick := time.NewTicker(w.Span(time.Minute))
-	defer tick.Stop()
-	for load := p.Workload; ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		switch in := db.Instance(); p.metric {
-		case v1alpha1.MetricCPU:
-			load.CPUDemand = min(load.CPUDemand+0.2, float64(in.VCPUs))
-		case v1alpha1.MetricMemory:
-			load.MemoryDemandGB = min(load.MemoryDemandGB+0.1, float64(in.MemoryGB))
-		default:
-			load.UsedGB = min(load.UsedGB+0.5, float64(in.VolumeGB))
-		}
-		if db.SetWorkload(load) != nil { // the instance is gone
-			return
-		}
+// minuteTakes is how long a minute of the cloud is here.
+func minuteTakes(speed float64) string {
+	return (time.Duration(float64(time.Minute) / speed)).Round(10 * time.Millisecond).String()
+}
+
+// instructions are where to look, and what to type in another terminal.
+func (c *controls) instructions(address string) string {
+	var text strings.Builder
+	line := func(parts ...string) { text.WriteString(strings.Join(parts, " ") + "\n") }
+	line()
+	if c.replicas.wanted > 0 {
+		line("  Status page    ", "http://"+address+"/")
 	}
+	line("  Simulated cloud", "http://"+address+"/cloud/   fill a disk, forge a message, kill the leader")
+	line("  In a terminal  ", "export KUBECONFIG="+c.world.AdminKubeconfig()+"; kubectl get rds,rap")
+	if c.replicas.wanted == 0 {
+		line("\nStart the service in another terminal; its status page is http://" + adminAddr + "/\n")
+		for _, kv := range c.world.Cloud.Env() {
+			line("  export " + kv)
+		}
+		args := append(c.world.ServeArgs(), "--webhook-addr", webhookAddr, "--admin-addr", adminAddr)
+		text.WriteString("\n  bin/rds-autopilot serve")
+		for i := 1; i+1 < len(args); i += 2 {
+			text.WriteString(" \\\n    " + args[i] + " " + args[i+1])
+		}
+		line()
+	}
+	line("\nCtrl-C ends it and removes everything. Times below are hours and minutes of the cloud.\n")
+	return text.String()
 }

@@ -83,6 +83,18 @@ func (f *flavor) versions(mode string) []string {
 	return append(se, ee...)
 }
 
+// FlavorCodes are the codes of all flavors, with the suffix of the mode, in their order.
+func (c *Cloud) FlavorCodes() []string {
+	var codes []string
+	for _, f := range c.flavors {
+		for _, code := range f.Codes {
+			codes = append(codes, code)
+		}
+	}
+	slices.Sort(codes)
+	return codes
+}
+
 // SetFlavorStatus says how a flavor, given with the suffix of the mode, can be had in a zone: normal, unsupported or sellout.
 func (c *Cloud) SetFlavorStatus(code, zone, status string) {
 	c.mu.Lock()
@@ -123,7 +135,7 @@ func (c *Cloud) listFlavors(q *call) reply {
 				continue
 			}
 			status, desc := map[string]string{}, map[string]string{}
-			for _, z := range c.zones() {
+			for _, z := range c.Zones() {
 				status[z], desc[z] = c.flavorStatus(code, z), z
 			}
 			rows = append(rows, fields{
@@ -150,7 +162,7 @@ func (c *Cloud) listResizeFlavors(q *call, in *instance) reply {
 			continue
 		}
 		status := map[string]string{}
-		for _, z := range c.zones() {
+		for _, z := range c.Zones() {
 			status[z] = "normal"
 			if c.flavorStatus(code, z) != FlavorNormal {
 				status[z] = "abandon"

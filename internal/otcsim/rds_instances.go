@@ -129,9 +129,9 @@ func (c *Cloud) AddInstance(in Instance) (Instance, error) {
 		if in.Type == "Replica" {
 			role = "readreplica"
 		}
-		in.Nodes = []Node{{Role: role, Zone: c.zones()[0]}}
+		in.Nodes = []Node{{Role: role, Zone: c.Zones()[0]}}
 		if in.Type == "Ha" {
-			in.Nodes = append(in.Nodes, Node{Role: "slave", Zone: c.zones()[1]})
+			in.Nodes = append(in.Nodes, Node{Role: "slave", Zone: c.Zones()[1]})
 		}
 	}
 	in.Nodes = slices.Clone(in.Nodes)
@@ -169,7 +169,7 @@ func (c *Cloud) instance(id string) *instance {
 }
 
 // Zones are the availability zones of the region.
-func (c *Cloud) zones() []string {
+func (c *Cloud) Zones() []string {
 	return []string{c.opts.Region + "-01", c.opts.Region + "-02", c.opts.Region + "-03"}
 }
 

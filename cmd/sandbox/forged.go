@@ -1,0 +1,30 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	"github.com/mcsps/rds-autopilot/internal/world"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// forged makes a message about a database that was changed after it was signed.
+func forged(ctx context.Context, w *world.World, db *world.DB) (id string, body []byte, err error) {
+	rule, ok := db.Rule(v1alpha1.MetricStorage)
+	a, err := db.Autopilot(ctx)
+	if err != nil || !ok {
+		return "", nil, errors.Join(errors.New("no rule to forge a message of"), err)
+	}
+	now := time.Now()
+	subject, harmless, err := w.Cloud.AlarmMessage(rule.ID, otcsim.StateAlarm, 75, now, now)
+	if err != nil {
+		return "", nil, err
+	}
+	envelope := w.Cloud.Sign(otcsim.Envelope{TopicURN: a.Status.Alarms.TopicURN, Subject: subject, Message: harmless})
+	if _, envelope.Message, err = w.Cloud.AlarmMessage(rule.ID, otcsim.StateAlarm, 99, now, now); err != nil {
+		return "", nil, err
+	}
+	return envelope.MessageID, envelope.JSON(), nil
+}
