@@ -14,6 +14,9 @@ import (
 // demoLimit bounds the demo once everything is compiled.
 const demoLimit = 2 * time.Minute
 
+// demoSpeed is that of a world where nothing else is asked for.
+const demoSpeed = 60
+
 // cooldown of the demo's policies: a flavor is changed only in an instance that was ACTIVE for that long.
 const cooldown = 5
 
@@ -30,7 +33,7 @@ type scenario struct {
 
 // demoHead is what is real, and what is not.
 const demoHead = `Real:       kube-apiserver and etcd, rds-autopilot as a process with its own rights, HTTP, TLS, signed messages
-Simulated:  the cloud (IAM, SMN, Cloud Eye, RDS), where a minute takes a second, and the database operator
+Simulated:  the cloud (IAM, SMN, Cloud Eye, RDS), where a minute takes %s, and the database operator
 `
 
 func demo(ctx context.Context, out *console) (err error) {
@@ -38,7 +41,7 @@ func demo(ctx context.Context, out *console) (err error) {
 	for _, p := range s.plans {
 		s.names = append(s.names, p.Name)
 	}
-	out.print(demoHead)
+	out.print(demoHead, minuteTakes(demoSpeed))
 	out.print("Starting:   Kubernetes and the cloud … ")
 	begun := time.Now()
 	took := func() float64 {
@@ -54,7 +57,7 @@ func demo(ctx context.Context, out *console) (err error) {
 		return err
 	}
 	out.print("%.0f s; from here on hours and minutes of the cloud\n", took())
-	out.restart(60)
+	out.restart(demoSpeed)
 	limited, cancel := context.WithTimeout(ctx, demoLimit)
 	defer cancel()
 	runErr := s.run(limited)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -66,7 +67,7 @@ func up(ctx context.Context, out *console, o upOptions) (err error) {
 		s.seen(p, l)
 		n.line(p, l)
 	}
-	out.print("%sStarting:   Kubernetes, the cloud and rds-autopilot …\n", strings.Replace(demoHead, "a minute takes a second", "a minute takes "+minuteTakes(o.speed), 1))
+	out.print("%sStarting:   Kubernetes, the cloud and rds-autopilot …\n", fmt.Sprintf(demoHead, minuteTakes(o.speed)))
 	w, err := world.Start(ctx, options)
 	if err != nil {
 		return err
@@ -126,7 +127,10 @@ func (c *controls) serve(ctx context.Context, listen string, running *sync.WaitG
 
 // minuteTakes is how long a minute of the cloud is here.
 func minuteTakes(speed float64) string {
-	return (time.Duration(float64(time.Minute) / speed)).Round(10 * time.Millisecond).String()
+	if speed == 60 {
+		return "a second"
+	}
+	return strconv.FormatFloat(60/speed, 'g', 2, 64) + " seconds"
 }
 
 // instructions are where to look, and what to type in another terminal.

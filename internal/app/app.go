@@ -59,7 +59,7 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	if a.Parts, err = Wire(o, kube, clusterID, api, reg); err != nil {
 		return nil, err
 	}
-	if a.page, err = statusPage(o, kube, api, reg, a.leadingPod); err != nil {
+	if a.page, err = StatusPage(o, kube, api, reg, a.leadingPod); err != nil {
 		return nil, err
 	}
 	return a, a.Watch(kube)

@@ -2,12 +2,15 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/controller"
 	"github.com/mcsps/rds-autopilot/internal/cloud"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/internal/status"
@@ -15,8 +18,8 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// statusPage is what people look at; nil where it is switched off. leader says which pod leads.
-func statusPage(o Options, kube *k8s.Cluster, api *otc.Cloud, reg prometheus.Gatherer, leader func() string) (http.Handler, error) {
+// StatusPage is what people look at; nil where it is switched off. leader says which pod leads.
+func StatusPage(o Options, kube *k8s.Cluster, api *otc.Cloud, reg prometheus.Gatherer, leader func() string) (http.Handler, error) {
 	if !o.StatusPage {
 		return nil, nil
 	}
@@ -36,7 +39,47 @@ func statusPage(o Options, kube *k8s.Cluster, api *otc.Cloud, reg prometheus.Gat
 			}
 			return s.Plan(), nil
 		},
+		Past: p.past,
+		CloudErrors: func() (all []status.CloudError) {
+			for _, f := range api.Failures() {
+				all = append(all, status.CloudError{Service: f.Service, Text: f.Text, Time: f.Time})
+			}
+			return all
+		},
 	})
+}
+
+// past is what was measured of a database, on the dimensions that its rules have.
+func (p planner) past(ctx context.Context, namespace, name string, period time.Duration, since time.Time) (none autopilot.Past, err error) {
+	a, err := p.kube.LiveAutopilot(ctx, namespace, name)
+	if err != nil {
+		return none, err
+	}
+	if a.Status.Instance == nil {
+		return none, errors.New("the instance is not known yet")
+	}
+	inst := autopilot.Instance{ID: a.Status.Instance.ID}
+	var wanted []controller.EvidenceOf
+	for _, m := range autopilot.MetricTable() {
+		w := controller.EvidenceOf{Metric: m.Metric}
+		for _, r := range a.Status.Alarms.Rules {
+			if r.Metric == m.Metric {
+				w.Dimension = r.Dimension
+			}
+		}
+		if w.Dimension == "" && inst.Engine == "" { // it follows from the engine, which only the cloud knows
+			found, err := p.cloud.Instance(ctx, inst.ID, p.options.Now().Add(-time.Hour))
+			if err != nil {
+				return none, err
+			}
+			if found == nil {
+				return none, errors.New("the cloud has no such instance")
+			}
+			inst = *found
+		}
+		wanted = append(wanted, w)
+	}
+	return p.cloud.Past(ctx, inst, wanted, period, since)
 }
 
 // cached answers from the caches where a plan of the command line asks the API server.

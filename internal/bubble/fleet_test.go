@@ -48,6 +48,7 @@ type fleet struct {
 
 	public  string // the URL that outlives a process, as an Ingress does
 	receive atomic.Pointer[webhook.Receiver]
+	page    atomic.Pointer[http.Handler] // the status page of the process that runs; nil between two
 }
 
 // routes is the way from SMN to the receivers, by host.
@@ -209,7 +210,7 @@ func (f *fleet) start(o flags) *service {
 	of := app.Options{
 		PublicURL: public, Mode: o.mode, Namespaces: o.namespaces, CertHosts: []string{f.sim.CertHost()}, ConfirmHosts: []string{f.sim.ConfirmHost()},
 		SMNClient: smnClient(o.transport), MaxMessageAge: o.maxAge, Sweep: o.sweep, Recheck: o.recheck, MaxFlavorChanges: 3, Chance: o.chance,
-		CloudRate: o.rate, Transport: o.transport, Env: f.env(), Version: "test", Log: zap.NewNop(), Now: time.Now,
+		CloudRate: o.rate, Transport: o.transport, Env: f.env(), Version: "test", StatusPage: true, Log: zap.NewNop(), Now: time.Now,
 	}
 	kube, err := app.ConnectKube(ctx, f.kube.Config(), of)
 	f.must(err)
@@ -224,12 +225,15 @@ func (f *fleet) start(o flags) *service {
 	parts, err := app.Wire(of, cluster, clusterID, cloudAPI, reg)
 	f.must(err)
 	f.must(parts.Watch(kube))
+	page, err := app.StatusPage(of, kube, cloudAPI, reg, func() string { return "" })
+	f.must(err)
+	f.page.Store(&page)
 	f.receive.Store(parts.Receiver)
 	var running sync.WaitGroup
 	running.Go(func() { _ = kube.Run(ctx) })
 	f.must(kube.WaitForSync(ctx))
 	running.Go(func() { parts.Controller.Run(ctx) })
-	stop := sync.OnceFunc(func() { cancel(); running.Wait(); f.receive.Store(nil) })
+	stop := sync.OnceFunc(func() { cancel(); running.Wait(); f.receive.Store(nil); f.page.Store(nil) })
 	t.Cleanup(stop)
 	return &service{fleet: f, reg: reg, stop: stop}
 }

@@ -117,14 +117,14 @@ func (s storage) Text() string {
 	return fmt.Sprintf("%.0f of %d GB used (%.0f %%), at most %d", s.UsedGB, s.VolumeGB, s.Percent, s.MaxGB)
 }
 
-// VolumeWidth and UsedWidth are parts of the bar, in percent of the cap, or of the volume where that is larger.
-func (s storage) VolumeWidth() string { return s.width(float64(s.VolumeGB)) }
+// UsedWidth is the upper bar: what is used of the volume, in percent.
+func (s storage) UsedWidth() string { return width(s.UsedGB, s.VolumeGB) }
 
-// UsedWidth is the part of the bar that is used.
-func (s storage) UsedWidth() string { return s.width(s.UsedGB) }
+// VolumeWidth is the lower one: how much of the cap the volume is, in percent.
+func (s storage) VolumeWidth() string { return width(float64(s.VolumeGB), s.MaxGB) }
 
-func (s storage) width(gb float64) string {
-	return strconv.FormatFloat(100*gb/float64(max(s.MaxGB, s.VolumeGB, 1)), 'f', 1, 64)
+func width(gb float64, of int) string {
+	return strconv.FormatFloat(min(100, 100*gb/float64(max(of, 1))), 'f', 1, 64)
 }
 
 // Path is the way from the overview to the database's page.

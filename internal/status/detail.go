@@ -1,6 +1,7 @@
 package status
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -45,24 +46,38 @@ type detail struct {
 	Cloud                v1alpha1.Alarms
 	Rules                []rule
 	Measured             moment
+	Plots                *plots // nil where nothing is measured
 	OffersPlan           bool
 	PlanPath             string // relative
 }
 
-func (p *pages) showDatabase(r *http.Request, v *view) answer {
+// serveDatabase waits for the cloud before the page is put together, so that others see theirs meanwhile.
+func (p *pages) serveDatabase(w http.ResponseWriter, r *http.Request) {
 	// The path may be escaped: chi hands it out as it came.
 	namespace, err := url.PathUnescape(chi.URLParam(r, "namespace"))
 	name, err2 := url.PathUnescape(chi.URLParam(r, "name"))
+	var measured pasts
+	var failed error
+	if a, ok := p.Cache.Autopilot(namespace, name); ok && p.Past != nil && a.Status.Instance != nil && a.Status.Instance.ID != "" {
+		measured, failed = p.pasts.of(r.Context(), namespace, name, pastPatience)
+	}
+	p.serve(func(_ *http.Request, v *view) answer {
+		return p.showDatabase(v, namespace, name, errors.Join(err, err2), measured, failed)
+	})(w, r)
+}
+
+func (p *pages) showDatabase(v *view, namespace, name string, err error, measured pasts, failed error) answer {
 	d := database{Namespace: namespace, Name: name}
 	if a, ok := p.Cache.Autopilot(namespace, name); ok {
 		d.autopilot = a
 	}
 	d.target = p.Cache.Target(namespace, name)
-	if err != nil || err2 != nil || d.autopilot == nil && d.target == nil {
+	if err != nil || d.autopilot == nil && d.target == nil {
 		return answer{http.StatusNotFound, p.failure, fromDatabase, "Not found", notWatched}
 	}
 	v.summarize(&d)
 	x := v.detail(&d)
+	x.Plots = v.plots(&d, measured, failed)
 	x.OffersPlan, x.PlanPath = p.Plan != nil && x.HasRds, "./"+url.PathEscape(name)+"/plan"
 	return answer{http.StatusOK, p.database, fromDatabase, d.Namespace + "/" + d.Name, x}
 }

@@ -38,7 +38,7 @@ func TestOneDatabaseTellsItsStory(t *testing.T) {
 			timeline = append(timeline, text(li))
 		}
 	}
-	for i, want := range []string{"cpu: Cooldown, 3 times until", "Storage 100 → 110 GB is done, 4 minutes", "GrowVolume 100 → 110", "storage is in alarm at 91 %"} {
+	for i, want := range []string{"cpu: Cooldown, 3 times until", "Storage 100 → 110 GB is done, 4 minutes", "GrowVolume 100 → 110", "storage is in alarm at 91.0 %"} {
 		if len(timeline) != 4 || !strings.Contains(timeline[i], want) {
 			t.Fatalf("line %d lacks %q:\n%s", i, want, strings.Join(timeline, "\n"))
 		}

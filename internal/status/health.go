@@ -91,16 +91,33 @@ type messages struct {
 	Tone         string
 }
 
+// CloudError is why the newest request to a service of the cloud that failed did so.
+type CloudError struct {
+	Service, Text string
+	Time          time.Time
+}
+
+// failedCall is a CloudError as people read it.
+type failedCall struct {
+	Service, Text string
+	Time          moment
+}
+
 type health struct {
 	Replica  replica
 	Calls    []calls
+	Errors   []failedCall
 	Messages []messages
 }
 
 func (p *pages) showHealth(_ *http.Request, v *view) answer {
-	return answer{http.StatusOK, p.health, "./", "Health of this replica", health{
-		Replica: v.replica(), Calls: cloudCalls(v.samples["cloud_requests_total"]), Messages: received(v.samples["notifications_total"]),
-	}}
+	h := health{Replica: v.replica(), Calls: cloudCalls(v.samples["cloud_requests_total"]), Messages: received(v.samples["notifications_total"])}
+	if p.CloudErrors != nil {
+		for _, e := range p.CloudErrors() {
+			h.Errors = append(h.Errors, failedCall{e.Service, e.Text, v.moment(e.Time)})
+		}
+	}
+	return answer{http.StatusOK, p.health, "./", "Health of this replica", h}
 }
 
 // cloudCalls has one line for each operation that was called, those that failed first.

@@ -42,9 +42,13 @@ type Options struct {
 	Metrics prometheus.Gatherer
 	Leader  func() string // the pod that leads, as last seen; empty where it is not known
 
-	// Plan says what would be decided now for a database. It alone may ask the cloud, and only when a person asks for it;
-	// nil where that is not offered.
+	// Plan says what would be decided now for a database, and Past what was measured of it since then, by averages over a
+	// period. They alone ask the cloud, and only when a person opens the page of a plan or of a database; nil where that is not
+	// offered.
 	Plan func(ctx context.Context, namespace, name string) (*autopilot.Plan, error)
+	Past func(ctx context.Context, namespace, name string, period time.Duration, since time.Time) (autopilot.Past, error)
+
+	CloudErrors func() []CloudError // the last one of each service; nil where there is no cloud
 
 	Mode           v1alpha1.Mode // upper bound for every database
 	Sweep, Recheck time.Duration // between two looks at a database, and where something is under way
@@ -56,13 +60,16 @@ type Options struct {
 type pages struct {
 	Options
 	overview, database, plan, health, failure *template.Template
-	plans                                     *plans
+	plans                                     *answers[string]
+	pasts                                     *answers[pasts]
 	slot                                      chan struct{} // one page is put together at a time: decisions go first
 }
 
 // New returns the handler of the status page: the overview at /, one database below /databases, and the replica at /health.
 func New(o Options) (http.Handler, error) {
-	p := &pages{Options: o, slot: make(chan struct{}, 1), plans: &plans{ask: o.Plan, now: o.Now, slot: make(chan struct{}, 1), kept: map[[2]string]kept{}}}
+	p := &pages{Options: o, slot: make(chan struct{}, 1)}
+	p.plans = newAnswers(p.planText, planKept, o.Now)
+	p.pasts = newAnswers(p.askPasts, o.Sweep, o.Now)
 	for file, t := range map[string]**template.Template{
 		"overview.html": &p.overview, "database.html": &p.database, "plan.html": &p.plan, "health.html": &p.health, "failure.html": &p.failure,
 	} {
@@ -74,7 +81,7 @@ func New(o Options) (http.Handler, error) {
 	mux := chi.NewMux()
 	mux.Use(setHeaders)
 	mux.Get("/", p.serve(p.showOverview))
-	mux.Get("/databases/{namespace}/{name}", p.serve(p.showDatabase))
+	mux.Get("/databases/{namespace}/{name}", p.serveDatabase)
 	if o.Plan != nil {
 		mux.Get("/databases/{namespace}/{name}/plan", p.servePlan)
 	}

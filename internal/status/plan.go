@@ -2,63 +2,19 @@ package status
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/go-chi/chi/v5"
-
-	"github.com/mcsps/rds-autopilot/autopilot"
 )
 
-const (
-	planKept  = 30 * time.Second // and shown to whoever asks for the same
-	planLimit = 15 * time.Second // for those before it and for the cloud
-)
+const planKept = 30 * time.Second // and shown to whoever asks for the same
 
-// plans asks for one plan at a time and keeps each for a while: people who reload cost the cloud nothing.
-type plans struct {
-	ask  func(ctx context.Context, namespace, name string) (*autopilot.Plan, error)
-	now  func() time.Time
-	slot chan struct{} // held by whoever reads or writes kept
-	kept map[[2]string]kept
-}
-
-type kept struct {
-	text  string
-	err   error
-	until time.Time
-}
-
-func (p *plans) of(ctx context.Context, namespace, name string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, planLimit)
-	defer cancel()
-	select {
-	case p.slot <- struct{}{}:
-		defer func() { <-p.slot }()
-	case <-ctx.Done():
-		return "", errors.New("others wait for plans too; try again")
-	}
-	key := [2]string{namespace, name}
-	for k, last := range p.kept {
-		if p.now().After(last.until) {
-			delete(p.kept, k)
-		}
-	}
-	if last, ok := p.kept[key]; ok {
-		return last.text, last.err
-	}
-	text, err := p.text(ctx, namespace, name)
-	if ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded) { // else the one who asked has gone
-		p.kept[key] = kept{text, err, p.now().Add(planKept)}
-	}
-	return text, err
-}
-
-func (p *plans) text(ctx context.Context, namespace, name string) (string, error) {
-	plan, err := p.ask(ctx, namespace, name)
+// planText is what is kept of a plan.
+func (p *pages) planText(ctx context.Context, namespace, name string) (string, error) {
+	plan, err := p.Plan(ctx, namespace, name)
 	if err != nil {
 		return "", err
 	}
@@ -82,7 +38,7 @@ func (p *pages) servePlan(w http.ResponseWriter, r *http.Request) {
 		return answer{http.StatusNotFound, p.failure, fromPlan, "Not found", notWatched}
 	}
 	if p.Cache.Target(namespace, name) != nil {
-		text, err := p.plans.of(r.Context(), namespace, name)
+		text, err := p.plans.of(r.Context(), namespace, name, askLimit)
 		show = func(*http.Request, *view) answer {
 			content := planned{Name: url.PathEscape(name), Text: text}
 			if err != nil {

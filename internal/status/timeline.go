@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
@@ -31,7 +32,7 @@ func (v *view) timeline(s *v1alpha1.Status) []entry {
 	for _, g := range s.Intake.Signals {
 		value := ""
 		if g.ValuePercent != "" {
-			value = " at " + g.ValuePercent + " %"
+			value = " at " + tenths(g.ValuePercent) + " %"
 		}
 		text := "The alarm's own time is " + v.moment(g.AlarmTime.Time).Text + "; message " + g.MessageID
 		add(g.ReceivedTime.Time, entry{Kind: "Signal", Title: fmt.Sprintf("%s is in %s%s", g.Metric, g.State, value), Text: text, Folded: true})
@@ -69,4 +70,12 @@ func (v *view) timeline(s *v1alpha1.Status) []entry {
 	}
 	slices.SortStableFunc(all, func(a, b entry) int { return b.at.Compare(a.at) })
 	return all
+}
+
+// tenths is a number as a message has it, with as many digits as anybody reads.
+func tenths(text string) string {
+	if f, err := strconv.ParseFloat(text, 64); err == nil {
+		return strconv.FormatFloat(f, 'f', 1, 64)
+	}
+	return text
 }

@@ -1,0 +1,49 @@
+package cloud
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/controller"
+	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// Past reads what was measured of all metrics since then, as averages over a period, by one call.
+func (c *Cloud) Past(ctx context.Context, inst autopilot.Instance, wanted []controller.EvidenceOf, period time.Duration, since time.Time) (autopilot.Past, error) {
+	past := autopilot.Past{Percent: map[v1alpha1.Metric][]autopilot.Point{}}
+	var all []otc.Series
+	keep := map[otc.Series]func([]autopilot.Point){}
+	read := func(s otc.Series, as func([]autopilot.Point)) {
+		all = append(all, s)
+		keep[s] = as
+	}
+	for _, w := range wanted {
+		of, err := series(inst, w)
+		if err != nil {
+			return past, err
+		}
+		metric, err := autopilot.LookupMetric(w.Metric)
+		if err != nil {
+			return past, err
+		}
+		read(of(metric.CloudEye), func(p []autopilot.Point) { past.Percent[metric.Metric] = p })
+		if metric.InGB() {
+			read(of(metric.UsedGB), func(p []autopilot.Point) { past.UsedGB = p })
+			read(of(metric.TotalGB), func(p []autopilot.Point) { past.SizeGB = p })
+		}
+	}
+	found, err := c.api.Datapoints(ctx, all, int(period.Seconds()), since, c.now())
+	if err != nil {
+		return past, err
+	}
+	for s, as := range keep {
+		points := make([]autopilot.Point, 0, len(found[s]))
+		for _, p := range found[s] {
+			points = append(points, autopilot.Point{Time: p.Time, Value: p.Average})
+		}
+		as(points)
+	}
+	return past, nil
+}

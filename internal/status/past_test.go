@@ -1,0 +1,216 @@
+package status_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap/zaptest"
+	"golang.org/x/net/html"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/internal/status"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+type measure func(ctx context.Context, name string, period time.Duration, since time.Time) (autopilot.Past, error)
+
+func measuring(t *testing.T, c *cache, clock func() time.Time, past measure) http.Handler {
+	t.Helper()
+	h, err := status.New(status.Options{
+		Cache: c, Metrics: prometheus.NewRegistry(), Leader: func() string { return "" }, Mode: v1alpha1.ModeAuto,
+		Past: func(ctx context.Context, _, name string, period time.Duration, since time.Time) (autopilot.Past, error) {
+			return past(ctx, name, period, since)
+		},
+		Sweep: 5 * time.Minute, Recheck: time.Second, Log: zaptest.NewLogger(t), Now: clock,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// filling is a disk of 100 GB that got 20 GB more two hours ago and has 5 GB a day more to hold; CPU at 40, memory with a gap.
+func filling(end time.Time, period time.Duration, since time.Time) autopilot.Past {
+	past := autopilot.Past{Percent: map[v1alpha1.Metric][]autopilot.Point{}}
+	for at := since.Truncate(period).Add(period); at.Before(end); at = at.Add(period) {
+		size, used := 100.0, 90-5*end.Sub(at).Hours()/24
+		if end.Sub(at) < 2*time.Hour {
+			size = 120
+		}
+		point := func(v float64) autopilot.Point { return autopilot.Point{Time: at, Value: v} }
+		past.UsedGB, past.SizeGB = append(past.UsedGB, point(max(used, 1))), append(past.SizeGB, point(size))
+		past.Percent[v1alpha1.MetricCPU] = append(past.Percent[v1alpha1.MetricCPU], point(40))
+		if h := end.Sub(at).Hours(); h < 5 || h > 10 {
+			past.Percent[v1alpha1.MetricMemory] = append(past.Percent[v1alpha1.MetricMemory], point(60))
+		}
+	}
+	return past
+}
+
+func grown(a *v1alpha1.RdsAutopilot) {
+	a.Status.Instance.VolumeGB = 120
+	a.Status.Changes = []v1alpha1.Change{{
+		Kind: v1alpha1.KindVolume, By: v1alpha1.ByAutopilot, From: "100", To: "120", Outcome: v1alpha1.OutcomeCompleted,
+		DecisionTime: new(metav1.NewMicroTime(now().Add(-121 * time.Minute))), CompletionTime: metav1.NewMicroTime(now().Add(-2 * time.Hour)),
+	}, {
+		Kind: v1alpha1.KindFlavor, By: v1alpha1.ByAutopilot, From: "a", To: "b", Outcome: v1alpha1.OutcomeCompleted,
+		CompletionTime: metav1.NewMicroTime(now().Add(-3 * 24 * time.Hour)),
+	}}
+}
+
+func classed(root *html.Node, tag, class string) (found []*html.Node) {
+	for _, n := range elements(root, tag) {
+		if attribute(n, "class") == class {
+			found = append(found, n)
+		}
+	}
+	return found
+}
+
+func TestTheMeasurementsAreDrawn(t *testing.T) {
+	t.Parallel()
+	c := &cache{}
+	c.add("shop", "orders", grown)
+	var asked []string
+	h := measuring(t, c, now, func(_ context.Context, _ string, period time.Duration, since time.Time) (autopilot.Past, error) {
+		asked = append(asked, fmt.Sprint(period, now().Sub(since)))
+		return filling(now(), period, since), nil
+	})
+	root := get(t, h, "/databases/shop/orders", http.StatusOK)
+	if got, want := strings.Join(asked, ", "), "5m0s 24h0m0s, 1h0m0s 336h0m0s"; got != want {
+		t.Errorf("asked for %s, want %s", got, want)
+	}
+	plots := classed(root, "svg", "plot")
+	if len(plots) != 6 {
+		t.Fatalf("%d plots, want storage, CPU and memory twice", len(plots))
+	}
+	for i, want := range []struct {
+		label string
+		used  int // pieces of the curve
+		marks string
+	}{
+		{"Used space in GB: from 85 to 90 GB, between 85 and 90, size 120 GB, alarm at 108 GB", 1, "A"},
+		{"CPU in percent: from 40 to 40 percent, between 40 and 40, alarm at 90 %", 1, "A"},
+		{"Memory in percent: from 60 to 60 percent", 2, "A"},
+		{"Used space in GB: from 20 to 90 GB", 1, "AB"},
+		{"CPU in percent", 1, "AB"}, {"Memory in percent", 2, "AB"},
+	} {
+		letters := ""
+		for _, n := range classed(plots[i], "text", "letter") {
+			letters += text(n)
+		}
+		if label := attribute(plots[i], "aria-label"); !strings.HasPrefix(label, want.label) || letters != want.marks {
+			t.Errorf("plot %d is %q with the marks %s, want %q with %s", i, label, letters, want.label, want.marks)
+		}
+		if n := len(classed(plots[i], "polyline", "used")); n != want.used {
+			t.Errorf("plot %d has its curve in %d pieces, want %d", i, n, want.used)
+		}
+		if attribute(plots[i], "role") != "img" || len(classed(plots[i], "polyline", "threshold")) != 1 {
+			t.Errorf("plot %d has no role, or no threshold", i)
+		}
+	}
+	page := text(root)
+	for _, want := range []string{
+		"By the last 24 hours: read-only in 5d", "The rate did not vary", "5.0 GB per day, between 5.0 and 5.0", "By the last 14 days: read-only in 5d",
+		"A Storage 100 → 120 GB 120m ago", "A Flavor a → b 3d ago", "B Storage 100 → 120 GB 120m ago",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q: %s", want, page)
+		}
+	}
+}
+
+func TestWhatWasMeasuredIsAskedForOnceAndHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		c := fleet()
+		h := measuring(t, c, time.Now, func(_ context.Context, name string, period time.Duration, since time.Time) (autopilot.Past, error) {
+			asked.Add(1)
+			if name == "limited" {
+				return autopilot.Past{}, errors.New("ces QueryMetricData: <503>")
+			}
+			return filling(time.Now(), period, since), nil
+		})
+		get(t, h, "/", http.StatusOK)
+		get(t, h, "/health", http.StatusOK)
+		get(t, h, "/databases/a/nope", http.StatusNotFound)
+		if asked.Load() != 0 {
+			t.Errorf("asked %d times before a database was opened", asked.Load())
+		}
+		for range 50 {
+			if n := len(classed(get(t, h, "/databases/a/armed", http.StatusOK), "svg", "plot")); n != 6 {
+				t.Fatalf("%d plots", n)
+			}
+		}
+		if asked.Load() != 2 {
+			t.Errorf("asked %d times for 50 people, want one call for each span", asked.Load())
+		}
+		time.Sleep(5*time.Minute + time.Second)
+		get(t, h, "/databases/a/armed", http.StatusOK)
+		if asked.Load() != 4 {
+			t.Errorf("asked %d times: what is old is kept", asked.Load())
+		}
+		if got := text(get(t, h, "/databases/b/limited", http.StatusOK)); !strings.Contains(got, "Not to be had from Cloud Eye at the moment: ces QueryMetricData: <503>") {
+			t.Errorf("the page is %s", got)
+		}
+	})
+}
+
+func TestASlowCloudComesWithTheNextPage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := fleet()
+		h := measuring(t, c, time.Now, func(_ context.Context, _ string, period time.Duration, since time.Time) (autopilot.Past, error) {
+			time.Sleep(4 * time.Second)
+			return filling(time.Now(), period, since), nil
+		})
+		begin := time.Now()
+		page := get(t, h, "/databases/a/armed", http.StatusOK)
+		if waited := time.Since(begin); waited != 2*time.Second || !strings.Contains(text(page), "has not answered yet") || !strings.Contains(text(page), "Timeline") {
+			t.Errorf("after %s: %s", waited, text(page))
+		}
+		go func() { // somebody else's page of the same database is no second question
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/databases/a/armed", nil))
+		}()
+		begin = time.Now()
+		get(t, h, "/", http.StatusOK)
+		if waited := time.Since(begin); waited != 0 {
+			t.Errorf("the overview waited %s", waited)
+		}
+		time.Sleep(7 * time.Second)
+		if n := len(classed(get(t, h, "/databases/a/armed", http.StatusOK), "svg", "plot")); n != 6 {
+			t.Errorf("%d plots after the cloud has answered", n)
+		}
+	})
+}
+
+func TestHealthShowsTheLastErrorOfEachService(t *testing.T) {
+	t.Parallel()
+	h, err := status.New(status.Options{
+		Cache: &cache{}, Metrics: prometheus.NewRegistry(), Leader: func() string { return "" }, Mode: v1alpha1.ModeAuto, Sweep: time.Minute,
+		CloudErrors: func() []status.CloudError {
+			return []status.CloudError{{Service: "smn", Text: "smn ListTopics: 503 <b>busy</b>", Time: now().Add(-3 * time.Minute)}}
+		},
+		Log: zaptest.NewLogger(t), Now: now,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := text(get(t, h, "/health", http.StatusOK))
+	for _, want := range []string{"smn 3m ago smn ListTopics: 503 <b>busy</b>", "rds-autopilot doctor --public-url"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q: %s", want, page)
+		}
+	}
+}
