@@ -11,37 +11,29 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 )
 
 const (
 	people        = 50
-	peopleLook    = 30 * time.Second // from the first alarm on, each second
-	peopleWatched = 60               // databases
+	peopleReload  = 10 * time.Second
+	peopleLook    = 6 * time.Minute // from when the disks are full, a minute longer than until the alarms
+	peopleWatched = 60              // databases
 )
 
 // What people look at costs decisions nothing: a storm of alarms is decided as fast while fifty of them reload the overview, a
 // database and its plan, each one another database.
 func TestPeopleWhoReloadDelayNoDecision(t *testing.T) {
+	level.Long(t)
 	t.Parallel()
 	decide := func(watched bool) (slowest time.Duration) {
 		synctest.Test(t, func(t *testing.T) {
 			var seen, plots atomic.Int32
-			begun := make(chan struct{})
-			begin := sync.OnceFunc(func() { close(begun) })
-			w := newStorm(t, peopleWatched, otcsim.Options{DeliveryFault: func(d otcsim.Delivery) otcsim.DeliveryFault {
-				if d.Type == otcsim.TypeNotification {
-					begin()
-				}
-				return otcsim.DeliveryFault{}
-			}})
+			w := newStorm(t, peopleWatched, otcsim.Options{})
 			var looking sync.WaitGroup
-			for i := range people {
-				looking.Go(func() {
-					if <-begun; watched {
-						w.look(w.databases[i].name, &seen, &plots)
-					}
-				})
+			if watched {
+				looking.Go(func() { w.people(&seen, &plots) })
 			}
 			w.storm([]otcsim.Workload{{UsedGB: 93}})
 			looking.Wait()
@@ -63,18 +55,29 @@ func TestPeopleWhoReloadDelayNoDecision(t *testing.T) {
 	}
 }
 
-// look is one person who reloads, and counts the pages that were seen, and those with plots.
-func (w *week) look(name string, seen, plots *atomic.Int32) {
-	for turn := range int(peopleLook / time.Second) {
-		time.Sleep(time.Second)
-		path := []string{"/", fmt.Sprintf("/databases/%s/%s", weekNamespace, name), fmt.Sprintf("/databases/%s/%s/plan", weekNamespace, name)}[turn%3]
-		answer := httptest.NewRecorder()
-		(*w.page.Load()).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, path, nil))
-		if answer.Code == http.StatusOK {
-			seen.Add(1)
-		}
-		if strings.Contains(answer.Body.String(), `<svg class="plot"`) {
-			plots.Add(1)
-		}
+// people look from when the disks are full: the alarms meet what they have asked for. They count the pages that were seen, and
+// those with plots.
+func (w *week) people(seen, plots *atomic.Int32) {
+	for full := false; !full; time.Sleep(time.Second) {
+		in, _ := w.sim.Instance(w.ids[w.databases[0].name])
+		full = in.Workload.UsedGB > 90
+	}
+	var looking sync.WaitGroup
+	defer looking.Wait()
+	for i := range people {
+		path := fmt.Sprintf("/databases/%s/%s", weekNamespace, w.databases[i].name)
+		looking.Go(func() {
+			for turn := range int(peopleLook / peopleReload) {
+				time.Sleep(peopleReload)
+				answer := httptest.NewRecorder()
+				(*w.page.Load()).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, []string{"/", path, path + "/plan"}[turn%3], nil))
+				if answer.Code == http.StatusOK {
+					seen.Add(1)
+				}
+				if strings.Contains(answer.Body.String(), `<svg class="plot"`) {
+					plots.Add(1)
+				}
+			}
+		})
 	}
 }
