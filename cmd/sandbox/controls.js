@@ -7,7 +7,7 @@ for (const form of document.querySelectorAll("form[data-live]")) {
   form.querySelector("button").hidden = true;
   form.addEventListener("input", (e) => {
     busy.add(form);
-    e.target.closest("label").querySelector("output").value = e.target.value;
+    e.target.closest(".field").querySelector("output").value = e.target.value;
   });
   form.addEventListener("change", async () => {
     await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), redirect: "manual" });
@@ -20,7 +20,7 @@ function set(form, name, value, max) {
   const input = form.elements[name];
   if (max) input.max = max;
   input.value = value;
-  input.closest("label").querySelector("output").value = value;
+  input.closest(".field").querySelector("output").value = value;
 }
 
 async function follow() {

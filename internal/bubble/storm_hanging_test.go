@@ -31,7 +31,7 @@ func TestAStormOfAlarmsWhileSMNHangs(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var broken atomic.Bool // from the storm on
-				w := newStorm(t, otcsim.Options{
+				w := newStorm(t, stormDatabases, otcsim.Options{
 					Fault: func(r *http.Request) *otcsim.Fault {
 						if service, _ := otcsim.OperationOf(r); service == "smn" && broken.Load() {
 							return &otcsim.Fault{Hang: true}

@@ -42,7 +42,7 @@ func TestAStormOfAlarms(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newStorm(t, otcsim.Options{DeliveryFault: spreadOver(c.spread)})
+				w := newStorm(t, stormDatabases, otcsim.Options{DeliveryFault: spreadOver(c.spread)})
 				calls := w.storm(c.loads)
 				decisions, slowest := w.firstDecisions()
 				if !maps.Equal(decisions, c.want) {
@@ -66,12 +66,12 @@ func spreadOver(spread time.Duration) func(otcsim.Delivery) otcsim.DeliveryFault
 }
 
 // newStorm is a world of as many equal databases, armed and at rest.
-func newStorm(t *testing.T, o otcsim.Options) *week {
+func newStorm(t *testing.T, databases int, o otcsim.Options) *week {
 	w := &week{}
-	for i := range stormDatabases {
+	for i := range databases {
 		w.databases = append(w.databases, weekDatabase{name: fmt.Sprintf("db-%03d", i), start: instance(twoVCPUs, 100, 10)})
 	}
-	o.Settings.RuleQuota = 3 * stormDatabases
+	o.Settings.RuleQuota = 3 * databases
 	w.settle(t, o)
 	stop := w.start(unbounded)
 	time.Sleep(30 * time.Minute) // no more than 150 subscriptions in ten
@@ -130,7 +130,7 @@ func (w *week) firstAlarm() (first time.Time) {
 	}
 	time.Sleep(time.Second)
 	times := w.alarmed()
-	if len(times) != stormDatabases {
+	if len(times) != len(w.databases) {
 		w.t.Fatalf("%d databases have an alarm at the same time, want all", len(times))
 	}
 	for _, at := range times {

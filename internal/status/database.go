@@ -89,7 +89,7 @@ func sizeAt(a *v1alpha1.RdsAutopilot, t time.Time) int {
 		if ch.Kind != v1alpha1.KindVolume || ch.Outcome != v1alpha1.OutcomeCompleted {
 			continue
 		}
-		if !ch.CompletionTime.After(t) {
+		if !ch.CompletionTime.Truncate(time.Second).After(t) { // some times are kept to the second
 			break
 		}
 		if from, err := strconv.Atoi(ch.From); err == nil {

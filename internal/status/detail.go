@@ -1,7 +1,6 @@
 package status
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -53,26 +52,35 @@ type detail struct {
 
 // serveDatabase waits for the cloud before the page is put together, so that others see theirs meanwhile.
 func (p *pages) serveDatabase(w http.ResponseWriter, r *http.Request) {
-	// The path may be escaped: chi hands it out as it came.
-	namespace, err := url.PathUnescape(chi.URLParam(r, "namespace"))
-	name, err2 := url.PathUnescape(chi.URLParam(r, "name"))
+	namespace, name := named(r)
 	var measured pasts
 	var failed error
 	if a, ok := p.Cache.Autopilot(namespace, name); ok && p.Past != nil && a.Status.Instance != nil && a.Status.Instance.ID != "" {
 		measured, failed = p.pasts.of(r.Context(), namespace, name, pastPatience)
 	}
 	p.serve(func(_ *http.Request, v *view) answer {
-		return p.showDatabase(v, namespace, name, errors.Join(err, err2), measured, failed)
+		return p.showDatabase(v, namespace, name, measured, failed)
 	})(w, r)
 }
 
-func (p *pages) showDatabase(v *view, namespace, name string, err error, measured pasts, failed error) answer {
+// named is the database that a path is about. The path may be escaped: chi hands it out as it came. Nothing is called by what
+// cannot be read.
+func named(r *http.Request) (namespace, name string) {
+	namespace, err := url.PathUnescape(chi.URLParam(r, "namespace"))
+	name, err2 := url.PathUnescape(chi.URLParam(r, "name"))
+	if err != nil || err2 != nil {
+		return "", ""
+	}
+	return namespace, name
+}
+
+func (p *pages) showDatabase(v *view, namespace, name string, measured pasts, failed error) answer {
 	d := database{Namespace: namespace, Name: name}
 	if a, ok := p.Cache.Autopilot(namespace, name); ok {
 		d.autopilot = a
 	}
 	d.target = p.Cache.Target(namespace, name)
-	if err != nil || d.autopilot == nil && d.target == nil {
+	if d.autopilot == nil && d.target == nil {
 		return answer{http.StatusNotFound, p.failure, fromDatabase, "Not found", notWatched}
 	}
 	v.summarize(&d)

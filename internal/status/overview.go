@@ -93,8 +93,8 @@ func columns() []column {
 		{"mode", "Mode", func(a, b *database) int { return cmp.Compare(a.Mode, b.Mode) }},
 		{"storage", "Storage", func(a, b *database) int { return cmp.Compare(a.Storage.Percent, b.Storage.Percent) }},
 		{"flavor", "Flavor", func(a, b *database) int { return cmp.Compare(a.Flavor(), b.Flavor()) }},
-		{"alarms", "Alarms in force", func(a, b *database) int { return cmp.Compare(a.Alarms(), b.Alarms()) }},
-		{"pending", "Pending change", func(a, b *database) int { return cmp.Compare(a.Pending(), b.Pending()) }},
+		{"alarms", "Alarms", func(a, b *database) int { return cmp.Compare(a.Alarms(), b.Alarms()) }},
+		{"pending", "Pending", func(a, b *database) int { return cmp.Compare(a.Pending(), b.Pending()) }},
 		{"changed", "Last change", func(a, b *database) int { return a.changed().Compare(b.changed()) }},
 		{"next", "Next look", nil},
 	}

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"time"
-
-	"github.com/go-chi/chi/v5"
 )
 
 const planKept = 30 * time.Second // and shown to whoever asks for the same
@@ -33,7 +31,7 @@ type planned struct {
 
 // servePlan waits for the cloud before a page is put together, so that others see theirs meanwhile.
 func (p *pages) servePlan(w http.ResponseWriter, r *http.Request) {
-	namespace, name := chi.URLParam(r, "namespace"), chi.URLParam(r, "name")
+	namespace, name := named(r)
 	show := func(*http.Request, *view) answer {
 		return answer{http.StatusNotFound, p.failure, fromPlan, "Not found", notWatched}
 	}

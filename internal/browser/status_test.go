@@ -1,0 +1,135 @@
+package browser
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+func TestThePagesInBothThemes(t *testing.T) {
+	t.Parallel()
+	address, host := serve(t, aNight())
+	for _, theme := range []string{"light", "dark"} {
+		b := open(t, theme, host)
+		for _, page := range []struct {
+			name, path, want string
+			height           int64
+		}{
+			{"overview", "/", "13 of 13 databases", 900},
+			{"database", "/databases/shop/orders", "read-only in", 1400},
+			{"plan", "/databases/shop/orders/plan", "kept for 30 seconds", 500},
+			{"health", "/health", "Last error of each service", 1000},
+			{"nothing", "/databases/shop/none", "watches no database", 300},
+		} {
+			b.size(1200, page.height)
+			// What is not there is answered with 404, which the console tells.
+			b.do(chromedp.Navigate(address + page.path))
+			if got := b.text("body"); !strings.Contains(got, page.want) {
+				t.Errorf("%s lacks %q: %s", page.name, page.want, got)
+			}
+			b.accessible(page.name + " " + theme)
+			b.picture(page.name + "-" + theme)
+		}
+		b.forgive("404")
+		back := eval[string](b, `getComputedStyle(document.body).backgroundColor`)
+		if dark := back == "rgb(21, 23, 28)"; dark != (theme == "dark") {
+			t.Errorf("in the %s theme the background is %s", theme, back)
+		}
+		b.size(360, 800)
+		for _, path := range []string{"/", "/databases/shop/orders", "/health"} {
+			b.do(chromedp.Navigate(address + path))
+			if wide := eval[int](b, `document.documentElement.scrollWidth`); wide > 360 {
+				t.Errorf("%s is %d pixels wide on a phone", path, wide)
+			}
+			b.accessible(path + " on a phone")
+		}
+		b.picture("phone-" + theme)
+	}
+}
+
+func TestSortFilterAndKeyboard(t *testing.T) {
+	t.Parallel()
+	f := aNight()
+	for i := range 240 {
+		f.add("many", fmt.Sprintf("db-%03d", i), "rds.pg.n1.large.4", 100, 500, float64(i%90))
+	}
+	address, host := serve(t, f)
+	b := open(t, "light", host)
+	rows := func() []string {
+		return eval[[]string](b, `[...document.querySelectorAll("tbody th")].map(e => e.innerText)`)
+	}
+	b.do(chromedp.Navigate(address + "/"))
+	if got := rows(); len(got) != 100 || got[0] != "search/index" {
+		t.Errorf("the worst is not first: %v", got[:2])
+	}
+	b.do(chromedp.Click(`//thead//a[text()="Storage"]`), chromedp.WaitVisible(`th[aria-sort=ascending] a[href*="sort=storage"]`))
+	b.do(chromedp.Click(`//thead//a[text()="Storage"]`), chromedp.WaitVisible(`th[aria-sort=descending] a[href*="sort=storage"]`))
+	if got := rows(); got[0] != "billing/ledger" {
+		t.Errorf("the fullest is not first: %v", got[:2])
+	}
+	b.do(chromedp.Click(`//a[text()="Next page"]`), chromedp.WaitVisible(`//a[text()="Previous page"]`))
+	if got := b.text("caption"); got != "253 of 253 databases, page 2 of 3" {
+		t.Errorf("the second page says %q", got)
+	}
+	// By keyboard alone: the first key finds the way to the content, the filter is sent by Enter.
+	b.do(chromedp.Navigate(address+"/"), chromedp.KeyEvent(kb.Tab))
+	if got := eval[string](b, `document.activeElement.innerText`); got != "Skip to the content" || !eval[bool](b, `document.activeElement.getBoundingClientRect().left >= 0`) {
+		t.Errorf("the first key goes to %q, which may be out of sight", got)
+	}
+	b.do(chromedp.KeyEvent(kb.Enter))
+	for range 40 {
+		b.do(chromedp.KeyEvent(kb.Tab))
+		if !eval[bool](b, `getComputedStyle(document.activeElement).outlineStyle !== "none"`) {
+			t.Errorf("the focus is not seen on %s", eval[string](b, `document.activeElement.outerHTML`))
+		}
+		if eval[string](b, `document.activeElement.name ?? ""`) == "q" {
+			break
+		}
+	}
+	b.do(chromedp.KeyEvent("invoices"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(`//caption[starts-with(text(), "1 of")]`))
+	if got := rows(); len(got) != 1 || got[0] != "billing/invoices" {
+		t.Errorf("the filter leaves %v", got)
+	}
+	b.do(chromedp.Navigate(address+"/?namespace=billing&state=limited"), chromedp.WaitVisible(`//caption[starts-with(text(), "1 of")]`))
+	b.do(chromedp.Focus(`tbody th a`), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(`//h2[text()="Timeline"]`))
+	if got := b.text("h1"); got != "billing/ledger" {
+		t.Errorf("Enter on the row leads to %q", got)
+	}
+}
+
+func TestHostileTextStaysText(t *testing.T) {
+	t.Parallel()
+	f := &fleet{}
+	f.add(hostile, hostile, hostile, 100, 500, 50, func(a *v1alpha1.RdsAutopilot) {
+		a.Status.Instance.Zones = []string{hostile}
+		a.Status.Alarms.TopicURN, a.Status.Intake.Signals[0].MessageID = hostile, hostile
+		a.Status.Changes = []v1alpha1.Change{changed(v1alpha1.KindFlavor, 3600e9, hostile, hostile)}
+		inAlarm(0, decided(v1alpha1.MetricStorage, 60e9, autopilot.ActionNone, autopilot.ReasonRefused, hostile, hostile, hostile))(a)
+	})
+	address, host := serve(t, f)
+	b := open(t, "dark", host)
+	b.do(chromedp.Navigate(address + "/"))
+	row := eval[string](b, `document.querySelector("tbody th a").href`)
+	for name, page := range map[string]string{"overview": address + "/", "filtered": address + "/?q=%3Cscript%3E%22", "database": row, "plan": row + "/plan", "health": address + "/health"} {
+		b.do(chromedp.Navigate(page))
+		for _, element := range []string{"script", "img", "iframe", "[onerror]"} {
+			if n := eval[int](b, `document.querySelectorAll("`+element+`").length`); n > 0 {
+				t.Errorf("%s has %d %s", name, n, element)
+			}
+		}
+		if got := b.text("body"); name != "filtered" && (!strings.Contains(got, `<script>alert(1)</script>`) || !strings.Contains(got, `\u202e\u0007`)) {
+			t.Errorf("%s does not show it as text: %.300s", name, got)
+		}
+		if wide := eval[int](b, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
+			t.Errorf("%s is %d pixels wider than the window", name, wide)
+		}
+		b.accessible(name)
+		b.picture("hostile-" + name)
+	}
+}
