@@ -20,7 +20,7 @@ const (
 // Evidence is a measurement. The zero value is none: missing data is neither zero nor high.
 type Evidence struct {
 	Time    time.Time
-	Percent float64
+	Percent float64 // of storage: as Cloud Eye says it, to be compared with what is used
 	UsedGB  float64 // storage only
 }
 

@@ -125,7 +125,7 @@ func reasons(t *testing.T) []Reason {
 	var all []Reason
 	for _, m := range regexp.MustCompile(`Reason\w+\s+Reason = "(\w+)"`).FindAllSubmatch(source, -1) {
 		switch r := Reason(m[1]); r {
-		case ReasonNearCap, ReasonVolumeDoubled, ReasonRuleSilent: // warnings, see TestWarnings and TestAFullVolumeOfASilentRuleGrows
+		case ReasonNearCap, ReasonVolumeDoubled, ReasonRuleSilent, ReasonNotPercent: // warnings, see TestWarnings, TestAFullVolumeOfASilentRuleGrows and TestPercentagesThatAreFractions
 		default:
 			all = append(all, r)
 		}

@@ -12,6 +12,7 @@ const (
 	nearCap       = 80                 // percent of the cap
 	brakePatience = 6 * time.Hour      // a flavor that waits for the fleet brake for longer is overdue
 	doublingSpan  = 7 * 24 * time.Hour // a volume that doubles within it may be running away
+	surelyPercent = 2                  // so much used is not one percent at most, whatever the file system takes
 	formerKept    = 8                  // one a day, and the day that is half in the span
 )
 
@@ -27,7 +28,7 @@ func UpdateWarnings(c Case, s *v1alpha1.Status) []Warning {
 	if c.Instance == nil || c.Instance.VolumeGB == 0 || Validate(c.Spec, v1alpha1.KindVolume) != nil {
 		return nil
 	}
-	holds := slices.Concat(c.warnings(s.FormerVolumes), c.waitsForOthers(s.Decisions), c.silentRules())
+	holds := slices.Concat(c.warnings(s.FormerVolumes), c.waitsForOthers(s.Decisions), c.silentRules(), c.fractions(s.Warned))
 	size := ClampInt32(c.Instance.VolumeGB)
 	var kept []v1alpha1.Warned
 	var news []Warning
@@ -69,6 +70,21 @@ func (c Case) silentRules() (found []Warning) {
 		}
 	}
 	return found
+}
+
+// fractions warns of percentages that are none: CPU and memory have no other source. Not each round reads them.
+func (c Case) fractions(warned []v1alpha1.Warned) []Warning {
+	for _, a := range c.Alarms {
+		used := 100 * a.Evidence.UsedGB / float64(c.Instance.VolumeGB)
+		switch {
+		case !metricRow(a.Metric).InGB():
+		case !a.Evidence.Present() && slices.ContainsFunc(warned, func(w v1alpha1.Warned) bool { return w.Reason == string(ReasonNotPercent) }):
+			return []Warning{{Reason: ReasonNotPercent}} // told before, and still so as far as is known
+		case used > surelyPercent && a.Evidence.Percent > 0 && a.Evidence.Percent <= 1:
+			return []Warning{{ReasonNotPercent, fmt.Sprintf("Cloud Eye says %.2f where %.1f %% of the storage are used: its percentages are fractions of 1, and no threshold is ever reached. Storage is acted on by its used space; watch CPU and memory yourself, for they raise no alarm", a.Evidence.Percent, used)}}
+		}
+	}
+	return nil
 }
 
 // waitsForOthers warns of a flavor that has waited for --max-flavor-changes for very long.

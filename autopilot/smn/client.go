@@ -61,7 +61,7 @@ func (d dialer) checkAddress(asked, resolved string) error {
 		return fmt.Errorf("dial %s: %w", asked, err)
 	}
 	ip := to.Addr().Unmap()
-	if isPublic(ip) {
+	if IsPublic(ip) {
 		return nil
 	}
 	host, _, err := net.SplitHostPort(asked)
@@ -78,9 +78,9 @@ func (d dialer) checkAddress(asked, resolved string) error {
 	return errors.New("dial " + asked + ": the address is not public and not configured")
 }
 
-// isPublic reports whether an address is the internet's, or the cloud's own. IPv6 addresses that carry an IPv4 address
+// IsPublic reports whether an address is the internet's, or the cloud's own. IPv6 addresses that carry an IPv4 address
 // (NAT64, 6to4, Teredo) are not: what they reach is not to be seen from here.
-func isPublic(ip netip.Addr) bool {
+func IsPublic(ip netip.Addr) bool {
 	in := func(prefixes ...string) bool {
 		return slices.ContainsFunc(prefixes, func(p string) bool { return netip.MustParsePrefix(p).Contains(ip) })
 	}

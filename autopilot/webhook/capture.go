@@ -55,32 +55,29 @@ func (r *Receiver) capture(ctx context.Context, m *message, o outcome) {
 	})
 }
 
-// sentBefore reports whether this message was refused once already. A forged one with its id counts for nothing.
-func sentBefore(target *v1alpha1.RdsAutopilot, id string) bool {
-	return slices.ContainsFunc(target.Status.Intake.Captured, func(c v1alpha1.CapturedMessage) bool {
-		e, err := smn.ParseEnvelope([]byte(c.Body))
-		return err == nil && e.MessageID == id && c.Result == string(resultUnavailable)
-	})
-}
-
-// askAgain reports whether a notification of doctor is to be refused once. What is stored is asked, because another replica may
-// have had the first attempt.
+// askAgain reports whether a notification of doctor is to be refused: the first one is. What is stored is asked, because another
+// replica may have had it. Whether it comes again under the same id is for doctor to see.
 func (r *Receiver) askAgain(ctx context.Context, m *message) bool {
 	live, err := r.Store.LiveAutopilot(ctx, m.target.Namespace, m.target.Name)
 	if err != nil {
 		return !errors.Is(err, autopilot.ErrGone)
 	}
 	m.target = live
-	return !sentBefore(live, m.envelope.MessageID)
+	return !slices.ContainsFunc(live.Status.Intake.Captured, func(c v1alpha1.CapturedMessage) bool { return c.Error == errAskedAgain.Error() })
 }
 
-// smnHeaders are the names of the headers that are SMN's own.
+// smnHeaders are the names of the headers that are SMN's own, and the type of the content.
 func smnHeaders(h http.Header) (names []string) {
 	for name := range h {
-		if len(names) < 16 && strings.HasPrefix(name, "X-Smn-") && len(name) < 64 {
+		if len(names) < 15 && strings.HasPrefix(name, "X-Smn-") && len(name) < 64 {
 			names = append(names, name)
 		}
 	}
 	slices.Sort(names)
+	if kind := h.Get(contentType); kind != "" && len(kind) < 64 {
+		names = append(names, contentType+": "+strings.ToValidUTF8(kind, ""))
+	}
 	return names
 }
+
+const contentType = "Content-Type"

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -61,9 +63,15 @@ func (o *doctorOptions) run(c *cobra.Command, args []string) (err error) {
 	if o.trim(); err != nil {
 		return err
 	}
-	with := doctor.Options{Options: o.Options, CaptureDir: o.capture, Wait: o.wait}
+	with := doctor.Options{Options: o.Options, Wait: o.wait}
 	if with.Roots, err = app.TrustRoots(o.CAFile); err != nil {
 		return usageError{fmt.Errorf("--smn-ca-file: %w", err)}
+	}
+	if o.capture != "" {
+		if err = os.MkdirAll(o.capture, 0o700); err != nil {
+			return usageError{fmt.Errorf("--capture: %w", err)}
+		}
+		with.Keep = func(name string, body []byte) error { return os.WriteFile(filepath.Join(o.capture, name), body, 0o600) }
 	}
 	if o.listen != "" {
 		if with.Listen, err = (&net.ListenConfig{}).Listen(c.Context(), "tcp", o.listen); err != nil {

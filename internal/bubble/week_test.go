@@ -17,7 +17,7 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-var update = flag.Bool("update", false, "write testdata/week.golden anew")
+var update = flag.Bool("update", false, "write testdata/week.golden, and doctor's answer in the documents, anew")
 
 const weekGolden = "testdata/week.golden"
 

@@ -174,9 +174,9 @@ func series(inst autopilot.Instance, w controller.EvidenceOf) (func(metric strin
 }
 
 func (c *Cloud) usedSpace(ctx context.Context, metric autopilot.MetricRow, of func(string) otc.Series, notBefore time.Time) (autopilot.Evidence, error) {
-	points, err := c.points.get(ctx, rawPeriod, []otc.Series{of(metric.UsedGB)}, notBefore)
+	points, err := c.points.get(ctx, rawPeriod, []otc.Series{of(metric.UsedGB), of(metric.CloudEye)}, notBefore)
 	if used := last(points[of(metric.UsedGB)]); err != nil || !used.Time.IsZero() {
-		return autopilot.Evidence{Time: used.Time, UsedGB: used.Average}, err
+		return autopilot.Evidence{Time: used.Time, UsedGB: used.Average, Percent: last(points[of(metric.CloudEye)]).Average}, err
 	}
 	points, err = c.points.get(ctx, rawPeriod, []otc.Series{of(metric.CloudEye), of(metric.TotalGB)}, notBefore)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -50,7 +51,8 @@ type Options struct {
 	KubeErr         error
 	Namespace, Name string       // of the database; without a name no alarm is raised
 	Listen          net.Listener // receives messages instead of the running service, if not nil
-	CaptureDir      string       // for the bodies of messages; empty: they are not kept
+	// Keep keeps the body of a message under a file's name; nil: none is kept.
+	Keep func(name string, body []byte) error
 	// Wait is how long a message is waited for. All other waits are parts of it.
 	Wait time.Duration
 
@@ -120,6 +122,9 @@ func Run(ctx context.Context, o Options) (failed []Result) {
 			report(r)
 		}
 	}
+	if x.keepErr != nil {
+		report(Result{Check: "capture", State: Failed, Text: x.keepErr.Error(), Do: "Give --capture a directory with room, and run doctor again"})
+	}
 	if ctx.Err() != nil {
 		report(Result{Check: "interrupted", State: Failed, Text: "It was ended before it was through"})
 		return failed
@@ -145,5 +150,5 @@ func ok(format string, args ...any) []Result {
 }
 
 func result(state State, do, format string, args ...any) []Result {
-	return []Result{{State: state, Text: fmt.Sprintf(format, args...), Do: do}}
+	return []Result{{State: state, Text: strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; "), Do: do}} // joined errors have lines
 }

@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -16,6 +14,9 @@ import (
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
+
+// progressEach is how long there may be nothing to read.
+const progressEach = 15 * time.Second
 
 // connectLimit is for the cloud and the cluster to let us in.
 const connectLimit = 15 * time.Second
@@ -33,11 +34,12 @@ type examination struct {
 	instance *otc.Instance // of the database
 	data     measurements
 
-	mailbox  mailbox
-	topicURN string
-	made     otc.Rule // as it was sent
-	seen     observations
-	stored   int // captured messages that were written to CaptureDir
+	mailbox    mailbox
+	mailboxErr error // of the last look into it
+	keepErr    error
+	topicURN   string
+	made       otc.Rule // as it was sent
+	seen       observations
 
 	mu      sync.Mutex
 	answers []otc.Answer
@@ -46,11 +48,11 @@ type examination struct {
 // observations are what the way of a message has shown, as far as it came.
 type observations struct {
 	confirmation, notification *message
+	second                     *message // the notification, sent again
 	messages                   []*message
-	again                      *bool // whether a confirmation was sent again
-	repeated                   *bool // whether a notification was sent again
-	topicAgain                 error // of creating the topic twice
-	topicMade                  bool
+	again                      *bool  // whether a confirmation was sent again
+	repeated                   *bool  // whether a notification was sent again
+	topicAgain                 error  // of creating the topic twice
 	existsCode                 string // of Subscribe, where the subscription existed
 	subscribedTwice            bool
 	subscription               *otc.Subscription // as it is listed
@@ -93,6 +95,9 @@ func (x *examination) connect(ctx context.Context) {
 }
 
 func (x *examination) disconnect() {
+	if local, is := x.mailbox.(*localMailbox); is {
+		local.close()
+	}
 	if x.kube != nil {
 		x.kube.api.Close()
 	}
@@ -135,13 +140,18 @@ func (x *examination) until(ctx context.Context, most time.Duration, what string
 		if ctx.Err() != nil || now.Sub(begin) >= most {
 			return false
 		}
-		if now.Sub(told) >= 15*time.Second {
+		if now.Sub(told) >= progressEach {
 			told = now
-			x.Progress(fmt.Sprintf("waiting for %s, %s of at most %s", what, now.Sub(begin).Truncate(time.Second), most))
+			x.Progress(fmt.Sprintf("waiting for %s, %s of at most %s%s", what, now.Sub(begin).Truncate(time.Second), most, suffix(": ", errorText(x.mailboxErr))))
 		}
 		sleep(ctx, pause)
 	}
 	return true
+}
+
+// pause waits for that long.
+func (x *examination) pause(ctx context.Context, d time.Duration, what string) {
+	x.until(ctx, d, what, func(context.Context) bool { return false })
 }
 
 func sleep(ctx context.Context, d time.Duration) {
@@ -153,11 +163,14 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// keepMessages takes in what was captured since, and writes it to CaptureDir.
-func (x *examination) keepMessages(captured []v1alpha1.CapturedMessage) error {
+// keepMessages takes in what was captured since.
+func (x *examination) keepMessages(captured []v1alpha1.CapturedMessage) {
 	for _, c := range captured[min(len(x.seen.messages), len(captured)):] {
 		m := newMessage(c)
 		x.seen.messages = append(x.seen.messages, m)
+		if x.Keep != nil && x.keepErr == nil {
+			x.keepErr = x.Keep(fmt.Sprintf("%02d-%s.json", len(x.seen.messages), m.kind()), []byte(m.Body+"\n"))
+		}
 		switch m.text("type") {
 		case "SubscriptionConfirmation":
 			if x.seen.confirmation == nil || x.seen.confirmation.Result != "confirmed" {
@@ -169,15 +182,4 @@ func (x *examination) keepMessages(captured []v1alpha1.CapturedMessage) error {
 			}
 		}
 	}
-	for ; x.CaptureDir != "" && x.stored < len(x.seen.messages); x.stored++ {
-		m := x.seen.messages[x.stored]
-		if err := os.MkdirAll(x.CaptureDir, 0o700); err != nil {
-			return fmt.Errorf("--capture: %w", err)
-		}
-		file := filepath.Join(x.CaptureDir, fmt.Sprintf("%02d-%s.json", x.stored+1, m.kind()))
-		if err := os.WriteFile(file, []byte(m.Body+"\n"), 0o600); err != nil {
-			return fmt.Errorf("--capture: %w", err)
-		}
-	}
-	return nil
 }

@@ -130,13 +130,21 @@ func facts() map[string]func(*examination) finding {
 			return holds(len(odd) == 0, "%s", strings.Join(odd, ", "))
 		}),
 		"smn-headers": ofAny(func(_ *examination, m *message) finding {
-			return holds(len(m.Headers) >= 3, "%s", strings.Join(m.Headers, ", "))
+			named := slices.DeleteFunc(slices.Clone(m.Headers), func(h string) bool { return strings.Contains(h, ":") })
+			return holds(slices.Equal(named, []string{"X-Smn-Message-Id", "X-Smn-Message-Type", "X-Smn-Topic-Urn"}), "%s", strings.Join(named, ", "))
 		}),
 		"sends-again": func(x *examination) finding {
 			if x.seen.repeated == nil {
 				return unseen(noNotification)
 			}
 			return holds(*x.seen.repeated, "")
+		},
+		"sent-again-same": func(x *examination) finding {
+			if x.seen.repeated == nil || !*x.seen.repeated {
+				return unseen("Nothing was sent again")
+			}
+			first, second := x.seen.notification, x.seen.second
+			return holds(first.text("message_id") == second.text("message_id"), "%s, then %s", first.text("message_id"), second.text("message_id"))
 		},
 		"cloud-eye-publishes": func(x *examination) finding {
 			c := x.seen.confirmation
@@ -151,7 +159,10 @@ func facts() map[string]func(*examination) finding {
 		"payload-schema": ofPayload(func(_ *examination, p map[string]any) finding {
 			_, id := p["alarm_id"]
 			_, status := p["alarm_status"]
-			return holds(id && status, "%s", strings.Join(keys(p), ", "))
+			if id && status {
+				return holds(true, "")
+			}
+			return holds(false, "%s", shape(p))
 		}),
 		"payload-status": ofPayload(func(_ *examination, p map[string]any) finding {
 			s, is := p["alarm_status"].(string)
@@ -190,7 +201,7 @@ func facts() map[string]func(*examination) finding {
 			return x.comparePercent(value)
 		}),
 		"topic-exists": func(x *examination) finding {
-			if !x.seen.topicMade {
+			if x.topicURN == "" {
 				return unseen("No topic was made")
 			}
 			return holds(x.seen.topicAgain == nil, "%s", errorText(x.seen.topicAgain))
@@ -274,6 +285,17 @@ func facts() map[string]func(*examination) finding {
 				return unseen("Cloud Eye lists no data of the database")
 			}
 			return holds(x.data.ofInstance, "%s", x.data.dimension)
+		},
+		"instance-primary": func(x *examination) finding {
+			d := x.data
+			switch {
+			case d.cpu.Time.IsZero() || d.primary.Time.IsZero() || d.standby.Time.IsZero():
+				return unseen("There is no data of the instance and of both nodes of an HA instance")
+			case math.Abs(d.primary.Average-d.standby.Average) < 1:
+				return unseen("Both nodes have the same load just now")
+			}
+			return holds(math.Abs(d.cpu.Average-d.primary.Average) < math.Abs(d.cpu.Average-d.standby.Average),
+				"CPU %.1f of the instance, %.1f of the primary, %.1f of the standby", d.cpu.Average, d.primary.Average, d.standby.Average)
 		},
 		"catalogue-cloud-eye": func(x *examination) finding {
 			if x.api == nil {
@@ -363,14 +385,6 @@ func ofRule(which func(*examination) *otc.Rule, look func(*examination, *otc.Rul
 		}
 		return look(x, r)
 	}
-}
-
-func keys(m map[string]any) (all []string) {
-	for k := range m {
-		all = append(all, k)
-	}
-	slices.Sort(all)
-	return all
 }
 
 func show(v any) string {

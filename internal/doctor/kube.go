@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,7 +16,6 @@ import (
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -49,10 +47,6 @@ func connectKube(ctx context.Context, config *rest.Config, o app.Options) (*clus
 	return &cluster{api: api, access: access, leases: leases, objects: objects, clusterID: id}, nil
 }
 
-func (c *cluster) target(ctx context.Context, namespace, name string) (*autopilot.Target, error) {
-	return c.api.LiveTarget(ctx, namespace, name)
-}
-
 func (c *cluster) autopilots(namespace string) dynamic.ResourceInterface {
 	return c.objects.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).Namespace(namespace)
 }
@@ -69,60 +63,6 @@ func (x *examination) checkKubernetes(context.Context) []Result {
 		do = "Run it as somebody with the rights of deploy/rbac.yaml, or in the service's pod"
 	}
 	return result(Failed, do, "%v", x.KubeErr)
-}
-
-// needed is a field that this version cannot do without: an older CRD would drop it.
-type needed struct {
-	group, version, kind string
-	field                []string
-}
-
-func (x *examination) checkCRDs(ctx context.Context) []Result {
-	for _, s := range []needed{
-		{otcv1.Group, otcv1.Version, otcv1.Kind, []string{"spec", "autopilot"}},
-		{v1alpha1.Group, v1alpha1.Version, v1alpha1.Kind, []string{"status", "intake", "captured"}},
-	} {
-		raw, err := x.kube.access.RESTClient().Get().AbsPath("/openapi/v3/apis", s.group, s.version).DoRaw(ctx)
-		if err != nil {
-			return result(Unseen, "", "The API server does not show its schema: %v", err)
-		}
-		if !hasField(raw, s.kind, s.field) {
-			return result(Failed, "Update the CRDs: kubectl apply -f deploy/crds", "The CRD of %s is older than this version: it has no %s", s.kind, strings.Join(s.field, "."))
-		}
-	}
-	return ok("They have all fields that this version writes")
-}
-
-// hasField looks into an OpenAPI v3 document.
-func hasField(document []byte, kind string, field []string) bool {
-	type schema struct {
-		Kinds []struct {
-			Kind string `json:"kind"`
-		} `json:"x-kubernetes-group-version-kind"`
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
-	var doc struct {
-		Components struct {
-			Schemas map[string]schema `json:"schemas"`
-		} `json:"components"`
-	}
-	if json.Unmarshal(document, &doc) != nil {
-		return false
-	}
-	for _, s := range doc.Components.Schemas {
-		if len(s.Kinds) != 1 || s.Kinds[0].Kind != kind {
-			continue
-		}
-		for _, name := range field {
-			raw, there := s.Properties[name]
-			s = schema{}
-			if !there || json.Unmarshal(raw, &s) != nil {
-				return false
-			}
-		}
-		return true
-	}
-	return false
 }
 
 // checkRBAC asks for what deploy/rbac.yaml allows.
@@ -210,9 +150,12 @@ func (x *examination) checkLease(ctx context.Context) []Result {
 	return ok("%s leads", *lease.Spec.HolderIdentity)
 }
 
-// removeMailboxes removes the RdsAutopilots that a run has made, and says which.
+// removeMailboxes removes the RdsAutopilots that a run has made, in any namespace if we may look there, and says which.
 func (c *cluster) removeMailboxes(ctx context.Context, namespace string) (removed []string, err error) {
-	list, err := c.autopilots(namespace).List(ctx, metav1.ListOptions{})
+	list, err := c.autopilots(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if apierrors.IsForbidden(err) {
+		list, err = c.autopilots(namespace).List(ctx, metav1.ListOptions{})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list RdsAutopilots: %w", err)
 	}
@@ -220,7 +163,7 @@ func (c *cluster) removeMailboxes(ctx context.Context, namespace string) (remove
 		if !strings.HasPrefix(item.GetName(), v1alpha1.DoctorName) || item.GetAnnotations()[v1alpha1.DoctorAnnotation] != "true" {
 			continue
 		}
-		failure := c.autopilots(namespace).Delete(ctx, item.GetName(), metav1.DeleteOptions{})
+		failure := c.autopilots(item.GetNamespace()).Delete(ctx, item.GetName(), metav1.DeleteOptions{})
 		if apierrors.IsNotFound(failure) {
 			continue
 		}

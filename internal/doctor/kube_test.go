@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +13,7 @@ import (
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
 
 	"github.com/mcsps/rds-autopilot/internal/app"
 )
@@ -33,40 +36,69 @@ func serving(t *testing.T, handler http.HandlerFunc) *examination {
 	return x
 }
 
-// document is a schema as the API server shows it, with one field in each of two levels.
-func document(kind, outer, inner string) any {
-	leaf := map[string]any{"type": "array"}
-	middle := map[string]any{"properties": map[string]any{inner: leaf}}
-	top := map[string]any{
-		"x-kubernetes-group-version-kind": []any{map[string]any{"kind": kind}},
-		"properties":                      map[string]any{outer: middle},
+// document is how the API server shows the schema of a CRD.
+func document(t *testing.T, file string, change func(schema map[string]any)) any {
+	t.Helper()
+	text, err := os.ReadFile("../../deploy/crds/" + file)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if kind == "RdsAutopilot" {
-		top["properties"] = map[string]any{outer: map[string]any{"properties": map[string]any{"intake": middle}}}
+	var crd struct {
+		Spec struct {
+			Names    struct{ Kind string }
+			Versions []struct {
+				Schema struct{ OpenAPIV3Schema map[string]any }
+			}
+		}
 	}
-	return map[string]any{"components": map[string]any{"schemas": map[string]any{"any.name": top}}}
+	if err := yaml.Unmarshal(text, &crd); err != nil {
+		t.Fatal(err)
+	}
+	schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+	schema["x-kubernetes-group-version-kind"] = []any{map[string]any{"kind": crd.Spec.Names.Kind}}
+	if change != nil {
+		change(schema)
+	}
+	return map[string]any{"components": map[string]any{"schemas": map[string]any{"any.name": schema}}}
+}
+
+// without removes a field; "[]" steps into a list.
+func without(path ...string) func(map[string]any) {
+	return func(schema map[string]any) {
+		for _, name := range path[:len(path)-1] {
+			if name == "[]" {
+				schema = schema["items"].(map[string]any)
+				continue
+			}
+			schema = schema["properties"].(map[string]any)[name].(map[string]any)
+		}
+		delete(schema["properties"].(map[string]any), path[len(path)-1])
+	}
 }
 
 func TestAnOldCRDIsNamedWithWhatItLacks(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		name, rds, rap string
-		status         int
-		state          State
-		says           string
+		name     string
+		rds, rap func(map[string]any)
+		status   int
+		state    State
+		says     string
 	}{
-		{"as they are", "autopilot", "captured", 200, OK, ""},
-		{"the operator's own", "volumesize", "captured", 200, Failed, "The CRD of Rds is older than this version: it has no spec.autopilot"},
-		{"ours of an earlier version", "autopilot", "signals", 200, Failed, "The CRD of RdsAutopilot is older than this version: it has no status.intake.captured"},
-		{"no schema is shown", "", "", 403, Unseen, "does not show its schema"},
+		{"as they are", nil, nil, 200, OK, "RdsAutopilot autopilot.otc.mcsps.de/v1alpha1: all fields"},
+		{"the operator's own", without("spec", "autopilot"), nil, 200, Failed, "The CRD of Rds is older than this version: it has no spec.autopilot"},
+		{"no Rds there", func(s map[string]any) { delete(s, "x-kubernetes-group-version-kind") }, nil, 200, Failed, "The CRD of Rds is older"},
+		{"ours of an earlier version", nil, without("status", "intake", "captured"), 200, Failed, "The CRD of RdsAutopilot is older than this version: it has no status.intake.captured"},
+		{"a field of a list's items", nil, without("status", "changes", "[]", "outcome"), 200, Failed, "it has no status.changes.outcome"},
+		{"no schema is shown", nil, nil, 403, Unseen, "does not show its schema"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			x := serving(t, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				w.WriteHeader(tc.status)
-				doc := document("Rds", "spec", tc.rds)
+				doc := document(t, "rds.yaml", tc.rds)
 				if strings.Contains(r.URL.Path, "autopilot.otc") {
-					doc = document("RdsAutopilot", "status", tc.rap)
+					doc = document(t, "autopilot.otc.mcsps.de_rdsautopilots.yaml", tc.rap)
 				}
 				_ = json.NewEncoder(w).Encode(doc)
 			})
@@ -75,6 +107,48 @@ func TestAnOldCRDIsNamedWithWhatItLacks(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 		})
+	}
+}
+
+// What is asked for is what the manifests grant, neither less nor more.
+func TestWhatIsAskedForIsWhatTheManifestsGrant(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../deploy/rbac.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var granted, asked []string
+	for part := range strings.SplitSeq(string(text), "\n---\n") {
+		var role struct {
+			Kind     string
+			Metadata struct{ Name, Namespace string }
+			Rules    []struct{ APIGroups, Resources, ResourceNames, Verbs []string }
+		}
+		if err := yaml.Unmarshal([]byte(part), &role); err != nil {
+			t.Fatal(err)
+		}
+		if role.Metadata.Name != "rds-autopilot" {
+			continue
+		}
+		for _, rule := range role.Rules {
+			for _, verb := range rule.Verbs {
+				granted = append(granted, strings.Join([]string{verb, rule.APIGroups[0], rule.Resources[0], strings.Join(rule.ResourceNames, ""), role.Metadata.Namespace}, " "))
+			}
+		}
+	}
+	x := newExamination(Options{Options: app.Defaults()})
+	x.LeaseNamespace = "rds-autopilot"
+	for _, a := range x.access() {
+		resource := a.Resource
+		if a.Subresource != "" {
+			resource += "/" + a.Subresource
+		}
+		asked = append(asked, strings.Join([]string{a.Verb, a.Group, resource, a.Name, a.Namespace}, " "))
+	}
+	slices.Sort(granted)
+	slices.Sort(asked)
+	if !slices.Equal(granted, asked) {
+		t.Errorf("granted is\n%s\nand asked for\n%s", strings.Join(granted, "\n"), strings.Join(asked, "\n"))
 	}
 }
 

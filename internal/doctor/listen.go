@@ -26,11 +26,13 @@ type localMailbox struct {
 	now    func() time.Time
 	served sync.WaitGroup
 
-	mu        sync.Mutex
-	version   int
-	object    v1alpha1.RdsAutopilot
-	malformed []v1alpha1.CapturedMessage // which name no topic
+	mu      sync.Mutex
+	version int
+	object  v1alpha1.RdsAutopilot
 }
+
+// maxMalformed are kept of those that name no topic: anybody can send them.
+const maxMalformed = 4
 
 // listen starts a receiver.
 func (x *examination) listen(name string) (mailbox, error) {
@@ -61,8 +63,16 @@ func (m *localMailbox) overhear(next http.Handler) http.Handler {
 		_, err = smn.ParseEnvelope(body)
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if r.Method == http.MethodPost && err != nil && len(m.malformed) < 4 {
-			m.malformed = append(m.malformed, v1alpha1.CapturedMessage{ReceivedTime: metav1.NewMicroTime(m.now()), Result: "malformed", Error: err.Error(), Body: smn.Redact(body)})
+		in := &m.object.Status.Intake
+		malformed := 0
+		for _, c := range in.Captured {
+			if c.Result == malformedResult {
+				malformed++
+			}
+		}
+		if r.Method == http.MethodPost && err != nil && malformed < maxMalformed {
+			in.Captured = append(in.Captured, v1alpha1.CapturedMessage{ReceivedTime: metav1.NewMicroTime(m.now()), Result: malformedResult, Error: err.Error(), Body: smn.Redact(body)})
+			m.stored()
 		}
 	})
 }
@@ -84,13 +94,12 @@ func (m *localMailbox) stored() {
 func (m *localMailbox) captured(context.Context) ([]v1alpha1.CapturedMessage, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Concat(m.object.Status.Intake.Captured, m.malformed), nil
+	return slices.Clone(m.object.Status.Intake.Captured), nil
 }
 
-func (m *localMailbox) close(ctx context.Context) error {
-	err := m.server.Shutdown(ctx)
+func (m *localMailbox) close() {
+	_ = m.server.Close() // nobody waits for an answer any more
 	m.served.Wait()
-	return err
 }
 
 // ByTopic implements webhook.Store.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,7 +19,6 @@ type mailbox interface {
 	// expect tells the receiver of topic, rule and instance.
 	expect(ctx context.Context, s v1alpha1.Status) error
 	captured(ctx context.Context) ([]v1alpha1.CapturedMessage, error)
-	close(ctx context.Context) error
 }
 
 // kubeMailbox is that of the running service.
@@ -64,12 +62,4 @@ func (m *kubeMailbox) captured(ctx context.Context) ([]v1alpha1.CapturedMessage,
 		return nil, err
 	}
 	return slices.Clone(a.Status.Intake.Captured), nil
-}
-
-func (m *kubeMailbox) close(ctx context.Context) error {
-	err := m.kube.autopilots(m.namespace).Delete(ctx, m.name, metav1.DeleteOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }

@@ -2,7 +2,9 @@ package doctor
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -26,6 +28,9 @@ func (m *message) text(key string) string {
 	return s
 }
 
+// malformedResult is of what is not in SMN's form.
+const malformedResult = "malformed"
+
 // kind is for a file's name.
 func (m *message) kind() string {
 	switch m.text("type") {
@@ -44,6 +49,42 @@ func (m *message) link(key string) *url.URL {
 		return nil
 	}
 	return u
+}
+
+// certHost is where the certificate of its signature is.
+func (m *message) certHost() string {
+	if u := m.link("signing_cert_url"); u != nil {
+		return u.Host
+	}
+	return "no host"
+}
+
+// shape is what a program must know that reads it: size, headers, fields and their kinds.
+func (m *message) shape() string {
+	return fmt.Sprintf("%d bytes; %s; %s", len(m.Body), strings.Join(m.Headers, ", "), shape(m.fields))
+}
+
+// shape names the fields of an object, and of what kind each is.
+func shape(fields map[string]any) string {
+	var named []string
+	for key, value := range fields {
+		kind := "text"
+		switch value.(type) {
+		case nil:
+			kind = "null"
+		case bool:
+			kind = "true or false"
+		case float64:
+			kind = "number"
+		case []any:
+			kind = "list"
+		case map[string]any:
+			kind = "object"
+		}
+		named = append(named, key+" ("+kind+")")
+	}
+	slices.Sort(named)
+	return strings.Join(named, ", ")
 }
 
 // authentic reports whether the receiver found the signature to be right.

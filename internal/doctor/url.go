@@ -12,13 +12,13 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/autopilot/smn"
 	"github.com/mcsps/rds-autopilot/internal/app"
 )
 
 const (
-	webLimit      = 10 * time.Second
-	certEndsSoon  = 14 * 24 * time.Hour
-	publicAddress = "SMN accepts public addresses only: give the URL that the Internet reaches"
+	webLimit     = 10 * time.Second
+	certEndsSoon = 14 * 24 * time.Hour
 )
 
 func lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
@@ -38,15 +38,16 @@ func (x *examination) checkPublicURL(ctx context.Context) []Result {
 	ctx, cancel := context.WithTimeout(ctx, webLimit)
 	defer cancel()
 	host := x.PublicURL.Hostname()
-	addresses, err := x.LookUp(ctx, host)
-	if one, isAddress := netip.ParseAddr(host); isAddress == nil {
-		addresses, err = []netip.Addr{one}, nil
+	addresses := []netip.Addr{{}}
+	var err error
+	if addresses[0], err = netip.ParseAddr(host); err != nil {
+		addresses, err = x.LookUp(ctx, host)
 	}
 	if err != nil || len(addresses) == 0 {
 		return append(found, result(Failed, "Make its DNS record, one that the Internet sees", "%s cannot be found: %v", host, err)...)
 	}
 	for _, a := range addresses {
-		if a = a.Unmap(); a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsUnspecified() {
+		if a = a.Unmap(); !smn.IsPublic(a) {
 			return append(found, result(Warning, publicAddress, "Seen from here, %s is %s, which is private", host, a)...)
 		}
 	}

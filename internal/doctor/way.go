@@ -1,9 +1,8 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -24,23 +23,18 @@ const (
 
 func (x *examination) checkTopic(ctx context.Context) []Result {
 	name := x.prefix() + randomName()
-	var refused []string
-	urn, err := x.api.CreateTopic(ctx, name, "rds-autopilot doctor: goes by itself")
-	ask(&refused, "CreateTopic", err)
+	urn, err := x.api.CreateTopic(ctx, name, goesByItself)
 	if err != nil {
-		do := seePolicy
-		if errors.Is(err, otc.ErrQuota) {
-			do = "Delete topics that nobody needs, or ask the provider for a higher quota: a database needs one"
-		}
-		return result(Failed, do, "%s", strings.Join(refused, "; "))
+		return refused(err)
 	}
-	x.topicURN, x.seen.topicMade = urn, true
-	_, x.seen.topicAgain = x.api.CreateTopic(ctx, name, "rds-autopilot doctor: goes by itself")
+	x.topicURN = urn
+	_, x.seen.topicAgain = x.api.CreateTopic(ctx, name, goesByItself)
 	_, err = x.api.Topic(ctx, urn)
-	ask(&refused, "GetTopic", err)
-	ask(&refused, "UpdateTopic", x.api.UpdateTopic(ctx, urn, "rds-autopilot doctor"))
-	return rights(refused, urn)
+	return unless(refused(err, x.api.UpdateTopic(ctx, urn, goesByItself+".")), "%s", urn)
 }
+
+// goesByItself is how what doctor makes is described to people who find it.
+const goesByItself = "rds-autopilot doctor: goes by itself"
 
 // checkSubscription has the confirmation sent twice: the first time nobody expects it, so that it is seen whether it is sent again.
 func (x *examination) checkSubscription(ctx context.Context) []Result {
@@ -56,12 +50,12 @@ func (x *examination) checkSubscription(ctx context.Context) []Result {
 	if failed := x.subscribe(ctx); failed != nil {
 		return failed
 	}
-	settle := x.Wait / settlePart
-	sleep(ctx, settle)
+	const settling = "what was written to be known everywhere"
+	x.pause(ctx, x.Wait/settlePart, settling)
 	if err := x.expect(ctx); err != nil {
 		return result(Failed, "Update the CRDs: kubectl apply -f deploy/crds", "%v", err)
 	}
-	sleep(ctx, settle)
+	x.pause(ctx, x.Wait/settlePart, settling)
 	if failed := x.subscribe(ctx); failed != nil {
 		return failed
 	}
@@ -87,11 +81,7 @@ func (x *examination) checkSubscription(ctx context.Context) []Result {
 	if x.seen.subscription == nil || x.seen.subscription.Status != otc.SubscriptionConfirmed {
 		return result(Failed, "Look at the subscription in the console", "The link was called with success, and the subscription is not listed as confirmed")
 	}
-	host := ""
-	if u := c.link("signing_cert_url"); u != nil {
-		host = u.Host
-	}
-	return ok("Confirmed: a signed message came after %s, with a certificate of %s", since(c), host)
+	return ok("Confirmed: a signed message came after %s, with a certificate of %s", since(c), c.certHost())
 }
 
 // since is how long a message was under way, by its own time.
@@ -105,7 +95,7 @@ func since(m *message) string {
 
 func (x *examination) nothingCame() []Result {
 	for _, m := range x.seen.messages {
-		if m.Result == "malformed" {
+		if m.Result == malformedResult {
 			return result(Failed, "The lines below say which assumption does not hold", "A message came that is not in SMN's form: %s", m.Error)
 		}
 	}
@@ -118,17 +108,8 @@ func (x *examination) nothingCame() []Result {
 
 // subscribe returns what to say if it fails.
 func (x *examination) subscribe(ctx context.Context) []Result {
-	_, err := x.api.Subscribe(ctx, x.topicURN, x.PublicURL.Scheme, x.PublicURL.String(), "rds-autopilot doctor")
-	var refused []string
-	ask(&refused, "Subscribe", err)
-	if err == nil {
-		return nil
-	}
-	do := seePolicy
-	if e, isCloud := errors.AsType[*otc.Error](err); isCloud && e.Code == "SMN.0069" {
-		do = publicAddress
-	}
-	return result(Failed, do, "%s", strings.Join(refused, "; "))
+	_, err := x.api.Subscribe(ctx, x.topicURN, x.PublicURL.Scheme, x.PublicURL.String(), goesByItself)
+	return refused(err)
 }
 
 // subscribeAnew makes another subscription in place of the one whose confirmation did not come.
@@ -137,11 +118,12 @@ func (x *examination) subscribeAnew(ctx context.Context) []Result {
 		return nil
 	}
 	all, err := x.api.TopicSubscriptions(ctx, x.topicURN)
+	errs := []error{err}
 	for _, s := range all {
-		err = errors.Join(err, x.api.Unsubscribe(ctx, s.URN))
+		errs = append(errs, x.api.Unsubscribe(ctx, s.URN))
 	}
-	if err != nil {
-		return result(Failed, seePolicy, "%v", err)
+	if failed := refused(errs...); failed != nil {
+		return failed
 	}
 	return x.subscribe(ctx)
 }
@@ -155,14 +137,11 @@ func (x *examination) confirmed(ctx context.Context, most time.Duration) bool {
 	}) && x.seen.confirmation != nil
 }
 
-// readMailbox takes in what has come. An error is as if nothing had.
+// readMailbox takes in what has come. An error is as if nothing had, and is told with the progress.
 func (x *examination) readMailbox(ctx context.Context) {
-	captured, err := x.mailbox.captured(ctx)
-	if err == nil {
-		err = x.keepMessages(captured)
-	}
-	if err != nil {
-		x.Progress(err.Error())
+	var captured []v1alpha1.CapturedMessage
+	if captured, x.mailboxErr = x.mailbox.captured(ctx); x.mailboxErr == nil {
+		x.keepMessages(captured)
 	}
 }
 
@@ -194,35 +173,26 @@ func (x *examination) expect(ctx context.Context) error {
 // checkRule makes a rule that is in alarm whatever the database does, and changes nothing of the database.
 func (x *examination) checkRule(ctx context.Context) []Result {
 	rule := otc.Rule{
-		Name: x.prefix() + randomName(), Description: "rds-autopilot doctor: goes by itself",
+		Name: x.prefix() + randomName(), Description: goesByItself,
 		Namespace: otc.MetricNamespace, Metric: storage().CloudEye, Dimension: x.data.dimension, DimensionValue: x.data.value,
 		Period: 1, Count: 1, Filter: "average", Comparison: ">=", Threshold: 0, Unit: storage().Unit, Level: 2, Enabled: true,
 		ActionEnabled: true, AlarmActions: []string{x.topicURN}, OKActions: []string{x.topicURN},
 	}
-	var refused []string
 	id, err := x.api.CreateRule(ctx, rule)
-	ask(&refused, "CreateRule", err)
 	if err != nil {
-		do := seePolicy
-		if errors.Is(err, otc.ErrQuota) {
-			do = "Delete alarm rules that nobody needs, or ask the provider for a higher quota: a database needs 3"
-		}
-		return result(Failed, do, "%s", strings.Join(refused, "; "))
+		return refused(err)
 	}
 	rule.ID = id
 	x.made = rule
 	x.seen.ruleNew, err = x.readRule(ctx)
-	ask(&refused, "GetRule", err)
-	ask(&refused, "EnableRule", x.api.EnableRule(ctx, id, true))
+	errs := []error{err, x.api.EnableRule(ctx, id, true)}
 	if x.mailbox != nil {
-		if err := x.expect(ctx); err != nil {
-			refused = append(refused, err.Error())
-		}
+		errs = append(errs, x.expect(ctx))
 	}
 	if x.seen.confirmation == nil || x.seen.confirmation.Result != "confirmed" {
-		x.watchRule(ctx, &refused) // no message will come; what the rule does can be seen all the same
+		errs = append(errs, x.watchRule(ctx)) // no message will come; what the rule does can be seen all the same
 	}
-	return rights(refused, fmt.Sprintf("%s ≥ 0 of %s:%s", rule.Metric, rule.Dimension, rule.DimensionValue))
+	return unless(refused(errs...), "%s ≥ 0 of %s:%s", rule.Metric, rule.Dimension, rule.DimensionValue)
 }
 
 func (x *examination) readRule(ctx context.Context) (*otc.Rule, error) {
@@ -235,47 +205,36 @@ func (x *examination) readRule(ctx context.Context) (*otc.Rule, error) {
 
 // checkAlarm waits for the message of the rule, refuses it once, and waits for it again.
 func (x *examination) checkAlarm(ctx context.Context) []Result {
-	var refused []string
 	arrived := func(ctx context.Context) bool {
 		x.readMailbox(ctx)
 		return x.seen.notification != nil
 	}
-	x.watchRule(ctx, &refused, arrived)
+	failed := refused(x.watchRule(ctx, arrived))
 	if x.seen.notification == nil && x.seen.ruleAlarm != nil {
 		x.until(ctx, x.Wait/silentPart, "the message of the alarm, which Cloud Eye shows", arrived)
 	}
 	n := x.seen.notification
 	if n == nil {
-		return append(rightsFailed(refused), x.noAlarm()...)
+		return append(failed, x.noAlarm()...)
 	}
 	again := x.until(ctx, x.Wait/againPart, "the alarm to be sent again, after it was refused once", func(ctx context.Context) bool {
 		x.readMailbox(ctx)
-		return slices.ContainsFunc(x.seen.messages, func(m *message) bool {
-			return m != n && m.kind() == n.kind() && m.text("message_id") == n.text("message_id")
-		})
-	})
-	final := n
-	for _, m := range x.seen.messages {
-		if m.kind() == n.kind() {
-			final = m
+		i := slices.IndexFunc(x.seen.messages, func(m *message) bool { return m != n && m.text("message") == n.text("message") })
+		if i >= 0 {
+			x.seen.second = x.seen.messages[i]
 		}
-	}
+		return i >= 0
+	})
+	final := cmp.Or(x.seen.second, n)
 	if n.Result == "unavailable" {
 		x.seen.repeated = &again
 	}
-	switch {
-	case final.Result == "stored", !again && n.Result == "unavailable":
-		return append(rightsFailed(refused), ok("A signed alarm came after %s: %s", since(n), strings.Join(n.Headers, ", "))...)
+	said := slices.Concat(ok("The message: %s", n.shape()), ok("The alarm in it: %s", shape(n.payload())), failed)
+	if final.Result == "stored" || !again && n.Result == "unavailable" {
+		return append(said, ok("A signed alarm came after %s, with a certificate of %s", since(n), n.certHost())...)
 	}
-	return append(rightsFailed(refused), result(Failed, "The lines below say which assumption does not hold, and docs/cloud-facts.md what the service does then",
+	return append(said, result(Failed, "The lines below say which assumption does not hold, and docs/cloud-facts.md what the service does then",
 		"The alarm came, and is not accepted (%s): %s", final.Result, final.Error)...)
-}
-
-func rightsFailed(refused []string) []Result {
-	if len(refused) == 0 {
-		return nil
-	}
-	return rights(refused, "")
 }
 
 func (x *examination) noAlarm() []Result {
@@ -286,9 +245,9 @@ func (x *examination) noAlarm() []Result {
 }
 
 // watchRule waits for the rule's alarm, looks whether its time stays, and rewrites it.
-func (x *examination) watchRule(ctx context.Context, refused *[]string, also ...func(context.Context) bool) {
+func (x *examination) watchRule(ctx context.Context, also ...func(context.Context) bool) error {
 	if x.seen.ruleRewritten != nil || x.seen.waited > 0 {
-		return
+		return nil
 	}
 	begin := x.Now()
 	x.until(ctx, x.Wait, "the rule to be in alarm", func(ctx context.Context) bool {
@@ -304,15 +263,15 @@ func (x *examination) watchRule(ctx context.Context, refused *[]string, also ...
 	})
 	x.seen.waited = max(x.Now().Sub(begin), 1)
 	if x.seen.ruleAlarm == nil {
-		return
+		return nil
 	}
-	sleep(ctx, x.Wait/lookPart)
+	x.pause(ctx, x.Wait/lookPart, "another look at the rule")
 	x.seen.ruleLater, _ = x.readRule(ctx)
 	rewritten := x.made
-	rewritten.Repeat = 300
+	rewritten.Repeat = 86400 // not while anybody waits
 	err := x.api.ModifyRule(ctx, x.made.ID, rewritten)
-	ask(refused, "ModifyRule", err)
 	if err == nil {
 		x.seen.ruleRewritten, _ = x.readRule(ctx)
 	}
+	return err
 }

@@ -62,7 +62,11 @@ func (c *Cloud) seriesOf(in *instance) []series {
 			m.value = func(s sample) float64 { return percent(s) / 100 }
 		}
 		if !c.settings.NoInstanceLevelData {
-			out = append(out, series{m, in, Dimension{instanceKey, in.ID}, in.Name, 1})
+			share := 1.0
+			if c.settings.InstanceShowsStandby && m.load && len(in.Nodes) > 1 {
+				share = standbyShare
+			}
+			out = append(out, series{m, in, Dimension{instanceKey, in.ID}, in.Name, share})
 		}
 		for _, n := range in.Nodes {
 			share := 1.0

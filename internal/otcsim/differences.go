@@ -23,6 +23,7 @@ type Odd struct {
 	NullFields           bool // optional fields are there and null
 	NoHeaders            bool // no X-SMN-… headers
 	NeverSendsAgain      bool // whatever the endpoint answers
+	NewIDWhenSentAgain   bool
 	NoPublishByCloudEye  bool // a topic lets Cloud Eye publish only with a policy
 	TemplatePayload      bool // Huawei Cloud's schema of 2025
 	StatusInCapitals     bool // in the payload: ALARM, OK
@@ -40,6 +41,7 @@ type Odd struct {
 	MetricsAreFractions    bool // percentages are 0 to 1, as SQL Server's manual prints some
 	DatapointsAreLocal     bool // their timestamps are two hours ahead
 	NoUsedSpace            bool // rds048_disk_used_size has no data
+	InstanceShowsStandby   bool // the data of an HA instance is that of its standby
 }
 
 // Differences are the ways in which the cloud can be made to differ from what is assumed of the real one, each by the id of the
@@ -60,6 +62,7 @@ func Differences() map[string]func(*Settings) {
 		"strings-only":        func(s *Settings) { s.NullFields = true },
 		"smn-headers":         func(s *Settings) { s.NoHeaders = true },
 		"sends-again":         func(s *Settings) { s.NeverSendsAgain = true },
+		"sent-again-same":     func(s *Settings) { s.NewIDWhenSentAgain = true },
 		"cloud-eye-publishes": func(s *Settings) { s.NoPublishByCloudEye = true },
 		"payload-schema":      func(s *Settings) { s.TemplatePayload = true },
 		"payload-status":      func(s *Settings) { s.StatusInCapitals = true },
@@ -82,6 +85,7 @@ func Differences() map[string]func(*Settings) {
 		"metric-used-space":   func(s *Settings) { s.NoUsedSpace = true },
 		"datapoint-utc":       func(s *Settings) { s.DatapointsAreLocal = true },
 		"instance-dimension":  func(s *Settings) { s.NoInstanceLevelData = true },
+		"instance-primary":    func(s *Settings) { s.InstanceShowsStandby = true },
 		"catalogue-cloud-eye": func(s *Settings) { s.NoCESInCatalog = true },
 		"storage-full-listed": func(s *Settings) { s.HideStorageFull = true },
 		"resize-list":         func(s *Settings) { s.NoResizeList = true },

@@ -237,6 +237,11 @@ func (c *Cloud) record(m *message, fault DeliveryFault, a Attempt) Delivery {
 	switch {
 	case m.State != Pending:
 	case retry && len(m.Attempts) <= maxRetries && now.Sub(m.Created) < c.span(timeToLive):
+		if c.settings.NewIDWhenSentAgain {
+			m.Body, m.envelope.MessageID, m.MessageID = nil, "", ""
+			m.envelope = c.complete(m.envelope, now)
+			m.MessageID = m.envelope.MessageID
+		}
 		m.due = now.Add(c.span(c.settings.RetryInterval))
 	case retry:
 		m.State = Dropped

@@ -267,7 +267,7 @@ type CapturedMessage struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Error string `json:"error,omitempty"`
-	// headers are the names of those that are SMN's own.
+	// headers are the names of those that are SMN's own, and the type of the content.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional

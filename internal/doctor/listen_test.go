@@ -1,0 +1,44 @@
+package doctor
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// What is not in SMN's form names no topic, so only a receiver of doctor's own can keep it: a few of them, for anybody can post.
+func TestWhatIsNotInSMNsFormIsOverheard(t *testing.T) {
+	t.Parallel()
+	m := &localMailbox{now: time.Now}
+	reached := 0
+	handler := m.overhear(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
+	post := func(method, body string) {
+		handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(method, "/smn", strings.NewReader(body)))
+	}
+	post(http.MethodGet, "")
+	post(http.MethodPost, `{"type":"Notification","message_id":7,"signature":"secret"}`)
+	m.object.Status.Intake.Captured = append(m.object.Status.Intake.Captured, v1alpha1.CapturedMessage{Result: "confirmed"})
+	for range 2 * maxMalformed {
+		post(http.MethodPost, "no JSON")
+	}
+	kept, err := m.captured(t.Context())
+	if err != nil || len(kept) != maxMalformed+1 || reached != 2+2*maxMalformed {
+		t.Fatalf("%v: %d kept, %d reached the receiver", err, len(kept), reached)
+	}
+	if first := kept[0]; first.Result != malformedResult || first.Error == "" || strings.Contains(first.Body, "secret") || !strings.Contains(first.Body, "message_id") {
+		t.Errorf("%+v", first)
+	}
+	x := newExamination(Options{})
+	x.keepMessages(kept[:1])
+	x.keepMessages(kept)
+	if len(x.seen.messages) != len(kept) || x.seen.messages[1].Result != "confirmed" {
+		t.Errorf("read %d messages", len(x.seen.messages))
+	}
+	if r := x.nothingCame()[0]; !strings.Contains(r.Text, "not in SMN's form") {
+		t.Errorf("%+v", r)
+	}
+}
