@@ -36,18 +36,24 @@ func service(t *testing.T) *rest.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
+	inForce(t, func() bool {
+		got := rights(t, config, own)
+		return got["patch otc.mcsps.de/rdss"] && got["create coordination.k8s.io/leases"]
+	})
+	return config
+}
+
+// inForce waits until the API server knows a right that was granted.
+func inForce(t *testing.T, known func() bool) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for {
-		got := rights(t, config, own)
-		if got["patch otc.mcsps.de/rdss"] && got["create coordination.k8s.io/leases"] {
-			return config
-		}
+	for !known() {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("rbac.yaml was applied, and the service may not patch an Rds or create a lease: %v", got)
+			t.Fatal("what was granted is not in force")
 		case <-tick.C:
 		}
 	}
