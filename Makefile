@@ -81,7 +81,7 @@ generate-code:
 	@$(GENTOOL) controller-gen object paths=./k8s/api/...
 	@$(GENTOOL) controller-gen crd paths=./k8s/api/autopilot/... output:crd:dir=deploy/crds
 	@cp deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml deploy/chart/files/rdsautopilots.yaml
-	@cp deploy/alerts.yaml deploy/chart/files/
+	@cp deploy/alerts.yaml deploy/kube-state-metrics.yaml deploy/chart/files/
 	@rm -rf deploy/chart/files/dashboards && mkdir deploy/chart/files/dashboards
 	@for f in $(wildcard deploy/dashboards/*.json); do cp $$f deploy/chart/files/dashboards/; done
 	@go test ./deploy -run TestTheReferenceIsGenerated -update >/dev/null
@@ -145,7 +145,7 @@ release-image: .cache/bin/ko ## Build the image of VERSION for two platforms, wi
 # What people use beside it. The tests of internal/install, internal/monitoring and internal/manual need these, and say so where
 # one is missing.
 .PHONY: tools
-tools: $(INSTALLTOOLS) $(addprefix .cache/bin/,prometheus promtool kubectl) ## Build helm, kubectl, prometheus and the like for make test-long (half an hour, once)
+tools: $(INSTALLTOOLS) $(addprefix .cache/bin/,prometheus promtool kubectl kube-state-metrics) ## Build helm, kubectl, prometheus and the like for make test-long (half an hour, once)
 
 .cache/bin/prometheus .cache/bin/promtool &: internal/tools/prometheus/go.mod internal/tools/prometheus/go.sum
 	@echo "── building prometheus and promtool (some ten minutes, once)"

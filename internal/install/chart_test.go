@@ -57,7 +57,7 @@ func TestTheAPIServerAcceptsEverySetOfValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{own, "shop", "billing"} {
+	for _, name := range []string{own, "shop", "billing", "cattle-monitoring-system"} {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
 		if _, err := client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
@@ -169,7 +169,7 @@ func TestThePackageHasTheChartAlone(t *testing.T) {
 		t.Fatal(packages, err)
 	}
 	files := strings.Fields(run(t, command(t, nil, "tar", "-tzf", packages[0])))
-	for _, want := range []string{"values.schema.json", "files/rdsautopilots.yaml", "files/alerts.yaml", "templates/NOTES.txt", "templates/tests/ready.yaml"} {
+	for _, want := range []string{"values.schema.json", "files/rdsautopilots.yaml", "files/alerts.yaml", "files/kube-state-metrics.yaml", "templates/NOTES.txt", "templates/tests/ready.yaml"} {
 		if !slices.Contains(files, "rds-autopilot/"+want) {
 			t.Errorf("the package lacks %s", want)
 		}
