@@ -40,7 +40,7 @@ test-long: ## Run what takes longer: outages, storms, kills, large fleets, the b
 	@echo "── ten thousand random histories against the decision"
 	@go test -run TestNoHistory ./autopilot -rapid.checks=10000
 	@echo "── end to end, chaos, a week of twenty databases, storms of 400 alarms"
-	@ls .cache/bin/prometheus .cache/bin/kubectl $(INSTALLTOOLS) >/dev/null 2>&1 || echo "── left out: what needs helm, kubectl, prometheus or the like; make tools builds them"
+	@ls .cache/bin/prometheus .cache/bin/kubectl .cache/bin/kube-state-metrics $(INSTALLTOOLS) >/dev/null 2>&1 || echo "── left out: what needs helm, kubectl, prometheus or the like; make tools builds them"
 	@command -v nginx >/dev/null || echo "── left out: 10,000 messages through nginx, which is not installed (Debian: nginx-light)"
 	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=long; $(RUN) $(call TESTS,$@) -parallel 8 -timeout 60m $(LONGPACKAGES); $(SLOWEST)
 

@@ -1,13 +1,10 @@
 package monitoring
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -53,21 +50,15 @@ func gauges(t *testing.T) gaugeConfig {
 	return config
 }
 
-// follow takes the steps that kube-state-metrics takes: a field, a number in a list, or [key=value] for the first of a list.
+// follow takes steps into a document: a field, or a number in a list.
 func follow(v any, path []string) any {
 	for _, step := range path {
 		switch at := v.(type) {
 		case map[string]any:
 			v = at[step]
 		case []any:
-			key, value, lookup := strings.Cut(strings.Trim(step, "[]"), "=")
 			i, err := strconv.Atoi(step)
-			if lookup {
-				i = slices.IndexFunc(at, func(x any) bool { return x.(map[string]any)[key] == value })
-			} else if err != nil {
-				return nil
-			}
-			if i < 0 || i >= len(at) {
+			if err != nil || i < 0 || i >= len(at) {
 				return nil
 			}
 			v = at[i]
@@ -76,79 +67,6 @@ func follow(v any, path []string) any {
 		}
 	}
 	return v
-}
-
-// number is what kube-state-metrics makes of a value; false where it makes nothing.
-func number(v any) (float64, bool) {
-	switch is := v.(type) {
-	case float64:
-		return is, true
-	case string:
-		switch strings.ToLower(is) {
-		case "true":
-			return 1, true
-		case "false", "unknown":
-			return 0, true
-		}
-		if at, err := time.Parse(time.RFC3339, is); err == nil {
-			return float64(at.Unix()), true
-		}
-		f, err := strconv.ParseFloat(is, 64)
-		return f, err == nil
-	}
-	return 0, false
-}
-
-// expose writes the gauges of one object as kube-state-metrics does, and as Prometheus reads them.
-func (c gaugeConfig) expose(object any) string {
-	var text strings.Builder
-	for _, r := range c.Spec.Resources {
-		for _, m := range r.Metrics {
-			values, isList := follow(object, m.Each.Gauge.Path).([]any)
-			if !isList {
-				values = []any{follow(object, m.Each.Gauge.Path)}
-			}
-			for _, v := range values {
-				labels := []string{}
-				for label, path := range r.LabelsFromPath {
-					labels = append(labels, fmt.Sprintf("%s=%q", label, follow(object, path)))
-				}
-				for label, path := range m.Each.Gauge.LabelsFromPath {
-					labels = append(labels, fmt.Sprintf("%s=%q", label, follow(v, path)))
-				}
-				slices.Sort(labels)
-				if f, ok := number(follow(v, m.Each.Gauge.ValueFrom)); ok {
-					fmt.Fprintf(&text, "%s_%s{%s} %v\n", r.MetricNamePrefix, m.Name, strings.Join(labels, ","), f)
-				}
-			}
-		}
-	}
-	return text.String()
-}
-
-func TestGaugesOfOneDatabase(t *testing.T) {
-	var object any
-	const text = `{
-	  "metadata": {"namespace": "shop", "name": "orders"}, "spec": {"storage": {"maxGB": 500}},
-	  "status": {
-	    "conditions": [{"type": "Armed", "status": "True"}, {"type": "Limited", "status": "False"}, {"type": "Ready", "status": "Unknown"}],
-	    "instance": {"volumeGB": 50},
-	    "decisions": [{"metric": "cpu", "valuePercent": "97.0"}, {"metric": "storage", "valuePercent": "78.2"}, {"metric": "storage", "valuePercent": "70.0"}],
-	    "changes": [{"completionTime": "2026-11-20T12:00:00.123456Z"}, {"completionTime": "2026-11-19T12:00:00.000000Z"}]}}`
-	if err := json.Unmarshal([]byte(text), &object); err != nil {
-		t.Fatal(err)
-	}
-	want := `kube_rdsautopilot_volume_gb{name="orders",namespace="shop"} 50
-kube_rdsautopilot_volume_max_gb{name="orders",namespace="shop"} 500
-kube_rdsautopilot_storage_used_percent{name="orders",namespace="shop"} 78.2
-kube_rdsautopilot_last_change_timestamp_seconds{name="orders",namespace="shop"} 1.795176e+09
-kube_rdsautopilot_condition{name="orders",namespace="shop",type="Armed"} 1
-kube_rdsautopilot_condition{name="orders",namespace="shop",type="Limited"} 0
-kube_rdsautopilot_condition{name="orders",namespace="shop",type="Ready"} 0
-`
-	if got := gauges(t).expose(object); got != want {
-		t.Errorf("got\n%swant\n%s", got, want)
-	}
 }
 
 // TestGaugesReadFieldsThatExist follows every path through the schema of the resource.

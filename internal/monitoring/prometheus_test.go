@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -18,9 +17,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/internal/world"
@@ -175,37 +171,11 @@ func TestPanelsAskInPromQL(t *testing.T) {
 	}
 }
 
-// stateMetrics stands in for kube-state-metrics: it reads every RdsAutopilot when it is scraped.
-func stateMetrics(t *testing.T, w *world.World) string {
-	t.Helper()
-	config := gauges(t)
-	client, err := dynamic.NewForConfig(w.Kube.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-		out.Header().Set("Content-Type", "text/plain; version=0.0.4")
-		list, err := client.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).List(r.Context(), metav1.ListOptions{})
-		if err != nil {
-			http.Error(out, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		for i := range list.Items {
-			text, err := json.Marshal(list.Items[i].Object) // with all numbers as kube-state-metrics has them
-			var object any
-			if err == nil && json.Unmarshal(text, &object) == nil {
-				fmt.Fprint(out, config.expose(object))
-			}
-		}
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
-}
-
 // TestARealPrometheusSeesWhatHappens lets it scrape the service in a world: every panel shows something, and of each staged
 // failure the right alert tells, and no other.
 func TestARealPrometheusSeesWhatHappens(t *testing.T) {
 	tool(t, "prometheus")
+	tool(t, "kube-state-metrics")
 	w, err := world.Start(t.Context(), world.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -226,7 +196,7 @@ func TestARealPrometheusSeesWhatHappens(t *testing.T) {
 	if _, err := db.WaitAutopilot(t.Context(), "it is armed", world.Armed); err != nil {
 		t.Fatal(err)
 	}
-	p := startPrometheus(t, map[string]string{"rds-autopilot": service.AdminURL, "kube-state-metrics": stateMetrics(t, w)})
+	p := startPrometheus(t, map[string]string{"rds-autopilot": service.AdminURL, "kube-state-metrics": startStateMetrics(t, w)})
 	err = world.Eventually(t.Context(), "both are scraped", func(ctx context.Context) (bool, error) {
 		up, err := p.query(ctx, "up == 1")
 		return len(up) == 2, err
