@@ -84,7 +84,7 @@ vulncheck: ## Look for known vulnerabilities in what is used; asks vuln.go.dev, 
 	@go tool -modfile=internal/tools/vuln/go.mod govulncheck ./...
 
 .PHONY: generate
-generate: generate-code install-manifests ## Write generated files anew: deep copies, the CRD, its reference and the manifests
+generate: generate-code install-manifests ## Write generated files anew: deep copies, the CRD, the references and the manifests
 
 .PHONY: generate-code
 generate-code:
@@ -95,10 +95,12 @@ generate-code:
 	@rm -rf deploy/chart/files/dashboards && mkdir deploy/chart/files/dashboards
 	@for f in $(wildcard deploy/dashboards/*.json); do cp $$f deploy/chart/files/dashboards/; done
 	@go test ./deploy -run TestTheReferenceIsGenerated -update >/dev/null
+	@go test ./cmd/rds-autopilot -run TestTheTablesOfFlagsAreGenerated -update >/dev/null
+	@go test ./internal/app -run TestTheReferenceOfMetricsIsGenerated -update >/dev/null
 
 .PHONY: fresh
 fresh: generate-code ## Fail if generated files are stale
-	@git diff --exit-code -- k8s/api deploy/crds deploy/chart docs/reference.md && test -z "$$(git ls-files --others --exclude-standard -- deploy/chart)" || { echo "generated files are stale: run make generate and commit"; exit 1; }
+	@git diff --exit-code -- k8s/api deploy/crds deploy/chart docs/reference.md docs/command-line.md docs/metrics.md && test -z "$$(git ls-files --others --exclude-standard -- deploy/chart)" || { echo "generated files are stale: run make generate and commit"; exit 1; }
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (30s)

@@ -130,7 +130,7 @@ func ReasonTable() []ReasonRow {
 		{Reason: ReasonNearCap, Source: warning, IsWarning: true, Meaning: "The volume has 80 % of `maxGB`"},
 		{Reason: ReasonVolumeDoubled, Source: warning, IsWarning: true, Meaning: "The volume has doubled within 7 days: something may be filling it"},
 		{Reason: ReasonRuleSilent, Source: warning, IsWarning: true, Meaning: "The storage is full by Cloud Eye's own data, and its alarm rule does not say so. The used space is acted on all the same, at each sweep. `doctor` says what is wrong with the rules"},
-		{Reason: ReasonNotPercent, Source: warning, IsWarning: true, Meaning: "Cloud Eye gives percentages as fractions of 1, which no threshold reaches. Storage is acted on by its used space; CPU and memory raise no alarm"},
+		{Reason: ReasonNotPercent, Source: warning, IsWarning: true, Meaning: "Cloud Eye gives the percentages of this engine as fractions of 1, which no threshold reaches. Storage is acted on by its used space; CPU and memory raise no alarm"},
 
 		{Reason: SubscriptionPending, Source: condition, NotArmed: true, Meaning: "The topic's subscription is missing or not confirmed yet"},
 		{Reason: RuleMissing, Source: condition, NotArmed: true, Meaning: "Cloud Eye has no alarm rule for a metric yet"},

@@ -75,16 +75,21 @@ func (c Case) silentRules() (found []Warning) {
 // fractions warns of percentages that are none: CPU and memory have no other source. Not each round reads them.
 func (c Case) fractions(warned []v1alpha1.Warned) []Warning {
 	for _, a := range c.Alarms {
-		used := 100 * a.Evidence.UsedGB / float64(c.Instance.VolumeGB)
 		switch {
 		case !metricRow(a.Metric).InGB():
-		case !a.Evidence.Present() && slices.ContainsFunc(warned, func(w v1alpha1.Warned) bool { return w.Reason == string(ReasonNotPercent) }):
+		case a.Evidence.Percent == 0 && slices.ContainsFunc(warned, func(w v1alpha1.Warned) bool { return w.Reason == string(ReasonNotPercent) }):
 			return []Warning{{Reason: ReasonNotPercent}} // told before, and still so as far as is known
-		case used > surelyPercent && a.Evidence.Percent > 0 && a.Evidence.Percent <= 1:
-			return []Warning{{ReasonNotPercent, fmt.Sprintf("Cloud Eye says %.2f where %.1f %% of the storage are used: its percentages are fractions of 1, and no threshold is ever reached. Storage is acted on by its used space; watch CPU and memory yourself, for they raise no alarm", a.Evidence.Percent, used)}}
+		case c.showsFractions(a.Evidence):
+			return []Warning{{ReasonNotPercent, fmt.Sprintf("Cloud Eye says %.2f where %.1f of %d GB are used: its percentages are fractions of 1, and no threshold is ever reached. Storage is acted on by its used space; watch CPU and memory of all databases with %s yourself, for they raise no alarm",
+				a.Evidence.Percent, a.Evidence.UsedGB, c.Instance.VolumeGB, c.Instance.Engine)}}
 		}
 	}
 	return nil
+}
+
+// showsFractions reports whether a percentage of storage is surely none, by the used space.
+func (c Case) showsFractions(e Evidence) bool {
+	return e.Percent > 0 && e.Percent <= 1 && 100*e.UsedGB/float64(c.Instance.VolumeGB) > surelyPercent
 }
 
 // waitsForOthers warns of a flavor that has waited for --max-flavor-changes for very long.

@@ -69,6 +69,7 @@ type Controller struct {
 	queues  *queues              // nil while not leading
 	ensured map[Key]ensureRecord // when arming was last found in order
 	unheard map[Key]time.Time    // since when a storage rule should have raised its alarm; see autopilot.Alarm
+	percent map[string]Key       // by engine: whose percentage of storage is read, too; none if one has shown that it is percent
 	warned  map[types.UID]bool   // Rds about whose own autopilot, the operator's, people were warned
 
 	rounds, armings atomic.Int64 // under way
@@ -81,7 +82,7 @@ func New(o Options) *Controller {
 	}
 	c := &Controller{
 		Options: o, limiter: newFlavorChangeLimiter(), decideMarks: newSweepMarks(), armMarks: newSweepMarks(),
-		ensured: make(map[Key]ensureRecord), unheard: make(map[Key]time.Time), warned: make(map[types.UID]bool), switches: switchTracker{last: make(map[Key]v1alpha1.Switch)},
+		ensured: make(map[Key]ensureRecord), unheard: make(map[Key]time.Time), percent: make(map[string]Key), warned: make(map[types.UID]bool), switches: switchTracker{last: make(map[Key]v1alpha1.Switch)},
 	}
 	c.meters = newMeters(o.Reg, o.Cache, c.waiting, o.Now)
 	return c

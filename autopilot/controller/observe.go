@@ -115,7 +115,7 @@ func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 		c.Alarms = append(c.Alarms, a)
 		// A sweep does not take Cloud Eye's word for it that all is well.
 		if a.InForce(c.Now) || !a.GrowthTime.IsZero() || r.swept && metric.InGB() || !r.unheardSince().IsZero() && metric.InGB() {
-			measured = append(measured, EvidenceOf{rule.Metric, rule.Dimension, metric.PeriodSeconds(r.rap.Spec), a.LastNews()})
+			measured = append(measured, EvidenceOf{rule.Metric, rule.Dimension, metric.PeriodSeconds(r.rap.Spec), a.LastNews(), metric.InGB() && r.readsPercent(c.Instance.Engine)})
 		}
 	}
 	if len(measured) == 0 {
@@ -133,10 +133,31 @@ func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 			a.Evidence = a.EvidenceFromSignal(*c)
 		}
 		if metric, unknown := autopilot.LookupMetric(a.Metric); unknown == nil && metric.InGB() {
+			r.notePercent(c.Instance.Engine, a.Evidence)
 			a.UnheardTime = r.noteUnheard(!a.InForce(c.Now) && c.IsFull(a.Evidence))
 		}
 	}
 	return err
+}
+
+// readsPercent reports whether this database is the one of its engine whose percentage is compared with the used space. One is
+// enough to see in which unit Cloud Eye gives them, and every other costs a reading.
+func (r *round) readsPercent(engine string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, chosen := r.percent[engine]; !chosen {
+		r.percent[engine] = r.key
+	}
+	return r.percent[engine] == r.key
+}
+
+// notePercent ends that where percent were seen. Else the next sweep may choose another database, this one may be empty.
+func (r *round) notePercent(engine string, e autopilot.Evidence) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e.Percent > 1 && r.percent[engine] == r.key {
+		r.percent[engine] = Key{}
+	}
 }
 
 func (r *round) unheardSince() time.Time {

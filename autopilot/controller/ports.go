@@ -80,6 +80,7 @@ type EvidenceOf struct {
 	Dimension     string // name:value, as the rule has it; empty means the instance's own
 	PeriodSeconds int
 	NotBefore     time.Time // when it must have been read at the earliest: what was read before the news does not know of it
+	WithPercent   bool      // of storage: also what Cloud Eye says in percent
 }
 
 // Arming makes the alarms come, and stop. Errors are one line in the cloud's words, and wrap ErrQuota where the tenant has no

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,6 +48,9 @@ func (c *Controller) sweeps(ctx context.Context) {
 func (c *Controller) sweep(ctx context.Context, begin time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, roundLimit)
 	defer cancel()
+	c.mu.Lock()
+	maps.DeleteFunc(c.percent, func(_ string, chosen Key) bool { return chosen != Key{} })
+	c.mu.Unlock()
 	_, listErr := c.Cloud.AlarmStates(ctx, begin)
 	// Even where the cloud does not answer: every database is to say so.
 	keys := make(map[Key]bool)

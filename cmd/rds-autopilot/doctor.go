@@ -43,7 +43,7 @@ something failed, 2 if it was called wrongly.`,
 	}
 	fs := c.Flags()
 	fs.SortFlags = false
-	fs.StringVarP(&o.namespace, "namespace", "n", "", "`namespace` of the Rds; empty means that of the kubeconfig's context")
+	fs.StringVarP(&o.namespace, "namespace", "n", "", "`namespace` of the Rds and of the temporary RdsAutopilot; empty means that of the kubeconfig's context")
 	fs.StringVarP(&o.output, "output", "o", "text", "`format` of the answer: text or json")
 	fs.StringVar(&o.publicURL, "public-url", "", "the `URL` that serve has; required")
 	fs.StringVar(&o.listen, "listen", "", "receive the messages at this `address` instead of the running service: the public URL must lead to it")

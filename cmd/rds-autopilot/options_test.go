@@ -4,14 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"os"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/spf13/pflag"
 
 	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -119,43 +114,5 @@ func TestVersionForProgramsNamesTheBuild(t *testing.T) {
 	var b app.Build
 	if err := json.Unmarshal(out.Bytes(), &b); err != nil || b.Version != version || b.Go == "" || b.Platform == "" {
 		t.Errorf("%s: %v", out.String(), err)
-	}
-}
-
-// sameDefault reports whether a document gives the default of a flag.
-func sameDefault(f *pflag.Flag, said string) bool {
-	if f.DefValue == "" || f.DefValue == "[]" {
-		return true // what an empty one means is said in words
-	}
-	if d, err := time.ParseDuration(f.DefValue); err == nil {
-		documented, err := time.ParseDuration(said)
-		return err == nil && documented == d
-	}
-	return said == f.DefValue
-}
-
-// The tables of docs/command-line.md and the flags say the same.
-func TestTheDocumentedFlagsAreThoseOfTheCommands(t *testing.T) {
-	text, err := os.ReadFile("../../docs/command-line.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	documented := map[string][]string{} // defaults: a flag of two commands may have two
-	for _, row := range regexp.MustCompile("(?m)^\\| `(?:-[a-z], )?--([a-z-]+)[^`]*` \\| ([^|]*) \\|").FindAllStringSubmatch(string(text), -1) {
-		documented[row[1]] = append(documented[row[1]], strings.Trim(row[2], "` "))
-	}
-	found := map[string]bool{}
-	for _, c := range newRoot(environment()).Commands() {
-		c.Flags().VisitAll(func(f *pflag.Flag) {
-			found[f.Name] = true
-			if !slices.ContainsFunc(documented[f.Name], func(said string) bool { return sameDefault(f, said) }) {
-				t.Errorf("--%s of %s with the default %q is documented as %q", f.Name, c.Name(), f.DefValue, documented[f.Name])
-			}
-		})
-	}
-	for name := range documented {
-		if !found[name] {
-			t.Errorf("--%s is documented, and there is no such flag", name)
-		}
 	}
 }

@@ -49,20 +49,20 @@ Durations have a unit: 30s, 5m, 1h30m. Cloud credentials come from OS_* variable
 	}
 	fs := c.Flags()
 	fs.SortFlags = false
-	fs.StringVar(&o.publicURL, "public-url", "", "the `URL` that SMN posts alarms to; required. Its path is the webhook's, its scheme the subscription's protocol")
+	fs.StringVar(&o.publicURL, "public-url", "", "the `URL` that SMN posts alarms to; required. Its path is the webhook's, its scheme the subscription's protocol. http works, with a warning")
 	fs.StringVar(&o.WebhookAddr, "webhook-addr", ":8080", "`address` of the receiver, and of nothing else")
 	fs.StringVar(&o.AdminAddr, "admin-addr", ":9090", "`address` of the status page, /metrics, /healthz and /readyz; not for the public")
 	fs.BoolVar(&o.StatusPage, "status-page", o.StatusPage, "show every database and this replica's health at / of the admin address")
 	o.connection(fs)
 	fs.StringSliceVar(&o.Namespaces, "watch-namespaces", nil, "comma separated `namespaces` to watch; empty means all")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "elect a leader among the replicas; only it decides")
-	fs.StringVar(&o.LeaseNamespace, "lease-namespace", "", "`namespace` of the lease rds-autopilot; empty means the pod's own")
+	fs.StringVar(&o.LeaseNamespace, "lease-namespace", "", "`namespace` of the lease rds-autopilot; empty means the pod's own, and it is required outside a pod")
 	o.smn(fs, "that of SMN in the cloud's catalogue", app.Console+" in eu-de and eu-nl; required elsewhere")
 	fs.DurationVar(&o.MaxMessageAge, "max-message-age", o.MaxMessageAge, "older messages are refused")
 	fs.DurationVar(&o.Sweep, "sweep-interval", o.Sweep, "how often every database is looked at although no message came")
 	fs.DurationVar(&o.Recheck, "recheck-interval", o.Recheck, "the next look while an instance is busy or a change is pending")
 	fs.IntVar(&o.MaxFlavorChanges, "max-flavor-changes", o.MaxFlavorChanges, "how many flavors may be changing at a time in the cluster; each interrupts its database")
-	fs.DurationVar(&o.DrainDelay, "drain-delay", o.DrainDelay, "how long the receiver goes on after SIGTERM, until nobody sends to it any more; must fit the pod's termination grace period")
+	fs.DurationVar(&o.DrainDelay, "drain-delay", o.DrainDelay, "how long the receiver goes on after SIGTERM, until nobody sends to it any more; at most 1m, and must fit the pod's termination grace period")
 	fs.StringVar(&o.LogLevel, "log-level", "info", "debug, info, warn or error")
 	fs.StringVar(&o.LogFormat, "log-format", "json", "json or console")
 	return c, o

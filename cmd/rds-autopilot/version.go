@@ -28,6 +28,6 @@ func newVersion() *cobra.Command {
 			return usageError{fmt.Errorf("--output: want json, not %q", output)}
 		},
 	}
-	c.Flags().StringVarP(&output, "output", "o", "", "`format`: json; empty is one line for people")
+	c.Flags().StringVarP(&output, "output", "o", "", "`format`: json; empty means one line for people")
 	return c
 }

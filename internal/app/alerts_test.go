@@ -62,8 +62,9 @@ func (nobody) EachAutopilot(func(*v1alpha1.RdsAutopilot)) {}
 
 // family is one metric: the values of each label.
 type family struct {
-	labels    map[string]map[string]bool
-	histogram bool
+	labels     map[string]map[string]bool
+	kind, help string
+	histogram  bool
 }
 
 // families are all metrics of a process that has just begun.
@@ -99,7 +100,7 @@ func families(t *testing.T) map[string]family {
 				labels[l.GetName()][l.GetValue()] = true
 			}
 		}
-		found[f.GetName()] = family{labels, f.GetType().String() == "HISTOGRAM"}
+		found[f.GetName()] = family{labels, strings.ToLower(f.GetType().String()), f.GetHelp(), f.GetType().String() == "HISTOGRAM"}
 	}
 	return found
 }

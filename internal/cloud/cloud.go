@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/alarms"
@@ -27,7 +26,6 @@ type Cloud struct {
 	rules     shared[[]otc.Rule]
 	listing   shared[*alarms.Listing]
 	points    *batcher
-	percents  atomic.Bool // a percentage above 1 was read: they are no fractions of 1, and storage is not asked for them again
 	now       func() time.Time
 }
 
@@ -139,7 +137,7 @@ func (c *Cloud) Evidence(ctx context.Context, inst autopilot.Instance, wanted []
 			}
 			continue
 		}
-		e, err := c.usedSpace(ctx, metric, of, w.NotBefore)
+		e, err := c.usedSpace(ctx, metric, of, w)
 		if err != nil {
 			return nil, err
 		}
@@ -175,28 +173,27 @@ func series(inst autopilot.Instance, w controller.EvidenceOf) (func(metric strin
 	return func(metric string) otc.Series { return otc.Series{Metric: metric, Dimension: name, Value: value} }, nil
 }
 
-func (c *Cloud) usedSpace(ctx context.Context, metric autopilot.MetricRow, of func(string) otc.Series, notBefore time.Time) (autopilot.Evidence, error) {
+func (c *Cloud) usedSpace(ctx context.Context, metric autopilot.MetricRow, of func(string) otc.Series, w controller.EvidenceOf) (autopilot.Evidence, error) {
 	wanted := []otc.Series{of(metric.UsedGB)}
-	if !c.percents.Load() {
+	if w.WithPercent {
 		wanted = append(wanted, of(metric.CloudEye))
 	}
-	points, err := c.points.get(ctx, rawPeriod, wanted, notBefore)
-	percentage := last(points[of(metric.CloudEye)]).Average
-	if percentage > 1 {
-		c.percents.Store(true)
-	}
+	points, err := c.points.get(ctx, rawPeriod, wanted, w.NotBefore)
 	if used := last(points[of(metric.UsedGB)]); err != nil || !used.Time.IsZero() {
-		return autopilot.Evidence{Time: used.Time, UsedGB: used.Average, Percent: percentage}, err
+		return autopilot.Evidence{Time: used.Time, UsedGB: used.Average, Percent: last(points[of(metric.CloudEye)]).Average}, err
 	}
-	points, err = c.points.get(ctx, rawPeriod, []otc.Series{of(metric.CloudEye), of(metric.TotalGB)}, notBefore)
+	points, err = c.points.get(ctx, rawPeriod, []otc.Series{of(metric.CloudEye), of(metric.TotalGB)}, w.NotBefore)
 	if err != nil {
 		return autopilot.Evidence{}, err
 	}
-	percent, total := last(points[of(metric.CloudEye)]), last(points[of(metric.TotalGB)])
-	if percent.Time.IsZero() || !percent.Time.Equal(total.Time) {
-		return autopilot.Evidence{}, nil
+	totals := points[of(metric.TotalGB)]
+	for _, percent := range slices.Backward(points[of(metric.CloudEye)]) { // one of both may have been read a minute before
+		i := slices.IndexFunc(totals, func(total otc.Datapoint) bool { return total.Time.Equal(percent.Time) })
+		if i >= 0 {
+			return autopilot.Evidence{Time: percent.Time, UsedGB: percent.Average / 100 * totals[i].Average}, nil
+		}
 	}
-	return autopilot.Evidence{Time: percent.Time, UsedGB: percent.Average / 100 * total.Average}, nil
+	return autopilot.Evidence{}, nil
 }
 
 func last(points []otc.Datapoint) otc.Datapoint {

@@ -164,7 +164,7 @@ const (
 )
 
 // TestNoMessageIsLostWhileReplicasRoll replaces replicas as a Deployment does, under load: a new one gets ready, an old one
-// gets SIGTERM, and a second later nginx hears that it is gone.
+// gets SIGTERM, and nginx hears of it when it is not ready any more.
 func TestNoMessageIsLostWhileReplicasRoll(t *testing.T) {
 	w := startWorld(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
@@ -246,7 +246,14 @@ func TestNoMessageIsLostWhileReplicasRoll(t *testing.T) {
 		if err := old.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Second) // the way from the API server to nginx: EndpointSlice, watch, balancer
+		// The way from the API server to nginx is longer than that to the pod: it hears of the end when that has begun.
+		err := world.Eventually(ctx, "the old replica is not ready any more", func(ctx context.Context) (bool, error) {
+			status, _, err := old.Get(ctx, "/readyz")
+			return status == http.StatusServiceUnavailable, err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 		n.configure(replicas...)
 		if code, err := old.Wait(ctx); err != nil || code != 0 {
 			t.Errorf("the old replica ends with %d, %v", code, err)

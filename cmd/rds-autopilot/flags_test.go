@@ -1,0 +1,79 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+)
+
+var update = flag.Bool("update", false, "write the tables of docs/command-line.md anew")
+
+// TestTheTablesOfFlagsAreGenerated compares the table of each command with its flags; -update writes it.
+func TestTheTablesOfFlagsAreGenerated(t *testing.T) {
+	const page, head = "../../docs/command-line.md", "| flag | default | meaning |\n|---|---|---|\n"
+	before, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(before)
+	commands := 0
+	for _, c := range newRoot(environment()).Commands() {
+		rows := head
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Name != "help" {
+				rows += describe(f)
+			}
+		})
+		if rows == head {
+			continue
+		}
+		table := regexp.MustCompile(`(?s)(\n## ` + c.Name() + `\n.*?)` + regexp.QuoteMeta(head) + `(\|[^\n]*\n)*`)
+		if !table.MatchString(text) {
+			t.Errorf("%s has no table for %s", page, c.Name())
+		}
+		text = table.ReplaceAllStringFunc(text, func(found string) string { return found[:strings.Index(found, head)] + rows })
+		commands++
+	}
+	if commands < 5 {
+		t.Errorf("%d commands with flags", commands)
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(text), 0o644); err != nil { //nolint:gosec // a document
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(text, string(before)); diff != "" {
+		t.Errorf("%s is stale: run make generate (-generated +file):\n%s", page, diff)
+	}
+}
+
+// describe is the row of a flag. What an empty one means stands behind its meaning, and is its default.
+func describe(f *pflag.Flag) string {
+	name := "`--" + f.Name + "`"
+	if f.Shorthand != "" {
+		name += ", `-" + f.Shorthand + "`"
+	}
+	meaning, empty, _ := strings.Cut(f.Usage, "; empty means ")
+	value := f.DefValue
+	if f.Value.Type() == "duration" {
+		value = strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(value)
+	}
+	switch {
+	case value != "" && value != "[]":
+		value = "`" + value + "`"
+	case empty != "":
+		value = empty
+	case strings.Contains(meaning, "; required"):
+		meaning, value = strings.Replace(meaning, "; required", "", 1), "required"
+	default:
+		value = "none"
+	}
+	return fmt.Sprintf("| %s | %s | %s |\n", name, value, strings.ReplaceAll(meaning, "|", "\\|"))
+}
