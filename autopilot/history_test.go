@@ -98,7 +98,7 @@ func (s *simulation) round(killedAfter int) {
 		return
 	}
 	if v.Intent == nil {
-		s.status = RecordOutcome(c, v, f.Asked, Patched{}).Status
+		s.status = RecordOutcome(c, v, f, Patched{}).Status
 		return
 	}
 	s.status = c.Status
@@ -115,7 +115,7 @@ func (s *simulation) round(killedAfter int) {
 		s.logf("… and is killed before it notes the patch")
 		return
 	}
-	s.status = RecordOutcome(c, v, f.Asked, Patched{Result: PatchAccepted}).Status
+	s.status = RecordOutcome(c, v, f, Patched{Result: PatchAccepted}).Status
 }
 
 func watched() []v1alpha1.Metric {

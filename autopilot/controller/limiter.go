@@ -93,7 +93,7 @@ func (l *flavorChangeLimiter) release(k Key) {
 // zero where no flavor is changing.
 func heldUntil(s *v1alpha1.Status) (until time.Time) {
 	for _, i := range s.Intents() {
-		if i.Kind != v1alpha1.KindFlavor || i.Refusal != nil {
+		if !autopilot.HoldsPlace(*i) {
 			continue
 		}
 		end := i.DecisionTime.Add(maxHold)
