@@ -79,9 +79,9 @@ func (c Case) isWithinCaps(i *v1alpha1.Intent) bool {
 }
 
 // isForGood reports whether a refusal is an answer to the change, and not to its moment. Where there is no Rds that asks for
-// it, such a change is decided anew.
+// it, such a change is decided anew, and has no time of the next try from then on.
 func isForGood(r *v1alpha1.Refusal) bool {
-	return r != nil && Reason(r.Reason) != ReasonInstanceBusy && Reason(r.Reason) != CloudUnreachable
+	return r != nil && (r.Reason == "" || r.NextTime != nil && Reason(r.Reason) != ReasonInstanceBusy && Reason(r.Reason) != CloudUnreachable)
 }
 
 // HoldsPlace reports whether a flavor may be changing for an intent.

@@ -196,7 +196,10 @@ func (c Case) intent(kind v1alpha1.ChangeKind, d Decision, alarms ...Alarm) *v1a
 		i.Metrics = append(i.Metrics, a.Metric)
 	}
 	if p := c.unpatched(kind); p != nil {
-		i.DecisionTime, i.Refusal = p.DecisionTime, p.Refusal
+		i.DecisionTime, i.Refusal = p.DecisionTime, p.Refusal.DeepCopy()
+		if i.Refusal != nil {
+			i.Refusal.NextTime = nil // decided anew: only how often it was refused still counts
+		}
 	}
 	return i
 }

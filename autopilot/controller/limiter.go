@@ -96,7 +96,11 @@ func heldUntil(s *v1alpha1.Status) (until time.Time) {
 		if !autopilot.HoldsPlace(*i) {
 			continue
 		}
-		end := i.DecisionTime.Add(maxHold)
+		begin := i.DecisionTime
+		if i.JobTime != nil {
+			begin = *i.JobTime
+		}
+		end := begin.Add(maxHold)
 		if stalls := autopilot.StallsAt(*i, s.Instance); !stalls.IsZero() && stalls.Before(end) {
 			end = stalls
 		}
