@@ -65,7 +65,14 @@ func (c Case) isDue(i *v1alpha1.Intent) bool {
 		to := gigabytes(i.To)
 		return (c.Instance.Status == StatusActive || c.Instance.Status == StatusStorageFull) && to > c.Instance.VolumeGB && to <= int(c.Spec.Storage.MaxGB)
 	}
-	return c.Instance.Status == StatusActive && c.Instance.Flavor == i.From && c.untilWindowOpens() <= 0 && c.isWithinCaps(i)
+	return c.Instance.Status == StatusActive && !c.isOutdated(i) && c.untilWindowOpens() <= 0 && c.isWithinCaps(i)
+}
+
+// isOutdated reports whether somebody has changed the flavor since a change of it was decided on, even if it is back by now:
+// nobody has measured that it is still needed.
+func (c Case) isOutdated(i *v1alpha1.Intent) bool {
+	last, changed := lastChanged(c.Status.Changes, v1alpha1.KindFlavor)
+	return c.Instance.Flavor != i.From || changed && !i.EvidenceTime.After(last)
 }
 
 // isWithinCaps reports whether a flavor that was decided on is within the caps of now.
@@ -96,10 +103,12 @@ func (c Case) asksFor(i *v1alpha1.Intent) bool {
 		return c.Wanted.Flavor == i.To
 	case !c.NoRds:
 		return c.Wanted.VolumeGB >= gigabytes(i.To)
-	case i.Kind == v1alpha1.KindFlavor && c.Instance.Flavor != i.From:
-		return false // somebody else has changed it
+	case i.JobID != "":
+		return i.Kind == v1alpha1.KindVolume || c.Instance.Flavor == i.From
+	case i.Kind == v1alpha1.KindFlavor && c.isOutdated(i):
+		return false
 	}
-	return i.JobID != "" || c.Mode == v1alpha1.ModeAuto && !isForGood(i.Refused())
+	return c.Mode == v1alpha1.ModeAuto && !isForGood(i.Refused())
 }
 
 // followJob is an intent once its job has ended without effect, and whether it has failed.

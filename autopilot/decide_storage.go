@@ -165,7 +165,11 @@ func (c Case) checkPending(d Decision, kind v1alpha1.ChangeKind) (Decision, bool
 		case p.JobTime != nil && c.Now.Sub(p.JobTime.Time) >= jobPatience:
 			return d.decline(ReasonStalled, c.Recheck, "%s has been under way for %s, and the cloud does not end its job %s: ask its support", describeIntent(*p), durationText(c.Now.Sub(p.JobTime.Time)), p.JobID), true
 		case Stalling(*p, c.Instance.observed(c.Status.Instance, c.Now), c.Now):
-			return d.decline(ReasonStalled, c.Recheck, "%s was asked for %s ago and has not come, though the instance is %s: look at the operator", describeIntent(*p), durationText(age), StatusActive), true
+			advice := "look at the operator"
+			if c.Spec.Apply == v1alpha1.ApplyCloud {
+				advice = "the cloud is asked for it again"
+			}
+			return d.decline(ReasonStalled, c.Recheck, "%s was asked for %s ago and has not come, though the instance is %s: %s", describeIntent(*p), durationText(age), StatusActive, advice), true
 		}
 		return d.decline(ReasonChangePending, c.Recheck, "%s is under way", describeIntent(*p)), true
 	}
