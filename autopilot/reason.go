@@ -108,16 +108,16 @@ type ReasonRow struct {
 func ReasonTable() []ReasonRow {
 	const decision, warning, condition = SourceDecision, SourceWarning, SourceCondition
 	return []ReasonRow{
-		{Reason: ReasonAlarmInForce, Source: decision, Meaning: "The `Rds` was patched. The event has the action as its reason: `GrowVolume` or `ChangeFlavor`"},
+		{Reason: ReasonAlarmInForce, Source: decision, Meaning: "The `Rds` was patched, or the cloud asked where there is none. The event has the action as its reason: `GrowVolume` or `ChangeFlavor`"},
 		{Reason: ReasonPolicyInvalid, Source: decision, Guard: 1, IsWarning: true, NotArmed: true, Meaning: "The policy holds a value that the schema did not catch. The message names the field. A wrong flavor policy does not stop storage"},
 		{Reason: ReasonNotEnabled, Source: decision, Guard: 1, NotArmed: true, Meaning: "Autopilot is off for this database or this metric"},
-		{Reason: ReasonInstanceUnknown, Source: decision, Guard: 2, IsWarning: true, KeepsLimited: true, NotArmed: true, Meaning: "The id in `status.id` of the `Rds` is not in the cloud, or another `Rds` has the same id"},
+		{Reason: ReasonInstanceUnknown, Source: decision, Guard: 2, IsWarning: true, KeepsLimited: true, NotArmed: true, Meaning: "The id in `status.id` of the `Rds`, or in `spec.instanceID`, is not in the cloud, or another object has the same id"},
 		{Reason: ReasonAlarmCleared, Source: decision, Guard: 3, Meaning: "The alarm was over when the leader looked"},
 		{Reason: ReasonNoData, Source: decision, Guard: 3, IsWarning: true, IsPostponed: true, KeepsLimited: true, LacksEvidence: true, NotArmed: true, Meaning: "Cloud Eye has no measurement, or the catalogue or the size of the flavor could not be read. The leader looks again after 1 to 5 minutes"},
 		{Reason: ReasonBelowThreshold, Source: decision, Guard: 3, LacksEvidence: true, Meaning: "The alarm is in force, but the newest measurement is below the threshold"},
 		{Reason: ReasonStaleEvidence, Source: decision, Guard: 3, IsPostponed: true, KeepsLimited: true, LacksEvidence: true, Meaning: "The newest measurement is too old"},
 		{Reason: ReasonChangePending, Source: decision, Guard: 4, IsPostponed: true, KeepsLimited: true, Meaning: "A change is under way, ours or somebody else's, or storage goes first"},
-		{Reason: ReasonStalled, Source: decision, Guard: 4, IsWarning: true, IsPostponed: true, KeepsLimited: true, Meaning: "A change was asked for 15 minutes ago, the instance is `ACTIVE`, and the change has not arrived"},
+		{Reason: ReasonStalled, Source: decision, Guard: 4, IsWarning: true, IsPostponed: true, KeepsLimited: true, Meaning: "A change was asked for 15 minutes ago, the instance is `ACTIVE`, and the change has not arrived; or a job of the cloud has run for an hour"},
 		{Reason: ReasonInstanceBusy, Source: decision, Guard: 5, IsPostponed: true, KeepsLimited: true, Meaning: "The instance is not `ACTIVE`, or not for long enough"},
 		{Reason: ReasonStorageFull, Source: decision, Guard: 5, IsWarning: true, KeepsLimited: true, Meaning: "The instance is in `STORAGE FULL`. A larger volume was asked for; the cloud may refuse"},
 		{Reason: ReasonCapReached, Source: decision, Guard: 6, IsWarning: true, Meaning: "`maxGB`, `maxVCPUs` or `maxMemoryGB` does not allow more"},

@@ -89,6 +89,7 @@ func (s *scenario) run(ctx context.Context) error {
 		s.before = append(s.before, db.Instance())
 	}
 	s.each(func(_ int, db *world.DB, p plan) { s.overload(ctx, db, p) })
+	s.alone(ctx)
 	s.printStep(actorDemo, "", "waits for two more sweeps: nothing more is to happen")
 	s.checklist.add("everything is looked at again", sweptAgain(ctx, s.service))
 	for i, db := range s.dbs {
@@ -103,7 +104,7 @@ func (s *scenario) run(ctx context.Context) error {
 }
 
 func (s *scenario) serve(ctx context.Context) (err error) {
-	if s.service, err = s.world.Serve(ctx); err != nil {
+	if s.service, err = s.world.Serve(ctx, "--allow-apply", "Cloud"); err != nil {
 		return err
 	}
 	_, err = s.service.WaitLine(ctx, "it leads", func(l world.Line) bool { return l.Msg == "leadership" })

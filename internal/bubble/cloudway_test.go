@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/internal/doctor"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -341,6 +342,31 @@ func TestALowerCapHoldsAChangeThatWaits(t *testing.T) {
 		s.stop()
 		if w.begun("EnlargeVolume")+w.begun("ResizeFlavor") > 0 {
 			t.Errorf("begun beyond the caps: %d GB, %s", w.in("full").VolumeGB, w.in("busy").Flavor)
+		}
+	})
+}
+
+// Doctor tries the rights to change instances where they are needed, and changes none.
+func TestDoctorTriesTheRightsToChangeInstances(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newCloudWay(t, false, otcsim.Settings{})
+		w.add("db", instance(twoVCPUs, 100, 10), "")
+		rights := func(a v1alpha1.Apply) doctor.Result {
+			return w.examine(t.Context(), "", func(o *doctor.Options) { o.Allowed.Apply, o.Wait = a, time.Second })["rights-rds"]
+		}
+		if r := rights(v1alpha1.ApplyCloud); r.State != doctor.OK {
+			t.Errorf("with the rights: %+v", r)
+		}
+		no := otcsim.Refusals()["permission"]
+		w.sim.Configure(func(s *otcsim.Settings) { s.Refuse = map[string]otcsim.Refusal{"EnlargeVolume": no, "ResizeFlavor": no} })
+		if r := rights(v1alpha1.ApplyCloud); r.State != doctor.Failed || !strings.Contains(fmt.Sprint(r), "rds:instance:extendSpace") || !strings.Contains(fmt.Sprint(r), "rds:instance:modifySpec") {
+			t.Errorf("without the rights: %+v", r)
+		}
+		if r := rights(v1alpha1.ApplyOperator); r.State != doctor.OK {
+			t.Errorf("where they are not needed: %+v", r)
+		}
+		if w.begun("EnlargeVolume")+w.begun("ResizeFlavor") > 0 {
+			t.Error("something was changed")
 		}
 	})
 }

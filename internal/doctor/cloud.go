@@ -11,6 +11,7 @@ import (
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // Bounds of what is well.
@@ -107,9 +108,28 @@ func (x *examination) checkRightsRDS(ctx context.Context) []Result {
 			ask(&refused, "GetStoragePolicy", err)
 		}
 	}
+	if len(all) > 0 && x.Allowed.Apply == v1alpha1.ApplyCloud {
+		x.tryChanges(ctx, all[0].ID, &refused)
+	}
 	codes, err := x.api.Flavors(ctx, engine, version)
 	ask(&refused, "ListFlavors", err)
 	return rights(refused, fmt.Sprintf("%d instances, %d flavors of %s %s", len(all), len(codes), engine, version))
+}
+
+// tryChanges asks for changes that no instance can have, so that the cloud's answer is about the right and nothing is changed.
+func (x *examination) tryChanges(ctx context.Context, instanceID string, refused *[]string) {
+	const tooSmallGB, noFlavor = 10, "rds.none"
+	_, enlarge := x.api.Enlarge(ctx, instanceID, tooSmallGB)
+	_, resize := x.api.Resize(ctx, instanceID, noFlavor)
+	for _, tried := range []struct {
+		operation string
+		err       error
+	}{{"EnlargeVolume", enlarge}, {"ResizeFlavor", resize}} {
+		if e, isCloud := errors.AsType[*otc.Error](tried.err); isCloud && (e.Status == 400 || e.Status == 404 || e.Status == 409) {
+			continue // understood, and impossible
+		}
+		ask(refused, tried.operation, tried.err)
+	}
 }
 
 func (x *examination) checkRightsCES(ctx context.Context) []Result {
