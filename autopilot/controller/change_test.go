@@ -95,7 +95,9 @@ func TestKilledAtEveryStepTheCloudBeginsOneChange(t *testing.T) {
 							if ch := w.rap().Status.Changes; len(ch) != 1 || ch[0].Outcome != v1alpha1.OutcomeCompleted || ch[0].By != v1alpha1.ByAutopilot {
 								t.Fatalf("%s: changes %+v", name, ch)
 							}
-							if !slices.ContainsFunc(w.rap().Status.Decisions, func(d v1alpha1.DecisionRecord) bool { return d.Reason == string(autopilot.ReasonAlarmInForce) && d.To == tc.to }) {
+							if !slices.ContainsFunc(w.rap().Status.Decisions, func(d v1alpha1.DecisionRecord) bool {
+								return d.Reason == string(autopilot.ReasonAlarmInForce) && d.To == tc.to
+							}) {
 								t.Fatalf("%s: decisions %+v", name, w.rap().Status.Decisions)
 							}
 							if withRds && !slices.Equal(w.patches, []string{tc.to}) || !withRds && (len(w.patches) > 0 || w.rds() != nil) {

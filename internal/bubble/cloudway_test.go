@@ -358,7 +358,9 @@ func TestDoctorTriesTheRightsToChangeInstances(t *testing.T) {
 			t.Errorf("with the rights: %+v", r)
 		}
 		no := otcsim.Refusals()["permission"]
-		w.sim.Configure(func(s *otcsim.Settings) { s.Refuse = map[string]otcsim.Refusal{"EnlargeVolume": no, "ResizeFlavor": no} })
+		w.sim.Configure(func(s *otcsim.Settings) {
+			s.Refuse = map[string]otcsim.Refusal{"EnlargeVolume": no, "ResizeFlavor": no}
+		})
 		if r := rights(v1alpha1.ApplyCloud); r.State != doctor.Failed || !strings.Contains(fmt.Sprint(r), "rds:instance:extendSpace") || !strings.Contains(fmt.Sprint(r), "rds:instance:modifySpec") {
 			t.Errorf("without the rights: %+v", r)
 		}
