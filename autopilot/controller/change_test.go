@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -83,6 +84,9 @@ func TestKilledAtEveryStepTheCloudBeginsOneChange(t *testing.T) {
 		for _, withRds := range []bool{true, false} {
 			for _, applied := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s, with an Rds %t, applied %t", tc.name, withRds, applied), func(t *testing.T) {
+					if withRds {
+						level.Long(t)
+					}
 					inBubble(t, func(t *testing.T) {
 						for step, killed := 1, true; killed; step++ {
 							w := newCloudWorld(t, withRds)
