@@ -42,6 +42,8 @@ func (c Case) intentState(i *v1alpha1.Intent) intentState {
 	switch {
 	case c.Instance.VolumeGB >= to && c.Instance.Status == StatusActive:
 		return completed
+	case c.Instance.VolumeGB >= to && c.Instance.Status == StatusStorageFull && c.Spec.Apply == v1alpha1.ApplyCloud:
+		return completed // and full again: the next size can be asked for
 	case c.asksFor(i), c.Instance.VolumeGB >= to:
 		return waiting
 	case c.Instance.VolumeGB == from && i.AskedTime == nil:
