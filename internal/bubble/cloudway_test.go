@@ -382,3 +382,37 @@ func TestDoctorTriesTheRightsToChangeInstances(t *testing.T) {
 		}
 	})
 }
+
+// An operator that goes back to an older flavor, before or after anybody has seen ours, is not answered by going forth again.
+func TestWhoeverGoesBackIsNotAnsweredByGoingForth(t *testing.T) {
+	for name, withRds := range bothWays {
+		for when, after := range map[string]time.Duration{"before it is seen": 0, "once it is seen": 5 * time.Minute} {
+			t.Run(name+", "+when, func(t *testing.T) {
+				inBubble(t, func(t *testing.T) {
+					w := newCloudWay(t, withRds, otcsim.Settings{})
+					w.add("db", instance(twoVCPUs, 100, 10), `,"flavor":{"cooldownSeconds":0,"maxChangesPerDay":10}`)
+					s := w.start(allowed())
+					w.until("it is armed", func() bool { return w.armed(1) })
+					busy := otcsim.Workload{UsedGB: 10, CPUDemand: 1.9}
+					w.bear("db", busy)
+					w.until("the cloud has begun", func() bool { return w.in("db").Status == otcsim.StatusModifying })
+					for w.in("db").Flavor != fourVCPUs {
+						time.Sleep(time.Second)
+					}
+					time.Sleep(after)
+					w.must(w.sim.ChangeInstance(w.ids["db"], func(in *otcsim.Instance) { in.Flavor = twoVCPUs }))
+					want := "RolledBack"
+					if !withRds {
+						want = "Contested" // nothing asks for ours any more
+					}
+					w.until("it is said", func() bool { return w.decided("default", "db", want) })
+					time.Sleep(4 * time.Hour)
+					s.stop()
+					if n := w.begun("ResizeFlavor"); n != 1 || w.in("db").Flavor != twoVCPUs {
+						t.Errorf("the cloud has begun %d resizes, and has %s", n, w.in("db").Flavor)
+					}
+				})
+			})
+		}
+	}
+}

@@ -90,12 +90,6 @@ func atItsWorst(t *testing.T, apply v1alpha1.Apply) {
 // The archived operator applies old flavors again after a backup: back and forth, while the Rds has ours all the while.
 // That is seen and said, and no larger flavor is asked for on top of it.
 func TestAFlavorThatTheCloudLeavesHoldsFlavorsForADay(t *testing.T) {
-	for _, apply := range []v1alpha1.Apply{v1alpha1.ApplyOperator, v1alpha1.ApplyCloud} {
-		t.Run(string(apply), func(t *testing.T) { leavesOurFlavor(t, apply) })
-	}
-}
-
-func leavesOurFlavor(t *testing.T, apply v1alpha1.Apply) {
 	h := newInstallation(t)
 	var mu sync.Mutex
 	asked := 0
@@ -105,9 +99,9 @@ func leavesOurFlavor(t *testing.T, apply v1alpha1.Apply) {
 			defer mu.Unlock()
 			asked++
 		}
-	}}, "--leader-elect=false", "--allow-apply=Cloud")
+	}}, "--leader-elect=false")
 	h.armed()
-	if err := h.PatchAutopilot(h.within(), `{"spec":{"apply":"`+string(apply)+`","flavor":{"cooldownSeconds":0,"maxChangesPerDay":10,"memory":{"enabled":false},"alarm":{"count":1}}}}`); err != nil {
+	if err := h.PatchAutopilot(h.within(), `{"spec":{"flavor":{"cooldownSeconds":0,"maxChangesPerDay":10,"memory":{"enabled":false},"alarm":{"count":1}}}}`); err != nil {
 		t.Fatal(err)
 	}
 	h.world.Operator.Replay(6, 20*time.Millisecond)
