@@ -193,3 +193,23 @@ func undone(c *Case) {
 	c.Wanted.Flavor, c.Instance.Flavor, c.Rival = "rds.mysql.n1.xlarge.4", "rds.mysql.n1.xlarge.4", "a-gitops-tool"
 	c.Instance.VCPUs, c.Instance.MemoryGB = 4, 16
 }
+
+// cloudRefuses is a change that the cloud was asked for itself just now, and does not make.
+func cloudRefuses(pending func(*Case), r Reason) func(*Case) {
+	return func(c *Case) {
+		pending(c)
+		c.Spec.Apply = v1alpha1.ApplyCloud
+		c.Status.Pending.AskedTime = &c.Status.Pending.DecisionTime
+		c.Status.Pending = c.refused(c.Status.Pending, r, "in its words")
+	}
+}
+
+// runningFor is a job of the cloud's that began that long ago.
+func runningFor(d time.Duration) func(*Case) {
+	return func(c *Case) {
+		pendingVolume(d)(c)
+		began := ago(d)
+		c.Spec.Apply, c.Instance.Status = v1alpha1.ApplyCloud, "MODIFYING"
+		c.Status.Pending.JobID, c.Status.Pending.JobTime, c.Status.Pending.AskedTime = "j1", &began, &began
+	}
+}

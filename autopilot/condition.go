@@ -85,6 +85,9 @@ func SaysOff(s v1alpha1.Status) bool {
 func setProgressing(s *v1alpha1.Status, generation int64, now time.Time) {
 	for _, p := range s.Intents() {
 		switch {
+		case p.Refused() != nil && p.Refusal.Reason != "" && (p.AskedTime == nil || isForGood(p.Refusal)):
+			SetCondition(s, v1alpha1.ConditionProgressing, false, p.Refusal.Reason, DescribeRefusal(*p.Refusal), generation, now)
+			return
 		case p.AskedTime != nil:
 			SetCondition(s, v1alpha1.ConditionProgressing, true, string(ReasonChangePending), fmt.Sprintf("%s → %s is under way", p.From, p.To), generation, now)
 			return

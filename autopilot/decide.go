@@ -1,6 +1,7 @@
 package autopilot
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,7 +29,11 @@ type Case struct {
 	Recheck    time.Duration // the next look while an instance is busy or a change is pending
 
 	Instance *Instance // nil: not known, or not in the cloud
-	Shared   bool      // another Rds has the same instance
+	Shared   bool      // another Rds, or an autopilot without one, has the same instance
+	// NoRds: there is no Rds to patch. An intent is asked for once it is recorded, and Wanted is what the instance has.
+	NoRds bool
+	// Jobs are the cloud's jobs for intents, by id, as far as they could be read. The instance was read after them.
+	Jobs map[string]Job
 
 	Alarms []Alarm
 	Status v1alpha1.Status // what was seen and done before; see FollowUp
@@ -191,7 +196,10 @@ func (c Case) intent(kind v1alpha1.ChangeKind, d Decision, alarms ...Alarm) *v1a
 		i.Metrics = append(i.Metrics, a.Metric)
 	}
 	if p := c.unpatched(kind); p != nil {
-		i.DecisionTime, i.Refusal = p.DecisionTime, p.Refusal
+		i.DecisionTime, i.Refusal = p.DecisionTime, p.Refusal.DeepCopy()
+		if i.Refusal != nil {
+			i.Refusal.NextTime = nil // decided anew: only how often it was refused still counts
+		}
 	}
 	return i
 }
@@ -206,5 +214,7 @@ func (c Case) MayChangeFlavor() bool {
 			return true
 		}
 	}
-	return len(c.dueDeferred(nil)) > 0
+	return len(c.dueDeferred(nil)) > 0 || slices.ContainsFunc(c.Status.Intents(), func(i *v1alpha1.Intent) bool {
+		return c.Spec.Apply == v1alpha1.ApplyCloud && i.Kind == v1alpha1.KindFlavor && i.JobID == "" && i.Generation != c.Generation
+	})
 }

@@ -1,6 +1,7 @@
 package autopilot
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -115,17 +116,25 @@ func (c Case) checkMode(d Decision) Decision {
 	if p == nil || p.Refusal == nil {
 		return d
 	}
-	if remaining := refusalWait(p.Refusal.Count) - c.Now.Sub(p.Refusal.Time.Time); remaining > 0 {
+	if remaining := c.untilAskedAgain(*p.Refusal); remaining > 0 {
 		return d.declineRefused(*p.Refusal, remaining)
 	}
 	return d
 }
 
-// declineRefused turns a decision into the answer that the API server refuses it.
+// untilAskedAgain is how long whoever refused a change is left in peace.
+func (c Case) untilAskedAgain(r v1alpha1.Refusal) time.Duration {
+	if r.NextTime != nil {
+		return r.NextTime.Sub(c.Now)
+	}
+	return refusalWait(r.Count) - c.Now.Sub(r.Time.Time)
+}
+
+// declineRefused turns a decision into the answer that the API server or the cloud refuses it.
 func (d Decision) declineRefused(r v1alpha1.Refusal, remaining time.Duration) Decision {
 	what, _, _ := strings.Cut(d.Message, ":")
 	d.To = ""
-	return d.decline(ReasonRefused, remaining, "The Kubernetes API refuses it (%s): %s", what, r.Message)
+	return d.decline(cmp.Or(Reason(r.Reason), ReasonRefused), remaining, "%s (%s): %s", whoRefuses(r), what, r.Message)
 }
 
 // refusalWait is how long to wait before the API server is asked again: 1, 2, 4 … up to 15 minutes.
@@ -139,6 +148,13 @@ func (c Case) checkPending(d Decision, kind v1alpha1.ChangeKind) (Decision, bool
 		if c.intentState(p) != waiting {
 			continue
 		}
+		if r := p.Refused(); r != nil {
+			if kind == v1alpha1.KindVolume && p.Kind == v1alpha1.KindFlavor {
+				continue // the cloud does not make it: nothing is in the way of storage
+			}
+			d.Message = describeIntent(*p)
+			return d.declineRefused(*r, c.untilAskedAgain(*r)), true
+		}
 		age := c.Now.Sub(askedAt(*p))
 		if kind == v1alpha1.KindVolume && p.Kind == v1alpha1.KindFlavor && age >= flavorFirst {
 			continue // a wish that the operator cannot fulfill must not let the disk run full
@@ -146,8 +162,14 @@ func (c Case) checkPending(d Decision, kind v1alpha1.ChangeKind) (Decision, bool
 		switch {
 		case c.Instance.Status == StatusStorageFull && p.Kind == v1alpha1.KindVolume:
 			return d.decline(ReasonStorageFull, c.Recheck, "The instance is in %s: %s was asked for once, and the cloud may refuse it", StatusStorageFull, describeIntent(*p)), true
+		case p.JobTime != nil && c.Now.Sub(p.JobTime.Time) >= jobPatience:
+			return d.decline(ReasonStalled, c.Recheck, "%s has been under way for %s, and the cloud does not end its job %s: ask its support", describeIntent(*p), durationText(c.Now.Sub(p.JobTime.Time)), p.JobID), true
 		case Stalling(*p, c.Instance.observed(c.Status.Instance, c.Now), c.Now):
-			return d.decline(ReasonStalled, c.Recheck, "%s was asked for %s ago and has not come, though the instance is %s: look at the operator", describeIntent(*p), durationText(age), StatusActive), true
+			advice := "look at the operator"
+			if c.Spec.Apply == v1alpha1.ApplyCloud {
+				advice = "the cloud is asked for it again"
+			}
+			return d.decline(ReasonStalled, c.Recheck, "%s was asked for %s ago and has not come, though the instance is %s: %s", describeIntent(*p), durationText(age), StatusActive, advice), true
 		}
 		return d.decline(ReasonChangePending, c.Recheck, "%s is under way", describeIntent(*p)), true
 	}

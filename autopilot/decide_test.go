@@ -47,12 +47,12 @@ func TestDecide(t *testing.T) {
 
 		{"a volume change is under way", pendingVolume(time.Minute), []Alarm{storageAt(93)}, ActionNone, ReasonChangePending, "", ""},
 		{"a volume change holds flavors back", pendingVolume(time.Minute), []Alarm{usageAt(v1alpha1.MetricCPU, 95)}, ActionNone, ReasonChangePending, "", ""},
-		{"a volume change is stalled", pendingVolume(15 * time.Minute), []Alarm{storageAt(93)}, ActionNone, ReasonStalled, "", "look at the operator"},
+		{"a volume change is stalled", pendingVolume(15 * time.Minute), []Alarm{storageAt(93)}, ActionNone, ReasonStalled, "", "and has not come, though the instance is ACTIVE: "},
 		{"not stalled while the instance is busy", both(pendingVolume(15*time.Minute), busy("MODIFYING")), []Alarm{storageAt(93)}, ActionNone, ReasonChangePending, "", ""},
 		{"not stalled when the instance became ACTIVE just now", both(pendingVolume(3*time.Hour), activeFor(14*time.Minute)), []Alarm{storageAt(93)}, ActionNone, ReasonChangePending, "", ""},
 		{"a flavor change holds storage back at first", pendingFlavor(9 * time.Minute), []Alarm{storageAt(93)}, ActionNone, ReasonChangePending, "", ""},
 		{"but not for ever", pendingFlavor(10 * time.Minute), []Alarm{storageAt(93)}, ActionGrowVolume, ReasonAlarmInForce, "110", ""},
-		{"a flavor change is stalled", pendingFlavor(15 * time.Minute), []Alarm{usageAt(v1alpha1.MetricCPU, 95)}, ActionNone, ReasonStalled, "", "look at the operator"},
+		{"a flavor change is stalled", pendingFlavor(15 * time.Minute), []Alarm{usageAt(v1alpha1.MetricCPU, 95)}, ActionNone, ReasonStalled, "", "and has not come, though the instance is ACTIVE: "},
 		{"the Rds asks for more than the cloud has", func(c *Case) { c.Wanted.VolumeGB = 120 }, []Alarm{storageAt(93)}, ActionNone, ReasonChangePending, "", "120 GB"},
 		{"the cloud grew by itself", func(c *Case) { c.Wanted.VolumeGB = 40 }, []Alarm{storageAt(93)}, ActionGrowVolume, ReasonAlarmInForce, "110", ""},
 		{"the Rds asks for another flavor than the cloud has", func(c *Case) { c.Wanted.Flavor = "rds.mysql.n1.large.4" }, []Alarm{usageAt(v1alpha1.MetricCPU, 95)}, ActionNone, ReasonChangePending, "", ""},
@@ -127,10 +127,19 @@ func TestDecide(t *testing.T) {
 		{"recommend only, storage", func(c *Case) { c.Mode = v1alpha1.ModeRecommend }, []Alarm{storageAt(93)}, ActionGrowVolume, ReasonRecommend, "110", ""},
 		{"recommend only, flavor", func(c *Case) { c.Mode = v1alpha1.ModeRecommend }, []Alarm{usageAt(v1alpha1.MetricCPU, 95)}, ActionChangeFlavor, ReasonRecommend, "rds.mysql.n1.4xlarge.4", ""},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
+		decide := func(t *testing.T, apply v1alpha1.Apply, noRds bool) {
 			c := quiet()
+			c.Spec.Apply = apply
 			if tc.alter != nil {
 				tc.alter(&c)
+			}
+			if has := c.Instance; noRds && has != nil {
+				if now := (Wanted{VolumeGB: has.VolumeGB, Flavor: has.Flavor}); (c.Status.Pending == nil) == (c.Wanted != now) {
+					t.Skip("about what an Rds asks for, or does not")
+				} else if c.Wanted = now; c.Status.Pending != nil && c.Status.Pending.AskedTime == nil {
+					c.Status.Pending.AskedTime = &c.Status.Pending.DecisionTime
+				}
+				c.NoRds = true
 			}
 			v := Decide(c.with(tc.alarms...))
 			if len(v.Decisions) != 1 {
@@ -146,7 +155,10 @@ func TestDecide(t *testing.T) {
 			if acts := tc.reason == ReasonAlarmInForce; acts != (v.Intent != nil) {
 				t.Errorf("intent %+v with reason %s", v.Intent, tc.reason)
 			}
-		})
+		}
+		t.Run(tc.name, func(t *testing.T) { decide(t, v1alpha1.ApplyOperator, false) })
+		t.Run(tc.name+", in the cloud", func(t *testing.T) { decide(t, v1alpha1.ApplyCloud, false) })
+		t.Run(tc.name+", without an Rds", func(t *testing.T) { decide(t, v1alpha1.ApplyCloud, true) })
 	}
 }
 

@@ -10,9 +10,10 @@ var (
 	ErrGone = errors.New("no longer exists")
 )
 
-// RefusedError is the API server's answer to a patch that it understood and does not allow.
+// RefusedError is the answer of the API server, or of the cloud, to a change that it understood and does not allow.
 type RefusedError struct {
-	Message string // the API server's
+	Reason  Reason // of the cloud; empty where the API server refuses
+	Message string // in the words of whoever refuses
 }
 
 func (e *RefusedError) Error() string { return "refused: " + e.Message }

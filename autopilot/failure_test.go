@@ -32,7 +32,7 @@ func (l *loop) round(t *testing.T) Verdict {
 		l.patches = append(l.patches, l.Now.Format("15:04:05 ")+v.Intent.To)
 		p = l.apply(&l.Case, *v.Intent)
 	}
-	done := RecordOutcome(l.Case, v, f.Asked, p)
+	done := RecordOutcome(l.Case, v, f, p)
 	l.Status, l.ended, l.news = done.Status, append(l.ended, done.Ended...), append(l.news, done.News...)
 	return v
 }

@@ -29,7 +29,9 @@ func (c Case) intentState(i *v1alpha1.Intent) intentState {
 		switch {
 		case c.Instance.Flavor == i.To && c.Instance.Status == StatusActive:
 			return completed
-		case c.Wanted.Flavor == i.To, c.Instance.Flavor == i.To:
+		case i.JobID != "" && c.Jobs[i.JobID].State == JobDone && c.Instance.Status == StatusActive:
+			return completed // and somebody has changed it since
+		case c.asksFor(i), c.Instance.Flavor == i.To:
 			return waiting
 		case c.Wanted.Flavor == i.From && c.Instance.Flavor == i.From && i.AskedTime == nil:
 			return unpatched
@@ -40,7 +42,9 @@ func (c Case) intentState(i *v1alpha1.Intent) intentState {
 	switch {
 	case c.Instance.VolumeGB >= to && c.Instance.Status == StatusActive:
 		return completed
-	case c.Wanted.VolumeGB >= to, c.Instance.VolumeGB >= to:
+	case c.Instance.VolumeGB >= to && c.Instance.Status == StatusStorageFull && c.Spec.Apply == v1alpha1.ApplyCloud:
+		return completed // and full again: the next size can be asked for
+	case c.asksFor(i), c.Instance.VolumeGB >= to:
 		return waiting
 	case c.Instance.VolumeGB == from && i.AskedTime == nil:
 		return unpatched
@@ -53,6 +57,7 @@ type Followed struct {
 	Status v1alpha1.Status
 	Ended  []v1alpha1.Change // ours that ended, and those that others made
 	Asked  []v1alpha1.Intent // ours that the Rds turned out to ask for: not recorded as decisions yet
+	Failed []v1alpha1.Intent // ours whose job has failed: not recorded as decisions yet
 }
 
 // FollowUp brings the status up to what the cloud has now: it ends intents, enters changes that others made and notes the
@@ -94,8 +99,12 @@ func (f *Followed) followIntent(c Case, i *v1alpha1.Intent) *v1alpha1.Intent {
 	if i == nil {
 		return nil
 	}
+	i, failed := c.followJob(i)
+	if failed {
+		f.Failed = append(f.Failed, *i)
+	}
 	state := c.intentState(i)
-	if i.AskedTime == nil && (state == waiting || state == completed) {
+	if i.AskedTime == nil && (state == waiting && !c.NoRds || state == completed) {
 		i = withAskedTime(*i, c.Now)
 		f.Asked = append(f.Asked, *i)
 	}
@@ -165,21 +174,27 @@ func (c Case) changesByOthers(last *v1alpha1.Instance, ended []v1alpha1.Change, 
 		if from != to && !ours(kind, to) {
 			found = append(found, v1alpha1.Change{
 				Kind: kind, By: v1alpha1.ByOther, From: from, To: to,
-				CompletionTime: *micro(c.Now), Outcome: c.outcomeByOthers(kind, from, open),
+				CompletionTime: *micro(c.Now), Outcome: c.outcomeByOthers(kind, from, ended, open),
 			})
 		}
 	}
 	note(v1alpha1.KindVolume, strconv.Itoa(int(last.VolumeGB)), strconv.Itoa(c.Instance.VolumeGB))
-	note(v1alpha1.KindFlavor, last.Flavor, c.Instance.Flavor)
+	flavor := last.Flavor
+	for _, ch := range ended {
+		if ch.Kind == v1alpha1.KindFlavor && ch.Outcome == v1alpha1.OutcomeCompleted {
+			flavor = ch.To
+		}
+	}
+	note(v1alpha1.KindFlavor, flavor, c.Instance.Flavor)
 	return found
 }
 
 // outcomeByOthers distinguishes a change that somebody wanted from a flavor of ours that the cloud left although the Rds
 // asks for it.
-func (c Case) outcomeByOthers(kind v1alpha1.ChangeKind, from string, open []*v1alpha1.Intent) v1alpha1.Outcome {
+func (c Case) outcomeByOthers(kind v1alpha1.ChangeKind, from string, ended []v1alpha1.Change, open []*v1alpha1.Intent) v1alpha1.Outcome {
 	if kind == v1alpha1.KindFlavor && c.Wanted.Flavor == from {
-		for _, ch := range c.ourFlavorChanges() {
-			if ch.To == from && ch.Outcome == v1alpha1.OutcomeCompleted {
+		for _, ch := range append(c.ourFlavorChanges(), ended...) {
+			if ch.Kind == kind && ch.To == from && ch.Outcome == v1alpha1.OutcomeCompleted {
 				return v1alpha1.OutcomeRolledBack
 			}
 		}

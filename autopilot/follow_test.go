@@ -125,7 +125,7 @@ func TestApply(t *testing.T) {
 		for range 30 {
 			v := Decide(c)
 			c.Status = RecordIntent(c, v)
-			done := RecordOutcome(c, v, nil, Patched{})
+			done := RecordOutcome(c, v, Followed{}, Patched{})
 			c.Status = done.Status
 			fresh += len(done.News)
 			c.Now = c.Now.Add(time.Minute)

@@ -36,8 +36,12 @@ func (c Case) gate(a Alarm) (Decision, bool) {
 		return d.decline(ReasonNotEnabled, 0, "Autopilot is off for this database: spec.autopilot of the Rds said false, or one of both is being deleted"), false
 	case !metric.Enabled(c.Spec):
 		return d.decline(ReasonNotEnabled, 0, "The %s alarm is switched off: spec.flavor.%s.enabled is false", metric.Label, a.Metric), false
+	case c.Shared && c.Spec.Apply == v1alpha1.ApplyCloud:
+		return d.decline(ReasonInstanceUnknown, c.Recheck, "Another Rds or RdsAutopilot has the same instance id: which of them is to look after it is not known"), false
 	case c.Shared:
 		return d.decline(ReasonInstanceUnknown, c.Recheck, "Another Rds has the same instance id: which of them to patch is not known"), false
+	case c.Instance == nil && c.NoRds:
+		return d.decline(ReasonInstanceUnknown, c.Recheck, "The cloud has no instance with the id in spec.instanceID"), false
 	case c.Instance == nil:
 		return d.decline(ReasonInstanceUnknown, c.Recheck, "The cloud has no instance with the id in status.id of the Rds"), false
 	case !a.Evidence.Present():

@@ -35,6 +35,11 @@ type simulation struct {
 	old    []Wanted           // snapshots that the operator may still apply
 	events []string
 
+	// Where the autopilot asks the cloud itself: whether there is an Rds, the cloud's jobs, and what the running one makes.
+	noRds bool
+	jobs  map[string]Job
+	makes *v1alpha1.Intent
+
 	grown map[int]float64            // new size → used space that asked for it
 	asked map[string]v1alpha1.Intent // flavor → what asked for it last
 }
@@ -42,7 +47,13 @@ type simulation struct {
 func newSimulation(t *rapid.T) *simulation {
 	s := &simulation{
 		t: t, now: noon(), spec: policy(), alarms: map[v1alpha1.Metric]v1alpha1.State{}, used: 50, cpu: 1,
-		grown: map[int]float64{}, asked: map[string]v1alpha1.Intent{}, truth: map[string]float64{},
+		grown: map[int]float64{}, asked: map[string]v1alpha1.Intent{}, truth: map[string]float64{}, jobs: map[string]Job{},
+	}
+	switch rapid.SampledFrom([]string{"operator", "cloud", "no Rds"}).Draw(t, "applied by") {
+	case "cloud":
+		s.spec.Apply = v1alpha1.ApplyCloud
+	case "no Rds":
+		s.spec.Apply, s.noRds = v1alpha1.ApplyCloud, true
 	}
 	s.spec.Storage.StepGB = int32(10 * rapid.IntRange(1, 10).Draw(t, "step/10"))
 	s.spec.Storage.MaxGB = int32(10 * rapid.IntRange(10, 60).Draw(t, "max/10"))
@@ -74,7 +85,10 @@ func (s *simulation) round(killedAfter int) {
 	inst := s.inst
 	c := Case{
 		Now: s.now, Mode: v1alpha1.ModeAuto, Enabled: true, Spec: s.spec, Generation: 1, Recheck: 30 * time.Second,
-		Wanted: s.wanted, Instance: &inst, Status: s.status, Catalogue: catalogue(),
+		Wanted: s.wanted, Instance: &inst, Status: s.status, Catalogue: catalogue(), NoRds: s.noRds, Jobs: s.jobs,
+	}
+	if s.noRds {
+		c.Wanted = Wanted{VolumeGB: inst.VolumeGB, Flavor: inst.Flavor}
 	}
 	f := FollowUp(c)
 	c.Status = f.Status
@@ -98,10 +112,16 @@ func (s *simulation) round(killedAfter int) {
 		return
 	}
 	if v.Intent == nil {
-		s.status = RecordOutcome(c, v, f.Asked, Patched{}).Status
+		s.status = RecordOutcome(c, v, f, s.askCloud(c, Patched{}, killedAfter)).Status
 		return
 	}
 	s.status = c.Status
+	if s.noRds {
+		if killedAfter > 1 {
+			s.status = RecordOutcome(c, v, f, s.askCloud(c, Patched{}, killedAfter)).Status
+		}
+		return
+	}
 	if killedAfter == 1 {
 		s.logf("… and is killed between the intent and the patch")
 		return
@@ -115,7 +135,58 @@ func (s *simulation) round(killedAfter int) {
 		s.logf("… and is killed before it notes the patch")
 		return
 	}
-	s.status = RecordOutcome(c, v, f.Asked, Patched{Result: PatchAccepted}).Status
+	asking := c
+	asking.Wanted = s.wanted
+	s.status = RecordOutcome(c, v, f, s.askCloud(asking, Patched{Result: PatchAccepted}, killedAfter)).Status
+}
+
+// askCloud is the request to the cloud, whose answer may be lost.
+func (s *simulation) askCloud(c Case, p Patched, killedAfter int) Patched {
+	i := c.ToAsk()
+	if i == nil {
+		return p
+	}
+	s.status = c.Status // an intent is stored before
+	p.Cloud = &CloudAnswer{Kind: i.Kind}
+	if s.makes != nil || s.inst.Status != StatusActive && (s.inst.Status != StatusStorageFull || i.Kind == v1alpha1.KindFlavor) {
+		p.Cloud.Reason, p.Cloud.Message = ReasonInstanceBusy, "busy"
+		return p
+	}
+	switch what := rapid.SampledFrom([]string{"begins", "begins", "begins", "refuses", "is silent", "begins, unheard"}).Draw(s.t, "the cloud"); what {
+	case "refuses":
+		p.Cloud.Reason, p.Cloud.Message = rapid.SampledFrom([]Reason{ReasonSoldOut, ReasonQuotaExceeded, ReasonCloudRefused}).Draw(s.t, "why"), "no"
+	case "is silent":
+		p.Cloud.Reason, p.Cloud.Message = CloudUnreachable, "no answer"
+	default:
+		s.check(*i, s.used)
+		job := fmt.Sprint("job ", len(s.jobs)+1)
+		s.jobs[job], s.makes = Job{}, i.DeepCopy()
+		s.makes.JobID, s.inst.Status = job, "MODIFYING"
+		if p.Cloud.JobID = job; what != "begins" || killedAfter < 3 {
+			p.Cloud.JobID, p.Cloud.Reason, p.Cloud.Message = "", CloudUnreachable, "no answer"
+		}
+	}
+	s.logf("the cloud is asked for %s → %s: %+v", i.From, i.To, *p.Cloud)
+	return p
+}
+
+// endJob ends what the cloud makes, with or without effect.
+func (s *simulation) endJob() {
+	if s.makes == nil {
+		return
+	}
+	i, failed := s.makes, rapid.IntRange(0, 3).Draw(s.t, "fails") == 0
+	s.makes, s.inst.Status = nil, StatusActive
+	s.jobs[i.JobID] = Job{State: JobDone}
+	switch {
+	case failed:
+		s.jobs[i.JobID] = Job{State: JobFailed, Message: "failed"}
+	case i.Kind == v1alpha1.KindVolume:
+		s.inst.VolumeGB = max(s.inst.VolumeGB, gigabytes(i.To))
+	default:
+		s.become(i.To)
+	}
+	s.logf("%s ends, failed: %t", i.JobID, failed)
 }
 
 func watched() []v1alpha1.Metric {
@@ -132,9 +203,21 @@ func (s *simulation) percent(m v1alpha1.Metric) float64 {
 // patch writes what is intended, for a volume because of that much used space.
 func (s *simulation) patch(i v1alpha1.Intent, usedGB float64) {
 	s.old = append(s.old, s.wanted)
+	if i.Kind == v1alpha1.KindVolume && gigabytes(i.To) <= s.wanted.VolumeGB {
+		s.fail("volume patched from %d to %s", s.wanted.VolumeGB, i.To)
+	}
+	if s.check(i, usedGB); i.Kind == v1alpha1.KindVolume {
+		s.wanted.VolumeGB = gigabytes(i.To)
+	} else {
+		s.wanted.Flavor = i.To
+	}
+}
+
+// check is what must hold of a change, whoever is asked for it.
+func (s *simulation) check(i v1alpha1.Intent, usedGB float64) {
 	if i.Kind == v1alpha1.KindVolume {
 		to := gigabytes(i.To)
-		if to <= s.inst.VolumeGB || to <= s.wanted.VolumeGB {
+		if to <= s.inst.VolumeGB {
 			s.fail("volume patched from %d (cloud %d) to %d", s.wanted.VolumeGB, s.inst.VolumeGB, to)
 		}
 		if to > int(s.spec.Storage.MaxGB) {
@@ -146,7 +229,6 @@ func (s *simulation) patch(i v1alpha1.Intent, usedGB float64) {
 			}
 		}
 		s.grown[to] = max(s.grown[to], usedGB)
-		s.wanted.VolumeGB = to
 		return
 	}
 	from, _ := flavors.Find(catalogue(), s.inst.Flavor)
@@ -164,12 +246,11 @@ func (s *simulation) patch(i v1alpha1.Intent, usedGB float64) {
 		}
 	}
 	s.asked[i.To] = i
-	s.wanted.Flavor = i.To
 }
 
 // operate applies a snapshot of the Rds as the archived operator does: flavors in both directions, volumes upwards only.
 func (s *simulation) operate(w Wanted) {
-	if s.inst.Status != StatusActive {
+	if s.inst.Status != StatusActive || s.noRds {
 		return
 	}
 	s.logf("the operator applies %d GB, %s", w.VolumeGB, w.Flavor)
@@ -182,7 +263,7 @@ func (s *simulation) happen() {
 	s.now = s.now.Add(time.Duration(rapid.IntRange(10, 1200).Draw(s.t, "seconds")) * time.Second)
 	switch rapid.SampledFrom([]string{
 		"round", "round", "round", "round", "killed", "operator", "operator", "old snapshot", "fills", "load", "alarm", "clears", "somebody",
-		"native", "busy", "clock", "free", "message", "message", "old message", "silence",
+		"native", "busy", "clock", "job ends", "job ends", "free", "message", "message", "old message", "silence",
 	}).Draw(s.t, "what") {
 	case "round":
 		s.round(3)
@@ -190,6 +271,8 @@ func (s *simulation) happen() {
 		s.round(rapid.IntRange(0, 2).Draw(s.t, "after"))
 	case "operator":
 		s.operate(s.wanted)
+	case "job ends":
+		s.endJob()
 	case "old snapshot":
 		if len(s.old) > 0 {
 			s.operate(rapid.SampledFrom(s.old).Draw(s.t, "snapshot"))
@@ -225,9 +308,15 @@ func (s *simulation) happen() {
 		s.wanted.Flavor = rapid.SampledFrom(catalogue()).Draw(s.t, "flavor").Code
 		s.logf("somebody asks for %d GB, %s", s.wanted.VolumeGB, s.wanted.Flavor)
 	case "native":
+		if s.makes != nil {
+			break
+		}
 		s.inst.VolumeGB += 10
 		s.logf("the cloud grows the volume to %d GB by itself", s.inst.VolumeGB)
 	case "busy":
+		if s.makes != nil {
+			break
+		}
 		s.inst.Status = rapid.SampledFrom([]string{"MODIFYING", StatusActive, StatusStorageFull, "BACKING UP"}).Draw(s.t, "status")
 		s.logf("the instance is in %s", s.inst.Status)
 	case "clock":

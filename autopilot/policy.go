@@ -110,7 +110,7 @@ func caps(spec v1alpha1.Spec, b *v1alpha1.Baseline) (vcpus, memoryGB int) {
 func DefaultSpec() v1alpha1.Spec {
 	on := func() v1alpha1.Trigger { return v1alpha1.Trigger{Enabled: new(true), ThresholdPercent: 90} }
 	return v1alpha1.Spec{
-		Mode: v1alpha1.ModeAuto,
+		Mode: v1alpha1.ModeAuto, Apply: v1alpha1.ApplyOperator,
 		Storage: v1alpha1.Storage{
 			StepGB: 10, MaxGB: 4000, ThresholdPercent: 90,
 			Alarm: v1alpha1.StorageAlarm{PeriodSeconds: 1, Count: 5, RepeatSeconds: new(int32(900))},

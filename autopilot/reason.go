@@ -54,6 +54,13 @@ const (
 	ReasonRecommend       Reason = "Recommend"
 	ReasonRefused         Reason = "Refused" // by the API server
 
+	// What the cloud says where it is asked for a change itself; see also SoldOut, StorageFull and InstanceBusy.
+	ReasonQuotaExceeded   Reason = "QuotaExceeded"
+	ReasonPaymentRequired Reason = "PaymentRequired"
+	ReasonNotPermitted    Reason = "NotPermitted"
+	ReasonCloudRefused    Reason = "CloudRefused"
+	ReasonJobFailed       Reason = "JobFailed"
+
 	ReasonNearCap       Reason = "NearCap"
 	ReasonVolumeDoubled Reason = "VolumeDoubled"
 	ReasonRuleSilent    Reason = "RuleSilent"
@@ -65,8 +72,9 @@ const (
 	ArmedReason         = "AlarmsInPlace"
 	SubscriptionPending = "SubscriptionPending"
 	RuleMissing         = "RuleMissing"
-	QuotaExceeded       = "QuotaExceeded"
-	CloudUnreachable    = "CloudUnreachable"
+	QuotaExceeded       = string(ReasonQuotaExceeded)
+	CloudUnreachable    = "CloudUnreachable" // and of a decision, where the cloud was asked for a change itself
+	NotAllowed          = "NotAllowed"
 )
 
 // LookFailed is the reason of the condition Ready beyond those of Armed.
@@ -101,21 +109,21 @@ type ReasonRow struct {
 func ReasonTable() []ReasonRow {
 	const decision, warning, condition = SourceDecision, SourceWarning, SourceCondition
 	return []ReasonRow{
-		{Reason: ReasonAlarmInForce, Source: decision, Meaning: "The `Rds` was patched. The event has the action as its reason: `GrowVolume` or `ChangeFlavor`"},
+		{Reason: ReasonAlarmInForce, Source: decision, Meaning: "The `Rds` was patched, or the cloud asked where there is none. The event has the action as its reason: `GrowVolume` or `ChangeFlavor`"},
 		{Reason: ReasonPolicyInvalid, Source: decision, Guard: 1, IsWarning: true, NotArmed: true, Meaning: "The policy holds a value that the schema did not catch. The message names the field. A wrong flavor policy does not stop storage"},
 		{Reason: ReasonNotEnabled, Source: decision, Guard: 1, NotArmed: true, Meaning: "Autopilot is off for this database or this metric"},
-		{Reason: ReasonInstanceUnknown, Source: decision, Guard: 2, IsWarning: true, KeepsLimited: true, NotArmed: true, Meaning: "The id in `status.id` of the `Rds` is not in the cloud, or another `Rds` has the same id"},
+		{Reason: ReasonInstanceUnknown, Source: decision, Guard: 2, IsWarning: true, KeepsLimited: true, NotArmed: true, Meaning: "The id in `status.id` of the `Rds`, or in `spec.instanceID`, is not in the cloud, or another object has the same id"},
 		{Reason: ReasonAlarmCleared, Source: decision, Guard: 3, Meaning: "The alarm was over when the leader looked"},
 		{Reason: ReasonNoData, Source: decision, Guard: 3, IsWarning: true, IsPostponed: true, KeepsLimited: true, LacksEvidence: true, NotArmed: true, Meaning: "Cloud Eye has no measurement, or the catalogue or the size of the flavor could not be read. The leader looks again after 1 to 5 minutes"},
 		{Reason: ReasonBelowThreshold, Source: decision, Guard: 3, LacksEvidence: true, Meaning: "The alarm is in force, but the newest measurement is below the threshold"},
 		{Reason: ReasonStaleEvidence, Source: decision, Guard: 3, IsPostponed: true, KeepsLimited: true, LacksEvidence: true, Meaning: "The newest measurement is too old"},
 		{Reason: ReasonChangePending, Source: decision, Guard: 4, IsPostponed: true, KeepsLimited: true, Meaning: "A change is under way, ours or somebody else's, or storage goes first"},
-		{Reason: ReasonStalled, Source: decision, Guard: 4, IsWarning: true, IsPostponed: true, KeepsLimited: true, Meaning: "A change was asked for 15 minutes ago, the instance is `ACTIVE`, and the change has not arrived"},
+		{Reason: ReasonStalled, Source: decision, Guard: 4, IsWarning: true, IsPostponed: true, KeepsLimited: true, Meaning: "A change was asked for 15 minutes ago, the instance is `ACTIVE`, and the change has not arrived; or a job of the cloud has run for an hour"},
 		{Reason: ReasonInstanceBusy, Source: decision, Guard: 5, IsPostponed: true, KeepsLimited: true, Meaning: "The instance is not `ACTIVE`, or not for long enough"},
 		{Reason: ReasonStorageFull, Source: decision, Guard: 5, IsWarning: true, KeepsLimited: true, Meaning: "The instance is in `STORAGE FULL`. A larger volume was asked for; the cloud may refuse"},
 		{Reason: ReasonCapReached, Source: decision, Guard: 6, IsWarning: true, Meaning: "`maxGB`, `maxVCPUs` or `maxMemoryGB` does not allow more"},
 		{Reason: ReasonNoLargerFlavor, Source: decision, Guard: 7, IsWarning: true, Meaning: "The cloud has no larger flavor for this instance"},
-		{Reason: ReasonSoldOut, Source: decision, Guard: 7, IsWarning: true, Meaning: "The next flavor is not available in one zone. The message names both"},
+		{Reason: ReasonSoldOut, Source: decision, Guard: 7, IsWarning: true, Meaning: "The next flavor is not available in one zone. The message names both. With `apply: Cloud`, also where the cloud says so only when asked for it"},
 		{Reason: ReasonReplicaTooSmall, Source: decision, Guard: 7, IsWarning: true, Meaning: "The primary would become larger than its PostgreSQL read replica"},
 		{Reason: ReasonCooldown, Source: decision, Guard: 8, EndsByItself: true, Meaning: "The last change of flavor is too recent"},
 		{Reason: ReasonBudgetSpent, Source: decision, Guard: 8, IsWarning: true, EndsByItself: true, Meaning: "`maxChangesPerDay` changes of flavor in 24 hours"},
@@ -127,6 +135,13 @@ func ReasonTable() []ReasonRow {
 		{Reason: ReasonRecommend, Source: decision, Guard: 12, Meaning: "Mode is `Recommend`: this would have been done"},
 		{Reason: ReasonRefused, Source: decision, IsWarning: true, IsPostponed: true, Meaning: "The Kubernetes API refuses the patch. The message has its words. Tried again after 1, 2, 4, 8 and then every 15 minutes"},
 
+		{Reason: ReasonQuotaExceeded, Source: decision, IsWarning: true, IsPostponed: true, NotArmed: true, Meaning: "The tenant has no room: for another topic or alarm rule or, with `apply: Cloud`, for the change"},
+		{Reason: ReasonPaymentRequired, Source: decision, IsWarning: true, IsPostponed: true, Meaning: "With `apply: Cloud`: the cloud makes no change for an account that is frozen or has not paid"},
+		{Reason: ReasonNotPermitted, Source: decision, IsWarning: true, IsPostponed: true, Meaning: "With `apply: Cloud`: the service's user may not change instances. The second statement of `deploy/examples/policy.json` lets it"},
+		{Reason: ReasonCloudRefused, Source: decision, IsWarning: true, IsPostponed: true, Meaning: "With `apply: Cloud`: the cloud refuses the change. The message has its words. Tried again after 1, 2, 4, 8 and then every 15 minutes"},
+		{Reason: ReasonJobFailed, Source: decision, IsWarning: true, IsPostponed: true, Meaning: "With `apply: Cloud`: the cloud began the change and failed. Tried again like `CloudRefused`"},
+		{Reason: CloudUnreachable, Source: decision, IsWarning: true, IsPostponed: true, NotArmed: true, Meaning: "The cloud does not answer, or refuses. A change whose answer was lost is asked for again, after 10 seconds to 2 minutes: that changes nothing if it has begun"},
+
 		{Reason: ReasonNearCap, Source: warning, IsWarning: true, Meaning: "The volume has 80 % of `maxGB`"},
 		{Reason: ReasonVolumeDoubled, Source: warning, IsWarning: true, Meaning: "The volume has doubled within 7 days: something may be filling it"},
 		{Reason: ReasonRuleSilent, Source: warning, IsWarning: true, Meaning: "The storage is full by Cloud Eye's own data, and its alarm rule does not say so. The used space is acted on all the same, at each sweep. `doctor` says what is wrong with the rules"},
@@ -134,8 +149,7 @@ func ReasonTable() []ReasonRow {
 
 		{Reason: SubscriptionPending, Source: condition, NotArmed: true, Meaning: "The topic's subscription is missing or not confirmed yet"},
 		{Reason: RuleMissing, Source: condition, NotArmed: true, Meaning: "Cloud Eye has no alarm rule for a metric yet"},
-		{Reason: QuotaExceeded, Source: condition, NotArmed: true, Meaning: "The tenant has no room for another topic or alarm rule"},
-		{Reason: CloudUnreachable, Source: condition, NotArmed: true, Meaning: "The cloud does not answer, or refuses"},
+		{Reason: NotAllowed, Source: condition, NotArmed: true, Meaning: "`spec.apply` is `Cloud`, and `--allow-apply` or `--allowed-instances` does not allow that"},
 		{Reason: LookFailed, Source: condition, Meaning: "The database is armed, and the last look at it failed in part"},
 		{Reason: ArmedReason, Source: condition, Meaning: "The alarm rules exist and the subscription is confirmed"},
 	}

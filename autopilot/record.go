@@ -51,6 +51,7 @@ const (
 type Patched struct {
 	Result  PatchResult
 	Message string
+	Cloud   *CloudAnswer // to the request that followed, or to one for an earlier intent; nil where it was not asked
 }
 
 // Recorded is the status after a verdict, and what to report to people once it is stored.
@@ -63,13 +64,16 @@ type Recorded struct {
 }
 
 // RecordOutcome enters into the status what became of a verdict: the intent as it stands after its patch, a record of every
-// answer, and all conditions but Armed and Ready. The case's status is that of RecordIntent; asked are the intents that FollowUp found.
-func RecordOutcome(c Case, v Verdict, asked []v1alpha1.Intent, p Patched) Recorded {
+// answer, and all conditions but Armed and Ready. The case's status is that of RecordIntent; f is what FollowUp found.
+func RecordOutcome(c Case, v Verdict, f Followed, p Patched) Recorded {
 	done := Recorded{Status: *c.Status.DeepCopy()}
 	s := &done.Status
 	var answers []Decision
-	for _, i := range asked {
+	for _, i := range f.Asked {
 		answers = append(answers, c.decisionsFor(i)...)
+	}
+	for _, i := range f.Failed {
+		answers = append(answers, c.refusalsFor(i)...)
 	}
 	if i := s.Pending; v.Intent != nil && i != nil {
 		switch p.Result {
@@ -101,6 +105,9 @@ func RecordOutcome(c Case, v Verdict, asked []v1alpha1.Intent, p Patched) Record
 			v.again(d.Again)
 		}
 		answers = append(answers, d)
+	}
+	if p.Cloud != nil {
+		answers = append(answers, c.recordAnswer(s, *p.Cloud)...)
 	}
 	for _, d := range answers {
 		if recordDecision(s, d, c.Now) {
@@ -149,7 +156,8 @@ func (c Case) takenBackAtOnce(d Decision, lost v1alpha1.Change) Decision {
 // postponed reports whether an intent that was never patched is still wished for, only not now.
 func (v Verdict) postponed(i *v1alpha1.Intent) bool {
 	return slices.ContainsFunc(v.Decisions, func(d Decision) bool {
-		return d.Reason.row().IsPostponed && slices.Contains(i.Metrics, d.Metric)
+		isRefused := i.Refusal != nil && i.Refusal.Reason == string(d.Reason)
+		return (d.Reason.row().IsPostponed || isRefused) && slices.Contains(i.Metrics, d.Metric)
 	})
 }
 

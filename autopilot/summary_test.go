@@ -56,7 +56,7 @@ func TestARoundSumsUpWhatItRecords(t *testing.T) {
 	if c.Status.Summary != (v1alpha1.Summary{}) {
 		t.Errorf("before anything was asked for: %+v", c.Status.Summary)
 	}
-	done := RecordOutcome(c, v, nil, Patched{Result: PatchAccepted}).Status
+	done := RecordOutcome(c, v, Followed{}, Patched{Result: PatchAccepted}).Status
 	want := v1alpha1.Summary{LastChange: c.Status.Pending.From + " → " + c.Status.Pending.To + " GB, under way", LastDecision: "AlarmInForce (storage)"}
 	if done.Summary != want {
 		t.Errorf("%+v, want %+v", done.Summary, want)

@@ -6,9 +6,12 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Target is a database that an autopilot of the same namespace and name looks after, as its Rds describes it.
+// Target is a database that an autopilot of the same namespace and name looks after, as its Rds describes it or, where there is
+// none, the autopilot itself.
 type Target struct {
 	Namespace, Name string
+	// NoRds: the autopilot names the instance, and the uid and version are its own. Nothing is wanted of an operator.
+	NoRds           bool
 	UID             types.UID
 	ResourceVersion string
 	// InstanceID in the cloud; empty until the operator has entered it.

@@ -255,7 +255,7 @@ const specDefaults = `{
     memory: {enabled: true, thresholdPercent: 90},
     alarm: {periodSeconds: 300, count: 3, repeatSeconds: 1800},
     cooldownSeconds: 3600,
-    maxChangesPerDay: 2}}`
+    maxChangesPerDay: 2}, apply: Operator}`
 
 func TestRdsAutopilotDefaults(t *testing.T) {
 	client := admin(t).Resource(rdsautopilots).Namespace(shared.Cluster(t).Namespace(t))
@@ -291,6 +291,12 @@ func TestRdsAutopilotValidation(t *testing.T) {
 		{"an old name of a zone", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: Asia/Calcutta}}}`, ""},
 		{"UTC", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: UTC}}}`, ""},
 		{"a zone that is east of UTC by name", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: Etc/GMT-2}}}`, ""},
+		{"both ways to apply", `{apply: Cloud}`, ""},
+		{"an instance without an Rds", `{apply: Cloud, instanceID: 0a1b2c3d4e5f60718293a4b5c6d7e8f9in01}`, ""},
+		{"an instance without an Rds, left to an operator", `{instanceID: 0a1b2c3d4e5f60718293a4b5c6d7e8f9in01}`, "spec.instanceID"},
+		{"an empty instance id", `{apply: Cloud, instanceID: ""}`, "spec.instanceID"},
+		{"an instance id that is a path", `{apply: Cloud, instanceID: ../../x}`, "spec.instanceID"},
+		{"another way to apply", `{apply: Terraform}`, "spec.apply"},
 		{"Off without quotes, which YAML takes for false", `{mode: Off}`, "spec.mode"},
 		{"an unknown mode", `{mode: Automatic}`, "spec.mode"},
 		{"stepGB no multiple of 10", `{storage: {stepGB: 15}}`, "spec.storage.stepGB"},

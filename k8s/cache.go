@@ -52,6 +52,8 @@ func newCache(c *Cluster) (*Cache, error) {
 		return unlessEmpty(shortUID(obj.(*autopilotv1.RdsAutopilot))), nil
 	}, byCert: func(obj any) ([]string, error) {
 		return unlessEmpty(obj.(*autopilotv1.RdsAutopilot).Status.Intake.SigningCertURL), nil
+	}, byInstance: func(obj any) ([]string, error) {
+		return unlessEmpty(obj.(*autopilotv1.RdsAutopilot).Spec.InstanceID), nil
 	}}
 	w := &Cache{}
 	for _, ns := range c.namespaces {

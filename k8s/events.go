@@ -36,7 +36,7 @@ func (r *recorder) shutdown() { r.broadcaster.Shutdown() }
 // Event is for people who look at the Rds or at its RdsAutopilot, whichever is there. It does not wait and cannot fail: an event
 // that is lost is in the log and in the status as well. Nothing is sent before Run.
 func (c *Cluster) Event(t *autopilot.Target, a *autopilotv1.RdsAutopilot, e autopilot.Event) {
-	if t != nil {
+	if t != nil && !t.NoRds {
 		c.event(corev1.ObjectReference{
 			APIVersion: otcv1.GroupVersion().String(), Kind: otcv1.Kind, Namespace: t.Namespace, Name: t.Name, UID: t.UID, ResourceVersion: t.ResourceVersion,
 		}, e)

@@ -69,7 +69,7 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 	case inst == nil:
 		return r.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown), "The cloud has no instance "+r.target.InstanceID)
 	case cs.Shared:
-		return r.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown), "Another Rds has the same instance id")
+		return r.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown), "Another Rds or RdsAutopilot has the same instance id")
 	case r.rap.Status.Alarms.TopicURN == "" && len(r.rap.Status.Alarms.Rules) == 0 && !inst.Measurable():
 		return r.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown), "The instance is in "+inst.Status+": it is armed once it is ACTIVE")
 	}

@@ -33,11 +33,13 @@ type Options struct {
 	Cache    Cache
 	Store    Store
 	Applier  Applier
+	Changer  Changer
 	Writers  Writers
 	Recorder Recorder
 	Cloud    Cloud
 	Arming   Arming
 	Mode     v1alpha1.Mode // the upper bound for every database
+	Allowed  autopilot.Allowed
 	Sweep    time.Duration // between two sweeps
 	Recheck  time.Duration // the next look while an instance is busy or a change is pending
 	// MaxFlavorChanges is how many flavors may be changing at a time in the cluster.
@@ -99,11 +101,8 @@ func (c *Controller) TargetChanged(old, now *autopilot.Target) {
 		c.applied.newest(key, now) // forgets what the cache has by now
 	}
 	c.enqueue(key)
-	if now == nil || now.InstanceID == "" || old != nil && old.InstanceID == now.InstanceID {
-		return
-	}
-	for _, other := range c.Cache.TargetsByInstance(now.InstanceID) { // another one with this id is no longer sure of it
-		c.enqueue(Key{other.Namespace, other.Name})
+	if now != nil && (old == nil || old.InstanceID != now.InstanceID) {
+		c.enqueueOthers(now.InstanceID)
 	}
 }
 
@@ -122,8 +121,23 @@ func (c *Controller) AutopilotChanged(old, now *v1alpha1.RdsAutopilot) {
 	c.limiter.observe(now)
 	c.writtenRap.newest(key, now)
 	c.switches.stored(key, now.Status.Switch)
-	if !ownWriteOnly(old, now) {
-		c.enqueue(key)
+	if ownWriteOnly(old, now) {
+		return
+	}
+	c.enqueue(key)
+	if old != nil && old.Spec.InstanceID == now.Spec.InstanceID && old.Spec.Apply == now.Spec.Apply {
+		return
+	}
+	c.enqueueOthers(now.Spec.InstanceID)
+}
+
+// enqueueOthers has everything looked at that has an instance: who else has it is no longer sure of it.
+func (c *Controller) enqueueOthers(instanceID string) {
+	if instanceID == "" {
+		return
+	}
+	for _, other := range c.Cache.TargetsByInstance(instanceID) {
+		c.enqueue(Key{other.Namespace, other.Name})
 	}
 }
 

@@ -17,10 +17,12 @@ import (
 // reconcileEnabled is the round of a database whose autopilot is on. Its arming comes afterwards, in a queue of its own.
 func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	r.warnOtherScalers()
+	jobs := r.readJobs(ctx)
 	c, err := r.observe(ctx)
 	if err != nil {
 		return 0, errors.Join(err, r.recordUnreachable(ctx, err))
 	}
+	c.Jobs = jobs
 	followed := autopilot.FollowUp(c)
 	c.Status = followed.Status
 	defer r.limiter.release(r.key)
@@ -34,6 +36,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	c.Status = autopilot.RecordIntent(c, v)
 	ended := followed.Ended
 	var patched autopilot.Patched
+	asking := c // of the cloud
 	if v.Intent != nil {
 		if err := r.storeIntent(ctx, c.Status); err != nil {
 			return 0, err
@@ -44,8 +47,23 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 		patched, applyErr = r.apply(ctx, *v.Intent)
 		err = errors.Join(err, applyErr)
 		c.Now = r.Now()
+		asking = c
+		if latest := r.latestTarget(r.key); latest != nil && patched.Result == autopilot.PatchAccepted {
+			asking.Wanted = latest.Wanted
+		}
 	}
-	done := autopilot.RecordOutcome(c, v, followed.Asked, patched)
+	if i := asking.ToAsk(); i != nil {
+		if v.Intent == nil { // else it was just stored
+			if err := r.storeIntent(ctx, c.Status); err != nil {
+				return 0, err
+			}
+			r.emitEnded(ended)
+			ended, c.Status = nil, *r.rap.Status.DeepCopy()
+		}
+		patched.Cloud = r.change(ctx, *i)
+		c.Now = r.Now()
+	}
+	done := autopilot.RecordOutcome(c, v, followed, patched)
 	due := r.armingDue(c)
 	switch {
 	case !due || autopilot.SaysOff(done.Status):
@@ -76,12 +94,8 @@ func (r *round) recordUnreachable(ctx context.Context, err error) error {
 
 // apply asks for what is intended, and returns what became of that. A switch that the user has changed meanwhile comes first.
 func (r *round) apply(ctx context.Context, i v1alpha1.Intent) (autopilot.Patched, error) {
-	latest := r.latestTarget(r.key)
-	if latest == nil || latest.UID != r.target.UID || latest.InstanceID != r.target.InstanceID {
-		return autopilot.Patched{}, fmt.Errorf("the Rds is another one by now: %w", autopilot.ErrConflict)
-	}
-	if reason, _ := OffReason(latest, r.rap, cmp.Or(r.switches.of(r.key), r.lastSwitch)); reason != "" {
-		return autopilot.Patched{}, fmt.Errorf("autopilot was turned off meanwhile: %w", autopilot.ErrConflict)
+	if err := r.checkTarget(); err != nil || r.target.NoRds {
+		return autopilot.Patched{}, err
 	}
 	stored, err := r.Applier.Apply(ctx, r.target, i)
 	switch refusal, refused := errors.AsType[*autopilot.RefusedError](err); {
@@ -95,6 +109,18 @@ func (r *round) apply(ctx context.Context, i v1alpha1.Intent) (autopilot.Patched
 		return autopilot.Patched{Result: autopilot.PatchTakenBack}, nil
 	}
 	return autopilot.Patched{Result: autopilot.PatchAccepted}, nil
+}
+
+// checkTarget looks at switch and instance id again, after the round has waited for the cloud.
+func (r *round) checkTarget() error {
+	latest := r.latestTarget(r.key)
+	if latest == nil || latest.UID != r.target.UID || latest.InstanceID != r.target.InstanceID {
+		return fmt.Errorf("the Rds is another one by now: %w", autopilot.ErrConflict)
+	}
+	if reason, _ := OffReason(latest, r.rap, cmp.Or(r.switches.of(r.key), r.lastSwitch)); reason != "" {
+		return fmt.Errorf("autopilot was turned off meanwhile: %w", autopilot.ErrConflict)
+	}
+	return nil
 }
 
 // requeueAfter is when to look at this database next, unless an event comes first.

@@ -93,10 +93,14 @@ func (l *flavorChangeLimiter) release(k Key) {
 // zero where no flavor is changing.
 func heldUntil(s *v1alpha1.Status) (until time.Time) {
 	for _, i := range s.Intents() {
-		if i.Kind != v1alpha1.KindFlavor || i.Refusal != nil {
+		if !autopilot.HoldsPlace(*i) {
 			continue
 		}
-		end := i.DecisionTime.Add(maxHold)
+		begin := i.DecisionTime
+		if i.JobTime != nil {
+			begin = *i.JobTime
+		}
+		end := begin.Add(maxHold)
 		if stalls := autopilot.StallsAt(*i, s.Instance); !stalls.IsZero() && stalls.Before(end) {
 			end = stalls
 		}

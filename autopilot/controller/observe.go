@@ -22,7 +22,7 @@ type Observer struct {
 	Recheck time.Duration
 	Log     *zap.Logger
 	Now     func() time.Time
-	// Shared reports whether another Rds has the same instance as this one.
+	// Shared reports whether another target has the same instance as this one.
 	Shared func(ctx context.Context, t *autopilot.Target) (bool, error)
 }
 
@@ -31,13 +31,16 @@ type Observer struct {
 func (o Observer) Observe(ctx context.Context, t *autopilot.Target, a *v1alpha1.RdsAutopilot, notBefore time.Time) (autopilot.Case, error) {
 	c := autopilot.Case{
 		Mode: autopilot.NarrowerMode(a.Spec.Mode, o.Mode), Enabled: true, Spec: a.Spec, Generation: a.Generation, Recheck: o.Recheck,
-		Wanted: t.Wanted, Status: *a.Status.DeepCopy(),
+		Wanted: t.Wanted, NoRds: t.NoRds, Status: *a.Status.DeepCopy(),
 	}
 	var err error
 	if c.Instance, err = o.instance(ctx, t.InstanceID, notBefore); err != nil {
 		return c, err
 	}
 	if c.Instance != nil {
+		if t.NoRds {
+			c.Wanted = autopilot.Wanted{VolumeGB: c.Instance.VolumeGB, Flavor: c.Instance.Flavor}
+		}
 		if c.Shared, err = o.Shared(ctx, t); err != nil {
 			return c, err
 		}
@@ -72,7 +75,7 @@ func (o Observer) instance(ctx context.Context, id string, notBefore time.Time) 
 // observe reads the case of this round.
 func (r *round) observe(ctx context.Context) (autopilot.Case, error) {
 	o := Observer{Cloud: r.Cloud, Mode: r.Mode, Recheck: r.Recheck, Log: r.log, Now: r.Now, Shared: func(_ context.Context, t *autopilot.Target) (bool, error) {
-		return len(r.Cache.TargetsByInstance(t.InstanceID)) > 1, nil
+		return r.Allowed.Shared(r.Cache.TargetsByInstance(t.InstanceID)), nil
 	}}
 	c, err := o.Observe(ctx, r.target, r.rap, r.notBefore)
 	if err != nil {
@@ -181,7 +184,7 @@ func (r *round) noteUnheard(is bool) time.Time {
 // readWriters fills in which other writer writes the field that we have written, where that matters.
 func (r *round) readWriters(ctx context.Context, c *autopilot.Case) (err error) {
 	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindVolume, v1alpha1.KindFlavor} {
-		if len(c.Alarms) > 0 && c.Rival == "" && c.Interfered(kind) {
+		if !c.NoRds && len(c.Alarms) > 0 && c.Rival == "" && c.Interfered(kind) {
 			var readErr error
 			c.Rival, readErr = r.Writers.Writer(ctx, r.target, kind)
 			err = errors.Join(err, readErr)

@@ -12,7 +12,7 @@ import (
 
 // Cache is what Kubernetes has, as last seen: it may be behind. What it returns must not be altered.
 type Cache interface {
-	// Target returns nil where there is no such Rds.
+	// Target returns nil where there is no such Rds, and no autopilot that names its instance itself.
 	Target(namespace, name string) *autopilot.Target
 	TargetsByInstance(id string) []*autopilot.Target
 	EachTarget(f func(*autopilot.Target))
@@ -39,6 +39,15 @@ type Store interface {
 // autopilot.RefusedError.
 type Applier interface {
 	Apply(ctx context.Context, read *autopilot.Target, i v1alpha1.Intent) (*autopilot.Target, error)
+}
+
+// Changer makes changes in the cloud itself, where spec.apply is Cloud.
+type Changer interface {
+	// Change asks the cloud for what is intended, which is absolute. It does so only if the instance still is as it was decided
+	// on, and returns autopilot.ErrConflict else. It returns the id of the job that has begun; none where the instance has it
+	// already. An autopilot.RefusedError is the cloud's no; after any other error it is not known whether a job has begun.
+	Change(ctx context.Context, instanceID string, i v1alpha1.Intent) (jobID string, err error)
+	Job(ctx context.Context, id string) (autopilot.Job, error)
 }
 
 // Writers knows which other field manager wrote the size or flavor that is asked for; empty where nobody knows.

@@ -30,7 +30,7 @@ const (
 type round struct {
 	*Controller
 	key        Key
-	target     *autopilot.Target      // nil: there is no Rds
+	target     *autopilot.Target      // nil: there is neither an Rds nor spec.instanceID
 	rap        *v1alpha1.RdsAutopilot // as last read or written; not altered
 	lastSwitch v1alpha1.Switch        // the last value of spec.autopilot, now or before
 	now        time.Time
@@ -104,10 +104,16 @@ func (r *round) create(ctx context.Context) error {
 
 // off says why nothing of this database should exist in the cloud, if so.
 func (r *round) off() (reason, message string) {
-	if reason, message = OffReason(r.target, r.rap, r.lastSwitch); reason == "" && r.effectiveMode() == v1alpha1.ModeOff {
+	if reason, message = OffReason(r.target, r.rap, r.lastSwitch); reason != "" {
+		return reason, message
+	}
+	if r.effectiveMode() == v1alpha1.ModeOff {
 		return string(autopilot.ReasonNotEnabled), "The mode is Off"
 	}
-	return reason, message
+	if message = r.Allowed.Refuses(r.rap.Spec, r.target); message != "" {
+		return autopilot.NotAllowed, message
+	}
+	return "", ""
 }
 
 // OffReason says why nothing is to be done for a database whatever the mode, if so. lastSwitch is the last value of spec.autopilot,
@@ -121,6 +127,10 @@ func OffReason(t *autopilot.Target, a *v1alpha1.RdsAutopilot, lastSwitch v1alpha
 		return string(autopilot.ReasonNotEnabled), "The RdsAutopilot is being deleted"
 	case t == nil:
 		return string(autopilot.ReasonInstanceUnknown), "There is no Rds with this namespace and name"
+	case t.NoRds: // that it exists is the switch
+		return "", ""
+	case a.Spec.InstanceID != "" && t.InstanceID != "" && a.Spec.InstanceID != t.InstanceID:
+		return string(autopilot.ReasonInstanceUnknown), "spec.instanceID is not the id in status.id of the Rds with this namespace and name: remove the one that is wrong"
 	case t.Deleting:
 		return string(autopilot.ReasonNotEnabled), "The Rds is being deleted"
 	case isSuccessor(t, a):
@@ -145,7 +155,7 @@ func owner(a *v1alpha1.RdsAutopilot) *metav1.OwnerReference {
 // isSuccessor reports whether the Rds has the name, but is not the one that this autopilot was made for.
 func isSuccessor(t *autopilot.Target, a *v1alpha1.RdsAutopilot) bool {
 	o := owner(a)
-	return o != nil && t != nil && o.UID != t.UID
+	return o != nil && t != nil && !t.NoRds && o.UID != t.UID
 }
 
 // write stores the status, if it differs, on top of what was read: a conflict means that this round decided on old news.

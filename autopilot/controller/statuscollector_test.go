@@ -71,6 +71,7 @@ rds_autopilot_conditions{type="Progressing"} 0
 rds_autopilot_not_armed{reason="CloudUnreachable"} 1
 rds_autopilot_not_armed{reason="InstanceUnknown"} 0
 rds_autopilot_not_armed{reason="NoData"} 0
+rds_autopilot_not_armed{reason="NotAllowed"} 0
 rds_autopilot_not_armed{reason="NotEnabled"} 1
 rds_autopilot_not_armed{reason="NotYet"} 2
 rds_autopilot_not_armed{reason="PolicyInvalid"} 0

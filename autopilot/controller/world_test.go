@@ -85,6 +85,7 @@ type world struct {
 	duringCloud func()   // what happens while the round waits for the cloud
 
 	patches []string // that the API server took
+	begun   []string // what the cloud was asked for and has begun
 	topics  int
 	events  []autopilot.Event
 
@@ -142,7 +143,7 @@ func (w *world) process() *Controller {
 	w.must(err)
 	c := New(Options{
 		Cache: cluster, Store: cluster, Applier: cluster, Writers: cluster, Recorder: w, Cloud: cloud{w}, Arming: cloud{w},
-		Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3,
+		Changer: cloud{w}, Allowed: autopilot.Allowed{Apply: v1alpha1.ApplyCloud}, Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3,
 		Log: zap.NewNop(), Reg: prometheus.NewRegistry(), Now: func() time.Time { return w.now },
 	})
 	w.must(cluster.OnTarget(c.TargetChanged))

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 
+	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -33,6 +34,8 @@ func newOptions(env func(string) string) options {
 // connection adds the flags of every command that asks the cluster and the cloud.
 func (o *options) connection(fs *pflag.FlagSet) {
 	fs.StringVar((*string)(&o.Mode), "mode", string(o.Mode), "upper bound for every database: `Auto`, Recommend or Off. Off removes everything from the cloud")
+	fs.StringVar((*string)(&o.Allowed.Apply), "allow-apply", string(o.Allowed.Apply), "`Operator`, or Cloud for databases whose spec.apply is Cloud: those are changed in the cloud by the service itself")
+	fs.StringSliceVar(&o.Allowed.Instances, "allowed-instances", nil, "with --allow-apply=Cloud: `NAMESPACE/ID` of the instances that a namespace may have changed, * for any, comma separated; empty means all")
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "`file` with the way to the API server; empty means $KUBECONFIG, then ~/.kube/config, then the pod's own")
 	fs.StringVar(&o.Context, "context", "", "`name` of the kubeconfig's context; empty means its current one")
 	fs.Float64Var(&o.CloudRate, "cloud-rate", o.CloudRate, "requests per second to each cloud service")
@@ -122,6 +125,7 @@ type check struct {
 // trim leaves out what is empty of the flags that are lists.
 func (o *options) trim() {
 	o.Namespaces, o.CertHosts, o.ConfirmHosts = trimmed(o.Namespaces), trimmed(o.CertHosts), trimmed(o.ConfirmHosts)
+	o.Allowed.Instances = trimmed(o.Allowed.Instances)
 }
 
 // parsePublicURL sets PublicURL, and returns what must hold of it.
@@ -138,9 +142,13 @@ func (o *options) parsePublicURL(raw string) []check {
 func (o *options) connectionChecks() []check {
 	return []check{
 		{slices.Contains([]v1alpha1.Mode{v1alpha1.ModeAuto, v1alpha1.ModeRecommend, v1alpha1.ModeOff}, o.Mode), "--mode: want Auto, Recommend or Off"},
+		{slices.Contains([]v1alpha1.Apply{v1alpha1.ApplyOperator, v1alpha1.ApplyCloud}, o.Allowed.Apply), "--allow-apply: want Operator or Cloud"},
+		{!slices.ContainsFunc(trimmed(o.Allowed.Instances), invalidInstance), "--allowed-instances: want NAMESPACE/ID, with * for any"},
 		{o.CloudRate > 0, "--cloud-rate: want more than 0"},
 	}
 }
+
+func invalidInstance(entry string) bool { return !autopilot.ValidAllowedInstance(entry) }
 
 // firstFailed is the first check that does not hold.
 func firstFailed(checks []check) error {

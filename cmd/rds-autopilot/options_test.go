@@ -43,16 +43,19 @@ func TestOptionsHaveTheDocumentedDefaults(t *testing.T) {
 	o := served(t, environment(), "--public-url", "https://a.example/smn")
 	if o.WebhookAddr != ":8080" || o.AdminAddr != ":9090" || o.Mode != v1alpha1.ModeAuto || !o.LeaderElect || o.MaxMessageAge != time.Hour ||
 		o.Sweep != 5*time.Minute || o.Recheck != 30*time.Second || o.CloudRate != 5 || o.DrainDelay != 5*time.Second || !o.StatusPage || len(o.CertHosts) != 0 ||
-		len(o.ConfirmHosts) != 0 || o.LogFormat != "json" || len(o.Namespaces) != 0 {
+		len(o.ConfirmHosts) != 0 || o.LogFormat != "json" || len(o.Namespaces) != 0 ||
+		o.Allowed.Apply != v1alpha1.ApplyOperator || len(o.Allowed.Instances) != 0 {
 		t.Errorf("%+v", o)
 	}
 }
 
 func TestTheEnvironmentStandsInForFlagsThatAreNotGiven(t *testing.T) {
 	env := environment("RDS_AUTOPILOT_PUBLIC_URL=https://env.example/", "RDS_AUTOPILOT_MODE=Recommend", "RDS_AUTOPILOT_LEADER_ELECT=false", "RDS_AUTOPILOT_STATUS_PAGE=false",
-		"RDS_AUTOPILOT_ENDPOINT=smn=https://smn.example,ces=https://ces.example", "RDS_AUTOPILOT_WATCH_NAMESPACES=a, b")
+		"RDS_AUTOPILOT_ENDPOINT=smn=https://smn.example,ces=https://ces.example", "RDS_AUTOPILOT_WATCH_NAMESPACES=a, b",
+		"RDS_AUTOPILOT_ALLOW_APPLY=Cloud", "RDS_AUTOPILOT_ALLOWED_INSTANCES=shop/*, */0a1b")
 	o := served(t, env, "--mode", "Off")
-	if o.PublicURL.Host != "env.example" || o.Mode != v1alpha1.ModeOff || o.LeaderElect || o.StatusPage || len(o.Endpoints) != 2 || len(o.Namespaces) != 2 || o.Namespaces[1] != "b" {
+	if o.PublicURL.Host != "env.example" || o.Mode != v1alpha1.ModeOff || o.LeaderElect || o.StatusPage || len(o.Endpoints) != 2 || len(o.Namespaces) != 2 || o.Namespaces[1] != "b" ||
+		o.Allowed.Apply != v1alpha1.ApplyCloud || len(o.Allowed.Instances) != 2 || o.Allowed.Instances[1] != "*/0a1b" {
 		t.Errorf("%+v", o)
 	}
 }
@@ -68,6 +71,8 @@ func TestWrongOptionsAreOneLineAndExitCode2(t *testing.T) {
 		"an unknown flag":          {"serve", "--public-url", "https://a.example", "--nope"},
 		"an argument":              {"serve", "--public-url", "https://a.example", "nope"},
 		"an unknown mode":          {"serve", "--public-url", "https://a.example", "--mode", "auto"},
+		"an unknown way to apply":  {"serve", "--public-url", "https://a.example", "--allow-apply", "both"},
+		"an instance of nobody":    {"serve", "--public-url", "https://a.example", "--allow-apply", "Cloud", "--allowed-instances", "0a1b"},
 		"an unknown level":         {"serve", "--public-url", "https://a.example", "--log-level", "loud"},
 		"an unknown service":       {"serve", "--public-url", "https://a.example", "--endpoint", "obs=https://a.example"},
 		"an endpoint without URL":  {"serve", "--public-url", "https://a.example", "--endpoint", "smn"},

@@ -36,7 +36,11 @@ It needs to get and list rdss and rdsautopilots. Cloud credentials come from OS_
 	fs.StringVarP(&output, "output", "o", "table", "`format` of the answer: table, json or yaml")
 	o.connection(fs)
 	fs.Lookup("mode").Usage = "what serve runs with, the upper bound for every database: `Auto`, Recommend or Off"
+	for _, name := range []string{"allow-apply", "allowed-instances"} {
+		fs.Lookup(name).Usage = "what serve runs with: " + fs.Lookup(name).Usage
+	}
 	c.RunE = func(c *cobra.Command, args []string) error {
+		o.trim()
 		err := firstFailed(append(o.connectionChecks(), check{slices.Contains([]string{"table", "json", "yaml"}, output), "--output: want table, json or yaml"}))
 		if err != nil {
 			return err

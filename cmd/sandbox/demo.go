@@ -106,6 +106,7 @@ func (s *scenario) run(ctx context.Context) error {
 		s.overload(ctx, db, p)
 		s.endStory(p.Name)
 	})
+	s.alone(ctx)
 	s.checklist.add("everything is looked at again", sweptAgain(ctx, s.service))
 	for i, db := range s.dbs {
 		s.checklist.add(db.Name+": changed once, and not by the message that the alarm is over", once(ctx, db, s.plans[i]))
@@ -118,7 +119,7 @@ func (s *scenario) run(ctx context.Context) error {
 }
 
 func (s *scenario) serve(ctx context.Context) (err error) {
-	if s.service, err = s.world.Serve(ctx); err != nil {
+	if s.service, err = s.world.Serve(ctx, "--allow-apply", "Cloud"); err != nil {
 		return err
 	}
 	_, err = s.service.WaitLine(ctx, "it leads", func(l world.Line) bool { return l.Msg == "leadership" })

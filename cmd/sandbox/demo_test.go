@@ -28,8 +28,8 @@ func TestTheDemoReadsLikeALog(t *testing.T) {
 	}
 	blocks := strings.Split(text.String(), "\n\n")
 	all := plans()
-	if len(blocks) != 1+len(all)+1 {
-		t.Fatalf("%d blocks, want a head, a story for each database, and the end:\n%s", len(blocks), text.String())
+	if len(blocks) != 1+len(all)+2 || !strings.HasPrefix(blocks[1+len(all)], "archive  ") {
+		t.Fatalf("%d blocks, want a head, a story for each database with an Rds, that of archive, and the end:\n%s", len(blocks), text.String())
 	}
 	step := regexp.MustCompile(`^ {2,3}\d{1,2}:\d\d  (\w+ ?\w+) +\S`)
 	for i, p := range all {

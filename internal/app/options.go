@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -16,6 +17,7 @@ import (
 type Options struct {
 	PublicURL *url.URL // that SMN posts alarms to; its path is the receiver's
 	Mode      v1alpha1.Mode
+	Allowed   autopilot.Allowed // of spec.apply: Cloud
 	// Namespaces that are watched; none means all.
 	Namespaces []string
 
@@ -56,7 +58,7 @@ type Options struct {
 // Defaults are the options that have a default.
 func Defaults() Options {
 	return Options{
-		Mode: v1alpha1.ModeAuto, MaxMessageAge: time.Hour, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3,
+		Mode: v1alpha1.ModeAuto, Allowed: autopilot.Allowed{Apply: v1alpha1.ApplyOperator}, MaxMessageAge: time.Hour, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3,
 		LeaderElect: true, StatusPage: true, DrainDelay: 5 * time.Second, CloudRate: 5, Now: time.Now,
 	}
 }

@@ -94,7 +94,7 @@ func (c cached) LiveAutopilot(_ context.Context, namespace, name string) (*v1alp
 	return a, nil
 }
 
-// SharesInstance reports whether another Rds that is watched has the same instance.
-func (c cached) SharesInstance(_ context.Context, t *autopilot.Target, _ string) (bool, error) {
-	return len(c.TargetsByInstance(t.InstanceID)) > 1, nil
+// LiveTargetsByInstance are those that are watched and name the instance.
+func (c cached) LiveTargetsByInstance(_ context.Context, id, _ string) ([]*autopilot.Target, error) {
+	return c.TargetsByInstance(id), nil
 }

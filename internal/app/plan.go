@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +32,7 @@ type planner struct {
 // planKube is what a plan needs of Kubernetes; *k8s.Cluster is one that asks the API server.
 type planKube interface {
 	LiveAutopilot(ctx context.Context, namespace, name string) (*v1alpha1.RdsAutopilot, error)
-	SharesInstance(ctx context.Context, t *autopilot.Target, namespace string) (bool, error)
+	LiveTargetsByInstance(ctx context.Context, id, namespace string) ([]*autopilot.Target, error)
 	Writer(ctx context.Context, t *autopilot.Target, kind v1alpha1.ChangeKind) (string, error)
 }
 
@@ -56,7 +57,7 @@ func Plan(ctx context.Context, config *rest.Config, o Options, namespace, name s
 	// Before the cloud is asked for anything: a wrong name is the likeliest mistake.
 	target, err := kube.LiveTarget(starting, namespace, name)
 	if errors.Is(err, autopilot.ErrGone) {
-		return nil, fmt.Errorf("there is no Rds %s/%s", namespace, name)
+		return nil, fmt.Errorf("there is no Rds %s/%s, and no RdsAutopilot with spec.instanceID", namespace, name)
 	}
 	if err != nil {
 		return nil, err
@@ -80,7 +81,7 @@ func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, 
 		return nil, err
 	}
 	_, off := controller.OffReason(t, rap, rap.Status.Switch)
-	if off != "" {
+	if off = cmp.Or(off, p.options.Allowed.Refuses(rap.Spec, t)); off != "" {
 		s.note("%s", off)
 	}
 	if t.InstanceID == "" {
@@ -111,7 +112,7 @@ func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, 
 		s.note("The cloud has no resize list of this instance: only its own family is considered")
 	}
 	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindVolume, v1alpha1.KindFlavor} {
-		if s.Interfered(kind) {
+		if !t.NoRds && s.Interfered(kind) {
 			if s.Rival, err = p.kube.Writer(ctx, t, kind); err != nil {
 				return nil, err
 			}
@@ -176,10 +177,10 @@ func (s *situation) wanted(have v1alpha1.Status) []controller.EvidenceOf {
 
 // shared reports whether another Rds has the same instance, as far as one may look.
 func (p planner) shared(ctx context.Context, s *situation, t *autopilot.Target) (bool, error) {
-	shared, err := p.kube.SharesInstance(ctx, t, metav1.NamespaceAll)
+	targets, err := p.kube.LiveTargetsByInstance(ctx, t.InstanceID, metav1.NamespaceAll)
 	if apierrors.IsForbidden(err) {
 		s.note("Not considered: whether an Rds of another namespace has the same instance, for you may not list those")
-		shared, err = p.kube.SharesInstance(ctx, t, t.Namespace)
+		targets, err = p.kube.LiveTargetsByInstance(ctx, t.InstanceID, t.Namespace)
 	}
-	return shared, err
+	return p.options.Allowed.Shared(targets), err
 }

@@ -44,9 +44,9 @@ func Wire(o Options, kube Cluster, clusterID string, api *otc.Cloud, reg prometh
 	return Parts{
 		Receiver: receiver,
 		Controller: controller.New(controller.Options{
-			Cache: kube, Store: kube, Applier: kube, Writers: kube, Recorder: kube, Cloud: shared,
+			Cache: kube, Store: kube, Applier: kube, Writers: kube, Recorder: kube, Cloud: shared, Changer: shared,
 			Arming: cloud.NewArming(shared, clusterID, o.PublicURL.String(), len(o.Namespaces) == 0),
-			Mode:   o.Mode, Sweep: o.Sweep, Recheck: o.Recheck, MaxFlavorChanges: o.MaxFlavorChanges,
+			Mode:   o.Mode, Allowed: o.Allowed, Sweep: o.Sweep, Recheck: o.Recheck, MaxFlavorChanges: o.MaxFlavorChanges,
 			Log: o.Log, Reg: reg, Now: o.Now, Chance: o.Chance,
 		}),
 	}, nil

@@ -24,13 +24,16 @@ type gate struct {
 
 // moment is when the process dies.
 type moment struct {
-	writes  bool // only the leader's calls that change something count
-	confirm bool // only the receiver's confirmation counts: it runs beside the leader's calls, in no given order
-	applied bool // that call is carried out
+	writes  bool     // only the leader's calls that change something count
+	confirm bool     // only the receiver's confirmation counts: it runs beside the leader's calls, in no given order
+	only    []string // operations that count; all if nil
+	applied bool     // that call is carried out
 }
 
 func (m moment) counts(operation string) bool {
 	switch {
+	case m.only != nil:
+		return slices.Contains(m.only, operation)
 	case m.confirm:
 		return operation == "Confirm"
 	case m.writes:

@@ -184,6 +184,7 @@ type service struct {
 type flags struct {
 	sweep      time.Duration // days if zero
 	mode       v1alpha1.Mode // Auto if empty
+	allowed    autopilot.Allowed
 	path       string        // of the public URL; /smn if empty
 	namespaces []string      // all if empty
 	rate       float64       // requests per second; 1000 if zero
@@ -208,7 +209,7 @@ func (f *fleet) start(o flags) *service {
 	public, err := url.Parse(f.public + o.path)
 	f.must(err)
 	of := app.Options{
-		PublicURL: public, Mode: o.mode, Namespaces: o.namespaces, CertHosts: []string{f.sim.CertHost()}, ConfirmHosts: []string{f.sim.ConfirmHost()},
+		PublicURL: public, Mode: o.mode, Allowed: o.allowed, Namespaces: o.namespaces, CertHosts: []string{f.sim.CertHost()}, ConfirmHosts: []string{f.sim.ConfirmHost()},
 		SMNClient: smnClient(o.transport), MaxMessageAge: o.maxAge, Sweep: o.sweep, Recheck: o.recheck, MaxFlavorChanges: 3, Chance: o.chance,
 		CloudRate: o.rate, Transport: o.transport, Env: f.env(), Version: "test", StatusPage: true, Log: zap.NewNop(), Now: time.Now,
 	}

@@ -23,7 +23,15 @@ import (
 // Storage calls for more, and CPU while that is pending. The operator is frozen for minutes of the cloud when it is
 // asked, then applies every snapshot that queued up, and those that found the instance busy again and again, old
 // flavors included, and writes whole objects between our writes. It is asked once for each all the same.
+//
+// Where the autopilot asks the cloud itself, it does not wait for the operator, and asks for each once as well.
 func TestAnOperatorAtItsWorstIsAskedOnceForEach(t *testing.T) {
+	for _, apply := range []v1alpha1.Apply{v1alpha1.ApplyOperator, v1alpha1.ApplyCloud} {
+		t.Run(string(apply), func(t *testing.T) { atItsWorst(t, apply) })
+	}
+}
+
+func atItsWorst(t *testing.T, apply v1alpha1.Apply) {
 	h := newInstallation(t)
 	var mu sync.Mutex
 	asked := map[string]int{}
@@ -38,9 +46,9 @@ func TestAnOperatorAtItsWorstIsAskedOnceForEach(t *testing.T) {
 		for _, x := range history.asked {
 			asked[x.field]++
 		}
-	}}, "--leader-elect=false")
+	}}, "--leader-elect=false", "--allow-apply=Cloud")
 	h.armed()
-	if err := h.PatchAutopilot(h.within(), `{"spec":{"flavor":{"cooldownSeconds":0,"alarm":{"count":1}}}}`); err != nil {
+	if err := h.PatchAutopilot(h.within(), `{"spec":{"apply":"`+string(apply)+`","flavor":{"cooldownSeconds":0,"alarm":{"count":1}}}}`); err != nil {
 		t.Fatal(err)
 	}
 	h.world.Operator.Pause()

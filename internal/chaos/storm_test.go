@@ -50,8 +50,8 @@ type chaos struct {
 	running   sync.WaitGroup
 }
 
-// flags let more flavors change at a time than is wise outside of a test.
-func flags() []string { return []string{"--max-flavor-changes", "8"} }
+// flags let more flavors change at a time than is wise outside of a test, and the cloud be asked itself.
+func flags() []string { return []string{"--max-flavor-changes", "8", "--allow-apply", "Cloud"} }
 
 // slot is a place for one process of the service; its holder may end the process and start the next.
 type slot struct {
@@ -186,11 +186,12 @@ func (c *chaos) populate() {
 		db.first = db.Instance()
 		c.dbs = append(c.dbs, db)
 	}
-	for _, db := range c.dbs {
+	for i, db := range c.dbs {
 		if _, err := db.WaitAutopilot(ctx, "it is there", func(*v1alpha1.RdsAutopilot) bool { return true }); err != nil {
 			c.t.Fatal(err)
 		}
-		policy := fmt.Sprintf(`{"spec":{"storage":{"maxGB":%d},"flavor":{"cooldownSeconds":0,"maxChangesPerDay":10,"alarm":{"count":1}}}}`, db.maxGB)
+		policy := fmt.Sprintf(`{"spec":{"apply":%q,"storage":{"maxGB":%d},"flavor":{"cooldownSeconds":0,"maxChangesPerDay":10,"alarm":{"count":1}}}}`,
+			[]v1alpha1.Apply{v1alpha1.ApplyOperator, v1alpha1.ApplyCloud}[i%2], db.maxGB)
 		if err := db.PatchAutopilot(ctx, policy); err != nil {
 			c.t.Fatal(err)
 		}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // Bounds of what is well.
@@ -83,7 +85,21 @@ func (x *examination) checkRightsRDS(ctx context.Context) []Result {
 		}
 	}
 	codes, flavorsErr := x.api.Flavors(ctx, engine, version)
-	return unless(refused(err, policyErr, flavorsErr), "%d instances, %d flavors of %s %s", len(all), len(codes), engine, version)
+	errs := []error{err, policyErr, flavorsErr}
+	if len(all) > 0 && x.Allowed.Apply == v1alpha1.ApplyCloud { // no instance can have these: nothing is changed
+		const tooSmallGB, noFlavor = 10, "rds.none"
+		errs = append(errs, refusal(x.api.Enlarge(ctx, all[0].ID, tooSmallGB)), refusal(x.api.Resize(ctx, all[0].ID, noFlavor)))
+	}
+	return unless(refused(errs...), "%d instances, %d flavors of %s %s", len(all), len(codes), engine, version)
+}
+
+// refusal is why a change may not be asked for: nil where the cloud understood and says that it is impossible.
+func refusal(_ string, err error) error {
+	e, isCloud := errors.AsType[*otc.Error](err)
+	if isCloud && (e.Status == http.StatusBadRequest || e.Status == http.StatusNotFound || e.Status == http.StatusConflict) {
+		return nil
+	}
+	return err
 }
 
 func (x *examination) checkRightsCES(ctx context.Context) []Result {

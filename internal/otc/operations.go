@@ -27,6 +27,9 @@ const (
 	opListFlavors       operation = "ListFlavors"
 	opListResizeTargets operation = "ListResizeTargets"
 	opGetStoragePolicy  operation = "GetStoragePolicy"
+	opEnlarge           operation = "EnlargeVolume"
+	opResize            operation = "ResizeFlavor"
+	opGetJob            operation = "GetJob"
 
 	opListRules   operation = "ListRules"
 	opGetRule     operation = "GetRule"
@@ -55,6 +58,7 @@ type traits struct {
 	holds   string // a key without which a reply is none: an empty document must not read as "there are no rules"
 	read    bool   // a POST that changes nothing, so it may be repeated like a GET
 	action  string // the right that it needs, as the cloud's policies name it; empty: none
+	change  bool   // it is for changes of instances only, which an administrator must allow
 }
 
 func operations() map[operation]traits {
@@ -65,6 +69,9 @@ func operations() map[operation]traits {
 		opListFlavors:       {service: serviceRDS, holds: "flavors"},
 		opListResizeTargets: {service: serviceRDS, holds: "flavor_groups", action: "rds:instance:list"},
 		opGetStoragePolicy:  {service: serviceRDS, holds: "switch_option", action: "rds:instance:list"},
+		opEnlarge:           {service: serviceRDS, holds: "job_id", action: "rds:instance:extendSpace", change: true},
+		opResize:            {service: serviceRDS, holds: "job_id", action: "rds:instance:modifySpec", change: true},
+		opGetJob:            {service: serviceRDS, holds: "job"}, // no right is documented for it
 
 		opListRules:   {service: serviceCES, holds: "metric_alarms", action: "ces:alarms:list"},
 		opGetRule:     {service: serviceCES, holds: "metric_alarms", action: "ces:alarms:get"},
@@ -94,6 +101,17 @@ func Rights() map[string]string {
 	rights := map[string]string{}
 	for op, is := range operations() {
 		rights[string(op)] = is.action
+	}
+	return rights
+}
+
+// ChangeRights are those of Rights that only changes of instances need.
+func ChangeRights() map[string]string {
+	rights := map[string]string{}
+	for op, is := range operations() {
+		if is.change {
+			rights[string(op)] = is.action
+		}
 	}
 	return rights
 }

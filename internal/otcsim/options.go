@@ -63,6 +63,8 @@ type Settings struct {
 	NoResizeList bool
 	// JobsFail makes jobs end as Failed, without effect.
 	JobsFail bool
+	// Refuse makes the cloud refuse EnlargeVolume, ResizeFlavor or ShowJob, whatever the state of the instance.
+	Refuse map[string]Refusal
 
 	Odd
 

@@ -33,6 +33,13 @@ func (c *Cloud) act(q *call, in *instance) reply {
 	if err := q.decode(&body); err != nil || (body.Resize == nil) == (body.Enlarge == nil) {
 		return rdsError(http.StatusBadRequest, "DBS.200001", "Parameter error.")
 	}
+	operation := "EnlargeVolume"
+	if body.Resize != nil {
+		operation = "ResizeFlavor"
+	}
+	if r, refused := c.settings.Refuse[operation]; refused {
+		return rdsError(r.Status, r.Code, "%s", r.Message)
+	}
 	if body.Resize != nil {
 		return c.resizeFlavor(in, body.Resize.SpecCode, q.now)
 	}
@@ -147,7 +154,31 @@ func (c *Cloud) finishJobs(now time.Time) {
 	}
 }
 
+// Refusal is the cloud's no to an operation.
+type Refusal struct {
+	Status        int
+	Code, Message string
+}
+
+// Refusals are the ways in which the cloud says no to a change, by what is the matter. RDS api: error_codes.rst and
+// status_codes.rst; the one of money is documented nowhere.
+func Refusals() map[string]Refusal {
+	return map[string]Refusal{
+		"sold out":   {http.StatusBadRequest, "DBS.280450", "The specification is sold out."},
+		"quota":      {http.StatusRequestEntityTooLarge, "DBS.200046", "The quota has been reached."},
+		"times":      {http.StatusBadRequest, "DBS.200303", "The number of scaling times has reached the maximum."},
+		"money":      {http.StatusPaymentRequired, "CBC.0151", "Insufficient account balance."},
+		"permission": {http.StatusForbidden, "DBS.200010", "The operation is not authorized."},
+		"state":      {http.StatusConflict, "DBS.200011", "Another operation is being performed on the DB instance or the DB instance is faulty."},
+		"full":       {http.StatusConflict, "DBS.200316", "The storage of the DB instance is full."},
+		"parameter":  {http.StatusBadRequest, "DBS.200001", "Parameter error."},
+	}
+}
+
 func (c *Cloud) showJob(q *call) reply {
+	if r, refused := c.settings.Refuse["ShowJob"]; refused {
+		return rdsError(r.Status, r.Code, "%s", r.Message)
+	}
 	for _, j := range c.jobs {
 		if j.id != q.URL.Query().Get("id") {
 			continue

@@ -86,16 +86,18 @@ func (p *pages) showDatabase(v *view, namespace, name string, measured pasts, fa
 	v.summarize(&d)
 	x := v.detail(&d)
 	x.Plots = v.plots(&d, measured, failed)
-	x.OffersPlan, x.PlanPath = p.Plan != nil && x.HasRds, "./"+url.PathEscape(name)+"/plan"
+	x.OffersPlan, x.PlanPath = p.Plan != nil && d.target != nil, "./"+url.PathEscape(name)+"/plan"
 	return answer{http.StatusOK, p.database, fromDatabase, d.Namespace + "/" + d.Name, x}
 }
 
 func (v *view) detail(d *database) *detail {
-	x := &detail{row: v.row(d), HasAutopilot: d.autopilot != nil, HasRds: d.target != nil, Measured: v.moment(d.Storage.Measured)}
+	x := &detail{row: v.row(d), HasAutopilot: d.autopilot != nil, HasRds: d.target != nil && !d.target.NoRds, Measured: v.moment(d.Storage.Measured)}
 	x.Sentence = d.Why // the whole one
 	if t := d.target; t != nil {
 		x.InstanceID = t.InstanceID
-		x.Wanted = fmt.Sprintf("%d GB, flavor %s", t.Wanted.VolumeGB, t.Wanted.Flavor)
+		if x.HasRds {
+			x.Wanted = fmt.Sprintf("%d GB, flavor %s", t.Wanted.VolumeGB, t.Wanted.Flavor)
+		}
 	}
 	if d.autopilot == nil {
 		return x

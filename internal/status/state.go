@@ -91,8 +91,8 @@ func (v *view) judge(d *database) (state, string) {
 		return contested, why
 	}
 	for _, i := range s.Intents() {
-		if i.Refusal != nil {
-			return refused, "The Kubernetes API refuses the change: " + i.Refusal.Message
+		if r := i.Refused(); r != nil {
+			return refused, autopilot.DescribeRefusal(*r)
 		}
 		if i.AskedTime != nil && autopilot.Stalling(*i, s.Instance, v.now) {
 			return stalled, step(i.Kind, i.From, i.To) + " was asked for and does not arrive"

@@ -2,7 +2,6 @@ package world
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,6 +30,8 @@ type Database struct {
 	Workload  otcsim.Workload
 	// Autopilot sets spec.autopilot to true; false leaves it out.
 	Autopilot bool
+	// NoRds leaves out the Rds: an instance that somebody has made with Terraform, or by hand.
+	NoRds bool
 }
 
 // DB is a database that exists.
@@ -59,7 +60,11 @@ func (w *World) AddDatabase(ctx context.Context, d Database) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("add database %s: %w", d.Name, err)
 	}
-	if err := errors.Join(w.makeNamespace(ctx, d.Namespace), w.createRds(ctx, d, made)); err != nil {
+	err = w.makeNamespace(ctx, d.Namespace)
+	if err == nil && !d.NoRds {
+		err = w.createRds(ctx, d, made)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("add database %s: %w", d.Name, err)
 	}
 	return &DB{d.Namespace, d.Name, made.ID, w}, nil

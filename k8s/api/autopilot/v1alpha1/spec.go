@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// RdsAutopilot is the autopilot of the Rds with the same namespace and name.
+// RdsAutopilot is the autopilot of the Rds with the same namespace and name, or of the instance that it names itself.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.status) && has(self.status.observedGeneration) || !has(self.spec.flavor.window) || [self.spec.flavor.window.timeZone].all(z, z != 'Local' && !z.contains(':') && timestamp('2026-01-01T00:00:00Z').getHours(z) >= 0)",message="spec.flavor.window.timeZone must be a name of the IANA time zone database, such as Europe/Berlin",fieldPath=".spec.flavor.window.timeZone"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.flavor.window) || has(oldSelf.spec.flavor.window) && oldSelf.spec.flavor.window.timeZone == self.spec.flavor.window.timeZone || [self.spec.flavor.window.timeZone].all(z, z != 'Local' && !z.contains(':') && timestamp('2026-01-01T00:00:00Z').getHours(z) >= 0)",message="spec.flavor.window.timeZone must be a name of the IANA time zone database, such as Europe/Berlin",fieldPath=".spec.flavor.window.timeZone"
@@ -58,7 +58,20 @@ const (
 	ModeOff       Mode = "Off"       // do nothing, keep nothing in the cloud
 )
 
+// Apply says who makes a change.
+//
+// +kubebuilder:validation:Enum=Operator;Cloud
+type Apply string
+
+// The ways to make a change.
+const (
+	ApplyOperator Apply = "Operator" // patch the Rds; its operator does the rest
+	ApplyCloud    Apply = "Cloud"    // after that, ask the cloud itself
+)
+
 // Spec is the policy.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.instanceID) || has(self.apply) && self.apply == 'Cloud'",message="spec.instanceID needs spec.apply: Cloud, because an instance without an Rds has no operator",fieldPath=".instanceID"
 type Spec struct {
 	// mode is "Auto" (decides, records and patches), "Recommend" (decides and records, patches nothing) or "Off" (does
 	// nothing and removes what it created in the cloud). Write "Off" in quotes, because YAML reads a bare Off as false.
@@ -66,6 +79,19 @@ type Spec struct {
 	// +kubebuilder:default=Auto
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
+	// apply is who makes a change: "Operator" (the Rds is patched, and its operator does the rest) or "Cloud" (after that
+	// patch the autopilot asks the cloud itself, and follows its job). Cloud is possible where the service runs with
+	// --allow-apply=Cloud. Default: Operator.
+	// +kubebuilder:default=Operator
+	// +optional
+	Apply Apply `json:"apply,omitempty"`
+	// instanceID is the cloud's id of an instance that has no Rds, for example one made with Terraform. It needs apply:
+	// Cloud. Default: the id in status.id of the Rds with this namespace and name.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z][0-9A-Za-z-]*$')",message="must be the id of an instance, as the cloud shows it"
+	// +optional
+	InstanceID string `json:"instanceID,omitempty"`
 	// storage is the policy for the volume.
 	// +kubebuilder:default={}
 	// +optional

@@ -75,7 +75,7 @@ type Status struct {
 	// intake is written by the webhook alone.
 	// +optional
 	Intake Intake `json:"intake,omitzero"`
-	// pending is the intent: recorded before the Rds is patched, moved to changes once the cloud has it.
+	// pending is the intent: recorded before anything is changed, moved to changes once the cloud has it.
 	// +optional
 	Pending *Intent `json:"pending,omitempty"`
 	// overtaken is a flavor intent that was pending for so long that storage had to go first.
@@ -332,10 +332,17 @@ type Intent struct {
 	// message is the sentence that says why.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// askedTime is when the API server accepted the patch, or the Rds was first seen to ask for it.
+	// askedTime is when the API server accepted the patch, or the Rds was first seen to ask for it. Without an Rds it is
+	// when the cloud began.
 	// +optional
 	AskedTime *metav1.MicroTime `json:"askedTime,omitempty"`
-	// refusal is set while the API server refuses the patch.
+	// jobID is the cloud's job that makes the change, where the autopilot has asked the cloud itself.
+	// +optional
+	JobID string `json:"jobID,omitempty"`
+	// jobTime is when the cloud began that job.
+	// +optional
+	JobTime *metav1.MicroTime `json:"jobTime,omitempty"`
+	// refusal is set while the API server refuses the patch, or the cloud the change.
 	// +optional
 	Refusal *Refusal `json:"refusal,omitempty"`
 	// generation of the policy that it was decided by.
@@ -355,14 +362,29 @@ func (s *Status) Intents() []*Intent {
 	return intents
 }
 
-// Refusal is the API server's answer to the patch of an intent.
+// Refused returns why an intent is not being made; nil where it is, or where nobody has said no. What is known of an earlier
+// job that failed stays while the next one runs.
+func (i *Intent) Refused() *Refusal {
+	if i.JobID != "" {
+		return nil
+	}
+	return i.Refusal
+}
+
+// Refusal is the API server's answer to the patch of an intent, or the cloud's to the change.
 type Refusal struct {
 	// count of refusals in a row.
 	Count int32 `json:"count"`
 	// time of the last one.
 	Time metav1.MicroTime `json:"time"`
-	// message is the API server's.
+	// message is in the words of the API server or of the cloud.
 	Message string `json:"message"`
+	// reason is the code of the cloud's refusal, as in decisions. The API server's has none.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// nextTime is when the cloud is asked again at the earliest.
+	// +optional
+	NextTime *metav1.MicroTime `json:"nextTime,omitempty"`
 }
 
 // Unfulfilled is a size or flavor that somebody else put into the Rds and that the cloud has not got.

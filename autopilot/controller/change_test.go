@@ -1,0 +1,142 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/internal/level"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// Change begins a job, whose id says what it makes.
+func (c cloud) Change(_ context.Context, _ string, i v1alpha1.Intent) (jobID string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.inst.Flavor == i.To || strconv.Itoa(c.inst.VolumeGB) == i.To:
+		return "", nil
+	case c.inst.Status != autopilot.StatusActive:
+		return "", autopilot.ErrConflict
+	}
+	jobID = "job-" + i.To
+	return jobID, c.do("change", func() error {
+		c.begun, c.inst.Status = append(c.begun, i.To), "MODIFYING"
+		return nil
+	})
+}
+
+// Job is done once the instance is ACTIVE again.
+func (c cloud) Job(context.Context, string) (autopilot.Job, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.inst.Status == autopilot.StatusActive {
+		return autopilot.Job{State: autopilot.JobDone}, nil
+	}
+	return autopilot.Job{}, nil
+}
+
+// endJobs ends what the cloud has begun.
+func (w *world) endJobs() {
+	for _, to := range w.begun {
+		if size, err := strconv.Atoi(to); err == nil {
+			w.inst.VolumeGB = size
+		} else {
+			w.inst.Flavor, w.inst.VCPUs, w.inst.MemoryGB = to, 4, 16
+		}
+	}
+	w.inst.Status = autopilot.StatusActive
+}
+
+// newCloudWorld is a database whose autopilot asks the cloud itself.
+func newCloudWorld(t *testing.T, withRds bool) *world {
+	t.Helper()
+	w := newWorld(t)
+	spec := map[string]any{"apply": "Cloud"}
+	if !withRds {
+		w.remove(w.rdss())
+		spec["instanceID"] = w.inst.ID
+	}
+	_, err := w.raps().Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion().String(), "kind": v1alpha1.Kind, "metadata": map[string]any{"name": database.Name}, "spec": spec,
+	}}, metav1.CreateOptions{})
+	w.must(err)
+	return w
+}
+
+// Wherever the process is killed, at a write to Kubernetes or at the request to the cloud, before or after it was applied: the
+// cloud begins one change, and the status says that it was ours.
+func TestKilledAtEveryStepTheCloudBeginsOneChange(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		metric v1alpha1.Metric
+		pace   time.Duration
+		to     string
+	}{{"volume", v1alpha1.MetricStorage, time.Minute, "110"}, {"flavor", v1alpha1.MetricCPU, 4 * time.Minute, "rds.mysql.n1.xlarge.4"}} {
+		for _, withRds := range []bool{true, false} {
+			for _, applied := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, with an Rds %t, applied %t", tc.name, withRds, applied), func(t *testing.T) {
+					if withRds {
+						level.Long(t)
+					}
+					inBubble(t, func(t *testing.T) {
+						for step, killed := 1, true; killed; step++ {
+							w := newCloudWorld(t, withRds)
+							w.killAt, w.applied = step, applied
+							killed = w.liveThrough(tc.metric, tc.pace)
+							name := fmt.Sprintf("step %d (%v)", step, w.names[min(step, len(w.names))-1])
+							if !slices.Equal(w.begun, []string{tc.to}) {
+								t.Fatalf("%s: the cloud has begun %v, want %s", name, w.begun, tc.to)
+							}
+							if ch := w.rap().Status.Changes; len(ch) != 1 || ch[0].Outcome != v1alpha1.OutcomeCompleted || ch[0].By != v1alpha1.ByAutopilot {
+								t.Fatalf("%s: changes %+v", name, ch)
+							}
+							if !slices.ContainsFunc(w.rap().Status.Decisions, func(d v1alpha1.DecisionRecord) bool {
+								return d.Reason == string(autopilot.ReasonAlarmInForce) && d.To == tc.to
+							}) {
+								t.Fatalf("%s: decisions %+v", name, w.rap().Status.Decisions)
+							}
+							if withRds && !slices.Equal(w.patches, []string{tc.to}) || !withRds && (len(w.patches) > 0 || w.rds() != nil) {
+								t.Fatalf("%s: patches %v", name, w.patches)
+							}
+							w.stop()
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// liveThrough is runScenario with a cloud that does what it is asked for.
+func (w *world) liveThrough(m v1alpha1.Metric, pace time.Duration) (killed bool) {
+	c := w.process()
+	run := func(looks int) {
+		for range looks {
+			w.now = w.now.Add(pace)
+			if _, err := w.look(w.t.Context(), c); errors.Is(err, errCrash) || w.killed {
+				killed = true
+				w.stop()
+				c = w.process()
+			}
+		}
+	}
+	run(5)
+	w.usedGB, w.cpu = 93, 95
+	w.alarm(m, true)
+	run(5)
+	w.endJobs()
+	w.cpu = 50
+	run(3)
+	w.alarm(m, false)
+	run(2)
+	return killed
+}

@@ -1,0 +1,109 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// Change asks the cloud for what is intended. It reads the instance right before, for what was listed may be old by now: it asks
+// for nothing that is there, nothing smaller, and nothing in place of what somebody else has made of it. The error is
+// autopilot.ErrConflict where the instance is not ready or another one by now, an autopilot.RefusedError where the cloud says no,
+// and another one where it is not known whether it has begun.
+func (c *Cloud) Change(ctx context.Context, instanceID string, i v1alpha1.Intent) (jobID string, err error) {
+	inst, err := c.api.Instance(ctx, instanceID)
+	if err != nil {
+		return "", fmt.Errorf("read instance %s: %w", instanceID, err)
+	}
+	switch i.Kind {
+	case v1alpha1.KindVolume:
+		to, err := strconv.Atoi(i.To)
+		switch {
+		case err != nil:
+			return "", fmt.Errorf("enlarge instance %s: %w", instanceID, err)
+		case inst.VolumeGB >= to:
+			return "", nil
+		case inst.Status != autopilot.StatusActive && inst.Status != autopilot.StatusStorageFull:
+			return "", notReady(inst)
+		}
+		jobID, err = c.api.Enlarge(ctx, instanceID, to)
+		return jobID, refusal(err)
+	case v1alpha1.KindFlavor:
+		switch {
+		case inst.Flavor == i.To:
+			return "", nil
+		case inst.Status != autopilot.StatusActive:
+			return "", notReady(inst)
+		case inst.Flavor != i.From:
+			return "", fmt.Errorf("instance %s has flavor %s by now: %w", instanceID, inst.Flavor, autopilot.ErrConflict)
+		}
+		jobID, err = c.api.Resize(ctx, instanceID, i.To)
+		return jobID, refusal(err)
+	}
+	return "", fmt.Errorf("unknown kind of change %q", i.Kind)
+}
+
+func notReady(inst otc.Instance) error {
+	return fmt.Errorf("instance %s is in %s: %w", inst.ID, inst.Status, autopilot.ErrConflict)
+}
+
+// refusal makes the cloud's no an autopilot.RefusedError. Without an answer, with 429 and with 5xx the change may come all the
+// same, or later.
+func refusal(err error) error {
+	e, ok := errors.AsType[*otc.Error](err)
+	if !ok || errors.Is(err, otc.ErrUnavailable) || e.Status == 0 || e.Status == http.StatusUnauthorized {
+		return err
+	}
+	return fmt.Errorf("%w: %w", &autopilot.RefusedError{Reason: reasonOf(e), Message: strings.TrimSpace(e.Code + " " + e.Message)}, err)
+}
+
+// reasonOf sorts the cloud's codes (RDS api: error_codes.rst). Those of money are documented nowhere: 402, and what the billing
+// service of Huawei Cloud answers.
+func reasonOf(e *otc.Error) autopilot.Reason {
+	switch strings.ToUpper(e.Code) {
+	case "DBS.280450":
+		return autopilot.ReasonSoldOut
+	case "DBS.200011", "DBS.200019", "DBS.200047", "DBS.201202", "DBS.200086", "DBS.201014":
+		return autopilot.ReasonInstanceBusy
+	case "DBS.200316":
+		return autopilot.ReasonStorageFull
+	case "DBS.200046", "DBS.200303", "RDS.5035":
+		return autopilot.ReasonQuotaExceeded
+	}
+	switch {
+	case e.Status == http.StatusPaymentRequired || strings.HasPrefix(strings.ToUpper(e.Code), "CBC."):
+		return autopilot.ReasonPaymentRequired
+	case e.Status == http.StatusForbidden:
+		return autopilot.ReasonNotPermitted
+	case e.Status == http.StatusConflict:
+		return autopilot.ReasonInstanceBusy
+	case e.Status == http.StatusRequestEntityTooLarge:
+		return autopilot.ReasonQuotaExceeded
+	}
+	return autopilot.ReasonCloudRefused
+}
+
+// Job reads how far the cloud is with a change.
+func (c *Cloud) Job(ctx context.Context, id string) (autopilot.Job, error) {
+	job, err := c.api.Job(ctx, id)
+	switch {
+	case errors.Is(err, otc.ErrNotFound):
+		return autopilot.Job{State: autopilot.JobUnknown}, nil
+	case err != nil:
+		return autopilot.Job{}, err
+	}
+	switch strings.ToLower(job.Status) {
+	case "completed":
+		return autopilot.Job{State: autopilot.JobDone}, nil
+	case "failed":
+		return autopilot.Job{State: autopilot.JobFailed, Message: job.FailReason}, nil
+	}
+	return autopilot.Job{State: autopilot.JobRunning}, nil
+}
