@@ -89,13 +89,13 @@ func (s *scenario) run(ctx context.Context) error {
 		s.before = append(s.before, db.Instance())
 	}
 	s.each(func(_ int, db *world.DB, p plan) { s.overload(ctx, db, p) })
-	s.alone(ctx)
 	s.printStep(actorDemo, "", "waits for two more sweeps: nothing more is to happen")
 	s.checklist.add("everything is looked at again", sweptAgain(ctx, s.service))
 	for i, db := range s.dbs {
 		s.checklist.add(db.Name+": changed once, and not by the message that the alarm is over", once(ctx, db, s.plans[i]))
 	}
 	s.checklist.add("the forged message left no trace", untouched(ctx, s.dbs[0], forged))
+	s.alone(ctx)
 	stop()
 	watches.Wait()
 	s.printStep(actorDemo, "", "ends rds-autopilot with SIGTERM")
