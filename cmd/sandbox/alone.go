@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
@@ -32,8 +31,10 @@ func (s *scenario) alone(ctx context.Context) {
 			return len(a.Status.Changes) > 0 && a.Status.Changes[0].Outcome == v1alpha1.OutcomeCompleted
 		})
 	}
-	if in := db.Instance(); err == nil && in.VolumeGB != toGB {
-		err = errors.Join(err, fmt.Errorf("it has %d GB, not %d", in.VolumeGB, toGB))
+	in := db.Instance()
+	if err == nil && in.VolumeGB != toGB {
+		err = fmt.Errorf("it has %d GB, not %d", in.VolumeGB, toGB)
 	}
+	s.printStep(actorCloud, name, "was asked by the autopilot itself, and the instance is %s: %d GB", in.Status, in.VolumeGB)
 	s.checklist.add(name+": the alarm leads to a request to the cloud, and that to a larger volume", err)
 }

@@ -106,12 +106,12 @@ func (s *scenario) run(ctx context.Context) error {
 		s.overload(ctx, db, p)
 		s.endStory(p.Name)
 	})
-	s.alone(ctx)
 	s.checklist.add("everything is looked at again", sweptAgain(ctx, s.service))
 	for i, db := range s.dbs {
 		s.checklist.add(db.Name+": changed once, and not by the message that the alarm is over", once(ctx, db, s.plans[i]))
 	}
 	s.checklist.add("the forged message left no trace", untouched(ctx, s.dbs[0], forged))
+	s.alone(ctx)
 	stop()
 	watches.Wait()
 	s.checklist.add("rds-autopilot ends with exit code 0", s.service.Stop(ctx))
