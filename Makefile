@@ -88,7 +88,7 @@ generate: generate-code install-manifests ## Write generated files anew: deep co
 
 .PHONY: generate-code
 generate-code:
-	@$(GENTOOL) controller-gen object paths=./k8s/api/...
+	@$(GENTOOL) controller-gen object:headerFile=internal/tools/gen/header.txt paths=./k8s/api/...
 	@$(GENTOOL) controller-gen crd paths=./k8s/api/autopilot/... output:crd:dir=deploy/crds
 	@cp deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml deploy/chart/files/rdsautopilots.yaml
 	@cp deploy/alerts.yaml deploy/kube-state-metrics.yaml deploy/chart/files/

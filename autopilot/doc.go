@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package autopilot is the domain: what a policy allows, what counts as evidence, and the one pure function that turns
 // both into a decision with a reason. Time is an argument; there is no I/O and no state.
 //

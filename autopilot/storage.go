@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package autopilot
 
 // Rules of the cloud for storage, in GB and percent (RDS umn: scaling_up_storage_space.rst).

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package k8s is the room with the door to the Kubernetes API: clients for the operator's Rds and for the
 // RdsAutopilot, caches that keep only what is needed, the few writes the autopilot is allowed, events, and the leader's
 // lease.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package k8s
 
 import otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"

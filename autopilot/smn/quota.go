@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package smn
 
 // quota divides a number of places among topics. A topic gets no more places than are left free, so a flooded topic takes

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command rds-autopilot keeps the databases that an operator runs on Open Telekom Cloud from running out of storage, CPU
 // and memory.
 //

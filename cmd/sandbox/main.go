@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command sandbox is a world on one machine for the service: a real Kubernetes API, a simulated cloud on a fast clock and a
 // stand-in for the operator. It needs nothing but Go and a C library.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package chaos tries to break the promise that nothing is lost and nothing is done twice: real processes of the service
 // in a world of their own (internal/world), killed, cut off and lied to, and an oracle that compares what is there in the
 // end, and each step on the way, with what the history allows.

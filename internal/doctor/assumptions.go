@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package doctor
 
 // Assumption is something that the service relies on, or is prepared for, and that nobody has seen in the real cloud.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package fakeoperator is a fake of the archived RDS operator (eumel8/otc-rds-operator), for tests and the sandbox: it
 // applies an Rds to the cloud as that one was measured to, its unpleasant habits included.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package faults lets requests go wrong, for tests: on the way to the API server by a proxy, in the simulated cloud by its
 // hook. Both speak of a fault in the same words (otcsim.Fault), and every fault comes in a pair: before the request was
 // applied, and after it, when only the answer is lost.

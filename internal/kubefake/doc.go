@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kubefake is the Kubernetes API in memory, over HTTP, for tests on the clock of a bubble (testing/synctest), which
 // must not use the network: custom resources with their defaults and the status subresource, optimistic concurrency, JSON and
 // merge patches, server-side apply, managed fields, finalizers, and watches that are behind, break and expire.

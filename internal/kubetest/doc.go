@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kubetest starts a real kube-apiserver with a real etcd for tests and for the sandbox. Both are compiled from
 // Go modules (the module in servers), so that a machine needs nothing but Go. A conflict, a refused field or a missing
 // right is therefore the real one.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package level says how much is tested. Without more, go test runs what a change can break. LEVEL=long adds what takes
 // minutes, and LEVEL=soak what takes as long as one likes; make test-long and make soak set it.
 package level

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package otc is the cloud: Open Telekom Cloud's RDS, Cloud Eye (CES) and SMN through the vendor's SDK, and one HTTP
 // transport that mends what the SDK gets wrong (no context, no deadline, endless repeats, leaking replies).
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package otc
 
 // PageSize is the most rows that all services give in one call.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package otcsim is a simulated Open Telekom Cloud for tests and for the sandbox: IAM (password and AK/SK), SMN (signs and
 // delivers), Cloud Eye v1 (keeps raw data and evaluates rules) and RDS v3, over real HTTP on loopback addresses.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package status is the status page: which databases are armed, what was decided and why, and how this replica is.
 //
 // It only reads what the process has already: the caches of Kubernetes objects and the registry of metrics. It must know no

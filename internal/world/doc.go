@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package world is everything around the service, on one machine and on loopback addresses only: a real Kubernetes API
 // with the custom resources and the service's own rights, a simulated cloud on a fast clock, a fake operator,
 // and an ingress. The service is the real binary in a process of its own.

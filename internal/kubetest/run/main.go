@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command run starts a cluster and runs a command that finds it in its environment (kubetest.Variable): the tests of all
 // packages share it. The cluster ends with the command, however that ends. Without a command, kube-apiserver and etcd are
 // compiled if need be, and nothing is started.

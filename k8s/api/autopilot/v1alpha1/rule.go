@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package v1alpha1
 
 // DesiredRule is the alarm rule that a policy asks for. It is stored nowhere: Rule is what there is of it in the cloud.
