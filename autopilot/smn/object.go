@@ -22,20 +22,18 @@ func parseObject(data []byte, known []string) (map[string]json.RawMessage, error
 	if tooDeep(data) {
 		return nil, fmt.Errorf("nested deeper than %d", maxDepth)
 	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+	rest := bytes.TrimLeft(data, space)
+	if rest[0] != '{' {
 		return nil, errors.New("not a JSON object")
 	}
 	fields := make(map[string]json.RawMessage, len(known))
-	for dec.More() {
-		t, err := dec.Token()
+	for rest = bytes.TrimLeft(rest[1:], space); rest[0] != '}'; rest = bytes.TrimLeft(rest, space+",") {
+		var name, value []byte
+		name, rest = cutValue(rest)
+		value, rest = cutValue(bytes.TrimLeft(rest, space+":"))
+		key, err := unquote(name)
 		if err != nil {
 			return nil, fmt.Errorf("read a key: %w", err)
-		}
-		key, _ := t.(string)
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return nil, fmt.Errorf("read a value: %w", err)
 		}
 		if slices.Contains(known, key) {
 			if _, twice := fields[key]; twice {
@@ -51,6 +49,42 @@ func parseObject(data []byte, known []string) (map[string]json.RawMessage, error
 		}
 	}
 	return fields, nil
+}
+
+const space = " \t\r\n" // RFC 8259, section 2
+
+// cutValue cuts off the value that valid JSON begins with. Something follows it, if only the bracket that it is in.
+func cutValue(data []byte) (value, rest []byte) {
+	depth := 0
+	for i := 0; i < len(data); i++ {
+		switch data[i] {
+		case '"':
+			i += closingQuote(data[i:])
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		default: // of a number, true, false or null; or between two values
+			if depth == 0 {
+				i += bytes.IndexAny(data[i:], ",]}"+space) - 1
+			}
+		}
+		if depth == 0 {
+			return data[:i+1], data[i+1:]
+		}
+	}
+	return data, nil
+}
+
+// closingQuote is the place of the quote that ends the string which the data begins with.
+func closingQuote(data []byte) int {
+	i := 1
+	for ; data[i] != '"'; i++ {
+		if data[i] == '\\' {
+			i++
+		}
+	}
+	return i
 }
 
 // tooDeep walks valid JSON and counts brackets outside strings.
@@ -84,7 +118,14 @@ func parseString(raw json.RawMessage) (string, error) {
 	if loneSurrogate(raw) {
 		return "", errors.New("half a surrogate pair")
 	}
-	var s string
+	return unquote(raw)
+}
+
+// unquote decodes a string of valid JSON.
+func unquote(raw []byte) (s string, err error) {
+	if bytes.IndexByte(raw, '\\') < 0 { // most are as they stand there
+		return string(raw[1 : len(raw)-1]), nil
+	}
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return "", fmt.Errorf("decode: %w", err)
 	}
