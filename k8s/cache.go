@@ -27,7 +27,7 @@ const (
 )
 
 // Cache is what the API server has of both kinds, as last seen. It can be behind; it is never empty because the API server
-// is away. Objects that it returns are the caller's own; those that callbacks get are the cache's.
+// is away. All objects are the cache's own: nobody alters them.
 type Cache struct {
 	rds        informers[*otcv1.Rds]
 	autopilots informers[*autopilotv1.RdsAutopilot]
@@ -140,10 +140,10 @@ func (w *Cache) Autopilot(namespace, name string) (*autopilotv1.RdsAutopilot, bo
 	if ok && a.IsDoctors() {
 		return nil, false
 	}
-	return a.DeepCopy(), ok
+	return a, ok
 }
 
-// EachAutopilot calls f with every RdsAutopilot as last seen, in no order. They are the cache's own: f must not alter them.
+// EachAutopilot calls f with every RdsAutopilot as last seen, in no order.
 func (w *Cache) EachAutopilot(f func(*autopilotv1.RdsAutopilot)) {
 	w.autopilots.each(func(a *autopilotv1.RdsAutopilot) {
 		if !a.IsDoctors() {
@@ -154,11 +154,8 @@ func (w *Cache) EachAutopilot(f func(*autopilotv1.RdsAutopilot)) {
 
 // ByTopic returns the autopilots whose status has the topic's URN. It is the only one to return those of doctor, for whose
 // messages the receiver answers, and which stand for no database.
-func (w *Cache) ByTopic(topicURN string) (found []*autopilotv1.RdsAutopilot) {
-	for _, a := range w.autopilots.by(byTopic, topicURN) {
-		found = append(found, a.DeepCopy())
-	}
-	return found
+func (w *Cache) ByTopic(topicURN string) []*autopilotv1.RdsAutopilot {
+	return w.autopilots.by(byTopic, topicURN)
 }
 
 // SignedBefore reports whether any autopilot's last stored message was signed with the certificate at that URL.
@@ -168,7 +165,7 @@ func (w *Cache) SignedBefore(certURL string) bool {
 	})
 }
 
-// OnAutopilot is OnTarget for RdsAutopilots. f must not alter what it gets.
+// OnAutopilot is OnTarget for RdsAutopilots.
 func (w *Cache) OnAutopilot(f func(old, new *autopilotv1.RdsAutopilot)) error {
 	return addHandler(w, w.autopilots, func(old, new *autopilotv1.RdsAutopilot) {
 		if !cmp.Or(new, old).IsDoctors() {
@@ -208,7 +205,7 @@ func addHandler[T object[T]](w *Cache, k informers[T], f func(old, new T)) error
 	return errors.Join(errs...)
 }
 
-// peek returns the cache's own object, which must not be altered.
+// peek returns one object.
 func (k informers[T]) peek(namespace, name string) (found T, ok bool) {
 	key := cache.NewObjectName(namespace, name).String()
 	for _, inf := range k {
@@ -227,7 +224,7 @@ func (k informers[T]) each(f func(T)) {
 	}
 }
 
-// by returns the cache's own objects, which must not be altered.
+// by returns the objects with that value in an index.
 func (k informers[T]) by(index, value string) (objects []T) {
 	for _, inf := range k {
 		found, _ := inf.GetIndexer().ByIndex(index, value) // fails for an unknown index only

@@ -219,24 +219,6 @@ func TestOnlyWatchedNamespacesAreSeen(t *testing.T) {
 	}
 }
 
-func TestHandedOutObjectsAreTheCallersOwn(t *testing.T) {
-	t.Parallel()
-	ns := shared.Cluster(t).Namespace(t)
-	c := connect(t, ns)
-	run(t, c)
-	made := createAutopilot(t, c, ns, "shop")
-	if _, err := c.WriteStatus(t.Context(), made, autopilotv1.Status{Alarms: autopilotv1.Alarms{TopicURN: "urn:" + ns}}); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "it is in the cache", func() bool { return len(c.ByTopic("urn:"+ns)) == 1 })
-	a, _ := c.Autopilot(ns, "shop")
-	a.Finalizers[0] = "spoilt"
-	c.ByTopic("urn:" + ns)[0].Finalizers[0] = "spoilt too"
-	if a, _ = c.Autopilot(ns, "shop"); a.Finalizers[0] != autopilotv1.Finalizer {
-		t.Error("a caller changed the cache")
-	}
-}
-
 func each[T any](visit func(func(T))) (all []T) {
 	visit(func(o T) { all = append(all, o) })
 	return all

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -59,6 +60,14 @@ func (c *Cluster) patchAutopilot(ctx context.Context, a *autopilotv1.RdsAutopilo
 
 // statusPatch returns nil if nothing differs.
 func statusPatch(resourceVersion string, old, new autopilotv1.Status) ([]byte, error) {
+	// Most of a long status is as it was. That is not encoded: neither side has it here.
+	was, is := reflect.ValueOf(&old).Elem(), reflect.ValueOf(&new).Elem()
+	for i := range was.NumField() {
+		if equality.Semantic.DeepEqual(was.Field(i).Interface(), is.Field(i).Interface()) {
+			was.Field(i).SetZero()
+			is.Field(i).SetZero()
+		}
+	}
 	before, err := asMap(old)
 	if err != nil {
 		return nil, err

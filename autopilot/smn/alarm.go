@@ -103,26 +103,30 @@ func readAlarm(raw map[string]json.RawMessage) (Alarm, error) {
 // newestValue returns the newest datapoint. Its time is zero if there is none, or if any of them is odd: the alarm is
 // true without it, and an older datapoint would not be what Cloud Eye saw.
 func newestValue(raw json.RawMessage) (value float64, at time.Time) {
-	var points []json.RawMessage
-	if json.Unmarshal(raw, &points) != nil {
+	if len(raw) == 0 || raw[0] != '[' {
 		return 0, time.Time{}
 	}
-	for _, p := range points {
+	points := scanner{data: raw}
+	err := points.array(0, func(p []byte) error {
 		fields, err := parseObject(p, []string{"time", "value"})
 		if err != nil {
-			return 0, time.Time{}
+			return err
 		}
 		t, err := parseMillis(fields["time"])
 		if err != nil {
-			return 0, time.Time{}
+			return err
 		}
 		var v float64
 		if err := parseNumber(fields["value"], &v); err != nil || v < 0 || v > maxValue {
-			return 0, time.Time{}
+			return errors.New("not a percentage")
 		}
 		if t.After(at) {
 			value, at = v+0, t // +0 makes 0 of −0
 		}
+		return nil
+	})
+	if err != nil {
+		return 0, time.Time{}
 	}
 	return value, at
 }

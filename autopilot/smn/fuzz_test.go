@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"maps"
 	"math"
 	"net/url"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -345,6 +347,36 @@ func FuzzCertURL(f *testing.F) {
 		}
 		if u.Scheme != "https" || u.Host != host || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || !path.MatchString(u.Path) || u.String() != raw {
 			t.Fatalf("accepted %q", raw)
+		}
+	})
+}
+
+// The scanner takes what encoding/json takes, and reads the same in it.
+func FuzzScanner(f *testing.F) {
+	for _, text := range []string{
+		`{"a":[1,-0.5e+7,true,false,null,"\u00e9\n\/",{}],"b":{}}`, `[[[[[[[[1]]]]]]]]`, `"\ud83d\ude00"`, `"\ud83d"`, `01`, `1.`, `-`, `"\x"`,
+		`nul`, `{"a" : 1 , "b":2 }`, `{,}`, `[1,]`, "\"\x01\"", `"\u12"`, ``, ` `, `{"a"}`, `"é"`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := &scanner{data: data}
+		s.space()
+		value, err := s.value(0)
+		took := err == nil && s.at == len(data)
+		if valid := json.Valid(data); took != valid && !errors.Is(err, errDepth) {
+			t.Fatalf("the scanner takes it: %v (%v); encoding/json: %v", took, err, valid)
+		}
+		if !took || value[0] != '"' || !utf8.Valid(data) {
+			return
+		}
+		read, err := unquote(value)
+		var want string
+		if json.Unmarshal(value, &want) != nil {
+			t.Fatal("encoding/json cannot read what it takes")
+		}
+		if half := strings.Contains(want, "\ufffd") && err != nil; !half && read != want {
+			t.Fatalf("read %q (%v), want %q", read, err, want)
 		}
 	})
 }

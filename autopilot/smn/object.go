@@ -3,7 +3,6 @@
 package smn
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,110 +17,44 @@ func parseObject(data []byte, known []string) (map[string]json.RawMessage, error
 	if !utf8.Valid(data) {
 		return nil, errors.New("not valid UTF-8")
 	}
-	if !json.Valid(data) {
-		return nil, errors.New("not one JSON value")
-	}
-	if tooDeep(data) {
-		return nil, fmt.Errorf("nested deeper than %d", maxDepth)
-	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+	s := &scanner{data: data}
+	s.space()
+	if s.next() != '{' {
 		return nil, errors.New("not a JSON object")
 	}
 	fields := make(map[string]json.RawMessage, len(known))
-	for dec.More() {
-		t, err := dec.Token()
+	err := s.object(0, func(name, value []byte) error {
+		key, err := unquote(name)
 		if err != nil {
-			return nil, fmt.Errorf("read a key: %w", err)
-		}
-		key, _ := t.(string)
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return nil, fmt.Errorf("read a value: %w", err)
+			return nil //nolint:nilerr // no key of ours
 		}
 		if slices.Contains(known, key) {
 			if _, twice := fields[key]; twice {
-				return nil, fmt.Errorf("key %q twice", key)
+				return fmt.Errorf("key %q twice", key)
 			}
 			fields[key] = value
-			continue
+			return nil
 		}
 		for _, k := range known {
 			if strings.EqualFold(k, key) {
-				return nil, fmt.Errorf("a key that looks like %q", k)
+				return fmt.Errorf("a key that looks like %q", k)
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if s.space(); s.at < len(data) {
+		return nil, errNotJSON
 	}
 	return fields, nil
 }
 
-// tooDeep walks valid JSON and counts brackets outside strings.
-func tooDeep(data []byte) bool {
-	depth, inString, escaped := 0, false, false
-	for _, b := range data {
-		switch {
-		case escaped:
-			escaped = false
-		case inString:
-			escaped, inString = b == '\\', b != '"'
-		case b == '"':
-			inString = true
-		case b == '{', b == '[':
-			if depth++; depth > maxDepth {
-				return true
-			}
-		case b == '}', b == ']':
-			depth--
-		}
-	}
-	return false
-}
-
-// parseString decodes a JSON string. A lone surrogate is refused: it would become U+FFFD, and what is verified would not be
-// what was sent.
+// parseString decodes a JSON string.
 func parseString(raw json.RawMessage) (string, error) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return "", errors.New("not a string")
 	}
-	if loneSurrogate(raw) {
-		return "", errors.New("half a surrogate pair")
-	}
-	var s string
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return "", fmt.Errorf("decode: %w", err)
-	}
-	return s, nil
-}
-
-func loneSurrogate(raw []byte) bool {
-	high := false // the last thing read was a high surrogate
-	for i := 0; i < len(raw); i++ {
-		unit := uint64(0)
-		if raw[i] == '\\' && i+1 < len(raw) {
-			if raw[i+1] == 'u' && i+5 < len(raw) {
-				for _, c := range raw[i+2 : i+6] {
-					unit = unit<<4 | uint64(hexDigit(c))
-				}
-				i += 5
-			} else {
-				i++
-			}
-		}
-		low := unit >= 0xDC00 && unit <= 0xDFFF
-		if high != low {
-			return true
-		}
-		high = unit >= 0xD800 && unit <= 0xDBFF
-	}
-	return high
-}
-
-func hexDigit(c byte) byte {
-	switch {
-	case c >= 'a':
-		return c - 'a' + 10
-	case c >= 'A':
-		return c - 'A' + 10
-	}
-	return c - '0'
+	return unquote(raw)
 }

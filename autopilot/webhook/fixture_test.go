@@ -128,7 +128,7 @@ type bench struct {
 	notes    []string
 }
 
-func newBench(t *testing.T) *bench {
+func newBench(t testing.TB) *bench {
 	b := &bench{store: newFakeStore(), keys: &fakeKeys{}}
 	b.Receiver = New(Options{
 		Path: "/smn", Store: b.store, Keys: b.keys, Confirm: http.DefaultClient, ConfirmHosts: []string{"console.example"},

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -19,7 +20,13 @@ import (
 // shared is what the worlds of these tests have in common.
 var shared world.Shared
 
-func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
+func TestMain(m *testing.M) {
+	if os.Getenv(floorVariable) != "" {
+		fmt.Fprintln(os.Stderr, serveFloor())
+		os.Exit(1)
+	}
+	os.Exit(shared.Main(m))
+}
 
 // start starts a world of its own for a test. Long tests have the binary with the race detector.
 func start(t *testing.T, o world.Options) *world.World {

@@ -3,11 +3,9 @@
 package e2e
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,7 +40,7 @@ const (
 // subscriptions in ten minutes the service would take hours.
 type largeFleet struct {
 	*world.World
-	t         *testing.T
+	t         testing.TB
 	client    dynamic.Interface
 	cloud     *otc.Cloud
 	clusterID string
@@ -85,12 +83,12 @@ func inCPUAlarm(t *testing.T, size int, lasts time.Duration) {
 		}), err
 	})
 	if err != nil {
-		t.Fatalf("%v; the peak is %d MiB by then", err, c.peakMiB(p.PID))
+		t.Fatalf("%v; the peak is %d MiB by then", err, peakMiB(t, p.PID))
 	}
-	before := c.cpuSeconds(p.PID)
+	before := cpuSeconds(t, p.PID)
 	time.Sleep(c.Span(lasts))
-	t.Logf("peak %d MiB; %.0f s of CPU in %v of the cloud, %v of the clock", c.peakMiB(p.PID), c.cpuSeconds(p.PID)-before, lasts, c.Span(lasts))
-	if peak := c.peakMiB(p.PID); peak > largeFleetPeakMiB {
+	t.Logf("peak %d MiB; %.0f s of CPU in %v of the cloud, %v of the clock", peakMiB(t, p.PID), cpuSeconds(t, p.PID)-before, lasts, c.Span(lasts))
+	if peak := peakMiB(t, p.PID); peak > largeFleetPeakMiB {
 		t.Errorf("the process took %d MiB at its peak, want %d at most", peak, largeFleetPeakMiB)
 	}
 	all, err := c.autopilots(ctx)
@@ -118,7 +116,7 @@ func (c *largeFleet) autopilots(ctx context.Context) ([]v1alpha1.RdsAutopilot, e
 	return all, nil
 }
 
-func newLargeFleet(t *testing.T, size int) *largeFleet {
+func newLargeFleet(t testing.TB, size int) *largeFleet {
 	t.Helper()
 	ctx := world.Within(t)
 	w := shared.StartAlone(t, world.Options{
@@ -261,45 +259,4 @@ func fullStatus(in otcsim.Instance, have v1alpha1.Alarms) v1alpha1.Status {
 		})
 	}
 	return s
-}
-
-// peakMiB is the most memory that a process ever had resident.
-func (c *largeFleet) peakMiB(pid int) int {
-	c.t.Helper()
-	file, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		c.t.Skip("needs /proc")
-	}
-	defer file.Close()
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		if text, ok := strings.CutPrefix(lines.Text(), "VmHWM:"); ok {
-			kib, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(text, "kB")))
-			if err != nil {
-				c.t.Fatal(err)
-			}
-			return kib >> 10
-		}
-	}
-	c.t.Fatal("the kernel does not say VmHWM")
-	return 0
-}
-
-// cpuSeconds is what a process has used of all cores.
-func (c *largeFleet) cpuSeconds(pid int) float64 {
-	c.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(text), ") ") // the name may hold blanks
-	fields := strings.Fields(rest)
-	var ticks float64
-	for _, i := range []int{11, 12} { // user and system time, in hundredths (proc_pid_stat(5))
-		n, err := strconv.ParseFloat(fields[i], 64)
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		ticks += n
-	}
-	return ticks / 100
 }

@@ -1,0 +1,188 @@
+package e2e
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	"github.com/mcsps/rds-autopilot/internal/world"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+const (
+	benchPairs       = 5 // of runs against the floor; the median counts
+	benchMessages    = 4000
+	benchConnections = 16
+)
+
+// floorVariable makes this test binary the floor of BenchmarkMessages in place of running tests.
+const floorVariable = "RDS_AUTOPILOT_FLOOR"
+
+// serveFloor is the least that a receiver must do: read the message, and verify one signature of RSA-2048.
+func serveFloor() error {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return err
+	}
+	digest := sha256.Sum256([]byte("any"))
+	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, digest[:])
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println(listener.Addr())
+	return http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		sha256.Sum256(body)
+		if err == nil {
+			err = rsa.VerifyPKCS1v15(&key.PublicKey, crypto.SHA256, digest[:], signature)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+		}
+	}))
+}
+
+// BenchmarkMessages compares what a message costs the real binary, over connections that are kept, with the floor. Both are
+// processes of their own, so that the sender's work does not count. ns/op says nothing here.
+func BenchmarkMessages(b *testing.B) {
+	w := shared.Start(b, world.Options{Cloud: otcsim.Options{Speed: 1}})
+	p := w.MustServe(b)
+	p.MustLead(b)
+	db := w.MustAdd(b, world.Database{Name: "db", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 10}, Autopilot: true})
+	a, err := db.WaitAutopilot(world.Within(b), "it is armed", world.Armed)
+	if err != nil {
+		b.Fatal(err)
+	}
+	rule, ok := db.Rule(v1alpha1.MetricStorage)
+	if !ok {
+		b.Fatal("no rule")
+	}
+	alarm := func(i int) []byte {
+		body, err := w.Cloud.SignedAlarm(fmt.Sprintf("%032x", i+1), a.Status.Alarms.TopicURN, rule.ID, 85)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return body
+	}
+	known := alarm(0)
+	if status, _, err := w.Post(b.Context(), known); status != http.StatusOK {
+		b.Fatal(status, err)
+	}
+	floorURL, floorPID := startFloor(b)
+	for _, c := range []struct {
+		name    string
+		message func(int) []byte
+		status  int
+		count   int
+	}{
+		{"duplicate", func(int) []byte { return known }, http.StatusOK, benchMessages},
+		{"forged", func(int) []byte {
+			return bytes.Replace(known, []byte(`\"alarm_status\":\"alarm\"`), []byte(`\"alarm_status\":\"ok\"`), 1)
+		}, http.StatusForbidden, benchMessages},
+		{"stored", func(i int) []byte { return alarm(i + 1) }, http.StatusOK, 200},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			var ratios, cost, floor, p99 []float64
+			sent := 0
+			for b.Loop() {
+				for range benchPairs {
+					bodies := make([][]byte, c.count)
+					for i := range bodies {
+						bodies[i] = c.message(sent)
+						sent++
+					}
+					bare, _ := send(b, floorURL, floorPID, bodies, http.StatusOK)
+					ours, slowest := send(b, p.WebhookURL+"/smn", p.PID, bodies, c.status)
+					ratios, cost, floor, p99 = append(ratios, ours/bare), append(cost, ours), append(floor, bare), append(p99, slowest)
+				}
+			}
+			b.ReportMetric(median(ratios), "×floor")
+			b.ReportMetric(median(cost)*1e6, "cpu-µs/message")
+			b.ReportMetric(median(floor)*1e6, "floor-µs/message")
+			b.ReportMetric(median(p99)*1e3, "p99-ms")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+func startFloor(b *testing.B) (url string, pid int) {
+	b.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), floorVariable+"=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	line := make([]byte, 64)
+	n, err := out.Read(line)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return "http://" + strings.TrimSpace(string(line[:n])), cmd.Process.Pid
+}
+
+// send posts the messages and returns the seconds of CPU for each that the process needed, and the 99th percentile of the
+// seconds until the answer.
+func send(b *testing.B, url string, pid int, bodies [][]byte, status int) (cpu, p99 float64) {
+	b.Helper()
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: benchConnections}, Timeout: time.Minute}
+	defer client.CloseIdleConnections()
+	took := make([]float64, len(bodies))
+	var next atomic.Int64
+	before := cpuSeconds(b, pid)
+	var senders sync.WaitGroup
+	for range benchConnections {
+		senders.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(bodies)); i = next.Add(1) - 1 {
+				start := time.Now()
+				answer, err := client.Post(url, "application/json", bytes.NewReader(bodies[i]))
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				_, _ = io.Copy(io.Discard, answer.Body)
+				_ = answer.Body.Close()
+				if took[i] = time.Since(start).Seconds(); answer.StatusCode != status {
+					b.Errorf("status %d, want %d", answer.StatusCode, status)
+					return
+				}
+			}
+		})
+	}
+	senders.Wait()
+	cpu = (cpuSeconds(b, pid) - before) / float64(len(bodies))
+	slices.Sort(took)
+	return cpu, took[len(took)*99/100]
+}
+
+func median(of []float64) float64 {
+	of = slices.Sorted(slices.Values(of))
+	return of[len(of)/2]
+}
