@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package autopilot
 
 import "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
