@@ -36,8 +36,8 @@ sandbox: servers ## Keep the demo's world running, with the status page and a pa
 .PHONY: test
 test: ## Run what a change can break, on a real API server: 6 minutes
 	@echo "── all tests but the long ones; the first time, compiling takes some minutes"
-	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; $(RUN) bash -c '$(call TESTS,$@) -parallel 8 -timeout 20m $(WITHOUT_RACE); code=$$?; \
-	  export KUBE_CACHE_MUTATION_DETECTOR=true; $(call TESTS,$@-race) -race -parallel 8 -timeout 20m $(WITH_RACE) && exit $$code'; $(SLOWEST)
+	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; $(RUN) bash -c '$(call TESTS,$@) -parallel 8 -timeout 40m $(WITHOUT_RACE); code=$$?; \
+	  export KUBE_CACHE_MUTATION_DETECTOR=true; $(call TESTS,$@-race) -race -parallel 8 -timeout 40m $(WITH_RACE) && exit $$code'; $(SLOWEST)
 
 .PHONY: test-long
 test-long: ## Run what takes longer: outages, storms, kills, large fleets, the binary with the race detector
@@ -48,11 +48,11 @@ test-long: ## Run what takes longer: outages, storms, kills, large fleets, the b
 	@command -v nginx >/dev/null || echo "── left out: 10,000 messages through nginx, which is not installed (Debian: nginx-light)"
 	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=long; $(RUN) $(call TESTS,$@) -parallel 8 -timeout 60m $(LONGPACKAGES); $(SLOWEST)
 
-BROWSER ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
+CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 
 .PHONY: test-browser
 test-browser: servers ## Look at the pages in a headless Chromium: console, keyboard, themes, access; pictures in .cache/screenshots
-	@$(if $(BROWSER),BROWSER=$(BROWSER) go test -count=1 ./internal/browser,echo "── left out: the pages in a browser, for Chromium is not installed (Debian: chromium)")
+	@$(if $(CHROMIUM),CHROMIUM=$(CHROMIUM) go test -count=1 ./internal/browser,echo "── left out: the pages in a browser, for Chromium is not installed (Debian: chromium)")
 
 .PHONY: soak
 soak: ## Break everything for SOAK_TIME (10m), flood it, and run the largest fleet; SOAK_SEED repeats a run

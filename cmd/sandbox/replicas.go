@@ -5,14 +5,14 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
-	"log"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"slices"
 	"sync"
 	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/mcsps/rds-autopilot/internal/world"
 )
@@ -116,7 +116,7 @@ type adminKey struct{}
 func (s *replicas) proxy() http.Handler {
 	forward := &httputil.ReverseProxy{
 		Transport: &http.Transport{ResponseHeaderTimeout: time.Minute, DisableKeepAlives: true}, // a replica may end at any time
-		ErrorLog:  log.New(io.Discard, "", 0),
+		ErrorLog:  zap.NewStdLog(zap.NewNop()),
 		Rewrite: func(r *httputil.ProxyRequest) {
 			if admin, ok := r.In.Context().Value(adminKey{}).(*url.URL); ok {
 				r.SetURL(admin)

@@ -66,7 +66,8 @@ func startUp(ctx context.Context, t *testing.T, flags ...string) *upProcess {
 	}()
 	t.Cleanup(func() {
 		_ = u.cmd.Process.Kill() // it has ended where the test went well
-		<-u.ended
+		for range u.ended {      // until it is closed: where the test went well, the error was read before
+		}
 	})
 	select {
 	case u.address = <-address:

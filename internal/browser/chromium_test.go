@@ -40,12 +40,12 @@ type tab struct {
 	faults []string
 }
 
-// open starts the browser that BROWSER names. The hosts are all that it may ask.
+// open starts the browser that CHROMIUM names. The hosts are all that it may ask.
 func open(t *testing.T, theme string, hosts ...string) *tab {
 	t.Helper()
-	path := os.Getenv("BROWSER")
+	path := os.Getenv("CHROMIUM")
 	if path == "" {
-		t.Skip("BROWSER names no Chromium; make test-browser does")
+		t.Skip("CHROMIUM names no Chromium; make test-browser does")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WindowSize(1280, 900), chromedp.UserDataDir(t.TempDir()))
 	if os.Getuid() == 0 {

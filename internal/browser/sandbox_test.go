@@ -59,7 +59,7 @@ func sandbox(t *testing.T) (address string) {
 
 func TestTheSandboxInABrowser(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("BROWSER") == "" {
+	if os.Getenv("CHROMIUM") == "" {
 		open(t, "light") // says so
 	}
 	address := sandbox(t)

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 )
@@ -29,7 +30,7 @@ const (
 func TestPeopleWhoReloadDelayNoDecision(t *testing.T) {
 	level.Long(t)
 	t.Parallel()
-	decide := func(watched bool) (slowest time.Duration) {
+	decide := func(watched bool) (slowest time.Duration, calls int) {
 		synctest.Test(t, func(t *testing.T) {
 			var seen, plots atomic.Int32
 			w := newStorm(t, peopleWatched, otcsim.Options{})
@@ -39,6 +40,7 @@ func TestPeopleWhoReloadDelayNoDecision(t *testing.T) {
 			}
 			w.storm([]otcsim.Workload{{UsedGB: 93}})
 			looking.Wait()
+			calls = len(w.sim.Requests()) // since the disks are full
 			var decisions map[string]int
 			decisions, slowest = w.firstDecisions()
 			if decisions["GrowVolume AlarmInForce"] != peopleWatched {
@@ -47,11 +49,16 @@ func TestPeopleWhoReloadDelayNoDecision(t *testing.T) {
 			if watched && (seen.Load() < people*10 || plots.Load() == 0) {
 				t.Errorf("only %d pages were seen, %d of them with plots", seen.Load(), plots.Load())
 			}
-			t.Logf("watched %v: all are decided within %v; %d pages seen, %d with plots", watched, slowest, seen.Load(), plots.Load())
+			t.Logf("watched %v: all are decided within %v; %d calls; %d pages seen, %d with plots", watched, slowest, calls, seen.Load(), plots.Load())
 		})
-		return slowest
+		return slowest, calls
 	}
-	alone, watched := decide(false), decide(true)
+	alone, needed := decide(false)
+	watched, all := decide(true)
+	// A tenth of the rate, and what may be asked at once by the first.
+	if most := int(peopleLook.Seconds()*app.Defaults().CloudRate/10) + 10; all-needed > most {
+		t.Errorf("people cost %d calls of %d, want at most %d: a tenth of the rate", all-needed, all, most)
+	}
 	if watched > alone+2*time.Second {
 		t.Errorf("the slowest decision took %v while people looked, %v without them", watched, alone)
 	}
@@ -71,8 +78,12 @@ func (w *week) people(seen, plots *atomic.Int32) {
 		looking.Go(func() {
 			for turn := range int(peopleLook / peopleReload) {
 				time.Sleep(peopleReload)
+				page := w.page.Load()
+				if page == nil { // the process has ended
+					return
+				}
 				answer := httptest.NewRecorder()
-				(*w.page.Load()).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, []string{"/", path, path + "/plan"}[turn%3], nil))
+				(*page).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, []string{"/", path, path + "/plan"}[turn%3], nil))
 				if answer.Code == http.StatusOK {
 					seen.Add(1)
 				}

@@ -20,9 +20,9 @@ const (
 	plotWidth, plotHeight = 420.0, 190.0
 	plotLeft, plotRight   = 38.0, 104.0 // for the numbers, and for the names of the lines
 	plotTop, plotBottom   = 18.0, 24.0
-	labelDistance         = 13.0 // of two names
-	mostMarks             = 8    // that have a letter
-	gapOf                 = 3    // usual distances between measurements: a longer one is no line
+	labelDistance         = 13.0       // of two names
+	letters               = "ABCDEFGH" // of changes; more than these are not marked
+	gapOf                 = 3          // usual distances between measurements: a longer one is no line
 )
 
 // plots are all of one database.
@@ -89,8 +89,8 @@ func (v *view) plots(d *database, measured pasts, failed error) *plots {
 		drawn := spanPlots{Label: s.Label}
 		from := v.from(past, s)
 		for _, ch := range slices.Backward(d.autopilot.Status.Changes) { // oldest first
-			if t := ch.CompletionTime.Time; !t.Before(from) && !t.After(v.now) && len(drawn.Marks) < mostMarks {
-				drawn.Marks = append(drawn.Marks, mark{units(x(t, from, v.now)), string(rune('A' + len(drawn.Marks))), step(ch.Kind, ch.From, ch.To), v.moment(t)})
+			if t := ch.CompletionTime.Time; !t.Before(from) && !t.After(v.now) && len(drawn.Marks) < len(letters) {
+				drawn.Marks = append(drawn.Marks, mark{units(x(t, from, v.now)), letters[len(drawn.Marks) : len(drawn.Marks)+1], step(ch.Kind, ch.From, ch.To), v.moment(t)})
 			}
 		}
 		drawn.Plots = append(drawn.Plots, v.storagePlot(d.autopilot, past, from, drawn.Marks))
@@ -211,10 +211,12 @@ func curve(class, label string, points []autopilot.Point, from, to time.Time, to
 	}
 	gap := gapOf * usualDistance(points)
 	var piece []string
-	for i, p := range points {
-		if i > 0 && p.Time.Sub(points[i-1].Time) > gap {
+	before := points[0].Time
+	for _, p := range points {
+		if p.Time.Sub(before) > gap {
 			l.Pieces, piece = append(l.Pieces, strings.Join(piece, " ")), nil
 		}
+		before = p.Time
 		if !p.Time.Before(from) {
 			piece = append(piece, units(x(p.Time, from, to))+","+units(y(p.Value, top)))
 		}
