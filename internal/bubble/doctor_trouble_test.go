@@ -20,6 +20,7 @@ import (
 	"github.com/mcsps/rds-autopilot/internal/kubefake"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // patient is a cluster with one database that is armed.
@@ -119,8 +120,9 @@ func TestDoctorNamesTheRightThatIsMissing(t *testing.T) {
 		"DeleteAlarm": "DeleteRule", "ListMetrics": "ListMetrics", "BatchMetricData": "QueryMetricData", "ShowQuotas": "GetQuotas",
 		"ListTopics": "ListTopics", "ShowTopic": "GetTopic", "CreateTopic": "CreateTopic", "UpdateTopic": "UpdateTopic", "DeleteTopic": "DeleteTopic",
 		"ListSubscriptions": "ListSubscriptions", "ListTopicSubscriptions": "ListTopicSubscriptions", "Subscribe": "Subscribe", "DeleteSubscription": "Unsubscribe",
+		"EnlargeVolume": "EnlargeVolume", "ResizeFlavor": "ResizeFlavor",
 	}
-	if want := len(otc.Rights()) - len([]string{"Login"}); len(operations) != want {
+	if want := len(otc.Rights()) - len([]string{"Login", "GetJob"}); len(operations) != want {
 		t.Errorf("%d operations are refused one by one, want %d", len(operations), want)
 	}
 	for theirs, ours := range operations {
@@ -136,6 +138,7 @@ func TestDoctorNamesTheRightThatIsMissing(t *testing.T) {
 				})
 				said := ""
 				found := f.examine(t.Context(), "db", func(o *doctor.Options) {
+					o.Allowed.Apply = v1alpha1.ApplyCloud
 					report := o.Report
 					o.Report = func(r doctor.Result) {
 						if r.State == doctor.Failed {
