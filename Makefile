@@ -47,7 +47,7 @@ test-long: ## Run what takes longer: outages, storms, kills, large fleets, the b
 	@echo "── end to end, chaos, a week of twenty databases, storms of 400 alarms"
 	@ls .cache/bin/prometheus .cache/bin/kubectl .cache/bin/kube-state-metrics $(INSTALLTOOLS) >/dev/null 2>&1 || echo "── left out: what needs helm, kubectl, prometheus or the like; make tools builds them"
 	@command -v nginx >/dev/null || echo "── left out: 10,000 messages through nginx, which is not installed (Debian: nginx-light)"
-	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=long; $(RUN) $(call TESTS,$@) -parallel 8 -timeout 60m $(LONGPACKAGES); $(SLOWEST)
+	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=long; $(RUN) $(call TESTS,$@) -p 3 -parallel 8 -timeout 60m $(LONGPACKAGES); $(SLOWEST)
 
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 
@@ -108,6 +108,13 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s)
 	@set -e; for p in $$(go list ./autopilot/...); do \
 	  for f in $$(go test -list '^Fuzz' $$p | grep '^Fuzz' || true); do \
 	    echo "── $$p $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p; done; done
+
+.PHONY: bench
+bench: ## Measure each step alone and what a message costs the binary, five times, against a floor of the same run
+	@mkdir -p .cache/bench
+	@go test -run '^$$' -bench . -count 5 ./autopilot/... ./flavors ./internal/status | tee .cache/bench/steps.txt
+	@go test -run '^$$' -bench . -benchtime 1x ./internal/e2e | tee .cache/bench/messages.txt
+	@go tool -modfile=internal/tools/bench/go.mod benchstat .cache/bench/steps.txt
 
 .PHONY: clean
 clean: ## Remove what was built here

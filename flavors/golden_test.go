@@ -28,7 +28,7 @@ type class struct {
 	Codes    map[string]string `json:"codes"`
 }
 
-func classes(t *testing.T) []class {
+func classes(t testing.TB) []class {
 	t.Helper()
 	data, err := os.ReadFile("../internal/otcsim/data/rds-flavors.json")
 	if err != nil {

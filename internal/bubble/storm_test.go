@@ -76,7 +76,12 @@ func newStorm(t *testing.T, databases int, o otcsim.Options) *week {
 	o.Settings.RuleQuota = 3 * databases
 	w.settle(t, o)
 	stop := w.start(unbounded)
-	time.Sleep(30 * time.Minute) // no more than 150 subscriptions in ten
+	for range 12 { // no more than 150 subscriptions in ten minutes
+		time.Sleep(5 * time.Minute)
+		if w.armed(stormDatabases) {
+			break
+		}
+	}
 	stop()
 	w.allArmed("before the storm")
 	return w

@@ -100,7 +100,6 @@ func BenchmarkMessages(b *testing.B) {
 		{"forged", func(int) []byte {
 			return bytes.Replace(known, []byte(`\"alarm_status\":\"alarm\"`), []byte(`\"alarm_status\":\"ok\"`), 1)
 		}, http.StatusForbidden, benchMessages},
-		{"stored", func(i int) []byte { return alarm(i + 1) }, http.StatusOK, 200},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			var ratios, cost, floor, p99 []float64
