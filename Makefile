@@ -16,7 +16,7 @@ SOAK_TIME ?= 10m
 TESTTOOL := go tool -modfile=internal/tools/test/go.mod gotestsum
 WITHOUT_RACE := ./internal/e2e ./internal/chaos ./internal/bubble
 WITH_RACE = $(shell go list ./... | grep -v $(foreach p,$(WITHOUT_RACE),-e $(p:./%=/%)$$))
-LONGPACKAGES := $(WITHOUT_RACE) ./internal/install ./internal/monitoring ./internal/manual
+LONGPACKAGES ?= $(WITHOUT_RACE) ./internal/install ./internal/monitoring ./internal/manual
 RUN := mkdir -p .cache/tests && go build -o .cache/run ./internal/kubetest/run && .cache/run
 TESTS = $(TESTTOOL) --format testname --hide-summary skipped,output $(if $(MAKE_TERMOUT),--no-color=false) \
   --jsonfile .cache/tests/$(1).json --junitfile .cache/tests/$(1).xml --
@@ -47,7 +47,7 @@ test-long: ## Run what takes longer: outages, storms, kills, large fleets, the b
 	@echo "── end to end, chaos, a week of twenty databases, storms of 400 alarms"
 	@ls .cache/bin/prometheus .cache/bin/kubectl .cache/bin/kube-state-metrics $(INSTALLTOOLS) >/dev/null 2>&1 || echo "── left out: what needs helm, kubectl, prometheus or the like; make tools builds them"
 	@command -v nginx >/dev/null || echo "── left out: 10,000 messages through nginx, which is not installed (Debian: nginx-light)"
-	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=long; $(RUN) $(call TESTS,$@) -p 3 -parallel 8 -timeout 60m $(LONGPACKAGES); $(SLOWEST)
+	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=long; $(RUN) $(call TESTS,$@) -parallel 8 -timeout 60m $(LONGPACKAGES); $(SLOWEST)
 
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 
