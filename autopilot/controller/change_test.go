@@ -4,7 +4,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -93,7 +92,7 @@ func TestKilledAtEveryStepTheCloudBeginsOneChange(t *testing.T) {
 						for step, killed := 1, true; killed; step++ {
 							w := newCloudWorld(t, withRds)
 							w.killAt, w.applied = step, applied
-							killed = w.liveThrough(tc.metric, tc.pace)
+							killed = w.runScenario(tc.metric, tc.pace, w.endJobs)
 							name := fmt.Sprintf("step %d (%v)", step, w.names[min(step, len(w.names))-1])
 							if !slices.Equal(w.begun, []string{tc.to}) {
 								t.Fatalf("%s: the cloud has begun %v, want %s", name, w.begun, tc.to)
@@ -116,29 +115,4 @@ func TestKilledAtEveryStepTheCloudBeginsOneChange(t *testing.T) {
 			}
 		}
 	}
-}
-
-// liveThrough is runScenario with a cloud that does what it is asked for.
-func (w *world) liveThrough(m v1alpha1.Metric, pace time.Duration) (killed bool) {
-	c := w.process()
-	run := func(looks int) {
-		for range looks {
-			w.now = w.now.Add(pace)
-			if _, err := w.look(w.t.Context(), c); errors.Is(err, errCrash) || w.killed {
-				killed = true
-				w.stop()
-				c = w.process()
-			}
-		}
-	}
-	run(5)
-	w.usedGB, w.cpu = 93, 95
-	w.alarm(m, true)
-	run(5)
-	w.endJobs()
-	w.cpu = 50
-	run(3)
-	w.alarm(m, false)
-	run(2)
-	return killed
 }

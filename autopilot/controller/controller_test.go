@@ -118,7 +118,7 @@ func TestKilledAtEveryStepThereIsOneChange(t *testing.T) {
 					for step, killed := 1, true; killed; step++ {
 						w := newWorld(t)
 						w.killAt, w.applied = step, applied
-						killed = w.runScenario(tc.metric, tc.pace)
+						killed = w.runScenario(tc.metric, tc.pace, w.operate)
 						name := fmt.Sprintf("step %d (%v)", step, w.names[min(step, len(w.names))-1])
 						if !slices.Equal(w.patches, []string{tc.to}) {
 							t.Fatalf("%s: patches %v, want one to %s", name, w.patches, tc.to)
@@ -137,13 +137,14 @@ func TestKilledAtEveryStepThereIsOneChange(t *testing.T) {
 	}
 }
 
-// runScenario is a database from birth to its first change, with a process that is killed once.
-func (w *world) runScenario(m v1alpha1.Metric, pace time.Duration) (killed bool) {
+// runScenario is a database from birth to its first change, with a process that is killed once. carryOut is who makes what was
+// asked for.
+func (w *world) runScenario(m v1alpha1.Metric, pace time.Duration, carryOut func()) (killed bool) {
 	c := w.process()
 	run := func(looks int) {
 		for range looks {
 			w.now = w.now.Add(pace)
-			if _, err := w.look(w.t.Context(), c); errors.Is(err, errCrash) {
+			if _, err := w.look(w.t.Context(), c); errors.Is(err, errCrash) || w.killed {
 				killed = true
 				w.stop()
 				c = w.process()
@@ -154,7 +155,7 @@ func (w *world) runScenario(m v1alpha1.Metric, pace time.Duration) (killed bool)
 	w.usedGB, w.cpu = 93, 95
 	w.alarm(m, true)
 	run(5)
-	w.operate()
+	carryOut()
 	w.cpu = 50
 	run(3)
 	w.alarm(m, false)

@@ -119,7 +119,7 @@ func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 		}
 		c.Alarms = append(c.Alarms, a)
 		// A sweep does not take Cloud Eye's word for it that all is well.
-		if a.InForce(c.Now) || !a.GrowthTime.IsZero() || r.swept && metric.InGB() || !r.unheardSince().IsZero() && metric.InGB() {
+		if a.InForce(c.Now) || !a.GrowthTime.IsZero() || metric.InGB() && (r.swept || !r.unheardSince().IsZero()) {
 			measured = append(measured, EvidenceOf{rule.Metric, rule.Dimension, metric.PeriodSeconds(r.rap.Spec), a.LastNews(), metric.InGB() && r.readsPercent(c.Instance.Engine)})
 		}
 	}

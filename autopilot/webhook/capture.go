@@ -45,7 +45,7 @@ func (r *Receiver) capture(ctx context.Context, m *message, o outcome) {
 	}
 	c := v1alpha1.CapturedMessage{
 		ReceivedTime: metav1.NewMicroTime(r.Now().Truncate(time.Microsecond)), Result: string(o.result),
-		Error: strings.ToValidUTF8(text[:min(len(text), maxCapturedText)], ""), Headers: m.headers, Body: body,
+		Error: strings.ToValidUTF8(text[:min(len(text), maxCapturedText)], ""), Headers: smnHeaders(m.headers), Body: body,
 	}
 	_, _ = r.writeIntake(ctx, m, func(in v1alpha1.Intake) (v1alpha1.Intake, result) { // if it fails, doctor sees nothing, and says so
 		if len(in.Captured) >= maxCaptured {

@@ -7,6 +7,7 @@ import (
 	"crypto/rsa"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -24,7 +25,7 @@ const (
 // message is what is known of a message so far. A check relies on what the checks before it have set.
 type message struct {
 	body         []byte
-	headers      []string // names of SMN's own, for doctor alone
+	headers      http.Header // for doctor alone
 	envelope     smn.Envelope
 	target       *v1alpha1.RdsAutopilot // the autopilot of the topic
 	signedBefore bool                   // its certificate has signed a message that was stored

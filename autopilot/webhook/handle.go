@@ -44,7 +44,7 @@ func (r *Receiver) handle(ctx context.Context, w http.ResponseWriter, req *http.
 	go func() {
 		defer free()
 		defer r.slots.Release(1)
-		done <- r.receive(ctx, body, smnHeaders(req.Header))
+		done <- r.receive(ctx, body, req.Header)
 	}()
 	select {
 	case o := <-done:
@@ -62,7 +62,7 @@ func (r *Receiver) handle(ctx context.Context, w http.ResponseWriter, req *http.
 }
 
 // receive works on a message. A panic does not end the process: it is counted, and the message may come again.
-func (r *Receiver) receive(ctx context.Context, body []byte, headers []string) (o outcome) {
+func (r *Receiver) receive(ctx context.Context, body []byte, headers http.Header) (o outcome) {
 	m := &message{body: body, headers: headers}
 	defer func() {
 		if p := recover(); p != nil {

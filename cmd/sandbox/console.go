@@ -95,7 +95,7 @@ func (c *console) beginStory(name, title string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stories = append(c.stories, &story{name: name})
-	c.tell(name, "\n"+c.paint(bold, name)+"  "+title+"\n")
+	c.writeLine(name, "\n"+c.paint(bold, name)+"  "+title+"\n")
 }
 
 // endStory lets the next one begin as soon as this one is told. What happens to the database later is not told.
@@ -105,20 +105,20 @@ func (c *console) endStory(name string) {
 	if s := c.story(name); s != nil {
 		s.ended = true
 	}
-	c.tellEnded()
+	c.writeEnded()
 }
 
-// endStories tells the rest of all of them, however far they are.
+// endStories writes the rest of all of them, however far they are.
 func (c *console) endStories() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.stories {
 		s.ended = true
 	}
-	c.tellEnded()
+	c.writeEnded()
 }
 
-func (c *console) tellEnded() {
+func (c *console) writeEnded() {
 	for c.turn < len(c.stories) && c.stories[c.turn].ended {
 		c.turn++
 		if c.turn < len(c.stories) {
@@ -134,7 +134,7 @@ func (c *console) story(name string) *story {
 	return nil
 }
 
-func (c *console) tell(name, line string) {
+func (c *console) writeLine(name, line string) {
 	switch s := c.story(name); {
 	case s == nil, !s.ended && s == c.stories[c.turn]:
 		fmt.Fprint(c.out, line)
@@ -159,7 +159,7 @@ func (c *console) printStep(actor, name, format string, args ...any) {
 	if name != "" && c.story(name) == nil {
 		text = name + ": " + text
 	}
-	c.tell(name, fmt.Sprintf("  %2d:%02d  %s  %s\n", minutes/60, minutes%60, c.paint(colour(actor), fmt.Sprintf("%-10s", actor)), text))
+	c.writeLine(name, fmt.Sprintf("  %2d:%02d  %s  %s\n", minutes/60, minutes%60, c.paint(colour(actor), fmt.Sprintf("%-10s", actor)), text))
 }
 
 // print writes text as it is.

@@ -196,7 +196,7 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 		}
 	}
 
-	// Who installs it again finds everything as it was.
+	// Installed again, everything is as it was.
 	r.helm("install", own, "deploy/chart", "--values", r.values)
 	fourth := r.serve()
 	defer stop(t, fourth)

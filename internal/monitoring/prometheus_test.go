@@ -173,11 +173,9 @@ func TestPanelsAskInPromQL(t *testing.T) {
 	}
 }
 
-// TestARealPrometheusSeesWhatHappens lets it scrape the service in a world: every panel shows something, and of each staged
-// failure the right alert tells, and no other.
-func TestARealPrometheusSeesWhatHappens(t *testing.T) {
-	tool(t, "prometheus")
-	tool(t, "kube-state-metrics")
+// startWorld starts a world that ends with the test.
+func startWorld(t *testing.T) *world.World {
+	t.Helper()
 	w, err := world.Start(t.Context(), world.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -187,6 +185,15 @@ func TestARealPrometheusSeesWhatHappens(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return w
+}
+
+// TestARealPrometheusSeesWhatHappens lets it scrape the service in a world: every panel shows something, and of each staged
+// failure the right alert tells, and no other.
+func TestARealPrometheusSeesWhatHappens(t *testing.T) {
+	tool(t, "prometheus")
+	tool(t, "kube-state-metrics")
+	w := startWorld(t)
 	service, err := w.Serve(t.Context())
 	if err != nil {
 		t.Fatal(err)

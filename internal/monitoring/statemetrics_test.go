@@ -94,15 +94,7 @@ func startStateMetrics(t *testing.T, w *world.World) (url string) {
 // TestTheRealKubeStateMetricsShowsTheGauges has one database with everything in it.
 func TestTheRealKubeStateMetricsShowsTheGauges(t *testing.T) {
 	tool(t, "kube-state-metrics")
-	w, err := world.Start(t.Context(), world.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	w := startWorld(t)
 	client, err := dynamic.NewForConfig(w.Kube.Config())
 	if err != nil {
 		t.Fatal(err)
