@@ -18,8 +18,9 @@ import (
 const dataExpectedAfter = 30 * time.Minute
 
 // dimension of the rules, as name:value: the instance's own, which is empty here, or that of its primary node where
-// only that one has data. Cloud Eye is asked which it is 30 minutes after ACTIVE, whatever the rules say: a rule without data
-// is in ok for hours. It is not asked where an alarm has come: there is data. A failover is a reason to ask, too.
+// only that one has its data. Cloud Eye is asked which it is 30 minutes after ACTIVE, whatever the rules say: a rule without data
+// is in ok for hours. It is not asked where an alarm has come and there is one node: there is data. With several nodes, the data may
+// be another node's. A failover is a reason to ask, too.
 func (r *round) dimension(ctx context.Context, inst autopilot.Instance) (string, error) {
 	seen := r.rap.Status.Instance
 	if seen != nil && seen.ID != inst.ID {
@@ -35,7 +36,7 @@ func (r *round) dimension(ctx context.Context, inst autopilot.Instance) (string,
 	due := inst.Status == autopilot.StatusStorageFull || // it was ACTIVE for long
 		seen != nil && seen.ActiveSince != nil && r.now.Sub(seen.ActiveSince.Time) >= dataExpectedAfter
 	failover := onNode != "" && inst.Primary != "" && !strings.HasSuffix(onNode, ":"+inst.Primary)
-	unproven := onNode == "" && !r.hadData()
+	unproven := onNode == "" && (!r.hadData() || len(inst.NodeIDs) > 1)
 	if !failover && (!due || !silent && !unproven) {
 		return onNode, nil
 	}
@@ -43,6 +44,9 @@ func (r *round) dimension(ctx context.Context, inst autopilot.Instance) (string,
 	if err != nil { // the rules there are, are better than none
 		r.log.Warn("look for the dimension that has data", zap.Error(err))
 		return onNode, nil
+	}
+	if _, value, _ := strings.Cut(dimension, ":"); value != inst.ID && onNode == "" {
+		r.log.Info("the rules watch the primary node, since the data of the instance is missing or not the primary's", zap.String("dimension", dimension))
 	}
 	return dimension, nil
 }

@@ -43,7 +43,6 @@ var louds = map[string]loud{
 	"payload-time":        {warning: []string{"AlarmUnreadable"}},
 	"payload-dimension":   {warning: []string{"AlarmUnreadable"}},
 	"rule-raw":            {warning: []string{"RuleSilent"}},
-	"instance-primary":    {storage: true},
 	"metric-percent":      {warning: []string{"NotPercent", "RuleSilent"}, early: "NotPercent", storage: true},
 	"metric-delay":        {warning: []string{"NoData"}, stays: true},
 }
@@ -68,7 +67,7 @@ func TestNoAlarmIsLostInACloudThatDiffersFromItsManuals(t *testing.T) {
 					}
 				}})
 				defer s.stop()
-				in := f.database("default", "db", otcsim.Instance{Flavor: "rds.mysql.n1.large.4.ha", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 40}})
+				in := f.database("default", "db", otcsim.Instance{Flavor: "rds.mysql.n1.large.4.ha", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 40, CPUDemand: 0.8}})
 				time.Sleep(45 * time.Minute)
 				want := louds[a.ID]
 				armed := armedCondition(f.autopilot("default", "db"))
@@ -88,7 +87,7 @@ func TestNoAlarmIsLostInACloudThatDiffersFromItsManuals(t *testing.T) {
 					usedGB float64
 					from   int64
 				}{{93, 100}, {104, 110}} { // the second alarm is of a rule that was rewritten
-					f.must(f.sim.SetWorkload(in.ID, otcsim.Workload{UsedGB: full.usedGB}))
+					f.must(f.sim.SetWorkload(in.ID, otcsim.Workload{UsedGB: full.usedGB, CPUDemand: 0.8}))
 					alarmed := time.Now()
 					// Cloud Eye needs five minutes and the delay of its data; a silent rule is given twice as long, and two sweeps more.
 					latest := alarmed.Add(6*time.Minute + settings.MetricDelay + sweepAtMost)

@@ -22,12 +22,16 @@ type Arming struct {
 	clusterID      string
 	endpoint       string // the public URL
 	everyNamespace bool   // is watched: what belongs to no autopilot we see, belongs to none
+	primaries      *primaries
 }
 
 // NewArming arms on behalf of a cluster. endpoint is the URL that alarms are sent to. Orphans are removed only where every
 // namespace is watched: else those of other namespaces would look like orphans.
 func NewArming(c *Cloud, clusterID, endpoint string, everyNamespace bool) *Arming {
-	return &Arming{alarms: alarms.New(c.api, lists{c}, metrics(), c.now), cloud: c, clusterID: clusterID, endpoint: endpoint, everyNamespace: everyNamespace}
+	return &Arming{
+		alarms: alarms.New(c.api, lists{c}, metrics(), c.now), cloud: c, clusterID: clusterID, endpoint: endpoint,
+		everyNamespace: everyNamespace, primaries: &primaries{now: c.now, byEngine: make(map[string]comparison)},
+	}
 }
 
 // lists reads each list once for all callers of the same time: arming 500 databases one by one would otherwise list 1,500
@@ -96,10 +100,18 @@ func (a *Arming) Remove(ctx context.Context, rap *v1alpha1.RdsAutopilot, observe
 	return a.alarms.Remove(ctx, name(rap), observed)
 }
 
-// Dimension implements controller.Arming.
+// Dimension implements controller.Arming. It is the primary node's where the instance has no data, or not the primary's.
 func (a *Arming) Dimension(ctx context.Context, inst autopilot.Instance) (string, error) {
 	dimension, value, err := a.alarms.Dimension(ctx, inst.Engine, inst.ID, inst.Primary)
-	return dimension + ":" + value, err
+	if err != nil || value != inst.ID {
+		return dimension + ":" + value, err
+	}
+	another, err := a.primaries.showsAnother(ctx, inst, a.cloud.points)
+	if err != nil || !another {
+		return dimension + ":" + value, err
+	}
+	dimension, err = alarms.NodeDimension(inst.Engine)
+	return dimension + ":" + inst.Primary, err
 }
 
 // Orphans implements controller.Arming.

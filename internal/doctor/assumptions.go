@@ -55,7 +55,7 @@ func Assumptions() []Assumption {
 		{"metric-used-space", "`rds048_disk_used_size` has data", "documented: [metrics](#metrics)", "Nothing: the percentage of the size is used"},
 		{"datapoint-utc", "Times of datapoints are UTC", "inferred: [metric data](#metric-data)", "Storage is acted on. A flavor could be changed a second time by a value from before the first change, within cooldown and budget"},
 		{"instance-dimension", "Data is under the dimension of the instance", "documented, in doubt: [dimensions](#dimensions)", "The rules watch the primary node instead, 30 minutes after the instance is `ACTIVE`"},
-		{"instance-primary", "With HA, that dimension shows the primary node", "inferred: [dimensions](#dimensions)", "Storage is the same on both nodes. CPU and memory of the primary raise no alarm, and only `doctor` tells"},
+		{"instance-primary", "With HA, that dimension shows the primary node", "inferred: [dimensions](#dimensions)", "The rules watch the primary node instead, once its load differs from the standby's by 10 percentage points"},
 		{"catalogue-cloud-eye", "The catalogue has an entry for Cloud Eye", "unknown: [identity and endpoints](#identity-and-endpoints)", "Nothing: it is derived from the entry of block storage"},
 		{"storage-full-listed", "A full instance is listed as `STORAGE FULL`", "inferred: [instances](#instances)", "It counts as `ACTIVE`: a growth that the cloud does not do is called `Stalled`"},
 		{"enlarge-when-full", "A full instance can be enlarged", "documented, in conflict: [volumes](#volumes)", "It is asked for once, and a Warning `StorageFull` says that the cloud may refuse"},
