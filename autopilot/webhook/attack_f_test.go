@@ -87,6 +87,9 @@ func faultAttacks() []attack {
 			s.post(s.alarm(nil).json() + strings.Repeat(" ", 2*smallBody))
 		}, 200, stored, 1},
 		{54, "F", "one confirmation more than at a time, and none of them ends", func(s *harness) {
+			forged := s.confirmation(nil)
+			forged["signature"] = "AAAA"
+			s.post(forged.json()) // fetches the certificate, for which there is no time then
 			s.receiver.confirming.TryAcquire(confirming)
 			s.receiver.time = 100 * time.Millisecond
 			s.post(s.confirmation(nil).json())

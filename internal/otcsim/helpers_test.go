@@ -141,6 +141,10 @@ func (w *world) call(want int, service, method, path string, body any) map[strin
 		"smn": "/v2/" + w.ProjectID() + "/notifications", "ces": "/V1.0/" + w.ProjectID(), "rds": "/v3/" + w.ProjectID(),
 	}[service]
 	res, out := w.request(method, w.Endpoint(service)+base+path, body)
+	if res.StatusCode == http.StatusUnauthorized && want != res.StatusCode { // a token lives for a day of the simulated time
+		w.login()
+		res, out = w.request(method, w.Endpoint(service)+base+path, body)
+	}
 	if res.StatusCode != want {
 		w.t.Fatalf("%s %s: status %d, want %d: %v", method, path, res.StatusCode, want, out)
 	}

@@ -109,7 +109,7 @@ func TestManyAlarmsAndClientsAtOnce(t *testing.T) {
 	for range n {
 		select {
 		case <-delivered:
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("not all alarms were delivered")
 		}
 	}
