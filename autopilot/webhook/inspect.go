@@ -5,7 +5,9 @@ package webhook
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
@@ -48,6 +50,24 @@ func Inspect(ctx context.Context, o Options, body []byte) []Step {
 		steps = append(steps, step)
 	}
 	return steps
+}
+
+// WriteSteps writes a line for each step, and which check failed first. It reports whether none did.
+func WriteSteps(w io.Writer, steps []Step) (ok bool, err error) {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	last := "all checks passed"
+	ok = true
+	for _, s := range steps {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", s.State, s.Check, s.Text)
+		if s.State == StateFailed && ok {
+			ok, last = false, "failed: "+s.Check
+		}
+	}
+	if err := table.Flush(); err != nil {
+		return ok, err
+	}
+	_, err = fmt.Fprintln(w, last)
+	return ok, err
 }
 
 func (c *check) inspect(ctx context.Context, r *Receiver, m *message) (State, string) {

@@ -29,7 +29,7 @@ type options struct {
 
 func newOptions(env func(string) string) options {
 	o := options{Options: app.Defaults()}
-	o.Env, o.Version, o.Endpoints = env, version, map[string]string{}
+	o.Env, o.Version = env, version
 	return o
 }
 
@@ -41,7 +41,7 @@ func (o *options) connection(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "`file` with the way to the API server; empty means $KUBECONFIG, then ~/.kube/config, then the pod's own")
 	fs.StringVar(&o.Context, "context", "", "`name` of the kubeconfig's context; empty means its current one")
 	fs.Float64Var(&o.CloudRate, "cloud-rate", o.CloudRate, "requests per second to each cloud service")
-	fs.Var(endpoints(o.Endpoints), "endpoint", "`SERVICE=URL` of smn, ces or rds, instead of the host in the cloud's catalogue; comma separated, may be repeated")
+	fs.StringToStringVar(&o.Endpoints, "endpoint", nil, "`SERVICE=URL` of smn, ces or rds, instead of the host in the cloud's catalogue; comma separated, may be repeated")
 }
 
 // smn adds the flags of every command that reads what SMN sends. The texts say what an empty one means.
@@ -49,34 +49,6 @@ func (o *options) smn(fs *pflag.FlagSet, certHosts, confirmHosts string) {
 	fs.StringSliceVar(&o.CertHosts, "smn-cert-hosts", nil, "exact `host[:port]` of signing certificates, comma separated; empty means "+certHosts)
 	fs.StringSliceVar(&o.ConfirmHosts, "smn-confirm-hosts", nil, "exact `host[:port]` of confirmation links, comma separated; empty means "+confirmHosts)
 	fs.StringVar(&o.CAFile, "smn-ca-file", "", "PEM `file` with trust roots for those hosts, beside the system's")
-}
-
-// endpoints is a flag: services and their URLs.
-type endpoints map[string]string
-
-// String implements pflag.Value.
-func (e endpoints) String() string {
-	var pairs []string
-	for _, service := range slices.Sorted(maps.Keys(e)) {
-		pairs = append(pairs, service+"="+e[service])
-	}
-	return strings.Join(pairs, ",")
-}
-
-// Type implements pflag.Value.
-func (endpoints) Type() string { return "SERVICE=URL" }
-
-// Set implements pflag.Value.
-func (e endpoints) Set(s string) error {
-	for _, pair := range trimmed(strings.Split(s, ",")) {
-		service, raw, _ := strings.Cut(pair, "=")
-		u, err := url.Parse(raw)
-		if !slices.Contains([]string{"smn", "ces", "rds"}, service) || err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-			return errors.New("want smn, ces or rds, then = and a URL")
-		}
-		e[service] = raw
-	}
-	return nil
 }
 
 // trimmed leaves out spaces and what is empty.
@@ -147,7 +119,13 @@ func (o *options) connectionChecks() []check {
 		{slices.Contains([]v1alpha1.Apply{v1alpha1.ApplyOperator, v1alpha1.ApplyCloud}, o.Allowed.Apply), "--allow-apply: want Operator or Cloud"},
 		{!slices.ContainsFunc(trimmed(o.Allowed.Instances), invalidInstance), "--allowed-instances: want NAMESPACE/ID, with * for any"},
 		{o.CloudRate > 0, "--cloud-rate: want more than 0"},
+		{!slices.ContainsFunc(slices.Collect(maps.Keys(o.Endpoints)), o.invalidEndpoint), "--endpoint: want smn, ces or rds, then = and a URL"},
 	}
+}
+
+func (o *options) invalidEndpoint(service string) bool {
+	u, err := url.Parse(o.Endpoints[service])
+	return !slices.Contains([]string{"smn", "ces", "rds"}, service) || err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http"
 }
 
 func invalidInstance(entry string) bool { return !autopilot.ValidAllowedInstance(entry) }

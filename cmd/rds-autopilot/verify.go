@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,7 +49,7 @@ It exits with 0 if all checks pass, 1 if one fails, 2 if it was called wrongly o
 		}
 		ctx, cancel := context.WithTimeout(c.Context(), verifyLimit)
 		defer cancel()
-		switch ok, err := writeSteps(c.OutOrStdout(), webhook.Inspect(ctx, with, body)); {
+		switch ok, err := webhook.WriteSteps(c.OutOrStdout(), webhook.Inspect(ctx, with, body)); {
 		case err != nil:
 			return fmt.Errorf("write the answer: %w", err)
 		case !ok:
@@ -90,22 +89,4 @@ func readCapture(file string, stdin io.Reader) ([]byte, error) {
 		in = opened
 	}
 	return io.ReadAll(io.LimitReader(in, webhook.MaxBody+1))
-}
-
-// writeSteps writes a line for each step, and which check failed first. It reports whether none did.
-func writeSteps(w io.Writer, steps []webhook.Step) (ok bool, err error) {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	last := "all checks passed"
-	ok = true
-	for _, s := range steps {
-		fmt.Fprintf(table, "%s\t%s\t%s\n", s.State, s.Check, s.Text)
-		if s.State == webhook.StateFailed && ok {
-			ok, last = false, "failed: "+s.Check
-		}
-	}
-	if err := table.Flush(); err != nil {
-		return ok, err
-	}
-	_, err = fmt.Fprintln(w, last)
-	return ok, err
 }
