@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/gentype"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	discoveryv1client "k8s.io/client-go/kubernetes/typed/discovery/v1"
 	eventsv1client "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -59,6 +60,7 @@ type Cluster struct {
 	ownAPI     rest.Interface
 	codec      runtime.ParameterCodec
 	core       corev1client.NamespacesGetter
+	discovery  discoveryv1client.EndpointSlicesGetter
 	namespaces []string
 	searches   *rate.Limiter // of topics whose name does not say which autopilot they belong to
 	log        *zap.Logger
@@ -123,6 +125,9 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 	}
 	if c.core, err = corev1client.NewForConfigAndClient(cfg, client); err != nil {
 		return nil, fmt.Errorf("configure the client for namespaces: %w", err)
+	}
+	if c.discovery, err = discoveryv1client.NewForConfigAndClient(cfg, client); err != nil {
+		return nil, fmt.Errorf("configure the client for EndpointSlices: %w", err)
 	}
 	// The library sends events, and gives them no deadline.
 	limited := &http.Client{Transport: client.Transport, Timeout: requestTimeout}

@@ -30,6 +30,8 @@ const identitySeparator = "_"
 type Lease struct {
 	// Namespace of the lease; empty means the pod's own.
 	Namespace string
+	// Pod is the name of this pod; empty means the host's, which is cut at 63 characters in a pod.
+	Pod string
 	// Duration for which a lease is valid without renewal, RenewDeadline after which a leader that cannot renew it gives
 	// up, and RetryPeriod between tries: 15 s, 10 s and 1 s where zero. The library waits up to 2.2 periods between two
 	// tries, and sees the last renewal of a leader that was killed one try late: the next one leads within 20 s.
@@ -44,13 +46,11 @@ type Lease struct {
 // returned: nil when ctx ended or run was through, else ErrLeaseLost. The lease is given up only after run has returned,
 // so that the next leader finds nobody at work.
 func (c *Cluster) Lead(ctx context.Context, lease Lease, run func(context.Context)) error {
-	if lease.Namespace == "" {
-		ns, err := OwnNamespace()
-		if err != nil {
-			return err
-		}
-		lease.Namespace = ns
+	namespace, err := orOwnNamespace(lease.Namespace)
+	if err != nil {
+		return err
 	}
+	lease.Namespace = namespace
 	lease = lease.withDefaults()
 	lock, err := c.lock(lease)
 	if err != nil {
@@ -132,15 +132,24 @@ func (c *Cluster) lock(lease Lease) (resourcelock.Interface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configure the client for leases: %w", err)
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, fmt.Errorf("find an identity for the lease: %w", err)
+	pod := lease.Pod
+	if pod == "" {
+		if pod, err = os.Hostname(); err != nil {
+			return nil, fmt.Errorf("find an identity for the lease: %w", err)
+		}
 	}
 	return &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: lease.Namespace, Name: self},
 		Client:     client,
-		LockConfig: resourcelock.ResourceLockConfig{Identity: host + identitySeparator + string(uuid.NewUUID())},
+		LockConfig: resourcelock.ResourceLockConfig{Identity: pod + identitySeparator + string(uuid.NewUUID())},
 	}, nil
+}
+
+func orOwnNamespace(namespace string) (string, error) {
+	if namespace != "" {
+		return namespace, nil
+	}
+	return OwnNamespace()
 }
 
 // OwnNamespace is the pod's own; an error where this is none.

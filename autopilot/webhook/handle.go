@@ -24,7 +24,8 @@ func (r *Receiver) post(w http.ResponseWriter, req *http.Request) {
 	defer cancel()
 	o := r.handle(ctx, w, req)
 	o.answer(w)
-	r.meters.count(o.typ, o.result, r.Now().Sub(start))
+	now := r.Now()
+	r.meters.count(o.typ, o.result, now.Sub(start), now)
 	o.log(r.Log)
 }
 

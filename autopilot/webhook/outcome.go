@@ -106,7 +106,11 @@ type meters struct {
 	notifications *prometheus.CounterVec
 	duration      prometheus.Histogram
 	panics        prometheus.Counter
+	lastHour      hour[reply]
 }
+
+// reply is a type of message, as the metrics have it, and what became of it.
+type reply struct{ messageType, result string }
 
 // typeOther is the label of every type that is not known: labels come from closed sets.
 const typeOther = "other"
@@ -136,11 +140,12 @@ func newMeters(reg prometheus.Registerer) *meters {
 	return m
 }
 
-func (m *meters) count(t smn.Type, r result, took time.Duration) {
+func (m *meters) count(t smn.Type, r result, took time.Duration, now time.Time) {
 	label := string(t)
 	if !t.Known() {
 		label = typeOther
 	}
 	m.notifications.WithLabelValues(label, string(r)).Inc()
+	m.lastHour.add(reply{label, string(r)}, now)
 	m.duration.Observe(took.Seconds())
 }

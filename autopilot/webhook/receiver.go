@@ -99,6 +99,12 @@ func New(o Options) *Receiver {
 // ServeHTTP answers by the status contract: 404 for another path, 405 for another method.
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.mux.ServeHTTP(w, req) }
 
+// AnsweredLastHour is how many messages of a type were answered with a result in the last hour. Both are as in the labels of
+// notifications_total.
+func (r *Receiver) AnsweredLastHour(messageType, result string) int {
+	return r.meters.lastHour.count(reply{messageType, result}, r.Now())
+}
+
 // Server returns an HTTP server for the receiver, with its limits.
 func (r *Receiver) Server() *http.Server {
 	s := &http.Server{

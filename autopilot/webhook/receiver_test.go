@@ -89,6 +89,9 @@ func TestStatusContract(t *testing.T) {
 			if n := testutil.ToFloat64(b.meters.notifications.WithLabelValues(tc.typ, string(tc.result))); n != 1 {
 				t.Errorf("it was not counted once as %s/%s: %s", tc.typ, tc.result, strings.TrimSpace(w.Body.String()))
 			}
+			if b.AnsweredLastHour(tc.typ, string(tc.result)) == 0 {
+				t.Errorf("%s/%s is not among the answers of the last hour", tc.typ, tc.result)
+			}
 			if (b.keys.asked > asked) != tc.verified {
 				t.Errorf("verified %d times, want any: %t", b.keys.asked-asked, tc.verified)
 			}

@@ -61,7 +61,7 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	if a.Parts, err = Wire(o, kube, clusterID, api, reg); err != nil {
 		return nil, err
 	}
-	if a.page, err = StatusPage(o, kube, api, reg, a.leadingPod); err != nil {
+	if a.page, err = StatusPage(o, kube, api, reg, a.Receiver, a.leadingPod); err != nil {
 		return nil, err
 	}
 	return a, a.Watch(kube)
@@ -128,7 +128,7 @@ func (a *App) lead(ctx context.Context) error {
 		return nil
 	}
 	for ctx.Err() == nil {
-		err := a.kube.Lead(ctx, k8s.Lease{Namespace: a.options.LeaseNamespace, OnLeader: func(pod string) { a.leading.Store(pod) }, OnChange: func(leading bool) {
+		err := a.kube.Lead(ctx, k8s.Lease{Namespace: a.options.LeaseNamespace, Pod: a.options.Env("POD_NAME"), OnLeader: func(pod string) { a.leading.Store(pod) }, OnChange: func(leading bool) {
 			a.log.Info("leadership", zap.Bool("leading", leading))
 			a.leader.Set(0)
 			if leading {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/controller"
+	"github.com/mcsps/rds-autopilot/autopilot/webhook"
 	"github.com/mcsps/rds-autopilot/internal/cloud"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/internal/status"
@@ -21,7 +22,7 @@ import (
 )
 
 // StatusPage is what people look at; nil where it is switched off. leader says which pod leads.
-func StatusPage(o Options, kube *k8s.Cluster, api *otc.Cloud, reg prometheus.Gatherer, leader func() string) (http.Handler, error) {
+func StatusPage(o Options, kube *k8s.Cluster, api *otc.Cloud, reg prometheus.Gatherer, receiver *webhook.Receiver, leader func() string) (http.Handler, error) {
 	if !o.StatusPage {
 		return nil, nil
 	}
@@ -41,7 +42,14 @@ func StatusPage(o Options, kube *k8s.Cluster, api *otc.Cloud, reg prometheus.Gat
 			}
 			return s.Plan(), nil
 		},
-		Past: p.past,
+		Past: p.past, LastHour: receiver.AnsweredLastHour,
+		Replicas: func(ctx context.Context) (all []status.Replica, err error) {
+			pods, err := kube.Replicas(ctx, o.LeaseNamespace)
+			for _, pod := range pods {
+				all = append(all, status.Replica(pod))
+			}
+			return all, err
+		},
 		CloudErrors: func() (all []status.CloudError) {
 			for _, f := range api.Failures() {
 				all = append(all, status.CloudError{Service: f.Service, Text: f.Text, Time: f.Time})

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	askLimit  = 15 * time.Second // for those before it and for the cloud
+	askLimit  = 15 * time.Second // for those before it and for who is asked
 	errorKept = 30 * time.Second // at most
 )
 
-// answers asks the cloud about one database at a time, and keeps each answer for a while: people who reload cost the cloud
-// nothing, and what was asked for is there for the next one, too, if the first has gone.
+// answers asks the cloud about one database at a time, or the API server, and keeps each answer for a while: people who reload
+// cost nothing, and what was asked for is there for the next one, too, if the first has gone.
 type answers[T any] struct {
 	ask  func(ctx context.Context, namespace, name string) (T, error)
 	keep time.Duration
@@ -47,7 +47,7 @@ func (a *answers[T]) of(ctx context.Context, namespace, name string, patience ti
 	case <-k.done:
 		return k.value, k.err
 	case <-timer.C:
-		return none, errors.New("the cloud has not answered yet; try again")
+		return none, errors.New("there is no answer yet; try again")
 	case <-ctx.Done():
 		return none, ctx.Err()
 	}
@@ -74,7 +74,7 @@ func (a *answers[T]) fetch(ctx context.Context, key [2]string, k *kept[T]) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	var value T
-	err := errors.New("others wait for the cloud too; try again")
+	err := errors.New("others wait too; try again")
 	select {
 	case a.slot <- struct{}{}:
 		value, err = a.ask(ctx, key[0], key[1])

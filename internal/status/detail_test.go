@@ -89,7 +89,7 @@ func TestHealthShowsWhatTheRegistryHas(t *testing.T) {
 	page := text(get(t, handler(t, &cache{notSynced: true}, reg), "/health", http.StatusOK))
 	for _, want := range []string{
 		"This replica leads", "The Kubernetes API does not answer", "The cloud refused the credentials", "The sweep is overdue", "The caches are not filled yet",
-		"7 databases", "The leader is pod-2", "smn list_topics 5 3 429: 3", "Notification forged 2",
+		"7 databases", "The leader is pod-2", "smn list_topics 5 3 429: 3", "Notification forged 0 2",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q: %s", want, page)

@@ -89,7 +89,7 @@ type calls struct {
 // messages are those the receiver answered in one way.
 type messages struct {
 	Type, Result string
-	Count        int
+	Hour, Total  int // in the last hour, and since the start
 	Tone         string
 }
 
@@ -107,13 +107,18 @@ type failedCall struct {
 
 type health struct {
 	Replica  replica
+	Pods     []pod
+	Unknown  string // why the replicas are not known
 	Calls    []calls
 	Errors   []failedCall
 	Messages []messages
 }
 
-func (p *pages) showHealth(_ *http.Request, v *view) answer {
-	h := health{Replica: v.replica(), Calls: cloudCalls(v.samples["cloud_requests_total"]), Messages: received(v.samples["notifications_total"])}
+func (p *pages) showHealth(v *view, replicas []Replica, failed error) answer {
+	h := health{Replica: v.replica(), Pods: v.pods(replicas), Calls: cloudCalls(v.samples["cloud_requests_total"]), Messages: received(v.samples["notifications_total"], p.LastHour)}
+	if failed != nil {
+		h.Unknown = failed.Error()
+	}
 	if p.CloudErrors != nil {
 		for _, e := range p.CloudErrors() {
 			h.Errors = append(h.Errors, failedCall{e.Service, e.Text, v.moment(e.Time)})
@@ -153,13 +158,14 @@ func cloudCalls(samples []sample) (all []calls) {
 	return all
 }
 
-// received has one line for each answer that was given, the most frequent first.
-func received(samples []sample) (all []messages) {
+// received has one line for each answer that was given, those of the last hour first, the most frequent of them first.
+func received(samples []sample, lastHour func(messageType, result string) int) (all []messages) {
 	for _, s := range samples {
 		if s.value == 0 {
 			continue
 		}
-		m := messages{Type: s.labels["type"], Result: s.labels["result"], Count: int(s.value)}
+		m := messages{Type: s.labels["type"], Result: s.labels["result"], Total: int(s.value)}
+		m.Hour = lastHour(m.Type, m.Result)
 		switch m.Result {
 		case "forged", "malformed", "expired", "unavailable", "unreadable", "too_large":
 			m.Tone = "bad"
@@ -167,7 +173,7 @@ func received(samples []sample) (all []messages) {
 		all = append(all, m)
 	}
 	slices.SortFunc(all, func(a, b messages) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Result, b.Result))
+		return cmp.Or(cmp.Compare(b.Hour, a.Hour), cmp.Compare(b.Total, a.Total), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Result, b.Result))
 	})
 	return all
 }

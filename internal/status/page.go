@@ -51,6 +51,10 @@ type Options struct {
 	Past func(ctx context.Context, namespace, name string, period time.Duration, since time.Time) (autopilot.Past, error)
 
 	CloudErrors func() []CloudError // the last one of each service; nil where there is no cloud
+	// Replicas asks the API server for the pods of the service, when a person opens the page of the health.
+	Replicas func(ctx context.Context) ([]Replica, error)
+	// LastHour is how many messages of a type were answered with a result in the last hour.
+	LastHour func(messageType, result string) int
 
 	Mode           v1alpha1.Mode // upper bound for every database
 	Sweep, Recheck time.Duration // between two looks at a database, and where something is under way
@@ -64,6 +68,7 @@ type pages struct {
 	overview, database, plan, health, failure *template.Template
 	plans                                     *answers[string]
 	pasts                                     *answers[pasts]
+	replicas                                  *answers[[]Replica]
 	slot                                      chan struct{} // one page is put together at a time: decisions go first
 }
 
@@ -72,6 +77,7 @@ func New(o Options) (http.Handler, error) {
 	p := &pages{Options: o, slot: make(chan struct{}, 1)}
 	p.plans = newAnswers(p.planText, planKept, o.Now)
 	p.pasts = newAnswers(p.askPasts, o.Sweep, o.Now)
+	p.replicas = newAnswers(p.askReplicas, replicasKept, o.Now)
 	for file, t := range map[string]**template.Template{
 		"overview.html": &p.overview, "database.html": &p.database, "plan.html": &p.plan, "health.html": &p.health, "failure.html": &p.failure,
 	} {
@@ -87,7 +93,7 @@ func New(o Options) (http.Handler, error) {
 	if o.Plan != nil {
 		mux.Get("/databases/{namespace}/{name}/plan", p.servePlan)
 	}
-	mux.Get("/health", p.serve(p.showHealth))
+	mux.Get("/health", p.serveHealth)
 	for _, file := range []string{"status.css", "icon.svg"} {
 		mux.Get("/"+file, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, files, file) })
 	}

@@ -4,6 +4,7 @@ package status_test
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -104,12 +105,17 @@ func handler(tb testing.TB, c status.Cache, reg *prometheus.Registry) http.Handl
 	}
 	h, err := status.New(status.Options{
 		Cache: c, Metrics: reg, Leader: func() string { return "pod-2" }, Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, Version: "v1", Log: zaptest.NewLogger(tb), Now: now,
+		Replicas: nobody, LastHour: none,
 	})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return h
 }
+
+func nobody(context.Context) ([]status.Replica, error) { return nil, nil }
+
+func none(string, string) int { return 0 }
 
 // get asks for a page and returns its tree; every page is looked at for what none may have.
 func get(t *testing.T, h http.Handler, url string, want int) *html.Node {

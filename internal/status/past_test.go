@@ -33,7 +33,7 @@ func measuring(t *testing.T, c *cache, clock func() time.Time, past measure) htt
 		Past: func(ctx context.Context, _, name string, period time.Duration, since time.Time) (autopilot.Past, error) {
 			return past(ctx, name, period, since)
 		},
-		Sweep: 5 * time.Minute, Recheck: time.Second, Log: zaptest.NewLogger(t), Now: clock,
+		Sweep: 5 * time.Minute, Recheck: time.Second, Log: zaptest.NewLogger(t), Now: clock, Replicas: nobody,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func TestASlowCloudComesWithTheNextPage(t *testing.T) {
 		})
 		begin := time.Now()
 		page := get(t, h, "/databases/a/armed", http.StatusOK)
-		if waited := time.Since(begin); waited != 2*time.Second || !strings.Contains(text(page), "has not answered yet") || !strings.Contains(text(page), "Timeline") {
+		if waited := time.Since(begin); waited != 2*time.Second || !strings.Contains(text(page), "there is no answer yet") || !strings.Contains(text(page), "Timeline") {
 			t.Errorf("after %s: %s", waited, text(page))
 		}
 		go func() { // somebody else's page of the same database is no second question
@@ -204,7 +204,7 @@ func TestHealthShowsTheLastErrorOfEachService(t *testing.T) {
 		CloudErrors: func() []status.CloudError {
 			return []status.CloudError{{Service: "smn", Text: "smn ListTopics: 503 <b>busy</b>", Time: now().Add(-3 * time.Minute)}}
 		},
-		Log: zaptest.NewLogger(t), Now: now,
+		Log: zaptest.NewLogger(t), Now: now, Replicas: nobody,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ func planning(t *testing.T, c *cache, plan ask) http.Handler {
 	t.Helper()
 	h, err := status.New(status.Options{
 		Cache: c, Metrics: prometheus.NewRegistry(), Leader: func() string { return "" }, Plan: plan,
-		Mode: v1alpha1.ModeAuto, Sweep: time.Minute, Recheck: time.Second, Log: zaptest.NewLogger(t), Now: time.Now,
+		Mode: v1alpha1.ModeAuto, Sweep: time.Minute, Recheck: time.Second, Log: zaptest.NewLogger(t), Now: time.Now, Replicas: nobody,
 	})
 	if err != nil {
 		t.Fatal(err)
