@@ -145,8 +145,8 @@ func TestThePodHasNoMoreThanItNeeds(t *testing.T) {
 		"it shares the default account":                       pod.ServiceAccountName == own,
 		"its memory has no limit":                             !c.Resources.Limits.Memory().IsZero(),
 		"its requests are not set":                            !c.Resources.Requests.Memory().IsZero() && !c.Resources.Requests.Cpu().IsZero(),
-		"its environment holds more than the name of the cloud and the limit of its memory": len(c.EnvFrom) == 0 && !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
-			return !slices.Contains([]string{"OS_CLOUD", "MEMORY_LIMIT_MIB", "GOMEMLIMIT"}, e.Name) || e.ValueFrom != nil && e.ValueFrom.ResourceFieldRef == nil
+		"its environment holds more than the names of cloud and pod and the limit of its memory": len(c.EnvFrom) == 0 && !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
+			return !slices.Contains([]string{"OS_CLOUD", "POD_NAME", "MEMORY_LIMIT_MIB", "GOMEMLIMIT"}, e.Name) || e.ValueFrom != nil && e.ValueFrom.ResourceFieldRef == nil && e.ValueFrom.FieldRef == nil
 		}),
 	} {
 		if !ok {

@@ -307,7 +307,7 @@ func TestGoKnowsTheLimitOfItsMemory(t *testing.T) {
 		for name, value := range env { // those above it only
 			env[e.Name] = strings.ReplaceAll(env[e.Name], "$("+name+")", value)
 		}
-		if e.ValueFrom != nil && e.ValueFrom.ResourceFieldRef.Resource == "limits.memory" && e.ValueFrom.ResourceFieldRef.ContainerName == container.Name {
+		if e.ValueFrom != nil && e.ValueFrom.ResourceFieldRef != nil && e.ValueFrom.ResourceFieldRef.Resource == "limits.memory" && e.ValueFrom.ResourceFieldRef.ContainerName == container.Name {
 			divisor := e.ValueFrom.ResourceFieldRef.Divisor.Value()
 			env[e.Name] = strconv.FormatInt((limit+divisor-1)/divisor, 10)
 		}

@@ -14,6 +14,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -113,11 +114,12 @@ func TestTheServiceHasTheseRightsAndNoOthers(t *testing.T) {
 		"patch autopilot.otc.mcsps.de/rdsautopilots/status", "create events.k8s.io/events", "patch events.k8s.io/events",
 		"get /namespaces kube-system",
 	}
-	lease := []string{
+	local := []string{
+		"list discovery.k8s.io/endpointslices",
 		"create coordination.k8s.io/leases",
 		"get coordination.k8s.io/leases rds-autopilot", "update coordination.k8s.io/leases rds-autopilot",
 	}
-	for namespace, want := range map[string][]string{"default": everywhere, own: slices.Concat(everywhere, lease)} {
+	for namespace, want := range map[string][]string{"default": everywhere, own: slices.Concat(everywhere, local)} {
 		t.Run("in "+namespace, func(t *testing.T) {
 			got := rights(t, config, namespace)
 			for right := range rights(t, nobody, namespace) {
@@ -231,6 +233,18 @@ func TestTheServiceCanDoItsWorkAndNothingElse(t *testing.T) {
 		}},
 		{"a lease of another namespace", false, func() error {
 			_, err := client.CoordinationV1().Leases(namespace).Create(ctx, lease(own), metav1.CreateOptions{})
+			return err
+		}},
+		{"its own replicas", true, func() error {
+			_, err := client.DiscoveryV1().EndpointSlices(own).List(ctx, metav1.ListOptions{})
+			return err
+		}},
+		{"the pods of another namespace", false, func() error {
+			_, err := client.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{})
+			return err
+		}},
+		{"make an EndpointSlice", false, func() error {
+			_, err := client.DiscoveryV1().EndpointSlices(own).Create(ctx, &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "x"}, AddressType: discoveryv1.AddressTypeIPv4}, metav1.CreateOptions{})
 			return err
 		}},
 		{"the cluster's id", true, func() error {

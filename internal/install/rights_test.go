@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +37,7 @@ func (r right) String() string {
 }
 
 // rights are what the service has by deploy/rbac.yaml: the rules of the cluster, and those of its own namespace.
-func rights(t *testing.T) (cluster, lease []rbacv1.PolicyRule) {
+func rights(t *testing.T) (cluster, local []rbacv1.PolicyRule) {
 	t.Helper()
 	objects, err := kubetest.Read(root + "/deploy/rbac.yaml")
 	if err != nil {
@@ -54,13 +56,13 @@ func rights(t *testing.T) (cluster, lease []rbacv1.PolicyRule) {
 		case object.GetKind() == "ClusterRole":
 			cluster = rules(object)
 		case object.GetKind() == "Role":
-			lease = rules(object)
+			local = rules(object)
 		}
 	}
-	if len(cluster) == 0 || len(lease) == 0 {
+	if len(cluster) == 0 || len(local) == 0 {
 		t.Fatal("no rules")
 	}
-	return cluster, lease
+	return cluster, local
 }
 
 func each(rules []rbacv1.PolicyRule) (all []right) {
@@ -91,7 +93,7 @@ func without(rules []rbacv1.PolicyRule, gone right) (left []rbacv1.PolicyRule) {
 }
 
 // grant makes a ServiceAccount with these rules, in a namespace of its own, and waits until they are in force.
-func grant(t *testing.T, w *world.World, namespace string, cluster, lease []rbacv1.PolicyRule) (kubeconfig string) {
+func grant(t *testing.T, w *world.World, namespace string, cluster, local []rbacv1.PolicyRule) (kubeconfig string) {
 	t.Helper()
 	object := func(kind, namespace string, fields map[string]any) *unstructured.Unstructured {
 		metadata := map[string]any{"name": "service-" + t.Name()[strings.LastIndex(t.Name(), "/")+1:]}
@@ -111,15 +113,15 @@ func grant(t *testing.T, w *world.World, namespace string, cluster, lease []rbac
 		}
 		return list
 	}
-	role, local := object("ClusterRole", "", map[string]any{"rules": plain(cluster)}), object("Role", namespace, map[string]any{"rules": plain(lease)})
-	for _, r := range []*unstructured.Unstructured{role, local} {
+	wide, narrow := object("ClusterRole", "", map[string]any{"rules": plain(cluster)}), object("Role", namespace, map[string]any{"rules": plain(local)})
+	for _, r := range []*unstructured.Unstructured{wide, narrow} {
 		apply(t, w, r, object(r.GetKind()+"Binding", r.GetNamespace(), map[string]any{
 			"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": r.GetKind(), "name": r.GetName()},
 			"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": own, "namespace": namespace}},
 		}))
 	}
 	config, kubeconfig := as(t, w, namespace, own)
-	for _, r := range each(append(cluster, lease...)) {
+	for _, r := range each(append(cluster, local...)) {
 		waitAllowed(t, config, namespace, r)
 	}
 	return kubeconfig
@@ -171,7 +173,7 @@ func work(t *testing.T, w *world.World, namespace, kubeconfig string) error {
 			giveUp(fmt.Errorf("%w: %s", errForbidden, line.Raw))
 		}
 	}()
-	if err := lifeOf(ctx, w, db, kubeconfig); err != nil {
+	if err := errors.Join(lifeOf(ctx, w, db, kubeconfig), showsItself(ctx, w, namespace, p)); err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
 	return context.Cause(ctx)
@@ -224,23 +226,44 @@ func lifeOf(ctx context.Context, w *world.World, db *world.DB, kubeconfig string
 	})
 }
 
+// showsItself looks for the replica on its page, as a person does.
+func showsItself(ctx context.Context, w *world.World, namespace string, p *world.Process) error {
+	if err := w.PublishReplicas(ctx, namespace, p); err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.AdminURL+"/health", nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	page, err := io.ReadAll(answer.Body)
+	if err == nil && !strings.Contains(string(page), "<bdi>"+p.Pod+"</bdi></th>") {
+		err = fmt.Errorf("%w: the page of the health lacks the replica:\n%s", errForbidden, page)
+	}
+	return err
+}
+
 // TestEveryRightIsNeeded takes each right away in turn and sees the service fail.
 func TestEveryRightIsNeeded(t *testing.T) {
 	w := startWorld(t)
-	cluster, lease := rights(t)
+	cluster, local := rights(t)
 	t.Run("all", func(t *testing.T) {
 		namespace := w.Kube.Namespace(t)
-		if err := work(t, w, namespace, grant(t, w, namespace, cluster, lease)); err != nil {
+		if err := work(t, w, namespace, grant(t, w, namespace, cluster, local)); err != nil {
 			t.Fatal(err)
 		}
 	})
 	if t.Failed() {
 		return
 	}
-	for _, r := range append(each(cluster), each(lease)...) {
+	for _, r := range append(each(cluster), each(local)...) {
 		t.Run(r.String(), func(t *testing.T) {
 			namespace := w.Kube.Namespace(t)
-			err := work(t, w, namespace, grant(t, w, namespace, without(cluster, r), without(lease, r)))
+			err := work(t, w, namespace, grant(t, w, namespace, without(cluster, r), without(local, r)))
 			if err == nil {
 				t.Errorf("all is well without the right to %s %s/%s: take it out of the chart", r.verb, r.group, r.resource)
 			}
@@ -262,8 +285,8 @@ func TestOneNamespaceIsEnough(t *testing.T) {
 		t.Fatal(err)
 	}
 	config, kubeconfig := as(t, w, namespace, own)
-	cluster, lease := rights(t)
-	for _, r := range each(append(cluster, lease...)) {
+	cluster, local := rights(t)
+	for _, r := range each(append(cluster, local...)) {
 		waitAllowed(t, config, namespace, r)
 	}
 	if err := work(t, w, namespace, kubeconfig); err != nil {

@@ -77,7 +77,7 @@ func TestTheAPIServerIsAskedForReplicasOnlyByWhoOpensTheirPage(t *testing.T) {
 			get(t, h, "/health", http.StatusOK)
 		}
 		if asked.Load() != 1 {
-			t.Errorf("50 looks ask %d times", asked)
+			t.Errorf("50 looks ask %d times", asked.Load())
 		}
 		time.Sleep(11 * time.Second)
 		hangs.Store(true)

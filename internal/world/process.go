@@ -22,7 +22,9 @@ type Process struct {
 	AdminURL   string // of /metrics, /healthz, /readyz
 	WebhookURL string // its own, behind the ingress, without a path
 	PID        int
+	Pod        string // the name that it takes for its pod's
 
+	number     int
 	world      *World
 	cmd        *exec.Cmd
 	transcript *transcript
@@ -51,7 +53,7 @@ func (w *World) pace(d time.Duration) string {
 }
 
 // Serve starts the service, with further flags of serve if need be, and puts it behind the ingress. It returns once it
-// listens, which need not mean that it leads. Its environment is the cloud's credentials and nothing else. ctx bounds the
+// listens, which need not mean that it leads. Its environment is the cloud's credentials and POD_NAME, and nothing else. ctx bounds the
 // start only.
 func (w *World) Serve(ctx context.Context, flags ...string) (*Process, error) {
 	return w.ServeIn(ctx, nil, flags...)
@@ -104,13 +106,14 @@ func (w *World) run(args []string, extraEnv ...string) (*Process, error) {
 	if w.closed {
 		return nil, errors.New("the world is closed")
 	}
-	p := &Process{world: w, done: make(chan struct{}), cmd: exec.Command(w.options.Binary, args...)}
+	number := len(w.process) + 1
+	p := &Process{Pod: fmt.Sprintf("%s-%d", serviceName, number), number: number, world: w, done: make(chan struct{}), cmd: exec.Command(w.options.Binary, args...)}
 	p.transcript = newTranscript(func(l Line) {
 		if w.options.OnLine != nil {
 			w.options.OnLine(p, l)
 		}
 	})
-	p.cmd.Env = append(w.Cloud.Env(), extraEnv...) // the later one of two counts
+	p.cmd.Env = append(append(w.Cloud.Env(), "POD_NAME="+p.Pod), extraEnv...) // the later one of two counts
 	p.cmd.Dir = w.dir
 	p.cmd.Stdout, p.cmd.Stderr = p.transcript, p.transcript
 	p.cmd.SysProcAttr = ownProcessGroup()
