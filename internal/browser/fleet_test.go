@@ -154,12 +154,16 @@ func measured(period time.Duration, since time.Time) autopilot.Past {
 }
 
 // serve serves the status page of a fleet.
-func serve(t *testing.T, f *fleet) (address, host string) {
+func serve(t *testing.T, f status.Cache) (address, host string) {
 	t.Helper()
 	reg := prometheus.NewRegistry()
 	leader := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rds_autopilot_leader"})
 	sweep := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rds_autopilot_last_sweep_timestamp_seconds"})
-	reg.MustRegister(leader, sweep)
+	messages := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rds_autopilot_notifications_total"}, []string{"type", "result"})
+	reg.MustRegister(leader, sweep, messages)
+	for result, n := range map[string]float64{"stored": 341, "duplicate": 6, "forged": 2} {
+		messages.WithLabelValues("Notification", result).Add(n)
+	}
 	leader.Set(1)
 	sweep.Set(float64(noon().Add(-2 * time.Minute).Unix()))
 	h, err := status.New(status.Options{
@@ -173,7 +177,14 @@ func serve(t *testing.T, f *fleet) (address, host string) {
 		CloudErrors: func() []status.CloudError {
 			return []status.CloudError{{Service: "smn", Text: hostile, Time: noon()}}
 		},
-		Sweep: 5 * time.Minute, Recheck: 30 * time.Second, Version: "v0.1.0", Log: zaptest.NewLogger(t), Now: noon,
+		Replicas: func(context.Context) ([]status.Replica, error) {
+			return []status.Replica{
+				{Pod: "rds-autopilot-7d9f5-8wq2z", Addresses: []string{"10.244.1.17"}, Ready: true},
+				{Pod: "rds-autopilot-7d9f5-x2k4q", Addresses: []string{"10.244.2.9"}, Ready: true},
+			}, nil
+		},
+		LastHour: func(_, result string) int { return map[string]int{"stored": 14, "forged": 2}[result] },
+		Sweep:    5 * time.Minute, Recheck: 30 * time.Second, Version: "v0.1.0", Log: zaptest.NewLogger(t), Now: noon,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -120,7 +120,7 @@ func TestHostileTextStaysText(t *testing.T) {
 	row := eval[string](b, `document.querySelector("tbody th a").href`)
 	for name, page := range map[string]string{"overview": address + "/", "filtered": address + "/?q=%3Cscript%3E%22", "database": row, "plan": row + "/plan", "health": address + "/health"} {
 		b.do(chromedp.Navigate(page))
-		for _, element := range []string{"script", "img", "iframe", "[onerror]"} {
+		for _, element := range []string{"script:not([src$='/status.js'])", "script:not(:empty)", "img", "iframe", "[onerror]"} {
 			if n := eval[int](b, `document.querySelectorAll("`+element+`").length`); n > 0 {
 				t.Errorf("%s has %d %s", name, n, element)
 			}

@@ -19,14 +19,14 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-//go:embed *.html status.css icon.svg
+//go:embed *.html status.css status.js icon.svg
 var files embed.FS
 
 const (
 	renderLimit = 10 * time.Second // that a request waits for those before it
 
-	// policy allows our stylesheet, our icon and links to ourselves: no script, no other host, no frame.
-	policy = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+	// policy allows our stylesheet, script and icon, and to ask us: nothing inline, no other host, no frame.
+	policy = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 
 // Cache is what the API server has of the namespaces that are watched, as last seen. What it hands out is not altered.
@@ -94,7 +94,7 @@ func New(o Options) (http.Handler, error) {
 		mux.Get("/databases/{namespace}/{name}/plan", p.servePlan)
 	}
 	mux.Get("/health", p.serveHealth)
-	for _, file := range []string{"status.css", "icon.svg"} {
+	for _, file := range []string{"status.css", "status.js", "icon.svg"} {
 		mux.Get("/"+file, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, files, file) })
 	}
 	return mux, nil
@@ -119,6 +119,7 @@ type page struct {
 	Version string
 	Synced  bool
 	Replica replica
+	Follows bool // the script renews it; a plan would have the cloud asked each time
 	Content any
 }
 
@@ -163,7 +164,7 @@ func (p *pages) render(r *http.Request, show func(*http.Request, *view) answer) 
 	var out bytes.Buffer
 	err := a.template.ExecuteTemplate(&out, "layout.html", page{
 		Root: a.root, Title: a.title, Now: v.moment(v.now), Version: p.Version, Synced: p.Cache.HasSynced(),
-		Replica: v.replica(), Content: a.content,
+		Replica: v.replica(), Follows: a.template != p.plan && a.template != p.failure, Content: a.content,
 	})
 	if err != nil {
 		return 0, nil, fmt.Errorf("%s: %w", a.title, err)

@@ -129,7 +129,7 @@ func get(t *testing.T, h http.Handler, url string, want int) *html.Node {
 		t.Errorf("GET %s has %d bytes", url, n)
 	}
 	csp := w.Header().Get("Content-Security-Policy")
-	if !strings.HasPrefix(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") || strings.Contains(csp, "script") {
+	if !strings.HasPrefix(csp, "default-src 'none'") || !strings.Contains(csp, "script-src 'self';") || strings.Contains(csp, "unsafe") {
 		t.Errorf("Content-Security-Policy: %s", csp)
 	}
 	if got := w.Header().Get("Content-Type"); got != "text/html; charset=utf-8" {
@@ -157,7 +157,11 @@ func get(t *testing.T, h http.Handler, url string, want int) *html.Node {
 func inspect(t *testing.T, url string, n *html.Node) {
 	t.Helper()
 	switch n.Data {
-	case "script", "iframe", "img", "object", "style", "base", "b-hostile":
+	case "script":
+		if n.Type == html.ElementNode && (!strings.HasSuffix(attribute(n, "src"), "/status.js") || n.FirstChild != nil) {
+			t.Errorf("GET %s has a script that is not ours", url)
+		}
+	case "iframe", "img", "object", "style", "base", "b-hostile":
 		if n.Type == html.ElementNode {
 			t.Errorf("GET %s has an element %s", url, n.Data)
 		}
@@ -250,7 +254,7 @@ func TestNothingButReading(t *testing.T) {
 	c := &cache{}
 	c.add("shop", "orders")
 	h := handler(t, c, nil)
-	for _, path := range []string{"/", "/health", "/databases/shop/orders", "/status.css"} {
+	for _, path := range []string{"/", "/health", "/databases/shop/orders", "/status.css", "/status.js"} {
 		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader("x=1")))
@@ -260,7 +264,7 @@ func TestNothingButReading(t *testing.T) {
 		}
 	}
 	get(t, h, "/databases/shop/nope", http.StatusNotFound)
-	for _, file := range []string{"/status.css", "/icon.svg"} {
+	for _, file := range []string{"/status.css", "/status.js", "/icon.svg"} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, file, nil))
 		body, _ := io.ReadAll(w.Body)
