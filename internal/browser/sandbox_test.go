@@ -86,7 +86,7 @@ func TestTheSandboxInABrowser(t *testing.T) {
 
 	b.do(chromedp.Navigate(address+"/"), chromedp.WaitVisible(`//tbody//bdi[text()="Storage 40 → 50 GB"][ancestor::td/small/time]`)) // without a reload
 	b.until(address+"/databases/default/orders", `document.querySelectorAll("svg.plot .letter").length > 0`)
-	if got := b.text(".timeline"); !strings.Contains(got, "Storage 40 → 50 GB is done") || !strings.Contains(got, "storage is in alarm at 8") {
+	if got := b.text(".timeline"); !strings.Contains(got, "Storage 40 → 50 GB is done") || !strings.Contains(got, "% used, alarm at 75 %") {
 		t.Errorf("the timeline is\n%s", got)
 	}
 	b.accessible("a database that has grown")
