@@ -131,7 +131,7 @@ func TestThePlaygroundLeavesNothingBehind(t *testing.T) {
 	}
 	eventually("the status page is there", "/", nil, "of 3 armed")
 	eventually("both replicas are known", "/health", nil, "<bdi>rds-autopilot-2</bdi>")
-	if _, text, err := u.ask(ctx, "/health", nil); err != nil || strings.Count(text, "<td>leads</td>") != 1 || strings.Count(text, "<td>follows</td>") != 1 {
+	if _, text, err := u.ask(ctx, "/health", nil); err != nil || strings.Count(text, ">leads</span>") != 1 || strings.Count(text, ">follows</span>") != 1 {
 		t.Errorf("one leads and one follows: %v\n%s", err, text)
 	}
 	for _, lever := range []struct{ path, form, want string }{

@@ -5,7 +5,6 @@ package browser
 import (
 	"context"
 	"fmt"
-	"math"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -96,61 +95,6 @@ func inAlarm(i int, record v1alpha1.DecisionRecord) func(*v1alpha1.RdsAutopilot)
 		a.Status.Alarms.Rules[i].State, a.Status.Alarms.Rules[i].StateTime = v1alpha1.StateAlarm, new(metav1.NewMicroTime(record.Time.Time))
 		a.Status.Decisions = append([]v1alpha1.DecisionRecord{record}, a.Status.Decisions...)
 	}
-}
-
-// aNight is a fleet as it might be at noon.
-func aNight() *fleet {
-	f := &fleet{}
-	f.add("shop", "orders", "rds.mysql.n1.xlarge.4.ha", 120, 500, 74, func(a *v1alpha1.RdsAutopilot) {
-		a.Status.Changes = []v1alpha1.Change{
-			changed(v1alpha1.KindVolume, 2*time.Hour, "110", "120"), changed(v1alpha1.KindVolume, 4*24*time.Hour, "100", "110"),
-			changed(v1alpha1.KindFlavor, 9*24*time.Hour, "rds.mysql.n1.large.4.ha", "rds.mysql.n1.xlarge.4.ha"),
-		}
-		a.Status.Decisions = []v1alpha1.DecisionRecord{
-			decided(v1alpha1.MetricCPU, 40*time.Minute, autopilot.ActionNone, autopilot.ReasonOutsideWindow, "", "", "The flavor stays: the window opens on Sat 01:00; the wish is kept for 7 days"),
-			decided(v1alpha1.MetricStorage, 2*time.Hour+4*time.Minute, autopilot.ActionGrowVolume, autopilot.ReasonAlarmInForce, "110", "120", "Storage 110 → 120 GB: 90.4 % used, alarm at 90 %"),
-		}
-		a.Spec.Flavor.MaxChangesPerDay = 1
-	})
-	f.add("shop", "carts", "rds.pg.n1.large.4", 60, 500, 84, inAlarm(0, decided(v1alpha1.MetricStorage, 3*time.Minute, autopilot.ActionNone, autopilot.ReasonChangePending, "60", "70", "Storage 60 → 70 GB is under way; looking again in 30 seconds")), func(a *v1alpha1.RdsAutopilot) {
-		a.Status.Pending = &v1alpha1.Intent{Kind: v1alpha1.KindVolume, From: "60", To: "70", DecisionTime: ago(3 * time.Minute), AskedTime: new(ago(3 * time.Minute)), ValuePercent: "84", EvidenceTime: ago(4 * time.Minute), Message: "Storage 60 → 70 GB: 84.0 % used, alarm at 83 %"}
-	})
-	f.add("billing", "invoices", "rds.pg.n1.2xlarge.4.ha", 480, 500, 88, inAlarm(1, decided(v1alpha1.MetricCPU, 25*time.Minute, autopilot.ActionNone, autopilot.ReasonCooldown, "", "", "The flavor stays: the last change was 31 minutes ago, the cooldown is 1 hour")))
-	f.add("billing", "ledger", "rds.pg.n1.xlarge.4", 500, 500, 89.5, func(a *v1alpha1.RdsAutopilot) {
-		autopilot.SetCondition(&a.Status, v1alpha1.ConditionLimited, true, "CapReached", "The volume has 500 GB, which is spec.storage.maxGB; raise it, or delete data", 1, noon().Add(-time.Hour))
-	})
-	f.add("search", "index", "rds.mysql.n1.large.4", 200, 1000, 41, func(a *v1alpha1.RdsAutopilot) {
-		autopilot.SetCondition(&a.Status, v1alpha1.ConditionArmed, false, autopilot.SubscriptionPending, "The topic's subscription is not confirmed yet; asked again in 12 minutes", 1, noon().Add(-18*time.Minute))
-	})
-	for i, name := range []string{"accounts", "audit", "catalogue", "mail", "media", "payments", "reviews", "sessions"} {
-		f.add([]string{"core", "shop"}[i%2], name, []string{"rds.mysql.n1.large.2", "rds.pg.n1.large.4.ha"}[i%2], int32(50+40*i), 1000, float64(35+5*i))
-	}
-	return f
-}
-
-// measured is a disk that fills and is grown, with days and nights.
-func measured(period time.Duration, since time.Time) autopilot.Past {
-	past := autopilot.Past{Percent: map[v1alpha1.Metric][]autopilot.Point{}}
-	for at := since.Truncate(period).Add(period); at.Before(noon()); at = at.Add(period) {
-		back := noon().Sub(at).Hours() / 24
-		day := math.Sin(float64(at.Unix())/86400*2*math.Pi - math.Pi/2)
-		wave := math.Sin(float64(at.Unix()) / 777)
-		size, cpu := 120.0, 55+18*day+5*wave
-		switch {
-		case back > 4:
-			size = 100
-		case back > 2.0/24:
-			size = 110
-		}
-		if back > 9 {
-			cpu *= 1.35
-		}
-		point := func(v float64) autopilot.Point { return autopilot.Point{Time: at, Value: v} }
-		past.SizeGB, past.UsedGB = append(past.SizeGB, point(size)), append(past.UsedGB, point(100-2.6*back+0.4*day+0.2*wave))
-		past.Percent[v1alpha1.MetricCPU] = append(past.Percent[v1alpha1.MetricCPU], point(cpu))
-		past.Percent[v1alpha1.MetricMemory] = append(past.Percent[v1alpha1.MetricMemory], point(68+2*day+wave))
-	}
-	return past
 }
 
 // serve serves the status page of a fleet.

@@ -29,7 +29,7 @@ func TestThePagesInBothThemes(t *testing.T) {
 			{"health", "/health", "Last error of each service", 1000},
 			{"nothing", "/databases/shop/none", "watches no database", 300},
 		} {
-			b.size(1200, page.height)
+			b.size(1280, page.height)
 			// What is not there is answered with 404, which the console tells.
 			b.do(chromedp.Navigate(address + page.path))
 			if got := b.text("body"); !strings.Contains(got, page.want) {

@@ -114,19 +114,24 @@ func (s storage) Text() string {
 	case s.VolumeGB == 0:
 		return "not known"
 	case s.Percent < 0:
-		return fmt.Sprintf("%d GB, at most %d", s.VolumeGB, s.MaxGB)
+		return fmt.Sprintf("%d GB, at most %d GB", s.VolumeGB, s.MaxGB)
 	}
-	return fmt.Sprintf("%.0f of %d GB used (%.0f %%), at most %d", s.UsedGB, s.VolumeGB, s.Percent, s.MaxGB)
+	return fmt.Sprintf("%.0f of %d GB used (%.0f\u00a0%%), at most %d GB", s.UsedGB, s.VolumeGB, s.Percent, s.MaxGB)
 }
 
-// UsedWidth is the upper bar: what is used of the volume, in percent.
-func (s storage) UsedWidth() string { return width(s.UsedGB, s.VolumeGB) }
+// leastVolume is the part of the bar that a volume has at least, in percent: the used space in it must be seen.
+const leastVolume = 40
 
-// VolumeWidth is the lower one: how much of the cap the volume is, in percent.
-func (s storage) VolumeWidth() string { return width(float64(s.VolumeGB), s.MaxGB) }
+func (s storage) volumeWidth() float64 {
+	return max(leastVolume, min(100, 100*float64(s.VolumeGB)/float64(max(s.MaxGB, 1))))
+}
 
-func width(gb float64, of int) string {
-	return strconv.FormatFloat(min(100, 100*gb/float64(max(of, 1))), 'f', 1, 64)
+// VolumeWidth is the volume in the bar, which is the cap, in percent.
+func (s storage) VolumeWidth() string { return strconv.FormatFloat(s.volumeWidth(), 'f', 1, 64) }
+
+// UsedWidth is the used space in the volume in the bar, in percent of the bar.
+func (s storage) UsedWidth() string {
+	return strconv.FormatFloat(s.volumeWidth()*min(1, s.Percent/100), 'f', 1, 64)
 }
 
 // Path is the way from the overview to the database's page.

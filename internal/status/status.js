@@ -18,7 +18,7 @@ function remembered() {
 }
 
 function say() {
-  control.querySelector("span").textContent = paused ? "Paused." : failing ? "No answer; trying again." : "Renewed every 10 seconds.";
+  control.querySelector("span").textContent = paused ? "Paused." : failing ? "No answer; trying again." : "Renews itself.";
   button.textContent = paused ? "Go on" : "Pause";
 }
 
