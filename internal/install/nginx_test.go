@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/internal/world"
 )
 
@@ -158,11 +159,12 @@ func (n *nginx) post(ctx context.Context, body []byte) (status int, err error) {
 }
 
 const (
-	messages  = 10_000
-	rolls     = 4
-	senders   = 32
-	databases = 40
-	rules     = 3 // of each
+	messages   = 10_000 // each another one
+	freshEvery = 5      // the others come late, as they may: a newer alarm of the rule is stored mostly
+	rolls      = 4
+	senders    = 32
+	databases  = 40
+	rules      = 3 // of each
 )
 
 // TestNoMessageIsLostWhileReplicasRoll replaces replicas as a Deployment does, under load: a new one gets ready, an old one
@@ -207,6 +209,7 @@ func TestNoMessageIsLostWhileReplicasRoll(t *testing.T) {
 	var sent, again, done atomic.Int64
 	var sending sync.WaitGroup
 	var answered sync.Map // by number
+	late := time.Now().Add(-10 * time.Minute)
 	for range senders {
 		sending.Go(func() {
 			for ctx.Err() == nil {
@@ -214,12 +217,17 @@ func TestNoMessageIsLostWhileReplicasRoll(t *testing.T) {
 				if i > messages && done.Load() >= rolls {
 					return
 				}
-				to := targets[i%int64(len(targets))]
-				body, err := w.Cloud.SignedAlarm(messageID(i), to.topic, to.id, 95)
+				to := targets[(i/freshEvery+17*(i%freshEvery))%int64(len(targets))] // each gets both kinds
+				at := time.Now()
+				if i%freshEvery != 0 {
+					at = late
+				}
+				_, text, err := w.Cloud.AlarmMessage(to.id, otcsim.StateAlarm, 95, at.Add(-time.Second), at)
 				if err != nil {
 					t.Error(err)
 					return
 				}
+				body := w.Cloud.Sign(otcsim.Envelope{MessageID: messageID(i), TopicURN: to.topic, Message: text}).JSON()
 				status, err := n.post(ctx, body)
 				for try := 0; err == nil && status == http.StatusServiceUnavailable && try < 6; try++ { // as SMN does
 					again.Add(1)
