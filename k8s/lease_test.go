@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -158,4 +160,23 @@ func TestALeaderThatLosesItsLeaseStops(t *testing.T) {
 			t.Errorf("one that ends before it leads: %v, led %d times", err, len(waiting.begun))
 		}
 	})
+}
+
+func TestALeaseNamesItsPod(t *testing.T) {
+	t.Parallel()
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _ := newLeases(t).client(t)
+	defer c.Close()
+	for pod, want := range map[string]string{"rds-autopilot-7d9f5-x2k4q": "rds-autopilot-7d9f5-x2k4q", "": host} {
+		lock, err := c.lock(Lease{Namespace: metav1.NamespaceDefault, Pod: pod}.withDefaults())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _, _ := strings.Cut(lock.Identity(), identitySeparator); got != want {
+			t.Errorf("the pod %q holds it as %q", pod, got)
+		}
+	}
 }
