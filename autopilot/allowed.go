@@ -16,6 +16,9 @@ type Allowed struct {
 	Instances []string
 }
 
+// IsUnbounded reports whether a namespace may have any instance changed in the cloud.
+func (a Allowed) IsUnbounded() bool { return a.Apply == v1alpha1.ApplyCloud && len(a.Instances) == 0 }
+
 // Refuses says why an autopilot may not ask the cloud for its target; empty where it may, or does not want to.
 func (a Allowed) Refuses(spec v1alpha1.Spec, t *Target) string {
 	switch {

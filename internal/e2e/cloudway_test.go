@@ -5,6 +5,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,8 +25,13 @@ func TestTheCloudIsAskedWithAndWithoutAnRds(t *testing.T) {
 			back.Add(1)
 		}
 	}})
-	w.MustServe(t, "--allow-apply", "Cloud")
+	p := w.MustServe(t, "--allow-apply", "Cloud")
 	ctx := world.Within(t)
+	if _, err := p.WaitLine(ctx, "it warns that every instance may be named", func(l world.Line) bool {
+		return l.Level == "warn" && strings.HasPrefix(l.Msg, "--allowed-instances is empty")
+	}); err != nil {
+		t.Error(err)
+	}
 	add := func(name, policy string, rds bool, usedGB float64) *world.DB {
 		t.Helper()
 		db := w.MustAdd(t, world.Database{Name: name, Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: usedGB}, NoRds: !rds, Autopilot: rds})
