@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/mcsps/rds-autopilot/internal/level"
+	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	"github.com/mcsps/rds-autopilot/internal/world"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// decisions is a world with a database for each row, with an Rds and without one.
+type decisions struct {
+	*world.World
+	t    *testing.T
+	ctx  context.Context //nolint:containedctx // that of the test, for what a row does in it
+	raps dynamic.ResourceInterface
+	dbs  []*decided
+
+	noCES atomic.Bool // Cloud Eye does not answer
+
+	mu sync.Mutex
+	of map[string]*decided // by the id of the instance
+}
+
+// decided is one row's database.
+type decided struct {
+	row
+	*scene
+	*world.DB
+	in    *decisions
+	test  string // its name in reports
+	alone bool   // without an Rds
+	deaf  bool   // no message comes: the sweep looks after it
+	first otcsim.Instance
+}
+
+// Each row of the decision's tables, with apply: Cloud: beside an Rds whose operator hangs, and without an Rds. All of them at
+// once in one process. Of the two, one hears Cloud Eye's messages, and the other is found by the sweep. Every change runs each
+// row in one of the two ways, and LEVEL=long in both.
+func TestEveryRowOfTheDecisionInTheCloud(t *testing.T) {
+	d := &decisions{t: t, of: map[string]*decided{}}
+	d.World = start(t, world.Options{Resync: time.Hour, Cloud: otcsim.Options{
+		Speed: 20, Fault: d.fault, DeliveryFault: d.lose,
+		Settings: otcsim.Settings{EnlargeDuration: time.Minute, ResizeDuration: 2 * time.Minute, RetryInterval: 10 * time.Minute},
+	}})
+	d.ctx = world.Within(t)
+	d.Operator.Pause()
+	client, err := dynamic.NewForConfig(d.Kube.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.raps = client.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).Namespace(d.Namespace)
+	d.add(slices.Concat(storageRows(), flavorRows(), historyRows(), otherRows()))
+	flags := []string{"--allow-apply", "Cloud", "--max-flavor-changes", "1000", "--sweep-interval", "10s"}
+	first := d.MustServe(t, flags...)
+	d.until("all are armed", (*decided).unarmed)
+	if err := first.Stop(d.ctx); err != nil {
+		t.Fatal(err)
+	}
+	d.each((*decided).stage)
+	p := d.MustServe(t, flags...)
+	d.each((*decided).burden)
+	d.post(false)
+	d.until("all rows are decided", func(x *decided, a *v1alpha1.RdsAutopilot) string {
+		if x.message != nil && x.message.unconfirmed {
+			return ""
+		}
+		return x.lacks(a)
+	})
+	d.noCES.Store(true)
+	d.post(true)
+	d.until("all rows are decided without Cloud Eye", (*decided).lacks)
+	d.noCES.Store(false)
+	before, err := p.Metrics(d.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = world.Eventually(d.ctx, "nothing more comes of another look at all", func(ctx context.Context) (bool, error) {
+		now, err := p.Metrics(ctx)
+		return now.Sum("rds_autopilot_sweep_duration_seconds_count") >= before.Sum("rds_autopilot_sweep_duration_seconds_count")+2, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.check()
+	secrets(t, p)
+}
+
+// add makes the databases, which are quiet.
+func (d *decisions) add(rows []row) {
+	for i, r := range rows {
+		for _, alone := range []bool{false, true} {
+			if alone && r.rds || (i%2 == 0) == alone && !r.rds && !level.IsLong(d.t) {
+				continue
+			}
+			x := &decided{row: r, scene: quiet(), in: d, alone: alone, deaf: (i/2%2 == 0) == alone}
+			x.test = r.name + map[bool]string{false: ", with an Rds", true: ", without an Rds"}[alone]
+			x.row.stage(x.scene)
+			x.NoRds, x.Database.Name = alone, fmt.Sprintf("row-%d-%t", i, alone)
+			d.dbs = append(d.dbs, x)
+		}
+	}
+	d.each((*decided).add)
+}
+
+// each does something with each database.
+func (d *decisions) each(do func(*decided) error) {
+	d.t.Helper()
+	var all errgroup.Group
+	all.SetLimit(8)
+	for _, x := range d.dbs {
+		all.Go(func() error {
+			if err := do(x); err != nil {
+				return fmt.Errorf("%s: %w", x.test, err)
+			}
+			return nil
+		})
+	}
+	if err := all.Wait(); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (x *decided) add() error {
+	var err error
+	if x.DB, err = x.in.AddDatabase(x.in.ctx, x.Database); err != nil {
+		return err
+	}
+	x.in.mu.Lock()
+	x.in.of[x.ID] = x
+	x.in.mu.Unlock()
+	if x.alone {
+		x.spec.InstanceID = x.ID
+	} else if err = x.PatchRds(x.in.ctx, fmt.Sprintf(`{"status":{"id":%q}}`, x.ID)); err != nil {
+		return err
+	}
+	spec, err := json.Marshal(x.spec)
+	if err != nil {
+		return err
+	}
+	return x.CreateAutopilot(x.in.ctx, string(spec))
+}
+
+// unarmed is what is missing until an alarm of it would be noticed.
+func (x *decided) unarmed(a *v1alpha1.RdsAutopilot) string {
+	switch {
+	case a == nil:
+		return "there is no RdsAutopilot"
+	case a.Spec.Mode == v1alpha1.ModeOff, world.Armed(a), x.deaf && len(a.Status.Alarms.Rules) > 0 && a.Status.Alarms.Rules[0].AlarmID != "":
+		return ""
+	}
+	return fmt.Sprintf("not armed: %+v", a.Status.Conditions)
+}
+
+// stage makes of it what the row wants, while the service is stopped.
+func (x *decided) stage() error {
+	if x.is != nil {
+		if err := x.in.Cloud.ChangeInstance(x.ID, x.is); err != nil {
+			return err
+		}
+	}
+	x.first = x.Instance()
+	x.settle(x.first)
+	before, err := json.Marshal(map[string]any{"status": x.status})
+	if err != nil {
+		return err
+	}
+	if _, err = x.in.raps.Patch(x.in.ctx, x.DB.Name, types.MergePatchType, before, metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}, "status"); err != nil {
+		return err
+	}
+	if !x.alone && x.asks != nil {
+		asked, err := json.Marshal(map[string]any{"spec": x.asks})
+		if err != nil {
+			return err
+		}
+		if err := x.PatchRds(x.in.ctx, string(asked)); err != nil {
+			return err
+		}
+	}
+	if x.more != nil {
+		return x.more(x.in, x.DB)
+	}
+	return nil
+}
+
+// burden gives it the load that raises its alarms.
+func (x *decided) burden() error {
+	if in := x.Instance(); in.ID != "" {
+		return x.SetWorkload(x.load(in))
+	}
+	return nil
+}
+
+// fault is what goes wrong with requests to the cloud.
+func (d *decisions) fault(r *http.Request) *otcsim.Fault {
+	service, operation := otcsim.OperationOf(r)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case service == "ces" && d.noCES.Load():
+		return &otcsim.Fault{Status: http.StatusServiceUnavailable}
+	case operation == "ListFlavors" && strings.HasSuffix(r.URL.Path, "/SQLServer"):
+		return &otcsim.Fault{Status: http.StatusInternalServerError}
+	case operation == "ShowJob" && r.URL.Query().Get("id") == endlessJob:
+		return &otcsim.Fault{Status: http.StatusServiceUnavailable}
+	}
+	if x := d.of[r.PathValue("instance")]; x != nil {
+		if f, ok := x.scene.fault[operation]; ok {
+			return &f
+		}
+	}
+	return nil
+}
+
+func (d *decisions) lose(m otcsim.Delivery) otcsim.DeliveryFault {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, x := range d.of {
+		if x.deaf && m.Type == otcsim.TypeNotification && strings.Contains(m.TopicURN, "_"+x.DB.Name+"_") {
+			return otcsim.DeliveryFault{Drop: true}
+		}
+	}
+	return otcsim.DeliveryFault{}
+}
+
+// post posts the messages that come by hand, signed as SMN does.
+func (d *decisions) post(unconfirmed bool) {
+	for _, x := range d.dbs {
+		m := x.message
+		if m == nil || m.unconfirmed != unconfirmed {
+			continue
+		}
+		a, err := x.Autopilot(d.ctx)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		i := slices.IndexFunc(a.Status.Alarms.Rules, func(r v1alpha1.Rule) bool { return r.Metric == m.metric })
+		if i < 0 {
+			d.t.Fatalf("%s: rules %+v", x.test, a.Status.Alarms.Rules)
+		}
+		now := time.Now()
+		_, text, err := d.Cloud.AlarmMessage(a.Status.Alarms.Rules[i].AlarmID, otcsim.StateAlarm, m.percent, now.Add(-m.measured), now.Add(-m.at))
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		if m.noValue {
+			text = regexp.MustCompile(`"alarmValue":\[[^]]*\]`).ReplaceAllString(text, `"alarmValue":[]`)
+		}
+		body := d.Cloud.Sign(otcsim.Envelope{TopicURN: a.Status.Alarms.TopicURN, Message: text}).JSON()
+		err = world.Eventually(d.ctx, x.test+": its message is stored", func(ctx context.Context) (bool, error) {
+			code, said, err := d.Post(ctx, body)
+			if err == nil && code != http.StatusOK {
+				err = fmt.Errorf("%d %s", code, said)
+			}
+			return err == nil, err
+		})
+		if err != nil {
+			d.t.Fatal(err)
+		}
+	}
+}
+
+// until waits until no database lacks anything.
+func (d *decisions) until(what string, lacks func(*decided, *v1alpha1.RdsAutopilot) string) {
+	d.t.Helper()
+	var open []string
+	err := world.Eventually(d.ctx, what, func(ctx context.Context) (bool, error) {
+		time.Sleep(time.Second) //nolint:forbidigo // between two looks at all of them
+		all, err := d.autopilots(ctx)
+		if err != nil {
+			return false, err
+		}
+		open = nil
+		for _, x := range d.dbs {
+			if wrong := lacks(x, all[x.DB.Name]); wrong != "" {
+				open = append(open, x.test+": "+wrong)
+			}
+		}
+		return len(open) == 0, nil
+	})
+	if err != nil {
+		d.t.Fatalf("%v\n%s", err, strings.Join(open, "\n"))
+	}
+}
+
+func (d *decisions) autopilots(ctx context.Context) (map[string]*v1alpha1.RdsAutopilot, error) {
+	list, err := d.raps.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return nil, fmt.Errorf("list RdsAutopilots: %w", err)
+	}
+	all := map[string]*v1alpha1.RdsAutopilot{}
+	err = list.EachListItem(func(o runtime.Object) error {
+		u, _ := o.(*unstructured.Unstructured)
+		a := &v1alpha1.RdsAutopilot{}
+		all[u.GetName()] = a
+		return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, a)
+	})
+	return all, err
+}
+
+// lacks is what has not come yet of what the row wants.
+func (x *decided) lacks(a *v1alpha1.RdsAutopilot) string {
+	if a == nil {
+		return "there is no RdsAutopilot"
+	}
+	if x.reason != "" && !x.says(a) {
+		return fmt.Sprintf("want %s %s; decisions %+v, conditions %+v", x.metric, x.reason, a.Status.Decisions, a.Status.Conditions)
+	}
+	for _, to := range x.to {
+		if !slices.ContainsFunc(a.Status.Changes, func(ch v1alpha1.Change) bool {
+			return ch.To == to && ch.By == v1alpha1.ByAutopilot && ch.Outcome == v1alpha1.OutcomeCompleted
+		}) {
+			return fmt.Sprintf("want %s; changes %+v, pending %+v", to, a.Status.Changes, a.Status.Pending)
+		}
+	}
+	return ""
+}
+
+func (x *decided) says(a *v1alpha1.RdsAutopilot) bool {
+	if x.metric == "" {
+		armed := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionArmed)
+		return armed != nil && armed.Status == metav1.ConditionFalse && armed.Reason == x.reason
+	}
+	return slices.ContainsFunc(a.Status.Decisions, func(r v1alpha1.DecisionRecord) bool {
+		return r.Metric == x.metric && r.Reason == x.reason && r.Message != ""
+	})
+}
+
+// check looks at each row when all is over.
+func (d *decisions) check() {
+	all, err := d.autopilots(d.ctx)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	heard := 0
+	for _, x := range d.dbs {
+		d.t.Run(x.test, func(t *testing.T) { d.checkOne(t, x, all[x.DB.Name]) })
+		if a := all[x.DB.Name]; a != nil && slices.ContainsFunc(a.Status.Decisions, func(r v1alpha1.DecisionRecord) bool { return r.MessageID != "" }) {
+			heard++
+		}
+	}
+	if d.t.Logf("%d databases, %d of them decided on by a message", len(d.dbs), heard); heard < len(d.dbs)/4 {
+		d.t.Error("hardly any message came")
+	}
+}
+
+func (d *decisions) checkOne(t *testing.T, x *decided, a *v1alpha1.RdsAutopilot) {
+	if wrong := x.lacks(a); wrong != "" {
+		t.Fatal(wrong)
+	}
+	volumeGB, flavor := x.first.VolumeGB, x.first.Flavor
+	for _, to := range x.to {
+		if gb, err := strconv.Atoi(to); err == nil {
+			volumeGB = gb
+		} else {
+			flavor = to
+		}
+	}
+	in := x.Instance()
+	if in.ID != "" && (in.VolumeGB != volumeGB || in.Flavor != flavor) {
+		t.Errorf("the cloud has %d GB and %s, want %d GB and %s", in.VolumeGB, in.Flavor, volumeGB, flavor)
+	}
+	if asked, begun := d.asked(x.ID); len(x.scene.fault) == 0 && (begun != len(x.to) || asked > 0 && len(x.to) == 0) {
+		t.Errorf("the cloud was asked for %d changes and has begun %d, want %d", asked, begun, len(x.to))
+	}
+	if (a.Status.Pending != nil || a.Status.Overtaken != nil) && !x.waits {
+		t.Errorf("pending %+v, overtaken %+v", a.Status.Pending, a.Status.Overtaken)
+	}
+	if x.metric == "" && x.reason == "" && len(x.to) == 0 && slices.ContainsFunc(a.Status.Decisions, func(r v1alpha1.DecisionRecord) bool { return r.Metric != onStorage }) {
+		t.Errorf("decisions %+v", a.Status.Decisions)
+	}
+	rds, err := x.Rds(d.ctx)
+	if x.alone != (err != nil) {
+		t.Errorf("without an Rds %t, and %v", x.alone, err)
+	}
+	if !x.alone && len(x.to) > 0 && !x.waits && (int(rds.Spec.VolumeSize) != in.VolumeGB || rds.Spec.FlavorRef != in.Flavor) {
+		t.Errorf("the Rds asks for %d GB and %s, the cloud has %d GB and %s", rds.Spec.VolumeSize, rds.Spec.FlavorRef, in.VolumeGB, in.Flavor)
+	}
+}
+
+// asked is how many changes of an instance the cloud was asked for, and how many of them it has begun.
+func (d *decisions) asked(id string) (asked, begun int) {
+	for _, r := range d.Cloud.Requests() {
+		if r.Method == http.MethodPost && r.Service == "rds" && strings.Contains(r.URI, id) {
+			asked++
+			if r.Status == http.StatusAccepted {
+				begun++
+			}
+		}
+	}
+	return asked, begun
+}
