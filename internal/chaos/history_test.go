@@ -32,7 +32,7 @@ import (
 type history struct {
 	mu      sync.Mutex
 	loads   map[string][]otcsim.Workload // each database's, oldest first
-	asked   []asked                      // patches of Rds, oldest first
+	asked   []asked                      // patches of Rds, and requests to the cloud, oldest first
 	wrong   []string                     // what is wrong whatever comes after
 	answers []acknowledged
 	sizes   map[string][]int32        // spec.volumesize as watched, without repetitions
@@ -40,12 +40,13 @@ type history struct {
 	first   map[string]map[string]any // specs at the beginning
 }
 
-// asked is a patch of an Rds that the API server got.
+// asked is a patch of an Rds that the API server got, or a change that the service asked the cloud for itself.
 type asked struct {
 	name, field string
 	from, to    any
 	loads       []otcsim.Workload // what the database had borne by then
 	unknown     bool              // the API server did not answer
+	cloud       bool              // the cloud was asked, of what the instance had at that time
 }
 
 // acknowledged is a notification that was answered 200.
@@ -98,6 +99,35 @@ func (h *history) answered(r *http.Request, body []byte, status int) {
 		name: name, field: strings.TrimPrefix(ops[2].Path, "/spec/"), from: ops[1].Value, to: ops[2].Value,
 		loads: slices.Clone(h.loads[name]), unknown: status == 0,
 	})
+}
+
+// askedCloud notes a change that the service asks the cloud for. What the instance has by then is no change: it may be asked
+// for again where the answer was lost.
+func (h *history) askedCloud(in otcsim.Instance, r *http.Request) {
+	var body struct {
+		Resize struct {
+			Code string `json:"spec_code"`
+		} `json:"resize_flavor"`
+		Enlarge struct {
+			Size int `json:"size"`
+		} `json:"enlarge_volume"`
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	x := asked{name: in.Name, loads: slices.Clone(h.loads[in.Name]), cloud: true}
+	err := json.NewDecoder(r.Body).Decode(&body)
+	switch {
+	case err != nil || in.Name == "" || (body.Resize.Code == "") == (body.Enlarge.Size == 0):
+		h.wrong = append(h.wrong, fmt.Sprintf("%s: a request to the cloud that cannot be read: %s, %v", in.Name, r.URL.Path, err))
+		return
+	case body.Resize.Code == in.Flavor || body.Enlarge.Size == in.VolumeGB:
+		return
+	case body.Resize.Code != "":
+		x.field, x.from, x.to = "flavorref", in.Flavor, body.Resize.Code
+	default:
+		x.field, x.from, x.to = "volumesize", float64(in.VolumeGB), float64(body.Enlarge.Size)
+	}
+	h.asked = append(h.asked, x)
 }
 
 // RoundTrip delivers as SMN does, and notes what is acknowledged.

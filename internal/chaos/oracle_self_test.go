@@ -3,6 +3,7 @@
 package chaos_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -57,6 +58,36 @@ func TestTheOracleKnowsAWrongStep(t *testing.T) {
 				t.Errorf("it says %q", wrong)
 			}
 		})
+	}
+}
+
+func TestTheOracleKnowsAWrongRequestToTheCloud(t *testing.T) {
+	enlarge := func(gb int) string { return fmt.Sprintf(`{"enlarge_volume":{"size":%d}}`, gb) }
+	resize := func(code string) string { return fmt.Sprintf(`{"resize_flavor":{"spec_code":%q}}`, code) }
+	in := otcsim.Instance{Name: "db", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100}
+	for name, tc := range map[string]struct {
+		load  otcsim.Workload
+		body  string
+		right bool
+	}{
+		"what the used space calls for": {otcsim.Workload{UsedGB: 92}, enlarge(110), true},
+		"what it has":                   {otcsim.Workload{}, enlarge(100), true},
+		"a step too far":                {otcsim.Workload{UsedGB: 92}, enlarge(120), false},
+		"smaller":                       {otcsim.Workload{UsedGB: 92}, enlarge(90), false},
+		"no alarm at all":               {otcsim.Workload{UsedGB: 89}, enlarge(110), false},
+		"the next flavor":               {otcsim.Workload{CPUDemand: 1.9}, resize("rds.mysql.n1.xlarge.2"), true},
+		"the flavor it has":             {otcsim.Workload{}, resize(in.Flavor), true},
+		"a flavor without a load":       {otcsim.Workload{}, resize("rds.mysql.n1.xlarge.2"), false},
+		"something else":                {otcsim.Workload{UsedGB: 92}, `{"restart":{}}`, false},
+	} {
+		c := &chaos{history: newHistory(), dbs: []*resident{{
+			DB: &world.DB{Name: "db"}, maxGB: 120, first: otcsim.Instance{VCPUs: 2, MemoryGB: 8}, wantsMore: true, alone: true,
+		}}}
+		c.history.load("db", tc.load)
+		c.history.askedCloud(in, httptest.NewRequest(http.MethodPost, "/action", strings.NewReader(tc.body)))
+		if wrong := c.past(); len(wrong) == 0 != tc.right {
+			t.Errorf("%s: it says %q", name, wrong)
+		}
 	}
 }
 

@@ -27,6 +27,7 @@ type resident struct {
 	load      otcsim.Workload // what it bears now
 	raised    map[v1alpha1.Metric]int
 	wantsMore bool // its load never rises if false
+	alone     bool // without an Rds
 }
 
 // present says what is not yet, or wrongly, there: of each database's Rds, autopilot, instance and alarms, and of what nobody
@@ -40,12 +41,15 @@ func (c *chaos) present(ctx context.Context) (wrong []string) {
 	for _, db := range c.dbs {
 		i := slices.IndexFunc(objects.Items, func(u unstructured.Unstructured) bool { return u.GetName() == db.Name })
 		a, err := db.Autopilot(ctx)
-		if i < 0 || err != nil {
-			say(db.Name, "its Rds or its autopilot is gone: %v", err)
+		if (i < 0) != db.alone || err != nil {
+			say(db.Name, "its Rds (want none: %t) or its autopilot is gone: %v", db.alone, err)
 			continue
 		}
 		in := db.Instance()
-		c.ofRds(db, in, &objects.Items[i], say)
+		c.ofInstance(db, in, say)
+		if !db.alone {
+			c.ofRds(db, in, &objects.Items[i], say)
+		}
 		c.ofAutopilot(db, in, a, say)
 	}
 	c.ofCloud(say)
@@ -54,15 +58,8 @@ func (c *chaos) present(ctx context.Context) (wrong []string) {
 
 type say func(name, format string, args ...any)
 
-// ofRds compares an Rds with what it was, and with what the load calls for.
-func (c *chaos) ofRds(db *resident, in otcsim.Instance, u *unstructured.Unstructured, say say) {
-	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
-	c.history.mu.Lock()
-	first := maps.Clone(c.history.first[db.Name])
-	c.history.mu.Unlock()
-	if spec["volumesize"] != int64(in.VolumeGB) || spec["flavorref"] != in.Flavor {
-		say(db.Name, "the Rds asks for %v GB and %v, the cloud has %d GB and %s", spec["volumesize"], spec["flavorref"], in.VolumeGB, in.Flavor)
-	}
+// ofInstance compares an instance with what it was, and with what the load calls for.
+func (c *chaos) ofInstance(db *resident, in otcsim.Instance, say say) {
 	if in.VolumeGB > max(db.maxGB, db.first.VolumeGB) || in.VolumeGB < db.first.VolumeGB {
 		say(db.Name, "the cloud has %d GB, which began with %d and may have %d", in.VolumeGB, db.first.VolumeGB, db.maxGB)
 	}
@@ -71,6 +68,17 @@ func (c *chaos) ofRds(db *resident, in otcsim.Instance, u *unstructured.Unstruct
 	}
 	if cpu, memory := hot(in.Flavor, db.load); cpu || memory {
 		say(db.Name, "%+v is too much for %s, and nothing is done", db.load, in.Flavor)
+	}
+}
+
+// ofRds compares an Rds with what it was, and with what the cloud has.
+func (c *chaos) ofRds(db *resident, in otcsim.Instance, u *unstructured.Unstructured, say say) {
+	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
+	c.history.mu.Lock()
+	first := maps.Clone(c.history.first[db.Name])
+	c.history.mu.Unlock()
+	if spec["volumesize"] != int64(in.VolumeGB) || spec["flavorref"] != in.Flavor {
+		say(db.Name, "the Rds asks for %v GB and %v, the cloud has %d GB and %s", spec["volumesize"], spec["flavorref"], in.VolumeGB, in.Flavor)
 	}
 	for _, ours := range []string{"volumesize", "flavorref", "autopilot"} { // the last one is dropped by the operator
 		delete(spec, ours)

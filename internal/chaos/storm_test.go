@@ -103,7 +103,7 @@ func TestNothingIsLostAndNothingDoneTwiceInChaos(t *testing.T) {
 	for _, text := range c.past() {
 		t.Error(text)
 	}
-	t.Logf("%d changes of an Rds, %d alarms acknowledged", len(c.history.asked), len(c.history.answers))
+	t.Logf("%d changes asked for, %d of them of the cloud, %d alarms acknowledged", len(c.history.asked), count(c.history.asked, func(x asked) bool { return x.cloud }), len(c.history.answers))
 	if len(c.history.asked) < databases/3 || len(c.history.answers) < databases/3 {
 		t.Error("hardly anything happened: this shows nothing")
 	}
@@ -135,8 +135,12 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 }
 
 // ofCloudRequest is the hook of the cloud. The operator's one worker is not to wait for ever: it has no deadline that is
-// as short as the service's.
+// as short as the service's. What the service asks for itself is noted.
 func (c *chaos) ofCloudRequest(r *http.Request) *otcsim.Fault {
+	if r.PathValue("instance") != "" && r.Method == http.MethodPost && !strings.HasPrefix(r.UserAgent(), "golangsdk") {
+		in, _ := c.Cloud.Instance(r.PathValue("instance"))
+		c.history.askedCloud(in, r)
+	}
 	f := c.cloud.Fault(r)
 	if f != nil && f.Hang && strings.HasPrefix(r.UserAgent(), "golangsdk") {
 		return &otcsim.Fault{Delay: time.Second, Status: http.StatusGatewayTimeout, Apply: f.Apply}
@@ -161,6 +165,7 @@ func (c *chaos) ofMessage(d otcsim.Delivery) otcsim.DeliveryFault {
 }
 
 // populate starts the service and makes the databases, with policies that allow many changes; they are armed in the storm.
+// Of half of them the cloud is asked itself, and half of those have no Rds.
 func (c *chaos) populate() {
 	ctx, cancel := context.WithTimeout(c.t.Context(), calmLimit)
 	defer cancel()
@@ -173,9 +178,10 @@ func (c *chaos) populate() {
 	}
 	for i := range databases {
 		db := &resident{maxGB: 4000, load: otcsim.Workload{UsedGB: 10}, raised: map[v1alpha1.Metric]int{}, wantsMore: i%10 != 9}
+		db.alone = i%4 == 3
 		made := world.Database{
 			Name: fmt.Sprintf("db-%d", i), Flavor: []string{"rds.mysql.n1.large.4", "rds.pg.n1.large.4", "rds.mysql.n1.large.4.ha"}[i%3],
-			VolumeGB: []int{40, 100, 500}[i%3], Workload: db.load, Autopilot: true,
+			VolumeGB: []int{40, 100, 500}[i%3], Workload: db.load, Autopilot: !db.alone, NoRds: db.alone,
 		}
 		if i%10 == 0 {
 			db.maxGB = made.VolumeGB + 20
@@ -187,6 +193,11 @@ func (c *chaos) populate() {
 		}
 		db.first = db.Instance()
 		c.dbs = append(c.dbs, db)
+		if db.alone {
+			if err := db.CreateAutopilot(ctx, fmt.Sprintf(`{"apply":"Cloud","instanceID":%q}`, db.ID)); err != nil {
+				c.t.Fatal(err)
+			}
+		}
 	}
 	for i, db := range c.dbs {
 		if _, err := db.WaitAutopilot(ctx, "it is there", func(*v1alpha1.RdsAutopilot) bool { return true }); err != nil {
