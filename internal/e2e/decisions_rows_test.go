@@ -28,8 +28,6 @@ const (
 
 func grows(gb string) []string { return []string{gb} }
 
-var nothing []string
-
 func storageRows() []row {
 	step := func(stepGB, maxGB int32) func(*scene) {
 		return func(s *scene) { s.spec.Storage.StepGB, s.spec.Storage.MaxGB = stepGB, maxGB }

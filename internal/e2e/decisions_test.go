@@ -30,13 +30,15 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// decisions is a world with a database for each row, with an Rds and without one.
+// decisions is a world with a database for each of some rows.
 type decisions struct {
 	*world.World
 	t    *testing.T
 	ctx  context.Context //nolint:containedctx // that of the test, for what a row does in it
 	raps dynamic.ResourceInterface
 	dbs  []*decided
+	// takes says which rows are of this world.
+	takes func(i int, r row, alone bool) bool
 
 	noCES atomic.Bool // Cloud Eye does not answer
 
@@ -56,16 +58,28 @@ type decided struct {
 	first otcsim.Instance
 }
 
-// Each row of the decision's tables, with apply: Cloud: beside an Rds whose operator hangs, and without an Rds. All of them at
-// once in one process. Of the two, one hears Cloud Eye's messages, and the other is found by the sweep. Every change runs each
-// row in one of the two ways, and LEVEL=long in both.
+// Each row of the decision's tables, with apply: Cloud: beside an Rds whose operator hangs, and without an Rds. Many of them at
+// once in one process; half of them hear Cloud Eye's messages, and the others are found by the sweep. Every change runs a third
+// of the rows, each in one of the two ways.
 func TestEveryRowOfTheDecisionInTheCloud(t *testing.T) {
-	d := &decisions{t: t, of: map[string]*decided{}}
+	if !level.IsLong(t) {
+		decideRows(t, func(i int, r row, alone bool) bool { return i%3 == 0 && (r.rds || (i%2 == 0) != alone) })
+		return
+	}
+	for way, is := range map[string]bool{"with an Rds": false, "without an Rds": true} {
+		t.Run(way, func(t *testing.T) {
+			decideRows(t, func(_ int, _ row, alone bool) bool { return alone == is })
+		})
+	}
+}
+
+// decideRows are the rows that are taken, in a world of their own.
+func decideRows(t *testing.T, takes func(i int, r row, alone bool) bool) {
+	d := &decisions{t: t, ctx: t.Context(), takes: takes, of: map[string]*decided{}}
 	d.World = start(t, world.Options{Resync: time.Hour, Cloud: otcsim.Options{
 		Speed: 20, Fault: d.fault, DeliveryFault: d.lose,
 		Settings: otcsim.Settings{EnlargeDuration: time.Minute, ResizeDuration: 2 * time.Minute, RetryInterval: 10 * time.Minute},
 	}})
-	d.ctx = world.Within(t)
 	d.Operator.Pause()
 	client, err := dynamic.NewForConfig(d.Kube.Config())
 	if err != nil {
@@ -73,7 +87,7 @@ func TestEveryRowOfTheDecisionInTheCloud(t *testing.T) {
 	}
 	d.raps = client.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).Namespace(d.Namespace)
 	d.add(slices.Concat(storageRows(), flavorRows(), historyRows(), otherRows()))
-	flags := []string{"--allow-apply", "Cloud", "--max-flavor-changes", "1000", "--sweep-interval", "10s"}
+	flags := []string{"--allow-apply", "Cloud", "--max-flavor-changes", "1000", "--sweep-interval", "5s"}
 	first := d.MustServe(t, flags...)
 	d.until("all are armed", (*decided).unarmed)
 	if err := first.Stop(d.ctx); err != nil {
@@ -112,7 +126,7 @@ func TestEveryRowOfTheDecisionInTheCloud(t *testing.T) {
 func (d *decisions) add(rows []row) {
 	for i, r := range rows {
 		for _, alone := range []bool{false, true} {
-			if alone && r.rds || (i%2 == 0) == alone && !r.rds && !level.IsLong(d.t) {
+			if alone && r.rds || !d.takes(i, r, alone) {
 				continue
 			}
 			x := &decided{row: r, scene: quiet(), in: d, alone: alone, deaf: (i/2%2 == 0) == alone}
@@ -187,7 +201,7 @@ func (x *decided) stage() error {
 	if err != nil {
 		return err
 	}
-	if _, err = x.in.raps.Patch(x.in.ctx, x.DB.Name, types.MergePatchType, before, metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}, "status"); err != nil {
+	if _, err = x.in.raps.Patch(x.in.ctx, x.Name, types.MergePatchType, before, metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}, "status"); err != nil {
 		return err
 	}
 	if !x.alone && x.asks != nil {
@@ -227,7 +241,7 @@ func (d *decisions) fault(r *http.Request) *otcsim.Fault {
 		return &otcsim.Fault{Status: http.StatusServiceUnavailable}
 	}
 	if x := d.of[r.PathValue("instance")]; x != nil {
-		if f, ok := x.scene.fault[operation]; ok {
+		if f, ok := x.fault[operation]; ok {
 			return &f
 		}
 	}
@@ -238,7 +252,7 @@ func (d *decisions) lose(m otcsim.Delivery) otcsim.DeliveryFault {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, x := range d.of {
-		if x.deaf && m.Type == otcsim.TypeNotification && strings.Contains(m.TopicURN, "_"+x.DB.Name+"_") {
+		if x.deaf && m.Type == otcsim.TypeNotification && strings.Contains(m.TopicURN, "_"+x.Name+"_") {
 			return otcsim.DeliveryFault{Drop: true}
 		}
 	}
@@ -294,7 +308,7 @@ func (d *decisions) until(what string, lacks func(*decided, *v1alpha1.RdsAutopil
 		}
 		open = nil
 		for _, x := range d.dbs {
-			if wrong := lacks(x, all[x.DB.Name]); wrong != "" {
+			if wrong := lacks(x, all[x.Name]); wrong != "" {
 				open = append(open, x.test+": "+wrong)
 			}
 		}
@@ -356,8 +370,8 @@ func (d *decisions) check() {
 	}
 	heard := 0
 	for _, x := range d.dbs {
-		d.t.Run(x.test, func(t *testing.T) { d.checkOne(t, x, all[x.DB.Name]) })
-		if a := all[x.DB.Name]; a != nil && slices.ContainsFunc(a.Status.Decisions, func(r v1alpha1.DecisionRecord) bool { return r.MessageID != "" }) {
+		d.t.Run(x.test, func(t *testing.T) { d.checkOne(t, x, all[x.Name]) })
+		if a := all[x.Name]; a != nil && slices.ContainsFunc(a.Status.Decisions, func(r v1alpha1.DecisionRecord) bool { return r.MessageID != "" }) {
 			heard++
 		}
 	}
@@ -382,7 +396,7 @@ func (d *decisions) checkOne(t *testing.T, x *decided, a *v1alpha1.RdsAutopilot)
 	if in.ID != "" && (in.VolumeGB != volumeGB || in.Flavor != flavor) {
 		t.Errorf("the cloud has %d GB and %s, want %d GB and %s", in.VolumeGB, in.Flavor, volumeGB, flavor)
 	}
-	if asked, begun := d.asked(x.ID); len(x.scene.fault) == 0 && (begun != len(x.to) || asked > 0 && len(x.to) == 0) {
+	if asked, begun := d.asked(x.ID); len(x.fault) == 0 && (begun != len(x.to) || asked > 0 && len(x.to) == 0) {
 		t.Errorf("the cloud was asked for %d changes and has begun %d, want %d", asked, begun, len(x.to))
 	}
 	if (a.Status.Pending != nil || a.Status.Overtaken != nil) && !x.waits {
