@@ -113,8 +113,16 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s)
 bench: ## Measure each step alone and what a message costs the binary, five times, against a floor of the same run
 	@mkdir -p .cache/bench
 	@go test -run '^$$' -bench . -count 5 ./autopilot/... ./flavors ./internal/status | tee .cache/bench/steps.txt
-	@go test -run '^$$' -bench . -benchtime 1x ./internal/e2e | tee .cache/bench/messages.txt
+	@go test -run '^$$' -bench Messages -benchtime 1x ./internal/e2e | tee .cache/bench/messages.txt
 	@go tool -modfile=internal/tools/bench/go.mod benchstat .cache/bench/steps.txt
+
+DATABASES ?= 400
+
+.PHONY: bench-storm
+bench-storm: build servers ## Measure the binary with DATABASES (400): start, rest, sweep, storms of alarms, arming; 15 minutes
+	@mkdir -p .cache/bench
+	@echo "binary: $$(( $$(wc -c < bin/rds-autopilot) / 1000000 )) MB"
+	@DATABASES=$(DATABASES) go test -run '^$$' -bench Fleet -benchtime 1x -timeout 0 ./internal/e2e | tee .cache/bench/fleet-$(DATABASES).txt
 
 .PHONY: clean
 clean: ## Remove what was built here

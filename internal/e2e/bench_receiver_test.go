@@ -29,6 +29,7 @@ import (
 const (
 	benchPairs       = 5 // of runs against the floor; the median counts
 	benchMessages    = 4000
+	benchStored      = 480
 	benchConnections = 16
 )
 
@@ -86,6 +87,7 @@ func BenchmarkMessages(b *testing.B) {
 		b.Fatal(status, err)
 	}
 	floorURL, floorPID := startFloor(b)
+	b.Run("stored", func(b *testing.B) { benchStoring(b, w, floorURL, floorPID) })
 	for _, c := range []struct {
 		name   string
 		body   []byte
@@ -110,6 +112,64 @@ func BenchmarkMessages(b *testing.B) {
 			b.ReportMetric(0, "ns/op")
 		})
 	}
+}
+
+// benchStoring is what a message costs that is stored. A process receives them that does not lead, so that what is then decided does
+// not count. Each connection has a database of its own: no message meets a conflict.
+func benchStoring(b *testing.B, w *world.World, floorURL string, floorPID int) {
+	standby := w.MustServe(b)
+	var topics, rules []string
+	for i := range benchConnections {
+		db := w.MustAdd(b, world.Database{Name: fmt.Sprintf("stored-%02d", i), Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 10}, Autopilot: true})
+		a, err := db.WaitAutopilot(world.Within(b), "it is armed", world.Armed)
+		if err != nil {
+			b.Fatal(err)
+		}
+		rule, _ := db.Rule(v1alpha1.MetricStorage)
+		topics, rules = append(topics, a.Status.Alarms.TopicURN), append(rules, rule.ID)
+	}
+	var ratios, cost, floor []float64
+	for b.Loop() {
+		for range benchPairs {
+			var bodies [benchConnections][][]byte
+			for i := range benchStored {
+				at := i % benchConnections
+				body, err := w.Cloud.SignedAlarm(fmt.Sprintf("%032x", time.Now().UnixNano()), topics[at], rules[at], 85)
+				if err != nil {
+					b.Fatal(err)
+				}
+				bodies[at] = append(bodies[at], body)
+			}
+			bare, _ := send(b, floorURL, floorPID, bodies[0][0], http.StatusOK)
+			before := cpuSeconds(b, standby.PID)
+			var senders sync.WaitGroup
+			for _, own := range bodies {
+				senders.Go(func() {
+					client := &http.Client{Transport: &http.Transport{}, Timeout: time.Minute}
+					defer client.CloseIdleConnections()
+					for _, body := range own {
+						answer, err := client.Post(standby.WebhookURL+"/smn", "application/json", bytes.NewReader(body))
+						if err != nil {
+							b.Error(err)
+							return
+						}
+						_, _ = io.Copy(io.Discard, answer.Body)
+						_ = answer.Body.Close()
+						if answer.StatusCode != http.StatusOK {
+							b.Errorf("status %d, want 200", answer.StatusCode)
+						}
+					}
+				})
+			}
+			senders.Wait()
+			ours := (cpuSeconds(b, standby.PID) - before) / benchStored
+			ratios, cost, floor = append(ratios, ours/bare), append(cost, ours), append(floor, bare)
+		}
+	}
+	b.ReportMetric(median(ratios), "×floor")
+	b.ReportMetric(median(cost)*1e6, "cpu-µs/message")
+	b.ReportMetric(median(floor)*1e6, "floor-µs/message")
+	b.ReportMetric(0, "ns/op")
 }
 
 func startFloor(b *testing.B) (url string, pid int) {

@@ -64,7 +64,7 @@ func inCPUAlarm(t *testing.T, size int, lasts time.Duration) {
 	var made errgroup.Group
 	made.SetLimit(16)
 	for i := range size {
-		made.Go(func() error { return c.add(fmt.Sprintf("db-%04d", i)) })
+		made.Go(func() error { return c.add(fmt.Sprintf("db-%04d", i), otcsim.Workload{UsedGB: 10, CPUDemand: 2}) })
 	}
 	if err := made.Wait(); err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func newLargeFleet(t testing.TB, size int) *largeFleet {
 	w := shared.StartAlone(t, world.Options{
 		Resync: time.Hour,
 		Cloud: otcsim.Options{
-			Speed: largeFleetSpeed, Settings: otcsim.Settings{RuleQuota: 2 * size, ConfirmationQuota: 1},
+			Speed: largeFleetSpeed, Settings: otcsim.Settings{RuleQuota: 4 * size, ConfirmationQuota: 1},
 			// This is about the loop, and two cores cannot carry a storm of messages beside it.
 			DeliveryFault: func(otcsim.Delivery) otcsim.DeliveryFault { return otcsim.DeliveryFault{Drop: true} },
 		},
@@ -153,20 +153,14 @@ func newLargeFleet(t testing.TB, size int) *largeFleet {
 	return c
 }
 
-// add makes a database that is busy, and all that exists for it.
-func (c *largeFleet) add(name string) error {
+// add makes a database, and all that exists for it. One reading makes its storage alarm.
+func (c *largeFleet) add(name string, load otcsim.Workload) error {
 	ctx := c.t.Context()
-	in, err := c.Cloud.AddInstance(otcsim.Instance{Name: name, Flavor: largeFleetFlavor, VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 10, CPUDemand: 2}})
+	in, err := c.Cloud.AddInstance(otcsim.Instance{Name: name, Flavor: largeFleetFlavor, VolumeGB: 100, Workload: load})
 	if err != nil {
 		return err
 	}
-	_, err = c.client.Resource(otcv1.GroupVersion().WithResource(otcv1.Resource)).Namespace(metav1.NamespaceDefault).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": otcv1.GroupVersion().String(), "kind": otcv1.Kind, "metadata": map[string]any{"name": name},
-		"spec": map[string]any{
-			"datastoretype": in.Engine, "datastoreversion": in.Version, "flavorref": in.Flavor, "volumetype": in.VolumeType, "volumesize": int64(in.VolumeGB),
-		},
-		"status": map[string]any{"id": in.ID, "status": in.Status},
-	}}, metav1.CreateOptions{})
+	_, err = c.client.Resource(otcv1.GroupVersion().WithResource(otcv1.Resource)).Namespace(metav1.NamespaceDefault).Create(ctx, rdsOf(in, false), metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
@@ -174,7 +168,7 @@ func (c *largeFleet) add(name string) error {
 	rap, err := raps.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1alpha1.GroupVersion().String(), "kind": v1alpha1.Kind,
 		"metadata": map[string]any{"name": name, "finalizers": []any{v1alpha1.Finalizer}},
-		"spec":     map[string]any{"flavor": map[string]any{"memory": map[string]any{"enabled": false}}},
+		"spec":     map[string]any{"storage": map[string]any{"alarm": map[string]any{"count": int64(1)}}},
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		return err
@@ -189,6 +183,20 @@ func (c *largeFleet) add(name string) error {
 	}
 	_, err = raps.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}, "status")
 	return err
+}
+
+// rdsOf is the Rds of an instance, as its operator leaves it.
+func rdsOf(in otcsim.Instance, autopilot bool) *unstructured.Unstructured {
+	spec := map[string]any{
+		"datastoretype": in.Engine, "datastoreversion": in.Version, "flavorref": in.Flavor, "volumetype": in.VolumeType, "volumesize": int64(in.VolumeGB),
+	}
+	if autopilot {
+		spec["autopilot"] = true
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": otcv1.GroupVersion().String(), "kind": otcv1.Kind, "metadata": map[string]any{"name": in.Name},
+		"spec": spec, "status": map[string]any{"id": in.ID, "status": in.Status},
+	}}
 }
 
 // arm makes topic, subscription and rules as the service would.
@@ -207,7 +215,8 @@ func (c *largeFleet) arm(ctx context.Context, name, uid string, in otcsim.Instan
 		series                string
 		period, count, repeat int
 	}{
-		{v1alpha1.MetricStorage, "rds039_disk_util", 1, 5, 900}, {v1alpha1.MetricCPU, "rds001_cpu_util", 300, 3, 1800},
+		{v1alpha1.MetricStorage, "rds039_disk_util", 1, 1, 900}, {v1alpha1.MetricCPU, "rds001_cpu_util", 300, 3, 1800},
+		{v1alpha1.MetricMemory, "rds002_mem_util", 300, 3, 1800},
 	} {
 		id, err := c.cloud.CreateRule(ctx, otc.Rule{
 			Name: alarms.RuleName(base, r.metric), Description: mark, Namespace: otc.MetricNamespace, Metric: r.series,
