@@ -63,7 +63,8 @@ func statusPatch(resourceVersion string, old, new autopilotv1.Status) ([]byte, e
 	// Most of a long status is as it was. That is not encoded: neither side has it here.
 	was, is := reflect.ValueOf(&old).Elem(), reflect.ValueOf(&new).Elem()
 	for i := range was.NumField() {
-		if equality.Semantic.DeepEqual(was.Field(i).Interface(), is.Field(i).Interface()) {
+		before, after := was.Field(i).Interface(), is.Field(i).Interface()
+		if reflect.DeepEqual(before, after) || equality.Semantic.DeepEqual(before, after) { // the first is much cheaper
 			was.Field(i).SetZero()
 			is.Field(i).SetZero()
 		}

@@ -40,7 +40,8 @@ type lists struct{ cloud *Cloud }
 
 // Rules implements alarms.Lists.
 func (l lists) Rules(ctx context.Context) ([]otc.Rule, error) {
-	return l.cloud.rules.get(ctx, l.cloud.now())
+	listed, err := l.cloud.rules.get(ctx, l.cloud.now())
+	return listed.rules, err
 }
 
 // Topics implements alarms.Lists.

@@ -25,10 +25,16 @@ type Cloud struct {
 	api       *otc.Cloud
 	instances shared[map[string]otc.Instance]
 	topics    shared[[]otc.Topic]
-	rules     shared[[]otc.Rule]
+	rules     shared[ruleList]
 	listing   shared[*alarms.Listing]
 	points    *batcher
 	now       func() time.Time
+}
+
+// ruleList is one listing of the alarm rules, and their states by id: every round asks for those.
+type ruleList struct {
+	rules  []otc.Rule
+	states map[string]controller.AlarmState
 }
 
 // New returns a Cloud that reads by an API and a clock.
@@ -43,7 +49,14 @@ func New(api *otc.Cloud, now func() time.Time) *Cloud {
 		return byID, err
 	}}
 	c.topics = shared[[]otc.Topic]{now: now, read: func(ctx context.Context, _ time.Time) ([]otc.Topic, error) { return api.Topics(ctx) }}
-	c.rules = shared[[]otc.Rule]{now: now, read: func(ctx context.Context, _ time.Time) ([]otc.Rule, error) { return api.Rules(ctx) }}
+	c.rules = shared[ruleList]{now: now, read: func(ctx context.Context, _ time.Time) (ruleList, error) {
+		rules, err := api.Rules(ctx)
+		states := make(map[string]controller.AlarmState, len(rules))
+		for _, r := range rules {
+			states[r.ID] = controller.AlarmState{State: alarms.StateOf(r), Since: r.UpdateTime}
+		}
+		return ruleList{rules, states}, err
+	}}
 	c.points = newBatcher(c.readPoints, now)
 	c.listing = shared[*alarms.Listing]{now: now, read: c.list, composed: true}
 	return c
@@ -59,7 +72,10 @@ func (c *Cloud) list(ctx context.Context, notBefore time.Time) (*alarms.Listing,
 	var reading sync.WaitGroup
 	reading.Go(func() { topics = alarms.ListOf(c.topics.get(ctx, notBefore)) })
 	reading.Go(func() { subscriptions = alarms.ListOf(c.api.Subscriptions(ctx)) })
-	reading.Go(func() { rules = alarms.ListOf(c.rules.get(ctx, notBefore)) })
+	reading.Go(func() {
+		listed, err := c.rules.get(ctx, notBefore)
+		rules = alarms.ListOf(listed.rules, err)
+	})
 	reading.Wait()
 	return alarms.NewListing(topics, subscriptions, rules), nil
 }
@@ -101,17 +117,10 @@ func (c *Cloud) Instance(ctx context.Context, id string, notBefore time.Time) (*
 	return inst, nil
 }
 
-// AlarmStates returns the state of every rule of the project.
+// AlarmStates returns the state of every rule of the project. Callers share it and do not alter it.
 func (c *Cloud) AlarmStates(ctx context.Context, notBefore time.Time) (map[string]controller.AlarmState, error) {
-	rules, err := c.rules.get(ctx, notBefore)
-	if err != nil {
-		return nil, err
-	}
-	states := make(map[string]controller.AlarmState, len(rules))
-	for _, r := range rules {
-		states[r.ID] = controller.AlarmState{State: alarms.StateOf(r), Since: r.UpdateTime}
-	}
-	return states, nil
+	listed, err := c.rules.get(ctx, notBefore)
+	return listed.states, err
 }
 
 const rawPeriod = 1 // Cloud Eye's word for raw data
