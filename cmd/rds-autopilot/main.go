@@ -21,7 +21,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -34,14 +33,7 @@ var (
 	commit  = ""
 )
 
-// gcPercent is how much garbage the heap may hold beside what is in use. The pod is short of memory, not of processor time;
-// GOGC in the environment sets another one.
-const gcPercent = 40
-
 func main() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // from then on a signal ends the process
 	code := run(ctx, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr)
