@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/internal/world"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -39,6 +40,7 @@ type migration struct {
 // The commands of docs/which-way.md lead from each way to the next, and what is armed stays: the same topic, the same
 // subscription and the same rules. After each step the way that is set is the one that is gone.
 func TestFromOneWayToAnotherWithoutArmingAnew(t *testing.T) {
+	level.Long(t)
 	m := &migration{t: t, World: start(t, world.Options{})}
 	m.ctx = world.Within(t)
 	p := m.MustServe(t, "--allow-apply", "Cloud", "--allowed-instances", m.World.Namespace+"/*")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcsps/rds-autopilot/internal/fakeoperator"
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/internal/world"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -19,6 +20,7 @@ import (
 // oldest first, goes back and forth between flavors, and writes whole objects between our writes. Asked itself, the cloud makes
 // one change for one evidence, and nobody but the operator goes back and forth.
 func TestBesideTheOperatorAtItsWorstEachChangeIsMadeOnce(t *testing.T) {
+	level.Long(t)
 	var mu sync.Mutex
 	back := map[string]int{} // times that the operator went back to the first flavor, by database
 	w := start(t, world.Options{Cloud: otcsim.Options{Settings: otcsim.Settings{ResizeDuration: 3 * time.Minute}}, OnAct: func(a fakeoperator.Act) {
