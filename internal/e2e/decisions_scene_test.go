@@ -152,7 +152,7 @@ func pending(kind v1alpha1.ChangeKind, from, to string, d time.Duration) func(*s
 			metric = v1alpha1.MetricCPU
 		}
 		s.status.Pending = &v1alpha1.Intent{
-			Kind: kind, From: from, To: to, Metrics: []v1alpha1.Metric{metric}, ValuePercent: "95.0", EvidenceTime: at, DecisionTime: at, AskedTime: &at, Generation: 1,
+			Kind: kind, From: from, To: to, Metrics: []v1alpha1.Metric{metric}, ValuePercent: "95.0", Message: "Decided before this process began", EvidenceTime: at, DecisionTime: at, AskedTime: &at, Generation: 1,
 		}
 	}
 }
