@@ -108,7 +108,7 @@ func (o *options) parsePublicURL(raw string) []check {
 	o.PublicURL = u
 	return []check{
 		{raw != "", "--public-url is required: the URL that SMN posts alarms to"},
-		{err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http"), fmt.Sprintf("--public-url: %q is not an http or https URL", raw)},
+		{isWeb(u, err), fmt.Sprintf("--public-url: %q is not an http or https URL", raw)},
 		{err != nil || u.RawQuery == "" && u.Fragment == "" && u.User == nil, "--public-url: a query, a fragment or a user is not possible"},
 	}
 }
@@ -124,8 +124,12 @@ func (o *options) connectionChecks() []check {
 }
 
 func (o *options) invalidEndpoint(service string) bool {
-	u, err := url.Parse(o.Endpoints[service])
-	return !slices.Contains([]string{"smn", "ces", "rds"}, service) || err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http"
+	return !slices.Contains([]string{"smn", "ces", "rds"}, service) || !isWeb(url.Parse(o.Endpoints[service]))
+}
+
+// isWeb reports whether what was parsed is an http or https URL.
+func isWeb(u *url.URL, err error) bool {
+	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http")
 }
 
 func invalidInstance(entry string) bool { return !autopilot.ValidAllowedInstance(entry) }

@@ -30,7 +30,7 @@ type Arming struct {
 func NewArming(c *Cloud, clusterID, endpoint string, everyNamespace bool) *Arming {
 	return &Arming{
 		alarms: alarms.New(c.api, lists{c}, metrics(), c.now), cloud: c, clusterID: clusterID, endpoint: endpoint,
-		everyNamespace: everyNamespace, primaries: &primaries{now: c.now, byEngine: make(map[string]comparison)},
+		everyNamespace: everyNamespace, primaries: &primaries{points: c.points, now: c.now, byEngine: make(map[string]comparison)},
 	}
 }
 
@@ -107,12 +107,14 @@ func (a *Arming) Dimension(ctx context.Context, inst autopilot.Instance) (string
 	if err != nil || value != inst.ID {
 		return dimension + ":" + value, err
 	}
-	another, err := a.primaries.showsAnother(ctx, inst, a.cloud.points)
-	if err != nil || !another {
+	ofNode, err := alarms.NodeDimension(inst.Engine)
+	if err != nil {
+		return "", err
+	}
+	if another, err := a.primaries.showsAnother(ctx, inst, dimension, ofNode); err != nil || !another {
 		return dimension + ":" + value, err
 	}
-	dimension, err = alarms.NodeDimension(inst.Engine)
-	return dimension + ":" + inst.Primary, err
+	return ofNode + ":" + inst.Primary, nil
 }
 
 // Orphans implements controller.Arming.

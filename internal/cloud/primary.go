@@ -10,9 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/autopilot/controller"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -27,7 +25,8 @@ const (
 // primaries knows by engine whether Cloud Eye's data of an HA instance is its primary node's. No manual says so
 // (docs/cloud-facts.md#dimensions), and CPU and memory of a primary would raise no alarm where it is not.
 type primaries struct {
-	now func() time.Time
+	points *batcher
+	now    func() time.Time
 
 	mu       sync.Mutex
 	byEngine map[string]comparison
@@ -39,11 +38,11 @@ type comparison struct {
 	another      bool      // the instance's data is not the primary's
 }
 
-// showsAnother reports whether the data of this instance is known not to be its primary node's. As long as that is not known,
-// one instance a minute of each engine is compared.
-func (p *primaries) showsAnother(ctx context.Context, inst autopilot.Instance, points *batcher) (bool, error) {
+// showsAnother reports whether the data of this instance is known not to be its primary node's, by the names of both dimensions.
+// As long as that is not known, one instance a minute of each engine is compared.
+func (p *primaries) showsAnother(ctx context.Context, inst autopilot.Instance, ofInstance, ofNode string) (bool, error) {
 	i := slices.IndexFunc(inst.NodeIDs, func(id string) bool { return id != inst.Primary })
-	if inst.Primary == "" || len(inst.NodeIDs) < 2 {
+	if inst.Primary == "" || i < 0 {
 		return false, nil
 	}
 	now := p.now()
@@ -61,21 +60,14 @@ func (p *primaries) showsAnother(ctx context.Context, inst autopilot.Instance, p
 	if err != nil {
 		return false, err
 	}
-	name, err := alarms.NodeDimension(inst.Engine)
-	if err != nil {
-		return false, err
-	}
-	of, err := series(inst, controller.EvidenceOf{})
-	if err != nil {
-		return false, err
-	}
-	own := of(cpu.CloudEye)
-	node := func(id string) otc.Series { return otc.Series{Metric: cpu.CloudEye, Dimension: name, Value: id} }
-	found, err := points.get(ctx, comparePeriod, []otc.Series{own, node(inst.Primary), node(inst.NodeIDs[i])}, time.Time{})
+	own := otc.Series{Metric: cpu.CloudEye, Dimension: ofInstance, Value: inst.ID}
+	primary := otc.Series{Metric: cpu.CloudEye, Dimension: ofNode, Value: inst.Primary}
+	standby := otc.Series{Metric: cpu.CloudEye, Dimension: ofNode, Value: inst.NodeIDs[i]}
+	found, err := p.points.get(ctx, comparePeriod, []otc.Series{own, primary, standby}, time.Time{})
 	if err != nil {
 		return false, fmt.Errorf("compare the instance's data with its nodes': %w", err)
 	}
-	another, known := isAnother(found[own], found[node(inst.Primary)], found[node(inst.NodeIDs[i])])
+	another, known := isAnother(found[own], found[primary], found[standby])
 	if !known {
 		return last.another, nil
 	}

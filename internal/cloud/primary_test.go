@@ -56,10 +56,10 @@ func TestOneInstanceAnswersForItsEngine(t *testing.T) {
 			}
 			return found, nil
 		}, time.Now)
-		p := &primaries{now: time.Now, byEngine: make(map[string]comparison)}
+		p := &primaries{points: points, now: time.Now, byEngine: make(map[string]comparison)}
 		ask := func(want bool, wantCalls int, nodes ...string) {
 			t.Helper()
-			another, err := p.showsAnother(t.Context(), autopilot.Instance{ID: "i", Engine: "MySQL", NodeIDs: nodes, Primary: "n2"}, points)
+			another, err := p.showsAnother(t.Context(), autopilot.Instance{ID: "i", Engine: "MySQL", NodeIDs: nodes, Primary: "n2"}, "rds_cluster_id", "rds_instance_id")
 			if err != nil || another != want || calls != wantCalls {
 				t.Errorf("another %v, %v after %d calls; want %v after %d", another, err, calls, want, wantCalls)
 			}

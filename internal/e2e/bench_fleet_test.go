@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
@@ -70,7 +69,7 @@ func newBenchFleet(b *testing.B, size int) *benchFleet {
 		raps: c.client.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).Namespace(metav1.NamespaceDefault),
 	}
 	progress("%d databases are made", size)
-	if err := each(size, func(i int) error { return c.add(fmt.Sprintf("db-%04d", i), otcsim.Workload{UsedGB: stormQuietGB}) }); err != nil {
+	if err := each(fleetWriters, size, func(i int) error { return c.add(fmt.Sprintf("db-%04d", i), otcsim.Workload{UsedGB: stormQuietGB}) }); err != nil {
 		b.Fatal(err)
 	}
 	progress("and seen for the first time")
@@ -83,16 +82,6 @@ func newBenchFleet(b *testing.B, size int) *benchFleet {
 // progress is shown at once; what a benchmark logs comes at its end.
 func progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, time.Now().Format("15:04:05")+" ── "+format+"\n", args...)
-}
-
-// each calls do for so many, some at a time.
-func each(size int, do func(i int) error) error {
-	var group errgroup.Group
-	group.SetLimit(fleetWriters)
-	for i := range size {
-		group.Go(func() error { return do(i) })
-	}
-	return group.Wait()
 }
 
 // serve starts the service as deploy/install.yaml does, and returns when its first sweep is over. It never sweeps again.
@@ -229,7 +218,7 @@ func (f *benchFleet) arming(b *testing.B) {
 		resetPeak(b, p.PID)
 		before := cpuSeconds(b, p.PID)
 		began := time.Now()
-		if err := each(fleetBurst, func(i int) error { return f.addUnarmed(b.Context(), fmt.Sprintf("new-%04d", i)) }); err != nil {
+		if err := each(fleetWriters, fleetBurst, func(i int) error { return f.addUnarmed(b.Context(), fmt.Sprintf("new-%04d", i)) }); err != nil {
 			b.Fatal(err)
 		}
 		f.listed(b, "given their rules", func(a *v1alpha1.RdsAutopilot) bool { return len(a.Status.Alarms.Rules) == 3 })

@@ -3,11 +3,9 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -39,7 +37,7 @@ func (f *benchFleet) storms(b *testing.B, times int, rate string) {
 		for i := range times {
 			progress("storm %d of %d", i+1, times)
 			bl, bm := f.arrivals(b, func() error {
-				return each(f.size, func(i int) error { return f.bareWrites(b.Context(), &f.all[i]) })
+				return each(fleetWriters, f.size, func(i int) error { return f.bareWrites(b.Context(), &f.all[i]) })
 			})
 			f.reset(b)
 			p := f.serve(b, "--cloud-rate", rate)
@@ -127,36 +125,33 @@ func (f *benchFleet) bareWrites(ctx context.Context, a *v1alpha1.RdsAutopilot) e
 		"kind": "Volume", "metrics": []string{"storage"}, "from": strconv.Itoa(stormSizeGB), "to": strconv.Itoa(stormWantsGB),
 		"evidenceTime": stormIntentDay, "valuePercent": "93.0", "decisionTime": stormIntentDay, "generation": 1,
 	}
-	for _, status := range []map[string]any{
-		{"intake": map[string]any{"signals": []any{signal}}},
-		{"pending": intent},
-		nil,
-		{"decisions": a.Status.Decisions[1:]},
-	} {
-		if status == nil {
-			patch := fmt.Sprintf(`[{"op":"test","path":"/status/id","value":%q},{"op":"test","path":"/spec/volumesize","value":%d},{"op":"replace","path":"/spec/volumesize","value":%d}]`,
-				a.Status.Instance.ID, stormSizeGB, stormWantsGB)
-			if _, err := f.rdss.Patch(ctx, a.Name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
-				return err
-			}
-			continue
-		}
-		patch, err := json.Marshal(map[string]any{"status": status})
+	write := func(field string, value any) error {
+		patch, err := json.Marshal(map[string]any{"status": map[string]any{field: value}})
 		if err != nil {
 			return err
 		}
-		if _, err := f.raps.Patch(ctx, a.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}, "status"); err != nil {
-			return err
-		}
+		_, err = f.raps.Patch(ctx, a.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}, "status")
+		return err
 	}
-	return nil
+	if err := write("intake", map[string]any{"signals": []any{signal}}); err != nil {
+		return err
+	}
+	if err := write("pending", intent); err != nil {
+		return err
+	}
+	patch := fmt.Sprintf(`[{"op":"test","path":"/status/id","value":%q},{"op":"test","path":"/spec/volumesize","value":%d},{"op":"replace","path":"/spec/volumesize","value":%d}]`,
+		a.Status.Instance.ID, stormSizeGB, stormWantsGB)
+	if _, err := f.rdss.Patch(ctx, a.Name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		return err
+	}
+	return write("decisions", a.Status.Decisions[1:])
 }
 
 // reset puts everything back to how it was before a storm.
 func (f *benchFleet) reset(b *testing.B) {
 	b.Helper()
 	ctx := b.Context()
-	err := each(f.size, func(i int) error {
+	err := each(fleetWriters, f.size, func(i int) error {
 		a := &f.all[i]
 		if err := f.Cloud.SetWorkload(a.Status.Instance.ID, otcsim.Workload{UsedGB: stormQuietGB}); err != nil {
 			return err
@@ -188,7 +183,7 @@ func (f *benchFleet) alarm(b *testing.B) [][]byte {
 	}
 	f.settled(b, otcsim.StateAlarm)
 	messages := make([][]byte, f.size)
-	err := each(f.size, func(i int) (err error) {
+	err := each(fleetWriters, f.size, func(i int) (err error) {
 		a := &f.all[i].Status
 		messages[i], err = f.Cloud.SignedAlarm(fmt.Sprintf("%032x", time.Now().UnixNano()), a.Alarms.TopicURN, a.Alarms.Rules[0].AlarmID, stormUsedGB)
 		return err
@@ -215,16 +210,10 @@ func (f *benchFleet) settled(b *testing.B, state otcsim.RuleState) {
 func post(url string, messages [][]byte) error {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: fleetWriters}, Timeout: time.Minute}
 	defer client.CloseIdleConnections()
-	return each(len(messages), func(i int) error {
+	return each(fleetWriters, len(messages), func(i int) error {
 		for {
-			answer, err := client.Post(url, "application/json", bytes.NewReader(messages[i]))
-			if err != nil {
+			if status, err := postOne(client, url, messages[i]); err != nil || status == http.StatusOK {
 				return err
-			}
-			_, _ = io.Copy(io.Discard, answer.Body)
-			_ = answer.Body.Close()
-			if answer.StatusCode == http.StatusOK {
-				return nil
 			}
 			time.Sleep(time.Second) // SMN sends again
 		}

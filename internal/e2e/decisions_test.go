@@ -16,11 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -142,17 +139,13 @@ func (d *decisions) add(rows []row) {
 // each does something with each database.
 func (d *decisions) each(do func(*decided) error) {
 	d.t.Helper()
-	var all errgroup.Group
-	all.SetLimit(8)
-	for _, x := range d.dbs {
-		all.Go(func() error {
-			if err := do(x); err != nil {
-				return fmt.Errorf("%s: %w", x.test, err)
-			}
-			return nil
-		})
-	}
-	if err := all.Wait(); err != nil {
+	err := each(8, len(d.dbs), func(i int) error {
+		if err := do(d.dbs[i]); err != nil {
+			return fmt.Errorf("%s: %w", d.dbs[i].test, err)
+		}
+		return nil
+	})
+	if err != nil {
 		d.t.Fatal(err)
 	}
 }
@@ -320,17 +313,11 @@ func (d *decisions) until(what string, lacks func(*decided, *v1alpha1.RdsAutopil
 }
 
 func (d *decisions) autopilots(ctx context.Context) (map[string]*v1alpha1.RdsAutopilot, error) {
-	list, err := d.raps.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-	if err != nil {
-		return nil, fmt.Errorf("list RdsAutopilots: %w", err)
+	list, err := listAutopilots(ctx, d.raps)
+	all := make(map[string]*v1alpha1.RdsAutopilot, len(list))
+	for i := range list {
+		all[list[i].Name] = &list[i]
 	}
-	all := map[string]*v1alpha1.RdsAutopilot{}
-	err = list.EachListItem(func(o runtime.Object) error {
-		u, _ := o.(*unstructured.Unstructured)
-		a := &v1alpha1.RdsAutopilot{}
-		all[u.GetName()] = a
-		return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, a)
-	})
 	return all, err
 }
 

@@ -61,12 +61,10 @@ func TestTwoThousandDatabasesInCPUAlarm(t *testing.T) {
 // inCPUAlarm lasts so long on the cloud's clock.
 func inCPUAlarm(t *testing.T, size int, lasts time.Duration) {
 	c := newLargeFleet(t, size)
-	var made errgroup.Group
-	made.SetLimit(16)
-	for i := range size {
-		made.Go(func() error { return c.add(fmt.Sprintf("db-%04d", i), otcsim.Workload{UsedGB: 10, CPUDemand: 2}) })
-	}
-	if err := made.Wait(); err != nil {
+	err := each(fleetWriters, size, func(i int) error {
+		return c.add(fmt.Sprintf("db-%04d", i), otcsim.Workload{UsedGB: 10, CPUDemand: 2})
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -101,11 +99,26 @@ func inCPUAlarm(t *testing.T, size int, lasts time.Duration) {
 	}
 }
 
+// each calls do for so many, some at a time.
+func each(atATime, size int, do func(i int) error) error {
+	var group errgroup.Group
+	group.SetLimit(atATime)
+	for i := range size {
+		group.Go(func() error { return do(i) })
+	}
+	return group.Wait()
+}
+
 // autopilots are all that there are.
 func (c *largeFleet) autopilots(ctx context.Context) ([]v1alpha1.RdsAutopilot, error) {
-	list, err := c.client.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	return listAutopilots(ctx, c.client.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)))
+}
+
+// listAutopilots asks the API server for what it has in its cache.
+func listAutopilots(ctx context.Context, raps dynamic.ResourceInterface) ([]v1alpha1.RdsAutopilot, error) {
+	list, err := raps.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("list RdsAutopilots: %w", err)
 	}
 	all := make([]v1alpha1.RdsAutopilot, len(list.Items))
 	for i, u := range list.Items {
