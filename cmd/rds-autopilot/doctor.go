@@ -4,7 +4,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -22,8 +21,8 @@ import (
 // doctorOptions are the flags of doctor.
 type doctorOptions struct {
 	options
-	publicURL, namespace, output, listen, capture string
-	wait                                          time.Duration
+	namespace, output, listen, capture string
+	wait                               time.Duration
 }
 
 func newDoctor(env func(string) string) *cobra.Command {
@@ -36,18 +35,13 @@ what an earlier run has left. No database is changed.
 
 The messages go through the running service, or with --listen through doctor itself. It exits with 0 if all is well, 1 if
 something failed, 2 if it was called wrongly.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usageError{errors.New("want the name of one Rds, or none: doctor -n NAMESPACE NAME")}
-			}
-			return nil
-		},
+		Args: arguments(0, 1, "want the name of one Rds, or none: doctor -n NAMESPACE NAME"),
 	}
 	fs := c.Flags()
 	fs.SortFlags = false
 	fs.StringVarP(&o.namespace, "namespace", "n", "", "`namespace` of the Rds and of the temporary RdsAutopilot; empty means that of the kubeconfig's context")
 	fs.StringVarP(&o.output, "output", "o", "text", "`format` of the answer: text or json")
-	fs.StringVar(&o.publicURL, "public-url", "", "the `URL` that serve has; required")
+	o.receiver(fs, "the `URL` that serve has; required")
 	fs.StringVar(&o.listen, "listen", "", "receive the messages at this `address` instead of the running service: the public URL must lead to it")
 	fs.StringVar(&o.capture, "capture", "", "`directory` to keep the bodies of the messages in, without signatures and tokens")
 	fs.DurationVar(&o.wait, "wait", 20*time.Minute, "how long to wait for an alarm; other waits are parts of it")
@@ -60,15 +54,13 @@ something failed, 2 if it was called wrongly.`,
 }
 
 func (o *doctorOptions) run(c *cobra.Command, args []string) (err error) {
-	err = firstFailed(append(append(o.parsePublicURL(o.publicURL), o.connectionChecks()...),
-		check{o.output == "text" || o.output == "json", "--output: want text or json"}, check{o.wait >= time.Second, "--wait: want at least a second"}))
-	if o.trim(); err != nil {
+	if err = cmp.Or(oneOf("output", o.output, "text", "json"), o.validate()); err != nil {
 		return err
 	}
-	with := doctor.Options{Options: o.Options, Wait: o.wait}
-	if with.Roots, err = app.TrustRoots(o.CAFile); err != nil {
-		return usageError{fmt.Errorf("--smn-ca-file: %w", err)}
+	if o.wait < time.Second {
+		return usageError{errors.New("--wait: want at least a second")}
 	}
+	with := doctor.Options{Options: o.Options, Wait: o.wait}
 	if o.capture != "" {
 		if err = os.MkdirAll(o.capture, 0o700); err != nil {
 			return usageError{fmt.Errorf("--capture: %w", err)}
@@ -93,9 +85,7 @@ func (o *doctorOptions) run(c *cobra.Command, args []string) (err error) {
 	with.Progress = func(text string) { fmt.Fprintln(c.ErrOrStderr(), text) }
 	failed := doctor.Run(c.Context(), with)
 	if o.output == "json" {
-		answer := json.NewEncoder(c.OutOrStdout())
-		answer.SetIndent("", "  ")
-		err = answer.Encode(map[string]any{"checks": all, "failed": len(failed)})
+		err = writeJSON(c.OutOrStdout(), map[string]any{"checks": all, "failed": len(failed)})
 	}
 	if err == nil && len(failed) > 0 {
 		err = errCheckFailed

@@ -62,17 +62,16 @@ func run(ctx context.Context, args []string, env func(string) string, stdin io.R
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	var usage usageError
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, errCheckFailed):
 		return exitError
-	case errors.As(err, &usage):
-		fmt.Fprintf(stderr, "rds-autopilot: %v\n", err)
-		return exitUsage
 	}
 	fmt.Fprintf(stderr, "rds-autopilot: %v\n", err)
+	if errors.As(err, &usageError{}) {
+		return exitUsage
+	}
 	return exitError
 }
 
@@ -101,10 +100,12 @@ and patches its Rds so that the database operator applies it.`,
 	return root
 }
 
-// noArguments refuses arguments.
-func noArguments(_ *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usageError{fmt.Errorf("unexpected argument %q", args[0])}
+// arguments takes from least to most of them, and says what it wants where there are others.
+func arguments(least, most int, want string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return usageError{fmt.Errorf("%s, not %q", want, args)}
+		}
+		return nil
 	}
-	return nil
 }

@@ -5,18 +5,14 @@ package main
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 
-	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/k8s"
-	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // options are the flags that more than one command has.
@@ -24,7 +20,7 @@ type options struct {
 	app.Options
 	Kubeconfig string
 	Context    string
-	CAFile     string
+	needsURL   bool
 }
 
 func newOptions(env func(string) string) options {
@@ -44,21 +40,23 @@ func (o *options) connection(fs *pflag.FlagSet) {
 	fs.StringToStringVar(&o.Endpoints, "endpoint", nil, "`SERVICE=URL` of smn, ces or rds, instead of the host in the cloud's catalogue; comma separated, may be repeated")
 }
 
+// receiver adds the flag of every command that must know where SMN posts alarms to.
+func (o *options) receiver(fs *pflag.FlagSet, usage string) {
+	o.needsURL = true
+	fs.Func("public-url", usage, func(raw string) (err error) {
+		o.PublicURL, err = app.ParsePublicURL(raw)
+		return err
+	})
+}
+
 // smn adds the flags of every command that reads what SMN sends. The texts say what an empty one means.
 func (o *options) smn(fs *pflag.FlagSet, certHosts, confirmHosts string) {
 	fs.StringSliceVar(&o.CertHosts, "smn-cert-hosts", nil, "exact `host[:port]` of signing certificates, comma separated; empty means "+certHosts)
 	fs.StringSliceVar(&o.ConfirmHosts, "smn-confirm-hosts", nil, "exact `host[:port]` of confirmation links, comma separated; empty means "+confirmHosts)
-	fs.StringVar(&o.CAFile, "smn-ca-file", "", "PEM `file` with trust roots for those hosts, beside the system's")
-}
-
-// trimmed leaves out spaces and what is empty.
-func trimmed(values []string) (kept []string) {
-	for _, v := range values {
-		if v = strings.TrimSpace(v); v != "" {
-			kept = append(kept, v)
-		}
-	}
-	return kept
+	fs.Func("smn-ca-file", "PEM `file` with trust roots for those hosts, beside the system's", func(file string) (err error) {
+		o.Roots, err = app.TrustRoots(file)
+		return err
+	})
 }
 
 // envName is the environment's name of a flag.
@@ -90,56 +88,21 @@ func (o *options) config() (config *rest.Config, namespace string, err error) {
 	return config, namespace, err
 }
 
-// check is what must hold of the flags, and what is said where it does not.
-type check struct {
-	ok   bool
-	text string
-}
-
-// trim leaves out what is empty of the flags that are lists.
-func (o *options) trim() {
-	o.Namespaces, o.CertHosts, o.ConfirmHosts = trimmed(o.Namespaces), trimmed(o.CertHosts), trimmed(o.ConfirmHosts)
-	o.Allowed.Instances = trimmed(o.Allowed.Instances)
-}
-
-// parsePublicURL sets PublicURL, and returns what must hold of it.
-func (o *options) parsePublicURL(raw string) []check {
-	u, err := url.Parse(raw)
-	o.PublicURL = u
-	return []check{
-		{raw != "", "--public-url is required: the URL that SMN posts alarms to"},
-		{isWeb(u, err), fmt.Sprintf("--public-url: %q is not an http or https URL", raw)},
-		{err != nil || u.RawQuery == "" && u.Fragment == "" && u.User == nil, "--public-url: a query, a fragment or a user is not possible"},
+// validate reports the first flag that is wrong or missing.
+func (o *options) validate() error {
+	if err := o.Validate(); err != nil {
+		return usageError{err}
 	}
-}
-
-func (o *options) connectionChecks() []check {
-	return []check{
-		{slices.Contains([]v1alpha1.Mode{v1alpha1.ModeAuto, v1alpha1.ModeRecommend, v1alpha1.ModeOff}, o.Mode), "--mode: want Auto, Recommend or Off"},
-		{slices.Contains([]v1alpha1.Apply{v1alpha1.ApplyOperator, v1alpha1.ApplyCloud}, o.Allowed.Apply), "--allow-apply: want Operator or Cloud"},
-		{!slices.ContainsFunc(trimmed(o.Allowed.Instances), invalidInstance), "--allowed-instances: want NAMESPACE/ID, with * for any"},
-		{o.CloudRate > 0, "--cloud-rate: want more than 0"},
-		{!slices.ContainsFunc(slices.Collect(maps.Keys(o.Endpoints)), o.invalidEndpoint), "--endpoint: want smn, ces or rds, then = and a URL"},
-	}
-}
-
-func (o *options) invalidEndpoint(service string) bool {
-	return !slices.Contains([]string{"smn", "ces", "rds"}, service) || !isWeb(url.Parse(o.Endpoints[service]))
-}
-
-// isWeb reports whether what was parsed is an http or https URL.
-func isWeb(u *url.URL, err error) bool {
-	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http")
-}
-
-func invalidInstance(entry string) bool { return !autopilot.ValidAllowedInstance(entry) }
-
-// firstFailed is the first check that does not hold.
-func firstFailed(checks []check) error {
-	for _, c := range checks {
-		if !c.ok {
-			return usageError{errors.New(c.text)}
-		}
+	if o.needsURL && o.PublicURL == nil {
+		return usageError{errors.New("--public-url is required: the URL that SMN posts alarms to")}
 	}
 	return nil
+}
+
+// oneOf reports a flag whose value is none of those it can have.
+func oneOf(flag, value string, of ...string) error {
+	if slices.Contains(of, value) {
+		return nil
+	}
+	return usageError{fmt.Errorf("--%s: want %s, not %q", flag, strings.Join(of, " or "), value)}
 }

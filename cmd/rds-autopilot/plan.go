@@ -4,11 +4,8 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -25,12 +22,7 @@ func newPlan(env func(string) string) *cobra.Command {
 		Use: "plan NAME", Short: "Say what would be decided now for a database, and change nothing",
 		Long: `Plan says what would be decided now for the Rds of that name if an alarm came, and changes nothing.
 It needs to get and list rdss and rdsautopilots. Cloud credentials come from OS_* variables or clouds.yaml.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usageError{errors.New("want the name of one Rds: plan -n NAMESPACE NAME")}
-			}
-			return nil
-		},
+		Args: arguments(1, 1, "want the name of one Rds: plan -n NAMESPACE NAME"),
 	}
 	fs := c.Flags()
 	fs.SortFlags = false
@@ -42,9 +34,7 @@ It needs to get and list rdss and rdsautopilots. Cloud credentials come from OS_
 		fs.Lookup(name).Usage = "what serve runs with: " + fs.Lookup(name).Usage
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		o.trim()
-		err := firstFailed(append(o.connectionChecks(), check{slices.Contains([]string{"table", "json", "yaml"}, output), "--output: want table, json or yaml"}))
-		if err != nil {
+		if err := cmp.Or(oneOf("output", output, "table", "json", "yaml"), o.validate()); err != nil {
 			return err
 		}
 		config, ofContext, err := o.config()
@@ -62,13 +52,11 @@ It needs to get and list rdss and rdsautopilots. Cloud credentials come from OS_
 }
 
 // writePlan writes a plan in one of the formats.
-func writePlan(w io.Writer, p *autopilot.Plan, format string) error {
+func writePlan(w io.Writer, p *autopilot.Plan, format string) (err error) {
 	var text []byte
-	var err error
 	switch format {
 	case "json":
-		text, err = json.MarshalIndent(p, "", "  ")
-		text = append(text, '\n')
+		err = writeJSON(w, p)
 	case "yaml":
 		text, err = yaml.Marshal(p)
 	default:

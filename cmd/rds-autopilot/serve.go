@@ -3,11 +3,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
-	"time"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -20,7 +20,6 @@ import (
 // serveOptions are the flags of serve.
 type serveOptions struct {
 	options
-	publicURL   string
 	WebhookAddr string
 	AdminAddr   string
 	LogLevel    string
@@ -43,7 +42,7 @@ func newServe(env func(string) string) *cobra.Command {
 func serveCommand(env func(string) string) (*cobra.Command, *serveOptions) {
 	o := &serveOptions{options: newOptions(env)}
 	c := &cobra.Command{
-		Use: "serve", Short: "Receive alarms, decide, patch", Args: noArguments,
+		Use: "serve", Short: "Receive alarms, decide, patch", Args: arguments(0, 0, "want no arguments"),
 		Long: fmt.Sprintf(`Serve receives alarms, decides and patches until it gets SIGTERM or an interrupt.
 
 Every flag can be set in the environment too: --public-url as %s.
@@ -51,7 +50,7 @@ Durations have a unit: 30s, 5m, 1h30m. Cloud credentials come from OS_* variable
 	}
 	fs := c.Flags()
 	fs.SortFlags = false
-	fs.StringVar(&o.publicURL, "public-url", "", "the `URL` that SMN posts alarms to; required. Its path is the webhook's, its scheme the subscription's protocol. http works, with a warning")
+	o.receiver(fs, "the `URL` that SMN posts alarms to; required. Its path is the webhook's, its scheme the subscription's protocol. http works, with a warning")
 	fs.StringVar(&o.WebhookAddr, "webhook-addr", ":8080", "`address` of the receiver, and of nothing else")
 	fs.StringVar(&o.AdminAddr, "admin-addr", ":9090", "`address` of the status page, /metrics, /healthz and /readyz; not for the public")
 	fs.BoolVar(&o.StatusPage, "status-page", o.StatusPage, "show every database and this replica's health at / of the admin address")
@@ -71,17 +70,11 @@ Durations have a unit: 30s, 5m, 1h30m. Cloud credentials come from OS_* variable
 }
 
 func (o *serveOptions) validate() (zapcore.Level, error) {
-	level, levelErr := zapcore.ParseLevel(o.LogLevel)
-	o.trim()
-	return level, firstFailed(append(append(o.parsePublicURL(o.publicURL), []check{
-		{levelErr == nil, "--log-level: want debug, info, warn or error"},
-		{o.LogFormat == "json" || o.LogFormat == "console", "--log-format: want json or console"},
-		{o.MaxMessageAge > 0, "--max-message-age: want more than 0"},
-		{o.Sweep > 0, "--sweep-interval: want more than 0"},
-		{o.Recheck > 0, "--recheck-interval: want more than 0"},
-		{o.MaxFlavorChanges > 0, "--max-flavor-changes: want more than 0"},
-		{o.DrainDelay >= 0 && o.DrainDelay <= time.Minute, "--drain-delay: want at most a minute, and not less than 0"},
-	}...), o.connectionChecks()...))
+	level, err := zapcore.ParseLevel(o.LogLevel)
+	if err != nil {
+		return level, usageError{errors.New("--log-level: want debug, info, warn or error")}
+	}
+	return level, cmp.Or(oneOf("log-format", o.LogFormat, "json", "console"), o.options.validate())
 }
 
 // serve runs until the context ends. Whatever keeps it from starting is one error; a signal meanwhile is none.
@@ -92,9 +85,6 @@ func serve(ctx context.Context, o *serveOptions, log *zap.Logger) error {
 	config, _, err := o.config()
 	if err != nil {
 		return err
-	}
-	if o.Roots, err = app.TrustRoots(o.CAFile); err != nil {
-		return fmt.Errorf("--smn-ca-file: %w", err)
 	}
 	service, err := app.New(ctx, config, o.Options)
 	if ctx.Err() != nil {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -15,21 +16,26 @@ import (
 func newVersion() *cobra.Command {
 	var output string
 	c := &cobra.Command{
-		Use: "version", Short: "Say which build this is", Args: noArguments,
+		Use: "version", Short: "Say which build this is", Args: arguments(0, 0, "want no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			b := app.ThisBuild(version, commit)
-			switch output {
-			case "":
-				_, err := fmt.Fprintf(c.OutOrStdout(), "rds-autopilot %s (commit %s, %s, %s, SDK %s)\n", b.Version, cmp.Or(b.Commit, "unknown"), b.Go, b.Platform, cmp.Or(b.SDK, "unknown"))
-				return err
-			case "json":
-				encoder := json.NewEncoder(c.OutOrStdout())
-				encoder.SetIndent("", "  ")
-				return encoder.Encode(b)
+			if output == "json" {
+				return writeJSON(c.OutOrStdout(), b)
 			}
-			return usageError{fmt.Errorf("--output: want json, not %q", output)}
+			if output != "" {
+				return oneOf("output", output, "json")
+			}
+			_, err := fmt.Fprintf(c.OutOrStdout(), "rds-autopilot %s (commit %s, %s, %s, SDK %s)\n", b.Version, cmp.Or(b.Commit, "unknown"), b.Go, b.Platform, cmp.Or(b.SDK, "unknown"))
+			return err
 		},
 	}
 	c.Flags().StringVarP(&output, "output", "o", "", "`format`: json; empty means one line for people")
 	return c
+}
+
+// writeJSON writes an answer for programs.
+func writeJSON(w io.Writer, answer any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(answer)
 }
