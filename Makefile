@@ -12,14 +12,15 @@ SOAK_TIME ?= 10m
 # The tests of all packages share one API server. Each test is printed as it ends, the slowest in the end. A terminal gets
 # colours. Where tests wait for processes or pass weeks on a fake clock, the race detector costs more than it finds: those
 # go without, and test-long gives it to the service itself. client-go's detector panics where a cached object was altered.
-# Some packages mostly wait for processes: more of them at a time than there are cores.
+# Some packages mostly wait for processes: more of them at a time than there are cores. Tests have memory to spare, so the
+# collector runs seldom, and nobody debugs these binaries.
 TESTTOOL := go tool -modfile=internal/tools/test/go.mod gotestsum
 WITHOUT_RACE := ./internal/e2e ./internal/chaos ./internal/bubble
 WITH_RACE = $(shell go list ./... | grep -v $(foreach p,$(WITHOUT_RACE),-e $(p:./%=/%)$$))
 LONGPACKAGES ?= $(WITHOUT_RACE) ./internal/install ./internal/monitoring ./internal/manual
 RUN := mkdir -p .cache/tests && go build -o .cache/run ./internal/kubetest/run && .cache/run
 TESTS = $(TESTTOOL) --format testname --hide-summary skipped,output $(if $(MAKE_TERMOUT),--no-color=false) \
-  --jsonfile .cache/tests/$(1).json --junitfile .cache/tests/$(1).xml --
+  --jsonfile .cache/tests/$(1).json --junitfile .cache/tests/$(1).xml -- -ldflags=-w
 SLOWEST = code=$$?; echo "── the slowest ten"; cat .cache/tests/$@.json .cache/tests/$@-race.json 2>/dev/null | $(TESTTOOL) tool slowest --num 10 --threshold 1s; exit $$code
 
 .PHONY: help
@@ -37,7 +38,7 @@ sandbox: servers ## Keep the demo's world running, with the status page and a pa
 .PHONY: test
 test: ## Run what a change can break, on a real API server: 6 minutes
 	@echo "── all tests but the long ones; the first time, compiling takes some minutes"
-	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; $(RUN) bash -c '$(call TESTS,$@) -p 4 -parallel 8 -timeout 40m $(WITHOUT_RACE); code=$$?; \
+	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; $(RUN) bash -c 'export GOGC=400; $(call TESTS,$@) -p 4 -parallel 8 -timeout 40m $(WITHOUT_RACE); code=$$?; \
 	  export KUBE_CACHE_MUTATION_DETECTOR=true; $(call TESTS,$@-race) -race -p 4 -parallel 8 -timeout 40m $(WITH_RACE) && exit $$code'; $(SLOWEST)
 
 .PHONY: test-long

@@ -268,7 +268,7 @@ func (s *Server) update(r request, live *stored, next *unstructured.Unstructured
 	if next.GetDeletionTimestamp() != nil && len(next.GetFinalizers()) == 0 {
 		return s.remove(r, old, next)
 	}
-	if reflect.DeepEqual(untimed(old), untimed(next)) {
+	if reflect.DeepEqual(content(old), content(next)) && reflect.DeepEqual(untimed(old), untimed(next)) {
 		return live.encoded, nil
 	}
 	return s.store(r, "MODIFIED", next)
