@@ -90,11 +90,11 @@ func (o *options) config() (config *rest.Config, namespace string, err error) {
 
 // validate reports the first flag that is wrong or missing.
 func (o *options) validate() error {
-	if err := o.Validate(); err != nil {
-		return usageError{err}
-	}
 	if o.needsURL && o.PublicURL == nil {
 		return usageError{errors.New("--public-url is required: the URL that SMN posts alarms to")}
+	}
+	if err := o.Validate(); err != nil {
+		return usageError{err}
 	}
 	return nil
 }
