@@ -93,7 +93,6 @@ func (b *batcher) add(ctx context.Context, m seriesKey) *batch {
 	if x == nil {
 		x = &batch{done: make(chan struct{})}
 		b.pending[m.period] = x
-		b.forget(func(y *batch) bool { return y.before(b.now().Add(-pointsUsableFor)) })
 		time.AfterFunc(batchDelay, func() {
 			b.mu.Lock()
 			defer b.mu.Unlock()
@@ -117,12 +116,17 @@ func (b *batcher) begin(ctx context.Context, x *batch, period int) {
 	delete(b.pending, period)
 	go func() {
 		defer close(x.done)
-		if x.points, x.err = b.read(context.WithoutCancel(ctx), x.series, period); x.err == nil {
+		x.points, x.err = b.read(context.WithoutCancel(ctx), x.series, period)
+		forget := func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.forget(func(y *batch) bool { return y == x })
+		}
+		if x.err != nil {
+			forget() // the next caller reads again
 			return
 		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.forget(func(y *batch) bool { return y == x }) // the next caller reads again
+		time.AfterFunc(pointsUsableFor+batchDelay, forget)
 	}()
 }
 

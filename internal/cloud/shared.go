@@ -13,6 +13,8 @@ import (
 const (
 	restFactor = 4                // times as long as the last reading took
 	maxRest    = 10 * time.Second // however long it took
+	// unusedFor is how long a reading is kept that nobody asks for: between two sweeps it would take a tenth of our memory.
+	unusedFor = time.Minute
 )
 
 // shared reads once for all callers, and never twice at a time. Each caller says how new the answer must be; answers never
@@ -29,6 +31,7 @@ type shared[T any] struct {
 	lastGood *reading[T]   // that went well
 	nextAt   time.Time     // when the next reading may begin, on the wall clock
 	usable   time.Duration // see usableFor
+	unused   *time.Timer   // forgets what was read
 }
 
 type reading[T any] struct {
@@ -65,6 +68,7 @@ func (s *shared[T]) current(ctx context.Context, notBefore time.Time) *reading[T
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r := s.lastGood; r != nil && !r.begun.Before(notBefore) {
+		s.unused.Reset(unusedFor)
 		return r // another one that is under way need not be waited for
 	}
 	if r := s.latest; r != nil && (!r.over() || !r.begun.Before(notBefore) || r.err != nil && time.Now().Before(s.nextAt)) {
@@ -90,8 +94,23 @@ func (s *shared[T]) run(ctx context.Context, r *reading[T], notBefore time.Time)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.nextAt = time.Now().Add(rest)
-	if r.err == nil {
-		s.lastGood, s.usable = r, 2*(took+rest)
+	if r.err != nil {
+		return
+	}
+	s.lastGood, s.usable = r, 2*(took+rest)
+	if s.unused == nil {
+		s.unused = time.AfterFunc(unusedFor, s.forget)
+	}
+	s.unused.Reset(unusedFor)
+}
+
+// forget drops what was read.
+func (s *shared[T]) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lastGood = nil
+	if s.latest != nil && s.latest.over() {
+		s.latest = nil
 	}
 }
 

@@ -135,3 +135,28 @@ func TestAFailureAnswersUntilTheNextReadingMayBegin(t *testing.T) {
 		}
 	})
 }
+
+func TestAReadingThatNobodyAsksForIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := shared[int]{now: time.Now, read: func(context.Context, time.Time) (int, error) { return 1, nil }}
+		start := time.Now()
+		held := func(want bool) {
+			t.Helper()
+			synctest.Wait()
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if got := s.lastGood != nil && s.latest != nil; got != want {
+				t.Errorf("held: %v, want %v", got, want)
+			}
+		}
+		for range 3 {
+			if _, err := s.get(t.Context(), start); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(unusedFor - time.Second)
+			held(true)
+		}
+		time.Sleep(time.Second)
+		held(false)
+	})
+}

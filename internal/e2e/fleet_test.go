@@ -276,8 +276,8 @@ func fullStatus(in otcsim.Instance, have v1alpha1.Alarms) v1alpha1.Status {
 	for n := range 20 {
 		s.Decisions = append(s.Decisions, v1alpha1.DecisionRecord{
 			Time: day(20 - n), LastTime: day(20 - n), Count: 12, Metric: v1alpha1.MetricMemory, Action: "None", Reason: []string{"Cooldown", "BudgetSpent"}[n%2],
-			From: "rds.mysql.n1.xlarge.4", To: "rds.mysql.n1.2xlarge.4", ValuePercent: "97.3", MessageID: strings.Repeat(strconv.Itoa(n%10), 32),
-			Message: "The flavor changed 40 minutes ago, and the cooldown is an hour: memory is at 97.3 %, alarm at 90 %; looking again in 20 minutes",
+			From: "rds.mysql.n1.xlarge.4", To: "rds.mysql.n1.2xlarge.4", ValuePercent: "97.3", MessageID: fmt.Sprintf("%032d", n),
+			Message: fmt.Sprintf("The flavor changed %d minutes ago, and the cooldown is an hour: memory is at 97.3 %%, alarm at 90 %%; looking again in %d minutes", n, 60-n),
 		})
 	}
 	return s
