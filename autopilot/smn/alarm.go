@@ -3,9 +3,9 @@
 package smn
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -44,24 +44,22 @@ const (
 // ParseAlarm reads the message of a notification. Unknown fields are ignored; the texts among them are localised.
 // Errors are ErrUnreadable.
 func ParseAlarm(message string) (Alarm, error) {
-	known := []string{
-		"alarm_id", "alarm_status", "namespace", "metric_name", "dimension", "time", "alarmValue", "version", "data",
-	}
-	raw, err := parseObject([]byte(message), known)
+	found, err := parseObject([]byte(message),
+		"alarm_id", "alarm_status", "namespace", "metric_name", "dimension", "time", "alarmValue", "version", "data")
 	if err != nil {
 		return Alarm{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
-	if _, ok := raw["alarm_id"]; !ok && raw["version"] != nil && raw["data"] != nil {
+	if !found.has("alarm_id") && found.has("version") && found.has("data") {
 		return Alarm{}, ErrTemplate
 	}
-	a, err := readAlarm(raw)
+	a, err := readAlarm(found)
 	if err != nil {
 		return Alarm{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	return a, nil
 }
 
-func readAlarm(raw map[string]json.RawMessage) (Alarm, error) {
+func readAlarm(found fields) (Alarm, error) {
 	var a Alarm
 	var dimension string
 	for _, f := range []struct {
@@ -75,7 +73,7 @@ func readAlarm(raw map[string]json.RawMessage) (Alarm, error) {
 		{"metric_name", &a.Metric, func(s string) bool { return isName(s, 64, identifier) }},
 		{"dimension", &dimension, func(s string) bool { return len(s) <= maxDimensions }},
 	} {
-		s, err := parseString(raw[f.key])
+		s, err := parseString(found.get(f.key).raw)
 		if err != nil {
 			return a, fmt.Errorf("%s: %w", f.key, err)
 		}
@@ -93,31 +91,31 @@ func readAlarm(raw map[string]json.RawMessage) (Alarm, error) {
 	}
 	a.Status = strings.ToLower(a.Status)
 	var err error
-	if a.Time, err = parseMillis(raw["time"]); err != nil {
+	if a.Time, err = parseMillis(found.get("time").raw); err != nil {
 		return a, fmt.Errorf("time: %w", err)
 	}
-	a.Value, a.ValueTime = newestValue(raw["alarmValue"])
+	a.Value, a.ValueTime = newestValue(found.get("alarmValue").raw)
 	return a, nil
 }
 
 // newestValue returns the newest datapoint. Its time is zero if there is none, or if any of them is odd: the alarm is
 // true without it, and an older datapoint would not be what Cloud Eye saw.
-func newestValue(raw json.RawMessage) (value float64, at time.Time) {
+func newestValue(raw []byte) (value float64, at time.Time) {
 	if len(raw) == 0 || raw[0] != '[' {
 		return 0, time.Time{}
 	}
 	points := scanner{data: raw}
 	err := points.array(0, func(p []byte) error {
-		fields, err := parseObject(p, []string{"time", "value"})
+		point, err := parseObject(p, "time", "value")
 		if err != nil {
 			return err
 		}
-		t, err := parseMillis(fields["time"])
+		t, err := parseMillis(point.get("time").raw)
 		if err != nil {
 			return err
 		}
-		var v float64
-		if err := parseNumber(fields["value"], &v); err != nil || v < 0 || v > maxValue {
+		v, err := strconv.ParseFloat(string(point.get("value").raw), 64)
+		if err != nil || v < 0 || v > maxValue {
 			return errors.New("not a percentage")
 		}
 		if t.After(at) {
@@ -131,18 +129,11 @@ func newestValue(raw json.RawMessage) (value float64, at time.Time) {
 	return value, at
 }
 
-func parseMillis(raw json.RawMessage) (time.Time, error) {
-	var ms int64
-	if err := parseNumber(raw, &ms); err != nil || ms < minMilli || ms > maxMilli {
+// parseMillis reads a number of JSON, which the scanner has seen: of all that JSON can hold only digits are a number here.
+func parseMillis(raw []byte) (time.Time, error) {
+	ms, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil || ms < minMilli || ms > maxMilli {
 		return time.Time{}, errors.New("not milliseconds of this century")
 	}
 	return time.UnixMilli(ms).UTC(), nil
-}
-
-// parseNumber refuses null, which encoding/json would take for "leave it as it is".
-func parseNumber(raw json.RawMessage, into any) error {
-	if len(raw) == 0 || raw[0] == 'n' {
-		return errors.New("not a number")
-	}
-	return json.Unmarshal(raw, into)
 }

@@ -69,39 +69,41 @@ func envelopeKeys() []string {
 
 // ParseEnvelope reads a body. Of a message whose type is not known only the type is read. Errors are ErrMalformed.
 func ParseEnvelope(body []byte) (Envelope, error) {
-	raw, err := parseObject(body, envelopeKeys())
+	found, err := parseObject(body, envelopeKeys()...)
 	if err != nil {
 		return Envelope{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	fields := make(map[string]string, len(raw))
-	for key, value := range raw {
-		if string(value) == "null" && optional(key) { // as if it were not there: there is nothing in it to sign
+	for i := range found {
+		f := &found[i]
+		if string(f.raw) == "null" && optional(f.key) { // as if it were not there: there is nothing in it to sign
+			f.raw = nil
+		}
+		if f.raw == nil {
 			continue
 		}
-		if fields[key], err = parseString(value); err != nil {
-			return Envelope{}, fmt.Errorf("%w: %s: %w", ErrMalformed, key, err)
+		if f.text, err = parseString(f.raw); err != nil {
+			return Envelope{}, fmt.Errorf("%w: %s: %w", ErrMalformed, f.key, err)
 		}
 	}
-	e := Envelope{Type: Type(fields[keyType])}
-	if !hasForm(fields[keyType], 1, 64, letters) {
+	e := Envelope{Type: Type(found.text(keyType))}
+	if !hasForm(string(e.Type), 1, 64, letters) {
 		return Envelope{}, fmt.Errorf("%w: type", ErrMalformed)
 	}
 	if !e.Type.Known() {
 		return e, nil
 	}
-	if err := checkFields(e.Type, fields); err != nil {
+	if err := checkFields(e.Type, found); err != nil {
 		return Envelope{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	e.MessageID, e.TopicURN, e.Message = fields[keyMessageID], fields[keyTopicURN], fields[keyMessage]
-	e.Subject = fields[keySubject]
-	_, e.HasSubject = fields[keySubject]
-	e.Timestamp, e.Signature, e.CertURL = fields[keyTimestamp], fields[keySignature], fields[keyCertURL]
+	e.MessageID, e.TopicURN, e.Message = found.text(keyMessageID), found.text(keyTopicURN), found.text(keyMessage)
+	e.Subject, e.HasSubject = found.text(keySubject), found.has(keySubject)
+	e.Timestamp, e.Signature, e.CertURL = found.text(keyTimestamp), found.text(keySignature), found.text(keyCertURL)
 	// Written again it must be the same but for fractions of a second: time.Parse takes hours of one digit.
 	if e.Time, err = time.Parse(timestampForm, e.Timestamp); err != nil || e.Time.Format(timestampForm) != withoutFraction(e.Timestamp) {
 		return Envelope{}, fmt.Errorf("%w: timestamp", ErrMalformed)
 	}
 	if e.Type != TypeNotification { // of a notification it is not signed, so it is not kept
-		e.SubscribeURL = fields[keySubscribeURL]
+		e.SubscribeURL = found.text(keySubscribeURL)
 	}
 	return e, nil
 }
@@ -125,27 +127,27 @@ const timestampForm = "2006-01-02T15:04:05Z"
 // checkFields checks the form of each field but message. The signing string joins fields by line feeds without escaping,
 // so a field that could hold one could swallow its neighbours; a full match of each closes that. The forms of signature
 // and signing_cert_url are checked later, because a wrong one is a forgery: see Verify and CertURL.
-func checkFields(t Type, fields map[string]string) error {
+func checkFields(t Type, found fields) error {
 	required := []string{keyMessageID, keyTopicURN, keyMessage, keyTimestamp, keySignature, keyVersion, keyCertURL}
 	if t != TypeNotification {
 		required = append(required, keySubscribeURL)
 	}
 	for _, key := range required {
-		if _, ok := fields[key]; !ok {
+		if !found.has(key) {
 			return fmt.Errorf("%s is missing", key)
 		}
 	}
-	link := fields[keySubscribeURL]
+	link := found.text(keySubscribeURL)
 	switch {
-	case !hasForm(fields[keyMessageID], 1, 64, identifier+"-"): // 32 hex digits in all captures; only repetitions are known by it
+	case !hasForm(found.text(keyMessageID), 1, 64, identifier+"-"): // 32 hex digits in all captures; only repetitions are known by it
 		return errors.New(keyMessageID)
-	case !isTopicURN(fields[keyTopicURN]):
+	case !isTopicURN(found.text(keyTopicURN)):
 		return errors.New(keyTopicURN)
-	case !strings.EqualFold(fields[keyVersion], "v1"): // the manual's table says V1, its examples v1 (docs/cloud-facts.md, SMN messages)
+	case !strings.EqualFold(found.text(keyVersion), "v1"): // the manual's table says V1, its examples v1 (docs/cloud-facts.md, SMN messages)
 		return errors.New(keyVersion)
-	case strings.ContainsFunc(fields[keySubject], unicode.IsControl), len(fields[keySubject]) > maxSubject:
+	case strings.ContainsFunc(found.text(keySubject), unicode.IsControl), len(found.text(keySubject)) > maxSubject:
 		return errors.New(keySubject)
-	case !isPrintable(fields[keyUnsubscribe], 0, maxURL): // not signed and never used
+	case !isPrintable(found.text(keyUnsubscribe), 0, maxURL): // not signed and never used
 		return errors.New(keyUnsubscribe)
 	case t == TypeNotification: // a link in it is not signed, and not kept
 	case !isPrintable(link, 1, maxURL), !strings.HasPrefix(link, "https://") && !strings.HasPrefix(link, "http://"):

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"unicode"
 	"unicode/utf16"
-	"unicode/utf8"
 )
 
 // scanner walks over JSON (RFC 8259) once, and hands out what it finds as it stands there. It takes what encoding/json takes,
@@ -125,30 +125,38 @@ func (s *scanner) list(depth int, end byte, item func() error) error {
 	}
 }
 
-// text steps over a string.
+// text steps over a string. Most bytes of a message are in one.
 func (s *scanner) text() error {
 	if s.next() != '"' {
 		return errNotJSON
 	}
-	for s.at++; ; s.at++ {
-		switch c := s.next(); {
+	for i := s.at + 1; i < len(s.data); i++ {
+		c := s.data[i]
+		switch {
 		case c == '"':
-			s.at++
+			s.at = i + 1
 			return nil
-		case c < ' ': // the end, too
+		case c < ' ':
 			return errNotJSON
-		case c == '\\':
-			if s.at++; s.next() == 'u' {
-				for range 4 {
-					if s.at++; !isHex(s.next()) {
-						return errNotJSON
-					}
-				}
-			} else if c := s.next(); c == 0 || bytes.IndexByte([]byte(`"\/bfnrt`), c) < 0 {
+		case c != '\\':
+			continue
+		}
+		if i++; i == len(s.data) {
+			return errNotJSON
+		}
+		if s.data[i] != 'u' {
+			if strings.IndexByte(`"\/bfnrt`, s.data[i]) < 0 {
+				return errNotJSON
+			}
+			continue
+		}
+		for range 4 {
+			if i++; i == len(s.data) || !isHex(s.data[i]) {
 				return errNotJSON
 			}
 		}
 	}
+	return errNotJSON
 }
 
 func (s *scanner) number() error {
@@ -206,12 +214,13 @@ func unquote(raw []byte) (string, error) {
 	if bytes.IndexByte(rest, '\\') < 0 {
 		return string(rest), nil
 	}
-	out := make([]byte, 0, len(rest))
+	var out strings.Builder
+	out.Grow(len(rest))
 	for i := bytes.IndexByte(rest, '\\'); i >= 0; i = bytes.IndexByte(rest, '\\') {
-		out = append(out, rest[:i]...)
+		out.Write(rest[:i])
 		c := rest[i+1]
 		if rest = rest[i+2:]; c != 'u' {
-			out = append(out, unescape(c))
+			out.WriteByte(unescape(c))
 			continue
 		}
 		r := hexRune(rest)
@@ -224,9 +233,10 @@ func unquote(raw []byte) (string, error) {
 			}
 			rest = rest[6:]
 		}
-		out = utf8.AppendRune(out, r)
+		out.WriteRune(r)
 	}
-	return string(append(out, rest...)), nil
+	out.Write(rest)
+	return out.String(), nil
 }
 
 var errHalf = errors.New("half a surrogate pair")

@@ -3,6 +3,7 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -104,8 +105,9 @@ func (r *Receiver) readBody(ctx context.Context, w http.ResponseWriter, req *htt
 		_, _ = io.Copy(io.Discard, limited) // a sender that is answered before it has sent everything may see a cut connection
 		return nil, free, outcome{result: resultTooLarge, err: errors.New("its Content-Length is too large")}
 	}
-	body, err := io.ReadAll(io.LimitReader(limited, smallBody))
-	if err == nil && len(body) == smallBody {
+	read := bytes.NewBuffer(make([]byte, 0, min(max(req.ContentLength, 0), smallBody)+bytes.MinRead)) // for most it need not grow
+	_, err := read.ReadFrom(io.LimitReader(limited, smallBody))
+	if body = read.Bytes(); err == nil && len(body) == smallBody {
 		markLarge(req.Context(), largeSlots)
 		if !acquire(ctx, r.large) {
 			_, _ = io.Copy(io.Discard, limited)

@@ -83,7 +83,7 @@ func (o outcome) answer(w http.ResponseWriter) {
 
 // log writes the one log line of a message. Of what a stranger sent it holds only the type and a checked id.
 func (o outcome) log(log *zap.Logger) {
-	fields := []zap.Field{zap.String("type", string(o.typ)), zap.String("result", string(o.result)), zap.Int("status", o.result.status())}
+	fields := append(make([]zap.Field, 0, 7), zap.String("type", string(o.typ)), zap.String("result", string(o.result)), zap.Int("status", o.result.status()))
 	if o.id != "" {
 		fields = append(fields, zap.String("messageID", o.id))
 	}
