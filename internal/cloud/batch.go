@@ -4,7 +4,6 @@ package cloud
 
 import (
 	"context"
-	"maps"
 	"sync"
 	"time"
 
@@ -117,22 +116,24 @@ func (b *batcher) begin(ctx context.Context, x *batch, period int) {
 	go func() {
 		defer close(x.done)
 		x.points, x.err = b.read(context.WithoutCancel(ctx), x.series, period)
-		forget := func() {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			b.forget(func(y *batch) bool { return y == x })
-		}
 		if x.err != nil {
-			forget() // the next caller reads again
+			b.forget(x, period) // the next caller reads again
 			return
 		}
-		time.AfterFunc(pointsUsableFor+batchDelay, forget)
+		time.AfterFunc(pointsUsableFor+batchDelay, func() { b.forget(x, period) })
 	}()
 }
 
 // before reports whether what it holds, or will hold, is older than that.
 func (x *batch) before(t time.Time) bool { return !x.begun.IsZero() && x.begun.Before(t) }
 
-func (b *batcher) forget(which func(*batch) bool) {
-	maps.DeleteFunc(b.latest, func(_ seriesKey, x *batch) bool { return which(x) })
+// forget drops what a call has read, where no other has read it since.
+func (b *batcher) forget(x *batch, period int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range x.series {
+		if key := (seriesKey{s, period}); b.latest[key] == x {
+			delete(b.latest, key)
+		}
+	}
 }
