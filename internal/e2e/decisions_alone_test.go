@@ -78,20 +78,25 @@ func TestAnAlarmOfWhichCloudEyeHasNoDataAnyMore(t *testing.T) {
 
 // oldSchemaRows are about a policy that today's schema does not take.
 func oldSchemaRows() []row {
-	odd := func(s *scene) {
-		s.more = func(d *decisions, db *world.DB) error {
-			return world.Eventually(d.ctx, "the older schema is in force", func(ctx context.Context) (bool, error) {
-				err := db.PatchAutopilot(ctx, `{"spec":{"storage":{"stepGB":15}}}`)
-				return err == nil, err
-			})
+	written := func(spec string) func(*scene) {
+		return func(s *scene) {
+			s.more = func(d *decisions, db *world.DB) error {
+				return world.Eventually(d.ctx, "the older schema is in force", func(ctx context.Context) (bool, error) {
+					err := db.PatchAutopilot(ctx, spec)
+					return err == nil, err
+				})
+			}
 		}
 	}
+	step := written(`{"spec":{"storage":{"stepGB":15}}}`)
+	zone := written(`{"spec":{"flavor":{"window":{"start":"00:00","end":"00:00","timeZone":"Nowhere/Here"}}}}`)
 	return []row{
-		{name: "a policy the schema could not catch", stage: all(odd, disk(93)), metric: onStorage, reason: "PolicyInvalid", says: "spec.storage.stepGB"},
+		{name: "a policy the schema could not catch", stage: all(step, disk(93)), metric: onStorage, reason: "PolicyInvalid", says: "spec.storage.stepGB"},
+		{name: "what is wrong for flavors holds back no storage", stage: all(zone, cpu(95), disk(93)), metric: onStorage, reason: acts, to: grows("110")},
 	}
 }
 
-// The cluster has a CRD of a version that did not check the step.
+// The cluster has a CRD of a version that checked neither the step nor the time zone.
 func TestAPolicyThatAnOlderSchemaTook(t *testing.T) {
 	level.Long(t)
 	t.Parallel()
@@ -101,7 +106,9 @@ func TestAPolicyThatAnOlderSchemaTook(t *testing.T) {
 		t.Fatal(err)
 	}
 	crds := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	const older = `[{"op":"remove","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/storage/properties/stepGB/multipleOf"}]`
+	const older = `[
+		{"op": "remove", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/storage/properties/stepGB/multipleOf"},
+		{"op": "remove", "path": "/spec/versions/0/schema/openAPIV3Schema/x-kubernetes-validations"}]`
 	if _, err := crds.Patch(d.ctx, v1alpha1.Resource+"."+v1alpha1.Group, types.JSONPatchType, []byte(older), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}

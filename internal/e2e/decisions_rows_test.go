@@ -173,14 +173,10 @@ func historyRows() []row {
 
 func otherRows() []row {
 	const fresh, old = 20 * time.Minute, 40 * time.Minute
-	nowhereZone := func(s *scene) {
-		s.spec.Flavor.Window = &v1alpha1.Window{Start: "00:00", End: "00:00", TimeZone: "Nowhere/Here"}
-	}
 	hourly := func(s *scene) { s.spec.Flavor.Alarm.PeriodSeconds = 3600 }
 	return []row{
 		{name: "mode Off", stage: all(mode(v1alpha1.ModeOff), disk(93)), reason: "NotEnabled"},
 		{name: "spec.autopilot false", stage: all(asks("autopilot", false), disk(93)), reason: "NotEnabled", rds: true},
-		{name: "what is wrong for flavors holds back no storage", stage: all(nowhereZone, disk(93)), metric: onStorage, reason: acts, to: grows("110")},
 		{name: "no such instance", stage: all(removeInstance, disk(93)), reason: "InstanceUnknown"},
 		{name: "two Rds with one instance", stage: all(shareInstance, disk(93)), reason: "InstanceUnknown"},
 

@@ -202,7 +202,7 @@ func (x *decided) unarmed(a *v1alpha1.RdsAutopilot) string {
 	switch {
 	case a == nil:
 		return "there is no RdsAutopilot"
-	case a.Spec.Mode == v1alpha1.ModeOff, world.Armed(a), isNotArmed(a, "PolicyInvalid") && a.Status.Alarms.Subscription == v1alpha1.SubscriptionConfirmed, x.deaf && len(a.Status.Alarms.Rules) > 0 && a.Status.Alarms.Rules[0].AlarmID != "":
+	case a.Spec.Mode == v1alpha1.ModeOff, world.Armed(a), x.deaf && len(a.Status.Alarms.Rules) > 0 && a.Status.Alarms.Rules[0].AlarmID != "":
 		return ""
 	}
 	return fmt.Sprintf("not armed: %+v", a.Status.Conditions)
@@ -371,16 +371,12 @@ func (x *decided) lacks(a *v1alpha1.RdsAutopilot) string {
 
 func (x *decided) isSaid(a *v1alpha1.RdsAutopilot) bool {
 	if x.metric == "" {
-		return isNotArmed(a, x.reason)
+		armed := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionArmed)
+		return armed != nil && armed.Status == metav1.ConditionFalse && armed.Reason == x.reason
 	}
 	return slices.ContainsFunc(a.Status.Decisions, func(r v1alpha1.DecisionRecord) bool {
 		return r.Metric == x.metric && r.Reason == x.reason && r.Message != "" && strings.Contains(r.Message, x.says)
 	})
-}
-
-func isNotArmed(a *v1alpha1.RdsAutopilot, reason string) bool {
-	armed := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionArmed)
-	return armed != nil && armed.Status == metav1.ConditionFalse && armed.Reason == reason
 }
 
 // check looks at each row when all is over, and says how many were decided on by a message.
