@@ -17,6 +17,7 @@ type row struct {
 	to     []string        // the sizes and flavors that the cloud is to make of it, each once
 	waits  bool            // a change of ours is still wanted in the end
 	rds    bool            // it is about what an Rds asks for, or does not
+	says   string          // part of the sentence
 }
 
 const (
@@ -63,8 +64,8 @@ func storageRows() []row {
 		{name: "not stalled while the instance is busy", stage: all(pendingVolume(20*time.Minute), instanceIn("MODIFYING"), disk(93)), metric: onStorage, reason: "ChangePending", waits: true},
 		{name: "a flavor change holds storage back at first", stage: all(pendingFlavor(time.Minute), instanceIn("MODIFYING"), disk(93)), metric: onStorage, reason: "ChangePending", waits: true},
 		{name: "a job that the cloud does not end", stage: all(pendingVolume(2*time.Hour), jobSince(2*time.Hour), instanceIn("MODIFYING"), disk(93)), metric: onStorage, reason: "Stalled", waits: true},
-		{name: "a volume change is stalled", stage: pendingVolume(20 * time.Minute), to: grows("110")},
-		{name: "not stalled when the instance became ACTIVE just now", stage: all(pendingVolume(3*time.Hour), activeFor(0)), to: grows("110")},
+		{name: "a volume change is stalled", stage: all(pendingVolume(20*time.Minute), disk(93), early), metric: onStorage, reason: "Stalled", says: "the cloud is asked for it again", to: grows("110")},
+		{name: "not stalled when the instance became ACTIVE just now", stage: all(pendingVolume(3*time.Hour), activeFor(0), disk(93), early), metric: onStorage, reason: "ChangePending", to: grows("110")},
 		{name: "but not for ever", stage: all(pendingFlavor(time.Hour), disk(93)), metric: onStorage, reason: acts, to: []string{"110", nextCPU}},
 		{name: "storage full, asked for once", stage: all(pendingVolume(time.Minute), disk(99)), to: []string{"110", "120"}},
 
@@ -82,6 +83,7 @@ func storageRows() []row {
 		{name: "the cloud refuses a size: full", stage: all(refused("EnlargeVolume", "full"), disk(99)), metric: onStorage, reason: "StorageFull", waits: true},
 		{name: "the cloud refuses a size: parameter", stage: all(refused("EnlargeVolume", "parameter"), disk(93)), metric: onStorage, reason: "CloudRefused", waits: true},
 		{name: "the cloud's answer is lost", stage: all(replyLost("EnlargeVolume"), disk(93)), metric: onStorage, reason: "CloudUnreachable", to: grows("110")},
+		{name: "the cloud begins a size and fails", stage: all(failsOnce, disk(93)), metric: onStorage, reason: "JobFailed", says: "simulated failure", to: grows("110")},
 	}
 }
 
@@ -107,7 +109,7 @@ func flavorRows() []row {
 		{name: "recommend only, flavor", stage: all(mode(v1alpha1.ModeRecommend), cpu(95)), metric: onCPU, reason: "Recommend"},
 
 		{name: "a volume change holds flavors back", stage: all(pendingVolume(time.Minute), instanceIn("MODIFYING"), cpu(95)), metric: onCPU, reason: "ChangePending", waits: true},
-		{name: "a flavor change is stalled", stage: pendingFlavor(20 * time.Minute), to: []string{nextCPU}},
+		{name: "a flavor change is stalled", stage: all(pendingFlavor(20*time.Minute), cpu(95), early), metric: onCPU, reason: "Stalled", says: "the cloud is asked for it again", to: []string{nextCPU}},
 		{name: "the Rds asks for another flavor than the cloud has", stage: all(asks("flavorref", former), cpu(95)), metric: onCPU, reason: "ChangePending", rds: true},
 		{name: "the Rds has long asked for another flavor than the cloud has", stage: all(unfulfilledFor(20*time.Minute, v1alpha1.KindFlavor, "flavorref", former), cpu(95)), metric: onCPU, reason: "Stalled", rds: true},
 		{name: "busy, for flavors", stage: all(instanceIn("BACKING UP"), cpu(95)), metric: onCPU, reason: "InstanceBusy"},
@@ -130,6 +132,7 @@ func flavorRows() []row {
 		{name: "a flavor that is refused does not hold storage back", stage: all(refused("ResizeFlavor", "sold out"), pendingFlavor(time.Minute), disk(93)), metric: onStorage, reason: acts, to: grows("110"), waits: true},
 		{name: "the cloud refuses a flavor: parameter", stage: all(refused("ResizeFlavor", "parameter"), cpu(95)), metric: onCPU, reason: "CloudRefused", waits: true},
 		{name: "the cloud's answer about a flavor is lost", stage: all(replyLost("ResizeFlavor"), cpu(95)), metric: onCPU, reason: "CloudUnreachable", to: []string{nextCPU}},
+		{name: "the cloud begins a flavor and fails", stage: all(failsOnce, cpu(95)), metric: onCPU, reason: "JobFailed", says: "simulated failure", to: []string{nextCPU}},
 	}
 }
 
@@ -188,16 +191,5 @@ func otherRows() []row {
 		{name: "in force, but below the threshold by now", stage: unconfirmed(onStorage, 89, 0, 0), metric: onStorage, reason: "BelowThreshold"},
 		{name: "CPU below the threshold by now", stage: unconfirmed(onCPU, 89.9, 0, 0), metric: onCPU, reason: "BelowThreshold"},
 		{name: "the example of 40 GB at 70 %", stage: all(volume(40), unconfirmed(onStorage, 70, 0, 0)), metric: onStorage, reason: "BelowThreshold"},
-	}
-}
-
-// notStaged are the rows of package autopilot that cannot be staged from outside, and why.
-func notStaged() map[string]string {
-	return map[string]string{
-		"a policy the schema could not catch":                  "the API server does not take it: it needs an older schema",
-		"what is wrong for flavors holds back no storage":      "the API server does not take it: it needs an older schema",
-		"a message said alarm, Cloud Eye has no data any more": "a rule says so after three hours without data, which takes minutes here",
-		"too many in the cluster":                              "the limit is that of all databases here; bubble: TestAStormOfAlarms",
-		"the brake does not hold storage back":                 "the limit is that of all databases here; bubble: TestAStormOfAlarms",
 	}
 }

@@ -36,7 +36,9 @@ type scene struct {
 	// more is what is in the cloud or in the cluster beside it.
 	more func(*decisions, *world.DB) error
 	// fault is what the cloud answers to an operation on this instance.
-	fault   map[string]otcsim.Fault
+	fault map[string]otcsim.Fault
+	// rule is what Cloud Eye says of the row's metric before the service looks; empty: whatever it may be.
+	rule    otcsim.RuleState
 	message *posted // comes by hand; its load is quiet
 }
 
@@ -123,6 +125,12 @@ func instanceIn(status string) func(*scene) {
 func flavored(code string) func(*scene) {
 	return func(s *scene) { s.is = func(in *otcsim.Instance) { in.Flavor = code } }
 }
+
+// failsOnce is an instance whose next job the cloud does not bring to its end.
+func failsOnce(s *scene) { s.is = func(in *otcsim.Instance) { in.FailingJobs = 1 } }
+
+// early raises the alarm before the service looks for the first time.
+func early(s *scene) { s.rule = otcsim.StateAlarm }
 
 func ago(d time.Duration) metav1.MicroTime { return metav1.NewMicroTime(time.Now().Add(-d)) }
 

@@ -30,13 +30,10 @@ import (
 // decisions is a world with a database for each of some rows.
 type decisions struct {
 	*world.World
-	t    *testing.T
-	ctx  context.Context //nolint:containedctx // that of the test, for what a row does in it
-	raps dynamic.ResourceInterface
-	dbs  []*decided
-	// takes says which rows are of this world.
-	takes func(i int, r row, alone bool) bool
-
+	t     *testing.T
+	ctx   context.Context //nolint:containedctx // that of the test, for what a row does in it
+	raps  dynamic.ResourceInterface
+	dbs   []*decided
 	noCES atomic.Bool // Cloud Eye does not answer
 
 	mu sync.Mutex
@@ -60,21 +57,39 @@ type decided struct {
 // of the rows, each in one of the two ways.
 func TestEveryRowOfTheDecisionInTheCloud(t *testing.T) {
 	if !level.IsLong(t) {
-		decideRows(t, func(i int, r row, alone bool) bool { return i%5 == 0 && (r.rds || (i%2 == 0) != alone) })
+		decideMany(t, func(i int, r row, alone bool) bool { return i%5 == 0 && (r.rds || (i%2 == 0) != alone) })
 		return
 	}
 	for way, is := range map[string]bool{"with an Rds": false, "without an Rds": true} {
 		t.Run(way, func(t *testing.T) {
-			decideRows(t, func(_ int, _ row, alone bool) bool { return alone == is })
+			decideMany(t, func(_ int, _ row, alone bool) bool { return alone == is })
 		})
 	}
 }
 
-// decideRows are the rows that are taken, in a world of their own.
-func decideRows(t *testing.T, takes func(i int, r row, alone bool) bool) {
-	d := &decisions{t: t, ctx: t.Context(), takes: takes, of: map[string]*decided{}}
-	d.World = start(t, world.Options{Resync: time.Hour, Cloud: otcsim.Options{
-		Speed: 20, Fault: d.fault, DeliveryFault: d.lose,
+// decideMany are the rows that are taken, in one world.
+func decideMany(t *testing.T, takes func(i int, r row, alone bool) bool) {
+	t.Parallel()
+	d := newDecisions(t, 20, shared.Start)
+	d.add(manyRows(), takes)
+	d.decide("--max-flavor-changes", "1000")
+	if heard := d.check(); heard < len(d.dbs)/4 {
+		t.Error("hardly any message came")
+	}
+}
+
+// manyRows are those that do not mind each other.
+func manyRows() []row { return slices.Concat(storageRows(), flavorRows(), historyRows(), otherRows()) }
+
+// bothWays takes each row beside an Rds and without one.
+func bothWays(int, row, bool) bool { return true }
+
+// newDecisions is a world without databases.
+func newDecisions(t *testing.T, speed float64, start func(world.Test, world.Options) *world.World) *decisions {
+	t.Helper()
+	d := &decisions{t: t, ctx: t.Context(), of: map[string]*decided{}}
+	d.World = start(t, world.Options{Race: level.IsLong(t), Resync: time.Hour, Cloud: otcsim.Options{
+		Speed: speed, Fault: d.fault, DeliveryFault: d.lose,
 		Settings: otcsim.Settings{EnlargeDuration: time.Minute, ResizeDuration: 2 * time.Minute, RetryInterval: 10 * time.Minute},
 	}})
 	d.Operator.Pause()
@@ -83,16 +98,29 @@ func decideRows(t *testing.T, takes func(i int, r row, alone bool) bool) {
 		t.Fatal(err)
 	}
 	d.raps = client.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).Namespace(d.Namespace)
-	d.add(slices.Concat(storageRows(), flavorRows(), historyRows(), otherRows()))
-	flags := []string{"--allow-apply", "Cloud", "--max-flavor-changes", "1000", "--sweep-interval", "5s"}
+	return d
+}
+
+// decide arms the databases, stages each, and lets the service decide on them.
+func (d *decisions) decide(flags ...string) {
+	t := d.t
+	t.Helper()
+	flags = append([]string{"--allow-apply", "Cloud", "--sweep-interval", "5s"}, flags...)
 	first := d.MustServe(t, flags...)
 	d.until("all are armed", (*decided).unarmed)
 	if err := first.Stop(d.ctx); err != nil {
 		t.Fatal(err)
 	}
 	d.each((*decided).stage)
+	d.burden(true)
+	d.until("Cloud Eye says what it is to say", func(x *decided, _ *v1alpha1.RdsAutopilot) string {
+		if r, _ := x.Rule(x.metric); x.rule != "" && r.State != x.rule {
+			return fmt.Sprintf("the rule is in %q, want %q", r.State, x.rule)
+		}
+		return ""
+	})
 	p := d.MustServe(t, flags...)
-	d.each((*decided).burden)
+	d.burden(false)
 	d.post(false)
 	d.until("all rows are decided", func(x *decided, a *v1alpha1.RdsAutopilot) string {
 		if x.message != nil && x.message.unconfirmed {
@@ -115,15 +143,14 @@ func decideRows(t *testing.T, takes func(i int, r row, alone bool) bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.check()
 	secrets(t, p)
 }
 
-// add makes the databases, which are quiet.
-func (d *decisions) add(rows []row) {
+// add makes the databases of the rows that are taken. They are quiet.
+func (d *decisions) add(rows []row, takes func(i int, r row, alone bool) bool) {
 	for i, r := range rows {
 		for _, alone := range []bool{false, true} {
-			if alone && r.rds || !d.takes(i, r, alone) {
+			if alone && r.rds || !takes(i, r, alone) {
 				continue
 			}
 			x := &decided{row: r, scene: quiet(), in: d, alone: alone, deaf: (i/2%2 == 0) == alone}
@@ -212,12 +239,15 @@ func (x *decided) stage() error {
 	return nil
 }
 
-// burden gives it the load that raises its alarms.
-func (x *decided) burden() error {
-	if in := x.Instance(); in.ID != "" {
-		return x.SetWorkload(x.load(in))
-	}
-	return nil
+// burden gives the databases the load that raises their alarms: those that are to have it before the service looks, or the others.
+func (d *decisions) burden(early bool) {
+	d.t.Helper()
+	d.each(func(x *decided) error {
+		if in := x.Instance(); in.ID != "" && (x.rule != "") == early {
+			return x.SetWorkload(x.load(in))
+		}
+		return nil
+	})
 }
 
 // fault is what goes wrong with requests to the cloud.
@@ -326,7 +356,7 @@ func (x *decided) lacks(a *v1alpha1.RdsAutopilot) string {
 	if a == nil {
 		return "there is no RdsAutopilot"
 	}
-	if x.reason != "" && !x.says(a) {
+	if x.reason != "" && !x.isSaid(a) {
 		return fmt.Sprintf("want %s %s; decisions %+v, conditions %+v", x.metric, x.reason, a.Status.Decisions, a.Status.Conditions)
 	}
 	for _, to := range x.to {
@@ -339,32 +369,31 @@ func (x *decided) lacks(a *v1alpha1.RdsAutopilot) string {
 	return ""
 }
 
-func (x *decided) says(a *v1alpha1.RdsAutopilot) bool {
+func (x *decided) isSaid(a *v1alpha1.RdsAutopilot) bool {
 	if x.metric == "" {
 		armed := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionArmed)
 		return armed != nil && armed.Status == metav1.ConditionFalse && armed.Reason == x.reason
 	}
 	return slices.ContainsFunc(a.Status.Decisions, func(r v1alpha1.DecisionRecord) bool {
-		return r.Metric == x.metric && r.Reason == x.reason && r.Message != ""
+		return r.Metric == x.metric && r.Reason == x.reason && r.Message != "" && strings.Contains(r.Message, x.says)
 	})
 }
 
-// check looks at each row when all is over.
-func (d *decisions) check() {
+// check looks at each row when all is over, and says how many were decided on by a message.
+func (d *decisions) check() (heard int) {
+	d.t.Helper()
 	all, err := d.autopilots(d.ctx)
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	heard := 0
 	for _, x := range d.dbs {
 		d.t.Run(x.test, func(t *testing.T) { d.checkOne(t, x, all[x.Name]) })
 		if a := all[x.Name]; a != nil && slices.ContainsFunc(a.Status.Decisions, func(r v1alpha1.DecisionRecord) bool { return r.MessageID != "" }) {
 			heard++
 		}
 	}
-	if d.t.Logf("%d databases, %d of them decided on by a message", len(d.dbs), heard); heard < len(d.dbs)/4 {
-		d.t.Error("hardly any message came")
-	}
+	d.t.Logf("%d databases, %d of them decided on by a message", len(d.dbs), heard)
+	return heard
 }
 
 func (d *decisions) checkOne(t *testing.T, x *decided, a *v1alpha1.RdsAutopilot) {
@@ -383,14 +412,17 @@ func (d *decisions) checkOne(t *testing.T, x *decided, a *v1alpha1.RdsAutopilot)
 	if in.ID != "" && (in.VolumeGB != volumeGB || in.Flavor != flavor) {
 		t.Errorf("the cloud has %d GB and %s, want %d GB and %s", in.VolumeGB, in.Flavor, volumeGB, flavor)
 	}
-	if asked, begun := d.asked(x.ID); len(x.fault) == 0 && (begun != len(x.to) || asked > 0 && len(x.to) == 0) {
-		t.Errorf("the cloud was asked for %d changes and has begun %d, want %d", asked, begun, len(x.to))
+	if asked, begun := d.asked(x.ID); len(x.fault) == 0 && (begun != len(x.to)+x.first.FailingJobs || asked > 0 && len(x.to) == 0) {
+		t.Errorf("the cloud was asked for %d changes and has begun %d, want %d", asked, begun, len(x.to)+x.first.FailingJobs)
 	}
 	if (a.Status.Pending != nil || a.Status.Overtaken != nil) && !x.waits {
 		t.Errorf("pending %+v, overtaken %+v", a.Status.Pending, a.Status.Overtaken)
 	}
 	if x.metric == "" && x.reason == "" && len(x.to) == 0 && slices.ContainsFunc(a.Status.Decisions, func(r v1alpha1.DecisionRecord) bool { return r.Metric != onStorage }) {
 		t.Errorf("decisions %+v", a.Status.Decisions)
+	}
+	if x.reason != "Stalled" && slices.ContainsFunc(a.Status.Decisions, func(r v1alpha1.DecisionRecord) bool { return r.Reason == "Stalled" }) {
+		t.Errorf("something has stalled: %+v", a.Status.Decisions)
 	}
 	rds, err := x.Rds(d.ctx)
 	if x.alone != (err != nil) {

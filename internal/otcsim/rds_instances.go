@@ -51,6 +51,8 @@ type Instance struct {
 	// ReadOnly: the storage is full. RDS umn: scaling_up_storage_space.rst.
 	ReadOnly  bool
 	AutoScale AutoScale
+	// FailingJobs is how many of its next jobs end as Failed, without effect.
+	FailingJobs int
 }
 
 // AutoScale is the policy of the cloud's own storage autoscaling. RDS api: configuring_an_autoscaling_policy.rst.

@@ -143,11 +143,16 @@ func (c *Cloud) finishJobs(now time.Time) {
 			continue
 		}
 		j.status = jobCompleted
+		in := c.instance(j.instance)
 		if c.settings.JobsFail {
 			j.status = jobFailed
 		}
-		if in := c.instance(j.instance); in != nil {
+		if in != nil {
 			in.busy = false
+			if in.FailingJobs > 0 {
+				in.FailingJobs--
+				j.status = jobFailed
+			}
 			if j.status == jobCompleted {
 				j.finish(&in.Instance)
 				c.resized(in)

@@ -77,6 +77,21 @@ func TestEnlargingAndResizingTakeEffectWhenTheJobEnds(t *testing.T) {
 	}
 }
 
+func TestOnlySoManyJobsOfAnInstanceFail(t *testing.T) {
+	w := start(t, Options{})
+	in := w.newInstance("rds.mysql.c2.medium", 40, Workload{})
+	if err := w.ChangeInstance(in.ID, func(in *Instance) { in.FailingJobs = 1 }); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []float64{40, 60} {
+		w.act(202, in, enlarge(60))
+		w.clock.advance(4 * time.Minute)
+		if row := w.get1(in); row["volume"].(map[string]any)["size"] != want {
+			t.Errorf("want %v GB: %v", want, row)
+		}
+	}
+}
+
 func TestRDSRefusals(t *testing.T) {
 	w := start(t, Options{})
 	single := w.newInstance("rds.mysql.c2.medium", 50, Workload{})
