@@ -9,10 +9,11 @@ import (
 )
 
 // A reading that takes long takes many calls, which nothing else can make meanwhile; so it is not begun again at once. Callers
-// that come until then share the next one.
+// that come until then share the next one. A quick one is shared for a while, too: it costs both sides something.
 const (
 	restFactor = 4                // times as long as the last reading took
 	maxRest    = 10 * time.Second // however long it took
+	minUsable  = time.Second      // however quick it was
 )
 
 // shared reads once for all callers, and never twice at a time. Each caller says how new the answer must be; answers never
@@ -91,7 +92,7 @@ func (s *shared[T]) run(ctx context.Context, r *reading[T], notBefore time.Time)
 	defer s.mu.Unlock()
 	s.nextAt = time.Now().Add(rest)
 	if r.err == nil {
-		s.lastGood, s.usable = r, 2*(took+rest)
+		s.lastGood, s.usable = r, max(minUsable, 2*(took+rest))
 	}
 }
 
