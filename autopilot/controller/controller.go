@@ -100,13 +100,19 @@ func (c *Controller) TargetChanged(old, now *autopilot.Target) {
 	c.switches.observe(key, now)
 	if now == nil {
 		c.applied.forget(key)
-	} else {
-		c.applied.arrived(key, now)
+	} else if c.applied.arrived(key, now) && old != nil && onlyWants(*old, *now) {
+		return
 	}
 	c.enqueue(key)
 	if now != nil && (old == nil || old.InstanceID != now.InstanceID) {
 		c.enqueueOthers(now.InstanceID)
 	}
+}
+
+// onlyWants reports whether two versions of an Rds differ in nothing but what the operator is asked for.
+func onlyWants(old, now autopilot.Target) bool {
+	old.ResourceVersion, old.Wanted = now.ResourceVersion, now.Wanted
+	return old == now
 }
 
 // IntakeStored takes in what this process itself has stored of a message. The watch tells of it later, under load by seconds.

@@ -21,6 +21,7 @@ type behind struct {
 
 func (b *behind) Autopilot(string, string) (*v1alpha1.RdsAutopilot, bool) { return b.rap, b.rap != nil }
 func (b *behind) Target(string, string) *autopilot.Target                 { return nil }
+func (b *behind) TargetsByInstance(string) []*autopilot.Target            { return nil }
 
 // leader is a controller that leads and does not work. rounds empties its queue, and says how many databases there were.
 func leader(cache Cache) (c *Controller, rounds func() int) {
@@ -70,5 +71,33 @@ func TestWhatThisProcessStoresOfAMessageStartsOneRoundAtOnce(t *testing.T) {
 	c.IntakeStored(of("14", "e"))
 	if n := rounds(); n != 0 {
 		t.Errorf("%d rounds for what is gone", n)
+	}
+}
+
+func TestNothingButOurOwnPatchStartsNoRound(t *testing.T) {
+	of := func(version string, gb int) *autopilot.Target {
+		return &autopilot.Target{
+			Namespace: database.Namespace, Name: database.Name, UID: "1", ResourceVersion: version, InstanceID: "in01", Wanted: autopilot.Wanted{VolumeGB: gb},
+		}
+	}
+	for _, tt := range []struct {
+		name     string
+		old, now *autopilot.Target
+		want     int
+	}{
+		{"our own", of("10", 100), of("11", 110), 0},
+		{"before our own", of("9", 90), of("10", 100), 1},
+		{"after our own", of("11", 110), of("12", 100), 1},
+		{"our own, with what somebody else wrote before", &autopilot.Target{ResourceVersion: "9", Wanted: autopilot.Wanted{VolumeGB: 100}}, of("11", 110), 1},
+		{"our own, of an Rds that is seen for the first time", nil, of("11", 110), 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, rounds := leader(&behind{})
+			c.applied.keep(database, of("11", 110))
+			c.TargetChanged(tt.old, tt.now)
+			if n := rounds(); n != tt.want {
+				t.Errorf("%d rounds, want %d", n, tt.want)
+			}
+		})
 	}
 }
