@@ -181,12 +181,17 @@ func TestStatusWritersKeepToTheirFields(t *testing.T) {
 	if byLeader.Status.ObservedGeneration != 3 || byLeader.Status.Instance.VolumeGB != 40 || byLeader.Status.Intake.Signals != nil {
 		t.Errorf("leader wrote %s", encoded(t, byLeader.Status))
 	}
+	var told string
+	c.OnIntake(func(stored *autopilotv1.RdsAutopilot) { told = stored.ResourceVersion })
 	if err := c.WriteIntake(t.Context(), byLeader, both.Intake); err != nil {
 		t.Fatal(err)
 	}
 	byWebhook, err := c.LiveAutopilot(t.Context(), ns, "shop")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if told != byWebhook.ResourceVersion {
+		t.Errorf("told of version %q, want what is stored: %s", told, byWebhook.ResourceVersion)
 	}
 	if byWebhook.Status.ObservedGeneration != 3 || len(byWebhook.Status.Intake.Signals) != 1 {
 		t.Errorf("webhook wrote %s", encoded(t, byWebhook.Status))

@@ -62,6 +62,7 @@ type Cluster struct {
 	core       corev1client.NamespacesGetter
 	discovery  discoveryv1client.EndpointSlicesGetter
 	namespaces []string
+	onIntake   func(*autopilotv1.RdsAutopilot)
 	searches   *rate.Limiter // of topics whose name does not say which autopilot they belong to
 	log        *zap.Logger
 }
@@ -114,6 +115,7 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 		transport:  client.Transport,
 		codec:      runtime.NewParameterCodec(scheme),
 		namespaces: uniqueNamespaces(opts.Namespaces),
+		onIntake:   func(*autopilotv1.RdsAutopilot) {},
 		searches:   rate.NewLimiter(searchesPerSec, searchesPerSec),
 		log:        opts.Log,
 	}

@@ -29,9 +29,15 @@ func (c *Cluster) WriteStatus(ctx context.Context, read *autopilotv1.RdsAutopilo
 func (c *Cluster) WriteIntake(ctx context.Context, read *autopilotv1.RdsAutopilot, in autopilotv1.Intake) error {
 	status := read.Status
 	status.Intake = in
-	_, err := c.patchStatus(ctx, read, status)
+	stored, err := c.patchStatus(ctx, read, status)
+	if err == nil && !stored.IsDoctors() {
+		c.onIntake(stored)
+	}
 	return err
 }
+
+// OnIntake has f called with every autopilot whose intake was written here, before the watch tells of it. It belongs before Run.
+func (c *Cluster) OnIntake(f func(stored *autopilotv1.RdsAutopilot)) { c.onIntake = f }
 
 func (c *Cluster) patchStatus(ctx context.Context, old *autopilotv1.RdsAutopilot, status autopilotv1.Status) (*autopilotv1.RdsAutopilot, error) {
 	patch, err := statusPatch(old.ResourceVersion, old.Status, status)

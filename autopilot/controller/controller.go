@@ -66,6 +66,7 @@ type Controller struct {
 	// The caches may be behind what was just written.
 	applied    ownWrites[*autopilot.Target]
 	writtenRap ownWrites[*v1alpha1.RdsAutopilot]
+	intakes    ownWrites[*v1alpha1.RdsAutopilot] // of the receiver in this process
 
 	decideMarks, armMarks *sweepMarks
 
@@ -99,13 +100,30 @@ func (c *Controller) TargetChanged(old, now *autopilot.Target) {
 	c.switches.observe(key, now)
 	if now == nil {
 		c.applied.forget(key)
-	} else {
-		c.applied.newest(key, now) // forgets what the cache has by now
+	} else if c.applied.arrived(key, now) && old != nil && onlyWants(*old, *now) {
+		return
 	}
 	c.enqueue(key)
 	if now != nil && (old == nil || old.InstanceID != now.InstanceID) {
 		c.enqueueOthers(now.InstanceID)
 	}
+}
+
+// onlyWants reports whether two versions of an Rds differ in nothing but what the operator is asked for.
+func onlyWants(old, now autopilot.Target) bool {
+	old.ResourceVersion, old.Wanted = now.ResourceVersion, now.Wanted
+	return old == now
+}
+
+// IntakeStored takes in what this process itself has stored of a message. The watch tells of it later, under load by seconds.
+func (c *Controller) IntakeStored(stored *v1alpha1.RdsAutopilot) {
+	key := Key{stored.Namespace, stored.Name}
+	if cached, ok := c.Cache.Autopilot(stored.Namespace, stored.Name); !ok || !isBefore(cached, stored) {
+		return // the watch was faster, or will tell of all of it
+	}
+	c.writtenRap.keep(key, stored)
+	c.intakes.keep(key, stored)
+	c.enqueue(key)
 }
 
 // AutopilotChanged takes in a change of an RdsAutopilot, as TargetChanged does. Neither object is altered. A change that is
@@ -115,18 +133,21 @@ func (c *Controller) AutopilotChanged(old, now *v1alpha1.RdsAutopilot) {
 		key := Key{old.Namespace, old.Name}
 		c.limiter.forget(key)
 		c.writtenRap.forget(key)
+		c.intakes.forget(key)
 		c.switches.observe(key, nil) // one that a person deletes is not made again by an earlier switch
 		c.enqueue(key)
 		return
 	}
 	key := Key{now.Namespace, now.Name}
 	c.limiter.observe(now)
-	c.writtenRap.newest(key, now)
+	c.writtenRap.arrived(key, now)
 	c.switches.stored(key, now.Status.Switch)
 	if ownWriteOnly(old, now) {
 		return
 	}
-	c.enqueue(key)
+	if !c.intakes.arrived(key, now) { // else it was enqueued when it was stored
+		c.enqueue(key)
+	}
 	if old != nil && old.Spec.InstanceID == now.Spec.InstanceID && old.Spec.Apply == now.Spec.Apply {
 		return
 	}

@@ -22,14 +22,28 @@ type ownWrites[T versioned] struct {
 	last map[Key]T
 }
 
-// keep remembers the answer to a write. It is not altered from then on.
+// keep remembers the answer to a write, unless that of a later one has come before. It is not altered from then on.
 func (w *ownWrites[T]) keep(k Key, stored T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.last == nil {
 		w.last = make(map[Key]T)
 	}
-	w.last[k] = stored
+	if is, known := w.last[k]; !known || !isBefore(stored, is) {
+		w.last[k] = stored
+	}
+}
+
+// arrived reports whether what the cache has by now is our own last write, and forgets that unless the cache is older.
+func (w *ownWrites[T]) arrived(k Key, cached T) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	own, known := w.last[k]
+	if !known || isBefore(cached, own) {
+		return false
+	}
+	delete(w.last, k)
+	return own.GetUID() == cached.GetUID() && own.GetResourceVersion() == cached.GetResourceVersion()
 }
 
 // newest returns the cached object or, where that is older, our own write, which the caller must not alter. Once the cache has
@@ -38,15 +52,17 @@ func (w *ownWrites[T]) newest(k Key, cached T) T {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	own, known := w.last[k]
-	if !known {
-		return cached
-	}
-	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), own.GetResourceVersion())
-	if err == nil && order < 0 && cached.GetUID() == own.GetUID() {
+	if known && isBefore(cached, own) {
 		return own
 	}
 	delete(w.last, k)
 	return cached
+}
+
+// isBefore reports whether a is an earlier version of the object b.
+func isBefore[T versioned](a, b T) bool {
+	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	return err == nil && order < 0 && a.GetUID() == b.GetUID()
 }
 
 func (w *ownWrites[T]) forget(k Key) {

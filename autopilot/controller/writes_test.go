@@ -15,6 +15,7 @@ func TestOwnWritesStandInForACacheThatIsBehind(t *testing.T) {
 	var w ownWrites[*autopilot.Target]
 	k := Key{"ns", "db"}
 	w.keep(k, of("100", 110))
+	w.keep(k, of("98", 90)) // an answer that comes late
 	if got := w.newest(k, of("99", 100)); got.Wanted.VolumeGB != 110 {
 		t.Errorf("the cache of before counts: %+v", got)
 	}

@@ -74,6 +74,7 @@ func NewReceiver(o Options, store webhook.Store, api *otc.Cloud, warn func(*v1al
 
 // Watch lets the controller know of every change in a cluster; it belongs before the cluster's Run.
 func (p Parts) Watch(kube *k8s.Cluster) error {
+	kube.OnIntake(p.Controller.IntakeStored)
 	return errors.Join(kube.OnTarget(p.Controller.TargetChanged), kube.OnAutopilot(p.Controller.AutopilotChanged))
 }
 

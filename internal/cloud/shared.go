@@ -9,10 +9,11 @@ import (
 )
 
 // A reading that takes long takes many calls, which nothing else can make meanwhile; so it is not begun again at once. Callers
-// that come until then share the next one.
+// that come until then share the next one. A quick one is shared for a while, too: it costs both sides something.
 const (
 	restFactor = 4                // times as long as the last reading took
 	maxRest    = 10 * time.Second // however long it took
+	minUsable  = time.Second      // however quick it was
 	// unusedFor is how long a reading is kept that nobody asks for: between two sweeps it would take a tenth of our memory.
 	unusedFor = time.Minute
 )
@@ -97,7 +98,7 @@ func (s *shared[T]) run(ctx context.Context, r *reading[T], notBefore time.Time)
 	if r.err != nil {
 		return
 	}
-	s.lastGood, s.usable = r, 2*(took+rest)
+	s.lastGood, s.usable = r, max(minUsable, 2*(took+rest))
 	if s.unused == nil {
 		s.unused = time.AfterFunc(unusedFor, s.forget)
 	}

@@ -105,6 +105,15 @@ func TestALongReadingRestsBeforeTheNext(t *testing.T) {
 	})
 }
 
+func TestAQuickReadingServesForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := shared[int]{now: time.Now, read: func(context.Context, time.Time) (int, error) { return 1, nil }}
+		if _, err := s.get(t.Context(), time.Now()); err != nil || s.usableFor() != time.Second {
+			t.Errorf("it serves for %s, %v; want a second", s.usableFor(), err)
+		}
+	})
+}
+
 // A decision has the signal to go by: it must not wait for a service that has just failed to fail once more.
 func TestAFailureAnswersUntilTheNextReadingMayBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -28,7 +28,8 @@ const (
 	fleetSweep    = 10 * time.Second
 	fleetSweeps   = time.Minute // over which the cost of one is taken
 	fleetBurst    = 140         // databases that are armed at once, beside those that are
-	fleetWriters  = 16          // at a time: of the bare loop, and senders of messages
+	fleetWriters  = 16          // of messages, and of what is made and put back, at a time
+	fleetWorkers  = 64          // of the bare loop: as many as the service decides at a time
 	fleetNoRate   = "100000"
 	fleetRate     = 5 // the default of --cloud-rate
 )

@@ -37,7 +37,7 @@ func (f *benchFleet) storms(b *testing.B, times int, rate string) {
 		for i := range times {
 			progress("storm %d of %d", i+1, times)
 			bl, bm := f.arrivals(b, func() error {
-				return each(fleetWriters, f.size, func(i int) error { return f.bareWrites(b.Context(), &f.all[i]) })
+				return each(fleetWorkers, f.size, func(i int) error { return f.bareWrites(b.Context(), &f.all[i]) })
 			})
 			f.reset(b)
 			p := f.serve(b, "--cloud-rate", rate)
@@ -82,7 +82,7 @@ func (f *benchFleet) arrivals(b *testing.B, do func() error) (last, middle float
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer watching.Stop()
+	defer func() { watching.Stop() }()
 	began := time.Now()
 	done := make(chan error, 1)
 	go func() { done <- do() }()
@@ -94,7 +94,13 @@ func (f *benchFleet) arrivals(b *testing.B, do func() error) (last, middle float
 			if over = true; err != nil {
 				b.Fatal(err)
 			}
-		case e := <-watching.ResultChan():
+		case e, open := <-watching.ResultChan():
+			if !open { // a busy API server ends watches; the next one begins with how all are by now
+				if watching, err = f.rdss.Watch(b.Context(), metav1.ListOptions{}); err != nil {
+					b.Fatal(err)
+				}
+				continue
+			}
 			rds, ok := e.Object.(*unstructured.Unstructured)
 			if !ok {
 				b.Fatalf("watch: %v", e.Object)

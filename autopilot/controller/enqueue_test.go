@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// behind is a cache that has what the watch has told of so far.
+type behind struct {
+	Cache
+	rap *v1alpha1.RdsAutopilot
+}
+
+func (b *behind) Autopilot(string, string) (*v1alpha1.RdsAutopilot, bool) { return b.rap, b.rap != nil }
+func (b *behind) Target(string, string) *autopilot.Target                 { return nil }
+func (b *behind) TargetsByInstance(string) []*autopilot.Target            { return nil }
+
+// leader is a controller that leads and does not work. rounds empties its queue, and says how many databases there were.
+func leader(cache Cache) (c *Controller, rounds func() int) {
+	c = New(Options{Cache: cache, Reg: prometheus.NewRegistry(), Log: zap.NewNop(), Now: metav1.Now().Local})
+	c.queues = newQueues(c.decideMarks)
+	return c, func() (n int) {
+		for ; c.queues.decide.Len() > 0; n++ {
+			key, _ := c.queues.decide.Get()
+			c.queues.decide.Done(key)
+		}
+		return n
+	}
+}
+
+// The watch may be seconds behind when a storm makes the API server busy.
+func TestWhatThisProcessStoresOfAMessageStartsOneRoundAtOnce(t *testing.T) {
+	of := func(version, message string) *v1alpha1.RdsAutopilot {
+		a := &v1alpha1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: database.Namespace, Name: database.Name, UID: "1", ResourceVersion: version}}
+		a.Status.Intake.Signals = []v1alpha1.Signal{{MessageID: message}}
+		return a
+	}
+	cache := &behind{rap: of("10", "a")}
+	c, rounds := leader(cache)
+	stored := of("11", "b")
+	c.IntakeStored(stored)
+	if n := rounds(); n != 1 {
+		t.Errorf("%d rounds before the watch tells of it, want one", n)
+	}
+	if r, ok := c.newRound(database); !ok || r.rap != stored {
+		t.Error("the round does not see what was stored")
+	}
+	c.AutopilotChanged(cache.rap, of("11", "b"))
+	if n := rounds(); n != 0 {
+		t.Errorf("%d more rounds when the watch tells of it", n)
+	}
+	cache.rap = of("12", "c")
+	c.IntakeStored(of("12", "c"))
+	if n := rounds(); n != 0 {
+		t.Errorf("%d rounds, though the watch has told of it", n)
+	}
+	c.AutopilotChanged(stored, cache.rap)
+	c.AutopilotChanged(cache.rap, of("13", "d")) // another replica's
+	if n := rounds(); n != 1 {
+		t.Errorf("%d rounds by the watch, want one", n)
+	}
+	cache.rap = nil
+	c.IntakeStored(of("14", "e"))
+	if n := rounds(); n != 0 {
+		t.Errorf("%d rounds for what is gone", n)
+	}
+}
+
+func TestNothingButOurOwnPatchStartsNoRound(t *testing.T) {
+	of := func(version string, gb int) *autopilot.Target {
+		return &autopilot.Target{
+			Namespace: database.Namespace, Name: database.Name, UID: "1", ResourceVersion: version, InstanceID: "in01", Wanted: autopilot.Wanted{VolumeGB: gb},
+		}
+	}
+	for _, tt := range []struct {
+		name     string
+		old, now *autopilot.Target
+		want     int
+	}{
+		{"our own", of("10", 100), of("11", 110), 0},
+		{"before our own", of("9", 90), of("10", 100), 1},
+		{"after our own", of("11", 110), of("12", 100), 1},
+		{"our own, with what somebody else wrote before", &autopilot.Target{ResourceVersion: "9", Wanted: autopilot.Wanted{VolumeGB: 100}}, of("11", 110), 1},
+		{"our own, of an Rds that is seen for the first time", nil, of("11", 110), 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, rounds := leader(&behind{})
+			c.applied.keep(database, of("11", 110))
+			c.TargetChanged(tt.old, tt.now)
+			if n := rounds(); n != tt.want {
+				t.Errorf("%d rounds, want %d", n, tt.want)
+			}
+		})
+	}
+}
