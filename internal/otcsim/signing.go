@@ -77,6 +77,7 @@ func (c *Cloud) Sign(e Envelope) Envelope {
 
 // complete fills in what is empty. The signature is made later, without the lock: it takes a millisecond.
 func (c *Cloud) complete(e Envelope, now time.Time) Envelope {
+	c.startSigning()
 	if e.Type == "" {
 		e.Type = TypeNotification
 	}
@@ -129,12 +130,17 @@ func (e Envelope) signed(key *rsa.PrivateKey, odd Odd) Envelope {
 	return e
 }
 
-func (c *Cloud) startSigning(key *rsa.PrivateKey) error {
+// startSigning makes the first key, unless one was given: to make it takes long, and many clouds never sign. c.mu is held.
+func (c *Cloud) startSigning() {
+	key := c.opts.SigningKey
+	if c.signingKey != nil {
+		return
+	}
 	if key == nil {
-		return c.RotateSigningKey()
+		key, _ = rsa.GenerateKey(rand.Reader, 2048) // never fails: a system without random numbers ends the process
 	}
 	from, to := validity()
-	return c.UseSigningKey(key, from, to)
+	_ = c.useSigningKey(key, from, to) // fails for keys that cannot sign
 }
 
 // RotateSigningKey makes SMN sign with a new key, whose certificate has a new URL. Older certificates stay where they are.
@@ -149,12 +155,16 @@ func (c *Cloud) RotateSigningKey() error {
 
 // UseSigningKey is RotateSigningKey with that key and a certificate valid between the two times.
 func (c *Cloud) UseSigningKey(key *rsa.PrivateKey, from, to time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.useSigningKey(key, from, to)
+}
+
+func (c *Cloud) useSigningKey(key *rsa.PrivateKey, from, to time.Time) error {
 	cert, err := signingCert(key, from, to)
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.signingKey, c.signingCert = key, c.certPath()
 	c.certificates[c.signingCert] = cert
 	return nil
@@ -173,6 +183,7 @@ func (c *Cloud) HostCertificate(data []byte) string {
 func (c *Cloud) SigningCertPEM() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.startSigning()
 	return append([]byte(nil), c.certificates[c.signingCert]...)
 }
 
