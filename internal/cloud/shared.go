@@ -101,8 +101,9 @@ func (s *shared[T]) run(ctx context.Context, r *reading[T], notBefore time.Time)
 	s.lastGood, s.usable = r, max(minUsable, 2*(took+rest))
 	if s.unused == nil {
 		s.unused = time.AfterFunc(unusedFor, s.forget)
+	} else {
+		s.unused.Reset(unusedFor)
 	}
-	s.unused.Reset(unusedFor)
 }
 
 // forget drops what was read.

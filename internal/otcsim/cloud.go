@@ -81,6 +81,12 @@ func Start(opts Options) (*Cloud, error) {
 	if c.flavors, err = loadFlavors(); err != nil {
 		return nil, fmt.Errorf("load flavors: %w", err)
 	}
+	if opts.SigningKey != nil {
+		from, to := validity()
+		if err := c.useSigningKey(opts.SigningKey, from, to); err != nil {
+			return nil, err
+		}
+	}
 	c.api, c.cert, c.console = virtualHost{c.mux(c.apiOperations()), "api." + opts.Region + ".otc.invalid"},
 		virtualHost{c.mux(c.certOperations()), "smn." + opts.Region + ".otc.t-systems.com"}, virtualHost{c.mux(c.consoleOperations()), "console.otc.t-systems.com"}
 	if opts.Local {

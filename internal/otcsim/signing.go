@@ -130,15 +130,12 @@ func (e Envelope) signed(key *rsa.PrivateKey, odd Odd) Envelope {
 	return e
 }
 
-// startSigning makes the first key, unless one was given: to make it takes long, and many clouds never sign. c.mu is held.
+// startSigning makes the first key where none was given: to make it takes long, and many clouds never sign. c.mu is held.
 func (c *Cloud) startSigning() {
-	key := c.opts.SigningKey
 	if c.signingKey != nil {
 		return
 	}
-	if key == nil {
-		key, _ = rsa.GenerateKey(rand.Reader, 2048) // never fails: a system without random numbers ends the process
-	}
+	key, _ := rsa.GenerateKey(rand.Reader, 2048) // never fails: a system without random numbers ends the process
 	from, to := validity()
 	_ = c.useSigningKey(key, from, to) // fails for keys that cannot sign
 }
