@@ -132,7 +132,8 @@ func flavorRows() []row {
 		{name: "a flavor that is refused does not hold storage back", stage: all(refused("ResizeFlavor", "sold out"), pendingFlavor(time.Minute), disk(93)), metric: onStorage, reason: acts, to: grows("110"), waits: true},
 		{name: "the cloud refuses a flavor: parameter", stage: all(refused("ResizeFlavor", "parameter"), cpu(95)), metric: onCPU, reason: "CloudRefused", waits: true},
 		{name: "the cloud's answer about a flavor is lost", stage: all(replyLost("ResizeFlavor"), cpu(95)), metric: onCPU, reason: "CloudUnreachable", to: []string{nextCPU}},
-		{name: "the cloud begins a flavor and fails", stage: all(failsOnce, cpu(95)), metric: onCPU, reason: "JobFailed", says: "simulated failure", to: []string{nextCPU}},
+		// Without an Rds it is decided anew, once the instance has been ACTIVE for as long as the cooldown.
+		{name: "the cloud begins a flavor and fails", stage: all(failsOnce, cooldown(1), cpu(95)), metric: onCPU, reason: "JobFailed", says: "simulated failure", to: []string{nextCPU}},
 	}
 }
 
