@@ -36,6 +36,7 @@ type Job struct {
 // CloudAnswer is the cloud's answer to the request for a change.
 type CloudAnswer struct {
 	Kind    v1alpha1.ChangeKind
+	To      string // the size in GB, or the flavor's code, that was asked for
 	JobID   string // of the job that has begun; empty where it was refused
 	Reason  Reason // why it has not begun, or is not known to
 	Message string // in the cloud's words
@@ -169,12 +170,12 @@ func (c Case) begun(i *v1alpha1.Intent, jobID string) *v1alpha1.Intent {
 	return i
 }
 
-// recordAnswer enters the cloud's answer into the status, and returns the answers to the alarms. Where there is an Rds, its
+// RecordAnswer enters the cloud's answer into the status, and returns the answers to the alarms. Where there is an Rds, its
 // patch has been recorded already.
-func (c Case) recordAnswer(s *v1alpha1.Status, a CloudAnswer) []Decision {
+func (c Case) RecordAnswer(s *v1alpha1.Status, a CloudAnswer) []Decision {
 	for _, at := range []**v1alpha1.Intent{&s.Pending, &s.Overtaken} {
 		i := *at
-		if i == nil || i.Kind != a.Kind {
+		if i == nil || i.Kind != a.Kind || i.To != a.To {
 			continue
 		}
 		if a.Reason != "" {

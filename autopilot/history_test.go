@@ -149,7 +149,7 @@ func (s *simulation) askCloud(c Case, p Patched, killedAfter int) Patched {
 		return p
 	}
 	s.status = c.Status // an intent is stored before
-	p.Cloud = &CloudAnswer{Kind: i.Kind}
+	p.Cloud = &CloudAnswer{Kind: i.Kind, To: i.To}
 	if s.makes != nil || s.inst.Status != StatusActive && (s.inst.Status != StatusStorageFull || i.Kind == v1alpha1.KindFlavor) {
 		p.Cloud.Reason, p.Cloud.Message = ReasonInstanceBusy, "busy"
 		return p

@@ -109,7 +109,7 @@ func RecordOutcome(c Case, v Verdict, f Followed, p Patched) Recorded {
 		answers = append(answers, d)
 	}
 	if p.Cloud != nil {
-		answers = append(answers, c.recordAnswer(s, *p.Cloud)...)
+		answers = append(answers, c.RecordAnswer(s, *p.Cloud)...)
 	}
 	for _, d := range answers {
 		if recordDecision(s, d, c.Now) {

@@ -20,7 +20,7 @@ func (r *round) change(ctx context.Context, i v1alpha1.Intent) *autopilot.CloudA
 	if i.Kind == v1alpha1.KindFlavor && !r.limiter.take(r.key, r.MaxFlavorChanges, r.Now()) {
 		return nil
 	}
-	a := &autopilot.CloudAnswer{Kind: i.Kind}
+	a := &autopilot.CloudAnswer{Kind: i.Kind, To: i.To}
 	var err error
 	a.JobID, err = r.Changer.Change(ctx, r.target.InstanceID, i)
 	if err == nil {
@@ -36,6 +36,15 @@ func (r *round) change(ctx context.Context, i v1alpha1.Intent) *autopilot.CloudA
 		a.Reason, a.Message = refusal.Reason, refusal.Message
 	}
 	return a
+}
+
+// keepAnswer stores the cloud's answer on top of what somebody else has written meanwhile, a message for example. Without it
+// the next round would ask for the change again, and nobody would know how the first job ended.
+func (r *round) keepAnswer(ctx context.Context, c autopilot.Case, answer *autopilot.CloudAnswer) error {
+	if answer == nil {
+		return nil
+	}
+	return r.update(ctx, func(s *v1alpha1.Status) { c.RecordAnswer(s, *answer) })
 }
 
 // readJobs reads how far the cloud's jobs are. Where one has ended, the instance is to be read after that.

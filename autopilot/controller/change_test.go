@@ -4,6 +4,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -27,6 +28,9 @@ func (c cloud) Change(_ context.Context, _ string, i v1alpha1.Intent) (jobID str
 		return "", nil
 	case c.inst.Status != autopilot.StatusActive:
 		return "", autopilot.ErrConflict
+	}
+	if c.duringAsk != nil {
+		c.duringAsk()
 	}
 	jobID = "job-" + i.To
 	return jobID, c.do("change", func() error {
@@ -71,6 +75,25 @@ func newCloudWorld(t *testing.T, withRds bool) *world {
 	}}, metav1.CreateOptions{})
 	w.must(err)
 	return w
+}
+
+// A message that comes while the cloud is asked does not lose the job's id: that the job fails is said, and not only that the
+// cloud was asked twice.
+func TestAMessageDuringTheRequestLosesNoJob(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newCloudWorld(t, false)
+		c := w.process()
+		w.settle(t, c)
+		w.usedGB = 93
+		w.alarm(v1alpha1.MetricStorage, true)
+		w.duringAsk = func() { w.writeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Status.ObservedGeneration++ }) }
+		if _, err := w.decide(t.Context(), c); !errors.Is(err, autopilot.ErrConflict) {
+			t.Fatalf("no conflict: %v", err)
+		}
+		if p := w.rap().Status.Pending; p == nil || p.JobID != "job-110" {
+			t.Errorf("pending %+v", p)
+		}
+	})
 }
 
 // Wherever the process is killed, at a write to Kubernetes or at the request to the cloud, before or after it was applied: the

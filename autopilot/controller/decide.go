@@ -74,6 +74,9 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 		autopilot.SetReady(&done.Status, lookFailed, r.rap.Generation, r.now)
 	}
 	if writeErr := r.write(ctx, done.Status); writeErr != nil {
+		if errors.Is(writeErr, autopilot.ErrConflict) {
+			writeErr = errors.Join(writeErr, r.keepAnswer(ctx, c, patched.Cloud))
+		}
 		return 0, errors.Join(writeErr, err)
 	}
 	r.emitEnded(append(ended, done.Ended...))

@@ -85,6 +85,7 @@ type world struct {
 	resizeLists int      // how often it was read
 	noFlavors   bool     // the catalogue cannot be read
 	duringCloud func()   // what happens while the round waits for the cloud
+	duringAsk   func()   // what happens while the cloud is asked for a change
 
 	patches []string // that the API server took
 	begun   []string // what the cloud was asked for and has begun
