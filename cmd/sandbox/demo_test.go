@@ -22,8 +22,10 @@ func TestTheDemoReadsLikeALog(t *testing.T) {
 		t.Fatalf("%v\n%s", err, text.String())
 	}
 	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
-	if len(lines) > mostLines {
-		t.Errorf("%d lines, want at most %d:\n%s", len(lines), mostLines, text.String())
+	sentAgain := regexp.MustCompile(`(unavailable, answers 503|was not taken: status 503|tries message \w+ again)$`) // on a busy machine
+	read := slices.DeleteFunc(slices.Clone(lines), sentAgain.MatchString)
+	if len(read) > mostLines {
+		t.Errorf("%d lines, want at most %d:\n%s", len(read), mostLines, text.String())
 	}
 	if !strings.HasPrefix(lines[0], "Real: ") || !strings.HasPrefix(lines[1], "Simulated: ") {
 		t.Errorf("the first lines do not say what is real and what is simulated: %q", lines[:2])
@@ -46,7 +48,10 @@ func TestTheDemoReadsLikeALog(t *testing.T) {
 				t.Errorf("%s: this line is not aligned, or before the line above it: %q", p.Name, line)
 				continue
 			}
-			last, actors = line[:7], append(actors, strings.TrimSpace(parts[1]))
+			last = line[:7]
+			if !sentAgain.MatchString(line) {
+				actors = append(actors, strings.TrimSpace(parts[1]))
+			}
 		}
 		if len(actors) == 9 {
 			slices.Sort(actors[4:7]) // what is watched at several places at once comes in any order
