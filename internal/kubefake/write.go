@@ -61,30 +61,55 @@ func (s *Server) patch(r request, body []byte) ([]byte, error) {
 	if !ok {
 		return nil, notFound(r.kind, r.name)
 	}
-	var patched []byte
+	next := live.object.DeepCopy()
 	switch of := types.PatchType(patchType); {
 	case of == types.MergePatchType, of == types.StrategicMergePatchType && !r.kind.custom: // the same where no list has keys
-		if patched, err = jsonpatch.MergePatch(live.encoded, body); err != nil {
-			return nil, badRequest("apply the merge patch: %v", err)
+		var changes map[string]any
+		if err := json.Unmarshal(body, &changes); err != nil {
+			return nil, badRequest("read the merge patch: %v", err)
 		}
+		merge(next.Object, changes)
+		err = r.kind.admits(next)
 	case of == types.JSONPatchType:
 		operations, err := jsonpatch.DecodePatch(body)
 		if err != nil {
 			return nil, badRequest("read the JSON patch: %v", err)
 		}
-		if patched, err = operations.Apply(live.encoded); err != nil {
+		patched, err := operations.Apply(live.encoded)
+		if err != nil {
 			return nil, unprocessable(err)
+		}
+		if next, err = decode(r.kind, patched); err != nil {
+			return nil, err
 		}
 	default:
 		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType, Message: "patches of type " + patchType + " are not supported",
 		}}
 	}
-	next, err := decode(r.kind, patched)
 	if err != nil {
 		return nil, err
 	}
 	return s.update(r, live, next, nil)
+}
+
+// merge applies a merge patch (RFC 7386). It does so without text: most writes of a status come this way.
+func merge(into, changes map[string]any) {
+	for name, value := range changes {
+		switch inner, deeper := value.(map[string]any); {
+		case value == nil:
+			delete(into, name)
+		case deeper:
+			old, ok := into[name].(map[string]any)
+			if !ok {
+				old = map[string]any{}
+				into[name] = old
+			}
+			merge(old, inner)
+		default:
+			into[name] = value
+		}
+	}
 }
 
 // apply is server-side apply; live is nil where the object is to be created.
@@ -371,9 +396,14 @@ func decode(k *kind, body []byte) (*unstructured.Unstructured, error) {
 	if u.Object == nil {
 		return nil, badRequest("the object is empty")
 	}
+	return u, k.admits(u)
+}
+
+// admits gives an object that names no kind this one, and refuses those of another.
+func (k *kind) admits(u *unstructured.Unstructured) error {
 	if gvk := u.GroupVersionKind(); gvk != k.gvk && !gvk.Empty() {
-		return nil, badRequest("the object is a %s, want a %s", gvk, k.gvk)
+		return badRequest("the object is a %s, want a %s", gvk, k.gvk)
 	}
 	u.SetGroupVersionKind(k.gvk)
-	return u, nil
+	return nil
 }
