@@ -59,7 +59,7 @@ func front(t *testing.T) (public string, leadTo func(log *watchedBuffer, form st
 	t.Cleanup(server.Close)
 	return server.URL + "/smn", func(log *watchedBuffer, form string) {
 		t.Helper()
-		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(10 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 			if found := regexp.MustCompile(form).FindStringSubmatch(log.String()); found != nil {
 				target.Store(&url.URL{Scheme: "http", Host: found[1]})
 				return
@@ -109,7 +109,7 @@ func TestDoctorThroughTheRunningService(t *testing.T) {
 		}
 	})
 	leadTo(log, `"webhook":"([^"]+)"`)
-	for end := time.Now().Add(time.Minute); !strings.Contains(log.String(), `"leading":true`) && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Minute); !strings.Contains(log.String(), `"leading":true`) && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 	}
 	t.Parallel() // not before: serve sets client-go's logger, which other tests' clients read
 

@@ -102,7 +102,7 @@ func TestTheWardenEndsWhatOutlivesUs(t *testing.T) {
 	}
 	select {
 	case <-leftEnd:
-	case <-time.After(10 * time.Second):
+	case <-time.After(Patience):
 		t.Error("a process of the world lives on")
 	}
 	select {

@@ -112,7 +112,7 @@ func checkDatabase(ctx context.Context, t *testing.T, w *world.World, db *world.
 	if !ok || rule.Metric.MetricName != "rds039_disk_util" {
 		t.Errorf("rule %+v, %v", rule, ok)
 	}
-	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	short, cancel := context.WithTimeout(ctx, 2*time.Second) // within which it has looked
 	defer cancel()
 	_, err = db.WaitRds(short, "it has 4000 GB", func(r *otcv1.Rds) bool { return r.Spec.VolumeSize == 4000 })
 	if err == nil || !strings.Contains(err.Error(), "db: it has 4000 GB") || !strings.Contains(err.Error(), `"volumesize":40`) {
