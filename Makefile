@@ -20,7 +20,7 @@ WITH_RACE = $(shell go list ./... | grep -v $(foreach p,$(WITHOUT_RACE),-e $(p:.
 LONGPACKAGES ?= $(WITHOUT_RACE) ./internal/install ./internal/monitoring ./internal/manual
 RUN := mkdir -p .cache/tests && go build -o .cache/run ./internal/kubetest/run && .cache/run
 TESTS = $(TESTTOOL) --format testname --hide-summary skipped,output $(if $(MAKE_TERMOUT),--no-color=false) \
-  --jsonfile .cache/tests/$(1).json --junitfile .cache/tests/$(1).xml -- -ldflags=-w
+  --jsonfile .cache/tests/$(1).json --junitfile .cache/tests/$(1).xml -- -ldflags=-s
 SLOWEST = code=$$?; echo "── the slowest ten"; cat .cache/tests/$@.json .cache/tests/$@-race.json 2>/dev/null | $(TESTTOOL) tool slowest --num 10 --threshold 1s; exit $$code
 
 .PHONY: help
@@ -38,7 +38,7 @@ sandbox: servers ## Keep the demo's world running, with the status page and a pa
 .PHONY: test
 test: ## Run what a change can break, on a real API server: 6 minutes
 	@echo "── all tests but the long ones; the first time, compiling takes some minutes"
-	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; $(RUN) bash -c 'export GOGC=400; $(call TESTS,$@) -p 4 -parallel 8 -timeout 40m $(WITHOUT_RACE); code=$$?; \
+	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export GOGC=400; $(RUN) bash -c '$(call TESTS,$@) -p 4 -parallel 8 -timeout 40m $(WITHOUT_RACE); code=$$?; \
 	  export KUBE_CACHE_MUTATION_DETECTOR=true; $(call TESTS,$@-race) -race -p 4 -parallel 8 -timeout 40m $(WITH_RACE) && exit $$code'; $(SLOWEST)
 
 .PHONY: test-long

@@ -4,6 +4,8 @@ package alarms_test
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
 	"errors"
 	"fmt"
 	"net/http"
@@ -41,10 +43,17 @@ type world struct {
 	records  int
 }
 
+// signingKey is one for all: to make it costs as much as many a test.
+var signingKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, now: time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)}
-	sim, err := otcsim.Start(otcsim.Options{Now: w.clock, Settings: otcsim.Settings{ConfirmationQuota: 1000}, Fault: w.faultOf})
+	key, err := signingKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sim, err := otcsim.Start(otcsim.Options{SigningKey: key, Now: w.clock, Settings: otcsim.Settings{ConfirmationQuota: 1000}, Fault: w.faultOf})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,9 +78,15 @@ type signer struct {
 	cert []byte
 }
 
+// signingKey is one for all: to make it costs as much as many a test.
+var signingKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+
 func newSigner(t *testing.T, bits int, from, to time.Time) signer {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, bits)
+	key, err := signingKey()
+	if bits != 2048 {
+		key, err = rsa.GenerateKey(rand.Reader, bits)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

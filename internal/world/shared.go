@@ -4,6 +4,8 @@ package world
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
 	"fmt"
 	"os"
 	"sync"
@@ -30,6 +32,7 @@ type Shared struct {
 
 	mu       sync.Mutex
 	binaries map[bool]string // with the race detector, and without
+	key      *rsa.PrivateKey // that SMN signs with: to make one costs as much as many a test
 }
 
 // Main runs the tests, stops what was started for all, and returns the exit code for TestMain.
@@ -63,6 +66,11 @@ func (s *Shared) start(t Test, o Options) *World {
 	if o.Binary, err = s.binary(ctx, o.Race); err != nil {
 		t.Fatalf("%v", err)
 	}
+	if o.Cloud.SigningKey == nil {
+		if o.Cloud.SigningKey, err = s.signingKey(); err != nil {
+			t.Fatalf("make SMN's signing key: %v", err)
+		}
+	}
 	w, err := Start(ctx, o)
 	if err != nil {
 		t.Fatalf("%v", err)
@@ -89,6 +97,15 @@ func (s *Shared) binary(ctx context.Context, race bool) (string, error) {
 		s.binaries[race] = binary
 	}
 	return s.binaries[race], nil
+}
+
+func (s *Shared) signingKey() (key *rsa.PrivateKey, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.key == nil {
+		s.key, err = rsa.GenerateKey(rand.Reader, 2048)
+	}
+	return s.key, err
 }
 
 // Within is a context that ends with the test, or when patience does.
