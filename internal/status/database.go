@@ -108,8 +108,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// Text says it in words; the bar is for the eyes only.
-func (s storage) Text() string {
+// text says it in words; the bar is for the eyes only.
+func (s storage) text() string {
 	switch {
 	case s.VolumeGB == 0:
 		return "not known"
@@ -122,33 +122,41 @@ func (s storage) Text() string {
 // leastVolume is the part of the bar that a volume has at least, in percent: the used space in it must be seen.
 const leastVolume = 40
 
-func (s storage) volumeWidth() float64 {
-	return max(leastVolume, min(100, 100*float64(s.VolumeGB)/float64(max(s.MaxGB, 1))))
+// bar is the storage as it is shown. Its widths are in percent of the bar, which is the cap.
+type bar struct {
+	VolumeWidth string // empty where there is nothing to draw
+	UsedWidth   string // empty where nobody measured
+	Text        string
 }
 
-// VolumeWidth is the volume in the bar, which is the cap, in percent.
-func (s storage) VolumeWidth() string { return strconv.FormatFloat(s.volumeWidth(), 'f', 1, 64) }
-
-// UsedWidth is the used space in the volume in the bar, in percent of the bar.
-func (s storage) UsedWidth() string {
-	return strconv.FormatFloat(s.volumeWidth()*min(1, s.Percent/100), 'f', 1, 64)
+func (s storage) bar() bar {
+	b := bar{Text: s.text()}
+	if s.VolumeGB == 0 {
+		return b
+	}
+	width := max(leastVolume, min(100, 100*float64(s.VolumeGB)/float64(max(s.MaxGB, 1))))
+	b.VolumeWidth = strconv.FormatFloat(width, 'f', 1, 64)
+	if s.Percent >= 0 {
+		b.UsedWidth = strconv.FormatFloat(width*min(1, s.Percent/100), 'f', 1, 64)
+	}
+	return b
 }
 
-// Path is the way from the overview to the database's page.
-func (d *database) Path() string {
+// path is the way from the overview to the database's page.
+func (d *database) path() string {
 	return "databases/" + url.PathEscape(d.Namespace) + "/" + url.PathEscape(d.Name)
 }
 
-// Flavor is the one that the instance was last seen with.
-func (d *database) Flavor() string {
+// flavor is the one that the instance was last seen with.
+func (d *database) flavor() string {
 	if d.autopilot == nil || d.autopilot.Status.Instance == nil {
 		return ""
 	}
 	return d.autopilot.Status.Instance.Flavor
 }
 
-// Alarms are the metrics whose rule is in alarm.
-func (d *database) Alarms() string {
+// alarms are the metrics whose rule is in alarm.
+func (d *database) alarms() string {
 	var metrics []string
 	if d.autopilot != nil {
 		for _, r := range d.autopilot.Status.Alarms.Rules {
@@ -160,8 +168,8 @@ func (d *database) Alarms() string {
 	return strings.Join(metrics, ", ")
 }
 
-// Pending are the changes under way: ours, and what others asked for.
-func (d *database) Pending() string {
+// pending are the changes under way: ours, and what others asked for.
+func (d *database) pending() string {
 	if d.autopilot == nil {
 		return ""
 	}
@@ -194,10 +202,10 @@ func (d *database) changed() time.Time {
 func (v *view) nextLook(d *database) string {
 	switch {
 	case d.State == off || d.State == noAutopilot:
-		return "none: " + strings.ToLower(d.State.Row().Label)
-	case d.Pending() != "":
+		return "none: " + strings.ToLower(d.State.row().Label)
+	case d.pending() != "":
 		return "within " + duration.HumanDuration(min(v.recheck, v.sweep)) + ": change pending"
-	case d.Alarms() != "":
+	case d.alarms() != "":
 		return "within " + duration.HumanDuration(v.sweep) + ": alarm in force"
 	}
 	return "within " + duration.HumanDuration(v.sweep) + ": sweep"

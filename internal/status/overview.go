@@ -67,14 +67,14 @@ func (q query) link() string {
 }
 
 func (q query) matches(d *database) bool {
-	if q.Namespace != "" && d.Namespace != q.Namespace || q.State != "" && d.State.Row().Key != q.State {
+	if q.Namespace != "" && d.Namespace != q.Namespace || q.State != "" && d.State.row().Key != q.State {
 		return false
 	}
 	if q.Text == "" {
 		return true
 	}
 	text := strings.ToLower(q.Text)
-	for _, s := range []string{d.Namespace + "/" + d.Name, d.Flavor(), d.Why, d.Pending(), d.Alarms()} {
+	for _, s := range []string{d.Namespace + "/" + d.Name, d.flavor(), d.Why, d.pending(), d.alarms()} {
 		if strings.Contains(strings.ToLower(s), text) {
 			return true
 		}
@@ -94,9 +94,9 @@ func columns() []column {
 		{"state", "State", func(a, b *database) int { return cmp.Compare(a.State, b.State) }},
 		{"mode", "Mode", func(a, b *database) int { return cmp.Compare(a.Mode, b.Mode) }},
 		{"storage", "Storage", func(a, b *database) int { return cmp.Compare(a.Storage.Percent, b.Storage.Percent) }},
-		{"flavor", "Flavor", func(a, b *database) int { return cmp.Compare(a.Flavor(), b.Flavor()) }},
-		{"alarms", "Alarms", func(a, b *database) int { return cmp.Compare(a.Alarms(), b.Alarms()) }},
-		{"pending", "Pending", func(a, b *database) int { return cmp.Compare(a.Pending(), b.Pending()) }},
+		{"flavor", "Flavor", func(a, b *database) int { return cmp.Compare(a.flavor(), b.flavor()) }},
+		{"alarms", "Alarms", func(a, b *database) int { return cmp.Compare(a.alarms(), b.alarms()) }},
+		{"pending", "Pending", func(a, b *database) int { return cmp.Compare(a.pending(), b.pending()) }},
 		{"changed", "Last change", func(a, b *database) int { return a.changed().Compare(b.changed()) }},
 		{"next", "Next look", nil},
 	}
@@ -147,8 +147,13 @@ type number struct {
 
 type row struct {
 	database
+	Path     string // from the overview
 	Row      stateRow
 	Sentence string
+	Bar      bar
+	Flavor   string
+	Alarms   string
+	Pending  string
 	Change   string
 	Changed  moment
 	Next     string
@@ -223,7 +228,10 @@ func (v *view) overview(all []database, q query) overview {
 }
 
 func (v *view) row(d *database) row {
-	r := row{database: *d, Row: d.State.Row(), Sentence: shorten(d.Why, sentenceInRow), Next: v.nextLook(d)}
+	r := row{
+		database: *d, Path: d.path(), Row: d.State.row(), Sentence: shorten(d.Why, sentenceInRow), Bar: d.Storage.bar(),
+		Flavor: d.flavor(), Alarms: d.alarms(), Pending: d.pending(), Next: v.nextLook(d),
+	}
 	if ch := d.lastChange(); ch != nil {
 		r.Change, r.Changed = shorten(step(ch.Kind, ch.From, ch.To), sentenceInRow), v.moment(ch.CompletionTime.Time)
 	}

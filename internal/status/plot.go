@@ -50,17 +50,12 @@ type plot struct {
 
 // line is one curve, in pieces where measurements are missing.
 type line struct {
-	Class  string // of the stylesheet
-	Pieces []string
-	Label  string
-	labelY float64
+	Class          string // of the stylesheet
+	Pieces         []string
+	Label          string
+	labelY         float64 // where its name is written, at the end of it
+	LabelX, LabelY string  // the same, as it is drawn
 }
-
-// LabelX and LabelY are where its name begins.
-func (l line) LabelX() string { return units(plotWidth - plotRight + 6) }
-
-// LabelY is the line on which its name is written.
-func (l line) LabelY() string { return units(l.labelY) }
 
 // mark is a change.
 type mark struct {
@@ -190,6 +185,9 @@ func (p *plot) finish(points []autopilot.Point, unit string) {
 	slices.SortStableFunc(p.Lines, func(a, b line) int { return cmp.Compare(a.labelY, b.labelY) })
 	for i := range p.Lines[:max(0, len(p.Lines)-1)] {
 		p.Lines[i+1].labelY = max(p.Lines[i+1].labelY, p.Lines[i].labelY+labelDistance)
+	}
+	for i := range p.Lines {
+		p.Lines[i].LabelX, p.Lines[i].LabelY = units(plotWidth-plotRight+6), units(p.Lines[i].labelY)
 	}
 }
 

@@ -59,8 +59,8 @@ func stateTable() []stateRow {
 	}
 }
 
-// Row describes the state.
-func (s state) Row() stateRow { return stateTable()[s] }
+// row describes the state.
+func (s state) row() stateRow { return stateTable()[s] }
 
 // judge finds the state of a database, and says why.
 func (v *view) judge(d *database) (state, string) {
