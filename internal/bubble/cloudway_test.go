@@ -12,7 +12,6 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/doctor"
-	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -66,10 +65,11 @@ func TestTheCloudsNoIsToldAndTriedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for what, refusal := range otcsim.Refusals() {
 				t.Run(what, func(t *testing.T) {
+					in := inBubble
 					if withRds && what != "sold out" {
-						level.Long(t)
+						in = inLongBubble
 					}
-					inBubble(t, func(t *testing.T) {
+					in(t, func(t *testing.T) {
 						w := newCloudWay(t, withRds, otcsim.Settings{Refuse: map[string]otcsim.Refusal{"EnlargeVolume": refusal}})
 						w.add("db", instance(twoVCPUs, 100, 10), "")
 						s := w.start(allowed())
@@ -144,10 +144,11 @@ func TestALostAnswerIsNoSecondChange(t *testing.T) {
 		} {
 			for _, operation := range []string{"EnlargeVolume", "ResizeFlavor"} {
 				t.Run(fmt.Sprintf("%s, %s, %s", name, operation, what), func(t *testing.T) {
+					in := inBubble
 					if what != "reply lost" && what != "500, not done" {
-						level.Long(t)
+						in = inLongBubble
 					}
-					inBubble(t, func(t *testing.T) {
+					in(t, func(t *testing.T) {
 						w := newCloudWay(t, withRds, otcsim.Settings{})
 						w.add("db", instance(twoVCPUs, 100, 10), "")
 						s := w.start(allowed())
@@ -243,10 +244,11 @@ func TestKilledAtAChangeThereIsOneInTheCloud(t *testing.T) {
 			for n := 1; n <= 3; n++ {
 				for _, applied := range []bool{false, true} {
 					t.Run(fmt.Sprintf("%s, %s, call %d, applied %t", name, operation, n, applied), func(t *testing.T) {
+						in := inBubble
 						if n > 1 {
-							level.Long(t)
+							in = inLongBubble
 						}
-						inBubble(t, func(t *testing.T) {
+						in(t, func(t *testing.T) {
 							w := newCloudWay(t, withRds, otcsim.Settings{})
 							w.add("db", instance(twoVCPUs, 100, 10), "")
 							s := w.start(allowed())

@@ -5,7 +5,6 @@ package bubble
 import (
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -55,7 +54,7 @@ type span struct{ least, most time.Duration }
 func TestASizeThatIsTakenBackIsAskedForAgainSeldom(t *testing.T) {
 	for name, takeBack := range takesBack {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				capped := func(s *v1alpha1.Spec) { s.Flavor.MaxVCPUs = new(int32(2)) }
 				w := newFew(t, otcsim.Options{},
 					weekDatabase{name: "roomy", start: instance(twoVCPUs, 100, 10), policy: capped},
@@ -141,7 +140,7 @@ func TestAFlavorThatIsTakenBackIsNotAskedForAgain(t *testing.T) {
 		{"at once", 3 * time.Hour}, {"before the cache", 3 * time.Hour}, {"two seconds later", 3 * time.Hour}, {"by an admission", 25 * time.Hour},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				impatient := func(s *v1alpha1.Spec) { s.Flavor.CooldownSeconds = new(int32(0)) }
 				w := newFew(t, otcsim.Options{}, weekDatabase{name: "db", start: instance(twoVCPUs, 100, 10), policy: impatient})
 				w.arm()

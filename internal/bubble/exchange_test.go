@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,7 +21,7 @@ import (
 // A database that was restored has another instance, with its old name. What Cloud Eye says of the former one, and keeps
 // saying while no rule can be made for the new one, is no reason to change it.
 func TestTheAlarmOfAFormerInstanceChangesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		var refused atomic.Bool
 		w := newFew(t, otcsim.Options{Fault: func(r *http.Request) *otcsim.Fault {
 			service, operation := otcsim.OperationOf(r)
@@ -78,7 +77,7 @@ func TestNothingIsPatchedAfterTheUserSaidNo(t *testing.T) {
 		"another status.id":     func(r *otcv1.Rds, id string) { r.Status.ID = id },
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				var slow atomic.Bool
 				var once sync.Once
 				var w *week

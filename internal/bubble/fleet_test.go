@@ -33,6 +33,7 @@ import (
 	"github.com/mcsps/rds-autopilot/autopilot/webhook"
 	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/internal/kubefake"
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -77,6 +78,16 @@ func (r *routes) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // inBubble runs a test on a clock of its own, beside the others.
 func inBubble(t *testing.T, run func(*testing.T)) {
+	t.Helper()
+	level.Short(t)
+	t.Parallel()
+	synctest.Test(t, run)
+}
+
+// inLongBubble is inBubble for what is too long for every change.
+func inLongBubble(t *testing.T, run func(*testing.T)) {
+	t.Helper()
+	level.Long(t)
 	t.Parallel()
 	synctest.Test(t, run)
 }

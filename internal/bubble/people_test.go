@@ -38,7 +38,7 @@ func TestPeopleWhoReloadDelayNoDecision(t *testing.T) {
 			if watched {
 				looking.Go(func() { w.people(&seen, &plots) })
 			}
-			w.storm([]otcsim.Workload{{UsedGB: 93}})
+			w.storm([]otcsim.Workload{{UsedGB: 93}}, 3*stormDecided)
 			looking.Wait()
 			calls = len(w.sim.Requests()) // since the disks are full
 			var decisions map[string]int

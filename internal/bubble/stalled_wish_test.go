@@ -4,7 +4,6 @@ package bubble
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
@@ -17,7 +16,7 @@ import (
 // gets a size that the cloud can make.
 func TestSomebodyElsesWishThatCannotComeIsStalled(t *testing.T) {
 	const stall = 15 * time.Minute
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newFew(t, otcsim.Options{},
 			weekDatabase{name: "roomy", start: instance(twoVCPUs, 100, 10)},  // 3 GB from read-only, which begins below 5 GB free
 			weekDatabase{name: "nearly", start: instance(twoVCPUs, 100, 10)}, // half a GB from it

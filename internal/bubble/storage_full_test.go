@@ -5,7 +5,6 @@ package bubble
 import (
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
@@ -13,7 +12,7 @@ import (
 
 // Turning autopilot on for a database that is full already is the most urgent case there is.
 func TestADatabaseThatIsFullAlreadyIsArmedAndGrown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newFew(t, otcsim.Options{}, weekDatabase{name: "db", start: instance(twoVCPUs, 100, 98)})
 		if in, _ := w.sim.Instance(w.ids["db"]); in.Status != otcsim.StatusStorageFull {
 			t.Fatalf("the instance is in %s", in.Status)

@@ -6,11 +6,9 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/internal/app"
-	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 )
 
@@ -20,8 +18,6 @@ const sweepAtMost = 5*time.Minute + 30*time.Second
 // What a decision does not need must not delay it: SMN can hang for hours while volumes run full. The time is from the
 // alarm in Cloud Eye to the patch, of the slowest of all databases, at the default --cloud-rate.
 func TestAStormOfAlarmsWhileSMNHangs(t *testing.T) {
-	level.Long(t)
-	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		lost   bool // every message, too
@@ -31,7 +27,7 @@ func TestAStormOfAlarmsWhileSMNHangs(t *testing.T) {
 		{name: "the messages are lost", lost: true, within: sweepAtMost + stormDecided},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			inLongBubble(t, func(t *testing.T) {
 				var broken atomic.Bool // from the storm on
 				w := newStorm(t, stormDatabases, otcsim.Options{
 					Fault: func(r *http.Request) *otcsim.Fault {

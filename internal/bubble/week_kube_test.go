@@ -85,10 +85,8 @@ func (k *weekKube) overhear(w kubefake.Write) error {
 // as is an object as one of our types.
 func as[T any](f *fleet, u *unstructured.Unstructured) *T {
 	f.t.Helper()
-	data, err := json.Marshal(u.Object)
-	f.must(err)
 	typed := new(T)
-	f.must(json.Unmarshal(data, typed))
+	f.must(runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed))
 	return typed
 }
 

@@ -37,8 +37,10 @@ func TestAWeekOfTwentyDatabases(t *testing.T) {
 	})
 }
 
-// The same under the race detector, as far as that has time: imports, changes of flavor, and the process restarts.
+// Some hours of it for every change: imports, changes of flavor, and the process restarts.
 func TestSomeHoursOfTwentyDatabases(t *testing.T) {
+	level.Short(t)
+	t.Parallel()
 	passWeek(t, on(3, 3), on(3, 4), func(w *week) {
 		if volume, _ := w.book.page("import-small").changes(); volume == 0 {
 			t.Error("nothing grew in these hours")

@@ -54,10 +54,12 @@ type decided struct {
 
 // Each row of the decision's tables, with apply: Cloud: beside an Rds whose operator hangs, and without an Rds. Many of them at
 // once in one process; half of them hear Cloud Eye's messages, and the others are found by the sweep. Every change runs a fifth
-// of the rows, each in one of the two ways.
+// of the rows, each in one of the two ways; the long level runs all of them so, and soak each in both.
 func TestEveryRowOfTheDecisionInTheCloud(t *testing.T) {
-	if !level.IsLong(t) {
-		decideMany(t, func(i int, r row, alone bool) bool { return i%5 == 0 && (r.rds || (i%2 == 0) != alone) })
+	if !level.IsSoak(t) {
+		decideMany(t, func(i int, r row, alone bool) bool {
+			return (i%5 == 0 || level.IsLong(t)) && (r.rds || (i%2 == 0) != alone)
+		})
 		return
 	}
 	for way, is := range map[string]bool{"with an Rds": false, "without an Rds": true} {

@@ -15,32 +15,21 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// The API server goes away for 30 s in the middle of a burst of 200 alarms. What was acknowledged is stored, what was
+// The API server goes away for 30 s in the middle of a burst of 100 alarms. What was acknowledged is stored, what was
 // not is answered in time and comes again, and every database has grown once in the end.
 func TestTheAPIServerGoesAwayInABurstOfAlarms(t *testing.T) {
-	const n, outage, before = 200, 30 * time.Second, 20
+	const n, outage, before = 100, 30 * time.Second, 10
 	// SMN tries for longer than the outage, every 20 s: more often, a slow machine would do nothing but refuse. Without the race
 	// detector, for that would slow down so many by far too much.
 	// The operator writes five times a second and would have enough to do with looking at them.
 	f := newFragile(t, world.Options{Resync: 10 * time.Minute, Cloud: otcsim.Options{Settings: otcsim.Settings{RetryInterval: 20 * time.Minute}}})
-	first := f.MustServe(t)
+	p := f.MustServe(t)
 	var dbs []*world.DB
 	for i := range n {
 		dbs = append(dbs, f.MustAdd(t, world.Database{
 			Name: fmt.Sprintf("burst-%d", i), Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 10}, Autopilot: true,
 		}))
 	}
-	err := world.Eventually(world.Within(t), "SMN confirms no more in ten minutes of the clock", func(ctx context.Context) (bool, error) {
-		m, err := first.Metrics(ctx)
-		return m.Sum("rds_autopilot_autopilots", "armed=true") >= 150, err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := first.Stop(world.Within(t)); err != nil {
-		t.Fatal(err)
-	}
-	p := f.MustServe(t) // begins to count anew
 	shows(t, p, n, "rds_autopilot_autopilots", "armed=true")
 
 	f.late.Store(int64(4 * time.Minute))
@@ -49,7 +38,7 @@ func TestTheAPIServerGoesAwayInABurstOfAlarms(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	err = world.Eventually(world.Within(t), "some alarms are acknowledged", func(context.Context) (bool, error) {
+	err := world.Eventually(world.Within(t), "some alarms are acknowledged", func(context.Context) (bool, error) {
 		return len(f.acknowledged()) >= before, nil
 	})
 	if err != nil {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package level says how much is tested. Without more, go test runs what a change can break. LEVEL=long adds what takes
-// minutes, and LEVEL=soak what takes as long as one likes; make test-long and make soak set it.
+// Package level says how much is tested. Without more, go test runs what a change can break. LEVEL=long is for what takes
+// minutes, and LEVEL=soak for what takes as long as one likes; make test-long and make soak set it. What a test says nothing
+// of runs at every level.
 package level
 
 import "os"
@@ -21,6 +22,14 @@ type Test interface {
 	Fatalf(format string, args ...any)
 }
 
+// Short skips a test at the levels above: make test has run it, and there it would be the same once more.
+func Short(t Test) {
+	t.Helper()
+	if known(t) != "" {
+		t.Skipf("make test runs it")
+	}
+}
+
 // Long skips a test that is too long for every change, unless the level is long or soak.
 func Long(t Test) {
 	t.Helper()
@@ -32,7 +41,7 @@ func Long(t Test) {
 // Soak skips a test unless the level is soak.
 func Soak(t Test) {
 	t.Helper()
-	if known(t) != soak {
+	if !IsSoak(t) {
 		t.Skipf("%s=%s runs it", Variable, soak)
 	}
 }
@@ -41,6 +50,12 @@ func Soak(t Test) {
 func IsLong(t Test) bool {
 	t.Helper()
 	return known(t) != ""
+}
+
+// IsSoak reports whether the level is soak.
+func IsSoak(t Test) bool {
+	t.Helper()
+	return known(t) == soak
 }
 
 func known(t Test) string {

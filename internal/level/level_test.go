@@ -16,21 +16,22 @@ func (*said) Helper()                        {}
 func (s *said) Skipf(f string, args ...any)  { *s = said("skip: " + fmt.Sprintf(f, args...)) }
 func (s *said) Fatalf(f string, args ...any) { *s = said("fail: " + fmt.Sprintf(f, args...)) }
 
-func TestAHigherLevelRunsWhatTheLowerOnesRun(t *testing.T) {
+func TestEachLevelRunsItsTests(t *testing.T) {
 	for name, want := range map[string]struct {
-		long, soak said
-		isLong     bool
+		short, long, soak said
+		isLong            bool
 	}{
-		"":     {"skip: LEVEL=long runs it", "skip: LEVEL=soak runs it", false},
-		"long": {"", "skip: LEVEL=soak runs it", true},
-		"soak": {"", "", true},
+		"":     {"", "skip: LEVEL=long runs it", "skip: LEVEL=soak runs it", false},
+		"long": {"skip: make test runs it", "", "skip: LEVEL=soak runs it", true},
+		"soak": {"skip: make test runs it", "", "", true},
 	} {
 		t.Setenv(level.Variable, name)
-		var long, soak said
+		var short, long, soak said
+		level.Short(&short)
 		level.Long(&long)
 		level.Soak(&soak)
-		if long != want.long || soak != want.soak || level.IsLong(t) != want.isLong {
-			t.Errorf("level %q: %q, %q, long: %t", name, long, soak, level.IsLong(t))
+		if short != want.short || long != want.long || soak != want.soak || level.IsLong(t) != want.isLong {
+			t.Errorf("level %q: %q, %q, %q, long: %t", name, short, long, soak, level.IsLong(t))
 		}
 	}
 	t.Setenv(level.Variable, "longer")

@@ -18,10 +18,13 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-const (
-	waitLimit = 10 * time.Minute // where the caller's context has no deadline
-	pollEvery = 50 * time.Millisecond
-)
+// waitLimit is where the caller's context has no deadline.
+const waitLimit = 10 * time.Minute
+
+// looks are ever further apart: a look at hundreds of objects costs more than what is waited for.
+func looks() wait.DelayFunc {
+	return wait.Backoff{Duration: 50 * time.Millisecond, Factor: 1.2, Steps: 20, Cap: time.Second}.DelayFunc()
+}
 
 // Eventually asks until done is true, and fails at the deadline of ctx, or after ten minutes where it has none, with the last
 // error of done.
@@ -29,7 +32,7 @@ func Eventually(ctx context.Context, what string, done func(context.Context) (bo
 	ctx, cancel := limited(ctx)
 	defer cancel()
 	var last error
-	err := wait.PollUntilContextCancel(ctx, pollEvery, true, func(ctx context.Context) (bool, error) {
+	err := looks().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		ok, err := done(ctx)
 		if ctx.Err() == nil {
 			last = err
@@ -89,7 +92,7 @@ func each[T any](ctx context.Context, in dynamic.ResourceInterface, name string,
 		return false, nil
 	}
 	// It ends with found, or with the context: then found is nil.
-	_ = wait.PollUntilContextCancel(ctx, pollEvery, true, watchOnce)
+	_ = looks().Until(ctx, true, true, watchOnce)
 	return found
 }
 
