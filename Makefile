@@ -11,13 +11,14 @@ SOAK_TIME ?= 10m
 
 # The tests of all packages share one API server. Each test is printed as it ends, the slowest in the end. A terminal gets
 # colours. Where tests wait for processes or pass weeks on a fake clock, the race detector costs more than it finds: those
-# go without, and test-long gives it to the service itself. client-go's detector panics where a cached object was altered.
+# go without, and test-long gives it to the service itself; it does not repeat the others. client-go's detector panics where a cached object was altered.
 # Some packages mostly wait for processes: more of them at a time than there are cores. Tests have memory to spare, so the
 # collector runs seldom, and nobody debugs these binaries.
 TESTTOOL := go tool -modfile=internal/tools/test/go.mod gotestsum
 WITHOUT_RACE := ./internal/e2e ./internal/chaos ./internal/bubble
 WITH_RACE = $(shell go list ./... | grep -v $(foreach p,$(WITHOUT_RACE),-e $(p:./%=/%)$$))
-LONGPACKAGES ?= $(WITHOUT_RACE) ./internal/install ./internal/monitoring ./internal/manual
+# Those with tests of the long level.
+LONG := $(WITHOUT_RACE) ./autopilot/controller
 RUN := mkdir -p .cache/tests && go build -o .cache/run ./internal/kubetest/run && .cache/run
 TESTS = $(TESTTOOL) --format testname --hide-summary skipped,output $(if $(MAKE_TERMOUT),--no-color=false) \
   --jsonfile .cache/tests/$(1).json --junitfile .cache/tests/$(1).xml -- -ldflags=-s
@@ -42,13 +43,14 @@ test: ## Run what a change can break, on a real API server: 6 minutes
 	  export KUBE_CACHE_MUTATION_DETECTOR=true; $(call TESTS,$@-race) -race -p 4 -parallel 8 -timeout 40m $(WITH_RACE) && exit $$code'; $(SLOWEST)
 
 .PHONY: test-long
-test-long: ## Run what takes longer: outages, storms, kills, large fleets, the binary with the race detector
-	@echo "── ten thousand random histories against the decision"
-	@go test -run TestNoHistory ./autopilot -rapid.checks=10000
-	@echo "── end to end, chaos, a week of twenty databases, storms of 400 alarms"
+test-long: ## Run what takes longer: outages, storms, kills, 500 databases, the binary with the race detector
+	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=long GOGC=400; $(RUN) $(call TESTS,$@) -p 4 -parallel 8 -timeout 60m $(LONG); $(SLOWEST)
+
+.PHONY: test-install
+test-install: ## Run what needs the tools of make tools: chart, image and release, documents' commands, alerts, dashboards
 	@ls .cache/bin/prometheus .cache/bin/kubectl .cache/bin/kube-state-metrics $(INSTALLTOOLS) >/dev/null 2>&1 || echo "── left out: what needs helm, kubectl, prometheus or the like; make tools builds them"
 	@command -v nginx >/dev/null || echo "── left out: 10,000 messages through nginx, which is not installed (Debian: nginx-light)"
-	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=long; $(RUN) $(call TESTS,$@) -parallel 8 -timeout 60m $(LONGPACKAGES); $(SLOWEST)
+	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=long GOGC=400; $(RUN) $(call TESTS,$@) -parallel 8 -timeout 60m ./internal/install ./internal/monitoring ./internal/manual; $(SLOWEST)
 
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 
@@ -57,10 +59,10 @@ test-browser: servers ## Look at the pages in a headless Chromium: console, keyb
 	@$(if $(CHROMIUM),CHROMIUM=$(CHROMIUM) go test -count=1 ./internal/browser,echo "── left out: the pages in a browser, for Chromium is not installed (Debian: chromium)")
 
 .PHONY: soak
-soak: ## Break everything for SOAK_TIME (10m), flood it, and run the largest fleet; SOAK_SEED repeats a run
+soak: ## Break everything for SOAK_TIME (10m), flood it, decide every row both ways, run the largest fleet; SOAK_SEED repeats a run
 	@go test -run TestNoHistory ./autopilot -rapid.checks=100000
 	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=soak SOAK_TIME=$(SOAK_TIME); $(RUN) $(call TESTS,$@) \
-	  -count=1 -v -timeout 0 -run 'InChaos$$|Flooded$$|InCPUAlarm$$' ./internal/e2e ./internal/chaos; $(SLOWEST)
+	  -count=1 -v -timeout 0 -run 'InChaos$$|Flooded$$|InCPUAlarm$$|InTheCloud$$' ./internal/e2e ./internal/chaos; $(SLOWEST)
 
 .PHONY: build
 build: ## Build bin/rds-autopilot
@@ -174,7 +176,7 @@ release-image: .cache/bin/ko ## Build the image of VERSION for two platforms, wi
 # What people use beside it. The tests of internal/install, internal/monitoring and internal/manual need these, and say so where
 # one is missing.
 .PHONY: tools
-tools: $(INSTALLTOOLS) $(addprefix .cache/bin/,prometheus promtool kubectl kube-state-metrics) ## Build helm, kubectl, prometheus and the like for make test-long (half an hour, once)
+tools: $(INSTALLTOOLS) $(addprefix .cache/bin/,prometheus promtool kubectl kube-state-metrics) ## Build helm, kubectl, prometheus and the like for make test-install (half an hour, once)
 
 .cache/bin/prometheus .cache/bin/promtool &: internal/tools/prometheus/go.mod internal/tools/prometheus/go.sum
 	@echo "── building prometheus and promtool (some ten minutes, once)"

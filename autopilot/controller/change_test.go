@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -108,10 +107,11 @@ func TestKilledAtEveryStepTheCloudBeginsOneChange(t *testing.T) {
 		for _, withRds := range []bool{true, false} {
 			for _, applied := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s, with an Rds %t, applied %t", tc.name, withRds, applied), func(t *testing.T) {
+					in := inBubble
 					if withRds {
-						level.Long(t)
+						in = inLongBubble
 					}
-					inBubble(t, func(t *testing.T) {
+					in(t, func(t *testing.T) {
 						for step, killed := 1, true; killed; step++ {
 							w := newCloudWorld(t, withRds)
 							w.killAt, w.applied = step, applied

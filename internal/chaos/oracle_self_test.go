@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/internal/world"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -17,6 +18,7 @@ import (
 
 // An oracle that never says no shows nothing.
 func TestTheOracleKnowsAWrongStep(t *testing.T) {
+	level.Short(t)
 	const patchPath = "/apis/otc.mcsps.de/v1alpha1/namespaces/default/rdss/db"
 	volume := func(from, to string) string {
 		return `[{"op":"test","path":"/metadata/uid","value":"x"},{"op":"test","path":"/status/id","value":"y"},{"op":"test","path":"/spec/volumesize","value":` + from + `},{"op":"replace","path":"/spec/volumesize","value":` + to + `}]`
@@ -62,6 +64,7 @@ func TestTheOracleKnowsAWrongStep(t *testing.T) {
 }
 
 func TestTheOracleKnowsAWrongRequestToTheCloud(t *testing.T) {
+	level.Short(t)
 	enlarge := func(gb int) string { return fmt.Sprintf(`{"enlarge_volume":{"size":%d}}`, gb) }
 	resize := func(code string) string { return fmt.Sprintf(`{"resize_flavor":{"spec_code":%q}}`, code) }
 	in := otcsim.Instance{Name: "db", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100}
@@ -92,6 +95,7 @@ func TestTheOracleKnowsAWrongRequestToTheCloud(t *testing.T) {
 }
 
 func TestTheOracleMissesALostSignal(t *testing.T) {
+	level.Short(t)
 	at := time.Now()
 	signals := func(at time.Time) v1alpha1.Status {
 		var s v1alpha1.Status

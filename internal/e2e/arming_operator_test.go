@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/world"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
@@ -88,6 +89,7 @@ func dropped(t *testing.T, db *world.DB) {
 }
 
 func TestTheWordOutlivesTheFieldThatTheOperatorDrops(t *testing.T) {
+	level.Short(t)
 	w := start(t, world.Options{})
 	p := w.MustServe(t)
 	ctx := world.Within(t)
@@ -161,6 +163,7 @@ func message(a *v1alpha1.RdsAutopilot) string {
 }
 
 func TestDeletedByHandWhileTrueItIsMadeAgain(t *testing.T) {
+	level.Short(t)
 	w := start(t, world.Options{})
 	w.MustServe(t)
 	ctx := world.Within(t)

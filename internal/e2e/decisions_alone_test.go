@@ -32,6 +32,7 @@ func limitRows() []row {
 // Two flavors are changing and no more may, whether they have an Rds or not: two databases wait for their flavor, and one of them
 // for its storage not at all. Once the two have theirs, the others get theirs.
 func TestNoMoreFlavorsChangeInTheCloudThanMay(t *testing.T) {
+	level.Short(t)
 	t.Parallel()
 	d := newDecisions(t, 20, shared.Start)
 	d.add(limitRows(), bothWays)

@@ -28,7 +28,8 @@ func TestMain(m *testing.M) {
 	os.Exit(shared.Main(m))
 }
 
-// start starts a world of its own for a test. Long tests have the binary with the race detector.
+// start starts a world of its own for a test. At the long level it has the binary with the race detector: there the main way, what
+// happens at the same time, kills and shutdown run once more, and what they cannot tell anything new of is level.Short.
 func start(t *testing.T, o world.Options) *world.World {
 	t.Helper()
 	t.Parallel()
@@ -246,6 +247,7 @@ func TestBadInputIsAnsweredAndChangesNothing(t *testing.T) {
 }
 
 func TestTheProcessSaysWhyItCannotStart(t *testing.T) {
+	level.Short(t)
 	w := start(t, world.Options{})
 	for _, tc := range []struct {
 		name string

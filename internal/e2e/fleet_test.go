@@ -75,6 +75,7 @@ func inCPUAlarm(t *testing.T, size int, lasts time.Duration) {
 	}
 	// By what is stored: a busy API server may store a record and be late with its answer, and then it is counted nowhere.
 	err = world.Eventually(ctx, "all are armed and say why their flavor stays", func(ctx context.Context) (bool, error) {
+		time.Sleep(5 * time.Second) //nolint:forbidigo // between two looks at all of them
 		all, err := c.autopilots(ctx)
 		return len(all) == size && !slices.ContainsFunc(all, func(a v1alpha1.RdsAutopilot) bool {
 			return !world.Armed(&a) || !slices.ContainsFunc(a.Status.Decisions, func(d v1alpha1.DecisionRecord) bool { return d.Metric == v1alpha1.MetricCPU })

@@ -39,7 +39,7 @@ const (
 // Asserted are the status contract (nothing but 200 and 503, and everything stored in the end), that the admin address
 // answers throughout, and that heap, stacks and goroutines stay bounded. How many tries that took, and how long, is logged.
 func TestAlarmsAreStoredWhileTheReceiverIsFlooded(t *testing.T) {
-	level.Long(t)
+	level.Soak(t)
 	w := shared.Start(t, world.Options{Race: true})
 	p := w.MustServe(t)
 	ctx := world.Within(t)

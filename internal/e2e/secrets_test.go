@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/internal/world"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -28,6 +29,7 @@ import (
 // TestNoSecretIsEverShown lets the real binary, at its most talkative, live through a database's life and through
 // messages that it refuses, and then looks for every secret it met in all that it said.
 func TestNoSecretIsEverShown(t *testing.T) {
+	level.Short(t)
 	w := start(t, world.Options{})
 	ctx := world.Within(t)
 	p := w.MustServe(t, "--log-level", "debug")
