@@ -50,6 +50,7 @@ type largeFleet struct {
 // limit.
 func TestFiveHundredDatabasesInCPUAlarm(t *testing.T) {
 	level.Long(t)
+	t.Parallel()
 	inCPUAlarm(t, 500, 6*time.Minute) // a sweep more than the first
 }
 
