@@ -44,7 +44,7 @@ test: ## Run what a change can break, on a real API server: 6 minutes
 
 .PHONY: test-long
 test-long: ## Run what takes longer: outages, storms, kills, 500 databases, the binary with the race detector
-	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=long GOGC=400; $(RUN) $(call TESTS,$@) -p 4 -parallel 8 -timeout 60m $(LONG); $(SLOWEST)
+	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=long GOGC=400; $(RUN) $(call TESTS,$@) -p 4 -parallel 6 -timeout 60m $(LONG); $(SLOWEST)
 
 .PHONY: test-install
 test-install: ## Run what needs the tools of make tools: chart, image and release, documents' commands, alerts, dashboards
