@@ -86,11 +86,12 @@ func manyRows() []row { return slices.Concat(storageRows(), flavorRows(), histor
 // bothWays takes each row beside an Rds and without one.
 func bothWays(int, row, bool) bool { return true }
 
-// newDecisions is a world without databases.
+// newDecisions is a world without databases. Its service goes without the race detector: so many databases at once are about rows, and
+// it would take most of two cores.
 func newDecisions(t *testing.T, speed float64, start func(world.Test, world.Options) *world.World) *decisions {
 	t.Helper()
 	d := &decisions{t: t, ctx: t.Context(), of: map[string]*decided{}}
-	d.World = start(t, world.Options{Race: level.IsLong(t), Resync: time.Hour, Cloud: otcsim.Options{
+	d.World = start(t, world.Options{Resync: time.Hour, Cloud: otcsim.Options{
 		Speed: speed, Fault: d.fault, DeliveryFault: d.lose,
 		Settings: otcsim.Settings{EnlargeDuration: time.Minute, ResizeDuration: 2 * time.Minute, RetryInterval: 10 * time.Minute},
 	}})
