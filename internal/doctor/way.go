@@ -172,12 +172,13 @@ func (x *examination) expect(ctx context.Context) error {
 	return x.mailbox.expect(ctx, s)
 }
 
-// checkRule makes a rule that is in alarm whatever the database does, and changes nothing of the database.
+// checkRule makes a rule that is in alarm whatever the database does, and changes nothing of the database. It is off until the
+// receiver knows it: a message of an unknown rule would be ignored.
 func (x *examination) checkRule(ctx context.Context) []Result {
 	rule := otc.Rule{
 		Name: x.prefix() + randomName(), Description: goesByItself,
 		Namespace: otc.MetricNamespace, Metric: storage().CloudEye, Dimension: x.data.dimension, DimensionValue: x.data.value,
-		Period: 1, Count: 1, Filter: "average", Comparison: ">=", Threshold: 0, Unit: storage().Unit, Level: 2, Enabled: true,
+		Period: 1, Count: 1, Filter: "average", Comparison: ">=", Threshold: 0, Unit: storage().Unit, Level: 2,
 		ActionEnabled: true, AlarmActions: []string{x.topicURN}, OKActions: []string{x.topicURN},
 	}
 	id, err := x.api.CreateRule(ctx, rule)
@@ -187,10 +188,11 @@ func (x *examination) checkRule(ctx context.Context) []Result {
 	rule.ID = id
 	x.made = rule
 	x.seen.ruleNew, err = x.readRule(ctx)
-	errs := []error{err, x.api.EnableRule(ctx, id, true)}
+	errs := []error{err}
 	if x.mailbox != nil {
 		errs = append(errs, x.expect(ctx))
 	}
+	errs = append(errs, x.api.EnableRule(ctx, id, true))
 	if x.seen.confirmation == nil || x.seen.confirmation.Result != "confirmed" {
 		errs = append(errs, x.watchRule(ctx)) // no message will come; what the rule does can be seen all the same
 	}
