@@ -11,9 +11,9 @@ SOAK_TIME ?= 10m
 
 # The tests of all packages share one API server. Each test is printed as it ends, the slowest in the end. A terminal gets
 # colours. Where tests wait for processes or pass weeks on a fake clock, the race detector costs more than it finds: those
-# go without, and test-long gives it to the service itself; it does not repeat the others. client-go's detector panics where a cached object was altered.
-# Some packages mostly wait for processes: more of them at a time than there are cores. Tests have memory to spare, so the
-# collector runs seldom, and nobody debugs these binaries.
+# go without, and test-long gives it to the service itself; it does not repeat the others. client-go's detector panics where a
+# cached object was altered. Some packages mostly wait for processes: more of them at a time than there are cores. Tests have
+# memory to spare, so the collector runs seldom, and nobody debugs these binaries.
 TESTTOOL := go tool -modfile=internal/tools/test/go.mod gotestsum
 WITHOUT_RACE := ./internal/e2e ./internal/chaos ./internal/bubble
 WITH_RACE = $(shell go list ./... | grep -v $(foreach p,$(WITHOUT_RACE),-e $(p:./%=/%)$$))
