@@ -170,9 +170,9 @@ func (c Case) begun(i *v1alpha1.Intent, jobID string) *v1alpha1.Intent {
 	return i
 }
 
-// RecordAnswer enters the cloud's answer into the status, and returns the answers to the alarms. Where there is an Rds, its
+// recordAnswer enters the cloud's answer into the status, and returns the answers to the alarms. Where there is an Rds, its
 // patch has been recorded already.
-func (c Case) RecordAnswer(s *v1alpha1.Status, a CloudAnswer) []Decision {
+func (c Case) recordAnswer(s *v1alpha1.Status, a CloudAnswer) []Decision {
 	for _, at := range []**v1alpha1.Intent{&s.Pending, &s.Overtaken} {
 		i := *at
 		if i == nil || i.Kind != a.Kind || i.To != a.To {

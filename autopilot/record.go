@@ -65,6 +65,17 @@ type Recorded struct {
 	Again    time.Duration // when to look again; 0 where an event brings it up
 }
 
+// RecordAnswer enters the cloud's answer into a status, where what RecordOutcome returned could not be stored, and returns the
+// answers to alarms that are new by that. An answer to what is not pending any more changes nothing.
+func RecordAnswer(c Case, s *v1alpha1.Status, a CloudAnswer) (news []Decision) {
+	for _, d := range c.recordAnswer(s, a) {
+		if recordDecision(s, d, c.Now) {
+			news = append(news, d)
+		}
+	}
+	return news
+}
+
 // RecordOutcome enters into the status what became of a verdict: the intent as it stands after its patch, a record of every
 // answer, and all conditions but Armed and Ready. The case's status is that of RecordIntent; f is what FollowUp found.
 func RecordOutcome(c Case, v Verdict, f Followed, p Patched) Recorded {
@@ -109,7 +120,7 @@ func RecordOutcome(c Case, v Verdict, f Followed, p Patched) Recorded {
 		answers = append(answers, d)
 	}
 	if p.Cloud != nil {
-		answers = append(answers, c.RecordAnswer(s, *p.Cloud)...)
+		answers = append(answers, c.recordAnswer(s, *p.Cloud)...)
 	}
 	for _, d := range answers {
 		if recordDecision(s, d, c.Now) {

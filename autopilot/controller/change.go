@@ -44,7 +44,12 @@ func (r *round) keepAnswer(ctx context.Context, c autopilot.Case, answer *autopi
 	if answer == nil {
 		return nil
 	}
-	return r.update(ctx, func(s *v1alpha1.Status) { c.RecordAnswer(s, *answer) })
+	var news []autopilot.Decision
+	err := r.update(ctx, func(s *v1alpha1.Status) { news = autopilot.RecordAnswer(c, s, *answer) })
+	if err == nil {
+		r.emitDecisions(news)
+	}
+	return err
 }
 
 // readJobs reads how far the cloud's jobs are. Where one has ended, the instance is to be read after that.

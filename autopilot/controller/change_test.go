@@ -77,22 +77,35 @@ func newCloudWorld(t *testing.T, withRds bool) *world {
 }
 
 // A message that comes while the cloud is asked does not lose the job's id: that the job fails is said, and not only that the
-// cloud was asked twice.
+// cloud was asked twice. Nor does it lose the record of the decision.
 func TestAMessageDuringTheRequestLosesNoJob(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newCloudWorld(t, false)
-		c := w.process()
-		w.settle(t, c)
-		w.usedGB = 93
-		w.alarm(v1alpha1.MetricStorage, true)
-		w.duringAsk = func() { w.writeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Status.ObservedGeneration++ }) }
-		if _, err := w.decide(t.Context(), c); !errors.Is(err, autopilot.ErrConflict) {
-			t.Fatalf("no conflict: %v", err)
-		}
-		if p := w.rap().Status.Pending; p == nil || p.JobID != "job-110" {
-			t.Errorf("pending %+v", p)
-		}
-	})
+	for name, withRds := range map[string]bool{"with an Rds": true, "without an Rds": false} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newCloudWorld(t, withRds)
+				c := w.process()
+				w.settle(t, c)
+				w.usedGB = 93
+				w.alarm(v1alpha1.MetricStorage, true)
+				w.duringAsk = func() { w.writeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Status.ObservedGeneration++ }) }
+				if _, err := w.decide(t.Context(), c); !errors.Is(err, autopilot.ErrConflict) {
+					t.Fatalf("no conflict: %v", err)
+				}
+				if p := w.rap().Status.Pending; p == nil || p.JobID != "job-110" {
+					t.Errorf("pending %+v", p)
+				}
+				w.settle(t, c)
+				if d := w.rap().Status.Decisions; !slices.ContainsFunc(d, func(d v1alpha1.DecisionRecord) bool {
+					return d.Reason == string(autopilot.ReasonAlarmInForce) && d.To == "110"
+				}) {
+					t.Errorf("decisions %+v", d)
+				}
+				if warnings, normal := w.countEvents(string(autopilot.ActionGrowVolume)); warnings != 0 || normal != 1 {
+					t.Errorf("%d events of the growth", warnings+normal)
+				}
+			})
+		})
+	}
 }
 
 // Wherever the process is killed, at a write to Kubernetes or at the request to the cloud, before or after it was applied: the
