@@ -68,12 +68,7 @@ type Recorded struct {
 // RecordAnswer enters the cloud's answer into a status, where what RecordOutcome returned could not be stored, and returns the
 // answers to alarms that are new by that. An answer to what is not pending any more changes nothing.
 func RecordAnswer(c Case, s *v1alpha1.Status, a CloudAnswer) (news []Decision) {
-	for _, d := range c.recordAnswer(s, a) {
-		if recordDecision(s, d, c.Now) {
-			news = append(news, d)
-		}
-	}
-	return news
+	return recordDecisions(s, c.recordAnswer(s, a), c.Now)
 }
 
 // RecordOutcome enters into the status what became of a verdict: the intent as it stands after its patch, a record of every
@@ -122,11 +117,7 @@ func RecordOutcome(c Case, v Verdict, f Followed, p Patched) Recorded {
 	if p.Cloud != nil {
 		answers = append(answers, c.recordAnswer(s, *p.Cloud)...)
 	}
-	for _, d := range answers {
-		if recordDecision(s, d, c.Now) {
-			done.News = append(done.News, d)
-		}
-	}
+	done.News = recordDecisions(s, answers, c.Now)
 	s.ObservedGeneration = c.Generation
 	setProgressing(s, c.Generation, c.Now)
 	setLimited(s, v, c.Generation, c.Now)
@@ -172,6 +163,16 @@ func (v Verdict) postponed(i *v1alpha1.Intent) bool {
 		isRefused := i.Refusal != nil && i.Refusal.Reason == string(d.Reason)
 		return (d.Reason.row().IsPostponed || isRefused) && slices.Contains(i.Metrics, d.Metric)
 	})
+}
+
+// recordDecisions enters decisions and returns those that are new.
+func recordDecisions(s *v1alpha1.Status, decisions []Decision, now time.Time) (news []Decision) {
+	for _, d := range decisions {
+		if recordDecision(s, d, now) {
+			news = append(news, d)
+		}
+	}
+	return news
 }
 
 // recordDecision enters one decision and reports whether it is new.
