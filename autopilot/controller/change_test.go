@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -81,7 +82,7 @@ func newCloudWorld(t *testing.T, withRds bool) *world {
 func TestAMessageDuringTheRequestLosesNoJob(t *testing.T) {
 	for name, withRds := range map[string]bool{"with an Rds": true, "without an Rds": false} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			level.InBubble(t, func(t *testing.T) {
 				w := newCloudWorld(t, withRds)
 				c := w.process()
 				w.settle(t, c)
@@ -120,9 +121,9 @@ func TestKilledAtEveryStepTheCloudBeginsOneChange(t *testing.T) {
 		for _, withRds := range []bool{true, false} {
 			for _, applied := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s, with an Rds %t, applied %t", tc.name, withRds, applied), func(t *testing.T) {
-					in := inBubble
+					in := level.InBubble
 					if withRds {
-						in = inLongBubble
+						in = level.InLongBubble
 					}
 					in(t, func(t *testing.T) {
 						for step, killed := 1, true; killed; step++ {

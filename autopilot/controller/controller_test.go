@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
@@ -68,7 +69,7 @@ func (w *world) alarm(m v1alpha1.Metric, on bool) {
 }
 
 func TestAnAlarmGrowsTheVolumeOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()
 		w.settle(t, c)
@@ -114,7 +115,7 @@ func TestKilledAtEveryStepThereIsOneChange(t *testing.T) {
 	}{{"volume", v1alpha1.MetricStorage, time.Minute, "110"}, {"flavor", v1alpha1.MetricCPU, 4 * time.Minute, "rds.mysql.n1.xlarge.4"}} {
 		for _, applied := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, applied %t", tc.name, applied), func(t *testing.T) {
-				inBubble(t, func(t *testing.T) {
+				level.InBubble(t, func(t *testing.T) {
 					for step, killed := 1, true; killed; step++ {
 						w := newWorld(t)
 						w.killAt, w.applied = step, applied
@@ -164,7 +165,7 @@ func (w *world) runScenario(m v1alpha1.Metric, pace time.Duration, carryOut func
 }
 
 func TestFalseRemovesEverythingAndTheAutopilotStays(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()
 		w.settle(t, c)
@@ -190,7 +191,7 @@ func TestFalseRemovesEverythingAndTheAutopilotStays(t *testing.T) {
 
 // The archived operator writes the object back without the field before anybody looks.
 func TestAWordThatTheOperatorDropsIsHeard(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		for _, on := range []bool{true, false} {
 			w := newWorld(t)
 			if on {
@@ -228,7 +229,7 @@ func TestAWordThatTheOperatorDropsIsHeard(t *testing.T) {
 }
 
 func TestAnRdsThatIsGoneTakesOurAutopilotWithIt(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		for _, tc := range []struct {
 			name   string
 			person bool
@@ -254,7 +255,7 @@ func TestAnRdsThatIsGoneTakesOurAutopilotWithIt(t *testing.T) {
 }
 
 func TestDeletingTheAutopilotWaitsForTheCloud(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()
 		w.settle(t, c)
@@ -277,7 +278,7 @@ func TestDeletingTheAutopilotWaitsForTheCloud(t *testing.T) {
 }
 
 func TestACloudThatIsAwayIsSaid(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()
 		w.settle(t, c)
@@ -292,7 +293,7 @@ func TestACloudThatIsAwayIsSaid(t *testing.T) {
 }
 
 func TestRecommendPatchesNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()
 		w.settle(t, c)
@@ -308,7 +309,7 @@ func TestRecommendPatchesNothing(t *testing.T) {
 }
 
 func TestAfterGrowthTheRuleIsRewritten(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.changeRds(func(rds *otcv1.Rds) { rds.Spec.VolumeSize = 40 })
 		w.inst.VolumeGB, w.usedGB = 40, 20
@@ -363,7 +364,7 @@ func (w *world) pass(d time.Duration) {
 }
 
 func TestTheLoopSweepsAndEndsWithItsContext(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		_, c := running(t)
 		if last := testutil.ToFloat64(c.meters.lastSweep); float64(time.Now().Unix())-last > 6*60 {
 			t.Errorf("the last sweep was %g s ago", float64(time.Now().Unix())-last)
@@ -372,7 +373,7 @@ func TestTheLoopSweepsAndEndsWithItsContext(t *testing.T) {
 }
 
 func TestTheSweepSaysThatTheCloudIsAway(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w, _ := running(t)
 		w.set(func() { w.gone = true })
 		w.pass(10 * time.Minute)
@@ -384,7 +385,7 @@ func TestTheSweepSaysThatTheCloudIsAway(t *testing.T) {
 
 // Our own arming may write while a decision waits for the cloud. That is no news, so no event asks for another decision.
 func TestAfterAConflictItIsDecidedAnew(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w, _ := running(t)
 		w.set(func() {
 			w.now, w.usedGB = time.Now(), 93
@@ -405,7 +406,7 @@ func TestAfterAConflictItIsDecidedAnew(t *testing.T) {
 }
 
 func TestAFullInstanceAtItsCapIsNotLookedAtAllTheTime(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()
 		w.settle(t, c)

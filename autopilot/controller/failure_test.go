@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
@@ -42,7 +43,7 @@ func (w *world) countEvents(reason string) (warnings, normal int) {
 }
 
 func TestWhatTheAPIServerRefusesIsNotReportedAsDone(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w, c := full(t)
 		w.refusal = "denied by policy: not on Fridays"
 		w.settle(t, c)
@@ -68,7 +69,7 @@ func TestWhatTheAPIServerRefusesIsNotReportedAsDone(t *testing.T) {
 }
 
 func TestWhatTheAPIServerPutsBackIsNotReportedAsDone(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w, c := full(t)
 		w.putsBack = true
 		if _, err := w.look(t.Context(), c); err != nil {
@@ -94,7 +95,7 @@ func TestWhatTheAPIServerPutsBackIsNotReportedAsDone(t *testing.T) {
 
 // What a user says while a round waits for the cloud comes first.
 func TestNothingIsPatchedOnceTheUserSaidNo(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		for name, change := range map[string]func(*world){
 			"autopilot false": func(w *world) { w.changeRds(func(rds *otcv1.Rds) { rds.Spec.Autopilot = new(false) }) },
 			"autopilot false, dropped at once by the operator": func(w *world) {
@@ -122,7 +123,7 @@ func TestNothingIsPatchedOnceTheUserSaidNo(t *testing.T) {
 
 // The rules and signals of a former instance say nothing about the one that has its name now.
 func TestAnotherInstanceIsNotGrownByTheOldOnesAlarm(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w, c := full(t)
 		w.cpu = 5
 		w.alarm(v1alpha1.MetricCPU, true)
@@ -145,7 +146,7 @@ func TestAnotherInstanceIsNotGrownByTheOldOnesAlarm(t *testing.T) {
 }
 
 func TestTheLastWordOfTheSwitchWins(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		for _, last := range []bool{true, false} {
 			w := newWorld(t)
 			c := w.process()
@@ -168,7 +169,7 @@ func TestTheLastWordOfTheSwitchWins(t *testing.T) {
 }
 
 func TestTheResizeListIsReadLast(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()
 		w.settle(t, c)
@@ -190,7 +191,7 @@ func TestTheResizeListIsReadLast(t *testing.T) {
 }
 
 func TestAFullInstanceIsArmed(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.inst.Status, w.usedGB = autopilot.StatusStorageFull, 99
 		c := w.process()
@@ -210,7 +211,7 @@ func TestAFullInstanceIsArmed(t *testing.T) {
 }
 
 func TestTheSizesOfAFlavorComeFromTheCatalogue(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.inst.VCPUs, w.inst.MemoryGB = 0, 0
 		c := w.process()
@@ -231,7 +232,7 @@ func TestTheSizesOfAFlavorComeFromTheCatalogue(t *testing.T) {
 }
 
 func TestACompletionIsNotDatedToBeforeTheListingThatProvesIt(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w, c := full(t)
 		w.settle(t, c)
 		begin := w.now
@@ -272,7 +273,7 @@ func TestDecisionsWithNewsGoFirst(t *testing.T) {
 
 // An event must not take the sweep's look at the alarms away: a busy Rds has events all the time.
 func TestAnEventLeavesTheSweepOfTheAlarmsAlone(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()
 		c.queues = newQueues(c.decideMarks)
@@ -291,7 +292,7 @@ func TestAnEventLeavesTheSweepOfTheAlarmsAlone(t *testing.T) {
 
 // A conflict with our own arming is no news of the cloud: the next try must not list all rules once more.
 func TestAConflictInASweepCostsNoListing(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.listedFor = time.Millisecond // whatever is not of the sweep is too old
 		c := w.process()

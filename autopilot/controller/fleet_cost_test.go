@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
@@ -77,7 +78,7 @@ func TestAFlavorRoundCostsTheSameInALargeFleet(t *testing.T) { // not beside oth
 // Until the instance's own resize list is read, a flavor of another family counts: what holds the change back is named, and not
 // that there is no larger flavor.
 func TestAFlavorOfAnotherFamilyWaitsForItsTurn(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w, c := newLargeFleet(t, 3)
 		w.inst.Flavor = "rds.mysql.c2.large.4"
 		w.changeRds(func(rds *otcv1.Rds) { rds.Spec.FlavorRef = w.inst.Flavor })

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
@@ -40,7 +41,7 @@ func (w *world) checkReady(t *testing.T, what string, status metav1.ConditionSta
 }
 
 func TestReadyOverALife(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()
 		failing := false
@@ -99,7 +100,7 @@ func TestReadyOverALife(t *testing.T) {
 
 // Ready comes with what a round writes anyway.
 func TestReadyCostsNoWrite(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()
 		w.settle(t, c)
@@ -136,7 +137,7 @@ func (s stale) Instance(ctx context.Context, id string, notBefore time.Time) (*a
 
 // Or Armed would go to and fro while the cloud is away, and each of its writes would begin a decision anew.
 func TestWhatWasReadBeforeTheCloudWasAwayDoesNotArm(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()
 		var read time.Time

@@ -6,12 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // A guard that time alone ends is not polled: the round says when to come back, and then it acts.
 func TestTheLoopComesBackWhenAGuardEnds(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()
 		w.settle(t, c)

@@ -9,13 +9,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // A listing of before a signal may say ok for that reason alone. One that agrees with it is new enough: a storm of
 // alarms must not cost a listing for each.
 func TestASignalHasTheRulesListedAnewOnlyWhereTheyDenyIt(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.listedFor = 20 * time.Second
 		c := w.process()

@@ -6,12 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
 func TestPeopleAreWarnedOnceByAllReplicas(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		size := func(gb int) {
 			w.changeRds(func(rds *otcv1.Rds) { rds.Spec.VolumeSize = int32(gb) })
@@ -45,7 +46,7 @@ func TestPeopleAreWarnedOnceByAllReplicas(t *testing.T) {
 }
 
 func TestPeopleAreNotWarnedBeforeTheStatusKnows(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()
 		w.settle(t, c)

@@ -23,7 +23,6 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/kubefake"
-	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
@@ -94,22 +93,6 @@ type world struct {
 	events  []autopilot.Event
 
 	running []func() // ends each of the processes
-}
-
-// inBubble runs a test on a clock of its own.
-func inBubble(t *testing.T, run func(*testing.T)) {
-	t.Helper()
-	level.Short(t)
-	t.Parallel()
-	synctest.Test(t, run)
-}
-
-// inLongBubble is inBubble for what is too long for every change.
-func inLongBubble(t *testing.T, run func(*testing.T)) {
-	t.Helper()
-	level.Long(t)
-	t.Parallel()
-	synctest.Test(t, run)
 }
 
 func newWorld(t *testing.T) *world {

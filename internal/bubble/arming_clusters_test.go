@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcsps/rds-autopilot/alarms"
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -63,7 +64,7 @@ func (f *fleet) survive(t *testing.T, when string, topics, rules []string) {
 }
 
 func TestTwoClustersInOneTenant(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		a := newFleet(t, otcsim.Settings{})
 		b := a.another()
 		a.runCloud()
@@ -148,7 +149,7 @@ func (f *fleet) force(db string) {
 }
 
 func TestNamesThatDifferAtTheirEndShareNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		f := newFleet(t, otcsim.Settings{})
 		f.runCloud()
 		long := strings.Repeat("a-very-long-name-", 10)

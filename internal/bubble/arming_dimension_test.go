@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -25,7 +26,7 @@ func (f *fleet) watches(db, dimension, value string) bool {
 }
 
 func TestEachEngineHasItsDimensionAndABuildingInstanceWaits(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		f := newFleet(t, otcsim.Settings{})
 		f.runCloud()
 		dimensions := map[string]string{"rds.mysql.n1.large.4": "rds_cluster_id", "rds.pg.n1.large.4": "postgresql_cluster_id", "rds.mssql.n1.large.4": "rds_cluster_sqlserver_id"}
@@ -58,7 +59,7 @@ func TestEachEngineHasItsDimensionAndABuildingInstanceWaits(t *testing.T) {
 
 // What takes half an hour of the cloud's time.
 func TestNodesAndPendingSubscriptions(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		f := newFleet(t, otcsim.Settings{NoInstanceLevelData: true})
 		f.runCloud()
 		in := f.database("default", "ha", otcsim.Instance{Flavor: "rds.mysql.n1.2xlarge.4.ha", VolumeGB: 100})

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -126,7 +127,7 @@ func drifts() []drift {
 }
 
 func TestDriftIsMendedWithinOneSweepAndReported(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		f := newFleet(t, otcsim.Settings{})
 		f.runCloud()
 		before, instances := map[string]things{}, map[string]otcsim.Instance{}
@@ -187,7 +188,7 @@ func (f *fleet) expectMended(t *testing.T, database, note string) {
 }
 
 func TestWhatNeedsNoSweep(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		f := newFleet(t, otcsim.Settings{})
 		f.runCloud()
 		for _, db := range []string{"unsubscribed", "disabled", "renewed", "failed"} {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -50,7 +51,7 @@ func (f *fleet) rate(t *testing.T, perSecond float64) {
 }
 
 func TestAnIllCloudIsReportedAndArmingCompletesAfterwards(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		const rate = 8
 		f := newFleet(t, otcsim.Settings{})
 		f.runCloud()

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 )
 
@@ -159,7 +160,7 @@ func TestKilledAtAnyCallThereIsOneOfEachOrNone(t *testing.T) {
 			"before-confirming": {confirm: true}, "after-confirming": {confirm: true, applied: true},
 		} {
 			t.Run(work.name+"-"+when, func(t *testing.T) {
-				inBubble(t, func(t *testing.T) {
+				level.InBubble(t, func(t *testing.T) {
 					f := newFleet(t, otcsim.Settings{})
 					f.runCloud()
 					var at []string

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -57,7 +58,7 @@ func (f *fleet) released(namespace, db, reason string) *v1alpha1.RdsAutopilot {
 }
 
 func TestLifeOfAnRdsAutopilot(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		f := newFleet(t, otcsim.Settings{})
 		f.runCloud()
 		s := f.start(flags{}) // nothing here waits for a sweep
@@ -228,7 +229,7 @@ func TestLifeOfAnRdsAutopilot(t *testing.T) {
 }
 
 func TestSharedIdsQuotasAndTheModeOff(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		f := newFleet(t, otcsim.Settings{})
 		f.runCloud()
 		first := f.start(flags{sweep: 2 * time.Minute})
@@ -305,7 +306,7 @@ func TestSharedIdsQuotasAndTheModeOff(t *testing.T) {
 }
 
 func TestRecreatedWhileNobodyLooked(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		f := newFleet(t, otcsim.Settings{})
 		f.runCloud()
 		first := f.start(flags{})

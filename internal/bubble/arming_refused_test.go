@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -27,7 +28,7 @@ func unwilling(operations ...string) func(*http.Request) *otcsim.Fault {
 // Where SMN does nothing for us there are rules all the same, and the sweep acts on what they say. Once SMN does, all is
 // as if nothing had been.
 func TestADatabaseThatSMNWantsNothingOfIsGrownByTheSweep(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		f := newFleet(t, otcsim.Settings{})
 		f.runCloud()
 		for db, refused := range map[string][]string{
@@ -64,7 +65,7 @@ func TestADatabaseThatSMNWantsNothingOfIsGrownByTheSweep(t *testing.T) {
 
 // What SMN refuses takes no place of those that it accepts, and is in no way hidden by them.
 func TestRefusedSubscriptionsKeepNobodyElseFromBeingArmed(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		f := newFleet(t, otcsim.Settings{})
 		f.runCloud()
 		mend := f.breaks(func(r *http.Request) *otcsim.Fault {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/doctor"
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -22,7 +23,7 @@ const fourVCPUs = "rds.mysql.n1.xlarge.2" // the smallest step in CPU from two
 func TestWithoutAnOperatorADatabaseIsGrownAllTheSame(t *testing.T) {
 	for name, withRds := range bothWays {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			level.InBubble(t, func(t *testing.T) {
 				w := newCloudWay(t, withRds, otcsim.Settings{})
 				w.add("full", instance(twoVCPUs, 100, 10), "")
 				w.add("busy", instance(twoVCPUs, 100, 10), "")
@@ -65,9 +66,9 @@ func TestTheCloudsNoIsToldAndTriedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for what, refusal := range otcsim.Refusals() {
 				t.Run(what, func(t *testing.T) {
-					in := inBubble
+					in := level.InBubble
 					if withRds && what != "sold out" {
-						in = inLongBubble
+						in = level.InLongBubble
 					}
 					in(t, func(t *testing.T) {
 						w := newCloudWay(t, withRds, otcsim.Settings{Refuse: map[string]otcsim.Refusal{"EnlargeVolume": refusal}})
@@ -109,7 +110,7 @@ func TestTheCloudsNoIsToldAndTriedAgain(t *testing.T) {
 func TestASoldOutFlavorDoesNotHoldUpStorage(t *testing.T) {
 	for name, withRds := range bothWays {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			level.InBubble(t, func(t *testing.T) {
 				w := newCloudWay(t, withRds, otcsim.Settings{Refuse: map[string]otcsim.Refusal{"ResizeFlavor": otcsim.Refusals()["sold out"]}})
 				w.add("db", instance(twoVCPUs, 100, 10), "")
 				s := w.start(allowed())
@@ -144,9 +145,9 @@ func TestALostAnswerIsNoSecondChange(t *testing.T) {
 		} {
 			for _, operation := range []string{"EnlargeVolume", "ResizeFlavor"} {
 				t.Run(fmt.Sprintf("%s, %s, %s", name, operation, what), func(t *testing.T) {
-					in := inBubble
+					in := level.InBubble
 					if what != "reply lost" && what != "500, not done" {
-						in = inLongBubble
+						in = level.InLongBubble
 					}
 					in(t, func(t *testing.T) {
 						w := newCloudWay(t, withRds, otcsim.Settings{})
@@ -190,7 +191,7 @@ func TestALostAnswerIsNoSecondChange(t *testing.T) {
 func TestJobsThatFailOrNeverEnd(t *testing.T) {
 	for name, withRds := range bothWays {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			level.InBubble(t, func(t *testing.T) {
 				w := newCloudWay(t, withRds, otcsim.Settings{JobsFail: true})
 				w.add("db", instance(twoVCPUs, 100, 10), "")
 				s := w.start(allowed())
@@ -221,7 +222,7 @@ func TestJobsThatFailOrNeverEnd(t *testing.T) {
 
 // A service that may not read jobs goes by what the instance shows.
 func TestAJobThatNobodyMayRead(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newCloudWay(t, false, otcsim.Settings{JobsFail: true, Refuse: map[string]otcsim.Refusal{"ShowJob": otcsim.Refusals()["permission"]}})
 		w.add("db", instance(twoVCPUs, 100, 10), "")
 		s := w.start(allowed())
@@ -244,9 +245,9 @@ func TestKilledAtAChangeThereIsOneInTheCloud(t *testing.T) {
 			for n := 1; n <= 3; n++ {
 				for _, applied := range []bool{false, true} {
 					t.Run(fmt.Sprintf("%s, %s, call %d, applied %t", name, operation, n, applied), func(t *testing.T) {
-						in := inBubble
+						in := level.InBubble
 						if n > 1 {
-							in = inLongBubble
+							in = level.InLongBubble
 						}
 						in(t, func(t *testing.T) {
 							w := newCloudWay(t, withRds, otcsim.Settings{})
@@ -282,7 +283,7 @@ func TestKilledAtAChangeThereIsOneInTheCloud(t *testing.T) {
 
 // Two objects with one instance hold each other, until one of them is gone. One that may not have the instance holds nobody.
 func TestOneInstanceOnTwoObjectsHoldsBoth(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newCloudWay(t, true, otcsim.Settings{})
 		w.add("db", instance(twoVCPUs, 100, 10), "")
 		other := w.namespace("other")
@@ -312,7 +313,7 @@ func TestOneInstanceOnTwoObjectsHoldsBoth(t *testing.T) {
 func TestWhatIsNotAllowedIsNotArmed(t *testing.T) {
 	for name, withRds := range bothWays {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			level.InBubble(t, func(t *testing.T) {
 				w := newCloudWay(t, withRds, otcsim.Settings{})
 				w.add("db", instance(twoVCPUs, 100, 93), "")
 				s := w.start(flags{sweep: 5 * time.Minute})
@@ -334,7 +335,7 @@ func TestWhatIsNotAllowedIsNotArmed(t *testing.T) {
 
 // A policy that becomes narrower while a change waits is kept to.
 func TestALowerCapHoldsAChangeThatWaits(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newCloudWay(t, true, otcsim.Settings{Refuse: map[string]otcsim.Refusal{
 			"EnlargeVolume": otcsim.Refusals()["quota"], "ResizeFlavor": otcsim.Refusals()["quota"],
 		}})
@@ -362,7 +363,7 @@ func TestALowerCapHoldsAChangeThatWaits(t *testing.T) {
 
 // Doctor tries the rights to change instances where they are needed, and changes none.
 func TestDoctorTriesTheRightsToChangeInstances(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newCloudWay(t, false, otcsim.Settings{})
 		w.add("db", instance(twoVCPUs, 100, 10), "")
 		rights := func(a v1alpha1.Apply) doctor.Result {
@@ -392,7 +393,7 @@ func TestWhoeverGoesBackIsNotAnsweredByGoingForth(t *testing.T) {
 	for name, withRds := range bothWays {
 		for when, after := range map[string]time.Duration{"before it is seen": 0, "once it is seen": 5 * time.Minute} {
 			t.Run(name+", "+when, func(t *testing.T) {
-				inBubble(t, func(t *testing.T) {
+				level.InBubble(t, func(t *testing.T) {
 					w := newCloudWay(t, withRds, otcsim.Settings{})
 					w.add("db", instance(twoVCPUs, 100, 10), `,"flavor":{"cooldownSeconds":0,"maxChangesPerDay":10}`)
 					s := w.start(allowed())

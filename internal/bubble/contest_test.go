@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
@@ -54,7 +55,7 @@ type span struct{ least, most time.Duration }
 func TestASizeThatIsTakenBackIsAskedForAgainSeldom(t *testing.T) {
 	for name, takeBack := range takesBack {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			level.InBubble(t, func(t *testing.T) {
 				capped := func(s *v1alpha1.Spec) { s.Flavor.MaxVCPUs = new(int32(2)) }
 				w := newFew(t, otcsim.Options{},
 					weekDatabase{name: "roomy", start: instance(twoVCPUs, 100, 10), policy: capped},
@@ -140,7 +141,7 @@ func TestAFlavorThatIsTakenBackIsNotAskedForAgain(t *testing.T) {
 		{"at once", 3 * time.Hour}, {"before the cache", 3 * time.Hour}, {"two seconds later", 3 * time.Hour}, {"by an admission", 25 * time.Hour},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			level.InBubble(t, func(t *testing.T) {
 				impatient := func(s *v1alpha1.Spec) { s.Flavor.CooldownSeconds = new(int32(0)) }
 				w := newFew(t, otcsim.Options{}, weekDatabase{name: "db", start: instance(twoVCPUs, 100, 10), policy: impatient})
 				w.arm()

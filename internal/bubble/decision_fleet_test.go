@@ -15,13 +15,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // The decisions of docs/decisions.md on the real API server and the simulated cloud, on a clock where a minute takes a second.
 func TestDecisions(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		f := newFleet(t, otcsim.Settings{})
 		f.runCloud()
 		const at = "decisions"

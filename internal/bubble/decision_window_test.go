@@ -7,13 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // CPU is short on Wednesday and no longer on Saturday, when the window opens: the wish is kept and served.
 func TestAnAlarmOnWednesdayIsServedInSaturdaysWindow(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		f := newFleet(t, otcsim.Settings{})
 		f.skip(time.Wednesday, 12*time.Hour)
 		f.runCloud()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/doctor"
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -51,7 +52,7 @@ var louds = map[string]loud{
 func TestNoAlarmIsLostInACloudThatDiffersFromItsManuals(t *testing.T) {
 	for _, a := range doctor.Assumptions() {
 		t.Run(a.ID, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			level.InBubble(t, func(t *testing.T) {
 				var settings otcsim.Settings
 				otcsim.Differences()[a.ID](&settings)
 				f := newFleet(t, settings)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/internal/doctor"
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 )
 
@@ -105,7 +106,7 @@ var unseen = []string{"enlarge-when-full", "rule-pages", "storage-full-listed"}
 func TestDoctorNamesTheAssumptionThatDoesNotHold(t *testing.T) {
 	for _, a := range append(doctor.Assumptions(), doctor.Assumption{ID: "none"}) {
 		t.Run(a.ID, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			level.InBubble(t, func(t *testing.T) {
 				var settings otcsim.Settings
 				if differ := otcsim.Differences()[a.ID]; differ != nil {
 					differ(&settings)
@@ -149,7 +150,7 @@ func TestDoctorNamesTheAssumptionThatDoesNotHold(t *testing.T) {
 // The documents show what doctor really says: word for word but for what differs from run to run, such as ids. With -update they
 // are written anew.
 func TestTheDocumentsShowWhatDoctorSays(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		f, ended := patient(t)
 		defer ended()
 		for _, doc := range []struct{ page, database string }{{"../../docs/doctor.md", "db"}, {"../../docs/first-day.md", ""}} {

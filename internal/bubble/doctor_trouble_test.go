@@ -18,6 +18,7 @@ import (
 
 	"github.com/mcsps/rds-autopilot/internal/doctor"
 	"github.com/mcsps/rds-autopilot/internal/kubefake"
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -98,7 +99,7 @@ func TestDoctorSaysInOneSentenceWhatToDo(t *testing.T) {
 		{"nobody leads", func(*fleet, *doctor.Options) {}, "lease", doctor.Warning, "the service has not run yet", "Start the service"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			level.InBubble(t, func(t *testing.T) {
 				f, ended := patient(t)
 				defer ended()
 				found := f.examine(t.Context(), "db", func(o *doctor.Options) { tc.change(f, o) })
@@ -127,7 +128,7 @@ func TestDoctorNamesTheRightThatIsMissing(t *testing.T) {
 	}
 	for theirs, ours := range operations {
 		t.Run(ours, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			level.InBubble(t, func(t *testing.T) {
 				f, ended := patient(t)
 				defer ended()
 				mend := f.breaks(func(r *http.Request) *otcsim.Fault {
@@ -163,7 +164,7 @@ func TestDoctorNamesTheRightThatIsMissing(t *testing.T) {
 func TestDoctorIsNeverSilentForLong(t *testing.T) {
 	for _, differs := range []string{"", "confirm-again", "sends-again", "rule-raw", "metric-delay"} {
 		t.Run(differs, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			level.InBubble(t, func(t *testing.T) {
 				f, ended := patient(t)
 				defer ended()
 				if differ := otcsim.Differences()[differs]; differ != nil {
@@ -214,7 +215,7 @@ func (m mortal) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestKilledAtAnyPointDoctorLeavesNothingAfterTheNextRun(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		f, ended := patient(t)
 		defer ended()
 		left := 0
@@ -248,7 +249,7 @@ func TestKilledAtAnyPointDoctorLeavesNothingAfterTheNextRun(t *testing.T) {
 }
 
 func TestInterruptedDoctorRemovesWhatItMade(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		f, ended := patient(t)
 		defer ended()
 		for _, after := range []time.Duration{time.Second, 7 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 90 * time.Second, 3 * time.Minute} {

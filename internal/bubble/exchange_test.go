@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
@@ -21,7 +22,7 @@ import (
 // A database that was restored has another instance, with its old name. What Cloud Eye says of the former one, and keeps
 // saying while no rule can be made for the new one, is no reason to change it.
 func TestTheAlarmOfAFormerInstanceChangesNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		var refused atomic.Bool
 		w := newFew(t, otcsim.Options{Fault: func(r *http.Request) *otcsim.Fault {
 			service, operation := otcsim.OperationOf(r)
@@ -77,7 +78,7 @@ func TestNothingIsPatchedAfterTheUserSaidNo(t *testing.T) {
 		"another status.id":     func(r *otcv1.Rds, id string) { r.Status.ID = id },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			level.InBubble(t, func(t *testing.T) {
 				var slow atomic.Bool
 				var once sync.Once
 				var w *week

@@ -18,7 +18,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -74,22 +73,6 @@ func (r *routes) RoundTrip(req *http.Request) (*http.Response, error) {
 	reply := httptest.NewRecorder()
 	receive.ServeHTTP(reply, req)
 	return reply.Result(), nil
-}
-
-// inBubble runs a test on a clock of its own, beside the others.
-func inBubble(t *testing.T, run func(*testing.T)) {
-	t.Helper()
-	level.Short(t)
-	t.Parallel()
-	synctest.Test(t, run)
-}
-
-// inLongBubble is inBubble for what is too long for every change.
-func inLongBubble(t *testing.T, run func(*testing.T)) {
-	t.Helper()
-	level.Long(t)
-	t.Parallel()
-	synctest.Test(t, run)
 }
 
 // step is a part of a test with a name: there are no subtests in a bubble.
@@ -356,7 +339,7 @@ func (f *fleet) runCloud() {
 
 // The listings are shared, and the used space is read of ten databases at a time: a sweep costs pages, not calls of each database.
 func TestASweepOfManyDatabases(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		const n = 120
 		f := newFleet(t, otcsim.Settings{TopicQuota: 3000, RuleQuota: 3000})
 		for i := range n {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
@@ -16,7 +17,7 @@ import (
 // gets a size that the cloud can make.
 func TestSomebodyElsesWishThatCannotComeIsStalled(t *testing.T) {
 	const stall = 15 * time.Minute
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newFew(t, otcsim.Options{},
 			weekDatabase{name: "roomy", start: instance(twoVCPUs, 100, 10)},  // 3 GB from read-only, which begins below 5 GB free
 			weekDatabase{name: "nearly", start: instance(twoVCPUs, 100, 10)}, // half a GB from it

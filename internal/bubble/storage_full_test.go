@@ -7,12 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 )
 
 // Turning autopilot on for a database that is full already is the most urgent case there is.
 func TestADatabaseThatIsFullAlreadyIsArmedAndGrown(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newFew(t, otcsim.Options{}, weekDatabase{name: "db", start: instance(twoVCPUs, 100, 98)})
 		if in, _ := w.sim.Instance(w.ids["db"]); in.Status != otcsim.StatusStorageFull {
 			t.Fatalf("the instance is in %s", in.Status)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcsps/rds-autopilot/internal/app"
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 )
 
@@ -27,7 +28,7 @@ func TestAStormOfAlarmsWhileSMNHangs(t *testing.T) {
 		{name: "the messages are lost", lost: true, within: sweepAtMost + stormDecided},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inLongBubble(t, func(t *testing.T) {
+			level.InLongBubble(t, func(t *testing.T) {
 				var broken atomic.Bool // from the storm on
 				w := newStorm(t, stormDatabases, otcsim.Options{
 					Fault: func(r *http.Request) *otcsim.Fault {

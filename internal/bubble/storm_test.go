@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcsps/rds-autopilot/internal/app"
+	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/internal/otcsim"
 )
@@ -40,7 +41,7 @@ func TestAStormOfAlarms(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inLongBubble(t, func(t *testing.T) {
+			level.InLongBubble(t, func(t *testing.T) {
 				w := newStorm(t, stormDatabases, otcsim.Options{DeliveryFault: spreadOver(c.spread)})
 				calls := w.storm(c.loads, c.spread+stormDecided)
 				decisions, slowest := w.firstDecisions()
