@@ -88,12 +88,7 @@ func (a *App) Run(ctx context.Context, public, private net.Listener) error {
 	work, working := errgroup.WithContext(ctx)
 	work.Go(func() error { return a.lead(working) })
 	work.Go(func() error { a.cloud.Reach(working, reachAgain); return nil })
-	work.Go(func() error {
-		if a.kube.WaitForSync(working) == nil {
-			limitMemory(working, a.options.Env("GOGC") != "")
-		}
-		return nil
-	})
+	work.Go(func() error { returnMemory(working); return nil })
 	webhookServer := a.Receiver.Server()
 	webhookServer.Handler = closeConnections(&stopping, webhookServer.Handler)
 	work.Go(func() error {

@@ -48,7 +48,7 @@ type Options struct {
 	Transport http.RoundTripper
 	// Observe gets every answer of the cloud; nil is nobody.
 	Observe func(otc.Answer)
-	Env     func(string) string // OS_* credentials, GOGC, and POD_NAME where the host's name is not the pod's
+	Env     func(string) string // OS_* credentials, and POD_NAME where the host's name is not the pod's
 
 	StatusPage bool // at / of the address that is not public
 
