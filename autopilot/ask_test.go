@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -104,6 +106,21 @@ func TestWhatTheCloudIsNotAskedFor(t *testing.T) {
 	} {
 		if i := waits(pendingFlavor, alter).ToAsk(); i != nil {
 			t.Errorf("%s: asked for %+v", name, i)
+		}
+	}
+}
+
+// The cloud has failed for two hours, and begins once more; the listing of instances may be from just before that.
+func TestAJobThatHasJustBegunIsNotOverdue(t *testing.T) {
+	for since, want := range map[time.Duration]bool{10 * time.Second: false, 14 * time.Minute: false, 15 * time.Minute: true} {
+		began, asked := ago(since), ago(2*time.Hour)
+		i := v1alpha1.Intent{AskedTime: &asked, JobID: "j7", JobTime: &began}
+		inst := &v1alpha1.Instance{Status: StatusActive, ActiveSince: &metav1.Time{Time: ago(3 * time.Hour).Time}}
+		if got := Stalling(i, inst, noon()); got != want {
+			t.Errorf("a job of %v: overdue %t, want %t", since, got, want)
+		}
+		if i.JobTime = nil; !Stalling(i, inst, noon()) {
+			t.Error("without a job it is not overdue after two hours")
 		}
 	}
 }

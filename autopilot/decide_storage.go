@@ -194,9 +194,18 @@ func askedAt(i v1alpha1.Intent) time.Time {
 	return i.DecisionTime.Time
 }
 
+// begunAt is when the change was asked for, or the cloud began the job that is under way: one that has just begun is not overdue,
+// however often the cloud failed before.
+func begunAt(i v1alpha1.Intent) time.Time {
+	if asked := askedAt(i); i.JobTime == nil || i.JobTime.Time.Before(asked) {
+		return asked
+	}
+	return i.JobTime.Time
+}
+
 // Stalling reports whether an intent should have come by now.
 func Stalling(i v1alpha1.Intent, inst *v1alpha1.Instance, now time.Time) bool {
-	return Overdue(askedAt(i), inst, now)
+	return Overdue(begunAt(i), inst, now)
 }
 
 // Overdue reports whether what the Rds has asked for since then should have come by now.
@@ -205,10 +214,10 @@ func Overdue(since time.Time, inst *v1alpha1.Instance, now time.Time) bool {
 	return !at.IsZero() && !now.Before(at)
 }
 
-// StallsAt is when an intent is overdue: 15 minutes after it was asked for, and after the instance became ACTIVE. It is
+// StallsAt is when an intent is overdue: 15 minutes after it was asked for, or its job began, and after the instance became ACTIVE. It is
 // zero where the instance is not ACTIVE.
 func StallsAt(i v1alpha1.Intent, inst *v1alpha1.Instance) time.Time {
-	return stallsAt(askedAt(i), inst)
+	return stallsAt(begunAt(i), inst)
 }
 
 func stallsAt(since time.Time, inst *v1alpha1.Instance) time.Time {
