@@ -58,7 +58,7 @@ func (c Case) ToAsk() *v1alpha1.Intent {
 }
 
 func (c Case) isDue(i *v1alpha1.Intent) bool {
-	if i.JobID != "" && i.JobTime != nil && !Overdue(i.JobTime.Time, c.Instance.observed(c.Status.Instance, c.Now), c.Now) {
+	if i.JobID != "" && i.JobTime != nil && !Stalling(*i, c.Instance.observed(c.Status.Instance, c.Now), c.Now) {
 		return false // a job that nobody may read, or that does nothing, does not keep the cloud from being asked again
 	}
 	if r := i.Refused(); c.intentState(i) != waiting || r != nil && r.NextTime != nil && c.Now.Before(r.NextTime.Time) {

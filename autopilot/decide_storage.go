@@ -197,10 +197,10 @@ func askedAt(i v1alpha1.Intent) time.Time {
 // begunAt is when the change was asked for, or the cloud began the job that is under way: one that has just begun is not overdue,
 // however often the cloud failed before.
 func begunAt(i v1alpha1.Intent) time.Time {
-	if asked := askedAt(i); i.JobTime == nil || i.JobTime.Time.Before(asked) {
-		return asked
+	if i.JobTime != nil {
+		return i.JobTime.Time
 	}
-	return i.JobTime.Time
+	return askedAt(i)
 }
 
 // Stalling reports whether an intent should have come by now.
