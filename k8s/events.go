@@ -6,7 +6,9 @@ import (
 	"context"
 	"strings"
 
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	eventsv1client "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/tools/events"
 
@@ -15,7 +17,10 @@ import (
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-const maxNote = 1024 // bytes; the API server refuses a longer one
+const (
+	maxNote       = 1024 // bytes; the API server refuses a longer one
+	eventsAtATime = 2    // requests under way
+)
 
 // recorder queues events and sends them in the background; a full queue drops them. Those that are equal in all but the
 // note within six minutes become one with a count and the first one's note.
@@ -25,8 +30,33 @@ type recorder struct {
 }
 
 func newRecorder(client eventsv1client.EventsV1Interface) *recorder {
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client})
+	broadcaster := events.NewBroadcaster(&pacedSink{&events.EventSinkImpl{Interface: client}, semaphore.NewWeighted(eventsAtATime)})
 	return &recorder{broadcaster: broadcaster, EventRecorder: broadcaster.NewRecorder(nil, self)}
+}
+
+// pacedSink sends a few events at a time. The library has a goroutine for each: in a storm of alarms, hundreds of requests would slow
+// down the patches that they tell of.
+type pacedSink struct {
+	events.EventSink
+	places *semaphore.Weighted
+}
+
+// Create waits for a place.
+func (s *pacedSink) Create(ctx context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
+	if err := s.places.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer s.places.Release(1)
+	return s.EventSink.Create(ctx, e)
+}
+
+// Patch waits for a place.
+func (s *pacedSink) Patch(ctx context.Context, e *eventsv1.Event, patch []byte) (*eventsv1.Event, error) {
+	if err := s.places.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer s.places.Release(1)
+	return s.EventSink.Patch(ctx, e, patch)
 }
 
 func (r *recorder) start(ctx context.Context) error {
