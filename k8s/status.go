@@ -47,7 +47,11 @@ func (c *Cluster) patchStatus(ctx context.Context, old *autopilotv1.RdsAutopilot
 	if patch == nil {
 		return old.DeepCopy(), nil
 	}
-	return c.patchAutopilot(ctx, old, patch, "status")
+	stored, err := c.patchAutopilot(ctx, old, patch, "status")
+	if err == nil {
+		reuse(&old.Status, &stored.Status)
+	}
+	return stored, err
 }
 
 // patchAutopilot sends a merge patch, which carries the resourceVersion. Strict: a CRD older than this program would

@@ -66,7 +66,7 @@ type Controller struct {
 	// The caches may be behind what was just written.
 	applied    ownWrites[*autopilot.Target]
 	writtenRap ownWrites[*v1alpha1.RdsAutopilot]
-	intakes    ownWrites[*v1alpha1.RdsAutopilot] // of the receiver in this process
+	intakes    ownWrites[version] // of the receiver in this process
 
 	decideMarks, armMarks *sweepMarks
 
@@ -122,7 +122,7 @@ func (c *Controller) IntakeStored(stored *v1alpha1.RdsAutopilot) {
 		return // the watch was faster, or will tell of all of it
 	}
 	c.writtenRap.keep(key, stored)
-	c.intakes.keep(key, stored)
+	c.intakes.keep(key, versionOf(stored))
 	c.enqueue(key)
 }
 
@@ -145,7 +145,7 @@ func (c *Controller) AutopilotChanged(old, now *v1alpha1.RdsAutopilot) {
 	if ownWriteOnly(old, now) {
 		return
 	}
-	if !c.intakes.arrived(key, now) { // else it was enqueued when it was stored
+	if !c.intakes.arrived(key, versionOf(now)) { // else it was enqueued when it was stored
 		c.enqueue(key)
 	}
 	if old != nil && old.Spec.InstanceID == now.Spec.InstanceID && old.Spec.Apply == now.Spec.Apply {
