@@ -65,7 +65,7 @@ type Followed struct {
 // FollowUp brings the status up to what the cloud has now: it ends intents, enters changes that others made and notes the
 // instance. It is a pure function; the case's own status is not altered.
 func FollowUp(c Case) Followed {
-	f := Followed{Status: *c.Status.DeepCopy()}
+	f := Followed{Status: c.Status.Copy()}
 	s := &f.Status
 	if c.Instance == nil {
 		return f

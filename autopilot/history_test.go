@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/mcsps/rds-autopilot/flavors"
@@ -84,6 +85,12 @@ func (s *simulation) fail(format string, args ...any) {
 
 // round is one round of the loop, killed after so many of its steps.
 func (s *simulation) round(killedAfter int) {
+	read, before := s.status, s.status.DeepCopy()
+	defer func() {
+		if diff := cmp.Diff(*before, read); diff != "" {
+			s.fail("the round altered what it had read (-before +after):\n%s", diff)
+		}
+	}()
 	inst := s.inst
 	c := Case{
 		Now: s.now, Mode: v1alpha1.ModeAuto, Enabled: true, Spec: s.spec, Generation: 1, Recheck: 30 * time.Second,

@@ -18,7 +18,7 @@ const (
 
 // RecordIntent enters what a verdict wants into the status, so that it is known before anything is patched.
 func RecordIntent(c Case, v Verdict) v1alpha1.Status {
-	s := *c.Status.DeepCopy()
+	s := c.Status.Copy()
 	if o := s.Overtaken; o != nil && c.intentState(o) == unpatched {
 		s.Overtaken = nil
 	}
@@ -74,7 +74,7 @@ func RecordAnswer(c Case, s *v1alpha1.Status, a CloudAnswer) (news []Decision) {
 // RecordOutcome enters into the status what became of a verdict: the intent as it stands after its patch, a record of every
 // answer, and all conditions but Armed and Ready. The case's status is that of RecordIntent; f is what FollowUp found.
 func RecordOutcome(c Case, v Verdict, f Followed, p Patched) Recorded {
-	done := Recorded{Status: *c.Status.DeepCopy()}
+	done := Recorded{Status: c.Status.Copy()}
 	s := &done.Status
 	var answers []Decision
 	for _, i := range f.Asked {
@@ -177,8 +177,7 @@ func recordDecisions(s *v1alpha1.Status, decisions []Decision, now time.Time) (n
 
 // recordDecision enters one decision and reports whether it is new.
 func recordDecision(s *v1alpha1.Status, d Decision, now time.Time) bool {
-	for i := range s.Decisions {
-		r := &s.Decisions[i]
+	for i, r := range s.Decisions {
 		if r.Metric != d.Metric {
 			continue
 		}
@@ -193,13 +192,15 @@ func recordDecision(s *v1alpha1.Status, d Decision, now time.Time) bool {
 			r.Count++
 			r.LastTime = *seconds(now)
 			r.ValuePercent, r.MessageID, r.Message = d.value(), d.MessageID, d.Message
+			s.Decisions = slices.Clone(s.Decisions)
+			s.Decisions[i] = r
 		}
 		return false
 	}
-	s.Decisions = slices.Insert(s.Decisions, 0, v1alpha1.DecisionRecord{
+	s.Decisions = append([]v1alpha1.DecisionRecord{{
 		Time: *seconds(now), Count: 1, Metric: d.Metric, Action: string(d.Action), Reason: string(d.Reason),
 		From: d.From, To: d.To, ValuePercent: d.value(), MessageID: d.MessageID, Message: d.Message,
-	})
+	}}, s.Decisions...)
 	for len(s.Decisions) > recordsKept {
 		s.Decisions = dropOldest(s.Decisions)
 	}

@@ -44,7 +44,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 			return 0, err
 		}
 		r.emitEnded(ended)
-		ended, c.Status = nil, *r.rap.Status.DeepCopy()
+		ended, c.Status = nil, r.rap.Status.Copy()
 		var applyErr error
 		patched, applyErr = r.apply(ctx, *v.Intent)
 		err = errors.Join(err, applyErr)
@@ -60,7 +60,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 				return 0, err
 			}
 			r.emitEnded(ended)
-			ended, c.Status = nil, *r.rap.Status.DeepCopy()
+			ended, c.Status = nil, r.rap.Status.Copy()
 		}
 		patched.Cloud = r.change(ctx, *i)
 		c.Now = r.Now()
@@ -90,7 +90,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 
 // recordUnreachable says in the status that the cloud does not answer, and stores the last value of spec.autopilot.
 func (r *round) recordUnreachable(ctx context.Context, err error) error {
-	next := *r.rap.Status.DeepCopy()
+	next := r.rap.Status.Copy()
 	next.Switch, next.ObservedGeneration = r.lastSwitch, r.rap.Generation
 	autopilot.SetCondition(&next, v1alpha1.ConditionArmed, false, autopilot.CloudUnreachable, "The cloud cannot be asked: "+err.Error(), r.rap.Generation, r.now)
 	autopilot.SetReady(&next, false, r.rap.Generation, r.now)

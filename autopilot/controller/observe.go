@@ -33,7 +33,7 @@ type Observer struct {
 func (o Observer) Observe(ctx context.Context, t *autopilot.Target, a *v1alpha1.RdsAutopilot, notBefore time.Time) (autopilot.Case, error) {
 	c := autopilot.Case{
 		Mode: autopilot.NarrowerMode(a.Spec.Mode, o.Mode), Enabled: true, Spec: a.Spec, Generation: a.Generation, Recheck: o.Recheck,
-		Wanted: t.Wanted, NoRds: t.NoRds, Status: *a.Status.DeepCopy(),
+		Wanted: t.Wanted, NoRds: t.NoRds, Status: a.Status.Copy(),
 	}
 	var err error
 	if c.Instance, err = o.instance(ctx, t.InstanceID, notBefore); err != nil {

@@ -207,7 +207,7 @@ func (r *round) storeIntent(ctx context.Context, next v1alpha1.Status) error {
 // update changes the status on top of whatever is stored by now: decisions go on while the cloud is asked about alarms.
 func (r *round) update(ctx context.Context, change func(*v1alpha1.Status)) error {
 	for {
-		next := *r.rap.Status.DeepCopy()
+		next := r.rap.Status.Copy()
 		change(&next)
 		err := r.write(ctx, next)
 		if !errors.Is(err, autopilot.ErrConflict) {

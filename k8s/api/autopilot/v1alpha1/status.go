@@ -274,27 +274,6 @@ type Intent struct {
 	Generation int64 `json:"generation,omitempty"`
 }
 
-// Intents returns the changes of ours that are under way: the pending one and, where storage had to go first, the one it
-// overtook.
-func (s *Status) Intents() []*Intent {
-	var intents []*Intent
-	for _, i := range []*Intent{s.Pending, s.Overtaken} {
-		if i != nil {
-			intents = append(intents, i)
-		}
-	}
-	return intents
-}
-
-// Refused returns why an intent is not being made; nil where it is, or where nobody has said no. What is known of an earlier
-// job that failed stays while the next one runs.
-func (i *Intent) Refused() *Refusal {
-	if i.JobID != "" {
-		return nil
-	}
-	return i.Refusal
-}
-
 // Refusal is the API server's answer to the patch of an intent, or the cloud's to the change.
 type Refusal struct {
 	// count of refusals in a row.
