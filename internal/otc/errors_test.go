@@ -3,6 +3,7 @@
 package otc
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -11,13 +12,14 @@ import (
 
 // What a call is asked for counts, whatever else is in the answer; where a call answers nothing, a code of the services does.
 func TestAnswersOf200(t *testing.T) {
-	subscribe := func(c *Cloud) error {
-		_, err := c.Subscribe(t.Context(), "urn:t", "https", "https://x/y", "r")
+	subscribe := func(ctx context.Context, c *Cloud) error {
+		_, err := c.Subscribe(ctx, "urn:t", "https", "https://x/y", "r")
 		return err
 	}
-	modify := func(c *Cloud) error { return c.ModifyRule(t.Context(), "al1", Rule{}) }
+	modify := func(ctx context.Context, c *Cloud) error { return c.ModifyRule(ctx, "al1", Rule{}) }
+	rules := func(ctx context.Context, c *Cloud) error { _, err := c.Rules(ctx); return err }
 	for name, tt := range map[string]struct {
-		do   func(*Cloud) error
+		do   func(context.Context, *Cloud) error
 		body string
 		err  string
 	}{
@@ -25,12 +27,20 @@ func TestAnswersOf200(t *testing.T) {
 		"done, and a code":            {subscribe, `{"code":"SMN.0190","message":"It exists","subscription_urn":"urn:s"}`, ""},
 		"a code alone":                {subscribe, `{"request_id":"r","code":"SMN.0012","message":"The endpoint is invalid"}`, "smn Subscribe: 200 SMN.0012 The endpoint is invalid"},
 		"neither":                     {subscribe, `{"request_id":"r"}`, "smn Subscribe: the reply holds no subscription_urn"},
+		"a list after other things":   {rules, `{"meta_data":{"count":0},"metric_alarms":[]}`, ""},
+		"no list":                     {rules, `{"meta_data":{"count":0}}`, "ces ListRules: the reply holds no metric_alarms"},
+		"no object":                   {rules, `["metric_alarms"]`, "ces ListRules: the reply is not a JSON object"},
+		"a list that is cut off":      {rules, `{"metric_alarms":[{"alarm_id":"al1"}`, "ces ListRules: error extracting {\"metric_alarms\":[{\"alarm_id\":\"al1\"} into *alarms.ListAlarmsResponse: unexpected end of JSON input"},
+		"cut off before the list":     {rules, `{"meta_data":{"count`, "ces ListRules: the reply is not a JSON object"},
 		"nothing asked for":           {modify, ``, ""},
 		"a code that says it is done": {modify, `{"code":"200","message":"success"}`, ""},
 		"a code that says it is not":  {modify, `{"code":"ces.0007","message":"Internal error"}`, "ces ModifyRule: 200 ces.0007 Internal error"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := tt.do(connectTo(t, &fake{service: answer(200, tt.body)}, Options{}))
+			var err error
+			synctest.Test(t, func(t *testing.T) { // some are repeated, which takes seconds
+				err = tt.do(t.Context(), connectTo(t, &fake{service: answer(200, tt.body)}, Options{}))
+			})
 			if err == nil && tt.err != "" || err != nil && err.Error() != tt.err {
 				t.Errorf("%v, want %q", err, tt.err)
 			}
