@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
@@ -66,7 +67,7 @@ type Controller struct {
 	// The caches may be behind what was just written.
 	applied    ownWrites[*autopilot.Target]
 	writtenRap ownWrites[*v1alpha1.RdsAutopilot]
-	intakes    ownWrites[version] // of the receiver in this process
+	intakes    ownWrites[*metav1.ObjectMeta] // uid and version alone, of the receiver in this process
 
 	decideMarks, armMarks *sweepMarks
 
@@ -122,7 +123,7 @@ func (c *Controller) IntakeStored(stored *v1alpha1.RdsAutopilot) {
 		return // the watch was faster, or will tell of all of it
 	}
 	c.writtenRap.keep(key, stored)
-	c.intakes.keep(key, versionOf(stored))
+	c.intakes.keep(key, &metav1.ObjectMeta{UID: stored.UID, ResourceVersion: stored.ResourceVersion}) // nothing that holds the rest
 	c.enqueue(key)
 }
 
@@ -145,7 +146,7 @@ func (c *Controller) AutopilotChanged(old, now *v1alpha1.RdsAutopilot) {
 	if ownWriteOnly(old, now) {
 		return
 	}
-	if !c.intakes.arrived(key, versionOf(now)) { // else it was enqueued when it was stored
+	if !c.intakes.arrived(key, &now.ObjectMeta) { // else it was enqueued when it was stored
 		c.enqueue(key)
 	}
 	if old != nil && old.Spec.InstanceID == now.Spec.InstanceID && old.Spec.Apply == now.Spec.Apply {

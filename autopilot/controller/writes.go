@@ -15,20 +15,6 @@ type versioned interface {
 	GetResourceVersion() string
 }
 
-// version is all that remains of an object whose content nobody needs.
-type version struct {
-	uid             types.UID
-	resourceVersion string
-}
-
-func versionOf(v versioned) version { return version{v.GetUID(), v.GetResourceVersion()} }
-
-// GetUID is the object's.
-func (v version) GetUID() types.UID { return v.uid }
-
-// GetResourceVersion is the object's.
-func (v version) GetResourceVersion() string { return v.resourceVersion }
-
 // ownWrites are objects as the API server answered our last write to them, for as long as the cache is behind: a round that
 // begins before the watch event of the last one must not decide by what was before.
 type ownWrites[T versioned] struct {
