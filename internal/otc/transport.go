@@ -214,26 +214,18 @@ func (c call) complete(resp *http.Response, reply []byte) error {
 	return nil
 }
 
-// holds looks for a key of the reply, and no further: the SDK reads all of it anyway.
 func holds(key string, reply []byte) error {
 	if key == "" {
 		return nil
 	}
-	read := json.NewDecoder(bytes.NewReader(reply))
-	if begin, err := read.Token(); err != nil || begin != json.Delim('{') {
+	var document map[string]json.RawMessage
+	if err := json.Unmarshal(reply, &document); err != nil {
 		return errors.New("the reply is not a JSON object")
 	}
-	for read.More() {
-		name, err := read.Token()
-		if name == key {
-			return nil
-		}
-		var value json.RawMessage
-		if err != nil || read.Decode(&value) != nil {
-			return errors.New("the reply is not a JSON object")
-		}
+	if _, ok := document[key]; !ok {
+		return errors.New("the reply holds no " + key)
 	}
-	return errors.New("the reply holds no " + key)
+	return nil
 }
 
 func drain(req *http.Request) ([]byte, error) {
