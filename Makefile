@@ -107,7 +107,7 @@ fresh: generate-code ## Fail if generated files are stale
 	@git diff --exit-code -- k8s/api deploy/crds deploy/chart docs/reference.md docs/command-line.md docs/metrics.md && test -z "$$(git ls-files --others --exclude-standard -- deploy/chart)" || { echo "generated files are stale: run make generate and commit"; exit 1; }
 
 .PHONY: fuzz
-fuzz: ## Run every fuzz target for FUZZTIME (30s)
+fuzz: ## Run every fuzz target for FUZZTIME (30s, or so many inputs: 100000x)
 	@set -e; for p in $$(go list ./autopilot/...); do \
 	  for f in $$(go test -list '^Fuzz' $$p | grep '^Fuzz' || true); do \
 	    echo "── $$p $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p; done; done
