@@ -215,6 +215,60 @@ func TestStatusWritersKeepToTheirFields(t *testing.T) {
 	}
 }
 
+// A write reads no more than the metadata of its answer: what it returns has to be what the API server has all the same.
+func TestWhatAWriteReturnsIsWhatIsStored(t *testing.T) {
+	t.Parallel()
+	c, ns := connect(t), shared.Cluster(t).Namespace(t)
+	a := createAutopilot(t, c, ns, "shop")
+	live := func() *autopilotv1.RdsAutopilot {
+		t.Helper()
+		stored, err := c.LiveAutopilot(t.Context(), ns, "shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stored
+	}
+	at := metav1.NewMicroTime(time.Date(2026, 1, 2, 3, 4, 5, 678900000, time.UTC).Local())
+	status := autopilotv1.Status{
+		ObservedGeneration: 1,
+		Conditions:         []metav1.Condition{{Type: autopilotv1.ConditionArmed, Status: metav1.ConditionTrue, Reason: "Armed", LastTransitionTime: metav1.NewTime(at.Truncate(time.Second))}},
+		Instance:           &autopilotv1.Instance{ID: "i", VolumeGB: 40, Zones: []string{"eu-de-01"}},
+		Pending:            &autopilotv1.Intent{Kind: autopilotv1.KindVolume, Metrics: []autopilotv1.Metric{autopilotv1.MetricStorage}, From: "40", To: "50", EvidenceTime: at, DecisionTime: at},
+		Changes:            []autopilotv1.Change{{Kind: autopilotv1.KindVolume, By: autopilotv1.ByOther, From: "30", To: "40", CompletionTime: at, Outcome: autopilotv1.OutcomeCompleted}},
+		Decisions:          []autopilotv1.DecisionRecord{{Time: metav1.NewTime(at.Truncate(time.Second)), Count: 1, Metric: autopilotv1.MetricStorage, Action: "None", Reason: "CapReached", Message: "No"}},
+	}
+	for _, next := range []autopilotv1.Status{status, {ObservedGeneration: 2, Decisions: status.Decisions}, {}} {
+		written, err := c.WriteStatus(t.Context(), a, next)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(live(), written, cmpopts.EquateEmpty(), cmpopts.IgnoreTypes(metav1.TypeMeta{})); diff != "" {
+			t.Errorf("what WriteStatus returns (-stored +returned):\n%s", diff)
+		}
+		a = written
+	}
+	c.OnIntake(func(stored *autopilotv1.RdsAutopilot) { a = stored })
+	in := signal(autopilotv1.MetricCPU, "m1")
+	in.AlarmTime, in.ReceivedTime = at, at
+	if err := c.WriteIntake(t.Context(), a, intake(in)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(live(), a, cmpopts.EquateEmpty(), cmpopts.IgnoreTypes(metav1.TypeMeta{})); diff != "" {
+		t.Errorf("what is told of an intake (-stored +told):\n%s", diff)
+	}
+	bare := *a
+	if err := c.RemoveFinalizer(t.Context(), &bare); err != nil {
+		t.Fatal(err)
+	}
+	a, err := c.SetFinalizer(t.Context(), live())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(live(), a, cmpopts.EquateEmpty(), cmpopts.IgnoreTypes(metav1.TypeMeta{})); diff != "" {
+		t.Errorf("what SetFinalizer returns (-stored +returned):\n%s", diff)
+	}
+}
+
 func TestStatusOfAnOldVersionIsAConflict(t *testing.T) {
 	t.Parallel()
 	c, ns := connect(t), shared.Cluster(t).Namespace(t)

@@ -4,6 +4,7 @@ package k8s
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -45,27 +46,40 @@ func (c *Cluster) patchStatus(ctx context.Context, old *autopilotv1.RdsAutopilot
 		return nil, fmt.Errorf("encode status of RdsAutopilot %s/%s: %w", old.Namespace, old.Name, err)
 	}
 	if patch == nil {
-		return old.DeepCopy(), nil
+		return old, nil
 	}
 	stored, err := c.patchAutopilot(ctx, old, patch, "status")
 	if err == nil {
-		reuse(&old.Status, &stored.Status)
+		stored.Status = status
 	}
 	return stored, err
 }
 
-// patchAutopilot sends a merge patch, which carries the resourceVersion. Strict: a CRD older than this program would
-// otherwise drop an intent without a word.
+// metadataOnly has the API server answer with the metadata: the rest is what was read and what was sent, for a patch that carries
+// the resourceVersion goes on top of nothing else. In a storm of alarms the whole objects would be most of what is read.
+const metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+
+// patchAutopilot sends a merge patch, which carries the resourceVersion, and returns what was read with the metadata of the answer.
+// Strict: a CRD older than this program would otherwise drop an intent without a word.
 func (c *Cluster) patchAutopilot(ctx context.Context, a *autopilotv1.RdsAutopilot, patch []byte, subresource ...string) (*autopilotv1.RdsAutopilot, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	stored, err := c.autopilotsIn(a.Namespace).Patch(ctx, a.Name, types.MergePatchType, patch,
-		metav1.PatchOptions{FieldManager: self, FieldValidation: metav1.FieldValidationStrict}, subresource...)
+	result := c.ownAPI.Patch(types.MergePatchType).Namespace(a.Namespace).Resource(autopilotv1.Resource).Name(a.Name).SubResource(subresource...).
+		SetHeader("Accept", metadataOnly).
+		VersionedParams(&metav1.PatchOptions{FieldManager: self, FieldValidation: metav1.FieldValidationStrict}, c.codec).
+		Body(patch).Do(ctx)
+	var answer metav1.PartialObjectMetadata
+	body, err := result.Raw()
+	if err = cmp.Or(result.Error(), err); err == nil {
+		err = json.Unmarshal(body, &answer)
+	}
 	if err != nil {
 		return nil, wrapError(err, "patch RdsAutopilot %s/%s", a.Namespace, a.Name)
 	}
+	stored := *a
+	stored.ObjectMeta = answer.ObjectMeta
 	trim(&stored.ObjectMeta)
-	return stored, nil
+	return &stored, nil
 }
 
 // statusPatch returns nil if nothing differs.

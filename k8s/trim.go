@@ -5,7 +5,6 @@ package k8s
 import (
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -55,24 +54,6 @@ func shrink(s *autopilotv1.Status) {
 		share(words, &c.Outcome)
 		for j := range c.Metrics {
 			share(words, &c.Metrics[j])
-		}
-	}
-}
-
-// reuse has what a status that was just decoded says like an earlier one be the same memory: what was written is kept beside what the
-// cache has until the watch brings it, in a storm for hundreds of databases.
-func reuse(earlier, decoded *autopilotv1.Status) {
-	decisions := slices.Clone(decoded.Decisions) // without the decoder's room to grow
-	for i, d := range decisions {
-		if at := slices.Index(earlier.Decisions, d); at >= 0 {
-			decisions[i] = earlier.Decisions[at]
-		}
-	}
-	decoded.Decisions = decisions
-	was, is := reflect.ValueOf(earlier).Elem(), reflect.ValueOf(decoded).Elem()
-	for i := range is.NumField() {
-		if reflect.DeepEqual(was.Field(i).Interface(), is.Field(i).Interface()) {
-			is.Field(i).Set(was.Field(i))
 		}
 	}
 }

@@ -74,33 +74,6 @@ func TestALongHistoryTakesNoMoreMemoryThanItNeeds(t *testing.T) {
 	}
 }
 
-func TestWhatIsAsBeforeIsHeldOnce(t *testing.T) {
-	status := func(text string) *autopilotv1.Status {
-		s := &autopilotv1.Status{}
-		if err := json.Unmarshal([]byte(text), s); err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
-	const changes, decision = `"changes":[{"to":"50"},{"to":"40"}]`, `{"time":"2026-01-01T00:00:00Z","reason":"Cooldown","message":"wait"}`
-	earlier := status(`{` + changes + `,"decisions":[` + decision + `],"summary":{"lastDecision":"Cooldown (cpu)"}}`)
-	decoded := status(`{` + changes + `,"decisions":[{"reason":"CapReached"},` + decision + `,{"reason":"Cooldown"}],"summary":{"lastDecision":"CapReached (storage)"}}`)
-	before := decoded.DeepCopy()
-	reuse(earlier, decoded)
-	if diff := cmp.Diff(before, decoded); diff != "" {
-		t.Errorf("the status (-want +got):\n%s", diff)
-	}
-	if &earlier.Changes[0] != &decoded.Changes[0] {
-		t.Error("equal changes are held twice")
-	}
-	if unsafe.StringData(earlier.Decisions[0].Message) != unsafe.StringData(decoded.Decisions[1].Message) {
-		t.Error("the sentence of an equal decision is held twice")
-	}
-	if len(earlier.Decisions) != 1 || cap(decoded.Decisions) != 3 {
-		t.Errorf("%d decisions before, and room for %d now", len(earlier.Decisions), cap(decoded.Decisions))
-	}
-}
-
 func TestNoteIsCapped(t *testing.T) {
 	for _, note := range []string{strings.Repeat("a", 3000), strings.Repeat("ü", 600), "a" + strings.Repeat("€", 400)} {
 		got := truncated(note, maxNote)
