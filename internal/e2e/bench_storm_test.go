@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -36,9 +37,7 @@ func (f *benchFleet) storms(b *testing.B, times int, rate string) {
 	for b.Loop() {
 		for i := range times {
 			progress("storm %d of %d", i+1, times)
-			bl, bm := f.arrivals(b, func() error {
-				return each(fleetWorkers, f.size, func(i int) error { return f.bareWrites(b.Context(), &f.all[i]) })
-			})
+			bl, bm := f.bareLoop(b)
 			f.reset(b)
 			p := f.serve(b, "--cloud-rate", rate)
 			messages := f.alarm(b)
@@ -113,16 +112,32 @@ func (f *benchFleet) arrivals(b *testing.B, do func() error) (last, middle float
 			b.Fatalf("%d of %d ask for more", len(at), f.size)
 		}
 	}
-	var sorted []float64
-	for _, t := range at {
-		sorted = append(sorted, t)
-	}
-	slices.Sort(sorted)
-	return sorted[len(sorted)-1], sorted[len(sorted)/2]
+	return lastAndMiddle(slices.Collect(maps.Values(at)))
 }
 
-// bareWrites are those of the service for one alarm, without any thought: the signal, the intent, the Rds and the outcome.
-func (f *benchFleet) bareWrites(ctx context.Context, a *v1alpha1.RdsAutopilot) error {
+func lastAndMiddle(at []float64) (last, middle float64) {
+	slices.Sort(at)
+	return at[len(at)-1], at[len(at)/2]
+}
+
+// bareLoop makes the writes of a storm, and returns when the Rds were patched, as arrivals does. It takes the time of the answers: a
+// watch of this very process is late while it writes.
+func (f *benchFleet) bareLoop(b *testing.B) (last, middle float64) {
+	b.Helper()
+	at := make([]float64, f.size)
+	began := time.Now()
+	err := each(fleetWorkers, f.size, func(i int) error {
+		return f.bareWrites(b.Context(), &f.all[i], func() { at[i] = time.Since(began).Seconds() })
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return lastAndMiddle(at)
+}
+
+// bareWrites are those of the service for one alarm, without any thought: the signal, the intent, the Rds and the outcome. It calls
+// patched once the Rds is.
+func (f *benchFleet) bareWrites(ctx context.Context, a *v1alpha1.RdsAutopilot, patched func()) error {
 	signal := map[string]any{
 		"metric": "storage", "alarmID": a.Status.Alarms.Rules[0].AlarmID, "state": "alarm", "valuePercent": "93", "datapointTime": stormIntentDay,
 		"alarmTime": stormIntentDay, "messageID": a.Status.Decisions[0].MessageID, "receivedTime": stormIntentDay,
@@ -150,6 +165,7 @@ func (f *benchFleet) bareWrites(ctx context.Context, a *v1alpha1.RdsAutopilot) e
 	if _, err := f.rdss.Patch(ctx, a.Name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 		return err
 	}
+	patched()
 	return write("decisions", a.Status.Decisions[1:])
 }
 
