@@ -28,6 +28,7 @@ func (c *Cluster) LiveAutopilot(ctx context.Context, namespace, name string) (*a
 		return nil, wrapError(err, "get RdsAutopilot %s/%s", namespace, name)
 	}
 	trim(&a.ObjectMeta)
+	c.keep(a)
 	return a, nil
 }
 
@@ -97,9 +98,13 @@ func (c *Cluster) CreateAutopilot(ctx context.Context, t *autopilot.Target) erro
 // SetFinalizer adds our finalizer, if it is not there. It returns autopilot.ErrConflict or autopilot.ErrGone.
 func (c *Cluster) SetFinalizer(ctx context.Context, a *autopilotv1.RdsAutopilot) (*autopilotv1.RdsAutopilot, error) {
 	if slices.Contains(a.Finalizers, autopilotv1.Finalizer) {
-		return a.DeepCopy(), nil
+		return a, nil
 	}
-	return c.patchFinalizers(ctx, a, append(slices.Clone(a.Finalizers), autopilotv1.Finalizer))
+	stored, err := c.patchFinalizers(ctx, a, append(slices.Clone(a.Finalizers), autopilotv1.Finalizer))
+	if err == nil {
+		c.keep(stored)
+	}
+	return stored, err
 }
 
 // RemoveFinalizer removes our finalizer, and leaves others. An object that is gone needs none. It returns

@@ -158,7 +158,7 @@ func intake(signals ...autopilotv1.Signal) autopilotv1.Intake {
 }
 
 func signal(metric autopilotv1.Metric, id string) autopilotv1.Signal {
-	now := metav1.NewMicroTime(time.Now())
+	now := metav1.NewMicroTime(time.Now().Truncate(time.Microsecond))
 	return autopilotv1.Signal{
 		Metric: metric, AlarmID: "al1", State: autopilotv1.StateAlarm, AlarmTime: now, MessageID: id, ReceivedTime: now,
 	}
@@ -181,17 +181,12 @@ func TestStatusWritersKeepToTheirFields(t *testing.T) {
 	if byLeader.Status.ObservedGeneration != 3 || byLeader.Status.Instance.VolumeGB != 40 || byLeader.Status.Intake.Signals != nil {
 		t.Errorf("leader wrote %s", encoded(t, byLeader.Status))
 	}
-	var told string
-	c.OnIntake(func(stored *autopilotv1.RdsAutopilot) { told = stored.ResourceVersion })
 	if err := c.WriteIntake(t.Context(), byLeader, both.Intake); err != nil {
 		t.Fatal(err)
 	}
 	byWebhook, err := c.LiveAutopilot(t.Context(), ns, "shop")
 	if err != nil {
 		t.Fatal(err)
-	}
-	if told != byWebhook.ResourceVersion {
-		t.Errorf("told of version %q, want what is stored: %s", told, byWebhook.ResourceVersion)
 	}
 	if byWebhook.Status.ObservedGeneration != 3 || len(byWebhook.Status.Intake.Signals) != 1 {
 		t.Errorf("webhook wrote %s", encoded(t, byWebhook.Status))
@@ -247,17 +242,7 @@ func TestWhatAWriteReturnsIsWhatIsStored(t *testing.T) {
 		}
 		a = written
 	}
-	c.OnIntake(func(stored *autopilotv1.RdsAutopilot) { a = stored })
-	in := signal(autopilotv1.MetricCPU, "m1")
-	in.AlarmTime, in.ReceivedTime = at, at
-	if err := c.WriteIntake(t.Context(), a, intake(in)); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(live(), a, cmpopts.EquateEmpty(), cmpopts.IgnoreTypes(metav1.TypeMeta{})); diff != "" {
-		t.Errorf("what is told of an intake (-stored +told):\n%s", diff)
-	}
-	bare := *a
-	if err := c.RemoveFinalizer(t.Context(), &bare); err != nil {
+	if err := c.RemoveFinalizer(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
 	a, err := c.SetFinalizer(t.Context(), live())

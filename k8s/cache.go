@@ -3,18 +3,18 @@
 package k8s
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/mcsps/rds-autopilot/autopilot/ownwrites"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
@@ -26,36 +26,36 @@ const (
 	byInstance = "instance"
 )
 
-// Cache is what the API server has of both kinds, as last seen. It can be behind; it is never empty because the API server
-// is away. All objects are the cache's own: nobody alters them.
+// Cache is what the API server has of both kinds, as last seen. It can be behind, but not behind what was written to RdsAutopilots
+// here; it is never empty because the API server is away. All objects are the cache's own: nobody alters them.
 type Cache struct {
 	rds        informers[*otcv1.Rds]
-	autopilots informers[*autopilotv1.RdsAutopilot]
+	autopilots informers[*packed]
+	written    ownwrites.Map[types.NamespacedName, *packed] // also what was read anew
 	synced     []cache.DoneChecker
 }
 
-type object[T any] interface {
+type object interface {
 	comparable
 	runtime.Object
 	metav1.Object
-	DeepCopy() T
 }
 
 // informers holds one informer per watched namespace, or a single one for all.
-type informers[T object[T]] []cache.SharedIndexInformer
+type informers[T object] []cache.SharedIndexInformer
 
 func newCache(c *Cluster) (*Cache, error) {
 	indexRds := cache.Indexers{byInstance: func(obj any) ([]string, error) {
 		return unlessEmpty(obj.(*otcv1.Rds).Status.ID), nil
 	}}
 	indexAutopilots := cache.Indexers{byTopic: func(obj any) ([]string, error) {
-		return unlessEmpty(obj.(*autopilotv1.RdsAutopilot).Status.Alarms.TopicURN), nil
+		return unlessEmpty(obj.(*packed).Status.Alarms.TopicURN), nil
 	}, byUID: func(obj any) ([]string, error) {
-		return unlessEmpty(shortUID(obj.(*autopilotv1.RdsAutopilot))), nil
+		return unlessEmpty(shortUID(&obj.(*packed).RdsAutopilot)), nil
 	}, byCert: func(obj any) ([]string, error) {
-		return unlessEmpty(obj.(*autopilotv1.RdsAutopilot).Status.Intake.SigningCertURL), nil
+		return unlessEmpty(obj.(*packed).Status.Intake.SigningCertURL), nil
 	}, byInstance: func(obj any) ([]string, error) {
-		return unlessEmpty(obj.(*autopilotv1.RdsAutopilot).Spec.InstanceID), nil
+		return unlessEmpty(obj.(*packed).Spec.InstanceID), nil
 	}}
 	w := &Cache{}
 	for _, ns := range c.namespaces {
@@ -71,7 +71,7 @@ func newCache(c *Cluster) (*Cache, error) {
 		w.autopilots = append(w.autopilots, autopilots)
 		w.synced = append(w.synced, rds.HasSyncedChecker(), autopilots.HasSyncedChecker())
 	}
-	return w, nil
+	return w, addHandler(w, w.autopilots, w.forgetWritten)
 }
 
 func unlessEmpty(value string) []string {
@@ -134,47 +134,7 @@ func (w *Cache) WaitForSync(ctx context.Context) error {
 	return nil
 }
 
-// Autopilot returns the RdsAutopilot as last seen, and whether there is one.
-func (w *Cache) Autopilot(namespace, name string) (*autopilotv1.RdsAutopilot, bool) {
-	a, ok := w.autopilots.peek(namespace, name)
-	if ok && a.IsDoctors() {
-		return nil, false
-	}
-	return a, ok
-}
-
-// EachAutopilot calls f with every RdsAutopilot as last seen, in no order.
-func (w *Cache) EachAutopilot(f func(*autopilotv1.RdsAutopilot)) {
-	w.autopilots.each(func(a *autopilotv1.RdsAutopilot) {
-		if !a.IsDoctors() {
-			f(a)
-		}
-	})
-}
-
-// ByTopic returns the autopilots whose status has the topic's URN. It is the only one to return those of doctor, for whose
-// messages the receiver answers, and which stand for no database.
-func (w *Cache) ByTopic(topicURN string) []*autopilotv1.RdsAutopilot {
-	return w.autopilots.by(byTopic, topicURN)
-}
-
-// SignedBefore reports whether any autopilot's last stored message was signed with the certificate at that URL.
-func (w *Cache) SignedBefore(certURL string) bool {
-	return slices.ContainsFunc(w.autopilots, func(inf cache.SharedIndexInformer) bool {
-		return slices.Contains(inf.GetIndexer().ListIndexFuncValues(byCert), certURL) // one or two
-	})
-}
-
-// OnAutopilot is OnTarget for RdsAutopilots.
-func (w *Cache) OnAutopilot(f func(old, new *autopilotv1.RdsAutopilot)) error {
-	return addHandler(w, w.autopilots, func(old, new *autopilotv1.RdsAutopilot) {
-		if !cmp.Or(new, old).IsDoctors() {
-			f(old, new)
-		}
-	})
-}
-
-func addHandler[T object[T]](w *Cache, k informers[T], f func(old, new T)) error {
+func addHandler[T object](w *Cache, k informers[T], f func(old, new T)) error {
 	var none T
 	handler := cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { f(none, obj.(T)) },

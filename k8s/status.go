@@ -22,22 +22,27 @@ import (
 // autopilot.ErrConflict if anyone wrote it since, or autopilot.ErrGone.
 func (c *Cluster) WriteStatus(ctx context.Context, read *autopilotv1.RdsAutopilot, next autopilotv1.Status) (*autopilotv1.RdsAutopilot, error) {
 	next.Intake = read.Status.Intake
-	return c.patchStatus(ctx, read, next)
+	stored, err := c.patchStatus(ctx, read, next)
+	if err == nil {
+		c.keep(stored)
+	}
+	return stored, err
 }
 
-// WriteIntake is the webhook's write: it sends what differs in the intake, and nothing else. Otherwise it is like
-// WriteStatus.
+// WriteIntake is the webhook's write: it sends what differs in the intake, and nothing else. What was read may lack what lies behind
+// it. Otherwise it is like WriteStatus.
 func (c *Cluster) WriteIntake(ctx context.Context, read *autopilotv1.RdsAutopilot, in autopilotv1.Intake) error {
 	status := read.Status
 	status.Intake = in
 	stored, err := c.patchStatus(ctx, read, status)
-	if err == nil && !stored.IsDoctors() {
+	if err == nil && c.keepIntake(read.ResourceVersion, stored) && !stored.IsDoctors() {
 		c.onIntake(stored)
 	}
 	return err
 }
 
-// OnIntake has f called with every autopilot whose intake was written here, before the watch tells of it. It belongs before Run.
+// OnIntake has f called with every autopilot whose intake was written here, where the watch has not told of it yet. It belongs before
+// Run.
 func (c *Cluster) OnIntake(f func(stored *autopilotv1.RdsAutopilot)) { c.onIntake = f }
 
 func (c *Cluster) patchStatus(ctx context.Context, old *autopilotv1.RdsAutopilot, status autopilotv1.Status) (*autopilotv1.RdsAutopilot, error) {

@@ -51,15 +51,17 @@ func (w *Cache) Target(namespace, name string) *autopilot.Target {
 	if rds, ok := w.rds.peek(namespace, name); ok {
 		return TargetOf(rds)
 	}
-	a, _ := w.autopilots.peek(namespace, name)
-	return TargetNamedBy(a)
+	if p, ok := w.autopilots.peek(namespace, name); ok {
+		return TargetNamedBy(&p.RdsAutopilot)
+	}
+	return nil
 }
 
 // EachTarget calls f with every target as last seen, in no order.
 func (w *Cache) EachTarget(f func(*autopilot.Target)) {
 	w.rds.each(func(rds *otcv1.Rds) { f(TargetOf(rds)) })
-	w.autopilots.each(func(a *autopilotv1.RdsAutopilot) {
-		if t := w.withoutRds(a); t != nil {
+	w.autopilots.each(func(p *packed) {
+		if t := w.withoutRds(&p.RdsAutopilot); t != nil {
 			f(t)
 		}
 	})
@@ -78,8 +80,8 @@ func (w *Cache) TargetsByInstance(id string) (found []*autopilot.Target) {
 	for _, rds := range w.rds.by(byInstance, id) {
 		found = append(found, TargetOf(rds))
 	}
-	for _, a := range w.autopilots.by(byInstance, id) {
-		if t := w.withoutRds(a); t != nil {
+	for _, p := range w.autopilots.by(byInstance, id) {
+		if t := w.withoutRds(&p.RdsAutopilot); t != nil {
 			found = append(found, t)
 		}
 	}

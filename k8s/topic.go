@@ -71,11 +71,11 @@ func (w *Cache) expected(topicURN string) (*autopilotv1.RdsAutopilot, bool) {
 		return nil, false
 	}
 	known := w.autopilots.by(byUID, t.uid)
-	i := slices.IndexFunc(known, t.belongsTo)
+	i := slices.IndexFunc(known, func(p *packed) bool { return t.belongsTo(&p.RdsAutopilot) })
 	if i < 0 {
 		return nil, false
 	}
-	return known[i], true
+	return &known[i].RdsAutopilot, true
 }
 
 // ByTopicLive asks the API server for those whose status has the topic's URN, by one GET: namespace and name

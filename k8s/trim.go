@@ -5,7 +5,6 @@ package k8s
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,48 +35,15 @@ func trim(m *metav1.ObjectMeta) {
 	}
 }
 
-// shrink takes from a status that was just decoded the memory that it does not need: the decoder leaves its lists room to grow, and
-// makes a text of its own of each word that a long history repeats.
-func shrink(s *autopilotv1.Status) {
-	s.Decisions, s.Changes, s.FormerVolumes = slices.Clone(s.Decisions), slices.Clone(s.Changes), slices.Clone(s.FormerVolumes)
-	words := make(map[string]string)
-	for i := range s.Decisions {
-		d := &s.Decisions[i]
-		share(words, &d.Metric)
-		share(words, &d.Action, &d.Reason, &d.From, &d.To, &d.ValuePercent, &d.Message)
-	}
-	for i := range s.Changes {
-		c := &s.Changes[i]
-		share(words, &c.Kind)
-		share(words, &c.By)
-		share(words, &c.From, &c.To, &c.ValuePercent)
-		share(words, &c.Outcome)
-		for j := range c.Metrics {
-			share(words, &c.Metrics[j])
-		}
-	}
-}
-
-// share has equal texts be the same memory.
-func share[T ~string](words map[string]string, texts ...*T) {
-	for _, text := range texts {
-		known, ok := words[string(*text)]
-		if !ok {
-			known = string(*text)
-			words[known] = known
-		}
-		*text = T(known)
-	}
-}
-
-// transform is trim and shrink for the informers, which call it before they store anything.
+// transform is trim for the informers, which call it before they store anything. It packs what is large.
 func transform(obj any) (any, error) {
 	switch o := obj.(type) {
 	case *otcv1.Rds:
 		trim(&o.ObjectMeta)
 	case *autopilotv1.RdsAutopilot:
 		trim(&o.ObjectMeta)
-		shrink(&o.Status)
+		return pack(o)
+	case *packed: // an informer may ask twice
 	default:
 		return nil, fmt.Errorf("unexpected object in a watch: %T", obj)
 	}

@@ -3,12 +3,9 @@
 package k8s
 
 import (
-	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
-	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,34 +40,6 @@ func TestTrimKeepsWhatIsNamed(t *testing.T) {
 	}
 	if _, err := transform(&autopilotv1.RdsAutopilotList{}); err == nil {
 		t.Error("took what it does not know")
-	}
-}
-
-func TestALongHistoryTakesNoMoreMemoryThanItNeeds(t *testing.T) {
-	var decisions, changes []string
-	for range 20 {
-		decisions = append(decisions, `{"metric":"cpu","reason":"Cooldown","message":"wait"}`)
-		changes = append(changes, `{"metrics":["cpu"],"to":"rds.mysql.n1.large.4"}`)
-	}
-	a := &autopilotv1.RdsAutopilot{}
-	err := json.Unmarshal(fmt.Appendf(nil, `{"status":{"decisions":[%s],"changes":[%s]}}`, strings.Join(decisions, ","), strings.Join(changes, ",")), a)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := a.DeepCopy()
-	if _, err := transform(a); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(before, a); diff != "" {
-		t.Errorf("the object (-want +got):\n%s", diff)
-	}
-	d, c := a.Status.Decisions, a.Status.Changes
-	if cap(d) > 24 || cap(c) > 24 {
-		t.Errorf("room for %d decisions and %d changes, want 20", cap(d), cap(c))
-	}
-	same := func(a, b string) bool { return unsafe.StringData(a) == unsafe.StringData(b) }
-	if !same(d[0].Reason, d[19].Reason) || !same(d[0].Message, d[19].Message) || !same(string(d[0].Metric), string(c[19].Metrics[0])) || !same(c[0].To, c[19].To) {
-		t.Error("equal texts are held twice")
 	}
 }
 

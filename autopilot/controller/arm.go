@@ -45,7 +45,6 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 		if err != nil {
 			return 0, fmt.Errorf("set the finalizer: %w", err)
 		}
-		r.writtenRap.keep(key, rap)
 		r.setAutopilot(rap)
 	}
 	if r.notBefore = r.now.Add(-r.Sweep); sweep { // what is not in order is read anew before anything is changed

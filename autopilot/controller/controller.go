@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/ownwrites"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -64,10 +65,9 @@ type Controller struct {
 	switches switchTracker
 	limiter  *flavorChangeLimiter
 
-	// The caches may be behind what was just written.
-	applied    ownWrites[*autopilot.Target]
-	writtenRap ownWrites[*v1alpha1.RdsAutopilot]
-	intakes    ownWrites[*metav1.ObjectMeta] // uid and version alone, of the receiver in this process
+	// The cache may be behind what was just written.
+	applied ownwrites.Map[Key, *autopilot.Target]
+	intakes ownwrites.Map[Key, *metav1.ObjectMeta] // uid and version alone, of the receiver in this process
 
 	decideMarks, armMarks *sweepMarks
 
@@ -100,8 +100,8 @@ func (c *Controller) TargetChanged(old, now *autopilot.Target) {
 	key := Key{of.Namespace, of.Name}
 	c.switches.observe(key, now)
 	if now == nil {
-		c.applied.forget(key)
-	} else if c.applied.arrived(key, now) && old != nil && onlyWants(*old, *now) {
+		c.applied.Forget(key)
+	} else if c.applied.Arrived(key, now) && old != nil && onlyWants(*old, *now) {
 		return
 	}
 	c.enqueue(key)
@@ -116,37 +116,33 @@ func onlyWants(old, now autopilot.Target) bool {
 	return old == now
 }
 
-// IntakeStored takes in what this process itself has stored of a message. The watch tells of it later, under load by seconds.
+// IntakeStored takes in what this process itself has stored of a message, and the cache has, before the watch tells of it: under load
+// that is seconds later.
 func (c *Controller) IntakeStored(stored *v1alpha1.RdsAutopilot) {
 	key := Key{stored.Namespace, stored.Name}
-	if cached, ok := c.Cache.Autopilot(stored.Namespace, stored.Name); !ok || !isBefore(cached, stored) {
-		return // the watch was faster, or will tell of all of it
-	}
-	c.writtenRap.keep(key, stored)
-	c.intakes.keep(key, &metav1.ObjectMeta{UID: stored.UID, ResourceVersion: stored.ResourceVersion}) // nothing that holds the rest
+	c.intakes.Keep(key, &metav1.ObjectMeta{UID: stored.UID, ResourceVersion: stored.ResourceVersion}) // nothing that holds the rest
 	c.enqueue(key)
 }
 
-// AutopilotChanged takes in a change of an RdsAutopilot, as TargetChanged does. Neither object is altered. A change that is
+// AutopilotChanged takes in a change of an RdsAutopilot, as TargetChanged does. Neither object is altered, and both may lack changes,
+// former volumes and decisions. A change that is
 // nothing but our own write to the status starts no new round.
 func (c *Controller) AutopilotChanged(old, now *v1alpha1.RdsAutopilot) {
 	if now == nil {
 		key := Key{old.Namespace, old.Name}
 		c.limiter.forget(key)
-		c.writtenRap.forget(key)
-		c.intakes.forget(key)
+		c.intakes.Forget(key)
 		c.switches.observe(key, nil) // one that a person deletes is not made again by an earlier switch
 		c.enqueue(key)
 		return
 	}
 	key := Key{now.Namespace, now.Name}
 	c.limiter.observe(now)
-	c.writtenRap.arrived(key, now)
 	c.switches.stored(key, now.Status.Switch)
 	if ownWriteOnly(old, now) {
 		return
 	}
-	if !c.intakes.arrived(key, &now.ObjectMeta) { // else it was enqueued when it was stored
+	if !c.intakes.Arrived(key, &now.ObjectMeta) { // else it was enqueued when it was stored
 		c.enqueue(key)
 	}
 	if old != nil && old.Spec.InstanceID == now.Spec.InstanceID && old.Spec.Apply == now.Spec.Apply {

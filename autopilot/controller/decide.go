@@ -109,7 +109,7 @@ func (r *round) apply(ctx context.Context, i v1alpha1.Intent) (autopilot.Patched
 	case err != nil:
 		return autopilot.Patched{}, fmt.Errorf("patch Rds: %w", err)
 	}
-	r.applied.keep(r.key, stored)
+	r.applied.Keep(r.key, stored)
 	if !stored.Wanted.Asks(i) {
 		return autopilot.Patched{Result: autopilot.PatchTakenBack}, nil
 	}

@@ -12,13 +12,15 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Cache is what Kubernetes has, as last seen: it may be behind. What it returns must not be altered.
+// Cache is what Kubernetes has, as last seen: it may be behind, but not behind what the Store or the receiver of this process has
+// written or read anew. What it returns must not be altered.
 type Cache interface {
 	// Target returns nil where there is no such Rds, and no autopilot that names its instance itself.
 	Target(namespace, name string) *autopilot.Target
 	TargetsByInstance(id string) []*autopilot.Target
 	EachTarget(f func(*autopilot.Target))
 	Autopilot(namespace, name string) (*v1alpha1.RdsAutopilot, bool)
+	// EachAutopilot may leave out changes, former volumes and decisions.
 	EachAutopilot(f func(*v1alpha1.RdsAutopilot))
 }
 

@@ -55,7 +55,7 @@ func (c *Controller) newRound(key Key) (r *round, ok bool) {
 	if r.rap, ok = c.Cache.Autopilot(key.Namespace, key.Name); !ok {
 		return r, false
 	}
-	r.setAutopilot(c.writtenRap.newest(key, r.rap))
+	r.limiter.observe(r.rap)
 	r.lastSwitch = cmp.Or(r.lastSwitch, r.rap.Status.Switch)
 	return r, true
 }
@@ -66,7 +66,7 @@ func (c *Controller) latestTarget(key Key) *autopilot.Target {
 	if t == nil {
 		return nil
 	}
-	return c.applied.newest(key, t)
+	return c.applied.Newest(key, t)
 }
 
 // reconcile decides on one database and says when to look again. What concerns its alarms is left to arm.
@@ -170,7 +170,6 @@ func (r *round) write(ctx context.Context, next v1alpha1.Status) error {
 	if err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
-	r.writtenRap.keep(r.key, stored)
 	r.setAutopilot(stored)
 	return nil
 }

@@ -33,7 +33,7 @@ const (
 // Cache is what the API server has of the namespaces that are watched, as last seen. What it hands out is not altered.
 type Cache interface {
 	HasSynced() bool
-	EachAutopilot(f func(*v1alpha1.RdsAutopilot))
+	EachAutopilot(f func(*v1alpha1.RdsAutopilot)) // may leave out changes, former volumes and decisions
 	EachTarget(f func(*autopilot.Target))
 	Autopilot(namespace, name string) (*v1alpha1.RdsAutopilot, bool)
 	Target(namespace, name string) *autopilot.Target
@@ -179,8 +179,10 @@ func (p *pages) databases(v *view) []database {
 	index := map[key]int{}
 	var all []database
 	p.Cache.EachAutopilot(func(a *v1alpha1.RdsAutopilot) {
-		index[key{a.Namespace, a.Name}] = len(all)
-		all = append(all, database{Namespace: a.Namespace, Name: a.Name, autopilot: a})
+		if whole, ok := p.Cache.Autopilot(a.Namespace, a.Name); ok { // else it was deleted meanwhile
+			index[key{a.Namespace, a.Name}] = len(all)
+			all = append(all, database{Namespace: a.Namespace, Name: a.Name, autopilot: whole})
+		}
 	})
 	p.Cache.EachTarget(func(t *autopilot.Target) {
 		if i, ok := index[key{t.Namespace, t.Name}]; ok {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package ownwrites
 
 import (
 	"testing"
@@ -12,20 +12,20 @@ func TestOwnWritesStandInForACacheThatIsBehind(t *testing.T) {
 	of := func(version string, gb int) *autopilot.Target {
 		return &autopilot.Target{ResourceVersion: version, UID: "uid", Wanted: autopilot.Wanted{VolumeGB: gb}}
 	}
-	var w ownWrites[*autopilot.Target]
-	k := Key{"ns", "db"}
-	w.keep(k, of("100", 110))
-	w.keep(k, of("98", 90)) // an answer that comes late
-	if got := w.newest(k, of("99", 100)); got.Wanted.VolumeGB != 110 {
+	var w Map[string, *autopilot.Target]
+	const k = "ns/db"
+	w.Keep(k, of("100", 110))
+	w.Keep(k, of("98", 90)) // an answer that comes late
+	if got := w.Newest(k, of("99", 100)); got.Wanted.VolumeGB != 110 {
 		t.Errorf("the cache of before counts: %+v", got)
 	}
-	if got := w.newest(k, of("101", 100)); got.Wanted.VolumeGB != 100 || len(w.last) > 0 {
+	if got := w.Newest(k, of("101", 100)); got.Wanted.VolumeGB != 100 || len(w.last) > 0 {
 		t.Errorf("somebody's newer write does not count: %+v", got)
 	}
-	w.keep(k, of("100", 110))
+	w.Keep(k, of("100", 110))
 	another := of("99", 50)
 	another.UID = "another"
-	if got := w.newest(k, another); got.Wanted.VolumeGB != 50 {
+	if got := w.Newest(k, another); got.Wanted.VolumeGB != 50 {
 		t.Errorf("the write to an object of before counts for another one of its name: %+v", got)
 	}
 }
