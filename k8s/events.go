@@ -5,6 +5,7 @@ package k8s
 import (
 	"context"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
@@ -20,30 +21,86 @@ import (
 const (
 	maxNote       = 1024 // bytes; the API server refuses a longer one
 	eventsAtATime = 2    // requests under way
+	eventsQueued  = 2000
+	foldedAfter   = 100 * time.Millisecond // after which the library has folded an event into another one, and sends nothing
 )
 
 // recorder queues events and sends them in the background; a full queue drops them. Those that are equal in all but the
 // note within six minutes become one with a count and the first one's note.
 type recorder struct {
-	broadcaster events.EventBroadcaster
+	library events.EventBroadcaster
 	events.EventRecorder
+	sink  *pacedSink
+	queue chan *event
+}
+
+// event is one that waits.
+type event struct {
+	regarding                  corev1.ObjectReference
+	kind, reason, action, note string
 }
 
 func newRecorder(client eventsv1client.EventsV1Interface) *recorder {
-	broadcaster := events.NewBroadcaster(&pacedSink{&events.EventSinkImpl{Interface: client}, semaphore.NewWeighted(eventsAtATime)})
-	return &recorder{broadcaster: broadcaster, EventRecorder: broadcaster.NewRecorder(nil, self)}
+	sink := &pacedSink{&events.EventSinkImpl{Interface: client}, semaphore.NewWeighted(eventsAtATime), make(chan struct{}, 1)}
+	library := events.NewBroadcaster(sink)
+	return &recorder{library: library, EventRecorder: library.NewRecorder(nil, self), sink: sink, queue: make(chan *event, eventsQueued)}
 }
 
-// pacedSink sends a few events at a time. The library has a goroutine for each: in a storm of alarms, hundreds of requests would slow
-// down the patches that they tell of.
+// start sends events until ctx ends. The library has goroutines and copies for each that it is given: it gets the next one when a
+// request may begin. In a storm of alarms, hundreds would take megabytes.
+func (r *recorder) start(ctx context.Context) error {
+	if err := r.library.StartRecordingToSinkWithContext(ctx); err != nil {
+		return err
+	}
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case e := <-r.queue:
+				if r.sink.wait(ctx) == nil {
+					r.Eventf(&e.regarding, nil, e.kind, e.reason, e.action, "%s", e.note)
+				}
+			}
+			select {
+			case <-r.sink.begun:
+			case <-ctx.Done():
+			case <-time.After(foldedAfter):
+			}
+		}
+	}()
+	return nil
+}
+
+func (r *recorder) shutdown() { r.library.Shutdown() }
+
+// pacedSink sends a few events at a time: hundreds of requests would slow down the patches that they tell of.
 type pacedSink struct {
 	events.EventSink
 	places *semaphore.Weighted
+	begun  chan struct{} // a request waits for a place, or has one
+}
+
+// wait returns once there is a place. Its error is the context's.
+func (s *pacedSink) wait(ctx context.Context) error {
+	if err := s.places.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	s.places.Release(1)
+	return nil
+}
+
+func (s *pacedSink) begin(ctx context.Context) error {
+	select {
+	case s.begun <- struct{}{}:
+	default:
+	}
+	return s.places.Acquire(ctx, 1)
 }
 
 // Create waits for a place.
 func (s *pacedSink) Create(ctx context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
-	if err := s.places.Acquire(ctx, 1); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return nil, err
 	}
 	defer s.places.Release(1)
@@ -52,18 +109,12 @@ func (s *pacedSink) Create(ctx context.Context, e *eventsv1.Event) (*eventsv1.Ev
 
 // Patch waits for a place.
 func (s *pacedSink) Patch(ctx context.Context, e *eventsv1.Event, patch []byte) (*eventsv1.Event, error) {
-	if err := s.places.Acquire(ctx, 1); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return nil, err
 	}
 	defer s.places.Release(1)
 	return s.EventSink.Patch(ctx, e, patch)
 }
-
-func (r *recorder) start(ctx context.Context) error {
-	return r.broadcaster.StartRecordingToSinkWithContext(ctx)
-}
-
-func (r *recorder) shutdown() { r.broadcaster.Shutdown() }
 
 // Event is for people who look at the Rds or at its RdsAutopilot, whichever is there. It does not wait and cannot fail: an event
 // that is lost is in the log and in the status as well. Nothing is sent before Run.
@@ -88,7 +139,10 @@ func (c *Cluster) event(regarding corev1.ObjectReference, e autopilot.Event) {
 	if !e.Change { // equal ones are folded; no two changes are about the same version
 		regarding.ResourceVersion = ""
 	}
-	c.events.Eventf(&regarding, nil, kind, e.Reason, e.Action, "%s", truncated(e.Note, maxNote))
+	select {
+	case c.events.queue <- &event{regarding, kind, e.Reason, e.Action, truncated(e.Note, maxNote)}:
+	default:
+	}
 }
 
 // truncated cuts text to at most limit bytes of whole characters.

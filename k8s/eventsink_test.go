@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 )
@@ -47,7 +48,11 @@ func TestEventsAreSentAFewAtATime(t *testing.T) {
 		if n := underWay.Load(); n != eventsAtATime {
 			t.Errorf("%d requests are under way, want %d", n, eventsAtATime)
 		}
+		if n := len(c.events.queue); n < storm-2*eventsAtATime {
+			t.Errorf("%d events wait here, want nearly all %d: the library takes more memory for each", n, storm)
+		}
 		close(answer)
+		time.Sleep(time.Minute)
 		synctest.Wait()
 		if n := sent.Load(); n != storm {
 			t.Errorf("%d events were sent, want all %d", n, storm)

@@ -34,7 +34,8 @@ type Store interface {
 	DeleteAutopilot(ctx context.Context, a *v1alpha1.RdsAutopilot) error
 	SetFinalizer(ctx context.Context, a *v1alpha1.RdsAutopilot) (*v1alpha1.RdsAutopilot, error)
 	RemoveFinalizer(ctx context.Context, a *v1alpha1.RdsAutopilot) error
-	// WriteStatus stores the status, the intake excepted, on top of the version that was read.
+	// WriteStatus stores the status, the intake excepted, on top of the version that was read. Where nothing differs, it writes
+	// nothing, and the version stays.
 	WriteStatus(ctx context.Context, read *v1alpha1.RdsAutopilot, next v1alpha1.Status) (*v1alpha1.RdsAutopilot, error)
 }
 

@@ -7,12 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
 	"go.uber.org/zap"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
@@ -163,9 +161,6 @@ func isSuccessor(t *autopilot.Target, a *v1alpha1.RdsAutopilot) bool {
 
 // write stores the status, if it differs, on top of what was read: a conflict means that this round decided on old news.
 func (r *round) write(ctx context.Context, next v1alpha1.Status) error {
-	if sameStatus(&r.rap.Status, &next) {
-		return nil
-	}
 	stored, err := r.Store.WriteStatus(ctx, r.rap, next)
 	if err != nil {
 		return fmt.Errorf("write status: %w", err)
@@ -174,24 +169,12 @@ func (r *round) write(ctx context.Context, next v1alpha1.Status) error {
 	return nil
 }
 
-// sameStatus reports whether two are the same to the API server. Most of what is compared was copied from the other: to see that
-// costs a fraction of a comparison that knows how else the same may be written.
-func sameStatus(a, b *v1alpha1.Status) bool {
-	was, is := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
-	for i := range was.NumField() {
-		before, after := was.Field(i).Interface(), is.Field(i).Interface()
-		if !reflect.DeepEqual(before, after) && !equality.Semantic.DeepEqual(before, after) {
-			return false
-		}
-	}
-	return true
-}
-
 // storeIntent stores the status with an intent before anything is changed by it. One that is stored already must be the
 // newest: a conflict means that this round decided on old news.
 func (r *round) storeIntent(ctx context.Context, next v1alpha1.Status) error {
-	if !sameStatus(&r.rap.Status, &next) {
-		return r.write(ctx, next)
+	read := r.rap.ResourceVersion
+	if err := r.write(ctx, next); err != nil || r.rap.ResourceVersion != read {
+		return err
 	}
 	live, err := r.Store.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
 	if err != nil {

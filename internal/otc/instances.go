@@ -61,8 +61,8 @@ func (c *Cloud) Instance(ctx context.Context, id string) (Instance, error) {
 }
 
 func (c *Cloud) listInstances(ctx context.Context, opts instances.ListOpts) ([]Instance, error) {
-	rows, err := everyPage(
-		func(r instances.InstanceResponse) string { return r.Id },
+	return everyPage(
+		func(r instances.InstanceResponse) string { return r.Id }, instanceOf,
 		func(offset int, _ string) ([]instances.InstanceResponse, int, error) {
 			opts.Offset, opts.Limit = offset, PageSize
 			page, err := instances.List(c.client(ctx, opListInstances), opts)
@@ -71,14 +71,6 @@ func (c *Cloud) listInstances(ctx context.Context, opts instances.ListOpts) ([]I
 			}
 			return page.Instances, page.TotalCount, nil
 		})
-	if err != nil {
-		return nil, err
-	}
-	all := make([]Instance, 0, len(rows))
-	for _, r := range rows {
-		all = append(all, instanceOf(r))
-	}
-	return all, nil
 }
 
 func instanceOf(r instances.InstanceResponse) Instance {

@@ -8,7 +8,9 @@ const PageSize = 100
 // everyPage reads page after page. The services do not agree on where the next one begins (Cloud Eye's own pages say
 // both "at" and "after" the marker), so rows are kept once, by their key, and a page without a new row is the last.
 // fetch gets what was read so far, and the last key; it returns a page and the total, or -1 if the service gives none.
-func everyPage[T any](key func(T) string, fetch func(offset int, last string) (page []T, total int, err error)) ([]T, error) {
+//
+// Each row is converted at once: of a long list, only one page is held as the service sent it.
+func everyPage[R, T any](key func(R) string, convert func(R) T, fetch func(offset int, last string) (page []R, total int, err error)) ([]T, error) {
 	var rows []T
 	seen := map[string]bool{}
 	last, offset := "", 0
@@ -22,7 +24,7 @@ func everyPage[T any](key func(T) string, fetch func(offset int, last string) (p
 			last = key(row)
 			if !seen[last] {
 				seen[last] = true
-				rows = append(rows, row)
+				rows = append(rows, convert(row))
 			}
 		}
 		offset += len(page)

@@ -39,8 +39,8 @@ type Rule struct {
 
 // Rules lists all of the project. There is no filter by name.
 func (c *Cloud) Rules(ctx context.Context) ([]Rule, error) {
-	rows, err := everyPage(
-		func(r alarms.MetricAlarms) string { return r.AlarmId },
+	return everyPage(
+		func(r alarms.MetricAlarms) string { return r.AlarmId }, ruleOf,
 		func(_ int, last string) ([]alarms.MetricAlarms, int, error) {
 			page, err := alarms.ListAlarms(c.client(ctx, opListRules), alarms.ListAlarmsOpts{Limit: PageSize, Order: "desc", Start: last})
 			if err != nil {
@@ -48,14 +48,6 @@ func (c *Cloud) Rules(ctx context.Context) ([]Rule, error) {
 			}
 			return page.MetricAlarms, page.MetaData.Total, nil
 		})
-	if err != nil {
-		return nil, err
-	}
-	rules := make([]Rule, 0, len(rows))
-	for _, r := range rows {
-		rules = append(rules, ruleOf(r))
-	}
-	return rules, nil
 }
 
 // Rule reads one by its id.

@@ -49,24 +49,19 @@ func (c *Cloud) TopicSubscriptions(ctx context.Context, topicURN string) ([]Subs
 }
 
 func (c *Cloud) listSubscriptions(op operation, fetch func(offset int) ([]subscriptions.Subscription, error)) ([]Subscription, error) {
-	rows, err := everyPage(
+	return everyPage(
 		func(s subscriptions.Subscription) string {
 			return s.SubscriptionUrn + " " + s.TopicUrn + " " + s.Endpoint
+		},
+		func(s subscriptions.Subscription) Subscription {
+			return Subscription{
+				URN: s.SubscriptionUrn, TopicURN: s.TopicUrn, Protocol: s.Protocol, Endpoint: s.Endpoint, Remark: s.Remark, Status: s.Status,
+			}
 		},
 		func(offset int, _ string) ([]subscriptions.Subscription, int, error) {
 			page, err := fetch(offset)
 			return page, -1, c.transport.wrapError(op, err)
 		})
-	if err != nil {
-		return nil, err
-	}
-	list := make([]Subscription, 0, len(rows))
-	for _, s := range rows {
-		list = append(list, Subscription{
-			URN: s.SubscriptionUrn, TopicURN: s.TopicUrn, Protocol: s.Protocol, Endpoint: s.Endpoint, Remark: s.Remark, Status: s.Status,
-		})
-	}
-	return list, nil
 }
 
 // Subscribe adds an endpoint to a topic; SMN sends it a request to confirm, again if it has not confirmed yet. One that

@@ -18,20 +18,13 @@ type Topic struct {
 
 // Topics lists all of the project. There is no filter by name.
 func (c *Cloud) Topics(ctx context.Context) ([]Topic, error) {
-	rows, err := everyPage(
+	return everyPage(
 		func(t topics.Topic) string { return t.TopicUrn },
+		func(t topics.Topic) Topic { return Topic{URN: t.TopicUrn, Name: t.Name, DisplayName: t.DisplayName} },
 		func(offset int, _ string) ([]topics.Topic, int, error) {
 			page, err := topics.List(c.client(ctx, opListTopics), topics.ListOpts{Offset: strconv.Itoa(offset), Limit: PageSize})
 			return page, -1, c.transport.wrapError(opListTopics, err)
 		})
-	if err != nil {
-		return nil, err
-	}
-	list := make([]Topic, 0, len(rows))
-	for _, t := range rows {
-		list = append(list, Topic{URN: t.TopicUrn, Name: t.Name, DisplayName: t.DisplayName})
-	}
-	return list, nil
 }
 
 // Topic reads one by its URN (SMN api: querying_details_of_a_topic.rst); ErrNotFound if there is none.

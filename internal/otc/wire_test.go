@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -253,11 +254,11 @@ func TestEveryPage(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			requests := 0
-			got, err := everyPage(func(s string) string { return s }, func(o int, l string) ([]string, int, error) {
+			got, err := everyPage(func(s string) string { return s }, strings.ToUpper, func(o int, l string) ([]string, int, error) {
 				requests++
 				return tt.fetch(o, l)
 			})
-			if err != nil || len(got) != tt.want || requests != tt.requests {
+			if err != nil || len(got) != tt.want || requests != tt.requests || slices.Contains(got, "r000") {
 				t.Errorf("%d rows by %d requests, %v; want %d by %d", len(got), requests, err, tt.want, tt.requests)
 			}
 		})
