@@ -20,7 +20,7 @@ import (
 
 const (
 	maxNote       = 1024 // bytes; the API server refuses a longer one
-	eventsAtATime = 2    // requests under way
+	eventsAtATime = 1    // requests under way
 	eventsQueued  = 2000
 	foldedAfter   = 100 * time.Millisecond // after which the library has folded an event into another one, and sends nothing
 )
@@ -74,7 +74,7 @@ func (r *recorder) start(ctx context.Context) error {
 
 func (r *recorder) shutdown() { r.library.Shutdown() }
 
-// pacedSink sends a few events at a time: hundreds of requests would slow down the patches that they tell of.
+// pacedSink sends one event after the other: hundreds of requests would slow down the patches that they tell of.
 type pacedSink struct {
 	events.EventSink
 	places *semaphore.Weighted

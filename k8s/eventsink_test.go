@@ -16,7 +16,7 @@ import (
 )
 
 // In a storm of alarms, the patches go first.
-func TestEventsAreSentAFewAtATime(t *testing.T) {
+func TestEventsAreSentOneAfterTheOther(t *testing.T) {
 	const storm = 50
 	synctest.Test(t, func(t *testing.T) {
 		var underWay, sent atomic.Int32
@@ -49,7 +49,7 @@ func TestEventsAreSentAFewAtATime(t *testing.T) {
 			t.Errorf("%d requests are under way, want %d", n, eventsAtATime)
 		}
 		if n := len(c.events.queue); n < storm-2*eventsAtATime {
-			t.Errorf("%d events wait here, want nearly all %d: the library takes more memory for each", n, storm)
+			t.Errorf("%d events wait here, want nearly all of %d: the library takes more memory for each", n, storm)
 		}
 		close(answer)
 		time.Sleep(time.Minute)
