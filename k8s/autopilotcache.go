@@ -30,8 +30,8 @@ func (w *Cache) newest(namespace, name string) (*packed, bool) {
 	return w.written.Newest(types.NamespacedName{Namespace: namespace, Name: name}, p), true
 }
 
-// EachAutopilot calls f with every RdsAutopilot as last seen, in no order. Of what lies behind it, only Autopilot says: changes,
-// former volumes and decisions are left out.
+// EachAutopilot calls f with every RdsAutopilot as last seen, in no order, and without its history: changes, former volumes and
+// decisions.
 func (w *Cache) EachAutopilot(f func(*autopilotv1.RdsAutopilot)) {
 	w.autopilots.each(func(p *packed) {
 		if !p.IsDoctors() {
@@ -40,8 +40,8 @@ func (w *Cache) EachAutopilot(f func(*autopilotv1.RdsAutopilot)) {
 	})
 }
 
-// ByTopic returns the autopilots whose status has the topic's URN, without what lies behind them. It is the only one to return those
-// of doctor, for whose messages the receiver answers, and which stand for no database.
+// ByTopic returns the autopilots whose status has the topic's URN, without their history. It is the only one to return those of doctor,
+// for whose messages the receiver answers, and which stand for no database.
 func (w *Cache) ByTopic(topicURN string) []*autopilotv1.RdsAutopilot {
 	var found []*autopilotv1.RdsAutopilot
 	for _, p := range w.autopilots.by(byTopic, topicURN) {
@@ -57,7 +57,7 @@ func (w *Cache) SignedBefore(certURL string) bool {
 	})
 }
 
-// OnAutopilot is OnTarget for RdsAutopilots. What lies behind them is left out.
+// OnAutopilot is OnTarget for RdsAutopilots. Their history is left out.
 func (w *Cache) OnAutopilot(f func(old, new *autopilotv1.RdsAutopilot)) error {
 	whole := func(p *packed) *autopilotv1.RdsAutopilot {
 		if p == nil {
@@ -94,7 +94,7 @@ func (w *Cache) keepIntake(version string, stored *autopilotv1.RdsAutopilot) boo
 	if !ok || p.ResourceVersion != version || !w.isBehind(stored) {
 		return false
 	}
-	next := *p // what lies behind it was not read
+	next := *p // with its history, which stored lacks
 	next.ObjectMeta, next.Status.Intake = stored.ObjectMeta, stored.Status.Intake
 	w.written.Keep(types.NamespacedName{Namespace: stored.Namespace, Name: stored.Name}, &next)
 	return true

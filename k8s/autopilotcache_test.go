@@ -40,7 +40,7 @@ func version(a *autopilotv1.RdsAutopilot, version, reason string) *autopilotv1.R
 }
 
 func TestTheCacheIsNotBehindWhatWasWrittenHere(t *testing.T) {
-	read := longPast() // version 10
+	read := withHistory() // version 10
 	c := behind(t, read)
 	check := func(when string, want *autopilotv1.RdsAutopilot) {
 		t.Helper()
@@ -67,7 +67,7 @@ func TestTheCacheIsNotBehindWhatWasWrittenHere(t *testing.T) {
 	stored := intake // as the receiver has it, which finds it by its topic
 	stored.Status.Changes, stored.Status.FormerVolumes, stored.Status.Decisions = nil, nil, nil
 	if c.keepIntake("11", &stored) {
-		t.Error("an intake on top of a version that is not the last one is kept: what lies behind it is not known")
+		t.Error("an intake on top of a version that is not the last one is kept: its history is not known")
 	}
 	if !c.keepIntake("12", &stored) {
 		t.Error("the cache is said to have the intake")

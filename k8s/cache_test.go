@@ -300,7 +300,7 @@ func (b lateBody) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// A message is stored and a round begins while the watch is late: it sees the message, and all that lies behind the database.
+// A message is stored and a round begins while the watch is late: it sees the message, and the history of the database.
 func TestWhatIsWrittenIsSeenBeforeTheWatchTells(t *testing.T) {
 	t.Parallel()
 	ns := shared.Cluster(t).Namespace(t)
@@ -315,11 +315,11 @@ func TestWhatIsWrittenIsSeenBeforeTheWatchTells(t *testing.T) {
 	run(t, c)
 	made := createAutopilot(t, c, ns, "shop")
 	const topic = "urn:smn:eu-de:p:shop"
-	past := autopilotv1.Status{
+	history := autopilotv1.Status{
 		Alarms:    autopilotv1.Alarms{TopicURN: topic},
 		Decisions: []autopilotv1.DecisionRecord{{Time: metav1.Now(), Count: 1, Metric: autopilotv1.MetricCPU, Action: "None", Reason: "CapReached", Message: "No"}},
 	}
-	written, err := c.WriteStatus(t.Context(), made, past)
+	written, err := c.WriteStatus(t.Context(), made, history)
 	if err != nil {
 		t.Fatal(err)
 	}

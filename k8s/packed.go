@@ -14,29 +14,29 @@ import (
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// packed is an RdsAutopilot as it is held in memory: what it has behind it is most of it and seldom read, and takes a third as bytes.
+// packed is an RdsAutopilot as it is held in memory: its history is most of it and seldom read, and takes a third as bytes.
 type packed struct {
-	autopilotv1.RdsAutopilot // without its past
-	past                     packedPast
+	autopilotv1.RdsAutopilot // without its history
+	history                  packedHistory
 }
 
-// past is of a status what is only added to.
-type past struct {
+// history is the part of a status that is a record of what was.
+type history struct {
 	Changes       []autopilotv1.Change
 	FormerVolumes []autopilotv1.FormerVolume
 	Decisions     []autopilotv1.DecisionRecord
 }
 
-// packedPast has each text once, and no pointers.
-type packedPast struct {
+// packedHistory has each text once, and no pointers.
+type packedHistory struct {
 	texts  string // one after the other
-	values []byte // how many texts there are and how long they are, and the values of past, field by field
+	values []byte // how many texts there are and how long they are, and the values of a history, field by field
 }
 
 // pack takes over what a points to.
 func pack(a *autopilotv1.RdsAutopilot) (*packed, error) {
 	s := &a.Status
-	written, err := packPast(past{s.Changes, s.FormerVolumes, s.Decisions})
+	written, err := packHistory(history{s.Changes, s.FormerVolumes, s.Decisions})
 	if err != nil {
 		return nil, fmt.Errorf("pack RdsAutopilot %s/%s: %w", a.Namespace, a.Name, err)
 	}
@@ -45,20 +45,20 @@ func pack(a *autopilotv1.RdsAutopilot) (*packed, error) {
 	return p, nil
 }
 
-// unpack returns the whole object. It shares with the packed one what is not its past, and texts.
+// unpack returns the whole object. It shares with the packed one all but its history, and texts.
 func (p *packed) unpack() *autopilotv1.RdsAutopilot {
-	a, s := p.RdsAutopilot, p.past.unpack()
-	a.Status.Changes, a.Status.FormerVolumes, a.Status.Decisions = s.Changes, s.FormerVolumes, s.Decisions
+	a, h := p.RdsAutopilot, p.history.unpack()
+	a.Status.Changes, a.Status.FormerVolumes, a.Status.Decisions = h.Changes, h.FormerVolumes, h.Decisions
 	return &a
 }
 
-func packPast(s past) (packedPast, error) {
+func packHistory(h history) (packedHistory, error) {
 	w := packer{known: make(map[string]uint64)}
-	if err := w.add(reflect.ValueOf(s)); err != nil {
-		return packedPast{}, err
+	if err := w.add(reflect.ValueOf(h)); err != nil {
+		return packedHistory{}, err
 	}
 	count := binary.AppendUvarint(nil, uint64(len(w.known)))
-	return packedPast{string(w.texts), slices.Concat(count, w.lengths, w.values)}, nil
+	return packedHistory{string(w.texts), slices.Concat(count, w.lengths, w.values)}, nil
 }
 
 type packer struct {
@@ -98,7 +98,7 @@ func (w *packer) add(v reflect.Value) error {
 			}
 		}
 	default:
-		return fmt.Errorf("a past of %s", v.Type())
+		return fmt.Errorf("a history has a field of %s", v.Type())
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ func (w *packer) place(text string) uint64 {
 	return place
 }
 
-func (p packedPast) unpack() (s past) {
+func (p packedHistory) unpack() (h history) {
 	r := unpacker{left: p.values}
 	r.texts = make([]string, r.count())
 	from := 0
@@ -122,8 +122,8 @@ func (p packedPast) unpack() (s past) {
 		to := from + r.count()
 		r.texts[i], from = p.texts[from:to], to
 	}
-	r.read(reflect.ValueOf(&s).Elem())
-	return s
+	r.read(reflect.ValueOf(&h).Elem())
+	return h
 }
 
 type unpacker struct {

@@ -45,43 +45,33 @@ func filled(t *rapid.T, v reflect.Value) {
 			filled(t, v.Field(i))
 		}
 	default:
-		t.Fatalf("the past has a field of %s: packer.add and unpacker.read must learn it, and this test", v.Type())
+		t.Fatalf("a history has a field of %s: packer.add and unpacker.read must learn it, and this test", v.Type())
 	}
 }
 
 func TestWhatIsPackedComesBackAsItWas(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var s past
-		filled(t, reflect.ValueOf(&s).Elem())
-		p, err := packPast(s)
+		var h history
+		filled(t, reflect.ValueOf(&h).Elem())
+		p, err := packHistory(h)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(s, p.unpack()); diff != "" {
+		if diff := cmp.Diff(h, p.unpack()); diff != "" {
 			t.Errorf("what was packed (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// A list that gets another name in the API, or a new one, may be one that belongs here.
-func TestThePastIsTheListsThatGrow(t *testing.T) {
-	status, packs := reflect.TypeFor[autopilotv1.Status](), reflect.TypeFor[past]()
-	for i := range packs.NumField() {
-		if field, ok := status.FieldByName(packs.Field(i).Name); !ok || field.Type != packs.Field(i).Type {
-			t.Errorf("a status has no %s", packs.Field(i).Name)
-		}
-	}
-}
-
 func TestAPackedAutopilotIsTheWholeOne(t *testing.T) {
-	a := longPast()
+	a := withHistory()
 	want := a.DeepCopy()
 	p, err := pack(a)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p.Status.Decisions != nil || p.Status.Changes != nil || p.Status.FormerVolumes != nil {
-		t.Error("the past is held twice")
+		t.Error("the history is held twice")
 	}
 	for range 2 { // what was unpacked may be altered
 		got := p.unpack()
@@ -91,8 +81,8 @@ func TestAPackedAutopilotIsTheWholeOne(t *testing.T) {
 		got.Status.Decisions[0].Message = "another"
 		got.Status.Changes[0].EvidenceTime.Time = time.Time{}
 	}
-	whole := len(fmt.Sprintf("%+v", past{a.Status.Changes, a.Status.FormerVolumes, a.Status.Decisions}))
-	if size := len(p.past.texts) + len(p.past.values); size*3 > whole {
+	whole := len(fmt.Sprintf("%+v", history{a.Status.Changes, a.Status.FormerVolumes, a.Status.Decisions}))
+	if size := len(p.history.texts) + len(p.history.values); size*3 > whole {
 		t.Errorf("%d bytes, want no more than a third of %d", size, whole)
 	}
 	again, err := transform(p)
@@ -101,8 +91,8 @@ func TestAPackedAutopilotIsTheWholeOne(t *testing.T) {
 	}
 }
 
-// longPast is an RdsAutopilot whose lists are full.
-func longPast() *autopilotv1.RdsAutopilot {
+// withHistory is an RdsAutopilot whose lists are full.
+func withHistory() *autopilotv1.RdsAutopilot {
 	begin := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).Local()
 	at := func(n int) time.Time { return begin.Add(time.Duration(n) * time.Hour) }
 	micro := func(n int) *metav1.MicroTime { m := metav1.NewMicroTime(at(n)); return &m }
@@ -127,7 +117,7 @@ func longPast() *autopilotv1.RdsAutopilot {
 }
 
 func BenchmarkPack(b *testing.B) {
-	a := longPast()
+	a := withHistory()
 	b.ReportAllocs()
 	for b.Loop() {
 		copied := *a
@@ -138,7 +128,7 @@ func BenchmarkPack(b *testing.B) {
 }
 
 func BenchmarkUnpack(b *testing.B) {
-	p, err := pack(longPast())
+	p, err := pack(withHistory())
 	if err != nil {
 		b.Fatal(err)
 	}

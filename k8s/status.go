@@ -29,8 +29,8 @@ func (c *Cluster) WriteStatus(ctx context.Context, read *autopilotv1.RdsAutopilo
 	return stored, err
 }
 
-// WriteIntake is the webhook's write: it sends what differs in the intake, and nothing else. What was read may lack what lies behind
-// it. Otherwise it is like WriteStatus.
+// WriteIntake is the webhook's write: it sends what differs in the intake, and nothing else. What was read may lack its history.
+// Otherwise it is like WriteStatus.
 func (c *Cluster) WriteIntake(ctx context.Context, read *autopilotv1.RdsAutopilot, in autopilotv1.Intake) error {
 	status := read.Status
 	status.Intake = in
