@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -44,6 +45,7 @@ var (
 // script does things to a server and writes down what came of them, without what differs from run to run.
 type script struct {
 	t         *testing.T
+	config    *rest.Config
 	client    *dynamic.DynamicClient
 	namespace string
 	seen      []string
@@ -84,6 +86,18 @@ var scripts = map[string]func(*script){
 		no.create(rds("db", nil))
 		s.note("no subresource", no.patch("db", types.MergePatchType, `{"status":{"id":"x"}}`, "status"))
 		s.note("status is a field", no.patch("db", types.MergePatchType, `{"status":{"id":"x"}}`))
+	},
+	"metadata alone": func(s *script) {
+		s.in(raps).create(rap("db", nil))
+		config := rest.CopyConfig(s.config)
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return metadataAlone{next} })
+		client, err := dynamic.NewForConfig(config)
+		s.must(err)
+		in := place{s, client.Resource(raps).Namespace(s.namespace)}
+		s.note("get", in.get("db"))
+		s.note("patch", in.patch("db", types.MergePatchType, `{"metadata":{"finalizers":["example.com/hold"]}}`))
+		s.note("status", in.patch("db", types.MergePatchType, `{"status":{"observedGeneration":3}}`, "status"))
+		s.note("no such object", in.patch("none", types.MergePatchType, `{"spec":{"mode":"Off"}}`))
 	},
 	"JSON patch": func(s *script) {
 		in := s.in(rdss)
@@ -231,7 +245,7 @@ func account(t *testing.T, config *rest.Config, namespace string, run func(*scri
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &script{t: t, client: client, namespace: namespace}
+	s := &script{t: t, config: config, client: client, namespace: namespace}
 	run(s)
 	return s.seen
 }
@@ -352,6 +366,15 @@ func (s *script) events(w watch.Interface, n int) {
 			s.t.Fatal("waited for an event in vain")
 		}
 	}
+}
+
+// metadataAlone asks for the metadata of objects.
+type metadataAlone struct{ next http.RoundTripper }
+
+func (m metadataAlone) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json")
+	return m.next.RoundTrip(r)
 }
 
 func version(r result) string { return r.object.GetResourceVersion() }

@@ -179,6 +179,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		err = methodNotAllowed(req.kind, r.Method)
 	}
+	if err == nil && req.name != "" && strings.HasPrefix(r.Header.Get("Accept"), metadataAlone) {
+		answer, err = partial(answer)
+	}
 	if err != nil {
 		reply(w, err)
 		return
@@ -234,6 +237,18 @@ func managerOf(r *http.Request) string {
 	}
 	name, _, _ := strings.Cut(r.UserAgent(), "/")
 	return name
+}
+
+// metadataAlone is how a client asks for no more of an object than its metadata.
+const metadataAlone = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+
+func partial(object []byte) ([]byte, error) {
+	var p metav1.PartialObjectMetadata
+	if err := json.Unmarshal(object, &p); err != nil {
+		return nil, fmt.Errorf("read the metadata of an answer: %w", err)
+	}
+	p.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"))
+	return json.Marshal(p)
 }
 
 func encode(object *unstructured.Unstructured) ([]byte, error) {
