@@ -137,7 +137,7 @@ func newLargeFleet(t testing.TB, size int) *largeFleet {
 	w := shared.StartAlone(t, world.Options{
 		Resync: time.Hour,
 		Cloud: otcsim.Options{
-			Speed: largeFleetSpeed, Settings: otcsim.Settings{RuleQuota: 4 * size, ConfirmationQuota: 1},
+			Speed: largeFleetSpeed, Settings: otcsim.Settings{TopicQuota: 2 * size, SubscriptionQuota: 2 * size, RuleQuota: 4 * size, ConfirmationQuota: 1},
 			// This is about the loop, and two cores cannot carry a storm of messages beside it.
 			DeliveryFault: func(otcsim.Delivery) otcsim.DeliveryFault { return otcsim.DeliveryFault{Drop: true} },
 		},
