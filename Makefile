@@ -115,7 +115,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s, or so many inputs: 100000x)
 .PHONY: bench
 bench: ## Measure each step alone and what a message costs the binary, five times, against a floor of the same run
 	@mkdir -p .cache/bench
-	@go test -run '^$$' -bench . -count 5 ./autopilot/... ./flavors ./internal/status | tee .cache/bench/steps.txt
+	@go test -run '^$$' -bench . -count 5 ./autopilot/... ./flavors ./internal/status ./k8s | tee .cache/bench/steps.txt
 	@go test -run '^$$' -bench Messages -benchtime 1x ./internal/e2e | tee .cache/bench/messages.txt
 	@go tool -modfile=internal/tools/bench/go.mod benchstat .cache/bench/steps.txt
 
