@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -43,6 +44,11 @@ func pack(a *autopilotv1.RdsAutopilot) (*packed, error) {
 	p := &packed{*a, written}
 	p.Status.Changes, p.Status.FormerVolumes, p.Status.Decisions = nil, nil, nil
 	return p, nil
+}
+
+// DeepCopyObject implements runtime.Object: that of the RdsAutopilot in it would leave out the history. Nobody alters that.
+func (p *packed) DeepCopyObject() runtime.Object {
+	return &packed{*p.DeepCopy(), p.history}
 }
 
 // unpack returns the whole object. It shares with the packed one all but its history, and texts.

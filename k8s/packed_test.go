@@ -85,6 +85,9 @@ func TestAPackedAutopilotIsTheWholeOne(t *testing.T) {
 	if size := len(p.history.texts) + len(p.history.values); size*3 > whole {
 		t.Errorf("%d bytes, want no more than a third of %d", size, whole)
 	}
+	if diff := cmp.Diff(p, p.DeepCopyObject(), cmp.AllowUnexported(packed{}, packedHistory{})); diff != "" {
+		t.Errorf("a copy (-want +got):\n%s", diff)
+	}
 	again, err := transform(p)
 	if err != nil || again != any(p) {
 		t.Errorf("packed again: %v", err)
