@@ -287,6 +287,7 @@ func FuzzCertificate(f *testing.F) {
 	good := example(f, "throwaway_cert.pem")
 	block, _ := pem.Decode(good)
 	f.Add(good)
+	f.Add(bytes.TrimSpace(good))
 	f.Add(block.Bytes)
 	f.Add(append([]byte("x\n"), good...))
 	f.Add(append(bytes.Clone(good), good...))
@@ -317,7 +318,7 @@ func FuzzCertificate(f *testing.F) {
 		if kind != "CERTIFICATE" || body != base64.StdEncoding.EncodeToString(cert.Raw) {
 			t.Fatalf("it is not the first block, a %s", kind)
 		}
-		for _, tail := range [][]byte{good, []byte("\n-----BEGIN CERTIFICATE-----\n!"), []byte("\nx")} {
+		for _, tail := range [][]byte{append([]byte("\n"), good...), []byte("\n-----BEGIN CERTIFICATE-----\n!"), []byte("\nx")} {
 			with, err := ParseCertificate(append(bytes.Clone(data), tail...))
 			if err != nil || !with.Equal(cert) {
 				t.Fatalf("with %.30q behind it is another: %v", tail, err)
