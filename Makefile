@@ -122,7 +122,7 @@ bench: ## Measure each step alone and what a message costs the binary, five time
 DATABASES ?= 400
 
 .PHONY: bench-storm
-bench-storm: build servers ## Measure the binary with DATABASES (400): start, rest, sweep, storms of alarms, arming; 15 minutes
+bench-storm: build servers ## Measure the binary with DATABASES (400): start, rest, sweep, storms of alarms, arming; 25 minutes
 	@mkdir -p .cache/bench
 	@echo "binary: $$(( $$(wc -c < bin/rds-autopilot) / 1000000 )) MB"
 	@DATABASES=$(DATABASES) go test -run '^$$' -bench Fleet -benchtime 1x -timeout 0 ./internal/e2e | tee .cache/bench/fleet-$(DATABASES).txt

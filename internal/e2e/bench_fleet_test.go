@@ -32,6 +32,7 @@ const (
 	fleetWorkers  = 64          // of the bare loop: as many as the service decides at a time
 	fleetNoRate   = "100000"
 	fleetRate     = 5 // the default of --cloud-rate
+	fleetHistory  = 2 // changes and decisions in a short history
 )
 
 // BenchmarkFleet measures the real binary with a fleet: start, rest, sweep, storms of alarms, and arming. Each storm stands beside a
@@ -48,9 +49,13 @@ func BenchmarkFleet(b *testing.B) {
 	b.Run("start", f.start)
 	b.Run("rest", f.rest)
 	b.Run("sweep", f.sweep)
-	b.Run("storm", func(b *testing.B) { f.storms(b, benchPairs, fleetNoRate) })
-	b.Run("storm-at-default-rate", func(b *testing.B) { f.storms(b, 1, strconv.Itoa(fleetRate)) })
+	b.Run("storm", func(b *testing.B) { f.storms(b, fleetNoRate) })
+	b.Run("storm-at-default-rate", func(b *testing.B) { f.storms(b, strconv.Itoa(fleetRate)) })
 	b.Run("arming", f.arming)
+	b.Run("storm-at-default-rate-short-history", func(b *testing.B) {
+		f.shortenHistory(b)
+		f.storms(b, strconv.Itoa(fleetRate))
+	})
 }
 
 // benchFleet is a fleet that was armed long ago.
