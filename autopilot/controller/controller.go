@@ -67,6 +67,7 @@ type Controller struct {
 
 	// The cache may be behind what was just written.
 	applied ownwrites.Map[Key, *autopilot.Target]
+	patches patchesUnderWay
 	intakes ownwrites.Map[Key, *metav1.ObjectMeta] // uid and version alone, of the receiver in this process
 
 	decideMarks, armMarks *sweepMarks
@@ -99,6 +100,10 @@ func (c *Controller) TargetChanged(old, now *autopilot.Target) {
 	of := cmp.Or(now, old)
 	key := Key{of.Namespace, of.Name}
 	c.switches.observe(key, now)
+	c.patches.takeIn(key, func() { c.targetChanged(key, old, now) })
+}
+
+func (c *Controller) targetChanged(key Key, old, now *autopilot.Target) {
 	if now == nil {
 		c.applied.Forget(key)
 	} else if c.applied.Arrived(key, now) && old != nil && onlyWants(*old, *now) {

@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"context"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -77,6 +78,65 @@ func TestNothingButOurOwnPatchStartsNoRound(t *testing.T) {
 			c.TargetChanged(tt.old, tt.now)
 			if n := rounds(); n != tt.want {
 				t.Errorf("%d rounds, want %d", n, tt.want)
+			}
+		})
+	}
+}
+
+// slowAnswer is an API server whose watch tells of a change before a patch is answered.
+type slowAnswer struct {
+	empty
+	read   *autopilot.Target
+	watch  func()
+	stored *autopilot.Target
+}
+
+func (s slowAnswer) Target(string, string) *autopilot.Target { return s.read }
+
+func (s slowAnswer) Apply(context.Context, *autopilot.Target, v1alpha1.Intent) (*autopilot.Target, error) {
+	s.watch()
+	if s.stored == nil {
+		return nil, &autopilot.RefusedError{}
+	}
+	return s.stored, nil
+}
+
+func TestAWatchThatIsFasterThanTheAnswerStartsNoRound(t *testing.T) {
+	of := func(version string, gb int) *autopilot.Target {
+		return &autopilot.Target{
+			Namespace: database.Namespace, Name: database.Name, UID: "1", ResourceVersion: version, InstanceID: "in01", Wanted: autopilot.Wanted{VolumeGB: gb},
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		stored *autopilot.Target // by our patch
+		want   int
+	}{
+		{"our own", of("11", 110), 0},
+		{"somebody else's, and ours came later", of("12", 120), 1},
+		{"somebody else's, and ours was refused", nil, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var c *Controller
+			var rounds func() int
+			api := slowAnswer{read: of("10", 100), stored: tt.stored, watch: func() {
+				c.TargetChanged(of("10", 100), of("11", 110))
+				if n := rounds(); n != 0 {
+					t.Errorf("%d rounds before the answer", n)
+				}
+			}}
+			c, rounds = leader(api)
+			c.Applier = api
+			r := &round{Controller: c, key: database, target: api.read, rap: &v1alpha1.RdsAutopilot{}}
+			if _, err := r.apply(t.Context(), v1alpha1.Intent{Kind: v1alpha1.KindVolume, To: "110"}); err != nil {
+				t.Fatal(err)
+			}
+			if n := rounds(); n != tt.want {
+				t.Errorf("%d rounds after the answer, want %d", n, tt.want)
+			}
+			c.TargetChanged(of("13", 130), of("14", 140))
+			if n := rounds(); n != 1 {
+				t.Errorf("%d rounds by a later change, want one", n)
 			}
 		})
 	}

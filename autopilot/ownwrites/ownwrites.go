@@ -46,16 +46,14 @@ func (m *Map[K, T]) Arrived(k K, cached T) bool {
 	return own.GetUID() == cached.GetUID() && own.GetResourceVersion() == cached.GetResourceVersion()
 }
 
-// Newest returns the cached object or, where that is older, our own write, which the caller must not alter. Once the cache has
-// caught up, the write is forgotten.
+// Newest returns the cached object or, where that is older, our own write, which the caller must not alter. It forgets nothing: the
+// cache has an object before its handlers are called.
 func (m *Map[K, T]) Newest(k K, cached T) T {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	own, known := m.last[k]
-	if known && IsBefore(cached, own) {
+	if own, known := m.last[k]; known && IsBefore(cached, own) {
 		return own
 	}
-	delete(m.last, k)
 	return cached
 }
 
