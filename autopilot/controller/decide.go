@@ -103,17 +103,15 @@ func (r *round) apply(ctx context.Context, i v1alpha1.Intent) (autopilot.Patched
 		return autopilot.Patched{}, err
 	}
 	r.patches.begin(r.key)
+	defer r.patches.end(r.key)
 	stored, err := r.Applier.Apply(ctx, r.target, i)
-	if err == nil {
-		r.applied.Keep(r.key, stored)
-	}
-	r.patches.end(r.key)
 	switch refusal, refused := errors.AsType[*autopilot.RefusedError](err); {
 	case refused:
 		return autopilot.Patched{Result: autopilot.PatchRefused, Message: refusal.Message}, nil
 	case err != nil:
 		return autopilot.Patched{}, fmt.Errorf("patch Rds: %w", err)
 	}
+	r.applied.Keep(r.key, stored)
 	if !stored.Wanted.Asks(i) {
 		return autopilot.Patched{Result: autopilot.PatchTakenBack}, nil
 	}

@@ -55,26 +55,28 @@ func TestWhatThisProcessStoresOfAMessageStartsOneRoundAtOnce(t *testing.T) {
 	}
 }
 
-func TestNothingButOurOwnPatchStartsNoRound(t *testing.T) {
-	of := func(version string, gb int) *autopilot.Target {
-		return &autopilot.Target{
-			Namespace: database.Namespace, Name: database.Name, UID: "1", ResourceVersion: version, InstanceID: "in01", Wanted: autopilot.Wanted{VolumeGB: gb},
-		}
+// rdsThatWants is the Rds at a version, with what it asks the operator for.
+func rdsThatWants(version string, gb int) *autopilot.Target {
+	return &autopilot.Target{
+		Namespace: database.Namespace, Name: database.Name, UID: "1", ResourceVersion: version, InstanceID: "in01", Wanted: autopilot.Wanted{VolumeGB: gb},
 	}
+}
+
+func TestNothingButOurOwnPatchStartsNoRound(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		old, now *autopilot.Target
 		want     int
 	}{
-		{"our own", of("10", 100), of("11", 110), 0},
-		{"before our own", of("9", 90), of("10", 100), 1},
-		{"after our own", of("11", 110), of("12", 100), 1},
-		{"our own, with what somebody else wrote before", &autopilot.Target{ResourceVersion: "9", Wanted: autopilot.Wanted{VolumeGB: 100}}, of("11", 110), 1},
-		{"our own, of an Rds that is seen for the first time", nil, of("11", 110), 1},
+		{"our own", rdsThatWants("10", 100), rdsThatWants("11", 110), 0},
+		{"before our own", rdsThatWants("9", 90), rdsThatWants("10", 100), 1},
+		{"after our own", rdsThatWants("11", 110), rdsThatWants("12", 100), 1},
+		{"our own, with what somebody else wrote before", &autopilot.Target{ResourceVersion: "9", Wanted: autopilot.Wanted{VolumeGB: 100}}, rdsThatWants("11", 110), 1},
+		{"our own, of an Rds that is seen for the first time", nil, rdsThatWants("11", 110), 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, rounds := leader(empty{})
-			c.applied.Keep(database, of("11", 110))
+			c.applied.Keep(database, rdsThatWants("11", 110))
 			c.TargetChanged(tt.old, tt.now)
 			if n := rounds(); n != tt.want {
 				t.Errorf("%d rounds, want %d", n, tt.want)
@@ -102,25 +104,20 @@ func (s slowAnswer) Apply(context.Context, *autopilot.Target, v1alpha1.Intent) (
 }
 
 func TestAWatchThatIsFasterThanTheAnswerStartsNoRound(t *testing.T) {
-	of := func(version string, gb int) *autopilot.Target {
-		return &autopilot.Target{
-			Namespace: database.Namespace, Name: database.Name, UID: "1", ResourceVersion: version, InstanceID: "in01", Wanted: autopilot.Wanted{VolumeGB: gb},
-		}
-	}
 	for _, tt := range []struct {
 		name   string
 		stored *autopilot.Target // by our patch
 		want   int
 	}{
-		{"our own", of("11", 110), 0},
-		{"somebody else's, and ours came later", of("12", 120), 1},
+		{"our own", rdsThatWants("11", 110), 0},
+		{"somebody else's, and ours came later", rdsThatWants("12", 120), 1},
 		{"somebody else's, and ours was refused", nil, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var c *Controller
 			var rounds func() int
-			api := slowAnswer{read: of("10", 100), stored: tt.stored, watch: func() {
-				c.TargetChanged(of("10", 100), of("11", 110))
+			api := slowAnswer{read: rdsThatWants("10", 100), stored: tt.stored, watch: func() {
+				c.TargetChanged(rdsThatWants("10", 100), rdsThatWants("11", 110))
 				if n := rounds(); n != 0 {
 					t.Errorf("%d rounds before the answer", n)
 				}
@@ -134,7 +131,7 @@ func TestAWatchThatIsFasterThanTheAnswerStartsNoRound(t *testing.T) {
 			if n := rounds(); n != tt.want {
 				t.Errorf("%d rounds after the answer, want %d", n, tt.want)
 			}
-			c.TargetChanged(of("13", 130), of("14", 140))
+			c.TargetChanged(rdsThatWants("13", 130), rdsThatWants("14", 140))
 			if n := rounds(); n != 1 {
 				t.Errorf("%d rounds by a later change, want one", n)
 			}

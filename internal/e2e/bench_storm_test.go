@@ -52,7 +52,7 @@ func (f *benchFleet) storms(b *testing.B, rate string) {
 			f.reset(b)
 			ratioLast, ratioMiddle = append(ratioLast, l/bl), append(ratioMiddle, m/bm)
 			last, middle, bareLast, bareMiddle = append(last, l), append(middle, m), append(bareLast, bl), append(bareMiddle, bm)
-			progress("last %.1f s (bare loop %.1f), p50 %.1f s (%.1f), %.1f s of CPU, peak %.0f MiB, %v calls", l, bl, m, bm, cpu[i], peak[i], n)
+			progress("last %.1f s (bare loop %.1f), p50 %.1f s (%.1f), %.1f s of CPU, peak %.0f MiB, %v calls", l, bl, m, bm, cpu[len(cpu)-1], peak[len(peak)-1], n)
 		}
 	}
 	b.ReportMetric(median(last), "last-s")
