@@ -1,68 +1,68 @@
-# Needed: Go, make and a C compiler (for -race). Everything else is built from pinned Go modules on first use.
+# Requirements: Go, make and a C compiler (for -race). The targets build everything else from pinned Go modules on first use.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
-GENTOOL := go tool -modfile=internal/tools/gen/go.mod
+GENTOOL := go tool -modfile=test/tools/gen/go.mod
 LINTTOOL := .cache/golangci-lint
 FUZZTIME ?= 30s
 SOAK_TIME ?= 10m
 
-# The tests of all packages share one API server. Each test is printed as it ends, the slowest in the end. A terminal gets
-# colours. Where tests wait for processes or pass weeks on a fake clock, the race detector costs more than it finds: those
-# go without, and test-long gives it to the service itself; it does not repeat the others. client-go's detector panics where a
-# cached object was altered. Some packages mostly wait for processes: more of them at a time than there are cores. Tests have
-# memory to spare, so the collector runs seldom, and nobody debugs these binaries.
-TESTTOOL := go tool -modfile=internal/tools/test/go.mod gotestsum
-WITHOUT_RACE := ./internal/e2e ./internal/chaos ./internal/bubble
+# The tests of all packages share one API server. gotestsum prints each test as it ends, and then the slowest ten. It uses
+# colours on a terminal. WITHOUT_RACE lists packages whose tests wait for processes or pass weeks on a fake clock: there the
+# race detector costs more than it finds. make test-long builds the service itself with the race detector.
+# KUBE_CACHE_MUTATION_DETECTOR makes client-go panic if code changes a cached object. -p 4 runs more packages than there are
+# cores, because some mostly wait. GOGC=400 and -ldflags=-s save time: tests have memory to spare, and nobody debugs the binaries.
+TESTTOOL := go tool -modfile=test/tools/test/go.mod gotestsum
+WITHOUT_RACE := ./test/e2e ./test/e2e/chaos ./test/bubble
 WITH_RACE = $(shell go list ./... | grep -v $(foreach p,$(WITHOUT_RACE),-e $(p:./%=/%)$$))
-# Those with tests of the long level.
+# Packages with tests of the long level.
 LONG := $(WITHOUT_RACE) ./autopilot/controller
-RUN := mkdir -p .cache/tests && go build -o .cache/run ./internal/kubetest/run && .cache/run
+RUN := mkdir -p .cache/tests && go build -o .cache/run ./test/apiserver/run && .cache/run
 TESTS = $(TESTTOOL) --format testname --hide-summary skipped,output $(if $(MAKE_TERMOUT),--no-color=false) \
   --jsonfile .cache/tests/$(1).json --junitfile .cache/tests/$(1).xml -- -ldflags=-s
 SLOWEST = code=$$?; echo "── the slowest ten"; cat .cache/tests/$@.json .cache/tests/$@-race.json 2>/dev/null | $(TESTTOOL) tool slowest --num 10 --threshold 1s; exit $$code
 
 .PHONY: help
-help: ## Say what each target does
+help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: build servers ## Run the main job on this machine: alarms arrive, databases grow
-	@go run ./cmd/sandbox demo
+	@go run ./test/sandbox demo
 
 .PHONY: sandbox
-sandbox: servers ## Keep the demo's world running, with the status page and a page of the cloud; SANDBOX="-speed 10" and the like
-	@go build -o .cache/sandbox ./cmd/sandbox && exec .cache/sandbox up $(SANDBOX)
+sandbox: servers ## Keep the demo's world running, with the status page and a page of the cloud. Flags: SANDBOX="-speed 10"
+	@go build -o .cache/sandbox ./test/sandbox && exec .cache/sandbox up $(SANDBOX)
 
 .PHONY: test
-test: ## Run what a change can break, on a real API server: 6 minutes
-	@echo "── all tests but the long ones; the first time, compiling takes some minutes"
+test: ## Run the tests of every change, on a real API server (6 minutes)
+	@echo "── all tests except the long ones; the first run also compiles for some minutes"
 	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export GOGC=400; $(RUN) bash -c '$(call TESTS,$@) -p 4 -parallel 8 -timeout 40m $(WITHOUT_RACE); code=$$?; \
 	  export KUBE_CACHE_MUTATION_DETECTOR=true; $(call TESTS,$@-race) -race -p 4 -parallel 8 -timeout 40m $(WITH_RACE) && exit $$code'; $(SLOWEST)
 
 .PHONY: test-long
-test-long: ## Run what takes longer: outages, storms, kills, 500 databases, the binary with the race detector
+test-long: ## Run the long tests: outages, storms, kills, the binary with the race detector
 	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=long GOGC=400; $(RUN) $(call TESTS,$@) -p 4 -parallel 6 -timeout 60m $(LONG); $(SLOWEST)
 
 .PHONY: test-install
-test-install: ## Run what needs the tools of make tools: chart, image and release, documents' commands, alerts, dashboards
-	@ls .cache/bin/prometheus .cache/bin/kubectl .cache/bin/kube-state-metrics $(INSTALLTOOLS) >/dev/null 2>&1 || echo "── left out: what needs helm, kubectl, prometheus or the like; make tools builds them"
-	@command -v nginx >/dev/null || echo "── left out: 10,000 messages through nginx, which is not installed (Debian: nginx-light)"
-	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=long GOGC=400; $(RUN) $(call TESTS,$@) -parallel 8 -timeout 60m ./internal/install ./internal/monitoring ./internal/manual; $(SLOWEST)
+test-install: ## Run the tests that need make tools: chart, image, release, alerts, dashboards, commands of the documents
+	@ls .cache/bin/prometheus .cache/bin/kubectl .cache/bin/kube-state-metrics $(INSTALLTOOLS) >/dev/null 2>&1 || echo "── skipped: tests that need helm, kubectl, prometheus or other tools. make tools builds them"
+	@command -v nginx >/dev/null || echo "── skipped: 10,000 messages through nginx, because nginx is not installed (Debian: nginx-light)"
+	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=long GOGC=400; $(RUN) $(call TESTS,$@) -parallel 8 -timeout 60m ./test/release ./test/docs; $(SLOWEST)
 
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 
 .PHONY: test-browser
-test-browser: servers ## Look at the pages in a headless Chromium: console, keyboard, themes, access; pictures in .cache/screenshots
-	@$(if $(CHROMIUM),CHROMIUM=$(CHROMIUM) go test -count=1 ./internal/browser,echo "── left out: the pages in a browser, for Chromium is not installed (Debian: chromium)")
+test-browser: servers ## Test the pages in a headless Chromium: console, keyboard, themes, access. Pictures are in .cache/screenshots
+	@$(if $(CHROMIUM),CHROMIUM=$(CHROMIUM) go test -count=1 ./test/browser,echo "── skipped: the pages in a browser, because Chromium is not installed (Debian: chromium)")
 
 .PHONY: soak
-soak: ## Break everything for SOAK_TIME (10m), flood it, decide every row both ways, run the largest fleet; SOAK_SEED repeats a run
+soak: ## Run chaos for SOAK_TIME (10m), a flood, and the decisions both ways. SOAK_SEED repeats a run
 	@go test -run TestNoHistory ./autopilot -rapid.checks=100000
 	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=soak SOAK_TIME=$(SOAK_TIME); $(RUN) $(call TESTS,$@) \
-	  -count=1 -v -timeout 0 -run 'InChaos$$|Flooded$$|InCPUAlarm$$|InTheCloud$$' ./internal/e2e ./internal/chaos; $(SLOWEST)
+	  -count=1 -v -timeout 0 -run 'InChaos$$|Flooded$$|InTheCloud$$' ./test/e2e ./test/e2e/chaos; $(SLOWEST)
 
 .PHONY: build
 build: ## Build bin/rds-autopilot
@@ -70,76 +70,76 @@ build: ## Build bin/rds-autopilot
 	@CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/rds-autopilot ./cmd/rds-autopilot
 
 .PHONY: servers
-servers: ## Build the kube-apiserver and etcd that tests and demo use (some minutes, once)
-	@go run ./internal/kubetest/run
+servers: ## Build the kube-apiserver and etcd of the tests and the demo (some minutes, once)
+	@go run ./test/apiserver/run
 
 .PHONY: lint
-lint: $(LINTTOOL) ## Check style, imports and common faults
+lint: $(LINTTOOL) ## Check style, imports and common mistakes
 	@$(LINTTOOL) run ./...
 
-$(LINTTOOL): internal/tools/lint/go.mod internal/tools/lint/go.sum
+$(LINTTOOL): test/tools/lint/go.mod test/tools/lint/go.sum
 	@echo "── building the linter (some minutes, once)"
 	@mkdir -p .cache
-	@start=$$SECONDS; cd internal/tools/lint && CGO_ENABLED=0 go build -o ../../../$(LINTTOOL) \
+	@start=$$SECONDS; cd test/tools/lint && CGO_ENABLED=0 go build -o ../../../$(LINTTOOL) \
 	  github.com/golangci/golangci-lint/v2/cmd/golangci-lint && echo "── built the linter in $$((SECONDS - start)) s"
 
 .PHONY: vulncheck
-vulncheck: ## Look for known vulnerabilities in what is used; asks vuln.go.dev, so it is no part of lint
-	@go tool -modfile=internal/tools/vuln/go.mod govulncheck ./...
+vulncheck: ## Report known vulnerabilities of dependencies. It needs vuln.go.dev, so lint does not include it
+	@go tool -modfile=test/tools/vuln/go.mod govulncheck ./...
 
 .PHONY: generate
-generate: generate-code install-manifests ## Write generated files anew: deep copies, the CRD, the references and the manifests
+generate: generate-code install-manifests ## Generate deep copies, the CRD, the references and the manifests
 
 .PHONY: generate-code
 generate-code:
-	@$(GENTOOL) controller-gen object:headerFile=internal/tools/gen/header.txt paths=./k8s/api/...
+	@$(GENTOOL) controller-gen object:headerFile=test/tools/gen/header.txt paths=./k8s/api/...
 	@$(GENTOOL) controller-gen crd paths=./k8s/api/autopilot/... output:crd:dir=deploy/crds
 	@cp deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml deploy/chart/files/rdsautopilots.yaml
 	@cp deploy/alerts.yaml deploy/kube-state-metrics.yaml deploy/chart/files/
 	@rm -rf deploy/chart/files/dashboards && mkdir deploy/chart/files/dashboards
 	@for f in $(wildcard deploy/dashboards/*.json); do cp $$f deploy/chart/files/dashboards/; done
-	@go test ./deploy -run TestTheReferenceIsGenerated -update >/dev/null
+	@go test ./deploy -run Generated -update >/dev/null
 	@go test ./cmd/rds-autopilot -run TestTheTablesOfFlagsAreGenerated -update >/dev/null
 	@go test ./internal/app -run TestTheReferenceOfMetricsIsGenerated -update >/dev/null
 
 .PHONY: fresh
 fresh: generate-code ## Fail if generated files are stale
-	@git diff --exit-code -- k8s/api deploy/crds deploy/chart docs/reference.md docs/command-line.md docs/metrics.md && test -z "$$(git ls-files --others --exclude-standard -- deploy/chart)" || { echo "generated files are stale: run make generate and commit"; exit 1; }
+	@git diff --exit-code -- k8s/api deploy/crds deploy/chart docs/reference.md docs/command-line.md docs/metrics.md && test -z "$$(git ls-files --others --exclude-standard -- deploy/chart)" || { echo "Generated files are stale. Run make generate and commit."; exit 1; }
 
 .PHONY: fuzz
-fuzz: ## Run every fuzz target for FUZZTIME (30s, or so many inputs: 100000x)
+fuzz: ## Run every fuzz target for FUZZTIME (30s; 100000x is a number of inputs)
 	@set -e; for p in $$(go list ./autopilot/...); do \
 	  for f in $$(go test -list '^Fuzz' $$p | grep '^Fuzz' || true); do \
 	    echo "── $$p $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p; done; done
 
 .PHONY: bench
-bench: ## Measure each step alone and what a message costs the binary, five times, against a floor of the same run
+bench: ## Measure each step five times, and a message through the binary beside the floor
 	@mkdir -p .cache/bench
 	@go test -run '^$$' -bench . -count 5 ./autopilot/... ./flavors ./internal/status ./k8s | tee .cache/bench/steps.txt
-	@go test -run '^$$' -bench Messages -benchtime 1x ./internal/e2e | tee .cache/bench/messages.txt
-	@go tool -modfile=internal/tools/bench/go.mod benchstat .cache/bench/steps.txt
+	@go test -run '^$$' -bench Messages -benchtime 1x ./test/e2e | tee .cache/bench/messages.txt
+	@go tool -modfile=test/tools/bench/go.mod benchstat .cache/bench/steps.txt
 
 DATABASES ?= 400
 
 .PHONY: bench-storm
-bench-storm: build servers ## Measure the binary with DATABASES (400): start, rest, sweep, storms of alarms, arming; 25 minutes
+bench-storm: build servers ## Measure the binary with DATABASES (400): start, idle, sweep, alarm storms, arming (25 minutes)
 	@mkdir -p .cache/bench
 	@echo "binary: $$(( $$(wc -c < bin/rds-autopilot) / 1000000 )) MB"
-	@DATABASES=$(DATABASES) go test -run '^$$' -bench Fleet -benchtime 1x -timeout 0 ./internal/e2e | tee .cache/bench/fleet-$(DATABASES).txt
+	@DATABASES=$(DATABASES) go test -run '^$$' -bench Fleet -benchtime 1x -timeout 0 ./test/e2e | tee .cache/bench/fleet-$(DATABASES).txt
 
 .PHONY: clean
-clean: ## Remove what was built here
+clean: ## Remove bin and .cache
 	@rm -rf bin .cache
 
-# Chart, image and release. Their tools are built from pinned modules on first use, some minutes each.
+# Tools for chart, image and release. Each takes some minutes to build, once.
 INSTALLTOOLS := $(addprefix .cache/bin/,helm helm-unittest kustomize kube-score actionlint ko crane)
 
-.cache/bin/%: internal/tools/%/go.mod internal/tools/%/go.sum
+.cache/bin/%: test/tools/%/go.mod test/tools/%/go.sum
 	@echo "── building $* (some minutes, once)"
 	@mkdir -p .cache/bin
-	@cd internal/tools/$* && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o ../../../$@ tool
+	@cd test/tools/$* && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o ../../../$@ tool
 
-# What install.yaml depends on. A test compares their checksum with the one in its head.
+# The sources of install.yaml. A test compares their checksum with the one in its first line.
 INSTALLFILES = $(sort deploy/namespace.yaml deploy/chart/Chart.yaml deploy/chart/values.yaml deploy/chart/ci/install-values.yaml \
   deploy/chart/files/rdsautopilots.yaml $(wildcard deploy/chart/templates/*.yaml deploy/chart/templates/*.tpl))
 RENDER = .cache/bin/helm template rds-autopilot $(1) --namespace rds-autopilot --values deploy/chart/ci/install-values.yaml --skip-tests
@@ -160,7 +160,7 @@ release-files: .cache/bin/helm ## Write chart, install.yaml and checksums of VER
 	@cd dist && sha256sum -- * > checksums.txt
 
 .PHONY: release-notes
-release-notes: ## Write what CHANGELOG.md says about VERSION to .cache/release-notes.md
+release-notes: ## Write the section of VERSION in CHANGELOG.md to .cache/release-notes.md
 	@mkdir -p .cache
 	@awk -v head='## $(VERSION)' '/^## /{on = index($$0 " ", head " ") == 1; next} on' CHANGELOG.md > .cache/release-notes.md
 	@grep -q . .cache/release-notes.md || { echo "CHANGELOG.md has no section $(VERSION)"; exit 1; }
@@ -173,20 +173,19 @@ release-image: .cache/bin/ko ## Build the image of VERSION for two platforms, wi
 	  --image-label org.opencontainers.image.title=rds-autopilot,org.opencontainers.image.source=https://github.com/mcsps/rds-autopilot \
 	  --image-label org.opencontainers.image.licenses=Apache-2.0,org.opencontainers.image.version=$(VERSION),org.opencontainers.image.revision=$(COMMIT)
 
-# What people use beside it. The tests of internal/install, internal/monitoring and internal/manual need these, and say so where
-# one is missing.
+# Tools that users run beside the service. A test of test/release or test/docs is skipped if its tool is missing.
 .PHONY: tools
-tools: $(INSTALLTOOLS) $(addprefix .cache/bin/,prometheus promtool kubectl kube-state-metrics) ## Build helm, kubectl, prometheus and the like for make test-install (half an hour, once)
+tools: $(INSTALLTOOLS) $(addprefix .cache/bin/,prometheus promtool kubectl kube-state-metrics) ## Build helm, kubectl, prometheus and the other tools of make test-install (half an hour, once)
 
-.cache/bin/prometheus .cache/bin/promtool &: internal/tools/prometheus/go.mod internal/tools/prometheus/go.sum
+.cache/bin/prometheus .cache/bin/promtool &: test/tools/prometheus/go.mod test/tools/prometheus/go.sum
 	@echo "── building prometheus and promtool (some ten minutes, once)"
 	@mkdir -p .cache/bin
-	@cd internal/tools/prometheus && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o ../../../.cache/bin/ tool
+	@cd test/tools/prometheus && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o ../../../.cache/bin/ tool
 	@touch .cache/bin/prometheus .cache/bin/promtool
 
-.cache/bin/kubectl: internal/tools/kubectl/go.mod internal/tools/kubectl/go.sum
+.cache/bin/kubectl: test/tools/kubectl/go.mod test/tools/kubectl/go.sum
 	@echo "── building kubectl (some four minutes, once)"
 	@mkdir -p .cache/bin
-	@cd internal/tools/kubectl && v=$$(go list -m -f '{{.Version}}' k8s.io/kubernetes) && \
+	@cd test/tools/kubectl && v=$$(go list -m -f '{{.Version}}' k8s.io/kubernetes) && \
 	  CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$$v" -o ../../../$@ tool
 	@touch $@

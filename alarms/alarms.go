@@ -14,7 +14,7 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Cloud is what is needed of the cloud; *otc.Cloud has it.
+// Cloud is the API of the cloud that this package needs. *otc.Cloud implements it.
 type Cloud interface {
 	ProjectID() string
 	Topic(ctx context.Context, urn string) (otc.Topic, error)
@@ -30,32 +30,31 @@ type Cloud interface {
 	EnableRule(ctx context.Context, id string, on bool) error
 	DeleteRule(ctx context.Context, id string) error
 	RuleQuota(ctx context.Context) (used, quota int, err error)
-	ListedSeries(ctx context.Context, metric string) (map[otc.Series]bool, error)
 }
 
-// Lists lists what there is now. Many databases are armed at a time, and a list may be read once for all of them.
-type Lists interface {
+// Lister lists the present topics and rules of the project. An implementation may share one reading between databases.
+type Lister interface {
 	Topics(ctx context.Context) ([]otc.Topic, error)
 	Rules(ctx context.Context) ([]otc.Rule, error)
 }
 
-// Metric is a metric that there may be an alarm rule of.
+// Metric is a metric that an alarm rule can watch.
 type Metric struct {
-	Name     v1alpha1.Metric // the end of the rule's name
-	CloudEye string          // Cloud Eye's name of what the rule watches, such as rds039_disk_util
+	Name     v1alpha1.Metric // also the end of the rule's name
+	CloudEye string          // Cloud Eye's name of the metric, such as rds039_disk_util
 	Unit     string          // such as %
 }
 
-// Desired is what should exist in the cloud for one database.
+// Desired describes the topic, subscription and rules of one database.
 type Desired struct {
 	Name       string // see Name
-	Namespace  string // of the object that Name is made of; with the next two, see Mark
+	Namespace  string // of the RdsAutopilot; with the next two, see Mark
 	ObjectName string
 	ClusterID  string
-	Endpoint   string // our URL; its scheme is the subscription's protocol
-	Dimension  string // what the rules watch, as name:value; see Dimension
+	Endpoint   string // the public URL; its scheme is the subscription's protocol
+	Dimension  string // of all rules, as name:value; see InstanceDimension and NodeDimension
 	Rules      []v1alpha1.DesiredRule
-	Renewed    bool // the policy has changed: period, count and repeat that differ are not reported as mended
+	Renewed    bool // the policy has changed, so a different period, count or repeat is not reported as repaired
 }
 
 func (d Desired) rule(metric v1alpha1.Metric) (v1alpha1.DesiredRule, bool) {
@@ -67,32 +66,29 @@ func (d Desired) rule(metric v1alpha1.Metric) (v1alpha1.DesiredRule, bool) {
 	return v1alpha1.DesiredRule{}, false
 }
 
-// Alarms ensures and removes. It is safe for concurrent use, for one database at a time.
+// Alarms ensures and removes the topic, subscription and rules of databases. It is safe for concurrent use, but the
+// caller must not handle one database twice at a time.
 type Alarms struct {
 	cloud   Cloud
-	lists   Lists
+	lister  Lister
 	metrics []Metric // in the order in which their rules are recorded
 	now     func() time.Time
 
 	mu            sync.Mutex
-	confirmations []time.Time                  // when they were asked for, in the last window
-	subscribed    map[string]subscribed        // by subscription URN
-	ineffective   map[string]ineffectiveRepair // by rule id or topic URN
-	lookups       map[string]lookup            // by instance id
-	series        seriesList
-	seriesTurn    chan struct{} // held while lookups and series are read or changed
+	confirmations []time.Time            // when they were requested, in the last window
+	subscribed    map[string]subscribed  // by subscription URN
+	ineffective   map[string]ineffective // by rule id or topic URN
 }
 
-// New makes Alarms of a cloud, its lists, all metrics that there are rules of, and a clock. The first metric is the one whose series
-// say which dimension an instance has.
-func New(cloud Cloud, lists Lists, metrics []Metric, now func() time.Time) *Alarms {
+// New returns Alarms. metrics are all metrics that a rule can watch; now is the clock.
+func New(cloud Cloud, lister Lister, metrics []Metric, now func() time.Time) *Alarms {
 	return &Alarms{
-		cloud: cloud, lists: lists, metrics: metrics, now: now, subscribed: map[string]subscribed{}, ineffective: map[string]ineffectiveRepair{},
-		lookups: map[string]lookup{}, seriesTurn: make(chan struct{}, 1),
+		cloud: cloud, lister: lister, metrics: metrics, now: now,
+		subscribed: map[string]subscribed{}, ineffective: map[string]ineffective{},
 	}
 }
 
-// metric returns a metric by its name. It is an error where there are no rules of such a one.
+// metric returns a metric by its name, or an error if it is unknown.
 func (a *Alarms) metric(name v1alpha1.Metric) (Metric, error) {
 	for _, m := range a.metrics {
 		if m.Name == name {
@@ -102,7 +98,7 @@ func (a *Alarms) metric(name v1alpha1.Metric) (Metric, error) {
 	return Metric{}, fmt.Errorf("no such metric: %s", name)
 }
 
-// ruleOf is the recorded rule of a metric; one without an id where there is none.
+// ruleOf returns the recorded rule of a metric. Its AlarmID is empty if no rule is recorded.
 func ruleOf(a v1alpha1.Alarms, metric v1alpha1.Metric) v1alpha1.Rule {
 	for _, r := range a.Rules {
 		if r.Metric == metric {
@@ -112,7 +108,8 @@ func ruleOf(a v1alpha1.Alarms, metric v1alpha1.Metric) v1alpha1.Rule {
 	return v1alpha1.Rule{Metric: metric}
 }
 
-// withRule replaces the rule of its metric; one without an id is taken out. What is passed is not altered.
+// withRule returns observed with the rule of its metric replaced, or removed if rule has no AlarmID. It does not modify
+// observed.Rules.
 func (a *Alarms) withRule(observed v1alpha1.Alarms, rule v1alpha1.Rule) v1alpha1.Alarms {
 	rules := slices.DeleteFunc(slices.Clone(observed.Rules), func(r v1alpha1.Rule) bool { return r.Metric == rule.Metric })
 	if rule.AlarmID != "" {
@@ -126,8 +123,8 @@ func (a *Alarms) withRule(observed v1alpha1.Alarms, rule v1alpha1.Rule) v1alpha1
 	return observed
 }
 
-// owns reports whether a topic URN is that of this name in our project: a record may come from a restored backup, or from
-// the time before the credentials changed.
+// owns reports whether a topic URN has this name and our project. A record may come from a restored backup, or from
+// before the credentials changed.
 func (a *Alarms) owns(topicURN, name string) bool {
 	return strings.HasPrefix(topicURN, "urn:smn:") && strings.HasSuffix(topicURN, ":"+a.cloud.ProjectID()+":"+name)
 }

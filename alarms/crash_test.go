@@ -25,7 +25,7 @@ func crashes(do func(applied, listing bool)) {
 // crash runs Ensure until the n-th write; it says whether there were so many.
 func (w *world) crash(want alarms.Desired, n int, applied, listing bool) bool {
 	w.t.Helper()
-	var listed *alarms.Listing
+	var listed *alarms.Snapshot
 	if listing {
 		listed = w.listing()
 	}
@@ -38,7 +38,7 @@ func (w *world) crash(want alarms.Desired, n int, applied, listing bool) bool {
 }
 
 // Whatever a run was doing when it stopped, the next one ends with one of each.
-func TestCrashAtAnyStepIsHealed(t *testing.T) {
+func TestEnsureCompletesAfterCrashAtAnyWrite(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())
 	whole := w.shown()
@@ -51,8 +51,8 @@ func TestCrashAtAnyStepIsHealed(t *testing.T) {
 				}
 				break
 			}
-			if mended := w.sweep(w.want()); len(mended) > 0 {
-				t.Errorf("crash at write %d, applied %v: mended %q", n, applied, mended)
+			if repaired := w.sweep(w.want()); len(repaired) > 0 {
+				t.Errorf("crash at write %d, applied %v: repaired %q", n, applied, repaired)
 			}
 			w.checkRecord()
 			if diff := cmp.Diff(whole, w.shown()); diff != "" {
@@ -75,9 +75,9 @@ func (w *world) watchAnother(i int) error {
 	return errors.Join(err, w.cloud.DeleteRule(ctx, id))
 }
 
-// A mending run replaces a rule of an instance that is no more, and removes the subscription of an older URL once the
+// A repairing run replaces a rule of an instance that is no more, and removes the subscription of an older URL once the
 // new one is confirmed.
-func TestCrashWhileMendingIsHealed(t *testing.T) {
+func TestEnsureRepairsAfterCrashAtAnyWrite(t *testing.T) {
 	w := newWorld(t)
 	crashes(func(applied, listing bool) {
 		for n := 1; ; n++ {
@@ -96,7 +96,7 @@ func TestCrashWhileMendingIsHealed(t *testing.T) {
 			}
 			if !w.crash(want, n, applied, listing) {
 				if writes := n - 1; writes != 5 && !listing || writes != 6 && listing { // with a listing the display name as well
-					t.Errorf("a mending run has %d writes, listing %v", writes, listing)
+					t.Errorf("a repairing run has %d writes, listing %v", writes, listing)
 				}
 				break
 			}
@@ -118,7 +118,7 @@ func TestCrashWhileMendingIsHealed(t *testing.T) {
 	})
 }
 
-func TestCrashAtAnyRecordIsHealed(t *testing.T) {
+func TestEnsureCompletesAfterCrashAtAnyRecord(t *testing.T) {
 	w := newWorld(t)
 	for n := 1; n <= 5; n++ {
 		w.reset()
@@ -138,14 +138,14 @@ func TestCrashAtAnyRecordIsHealed(t *testing.T) {
 }
 
 // Rules that are replaced for another instance are nobody's damage, wherever the run that replaced them stopped.
-func TestCrashBetweenOldAndNewRulesIsNotReportedAsDamage(t *testing.T) {
+func TestEnsureReportsNothingAfterCrashBetweenOldAndNewRules(t *testing.T) {
 	w := newWorld(t)
 	other := w.want()
 	other.Dimension = "rds_cluster_id:" + strings.Repeat("e", 32) + "in01"
 	heal := func(what string, n int) {
 		t.Helper()
-		if mended := w.sweep(other); len(mended) > 0 {
-			t.Errorf("crash at %s %d: mended %q", what, n, mended)
+		if repaired := w.sweep(other); len(repaired) > 0 {
+			t.Errorf("crash at %s %d: repaired %q", what, n, repaired)
 		}
 		w.checkRecord()
 	}

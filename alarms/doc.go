@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package alarms makes the alarms come: for one database an SMN topic, a subscription of our own URL to it, and a Cloud Eye
-// rule per metric. It ensures that they exist once and stay as they should be, and removes them, also those of databases
-// that are no more, without touching anything else of the tenant.
+// Package alarms manages the source of alarms in the cloud. Each database has an SMN topic, a subscription of our URL
+// to it, and a Cloud Eye rule per metric. The package creates each of them once, repairs changes by others, and
+// removes them, also those of deleted databases. It touches nothing else of the tenant.
 //
-// What is desired and what is recorded are the plain data of the API types. It must not know a Kubernetes client, nor what
-// is done about an alarm.
+// Desired and recorded state are plain data of the API types. The package imports no Kubernetes client and does not
+// know how an alarm is handled.
 package alarms

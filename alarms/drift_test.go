@@ -13,16 +13,16 @@ import (
 
 	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/internal/otc"
-	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
 // drift is something that somebody does to what is armed, and what follows.
 type drift struct {
-	do      func(*world, context.Context) error
-	writes  []string
-	mended  []string
-	listing bool // seen only with a listing
+	do       func(*world, context.Context) error
+	writes   []string
+	repaired []string
+	listing  bool // seen only with a listing
 }
 
 func ruleID(w *world, metric v1alpha1.Metric) string {
@@ -63,87 +63,87 @@ func drifts() map[string]drift {
 	update := []string{"UpdateAlarm"}
 	return map[string]drift{
 		"threshold": {do: modified(func(r *otc.Rule) { r.Threshold = 99.5 }), writes: update,
-			mended: []string{"the cpu rule was brought in line: threshold"}},
+			repaired: []string{"the cpu rule was restored: threshold"}},
 		"period": {do: modified(func(r *otc.Rule) { r.Period = 3600 }), writes: update,
-			mended: []string{"the cpu rule was brought in line: period"}},
+			repaired: []string{"the cpu rule was restored: period"}},
 		"count": {do: modified(func(r *otc.Rule) { r.Count = 1 }), writes: update,
-			mended: []string{"the cpu rule was brought in line: count"}},
+			repaired: []string{"the cpu rule was restored: count"}},
 		"repeat": {do: modified(func(r *otc.Rule) { r.Repeat = 0 }), writes: update,
-			mended: []string{"the cpu rule was brought in line: repeat"}},
+			repaired: []string{"the cpu rule was restored: repeat"}},
 		"comparison": {do: modified(func(r *otc.Rule) { r.Comparison = "<" }), writes: update,
-			mended: []string{"the cpu rule was brought in line: comparison"}},
+			repaired: []string{"the cpu rule was restored: comparison"}},
 		"filter": {do: modified(func(r *otc.Rule) { r.Filter = "min" }), writes: update,
-			mended: []string{"the cpu rule was brought in line: filter"}},
+			repaired: []string{"the cpu rule was restored: filter"}},
 		"description": {do: modified(func(r *otc.Rule) { r.Description = "mine" }), writes: update,
-			mended: []string{"the cpu rule was brought in line: description"}},
+			repaired: []string{"the cpu rule was restored: description"}},
 		"name": {do: modified(func(r *otc.Rule) { r.Name = "renamed" }), writes: update,
-			mended: []string{"the cpu rule was brought in line: name"}},
+			repaired: []string{"the cpu rule was restored: name"}},
 		"actions off": {do: modified(func(r *otc.Rule) { r.ActionEnabled = false }), writes: update,
-			mended: []string{"the cpu rule was brought in line: topic to notify"}},
+			repaired: []string{"the cpu rule was restored: topic to notify"}},
 		"another topic": {
 			do: modified(func(r *otc.Rule) {
 				other := []string{r.AlarmActions[0] + "-other"}
 				r.AlarmActions, r.OKActions = other, other
 			}),
-			writes: update, mended: []string{"the cpu rule was brought in line: topic to notify"},
+			writes: update, repaired: []string{"the cpu rule was restored: topic to notify"},
 		},
 		"disabled": {
 			do: func(w *world, ctx context.Context) error {
 				return w.cloud.EnableRule(ctx, ruleID(w, v1alpha1.MetricMemory), false)
 			},
-			writes: []string{"SwitchAlarm"}, mended: []string{"the memory rule was brought in line: enabled"},
+			writes: []string{"SwitchAlarm"}, repaired: []string{"the memory rule was restored: enabled"},
 		},
 		"deleted": {
 			do: func(w *world, ctx context.Context) error {
 				return w.cloud.DeleteRule(ctx, ruleID(w, v1alpha1.MetricStorage))
 			},
-			writes: []string{"CreateAlarm"}, mended: []string{"the storage rule was gone: made again"},
+			writes: []string{"CreateAlarm"}, repaired: []string{"the storage rule was gone: created again"},
 		},
 		"twice": {
 			do: copied(v1alpha1.MetricMemory, func(*otc.Rule) {}), writes: []string{"DeleteAlarm"},
-			mended: []string{"superfluous memory rules were removed: 1"},
+			repaired: []string{"superfluous memory rules were removed: 1"},
 		},
 		"twice for another instance": {
 			do: copied(v1alpha1.MetricMemory, func(r *otc.Rule) { r.DimensionValue = "other" }), writes: []string{"DeleteAlarm"},
-			mended: []string{"superfluous memory rules were removed: 1"},
+			repaired: []string{"superfluous memory rules were removed: 1"},
 		},
 		"three times": {
 			do: func(w *world, ctx context.Context) error {
 				return errors.Join(copied(v1alpha1.MetricCPU, func(*otc.Rule) {})(w, ctx), copied(v1alpha1.MetricCPU, func(*otc.Rule) {})(w, ctx))
 			},
-			writes: []string{"DeleteAlarm", "DeleteAlarm"}, mended: []string{"superfluous cpu rules were removed: 2"},
+			writes: []string{"DeleteAlarm", "DeleteAlarm"}, repaired: []string{"superfluous cpu rules were removed: 2"},
 		},
 		"deleted and made by hand": {
 			do: func(w *world, ctx context.Context) error {
 				return errors.Join(copied(v1alpha1.MetricCPU, func(*otc.Rule) {})(w, ctx), w.cloud.DeleteRule(ctx, ruleID(w, v1alpha1.MetricCPU)))
 			},
-			mended: []string{"the cpu rule was gone: another one of its name is kept"},
+			repaired: []string{"the cpu rule was gone: another one of its name is kept"},
 		},
 		"watches another instance, the recorded one gone": {
 			do: func(w *world, ctx context.Context) error {
 				err := copied(v1alpha1.MetricCPU, func(r *otc.Rule) { r.DimensionValue = "other" })(w, ctx)
 				return errors.Join(err, w.cloud.DeleteRule(ctx, ruleID(w, v1alpha1.MetricCPU)))
 			},
-			writes: []string{"DeleteAlarm", "CreateAlarm"},
-			mended: []string{"superfluous cpu rules were removed: 1", "the cpu rule was gone: made again"},
+			writes:   []string{"DeleteAlarm", "CreateAlarm"},
+			repaired: []string{"superfluous cpu rules were removed: 1", "the cpu rule was gone: created again"},
 		},
 		"the topic deleted": {
 			do:     func(w *world, ctx context.Context) error { return w.cloud.DeleteTopic(ctx, w.recorded.TopicURN) },
-			writes: []string{"CreateTopic", "Subscribe"}, mended: []string{"the topic was gone: made again"},
+			writes: []string{"CreateTopic", "Subscribe"}, repaired: []string{"the topic was gone: created again"},
 		},
 		"the topic's display name": {
 			do: func(w *world, ctx context.Context) error {
 				return w.cloud.UpdateTopic(ctx, w.recorded.TopicURN, "mine")
 			},
-			writes: []string{"UpdateTopic"}, mended: []string{"the topic's display name was changed: written again"}, listing: true,
+			writes: []string{"UpdateTopic"}, repaired: []string{"the topic's display name was changed: written again"}, listing: true,
 		},
 		"the subscription deleted": {
 			do:     func(w *world, ctx context.Context) error { return w.cloud.Unsubscribe(ctx, w.recorded.SubscriptionURN) },
-			writes: []string{"Subscribe"}, mended: []string{"the subscription was gone: asked for again"},
+			writes: []string{"Subscribe"}, repaired: []string{"the subscription was gone: requested again"},
 		},
 		"the subscription canceled by its link": {
 			do:     func(w *world, _ context.Context) error { w.sim.Unsubscribe(w.recorded.SubscriptionURN); return nil },
-			writes: []string{"Subscribe"}, mended: []string{"the subscription was canceled: asked for again"},
+			writes: []string{"Subscribe"}, repaired: []string{"the subscription was canceled: requested again"},
 		},
 		"the record lost": {
 			do:     func(w *world, _ context.Context) error { w.recorded = v1alpha1.Alarms{}; return nil },
@@ -152,7 +152,7 @@ func drifts() map[string]drift {
 	}
 }
 
-func TestDriftIsMended(t *testing.T) {
+func TestEnsureRepairsChangesByOthers(t *testing.T) {
 	w := newWorld(t)
 	for name, tt := range drifts() {
 		for _, listing := range []bool{false, true} {
@@ -172,12 +172,12 @@ func TestDriftIsMended(t *testing.T) {
 					ensure = w.sweep
 				}
 				w.sim.ResetRequests()
-				mended := ensure(w.want())
+				repaired := ensure(w.want())
 				if diff := cmp.Diff(tt.writes, w.writes()); diff != "" {
 					t.Errorf("writes:\n%s", diff)
 				}
-				if diff := cmp.Diff(tt.mended, mended); diff != "" {
-					t.Errorf("mended:\n%s", diff)
+				if diff := cmp.Diff(tt.repaired, repaired); diff != "" {
+					t.Errorf("repaired:\n%s", diff)
 				}
 				if diff := cmp.Diff(whole, w.shown()); diff != "" {
 					t.Error(diff)
@@ -189,36 +189,11 @@ func TestDriftIsMended(t *testing.T) {
 	}
 }
 
-// A run that is interrupted while it mends leaves the rest to the next one.
-func TestDriftOfSeveralKindsAtOnce(t *testing.T) {
-	w := newWorld(t)
-	w.ensure(w.want())
-	whole := w.shown()
-	for _, name := range []string{"threshold", "disabled", "deleted", "the subscription canceled by its link", "the topic's display name"} {
-		if err := drifts()[name].do(w, t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if diff := cmp.Diff([]string{
-		"the storage rule was gone: made again",
-		"the cpu rule was brought in line: threshold",
-		"the memory rule was brought in line: enabled",
-		"the subscription was canceled: asked for again",
-		"the topic's display name was changed: written again",
-	}, w.sweep(w.want())); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff(whole, w.shown()); diff != "" {
-		t.Error(diff)
-	}
-	w.checkQuiet(w.want())
-}
-
 // What we want to be different is no mischief of others.
-func TestOwnChangesAreNotReportedAsMended(t *testing.T) {
+func TestEnsureDoesNotReportPolicyChangesAsRepaired(t *testing.T) {
 	tests := map[string]struct {
-		change func(*alarms.Desired)
-		mended []string
+		change   func(*alarms.Desired)
+		repaired []string
 	}{
 		"growth": {change: func(w *alarms.Desired) { w.Rules[0].ThresholdPercent = 80 }},
 		"a new policy": {change: func(w *alarms.Desired) {
@@ -226,8 +201,8 @@ func TestOwnChangesAreNotReportedAsMended(t *testing.T) {
 			r.ThresholdPercent, r.PeriodSeconds, r.Count, r.RepeatSeconds = 70, 1200, 1, 0
 		}},
 		"the period alone, which is in no record": {
-			change: func(w *alarms.Desired) { w.Rules[1].PeriodSeconds = 1200 },
-			mended: []string{"the cpu rule was brought in line: period"},
+			change:   func(w *alarms.Desired) { w.Rules[1].PeriodSeconds = 1200 },
+			repaired: []string{"the cpu rule was restored: period"},
 		},
 		"another instance": {change: func(w *alarms.Desired) {
 			w.Dimension = "rds_cluster_id:" + strings.Repeat("e", 32) + "in01"
@@ -245,7 +220,7 @@ func TestOwnChangesAreNotReportedAsMended(t *testing.T) {
 			w.checkQuiet(w.want())
 			want := w.want()
 			tt.change(&want)
-			if diff := cmp.Diff(tt.mended, w.sweep(want)); diff != "" {
+			if diff := cmp.Diff(tt.repaired, w.sweep(want)); diff != "" {
 				t.Error(diff)
 			}
 			if len(w.writes()) == 0 {
@@ -263,7 +238,7 @@ func TestOwnChangesAreNotReportedAsMended(t *testing.T) {
 		}
 		want := w.want()
 		want.Rules[1].ThresholdPercent = 80
-		if diff := cmp.Diff([]string{"the cpu rule was brought in line: threshold"}, w.sweep(want)); diff != "" {
+		if diff := cmp.Diff([]string{"the cpu rule was restored: threshold"}, w.sweep(want)); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -284,8 +259,8 @@ func TestOwnChangesAreNotReportedAsMended(t *testing.T) {
 			}
 			want := w.want()
 			want.Rules = want.Rules[:2]
-			if mended := w.sweep(want); len(mended) > 0 || len(w.recorded.Rules) != 2 || len(w.sim.Rules()) != 2 {
-				t.Errorf("%q, %+v", mended, w.recorded)
+			if repaired := w.sweep(want); len(repaired) > 0 || len(w.recorded.Rules) != 2 || len(w.sim.Rules()) != 2 {
+				t.Errorf("%q, %+v", repaired, w.recorded)
 			}
 			w.checkQuiet(want)
 		})
@@ -297,8 +272,8 @@ func TestOwnChangesAreNotReportedAsMended(t *testing.T) {
 		w.recorded = v1alpha1.Alarms{}
 		want := w.want()
 		want.Rules = want.Rules[:2]
-		if mended := w.sweep(want); len(mended) > 0 {
-			t.Errorf("%q", mended)
+		if repaired := w.sweep(want); len(repaired) > 0 {
+			t.Errorf("%q", repaired)
 		}
 		w.checkQuiet(want)
 	})
@@ -324,16 +299,16 @@ func TestOwnChangesAreNotReportedAsMended(t *testing.T) {
 }
 
 // A listing gives the states without a call, and what it does not show is looked for before it is made.
-func TestListing(t *testing.T) {
+func TestEnsureWithSnapshotSendsNoRequestWhenInOrder(t *testing.T) {
 	w := newWorld(t)
-	if mended := w.sweep(w.want()); len(mended) > 0 {
-		t.Errorf("armed for the first time: %q", mended)
+	if repaired := w.sweep(w.want()); len(repaired) > 0 {
+		t.Errorf("armed for the first time: %q", repaired)
 	}
 	w.checkRecord()
-	old := alarms.NewListing(alarms.List[otc.Topic]{}, alarms.List[otc.Subscription]{}, alarms.List[otc.Rule]{})
+	old := alarms.NewSnapshot(alarms.Result[otc.Topic]{}, alarms.Result[otc.Subscription]{}, alarms.Result[otc.Rule]{})
 	w.sim.ResetRequests()
-	if _, mended, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, old, w.record); err != nil || len(mended) > 0 || len(w.writes()) > 0 {
-		t.Errorf("a listing older than the rules: %v, %q, %v", err, mended, w.writes())
+	if _, repaired, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, old, w.record); err != nil || len(repaired) > 0 || len(w.writes()) > 0 {
+		t.Errorf("a listing older than the rules: %v, %q, %v", err, repaired, w.writes())
 	}
 	w.checkRecord()
 	if err := w.cloud.UpdateTopic(t.Context(), w.recorded.TopicURN, "mine"); err != nil {
@@ -342,20 +317,20 @@ func TestListing(t *testing.T) {
 	old = w.listing()
 	w.sweep(w.want())
 	w.sim.ResetRequests()
-	if _, mended, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, old, w.record); err != nil || len(mended) > 0 || len(w.writes()) > 0 {
-		t.Errorf("a listing older than the display name: %v, %q, %v", err, mended, w.writes())
+	if _, repaired, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, old, w.record); err != nil || len(repaired) > 0 || len(w.writes()) > 0 {
+		t.Errorf("a listing older than the display name: %v, %q, %v", err, repaired, w.writes())
 	}
 	old = w.listing()
 	w.sim.Confirm(w.recorded.SubscriptionURN)
-	if err := w.sim.SetRuleState(ruleID(w, v1alpha1.MetricCPU), otcsim.StateAlarm); err != nil {
+	if err := w.sim.SetRuleState(ruleID(w, v1alpha1.MetricCPU), simcloud.StateAlarm); err != nil {
 		t.Fatal(err)
 	}
 	w.sweep(w.want())
 	if n := len(w.sim.Requests()); n != 0 || w.recorded.Subscription != v1alpha1.SubscriptionConfirmed || w.recorded.Rules[1].State != "alarm" || w.recorded.Rules[1].StateTime.IsZero() {
 		t.Errorf("%d requests, %+v", n, w.recorded)
 	}
-	if _, mended, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, old, w.record); err != nil || len(mended) > 0 || w.recorded.Subscription != v1alpha1.SubscriptionConfirmed {
-		t.Errorf("a listing older than the confirmation: %v, %q, %s", err, mended, w.recorded.Subscription)
+	if _, repaired, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, old, w.record); err != nil || len(repaired) > 0 || w.recorded.Subscription != v1alpha1.SubscriptionConfirmed {
+		t.Errorf("a listing older than the confirmation: %v, %q, %s", err, repaired, w.recorded.Subscription)
 	}
 	w.sim.Unsubscribe(w.recorded.SubscriptionURN)
 	w.sweep(w.want())
@@ -367,7 +342,7 @@ func TestListing(t *testing.T) {
 }
 
 // Somebody takes the confirmation back by asking for it again at the console.
-func TestSubscriptionNoLongerConfirmed(t *testing.T) {
+func TestEnsureReportsSubscriptionNoLongerConfirmed(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())
 	w.sim.Confirm(w.recorded.SubscriptionURN)
@@ -377,7 +352,7 @@ func TestSubscriptionNoLongerConfirmed(t *testing.T) {
 	if _, err := w.cloud.Subscribe(t.Context(), w.recorded.TopicURN, "https", w.want().Endpoint, ""); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"the subscription was no longer confirmed: asked for again"}, w.sweep(w.want())); diff != "" {
+	if diff := cmp.Diff([]string{"the subscription was no longer confirmed: requested again"}, w.sweep(w.want())); diff != "" {
 		t.Error(diff)
 	}
 	w.checkQuiet(w.want())

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,36 +18,35 @@ import (
 )
 
 const (
-	// askAgainAfter is how long a subscription may be pending before its confirmation is asked for again.
-	askAgainAfter = 30 * time.Minute
-	// remark marks our subscriptions on our topics, so that one of an older URL is known from one a person added.
+	// retryConfirmation is how long a subscription may be pending before its confirmation is requested again.
+	retryConfirmation = 30 * time.Minute
+	// remark marks our subscriptions on our topics, to distinguish one of an older URL from one that a person added.
 	remark = "rds-autopilot"
 )
 
-// Ensure makes the cloud have what is desired, step by step: the topic, the rules, the subscription. The rules wait for
-// nothing: where SMN fails they are made all the same, without a topic to notify if there is none yet, for their state can
-// be read. After each step that later ones, or messages, rely on it calls record; what an interrupted run has made and not
-// recorded is found again by its name. An error of record ends it. It returns what is there as far as is known, also if
-// there is an error.
+// Ensure brings the cloud to the desired state in three steps: topic, rules, subscription. The rules do not wait for
+// SMN: if SMN fails, they are created without a topic to notify, because their state can be read all the same. Ensure
+// calls record after each step that later steps or messages rely on, and stops at an error of record. The next run
+// finds by name what an interrupted run has created and not recorded.
 //
-// What a listing shows to be in order is not asked for again: if all is, there is no call to the cloud. What is not, or all
-// if there is no listing, is read anew before anything is changed. What a listing could not read is left as it is.
+// If snapshot shows that everything is in order, Ensure sends no request to the cloud. Otherwise it reads the state
+// again before it changes anything. It leaves alone what the snapshot could not read. snapshot may be nil.
 //
-// It also returns a sentence for each thing that somebody else had changed and that is mended: for what is not as it was
-// recorded, not for what is to be different now. Period, count and repeat are in no record; unless the policy was renewed or
-// the threshold is another one, a difference of theirs is reported as brought in line. A repair that the cloud acknowledges
-// and does not show is reported too, and not repeated while the cloud shows the same.
+// Ensure returns the state as far as it is known, also with an error, and a sentence for each change by others that
+// it repaired. Differences that follow from a new policy are not reported. A repair that the cloud accepts without
+// effect is reported once and not repeated while it leaves the same difference; rules on which alarms depend are
+// rewritten after retryRewrite.
 //
-// The error is one line with all that failed, and wraps otc.ErrQuota where a quota is exhausted. A ConfirmationLimitError
-// means that all else is done.
-func (a *Alarms) Ensure(ctx context.Context, desired Desired, observed v1alpha1.Alarms, listed *Listing, record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []string, error) {
+// The error is one line with all failures. It wraps otc.ErrQuota if a quota is exhausted. A ConfirmationLimitError
+// means that everything else is done.
+func (a *Alarms) Ensure(ctx context.Context, desired Desired, observed v1alpha1.Alarms, snapshot *Snapshot, record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []string, error) {
 	endpoint, err := url.Parse(desired.Endpoint)
 	if err != nil || endpoint.Host == "" || (endpoint.Scheme != "http" && endpoint.Scheme != "https") {
 		return observed, nil, errors.New("the endpoint is not an http(s) URL")
 	}
 	mark := Mark(desired.Namespace, desired.ObjectName, desired.ClusterID)
 	if _, _, _, ok := ParseMark(mark); !ok {
-		return observed, nil, fmt.Errorf("namespace, name and cluster id make no mark that can be read again: %q", mark)
+		return observed, nil, fmt.Errorf("namespace, name and cluster id make no readable mark: %q", mark)
 	}
 	for _, rule := range desired.Rules {
 		if _, err := a.metric(rule.Metric); err != nil {
@@ -57,11 +57,11 @@ func (a *Alarms) Ensure(ctx context.Context, desired Desired, observed v1alpha1.
 		observed = v1alpha1.Alarms{}
 	}
 	e := &ensureRun{
-		Alarms: a, desired: desired, mark: mark, protocol: endpoint.Scheme, listed: listed,
+		Alarms: a, desired: desired, mark: mark, protocol: endpoint.Scheme, snapshot: snapshot,
 		before: observed, observed: observed, recorded: observed, record: record,
 	}
 	err = e.run(ctx)
-	return *e.observed.DeepCopy(), e.mended, err
+	return *e.observed.DeepCopy(), e.repaired, err
 }
 
 // ensureRun is one run of Ensure.
@@ -70,14 +70,14 @@ type ensureRun struct {
 	desired  Desired
 	mark     string
 	protocol string
-	listed   *Listing
-	before   v1alpha1.Alarms // what was recorded before this run
-	observed v1alpha1.Alarms // what is there, as far as is known by now
-	recorded v1alpha1.Alarms // what was recorded last
+	snapshot *Snapshot       // nil if there is none
+	before   v1alpha1.Alarms // recorded before this run
+	observed v1alpha1.Alarms // the state as far as it is known
+	recorded v1alpha1.Alarms // recorded last
 	record   func(v1alpha1.Alarms) error
-	mended   []string
+	repaired []string
 
-	confirmationAllowed time.Time // when the confirmation may be asked for, if SMN's limit forbids it now
+	confirmationAllowed time.Time // when the confirmation may be requested, if SMN's limit forbids it now
 }
 
 func (e *ensureRun) run(ctx context.Context) error {
@@ -102,7 +102,7 @@ func (e *ensureRun) run(ctx context.Context) error {
 	return nil
 }
 
-// failures are joined in one line.
+// failures is an error whose text is one line.
 type failures []error
 
 func (f failures) Error() string {
@@ -115,12 +115,12 @@ func (f failures) Error() string {
 
 func (f failures) Unwrap() []error { return f }
 
-// recordError ends a run: what cannot be recorded must not be built upon.
+// recordError ends a run, because no later step may rely on a step that is not recorded.
 type recordError struct{ error }
 
 func (e recordError) Unwrap() error { return e.error }
 
-// save records what has changed since the last time.
+// save records the state if it has changed since the last record.
 func (e *ensureRun) save() error {
 	if equality.Semantic.DeepEqual(e.observed, e.recorded) {
 		return nil
@@ -132,10 +132,9 @@ func (e *ensureRun) save() error {
 	return nil
 }
 
-// ensureTopic makes the topic where none is known. The rules are still to come, so it takes no more than a third of the
-// time.
+// ensureTopic creates the topic if none is known. It uses at most a third of the time, so that the rules have the rest.
 func (e *ensureRun) ensureTopic(ctx context.Context) error {
-	if e.observed.TopicURN != "" || e.listed.smnErr() != nil { // ensureSubscription returns that error
+	if e.observed.TopicURN != "" || e.snapshot.smnErr() != nil { // ensureSubscription returns that error
 		return nil
 	}
 	if deadline, ok := ctx.Deadline(); ok {
@@ -146,24 +145,25 @@ func (e *ensureRun) ensureTopic(ctx context.Context) error {
 	return e.createTopic(ctx)
 }
 
-// createTopic makes the topic, or finds it by its name.
+// createTopic creates the topic, or finds it by its name.
 func (e *ensureRun) createTopic(ctx context.Context) error {
 	urn, err := e.cloud.CreateTopic(ctx, e.desired.Name, e.mark)
 	if err != nil {
-		return fmt.Errorf("the topic cannot be made: %w", err)
+		return fmt.Errorf("the topic cannot be created: %w", err)
 	}
 	if e.before.TopicURN != "" {
-		e.noteMended("the topic was gone: made again")
+		e.noteRepaired("the topic was gone: created again")
 	}
 	e.observed.TopicURN = urn
-	return e.save() // before anything is sent to it
+	return e.save() // before anything is published to it
 }
 
-// topicSubscriptions lists the topic's subscriptions, which also shows whether a recorded topic still exists.
+// topicSubscriptions lists the topic's subscriptions. If the recorded topic no longer exists, it creates the topic
+// again.
 func (e *ensureRun) topicSubscriptions(ctx context.Context) ([]otc.Subscription, error) {
 	subscriptions, err := e.cloud.TopicSubscriptions(ctx, e.observed.TopicURN)
 	if errors.Is(err, otc.ErrNotFound) {
-		e.observed = v1alpha1.Alarms{Rules: e.observed.Rules} // somebody deleted it, and its subscriptions with it
+		e.observed = v1alpha1.Alarms{Rules: e.observed.Rules} // the subscriptions were deleted with the topic
 		if err := e.createTopic(ctx); err != nil {
 			return nil, err
 		}
@@ -175,12 +175,13 @@ func (e *ensureRun) topicSubscriptions(ctx context.Context) ([]otc.Subscription,
 	return subscriptions, nil
 }
 
-// ensureDisplayName ensures the mark on the topic, if a listing shows another one: a topic that was found keeps what it had.
+// ensureDisplayName writes the mark if the snapshot shows another display name. A topic that createTopic found by its
+// name may have another one.
 func (e *ensureRun) ensureDisplayName(ctx context.Context) error {
-	if e.listed == nil {
+	if e.snapshot == nil {
 		return nil
 	}
-	if shown, ok := e.listed.topics[e.observed.TopicURN]; !ok || e.marked(shown) {
+	if shown, ok := e.snapshot.topics[e.observed.TopicURN]; !ok || e.marked(shown) {
 		return nil
 	}
 	topic, err := e.cloud.Topic(ctx, e.observed.TopicURN)
@@ -194,24 +195,24 @@ func (e *ensureRun) ensureDisplayName(ctx context.Context) error {
 		return fmt.Errorf("the topic's display name cannot be changed: %w", err)
 	}
 	after, err := e.cloud.Topic(ctx, topic.URN)
-	if err != nil { // it is looked at again with the next listing
+	if err != nil { // the next snapshot shows whether it took effect
 		after.DisplayName = e.mark
 	}
-	e.noteRepair(topic.URN, repair{e.mark, after.DisplayName})
 	switch {
-	case after.DisplayName != e.mark:
-		e.noteMended("the topic's display name was written again, and SMN still shows %q", after.DisplayName)
+	case !e.marked(after):
+		e.noteRepair(topic.URN, strconv.Quote(after.DisplayName))
+		e.noteRepaired("the topic's display name was written again, and SMN still shows %q", after.DisplayName)
 	case e.before.TopicURN != "":
-		e.noteMended("the topic's display name was changed: written again")
+		e.noteRepaired("the topic's display name was changed: written again")
 	}
 	return nil
 }
 
-// marked reports whether a topic has its display name, or one that SMN makes of it.
+// marked reports whether a topic has the mark as its display name, or a display name that SMN makes of the mark.
 func (e *ensureRun) marked(t otc.Topic) bool {
 	if t.DisplayName == e.mark {
-		e.noteRepair(t.URN, repair{})
+		e.noteRepair(t.URN, "")
 		return true
 	}
-	return !e.ineffectiveSince(t.URN, repair{e.mark, t.DisplayName}).IsZero()
+	return !e.ineffectiveSince(t.URN, strconv.Quote(t.DisplayName)).IsZero()
 }

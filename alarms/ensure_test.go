@@ -14,11 +14,11 @@ import (
 
 	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/internal/otc"
-	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
-func TestArmsWithOneTopicOneSubscriptionThreeRules(t *testing.T) {
+func TestEnsureCreatesOneTopicOneSubscriptionThreeRules(t *testing.T) {
 	w := newWorld(t)
 	want := w.want()
 	var steps []string
@@ -45,15 +45,15 @@ func TestArmsWithOneTopicOneSubscriptionThreeRules(t *testing.T) {
 	if topic.Name != "autopilot_shop_orders_1b4e28ba" || topic.DisplayName != "rds-autopilot shop/orders cluster "+clusterID {
 		t.Errorf("topic %+v", topic)
 	}
-	action := []otcsim.Action{{Type: "notification", NotificationList: []string{topic.URN}}}
+	action := []simcloud.Action{{Type: "notification", NotificationList: []string{topic.URN}}}
 	rule.ID, rule.State, rule.UpdateTime = "", "", 0
-	if diff := cmp.Diff(otcsim.Rule{
+	if diff := cmp.Diff(simcloud.Rule{
 		Name: "autopilot_shop_orders_1b4e28ba_storage", Description: "rds-autopilot shop/orders cluster " + clusterID,
-		Metric: otcsim.Metric{
+		Metric: simcloud.Metric{
 			Namespace: "SYS.RDS", MetricName: "rds039_disk_util",
-			Dimensions: []otcsim.Dimension{{Name: "rds_cluster_id", Value: w.instance}},
+			Dimensions: []simcloud.Dimension{{Name: "rds_cluster_id", Value: w.instance}},
 		},
-		Condition: otcsim.Condition{Period: 1, Filter: "average", ComparisonOperator: ">=", Value: 75, Unit: "%", Count: 5, SuppressDuration: 900},
+		Condition: simcloud.Condition{Period: 1, Filter: "average", ComparisonOperator: ">=", Value: 75, Unit: "%", Count: 5, SuppressDuration: 900},
 		Enabled:   true, Level: 2, ActionEnabled: true, AlarmActions: action, OKActions: action,
 	}, rule); diff != "" {
 		t.Error(diff)
@@ -80,65 +80,6 @@ func TestArmsWithOneTopicOneSubscriptionThreeRules(t *testing.T) {
 	}
 }
 
-func TestAnotherInstanceGetsNewRules(t *testing.T) {
-	w := newWorld(t)
-	w.ensure(w.want())
-	old := w.recorded
-	want := w.want()
-	want.Dimension = "rds_cluster_id:" + strings.Repeat("e", 32) + "in01"
-	w.ensure(want)
-	w.checkRecord()
-	for i, r := range w.recorded.Rules {
-		if r.AlarmID == old.Rules[i].AlarmID || r.State != "" || r.Dimension != want.Dimension {
-			t.Errorf("rule %+v", r)
-		}
-	}
-}
-
-func TestMetricNoLongerWantedHasNoRule(t *testing.T) {
-	w := newWorld(t)
-	w.ensure(w.want())
-	want := w.want()
-	want.Rules = want.Rules[:1]
-	w.ensure(want)
-	if rules := w.sim.Rules(); len(rules) != 1 || len(w.recorded.Rules) != 1 || w.recorded.Rules[0].AlarmID != rules[0].ID {
-		t.Errorf("%d rules, recorded %+v", len(rules), w.recorded.Rules)
-	}
-}
-
-func TestStrangersByTheHundredHideNothing(t *testing.T) {
-	w := newWorld(t)
-	w.ensure(w.want())
-	strangers(t, w, 250)
-	w.recorded = v1alpha1.Alarms{} // only names are left to find them by
-	before := len(w.sim.Rules())
-	w.ensure(w.want())
-	if n := len(w.sim.Rules()); n != before || len(w.sim.Topics()) != 251 {
-		t.Errorf("%d rules, before %d; %d topics", n, before, len(w.sim.Topics()))
-	}
-	w.recorded = v1alpha1.Alarms{}
-	if err := w.alarms.Remove(t.Context(), w.want().Name, w.recorded); err != nil {
-		t.Fatal(err)
-	}
-	if n := len(w.sim.Rules()); n != 250 || len(w.sim.Topics()) != 250 {
-		t.Errorf("%d rules and %d topics are left, want those of the strangers", n, len(w.sim.Topics()))
-	}
-}
-
-// strangers adds topics and rules of others.
-func strangers(t *testing.T, w *world, n int) {
-	t.Helper()
-	for i := range n {
-		urn, err := w.cloud.CreateTopic(t.Context(), fmt.Sprintf("stranger-%d", i), "x")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.cloud.CreateRule(t.Context(), foreignRule(fmt.Sprintf("stranger-%d", i), urn)); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func foreignRule(name, topic string) otc.Rule {
 	return otc.Rule{
 		Name: name, Namespace: "SYS.RDS", Metric: "rds001_cpu_util", Dimension: "rds_cluster_id", DimensionValue: "x", Period: 300, Count: 1,
@@ -146,7 +87,7 @@ func foreignRule(name, topic string) otc.Rule {
 	}
 }
 
-func TestFullQuotaIsReportedAndTheOthersMended(t *testing.T) {
+func TestEnsureReportsFullQuotaAndRepairsOtherRules(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())
 	if err := w.cloud.DeleteRule(t.Context(), w.recorded.Rules[0].AlarmID); err != nil {
@@ -155,9 +96,9 @@ func TestFullQuotaIsReportedAndTheOthersMended(t *testing.T) {
 	if err := w.cloud.EnableRule(t.Context(), w.recorded.Rules[2].AlarmID, false); err != nil {
 		t.Fatal(err)
 	}
-	w.sim.Configure(func(s *otcsim.Settings) { s.RuleQuota = 2 })
+	w.sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 2 })
 	_, _, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, nil, w.record)
-	if !errors.Is(err, otc.ErrQuota) || !strings.HasPrefix(err.Error(), "2 of 2 alarm rules used: the storage rule cannot be made: ") {
+	if !errors.Is(err, otc.ErrQuota) || !strings.HasPrefix(err.Error(), "2 of 2 alarm rules used: the storage rule cannot be created: ") {
 		t.Errorf("err = %v", err)
 	}
 	if len(w.recorded.Rules) != 2 || w.recorded.Rules[0].Metric != v1alpha1.MetricCPU {
@@ -177,12 +118,12 @@ func (noQuotas) RuleQuota(context.Context) (used, quota int, err error) {
 	return 0, 0, errors.New("not allowed")
 }
 
-func TestFullQuotaWithoutNumbersAndWithoutConfirmations(t *testing.T) {
+func TestEnsureReportsFullQuotaWithoutNumbersOnce(t *testing.T) {
 	w := newWorld(t)
 	a := alarms.New(noQuotas{w.cloud}, w.cloud, metrics(), w.clock)
 	for i := range 150 {
 		want := w.want()
-		want.Name, want.Rules = alarms.Name("shop", fmt.Sprint(i), uid), nil
+		want.Name, want.Rules = v1alpha1.CloudName("shop", fmt.Sprint(i), uid), nil
 		if _, _, err := a.Ensure(t.Context(), want, v1alpha1.Alarms{}, nil, func(v1alpha1.Alarms) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
@@ -191,12 +132,12 @@ func TestFullQuotaWithoutNumbersAndWithoutConfirmations(t *testing.T) {
 	if _, err := w.cloud.CreateRule(t.Context(), foreignRule("stranger", urn)); err != nil {
 		t.Fatal(err)
 	}
-	w.sim.Configure(func(s *otcsim.Settings) { s.RuleQuota = 1 })
+	w.sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 1 })
 	_, _, err := a.Ensure(t.Context(), w.want(), w.recorded, w.listing(), w.record)
-	if _, limited := errors.AsType[alarms.ConfirmationLimitError](err); limited || !errors.Is(err, otc.ErrQuota) || !strings.HasPrefix(err.Error(), "the storage rule cannot be made: ") {
+	if _, limited := errors.AsType[alarms.ConfirmationLimitError](err); limited || !errors.Is(err, otc.ErrQuota) || !strings.HasPrefix(err.Error(), "the storage rule cannot be created: ") {
 		t.Errorf("err = %v", err)
 	}
-	if strings.Count(err.Error(), "cannot be made") != 1 || strings.Contains(err.Error(), "\n") {
+	if strings.Count(err.Error(), "cannot be created") != 1 || strings.Contains(err.Error(), "\n") {
 		t.Errorf("told more than once: %v", err)
 	}
 }
@@ -212,7 +153,7 @@ func (h hiding) Rules(ctx context.Context) ([]otc.Rule, error) {
 	return slices.DeleteFunc(rules, func(r otc.Rule) bool { return r.ID == h.id }), err
 }
 
-func TestRecordedRuleThatThePagesDoNotShowIsNotMadeTwice(t *testing.T) {
+func TestRecordedRuleMissingInListIsNotCreatedTwice(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())
 	cloud := hiding{w.cloud, w.recorded.Rules[0].AlarmID}
@@ -222,7 +163,7 @@ func TestRecordedRuleThatThePagesDoNotShowIsNotMadeTwice(t *testing.T) {
 	w.checkRecord()
 }
 
-func TestRecordedRuleIsKeptAndItsTwinDeleted(t *testing.T) {
+func TestRecordedRuleIsKeptAndItsDuplicatesDeleted(t *testing.T) {
 	for which := range 3 {
 		w := newWorld(t)
 		w.ensure(w.want())
@@ -268,7 +209,7 @@ func TestForeignRecordIsNotTrusted(t *testing.T) {
 	w.ensure(w.want())
 	theirs := w.shown()
 	other := w.want()
-	other.Name = alarms.Name("shop", "orders", "99999999-2fa1-11d2-883f-0016d3cca427")
+	other.Name = v1alpha1.CloudName("shop", "orders", "99999999-2fa1-11d2-883f-0016d3cca427")
 	have, _, err := w.alarms.Ensure(t.Context(), other, w.recorded, nil, func(v1alpha1.Alarms) error { return nil })
 	if err != nil {
 		t.Fatal(err)
@@ -286,7 +227,7 @@ func TestForeignRecordIsNotTrusted(t *testing.T) {
 	}
 }
 
-func TestWantThatMakesNoSense(t *testing.T) {
+func TestEnsureRejectsInvalidDesired(t *testing.T) {
 	w := newWorld(t)
 	for name, change := range map[string]func(*alarms.Desired){
 		"no URL":         func(want *alarms.Desired) { want.Endpoint = "autopilot.example.com" },

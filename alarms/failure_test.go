@@ -14,20 +14,20 @@ import (
 
 	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/internal/otc"
-	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
 // tried runs Ensure and takes what it says is there, as a caller does that cannot let an error hide it.
 func (w *world) tried(want alarms.Desired, listing bool) error {
 	w.t.Helper()
-	var listed *alarms.Listing
+	var listed *alarms.Snapshot
 	if listing {
 		listed = w.listing()
 	}
-	have, mended, err := w.alarms.Ensure(w.t.Context(), want, w.recorded, listed, w.record)
-	if len(mended) > 0 {
-		w.t.Errorf("nobody has broken anything: %q", mended)
+	have, repaired, err := w.alarms.Ensure(w.t.Context(), want, w.recorded, listed, w.record)
+	if len(repaired) > 0 {
+		w.t.Errorf("nobody has broken anything: %q", repaired)
 	}
 	w.recorded = have
 	return err
@@ -83,7 +83,7 @@ func TestRulesDoNotWaitForSMN(t *testing.T) {
 }
 
 // The rules of a database whose record is lost go on notifying its topic while SMN does not answer.
-func TestRulesKeepTheirTopicWhileItIsNotKnown(t *testing.T) {
+func TestRulesKeepTheirTopicWhileItIsUnknown(t *testing.T) {
 	for _, listing := range []bool{false, true} {
 		w := newWorld(t)
 		w.ensure(w.want())
@@ -102,7 +102,7 @@ func TestRulesKeepTheirTopicWhileItIsNotKnown(t *testing.T) {
 }
 
 // A rule without a topic is ours by its name or, once renamed, by its mark; and it can be removed.
-func TestRulesWithoutATopicAreKnownAsOurs(t *testing.T) {
+func TestRulesWithoutTopicAreRemovedByNameAndMark(t *testing.T) {
 	for name, remove := range map[string]func(*world) error{
 		"by the record": func(w *world) error { return w.alarms.Remove(t.Context(), w.want().Name, w.recorded) },
 		"by their names": func(w *world) error {
@@ -145,7 +145,7 @@ func (s *slowTopics) CreateTopic(ctx context.Context, _, _ string) (string, erro
 	return "", context.DeadlineExceeded
 }
 
-func TestTopicTakesNoMoreThanItsShareOfTheTime(t *testing.T) {
+func TestTopicUsesAtMostAThirdOfTheTime(t *testing.T) {
 	w := newWorld(t)
 	begin := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -161,7 +161,7 @@ func TestTopicTakesNoMoreThanItsShareOfTheTime(t *testing.T) {
 }
 
 // Nor does one rule wait for another, or the subscription for the rules.
-func TestOneRefusalIsInTheWayOfNothingElse(t *testing.T) {
+func TestEnsureContinuesAfterOneRefusal(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())
 	w.sim.Unsubscribe(w.recorded.SubscriptionURN)
@@ -172,11 +172,11 @@ func TestOneRefusalIsInTheWayOfNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.refuse("SwitchAlarm")
-	have, mended, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, w.listing(), w.record)
-	if err == nil || !strings.Contains(err.Error(), "the storage rule cannot be mended: ces EnableRule: 403 ces.9999 Not today") {
+	have, repaired, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, w.listing(), w.record)
+	if err == nil || !strings.Contains(err.Error(), "the storage rule cannot be repaired: ces EnableRule: 403 ces.9999 Not today") {
 		t.Errorf("it says %v", err)
 	}
-	if diff := cmp.Diff([]string{"the memory rule was gone: made again", "the subscription was canceled: asked for again"}, mended); diff != "" {
+	if diff := cmp.Diff([]string{"the memory rule was gone: created again", "the subscription was canceled: requested again"}, repaired); diff != "" {
 		t.Error(diff)
 	}
 	if len(have.Rules) != 3 || have.Subscription != v1alpha1.SubscriptionPending {
@@ -191,8 +191,8 @@ func TestOneRefusalIsInTheWayOfNothingElse(t *testing.T) {
 	}
 }
 
-// A rule that is there and not recorded is recorded although it cannot be mended: what it says can be read.
-func TestRuleThatCannotBeMendedIsRecorded(t *testing.T) {
+// A rule that is there and not recorded is recorded although it cannot be repaired: what it says can be read.
+func TestRuleIsRecordedWhenRepairFails(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())
 	w.recorded = v1alpha1.Alarms{}
@@ -205,7 +205,7 @@ func TestRuleThatCannotBeMendedIsRecorded(t *testing.T) {
 }
 
 // What could not be listed is not taken for gone, nor for an orphan.
-func TestPartOfAListing(t *testing.T) {
+func TestOrphansSkipsListsThatCouldNotBeRead(t *testing.T) {
 	for ill, left := range map[string][]string{
 		"ListTopics":        {"subscription", "topic"}, // the rules go
 		"ListSubscriptions": nil,
@@ -238,7 +238,7 @@ func TestPartOfAListing(t *testing.T) {
 	if err := w.listing().Err(); err != nil {
 		t.Error(err)
 	}
-	w.sim.Configure(func(s *otcsim.Settings) { s.TopicQuota = 1 })
+	w.sim.Configure(func(s *simcloud.Settings) { s.TopicQuota = 1 })
 	if _, err := w.cloud.CreateTopic(t.Context(), "another", ""); err != nil {
 		t.Fatal(err)
 	}

@@ -8,27 +8,31 @@ import (
 )
 
 const (
-	confirmationsAtMost = 150 // of the 200 that SMN sends (SMN umn: traffic_control_over_subscription_confirmation.rst)
+	// maxConfirmations is how many confirmations are requested per window. SMN sends 200
+	// (SMN umn: traffic_control_over_subscription_confirmation.rst); the rest is for other users of the tenant.
+	maxConfirmations = 150
+	// confirmationsWindow is the window of SMN's limit.
 	confirmationsWindow = 10 * time.Minute
 )
 
-// ConfirmationLimitError says that all is done but one thing: the subscription's confirmation was not asked for, because
-// SMN sends only so many of them.
+// ConfirmationLimitError reports that everything is done except the request for the subscription's confirmation,
+// because SMN sends a limited number of them.
 type ConfirmationLimitError struct {
-	Until time.Time // when it may be asked for
+	Until time.Time // when the confirmation may be requested
 }
 
 func (e ConfirmationLimitError) Error() string {
 	return "waiting for SMN's limit on confirmations until " + e.Until.UTC().Format(time.TimeOnly) + " UTC"
 }
 
-// confirmationAllowedAt is when a confirmation may be asked for; the zero time is now, and with take it counts as asked for.
+// confirmationAllowedAt returns when a confirmation may be requested; the zero time means now. With take it counts a
+// confirmation that is allowed now.
 func (a *Alarms) confirmationAllowedAt(take bool) (until time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.now()
 	a.confirmations = slices.DeleteFunc(a.confirmations, func(t time.Time) bool { return now.Sub(t) >= confirmationsWindow })
-	if len(a.confirmations) >= confirmationsAtMost {
+	if len(a.confirmations) >= maxConfirmations {
 		return a.confirmations[0].Add(confirmationsWindow)
 	}
 	if take {
@@ -37,7 +41,7 @@ func (a *Alarms) confirmationAllowedAt(take bool) (until time.Time) {
 	return time.Time{}
 }
 
-// returnConfirmation takes back the newest that counts as asked for: SMN has sent none.
+// returnConfirmation removes the newest confirmation from the count, because SMN has not sent it.
 func (a *Alarms) returnConfirmation() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

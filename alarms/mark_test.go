@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mcsps/rds-autopilot/alarms"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 func TestMark(t *testing.T) {
@@ -28,7 +29,7 @@ func TestMark(t *testing.T) {
 				t.Errorf("ParseMark = %q, %q, %q, %v", namespace, object, cluster, ok)
 			}
 			// A name made of what the mark has left is the name made of the whole.
-			if n := alarms.Name(namespace, object, uid); n != alarms.Name(tt.namespace, tt.name, uid) {
+			if n := v1alpha1.CloudName(namespace, object, uid); n != v1alpha1.CloudName(tt.namespace, tt.name, uid) {
 				t.Errorf("the mark is not of its name: %s", n)
 			}
 		})

@@ -4,16 +4,16 @@ package alarms
 
 import "time"
 
-// What follows is remembered by the process alone. Whatever is forgotten costs a call, and a sentence reported once more.
+// The state in this file is kept in memory only. After a restart it costs a few API calls and one repeated event.
 
-// subscribed is what Subscribe returned: a subscription is ours although SMN lists its endpoint otherwise.
+// subscribed is the result of Subscribe. It identifies a subscription as ours even if SMN lists its endpoint
+// differently.
 type subscribed struct {
 	endpoint string
-	at       time.Time // when the confirmation was asked for; the zero time is that none is waited for
+	at       time.Time // when the confirmation was requested
 }
 
-// noteSubscribed keeps what Subscribe returned, also where it cannot be recorded: messages come at the same time, and what
-// they leave may be in the way.
+// noteSubscribed stores the result of Subscribe, because recording it may fail.
 func (a *Alarms) noteSubscribed(urn string, s subscribed) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -26,38 +26,34 @@ func (a *Alarms) wasSubscribed(urn string) subscribed {
 	return a.subscribed[urn]
 }
 
-// repair is what was written to mend a thing, and what was read afterwards. One that the cloud acknowledged without effect
-// is not repeated while both stay the same.
-type repair struct{ wrote, reads string }
-
-// ineffectiveRepair is when a repair changed nothing.
-type ineffectiveRepair struct {
-	repair
-	at time.Time
+// ineffective is a repair that the cloud accepted without effect.
+type ineffective struct {
+	remaining string // how the cloud still differs
+	at        time.Time
 }
 
-// noteRepair keeps what a repair led to, and forgets one that took effect.
-func (a *Alarms) noteRepair(id string, u repair) {
+// noteRepair stores how the cloud still differs after a repair of a rule or topic; empty means that it took effect.
+func (a *Alarms) noteRepair(id, remaining string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if u.wrote == u.reads {
+	if remaining == "" {
 		delete(a.ineffective, id)
 		return
 	}
-	a.ineffective[id] = ineffectiveRepair{u, a.now()}
+	a.ineffective[id] = ineffective{remaining, a.now()}
 }
 
-// ineffectiveSince is when that was last written, and read so afterwards; the zero time is never.
-func (a *Alarms) ineffectiveSince(id string, u repair) time.Time {
+// ineffectiveSince returns when a repair was last tried that left this difference; the zero time means never.
+func (a *Alarms) ineffectiveSince(id, remaining string) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if v := a.ineffective[id]; v.repair == u {
-		return v.at
+	if i := a.ineffective[id]; i.remaining == remaining {
+		return i.at
 	}
 	return time.Time{}
 }
 
-// forget drops what is remembered of things that are removed.
+// forget drops the state of removed things, by rule id, topic URN or subscription URN.
 func (a *Alarms) forget(ids ...string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/mcsps/rds-autopilot/internal/otc"
 )
 
-// Orphan is what is left in the cloud of a database that is no more.
+// Orphan is the rest of a deleted database in the cloud.
 type Orphan struct {
 	Name      string // see Name
 	ClusterID string
@@ -20,11 +20,12 @@ type Orphan struct {
 	RuleIDs   []string
 }
 
-// Orphans finds what our cluster has made for databases that are no more, in the order of their names. alive reports
-// whether a base name is that of an existing object; it must know all that existed when the listing was read. Topics and
-// rules that bear such a name as well, but the mark of another cluster or none, are only counted. Rules are found also where
-// the topics could not be listed; topics only where the rules could, which go before them.
-func (a *Alarms) Orphans(l *Listing, clusterID string, alive func(name string) bool) (ours []Orphan, foreign int) {
+// Orphans returns the topics and rules that our cluster has created for databases that no longer exist, sorted by
+// name. alive reports whether a base name belongs to an existing object; it must know all objects that existed when
+// the snapshot was read. foreign is the number of topics and rules with such a name, but without a mark of our
+// cluster. Rules are found even if the topics could not be listed. Topics are found only if the rules could be
+// listed, because rules are removed first.
+func (a *Alarms) Orphans(s *Snapshot, clusterID string, alive func(name string) bool) (ours []Orphan, foreign int) {
 	found := map[string]*Orphan{}
 	find := func(base, mark string) *Orphan {
 		switch {
@@ -38,15 +39,15 @@ func (a *Alarms) Orphans(l *Listing, clusterID string, alive func(name string) b
 		}
 		return found[base]
 	}
-	for _, t := range l.topics {
-		if l.rulesErr != nil || !isName(t.Name) {
+	for _, t := range s.topics {
+		if s.rulesErr != nil || !isName(t.Name) {
 			continue
 		}
 		if o := find(t.Name, t.DisplayName); o != nil {
 			o.TopicURN = t.URN
 		}
 	}
-	for _, r := range l.rules {
+	for _, r := range s.rules {
 		base, ok := a.baseOf(r.Name)
 		if !ok {
 			continue
@@ -63,9 +64,10 @@ func (a *Alarms) Orphans(l *Listing, clusterID string, alive func(name string) b
 	return ours, foreign
 }
 
-// RemoveOrphan removes rules and topic, those that still bear name and mark. What is gone already is no error.
+// RemoveOrphan removes the rules, then the topic, of an orphan. It reads each of them again and skips those that no
+// longer have the orphan's name and mark. A missing rule or topic is no error.
 func (a *Alarms) RemoveOrphan(ctx context.Context, o Orphan) error {
-	for _, id := range o.RuleIDs { // first: they would notify a topic that is no more
+	for _, id := range o.RuleIDs { // first, because they would notify a topic that no longer exists
 		r, err := a.cloud.Rule(ctx, id)
 		if errors.Is(err, otc.ErrNotFound) {
 			continue

@@ -46,10 +46,10 @@ func (w *world) removeOrphans(alive func(string) bool) (ours []alarms.Orphan, fo
 	return ours, foreign
 }
 
-func TestTwoClustersWithTheSameNamesInOneTenant(t *testing.T) {
+func TestTwoClustersWithSameNamesDoNotTouchEachOther(t *testing.T) {
 	w := newWorld(t)
 	theirs, theirRecord := w.arm(func(want *alarms.Desired) {
-		want.Name, want.ClusterID = alarms.Name("shop", "orders", otherUID), otherCluster
+		want.Name, want.ClusterID = v1alpha1.CloudName("shop", "orders", otherUID), otherCluster
 	})
 	others := w.shown()
 	w.ensure(w.want())
@@ -77,8 +77,8 @@ func TestTwoClustersWithTheSameNamesInOneTenant(t *testing.T) {
 	}
 	listed := w.listing()
 	w.sim.ResetRequests()
-	if _, mended, err := w.alarms.Ensure(t.Context(), theirs, theirRecord, listed, func(v1alpha1.Alarms) error { return nil }); err != nil || len(mended) > 0 || len(w.sim.Requests()) > 0 {
-		t.Errorf("theirs is not in order: %v, %q, %v", err, mended, w.sim.Requests())
+	if _, repaired, err := w.alarms.Ensure(t.Context(), theirs, theirRecord, listed, func(v1alpha1.Alarms) error { return nil }); err != nil || len(repaired) > 0 || len(w.sim.Requests()) > 0 {
+		t.Errorf("theirs is not in order: %v, %q, %v", err, repaired, w.sim.Requests())
 	}
 }
 
@@ -137,21 +137,21 @@ func TestLookAlikesAreNoOrphans(t *testing.T) {
 	}
 }
 
-func TestOrphans(t *testing.T) {
+func TestOrphansFindsTopicsAndRulesOfDeletedDatabases(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())
 	living := w.shown()
 	long := strings.Repeat("x", 63)
 	_, have := w.arm(func(want *alarms.Desired) {
 		want.Namespace, want.ObjectName = long, strings.Repeat("y", 253)
-		want.Name = alarms.Name(want.Namespace, want.ObjectName, otherUID)
+		want.Name = v1alpha1.CloudName(want.Namespace, want.ObjectName, otherUID)
 	})
 	if err := w.cloud.DeleteTopic(t.Context(), have.TopicURN); err != nil { // only rules are left
 		t.Fatal(err)
 	}
 	w.arm(func(want *alarms.Desired) {
 		want.ObjectName, want.Rules = "bills", nil
-		want.Name = alarms.Name("shop", "bills", otherUID)
+		want.Name = v1alpha1.CloudName("shop", "bills", otherUID)
 	})
 	ours, foreign := w.removeOrphans(func(name string) bool { return name == w.want().Name })
 	var found []string
@@ -161,7 +161,7 @@ func TestOrphans(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 	}
-	if diff := cmp.Diff([]string{alarms.Name("shop", "bills", otherUID), alarms.Name(long, strings.Repeat("y", 253), otherUID)}, found); diff != "" || foreign != 0 {
+	if diff := cmp.Diff([]string{v1alpha1.CloudName("shop", "bills", otherUID), v1alpha1.CloudName(long, strings.Repeat("y", 253), otherUID)}, found); diff != "" || foreign != 0 {
 		t.Errorf("%d foreign, %s", foreign, diff)
 	}
 	if diff := cmp.Diff(living, w.shown()); diff != "" {
@@ -173,7 +173,7 @@ func TestOrphans(t *testing.T) {
 }
 
 // Between the listing and the removal somebody may have taken over what was left.
-func TestOrphanThatSomebodyTookOver(t *testing.T) {
+func TestRemoveOrphanSkipsWhatHasChangedSinceTheSnapshot(t *testing.T) {
 	tests := map[string]struct {
 		do   func(*world) error
 		left []string // prefixes of what is shown
@@ -185,7 +185,7 @@ func TestOrphanThatSomebodyTookOver(t *testing.T) {
 		"the topic": {func(w *world) error { return w.cloud.UpdateTopic(t.Context(), w.recorded.TopicURN, "mine") }, []string{"subscription", "topic"}},
 		"a rule":    {func(w *world) error { return modified(func(r *otc.Rule) { r.Description = "mine" })(w, t.Context()) }, []string{"rule"}},
 		"a rule by name": {func(w *world) error {
-			return modified(func(r *otc.Rule) { r.Name = alarms.Name("shop", "orders", otherUID) + "_cpu" })(w, t.Context())
+			return modified(func(r *otc.Rule) { r.Name = v1alpha1.CloudName("shop", "orders", otherUID) + "_cpu" })(w, t.Context())
 		}, []string{"rule"}},
 	}
 	w := newWorld(t)
@@ -219,11 +219,11 @@ func TestOrphanThatSomebodyTookOver(t *testing.T) {
 }
 
 // An orphan names what was listed; it is no order to remove something else.
-func TestOrphanOfAnotherName(t *testing.T) {
+func TestRemoveOrphanSkipsOtherNames(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())
 	living := w.shown()
-	for _, name := range []string{"", "x", alarms.Name("shop", "orders", otherUID)} {
+	for _, name := range []string{"", "x", v1alpha1.CloudName("shop", "orders", otherUID)} {
 		o := alarms.Orphan{Name: name, ClusterID: clusterID, TopicURN: w.recorded.TopicURN, RuleIDs: []string{ruleID(w, v1alpha1.MetricCPU)}}
 		if err := w.alarms.RemoveOrphan(t.Context(), o); err != nil {
 			t.Error(err)
@@ -231,27 +231,5 @@ func TestOrphanOfAnotherName(t *testing.T) {
 	}
 	if diff := cmp.Diff(living, w.shown()); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestCrashWhileRemovingAnOrphanIsHealed(t *testing.T) {
-	w := newWorld(t)
-	for _, applied := range []bool{false, true} {
-		for n := 1; ; n++ {
-			w.reset()
-			w.ensure(w.want())
-			ours, _ := w.alarms.Orphans(w.listing(), clusterID, nobody)
-			err := alarms.New(&crashing{Cloud: w.cloud, n: n, applied: applied}, w.cloud, metrics(), w.clock).RemoveOrphan(t.Context(), ours[0])
-			if err == nil {
-				if n != 5 {
-					t.Errorf("removing has %d writes, want 4", n-1)
-				}
-				break
-			}
-			w.removeOrphans(nobody)
-			if left := w.shown(); len(left) > 0 {
-				t.Errorf("crash at write %d, applied %v: left %v", n, applied, left)
-			}
-		}
 	}
 }

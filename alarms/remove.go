@@ -9,13 +9,14 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Remove takes everything of one database out of the cloud: what is recorded, then what bears its exact names. Nothing
-// else is touched, and what is gone already is no error. Rules go first: they would notify a topic that is no more.
+// Remove removes everything of one database from the cloud: recorded rules and topic, then those with its exact
+// names. It touches nothing else. A missing rule or topic is no error. It removes rules first, because they would
+// notify a topic that no longer exists.
 func (a *Alarms) Remove(ctx context.Context, name string, observed v1alpha1.Alarms) error {
 	if observed.TopicURN != "" && !a.owns(observed.TopicURN, name) {
 		observed = v1alpha1.Alarms{}
 	}
-	listed, err := a.lists.Rules(ctx)
+	listed, err := a.lister.Rules(ctx)
 	if err != nil {
 		return fmt.Errorf("list rules: %w", err)
 	}
@@ -28,13 +29,13 @@ func (a *Alarms) Remove(ctx context.Context, name string, observed v1alpha1.Alar
 			return err
 		}
 	}
-	if observed.TopicURN != "" { // its subscriptions go with it
+	if observed.TopicURN != "" { // SMN deletes the subscriptions with the topic
 		if err := a.cloud.DeleteTopic(ctx, observed.TopicURN); err != nil {
 			return fmt.Errorf("delete topic: %w", err)
 		}
 		a.forget(observed.TopicURN, observed.SubscriptionURN)
 	}
-	topics, err := a.lists.Topics(ctx)
+	topics, err := a.lister.Topics(ctx)
 	if err != nil {
 		return fmt.Errorf("list topics: %w", err)
 	}

@@ -61,26 +61,7 @@ func TestRemoveLeavesNothingOfOursAndAllOfOthers(t *testing.T) {
 	}
 }
 
-func TestRenamedRuleIsRemovedByItsID(t *testing.T) {
-	w := newWorld(t)
-	w.ensure(w.want())
-	rule, err := w.cloud.Rule(t.Context(), w.recorded.Rules[0].AlarmID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rule.Name = "renamed"
-	if err := w.cloud.ModifyRule(t.Context(), rule.ID, rule); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.alarms.Remove(t.Context(), w.want().Name, w.recorded); err != nil {
-		t.Fatal(err)
-	}
-	if left := w.shown(); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
-}
-
-func TestCrashWhileRemovingIsHealed(t *testing.T) {
+func TestRemoveCompletesAfterCrashAtAnyWrite(t *testing.T) {
 	w := newWorld(t)
 	for _, applied := range []bool{false, true} {
 		for n := 1; ; n++ {

@@ -9,7 +9,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -17,7 +16,7 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// observedRule is a rule of the cloud, once it is as desired, as it is recorded.
+// observedRule returns the record of a rule of the cloud that is as desired.
 func (e *ensureRun) observedRule(desired v1alpha1.DesiredRule, there otc.Rule) v1alpha1.Rule {
 	rule := v1alpha1.Rule{
 		Metric: desired.Metric, AlarmID: there.ID, ThresholdPercent: percent(desired.ThresholdPercent),
@@ -30,7 +29,7 @@ func (e *ensureRun) observedRule(desired v1alpha1.DesiredRule, there otc.Rule) v
 	return rule
 }
 
-// StateOf is the state of a rule, in the API's words; empty where Cloud Eye has another one, which says nothing to us.
+// StateOf returns the state of a rule; empty if Cloud Eye reports a state that is not documented.
 func StateOf(r otc.Rule) v1alpha1.State {
 	switch s := v1alpha1.State(strings.ToLower(r.State)); s {
 	case v1alpha1.StateOK, v1alpha1.StateAlarm, v1alpha1.StateInsufficientData:
@@ -39,10 +38,11 @@ func StateOf(r otc.Rule) v1alpha1.State {
 	return ""
 }
 
-// percent is a number of the cloud's as it is recorded; one out of all bounds must not come out as another.
+// percent clamps a number of the cloud to the range of the record, because a conversion alone would wrap around.
 func percent(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) }
 
-// targetOf is the rule as it should be. While no topic is known it notifies what it did, or nothing; the metric was checked.
+// targetOf returns the desired rule. While no topic is known, it keeps the actions that the rule has. Ensure has
+// checked the metric.
 func (e *ensureRun) targetOf(desired v1alpha1.DesiredRule, there otc.Rule) otc.Rule {
 	metric, _ := e.metric(desired.Metric)
 	dimension, value, _ := strings.Cut(e.desired.Dimension, ":")
@@ -59,26 +59,18 @@ func (e *ensureRun) targetOf(desired v1alpha1.DesiredRule, there otc.Rule) otc.R
 	return target
 }
 
-// fingerprint is all that can be changed of a rule.
-func fingerprint(r otc.Rule) string {
-	r.State, r.UpdateTime = "", time.Time{}
-	return fmt.Sprintf("%+v", r)
-}
-
+// sameSeries reports whether both rules watch the same metric of the same instance or node.
 func sameSeries(observed, desired otc.Rule) bool {
 	return observed.Namespace == desired.Namespace && observed.Metric == desired.Metric &&
 		observed.Dimension == desired.Dimension && observed.DimensionValue == desired.DimensionValue
 }
 
-// ourRules are the rules of one metric: the recorded one first, then the oldest. A recorded rule that the pages did not
-// show (they may shift while they are read) is asked for, so that it is not made twice.
-func (e *ensureRun) ourRules(ctx context.Context, listed []otc.Rule, metric v1alpha1.Metric) ([]otc.Rule, error) {
-	return e.rulesOf(ctx, listed, e.desired.Name, metric, e.observed)
-}
-
+// rulesOf returns the rules of one database and metric: the recorded one first, then the others by age. Pages may
+// shift while they are read. So it requests a recorded rule that is not in the list by its id, lest the rule be
+// created twice.
 func (a *Alarms) rulesOf(ctx context.Context, listed []otc.Rule, base string, metric v1alpha1.Metric, observed v1alpha1.Alarms) ([]otc.Rule, error) {
 	name, recordedID := RuleName(base, metric), ruleOf(observed, metric).AlarmID
-	// A record alone proves nothing; a rule that was renamed still notifies our topic, or bears our mark.
+	// A record alone is no proof. A rule of ours that was renamed still notifies our topic or has our mark.
 	isOurs := func(r otc.Rule) bool {
 		return r.Name == name || r.ID == recordedID &&
 			(observed.TopicURN != "" && slices.Contains(r.AlarmActions, observed.TopicURN) || bearsMarkOf(r.Description, base))
@@ -107,7 +99,7 @@ func (a *Alarms) rulesOf(ctx context.Context, listed []otc.Rule, base string, me
 		case y.ID == recordedID:
 			return 1
 		}
-		return strings.Compare(x.ID, y.ID) // ids begin with the time of making
+		return strings.Compare(x.ID, y.ID) // ids begin with the time of creation
 	})
 	return ours, nil
 }

@@ -15,19 +15,20 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// writeAgainAfter is how long a rule is left as it is that Cloud Eye does not change although alarms depend on it.
-const writeAgainAfter = 30 * time.Minute
+// retryRewrite is how long to wait before rewriting a rule that Cloud Eye accepted but did not change, if alarms
+// depend on the difference.
+const retryRewrite = 30 * time.Minute
 
-// ensureRules ensures one rule per wanted metric and none of the others. Removing goes first: it makes room in the quota.
-// One rule that cannot be repaired is in the way of no other, unless Cloud Eye does not answer at all.
+// ensureRules ensures one rule for each desired metric and none for the others. It removes rules first, because that
+// frees quota. A rule that cannot be repaired does not stop the others, unless Cloud Eye does not answer at all.
 func (e *ensureRun) ensureRules(ctx context.Context) error {
-	if err := e.listed.cloudEyeErr(); err != nil {
+	if err := e.snapshot.cloudEyeErr(); err != nil {
 		return err
 	}
 	if e.rulesInOrder() {
 		return nil
 	}
-	listed, err := e.lists.Rules(ctx)
+	listed, err := e.lister.Rules(ctx)
 	if err != nil {
 		return fmt.Errorf("the alarm rules cannot be listed: %w", err)
 	}
@@ -43,7 +44,7 @@ func (e *ensureRun) ensureRules(ctx context.Context) error {
 			}
 		}
 	}
-	var full error // reported once, for all rules that there is no room for
+	var full error // reported once, for all rules that exceed the quota
 	for _, desired := range e.desired.Rules {
 		err := e.ensureRule(ctx, listed, desired)
 		switch {
@@ -57,7 +58,7 @@ func (e *ensureRun) ensureRules(ctx context.Context) error {
 		}
 	}
 	if full != nil {
-		if used, quota, err := e.cloud.RuleQuota(ctx); err == nil { // else without the numbers
+		if used, quota, err := e.cloud.RuleQuota(ctx); err == nil { // otherwise the error has no numbers
 			full = fmt.Errorf("%d of %d alarm rules used: %w", used, quota, full)
 		}
 		failed = append(failed, full)
@@ -68,15 +69,15 @@ func (e *ensureRun) ensureRules(ctx context.Context) error {
 	return failed
 }
 
-// endsRun reports whether an error leaves nothing for the other rules to try.
+// endsRun reports whether the other rules would fail with the same error.
 func (e *ensureRun) endsRun(err error) bool {
 	_, lost := errors.AsType[recordError](err)
 	return lost || errors.Is(err, otc.ErrUnavailable) || errors.Is(err, otc.ErrCredentials)
 }
 
-// removeUnwanted removes the rules of a metric that is not watched.
+// removeUnwanted removes the rules of a metric that is not desired.
 func (e *ensureRun) removeUnwanted(ctx context.Context, listed []otc.Rule, metric v1alpha1.Metric) error {
-	ours, err := e.ourRules(ctx, listed, metric)
+	ours, err := e.rulesOf(ctx, listed, e.desired.Name, metric, e.observed)
 	if err != nil {
 		return err
 	}
@@ -92,20 +93,20 @@ func (e *ensureRun) removeUnwanted(ctx context.Context, listed []otc.Rule, metri
 
 // ensureRule ensures the rule of one metric.
 func (e *ensureRun) ensureRule(ctx context.Context, listed []otc.Rule, desired v1alpha1.DesiredRule) error {
-	ours, err := e.ourRules(ctx, listed, desired.Metric)
+	ours, err := e.rulesOf(ctx, listed, e.desired.Name, desired.Metric, e.observed)
 	if err != nil {
 		return err
 	}
-	known := ruleOf(e.before, desired.Metric)
-	there := slices.ContainsFunc(ours, func(r otc.Rule) bool { return r.ID == known.AlarmID })
+	recorded := ruleOf(e.before, desired.Metric)
+	there := slices.ContainsFunc(ours, func(r otc.Rule) bool { return r.ID == recorded.AlarmID })
 	kept := otc.Rule{}
 	if fit := slices.IndexFunc(ours, func(r otc.Rule) bool { return sameSeries(r, e.targetOf(desired, r)) }); fit >= 0 {
 		kept = ours[fit]
 		ours = slices.Delete(ours, fit, fit+1)
 	}
-	// Metric and dimension of a rule cannot be changed: one that watches something else goes like a duplicate. It goes
-	// from the record first, so that no later run takes it for one that somebody deleted.
-	if there && kept.ID != known.AlarmID {
+	// Metric and dimension of a rule cannot be changed, so a rule that watches something else is deleted like a
+	// duplicate. It is removed from the record first, so that no later run reports it as deleted by somebody else.
+	if there && kept.ID != recorded.AlarmID {
 		e.observed = e.withRule(e.observed, v1alpha1.Rule{Metric: desired.Metric})
 		if err := e.save(); err != nil {
 			return err
@@ -114,30 +115,31 @@ func (e *ensureRun) ensureRule(ctx context.Context, listed []otc.Rule, desired v
 	if err := e.deleteRules(ctx, ours); err != nil {
 		return err
 	}
-	if known.AlarmID != "" {
-		e.noteRemoved(desired.Metric, slices.DeleteFunc(ours, func(r otc.Rule) bool { return r.ID == known.AlarmID }))
+	if recorded.AlarmID != "" {
+		e.noteRemoved(desired.Metric, slices.DeleteFunc(ours, func(r otc.Rule) bool { return r.ID == recorded.AlarmID }))
 	}
-	gone := known.AlarmID != "" && !there
+	gone := recorded.AlarmID != "" && !there
 	if kept.ID == "" {
 		target := e.targetOf(desired, kept)
 		e.observed = e.withRule(e.observed, v1alpha1.Rule{Metric: desired.Metric})
 		if target.ID, err = e.cloud.CreateRule(ctx, target); err != nil {
-			return fmt.Errorf("the %s rule cannot be made: %w", desired.Metric, err)
+			return fmt.Errorf("the %s rule cannot be created: %w", desired.Metric, err)
 		}
 		if gone {
-			e.noteMended("the %s rule was gone: made again", desired.Metric)
+			e.noteRepaired("the %s rule was gone: created again", desired.Metric)
 		}
 		e.observed = e.withRule(e.observed, e.observedRule(desired, target))
-		return e.save() // before its first alarm comes
+		return e.save() // before its first alarm arrives
 	}
 	if gone {
-		e.noteMended("the %s rule was gone: another one of its name is kept", desired.Metric)
+		e.noteRepaired("the %s rule was gone: another one of its name is kept", desired.Metric)
 	}
-	as := e.observedRule(desired, kept)
-	if as.ThresholdPercent = percent(int(kept.Threshold)); kept.ID == known.AlarmID {
-		as.ThresholdPercent = known.ThresholdPercent
+	unrepaired := e.observedRule(desired, kept)
+	unrepaired.ThresholdPercent = percent(int(kept.Threshold))
+	if kept.ID == recorded.AlarmID {
+		unrepaired.ThresholdPercent = recorded.ThresholdPercent
 	}
-	e.observed = e.withRule(e.observed, as) // until it is mended
+	e.observed = e.withRule(e.observed, unrepaired) // until it is repaired
 	if err := e.repairRule(ctx, desired, kept); err != nil {
 		return err
 	}
@@ -145,35 +147,37 @@ func (e *ensureRun) ensureRule(ctx context.Context, listed []otc.Rule, desired v
 	return nil
 }
 
-// repairRule gives a rule what it should have. What Cloud Eye acknowledges and then shows otherwise is an error if alarms do
-// not come as wanted for it; then it is tried again after a while.
+// repairRule writes a rule that is not as desired. If Cloud Eye accepts that without effect and alarms depend on the
+// difference, it returns an error and writes again after retryRewrite.
 func (e *ensureRun) repairRule(ctx context.Context, desired v1alpha1.DesiredRule, kept otc.Rule) error {
 	target := e.targetOf(desired, kept)
-	before, ineffectiveAt := differences(kept, target), e.ruleIneffectiveSince(target, kept)
-	after := kept
-	if len(before) > 0 && (ineffectiveAt.IsZero() || !harmless(before) && e.now().Sub(ineffectiveAt) >= writeAgainAfter) {
+	before := differences(kept, target)
+	remaining := before
+	ineffectiveAt := e.ineffectiveSince(kept.ID, strings.Join(before, ", "))
+	if len(before) > 0 && (ineffectiveAt.IsZero() || !harmless(before) && e.now().Sub(ineffectiveAt) >= retryRewrite) {
 		if err := e.writeRule(ctx, target, before); err != nil {
-			return fmt.Errorf("the %s rule cannot be mended: %w", desired.Metric, err)
+			return fmt.Errorf("the %s rule cannot be repaired: %w", desired.Metric, err)
 		}
-		var err error
-		if after, err = e.cloud.Rule(ctx, kept.ID); err != nil { // it is looked at again with the next listing
+		after, err := e.cloud.Rule(ctx, kept.ID)
+		if err != nil { // the next snapshot shows whether it took effect
 			after = target
 		}
-		e.noteRepair(kept.ID, repair{fingerprint(target), fingerprint(after)})
-		switch remaining := differences(after, target); {
+		remaining = differences(after, target)
+		e.noteRepair(kept.ID, strings.Join(remaining, ", "))
+		switch {
 		case len(remaining) == 0 && kept.ID == ruleOf(e.before, desired.Metric).AlarmID:
 			e.noteRestored(kept, target, desired.Metric)
 		case len(remaining) > 0 && ineffectiveAt.IsZero():
-			e.noteMended("the %s rule was written again, and Cloud Eye still shows it otherwise: %s", desired.Metric, strings.Join(remaining, ", "))
+			e.noteRepaired("the %s rule was written again, and Cloud Eye still shows different values: %s", desired.Metric, strings.Join(remaining, ", "))
 		}
 	}
-	if remaining := differences(after, target); !harmless(remaining) {
-		return fmt.Errorf("the %s rule was written, and Cloud Eye still shows it otherwise: %s", desired.Metric, strings.Join(remaining, ", "))
+	if !harmless(remaining) {
+		return fmt.Errorf("the %s rule was written, and Cloud Eye still shows different values: %s", desired.Metric, strings.Join(remaining, ", "))
 	}
 	return nil
 }
 
-// writeRule changes a rule; whether it is enabled has a call of its own.
+// writeRule writes the fields of a rule. Cloud Eye has a separate call that enables a rule.
 func (e *ensureRun) writeRule(ctx context.Context, target otc.Rule, differences []string) error {
 	enabled := slices.Contains(differences, diffEnabled)
 	if !enabled || len(differences) > 1 {
@@ -187,14 +191,9 @@ func (e *ensureRun) writeRule(ctx context.Context, target otc.Rule, differences 
 	return nil
 }
 
-// ruleIneffectiveSince is when that rule was written so, and read as it is now; the zero time is never.
-func (e *ensureRun) ruleIneffectiveSince(target, there otc.Rule) time.Time {
-	return e.ineffectiveSince(target.ID, repair{fingerprint(target), fingerprint(there)})
-}
-
-// rulesInOrder reports whether the listing shows the rules as they should be, and adopts their states.
+// rulesInOrder reports whether the snapshot shows the rules as desired. If so, it adopts their states.
 func (e *ensureRun) rulesInOrder() bool {
-	if e.listed == nil {
+	if e.snapshot == nil {
 		return false
 	}
 	observed := e.observed
@@ -202,22 +201,22 @@ func (e *ensureRun) rulesInOrder() bool {
 		name, id := RuleName(e.desired.Name, metric.Name), ruleOf(e.observed, metric.Name).AlarmID
 		desired, wanted := e.desired.rule(metric.Name)
 		if !wanted {
-			if id != "" || e.listed.rulesNamed[name] > 0 {
+			if id != "" || e.snapshot.rulesNamed[name] > 0 {
 				return false
 			}
 			continue
 		}
-		r, ok := e.listed.onlyRule(name, id)
+		r, ok := e.snapshot.onlyRule(name, id)
 		if !ok {
 			return false
 		}
 		target := e.targetOf(desired, r)
 		remaining := differences(r, target)
-		if !sameSeries(r, target) || !harmless(remaining) || len(remaining) > 0 && e.ruleIneffectiveSince(target, r).IsZero() {
+		if !sameSeries(r, target) || !harmless(remaining) || len(remaining) > 0 && e.ineffectiveSince(id, strings.Join(remaining, ", ")).IsZero() {
 			return false
 		}
 		if len(remaining) == 0 {
-			e.noteRepair(id, repair{}) // the same damage, done again, is another matter
+			e.noteRepair(id, "") // the same difference is repaired if it appears again
 		}
 		observed = e.withRule(observed, e.observedRule(desired, r))
 	}

@@ -15,14 +15,15 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// subscriptionsFound is what a list of a topic's subscriptions holds of ours.
+// subscriptionsFound are our subscriptions in a list of a topic's subscriptions.
 type subscriptionsFound struct {
-	ours     otc.Subscription // of our URL; a confirmed one rather than a pending one
-	stale    []string         // of older URLs of ours
-	canceled bool             // one of our URL was there
-	moved    bool             // the recorded one is of another URL: we have changed it
+	ours     otc.Subscription // of our URL; a confirmed one is preferred to a pending one
+	stale    []string         // URNs of those of older URLs
+	canceled bool             // whether a canceled one of our URL exists
+	moved    bool             // whether the recorded one is of another URL, because our URL has changed
 }
 
+// findSubscriptions finds our subscriptions in a list.
 func (e *ensureRun) findSubscriptions(listed []otc.Subscription) subscriptionsFound {
 	var f subscriptionsFound
 	for _, s := range listed {
@@ -38,13 +39,13 @@ func (e *ensureRun) findSubscriptions(listed []otc.Subscription) subscriptionsFo
 		}
 	}
 	if f.ours.Status != otc.SubscriptionConfirmed {
-		f.stale = nil // messages still come by an older one
+		f.stale = nil // messages still arrive by an older one
 	}
 	return f
 }
 
-// adoptState records what was found, and reports whether the confirmation is to be asked for.
-func (e *ensureRun) adoptState(f subscriptionsFound) (ask bool) {
+// adoptState adopts the state of our subscription, and reports whether to request its confirmation.
+func (e *ensureRun) adoptState(f subscriptionsFound) (request bool) {
 	now := e.now()
 	switch {
 	case f.ours.URN == "":
@@ -55,16 +56,16 @@ func (e *ensureRun) adoptState(f subscriptionsFound) (ask bool) {
 		return false
 	}
 	if e.observed.SubscriptionURN != f.ours.URN || e.observed.SubscribedTime.IsZero() {
-		e.observed.SubscribedTime = seconds(now) // made by a run that could not record it: its confirmation is on the way
+		e.observed.SubscribedTime = seconds(now) // a run that could not record it has just requested its confirmation
 	}
 	if at := e.wasSubscribed(f.ours.URN).at; at.After(e.observed.SubscribedTime.Time) {
 		e.observed.SubscribedTime = seconds(at)
 	}
 	e.observed.SubscriptionURN, e.observed.Subscription = f.ours.URN, v1alpha1.SubscriptionPending
-	return now.Sub(e.observed.SubscribedTime.Time) > askAgainAfter
+	return now.Sub(e.observed.SubscribedTime.Time) > retryConfirmation
 }
 
-// describeLoss says how somebody has taken the recorded subscription away; empty if nobody has.
+// describeLoss returns how the recorded subscription was lost; empty if it was not.
 func (e *ensureRun) describeLoss(f subscriptionsFound) string {
 	switch {
 	case e.observed.SubscriptionURN == "" || f.moved:
@@ -79,12 +80,13 @@ func (e *ensureRun) describeLoss(f subscriptionsFound) string {
 	return ""
 }
 
-// ensureSubscription ensures that our URL is subscribed, and no older URL of ours once messages come by the new one.
+// ensureSubscription ensures that our URL is subscribed. Once the subscription is confirmed, it removes those of
+// older URLs.
 func (e *ensureRun) ensureSubscription(ctx context.Context) error {
-	if err := e.listed.smnErr(); err != nil {
+	if err := e.snapshot.smnErr(); err != nil {
 		return err
 	}
-	if e.observed.TopicURN == "" || e.deliveryInOrder() { // without a topic: ensureTopic has returned why
+	if e.observed.TopicURN == "" || e.deliveryInOrder() { // ensureTopic has returned why there is no topic
 		return nil
 	}
 	listed, err := e.topicSubscriptions(ctx)
@@ -110,10 +112,12 @@ func (e *ensureRun) ensureSubscription(ctx context.Context) error {
 	return e.ensureDisplayName(ctx)
 }
 
-// subscribe asks SMN for the subscription and its confirmation, if SMN's limit allows it now.
+// subscribe requests the subscription and its confirmation, if SMN's limit on confirmations allows it now. A refused
+// Subscribe does not count against the limit, because SMN sends no confirmation for it.
 func (e *ensureRun) subscribe(ctx context.Context, listed []otc.Subscription, lost string) error {
-	if e.confirmationAllowed = e.confirmationAllowedAt(true); !e.confirmationAllowed.IsZero() {
-		e.noteLost(lost, "to be asked for again when SMN's limit on confirmations allows it")
+	e.confirmationAllowed = e.confirmationAllowedAt(true)
+	if !e.confirmationAllowed.IsZero() {
+		e.noteLost(lost, "it will be requested again when SMN's limit on confirmations allows it")
 		return nil
 	}
 	urn, err := e.cloud.Subscribe(ctx, e.observed.TopicURN, e.protocol, e.desired.Endpoint, remark)
@@ -126,42 +130,43 @@ func (e *ensureRun) subscribe(ctx context.Context, listed []otc.Subscription, lo
 	e.observed.SubscriptionURN, e.observed.Subscription, e.observed.SubscribedTime = urn, v1alpha1.SubscriptionPending, seconds(e.now())
 	e.noteSubscribed(urn, subscribed{e.desired.Endpoint, e.observed.SubscribedTime.Time})
 	if slices.ContainsFunc(listed, func(s otc.Subscription) bool { return s.URN == urn && s.Status == otc.SubscriptionConfirmed }) {
-		e.returnConfirmation() // SMN lists our URL in another form, and has nothing to confirm
+		e.returnConfirmation() // SMN lists our URL in another form, and sends no confirmation
 		e.observed.Subscription = v1alpha1.SubscriptionConfirmed
 	}
-	e.noteLost(lost, "asked for again")
+	e.noteLost(lost, "requested again")
 	return nil
 }
 
 func (e *ensureRun) noteLost(lost, done string) {
 	if lost != "" {
-		e.noteMended("%s: %s", lost, done)
+		e.noteRepaired("%s: %s", lost, done)
 	}
 }
 
-// refused reports whether SMN surely sent no confirmation: it answered, and not with a success.
+// refused reports whether SMN answered with an error, so that it has certainly sent no confirmation.
 func refused(err error) bool {
 	answer, ok := errors.AsType[*otc.Error](err)
 	return ok && answer.Status != 0
 }
 
-// deliveryInOrder reports whether the listing shows topic and subscription as they should be, or as they must stay for now,
-// and adopts their states.
+// deliveryInOrder reports whether the snapshot shows topic and subscription as desired, or as they must stay until
+// SMN's limit allows a change. If so, it adopts their states.
 func (e *ensureRun) deliveryInOrder() bool {
-	if e.listed == nil {
+	if e.snapshot == nil {
 		return false
 	}
-	topic, ok := e.listed.topics[e.observed.TopicURN]
+	topic, ok := e.snapshot.topics[e.observed.TopicURN]
 	if !ok || !e.marked(topic) {
 		return false
 	}
-	f := e.findSubscriptions(e.listed.subscriptions[e.observed.TopicURN])
+	f := e.findSubscriptions(e.snapshot.subscriptions[e.observed.TopicURN])
 	if len(f.stale) > 0 || f.ours.URN != e.observed.SubscriptionURN || e.describeLoss(f) != "" {
 		return false
 	}
 	before := e.observed
 	if e.adoptState(f) {
-		if e.confirmationAllowed = e.confirmationAllowedAt(false); e.confirmationAllowed.IsZero() {
+		e.confirmationAllowed = e.confirmationAllowedAt(false)
+		if e.confirmationAllowed.IsZero() {
 			e.observed = before
 			return false
 		}
@@ -169,6 +174,7 @@ func (e *ensureRun) deliveryInOrder() bool {
 	return true
 }
 
+// seconds truncates a time as the API server does when it stores one.
 func seconds(t time.Time) *metav1.Time {
 	s := metav1.NewTime(t.Truncate(time.Second))
 	return &s

@@ -16,7 +16,7 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-func TestSubscription(t *testing.T) {
+func TestEnsureRequestsConfirmationAgainAfterHalfAnHour(t *testing.T) {
 	w := newWorld(t)
 	want := w.want()
 	w.ensure(want)
@@ -27,8 +27,8 @@ func TestSubscription(t *testing.T) {
 		t.Errorf("asked %d times within half an hour", asked())
 	}
 	w.advance(time.Second)
-	if mended := w.ensure(want); len(mended) > 0 {
-		t.Errorf("nobody has broken anything: %q", mended)
+	if repaired := w.ensure(want); len(repaired) > 0 {
+		t.Errorf("nobody has broken anything: %q", repaired)
 	}
 	if asked() != 2 || w.recorded.Subscription != v1alpha1.SubscriptionPending || !w.recorded.SubscribedTime.Time.Equal(w.clock()) {
 		t.Errorf("asked %d times, %+v", asked(), w.recorded)
@@ -50,7 +50,7 @@ func TestSubscription(t *testing.T) {
 const askAgain = 30 * time.Minute
 
 // A run that could not record the subscription must not ask for its confirmation at once again.
-func TestAdoptedSubscriptionIsGivenItsTime(t *testing.T) {
+func TestEnsureWaitsBeforeItRequestsConfirmationOfAdoptedSubscription(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())
 	w.recorded.SubscriptionURN, w.recorded.Subscription, w.recorded.SubscribedTime = "", "", nil
@@ -66,7 +66,7 @@ func TestAdoptedSubscriptionIsGivenItsTime(t *testing.T) {
 }
 
 // Nor must one that could not record that it asked again.
-func TestConfirmationIsNotAskedForTwiceWhereTheRecordFails(t *testing.T) {
+func TestConfirmationIsRequestedOnceWhenRecordFails(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())
 	w.advance(askAgain + time.Second)
@@ -89,7 +89,7 @@ func TestConfirmationIsNotAskedForTwiceWhereTheRecordFails(t *testing.T) {
 }
 
 // Messages come by the old URL until the new one is confirmed.
-func TestNewURLReplacesTheOldOnceItIsConfirmed(t *testing.T) {
+func TestNewURLReplacesOldURLOnceConfirmed(t *testing.T) {
 	for _, listing := range []bool{false, true} {
 		w := newWorld(t)
 		ensure := w.ensure
@@ -143,7 +143,7 @@ func TestNewURLReplacesTheOldOnceItIsConfirmed(t *testing.T) {
 }
 
 // What SMN refuses sends no confirmation, so it takes the place of none, and says why every time.
-func TestRefusedSubscriptionTakesNoPlace(t *testing.T) {
+func TestRefusedSubscribeDoesNotCountAgainstConfirmationLimit(t *testing.T) {
 	w := newWorld(t)
 	w.refuse("Subscribe")
 	for i := range 160 {
@@ -157,12 +157,12 @@ func TestRefusedSubscriptionTakesNoPlace(t *testing.T) {
 	w.checkRecord()
 }
 
-func TestConfirmationsAreNotAskedForFasterThanSMNSendsThem(t *testing.T) {
+func TestConfirmationsAreRequestedWithinSMNsLimit(t *testing.T) {
 	w := newWorld(t)
 	begin := w.clock()
 	asked := func(i int) error {
 		want := w.want()
-		want.Name, want.Rules = alarms.Name("shop", fmt.Sprint(i), uid), nil
+		want.Name, want.Rules = v1alpha1.CloudName("shop", fmt.Sprint(i), uid), nil
 		have, _, err := w.alarms.Ensure(t.Context(), want, v1alpha1.Alarms{}, nil, func(v1alpha1.Alarms) error { return nil })
 		if missing := have.Subscription == v1alpha1.SubscriptionMissing; missing != (err != nil) {
 			t.Errorf("database %d: %s, %v", i, have.Subscription, err)
@@ -183,9 +183,9 @@ func TestConfirmationsAreNotAskedForFasterThanSMNSendsThem(t *testing.T) {
 	limit := alarms.ConfirmationLimitError{Until: begin.Add(10 * time.Minute)}
 	for range 2 { // the second time all but the subscription is in order
 		listed := w.listing()
-		_, mended, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, listed, w.record)
-		if diff := cmp.Diff(error(limit), err); diff != "" || len(mended) > 0 {
-			t.Errorf("%q, %s", mended, diff)
+		_, repaired, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, listed, w.record)
+		if diff := cmp.Diff(error(limit), err); diff != "" || len(repaired) > 0 {
+			t.Errorf("%q, %s", repaired, diff)
 		}
 		if w.recorded.Subscription != v1alpha1.SubscriptionMissing || len(w.recorded.Rules) != 3 || len(w.sim.Rules()) != 3 {
 			t.Errorf("the rules do not wait: %+v", w.recorded)
@@ -215,26 +215,26 @@ func TestConfirmationsAreNotAskedForFasterThanSMNSendsThem(t *testing.T) {
 }
 
 // What waits for the limit is told once, and asked for without another word.
-func TestLostSubscriptionThatHasToWait(t *testing.T) {
+func TestLostSubscriptionIsReportedOnceWhileLimitIsReached(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())
 	for i := range 149 {
 		want := w.want()
-		want.Name, want.Rules = alarms.Name("shop", fmt.Sprint(i), uid), nil
+		want.Name, want.Rules = v1alpha1.CloudName("shop", fmt.Sprint(i), uid), nil
 		if _, _, err := w.alarms.Ensure(t.Context(), want, v1alpha1.Alarms{}, nil, func(v1alpha1.Alarms) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
 	w.sim.Unsubscribe(w.recorded.SubscriptionURN)
-	_, mended, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, w.listing(), w.record)
+	_, repaired, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, w.listing(), w.record)
 	if _, limited := errors.AsType[alarms.ConfirmationLimitError](err); !limited {
 		t.Errorf("err = %v", err)
 	}
-	if diff := cmp.Diff([]string{"the subscription was canceled: to be asked for again when SMN's limit on confirmations allows it"}, mended); diff != "" {
+	if diff := cmp.Diff([]string{"the subscription was canceled: it will be requested again when SMN's limit on confirmations allows it"}, repaired); diff != "" {
 		t.Error(diff)
 	}
 	w.advance(10 * time.Minute)
-	if mended := w.sweep(w.want()); len(mended) > 0 || w.recorded.Subscription != v1alpha1.SubscriptionPending {
-		t.Errorf("%q, %+v", mended, w.recorded)
+	if repaired := w.sweep(w.want()); len(repaired) > 0 || w.recorded.Subscription != v1alpha1.SubscriptionPending {
+		t.Errorf("%q, %+v", repaired, w.recorded)
 	}
 }

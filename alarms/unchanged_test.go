@@ -13,15 +13,15 @@ import (
 
 	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/internal/otc"
-	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
 // A cloud may list what it was sent in another form. All of it was asked for; none of it is asked for again and again.
-func TestCloudThatListsOtherwiseThanItWasSent(t *testing.T) {
+func TestEnsureWritesOnceWhenCloudNormalizesFields(t *testing.T) {
 	for _, asCode := range []bool{false, true} {
 		w := newWorld(t)
-		w.sim.Configure(func(s *otcsim.Settings) { s.Normalizes, s.ExistsAsCode = true, asCode })
+		w.sim.Configure(func(s *simcloud.Settings) { s.Normalizes, s.ExistsAsCode = true, asCode })
 		want := w.want()
 		want.Endpoint = "https://Autopilot.example.com/smn/"
 		w.sweep(want)
@@ -30,9 +30,9 @@ func TestCloudThatListsOtherwiseThanItWasSent(t *testing.T) {
 		w.sim.Confirm(w.recorded.SubscriptionURN)
 		w.checkQuiet(want)
 		w.alarms = alarms.New(w.cloud, w.cloud, metrics(), w.clock) // another process
-		mended := w.sweep(want)
-		if n := w.sim.Count("smn", "Subscribe"); len(mended) > 0 || n != 1 || w.recorded.Subscription != v1alpha1.SubscriptionConfirmed {
-			t.Errorf("after a restart: mended %q, subscribed %d times, %s", mended, n, w.recorded.Subscription)
+		repaired := w.sweep(want)
+		if n := w.sim.Count("smn", "Subscribe"); len(repaired) > 0 || n != 1 || w.recorded.Subscription != v1alpha1.SubscriptionConfirmed {
+			t.Errorf("after a restart: repaired %q, subscribed %d times, %s", repaired, n, w.recorded.Subscription)
 		}
 		w.checkQuiet(want)
 		w.checkRecord()
@@ -74,7 +74,7 @@ func (s stubborn) Rules(ctx context.Context) ([]otc.Rule, error) {
 	return all, err
 }
 
-func TestRepairThatChangesNothing(t *testing.T) {
+func TestEnsureReportsIneffectiveRepairOnce(t *testing.T) {
 	only := func(metric string, change func(*otc.Rule)) func(*otc.Rule) {
 		return func(r *otc.Rule) {
 			if strings.HasSuffix(strings.ToLower(r.Name), "_"+metric) {
@@ -83,36 +83,36 @@ func TestRepairThatChangesNothing(t *testing.T) {
 		}
 	}
 	for name, tt := range map[string]struct {
-		topic  func(*otc.Topic)
-		rule   func(*otc.Rule)
-		mended string
-		err    string // while it lasts; empty if alarms come all the same
+		topic    func(*otc.Topic)
+		rule     func(*otc.Rule)
+		repaired string
+		err      string // while it lasts; empty if alarms come all the same
 	}{
 		"display name": {
-			topic:  func(t *otc.Topic) { t.DisplayName = strings.ToUpper(t.DisplayName) },
-			mended: `the topic's display name was written again, and SMN still shows "RDS-AUTOPILOT SHOP/ORDERS CLUSTER ` + strings.ToUpper(clusterID) + `"`,
+			topic:    func(t *otc.Topic) { t.DisplayName = strings.ToUpper(t.DisplayName) },
+			repaired: `the topic's display name was written again, and SMN still shows "RDS-AUTOPILOT SHOP/ORDERS CLUSTER ` + strings.ToUpper(clusterID) + `"`,
 		},
 		"description": {
-			rule:   only("cpu", func(r *otc.Rule) { r.Description = strings.ToUpper(r.Description) }),
-			mended: "the cpu rule was written again, and Cloud Eye still shows it otherwise: description",
+			rule:     only("cpu", func(r *otc.Rule) { r.Description = strings.ToUpper(r.Description) }),
+			repaired: "the cpu rule was written again, and Cloud Eye still shows different values: description",
 		},
 		"name": {
-			rule:   only("cpu", func(r *otc.Rule) { r.Name = strings.ToUpper(r.Name) }),
-			mended: "the cpu rule was written again, and Cloud Eye still shows it otherwise: name",
+			rule:     only("cpu", func(r *otc.Rule) { r.Name = strings.ToUpper(r.Name) }),
+			repaired: "the cpu rule was written again, and Cloud Eye still shows different values: name",
 		},
 		"filter": {
-			rule:   only("memory", func(r *otc.Rule) { r.Filter = "avg" }),
-			mended: "the memory rule was written again, and Cloud Eye still shows it otherwise: filter",
+			rule:     only("memory", func(r *otc.Rule) { r.Filter = "avg" }),
+			repaired: "the memory rule was written again, and Cloud Eye still shows different values: filter",
 		},
 		"threshold": {
-			rule:   only("storage", func(r *otc.Rule) { r.Threshold = 99 }),
-			mended: "the storage rule was written again, and Cloud Eye still shows it otherwise: threshold",
-			err:    "the storage rule was written, and Cloud Eye still shows it otherwise: threshold",
+			rule:     only("storage", func(r *otc.Rule) { r.Threshold = 99 }),
+			repaired: "the storage rule was written again, and Cloud Eye still shows different values: threshold",
+			err:      "the storage rule was written, and Cloud Eye still shows different values: threshold",
 		},
 		"disabled, and something else": {
-			rule:   only("cpu", func(r *otc.Rule) { r.Enabled, r.Filter = false, "avg" }),
-			mended: "the cpu rule was written again, and Cloud Eye still shows it otherwise: enabled, filter",
-			err:    "the cpu rule was written, and Cloud Eye still shows it otherwise: enabled, filter",
+			rule:     only("cpu", func(r *otc.Rule) { r.Enabled, r.Filter = false, "avg" }),
+			repaired: "the cpu rule was written again, and Cloud Eye still shows different values: enabled, filter",
+			err:      "the cpu rule was written, and Cloud Eye still shows different values: enabled, filter",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -128,48 +128,48 @@ func TestRepairThatChangesNothing(t *testing.T) {
 				cloud.rule = tt.rule
 			}
 			w.alarms = alarms.New(cloud, cloud, metrics(), w.clock)
-			sweep := func() (mended []string, failed string) {
+			sweep := func() (repaired []string, failed string) {
 				ctx := t.Context()
-				listed := alarms.NewListing(alarms.ListOf(cloud.Topics(ctx)), alarms.ListOf(cloud.Subscriptions(ctx)), alarms.ListOf(cloud.Rules(ctx)))
+				listed := alarms.NewSnapshot(alarms.NewResult(cloud.Topics(ctx)), alarms.NewResult(cloud.Subscriptions(ctx)), alarms.NewResult(cloud.Rules(ctx)))
 				w.sim.ResetRequests()
-				_, mended, err := w.alarms.Ensure(ctx, w.want(), w.recorded, listed, w.record)
+				_, repaired, err := w.alarms.Ensure(ctx, w.want(), w.recorded, listed, w.record)
 				if err != nil {
 					failed = err.Error()
 				}
-				return mended, failed
+				return repaired, failed
 			}
-			mended, failed := sweep()
-			if diff := cmp.Diff([]string{tt.mended}, mended); diff != "" || failed != tt.err || len(w.writes()) == 0 {
+			repaired, failed := sweep()
+			if diff := cmp.Diff([]string{tt.repaired}, repaired); diff != "" || failed != tt.err || len(w.writes()) == 0 {
 				t.Errorf("at first: %s, %q, wrote %v", diff, failed, w.writes())
 			}
 			for range 3 {
-				if mended, failed = sweep(); len(mended) > 0 || failed != tt.err || len(w.writes()) > 0 {
-					t.Errorf("and again: %q, %q, wrote %v", mended, failed, w.writes())
+				if repaired, failed = sweep(); len(repaired) > 0 || failed != tt.err || len(w.writes()) > 0 {
+					t.Errorf("and again: %q, %q, wrote %v", repaired, failed, w.writes())
 				}
 				if tt.err == "" && len(w.sim.Requests()) > 0 {
 					t.Errorf("%d requests for what is in order", len(w.sim.Requests()))
 				}
 			}
 			w.advance(30 * time.Minute)
-			if mended, failed = sweep(); len(mended) > 0 || failed != tt.err || len(w.writes()) > 0 != (tt.err != "") {
-				t.Errorf("half an hour later: %q, %q, wrote %v", mended, failed, w.writes())
+			if repaired, failed = sweep(); len(repaired) > 0 || failed != tt.err || len(w.writes()) > 0 != (tt.err != "") {
+				t.Errorf("half an hour later: %q, %q, wrote %v", repaired, failed, w.writes())
 			}
-			// Anything else that is changed by hand is reported, and mended.
+			// Anything else that is changed by hand is reported, and repaired.
 			if err := w.cloud.EnableRule(t.Context(), ruleID(w, v1alpha1.MetricMemory), false); err != nil {
 				t.Fatal(err)
 			}
-			if mended, _ = sweep(); len(mended) != 1 || !strings.HasPrefix(mended[0], "the memory rule was ") || len(w.writes()) == 0 {
-				t.Errorf("disabled by hand: %q, wrote %v", mended, w.writes())
+			if repaired, _ = sweep(); len(repaired) != 1 || !strings.HasPrefix(repaired[0], "the memory rule was ") || len(w.writes()) == 0 {
+				t.Errorf("disabled by hand: %q, wrote %v", repaired, w.writes())
 			}
-			if mended, failed = sweep(); len(mended) > 0 || failed != tt.err {
-				t.Errorf("in the end: %q, %q", mended, failed)
+			if repaired, failed = sweep(); len(repaired) > 0 || failed != tt.err {
+				t.Errorf("in the end: %q, %q", repaired, failed)
 			}
 		})
 	}
 }
 
-// What the cloud shows late is no repair in vain: the same damage, done again, is mended again.
-func TestRepairThatIsShownLate(t *testing.T) {
+// What the cloud shows late is no repair in vain: the same damage, done again, is repaired again.
+func TestEnsureRepairsAgainAfterRepairTookEffectLate(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())
 	w.sim.Confirm(w.recorded.SubscriptionURN)
@@ -198,7 +198,7 @@ func TestRepairThatIsShownLate(t *testing.T) {
 	if err := harm(w, t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"the cpu rule was brought in line: threshold"}, w.sweep(w.want())); diff != "" {
+	if diff := cmp.Diff([]string{"the cpu rule was restored: threshold"}, w.sweep(w.want())); diff != "" {
 		t.Error(diff)
 	}
 	w.checkQuiet(w.want())

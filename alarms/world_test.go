@@ -18,8 +18,8 @@ import (
 
 	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/internal/otc"
-	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
 const (
@@ -30,7 +30,7 @@ const (
 // world is a simulated cloud, reached through the real client.
 type world struct {
 	t        *testing.T
-	sim      *otcsim.Cloud
+	sim      *simcloud.Cloud
 	cloud    *otc.Cloud
 	alarms   *alarms.Alarms
 	instance string
@@ -53,7 +53,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sim, err := otcsim.Start(otcsim.Options{SigningKey: key, Now: w.clock, Settings: otcsim.Settings{ConfirmationQuota: 1000}, Fault: w.faultOf})
+	sim, err := simcloud.Start(simcloud.Options{SigningKey: key, Now: w.clock, Settings: simcloud.Settings{ConfirmationQuota: 1000}, Fault: w.faultOf})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.alarms = alarms.New(w.cloud, w.cloud, metrics(), w.clock)
-	in, err := sim.AddInstance(otcsim.Instance{Flavor: "rds.mysql.c2.medium", VolumeGB: 40})
+	in, err := sim.AddInstance(simcloud.Instance{Flavor: "rds.mysql.c2.medium", VolumeGB: 40})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,8 +85,8 @@ func newWorld(t *testing.T) *world {
 // refuse has SMN or Cloud Eye refuse these operations from now on; none at all without any.
 func (w *world) refuse(operations ...string) { w.ill.Store(&operations) }
 
-func (w *world) faultOf(r *http.Request) *otcsim.Fault {
-	service, operation := otcsim.OperationOf(r)
+func (w *world) faultOf(r *http.Request) *simcloud.Fault {
+	service, operation := simcloud.OperationOf(r)
 	ill := w.ill.Load()
 	if ill == nil || !slices.Contains(*ill, operation) {
 		return nil
@@ -95,7 +95,7 @@ func (w *world) faultOf(r *http.Request) *otcsim.Fault {
 	if service == "ces" {
 		body = `{"message":{"code":"ces.9999","details":"Not today"}}`
 	}
-	return &otcsim.Fault{Status: http.StatusForbidden, Body: body}
+	return &simcloud.Fault{Status: http.StatusForbidden, Body: body}
 }
 
 // reset takes all away but the instance; a cloud of its own for each case takes long to make.
@@ -135,7 +135,7 @@ func (w *world) want() alarms.Desired {
 	cpu, memory := flavor, flavor
 	cpu.Metric, memory.Metric = v1alpha1.MetricCPU, v1alpha1.MetricMemory
 	return alarms.Desired{
-		Name: alarms.Name("shop", "orders", uid), Namespace: "shop", ObjectName: "orders", ClusterID: clusterID,
+		Name: v1alpha1.CloudName("shop", "orders", uid), Namespace: "shop", ObjectName: "orders", ClusterID: clusterID,
 		Endpoint: "https://autopilot.example.com/smn", Dimension: "rds_cluster_id:" + w.instance,
 		Rules: []v1alpha1.DesiredRule{
 			{Metric: v1alpha1.MetricStorage, ThresholdPercent: 75, PeriodSeconds: 1, Count: 5, RepeatSeconds: 900},
@@ -150,20 +150,20 @@ func (w *world) record(h v1alpha1.Alarms) error {
 	return nil
 }
 
-// ensure runs Ensure from what is recorded, and returns what was mended.
+// ensure runs Ensure from what is recorded, and returns what was repaired.
 func (w *world) ensure(want alarms.Desired) []string {
 	w.t.Helper()
-	_, mended, err := w.alarms.Ensure(w.t.Context(), want, w.recorded, nil, w.record)
+	_, repaired, err := w.alarms.Ensure(w.t.Context(), want, w.recorded, nil, w.record)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return mended
+	return repaired
 }
 
 // listing reads all there is, as far as the cloud answers.
-func (w *world) listing() *alarms.Listing {
+func (w *world) listing() *alarms.Snapshot {
 	ctx := w.t.Context()
-	return alarms.NewListing(alarms.ListOf(w.cloud.Topics(ctx)), alarms.ListOf(w.cloud.Subscriptions(ctx)), alarms.ListOf(w.cloud.Rules(ctx)))
+	return alarms.NewSnapshot(alarms.NewResult(w.cloud.Topics(ctx)), alarms.NewResult(w.cloud.Subscriptions(ctx)), alarms.NewResult(w.cloud.Rules(ctx)))
 }
 
 // sweep is ensure with a listing. The requests seen afterwards are those of Ensure.
@@ -171,21 +171,21 @@ func (w *world) sweep(want alarms.Desired) []string {
 	w.t.Helper()
 	listed := w.listing()
 	w.sim.ResetRequests()
-	_, mended, err := w.alarms.Ensure(w.t.Context(), want, w.recorded, listed, w.record)
+	_, repaired, err := w.alarms.Ensure(w.t.Context(), want, w.recorded, listed, w.record)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return mended
+	return repaired
 }
 
-// checkQuiet says that a sweep has nothing to do: no request, nothing mended, nothing new.
+// checkQuiet says that a sweep has nothing to do: no request, nothing repaired, nothing new.
 func (w *world) checkQuiet(want alarms.Desired) {
 	w.t.Helper()
-	mended := w.sweep(want)
+	repaired := w.sweep(want)
 	records := w.records
-	mended = append(mended, w.sweep(want)...) // the first one may have seen a state for the first time
-	if n := len(w.sim.Requests()); n != 0 || len(mended) > 0 || w.records != records {
-		w.t.Errorf("in order: %d requests, %d records, mended %q", n, w.records-records, mended)
+	repaired = append(repaired, w.sweep(want)...) // the first one may have seen a state for the first time
+	if n := len(w.sim.Requests()); n != 0 || len(repaired) > 0 || w.records != records {
+		w.t.Errorf("in order: %d requests, %d records, repaired %q", n, w.records-records, repaired)
 	}
 }
 
@@ -228,7 +228,7 @@ func (w *world) checkRecord() {
 		w.t.Fatalf("recorded: %+v", w.recorded)
 	}
 	for _, r := range w.recorded.Rules {
-		if !slices.ContainsFunc(rules, func(s otcsim.Rule) bool {
+		if !slices.ContainsFunc(rules, func(s simcloud.Rule) bool {
 			return s.ID == r.AlarmID && strings.HasSuffix(s.Name, "_"+string(r.Metric)) && int32(s.Condition.Value) == r.ThresholdPercent &&
 				r.Dimension == s.Metric.Dimensions[0].Name+":"+s.Metric.Dimensions[0].Value
 		}) {

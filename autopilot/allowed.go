@@ -9,17 +9,19 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Allowed is the administrator's word on spec.apply: Cloud.
+// Allowed holds the administrator's limits for spec.apply: Cloud.
 type Allowed struct {
-	Apply v1alpha1.Apply // Cloud, or anything else for no
-	// Instances are those that a namespace may have changed in the cloud, as NAMESPACE/ID with * for any; none means all.
+	Apply v1alpha1.Apply // Cloud allows it; any other value does not
+	// Instances lists which instances a namespace may change in the cloud, as NAMESPACE/ID with * for any. An empty
+	// list allows all.
 	Instances []string
 }
 
-// IsUnbounded reports whether a namespace may have any instance changed in the cloud.
+// IsUnbounded reports whether every namespace may change every instance in the cloud.
 func (a Allowed) IsUnbounded() bool { return a.Apply == v1alpha1.ApplyCloud && len(a.Instances) == 0 }
 
-// Refuses says why an autopilot may not ask the cloud for its target; empty where it may, or does not want to.
+// Refuses returns why an autopilot must not request changes of its target from the cloud. It returns an empty text if
+// it may, or if its policy does not ask for it.
 func (a Allowed) Refuses(spec v1alpha1.Spec, t *Target) string {
 	switch {
 	case spec.Apply != v1alpha1.ApplyCloud:
@@ -27,14 +29,14 @@ func (a Allowed) Refuses(spec v1alpha1.Spec, t *Target) string {
 	case a.Apply != v1alpha1.ApplyCloud:
 		return "spec.apply is Cloud, which this installation does not allow: --allow-apply is Operator"
 	case t.InstanceID != "" && !a.instance(t.Namespace, t.InstanceID):
-		return fmt.Sprintf("--allowed-instances does not let namespace %s have instance %s changed", t.Namespace, t.InstanceID)
+		return fmt.Sprintf("--allowed-instances does not allow namespace %s to change instance %s", t.Namespace, t.InstanceID)
 	}
 	return ""
 }
 
-// Shared reports whether of these, which name the same instance, more than one may have it. One that may not does not count:
-// naming an instance must not hold up its owner's.
-func (a Allowed) Shared(targets []*Target) bool {
+// ClaimedTwice reports whether more than one of these targets, which name the same instance, may manage it. A target
+// that is not allowed does not count, because otherwise anyone could stop an autopilot by naming its instance.
+func (a Allowed) ClaimedTwice(targets []*Target) bool {
 	n := 0
 	for _, t := range targets {
 		if !t.NoRds || a.Refuses(v1alpha1.Spec{Apply: v1alpha1.ApplyCloud}, t) == "" {
@@ -54,7 +56,7 @@ func (a Allowed) instance(namespace, id string) bool {
 	return len(a.Instances) == 0
 }
 
-// ValidAllowedInstance reports whether one entry of --allowed-instances can be read.
+// ValidAllowedInstance reports whether an entry of --allowed-instances has the form NAMESPACE/ID.
 func ValidAllowedInstance(entry string) bool {
 	ns, id, ok := strings.Cut(entry, "/")
 	return ok && ns != "" && id != "" && !strings.Contains(id, "/")

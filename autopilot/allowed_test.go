@@ -8,7 +8,7 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-func TestWhatTheAdministratorAllows(t *testing.T) {
+func TestAllowedRefusesWhatItDoesNotList(t *testing.T) {
 	cloud := v1alpha1.Spec{Apply: v1alpha1.ApplyCloud}
 	of := func(namespace, id string) *Target { return &Target{Namespace: namespace, InstanceID: id, NoRds: true} }
 	for name, tc := range map[string]struct {
@@ -33,7 +33,7 @@ func TestWhatTheAdministratorAllows(t *testing.T) {
 	}
 	a := Allowed{v1alpha1.ApplyCloud, []string{"shop/*"}}
 	rds := &Target{Namespace: "other", InstanceID: "a"}
-	if a.Shared([]*Target{rds, of("other", "a")}) || !a.Shared([]*Target{rds, of("shop", "a")}) || a.Shared([]*Target{rds}) {
+	if a.ClaimedTwice([]*Target{rds, of("other", "a")}) || !a.ClaimedTwice([]*Target{rds, of("shop", "a")}) || a.ClaimedTwice([]*Target{rds}) {
 		t.Error("only who may have an instance shares it")
 	}
 }

@@ -192,7 +192,7 @@ func wished(metrics ...v1alpha1.Metric) func(*Case) {
 
 // undone puts the former flavor in place of ours, and the operator applies it.
 func undone(c *Case) {
-	c.Wanted.Flavor, c.Instance.Flavor, c.Rival = "rds.mysql.n1.xlarge.4", "rds.mysql.n1.xlarge.4", "a-gitops-tool"
+	c.Wanted.Flavor, c.Instance.Flavor, c.OtherWriter = "rds.mysql.n1.xlarge.4", "rds.mysql.n1.xlarge.4", "a-gitops-tool"
 	c.Instance.VCPUs, c.Instance.MemoryGB = 4, 16
 }
 

@@ -9,17 +9,19 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// How many changes are kept of each kind.
+// How many ended changes the status keeps of each kind. Storage needs the last growth only; a flavor budget needs up to
+// 10.
 const (
 	volumeChanges = 2
 	flavorChanges = 10
 )
 
-// episodeSpan is how long a rewritten rule may take to be in alarm again, if it must: five periods, delayed data, and slack.
+// episodeSpan is how long a rewritten rule may take to be in alarm again: five periods, delayed data and a reserve.
 const episodeSpan = time.Hour
 
-// prependChange puts a change first and drops the oldest of its kind beyond what is kept. One that equals an entry of the
-// last day is counted there: a rival that undoes the same change again and again must not push the others out.
+// prependChange returns the changes with a new one first, without the oldest of its kind beyond the limit. A change
+// that repeats an entry of the last day replaces it and increments its count. Otherwise a writer that reverts the same
+// change again and again would push all others out.
 func prependChange(changes []v1alpha1.Change, ch v1alpha1.Change) []v1alpha1.Change {
 	keep := map[v1alpha1.ChangeKind]int{v1alpha1.KindVolume: volumeChanges, v1alpha1.KindFlavor: flavorChanges}
 	if i := slices.IndexFunc(changes, repeats(ch)); i >= 0 {
@@ -35,19 +37,19 @@ func prependChange(changes []v1alpha1.Change, ch v1alpha1.Change) []v1alpha1.Cha
 	return kept
 }
 
-// repeats reports whether a change is counted with an entry: a size of ours that was taken back, or a flavor that others
-// changed in the same way.
+// repeats returns a function that reports whether an entry counts as the same change: a size of ours that was reverted,
+// or a flavor that others changed in the same way.
 func repeats(ch v1alpha1.Change) func(v1alpha1.Change) bool {
-	takenBack := ch.Kind == v1alpha1.KindVolume && ch.By == v1alpha1.ByAutopilot && ch.Outcome == v1alpha1.OutcomeLost
+	reverted := ch.Kind == v1alpha1.KindVolume && ch.By == v1alpha1.ByAutopilot && ch.Outcome == v1alpha1.OutcomeLost
 	byOthers := ch.Kind == v1alpha1.KindFlavor && ch.By == v1alpha1.ByOther
 	return func(x v1alpha1.Change) bool {
-		return (takenBack || byOthers) && x.Kind == ch.Kind && x.By == ch.By && x.Outcome == ch.Outcome && x.From == ch.From &&
-			(x.To == ch.To || takenBack) && x.Generation == ch.Generation && ch.CompletionTime.Sub(x.CompletionTime.Time) < contestSpan
+		return (reverted || byOthers) && x.Kind == ch.Kind && x.By == ch.By && x.Outcome == ch.Outcome && x.From == ch.From &&
+			(x.To == ch.To || reverted) && x.Generation == ch.Generation && ch.CompletionTime.Sub(x.CompletionTime.Time) < contestSpan
 	}
 }
 
-// RecentGrowth is when our last growth of the volume was completed, if that was within the hour in which the alarm's episode
-// may still last; else zero.
+// RecentGrowth returns when our last growth of the volume was completed, or zero if that is more than an hour ago.
+// Within that hour the alarm that led to the growth may still be in force.
 func RecentGrowth(changes []v1alpha1.Change, now time.Time) time.Time {
 	for _, ch := range changes {
 		if ch.Kind == v1alpha1.KindVolume && ch.By == v1alpha1.ByAutopilot && ch.Outcome == v1alpha1.OutcomeCompleted {
@@ -60,8 +62,8 @@ func RecentGrowth(changes []v1alpha1.Change, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// lastChanged is when the cloud last made a change of that kind, whoever asked for it: by the time, for a clock may have
-// been set back between two of them.
+// lastChanged returns when the cloud last completed a change of that kind by any writer. It compares the times, because
+// the clock may have been set back between two changes.
 func lastChanged(changes []v1alpha1.Change, kind v1alpha1.ChangeKind) (last time.Time, ok bool) {
 	for _, ch := range changes {
 		if ch.Kind == kind && ch.Outcome != v1alpha1.OutcomeLost && (!ok || ch.CompletionTime.After(last)) {

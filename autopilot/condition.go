@@ -13,13 +13,15 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// dataMissing is how long a rule may be without data before the autopilot counts as disarmed.
+// dataMissing is how long a rule may have no data before the condition Armed becomes False. Cloud Eye has short gaps of
+// its own.
 const dataMissing = 30 * time.Minute
 
-// Armed reports whether an alarm would reach us now and be acted on, with the reason and the message of the condition.
+// Armed reports whether an alarm would reach the service now and lead to a decision. It also returns the reason and the
+// message of the condition Armed.
 func Armed(spec v1alpha1.Spec, a v1alpha1.Alarms, now time.Time) (ok bool, reason, message string) {
 	if err := Validate(spec, v1alpha1.KindFlavor); err != nil {
-		return false, string(ReasonPolicyInvalid), fmt.Sprintf("%v: the flavor is not changed; storage grows all the same", err)
+		return false, string(ReasonPolicyInvalid), fmt.Sprintf("%v. The flavor does not change; storage still grows", err)
 	}
 	for _, metric := range MetricTable() {
 		m := metric.Metric
@@ -39,12 +41,12 @@ func Armed(spec v1alpha1.Spec, a v1alpha1.Alarms, now time.Time) (ok bool, reaso
 	case v1alpha1.SubscriptionConfirmed:
 		return true, ArmedReason, fmt.Sprintf("%d alarm rules exist and the subscription is confirmed", len(a.Rules))
 	case v1alpha1.SubscriptionPending:
-		return false, SubscriptionPending, "The topic's subscription is not confirmed yet: the cloud must reach the public URL, and we its confirmation link"
+		return false, SubscriptionPending, "The topic's subscription is not confirmed yet. The cloud must reach the public URL, and the service must reach the confirmation link"
 	}
 	return false, SubscriptionPending, "The topic has no subscription of the public URL"
 }
 
-// SetCondition sets a condition; its time changes only with its status.
+// SetCondition sets a condition. Its transition time changes only if its status changes.
 func SetCondition(s *v1alpha1.Status, kind string, on bool, reason, message string, generation int64, now time.Time) {
 	status := metav1.ConditionFalse
 	if on {
@@ -56,34 +58,35 @@ func SetCondition(s *v1alpha1.Status, kind string, on bool, reason, message stri
 	})
 }
 
-// SetReady sets the condition Ready by what Armed says: it is what tools look at that know nothing of this resource. A database
-// is ready when it is armed and the last look at it succeeded, or when its autopilot is off because its user wants that.
-// Where nobody has armed it yet, the schema's default stays.
-func SetReady(s *v1alpha1.Status, lookFailed bool, generation int64, now time.Time) {
+// SetReady derives the condition Ready from Armed, for tools that do not know this resource. A database is ready if it
+// is armed and the last check succeeded, or if its autopilot is off because its user wants that. Before the first
+// arming, the default of the schema stays.
+func SetReady(s *v1alpha1.Status, checkFailed bool, generation int64, now time.Time) {
 	armed := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionArmed)
 	switch {
 	case armed == nil:
-	case armed.Status == metav1.ConditionTrue && lookFailed:
-		SetCondition(s, v1alpha1.ConditionReady, false, LookFailed, "Armed, but not everything could be read at the last look; the log of the leader says what", generation, now)
+	case armed.Status == metav1.ConditionTrue && checkFailed:
+		SetCondition(s, v1alpha1.ConditionReady, false, LookFailed, "Armed, but the last check could not read everything. The log of the leader has the error", generation, now)
 	default:
-		ok := armed.Status == metav1.ConditionTrue || SaysOff(*s)
+		ok := armed.Status == metav1.ConditionTrue || IsSwitchedOff(*s)
 		SetCondition(s, v1alpha1.ConditionReady, ok, armed.Reason, armed.Message, generation, now)
 	}
 }
 
-// LookHasFailed reports whether the last look at an armed database failed, by its condition Ready.
-func LookHasFailed(s v1alpha1.Status) bool {
+// LastCheckFailed reports whether the condition Ready has the reason LookFailed: the last check of an armed database failed.
+func LastCheckFailed(s v1alpha1.Status) bool {
 	ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
 	return ready != nil && ready.Reason == LookFailed
 }
 
-// SaysOff reports whether the condition Armed is that of an autopilot that is off.
-func SaysOff(s v1alpha1.Status) bool {
+// IsSwitchedOff reports whether the condition Armed has the reason NotEnabled: the autopilot is off.
+func IsSwitchedOff(s v1alpha1.Status) bool {
 	armed := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionArmed)
 	return armed != nil && armed.Reason == string(ReasonNotEnabled)
 }
 
-// setProgressing sets the condition Progressing: whether a change of ours is under way: the Rds asks for it and the cloud has not got it yet.
+// setProgressing sets the condition Progressing. It is True while the Rds requests a change of ours that the cloud has
+// not made.
 func setProgressing(s *v1alpha1.Status, generation int64, now time.Time) {
 	for _, p := range s.Intents() {
 		switch {
@@ -91,18 +94,18 @@ func setProgressing(s *v1alpha1.Status, generation int64, now time.Time) {
 			SetCondition(s, v1alpha1.ConditionProgressing, false, p.Refusal.Reason, DescribeRefusal(*p.Refusal), generation, now)
 			return
 		case p.AskedTime != nil:
-			SetCondition(s, v1alpha1.ConditionProgressing, true, string(ReasonChangePending), fmt.Sprintf("%s → %s is under way", p.From, p.To), generation, now)
+			SetCondition(s, v1alpha1.ConditionProgressing, true, string(ReasonChangePending), fmt.Sprintf("%s → %s is in progress", p.From, p.To), generation, now)
 			return
 		case p.Refusal != nil:
 			SetCondition(s, v1alpha1.ConditionProgressing, false, string(ReasonRefused), "The Kubernetes API refuses the patch: "+p.Refusal.Message, generation, now)
 			return
 		}
 	}
-	SetCondition(s, v1alpha1.ConditionProgressing, false, "NoChangePending", "No change is under way", generation, now)
+	SetCondition(s, v1alpha1.ConditionProgressing, false, "NoChangePending", "No change is in progress", generation, now)
 }
 
-// SetOff sets all conditions of a database whose autopilot is off: nothing is armed, under way, limited or contested, and that is
-// as it should be unless the reason says otherwise.
+// SetOff sets all conditions of a database whose autopilot is off to False, with this reason. Ready is True if the
+// reason is that the user switched it off.
 func SetOff(s *v1alpha1.Status, reason, message string, generation int64, now time.Time) {
 	for _, kind := range []string{v1alpha1.ConditionArmed, v1alpha1.ConditionProgressing, v1alpha1.ConditionLimited, v1alpha1.ConditionContested} {
 		SetCondition(s, kind, false, reason, message, generation, now)
@@ -111,11 +114,11 @@ func SetOff(s *v1alpha1.Status, reason, message string, generation int64, now ti
 	Summarize(s)
 }
 
-// setLimited sets the condition Limited: whether the policy cuts a wish: storage or flavor are at their cap, or the last step was cut to it. It
-// stays while that change is under way, and where there is no way of knowing whether the alarm lasts.
+// setLimited sets the condition Limited. It is True if storage or flavor is at its cap, or the last step was clamped to
+// it. It stays as it is while a change is in progress, and while it is not known whether the alarm is in force.
 func setLimited(s *v1alpha1.Status, v Verdict, generation int64, now time.Time) {
 	for _, d := range v.Decisions {
-		if d.Cut {
+		if d.Capped {
 			SetCondition(s, v1alpha1.ConditionLimited, true, string(ReasonCapReached), d.Message, generation, now)
 			return
 		}
@@ -124,11 +127,11 @@ func setLimited(s *v1alpha1.Status, v Verdict, generation int64, now time.Time) 
 	if last != nil && last.Status == metav1.ConditionTrue && last.ObservedGeneration == generation && slices.ContainsFunc(v.Decisions, func(d Decision) bool { return d.Reason.row().KeepsLimited }) {
 		return
 	}
-	SetCondition(s, v1alpha1.ConditionLimited, false, "WithinCaps", "No wish is cut by the policy", generation, now)
+	SetCondition(s, v1alpha1.ConditionLimited, false, "WithinCaps", "Within limits", generation, now)
 }
 
-// setContested sets the condition Contested: whether somebody undoes what we did. It stays until what the Rds asks for is ours or larger, the spec
-// is new, or its time is over.
+// setContested sets the condition Contested. It is True after another writer has reverted our change, until the Rds
+// requests our size or flavor or a larger one, the spec changes, or the contest expires.
 func setContested(s *v1alpha1.Status, c Case, v Verdict) {
 	if v.Contest != nil {
 		SetCondition(s, v1alpha1.ConditionContested, true, string(v.Contest.Reason), v.Contest.Message, c.Generation, c.Now)
@@ -139,15 +142,16 @@ func setContested(s *v1alpha1.Status, c Case, v Verdict) {
 	if last != nil && last.Status == metav1.ConditionTrue && last.ObservedGeneration == c.Generation && c.contestLasts(Reason(last.Reason)) {
 		return
 	}
-	SetCondition(s, v1alpha1.ConditionContested, false, "Uncontested", "Nobody undoes what the autopilot did", c.Generation, c.Now)
+	SetCondition(s, v1alpha1.ConditionContested, false, "Uncontested", "No other writer reverts the autopilot's changes", c.Generation, c.Now)
 }
 
+// contestLasts reports whether a contest with this reason still holds.
 func (c Case) contestLasts(r Reason) bool {
 	if r == ReasonRolledBack {
 		_, ok := c.checkRolledBack(Decision{})
 		return ok
 	}
-	if lost, ok := c.sizeTakenBack(); ok && c.Wanted.VolumeGB < gigabytes(lost.To) {
+	if lost, ok := c.revertedSize(); ok && c.Wanted.VolumeGB < gigabytes(lost.To) {
 		return true
 	}
 	_, _, ok := c.contest()

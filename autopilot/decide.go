@@ -11,88 +11,92 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// When to look again where no event brings it up.
 const (
-	stallAfter   = 15 * time.Minute // a pending change is called stalled
-	flavorFirst  = 10 * time.Minute // a pending flavor change holds storage back for this long
-	soldOutAgain = 5 * time.Minute  // as long as the catalogue is cached
-	dataAgain    = time.Minute      // raw data comes once a minute
+	// stallAfter is when a requested change counts as stalled. The cloud usually needs 5 to 15 minutes.
+	stallAfter = 15 * time.Minute
+	// flavorFirst is how long a pending flavor change delays storage. After that, a full disk is the greater risk.
+	flavorFirst = 10 * time.Minute
+	// soldOutRequeue is when unavailable flavors are checked again: as soon as the cached catalogue has expired.
+	soldOutRequeue = 5 * time.Minute
+	// dataRequeue is when missing data is checked again. Cloud Eye has one raw value a minute.
+	dataRequeue = time.Minute
 )
 
-// Case is everything a decision depends on.
+// Case holds everything that a decision depends on. Functions that take a Case do not modify it.
 type Case struct {
 	Now     time.Time
-	Mode    v1alpha1.Mode // the policy's or the process's, whichever allows less
-	Enabled bool          // spec.autopilot of the Rds is not false, and neither object is being deleted
+	Mode    v1alpha1.Mode // the stricter of the policy's and --mode
+	Enabled bool          // false if spec.autopilot of the Rds is false, or one of both objects is being deleted
 	Spec    v1alpha1.Spec
-	// Generation of the spec: some verdicts on the past end with a new one.
+	// Generation is that of the spec. Contests and ineffective changes are forgotten when it changes.
 	Generation int64
-	Wanted     Wanted        // what the Rds asks for
-	Recheck    time.Duration // the next look while an instance is busy or a change is pending
+	Wanted     Wanted        // what the spec of the Rds requests
+	Recheck    time.Duration // the next check while an instance is busy or a change is pending
 
-	Instance *Instance // nil: not known, or not in the cloud
-	Shared   bool      // another Rds, or an autopilot without one, has the same instance
-	// NoRds: there is no Rds to patch. An intent is asked for once it is recorded, and Wanted is what the instance has.
+	Instance     *Instance // nil if it is not known, or not in the cloud
+	ClaimedTwice bool      // another Rds, or an autopilot without an Rds, names the same instance
+	// NoRds means that there is no Rds to patch. A recorded intent counts as requested, and Wanted is what the instance
+	// has.
 	NoRds bool
-	// Jobs are the cloud's jobs for intents, by id, as far as they could be read. The instance was read after them.
+	// Jobs holds the cloud's jobs for intents by id, as far as they could be read. The instance was read after them.
 	Jobs map[string]Job
 
 	Alarms []Alarm
-	Status v1alpha1.Status // what was seen and done before; see FollowUp
+	Status v1alpha1.Status // as FollowUp returned it
 
-	// FleetBusy: as many flavors as may be are changing elsewhere in the cluster.
+	// FleetBusy means that --max-flavor-changes other flavors are changing in the cluster.
 	FleetBusy bool
-	// Rival is the writer of the size or flavor that the Rds asks for in place of ours, where that is known.
-	Rival string
+	// OtherWriter is the field manager that replaced our size or flavor in the Rds; empty if it is not known.
+	OtherWriter string
 
-	Catalogue    []flavors.Flavor // nil: could not be read
+	Catalogue    []flavors.Flavor // nil if it could not be read
 	Offered      []string         // codes in the instance's resize list
 	OfferedKnown bool
 }
 
-// Wanted is what the spec of an Rds asks for.
+// Wanted is the size and flavor that the spec of an Rds requests.
 type Wanted struct {
 	VolumeGB int
 	Flavor   string
 }
 
-// Asks reports whether the Rds asks for what an intent is about.
-func (w Wanted) Asks(i v1alpha1.Intent) bool {
+// Matches reports whether the spec already requests the intent's size or flavor.
+func (w Wanted) Matches(i v1alpha1.Intent) bool {
 	if i.Kind == v1alpha1.KindFlavor {
 		return w.Flavor == i.To
 	}
 	return w.VolumeGB == gigabytes(i.To)
 }
 
-// Decision is the answer to one alarm.
+// Decision is the answer to one alarm: an action, or none, with the reason.
 type Decision struct {
 	Metric   v1alpha1.Metric
 	Action   Action
 	Reason   Reason
 	From, To string // GB or flavor codes
 	Evidence Evidence
-	// MessageID of the signal that made us look, if one did; Since is when the alarm began.
-	MessageID string
-	Since     time.Time
-	Message   string // one sentence a person understands
-	Again     time.Duration
-	Cut       bool // the policy allows less than the alarm asks for
+	// MessageID is the id of the message that started the check, if one did. Since is when the alarm began.
+	MessageID    string
+	Since        time.Time
+	Message      string        // one sentence for people
+	RequeueAfter time.Duration // 0 if an event starts the next check
+	Capped       bool          // the policy allows less than the alarm needs
 }
 
-// Acts reports whether the Rds is to be patched.
+// Acts reports whether the decision changes the Rds.
 func (d Decision) Acts() bool { return d.Action != ActionNone && d.Reason == ReasonAlarmInForce }
 
-// Verdict is the answer to a Case.
+// Verdict holds the decisions on all alarms of a Case.
 type Verdict struct {
-	Decisions []Decision
-	Intent    *v1alpha1.Intent // what to do, or nil
-	Again     time.Duration    // when to look again; 0 where an event brings it up
-	Ladder    []flavors.Candidate
-	Deferred  *v1alpha1.Deferred // the change that waits for the window, after this
-	Contest   *Decision          // somebody undoes what we did; nil: nobody
+	Decisions    []Decision
+	Intent       *v1alpha1.Intent   // the change to make, or nil
+	RequeueAfter time.Duration      // 0 if an event starts the next check
+	Deferred     *v1alpha1.Deferred // the change that waits for the window from now on
+	Contest      *Decision          // set if another writer reverts our change
 }
 
-// Decide answers every alarm of a case. It is a pure function.
+// Decide returns a decision on every alarm of a case, and at most one change to make. It is a pure function: it does
+// not modify the case and performs no I/O. The guards are checked in the order of docs/decisions.md.
 func Decide(c Case) Verdict {
 	v := Verdict{Deferred: c.pendingDeferral()}
 	var flavor []Alarm
@@ -103,7 +107,7 @@ func Decide(c Case) Verdict {
 			if d.Reason != "" {
 				v.add(d)
 			}
-			v.again(d.Again)
+			v.requeueAfter(d.RequeueAfter)
 		case helpedBy(a.Metric) == v1alpha1.KindVolume:
 			d = c.decideStorage(a)
 			v.add(d)
@@ -119,12 +123,13 @@ func Decide(c Case) Verdict {
 	}
 	flavor = append(flavor, c.dueDeferred(flavor)...)
 	if len(flavor) == 0 {
-		v.again(c.untilDeferred(v.Deferred))
+		if v.Deferred != nil {
+			v.requeueAfter(c.untilWindowOpens())
+		}
 		return v
 	}
 	effective, ineffective := c.splitByEffect(flavor)
-	d, ladder := c.decideFlavor(effective, v.Intent != nil)
-	v.Ladder = ladder
+	d := c.decideFlavor(effective, v.Intent != nil)
 	if d.Reason == ReasonOutsideWindow {
 		v.Deferred = c.deferToWindow(effective)
 	}
@@ -134,7 +139,7 @@ func Decide(c Case) Verdict {
 	for _, a := range effective {
 		v.add(d.forAlarm(a))
 	}
-	for _, a := range ineffective { // the guards before NoEffect hold for all alarms, those behind it only for the others
+	for _, a := range ineffective { // guards before NoEffect apply to all alarms, later ones only to the others
 		if d.Action == ActionNone && d.Reason != ReasonOutsideWindow && d.Reason != ReasonFleetBrake {
 			v.add(d.forAlarm(a))
 		} else if held, ok := c.checkEffect(a, c.ourFlavorChanges()); ok {
@@ -147,8 +152,8 @@ func Decide(c Case) Verdict {
 	return v
 }
 
-// splitByEffect separates the alarms that a larger flavor may help from those that it did not help twice. Where it helped
-// none, all of them are decided on, and the answer is NoEffect.
+// splitByEffect separates the alarms that a larger flavor may help from those that two larger flavors did not help. If
+// it would help none, all alarms are returned as effective, and the decision on them is NoEffect.
 func (c Case) splitByEffect(alarms []Alarm) (effective, ineffective []Alarm) {
 	for _, a := range alarms {
 		if _, held := c.checkEffect(a, c.ourFlavorChanges()); held {
@@ -165,21 +170,22 @@ func (c Case) splitByEffect(alarms []Alarm) (effective, ineffective []Alarm) {
 
 func (v *Verdict) add(d Decision) {
 	v.Decisions = append(v.Decisions, d)
-	v.again(d.Again)
+	v.requeueAfter(d.RequeueAfter)
 }
 
-func (v *Verdict) again(after time.Duration) {
-	if after > 0 && (v.Again == 0 || after < v.Again) {
-		v.Again = after
+func (v *Verdict) requeueAfter(after time.Duration) {
+	if after > 0 && (v.RequeueAfter == 0 || after < v.RequeueAfter) {
+		v.RequeueAfter = after
 	}
 }
 
-// forAlarm is a joint decision as the answer to one of its alarms.
+// forAlarm returns a joint decision as the answer to one of its alarms.
 func (d Decision) forAlarm(a Alarm) Decision {
 	d.Metric, d.Evidence, d.MessageID, d.Since = a.Metric, a.Evidence, a.messageID(), a.since()
 	return d
 }
 
+// value returns the measured percentage with one digit, or an empty text without evidence.
 func (d Decision) value() string {
 	if !d.Evidence.Present() {
 		return ""
@@ -187,8 +193,8 @@ func (d Decision) value() string {
 	return strconv.FormatFloat(d.Evidence.Percent, 'f', 1, 64)
 }
 
-// intent is the decision as it is recorded before the Rds is patched. One that was recorded and never patched keeps
-// its time: it is the same change, decided anew.
+// intent returns the change as it is recorded before the Rds is patched. If the same change was recorded and never
+// patched, it keeps the time of the first decision.
 func (c Case) intent(kind v1alpha1.ChangeKind, d Decision, alarms ...Alarm) *v1alpha1.Intent {
 	i := &v1alpha1.Intent{
 		Kind: kind, From: d.From, To: d.To, ValuePercent: d.value(),
@@ -200,13 +206,14 @@ func (c Case) intent(kind v1alpha1.ChangeKind, d Decision, alarms ...Alarm) *v1a
 	if p := c.unpatched(kind); p != nil {
 		i.DecisionTime, i.Refusal = p.DecisionTime, p.Refusal.DeepCopy()
 		if i.Refusal != nil {
-			i.Refusal.NextTime = nil // decided anew: only how often it was refused still counts
+			i.Refusal.NextTime = nil // a new decision keeps only the number of refusals
 		}
 	}
 	return i
 }
 
-// MayChangeFlavor reports whether any alarm or deferred change could ask for another flavor: only then the catalogue is needed.
+// MayChangeFlavor reports whether an alarm or a deferred change could lead to another flavor. Only then does the caller
+// need the catalogue.
 func (c Case) MayChangeFlavor() bool {
 	if c.Instance == nil {
 		return false
@@ -219,4 +226,11 @@ func (c Case) MayChangeFlavor() bool {
 	return len(c.dueDeferred(nil)) > 0 || slices.ContainsFunc(c.Status.Intents(), func(i *v1alpha1.Intent) bool {
 		return c.Spec.Apply == v1alpha1.ApplyCloud && i.Kind == v1alpha1.KindFlavor && i.JobID == "" && i.Generation != c.Generation
 	})
+}
+
+// ProposesFlavor reports whether an alarm needs another flavor and, as far as is known, no guard prevents the
+// change. Only then does the caller need the instance's own resize list and a slot among the flavors that change in the
+// cluster.
+func (c Case) ProposesFlavor() bool {
+	return slices.ContainsFunc(Decide(c).Decisions, func(d Decision) bool { return d.Action == ActionChangeFlavor })
 }

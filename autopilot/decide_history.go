@@ -12,18 +12,24 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// How long the past counts.
 const (
-	budgetSpan   = 24 * time.Hour
-	effectSpan   = 7 * 24 * time.Hour // a change without effect is remembered
-	effectPoints = 5                  // percent: a metric that comes back this close was not brought down
-	contestSpan  = 24 * time.Hour     // after a change of ours, a smaller flavor is a contest …
-	contestKept  = 7 * 24 * time.Hour // … which is remembered
-	fleetAgain   = time.Minute
+	// budgetSpan is the time in which spec.flavor.maxChangesPerDay counts changes.
+	budgetSpan = 24 * time.Hour
+	// effectSpan is how long a change without effect counts. Load may be different after a week.
+	effectSpan = 7 * 24 * time.Hour
+	// effectPoints is the reduction, in percentage points, below which a change counts as without effect.
+	effectPoints = 5
+	// contestSpan is how long after our change a smaller flavor of another writer counts as a contest.
+	contestSpan = 24 * time.Hour
+	// contestKept is how long a contest prevents changes of flavor, so that two tools do not restart a database in
+	// turn.
+	contestKept = 7 * 24 * time.Hour
+	// fleetRequeue is when a flavor that waits for --max-flavor-changes is checked again.
+	fleetRequeue = time.Minute
 )
 
-// checkHistory checks what was done to the flavor before, what came of it, and whether now is the time: cooldown, budget,
-// effect, contest, the limit for the cluster and the window. A decision without a reason holds nothing back.
+// checkHistory checks cooldown, budget, effect, contest, the limit for the cluster and the window. It returns a
+// decision without a reason if none of them prevents a change.
 func (c Case) checkHistory(d Decision, alarms []Alarm) Decision {
 	ours := c.ourFlavorChanges()
 	if len(ours) > 0 {
@@ -46,15 +52,15 @@ func (c Case) checkHistory(d Decision, alarms []Alarm) Decision {
 		return held
 	}
 	if c.FleetBusy {
-		return d.decline(ReasonFleetBrake, fleetAgain, "As many flavors as --max-flavor-changes allows are changing in the cluster: this one waits")
+		return d.decline(ReasonFleetBrake, fleetRequeue, "The flavor waits, because as many flavors as --max-flavor-changes allows are changing in the cluster")
 	}
 	if opens := c.untilWindowOpens(); opens > 0 {
-		return d.decline(ReasonOutsideWindow, opens, "The window is closed: the wish is kept until it opens at %s", at(c.Now.Add(opens)))
+		return d.decline(ReasonOutsideWindow, opens, "The window is closed. The flavor change is kept until it opens at %s", at(c.Now.Add(opens)))
 	}
 	return Decision{}
 }
 
-// ourFlavorChanges are our changes of flavor, newest first, lost ones included.
+// ourFlavorChanges returns our changes of flavor, newest first, including lost ones.
 func (c Case) ourFlavorChanges() []v1alpha1.Change {
 	return slices.DeleteFunc(slices.Clone(c.Status.Changes), func(ch v1alpha1.Change) bool {
 		return ch.Kind != v1alpha1.KindFlavor || ch.By != v1alpha1.ByAutopilot
@@ -65,6 +71,7 @@ func (c Case) cooldown() time.Duration {
 	return time.Duration(valueOr(c.Spec.Flavor.CooldownSeconds, 3600)) * time.Second
 }
 
+// timesText returns "once" or a number of times.
 func timesText(n int) string {
 	if n == 1 {
 		return "once"
@@ -72,6 +79,7 @@ func timesText(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
+// decisionTime returns when a change was decided, or when it ended if another writer made it.
 func decisionTime(ch v1alpha1.Change) time.Time {
 	if ch.DecisionTime != nil {
 		return ch.DecisionTime.Time
@@ -79,7 +87,7 @@ func decisionTime(ch v1alpha1.Change) time.Time {
 	return ch.CompletionTime.Time
 }
 
-// endTime is the later of decision and completion: a clock may have jumped between.
+// endTime returns the later of decision and completion, because the clock may have been set back between them.
 func endTime(ch v1alpha1.Change) time.Time {
 	if d := decisionTime(ch); d.After(ch.CompletionTime.Time) {
 		return d
@@ -87,8 +95,8 @@ func endTime(ch v1alpha1.Change) time.Time {
 	return ch.CompletionTime.Time
 }
 
-// checkEffect reports whether the last two changes for this metric did not help it: each time it was in force again at
-// nearly the value of before. That it cleared in between counts for nothing.
+// checkEffect reports whether the last two changes for this metric did not help: each time the alarm was in force again
+// at nearly the former value. It does not matter that the alarm cleared between them.
 func (c Case) checkEffect(a Alarm, ours []v1alpha1.Change) (d Decision, held bool) {
 	valueNow := a.Evidence.Percent
 	ineffective := 0
@@ -104,24 +112,24 @@ func (c Case) checkEffect(a Alarm, ours []v1alpha1.Change) (d Decision, held boo
 		if ineffective++; ineffective == 2 {
 			d = c.newDecision(a)
 			d.From = c.Instance.Flavor
-			return d.decline(ReasonNoEffect, remaining, "Two larger flavors in a row did not bring %s down, which is at %.1f %% again: a third is no cure, unless the spec changes", metricRow(a.Metric).Label, a.Evidence.Percent), true
+			return d.decline(ReasonNoEffect, remaining, "The last two larger flavors did not reduce %s, which is at %.1f %% again. The autopilot tries no third one unless the spec changes", metricRow(a.Metric).Label, a.Evidence.Percent), true
 		}
 		valueNow = before
 	}
 	return d, false
 }
 
-// checkContest holds flavors for a week where somebody put a smaller one in place of ours.
+// checkContest prevents changes of flavor for a week after another writer has replaced ours by a smaller one.
 func (c Case) checkContest(d Decision) Decision {
 	at, ours, ok := c.contest()
 	if !ok {
 		return Decision{}
 	}
-	return d.decline(ReasonContested, contestKept-c.Now.Sub(at), "%s put %s in place of %s: the flavor is not changed for 7 days, unless the spec changes", c.rival(), c.Wanted.Flavor, ours.To)
+	return d.decline(ReasonContested, contestKept-c.Now.Sub(at), "%s replaced flavor %s by %s. The flavor stays for 7 days unless the spec changes", c.otherWriter(), ours.To, c.Wanted.Flavor)
 }
 
-// contest is the change of ours in whose place somebody put a smaller flavor within a day, and when that was seen. It ends
-// with a new spec, when the Rds asks for ours or a larger one, or after 7 days.
+// contest returns our change that another writer replaced by a smaller flavor within a day, and when a check first
+// found that. A contest ends when the spec changes, when the Rds requests our flavor or a larger one, or after 7 days.
 func (c Case) contest() (at time.Time, last v1alpha1.Change, ok bool) {
 	ours := c.ourFlavorChanges()
 	if len(ours) == 0 || ours[0].Generation != c.Generation || !c.isSmaller(c.Wanted.Flavor, ours[0]) {
@@ -148,18 +156,19 @@ func (c Case) contest() (at time.Time, last v1alpha1.Change, ok bool) {
 	return at, last, !at.IsZero() && c.Now.Sub(at) < contestKept
 }
 
-// Interfered reports whether somebody undid our last change of that kind: then it is worth reading whose manager it was.
-func (c Case) Interfered(kind v1alpha1.ChangeKind) bool {
+// IsReverted reports whether another writer reverted our last change of that kind. Only then does the caller need to
+// read the field manager of that writer.
+func (c Case) IsReverted(kind v1alpha1.ChangeKind) bool {
 	if kind == v1alpha1.KindVolume {
-		_, ok := c.sizeTakenBack()
+		_, ok := c.revertedSize()
 		return ok
 	}
 	_, _, ok := c.contest()
 	return ok
 }
 
-// isSmaller reports whether a flavor is smaller than the one a change of ours asked for. Without a catalogue any other one
-// counts as smaller: that alone decides nothing, but keeps a contest from being forgotten.
+// isSmaller reports whether a flavor is smaller than the one that our change requested. Without a catalogue, every
+// other flavor counts as smaller, so that a contest does not end because the catalogue cannot be read.
 func (c Case) isSmaller(code string, ours v1alpha1.Change) bool {
 	if c.Catalogue == nil {
 		return code != ours.To
@@ -172,15 +181,15 @@ func (c Case) isSmaller(code string, ours v1alpha1.Change) bool {
 	return code == ours.From
 }
 
-// checkRolledBack holds flavors for a day after the cloud left one of ours although the Rds asked for it, whether or not it
-// came back: an operator that replays older wishes goes back and forth.
+// checkRolledBack prevents changes of flavor for a day after the cloud reverted ours although the Rds requested it,
+// even if ours is back by now. An operator that applies old requests again moves back and forth between flavors.
 func (c Case) checkRolledBack(d Decision) (Decision, bool) {
 	for _, ch := range c.Status.Changes {
 		if ch.Kind != v1alpha1.KindFlavor || ch.Outcome != v1alpha1.OutcomeRolledBack {
 			continue
 		}
 		if remaining := contestSpan - c.Now.Sub(ch.CompletionTime.Time); remaining > 0 {
-			return d.decline(ReasonRolledBack, remaining, "The cloud went back from %s to %s by itself at %s, though the Rds asked for the former: the flavor is not changed for 24 hours", ch.From, ch.To, at(ch.CompletionTime.Time)), true
+			return d.decline(ReasonRolledBack, remaining, "The cloud reverted the flavor from %s to %s at %s, although the Rds requested the former. The flavor stays for 24 hours", ch.From, ch.To, at(ch.CompletionTime.Time)), true
 		}
 	}
 	return d, false

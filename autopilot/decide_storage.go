@@ -13,7 +13,7 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// decideStorage decides on a full volume: the guards of docs/decisions.md from pending changes on.
+// decideStorage decides on a full volume. It checks the guards of docs/decisions.md from pending changes on.
 func (c Case) decideStorage(a Alarm) Decision {
 	d, inst, s := c.newDecision(a), c.Instance, c.Spec.Storage
 	d.From = strconv.Itoa(inst.VolumeGB)
@@ -21,7 +21,7 @@ func (c Case) decideStorage(a Alarm) Decision {
 		return held
 	}
 	to := newSize(inst.VolumeGB, a.Evidence.UsedGB, int(s.StepGB), int(s.MaxGB), int(s.ThresholdPercent))
-	if c.Wanted.VolumeGB > inst.VolumeGB { // somebody else asks for a size: never ask for a smaller one than theirs
+	if c.Wanted.VolumeGB > inst.VolumeGB { // another writer has requested a size; request no smaller one
 		to = min(max(to, roundUp(c.Wanted.VolumeGB)), int(s.MaxGB))
 		if held, ok := c.checkUnfulfilledSize(d, a, to); ok {
 			return held
@@ -31,7 +31,7 @@ func (c Case) decideStorage(a Alarm) Decision {
 		return d.decline(ReasonInstanceBusy, c.Recheck, "The instance is in %s: storage grows once it is %s", inst.Status, StatusActive)
 	}
 	if inst.VolumeGB >= int(s.MaxGB) {
-		d.Cut = true
+		d.Capped = true
 		return d.decline(ReasonCapReached, 0, "Storage stays at %d GB: %s %% used, but spec.storage.maxGB is %d", inst.VolumeGB, d.value(), s.MaxGB)
 	}
 	if held, ok := c.checkContestedSize(d); ok {
@@ -40,29 +40,30 @@ func (c Case) decideStorage(a Alarm) Decision {
 	d.Action, d.Reason, d.To = ActionGrowVolume, ReasonAlarmInForce, strconv.Itoa(to)
 	d.Message = fmt.Sprintf("Storage %d → %d GB: %s %% used, alarm at %d %%", inst.VolumeGB, to, d.value(),
 		Threshold(inst.VolumeGB, int(s.ThresholdPercent)))
-	if wish := newSize(inst.VolumeGB, a.Evidence.UsedGB, int(s.StepGB), math.MaxInt, int(s.ThresholdPercent)); wish > to {
-		d.Cut = true
-		d.Message += fmt.Sprintf("; %d GB are cut to spec.storage.maxGB", wish)
+	needed := newSize(inst.VolumeGB, a.Evidence.UsedGB, int(s.StepGB), math.MaxInt, int(s.ThresholdPercent))
+	if needed > to {
+		d.Capped = true
+		d.Message += fmt.Sprintf("; %d GB are needed, clamped to spec.storage.maxGB", needed)
 	}
 	return c.checkMode(d)
 }
 
-// checkUnfulfilledSize holds storage back while the cloud has not got the size that somebody else put into the Rds. Once
-// that has stalled and the database is about to become read-only, a size of ours that is larger than theirs is asked for.
+// checkUnfulfilledSize prevents growth while the cloud has not made the size that another writer requested in the Rds.
+// If that request has stalled and the database is about to become read-only, a larger size of ours is requested.
 func (c Case) checkUnfulfilledSize(d Decision, a Alarm, to int) (Decision, bool) {
 	since, stalled := c.stalledRequest(v1alpha1.KindVolume)
 	switch {
 	case !stalled:
-		return d.decline(ReasonChangePending, c.Recheck, "The Rds asks for %d GB, the cloud has %d GB: that comes first", c.Wanted.VolumeGB, c.Instance.VolumeGB), true
+		return d.decline(ReasonChangePending, c.Recheck, "The Rds requests %d GB and the cloud still has %d GB. That change comes first", c.Wanted.VolumeGB, c.Instance.VolumeGB), true
 	case to > c.Wanted.VolumeGB && nearlyReadOnly(c.Instance.VolumeGB, a.Evidence.UsedGB):
 		return d, false
 	}
-	return d.decline(ReasonStalled, c.Recheck, "The Rds has asked for %d GB since %s and the cloud still has %d GB, though the instance is %s: look at the operator, or correct spec.volumesize", c.Wanted.VolumeGB, at(since), c.Instance.VolumeGB, c.Instance.Status), true
+	return d.decline(ReasonStalled, c.Recheck, "The Rds has requested %d GB since %s and the cloud still has %d GB, although the instance is %s. Check the operator, or correct spec.volumesize", c.Wanted.VolumeGB, at(since), c.Instance.VolumeGB, c.Instance.Status), true
 }
 
-// takenBackWait says how long to wait before a size that was taken back is asked for again: after the first time, the
-// second, and all others. A database that is read-only, or nearly so, cannot wait for minutes.
-func (c Case) takenBackWait(d Decision, lost v1alpha1.Change) time.Duration {
+// revertedSizeWait returns how long to wait before a reverted size is requested again: after the first, the second and
+// every later time. A database that is read-only, or nearly so, cannot wait for minutes.
+func (c Case) revertedSizeWait(d Decision, lost v1alpha1.Change) time.Duration {
 	waits := [...]time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute}
 	if nearlyReadOnly(c.Instance.VolumeGB, d.Evidence.UsedGB) {
 		waits = [...]time.Duration{10 * time.Second, 30 * time.Second, time.Minute}
@@ -70,22 +71,22 @@ func (c Case) takenBackWait(d Decision, lost v1alpha1.Change) time.Duration {
 	return waits[min(max(lost.Count, 1), int32(len(waits)))-1]
 }
 
-// checkContestedSize holds storage back for a while where a size of ours was taken back before the cloud had it.
+// checkContestedSize delays storage after another writer has reverted our size before the cloud made it.
 func (c Case) checkContestedSize(d Decision) (Decision, bool) {
-	lost, ok := c.sizeTakenBack()
+	lost, ok := c.revertedSize()
 	if !ok {
 		return d, false
 	}
-	remaining := c.takenBackWait(d, lost) - c.Now.Sub(lost.CompletionTime.Time)
+	remaining := c.revertedSizeWait(d, lost) - c.Now.Sub(lost.CompletionTime.Time)
 	if remaining <= 0 {
 		return d, false
 	}
-	return d.decline(ReasonContested, remaining, "%s took %s GB back to %d GB before the cloud had them, %s: storage is asked for again, but not at once", c.rival(), lost.To, c.Wanted.VolumeGB, timesText(int(max(lost.Count, 1)))), true
+	return d.decline(ReasonContested, remaining, "%s reset the size from %s to %d GB (%s). Retrying at longer intervals", c.otherWriter(), lost.To, c.Wanted.VolumeGB, timesText(int(max(lost.Count, 1)))), true
 }
 
-// sizeTakenBack is the last growth of ours, if the Rds stopped asking for it before the cloud had it, and neither the size
+// revertedSize returns our last growth if the Rds stopped requesting it before the cloud made it, and neither the size
 // nor the spec has changed since.
-func (c Case) sizeTakenBack() (v1alpha1.Change, bool) {
+func (c Case) revertedSize() (v1alpha1.Change, bool) {
 	if c.Instance == nil {
 		return v1alpha1.Change{}, false
 	}
@@ -98,16 +99,16 @@ func (c Case) sizeTakenBack() (v1alpha1.Change, bool) {
 	return v1alpha1.Change{}, false
 }
 
-// rival names the writer that undoes what we did, at the beginning of a sentence.
-func (c Case) rival() string {
-	if c.Rival == "" {
-		return "Somebody"
+// otherWriter names the writer that reverted our change, for the beginning of a sentence.
+func (c Case) otherWriter() string {
+	if c.OtherWriter == "" {
+		return "Another writer"
 	}
-	return c.Rival
+	return fmt.Sprintf("Field manager %q", c.OtherWriter)
 }
 
-// checkMode holds back what comes last: mode Recommend records the action and patches nothing, and an API server that
-// refused the patch is not asked again at once.
+// checkMode applies the last guards: mode Recommend records the action and patches nothing, and a refused change waits
+// for its next attempt.
 func (c Case) checkMode(d Decision) Decision {
 	if c.Mode == v1alpha1.ModeRecommend {
 		d.Reason = ReasonRecommend
@@ -118,33 +119,33 @@ func (c Case) checkMode(d Decision) Decision {
 	if p == nil || p.Refusal == nil {
 		return d
 	}
-	if remaining := c.untilAskedAgain(*p.Refusal); remaining > 0 {
+	if remaining := c.untilRetry(*p.Refusal); remaining > 0 {
 		return d.declineRefused(*p.Refusal, remaining)
 	}
 	return d
 }
 
-// untilAskedAgain is how long whoever refused a change is left in peace.
-func (c Case) untilAskedAgain(r v1alpha1.Refusal) time.Duration {
+// untilRetry returns how long to wait before a refused change is requested again.
+func (c Case) untilRetry(r v1alpha1.Refusal) time.Duration {
 	if r.NextTime != nil {
 		return r.NextTime.Sub(c.Now)
 	}
 	return refusalWait(r.Count) - c.Now.Sub(r.Time.Time)
 }
 
-// declineRefused turns a decision into the answer that the API server or the cloud refuses it.
+// declineRefused returns the decision that the API server or the cloud refuses the change.
 func (d Decision) declineRefused(r v1alpha1.Refusal, remaining time.Duration) Decision {
-	what, _, _ := strings.Cut(d.Message, ":")
+	change, _, _ := strings.Cut(d.Message, ":")
 	d.To = ""
-	return d.decline(cmp.Or(Reason(r.Reason), ReasonRefused), remaining, "%s (%s): %s", whoRefuses(r), what, r.Message)
+	return d.decline(cmp.Or(Reason(r.Reason), ReasonRefused), remaining, "%s (%s): %s", refusalText(r), change, r.Message)
 }
 
-// refusalWait is how long to wait before the API server is asked again: 1, 2, 4 … up to 15 minutes.
+// refusalWait returns how long to wait after so many refusals: 1, 2, 4 … up to 15 minutes.
 func refusalWait(count int32) time.Duration {
 	return min(time.Minute<<min(max(count-1, 0), 4), 15*time.Minute)
 }
 
-// checkPending holds back what is wanted of that kind while a change of ours is under way.
+// checkPending prevents a change of that kind while a change of ours is in progress.
 func (c Case) checkPending(d Decision, kind v1alpha1.ChangeKind) (Decision, bool) {
 	for _, p := range c.Status.Intents() {
 		if c.intentState(p) != waiting {
@@ -152,33 +153,33 @@ func (c Case) checkPending(d Decision, kind v1alpha1.ChangeKind) (Decision, bool
 		}
 		if r := p.Refused(); r != nil {
 			if kind == v1alpha1.KindVolume && p.Kind == v1alpha1.KindFlavor {
-				continue // the cloud does not make it: nothing is in the way of storage
+				continue // the cloud does not make it, so storage need not wait
 			}
 			d.Message = describeIntent(*p)
-			return d.declineRefused(*r, c.untilAskedAgain(*r)), true
+			return d.declineRefused(*r, c.untilRetry(*r)), true
 		}
-		age := c.Now.Sub(askedAt(*p))
+		age := c.Now.Sub(requestedAt(*p))
 		if kind == v1alpha1.KindVolume && p.Kind == v1alpha1.KindFlavor && age >= flavorFirst {
-			continue // a wish that the operator cannot fulfill must not let the disk run full
+			continue // a flavor that the operator cannot change must not let the disk run full
 		}
 		switch {
 		case c.Instance.Status == StatusStorageFull && p.Kind == v1alpha1.KindVolume:
-			return d.decline(ReasonStorageFull, c.Recheck, "The instance is in %s: %s was asked for once, and the cloud may refuse it", StatusStorageFull, describeIntent(*p)), true
+			return d.decline(ReasonStorageFull, c.Recheck, "The instance is in %s. %s was requested, and the cloud may refuse it", StatusStorageFull, describeIntent(*p)), true
 		case p.JobTime != nil && c.Now.Sub(p.JobTime.Time) >= jobPatience:
-			return d.decline(ReasonStalled, c.Recheck, "%s has been under way for %s, and the cloud does not end its job %s: ask its support", describeIntent(*p), durationText(c.Now.Sub(p.JobTime.Time)), p.JobID), true
-		case Stalling(*p, c.Instance.observed(c.Status.Instance, c.Now), c.Now):
-			advice := "look at the operator"
+			return d.decline(ReasonStalled, c.Recheck, "%s has been in progress for %s, and the cloud's job %s has not ended. Contact the cloud's support", describeIntent(*p), durationText(c.Now.Sub(p.JobTime.Time)), p.JobID), true
+		case IsStalled(*p, c.Instance.observed(c.Status.Instance, c.Now), c.Now):
+			advice := "Check the operator"
 			if c.Spec.Apply == v1alpha1.ApplyCloud {
-				advice = "the cloud is asked for it again"
+				advice = "The autopilot requests it again"
 			}
-			return d.decline(ReasonStalled, c.Recheck, "%s was asked for %s ago and has not come, though the instance is %s: %s", describeIntent(*p), durationText(age), StatusActive, advice), true
+			return d.decline(ReasonStalled, c.Recheck, "%s was requested %s ago and is not done, although the instance is %s. %s", describeIntent(*p), durationText(age), StatusActive, advice), true
 		}
-		return d.decline(ReasonChangePending, c.Recheck, "%s is under way", describeIntent(*p)), true
+		return d.decline(ReasonChangePending, c.Recheck, "%s is in progress", describeIntent(*p)), true
 	}
 	return d, false
 }
 
-// unpatched is the intent of that kind that was recorded and never patched; nil where there is none.
+// unpatched returns the intent of that kind that was recorded and never patched, or nil.
 func (c Case) unpatched(kind v1alpha1.ChangeKind) *v1alpha1.Intent {
 	if p := c.Status.Pending; p != nil && p.Kind == kind && c.intentState(p) == unpatched {
 		return p
@@ -186,36 +187,36 @@ func (c Case) unpatched(kind v1alpha1.ChangeKind) *v1alpha1.Intent {
 	return nil
 }
 
-// askedAt is when the operator was asked for a change.
-func askedAt(i v1alpha1.Intent) time.Time {
+// requestedAt returns when a change was requested.
+func requestedAt(i v1alpha1.Intent) time.Time {
 	if i.AskedTime != nil {
 		return i.AskedTime.Time
 	}
 	return i.DecisionTime.Time
 }
 
-// begunAt is when the change was asked for, or the cloud began the job that is under way: one that has just begun is not overdue,
-// however often the cloud failed before.
+// begunAt returns when the change was requested or, if the cloud runs a job for it, when that job began. A job that has
+// just begun is not overdue, however often the cloud failed before.
 func begunAt(i v1alpha1.Intent) time.Time {
 	if i.JobTime != nil {
 		return i.JobTime.Time
 	}
-	return askedAt(i)
+	return requestedAt(i)
 }
 
-// Stalling reports whether an intent should have come by now.
-func Stalling(i v1alpha1.Intent, inst *v1alpha1.Instance, now time.Time) bool {
+// IsStalled reports whether an intent should be completed by now.
+func IsStalled(i v1alpha1.Intent, inst *v1alpha1.Instance, now time.Time) bool {
 	return Overdue(begunAt(i), inst, now)
 }
 
-// Overdue reports whether what the Rds has asked for since then should have come by now.
+// Overdue reports whether a change that was requested at that time should be completed by now.
 func Overdue(since time.Time, inst *v1alpha1.Instance, now time.Time) bool {
 	at := stallsAt(since, inst)
 	return !at.IsZero() && !now.Before(at)
 }
 
-// StallsAt is when an intent is overdue: 15 minutes after it was asked for, or its job began, and after the instance became ACTIVE. It is
-// zero where the instance is not ACTIVE.
+// StallsAt returns when an intent is overdue: 15 minutes after the latest of its request, the begin of its job, and the
+// instance becoming ACTIVE. It returns zero if the instance is not ACTIVE.
 func StallsAt(i v1alpha1.Intent, inst *v1alpha1.Instance) time.Time {
 	return stallsAt(begunAt(i), inst)
 }
@@ -230,12 +231,12 @@ func stallsAt(since time.Time, inst *v1alpha1.Instance) time.Time {
 	return since.Add(stallAfter)
 }
 
-// stalledRequest reports since when the cloud has not got what somebody else put into the Rds, and whether that is
-// overdue.
+// stalledRequest returns since when the cloud has not made a change that another writer requested in the Rds, and
+// whether that change is overdue.
 func (c Case) stalledRequest(kind v1alpha1.ChangeKind) (since time.Time, stalled bool) {
 	for _, u := range c.Status.Unfulfilled {
 		if u.Kind == kind {
-			if c.Instance.Status == StatusStorageFull { // a full one is not busy, and may be full for days
+			if c.Instance.Status == StatusStorageFull { // a full instance is not busy, and may stay full for days
 				return u.SinceTime.Time, c.Now.Sub(u.SinceTime.Time) >= stallAfter
 			}
 			return u.SinceTime.Time, Overdue(u.SinceTime.Time, c.Instance.observed(c.Status.Instance, c.Now), c.Now)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package autopilot is the domain: what a policy allows, what counts as evidence, and the one pure function that turns
-// both into a decision with a reason. Time is an argument; there is no I/O and no state.
+// Package autopilot is the domain: the policy, the evidence, and one pure function, Decide, that turns both into
+// decisions with reasons. Time is an argument; the package has no I/O and no state.
 //
-// The data's way is one: message → signal → decision → intent → patch → outcome. This package is the middle of it.
-// It must not know HTTP, Kubernetes clients or the cloud's APIs: no adapter is imported here.
+// Data flows one way: message → signal → decision → intent → patch → outcome. This package covers decision, intent and
+// outcome. It must not import HTTP, Kubernetes clients or the cloud's APIs.
+//
+// Start with Decide in decide.go. FollowUp and RecordOutcome update the status before and after it.
 package autopilot

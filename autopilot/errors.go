@@ -4,18 +4,18 @@ package autopilot
 
 import "errors"
 
-// Errors of the stores that the domain's users declare. Adapters translate theirs into these.
+// Errors of the stores that the users of the domain declare. Adapters translate their own errors into these.
 var (
-	// ErrConflict is a write on top of something that has changed since it was read: read again, decide anew.
+	// ErrConflict means that the object has changed since it was read. The caller must read it and decide again.
 	ErrConflict = errors.New("changed since it was read")
-	// ErrGone is an object that no longer exists.
+	// ErrGone means that the object does not exist.
 	ErrGone = errors.New("no longer exists")
 )
 
-// RefusedError is the answer of the API server, or of the cloud, to a change that it understood and does not allow.
+// RefusedError means that the API server or the cloud received a change and does not allow it.
 type RefusedError struct {
-	Reason  Reason // of the cloud; empty where the API server refuses
-	Message string // in the words of whoever refuses
+	Reason  Reason // empty if the API server refuses
+	Message string // the text of the API server or the cloud
 }
 
 func (e *RefusedError) Error() string { return "refused: " + e.Message }

@@ -9,46 +9,51 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// How long things count.
 const (
-	evidenceAge = 30 * time.Minute // older evidence decides nothing, nor does an older signal where Cloud Eye does not answer
-	settleTime  = 2 * time.Minute  // a state ok this soon after a signal alarm may be older than the signal
-	settleAgain = 30 * time.Second
-	clockSkew   = 2 * time.Minute // between the cloud's clock and ours
-
-	unheardAfter = 10 * time.Minute // beyond a rule's own patience
+	// evidenceAge is the age at which a measurement is too old to decide on. If Cloud Eye does not answer, it also
+	// limits the age of a signal.
+	evidenceAge = 30 * time.Minute
+	// settleTime is how long after a signal a state ok of Cloud Eye may still be older than the signal.
+	settleTime = 2 * time.Minute
+	// settleRequeue is when a state that may be older than the signal is read again.
+	settleRequeue = 30 * time.Second
+	// clockSkew is the assumed difference between the cloud's clock and ours.
+	clockSkew = 2 * time.Minute
+	// overdueAfter is how much longer than a rule's own periods a volume may be full without an alarm.
+	overdueAfter = 10 * time.Minute
 )
 
-// Evidence is a measurement. The zero value is none: missing data is neither zero nor high.
+// Evidence is a measurement of Cloud Eye. The zero value means that there is none; missing data counts as neither low
+// nor high.
 type Evidence struct {
 	Time    time.Time
-	Percent float64 // of storage: as Cloud Eye says it, to be compared with what is used
+	Percent float64 // for storage: the percentage that Cloud Eye reports
 	UsedGB  float64 // storage only
 }
 
 // Present reports whether there is a measurement.
 func (e Evidence) Present() bool { return !e.Time.IsZero() }
 
-// Alarm is what is known of one metric's alarm when a decision is taken.
+// Alarm holds what is known about the alarm of one metric when a decision is made.
 type Alarm struct {
 	Metric v1alpha1.Metric
-	// State in Cloud Eye now; empty where it did not answer.
+	// State is the state in Cloud Eye now. It is empty if Cloud Eye did not answer.
 	State     v1alpha1.State
 	StateTime time.Time
-	Signal    *v1alpha1.Signal // the newest stored one, or nil
-	Evidence  Evidence         // re-read from Cloud Eye
-	// GrowthTime is when a change of ours for this metric was completed lately. What Cloud Eye does with the state of the rule
-	// that was rewritten then is not known; so the evidence says whether the alarm lasts.
+	Signal    *v1alpha1.Signal // the newest stored signal, or nil
+	Evidence  Evidence         // read from Cloud Eye for this decision
+	// GrowthTime is when our last growth was completed, as RecentGrowth returns it. The growth rewrote the rule, and
+	// Cloud Eye does not document the state of a rewritten rule. So the evidence decides whether the alarm lasts.
 	GrowthTime time.Time
-	// UnheardTime is since when the storage was seen at or over the threshold, look after look, while Cloud Eye did not say so. What
-	// Cloud Eye makes of our rule is its own affair; a database must not fill up for it.
-	UnheardTime time.Time
-	// DeferredTime is when the alarm was last in force, where its change waited for the window.
+	// AlarmOverdueSince is since when every check has found the storage at or over the threshold while Cloud Eye
+	// reported no alarm. If Cloud Eye never evaluates the rule, the measured used space still triggers growth.
+	AlarmOverdueSince time.Time
+	// DeferredTime is when the alarm of a deferred change was last in force. It is zero for all other alarms.
 	DeferredTime time.Time
 }
 
-// InForce reports whether there is an alarm to decide on: Cloud Eye says so now or, where it does not answer, a signal
-// said so lately. A signal alone is a reason to look.
+// InForce reports whether the alarm is in force: Cloud Eye reports it now or, if Cloud Eye does not answer, a signal
+// reported it within the last 30 minutes. A signal alone only starts a check.
 func (a Alarm) InForce(now time.Time) bool {
 	if a.State != "" {
 		return a.State == v1alpha1.StateAlarm
@@ -56,39 +61,41 @@ func (a Alarm) InForce(now time.Time) bool {
 	return a.signalled() && now.Sub(a.Signal.AlarmTime.Time) < evidenceAge
 }
 
-// persistsAfterGrowth reports whether an alarm goes on after a growth of ours, whatever the state of its rewritten rule.
+// persistsAfterGrowth reports whether a measurement from after our last growth exists. The state of the rewritten rule
+// does not count then.
 func (a Alarm) persistsAfterGrowth() bool {
 	return helpedBy(a.Metric) == v1alpha1.KindVolume && !a.GrowthTime.IsZero() && a.Evidence.Time.After(a.GrowthTime)
 }
 
-// unheard reports whether Cloud Eye should have raised the alarm long ago, by its own data.
-func (a Alarm) unheard(c Case) bool {
-	return !a.UnheardTime.IsZero() && c.Now.Sub(a.UnheardTime) >= unheardAfter+c.patience(a.Metric) && c.IsFull(a.Evidence)
+// isOverdue reports whether Cloud Eye should have raised the alarm by now, by its own data.
+func (a Alarm) isOverdue(c Case) bool {
+	return !a.AlarmOverdueSince.IsZero() && c.Now.Sub(a.AlarmOverdueSince) >= overdueAfter+c.patience(a.Metric) && c.IsFull(a.Evidence)
 }
 
-// patience is how long a value must last until Cloud Eye's rule of that metric raises its alarm.
+// patience returns how long a value must last until Cloud Eye's rule of that metric raises its alarm.
 func (c Case) patience(m v1alpha1.Metric) time.Duration {
 	rule := metricRow(m).Rule(c.Spec, c.Instance.VolumeGB)
-	return time.Duration(rule.Count) * max(time.Minute, time.Duration(rule.PeriodSeconds)*time.Second) // 1 is raw data: a minute
+	return time.Duration(rule.Count) * max(time.Minute, time.Duration(rule.PeriodSeconds)*time.Second) // a period of 1 means raw data, which comes every minute
 }
 
-// settling reports whether Cloud Eye's ok may be older than the signal.
+// settling reports whether the state ok of Cloud Eye may be older than the signal.
 func (a Alarm) settling(now time.Time) bool {
 	return a.State == v1alpha1.StateOK && a.signalled() && now.Sub(a.Signal.AlarmTime.Time) < settleTime
 }
 
 func (a Alarm) signalled() bool { return a.Signal != nil && a.Signal.State == v1alpha1.StateAlarm }
 
-// current reports whether the signal is of the alarm that is in force now. One that is older than the state is of an
-// earlier alarm, whose end was not seen.
+// current reports whether the signal belongs to the alarm that is in force now. A signal that is older than the state
+// belongs to an earlier alarm.
 func (a Alarm) current() bool {
 	return a.signalled() && (a.State != v1alpha1.StateAlarm || !a.Signal.AlarmTime.Time.Before(a.StateTime.Add(-settleTime)))
 }
 
-// since is when the alarm began, for people and for latencies: by Cloud Eye or by its signal, whichever is earlier.
+// since returns when the alarm began, for messages and latencies: the earlier of the times in Cloud Eye and in the
+// signal.
 func (a Alarm) since() time.Time {
-	if a.State != v1alpha1.StateAlarm && !a.UnheardTime.IsZero() {
-		return a.UnheardTime
+	if a.State != v1alpha1.StateAlarm && !a.AlarmOverdueSince.IsZero() {
+		return a.AlarmOverdueSince
 	}
 	if a.current() && (a.State != v1alpha1.StateAlarm || a.StateTime.IsZero() || a.Signal.AlarmTime.Time.Before(a.StateTime)) {
 		return a.Signal.AlarmTime.Time
@@ -96,7 +103,8 @@ func (a Alarm) since() time.Time {
 	return a.StateTime
 }
 
-// SignalFor returns the stored signal of a rule; nil where the newest of its metric is of another rule.
+// SignalFor returns the stored signal of a rule. It returns nil if the newest signal of its metric belongs to another
+// rule.
 func SignalFor(in v1alpha1.Intake, r v1alpha1.Rule) *v1alpha1.Signal {
 	if s := SignalOf(in, r.Metric); s != nil && s.AlarmID == r.AlarmID {
 		return s
@@ -104,14 +112,15 @@ func SignalFor(in v1alpha1.Intake, r v1alpha1.Rule) *v1alpha1.Signal {
 	return nil
 }
 
-// LastNews is when Cloud Eye's word or a signal changed last: what was measured may be new since.
-func (a Alarm) LastNews() time.Time {
+// LastUpdate returns when the state or the signal last changed. A cached measurement from before may be out of date.
+func (a Alarm) LastUpdate() time.Time {
 	if a.Signal != nil && a.Signal.ReceivedTime.After(a.StateTime) {
 		return a.Signal.ReceivedTime.Time
 	}
 	return a.StateTime
 }
 
+// messageID returns the id of the message of the present alarm, or an empty text.
 func (a Alarm) messageID() string {
 	if a.current() {
 		return a.Signal.MessageID
@@ -119,8 +128,8 @@ func (a Alarm) messageID() string {
 	return ""
 }
 
-// EvidenceFromSignal is the evidence in the signal itself, for when Cloud Eye does not answer. A percentage of storage is of
-// the size the volume had when it was measured.
+// EvidenceFromSignal returns the evidence in the signal, for use if Cloud Eye does not answer. A storage percentage
+// refers to the size that the volume had at the time of the measurement.
 func (a Alarm) EvidenceFromSignal(c Case) Evidence {
 	if a.Signal == nil || a.Signal.DatapointTime == nil || c.Instance == nil {
 		return Evidence{}
@@ -136,8 +145,9 @@ func (a Alarm) EvidenceFromSignal(c Case) Evidence {
 	return e
 }
 
-// sizeAt is the size in GB that a volume had at some time by the cloud's clock, given the changes since. Ours may be behind
-// by clockSkew; whatever it says, what asked for a growth was measured before. In doubt it is the smaller size.
+// sizeAt returns the size in GB that a volume had at a time of the cloud's clock, given the changes since. Our clock
+// may be behind by clockSkew. The measurement that led to a growth always counts as before it. In doubt the smaller
+// size is returned.
 func sizeAt(changes []v1alpha1.Change, nowGB int, at time.Time) int {
 	size := nowGB
 	for _, ch := range changes { // newest first

@@ -45,8 +45,8 @@ func (l *loop) run(t *testing.T, long, interval time.Duration) {
 	for end := l.Now.Add(long); l.Now.Before(end); {
 		v := l.round(t)
 		next := interval
-		if v.Again > 0 {
-			next = min(next, v.Again)
+		if v.RequeueAfter > 0 {
+			next = min(next, v.RequeueAfter)
 		}
 		l.Now = l.Now.Add(next)
 		for i := range l.Alarms {
@@ -68,9 +68,9 @@ func condition(t *testing.T, s v1alpha1.Status, kind string) metav1.Condition {
 func takesBack(_ *Case, _ v1alpha1.Intent) Patched { return Patched{Result: PatchAccepted} }
 
 // putsBack is something within the API server that does so.
-func putsBack(*Case, v1alpha1.Intent) Patched { return Patched{Result: PatchTakenBack} }
+func putsBack(*Case, v1alpha1.Intent) Patched { return Patched{Result: PatchReverted} }
 
-func TestASizeThatIsTakenBackIsAskedForAgainButNotAtOnce(t *testing.T) {
+func TestRevertedSizeIsRequestedAgainAtLongerIntervals(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		usedGB float64
@@ -108,7 +108,7 @@ func TestASizeThatIsTakenBackIsAskedForAgainButNotAtOnce(t *testing.T) {
 	}
 }
 
-func TestAFlavorThatIsTakenBackIsAskedForOnce(t *testing.T) {
+func TestRevertedFlavorIsNotRequestedAgain(t *testing.T) {
 	for name, apply := range map[string]func(*Case, v1alpha1.Intent) Patched{"by a writer": takesBack, "by an admission policy": putsBack} {
 		l := &loop{Case: quiet().with(usageAt(v1alpha1.MetricCPU, 95)), apply: apply}
 		l.run(t, 6*24*time.Hour, 5*time.Minute)
@@ -133,7 +133,7 @@ func TestAFlavorThatIsTakenBackIsAskedForOnce(t *testing.T) {
 	}
 }
 
-func TestAPatchThatTheAPIServerRefusesIsNotReportedAsDone(t *testing.T) {
+func TestRefusedPatchIsReportedAndRetried(t *testing.T) {
 	refuses := true
 	l := &loop{Case: quiet().with(storageAt(93))}
 	l.apply = func(c *Case, i v1alpha1.Intent) Patched {
@@ -167,7 +167,7 @@ func TestAPatchThatTheAPIServerRefusesIsNotReportedAsDone(t *testing.T) {
 	}
 }
 
-func TestARefusedIntentGoesWithItsAlarm(t *testing.T) {
+func TestRefusedIntentIsDroppedWhenItsAlarmClears(t *testing.T) {
 	l := &loop{Case: quiet().with(usageAt(v1alpha1.MetricCPU, 95))}
 	l.apply = func(*Case, v1alpha1.Intent) Patched { return Patched{Result: PatchRefused, Message: "no"} }
 	l.round(t)
@@ -178,7 +178,7 @@ func TestARefusedIntentGoesWithItsAlarm(t *testing.T) {
 	}
 }
 
-func TestAnIntentThatTurnsOutToBePatchedIsReported(t *testing.T) {
+func TestIntentFoundInTheRdsIsReportedAsPatched(t *testing.T) {
 	l := &loop{Case: quiet().with(signalled(storageAt(93), v1alpha1.StateAlarm, 30*time.Second, "93"))}
 	v := Decide(l.Case)
 	l.Status = RecordIntent(l.Case, v) // killed after the patch, before it could note it
@@ -189,7 +189,7 @@ func TestAnIntentThatTurnsOutToBePatchedIsReported(t *testing.T) {
 	}
 }
 
-func TestSomebodyElsesSizeThatDoesNotCome(t *testing.T) {
+func TestStalledSizeOfOthersIsReplacedOnlyNearReadOnly(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		wanted int
@@ -218,7 +218,7 @@ func TestSomebodyElsesSizeThatDoesNotCome(t *testing.T) {
 	}
 }
 
-func TestSomebodyElsesSizeThatDoesNotComeToAFullInstance(t *testing.T) {
+func TestStalledSizeOfOthersIsReplacedWhenStorageIsFull(t *testing.T) {
 	l := &loop{Case: quiet().with(storageAt(99.5)), apply: takesBack}
 	l.Wanted.VolumeGB, l.Instance.Status = 105, StatusStorageFull
 	l.run(t, 15*time.Minute, 30*time.Second)
@@ -227,7 +227,7 @@ func TestSomebodyElsesSizeThatDoesNotComeToAFullInstance(t *testing.T) {
 	}
 }
 
-func TestSomebodyElsesFlavorThatDoesNotCome(t *testing.T) {
+func TestStalledFlavorOfOthersIsReported(t *testing.T) {
 	l := &loop{Case: quiet().with(usageAt(v1alpha1.MetricCPU, 95))}
 	l.Wanted.Flavor = "rds.mysql.n1.5xlarge.4"
 	l.run(t, 15*time.Minute+time.Second, 30*time.Second)
@@ -241,10 +241,10 @@ func TestSomebodyElsesFlavorThatDoesNotCome(t *testing.T) {
 	}
 }
 
-func TestWhatWaitsForDataIsNoVerdict(t *testing.T) {
+func TestDecideWaitsForAMeasurementAfterAChange(t *testing.T) {
 	c := quiet()
 	c.Status.Changes = []v1alpha1.Change{completedFlavor(30 * time.Second)}
-	if v := Decide(c.with(usageAt(v1alpha1.MetricCPU, 95))); len(v.Decisions) > 0 || v.Again != dataAgain {
+	if v := Decide(c.with(usageAt(v1alpha1.MetricCPU, 95))); len(v.Decisions) > 0 || v.RequeueAfter != dataRequeue {
 		t.Errorf("half a minute after the change: %+v", v)
 	}
 	if v := Decide(c.with(usageAt(v1alpha1.MetricCPU, 95).measured(36 * time.Minute))); len(v.Decisions) != 1 || v.Decisions[0].Reason != ReasonStaleEvidence {
@@ -252,7 +252,7 @@ func TestWhatWaitsForDataIsNoVerdict(t *testing.T) {
 	}
 }
 
-func TestAnUnknownSizeIsNotEnlarged(t *testing.T) {
+func TestDecideNeedsTheSizeOfTheFlavorAndACap(t *testing.T) {
 	unknown := func() Case {
 		c := quiet()
 		c.Instance.Flavor, c.Instance.VCPUs, c.Instance.MemoryGB = "rds.mysql.former.9xlarge", 0, 0
@@ -284,7 +284,7 @@ func TestAnUnknownSizeIsNotEnlarged(t *testing.T) {
 	}
 }
 
-func TestAFullInstanceHasABaseline(t *testing.T) {
+func TestFollowUpSetsABaselineForAFullInstance(t *testing.T) {
 	c := quiet()
 	c.Status = v1alpha1.Status{}
 	c.Instance.Status = StatusStorageFull
@@ -293,7 +293,7 @@ func TestAFullInstanceHasABaseline(t *testing.T) {
 	}
 }
 
-func TestFlipsOfTheFlavorDoNotPushOurChangesOut(t *testing.T) {
+func TestRepeatedChangesOfOthersAreCountedInOneEntry(t *testing.T) {
 	c := quiet()
 	changed(30*time.Minute, "95.0")(&c)
 	const before = "rds.mysql.n1.xlarge.4"
@@ -323,7 +323,7 @@ func TestFlipsOfTheFlavorDoNotPushOurChangesOut(t *testing.T) {
 }
 
 // The cloud has our flavor, but is not ACTIVE yet, and goes back: the intent is still open.
-func TestAFlavorThatTheCloudLeavesBeforeItIsActiveIsRolledBack(t *testing.T) {
+func TestFlavorRevertedBeforeActiveIsRolledBack(t *testing.T) {
 	c := quiet()
 	before, to := c.Instance.Flavor, "rds.mysql.n1.4xlarge.4"
 	c.Wanted.Flavor = to
@@ -349,7 +349,7 @@ func TestAFlavorThatTheCloudLeavesBeforeItIsActiveIsRolledBack(t *testing.T) {
 	}
 }
 
-func TestOneMetricDoesNotPushTheRecordsOfOthersOut(t *testing.T) {
+func TestRecordsOfOneMetricDoNotPushOutOthers(t *testing.T) {
 	var s v1alpha1.Status
 	recordDecision(&s, Decision{Metric: v1alpha1.MetricCPU, Reason: ReasonCooldown}, noon())
 	for i := range 50 {
@@ -360,7 +360,7 @@ func TestOneMetricDoesNotPushTheRecordsOfOthersOut(t *testing.T) {
 	}
 }
 
-func TestAnAlarmIsNotDatedByAnEarlierOne(t *testing.T) {
+func TestAlarmSinceIgnoresTheSignalOfAnEarlierAlarm(t *testing.T) {
 	days := signalled(storageAt(93), v1alpha1.StateAlarm, 72*time.Hour, "93")
 	if days.messageID() != "" || !days.since().Equal(days.StateTime) {
 		t.Errorf("since %s by %q, want Cloud Eye's %s", days.since(), days.messageID(), days.StateTime)
@@ -375,7 +375,7 @@ func TestAnAlarmIsNotDatedByAnEarlierOne(t *testing.T) {
 	}
 }
 
-func TestASignalOfAnotherRuleIsNotThisOnes(t *testing.T) {
+func TestSignalForReturnsNilForAnotherRule(t *testing.T) {
 	in := v1alpha1.Intake{Signals: []v1alpha1.Signal{{Metric: v1alpha1.MetricStorage, AlarmID: "al-old"}}}
 	if SignalFor(in, v1alpha1.Rule{Metric: v1alpha1.MetricStorage, AlarmID: "al-new"}) != nil {
 		t.Error("the signal of a former instance's rule stands for the new one's")
@@ -385,7 +385,7 @@ func TestASignalOfAnotherRuleIsNotThisOnes(t *testing.T) {
 	}
 }
 
-func TestOffLeavesNoConditionTrueButReady(t *testing.T) {
+func TestSetOffLeavesOnlyReadyTrue(t *testing.T) {
 	var s v1alpha1.Status
 	for _, kind := range []string{v1alpha1.ConditionLimited, v1alpha1.ConditionContested, v1alpha1.ConditionProgressing, v1alpha1.ConditionArmed} {
 		SetCondition(&s, kind, true, "Some", "some", 1, noon())
@@ -398,7 +398,7 @@ func TestOffLeavesNoConditionTrueButReady(t *testing.T) {
 	}
 }
 
-func TestWaitingForTheFleetLimitForHoursIsReportedOnce(t *testing.T) {
+func TestUpdateWarningsReportsALongWaitForTheFleetLimitOnce(t *testing.T) {
 	l := &loop{Case: quiet().with(usageAt(v1alpha1.MetricCPU, 95))}
 	l.FleetBusy = true
 	l.run(t, 5*time.Hour+59*time.Minute, time.Minute)
@@ -414,7 +414,7 @@ func TestWaitingForTheFleetLimitForHoursIsReportedOnce(t *testing.T) {
 	}
 }
 
-func TestATypoInTheWindowHoldsBackFlavorsOnly(t *testing.T) {
+func TestInvalidWindowStopsFlavorsOnly(t *testing.T) {
 	spec := policy()
 	spec.Flavor.Window = &v1alpha1.Window{Start: "01:00", End: "05:00", TimeZone: "Europe/Berln"}
 	rules := v1alpha1.Alarms{Subscription: v1alpha1.SubscriptionConfirmed}

@@ -12,17 +12,17 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// intentState is how far an intent has come.
+// intentState is the progress of an intent.
 type intentState int
 
 const (
-	waiting   intentState = iota // the Rds asks for it, the cloud has not got it
-	unpatched                    // recorded, but neither the Rds nor the cloud moved: decide anew
-	completed                    // the cloud has it, whatever the Rds says by now
-	lost                         // the Rds no longer asks for it and the cloud has not got it
+	waiting   intentState = iota // the Rds requests it, and the cloud has not made it
+	unpatched                    // recorded, but neither the Rds nor the cloud has it; decide again
+	completed                    // the cloud has made it, even if the Rds requests something else by now
+	lost                         // the Rds no longer requests it, and the cloud has not made it
 )
 
-// intentState judges an intent by what the Rds asks for and what the cloud has.
+// intentState derives the progress of an intent from what the Rds requests and what the cloud has.
 func (c Case) intentState(i *v1alpha1.Intent) intentState {
 	if c.Instance == nil {
 		return waiting
@@ -32,8 +32,8 @@ func (c Case) intentState(i *v1alpha1.Intent) intentState {
 		case c.Instance.Flavor == i.To && c.Instance.Status == StatusActive:
 			return completed
 		case i.JobID != "" && c.Jobs[i.JobID].State == JobDone && c.Instance.Status == StatusActive:
-			return completed // and somebody has changed it since
-		case c.asksFor(i), c.Instance.Flavor == i.To:
+			return completed // and another writer has changed it since
+		case c.isRequested(i), c.Instance.Flavor == i.To:
 			return waiting
 		case c.Wanted.Flavor == i.From && c.Instance.Flavor == i.From && i.AskedTime == nil:
 			return unpatched
@@ -45,8 +45,8 @@ func (c Case) intentState(i *v1alpha1.Intent) intentState {
 	case c.Instance.VolumeGB >= to && c.Instance.Status == StatusActive:
 		return completed
 	case c.Instance.VolumeGB >= to && c.Instance.Status == StatusStorageFull && c.Spec.Apply == v1alpha1.ApplyCloud:
-		return completed // and full again: the next size can be asked for
-	case c.asksFor(i), c.Instance.VolumeGB >= to:
+		return completed // and full again, so that the next size can be requested
+	case c.isRequested(i), c.Instance.VolumeGB >= to:
 		return waiting
 	case c.Instance.VolumeGB == from && i.AskedTime == nil:
 		return unpatched
@@ -54,26 +54,26 @@ func (c Case) intentState(i *v1alpha1.Intent) intentState {
 	return lost
 }
 
-// Followed is what became of the changes that were under way.
+// Followed holds the results of the changes that were in progress.
 type Followed struct {
-	Status v1alpha1.Status
-	Ended  []v1alpha1.Change // ours that ended, and those that others made
-	Asked  []v1alpha1.Intent // ours that the Rds turned out to ask for: not recorded as decisions yet
-	Failed []v1alpha1.Intent // ours whose job has failed: not recorded as decisions yet
+	Status    v1alpha1.Status
+	Ended     []v1alpha1.Change // our changes that ended, and changes of other writers
+	Requested []v1alpha1.Intent // intents that the Rds was found to request; not recorded as decisions yet
+	Failed    []v1alpha1.Intent // intents whose job has failed; not recorded as decisions yet
 }
 
-// FollowUp brings the status up to what the cloud has now: it ends intents, enters changes that others made and notes the
-// instance. It is a pure function; the case's own status is not altered.
+// FollowUp returns the status updated to what the cloud has now: it ends intents, adds changes of other writers and
+// stores the observed instance. It is a pure function and does not modify the status of the case.
 func FollowUp(c Case) Followed {
 	f := Followed{Status: c.Status.Copy()}
 	s := &f.Status
 	if c.Instance == nil {
 		return f
 	}
-	if s.Instance != nil && s.Instance.ID != c.Instance.ID { // another database under the same name
+	if s.Instance != nil && s.Instance.ID != c.Instance.ID { // the name now stands for another database
 		s.Pending, s.Overtaken, s.Deferred, s.Changes, s.Instance, s.Baseline = nil, nil, nil, nil, nil, nil
 		s.FormerVolumes, s.Warned, s.Unfulfilled = nil, nil, nil
-		for i := range s.Alarms.Rules { // they watch the former one, and are to be made anew
+		for i := range s.Alarms.Rules { // the rules watch the former instance and must be rewritten
 			r := &s.Alarms.Rules[i]
 			r.Dimension, r.State, r.StateTime = "", "", nil
 		}
@@ -95,8 +95,8 @@ func FollowUp(c Case) Followed {
 	return f
 }
 
-// followIntent ends an intent or returns it as it goes on. One that the Rds asks for was patched, whatever kept us from
-// noting it.
+// followIntent returns the intent as it continues, or nil if it has ended. An intent that the Rds requests counts as
+// patched, even if the service stopped before it recorded the patch.
 func (f *Followed) followIntent(c Case, i *v1alpha1.Intent) *v1alpha1.Intent {
 	if i == nil {
 		return nil
@@ -108,7 +108,7 @@ func (f *Followed) followIntent(c Case, i *v1alpha1.Intent) *v1alpha1.Intent {
 	state := c.intentState(i)
 	if i.AskedTime == nil && (state == waiting && !c.NoRds || state == completed) {
 		i = withAskedTime(*i, c.Now)
-		f.Asked = append(f.Asked, *i)
+		f.Requested = append(f.Requested, *i)
 	}
 	switch state {
 	case completed:
@@ -121,14 +121,14 @@ func (f *Followed) followIntent(c Case, i *v1alpha1.Intent) *v1alpha1.Intent {
 	return i
 }
 
-// withAskedTime is the intent once the Rds asks for it.
+// withAskedTime returns a copy of the intent that counts as requested now.
 func withAskedTime(i v1alpha1.Intent, now time.Time) *v1alpha1.Intent {
 	i = *i.DeepCopy()
 	i.AskedTime, i.Refusal = micro(now), nil
 	return &i
 }
 
-// unfulfilled are the size and the flavor that the Rds asks for without us and the cloud has not got.
+// unfulfilled returns the size and the flavor that another writer requested in the Rds and that the cloud has not made.
 func (c Case) unfulfilled(s *v1alpha1.Status) []v1alpha1.Unfulfilled {
 	var found []v1alpha1.Unfulfilled
 	note := func(kind v1alpha1.ChangeKind, to string) {
@@ -154,6 +154,7 @@ func (c Case) unfulfilled(s *v1alpha1.Status) []v1alpha1.Unfulfilled {
 	return found
 }
 
+// endIntent returns the record of an intent that has ended.
 func (c Case) endIntent(i *v1alpha1.Intent, o v1alpha1.Outcome) v1alpha1.Change {
 	return v1alpha1.Change{
 		Kind: i.Kind, By: v1alpha1.ByAutopilot, From: i.From, To: i.To, Metrics: i.Metrics, ValuePercent: i.ValuePercent,
@@ -162,7 +163,7 @@ func (c Case) endIntent(i *v1alpha1.Intent, o v1alpha1.Outcome) v1alpha1.Change 
 	}
 }
 
-// changesByOthers are sizes and flavors that appeared without us.
+// changesByOthers returns the changes of size and flavor since the last check that were not ours.
 func (c Case) changesByOthers(last *v1alpha1.Instance, ended []v1alpha1.Change, open []*v1alpha1.Intent) []v1alpha1.Change {
 	if last == nil {
 		return nil
@@ -191,8 +192,8 @@ func (c Case) changesByOthers(last *v1alpha1.Instance, ended []v1alpha1.Change, 
 	return found
 }
 
-// outcomeByOthers distinguishes a change that somebody wanted from a flavor of ours that the cloud left although the Rds
-// asks for it.
+// outcomeByOthers returns OutcomeRolledBack if the cloud reverted our flavor although the Rds requests it. Any other
+// change was made on purpose and is OutcomeCompleted.
 func (c Case) outcomeByOthers(kind v1alpha1.ChangeKind, from string, ended []v1alpha1.Change, open []*v1alpha1.Intent) v1alpha1.Outcome {
 	if kind == v1alpha1.KindFlavor && c.Wanted.Flavor == from {
 		for _, ch := range append(c.ourFlavorChanges(), ended...) {
@@ -200,7 +201,7 @@ func (c Case) outcomeByOthers(kind v1alpha1.ChangeKind, from string, ended []v1a
 				return v1alpha1.OutcomeRolledBack
 			}
 		}
-		for _, i := range open { // the cloud had it, and left it before it was ACTIVE
+		for _, i := range open { // the cloud had our flavor, and reverted it before the instance was ACTIVE
 			if i.Kind == kind && i.To == from && i.AskedTime != nil {
 				return v1alpha1.OutcomeRolledBack
 			}
@@ -209,6 +210,7 @@ func (c Case) outcomeByOthers(kind v1alpha1.ChangeKind, from string, ended []v1a
 	return v1alpha1.OutcomeCompleted
 }
 
+// gigabytes returns the size in a record, or 0 if the text is not a number.
 func gigabytes(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {
@@ -217,11 +219,13 @@ func gigabytes(s string) int {
 	return n
 }
 
+// micro returns a time with the precision of a MicroTime in JSON.
 func micro(t time.Time) *metav1.MicroTime {
 	m := metav1.NewMicroTime(t.Truncate(time.Microsecond))
 	return &m
 }
 
+// seconds returns a time with the precision of a Time in JSON.
 func seconds(t time.Time) *metav1.Time {
 	s := metav1.NewTime(t.Truncate(time.Second))
 	return &s

@@ -9,7 +9,7 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-func TestFollow(t *testing.T) {
+func TestFollowUpEndsIntents(t *testing.T) {
 	const large = "rds.mysql.n1.4xlarge.4"
 	for _, tc := range []struct {
 		name    string
@@ -55,7 +55,7 @@ func sized(gb int) func(*Case) { return func(c *Case) { c.Instance.VolumeGB = gb
 
 func flavored(code string) func(*Case) { return func(c *Case) { c.Instance.Flavor = code } }
 
-func TestAnotherInstanceIsAnotherHistory(t *testing.T) {
+func TestFollowUpForgetsTheFormerInstance(t *testing.T) {
 	c := quiet()
 	pendingVolume(time.Minute)(&c)
 	c.Status.Changes = []v1alpha1.Change{completedFlavor(time.Minute)}
@@ -74,7 +74,7 @@ func TestAnotherInstanceIsAnotherHistory(t *testing.T) {
 	}
 }
 
-func TestActiveSinceGoesOnOnlyWhileActive(t *testing.T) {
+func TestActiveSinceStartsAgainAfterAnotherStatus(t *testing.T) {
 	c := quiet()
 	s := FollowUp(c).Status
 	if !s.Instance.ActiveSince.Time.Equal(noon().Add(-time.Hour)) {
@@ -91,7 +91,7 @@ func TestActiveSinceGoesOnOnlyWhileActive(t *testing.T) {
 	}
 }
 
-func TestChangesKeepTheLastOfEachKind(t *testing.T) {
+func TestPrependChangeKeepsTheLastOfEachKind(t *testing.T) {
 	var changes []v1alpha1.Change
 	for range 20 {
 		changes = prependChange(changes, v1alpha1.Change{Kind: v1alpha1.KindFlavor})
@@ -102,7 +102,7 @@ func TestChangesKeepTheLastOfEachKind(t *testing.T) {
 	}
 }
 
-func TestApply(t *testing.T) {
+func TestRecordIntentAndOutcome(t *testing.T) {
 	t.Run("a flavor intent steps aside for storage", func(t *testing.T) {
 		c := quiet()
 		pendingFlavor(11 * time.Minute)(&c)
@@ -137,18 +137,9 @@ func TestApply(t *testing.T) {
 			t.Fatalf("%d new, records %+v; want one with a count of 6, written every five minutes", fresh, c.Status.Decisions)
 		}
 	})
-	t.Run("at most twenty records", func(t *testing.T) {
-		var s v1alpha1.Status
-		for i := range 50 {
-			recordDecision(&s, Decision{Metric: v1alpha1.MetricStorage, Action: ActionGrowVolume, To: string(rune('a' + i))}, noon())
-		}
-		if len(s.Decisions) != recordsKept {
-			t.Fatalf("%d records", len(s.Decisions))
-		}
-	})
 }
 
-func TestAdmit(t *testing.T) {
+func TestAddSignalKeepsTheNewestOfEachMetric(t *testing.T) {
 	sig := func(id string, age time.Duration) v1alpha1.Signal {
 		return v1alpha1.Signal{Metric: v1alpha1.MetricCPU, MessageID: id, AlarmTime: ago(age)}
 	}

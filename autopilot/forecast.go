@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // Point is one measurement.
@@ -16,41 +18,56 @@ type Point struct {
 	Value float64
 }
 
+// Past holds the measurements of one database over a time span, oldest first.
+type Past struct {
+	UsedGB, SizeGB []Point // of the volume
+	Percent        map[v1alpha1.Metric][]Point
+}
+
 const (
-	forecastBuckets = 24  // that the measurements are gathered in, so that a short burst weighs little
-	forecastFewest  = 12  // measurements, and half of the buckets: with less nothing is said
-	forecastReach   = 7   // times as far ahead as the measurements reach back, and no farther
-	forecastStale   = 3   // distances between two measurements that the newest may be old, and staleGrace
-	forecastRarely  = 0.1 // of the rates are slower than the slow one, and faster than the fast one
+	// forecastBuckets is the number of intervals into which the measurements are grouped, so that a short burst has
+	// little weight.
+	forecastBuckets = 24
+	// forecastFewest is the minimum number of measurements. With fewer, or with half of the buckets empty, there is no
+	// forecast.
+	forecastFewest = 12
+	// forecastReach limits a forecast to so many times the time span of the measurements.
+	forecastReach = 7
+	// forecastStale is how many intervals between two measurements, in addition to staleGrace, the newest one may be
+	// old.
+	forecastStale = 3
+	// forecastRarely is the share of rates that are slower than Slow, and the share that are faster than Fast.
+	forecastRarely = 0.1
 )
 
-// staleGrace is how late Cloud Eye's data may be (docs/cloud-facts.md#metrics), twice over.
+// staleGrace is twice the delay that Cloud Eye's data may have (docs/cloud-facts.md#metrics).
 const staleGrace = 20 * time.Minute
 
-// Outlook is what can be said of a volume that is not grown.
+// Outlook is the future of a volume that does not grow.
 type Outlook string
 
 // The outlooks.
 const (
-	OutlookUnknown  Outlook = "Unknown"  // it cannot be told; Why says why
-	OutlookReadOnly Outlook = "ReadOnly" // it is read-only now
-	OutlookFills    Outlook = "Fills"    // read-only at Likely
-	OutlookMayFill  Outlook = "MayFill"  // read-only at Earliest if it goes as fast as it sometimes does; more likely not before Horizon
-	OutlookHolds    Outlook = "Holds"    // not before Horizon
+	OutlookUnknown  Outlook = "Unknown"  // there is no forecast, and Why gives the reason
+	OutlookReadOnly Outlook = "ReadOnly" // the database is read-only now
+	OutlookFills    Outlook = "Fills"    // read-only at the time Likely
+	OutlookMayFill  Outlook = "MayFill"  // read-only at the time Earliest at a rare rate, else not before Horizon
+	OutlookHolds    Outlook = "Holds"    // not read-only before Horizon
 )
 
-// Forecast says when a database turns read-only if its volume is not grown and the used space goes on as it did.
+// Forecast is when a database becomes read-only if its volume does not grow and the used space changes as it did
+// before.
 type Forecast struct {
 	Outlook Outlook
-	Why     string // of OutlookUnknown
-	// GB per day: as slow as in the slowest tenth of all spells, the middle, as fast as in the fastest tenth.
+	Why     string // set with OutlookUnknown
+	// Slow, Middle and Fast are rates in GB per day: the slowest tenth of all rates, the median, and the fastest tenth.
 	Slow, Middle, Fast float64
-	// Earliest, Likely and Latest belong to Fast, Middle and Slow. Zero is not before Horizon.
+	// Earliest, Likely and Latest belong to Fast, Middle and Slow. Zero means not before Horizon.
 	Earliest, Likely, Latest time.Time
-	Horizon                  time.Time // farther the measurements do not allow to look
+	Horizon                  time.Time // the end of the forecast
 }
 
-// ReadOnlyAt is the used space in GB at which a database with a volume of that many GB turns read-only.
+// ReadOnlyAt returns the used space in GB at which a database with a volume of that many GB becomes read-only.
 func ReadOnlyAt(sizeGB int) float64 {
 	if sizeGB >= largeVolume {
 		return float64(sizeGB - largeReadOnly)
@@ -58,8 +75,8 @@ func ReadOnlyAt(sizeGB int) float64 {
 	return min(float64(sizeGB-readOnlyFree), float64(readOnlyUsed*sizeGB)/100)
 }
 
-// ForecastReadOnly takes measurements of the used space in GB, oldest first. It compares every part of them with every
-// later part: where those rates differ, so do the times it names.
+// ForecastReadOnly returns the forecast for measurements of the used space in GB, oldest first. It derives the rates
+// from all pairs of buckets, so that a changing rate leads to different times. It does not modify the measurements.
 func ForecastReadOnly(used []Point, sizeGB int, now time.Time) Forecast {
 	unknown := func(format string, args ...any) Forecast {
 		return Forecast{Outlook: OutlookUnknown, Why: fmt.Sprintf(format, args...)}
@@ -112,7 +129,7 @@ func ForecastReadOnly(used []Point, sizeGB int, now time.Time) Forecast {
 	return f
 }
 
-// gather returns the middle of each bucket that has measurements, oldest first.
+// gather returns the median of each bucket that has measurements, oldest first.
 func gather(points []Point) []Point {
 	first, span := points[0].Time, points[len(points)-1].Time.Sub(points[0].Time)
 	buckets := make([][]Point, forecastBuckets)
@@ -132,8 +149,8 @@ func gather(points []Point) []Point {
 	return middles
 }
 
-// ratesOf are those from each part to each later one that is at least a quarter of the whole away, in GB per day, slowest
-// first; nil where too much is missing.
+// ratesOf returns the rates between all parts that are at least a quarter of the time span apart, in GB per day,
+// slowest first. It returns nil if too many buckets are empty.
 func ratesOf(parts []Point) []float64 {
 	if len(parts) < forecastBuckets/2 {
 		return nil
@@ -151,6 +168,7 @@ func ratesOf(parts []Point) []float64 {
 	return rates
 }
 
+// quantile returns the value below which that share of the sorted values lies.
 func quantile(sorted []float64, q float64) float64 {
 	return sorted[int(math.Round(q*float64(len(sorted)-1)))]
 }

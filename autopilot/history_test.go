@@ -16,7 +16,7 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// simulation is a database, its Rds, its operator and everybody who interferes, one event after the other. The autopilot's
+// simulation is a database with its Rds, its operator and other writers, one event after the other. The autopilot's
 // part is Follow, Decide and RecordOutcome as the loop calls them, killed wherever it can be.
 type simulation struct {
 	t      *rapid.T
@@ -151,7 +151,7 @@ func (s *simulation) round(killedAfter int) {
 
 // askCloud is the request to the cloud, whose answer may be lost.
 func (s *simulation) askCloud(c Case, p Patched, killedAfter int) Patched {
-	i := c.ToAsk()
+	i := c.NextCloudRequest()
 	if i == nil {
 		return p
 	}

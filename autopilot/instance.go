@@ -11,17 +11,18 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// States of an instance that decide something (RDS api: querying_db_instances.rst). Any other one means wait.
+// States of an instance in which it may change (RDS api: querying_db_instances.rst). In any other state the autopilot
+// waits.
 const (
 	StatusActive      = "ACTIVE"
 	StatusStorageFull = "STORAGE FULL"
 )
 
-// Instance is a database as the cloud has it now.
+// Instance is a database as the cloud reports it now.
 type Instance struct {
 	ID       string
 	Name     string
-	Status   string // the cloud's word
+	Status   string // as the cloud names it
 	Engine   string // MySQL, PostgreSQL or SQLServer
 	Version  string
 	Mode     string // single, ha or replica
@@ -29,19 +30,20 @@ type Instance struct {
 	VCPUs    int
 	MemoryGB int
 	VolumeGB int
-	Zones    []string // of its nodes, each once
+	Zones    []string // of its nodes, without duplicates
 	NodeIDs  []string
-	Primary  string // the primary node's id
+	Primary  string // the id of the primary node
 	Replicas []Replica
 }
 
-// Replica is a read replica of an instance: an instance of its own.
+// Replica is a read replica of an instance. In the cloud it is an instance of its own.
 type Replica struct {
 	ID, Name        string
 	VCPUs, MemoryGB int
 }
 
-// observed is the instance as it goes into the status. ActiveSince goes on as long as the status was ACTIVE each time.
+// observed returns the instance as it is stored in the status. ActiveSince stays the same as long as every check finds
+// ACTIVE.
 func (i Instance) observed(last *v1alpha1.Instance, now time.Time) *v1alpha1.Instance {
 	seen := &v1alpha1.Instance{
 		ID: i.ID, Status: i.Status, VolumeGB: ClampInt32(i.VolumeGB), Flavor: i.Flavor,
@@ -57,10 +59,10 @@ func (i Instance) observed(last *v1alpha1.Instance, now time.Time) *v1alpha1.Ins
 	return seen
 }
 
-// Measurable reports whether Cloud Eye has data of the instance: not before it was made, but also while its disk is full.
+// Measurable reports whether Cloud Eye has data of the instance. It has none before the instance is created.
 func (i Instance) Measurable() bool { return i.Status == StatusActive || i.Status == StatusStorageFull }
 
-// WithSizes fills in from the catalogue how many vCPUs and GB of memory the instance has, where the cloud does not say.
+// WithSizes returns the instance with vCPUs and memory from the catalogue, if the cloud does not report them.
 func (i Instance) WithSizes(catalogue []flavors.Flavor) Instance {
 	if f, ok := flavors.Find(catalogue, i.Flavor); ok && !i.SizesKnown() {
 		i.VCPUs, i.MemoryGB = f.VCPUs, f.MemoryGB
@@ -68,8 +70,9 @@ func (i Instance) WithSizes(catalogue []flavors.Flavor) Instance {
 	return i
 }
 
-// SizesKnown reports whether it is known how many vCPUs and GB of memory the instance has.
+// SizesKnown reports whether the vCPUs and the memory of the instance are known.
 func (i Instance) SizesKnown() bool { return i.VCPUs > 0 && i.MemoryGB > 0 }
 
-// ClampInt32 is a number of the cloud's as it goes into the status; one out of all bounds must not come out as another.
+// ClampInt32 returns a number of the cloud as it is stored in the status. A conversion without limits would turn a
+// number that is out of range into another one.
 func ClampInt32(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) }

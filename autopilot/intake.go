@@ -8,18 +8,18 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// SignalResult is what became of a signal.
+// SignalResult is the result of storing a signal.
 type SignalResult int
 
 // The results.
 const (
-	SignalAdded     SignalResult = iota // it is the newest of its metric
-	SignalDuplicate                     // this very message is stored already
-	SignalStale                         // a newer one is stored
+	SignalAdded     SignalResult = iota // the signal is the newest of its metric and was stored
+	SignalDuplicate                     // this very message is already stored
+	SignalStale                         // a newer signal of the metric is already stored
 )
 
-// AddSignal puts a signal into the intake if it is the newest of its metric by the alarm's own time: messages come late,
-// twice and in any order. The intake that is passed is not altered.
+// AddSignal returns the intake with the signal, unless the intake already has a newer one for its metric. It compares
+// alarm times, because SMN may deliver late, twice or out of order. It does not modify the intake that is passed.
 func AddSignal(in v1alpha1.Intake, sig v1alpha1.Signal) (v1alpha1.Intake, SignalResult) {
 	out := *in.DeepCopy()
 	for i, stored := range out.Signals {

@@ -10,18 +10,18 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// MetricRow is one row of the table of metrics: everything that differs from one metric to another. A new metric is a new
-// row, a constant in the API types, and its fields in the spec.
+// MetricRow is one row of the table of metrics. It holds everything that differs from one metric to another. A new
+// metric needs a new row, a constant in the API types, and its fields in the spec.
 type MetricRow struct {
 	Metric v1alpha1.Metric
-	Label  string // the metric's name within a sentence
+	Label  string // the name of the metric in a sentence
 
-	// CloudEye is Cloud Eye's name of the metric that the alarm rule watches, in Unit
+	// CloudEye is Cloud Eye's name of the metric that the alarm rule watches. Its values are in Unit
 	// (RDS api: rds_monitoring_metrics_description.rst).
 	CloudEye string
 	Unit     string
-	// UsedGB and TotalGB are Cloud Eye's names of the used and of the total space, in GB, where the evidence is the used
-	// space. Both are empty where the evidence is the percentage itself.
+	// UsedGB and TotalGB are Cloud Eye's names of the used and of the total space in GB, if the evidence is the used
+	// space. Both are empty if the evidence is the percentage itself.
 	UsedGB, TotalGB string
 
 	// HelpedBy is the kind of change that helps against the alarm.
@@ -29,14 +29,14 @@ type MetricRow struct {
 
 	trigger       func(v1alpha1.Spec) v1alpha1.Trigger
 	alarm         func(v1alpha1.Spec) v1alpha1.FlavorAlarm
-	repeatSeconds int // where the spec does not say
-	// threshold is the percentage in effect for a volume of that many GB; nil: the configured one.
+	repeatSeconds int // the default
+	// threshold returns the percentage in effect for a volume of that many GB; nil means the configured one.
 	threshold func(volumeGB, configured int) int
-	// require marks what the next flavor must have more of; nil where a flavor does not help.
+	// require marks what the next flavor must have more of; nil if a flavor does not help.
 	require func(*flavors.Requirements)
 }
 
-// MetricTable returns all metrics. Storage is first: it is decided before flavors.
+// MetricTable returns all metrics. Storage comes first, because it is decided before flavors.
 func MetricTable() []MetricRow {
 	return []MetricRow{
 		{
@@ -69,8 +69,8 @@ func MetricTable() []MetricRow {
 	}
 }
 
-// LookupMetric returns the row of a metric. It is an error where this version does not know the metric: a status may be
-// written by a newer version.
+// LookupMetric returns the row of a metric. It returns an error if this version does not know the metric, because a
+// newer version may have written the status.
 func LookupMetric(m v1alpha1.Metric) (MetricRow, error) {
 	for _, row := range MetricTable() {
 		if row.Metric == m {
@@ -89,10 +89,10 @@ func Metrics() []v1alpha1.Metric {
 	return metrics
 }
 
-// InGB reports whether the evidence is the used space in GB: its percentage depends on the size of the volume.
+// InGB reports whether the evidence is the used space in GB. Its percentage depends on the size of the volume.
 func (r MetricRow) InGB() bool { return r.UsedGB != "" }
 
-// Action is what a decision about the metric does to the Rds.
+// Action returns the action that helps against the alarm of the metric.
 func (r MetricRow) Action() Action { return actionFor(r.HelpedBy) }
 
 // Enabled reports whether the policy watches the metric.
@@ -101,12 +101,12 @@ func (r MetricRow) Enabled(spec v1alpha1.Spec) bool {
 	return on == nil || *on
 }
 
-// ConfiguredThreshold is the policy's threshold in percent, whatever the size of the volume.
+// ConfiguredThreshold returns the threshold of the policy in percent, regardless of the size of the volume.
 func (r MetricRow) ConfiguredThreshold(spec v1alpha1.Spec) int {
 	return int(r.trigger(spec).ThresholdPercent)
 }
 
-// EffectiveThreshold is the percentage at which the alarm comes where the volume has that many GB.
+// EffectiveThreshold returns the percentage at which the alarm is raised for a volume of that many GB.
 func (r MetricRow) EffectiveThreshold(spec v1alpha1.Spec, volumeGB int) int {
 	configured := r.ConfiguredThreshold(spec)
 	if r.threshold == nil {
@@ -115,10 +115,10 @@ func (r MetricRow) EffectiveThreshold(spec v1alpha1.Spec, volumeGB int) int {
 	return r.threshold(volumeGB, configured)
 }
 
-// PeriodSeconds is the period of the alarm rule, one of Cloud Eye's: 1 is raw data.
+// PeriodSeconds returns the period of the alarm rule, one of Cloud Eye's periods; 1 means raw data.
 func (r MetricRow) PeriodSeconds(spec v1alpha1.Spec) int { return int(r.alarm(spec).PeriodSeconds) }
 
-// Rule is the alarm rule that the policy asks for where the volume has that many GB.
+// Rule returns the alarm rule that the policy asks for with a volume of that many GB.
 func (r MetricRow) Rule(spec v1alpha1.Spec, volumeGB int) v1alpha1.DesiredRule {
 	a := r.alarm(spec)
 	return v1alpha1.DesiredRule{
@@ -127,8 +127,8 @@ func (r MetricRow) Rule(spec v1alpha1.Spec, volumeGB int) v1alpha1.DesiredRule {
 	}
 }
 
-// measuredOver is how long one measurement takes: its datapoint bears the time at which it began. The used space is raw
-// data.
+// measuredOver returns the time span of one measurement. A datapoint has the time at which the span began. The used
+// space is raw data without a span.
 func (r MetricRow) measuredOver(spec v1alpha1.Spec) time.Duration {
 	if r.InGB() {
 		return 0
@@ -136,10 +136,10 @@ func (r MetricRow) measuredOver(spec v1alpha1.Spec) time.Duration {
 	return time.Duration(r.PeriodSeconds(spec)) * time.Second
 }
 
-// metricRow is the row of a metric that is known, because its alarm has passed the first guards.
+// metricRow returns the row of a metric, or a row that is switched off for an unknown metric.
 func metricRow(m v1alpha1.Metric) MetricRow {
 	row, err := LookupMetric(m)
-	if err != nil { // nothing is decided for an unknown one; no value is at this threshold
+	if err != nil { // no value reaches this threshold
 		row.Label = string(m)
 		row.trigger = func(v1alpha1.Spec) v1alpha1.Trigger {
 			return v1alpha1.Trigger{Enabled: new(bool), ThresholdPercent: 101}
@@ -149,5 +149,5 @@ func metricRow(m v1alpha1.Metric) MetricRow {
 	return row
 }
 
-// helpedBy is the kind of change that helps against the alarm of a metric; empty for an unknown one.
+// helpedBy returns the kind of change that helps against the alarm of a metric; empty for an unknown metric.
 func helpedBy(m v1alpha1.Metric) v1alpha1.ChangeKind { return metricRow(m).HelpedBy }

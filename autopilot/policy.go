@@ -7,13 +7,15 @@ import (
 	"math"
 	"slices"
 
+	"github.com/mcsps/rds-autopilot/autopilot/window"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// DefaultGrowth is how many times the instance at first arming a flavor may become, where the policy names no cap.
+// DefaultGrowth is how many times the size of the instance at first arming a flavor may have, if the policy sets no
+// cap.
 const DefaultGrowth = 4
 
-// NarrowerMode returns the mode that allows less. An empty one sets no bound.
+// NarrowerMode returns the stricter mode. An empty mode sets no limit.
 func NarrowerMode(a, b v1alpha1.Mode) v1alpha1.Mode {
 	rank := func(m v1alpha1.Mode) int {
 		switch m {
@@ -30,8 +32,8 @@ func NarrowerMode(a, b v1alpha1.Mode) v1alpha1.Mode {
 	return a
 }
 
-// Validate finds what the CRD's schema cannot, or an older one does not, in the part of the policy that is about that kind
-// of change. The error names the field.
+// Validate returns an error that names the first invalid field in the part of the policy for that kind of change. It
+// covers what the schema of the CRD cannot express, or what an older schema accepted.
 func Validate(spec v1alpha1.Spec, kind v1alpha1.ChangeKind) error {
 	switch kind {
 	case v1alpha1.KindVolume:
@@ -72,17 +74,17 @@ func validateFlavor(f v1alpha1.Flavor) error {
 		}
 	}
 	if p := f.Alarm.PeriodSeconds; !slices.Contains([]int32{1, 300, 1200, 3600, 14400, 86400}, p) {
-		return fmt.Errorf("spec.flavor.alarm.periodSeconds: %d is none of Cloud Eye's periods", p)
+		return fmt.Errorf("spec.flavor.alarm.periodSeconds: %d is not one of Cloud Eye's periods", p)
 	}
 	if f.Window != nil {
-		if _, err := readWindow(*f.Window); err != nil {
+		if err := window.Validate(*f.Window); err != nil {
 			return fmt.Errorf("spec.flavor.window.%w", err)
 		}
 	}
 	return nil
 }
 
-// Rules returns the alarm rules that the policy asks for where the volume has that many GB.
+// Rules returns the alarm rules that the policy asks for with a volume of that many GB.
 func Rules(spec v1alpha1.Spec, volumeGB int) []v1alpha1.DesiredRule {
 	var rules []v1alpha1.DesiredRule
 	for _, metric := range MetricTable() {
@@ -100,7 +102,7 @@ func valueOr(p *int32, fallback int) int {
 	return int(*p)
 }
 
-// caps are the largest flavor the policy allows; 0 means that none is known.
+// caps returns the vCPUs and memory of the largest flavor that the policy allows; 0 means that the cap is not known.
 func caps(spec v1alpha1.Spec, b *v1alpha1.Baseline) (vcpus, memoryGB int) {
 	if b != nil {
 		vcpus, memoryGB = DefaultGrowth*int(b.VCPUs), DefaultGrowth*int(b.MemoryGB)
@@ -108,7 +110,7 @@ func caps(spec v1alpha1.Spec, b *v1alpha1.Baseline) (vcpus, memoryGB int) {
 	return valueOr(spec.Flavor.MaxVCPUs, vcpus), valueOr(spec.Flavor.MaxMemoryGB, memoryGB)
 }
 
-// DefaultSpec is what the CRD's schema makes of an empty spec.
+// DefaultSpec returns the policy that the defaults of the CRD's schema make of an empty spec.
 func DefaultSpec() v1alpha1.Spec {
 	on := func() v1alpha1.Trigger { return v1alpha1.Trigger{Enabled: new(true), ThresholdPercent: 90} }
 	return v1alpha1.Spec{

@@ -11,7 +11,7 @@ import (
 
 // What an older CRD lets through, which may lack whole fields, and the time zones that no schema knows. What is wrong for
 // flavors holds back flavors only, for a full disk does not wait for a typo to be found, and the other way round.
-func TestWhatIsWrongInAPolicyIsNamedAndHoldsBackItsPartOnly(t *testing.T) {
+func TestValidateNamesTheFieldAndStopsItsPartOnly(t *testing.T) {
 	window := func(w v1alpha1.Window) func(*v1alpha1.Spec) {
 		return func(s *v1alpha1.Spec) { s.Flavor.Window = &w }
 	}

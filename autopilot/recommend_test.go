@@ -48,8 +48,8 @@ func TestRecommendSaysWhatAutoWouldDo(t *testing.T) {
 		if i := auto.Intent; i != nil && i.Kind == v1alpha1.KindVolume && len(auto.Decisions) > 1 {
 			return // a wish whose window is open came beside the storage alarm
 		}
-		if len(dry.Decisions) != len(auto.Decisions) || dry.Again != auto.Again {
-			t.Fatalf("%v: %d answers, again in %s; Auto %d, %s", names, len(dry.Decisions), dry.Again, len(auto.Decisions), auto.Again)
+		if len(dry.Decisions) != len(auto.Decisions) || dry.RequeueAfter != auto.RequeueAfter {
+			t.Fatalf("%v: %d answers, again in %s; Auto %d, %s", names, len(dry.Decisions), dry.RequeueAfter, len(auto.Decisions), auto.RequeueAfter)
 		}
 		for i, d := range dry.Decisions {
 			if was := auto.Decisions[i]; was.Acts() {
@@ -71,7 +71,7 @@ func TestRecommendSaysWhatAutoWouldDo(t *testing.T) {
 func TestRecommendNamesTheFlavorThatAutoChangesAfterTheVolume(t *testing.T) {
 	c := quiet().with(storageAt(93), usageAt(v1alpha1.MetricCPU, 95))
 	auto := Decide(c)
-	if d := auto.Decisions[1]; d.Reason != ReasonChangePending || d.Message != "Storage goes first, then the flavor; looking again in 30 seconds" {
+	if d := auto.Decisions[1]; d.Reason != ReasonChangePending || d.Message != "Storage grows first, then the flavor changes. Next check in 30 seconds" {
 		t.Errorf("in Auto: %+v", d)
 	}
 	c.Mode = v1alpha1.ModeRecommend
@@ -82,7 +82,7 @@ func TestRecommendNamesTheFlavorThatAutoChangesAfterTheVolume(t *testing.T) {
 	}
 }
 
-func TestTheNarrowerModeBounds(t *testing.T) {
+func TestNarrowerModeReturnsTheStricterMode(t *testing.T) {
 	for _, policy := range []v1alpha1.Mode{v1alpha1.ModeAuto, v1alpha1.ModeRecommend, v1alpha1.ModeOff} {
 		for flag, want := range map[v1alpha1.Mode]v1alpha1.Mode{v1alpha1.ModeAuto: policy, v1alpha1.ModeOff: v1alpha1.ModeOff} {
 			if got := NarrowerMode(policy, flag); got != want {

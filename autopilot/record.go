@@ -12,11 +12,14 @@ import (
 )
 
 const (
+	// recordsKept is how many decisions the status keeps, so that an object stays small.
 	recordsKept = 20
-	foldEvery   = 5 * time.Minute // how often an unchanged answer is written again
+	// foldEvery is how often the record of an unchanged decision is updated. Each update is a write to the API server.
+	foldEvery = 5 * time.Minute
 )
 
-// RecordIntent enters what a verdict wants into the status, so that it is known before anything is patched.
+// RecordIntent returns the status with the change that a verdict makes. The caller must store it before anything is
+// patched, so that a restart does not lose the change.
 func RecordIntent(c Case, v Verdict) v1alpha1.Status {
 	s := c.Status.Copy()
 	if o := s.Overtaken; o != nil && c.intentState(o) == unpatched {
@@ -29,7 +32,7 @@ func RecordIntent(c Case, v Verdict) v1alpha1.Status {
 		}
 		s.Pending = v.Intent
 	case p != nil && c.intentState(p) == unpatched && !v.postponed(p):
-		s.Pending = nil // its alarm went before anything was patched
+		s.Pending = nil // its alarm cleared before anything was patched
 	}
 	s.Deferred = v.Deferred
 	if v.Intent != nil && v.Intent.Kind == v1alpha1.KindFlavor {
@@ -38,46 +41,47 @@ func RecordIntent(c Case, v Verdict) v1alpha1.Status {
 	return s
 }
 
-// PatchResult is what became of the patch of an intent.
+// PatchResult is the result of the patch of an intent.
 type PatchResult int
 
 // The results.
 const (
-	PatchNotMade   PatchResult = iota // there was nothing to patch, or nobody knows what became of it
-	PatchAccepted                     // the Rds asks for it now
-	PatchTakenBack                    // the API server took it and answered with another value
-	PatchRefused                      // the API server refused it
+	PatchNotMade  PatchResult = iota // there was nothing to patch, or the result is not known
+	PatchAccepted                    // the Rds requests the change now
+	PatchReverted                    // the API server accepted the patch and returned another value
+	PatchRefused                     // the API server refused the patch
 )
 
-// Patched is the result of a patch; Message is the API server's where it refused it.
+// Patched holds the result of a patch. Message is the text of the API server if it refused the patch.
 type Patched struct {
 	Result  PatchResult
 	Message string
-	Cloud   *CloudAnswer // to the request that followed, or to one for an earlier intent; nil where it was not asked
+	Cloud   *CloudAnswer // to a request for this or an earlier intent; nil if there was no request
 }
 
-// Recorded is the status after a verdict, and what to report to people once it is stored.
+// Recorded holds the status after a verdict, and what to report to people once the status is stored.
 type Recorded struct {
-	Status   v1alpha1.Status
-	News     []Decision // the answers that are new, as opposed to folded into an earlier record
-	Ended    []v1alpha1.Change
-	Warnings []Warning
-	Again    time.Duration // when to look again; 0 where an event brings it up
+	Status       v1alpha1.Status
+	News         []Decision // decisions that are new and not folded into an earlier record
+	Ended        []v1alpha1.Change
+	Warnings     []Warning
+	RequeueAfter time.Duration // 0 if an event starts the next check
 }
 
-// RecordAnswer enters the cloud's answer into a status, where what RecordOutcome returned could not be stored, and returns the
-// answers to alarms that are new by that. An answer to what is not pending any more changes nothing.
+// RecordAnswer enters the cloud's answer into a status that was read again, because the result of RecordOutcome could
+// not be stored. It returns the new decisions. An answer to an intent that is no longer pending changes nothing.
 func RecordAnswer(c Case, s *v1alpha1.Status, a CloudAnswer) (news []Decision) {
 	return recordDecisions(s, c.recordAnswer(s, a), c.Now)
 }
 
-// RecordOutcome enters into the status what became of a verdict: the intent as it stands after its patch, a record of every
-// answer, and all conditions but Armed and Ready. The case's status is that of RecordIntent; f is what FollowUp found.
+// RecordOutcome returns the status after a verdict: the intent after its patch, a record of every decision, and all
+// conditions except Armed and Ready. The status of the case must be the one that RecordIntent returned, and f the
+// result of FollowUp.
 func RecordOutcome(c Case, v Verdict, f Followed, p Patched) Recorded {
 	done := Recorded{Status: c.Status.Copy()}
 	s := &done.Status
 	var answers []Decision
-	for _, i := range f.Asked {
+	for _, i := range f.Requested {
 		answers = append(answers, c.decisionsFor(i)...)
 	}
 	for _, i := range f.Failed {
@@ -87,10 +91,10 @@ func RecordOutcome(c Case, v Verdict, f Followed, p Patched) Recorded {
 		switch p.Result {
 		case PatchAccepted:
 			s.Pending = withAskedTime(*i, c.Now)
-		case PatchTakenBack:
+		case PatchReverted:
 			done.Ended = append(done.Ended, c.endIntent(i, v1alpha1.OutcomeLost))
 			s.Changes, s.Pending = prependChange(s.Changes, done.Ended[0]), nil
-			done.Ended[0] = s.Changes[0] // with its count
+			done.Ended[0] = s.Changes[0] // with the count of equal changes
 		case PatchRefused:
 			refusal := v1alpha1.Refusal{Count: 1, Time: *micro(c.Now), Message: p.Message}
 			if i.Refusal != nil {
@@ -104,13 +108,13 @@ func RecordOutcome(c Case, v Verdict, f Followed, p Patched) Recorded {
 			switch p.Result {
 			case PatchNotMade:
 				continue
-			case PatchTakenBack:
-				d = c.takenBackAtOnce(d, done.Ended[0])
+			case PatchReverted:
+				d = c.declineReverted(d, done.Ended[0])
 				v.Contest = &d
 			case PatchRefused:
 				d = d.declineRefused(*s.Pending.Refusal, refusalWait(s.Pending.Refusal.Count))
 			}
-			v.again(d.Again)
+			v.requeueAfter(d.RequeueAfter)
 		}
 		answers = append(answers, d)
 	}
@@ -123,11 +127,11 @@ func RecordOutcome(c Case, v Verdict, f Followed, p Patched) Recorded {
 	setLimited(s, v, c.Generation, c.Now)
 	setContested(s, c, v)
 	Summarize(s)
-	done.Warnings, done.Again = UpdateWarnings(c, s), v.Again
+	done.Warnings, done.RequeueAfter = UpdateWarnings(c, s), v.RequeueAfter
 	return done
 }
 
-// decisionsFor are the answers to the alarms of an intent that the Rds turned out to ask for.
+// decisionsFor returns the decisions on the alarms of an intent that the Rds was found to request.
 func (c Case) decisionsFor(i v1alpha1.Intent) []Decision {
 	d := Decision{Action: actionFor(i.Kind), Reason: ReasonAlarmInForce, From: i.From, To: i.To, Message: i.Message}
 	if percent, err := strconv.ParseFloat(i.ValuePercent, 64); err == nil {
@@ -146,18 +150,19 @@ func (c Case) decisionsFor(i v1alpha1.Intent) []Decision {
 	return answers
 }
 
-// takenBackAtOnce is the answer to an alarm where something in the API server put the old value back.
-func (c Case) takenBackAtOnce(d Decision, lost v1alpha1.Change) Decision {
-	what, _, _ := strings.Cut(d.Message, ":")
-	again := contestKept
+// declineReverted returns the decision on an alarm after the API server has accepted a patch and restored the old
+// value.
+func (c Case) declineReverted(d Decision, lost v1alpha1.Change) Decision {
+	change, _, _ := strings.Cut(d.Message, ":")
+	wait := contestKept
 	if lost.Kind == v1alpha1.KindVolume {
-		again = c.takenBackWait(d, lost)
+		wait = c.revertedSizeWait(d, lost)
 	}
 	d.To = ""
-	return d.decline(ReasonContested, again, "The Kubernetes API took the patch (%s) and put the old value back at once: look for an admission policy or webhook", what)
+	return d.decline(ReasonContested, wait, "The Kubernetes API accepted the patch (%s) and restored the old value at once. Check admission policies and webhooks", change)
 }
 
-// postponed reports whether an intent that was never patched is still wished for, only not now.
+// postponed reports whether an intent that was never patched is still needed.
 func (v Verdict) postponed(i *v1alpha1.Intent) bool {
 	return slices.ContainsFunc(v.Decisions, func(d Decision) bool {
 		isRefused := i.Refusal != nil && i.Refusal.Reason == string(d.Reason)
@@ -165,7 +170,7 @@ func (v Verdict) postponed(i *v1alpha1.Intent) bool {
 	})
 }
 
-// recordDecisions enters decisions and returns those that are new.
+// recordDecisions records decisions and returns the new ones.
 func recordDecisions(s *v1alpha1.Status, decisions []Decision, now time.Time) (news []Decision) {
 	for _, d := range decisions {
 		if recordDecision(s, d, now) {
@@ -175,7 +180,7 @@ func recordDecisions(s *v1alpha1.Status, decisions []Decision, now time.Time) (n
 	return news
 }
 
-// recordDecision enters one decision and reports whether it is new.
+// recordDecision records a decision and reports whether it is new.
 func recordDecision(s *v1alpha1.Status, d Decision, now time.Time) bool {
 	for i, r := range s.Decisions {
 		if r.Metric != d.Metric {
@@ -207,7 +212,8 @@ func recordDecision(s *v1alpha1.Status, d Decision, now time.Time) bool {
 	return true
 }
 
-// dropOldest drops the oldest record of the metric that has most of them: one metric must not push the others out.
+// dropOldest returns the records without the oldest record of the metric with the most records, so that one metric does
+// not push the others out.
 func dropOldest(records []v1alpha1.DecisionRecord) []v1alpha1.DecisionRecord {
 	count := make(map[v1alpha1.Metric]int)
 	most := records[0].Metric

@@ -11,16 +11,17 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// decline is the decision to do nothing: its reason, its sentence and when to look again, which the sentence says as well.
-func (d Decision) decline(r Reason, again time.Duration, format string, args ...any) Decision {
-	d.Action, d.Reason, d.Again, d.Message = ActionNone, r, again, fmt.Sprintf(format, args...)
-	if again > 0 {
-		d.Message += "; looking again in " + durationText(again)
+// decline returns the decision to change nothing, with its reason, its message and the time until the next check. The
+// message names that time as well.
+func (d Decision) decline(r Reason, wait time.Duration, format string, args ...any) Decision {
+	d.Action, d.Reason, d.RequeueAfter, d.Message = ActionNone, r, wait, fmt.Sprintf(format, args...)
+	if wait > 0 {
+		d.Message = strings.TrimSuffix(d.Message, ".") + ". Next check in " + durationText(wait)
 	}
 	return d
 }
 
-// durationText is a duration in words, in the two largest units that matter, rounded up.
+// durationText returns a duration in words, in at most two units, rounded up.
 func durationText(d time.Duration) string {
 	count := func(n int64, unit string) string {
 		if n == 1 {
@@ -48,10 +49,10 @@ func durationText(d time.Duration) string {
 	return two(d, day, time.Hour, "day", "hour")
 }
 
-// at is a time in a sentence.
+// at returns a time for a sentence.
 func at(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// usage describes what the alarms are about.
+// usage describes the measurements of the alarms.
 func (c Case) usage(alarms []Alarm) string {
 	var parts []string
 	for _, a := range alarms {
@@ -65,7 +66,7 @@ func (c Case) usage(alarms []Alarm) string {
 	return strings.Join(parts, "; ")
 }
 
-// describeIntent names a change as people do.
+// describeIntent names a change in a sentence.
 func describeIntent(i v1alpha1.Intent) string { return describeStep(i.Kind, i.From, i.To) }
 
 func describeStep(kind v1alpha1.ChangeKind, from, to string) string {
@@ -75,21 +76,21 @@ func describeStep(kind v1alpha1.ChangeKind, from, to string) string {
 	return fmt.Sprintf("Flavor %s → %s", from, to)
 }
 
-// DescribeChange describes in a sentence how a change ended.
+// DescribeChange returns a sentence that says how a change ended.
 func DescribeChange(ch v1alpha1.Change) string {
 	what := describeStep(ch.Kind, ch.From, ch.To)
 	switch {
 	case ch.Outcome == v1alpha1.OutcomeRolledBack:
-		return what + ": the cloud left a flavor that the Rds still asked for"
+		return what + ": the cloud reverted a flavor that the Rds still requests"
 	case ch.By == v1alpha1.ByOther:
-		return what + ": somebody else changed it"
+		return what + ": changed by another writer"
 	case ch.Outcome == v1alpha1.OutcomeLost:
 		if ch.Count > 1 {
 			what += fmt.Sprintf(" (%s)", timesText(int(ch.Count)))
 		}
-		return what + " is lost: the Rds no longer asks for it, and the cloud has not got it"
+		return what + " is lost: the Rds no longer requests it, and the cloud did not make it"
 	case ch.DecisionTime != nil:
-		return fmt.Sprintf("%s is done, %s after it was decided", what, durationText(ch.CompletionTime.Sub(ch.DecisionTime.Time)))
+		return fmt.Sprintf("%s is done, %s after the decision", what, durationText(ch.CompletionTime.Sub(ch.DecisionTime.Time)))
 	}
 	return what + " is done"
 }

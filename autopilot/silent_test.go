@@ -11,7 +11,7 @@ import (
 )
 
 // Nobody has seen what the real Cloud Eye does with a rule of raw data: its own data must do where the rule says nothing.
-func TestAFullVolumeOfASilentRuleGrows(t *testing.T) {
+func TestFullVolumeGrowsWhenItsRuleIsSilent(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		usedG float64
@@ -34,7 +34,7 @@ func TestAFullVolumeOfASilentRuleGrows(t *testing.T) {
 				c.Spec.Storage.Alarm = tc.rule
 			}
 			a := storageAt(tc.usedG)
-			a.State, a.UnheardTime = tc.state, c.Now.Add(-tc.since)
+			a.State, a.AlarmOverdueSince = tc.state, c.Now.Add(-tc.since)
 			c = c.with(a)
 			v := Decide(c)
 			if grows := v.Intent != nil && v.Intent.To == "110"; grows != tc.grows {
@@ -45,13 +45,13 @@ func TestAFullVolumeOfASilentRuleGrows(t *testing.T) {
 			for _, w := range UpdateWarnings(c, &status) {
 				warned = append(warned, string(w.Reason)+": "+w.Message)
 			}
-			if said := strings.Join(warned, " "); strings.Contains(said, "RuleSilent: Cloud Eye says") != tc.grows {
+			if said := strings.Join(warned, " "); strings.Contains(said, "RuleSilent: Cloud Eye reports") != tc.grows {
 				t.Errorf("warned %q", said)
 			}
 			if again := UpdateWarnings(c, &status); len(again) > 0 {
 				t.Errorf("warned twice: %v", again)
 			}
-			if tc.grows && !v.Decisions[0].Since.Equal(a.UnheardTime) {
+			if tc.grows && !v.Decisions[0].Since.Equal(a.AlarmOverdueSince) {
 				t.Errorf("the alarm began at %s", v.Decisions[0].Since)
 			}
 		})

@@ -2,21 +2,21 @@
 
 package autopilot
 
-// Rules of the cloud for storage, in GB and percent (RDS umn: scaling_up_storage_space.rst).
+// Rules of the cloud for storage (RDS umn: scaling_up_storage_space.rst), and margins of ours, in GB and percent.
 const (
-	volumeUnit       = 10   // sizes are multiples of it
-	largeVolume      = 1000 // from here on, free space decides instead of percent
-	readOnlyFree     = 5    // below, any database is read-only
-	readOnlyUsed     = 97   // percent: at and above, one smaller than largeVolume is read-only …
-	writableUsed     = 87   // … until it is down to this
-	largeReadOnly    = 30   // free GB: below, a large one is read-only …
-	largeWritable    = 150  // … until it has this much
-	freeWhenAlarming = 10   // ours: this much is free when the alarm comes
-	nearReadOnly     = 2    // ours: this close to being read-only there is no time to wait for others
+	volumeUnit       = 10   // every size is a multiple of this
+	largeVolume      = 1000 // from this size on, free space counts instead of percent
+	readOnlyFree     = 5    // with less free space, every database is read-only
+	readOnlyUsed     = 97   // percent; from here on, a database below largeVolume is read-only
+	writableUsed     = 87   // percent; down to here, it stays read-only
+	largeReadOnly    = 30   // with less free space, a large database is read-only
+	largeWritable    = 150  // until it has this free space, it stays read-only
+	freeWhenAlarming = 10   // ours: so much space is free when the alarm is raised
+	nearReadOnly     = 2    // ours: so close to read-only, growth does not wait for other writers
 )
 
-// Threshold is the percentage of used storage at which a volume of that many GB raises its alarm: the configured one, or
-// less, so that at least 10 GB are free when the alarm comes.
+// Threshold returns the percentage of used storage at which a volume of that many GB raises its alarm. It is the
+// configured one, or less so that at least 10 GB are free when the alarm is raised.
 func Threshold(sizeGB, configuredThreshold int) int {
 	if sizeGB <= freeWhenAlarming {
 		return min(configuredThreshold, 1)
@@ -33,13 +33,13 @@ func readOnly(sizeGB int, usedGB float64) bool {
 	return free < readOnlyFree || 100*usedGB >= float64(readOnlyUsed*sizeGB)
 }
 
-// nearlyReadOnly reports whether a database is read-only, or will be with 2 GB more.
+// nearlyReadOnly reports whether a database is read-only, or becomes so with 2 GB more.
 func nearlyReadOnly(sizeGB int, usedGB float64) bool { return readOnly(sizeGB, usedGB+nearReadOnly) }
 
-// roundUp is the next size the cloud can have.
+// roundUp returns the smallest size of the cloud that is not smaller.
 func roundUp(sizeGB int) int { return (sizeGB + volumeUnit - 1) / volumeUnit * volumeUnit }
 
-// writable reports whether a database that was read-only is writable again.
+// writable reports whether a database that was read-only becomes writable at that fill.
 func writable(sizeGB int, usedGB float64) bool {
 	if sizeGB >= largeVolume {
 		return float64(sizeGB)-usedGB >= largeWritable
@@ -52,9 +52,9 @@ func atThreshold(sizeGB int, usedGB float64, configuredThreshold int) bool {
 	return 100*usedGB >= float64(Threshold(sizeGB, configuredThreshold)*sizeGB)
 }
 
-// newSize is the size in GB a volume should have, given what is used of it. It is a function of the used space: asked
-// again with the same, it asks for no second step. It returns sizeGB where there is nothing to do, and never more than
-// maxGB unless the volume is larger already.
+// newSize returns the size in GB that a volume should have for its used space. For its own result it returns no second
+// step. It returns sizeGB if the volume is below its threshold, and never more than maxGB unless the volume is larger
+// already.
 func newSize(sizeGB int, usedGB float64, stepGB, maxGB, configuredThreshold int) int {
 	if !atThreshold(sizeGB, usedGB, configuredThreshold) {
 		return sizeGB

@@ -9,24 +9,24 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// summaryLimit is how long a summary may be, in characters: a column of a table.
+// summaryLimit is the maximum length of a summary in characters, so that it fits into a column of kubectl get.
 const summaryLimit = 80
 
-// Summarize says in a few words what was changed last and what was decided last, for the columns of kubectl get.
+// Summarize sets the texts for the columns of kubectl get: the last change and the last decision.
 func Summarize(s *v1alpha1.Status) {
 	s.Summary = v1alpha1.Summary{}
 	if len(s.Changes) > 0 {
-		s.Summary.LastChange = cut(summarizeChange(s.Changes[0]))
+		s.Summary.LastChange = truncate(summarizeChange(s.Changes[0]))
 	}
 	for _, p := range s.Intents() {
 		if p.AskedTime != nil {
-			s.Summary.LastChange = cut(shortStep(p.Kind, p.From, p.To) + ", under way")
+			s.Summary.LastChange = truncate(shortStep(p.Kind, p.From, p.To) + ", in progress")
 			break
 		}
 	}
 	if len(s.Decisions) > 0 {
 		d := s.Decisions[0]
-		s.Summary.LastDecision = cut(fmt.Sprintf("%s (%s)", d.Reason, d.Metric))
+		s.Summary.LastDecision = truncate(fmt.Sprintf("%s (%s)", d.Reason, d.Metric))
 	}
 }
 
@@ -43,7 +43,7 @@ func summarizeChange(ch v1alpha1.Change) string {
 	return what
 }
 
-// shortStep names a change without what every flavor of the engine begins with.
+// shortStep names a change without the common prefix of the flavors of an engine.
 func shortStep(kind v1alpha1.ChangeKind, from, to string) string {
 	if kind == v1alpha1.KindVolume {
 		return fmt.Sprintf("%s → %s GB", from, to)
@@ -51,7 +51,7 @@ func shortStep(kind v1alpha1.ChangeKind, from, to string) string {
 	return fmt.Sprintf("%s → %s", shortFlavor(from), shortFlavor(to))
 }
 
-// shortFlavor is n1.large.2 of rds.mysql.n1.large.2.
+// shortFlavor returns n1.large.2 for rds.mysql.n1.large.2.
 func shortFlavor(code string) string {
 	if parts := strings.SplitN(code, ".", 3); len(parts) == 3 && parts[0] == "rds" {
 		return parts[2]
@@ -59,7 +59,8 @@ func shortFlavor(code string) string {
 	return code
 }
 
-func cut(text string) string {
+// truncate returns the text with at most summaryLimit characters.
+func truncate(text string) string {
 	if letters := []rune(text); len(letters) > summaryLimit {
 		return string(letters[:summaryLimit-1]) + "…"
 	}

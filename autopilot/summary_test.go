@@ -14,7 +14,7 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-func TestTheSummarySaysWhatHappenedLast(t *testing.T) {
+func TestSummarizeNamesTheLastChangeAndDecision(t *testing.T) {
 	const volume, flavor = v1alpha1.KindVolume, v1alpha1.KindFlavor
 	grown := v1alpha1.Change{Kind: volume, By: v1alpha1.ByAutopilot, From: "40", To: "50", Outcome: v1alpha1.OutcomeCompleted}
 	byOthers, lost := grown, grown
@@ -34,7 +34,7 @@ func TestTheSummarySaysWhatHappenedLast(t *testing.T) {
 		{"lost", v1alpha1.Status{Changes: []v1alpha1.Change{lost}}, v1alpha1.Summary{LastChange: "40 → 50 GB, lost"}},
 		{"rolled back", v1alpha1.Status{Changes: []v1alpha1.Change{{Kind: flavor, By: v1alpha1.ByOther, From: "rds.pg.n1.large.2", To: "rds.pg.n1.medium.2", Outcome: v1alpha1.OutcomeRolledBack}}},
 			v1alpha1.Summary{LastChange: "n1.large.2 → n1.medium.2, by the cloud"}},
-		{"under way", v1alpha1.Status{Pending: larger, Changes: []v1alpha1.Change{grown}}, v1alpha1.Summary{LastChange: "x1.2xlarge.2.ha → x1.4xlarge.2.ha, under way"}},
+		{"under way", v1alpha1.Status{Pending: larger, Changes: []v1alpha1.Change{grown}}, v1alpha1.Summary{LastChange: "x1.2xlarge.2.ha → x1.4xlarge.2.ha, in progress"}},
 		{"only intended", v1alpha1.Status{Pending: &unasked, Changes: []v1alpha1.Change{grown}}, v1alpha1.Summary{LastChange: "40 → 50 GB"}},
 		{"decided", v1alpha1.Status{Decisions: []v1alpha1.DecisionRecord{{Reason: "CapReached", Metric: v1alpha1.MetricStorage}, {Reason: "NoData", Metric: v1alpha1.MetricCPU}}},
 			v1alpha1.Summary{LastDecision: "CapReached (storage)"}},
@@ -51,7 +51,7 @@ func TestTheSummarySaysWhatHappenedLast(t *testing.T) {
 	}
 }
 
-func TestARoundSumsUpWhatItRecords(t *testing.T) {
+func TestRecordOutcomeUpdatesTheSummary(t *testing.T) {
 	c := quiet().with(storageAt(93))
 	v := Decide(c)
 	c.Status = RecordIntent(c, v)
@@ -59,7 +59,7 @@ func TestARoundSumsUpWhatItRecords(t *testing.T) {
 		t.Errorf("before anything was asked for: %+v", c.Status.Summary)
 	}
 	done := RecordOutcome(c, v, Followed{}, Patched{Result: PatchAccepted}).Status
-	want := v1alpha1.Summary{LastChange: c.Status.Pending.From + " → " + c.Status.Pending.To + " GB, under way", LastDecision: "AlarmInForce (storage)"}
+	want := v1alpha1.Summary{LastChange: c.Status.Pending.From + " → " + c.Status.Pending.To + " GB, in progress", LastDecision: "AlarmInForce (storage)"}
 	if done.Summary != want {
 		t.Errorf("%+v, want %+v", done.Summary, want)
 	}
@@ -69,7 +69,7 @@ func TestARoundSumsUpWhatItRecords(t *testing.T) {
 	}
 }
 
-func TestReadyFollowsArmedAndTheLastLook(t *testing.T) {
+func TestReadyFollowsArmedAndTheLastCheck(t *testing.T) {
 	for _, test := range []struct {
 		name       string
 		armed      bool

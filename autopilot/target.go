@@ -8,36 +8,36 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Target is a database that an autopilot of the same namespace and name looks after, as its Rds describes it or, where there is
-// none, the autopilot itself.
+// Target is a database that the autopilot of the same namespace and name manages. Its fields come from the Rds or,
+// without an Rds, from the autopilot itself.
 type Target struct {
 	Namespace, Name string
-	// NoRds: the autopilot names the instance, and the uid and version are its own. Nothing is wanted of an operator.
+	// NoRds means that the autopilot names the instance. UID and version are then those of the autopilot.
 	NoRds           bool
 	UID             types.UID
 	ResourceVersion string
-	// InstanceID in the cloud; empty until the operator has entered it.
+	// InstanceID is the id in the cloud. It is empty until the operator has entered it.
 	InstanceID string
-	// Wanted is what the operator is asked for.
+	// Wanted is the size and flavor that the spec requests.
 	Wanted Wanted
-	// Switch is what spec.autopilot says; empty where the field is absent, which says nothing.
+	// Switch is the value of spec.autopilot. It is empty if the field is absent, which changes nothing.
 	Switch v1alpha1.Switch
-	// Deleting: a person has deleted it, and its finalizers hold it.
+	// Deleting means that the object is deleted and that its finalizers still keep it.
 	Deleting bool
-	// OperatorAutopilot: spec.endpoint is set, so the operator's own, unauthenticated autopilot is on as well.
+	// OperatorAutopilot means that spec.endpoint turns on the operator's own, unauthenticated autopilot as well.
 	OperatorAutopilot bool
 }
 
-// GetUID returns the UID, as Kubernetes objects do.
+// GetUID returns the UID, so that a Target can be used like a Kubernetes object.
 func (t *Target) GetUID() types.UID { return t.UID }
 
-// GetResourceVersion returns the version that was read, as Kubernetes objects do.
+// GetResourceVersion returns the version that was read, so that a Target can be used like a Kubernetes object.
 func (t *Target) GetResourceVersion() string { return t.ResourceVersion }
 
-// Event is what people are to know about a database.
+// Event is a Kubernetes event about a database.
 type Event struct {
 	Warning bool
-	Change  bool // it is about a change: another one with the same reason is another event
+	Change  bool // it reports a change, and each change gets an event of its own
 	Reason  string
 	Action  string
 	Note    string

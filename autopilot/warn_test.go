@@ -23,15 +23,15 @@ func (c *Case) grow(gb int) (warned []string) {
 	return warned
 }
 
-func TestWarnings(t *testing.T) {
+func TestUpdateWarnings(t *testing.T) {
 	const day = 24 * time.Hour
 	type look struct {
 		after time.Duration
 		gb    int
 		want  string // empty: no warning
 	}
-	near := "NearCap: Storage has 80 GB, 80 % of spec.storage.maxGB, 100 GB: beyond that it does not grow"
-	full := "CapReached: Storage has 100 GB and spec.storage.maxGB is 100: it grows no further"
+	near := "NearCap: Storage has 80 GB, 80 % of spec.storage.maxGB (100 GB). Raise maxGB or free space before it stops growing"
+	full := "CapReached: Storage is at its limit: 100 GB (spec.storage.maxGB is 100). Raise maxGB or free space"
 	for _, tc := range []struct {
 		name  string
 		maxGB int32
@@ -41,19 +41,19 @@ func TestWarnings(t *testing.T) {
 		{"a cap at the present size from the beginning", 100, []look{{0, 100, full}, {day, 100, ""}}},
 		{"a cap far away", 4000, []look{{0, 100, ""}, {day, 110, ""}}},
 		{"doubled in small steps within 7 days, once", 4000, []look{
-			{0, 40, ""}, {day, 50, ""}, {day, 60, ""}, {day, 70, ""}, {time.Hour, 80, "VolumeDoubled: Storage has doubled within 7 days, from 40 to 80 GB: is that what fills it?"},
+			{0, 40, ""}, {day, 50, ""}, {day, 60, ""}, {day, 70, ""}, {time.Hour, 80, "VolumeDoubled: Storage has doubled within 7 days, from 40 to 80 GB. Check what fills it"},
 			{time.Minute, 80, ""}, {day, 90, ""},
 		}},
-		{"doubled in one day", 4000, []look{{0, 40, ""}, {time.Hour, 60, ""}, {time.Hour, 80, "VolumeDoubled: Storage has doubled within 7 days, from 40 to 80 GB: is that what fills it?"}}},
+		{"doubled in one day", 4000, []look{{0, 40, ""}, {time.Hour, 60, ""}, {time.Hour, 80, "VolumeDoubled: Storage has doubled within 7 days, from 40 to 80 GB. Check what fills it"}}},
 		{"many steps in a day are one day", 4000, func() (looks []look) {
 			for gb := 200; gb <= 330; gb += 10 {
 				looks = append(looks, look{time.Minute, gb, ""})
 			}
-			return append(looks, look{day, 400, "VolumeDoubled: Storage has doubled within 7 days, from 200 to 400 GB: is that what fills it?"})
+			return append(looks, look{day, 400, "VolumeDoubled: Storage has doubled within 7 days, from 200 to 400 GB. Check what fills it"})
 		}()},
-		{"doubled twice is told twice", 4000, []look{{0, 40, ""}, {time.Hour, 80, "VolumeDoubled: Storage has doubled within 7 days, from 40 to 80 GB: is that what fills it?"}, {day, 150, ""}, {day, 160, "VolumeDoubled: Storage has doubled within 7 days, from 40 to 160 GB: is that what fills it?"}}},
+		{"doubled twice is told twice", 4000, []look{{0, 40, ""}, {time.Hour, 80, "VolumeDoubled: Storage has doubled within 7 days, from 40 to 80 GB. Check what fills it"}, {day, 150, ""}, {day, 160, "VolumeDoubled: Storage has doubled within 7 days, from 40 to 160 GB. Check what fills it"}}},
 		{"doubled in 8 days is no news", 4000, []look{{0, 40, ""}, {0, 50, ""}, {8 * day, 80, ""}}},
-		{"it can double again after a while", 4000, []look{{0, 40, ""}, {0, 80, "VolumeDoubled: Storage has doubled within 7 days, from 40 to 80 GB: is that what fills it?"}, {8 * day, 80, ""}, {day, 160, "VolumeDoubled: Storage has doubled within 7 days, from 80 to 160 GB: is that what fills it?"}}},
+		{"it can double again after a while", 4000, []look{{0, 40, ""}, {0, 80, "VolumeDoubled: Storage has doubled within 7 days, from 40 to 80 GB. Check what fills it"}, {8 * day, 80, ""}, {day, 160, "VolumeDoubled: Storage has doubled within 7 days, from 80 to 160 GB. Check what fills it"}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := Case{Now: noon(), Spec: policy()}
@@ -90,7 +90,7 @@ func TestWarnings(t *testing.T) {
 	})
 }
 
-func TestTheConditionLimited(t *testing.T) {
+func TestConditionLimited(t *testing.T) {
 	c := quiet()
 	c.Spec.Storage.StepGB, c.Spec.Storage.MaxGB = 50, 120
 	limited := func(when string, want bool, says string) {
@@ -106,11 +106,11 @@ func TestTheConditionLimited(t *testing.T) {
 			t.Errorf("%s: reason %s", when, got.Reason)
 		}
 	}
-	limited("nothing is wished for", false, "No wish is cut by the policy")
+	limited("nothing is wished for", false, "Within limits")
 	c.Alarms = []Alarm{storageAt(93)}
-	limited("the last step is cut", true, "Storage 100 → 120 GB: 93.0 % used, alarm at 90 %; 150 GB are cut to spec.storage.maxGB")
+	limited("the last step is cut", true, "Storage 100 → 120 GB: 93.0 % used, alarm at 90 %; 150 GB are needed, clamped to spec.storage.maxGB")
 	c.Wanted.VolumeGB = 120
-	limited("while it is under way", true, "150 GB are cut")
+	limited("while it is under way", true, "150 GB are needed")
 	c.Instance.VolumeGB = 120
 	c.Status = FollowUp(c).Status
 	limited("once it is there", false, "")

@@ -20,9 +20,9 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// TestTheYAMLOfTheDocumentsNamesWhatExists reads every block of YAML that people copy: as a manifest, a part of one, values of
-// the chart, or what a GitOps tool is told about our resources.
-func TestTheYAMLOfTheDocumentsNamesWhatExists(t *testing.T) {
+// TestDocumentsYAMLNamesFieldsThatExist reads every block of YAML in the documents: manifests, parts of manifests, values of the
+// chart, and configurations of GitOps tools for our resources.
+func TestDocumentsYAMLNamesFieldsThatExist(t *testing.T) {
 	values := valuesSchema(t)
 	seen := map[string]int{}
 	for _, file := range documents(t) {
@@ -46,32 +46,8 @@ func TestTheYAMLOfTheDocumentsNamesWhatExists(t *testing.T) {
 	}
 }
 
-func TestTheCheckOfBlocksSeesWhatDoesNotExist(t *testing.T) {
-	values := valuesSchema(t)
-	for text, want := range map[string]string{
-		"spec: {ignoreDifferences: [{group: otc.mcsps.de, kind: Rds, jsonPointers: [/spec/volumeSize]}]}":     "no field /spec/volumeSize",
-		"spec: {ignoreDifferences: [{group: otc.mcsps.de, kind: Rds, jqPathExpressions: [.spec.flavor]}]}":    "no field .spec.flavor",
-		"spec: {ignoreDifferences: [{group: otc.mcsps.de, kind: RDS, jsonPointers: [/spec/volumesize]}]}":     "no kind RDS",
-		"spec: {ignoreDifferences: [{group: otc.mcsps.de, kind: Rds}]}":                                       "names no field",
-		"data: {resource.customizations.health.otc.mcsps.de_RdsAutopilot: 'c.type == \"Ready\"'}":             "no kind RdsAutopilot",
-		"data: {resource.customizations.health.autopilot.otc.mcsps.de_RdsAutopilot: 'c.type == \"Healthy\"'}": "no condition",
-		"metadata: {annotations: {kustomize.toolkit.fluxcd.io/reconcile: never}}":                             "not known",
-		"spec: {autopilots: true}": "autopilots",
-		"{apiVersion: autopilot.otc.mcsps.de/v1alpha1, kind: RdsAutopilot, spec: {m: 1}}": "spec.m",
-		"monitoring: {kubeStateMetrics: {enable: true}}":                                  "no value monitoring.kubeStateMetrics.enable",
-	} {
-		var block map[string]any
-		if err := yaml.UnmarshalStrict([]byte(text), &block); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := checkBlock(t, block, values); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %q", text, err, want)
-		}
-	}
-}
-
 // The keys of --set in the documents' commands are values of the chart.
-func TestTheValuesOfTheDocumentsCommandsExist(t *testing.T) {
+func TestDocumentsCommandsSetValuesThatExist(t *testing.T) {
 	values, found := valuesSchema(t), 0
 	for _, file := range documents(t) {
 		for _, m := range regexp.MustCompile(`--set(?:-string)?[ =]([\w.-]+)=`).FindAllStringSubmatch(document(t, file), -1) {
@@ -93,7 +69,7 @@ func yamlBlocks(text string) (all []string) {
 	return all
 }
 
-// checkBlock says what a block is, and what in it does not exist.
+// checkBlock returns the kind of a block, and an error for a name in it that does not exist.
 func checkBlock(t *testing.T, block map[string]any, values map[string]any) (kind string, err error) {
 	t.Helper()
 	spec, _ := block["spec"].(map[string]any)
@@ -143,7 +119,7 @@ func dryRun(t *testing.T, block map[string]any) error {
 	return err
 }
 
-// ignored checks what Argo CD is to leave alone.
+// ignored checks the fields that Argo CD must ignore.
 func ignored(t *testing.T, differences any) error {
 	t.Helper()
 	for _, d := range differences.([]any) {
@@ -166,7 +142,7 @@ func ignored(t *testing.T, differences any) error {
 	return nil
 }
 
-// customized checks what Argo CD is told of the health of our kinds.
+// customized checks the health scripts of Argo CD for our kinds.
 func customized(t *testing.T, data any) error {
 	t.Helper()
 	for key, script := range data.(map[string]any) {
@@ -188,7 +164,7 @@ func customized(t *testing.T, data any) error {
 	return nil
 }
 
-// kindSchema is what our CRD says of a kind.
+// kindSchema returns the schema of a kind in our CRDs.
 func kindSchema(t *testing.T, group, kind string) (map[string]any, error) {
 	t.Helper()
 	file, ok := map[string]string{"otc.mcsps.de Rds": rdsCRD, "autopilot.otc.mcsps.de RdsAutopilot": autopilotCRD}[group+" "+kind]
@@ -211,7 +187,7 @@ func valuesSchema(t *testing.T) map[string]any {
 	return s
 }
 
-// hasField reports whether a schema has that field. What it leaves open has none.
+// hasField reports whether a schema has that field. An open object has no fields.
 func hasField(s map[string]any, path []string) bool {
 	for _, name := range path {
 		properties, _ := s["properties"].(map[string]any)
@@ -224,7 +200,7 @@ func hasField(s map[string]any, path []string) bool {
 	return len(path) > 0
 }
 
-// paths are the ways to all that is no object.
+// paths returns the paths to all values that are no objects.
 func paths(value map[string]any, to []string) (all [][]string) {
 	for name, inner := range value {
 		path := append(slices.Clone(to), name)

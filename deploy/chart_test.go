@@ -27,7 +27,7 @@ func chartSchema(t *testing.T) schemaNode {
 	return schema
 }
 
-func TestTheChartTakesEveryFlagOfServe(t *testing.T) {
+func TestChartSchemaAcceptsEveryFlagOfServe(t *testing.T) {
 	// Values of their own, or fixed in a pod.
 	elsewhere := []string{"public-url", "mode", "watch-namespaces", "webhook-addr", "admin-addr", "kubeconfig", "context", "lease-namespace"}
 	var flags []string
@@ -43,8 +43,8 @@ func TestTheChartTakesEveryFlagOfServe(t *testing.T) {
 	}
 }
 
-// TestEveryValueIsDocumented finds a value that the schema allows and values.yaml does not show.
-func TestEveryValueIsDocumented(t *testing.T) {
+// TestChartValuesShowEveryValueOfTheSchema finds a value that the schema allows and values.yaml does not show.
+func TestChartValuesShowEveryValueOfTheSchema(t *testing.T) {
 	var values map[string]any
 	if err := yaml.UnmarshalStrict([]byte(document(t, "deploy/chart/values.yaml")), &values); err != nil {
 		t.Fatal(err)

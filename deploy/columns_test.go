@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// table asks the API server for what kubectl prints of a resource in a namespace.
+// table returns the table that kubectl prints of a resource in a namespace.
 func table(t *testing.T, resource schema.GroupVersionResource, namespace string) metav1.Table {
 	t.Helper()
 	config := shared.Cluster(t).Config()
@@ -40,7 +40,7 @@ func table(t *testing.T, resource schema.GroupVersionResource, namespace string)
 	return table
 }
 
-func TestKubectlGetShowsWhatMatters(t *testing.T) {
+func TestKubectlGetShowsTheColumns(t *testing.T) {
 	namespace := shared.Cluster(t).Namespace(t)
 	for _, test := range []struct {
 		resource schema.GroupVersionResource
@@ -59,7 +59,7 @@ func TestKubectlGetShowsWhatMatters(t *testing.T) {
 	}
 }
 
-func TestTheLastColumnsAreWords(t *testing.T) {
+func TestKubectlGetShowsTheSummaryOfTheStatus(t *testing.T) {
 	namespace := shared.Cluster(t).Namespace(t)
 	client := admin(t).Resource(rdsautopilots).Namespace(namespace)
 	if _, err := client.Create(t.Context(), newObject(t, rdsautopilots, "RdsAutopilot", `{}`), metav1.CreateOptions{}); err != nil {
@@ -77,8 +77,8 @@ func TestTheLastColumnsAreWords(t *testing.T) {
 	}
 }
 
-// What waits for health, such as kstatus, takes a resource without conditions for a healthy one.
-func TestBeforeTheFirstLookItIsNotReady(t *testing.T) {
+// Tools that wait for health, such as kstatus, count a resource without conditions as healthy.
+func TestNewRdsAutopilotIsReadyUnknown(t *testing.T) {
 	client := admin(t).Resource(rdsautopilots).Namespace(shared.Cluster(t).Namespace(t))
 	made, err := client.Create(t.Context(), newObject(t, rdsautopilots, "RdsAutopilot", `{}`), metav1.CreateOptions{})
 	if err != nil {

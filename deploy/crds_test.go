@@ -5,10 +5,8 @@ package deploy_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"maps"
 	"os"
-	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,8 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/yaml"
-
-	"github.com/mcsps/rds-autopilot/internal/kubetest"
 )
 
 const (
@@ -35,164 +31,79 @@ var (
 	rdsautopilots = schema.GroupVersionResource{Group: "autopilot.otc.mcsps.de", Version: "v1alpha1", Resource: "rdsautopilots"}
 )
 
-// TestRdsIsTheOperatorsPlusAdditions compares with what the operator defines, which testdata keeps.
-func TestRdsIsTheOperatorsPlusAdditions(t *testing.T) {
-	var original map[string]any
+// TestRdsCRDOnlyAddsToTheOperatorsCRD compares with the operator's CRD in testdata. Ours adds columns, descriptions,
+// spec.autopilot, and values of volumetype and datastoreversion. A stricter or different schema would break existing databases.
+func TestRdsCRDOnlyAddsToTheOperatorsCRD(t *testing.T) {
 	text, err := os.ReadFile("testdata/rds-original.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
+	var original map[string]any
 	if err := yaml.UnmarshalStrict(text, &original); err != nil {
 		t.Fatal(err)
 	}
-	objects, err := kubetest.Read(rdsCRD)
-	if err != nil {
-		t.Fatal(err)
+	object := read(t, rdsCRD)[0]
+	if object.GetName() != "rdss.otc.mcsps.de" {
+		t.Errorf("its name is %s", object.GetName())
 	}
-	ours := plain(t, objects[0].Object["spec"])
+	was := &unstructured.Unstructured{Object: map[string]any{"spec": original}}
+	is := &unstructured.Unstructured{Object: map[string]any{"spec": plain(t, object.Object["spec"])}}
+	removeDescriptions(was.Object)
+	removeDescriptions(is.Object)
 
-	added := map[string]bool{}
-	for _, fault := range narrower("spec", original, ours, added) {
-		t.Error(fault)
-	}
-	want := []string{
-		"spec.versions[0].additionalPrinterColumns",
-		"spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.autopilot",
-		"spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.datastoreversion.pattern",
-		"spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.volumetype.enum",
-	}
-	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(added))); diff != "" {
-		t.Errorf("additions (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff("rdss.otc.mcsps.de", objects[0].GetName()); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestTheComparisonSeesWhatIsNarrower(t *testing.T) {
-	schema := func(more string) any {
-		var v any
-		if err := yaml.Unmarshal([]byte(`{properties: {p: {type: string`+more+`}}}`), &v); err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-	cases := map[string]struct {
-		original, ours any
-		narrower       bool
-	}{
-		"equal":                        {schema(""), schema(""), false},
-		"a description":                {schema(""), schema(", description: d"), false},
-		"more values":                  {schema(", enum: [a]"), schema(", enum: [b, a]"), false},
-		"more alternatives":            {schema(`, pattern: "^(a|b)$"`), schema(`, pattern: "^(b|c|a)$"`), false},
-		"a value less":                 {schema(", enum: [a, b]"), schema(", enum: [a]"), true},
-		"an alternative less":          {schema(`, pattern: "^(a|b)$"`), schema(`, pattern: "^(a)$"`), true},
-		"another pattern":              {schema(`, pattern: "^a"`), schema(`, pattern: "^b"`), true},
-		"a pattern where none was":     {schema(""), schema(`, pattern: "^b"`), true},
-		"another default":              {schema(", default: a"), schema(", default: b"), true},
-		"a default where none was":     {schema(""), schema(", default: b"), true},
-		"no default where one was":     {schema(", default: a"), schema(""), true},
-		"a property less":              {schema(""), map[string]any{"properties": map[string]any{}}, true},
-		"required where nothing was":   {schema(""), map[string]any{"properties": schema("").(map[string]any)["properties"], "required": []any{"p"}}, true},
-		"an added property":            {map[string]any{"properties": map[string]any{}}, schema(""), false},
-		"an added property, defaulted": {map[string]any{"properties": map[string]any{}}, schema(", default: a"), true},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			if faults := narrower("x", c.original, c.ours, map[string]bool{}); (len(faults) > 0) != c.narrower {
-				t.Errorf("faults: %v", faults)
+	delete(at(t, is, "spec", "versions", 0).(map[string]any), "additionalPrinterColumns")
+	properties := []any{"spec", "versions", 0, "schema", "openAPIV3Schema", "properties", "spec", "properties"}
+	delete(at(t, is, properties...).(map[string]any), "autopilot")
+	for field, keyword := range map[string]string{"volumetype": "enum", "datastoreversion": "pattern"} {
+		before := at(t, was, append(slices.Clone(properties), field)...).(map[string]any)
+		after := at(t, is, append(slices.Clone(properties), field)...).(map[string]any)
+		accepted := alternatives(t, after[keyword])
+		for _, value := range alternatives(t, before[keyword]) {
+			if !slices.Contains(accepted, value) {
+				t.Errorf("%s no longer accepts %v", field, value)
 			}
-		})
+		}
+		after[keyword] = before[keyword]
+	}
+	if diff := cmp.Diff(was.Object, is.Object); diff != "" {
+		t.Errorf("the schema differs (-operator +ours):\n%s", diff)
 	}
 }
 
-// narrower says where ours refuses, lacks or changes something of the original, and collects what it adds.
-func narrower(path string, original, ours any, added map[string]bool) []string {
-	a, isObject := original.(map[string]any)
-	b, alsoObject := ours.(map[string]any)
-	if isObject != alsoObject {
-		return []string{fmt.Sprintf("%s: %v became %v", path, original, ours)}
-	}
-	if isObject {
-		return narrowerObject(path, a, b, added)
-	}
-	if list, ok := original.([]any); ok && strings.HasSuffix(path, ".versions") {
-		ourList, ok := ours.([]any)
-		if !ok || len(list) != len(ourList) {
-			return []string{path + ": other versions"}
+func removeDescriptions(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		if _, isText := v["description"].(string); isText { // not a property of that name
+			delete(v, "description")
 		}
-		var faults []string
-		for i := range list {
-			faults = append(faults, narrower(fmt.Sprintf("%s[%d]", path, i), list[i], ourList[i], added)...)
+		for _, inner := range v {
+			removeDescriptions(inner)
 		}
-		return faults
+	case []any:
+		for _, inner := range v {
+			removeDescriptions(inner)
+		}
 	}
-	if reflect.DeepEqual(original, ours) {
-		return nil
-	}
-	if strings.HasSuffix(path, ".enum") && includes(ours.([]any), original.([]any)) {
-		added[path] = true
-		return nil
-	}
-	if strings.HasSuffix(path, ".pattern") && includes(alternatives(ours), alternatives(original)) {
-		added[path] = true
-		return nil
-	}
-	return []string{fmt.Sprintf("%s: %v became %v", path, original, ours)}
 }
 
-func narrowerObject(path string, original, ours map[string]any, added map[string]bool) []string {
-	var faults []string
-	for key, was := range original {
-		is, ok := ours[key]
-		if !ok {
-			faults = append(faults, fmt.Sprintf("%s.%s is gone", path, key))
-			continue
-		}
-		faults = append(faults, narrower(path+"."+key, was, is, added)...)
+// alternatives returns the values of an enum, or those of a pattern ^(a|b)$.
+func alternatives(t *testing.T, keyword any) []any {
+	t.Helper()
+	if values, isEnum := keyword.([]any); isEnum {
+		return values
 	}
-	for key, is := range ours {
-		if _, ok := original[key]; ok {
-			continue
-		}
-		property, isObject := is.(map[string]any)
-		switch {
-		case key == "additionalPrinterColumns": // what people see, and no object is another for it
-			added[path+"."+key] = true
-		case strings.HasSuffix(path, ".properties") && isObject && property["default"] == nil:
-			added[path+"."+key] = true
-		case key != "description" || strings.HasSuffix(path, ".properties"):
-			faults = append(faults, fmt.Sprintf("%s.%s is new: %v", path, key, is))
-		}
+	pattern := keyword.(string)
+	if !regexp.MustCompile(`^\^\([^()\[\]*+?\\]+\)\$$`).MatchString(pattern) {
+		t.Fatalf("%s is not a list of alternatives", pattern)
 	}
-	return faults
+	var values []any
+	for value := range strings.SplitSeq(pattern[2:len(pattern)-2], "|") {
+		values = append(values, value)
+	}
+	return values
 }
 
-// alternatives of ^(a|b)$; nothing for another pattern.
-func alternatives(pattern any) []any {
-	inner, isOpen := strings.CutPrefix(pattern.(string), "^(")
-	inner, isShut := strings.CutSuffix(inner, ")$")
-	if !isOpen || !isShut || strings.ContainsAny(inner, "()[]*+?\\") {
-		return nil
-	}
-	var list []any
-	for one := range strings.SplitSeq(inner, "|") {
-		list = append(list, one)
-	}
-	return list
-}
-
-// includes says whether all has every one of some, and there is one.
-func includes(all, some []any) bool {
-	for _, one := range some {
-		if !slices.Contains(all, one) {
-			return false
-		}
-	}
-	return len(some) > 0
-}
-
-func TestRdsAcceptsOldAndNewAndNothingElse(t *testing.T) {
+func TestRdsCRDAcceptsOldAndNewValuesAndRefusesOthers(t *testing.T) {
 	client := admin(t).Resource(rdss).Namespace(shared.Cluster(t).Namespace(t))
 	cases := []struct {
 		name, spec, refusal string
@@ -201,8 +112,6 @@ func TestRdsAcceptsOldAndNewAndNothingElse(t *testing.T) {
 		{"the operator's Ha", `{availabilityzone: "eu-de-01,eu-de-02", hamode: Ha, hareplicationmode: semisync}`, ""},
 		{"an old SQL Server", `{datastoretype: SQLServer, datastoreversion: "2017 EE"}`, ""},
 		{"a new SQL Server", `{datastoretype: SQLServer, datastoreversion: 2022_SE}`, ""},
-		{"PostgreSQL 17", `{datastoretype: PostgreSQL, datastoreversion: "17", volumetype: CLOUDSSD}`, ""},
-		{"ESSD", `{volumetype: ESSD}`, ""},
 		{"users and databases", `{databases: [a], users: [{name: a, host: "%", password: b, privileges: [GRANT ALL ON a.* TO 'a'@'%']}]}`, ""},
 		{"autopilot on", `{autopilot: true}`, ""},
 		{"autopilot off", `{autopilot: false}`, ""},
@@ -248,7 +157,7 @@ func TestRdsAcceptsOldAndNewAndNothingElse(t *testing.T) {
 	})
 }
 
-// specDefaults is the spec that an empty RdsAutopilot gets, without what has no default.
+// specDefaults is the spec of an empty RdsAutopilot. It contains every field with a default.
 const specDefaults = `{
   mode: Auto,
   storage: {stepGB: 10, maxGB: 4000, thresholdPercent: 90, alarm: {periodSeconds: 1, count: 5, repeatSeconds: 900}},
@@ -259,7 +168,7 @@ const specDefaults = `{
     cooldownSeconds: 3600,
     maxChangesPerDay: 2}, apply: Operator}`
 
-func TestRdsAutopilotDefaults(t *testing.T) {
+func TestEmptyRdsAutopilotGetsTheDefaults(t *testing.T) {
 	client := admin(t).Resource(rdsautopilots).Namespace(shared.Cluster(t).Namespace(t))
 	var want map[string]any
 	if err := yaml.Unmarshal([]byte(specDefaults), &want); err != nil {
@@ -280,18 +189,15 @@ func TestRdsAutopilotDefaults(t *testing.T) {
 	}
 }
 
-func TestRdsAutopilotValidation(t *testing.T) {
+func TestRdsAutopilotCRDRefusesInvalidPolicies(t *testing.T) {
 	client := admin(t).Resource(rdsautopilots).Namespace(shared.Cluster(t).Namespace(t))
 	cases := []struct {
 		name, spec, refusal string
 	}{
 		{"everything of the design", `{mode: Recommend, storage: {stepGB: 50, maxGB: 40}, flavor: {maxVCPUs: 16, maxMemoryGB: 64, window: {days: [Sat, Sun], start: "01:00", end: "05:00", timeZone: Europe/Berlin}}}`, ""},
-		{"every mode", `{mode: "Off"}`, ""},
 		{"zeros that mean something", `{storage: {alarm: {repeatSeconds: 0}}, flavor: {cpu: {enabled: false}, alarm: {repeatSeconds: 0}, cooldownSeconds: 0}}`, ""},
 		{"a window over midnight", `{flavor: {window: {days: [Mon], start: "22:00", end: "02:00"}}}`, ""},
-		{"a window of every day", `{flavor: {window: {start: "01:00", end: "05:00"}}}`, ""},
 		{"an old name of a zone", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: Asia/Calcutta}}}`, ""},
-		{"UTC", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: UTC}}}`, ""},
 		{"a zone that is east of UTC by name", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: Etc/GMT-2}}}`, ""},
 		{"both ways to apply", `{apply: Cloud}`, ""},
 		{"an instance without an Rds", `{apply: Cloud, instanceID: 0a1b2c3d4e5f60718293a4b5c6d7e8f9in01}`, ""},
@@ -302,16 +208,13 @@ func TestRdsAutopilotValidation(t *testing.T) {
 		{"Off without quotes, which YAML takes for false", `{mode: Off}`, "spec.mode"},
 		{"an unknown mode", `{mode: Automatic}`, "spec.mode"},
 		{"stepGB no multiple of 10", `{storage: {stepGB: 15}}`, "spec.storage.stepGB"},
-		{"stepGB 0", `{storage: {stepGB: 0}}`, "spec.storage.stepGB"},
 		{"maxGB no multiple of 10", `{storage: {maxGB: 3995}}`, "spec.storage.maxGB"},
-		{"maxGB 4005", `{storage: {maxGB: 4005}}`, "spec.storage.maxGB"},
 		{"maxGB 4010", `{storage: {maxGB: 4010}}`, "spec.storage.maxGB"},
 		{"maxGB 30", `{storage: {maxGB: 30}}`, "spec.storage.maxGB"},
 		{"threshold 0", `{storage: {thresholdPercent: 0}}`, "spec.storage.thresholdPercent"},
 		{"threshold 101", `{flavor: {cpu: {thresholdPercent: 101}}}`, "spec.flavor.cpu.thresholdPercent"},
 		{"a threshold as text", `{flavor: {memory: {thresholdPercent: "90"}}}`, "spec.flavor.memory.thresholdPercent"},
 		{"count 6", `{storage: {alarm: {count: 6}}}`, "spec.storage.alarm.count"},
-		{"count 0", `{flavor: {alarm: {count: 0}}}`, "spec.flavor.alarm.count"},
 		{"a period that Cloud Eye lacks", `{storage: {alarm: {periodSeconds: 60}}}`, "spec.storage.alarm.periodSeconds"},
 		{"a repetition that Cloud Eye lacks", `{flavor: {alarm: {repeatSeconds: 60}}}`, "spec.flavor.alarm.repeatSeconds"},
 		{"maxVCPUs 0", `{flavor: {maxVCPUs: 0}}`, "spec.flavor.maxVCPUs"},
@@ -321,17 +224,13 @@ func TestRdsAutopilotValidation(t *testing.T) {
 		{"no change a day", `{flavor: {maxChangesPerDay: 0}}`, "spec.flavor.maxChangesPerDay"},
 		{"a window with no day", `{flavor: {window: {days: [], start: "01:00", end: "05:00"}}}`, "spec.flavor.window.days"},
 		{"a day twice", `{flavor: {window: {days: [Sat, Sat], start: "01:00", end: "05:00"}}}`, "spec.flavor.window.days"},
-		{"an unknown day", `{flavor: {window: {days: [Saturday], start: "01:00", end: "05:00"}}}`, "spec.flavor.window.days"},
 		{"a start without zero", `{flavor: {window: {days: [Sat], start: "1:00", end: "05:00"}}}`, "spec.flavor.window.start"},
 		{"a start at 24:00", `{flavor: {window: {days: [Sat], start: "24:00", end: "05:00"}}}`, "spec.flavor.window.start"},
 		{"no end", `{flavor: {window: {days: [Sat], start: "01:00"}}}`, "spec.flavor.window.end"},
 		{"a time zone with a typo", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: Europe/Berln}}}`, "spec.flavor.window.timeZone"},
 		{"the time zone of the machine", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: Local}}}`, "spec.flavor.window.timeZone"},
 		{"an offset", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: "+02:00"}}}`, "spec.flavor.window.timeZone"},
-		{"an offset without a sign", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: "02:00"}}}`, "spec.flavor.window.timeZone"},
-		{"an offset without minutes", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: "+2"}}}`, "spec.flavor.window.timeZone"},
 		{"a path", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: ../Berlin}}}`, "spec.flavor.window.timeZone"},
-		{"an empty time zone", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: ""}}}`, "spec.flavor.window.timeZone"},
 		{"an unknown field", `{storage: {maxGb: 100}}`, "maxGb"},
 	}
 	for _, c := range cases {
@@ -342,7 +241,7 @@ func TestRdsAutopilotValidation(t *testing.T) {
 	}
 }
 
-func TestRdsAutopilotStatusIsApartFromItsSpec(t *testing.T) {
+func TestRdsAutopilotStatusAndSpecAreWrittenSeparately(t *testing.T) {
 	client := admin(t).Resource(rdsautopilots).Namespace(shared.Cluster(t).Namespace(t))
 	if _, err := client.Create(t.Context(), newObject(t, rdsautopilots, "RdsAutopilot", `{}`), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -366,7 +265,7 @@ func TestRdsAutopilotStatusIsApartFromItsSpec(t *testing.T) {
 	}
 }
 
-// checkRefusal wants no error, or an invalid object with the field named.
+// checkRefusal reports an error unless err is nil for an empty field, or a refusal that names the field.
 func checkRefusal(t *testing.T, err error, field string) {
 	t.Helper()
 	switch {
@@ -379,7 +278,7 @@ func checkRefusal(t *testing.T, err error, field string) {
 	}
 }
 
-// plain turns what a client has decoded into what encoding/json makes of the same text.
+// plain returns a decoded value as encoding/json decodes the same text.
 func plain(t *testing.T, v any) any {
 	t.Helper()
 	text, err := json.Marshal(v)
@@ -393,9 +292,9 @@ func plain(t *testing.T, v any) any {
 	return out
 }
 
-// TestATypoOfAnOlderCRDStopsNothing stores a time zone that the schema refuses today, as an older one let it through.
-// Were the status not to be written after the upgrade, no alarm of that database could be stored.
-func TestATypoOfAnOlderCRDStopsNothing(t *testing.T) {
+// TestStatusIsWrittenWhenAnOlderCRDAcceptedATypo stores a time zone that an older schema accepted and today's refuses. If the
+// status could not be written after the upgrade, no alarm of that database could be stored.
+func TestStatusIsWrittenWhenAnOlderCRDAcceptedATypo(t *testing.T) {
 	definitions := admin(t).Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 	client := admin(t).Resource(rdsautopilots).Namespace(shared.Cluster(t).Namespace(t))
 	today, err := definitions.Get(t.Context(), "rdsautopilots.autopilot.otc.mcsps.de", metav1.GetOptions{})
@@ -414,7 +313,7 @@ func TestATypoOfAnOlderCRDStopsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	until := func(refused bool) { // the API server takes a new schema up by and by
+	until := func(refused bool) { // the API server applies a new schema with a delay
 		t.Helper()
 		err := wait.PollUntilContextTimeout(context.Background(), 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
 			_, err := create(t, client, rdsautopilots, "RdsAutopilot", typo)

@@ -12,10 +12,10 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
-	"github.com/mcsps/rds-autopilot/internal/kubetest"
+	"github.com/mcsps/rds-autopilot/test/apiserver"
 )
 
-var shared = kubetest.Shared{Options: kubetest.Options{CRDs: []string{rdsCRD, autopilotCRD, "testdata/servicemonitor-crd.yaml", "testdata/prometheusrule-crd.yaml"}}}
+var shared = apiserver.Shared{Options: apiserver.Options{CRDs: []string{rdsCRD, autopilotCRD, "testdata/servicemonitor-crd.yaml", "testdata/prometheusrule-crd.yaml"}}}
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 

@@ -12,13 +12,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/mcsps/rds-autopilot/internal/kubetest"
+	"github.com/mcsps/rds-autopilot/test/apiserver"
 )
 
 // schemaOf returns the schema of the only version of a CRD.
 func schemaOf(t *testing.T, file string) map[string]any {
 	t.Helper()
-	objects, err := kubetest.Read(file)
+	objects, err := apiserver.Read(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,8 +38,8 @@ func eachProperty(path string, schema map[string]any, f func(path string, proper
 	}
 }
 
-// TestKubectlExplainSaysWhatMayBeWritten reads the descriptions as somebody does who has nothing else.
-func TestKubectlExplainSaysWhatMayBeWritten(t *testing.T) {
+// TestKubectlExplainGivesLimitsDefaultsAndUnits reads the descriptions as somebody does who has nothing else.
+func TestKubectlExplainGivesLimitsDefaultsAndUnits(t *testing.T) {
 	number := regexp.MustCompile(`-?[0-9]+`)
 	root := schemaOf(t, autopilotCRD)
 	eachProperty("", root, func(path string, property map[string]any) {

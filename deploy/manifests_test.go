@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
-	"github.com/mcsps/rds-autopilot/internal/kubetest"
+	"github.com/mcsps/rds-autopilot/test/apiserver"
 )
 
 // manifests are all files that somebody may apply.
@@ -44,7 +44,7 @@ func parts() []string { return []string{"namespace.yaml", "rbac.yaml", autopilot
 
 func read(t *testing.T, file string) []*unstructured.Unstructured {
 	t.Helper()
-	objects, err := kubetest.Read(file)
+	objects, err := apiserver.Read(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,14 +85,14 @@ func typed[T any](t *testing.T, object *unstructured.Unstructured) T {
 	return v
 }
 
-func TestTheAPIServerAcceptsEveryManifest(t *testing.T) {
+func TestAPIServerAcceptsEveryManifest(t *testing.T) {
 	cluster := shared.Cluster(t)
-	if _, err := cluster.Apply(t.Context(), kubetest.ApplyOptions{}, "namespace.yaml"); err != nil {
+	if _, err := cluster.Apply(t.Context(), apiserver.ApplyOptions{}, "namespace.yaml"); err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range manifests(t) {
 		t.Run(file, func(t *testing.T) {
-			objects, err := cluster.Apply(t.Context(), kubetest.ApplyOptions{DryRun: true}, file)
+			objects, err := cluster.Apply(t.Context(), apiserver.ApplyOptions{DryRun: true}, file)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,9 +108,9 @@ func TestTheAPIServerAcceptsEveryManifest(t *testing.T) {
 	}
 }
 
-// TestInstallHasWhatBelongsToTheServiceAlone also looks for the one thing that it must not have: whoever deletes the
-// definition of Rds deletes every database.
-func TestInstallHasWhatBelongsToTheServiceAlone(t *testing.T) {
+// TestInstallContainsTheServiceButNotTheRdsCRD compares the objects of install.yaml with a list. It must not contain the CRD of
+// Rds, because deleting that CRD deletes every database.
+func TestInstallContainsTheServiceButNotTheRdsCRD(t *testing.T) {
 	installed := map[string]*unstructured.Unstructured{}
 	for _, object := range read(t, "install.yaml") {
 		key := object.GetKind() + " " + object.GetName()
@@ -132,7 +132,7 @@ func TestInstallHasWhatBelongsToTheServiceAlone(t *testing.T) {
 		for _, object := range read(t, file) {
 			key := object.GetKind() + " " + object.GetName()
 			if installed[key] == nil {
-				continue // in rights that install.yaml has not, the test above misses something
+				continue // the list above already reports it
 			}
 			if file == autopilotCRD { // the chart adds to its metadata
 				object.SetLabels(installed[key].GetLabels())
@@ -161,7 +161,7 @@ func TestInstallHasWhatBelongsToTheServiceAlone(t *testing.T) {
 	}
 }
 
-// TestInstallIsRenderedFromThisChart needs no Helm: it compares the checksum that make writes.
+// TestInstallIsRenderedFromThisChart compares the checksum that make writes, because this test runs without Helm.
 func TestInstallIsRenderedFromThisChart(t *testing.T) {
 	files := []string{"chart/Chart.yaml", "chart/ci/install-values.yaml", "chart/files/rdsautopilots.yaml", "chart/values.yaml", "namespace.yaml"}
 	for _, pattern := range []string{"chart/templates/*.yaml", "chart/templates/*.tpl"} {
@@ -186,7 +186,7 @@ func TestInstallIsRenderedFromThisChart(t *testing.T) {
 
 func TestPodsPassTheRestrictedStandard(t *testing.T) {
 	cluster := shared.Cluster(t)
-	if _, err := cluster.Apply(t.Context(), kubetest.ApplyOptions{}, "namespace.yaml"); err != nil {
+	if _, err := cluster.Apply(t.Context(), apiserver.ApplyOptions{}, "namespace.yaml"); err != nil {
 		t.Fatal(err)
 	}
 	client, err := kubernetes.NewForConfig(cluster.Config())
@@ -203,13 +203,10 @@ func TestPodsPassTheRestrictedStandard(t *testing.T) {
 	if _, err := client.CoreV1().Pods("rds-autopilot").Create(t.Context(), loose, dryRun); err == nil || !strings.Contains(err.Error(), "restricted") {
 		t.Errorf("a pod with capabilities: %v, want it refused", err)
 	}
-	if readOnly := pod.Spec.Containers[0].SecurityContext.ReadOnlyRootFilesystem; readOnly == nil || !*readOnly {
-		t.Error("the root file system can be written, which the standard does not look at")
-	}
 }
 
-// TestManifestsFitTogether checks the names by which one manifest means another; the API server does not.
-func TestManifestsFitTogether(t *testing.T) {
+// TestManifestsNameEachOtherCorrectly checks references between manifests. The API server does not check them.
+func TestManifestsNameEachOtherCorrectly(t *testing.T) {
 	template := podTemplate(t)
 	container := template.Spec.Containers[0]
 	ports := map[string]bool{}
@@ -221,11 +218,7 @@ func TestManifestsFitTogether(t *testing.T) {
 	for _, name := range []string{"rds-autopilot", "rds-autopilot-admin"} {
 		service := typed[corev1.Service](t, find(t, "Service", name))
 		services[name] = service
-		for key, value := range service.Spec.Selector {
-			if template.Labels[key] != value {
-				t.Errorf("Service %s selects %s=%s, pods have %q", name, key, value, template.Labels[key])
-			}
-		}
+		checkSelects(t, "Service "+name, service.Spec.Selector, template.Labels)
 		if len(service.Spec.Ports) != 1 {
 			t.Errorf("Service %s has %d ports: receiver and admin are apart", name, len(service.Spec.Ports))
 		}
@@ -247,10 +240,12 @@ func TestManifestsFitTogether(t *testing.T) {
 	}
 
 	monitor := find(t, "ServiceMonitor", "rds-autopilot")
-	for key, value := range at(t, monitor, "spec", "selector", "matchLabels").(map[string]any) {
-		if services["rds-autopilot-admin"].Labels[key] != value {
-			t.Errorf("the ServiceMonitor selects %s=%s, the Service has %q", key, value, services["rds-autopilot-admin"].Labels[key])
-		}
+	selected, _, err := unstructured.NestedStringMap(monitor.Object, "spec", "selector", "matchLabels")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkSelects(t, "ServiceMonitor", selected, services["rds-autopilot-admin"].Labels)
+	for key, value := range selected {
 		if key == "app.kubernetes.io/component" && services["rds-autopilot"].Labels[key] == value {
 			t.Error("the ServiceMonitor selects the receiver as well")
 		}
@@ -284,21 +279,29 @@ func TestManifestsFitTogether(t *testing.T) {
 	if mount := container.VolumeMounts[0]; mount.Name != template.Spec.Volumes[0].Name || mount.MountPath != "/etc/openstack" || mount.SubPath != "" {
 		t.Errorf("mounted as %+v", mount)
 	}
-	for _, kind := range []string{"PodDisruptionBudget", "NetworkPolicy"} {
-		field := "selector"
-		if kind == "NetworkPolicy" {
-			field = "podSelector"
+	for kind, field := range map[string]string{"PodDisruptionBudget": "selector", "NetworkPolicy": "podSelector"} {
+		selected, _, err := unstructured.NestedStringMap(find(t, kind, "rds-autopilot").Object, "spec", field, "matchLabels")
+		if err != nil {
+			t.Fatal(err)
 		}
-		for key, value := range at(t, find(t, kind, "rds-autopilot"), "spec", field, "matchLabels").(map[string]any) {
-			if template.Labels[key] != value {
-				t.Errorf("the %s selects %s=%s, pods have %q", kind, key, value, template.Labels[key])
-			}
+		checkSelects(t, kind, selected, template.Labels)
+	}
+}
+
+func checkSelects(t *testing.T, what string, selector, labels map[string]string) {
+	t.Helper()
+	if len(selector) == 0 {
+		t.Errorf("%s selects everything", what)
+	}
+	for key, value := range selector {
+		if labels[key] != value {
+			t.Errorf("%s selects %s=%s, the object has %q", what, key, value, labels[key])
 		}
 	}
 }
 
-// TestGoKnowsTheLimitOfItsMemory puts the environment together as the kubelet does.
-func TestGoKnowsTheLimitOfItsMemory(t *testing.T) {
+// TestGOMEMLIMITIsBelowTheContainersLimit puts the environment together as the kubelet does.
+func TestGOMEMLIMITIsBelowTheContainersLimit(t *testing.T) {
 	container := podSpec(t).Containers[0]
 	limit := container.Resources.Limits.Memory().Value()
 	env := map[string]string{}

@@ -12,9 +12,9 @@ import (
 	"github.com/mcsps/rds-autopilot/internal/otc"
 )
 
-// The least rights are those of the calls that the code can make, and no others: what is in no row of the transport's table
-// cannot be called at all. Those that change an instance are a statement of their own: without --allow-apply=Cloud it is left out.
-func TestThePolicyAllowsEachCallAndNothingElse(t *testing.T) {
+// The least rights are those of the calls in the transport's table. The code cannot make other calls. Rights to change an instance
+// are a separate statement, which users leave out without --allow-apply=Cloud.
+func TestPolicyAllowsExactlyTheCallsOfTheCode(t *testing.T) {
 	text, err := os.ReadFile("examples/policy.json")
 	if err != nil {
 		t.Fatal(err)

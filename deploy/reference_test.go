@@ -6,15 +6,12 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write docs/reference.md anew")
+var update = flag.Bool("update", false, "write the generated documents anew")
 
 const referenceHead = `# The resource RdsAutopilot
 
@@ -24,21 +21,14 @@ says the same. API version ` + "`autopilot.otc.mcsps.de/v1alpha1`" + `, short na
 The spec is yours, the status is the service's. [Decisions](decisions.md) explains what the fields do.
 `
 
-// TestTheReferenceIsGenerated compares docs/reference.md with the schema; -update writes it.
-func TestTheReferenceIsGenerated(t *testing.T) {
+// TestReferenceIsGenerated compares docs/reference.md with the schema; -update writes it.
+func TestReferenceIsGenerated(t *testing.T) {
 	properties := schemaOf(t, autopilotCRD)["properties"].(map[string]any)
 	text := referenceHead
 	for _, name := range []string{"spec", "status"} {
 		text += describeObject(name, properties[name].(map[string]any))
 	}
-	if *update {
-		if err := os.WriteFile("../docs/reference.md", []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if diff := cmp.Diff(text, document(t, "docs/reference.md")); diff != "" {
-		t.Errorf("docs/reference.md is stale: run make generate (-generated +file):\n%s", diff)
-	}
+	checkGenerated(t, "docs/reference.md", document(t, "docs/reference.md"), text)
 }
 
 // describeObject is a section with a table of an object's fields, and one for each object among them.

@@ -15,7 +15,7 @@ import (
 )
 
 // An EndpointSlice has the labels of its Service; nobody but the test makes any here.
-func TestTheServiceFindsItsReplicasByTheLabelsOfItsServices(t *testing.T) {
+func TestReplicasFindsOnlyThePodsOfTheWebhookService(t *testing.T) {
 	config := service(t)
 	slices := clientset(t, shared.Cluster(t).Config()).DiscoveryV1().EndpointSlices(own)
 	for _, name := range []string{own, own + "-admin"} {

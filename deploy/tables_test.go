@@ -3,7 +3,6 @@
 package deploy_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -81,44 +80,6 @@ func TestDecisionsListTheGuards(t *testing.T) {
 		}
 	}
 	compare(t, "guards", documented, coded)
-}
-
-func TestDecisionsListTheReasons(t *testing.T) {
-	of := tables(t, "docs/decisions.md", "Reasons")
-	var documented, coded []string
-	for _, row := range of[0] {
-		documented = append(documented, fmt.Sprint(quoted(row[0]), row[1], ": ", row[2]))
-	}
-	meaning := map[autopilot.Reason]autopilot.ReasonRow{}
-	for _, row := range autopilot.ReasonTable() {
-		meaning[row.Reason] = row
-		if row.Source != autopilot.SourceDecision {
-			continue
-		}
-		event := "Normal"
-		if row.IsWarning {
-			event = "Warning"
-		}
-		coded = append(coded, fmt.Sprint([]string{string(row.Reason)}, event, ": ", row.Meaning))
-	}
-	compare(t, "reasons", documented, coded)
-
-	documented, coded = nil, nil
-	for _, row := range of[1] {
-		reason := autopilot.Reason(quoted(row[0])[0])
-		switch known, exists := meaning[reason]; {
-		case !exists || !known.IsWarning:
-			t.Errorf("%s is no warning", reason)
-		case known.Source == autopilot.SourceWarning:
-			documented = append(documented, fmt.Sprint(reason, ": ", row[1]))
-		}
-	}
-	for _, row := range autopilot.ReasonTable() {
-		if row.Source == autopilot.SourceWarning {
-			coded = append(coded, fmt.Sprint(row.Reason, ": ", row.Meaning))
-		}
-	}
-	compare(t, "warnings about a volume", documented, coded)
 }
 
 func TestOperationsListTheReasonsOfArmed(t *testing.T) {

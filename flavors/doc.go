@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package flavors is the catalogue of instance classes and the ladder to the next larger one. It compares numbers and
-// names; it knows no cloud client, no policy and no database.
+// Package flavors finds the next larger instance class in a catalogue. It compares numbers and names only. It knows
+// neither the cloud's API nor the policy.
 package flavors

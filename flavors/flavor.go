@@ -4,29 +4,31 @@ package flavors
 
 import "strings"
 
-// Zone states of a flavor in the catalogue (RDS api: querying_database_specifications.rst). Anything but Normal is no.
+// Zone states of a flavor in the catalogue (RDS api: querying_database_specifications.rst). A flavor is available
+// only in ZoneNormal.
 const (
 	ZoneNormal      = "normal"
 	ZoneSoldOut     = "sellout"
 	ZoneUnsupported = "unsupported"
 )
 
-// Flavor is one class of instance that the cloud sells.
+// Flavor is an instance class that the cloud sells.
 type Flavor struct {
 	Code     string            // spec code with the suffix of its mode, such as rds.pg.n1.large.4.ha
 	Engine   string            // MySQL, PostgreSQL or SQLServer
-	Versions []string          // engine versions it is sold for
+	Versions []string          // engine versions for which it is sold
 	Mode     string            // single, ha or replica
-	VCPUs    int               // a number here, though the API sends text
+	VCPUs    int               // the API sends text
 	MemoryGB int               // GB
 	Zones    map[string]string // zone → state
 }
 
-// Family is the part of the code that names the hardware line, such as n1, x1 or c2; empty where the code has none.
+// Family returns the hardware line of the flavor; see the function Family.
 func (f Flavor) Family() string { return Family(f.Code) }
 
-// Family is the second part behind the "rds." of a code: rds.mysql.n1.large.4 → n1. Codes are looked up, never
-// computed: old ones such as rds.pg.c2.medium have no ratio (docs/cloud-facts.md).
+// Family returns the third part of a flavor code, which names the hardware line: rds.mysql.n1.large.4 → n1. It
+// returns an empty text if the code is shorter. The last part, the ratio of memory to vCPUs, is missing in old codes
+// such as rds.pg.c2.medium (docs/cloud-facts.md). So codes are looked up and never computed.
 func Family(code string) string {
 	parts := strings.Split(code, ".")
 	if len(parts) < 3 {
@@ -35,7 +37,7 @@ func Family(code string) string {
 	return parts[2]
 }
 
-// Find returns the flavor of that code.
+// Find returns the flavor with this code.
 func Find(catalogue []Flavor, code string) (Flavor, bool) {
 	for _, f := range catalogue {
 		if f.Code == code {

@@ -30,7 +30,7 @@ type class struct {
 
 func classes(t testing.TB) []class {
 	t.Helper()
-	data, err := os.ReadFile("../internal/otcsim/data/rds-flavors.json")
+	data, err := os.ReadFile("../test/sim/cloud/data/rds-flavors.json")
 	if err != nil {
 		t.Fatal(err)
 	}

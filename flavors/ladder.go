@@ -8,25 +8,25 @@ import (
 	"strings"
 )
 
-// Requirements is what the next flavor must satisfy.
+// Requirements are the conditions for the next flavor.
 type Requirements struct {
-	Current     Flavor   // what the instance has now
+	Current     Flavor   // of the instance
 	Version     string   // the engine's version; empty means any
 	Zones       []string // every zone of the instance
-	CPU, Memory bool     // the dimensions in alarm: each must become strictly larger
+	CPU, Memory bool     // the dimensions in alarm; each must become larger
 	MaxVCPUs    int      // never exceeded; 0 means no cap
 	MaxMemoryGB int      // GB, never exceeded; 0 means no cap
 
-	// Offered are the codes in the instance's own resize list. Where the API has no such list OfferedKnown is false,
-	// and only the same family is considered.
+	// Offered are the codes in the instance's own resize list. OfferedKnown is false if the API has no such list.
+	// Then only the same family is considered.
 	Offered      []string
 	OfferedKnown bool
 }
 
-// Refusal is why a larger flavor was not taken.
+// Refusal is the reason why a flavor is not used.
 type Refusal string
 
-// The refusals, in the order in which they are looked for.
+// The refusals, in the order in which they are checked.
 const (
 	RefusedMode    Refusal = "other engine, version or mode"
 	RefusedSmaller Refusal = "smaller in vCPUs or memory"
@@ -36,17 +36,18 @@ const (
 	RefusedSoldOut Refusal = "not available in every zone"
 )
 
-// Candidate is a flavor that was considered. Refused is empty where it could be taken.
+// Candidate is a flavor of the catalogue with the result of the checks. Refused is empty if it can be used.
 type Candidate struct {
 	Flavor
 	Refused Refusal
-	Zone    string // the first zone in which it is not to be had, with RefusedSoldOut
+	Zone    string // with RefusedSoldOut, the first zone in which it is not available
 	State   string // that zone's state
 }
 
-// Ladder returns every flavor of the catalogue that is larger where the alarm is and not smaller elsewhere, the best
-// first: same family, then the smallest alarmed dimension, then the smallest other one, then by code.
-// Refused ones keep their place, so that a person can see what was passed over.
+// Ladder returns every flavor of the catalogue that is larger in the alarmed dimensions and not smaller in the other
+// one. The best is first: same family, then the smallest alarmed dimension, then the smallest other one, then by
+// code. Refused flavors keep their place, so that people can see which ones were skipped. Ladder does not modify
+// catalogue.
 func Ladder(catalogue []Flavor, r Requirements) []Candidate {
 	var ladder []Candidate
 	for _, f := range catalogue {
@@ -61,7 +62,7 @@ func Ladder(catalogue []Flavor, r Requirements) []Candidate {
 	return slices.CompactFunc(ladder, func(a, b Candidate) bool { return a.Code == b.Code })
 }
 
-// Next returns the best flavor to be had, or false.
+// Next returns the first flavor of a ladder that is not refused; false if there is none.
 func Next(ladder []Candidate) (Candidate, bool) {
 	for _, c := range ladder {
 		if c.Refused == "" {
@@ -71,6 +72,7 @@ func Next(ladder []Candidate) (Candidate, bool) {
 	return Candidate{}, false
 }
 
+// consider checks a flavor.
 func (r Requirements) consider(f Flavor) Candidate {
 	c := Candidate{Flavor: f}
 	switch {
@@ -96,14 +98,16 @@ func (r Requirements) consider(f Flavor) Candidate {
 	return c
 }
 
+// compare orders the ladder.
 func (r Requirements) compare(a, b Candidate) int {
-	if sa, sb := a.Family() == r.Current.Family(), b.Family() == r.Current.Family(); sa != sb {
-		if sa {
+	sameA, sameB := a.Family() == r.Current.Family(), b.Family() == r.Current.Family()
+	if sameA != sameB {
+		if sameA {
 			return -1
 		}
 		return 1
 	}
-	// With one dimension in alarm, that one is kept small first. With both, vCPUs lead: they cost more.
+	// The alarmed dimension is compared first. If both are alarmed, vCPUs are, because they cost more.
 	first := cmp.Or(cmp.Compare(a.VCPUs, b.VCPUs), cmp.Compare(a.MemoryGB, b.MemoryGB))
 	if r.Memory && !r.CPU {
 		first = cmp.Or(cmp.Compare(a.MemoryGB, b.MemoryGB), cmp.Compare(a.VCPUs, b.VCPUs))

@@ -17,9 +17,10 @@ import (
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-const listPage = 500 // objects per request of a live list
+// listPage is how many objects a live list requests at a time. It bounds the memory of one answer.
+const listPage = 500
 
-// LiveAutopilot asks the API server. It returns autopilot.ErrGone if there is none.
+// LiveAutopilot reads the RdsAutopilot from the API server. It returns autopilot.ErrGone if there is none.
 func (c *Cluster) LiveAutopilot(ctx context.Context, namespace, name string) (*autopilotv1.RdsAutopilot, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -27,12 +28,10 @@ func (c *Cluster) LiveAutopilot(ctx context.Context, namespace, name string) (*a
 	if err != nil {
 		return nil, wrapError(err, "get RdsAutopilot %s/%s", namespace, name)
 	}
-	trim(&a.ObjectMeta)
-	c.keep(a)
 	return a, nil
 }
 
-// LiveAutopilots asks the API server for all of them, in the namespaces that are watched.
+// LiveAutopilots lists the RdsAutopilots of all watched namespaces from the API server.
 func (c *Cluster) LiveAutopilots(ctx context.Context) ([]*autopilotv1.RdsAutopilot, error) {
 	return c.listLive(ctx, c.namespaces, func(*autopilotv1.RdsAutopilot) bool { return true })
 }
@@ -45,8 +44,7 @@ func (c *Cluster) listLive(ctx context.Context, namespaces []string, wanted func
 		err := eachPage(ctx, c.autopilotsIn(ns).List, func(page *autopilotv1.RdsAutopilotList) (more bool) {
 			for i := range page.Items {
 				if a := &page.Items[i]; wanted(a) {
-					trim(&a.ObjectMeta)
-					found = append(found, a.DeepCopy()) // not a part of the whole page
+					found = append(found, a.DeepCopy()) // a pointer into the page would keep the whole page in memory
 				}
 			}
 			return true
@@ -58,7 +56,7 @@ func (c *Cluster) listLive(ctx context.Context, namespaces []string, wanted func
 	return found, nil
 }
 
-// eachPage lists page by page for as long as f wants more.
+// eachPage lists page by page while f returns true.
 func eachPage[L metav1.ListInterface](ctx context.Context, list func(context.Context, metav1.ListOptions) (L, error), f func(L) (more bool)) error {
 	for opts := (metav1.ListOptions{Limit: listPage}); ; {
 		page, err := list(ctx, opts)
@@ -71,8 +69,8 @@ func eachPage[L metav1.ListInterface](ctx context.Context, list func(context.Con
 	}
 }
 
-// CreateAutopilot makes the RdsAutopilot of an Rds with the API server's defaults and the finalizer. One that exists is
-// left as it is. It returns autopilot.ErrGone if the namespace is being deleted.
+// CreateAutopilot creates the RdsAutopilot of an Rds with the API server's defaults and our finalizer. It does not
+// change an existing one. It returns autopilot.ErrGone if the namespace is being deleted.
 func (c *Cluster) CreateAutopilot(ctx context.Context, t *autopilot.Target) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -82,7 +80,7 @@ func (c *Cluster) CreateAutopilot(ctx context.Context, t *autopilot.Target) erro
 			Name:       t.Name,
 			Namespace:  t.Namespace,
 			Finalizers: []string{autopilotv1.Finalizer},
-			// Deleting a database never waits for us: neither of the two flags.
+			// Both flags are false, so that deleting a database never waits for us.
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: otcv1.GroupVersion().String(), Kind: otcv1.Kind, Name: t.Name, UID: t.UID,
 				Controller: &no, BlockOwnerDeletion: &no,
@@ -95,20 +93,17 @@ func (c *Cluster) CreateAutopilot(ctx context.Context, t *autopilot.Target) erro
 	return wrapError(err, "create RdsAutopilot %s/%s", t.Namespace, t.Name)
 }
 
-// SetFinalizer adds our finalizer, if it is not there. It returns autopilot.ErrConflict or autopilot.ErrGone.
+// SetFinalizer adds our finalizer if it is missing, and returns the object as stored. It returns
+// autopilot.ErrConflict or autopilot.ErrGone.
 func (c *Cluster) SetFinalizer(ctx context.Context, a *autopilotv1.RdsAutopilot) (*autopilotv1.RdsAutopilot, error) {
 	if slices.Contains(a.Finalizers, autopilotv1.Finalizer) {
 		return a, nil
 	}
-	stored, err := c.patchFinalizers(ctx, a, append(slices.Clone(a.Finalizers), autopilotv1.Finalizer))
-	if err == nil {
-		c.keep(stored)
-	}
-	return stored, err
+	return c.patchFinalizers(ctx, a, append(slices.Clone(a.Finalizers), autopilotv1.Finalizer))
 }
 
-// RemoveFinalizer removes our finalizer, and leaves others. An object that is gone needs none. It returns
-// autopilot.ErrConflict.
+// RemoveFinalizer removes our finalizer and keeps others. It returns autopilot.ErrConflict, and nil if the object is
+// gone.
 func (c *Cluster) RemoveFinalizer(ctx context.Context, a *autopilotv1.RdsAutopilot) error {
 	others := slices.DeleteFunc(slices.Clone(a.Finalizers), func(f string) bool { return f == autopilotv1.Finalizer })
 	if len(others) == len(a.Finalizers) {
@@ -131,8 +126,8 @@ func (c *Cluster) patchFinalizers(ctx context.Context, a *autopilotv1.RdsAutopil
 	return c.patchAutopilot(ctx, a, patch)
 }
 
-// DeleteAutopilot deletes the RdsAutopilot with that uid. One that is gone is fine; autopilot.ErrConflict means that another
-// one has its name.
+// DeleteAutopilot deletes the RdsAutopilot with that uid. It returns nil if the object is gone, and
+// autopilot.ErrConflict if another one has its name.
 func (c *Cluster) DeleteAutopilot(ctx context.Context, a *autopilotv1.RdsAutopilot) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -10,28 +10,25 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/mcsps/rds-autopilot/autopilot/ownwrites"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
 const (
 	byTopic    = "topic"
-	byUID      = "uid" // its first characters, which are in the topic's name
+	byUID      = "uid" // the part that is in the topic's name
 	byCert     = "cert"
 	byInstance = "instance"
 )
 
-// Cache is what the API server has of both kinds, as last seen. It can be behind, but not behind what was written to RdsAutopilots
-// here; it is never empty because the API server is away. All objects are the cache's own: nobody alters them.
+// Cache holds the Rds and RdsAutopilots as the watches last delivered them. It may be behind the API server, and
+// keeps its objects while the API server is away. Callers must not modify the objects.
 type Cache struct {
 	rds        informers[*otcv1.Rds]
-	autopilots informers[*packed]
-	written    ownwrites.Map[types.NamespacedName, *packed] // also what was read anew
+	autopilots informers[*autopilotv1.RdsAutopilot]
 	synced     []cache.DoneChecker
 }
 
@@ -49,13 +46,13 @@ func newCache(c *Cluster) (*Cache, error) {
 		return unlessEmpty(obj.(*otcv1.Rds).Status.ID), nil
 	}}
 	indexAutopilots := cache.Indexers{byTopic: func(obj any) ([]string, error) {
-		return unlessEmpty(obj.(*packed).Status.Alarms.TopicURN), nil
+		return unlessEmpty(obj.(*autopilotv1.RdsAutopilot).Status.Alarms.TopicURN), nil
 	}, byUID: func(obj any) ([]string, error) {
-		return unlessEmpty(shortUID(&obj.(*packed).RdsAutopilot)), nil
+		return unlessEmpty(obj.(*autopilotv1.RdsAutopilot).ShortUID()), nil
 	}, byCert: func(obj any) ([]string, error) {
-		return unlessEmpty(obj.(*packed).Status.Intake.SigningCertURL), nil
+		return unlessEmpty(obj.(*autopilotv1.RdsAutopilot).Status.Intake.SigningCertURL), nil
 	}, byInstance: func(obj any) ([]string, error) {
-		return unlessEmpty(obj.(*packed).Spec.InstanceID), nil
+		return unlessEmpty(obj.(*autopilotv1.RdsAutopilot).Spec.InstanceID), nil
 	}}
 	w := &Cache{}
 	for _, ns := range c.namespaces {
@@ -71,7 +68,7 @@ func newCache(c *Cluster) (*Cache, error) {
 		w.autopilots = append(w.autopilots, autopilots)
 		w.synced = append(w.synced, rds.HasSyncedChecker(), autopilots.HasSyncedChecker())
 	}
-	return w, addHandler(w, w.autopilots, w.forgetWritten)
+	return w, nil
 }
 
 func unlessEmpty(value string) []string {
@@ -93,12 +90,12 @@ func listWatch[L runtime.Object](client lister[L]) cache.ListerWatcher {
 			defer cancel()
 			return client.List(ctx, opts)
 		},
-		WatchFuncWithContext: client.Watch, // the reflector gives it a timeout
+		WatchFuncWithContext: client.Watch, // the reflector sets a timeout
 	}
 }
 
 func informer(lw cache.ListerWatcher, example runtime.Object, indexers cache.Indexers) (cache.SharedIndexInformer, error) {
-	// No resync: the controller's sweep looks at everything in its own time.
+	// No resync, because the controller's sweep checks every database.
 	inf := cache.NewSharedIndexInformerWithOptions(lw, example, cache.SharedIndexInformerOptions{Indexers: indexers})
 	if err := inf.SetTransform(transform); err != nil {
 		return nil, fmt.Errorf("set up a watch: %w", err)
@@ -116,7 +113,7 @@ func (w *Cache) run(ctx context.Context) {
 	wg.Wait()
 }
 
-// HasSynced reports whether everything that existed at the start is in the cache and was passed to the callbacks.
+// HasSynced reports whether all objects that existed at the start are in the cache and were passed to the callbacks.
 func (w *Cache) HasSynced() bool {
 	for _, s := range w.synced {
 		if !cache.IsDone(s) {
@@ -126,7 +123,7 @@ func (w *Cache) HasSynced() bool {
 	return true
 }
 
-// WaitForSync returns once HasSynced is true. Its error is the context's.
+// WaitForSync returns once HasSynced is true. It returns an error if the context ends before.
 func (w *Cache) WaitForSync(ctx context.Context) error {
 	if !cache.WaitFor(ctx, "", w.synced...) {
 		return fmt.Errorf("wait for the caches: %w", context.Cause(ctx))
@@ -140,7 +137,7 @@ func addHandler[T object](w *Cache, k informers[T], f func(old, new T)) error {
 		AddFunc: func(obj any) { f(none, obj.(T)) },
 		UpdateFunc: func(before, after any) {
 			old, new := before.(T), after.(T)
-			if old.GetResourceVersion() != new.GetResourceVersion() { // else: only listed again
+			if old.GetResourceVersion() != new.GetResourceVersion() { // the same version only means that the reflector has listed again
 				f(old, new)
 			}
 		},
@@ -165,8 +162,8 @@ func addHandler[T object](w *Cache, k informers[T], f func(old, new T)) error {
 	return errors.Join(errs...)
 }
 
-// peek returns one object.
-func (k informers[T]) peek(namespace, name string) (found T, ok bool) {
+// get returns the object with that name.
+func (k informers[T]) get(namespace, name string) (found T, ok bool) {
 	key := cache.NewObjectName(namespace, name).String()
 	for _, inf := range k {
 		if obj, exists, err := inf.GetIndexer().GetByKey(key); err == nil && exists {
@@ -184,10 +181,10 @@ func (k informers[T]) each(f func(T)) {
 	}
 }
 
-// by returns the objects with that value in an index.
+// by returns the objects that have the value in an index.
 func (k informers[T]) by(index, value string) (objects []T) {
 	for _, inf := range k {
-		found, _ := inf.GetIndexer().ByIndex(index, value) // fails for an unknown index only
+		found, _ := inf.GetIndexer().ByIndex(index, value) // it fails only for an unknown index
 		for _, obj := range found {
 			objects = append(objects, obj.(T))
 		}

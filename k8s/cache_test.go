@@ -3,24 +3,19 @@
 package k8s_test
 
 import (
-	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/k8s"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
@@ -93,7 +88,7 @@ func TestIndexesFollowStatus(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	second := "urn:smn:eu-de:p:" + alarms.Name(ns, "shop", string(a.UID))
+	second := "urn:smn:eu-de:p:" + autopilotv1.CloudName(ns, "shop", string(a.UID))
 	first := second + "9"
 	want := []string{ns + "/shop"}
 
@@ -271,97 +266,5 @@ func TestWhatDoctorMakesIsFoundByItsTopicAlone(t *testing.T) {
 		if pair[1] != nil && pair[1].Name == name {
 			t.Error("the leader was told of it")
 		}
-	}
-}
-
-// lateWatch holds back what a watch tells, for as long as it is locked: a busy API server is seconds late.
-type lateWatch struct {
-	next http.RoundTripper
-	*sync.RWMutex
-}
-
-func (l lateWatch) RoundTrip(r *http.Request) (*http.Response, error) {
-	reply, err := l.next.RoundTrip(r)
-	if err == nil && r.URL.Query().Get("watch") != "" {
-		reply.Body = lateBody{reply.Body, l.RWMutex}
-	}
-	return reply, err
-}
-
-type lateBody struct {
-	io.ReadCloser
-	late *sync.RWMutex
-}
-
-func (b lateBody) Read(p []byte) (n int, err error) {
-	n, err = b.ReadCloser.Read(p)
-	b.late.RLock()
-	defer b.late.RUnlock()
-	return n, err
-}
-
-// A message is stored and a round begins while the watch is late: it sees the message, and the history of the database.
-func TestWhatIsWrittenIsSeenBeforeTheWatchTells(t *testing.T) {
-	t.Parallel()
-	ns := shared.Cluster(t).Namespace(t)
-	cfg, late := asShipped(t), &sync.RWMutex{}
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return lateWatch{next, late} })
-	c, err := k8s.Connect(t.Context(), cfg, k8s.Options{Version: "test", Namespaces: []string{ns}, Log: zap.NewNop()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var stored heard[string] // versions
-	c.OnIntake(func(a *autopilotv1.RdsAutopilot) { stored.hear("", a.ResourceVersion) })
-	run(t, c)
-	made := createAutopilot(t, c, ns, "shop")
-	const topic = "urn:smn:eu-de:p:shop"
-	history := autopilotv1.Status{
-		Alarms:    autopilotv1.Alarms{TopicURN: topic},
-		Decisions: []autopilotv1.DecisionRecord{{Time: metav1.Now(), Count: 1, Metric: autopilotv1.MetricCPU, Action: "None", Reason: "CapReached", Message: "No"}},
-	}
-	written, err := c.WriteStatus(t.Context(), made, history)
-	if err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the cache has it", func() bool {
-		found := c.ByTopic(topic)
-		return len(found) == 1 && found[0].ResourceVersion == written.ResourceVersion
-	})
-
-	late.Lock()
-	if err := c.WriteIntake(t.Context(), c.ByTopic(topic)[0], intake(signal(autopilotv1.MetricCPU, "m1"))); err != nil {
-		t.Fatal(err)
-	}
-	got, _ := c.Autopilot(ns, "shop")
-	if len(got.Status.Intake.Signals) != 1 || len(got.Status.Decisions) != 1 {
-		t.Errorf("a round sees %s", encoded(t, got.Status))
-	}
-	if told := stored.all(); len(told) != 1 || told[0][1] != got.ResourceVersion {
-		t.Errorf("told of %v, want version %s", told, got.ResourceVersion)
-	}
-	next := got.Status
-	next.Decisions = append([]autopilotv1.DecisionRecord{{Time: metav1.Now(), Count: 1, Metric: autopilotv1.MetricCPU, Action: "None", Reason: "AlarmCleared", Message: "Over"}}, next.Decisions...)
-	if _, err := c.WriteStatus(t.Context(), got, next); err != nil {
-		t.Fatal(err)
-	}
-	got, _ = c.Autopilot(ns, "shop")
-	if len(got.Status.Intake.Signals) != 1 || len(got.Status.Decisions) != 2 {
-		t.Errorf("the next round sees %s", encoded(t, got.Status))
-	}
-	live, err := c.LiveAutopilot(t.Context(), ns, "shop")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !equality.Semantic.DeepEqual(live.Status.Intake, got.Status.Intake) || len(live.Status.Decisions) != 2 || live.ResourceVersion != got.ResourceVersion {
-		t.Errorf("stored is %s", encoded(t, live))
-	}
-	late.Unlock()
-
-	eventually(t, "the watch has told of it", func() bool { return c.ByTopic(topic)[0].ResourceVersion == live.ResourceVersion })
-	if err := c.WriteIntake(t.Context(), live, live.Status.Intake); err != nil {
-		t.Fatal(err)
-	}
-	if told := stored.all(); len(told) != 1 {
-		t.Errorf("told of %v, though nothing was written", told)
 	}
 }

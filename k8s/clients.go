@@ -25,34 +25,38 @@ import (
 	eventsv1client "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/events"
 
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// self is what the API server and people see of us: field manager, lease, reporting controller, user agent.
+// self is the name of this service as field manager, lease, reporting controller and user agent.
 const self = "rds-autopilot"
 
 const (
-	connectTimeout = 10 * time.Second // a start that cannot work ends within 15 s
-	requestTimeout = 15 * time.Second // for every request that is not a watch
+	// connectTimeout is 10 seconds so that a start that cannot work ends within 15 seconds.
+	connectTimeout = 10 * time.Second
+	// requestTimeout bounds every request except watches, so that no round waits for a hanging API server.
+	requestTimeout = 15 * time.Second
 )
 
 // Options of a connection.
 type Options struct {
-	// Version is shown in the user agent.
+	// Version is part of the user agent.
 	Version string
-	// Namespaces to watch and to search; none means all.
+	// Namespaces are those to watch and to search. Empty means all.
 	Namespaces []string
-	// Log also receives what client-go logs.
+	// Log also receives the log of client-go.
 	Log *zap.Logger
 }
 
-// Cluster is one Kubernetes cluster, as far as the autopilot has to do with it.
+// Cluster is a connection to a Kubernetes cluster, with caches of both kinds.
 type Cluster struct {
 	*Cache
-	events      *recorder
-	unreachable atomic.Bool // the last probes of the API server failed
+	broadcaster events.EventBroadcaster
+	recorder    events.EventRecorder
+	unreachable atomic.Bool // set while the probes of the API server fail
 
 	config     *rest.Config
 	transport  http.RoundTripper
@@ -62,8 +66,7 @@ type Cluster struct {
 	core       corev1client.NamespacesGetter
 	discovery  discoveryv1client.EndpointSlicesGetter
 	namespaces []string
-	onIntake   func(*autopilotv1.RdsAutopilot)
-	searches   *rate.Limiter // of topics whose name does not say which autopilot they belong to
+	searches   *rate.Limiter // of live lists for topics whose name does not identify one object
 	log        *zap.Logger
 }
 
@@ -72,8 +75,9 @@ type (
 	autopilotClient = gentype.ClientWithList[*autopilotv1.RdsAutopilot, *autopilotv1.RdsAutopilotList]
 )
 
-// NewConfig finds the way to the API server as kubectl does: by a kubeconfig file, else $KUBECONFIG, else ~/.kube/config, else
-// the pod it runs in; contextName is one of the file's, empty means its current one. namespace is the context's.
+// NewConfig finds the API server as kubectl does: from the given kubeconfig file, $KUBECONFIG, ~/.kube/config or the
+// pod's ServiceAccount, in this order. contextName selects a context of the file; empty means its current one.
+// namespace is that of the context.
 func NewConfig(kubeconfig, contextName string) (config *rest.Config, namespace string, err error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath, rules.WarnIfAllMissing = kubeconfig, false
@@ -90,16 +94,16 @@ func NewConfig(kubeconfig, contextName string) (config *rest.Config, namespace s
 	return config, namespace, nil
 }
 
-// Connect checks within 10 s that the API server answers, serves both kinds and lets us list them, and names in one line
-// what is missing. Nothing is watched before Run.
+// Connect checks within 10 seconds that the API server answers, serves both kinds and allows us to list them. Its
+// error is one line that names what is missing. The watches start with Run.
 func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = self + "/" + opts.Version
 	cfg.ContentType = runtime.ContentTypeJSON
-	// The API server sheds load by priority and fairness and says when to come back. A bucket on this side would only
-	// let the storing of a notification or the renewal of the lease queue behind the leader's work.
+	// The API server limits load itself, by priority and fairness. With a limit on this side, storing a notification
+	// or renewing the lease would wait behind the leader's work.
 	cfg.QPS = -1
-	cfg.Timeout = 0 // would end watches too
+	cfg.Timeout = 0 // it would end watches too
 
 	client, err := rest.HTTPClientFor(cfg)
 	if err != nil {
@@ -115,7 +119,6 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 		transport:  client.Transport,
 		codec:      runtime.NewParameterCodec(scheme),
 		namespaces: uniqueNamespaces(opts.Namespaces),
-		onIntake:   func(*autopilotv1.RdsAutopilot) {},
 		searches:   rate.NewLimiter(searchesPerSec, searchesPerSec),
 		log:        opts.Log,
 	}
@@ -131,7 +134,7 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 	if c.discovery, err = discoveryv1client.NewForConfigAndClient(cfg, client); err != nil {
 		return nil, fmt.Errorf("configure the client for EndpointSlices: %w", err)
 	}
-	// The library sends events, and gives them no deadline.
+	// The library sends events without a deadline, so this client has one.
 	limited := &http.Client{Transport: client.Transport, Timeout: requestTimeout}
 	eventsClient, err := eventsv1client.NewForConfigAndClient(cfg, limited)
 	if err != nil {
@@ -140,7 +143,8 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 	if err := c.checkAccess(ctx); err != nil {
 		return nil, err
 	}
-	c.events = newRecorder(eventsClient)
+	c.broadcaster = events.NewBroadcaster(&events.EventSinkImpl{Interface: eventsClient})
+	c.recorder = c.broadcaster.NewRecorder(scheme, self)
 	if c.Cache, err = newCache(c); err != nil {
 		return nil, err
 	}
@@ -165,7 +169,7 @@ func restClient(cfg *rest.Config, client *http.Client, scheme *runtime.Scheme, g
 	return rc, nil
 }
 
-// uniqueNamespaces returns each namespace once, or the one name that means all of them.
+// uniqueNamespaces returns each namespace once, or metav1.NamespaceAll if there are none.
 func uniqueNamespaces(namespaces []string) []string {
 	if len(namespaces) == 0 {
 		return []string{metav1.NamespaceAll}
@@ -175,7 +179,8 @@ func uniqueNamespaces(namespaces []string) []string {
 	return slices.Compact(namespaces)
 }
 
-// checkAccess lists instead of asking discovery, which lags behind a CRD that was just installed and says nothing of rights.
+// checkAccess lists both kinds. Discovery would lag behind a CRD that was just installed, and would not show missing
+// rights.
 func (c *Cluster) checkAccess(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -193,7 +198,7 @@ func (c *Cluster) checkAccess(ctx context.Context) error {
 	return nil
 }
 
-// explainError says in one line what is missing.
+// explainError returns an error of one line that names what is missing.
 func (c *Cluster) explainError(err error, resource, group string) error {
 	switch {
 	case err == nil:
@@ -217,7 +222,7 @@ func (c *Cluster) autopilotsIn(namespace string) *autopilotClient {
 		func() *autopilotv1.RdsAutopilotList { return &autopilotv1.RdsAutopilotList{} })
 }
 
-// ClusterID returns the uid of the namespace kube-system, which lives as long as the cluster.
+// ClusterID returns the uid of the namespace kube-system, which identifies the cluster for its whole life.
 func (c *Cluster) ClusterID(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -228,14 +233,14 @@ func (c *Cluster) ClusterID(ctx context.Context) (string, error) {
 	return string(ns.UID), nil
 }
 
-// Close ends what Connect began, where Run is not called.
-func (c *Cluster) Close() { c.events.shutdown() }
+// Close releases what Connect has started. Callers that do not call Run must call it.
+func (c *Cluster) Close() { c.broadcaster.Shutdown() }
 
-// Run watches, sends events and probes the API server until ctx ends.
+// Run watches both kinds, sends events and probes the API server until ctx ends.
 func (c *Cluster) Run(ctx context.Context) error {
 	ctx = withLog(ctx, c.log)
-	defer c.events.shutdown()
-	if err := c.events.start(ctx); err != nil {
+	defer c.broadcaster.Shutdown()
+	if err := c.broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
 		return fmt.Errorf("start sending events: %w", err)
 	}
 	var probing sync.WaitGroup

@@ -121,7 +121,7 @@ func TestRequestsEndThoughTheCallerWaits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.events.shutdown()
+		defer c.Close()
 		connected = true
 		ctx := context.Background()
 		one := &autopilotv1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: "db", Name: "one", UID: "uid"}}
@@ -130,7 +130,7 @@ func TestRequestsEndThoughTheCallerWaits(t *testing.T) {
 			"get autopilot": func() error { _, err := c.LiveAutopilot(ctx, "db", "one"); return err },
 			"list":          func() error { _, err := c.LiveAutopilots(ctx); return err },
 			"get by topic":  func() error { _, err := c.ByTopicLive(ctx, "autopilot_ns_db_12345678"); return err },
-			"patch":         func() error { _, err := c.Apply(ctx, targetOf40GB(), toSize("50")); return err },
+			"patch":         func() error { _, err := c.PatchRds(ctx, targetOf40GB(), toSize("50")); return err },
 			"delete":        func() error { return c.DeleteAutopilot(ctx, one) },
 			"cluster id":    func() error { _, err := c.ClusterID(ctx); return err },
 		} {
@@ -205,7 +205,7 @@ func TestNothingIsMadeSmaller(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, to := range []string{"30", "40"} {
-		if _, err := c.Apply(t.Context(), targetOf40GB(), toSize(to)); err == nil ||
+		if _, err := c.PatchRds(t.Context(), targetOf40GB(), toSize(to)); err == nil ||
 			!strings.Contains(err.Error(), "not more than") {
 			t.Errorf("from 40 to %s GB: %v", to, err)
 		}

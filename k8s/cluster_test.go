@@ -13,16 +13,16 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/internal/kubetest"
 	"github.com/mcsps/rds-autopilot/k8s"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/apiserver"
 )
 
 // ownCluster is for tests that break it.
-func ownCluster(t *testing.T, crds ...string) *kubetest.Cluster {
+func ownCluster(t *testing.T, crds ...string) *apiserver.Cluster {
 	t.Helper()
-	cluster, err := kubetest.Start(t.Context(), kubetest.Options{CRDs: crds})
+	cluster, err := apiserver.Start(t.Context(), apiserver.Options{CRDs: crds})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,13 +43,13 @@ func TestCacheOutlivesTheAPIServer(t *testing.T) {
 	if _, err := connect(); err == nil || !strings.Contains(err.Error(), "CRD rdss.otc.mcsps.de is not installed") {
 		t.Errorf("without CRDs: %v", err)
 	}
-	if _, err := cluster.Apply(t.Context(), kubetest.ApplyOptions{}, crds[0]); err != nil {
+	if _, err := cluster.Apply(t.Context(), apiserver.ApplyOptions{}, crds[0]); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := connect(); err == nil || !strings.Contains(err.Error(), "CRD rdsautopilots.autopilot.otc.mcsps.de is not installed") {
 		t.Errorf("with one CRD: %v", err)
 	}
-	if _, err := cluster.Apply(t.Context(), kubetest.ApplyOptions{}, crds[1]); err != nil {
+	if _, err := cluster.Apply(t.Context(), apiserver.ApplyOptions{}, crds[1]); err != nil {
 		t.Fatal(err)
 	}
 	c, err := connect()

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package k8s is the room with the door to the Kubernetes API: clients for the operator's Rds and for the
-// RdsAutopilot, caches that keep only what is needed, the few writes the autopilot is allowed, events, and the leader's
-// lease.
+// Package k8s connects the service to the Kubernetes API. It has clients and caches for the operator's Rds and for
+// RdsAutopilot, the few writes that the service makes, events, and the leader's lease.
 //
-// What it promises to the rest of the program:
+// It guarantees:
 //
-//   - An Rds is only ever patched in spec.volumesize and spec.flavorref, and only from the value it was decided on.
-//   - The two writers of an RdsAutopilot's status, webhook and leader, cannot write each other's fields, and neither
-//     overwrites what it has not read.
-//   - What an Rds holds besides the fields of its Go type, passwords above all, is gone once an answer is decoded:
-//     annotations too, because kubectl keeps a copy of the whole object in one.
-//   - Every call ends: reads and writes have a deadline of their own besides the caller's.
+//   - It patches only spec.volumesize and spec.flavorref of an Rds, and only if the old value is the one that was
+//     decided on.
+//   - Receiver and leader write the status of the same RdsAutopilot. Neither writes the other's fields, and neither
+//     overwrites a version that it has not read.
+//   - It drops every field of an Rds that the Go type does not have, passwords above all, when it decodes an answer. It
+//     drops foreign annotations as well, because kubectl copies the whole object into one.
+//   - Every call has a deadline of its own, besides that of the caller.
 //
-// It must not know: what a decision is, Cloud Eye, SMN, the cloud, or any metric. It imports neither autopilot nor alarms
-// nor internal/otc; they declare the interfaces they need and a Cluster happens to have the methods.
+// The package imports autopilot for the domain's types and errors, and implements the interfaces that controller and
+// webhook declare. It must not know what a decision is, Cloud Eye, SMN or the cloud. It imports neither alarms nor
+// internal/otc.
 package k8s

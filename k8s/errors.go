@@ -14,12 +14,13 @@ import (
 	"github.com/mcsps/rds-autopilot/autopilot"
 )
 
-// ErrLeaseLost: another replica leads, or the API server could not be reached for too long. The other errors that callers
-// tell apart are the domain's: autopilot.ErrGone, autopilot.ErrConflict and autopilot.RefusedError. All else is an API server
-// that could not be reached or does not let us.
+// ErrLeaseLost means that another replica leads, or that this replica could not renew its lease in time. The other
+// errors that callers distinguish are the domain's: autopilot.ErrGone, autopilot.ErrConflict and
+// autopilot.RefusedError. Any other error means that the API server does not answer or does not allow the request.
 var ErrLeaseLost = errors.New("lease lost")
 
-// wrapError says what was tried, and translates the API server's errors into the domain's.
+// wrapError adds what was tried to an error, and converts the API server's errors to the domain's. It returns nil for
+// nil.
 func wrapError(err error, tried string, args ...any) error {
 	if err == nil {
 		return nil
@@ -34,7 +35,7 @@ func wrapError(err error, tried string, args ...any) error {
 	return fmt.Errorf("%s: %w", tried, err)
 }
 
-// isRefused recognises an answer that asking again at once does not change.
+// isRefused reports whether the API server has refused the request, so that an immediate retry has the same result.
 func isRefused(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
@@ -44,14 +45,14 @@ func isRefused(err error) bool {
 	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return false
 	case http.StatusInternalServerError:
-		return true // a webhook that fails
+		return true // an admission webhook has failed
 	default:
 		return code >= 400 && code < 500
 	}
 }
 
-// isGone believes a 404 only if it is the API server's own about an object: a proxy's "page not found" must not look
-// like a deleted database.
+// isGone reports whether the object does not exist. It accepts only the API server's own 404 about an object, because
+// a proxy's "page not found" must not look like a deleted database.
 func isGone(err error) bool {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return true
@@ -59,8 +60,8 @@ func isGone(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// isTestFailed recognises the answer to a JSON patch that could not be applied: 422 without a cause. A value that the
-// schema refuses is a 422 as well, but with the field among its causes.
+// isTestFailed reports whether a test of a JSON patch has failed. The API server answers 422 without a cause then. A
+// value that the schema refuses is a 422 as well, but has the field among its causes.
 func isTestFailed(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) {

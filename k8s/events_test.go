@@ -56,7 +56,7 @@ func TestEventsAreOnBothObjects(t *testing.T) {
 	}
 
 	// The object has been written since; it is the same event all the same.
-	if _, err := c.Apply(t.Context(), rds, toSize(50)); err != nil {
+	if _, err := c.PatchRds(t.Context(), rds, toSize(50)); err != nil {
 		t.Fatal(err)
 	}
 	if rds, err = c.LiveTarget(t.Context(), ns, "shop"); err != nil {
@@ -71,7 +71,7 @@ func TestEventsAreOnBothObjects(t *testing.T) {
 	// Two changes are two events, however soon one follows the other.
 	for _, to := range []int{60, 70} {
 		c.Event(rds, nil, autopilot.Event{Reason: "GrowVolume", Action: "GrowVolume", Note: fmt.Sprintf("to %d GB", to), Change: true})
-		if _, err := c.Apply(t.Context(), rds, toSize(to)); err != nil {
+		if _, err := c.PatchRds(t.Context(), rds, toSize(to)); err != nil {
 			t.Fatal(err)
 		}
 		if rds, err = c.LiveTarget(t.Context(), ns, "shop"); err != nil {

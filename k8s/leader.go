@@ -20,31 +20,35 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// namespaceFile is where a pod finds its namespace, beside its ServiceAccount's token.
+// namespaceFile is the file in which a pod finds its namespace.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// identitySeparator stands between the name of the pod and what makes the identity unique; a pod's name cannot hold it.
+// identitySeparator separates the pod's name from the unique part of the identity. A pod's name cannot contain it.
 const identitySeparator = "_"
 
-// Lease says how the leader is found.
+// Lease configures the leader election.
 type Lease struct {
-	// Namespace of the lease; empty means the pod's own.
+	// Namespace is that of the lease. Empty means the pod's own.
 	Namespace string
-	// Pod is the name of this pod; empty means the host's, which is cut at 63 characters in a pod.
+	// Pod is the name of this pod. Empty means the host name, which Kubernetes truncates to 63 characters.
 	Pod string
-	// Duration for which a lease is valid without renewal, RenewDeadline after which a leader that cannot renew it gives
-	// up, and RetryPeriod between tries: 15 s, 10 s and 1 s where zero. The library waits up to 2.2 periods between two
-	// tries, and sees the last renewal of a leader that was killed one try late: the next one leads within 20 s.
-	Duration, RenewDeadline, RetryPeriod time.Duration
-	// OnLeader is called with the name of the pod that leads, whenever it is another one.
+	// Duration is how long a lease is valid without renewal. Zero means 15 seconds.
+	Duration time.Duration
+	// RenewDeadline is how long a leader tries to renew its lease before it stops. Zero means 10 seconds.
+	RenewDeadline time.Duration
+	// RetryPeriod is the time between two tries. Zero means 1 second: the library waits up to 2.2 periods between two
+	// tries and sees the last renewal of a killed leader one try late, so that the next replica leads within 20
+	// seconds.
+	RetryPeriod time.Duration
+	// OnLeader is called with the name of the leading pod whenever another pod leads.
 	OnLeader func(pod string)
-	// OnChange is called with true when this replica begins to lead, and with false once it does not any more.
+	// OnChange is called with true when this replica starts to lead, and with false when it stops.
 	OnChange func(leading bool)
 }
 
-// Lead waits for the lease, calls run with a context that ends with ctx or with the lease, and returns once run has
-// returned: nil when ctx ended or run was through, else ErrLeaseLost. The lease is given up only after run has returned,
-// so that the next leader finds nobody at work.
+// Lead waits for the lease and calls run with a context that ends with ctx or with the lease. It returns after run
+// has returned: nil if ctx has ended or run has finished, otherwise ErrLeaseLost. It releases the lease only after
+// run has returned, so that two leaders never work at the same time.
 func (c *Cluster) Lead(ctx context.Context, lease Lease, run func(context.Context)) error {
 	namespace, err := orOwnNamespace(lease.Namespace)
 	if err != nil {
@@ -60,7 +64,7 @@ func (c *Cluster) Lead(ctx context.Context, lease Lease, run func(context.Contex
 	electing, stop := context.WithCancel(withLog(context.WithoutCancel(ctx), c.log))
 	defer stop()
 	var term sync.Once
-	cut := false // the lease ended before run did
+	interrupted := false // the lease has ended before run
 	serve := func(leading context.Context) {
 		defer stop()
 		leading, end := context.WithCancel(leading)
@@ -72,7 +76,7 @@ func (c *Cluster) Lead(ctx context.Context, lease Lease, run func(context.Contex
 		lease.OnChange(true)
 		defer lease.OnChange(false)
 		run(leading)
-		cut = leading.Err() != nil && ctx.Err() == nil
+		interrupted = leading.Err() != nil && ctx.Err() == nil
 	}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock:            lock,
@@ -94,13 +98,13 @@ func (c *Cluster) Lead(ctx context.Context, lease Lease, run func(context.Contex
 		return fmt.Errorf("prepare leader election: %w", err)
 	}
 
-	// While it leads, run decides when the election ends; before, ctx does.
+	// Before this replica leads, the end of ctx ends the election. Afterwards, the end of run does.
 	waiting := context.AfterFunc(ctx, func() { term.Do(stop) })
 	defer waiting()
 	elector.Run(electing)
-	lost := electing.Err() == nil // unless run has heard of it and returned by now
-	term.Do(func() {})            // waits for run, and lets a start that comes late do nothing
-	if (lost || cut) && ctx.Err() == nil {
+	lost := electing.Err() == nil // false if run has noticed it and has returned
+	term.Do(func() {})            // wait for run, and prevent a late start
+	if (lost || interrupted) && ctx.Err() == nil {
 		return ErrLeaseLost
 	}
 	return nil
@@ -125,8 +129,8 @@ func (l Lease) withDefaults() Lease {
 }
 
 func (c *Cluster) lock(lease Lease) (resourcelock.Interface, error) {
-	// The library gives the lease up once it could not renew it until the deadline and then tried to release it. A quarter
-	// each for those requests, and a leader that is cut off stops before its lease runs out.
+	// After the deadline the library also tries to release the lease before it stops the leader. With a quarter of
+	// the deadline for each request, a leader without a connection stops before its lease expires.
 	client, err := coordinationv1client.NewForConfigAndClient(c.config,
 		&http.Client{Transport: c.transport, Timeout: lease.RenewDeadline / 4})
 	if err != nil {
@@ -152,7 +156,7 @@ func orOwnNamespace(namespace string) (string, error) {
 	return OwnNamespace()
 }
 
-// OwnNamespace is the pod's own; an error where this is none.
+// OwnNamespace returns the pod's namespace. It returns an error if the process does not run in a pod.
 func OwnNamespace() (string, error) { return ownNamespace(namespaceFile) }
 
 func ownNamespace(file string) (string, error) {

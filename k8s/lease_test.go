@@ -18,18 +18,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
-	"github.com/mcsps/rds-autopilot/internal/kubefake"
+	simkube "github.com/mcsps/rds-autopilot/test/sim/kube"
 )
 
 // leases is a Kubernetes in memory, and what others do to its lease.
 type leases struct {
-	*kubefake.Server
+	*simkube.Server
 	coordinationv1client.LeaseInterface
 }
 
 func newLeases(t *testing.T) leases {
 	t.Helper()
-	server, err := kubefake.New(kubefake.Options{CRDs: []string{"../deploy/crds/rds.yaml", "../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml"}})
+	server, err := simkube.New(simkube.Options{CRDs: []string{"../deploy/crds/rds.yaml", "../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,9 +110,9 @@ func TestALeaderThatIsCutOffStopsBeforeItsLeaseRunsOut(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			server := newLeases(t)
 			c, cut := server.client(t)
-			defer c.events.shutdown()
+			defer c.Close()
 			other, _ := server.client(t)
-			defer other.events.shutdown()
+			defer other.Close()
 			l := lead(t.Context(), c)
 			<-l.begun
 			ctx, cancel := context.WithCancel(t.Context())
@@ -141,7 +141,7 @@ func TestALeaderThatLosesItsLeaseStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newLeases(t)
 		c, _ := server.client(t)
-		defer c.events.shutdown()
+		defer c.Close()
 		l := lead(t.Context(), c)
 		<-l.begun
 		if !l.leading.Load() {

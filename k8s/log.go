@@ -12,8 +12,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// RedirectLog sends to log what client-go writes through klog, which is one logger per process. It is called once,
-// before any client exists.
+// RedirectLog sends the output of klog, which client-go uses, to log. klog has one logger per process, so callers
+// must call RedirectLog once, before they create a client.
 func RedirectLog(log *zap.Logger) {
 	klog.SetLoggerWithOptions(libraryLog(log), klog.ContextualLogger(true))
 }
@@ -22,8 +22,8 @@ func withLog(ctx context.Context, log *zap.Logger) context.Context {
 	return klog.NewContext(ctx, libraryLog(log))
 }
 
-// libraryLog lets nothing below info through, whatever log itself shows: from some verbosity on, client-go prints
-// whole answers, and an Rds holds passwords.
+// libraryLog drops everything below info, whatever the level of log is. At higher verbosity client-go logs whole
+// answers, and an Rds contains passwords.
 func libraryLog(log *zap.Logger) logr.Logger {
 	level := max(zapcore.LevelOf(log.Core()), zapcore.InfoLevel)
 	return zapr.NewLogger(log.Named("client-go").WithOptions(zap.IncreaseLevel(level)))

@@ -13,20 +13,26 @@ import (
 )
 
 const (
-	probeEvery      = 5 * time.Second
-	probeAgainAfter = time.Second     // after a probe that failed
-	probeTimeout    = 3 * time.Second // for an answer: what takes longer is of no use to a sender that waits
-	probeFailures   = 1               // in a row that do not count
+	// probeInterval is 5 seconds so that a replica leaves the Service before SMN has spent its retries on it.
+	probeInterval = 5 * time.Second
+	// probeRetry is one second so that a single slow answer is checked again at once.
+	probeRetry = time.Second
+	// probeTimeout is 3 seconds because the receiver must answer a sender within 4 seconds.
+	probeTimeout = 3 * time.Second
+	// toleratedFailures is how many failed probes in a row do not make the replica unready.
+	toleratedFailures = 1
 )
 
-// Reachable reports whether the API server answered lately. It is true before Run, for Connect has asked.
+// Reachable reports whether the API server has answered the last probes. It is true before Run, because Connect has
+// just asked. The watches do not show this: they stay open while the API server hangs or its etcd is down.
 func (c *Cluster) Reachable() bool { return !c.unreachable.Load() }
 
-// probeLoop asks again and again for what storing a notification needs as well: our rights, our resource, and etcd behind it.
+// probeLoop lists one RdsAutopilot at an interval. This needs the same parts as storing a notification: our rights,
+// our resource and etcd.
 func (c *Cluster) probeLoop(ctx context.Context) {
 	failures := 0
 	for {
-		pause := probeEvery
+		pause := probeInterval
 		err := c.probe(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -38,9 +44,9 @@ func (c *Cluster) probeLoop(ctx context.Context) {
 			}
 		default:
 			failures++
-			pause = probeAgainAfter
-			if failures > probeFailures && !c.unreachable.Swap(true) {
-				c.log.Error("the API server does not answer: nothing can be stored", zap.Error(err))
+			pause = probeRetry
+			if failures > toleratedFailures && !c.unreachable.Swap(true) {
+				c.log.Error("the API server does not answer: no message can be stored", zap.Error(err))
 			}
 		}
 		timer := time.NewTimer(pause)
@@ -56,7 +62,7 @@ func (c *Cluster) probeLoop(ctx context.Context) {
 func (c *Cluster) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	// Whether there is an answer counts, not what is in it: nothing is decoded.
+	// Only the fact of an answer counts, so it is not decoded.
 	err := c.ownAPI.Get().NamespaceIfScoped(c.namespaces[0], c.namespaces[0] != metav1.NamespaceAll).Resource(autopilotv1.Resource).
 		VersionedParams(&metav1.ListOptions{Limit: 1}, c.codec).Do(ctx).Error()
 	return wrapError(err, "list RdsAutopilots")

@@ -17,7 +17,7 @@ import (
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// fieldOf is the one field of spec that a change is about.
+// fieldOf returns the field of spec that a change of this kind writes.
 func fieldOf(kind autopilotv1.ChangeKind) (string, error) {
 	switch kind {
 	case autopilotv1.KindVolume:
@@ -28,10 +28,10 @@ func fieldOf(kind autopilotv1.ChangeKind) (string, error) {
 	return "", fmt.Errorf("unknown kind of change %q", kind)
 }
 
-// Apply writes the one field of the Rds that an intent is about, if that field, the uid and the instance id still are as they
-// were read. It returns the Rds as the API server answers with it, and autopilot.ErrConflict, autopilot.ErrGone if there is no
-// Rds, or an autopilot.RefusedError. It never makes a volume smaller.
-func (c *Cluster) Apply(ctx context.Context, read *autopilot.Target, i autopilotv1.Intent) (*autopilot.Target, error) {
+// PatchRds writes the intent's size or flavor into the Rds if the old value, the uid and the instance id are as they
+// were read. It returns the Rds as stored. It returns autopilot.ErrConflict if one of them has changed,
+// autopilot.ErrGone if there is no Rds, or an *autopilot.RefusedError. It never makes a volume smaller.
+func (c *Cluster) PatchRds(ctx context.Context, read *autopilot.Target, i autopilotv1.Intent) (*autopilot.Target, error) {
 	field, err := fieldOf(i.Kind)
 	if err != nil {
 		return nil, fmt.Errorf("patch Rds %s/%s: %w", read.Namespace, read.Name, err)
@@ -49,8 +49,8 @@ func (c *Cluster) Apply(ctx context.Context, read *autopilot.Target, i autopilot
 	return c.patchRds(ctx, read, field, read.Wanted.VolumeGB, to)
 }
 
-// patchRds uses a JSON patch because it can say "only if", and touches nothing but the field it names. A
-// resourceVersion would not do: the operator writes its status all the time.
+// patchRds sends a JSON patch, because that can test old values and writes only the field that it names. A
+// resourceVersion as precondition would fail often, because the operator writes its status all the time.
 func (c *Cluster) patchRds(ctx context.Context, read *autopilot.Target, field string, from, to any) (*autopilot.Target, error) {
 	type operation struct {
 		Op    string `json:"op"`

@@ -23,10 +23,10 @@ func TestPatchesTouchNothingButTheirField(t *testing.T) {
 	rds := createRds(t, c, ns, "shop")
 	before := stored(t, ns, "shop")
 
-	if stored, err := c.Apply(t.Context(), rds, toSize(50)); err != nil || stored.Wanted.VolumeGB != 50 {
+	if stored, err := c.PatchRds(t.Context(), rds, toSize(50)); err != nil || stored.Wanted.VolumeGB != 50 {
 		t.Fatal(stored, err)
 	}
-	if stored, err := c.Apply(t.Context(), rds, toFlavor("rds.mysql.c2.large")); err != nil || stored.Wanted.Flavor != "rds.mysql.c2.large" {
+	if stored, err := c.PatchRds(t.Context(), rds, toFlavor("rds.mysql.c2.large")); err != nil || stored.Wanted.Flavor != "rds.mysql.c2.large" {
 		t.Fatal(stored, err)
 	}
 
@@ -84,7 +84,7 @@ func TestPatchIsForWhatWasDecidedOn(t *testing.T) {
 			before := stored(t, ns, "shop").GetResourceVersion()
 			read := *rds
 			tc.alter(&read)
-			_, err := c.Apply(t.Context(), &read, tc.intent)
+			_, err := c.PatchRds(t.Context(), &read, tc.intent)
 			if refusal, ok := errors.AsType[*autopilot.RefusedError](err); ok != (tc.want == nil) {
 				t.Errorf("error is %v", err)
 			} else if ok && !strings.Contains(refusal.Message, "spec.volumesize") {

@@ -17,17 +17,17 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/internal/kubetest"
 	"github.com/mcsps/rds-autopilot/k8s"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/apiserver"
 )
 
 // The tests of this package run on a real API server, as the ServiceAccount with the rights that we ship.
 
 var crds = []string{"../deploy/crds/rds.yaml", "../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml"}
 
-var shared = kubetest.Shared{Options: kubetest.Options{CRDs: crds}}
+var shared = apiserver.Shared{Options: apiserver.Options{CRDs: crds}}
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
@@ -42,7 +42,7 @@ func ownNamespace(t *testing.T) string {
 	own.once.Do(func() {
 		cluster := shared.Cluster(t)
 		own.namespace = cluster.Namespace(t)
-		if _, err := cluster.Apply(t.Context(), kubetest.ApplyOptions{Namespace: own.namespace}, "../deploy/rbac.yaml"); err != nil {
+		if _, err := cluster.Apply(t.Context(), apiserver.ApplyOptions{Namespace: own.namespace}, "../deploy/rbac.yaml"); err != nil {
 			t.Fatal(err)
 		}
 		databases := admin(t, serviceAccount(t, own.namespace), otcv1.GroupVersion(), otcv1.Resource, metav1.NamespaceAll)

@@ -13,18 +13,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ownService selects the EndpointSlices of the Service that messages come in by. They have the labels of their Service.
+// ownService selects the EndpointSlices of the Service that receives the messages. EndpointSlices have the labels of
+// their Service.
 const ownService = "app.kubernetes.io/part-of=" + self + ",app.kubernetes.io/component=webhook"
 
 // Replica is a pod of this service.
 type Replica struct {
-	Pod       string // its name; empty where the address is nobody's that Kubernetes knows
+	Pod       string // empty if Kubernetes knows no pod with the address
 	Addresses []string
-	Ready     bool // for messages
+	Ready     bool // receives messages
 	Stopping  bool
 }
 
-// Replicas asks the API server for the pods that our Service sends messages to, or would if they were ready, by name. An empty
+// Replicas returns the pods behind our Service, ready or not, sorted by name. It asks the API server. An empty
 // namespace means the pod's own.
 func (c *Cluster) Replicas(ctx context.Context, namespace string) ([]Replica, error) {
 	namespace, err := orOwnNamespace(namespace)
@@ -38,7 +39,7 @@ func (c *Cluster) Replicas(ctx context.Context, namespace string) ([]Replica, er
 		return nil, fmt.Errorf("list the EndpointSlices of our Service in %s: %w", namespace, err)
 	}
 	var all []Replica
-	for _, slice := range list.Items { // several where it has IPv4 and IPv6, or many pods
+	for _, slice := range list.Items { // there are several with IPv4 and IPv6, or with many pods
 		for _, e := range slice.Endpoints {
 			all = addReplica(all, e)
 		}

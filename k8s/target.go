@@ -14,7 +14,7 @@ import (
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// TargetOf is what an Rds says of its database; nil for nil.
+// TargetOf returns the target that an Rds describes. It returns nil for nil.
 func TargetOf(rds *otcv1.Rds) *autopilot.Target {
 	if rds == nil {
 		return nil
@@ -34,7 +34,7 @@ func TargetOf(rds *otcv1.Rds) *autopilot.Target {
 	return t
 }
 
-// TargetNamedBy is the instance that an autopilot names itself; nil where it names none.
+// TargetNamedBy returns the target of an RdsAutopilot that sets spec.instanceID, or nil.
 func TargetNamedBy(a *autopilotv1.RdsAutopilot) *autopilot.Target {
 	if a == nil || a.Spec.InstanceID == "" || a.IsDoctors() {
 		return nil
@@ -45,57 +45,57 @@ func TargetNamedBy(a *autopilotv1.RdsAutopilot) *autopilot.Target {
 	}
 }
 
-// Target returns what the Rds with that name says, as last seen, or else the autopilot that names its instance itself; nil where
-// there is neither.
+// Target returns the cached target of the Rds with that name or, if there is none, of the RdsAutopilot that sets
+// spec.instanceID. It returns nil if there is neither.
 func (w *Cache) Target(namespace, name string) *autopilot.Target {
-	if rds, ok := w.rds.peek(namespace, name); ok {
+	if rds, ok := w.rds.get(namespace, name); ok {
 		return TargetOf(rds)
 	}
-	if p, ok := w.autopilots.peek(namespace, name); ok {
-		return TargetNamedBy(&p.RdsAutopilot)
+	if a, ok := w.autopilots.get(namespace, name); ok {
+		return TargetNamedBy(a)
 	}
 	return nil
 }
 
-// EachTarget calls f with every target as last seen, in no order.
+// EachTarget calls f with every cached target, in no order.
 func (w *Cache) EachTarget(f func(*autopilot.Target)) {
 	w.rds.each(func(rds *otcv1.Rds) { f(TargetOf(rds)) })
-	w.autopilots.each(func(p *packed) {
-		if t := w.withoutRds(&p.RdsAutopilot); t != nil {
+	w.autopilots.each(func(a *autopilotv1.RdsAutopilot) {
+		if t := w.withoutRds(a); t != nil {
 			f(t)
 		}
 	})
 }
 
-// withoutRds is the target that an autopilot is itself; nil where an Rds has its name.
+// withoutRds returns TargetNamedBy, or nil if an Rds has the same name.
 func (w *Cache) withoutRds(a *autopilotv1.RdsAutopilot) *autopilot.Target {
-	if _, has := w.rds.peek(a.Namespace, a.Name); has {
+	if _, has := w.rds.get(a.Namespace, a.Name); has {
 		return nil
 	}
 	return TargetNamedBy(a)
 }
 
-// TargetsByInstance returns those that have the cloud's instance id; more than one means that they contradict.
+// TargetsByInstance returns the cached targets that claim the instance. More than one means that it is claimed twice.
 func (w *Cache) TargetsByInstance(id string) (found []*autopilot.Target) {
 	for _, rds := range w.rds.by(byInstance, id) {
 		found = append(found, TargetOf(rds))
 	}
-	for _, p := range w.autopilots.by(byInstance, id) {
-		if t := w.withoutRds(&p.RdsAutopilot); t != nil {
+	for _, a := range w.autopilots.by(byInstance, id) {
+		if t := w.withoutRds(a); t != nil {
 			found = append(found, t)
 		}
 	}
 	return found
 }
 
-// OnTarget has f called for every Rds that is added (old is nil), changed, or deleted (new is nil), with what the watch
-// delivered: the cache may already be ahead. It belongs before Run; f must not block.
+// OnTarget registers f for every Rds that is added (old is nil), changed or deleted (new is nil). The cache may be
+// newer than the event. Callers must register before Run, and f must not block.
 func (w *Cache) OnTarget(f func(old, new *autopilot.Target)) error {
 	return addHandler(w, w.rds, func(old, new *otcv1.Rds) { f(TargetOf(old), TargetOf(new)) })
 }
 
-// LiveTarget asks the API server. It returns autopilot.ErrGone if there is no such Rds, and no autopilot that names its instance
-// itself.
+// LiveTarget reads the target from the API server. It returns autopilot.ErrGone if there is neither an Rds nor an
+// RdsAutopilot with spec.instanceID.
 func (c *Cluster) LiveTarget(ctx context.Context, namespace, name string) (*autopilot.Target, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -112,7 +112,7 @@ func (c *Cluster) LiveTarget(ctx context.Context, namespace, name string) (*auto
 	return nil, err
 }
 
-// LiveTargetsByInstance asks the API server for what TargetsByInstance returns, in a namespace or in all.
+// LiveTargetsByInstance lists the targets that claim the instance from the API server, in one namespace or in all.
 func (c *Cluster) LiveTargetsByInstance(ctx context.Context, id, namespace string) ([]*autopilot.Target, error) {
 	list := func(ctx context.Context, opts metav1.ListOptions) (*otcv1.RdsList, error) {
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout) // one page

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -15,101 +14,60 @@ import (
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-const (
-	searchesPerSec = 2 // listings for topics whose name does not give namespace and name to the letter
-	uidLength      = 8 // of a uid in a topic's name
-)
+// searchesPerSec limits the live lists for topics whose name does not identify one object, so that invented topics
+// cannot load the API server.
+const searchesPerSec = 2
 
-// topicName is what the name of a topic says: autopilot_<namespace>_<name>_<first 8 of the RdsAutopilot's uid>. In a
-// name of 100 characters namespace and name can have been cut; a dot of the name has become a hyphen.
-type topicName struct {
-	namespace, name, uid string
-
-	cut            bool // they may have been
-	wholeNamespace bool // it is not
-	exact          bool // both are to the letter
-}
-
-// parseTopic reads the URN of a topic, urn:smn:<region>:<project>:<name>. It returns false for a name that is not of
-// that form.
-func parseTopic(urn string) (topicName, bool) {
-	name := urn[strings.LastIndex(urn, ":")+1:]
-	parts := strings.Split(name, "_")
-	if len(parts) != 4 || parts[0] != "autopilot" || parts[1] == "" || parts[2] == "" || len(parts[3]) != uidLength {
-		return topicName{}, false
-	}
-	cut := len(name) >= 100
-	return topicName{
-		namespace: parts[1], name: parts[2], uid: parts[3],
-		cut:            cut,
-		wholeNamespace: !cut || len(parts[1]) < 40, // it is not made shorter than that
-		exact:          !cut && !strings.Contains(parts[2], "-"),
-	}, true
-}
-
-// belongsTo reports whether a topic of that name can be the autopilot's.
-func (t topicName) belongsTo(a *autopilotv1.RdsAutopilot) bool {
-	is := func(part, whole string) bool { return part == whole || t.cut && strings.HasPrefix(whole, part) }
-	return shortUID(a) == t.uid && is(t.namespace, a.Namespace) && is(t.name, strings.ReplaceAll(a.Name, ".", "-"))
-}
-
-func shortUID(a *autopilotv1.RdsAutopilot) string {
-	uid := string(a.UID)
-	return uid[:min(len(uid), uidLength)]
-}
-
-// Expects reports whether the cache knows an autopilot that a topic with that URN would be named after: its status may
-// just not be in the cache yet.
+// Expects reports whether the cache has an RdsAutopilot that the topic is named after. The topic's URN may not be in
+// the cached status yet.
 func (w *Cache) Expects(topicURN string) bool {
-	_, ok := w.expected(topicURN)
-	return ok
+	name, ok := autopilotv1.ParseTopicURN(topicURN)
+	return ok && w.ownerOf(name) != nil
 }
 
-func (w *Cache) expected(topicURN string) (*autopilotv1.RdsAutopilot, bool) {
-	t, ok := parseTopic(topicURN)
-	if !ok {
-		return nil, false
-	}
-	known := w.autopilots.by(byUID, t.uid)
-	i := slices.IndexFunc(known, func(p *packed) bool { return t.belongsTo(&p.RdsAutopilot) })
+// ownerOf returns the cached RdsAutopilot with that cloud name, or nil.
+func (w *Cache) ownerOf(name autopilotv1.ParsedCloudName) *autopilotv1.RdsAutopilot {
+	candidates := w.autopilots.by(byUID, name.ShortUID)
+	i := slices.IndexFunc(candidates, name.Matches)
 	if i < 0 {
-		return nil, false
+		return nil
 	}
-	return &known[i].RdsAutopilot, true
+	return candidates[i]
 }
 
-// ByTopicLive asks the API server for those whose status has the topic's URN, by one GET: namespace and name
-// are in the URN. Where they are not there to the letter, and the cache does not know the autopilot either, it may list
-// a namespace; an error says that too many ask for that.
+// ByTopicLive asks the API server for the RdsAutopilots whose status has the topic's URN. This costs one GET, because
+// the URN contains namespace and name. If it does not contain them exactly and the cache has no such RdsAutopilot
+// either, ByTopicLive lists the namespace. It returns an error if there are more than searchesPerSec such lists.
 func (c *Cluster) ByTopicLive(ctx context.Context, topicURN string) ([]*autopilotv1.RdsAutopilot, error) {
-	t, ok := parseTopic(topicURN)
+	topic, ok := autopilotv1.ParseTopicURN(topicURN)
 	if !ok {
 		return nil, nil
 	}
-	if known, ok := c.expected(topicURN); ok {
-		t.namespace, t.name, t.wholeNamespace, t.exact = known.Namespace, known.Name, true, true
+	if owner := c.ownerOf(topic); owner != nil {
+		topic.Namespace, topic.Name = owner.Namespace, owner.Name
+		topic.NamespaceExact, topic.Exact = true, true
 	}
-	asksFor := func(a *autopilotv1.RdsAutopilot) bool { return a.Status.Alarms.TopicURN == topicURN }
+	hasTopic := func(a *autopilotv1.RdsAutopilot) bool { return a.Status.Alarms.TopicURN == topicURN }
 	namespaces := c.namespaces
-	if t.wholeNamespace {
-		if !c.watches(t.namespace) {
+	if topic.NamespaceExact {
+		if !c.watches(topic.Namespace) {
 			return nil, nil
 		}
-		namespaces = []string{t.namespace}
-		switch a, err := c.LiveAutopilot(ctx, t.namespace, t.name); {
-		case err == nil && asksFor(a):
+		namespaces = []string{topic.Namespace}
+		switch a, err := c.LiveAutopilot(ctx, topic.Namespace, topic.Name); {
+		case err == nil && hasTopic(a):
 			return []*autopilotv1.RdsAutopilot{a}, nil
 		case err != nil && !errors.Is(err, autopilot.ErrGone):
 			return nil, err
 		}
 	}
-	if t.exact {
+	if topic.Exact {
 		return nil, nil
 	}
 	if !c.searches.Allow() {
-		return nil, fmt.Errorf("list RdsAutopilots for topic %s_%s: more than %d such topics a second", t.namespace, t.name, searchesPerSec)
+		return nil, fmt.Errorf("list RdsAutopilots for topic %s_%s: limit of %d such lists per second reached", topic.Namespace, topic.Name, searchesPerSec)
 	}
-	return c.listLive(ctx, namespaces, asksFor)
+	return c.listLive(ctx, namespaces, hasTopic)
 }
 
 func (c *Cluster) watches(namespace string) bool {

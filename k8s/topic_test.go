@@ -8,10 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/mcsps/rds-autopilot/alarms"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -19,52 +17,6 @@ const (
 	someUID  = "0a1b2c3d-0000-4000-8000-000000000000"
 	urnStart = "urn:smn:eu-de:0123456789abcdef0123456789abcdef:"
 )
-
-func TestATopicsNameIdentifiesItsAutopilot(t *testing.T) {
-	word := func(n int) string { return strings.Repeat("a", n) }
-	for _, tc := range []struct {
-		namespace, name string
-		exact           bool // both are read to the letter
-		whole           bool // the namespace at least
-	}{
-		{"ns", "db", true, true},
-		{"my-ns", "db", true, true},
-		{"ns", "my-db", false, true},
-		{"ns", "my.db", false, true},
-		{word(40), word(39), true, true},
-		{word(40), word(40), false, false}, // it may have been cut
-		{word(39), word(41), false, true},
-		{word(10), word(253), false, true},
-		{word(63), word(253), false, false},
-		{word(63), word(16), true, true},
-		{word(63), word(17), false, false},
-	} {
-		urn := urnStart + alarms.Name(tc.namespace, tc.name, someUID)
-		got, ok := parseTopic(urn)
-		if !ok || got.exact != tc.exact || got.wholeNamespace != tc.whole || got.uid != someUID[:8] {
-			t.Errorf("%s: %+v, %t", urn, got, ok)
-		}
-		if tc.exact && (got.namespace != tc.namespace || got.name != tc.name) || tc.whole && got.namespace != tc.namespace {
-			t.Errorf("%s is %+v", urn, got)
-		}
-		owner := &autopilotv1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Name: tc.name, UID: someUID}}
-		if !got.belongsTo(owner) {
-			t.Errorf("%s is not its owner's", urn)
-		}
-		if short, _ := parseTopic(urnStart + "autopilot_" + tc.namespace[:1] + "_" + tc.name[:1] + "_" + someUID[:8]); short.belongsTo(owner) {
-			t.Errorf("a topic with the beginnings of both is taken for that of %s/%s", tc.namespace, tc.name)
-		}
-		owner.UID = types.UID("1" + someUID[1:])
-		if got.belongsTo(owner) {
-			t.Errorf("%s is that of a later one of the same name", urn)
-		}
-	}
-	for _, urn := range []string{"", "urn", urnStart, urnStart + "autopilot_ns_db", urnStart + "autopilot_ns_db_1234567", urnStart + "autopilot_a_b_c_12345678", urnStart + "x_ns_db_12345678", urnStart + "autopilot__db_12345678"} {
-		if got, ok := parseTopic(urn); ok {
-			t.Errorf("%q is %+v", urn, got)
-		}
-	}
-}
 
 // TestAnUnknownTopicCostsOneGet counts what is asked of the API server, which has one autopilot.
 func TestAnUnknownTopicCostsOneGet(t *testing.T) {
@@ -87,7 +39,7 @@ func TestAnUnknownTopicCostsOneGet(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			namespace, name, _ := strings.Cut(tc.has, "/")
 			topicNS, topicDB, _ := strings.Cut(tc.topic, "/")
-			urn := urnStart + alarms.Name(topicNS, topicDB, someUID)
+			urn := urnStart + autopilotv1.CloudName(topicNS, topicDB, someUID)
 			status := tc.urn
 			if status == "" && tc.has == tc.topic {
 				status = urn

@@ -13,8 +13,8 @@ import (
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// trim drops from the metadata what nobody here reads. It names what stays, because kubectl copies the whole Rds,
-// passwords included, into an annotation, and others may do likewise.
+// trim drops the metadata that the service does not read. It lists the fields that stay, because kubectl copies the
+// whole Rds into an annotation, passwords included, and other tools may copy it elsewhere.
 func trim(m *metav1.ObjectMeta) {
 	annotations := maps.Clone(m.Annotations)
 	maps.DeleteFunc(annotations, func(key, _ string) bool { return !strings.HasPrefix(key, autopilotv1.Group+"/") })
@@ -35,15 +35,13 @@ func trim(m *metav1.ObjectMeta) {
 	}
 }
 
-// transform is trim for the informers, which call it before they store anything. It packs what is large.
+// transform trims an object before an informer stores it.
 func transform(obj any) (any, error) {
 	switch o := obj.(type) {
 	case *otcv1.Rds:
 		trim(&o.ObjectMeta)
 	case *autopilotv1.RdsAutopilot:
 		trim(&o.ObjectMeta)
-		return pack(o)
-	case *packed: // an informer may ask twice
 	default:
 		return nil, fmt.Errorf("unexpected object in a watch: %T", obj)
 	}

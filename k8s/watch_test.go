@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/mcsps/rds-autopilot/internal/faults"
-	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
+	"github.com/mcsps/rds-autopilot/test/world/faults"
 )
 
 // What happens while a watch is broken is seen all the same: streams end early, and then the API server has forgotten
@@ -25,15 +25,15 @@ func TestABrokenWatchIsResynced(t *testing.T) {
 	const expired = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","message":"too old resource version","code":410}`
 	var gone atomic.Bool
 	var refused atomic.Int32
-	proxy, err := faults.NewProxy(asShipped(t), faults.Hooks{Fault: func(r *http.Request) *otcsim.Fault {
+	proxy, err := faults.NewProxy(asShipped(t), faults.Hooks{Fault: func(r *http.Request) *simcloud.Fault {
 		switch {
 		case faults.KubeName(r) != "watch rdss":
 			return nil
 		case gone.Load():
 			refused.Add(1)
-			return &otcsim.Fault{Status: http.StatusGone, Header: http.Header{"Content-Type": {"application/json"}}, Body: expired}
+			return &simcloud.Fault{Status: http.StatusGone, Header: http.Header{"Content-Type": {"application/json"}}, Body: expired}
 		}
-		return &otcsim.Fault{Cut: true, Delay: 500 * time.Millisecond}
+		return &simcloud.Fault{Cut: true, Delay: 500 * time.Millisecond}
 	}})
 	if err != nil {
 		t.Fatal(err)

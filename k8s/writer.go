@@ -14,12 +14,13 @@ import (
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Writer asks the API server which other field manager wrote the size or the flavor that the Rds asks for; empty if it does
-// not know, or if that were we. The cache does not keep that. It returns autopilot.ErrGone if there is no Rds.
+// Writer returns the field manager that wrote the requested size or flavor of the Rds. It returns an empty string if
+// that is unknown or is this service, and autopilot.ErrGone if there is no Rds. It asks the API server, because the
+// cache drops managed fields.
 func (c *Cluster) Writer(ctx context.Context, t *autopilot.Target, kind autopilotv1.ChangeKind) (string, error) {
 	field, err := fieldOf(kind)
 	if err != nil {
-		return "", fmt.Errorf("read who wrote Rds %s/%s: %w", t.Namespace, t.Name, err)
+		return "", fmt.Errorf("read the field manager of Rds %s/%s: %w", t.Namespace, t.Name, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -34,7 +35,7 @@ func (c *Cluster) Writer(ctx context.Context, t *autopilot.Target, kind autopilo
 	return writer, err
 }
 
-// lastWriter is the manager of the newest entry that has the field in its spec.
+// lastWriter returns the manager of the newest entry that has the field in its spec.
 func lastWriter(entries []metav1.ManagedFieldsEntry, field string) (manager string, err error) {
 	var newest time.Time
 	for _, e := range entries {

@@ -18,21 +18,22 @@ import (
 )
 
 const (
-	eventArmed  = "Armed"
-	eventMended = "Mended"
+	eventArmed    = "Armed"
+	eventRepaired = "Repaired"
 )
 
-// ensureRecord is what is remembered of a database whose arming was in order.
+// ensureRecord describes the last successful Ensure of a database. It is kept in memory only: after a restart, Ensure
+// runs once more.
 type ensureRecord struct {
-	at           time.Time // the zero time if it is not since
+	at           time.Time // zero if Ensure has failed since
 	generation   int64     // of the policy
-	subscription string    // the last message about the subscription that was looked into
+	subscription string    // id of the last message about the subscription that Ensure has considered
 }
 
-// arm brings topic, subscription and rules of one database up to what the policy and the size of the volume want, or
-// removes them where autopilot is off, and sets the conditions Armed and Ready. It says when to look again.
+// arm makes topic, subscription and rules of one database fit the policy and the size of the volume, or removes them
+// if autopilot is off. It sets the conditions Armed and Ready, and returns when to check again.
 func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Duration, err error) {
-	begin, sweep := c.armMarks.take(key)
+	begin, isSweep := c.armMarks.take(key)
 	r, ok := c.newRound(key)
 	if !ok {
 		return 0, nil
@@ -41,27 +42,31 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 		return 0, r.disarm(ctx, reason, message)
 	}
 	if !slices.Contains(r.rap.Finalizers, v1alpha1.Finalizer) {
-		rap, err := r.Store.SetFinalizer(ctx, r.rap)
+		rap, err := r.AutopilotWriter.SetFinalizer(ctx, r.rap)
 		if err != nil {
 			return 0, fmt.Errorf("set the finalizer: %w", err)
 		}
-		r.setAutopilot(rap)
+		r.rap = rap
 	}
-	if r.notBefore = r.now.Add(-r.Sweep); sweep { // what is not in order is read anew before anything is changed
+	r.notBefore = r.now.Add(-r.Sweep) // Ensure itself reads again before it changes anything
+	if isSweep {
 		r.notBefore = begin
 	}
 	if s := r.rap.Status.Intake.Subscription; s != nil && s.ReceivedTime.After(r.notBefore) {
 		r.notBefore = s.ReceivedTime.Time
 	}
-	// What was read before the cloud was found unreachable does not show that it is reachable: Armed would go to and fro.
-	if a := meta.FindStatusCondition(r.rap.Status.Conditions, v1alpha1.ConditionArmed); a != nil && a.Reason == autopilot.CloudUnreachable {
-		if since := a.LastTransitionTime.Add(time.Second); since.After(r.notBefore) { // it is stored in whole seconds
+	// A list that was read before the cloud became unreachable does not prove that it is reachable again. With it,
+	// Armed would alternate between True and False.
+	a := meta.FindStatusCondition(r.rap.Status.Conditions, v1alpha1.ConditionArmed)
+	if a != nil && a.Reason == autopilot.CloudUnreachable {
+		since := a.LastTransitionTime.Add(time.Second) // the API server stores whole seconds
+		if since.After(r.notBefore) {
 			r.notBefore = since
 		}
 	}
 	cs, err := r.observe(ctx)
 	if err != nil {
-		return 0, errors.Join(err, r.setNotArmed(ctx, autopilot.CloudUnreachable, "The cloud cannot be asked: "+err.Error()))
+		return 0, errors.Join(err, r.setNotArmed(ctx, autopilot.CloudUnreachable, "The cloud does not answer: "+err.Error()))
 	}
 	inst := cs.Instance
 	switch {
@@ -69,16 +74,19 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 		return r.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown), "The Rds has no status.id yet")
 	case inst == nil:
 		return r.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown), "The cloud has no instance "+r.target.InstanceID)
-	case cs.Shared:
-		return r.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown), "Another Rds or RdsAutopilot has the same instance id")
+	case cs.ClaimedTwice:
+		return r.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown), "Another Rds or RdsAutopilot claims the same instance id. Remove one of them")
 	case r.rap.Status.Alarms.TopicURN == "" && len(r.rap.Status.Alarms.Rules) == 0 && !inst.Measurable():
-		return r.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown), "The instance is in "+inst.Status+": it is armed once it is ACTIVE")
+		return r.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown), "The instance is in "+inst.Status+". Its alarms are created once it is ACTIVE")
 	}
 	if err := autopilot.Validate(cs.Spec, v1alpha1.KindVolume); err != nil {
 		return 0, r.setNotArmed(ctx, string(autopilot.ReasonPolicyInvalid), err.Error())
 	}
-	if !sweep && !r.armingDue(cs) {
-		return 0, r.update(ctx, func(s *v1alpha1.Status) { r.setArmed(s, autopilot.LookHasFailed(*s)) })
+	if err := r.readArmed(ctx); err != nil {
+		return 0, err
+	}
+	if !isSweep && !r.armingDue(cs) {
+		return 0, r.update(ctx, func(s *v1alpha1.Status) { r.setArmed(s, autopilot.LastCheckFailed(*s)) })
 	}
 	return r.ensure(ctx, *inst)
 }
@@ -90,7 +98,7 @@ func (r *round) setNotArmed(ctx context.Context, reason, message string) error {
 	})
 }
 
-// setArmed sets the conditions Armed and Ready by what is recorded.
+// setArmed sets the conditions Armed and Ready from the recorded alarms.
 func (r *round) setArmed(s *v1alpha1.Status, lookFailed bool) {
 	ok, reason, message := autopilot.Armed(r.rap.Spec, s.Alarms, r.now)
 	autopilot.SetCondition(s, v1alpha1.ConditionArmed, ok, reason, message, r.rap.Generation, r.now)
@@ -110,7 +118,7 @@ func (r *round) setEnsured(at time.Time, generation int64, subscription string) 
 	r.ensured[r.key] = ensureRecord{at, generation, subscription}
 }
 
-// forget drops what is remembered of a database that is no longer armed.
+// forget drops what is kept in memory about a database whose alarms are removed.
 func (c *Controller) forget(k Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,10 +126,11 @@ func (c *Controller) forget(k Key) {
 	delete(c.unheard, k)
 }
 
-// armingDue reports whether the cloud is to be asked: not in every round, for a round may come with every message.
+// armingDue reports whether arm has to call Ensure. Every message starts a round, so not every round may list the
+// cloud.
 func (r *round) armingDue(c autopilot.Case) bool {
-	if c.Instance == nil || c.Shared || autopilot.Validate(c.Spec, v1alpha1.KindVolume) != nil {
-		return true // arm says why not
+	if c.Instance == nil || c.ClaimedTwice || autopilot.Validate(c.Spec, v1alpha1.KindVolume) != nil {
+		return true // arm reports the reason
 	}
 	rules := autopilot.Rules(c.Spec, c.Instance.VolumeGB)
 	last, seen := r.lastEnsured()
@@ -140,8 +149,8 @@ func (r *round) armingDue(c autopilot.Case) bool {
 	})
 }
 
-// watchesAnother reports whether a rule watches what is neither the instance nor its primary node: another instance has
-// come under the name, or another node is the primary.
+// watchesAnother reports whether a rule watches neither the instance nor its primary node, because the Rds has
+// another instance now or another node has become the primary.
 func (r *round) watchesAnother(inst autopilot.Instance) bool {
 	return slices.ContainsFunc(r.rap.Status.Alarms.Rules, func(rule v1alpha1.Rule) bool {
 		_, value, _ := strings.Cut(rule.Dimension, ":")
@@ -149,10 +158,10 @@ func (r *round) watchesAnother(inst autopilot.Instance) bool {
 	})
 }
 
-// ensure asks the cloud for what should exist, and records what does.
+// ensure creates and repairs the alarm objects in the cloud, and stores which of them exist.
 func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Duration, error) {
 	last, seen := r.lastEnsured()
-	renewed := !seen || last.generation != r.rap.Generation // by a policy that this process has not armed by yet
+	renewed := !seen || last.generation != r.rap.Generation // this process has not applied this policy yet
 	r.setEnsured(time.Time{}, last.generation, "")
 	subscription := ""
 	if s := r.rap.Status.Intake.Subscription; s != nil {
@@ -163,65 +172,80 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 	if err != nil {
 		return 0, errors.Join(err, r.setNotArmed(ctx, autopilot.CloudUnreachable, err.Error()))
 	}
-	arms := Arms{
+	desired := DesiredAlarms{
 		Autopilot: r.rap, Instance: inst, Dimension: dimension, Rules: autopilot.Rules(r.rap.Spec, inst.VolumeGB), Renewed: renewed,
 		NotBefore: r.notBefore,
 	}
 	newRules := false
-	store := func(have v1alpha1.Alarms, and func(*v1alpha1.Status)) error {
-		differ := false // by what is stored, for the cache may be behind
+	store := func(observed v1alpha1.Alarms, setConditions func(*v1alpha1.Status)) error {
+		differ := false
 		err := r.update(ctx, func(s *v1alpha1.Status) {
-			differ = !sameRules(s.Alarms, have)
-			s.Alarms = have
-			and(s)
+			differ = !sameRules(s.Alarms, observed)
+			s.Alarms = observed
+			setConditions(s)
 		})
 		newRules = newRules || err == nil && differ
 		return err
 	}
-	// An id is stored before the next step, for messages may come by then.
-	have, mended, err := r.Arming.Ensure(ctx, arms, r.rap.Status.Alarms, func(step v1alpha1.Alarms) error {
+	// Each id is stored before the next step, because the receiver may get messages about it by then.
+	observed, repaired, err := r.Arming.Ensure(ctx, desired, r.rap.Status.Alarms, func(step v1alpha1.Alarms) error {
 		return store(step, func(*v1alpha1.Status) {})
 	})
-	if len(mended) > 0 {
-		r.log.Info("mended", zap.Strings("what", mended))
-		r.Recorder.Event(r.target, r.rap, autopilot.Event{Reason: eventMended, Action: "Ensure", Note: strings.Join(mended, "; ")})
+	if len(repaired) > 0 {
+		r.log.Info("repaired", zap.Strings("what", repaired))
+		r.Recorder.Event(r.target, r.rap, autopilot.Event{Reason: eventRepaired, Action: "Ensure", Note: strings.Join(repaired, "; ")})
 	}
-	later := errors.Is(err, ErrLater) && !errors.Is(err, ErrQuota)
+	later := errors.Is(err, ErrConfirmationLimit) && !errors.Is(err, ErrQuota)
 	if err == nil || later || errors.Is(err, ErrQuota) {
-		r.setEnsured(r.now, generation, subscription) // all but what the error names
+		r.setEnsured(r.now, generation, subscription) // everything else succeeded
 	}
 	was := meta.IsStatusConditionTrue(r.rap.Status.Conditions, v1alpha1.ConditionArmed)
-	writeErr := store(have, func(s *v1alpha1.Status) {
-		// The condition is set once: its transition time would move in every round else.
+	writeErr := store(observed, func(s *v1alpha1.Status) {
+		// The condition is set only once, because its transition time would otherwise change in every round.
 		ok, reason, message := autopilot.Armed(r.rap.Spec, s.Alarms, r.now)
 		if err != nil && (!later || reason == autopilot.SubscriptionPending) {
-			if ok, message = false, err.Error(); !later {
+			ok, message = false, err.Error()
+			if !later {
 				reason = armingReason(err)
 			}
 		}
 		autopilot.SetCondition(s, v1alpha1.ConditionArmed, ok, reason, message, generation, r.now)
-		autopilot.SetReady(s, autopilot.LookHasFailed(*s), generation, r.now)
+		autopilot.SetReady(s, autopilot.LastCheckFailed(*s), generation, r.now)
 	})
 	if writeErr != nil {
 		return 0, errors.Join(err, writeErr)
 	}
 	if armed := meta.FindStatusCondition(r.rap.Status.Conditions, v1alpha1.ConditionArmed); armed != nil && armed.Status == "True" && !was {
-		r.log.Info("armed", zap.String("topic", have.TopicURN))
+		r.log.Info("armed", zap.String("topic", observed.TopicURN))
 		r.Recorder.Event(r.target, r.rap, autopilot.Event{Reason: eventArmed, Action: "Ensure", Note: armed.Message})
 	}
 	if newRules {
-		r.enqueue(r.key) // an alarm may be in force already
+		r.enqueue(r.key) // an alarm of a new rule may be in force already
 	}
 	switch {
-	case errors.Is(err, ErrQuota): // nothing to be gained by haste: the sweep comes back to it
+	case errors.Is(err, ErrQuota): // the sweep tries again
 		r.log.Warn("not armed", zap.Error(err))
 		return 0, nil
 	case err != nil && !later:
 		return 0, fmt.Errorf("arm: %w", err)
-	case have.Subscription == v1alpha1.SubscriptionPending || later:
+	case observed.Subscription == v1alpha1.SubscriptionPending || later:
 		return r.Recheck, nil
 	}
 	return 0, nil
+}
+
+// readArmed reads the RdsAutopilot from the API server. The cache may lack what the last arming has stored: Ensure would
+// create the same rules again, or report our own change as a repair.
+func (r *round) readArmed(ctx context.Context) error {
+	live, err := r.Live.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
+	if err != nil {
+		return fmt.Errorf("read the RdsAutopilot again: %w", err)
+	}
+	if reason, _ := OffReason(r.target, live, r.lastSwitch); reason != "" || live.UID != r.rap.UID {
+		return fmt.Errorf("the RdsAutopilot was deleted or replaced: %w", autopilot.ErrConflict)
+	}
+	r.rap = live
+	return nil
 }
 
 func sameRules(a, b v1alpha1.Alarms) bool {

@@ -12,17 +12,27 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// change asks the cloud itself for what is intended and stored. It returns nil where the cloud is not asked after all.
-func (r *round) change(ctx context.Context, i v1alpha1.Intent) *autopilot.CloudAnswer {
-	if err := r.checkTarget(); err != nil {
+// dueInCloud returns the stored intent that the cloud has to be asked for now, or nil.
+func (r *round) dueInCloud(c autopilot.Case, patched autopilot.Patched) *v1alpha1.Intent {
+	if patched.Result == autopilot.PatchAccepted {
+		c.Wanted = r.target.Wanted
+	}
+	return c.NextCloudRequest()
+}
+
+// changeInCloud requests a stored intent from the cloud itself, for databases with spec.apply: Cloud. It returns nil
+// if it does not ask the cloud, because the target has changed or too many other flavors are changing.
+func (r *round) changeInCloud(ctx context.Context, i v1alpha1.Intent) *autopilot.CloudAnswer {
+	if err := r.confirmTarget(ctx); err != nil {
+		r.log.Info("the cloud is not asked yet", zap.Error(err))
 		return nil
 	}
-	if i.Kind == v1alpha1.KindFlavor && !r.limiter.take(r.key, r.MaxFlavorChanges, r.Now()) {
+	if i.Kind == v1alpha1.KindFlavor && !r.limiter.reserve(r.key, r.MaxFlavorChanges, r.Now()) {
 		return nil
 	}
 	a := &autopilot.CloudAnswer{Kind: i.Kind, To: i.To}
 	var err error
-	a.JobID, err = r.Changer.Change(ctx, r.target.InstanceID, i)
+	a.JobID, err = r.CloudChanger.Change(ctx, r.target.InstanceID, i)
 	if err == nil {
 		r.log.Info("the cloud has begun", zap.String("kind", string(i.Kind)), zap.String("from", i.From), zap.String("to", i.To), zap.String("job", a.JobID))
 		return a
@@ -38,8 +48,9 @@ func (r *round) change(ctx context.Context, i v1alpha1.Intent) *autopilot.CloudA
 	return a
 }
 
-// keepAnswer stores the cloud's answer on top of what somebody else has written meanwhile, a message for example. Without it
-// the next round would ask for the change again, and nobody would know how the first job ended.
+// keepAnswer stores the cloud's answer after the write of the outcome has failed, because the receiver has stored a
+// message meanwhile for example. Without the job's id the next round would request the change again and never learn
+// how the first job ended.
 func (r *round) keepAnswer(ctx context.Context, c autopilot.Case, answer *autopilot.CloudAnswer) error {
 	if answer == nil {
 		return nil
@@ -52,16 +63,16 @@ func (r *round) keepAnswer(ctx context.Context, c autopilot.Case, answer *autopi
 	return err
 }
 
-// readJobs reads how far the cloud's jobs are. Where one has ended, the instance is to be read after that.
+// readJobs reads the state of the pending changes' jobs. If a job has ended, this round reads the instance after that.
 func (r *round) readJobs(ctx context.Context) map[string]autopilot.Job {
 	jobs := make(map[string]autopilot.Job)
 	for _, i := range r.rap.Status.Intents() {
 		if i.JobID == "" {
 			continue
 		}
-		job, err := r.Changer.Job(ctx, i.JobID)
-		if err != nil { // what the instance shows goes on without
-			r.log.Warn("read how far a job is", zap.String("job", i.JobID), zap.Error(err))
+		job, err := r.CloudChanger.Job(ctx, i.JobID)
+		if err != nil { // the instance shows the progress as well
+			r.log.Warn("read the state of a job", zap.String("job", i.JobID), zap.Error(err))
 			continue
 		}
 		jobs[i.JobID] = job

@@ -51,9 +51,9 @@ func (c cloud) AlarmStates(_ context.Context, notBefore time.Time) (map[string]A
 	return c.listed, nil
 }
 
-func (c cloud) ListedFor() time.Duration { return max(c.listedFor, time.Second) }
+func (c cloud) ListMaxAge() time.Duration { return max(c.listedFor, time.Second) }
 
-func (c cloud) Evidence(_ context.Context, _ autopilot.Instance, wanted []EvidenceOf) (map[v1alpha1.Metric]autopilot.Evidence, error) {
+func (c cloud) Evidence(_ context.Context, _ autopilot.Instance, wanted []EvidenceRequest) (map[v1alpha1.Metric]autopilot.Evidence, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	found := map[v1alpha1.Metric]autopilot.Evidence{}
@@ -84,7 +84,7 @@ func (c cloud) ResizeList(context.Context, autopilot.Instance) ([]string, bool, 
 }
 
 // Ensure arms in two steps, as the cloud makes it necessary.
-func (c cloud) Ensure(_ context.Context, w Arms, have v1alpha1.Alarms, record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []string, error) {
+func (c cloud) Ensure(_ context.Context, w DesiredAlarms, have v1alpha1.Alarms, record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []string, error) {
 	c.mu.Lock()
 	gone := c.gone
 	c.mu.Unlock()

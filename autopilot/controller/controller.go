@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,72 +15,78 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/autopilot/ownwrites"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 const (
-	workers      = 64               // databases at a time, for decisions and for arming; each mostly waits for the cloud
-	roundLimit   = 30 * time.Minute // for one database: at a low --cloud-rate a listing takes minutes; each call has its own limit
-	retryAtFirst = 500 * time.Millisecond
-	retryAtMost  = 2 * time.Minute
-	sweepJitter  = 0.1 // of the interval: replicas of other clusters share the cloud's limits
-	sweepAtLeast = 200 * time.Millisecond
+	// workers is the number of parallel rounds of each queue. It is high because a round mostly waits for the cloud.
+	workers = 64
+	// roundLimit is 30 minutes because a list takes minutes at a low --cloud-rate. Each single call has its own
+	// timeout.
+	roundLimit = 30 * time.Minute
+	// minRetry is how long the first retry of a failed round waits. The cache shows the conflicting write by then.
+	minRetry = 500 * time.Millisecond
+	// maxRetry is two minutes so that a database is checked soon after the cloud answers again.
+	maxRetry = 2 * time.Minute
+	// sweepJitter is a share of the interval. Clusters that share the cloud's limits must not sweep at the same time.
+	sweepJitter = 0.1
+	// minSweep keeps a very short --sweep-interval from becoming a busy loop.
+	minSweep = 200 * time.Millisecond
 )
 
-// Options are what a Controller needs.
+// Options configure a Controller.
 type Options struct {
-	Cache    Cache
-	Store    Store
-	Applier  Applier
-	Changer  Changer
-	Writers  Writers
-	Recorder Recorder
-	Cloud    Cloud
-	Arming   Arming
-	Mode     v1alpha1.Mode // the upper bound for every database
-	Allowed  autopilot.Allowed
-	Sweep    time.Duration // between two sweeps
-	Recheck  time.Duration // the next look while an instance is busy or a change is pending
-	// MaxFlavorChanges is how many flavors may be changing at a time in the cluster.
+	Targets         TargetCache
+	Autopilots      AutopilotCache
+	Live            LiveReader
+	AutopilotWriter AutopilotWriter
+	StatusWriter    StatusWriter
+	RdsPatcher      RdsPatcher
+	FieldManagers   FieldManagers
+	Recorder        Recorder
+	Instances       InstanceReader
+	Alarms          AlarmReader
+	CloudChanger    CloudChanger
+	Arming          Arming
+	Dimensions      DimensionFinder
+	Orphans         OrphanRemover
+
+	Mode    v1alpha1.Mode // upper bound for every database
+	Allowed autopilot.Allowed
+	Sweep   time.Duration // between two sweeps
+	Recheck time.Duration // until the next check while an instance is busy or a change is pending
+	// MaxFlavorChanges is how many flavor changes may be in progress in the cluster at the same time.
 	MaxFlavorChanges int
 	Log              *zap.Logger
 	Reg              prometheus.Registerer
 	Now              func() time.Time
-	// Chance is a number from 0 to 1 at each call, for the sweep's jitter; nil is any.
+	// Chance returns a number from 0 to 1 for the jitter of the sweep. If it is nil, rand.Float64 is used.
 	Chance func() float64
 }
 
 // Key names a database: the namespace and name that an Rds and its autopilot share.
 type Key struct{ Namespace, Name string }
 
-// Controller is the loop. It works while Run runs, on the leader.
+// Controller is the leader's loop. It starts rounds only while Run runs.
 type Controller struct {
 	Options
 	meters   *meters
 	switches switchTracker
-	limiter  *flavorChangeLimiter
-
-	// The cache may be behind what was just written.
-	applied ownwrites.Map[Key, *autopilot.Target]
-	patches patchesUnderWay
-	intakes ownwrites.Map[Key, *metav1.ObjectMeta] // uid and version alone, of the receiver in this process
+	limiter  *flavorLimiter
 
 	decideMarks, armMarks *sweepMarks
 
 	mu      sync.Mutex
-	queues  *queues              // nil while not leading
-	ensured map[Key]ensureRecord // when arming was last found in order
+	queues  *queues              // nil if this replica does not lead
+	ensured map[Key]ensureRecord // last successful Ensure
 	unheard map[Key]time.Time    // since when a storage rule should have raised its alarm; see autopilot.Alarm
-	percent map[string]Key       // by engine: whose percentage of storage is read, too; none if one has shown that it is percent
-	warned  map[types.UID]bool   // Rds about whose own autopilot, the operator's, people were warned
+	warned  map[types.UID]bool   // Rds with an event about the operator's own autopilot
 
-	rounds, armings atomic.Int64 // under way
+	rounds, armings atomic.Int64 // in progress
 }
 
 // New returns a Controller.
@@ -88,25 +95,21 @@ func New(o Options) *Controller {
 		o.Chance = rand.Float64
 	}
 	c := &Controller{
-		Options: o, limiter: newFlavorChangeLimiter(), decideMarks: newSweepMarks(), armMarks: newSweepMarks(),
-		ensured: make(map[Key]ensureRecord), unheard: make(map[Key]time.Time), percent: make(map[string]Key), warned: make(map[types.UID]bool), switches: switchTracker{last: make(map[Key]v1alpha1.Switch)},
+		Options: o, limiter: newFlavorLimiter(o.Autopilots), decideMarks: newSweepMarks(), armMarks: newSweepMarks(),
+		ensured: make(map[Key]ensureRecord), unheard: make(map[Key]time.Time), warned: make(map[types.UID]bool),
+		switches: switchTracker{last: make(map[Key]v1alpha1.Switch)},
 	}
-	c.meters = newMeters(o.Reg, o.Cache, c.waiting, o.Now)
+	c.meters = newMeters(o.Reg, o.Autopilots, c.waiting, o.Now)
 	return c
 }
 
-// TargetChanged takes in a change of an Rds; old or now is nil where it was added or deleted. It is called on every replica.
+// TargetChanged handles a watch event of an Rds. old is nil if it was added, now is nil if it was deleted. It runs on
+// every replica.
 func (c *Controller) TargetChanged(old, now *autopilot.Target) {
-	of := cmp.Or(now, old)
-	key := Key{of.Namespace, of.Name}
+	target := cmp.Or(now, old)
+	key := Key{target.Namespace, target.Name}
 	c.switches.observe(key, now)
-	c.patches.takeIn(key, func() { c.targetChanged(key, old, now) })
-}
-
-func (c *Controller) targetChanged(key Key, old, now *autopilot.Target) {
-	if now == nil {
-		c.applied.Forget(key)
-	} else if c.applied.Arrived(key, now) && old != nil && onlyWants(*old, *now) {
+	if c.isOwnPatch(key, old, now) {
 		return
 	}
 	c.enqueue(key)
@@ -115,58 +118,52 @@ func (c *Controller) targetChanged(key Key, old, now *autopilot.Target) {
 	}
 }
 
-// onlyWants reports whether two versions of an Rds differ in nothing but what the operator is asked for.
-func onlyWants(old, now autopilot.Target) bool {
-	old.ResourceVersion, old.Wanted = now.ResourceVersion, now.Wanted
-	return old == now
+// isOwnPatch reports whether the Rds has only changed to what a pending change of ours requests. The round that has patched
+// it checks it again after Options.Recheck, so no other round is needed.
+func (c *Controller) isOwnPatch(key Key, old, now *autopilot.Target) bool {
+	if old == nil || now == nil {
+		return false
+	}
+	before := *old
+	before.ResourceVersion, before.Wanted = now.ResourceVersion, now.Wanted
+	a, ok := c.Autopilots.Autopilot(key.Namespace, key.Name)
+	return ok && before == *now && slices.ContainsFunc(a.Status.Intents(), func(i *v1alpha1.Intent) bool {
+		return now.Wanted.Matches(*i) && !old.Wanted.Matches(*i)
+	})
 }
 
-// IntakeStored takes in what this process itself has stored of a message, and the cache has, before the watch tells of it: under load
-// that is seconds later.
-func (c *Controller) IntakeStored(stored *v1alpha1.RdsAutopilot) {
-	key := Key{stored.Namespace, stored.Name}
-	c.intakes.Keep(key, &metav1.ObjectMeta{UID: stored.UID, ResourceVersion: stored.ResourceVersion}) // nothing that holds the rest
-	c.enqueue(key)
-}
-
-// AutopilotChanged takes in a change of an RdsAutopilot, as TargetChanged does. Neither object is altered, and both may lack changes,
-// former volumes and decisions. A change that is
-// nothing but our own write to the status starts no new round.
+// AutopilotChanged handles a watch event of an RdsAutopilot, as TargetChanged does. It starts no round if only the
+// leader's own part of the status has changed.
 func (c *Controller) AutopilotChanged(old, now *v1alpha1.RdsAutopilot) {
 	if now == nil {
 		key := Key{old.Namespace, old.Name}
-		c.limiter.forget(key)
-		c.intakes.Forget(key)
-		c.switches.observe(key, nil) // one that a person deletes is not made again by an earlier switch
+		c.limiter.release(key)
+		c.switches.observe(key, nil) // an earlier spec.autopilot: true must not create again what a person has deleted
 		c.enqueue(key)
 		return
 	}
 	key := Key{now.Namespace, now.Name}
-	c.limiter.observe(now)
 	c.switches.stored(key, now.Status.Switch)
 	if ownWriteOnly(old, now) {
 		return
 	}
-	if !c.intakes.Arrived(key, &now.ObjectMeta) { // else it was enqueued when it was stored
-		c.enqueue(key)
+	c.enqueue(key)
+	if old == nil || old.Spec.InstanceID != now.Spec.InstanceID || old.Spec.Apply != now.Spec.Apply {
+		c.enqueueOthers(now.Spec.InstanceID)
 	}
-	if old != nil && old.Spec.InstanceID == now.Spec.InstanceID && old.Spec.Apply == now.Spec.Apply {
-		return
-	}
-	c.enqueueOthers(now.Spec.InstanceID)
 }
 
-// enqueueOthers has everything looked at that has an instance: who else has it is no longer sure of it.
+// enqueueOthers enqueues every target that claims the instance, because its claim may be contested or free now.
 func (c *Controller) enqueueOthers(instanceID string) {
 	if instanceID == "" {
 		return
 	}
-	for _, other := range c.Cache.TargetsByInstance(instanceID) {
+	for _, other := range c.Targets.TargetsByInstance(instanceID) {
 		c.enqueue(Key{other.Namespace, other.Name})
 	}
 }
 
-// ownWriteOnly reports whether two versions of an object differ in nothing but what the leader itself writes to its status.
+// ownWriteOnly reports whether two versions of an object differ only in the leader's own part of the status.
 func ownWriteOnly(old, now *v1alpha1.RdsAutopilot) bool {
 	if old == nil || old.UID != now.UID {
 		return false
@@ -177,7 +174,7 @@ func ownWriteOnly(old, now *v1alpha1.RdsAutopilot) bool {
 		equality.Semantic.DeepEqual(old.Status.Intake, now.Status.Intake)
 }
 
-// waiting is how many databases wait to be looked at, or are being looked at.
+// waiting returns how many databases are in a queue or in a round.
 func (c *Controller) waiting() float64 {
 	n := c.rounds.Load() + c.armings.Load()
 	if q := c.leading(); q != nil {
@@ -186,14 +183,14 @@ func (c *Controller) waiting() float64 {
 	return float64(n)
 }
 
-// Run works until the context ends. It begins with a sweep: what happened while nobody led is seen then.
+// Run works until the context ends. It starts with a sweep, because alarms may have come while no replica led.
 func (c *Controller) Run(ctx context.Context) {
 	q := newQueues(c.decideMarks)
 	c.decideMarks.clear()
 	c.armMarks.clear()
 	c.mu.Lock()
 	c.queues = q
-	clear(c.ensured) // others may have led meanwhile
+	clear(c.ensured) // another replica may have led meanwhile
 	c.mu.Unlock()
 
 	var done sync.WaitGroup
@@ -217,24 +214,28 @@ func (c *Controller) Run(ctx context.Context) {
 	done.Wait()
 }
 
-// next works on one database of a queue, and has it come again when its round says so. It is false at the end.
-func (c *Controller) next(ctx context.Context, queue workqueue.TypedRateLimitingInterface[Key], running *atomic.Int64, work func(context.Context, Key) (time.Duration, error)) bool {
+// next runs one round of a queue and enqueues the database again when the round requests it. It returns false after
+// shutdown.
+func (c *Controller) next(
+	ctx context.Context, queue workqueue.TypedRateLimitingInterface[Key], running *atomic.Int64,
+	work func(context.Context, Key) (time.Duration, error),
+) bool {
 	key, stop := queue.Get()
 	if stop {
 		return false
 	}
 	running.Add(1)
-	defer running.Add(-1) // after Done, which may put the key back into the queue: it waits all the while
+	defer running.Add(-1) // after Done, which may put the key back into the queue, so that waiting never counts too few
 	defer queue.Done(key)
 	if ctx.Err() != nil {
-		return true // drain
+		return true // empty the queue
 	}
 	round, cancel := context.WithTimeout(ctx, roundLimit)
 	defer cancel()
 	requeueAfter, err := work(round, key)
 	switch {
 	case errors.Is(err, autopilot.ErrConflict), errors.Is(err, autopilot.ErrGone):
-		queue.AddRateLimited(key) // somebody else wrote: decide anew on what they wrote
+		queue.AddRateLimited(key) // another writer was faster, or the cache was old: decide again
 	case err != nil && ctx.Err() == nil:
 		c.Log.Warn("round failed", zap.String("namespace", key.Namespace), zap.String("name", key.Name), zap.Error(err))
 		queue.AddRateLimited(key)

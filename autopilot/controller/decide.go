@@ -16,7 +16,8 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// reconcileEnabled is the round of a database whose autopilot is on. Its arming comes afterwards, in a queue of its own.
+// reconcileEnabled is the round of a database whose autopilot is on: observe, decide, store the intent, request the
+// change, store the outcome. Arming follows in its own queue.
 func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	r.warnOtherScalers()
 	jobs := r.readJobs(ctx)
@@ -27,113 +28,110 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	c.Jobs = jobs
 	followed := autopilot.FollowUp(c)
 	c.Status = followed.Status
-	defer r.limiter.release(r.key)
-	err = errors.Join(r.readAlarms(ctx, &c), r.readWriters(ctx, &c), r.readFlavors(ctx, &c))
-	lookFailed := err != nil
-	v := autopilot.Decide(c)
-	if v.Intent == nil || v.Intent.Kind != v1alpha1.KindFlavor {
-		r.limiter.release(r.key)
-	}
+	readErr := errors.Join(r.readAlarms(ctx, &c), r.readWriters(ctx, &c), r.readFlavors(ctx, &c))
+	defer r.releaseUnused()
 
-	c.Status = autopilot.RecordIntent(c, v)
+	verdict := autopilot.Decide(c)
+	c.Status = autopilot.RecordIntent(c, verdict)
 	ended := followed.Ended
-	var patched autopilot.Patched
-	asking := c // of the cloud
-	if v.Intent != nil {
+	if verdict.Intent != nil || c.NextCloudRequest() != nil {
 		if err := r.storeIntent(ctx, c.Status); err != nil {
 			return 0, err
 		}
+		c.Status = r.rap.Status.Copy()
 		r.emitEnded(ended)
-		ended, c.Status = nil, r.rap.Status.Copy()
-		var applyErr error
-		patched, applyErr = r.apply(ctx, *v.Intent)
-		err = errors.Join(err, applyErr)
-		c.Now = r.Now()
-		asking = c
-		if latest := r.latestTarget(r.key); latest != nil && patched.Result == autopilot.PatchAccepted {
-			asking.Wanted = latest.Wanted
-		}
+		ended = nil
 	}
-	if i := asking.ToAsk(); i != nil {
-		if v.Intent == nil { // else it was just stored
-			if err := r.storeIntent(ctx, c.Status); err != nil {
-				return 0, err
-			}
-			r.emitEnded(ended)
-			ended, c.Status = nil, r.rap.Status.Copy()
-		}
-		patched.Cloud = r.change(ctx, *i)
+	var patched autopilot.Patched
+	var patchErr error
+	if verdict.Intent != nil {
+		patched, patchErr = r.patchRds(ctx, *verdict.Intent)
 		c.Now = r.Now()
 	}
-	done := autopilot.RecordOutcome(c, v, followed, patched)
-	due := r.armingDue(c)
-	switch {
-	case !due || autopilot.SaysOff(done.Status):
-		r.setArmed(&done.Status, lookFailed)
-	default: // arm sets Armed
-		autopilot.SetReady(&done.Status, lookFailed, r.rap.Generation, r.now)
+	if i := r.dueInCloud(c, patched); i != nil {
+		patched.Cloud = r.changeInCloud(ctx, *i)
+		c.Now = r.Now()
 	}
-	if writeErr := r.write(ctx, done.Status); writeErr != nil {
-		if errors.Is(writeErr, autopilot.ErrConflict) {
-			writeErr = errors.Join(writeErr, r.keepAnswer(ctx, c, patched.Cloud))
-		}
-		return 0, errors.Join(writeErr, err)
+
+	outcome := autopilot.RecordOutcome(c, verdict, followed, patched)
+	armingDue := r.armingDue(c)
+	if armingDue && !autopilot.IsSwitchedOff(outcome.Status) { // arm sets Armed
+		autopilot.SetReady(&outcome.Status, readErr != nil, r.rap.Generation, r.now)
+	} else {
+		r.setArmed(&outcome.Status, readErr != nil)
 	}
-	r.emitEnded(append(ended, done.Ended...))
-	r.emitDecisions(done.News)
-	r.emitWarnings(done.Warnings)
-	if due {
+	err = errors.Join(readErr, patchErr)
+	if writeErr := r.write(ctx, outcome.Status); writeErr != nil {
+		return 0, errors.Join(writeErr, r.keepAnswer(ctx, c, patched.Cloud), err)
+	}
+	r.emitEnded(append(ended, outcome.Ended...))
+	r.emitDecisions(outcome.News)
+	r.emitWarnings(outcome.Warnings)
+	if armingDue {
 		r.enqueueArming(r.key)
 	}
-	return r.requeueAfter(done.Again), err
+	return r.requeueAfter(outcome.RequeueAfter), err
 }
 
-// recordUnreachable says in the status that the cloud does not answer, and stores the last value of spec.autopilot.
+// releaseUnused gives back the place that readFlavors has reserved, unless the status has a flavor change now.
+func (r *round) releaseUnused() {
+	if heldUntil(&r.rap.Status).IsZero() {
+		r.limiter.release(r.key)
+	}
+}
+
+// recordUnreachable stores that the cloud does not answer, and the last explicit value of spec.autopilot.
 func (r *round) recordUnreachable(ctx context.Context, err error) error {
 	next := r.rap.Status.Copy()
 	next.Switch, next.ObservedGeneration = r.lastSwitch, r.rap.Generation
-	autopilot.SetCondition(&next, v1alpha1.ConditionArmed, false, autopilot.CloudUnreachable, "The cloud cannot be asked: "+err.Error(), r.rap.Generation, r.now)
+	autopilot.SetCondition(&next, v1alpha1.ConditionArmed, false, autopilot.CloudUnreachable, "The cloud does not answer: "+err.Error(), r.rap.Generation, r.now)
 	autopilot.SetReady(&next, false, r.rap.Generation, r.now)
 	return r.write(ctx, next)
 }
 
-// apply asks for what is intended, and returns what became of that. A switch that the user has changed meanwhile comes first.
-func (r *round) apply(ctx context.Context, i v1alpha1.Intent) (autopilot.Patched, error) {
-	if err := r.checkTarget(); err != nil || r.target.NoRds {
+// patchRds requests the change from the operator, by writing the size or flavor into the spec of the Rds. If there is
+// no Rds, it does nothing.
+func (r *round) patchRds(ctx context.Context, i v1alpha1.Intent) (autopilot.Patched, error) {
+	if r.target.NoRds {
+		return autopilot.Patched{}, nil
+	}
+	if err := r.confirmTarget(ctx); err != nil {
 		return autopilot.Patched{}, err
 	}
-	r.patches.begin(r.key)
-	defer r.patches.end(r.key)
-	stored, err := r.Applier.Apply(ctx, r.target, i)
-	switch refusal, refused := errors.AsType[*autopilot.RefusedError](err); {
-	case refused:
+	stored, err := r.RdsPatcher.PatchRds(ctx, r.target, i)
+	if refusal, refused := errors.AsType[*autopilot.RefusedError](err); refused {
 		return autopilot.Patched{Result: autopilot.PatchRefused, Message: refusal.Message}, nil
-	case err != nil:
+	}
+	if err != nil {
 		return autopilot.Patched{}, fmt.Errorf("patch Rds: %w", err)
 	}
-	r.applied.Keep(r.key, stored)
-	if !stored.Wanted.Asks(i) {
-		return autopilot.Patched{Result: autopilot.PatchTakenBack}, nil
+	r.target = stored
+	if !stored.Wanted.Matches(i) {
+		return autopilot.Patched{Result: autopilot.PatchReverted}, nil
 	}
 	return autopilot.Patched{Result: autopilot.PatchAccepted}, nil
 }
 
-// checkTarget looks at switch and instance id again, after the round has waited for the cloud.
-func (r *round) checkTarget() error {
-	latest := r.latestTarget(r.key)
-	if latest == nil || latest.UID != r.target.UID || latest.InstanceID != r.target.InstanceID {
-		return fmt.Errorf("the Rds is another one by now: %w", autopilot.ErrConflict)
+// confirmTarget reads the target from the API server, because the user may have turned autopilot off or replaced the
+// Rds while the round waited for the cloud. It returns autopilot.ErrConflict then.
+func (r *round) confirmTarget(ctx context.Context) error {
+	live, err := r.Live.LiveTarget(ctx, r.key.Namespace, r.key.Name)
+	if err != nil {
+		return fmt.Errorf("read the Rds again: %w", err)
 	}
-	if reason, _ := OffReason(latest, r.rap, cmp.Or(r.switches.of(r.key), r.lastSwitch)); reason != "" {
-		return fmt.Errorf("autopilot was turned off meanwhile: %w", autopilot.ErrConflict)
+	if live.UID != r.target.UID || live.InstanceID != r.target.InstanceID {
+		return fmt.Errorf("the Rds was replaced: %w", autopilot.ErrConflict)
+	}
+	if reason, _ := OffReason(live, r.rap, cmp.Or(r.switches.of(r.key), r.lastSwitch)); reason != "" {
+		return fmt.Errorf("autopilot was turned off: %w", autopilot.ErrConflict)
 	}
 	return nil
 }
 
-// requeueAfter is when to look at this database next, unless an event comes first.
+// requeueAfter returns when to check this database again if no event comes first.
 func (r *round) requeueAfter(soonest time.Duration) time.Duration {
 	inst := r.rap.Status.Instance
-	busy := inst == nil || inst.Status != autopilot.StatusActive && inst.Status != autopilot.StatusStorageFull // a full one may be full for days
+	busy := inst == nil || inst.Status != autopilot.StatusActive && inst.Status != autopilot.StatusStorageFull // a full instance may stay full for days
 	if len(r.rap.Status.Intents()) == 0 && !busy {
 		return soonest
 	}
@@ -143,15 +141,18 @@ func (r *round) requeueAfter(soonest time.Duration) time.Duration {
 	return r.Recheck
 }
 
-// warnOtherScalers warns once of the operator's own autopilot, which anybody can trigger.
+// warnOtherScalers emits one event if the operator's own autopilot is on, which anybody can trigger.
 func (r *round) warnOtherScalers() {
 	if !r.target.OperatorAutopilot || !r.setWarned() {
 		return
 	}
-	r.Recorder.Event(r.target, r.rap, autopilot.Event{Warning: true, Reason: eventOperator, Action: eventObserve, Note: "spec.endpoint is set: the operator's own autopilot is on as well, and acts on messages that nobody verifies. Clear spec.endpoint"})
+	r.Recorder.Event(r.target, r.rap, autopilot.Event{
+		Warning: true, Reason: eventOperator, Action: eventObserve,
+		Note: "spec.endpoint is set, so the operator's own autopilot is on as well. It acts on unverified messages. Clear spec.endpoint",
+	})
 }
 
-// setWarned notes that people are warned, and reports whether they were not yet.
+// setWarned records the event about the operator's autopilot, and reports whether it is the first.
 func (r *round) setWarned() (first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,7 +161,7 @@ func (r *round) setWarned() (first bool) {
 	return !was
 }
 
-// emitEnded logs how changes ended, and emits an event for each.
+// emitEnded logs how changes ended, and emits one event for each.
 func (r *round) emitEnded(ended []v1alpha1.Change) {
 	for _, ch := range ended {
 		r.log.Info("change ended", zap.String("kind", string(ch.Kind)), zap.String("by", string(ch.By)),
@@ -172,7 +173,7 @@ func (r *round) emitEnded(ended []v1alpha1.Change) {
 	}
 }
 
-// emitDecisions reports what was decided, and done: event, metric and log line with one reason code.
+// emitDecisions emits event, metric and log line of each new decision, with the same reason code.
 func (r *round) emitDecisions(news []autopilot.Decision) {
 	for _, d := range news {
 		r.meters.decisions.WithLabelValues(string(d.Metric), string(d.Action), string(d.Reason)).Inc()
@@ -190,14 +191,14 @@ func (r *round) emitDecisions(news []autopilot.Decision) {
 	}
 }
 
-// episodeServed reports whether the alarm had a change already: the latency is that of the first.
+// episodeServed reports whether the alarm has had a change already. The latency metric counts only the first.
 func (r *round) episodeServed(d autopilot.Decision) bool {
 	return slices.ContainsFunc(r.rap.Status.Changes, func(ch v1alpha1.Change) bool {
 		return slices.Contains(ch.Metrics, d.Metric) && ch.DecisionTime != nil && ch.DecisionTime.After(d.Since)
 	})
 }
 
-// emitWarnings reports what people should know before it is too late; the status says by now that they were warned.
+// emitWarnings emits the warnings. The stored status has them already, so that the next leader does not repeat them.
 func (r *round) emitWarnings(warnings []autopilot.Warning) {
 	for _, w := range warnings {
 		r.log.Warn("warning", zap.String("reason", string(w.Reason)), zap.String("message", w.Message))

@@ -14,17 +14,18 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// dataExpectedAfter is how long after ACTIVE, and after the end of a rule's data, another dimension with data is looked for.
+// dataExpectedAfter is 30 minutes because Cloud Eye may need that long to show the first data of a new instance.
 const dataExpectedAfter = 30 * time.Minute
 
-// dimension of the rules, as name:value: the instance's own, which is empty here, or that of its primary node where
-// only that one has its data. Cloud Eye is asked which it is 30 minutes after ACTIVE, whatever the rules say: a rule without data
-// is in ok for hours. It is not asked where an alarm has come and there is one node: there is data. With several nodes, the data may
-// be another node's. A failover is a reason to ask, too.
+// dimension returns the dimension of the rules, as name:value. An empty result is the instance's own dimension;
+// otherwise it is that of the primary node, because only that has the data. dimension asks Cloud Eye 30 minutes after
+// ACTIVE whatever state the rules have, because a rule without data may be in ok for hours. It also asks after a
+// failover. It does not ask if an alarm has come and there is only one node, because the alarm proves that there is
+// data. With several nodes, the data may be that of another node.
 func (r *round) dimension(ctx context.Context, inst autopilot.Instance) (string, error) {
 	seen := r.rap.Status.Instance
 	if seen != nil && seen.ID != inst.ID {
-		return "", nil // the rules there are another instance's
+		return "", nil // the recorded rules watch another instance
 	}
 	silent, onNode := false, ""
 	for _, rule := range r.rap.Status.Alarms.Rules {
@@ -33,25 +34,25 @@ func (r *round) dimension(ctx context.Context, inst autopilot.Instance) (string,
 			onNode = name + ":" + value
 		}
 	}
-	due := inst.Status == autopilot.StatusStorageFull || // it was ACTIVE for long
+	due := inst.Status == autopilot.StatusStorageFull || // it must have been ACTIVE before
 		seen != nil && seen.ActiveSince != nil && r.now.Sub(seen.ActiveSince.Time) >= dataExpectedAfter
 	failover := onNode != "" && inst.Primary != "" && !strings.HasSuffix(onNode, ":"+inst.Primary)
 	unproven := onNode == "" && (!r.hadData() || len(inst.NodeIDs) > 1)
 	if !failover && (!due || !silent && !unproven) {
 		return onNode, nil
 	}
-	dimension, err := r.Arming.Dimension(ctx, inst)
-	if err != nil { // the rules there are, are better than none
-		r.log.Warn("look for the dimension that has data", zap.Error(err))
+	dimension, err := r.Dimensions.Dimension(ctx, inst)
+	if err != nil { // keep the rules as they are
+		r.log.Warn("find the dimension that has data", zap.Error(err))
 		return onNode, nil
 	}
 	if _, value, _ := strings.Cut(dimension, ":"); value != inst.ID && onNode == "" {
-		r.log.Info("the rules watch the primary node, since the data of the instance is missing or not the primary's", zap.String("dimension", dimension))
+		r.log.Info("the rules watch the primary node, because the instance has no data or that of another node", zap.String("dimension", dimension))
 	}
 	return dimension, nil
 }
 
-// hadData reports whether a rule has ever had data, for an alarm came of it.
+// hadData reports whether a rule has raised an alarm, so that it must have had data.
 func (r *round) hadData() bool {
 	return slices.ContainsFunc(r.rap.Status.Alarms.Rules, func(rule v1alpha1.Rule) bool {
 		return rule.State == v1alpha1.StateAlarm || slices.ContainsFunc(r.rap.Status.Intake.Signals, func(s v1alpha1.Signal) bool {

@@ -66,7 +66,7 @@ func TestWhenTheDimensionIsLookedFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			arming := &nodesOnly{err: tt.err}
 			r := &round{
-				Controller: &Controller{Options: Options{Arming: arming}}, now: now, log: zap.NewNop(),
+				Controller: &Controller{Options: Options{Dimensions: arming}}, now: now, log: zap.NewNop(),
 				rap: &v1alpha1.RdsAutopilot{Status: v1alpha1.Status{
 					Instance: &v1alpha1.Instance{ID: cmp.Or(tt.was, "in01"), ActiveSince: tt.active},
 					Alarms:   v1alpha1.Alarms{Rules: tt.rules}, Intake: tt.intake,

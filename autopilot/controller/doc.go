@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controller is the loop of the leader. For one database at a time it loads what is known, lets the domain
-// decide, records the intent, patches the Rds and records the outcome; it arms and disarms; and it sweeps, so that an
-// alarm is acted on even if no message ever comes.
+// Package controller is the leader's loop. A round handles one database: it observes the cloud, lets the domain
+// decide, stores the intent, patches the Rds and stores the outcome. A second queue creates and removes the alarm
+// rules. A sweep checks every database at an interval, so that an alarm is acted on even if its message is lost.
 //
-// It must not know HTTP, Kubernetes clients or the cloud's SDK: what it needs of them it declares as interfaces.
+// The package must not import HTTP, Kubernetes clients or the cloud's SDK. ports.go declares what it needs from them.
 package controller

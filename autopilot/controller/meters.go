@@ -18,11 +18,11 @@ type meters struct {
 	foreign       prometheus.Gauge
 }
 
-func newMeters(reg prometheus.Registerer, cache Cache, waiting func() float64, now func() time.Time) *meters {
+func newMeters(reg prometheus.Registerer, cache AutopilotCache, waiting func() float64, now func() time.Time) *meters {
 	m := &meters{
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "rds_autopilot_decisions_total",
-			Help: "Decision records, by metric, action and reason; repetitions that are folded into a record do not count.",
+			Help: "Decision records, by metric, action and reason. Repetitions that are merged into a record do not count.",
 		}, []string{"metric", "action", "reason"}),
 		alarmToPatch: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "rds_autopilot_alarm_to_patch_seconds",
@@ -31,19 +31,19 @@ func newMeters(reg prometheus.Registerer, cache Cache, waiting func() float64, n
 		}),
 		sweepDuration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "rds_autopilot_sweep_duration_seconds",
-			Help:    "Time a sweep takes to list the state of all alarm rules.",
+			Help:    "Time that a sweep takes to list the states of all alarm rules.",
 			Buckets: prometheus.ExponentialBuckets(.05, 2, 12),
 		}),
 		lastSweep: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "rds_autopilot_last_sweep_timestamp_seconds",
-			Help: "When the last sweep listed all alarm rules, in Unix time; 0 on a replica that never led.",
+			Help: "Unix time at which the last sweep listed all alarm rules. 0 on a replica that has never led.",
 		}),
 		foreign: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "rds_autopilot_foreign_objects",
-			Help: "Topics and rules with our form of name that are another cluster's, or bear no cluster's id; they are left alone.",
+			Help: "Topics and rules with our form of name that belong to another cluster or have no cluster id. They are not removed.",
 		}),
 	}
-	for _, row := range autopilot.MetricTable() { // from 0 on, or the first one would be no increase
+	for _, row := range autopilot.MetricTable() { // each series starts at 0, because increase() ignores the first value of a series
 		metric := row.Metric
 		m.decisions.WithLabelValues(string(metric), string(row.Action()), string(autopilot.ReasonAlarmInForce))
 		for _, reason := range autopilot.WarningReasons() {
@@ -51,7 +51,7 @@ func newMeters(reg prometheus.Registerer, cache Cache, waiting func() float64, n
 		}
 	}
 	backlog := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "rds_autopilot_waiting_databases", Help: "Databases that wait to be looked at, or are being looked at.",
+		Name: "rds_autopilot_waiting_databases", Help: "Databases that wait for a check, or are being checked.",
 	}, waiting)
 	reg.MustRegister(backlog, m.decisions, m.alarmToPatch, m.sweepDuration, m.lastSweep, m.foreign, newStatusCollector(cache, now))
 	return m

@@ -17,19 +17,19 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Observer reads what a decision depends on beside the alarms: for a round of the loop, and for the dry run of plan.
+// Observer reads what a decision needs except the alarms. The loop and the dry run of plan use it.
 type Observer struct {
-	Cloud   Cloud
-	Mode    v1alpha1.Mode // the upper bound for every database
-	Recheck time.Duration
-	Log     *zap.Logger
-	Now     func() time.Time
-	// Shared reports whether another target has the same instance as this one.
-	Shared func(ctx context.Context, t *autopilot.Target) (bool, error)
+	Instances InstanceReader
+	Mode      v1alpha1.Mode // upper bound for every database
+	Recheck   time.Duration
+	Log       *zap.Logger
+	Now       func() time.Time
+	// ClaimedTwice reports whether another target claims the same instance.
+	ClaimedTwice func(ctx context.Context, t *autopilot.Target) (bool, error)
 }
 
-// Observe returns the case of a database whose autopilot is on, as the cloud had it at notBefore or later. Its instance is nil
-// where the Rds has no id yet, or the cloud no such instance.
+// Observe returns the case of a database whose autopilot is on, as the cloud had it at notBefore or later. Its
+// instance is nil if the Rds has no id yet or the cloud has no such instance.
 func (o Observer) Observe(ctx context.Context, t *autopilot.Target, a *v1alpha1.RdsAutopilot, notBefore time.Time) (autopilot.Case, error) {
 	c := autopilot.Case{
 		Mode: autopilot.NarrowerMode(a.Spec.Mode, o.Mode), Enabled: true, Spec: a.Spec, Generation: a.Generation, Recheck: o.Recheck,
@@ -43,11 +43,11 @@ func (o Observer) Observe(ctx context.Context, t *autopilot.Target, a *v1alpha1.
 		if t.NoRds {
 			c.Wanted = autopilot.Wanted{VolumeGB: c.Instance.VolumeGB, Flavor: c.Instance.Flavor}
 		}
-		if c.Shared, err = o.Shared(ctx, t); err != nil {
+		if c.ClaimedTwice, err = o.ClaimedTwice(ctx, t); err != nil {
 			return c, err
 		}
 	}
-	c.Now = o.Now() // what is seen now must not be dated to before the listing that shows it
+	c.Now = o.Now() // after the reads, because nothing may be dated before the list that shows it
 	return c, nil
 }
 
@@ -55,9 +55,9 @@ func (o Observer) instance(ctx context.Context, id string, notBefore time.Time) 
 	if id == "" {
 		return nil, nil
 	}
-	inst, err := o.Cloud.Instance(ctx, id, notBefore)
-	if err == nil && inst == nil { // it may be newer than that listing
-		inst, err = o.Cloud.Instance(ctx, id, o.Now())
+	inst, err := o.Instances.Instance(ctx, id, notBefore)
+	if err == nil && inst == nil { // it may be newer than the list
+		inst, err = o.Instances.Instance(ctx, id, o.Now())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read instance %s: %w", id, err)
@@ -65,9 +65,9 @@ func (o Observer) instance(ctx context.Context, id string, notBefore time.Time) 
 	if inst == nil || inst.SizesKnown() {
 		return inst, nil
 	}
-	catalogue, err := o.Cloud.Catalogue(ctx, *inst)
-	if err != nil { // storage does not depend on it, and a flavor is not changed without
-		o.Log.Warn("read how large the flavor is", zap.String("instance", id), zap.String("flavor", inst.Flavor), zap.Error(err))
+	catalogue, err := o.Instances.Catalogue(ctx, *inst)
+	if err != nil { // storage decisions do not need the sizes, and flavor decisions report NoData
+		o.Log.Warn("read the flavor's size", zap.String("instance", id), zap.String("flavor", inst.Flavor), zap.Error(err))
 		return inst, nil
 	}
 	sized := inst.WithSizes(catalogue)
@@ -76,8 +76,8 @@ func (o Observer) instance(ctx context.Context, id string, notBefore time.Time) 
 
 // observe reads the case of this round.
 func (r *round) observe(ctx context.Context) (autopilot.Case, error) {
-	o := Observer{Cloud: r.Cloud, Mode: r.Mode, Recheck: r.Recheck, Log: r.log, Now: r.Now, Shared: func(_ context.Context, t *autopilot.Target) (bool, error) {
-		return r.Allowed.Shared(r.Cache.TargetsByInstance(t.InstanceID)), nil
+	o := Observer{Instances: r.Instances, Mode: r.Mode, Recheck: r.Recheck, Log: r.log, Now: r.Now, ClaimedTwice: func(_ context.Context, t *autopilot.Target) (bool, error) {
+		return r.Allowed.ClaimedTwice(r.Targets.TargetsByInstance(t.InstanceID)), nil
 	}}
 	c, err := o.Observe(ctx, r.target, r.rap, r.notBefore)
 	if err != nil {
@@ -87,8 +87,8 @@ func (r *round) observe(ctx context.Context) (autopilot.Case, error) {
 	return c, nil
 }
 
-// readAlarms fills in what Cloud Eye says of the alarms, and the evidence for those that matter. Where Cloud Eye does
-// not answer, the signals stand for it. A rule of a former instance says nothing about this one.
+// readAlarms adds the alarm states from Cloud Eye to the case, and evidence for the alarms that need it. If Cloud Eye
+// does not answer, the stored signals are the evidence. Rules of an earlier instance are ignored.
 func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 	if c.Instance == nil {
 		return nil
@@ -97,7 +97,7 @@ func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 	if err != nil {
 		err = fmt.Errorf("read alarm states: %w", err)
 	}
-	var measured []EvidenceOf
+	var measured []EvidenceRequest
 	for i := range c.Status.Alarms.Rules {
 		rule := &c.Status.Alarms.Rules[i]
 		if !watches(*rule, *c.Instance) {
@@ -118,15 +118,15 @@ func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 			a.GrowthTime = autopilot.RecentGrowth(c.Status.Changes, c.Now)
 		}
 		c.Alarms = append(c.Alarms, a)
-		// A sweep does not take Cloud Eye's word for it that all is well.
-		if a.InForce(c.Now) || !a.GrowthTime.IsZero() || metric.InGB() && (r.swept || !r.unheardSince().IsZero()) {
-			measured = append(measured, EvidenceOf{rule.Metric, rule.Dimension, metric.PeriodSeconds(r.rap.Spec), a.LastNews(), metric.InGB() && r.readsPercent(c.Instance.Engine)})
+		// A sweep also reads the used space if Cloud Eye reports no alarm, because a rule may never be evaluated.
+		if a.InForce(c.Now) || !a.GrowthTime.IsZero() || metric.InGB() && (r.isSweep || !r.unheardSince().IsZero()) {
+			measured = append(measured, EvidenceRequest{rule.Metric, rule.Dimension, metric.PeriodSeconds(r.rap.Spec), a.LastUpdate()})
 		}
 	}
 	if len(measured) == 0 {
 		return err
 	}
-	evidence, readErr := r.Cloud.Evidence(ctx, *c.Instance, measured)
+	evidence, readErr := r.Alarms.Evidence(ctx, *c.Instance, measured)
 	if readErr != nil {
 		err = errors.Join(err, fmt.Errorf("read evidence: %w", readErr))
 	}
@@ -138,31 +138,10 @@ func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 			a.Evidence = a.EvidenceFromSignal(*c)
 		}
 		if metric, unknown := autopilot.LookupMetric(a.Metric); unknown == nil && metric.InGB() {
-			r.notePercent(c.Instance.Engine, a.Evidence)
-			a.UnheardTime = r.noteUnheard(!a.InForce(c.Now) && c.IsFull(a.Evidence))
+			a.AlarmOverdueSince = r.noteUnheard(!a.InForce(c.Now) && c.IsFull(a.Evidence))
 		}
 	}
 	return err
-}
-
-// readsPercent reports whether this database is the one of its engine whose percentage is compared with the used space. One is
-// enough to see in which unit Cloud Eye gives them, and every other costs a reading.
-func (r *round) readsPercent(engine string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if _, chosen := r.percent[engine]; !chosen {
-		r.percent[engine] = r.key
-	}
-	return r.percent[engine] == r.key
-}
-
-// notePercent ends that where percent were seen. Else the next sweep may choose another database, this one may be empty.
-func (r *round) notePercent(engine string, e autopilot.Evidence) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if e.Percent > 1 && r.percent[engine] == r.key {
-		r.percent[engine] = Key{}
-	}
 }
 
 func (r *round) unheardSince() time.Time {
@@ -171,7 +150,8 @@ func (r *round) unheardSince() time.Time {
 	return r.unheard[r.key]
 }
 
-// noteUnheard notes whether the storage is full while no alarm is in force, and returns since when.
+// noteUnheard records whether storage is full although no alarm is in force, and returns since when. A zero time
+// means that it is not.
 func (r *round) noteUnheard(is bool) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -183,38 +163,39 @@ func (r *round) noteUnheard(is bool) time.Time {
 	return r.unheard[r.key]
 }
 
-// readWriters fills in which other writer writes the field that we have written, where that matters.
+// readWriters adds the field manager that has changed our size or flavor, if someone has.
 func (r *round) readWriters(ctx context.Context, c *autopilot.Case) (err error) {
 	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindVolume, v1alpha1.KindFlavor} {
-		if !c.NoRds && len(c.Alarms) > 0 && c.Rival == "" && c.Interfered(kind) {
+		if !c.NoRds && len(c.Alarms) > 0 && c.OtherWriter == "" && c.IsReverted(kind) {
 			var readErr error
-			c.Rival, readErr = r.Writers.Writer(ctx, r.target, kind)
+			c.OtherWriter, readErr = r.FieldManagers.Writer(ctx, r.target, kind)
 			err = errors.Join(err, readErr)
 		}
 	}
 	return err
 }
 
-// readFlavors fills in what only a change of flavor depends on: the catalogue where one is asked for and, where one would be
-// taken, a place among those that change in the cluster, and the instance's own resize list.
+// readFlavors adds what only a flavor decision needs. It reads the catalogue if a metric asks for a larger flavor. If
+// one would be chosen, it also reserves a place among the flavor changes of the cluster and reads the instance's
+// resize list.
 func (r *round) readFlavors(ctx context.Context, c *autopilot.Case) (err error) {
 	if !c.MayChangeFlavor() {
 		return nil
 	}
-	if c.Catalogue, err = r.Cloud.Catalogue(ctx, *c.Instance); err != nil {
+	if c.Catalogue, err = r.Instances.Catalogue(ctx, *c.Instance); err != nil {
 		return fmt.Errorf("read flavors: %w", err)
 	}
-	for _, f := range c.Catalogue { // until the instance's own list is read
+	for _, f := range c.Catalogue { // a first proposal, before the instance's own list is read
 		c.Offered = append(c.Offered, f.Code)
 	}
 	c.OfferedKnown = true
 	if !c.ProposesFlavor() {
 		return nil
 	}
-	if c.FleetBusy = !r.limiter.take(r.key, r.MaxFlavorChanges, r.now); c.FleetBusy {
+	if c.FleetBusy = !r.limiter.reserve(r.key, r.MaxFlavorChanges, r.now); c.FleetBusy {
 		return nil
 	}
-	if c.Offered, c.OfferedKnown, err = r.Cloud.ResizeList(ctx, *c.Instance); err != nil {
+	if c.Offered, c.OfferedKnown, err = r.Instances.ResizeList(ctx, *c.Instance); err != nil {
 		c.Catalogue = nil
 		return fmt.Errorf("read the resize list: %w", err)
 	}
@@ -227,10 +208,10 @@ func watches(rule v1alpha1.Rule, inst autopilot.Instance) bool {
 	return value == inst.ID || slices.Contains(inst.NodeIDs, value)
 }
 
-// alarmStates lists the rules anew where a signal that came since says otherwise: a listing of before it may say ok for
-// that reason alone. One that agrees will do, so that a storm of alarms costs one listing.
+// alarmStates lists the rules again if a newer signal contradicts the list, because the list may be older than the
+// alarm. A list that agrees with the signals is used, so a storm of alarms costs one list.
 func (r *round) alarmStates(ctx context.Context) (map[string]AlarmState, error) {
-	states, err := r.Cloud.AlarmStates(ctx, r.notBefore)
+	states, err := r.Alarms.AlarmStates(ctx, r.notBefore)
 	if err != nil {
 		return nil, err
 	}
@@ -247,5 +228,5 @@ func (r *round) alarmStates(ctx context.Context) (map[string]AlarmState, error) 
 	if !newest.After(r.notBefore) {
 		return states, nil
 	}
-	return r.Cloud.AlarmStates(ctx, newest)
+	return r.Alarms.AlarmStates(ctx, newest)
 }

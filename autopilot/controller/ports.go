@@ -12,74 +12,101 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Cache is what Kubernetes has, as last seen: it may be behind, but not behind what the Store or the receiver of this process has
-// written or read anew. What it returns must not be altered.
-type Cache interface {
-	// Target returns nil where there is no such Rds, and no autopilot that names its instance itself.
+// TargetCache reads the databases from the cache, which may be behind the API server. Callers must not modify what it
+// returns.
+type TargetCache interface {
+	// Target returns nil if there is no Rds with that name, and no RdsAutopilot with that name that sets
+	// spec.instanceID.
 	Target(namespace, name string) *autopilot.Target
+	// TargetsByInstance returns every target that claims the instance.
 	TargetsByInstance(id string) []*autopilot.Target
 	EachTarget(f func(*autopilot.Target))
+}
+
+// AutopilotCache reads the RdsAutopilots from the cache, which may be behind the API server. Callers must not modify
+// what it returns.
+type AutopilotCache interface {
 	Autopilot(namespace, name string) (*v1alpha1.RdsAutopilot, bool)
-	// EachAutopilot may leave out changes, former volumes and decisions.
 	EachAutopilot(f func(*v1alpha1.RdsAutopilot))
 }
 
-// Store is where RdsAutopilots are kept. It asks the API server. Writes name the version on top of which they go,
-// and return autopilot.ErrConflict or autopilot.ErrGone.
-type Store interface {
+// LiveReader reads from the API server, not from the cache. A missing object is autopilot.ErrGone.
+type LiveReader interface {
+	LiveTarget(ctx context.Context, namespace, name string) (*autopilot.Target, error)
 	LiveAutopilot(ctx context.Context, namespace, name string) (*v1alpha1.RdsAutopilot, error)
-	// LiveAutopilots returns those of all namespaces that are watched.
+	// LiveAutopilots returns the RdsAutopilots of all watched namespaces.
 	LiveAutopilots(ctx context.Context) ([]*v1alpha1.RdsAutopilot, error)
+}
+
+// AutopilotWriter creates and deletes RdsAutopilots and sets their finalizer. A write on top of an older version
+// returns autopilot.ErrConflict. A missing object is autopilot.ErrGone.
+type AutopilotWriter interface {
 	CreateAutopilot(ctx context.Context, t *autopilot.Target) error
 	DeleteAutopilot(ctx context.Context, a *v1alpha1.RdsAutopilot) error
 	SetFinalizer(ctx context.Context, a *v1alpha1.RdsAutopilot) (*v1alpha1.RdsAutopilot, error)
 	RemoveFinalizer(ctx context.Context, a *v1alpha1.RdsAutopilot) error
-	// WriteStatus stores the status, the intake excepted, on top of the version that was read. Where nothing differs, it writes
-	// nothing, and the version stays.
+}
+
+// StatusWriter writes the status of RdsAutopilots.
+type StatusWriter interface {
+	// WriteStatus stores the status, except the intake, and returns the object as stored. It returns
+	// autopilot.ErrConflict if the object has changed since it was read. If the status is equal to the one that was
+	// read, it sends nothing and returns read.
 	WriteStatus(ctx context.Context, read *v1alpha1.RdsAutopilot, next v1alpha1.Status) (*v1alpha1.RdsAutopilot, error)
 }
 
-// Applier asks for what is intended. It does so only if what the intent changes, the uid and the instance id still are as they
-// were read. It returns the target as it is afterwards, or autopilot.ErrConflict, autopilot.ErrGone or an
-// autopilot.RefusedError.
-type Applier interface {
-	Apply(ctx context.Context, read *autopilot.Target, i v1alpha1.Intent) (*autopilot.Target, error)
+// RdsPatcher requests a change from the operator.
+type RdsPatcher interface {
+	// PatchRds writes the intent's size or flavor into the spec of the Rds. It does so only if the old value, the uid
+	// and the instance id are as they were read. It returns the Rds as the API server stored it, or
+	// autopilot.ErrConflict, autopilot.ErrGone or an *autopilot.RefusedError.
+	PatchRds(ctx context.Context, read *autopilot.Target, i v1alpha1.Intent) (*autopilot.Target, error)
 }
 
-// Changer makes changes in the cloud itself, where spec.apply is Cloud.
-type Changer interface {
-	// Change asks the cloud for what is intended, which is absolute. It does so only if the instance still is as it was decided
-	// on, and returns autopilot.ErrConflict else. It returns the id of the job that has begun; none where the instance has it
-	// already. An autopilot.RefusedError is the cloud's no; after any other error it is not known whether a job has begun.
+// CloudChanger requests changes from the cloud, for databases with spec.apply: Cloud.
+type CloudChanger interface {
+	// Change requests the absolute size or flavor of the intent, only if the instance is still as it was decided on;
+	// otherwise it returns autopilot.ErrConflict. It returns the id of the started job, or an empty id if the
+	// instance already has that size or flavor. An *autopilot.RefusedError is a refusal. After any other error it is
+	// unknown whether a job has started.
 	Change(ctx context.Context, instanceID string, i v1alpha1.Intent) (jobID string, err error)
 	Job(ctx context.Context, id string) (autopilot.Job, error)
 }
 
-// Writers knows which other field manager wrote the size or flavor that is asked for; empty where nobody knows.
-type Writers interface {
+// FieldManagers reads the managed fields of an Rds.
+type FieldManagers interface {
+	// Writer returns the field manager that wrote the requested size or flavor. It returns an empty string if that is
+	// unknown or if it is this service.
 	Writer(ctx context.Context, t *autopilot.Target, kind v1alpha1.ChangeKind) (string, error)
 }
 
-// Recorder emits events for people: on the Rds and on its autopilot, whichever is not nil.
+// Recorder emits events.
 type Recorder interface {
+	// Event emits an event on the Rds and one on the RdsAutopilot. Either may be nil.
 	Event(t *autopilot.Target, a *v1alpha1.RdsAutopilot, e autopilot.Event)
 }
 
-// Cloud is what a decision reads from the cloud. A notBefore that is ahead, by the clock of another replica, means now.
-type Cloud interface {
-	// ListedFor is how long a listing serves decisions: the longer, the more calls it costs.
-	ListedFor() time.Duration
-	// Instance returns nil where the cloud has no such instance. It is as the cloud had it at that time or later, for
-	// listings are shared.
+// InstanceReader reads instances and flavors from the cloud.
+type InstanceReader interface {
+	// Instance returns the instance as the cloud had it at notBefore or later, or nil if the cloud has no such
+	// instance. A notBefore in the future, from the clock of another replica, counts as now.
 	Instance(ctx context.Context, id string, notBefore time.Time) (*autopilot.Instance, error)
-	// AlarmStates returns the state of every alarm rule by its id, at that time or later.
-	AlarmStates(ctx context.Context, notBefore time.Time) (map[string]AlarmState, error)
-	// Evidence returns the newest measurement of each rule's metric; those without data are missing.
-	Evidence(ctx context.Context, inst autopilot.Instance, rules []EvidenceOf) (map[v1alpha1.Metric]autopilot.Evidence, error)
 	// Catalogue returns the flavors of an instance's engine and version.
 	Catalogue(ctx context.Context, inst autopilot.Instance) ([]flavors.Flavor, error)
-	// ResizeList returns the codes that this very instance may change to; known is false where the cloud has no such list.
+	// ResizeList returns the codes of the flavors that this instance can change to. known is false if the cloud has
+	// no such list.
 	ResizeList(ctx context.Context, inst autopilot.Instance) (codes []string, known bool, err error)
+}
+
+// AlarmReader reads alarm states and measurements from Cloud Eye.
+type AlarmReader interface {
+	// ListMaxAge returns how old a list may be that a decision uses. It grows with the time that listing takes.
+	ListMaxAge() time.Duration
+	// AlarmStates returns the state of every alarm rule by its id, as it was at notBefore or later. Callers must not
+	// modify the map.
+	AlarmStates(ctx context.Context, notBefore time.Time) (map[string]AlarmState, error)
+	// Evidence returns the newest measurement of each requested metric. Metrics without data are missing.
+	Evidence(ctx context.Context, inst autopilot.Instance, requests []EvidenceRequest) (map[v1alpha1.Metric]autopilot.Evidence, error)
 }
 
 // AlarmState is the state of an alarm rule in Cloud Eye.
@@ -88,47 +115,58 @@ type AlarmState struct {
 	Since time.Time
 }
 
-// EvidenceOf says which measurement is wanted.
-type EvidenceOf struct {
+// EvidenceRequest names one measurement.
+type EvidenceRequest struct {
 	Metric        v1alpha1.Metric
-	Dimension     string // name:value, as the rule has it; empty means the instance's own
+	Dimension     string // name:value of the rule's dimension; empty means the dimension of the instance
 	PeriodSeconds int
-	NotBefore     time.Time // when it must have been read at the earliest: what was read before the news does not know of it
-	WithPercent   bool      // of storage: also what Cloud Eye says in percent
+	NotBefore     time.Time // reject cached values that were read before this time, because they do not contain the news
 }
 
-// Arming makes the alarms come, and stop. Errors are one line in the cloud's words, and wrap ErrQuota where the tenant has no
-// room left.
+// Arming creates and removes the topic, the subscription and the alarm rules of a database. Errors are one line that
+// contains the cloud's own text.
 type Arming interface {
-	// Ensure brings topic, rules and subscription up to what is wanted, and calls record after every step that a later
-	// one relies on. Where a listing shows that all is well, it asks the cloud nothing. It says in sentences what it
-	// mended that somebody else had broken. now is what is there as far as is known, also where there is an error: the
-	// rules wait for neither topic nor subscription. The error wraps ErrLater where nothing else failed.
-	Ensure(ctx context.Context, w Arms, have v1alpha1.Alarms, record func(v1alpha1.Alarms) error) (now v1alpha1.Alarms, mended []string, err error)
-	// Dimension looks for the dimension, as name:value, that delivers data of an instance.
+	// Ensure makes the cloud's objects equal to the desired ones. It calls record after every step that a later step
+	// relies on. It calls no API if the lists show that nothing differs. repaired has one sentence for each thing
+	// that someone else had changed. observed is what exists afterwards, as far as known, also if there is an error.
+	// The error wraps ErrQuota if the tenant's quota is full, and ErrConfirmationLimit if only the subscription has
+	// to wait.
+	Ensure(ctx context.Context, desired DesiredAlarms, last v1alpha1.Alarms, record func(v1alpha1.Alarms) error,
+	) (observed v1alpha1.Alarms, repaired []string, err error)
+	// Remove removes all objects of this database, and nothing else.
+	Remove(ctx context.Context, a *v1alpha1.RdsAutopilot, last v1alpha1.Alarms) error
+}
+
+// DimensionFinder finds out where Cloud Eye has the data of an instance.
+type DimensionFinder interface {
+	// Dimension returns the dimension, as name:value, that has data of the instance.
 	Dimension(ctx context.Context, inst autopilot.Instance) (string, error)
-	// Orphans removes what is ours, by name and cluster, and belongs to no living autopilot: none that is known, and none
-	// of those it asks for before it removes anything. It returns what it removed, and how many things have our form of
-	// name but are another cluster's, or of an owner that we do not know.
-	Orphans(ctx context.Context, notBefore time.Time, known []*v1alpha1.RdsAutopilot, ask func(context.Context) ([]*v1alpha1.RdsAutopilot, error)) (removed []string, foreign int, err error)
-	// Remove removes all of it and nothing else.
-	Remove(ctx context.Context, a *v1alpha1.RdsAutopilot, have v1alpha1.Alarms) error
 }
 
-// Arms is what should exist in the cloud for one database.
-type Arms struct {
-	Autopilot *v1alpha1.RdsAutopilot // whose they are
+// OrphanRemover removes alarm objects whose RdsAutopilot is gone.
+type OrphanRemover interface {
+	// Orphans removes the objects that bear this cluster's id and belong to none of the known RdsAutopilots. Before
+	// it removes anything, it calls live and keeps what belongs to one of those. It returns the names of the removed
+	// objects, and how many objects have our form of name but belong to another cluster or an unknown owner.
+	Orphans(ctx context.Context, notBefore time.Time, known []*v1alpha1.RdsAutopilot,
+		live func(context.Context) ([]*v1alpha1.RdsAutopilot, error)) (removed []string, foreign int, err error)
+}
+
+// DesiredAlarms are the alarm objects that should exist in the cloud for one database.
+type DesiredAlarms struct {
+	Autopilot *v1alpha1.RdsAutopilot
 	Instance  autopilot.Instance
-	Dimension string // name:value; empty means the instance's own
+	Dimension string // name:value; empty means the dimension of the instance
 	Rules     []v1alpha1.DesiredRule
-	Renewed   bool      // the policy was changed: what differs by it nobody has broken
-	NotBefore time.Time // how new a listing must be to be believed
+	Renewed   bool      // the policy has changed, so a difference that follows from it is not reported as a repair
+	NotBefore time.Time // ignore lists that were read before this time
 }
 
-// Errors of arming.
+// Errors of Arming.Ensure.
 var (
-	// ErrQuota is a tenant that has no room for another topic or rule.
+	// ErrQuota means that the tenant's quota allows no further topic or rule.
 	ErrQuota = errors.New("quota exceeded")
-	// ErrLater is a confirmation that may not be asked for now: SMN sends a limited number in ten minutes.
-	ErrLater = errors.New("confirmations are limited")
+	// ErrConfirmationLimit means that the limit of confirmations in ten minutes is reached, so the subscription has
+	// to wait.
+	ErrConfirmationLimit = errors.New("confirmations are limited")
 )

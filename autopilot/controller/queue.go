@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// queues are the two kinds of work that wait for the leader. Decisions never wait for arming, which asks more of the cloud
-// and has more that can hang.
+// queues are the two queues of the leader. Decisions have their own, so that they never wait for arming, which makes
+// more calls to the cloud and can hang in more places.
 type queues struct {
 	decide workqueue.TypedRateLimitingInterface[Key]
 	arm    workqueue.TypedRateLimitingInterface[Key]
@@ -19,7 +19,7 @@ type queues struct {
 
 func newQueues(sweeps *sweepMarks) *queues {
 	limiter := func() workqueue.TypedRateLimiter[Key] {
-		return workqueue.NewTypedItemExponentialFailureRateLimiter[Key](retryAtFirst, retryAtMost)
+		return workqueue.NewTypedItemExponentialFailureRateLimiter[Key](minRetry, maxRetry)
 	}
 	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[Key]{
 		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[Key]{Queue: &newsFirst{swept: sweeps.has}}),
@@ -35,13 +35,14 @@ func (q *queues) shutDown() {
 	q.arm.ShutDown()
 }
 
-// newsFirst hands out the databases with news before those that only a sweep asks for.
+// newsFirst returns the databases with news before those that only the sweep has enqueued.
 type newsFirst struct {
 	swept      func(Key) bool
 	news, rest []Key
 }
 
-// Touch is called for a database that is added again while it waits.
+// Touch moves a waiting database to the front part if something has happened to it. The queue calls it for repeated
+// adds.
 func (q *newsFirst) Touch(k Key) {
 	if i := slices.Index(q.rest, k); i >= 0 && !q.swept(k) {
 		q.rest = slices.Delete(q.rest, i, i+1)
@@ -58,10 +59,10 @@ func (q *newsFirst) Push(k Key) {
 	}
 }
 
-// Len is how many wait.
+// Len returns how many databases wait.
 func (q *newsFirst) Len() int { return len(q.news) + len(q.rest) }
 
-// Pop takes the next one out.
+// Pop removes and returns the next database.
 func (q *newsFirst) Pop() (k Key) {
 	from := &q.news
 	if len(q.news) == 0 {
@@ -71,11 +72,11 @@ func (q *newsFirst) Pop() (k Key) {
 	return k
 }
 
-// sweepMarks are the databases that only a sweep asks for, with the begin of that sweep.
+// sweepMarks holds the databases that only the sweep has enqueued, with the time at which that sweep began.
 type sweepMarks struct {
 	mu    sync.Mutex
 	begun map[Key]time.Time
-	news  map[Key]bool // asked for because something happened: a sweep does not put them back
+	news  map[Key]bool // enqueued because something happened; a sweep must not mark them
 }
 
 func newSweepMarks() *sweepMarks {
@@ -97,7 +98,7 @@ func (m *sweepMarks) set(k Key, begin time.Time) {
 	}
 }
 
-// setNews says that something happened: what a sweep has listed before does not do.
+// setNews records that something happened to a database, so that the lists of an earlier sweep are too old for it.
 func (m *sweepMarks) setNews(k Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -105,7 +106,7 @@ func (m *sweepMarks) setNews(k Key) {
 	delete(m.begun, k)
 }
 
-// take returns the mark and removes it.
+// take returns and removes the mark.
 func (m *sweepMarks) take(k Key) (begin time.Time, marked bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -122,7 +123,7 @@ func (m *sweepMarks) clear() {
 	clear(m.news)
 }
 
-// enqueue has a database looked at because something happened: listings of before do not do.
+// enqueue requests a round because something happened to the database.
 func (c *Controller) enqueue(k Key) {
 	if q := c.leading(); q != nil {
 		c.decideMarks.setNews(k)
@@ -130,7 +131,8 @@ func (c *Controller) enqueue(k Key) {
 	}
 }
 
-// enqueueForSweep has a database looked at and its arming checked; the sweep's own listings are new enough for both.
+// enqueueForSweep requests a round and a check of the alarm rules. Both may use the lists that were read since the
+// sweep began.
 func (c *Controller) enqueueForSweep(k Key, begin time.Time) {
 	if q := c.leading(); q != nil {
 		c.decideMarks.set(k, begin)
@@ -140,14 +142,14 @@ func (c *Controller) enqueueForSweep(k Key, begin time.Time) {
 	}
 }
 
-// enqueueArming has the arming of a database brought up to date.
+// enqueueArming requests a check of the alarm rules.
 func (c *Controller) enqueueArming(k Key) {
 	if q := c.leading(); q != nil {
 		q.arm.Add(k)
 	}
 }
 
-// leading returns the queues, or nil on a replica that does not lead.
+// leading returns the queues, or nil if this replica does not lead.
 func (c *Controller) leading() *queues {
 	c.mu.Lock()
 	defer c.mu.Unlock()

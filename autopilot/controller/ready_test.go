@@ -7,15 +7,16 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/level"
 )
 
 // unreadable is a cloud that has the instance, and does not say what its alarms do.
@@ -45,7 +46,7 @@ func TestReadyOverALife(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()
 		failing := false
-		c.Cloud = unreadable{cloud{w}, &failing}
+		c.Alarms = unreadable{cloud{w}, &failing}
 		w.changeRds(func(rds *otcv1.Rds) { rds.Status.ID = "" })
 		w.settle(t, c)
 		w.checkReady(t, "before there is an instance", metav1.ConditionFalse, string(autopilot.ReasonInstanceUnknown))
@@ -141,7 +142,7 @@ func TestWhatWasReadBeforeTheCloudWasAwayDoesNotArm(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()
 		var read time.Time
-		c.Cloud = stale{cloud{w}, &read}
+		c.Instances = stale{cloud{w}, &read}
 		w.settle(t, c)
 		if !w.armed() {
 			t.Fatal("not armed")
@@ -152,6 +153,7 @@ func TestWhatWasReadBeforeTheCloudWasAwayDoesNotArm(t *testing.T) {
 			t.Fatalf("with a cloud that does not answer: armed %v, %v", w.armed(), err)
 		}
 		w.now = w.now.Add(10 * time.Second)
+		synctest.Wait() // the cache has the condition
 		if _, err := c.arm(t.Context(), database); err == nil || w.armed() {
 			t.Errorf("by what was read before: armed %v, %v", w.armed(), err)
 		}

@@ -18,60 +18,52 @@ import (
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// Reasons of events that are no decisions.
+// Reasons of events that report no decision.
 const (
 	eventEnabled   = "Enabled"
 	eventDisarmed  = "Disarmed"
 	eventAbandoned = "Abandoned"
 	eventOperator  = "OperatorAutopilot"
-	eventObserve   = "Observe" // the action of events about what others do, and of warnings
+	eventObserve   = "Observe" // the action of warnings, and of events about what other writers do
 )
 
-// round is one look at one database.
+// round is one check of one database.
 type round struct {
 	*Controller
 	key        Key
-	target     *autopilot.Target      // nil: there is neither an Rds nor spec.instanceID
-	rap        *v1alpha1.RdsAutopilot // as last read or written; not altered
-	lastSwitch v1alpha1.Switch        // the last value of spec.autopilot, now or before
+	target     *autopilot.Target      // nil if there is neither an Rds nor spec.instanceID
+	rap        *v1alpha1.RdsAutopilot // as last read or written; the round must not modify it
+	lastSwitch v1alpha1.Switch        // last explicit value of spec.autopilot
 	now        time.Time
 	log        *zap.Logger
 
-	notBefore time.Time // how new what is read of the cloud must be
-	swept     bool      // a sweep asks for it
+	notBefore time.Time // ignore what was read from the cloud before this time
+	isSweep   bool      // only the sweep requested this round
 }
 
-// newRound reads both objects from the cache. It is false where there is no RdsAutopilot.
+// newRound reads both objects from the cache. It returns false if there is no RdsAutopilot.
 func (c *Controller) newRound(key Key) (r *round, ok bool) {
 	r = &round{
-		Controller: c, key: key, target: c.latestTarget(key), now: c.Now(),
+		Controller: c, key: key, target: c.Targets.Target(key.Namespace, key.Name), now: c.Now(),
 		log: c.Log.With(zap.String("namespace", key.Namespace), zap.String("name", key.Name)),
 	}
 	if r.target != nil {
 		r.lastSwitch = cmp.Or(r.target.Switch, c.switches.of(key))
 	}
-	if r.rap, ok = c.Cache.Autopilot(key.Namespace, key.Name); !ok {
-		return r, false
+	r.rap, ok = c.Autopilots.Autopilot(key.Namespace, key.Name)
+	if ok {
+		r.lastSwitch = cmp.Or(r.lastSwitch, r.rap.Status.Switch)
 	}
-	r.limiter.observe(r.rap)
-	r.lastSwitch = cmp.Or(r.lastSwitch, r.rap.Status.Switch)
-	return r, true
+	return r, ok
 }
 
-// latestTarget returns nil where there is no Rds.
-func (c *Controller) latestTarget(key Key) *autopilot.Target {
-	t := c.Cache.Target(key.Namespace, key.Name)
-	if t == nil {
-		return nil
-	}
-	return c.applied.Newest(key, t)
-}
-
-// reconcile decides on one database and says when to look again. What concerns its alarms is left to arm.
+// reconcile decides about one database and returns when to check it again. It leaves its alarms to arm. It may decide
+// on an old cache: every write carries the version that was read, so the API server refuses it and the round is
+// retried.
 func (c *Controller) reconcile(ctx context.Context, key Key) (requeueAfter time.Duration, err error) {
-	begin, sweep := c.decideMarks.take(key)
+	begin, isSweep := c.decideMarks.take(key)
 	defer func() {
-		if sweep && errors.Is(err, autopilot.ErrConflict) { // what the sweep has read of the cloud is new enough for the next try
+		if isSweep && errors.Is(err, autopilot.ErrConflict) { // the retry can use what the sweep has read
 			c.decideMarks.set(key, begin)
 		}
 	}()
@@ -82,8 +74,12 @@ func (c *Controller) reconcile(ctx context.Context, key Key) (requeueAfter time.
 		}
 		return 0, nil
 	}
-	if r.notBefore, r.swept = begin, sweep; !sweep {
-		r.notBefore = r.now.Add(-c.Cloud.ListedFor())
+	r.notBefore, r.isSweep = begin, isSweep
+	if !isSweep {
+		r.notBefore = r.now.Add(-c.Alarms.ListMaxAge())
+	}
+	if err := r.readPatchedRds(ctx); err != nil {
+		return 0, err
 	}
 	if reason, _ := r.off(); reason != "" {
 		c.enqueueArming(key)
@@ -92,18 +88,36 @@ func (c *Controller) reconcile(ctx context.Context, key Key) (requeueAfter time.
 	return r.reconcileEnabled(ctx)
 }
 
+// readPatchedRds reads the Rds from the API server while a change of ours is pending. The cache may still have the
+// Rds as it was before our patch, and the change would look lost.
+func (r *round) readPatchedRds(ctx context.Context) error {
+	if r.target == nil || r.target.NoRds || len(r.rap.Status.Intents()) == 0 {
+		return nil
+	}
+	live, err := r.Live.LiveTarget(ctx, r.key.Namespace, r.key.Name)
+	if err != nil {
+		return fmt.Errorf("read the Rds: %w", err)
+	}
+	r.target = live
+	r.lastSwitch = cmp.Or(live.Switch, r.lastSwitch)
+	return nil
+}
+
 func (r *round) create(ctx context.Context) error {
 	if r.Mode == v1alpha1.ModeOff {
 		return nil
 	}
-	if err := r.Store.CreateAutopilot(ctx, r.target); err != nil {
+	if err := r.AutopilotWriter.CreateAutopilot(ctx, r.target); err != nil {
 		return fmt.Errorf("create RdsAutopilot: %w", err)
 	}
-	r.Recorder.Event(r.target, nil, autopilot.Event{Reason: eventEnabled, Action: "Create", Note: "Autopilot is on: set spec.autopilot to false to turn it off; leaving it out does not"})
+	r.Recorder.Event(r.target, nil, autopilot.Event{
+		Reason: eventEnabled, Action: "Create",
+		Note: "Autopilot is on. To turn it off, set spec.autopilot to false; removing the field does not",
+	})
 	return nil
 }
 
-// off says why nothing of this database should exist in the cloud, if so.
+// off returns the reason if nothing of this database should exist in the cloud, and an empty reason otherwise.
 func (r *round) off() (reason, message string) {
 	if reason, message = OffReason(r.target, r.rap, r.lastSwitch); reason != "" {
 		return reason, message
@@ -117,8 +131,8 @@ func (r *round) off() (reason, message string) {
 	return "", ""
 }
 
-// OffReason says why nothing is to be done for a database whatever the mode, if so. lastSwitch is the last value of spec.autopilot,
-// which counts where the target, which may be nil, has none now.
+// OffReason returns why autopilot is off for a database, whatever the mode, or an empty reason. t may be nil. If t
+// does not set spec.autopilot, lastSwitch counts, which is its last explicit value.
 func OffReason(t *autopilot.Target, a *v1alpha1.RdsAutopilot, lastSwitch v1alpha1.Switch) (reason, message string) {
 	if t != nil {
 		lastSwitch = cmp.Or(t.Switch, lastSwitch)
@@ -128,23 +142,24 @@ func OffReason(t *autopilot.Target, a *v1alpha1.RdsAutopilot, lastSwitch v1alpha
 		return string(autopilot.ReasonNotEnabled), "The RdsAutopilot is being deleted"
 	case t == nil:
 		return string(autopilot.ReasonInstanceUnknown), "There is no Rds with this namespace and name"
-	case t.NoRds: // that it exists is the switch
+	case t.NoRds: // the existence of the RdsAutopilot is the switch
 		return "", ""
 	case a.Spec.InstanceID != "" && t.InstanceID != "" && a.Spec.InstanceID != t.InstanceID:
-		return string(autopilot.ReasonInstanceUnknown), "spec.instanceID is not the id in status.id of the Rds with this namespace and name: remove the one that is wrong"
+		return string(autopilot.ReasonInstanceUnknown),
+			"spec.instanceID differs from status.id of the Rds with this namespace and name. Remove the wrong one"
 	case t.Deleting:
 		return string(autopilot.ReasonNotEnabled), "The Rds is being deleted"
 	case isSuccessor(t, a):
-		return string(autopilot.ReasonInstanceUnknown), "The Rds of this autopilot was deleted; another one has its name"
+		return string(autopilot.ReasonInstanceUnknown), "The Rds of this RdsAutopilot was deleted, and another Rds has its name"
 	case lastSwitch == v1alpha1.SwitchOff:
-		return string(autopilot.ReasonNotEnabled), "spec.autopilot of the Rds said false; true turns it on again"
+		return string(autopilot.ReasonNotEnabled), "spec.autopilot of the Rds is false. true turns it on again"
 	}
 	return "", ""
 }
 
 func (r *round) effectiveMode() v1alpha1.Mode { return autopilot.NarrowerMode(r.rap.Spec.Mode, r.Mode) }
 
-// owner is the Rds that this autopilot was made for by us; a person's has none.
+// owner returns the Rds that the controller created this RdsAutopilot for. It returns nil if a person created it.
 func owner(a *v1alpha1.RdsAutopilot) *metav1.OwnerReference {
 	i := slices.IndexFunc(a.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == otcv1.Kind })
 	if i < 0 {
@@ -153,40 +168,44 @@ func owner(a *v1alpha1.RdsAutopilot) *metav1.OwnerReference {
 	return &a.OwnerReferences[i]
 }
 
-// isSuccessor reports whether the Rds has the name, but is not the one that this autopilot was made for.
+// isSuccessor reports whether the Rds has the same name as the one that this RdsAutopilot was created for, but
+// another uid.
 func isSuccessor(t *autopilot.Target, a *v1alpha1.RdsAutopilot) bool {
 	o := owner(a)
 	return o != nil && t != nil && !t.NoRds && o.UID != t.UID
 }
 
-// write stores the status, if it differs, on top of what was read: a conflict means that this round decided on old news.
+// write stores the status if it differs from the one that was read. It returns autopilot.ErrConflict if the round has
+// decided on an old version.
 func (r *round) write(ctx context.Context, next v1alpha1.Status) error {
-	stored, err := r.Store.WriteStatus(ctx, r.rap, next)
+	stored, err := r.StatusWriter.WriteStatus(ctx, r.rap, next)
 	if err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
-	r.setAutopilot(stored)
+	r.rap = stored
 	return nil
 }
 
-// storeIntent stores the status with an intent before anything is changed by it. One that is stored already must be the
-// newest: a conflict means that this round decided on old news.
+// storeIntent stores the status with an intent, which must happen before the change is requested. If the intent is
+// stored already, no write tests whether the round has decided on an old version. storeIntent then reads the version
+// from the API server.
 func (r *round) storeIntent(ctx context.Context, next v1alpha1.Status) error {
 	read := r.rap.ResourceVersion
 	if err := r.write(ctx, next); err != nil || r.rap.ResourceVersion != read {
 		return err
 	}
-	live, err := r.Store.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
+	live, err := r.Live.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
 	if err != nil {
 		return fmt.Errorf("read the RdsAutopilot again: %w", err)
 	}
 	if live.UID != r.rap.UID || live.ResourceVersion != r.rap.ResourceVersion {
-		return fmt.Errorf("the RdsAutopilot was written meanwhile: %w", autopilot.ErrConflict)
+		return fmt.Errorf("the RdsAutopilot has changed: %w", autopilot.ErrConflict)
 	}
 	return nil
 }
 
-// update changes the status on top of whatever is stored by now: decisions go on while the cloud is asked about alarms.
+// update changes the status on top of the newest stored version. Arming uses it, because decisions are stored while
+// arming waits for the cloud.
 func (r *round) update(ctx context.Context, change func(*v1alpha1.Status)) error {
 	for {
 		next := r.rap.Status.Copy()
@@ -195,7 +214,7 @@ func (r *round) update(ctx context.Context, change func(*v1alpha1.Status)) error
 		if !errors.Is(err, autopilot.ErrConflict) {
 			return err
 		}
-		live, err := r.Store.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
+		live, err := r.Live.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
 		if err != nil {
 			return fmt.Errorf("read the RdsAutopilot again: %w", err)
 		}
@@ -204,9 +223,4 @@ func (r *round) update(ctx context.Context, change func(*v1alpha1.Status)) error
 		}
 		r.rap = live
 	}
-}
-
-func (r *round) setAutopilot(a *v1alpha1.RdsAutopilot) {
-	r.rap = a
-	r.limiter.observe(a)
 }

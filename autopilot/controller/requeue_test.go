@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/level"
 )
 
 // A guard that time alone ends is not polled: the round says when to come back, and then it acts.

@@ -13,33 +13,34 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// gigabyte is what a GB of the cloud counts as, so that the numbers stay the same.
+// gigabyte converts a GB of the cloud to bytes. 10^9 keeps the digits that the cloud shows.
 const gigabyte = 1e9
 
-// notYet is the label of an autopilot that nobody has looked at.
+// notYet is the reason label of an RdsAutopilot without the condition Armed.
 const notYet = "NotYet"
 
-// statusCollector counts what the cache holds when it is asked: on every replica the same, not only on the leader.
+// statusCollector counts the cached RdsAutopilots at each scrape. Every replica reports the same numbers, not only
+// the leader.
 type statusCollector struct {
-	cache Cache
+	cache AutopilotCache
 	now   func() time.Time
 
 	autopilots, notArmed, subscriptions, pending, conditions, storageFull, storage *prometheus.Desc
 }
 
-func newStatusCollector(cache Cache, now func() time.Time) statusCollector {
+func newStatusCollector(cache AutopilotCache, now func() time.Time) statusCollector {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("rds_autopilot_"+name, help, labels, nil)
 	}
 	return statusCollector{
 		cache: cache, now: now,
-		autopilots:    desc("autopilots", "RdsAutopilots, by whether an alarm would reach us.", "armed"),
-		notArmed:      desc("not_armed", "RdsAutopilots whose condition Armed is not True, by its reason; NotYet: nobody has looked at it.", "reason"),
-		storageFull:   desc("storage_full", "RdsAutopilots whose instance was in STORAGE FULL when it was last looked at; not those that are off or have no instance."),
-		storage:       desc("storage_bytes", "Storage of all databases with a known instance: volume: when they were last looked at; cap: what their policies allow. A GB of the cloud counts as 10^9.", "kind"),
+		autopilots:    desc("autopilots", "RdsAutopilots, by whether an alarm would reach the service.", "armed"),
+		notArmed:      desc("not_armed", "RdsAutopilots whose condition Armed is not True, by its reason. NotYet: not checked yet.", "reason"),
+		storageFull:   desc("storage_full", "RdsAutopilots whose instance was in STORAGE FULL at its last check, without those that are off or have no instance."),
+		storage:       desc("storage_bytes", "Storage of all databases with a known instance. volume: size at their last check; cap: what their policies allow. A GB of the cloud counts as 10^9.", "kind"),
 		subscriptions: desc("subscriptions", "Subscriptions of our URL to the topics of RdsAutopilots, by state.", "state"),
-		pending:       desc("pending_changes", "Changes that were asked for, by us or by others, and are not completed; stalled: for 15 minutes and more with the instance ACTIVE.", "kind", "stalled"),
-		conditions:    desc("conditions", "RdsAutopilots with that condition True; Armed is in rds_autopilot_autopilots.", "type"),
+		pending:       desc("pending_changes", "Requested changes, by us or by others, that are not completed. stalled: for 15 minutes or more with the instance ACTIVE.", "kind", "stalled"),
+		conditions:    desc("conditions", "RdsAutopilots with that condition True. Armed is in rds_autopilot_autopilots.", "type"),
 	}
 }
 
@@ -72,7 +73,7 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 		}
 		if s.Instance != nil && s.Instance.VolumeGB > 0 && watched(a) {
 			volumeGB += int(s.Instance.VolumeGB)
-			capGB += int(max(a.Spec.Storage.MaxGB, s.Instance.VolumeGB)) // a volume over its cap has no room, and takes none from others
+			capGB += int(max(a.Spec.Storage.MaxGB, s.Instance.VolumeGB)) // a volume above its cap counts as its own cap
 		}
 		is := meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionArmed)
 		armed[strconv.FormatBool(is)]++
@@ -93,7 +94,7 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 		}
 		for _, p := range s.Intents() {
 			if p.AskedTime != nil {
-				pending[[2]string{string(p.Kind), strconv.FormatBool(autopilot.Stalling(*p, s.Instance, now))}]++
+				pending[[2]string{string(p.Kind), strconv.FormatBool(autopilot.IsStalled(*p, s.Instance, now))}]++
 			}
 		}
 		for _, u := range s.Unfulfilled {
@@ -115,7 +116,7 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// reasonOf is why an autopilot is not armed.
+// reasonOf returns the reason of the condition Armed.
 func reasonOf(a *v1alpha1.RdsAutopilot) string {
 	if c := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionArmed); c != nil {
 		return c.Reason
@@ -123,14 +124,15 @@ func reasonOf(a *v1alpha1.RdsAutopilot) string {
 	return notYet
 }
 
-// watched reports whether the status of the instance is brought up to date: where autopilot is off, or the instance is gone,
-// the last one stays.
+// watched reports whether status.instance is kept up to date. If autopilot is off or the instance is gone, it is the
+// last one seen.
 func watched(a *v1alpha1.RdsAutopilot) bool {
 	reason := reasonOf(a)
 	return reason != string(autopilot.ReasonNotEnabled) && reason != string(autopilot.ReasonInstanceUnknown)
 }
 
-// known keeps the label's values a closed set: a status may be another version's.
+// known returns notYet for an unknown reason, because label values must come from a closed set and another version
+// may have written the status.
 func known(set map[string]int, reason string) string {
 	if _, ok := set[reason]; ok {
 		return reason

@@ -17,7 +17,7 @@ import (
 
 // register is a cache that has nothing but autopilots.
 type register struct {
-	Cache
+	AutopilotCache
 	autopilots []*v1alpha1.RdsAutopilot
 }
 
@@ -59,16 +59,16 @@ func TestTheStatusCollectorCountsEveryDatabaseOnce(t *testing.T) {
 		full, {},
 	}
 	const want = `
-# HELP rds_autopilot_autopilots RdsAutopilots, by whether an alarm would reach us.
+# HELP rds_autopilot_autopilots RdsAutopilots, by whether an alarm would reach the service.
 # TYPE rds_autopilot_autopilots gauge
 rds_autopilot_autopilots{armed="false"} 5
 rds_autopilot_autopilots{armed="true"} 1
-# HELP rds_autopilot_conditions RdsAutopilots with that condition True; Armed is in rds_autopilot_autopilots.
+# HELP rds_autopilot_conditions RdsAutopilots with that condition True. Armed is in rds_autopilot_autopilots.
 # TYPE rds_autopilot_conditions gauge
 rds_autopilot_conditions{type="Contested"} 0
 rds_autopilot_conditions{type="Limited"} 1
 rds_autopilot_conditions{type="Progressing"} 0
-# HELP rds_autopilot_not_armed RdsAutopilots whose condition Armed is not True, by its reason; NotYet: nobody has looked at it.
+# HELP rds_autopilot_not_armed RdsAutopilots whose condition Armed is not True, by its reason. NotYet: not checked yet.
 # TYPE rds_autopilot_not_armed gauge
 rds_autopilot_not_armed{reason="CloudUnreachable"} 1
 rds_autopilot_not_armed{reason="InstanceUnknown"} 0
@@ -80,17 +80,17 @@ rds_autopilot_not_armed{reason="PolicyInvalid"} 0
 rds_autopilot_not_armed{reason="QuotaExceeded"} 0
 rds_autopilot_not_armed{reason="RuleMissing"} 0
 rds_autopilot_not_armed{reason="SubscriptionPending"} 1
-# HELP rds_autopilot_pending_changes Changes that were asked for, by us or by others, and are not completed; stalled: for 15 minutes and more with the instance ACTIVE.
+# HELP rds_autopilot_pending_changes Requested changes, by us or by others, that are not completed. stalled: for 15 minutes or more with the instance ACTIVE.
 # TYPE rds_autopilot_pending_changes gauge
 rds_autopilot_pending_changes{kind="Flavor",stalled="false"} 0
 rds_autopilot_pending_changes{kind="Flavor",stalled="true"} 1
 rds_autopilot_pending_changes{kind="Volume",stalled="false"} 1
 rds_autopilot_pending_changes{kind="Volume",stalled="true"} 1
-# HELP rds_autopilot_storage_bytes Storage of all databases with a known instance: volume: when they were last looked at; cap: what their policies allow. A GB of the cloud counts as 10^9.
+# HELP rds_autopilot_storage_bytes Storage of all databases with a known instance. volume: size at their last check; cap: what their policies allow. A GB of the cloud counts as 10^9.
 # TYPE rds_autopilot_storage_bytes gauge
 rds_autopilot_storage_bytes{kind="cap"} 4.1e+12
 rds_autopilot_storage_bytes{kind="volume"} 1.5e+11
-# HELP rds_autopilot_storage_full RdsAutopilots whose instance was in STORAGE FULL when it was last looked at; not those that are off or have no instance.
+# HELP rds_autopilot_storage_full RdsAutopilots whose instance was in STORAGE FULL at its last check, without those that are off or have no instance.
 # TYPE rds_autopilot_storage_full gauge
 rds_autopilot_storage_full 1
 # HELP rds_autopilot_subscriptions Subscriptions of our URL to the topics of RdsAutopilots, by state.

@@ -5,7 +5,6 @@ package controller
 import (
 	"context"
 	"fmt"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,26 +15,26 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// sweeps looks at every database at once and then at every interval. Beside that, what nobody owns any more is removed; the
-// next sweep does not wait for it, because SMN may hang.
+// sweeps runs a sweep at once and then at every interval. After each sweep it removes orphans in the background,
+// because SMN may hang and the next sweep must not wait for it.
 func (c *Controller) sweeps(ctx context.Context) {
 	var orphans sync.WaitGroup
 	defer orphans.Wait()
-	var looking atomic.Bool
+	var removing atomic.Bool
 	for {
 		begin := c.Now()
 		switch err := c.sweep(ctx, begin); {
 		case ctx.Err() != nil:
 		case err != nil:
 			c.Log.Warn("sweep failed", zap.Error(err))
-		case looking.CompareAndSwap(false, true):
+		case removing.CompareAndSwap(false, true):
 			orphans.Go(func() {
-				defer looking.Store(false)
+				defer removing.Store(false)
 				c.removeOrphans(ctx, begin)
 			})
 		}
 		jitter := 1 + sweepJitter*(2*c.Chance()-1)
-		timer := time.NewTimer(max(sweepAtLeast, time.Duration(float64(c.Sweep)*jitter)))
+		timer := time.NewTimer(max(minSweep, time.Duration(float64(c.Sweep)*jitter)))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -45,19 +44,16 @@ func (c *Controller) sweeps(ctx context.Context) {
 	}
 }
 
-// sweep lists the state of all alarm rules, page by page and never per object, and has every database looked at with it:
-// with every message lost, an alarm is acted on all the same.
+// sweep lists the states of all alarm rules and enqueues every database. An alarm is therefore acted on even if its
+// message is lost.
 func (c *Controller) sweep(ctx context.Context, begin time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, roundLimit)
 	defer cancel()
-	c.mu.Lock()
-	maps.DeleteFunc(c.percent, func(_ string, chosen Key) bool { return chosen != Key{} })
-	c.mu.Unlock()
-	_, listErr := c.Cloud.AlarmStates(ctx, begin)
-	// Even where the cloud does not answer: every database is to say so.
+	_, listErr := c.Alarms.AlarmStates(ctx, begin)
+	// The databases are enqueued even if the cloud does not answer, because each of them has to report that.
 	keys := make(map[Key]bool)
-	c.Cache.EachAutopilot(func(a *v1alpha1.RdsAutopilot) { keys[Key{a.Namespace, a.Name}] = true })
-	c.Cache.EachTarget(func(t *autopilot.Target) { keys[Key{t.Namespace, t.Name}] = true })
+	c.Autopilots.EachAutopilot(func(a *v1alpha1.RdsAutopilot) { keys[Key{a.Namespace, a.Name}] = true })
+	c.Targets.EachTarget(func(t *autopilot.Target) { keys[Key{t.Namespace, t.Name}] = true })
 	for k := range keys {
 		c.enqueueForSweep(k, begin)
 	}
@@ -69,17 +65,17 @@ func (c *Controller) sweep(ctx context.Context, begin time.Time) error {
 	return nil
 }
 
-// removeOrphans removes what an autopilot left behind that is gone without a finalizer.
+// removeOrphans removes the alarm objects of RdsAutopilots that were deleted without our finalizer.
 func (c *Controller) removeOrphans(ctx context.Context, begin time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, roundLimit)
 	defer cancel()
-	// The cache may be behind, and what is removed is gone: so the API server is asked before.
+	// The cache may lack a new RdsAutopilot, so Orphans also asks the API server before it removes anything.
 	var known []*v1alpha1.RdsAutopilot
-	c.Cache.EachAutopilot(func(a *v1alpha1.RdsAutopilot) { known = append(known, a) })
-	removed, foreign, err := c.Arming.Orphans(ctx, begin, known, c.Store.LiveAutopilots)
+	c.Autopilots.EachAutopilot(func(a *v1alpha1.RdsAutopilot) { known = append(known, a) })
+	removed, foreign, err := c.Orphans.Orphans(ctx, begin, known, c.Live.LiveAutopilots)
 	c.meters.foreign.Set(float64(foreign))
-	for _, what := range removed {
-		c.Log.Info("removed an orphan", zap.String("what", what))
+	for _, name := range removed {
+		c.Log.Info("removed an orphan", zap.String("what", name))
 	}
 	if err != nil && ctx.Err() == nil {
 		c.Log.Warn("remove orphans", zap.Error(err))

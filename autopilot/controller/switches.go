@@ -9,16 +9,16 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// switchTracker keeps the last value of spec.autopilot of each Rds until it is in the status. The archived operator drops the
-// field within a second, so that the cache may be past it when a round begins. Every replica observes, for the leader may
-// change in that second.
+// switchTracker keeps the last explicit value of spec.autopilot of each Rds until the status has it. The archived
+// operator drops the field within a second, so the cache may not have it any more when a round begins. Every replica
+// tracks it, because the leader may change within that second.
 type switchTracker struct {
 	mu   sync.Mutex
 	last map[Key]v1alpha1.Switch
 }
 
-// observe notes the switch of a target; nil is an Rds that is gone. It is noted even if the status has the same value, which
-// may be about to change to an earlier one.
+// observe records the switch of a target; nil means that the Rds is gone. It also records a value that the status has
+// already, because an earlier value may be on its way into the status.
 func (s *switchTracker) observe(k Key, t *autopilot.Target) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,14 +29,14 @@ func (s *switchTracker) observe(k Key, t *autopilot.Target) {
 	}
 }
 
-// of returns the last value that is not in the status; empty where there is none.
+// of returns the last value that is not in the status yet, or an empty value.
 func (s *switchTracker) of(k Key) v1alpha1.Switch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last[k]
 }
 
-// stored notes that the status has it by now, where it outlives this process.
+// stored drops the value once the status has it.
 func (s *switchTracker) stored(k Key, stored v1alpha1.Switch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcsps/rds-autopilot/internal/level"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/level"
 )
 
 func TestPeopleAreWarnedOnceByAllReplicas(t *testing.T) {

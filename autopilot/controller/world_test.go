@@ -22,10 +22,10 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/internal/kubefake"
 	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+	simkube "github.com/mcsps/rds-autopilot/test/sim/kube"
 )
 
 var errCrash = errors.New("the process was killed here")
@@ -63,7 +63,7 @@ func (s *steps) do(name string, apply func() error) error {
 type world struct {
 	*steps
 	t     *testing.T
-	kube  *kubefake.Server
+	kube  *simkube.Server
 	admin dynamic.Interface
 	mu    sync.Mutex // decisions and arming go on side by side
 
@@ -106,7 +106,7 @@ func newWorld(t *testing.T) *world {
 	}
 	t.Cleanup(w.stop)
 	var err error
-	w.kube, err = kubefake.New(kubefake.Options{CRDs: []string{"../../deploy/crds/rds.yaml", "../../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml"}})
+	w.kube, err = simkube.New(simkube.Options{CRDs: []string{"../../deploy/crds/rds.yaml", "../../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml"}})
 	w.must(err)
 	w.kube.SetAdmit(w.admit)
 	w.admin, err = dynamic.NewForConfig(w.kube.Config())
@@ -139,8 +139,9 @@ func (w *world) process() *Controller {
 	cluster, err := k8s.Connect(w.t.Context(), config, k8s.Options{Version: "test", Log: zap.NewNop()})
 	w.must(err)
 	c := New(Options{
-		Cache: cluster, Store: cluster, Applier: cluster, Writers: cluster, Recorder: w, Cloud: cloud{w}, Arming: cloud{w},
-		Changer: cloud{w}, Allowed: autopilot.Allowed{Apply: v1alpha1.ApplyCloud}, Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3,
+		Targets: cluster, Autopilots: cluster, Live: cluster, AutopilotWriter: cluster, StatusWriter: cluster, RdsPatcher: cluster,
+		FieldManagers: cluster, Recorder: w, Instances: cloud{w}, Alarms: cloud{w}, CloudChanger: cloud{w}, Arming: cloud{w},
+		Dimensions: cloud{w}, Orphans: cloud{w}, Allowed: autopilot.Allowed{Apply: v1alpha1.ApplyCloud}, Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3,
 		Log: zap.NewNop(), Reg: prometheus.NewRegistry(), Now: func() time.Time { return w.now },
 	})
 	w.must(cluster.OnTarget(c.TargetChanged))
@@ -188,7 +189,7 @@ func (c counted) RoundTrip(r *http.Request) (reply *http.Response, err error) {
 }
 
 // admit sees what a process patches, and is the admission policy in its way.
-func (w *world) admit(write kubefake.Write) error {
+func (w *world) admit(write simkube.Write) error {
 	if write.New.GetKind() != otcv1.Kind || write.Manager != "rds-autopilot" {
 		return nil
 	}

@@ -8,48 +8,49 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// ErrUnreadable is an authentic message whose text is not an alarm that can be read.
+// ErrUnreadable reports that the text of a message is not a readable alarm.
 var ErrUnreadable = errors.New("unreadable alarm")
 
-// ErrTemplate is the newer schema of Huawei Cloud, {"version":"v1","data":…}. It names neither rule nor metric, so
-// nothing can be decided from it (docs/cloud-facts.md, Alarm payload).
-var ErrTemplate = fmt.Errorf("%w: it uses a notification content template, which names no alarm rule", ErrUnreadable)
+// ErrTemplate reports the newer schema of Huawei Cloud, {"version":"v1","data":…}. It has neither rule nor metric, so
+// no decision is possible (docs/cloud-facts.md, Alarm payload).
+var ErrTemplate = fmt.Errorf("%w: it uses a notification content template, which has no alarm rule", ErrUnreadable)
 
-// Alarm is what Cloud Eye says in the message of a notification, as far as it is meant for machines
-// (docs/cloud-facts.md, Alarm payload).
+// Alarm holds the machine-readable part of Cloud Eye's message in a notification (docs/cloud-facts.md, Alarm payload).
 type Alarm struct {
 	ID         string // of the rule
-	Status     string // alarm or ok; message_type is "alarm" in both
+	Status     string // alarm or ok; message_type is "alarm" for both
 	Namespace  string
 	Metric     string
 	Dimensions []Dimension
-	Time       time.Time // when the state changed
-	// Value and ValueTime are the newest datapoint; ValueTime is zero where there is none that can be read.
+	Time       time.Time // of the change of state
+	// Value and ValueTime are of the newest datapoint. ValueTime is zero if the alarm has no valid one.
 	Value     float64 // percent
 	ValueTime time.Time
 }
 
-// Dimension says what a metric belongs to.
+// Dimension is the object of a metric, such as an instance or a node.
 type Dimension struct{ Name, Value string }
 
-// Bounds of what is believed: Cloud Eye sends percent and milliseconds.
+// Limits of valid numbers. Cloud Eye sends percentages and milliseconds.
 const (
-	maxValue = 100
+	maxValue = 100           // percent
 	minMilli = 946684800000  // 2000-01-01
 	maxMilli = 4102444800000 // 2100-01-01
 )
 
-// ParseAlarm reads the message of a notification. Unknown fields are ignored; the texts among them are localised.
-// Errors are ErrUnreadable.
+// ParseAlarm reads the message of a notification. It ignores unknown fields, of which some are localised texts. Errors
+// are ErrUnreadable.
 func ParseAlarm(message string) (Alarm, error) {
 	found, err := parseObject([]byte(message),
 		"alarm_id", "alarm_status", "namespace", "metric_name", "dimension", "time", "alarmValue", "version", "data")
 	if err != nil {
 		return Alarm{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
-	if !found.has("alarm_id") && found.has("version") && found.has("data") {
+	if found["alarm_id"] == nil && found["version"] != nil && found["data"] != nil {
 		return Alarm{}, ErrTemplate
 	}
 	a, err := readAlarm(found)
@@ -73,7 +74,7 @@ func readAlarm(found fields) (Alarm, error) {
 		{"metric_name", &a.Metric, func(s string) bool { return isName(s, 64, identifier) }},
 		{"dimension", &dimension, func(s string) bool { return len(s) <= maxDimensions }},
 	} {
-		s, err := parseString(found.get(f.key).raw)
+		s, err := parseString(found[f.key])
 		if err != nil {
 			return a, fmt.Errorf("%s: %w", f.key, err)
 		}
@@ -91,47 +92,57 @@ func readAlarm(found fields) (Alarm, error) {
 	}
 	a.Status = strings.ToLower(a.Status)
 	var err error
-	if a.Time, err = parseMillis(found.get("time").raw); err != nil {
+	if a.Time, err = parseMillis(found["time"]); err != nil {
 		return a, fmt.Errorf("time: %w", err)
 	}
-	a.Value, a.ValueTime = newestValue(found.get("alarmValue").raw)
+	a.Value, a.ValueTime = newestValue(found["alarmValue"])
 	return a, nil
 }
 
-// newestValue returns the newest datapoint. Its time is zero if there is none, or if any of them is odd: the alarm is
-// true without it, and an older datapoint would not be what Cloud Eye saw.
-func newestValue(raw []byte) (value float64, at time.Time) {
-	if len(raw) == 0 || raw[0] != '[' {
+// newestValue returns the newest datapoint. Its time is zero if there is none or if any datapoint is invalid: an older
+// one would not be the value that Cloud Eye saw, and the alarm is valid without a value.
+func newestValue(list jsontext.Value) (value float64, at time.Time) {
+	if list.Kind() != '[' {
 		return 0, time.Time{}
 	}
-	points := scanner{data: raw}
-	err := points.array(0, func(p []byte) error {
-		point, err := parseObject(p, "time", "value")
-		if err != nil {
-			return err
-		}
-		t, err := parseMillis(point.get("time").raw)
-		if err != nil {
-			return err
-		}
-		v, err := strconv.ParseFloat(string(point.get("value").raw), 64)
-		if err != nil || v < 0 || v > maxValue {
-			return errors.New("not a percentage")
-		}
+	dec := newDecoder(list)
+	_, err := dec.ReadToken() // the opening bracket
+	for err == nil && dec.PeekKind() != ']' {
+		var v float64
+		var t time.Time
+		v, t, err = readDatapoint(dec)
 		if t.After(at) {
-			value, at = v+0, t // +0 makes 0 of −0
+			value, at = v, t
 		}
-		return nil
-	})
+	}
 	if err != nil {
 		return 0, time.Time{}
 	}
 	return value, at
 }
 
-// parseMillis reads a number of JSON, which the scanner has seen: of all that JSON can hold only digits are a number here.
-func parseMillis(raw []byte) (time.Time, error) {
-	ms, err := strconv.ParseInt(string(raw), 10, 64)
+func readDatapoint(dec *jsontext.Decoder) (value float64, at time.Time, err error) {
+	text, err := dec.ReadValue()
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	point, err := parseObject(text, "time", "value")
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	if at, err = parseMillis(point["time"]); err != nil {
+		return 0, time.Time{}, err
+	}
+	value, err = strconv.ParseFloat(string(point["value"]), 64)
+	if err != nil || value < 0 || value > maxValue {
+		return 0, time.Time{}, errors.New("not a percentage")
+	}
+	return value + 0, at, nil // adding 0 turns −0 into 0
+}
+
+// parseMillis reads a JSON number of milliseconds since 1970.
+func parseMillis(number jsontext.Value) (time.Time, error) {
+	ms, err := strconv.ParseInt(string(number), 10, 64)
 	if err != nil || ms < minMilli || ms > maxMilli {
 		return time.Time{}, errors.New("not milliseconds of this century")
 	}

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// CertURL checks where a message says its certificate is: https, a host that is configured to the byte, and SMN's form
-// of path, matched whole: what is fetched consists of nothing but parts that were compared or spelled out here. Matching
-// by suffix would let a bucket named "smn" serve the certificate. It returns ErrForged.
+// CertURL returns ErrForged unless the URL of a certificate is https, on exactly one of the hosts, and has SMN's form
+// of path. It compares the whole URL. Matching the host by suffix would let a storage bucket named "smn" serve the
+// certificate.
 func CertURL(url string, hosts []string) error {
 	for _, host := range hosts {
 		rest, https := strings.CutPrefix(url, "https://")
@@ -25,25 +25,26 @@ func CertURL(url string, hosts []string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: the certificate URL is not SMN's on one of the configured hosts (--smn-cert-hosts) %v", ErrForged, hosts)
+	return fmt.Errorf("%w: the certificate URL is not SMN's on one of the configured hosts (--smn-cert-hosts) %v",
+		ErrForged, hosts)
 }
 
-// isCertName reports whether the rest of the path is <region>_<32 hex digits>.pem and nothing more.
+// isCertName reports whether the rest of the path is exactly <region>_<32 hex digits>.pem.
 func isCertName(s string) bool {
 	region, id, ok := strings.Cut(s, "_")
 	id, pem := strings.CutSuffix(id, ".pem")
 	return ok && pem && hasForm(id, 32, 32, hex) && hasForm(region, 1, 32, lower+digits+"-")
 }
 
-// ParseCertificate reads the first PEM block of a file, which is the signer's certificate; what follows, such as its
-// issuers, is ignored, as in SMN's own samples. Its key must be RSA and strong enough. Whether it is within its dates is
-// asked at each use: see Current.
+// ParseCertificate reads the first PEM block of a file, which is the signer's certificate. It ignores the rest, such
+// as the issuers, as SMN's own samples do. The key must be RSA and strong enough. Current checks the dates at each
+// use.
 func ParseCertificate(data []byte) (*x509.Certificate, error) {
 	block, rest := pem.Decode(data)
 	switch {
 	case block == nil:
 		return nil, errors.New("no PEM block")
-	case bytes.Count(data[:len(data)-len(rest)], []byte("-----BEGIN")) != 1: // pem.Decode skips a broken one
+	case bytes.Count(data[:len(data)-len(rest)], []byte("-----BEGIN")) != 1: // pem.Decode skips broken blocks
 		return nil, errors.New("the first PEM block is broken")
 	case block.Type != "CERTIFICATE" || len(block.Headers) > 0:
 		return nil, errors.New("the first PEM block is not a plain certificate")
@@ -62,7 +63,7 @@ func ParseCertificate(data []byte) (*x509.Certificate, error) {
 	return cert, nil
 }
 
-// Current returns an error unless the certificate is within its dates.
+// Current returns an error unless now is within the dates of the certificate.
 func Current(cert *x509.Certificate, now time.Time) error {
 	if now.Before(cert.NotBefore) || now.After(cert.NotAfter) {
 		return fmt.Errorf("the certificate is valid from %s to %s only",

@@ -16,26 +16,26 @@ import (
 	"time"
 )
 
-// NewClient returns an HTTP client for the hosts of SMN: TLS 1.2 or newer, no redirects, no proxy. An address that is
-// not public is refused when dialled, after the name was resolved, unless that very address is one of the hosts. Of the
-// others only 100.125.0.0/16 is let pass: the cloud's own services answer from there inside its networks.
+// NewClient returns an HTTP client for the hosts of SMN. It uses TLS 1.2 or newer, no redirects and no proxy. It
+// checks each address after the name was resolved, and refuses one that is not public unless that address itself is
+// one of the hosts. It accepts 100.125.0.0/16, because the cloud's own services have these addresses inside its
+// networks.
 func NewClient(hosts Hosts, roots *x509.CertPool) *http.Client {
 	d := dialer{hosts: hosts}
 	return &http.Client{
-		Timeout: certFetchLimit, // of all of it
+		Timeout: certFetchLimit, // for the whole request
 		Transport: hideLocation{&http.Transport{
 			DialContext:            d.dial,
 			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
 			MaxResponseHeaderBytes: 64 << 10,
-			MaxConnsPerHost:        maxFirstFetches,
 			IdleConnTimeout:        time.Minute,
 			ForceAttemptHTTP2:      true,
 		}},
 	}
 }
 
-// hideLocation removes where a redirect leads. A client that does not follow redirects would still parse it and quote it
-// in errors, and it may hold a token.
+// hideLocation removes the target of a redirect. A client that does not follow redirects still parses the target and
+// quotes it in errors, and it may contain a token.
 type hideLocation struct{ *http.Transport }
 
 func (s hideLocation) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -55,8 +55,8 @@ func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, er
 	return nd.DialContext(ctx, network, address)
 }
 
-// checkAddress returns an error if the resolved address may not be dialled; asked is what was dialled, before its name
-// was resolved.
+// checkAddress returns an error if the client may not connect to the resolved address. asked is the host and port
+// before the name was resolved.
 func (d dialer) checkAddress(asked, resolved string) error {
 	to, err := netip.ParseAddrPort(resolved)
 	if err != nil {
@@ -80,8 +80,8 @@ func (d dialer) checkAddress(asked, resolved string) error {
 	return errors.New("dial " + asked + ": the address is not public and not configured")
 }
 
-// IsPublic reports whether an address is the internet's, or the cloud's own. IPv6 addresses that carry an IPv4 address
-// (NAT64, 6to4, Teredo) are not: what they reach is not to be seen from here.
+// IsPublic reports whether an address belongs to the internet or to the cloud's own services. IPv6 addresses that
+// contain an IPv4 address (NAT64, 6to4, Teredo) do not, because the contained address may be private.
 func IsPublic(ip netip.Addr) bool {
 	in := func(prefixes ...string) bool {
 		return slices.ContainsFunc(prefixes, func(p string) bool { return netip.MustParsePrefix(p).Contains(ip) })

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package smn reads what the cloud's Simple Message Notification posts: the envelope, its signature, the certificate it
-// names, and the Cloud Eye alarm inside. Everything here may come from an attacker: parsers are strict, and nothing is
-// fetched that was not first compared with what the operator configured.
+// Package smn reads the messages of the cloud's Simple Message Notification: the envelope, its signature, its
+// certificate, and the Cloud Eye alarm inside. Every message may come from an attacker. So the parsers are strict, and
+// each URL is compared with the configuration before it is fetched.
 //
-// It must not know databases, policies, Kubernetes or HTTP status codes.
+// The package does not use databases, policies, Kubernetes or HTTP status codes.
 package smn

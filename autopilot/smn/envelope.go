@@ -10,39 +10,39 @@ import (
 	"unicode"
 )
 
-// ErrMalformed is a message that SMN would not send: it is not in the documented form.
+// ErrMalformed reports that a message does not have the documented form.
 var ErrMalformed = errors.New("malformed message")
 
 // Type is the type of a message.
 type Type string
 
-// The types that are known (SMN umn: http_or_https_message_format.rst). Newer ones exist and are let pass unread.
+// The known types (SMN umn: http_or_https_message_format.rst). Newer types exist. Of these only the type is read.
 const (
 	TypeNotification Type = "Notification"
 	TypeConfirmation Type = "SubscriptionConfirmation"
 	TypeUnsubscribed Type = "UnsubscribeConfirmation"
 )
 
-// Known reports whether the type is one that is verified and read.
+// Known reports whether messages of the type are verified and read.
 func (t Type) Known() bool {
 	return t == TypeNotification || t == TypeConfirmation || t == TypeUnsubscribed
 }
 
-// Envelope is a message whose every field has the right form. Nothing of it is authentic yet.
+// Envelope is a message whose fields have the documented form. It is not authentic before Verify.
 type Envelope struct {
 	Type       Type
 	MessageID  string
 	TopicURN   string
 	Subject    string
-	HasSubject bool // the key is there, if only empty: the samples of SMN differ on how to sign that
+	HasSubject bool // the key exists; SMN's samples sign an empty subject in two ways
 	Message    string
 	Timestamp  string // as signed
 	Time       time.Time
-	// SubscribeURL is the confirmation link; signed in the two confirmation types only.
+	// SubscribeURL is the confirmation link. It is signed, and set, in the two confirmation types only.
 	SubscribeURL string
-	// Signature as sent: base64, not yet looked at.
+	// Signature is base64 as sent. Verify checks it.
 	Signature string
-	// CertURL says where the signing certificate is. It is not signed.
+	// CertURL is the URL of the signing certificate. It is not signed.
 	CertURL string
 }
 
@@ -67,53 +67,52 @@ func envelopeKeys() []string {
 	}
 }
 
-// ParseEnvelope reads a body. Of a message whose type is not known only the type is read. Errors are ErrMalformed.
+// ParseEnvelope reads a body. It reads only the type of a message whose type is unknown. Errors are ErrMalformed.
 func ParseEnvelope(body []byte) (Envelope, error) {
 	found, err := parseObject(body, envelopeKeys()...)
 	if err != nil {
 		return Envelope{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	for i := range found {
-		f := &found[i]
-		if string(f.raw) == "null" && optional(f.key) { // as if it were not there: there is nothing in it to sign
-			f.raw = nil
+	text := make(map[string]string, len(found))
+	for _, key := range envelopeKeys() {
+		value := found[key]
+		if value == nil || value.Kind() == 'n' && optional(key) {
+			continue // null counts as missing: it holds nothing to sign
 		}
-		if f.raw == nil {
-			continue
-		}
-		if f.text, err = parseString(f.raw); err != nil {
-			return Envelope{}, fmt.Errorf("%w: %s: %w", ErrMalformed, f.key, err)
+		if text[key], err = parseString(value); err != nil {
+			return Envelope{}, fmt.Errorf("%w: %s: %w", ErrMalformed, key, err)
 		}
 	}
-	e := Envelope{Type: Type(found.text(keyType))}
+	e := Envelope{Type: Type(text[keyType])}
 	if !hasForm(string(e.Type), 1, 64, letters) {
 		return Envelope{}, fmt.Errorf("%w: type", ErrMalformed)
 	}
 	if !e.Type.Known() {
 		return e, nil
 	}
-	if err := checkFields(e.Type, found); err != nil {
+	if err := checkFields(e.Type, text); err != nil {
 		return Envelope{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	e.MessageID, e.TopicURN, e.Message = found.text(keyMessageID), found.text(keyTopicURN), found.text(keyMessage)
-	e.Subject, e.HasSubject = found.text(keySubject), found.has(keySubject)
-	e.Timestamp, e.Signature, e.CertURL = found.text(keyTimestamp), found.text(keySignature), found.text(keyCertURL)
-	// Written again it must be the same but for fractions of a second: time.Parse takes hours of one digit.
-	if e.Time, err = time.Parse(timestampForm, e.Timestamp); err != nil || e.Time.Format(timestampForm) != withoutFraction(e.Timestamp) {
+	e.MessageID, e.TopicURN, e.Message = text[keyMessageID], text[keyTopicURN], text[keyMessage]
+	e.Subject, e.HasSubject = text[keySubject]
+	e.Timestamp, e.Signature, e.CertURL = text[keyTimestamp], text[keySignature], text[keyCertURL]
+	// Formatting the time must give the same text, apart from fractions, because time.Parse accepts hours of one digit.
+	e.Time, err = time.Parse(timestampForm, e.Timestamp)
+	if err != nil || e.Time.Format(timestampForm) != withoutFraction(e.Timestamp) {
 		return Envelope{}, fmt.Errorf("%w: timestamp", ErrMalformed)
 	}
-	if e.Type != TypeNotification { // of a notification it is not signed, so it is not kept
-		e.SubscribeURL = found.text(keySubscribeURL)
+	if e.Type != TypeNotification { // it is not signed in a notification
+		e.SubscribeURL = text[keySubscribeURL]
 	}
 	return e, nil
 }
 
-// optional reports whether a message can be whole without the field. Where a type needs it, checkFields misses it.
+// optional reports whether a message can lack the field. checkFields rejects a missing field that the type needs.
 func optional(key string) bool {
 	return key == keySubject || key == keyUnsubscribe || key == keySubscribeURL
 }
 
-// withoutFraction takes out milliseconds, or more digits: SMN's manual shows none, and nothing forbids them.
+// withoutFraction removes the fraction of a second. SMN's manual shows none, but does not exclude it.
 func withoutFraction(timestamp string) string {
 	whole, fraction, found := strings.Cut(timestamp, ".")
 	if zone := strings.TrimLeft(fraction, digits); found && zone == "Z" && len(fraction) > 1 {
@@ -124,41 +123,42 @@ func withoutFraction(timestamp string) string {
 
 const timestampForm = "2006-01-02T15:04:05Z"
 
-// checkFields checks the form of each field but message. The signing string joins fields by line feeds without escaping,
-// so a field that could hold one could swallow its neighbours; a full match of each closes that. The forms of signature
-// and signing_cert_url are checked later, because a wrong one is a forgery: see Verify and CertURL.
-func checkFields(t Type, found fields) error {
+// checkFields checks the form of each field except message. The signing string joins fields by line feeds without
+// escaping, so a line feed in a field could move text from one field into another. A full match of each field prevents
+// this. Verify and CertURL check signature and signing_cert_url, because a wrong one is a forgery.
+func checkFields(t Type, text map[string]string) error {
 	required := []string{keyMessageID, keyTopicURN, keyMessage, keyTimestamp, keySignature, keyVersion, keyCertURL}
 	if t != TypeNotification {
 		required = append(required, keySubscribeURL)
 	}
 	for _, key := range required {
-		if !found.has(key) {
+		if _, found := text[key]; !found {
 			return fmt.Errorf("%s is missing", key)
 		}
 	}
-	link := found.text(keySubscribeURL)
+	link := text[keySubscribeURL]
 	switch {
-	case !hasForm(found.text(keyMessageID), 1, 64, identifier+"-"): // 32 hex digits in all captures; only repetitions are known by it
+	case !hasForm(text[keyMessageID], 1, 64, identifier+"-"): // 32 hex digits in all captures
 		return errors.New(keyMessageID)
-	case !isTopicURN(found.text(keyTopicURN)):
+	case !isTopicURN(text[keyTopicURN]):
 		return errors.New(keyTopicURN)
-	case !strings.EqualFold(found.text(keyVersion), "v1"): // the manual's table says V1, its examples v1 (docs/cloud-facts.md, SMN messages)
+	case !strings.EqualFold(text[keyVersion], "v1"): // the manual has both v1 and V1 (docs/cloud-facts.md, SMN messages)
 		return errors.New(keyVersion)
-	case strings.ContainsFunc(found.text(keySubject), unicode.IsControl), len(found.text(keySubject)) > maxSubject:
+	case strings.ContainsFunc(text[keySubject], unicode.IsControl), len(text[keySubject]) > maxSubject:
 		return errors.New(keySubject)
-	case !isPrintable(found.text(keyUnsubscribe), 0, maxURL): // not signed and never used
+	case !isPrintable(text[keyUnsubscribe], 0, maxURL): // not signed, and not used
 		return errors.New(keyUnsubscribe)
-	case t == TypeNotification: // a link in it is not signed, and not kept
+	case t == TypeNotification: // its link is not signed, and not used
 	case !isPrintable(link, 1, maxURL), !strings.HasPrefix(link, "https://") && !strings.HasPrefix(link, "http://"):
 		return errors.New(keySubscribeURL)
 	}
 	return nil
 }
 
-// isTopicURN reports whether a text is a topic's: urn:smn:<region>:<project>:<name>.
+// isTopicURN reports whether the text has the form urn:smn:<region>:<project>:<name>.
 func isTopicURN(s string) bool {
 	part := strings.Split(s, ":")
 	return len(part) == 5 && part[0] == "urn" && part[1] == "smn" && hasForm(part[2], 1, 32, lower+digits+"-") &&
-		hasForm(part[3], 32, 32, hex) && hasForm(part[4], 1, 255, identifier+"-") && strings.Contains(letters+digits, part[4][:1])
+		hasForm(part[3], 32, 32, hex) && hasForm(part[4], 1, 255, identifier+"-") &&
+		strings.Contains(letters+digits, part[4][:1])
 }

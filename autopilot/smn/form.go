@@ -4,8 +4,7 @@ package smn
 
 import "strings"
 
-// Alphabets of the fields. Full matches are spelled out, not given as regular expressions: to compile one for each
-// message costs more than all the rest of reading it.
+// Alphabets of the fields.
 const (
 	digits     = "0123456789"
 	lower      = "abcdefghijklmnopqrstuvwxyz"
@@ -15,17 +14,17 @@ const (
 	identifier = letters + digits + "_"
 )
 
-// hasForm reports whether the text has that many characters, and only of that alphabet.
+// hasForm reports whether the text has least to most characters, all of the alphabet.
 func hasForm(s string, least, most int, alphabet string) bool {
 	return len(s) >= least && len(s) <= most && strings.Trim(s, alphabet) == ""
 }
 
-// isName reports whether the text has the form and begins with a letter.
+// isName reports whether the text has 1 to most characters of the alphabet and begins with a letter.
 func isName(s string, most int, alphabet string) bool {
 	return s != "" && strings.Contains(letters, s[:1]) && hasForm(s, 1, most, alphabet)
 }
 
-// isPrintable reports whether the text is ASCII without spaces and control characters.
+// isPrintable reports whether the text has least to most characters of ASCII, without spaces and control characters.
 func isPrintable(s string, least, most int) bool {
 	return len(s) >= least && len(s) <= most && !strings.ContainsFunc(s, func(r rune) bool { return r < '!' || r > '~' })
 }

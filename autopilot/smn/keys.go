@@ -3,6 +3,7 @@
 package smn
 
 import (
+	"cmp"
 	"context"
 	"crypto/rsa"
 	"crypto/x509"
@@ -14,118 +15,113 @@ import (
 	"time"
 )
 
-// ErrUnavailable is a certificate that could not be had now. It says nothing about the message.
+// ErrUnavailable reports that a certificate cannot be fetched now. It means nothing about the message.
 var ErrUnavailable = errors.New("signing certificate unavailable")
 
-// Hosts are where something may be fetched from: host or host:port, exact. They can change while the process runs.
+// Hosts returns the hosts from which Keys may fetch: exact, as host or host:port. They can change while the process
+// runs.
 type Hosts func() []string
 
-// Fixed are hosts that never change.
+// Fixed returns Hosts that never change.
 func Fixed(hosts ...string) Hosts { return func() []string { return hosts } }
 
-// Keys gets signing keys by URL. It fetches a certificate over TLS, once for any number of waiting messages, and keeps it.
+// Keys fetches signing certificates over TLS and caches them. Any number of messages wait for the same fetch.
 //
-// The sender chooses the URL, and only a fetch shows whether a certificate is there. A URL that has signed for us before
-// is fetched whatever else goes on. All others share a bounded number of fetches, divided among the topics.
+// The sender of a message chooses the URL, and only a fetch shows whether it has a certificate. A URL that has signed a
+// stored message is always fetched. All other URLs share a limited number of places, divided among the topics, so that
+// invented URLs delay neither stored ones nor a new URL of another topic.
 type Keys struct {
 	hosts  Hosts
 	client *http.Client
 	now    func() time.Time
 
-	mu           sync.Mutex
-	entries      map[string]*keyEntry
-	firstFetches *quota        // fetches of URLs that have not signed for us before
-	firstWaiters *quota        // messages that wait for those
-	freed        chan struct{} // closed, and made anew, when a first fetch gives its place back
+	mu      sync.Mutex
+	entries map[string]*keyEntry
+	places  *quota // of messages whose URL has not signed a stored message
 }
 
-// keyEntry is what is known of one URL; Keys.mu guards it.
+// keyEntry is the cache entry of one URL. Keys.mu guards it.
 type keyEntry struct {
-	cert     *x509.Certificate // the last good one, or nil
-	fetched  time.Time         // when its fetch began
-	tried    time.Time         // when the last fetch began
-	err      error             // of the last fetch that ended; a failure does not displace a good certificate
-	fetching chan struct{}     // closed when the fetch that runs ends; nil where none runs
+	cert     *x509.Certificate // the last good certificate, or nil; a failed fetch does not remove it
+	fetched  time.Time         // the start of the fetch that returned cert
+	tried    time.Time         // the start of the last fetch
+	err      error             // the error of the last fetch that ended
+	fetching chan struct{}     // closed when the running fetch ends; nil if none is running
 	used     time.Time
 }
 
-// NewKeys returns Keys that fetch from exactly these hosts through the client, which must not follow redirects and must
-// end what takes too long; see NewClient.
+// NewKeys returns Keys that fetch from these hosts. The client must not follow redirects and must end each request
+// within certFetchLimit; see NewClient.
 func NewKeys(hosts Hosts, client *http.Client, now func() time.Time) *Keys {
-	return &Keys{
-		hosts: hosts, client: client, now: now, entries: make(map[string]*keyEntry),
-		firstFetches: newQuota(maxFirstFetches), firstWaiters: newQuota(maxFirstWaiters), freed: make(chan struct{}),
-	}
+	return &Keys{hosts: hosts, client: client, now: now, entries: make(map[string]*keyEntry), places: newQuota(maxFirst)}
 }
 
-// CheckURL returns ErrForged unless the URL is that of a certificate of SMN on a configured host; see CertURL.
+// CheckURL returns ErrForged unless the URL has the form of SMN's certificate URLs on a configured host; see CertURL.
 func (k *Keys) CheckURL(url string) error { return CertURL(url, k.hosts()) }
 
-// Key returns the public key of the certificate at that URL, which is within its dates. The topic is the message's;
-// signedBefore says that the URL has signed for us before. Errors are ErrUnavailable, or ErrForged if the URL is refused.
+// Key returns the public key of the certificate at the URL, which is within its dates. The topic is the message's.
+// signedBefore reports that the URL has signed a stored message. Key returns ErrUnavailable, or ErrForged if CheckURL
+// refuses the URL.
 func (k *Keys) Key(ctx context.Context, url, topic string, signedBefore bool) (*rsa.PublicKey, error) {
-	if err := k.CheckURL(url); err != nil { // whatever the caller did before: nothing else is ever fetched
+	if err := k.CheckURL(url); err != nil { // again, because nothing else may ever be fetched
 		return nil, err
 	}
-	key, err := k.key(ctx, url, topic, signedBefore)
+	cert, err := k.certificate(ctx, url, topic, signedBefore)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
+	key, _ := cert.PublicKey.(*rsa.PublicKey) // ParseCertificate accepts no other type
 	return key, nil
 }
 
-// key returns a key whose certificate is within its dates.
-func (k *Keys) key(ctx context.Context, url, topic string, known bool) (*rsa.PublicKey, error) {
+func (k *Keys) certificate(ctx context.Context, url, topic string, signedBefore bool) (*x509.Certificate, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	waits := false
-	defer func() {
-		if waits {
-			k.firstWaiters.release(topic)
+	entry := k.entries[url]
+	if entry == nil {
+		entry = &keyEntry{}
+	}
+	now := k.now()
+	entry.used = now
+	cert, err := entry.current(now)
+	fresh := cert != nil && now.Sub(entry.fetched) < keyLife
+	failed := entry.fetching == nil && entry.err != nil && now.Sub(entry.tried) < keyRetry
+	if fresh || failed { // a good certificate stays good while its host is down
+		return cert, err
+	}
+	starts := entry.fetching == nil
+	if !signedBefore && entry.cert == nil {
+		if !k.places.acquire(topic) {
+			return nil, errors.New("too many messages wait for certificates that have not signed a stored message")
 		}
-	}()
-	var entry *keyEntry
-	for {
-		if entry == nil {
-			if entry = k.entries[url]; entry == nil {
-				entry = &keyEntry{}
-			}
-		}
-		now := k.now()
-		entry.used = now
-		usable := entry.cert != nil && Current(entry.cert, now) == nil
-		fresh := usable && now.Sub(entry.fetched) < keyLife
-		failed := entry.fetching == nil && entry.err != nil && now.Sub(entry.tried) < keyRetry
-		switch {
-		case fresh, usable && failed: // a good certificate stays good while its host is away
-			return publicKey(entry.cert), nil
-		case failed:
-			return nil, entry.err
-		}
-		known = known || entry.cert != nil
-		if !known && !waits {
-			if waits = k.firstWaiters.acquire(topic); !waits {
-				return nil, errors.New("too many messages wait for certificates that have not signed for us before")
-			}
-		}
-		var next <-chan struct{}
-		switch {
-		case entry.fetching != nil:
-			next = entry.fetching
-		case known:
-			next = k.startFetch(url, entry, now, func() {})
-		case k.firstFetches.acquire(topic):
-			next = k.startFetch(url, entry, now, k.endFirstFetch(topic))
-		default:
-			next, entry = k.freed, nil // another may have begun with it by then
-		}
-		if err := k.wait(ctx, next); err != nil {
-			return nil, fmt.Errorf("wait for %s: %w", url, err)
+		if starts {
+			time.AfterFunc(firstHold, func() { k.release(topic) })
+		} else {
+			defer k.places.release(topic)
 		}
 	}
+	if starts {
+		k.startFetch(url, entry, now)
+	}
+	if err := k.wait(ctx, entry.fetching); err != nil {
+		return nil, fmt.Errorf("wait for %s: %w", url, err)
+	}
+	return entry.current(k.now())
 }
 
-// wait unlocks k.mu, which is held, until the channel is closed or the context is done.
+// current returns the certificate if it is within its dates. Otherwise it returns the error of the last fetch, if any.
+func (e *keyEntry) current(now time.Time) (*x509.Certificate, error) {
+	if e.cert == nil {
+		return nil, e.err
+	}
+	err := Current(e.cert, now)
+	if err == nil {
+		return e.cert, nil
+	}
+	return nil, cmp.Or(e.err, err)
+}
+
+// wait unlocks k.mu, which the caller holds, until the channel is closed or the context is done.
 func (k *Keys) wait(ctx context.Context, done <-chan struct{}) error {
 	k.mu.Unlock()
 	defer k.mu.Lock()
@@ -137,28 +133,15 @@ func (k *Keys) wait(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// endFirstFetch returns a function to call when a first fetch has ended. It gives the place back, but not before
-// firstFetchTime is over: so no more fetches begin in that time than there are places, however fast the host answers.
-func (k *Keys) endFirstFetch(topic string) (end func()) {
-	began := time.Now()
-	return func() {
-		time.AfterFunc(firstFetchTime-time.Since(began), func() {
-			k.mu.Lock()
-			defer k.mu.Unlock()
-			k.firstFetches.release(topic)
-			close(k.freed)
-			k.freed = make(chan struct{})
-		})
-	}
+func (k *Keys) release(topic string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.places.release(topic)
 }
 
-func publicKey(cert *x509.Certificate) *rsa.PublicKey {
-	key, _ := cert.PublicKey.(*rsa.PublicKey) // ParseCertificate accepts no other
-	return key
-}
-
-// start begins a fetch that outlives the message which asked for it; k.mu is held.
-func (k *Keys) startFetch(url string, entry *keyEntry, now time.Time, end func()) <-chan struct{} {
+// startFetch starts a fetch that does not end with the message that needs it, because others may wait for it. The
+// caller holds k.mu.
+func (k *Keys) startFetch(url string, entry *keyEntry, now time.Time) {
 	done := make(chan struct{})
 	entry.tried, entry.fetching = now, done
 	k.entries[url] = entry
@@ -167,7 +150,6 @@ func (k *Keys) startFetch(url string, entry *keyEntry, now time.Time, end func()
 	}
 	go func() {
 		defer close(done)
-		defer end()
 		cert, err := k.fetch(url)
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -178,11 +160,10 @@ func (k *Keys) startFetch(url string, entry *keyEntry, now time.Time, end func()
 		}
 		entry.cert, entry.fetched = cert, now
 	}()
-	return done
 }
 
-// evict drops the entry that was used longest ago, and those without a certificate first: invented URLs must not displace
-// real ones, nor those that are being fetched. k.mu is held.
+// evict removes the entry that was used longest ago, but first those without a certificate, so that invented URLs do
+// not displace real ones. It keeps entries that are being fetched. The caller holds k.mu.
 func (k *Keys) evict() {
 	var victim string
 	for url, e := range k.entries {
@@ -190,7 +171,10 @@ func (k *Keys) evict() {
 			continue
 		}
 		v := k.entries[victim]
-		if v == nil || (e.cert == nil) != (v.cert == nil) && e.cert == nil || (e.cert == nil) == (v.cert == nil) && e.used.Before(v.used) {
+		switch {
+		case v == nil, v.cert != nil && e.cert == nil:
+			victim = url
+		case (v.cert == nil) == (e.cert == nil) && e.used.Before(v.used):
 			victim = url
 		}
 	}

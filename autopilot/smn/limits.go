@@ -4,23 +4,42 @@ package smn
 
 import "time"
 
-// Limits of what is fetched, kept and believed. Beyond the limits of certificates nothing is known of a message
-// (ErrUnavailable, which the receiver answers 503). The receiver's own limits are in autopilot/webhook/limits.go.
+// Limits of certificates. A message beyond them is neither authentic nor forged: Keys returns ErrUnavailable, and the
+// receiver answers 503. The receiver's own limits are in autopilot/webhook/limits.go.
 const (
-	certLimit       = 64 << 10         // bytes; a certificate has 2 KB
-	certFetchLimit  = 3 * time.Second  // for all of a fetch: the receiver answers within 4 s
-	keysKept        = 128              // URLs, 4 KB each. SMN uses one or two at a time; those without a good certificate go first
-	keyLife         = 24 * time.Hour   // then it is fetched anew, or at its NotAfter if that is sooner
-	keyRetry        = 30 * time.Second // after a failure
-	maxFirstFetches = 64               // fetches of URLs that have not signed for us before, at a time and in each …
-	firstFetchTime  = time.Second      // … of these; half of them for one topic
-	maxFirstWaiters = 448              // messages that wait for those; the receiver works on more
-	minKeyBits      = 2048             // of RSA; fewer can be broken
-	maxKeyBits      = 8192             // more cost too much to check
+	// certLimit is the largest certificate file in bytes. SMN's has 2 KB.
+	certLimit = 64 << 10
+	// certFetchLimit ends a fetch early enough for the receiver to answer within 4 s.
+	certFetchLimit = 3 * time.Second
+	// keysKept is the number of cached URLs: twice maxFirst, because a URL that is being fetched is not removed. Those
+	// with a certificate take 4 KB, and SMN uses one or two at a time.
+	keysKept = 2 * maxFirst
+	// keyLife is the time after which a certificate is fetched again, even if it is still within its dates.
+	keyLife = 24 * time.Hour
+	// keyRetry is the pause after a failed fetch, so that a flood of messages does not become a flood of requests.
+	keyRetry = 30 * time.Second
+	// maxFirst limits the messages whose URL has not signed a stored message. One topic gets half of them at most.
+	// The receiver works on more messages, so these cannot take all its slots.
+	maxFirst = 256
+	// firstHold is the time for which each fetch of such a URL holds its place, longer than certFetchLimit. It bounds
+	// these fetches to 64 per second on average, however fast the host answers.
+	firstHold = 4 * time.Second
+	// minKeyBits is the shortest RSA key. Shorter keys can be broken.
+	minKeyBits = 2048
+	// maxKeyBits is the longest RSA key. Longer keys cost too much to verify.
+	maxKeyBits = 8192
+)
 
-	maxDepth      = 8                      // of nesting; Cloud Eye's alarms have 3 → malformed, unreadable
-	maxSubject    = 2048                   // bytes; SMN allows 512 characters → malformed
-	maxDimensions = 4 * (32 + 1 + 256 + 1) // bytes: four at most, each a name and a value → unreadable
-	maxURL        = 2048                   // bytes → malformed
-	maxSignature  = maxKeyBits / 4         // characters of base64, generously → ErrForged
+// Limits of a message. Beyond them it is malformed, and its alarm is unreadable.
+const (
+	// maxDepth is the depth of nesting. Cloud Eye's alarms have 3 levels.
+	maxDepth = 8
+	// maxSubject is in bytes. SMN allows 512 characters.
+	maxSubject = 2048
+	// maxDimensions is in bytes: four dimensions, each with a name and a value.
+	maxDimensions = 4 * (32 + 1 + 256 + 1)
+	// maxURL is in bytes.
+	maxURL = 2048
+	// maxSignature is in characters of base64, 1.5 times the signature of the longest key. A longer one is forged.
+	maxSignature = maxKeyBits / 4
 )

@@ -6,90 +6,107 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// field is one field of an object.
-type field struct {
-	key  string
-	raw  []byte // the value as it stands there; nil where the object has no such field
-	text string // what it decodes to, where that was asked for
-}
+// The errors of parseObject do not contain text of the message, because they are logged.
+var (
+	errNotJSON = errors.New("not one JSON value")
+	errDepth   = fmt.Errorf("nested deeper than %d", maxDepth)
+)
 
-// fields are those of an object that are known: so few that looking through them costs less than a map.
-type fields []field
+// fields holds the values of an object's known keys as sent. A key that the object lacks is not in it.
+type fields map[string]jsontext.Value
 
-// get is the field of a known key.
-func (f fields) get(key string) field {
-	for i := range f {
-		if f[i].key == key {
-			return f[i]
-		}
-	}
-	return field{}
-}
-
-func (f fields) has(key string) bool    { return f.get(key).raw != nil }
-func (f fields) text(key string) string { return f.get(key).text }
-
-// parseObject splits one JSON object into its known fields. encoding/json alone would match "TYPE" and "ſubject", take the
-// last of two equal keys, and turn broken text into U+FFFD; each of these lets two readers see two messages.
+// parseObject returns the known fields of one JSON object. It ignores all other keys and their values, down to
+// maxDepth. It rejects a known key that occurs twice, and a key that equals a known one by case folding only.
+// encoding/json accepts both, so two readers could see two different messages in one body.
 func parseObject(data []byte, known ...string) (fields, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("not valid UTF-8")
 	}
-	s := &scanner{data: data}
-	s.space()
-	if s.next() != '{' {
+	dec := newDecoder(data)
+	if begin, err := dec.ReadToken(); err != nil || begin.Kind() != '{' {
 		return nil, errors.New("not a JSON object")
 	}
 	found := make(fields, len(known))
-	for i, key := range known {
-		found[i].key = key
+	for dec.PeekKind() != '}' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return nil, errNotJSON
+		}
+		key := name.String() // before the next read, which invalidates the token
+		value, err := readValue(dec)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(k, key) })
+		switch {
+		case i < 0:
+			continue
+		case key != known[i]:
+			return nil, fmt.Errorf("a key that looks like %q", known[i])
+		case found[key] != nil:
+			return nil, fmt.Errorf("key %q twice", key)
+		}
+		found[key] = value.Clone()
 	}
-	err := s.object(0, func(name, value []byte) error { return found.set(name, value) })
-	if err != nil {
-		return nil, err
+	if _, err := dec.ReadToken(); err != nil { // the closing brace
+		return nil, errNotJSON
 	}
-	if s.space(); s.at < len(data) {
+	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
 		return nil, errNotJSON
 	}
 	return found, nil
 }
 
-// set takes in a field by its name as it stands there.
-func (f fields) set(name, value []byte) error {
-	plain := name[1 : len(name)-1]
-	if bytes.IndexByte(plain, '\\') >= 0 {
-		key, err := unquote(name)
-		if err != nil {
-			return nil //nolint:nilerr // no key of ours
-		}
-		plain = []byte(key)
-	}
-	for i := range f {
-		if string(plain) != f[i].key {
-			continue
-		}
-		if f[i].raw != nil {
-			return fmt.Errorf("key %q twice", plain)
-		}
-		f[i].raw = value
-		return nil
-	}
-	for i := range f {
-		if strings.EqualFold(f[i].key, string(plain)) {
-			return fmt.Errorf("a key that looks like %q", f[i].key)
-		}
-	}
-	return nil
+// newDecoder returns a tokenizer for data, which is valid UTF-8. It accepts duplicate keys and lone surrogates, because
+// only known fields must be free of them: parseObject and parseString check these.
+func newDecoder(data []byte) *jsontext.Decoder {
+	return jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// parseString decodes a JSON string.
-func parseString(raw []byte) (string, error) {
-	if len(raw) == 0 || raw[0] != '"' {
+// readValue returns the next value of an object. It is valid until the next read.
+func readValue(dec *jsontext.Decoder) (jsontext.Value, error) {
+	value, err := dec.ReadValue()
+	if err != nil {
+		return nil, errNotJSON
+	}
+	if kind := value.Kind(); kind == '{' || kind == '[' {
+		err = checkDepth(value)
+	}
+	return value, err
+}
+
+// checkDepth returns an error if the value of an object's field is nested so deep that the object exceeds maxDepth.
+func checkDepth(value jsontext.Value) error {
+	dec := newDecoder(value)
+	for {
+		switch _, err := dec.ReadToken(); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return errNotJSON
+		case dec.StackDepth() == maxDepth:
+			return errDepth
+		}
+	}
+}
+
+// parseString decodes a JSON string. It rejects a lone surrogate: decoding would replace it by U+FFFD, and the verified
+// text would not be the text that was sent.
+func parseString(value jsontext.Value) (string, error) {
+	if value.Kind() != '"' {
 		return "", errors.New("not a string")
 	}
-	return unquote(raw)
+	text, err := jsontext.AppendUnquote(nil, value)
+	if err != nil {
+		return "", errors.New("half a surrogate pair")
+	}
+	return string(text), nil
 }

@@ -2,8 +2,8 @@
 
 package smn
 
-// quota divides a number of places among topics. A topic gets no more places than are left free, so a flooded topic takes
-// half of them at most, and every other topic still finds a free one.
+// quota divides a number of places among topics. A topic that holds as many places as are free gets no more. So a
+// flooded topic takes half of the places at most, and every other topic still gets one.
 type quota struct {
 	most  int
 	taken int
@@ -12,7 +12,7 @@ type quota struct {
 
 func newQuota(most int) *quota { return &quota{most: most, by: make(map[string]int)} }
 
-// acquire takes one place for a topic. It reports whether there was one.
+// acquire takes a place for the topic and reports whether it got one.
 func (q *quota) acquire(topic string) bool {
 	if q.by[topic] >= q.most-q.taken {
 		return false
@@ -22,7 +22,7 @@ func (q *quota) acquire(topic string) bool {
 	return true
 }
 
-// release gives one place of a topic back.
+// release returns a place of the topic.
 func (q *quota) release(topic string) {
 	q.taken--
 	if q.by[topic]--; q.by[topic] == 0 {

@@ -11,11 +11,11 @@ import (
 	"net/url"
 )
 
-// cutOut stands for what is taken out of a message that is kept.
+// cutOut replaces the secrets of a message.
 const cutOut = "cut-out"
 
-// Redact returns a body without what would let somebody act with it: the signature and the tokens of links. What is no JSON
-// object is not kept at all.
+// Redact returns a body without its signature and without the tokens of its links, which would let a reader act with
+// it. It returns an empty text if the body is not a JSON object.
 func Redact(body []byte) string {
 	var fields map[string]any
 	if json.Unmarshal(body, &fields) != nil {
@@ -37,7 +37,7 @@ func Redact(body []byte) string {
 	return string(kept)
 }
 
-// withoutToken keeps of a link's query only what says which subscription it is about.
+// withoutToken replaces each value in the link's query, except the topic and the region.
 func withoutToken(link string) string {
 	u, err := url.Parse(link)
 	if err != nil {
@@ -53,8 +53,8 @@ func withoutToken(link string) string {
 	return u.String()
 }
 
-// DescribeSignature says what a signature that Verify refuses was made of, if that is only another algorithm or another end of the
-// text; empty where it is not. It accepts nothing.
+// DescribeSignature explains for doctor why Verify refused a signature: SMN may have changed the algorithm or the end
+// of the text. It returns an empty text if neither matches. It does not accept the message.
 func (e Envelope) DescribeSignature(key *rsa.PublicKey) string {
 	signature, err := e.signatureBytes()
 	if err != nil || key == nil {

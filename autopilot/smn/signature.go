@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// ErrForged is a message that was not signed by the key it names, or names a key that may not sign.
+// ErrForged reports that a message was not signed by the key at its URL, or that the URL is refused.
 var ErrForged = errors.New("forged message")
 
-// SigningString is the exact text that SMN signs: keys in alphabetical order, each followed by its value, each line
-// ended by a line feed, the last one too (SMN umn: message_signature_verification.rst; docs/cloud-facts.md, Signature). An empty subject
-// is left out.
+// SigningString returns the exact text that SMN signs: the keys in alphabetical order, each followed by its value,
+// with a line feed after each line (SMN umn: message_signature_verification.rst; docs/cloud-facts.md, Signature). It
+// omits an empty subject.
 func (e Envelope) SigningString() []byte { return e.signingString(e.Subject != "") }
 
 func (e Envelope) signingString(withSubject bool) []byte {
@@ -41,8 +41,8 @@ func (e Envelope) signingString(withSubject bool) []byte {
 	return b
 }
 
-// Verify checks the signature: SHA-256 with RSA, PKCS #1 v1.5. The algorithm is fixed, whatever the message says.
-// It returns ErrForged.
+// Verify returns ErrForged unless the signature is SHA-256 with RSA, PKCS #1 v1.5. The message cannot choose the
+// algorithm.
 func (e Envelope) Verify(key *rsa.PublicKey) error {
 	signature, err := e.signatureBytes()
 	if err != nil {
@@ -51,7 +51,7 @@ func (e Envelope) Verify(key *rsa.PublicKey) error {
 	digest := sha256.Sum256(e.SigningString())
 	err = rsa.VerifyPKCS1v15(key, crypto.SHA256, digest[:], signature)
 	if err != nil && e.Type == TypeNotification && e.HasSubject && e.Subject == "" {
-		// SMN's text leaves a blank subject out, its Java and Go samples only a missing one.
+		// SMN's manual omits an empty subject, but its Java and Go samples sign it.
 		digest = sha256.Sum256(e.signingString(true))
 		err = rsa.VerifyPKCS1v15(key, crypto.SHA256, digest[:], signature)
 	}
@@ -61,10 +61,10 @@ func (e Envelope) Verify(key *rsa.PublicKey) error {
 	return nil
 }
 
-// signatureBytes decodes the signature, of which there is one spelling only. It returns ErrForged.
+// signatureBytes decodes the signature. It accepts only the canonical spelling and returns ErrForged otherwise.
 func (e Envelope) signatureBytes() ([]byte, error) {
 	if e.Signature == "" || len(e.Signature) > maxSignature {
-		return nil, fmt.Errorf("%w: no signature has %d characters", ErrForged, len(e.Signature))
+		return nil, fmt.Errorf("%w: the signature has %d characters", ErrForged, len(e.Signature))
 	}
 	signature, err := base64.StdEncoding.Strict().DecodeString(e.Signature)
 	if err != nil || strings.ContainsAny(e.Signature, "\r\n") { // which base64 skips

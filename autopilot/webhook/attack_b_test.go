@@ -6,7 +6,7 @@ import (
 	"encoding/base64"
 	"strings"
 
-	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
 // theirTopic is one that the attacker owns, and may publish anything to.
@@ -34,7 +34,7 @@ func signingAttacks() []attack {
 	}
 	framed := func(subject string, inFrame bool) func(*harness) {
 		return func(s *harness) {
-			e := otcsim.Envelope{Type: "Notification", MessageID: id, TopicURN: ourTopic, Message: wanted, Timestamp: when}
+			e := simcloud.Envelope{Type: "Notification", MessageID: id, TopicURN: ourTopic, Message: wanted, Timestamp: when}
 			text := e.SigningString()
 			if inFrame {
 				text = strings.Replace(text, "\ntimestamp\n", "\nsubject\n"+subject+"\ntimestamp\n", 1)

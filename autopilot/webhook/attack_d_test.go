@@ -74,7 +74,7 @@ func foreignAttacks() []attack {
 		{36, "D", "another service", replaced("SYS.RDS", "SYS.ECS"), 200, ignored, 0},
 		{36, "D", "a state that is neither alarm nor ok", signed(m{"message": alarm("insufficient_data", ruleID, "rds039_disk_util", instance, noon())}), 200, ignored, 0},
 		{36, "D", "a hundred rules that are not ours: the looks at the API server are bounded", func(s *harness) {
-			s.receiver.rules.rate = rate.NewLimiter(0, 10)
+			s.receiver.ruleLookups.rate = rate.NewLimiter(0, 10)
 			for i := range 100 {
 				s.post(s.alarm(m{"message": alarm("alarm", fmt.Sprintf("al%d", i), "rds039_disk_util", instance, noon())}).json())
 			}

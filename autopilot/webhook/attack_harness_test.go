@@ -32,8 +32,8 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
-	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
 const (
@@ -231,7 +231,7 @@ func (s *harness) noteSignature(f m) m {
 // sign signs with the simulated cloud's signing string, which is not ours.
 func sign(f m, key *rsa.PrivateKey) m {
 	maps.DeleteFunc(f, func(_, v string) bool { return v == "<none>" })
-	e := otcsim.Envelope{
+	e := simcloud.Envelope{
 		Type: f["type"], MessageID: f["message_id"], TopicURN: f["topic_urn"], Subject: f["subject"], Message: f["message"],
 		Timestamp: f["timestamp"], SubscribeURL: f["subscribe_url"],
 	}

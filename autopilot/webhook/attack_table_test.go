@@ -28,17 +28,17 @@ type attack struct {
 // elsewhere are cases whose test is not here.
 func elsewhere() map[int]string {
 	return map[int]string{
-		12: "TestNoMessageBleedsIntoAnother, here",
+		12: "TestConcurrentMessagesDoNotShareFields, here",
 		28: "TestDialRefusesAddressesThatAreNotPublic in autopilot/smn: the address is judged when dialled, so that a name that changes between look-ups gains nothing",
-		29: "TestNoProxyIsAsked in autopilot/smn: net/http never takes a proxy to this machine, so none could be seen here",
+		29: "TestClientUsesNoProxy in autopilot/smn: net/http never takes a proxy to this machine, so none could be seen here",
 		38: "TestDecide and TestFalseRemovesEverythingAndTheAutopilotStays in autopilot and autopilot/controller: the signal is stored, the guards decide",
-		42: "TestTwoReplicasEndInOneState in internal/e2e",
-		43: "TestKilledAtAnyWriteThereIsOneGrowth in internal/chaos",
-		44: "TestKilledAtEveryStepThereIsOneChange in autopilot/controller; on a real API server TestNothingIsLostAndNothingDoneTwiceInChaos in internal/chaos",
+		42: "TestTwoReplicasConvergeToOneState in test/e2e",
+		43: "TestKilledAtAnyWriteTheVolumeGrowsOnce in test/e2e/chaos",
+		44: "TestKilledAtEveryStepThereIsOneChange in autopilot/controller; on a real API server TestNoLossAndNoDuplicateInChaos in test/e2e/chaos",
 		50: "TestNoHistoryBreaksThePromises in autopilot",
 		51: "the tests of the connection limiter, here: the connection that waits longest for a whole request is closed first",
-		52: "TestWorkThatHangsIsCut, here",
-		55: "TestWhatIsInFlightIsAnsweredBeforeTheEnd and, with a second SIGTERM, TestDrainingItAnswersAndAnotherLeadsAtOnce in internal/e2e",
+		52: "TestReceiverAnswers503WithinFourSecondsWhenItsWorkHangs, here",
+		55: "TestInFlightMessagesAreAnsweredBeforeExit and, with a second SIGTERM, TestDrainingReplicaAnswersAndReleasesTheLease in test/e2e",
 		58: "every row of this table: no log line, event, metric or answer holds a token, signature, password or link",
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -31,9 +30,9 @@ func (h *host) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Request: r, Body: io.NopCloser(strings.NewReader(h.text))}, nil
 }
 
-// TestABurstOfNewDatabasesIsConfirmedAtOnce: the confirmations of 140 new databases come at the same time, to a replica
+// TestBurstOfNewDatabasesIsConfirmedAtOnce: the confirmations of 140 new databases come at the same time, to a replica
 // without a certificate in memory whose cache is late, while strangers ask for topics that nobody has.
-func TestABurstOfNewDatabasesIsConfirmedAtOnce(t *testing.T) {
+func TestBurstOfNewDatabasesIsConfirmedAtOnce(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		watches bool // the cache knows the autopilots, though not yet their topics
@@ -49,7 +48,7 @@ func TestABurstOfNewDatabasesIsConfirmedAtOnce(t *testing.T) {
 				topics := make([]string, 140)
 				for i := range topics {
 					a := k.create(fmt.Sprintf("db-%d", i))
-					topics[i] = "urn:smn:eu-de:" + project + ":" + alarms.Name(a.Namespace, a.Name, string(a.UID))
+					topics[i] = "urn:smn:eu-de:" + project + ":" + v1alpha1.CloudName(a.Namespace, a.Name, string(a.UID))
 				}
 				if tc.watches {
 					k.watch()

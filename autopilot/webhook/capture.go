@@ -17,18 +17,18 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Limits of what is kept of messages to doctor. Its topic's name cannot be guessed, and lives for some minutes.
+// Limits of the messages that are kept for doctor. The name of its topic cannot be guessed and exists for some minutes.
 const (
 	maxCaptured     = 12
 	maxCapturedBody = 32 << 10
 	maxCapturedText = 1 << 10
 )
 
-// errAskedAgain is the answer to the first attempt of a notification of doctor.
-var errAskedAgain = errors.New("refused once, to see whether SMN sends it again")
+// errFirstAttempt is the error of doctor's first notification.
+var errFirstAttempt = errors.New("refused on purpose, to see whether SMN repeats it")
 
-// capture keeps a message of doctor's own topic with what became of it, authentic or not: doctor is there to see why a message
-// would be refused. Of all other topics nothing is kept.
+// capture stores a message of doctor's own topic with its result, even if it is not authentic: doctor explains why a
+// message is refused. Messages of other topics are not stored.
 func (r *Receiver) capture(ctx context.Context, m *message, o outcome) {
 	text := ""
 	if o.err != nil {
@@ -47,7 +47,8 @@ func (r *Receiver) capture(ctx context.Context, m *message, o outcome) {
 		ReceivedTime: metav1.NewMicroTime(r.Now().Truncate(time.Microsecond)), Result: string(o.result),
 		Error: strings.ToValidUTF8(text[:min(len(text), maxCapturedText)], ""), Headers: smnHeaders(m.headers), Body: body,
 	}
-	_, _ = r.writeIntake(ctx, m, func(in v1alpha1.Intake) (v1alpha1.Intake, result) { // if it fails, doctor sees nothing, and says so
+	// If this fails, doctor reports that no message arrived.
+	_, _ = r.writeIntake(ctx, m, func(in v1alpha1.Intake) (v1alpha1.Intake, result) {
 		if len(in.Captured) >= maxCaptured {
 			return in, resultDuplicate
 		}
@@ -57,18 +58,20 @@ func (r *Receiver) capture(ctx context.Context, m *message, o outcome) {
 	})
 }
 
-// askAgain reports whether a notification of doctor is to be refused: the first one is. What is stored is asked, because another
-// replica may have had it. Whether it comes again under the same id is for doctor to see.
-func (r *Receiver) askAgain(ctx context.Context, m *message) bool {
+// isFirstAttempt reports whether no notification of doctor was refused yet. It reads the stored object, because another
+// replica may have received the first one. Doctor checks whether the message is repeated under the same id.
+func (r *Receiver) isFirstAttempt(ctx context.Context, m *message) bool {
 	live, err := r.Store.LiveAutopilot(ctx, m.target.Namespace, m.target.Name)
 	if err != nil {
 		return !errors.Is(err, autopilot.ErrGone)
 	}
 	m.target = live
-	return !slices.ContainsFunc(live.Status.Intake.Captured, func(c v1alpha1.CapturedMessage) bool { return c.Error == errAskedAgain.Error() })
+	return !slices.ContainsFunc(live.Status.Intake.Captured, func(c v1alpha1.CapturedMessage) bool {
+		return c.Error == errFirstAttempt.Error()
+	})
 }
 
-// smnHeaders are the names of the headers that are SMN's own, and the type of the content.
+// smnHeaders returns the names of SMN's own headers, and the content type.
 func smnHeaders(h http.Header) (names []string) {
 	for name := range h {
 		if len(names) < 15 && strings.HasPrefix(name, "X-Smn-") && len(name) < 64 {

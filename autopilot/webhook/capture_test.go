@@ -19,7 +19,7 @@ func (b *bench) doctors() {
 
 func (b *bench) captured() []v1alpha1.CapturedMessage { return b.store.stored.Status.Intake.Captured }
 
-func TestOfADatabaseNoMessageIsCaptured(t *testing.T) {
+func TestMessageOfADatabaseIsNotCaptured(t *testing.T) {
 	for name, of := range map[string]func(*v1alpha1.RdsAutopilot){
 		"a database's":      func(*v1alpha1.RdsAutopilot) {},
 		"only named so":     func(a *v1alpha1.RdsAutopilot) { a.Name = v1alpha1.DoctorName + "x" },
@@ -41,7 +41,7 @@ func TestOfADatabaseNoMessageIsCaptured(t *testing.T) {
 	}
 }
 
-func TestDoctorSeesWhatBecameOfItsMessages(t *testing.T) {
+func TestMessagesOfDoctorAreCapturedWithTheirResults(t *testing.T) {
 	b := newBench(t)
 	b.doctors()
 	if w := b.post(signedBody(map[string]string{"signature": strings.Repeat("AAAA", 86)})); w.Code != http.StatusForbidden {

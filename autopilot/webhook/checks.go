@@ -16,67 +16,76 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Reasons of the warnings about messages.
+// Reasons of the Warning events about messages.
 const (
 	reasonUnreadable = "AlarmUnreadable"
 	reasonConfirm    = "ConfirmationRefused"
 )
 
-// message is what is known of a message so far. A check relies on what the checks before it have set.
+// message holds a body and the results of the checks so far. Each check relies on the fields that earlier ones have
+// set.
 type message struct {
 	body         []byte
-	headers      http.Header // for doctor alone
+	headers      http.Header // for doctor only
 	envelope     smn.Envelope
 	target       *v1alpha1.RdsAutopilot // the autopilot of the topic
-	signedBefore bool                   // its certificate has signed a message that was stored
+	signedBefore bool                   // its certificate has signed a stored message
 	key          *rsa.PublicKey
 	alarm        smn.Alarm       // of a notification
 	metric       v1alpha1.Metric // of the rule that the alarm names
-	link         string          // of a confirmation, rebuilt from checked parts
+	link         string          // of a confirmation, built from checked parts
 }
 
-// check is one step of the receiver. A message that fails one is not shown to the next.
+// check is one step of the receiver. A message that fails a check does not reach the next one.
 type check struct {
 	name string
-	// run returns neither result nor error if the message passes. A result ends the work with that; an error without
-	// a result means the one of the row.
+	// run returns neither result nor error if the message passes. An error without a result stands for the row's result.
 	run     func(*Receiver, context.Context, *message) (result, error)
 	result  result
-	offline offline // what Inspect does with it
-	text    text    // what it found, or what only the cluster knows
-	explain text    // if it fails and the error does not say enough; may be nil
+	offline offline // how Inspect treats it
+	text    text    // the finding, or the reason why the check needs the cluster
+	explain text    // added to the error; may be nil
 }
 
-// offline says whether a check can be made without the cluster, at any time.
+// offline reports whether a check can run without the cluster and at any time.
 type offline int
 
 const (
 	runs         offline = iota
-	needsCluster         // skipped
-	needsArrival         // depends on when the message arrived, which a captured one does not tell: a note
+	needsCluster         // Inspect skips it
+	needsArrival         // depends on the time of arrival, which Inspect does not know, so it returns a note
 )
 
-// checks is the order in which every message is checked: what is cheap and refuses most comes first, and nothing is
-// fetched for a message that is not ours. Inspect walks the same table.
+// checks returns the checks in their order. The cheapest and strictest come first, so nothing is fetched for a message
+// of another topic. Inspect uses the same table.
 func checks() []check {
 	return []check{
 		{"size", (*Receiver).checkSize, resultTooLarge, runs, textSize, nil},
-		{"envelope", (*Receiver).checkEnvelope, resultMalformed, runs, static("one JSON object, each key once, each field in its form"), nil},
+		{
+			"envelope", (*Receiver).checkEnvelope, resultMalformed, runs,
+			static("one JSON object, each key once, each field in its documented form"), nil,
+		},
 		{"type", (*Receiver).checkType, resultIgnored, runs, textType, nil},
 		{"topic", (*Receiver).checkTopic, resultForeign, needsCluster, textTopic, nil},
 		{"age", (*Receiver).checkAge, resultExpired, needsArrival, textAge, nil},
 		{"certificate URL", (*Receiver).checkCertURL, resultForged, runs, textCertURL, textCertURL},
 		{
 			"certificate", (*Receiver).checkCertificate, resultUnavailable, runs,
-			static("one, with an RSA key that is strong enough, within its dates"), static("this says nothing about the message"),
+			static("its RSA key is strong enough, and it is within its dates"), static("this means nothing about the message"),
 		},
 		{
 			"signature", (*Receiver).checkSignature, resultForged, runs,
-			static("authentic"), static("another key signed, or what is signed was altered since"),
+			static("authentic"), static("it was signed with another key, or altered after it was signed"),
 		},
-		{"repetition", (*Receiver).checkRepetition, resultDuplicate, needsCluster, static("only the cluster knows whether it is stored already, or a newer one"), nil},
+		{
+			"repetition", (*Receiver).checkRepetition, resultDuplicate, needsCluster,
+			static("only the cluster knows whether it or a newer message is stored"), nil,
+		},
 		{"message", (*Receiver).checkMessage, resultUnreadable, runs, textMessage, nil},
-		{"rule", (*Receiver).checkRule, resultIgnored, needsCluster, static("ours if rule, metric and instance of an alarm are in the status of that RdsAutopilot"), nil},
+		{
+			"rule", (*Receiver).checkRule, resultIgnored, needsCluster,
+			static("ours if that RdsAutopilot's status has the alarm's rule, metric and instance"), nil,
+		},
 	}
 }
 
@@ -98,7 +107,7 @@ func (c *check) apply(ctx context.Context, r *Receiver, m *message) (result, err
 	return res, err
 }
 
-// checkSize holds for captured messages too; what is posted was not read any further than that.
+// checkSize is for captured messages. The receiver reads no more than MaxBody.
 func (r *Receiver) checkSize(_ context.Context, m *message) (result, error) {
 	if len(m.body) > MaxBody {
 		return "", fmt.Errorf("more than %d bytes", MaxBody)
@@ -113,21 +122,21 @@ func (r *Receiver) checkEnvelope(_ context.Context, m *message) (res result, err
 
 func (r *Receiver) checkType(_ context.Context, m *message) (result, error) {
 	if !m.envelope.Type.Known() {
-		return "", fmt.Errorf("the type %s is not known, so no more is read", m.envelope.Type)
+		return "", fmt.Errorf("the type %s is unknown, so the rest is not read", m.envelope.Type)
 	}
 	return "", nil
 }
 
-// checkTopic finds the autopilot of the topic. A confirmation can arrive before the watch event that would bring its
-// topic, so a URN that could be ours is looked up once more.
+// checkTopic finds the autopilot of the topic. A confirmation can arrive before the watch event that has its topic, so
+// checkTopic looks up a URN that could be ours at the API server.
 func (r *Receiver) checkTopic(ctx context.Context, m *message) (result, error) {
 	urn := m.envelope.TopicURN
 	found := r.Store.ByTopic(urn)
 	if len(found) == 0 && r.OurTopics(urn) {
-		if !r.Store.Expects(urn) { // a stranger can invent any number of those, so they share few places and a rate
-			end, err := r.topics.begin(ctx)
+		if !r.Store.Expects(urn) { // strangers can invent such URNs, so their number is limited
+			end, err := r.topicLookups.begin(ctx)
 			if err != nil {
-				return resultUnavailable, fmt.Errorf("topics that are not in the cache: %w", err)
+				return resultUnavailable, fmt.Errorf("look up the topic: %w", err)
 			}
 			defer end()
 		}
@@ -163,8 +172,8 @@ func (r *Receiver) checkSignature(_ context.Context, m *message) (result, error)
 	return "", m.envelope.Verify(m.key)
 }
 
-// checkRepetition keeps the link of a confirmation that is stored already, or older than the stored one, from being
-// looked at again. Alarms are compared when they are stored.
+// checkRepetition skips a confirmation that is stored or older than the stored one, so that its link is called once.
+// Alarms are compared when they are stored.
 func (r *Receiver) checkRepetition(_ context.Context, m *message) (result, error) {
 	if m.envelope.Type != smn.TypeConfirmation {
 		return "", nil
@@ -172,35 +181,36 @@ func (r *Receiver) checkRepetition(_ context.Context, m *message) (result, error
 	return repeated(m.target.Status.Intake, m.envelope), nil
 }
 
-// checkMessage reads what is signed: the alarm of a notification, the link of a confirmation.
+// checkMessage reads the signed content: the alarm of a notification, or the link of a confirmation.
 func (r *Receiver) checkMessage(_ context.Context, m *message) (res result, err error) {
 	switch m.envelope.Type {
 	case smn.TypeUnsubscribed: // its link is never called
 		return "", nil
 	case smn.TypeConfirmation:
 		if m.link, err = confirmLink(m.envelope.SubscribeURL, r.ConfirmHosts, m.envelope.TopicURN); err != nil {
-			r.Warn(m.target, reasonConfirm, fmt.Sprintf("The topic's subscription cannot be confirmed: %v", err))
+			r.Warn(m.target, reasonConfirm, fmt.Sprintf("Cannot confirm the subscription of the alarm topic: %v", err))
 			return resultIgnored, err
 		}
 		return "", nil
 	}
 	soon := r.Now().Add(MaxAhead)
 	if m.alarm, err = smn.ParseAlarm(m.envelope.Message); err == nil && m.alarm.Time.After(soon) {
-		// Stored, it would make every later alarm look old.
-		err = fmt.Errorf("%w: it is of the future", smn.ErrUnreadable)
+		// If it were stored, every later alarm would look old.
+		err = fmt.Errorf("%w: its time is in the future", smn.ErrUnreadable)
 	}
 	if err != nil {
-		r.Warn(m.target, reasonUnreadable, fmt.Sprintf("A message of the alarm topic cannot be read: %v", err))
+		r.Warn(m.target, reasonUnreadable, fmt.Sprintf("Cannot read a message of the alarm topic: %v", err))
 		return "", err
 	}
 	if m.alarm.ValueTime.After(soon) {
-		m.alarm.Value, m.alarm.ValueTime = 0, time.Time{} // the alarm is true without it
+		m.alarm.Value, m.alarm.ValueTime = 0, time.Time{} // the alarm is valid without it
 	}
 	return "", nil
 }
 
-// checkRule checks that an authentic alarm is about this database: others may publish to a topic too. A rule may be
-// newer than the cache, so the API server is asked once before it counts as unknown.
+// checkRule checks that an authentic alarm is about this database, because others may publish to the topic as well. A
+// rule may be newer than the cache, so checkRule reads the object from the API server before it reports a rule as
+// unknown.
 func (r *Receiver) checkRule(ctx context.Context, m *message) (result, error) {
 	if m.envelope.Type != smn.TypeNotification {
 		return "", nil
@@ -209,9 +219,9 @@ func (r *Receiver) checkRule(ctx context.Context, m *message) (result, error) {
 	if m.metric, unknown = ruleMetric(m.target, m.alarm); unknown == nil {
 		return "", nil
 	}
-	end, err := r.rules.begin(ctx)
+	end, err := r.ruleLookups.begin(ctx)
 	if err != nil {
-		return resultUnavailable, fmt.Errorf("rules that are not in the cache: %w", err)
+		return resultUnavailable, fmt.Errorf("look up the rule: %w", err)
 	}
 	defer end()
 	live, err := r.Store.LiveAutopilot(ctx, m.target.Namespace, m.target.Name)
@@ -226,7 +236,7 @@ func (r *Receiver) checkRule(ctx context.Context, m *message) (result, error) {
 	return "", err
 }
 
-// ruleMetric returns the metric of the rule that an alarm names, or an error if rule, metric, state or instance is not
+// ruleMetric returns the metric of the alarm's rule. It returns an error if the rule, metric, state or instance is not
 // the autopilot's.
 func ruleMetric(target *v1alpha1.RdsAutopilot, a smn.Alarm) (v1alpha1.Metric, error) {
 	rules := target.Status.Alarms.Rules

@@ -3,52 +3,41 @@
 package webhook
 
 import (
+	"context"
+	"crypto/rsa"
 	"net/http"
-	"net/http/httptest"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 )
 
-// A replica that has just started fetches the certificate by which our last message was signed, whatever strangers send:
-// its URL is in the object.
-func TestAReplicaWithoutMemoryIsHeldUpByNoInventedURL(t *testing.T) {
-	s := newHarness(t)
-	s.certHostDoes(only(certPath))
-	s.post(event(s, 1, "alarm", noon()))
-	if kept := s.store.stored.Status.Intake.SigningCertURL; kept != "https://"+s.certHost()+certPath {
-		t.Fatalf("kept is %q", kept)
+// askedKeys records the arguments signedBefore by URL.
+type askedKeys struct {
+	fakeKeys
+	signedBefore map[string]bool
+}
+
+func (k *askedKeys) Key(ctx context.Context, url, topic string, signedBefore bool) (*rsa.PublicKey, error) {
+	k.signedBefore[url] = signedBefore
+	return k.fakeKeys.Key(ctx, url, topic, signedBefore)
+}
+
+// A replica with an empty cache knows from the stored objects which URLs have signed before. smn.Keys fetches these during
+// any flood; see TestHonestMessagesAreVerifiedDuringAFloodOfInventedURLs.
+func TestRestartedReplicaKnowsTheURLThatHasSignedAStoredMessage(t *testing.T) {
+	first := newBench(t)
+	if w := first.post(signedBody(nil)); w.Code != http.StatusOK {
+		t.Fatalf("status %d", w.Code)
 	}
-	s.start()
-	release := make(chan struct{})
-	good := only(certPath)
-	s.certHostDoes(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != certPath {
-			<-release // the strangers' fetches hang
-		}
-		good(w, r)
-	})
-	var strangers sync.WaitGroup
-	for i := range 300 {
-		body := s.alarm(nil).with("signing_cert_url", s.invented(i)).json()
-		strangers.Go(func() {
-			w := httptest.NewRecorder()
-			s.receiver.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/smn", strings.NewReader(body)))
-			if w.Code != http.StatusServiceUnavailable {
-				t.Errorf("a stranger was answered %d %s", w.Code, w.Body)
-			}
-		})
+	second, keys := newBench(t), &askedKeys{signedBefore: map[string]bool{}}
+	second.Store, second.Keys = first.store, keys
+	stored, invented := first.store.stored.Status.Intake.SigningCertURL, "https://smn.example/smn/y.pem"
+	for _, url := range []string{stored, invented} {
+		second.post(signedBody(map[string]string{"signing_cert_url": url, "message": alarm("ok", ruleID, "rds039_disk_util", instance, noon().Add(time.Minute))}))
 	}
-	for deadline := time.Now().Add(testTimeout); s.gets[0].Load() < 20; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the strangers' URLs are not asked for")
-		}
+	if before, asked := keys.signedBefore[stored]; !asked || !before {
+		t.Errorf("the stored URL %q: asked %t, signed before %t", stored, asked, before)
 	}
-	s.post(event(s, 2, "alarm", noon().Add(time.Minute)))
-	if got := s.last(); got.text != string(resultStored) {
-		t.Errorf("the honest message was answered %d %s", got.status, got.text)
+	if before, asked := keys.signedBefore[invented]; !asked || before {
+		t.Errorf("an invented URL: asked %t, signed before %t", asked, before)
 	}
-	close(release)
-	strangers.Wait()
 }

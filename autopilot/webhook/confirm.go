@@ -13,8 +13,8 @@ import (
 	"slices"
 )
 
-// confirm calls the link of an authentic confirmation of our topic. Whether the subscription is confirmed is read from
-// the list of subscriptions by the leader; here it is only known whether the link was answered with success.
+// confirm calls the link of an authentic confirmation of our topic and reports whether it was answered with success.
+// The leader reads from the list of subscriptions whether the subscription is confirmed.
 func (r *Receiver) confirm(ctx context.Context, m *message) (result, error) {
 	if err := r.confirming.Acquire(ctx, 1); err != nil {
 		return resultUnavailable, fmt.Errorf("too many confirmations at a time: %w", err)
@@ -31,7 +31,7 @@ func (r *Receiver) confirm(ctx context.Context, m *message) (result, error) {
 		return resultUnavailable, fmt.Errorf("call the confirmation link: %w", withoutURL(err))
 	}
 	defer resp.Body.Close()
-	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be used again; the text is not read
+	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be reused
 	status := fmt.Errorf("call the confirmation link: status %d", resp.StatusCode)
 	switch {
 	case resp.StatusCode >= http.StatusInternalServerError, resp.StatusCode == http.StatusTooManyRequests:
@@ -39,17 +39,18 @@ func (r *Receiver) confirm(ctx context.Context, m *message) (result, error) {
 	case resp.StatusCode/100 == 2:
 		return r.storeSubscription(ctx, m, resultConfirmed)
 	}
-	// Final: the same link would be answered in the same way. Storing it makes the leader read the list.
+	// Another call would get the same answer. Storing the confirmation makes the leader read the list.
 	res, err := r.storeSubscription(ctx, m, resultUnconfirmed)
 	if res != resultUnconfirmed {
 		return res, err
 	}
-	r.Warn(m.target, reasonConfirm, fmt.Sprintf("The topic's subscription was not confirmed: its link was answered with status %d", resp.StatusCode))
+	r.Warn(m.target, reasonConfirm,
+		fmt.Sprintf("The subscription of the alarm topic was not confirmed: its link returned status %d", resp.StatusCode))
 	return res, status
 }
 
-// confirmLink rebuilds a confirmation link from checked parts: a configured host, and a topic that is the signed one if the
-// link names any. What path the link has is SMN's choice: the link is signed, and nobody has seen one of this cloud.
+// confirmLink rebuilds a confirmation link from checked parts. Its host must be configured, and its topic, if any,
+// must be the signed one. It accepts any path: SMN has signed the link, and no real link of this cloud is known.
 func confirmLink(raw string, hosts []string, topic string) (string, error) {
 	u, err := url.Parse(raw)
 	switch {
@@ -72,7 +73,7 @@ func confirmLink(raw string, hosts []string, topic string) (string, error) {
 	return (&url.URL{Scheme: "https", Host: u.Host, Path: u.Path, RawQuery: query.Encode()}).String(), nil
 }
 
-// withoutURL drops the link, which holds a token, from an error of net/http.
+// withoutURL removes the link, which contains a token, from an error of net/http.
 func withoutURL(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err

@@ -10,9 +10,9 @@ import (
 	"sync"
 )
 
-// connLimiter bounds the open connections of a server. Above the bound it closes the connection that has waited longest
-// for a complete request, or the newest one if all others are being answered. An honest sender has sent its request
-// after milliseconds, so it is the last to be closed, however many connections are silent or send one byte at a time.
+// connLimiter limits the open connections of a server. Above the limit it closes the connection that has waited longest
+// for a complete request, or the newest one if all others are being answered. An honest sender completes its request
+// within milliseconds, so it is closed last, even if many connections are silent or send one byte at a time.
 type connLimiter struct {
 	limit int
 
@@ -21,12 +21,12 @@ type connLimiter struct {
 	waiting *list.List // of *conn, the longest wait first
 }
 
-// conn is an open connection; the limiter's mutex guards it.
+// conn is an open connection. The limiter's mutex guards it.
 type conn struct {
 	limiter *connLimiter
 	net     net.Conn
 	place   *list.Element // in limiter.waiting; nil while its request is being answered
-	large   bool          // it is sending a large body
+	large   bool          // its request has a large body
 }
 
 type connKey struct{}
@@ -35,7 +35,7 @@ func newConnLimiter(limit int) *connLimiter {
 	return &connLimiter{limit: limit, open: map[net.Conn]*conn{}, waiting: list.New()}
 }
 
-// attach makes the limiter bound the connections of a server that has not been started yet.
+// attach makes the limiter limit the connections of a server. The caller starts the server afterwards.
 func (l *connLimiter) attach(s *http.Server) {
 	s.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
 		return context.WithValue(ctx, connKey{}, l.add(nc))
@@ -50,7 +50,8 @@ func (l *connLimiter) attach(s *http.Server) {
 	}
 }
 
-// add registers a new connection, which waits for its first request, and closes another one if there are too many.
+// add registers a new connection, which waits for its first request. It closes the longest waiting one if there are too
+// many.
 func (l *connLimiter) add(nc net.Conn) *conn {
 	c := &conn{limiter: l, net: nc}
 	l.mu.Lock()
@@ -68,7 +69,7 @@ func (l *connLimiter) add(nc net.Conn) *conn {
 	return c
 }
 
-// markIdle lets a connection wait again after its request was answered.
+// markIdle makes a connection wait again after its request was answered.
 func (l *connLimiter) markIdle(nc net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,13 +87,13 @@ func (l *connLimiter) remove(nc net.Conn) {
 	}
 }
 
-// forget drops a connection from the limiter; l.mu is held.
+// forget removes a connection from the limiter. The caller holds l.mu.
 func (l *connLimiter) forget(c *conn) {
 	c.stopWaiting()
 	delete(l.open, c.net)
 }
 
-// stopWaiting takes the connection out of the waiting ones; the limiter's mutex is held.
+// stopWaiting removes the connection from the waiting ones. The caller holds the limiter's mutex.
 func (c *conn) stopWaiting() {
 	if c.place != nil {
 		c.limiter.waiting.Remove(c.place)
@@ -100,8 +101,8 @@ func (c *conn) stopWaiting() {
 	}
 }
 
-// markLarge notes that the request's body is a large one. If more than limit of those are being sent, it closes the one
-// that has waited longest.
+// markLarge marks the request's body as large. If more than limit large bodies are arriving, it closes the connection
+// that has waited longest. Without this, a few strangers that stall would hold all large slots.
 func markLarge(ctx context.Context, limit int) {
 	c, ok := ctx.Value(connKey{}).(*conn)
 	if !ok {
@@ -122,11 +123,11 @@ func markLarge(ctx context.Context, limit int) {
 	}
 	c.limiter.mu.Unlock()
 	if n > limit {
-		_ = longest.net.Close() // its handler's read fails and frees its place
+		_ = longest.net.Close() // its handler's read fails and frees its slot
 	}
 }
 
-// markComplete notes that the whole request has arrived. It does nothing without a limiter, as in tests with a recorder.
+// markComplete marks the request as complete. It does nothing without a limiter, as in tests with a recorder.
 func markComplete(ctx context.Context) {
 	if c, ok := ctx.Value(connKey{}).(*conn); ok {
 		c.limiter.mu.Lock()

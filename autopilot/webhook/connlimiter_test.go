@@ -125,7 +125,7 @@ func request(body, sent string) string {
 	return fmt.Sprintf("POST /smn HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), sent)
 }
 
-func TestTheLongestWaitingConnectionIsClosedAndAnAnsweredOneStays(t *testing.T) {
+func TestLongestWaitingConnectionIsClosedFirst(t *testing.T) {
 	r := newLimitedServer(t, 3)
 	honest := r.connect(request("hello", "hello"))
 	<-r.arrived
@@ -143,7 +143,7 @@ func TestTheLongestWaitingConnectionIsClosedAndAnAnsweredOneStays(t *testing.T) 
 	honest.mustBeAnswered()
 }
 
-func TestAnAnsweredConnectionWaitsAgain(t *testing.T) {
+func TestConnectionWaitsAgainAfterItsAnswer(t *testing.T) {
 	r := newLimitedServer(t, 3)
 	first := r.connect(request("a", "a"))
 	<-r.arrived
@@ -162,7 +162,7 @@ func TestAnAnsweredConnectionWaitsAgain(t *testing.T) {
 	third.mustBeClosed()
 }
 
-func TestTheNewestIsClosedWhereAllOthersAreBeingAnswered(t *testing.T) {
+func TestNewestConnectionIsClosedWhenAllOthersAreBeingAnswered(t *testing.T) {
 	r := newLimitedServer(t, 2)
 	answered := []*client{r.connect(request("a", "a")), r.connect(request("b", "b"))}
 	<-r.arrived
@@ -180,7 +180,7 @@ func TestTheNewestIsClosedWhereAllOthersAreBeingAnswered(t *testing.T) {
 	}
 }
 
-func TestManyThatSayNothingKeepNobodyOut(t *testing.T) {
+func TestHonestRequestIsAnsweredAmongSilentConnections(t *testing.T) {
 	r := newLimitedServer(t, 10)
 	for range 300 {
 		r.connect("P")

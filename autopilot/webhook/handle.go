@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"time"
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/semaphore"
@@ -20,56 +19,39 @@ import (
 
 func (r *Receiver) post(w http.ResponseWriter, req *http.Request) {
 	start := r.Now()
-	// What was begun is finished even if the sender hangs up.
+	// A sender that disconnects does not cancel the work: the signal is stored all the same.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Context()), r.time)
 	defer cancel()
 	o := r.handle(ctx, w, req)
 	o.answer(w)
-	now := r.Now()
-	r.meters.count(o.typ, o.result, now.Sub(start), now)
+	r.meters.count(o.typ, o.result, r.Now().Sub(start))
 	o.log(r.Log)
 }
 
-// handle reads a message and works on it until it is done or time is up. Work that ignores its context goes on after the
-// answer and keeps its slot, so there is never more of it than slots.
+// handle reads a message and works on it. Each part of the work returns when the context ends, so the answer is in
+// time.
 func (r *Receiver) handle(ctx context.Context, w http.ResponseWriter, req *http.Request) outcome {
-	body, free, early := r.readBody(ctx, w, req)
-	if early.result != "" {
-		return early
+	body, free, refused := r.readBody(ctx, w, req)
+	defer free()
+	if refused.result != "" {
+		return refused
 	}
 	markComplete(req.Context())
 	if !acquire(ctx, r.slots) {
-		free()
 		return outcome{result: resultUnavailable, err: errors.New("too many messages at a time")}
 	}
-	done := make(chan outcome, 1)
-	go func() {
-		defer free()
-		defer r.slots.Release(1)
-		done <- r.receive(ctx, body, req.Header)
-	}()
-	select {
-	case o := <-done:
-		return o
-	case <-ctx.Done():
-	}
-	late := time.NewTimer(graceTime)
-	defer late.Stop()
-	select {
-	case o := <-done:
-		return o
-	case <-late.C:
-		return outcome{result: resultUnavailable, err: errors.New("the work was not done in time")}
-	}
+	defer r.slots.Release(1)
+	return r.receive(ctx, body, req.Header)
 }
 
-// receive works on a message. A panic does not end the process: it is counted, and the message may come again.
+// receive checks and stores a message. It counts a panic and answers 503, so the process continues and SMN repeats the
+// message.
 func (r *Receiver) receive(ctx context.Context, body []byte, headers http.Header) (o outcome) {
 	m := &message{body: body, headers: headers}
 	defer func() {
 		if p := recover(); p != nil {
 			r.meters.panics.Inc()
-			o.result, o.err = resultUnavailable, fmt.Errorf("panic: %T", p) // its text may be the sender's
+			o.result, o.err = resultUnavailable, fmt.Errorf("panic: %T", p) // not its text, which may be the sender's
 			r.Log.Error("panic while receiving", zap.Error(o.err), zap.Stack("stack"))
 		}
 		o.typ, o.id, o.target = m.envelope.Type, m.envelope.MessageID, m.target
@@ -82,8 +64,8 @@ func (r *Receiver) receive(ctx context.Context, body []byte, headers http.Header
 	if o.result, o.err = r.runChecks(ctx, m); o.result != "" {
 		return o
 	}
-	if m.target.IsDoctors() && m.envelope.Type == smn.TypeNotification && r.askAgain(ctx, m) {
-		o.result, o.err = resultUnavailable, errAskedAgain
+	if m.target.IsDoctors() && m.envelope.Type == smn.TypeNotification && r.isFirstAttempt(ctx, m) {
+		o.result, o.err = resultUnavailable, errFirstAttempt
 		return o
 	}
 	switch m.envelope.Type {
@@ -97,20 +79,26 @@ func (r *Receiver) receive(ctx context.Context, body []byte, headers http.Header
 	return o
 }
 
-// readBody reads the body within its limits; free gives back what it holds. If the outcome has a result, it is final.
-func (r *Receiver) readBody(ctx context.Context, w http.ResponseWriter, req *http.Request) (body []byte, free func(), o outcome) {
+// readBody reads the body within its limits. The caller calls free when it no longer needs the body. A result in the
+// outcome ends the work.
+func (r *Receiver) readBody(
+	ctx context.Context, w http.ResponseWriter, req *http.Request,
+) (body []byte, free func(), refused outcome) {
 	free = func() {}
 	limited := http.MaxBytesReader(w, req.Body, MaxBody)
+	// discard reads the rest. A sender that is answered before it has sent everything may see a cut connection.
+	discard := func() { _, _ = io.Copy(io.Discard, limited) }
 	if req.ContentLength > MaxBody {
-		_, _ = io.Copy(io.Discard, limited) // a sender that is answered before it has sent everything may see a cut connection
+		discard()
 		return nil, free, outcome{result: resultTooLarge, err: errors.New("its Content-Length is too large")}
 	}
-	read := bytes.NewBuffer(make([]byte, 0, min(max(req.ContentLength, 0), smallBody)+bytes.MinRead)) // for most it need not grow
-	_, err := read.ReadFrom(io.LimitReader(limited, smallBody))
-	if body = read.Bytes(); err == nil && len(body) == smallBody {
+	start := bytes.NewBuffer(make([]byte, 0, min(max(req.ContentLength, 0), smallBody)+bytes.MinRead))
+	_, err := start.ReadFrom(io.LimitReader(limited, smallBody))
+	body = start.Bytes()
+	if err == nil && len(body) == smallBody {
 		markLarge(req.Context(), largeSlots)
 		if !acquire(ctx, r.large) {
-			_, _ = io.Copy(io.Discard, limited)
+			discard()
 			return nil, free, outcome{result: resultUnavailable, err: errors.New("too many large messages at a time")}
 		}
 		free = func() { r.large.Release(1) }
@@ -119,28 +107,28 @@ func (r *Receiver) readBody(ctx context.Context, w http.ResponseWriter, req *htt
 		body = append(body, rest...)
 	}
 	if err == nil {
-		return body, free, o
+		return body, free, outcome{}
 	}
-	free()
-	o = outcome{result: resultUnavailable, err: fmt.Errorf("read the body: %w", err)}
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		o.result = resultTooLarge
+	refused = outcome{result: resultUnavailable, err: fmt.Errorf("read the body: %w", err)}
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		refused.result = resultTooLarge
 	}
-	return nil, func() {}, o
+	return nil, free, refused
 }
 
-// lookups bounds how often the API server is asked for what the cache lacks, and how many messages wait for that.
-type lookups struct {
+// lookupLimiter limits the rate of reads at the API server for what the cache lacks, and the messages that wait for
+// one.
+type lookupLimiter struct {
 	places *semaphore.Weighted
 	rate   *rate.Limiter
 }
 
-func newLookups() lookups {
-	return lookups{semaphore.NewWeighted(lookupPlaces), rate.NewLimiter(lookupsPerSec, lookupsPerSec)}
+func newLookupLimiter() lookupLimiter {
+	return lookupLimiter{semaphore.NewWeighted(lookupPlaces), rate.NewLimiter(lookupsPerSec, lookupsPerSec)}
 }
 
-// begin waits until one more look-up may be made; end frees its place.
-func (l lookups) begin(ctx context.Context) (end func(), err error) {
+// begin waits until one more read is allowed. The caller calls end after it.
+func (l lookupLimiter) begin(ctx context.Context) (end func(), err error) {
 	if !l.places.TryAcquire(1) {
 		return nil, errors.New("too many at a time")
 	}
@@ -152,7 +140,7 @@ func (l lookups) begin(ctx context.Context) (end func(), err error) {
 	return end, nil
 }
 
-// acquire takes one place, waiting for slotWait at most. It reports whether it got one.
+// acquire reports whether it got a slot within slotWait.
 func acquire(ctx context.Context, s *semaphore.Weighted) bool {
 	if s.TryAcquire(1) {
 		return true

@@ -14,7 +14,7 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// State is what became of a check.
+// State is the outcome of a check.
 type State string
 
 // The states of a Step.
@@ -25,7 +25,7 @@ const (
 	StateNote    State = "note"    // for the reader to judge
 )
 
-// Step is one check of a captured message.
+// Step is the outcome of one check of a captured message.
 type Step struct {
 	State State
 	Check string // its name
@@ -33,8 +33,8 @@ type Step struct {
 }
 
 // Inspect runs the receiver's checks, in their order, on the captured body of a message. It needs no cluster and calls
-// no link; only Keys may fetch the signing certificate. Of the options it uses Keys, ConfirmHosts and Now. It returns
-// one step per check; those after the first that fails are skipped.
+// no link, but Keys may fetch the signing certificate. It uses the options Keys, ConfirmHosts and Now. It returns one
+// step per check and skips those after the first failure.
 func Inspect(ctx context.Context, o Options, body []byte) []Step {
 	r := &Receiver{Options: o}
 	r.Warn = func(*v1alpha1.RdsAutopilot, string, string) {}
@@ -42,7 +42,7 @@ func Inspect(ctx context.Context, o Options, body []byte) []Step {
 	var steps []Step
 	failed := false
 	for _, c := range checks() {
-		step := Step{StateSkipped, c.name, "not looked at"}
+		step := Step{StateSkipped, c.name, "not checked"}
 		if !failed {
 			step.State, step.Text = c.inspect(ctx, r, m)
 		}
@@ -52,7 +52,7 @@ func Inspect(ctx context.Context, o Options, body []byte) []Step {
 	return steps
 }
 
-// WriteSteps writes a line for each step, and which check failed first. It reports whether none did.
+// WriteSteps writes a line for each step, and the name of the first check that failed. It reports whether all passed.
 func WriteSteps(w io.Writer, steps []Step) (ok bool, err error) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	last := "all checks passed"
@@ -88,7 +88,7 @@ func (c *check) inspect(ctx context.Context, r *Receiver, m *message) (State, st
 	return StateFailed, fmt.Sprintf("%v%s; serve answers %d (%s)", err, explained, res.status(), res)
 }
 
-// text is what Inspect says about a message at a check, in one line for people.
+// text returns one line for people about a message.
 type text func(*message, time.Time) string
 
 func static(s string) text { return func(*message, time.Time) string { return s } }
@@ -109,8 +109,8 @@ func textAge(m *message, now time.Time) string {
 	if age >= 0 {
 		when = "ago"
 	}
-	return fmt.Sprintf("signed %s, %s %s; serve refuses what is older than --max-message-age when it comes, or more than %s ahead",
-		m.envelope.Timestamp, age.Abs(), when, MaxAhead)
+	return fmt.Sprintf("signed %s, %s %s; serve refuses a message that is older than --max-message-age on arrival,"+
+		" or more than %s ahead", m.envelope.Timestamp, age.Abs(), when, MaxAhead)
 }
 
 func textCertURL(m *message, _ time.Time) string { return fmt.Sprintf("%.200q", m.envelope.CertURL) }
@@ -118,13 +118,13 @@ func textCertURL(m *message, _ time.Time) string { return fmt.Sprintf("%.200q", 
 func textMessage(m *message, _ time.Time) string {
 	switch m.envelope.Type {
 	case smn.TypeConfirmation:
-		return "serve would call its confirmation link, if the topic is ours; it was not called now"
+		return "serve would call its confirmation link if the topic is ours; it is not called now"
 	case smn.TypeUnsubscribed:
 		return "the subscription was cancelled; its link is never called"
 	}
 	a := m.alarm
 	var b strings.Builder
-	fmt.Fprintf(&b, "rule %s says %s of %s", a.ID, a.Status, a.Metric)
+	fmt.Fprintf(&b, "rule %s reports %s for %s", a.ID, a.Status, a.Metric)
 	for _, d := range a.Dimensions {
 		fmt.Fprintf(&b, ", %s %s", d.Name, d.Value)
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestInspectRunsTheReceiversTable gives Inspect no store: a row that asks the cluster without being marked would panic.
-func TestInspectRunsTheReceiversTable(t *testing.T) {
+// TestInspectRunsEveryCheckOfTheReceiver gives Inspect no store: a row that asks the cluster without being marked would panic.
+func TestInspectRunsEveryCheckOfTheReceiver(t *testing.T) {
 	confirmation := map[string]string{
 		"type": "SubscriptionConfirmation", "subject": "<none>", "subscribe_url": "https://console.example" + confirmPath + "?topic_urn=" + ourTopic,
 	}

@@ -4,36 +4,63 @@ package webhook
 
 import "time"
 
-// Limits of the receiver, each with the status that a sender sees beyond it. SMN gives up after 5 s and sends again
-// only what was answered 5xx (docs/cloud-facts.md, Delivery); so nothing is answered later than 4 s, and never 429. There is
-// no limit per source address: SMN's addresses are not fixed, and behind an ingress all are one. What a certificate may
-// cost, and the depth and lengths within a message, are in autopilot/smn/limits.go.
+// Limits of the receiver, each with the status beyond it. SMN gives up after 5 s and repeats only messages that were
+// answered 5xx (docs/cloud-facts.md, Delivery). So every answer is sent within 4 s, and none is 429. There is no limit
+// per source address: SMN's addresses are not fixed, and behind an ingress all senders have one address. The limits of
+// certificates and of the fields of a message are in autopilot/smn/limits.go.
+
+// MaxBody is the largest body in bytes; beyond it the answer is 413. A message has at most 256 KB, and escaping
+// doubles it.
+const MaxBody = 1 << 20
+
+// MaxAhead is how far a message may be ahead of our clock; beyond it the answer is 403. An alarm inside that is further
+// ahead is unreadable.
+const MaxAhead = 5 * time.Minute
+
+// Limits of a connection.
 const (
-	// MaxBody in bytes → 413. A message is at most 256 KB; escaping doubles it.
-	MaxBody = 1 << 20
-
-	connections = 1024             // open ones, some 35 KB each; beyond it the one that waits longest for a whole request is closed
-	maxHeader   = 32 << 10         // bytes → 431 by net/http. SMN's headers are under 1 KB
-	readTime    = 3 * time.Second  // for headers and body → 503: a slow body may be an honest one. Headers alone: closed
-	writeTime   = 6 * time.Second  // since the headers; an answer fits one packet, so only a client that does not read is cut off
-	idleTime    = 90 * time.Second // until a connection without a request is closed; longer than a proxy keeps it (nginx: 60 s), which might send on it just then
-
-	answerTime = 3500 * time.Millisecond // for everything, the API server included → 503
-	graceTime  = 250 * time.Millisecond  // for work that was cut to say why; then the answer goes without it
-
-	smallBody  = 8 << 10                 // bytes; alarms have 2–4 KB. A larger body needs one of …
-	largeSlots = 16                      // … so many, because it costs five times its size in memory; if none is free, the connection that has stalled longest is closed, then → 503
-	inFlight   = 768                     // messages being worked on, waits included; one whose body is still being sent has no slot yet → 503
-	slotWait   = 1500 * time.Millisecond // for a slot of either kind: a refused message comes back only after a minute, so in a storm it had better wait
-	retryAfter = 5                       // seconds, up to twice that: refused senders should not come back together
-
-	confirming    = 32              // confirmation links called at a time; the others wait → 503
-	confirmTime   = 2 * time.Second // for one of them → 503
-	lookupsPerSec = 100             // at the API server, for topics that the cache lacks, and as many for rules of authentic alarms; the others wait → 503
-	lookupPlaces  = 160             // messages that wait for either → 503. With those that wait for certificates they are fewer than inFlight
-
-	// MaxAhead is how far a message may be ahead of our clock → 403; beyond that the alarm in it is unreadable.
-	MaxAhead = 5 * time.Minute
-
-	maxErrorText = 512 // bytes of an error in a log line: some of it may be a stranger's
+	// connections limits the open connections, some 35 KB each. Beyond it, the connection that has waited longest for a
+	// complete request is closed.
+	connections = 1024
+	// maxHeader is in bytes; beyond it net/http answers 431. SMN's headers have less than 1 KB.
+	maxHeader = 32 << 10
+	// readTime is for headers and body. A body that takes longer is answered 503, because its sender may be honest.
+	readTime = 3 * time.Second
+	// writeTime counts from the end of the headers. An answer fits into one packet, so only a client that does not read
+	// is cut off.
+	writeTime = 6 * time.Second
+	// idleTime is longer than a proxy keeps a connection (nginx: 60 s), which might otherwise send on it while it closes.
+	idleTime = 90 * time.Second
 )
+
+// Limits of the work on messages. Beyond each the answer is 503.
+const (
+	// answerTime is for the whole answer, including the API server's part.
+	answerTime = 3500 * time.Millisecond
+	// smallBody is in bytes. Alarms have 2 to 4 KB. A larger body needs one of largeSlots.
+	smallBody = 8 << 10
+	// largeSlots limits the large bodies, because each costs five times its size in memory. If none is free, the
+	// connection that has sent its large body for the longest time is closed.
+	largeSlots = 16
+	// inFlight limits the messages in progress. A message whose body is still arriving has no slot yet.
+	inFlight = 768
+	// slotWait is the longest wait for a slot of either kind. SMN repeats a refused message only after a minute, so in a
+	// storm it is better to wait.
+	slotWait = 1500 * time.Millisecond
+	// retryAfter is in seconds. The header has a random value up to twice that, so that refused senders do not return
+	// all at once.
+	retryAfter = 5
+	// confirming limits the confirmation links that are called at a time. Other messages wait.
+	confirming = 32
+	// confirmTime is for one call of a confirmation link.
+	confirmTime = 2 * time.Second
+	// lookupsPerSec limits the reads at the API server for topics that the cache lacks. Rules of authentic alarms have
+	// the same limit for themselves.
+	lookupsPerSec = 100
+	// lookupPlaces limits the messages that wait for such a read. With those that wait for certificates they are fewer
+	// than inFlight.
+	lookupPlaces = 160
+)
+
+// maxErrorText is the length in bytes of an error in a log line, because part of it may be chosen by the sender.
+const maxErrorText = 512

@@ -16,7 +16,7 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// result is what became of a message: the metric's label and the status that the sender sees.
+// result is the outcome of a message. It is a label of the metric, and it decides the status code.
 type result string
 
 const (
@@ -42,7 +42,7 @@ func results() []result {
 	}
 }
 
-// status is the contract with the sender: 5xx means "send again", anything else is final.
+// status returns the status code for the sender. SMN repeats a message after 5xx only.
 func (r result) status() int {
 	switch r {
 	case resultMalformed:
@@ -57,13 +57,13 @@ func (r result) status() int {
 	return http.StatusOK
 }
 
-// outcome is what is known of a message when it is answered.
+// outcome holds the facts about a message for its answer and its log line.
 type outcome struct {
 	typ    smn.Type
 	id     string // the message's
 	target *v1alpha1.RdsAutopilot
 	result result
-	err    error // nil if there is nothing to explain
+	err    error // nil if the result explains itself
 }
 
 // answer writes the response.
@@ -77,13 +77,15 @@ func (o outcome) answer(w http.ResponseWriter) {
 	text := string(o.result) + "\n"
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, text)            // it fails if the sender is gone
-	_ = http.NewResponseController(w).Flush() // what follows may take its time, a slow reader of the log above all
+	_, _ = io.WriteString(w, text)            // it fails if the sender has disconnected
+	_ = http.NewResponseController(w).Flush() // the log may block after this
 }
 
-// log writes the one log line of a message. Of what a stranger sent it holds only the type and a checked id.
+// log writes the log line of a message. Of the fields that the sender chose it has only the type and a checked id.
 func (o outcome) log(log *zap.Logger) {
-	fields := append(make([]zap.Field, 0, 7), zap.String("type", string(o.typ)), zap.String("result", string(o.result)), zap.Int("status", o.result.status()))
+	fields := []zap.Field{
+		zap.String("type", string(o.typ)), zap.String("result", string(o.result)), zap.Int("status", o.result.status()),
+	}
 	if o.id != "" {
 		fields = append(fields, zap.String("messageID", o.id))
 	}
@@ -106,20 +108,16 @@ type meters struct {
 	notifications *prometheus.CounterVec
 	duration      prometheus.Histogram
 	panics        prometheus.Counter
-	lastHour      hour[reply]
 }
 
-// reply is a type of message, as the metrics have it, and what became of it.
-type reply struct{ messageType, result string }
-
-// typeOther is the label of every type that is not known: labels come from closed sets.
+// typeOther is the label of every unknown type, because senders must not be able to add labels.
 const typeOther = "other"
 
 func newMeters(reg prometheus.Registerer) *meters {
 	m := &meters{
 		notifications: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "rds_autopilot_notifications_total",
-			Help: "Messages received from SMN, by type and by what became of them.",
+			Help: "Messages received from SMN, by type and result.",
 		}, []string{"type", "result"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "rds_autopilot_notification_duration_seconds",
@@ -128,24 +126,23 @@ func newMeters(reg prometheus.Registerer) *meters {
 		}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "rds_autopilot_receiver_panics_total",
-			Help: "Panics while a message was worked on; each was answered 503.",
+			Help: "Panics while receiving a message. Each was answered 503.",
 		}),
 	}
-	for _, t := range []string{string(smn.TypeNotification), string(smn.TypeConfirmation), string(smn.TypeUnsubscribed), typeOther} {
+	for _, t := range []smn.Type{smn.TypeNotification, smn.TypeConfirmation, smn.TypeUnsubscribed, typeOther} {
 		for _, r := range results() {
-			m.notifications.WithLabelValues(t, string(r))
+			m.notifications.WithLabelValues(string(t), string(r))
 		}
 	}
 	reg.MustRegister(m.notifications, m.duration, m.panics)
 	return m
 }
 
-func (m *meters) count(t smn.Type, r result, took time.Duration, now time.Time) {
+func (m *meters) count(t smn.Type, r result, took time.Duration) {
 	label := string(t)
 	if !t.Known() {
 		label = typeOther
 	}
 	m.notifications.WithLabelValues(label, string(r)).Inc()
-	m.lastHour.add(reply{label, string(r)}, now)
 	m.duration.Observe(took.Seconds())
 }

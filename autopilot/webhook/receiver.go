@@ -17,34 +17,33 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Store is where autopilots are found and their signals are kept. Callers do not alter the objects it returns.
+// Store finds autopilots and stores their signals. Callers do not modify the objects that it returns.
 type Store interface {
-	// ByTopic returns the autopilots with that topic, as far as the cache knows.
+	// ByTopic returns the autopilots with that topic from the cache.
 	ByTopic(urn string) []*v1alpha1.RdsAutopilot
-	// ByTopicLive asks the API server for them.
+	// ByTopicLive returns them from the API server.
 	ByTopicLive(ctx context.Context, urn string) ([]*v1alpha1.RdsAutopilot, error)
-	// Expects reports whether the cache knows an autopilot that such a topic would be named after: its URN may just not
-	// be in the cache yet.
+	// Expects reports whether the topic has the name of an autopilot in the cache, whose URN may not be there yet.
 	Expects(urn string) bool
-	// SignedBefore reports whether a stored message was signed with that certificate, as far as the cache knows.
+	// SignedBefore reports whether the cache has a stored message that was signed with that certificate.
 	SignedBefore(certURL string) bool
-	// LiveAutopilot asks the API server for one. It returns autopilot.ErrGone where there is none.
+	// LiveAutopilot returns an autopilot from the API server. It returns autopilot.ErrGone if it does not exist.
 	LiveAutopilot(ctx context.Context, namespace, name string) (*v1alpha1.RdsAutopilot, error)
-	// WriteIntake stores the intake and nothing else, on top of the version that was read. It returns
-	// autopilot.ErrConflict where that has changed, autopilot.ErrGone where the object is gone.
+	// WriteIntake stores the intake and nothing else. It returns autopilot.ErrConflict if the object has changed since it
+	// was read, and autopilot.ErrGone if it does not exist.
 	WriteIntake(ctx context.Context, read *v1alpha1.RdsAutopilot, in v1alpha1.Intake) error
 }
 
-// Keys gets the keys that messages are signed with; see smn.Keys.
+// Keys returns the keys that sign messages; see smn.Keys.
 type Keys interface {
-	// CheckURL returns smn.ErrForged unless SMN could have a signing certificate at that URL.
+	// CheckURL returns smn.ErrForged unless the URL has the form of SMN's certificate URLs on a configured host.
 	CheckURL(certURL string) error
-	// Key returns the public key of the certificate at that URL. The topic is the message's; signedBefore says that the
-	// certificate has signed a message that was stored. The error is smn.ErrUnavailable if it cannot be fetched now.
+	// Key returns the public key of the certificate at that URL. The topic is the message's. signedBefore reports that the
+	// certificate has signed a stored message. The error is smn.ErrUnavailable if it cannot be fetched now.
 	Key(ctx context.Context, certURL, topic string, signedBefore bool) (*rsa.PublicKey, error)
 }
 
-// Options are what a Receiver needs.
+// Options configure a Receiver.
 type Options struct {
 	Path         string // of the public URL
 	Store        Store
@@ -64,30 +63,30 @@ type Options struct {
 // Receiver is the HTTP handler of the public address.
 type Receiver struct {
 	Options
-	checks     []check
-	meters     *meters
-	slots      *semaphore.Weighted // messages being worked on
-	large      *semaphore.Weighted // large bodies in memory
-	confirming *semaphore.Weighted // confirmation links being called
-	topics     lookups
-	rules      lookups
-	mux        *chi.Mux
-	time       time.Duration // for all of an answer
+	checks       []check
+	meters       *meters
+	slots        *semaphore.Weighted // messages in progress
+	large        *semaphore.Weighted // large bodies in memory
+	confirming   *semaphore.Weighted // calls of confirmation links
+	topicLookups lookupLimiter
+	ruleLookups  lookupLimiter
+	mux          *chi.Mux
+	time         time.Duration // for the whole answer
 }
 
 // New returns a Receiver.
 func New(o Options) *Receiver {
 	r := &Receiver{
-		Options:    o,
-		checks:     checks(),
-		meters:     newMeters(o.Reg),
-		slots:      semaphore.NewWeighted(inFlight),
-		large:      semaphore.NewWeighted(largeSlots),
-		confirming: semaphore.NewWeighted(confirming),
-		topics:     newLookups(),
-		rules:      newLookups(),
-		mux:        chi.NewMux(),
-		time:       answerTime,
+		Options:      o,
+		checks:       checks(),
+		meters:       newMeters(o.Reg),
+		slots:        semaphore.NewWeighted(inFlight),
+		large:        semaphore.NewWeighted(largeSlots),
+		confirming:   semaphore.NewWeighted(confirming),
+		topicLookups: newLookupLimiter(),
+		ruleLookups:  newLookupLimiter(),
+		mux:          chi.NewMux(),
+		time:         answerTime,
 	}
 	if r.Path == "" {
 		r.Path = "/"
@@ -96,14 +95,8 @@ func New(o Options) *Receiver {
 	return r
 }
 
-// ServeHTTP answers by the status contract: 404 for another path, 405 for another method.
+// ServeHTTP answers a message. It answers 404 for another path and 405 for another method.
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.mux.ServeHTTP(w, req) }
-
-// AnsweredLastHour is how many messages of a type were answered with a result in the last hour. Both are as in the labels of
-// notifications_total.
-func (r *Receiver) AnsweredLastHour(messageType, result string) int {
-	return r.meters.lastHour.count(reply{messageType, result}, r.Now())
-}
 
 // Server returns an HTTP server for the receiver, with its limits.
 func (r *Receiver) Server() *http.Server {
@@ -115,7 +108,7 @@ func (r *Receiver) Server() *http.Server {
 	return s
 }
 
-// TopicPrefix returns an Options.OurTopics for URNs of that project, region and prefix of names.
+// TopicPrefix returns an Options.OurTopics for URNs with that region, project and prefix of the name.
 func TopicPrefix(region, project, prefix string) func(urn string) bool {
 	want := "urn:smn:" + region + ":" + project + ":" + prefix
 	return func(urn string) bool { return strings.HasPrefix(urn, want) }

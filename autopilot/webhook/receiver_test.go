@@ -89,9 +89,6 @@ func TestStatusContract(t *testing.T) {
 			if n := testutil.ToFloat64(b.meters.notifications.WithLabelValues(tc.typ, string(tc.result))); n != 1 {
 				t.Errorf("it was not counted once as %s/%s: %s", tc.typ, tc.result, strings.TrimSpace(w.Body.String()))
 			}
-			if b.AnsweredLastHour(tc.typ, string(tc.result)) == 0 {
-				t.Errorf("%s/%s is not among the answers of the last hour", tc.typ, tc.result)
-			}
 			if (b.keys.asked > asked) != tc.verified {
 				t.Errorf("verified %d times, want any: %t", b.keys.asked-asked, tc.verified)
 			}
@@ -107,15 +104,13 @@ func TestStatusContract(t *testing.T) {
 
 func again(b *bench) { b.post(signedBody(nil)); b.meters.notifications.Reset() }
 
-func TestOtherPathsAndMethods(t *testing.T) {
+func TestOtherPathIs404AndOtherMethodIs405(t *testing.T) {
 	b := newBench(t)
 	for _, tc := range []struct {
 		method, path string
 		status       int
 	}{
 		{http.MethodGet, "/smn", 405},
-		{http.MethodPut, "/smn", 405},
-		{http.MethodHead, "/smn", 405},
 		{http.MethodPost, "/", 404},
 		{http.MethodPost, "/smn/x", 404},
 		{http.MethodGet, "/metrics", 404},
@@ -128,13 +123,13 @@ func TestOtherPathsAndMethods(t *testing.T) {
 	}
 }
 
-func TestConnectionsAreKeptLongerThanAProxyUsesThem(t *testing.T) {
+func TestIdleConnectionOutlivesAProxysKeepAlive(t *testing.T) {
 	if idle := newBench(t).Server().IdleTimeout; idle <= time.Minute { // nginx's
 		t.Errorf("closed after %s: a proxy may just be sending on it", idle)
 	}
 }
 
-func TestUnreadableAlarmsAndRefusedLinksWarn(t *testing.T) {
+func TestUnreadableAlarmAndRefusedLinkCauseWarnings(t *testing.T) {
 	b := newBench(t)
 	b.post(signedBody(map[string]string{"message": "hello"}))
 	b.post(signedBody(map[string]string{"type": "SubscriptionConfirmation", "subject": "<none>", "subscribe_url": "https://evil.example/"}))
@@ -143,31 +138,13 @@ func TestUnreadableAlarmsAndRefusedLinksWarn(t *testing.T) {
 	}
 }
 
-func TestAnOddValueIsLeftOutAndTheAlarmIsStored(t *testing.T) {
-	text := alarm("alarm", ruleID, "rds039_disk_util", instance, noon())
+// FuzzAlarm in autopilot/smn has the other invalid values.
+func TestInvalidValueIsOmittedAndTheAlarmIsStored(t *testing.T) {
 	future := strconv.FormatInt(noon().Add(time.Hour).UnixMilli(), 10)
-	for name, swap := range map[string][2]string{
-		"over 100":            {"93.1", "100.4"},
-		"below 0":             {"93.1", "-1"},
-		"null":                {"93.1", "null"},
-		"text":                {"93.1", `"93.1"`},
-		"words":               {"93.1", `"high"`},
-		"no list":             {text[strings.Index(text, "[{") : strings.Index(text, "}]")+2], "null"},
-		"a list of text":      {text[strings.Index(text, "[{") : strings.Index(text, "}]")+2], `["93.1"]`},
-		"no time":             {`"value":93.1`, `"value":93.1,"x":1`},
-		"a time to come":      {`,"value":93.1`, `,"value":93.1},{"time":` + future + `,"value":1`},
-		"a second, odd value": {`"value":93.1`, `"value":93.1},{"time":1,"value":null`},
-	} {
+	for name, value := range map[string]string{"text": `"93.1"`, "datapoint in the future": `93.1},{"time":` + future + `,"value":1`} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			odd := strings.Replace(text, swap[0], swap[1], 1)
-			if name == "no time" {
-				odd = strings.Replace(odd, `[{"time"`, `[{"when"`, 1)
-			}
-			if odd == text {
-				t.Fatalf("nothing was swapped in %s", text)
-			}
-			w := b.post(signedBody(map[string]string{"message": odd}))
+			w := b.post(signedBody(map[string]string{"message": strings.Replace(alarm("alarm", ruleID, "rds039_disk_util", instance, noon()), "93.1", value, 1)}))
 			signals := b.store.stored.Status.Intake.Signals
 			if w.Code != http.StatusOK || len(signals) != 1 {
 				t.Fatalf("status %d, %s, signals %+v", w.Code, w.Body, signals)

@@ -45,8 +45,8 @@ func signal(m *message, now time.Time) v1alpha1.Signal {
 	return s
 }
 
-// storeSubscription stores a confirmation or cancellation; the leader reads the list of subscriptions when it sees it.
-// The result is stored if that was done.
+// storeSubscription stores a confirmation or cancellation, which makes the leader read the list of subscriptions. It
+// returns the given result if it has stored it.
 func (r *Receiver) storeSubscription(ctx context.Context, m *message, stored result) (result, error) {
 	sent := metav1.NewMicroTime(m.envelope.Time)
 	sig := &v1alpha1.SubscriptionSignal{
@@ -63,8 +63,8 @@ func (r *Receiver) storeSubscription(ctx context.Context, m *message, stored res
 	})
 }
 
-// repeated returns a result if a confirmation or cancellation is stored already, or was signed before the stored one.
-// Otherwise two recorded messages, sent in turn, would keep everybody busy.
+// repeated returns a result if a confirmation or cancellation is stored, or was signed before the stored one. Otherwise
+// two recorded messages, sent in turn, would cause endless writes and calls.
 func repeated(in v1alpha1.Intake, e smn.Envelope) result {
 	switch was := in.Subscription; {
 	case was == nil:
@@ -76,9 +76,11 @@ func repeated(in v1alpha1.Intake, e smn.Envelope) result {
 	return ""
 }
 
-// writeIntake writes what change makes of the intake. If somebody else has changed the object meanwhile, it tries again on top
-// of that, until time is up.
-func (r *Receiver) writeIntake(ctx context.Context, m *message, change func(v1alpha1.Intake) (v1alpha1.Intake, result)) (result, error) {
+// writeIntake stores the intake that change returns. If the object has changed meanwhile, it applies change to the new
+// version, until the context ends.
+func (r *Receiver) writeIntake(
+	ctx context.Context, m *message, change func(v1alpha1.Intake) (v1alpha1.Intake, result),
+) (result, error) {
 	target := m.target
 	for {
 		next, res := change(target.Status.Intake)

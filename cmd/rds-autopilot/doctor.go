@@ -28,27 +28,27 @@ type doctorOptions struct {
 func newDoctor(env func(string) string) *cobra.Command {
 	o := &doctorOptions{options: newOptions(env)}
 	c := &cobra.Command{
-		Use: "doctor [NAME]", Short: "Try the real cloud once, and say whether the service would work with it",
-		Long: `Doctor says in one line per check whether rds-autopilot would work here. It makes a topic and a subscription of the public URL
-and, with the name of an Rds, an alarm rule that fires at once; it waits for the messages, and removes everything again, also
-what an earlier run has left. No database is changed.
+		Use: "doctor [NAME]", Short: "Test the real cloud once, and report whether the service would work with it",
+		Long: `Doctor reports in one line per check whether rds-autopilot would work here. It creates a topic and a subscription of the
+public URL and, with the name of an Rds, an alarm rule that fires at once. It waits for the messages and then removes
+everything, also the leftovers of an earlier run. It changes no database.
 
-The messages go through the running service, or with --listen through doctor itself. It exits with 0 if all is well, 1 if
-something failed, 2 if it was called wrongly.`,
+The running service receives the messages, or with --listen doctor itself. The exit code is 0 if no check failed, 1 if one
+failed, 2 if the arguments are wrong.`,
 		Args: arguments(0, 1, "want the name of one Rds, or none: doctor -n NAMESPACE NAME"),
 	}
 	fs := c.Flags()
 	fs.SortFlags = false
-	fs.StringVarP(&o.namespace, "namespace", "n", "", "`namespace` of the Rds and of the temporary RdsAutopilot; empty means that of the kubeconfig's context")
-	fs.StringVarP(&o.output, "output", "o", "text", "`format` of the answer: text or json")
-	o.receiver(fs, "the `URL` that serve has; required")
-	fs.StringVar(&o.listen, "listen", "", "receive the messages at this `address` instead of the running service: the public URL must lead to it")
-	fs.StringVar(&o.capture, "capture", "", "`directory` to keep the bodies of the messages in, without signatures and tokens")
-	fs.DurationVar(&o.wait, "wait", 20*time.Minute, "how long to wait for an alarm; other waits are parts of it")
+	fs.StringVarP(&o.namespace, "namespace", "n", "", "`namespace` of the Rds and of the temporary RdsAutopilot; empty means the one of the kubeconfig's context")
+	fs.StringVarP(&o.output, "output", "o", "text", "`format` of the output: text or json")
+	o.receiver(fs, "`URL` that serve runs with; required")
+	fs.StringVar(&o.listen, "listen", "", "`address` at which doctor receives the messages in place of the running service; the public URL must lead to it")
+	fs.StringVar(&o.capture, "capture", "", "`directory` in which to save the bodies of the messages, without signatures and tokens")
+	fs.DurationVar(&o.wait, "wait", 20*time.Minute, "how long to wait for an alarm; all other waits are fractions of it")
 	o.connection(fs)
 	fs.StringSliceVar(&o.Namespaces, "watch-namespaces", nil, "comma separated `namespaces` that serve watches; empty means all")
 	fs.StringVar(&o.LeaseNamespace, "lease-namespace", "", "`namespace` of the service; empty means the pod's own")
-	o.smn(fs, "that of SMN in the cloud's catalogue", app.Console+" in eu-de and eu-nl; required elsewhere")
+	o.smn(fs, "SMN's host in the cloud's catalogue", app.Console+" in eu-de and eu-nl; required elsewhere")
 	c.RunE = o.run
 	return c
 }
@@ -71,14 +71,15 @@ func (o *doctorOptions) run(c *cobra.Command, args []string) (err error) {
 		if with.Listen, err = (&net.ListenConfig{}).Listen(c.Context(), "tcp", o.listen); err != nil {
 			return usageError{fmt.Errorf("--listen: %w", err)}
 		}
-		defer func() { _ = with.Listen.Close() }() // the receiver has closed it, if it came to that
+		defer func() { _ = with.Listen.Close() }() // the receiver closes it too, once it has started
 		fmt.Fprintf(c.ErrOrStderr(), "listening at %s\n", with.Listen.Addr())
 	}
 	with.Kube, with.Namespace, with.KubeErr = o.config()
 	with.Namespace, with.Name = cmp.Or(o.namespace, with.Namespace, "default"), strings.Join(args, "")
 	all := []doctor.Result{}
 	with.Report = func(r doctor.Result) {
-		if all = append(all, r); o.output == "text" {
+		all = append(all, r)
+		if o.output == "text" {
 			fmt.Fprint(c.OutOrStdout(), r)
 		}
 	}

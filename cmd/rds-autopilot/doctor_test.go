@@ -24,8 +24,8 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
 	"github.com/mcsps/rds-autopilot/internal/doctor"
-	"github.com/mcsps/rds-autopilot/internal/kubetest"
-	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	"github.com/mcsps/rds-autopilot/test/apiserver"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
 // watched is a buffer that may be read while somebody writes to it.
@@ -72,7 +72,7 @@ func front(t *testing.T) (public string, leadTo func(log *watchedBuffer, form st
 // TestDoctorThroughTheRunningService runs the commands against a real API server and the simulated cloud over HTTP, where a
 // minute takes a second.
 func TestDoctorThroughTheRunningService(t *testing.T) {
-	sim, err := otcsim.Start(otcsim.Options{Speed: 60})
+	sim, err := simcloud.Start(simcloud.Options{Speed: 60})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,13 +87,13 @@ func TestDoctorThroughTheRunningService(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := &planWorld{t: t, kube: kube, admin: admin, sim: sim, here: ns, there: ns}
-	f.database(ns, "db", otcsim.Instance{Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 42}})
+	f.database(ns, "db", simcloud.Instance{Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 42}})
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(ca, sim.CAPEM(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := kubetest.WriteKubeconfig(kubeconfig, kube.Config()); err != nil {
+	if err := apiserver.WriteKubeconfig(kubeconfig, kube.Config()); err != nil {
 		t.Fatal(err)
 	}
 	common := []string{

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command rds-autopilot keeps the databases that an operator runs on Open Telekom Cloud from running out of storage, CPU
-// and memory.
+// Command rds-autopilot keeps the databases that an operator runs on Open Telekom Cloud from running out of storage,
+// CPU and memory.
 //
 //	rds-autopilot serve      receive alarms, decide, patch
-//	rds-autopilot plan       say what would be decided now for a database, and change nothing
+//	rds-autopilot plan       show the decision that a database would get now, and change nothing
 //	rds-autopilot verify     check a captured message as the receiver would
-//	rds-autopilot doctor     try the real cloud once, and say whether the service would work with it
-//	rds-autopilot version    say which build this is
+//	rds-autopilot doctor     test the real cloud once, and report whether the service would work with it
+//	rds-autopilot version    print the build
 //
-// It exits with 0 after a signal or an answer, 1 when it could not start, go on or answer, or a check failed, 2
-// when it was called wrongly.
-// A second signal ends it at once.
+// The exit code is 0 after success or a signal, 1 after a failure or a failed check, and 2 after wrong arguments. A
+// second signal ends the process at once.
 package main
 
 import (
@@ -35,7 +34,7 @@ var (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // from then on a signal ends the process
+	context.AfterFunc(ctx, stop) // a second signal ends the process
 	code := run(ctx, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
@@ -48,13 +47,13 @@ const (
 	exitUsage = 2
 )
 
-// usageError is a call that cannot be understood.
+// usageError marks an error in the arguments, which makes the exit code 2.
 type usageError struct{ error }
 
-// errCheckFailed is a message that failed a check; what failed is written already.
+// errCheckFailed makes the exit code 1. The command has already written which check failed.
 var errCheckFailed = errors.New("a check failed")
 
-// run returns the exit code. Whatever went wrong is one line on stderr.
+// run executes the command line and returns the exit code. It writes an error as one line to stderr.
 func run(ctx context.Context, args []string, env func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot(env)
 	root.SetArgs(args)
@@ -75,13 +74,13 @@ func run(ctx context.Context, args []string, env func(string) string, stdin io.R
 	return exitError
 }
 
-// newRoot returns the command line. env stands in for flags that are not given.
+// newRoot returns the root command. env replaces flags that are not given.
 func newRoot(env func(string) string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "rds-autopilot",
 		Short: "Keep databases on Open Telekom Cloud from running out of storage, CPU and memory",
 		Long: `rds-autopilot receives the cloud's alarms, decides whether a database gets a larger volume or the next larger flavor,
-and patches its Rds so that the database operator applies it.`,
+and patches its Rds. The database operator applies the change.`,
 		SilenceUsage: true, SilenceErrors: true, SuggestionsMinimumDistance: 2,
 	}
 	root.Args = func(_ *cobra.Command, args []string) error {
@@ -93,14 +92,14 @@ and patches its Rds so that the database operator applies it.`,
 		}
 		return usageError{fmt.Errorf("unknown command %q; --help lists the commands", args[0])}
 	}
-	root.RunE = func(*cobra.Command, []string) error { return nil } // Args has refused it
+	root.RunE = func(*cobra.Command, []string) error { return nil } // Args has returned an error already
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return fromEnv(c.Flags(), env) }
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newServe(env), newPlan(env), newVerify(env), newDoctor(env), newVersion())
 	return root
 }
 
-// arguments takes from least to most of them, and says what it wants where there are others.
+// arguments returns a check for at least least and at most most arguments. want is the text of its error.
 func arguments(least, most int, want string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {

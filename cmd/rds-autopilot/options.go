@@ -15,7 +15,7 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s"
 )
 
-// options are the flags that more than one command has.
+// options are the flags that several commands share.
 type options struct {
 	app.Options
 	Kubeconfig string
@@ -29,18 +29,18 @@ func newOptions(env func(string) string) options {
 	return o
 }
 
-// connection adds the flags of every command that asks the cluster and the cloud.
+// connection adds the flags of the commands that connect to the cluster and to the cloud.
 func (o *options) connection(fs *pflag.FlagSet) {
-	fs.StringVar((*string)(&o.Mode), "mode", string(o.Mode), "upper bound for every database: `Auto`, Recommend or Off. Off removes everything from the cloud")
-	fs.StringVar((*string)(&o.Allowed.Apply), "allow-apply", string(o.Allowed.Apply), "`Operator`, or Cloud for databases whose spec.apply is Cloud: those are changed in the cloud by the service itself")
-	fs.StringSliceVar(&o.Allowed.Instances, "allowed-instances", nil, "with --allow-apply=Cloud: `NAMESPACE/ID` of the instances that a namespace may have changed, * for any, comma separated; empty means all")
-	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "`file` with the way to the API server; empty means $KUBECONFIG, then ~/.kube/config, then the pod's own")
-	fs.StringVar(&o.Context, "context", "", "`name` of the kubeconfig's context; empty means its current one")
+	fs.StringVar((*string)(&o.Mode), "mode", string(o.Mode), "upper bound for every database: `Auto`, Recommend or Off. Off removes all topics and alarm rules from the cloud")
+	fs.StringVar((*string)(&o.Allowed.Apply), "allow-apply", string(o.Allowed.Apply), "`Operator`, or Cloud: then the service itself changes databases with spec.apply: Cloud in the cloud")
+	fs.StringSliceVar(&o.Allowed.Instances, "allowed-instances", nil, "with --allow-apply=Cloud: `NAMESPACE/ID` of the instances that each namespace may change, * for any, comma separated; empty means all")
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig `file`; empty means $KUBECONFIG, then ~/.kube/config, then the pod's service account")
+	fs.StringVar(&o.Context, "context", "", "`name` of the context in the kubeconfig; empty means the current one")
 	fs.Float64Var(&o.CloudRate, "cloud-rate", o.CloudRate, "requests per second to each cloud service")
-	fs.StringToStringVar(&o.Endpoints, "endpoint", nil, "`SERVICE=URL` of smn, ces or rds, instead of the host in the cloud's catalogue; comma separated, may be repeated")
+	fs.StringToStringVar(&o.Endpoints, "endpoint", nil, "`SERVICE=URL` of smn, ces or rds, in place of the URL in the cloud's catalogue; comma separated, may be repeated")
 }
 
-// receiver adds the flag of every command that must know where SMN posts alarms to.
+// receiver adds the flag of the commands that need the URL to which SMN posts alarms.
 func (o *options) receiver(fs *pflag.FlagSet, usage string) {
 	o.needsURL = true
 	fs.Func("public-url", usage, func(raw string) (err error) {
@@ -49,25 +49,25 @@ func (o *options) receiver(fs *pflag.FlagSet, usage string) {
 	})
 }
 
-// smn adds the flags of every command that reads what SMN sends. The texts say what an empty one means.
+// smn adds the flags of the commands that read messages of SMN. certHosts and confirmHosts describe the defaults.
 func (o *options) smn(fs *pflag.FlagSet, certHosts, confirmHosts string) {
-	fs.StringSliceVar(&o.CertHosts, "smn-cert-hosts", nil, "exact `host[:port]` of signing certificates, comma separated; empty means "+certHosts)
-	fs.StringSliceVar(&o.ConfirmHosts, "smn-confirm-hosts", nil, "exact `host[:port]` of confirmation links, comma separated; empty means "+confirmHosts)
-	fs.Func("smn-ca-file", "PEM `file` with trust roots for those hosts, beside the system's", func(file string) (err error) {
+	fs.StringSliceVar(&o.CertHosts, "smn-cert-hosts", nil, "exact `host[:port]` of the signing certificates, comma separated; empty means "+certHosts)
+	fs.StringSliceVar(&o.ConfirmHosts, "smn-confirm-hosts", nil, "exact `host[:port]` of the confirmation links, comma separated; empty means "+confirmHosts)
+	fs.Func("smn-ca-file", "PEM `file` with more trust roots for those hosts; the system's stay valid", func(file string) (err error) {
 		o.Roots, err = app.TrustRoots(file)
 		return err
 	})
 }
 
-// envName is the environment's name of a flag.
+// envName returns the name of the environment variable of a flag.
 func envName(flagName string) string {
 	return "RDS_AUTOPILOT_" + strings.ToUpper(strings.ReplaceAll(flagName, "-", "_"))
 }
 
-// fromEnv sets the flags that were not given from the environment. Those with a short form say what one call is about, and
-// come from the command line alone.
+// fromEnv sets the flags that were not given from the environment. It skips flags with a short form, because they
+// belong to one call.
 func fromEnv(fs *pflag.FlagSet, env func(string) string) error {
-	var err error // the first
+	var err error // of the first wrong value
 	fs.VisitAll(func(f *pflag.Flag) {
 		value := env(envName(f.Name))
 		if value == "" || f.Changed || f.Shorthand != "" || err != nil {
@@ -80,15 +80,16 @@ func fromEnv(fs *pflag.FlagSet, env func(string) string) error {
 	return err
 }
 
-// config is the way to the API server, and the namespace of the context.
-func (o *options) config() (config *rest.Config, namespace string, err error) {
-	if config, namespace, err = k8s.NewConfig(o.Kubeconfig, o.Context); err != nil {
-		err = fmt.Errorf("--kubeconfig: %w", err)
+// config returns the client configuration of the kubeconfig and the namespace of its context.
+func (o *options) config() (*rest.Config, string, error) {
+	config, namespace, err := k8s.NewConfig(o.Kubeconfig, o.Context)
+	if err != nil {
+		return nil, namespace, fmt.Errorf("--kubeconfig: %w", err)
 	}
-	return config, namespace, err
+	return config, namespace, nil
 }
 
-// validate reports the first flag that is wrong or missing.
+// validate returns an error for the first wrong or missing flag.
 func (o *options) validate() error {
 	if o.needsURL && o.PublicURL == nil {
 		return usageError{errors.New("--public-url is required: the URL that SMN posts alarms to")}
@@ -99,10 +100,10 @@ func (o *options) validate() error {
 	return nil
 }
 
-// oneOf reports a flag whose value is none of those it can have.
-func oneOf(flag, value string, of ...string) error {
-	if slices.Contains(of, value) {
+// oneOf returns an error unless value is one of the allowed values of a flag.
+func oneOf(flag, value string, allowed ...string) error {
+	if slices.Contains(allowed, value) {
 		return nil
 	}
-	return usageError{fmt.Errorf("--%s: want %s, not %q", flag, strings.Join(of, " or "), value)}
+	return usageError{fmt.Errorf("--%s: want %s, not %q", flag, strings.Join(allowed, " or "), value)}
 }

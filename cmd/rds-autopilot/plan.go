@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap"
 	"sigs.k8s.io/yaml"
 
-	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/plan"
 	"github.com/mcsps/rds-autopilot/internal/app"
 )
 
@@ -19,19 +19,19 @@ func newPlan(env func(string) string) *cobra.Command {
 	o := newOptions(env)
 	var namespace, output string
 	c := &cobra.Command{
-		Use: "plan NAME", Short: "Say what would be decided now for a database, and change nothing",
-		Long: `Plan says what would be decided now for the Rds of that name if an alarm came, and changes nothing.
-It needs to get and list rdss and rdsautopilots. Cloud credentials come from OS_* variables or clouds.yaml.`,
+		Use: "plan NAME", Short: "Show the decision that a database would get now, and change nothing",
+		Long: `Plan shows the decision that the Rds NAME would get if an alarm came now. It changes nothing.
+It needs the rights to get and list rdss and rdsautopilots, and cloud credentials in OS_* variables or clouds.yaml.`,
 		Args: arguments(1, 1, "want the name of one Rds: plan -n NAMESPACE NAME"),
 	}
 	fs := c.Flags()
 	fs.SortFlags = false
-	fs.StringVarP(&namespace, "namespace", "n", "", "`namespace` of the Rds; empty means that of the kubeconfig's context")
-	fs.StringVarP(&output, "output", "o", "table", "`format` of the answer: table, json or yaml")
+	fs.StringVarP(&namespace, "namespace", "n", "", "`namespace` of the Rds; empty means the one of the kubeconfig's context")
+	fs.StringVarP(&output, "output", "o", "table", "`format` of the output: table, json or yaml")
 	o.connection(fs)
-	fs.Lookup("mode").Usage = "what serve runs with, the upper bound for every database: `Auto`, Recommend or Off"
+	fs.Lookup("mode").Usage = "value that serve runs with, the upper bound for every database: `Auto`, Recommend or Off"
 	for _, name := range []string{"allow-apply", "allowed-instances"} {
-		fs.Lookup(name).Usage = "what serve runs with: " + fs.Lookup(name).Usage
+		fs.Lookup(name).Usage = "value that serve runs with: " + fs.Lookup(name).Usage
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := cmp.Or(oneOf("output", output, "table", "json", "yaml"), o.validate()); err != nil {
@@ -51,8 +51,8 @@ It needs to get and list rdss and rdsautopilots. Cloud credentials come from OS_
 	return c
 }
 
-// writePlan writes a plan in one of the formats.
-func writePlan(w io.Writer, p *autopilot.Plan, format string) (err error) {
+// writePlan writes p as table, json or yaml.
+func writePlan(w io.Writer, p *plan.Plan, format string) (err error) {
 	var text []byte
 	switch format {
 	case "json":
@@ -66,7 +66,7 @@ func writePlan(w io.Writer, p *autopilot.Plan, format string) (err error) {
 		_, err = w.Write(text)
 	}
 	if err != nil {
-		return fmt.Errorf("write the answer: %w", err)
+		return fmt.Errorf("write the plan: %w", err)
 	}
 	return nil
 }

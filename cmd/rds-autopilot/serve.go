@@ -38,32 +38,32 @@ func newServe(env func(string) string) *cobra.Command {
 	return c
 }
 
-// serveCommand returns the command with its flags, and where they go.
+// serveCommand returns the command and the options that its flags set.
 func serveCommand(env func(string) string) (*cobra.Command, *serveOptions) {
 	o := &serveOptions{options: newOptions(env)}
 	c := &cobra.Command{
 		Use: "serve", Short: "Receive alarms, decide, patch", Args: arguments(0, 0, "want no arguments"),
-		Long: fmt.Sprintf(`Serve receives alarms, decides and patches until it gets SIGTERM or an interrupt.
+		Long: fmt.Sprintf(`Serve receives alarms, decides and patches until it receives SIGTERM or SIGINT.
 
-Every flag can be set in the environment too: --public-url as %s.
+Environment variables can set every flag: --public-url is %s.
 Durations have a unit: 30s, 5m, 1h30m. Cloud credentials come from OS_* variables or clouds.yaml.`, envName("public-url")),
 	}
 	fs := c.Flags()
 	fs.SortFlags = false
-	o.receiver(fs, "the `URL` that SMN posts alarms to; required. Its path is the webhook's, its scheme the subscription's protocol. http works, with a warning")
-	fs.StringVar(&o.WebhookAddr, "webhook-addr", ":8080", "`address` of the receiver, and of nothing else")
-	fs.StringVar(&o.AdminAddr, "admin-addr", ":9090", "`address` of the status page, /metrics, /healthz and /readyz; not for the public")
-	fs.BoolVar(&o.StatusPage, "status-page", o.StatusPage, "show every database and this replica's health at / of the admin address")
+	o.receiver(fs, "`URL` to which SMN posts alarms; required. The receiver listens on its path. Its scheme is the protocol of the subscriptions; http works, with a warning")
+	fs.StringVar(&o.WebhookAddr, "webhook-addr", ":8080", "`address` of the receiver; nothing else listens on it")
+	fs.StringVar(&o.AdminAddr, "admin-addr", ":9090", "`address` of the status page, /metrics, /healthz and /readyz; do not make it public")
+	fs.BoolVar(&o.StatusPage, "status-page", o.StatusPage, "serve a page with every database and this replica's health at / of the admin address")
 	o.connection(fs)
 	fs.StringSliceVar(&o.Namespaces, "watch-namespaces", nil, "comma separated `namespaces` to watch; empty means all")
-	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "elect a leader among the replicas; only it decides")
-	fs.StringVar(&o.LeaseNamespace, "lease-namespace", "", "`namespace` of the lease rds-autopilot; empty means the pod's own, and it is required outside a pod")
-	o.smn(fs, "that of SMN in the cloud's catalogue", app.Console+" in eu-de and eu-nl; required elsewhere")
-	fs.DurationVar(&o.MaxMessageAge, "max-message-age", o.MaxMessageAge, "older messages are refused")
-	fs.DurationVar(&o.Sweep, "sweep-interval", o.Sweep, "how often every database is looked at although no message came")
-	fs.DurationVar(&o.Recheck, "recheck-interval", o.Recheck, "the next look while an instance is busy or a change is pending")
-	fs.IntVar(&o.MaxFlavorChanges, "max-flavor-changes", o.MaxFlavorChanges, "how many flavors may be changing at a time in the cluster; each interrupts its database")
-	fs.DurationVar(&o.DrainDelay, "drain-delay", o.DrainDelay, "how long the receiver goes on after SIGTERM, until nobody sends to it any more; at most 1m, and must fit the pod's termination grace period")
+	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "elect a leader among the replicas; only the leader decides")
+	fs.StringVar(&o.LeaseNamespace, "lease-namespace", "", "`namespace` of the lease rds-autopilot, required outside a pod; empty means the pod's own")
+	o.smn(fs, "SMN's host in the cloud's catalogue", app.Console+" in eu-de and eu-nl; required elsewhere")
+	fs.DurationVar(&o.MaxMessageAge, "max-message-age", o.MaxMessageAge, "the receiver refuses older messages")
+	fs.DurationVar(&o.Sweep, "sweep-interval", o.Sweep, "time between two sweeps; a sweep checks every database, also without a message")
+	fs.DurationVar(&o.Recheck, "recheck-interval", o.Recheck, "time to the next check while an instance is busy or a change is pending")
+	fs.IntVar(&o.MaxFlavorChanges, "max-flavor-changes", o.MaxFlavorChanges, "flavor changes in progress at a time in the cluster; each one interrupts its database")
+	fs.DurationVar(&o.DrainDelay, "drain-delay", o.DrainDelay, "how long the receiver accepts messages after SIGTERM, until senders have learned of the stop; at most 1m, within the pod's termination grace period")
 	fs.StringVar(&o.LogLevel, "log-level", "info", "debug, info, warn or error")
 	fs.StringVar(&o.LogFormat, "log-format", "json", "json or console")
 	return c, o
@@ -77,9 +77,10 @@ func (o *serveOptions) validate() (zapcore.Level, error) {
 	return level, cmp.Or(oneOf("log-format", o.LogFormat, "json", "console"), o.options.validate())
 }
 
-// serve runs until the context ends. Whatever keeps it from starting is one error; a signal meanwhile is none.
+// serve runs the service until ctx ends. It returns an error if the service cannot start, but not if ctx ends during
+// the start.
 func serve(ctx context.Context, o *serveOptions, log *zap.Logger) error {
-	defer func() { _ = log.Sync() }() // stderr may be a pipe that cannot
+	defer func() { _ = log.Sync() }() // stderr may be a pipe, which does not support sync
 	k8s.RedirectLog(log)
 	o.Log = log
 	config, _, err := o.config()
@@ -88,7 +89,7 @@ func serve(ctx context.Context, o *serveOptions, log *zap.Logger) error {
 	}
 	service, err := app.New(ctx, config, o.Options)
 	if ctx.Err() != nil {
-		log.Info("stopped before it began")
+		log.Info("stopped before the start")
 		return nil
 	}
 	if err != nil {

@@ -19,20 +19,21 @@ func newVerify(env func(string) string) *cobra.Command {
 	o := newOptions(env)
 	var file string
 	c := &cobra.Command{
-		Use: "verify -f FILE", Short: "Check a captured message as the receiver would, and say which check fails", Args: arguments(0, 0, "want no arguments"),
-		Long: `Verify runs the receiver's checks on a captured body, in its order, and says which one fails first. It fetches the signing
-certificate, from the hosts of --smn-cert-hosts only, and nothing else: no link is called, nothing is confirmed. What only
-the cluster knows (whether topic, rule and instance are ours, and what is stored already) is not checked.
+		Use: "verify -f FILE", Short: "Check a captured message as the receiver would, and name the failed check",
+		Args: arguments(0, 0, "want no arguments"),
+		Long: `Verify runs the receiver's checks on a captured body, in the receiver's order, and names the first one that fails. It
+fetches the signing certificate, only from the hosts of --smn-cert-hosts. It calls no link and confirms nothing. It skips the
+checks that need the cluster: whether topic, rule and instance are ours, and whether the message is already stored.
 
-It exits with 0 if all checks pass, 1 if one fails, 2 if it was called wrongly or cannot read the file.`,
+The exit code is 0 if all checks pass, 1 if one fails, 2 if the arguments are wrong or the file cannot be read.`,
 	}
 	fs := c.Flags()
 	fs.SortFlags = false
-	fs.StringVarP(&file, "filename", "f", "", "`file` with the body of the POST, byte for byte, without its headers; - is standard input; required")
+	fs.StringVarP(&file, "filename", "f", "", "`file` with the body of the POST, byte for byte, without headers; - is standard input; required")
 	o.smn(fs, strings.Join(app.KnownSMNHosts(), ", "), app.Console)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if file == "" {
-			return usageError{errors.New("-f is required: the file with the body, or - for standard input")}
+			return usageError{errors.New("-f is required: give the file with the body, or - for standard input")}
 		}
 		body, err := readCapture(file, c.InOrStdin())
 		if err != nil {
@@ -41,10 +42,11 @@ It exits with 0 if all checks pass, 1 if one fails, 2 if it was called wrongly o
 		if err := o.validate(); err != nil {
 			return err
 		}
-		switch ok, err := webhook.WriteSteps(c.OutOrStdout(), app.Inspect(c.Context(), o.Options, body)); {
-		case err != nil:
-			return fmt.Errorf("write the answer: %w", err)
-		case !ok:
+		passed, err := webhook.WriteSteps(c.OutOrStdout(), app.Inspect(c.Context(), o.Options, body))
+		if err != nil {
+			return fmt.Errorf("write the result: %w", err)
+		}
+		if !passed {
 			return errCheckFailed
 		}
 		return nil
@@ -52,7 +54,7 @@ It exits with 0 if all checks pass, 1 if one fails, 2 if it was called wrongly o
 	return c
 }
 
-// readCapture reads as much as the receiver would, and one byte more.
+// readCapture reads one byte more than the receiver accepts, so that the check of the size can fail.
 func readCapture(file string, stdin io.Reader) ([]byte, error) {
 	in := stdin
 	if file != "-" {

@@ -16,7 +16,7 @@ import (
 func newVersion() *cobra.Command {
 	var output string
 	c := &cobra.Command{
-		Use: "version", Short: "Say which build this is", Args: arguments(0, 0, "want no arguments"),
+		Use: "version", Short: "Print the build", Args: arguments(0, 0, "want no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			b := app.ThisBuild(version, commit)
 			if output == "json" {
@@ -25,17 +25,18 @@ func newVersion() *cobra.Command {
 			if output != "" {
 				return oneOf("output", output, "json")
 			}
-			_, err := fmt.Fprintf(c.OutOrStdout(), "rds-autopilot %s (commit %s, %s, %s, SDK %s)\n", b.Version, cmp.Or(b.Commit, "unknown"), b.Go, b.Platform, cmp.Or(b.SDK, "unknown"))
+			_, err := fmt.Fprintf(c.OutOrStdout(), "rds-autopilot %s (commit %s, %s, %s, SDK %s)\n", b.Version,
+				cmp.Or(b.Commit, "unknown"), b.Go, b.Platform, cmp.Or(b.SDK, "unknown"))
 			return err
 		},
 	}
-	c.Flags().StringVarP(&output, "output", "o", "", "`format`: json; empty means one line for people")
+	c.Flags().StringVarP(&output, "output", "o", "", "`format`: json; empty means one line of text")
 	return c
 }
 
-// writeJSON writes an answer for programs.
-func writeJSON(w io.Writer, answer any) error {
+// writeJSON writes v as indented JSON.
+func writeJSON(w io.Writer, v any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(answer)
+	return encoder.Encode(v)
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// registry returns a registry of our own with what every process has.
+// registry returns a new registry with the metrics of the Go runtime, of the process and of the build.
 func registry(version string) *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "rds_autopilot_build_info", Help: "Always 1; the label says which build runs.",
+		Name: "rds_autopilot_build_info", Help: "Always 1. The label names the build that runs.",
 	}, []string{"version"})
 	build.WithLabelValues(version).Set(1)
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build)
@@ -24,14 +24,14 @@ func registry(version string) *prometheus.Registry {
 }
 
 func leaderGauge(reg prometheus.Registerer) prometheus.Gauge {
-	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rds_autopilot_leader", Help: "1 on the replica that decides, else 0."})
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rds_autopilot_leader", Help: "1 on the replica that leads and decides, else 0."})
 	reg.MustRegister(g)
 	return g
 }
 
 func reachableGauge(reg prometheus.Registerer, reachable func() bool) {
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "rds_autopilot_kubernetes_reachable", Help: "1 if the Kubernetes API answered lately, else 0: then nothing can be stored.",
+		Name: "rds_autopilot_kubernetes_reachable", Help: "1 if the Kubernetes API answered recently, else 0. While it is 0, nothing can be stored.",
 	}, func() float64 {
 		if reachable() {
 			return 1
@@ -40,10 +40,11 @@ func reachableGauge(reg prometheus.Registerer, reachable func() bool) {
 	}))
 }
 
-// admin is the server of the address that is not public. page is the status page; nil where there is none.
+// admin returns the server of the admin address, which is not public. page is the status page, or nil if it is switched
+// off.
 func admin(reg *prometheus.Registry, ready func() bool, page http.Handler) *http.Server {
 	mux := chi.NewMux()
-	// Not compressed: what compresses takes 1.6 MB of memory, and whoever scrapes is near.
+	// Compression would cost 1.6 MB of memory, and Prometheus usually scrapes from the same cluster.
 	mux.Method(http.MethodGet, "/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Timeout: 10 * time.Second, DisableCompression: true}))
 	mux.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok") })
 	mux.Get("/readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -64,5 +65,5 @@ func admin(reg *prometheus.Registry, ready func() bool, page http.Handler) *http
 func writeText(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(text + "\n")) // the client is gone where this fails
+	_, _ = w.Write([]byte(text + "\n")) // an error means that the client has gone
 }

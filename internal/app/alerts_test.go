@@ -58,7 +58,7 @@ func alerts(t *testing.T) map[string]alert {
 }
 
 // nobody is a cluster without databases.
-type nobody struct{ controller.Cache }
+type nobody struct{ controller.AutopilotCache }
 
 func (nobody) EachAutopilot(func(*v1alpha1.RdsAutopilot)) {}
 
@@ -75,7 +75,7 @@ func families(t *testing.T) map[string]family {
 	reg := registry("test")
 	leaderGauge(reg)
 	reachableGauge(reg, func() bool { return true })
-	controller.New(controller.Options{Cache: nobody{}, Reg: reg, Now: time.Now, Log: zap.NewNop()})
+	controller.New(controller.Options{Autopilots: nobody{}, Reg: reg, Now: time.Now, Log: zap.NewNop()})
 	webhook.New(webhook.Options{Reg: reg, Now: time.Now, Log: zap.NewNop()})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

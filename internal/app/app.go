@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
-	_ "time/tzdata" // windows name zones, and a container need not have them
+	_ "time/tzdata" // windows name time zones, and a container image may lack the zone files
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -21,7 +21,8 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s"
 )
 
-const drainLimit = 5 * time.Second // for requests in flight when stopping
+// drainLimit is how long a stopping server waits for requests in flight before it closes their connections.
+const drainLimit = 5 * time.Second
 
 // App is the service: it receives, decides and patches while Run runs.
 type App struct {
@@ -32,11 +33,11 @@ type App struct {
 	kube    *k8s.Cluster
 	cloud   *otc.Cloud
 	leader  prometheus.Gauge
-	page    http.Handler // nil where it is switched off
+	page    http.Handler // nil if the status page is switched off
 	leading atomic.Value // string: the pod that leads, as last seen
 }
 
-// New connects to Kubernetes and to the cloud, and puts the parts together. Whatever keeps it from starting is one error.
+// New connects to Kubernetes and to the cloud and wires the parts. It returns the first error that prevents the start.
 func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -44,7 +45,7 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 		o.Log.Warn("--public-url is http: alarms cross the network unencrypted")
 	}
 	if o.Allowed.IsUnbounded() {
-		o.Log.Warn("--allowed-instances is empty: whoever may write an RdsAutopilot in a watched namespace can have any instance of the project changed")
+		o.Log.Warn("--allowed-instances is empty: anyone with write access to an RdsAutopilot in a watched namespace can have any instance of the project changed")
 	}
 	reg := registry(o.Version)
 	kube, err := ConnectKube(ctx, config, o)
@@ -64,90 +65,105 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	if a.Parts, err = Wire(o, kube, clusterID, api, reg); err != nil {
 		return nil, err
 	}
-	if a.page, err = StatusPage(o, kube, api, reg, a.Receiver, a.leadingPod); err != nil {
+	if a.page, err = StatusPage(o, kube, api, reg, a.leadingPod); err != nil {
 		return nil, err
 	}
 	return a, a.Watch(kube)
 }
 
-// Run starts everything and stops it in order. Readiness and the leader's work end at once: the sooner the lease is free,
-// the sooner another replica decides. The receiver goes on for the drain delay, because senders learn only by and by
-// that they should not use it, and then ends what is in flight. The watches come last, for the others need them.
+// Run starts all parts, waits until ctx ends or one part fails, and then stops the parts in this order:
+//
+//  1. Readiness and the leader's loop end at once, so that the lease is free for another replica.
+//  2. The receiver accepts messages for the drain delay, because senders learn of the stop with a delay. Then it
+//     finishes the requests in flight.
+//  3. The watches and the admin server stop last, because the others need them.
 func (a *App) Run(ctx context.Context, public, private net.Listener) error {
+	parts, working := errgroup.WithContext(ctx)
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWatching()
+	parts.Go(func() error { return a.kube.Run(watching) })
+
 	var listening, stopping atomic.Bool
 	adminServer := admin(a.reg, func() bool {
 		return listening.Load() && !stopping.Load() && a.kube.HasSynced() && a.kube.Reachable()
 	}, a.page)
+	parts.Go(func() error { return serve(adminServer, private) })
 
-	var last errgroup.Group // ends after everything else
-	last.Go(func() error { return a.kube.Run(watching) })
-	last.Go(func() error { return served(adminServer.Serve(private)) })
+	leaderStopped := make(chan struct{})
+	parts.Go(func() error {
+		defer close(leaderStopped)
+		return a.lead(working)
+	})
+	parts.Go(func() error {
+		a.cloud.Reach(working, reachAgain)
+		return nil
+	})
 
-	work, working := errgroup.WithContext(ctx)
-	work.Go(func() error { return a.lead(working) })
-	work.Go(func() error { a.cloud.Reach(working, reachAgain); return nil })
-	work.Go(func() error { returnMemory(working); return nil })
 	webhookServer := a.Receiver.Server()
 	webhookServer.Handler = closeConnections(&stopping, webhookServer.Handler)
-	work.Go(func() error {
-		// Without its caches a replica would ask the API server for every topic.
+	parts.Go(func() error {
+		// With empty caches, the receiver would ask the API server for the topic of every message.
 		if a.kube.WaitForSync(working) != nil {
-			return nil //nolint:nilerr // stopped before that
+			return nil //nolint:nilerr // Run stopped first
 		}
 		listening.Store(true)
 		a.log.Info("listening", zap.String("webhook", public.Addr().String()), zap.String("admin", private.Addr().String()),
 			zap.String("publicURL", a.options.PublicURL.Redacted()), zap.String("version", a.options.Version))
-		return served(webhookServer.Serve(public))
+		return serve(webhookServer, public)
 	})
-	work.Go(func() error {
-		<-working.Done()
-		stopping.Store(true)
-		a.log.Info("stopping", zap.Duration("drainDelay", a.options.DrainDelay))
-		if ctx.Err() != nil && listening.Load() { // else nothing is to be saved
-			<-time.After(a.options.DrainDelay)
-		}
-		return shutDown(webhookServer)
-	})
-	err := work.Wait()
+
+	<-working.Done()
+	stopping.Store(true)
+	a.log.Info("stopping", zap.Duration("drainDelay", a.options.DrainDelay))
+	if ctx.Err() != nil && listening.Load() { // after a failure, or before the first message, there is nothing to drain
+		time.Sleep(a.options.DrainDelay)
+	}
+	drained := shutDown(webhookServer)
+	<-leaderStopped
 	stopWatching()
-	return errors.Join(err, shutDown(adminServer), last.Wait())
+	stopped := shutDown(adminServer)
+	return errors.Join(parts.Wait(), drained, stopped)
 }
 
-// leadingPod is the pod that leads, as last seen; empty where none was seen, or nobody is elected.
+// leadingPod returns the pod that leads, as last seen. It is empty before the first election and without leader
+// election.
 func (a *App) leadingPod() string {
 	pod, _ := a.leading.Load().(string)
 	return pod
 }
 
-// lead works as long as this replica leads, and seeks the lease again when it was lost.
+// lead runs the controller while this replica leads. After a lost lease it competes for the lease again.
 func (a *App) lead(ctx context.Context) error {
 	if a.kube.WaitForSync(ctx) != nil {
-		return nil //nolint:nilerr // stopped before that
+		return nil //nolint:nilerr // Run stopped first
 	}
 	if !a.options.LeaderElect {
 		a.leader.Set(1)
 		a.Controller.Run(ctx)
 		return nil
 	}
-	for ctx.Err() == nil {
-		err := a.kube.Lead(ctx, k8s.Lease{Namespace: a.options.LeaseNamespace, Pod: a.options.Env("POD_NAME"), OnLeader: func(pod string) { a.leading.Store(pod) }, OnChange: func(leading bool) {
+	lease := k8s.Lease{
+		Namespace: a.options.LeaseNamespace, Pod: a.options.Env("POD_NAME"),
+		OnLeader: func(pod string) { a.leading.Store(pod) },
+		OnChange: func(leading bool) {
 			a.log.Info("leadership", zap.Bool("leading", leading))
 			a.leader.Set(0)
 			if leading {
 				a.leader.Set(1)
 			}
-		}}, a.Controller.Run)
-		if err != nil && !errors.Is(err, k8s.ErrLeaseLost) {
+		},
+	}
+	for ctx.Err() == nil {
+		if err := a.kube.Lead(ctx, lease, a.Controller.Run); err != nil && !errors.Is(err, k8s.ErrLeaseLost) {
 			return fmt.Errorf("elect a leader: %w", err)
 		}
 	}
 	return nil
 }
 
-// closeConnections asks those that send while we stop to come on another connection, which will be another replica's: a kept one
-// could be closed just when it is used again, and SMN would have to send once more.
+// closeConnections closes each connection after its answer once the process is stopping. The sender's next connection
+// reaches another replica. A connection kept open could be closed just as SMN reuses it, and SMN would have to deliver
+// again.
 func closeConnections(stopping *atomic.Bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if stopping.Load() {
@@ -157,14 +173,15 @@ func closeConnections(stopping *atomic.Bool, next http.Handler) http.Handler {
 	})
 }
 
-func served(err error) error {
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
+// serve returns nil after shutDown, else the error that ended the server.
+func serve(s *http.Server, l net.Listener) error {
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
 	}
-	return err
+	return nil
 }
 
-// shutDown lets requests in flight end, but not for ever.
+// shutDown waits up to drainLimit for the requests in flight, and then closes their connections.
 func shutDown(s *http.Server) error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainLimit)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 
 const sdkModule = "github.com/opentelekomcloud/gophertelekomcloud"
 
-// Build is which build this is.
+// Build describes the build of the running binary.
 type Build struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`
@@ -19,7 +19,8 @@ type Build struct {
 	SDK      string `json:"sdk,omitempty"` // version of the cloud's SDK
 }
 
-// ThisBuild is the build that runs. An empty commit is the one that the Go tool noted, where it did.
+// ThisBuild returns the build that runs. If commit is empty, it uses the commit that the Go tool recorded, if there is
+// one.
 func ThisBuild(version, commit string) Build {
 	b := Build{Version: version, Commit: commit, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()

@@ -16,13 +16,16 @@ import (
 )
 
 const (
-	startLimit = 13 * time.Second // for the API server and the cloud to answer at start
-	cloudLimit = 5 * time.Second  // of that, for the cloud: it is not waited for
-	reachAgain = 20 * time.Second // between tries to reach it where it was away
+	// startLimit is how long the API server and the cloud together may take to answer at start.
+	startLimit = 13 * time.Second
+	// cloudLimit is the cloud's share of startLimit. The service starts without the cloud and retries later.
+	cloudLimit = 5 * time.Second
+	// reachAgain is the time between two attempts to reach a cloud that did not answer at start.
+	reachAgain = 20 * time.Second
 )
 
-// ConnectCloud logs in. Where patient is true, a cloud that is away is no error: it is tried again later. One that refuses
-// the credentials always is.
+// ConnectCloud logs in to the cloud. It returns an error if the cloud refuses the credentials. If patient is true, an
+// unreachable cloud is no error, and the caller retries with Reach.
 func ConnectCloud(ctx context.Context, o Options, reg prometheus.Registerer, patient bool) (*otc.Cloud, error) {
 	if patient {
 		var cancel context.CancelFunc
@@ -34,7 +37,7 @@ func ConnectCloud(ctx context.Context, o Options, reg prometheus.Registerer, pat
 		Transport: o.Transport, Now: o.Now, Observe: o.Observe,
 	})
 	if errors.Is(err, otc.ErrCredentials) {
-		return nil, fmt.Errorf("connect to the cloud: it refused the credentials in OS_* or clouds.yaml: %w", err)
+		return nil, fmt.Errorf("connect to the cloud: the cloud refused the credentials in OS_* or clouds.yaml: %w", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cloud: %w", err)
@@ -42,7 +45,7 @@ func ConnectCloud(ctx context.Context, o Options, reg prometheus.Registerer, pat
 	return c, nil
 }
 
-// ConnectKube connects to the API server, and checks that it may read what is watched.
+// ConnectKube connects to the API server, and checks the rights to read the watched kinds.
 func ConnectKube(ctx context.Context, config *rest.Config, o Options) (*k8s.Cluster, error) {
 	kube, err := k8s.Connect(ctx, config, k8s.Options{Version: o.Version, Namespaces: o.Namespaces, Log: o.Log.Named("kubernetes")})
 	if err != nil {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package app is the service as one value: New puts its parts together, Run works until the context ends. The binary, the
-// tests and the sandbox use it, so that nothing is wired twice. It reads no flag and knows no exit code; its errors name the flag that helps.
+// Package app is the service as one value: New wires its parts, Run works until its context ends. The binary, the tests
+// and the sandbox all use it, so that the wiring exists once. The package reads no flags and knows no exit codes, but
+// its errors name the flag to set.
 package app

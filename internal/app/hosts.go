@@ -11,11 +11,11 @@ import (
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
 )
 
-// Console is the host that confirmation links lead to in the regions that are known to use it.
+// Console is the host of confirmation links in the regions eu-de and eu-nl.
 const Console = "console.otc.t-systems.com"
 
-// CertHosts are the hosts of signing certificates: as given, else SMN's own in the catalogue. As long as the cloud was
-// never reached, and where --endpoint replaces that host, the region's convention stands in.
+// CertHosts returns the hosts of signing certificates: the configured ones, else SMN's own host in the catalogue.
+// Before the first login, or if --endpoint replaces SMN's host, it falls back to the host by the region's convention.
 func CertHosts(o Options, c interface {
 	Region() string
 	SMNHost() string
@@ -31,7 +31,7 @@ func CertHosts(o Options, c interface {
 	}
 }
 
-// SMNHost is the host of SMN in a region by convention (OTC: endpoints).
+// SMNHost returns SMN's host in a region by convention (OTC: endpoints).
 func SMNHost(region string) string {
 	if region == "eu-ch2" {
 		return "smn.eu-ch2.sc.otc.t-systems.com"
@@ -39,7 +39,7 @@ func SMNHost(region string) string {
 	return "smn." + region + ".otc.t-systems.com"
 }
 
-// ConfirmHosts are the hosts of confirmation links: as given, else the console's where it is known.
+// ConfirmHosts returns the hosts of confirmation links: the configured ones, else the console of a known region.
 func ConfirmHosts(o Options, region string) ([]string, error) {
 	switch {
 	case len(o.ConfirmHosts) > 0:
@@ -47,15 +47,15 @@ func ConfirmHosts(o Options, region string) ([]string, error) {
 	case slices.Contains([]string{"eu-de", "eu-nl"}, region):
 		return []string{Console}, nil
 	}
-	return nil, fmt.Errorf("--smn-confirm-hosts is required in region %s: the host of its console, where confirmation links lead", region)
+	return nil, fmt.Errorf("--smn-confirm-hosts is required in region %s: set it to the host of the region's console, which is the host of confirmation links", region)
 }
 
-// KnownSMNHosts are SMN's hosts in all regions, for when it is not known which one is meant.
+// KnownSMNHosts returns SMN's hosts in all known regions, for callers without a region.
 func KnownSMNHosts() []string {
 	return []string{SMNHost("eu-de"), SMNHost("eu-nl"), SMNHost("eu-ch2")}
 }
 
-// CrossesNetworkUnencrypted reports whether alarms to that URL would.
+// CrossesNetworkUnencrypted reports whether alarms to u cross a network over http. A loopback address does not.
 func CrossesNetworkUnencrypted(u *url.URL) bool {
 	ip := net.ParseIP(u.Hostname())
 	return u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())

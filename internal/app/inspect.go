@@ -10,10 +10,11 @@ import (
 	"github.com/mcsps/rds-autopilot/autopilot/webhook"
 )
 
-const inspectLimit = 10 * time.Second // for the certificate, whose host may be slow
+// inspectLimit bounds the download of the signing certificate.
+const inspectLimit = 10 * time.Second
 
-// Inspect runs the receiver's checks, as far as they need no cluster, on the captured body of a message. Hosts that are not
-// given are those of every known region.
+// Inspect runs those of the receiver's checks that need no cluster on the captured body of a message. Without
+// configured hosts, it accepts the hosts of every known region.
 func Inspect(ctx context.Context, o Options, body []byte) []webhook.Step {
 	ctx, cancel := context.WithTimeout(ctx, inspectLimit)
 	defer cancel()

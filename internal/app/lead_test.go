@@ -17,8 +17,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/zap"
 
-	"github.com/mcsps/rds-autopilot/internal/kubefake"
-	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
+	simkube "github.com/mcsps/rds-autopilot/test/sim/kube"
 )
 
 // wire is a connection that may be cut.
@@ -37,11 +37,11 @@ func (w wire) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestALeaseThatIsLostIsSoughtAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sim, err := otcsim.Start(otcsim.Options{Local: true})
+		sim, err := simcloud.Start(simcloud.Options{Local: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		kube, err := kubefake.New(kubefake.Options{CRDs: []string{"../../deploy/crds/rds.yaml", "../../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml"}})
+		kube, err := simkube.New(simkube.Options{CRDs: []string{"../../deploy/crds/rds.yaml", "../../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml"}})
 		if err != nil {
 			t.Fatal(err)
 		}

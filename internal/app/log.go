@@ -9,7 +9,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// NewLogger writes one line per event to w; format is json or console.
+// NewLogger returns a logger that writes one line per event to w. format is json or console.
 func NewLogger(w io.Writer, level zapcore.Level, format string) *zap.Logger {
 	config := zap.NewProductionEncoderConfig()
 	config.TimeKey, config.EncodeTime = "time", zapcore.RFC3339NanoTimeEncoder

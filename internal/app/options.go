@@ -15,52 +15,52 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Options are what the service needs to know. All are required unless their comment says what the zero value means.
+// Options configure the service. All are required unless their comment gives a meaning to the zero value.
 type Options struct {
-	PublicURL *url.URL // that SMN posts alarms to; its path is the receiver's
+	PublicURL *url.URL // SMN posts alarms to it; its path is the receiver's
 	Mode      v1alpha1.Mode
-	Allowed   autopilot.Allowed // of spec.apply: Cloud
-	// Namespaces that are watched; none means all.
+	Allowed   autopilot.Allowed // which databases may use spec.apply: Cloud
+	// Namespaces are the watched ones; none means all.
 	Namespaces []string
 
 	// CertHosts are the exact hosts of signing certificates; none means SMN's own in the cloud's catalogue.
 	CertHosts []string
 	// ConfirmHosts are the exact hosts of confirmation links; none means the console of a known region.
 	ConfirmHosts []string
-	Roots        *x509.CertPool // that those hosts are trusted by; nil means the system's
-	// SMNClient fetches certificates and confirms in place of our own clients, which bound hosts, size and time; nil
-	// outside of tests.
+	Roots        *x509.CertPool // trust roots for those hosts; nil means the system's
+	// SMNClient replaces the clients that fetch certificates and confirm, which limit hosts, size and time. Only tests set
+	// it.
 	SMNClient     *http.Client
 	MaxMessageAge time.Duration
 
-	Sweep            time.Duration  // between two sweeps
-	Recheck          time.Duration  // the next look while an instance is busy or a change is pending
-	MaxFlavorChanges int            // at a time in the cluster
-	Chance           func() float64 // 0 to 1, for the sweep's jitter; nil is random
+	Sweep            time.Duration  // time between two sweeps
+	Recheck          time.Duration  // time to the next check while an instance is busy or a change is pending
+	MaxFlavorChanges int            // changes in progress at a time in the cluster
+	Chance           func() float64 // returns 0 to 1, for the sweep's jitter; nil is random
 
 	LeaderElect    bool
 	LeaseNamespace string        // empty means the pod's own
-	DrainDelay     time.Duration // how long the receiver goes on after the context has ended
+	DrainDelay     time.Duration // how long the receiver accepts messages after the context has ended
 
 	CloudRate float64           // requests per second to each cloud service
-	Endpoints map[string]string // of cloud services, in place of the catalogue's
-	// Transport makes the calls of the cloud's API; nil is the default one.
+	Endpoints map[string]string // URL by service, in place of the catalogue's
+	// Transport sends the requests to the cloud's API; nil is the default one.
 	Transport http.RoundTripper
-	// Observe gets every answer of the cloud; nil is nobody.
+	// Observe is called with every answer of the cloud; may be nil.
 	Observe func(otc.Answer)
-	Env     func(string) string // OS_* credentials, and POD_NAME where the host's name is not the pod's
+	Env     func(string) string // OS_* credentials, and POD_NAME if the host name differs from the pod's name
 
-	StatusPage bool // at / of the address that is not public
+	StatusPage bool // serve the status page at / of the admin address
 
 	Version string // of this build
 	Log     *zap.Logger
 	Now     func() time.Time
 }
 
-// Defaults are the options that have a default.
+// Defaults returns the options that have a default.
 func Defaults() Options {
 	return Options{
-		Mode: v1alpha1.ModeAuto, Allowed: autopilot.Allowed{Apply: v1alpha1.ApplyOperator}, MaxMessageAge: time.Hour, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3,
-		LeaderElect: true, StatusPage: true, DrainDelay: 5 * time.Second, CloudRate: 5, Now: time.Now,
+		Mode: v1alpha1.ModeAuto, Allowed: autopilot.Allowed{Apply: v1alpha1.ApplyOperator}, MaxMessageAge: time.Hour,
+		Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3, LeaderElect: true, StatusPage: true, DrainDelay: 5 * time.Second, CloudRate: 5, Now: time.Now,
 	}
 }

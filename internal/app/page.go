@@ -7,13 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/controller"
-	"github.com/mcsps/rds-autopilot/autopilot/webhook"
+	"github.com/mcsps/rds-autopilot/autopilot/plan"
 	"github.com/mcsps/rds-autopilot/internal/cloud"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/internal/status"
@@ -21,8 +22,10 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// StatusPage is what people look at; nil where it is switched off. leader says which pod leads.
-func StatusPage(o Options, kube *k8s.Cluster, api *otc.Cloud, reg prometheus.Gatherer, receiver *webhook.Receiver, leader func() string) (http.Handler, error) {
+// StatusPage returns the handler of the status page, or nil if it is switched off. leader returns the pod that leads.
+func StatusPage(
+	o Options, kube *k8s.Cluster, api *otc.Cloud, reg prometheus.Gatherer, leader func() string,
+) (http.Handler, error) {
 	if !o.StatusPage {
 		return nil, nil
 	}
@@ -31,18 +34,14 @@ func StatusPage(o Options, kube *k8s.Cluster, api *otc.Cloud, reg prometheus.Gat
 	return status.New(status.Options{
 		Cache: kube, Metrics: reg, Leader: leader, Mode: o.Mode, Sweep: o.Sweep, Recheck: o.Recheck, Version: o.Version,
 		Log: o.Log.Named("status"), Now: o.Now,
-		Plan: func(ctx context.Context, namespace, name string) (*autopilot.Plan, error) {
+		Plan: func(ctx context.Context, namespace, name string) (*plan.Plan, error) {
 			target := kube.Target(namespace, name)
 			if target == nil {
 				return nil, fmt.Errorf("there is no Rds %s/%s", namespace, name)
 			}
-			s, err := p.observe(ctx, target)
-			if err != nil {
-				return nil, err
-			}
-			return s.Plan(), nil
+			return p.plan(ctx, target)
 		},
-		Past: p.past, LastHour: receiver.AnsweredLastHour,
+		Past: p.past,
 		Replicas: func(ctx context.Context) (all []status.Replica, err error) {
 			pods, err := kube.Replicas(ctx, o.LeaseNamespace)
 			for _, pod := range pods {
@@ -59,8 +58,10 @@ func StatusPage(o Options, kube *k8s.Cluster, api *otc.Cloud, reg prometheus.Gat
 	})
 }
 
-// past is what was measured of a database, on the dimensions that its rules have.
-func (p planner) past(ctx context.Context, namespace, name string, period time.Duration, since time.Time) (none autopilot.Past, err error) {
+// past reads the measurements of a database since a time, on the dimensions of its rules.
+func (p planner) past(
+	ctx context.Context, namespace, name string, period time.Duration, since time.Time,
+) (none autopilot.Past, err error) {
 	a, err := p.kube.LiveAutopilot(ctx, namespace, name)
 	if err != nil {
 		return none, err
@@ -68,34 +69,24 @@ func (p planner) past(ctx context.Context, namespace, name string, period time.D
 	if a.Status.Instance == nil {
 		return none, errors.New("the instance is not known yet")
 	}
-	inst := autopilot.Instance{ID: a.Status.Instance.ID}
-	var wanted []controller.EvidenceOf
-	for _, m := range autopilot.MetricTable() {
-		w := controller.EvidenceOf{Metric: m.Metric}
-		for _, r := range a.Status.Alarms.Rules {
-			if r.Metric == m.Metric {
-				w.Dimension = r.Dimension
-			}
+	inst := &autopilot.Instance{ID: a.Status.Instance.ID}
+	wanted := wantedEvidence(a.Spec, a.Status.Alarms.Rules)
+	if slices.ContainsFunc(wanted, func(w controller.EvidenceRequest) bool { return w.Dimension == "" }) {
+		// A metric without a rule has the dimension of the instance's engine, which only the cloud knows.
+		if inst, err = p.cloud.Instance(ctx, inst.ID, p.options.Now().Add(-time.Hour)); err != nil {
+			return none, err
 		}
-		if w.Dimension == "" && inst.Engine == "" { // it follows from the engine, which only the cloud knows
-			found, err := p.cloud.Instance(ctx, inst.ID, p.options.Now().Add(-time.Hour))
-			if err != nil {
-				return none, err
-			}
-			if found == nil {
-				return none, errors.New("the cloud has no such instance")
-			}
-			inst = *found
+		if inst == nil {
+			return none, errors.New("the cloud has no such instance")
 		}
-		wanted = append(wanted, w)
 	}
-	return p.cloud.Past(ctx, inst, wanted, period, since)
+	return p.cloud.Past(ctx, *inst, wanted, period, since)
 }
 
-// cached answers from the caches where a plan of the command line asks the API server.
+// cached reads from the informers' caches, so that a plan on the status page costs no call to the API server.
 type cached struct{ *k8s.Cluster }
 
-// LiveAutopilot is the RdsAutopilot as last seen.
+// LiveAutopilot returns the cached RdsAutopilot, or autopilot.ErrGone.
 func (c cached) LiveAutopilot(_ context.Context, namespace, name string) (*v1alpha1.RdsAutopilot, error) {
 	a, ok := c.Autopilot(namespace, name)
 	if !ok {
@@ -104,7 +95,7 @@ func (c cached) LiveAutopilot(_ context.Context, namespace, name string) (*v1alp
 	return a, nil
 }
 
-// LiveTargetsByInstance are those that are watched and name the instance.
+// LiveTargetsByInstance returns the watched databases that name the instance.
 func (c cached) LiveTargetsByInstance(_ context.Context, id, _ string) ([]*autopilot.Target, error) {
 	return c.TargetsByInstance(id), nil
 }

@@ -16,14 +16,16 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/controller"
+	"github.com/mcsps/rds-autopilot/autopilot/plan"
 	"github.com/mcsps/rds-autopilot/internal/cloud"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-const autoscalingLimit = 5 * time.Second // for what only a note depends on
+// autoscalingLimit is short, because only a note of the plan depends on the answer.
+const autoscalingLimit = 5 * time.Second
 
-// planner asks the cluster and the cloud what a decision depends on, and changes neither.
+// planner reads from the cluster and the cloud everything that a decision depends on. It changes neither.
 type planner struct {
 	kube    planKube
 	api     *otc.Cloud
@@ -31,32 +33,32 @@ type planner struct {
 	options Options
 }
 
-// planKube is what a plan needs of Kubernetes; *k8s.Cluster is one that asks the API server.
+// planKube is the part of Kubernetes that a plan reads. *k8s.Cluster implements it with calls to the API server.
 type planKube interface {
 	LiveAutopilot(ctx context.Context, namespace, name string) (*v1alpha1.RdsAutopilot, error)
 	LiveTargetsByInstance(ctx context.Context, id, namespace string) ([]*autopilot.Target, error)
 	Writer(ctx context.Context, t *autopilot.Target, kind v1alpha1.ChangeKind) (string, error)
 }
 
-// situation collects what there is to decide on.
-type situation struct{ autopilot.Situation }
+// situation collects the facts of a decision and the notes for the reader.
+type situation struct{ plan.Situation }
 
 func (s *situation) note(format string, args ...any) {
 	s.Notes = append(s.Notes, fmt.Sprintf(format, args...))
 }
 
-// Plan says what would be decided now for a database if an alarm came. It connects as New does, to the one namespace, and
-// writes nothing anywhere. Each call has its own deadline; how many there are, and how fast they may be made, depends on the
-// cloud.
-func Plan(ctx context.Context, config *rest.Config, o Options, namespace, name string) (*autopilot.Plan, error) {
+// Plan returns what the autopilot would decide now for a database if an alarm came. It connects as New does, but only
+// to that namespace, and writes nothing. Each call has its own deadline. The total time depends on the number of calls
+// and on their rate.
+func Plan(ctx context.Context, config *rest.Config, o Options, namespace, name string) (*plan.Plan, error) {
 	starting, started := context.WithTimeout(ctx, startLimit)
 	defer started()
-	o.Namespaces = []string{namespace} // one may be allowed to read only this one
+	o.Namespaces = []string{namespace} // the caller may have the right to read only this one
 	kube, err := ConnectKube(starting, config, o)
 	if err != nil {
 		return nil, err
 	}
-	// Before the cloud is asked for anything: a wrong name is the likeliest mistake.
+	// Read the Rds before connecting to the cloud, because a wrong name is the most likely mistake.
 	target, err := kube.LiveTarget(starting, namespace, name)
 	if errors.Is(err, autopilot.ErrGone) {
 		return nil, fmt.Errorf("there is no Rds %s/%s, and no RdsAutopilot with spec.instanceID", namespace, name)
@@ -68,30 +70,36 @@ func Plan(ctx context.Context, config *rest.Config, o Options, namespace, name s
 	if err != nil {
 		return nil, err
 	}
-	s, err := planner{kube: kube, api: api, cloud: cloud.New(api, o.Now), options: o}.observe(ctx, target)
+	return planner{kube: kube, api: api, cloud: cloud.New(api, o.Now), options: o}.plan(ctx, target)
+}
+
+func (p planner) plan(ctx context.Context, t *autopilot.Target) (*plan.Plan, error) {
+	s, err := p.observe(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	return s.Plan(), nil
 }
 
-// observe reads what the controller's round reads, live. An error is something that must be known and could not be read.
+// observe reads live what a round of the controller reads. It returns an error if a fact that the decision needs is
+// missing.
 func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, error) {
-	s := &situation{autopilot.Situation{Namespace: t.Namespace, Name: t.Name}}
+	s := &situation{plan.Situation{Namespace: t.Namespace, Name: t.Name}}
 	rap, err := p.policy(ctx, s, t)
 	if err != nil {
 		return nil, err
 	}
 	_, off := controller.OffReason(t, rap, rap.Status.Switch)
-	if off = cmp.Or(off, p.options.Allowed.Refuses(rap.Spec, t)); off != "" {
+	off = cmp.Or(off, p.options.Allowed.Refuses(rap.Spec, t))
+	if off != "" {
 		s.note("%s", off)
 	}
 	if t.InstanceID == "" {
-		s.note("The operator has not entered an id in status.id of the Rds")
+		s.note("The operator has not set status.id of the Rds yet")
 	}
 	observer := controller.Observer{
-		Cloud: p.cloud, Mode: p.options.Mode, Recheck: p.options.Recheck, Log: p.options.Log, Now: p.options.Now,
-		Shared: func(ctx context.Context, t *autopilot.Target) (bool, error) { return p.shared(ctx, s, t) },
+		Instances: p.cloud, Mode: p.options.Mode, Recheck: p.options.Recheck, Log: p.options.Log, Now: p.options.Now,
+		ClaimedTwice: func(ctx context.Context, t *autopilot.Target) (bool, error) { return p.claimedTwice(ctx, s, t) },
 	}
 	if s.Case, err = observer.Observe(ctx, t, rap, p.options.Now()); err != nil {
 		return nil, err
@@ -104,18 +112,22 @@ func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, 
 	if s.Catalogue, err = p.cloud.Catalogue(ctx, *s.Instance); err != nil {
 		return nil, fmt.Errorf("read flavors: %w", err)
 	}
-	if s.Evidence, err = p.cloud.Evidence(ctx, *s.Instance, s.wanted(rap.Status)); err != nil {
+	var rules []v1alpha1.Rule // those of another instance have its dimensions
+	if have := rap.Status; have.Instance != nil && have.Instance.ID == s.Instance.ID {
+		rules = have.Alarms.Rules
+	}
+	if s.Evidence, err = p.cloud.Evidence(ctx, *s.Instance, wantedEvidence(s.Spec, rules)); err != nil {
 		return nil, fmt.Errorf("read evidence: %w", err)
 	}
 	if s.Offered, s.OfferedKnown, err = p.cloud.ResizeList(ctx, *s.Instance); err != nil {
 		return nil, fmt.Errorf("read the resize list: %w", err)
 	}
 	if !s.OfferedKnown {
-		s.note("The cloud has no resize list of this instance: only its own family is considered")
+		s.note("The cloud returns no resize list for this instance, so the plan considers only flavors of the same family")
 	}
 	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindVolume, v1alpha1.KindFlavor} {
-		if !t.NoRds && s.Interfered(kind) {
-			if s.Rival, err = p.kube.Writer(ctx, t, kind); err != nil {
+		if !t.NoRds && s.IsReverted(kind) {
+			if s.OtherWriter, err = p.kube.Writer(ctx, t, kind); err != nil {
 				return nil, err
 			}
 		}
@@ -124,7 +136,8 @@ func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, 
 	return s, nil
 }
 
-// noteAutoscaling says whether the cloud grows the volume as well. Nothing is decided by it, so its failure is no error.
+// noteAutoscaling notes whether the cloud's own autoscaling is on. No decision depends on it, so a failed call is only
+// noted.
 func (s *situation) noteAutoscaling(ctx context.Context, c *otc.Cloud) {
 	ctx, cancel := context.WithTimeout(ctx, autoscalingLimit)
 	defer cancel()
@@ -132,18 +145,19 @@ func (s *situation) noteAutoscaling(ctx context.Context, c *otc.Cloud) {
 	switch {
 	case errors.Is(err, otc.ErrNotFound): // the cloud has none
 	case err != nil:
-		s.note("Not known: whether the cloud's own storage autoscaling is on: %v", err)
+		s.note("Cannot read whether the cloud's own storage autoscaling is on: %v", err)
 	case policy.On:
-		s.note("The cloud's own storage autoscaling is on: it acts at %d %% free, up to %d GB; the autopilot at %d %% used, up to %d GB. Whoever comes first acts; the autopilot goes on from a size that the cloud has grown",
+		s.note("The cloud's own storage autoscaling is on: it acts at %d %% free, up to %d GB; the autopilot at %d %% used, up to %d GB. "+
+			"The first one to reach its threshold acts. The autopilot continues from a size that the cloud has set",
 			policy.TriggerPercent, policy.LimitGB, autopilot.Threshold(s.Instance.VolumeGB, int(s.Spec.Storage.ThresholdPercent)), s.Spec.Storage.MaxGB)
 	}
 }
 
-// policy is the RdsAutopilot, or one with the defaults where there is none yet.
+// policy returns the database's RdsAutopilot, or one with the defaults if there is none yet.
 func (p planner) policy(ctx context.Context, s *situation, t *autopilot.Target) (*v1alpha1.RdsAutopilot, error) {
 	rap, err := p.kube.LiveAutopilot(ctx, t.Namespace, t.Name)
 	if errors.Is(err, autopilot.ErrGone) {
-		s.note("There is no RdsAutopilot yet, and so no alarm: this is with the default policy. spec.autopilot: true of the Rds makes one")
+		s.note("There is no RdsAutopilot yet, so no alarm can come. This plan uses the default policy. Set spec.autopilot: true in the Rds to create one")
 		return &v1alpha1.RdsAutopilot{Spec: autopilot.DefaultSpec()}, nil
 	}
 	if err != nil {
@@ -157,18 +171,17 @@ func (p planner) policy(ctx context.Context, s *situation, t *autopilot.Target) 
 		s.note("Not armed (%s): no alarm would reach the autopilot. %s", armed.Reason, armed.Message)
 	}
 	if w := rap.Status.Deferred; w != nil {
-		s.note("A wish for a larger flavor (%v at %s %%, since %s) waits for the window", w.Metrics, w.ValuePercent, w.FirstTime.UTC().Format(time.RFC3339))
+		s.note("A request for a larger flavor (%v at %s %%, since %s) is waiting for the window", w.Metrics, w.ValuePercent, w.FirstTime.UTC().Format(time.RFC3339))
 	}
 	return rap, nil
 }
 
-// wanted are the measurements of all metrics, on the dimensions that the rules of this instance have.
-func (s *situation) wanted(have v1alpha1.Status) []controller.EvidenceOf {
-	var wanted []controller.EvidenceOf
+// wantedEvidence returns the measurements to read of all metrics, on the dimensions of the rules.
+func wantedEvidence(spec v1alpha1.Spec, rules []v1alpha1.Rule) (wanted []controller.EvidenceRequest) {
 	for _, m := range autopilot.MetricTable() {
-		w := controller.EvidenceOf{Metric: m.Metric, PeriodSeconds: m.PeriodSeconds(s.Spec)}
-		for _, r := range have.Alarms.Rules {
-			if r.Metric == m.Metric && have.Instance != nil && have.Instance.ID == s.Instance.ID {
+		w := controller.EvidenceRequest{Metric: m.Metric, PeriodSeconds: m.PeriodSeconds(spec)}
+		for _, r := range rules {
+			if r.Metric == m.Metric {
 				w.Dimension = r.Dimension
 			}
 		}
@@ -177,12 +190,12 @@ func (s *situation) wanted(have v1alpha1.Status) []controller.EvidenceOf {
 	return wanted
 }
 
-// shared reports whether another Rds has the same instance, as far as one may look.
-func (p planner) shared(ctx context.Context, s *situation, t *autopilot.Target) (bool, error) {
+// claimedTwice reports whether another Rds names the same instance, among those that the caller may list.
+func (p planner) claimedTwice(ctx context.Context, s *situation, t *autopilot.Target) (bool, error) {
 	targets, err := p.kube.LiveTargetsByInstance(ctx, t.InstanceID, metav1.NamespaceAll)
 	if apierrors.IsForbidden(err) {
-		s.note("Not considered: whether an Rds of another namespace has the same instance, for you may not list those")
+		s.note("Not checked: whether an Rds of another namespace names the same instance, because you may not list those")
 		targets, err = p.kube.LiveTargetsByInstance(ctx, t.InstanceID, t.Namespace)
 	}
-	return p.options.Allowed.Shared(targets), err
+	return p.options.Allowed.ClaimedTwice(targets), err
 }

@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/plan"
 	"github.com/mcsps/rds-autopilot/internal/otc"
-	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
 // environment has the credentials of a simulated cloud.
-func environment(sim *otcsim.Cloud) func(string) string {
+func environment(sim *simcloud.Cloud) func(string) string {
 	env := map[string]string{}
 	for _, pair := range sim.Env() {
 		k, v, _ := strings.Cut(pair, "=")
@@ -28,18 +29,18 @@ func TestPlanSaysWhetherTheCloudGrowsTheVolumeToo(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		on    bool
-		fault otcsim.Fault
+		fault simcloud.Fault
 		want  string
 	}{
-		{"it is off", false, otcsim.Fault{}, ""},
-		{"the API lacks it", true, otcsim.Fault{Status: 404, Body: `{"error_code":"APIGW.0101","error_msg":"The API does not exist"}`}, ""},
-		{"it is on", true, otcsim.Fault{}, "The cloud's own storage autoscaling is on: it acts at 15 % free, up to 500 GB; the autopilot at 90 % used, up to 4000 GB."},
-		{"it is refused", true, otcsim.Fault{Status: 403, Body: `{"error_code":"DBS.280001","error_msg":"no"}`}, "Not known: whether the cloud's own storage autoscaling is on: rds GetStoragePolicy: 403"},
-		{"it hangs", true, otcsim.Fault{Hang: true}, "Not known: whether the cloud's own storage autoscaling is on: rds GetStoragePolicy: context deadline exceeded"},
+		{"it is off", false, simcloud.Fault{}, ""},
+		{"the API lacks it", true, simcloud.Fault{Status: 404, Body: `{"error_code":"APIGW.0101","error_msg":"The API does not exist"}`}, ""},
+		{"it is on", true, simcloud.Fault{}, "The cloud's own storage autoscaling is on: it acts at 15 % free, up to 500 GB; the autopilot at 90 % used, up to 4000 GB."},
+		{"it is refused", true, simcloud.Fault{Status: 403, Body: `{"error_code":"DBS.280001","error_msg":"no"}`}, "Cannot read whether the cloud's own storage autoscaling is on: rds GetStoragePolicy: 403"},
+		{"it hangs", true, simcloud.Fault{Hang: true}, "Cannot read whether the cloud's own storage autoscaling is on: rds GetStoragePolicy: context deadline exceeded"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				sim, err := otcsim.Start(otcsim.Options{Local: true, Fault: func(q *http.Request) *otcsim.Fault {
+				sim, err := simcloud.Start(simcloud.Options{Local: true, Fault: func(q *http.Request) *simcloud.Fault {
 					if strings.HasSuffix(q.URL.Path, "/disk-auto-expansion") {
 						return &tc.fault
 					}
@@ -48,8 +49,8 @@ func TestPlanSaysWhetherTheCloudGrowsTheVolumeToo(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				in, err := sim.AddInstance(otcsim.Instance{
-					Name: "db", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, AutoScale: otcsim.AutoScale{On: tc.on, LimitGB: 500, TriggerThreshold: 15},
+				in, err := sim.AddInstance(simcloud.Instance{
+					Name: "db", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, AutoScale: simcloud.AutoScale{On: tc.on, LimitGB: 500, TriggerThreshold: 15},
 				})
 				if err != nil {
 					t.Fatal(err)
@@ -58,7 +59,7 @@ func TestPlanSaysWhetherTheCloudGrowsTheVolumeToo(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				s := &situation{autopilot.Situation{Case: autopilot.Case{
+				s := &situation{plan.Situation{Case: autopilot.Case{
 					Spec: autopilot.DefaultSpec(), Instance: &autopilot.Instance{ID: in.ID, VolumeGB: 100},
 				}}}
 				begin := time.Now()

@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// TrustRoots are the system's and those of a PEM file; none where its name is empty.
+// TrustRoots returns the system's trust roots and, if file is not empty, those of that PEM file.
 func TrustRoots(file string) (*x509.CertPool, error) {
 	roots, err := x509.SystemCertPool()
 	if err != nil {
@@ -22,7 +22,7 @@ func TrustRoots(file string) (*x509.CertPool, error) {
 		return nil, fmt.Errorf("read trust roots: %w", err)
 	}
 	if !roots.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("read trust roots: %s holds no certificate", file)
+		return nil, fmt.Errorf("read trust roots: %s contains no certificate", file)
 	}
 	return roots, nil
 }

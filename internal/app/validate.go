@@ -13,8 +13,8 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Validate leaves out what is empty of the options that are lists, and reports the first option that is wrong, by the name
-// of its flag.
+// Validate trims the entries of the lists in o and drops empty ones. It returns an error for the first wrong option,
+// with the name of its flag.
 func (o *Options) Validate() error {
 	for _, list := range []*[]string{&o.Namespaces, &o.CertHosts, &o.ConfirmHosts, &o.Allowed.Instances} {
 		*list = trimmed(*list)
@@ -23,7 +23,7 @@ func (o *Options) Validate() error {
 		ok   bool
 		text string
 	}{
-		{o.PublicURL == nil || o.PublicURL.RawQuery == "" && o.PublicURL.Fragment == "" && o.PublicURL.User == nil, "--public-url: a query, a fragment or a user is not possible"},
+		{validPublicURL(o.PublicURL), "--public-url: want a URL without query, fragment and user"},
 		{slices.Contains([]v1alpha1.Mode{v1alpha1.ModeAuto, v1alpha1.ModeRecommend, v1alpha1.ModeOff}, o.Mode), "--mode: want Auto, Recommend or Off"},
 		{slices.Contains([]v1alpha1.Apply{v1alpha1.ApplyOperator, v1alpha1.ApplyCloud}, o.Allowed.Apply), "--allow-apply: want Operator or Cloud"},
 		{!slices.ContainsFunc(o.Allowed.Instances, invalidInstance), "--allowed-instances: want NAMESPACE/ID, with * for any"},
@@ -33,7 +33,7 @@ func (o *Options) Validate() error {
 		{o.Sweep > 0, "--sweep-interval: want more than 0"},
 		{o.Recheck > 0, "--recheck-interval: want more than 0"},
 		{o.MaxFlavorChanges > 0, "--max-flavor-changes: want more than 0"},
-		{o.DrainDelay >= 0 && o.DrainDelay <= time.Minute, "--drain-delay: want at most a minute, and not less than 0"},
+		{o.DrainDelay >= 0 && o.DrainDelay <= time.Minute, "--drain-delay: want 0 to 1 minute"},
 	} {
 		if !check.ok {
 			return errors.New(check.text)
@@ -42,7 +42,12 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// ParsePublicURL reads the URL that SMN posts alarms to.
+// validPublicURL reports whether u is nil, for a command without the flag, or only has scheme, host and path.
+func validPublicURL(u *url.URL) bool {
+	return u == nil || u.RawQuery == "" && u.Fragment == "" && u.User == nil
+}
+
+// ParsePublicURL parses the URL that SMN posts alarms to.
 func ParsePublicURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if !isWeb(u, err) {
@@ -51,7 +56,7 @@ func ParsePublicURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// trimmed leaves out spaces and what is empty.
+// trimmed returns the values without surrounding spaces, and drops empty ones.
 func trimmed(values []string) (kept []string) {
 	for _, v := range values {
 		if v = strings.TrimSpace(v); v != "" {
@@ -70,7 +75,7 @@ func (o *Options) validEndpoints() bool {
 	return true
 }
 
-// isWeb reports whether what was parsed is an http or https URL.
+// isWeb reports whether url.Parse has returned an http or https URL with a host.
 func isWeb(u *url.URL, err error) bool {
 	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http")
 }

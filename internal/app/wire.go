@@ -18,43 +18,45 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-const topicName = "autopilot_" // how the names of our topics begin
-
 // Cluster is what the receiver and the controller need of Kubernetes; *k8s.Cluster is one.
 type Cluster interface {
-	controller.Cache
-	controller.Store
-	controller.Applier
-	controller.Writers
+	controller.TargetCache
+	controller.AutopilotCache
+	controller.LiveReader
+	controller.AutopilotWriter
+	controller.StatusWriter
+	controller.RdsPatcher
+	controller.FieldManagers
 	controller.Recorder
 	webhook.Store
 }
 
-// Parts are the receiver of messages and the loop that decides.
+// Parts holds the HTTP receiver and the controller.
 type Parts struct {
 	Receiver   *webhook.Receiver
 	Controller *controller.Controller
 }
 
-// Wire puts the receiver and the controller together. clusterID is what marks this cluster's things in the cloud.
+// Wire builds the receiver and the controller. clusterID marks this cluster's objects in the cloud.
 func Wire(o Options, kube Cluster, clusterID string, api *otc.Cloud, reg prometheus.Registerer) (Parts, error) {
 	receiver, err := NewReceiver(o, kube, api, warn(kube), reg)
 	if err != nil {
 		return Parts{}, err
 	}
 	shared := cloud.New(api, o.Now)
+	arming := cloud.NewArming(shared, clusterID, o.PublicURL.String(), len(o.Namespaces) == 0)
 	return Parts{
 		Receiver: receiver,
 		Controller: controller.New(controller.Options{
-			Cache: kube, Store: kube, Applier: kube, Writers: kube, Recorder: kube, Cloud: shared, Changer: shared,
-			Arming: cloud.NewArming(shared, clusterID, o.PublicURL.String(), len(o.Namespaces) == 0),
-			Mode:   o.Mode, Allowed: o.Allowed, Sweep: o.Sweep, Recheck: o.Recheck, MaxFlavorChanges: o.MaxFlavorChanges,
+			Targets: kube, Autopilots: kube, Live: kube, AutopilotWriter: kube, StatusWriter: kube, RdsPatcher: kube, FieldManagers: kube,
+			Recorder: kube, Instances: shared, Alarms: shared, CloudChanger: shared, Arming: arming, Dimensions: arming, Orphans: arming,
+			Mode: o.Mode, Allowed: o.Allowed, Sweep: o.Sweep, Recheck: o.Recheck, MaxFlavorChanges: o.MaxFlavorChanges,
 			Log: o.Log, Reg: reg, Now: o.Now, Chance: o.Chance,
 		}),
 	}, nil
 }
 
-// NewReceiver returns the receiver of messages alone, which keeps what it receives in that store.
+// NewReceiver returns the HTTP receiver, which writes the signals it receives to store.
 func NewReceiver(o Options, store webhook.Store, api *otc.Cloud, warn func(*v1alpha1.RdsAutopilot, string, string), reg prometheus.Registerer) (*webhook.Receiver, error) {
 	confirmHosts, err := ConfirmHosts(o, api.Region())
 	if err != nil {
@@ -72,33 +74,32 @@ func NewReceiver(o Options, store webhook.Store, api *otc.Cloud, warn func(*v1al
 	}), nil
 }
 
-// Watch lets the controller know of every change in a cluster; it belongs before the cluster's Run.
+// Watch notifies the controller of every change in the cluster. Call it before the cluster's Run.
 func (p Parts) Watch(kube *k8s.Cluster) error {
-	kube.OnIntake(p.Controller.IntakeStored)
 	return errors.Join(kube.OnTarget(p.Controller.TargetChanged), kube.OnAutopilot(p.Controller.AutopilotChanged))
 }
 
-// warn emits an event about a message: on the autopilot, and on the Rds where people look.
+// warn returns a function that records a Warning event about a message, on the RdsAutopilot and on the Rds.
 func warn(kube Cluster) func(a *v1alpha1.RdsAutopilot, reason, note string) {
 	return func(a *v1alpha1.RdsAutopilot, reason, note string) {
 		kube.Event(kube.Target(a.Namespace, a.Name), a, autopilot.Event{Warning: true, Reason: reason, Action: "Receive", Note: note})
 	}
 }
 
-// location is where we are in the cloud.
+// location names our region and project in the cloud.
 type location interface {
 	Region() string
-	ProjectID() string // empty while it is not known
+	ProjectID() string // empty before the first login
 }
 
-// ourTopics reports whether a URN could be a topic of ours. Where the cloud was never reached our project is not known yet,
-// and any could be.
+// ourTopics returns a function that reports whether a URN can be one of our topics. Before the first login our project
+// is unknown, so a topic of any project can be ours.
 func ourTopics(c location) func(urn string) bool {
 	return func(urn string) bool {
 		project := c.ProjectID()
 		if parts := strings.Split(urn, ":"); project == "" && len(parts) == 5 {
 			project = parts[3]
 		}
-		return webhook.TopicPrefix(c.Region(), project, topicName)(urn)
+		return webhook.TopicPrefix(c.Region(), project, v1alpha1.CloudNamePrefix)(urn)
 	}
 }

@@ -15,61 +15,64 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Arming makes the alarms of databases come, and stop, by the package alarms.
+// Arming ensures and removes the topic, subscription and alarm rules of databases. It adapts the package alarms to the
+// controller.
 type Arming struct {
 	alarms         *alarms.Alarms
 	cloud          *Cloud
 	clusterID      string
 	endpoint       string // the public URL
-	everyNamespace bool   // is watched: what belongs to no autopilot we see, belongs to none
+	everyNamespace bool   // whether every namespace is watched
 	primaries      *primaries
 }
 
-// NewArming arms on behalf of a cluster. endpoint is the URL that alarms are sent to. Orphans are removed only where every
-// namespace is watched: else those of other namespaces would look like orphans.
+// NewArming returns an Arming for a cluster. clusterID is the uid of its namespace kube-system. endpoint is the URL
+// that SMN posts alarms to. Orphans are removed only if every namespace is watched, because the databases of an
+// unwatched namespace look like orphans.
 func NewArming(c *Cloud, clusterID, endpoint string, everyNamespace bool) *Arming {
 	return &Arming{
-		alarms: alarms.New(c.api, lists{c}, metrics(), c.now), cloud: c, clusterID: clusterID, endpoint: endpoint,
-		everyNamespace: everyNamespace, primaries: &primaries{points: c.points, now: c.now, byEngine: make(map[string]comparison)},
+		alarms: alarms.New(c.api, lister{c}, metrics(), c.now), cloud: c, clusterID: clusterID, endpoint: endpoint,
+		everyNamespace: everyNamespace,
+		primaries:      &primaries{points: c.points, now: c.now, byEngine: make(map[string]comparison)},
 	}
 }
 
-// lists reads each list once for all callers of the same time: arming 500 databases one by one would otherwise list 1,500
-// rules 500 times.
-type lists struct{ cloud *Cloud }
+// lister implements alarms.Lister. It reads each list once for all callers of the same time: arming 500 databases one
+// by one would otherwise list 1,500 rules 500 times.
+type lister struct{ cloud *Cloud }
 
-// Rules implements alarms.Lists.
-func (l lists) Rules(ctx context.Context) ([]otc.Rule, error) {
-	listed, err := l.cloud.rules.get(ctx, l.cloud.now())
-	return listed.rules, err
+// Rules implements alarms.Lister.
+func (l lister) Rules(ctx context.Context) ([]otc.Rule, error) {
+	list, err := l.cloud.rules.get(ctx, l.cloud.now())
+	return list.rules, err
 }
 
-// Topics implements alarms.Lists.
-func (l lists) Topics(ctx context.Context) ([]otc.Topic, error) {
+// Topics implements alarms.Lister.
+func (l lister) Topics(ctx context.Context) ([]otc.Topic, error) {
 	return l.cloud.topics.get(ctx, l.cloud.now())
 }
 
 // Ensure implements controller.Arming.
-func (a *Arming) Ensure(ctx context.Context, w controller.Arms, observed v1alpha1.Alarms, record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []string, error) {
+func (a *Arming) Ensure(ctx context.Context, w controller.DesiredAlarms, observed v1alpha1.Alarms, record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []string, error) {
 	desired, err := a.desired(w)
 	if err != nil {
 		return observed, nil, err
 	}
-	listed, err := a.cloud.listing.get(ctx, w.NotBefore)
+	snapshot, err := a.cloud.snapshot.get(ctx, w.NotBefore)
 	if err != nil {
 		return observed, nil, err
 	}
-	observed, mended, err := a.alarms.Ensure(ctx, desired, observed, listed, record)
+	observed, repaired, err := a.alarms.Ensure(ctx, desired, observed, snapshot, record)
 	if errors.Is(err, otc.ErrQuota) {
 		err = fmt.Errorf("%w: %w", controller.ErrQuota, err)
 	}
-	if _, waits := errors.AsType[alarms.ConfirmationLimitError](err); waits {
-		err = fmt.Errorf("%w: %w", controller.ErrLater, err)
+	if _, limited := errors.AsType[alarms.ConfirmationLimitError](err); limited {
+		err = fmt.Errorf("%w: %w", controller.ErrConfirmationLimit, err)
 	}
-	return observed, mended, err
+	return observed, repaired, err
 }
 
-func (a *Arming) desired(w controller.Arms) (alarms.Desired, error) {
+func (a *Arming) desired(w controller.DesiredAlarms) (alarms.Desired, error) {
 	dimension := w.Dimension
 	if dimension == "" {
 		name, err := alarms.InstanceDimension(w.Instance.Engine)
@@ -85,7 +88,7 @@ func (a *Arming) desired(w controller.Arms) (alarms.Desired, error) {
 	}, nil
 }
 
-// metrics are those of the autopilot's table, as the package alarms wants them.
+// metrics returns the autopilot's table of metrics in the types of the package alarms.
 func metrics() []alarms.Metric {
 	var all []alarms.Metric
 	for _, row := range autopilot.MetricTable() {
@@ -94,54 +97,41 @@ func metrics() []alarms.Metric {
 	return all
 }
 
-func name(a *v1alpha1.RdsAutopilot) string { return alarms.Name(a.Namespace, a.Name, string(a.UID)) }
+func name(a *v1alpha1.RdsAutopilot) string {
+	return v1alpha1.CloudName(a.Namespace, a.Name, string(a.UID))
+}
 
 // Remove implements controller.Arming.
 func (a *Arming) Remove(ctx context.Context, rap *v1alpha1.RdsAutopilot, observed v1alpha1.Alarms) error {
 	return a.alarms.Remove(ctx, name(rap), observed)
 }
 
-// Dimension implements controller.Arming. It is the primary node's where the instance has no data, or not the primary's.
-func (a *Arming) Dimension(ctx context.Context, inst autopilot.Instance) (string, error) {
-	dimension, value, err := a.alarms.Dimension(ctx, inst.Engine, inst.ID, inst.Primary)
-	if err != nil || value != inst.ID {
-		return dimension + ":" + value, err
-	}
-	ofNode, err := alarms.NodeDimension(inst.Engine)
-	if err != nil {
-		return "", err
-	}
-	if another, err := a.primaries.showsAnother(ctx, inst, dimension, ofNode); err != nil || !another {
-		return dimension + ":" + value, err
-	}
-	return ofNode + ":" + inst.Primary, nil
-}
-
-// Orphans implements controller.Arming.
+// Orphans implements controller.Arming. It asks for the autopilots again right before it removes anything, because
+// known comes from a cache.
 func (a *Arming) Orphans(ctx context.Context, notBefore time.Time, known []*v1alpha1.RdsAutopilot, ask func(context.Context) ([]*v1alpha1.RdsAutopilot, error)) (removed []string, foreign int, err error) {
-	listed, err := a.cloud.listing.get(ctx, notBefore)
+	snapshot, err := a.cloud.snapshot.get(ctx, notBefore)
 	if err != nil {
 		return nil, 0, err
 	}
-	orphans, foreign := a.alarms.Orphans(listed, a.clusterID, belongsToAny(known))
+	orphans, foreign := a.alarms.Orphans(snapshot, a.clusterID, belongsToAny(known))
 	if len(orphans) == 0 || !a.everyNamespace {
-		return nil, foreign, listed.Err()
+		return nil, foreign, snapshot.Err()
 	}
 	all, err := ask(ctx)
 	if err != nil {
 		return nil, foreign, err
 	}
-	orphans, foreign = a.alarms.Orphans(listed, a.clusterID, belongsToAny(all))
+	orphans, foreign = a.alarms.Orphans(snapshot, a.clusterID, belongsToAny(all))
 	for _, o := range orphans {
 		if err := a.alarms.RemoveOrphan(ctx, o); err != nil {
 			return removed, foreign, fmt.Errorf("remove %s: %w", o.Name, err)
 		}
 		removed = append(removed, o.Name)
 	}
-	return removed, foreign, listed.Err()
+	return removed, foreign, snapshot.Err()
 }
 
-// belongsToAny reports whether a name in the cloud belongs to one of these.
+// belongsToAny returns a function that reports whether a base name in the cloud belongs to one of these autopilots.
 func belongsToAny(living []*v1alpha1.RdsAutopilot) func(string) bool {
 	names := make(map[string]bool, len(living))
 	for _, rap := range living {

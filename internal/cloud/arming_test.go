@@ -12,8 +12,8 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/controller"
-	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
 // A process that watches some namespaces only knows nothing of the others: what belongs to no autopilot that it sees may be
@@ -21,9 +21,9 @@ import (
 func TestOrphansAreRemovedOnlyWhereEveryNamespaceIsWatched(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newReads(t, 1000, otcsim.Options{})
+		r := newReads(t, 1000, simcloud.Options{})
 		of := &v1alpha1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "0f1e2d3c-0000"}}
-		arms := controller.Arms{Autopilot: of, Instance: autopilot.Instance{ID: r.add(t, 1)[0], Engine: "MySQL"}, Rules: autopilot.Rules(autopilot.DefaultSpec(), 100)}
+		arms := controller.DesiredAlarms{Autopilot: of, Instance: autopilot.Instance{ID: r.add(t, 1)[0], Engine: "MySQL"}, Rules: autopilot.Rules(autopilot.DefaultSpec(), 100)}
 		some, every := NewArming(r.Cloud, "cluster-1", "https://a.example/smn", false), NewArming(r.Cloud, "cluster-1", "https://a.example/smn", true)
 		if _, _, err := every.Ensure(t.Context(), arms, v1alpha1.Alarms{}, func(v1alpha1.Alarms) error { return nil }); err != nil {
 			t.Fatal(err)

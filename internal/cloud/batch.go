@@ -11,35 +11,37 @@ import (
 )
 
 const (
-	// batchDelay is how long the first series of a call waits for others: Cloud Eye takes ten in one call, and an alarm is
-	// minutes old when it comes.
+	// batchDelay is how long the first series of a request waits for others, because one request reads ten. An alarm is
+	// minutes old when it arrives, so a second more does not matter.
 	batchDelay = time.Second
-	// pointsUsableFor is how long a series is not read again, unless there is news of it. Raw data comes once a minute, but our own
-	// patch is a reason to look once more, and so is all that the operator then does.
+	// pointsUsableFor is how long datapoints are used again by callers without news. Raw data is new once a minute,
+	// but our patch and the operator's updates start several rounds per minute.
 	pointsUsableFor = 30 * time.Second
 )
 
-// batcher reads datapoints for all callers of about the same time: a call that is full goes at once, another one waits for more.
+// batcher reads datapoints for all callers of about the same time in common requests. It sends a full request at
+// once, and another one after batchDelay. It is not a listCache, because the callers of one request read different
+// series.
 type batcher struct {
 	read func(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error)
 	now  func() time.Time
 
 	mu      sync.Mutex
 	latest  map[seriesKey]*batch
-	pending map[int]*batch // by period: neither full nor begun
+	pending map[int]*batch // by period: waits for more series
 }
 
-// seriesKey is a series in one period.
+// seriesKey is a series in one period in seconds.
 type seriesKey struct {
 	otc.Series
 	period int
 }
 
-// batch is what one call reads.
+// batch is one request.
 type batch struct {
 	series []otc.Series
-	begun  time.Time // zero: not yet
-	done   chan struct{}
+	begun  time.Time     // zero until it is sent
+	done   chan struct{} // closed when the next two are set
 	points map[otc.Series][]otc.Datapoint
 	err    error
 }
@@ -48,7 +50,8 @@ func newBatcher(read func(context.Context, []otc.Series, int) (map[otc.Series][]
 	return &batcher{read: read, now: now, latest: make(map[seriesKey]*batch), pending: make(map[int]*batch)}
 }
 
-// get returns the datapoints of these series, read at that time or later; one without any is missing.
+// get returns the datapoints of these series in a period in seconds, read at notBefore or later, but at most
+// pointsUsableFor old in any case. A series without datapoints is missing in the result.
 func (b *batcher) get(ctx context.Context, period int, series []otc.Series, notBefore time.Time) (map[otc.Series][]otc.Datapoint, error) {
 	found := make(map[otc.Series][]otc.Datapoint, len(series))
 	mine := b.join(ctx, period, series, notBefore)
@@ -68,7 +71,7 @@ func (b *batcher) get(ctx context.Context, period int, series []otc.Series, notB
 	return found, nil
 }
 
-// join returns the batch of each series.
+// join returns the batch of each series, and adds the series to a new one if necessary.
 func (b *batcher) join(ctx context.Context, period int, series []otc.Series, notBefore time.Time) []*batch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,6 +90,7 @@ func (b *batcher) join(ctx context.Context, period int, series []otc.Series, not
 	return mine
 }
 
+// add puts a series into the pending batch of its period. The caller holds b.mu.
 func (b *batcher) add(ctx context.Context, m seriesKey) *batch {
 	x := b.pending[m.period]
 	if x == nil {
@@ -106,7 +110,8 @@ func (b *batcher) add(ctx context.Context, m seriesKey) *batch {
 	return x
 }
 
-// begin reads, once. No caller's deadline ends it; the call ends by itself.
+// begin sends a batch unless it was sent before. The caller holds b.mu. No caller's context ends the request, because
+// others wait for it too; it has its own deadline.
 func (b *batcher) begin(ctx context.Context, x *batch, period int) {
 	if !x.begun.IsZero() {
 		return
@@ -117,17 +122,17 @@ func (b *batcher) begin(ctx context.Context, x *batch, period int) {
 		defer close(x.done)
 		x.points, x.err = b.read(context.WithoutCancel(ctx), x.series, period)
 		if x.err != nil {
-			b.forget(x, period) // the next caller reads again
+			b.forget(x, period) // so that the next caller reads again
 			return
 		}
 		time.AfterFunc(pointsUsableFor+batchDelay, func() { b.forget(x, period) })
 	}()
 }
 
-// before reports whether what it holds, or will hold, is older than that.
+// before reports whether the batch was sent before t.
 func (x *batch) before(t time.Time) bool { return !x.begun.IsZero() && x.begun.Before(t) }
 
-// forget drops what a call has read, where no other has read it since.
+// forget drops the datapoints of a batch, except those of series that a later batch has read.
 func (b *batcher) forget(x *batch, period int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

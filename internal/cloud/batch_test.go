@@ -64,7 +64,7 @@ func (c *cloudEye) ask(t *testing.T, b *batcher, n int, over time.Duration, peri
 
 func raw(int) int { return 1 }
 
-func TestCallersOfTheSameTimeShareOneReading(t *testing.T) {
+func TestBatcherSharesRequestsBetweenConcurrentCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloudEye()
 		c.ask(t, c.batches(), 40, 0, func(i int) int { return []int{1, 300}[i%2] })
@@ -75,7 +75,7 @@ func TestCallersOfTheSameTimeShareOneReading(t *testing.T) {
 }
 
 // However slowly a storm arrives, it takes little more than the calls that are full, and nobody waits long.
-func TestAStormIsReadInFullCalls(t *testing.T) {
+func TestBatcherFillsRequestsInAStorm(t *testing.T) {
 	for _, over := range []time.Duration{0, 2 * time.Second, 10 * time.Second, 30 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCloudEye()
@@ -90,7 +90,7 @@ func TestAStormIsReadInFullCalls(t *testing.T) {
 	}
 }
 
-func TestASeriesIsNotReadAgainAtOnce(t *testing.T) {
+func TestBatcherReusesDatapointsFor30Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloudEye()
 		b := c.batches()
@@ -112,7 +112,7 @@ func TestASeriesIsNotReadAgainAtOnce(t *testing.T) {
 	})
 }
 
-func TestWhatWasReadBeforeTheNewsIsReadAgain(t *testing.T) {
+func TestBatcherReadsAgainAfterNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloudEye()
 		b := c.batches()
@@ -134,7 +134,7 @@ func TestWhatWasReadBeforeTheNewsIsReadAgain(t *testing.T) {
 }
 
 // A stamp of another clock that is ahead must not have each series read by a call of its own.
-func TestNewsOfTheFutureIsNewsOfNow(t *testing.T) {
+func TestBatcherTreatsFutureNewsAsNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloudEye()
 		b := c.batches()
@@ -151,7 +151,7 @@ func TestNewsOfTheFutureIsNewsOfNow(t *testing.T) {
 	})
 }
 
-func TestAFailedReadingIsNotKept(t *testing.T) {
+func TestBatcherReadsAgainAfterFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, broken := newCloudEye(), true
 		b := c.batches()

@@ -15,10 +15,12 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Change asks the cloud for what is intended. It reads the instance right before, for what was listed may be old by now: it asks
-// for nothing that is there, nothing smaller, and nothing in place of what somebody else has made of it. The error is
-// autopilot.ErrConflict where the instance is not ready or another one by now, an autopilot.RefusedError where the cloud says no,
-// and another one where it is not known whether it has begun.
+// Change requests an intent from the cloud and returns the id of the job. It reads the instance first, because lists
+// may be old. It requests nothing and returns an empty id if the instance already has the size or flavor, or a larger
+// size.
+//
+// The error wraps autopilot.ErrConflict if the instance is not ready or has another flavor than the intent starts
+// from. It is an autopilot.RefusedError if the cloud refuses. After any other error, the change may have begun.
 func (c *Cloud) Change(ctx context.Context, instanceID string, i v1alpha1.Intent) (jobID string, err error) {
 	inst, err := c.api.Instance(ctx, instanceID)
 	if err != nil {
@@ -56,8 +58,8 @@ func notReady(inst otc.Instance) error {
 	return fmt.Errorf("instance %s is in %s: %w", inst.ID, inst.Status, autopilot.ErrConflict)
 }
 
-// refusal makes the cloud's no an autopilot.RefusedError. Without an answer, with 429 and with 5xx the change may come all the
-// same, or later.
+// refusal returns an autopilot.RefusedError if the cloud refused for good. It returns other errors as they are:
+// without an answer and with 5xx the change may have begun, and with 401 and 429 it can be requested again.
 func refusal(err error) error {
 	e, ok := errors.AsType[*otc.Error](err)
 	if !ok || errors.Is(err, otc.ErrUnavailable) || e.Status == 0 || e.Status == http.StatusUnauthorized {
@@ -66,8 +68,8 @@ func refusal(err error) error {
 	return fmt.Errorf("%w: %w", &autopilot.RefusedError{Reason: reasonOf(e), Message: strings.TrimSpace(e.Code + " " + e.Message)}, err)
 }
 
-// reasonOf sorts the cloud's codes (RDS api: error_codes.rst). Those of money are documented nowhere: 402, and what the billing
-// service of Huawei Cloud answers.
+// reasonOf maps the cloud's error codes to reasons (RDS api: error_codes.rst). The codes for missing payment are not
+// documented: 402, and the prefix that the billing service of Huawei Cloud uses.
 func reasonOf(e *otc.Error) autopilot.Reason {
 	switch strings.ToUpper(e.Code) {
 	case "DBS.280450":
@@ -92,7 +94,7 @@ func reasonOf(e *otc.Error) autopilot.Reason {
 	return autopilot.ReasonCloudRefused
 }
 
-// Job reads how far the cloud is with a change.
+// Job returns the state of a change by its job id; autopilot.JobUnknown if the cloud does not know the job.
 func (c *Cloud) Job(ctx context.Context, id string) (autopilot.Job, error) {
 	job, err := c.api.Job(ctx, id)
 	switch {

@@ -19,28 +19,39 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Cloud is Open Telekom Cloud as the controller needs it. Lists are shared: however many databases wait, one listing
-// serves them.
+const (
+	// rawPeriod is the period, in Cloud Eye's API, of data that is not aggregated.
+	rawPeriod = 1
+	// catalogueUsableFor is how old a catalogue may be, because a flavor may be sold out at any time.
+	catalogueUsableFor = 5 * time.Minute
+)
+
+// Cloud is Open Telekom Cloud as the controller needs it. It is safe for concurrent use. All callers share its lists,
+// so that a storm of alarms costs as many requests as one alarm.
 type Cloud struct {
 	api       *otc.Cloud
-	instances shared[map[string]otc.Instance]
-	topics    shared[[]otc.Topic]
-	rules     shared[ruleList]
-	listing   shared[*alarms.Listing]
+	instances listCache[map[string]otc.Instance] // by id
+	topics    listCache[[]otc.Topic]
+	rules     listCache[ruleList]
+	series    listCache[map[otc.Series]bool] // of seriesMetric
+	snapshot  listCache[*alarms.Snapshot]
 	points    *batcher
 	now       func() time.Time
+
+	mu         sync.Mutex
+	catalogues map[string]*listCache[[]flavors.Flavor] // by engine and version
 }
 
-// ruleList is one listing of the alarm rules, and their states by id: every round asks for those.
+// ruleList is one list of all alarm rules, and their states by rule id, which every round needs.
 type ruleList struct {
 	rules  []otc.Rule
 	states map[string]controller.AlarmState
 }
 
-// New returns a Cloud that reads by an API and a clock.
+// New returns a Cloud that reads from api. now is the clock.
 func New(api *otc.Cloud, now func() time.Time) *Cloud {
-	c := &Cloud{api: api, now: now}
-	c.instances = shared[map[string]otc.Instance]{now: now, read: func(ctx context.Context, _ time.Time) (map[string]otc.Instance, error) {
+	c := &Cloud{api: api, now: now, catalogues: make(map[string]*listCache[[]flavors.Flavor])}
+	c.instances = listCache[map[string]otc.Instance]{now: now, read: func(ctx context.Context, _ time.Time) (map[string]otc.Instance, error) {
 		all, err := api.Instances(ctx)
 		byID := make(map[string]otc.Instance, len(all))
 		for _, i := range all {
@@ -48,8 +59,8 @@ func New(api *otc.Cloud, now func() time.Time) *Cloud {
 		}
 		return byID, err
 	}}
-	c.topics = shared[[]otc.Topic]{now: now, read: func(ctx context.Context, _ time.Time) ([]otc.Topic, error) { return api.Topics(ctx) }}
-	c.rules = shared[ruleList]{now: now, read: func(ctx context.Context, _ time.Time) (ruleList, error) {
+	c.topics = listCache[[]otc.Topic]{now: now, read: func(ctx context.Context, _ time.Time) ([]otc.Topic, error) { return api.Topics(ctx) }}
+	c.rules = listCache[ruleList]{now: now, read: func(ctx context.Context, _ time.Time) (ruleList, error) {
 		rules, err := api.Rules(ctx)
 		states := make(map[string]controller.AlarmState, len(rules))
 		for _, r := range rules {
@@ -57,33 +68,36 @@ func New(api *otc.Cloud, now func() time.Time) *Cloud {
 		}
 		return ruleList{rules, states}, err
 	}}
+	c.series = listCache[map[otc.Series]bool]{now: now, read: func(ctx context.Context, _ time.Time) (map[otc.Series]bool, error) {
+		return api.ListedSeries(ctx, seriesMetric())
+	}}
+	c.snapshot = listCache[*alarms.Snapshot]{now: now, read: c.readSnapshot, composed: true}
 	c.points = newBatcher(c.readPoints, now)
-	c.listing = shared[*alarms.Listing]{now: now, read: c.list, composed: true}
 	return c
 }
 
-// list reads all that exists for alarms, as far as the cloud answers: the listing says what could not be read. The lists are
-// read side by side, so that one that hangs takes no time from another. Rules are listed once for this and for the states of
-// alarms.
-func (c *Cloud) list(ctx context.Context, notBefore time.Time) (*alarms.Listing, error) {
-	var topics alarms.List[otc.Topic]
-	var subscriptions alarms.List[otc.Subscription]
-	var rules alarms.List[otc.Rule]
+// readSnapshot reads topics, subscriptions and rules, as far as the cloud answers. It returns no error, because the
+// snapshot holds the error of each list. It reads the lists concurrently, so that one that hangs delays no other.
+func (c *Cloud) readSnapshot(ctx context.Context, notBefore time.Time) (*alarms.Snapshot, error) {
+	var topics alarms.Result[otc.Topic]
+	var subscriptions alarms.Result[otc.Subscription]
+	var rules alarms.Result[otc.Rule]
 	var reading sync.WaitGroup
-	reading.Go(func() { topics = alarms.ListOf(c.topics.get(ctx, notBefore)) })
-	reading.Go(func() { subscriptions = alarms.ListOf(c.api.Subscriptions(ctx)) })
+	reading.Go(func() { topics = alarms.NewResult(c.topics.get(ctx, notBefore)) })
+	reading.Go(func() { subscriptions = alarms.NewResult(c.api.Subscriptions(ctx)) })
 	reading.Go(func() {
-		listed, err := c.rules.get(ctx, notBefore)
-		rules = alarms.ListOf(listed.rules, err)
+		list, err := c.rules.get(ctx, notBefore)
+		rules = alarms.NewResult(list.rules, err)
 	})
 	reading.Wait()
-	return alarms.NewListing(topics, subscriptions, rules), nil
+	return alarms.NewSnapshot(topics, subscriptions, rules), nil
 }
 
-// ListedFor is how long a listing serves decisions.
-func (c *Cloud) ListedFor() time.Duration { return c.rules.usableFor() }
+// ListMaxAge returns how old a list of alarm states may be that a decision without news uses.
+func (c *Cloud) ListMaxAge() time.Duration { return c.rules.usableFor() }
 
-// Instance returns nil where the cloud has no such instance.
+// Instance returns the instance as of notBefore or later; nil if the cloud has no such instance. A replica that is
+// not in the list is left out.
 func (c *Cloud) Instance(ctx context.Context, id string, notBefore time.Time) (*autopilot.Instance, error) {
 	byID, err := c.instances.get(ctx, notBefore)
 	if err != nil {
@@ -106,7 +120,7 @@ func (c *Cloud) Instance(ctx context.Context, id string, notBefore time.Time) (*
 			inst.Primary = n.ID
 		}
 	}
-	// The cloud lists nodes in any order; the status must not change with it.
+	// The cloud lists nodes in any order. Without sorting, the status would change with it.
 	slices.Sort(inst.NodeIDs)
 	slices.Sort(inst.Zones)
 	for _, id := range found.Replicas {
@@ -117,17 +131,17 @@ func (c *Cloud) Instance(ctx context.Context, id string, notBefore time.Time) (*
 	return inst, nil
 }
 
-// AlarmStates returns the state of every rule of the project. Callers share it and do not alter it.
+// AlarmStates returns the state of every rule of the project by rule id, as of notBefore or later. Callers share the
+// map and must not modify it.
 func (c *Cloud) AlarmStates(ctx context.Context, notBefore time.Time) (map[string]controller.AlarmState, error) {
-	listed, err := c.rules.get(ctx, notBefore)
-	return listed.states, err
+	list, err := c.rules.get(ctx, notBefore)
+	return list.states, err
 }
 
-const rawPeriod = 1 // Cloud Eye's word for raw data
-
-// Evidence reads the newest datapoints. Storage is the used space itself, in raw data; where Cloud Eye has none of it, the
-// percentage of the size at that datapoint.
-func (c *Cloud) Evidence(ctx context.Context, inst autopilot.Instance, wanted []controller.EvidenceOf) (map[v1alpha1.Metric]autopilot.Evidence, error) {
+// Evidence returns the newest datapoint of each wanted metric; a metric without data is missing. The evidence for
+// storage is the used space in GB, from raw data. If Cloud Eye has no used space, it is the percentage of the size at
+// that datapoint.
+func (c *Cloud) Evidence(ctx context.Context, inst autopilot.Instance, wanted []controller.EvidenceRequest) (map[v1alpha1.Metric]autopilot.Evidence, error) {
 	found := make(map[v1alpha1.Metric]autopilot.Evidence)
 	busy := make(map[v1alpha1.Metric]otc.Series) // CPU and memory: they have one period
 	var period int
@@ -171,8 +185,8 @@ func (c *Cloud) Evidence(ctx context.Context, inst autopilot.Instance, wanted []
 	return found, nil
 }
 
-// series names a metric of the instance on the dimension that its rule has.
-func series(inst autopilot.Instance, w controller.EvidenceOf) (func(metric string) otc.Series, error) {
+// series returns a function that names the series of a metric on the dimension of the instance's rule.
+func series(inst autopilot.Instance, w controller.EvidenceRequest) (func(metric string) otc.Series, error) {
 	name, value, ok := strings.Cut(w.Dimension, ":")
 	if !ok {
 		var err error
@@ -184,21 +198,17 @@ func series(inst autopilot.Instance, w controller.EvidenceOf) (func(metric strin
 	return func(metric string) otc.Series { return otc.Series{Metric: metric, Dimension: name, Value: value} }, nil
 }
 
-func (c *Cloud) usedSpace(ctx context.Context, metric autopilot.MetricRow, of func(string) otc.Series, w controller.EvidenceOf) (autopilot.Evidence, error) {
-	wanted := []otc.Series{of(metric.UsedGB)}
-	if w.WithPercent {
-		wanted = append(wanted, of(metric.CloudEye))
-	}
-	points, err := c.points.get(ctx, rawPeriod, wanted, w.NotBefore)
+func (c *Cloud) usedSpace(ctx context.Context, metric autopilot.MetricRow, of func(string) otc.Series, w controller.EvidenceRequest) (autopilot.Evidence, error) {
+	points, err := c.points.get(ctx, rawPeriod, []otc.Series{of(metric.UsedGB)}, w.NotBefore)
 	if used := last(points[of(metric.UsedGB)]); err != nil || !used.Time.IsZero() {
-		return autopilot.Evidence{Time: used.Time, UsedGB: used.Average, Percent: last(points[of(metric.CloudEye)]).Average}, err
+		return autopilot.Evidence{Time: used.Time, UsedGB: used.Average}, err
 	}
 	points, err = c.points.get(ctx, rawPeriod, []otc.Series{of(metric.CloudEye), of(metric.TotalGB)}, w.NotBefore)
 	if err != nil {
 		return autopilot.Evidence{}, err
 	}
 	totals := points[of(metric.TotalGB)]
-	for _, percent := range slices.Backward(points[of(metric.CloudEye)]) { // one of both may have been read a minute before
+	for _, percent := range slices.Backward(points[of(metric.CloudEye)]) { // the two series may have been read at different times
 		i := slices.IndexFunc(totals, func(total otc.Datapoint) bool { return total.Time.Equal(percent.Time) })
 		if i >= 0 {
 			return autopilot.Evidence{Time: percent.Time, UsedGB: percent.Average / 100 * totals[i].Average}, nil
@@ -214,30 +224,50 @@ func last(points []otc.Datapoint) otc.Datapoint {
 	return points[len(points)-1]
 }
 
-// readPoints reaches over the delay of metrics, up to 10 minutes (docs/cloud-facts.md#metrics), and over two periods more,
-// since the cloud gives nothing for a part of one.
+// readPoints reads the datapoints of the last 30 minutes, because metrics are up to 10 minutes late
+// (docs/cloud-facts.md#metrics). It reads two periods more, because the cloud returns nothing for a part of a period.
 func (c *Cloud) readPoints(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error) {
 	to := c.now()
 	from := to.Add(-30*time.Minute - 2*time.Duration(period)*time.Second)
 	return c.api.Datapoints(ctx, series, period, from, to.Add(time.Minute))
 }
 
-// Catalogue returns the flavors of the instance's engine and version.
+// Catalogue returns the flavors of the instance's engine and version, at most five minutes old. While the cloud does
+// not answer, it returns the last catalogue, however old. Callers must not modify the result.
 func (c *Cloud) Catalogue(ctx context.Context, inst autopilot.Instance) ([]flavors.Flavor, error) {
-	all, err := c.api.Flavors(ctx, inst.Engine, inst.Version)
-	if err != nil {
-		return nil, err
+	cache := c.catalogue(inst.Engine, inst.Version)
+	catalogue, err := cache.get(ctx, c.now().Add(-catalogueUsableFor))
+	if err == nil {
+		return catalogue, nil
 	}
-	catalogue := make([]flavors.Flavor, 0, len(all))
-	for _, f := range all {
-		catalogue = append(catalogue, flavors.Flavor{
-			Code: f.Code, Engine: inst.Engine, Versions: f.Versions, Mode: f.Mode, VCPUs: f.VCPUs, MemoryGB: f.MemoryGB, Zones: f.Zones,
-		})
+	last, ok := cache.newest()
+	if ok {
+		return last, nil
 	}
-	return catalogue, nil
+	return nil, err
 }
 
-// ResizeList reads the codes that this very instance may change to. It is not known where the cloud has no such list.
+// catalogue returns the cache of the flavors of an engine and version.
+func (c *Cloud) catalogue(engine, version string) *listCache[[]flavors.Flavor] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := engine + " " + version
+	if c.catalogues[key] == nil {
+		c.catalogues[key] = &listCache[[]flavors.Flavor]{now: c.now, read: func(ctx context.Context, _ time.Time) ([]flavors.Flavor, error) {
+			all, err := c.api.Flavors(ctx, engine, version)
+			catalogue := make([]flavors.Flavor, 0, len(all))
+			for _, f := range all {
+				catalogue = append(catalogue, flavors.Flavor{
+					Code: f.Code, Engine: engine, Versions: f.Versions, Mode: f.Mode, VCPUs: f.VCPUs, MemoryGB: f.MemoryGB, Zones: f.Zones,
+				})
+			}
+			return catalogue, err
+		}}
+	}
+	return c.catalogues[key]
+}
+
+// ResizeList returns the flavor codes that this instance may change to. known is false if the cloud has no such API.
 func (c *Cloud) ResizeList(ctx context.Context, inst autopilot.Instance) (codes []string, known bool, err error) {
 	codes, err = c.api.ResizeTargets(ctx, inst.ID)
 	if errors.Is(err, otc.ErrNotFound) {

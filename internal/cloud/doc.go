@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cloud is Open Telekom Cloud as the controller needs it: in the domain's types, and with readings that are shared, so
-// that a storm of alarms costs the calls of one. It knows neither Kubernetes nor HTTP; internal/otc makes the calls.
+// Package cloud adapts Open Telekom Cloud to the controller. It returns the domain's types, and it shares and batches
+// readings, so that a storm of alarms costs the requests of one. It imports neither Kubernetes clients nor HTTP;
+// internal/otc sends the requests.
 package cloud

@@ -12,8 +12,8 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Past reads what was measured of all metrics since then, as averages over a period, by one call.
-func (c *Cloud) Past(ctx context.Context, inst autopilot.Instance, wanted []controller.EvidenceOf, period time.Duration, since time.Time) (autopilot.Past, error) {
+// Past returns the measurements of the wanted metrics since then, as averages over a period. It needs one request.
+func (c *Cloud) Past(ctx context.Context, inst autopilot.Instance, wanted []controller.EvidenceRequest, period time.Duration, since time.Time) (autopilot.Past, error) {
 	past := autopilot.Past{Percent: map[v1alpha1.Metric][]autopilot.Point{}}
 	var all []otc.Series
 	keep := map[otc.Series]func([]autopilot.Point){}

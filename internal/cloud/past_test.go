@@ -9,25 +9,25 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/controller"
-	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
-func TestPastIsOneCallWithinTheLimitsOfCloudEye(t *testing.T) {
+func TestPastNeedsOneRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newReads(t, 5, otcsim.Options{})
+		r := newReads(t, 5, simcloud.Options{})
 		id := r.add(t, 1)[0]
-		if err := r.sim.SetWorkload(id, otcsim.Workload{UsedGB: 50, CPUDemand: 1, MemoryDemandGB: 2}); err != nil {
+		if err := r.sim.SetWorkload(id, simcloud.Workload{UsedGB: 50, CPUDemand: 1, MemoryDemandGB: 2}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(11*time.Hour + 30*time.Minute)
-		if err := r.sim.SetWorkload(id, otcsim.Workload{UsedGB: 60, CPUDemand: 1, MemoryDemandGB: 2}); err != nil {
+		if err := r.sim.SetWorkload(id, simcloud.Workload{UsedGB: 60, CPUDemand: 1, MemoryDemandGB: 2}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(11*time.Hour + 30*time.Minute)
-		var wanted []controller.EvidenceOf
+		var wanted []controller.EvidenceRequest
 		for _, m := range autopilot.Metrics() {
-			wanted = append(wanted, controller.EvidenceOf{Metric: m})
+			wanted = append(wanted, controller.EvidenceRequest{Metric: m})
 		}
 		wanted[0].Dimension = "rds_cluster_id:" + id // as its rule has it; the others follow from the engine
 		for _, span := range []struct {
@@ -52,7 +52,7 @@ func TestPastIsOneCallWithinTheLimitsOfCloudEye(t *testing.T) {
 				}
 			}
 		}
-		r.sim.Configure(func(s *otcsim.Settings) { s.NoUsedSpace = true })
+		r.sim.Configure(func(s *simcloud.Settings) { s.NoUsedSpace = true })
 		past, err := r.Past(t.Context(), autopilot.Instance{ID: id, Engine: "MySQL"}, wanted, time.Hour, time.Now().Add(-24*time.Hour))
 		if err != nil || len(past.UsedGB) != 0 || len(past.Percent[v1alpha1.MetricStorage]) == 0 {
 			t.Errorf("without the used space: %v, %v", past, err)

@@ -16,27 +16,27 @@ import (
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/controller"
 	"github.com/mcsps/rds-autopilot/internal/otc"
-	"github.com/mcsps/rds-autopilot/internal/otcsim"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
 // reads is a simulated cloud on the clock of a bubble, read at a rate.
 type reads struct {
 	*Cloud
-	sim *otcsim.Cloud
+	sim *simcloud.Cloud
 }
 
-func newReads(t *testing.T, rate float64, o otcsim.Options) reads {
+func newReads(t *testing.T, rate float64, o simcloud.Options) reads {
 	t.Helper()
 	o.Local = true
-	sim, err := otcsim.Start(o)
+	sim, err := simcloud.Start(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return reads{New(connectSim(t, sim, rate), time.Now), sim}
 }
 
-func connectSim(t *testing.T, sim *otcsim.Cloud, rate float64) *otc.Cloud {
+func connectSim(t *testing.T, sim *simcloud.Cloud, rate float64) *otc.Cloud {
 	t.Helper()
 	env := map[string]string{}
 	for _, pair := range sim.Env() {
@@ -54,7 +54,7 @@ func connectSim(t *testing.T, sim *otcsim.Cloud, rate float64) *otc.Cloud {
 func (r reads) add(t *testing.T, n int) (ids []string) {
 	t.Helper()
 	for i := range n {
-		in := otcsim.Instance{Name: fmt.Sprint("db-", i), Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: otcsim.Workload{UsedGB: 50}}
+		in := simcloud.Instance{Name: fmt.Sprint("db-", i), Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 50}}
 		in, err := r.sim.AddInstance(in)
 		if err != nil {
 			t.Fatal(err)
@@ -82,9 +82,9 @@ func (r reads) rule(t *testing.T, n int) {
 
 // 2,500 databases have 7,500 rules, which are 75 pages, and 250 calls of evidence: at one request per second that takes
 // minutes, and is no failure.
-func TestALongListingAtALowRateIsRead(t *testing.T) {
+func TestLongListAtLowRateIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newReads(t, 1, otcsim.Options{Settings: otcsim.Settings{RuleQuota: 7500}})
+		r := newReads(t, 1, simcloud.Options{Settings: simcloud.Settings{RuleQuota: 7500}})
 		r.rule(t, 7500)
 		ids := r.add(t, 2500)
 		begin := time.Now()
@@ -103,7 +103,7 @@ func TestALongListingAtALowRateIsRead(t *testing.T) {
 					t.Errorf("instance: %v, %v", inst, err)
 					return
 				}
-				if _, err := r.Evidence(t.Context(), *inst, []controller.EvidenceOf{{Metric: v1alpha1.MetricCPU, PeriodSeconds: 300}}); err != nil {
+				if _, err := r.Evidence(t.Context(), *inst, []controller.EvidenceRequest{{Metric: v1alpha1.MetricCPU, PeriodSeconds: 300}}); err != nil {
 					t.Errorf("evidence: %v", err)
 				}
 			})
@@ -113,15 +113,15 @@ func TestALongListingAtALowRateIsRead(t *testing.T) {
 }
 
 // A caller waits for a listing no longer than a call may hang.
-func TestAPageThatHangsEndsTheListing(t *testing.T) {
+func TestHangingPageEndsTheList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pages := 0
-		r := newReads(t, 5, otcsim.Options{Fault: func(q *http.Request) *otcsim.Fault {
-			if _, op := otcsim.OperationOf(q); op != "ListAlarms" {
+		r := newReads(t, 5, simcloud.Options{Fault: func(q *http.Request) *simcloud.Fault {
+			if _, op := simcloud.OperationOf(q); op != "ListAlarms" {
 				return nil
 			}
 			pages++
-			return &otcsim.Fault{Hang: pages > 1}
+			return &simcloud.Fault{Hang: pages > 1}
 		}})
 		r.rule(t, 250)
 		begin := time.Now()
@@ -135,20 +135,20 @@ func TestAPageThatHangsEndsTheListing(t *testing.T) {
 }
 
 // The clock of another replica, or Cloud Eye's, may be ahead of ours: what is read now is as new as there can be.
-func TestAStampOfTheFutureMeansNow(t *testing.T) {
+func TestReadsTreatFutureNotBeforeAsNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newReads(t, 5, otcsim.Options{})
+		r := newReads(t, 5, simcloud.Options{})
 		r.rule(t, 150)
 		inst := autopilot.Instance{ID: r.add(t, 1)[0], Engine: "MySQL"}
 		for what, read := range map[string]func(ctx context.Context, ahead time.Time) error{
 			"alarm states": func(ctx context.Context, ahead time.Time) error { _, err := r.AlarmStates(ctx, ahead); return err },
-			"listing":      func(ctx context.Context, ahead time.Time) error { _, err := r.listing.get(ctx, ahead); return err },
+			"snapshot":     func(ctx context.Context, ahead time.Time) error { _, err := r.snapshot.get(ctx, ahead); return err },
 			"instance": func(ctx context.Context, ahead time.Time) error {
 				_, err := r.Instance(ctx, inst.ID, ahead)
 				return err
 			},
 			"evidence": func(ctx context.Context, ahead time.Time) error {
-				_, err := r.Evidence(ctx, inst, []controller.EvidenceOf{{Metric: v1alpha1.MetricStorage, NotBefore: ahead}})
+				_, err := r.Evidence(ctx, inst, []controller.EvidenceRequest{{Metric: v1alpha1.MetricStorage, NotBefore: ahead}})
 				return err
 			},
 		} {
@@ -167,14 +167,14 @@ func TestAStampOfTheFutureMeansNow(t *testing.T) {
 }
 
 // What an instance may become is its own: the cloud may know of a limit that we cannot see.
-func TestEachInstanceHasItsOwnResizeList(t *testing.T) {
+func TestResizeListIsReadForEachInstance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		offer := ""
-		r := newReads(t, 5, otcsim.Options{Fault: func(q *http.Request) *otcsim.Fault {
-			if _, op := otcsim.OperationOf(q); op != "ListResizeFlavors" || offer == "" {
+		r := newReads(t, 5, simcloud.Options{Fault: func(q *http.Request) *simcloud.Fault {
+			if _, op := simcloud.OperationOf(q); op != "ListResizeFlavors" || offer == "" {
 				return nil
 			}
-			return &otcsim.Fault{Status: 200, Body: fmt.Sprintf(`{"flavor_groups":[{"group_type":"general","compute_flavors":[{"code":%q}]}]}`, offer)}
+			return &simcloud.Fault{Status: 200, Body: fmt.Sprintf(`{"flavor_groups":[{"group_type":"general","compute_flavors":[{"code":%q}]}]}`, offer)}
 		}})
 		list := func(id string) string {
 			t.Helper()
@@ -196,9 +196,57 @@ func TestEachInstanceHasItsOwnResizeList(t *testing.T) {
 			}
 		}
 		offer = ""
-		r.sim.Configure(func(s *otcsim.Settings) { s.NoResizeList = true })
+		r.sim.Configure(func(s *simcloud.Settings) { s.NoResizeList = true })
 		if got := list(ids[0]); got != "[] false" {
 			t.Errorf("without such a list: %s", got)
+		}
+	})
+}
+
+// A catalogue is read every five minutes; while the cloud fails, the last one is used, however old.
+func TestCatalogueIsKeptWhileTheCloudFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refused := true
+		r := newReads(t, 5, simcloud.Options{Fault: func(q *http.Request) *simcloud.Fault {
+			if _, op := simcloud.OperationOf(q); op != "ListFlavors" || !refused {
+				return nil
+			}
+			return &simcloud.Fault{Status: http.StatusForbidden, Body: `{}`}
+		}})
+		inst := autopilot.Instance{Engine: "MySQL", Version: "8.0"}
+		check := func(when string, requests int) {
+			t.Helper()
+			if list, err := r.Catalogue(t.Context(), inst); err != nil || len(list) == 0 || r.sim.Count("rds", "ListFlavors") != requests {
+				t.Errorf("%s: %d flavors, %v, %d requests; want %d", when, len(list), err, r.sim.Count("rds", "ListFlavors"), requests)
+			}
+		}
+		if _, err := r.Catalogue(t.Context(), inst); err == nil {
+			t.Error("no list yet and the cloud fails: no error")
+		}
+		refused = false
+		time.Sleep(minUsable)
+		check("first", 2)
+		time.Sleep(catalogueUsableFor)
+		check("five minutes later", 2)
+		time.Sleep(time.Second)
+		check("after five minutes", 3)
+		time.Sleep(24 * time.Hour)
+		refused = true
+		check("while the cloud fails", 4)
+	})
+}
+
+// A snapshot uses the list of rules that the alarm states of the same sweep have read.
+func TestSnapshotSharesRulesWithAlarmStates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReads(t, 5, simcloud.Options{})
+		begin := time.Now()
+		if _, err := r.AlarmStates(t.Context(), begin); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if _, err := r.snapshot.get(t.Context(), begin); err != nil || r.sim.Count("ces", "ListAlarms") != 1 {
+			t.Errorf("%v, %d lists of rules; want one", err, r.sim.Count("ces", "ListAlarms"))
 		}
 	})
 }

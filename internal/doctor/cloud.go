@@ -16,23 +16,25 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Bounds of what is well.
 const (
-	clockWell  = time.Minute     // a message may be 5 minutes ahead
-	clockFails = 4 * time.Minute // of these
-	rulesEach  = 3               // for a database
+	// clockWarns is the difference of the clocks from which on the user should act.
+	clockWarns = time.Minute
+	// clockFails leaves a minute of the 5 minutes that the receiver allows a message to be ahead.
+	clockFails = 4 * time.Minute
+	// rulesEach is the number of alarm rules of a database.
+	rulesEach = 3
 )
 
 func (x *examination) checkCredentials(context.Context) []Result {
 	switch {
 	case x.apiErr == nil:
-		return ok("The cloud accepted them")
+		return ok("The cloud accepted the credentials")
 	case errors.Is(x.apiErr, otc.ErrCredentials):
-		return result(Failed, "Check user, password, domain and project in OS_* or clouds.yaml; after a few wrong tries the account is locked for a while", "%v", x.apiErr)
+		return result(Failed, "Check user, password, domain and project in OS_* or clouds.yaml. After a few wrong attempts, the cloud locks the account for some time", "%v", x.apiErr)
 	case strings.Contains(x.apiErr.Error(), "region"):
 		return result(Failed, "Set OS_REGION_NAME to the region of the project, such as eu-de", "%v", x.apiErr)
 	}
-	return result(Failed, "Check OS_AUTH_URL, and that this machine reaches it", "%v", x.apiErr)
+	return result(Failed, "Check OS_AUTH_URL, and whether this machine reaches it", "%v", x.apiErr)
 }
 
 func (x *examination) checkRegion(context.Context) []Result {
@@ -52,21 +54,21 @@ func (x *examination) checkEndpoints(context.Context) []Result {
 }
 
 func (x *examination) checkClock(ctx context.Context) []Result {
-	// Asked anew: the first answers may have waited for a login.
+	// The first answers may include the time of a login, so send a new request.
 	before := x.Now()
 	_, err := x.api.Topics(ctx)
 	answer := x.lastAnswer("ListTopics")
 	if answer.Date.IsZero() {
-		return result(Unseen, "", "The cloud does not say what time it is (%v)", err)
+		return result(Unseen, "", "The cloud's answer has no Date header (%v)", err)
 	}
 	ahead := before.Add(x.Now().Sub(before) / 2).Sub(answer.Date).Truncate(time.Second)
 	switch {
 	case ahead.Abs() >= clockFails:
-		return result(Failed, "Set this machine's clock by NTP: messages more than 5 minutes ahead are refused, and requests that are signed with an access key, too", "Our clock is %s %s", ahead.Abs(), direction(ahead))
-	case ahead.Abs() >= clockWell:
+		return result(Failed, "Set this machine's clock by NTP. The receiver refuses messages more than 5 minutes ahead, and the cloud refuses requests signed with an access key", "Our clock is %s %s", ahead.Abs(), direction(ahead))
+	case ahead.Abs() >= clockWarns:
 		return result(Warning, "Set this machine's clock by NTP", "Our clock is %s %s", ahead.Abs(), direction(ahead))
 	}
-	return ok("They agree to %s", max(time.Second, ahead.Abs()))
+	return ok("The clocks agree to %s", max(time.Second, ahead.Abs()))
 }
 
 func direction(ahead time.Duration) string {
@@ -82,20 +84,22 @@ func (x *examination) checkRightsRDS(ctx context.Context) []Result {
 	var policyErr error
 	if len(all) > 0 {
 		engine, version = all[0].Engine, all[0].Version
-		if _, policyErr = x.api.StoragePolicy(ctx, all[0].ID); errors.Is(policyErr, otc.ErrNotFound) { // the cloud has no such call
+		_, policyErr = x.api.StoragePolicy(ctx, all[0].ID)
+		if errors.Is(policyErr, otc.ErrNotFound) { // the cloud lacks this call
 			policyErr = nil
 		}
 	}
 	codes, flavorsErr := x.api.Flavors(ctx, engine, version)
 	errs := []error{err, policyErr, flavorsErr}
-	if len(all) > 0 && x.Allowed.Apply == v1alpha1.ApplyCloud { // no instance can have these: nothing is changed
+	if len(all) > 0 && x.Allowed.Apply == v1alpha1.ApplyCloud { // no instance can have these values, so nothing changes
 		const tooSmallGB, noFlavor = 10, "rds.none"
 		errs = append(errs, refusal(x.api.Enlarge(ctx, all[0].ID, tooSmallGB)), refusal(x.api.Resize(ctx, all[0].ID, noFlavor)))
 	}
 	return unless(refused(errs...), "%d instances, %d flavors of %s %s", len(all), len(codes), engine, version)
 }
 
-// refusal is why a change may not be asked for: nil where the cloud understood and says that it is impossible.
+// refusal returns the error of a change for which we lack the right. It returns nil if the cloud rejects the value
+// itself.
 func refusal(_ string, err error) error {
 	e, isCloud := errors.AsType[*otc.Error](err)
 	if isCloud && (e.Status == http.StatusBadRequest || e.Status == http.StatusNotFound || e.Status == http.StatusConflict) {
@@ -128,66 +132,67 @@ func (x *examination) checkQuotas(ctx context.Context) []Result {
 	if failed := refused(err, topicErr); failed != nil {
 		return failed
 	}
-	text := fmt.Sprintf("%d of %d alarm rules are used: room for %d databases; %d topics are used, of 3,000 by the manual", used, quota, (quota-used)/rulesEach, len(topics))
+	text := fmt.Sprintf("%d of %d alarm rules are in use, enough for %d more databases; %d topics are in use, of 3,000 according to the manual", used, quota, (quota-used)/rulesEach, len(topics))
 	if quota-used < rulesEach {
-		return result(Failed, askForRoom, "%s", text)
+		return result(Failed, askForQuota, "%s", text)
 	}
 	return ok("%s", text)
 }
 
-// checkDatabase also reads its measurements.
+// checkDatabase reads the instance and its measurements.
 func (x *examination) checkDatabase(ctx context.Context) []Result {
 	if x.Name == "" {
-		return result(Unseen, "", "No database was named: no alarm is raised")
+		return result(Unseen, "", "Doctor was called without a database, so it raises no alarm")
 	}
 	target, err := x.kube.api.LiveTarget(ctx, x.Namespace, x.Name)
 	switch {
 	case errors.Is(err, autopilot.ErrGone):
-		return result(Failed, "Name an Rds that exists: kubectl get rdss -A", "There is no Rds %s/%s", x.Namespace, x.Name)
+		return result(Failed, "Give the name of an existing Rds: kubectl get rdss -A", "There is no Rds %s/%s", x.Namespace, x.Name)
 	case err != nil:
 		return result(Failed, "", "%v", err)
 	case target.InstanceID == "":
-		return result(Failed, "Wait until the operator has made the instance", "The Rds has no status.id yet")
+		return result(Failed, "Wait until the operator has created the instance", "The Rds has no status.id yet")
 	}
 	in, err := x.api.Instance(ctx, target.InstanceID)
 	if err != nil {
-		return result(Failed, "Check that project and region are those of the database", "%v", err)
+		return result(Failed, "Check whether project and region are those of the database", "%v", err)
 	}
 	x.instance = &in
 	return unless(refused(x.measure(ctx)), "%s %s %s, %d GB, %s, is %s", in.Engine, in.Version, in.Mode, in.VolumeGB, in.Flavor, in.Status)
 }
 
-// checkLeftovers removes what a run has left that was killed.
+// checkLeftovers removes the objects of an earlier run that was killed.
 func (x *examination) checkLeftovers(ctx context.Context) []Result {
 	removed, failed := x.remove(ctx)
 	switch {
 	case failed != nil:
-		failed[0].Text = "What an earlier run left cannot be removed: " + failed[0].Text
+		failed[0].Text = "Objects of an earlier run cannot be removed: " + failed[0].Text
 		return failed
 	case len(removed) > 0:
-		return ok("Removed what an earlier run left: %s", strings.Join(removed, ", "))
+		return ok("Removed objects of an earlier run: %s", strings.Join(removed, ", "))
 	}
-	return ok("Nothing")
+	return ok("No earlier run has left objects")
 }
 
-// checkRemoved removes what this run has made, also where it was interrupted.
+// checkRemoved removes the objects of this run, even if it was interrupted.
 func (x *examination) checkRemoved(ctx context.Context) []Result {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	removed, failed := x.remove(ctx)
 	if failed != nil {
-		failed[0].Do = "Run doctor again: it removes what this run has left"
+		failed[0].Do = "Run doctor again: it removes the objects of this run"
 	}
-	return unless(failed, "%d things", len(removed))
+	return unless(failed, "Removed %d objects", len(removed))
 }
 
-// remove removes all that is named as what doctor makes in this cluster's name. It says what it has removed, or what failed.
+// remove removes all objects with doctor's names for this cluster. It returns their names, or the failed calls.
 func (x *examination) remove(ctx context.Context) (removed []string, failed []Result) {
 	rules, err := x.api.Rules(ctx)
 	errs := []error{err}
-	note := func(what string, err error) {
-		if errs = append(errs, err); err == nil {
-			removed = append(removed, what)
+	note := func(object string, err error) {
+		errs = append(errs, err)
+		if err == nil {
+			removed = append(removed, object)
 		}
 	}
 	for _, r := range rules {
@@ -209,7 +214,8 @@ func (x *examination) remove(ctx context.Context) (removed []string, failed []Re
 	return removed, refused(errs...)
 }
 
-// removeTopic removes the subscriptions first: the cloud does so too, by its manual.
+// removeTopic removes the topic's subscriptions and then the topic. The manual says that the cloud does the former by
+// itself.
 func (x *examination) removeTopic(ctx context.Context, urn string) error {
 	subscriptions, err := x.api.TopicSubscriptions(ctx, urn)
 	if err != nil && !errors.Is(err, otc.ErrNotFound) {

@@ -16,7 +16,8 @@ import (
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// checkCRDs compares them with the types of this version: what an older CRD lacks, the API server drops without a word.
+// checkCRDs compares the CRDs with the types of this version. The API server silently drops fields that an older CRD
+// lacks.
 func (x *examination) checkCRDs(ctx context.Context) []Result {
 	var versions []string
 	for _, k := range []struct {
@@ -29,17 +30,17 @@ func (x *examination) checkCRDs(ctx context.Context) []Result {
 	} {
 		raw, err := x.kube.access.RESTClient().Get().AbsPath("/openapi/v3/apis", k.gv.Group, k.gv.Version).DoRaw(ctx)
 		if err != nil {
-			return result(Unseen, "", "The API server does not show its schema: %v", err)
+			return result(Unseen, "", "The API server does not return its schema: %v", err)
 		}
 		if lacks := missing(k.is, schemaOf(raw, k.kind), nil); len(lacks) > 0 {
 			return result(Failed, "Update the CRDs: kubectl apply -f deploy/crds", "The CRD of %s is older than this version: it has no %s", k.kind, strings.Join(lacks, ", "))
 		}
 		versions = append(versions, fmt.Sprintf("%s %s", k.kind, k.gv))
 	}
-	return ok("%s: all fields of this version are there", strings.Join(versions, ", "))
+	return ok("%s: all fields of this version exist", strings.Join(versions, ", "))
 }
 
-// openAPI is as much of a schema as shows which fields there are.
+// openAPI is the part of a schema that names the fields.
 type openAPI struct {
 	Kinds []struct {
 		Kind string `json:"kind"`
@@ -48,14 +49,14 @@ type openAPI struct {
 	Items      *openAPI            `json:"items"`
 }
 
-// schemaOf finds that of a kind in an OpenAPI v3 document; nil where there is none.
+// schemaOf returns the schema of a kind in an OpenAPI v3 document, or nil.
 func schemaOf(document []byte, kind string) *openAPI {
 	var doc struct {
 		Components struct {
 			Schemas map[string]*openAPI `json:"schemas"`
 		} `json:"components"`
 	}
-	_ = json.Unmarshal(document, &doc) // no document: no schema
+	_ = json.Unmarshal(document, &doc) // an invalid document has no schema
 	for _, s := range doc.Components.Schemas {
 		if len(s.Kinds) == 1 && s.Kinds[0].Kind == kind {
 			return s
@@ -64,7 +65,7 @@ func schemaOf(document []byte, kind string) *openAPI {
 	return nil
 }
 
-// missing names the fields of a type of ours that a schema has not.
+// missing returns the paths of the fields of one of our types that the schema lacks.
 func missing(t reflect.Type, s *openAPI, path []string) (lacks []string) {
 	for s != nil && (t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice) {
 		if t.Kind() == reflect.Slice {
@@ -75,7 +76,7 @@ func missing(t reflect.Type, s *openAPI, path []string) (lacks []string) {
 	if s == nil {
 		return []string{strings.Join(path, ".")}
 	}
-	if t.Kind() != reflect.Struct || !strings.Contains(t.PkgPath(), "/k8s/api/") { // a time, or the like
+	if t.Kind() != reflect.Struct || !strings.Contains(t.PkgPath(), "/k8s/api/") { // such as a time
 		return nil
 	}
 	for f := range t.Fields() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package doctor tries the real cloud once, and says in one line per check whether rds-autopilot would work with it. What it
-// makes there has its own names, and it removes all of it. It changes no database, and nothing of the tenant.
+// Package doctor tests the real cloud once, and reports in one line per check whether rds-autopilot would work with it.
+// It creates objects with names of its own and removes all of them. It changes no database and no object of the tenant.
 //
-// It must not know flags and exit codes, nor decide anything.
+// The package reads no flags, knows no exit codes and makes no decisions about databases.
 package doctor

@@ -17,27 +17,27 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// progressEach is how long there may be nothing to read.
+// progressEach is the longest time without a line of output.
 const progressEach = 15 * time.Second
 
-// connectLimit is for the cloud and the cluster to let us in.
+// connectLimit is how long the logins to the cloud and to the cluster may take together.
 const connectLimit = 15 * time.Second
 
-// examination is one run: what was found so far.
+// examination is the state of one run.
 type examination struct {
 	Options
 	results map[string]Result // by check
 
-	api    *otc.Cloud // nil: apiErr says why
+	api    *otc.Cloud // nil after a failed login, with the reason in apiErr
 	apiErr error
-	kube   *cluster // nil: kubeErr says why
-	owner  string   // first characters of the cluster's id: what is named so, is ours to remove
+	kube   *cluster // nil if the connection failed, with the reason in KubeErr
+	owner  string   // first characters of the cluster's ID; part of the names of our objects
 
 	instance *otc.Instance // of the database
 	data     measurements
 
 	mailbox    mailbox
-	mailboxErr error // of the last look into it
+	mailboxErr error // of the last read
 	keepErr    error
 	topicURN   string
 	made       otc.Rule // as it was sent
@@ -47,20 +47,20 @@ type examination struct {
 	answers []otc.Answer
 }
 
-// observations are what the way of a message has shown, as far as it came.
+// observations are the facts that the run has collected about messages, subscription and rule.
 type observations struct {
 	confirmation, notification *message
 	second                     *message // the notification, sent again
 	messages                   []*message
-	again                      *bool  // whether a confirmation was sent again
-	repeated                   *bool  // whether a notification was sent again
-	topicAgain                 error  // of creating the topic twice
-	existsCode                 string // of Subscribe, where the subscription existed
+	again                      *bool  // whether SMN sent the confirmation again; nil if unknown
+	repeated                   *bool  // whether SMN sent the notification again; nil if unknown
+	topicAgain                 error  // of creating the topic a second time
+	existsCode                 string // error code of subscribing a second time
 	subscribedTwice            bool
-	subscription               *otc.Subscription // as it is listed
-	ruleNew, ruleAlarm         *otc.Rule         // as listed when it was made, and in alarm
+	subscription               *otc.Subscription // as listed
+	ruleNew, ruleAlarm         *otc.Rule         // as listed after the creation and in alarm
 	ruleLater, ruleRewritten   *otc.Rule
-	waited                     time.Duration // for the rule's alarm
+	waited                     time.Duration // until the rule was in alarm
 }
 
 func newExamination(o Options) *examination {
@@ -82,7 +82,7 @@ func newExamination(o Options) *examination {
 	return x
 }
 
-// connect opens the ways into the cloud and into the cluster. What keeps it from that is for the checks to say.
+// connect logs in to the cloud and to the cluster. The checks report its errors.
 func (x *examination) connect(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
@@ -111,7 +111,7 @@ func (x *examination) observe(a otc.Answer) {
 	x.answers = append(x.answers, a)
 }
 
-// lastAnswer is the cloud's newest to one operation.
+// lastAnswer returns the cloud's newest answer to an operation.
 func (x *examination) lastAnswer(operation string) (found otc.Answer) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -123,7 +123,8 @@ func (x *examination) lastAnswer(operation string) (found otc.Answer) {
 	return found
 }
 
-// prefix is how the names of all begin that this cluster's doctor makes in the cloud. The service's own begin with autopilot_.
+// prefix returns the prefix of all names in the cloud that this cluster's doctor uses. The service's own prefix is
+// autopilot_.
 func (x *examination) prefix() string { return "autopilot-doctor_" + x.owner + "_" }
 
 func randomName() string {
@@ -132,40 +133,43 @@ func randomName() string {
 	return hex.EncodeToString(b)
 }
 
-// until asks again and again until done, for that long. It tells of progress.
-func (x *examination) until(ctx context.Context, most time.Duration, what string, done func(context.Context) bool) bool {
+// until polls done for at most that long, and reports the progress. It returns whether done has returned true.
+func (x *examination) until(ctx context.Context, most time.Duration, subject string, done func(context.Context) bool) bool {
 	begin := x.Now()
-	told := begin
+	reported := begin
 	pause := min(max(most/400, 50*time.Millisecond), 3*time.Second)
 	for !done(ctx) {
 		now := x.Now()
 		if ctx.Err() != nil || now.Sub(begin) >= most {
 			return false
 		}
-		if now.Sub(told) >= progressEach {
-			told = now
-			x.Progress(fmt.Sprintf("waiting for %s, %s of at most %s%s", what, now.Sub(begin).Truncate(time.Second), most, suffix(": ", errorText(x.mailboxErr))))
+		if now.Sub(reported) >= progressEach {
+			reported = now
+			text := fmt.Sprintf("waiting for %s, %s of at most %s", subject, now.Sub(begin).Truncate(time.Second), most)
+			if x.mailboxErr != nil {
+				text += ": " + x.mailboxErr.Error()
+			}
+			x.Progress(text)
 		}
-		sleep(ctx, pause)
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
 	}
 	return true
 }
 
-// pause waits for that long.
-func (x *examination) pause(ctx context.Context, d time.Duration, what string) {
-	x.until(ctx, d, what, func(context.Context) bool { return false })
+// isConfirmed reports whether the receiver has confirmed the subscription.
+func (x *examination) isConfirmed() bool {
+	return x.seen.confirmation != nil && x.seen.confirmation.Result == "confirmed"
 }
 
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
+// pause waits for d.
+func (x *examination) pause(ctx context.Context, d time.Duration, subject string) {
+	x.until(ctx, d, subject, func(context.Context) bool { return false })
 }
 
-// keepMessages takes in what was captured since.
+// keepMessages adds the messages captured since the last call.
 func (x *examination) keepMessages(captured []v1alpha1.CapturedMessage) {
 	for _, c := range captured[min(len(x.seen.messages), len(captured)):] {
 		m := newMessage(c)
@@ -175,7 +179,7 @@ func (x *examination) keepMessages(captured []v1alpha1.CapturedMessage) {
 		}
 		switch m.text("type") {
 		case "SubscriptionConfirmation":
-			if x.seen.confirmation == nil || x.seen.confirmation.Result != "confirmed" {
+			if !x.isConfirmed() {
 				x.seen.confirmation = m
 			}
 		case "Notification":

@@ -24,7 +24,7 @@ import (
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// cluster is the way into Kubernetes.
+// cluster holds the clients of the Kubernetes API.
 type cluster struct {
 	api       *k8s.Cluster
 	access    authorizationv1client.AuthorizationV1Interface
@@ -55,37 +55,38 @@ func (c *cluster) autopilots(namespace string) dynamic.ResourceInterface {
 
 func (x *examination) checkKubernetes(context.Context) []Result {
 	if x.KubeErr == nil {
-		return ok("It answers, and serves rdss and rdsautopilots")
+		return ok("The API answers, and serves rdss and rdsautopilots")
 	}
 	do := "Check --kubeconfig and --context"
 	switch text := x.KubeErr.Error(); {
 	case strings.Contains(text, "CRD "):
 		do = "Install the CRDs: kubectl apply -f deploy/crds"
 	case apierrors.IsForbidden(x.KubeErr):
-		do = "Run it as somebody with the rights of deploy/rbac.yaml, or in the service's pod"
+		do = "Run doctor with the rights of deploy/rbac.yaml, or in the service's pod"
 	}
 	return result(Failed, do, "%v", x.KubeErr)
 }
 
-// checkRBAC asks for what deploy/rbac.yaml allows.
+// checkRBAC reviews the rights in deploy/rbac.yaml.
 func (x *examination) checkRBAC(ctx context.Context) []Result {
 	var refused []string
 	for _, a := range x.access() {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &a}}
 		answer, err := x.kube.access.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		if err != nil {
-			return result(Unseen, "", "The API server does not say what we may do: %v", err)
+			return result(Unseen, "", "The API server does not answer whether a right exists: %v", err)
 		}
 		if !answer.Status.Allowed {
 			refused = append(refused, strings.TrimSpace(fmt.Sprintf("%s %s%s %s", a.Verb, a.Resource, suffix("/", a.Subresource), suffix("in ", a.Namespace))))
 		}
 	}
 	if len(refused) > 0 {
-		return result(Failed, "Apply deploy/rbac.yaml, or run it in the service's pod", "Not allowed: %s", strings.Join(refused, ", "))
+		return result(Failed, "Apply deploy/rbac.yaml, or run doctor in the service's pod", "Not allowed: %s", strings.Join(refused, ", "))
 	}
-	return ok("All that serve does is allowed to whoever runs this")
+	return ok("The user of this run has all rights that serve needs")
 }
 
+// suffix returns text after that prefix, or nothing if text is empty.
 func suffix(before, text string) string {
 	if text == "" {
 		return ""
@@ -93,6 +94,7 @@ func suffix(before, text string) string {
 	return before + text
 }
 
+// access returns the rights that serve needs.
 func (x *examination) access() (all []authorizationv1.ResourceAttributes) {
 	add := func(namespaces []string, group, resource, subresource, name string, verbs ...string) {
 		for _, ns := range namespaces {
@@ -120,7 +122,7 @@ func (x *examination) access() (all []authorizationv1.ResourceAttributes) {
 
 const leaseName = "rds-autopilot"
 
-// leaseNamespace is empty where it is not known.
+// leaseNamespace returns the flag's value, else the pod's namespace. It is empty outside a pod.
 func (x *examination) leaseNamespace() string {
 	if x.LeaseNamespace != "" {
 		return x.LeaseNamespace
@@ -135,11 +137,11 @@ func (x *examination) leaseNamespace() string {
 func (x *examination) checkLease(ctx context.Context) []Result {
 	ns := x.leaseNamespace()
 	if ns == "" {
-		return result(Unseen, "Give --lease-namespace, the namespace of the service", "Not in a pod, so the service's namespace is not known")
+		return result(Unseen, "Give --lease-namespace, the namespace of the service", "Outside a pod, doctor does not know the service's namespace")
 	}
 	lease, err := x.kube.leases.Leases(ns).Get(ctx, leaseName, metav1.GetOptions{})
 	missing := Warning
-	if x.Listen != nil { // it need not run yet
+	if x.Listen != nil { // doctor receives the messages, so the service need not run yet
 		missing = OK
 	}
 	switch {
@@ -148,7 +150,7 @@ func (x *examination) checkLease(ctx context.Context) []Result {
 	case err != nil:
 		return result(Failed, "", "%v", err)
 	case lease.Spec.RenewTime == nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" || x.Now().Sub(lease.Spec.RenewTime.Time) > time.Minute:
-		return result(missing, "Look at the service's pods: kubectl get pods", "Nobody holds the lease %s/%s", ns, leaseName)
+		return result(missing, "Check the service's pods: kubectl get pods", "No replica holds the lease %s/%s", ns, leaseName)
 	}
 	return ok("%s leads", *lease.Spec.HolderIdentity)
 }

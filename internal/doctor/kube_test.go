@@ -20,7 +20,7 @@ import (
 	"github.com/mcsps/rds-autopilot/internal/app"
 )
 
-// serving is an examination of an API server that answers by itself.
+// serving returns an examination whose API server is handler.
 func serving(t *testing.T, handler http.HandlerFunc) *examination {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -38,7 +38,7 @@ func serving(t *testing.T, handler http.HandlerFunc) *examination {
 	return x
 }
 
-// document is how the API server shows the schema of a CRD.
+// document returns the OpenAPI document of a CRD, after a change to its schema.
 func document(t *testing.T, file string, change func(schema map[string]any)) any {
 	t.Helper()
 	text, err := os.ReadFile("../../deploy/crds/" + file)
@@ -78,7 +78,7 @@ func without(path ...string) func(map[string]any) {
 	}
 }
 
-func TestAnOldCRDIsNamedWithWhatItLacks(t *testing.T) {
+func TestCheckCRDsNamesTheFieldsThatAnOldCRDLacks(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name     string
@@ -92,7 +92,7 @@ func TestAnOldCRDIsNamedWithWhatItLacks(t *testing.T) {
 		{"no Rds there", func(s map[string]any) { delete(s, "x-kubernetes-group-version-kind") }, nil, 200, Failed, "The CRD of Rds is older"},
 		{"ours of an earlier version", nil, without("status", "intake", "captured"), 200, Failed, "The CRD of RdsAutopilot is older than this version: it has no status.intake.captured"},
 		{"a field of a list's items", nil, without("status", "changes", "[]", "outcome"), 200, Failed, "it has no status.changes.outcome"},
-		{"no schema is shown", nil, nil, 403, Unseen, "does not show its schema"},
+		{"no schema is shown", nil, nil, 403, Unseen, "does not return its schema"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			x := serving(t, func(w http.ResponseWriter, r *http.Request) {
@@ -112,8 +112,7 @@ func TestAnOldCRDIsNamedWithWhatItLacks(t *testing.T) {
 	}
 }
 
-// What is asked for is what the manifests grant, neither less nor more.
-func TestWhatIsAskedForIsWhatTheManifestsGrant(t *testing.T) {
+func TestCheckRBACReviewsExactlyTheRightsOfTheManifests(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../deploy/rbac.yaml")
 	if err != nil {
@@ -154,7 +153,7 @@ func TestWhatIsAskedForIsWhatTheManifestsGrant(t *testing.T) {
 	}
 }
 
-func TestWhatWeMayNotDoIsNamed(t *testing.T) {
+func TestCheckRBACNamesTheMissingRights(t *testing.T) {
 	t.Parallel()
 	x := serving(t, func(w http.ResponseWriter, r *http.Request) {
 		var review struct {

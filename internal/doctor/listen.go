@@ -22,7 +22,7 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// localMailbox is that of a receiver of our own. It implements webhook.Store.
+// localMailbox is the mailbox of a receiver in this process. It implements webhook.Store in memory.
 type localMailbox struct {
 	server *http.Server
 	now    func() time.Time
@@ -33,27 +33,28 @@ type localMailbox struct {
 	object  v1alpha1.RdsAutopilot
 }
 
-// maxMalformed are kept of those that name no topic: anybody can send them.
+// maxMalformed limits the malformed messages that are kept, because anyone can send them.
 const maxMalformed = 4
 
-// listen starts a receiver.
+// listen starts a receiver on x.Listen.
 func (x *examination) listen(name string) (mailbox, error) {
 	m := &localMailbox{now: x.Now}
 	m.object.Name, m.object.Namespace = v1alpha1.DoctorName+name, "doctor"
 	m.object.Annotations = map[string]string{v1alpha1.DoctorAnnotation: "true"}
-	nobody := func(*v1alpha1.RdsAutopilot, string, string) {}
-	receiver, err := app.NewReceiver(x.Options.Options, m, x.api, nobody, prometheus.NewRegistry())
+	ignore := func(*v1alpha1.RdsAutopilot, string, string) {}
+	receiver, err := app.NewReceiver(x.Options.Options, m, x.api, ignore, prometheus.NewRegistry())
 	if err != nil {
 		return nil, err
 	}
 	m.server = receiver.Server()
-	m.server.Handler = m.overhear(m.server.Handler)
+	m.server.Handler = m.keepMalformed(m.server.Handler)
 	m.served.Go(func() { _ = m.server.Serve(x.Listen) }) // ends with http.ErrServerClosed
 	return m, nil
 }
 
-// overhear keeps what the receiver cannot make out.
-func (m *localMailbox) overhear(next http.Handler) http.Handler {
+// keepMalformed keeps POST bodies that the receiver cannot parse. They name no topic, so the receiver itself drops
+// them.
+func (m *localMailbox) keepMalformed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(io.LimitReader(r.Body, webhook.MaxBody))
 		if err != nil {
@@ -87,7 +88,7 @@ func (m *localMailbox) expect(_ context.Context, s v1alpha1.Status) error {
 	return nil
 }
 
-// stored counts versions; m.mu is held.
+// stored sets the next resource version. The caller holds m.mu.
 func (m *localMailbox) stored() {
 	m.version++
 	m.object.ResourceVersion = strconv.Itoa(m.version)
@@ -100,7 +101,7 @@ func (m *localMailbox) captured(context.Context) ([]v1alpha1.CapturedMessage, er
 }
 
 func (m *localMailbox) close() {
-	_ = m.server.Close() // nobody waits for an answer any more
+	_ = m.server.Close() // no sender needs an answer any more
 	m.served.Wait()
 }
 

@@ -12,12 +12,12 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// What is not in SMN's form names no topic, so only a receiver of doctor's own can keep it: a few of them, for anybody can post.
-func TestWhatIsNotInSMNsFormIsOverheard(t *testing.T) {
+// A malformed message names no topic, so only a receiver of doctor itself can keep it. It keeps few, because anyone can post.
+func TestListenKeepsAFewMalformedMessages(t *testing.T) {
 	t.Parallel()
 	m := &localMailbox{now: time.Now}
 	reached := 0
-	handler := m.overhear(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
+	handler := m.keepMalformed(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
 	post := func(method, body string) {
 		handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(method, "/smn", strings.NewReader(body)))
 	}
@@ -40,7 +40,7 @@ func TestWhatIsNotInSMNsFormIsOverheard(t *testing.T) {
 	if len(x.seen.messages) != len(kept) || x.seen.messages[1].Result != "confirmed" {
 		t.Errorf("read %d messages", len(x.seen.messages))
 	}
-	if r := x.nothingCame()[0]; !strings.Contains(r.Text, "not in SMN's form") {
+	if r := x.noConfirmation()[0]; !strings.Contains(r.Text, "not in SMN's form") {
 		t.Errorf("%+v", r)
 	}
 }

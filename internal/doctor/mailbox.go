@@ -16,14 +16,14 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// mailbox is an RdsAutopilot that stands for no database, in which a receiver keeps what it makes of messages.
+// mailbox is an RdsAutopilot without a database. A receiver stores the results of the messages in it.
 type mailbox interface {
-	// expect tells the receiver of topic, rule and instance.
+	// expect sets topic, rule and instance, by which the receiver recognizes the messages.
 	expect(ctx context.Context, s v1alpha1.Status) error
 	captured(ctx context.Context) ([]v1alpha1.CapturedMessage, error)
 }
 
-// kubeMailbox is that of the running service.
+// kubeMailbox is the mailbox of the running service.
 type kubeMailbox struct {
 	kube            *cluster
 	namespace, name string

@@ -13,25 +13,25 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// measurements are the newest of the database, as Cloud Eye has them.
+// measurements are the newest values of the database in Cloud Eye.
 type measurements struct {
-	dimension, value     string // those with data, or the instance's own
-	ofInstance, ofNode   bool   // which of both are listed
+	dimension, value     string // the dimension with data, else the instance's own
+	ofInstance, ofNode   bool   // whether Cloud Eye lists data of the instance, and of a node
 	util, used, total    otc.Datapoint
 	cpu                  otc.Datapoint // of the instance
 	primary, standby     otc.Datapoint // CPU of the nodes of an HA instance
-	read                 time.Time
-	resizeKnown, resized bool
+	read                 time.Time     // when the values were read
+	resizeKnown, resized bool          // whether the cloud answered, and with a resize list
 }
 
 func storage() autopilot.MetricRow { return row(v1alpha1.MetricStorage) }
 
 func row(m v1alpha1.Metric) autopilot.MetricRow {
-	found, _ := autopilot.LookupMetric(m) // it is in the table
+	found, _ := autopilot.LookupMetric(m) // every metric is in the table
 	return found
 }
 
-// measure reads three hours: values may be later than the manual says.
+// measure reads the values of three hours, because they may arrive later than the manual says.
 func (x *examination) measure(ctx context.Context) error {
 	in, m := x.instance, &x.data
 	ofInstance, err1 := alarms.InstanceDimension(in.Engine)
@@ -80,14 +80,15 @@ func (x *examination) measure(ctx context.Context) error {
 		}
 	}
 	_, err = x.api.ResizeTargets(ctx, in.ID)
-	m.resizeKnown, m.resized = err == nil || errors.Is(err, otc.ErrNotFound), err == nil
+	m.resized = err == nil
+	m.resizeKnown = m.resized || errors.Is(err, otc.ErrNotFound)
 	if m.resizeKnown {
 		return nil
 	}
 	return err
 }
 
-// percent is how full the storage is by its used space; false where that is not known.
+// percent returns the used space in percent of the size, and false if either is unknown.
 func (m measurements) percent() (float64, bool) {
 	if m.used.Time.IsZero() || m.total.Average <= 0 {
 		return 0, false

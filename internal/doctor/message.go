@@ -12,7 +12,8 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// message is a captured one, read without any demands: it may be otherwise than the receiver wants it.
+// message is a captured message. Its fields are parsed leniently, because the message may differ from the expected
+// form.
 type message struct {
 	v1alpha1.CapturedMessage
 	fields map[string]any
@@ -20,20 +21,20 @@ type message struct {
 
 func newMessage(c v1alpha1.CapturedMessage) *message {
 	m := &message{CapturedMessage: c}
-	_ = json.Unmarshal([]byte(c.Body), &m.fields) // no JSON: no fields
+	_ = json.Unmarshal([]byte(c.Body), &m.fields) // invalid JSON has no fields
 	return m
 }
 
-// text is a field's, or empty.
+// text returns a field's text. It is empty if the field is missing or no text.
 func (m *message) text(key string) string {
 	s, _ := m.fields[key].(string)
 	return s
 }
 
-// malformedResult is of what is not in SMN's form.
+// malformedResult is the result of a message that is not in SMN's form.
 const malformedResult = "malformed"
 
-// kind is for a file's name.
+// kind returns the message's type for a file name.
 func (m *message) kind() string {
 	switch m.text("type") {
 	case "SubscriptionConfirmation":
@@ -44,7 +45,7 @@ func (m *message) kind() string {
 	return "other"
 }
 
-// link is a field that is one; nil where it is none.
+// link returns a field as URL, or nil if it is none.
 func (m *message) link(key string) *url.URL {
 	u, err := url.Parse(m.text(key))
 	if err != nil || u.Host == "" {
@@ -53,7 +54,7 @@ func (m *message) link(key string) *url.URL {
 	return u
 }
 
-// certHost is where the certificate of its signature is.
+// certHost returns the host of the signing certificate.
 func (m *message) certHost() string {
 	if u := m.link("signing_cert_url"); u != nil {
 		return u.Host
@@ -61,12 +62,12 @@ func (m *message) certHost() string {
 	return "no host"
 }
 
-// shape is what a program must know that reads it: size, headers, fields and their kinds.
+// shape describes the message for programmers: size, headers, fields and their kinds.
 func (m *message) shape() string {
 	return fmt.Sprintf("%d bytes; %s; %s", len(m.Body), strings.Join(m.Headers, ", "), shape(m.fields))
 }
 
-// shape names the fields of an object, and of what kind each is.
+// shape returns the names of the fields and their kinds.
 func shape(fields map[string]any) string {
 	var named []string
 	for key, value := range fields {
@@ -89,15 +90,16 @@ func shape(fields map[string]any) string {
 	return strings.Join(named, ", ")
 }
 
-// authentic reports whether the receiver found the signature to be right.
+// authentic reports whether the receiver has verified the signature.
 func (m *message) authentic() bool {
-	return m.Result == "confirmed" || m.Result == "unconfirmed" || m.Result == "stored" || m.Result == "duplicate" || m.Result == "stale" ||
-		m.Result == "ignored" || m.Result == "unreadable" || m.Result == "unavailable" && !m.lacksCertificate()
+	return m.Result == "unavailable" && !m.lacksCertificate() ||
+		slices.Contains([]string{"confirmed", "unconfirmed", "stored", "duplicate", "stale", "ignored", "unreadable"}, m.Result)
 }
 
+// lacksCertificate reports whether the receiver could not fetch or accept the signing certificate.
 func (m *message) lacksCertificate() bool { return strings.Contains(m.Error, "signing certificate") }
 
-// payload is what Cloud Eye says; nil where that is no object.
+// payload returns Cloud Eye's alarm, or nil if it is no JSON object.
 func (m *message) payload() (fields map[string]any) {
 	_ = json.Unmarshal([]byte(m.text("message")), &fields)
 	return fields

@@ -10,15 +10,15 @@ import (
 	"github.com/mcsps/rds-autopilot/internal/otc"
 )
 
-// What to do about a call that failed.
+// Next steps after a failed call.
 const (
 	seePolicy     = "Give the user the rights of deploy/examples/policy.json"
-	askForRoom    = "Delete rules and topics that nobody needs, or ask the provider for a higher quota: a database needs 3 rules and a topic"
-	publicAddress = "SMN accepts public addresses only: give the URL that the Internet reaches"
-	tryLater      = "Run doctor again later: the cloud did not answer as it should"
+	askForQuota   = "Delete unused rules and topics, or ask the provider for a higher quota. A database needs 3 rules and a topic"
+	publicAddress = "SMN accepts public addresses only. Give a URL that is reachable from the Internet"
+	tryLater      = "Run doctor again later: the cloud failed to answer properly"
 )
 
-// refused says of calls to the cloud which ones failed, and which right that needs; nil if none failed.
+// refused returns a result that names the failed calls to the cloud and the rights they need, or nil if none failed.
 func refused(errs ...error) []Result {
 	var texts []string
 	do := tryLater
@@ -30,7 +30,7 @@ func refused(errs ...error) []Result {
 		e, isCloud := errors.AsType[*otc.Error](err)
 		switch {
 		case errors.Is(err, otc.ErrQuota):
-			do = askForRoom
+			do = askForQuota
 		case isCloud && e.Code == "SMN.0069":
 			do = publicAddress
 		case isCloud && (e.Status == http.StatusForbidden || e.Status == http.StatusUnauthorized):
@@ -47,7 +47,7 @@ func refused(errs ...error) []Result {
 	return result(Failed, do, "%s", strings.Join(texts, "; "))
 }
 
-// unless returns what is well, unless something failed.
+// unless returns failed if it is not nil, else a result with that text.
 func unless(failed []Result, format string, args ...any) []Result {
 	if failed != nil {
 		return failed

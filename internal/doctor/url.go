@@ -19,7 +19,9 @@ import (
 )
 
 const (
-	webLimit     = 10 * time.Second
+	// webLimit bounds the name look-up and the request to the public URL.
+	webLimit = 10 * time.Second
+	// certEndsSoon is the remaining validity below which a certificate should be renewed.
 	certEndsSoon = 14 * 24 * time.Hour
 )
 
@@ -27,41 +29,42 @@ func lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 }
 
-// webClient asks what answers at the public URL, as a stranger would.
+// webClient returns a client that trusts the system's roots and follows no redirect.
 func webClient() *http.Client {
-	return &http.Client{Timeout: webLimit, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	noRedirect := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &http.Client{Timeout: webLimit, CheckRedirect: noRedirect}
 }
 
 func (x *examination) checkPublicURL(ctx context.Context) []Result {
 	var found []Result
 	if app.CrossesNetworkUnencrypted(x.PublicURL) {
-		found = append(found, Result{State: Warning, Text: "It is http: alarms cross the network unencrypted", Do: "Give it a certificate, and an https URL"})
+		found = append(found, Result{State: Warning, Text: "The URL is http: alarms cross the network unencrypted", Do: "Install a certificate and give an https URL"})
 	}
 	ctx, cancel := context.WithTimeout(ctx, webLimit)
 	defer cancel()
 	host := x.PublicURL.Hostname()
-	addresses := []netip.Addr{{}}
-	var err error
-	if addresses[0], err = netip.ParseAddr(host); err != nil {
+	literal, err := netip.ParseAddr(host)
+	addresses := []netip.Addr{literal}
+	if err != nil {
 		addresses, err = x.LookUp(ctx, host)
 	}
 	if err != nil || len(addresses) == 0 {
-		return append(found, result(Failed, "Make its DNS record, one that the Internet sees", "%s cannot be found: %v", host, err)...)
+		return append(found, result(Failed, "Create a public DNS record for it", "%s cannot be resolved: %v", host, err)...)
 	}
 	for _, a := range addresses {
 		if a = a.Unmap(); !smn.IsPublic(a) {
-			return append(found, result(Warning, publicAddress, "Seen from here, %s is %s, which is private", host, a)...)
+			return append(found, result(Warning, publicAddress, "From here, %s is %s, which is private", host, a)...)
 		}
 	}
 	return append(found, ok("%s is %s", host, addresses[0])...)
 }
 
-// checkAnswer asks as a browser would: the receiver takes POST alone, and nothing is counted.
+// checkAnswer sends a GET. The receiver answers it with 405, because it accepts only POST, and does not count it.
 func (x *examination) checkAnswer(ctx context.Context) []Result {
 	if x.Listen != nil && x.api != nil {
 		var err error
 		if x.mailbox, err = x.listen(randomName()); err != nil {
-			return result(Failed, "", "Listening here: %v", err)
+			return result(Failed, "", "The receiver of --listen cannot start: %v", err)
 		}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, x.PublicURL.String(), nil)
@@ -76,16 +79,16 @@ func (x *examination) checkAnswer(ctx context.Context) []Result {
 	_, _ = io.CopyN(io.Discard, resp.Body, 1<<16)
 	secured := describeTLS(resp.TLS)
 	if resp.TLS != nil && len(resp.TLS.PeerCertificates) > 0 && resp.TLS.PeerCertificates[0].NotAfter.Sub(x.Now()) < certEndsSoon {
-		return result(Warning, "Renew the certificate", "The certificate ends on %s", resp.TLS.PeerCertificates[0].NotAfter.Format(time.DateOnly))
+		return result(Warning, "Renew the certificate", "The certificate expires on %s", resp.TLS.PeerCertificates[0].NotAfter.Format(time.DateOnly))
 	}
 	if resp.StatusCode == http.StatusMethodNotAllowed {
-		return ok("A receiver of messages%s", secured)
+		return ok("A receiver answers%s", secured)
 	}
-	do := "Check that the path of --public-url is the one that the service has, and that the Ingress leads to its port 8080"
+	do := "Check whether the path of --public-url is the same as for the service, and whether the Ingress routes to its port 8080"
 	if resp.StatusCode/100 == 3 {
-		do = "SMN need not follow a redirect: give the URL that it leads to"
+		do = "Give the URL that the redirect leads to, because SMN may not follow it"
 	}
-	return result(Failed, do, "Something else: a GET is answered with %d, and not with 405%s", resp.StatusCode, secured)
+	return result(Failed, do, "Another server answers: a GET returns %d, and not 405%s", resp.StatusCode, secured)
 }
 
 func describeTLS(state *tls.ConnectionState) string {
@@ -93,7 +96,7 @@ func describeTLS(state *tls.ConnectionState) string {
 		return ""
 	}
 	c := state.PeerCertificates[0]
-	return fmt.Sprintf("; its certificate is of %s and ends on %s", c.Issuer.CommonName, c.NotAfter.Format(time.DateOnly))
+	return fmt.Sprintf("; its certificate is issued by %s and expires on %s", c.Issuer.CommonName, c.NotAfter.Format(time.DateOnly))
 }
 
 func webFailure(err error) (State, string, string, string) {
@@ -102,9 +105,9 @@ func webFailure(err error) (State, string, string, string) {
 	_, isHost := errors.AsType[x509.HostnameError](err)
 	switch {
 	case isUnknown:
-		return Warning, "Use a certificate that the Internet trusts: whether SMN checks it is not documented", "Its certificate is not trusted from here: %v", unknown.Error()
+		return Warning, "Use a certificate of a public CA: whether SMN checks it is not documented", "The certificate is not trusted here: %v", unknown.Error()
 	case isInvalid, isHost:
-		return Failed, "Renew the certificate, for this very host", "Its certificate is wrong: %v", err.Error()
+		return Failed, "Renew the certificate for exactly this host", "The certificate is invalid: %v", err.Error()
 	}
-	return Warning, "If the message does not arrive either: check Ingress, firewall and DNS", "Nothing answers from here, which is normal where the network does not lead back: %v", err.Error()
+	return Warning, "If no message arrives either, check Ingress, firewall and DNS", "No answer from here, which is normal if the network does not route back to itself: %v", err.Error()
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/mcsps/rds-autopilot/internal/app"
 )
 
-// certificate is one of its own for these names, until then.
+// certificate returns a self-signed certificate for these names that expires at until.
 func certificate(t *testing.T, until time.Time, names ...string) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -43,7 +43,7 @@ func certificate(t *testing.T, until time.Time, names ...string) tls.Certificate
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-func TestWhatAnswersAtThePublicURL(t *testing.T) {
+func TestPublicURLAnswerIsJudgedByStatusAndCertificate(t *testing.T) {
 	t.Parallel()
 	const host = "autopilot.example.com"
 	receiver := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusMethodNotAllowed) }
@@ -56,13 +56,13 @@ func TestWhatAnswersAtThePublicURL(t *testing.T) {
 		state    State
 		says, do string
 	}{
-		{"as it should be", certificate(t, year, host), true, receiver, OK, "its certificate is of Test CA and ends on " + year.UTC().Format(time.DateOnly), ""},
-		{"a certificate that ends soon", certificate(t, time.Now().Add(13*24*time.Hour), host), true, receiver, Warning, "The certificate ends on", "Renew"},
-		{"one that has ended", certificate(t, time.Now().Add(-time.Hour), host), true, receiver, Failed, "expired", "Renew the certificate, for this very host"},
-		{"one for another host", certificate(t, year, "other.example.com"), true, receiver, Failed, "other.example.com", "for this very host"},
-		{"one of nobody", certificate(t, year, host), false, receiver, Warning, "is not trusted from here", "whether SMN checks it is not documented"},
-		{"a redirect", certificate(t, year, host), true, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", http.StatusFound) }, Failed, "302, and not with 405", "give the URL that it leads to"},
-		{"a page", certificate(t, year, host), true, func(http.ResponseWriter, *http.Request) {}, Failed, "200, and not with 405", "the path of --public-url"},
+		{"as it should be", certificate(t, year, host), true, receiver, OK, "its certificate is issued by Test CA and expires on " + year.UTC().Format(time.DateOnly), ""},
+		{"a certificate that ends soon", certificate(t, time.Now().Add(13*24*time.Hour), host), true, receiver, Warning, "The certificate expires on", "Renew"},
+		{"one that has ended", certificate(t, time.Now().Add(-time.Hour), host), true, receiver, Failed, "expired", "Renew the certificate for exactly this host"},
+		{"one for another host", certificate(t, year, "other.example.com"), true, receiver, Failed, "other.example.com", "for exactly this host"},
+		{"one of nobody", certificate(t, year, host), false, receiver, Warning, "is not trusted here", "whether SMN checks it is not documented"},
+		{"a redirect", certificate(t, year, host), true, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", http.StatusFound) }, Failed, "302, and not 405", "the redirect leads to"},
+		{"a page", certificate(t, year, host), true, func(http.ResponseWriter, *http.Request) {}, Failed, "200, and not 405", "the path of --public-url"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			server := httptest.NewUnstartedServer(tc.answer)
@@ -87,11 +87,11 @@ func TestWhatAnswersAtThePublicURL(t *testing.T) {
 	}
 }
 
-func TestHTTPAndPrivateAddressesAreWarnedOf(t *testing.T) {
+func TestPublicURLWarnsOfHTTPAndPrivateAddresses(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ url, address, warns string }{
 		{"https://autopilot.example.com/smn", "80.158.1.1", ""},
-		{"http://autopilot.example.com/smn", "80.158.1.1", "It is http"},
+		{"http://autopilot.example.com/smn", "80.158.1.1", "The URL is http"},
 		{"https://autopilot.example.com/smn", "192.168.1.1", "is 192.168.1.1, which is private"},
 		{"https://autopilot.example.com/smn", "::ffff:10.0.0.1", "is 10.0.0.1, which is private"},
 		{"https://100.64.0.1/smn", "", "is 100.64.0.1, which is private"},

@@ -13,46 +13,53 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Parts of Options.Wait, which is for a message of Cloud Eye.
+// The other waits are Options.Wait divided by these numbers.
 const (
-	settlePart  = 240 // for what was written to be known everywhere
-	confirmPart = 10  // for a confirmation that was asked for again
-	listedPart  = 20  // for the list of subscriptions to show it
-	lookPart    = 10  // between two looks at a rule whose state does not change
-	silentPart  = 4   // for the message of an alarm that Cloud Eye shows
-	againPart   = 2   // for a message to be sent again
+	// settlePart is for the running service, until its cache has what doctor wrote: 5 seconds of 20 minutes.
+	settlePart = 240
+	// confirmPart is for a confirmation after the second Subscribe.
+	confirmPart = 10
+	// listedPart is until the list of subscriptions shows the confirmation.
+	listedPart = 20
+	// readPart is between two reads of a rule in alarm.
+	readPart = 10
+	// silentPart is for the message of an alarm that Cloud Eye shows already.
+	silentPart = 4
+	// againPart is until SMN sends a refused message again.
+	againPart = 2
 )
 
 func (x *examination) checkTopic(ctx context.Context) []Result {
 	name := x.prefix() + randomName()
-	urn, err := x.api.CreateTopic(ctx, name, goesByItself)
+	urn, err := x.api.CreateTopic(ctx, name, description)
 	if err != nil {
 		return refused(err)
 	}
 	x.topicURN = urn
-	_, x.seen.topicAgain = x.api.CreateTopic(ctx, name, goesByItself)
+	_, x.seen.topicAgain = x.api.CreateTopic(ctx, name, description)
 	_, err = x.api.Topic(ctx, urn)
-	return unless(refused(err, x.api.UpdateTopic(ctx, urn, goesByItself+".")), "%s", urn)
+	return unless(refused(err, x.api.UpdateTopic(ctx, urn, description+".")), "%s", urn)
 }
 
-// goesByItself is how what doctor makes is described to people who find it.
-const goesByItself = "rds-autopilot doctor: goes by itself"
+// description marks doctor's objects for people who find them in the console.
+const description = "rds-autopilot doctor: removed automatically"
 
-// checkSubscription has the confirmation sent twice: the first time nobody expects it, so that it is seen whether it is sent again.
+// checkSubscription subscribes twice. The receiver does not expect the first confirmation and ignores it, so that a
+// second one shows whether SMN sends it again.
 func (x *examination) checkSubscription(ctx context.Context) []Result {
 	if x.Listen == nil && x.kube == nil {
-		return result(Unseen, "Give --listen, to receive the messages here", "Without Kubernetes the running service cannot be asked")
+		return result(Unseen, "Give --listen, so that doctor receives the messages", "Without Kubernetes, doctor cannot read the messages of the running service")
 	}
 	if x.mailbox == nil {
 		var err error
 		if x.mailbox, err = openMailbox(ctx, x.kube, x.Namespace, randomName()); err != nil {
-			return result(Failed, "Apply deploy/rbac.yaml, or run it in the service's pod", "%v", err)
+			return result(Failed, "Apply deploy/rbac.yaml, or run doctor in the service's pod", "%v", err)
 		}
 	}
 	if failed := x.subscribe(ctx); failed != nil {
 		return failed
 	}
-	const settling = "what was written to be known everywhere"
+	const settling = "the service to see the change"
 	x.pause(ctx, x.Wait/settlePart, settling)
 	if err := x.expect(ctx); err != nil {
 		return result(Failed, "Update the CRDs: kubectl apply -f deploy/crds", "%v", err)
@@ -73,20 +80,20 @@ func (x *examination) checkSubscription(ctx context.Context) []Result {
 	c := x.seen.confirmation
 	switch {
 	case ctx.Err() != nil:
-		return result(Failed, "", "It was ended before the confirmation came")
+		return result(Failed, "", "Doctor was interrupted before the confirmation arrived")
 	case c == nil:
-		return x.nothingCame()
-	case c.Result != "confirmed":
-		return result(Failed, "The lines below say which assumption does not hold, and docs/cloud-facts.md what to do then", "The confirmation came, and is not accepted (%s): %s", c.Result, c.Error)
+		return x.noConfirmation()
+	case !x.isConfirmed():
+		return result(Failed, "See the lines below for the assumption that does not hold, and docs/cloud-facts.md for the next step",
+			"The confirmation arrived, but the receiver did not accept it (%s): %s", c.Result, c.Error)
 	}
-	x.until(ctx, x.Wait/listedPart, "the subscription to be listed as confirmed", func(ctx context.Context) bool { return x.listed(ctx) == otc.SubscriptionConfirmed })
-	if x.seen.subscription == nil || x.seen.subscription.Status != otc.SubscriptionConfirmed {
-		return result(Failed, "Look at the subscription in the console", "The link was called with success, and the subscription is not listed as confirmed")
+	if !x.until(ctx, x.Wait/listedPart, "the subscription to be listed as confirmed", x.listedAsConfirmed) {
+		return result(Failed, "Check the subscription in the console", "The call of the link succeeded, but SMN does not list the subscription as confirmed")
 	}
-	return ok("Confirmed: a signed message came after %s, with a certificate of %s", since(c), c.certHost())
+	return ok("Confirmed: a signed message arrived after %s, with a certificate of %s", since(c), c.certHost())
 }
 
-// since is how long a message was under way, by its own time.
+// since returns the time from the message's timestamp to its arrival.
 func since(m *message) string {
 	sent, err := time.Parse(time.RFC3339, m.text("timestamp"))
 	if err != nil {
@@ -95,28 +102,28 @@ func since(m *message) string {
 	return m.ReceivedTime.Sub(sent).Truncate(time.Second).String()
 }
 
-func (x *examination) nothingCame() []Result {
+func (x *examination) noConfirmation() []Result {
 	for _, m := range x.seen.messages {
 		if m.Result == malformedResult {
-			return result(Failed, "The lines below say which assumption does not hold", "A message came that is not in SMN's form: %s", m.Error)
+			return result(Failed, "See the lines below for the assumption that does not hold", "A message arrived that is not in SMN's form: %s", m.Error)
 		}
 	}
-	do := "Check DNS, firewall and Ingress of the public URL, and that the service runs with this very --public-url and watches this namespace; its log has a line for each message"
+	do := "Check DNS, firewall and Ingress of the public URL, and whether the service runs with the same --public-url and watches this namespace; its log has a line for each message"
 	if x.Listen != nil {
-		do = "Check DNS, firewall and Ingress of the public URL, and that it leads to the address of --listen"
+		do = "Check DNS, firewall and Ingress of the public URL, and whether it leads to the address of --listen"
 	}
-	return result(Failed, do, "No confirmation came within %s", x.Wait/confirmPart+x.Wait/2)
+	return result(Failed, do, "No confirmation arrived within %s", x.Wait/confirmPart+x.Wait/2)
 }
 
-// subscribe returns what to say if it fails.
+// subscribe returns nil, or the result of a failed call.
 func (x *examination) subscribe(ctx context.Context) []Result {
-	_, err := x.api.Subscribe(ctx, x.topicURN, x.PublicURL.Scheme, x.PublicURL.String(), goesByItself)
+	_, err := x.api.Subscribe(ctx, x.topicURN, x.PublicURL.Scheme, x.PublicURL.String(), description)
 	return refused(err)
 }
 
-// subscribeAnew makes another subscription in place of the one whose confirmation did not come.
+// subscribeAnew replaces the subscription whose confirmation did not arrive by a new one.
 func (x *examination) subscribeAnew(ctx context.Context) []Result {
-	if x.seen.confirmation != nil { // it came, and was refused: another would be, too
+	if x.seen.confirmation != nil { // it arrived and was refused, as another one would be
 		return nil
 	}
 	all, err := x.api.TopicSubscriptions(ctx, x.topicURN)
@@ -130,7 +137,8 @@ func (x *examination) subscribeAnew(ctx context.Context) []Result {
 	return x.subscribe(ctx)
 }
 
-// confirmed waits for a confirmation that will not come otherwise any more.
+// confirmed waits for a confirmation that the receiver has finally accepted or refused. SMN sends an unavailable one
+// again.
 func (x *examination) confirmed(ctx context.Context, most time.Duration) bool {
 	return x.until(ctx, most, "the confirmation", func(ctx context.Context) bool {
 		x.readMailbox(ctx)
@@ -139,25 +147,27 @@ func (x *examination) confirmed(ctx context.Context, most time.Duration) bool {
 	}) && x.seen.confirmation != nil
 }
 
-// readMailbox takes in what has come. An error is as if nothing had, and is told with the progress.
+// readMailbox adds the messages that have arrived. It records an error only for the progress, because the next read may
+// succeed.
 func (x *examination) readMailbox(ctx context.Context) {
-	var captured []v1alpha1.CapturedMessage
-	if captured, x.mailboxErr = x.mailbox.captured(ctx); x.mailboxErr == nil {
+	captured, err := x.mailbox.captured(ctx)
+	x.mailboxErr = err
+	if err == nil {
 		x.keepMessages(captured)
 	}
 }
 
-// listed is the status of our subscription in the list; -1 where it is not there.
-func (x *examination) listed(ctx context.Context) int {
+// listedAsConfirmed reads our subscription from SMN's list.
+func (x *examination) listedAsConfirmed(ctx context.Context) bool {
 	all, err := x.api.TopicSubscriptions(ctx, x.topicURN)
 	if err != nil || len(all) == 0 {
-		return -1
+		return false
 	}
 	x.seen.subscription = &all[0]
-	return all[0].Status
+	return all[0].Status == otc.SubscriptionConfirmed
 }
 
-// expect tells the receiver of all that there is by now.
+// expect writes all objects created so far to the mailbox, so that the receiver recognizes their messages.
 func (x *examination) expect(ctx context.Context) error {
 	s := v1alpha1.Status{Alarms: v1alpha1.Alarms{TopicURN: x.topicURN}}
 	if x.instance != nil {
@@ -172,11 +182,11 @@ func (x *examination) expect(ctx context.Context) error {
 	return x.mailbox.expect(ctx, s)
 }
 
-// checkRule makes a rule that is in alarm whatever the database does, and changes nothing of the database. It is off until the
-// receiver knows it: a message of an unknown rule would be ignored.
+// checkRule creates a rule that is in alarm at any value. It enables the rule only after the receiver knows it, because
+// the receiver ignores messages of unknown rules.
 func (x *examination) checkRule(ctx context.Context) []Result {
 	rule := otc.Rule{
-		Name: x.prefix() + randomName(), Description: goesByItself,
+		Name: x.prefix() + randomName(), Description: description,
 		Namespace: otc.MetricNamespace, Metric: storage().CloudEye, Dimension: x.data.dimension, DimensionValue: x.data.value,
 		Period: 1, Count: 1, Filter: "average", Comparison: ">=", Threshold: 0, Unit: storage().Unit, Level: 2,
 		ActionEnabled: true, AlarmActions: []string{x.topicURN}, OKActions: []string{x.topicURN},
@@ -193,8 +203,8 @@ func (x *examination) checkRule(ctx context.Context) []Result {
 		errs = append(errs, x.expect(ctx))
 	}
 	errs = append(errs, x.api.EnableRule(ctx, id, true))
-	if x.seen.confirmation == nil || x.seen.confirmation.Result != "confirmed" {
-		errs = append(errs, x.watchRule(ctx)) // no message will come; what the rule does can be seen all the same
+	if !x.isConfirmed() {
+		errs = append(errs, x.watchRule(ctx)) // no message will arrive, but the rule's state can still be observed
 	}
 	return unless(refused(errs...), "%s ≥ 0 of %s:%s", rule.Metric, rule.Dimension, rule.DimensionValue)
 }
@@ -207,7 +217,7 @@ func (x *examination) readRule(ctx context.Context) (*otc.Rule, error) {
 	return &r, nil
 }
 
-// checkAlarm waits for the message of the rule, refuses it once, and waits for it again.
+// checkAlarm waits for the rule's message. The receiver refuses it once, so checkAlarm waits for it again.
 func (x *examination) checkAlarm(ctx context.Context) []Result {
 	arrived := func(ctx context.Context) bool {
 		x.readMailbox(ctx)
@@ -215,13 +225,13 @@ func (x *examination) checkAlarm(ctx context.Context) []Result {
 	}
 	failed := refused(x.watchRule(ctx, arrived))
 	if x.seen.notification == nil && x.seen.ruleAlarm != nil {
-		x.until(ctx, x.Wait/silentPart, "the message of the alarm, which Cloud Eye shows", arrived)
+		x.until(ctx, x.Wait/silentPart, "the message of the alarm that Cloud Eye shows", arrived)
 	}
 	n := x.seen.notification
 	if n == nil {
 		return append(failed, x.noAlarm()...)
 	}
-	again := x.until(ctx, x.Wait/againPart, "the alarm to be sent again, after it was refused once", func(ctx context.Context) bool {
+	again := x.until(ctx, x.Wait/againPart, "SMN to send the refused alarm again", func(ctx context.Context) bool {
 		x.readMailbox(ctx)
 		i := slices.IndexFunc(x.seen.messages, func(m *message) bool { return m != n && m.text("message") == n.text("message") })
 		if i >= 0 {
@@ -233,30 +243,32 @@ func (x *examination) checkAlarm(ctx context.Context) []Result {
 	if n.Result == "unavailable" {
 		x.seen.repeated = &again
 	}
-	said := slices.Concat(ok("The message: %s", n.shape()), ok("The alarm in it: %s", shape(n.payload())), failed)
+	results := slices.Concat(ok("The message: %s", n.shape()), ok("The alarm in it: %s", shape(n.payload())), failed)
 	if final.Result == "stored" || !again && n.Result == "unavailable" {
-		return append(said, ok("A signed alarm came after %s, with a certificate of %s", since(n), n.certHost())...)
+		return append(results, ok("A signed alarm arrived after %s, with a certificate of %s", since(n), n.certHost())...)
 	}
-	return append(said, result(Failed, "The lines below say which assumption does not hold, and docs/cloud-facts.md what the service does then",
-		"The alarm came, and is not accepted (%s): %s", final.Result, final.Error)...)
+	return append(results, result(Failed, "See the lines below for the assumption that does not hold, and docs/cloud-facts.md for its effect",
+		"The alarm arrived, but the receiver did not accept it (%s): %s", final.Result, final.Error)...)
 }
 
 func (x *examination) noAlarm() []Result {
 	if x.seen.ruleAlarm == nil {
-		return result(Failed, "Look at the rule's data in the console of Cloud Eye; the service acts on storage without the rule, by its used space", "The rule was not in alarm within %s, although %s is never below 0", x.Wait, storage().CloudEye)
+		return result(Failed, "Check the rule's data in the console of Cloud Eye. Without the rule, the service grows storage by its used space",
+			"The rule was not in alarm within %s, although %s is never below 0", x.Wait, storage().CloudEye)
 	}
-	return result(Failed, "Look at the topic's access policy; the service acts on alarms without messages, at each sweep", "Cloud Eye shows the alarm, and no message of it came")
+	return result(Failed, "Check the topic's access policy. Without messages, the service acts on alarms at each sweep",
+		"Cloud Eye shows the alarm, but no message of it arrived")
 }
 
-// watchRule waits for the rule's alarm, looks whether its time stays, and rewrites it.
+// watchRule waits for the rule's alarm, reads the rule again later, and rewrites it. It calls also at each poll.
 func (x *examination) watchRule(ctx context.Context, also ...func(context.Context) bool) error {
 	if x.seen.ruleRewritten != nil || x.seen.waited > 0 {
 		return nil
 	}
 	begin := x.Now()
 	x.until(ctx, x.Wait, "the rule to be in alarm", func(ctx context.Context) bool {
-		for _, look := range also {
-			look(ctx)
+		for _, poll := range also {
+			poll(ctx)
 		}
 		r, err := x.readRule(ctx)
 		if err != nil || !strings.EqualFold(r.State, string(v1alpha1.StateAlarm)) {
@@ -269,10 +281,10 @@ func (x *examination) watchRule(ctx context.Context, also ...func(context.Contex
 	if x.seen.ruleAlarm == nil {
 		return nil
 	}
-	x.pause(ctx, x.Wait/lookPart, "another look at the rule")
+	x.pause(ctx, x.Wait/readPart, "the second read of the rule")
 	x.seen.ruleLater, _ = x.readRule(ctx)
 	rewritten := x.made
-	rewritten.Repeat = 86400 // not while anybody waits
+	rewritten.Repeat = 86400 // a day: no repetition during the run
 	err := x.api.ModifyRule(ctx, x.made.ID, rewritten)
 	if err == nil {
 		x.seen.ruleRewritten, _ = x.readRule(ctx)

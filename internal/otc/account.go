@@ -19,7 +19,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// account is the user or access key, the project and the region, from OS_* and clouds.yaml.
+// account holds the credentials (user or access key), project and region, from OS_* and clouds.yaml.
 type account struct {
 	authURL                             string // ends with /v3/
 	userName, userID, password          string
@@ -30,15 +30,16 @@ type account struct {
 	insecure                            bool
 }
 
-// byKey says whether requests are signed with an access key, instead of carrying a token.
+// byKey reports whether requests are signed with an access key instead of carrying a token.
 func (a account) byKey() bool { return a.password == "" }
 
-// secrets is what must never appear in a log or an error.
+// secrets returns the values that must never appear in a log or an error.
 func (a account) secrets() []string { return []string{a.password, a.secretKey, a.securityToken} }
 
-// findAccount reads OS_*, and clouds.yaml for what is not there. Each group (URL, credentials, project, region) comes
-// from one place only, so that OS_AUTH_URL alone points elsewhere and a user is never paired with another's password.
-// The options are built here and not by the SDK, which mixes up domain and project and drops the rest.
+// findAccount reads OS_*, and what is missing there from clouds.yaml. Each group (URL, credentials, project, region)
+// comes from one source only. So OS_AUTH_URL alone can point elsewhere, and a user is never paired with another
+// user's password. The SDK's own reader is not used, because it stores the user's domain id as the project id and
+// drops security tokens.
 func findAccount(env func(string) string) (account, error) {
 	first := func(keys ...string) string {
 		for _, k := range keys {
@@ -76,8 +77,8 @@ func findAccount(env func(string) string) (account, error) {
 	return a.validated(authType, first("TOKEN", "TOKEN_ID") != "")
 }
 
-// fill adds the groups that OS_* do not give. "verify: false" is lost in the SDK's reader, so certificates stay verified
-// unless OS_INSECURE is set; cacert counts.
+// fill adds the groups that OS_* lack and returns the type of authentication. It uses cacert. The SDK's reader drops
+// "verify: false", so certificates are verified unless OS_INSECURE is set.
 func (a *account) fill(file *openstack.Cloud, authType string) string {
 	f := file.AuthInfo
 	if a.authURL == "" {
@@ -101,7 +102,7 @@ func (a *account) fill(file *openstack.Cloud, authType string) string {
 	return authType
 }
 
-// validated checks that there is one complete way in, and leaves only that.
+// validated checks the account and returns it with one kind of credentials, either a password or an access key.
 func (a account) validated(authType string, token bool) (account, error) {
 	if a.authURL == "" {
 		return account{}, errors.New("cloud credentials: OS_AUTH_URL is not set and clouds.yaml names no auth_url")
@@ -110,11 +111,11 @@ func (a account) validated(authType string, token bool) (account, error) {
 	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
 		return account{}, errors.New("cloud credentials: OS_AUTH_URL is not an http(s) URL")
 	}
-	u.Path = strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v3") + "/v3/" // IAM has no other version
+	u.Path = strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v3") + "/v3/" // IAM of OTC has only v3
 	u.RawQuery, u.Fragment, u.User = "", "", nil
 	a.authURL = u.String()
 
-	if a.userID != "" { // an id says it all; the SDK refuses both
+	if a.userID != "" { // the SDK refuses a name beside an id
 		a.userName = ""
 	}
 	if a.domainID != "" {
@@ -128,7 +129,7 @@ func (a account) validated(authType string, token bool) (account, error) {
 	case user:
 		a.accessKey, a.secretKey, a.securityToken = "", "", ""
 	case token:
-		return account{}, errors.New("cloud credentials: a token alone (OS_TOKEN) ends within 24 h and cannot be renewed: give a password or an access key")
+		return account{}, errors.New("cloud credentials: a token alone (OS_TOKEN) expires within 24 h and cannot be renewed: set a password or an access key")
 	default:
 		return account{}, errors.New("cloud credentials: neither OS_USERNAME with OS_PASSWORD nor OS_ACCESS_KEY with OS_SECRET_KEY is set")
 	}
@@ -138,13 +139,14 @@ func (a account) validated(authType string, token bool) (account, error) {
 	if !a.byKey() && a.domainName == "" && a.domainID == "" && (a.userID == "" || a.projectID == "") {
 		return account{}, errors.New("cloud credentials: OS_USER_DOMAIN_NAME or OS_DOMAIN_NAME is not set")
 	}
-	if a.region == "" { // a project is named after its region: eu-de, eu-de_name
+	if a.region == "" { // the name of a project begins with its region: eu-de, eu-de_name
 		a.region, _, _ = strings.Cut(a.projectName, "_")
 	}
 	return a, nil
 }
 
-// readClouds is the SDK's reader of clouds.yaml, secure.yaml and clouds-public.yaml; it panics on a broken file.
+// readClouds reads clouds.yaml, secure.yaml and clouds-public.yaml with the SDK's reader, which panics on a broken
+// file.
 func readClouds(name string) (cloud *openstack.Cloud, err error) {
 	defer func() {
 		if recover() != nil {
@@ -162,7 +164,7 @@ func readClouds(name string) (cloud *openstack.Cloud, err error) {
 	return cloud, nil
 }
 
-// httpTransport is the one pool of connections.
+// httpTransport returns the pool of connections that all requests share.
 func (a account) httpTransport(log *zap.Logger) (*http.Transport, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if a.caFile != "" {
@@ -175,12 +177,12 @@ func (a account) httpTransport(log *zap.Logger) (*http.Transport, error) {
 			pool = x509.NewCertPool()
 		}
 		if !pool.AppendCertsFromPEM(pem) {
-			return nil, errors.New("cloud credentials: OS_CACERT holds no certificate")
+			return nil, errors.New("cloud credentials: OS_CACERT contains no certificate")
 		}
 		config.RootCAs = pool
 	}
 	if a.insecure {
-		log.Warn("the cloud's TLS certificates are not verified, as OS_INSECURE asks")
+		log.Warn("the cloud's TLS certificates are not verified, because OS_INSECURE is set")
 		config.InsecureSkipVerify = true
 	}
 	return &http.Transport{

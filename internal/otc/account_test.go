@@ -67,7 +67,7 @@ func TestAccountFromEnvironment(t *testing.T) {
 			map[string]string{"OS_ACCESS_KEY": "ak", "OS_SECRET_KEY": "sk", "OS_AUTH_TYPE": "aksk"},
 			account{authURL: password.authURL, accessKey: "ak", secretKey: "sk", projectName: "eu-de_shop", region: "eu-de"}, "",
 		},
-		"a token alone":       {map[string]string{"OS_PASSWORD": "-", "OS_TOKEN": "t"}, account{}, "a token alone (OS_TOKEN) ends within 24 h and cannot be renewed"},
+		"a token alone":       {map[string]string{"OS_PASSWORD": "-", "OS_TOKEN": "t"}, account{}, "a token alone (OS_TOKEN) expires within 24 h and cannot be renewed"},
 		"nothing":             {map[string]string{"OS_PASSWORD": "-"}, account{}, "neither OS_USERNAME with OS_PASSWORD nor OS_ACCESS_KEY with OS_SECRET_KEY"},
 		"half an access key":  {map[string]string{"OS_PASSWORD": "-", "OS_ACCESS_KEY": "ak"}, account{}, "neither"},
 		"no project":          {map[string]string{"OS_PROJECT_NAME": "-"}, account{}, "OS_PROJECT_NAME or OS_PROJECT_ID"},
@@ -180,7 +180,7 @@ func TestAccountFromCloudsYAML(t *testing.T) {
 	})
 }
 
-func TestConnectSaysWhatIsWrong(t *testing.T) {
+func TestConnectReturnsKindOfError(t *testing.T) {
 	refusing := httptest.NewServer(&fake{refuse: true})
 	defer refusing.Close()
 	gone := httptest.NewServer(http.NotFoundHandler())

@@ -6,9 +6,10 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
-	"strings"
+	"regexp"
 	"time"
 
 	golangsdk "github.com/opentelekomcloud/gophertelekomcloud"
@@ -17,41 +18,45 @@ import (
 	"golang.org/x/time/rate"
 )
 
-const spareBurst = 10 // calls that somebody may make at once who looks for the first time: one plan
+// spareBurst is how many requests a sparing Cloud may send at once: as many as one plan needs.
+const spareBurst = 10
 
-// Options are the cloud, the credentials and the rate of requests.
+// validID matches ids, URNs and names of engines.
+var validID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]*$`)
+
+// Options configure Connect.
 type Options struct {
 	Env        func(string) string   // looks up OS_*; default os.Getenv
 	Endpoints  map[string]string     // "smn", "ces", "rds" → base URL; the catalogue's path is kept
 	Rate       float64               // requests per second to each cloud service; default 5
-	Transport  http.RoundTripper     // carries the requests; default: one of our own, with the account's trust
+	Transport  http.RoundTripper     // sends the requests; default: a pool that trusts the account's CA file
 	Registerer prometheus.Registerer // for rds_autopilot_cloud_requests_total; nil registers nothing
-	Log        *zap.Logger           // default: none
+	Log        *zap.Logger           // default: no log
 	Now        func() time.Time      // default time.Now
-	// Patient makes a cloud that cannot be reached no error: the next call tries to log in again.
+	// Patient lets Connect succeed while the cloud is unreachable. Each call then tries to log in.
 	Patient bool
-	// Observe gets every answer; nil is nobody.
+	// Observe is called with every answer, unless it is nil.
 	Observe func(Answer)
 }
 
-// Answer is what the cloud answered to one request.
+// Answer describes the answer to one request.
 type Answer struct {
 	Service, Operation string
-	Status             int       // HTTP; 0: none
-	Code               string    // the service's own, also where the status is a success
-	Date               time.Time // by the cloud's clock; zero where it does not say
+	Status             int       // HTTP status; 0 means no answer
+	Code               string    // the service's code, also with a successful status
+	Date               time.Time // by the cloud's clock; zero if the answer has none
 }
 
-// Cloud is one project in one region. It is safe for concurrent use; every method ends with its context.
+// Cloud is a client for one project in one region. It is safe for concurrent use. Every method returns when its context
+// ends.
 type Cloud struct {
 	transport *transport
 	session   *session
-	flavors   *flavorCache
-	account   account // as it was at the start
+	account   account // as of the start
 }
 
-// Connect authenticates and finds the services. The error is one line: ErrCredentials when the cloud refused the
-// credentials, ErrUnavailable when it could not be asked.
+// Connect authenticates and finds the services. Its error is one line. It wraps ErrCredentials if the cloud refused the
+// credentials, and ErrUnavailable if the cloud did not answer.
 func Connect(ctx context.Context, o Options) (*Cloud, error) {
 	if o.Env == nil {
 		o.Env = os.Getenv
@@ -93,34 +98,35 @@ func connect(ctx context.Context, o Options, acct account, base http.RoundTrippe
 		find: func() (account, error) { return findAccount(o.Env) }, now: o.Now, log: o.Log, up: up, known: acct.secrets(),
 		authenticate: func(ctx context.Context, acct account) (*login, error) { return logIn(ctx, t, acct, o.Endpoints) },
 	}
-	c := &Cloud{transport: t, session: t.session, flavors: newFlavorCache(o.Now), account: acct}
+	c := &Cloud{transport: t, session: t.session, account: acct}
 	if err := c.session.logIn(ctx); err != nil && (!o.Patient || !isUnreachable(err) || acct.region == "") {
 		return nil, err
 	}
 	return c, nil
 }
 
-// isUnreachable reports whether the cloud may answer later. One with a wrong certificate will not.
+// isUnreachable reports whether the cloud may answer later. A wrong certificate does not become right.
 func isUnreachable(err error) bool {
 	_, wrong := errors.AsType[*tls.CertificateVerificationError](err)
 	return errors.Is(err, ErrUnavailable) && !wrong
 }
 
-// Reach logs in, if that was not possible yet, and tries until it is or ctx ends.
+// Reach tries to log in until it succeeds or ctx ends. It returns at once if a login has succeeded before.
 func (c *Cloud) Reach(ctx context.Context, every time.Duration) {
 	for {
 		_, err := c.session.get(ctx)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		c.transport.log.Warn("no way into the cloud yet", zap.Error(err))
+		c.transport.log.Warn("cannot log in to the cloud yet", zap.Error(err))
 		if sleep(ctx, every) != nil {
 			return
 		}
 	}
 }
 
-// Endpoint is where a service (smn, ces, rds) was found, and how; empty as long as the cloud was never reached.
+// Endpoint returns the base URL of a service (smn, ces, rds), and how it was found; both are empty before the first
+// login.
 func (c *Cloud) Endpoint(of string) (base, how string) {
 	l := c.session.current()
 	if l == nil {
@@ -129,7 +135,7 @@ func (c *Cloud) Endpoint(of string) (base, how string) {
 	return l.bases[service(of)], l.found[service(of)]
 }
 
-// ProjectID is the project all methods work in; empty as long as the cloud was never reached, unless OS_PROJECT_ID is set.
+// ProjectID returns the id of the project. Before the first login it is OS_PROJECT_ID, which may be empty.
 func (c *Cloud) ProjectID() string {
 	if l := c.session.current(); l != nil {
 		return l.projectID
@@ -137,7 +143,7 @@ func (c *Cloud) ProjectID() string {
 	return c.account.projectID
 }
 
-// Region is the region of the services, such as eu-de.
+// Region returns the region of the services, such as eu-de.
 func (c *Cloud) Region() string {
 	if l := c.session.current(); l != nil {
 		return l.region
@@ -145,8 +151,8 @@ func (c *Cloud) Region() string {
 	return c.account.region
 }
 
-// Sparing is the same cloud for somebody who only looks. Its calls wait for a tenth of one service's rate before they take a
-// place beside the others, so that decisions have the rest.
+// Sparing returns a Cloud for requests that only inform people. It shares the login and the rate of c, but uses at
+// most a tenth of one service's rate, so that decisions have the rest.
 func (c *Cloud) Sparing() *Cloud {
 	t, sparing := *c.transport, *c
 	t.spare = rate.NewLimiter(t.rate/10, spareBurst)
@@ -154,12 +160,19 @@ func (c *Cloud) Sparing() *Cloud {
 	return &sparing
 }
 
-// client is for one call only: the SDK takes no context, so each call gets a client whose transport carries it. What is
-// shared (connections, token, rates) is in the transport; the client itself is never used by two goroutines.
-func (c *Cloud) client(ctx context.Context, op operation) *golangsdk.ServiceClient {
+// client returns an SDK client for one call. The SDK takes no context, so the transport of the client carries it. The
+// transport also shares connections, token and rates. The SDK's client is not safe for concurrent use.
+//
+// ids are the parts of the request's URL that come from outside. The SDK does not escape them, so an id that contains
+// "/" could address another resource. The call fails with errInvalidID, and sends nothing, if checkIDs refuses one.
+func (c *Cloud) client(ctx context.Context, op operation, ids ...string) *golangsdk.ServiceClient {
 	p := &golangsdk.ProviderClient{}
-	base := "http://cloud.invalid/" // nothing is sent there
-	l, err := c.session.get(ctx)
+	base := "http://cloud.invalid/" // never used: without a login the call fails
+	err := checkIDs(ids)
+	var l *login
+	if err == nil {
+		l, err = c.session.get(ctx)
+	}
 	if err == nil {
 		p.ProjectID, p.AKSKAuthOptions, base = l.projectID, l.aksk(), l.bases[c.transport.ops[op].service]
 	}
@@ -167,9 +180,10 @@ func (c *Cloud) client(ctx context.Context, op operation) *golangsdk.ServiceClie
 	return &golangsdk.ServiceClient{ProviderClient: p, Endpoint: base, ResourceBase: base}
 }
 
-// doRequest is for what the SDK's packages lack or get wrong. Any success is one: the services answer 200, 201, 202 or 204.
-func (c *Cloud) doRequest(ctx context.Context, op operation, method, path string, body, reply any) error {
-	client := c.client(ctx, op)
+// doRequest sends a request that the SDK's packages lack or get wrong. It accepts every successful status, because the
+// services do not agree on one. ids are as in client.
+func (c *Cloud) doRequest(ctx context.Context, op operation, method, path string, body, reply any, ids ...string) error {
+	client := c.client(ctx, op, ids...)
 	resp, err := client.Request(method, client.ServiceURL(path), &golangsdk.RequestOpts{
 		JSONBody: body, JSONResponse: reply,
 		OkCodes: []int{http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent},
@@ -180,7 +194,8 @@ func (c *Cloud) doRequest(ctx context.Context, op operation, method, path string
 	return resp.Body.Close()
 }
 
-// bind makes p's requests those of a call. The SDK's own repeats are preset, so that it never writes them.
+// bind sends the requests of p by the transport of a call. It presets the SDK's own retries to none, because the SDK
+// would otherwise set them later without a lock.
 func (t *transport) bind(c call, p *golangsdk.ProviderClient) {
 	p.HTTPClient = http.Client{Transport: c}
 	p.MaxBackoffRetries = new(int)
@@ -188,19 +203,12 @@ func (t *transport) bind(c call, p *golangsdk.ProviderClient) {
 	p.UserAgent.Prepend("rds-autopilot")
 }
 
-// checkID refuses what would make another URL of the one meant: the SDK joins paths without escaping.
-func checkID(what, id string) error {
-	ok := id != "" && len(id) <= 512
-	for i, r := range id {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
-		case i > 0 && strings.ContainsRune("_-:.", r):
-		default:
-			ok = false
+// checkIDs returns an error for an id that is empty, too long, or has a character with a meaning in URLs.
+func checkIDs(ids []string) error {
+	for _, id := range ids {
+		if len(id) > 512 || !validID.MatchString(id) {
+			return fmt.Errorf("%w: %s", errInvalidID, cut(id, 80))
 		}
-	}
-	if !ok {
-		return errors.New("not a valid " + what + ": " + cut(id, 80))
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/mcsps/rds-autopilot/internal/otc"
-	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
 // mount writes clouds.yaml as kubelet mounts a Secret: a new folder each time, and a link that is swapped.
@@ -50,13 +50,13 @@ func mount(t *testing.T, dir string, env []string) {
 
 func onlyCloud(k string) string { return map[string]string{"OS_CLOUD": "otc"}[k] }
 
-func TestAChangedSecretIsInForceWithoutARestart(t *testing.T) {
-	for name, env := range map[string]func(*otcsim.Cloud) []string{
-		"password":   (*otcsim.Cloud).Env,
-		"access key": (*otcsim.Cloud).AKSKEnv,
+func TestChangedSecretTakesEffectWithoutRestart(t *testing.T) {
+	for name, env := range map[string]func(*simcloud.Cloud) []string{
+		"password":   (*simcloud.Cloud).Env,
+		"access key": (*simcloud.Cloud).AKSKEnv,
 	} {
 		t.Run(name, func(t *testing.T) {
-			sim, dir := simulate(t, otcsim.Options{}), t.TempDir()
+			sim, dir := simulate(t, simcloud.Options{}), t.TempDir()
 			mount(t, dir, env(sim))
 			reg := prometheus.NewPedanticRegistry()
 			c, err := otc.Connect(t.Context(), otc.Options{Env: onlyCloud, Rate: 10000, Registerer: reg})
@@ -99,12 +99,12 @@ func loggedIn(t *testing.T, reg prometheus.Gatherer, want int) {
 	}
 }
 
-func TestACloudThatIsAwayAtTheStartIsReachedLater(t *testing.T) {
+func TestPatientConnectReachesTheCloudLater(t *testing.T) {
 	var down atomic.Bool
 	down.Store(true)
-	sim := simulate(t, otcsim.Options{Fault: func(r *http.Request) *otcsim.Fault {
-		if service, _ := otcsim.OperationOf(r); service == "iam" && down.Load() {
-			return &otcsim.Fault{Status: http.StatusServiceUnavailable}
+	sim := simulate(t, simcloud.Options{Fault: func(r *http.Request) *simcloud.Fault {
+		if service, _ := simcloud.OperationOf(r); service == "iam" && down.Load() {
+			return &simcloud.Fault{Status: http.StatusServiceUnavailable}
 		}
 		return nil
 	}})

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package otc is the cloud: Open Telekom Cloud's RDS, Cloud Eye (CES) and SMN through the vendor's SDK, and one HTTP
-// transport that mends what the SDK gets wrong (no context, no deadline, endless repeats, leaking replies).
+// Package otc is the client of Open Telekom Cloud's RDS, Cloud Eye (CES) and SMN. It uses the vendor's SDK, and one
+// HTTP transport that works around the SDK's faults: no context, no deadline, endless retries, leaking replies.
 //
-// It knows how to authenticate, to page, to repeat what may be repeated and to name what went wrong. It must not know
-// Kubernetes, the policy, or why anybody asks.
+// The package authenticates, reads pages, retries and classifies errors. It does not know Kubernetes or the policy.
 package otc

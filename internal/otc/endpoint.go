@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// SameEndpoint says whether two URLs are one endpoint in two ways of writing: the case of scheme and host, the scheme's own
-// port, and no path for the path / make no difference. A slash at the end of a path does: it is another path.
+// SameEndpoint reports whether two URLs are the same endpoint. It ignores the case of scheme and host, the default
+// port of the scheme, and an empty path. A slash at the end of a path makes another path.
 func SameEndpoint(a, b string) bool { return a == b || plainURL(a) == plainURL(b) && plainURL(a) != "" }
 
-// plainURL is empty for what is no URL with a host.
+// plainURL returns the normal form of a URL; empty if the text is not a URL with a host.
 func plainURL(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {

@@ -13,20 +13,23 @@ import (
 	"time"
 )
 
-// What went wrong, for errors.Is.
+// Kinds of errors, for errors.Is.
 var (
 	ErrNotFound    = errors.New("not found in the cloud")
 	ErrQuota       = errors.New("quota of the cloud exhausted")
 	ErrCredentials = errors.New("credentials refused by the cloud")
-	ErrUnavailable = errors.New("cloud unavailable") // no usable answer, 429 or 5xx: later it may work
+	ErrUnavailable = errors.New("cloud unavailable") // no usable answer, 429 or 5xx: a later call may succeed
 )
 
-// Error is the cloud's answer that is not a success, or why there was no answer.
+// errInvalidID is the cause of a call that was not sent because of its id.
+var errInvalidID = errors.New("not a valid id")
+
+// Error is an unsuccessful answer of the cloud, or the reason why there was no usable answer.
 type Error struct {
 	Service    string // iam, smn, ces, rds
 	Operation  string
-	Status     int    // HTTP; 0: no usable answer
-	Code       string // the service's own, such as SMN.0004
+	Status     int    // HTTP status; 0 means no usable answer
+	Code       string // the service's code, such as SMN.0004
 	Message    string // one line, free of secrets
 	retryAfter time.Duration
 	cause      error
@@ -46,10 +49,11 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unwrap gives the cause, such as context.Canceled.
+// Unwrap returns the cause, such as context.Canceled.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Is sorts the error. Cloud Eye answers 404 only by its code (CES api: error_codes.rst).
+// Is reports whether the error is of a kind such as ErrNotFound. Cloud Eye reports a missing rule by its code, not by
+// 404 (CES api: error_codes.rst).
 func (e *Error) Is(target error) bool {
 	switch target {
 	case ErrNotFound:
@@ -60,7 +64,7 @@ func (e *Error) Is(target error) bool {
 		return e.Status == http.StatusUnauthorized || (e.Service == string(serviceIAM) && e.Status == http.StatusForbidden)
 	case ErrUnavailable:
 		if e.Status == 0 {
-			return !errors.Is(e.cause, context.Canceled)
+			return !errors.Is(e.cause, context.Canceled) && !errors.Is(e.cause, errInvalidID)
 		}
 		return e.Status == http.StatusTooManyRequests || (e.Status >= 500 && !e.Is(ErrNotFound) && !e.Is(ErrQuota))
 	}
@@ -76,8 +80,8 @@ func (e *Error) hasCode(codes ...string) bool {
 	return false
 }
 
-// transient reports whether there was no answer because of the network, not because the caller gave up or the other side has
-// a wrong certificate.
+// transient reports whether a missing answer is the network's fault. It is not if the caller's context ended or the
+// server's certificate is wrong.
 func (e *Error) transient() bool {
 	if _, wrong := errors.AsType[*tls.CertificateVerificationError](e.cause); wrong {
 		return false
@@ -85,7 +89,7 @@ func (e *Error) transient() bool {
 	return !errors.Is(e.cause, context.Canceled) && !errors.Is(e.cause, context.DeadlineExceeded)
 }
 
-// refusal reads a reply that is not a success.
+// refusal returns the error of an unsuccessful reply.
 func (t *transport) refusal(op operation, resp *http.Response, reply []byte) *Error {
 	code, message := parseRefusal(reply)
 	if message == "" {
@@ -97,8 +101,9 @@ func (t *transport) refusal(op operation, resp *http.Response, reply []byte) *Er
 	}
 }
 
-// parseRefusal knows the shapes of all services: code/message (SMN), message.code/details (CES v1), error_code/error_msg
-// (CES v2, RDS, IAM, gateway), errCode/externalMessage (old RDS), error.code/message (IAM).
+// parseRefusal returns code and message of an error reply; both are empty if it has none. It reads the fields of all
+// services: code/message (SMN), message.code/details (CES v1), error_code/error_msg (CES v2, RDS, IAM, gateway),
+// errCode/externalMessage (old RDS), error.code/message (IAM).
 func parseRefusal(reply []byte) (code, message string) {
 	var body struct {
 		Code            text            `json:"code"`
@@ -113,9 +118,9 @@ func parseRefusal(reply []byte) (code, message string) {
 		} `json:"error"`
 	}
 	if !json.Valid(reply) {
-		return "", "" // perhaps a proxy's page: nothing to quote
+		return "", "" // for example the HTML page of a proxy
 	}
-	_ = json.Unmarshal(reply, &body) // a field of another type leaves the others filled
+	_ = json.Unmarshal(reply, &body) // it fills the other fields if one has another type
 	var inner struct {
 		Code    text `json:"code"`
 		Details text `json:"details"`
@@ -137,10 +142,10 @@ func parseRefusal(reply []byte) (code, message string) {
 	return code, message
 }
 
-// text takes strings and numbers: the services do not agree on which a code is.
+// text is a string that also accepts a JSON number, because some services send codes as numbers.
 type text string
 
-// UnmarshalJSON never fails: an odd code is no reason to lose the message beside it.
+// UnmarshalJSON ignores other types and returns no error, so that an unexpected code does not lose the message.
 func (t *text) UnmarshalJSON(b []byte) error {
 	var s string
 	if json.Unmarshal(b, &s) == nil {

@@ -6,12 +6,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 )
 
 // What a call is asked for counts, whatever else is in the answer; where a call answers nothing, a code of the services does.
-func TestAnswersOf200(t *testing.T) {
+func TestSuccessfulStatusWithoutResultIsAnError(t *testing.T) {
 	subscribe := func(ctx context.Context, c *Cloud) error {
 		_, err := c.Subscribe(ctx, "urn:t", "https", "https://x/y", "r")
 		return err
@@ -26,11 +27,13 @@ func TestAnswersOf200(t *testing.T) {
 		"done":                        {subscribe, `{"request_id":"r","subscription_urn":"urn:s"}`, ""},
 		"done, and a code":            {subscribe, `{"code":"SMN.0190","message":"It exists","subscription_urn":"urn:s"}`, ""},
 		"a code alone":                {subscribe, `{"request_id":"r","code":"SMN.0012","message":"The endpoint is invalid"}`, "smn Subscribe: 200 SMN.0012 The endpoint is invalid"},
-		"neither":                     {subscribe, `{"request_id":"r"}`, "smn Subscribe: the reply holds no subscription_urn"},
+		"neither":                     {subscribe, `{"request_id":"r"}`, "smn Subscribe: the reply contains no subscription_urn"},
 		"a list after other things":   {rules, `{"meta_data":{"count":0},"metric_alarms":[]}`, ""},
-		"no list":                     {rules, `{"meta_data":{"count":0}}`, "ces ListRules: the reply holds no metric_alarms"},
+		"no list":                     {rules, `{"meta_data":{"count":0}}`, "ces ListRules: the reply contains no metric_alarms"},
 		"no object":                   {rules, `["metric_alarms"]`, "ces ListRules: the reply is not a JSON object"},
 		"a list that is cut off":      {rules, `{"metric_alarms":[{"alarm_id":"al1"}`, "ces ListRules: the reply is not a JSON object"},
+		"empty":                       {rules, ``, "ces ListRules: the reply is not a JSON object"},
+		"too large":                   {rules, `{"metric_alarms":[` + strings.Repeat(" ", replyLimit) + `]}`, "ces ListRules: the reply is too large"},
 		"cut off before the list":     {rules, `{"meta_data":{"count`, "ces ListRules: the reply is not a JSON object"},
 		"nothing asked for":           {modify, ``, ""},
 		"a code that says it is done": {modify, `{"code":"200","message":"success"}`, ""},
@@ -48,7 +51,7 @@ func TestAnswersOf200(t *testing.T) {
 	}
 }
 
-func TestRefusalsAreUnderstood(t *testing.T) {
+func TestErrorRepliesOfAllServicesAreParsed(t *testing.T) {
 	tests := map[string]struct {
 		status        int
 		body          string

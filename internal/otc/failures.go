@@ -11,19 +11,21 @@ import (
 	"time"
 )
 
-// Failure is the newest request to a service that was no success.
+// Failure is the last failed request to a service.
 type Failure struct {
 	Service string // iam, smn, ces, rds
 	Time    time.Time
 	Text    string // one line, free of secrets
 }
 
+// failures holds the last failure of each service.
 type failures struct {
 	mu   sync.Mutex
 	last map[service]Failure
 }
 
-// Failures are those of the services that had one, by the names of the services. That something does not exist is none.
+// Failures returns the last failure of each service, sorted by service. ErrNotFound and a canceled context are no
+// failures.
 func (c *Cloud) Failures() []Failure {
 	f := c.transport.failures
 	f.mu.Lock()
@@ -36,6 +38,7 @@ func (c *Cloud) Failures() []Failure {
 	return all
 }
 
+// failed stores a failed request.
 func (c call) failed(err error) {
 	if errors.Is(err, ErrNotFound) || errors.Is(err, context.Canceled) {
 		return

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestTheLastFailureOfEachServiceIsKept(t *testing.T) {
+func TestFailuresReturnsLastFailureOfEachService(t *testing.T) {
 	status := http.StatusOK
 	f := &fake{service: func(w http.ResponseWriter, r *http.Request) {
 		if status != http.StatusOK && strings.Contains(r.URL.Path, "topics") {

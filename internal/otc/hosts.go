@@ -4,8 +4,7 @@ package otc
 
 import "net/url"
 
-// SMNHost is the host of SMN's API, with a port that is not its scheme's own; empty as long as the cloud was never
-// reached.
+// SMNHost returns the host of SMN's API, with its port unless it is 443 of https; empty before the first login.
 func (c *Cloud) SMNHost() string {
 	g := c.session.current()
 	if g == nil {

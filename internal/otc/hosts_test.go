@@ -6,11 +6,11 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
-func TestTheHostOfSMNIsTheCatalogues(t *testing.T) {
-	sim := simulate(t, otcsim.Options{})
+func TestSMNHostIsFromTheCatalogue(t *testing.T) {
+	sim := simulate(t, simcloud.Options{})
 	c := connect(t, sim.Env())
 	if host := c.SMNHost(); host == "" || host != hostOf(t, sim.AuthURL()) {
 		t.Errorf("%q, and the simulated cloud is at %s", host, sim.AuthURL())

@@ -12,11 +12,11 @@ import (
 	"github.com/opentelekomcloud/gophertelekomcloud/openstack/rds/v3/instances"
 )
 
-// Instance is a database as the cloud has it (RDS api: querying_db_instances.rst).
+// Instance is a database instance (RDS api: querying_db_instances.rst).
 type Instance struct {
 	ID         string
 	Name       string
-	Status     string // in the cloud's words, such as ACTIVE, MODIFYING, STORAGE FULL
+	Status     string // as the cloud reports it, such as ACTIVE, MODIFYING, STORAGE FULL
 	Mode       string // single, ha or replica
 	Engine     string // MySQL, PostgreSQL or SQLServer
 	Version    string
@@ -38,17 +38,15 @@ type Node struct {
 	Zone   string
 }
 
-// Instances lists all of the project.
+// Instances lists all instances of the project.
 func (c *Cloud) Instances(ctx context.Context) ([]Instance, error) {
 	return c.listInstances(ctx, instances.ListOpts{})
 }
 
-// Instance reads one. The API knows no path for it, only a filter.
+// Instance reads one instance. The error wraps ErrNotFound if there is none. The API has no path for one instance,
+// only a filter.
 func (c *Cloud) Instance(ctx context.Context, id string) (Instance, error) {
-	if err := checkID("instance id", id); err != nil {
-		return Instance{}, err
-	}
-	found, err := c.listInstances(ctx, instances.ListOpts{Id: id})
+	found, err := c.listInstances(ctx, instances.ListOpts{Id: id}, id)
 	if err != nil {
 		return Instance{}, err
 	}
@@ -60,12 +58,12 @@ func (c *Cloud) Instance(ctx context.Context, id string) (Instance, error) {
 	return Instance{}, &Error{Service: string(serviceRDS), Operation: string(opListInstances), Status: http.StatusNotFound, Message: "no instance " + id}
 }
 
-func (c *Cloud) listInstances(ctx context.Context, opts instances.ListOpts) ([]Instance, error) {
+func (c *Cloud) listInstances(ctx context.Context, opts instances.ListOpts, ids ...string) ([]Instance, error) {
 	return everyPage(
 		func(r instances.InstanceResponse) string { return r.Id }, instanceOf,
 		func(offset int, _ string) ([]instances.InstanceResponse, int, error) {
 			opts.Offset, opts.Limit = offset, PageSize
-			page, err := instances.List(c.client(ctx, opListInstances), opts)
+			page, err := instances.List(c.client(ctx, opListInstances, ids...), opts)
 			if err != nil {
 				return nil, 0, c.transport.wrapError(opListInstances, err)
 			}
@@ -93,7 +91,7 @@ func instanceOf(r instances.InstanceResponse) Instance {
 	return i
 }
 
-// number reads what the API sends as text; 0 if it is none.
+// number parses a number that the API sends as text; 0 if it is not a number.
 func number(text string) int {
 	n, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil {
@@ -105,27 +103,24 @@ func number(text string) int {
 // StoragePolicy is the cloud's own storage autoscaling of an instance (RDS api: querying_an_autoscaling_policy.rst).
 type StoragePolicy struct {
 	On             bool
-	LimitGB        int // it enlarges up to this size
-	TriggerPercent int // of free space, at or below which it enlarges; at 10 GB free it always does
+	LimitGB        int // the largest size in GB
+	TriggerPercent int // free space in percent at which the cloud enlarges; it always does at 10 GB free
 }
 
-// StoragePolicy reads the policy; ErrNotFound if there is no such instance, or the API has no such call.
+// StoragePolicy reads the policy. The error wraps ErrNotFound if there is no such instance or the API lacks the call.
 func (c *Cloud) StoragePolicy(ctx context.Context, instanceID string) (StoragePolicy, error) {
-	if err := checkID("instance id", instanceID); err != nil {
-		return StoragePolicy{}, err
-	}
 	var reply struct {
 		On             bool `json:"switch_option"`
 		LimitGB        int  `json:"limit_size"`
 		TriggerPercent int  `json:"trigger_threshold"`
 	}
-	if err := c.doRequest(ctx, opGetStoragePolicy, http.MethodGet, "instances/"+instanceID+"/disk-auto-expansion", nil, &reply); err != nil {
+	if err := c.doRequest(ctx, opGetStoragePolicy, http.MethodGet, "instances/"+instanceID+"/disk-auto-expansion", nil, &reply, instanceID); err != nil {
 		return StoragePolicy{}, missing(err)
 	}
 	return StoragePolicy(reply), nil
 }
 
-// missing makes "not found" of the other answers of an API that lacks a call.
+// missing changes the status of 405 and 501 to 404, because an API that lacks a call may answer with any of them.
 func missing(err error) error {
 	if e, ok := errors.AsType[*Error](err); ok && (e.Status == http.StatusMethodNotAllowed || e.Status == http.StatusNotImplemented) {
 		e.Status = http.StatusNotFound

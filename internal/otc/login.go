@@ -26,7 +26,7 @@ func logIn(ctx context.Context, t *transport, acct account, endpoints map[string
 	}
 	switch {
 	case l.projectID == "":
-		return nil, errors.New("cloud: the token is for no project: set OS_PROJECT_NAME or OS_PROJECT_ID")
+		return nil, errors.New("cloud: the token has no project: set OS_PROJECT_NAME or OS_PROJECT_ID")
 	case l.region == "":
 		return nil, errors.New("cloud: the region is unknown: set OS_REGION_NAME")
 	}
@@ -34,7 +34,7 @@ func logIn(ctx context.Context, t *transport, acct account, endpoints map[string
 	return l, err
 }
 
-// authenticate logs in once. The client it returns is not used for requests; it holds token, project and catalogue.
+// authenticate logs in once. The returned client holds token, project and catalogue. It is not used for other requests.
 func authenticate(ctx context.Context, t *transport, acct account) (*golangsdk.ProviderClient, error) {
 	p, err := openstack.NewClient(acct.authURL)
 	if err != nil {
@@ -50,11 +50,11 @@ func authenticate(ctx context.Context, t *transport, acct account) (*golangsdk.P
 		options := golangsdk.AuthOptions{
 			IdentityEndpoint: acct.authURL, Username: acct.userName, UserID: acct.userID, Password: acct.password,
 			DomainID: acct.domainID, DomainName: acct.domainName, TenantID: acct.projectID, TenantName: acct.projectName,
-			// Renewing is the session's: the SDK's would never end (and deadlocks for a token).
+			// The session renews the token, because the SDK retries a refused renewal without end.
 			AllowReauth: false,
 		}
 		if err = openstack.Authenticate(p, options); err == nil && p.TokenID == "" {
-			err = errors.New("the reply holds no token")
+			err = errors.New("the reply contains no token")
 		}
 	}
 	if err != nil {
@@ -63,10 +63,10 @@ func authenticate(ctx context.Context, t *transport, acct account) (*golangsdk.P
 	return p, nil
 }
 
-// Derived is how an endpoint was found that the catalogue does not have.
+// Derived is what Endpoint returns for an endpoint that is missing in the catalogue and was derived by the SDK's rule.
 const Derived = "derived from the catalogue's entry volumev2"
 
-// serviceEntry is how a service is found in the catalogue, and what its path looks like if the catalogue does not say.
+// serviceEntry describes how to find a service in the catalogue, and its path if the catalogue has none.
 type serviceEntry struct {
 	name    string
 	types   []string // in order of preference
@@ -82,7 +82,7 @@ func serviceEntries() map[service]serviceEntry {
 	}
 }
 
-// findServices turns the catalogue and the overrides into base URLs.
+// findServices returns the base URL of each service, and how it was found, from the catalogue and the overrides.
 func findServices(p *golangsdk.ProviderClient, projectID, region string, overrides map[string]string) (bases, how map[service]string, err error) {
 	bases, how = map[service]string{}, map[service]string{}
 	known := map[string]bool{}
@@ -91,7 +91,7 @@ func findServices(p *golangsdk.ProviderClient, projectID, region string, overrid
 		override := overrides[e.name]
 		found, by := e.lookUp(p, region)
 		if found == "" && override == "" {
-			return nil, nil, fmt.Errorf("cloud: the catalogue has no entry %s for region %s: give --endpoint %s=URL", strings.Join(e.types, " or "), region, e.name)
+			return nil, nil, fmt.Errorf("cloud: the catalogue has no entry %s for region %s: set --endpoint %s=URL", strings.Join(e.types, " or "), region, e.name)
 		}
 		base, err := e.base(found, override, projectID)
 		if err != nil {
@@ -110,7 +110,8 @@ func findServices(p *golangsdk.ProviderClient, projectID, region string, overrid
 	return bases, how, nil
 }
 
-// lookUp searches the catalogue, and says by what it found the service; "" if it has no such entry. The region is always given: the SDK forgets it for access keys.
+// lookUp finds a service in the catalogue, and returns which entry it used; both are empty if there is none. It always
+// passes the region, because the SDK ignores the region of access keys.
 func (e serviceEntry) lookUp(p *golangsdk.ProviderClient, region string) (base, by string) {
 	for _, region := range []string{region, "*"} {
 		for _, kind := range e.types {
@@ -123,14 +124,15 @@ func (e serviceEntry) lookUp(p *golangsdk.ProviderClient, region string) (base, 
 	if e.name != "ces" {
 		return "", ""
 	}
-	// Cloud Eye is missing in many catalogues; the SDK derives it from the block storage's entry.
+	// Many catalogues lack Cloud Eye. The SDK derives its URL from the entry of block storage.
 	if sc, err := openstack.NewCESClient(p, golangsdk.EndpointOpts{Region: region}); err == nil {
 		return sc.Endpoint, Derived
 	}
 	return "", ""
 }
 
-// base keeps the catalogue's path and port; an override replaces scheme and host, its own path goes in front.
+// base returns the base URL of a service. It keeps port and path of the catalogue. An override replaces scheme and
+// host, and its path is put before the catalogue's.
 func (e serviceEntry) base(found, override, projectID string) (string, error) {
 	u, err := url.Parse(found)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/opentelekomcloud/gophertelekomcloud/openstack/identity/v3/tokens"
 )
 
-func TestServicesAreFound(t *testing.T) {
+func TestFindServices(t *testing.T) {
 	const id = fakeProject
 	full := map[string]string{
 		"smnv2": "https://smn.eu-de.otc.t-systems.com:443/v2/" + id, "rdsv3": "https://rds.eu-de.otc.t-systems.com/rds/v3/" + id,

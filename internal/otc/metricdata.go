@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// MetricNamespace is where Cloud Eye keeps the data of databases (RDS api: rds_monitoring_metrics_description.rst).
+	// MetricNamespace is Cloud Eye's namespace of RDS (RDS api: rds_monitoring_metrics_description.rst).
 	MetricNamespace = "SYS.RDS"
-	// SeriesPerQuery is how many series one call reads (CES api v1: querying_monitoring_data_of_multiple_metrics.rst).
+	// SeriesPerQuery is how many series one request reads (CES api v1: querying_monitoring_data_of_multiple_metrics.rst).
 	SeriesPerQuery = 10
 )
 
@@ -24,7 +24,7 @@ type Series struct {
 	Value     string // such as the instance's id
 }
 
-// Datapoint is one average, at the beginning of its period.
+// Datapoint is one average. Time is the beginning of its period.
 type Datapoint struct {
 	Time    time.Time
 	Average float64
@@ -35,8 +35,9 @@ type dimension struct {
 	Value string `json:"value"`
 }
 
-// Datapoints reads averages, oldest first. period is in seconds, 1 = raw data; from should be a period early, because
-// the cloud gives nothing for a part of one. A series without data is missing in the result.
+// Datapoints reads averages, oldest first, with one request per SeriesPerQuery series. period is in seconds; 1 means
+// raw data. from should be one period early, because the cloud returns nothing for a part of a period. A series
+// without data is missing in the result.
 func (c *Cloud) Datapoints(ctx context.Context, series []Series, period int, from, to time.Time) (map[Series][]Datapoint, error) {
 	found := map[Series][]Datapoint{}
 	for batch := range slices.Chunk(series, SeriesPerQuery) {
@@ -68,7 +69,7 @@ func (c *Cloud) queryBatch(ctx context.Context, batch []Series, period int, from
 			Metric     string      `json:"metric_name"`
 			Dimensions []dimension `json:"dimensions"`
 			Datapoints []struct {
-				// A pointer: the SDK's type reads a point without an average as zero percent.
+				// A pointer, because the SDK's type reads a point without an average as zero.
 				Average   *float64 `json:"average"`
 				Timestamp int64    `json:"timestamp"`
 			} `json:"datapoints"`

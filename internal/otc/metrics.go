@@ -9,11 +9,11 @@ import (
 	"strconv"
 )
 
-// metricsPage is the most series that one call lists (CES api v1: querying_metrics.rst).
+// metricsPage is how many series one request lists at most (CES api v1: querying_metrics.rst).
 const metricsPage = 1000
 
-// ListedSeries lists the series of one metric that Cloud Eye has data of at all, of all databases: the way to find which
-// dimension an instance has. The SDK's call has a pager of its own, without a context.
+// ListedSeries returns all series of one metric for which Cloud Eye has data, of all instances and nodes. They show
+// which dimension an instance has. The SDK's call is not used, because its pager takes no context.
 func (c *Cloud) ListedSeries(ctx context.Context, metric string) (map[Series]bool, error) {
 	listed := map[Series]bool{}
 	query := url.Values{"namespace": {MetricNamespace}, "metric_name": {metric}, "limit": {strconv.Itoa(metricsPage)}}
@@ -37,7 +37,7 @@ func (c *Cloud) ListedSeries(ctx context.Context, metric string) (map[Series]boo
 				listed[Series{Metric: metric, Dimension: m.Dimensions[0].Name, Value: m.Dimensions[0].Value}] = true
 			}
 		}
-		// A page may begin at the marker or after it: one without anything new is the last.
+		// A page may begin at the marker or after it, so a page without a new series is the last.
 		all := reply.Meta.Total != nil && len(listed) >= *reply.Meta.Total
 		if all || len(reply.Metrics) < metricsPage || len(listed) == before || reply.Meta.Marker == "" {
 			return listed, nil

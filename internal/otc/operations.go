@@ -19,7 +19,7 @@ const (
 	serviceRDS service = "rds"
 )
 
-// operation names what is asked of the cloud; it is a metric label.
+// operation names an API call. It is the value of a metric label.
 type operation string
 
 const (
@@ -54,13 +54,13 @@ const (
 	opUnsubscribe            operation = "Unsubscribe"
 )
 
-// traits are what the transport must know of an operation.
+// traits describe an operation for the transport.
 type traits struct {
 	service service
-	holds   string // a key without which a reply is none: an empty document must not read as "there are no rules"
-	read    bool   // a POST that changes nothing, so it may be repeated like a GET
-	action  string // the right that it needs, as the cloud's policies name it; empty: none
-	change  bool   // it is for changes of instances only, which an administrator must allow
+	holds   string // a key that the reply must have, because an empty document must not read as an empty list
+	read    bool   // whether it is a POST that changes nothing, which may be retried like a GET
+	action  string // the required permission, as the cloud's policies name it; empty if none is required
+	change  bool   // whether it changes instances, which an administrator must allow
 }
 
 func operations() map[operation]traits {
@@ -73,7 +73,7 @@ func operations() map[operation]traits {
 		opGetStoragePolicy:  {service: serviceRDS, holds: "switch_option", action: "rds:instance:list"},
 		opEnlarge:           {service: serviceRDS, holds: "job_id", action: "rds:instance:extendSpace", change: true},
 		opResize:            {service: serviceRDS, holds: "job_id", action: "rds:instance:modifySpec", change: true},
-		opGetJob:            {service: serviceRDS, holds: "job"}, // no right is documented for it
+		opGetJob:            {service: serviceRDS, holds: "job"}, // no permission is documented for it
 
 		opListRules:   {service: serviceCES, holds: "metric_alarms", action: "ces:alarms:list"},
 		opGetRule:     {service: serviceCES, holds: "metric_alarms", action: "ces:alarms:get"},
@@ -97,8 +97,9 @@ func operations() map[operation]traits {
 	}
 }
 
-// Rights returns what each operation needs, by its name: the service, and the right as the cloud's policies name it; empty where it
-// needs none (RDS api: rds_actions.rst; CES api: supported_actions_of_the_alarm_rule_management_apis.rst; SMN umn: permissions.rst).
+// Rights returns the permission that each operation needs, by operation, as the cloud's policies name it; empty if it
+// needs none (RDS api: rds_actions.rst; CES api: supported_actions_of_the_alarm_rule_management_apis.rst; SMN umn:
+// permissions.rst).
 func Rights() map[string]string {
 	rights := map[string]string{}
 	for op, is := range operations() {
@@ -107,7 +108,7 @@ func Rights() map[string]string {
 	return rights
 }
 
-// ChangeRights are those of Rights that only changes of instances need.
+// ChangeRights returns the part of Rights that only changes of instances need.
 func ChangeRights() map[string]string {
 	rights := map[string]string{}
 	for op, is := range operations() {
@@ -118,7 +119,7 @@ func ChangeRights() map[string]string {
 	return rights
 }
 
-// newUpGauge says whether the cloud let us in.
+// newUpGauge returns the gauge of successful logins.
 func newUpGauge(r prometheus.Registerer) (prometheus.Gauge, error) {
 	return registered(r, prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "rds_autopilot_cloud_logged_in",
@@ -126,7 +127,8 @@ func newUpGauge(r prometheus.Registerer) (prometheus.Gauge, error) {
 	}))
 }
 
-// newRequestCounter counts every request sent, repeats included.
+// newRequestCounter returns the counter of sent requests, retries included. All operations are present from the
+// start, so that a rate over the first failure is not lost.
 func newRequestCounter(r prometheus.Registerer) (*prometheus.CounterVec, error) {
 	requests, err := registered(r, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "rds_autopilot_cloud_requests_total",
@@ -143,7 +145,8 @@ func newRequestCounter(r prometheus.Registerer) (*prometheus.CounterVec, error) 
 	return requests, nil
 }
 
-// registered returns the collector, or the same one where it is registered already: connecting may be tried twice.
+// registered registers a collector. If one of its name is registered, it returns that one, because Connect may be
+// called twice.
 func registered[C prometheus.Collector](r prometheus.Registerer, c C) (C, error) {
 	if r == nil {
 		return c, nil
@@ -160,7 +163,7 @@ func registered[C prometheus.Collector](r prometheus.Registerer, c C) (C, error)
 	return c, nil
 }
 
-// codeLabel keeps the label's values a closed set. 0 is no answer.
+// codeLabel returns the label value of an HTTP status, from a closed set. A status of 0 means no answer.
 func codeLabel(status int) string {
 	switch status {
 	case 0:

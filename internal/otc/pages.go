@@ -2,14 +2,15 @@
 
 package otc
 
-// PageSize is the most rows that all services give in one call.
+// PageSize is how many rows all services return in one request at most.
 const PageSize = 100
 
-// everyPage reads page after page. The services do not agree on where the next one begins (Cloud Eye's own pages say
-// both "at" and "after" the marker), so rows are kept once, by their key, and a page without a new row is the last.
-// fetch gets what was read so far, and the last key; it returns a page and the total, or -1 if the service gives none.
+// everyPage reads all pages of a list. The services do not agree on where the next page begins: Cloud Eye's documents
+// say both "at" and "after" the marker. So it keeps each key once, and a page without a new row is the last. fetch is
+// called with the number of rows so far and the last key. It returns a page and the total, or -1 if the service sends
+// no total.
 //
-// Each row is converted at once: of a long list, only one page is held as the service sent it.
+// everyPage converts each page at once, so that it holds only one page of a long list in the SDK's types.
 func everyPage[R, T any](key func(R) string, convert func(R) T, fetch func(offset int, last string) (page []R, total int, err error)) ([]T, error) {
 	var rows []T
 	seen := map[string]bool{}

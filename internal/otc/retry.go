@@ -11,13 +11,15 @@ import (
 )
 
 const (
+	// firstPause is the pause before the first retry; each further one is twice as long.
 	firstPause = 500 * time.Millisecond
-	mostPause  = 20 * time.Second // of a Retry-After; a longer one is an error at once, not a request sent too early
+	// maxPause is the longest pause. A longer Retry-After is an error at once, because a caller cannot wait so long.
+	maxPause = 20 * time.Second
 )
 
-// again says whether a failed request may be sent once more, and when. A POST that was perhaps carried out is never
-// repeated, only one that the cloud turned away.
-func (c call) again(method string, attempt int, fault *Error) (time.Duration, bool) {
+// retryAfterFault reports whether to retry a failed request, and after which pause. A POST is retried only if the cloud
+// refused it with 429, because otherwise the cloud may have carried it out.
+func (c call) retryAfterFault(method string, attempt int, fault *Error) (time.Duration, bool) {
 	if attempt >= attempts || c.ctx.Err() != nil {
 		return 0, false
 	}
@@ -37,10 +39,10 @@ func (c call) again(method string, attempt int, fault *Error) (time.Duration, bo
 	}
 	pause := firstPause << (attempt - 1)
 	pause = max(pause/2+rand.N(pause), fault.retryAfter)
-	return pause, pause <= mostPause
+	return pause, pause <= maxPause
 }
 
-// retryAfter reads the header in both its forms; 0 if there is none.
+// retryAfter returns the pause of the header Retry-After, in seconds or as a date; 0 if there is none.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	value := h.Get("Retry-After")
 	if seconds, err := strconv.Atoi(value); err == nil {
@@ -52,6 +54,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
+// sleep waits for d, or returns the error of ctx if it ends earlier.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

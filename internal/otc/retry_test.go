@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-func TestWhatIsRepeated(t *testing.T) {
+func TestRetryDependsOnMethodAndStatus(t *testing.T) {
 	tests := map[string]struct {
 		do     func(*Cloud, context.Context) error
 		status int
@@ -69,7 +69,7 @@ func TestWhatIsRepeated(t *testing.T) {
 }
 
 // The SDK's own count of repeats is for the life of the client and is never filled up again.
-func TestRepeatsAreNeverUsedUp(t *testing.T) {
+func TestRetriesAreNotLimitedPerClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n atomic.Int64
 		c := connectTo(t, &fake{service: func(w http.ResponseWriter, _ *http.Request) {
@@ -87,7 +87,7 @@ func TestRepeatsAreNeverUsedUp(t *testing.T) {
 	})
 }
 
-func TestRetryAfterDate(t *testing.T) {
+func TestRetryAfterReadsSecondsAndDate(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for value, want := range map[string]time.Duration{
 		"":                              0,

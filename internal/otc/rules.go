@@ -12,7 +12,7 @@ import (
 	"github.com/opentelekomcloud/gophertelekomcloud/openstack/ces/v1/quotas"
 )
 
-// Rule is one alarm rule of Cloud Eye with one dimension (CES api v1: creating_an_alarm_rule.rst).
+// Rule is an alarm rule of Cloud Eye with one dimension (CES api v1: creating_an_alarm_rule.rst).
 type Rule struct {
 	ID             string
 	Name           string // not unique in the cloud
@@ -22,7 +22,7 @@ type Rule struct {
 	Dimension      string // name of the dimension, such as rds_cluster_id
 	DimensionValue string // such as the instance's id
 	Period         int    // seconds; 1 = raw data
-	Count          int    // periods in a row
+	Count          int    // consecutive periods
 	Repeat         int    // seconds between repeated notifications while the alarm lasts; 0 = none
 	Filter         string // average, max, …
 	Comparison     string // >=, …
@@ -37,7 +37,7 @@ type Rule struct {
 	UpdateTime     time.Time // of the last change of state
 }
 
-// Rules lists all of the project. There is no filter by name.
+// Rules lists all rules of the project. The API has no filter by name.
 func (c *Cloud) Rules(ctx context.Context) ([]Rule, error) {
 	return everyPage(
 		func(r alarms.MetricAlarms) string { return r.AlarmId }, ruleOf,
@@ -50,12 +50,9 @@ func (c *Cloud) Rules(ctx context.Context) ([]Rule, error) {
 		})
 }
 
-// Rule reads one by its id.
+// Rule reads a rule by its id. The error wraps ErrNotFound if there is none.
 func (c *Cloud) Rule(ctx context.Context, id string) (Rule, error) {
-	if err := checkID("alarm rule id", id); err != nil {
-		return Rule{}, err
-	}
-	rows, err := alarms.ShowAlarm(c.client(ctx, opGetRule), id)
+	rows, err := alarms.ShowAlarm(c.client(ctx, opGetRule, id), id)
 	if err != nil {
 		return Rule{}, c.transport.wrapError(opGetRule, err)
 	}
@@ -67,8 +64,8 @@ func (c *Cloud) Rule(ctx context.Context, id string) (Rule, error) {
 	return Rule{}, &Error{Service: string(serviceCES), Operation: string(opGetRule), Status: http.StatusNotFound, Message: "no alarm rule " + id}
 }
 
-// CreateRule makes a new one, also if one of that name exists. ErrQuota at 1,000 rules (CES umn: constraints.rst).
-// ID, State and UpdateTime are the cloud's.
+// CreateRule creates a rule and returns its id, even if a rule of that name exists. It ignores ID, State and
+// UpdateTime. The error wraps ErrQuota at 1,000 rules (CES umn: constraints.rst).
 func (c *Cloud) CreateRule(ctx context.Context, r Rule) (string, error) {
 	id, err := alarms.CreateAlarm(c.client(ctx, opCreateRule), alarms.CreateAlarmOpts{
 		AlarmName:        r.Name,
@@ -90,12 +87,9 @@ func (c *Cloud) CreateRule(ctx context.Context, r Rule) (string, error) {
 	return id, nil
 }
 
-// ModifyRule rewrites all but metric, dimension and whether it is enabled, which the cloud fixes or has another call
-// for. Not in the SDK (CES api v1: modifying_an_alarm_rule.rst).
+// ModifyRule writes all fields of a rule except metric and dimension, which cannot be changed, and Enabled; see
+// EnableRule. The SDK lacks the call (CES api v1: modifying_an_alarm_rule.rst).
 func (c *Cloud) ModifyRule(ctx context.Context, id string, r Rule) error {
-	if err := checkID("alarm rule id", id); err != nil {
-		return err
-	}
 	body := struct {
 		Name          string                `json:"alarm_name,omitempty"`
 		Description   string                `json:"alarm_description"`
@@ -105,24 +99,21 @@ func (c *Cloud) ModifyRule(ctx context.Context, id string, r Rule) error {
 		AlarmActions  []alarms.AlarmActions `json:"alarm_actions"`
 		OKActions     []alarms.AlarmActions `json:"ok_actions"`
 	}{r.Name, r.Description, r.condition(), r.ActionEnabled, r.Level, notify(r.AlarmActions), notify(r.OKActions)}
-	return c.doRequest(ctx, opModifyRule, http.MethodPut, "alarms/"+id, body, nil)
+	return c.doRequest(ctx, opModifyRule, http.MethodPut, "alarms/"+id, body, nil, id)
 }
 
-// EnableRule turns a rule on or off.
+// EnableRule enables or disables a rule.
 func (c *Cloud) EnableRule(ctx context.Context, id string, on bool) error {
-	if err := checkID("alarm rule id", id); err != nil {
-		return err
-	}
-	err := alarms.UpdateAlarmAction(c.client(ctx, opEnableRule), id, alarms.ModifyAlarmActionRequest{AlarmEnabled: on})
+	err := alarms.UpdateAlarmAction(c.client(ctx, opEnableRule, id), id, alarms.ModifyAlarmActionRequest{AlarmEnabled: on})
 	return c.transport.wrapError(opEnableRule, err)
 }
 
-// DeleteRule removes a rule; one that is gone already is no error.
+// DeleteRule deletes a rule. A missing rule is no error.
 func (c *Cloud) DeleteRule(ctx context.Context, id string) error {
-	return c.delete(ctx, opDeleteRule, "alarm rule id", id, "alarms")
+	return c.delete(ctx, opDeleteRule, "alarms", id)
 }
 
-// RuleQuota returns how many alarm rules the project has and may have.
+// RuleQuota returns the number of alarm rules of the project, and its limit.
 func (c *Cloud) RuleQuota(ctx context.Context) (used, quota int, err error) {
 	reply, err := quotas.ShowQuotas(c.client(ctx, opGetQuotas)).Extract()
 	if err != nil {
@@ -133,15 +124,12 @@ func (c *Cloud) RuleQuota(ctx context.Context) (used, quota int, err error) {
 			return r.Used, r.Quota, nil
 		}
 	}
-	return 0, 0, c.transport.fault(opGetQuotas, 0, errors.New("the reply holds no quota of alarm rules"))
+	return 0, 0, c.transport.fault(opGetQuotas, 0, errors.New("the reply contains no quota of alarm rules"))
 }
 
-// delete treats "not found" as done.
-func (c *Cloud) delete(ctx context.Context, op operation, what, id, path string) error {
-	if err := checkID(what, id); err != nil {
-		return err
-	}
-	err := c.doRequest(ctx, op, http.MethodDelete, path+"/"+id, nil, nil)
+// delete deletes the resource of that id. A missing one is no error.
+func (c *Cloud) delete(ctx context.Context, op operation, path, id string) error {
+	err := c.doRequest(ctx, op, http.MethodDelete, path+"/"+id, nil, nil, id)
 	if errors.Is(err, ErrNotFound) {
 		return nil
 	}
@@ -176,7 +164,7 @@ func ruleOf(r alarms.MetricAlarms) Rule {
 	if r.UpdateTime > 0 {
 		rule.UpdateTime = time.UnixMilli(r.UpdateTime).UTC()
 	}
-	if len(r.Metric.Dimensions) == 1 { // a rule with several is none of ours
+	if len(r.Metric.Dimensions) == 1 { // our rules have one; the others need no dimension here
 		rule.Dimension, rule.DimensionValue = r.Metric.Dimensions[0].Name, r.Metric.Dimensions[0].Value
 	}
 	return rule

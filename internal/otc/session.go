@@ -17,11 +17,11 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// refusedPause keeps us from trying refused credentials again: IAM locks an account after a few failures.
+// refusedPause is how long refused credentials are not tried again, because IAM locks an account after a few failures.
 const refusedPause = 5 * time.Minute
 
-// session is our login to the cloud; all calls share it. Credentials are read anew for each login: a mounted Secret that
-// was changed is in force once the old one is refused, and nothing has to be restarted.
+// session holds the login that all calls share. It reads the credentials again for each login. So a changed Secret
+// takes effect without a restart, once the cloud refuses the old credentials.
 type session struct {
 	find         func() (account, error)
 	authenticate func(context.Context, account) (*login, error)
@@ -32,23 +32,23 @@ type session struct {
 
 	mu             sync.Mutex
 	last           *login    // nil before the first login
-	known          []string  // what must never appear in a log or an error
-	refused        error     // the last login's, if the credentials were refused
-	refusedAccount account   // whose they were
-	refusedUntil   time.Time // they are not tried again before
+	known          []string  // secrets, which must never appear in a log or an error
+	refused        error     // of the last login, if the cloud refused the credentials
+	refusedAccount account   // the refused credentials
+	refusedUntil   time.Time // when they may be tried again
 }
 
-// login is what the cloud let us in with.
+// login is the result of a successful login.
 type login struct {
 	account   account
-	token     string // empty with an access key: each request is signed, and nothing ends
+	token     string // empty with an access key, because each request is signed
 	projectID string
 	region    string
 	bases     map[service]string // service → base URL of its resources, ends with "/"
-	found     map[service]string // service → how that was found
+	found     map[service]string // service → how its URL was found
 }
 
-// key identifies a login: the token, or the access key.
+// key identifies a login by its token or access key.
 func (l *login) key() string {
 	if l == nil {
 		return ""
@@ -56,7 +56,8 @@ func (l *login) key() string {
 	return cmp.Or(l.token, l.account.accessKey)
 }
 
-// aksk signs requests. The domain is left out, because the SDK then names the domain instead of the project in the request.
+// aksk returns the options that sign requests; empty with a token. They contain no domain, because the SDK would then
+// name the domain instead of the project in each request.
 func (l *login) aksk() golangsdk.AKSKAuthOptions {
 	if !l.account.byKey() {
 		return golangsdk.AKSKAuthOptions{}
@@ -72,7 +73,7 @@ func (s *session) current() *login {
 	return s.last
 }
 
-// get returns the present login, after a login if there was none yet.
+// get returns the present login. It logs in if there is none yet.
 func (s *session) get(ctx context.Context) (*login, error) {
 	if l := s.current(); l != nil {
 		return l, nil
@@ -83,13 +84,13 @@ func (s *session) get(ctx context.Context) (*login, error) {
 	return s.current(), nil
 }
 
-// renew makes sure that the login is no longer the one with that key: of all that find it refused, one logs in.
+// renew replaces the login with this key. Of all callers whose requests were refused, one logs in and the others wait.
 func (s *session) renew(ctx context.Context, stale string) error {
 	done := s.group.DoChan(stale, func() (any, error) {
 		if s.current().key() != stale {
 			return nil, nil
 		}
-		// Others wait for this login as well: it must not end with the first caller. It ends by itself, as every call does.
+		// Others wait for this login too, so it must not end with the context of the first caller.
 		return nil, s.logIn(context.WithoutCancel(ctx))
 	})
 	select {
@@ -100,7 +101,7 @@ func (s *session) renew(ctx context.Context, stale string) error {
 	}
 }
 
-// logIn logs in with what the credentials are now.
+// logIn reads the credentials and logs in.
 func (s *session) logIn(ctx context.Context) error {
 	acct, was, err := s.read()
 	if err != nil {
@@ -112,7 +113,8 @@ func (s *session) logIn(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.refused = nil; errors.Is(err, ErrCredentials) {
+	s.refused = nil
+	if errors.Is(err, ErrCredentials) {
 		s.refused, s.refusedAccount, s.refusedUntil = err, acct, s.now().Add(refusedPause)
 		s.up.Set(0)
 	}
@@ -129,14 +131,15 @@ func (s *session) logIn(ctx context.Context) error {
 	return nil
 }
 
-// read returns the credentials as they are now, unless they are the ones that were just refused, and the login so far.
+// read returns the present credentials and the last login. It returns the last error if the cloud has just refused
+// these credentials.
 func (s *session) read() (account, *login, error) {
 	acct, err := s.find()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case err != nil && s.last != nil: // perhaps they are being replaced
-		s.log.Warn("the cloud credentials cannot be read; those of before are tried", zap.Error(err))
+	case err != nil && s.last != nil: // perhaps the Secret is being replaced
+		s.log.Warn("the cloud credentials cannot be read; trying the previous ones", zap.Error(err))
 		acct = s.last.account
 	case err != nil:
 		return account{}, nil, err
@@ -146,13 +149,14 @@ func (s *session) read() (account, *login, error) {
 	}
 	for _, secret := range acct.secrets() {
 		if !slices.Contains(s.known, secret) {
-			s.known = append(slices.Clip(s.known), secret) // others may be reading it
+			s.known = append(slices.Clip(s.known), secret) // because secrets returns the slice without a copy
 		}
 	}
 	return acct, s.last, nil
 }
 
-// checkSamePlace refuses a login to another project or region: what we made would be left behind there.
+// checkSamePlace returns an error if a login is for another project or region, because topics and rules would be left
+// behind in the old one.
 func (l *login) checkSamePlace(next *login) error {
 	if l != nil && (l.projectID != next.projectID || l.region != next.region) {
 		return fmt.Errorf("cloud: the credentials are now for project %s in %s, not %s in %s: that needs a restart",
@@ -161,7 +165,7 @@ func (l *login) checkSamePlace(next *login) error {
 	return nil
 }
 
-// secrets are what must never appear in a log or an error.
+// secrets returns the values that must never appear in a log or an error. The caller must not modify the slice.
 func (s *session) secrets() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-func TestExpiredTokenIsRenewedOnceForAll(t *testing.T) {
+func TestExpiredTokenIsRenewedOnceForAllCallers(t *testing.T) {
 	f := &fake{}
 	f.service = func(w http.ResponseWriter, r *http.Request) {
 		if !f.authentic(r) {
@@ -38,7 +38,7 @@ func TestExpiredTokenIsRenewedOnceForAll(t *testing.T) {
 	}
 }
 
-func TestServiceThatNeverAcceptsEndsTheCall(t *testing.T) {
+func TestCallEndsWhenServiceNeverAcceptsToken(t *testing.T) {
 	f := &fake{service: answer(401, `{"error_msg":"no"}`)}
 	c := connectTo(t, f, Options{})
 	_, err := c.Topics(t.Context())
@@ -51,7 +51,7 @@ func TestServiceThatNeverAcceptsEndsTheCall(t *testing.T) {
 }
 
 // IAM locks an account after a few refused logins.
-func TestRefusedCredentialsAreNotTriedAgainAndAgain(t *testing.T) {
+func TestRefusedCredentialsAreTriedOnceInFiveMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
 		f.service = func(w http.ResponseWriter, r *http.Request) {
@@ -84,7 +84,7 @@ func TestRefusedCredentialsAreNotTriedAgainAndAgain(t *testing.T) {
 	})
 }
 
-func TestFirstCallersEndDoesNotEndTheLoginOfAll(t *testing.T) {
+func TestLoginContinuesWhenFirstCallerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
 		f := &fake{}
@@ -119,7 +119,7 @@ func TestFirstCallersEndDoesNotEndTheLoginOfAll(t *testing.T) {
 	})
 }
 
-func TestCredentialsOfAnotherProjectNeedARestart(t *testing.T) {
+func TestLoginToAnotherProjectIsRejected(t *testing.T) {
 	f := &fake{service: answer(401, `{}`)}
 	c := connectTo(t, f, Options{})
 	inner := c.session.authenticate

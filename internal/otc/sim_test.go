@@ -3,7 +3,6 @@
 package otc_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcsps/rds-autopilot/internal/otc"
-	"github.com/mcsps/rds-autopilot/internal/otcsim"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
 // clock is the simulated cloud's time.
@@ -36,9 +35,9 @@ func (c *clock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-func simulate(t *testing.T, o otcsim.Options) *otcsim.Cloud {
+func simulate(t *testing.T, o simcloud.Options) *simcloud.Cloud {
 	t.Helper()
-	sim, err := otcsim.Start(o)
+	sim, err := simcloud.Start(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +67,7 @@ func TestEverythingThroughTheSDK(t *testing.T) {
 	for _, credentials := range []string{"password", "access key"} {
 		for _, listed := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, Cloud Eye in the catalogue: %v", credentials, listed), func(t *testing.T) {
-				sim := simulate(t, otcsim.Options{Settings: otcsim.Settings{NoCESInCatalog: !listed}})
+				sim := simulate(t, simcloud.Options{Settings: simcloud.Settings{NoCESInCatalog: !listed}})
 				env := sim.Env()
 				if credentials == "access key" {
 					env = sim.AKSKEnv()
@@ -85,7 +84,7 @@ func TestEverythingThroughTheSDK(t *testing.T) {
 	}
 }
 
-func throughSMN(t *testing.T, c *otc.Cloud, sim *otcsim.Cloud) {
+func throughSMN(t *testing.T, c *otc.Cloud, sim *simcloud.Cloud) {
 	ctx := t.Context()
 	urn, err := c.CreateTopic(ctx, "t1", "first name")
 	if err != nil {
@@ -134,7 +133,7 @@ func throughSMN(t *testing.T, c *otc.Cloud, sim *otcsim.Cloud) {
 	if len(sim.Topics())+len(sim.Subscriptions()) != 0 {
 		t.Error("something is left")
 	}
-	sim.Configure(func(s *otcsim.Settings) { s.TopicQuota = 1 })
+	sim.Configure(func(s *simcloud.Settings) { s.TopicQuota = 1 })
 	_, first := c.CreateTopic(ctx, "t1", "")
 	if _, err := c.CreateTopic(ctx, "t2", ""); first != nil || !errors.Is(err, otc.ErrQuota) {
 		t.Errorf("beyond the quota: %v, %v", first, err)
@@ -142,9 +141,9 @@ func throughSMN(t *testing.T, c *otc.Cloud, sim *otcsim.Cloud) {
 }
 
 // SMN may tell that an endpoint is subscribed already by a code alone, and list the endpoint in another form.
-func TestSubscribeThatExists(t *testing.T) {
+func TestSubscribeReturnsExistingSubscription(t *testing.T) {
 	for _, normalizes := range []bool{false, true} {
-		sim := simulate(t, otcsim.Options{Settings: otcsim.Settings{ExistsAsCode: true, Normalizes: normalizes, SubscriptionQuota: 2}})
+		sim := simulate(t, simcloud.Options{Settings: simcloud.Settings{ExistsAsCode: true, Normalizes: normalizes, SubscriptionQuota: 2}})
 		c := connect(t, sim.Env())
 		topic, err := c.CreateTopic(t.Context(), "t1", "")
 		if err != nil {
@@ -182,10 +181,10 @@ func TestSameEndpoint(t *testing.T) {
 	}
 }
 
-func throughCloudEye(t *testing.T, c *otc.Cloud, sim *otcsim.Cloud) {
+func throughCloudEye(t *testing.T, c *otc.Cloud, sim *simcloud.Cloud) {
 	ctx := t.Context()
 	topic := sim.Topics()[0].URN
-	in, err := sim.AddInstance(otcsim.Instance{Flavor: "rds.mysql.c2.medium", VolumeGB: 40})
+	in, err := sim.AddInstance(simcloud.Instance{Flavor: "rds.mysql.c2.medium", VolumeGB: 40})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,20 +232,20 @@ func throughCloudEye(t *testing.T, c *otc.Cloud, sim *otcsim.Cloud) {
 	if _, err := c.Rule(ctx, rule.ID); !errors.Is(err, otc.ErrNotFound) {
 		t.Errorf("a rule that is gone: %v", err)
 	}
-	sim.Configure(func(s *otcsim.Settings) { s.RuleQuota = 1 })
+	sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 1 })
 	_, first := c.CreateRule(ctx, rule)
 	if _, err := c.CreateRule(ctx, rule); first != nil || !errors.Is(err, otc.ErrQuota) {
 		t.Errorf("beyond the quota: %v, %v", first, err)
 	}
 }
 
-func throughRDS(t *testing.T, c *otc.Cloud, sim *otcsim.Cloud) {
+func throughRDS(t *testing.T, c *otc.Cloud, sim *simcloud.Cloud) {
 	ctx := t.Context()
-	in, err := sim.AddInstance(otcsim.Instance{Flavor: "rds.pg.n1.large.4.ha", VolumeGB: 100, VolumeType: "ESSD"})
+	in, err := sim.AddInstance(simcloud.Instance{Flavor: "rds.pg.n1.large.4.ha", VolumeGB: 100, VolumeType: "ESSD"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	replica, err := sim.AddInstance(otcsim.Instance{Flavor: "rds.pg.n1.large.4.rr", VolumeGB: 100, ReplicaOf: in.ID})
+	replica, err := sim.AddInstance(simcloud.Instance{Flavor: "rds.pg.n1.large.4.rr", VolumeGB: 100, ReplicaOf: in.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,8 +290,8 @@ func throughRDS(t *testing.T, c *otc.Cloud, sim *otcsim.Cloud) {
 	if got, err := c.StoragePolicy(ctx, in.ID); got != (otc.StoragePolicy{}) || err != nil {
 		t.Errorf("autoscaling is off: %+v, %v", got, err)
 	}
-	if err := sim.ChangeInstance(in.ID, func(in *otcsim.Instance) {
-		in.AutoScale = otcsim.AutoScale{On: true, LimitGB: 500, TriggerThreshold: 15}
+	if err := sim.ChangeInstance(in.ID, func(in *simcloud.Instance) {
+		in.AutoScale = simcloud.AutoScale{On: true, LimitGB: 500, TriggerThreshold: 15}
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -302,15 +301,15 @@ func throughRDS(t *testing.T, c *otc.Cloud, sim *otcsim.Cloud) {
 	if _, err := c.StoragePolicy(ctx, strings.Repeat("0", 32)+"in03"); !errors.Is(err, otc.ErrNotFound) {
 		t.Errorf("autoscaling of no instance: %v", err)
 	}
-	sim.Configure(func(s *otcsim.Settings) { s.NoResizeList = true })
+	sim.Configure(func(s *simcloud.Settings) { s.NoResizeList = true })
 	if _, err := c.ResizeTargets(ctx, in.ID); !errors.Is(err, otc.ErrNotFound) {
 		t.Errorf("an API without the list: %v", err)
 	}
 }
 
-func TestMoreThanOnePage(t *testing.T) {
+func TestListsReadAllPages(t *testing.T) {
 	for _, inclusive := range []bool{false, true} {
-		sim := simulate(t, otcsim.Options{Settings: otcsim.Settings{StartInclusive: inclusive}})
+		sim := simulate(t, simcloud.Options{Settings: simcloud.Settings{StartInclusive: inclusive}})
 		c := connect(t, sim.Env())
 		ctx := t.Context()
 		for i := range 203 {
@@ -327,7 +326,7 @@ func TestMoreThanOnePage(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := sim.AddInstance(otcsim.Instance{Flavor: "rds.mysql.c2.medium", VolumeGB: 40}); err != nil {
+			if _, err := sim.AddInstance(simcloud.Instance{Flavor: "rds.mysql.c2.medium", VolumeGB: 40}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -348,43 +347,13 @@ func TestMoreThanOnePage(t *testing.T) {
 	}
 }
 
-func TestMetricDataOfTheSimulatedCloud(t *testing.T) {
+func TestListedSeriesReadsAllPages(t *testing.T) {
 	at := &clock{now: time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)}
-	sim := simulate(t, otcsim.Options{Now: at.Now})
-	c := connect(t, sim.Env())
-	in, err := sim.AddInstance(otcsim.Instance{Flavor: "rds.mysql.c2.medium", VolumeGB: 40, Workload: otcsim.Workload{UsedGB: 10}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	at.advance(30 * time.Minute)
-	sim.Step(t.Context())
-	series := otc.Series{Metric: "rds048_disk_used_size", Dimension: "rds_cluster_id", Value: in.ID}
-	none := otc.Series{Metric: "rds048_disk_used_size", Dimension: "postgresql_cluster_id", Value: in.ID}
-	got, err := c.Datapoints(t.Context(), []otc.Series{series, none}, 1, at.Now().Add(-time.Hour), at.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	points := got[series]
-	if len(points) < 10 || points[0].Average != 10 || !points[0].Time.Before(points[1].Time) {
-		t.Errorf("points: %+v", points)
-	}
-	if _, ok := got[none]; ok {
-		t.Error("a series without data is in the result")
-	}
-	node := otc.Series{Metric: "rds048_disk_used_size", Dimension: "rds_instance_id", Value: in.Nodes[0].ID}
-	listed, err := c.ListedSeries(t.Context(), "rds048_disk_used_size")
-	if diff := cmp.Diff(map[otc.Series]bool{series: true, node: true}, listed); diff != "" || err != nil {
-		t.Error(err, diff)
-	}
-}
-
-func TestMoreSeriesThanOnePage(t *testing.T) {
-	at := &clock{now: time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)}
-	sim := simulate(t, otcsim.Options{Now: at.Now})
+	sim := simulate(t, simcloud.Options{Now: at.Now})
 	c := connect(t, sim.Env())
 	for calls, series := range []int{0, 1000, 2000} { // each instance has one of its own and one of its node
 		for range min(series, 500) {
-			if _, err := sim.AddInstance(otcsim.Instance{Flavor: "rds.mysql.c2.medium", VolumeGB: 40}); err != nil {
+			if _, err := sim.AddInstance(simcloud.Instance{Flavor: "rds.mysql.c2.medium", VolumeGB: 40}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -394,24 +363,5 @@ func TestMoreSeriesThanOnePage(t *testing.T) {
 		if n := sim.Count("ces", "ListMetrics"); len(listed) != series || err != nil || n != max(calls, 1) {
 			t.Errorf("%d series in %d calls, %v; want %d in %d", len(listed), n, err, series, max(calls, 1))
 		}
-	}
-}
-
-func TestExpiredTokenOfTheSimulatedCloud(t *testing.T) {
-	sim := simulate(t, otcsim.Options{})
-	c := connect(t, sim.Env())
-	sim.ExpireTokens()
-	sim.ResetRequests()
-	var wg sync.WaitGroup
-	for range 20 {
-		wg.Go(func() {
-			if _, err := c.Topics(context.WithoutCancel(t.Context())); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if n := sim.Count("iam", "CreateToken"); n != 1 {
-		t.Errorf("%d logins", n)
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // However many look: decisions keep nine tenths of the rate.
-func TestThoseWhoLookLeaveTheRateToDecisions(t *testing.T) {
+func TestSparingCloudLeavesRateToDecisions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var looks atomic.Int32
 		f := &fake{service: func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, `{"topics":[]}`) }}

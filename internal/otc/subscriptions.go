@@ -19,30 +19,27 @@ const (
 	SubscriptionCanceled    = 3
 )
 
-// Subscription is an endpoint that gets what is published to a topic.
+// Subscription is an endpoint that receives the messages of a topic.
 type Subscription struct {
 	URN      string
 	TopicURN string
-	Protocol string // http or https, for us
+	Protocol string // http or https, unless a person added it
 	Endpoint string
 	Remark   string // at most 128 bytes
 	Status   int
 }
 
-// Subscriptions lists all of the project, of all topics.
+// Subscriptions lists all subscriptions of the project.
 func (c *Cloud) Subscriptions(ctx context.Context) ([]Subscription, error) {
 	return c.listSubscriptions(opListSubscriptions, func(offset int) ([]subscriptions.Subscription, error) {
 		return subscriptions.List(c.client(ctx, opListSubscriptions), subscriptions.ListOpts{Offset: strconv.Itoa(offset), Limit: PageSize})
 	})
 }
 
-// TopicSubscriptions lists those of one topic; ErrNotFound if there is no such topic.
+// TopicSubscriptions lists the subscriptions of a topic. The error wraps ErrNotFound if there is no such topic.
 func (c *Cloud) TopicSubscriptions(ctx context.Context, topicURN string) ([]Subscription, error) {
-	if err := checkID("topic URN", topicURN); err != nil {
-		return nil, err
-	}
 	return c.listSubscriptions(opListTopicSubscriptions, func(offset int) ([]subscriptions.Subscription, error) {
-		return subscriptions.ListTopic(c.client(ctx, opListTopicSubscriptions), subscriptions.ListTopicOpts{
+		return subscriptions.ListTopic(c.client(ctx, opListTopicSubscriptions, topicURN), subscriptions.ListTopicOpts{
 			TopicUrn: topicURN, Offset: strconv.Itoa(offset), Limit: PageSize,
 		})
 	})
@@ -64,14 +61,13 @@ func (c *Cloud) listSubscriptions(op operation, fetch func(offset int) ([]subscr
 		})
 }
 
-// Subscribe adds an endpoint to a topic; SMN sends it a request to confirm, again if it has not confirmed yet. One that
-// exists is found (SMN api: adding_a_subscription.rst: 200; error_codes.rst: SMN.0190, with 200 too). ErrQuota where
-// the topic or the project has no room for another one.
+// Subscribe adds an endpoint to a topic and returns the URN of the subscription. SMN sends the endpoint a request to
+// confirm, and sends it again if the subscription exists and is unconfirmed. SMN answers 200 for an existing
+// subscription (SMN api: adding_a_subscription.rst), or the code SMN.0190 without a URN, also with 200
+// (error_codes.rst); then Subscribe searches the list. The error wraps ErrQuota if the topic or project has the
+// maximum number.
 func (c *Cloud) Subscribe(ctx context.Context, topicURN, protocol, endpoint, remark string) (urn string, err error) {
-	if err := checkID("topic URN", topicURN); err != nil {
-		return "", err
-	}
-	reply, err := subscriptions.Create(c.client(ctx, opSubscribe), subscriptions.CreateOpts{Endpoint: endpoint, Protocol: protocol, Remark: remark}, topicURN)
+	reply, err := subscriptions.Create(c.client(ctx, opSubscribe, topicURN), subscriptions.CreateOpts{Endpoint: endpoint, Protocol: protocol, Remark: remark}, topicURN)
 	if err == nil {
 		return reply.SubscriptionUrn, nil
 	}
@@ -85,7 +81,7 @@ func (c *Cloud) Subscribe(ctx context.Context, topicURN, protocol, endpoint, rem
 	}
 	for _, alike := range []func(string) bool{
 		func(listed string) bool { return SameEndpoint(listed, endpoint) },
-		func(listed string) bool { return SameEndpoint(trimSlash(listed), trimSlash(endpoint)) }, // SMN may list it so, and says that it is there
+		func(listed string) bool { return SameEndpoint(trimSlash(listed), trimSlash(endpoint)) }, // SMN may list it without the slash
 	} {
 		i := slices.IndexFunc(existing, func(s Subscription) bool {
 			return s.Protocol == protocol && s.Status != SubscriptionCanceled && alike(s.Endpoint)
@@ -97,9 +93,10 @@ func (c *Cloud) Subscribe(ctx context.Context, topicURN, protocol, endpoint, rem
 	return "", err
 }
 
+// trimSlash removes slashes at the end.
 func trimSlash(endpoint string) string { return strings.TrimRight(endpoint, "/") }
 
-// Unsubscribe removes a subscription; one that is gone already is no error.
+// Unsubscribe deletes a subscription. A missing one is no error.
 func (c *Cloud) Unsubscribe(ctx context.Context, urn string) error {
-	return c.delete(ctx, opUnsubscribe, "subscription URN", urn, "subscriptions")
+	return c.delete(ctx, opUnsubscribe, "subscriptions", urn)
 }

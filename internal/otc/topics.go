@@ -9,14 +9,14 @@ import (
 	"github.com/opentelekomcloud/gophertelekomcloud/openstack/smn/v2/topics"
 )
 
-// Topic is what alarms are published to (SMN api: creating_a_topic.rst).
+// Topic is an SMN topic (SMN api: creating_a_topic.rst).
 type Topic struct {
 	URN         string
 	Name        string // unique in the project
 	DisplayName string // at most 192 bytes
 }
 
-// Topics lists all of the project. There is no filter by name.
+// Topics lists all topics of the project. The API has no filter by name.
 func (c *Cloud) Topics(ctx context.Context) ([]Topic, error) {
 	return everyPage(
 		func(t topics.Topic) string { return t.TopicUrn },
@@ -27,19 +27,18 @@ func (c *Cloud) Topics(ctx context.Context) ([]Topic, error) {
 		})
 }
 
-// Topic reads one by its URN (SMN api: querying_details_of_a_topic.rst); ErrNotFound if there is none.
+// Topic reads a topic by its URN (SMN api: querying_details_of_a_topic.rst). The error wraps ErrNotFound if there is
+// none.
 func (c *Cloud) Topic(ctx context.Context, urn string) (Topic, error) {
-	if err := checkID("topic URN", urn); err != nil {
-		return Topic{}, err
-	}
-	t, err := topics.Get(c.client(ctx, opGetTopic), urn)
+	t, err := topics.Get(c.client(ctx, opGetTopic, urn), urn)
 	if err != nil {
 		return Topic{}, c.transport.wrapError(opGetTopic, err)
 	}
 	return Topic{URN: t.TopicUrn, Name: t.Name, DisplayName: t.DisplayName}, nil
 }
 
-// CreateTopic makes a topic, or finds the one of that name; that one keeps its display name. ErrQuota at 3,000 topics.
+// CreateTopic creates a topic and returns its URN. An existing topic of that name is returned with its display name
+// unchanged. The error wraps ErrQuota at 3,000 topics (SMN api: creating_a_topic.rst).
 func (c *Cloud) CreateTopic(ctx context.Context, name, displayName string) (urn string, err error) {
 	reply, err := topics.Create(c.client(ctx, opCreateTopic), topics.CreateOpts{Name: name, DisplayName: displayName})
 	if err != nil {
@@ -48,16 +47,13 @@ func (c *Cloud) CreateTopic(ctx context.Context, name, displayName string) (urn 
 	return reply.TopicUrn, nil
 }
 
-// UpdateTopic changes the display name.
+// UpdateTopic changes the display name of a topic.
 func (c *Cloud) UpdateTopic(ctx context.Context, urn, displayName string) error {
-	if err := checkID("topic URN", urn); err != nil {
-		return err
-	}
-	_, err := topics.Update(c.client(ctx, opUpdateTopic), topics.UpdateOpts{Id: urn, DisplayName: displayName})
+	_, err := topics.Update(c.client(ctx, opUpdateTopic, urn), topics.UpdateOpts{Id: urn, DisplayName: displayName})
 	return c.transport.wrapError(opUpdateTopic, err)
 }
 
-// DeleteTopic removes a topic with its subscriptions; one that is gone already is no error.
+// DeleteTopic deletes a topic and its subscriptions. A missing topic is no error.
 func (c *Cloud) DeleteTopic(ctx context.Context, urn string) error {
-	return c.delete(ctx, opDeleteTopic, "topic URN", urn, "topics")
+	return c.delete(ctx, opDeleteTopic, "topics", urn)
 }

@@ -22,18 +22,21 @@ import (
 )
 
 const (
-	attemptTimeout = 10 * time.Second // one request, its reply included
-	replyLimit     = 8 << 20          // bytes of a reply; a page of 100 instances has some 300 KB
-	attempts       = 4                // requests of one call that may be repeated
+	// attemptTimeout limits one request, its reply included, so that a silent service is noticed before a round ends.
+	attemptTimeout = 10 * time.Second
+	// replyLimit is the largest reply in bytes. A page of 100 instances has about 300 KB.
+	replyLimit = 8 << 20
+	// attempts is how often a call that may be retried is sent at most.
+	attempts = 4
 )
 
-// transport is the one place where the SDK is mended. Whatever is not a success leaves it as an *Error, so that the SDK
-// never gets to see a status it would sleep, repeat or log in for.
+// transport works around the faults of the SDK. It returns every unsuccessful reply as an *Error. So the SDK never
+// sees a status for which it would sleep, retry or log in by itself.
 type transport struct {
 	base     http.RoundTripper
 	session  *session
 	limits   map[service]*rate.Limiter
-	spare    *rate.Limiter // of somebody who only looks; nil for decisions
+	spare    *rate.Limiter // of a sparing Cloud; nil for decisions
 	ops      map[operation]traits
 	rate     rate.Limit // requests per second to each service
 	requests *prometheus.CounterVec
@@ -60,13 +63,13 @@ func newTransport(base http.RoundTripper, o Options, requests *prometheus.Counte
 // call binds the transport to the context and the operation of one call.
 type call struct {
 	t   *transport
-	ctx context.Context // the SDK has no other way to carry it
+	ctx context.Context // here because the SDK takes no context
 	op  operation
-	key string // the access key that signs its requests; empty: they carry the token
-	err error  // why it cannot be made: nobody lets us in
+	key string // the access key that signs the requests; empty if they carry a token
+	err error  // of the login, without which the call cannot be sent
 }
 
-// RoundTrip sends the request, as often as it may and must be sent.
+// RoundTrip sends a request and retries it if necessary. It logs in again at most once.
 func (c call) RoundTrip(req *http.Request) (*http.Response, error) {
 	body, err := drain(req)
 	if err == nil {
@@ -91,21 +94,21 @@ func (c call) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		if fault.Status == http.StatusUnauthorized && c.op != opLogin && !renewed {
-			renewed = true // once per call: a service that never accepts must not keep us logging in
+			renewed = true // once per call, because a service may never accept the token
 			if err := c.t.session.renew(c.ctx, cmp.Or(token, c.key)); err != nil {
 				return nil, c.t.wrapError(c.op, err)
 			}
-			if c.key != "" { // signed already: the next call is signed with what the key is now
+			if c.key != "" { // the request is signed with the old key; the next call uses the new one
 				return nil, fault
 			}
 			attempt--
 			continue
 		}
-		pause, again := c.again(req.Method, attempt, fault)
-		if !again {
+		pause, retry := c.retryAfterFault(req.Method, attempt, fault)
+		if !retry {
 			return nil, fault
 		}
-		c.t.log.Debug("cloud request failed, trying again", zap.String("service", fault.Service),
+		c.t.log.Debug("cloud request failed, retrying", zap.String("service", fault.Service),
 			zap.String("operation", fault.Operation), zap.Int("status", fault.Status), zap.Duration("after", pause))
 		if err := sleep(c.ctx, pause); err != nil {
 			return nil, c.t.fault(c.op, 0, err)
@@ -113,20 +116,21 @@ func (c call) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// wait takes a place in the service's rate.
+// wait waits until the rate of the service allows a request.
 func (c call) wait() error {
 	if c.t.spare != nil {
 		if err := c.t.spare.Wait(c.ctx); err != nil {
-			return fmt.Errorf("request rate of what is only looked at: %w", context.DeadlineExceeded)
+			return fmt.Errorf("request rate for information: %w", context.DeadlineExceeded)
 		}
 	}
 	err := c.t.limits[c.t.ops[c.op].service].Wait(c.ctx)
-	if err != nil && c.ctx.Err() == nil { // the limiter saw that the deadline would pass
+	if err != nil && c.ctx.Err() == nil { // the limiter saw that the deadline would be exceeded
 		return fmt.Errorf("request rate: %w", context.DeadlineExceeded)
 	}
 	return err
 }
 
+// token returns the present token; empty for a login or with an access key.
 func (c call) token() string {
 	if c.op == opLogin || c.key != "" {
 		return ""
@@ -134,13 +138,13 @@ func (c call) token() string {
 	return c.t.session.current().token
 }
 
-// send sends the request once. The reply is read here and its connection goes back to the pool, whatever the SDK does
-// with the body: it forgets to close those of its deletes.
+// send sends a request once. It reads the whole reply, so that the connection returns to the pool even if the SDK
+// does not close the body, as after a DELETE.
 func (c call) send(req *http.Request, body []byte, token string) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, attemptTimeout)
 	defer cancel()
 	out := req.Clone(ctx)
-	out.Close = false // the SDK wants a new connection for each request
+	out.Close = false // the SDK requests a new connection for each request
 	if token != "" {
 		out.Header.Set("X-Auth-Token", token)
 	}
@@ -182,7 +186,7 @@ func (c call) send(req *http.Request, body []byte, token string) (*http.Response
 	return resp, nil
 }
 
-// answered tells of an answer.
+// answered calls the observer with an answer.
 func (c call) answered(status int, resp *http.Response, reply []byte) {
 	if c.t.observe == nil {
 		return
@@ -196,8 +200,9 @@ func (c call) answered(status int, resp *http.Response, reply []byte) {
 	c.t.observe(a)
 }
 
-// complete returns an error where the answer of a success is none: it lacks what was asked for, or nothing was asked for and
-// it holds a code of the services. SMN tells some errors with 200 (SMN api: error_codes.rst).
+// complete returns an error if a reply with a successful status is no success: it lacks the key that the operation
+// needs, or the operation needs no key and the reply has an error code. SMN reports some errors with 200 (SMN api:
+// error_codes.rst).
 func (c call) complete(resp *http.Response, reply []byte) error {
 	key := c.t.ops[c.op].holds
 	lacking := holds(key, reply)
@@ -214,6 +219,7 @@ func (c call) complete(resp *http.Response, reply []byte) error {
 	return nil
 }
 
+// holds returns an error if a reply lacks a key; an empty key is never lacking.
 func holds(key string, reply []byte) error {
 	if key == "" {
 		return nil
@@ -223,11 +229,12 @@ func holds(key string, reply []byte) error {
 		return errors.New("the reply is not a JSON object")
 	}
 	if _, ok := document[key]; !ok {
-		return errors.New("the reply holds no " + key)
+		return errors.New("the reply contains no " + key)
 	}
 	return nil
 }
 
+// drain reads the body of a request, so that it can be sent again.
 func drain(req *http.Request) ([]byte, error) {
 	if req.Body == nil || req.Body == http.NoBody {
 		return nil, nil
@@ -236,7 +243,7 @@ func drain(req *http.Request) ([]byte, error) {
 	return io.ReadAll(req.Body)
 }
 
-// wrapError makes one *Error of whatever the SDK wrapped around it.
+// wrapError returns the *Error inside an error of the SDK, or a new one. It returns nil for nil.
 func (t *transport) wrapError(op operation, err error) error {
 	if err == nil {
 		return nil
@@ -250,12 +257,12 @@ func (t *transport) wrapError(op operation, err error) error {
 	return t.fault(op, 0, err)
 }
 
-// fault is an error without the cloud's own words.
+// fault returns an *Error without a reply of the cloud.
 func (t *transport) fault(op operation, status int, cause error) *Error {
 	return &Error{Service: string(t.ops[op].service), Operation: string(op), Status: status, Message: t.clean(cause.Error()), cause: cause}
 }
 
-// clean makes one short line of a text and takes out what must not be shown.
+// clean returns a text as one line of at most 300 bytes, without secrets.
 func (t *transport) clean(text string) string {
 	for _, secret := range t.session.secrets() {
 		if secret != "" {
@@ -265,6 +272,7 @@ func (t *transport) clean(text string) string {
 	return cut(strings.Join(strings.Fields(text), " "), 300)
 }
 
+// cut returns at most so many bytes of a text, and marks a cut with an ellipsis.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -5,13 +5,11 @@ package otc
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -44,7 +42,7 @@ func TestCallEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestSilentCloudIsGivenUp(t *testing.T) {
+func TestCallReturnsUnavailableWhenCloudIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{service: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }}
 		c := connectTo(t, f, Options{})
@@ -67,7 +65,7 @@ func TestSilentCloudIsGivenUp(t *testing.T) {
 }
 
 // The SDK closes each connection, and never closes the reply of a DELETE that has a body.
-func TestConnectionsAreKeptAndNothingLeaks(t *testing.T) {
+func TestConnectionsAreReusedAndClosed(t *testing.T) {
 	f := &fake{}
 	f.service = func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
@@ -109,7 +107,7 @@ func TestConnectionsAreKeptAndNothingLeaks(t *testing.T) {
 	}
 }
 
-func TestRedirectIsAnErrorAndTakesNoTokenAlong(t *testing.T) {
+func TestRedirectIsAnErrorAndIsNotFollowed(t *testing.T) {
 	for _, status := range []int{301, 302, 307, 308} {
 		f := &fake{service: func(w http.ResponseWriter, r *http.Request) {
 			if r.Host != "cloud" {
@@ -127,82 +125,7 @@ func TestRedirectIsAnErrorAndTakesNoTokenAlong(t *testing.T) {
 	}
 }
 
-// counting counts replies that are not closed yet.
-type counting struct {
-	http.RoundTripper
-	open *atomic.Int64
-}
-
-type countedBody struct {
-	io.ReadCloser
-	open *atomic.Int64
-}
-
-func (b countedBody) Close() error {
-	b.open.Add(-1)
-	return b.ReadCloser.Close()
-}
-
-func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := c.RoundTripper.RoundTrip(r)
-	if err == nil {
-		c.open.Add(1)
-		resp.Body = countedBody{resp.Body, c.open}
-	}
-	return resp, err
-}
-
-func TestEveryReplyIsClosed(t *testing.T) {
-	for name, handle := range map[string]http.HandlerFunc{
-		"a success":             answer(200, `{"topics":[]}`),
-		"a refusal":             answer(404, `{"code":"SMN.0006"}`),
-		"no JSON":               answer(200, `<html>`),
-		"one too large":         answer(200, strings.Repeat(" ", replyLimit+10)),
-		"a success of a delete": answer(200, `{"request_id":"1"}`),
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := connectTo(t, &fake{service: handle}, Options{})
-				var open atomic.Int64
-				c.transport.base = counting{c.transport.base, &open}
-				_ = listTopics(c, t.Context())
-				_ = deleteTopic(c, t.Context())
-				if n := open.Load(); n != 0 {
-					t.Errorf("%d replies are not closed", n)
-				}
-			})
-		})
-	}
-}
-
-// The SDK's own repeats are off, and set before it would write them itself.
-func TestClientOfACallIsPreset(t *testing.T) {
-	c := connectTo(t, &fake{}, Options{})
-	p := c.client(t.Context(), opListTopics)
-	if p.MaxBackoffRetries == nil || *p.MaxBackoffRetries != 0 || p.BackoffRetryTimeout == nil || p.ReauthFunc != nil {
-		t.Errorf("%+v", p.ProviderClient)
-	}
-}
-
-func TestReplyThatIsNoneIsAnError(t *testing.T) {
-	for name, body := range map[string]string{
-		"empty":            "",
-		"another document": `{}`,
-		"a page of HTML":   "<html>",
-		"too large":        `{"topics":[` + strings.Repeat(" ", replyLimit) + `]}`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := connectTo(t, &fake{service: answer(200, body)}, Options{})
-				if got, err := c.Topics(t.Context()); !errors.Is(err, ErrUnavailable) {
-					t.Errorf("Topics = %v, %v: no answer must not read as no topics", got, err)
-				}
-			})
-		})
-	}
-}
-
-func TestRateIsPerService(t *testing.T) {
+func TestRateLimitIsPerService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{service: func(w http.ResponseWriter, r *http.Request) {
 			if strings.Contains(r.URL.Path, "/topics") {
@@ -233,44 +156,6 @@ func TestRateIsPerService(t *testing.T) {
 	})
 }
 
-// What many wait for has no deadline of its own beyond that of its calls: the slower we may ask, the longer it takes.
-func TestALowRateIsNoFailure(t *testing.T) {
-	for name, calls := range map[string][]func(*Cloud, context.Context) error{
-		"flavors": {
-			func(c *Cloud, ctx context.Context) error { _, err := c.Flavors(ctx, "MySQL", "8.0"); return err },
-			func(c *Cloud, ctx context.Context) error { _, err := c.Flavors(ctx, "MySQL", "5.7"); return err },
-			func(c *Cloud, ctx context.Context) error { _, err := c.Flavors(ctx, "PostgreSQL", "16"); return err },
-		},
-		"a login": {listTopics}, // another one was a moment ago
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := &fake{}
-				f.service = func(w http.ResponseWriter, r *http.Request) {
-					if !f.authentic(r) {
-						reply(w, 401, `{}`)
-						return
-					}
-					reply(w, 200, `{"topics":[],"flavors":[]}`)
-				}
-				c := connectTo(t, f, Options{Rate: .02})
-				if name == "a login" {
-					f.expire()
-				}
-				var all sync.WaitGroup
-				for _, call := range calls {
-					all.Go(func() {
-						if err := call(c, t.Context()); err != nil {
-							t.Error(err)
-						}
-					})
-				}
-				all.Wait()
-			})
-		})
-	}
-}
-
 func TestRequestsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewPedanticRegistry()
@@ -295,7 +180,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	})
 }
 
-func TestCodeLabelIsOfAClosedSet(t *testing.T) {
+func TestCodeLabelHasAClosedSetOfValues(t *testing.T) {
 	seen := map[string]bool{}
 	for status := -1; status < 2000; status++ {
 		seen[codeLabel(status)] = true
@@ -329,41 +214,7 @@ func TestNoSecretIsInAnErrorOrLog(t *testing.T) {
 	})
 }
 
-func TestManyGoroutinesShareOneCloud(t *testing.T) {
-	f := &fake{}
-	f.service = func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case !f.authentic(r):
-			reply(w, 401, `{}`)
-		case r.Method == http.MethodPost:
-			reply(w, 201, `{"alarm_id":"al1"}`)
-		default:
-			reply(w, 200, `{"topics":[],"instances":[],"total_count":0}`)
-		}
-	}
-	c := connectTo(t, f, Options{Rate: 1e6})
-	var wg sync.WaitGroup
-	for i := range 30 {
-		wg.Go(func() {
-			if i == 10 {
-				f.expire()
-			}
-			for _, do := range []func(*Cloud, context.Context) error{listTopics, createRule, listInstances} {
-				if err := do(c, t.Context()); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-}
-
 func listTopics(c *Cloud, ctx context.Context) error { _, err := c.Topics(ctx); return err }
-
-func listInstances(c *Cloud, ctx context.Context) error {
-	_, err := c.Instances(ctx)
-	return err
-}
 
 func enableRule(c *Cloud, ctx context.Context) error { return c.EnableRule(ctx, "al1", true) }
 

@@ -11,14 +11,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestWhatGoesOverTheWire holds the requests against the API's documents, and shows that what the SDK lacks is sent.
-func TestWhatGoesOverTheWire(t *testing.T) {
+// TestRequestsMatchTheAPIDocuments holds the requests against the API's documents, and shows that what the SDK lacks is sent.
+func TestRequestsMatchTheAPIDocuments(t *testing.T) {
 	rule := Rule{
 		Name: "n", Description: "d", Namespace: "SYS.RDS", Metric: "rds039_disk_util", Dimension: "rds_cluster_id", DimensionValue: "i1",
 		Period: 1, Count: 5, Repeat: 900, Filter: "average", Comparison: ">=", Threshold: 75, Unit: "%", Level: 2,
@@ -120,7 +119,7 @@ func TestWhatGoesOverTheWire(t *testing.T) {
 }
 
 // An API without autoscaling says so in several ways; none of them is "off".
-func TestStoragePolicyThatIsMissing(t *testing.T) {
+func TestStoragePolicyReturnsNotFoundWhenAPIIsMissing(t *testing.T) {
 	for _, status := range []int{404, 405, 501} {
 		c := connectTo(t, &fake{service: answer(status, `{"error_code":"APIGW.0101","error_msg":"no such API"}`)}, Options{})
 		if _, err := c.StoragePolicy(t.Context(), "i1"); !errors.Is(err, ErrNotFound) {
@@ -146,7 +145,7 @@ func document(t *testing.T, s string) any {
 }
 
 // The SDK joins paths without escaping: an id of the cloud or of a status must not reach another URL.
-func TestIDsThatWouldReachAnotherURLAreRefused(t *testing.T) {
+func TestInvalidIDsAreNotSent(t *testing.T) {
 	f := &fake{service: answer(200, `{}`)}
 	c := connectTo(t, f, Options{})
 	ctx := t.Context()
@@ -175,7 +174,7 @@ func TestIDsThatWouldReachAnotherURLAreRefused(t *testing.T) {
 	}
 }
 
-func TestSubscribingWhatExistsFindsIt(t *testing.T) {
+func TestSubscribeFindsExistingSubscriptionAfterSMN0190(t *testing.T) {
 	c := connectTo(t, &fake{service: func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
 			reply(w, 400, `{"code":"SMN.0190","message":"endpoint exists"}`)
@@ -263,64 +262,4 @@ func TestEveryPage(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestFlavorCache(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		fetched, fail, slow := 0, false, false
-		cache := newFlavorCache(time.Now)
-		get := func(ctx context.Context) (string, error) {
-			list, err := cache.get(ctx, "mysql 8.0", func(ctx context.Context) ([]Flavor, error) {
-				fetched++
-				n := fetched
-				if slow {
-					if err := sleep(ctx, 10*time.Second); err != nil {
-						return nil, err
-					}
-				}
-				if fail {
-					return nil, errors.New("down")
-				}
-				return []Flavor{{Code: fmt.Sprint(n)}}, nil
-			})
-			if err != nil {
-				return "", err
-			}
-			return list[0].Code, nil
-		}
-		expect := func(when, want string) {
-			t.Helper()
-			if got, err := get(t.Context()); got != want || err != nil {
-				t.Errorf("%s: %q, %v; want %q", when, got, err, want)
-			}
-			synctest.Wait()
-		}
-		fail = true
-		if _, err := get(t.Context()); err == nil {
-			t.Error("no list yet and the cloud fails: want an error")
-		}
-		fail, slow = false, true
-		first, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := get(first); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("err = %v", err)
-		}
-		expect("the second caller gets what the first, who left, had asked for", "2")
-		expect("at once", "2")
-		<-time.After(flavorsFresh - time.Second)
-		expect("still fresh", "2")
-		<-time.After(2 * time.Second)
-		expect("given while a new list is fetched", "2")
-		expect("given while a new list is fetched", "2")
-		<-time.After(11 * time.Second)
-		expect("the new one", "3")
-		<-time.After(flavorsUsable)
-		expect("too old to be given while the cloud answers", "4")
-		<-time.After(24 * time.Hour)
-		fail = true
-		expect("the cloud fails", "4")
-		if fetched != 5 {
-			t.Errorf("fetched %d times", fetched)
-		}
-	})
 }

@@ -17,11 +17,11 @@ import (
 
 // What axe-core would call a serious fault: a page without language or title, a second main heading, a skipped level, a field
 // without label, a header cell without scope, a link without text, a region that no key reaches, an id that is there twice.
-func TestEveryPageIsForKeyboardAndScreenReader(t *testing.T) {
+func TestEveryPageServesKeyboardAndScreenReader(t *testing.T) {
 	t.Parallel()
 	c := largeFleet(150)
 	c.add("shop", "orders", notArmed)
-	h := handler(t, c, nil)
+	h := handler(t, c)
 	for url, code := range map[string]int{
 		"/": http.StatusOK, "/?page=2&namespace=x": http.StatusOK, "/health": http.StatusOK, "/databases/shop/orders": http.StatusOK,
 		"/databases/team-0000/database-with-a-long-name-0000": http.StatusOK, "/databases/a/b": http.StatusNotFound,
@@ -74,7 +74,7 @@ func TestEveryPageIsForKeyboardAndScreenReader(t *testing.T) {
 func TestTextHasContrastInBothThemes(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()
-	handler(t, &cache{}, nil).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/status.css", nil))
+	handler(t, &cache{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/status.css", nil))
 	themes := regexp.MustCompile(`:root \{[^}]*--text: #[0-9a-f]{3,6};[^}]*--used[^}]*\}`).FindAllString(w.Body.String(), -1)
 	if len(themes) != 2 {
 		t.Fatalf("%d themes", len(themes))

@@ -10,24 +10,27 @@ import (
 )
 
 const (
-	askLimit  = 15 * time.Second // for those before it and for who is asked
-	errorKept = 30 * time.Second // at most
+	// askLimit bounds a call, including its wait for the calls before it.
+	askLimit = 15 * time.Second
+	// errorKept is the longest time that an error is cached.
+	errorKept = 30 * time.Second
 )
 
-// answers asks the cloud about one database at a time, or the API server, and keeps each answer for a while: people who reload
-// cost nothing, and what was asked for is there for the next one, too, if the first has gone.
+// answers caches the results of calls to the cloud or to the API server by database. It makes one call at a time, and
+// concurrent requests for the same database share one. A call continues after its requester has gone, for the benefit
+// of the next one.
 type answers[T any] struct {
 	ask  func(ctx context.Context, namespace, name string) (T, error)
 	keep time.Duration
 	now  func() time.Time
-	slot chan struct{} // held by whoever asks
+	slot chan struct{} // held during a call
 
 	mu   sync.Mutex
 	kept map[[2]string]*kept[T]
 }
 
 type kept[T any] struct {
-	done  chan struct{} // closed once the others are set
+	done  chan struct{} // closed after the other fields are set
 	value T
 	err   error
 	until time.Time
@@ -37,7 +40,7 @@ func newAnswers[T any](ask func(ctx context.Context, namespace, name string) (T,
 	return &answers[T]{ask: ask, keep: keep, now: now, slot: make(chan struct{}, 1), kept: map[[2]string]*kept[T]{}}
 }
 
-// of waits for the answer, but not longer than that.
+// of returns the cached result, or waits for the call at most for patience.
 func (a *answers[T]) of(ctx context.Context, namespace, name string, patience time.Duration) (T, error) {
 	k := a.get(ctx, [2]string{namespace, name})
 	timer := time.NewTimer(patience)
@@ -47,7 +50,7 @@ func (a *answers[T]) of(ctx context.Context, namespace, name string, patience ti
 	case <-k.done:
 		return k.value, k.err
 	case <-timer.C:
-		return none, errors.New("there is no answer yet; try again")
+		return none, errors.New("no answer yet; try again")
 	case <-ctx.Done():
 		return none, ctx.Err()
 	}
@@ -74,7 +77,7 @@ func (a *answers[T]) fetch(ctx context.Context, key [2]string, k *kept[T]) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	var value T
-	err := errors.New("others wait too; try again")
+	err := errors.New("too many requests are waiting; try again")
 	select {
 	case a.slot <- struct{}{}:
 		value, err = a.ask(ctx, key[0], key[1])

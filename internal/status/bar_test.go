@@ -12,7 +12,7 @@ import (
 )
 
 // The used space is seen in the volume, however small that is against its cap of 500 GB.
-func TestTheBarShowsTheVolumeInItsCapAndTheUsedSpaceInIt(t *testing.T) {
+func TestBarShowsVolumeInCapAndUsedSpaceInVolume(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		volumeGB int32
@@ -31,7 +31,7 @@ func TestTheBarShowsTheVolumeInItsCapAndTheUsedSpaceInIt(t *testing.T) {
 			c := &cache{}
 			c.add("shop", "orders", usage(tc.used, now()), func(a *v1alpha1.RdsAutopilot) { a.Status.Instance.VolumeGB = tc.volumeGB })
 			got := map[string]string{}
-			for _, rect := range elements(get(t, handler(t, c, nil), "/", http.StatusOK), "rect") {
+			for _, rect := range elements(get(t, handler(t, c), "/", http.StatusOK), "rect") {
 				got[attribute(rect, "class")] = attribute(rect, "width")
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// database is one row of the overview, and what the page of a database begins with.
+// database is a row of the overview, and the head of a database's page.
 type database struct {
 	Namespace, Name string
 	State           state
@@ -24,19 +24,19 @@ type database struct {
 	Mode            v1alpha1.Mode
 	Storage         storage
 
-	autopilot *v1alpha1.RdsAutopilot // nil where there is none
-	target    *autopilot.Target      // nil where there is no Rds
+	autopilot *v1alpha1.RdsAutopilot // nil if there is none
+	target    *autopilot.Target      // nil if there is no Rds
 }
 
-// storage is what is known of the volume, in GB.
+// storage describes the volume, in GB.
 type storage struct {
 	VolumeGB, MaxGB int
 	UsedGB          float64
-	Percent         float64 // used of the volume; negative where nobody measured
+	Percent         float64 // used part of the volume; negative without a measurement
 	Measured        time.Time
 }
 
-// summarize fills in what the table is filtered and sorted by.
+// summarize sets the fields by which the overview filters and sorts.
 func (v *view) summarize(d *database) {
 	d.Mode, d.Storage.Percent = v.mode, -1
 	if a := d.autopilot; a != nil {
@@ -46,7 +46,7 @@ func (v *view) summarize(d *database) {
 	d.State, d.Why = v.judge(d)
 }
 
-// storageOf finds the newest measurement of the used space that is in the status: in a signal, a decision or a change.
+// storageOf returns the newest measurement of the used space in the status: of a signal, an intent or a decision.
 func storageOf(a *v1alpha1.RdsAutopilot) storage {
 	s := storage{MaxGB: int(a.Spec.Storage.MaxGB), Percent: -1}
 	if a.Status.Instance == nil {
@@ -71,9 +71,8 @@ func storageOf(a *v1alpha1.RdsAutopilot) storage {
 		}
 	}
 	for _, r := range a.Status.Decisions {
-		// The message goes with the newest repetition, and so does the value.
 		if r.Metric == v1alpha1.MetricStorage {
-			measured(r.ValuePercent, later(r.Time.Time, r.LastTime.Time))
+			measured(r.ValuePercent, later(r.Time.Time, r.LastTime.Time)) // the value belongs to the last repetition
 		}
 	}
 	if s.Measured.IsZero() || s.VolumeGB == 0 {
@@ -84,14 +83,14 @@ func storageOf(a *v1alpha1.RdsAutopilot) storage {
 	return s
 }
 
-// sizeAt is the size of the volume at a time: what the first growth after it began with.
+// sizeAt returns the size of the volume at t: the initial size of the first growth that was completed after t.
 func sizeAt(a *v1alpha1.RdsAutopilot, t time.Time) int {
 	size := int(a.Status.Instance.VolumeGB)
 	for _, ch := range a.Status.Changes { // newest first
 		if ch.Kind != v1alpha1.KindVolume || ch.Outcome != v1alpha1.OutcomeCompleted {
 			continue
 		}
-		if !ch.CompletionTime.Truncate(time.Second).After(t) { // some times are kept to the second
+		if !ch.CompletionTime.Truncate(time.Second).After(t) { // some times are stored in whole seconds
 			break
 		}
 		if from, err := strconv.Atoi(ch.From); err == nil {
@@ -108,24 +107,24 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// text says it in words; the bar is for the eyes only.
+// text describes the storage; the bar is hidden from screen readers.
 func (s storage) text() string {
 	switch {
 	case s.VolumeGB == 0:
-		return "not known"
+		return "unknown"
 	case s.Percent < 0:
 		return fmt.Sprintf("%d GB, at most %d GB", s.VolumeGB, s.MaxGB)
 	}
 	return fmt.Sprintf("%.0f of %d GB used (%.0f\u00a0%%), at most %d GB", s.UsedGB, s.VolumeGB, s.Percent, s.MaxGB)
 }
 
-// leastVolume is the part of the bar that a volume has at least, in percent: the used space in it must be seen.
+// leastVolume is the least width of a volume in percent of the bar, so that the used space in it stays visible.
 const leastVolume = 40
 
-// bar is the storage as it is shown. Its widths are in percent of the bar, which is the cap.
+// bar draws the storage. The whole bar is the cap, and the widths are in percent of it.
 type bar struct {
-	VolumeWidth string // empty where there is nothing to draw
-	UsedWidth   string // empty where nobody measured
+	VolumeWidth string // empty if the size is unknown
+	UsedWidth   string // empty without a measurement
 	Text        string
 }
 
@@ -142,12 +141,12 @@ func (s storage) bar() bar {
 	return b
 }
 
-// path is the way from the overview to the database's page.
+// path returns the relative path from the overview to the database's page.
 func (d *database) path() string {
 	return "databases/" + url.PathEscape(d.Namespace) + "/" + url.PathEscape(d.Name)
 }
 
-// flavor is the one that the instance was last seen with.
+// flavor returns the instance's last seen flavor.
 func (d *database) flavor() string {
 	if d.autopilot == nil || d.autopilot.Status.Instance == nil {
 		return ""
@@ -155,7 +154,7 @@ func (d *database) flavor() string {
 	return d.autopilot.Status.Instance.Flavor
 }
 
-// alarms are the metrics whose rule is in alarm.
+// alarms returns the metrics whose rule is in alarm.
 func (d *database) alarms() string {
 	var metrics []string
 	if d.autopilot != nil {
@@ -168,7 +167,7 @@ func (d *database) alarms() string {
 	return strings.Join(metrics, ", ")
 }
 
-// pending are the changes under way: ours, and what others asked for.
+// pending returns the changes in progress: the autopilot's and those that others requested.
 func (d *database) pending() string {
 	if d.autopilot == nil {
 		return ""
@@ -178,12 +177,12 @@ func (d *database) pending() string {
 		changes = append(changes, step(i.Kind, i.From, i.To))
 	}
 	for _, u := range d.autopilot.Status.Unfulfilled {
-		changes = append(changes, step(u.Kind, "", u.To)+" (asked for by others)")
+		changes = append(changes, step(u.Kind, "", u.To)+" (requested by others)")
 	}
 	return strings.Join(changes, "; ")
 }
 
-// lastChange is the newest change; nil where there is none.
+// lastChange returns the newest change, or nil.
 func (d *database) lastChange() *v1alpha1.Change {
 	if d.autopilot == nil || len(d.autopilot.Status.Changes) == 0 {
 		return nil
@@ -191,6 +190,7 @@ func (d *database) lastChange() *v1alpha1.Change {
 	return &d.autopilot.Status.Changes[0]
 }
 
+// changed returns the completion time of the newest change, or zero.
 func (d *database) changed() time.Time {
 	if ch := d.lastChange(); ch != nil {
 		return ch.CompletionTime.Time
@@ -198,8 +198,8 @@ func (d *database) changed() time.Time {
 	return time.Time{}
 }
 
-// nextLook says when the leader looks again at the latest, and why. A message is looked at as soon as it comes.
-func (v *view) nextLook(d *database) string {
+// nextCheck returns the latest time of the leader's next check, and its reason. A message triggers a check at once.
+func (v *view) nextCheck(d *database) string {
 	switch {
 	case d.State == off || d.State == noAutopilot:
 		return "none: " + strings.ToLower(d.State.row().Label)

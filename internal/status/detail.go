@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	fromDatabase = "../../"    // the way from the page of a database to the overview
-	fromPlan     = "../../../" // the same from a plan
+	fromDatabase = "../../"    // path from the page of a database to the overview
+	fromPlan     = "../../../" // path from a plan to the overview
 
 	notWatched = "This service watches no database of that name."
 )
@@ -41,18 +41,18 @@ type detail struct {
 
 	HasAutopilot, HasRds bool
 	InstanceID           string
-	Wanted               string // by the Rds
+	Wanted               string // requested by the Rds
 	Instance             *v1alpha1.Instance
 	Zones, Nodes         string
 	Cloud                v1alpha1.Alarms
 	Rules                []rule
 	Measured             moment
-	Plots                *plots // nil where nothing is measured
+	Plots                *plots // nil without measurements
 	OffersPlan           bool
 	PlanPath             string // relative
 }
 
-// serveDatabase waits for the cloud before the page is put together, so that others see theirs meanwhile.
+// serveDatabase waits for the cloud before it takes the slot for rendering, so that it does not block other pages.
 func (p *pages) serveDatabase(w http.ResponseWriter, r *http.Request) {
 	namespace, name := named(r)
 	var measured pasts
@@ -65,8 +65,8 @@ func (p *pages) serveDatabase(w http.ResponseWriter, r *http.Request) {
 	})(w, r)
 }
 
-// named is the database that a path is about. The path may be escaped: chi hands it out as it came. Nothing is called by what
-// cannot be read.
+// named returns namespace and name from the path, which chi does not unescape. They are empty if the escaping is
+// invalid, and no database has empty names.
 func named(r *http.Request) (namespace, name string) {
 	namespace, err := url.PathUnescape(chi.URLParam(r, "namespace"))
 	name, err2 := url.PathUnescape(chi.URLParam(r, "name"))
@@ -94,7 +94,7 @@ func (p *pages) showDatabase(v *view, namespace, name string, measured pasts, fa
 
 func (v *view) detail(d *database) *detail {
 	x := &detail{row: v.row(d), HasAutopilot: d.autopilot != nil, HasRds: d.target != nil && !d.target.NoRds, Measured: v.moment(d.Storage.Measured)}
-	x.Sentence = d.Why // the whole one
+	x.Sentence = d.Why // not shortened
 	if t := d.target; t != nil {
 		x.InstanceID = t.InstanceID
 		if x.HasRds {
@@ -114,7 +114,8 @@ func (v *view) detail(d *database) *detail {
 	}
 	x.InForce, x.Timeline = v.inForce(d), v.timeline(s)
 	x.Cloud = s.Alarms
-	if x.Instance = s.Instance; x.Instance != nil {
+	x.Instance = s.Instance
+	if x.Instance != nil {
 		x.Zones, x.Nodes = strings.Join(x.Instance.Zones, ", "), strings.Join(x.Instance.NodeIDs, ", ")
 	}
 	for _, r := range s.Alarms.Rules {

@@ -13,10 +13,11 @@ import (
 	"golang.org/x/net/html"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mcsps/rds-autopilot/internal/status"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-func TestOneDatabaseTellsItsStory(t *testing.T) {
+func TestDatabasePageShowsTimelinePolicyAndCloudObjects(t *testing.T) {
 	t.Parallel()
 	at := func(minutes int) time.Time { return now().Add(time.Duration(minutes) * time.Minute) }
 	c := &cache{}
@@ -33,7 +34,7 @@ func TestOneDatabaseTellsItsStory(t *testing.T) {
 			DecisionTime: new(metav1.NewMicroTime(at(-49))), CompletionTime: metav1.NewMicroTime(at(-45)),
 		}}
 	})
-	root := get(t, handler(t, c, nil), "/databases/shop/orders", http.StatusOK)
+	root := get(t, handler(t, c), "/databases/shop/orders", http.StatusOK)
 	var timeline []string
 	for _, list := range elements(root, "ol") {
 		for _, li := range elements(list, "li") {
@@ -53,7 +54,7 @@ func TestOneDatabaseTellsItsStory(t *testing.T) {
 		"91 of 110 GB used (83 %)",          // what was used of 100 GB is less of 110
 		"flavor.maxChangesPerDay 5 2",       // and the default beside it
 		"storage.stepGB 10 is the default",  //
-		"The alarm for storage comes at 90", //
+		"The alarm for storage fires at 90", //
 		"At most 8 vCPUs: 4 times",          //
 		"urn:smn:eu-de:p:autopilot_1", "instance-of-orders", "al-storage",
 	} {
@@ -85,11 +86,19 @@ func TestHealthShowsWhatTheRegistryHas(t *testing.T) {
 	requests.WithLabelValues("rds", "list_instances", "error").Add(0)
 	messages := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rds_autopilot_notifications_total"}, []string{"type", "result"})
 	messages.WithLabelValues("Notification", "forged").Add(2)
+	messages.WithLabelValues("Notification", "stored").Add(900)
 	reg.MustRegister(requests, messages)
-	page := text(get(t, handler(t, &cache{notSynced: true}, reg), "/health", http.StatusOK))
+	h := newPage(t, func(o *status.Options) {
+		o.Cache, o.Metrics = &cache{notSynced: true}, reg
+		o.CloudErrors = func() []status.CloudError {
+			return []status.CloudError{{Service: "smn", Text: "smn ListTopics: 503 <b>busy</b>", Time: now().Add(-3 * time.Minute)}}
+		}
+	})
+	page := text(get(t, h, "/health", http.StatusOK))
 	for _, want := range []string{
 		"This replica leads", "The Kubernetes API does not answer", "The cloud refused the credentials", "The sweep is overdue", "The caches are not filled yet",
-		"7 databases", "The leader is pod-2", "smn list_topics 5 3 429: 3", "Notification forged 0 2",
+		"7 databases", "The leader is pod-2", "smn list_topics 5 3 429: 3", "Notification stored 900 Notification forged 2",
+		"smn 3m ago smn ListTopics: 503 <b>busy</b>", "rds-autopilot doctor --public-url",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q: %s", want, page)

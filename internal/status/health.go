@@ -14,15 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// sample is one value of the registry.
+// sample is a value of the registry.
 type sample struct {
 	labels map[string]string
 	value  float64
 }
 
-// gather reads the service's own metrics, without the prefix of their names. Where one cannot be read, the others are shown.
+// gather returns the service's own metrics by name without prefix. It skips metrics that cannot be read.
 func gather(from prometheus.Gatherer) map[string][]sample {
-	families, _ := from.Gather() // /metrics tells what could not be read
+	families, _ := from.Gather() // /metrics reports the error
 	samples := map[string][]sample{}
 	for _, f := range families {
 		name, own := strings.CutPrefix(f.GetName(), "rds_autopilot_")
@@ -30,7 +30,8 @@ func gather(from prometheus.Gatherer) map[string][]sample {
 			continue
 		}
 		for _, m := range f.GetMetric() {
-			s := sample{labels: map[string]string{}, value: m.GetGauge().GetValue() + m.GetCounter().GetValue()} // one of them is nil
+			// A metric is a gauge or a counter, and the other value is 0.
+			s := sample{labels: map[string]string{}, value: m.GetGauge().GetValue() + m.GetCounter().GetValue()}
 			for _, l := range m.GetLabel() {
 				s.labels[l.GetName()] = l.GetValue()
 			}
@@ -40,13 +41,13 @@ func gather(from prometheus.Gatherer) map[string][]sample {
 	return samples
 }
 
-// replica is what the process that answers knows of itself.
+// replica describes the process that serves the page.
 type replica struct {
 	Leads            bool
-	Leader           string // the pod that leads; empty where it is not known
+	Leader           string // the pod that leads; empty if unknown
 	KubernetesAway   bool
-	CloudAway        bool   // refused the credentials, or was never reached
-	LastSweep        moment // none on a replica that never led
+	CloudAway        bool   // it refused the credentials or was never reached
+	LastSweep        moment // empty on a replica that has never led
 	SweepOverdue     bool
 	WaitingDatabases int
 	Interval         string // between two sweeps
@@ -78,28 +79,28 @@ func (v *view) replica() replica {
 	return r
 }
 
-// calls are those to one operation of a cloud service.
+// calls counts the calls to an operation of a cloud service.
 type calls struct {
 	Service, Operation string
 	Good               int
 	Failed             int
-	Codes              string // of those that failed, with their number
+	Codes              string // status codes of the failed calls, with their number
 }
 
-// messages are those the receiver answered in one way.
+// messages counts the messages of a type with the same result.
 type messages struct {
 	Type, Result string
-	Hour, Total  int // in the last hour, and since the start
+	Total        int // since the start
 	Tone         string
 }
 
-// CloudError is why the newest request to a service of the cloud that failed did so.
+// CloudError is the error of the newest failed request to a cloud service.
 type CloudError struct {
 	Service, Text string
 	Time          time.Time
 }
 
-// failedCall is a CloudError as people read it.
+// failedCall is a row of the table of errors.
 type failedCall struct {
 	Service, Text string
 	Time          moment
@@ -108,14 +109,14 @@ type failedCall struct {
 type health struct {
 	Replica  replica
 	Pods     []pod
-	Unknown  string // why the replicas are not known
+	Unknown  string // the error of listing the replicas
 	Calls    []calls
 	Errors   []failedCall
 	Messages []messages
 }
 
 func (p *pages) showHealth(v *view, replicas []Replica, failed error) answer {
-	h := health{Replica: v.replica(), Pods: v.pods(replicas), Calls: cloudCalls(v.samples["cloud_requests_total"]), Messages: received(v.samples["notifications_total"], p.LastHour)}
+	h := health{Replica: v.replica(), Pods: v.pods(replicas), Calls: cloudCalls(v.samples["cloud_requests_total"]), Messages: received(v.samples["notifications_total"])}
 	if failed != nil {
 		h.Unknown = failed.Error()
 	}
@@ -127,7 +128,7 @@ func (p *pages) showHealth(v *view, replicas []Replica, failed error) answer {
 	return answer{http.StatusOK, p.health, "./", "Health of this replica", h}
 }
 
-// cloudCalls has one line for each operation that was called, those that failed first.
+// cloudCalls returns one line per called operation, failed ones first.
 func cloudCalls(samples []sample) (all []calls) {
 	index := map[string]int{}
 	for _, s := range samples {
@@ -158,14 +159,13 @@ func cloudCalls(samples []sample) (all []calls) {
 	return all
 }
 
-// received has one line for each answer that was given, those of the last hour first, the most frequent of them first.
-func received(samples []sample, lastHour func(messageType, result string) int) (all []messages) {
+// received returns one line per type and result, the most frequent first.
+func received(samples []sample) (all []messages) {
 	for _, s := range samples {
 		if s.value == 0 {
 			continue
 		}
 		m := messages{Type: s.labels["type"], Result: s.labels["result"], Total: int(s.value)}
-		m.Hour = lastHour(m.Type, m.Result)
 		switch m.Result {
 		case "forged", "malformed", "expired", "unavailable", "unreadable", "too_large":
 			m.Tone = "bad"
@@ -173,7 +173,7 @@ func received(samples []sample, lastHour func(messageType, result string) int) (
 		all = append(all, m)
 	}
 	slices.SortFunc(all, func(a, b messages) int {
-		return cmp.Or(cmp.Compare(b.Hour, a.Hour), cmp.Compare(b.Total, a.Total), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Result, b.Result))
+		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Result, b.Result))
 	})
 	return all
 }

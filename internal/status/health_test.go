@@ -12,23 +12,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap/zaptest"
-
 	"github.com/mcsps/rds-autopilot/internal/status"
 )
 
-// healthy serves pages whose health knows these replicas; the leader is rds-autopilot-a.
+// healthy returns a page with these replicas. The leader is rds-autopilot-a.
 func healthy(t *testing.T, replicas func(context.Context) ([]status.Replica, error)) http.Handler {
 	t.Helper()
-	h, err := status.New(status.Options{
-		Cache: &cache{}, Metrics: prometheus.NewRegistry(), Leader: func() string { return "rds-autopilot-a" }, Sweep: time.Minute,
-		Replicas: replicas, LastHour: none, Log: zaptest.NewLogger(t), Now: time.Now,
+	return newPage(t, func(o *status.Options) {
+		o.Replicas, o.Now, o.Leader = replicas, time.Now, func() string { return "rds-autopilot-a" }
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
 }
 
 func TestHealthShowsLeaderAndReplicas(t *testing.T) {
@@ -43,8 +35,8 @@ func TestHealthShowsLeaderAndReplicas(t *testing.T) {
 			{Pod: "rds-autopilot-b", Addresses: []string{"10.0.0.2"}},
 			{Pod: "rds-autopilot-c", Addresses: []string{"10.0.0.3"}, Ready: true, Stopping: true},
 		}, nil, "rds-autopilot-a 10.0.0.1, fd00::1 ready leads rds-autopilot-b 10.0.0.2 not ready follows rds-autopilot-c 10.0.0.3 stopping follows"},
-		"an address of nobody": {[]status.Replica{{Addresses: []string{"10.0.0.1"}, Ready: true}}, nil, "not known 10.0.0.1 ready follows"},
-		"none":                 {nil, nil, "No replica is known: our Service has no EndpointSlice in this namespace."},
+		"an address of nobody": {[]status.Replica{{Addresses: []string{"10.0.0.1"}, Ready: true}}, nil, "unknown 10.0.0.1 ready follows"},
+		"none":                 {nil, nil, "No replicas found: the Service has no EndpointSlice in this namespace."},
 		"no right":             {nil, errors.New("endpointslices is <forbidden>"), "The replicas could not be listed: endpointslices is <forbidden>"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -57,7 +49,7 @@ func TestHealthShowsLeaderAndReplicas(t *testing.T) {
 	}
 }
 
-func TestTheAPIServerIsAskedForReplicasOnlyByWhoOpensTheirPage(t *testing.T) {
+func TestOnlyTheHealthPageListsReplicasAndCachesThem(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int32
@@ -83,34 +75,9 @@ func TestTheAPIServerIsAskedForReplicasOnlyByWhoOpensTheirPage(t *testing.T) {
 		hangs.Store(true)
 		begin := time.Now()
 		page := text(get(t, h, "/health", http.StatusOK))
-		if waited := time.Since(begin); asked.Load() != 2 || waited != 2*time.Second || !strings.Contains(page, "there is no answer yet") {
+		if waited := time.Since(begin); asked.Load() != 2 || waited != 2*time.Second || !strings.Contains(page, "no answer yet") {
 			t.Errorf("asked %d times; after %s: %s", asked.Load(), waited, page)
 		}
 		time.Sleep(15 * time.Second) // until the question ends
 	})
-}
-
-func TestHealthCountsTheLastHour(t *testing.T) {
-	t.Parallel()
-	reg := prometheus.NewRegistry()
-	messages := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rds_autopilot_notifications_total"}, []string{"type", "result"})
-	reg.MustRegister(messages)
-	messages.WithLabelValues("Notification", "stored").Add(900)
-	messages.WithLabelValues("Notification", "forged").Add(5)
-	h, err := status.New(status.Options{
-		Cache: &cache{}, Metrics: reg, Leader: func() string { return "" }, Sweep: time.Minute, Replicas: nobody,
-		LastHour: func(messageType, result string) int {
-			if messageType == "Notification" && result == "forged" {
-				return 3
-			}
-			return 0
-		},
-		Log: zaptest.NewLogger(t), Now: now,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if page := text(get(t, h, "/health", http.StatusOK)); !strings.Contains(page, "Notification forged 3 5 Notification stored 0 900") {
-		t.Errorf("the page is %s", page)
-	}
 }

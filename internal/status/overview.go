@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	rowsPerPage    = 100
+	rowsPerPage    = 100 // databases
 	sentenceInRow  = 160 // characters
-	namespacesShow = 100 // in the list that the filter offers
+	namespacesShow = 100 // entries in the list of the filter
 )
 
-// query is what the overview is asked for. It is read from the URL and written into the links.
+// query holds the filter, order and page of the overview. It comes from the URL and goes into the links.
 type query struct {
 	Namespace, State, Text string
 	Sort                   string
@@ -42,11 +42,11 @@ func readQuery(values url.Values) query {
 	if !slices.ContainsFunc(stateTable(), func(r stateRow) bool { return r.Key == q.State }) {
 		q.State = ""
 	}
-	q.page, _ = strconv.Atoi(values.Get("page")) // what is no number is the first page
+	q.page, _ = strconv.Atoi(values.Get("page")) // an invalid number means the first page
 	return q
 }
 
-// link is the query as a relative URL.
+// link returns the query as a relative URL.
 func (q query) link() string {
 	values := url.Values{}
 	for key, value := range map[string]string{"namespace": q.Namespace, "state": q.State, "q": q.Text} {
@@ -82,7 +82,7 @@ func (q query) matches(d *database) bool {
 	return false
 }
 
-// column is one of the table's; order is nil where nobody sorts by it.
+// column is a column of the table. order is nil if the table cannot be sorted by it.
 type column struct {
 	Key, Label string
 	order      func(a, b *database) int
@@ -98,11 +98,11 @@ func columns() []column {
 		{"alarms", "Alarms", func(a, b *database) int { return cmp.Compare(a.alarms(), b.alarms()) }},
 		{"pending", "Pending", func(a, b *database) int { return cmp.Compare(a.pending(), b.pending()) }},
 		{"changed", "Last change", func(a, b *database) int { return a.changed().Compare(b.changed()) }},
-		{"next", "Next look", nil},
+		{"next", "Next check", nil},
 	}
 }
 
-// sortDatabases sorts by a column and then by name.
+// sortDatabases sorts all by the chosen column and then by name.
 func (q query) sortDatabases(all []*database) {
 	by := columns()[slices.IndexFunc(columns(), func(c column) bool { return c.Key == q.Sort })]
 	slices.SortFunc(all, func(a, b *database) int {
@@ -138,7 +138,7 @@ func (q query) headers() (all []header) {
 	return all
 }
 
-// number is one of those above the table.
+// number is a count above the table.
 type number struct {
 	Label, Link, Tone string
 	Count             int
@@ -162,15 +162,15 @@ type row struct {
 type overview struct {
 	Query          query
 	Numbers        []number
-	Armed          int // whatever else holds of them
-	Waiting        int // for the leader; only it knows
-	Changes        int // completed within 24 hours, by the autopilot
+	Armed          int // with the condition Armed, in any state
+	Waiting        int // for a check; only the leader counts them
+	Changes        int // of the autopilot, completed within 24 hours
 	Headers        []header
 	Rows           []row
 	Namespaces     []string
 	States         []stateRow
 	Matching, All  int
-	First          int // number of the first row, from 1 on
+	First          int // number of the first row, counted from 1
 	Page, Pages    int
 	Previous, Next string
 	Everything     string // link that drops the filters
@@ -199,7 +199,8 @@ func (v *view) overview(all []database, q query) overview {
 	}
 	for i, s := range stateTable() {
 		to := q
-		if to.page, to.State = 1, s.Key; counts[i] > 0 || q.State == s.Key {
+		to.page, to.State = 1, s.Key
+		if counts[i] > 0 || q.State == s.Key {
 			o.Numbers = append(o.Numbers, number{s.Label, to.link(), s.Tone, counts[i], q.State == s.Key})
 		}
 	}
@@ -230,7 +231,7 @@ func (v *view) overview(all []database, q query) overview {
 func (v *view) row(d *database) row {
 	r := row{
 		database: *d, Path: d.path(), Row: d.State.row(), Sentence: shorten(d.Why, sentenceInRow), Bar: d.Storage.bar(),
-		Flavor: d.flavor(), Alarms: d.alarms(), Pending: d.pending(), Next: v.nextLook(d),
+		Flavor: d.flavor(), Alarms: d.alarms(), Pending: d.pending(), Next: v.nextCheck(d),
 	}
 	if ch := d.lastChange(); ch != nil {
 		r.Change, r.Changed = shorten(step(ch.Kind, ch.From, ch.To), sentenceInRow), v.moment(ch.CompletionTime.Time)
@@ -238,6 +239,7 @@ func (v *view) row(d *database) row {
 	return r
 }
 
+// changesOfADay counts the autopilot's changes that were completed within 24 hours.
 func (v *view) changesOfADay(d *database) (n int) {
 	if d.autopilot == nil {
 		return 0

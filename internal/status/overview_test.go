@@ -51,9 +51,9 @@ func fleet() *cache {
 	return c
 }
 
-func TestTheWorstIsFirst(t *testing.T) {
+func TestOverviewSortsTheWorstStateFirst(t *testing.T) {
 	t.Parallel()
-	root := get(t, handler(t, fleet(), nil), "/", http.StatusOK)
+	root := get(t, handler(t, fleet()), "/", http.StatusOK)
 	want := []string{
 		"c/full", "c/disarmed", "c/new", "b/contested", "b/refused", "b/stalled", "b/unread", "b/limited", "b/alarm", "a/changing", "a/waiting", "a/armed", "c/off", "c/plain",
 	}
@@ -71,9 +71,9 @@ func TestTheWorstIsFirst(t *testing.T) {
 	}
 }
 
-func TestFilterSortAndPages(t *testing.T) {
+func TestOverviewFiltersSortsAndPages(t *testing.T) {
 	t.Parallel()
-	h := handler(t, fleet(), nil)
+	h := handler(t, fleet())
 	for url, want := range map[string][]string{
 		"/?namespace=a&sort=database":              {"a/armed", "a/changing", "a/waiting"},
 		"/?namespace=a&sort=database&order=desc":   {"a/waiting", "a/changing", "a/armed"},
@@ -116,7 +116,7 @@ func largeFleet(n int) *cache {
 
 func TestTwoThousandDatabasesFitOnPages(t *testing.T) {
 	t.Parallel()
-	h := handler(t, largeFleet(2000), nil)
+	h := handler(t, largeFleet(2000))
 	seen := map[string]bool{}
 	url, pages := "/?sort=database", 0
 	for ; url != ""; pages++ {
@@ -139,7 +139,7 @@ func TestTwoThousandDatabasesFitOnPages(t *testing.T) {
 func BenchmarkOverview(b *testing.B) {
 	for _, n := range []int{2000, 5000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			h := handler(b, largeFleet(n), nil)
+			h := handler(b, largeFleet(n))
 			b.ReportAllocs()
 			for b.Loop() {
 				w := httptest.NewRecorder()

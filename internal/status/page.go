@@ -7,16 +7,16 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"html/template"
 	"net/http"
 	"time"
 
-	// html/template without calls of methods, for which the linker would keep every method of every type: 10 MB of the binary.
-	template "github.com/DataDog/datadog-agent/pkg/template/html"
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/plan"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -24,41 +24,41 @@ import (
 var files embed.FS
 
 const (
-	renderLimit = 10 * time.Second // that a request waits for those before it
+	// renderLimit is how long a request waits for the pages before it.
+	renderLimit = 10 * time.Second
 
-	// policy allows our stylesheet, script and icon, and to ask us: nothing inline, no other host, no frame.
-	policy = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+	// policy allows stylesheet, script, icon and requests of this server only. It forbids inline code, other hosts and
+	// frames.
+	policy = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self'; " +
+		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 
-// Cache is what the API server has of the namespaces that are watched, as last seen. What it hands out is not altered.
+// Cache holds the last seen objects of the watched namespaces. The page does not modify the objects that it returns.
 type Cache interface {
 	HasSynced() bool
-	EachAutopilot(f func(*v1alpha1.RdsAutopilot)) // may leave out changes, former volumes and decisions
+	EachAutopilot(f func(*v1alpha1.RdsAutopilot))
 	EachTarget(f func(*autopilot.Target))
 	Autopilot(namespace, name string) (*v1alpha1.RdsAutopilot, bool)
 	Target(namespace, name string) *autopilot.Target
 }
 
-// Options are where the page finds what it shows.
+// Options configure the page.
 type Options struct {
 	Cache   Cache
 	Metrics prometheus.Gatherer
-	Leader  func() string // the pod that leads, as last seen; empty where it is not known
+	Leader  func() string // returns the pod that leads, as last seen; empty if unknown
 
-	// Plan says what would be decided now for a database, and Past what was measured of it since then, by averages over a
-	// period. They alone ask the cloud, and only when a person opens the page of a plan or of a database; nil where that is not
-	// offered.
-	Plan func(ctx context.Context, namespace, name string) (*autopilot.Plan, error)
+	// Plan returns the decision that a database would get now. Past returns the averages per period since a time. Only
+	// these two call the cloud, when a person opens a plan or a database. Each may be nil; then its page lacks that part.
+	Plan func(ctx context.Context, namespace, name string) (*plan.Plan, error)
 	Past func(ctx context.Context, namespace, name string, period time.Duration, since time.Time) (autopilot.Past, error)
 
-	CloudErrors func() []CloudError // the last one of each service; nil where there is no cloud
-	// Replicas asks the API server for the pods of the service, when a person opens the page of the health.
+	CloudErrors func() []CloudError // returns the last error of each service; may be nil
+	// Replicas lists the pods of the service. It calls the API server when a person opens the health page.
 	Replicas func(ctx context.Context) ([]Replica, error)
-	// LastHour is how many messages of a type were answered with a result in the last hour.
-	LastHour func(messageType, result string) int
 
 	Mode           v1alpha1.Mode // upper bound for every database
-	Sweep, Recheck time.Duration // between two looks at a database, and where something is under way
+	Sweep, Recheck time.Duration // time to the next check of a database, normally and during a change
 	Version        string
 	Log            *zap.Logger
 	Now            func() time.Time
@@ -70,10 +70,12 @@ type pages struct {
 	plans                                     *answers[string]
 	pasts                                     *answers[pasts]
 	replicas                                  *answers[[]Replica]
-	slot                                      chan struct{} // one page is put together at a time: decisions go first
+	// slot is held while rendering. One page at a time leaves the processor to decisions.
+	slot chan struct{}
 }
 
-// New returns the handler of the status page: the overview at /, one database below /databases, and the replica at /health.
+// New returns the handler of the status page: the overview at /, each database below /databases, and the health at
+// /health.
 func New(o Options) (http.Handler, error) {
 	p := &pages{Options: o, slot: make(chan struct{}, 1)}
 	p.plans = newAnswers(p.planText, planKept, o.Now)
@@ -112,19 +114,19 @@ func setHeaders(next http.Handler) http.Handler {
 	})
 }
 
-// page is what the layout needs, and the content of one page.
+// page is the input of the layout.
 type page struct {
-	Root    string // the way to the overview, relative: a proxy may serve us below a path of its own
+	Root    string // relative path to the overview, because a proxy may serve the page below another path
 	Title   string
 	Now     moment
 	Version string
 	Synced  bool
 	Replica replica
-	Follows bool // the script renews it; a plan would have the cloud asked each time
+	Follows bool // whether the script refreshes the page; refreshing a plan would call the cloud each time
 	Content any
 }
 
-// answer is one page before it is rendered.
+// answer is a page before rendering.
 type answer struct {
 	status   int
 	template *template.Template
@@ -133,7 +135,8 @@ type answer struct {
 	content  any
 }
 
-// serve renders into memory first: a reader that is slow holds nobody up, and an error is no half page.
+// serve renders a page into memory before it sends it. So a slow reader does not block others, and an error does not
+// leave half a page.
 func (p *pages) serve(show func(*http.Request, *view) answer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		timer := time.NewTimer(renderLimit)
@@ -141,7 +144,7 @@ func (p *pages) serve(show func(*http.Request, *view) answer) http.HandlerFunc {
 		select {
 		case p.slot <- struct{}{}:
 		case <-timer.C:
-			http.Error(w, "too many people look at the status page; try again", http.StatusServiceUnavailable)
+			http.Error(w, "the status page is busy with other requests; try again", http.StatusServiceUnavailable)
 			return
 		case <-r.Context().Done():
 			return
@@ -150,12 +153,12 @@ func (p *pages) serve(show func(*http.Request, *view) answer) http.HandlerFunc {
 		<-p.slot
 		if err != nil {
 			p.Log.Error("render the status page", zap.Error(err))
-			http.Error(w, "the status page could not be rendered; the log says why", http.StatusInternalServerError)
+			http.Error(w, "the status page could not be rendered; the reason is in the log", http.StatusInternalServerError)
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.WriteHeader(status)
-		_, _ = w.Write(body) //nolint:gosec // the template has escaped it; the client is gone where this fails
+		_, _ = w.Write(body) //nolint:gosec // the template has escaped it; an error means that the client has gone
 	}
 }
 
@@ -173,16 +176,14 @@ func (p *pages) render(r *http.Request, show func(*http.Request, *view) answer) 
 	return a.status, visible(out.Bytes()), nil
 }
 
-// databases returns all that are watched: those with an RdsAutopilot, with an Rds, or both.
+// databases returns the watched databases: those with an RdsAutopilot, with an Rds, or with both.
 func (p *pages) databases(v *view) []database {
 	type key struct{ namespace, name string }
 	index := map[key]int{}
 	var all []database
 	p.Cache.EachAutopilot(func(a *v1alpha1.RdsAutopilot) {
-		if whole, ok := p.Cache.Autopilot(a.Namespace, a.Name); ok { // else it was deleted meanwhile
-			index[key{a.Namespace, a.Name}] = len(all)
-			all = append(all, database{Namespace: a.Namespace, Name: a.Name, autopilot: whole})
-		}
+		index[key{a.Namespace, a.Name}] = len(all)
+		all = append(all, database{Namespace: a.Namespace, Name: a.Name, autopilot: a})
 	})
 	p.Cache.EachTarget(func(t *autopilot.Target) {
 		if i, ok := index[key{t.Namespace, t.Name}]; ok {

@@ -98,24 +98,27 @@ func usage(percent string, measured time.Time) func(*v1alpha1.RdsAutopilot) {
 	}
 }
 
-func handler(tb testing.TB, c status.Cache, reg *prometheus.Registry) http.Handler {
+// newPage returns a page with defaults; change sets the options that a test is about.
+func newPage(tb testing.TB, change func(*status.Options)) http.Handler {
 	tb.Helper()
-	if reg == nil {
-		reg = prometheus.NewRegistry()
+	o := status.Options{
+		Cache: &cache{}, Metrics: prometheus.NewRegistry(), Leader: func() string { return "pod-2" }, Replicas: nobody, Version: "v1",
+		Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, Log: zaptest.NewLogger(tb), Now: now,
 	}
-	h, err := status.New(status.Options{
-		Cache: c, Metrics: reg, Leader: func() string { return "pod-2" }, Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, Version: "v1", Log: zaptest.NewLogger(tb), Now: now,
-		Replicas: nobody, LastHour: none,
-	})
+	change(&o)
+	h, err := status.New(o)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return h
 }
 
-func nobody(context.Context) ([]status.Replica, error) { return nil, nil }
+func handler(tb testing.TB, c status.Cache) http.Handler {
+	tb.Helper()
+	return newPage(tb, func(o *status.Options) { o.Cache = c })
+}
 
-func none(string, string) int { return 0 }
+func nobody(context.Context) ([]status.Replica, error) { return nil, nil }
 
 // get asks for a page and returns its tree; every page is looked at for what none may have.
 func get(t *testing.T, h http.Handler, url string, want int) *html.Node {
@@ -220,7 +223,7 @@ func names(root *html.Node) (all []string) {
 	return all
 }
 
-func TestHostileTextsAppearAsText(t *testing.T) {
+func TestHostileTextsAreEscaped(t *testing.T) {
 	t.Parallel()
 	const name = `<b-hostile onclick=x>"'&` + "\u202egnp\x00\x1b[31m\u2066\u200f\x9b\xff"
 	long := "<script>alert(1)</script>" + strings.Repeat("x", 10_000) + "\x07</td></table><img src=https://evil.example/>"
@@ -233,7 +236,7 @@ func TestHostileTextsAppearAsText(t *testing.T) {
 		a.Status.Pending = &v1alpha1.Intent{Kind: v1alpha1.KindFlavor, From: name, To: name, Message: long}
 		autopilot.SetCondition(&a.Status, v1alpha1.ConditionContested, true, "Contested", long, 1, now())
 	})
-	h := handler(t, c, nil)
+	h := handler(t, c)
 	root := get(t, h, "/?q="+"%3Cscript%3E%E2%80%AE%22&namespace=%22%3E%3Cscript%3E&sort=%3Cscript%3E&page=-7&state=%00", http.StatusOK)
 	if got := attribute(elements(root, "input")[1], "value"); !strings.HasPrefix(got, "<script>") {
 		t.Errorf("the filter shows %q", got)
@@ -249,11 +252,11 @@ func TestHostileTextsAppearAsText(t *testing.T) {
 	}
 }
 
-func TestNothingButReading(t *testing.T) {
+func TestPageRefusesEverythingButGET(t *testing.T) {
 	t.Parallel()
 	c := &cache{}
 	c.add("shop", "orders")
-	h := handler(t, c, nil)
+	h := handler(t, c)
 	for _, path := range []string{"/", "/health", "/databases/shop/orders", "/status.css", "/status.js"} {
 		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 			w := httptest.NewRecorder()
@@ -287,11 +290,11 @@ func (c *hanging) EachTarget(func(*autopilot.Target)) {
 }
 
 // Fifty people who reload take no more of the processor than one: decisions go first.
-func TestOnePageIsPutTogetherAtATime(t *testing.T) {
+func TestPagesAreRenderedOneAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &hanging{asked: make(chan struct{}, 50), answer: make(chan struct{})}
-		h := handler(t, c, nil)
+		h := handler(t, c)
 		codes := make(chan int, 50)
 		for range 50 {
 			go func() {

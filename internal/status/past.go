@@ -12,21 +12,22 @@ import (
 	"github.com/mcsps/rds-autopilot/autopilot"
 )
 
-// pastPatience is how long the page of a database waits for the cloud; it comes without plots then, and the next one has them.
+// pastPatience is how long the page of a database waits for the cloud. After that, it comes without plots, and the next
+// request shows them.
 const pastPatience = 2 * time.Second
 
-// span is a while that is plotted.
+// span is the time range of a plot.
 type span struct {
 	Label  string
 	length time.Duration
-	period time.Duration // one of Cloud Eye's
+	period time.Duration // of an average; Cloud Eye offers fixed ones
 }
 
 func spans() []span {
 	return []span{{"24 hours", 24 * time.Hour, 5 * time.Minute}, {"14 days", 14 * 24 * time.Hour, time.Hour}}
 }
 
-// pasts are what was measured, one for each span.
+// pasts holds the measurements of each span.
 type pasts []autopilot.Past
 
 func (p *pages) askPasts(ctx context.Context, namespace, name string) (pasts, error) {
@@ -41,7 +42,7 @@ func (p *pages) askPasts(ctx context.Context, namespace, name string) (pasts, er
 	return all, nil
 }
 
-// outlook says when the database turns read-only, in words.
+// outlook describes when the database becomes read-only.
 func (v *view) outlook(label string, f autopilot.Forecast) string {
 	in := func(t time.Time) string { return "in " + roughly(t.Sub(v.now)) }
 	rate := fmt.Sprintf("%s GB per day, between %s and %s", amount(f.Middle), amount(f.Slow), amount(f.Fast))
@@ -49,7 +50,7 @@ func (v *view) outlook(label string, f autopilot.Forecast) string {
 	text := "By the last " + label + ": "
 	switch f.Outlook {
 	case autopilot.OutlookReadOnly:
-		return "The database is read-only at this fill."
+		return "The database is read-only at this level."
 	case autopilot.OutlookFills:
 		text += fmt.Sprintf("read-only %s, if the volume does not grow. ", in(f.Likely))
 		switch {
@@ -63,14 +64,14 @@ func (v *view) outlook(label string, f autopilot.Forecast) string {
 	case autopilot.OutlookMayFill:
 		text += fmt.Sprintf("most likely not read-only within %s. At its fastest it would be %s", horizon, in(f.Earliest))
 	case autopilot.OutlookHolds:
-		text += fmt.Sprintf("not read-only within %s. Farther ahead cannot be told", horizon)
+		text += fmt.Sprintf("not read-only within %s. There is no forecast beyond that", horizon)
 	default:
-		return text + "cannot tell; " + f.Why + "."
+		return text + "no forecast; " + f.Why + "."
 	}
 	return text + ". The used space changes by " + rate + "."
 }
 
-// roughly is a time to come, no finer than anybody can know it.
+// roughly returns a duration rounded to the precision of a forecast.
 func roughly(d time.Duration) string {
 	for _, unit := range []time.Duration{time.Hour, time.Minute, time.Second} {
 		if d > 24*unit {
@@ -80,7 +81,7 @@ func roughly(d time.Duration) string {
 	return duration.HumanDuration(max(d, time.Second))
 }
 
-// amount is a number with as many digits as a reader needs.
+// amount returns x with one digit after the point if it is below 10, else with none.
 func amount(x float64) string {
 	if x > -10 && x < 10 {
 		return fmt.Sprintf("%.1f", x)

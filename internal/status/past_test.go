@@ -14,8 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap/zaptest"
 	"golang.org/x/net/html"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -28,20 +26,16 @@ type measure func(ctx context.Context, name string, period time.Duration, since 
 
 func measuring(t *testing.T, c *cache, clock func() time.Time, past measure) http.Handler {
 	t.Helper()
-	h, err := status.New(status.Options{
-		Cache: c, Metrics: prometheus.NewRegistry(), Leader: func() string { return "" }, Mode: v1alpha1.ModeAuto,
-		Past: func(ctx context.Context, _, name string, period time.Duration, since time.Time) (autopilot.Past, error) {
+	return newPage(t, func(o *status.Options) {
+		o.Cache, o.Now = c, clock
+		o.Past = func(ctx context.Context, _, name string, period time.Duration, since time.Time) (autopilot.Past, error) {
 			return past(ctx, name, period, since)
-		},
-		Sweep: 5 * time.Minute, Recheck: time.Second, Log: zaptest.NewLogger(t), Now: clock, Replicas: nobody,
+		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
 }
 
-// filling is a disk of 100 GB that got 20 GB more two hours ago and has 5 GB a day more to hold; CPU at 40, memory with a gap.
+// filling returns measurements of a volume that fills by 5 GB a day and grew from 100 to 120 GB two hours ago, of a CPU at 40 %,
+// and of memory with a gap.
 func filling(end time.Time, period time.Duration, since time.Time) autopilot.Past {
 	past := autopilot.Past{Percent: map[v1alpha1.Metric][]autopilot.Point{}}
 	for at := since.Truncate(period).Add(period); at.Before(end); at = at.Add(period) {
@@ -79,7 +73,7 @@ func classed(root *html.Node, tag, class string) (found []*html.Node) {
 	return found
 }
 
-func TestTheMeasurementsAreDrawn(t *testing.T) {
+func TestDatabasePageDrawsMeasurements(t *testing.T) {
 	t.Parallel()
 	c := &cache{}
 	c.add("shop", "orders", grown)
@@ -132,7 +126,7 @@ func TestTheMeasurementsAreDrawn(t *testing.T) {
 	}
 }
 
-func TestWhatWasMeasuredIsAskedForOnceAndHoldsUpNobody(t *testing.T) {
+func TestMeasurementsAreReadOncePerDatabaseAndCached(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int32
@@ -163,13 +157,13 @@ func TestWhatWasMeasuredIsAskedForOnceAndHoldsUpNobody(t *testing.T) {
 		if asked.Load() != 4 {
 			t.Errorf("asked %d times: what is old is kept", asked.Load())
 		}
-		if got := text(get(t, h, "/databases/b/limited", http.StatusOK)); !strings.Contains(got, "Not to be had from Cloud Eye at the moment: ces QueryMetricData: <503>") {
+		if got := text(get(t, h, "/databases/b/limited", http.StatusOK)); !strings.Contains(got, "Cannot read from Cloud Eye: ces QueryMetricData: <503>") {
 			t.Errorf("the page is %s", got)
 		}
 	})
 }
 
-func TestASlowCloudComesWithTheNextPage(t *testing.T) {
+func TestDatabasePageComesWithoutPlotsWhenTheCloudIsSlow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := fleet()
@@ -179,10 +173,10 @@ func TestASlowCloudComesWithTheNextPage(t *testing.T) {
 		})
 		begin := time.Now()
 		page := get(t, h, "/databases/a/armed", http.StatusOK)
-		if waited := time.Since(begin); waited != 2*time.Second || !strings.Contains(text(page), "there is no answer yet") || !strings.Contains(text(page), "Timeline") {
+		if waited := time.Since(begin); waited != 2*time.Second || !strings.Contains(text(page), "no answer yet") || !strings.Contains(text(page), "Timeline") {
 			t.Errorf("after %s: %s", waited, text(page))
 		}
-		go func() { // somebody else's page of the same database is no second question
+		go func() { // a second request for the same database shares the call
 			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/databases/a/armed", nil))
 		}()
 		begin = time.Now()
@@ -195,24 +189,4 @@ func TestASlowCloudComesWithTheNextPage(t *testing.T) {
 			t.Errorf("%d plots after the cloud has answered", n)
 		}
 	})
-}
-
-func TestHealthShowsTheLastErrorOfEachService(t *testing.T) {
-	t.Parallel()
-	h, err := status.New(status.Options{
-		Cache: &cache{}, Metrics: prometheus.NewRegistry(), Leader: func() string { return "" }, Mode: v1alpha1.ModeAuto, Sweep: time.Minute,
-		CloudErrors: func() []status.CloudError {
-			return []status.CloudError{{Service: "smn", Text: "smn ListTopics: 503 <b>busy</b>", Time: now().Add(-3 * time.Minute)}}
-		},
-		Log: zaptest.NewLogger(t), Now: now, Replicas: nobody,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := text(get(t, h, "/health", http.StatusOK))
-	for _, want := range []string{"smn 3m ago smn ListTopics: 503 <b>busy</b>", "rds-autopilot doctor --public-url"} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page lacks %q: %s", want, page)
-		}
-	}
 }

@@ -10,9 +10,10 @@ import (
 	"time"
 )
 
-const planKept = 30 * time.Second // and shown to whoever asks for the same
+// planKept is how long the page shows the same plan to everyone.
+const planKept = 30 * time.Second
 
-// planText is what is kept of a plan.
+// planText returns the text of a plan, which is the cached part.
 func (p *pages) planText(ctx context.Context, namespace, name string) (string, error) {
 	plan, err := p.Plan(ctx, namespace, name)
 	if err != nil {
@@ -25,13 +26,13 @@ func (p *pages) planText(ctx context.Context, namespace, name string) (string, e
 	return string(text), nil
 }
 
-// planned is the page of a plan.
+// planned is the content of a plan's page.
 type planned struct {
 	Name        string // of the database, escaped
 	Text, Error string
 }
 
-// servePlan waits for the cloud before a page is put together, so that others see theirs meanwhile.
+// servePlan waits for the cloud before it takes the slot for rendering, so that it does not block other pages.
 func (p *pages) servePlan(w http.ResponseWriter, r *http.Request) {
 	namespace, name := named(r)
 	show := func(*http.Request, *view) answer {

@@ -13,39 +13,28 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap/zaptest"
-
-	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/plan"
 	"github.com/mcsps/rds-autopilot/internal/status"
-	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-type ask func(ctx context.Context, namespace, name string) (*autopilot.Plan, error)
+type ask func(ctx context.Context, namespace, name string) (*plan.Plan, error)
 
 func planning(t *testing.T, c *cache, plan ask) http.Handler {
 	t.Helper()
-	h, err := status.New(status.Options{
-		Cache: c, Metrics: prometheus.NewRegistry(), Leader: func() string { return "" }, Plan: plan,
-		Mode: v1alpha1.ModeAuto, Sweep: time.Minute, Recheck: time.Second, Log: zaptest.NewLogger(t), Now: time.Now, Replicas: nobody,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
+	return newPage(t, func(o *status.Options) { o.Cache, o.Plan, o.Now = c, plan, time.Now })
 }
 
-func TestNobodyAsksTheCloudButWhoOpensAPlan(t *testing.T) {
+func TestOnlyThePlanPageAsksForAPlanAndCachesIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
 		fails := errors.New("the cloud says <no>")
 		c := fleet()
-		h := planning(t, c, func(_ context.Context, namespace, name string) (*autopilot.Plan, error) {
+		h := planning(t, c, func(_ context.Context, namespace, name string) (*plan.Plan, error) {
 			if asked++; name == "limited" {
 				return nil, fails
 			}
-			return &autopilot.Plan{Namespace: namespace, Name: name, Notes: []string{"<i>a note</i>"}}, nil
+			return &plan.Plan{Namespace: namespace, Name: name, Notes: []string{"<i>a note</i>"}}, nil
 		})
 		root := get(t, h, "/databases/a/armed", http.StatusOK)
 		get(t, h, "/", http.StatusOK)
@@ -82,11 +71,11 @@ func TestNobodyAsksTheCloudButWhoOpensAPlan(t *testing.T) {
 	})
 }
 
-func TestAPlanThatHangsHoldsUpNoOtherPage(t *testing.T) {
+func TestAHangingPlanBlocksNoOtherPage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var asking, most atomic.Int32
-		h := planning(t, fleet(), func(ctx context.Context, _, _ string) (*autopilot.Plan, error) {
+		h := planning(t, fleet(), func(ctx context.Context, _, _ string) (*plan.Plan, error) {
 			most.Store(max(most.Load(), asking.Add(1)))
 			defer asking.Add(-1)
 			<-ctx.Done()
@@ -107,7 +96,7 @@ func TestAPlanThatHangsHoldsUpNoOtherPage(t *testing.T) {
 			t.Errorf("the overview waited %s for a plan", waited)
 		}
 		for range cap(answers) {
-			if body := <-answers; !strings.Contains(body, "It could not be found out") {
+			if body := <-answers; !strings.Contains(body, "The plan failed") {
 				t.Errorf("a plan that hangs is answered %s", body)
 			}
 		}

@@ -15,17 +15,17 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// The size of a plot, in its own units: the page stretches it.
+// The size of a plot in SVG units, which the page scales.
 const (
 	plotWidth, plotHeight = 420.0, 190.0
-	plotLeft, plotRight   = 38.0, 104.0 // for the numbers, and for the names of the lines
+	plotLeft, plotRight   = 38.0, 104.0 // space for the numbers, and for the names of the lines
 	plotTop, plotBottom   = 18.0, 24.0
-	labelDistance         = 13.0       // of two names
-	letters               = "ABCDEFGH" // of changes; more than these are not marked
-	gapOf                 = 3          // usual distances between measurements: a longer one is no line
+	labelDistance         = 13.0       // least distance of two names
+	letters               = "ABCDEFGH" // marks of changes; further changes have none
+	gapOf                 = 3          // a line ends at a gap longer than this multiple of the usual distance
 )
 
-// plots are all of one database.
+// plots holds all plots of a database.
 type plots struct {
 	Error    string
 	Outlooks []string
@@ -34,12 +34,12 @@ type plots struct {
 
 type spanPlots struct {
 	Label string
-	Empty bool // all of them
+	Empty bool // none of the plots has data
 	Plots []plot
 	Marks []mark
 }
 
-// plot is one picture.
+// plot is a picture.
 type plot struct {
 	Title, Summary string
 	Lines          []line
@@ -48,13 +48,13 @@ type plot struct {
 	Empty          bool
 }
 
-// line is one curve, in pieces where measurements are missing.
+// line is a curve. It has several pieces if measurements are missing.
 type line struct {
 	Class          string // of the stylesheet
 	Pieces         []string
 	Label          string
-	labelY         float64 // where its name is written, at the end of it
-	LabelX, LabelY string  // the same, as it is drawn
+	labelY         float64 // vertical position of the name, at the end of the line
+	LabelX, LabelY string  // position of the name as drawn
 }
 
 // mark is a change.
@@ -66,7 +66,7 @@ type mark struct {
 // tick is a number at an axis.
 type tick struct{ At, Text string }
 
-// plots draws what was measured.
+// plots draws the measurements. It returns nil if there are none.
 func (v *view) plots(d *database, measured pasts, failed error) *plots {
 	if failed != nil {
 		return &plots{Error: failed.Error()}
@@ -77,7 +77,7 @@ func (v *view) plots(d *database, measured pasts, failed error) *plots {
 	all := &plots{}
 	for i, s := range spans() {
 		past := measured[i]
-		if len(past.UsedGB) == 0 { // where Cloud Eye lacks it, as for a decision
+		if len(past.UsedGB) == 0 { // Cloud Eye lacks it; a decision uses the same fallback
 			past.UsedGB = usedSpace(past)
 		}
 		all.Outlooks = append(all.Outlooks, v.outlook(s.Label, autopilot.ForecastReadOnly(past.UsedGB, int(d.autopilot.Status.Instance.VolumeGB), v.now)))
@@ -103,6 +103,7 @@ func (v *view) plots(d *database, measured pasts, failed error) *plots {
 	return all
 }
 
+// usedSpace calculates the used space from percentage and size.
 func usedSpace(p autopilot.Past) (used []autopilot.Point) {
 	sizes := map[time.Time]float64{}
 	for _, s := range p.SizeGB {
@@ -116,7 +117,7 @@ func usedSpace(p autopilot.Past) (used []autopilot.Point) {
 	return used
 }
 
-// from is where the plots of a span begin: with the first measurement, where that is later.
+// from returns the start of a span's plots: the first measurement, but at most the span's length ago.
 func (v *view) from(past autopilot.Past, s span) time.Time {
 	first := v.now
 	for _, points := range append([][]autopilot.Point{past.UsedGB, past.SizeGB}, past.Percent[v1alpha1.MetricCPU], past.Percent[v1alpha1.MetricMemory]) {
@@ -142,7 +143,8 @@ func (v *view) storagePlot(a *v1alpha1.RdsAutopilot, past autopilot.Past, from t
 		top = max(top, p.Value)
 	}
 	p := plot{Title: "Used space in GB", Marks: marks}
-	if p.Empty = len(past.UsedGB) < 2; p.Empty {
+	p.Empty = len(past.UsedGB) < 2
+	if p.Empty {
 		return p
 	}
 	p.axes(from, v.now, top*1.08)
@@ -157,7 +159,8 @@ func (v *view) storagePlot(a *v1alpha1.RdsAutopilot, past autopilot.Past, from t
 
 func (v *view) percentPlot(m autopilot.MetricRow, spec v1alpha1.Spec, points []autopilot.Point, from time.Time, marks []mark) plot {
 	p := plot{Title: strings.ToUpper(m.Label[:1]) + m.Label[1:] + " in percent", Marks: marks}
-	if p.Empty = len(points) < 2; p.Empty {
+	p.Empty = len(points) < 2
+	if p.Empty {
 		return p
 	}
 	p.axes(from, v.now, 105)
@@ -170,7 +173,7 @@ func (v *view) percentPlot(m autopilot.MetricRow, spec v1alpha1.Spec, points []a
 	return p
 }
 
-// finish writes what the picture shows for those who do not see it, and moves names of lines apart.
+// finish sets the summary for screen readers, and moves the names of the lines apart.
 func (p *plot) finish(points []autopilot.Point, unit string) {
 	low, high := points[0].Value, points[0].Value
 	for _, q := range points {
@@ -191,7 +194,7 @@ func (p *plot) finish(points []autopilot.Point, unit string) {
 	}
 }
 
-// stairs keeps each value until the next: a size does not change little by little.
+// stairs holds each value until the next, because a size changes at once.
 func stairs(points []autopilot.Point) (all []autopilot.Point) {
 	for i, p := range points {
 		if i > 0 {
@@ -202,6 +205,7 @@ func stairs(points []autopilot.Point) (all []autopilot.Point) {
 	return all
 }
 
+// curve returns the line through points. label contains %s for the last value.
 func curve(class, label string, points []autopilot.Point, from, to time.Time, top float64) line {
 	l := line{Class: class}
 	if len(points) == 0 {
@@ -225,7 +229,7 @@ func curve(class, label string, points []autopilot.Point, from, to time.Time, to
 	return l
 }
 
-// usualDistance is the middle one between two measurements.
+// usualDistance returns the median distance of two measurements.
 func usualDistance(points []autopilot.Point) time.Duration {
 	var distances []time.Duration
 	for i, p := range points[1:] {
@@ -240,6 +244,7 @@ func usualDistance(points []autopilot.Point) time.Duration {
 	return distances[len(distances)/2]
 }
 
+// axes sets the numbers at both axes.
 func (p *plot) axes(from, to time.Time, top float64) {
 	every := niceStep(top / 4)
 	for at := 0.0; at <= top; at += every {
@@ -251,7 +256,7 @@ func (p *plot) axes(from, to time.Time, top float64) {
 	}
 }
 
-// niceStep is 1, 2 or 5 times a power of ten, and at least that.
+// niceStep returns the smallest number of at least least that is 1, 2 or 5 times a power of ten.
 func niceStep(least float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(max(least, 0.1))))
 	for _, n := range []float64{1, 2, 5} {
@@ -262,7 +267,7 @@ func niceStep(least float64) float64 {
 	return 10 * power
 }
 
-// timeStep leaves three to six numbers at the axis.
+// timeStep returns a step with at most six numbers at the axis, and the format of the numbers.
 func timeStep(span time.Duration) (step time.Duration, layout string) {
 	const day = 24 * time.Hour
 	for _, step := range []time.Duration{

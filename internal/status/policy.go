@@ -13,14 +13,14 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// field is one of the policy.
+// field is a field of the policy.
 type field struct {
 	Path, Value string
-	Default     string // what it would be otherwise; empty where it is the default itself
+	Default     string // the default value; empty if the field has it
 	IsDefault   bool
 }
 
-// policyOf lists the fields in force, with what the schema would make of an empty policy.
+// policyOf returns the fields in force and the schema's defaults.
 func policyOf(spec v1alpha1.Spec) ([]field, error) {
 	is, err := flatten(spec)
 	if err != nil {
@@ -44,7 +44,8 @@ func policyOf(spec v1alpha1.Spec) ([]field, error) {
 	return fields, nil
 }
 
-// flatten returns the fields of a spec by their paths: a field that is new in the API is shown without another word here.
+// flatten returns the fields of a spec by their paths. It reads JSON, so that the page shows new fields of the API by
+// itself.
 func flatten(spec v1alpha1.Spec) (map[string]string, error) {
 	raw, err := json.Marshal(spec)
 	if err != nil {
@@ -70,23 +71,23 @@ func flatten(spec v1alpha1.Spec) (map[string]string, error) {
 	return flat, nil
 }
 
-// inForce are limits that follow from the policy and the instance together.
+// inForce returns the limits that follow from the policy together with the instance.
 func (v *view) inForce(d *database) (limits []string) {
 	a := d.autopilot
-	limits = append(limits, fmt.Sprintf("The mode in force is %s: the narrower one of the policy's and of the service's, which is %s", d.Mode, v.mode))
+	limits = append(limits, fmt.Sprintf("The mode in force is %s: the narrower one of the policy's mode and the service's mode %s", d.Mode, v.mode))
 	if i := a.Status.Instance; i != nil && i.VolumeGB > 0 {
 		for _, m := range autopilot.MetricTable() {
 			if m.Enabled(a.Spec) {
-				limits = append(limits, fmt.Sprintf("The alarm for %s comes at %d %%", m.Label, m.EffectiveThreshold(a.Spec, int(i.VolumeGB))))
+				limits = append(limits, fmt.Sprintf("The alarm for %s fires at %d %%", m.Label, m.EffectiveThreshold(a.Spec, int(i.VolumeGB))))
 			}
 		}
 	}
 	if b := a.Status.Baseline; b != nil {
 		if a.Spec.Flavor.MaxVCPUs == nil {
-			limits = append(limits, fmt.Sprintf("At most %d vCPUs: %d times those of the instance at first arming", autopilot.DefaultGrowth*b.VCPUs, autopilot.DefaultGrowth))
+			limits = append(limits, fmt.Sprintf("At most %d vCPUs: %d times those of the instance when it was first armed", autopilot.DefaultGrowth*b.VCPUs, autopilot.DefaultGrowth))
 		}
 		if a.Spec.Flavor.MaxMemoryGB == nil {
-			limits = append(limits, fmt.Sprintf("At most %d GB memory: %d times that of the instance at first arming", autopilot.DefaultGrowth*b.MemoryGB, autopilot.DefaultGrowth))
+			limits = append(limits, fmt.Sprintf("At most %d GB memory: %d times that of the instance when it was first armed", autopilot.DefaultGrowth*b.MemoryGB, autopilot.DefaultGrowth))
 		}
 	}
 	return limits

@@ -10,18 +10,20 @@ import (
 )
 
 const (
-	replicasKept     = 10 * time.Second
-	replicasPatience = 2 * time.Second // that the page of the health waits for the API server
+	// replicasKept is how long the list of replicas is cached: as long as the script waits between two refreshes.
+	replicasKept = 10 * time.Second
+	// replicasPatience is how long the health page waits for the API server.
+	replicasPatience = 2 * time.Second
 )
 
-// Replica is a pod of the service, as the API server knows it.
+// Replica is a pod of the service.
 type Replica struct {
 	Pod             string
 	Addresses       []string
 	Ready, Stopping bool
 }
 
-// pod is a Replica as people read it.
+// pod is a row of the table of replicas.
 type pod struct {
 	Name, Addresses, State, Tone string
 	Leads                        bool
@@ -31,7 +33,7 @@ func (p *pages) askReplicas(ctx context.Context, _, _ string) ([]Replica, error)
 	return p.Replicas(ctx)
 }
 
-// serveHealth waits for the API server before the page is put together, so that others see theirs meanwhile.
+// serveHealth waits for the API server before it takes the slot for rendering, so that it does not block other pages.
 func (p *pages) serveHealth(w http.ResponseWriter, r *http.Request) {
 	replicas, err := p.replicas.of(r.Context(), "", "", replicasPatience)
 	p.serve(func(_ *http.Request, v *view) answer { return p.showHealth(v, replicas, err) })(w, r)

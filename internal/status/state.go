@@ -13,7 +13,7 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// state is the worst that holds of a database.
+// state is the worst state that applies to a database.
 type state int
 
 // The states, the worst first.
@@ -23,7 +23,7 @@ const (
 	contested
 	refused
 	stalled
-	lookFailed
+	checkFailed
 	limited
 	inAlarm
 	changing
@@ -40,7 +40,7 @@ type stateRow struct {
 	Tone  string // class of the stylesheet: bad, busy, good or quiet
 }
 
-// stateTable has the states in their order.
+// stateTable returns the rows of the states in their order.
 func stateTable() []stateRow {
 	return []stateRow{
 		{"storage-full", "Storage full", "bad"},
@@ -48,7 +48,7 @@ func stateTable() []stateRow {
 		{"contested", "Contested", "bad"},
 		{"refused", "Refused", "bad"},
 		{"stalled", "Stalled", "bad"},
-		{"look-failed", "Look failed", "bad"},
+		{"check-failed", "Check failed", "bad"},
 		{"limited", "Limited", "bad"},
 		{"in-alarm", "In alarm", "busy"},
 		{"changing", "Changing", "busy"},
@@ -59,17 +59,17 @@ func stateTable() []stateRow {
 	}
 }
 
-// row describes the state.
+// row returns the state's row of the table.
 func (s state) row() stateRow { return stateTable()[s] }
 
-// judge finds the state of a database, and says why.
+// judge returns the state of a database and its reason.
 func (v *view) judge(d *database) (state, string) {
 	a := d.autopilot
 	if a == nil {
-		return noAutopilot, "There is no RdsAutopilot: spec.autopilot of the Rds is not true"
+		return noAutopilot, "There is no RdsAutopilot, because spec.autopilot of the Rds is not true"
 	}
 	s := &a.Status
-	is := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionArmed)
+	armedCondition := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionArmed)
 	holds := func(kind string) (string, bool) {
 		c := meta.FindStatusCondition(s.Conditions, kind)
 		if c == nil || c.Status != metav1.ConditionTrue {
@@ -80,14 +80,14 @@ func (v *view) judge(d *database) (state, string) {
 	switch {
 	case d.Mode == v1alpha1.ModeOff:
 		return off, "The mode is Off"
-	case is == nil:
-		return notArmed, "Nobody has looked at it yet"
-	case autopilot.SaysOff(*s):
-		return off, is.Message
-	case s.Instance != nil && s.Instance.Status == autopilot.StatusStorageFull && is.Reason != string(autopilot.ReasonInstanceUnknown):
+	case armedCondition == nil:
+		return notArmed, "Waiting for the first check of this database"
+	case autopilot.IsSwitchedOff(*s):
+		return off, armedCondition.Message
+	case s.Instance != nil && s.Instance.Status == autopilot.StatusStorageFull && armedCondition.Reason != string(autopilot.ReasonInstanceUnknown):
 		return storageFull, "The database is read-only"
-	case is.Status != metav1.ConditionTrue:
-		return notArmed, is.Reason + ": " + is.Message
+	case armedCondition.Status != metav1.ConditionTrue:
+		return notArmed, armedCondition.Reason + ": " + armedCondition.Message
 	}
 	if why, ok := holds(v1alpha1.ConditionContested); ok {
 		return contested, why
@@ -96,17 +96,17 @@ func (v *view) judge(d *database) (state, string) {
 		if r := i.Refused(); r != nil {
 			return refused, autopilot.DescribeRefusal(*r)
 		}
-		if i.AskedTime != nil && autopilot.Stalling(*i, s.Instance, v.now) {
-			return stalled, step(i.Kind, i.From, i.To) + " was asked for and does not arrive"
+		if i.AskedTime != nil && autopilot.IsStalled(*i, s.Instance, v.now) {
+			return stalled, step(i.Kind, i.From, i.To) + " was requested but is not completed in time"
 		}
 	}
 	for _, u := range s.Unfulfilled {
 		if autopilot.Overdue(u.SinceTime.Time, s.Instance, v.now) {
-			return stalled, step(u.Kind, "", u.To) + ", asked for by somebody else, does not arrive"
+			return stalled, step(u.Kind, "", u.To) + ", requested by another writer, is not completed in time"
 		}
 	}
-	if autopilot.LookHasFailed(*s) {
-		return lookFailed, "Not everything could be read at the last look; the log of the leader says what"
+	if autopilot.LastCheckFailed(*s) {
+		return checkFailed, "The last check could not read everything; the leader's log has the reason"
 	}
 	if why, ok := holds(v1alpha1.ConditionLimited); ok {
 		return limited, why
@@ -118,18 +118,18 @@ func (v *view) judge(d *database) (state, string) {
 		if i := slices.IndexFunc(s.Decisions, func(x v1alpha1.DecisionRecord) bool { return x.Metric == r.Metric }); i >= 0 {
 			return inAlarm, s.Decisions[i].Reason + ": " + s.Decisions[i].Message
 		}
-		return inAlarm, "Not decided yet"
+		return inAlarm, "Waiting for a decision"
 	}
 	if len(s.Intents()) > 0 || len(s.Unfulfilled) > 0 {
 		return changing, ""
 	}
 	if s.Deferred != nil {
-		return waiting, fmt.Sprintf("A larger flavor is wanted since %s", v.moment(s.Deferred.FirstTime.Time).Text)
+		return waiting, fmt.Sprintf("A larger flavor was requested at %s", v.moment(s.Deferred.FirstTime.Time).Text)
 	}
 	return armed, ""
 }
 
-// step names a change as people do.
+// step returns a change as text.
 func step(kind v1alpha1.ChangeKind, from, to string) string {
 	what, unit := "Flavor", ""
 	if kind == v1alpha1.KindVolume {

@@ -1,4 +1,4 @@
-// Renews the main part of a page while somebody looks at it. Without this script the page stays as it came.
+// Refreshes the main part of a visible page every ten seconds. Every page is complete without this script.
 "use strict";
 
 const every = 10_000; // milliseconds
@@ -8,7 +8,7 @@ let paused = remembered();
 let failing = false;
 let tried = Date.now();
 
-// The wish lasts from page to page, or for one page where the browser keeps nothing.
+// remembered returns whether the user has paused the refresh. The browser keeps the choice for all pages, or for none.
 function remembered() {
   try {
     return sessionStorage.getItem("paused") === "yes";
@@ -17,24 +17,26 @@ function remembered() {
   }
 }
 
-function say() {
-  control.querySelector("span").textContent = paused ? "Paused." : failing ? "No answer; trying again." : "Renews itself.";
-  button.textContent = paused ? "Go on" : "Pause";
+// describe shows the state of the refresh.
+function describe() {
+  control.querySelector("span").textContent = paused ? "Paused." : failing ? "No answer; retrying." : "Refreshes automatically.";
+  button.textContent = paused ? "Resume" : "Pause";
 }
 
-// Nobody looks, or somebody fills in the form.
+// unwanted returns whether the page is paused or hidden, or the user fills in the form.
 const unwanted = () => paused || document.hidden || document.activeElement?.closest("main form");
 
+// renew loads the page again and shows it.
 async function renew() {
   if (unwanted() || Date.now() - tried < every - 500) return;
   tried = Date.now();
   const page = await ask();
   failing = !page;
-  say();
+  describe();
   if (page && !unwanted()) show(page);
 }
 
-// ask returns the page as it is now, or nothing.
+// ask returns the present page, or null after an error.
 async function ask() {
   try {
     const answer = await fetch(location.href, { cache: "no-store", signal: AbortSignal.timeout(2 * every) });
@@ -46,6 +48,7 @@ async function ask() {
   }
 }
 
+// show replaces the page's content, keeps the focus, and announces changed notices to screen readers.
 function show(page) {
   const before = new Set(news(document));
   const focused = document.activeElement;
@@ -55,13 +58,13 @@ function show(page) {
   if (fresh.length > 0) document.querySelector(".news").textContent = fresh.join(". ");
 }
 
-// What is read aloud when it changes.
+// news returns the texts that a screen reader announces after a change.
 function news(page) {
   return [...page.querySelectorAll("main [data-news]")].map((e) => e.textContent.replace(/\s+/g, " ").trim());
 }
 
-// match makes an element what another one is, and keeps each node that stays: with it stay the focus, what is scrolled, and
-// what is unfolded.
+// match makes the element here equal to there. It keeps nodes that exist in both, and with them focus, scroll position and
+// unfolded details.
 function match(here, there) {
   for (const name of new Set([...here.getAttributeNames(), ...there.getAttributeNames()])) {
     if (name === "open" || here.getAttribute(name) === there.getAttribute(name)) continue;
@@ -82,7 +85,7 @@ function match(here, there) {
   });
 }
 
-// key tells rows and entries apart: by where they lead, or by when they were.
+// key identifies a row or an entry by its link or its time.
 function key(node) {
   if (node.nodeName !== "TR" && node.nodeName !== "LI") return "";
   const mark = node.querySelector("a, time");
@@ -94,13 +97,13 @@ button.addEventListener("click", () => {
   try {
     sessionStorage.setItem("paused", paused ? "yes" : "no");
   } catch {
-    // It holds for this page.
+    // The choice is kept for this page only.
   }
   tried = paused ? tried : 0;
-  say();
+  describe();
   renew();
 });
 document.addEventListener("visibilitychange", renew);
 setInterval(renew, every);
-say();
+describe();
 control.hidden = false;

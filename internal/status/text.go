@@ -14,18 +14,18 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// view is what every text depends on.
+// view holds the inputs that all texts share.
 type view struct {
 	now            time.Time
 	mode           v1alpha1.Mode
 	sweep, recheck time.Duration
 	leader         string
-	samples        map[string][]sample // of the registry, by the metric's name
+	samples        map[string][]sample // of the registry, by metric name
 }
 
-// moment is a point in time as people read it.
+// moment is a time in the forms that a page shows.
 type moment struct {
-	ISO  string // for machines; empty where the time is not known
+	ISO  string // for machines; empty if the time is unknown
 	Text string
 	Ago  string
 }
@@ -44,8 +44,8 @@ func (v *view) moment(t time.Time) moment {
 	return m
 }
 
-// visible writes a character that could hide or turn around its neighbours as its code point. It works on a rendered page,
-// so that no text is forgotten.
+// visible replaces characters that could hide or reverse their neighbours by their code points. It works on the
+// rendered page, so it covers every text.
 func visible(html []byte) []byte {
 	out := bytes.NewBuffer(make([]byte, 0, len(html)))
 	for len(html) > 0 {
@@ -68,7 +68,7 @@ func visible(html []byte) []byte {
 	return out.Bytes()
 }
 
-// shorten keeps a table readable: the page of the database has the whole text.
+// shorten cuts s after most characters for a table. The page of the database shows the whole text.
 func shorten(s string, most int) string {
 	if utf8.RuneCountInString(s) <= most {
 		return s

@@ -12,19 +12,19 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// entry is one line of the timeline.
+// entry is a line of the timeline.
 type entry struct {
 	Time   moment
 	Kind   string // Signal, Decision, Change, Pending or Subscription
 	Title  string
-	Text   string // the whole sentence
-	Folded bool   // nothing was done: the sentence is shown on demand
+	Text   string
+	Folded bool // nothing changed, so the page shows the text on demand
 	Tone   string
 
 	at time.Time
 }
 
-// timeline is what is kept of signals, decisions and changes, newest first.
+// timeline returns the stored signals, decisions and changes, newest first.
 func (v *view) timeline(s *v1alpha1.Status) []entry {
 	var all []entry
 	add := func(t time.Time, e entry) {
@@ -36,7 +36,7 @@ func (v *view) timeline(s *v1alpha1.Status) []entry {
 		if g.ValuePercent != "" {
 			value = " at " + tenths(g.ValuePercent) + " %"
 		}
-		text := "The alarm's own time is " + v.moment(g.AlarmTime.Time).Text + "; message " + g.MessageID
+		text := "The alarm's time is " + v.moment(g.AlarmTime.Time).Text + "; message " + g.MessageID
 		add(g.ReceivedTime.Time, entry{Kind: "Signal", Title: fmt.Sprintf("%s is in %s%s", g.Metric, g.State, value), Text: text, Folded: true})
 	}
 	if c := s.Intake.Subscription; c != nil {
@@ -74,7 +74,7 @@ func (v *view) timeline(s *v1alpha1.Status) []entry {
 	return all
 }
 
-// tenths is a number as a message has it, with as many digits as anybody reads.
+// tenths rounds a number in a text to one digit after the point.
 func tenths(text string) string {
 	if f, err := strconv.ParseFloat(text, 64); err == nil {
 		return strconv.FormatFloat(f, 'f', 1, 64)

@@ -44,7 +44,7 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- /* How the process finds the cloud; the test pod needs it as well. */}}
 {{- define "rds-autopilot.env" -}}
 {{- if eq .Values.credentials.form "File" }}
-# Which cloud of clouds.yaml. A file, because a changed Secret reaches a file without a restart, and the environment never.
+# The cloud in clouds.yaml. Credentials are a file, because a changed Secret updates a file without a restart.
 - name: OS_CLOUD
   value: {{ .Values.credentials.cloud | quote }}
 {{- end }}

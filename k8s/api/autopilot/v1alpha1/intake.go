@@ -4,80 +4,80 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Intake is what the webhook has stored.
+// Intake holds what the webhook has stored.
 type Intake struct {
-	// signals: the newest of each metric, by the alarm's own time.
+	// signals holds the newest signal of each metric, by the alarm's own time.
 	// +listType=map
 	// +listMapKey=metric
 	// +optional
 	Signals []Signal `json:"signals,omitempty"`
-	// signingCertURL is where the certificate of the last stored message is. A replica that has just started fetches it
-	// before those that strangers name.
+	// signingCertURL is the URL of the certificate that signed the last stored message. A replica that has just started
+	// fetches this certificate before any URL that an unverified message names.
 	// +optional
 	SigningCertURL string `json:"signingCertURL,omitempty"`
-	// subscription is the last confirmation or cancellation seen.
+	// subscription is the last confirmation or cancellation that the webhook received.
 	// +optional
 	Subscription *SubscriptionSignal `json:"subscription,omitempty"`
-	// captured are the messages of a topic that rds-autopilot doctor has made, oldest first, with what became of each. A
-	// database has none.
+	// captured holds the messages of a topic that rds-autopilot doctor has created, oldest first, with their results.
+	// It is empty for a database.
 	// +kubebuilder:validation:MaxItems=12
 	// +listType=atomic
 	// +optional
 	Captured []CapturedMessage `json:"captured,omitempty"`
 }
 
-// CapturedMessage is a message as it came, whether or not it is authentic.
+// CapturedMessage is a message as the webhook received it, authentic or not.
 type CapturedMessage struct {
-	// receivedTime is when it came.
+	// receivedTime is when the webhook received the message.
 	ReceivedTime metav1.MicroTime `json:"receivedTime"`
-	// result is what became of it, as in the metric rds_autopilot_notifications_total.
+	// result is the result of its checks, as in the metric rds_autopilot_notifications_total.
 	// +kubebuilder:validation:MaxLength=64
 	Result string `json:"result"`
-	// error is why, where there is something to explain.
+	// error explains the result, if a check failed.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Error string `json:"error,omitempty"`
-	// headers are the names of those that are SMN's own, and the type of the content.
+	// headers are the names of SMN's own headers, and the content type.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional
 	Headers []string `json:"headers,omitempty"`
-	// body is that of the request, without signature and tokens.
+	// body is the body of the request, without signature and tokens.
 	// +kubebuilder:validation:MaxLength=32768
 	Body string `json:"body"`
 }
 
-// Signal is an authentic alarm message: a reason to look, not an order.
+// Signal is an authentic alarm message. It starts a check of the database and is no order to change it.
 type Signal struct {
-	// metric of the alarm: storage, cpu or memory.
+	// metric is the metric of the alarm: storage, cpu or memory.
 	Metric Metric `json:"metric"`
-	// alarmID is the id of its rule in Cloud Eye.
+	// alarmID is the id of the alarm rule in Cloud Eye.
 	AlarmID string `json:"alarmID"`
-	// state in Cloud Eye's words: ok, alarm or insufficient_data.
+	// state is the state of the alarm as Cloud Eye names it: ok, alarm or insufficient_data.
 	State State `json:"state"`
-	// valuePercent is the newest value the message carries, in percent.
+	// valuePercent is the newest value in the message, in percent.
 	// +optional
 	ValuePercent string `json:"valuePercent,omitempty"`
-	// datapointTime is when that value was measured.
+	// datapointTime is when Cloud Eye measured that value.
 	// +optional
 	DatapointTime *metav1.MicroTime `json:"datapointTime,omitempty"`
-	// alarmTime is the alarm's own time.
+	// alarmTime is when Cloud Eye raised or cleared the alarm.
 	AlarmTime metav1.MicroTime `json:"alarmTime"`
-	// messageID is SMN's.
+	// messageID is SMN's id of the message.
 	MessageID string `json:"messageID"`
-	// receivedTime is when it was stored.
+	// receivedTime is when the webhook stored the message.
 	ReceivedTime metav1.MicroTime `json:"receivedTime"`
 }
 
-// SubscriptionSignal is the last confirmation or cancellation seen.
+// SubscriptionSignal is the last confirmation or cancellation that the webhook received.
 type SubscriptionSignal struct {
-	// type of the message: SubscriptionConfirmation or UnsubscribeConfirmation.
+	// type is the type of the message: SubscriptionConfirmation or UnsubscribeConfirmation.
 	Type string `json:"type"`
-	// messageID is SMN's.
+	// messageID is SMN's id of the message.
 	MessageID string `json:"messageID"`
-	// sentTime is when it was first sent, as signed.
+	// sentTime is when SMN first sent the message, as signed.
 	// +optional
 	SentTime *metav1.MicroTime `json:"sentTime,omitempty"`
-	// receivedTime is when it was stored.
+	// receivedTime is when the webhook stored the message.
 	ReceivedTime metav1.MicroTime `json:"receivedTime"`
 }

@@ -8,21 +8,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Names that other systems see.
+// Names in the Kubernetes API.
 const (
 	Group    = "autopilot.otc.mcsps.de"
 	Version  = "v1alpha1"
 	Kind     = "RdsAutopilot"
 	Resource = "rdsautopilots"
 
-	// Finalizer keeps an RdsAutopilot until what it made in the cloud is gone. It is never set on an Rds.
+	// Finalizer keeps a deleted RdsAutopilot until the leader has removed its alarms from the cloud. It is never set on
+	// an Rds, so that deleting a database never waits for the autopilot.
 	Finalizer = "autopilot.otc.mcsps.de/alarms"
 
-	// DoctorAnnotation set to "true" marks an RdsAutopilot that rds-autopilot doctor has made to see what the receiver makes of
-	// real messages. It stands for no database, and the leader leaves it alone.
+	// DoctorAnnotation set to "true" marks an RdsAutopilot that rds-autopilot doctor has created to test the receiver
+	// with real messages. It stands for no database, and the leader ignores it.
 	DoctorAnnotation = "autopilot.otc.mcsps.de/doctor"
 
-	// AbandonAnnotation set to "true" lets an RdsAutopilot go although the cloud cannot be reached to clean up.
+	// AbandonAnnotation set to "true" removes the finalizer of a deleted RdsAutopilot although the cloud cannot be
+	// reached. The remaining cloud resources stay in place.
 	AbandonAnnotation = "autopilot.otc.mcsps.de/abandon"
 )
 

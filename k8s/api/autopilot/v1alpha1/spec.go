@@ -20,21 +20,21 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="LAST DECISION",type=string,JSONPath=`.status.summary.lastDecision`
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
 type RdsAutopilot struct {
-	// The rules look at the time zone when it is written: at creation, which is before the leader has looked, and when it
-	// changes. A wrong one that an older schema let through must not keep the status from being written, for a full
-	// disk's alarm is stored there: CEL answers an error for a zone that the API server does not find, and an error is
-	// not forgiven where nothing changed.
+	// The rules check the time zone only when it is written: at creation, before the leader has observed the object,
+	// and when it changes. A wrong zone that an older schema accepted must not prevent a status write, because the
+	// webhook stores the alarm of a full disk there. CEL returns an error for a zone that the API server does not know,
+	// and the API server does not ignore errors of unchanged fields.
 
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the policy: what may be done, and how far.
+	// spec is the policy: what the autopilot may change, and up to which limits.
 	// +kubebuilder:default={}
 	// +optional
 	Spec Spec `json:"spec,omitzero"`
-	// status is written by the autopilot only. Before its first look, Ready is Unknown: a tool that waits must not take a
-	// database that nobody has armed for a healthy one.
-	// +kubebuilder:default={conditions: {{type: "Ready", status: "Unknown", reason: "NotYet", message: "The autopilot has not looked at it yet", lastTransitionTime: "1970-01-01T00:00:00Z"}}}
+	// status is written by the autopilot only. Before the first check, Ready is Unknown, so that a tool that waits for
+	// Ready does not report a database without alarms as healthy.
+	// +kubebuilder:default={conditions: {{type: "Ready", status: "Unknown", reason: "NotYet", message: "Waiting for the first check of this database", lastTransitionTime: "1970-01-01T00:00:00Z"}}}
 	// +optional
 	Status Status `json:"status,omitzero"`
 }
@@ -48,47 +48,47 @@ type RdsAutopilotList struct {
 	Items           []RdsAutopilot `json:"items"`
 }
 
-// Mode says how far the autopilot may go.
+// Mode limits what the autopilot may do.
 //
 // +kubebuilder:validation:Enum=Auto;Recommend;Off
 type Mode string
 
-// The modes, from the widest to the narrowest.
+// The modes, from the least to the most strict.
 const (
-	ModeAuto      Mode = "Auto"      // decide, record and patch
-	ModeRecommend Mode = "Recommend" // decide and record, patch nothing
-	ModeOff       Mode = "Off"       // do nothing, keep nothing in the cloud
+	ModeAuto      Mode = "Auto"      // decides, records and patches
+	ModeRecommend Mode = "Recommend" // decides and records, but patches nothing
+	ModeOff       Mode = "Off"       // does nothing and removes its alarms from the cloud
 )
 
-// Apply says who makes a change.
+// Apply names the system that makes a change.
 //
 // +kubebuilder:validation:Enum=Operator;Cloud
 type Apply string
 
 // The ways to make a change.
 const (
-	ApplyOperator Apply = "Operator" // patch the Rds; its operator does the rest
-	ApplyCloud    Apply = "Cloud"    // after that, ask the cloud itself
+	ApplyOperator Apply = "Operator" // the autopilot patches the Rds, and its operator changes the instance
+	ApplyCloud    Apply = "Cloud"    // the autopilot patches the Rds, if there is one, and requests the change from the cloud itself
 )
 
 // Spec is the policy.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.instanceID) || has(self.apply) && self.apply == 'Cloud'",message="spec.instanceID needs spec.apply: Cloud, because an instance without an Rds has no operator",fieldPath=".instanceID"
 type Spec struct {
-	// mode is "Auto" (decides, records and patches), "Recommend" (decides and records, patches nothing) or "Off" (does
-	// nothing and removes what it created in the cloud). Write "Off" in quotes, because YAML reads a bare Off as false.
-	// Default: Auto.
+	// mode is "Auto" (decides, records and patches), "Recommend" (decides and records, but patches nothing) or "Off"
+	// (does nothing and removes its alarms from the cloud). Write "Off" in quotes, because YAML reads a bare Off as
+	// false. Default: Auto.
 	// +kubebuilder:default=Auto
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
-	// apply is who makes a change: "Operator" (the Rds is patched, and its operator does the rest) or "Cloud" (after that
-	// patch the autopilot asks the cloud itself, and follows its job). Cloud is possible where the service runs with
-	// --allow-apply=Cloud. Default: Operator.
+	// apply names the system that makes a change: "Operator" (the autopilot patches the Rds, and its operator changes
+	// the instance) or "Cloud" (after that patch the autopilot requests the change from the cloud itself and follows
+	// the job). Cloud needs a service that runs with --allow-apply=Cloud. Default: Operator.
 	// +kubebuilder:default=Operator
 	// +optional
 	Apply Apply `json:"apply,omitempty"`
-	// instanceID is the cloud's id of an instance that has no Rds, for example one made with Terraform. It needs apply:
-	// Cloud. Default: the id in status.id of the Rds with this namespace and name.
+	// instanceID is the cloud's id of an instance that has no Rds, for example one created with Terraform. It needs
+	// apply: Cloud. Default: the id in status.id of the Rds with this namespace and name.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z][0-9A-Za-z-]*$')",message="must be the id of an instance, as the cloud shows it"
@@ -106,7 +106,7 @@ type Spec struct {
 
 // Storage is the policy for the volume.
 type Storage struct {
-	// stepGB is how many GB the volume grows at a time: 10 to 3960, a multiple of 10. It grows by more where one step is
+	// stepGB is how many GB the volume grows at a time: 10 to 3960, a multiple of 10. It grows by more if one step is
 	// not enough. Default: 10.
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=10
@@ -114,16 +114,16 @@ type Storage struct {
 	// +kubebuilder:validation:MultipleOf=10
 	// +optional
 	StepGB int32 `json:"stepGB,omitempty"`
-	// maxGB is the cap of the volume in GB: 40 to 4000, a multiple of 10. It is never exceeded; the last step is cut to
-	// it. Default: 4000.
+	// maxGB is the cap of the volume in GB: 40 to 4000, a multiple of 10. The autopilot never exceeds it and clamps the
+	// last step to it. Default: 4000.
 	// +kubebuilder:default=4000
 	// +kubebuilder:validation:Minimum=40
 	// +kubebuilder:validation:Maximum=4000
 	// +kubebuilder:validation:MultipleOf=10
 	// +optional
 	MaxGB int32 `json:"maxGB,omitempty"`
-	// thresholdPercent is how many percent of the storage must be used to raise the alarm: 1 to 99. The smaller of it and
-	// what leaves 10 GB free is in effect: 75 % for 40 GB, 80 % for 50 GB. Default: 90.
+	// thresholdPercent is how many percent of the storage must be used to raise the alarm: 1 to 99. On a small volume
+	// the alarm comes earlier, so that at least 10 GB are free: at 75 % of 40 GB, at 80 % of 50 GB. Default: 90.
 	// +kubebuilder:default=90
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=99
@@ -149,8 +149,8 @@ type StorageAlarm struct {
 	// +kubebuilder:validation:Maximum=5
 	// +optional
 	Count int32 `json:"count,omitempty"`
-	// repeatSeconds is after how many seconds Cloud Eye repeats an alarm that lasts: 300, 600, 900, 1800, 3600, 10800,
-	// 21600, 43200, 86400, or 0 for never. Default: 900.
+	// repeatSeconds is the interval at which Cloud Eye repeats an alarm that lasts, in seconds: 300, 600, 900, 1800,
+	// 3600, 10800, 21600, 43200, 86400, or 0 for never. Default: 900.
 	// +kubebuilder:default=900
 	// +kubebuilder:validation:Enum=0;300;600;900;1800;3600;10800;21600;43200;86400
 	// +optional
@@ -171,8 +171,8 @@ type FlavorAlarm struct {
 	// +kubebuilder:validation:Maximum=5
 	// +optional
 	Count int32 `json:"count,omitempty"`
-	// repeatSeconds is after how many seconds Cloud Eye repeats an alarm that lasts: 300, 600, 900, 1800, 3600, 10800,
-	// 21600, 43200, 86400, or 0 for never. Default: 1800.
+	// repeatSeconds is the interval at which Cloud Eye repeats an alarm that lasts, in seconds: 300, 600, 900, 1800,
+	// 3600, 10800, 21600, 43200, 86400, or 0 for never. Default: 1800.
 	// +kubebuilder:default=1800
 	// +kubebuilder:validation:Enum=0;300;600;900;1800;3600;10800;21600;43200;86400
 	// +optional
@@ -181,11 +181,11 @@ type FlavorAlarm struct {
 
 // Flavor is the policy for CPU and memory.
 type Flavor struct {
-	// cpu says whether and when CPU usage asks for a larger flavor.
+	// cpu sets whether and when CPU usage leads to a larger flavor.
 	// +kubebuilder:default={}
 	// +optional
 	CPU Trigger `json:"cpu,omitzero"`
-	// memory says whether and when memory usage asks for a larger flavor.
+	// memory sets whether and when memory usage leads to a larger flavor.
 	// +kubebuilder:default={}
 	// +optional
 	Memory Trigger `json:"memory,omitzero"`
@@ -193,37 +193,37 @@ type Flavor struct {
 	// +kubebuilder:default={}
 	// +optional
 	Alarm FlavorAlarm `json:"alarm,omitzero"`
-	// maxVCPUs is the cap of the flavor's vCPUs: 1 or more. Default: four times what the instance had when it was first
-	// armed (status.baseline).
+	// maxVCPUs is the cap of the flavor's vCPUs: 1 or more. Default: four times the vCPUs of the instance when it was
+	// first armed (status.baseline).
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	MaxVCPUs *int32 `json:"maxVCPUs,omitempty"`
-	// maxMemoryGB is the cap of the flavor's memory in GB: 1 or more. Default: four times what the instance had when it
-	// was first armed (status.baseline).
+	// maxMemoryGB is the cap of the flavor's memory in GB: 1 or more. Default: four times the memory of the instance
+	// when it was first armed (status.baseline).
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	MaxMemoryGB *int32 `json:"maxMemoryGB,omitempty"`
-	// cooldownSeconds is the least time between two changes of flavor, in seconds: 0 or more. Default: 3600.
+	// cooldownSeconds is the minimum time between two changes of flavor, in seconds: 0 or more. Default: 3600.
 	// +kubebuilder:default=3600
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	CooldownSeconds *int32 `json:"cooldownSeconds,omitempty"`
-	// maxChangesPerDay is how many changes of flavor there may be in any 24 hours: 1 to 10. Default: 2.
+	// maxChangesPerDay is the maximum number of changes of flavor in any 24 hours: 1 to 10. Default: 2.
 	// +kubebuilder:default=2
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10
 	// +optional
 	MaxChangesPerDay int32 `json:"maxChangesPerDay,omitempty"`
-	// window is when a flavor may change, because a change restarts the database. Storage grows at any time. Default: at
-	// any time.
+	// window limits changes of flavor to a part of the week, because such a change restarts the database. Storage grows
+	// at any time. Default: at any time.
 	// +optional
 	Window *Window `json:"window,omitempty"`
 }
 
 // Trigger switches one metric on and sets its threshold.
 type Trigger struct {
-	// enabled says whether this metric is watched: true or false. One that is not watched has no alarm rule in the cloud.
-	// Default: true.
+	// enabled sets whether the autopilot watches this metric: true or false. A metric that is not watched has no alarm
+	// rule in the cloud. Default: true.
 	// +kubebuilder:default=true
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
@@ -242,23 +242,26 @@ type Day string
 
 // Window is a part of the week. An end at or before its start is on the next day.
 type Window struct {
-	// days on which the window opens: Mon, Tue, Wed, Thu, Fri, Sat, Sun, each at most once. Default: every day.
+	// days are the days on which the window opens: Mon, Tue, Wed, Thu, Fri, Sat, Sun, each at most once. Default: every
+	// day.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=7
 	// +listType=set
 	// +optional
 	Days []Day `json:"days,omitempty"`
-	// start of the window as HH:MM, 00:00 to 23:59, in quotes. Required.
+	// start is when the window opens, as HH:MM, 00:00 to 23:59, in quotes. Required.
 	// +kubebuilder:validation:MaxLength=5
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([01][0-9]|2[0-3]):[0-5][0-9]$')",message="must be HH:MM in quotes, such as \"05:00\""
 	// +required
 	Start string `json:"start"`
-	// end of the window as HH:MM, 00:00 to 23:59, in quotes. At or before start means on the next day. Required.
+	// end is when the window closes, as HH:MM, 00:00 to 23:59, in quotes. An end at or before start is on the next day.
+	// Required.
 	// +kubebuilder:validation:MaxLength=5
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([01][0-9]|2[0-3]):[0-5][0-9]$')",message="must be HH:MM in quotes, such as \"05:00\""
 	// +required
 	End string `json:"end"`
-	// timeZone is a name of the IANA time zone database, such as Europe/Berlin; no offset such as +02:00. Default: UTC.
+	// timeZone is a name of the IANA time zone database, such as Europe/Berlin. An offset such as +02:00 is rejected.
+	// Default: UTC.
 	// +kubebuilder:default=UTC
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64

@@ -6,14 +6,14 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Condition types of an RdsAutopilot.
 const (
-	ConditionArmed       = "Armed"       // an alarm would reach us now
-	ConditionProgressing = "Progressing" // a change of ours is pending
-	ConditionLimited     = "Limited"     // a wish was cut by the policy
-	ConditionContested   = "Contested"   // someone undoes what we did
-	ConditionReady       = "Ready"       // armed and looked after, or off as its user wants it
+	ConditionArmed       = "Armed"       // an alarm would reach the service now
+	ConditionProgressing = "Progressing" // a change of the autopilot is in progress
+	ConditionLimited     = "Limited"     // the policy allows less than an alarm needs
+	ConditionContested   = "Contested"   // another writer reverts the autopilot's change
+	ConditionReady       = "Ready"       // armed and checked, or off as its user requested
 )
 
-// Metric is what is watched.
+// Metric is what an alarm watches.
 //
 // +kubebuilder:validation:Enum=storage;cpu;memory
 type Metric string
@@ -25,7 +25,7 @@ const (
 	MetricMemory  Metric = "memory"
 )
 
-// ChangeKind is what a change alters.
+// ChangeKind is what a change modifies.
 //
 // +kubebuilder:validation:Enum=Volume;Flavor
 type ChangeKind string
@@ -36,145 +36,149 @@ const (
 	KindFlavor ChangeKind = "Flavor" // spec.flavorref
 )
 
-// State is an alarm's state, in Cloud Eye's words.
+// State is the state of an alarm, as Cloud Eye names it.
 type State string
 
-// The states Cloud Eye knows.
+// The states of an alarm.
 const (
 	StateOK               State = "ok"
 	StateAlarm            State = "alarm"
 	StateInsufficientData State = "insufficient_data"
 )
 
-// Status is everything that must outlive a process. The webhook writes intake and nothing else; the leader writes the rest.
+// Status holds everything that must survive a restart. The webhook writes intake only; the leader writes the rest.
 type Status struct {
-	// observedGeneration is the metadata.generation that was last looked at. A smaller one means that a change of the spec
-	// has not been seen yet.
+	// observedGeneration is the metadata.generation of the last check. If it is smaller than metadata.generation, the
+	// autopilot has not observed the last change of the spec yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions are Ready (armed and looked after, or off as you want it), Armed (an alarm would reach the service),
-	// Progressing (a change is under way), Limited (a cap cuts a wish) and Contested (somebody undoes a change).
+	// conditions are Ready (armed and checked, or off as you requested), Armed (an alarm would reach the service),
+	// Progressing (a change is in progress), Limited (a cap allows less than an alarm needs) and Contested (another
+	// writer reverts a change).
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// summary says in a few words what happened last.
+	// summary describes the last change and the last decision in a few words.
 	// +optional
 	Summary Summary `json:"summary,omitzero"`
-	// switch is the last word of spec.autopilot of the Rds, as seen in any watch event: the archived operator drops the
-	// field within a second, the word stays.
+	// switch is the last explicit value of spec.autopilot of the Rds. It is stored because the archived operator
+	// removes the field within a second, and an absent field changes nothing.
 	// +optional
 	Switch Switch `json:"switch,omitempty"`
-	// baseline is the instance at first arming.
+	// baseline is the instance when it was first armed.
 	// +optional
 	Baseline *Baseline `json:"baseline,omitempty"`
-	// instance is what the cloud had when last seen.
+	// instance is the instance as the last check found it in the cloud.
 	// +optional
 	Instance *Instance `json:"instance,omitempty"`
-	// alarms is what exists in the cloud for this database.
+	// alarms describes the topic, subscription and rules that exist in the cloud for this database.
 	// +optional
 	Alarms Alarms `json:"alarms,omitzero"`
-	// intake is written by the webhook alone.
+	// intake holds the messages of the cloud. Only the webhook writes it.
 	// +optional
 	Intake Intake `json:"intake,omitzero"`
-	// pending is the intent: recorded before anything is changed, moved to changes once the cloud has it.
+	// pending is the change that is decided. It is stored before anything is changed, and moves to changes when it has
+	// ended.
 	// +optional
 	Pending *Intent `json:"pending,omitempty"`
-	// overtaken is a flavor intent that was pending for so long that storage had to go first.
+	// overtaken is a flavor change that was pending for so long that storage had to go first.
 	// +optional
 	Overtaken *Intent `json:"overtaken,omitempty"`
-	// unfulfilled is what the Rds asks for without us and the cloud has not got.
+	// unfulfilled lists the size and flavor that another writer requested in the Rds and that the cloud does not have
+	// yet.
 	// +listType=map
 	// +listMapKey=kind
 	// +optional
 	Unfulfilled []Unfulfilled `json:"unfulfilled,omitempty"`
-	// deferred is a wish that waits for the window.
+	// deferred is a flavor change that waits for the window.
 	// +optional
 	Deferred *Deferred `json:"deferred,omitempty"`
-	// changes, newest first: the last 2 of kind Volume, the last 10 of kind Flavor.
+	// changes lists the changes that have ended, newest first: the last 2 of kind Volume and the last 10 of kind
+	// Flavor.
 	// +kubebuilder:validation:MaxItems=12
 	// +listType=atomic
 	// +optional
 	Changes []Change `json:"changes,omitempty"`
-	// formerVolumes are the sizes the volume had within the last 7 days, newest first, one a day at most; none where it has
-	// not grown.
+	// formerVolumes lists the former sizes of the volume within the last 7 days, newest first, at most one per day. It
+	// is empty if the volume has not grown.
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic
 	// +optional
 	FormerVolumes []FormerVolume `json:"formerVolumes,omitempty"`
-	// warned is what people were warned of, once, for as long as it holds.
+	// warned lists the warnings that still hold, so that each is reported once.
 	// +listType=map
 	// +listMapKey=reason
 	// +optional
 	Warned []Warned `json:"warned,omitempty"`
-	// decisions, newest first.
+	// decisions lists the decisions, newest first.
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic
 	// +optional
 	Decisions []DecisionRecord `json:"decisions,omitempty"`
 }
 
-// Switch is what spec.autopilot of an Rds said.
+// Switch is an explicit value of spec.autopilot of an Rds.
 //
 // +kubebuilder:validation:Enum="On";"Off"
 type Switch string
 
-// The words of spec.autopilot: true and false.
+// The values of spec.autopilot: true and false.
 const (
 	SwitchOn  Switch = "On"
 	SwitchOff Switch = "Off"
 )
 
-// Summary is what happened last, in a few words: the columns of kubectl get. Programs should read changes and decisions.
+// Summary holds the texts of the columns of kubectl get. Programs should read changes and decisions instead.
 type Summary struct {
-	// lastChange is the last change of size or flavor, by whomever, such as "40 → 50 GB".
+	// lastChange describes the last change of size or flavor by any writer, such as "40 → 50 GB".
 	// +optional
 	LastChange string `json:"lastChange,omitempty"`
-	// lastDecision is the reason and the metric of the last decision that was new, such as "AlarmInForce (storage)".
+	// lastDecision is the reason and the metric of the last new decision, such as "AlarmInForce (storage)".
 	// +optional
 	LastDecision string `json:"lastDecision,omitempty"`
 }
 
-// Baseline is the instance at first arming.
+// Baseline is the instance when it was first armed.
 type Baseline struct {
 	// volumeGB is the size of the volume in GB.
 	VolumeGB int32 `json:"volumeGB"`
-	// flavor is its code.
+	// flavor is the code of the flavor.
 	Flavor string `json:"flavor"`
-	// vcpus of the flavor.
+	// vcpus is the number of vCPUs of the flavor.
 	VCPUs int32 `json:"vcpus"`
-	// memoryGB of the flavor, in GB.
+	// memoryGB is the memory of the flavor in GB.
 	MemoryGB int32 `json:"memoryGB"`
 }
 
-// Instance is what the cloud had when last seen.
+// Instance is the instance as the last check found it in the cloud.
 type Instance struct {
-	// id of the instance in the cloud.
+	// id is the id of the instance in the cloud.
 	// +optional
 	ID string `json:"id,omitempty"`
-	// status in the cloud's words, such as ACTIVE.
+	// status is the status as the cloud names it, such as ACTIVE.
 	// +optional
 	Status string `json:"status,omitempty"`
-	// activeSince is when the status was first seen ACTIVE without a break.
+	// activeSince is when the status became ACTIVE. It is kept as long as every check finds ACTIVE.
 	// +optional
 	ActiveSince *metav1.Time `json:"activeSince,omitempty"`
 	// volumeGB is the size of the volume in GB.
 	// +optional
 	VolumeGB int32 `json:"volumeGB,omitempty"`
-	// flavor is its code.
+	// flavor is the code of the flavor.
 	// +optional
 	Flavor string `json:"flavor,omitempty"`
-	// vcpus of the flavor.
+	// vcpus is the number of vCPUs of the flavor.
 	// +optional
 	VCPUs int32 `json:"vcpus,omitempty"`
-	// memoryGB of the flavor, in GB.
+	// memoryGB is the memory of the flavor in GB.
 	// +optional
 	MemoryGB int32 `json:"memoryGB,omitempty"`
 	// zones are the availability zones of its nodes.
 	// +listType=atomic
 	// +optional
 	Zones []string `json:"zones,omitempty"`
-	// nodeIDs of the instance: an alarm may name a node instead of the instance.
+	// nodeIDs are the ids of the nodes of the instance, because an alarm may name a node instead of the instance.
 	// +listType=atomic
 	// +optional
 	NodeIDs []string `json:"nodeIDs,omitempty"`
@@ -183,29 +187,29 @@ type Instance struct {
 	Primary string `json:"primary,omitempty"`
 }
 
-// Alarms is what exists in the cloud for this database.
+// Alarms describes the topic, subscription and rules that exist in the cloud for a database.
 type Alarms struct {
-	// topicURN names the topic that the alarms are published to.
+	// topicURN is the URN of the topic to which Cloud Eye publishes the alarms.
 	// +optional
 	TopicURN string `json:"topicURN,omitempty"`
-	// subscriptionURN names the subscription of the public URL to the topic.
+	// subscriptionURN is the URN of the subscription of the public URL to the topic.
 	// +optional
 	SubscriptionURN string `json:"subscriptionURN,omitempty"`
 	// subscription is Pending, Confirmed or Missing.
 	// +kubebuilder:validation:Enum=Pending;Confirmed;Missing
 	// +optional
 	Subscription SubscriptionState `json:"subscription,omitempty"`
-	// subscribedTime is when the confirmation was last asked for.
+	// subscribedTime is when the leader last requested a confirmation.
 	// +optional
 	SubscribedTime *metav1.Time `json:"subscribedTime,omitempty"`
-	// rules are the alarm rules, one for each metric that is watched.
+	// rules are the alarm rules, one for each watched metric.
 	// +listType=map
 	// +listMapKey=metric
 	// +optional
 	Rules []Rule `json:"rules,omitempty"`
 }
 
-// SubscriptionState is how far the subscription is.
+// SubscriptionState is the state of the subscription.
 type SubscriptionState string
 
 // The states of a subscription.
@@ -217,103 +221,104 @@ const (
 
 // Rule is one alarm rule in Cloud Eye.
 type Rule struct {
-	// metric that it watches: storage, cpu or memory.
+	// metric is the metric that the rule watches: storage, cpu or memory.
 	Metric Metric `json:"metric"`
-	// alarmID is its id in Cloud Eye.
+	// alarmID is the id of the rule in Cloud Eye.
 	// +optional
 	AlarmID string `json:"alarmID,omitempty"`
-	// thresholdPercent that the rule has in the cloud, in percent.
+	// thresholdPercent is the threshold of the rule in the cloud, in percent.
 	// +optional
 	ThresholdPercent int32 `json:"thresholdPercent,omitempty"`
-	// dimension is the rule's, as name:value.
+	// dimension is the dimension of the rule, as name:value.
 	// +optional
 	Dimension string `json:"dimension,omitempty"`
-	// state in Cloud Eye's words: ok, alarm or insufficient_data.
+	// state is the state of the alarm as Cloud Eye names it: ok, alarm or insufficient_data.
 	// +optional
 	State State `json:"state,omitempty"`
-	// stateTime is when the state last changed, by Cloud Eye.
+	// stateTime is when the state last changed, by Cloud Eye's clock.
 	// +optional
 	StateTime *metav1.MicroTime `json:"stateTime,omitempty"`
 }
 
-// Intent is a change that is decided and not yet completed.
+// Intent is a change that is decided and has not ended yet.
 type Intent struct {
 	// kind is Volume or Flavor.
 	Kind ChangeKind `json:"kind"`
-	// metrics whose alarms ask for it.
+	// metrics are the metrics whose alarms led to the change.
 	// +listType=atomic
 	Metrics []Metric `json:"metrics"`
-	// from is the size in GB, or the flavor's code, before.
+	// from is the size in GB, or the flavor's code, before the change.
 	From string `json:"from"`
-	// to is the size in GB, or the flavor's code, that is wanted.
+	// to is the requested size in GB, or the code of the requested flavor.
 	To string `json:"to"`
-	// evidenceTime is when the value was measured.
+	// evidenceTime is when Cloud Eye measured the value.
 	EvidenceTime metav1.MicroTime `json:"evidenceTime"`
-	// valuePercent is what was measured, in percent.
+	// valuePercent is the measured value in percent.
 	ValuePercent string `json:"valuePercent"`
-	// decisionTime is when it was decided.
+	// decisionTime is the time of the decision.
 	DecisionTime metav1.MicroTime `json:"decisionTime"`
-	// message is the sentence that says why.
+	// message gives the reason for the change in one sentence.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// askedTime is when the API server accepted the patch, or the Rds was first seen to ask for it. Without an Rds it is
-	// when the cloud began.
+	// askedTime is when the API server accepted the patch, or when a check first found the change in the spec of the
+	// Rds. Without an Rds it is when the cloud began the change.
 	// +optional
 	AskedTime *metav1.MicroTime `json:"askedTime,omitempty"`
-	// jobID is the cloud's job that makes the change, where the autopilot has asked the cloud itself.
+	// jobID is the id of the cloud's job that makes the change, if the autopilot has requested it from the cloud
+	// itself.
 	// +optional
 	JobID string `json:"jobID,omitempty"`
 	// jobTime is when the cloud began that job.
 	// +optional
 	JobTime *metav1.MicroTime `json:"jobTime,omitempty"`
-	// refusal is set while the API server refuses the patch, or the cloud the change.
+	// refusal is set while the API server refuses the patch, or the cloud refuses the change.
 	// +optional
 	Refusal *Refusal `json:"refusal,omitempty"`
-	// generation of the policy that it was decided by.
+	// generation is the metadata.generation of the policy at the decision.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 }
 
-// Refusal is the API server's answer to the patch of an intent, or the cloud's to the change.
+// Refusal describes why the API server refuses a patch, or the cloud a change.
 type Refusal struct {
-	// count of refusals in a row.
+	// count is the number of refusals in a row.
 	Count int32 `json:"count"`
-	// time of the last one.
+	// time is the time of the last refusal.
 	Time metav1.MicroTime `json:"time"`
-	// message is in the words of the API server or of the cloud.
+	// message is the text of the API server or of the cloud.
 	Message string `json:"message"`
-	// reason is the code of the cloud's refusal, as in decisions. The API server's has none.
+	// reason is the code of the cloud's refusal, as in decisions. It is empty if the API server refuses.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// nextTime is when the cloud is asked again at the earliest.
+	// nextTime is the earliest time of the next request to the cloud.
 	// +optional
 	NextTime *metav1.MicroTime `json:"nextTime,omitempty"`
 }
 
-// Unfulfilled is a size or flavor that somebody else put into the Rds and that the cloud has not got.
+// Unfulfilled is a size or flavor that another writer requested in the Rds and that the cloud does not have yet.
 type Unfulfilled struct {
 	// kind is Volume or Flavor.
 	Kind ChangeKind `json:"kind"`
-	// to is the size in GB, or the flavor's code.
+	// to is the requested size in GB, or the code of the requested flavor.
 	To string `json:"to"`
-	// sinceTime is when it was first seen.
+	// sinceTime is when a check first found the request.
 	SinceTime metav1.Time `json:"sinceTime"`
 }
 
-// Deferred is a wish for a flavor that waits for the window.
+// Deferred is a flavor change that waits for the window.
 type Deferred struct {
-	// metrics whose alarms ask for it.
+	// metrics are the metrics whose alarms led to the change.
 	// +listType=atomic
 	Metrics []Metric `json:"metrics"`
-	// valuePercent is what was measured last, in percent.
+	// valuePercent is the last measured value in percent.
 	ValuePercent string `json:"valuePercent"`
-	// firstTime is when it was first wished for.
+	// firstTime is the time of the first deferral.
 	FirstTime metav1.Time `json:"firstTime"`
-	// lastTime is when it was last wished for. It is kept for 7 days from then on.
+	// lastTime is the time of the last deferral. The change expires 7 days later.
 	LastTime metav1.Time `json:"lastTime"`
 }
 
-// Author is who made a change.
+// Author is the origin of a change.
 //
 // +kubebuilder:validation:Enum=Autopilot;Other
 type Author string
@@ -331,9 +336,10 @@ type Outcome string
 
 // The outcomes of changes.
 const (
-	OutcomeCompleted Outcome = "Completed" // the cloud has it
-	OutcomeLost      Outcome = "Lost"      // the Rds no longer asks for it and the cloud has not got it
-	// OutcomeRolledBack is a change by others: the cloud left a flavor of ours although the Rds still asked for it.
+	OutcomeCompleted Outcome = "Completed" // the cloud has made the change
+	OutcomeLost      Outcome = "Lost"      // the Rds no longer requests it, and the cloud did not make it
+	// OutcomeRolledBack is a change by others: the cloud reverted the autopilot's flavor although the Rds still
+	// requested it.
 	OutcomeRolledBack Outcome = "RolledBack"
 )
 
@@ -341,83 +347,83 @@ const (
 type Change struct {
 	// kind is Volume or Flavor.
 	Kind ChangeKind `json:"kind"`
-	// by is who made it: Autopilot or Other.
+	// by is the origin of the change: Autopilot or Other.
 	By Author `json:"by"`
-	// from is the size in GB, or the flavor's code, before.
+	// from is the size in GB, or the flavor's code, before the change.
 	From string `json:"from"`
-	// to is the size in GB, or the flavor's code, after it.
+	// to is the size in GB, or the flavor's code, after the change.
 	To string `json:"to"`
-	// metrics whose alarms asked for it.
+	// metrics are the metrics whose alarms led to the change.
 	// +listType=atomic
 	// +optional
 	Metrics []Metric `json:"metrics,omitempty"`
-	// valuePercent is what was measured, in percent.
+	// valuePercent is the measured value in percent.
 	// +optional
 	ValuePercent string `json:"valuePercent,omitempty"`
-	// evidenceTime is when the value was measured.
+	// evidenceTime is when Cloud Eye measured the value.
 	// +optional
 	EvidenceTime *metav1.MicroTime `json:"evidenceTime,omitempty"`
-	// decisionTime is when it was decided.
+	// decisionTime is the time of the decision.
 	// +optional
 	DecisionTime *metav1.MicroTime `json:"decisionTime,omitempty"`
-	// completionTime is when it ended.
+	// completionTime is when the change ended.
 	CompletionTime metav1.MicroTime `json:"completionTime"`
 	// outcome is Completed, Lost or RolledBack.
 	Outcome Outcome `json:"outcome"`
-	// count is how often it happened, where equal changes within a day are one entry: a size of ours that was taken back,
-	// a flavor that others changed. completionTime is the last one's.
+	// count is the number of equal changes within a day that this entry stands for: a size of the autopilot that
+	// another writer reverted, or a flavor that others changed. completionTime is the time of the last one.
 	// +optional
 	Count int32 `json:"count,omitempty"`
-	// generation of the policy that it was decided by.
+	// generation is the metadata.generation of the policy at the decision.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 }
 
-// FormerVolume is a size the volume had.
+// FormerVolume is a former size of the volume.
 type FormerVolume struct {
 	// volumeGB is the size in GB.
 	VolumeGB int32 `json:"volumeGB"`
-	// until is when it was first seen with another size.
+	// until is when a check first found another size.
 	Until metav1.Time `json:"until"`
 }
 
-// Warned is one thing people were warned of.
+// Warned is a warning that was reported and still holds.
 type Warned struct {
-	// reason is the code in the event.
+	// reason is the code of the event.
 	Reason string `json:"reason"`
-	// volumeGB is the size of the volume at that time, in GB.
+	// volumeGB is the size of the volume at the time of the warning, in GB.
 	VolumeGB int32 `json:"volumeGB"`
-	// time of the warning.
+	// time is the time of the warning.
 	Time metav1.Time `json:"time"`
 }
 
-// DecisionRecord is one decision, or several equal ones in a row.
+// DecisionRecord is one decision, or several equal decisions in a row.
 type DecisionRecord struct {
-	// time of the first of them.
+	// time is the time of the first of them.
 	Time metav1.Time `json:"time"`
-	// lastTime is that of the last, written at most every 5 minutes.
+	// lastTime is the time of the last of them. It is updated at most every 5 minutes.
 	// +optional
 	LastTime metav1.Time `json:"lastTime,omitzero"`
-	// count of them, as far as they were written.
+	// count is the number of updates of this record, beginning with 1.
 	Count int32 `json:"count"`
-	// metric that it is about: storage, cpu or memory.
+	// metric is the metric of the alarm: storage, cpu or memory.
 	Metric Metric `json:"metric"`
 	// action is GrowVolume, ChangeFlavor or None.
 	Action string `json:"action"`
-	// reason is one code; the same in event, condition, metric and log.
+	// reason is the code of the reason, which is the same in events, conditions, metrics and logs.
 	Reason string `json:"reason"`
-	// from is the size in GB, or the flavor's code, at that time.
+	// from is the size in GB, or the flavor's code, at the decision.
 	// +optional
 	From string `json:"from,omitempty"`
-	// to is the size in GB, or the flavor's code, that was decided on.
+	// to is the requested size in GB, or the code of the requested flavor.
 	// +optional
 	To string `json:"to,omitempty"`
-	// valuePercent is what was measured, in percent.
+	// valuePercent is the measured value in percent.
 	// +optional
 	ValuePercent string `json:"valuePercent,omitempty"`
-	// messageID of the message that made the leader look, if one did.
+	// messageID is the id of the message that started the check, if a message did.
 	// +optional
 	MessageID string `json:"messageID,omitempty"`
-	// message is one sentence a person understands.
+	// message explains the decision in one sentence.
 	Message string `json:"message"`
 }

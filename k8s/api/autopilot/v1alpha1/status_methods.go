@@ -2,8 +2,8 @@
 
 package v1alpha1
 
-// Copy returns a copy to alter. It shares the lists of changes, former volumes and decisions, which nobody alters in place: they are
-// most of a status, and what is added makes a new list.
+// Copy returns a copy that the caller may modify, except for the elements of Changes, FormerVolumes and Decisions.
+// These lists are most of a status, so the copy shares them; the caller must replace them instead of writing to them.
 func (s *Status) Copy() Status {
 	short := *s
 	short.Changes, short.FormerVolumes, short.Decisions = nil, nil, nil
@@ -12,8 +12,8 @@ func (s *Status) Copy() Status {
 	return next
 }
 
-// Intents returns the changes of ours that are under way: the pending one and, where storage had to go first, the one it
-// overtook.
+// Intents returns the autopilot's changes that are in progress: the pending one and, if storage had to go first, the
+// flavor change that it overtook.
 func (s *Status) Intents() []*Intent {
 	var intents []*Intent
 	for _, i := range []*Intent{s.Pending, s.Overtaken} {
@@ -24,8 +24,8 @@ func (s *Status) Intents() []*Intent {
 	return intents
 }
 
-// Refused returns why an intent is not being made; nil where it is, or where nobody has said no. What is known of an earlier
-// job that failed stays while the next one runs.
+// Refused returns the refusal that prevents the intent, or nil. While a job runs it returns nil, although the refusal
+// of an earlier job stays recorded.
 func (i *Intent) Refused() *Refusal {
 	if i.JobID != "" {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Names that other systems see. The plural is the operator's.
+// Names in the Kubernetes API. The operator defines the plural.
 const (
 	Group    = "otc.mcsps.de"
 	Version  = "v1alpha1"
@@ -26,7 +26,8 @@ func AddToScheme(s *runtime.Scheme) error {
 	return nil
 }
 
-// Rds is a database, as far as the autopilot reads it. It is never written as a whole.
+// Rds holds the fields of a database that the autopilot reads. Never write it as a whole, because that would remove all
+// other fields.
 //
 // +kubebuilder:object:root=true
 type Rds struct {
@@ -45,27 +46,27 @@ type RdsList struct {
 	Items           []Rds `json:"items"`
 }
 
-// Spec is what the operator applies to the cloud.
+// Spec holds what the operator applies to the cloud.
 type Spec struct {
-	// Autopilot turns autopilot on (true) or off (false); absent says nothing.
+	// Autopilot turns autopilot on (true) or off (false). An absent field changes nothing.
 	Autopilot *bool `json:"autopilot,omitempty"`
-	// AvailabilityZone is one zone, or two, comma separated.
+	// AvailabilityZone is one zone, or two zones separated by a comma.
 	AvailabilityZone string `json:"availabilityzone,omitempty"`
 	// DatastoreType is MySQL, PostgreSQL or SQLServer.
 	DatastoreType    string `json:"datastoretype,omitempty"`
 	DatastoreVersion string `json:"datastoreversion,omitempty"`
-	// Endpoint set means that the operator's own, unauthenticated autopilot is on.
+	// Endpoint turns on the operator's own, unauthenticated autopilot.
 	Endpoint string `json:"endpoint,omitempty"`
 	// FlavorRef is the flavor's code with the suffix of its mode.
 	FlavorRef string `json:"flavorref,omitempty"`
-	// VolumeSize in GB.
+	// VolumeSize is the size of the volume in GB.
 	VolumeSize int32  `json:"volumesize,omitempty"`
 	VolumeType string `json:"volumetype,omitempty"`
 }
 
-// Status is what the operator says of the instance.
+// Status holds what the operator reports about the instance.
 type Status struct {
-	// ID of the instance in the cloud.
+	// ID is the id of the instance in the cloud.
 	ID     string `json:"id,omitempty"`
 	Status string `json:"status,omitempty"`
 }

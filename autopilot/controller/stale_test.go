@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/level"
+)
+
+// stuckTargets is a cache whose watch of Rds is stuck.
+type stuckTargets struct {
+	TargetCache
+	last *autopilot.Target
+}
+
+func (s stuckTargets) Target(string, string) *autopilot.Target { return s.last }
+
+// stuckAutopilots is a cache whose watch of RdsAutopilots is stuck.
+type stuckAutopilots struct {
+	AutopilotCache
+	last *v1alpha1.RdsAutopilot
+}
+
+func (s stuckAutopilots) Autopilot(string, string) (*v1alpha1.RdsAutopilot, bool) {
+	return s.last, true
+}
+
+// startStorageAlarm returns a controller whose database is armed and has a storage alarm.
+func (w *world) startStorageAlarm(t *testing.T) *Controller {
+	t.Helper()
+	c := w.process()
+	w.settle(t, c)
+	w.usedGB = 93.1
+	w.alarm(v1alpha1.MetricStorage, true)
+	return c
+}
+
+func TestRoundKeepsPendingChangeWhenCacheHasRdsBeforePatch(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.startStorageAlarm(t)
+		c.Targets = stuckTargets{c.Targets, c.Targets.Target(database.Namespace, database.Name)}
+		for range 3 {
+			w.now = w.now.Add(time.Second)
+			if _, err := w.decide(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if s := w.rap().Status; s.Pending == nil || s.Pending.To != "110" || len(s.Changes) > 0 || !slices.Equal(w.patches, []string{"110"}) {
+			t.Errorf("pending %+v, changes %+v, patches %v; want one pending change to 110", s.Pending, s.Changes, w.patches)
+		}
+	})
+}
+
+func TestRoundOnOldAutopilotConflictsAndPatchesNothing(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.startStorageAlarm(t)
+		last, _ := c.Autopilots.Autopilot(database.Namespace, database.Name)
+		c.Autopilots = stuckAutopilots{c.Autopilots, last}
+		if _, err := w.decide(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		w.usedGB = 104 // a second decision would go beyond 110 GB
+		w.now = w.now.Add(time.Second)
+		if _, err := w.decide(t.Context(), c); !errors.Is(err, autopilot.ErrConflict) {
+			t.Errorf("%v, want a conflict", err)
+		}
+		if !slices.Equal(w.patches, []string{"110"}) {
+			t.Errorf("patches %v, want one", w.patches)
+		}
+	})
+}
+
+func TestRoundPatchesNothingWhenAutopilotWasTurnedOffMeanwhile(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.startStorageAlarm(t)
+		last := c.Targets.Target(database.Namespace, database.Name)
+		c.Targets = stuckTargets{c.Targets, last}
+		off := false
+		w.changeRds(func(rds *otcv1.Rds) { rds.Spec.Autopilot = &off })
+		c.switches = switchTracker{last: make(map[Key]v1alpha1.Switch)} // the watch event has not come
+		if _, err := w.decide(t.Context(), c); !errors.Is(err, autopilot.ErrConflict) {
+			t.Errorf("%v, want a conflict", err)
+		}
+		if len(w.patches) > 0 {
+			t.Errorf("patches %v, want none", w.patches)
+		}
+	})
+}
+
+func TestArmingOnOldAutopilotStartsFromStoredAlarms(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		for w.rap() == nil {
+			_, _ = w.decide(t.Context(), c)
+		}
+		synctest.Wait()
+		last, _ := c.Autopilots.Autopilot(database.Namespace, database.Name)
+		w.settle(t, c)
+		if len(last.Status.Alarms.Rules) > 0 || !w.armed() {
+			t.Fatal("the database must be armed, and the old cache must not show it")
+		}
+		c.Autopilots = stuckAutopilots{c.Autopilots, last}
+		w.names = nil
+		if _, err := c.arm(t.Context(), database); err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(w.names, "topic") {
+			t.Errorf("steps %v, want no second topic", w.names)
+		}
+	})
+}
+
+func TestTargetChangedStartsNoRoundForOwnPatch(t *testing.T) {
+	pending := &v1alpha1.RdsAutopilot{}
+	pending.Status.Pending = &v1alpha1.Intent{Kind: v1alpha1.KindVolume, From: "100", To: "110"}
+	at := func(version, instance string, gb int) *autopilot.Target {
+		return &autopilot.Target{
+			Namespace: database.Namespace, Name: database.Name, ResourceVersion: version, InstanceID: instance,
+			Wanted: autopilot.Wanted{VolumeGB: gb},
+		}
+	}
+	for name, tc := range map[string]struct {
+		old, now *autopilot.Target
+		rap      *v1alpha1.RdsAutopilot
+		want     bool
+	}{
+		"our own patch":             {at("1", "a", 100), at("2", "a", 110), pending, true},
+		"no pending change":         {at("1", "a", 100), at("2", "a", 110), &v1alpha1.RdsAutopilot{}, false},
+		"our value was reverted":    {at("2", "a", 110), at("3", "a", 100), pending, false},
+		"another instance as well":  {at("1", "a", 100), at("2", "b", 110), pending, false},
+		"seen for the first time":   {nil, at("2", "a", 110), pending, false},
+		"deleted":                   {at("2", "a", 110), nil, pending, false},
+		"requested since our patch": {at("2", "a", 110), at("3", "a", 120), pending, false},
+	} {
+		c := &Controller{Options: Options{Autopilots: stuckAutopilots{last: tc.rap}}}
+		if got := c.isOwnPatch(database, tc.old, tc.now); got != tc.want {
+			t.Errorf("%s: own patch %t, want %t", name, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/flavors"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// noon is a Wednesday.
+var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(noon.Add(-d))) }
+
+// calm returns a database on which the autopilot could act, with low usage.
+func calm() *Situation {
+	sold := func(code string, vcpus, memoryGB int, state string) flavors.Flavor {
+		return flavors.Flavor{Code: code, Engine: "MySQL", Versions: []string{"8.0"}, Mode: "ha", VCPUs: vcpus, MemoryGB: memoryGB,
+			Zones: map[string]string{"eu-de-01": "normal", "eu-de-02": state}}
+	}
+	measured := func(percent, usedGB float64) autopilot.Evidence {
+		return autopilot.Evidence{Time: noon.Add(-2 * time.Minute), Percent: percent, UsedGB: usedGB}
+	}
+	inst := &autopilot.Instance{
+		ID: "i1", Status: autopilot.StatusActive, Engine: "MySQL", Version: "8.0", Mode: "ha", Flavor: "rds.mysql.n1.large.4.ha",
+		VCPUs: 2, MemoryGB: 8, VolumeGB: 100, Zones: []string{"eu-de-01", "eu-de-02"},
+	}
+	return &Situation{
+		Namespace: "shop", Name: "orders",
+		Evidence: map[v1alpha1.Metric]autopilot.Evidence{
+			v1alpha1.MetricStorage: measured(0, 42), v1alpha1.MetricCPU: measured(12.5, 0), v1alpha1.MetricMemory: measured(50, 0),
+		},
+		Case: autopilot.Case{
+			Now: noon, Mode: v1alpha1.ModeAuto, Enabled: true, Spec: autopilot.DefaultSpec(), Generation: 3, Recheck: 30 * time.Second,
+			Wanted: autopilot.Wanted{VolumeGB: 100, Flavor: inst.Flavor}, Instance: inst,
+			Catalogue: []flavors.Flavor{
+				sold("rds.mysql.n1.large.4.ha", 2, 8, "normal"), sold("rds.mysql.n1.xlarge.4.ha", 4, 16, "sellout"),
+				sold("rds.mysql.n1.2xlarge.4.ha", 8, 32, "normal"), sold("rds.mysql.n1.4xlarge.4.ha", 16, 64, "normal"),
+			},
+			Status: v1alpha1.Status{
+				Instance: &v1alpha1.Instance{ID: "i1", Status: "ACTIVE", ActiveSince: new(metav1.NewTime(noon.Add(-24 * time.Hour)))},
+				Baseline: &v1alpha1.Baseline{VolumeGB: 100, VCPUs: 2, MemoryGB: 8},
+			},
+		},
+	}
+}
+
+// changedLately enters two flavor changes and a closed window, so that cooldown, budget and window prevent a change.
+func changedLately(s *Situation) {
+	for _, back := range []time.Duration{23 * time.Minute, 7 * time.Hour} {
+		s.Status.Changes = append(s.Status.Changes, v1alpha1.Change{
+			Kind: v1alpha1.KindFlavor, By: v1alpha1.ByAutopilot, From: "rds.mysql.n1.medium.4.ha", To: "rds.mysql.n1.large.4.ha",
+			Metrics: []v1alpha1.Metric{v1alpha1.MetricCPU}, ValuePercent: "96.0", DecisionTime: ago(back + 10*time.Minute),
+			CompletionTime: *ago(back), Outcome: v1alpha1.OutcomeCompleted, Generation: 3,
+		})
+	}
+	s.Spec.Flavor.Window = &v1alpha1.Window{Days: []v1alpha1.Day{"Sat"}, Start: "01:00", End: "05:00", TimeZone: "UTC"}
+}
+
+func TestPlanNamesTheFirstGuardAndTheDecisionAtTheThreshold(t *testing.T) {
+	for _, tc := range []struct {
+		name        string
+		alter       func(*Situation)
+		metric      v1alpha1.Metric
+		now         autopilot.Reason
+		atThreshold string // reason and target
+		candidates  int
+	}{
+		{"storage below the threshold would grow at it", func(*Situation) {}, v1alpha1.MetricStorage, autopilot.ReasonBelowThreshold, "AlarmInForce 110", 0},
+		{"a full volume grows now", func(s *Situation) {
+			s.Evidence[v1alpha1.MetricStorage] = autopilot.Evidence{Time: noon, UsedGB: 92}
+		}, v1alpha1.MetricStorage, autopilot.ReasonAlarmInForce, "", 0},
+		{"a threshold that is no whole number of GB is reached", func(s *Situation) { s.Instance.VolumeGB, s.Wanted.VolumeGB = 80, 80 }, v1alpha1.MetricStorage, autopilot.ReasonBelowThreshold, "AlarmInForce 90", 0},
+		{"without data, the decision at the threshold is known", func(s *Situation) { s.Evidence = nil }, v1alpha1.MetricStorage, autopilot.ReasonNoData, "AlarmInForce 110", 0},
+		{"the cap prevents growth", func(s *Situation) { s.Spec.Storage.MaxGB = 100 }, v1alpha1.MetricStorage, autopilot.ReasonBelowThreshold, "CapReached ", 0},
+		{"CPU below the threshold would change the flavor at it", func(*Situation) {}, v1alpha1.MetricCPU, autopilot.ReasonBelowThreshold, "AlarmInForce rds.mysql.n1.2xlarge.4.ha", 3},
+		{"the cooldown comes before budget and window", changedLately, v1alpha1.MetricCPU, autopilot.ReasonBelowThreshold, "Cooldown ", 3},
+		{"a change that this check has seen first counts as measured", func(s *Situation) {
+			changedLately(s)
+			s.Status.Changes[0].CompletionTime = *ago(0)
+		}, v1alpha1.MetricCPU, autopilot.ReasonStaleEvidence, "Cooldown ", 3},
+		{"candidates are listed behind a pending change", func(s *Situation) { s.Wanted.Flavor = "rds.mysql.n1.2xlarge.4.ha" }, v1alpha1.MetricMemory,
+			autopilot.ReasonBelowThreshold, "ChangePending ", 3},
+		{"candidates are listed while autopilot is off", func(s *Situation) { s.Enabled = false }, v1alpha1.MetricMemory, autopilot.ReasonNotEnabled, "", 3},
+		{"mode Recommend names the change", func(s *Situation) { s.Mode = v1alpha1.ModeRecommend }, v1alpha1.MetricStorage, autopilot.ReasonBelowThreshold, "Recommend 110", 0},
+		{"without an instance nothing else is known", func(s *Situation) { s.Instance, s.Evidence = nil, nil }, v1alpha1.MetricCPU, autopilot.ReasonInstanceUnknown, "", 0},
+		{"an invalid policy is named", func(s *Situation) { s.Spec.Storage.StepGB = 15 }, v1alpha1.MetricStorage, autopilot.ReasonPolicyInvalid, "", 0},
+		{"candidates that are sold out are listed", func(s *Situation) {
+			for _, f := range s.Catalogue {
+				f.Zones["eu-de-01"] = "sellout"
+			}
+		}, v1alpha1.MetricCPU, autopilot.ReasonBelowThreshold, "SoldOut ", 3},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := calm()
+			tc.alter(s)
+			before, err := json.Marshal(s.Case)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := s.Plan().Metrics
+			m := all[slices.IndexFunc(all, func(m Metric) bool { return m.Metric == tc.metric })]
+			atThreshold := ""
+			if m.AtThreshold != nil {
+				atThreshold = string(m.AtThreshold.Reason) + " " + m.AtThreshold.To
+			}
+			got := []any{m.Decision.Reason, atThreshold, len(m.Candidates)}
+			if diff := cmp.Diff([]any{tc.now, tc.atThreshold, tc.candidates}, got); diff != "" {
+				t.Errorf("now, at the threshold, candidates:\n%s", diff)
+			}
+			if after, err := json.Marshal(s.Case); err != nil || !bytes.Equal(before, after) {
+				t.Errorf("the case was modified (%v):\n%s", err, cmp.Diff(string(before), string(after)))
+			}
+		})
+	}
+}
+
+func TestTextWritesATableAndDetails(t *testing.T) {
+	s := calm()
+	changedLately(s)
+	s.Evidence[v1alpha1.MetricStorage] = autopilot.Evidence{Time: noon, UsedGB: 92.04}
+	delete(s.Evidence, v1alpha1.MetricMemory)
+	s.Notes = []string{"Not armed yet: no alarm would reach the autopilot"}
+	got, err := s.Plan().Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `shop/orders, mode Auto: MySQL 8.0 ha, 100 GB, rds.mysql.n1.large.4.ha (2 vCPUs, 8 GB), ACTIVE, in eu-de-01, eu-de-02
+  Not armed yet: no alarm would reach the autopilot
+  The plan ignores flavor changes of other databases in the cluster (--max-flavor-changes)
+
+IF THE ALARM CAME   VALUE NOW          ALARM AT   DECISION NOW           REASON           NEXT CHECK
+storage             92.0 % (92.0 GB)   90 %       GrowVolume 100 → 110   AlarmInForce     on an event
+cpu                 12.5 %             90 %       nothing                BelowThreshold   in 1m
+memory              no data            90 %       nothing                NoData           in 1m
+
+storage: Storage 100 → 110 GB: 92.0 % used, alarm at 90 %
+
+cpu: The flavor stays rds.mysql.n1.large.4.ha: 12.5 % CPU used, alarm at 90 %. Next check in 1 minute
+  At 90 %: nothing (Cooldown). The flavor changed 23 minutes ago, and the cooldown is 1 hour. Next check in 37 minutes
+  CANDIDATE                   VCPUS   GB   REFUSED
+  rds.mysql.n1.xlarge.4.ha    4       16   not available in every zone: sellout in eu-de-02
+  rds.mysql.n1.2xlarge.4.ha   8       32   no
+  rds.mysql.n1.4xlarge.4.ha   16      64   above the caps
+`
+	if diff := cmp.Diff(want, string(got[:strings.Index(string(got), "\nmemory:")])); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestPlanHasStableKeysInJSON(t *testing.T) {
+	s := calm()
+	changedLately(s)
+	text, err := json.Marshal(s.Plan())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fromJSON map[string]any
+	if err := json.Unmarshal(text, &fromJSON); err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	var walk func(path string, v any)
+	walk = func(path string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for k, x := range v {
+				walk(path+"."+k, x)
+			}
+		case []any:
+			for _, x := range v {
+				walk(path, x)
+			}
+		default:
+			keys = append(keys, strings.TrimPrefix(path, "."))
+		}
+	}
+	walk("", fromJSON)
+	slices.Sort(keys)
+	want := strings.Fields(`instance.engine instance.flavor instance.id instance.memoryGB instance.mode instance.status instance.vcpus
+		instance.version instance.volumeGB instance.zones
+		metrics.atThreshold.action metrics.atThreshold.from metrics.atThreshold.message
+		metrics.atThreshold.nextCheckSeconds metrics.atThreshold.reason metrics.atThreshold.to
+		metrics.candidates.code metrics.candidates.memoryGB metrics.candidates.refused metrics.candidates.vcpus metrics.candidates.zone
+		metrics.candidates.zoneState
+		metrics.decision.action metrics.decision.message metrics.decision.nextCheckSeconds metrics.decision.reason
+		metrics.measuredTime metrics.metric metrics.thresholdPercent metrics.usedGB metrics.valuePercent
+		mode name namespace notes time`)
+	if diff := cmp.Diff(want, slices.Compact(keys)); diff != "" {
+		t.Error(diff)
+	}
+}

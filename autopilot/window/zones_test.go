@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package window
+
+import (
+	"archive/zip"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// turn is a moment at which the clock of a zone is changed.
+type turn struct {
+	zone          string
+	where         *time.Location
+	at            time.Time
+	before, after time.Duration // what the clock is ahead of UTC
+}
+
+func (u turn) shift() time.Duration { return (u.after - u.before).Abs() }
+
+// turns are all kinds of change of a clock since 1990 and until 2037, in all zones that Go ships: one for each time of
+// day, each shift, east and west.
+func turns(t *testing.T) []turn {
+	t.Helper()
+	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ship, err := zip.OpenReader(filepath.Join(strings.TrimSpace(string(root)), "lib/time/zoneinfo.zip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ship.Close()
+	seen := map[string]bool{}
+	var found []turn
+	for _, file := range ship.File {
+		if strings.HasSuffix(file.Name, "/") {
+			continue
+		}
+		where, err := time.LoadLocation(file.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, at := time.Date(1990, 1, 1, 0, 0, 0, 0, where).ZoneBounds()
+		for !at.IsZero() && at.Year() < 2038 {
+			_, before := at.Add(-1).Zone()
+			_, after := at.Zone()
+			u := turn{file.Name, where, at, time.Duration(before) * time.Second, time.Duration(after) * time.Second}
+			kind := fmt.Sprint(after-before, before > 0, at.UTC().Add(u.before).Format("15:04"))
+			// What is stranger than a quarter of an hour, or follows another change at once, is no longer anywhere.
+			_, next := at.ZoneBounds()
+			if !seen[kind] && before != after && (next.IsZero() || next.Sub(at) > 5*24*time.Hour) {
+				seen[kind] = true
+				found = append(found, u)
+			}
+			at = next
+		}
+	}
+	if len(found) < 50 {
+		t.Fatalf("only %d", len(found))
+	}
+	return found
+}
+
+// shown says on which date's window the clock of the zone shows a time in it: the plain meaning of a window.
+func shown(w v1alpha1.Window, start, end time.Duration, at time.Time) (date time.Time, in bool) {
+	y, m, d := at.Date()
+	date = time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
+	h, min, s := at.Clock()
+	clock := time.Duration(h)*time.Hour + time.Duration(min)*time.Minute + time.Duration(s)*time.Second
+	on := func(date time.Time) bool {
+		return len(w.Days) == 0 || slices.Contains(w.Days, v1alpha1.Day(date.Weekday().String()[:3]))
+	}
+	switch yesterday := date.AddDate(0, 0, -1); {
+	case start < end:
+		return date, on(date) && start <= clock && clock < end
+	case on(date) && start <= clock:
+		return date, true
+	default:
+		return yesterday, on(yesterday) && clock < end
+	}
+}
+
+// Whatever a clock does, a window is open only while the clock shows a time in it, once for each of its days, and for no
+// longer than it is written plus what the clock is put back.
+func TestWindowIsNeverOpenLongerThanWritten(t *testing.T) {
+	const step = 15 * time.Minute
+	day := 24 * time.Hour
+	for _, u := range turns(t) {
+		low := u.at.UTC().Add(min(u.before, u.after)) // what the clock shows on both sides
+		high := low.Add(u.shift())
+		if u.shift() >= day {
+			high = low.Add(time.Hour) // a date that is left out: the hour is as good as any
+		}
+		var times []time.Duration
+		for _, at := range []time.Time{low.Add(-step), low, low.Add(step), high.Add(-step), high, high.Add(step)} {
+			if of := at.Sub(at.Truncate(day)); !slices.Contains(times, of) {
+				times = append(times, of)
+			}
+		}
+		weekday := func(at time.Time) v1alpha1.Day { return v1alpha1.Day(at.Weekday().String()[:3]) }
+		for _, days := range [][]v1alpha1.Day{nil, {weekday(low)}, {weekday(low.Add(-day))}} {
+			for _, start := range times {
+				for _, end := range times {
+					if days != nil && (days[0] == weekday(low)) != (start < end) {
+						continue // the day before counts for what passes midnight
+					}
+					w := v1alpha1.Window{Days: days, Start: hhmm(start), End: hhmm(end), TimeZone: u.zone}
+					u.check(t, w, start, end, step)
+				}
+			}
+		}
+		if t.Failed() {
+			return // one zone says it all
+		}
+	}
+}
+
+func hhmm(d time.Duration) string { return time.Time{}.Add(d).Format("15:04") }
+
+func (u turn) check(t *testing.T, w v1alpha1.Window, start, end, step time.Duration) {
+	t.Helper()
+	name := fmt.Sprintf("%s %v %s–%s, clock changed at %s by %s", u.zone, w.Days, w.Start, w.End, u.at.In(u.where), u.after-u.before)
+	written := end - start
+	if written <= 0 {
+		written += 24 * time.Hour
+	}
+	limit := written + max(0, u.before-u.after)
+	h, err := parse(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type span struct{ first, last time.Time }
+	spans := map[time.Time]span{}
+	for at := u.at.Add(-36 * time.Hour).In(u.where); at.Before(u.at.Add(36 * time.Hour)); at = at.Add(step) {
+		opens := h.untilOpen(at)
+		date, in := shown(w, start, end, at)
+		switch {
+		case opens > 0 && in && u.after > u.before:
+			t.Fatalf("%s: closed at %s", name, at)
+		case opens > 0:
+			continue
+		case !in:
+			t.Fatalf("%s: open at %s", name, at)
+		}
+		s, again := spans[date]
+		if again && at.Sub(s.last) != step {
+			t.Fatalf("%s: open a second time, at %s", name, at)
+		}
+		if !again {
+			s.first = at
+		}
+		s.last = at
+		spans[date] = s
+		if long := at.Sub(s.first) + step; long > limit {
+			t.Fatalf("%s: open for %s", name, long)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy_test
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/internal/doctor"
+)
+
+const facts = "docs/cloud-facts.md"
+
+// TestTablesOfDocumentsAreGenerated compares tables whose only source is the code; -update writes them.
+func TestTablesOfDocumentsAreGenerated(t *testing.T) {
+	var reasons, warnings, assumptions, checks strings.Builder
+	for _, row := range autopilot.ReasonTable() {
+		link := fmt.Sprintf("[`%s`](runbooks/reasons.md#%s)", row.Reason, strings.ToLower(string(row.Reason)))
+		event := "Normal"
+		if row.IsWarning {
+			event = "Warning"
+		}
+		switch row.Source {
+		case autopilot.SourceDecision:
+			fmt.Fprintf(&reasons, "| %s | %s | %s |\n", link, event, row.Meaning)
+		case autopilot.SourceWarning:
+			fmt.Fprintf(&warnings, "| %s | %s |\n", link, row.Meaning)
+		case autopilot.SourceCondition: // docs/operations.md says what to do about these
+		}
+	}
+	for _, a := range doctor.Assumptions() {
+		fmt.Fprintf(&assumptions, "| `%s` | %s | %s | %s |\n", a.ID, a.Assumed, a.Why, a.IfWrong)
+	}
+	for _, c := range doctor.Checks() {
+		fmt.Fprintf(&checks, "| `%s` | %s |\n", c.ID, c.Asks)
+	}
+	for _, table := range []struct{ page, head, rows string }{
+		{"docs/decisions.md", "| reason | event | meaning |\n|---|---|---|\n", reasons.String()},
+		{"docs/decisions.md", "| warning | meaning |\n|---|---|\n", warnings.String()},
+		{facts, "| id | assumed | why | if it is wrong |\n|---|---|---|---|\n", assumptions.String()},
+		{"docs/doctor.md", "| check | question |\n|---|---|\n", checks.String()},
+	} {
+		page := document(t, table.page)
+		old := regexp.MustCompile(regexp.QuoteMeta(table.head) + `(?:\|[^\n]*\n)*`)
+		if found := old.FindAllString(page, -1); len(found) != 1 {
+			t.Errorf("%s has %d tables that begin with %q", table.page, len(found), table.head)
+			continue
+		}
+		checkGenerated(t, table.page, page, old.ReplaceAllLiteralString(page, table.head+table.rows))
+	}
+}
+
+// TestSectionsOfReasonsAreGenerated compares the first paragraph of each section of the runbook with the reason's meaning. Each
+// reason has one section, which also says where to look and what to do.
+func TestSectionsOfReasonsAreGenerated(t *testing.T) {
+	const file = "docs/runbooks/reasons.md"
+	page := document(t, file)
+	generated := page
+	for _, row := range autopilot.ReasonTable() {
+		section := regexp.MustCompile(`\n## ` + string(row.Reason) + `\n\n[^\n]+(\n\n- Look: [^\n]+\n- Do: [^\n]+\n)`)
+		if !section.MatchString(page) {
+			t.Errorf("%s has no section %s with a meaning, where to look and what to do", file, row.Reason)
+		}
+		generated = section.ReplaceAllStringFunc(generated, func(old string) string {
+			return "\n## " + string(row.Reason) + "\n\n" + row.Meaning + "." + section.FindStringSubmatch(old)[1]
+		})
+	}
+	if got, want := strings.Count(page, "\n## "), len(autopilot.ReasonTable()); got != want {
+		t.Errorf("%s has %d sections for %d reasons", file, got, want)
+	}
+	checkGenerated(t, file, page, generated)
+}
+
+func checkGenerated(t *testing.T, file, got, want string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile("../"+file, []byte(want), 0o644); err != nil { //nolint:gosec // a document
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s is stale: run make generate (-generated +file):\n%s", file, diff)
+	}
+}

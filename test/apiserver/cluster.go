@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// startTimeout bounds the start of both servers, on a machine that has other things to do.
+const startTimeout = 5 * time.Minute
+
+// Options of a cluster. The zero value is a cluster without custom resources.
+type Options struct {
+	// CRDs are files with CustomResourceDefinitions, installed before Start returns.
+	CRDs []string
+	// Progress gets the output of the compilation; nil is standard error.
+	Progress io.Writer
+}
+
+// Cluster is a running kube-apiserver with its etcd. Its methods may be called from several goroutines.
+type Cluster struct {
+	binaries string
+	dir      string // working directory of both servers: keys, data, logs
+	port     int
+	roots    *x509.CertPool
+	config   *rest.Config
+	reaper   *Reaper // nil where another process has started the cluster
+
+	mu        sync.Mutex // guards what follows
+	etcd      *process
+	apiServer *process
+	stopped   bool
+}
+
+// Start starts a cluster with RBAC, which takes a few seconds, plus minutes where nobody has compiled the servers yet.
+// ctx bounds the start only; Stop ends the cluster. It also ends, files included, when this process is killed.
+func Start(ctx context.Context, o Options) (*Cluster, error) {
+	if o.Progress == nil {
+		o.Progress = os.Stderr
+	}
+	binaries, err := Servers(ctx, o.Progress)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{binaries: binaries}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := c.start(ctx, o); err != nil {
+		return nil, errors.Join(fmt.Errorf("start a cluster: %w", err), c.Stop())
+	}
+	return c, nil
+}
+
+func (c *Cluster) start(ctx context.Context, o Options) error {
+	dir, err := os.MkdirTemp("", "apiserver-")
+	if err != nil {
+		return fmt.Errorf("temporary folder: %w", err)
+	}
+	c.dir = dir
+	if c.reaper, err = StartReaper(dir); err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	if err := c.writeKeys(); err != nil {
+		return err
+	}
+	if err := c.startEtcd(ctx); err != nil {
+		return err
+	}
+	if err := c.startAPIServerAnywhere(ctx); err != nil {
+		return err
+	}
+	if err := WriteKubeconfig(c.Kubeconfig(), c.config); err != nil {
+		return err
+	}
+	if err := c.waitForNamespaces(ctx); err != nil {
+		return err
+	}
+	if len(o.CRDs) > 0 {
+		if _, err := c.Apply(ctx, ApplyOptions{}, o.CRDs...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeKeys makes the cluster's authority and everything that it signs.
+func (c *Cluster) writeKeys() error {
+	ca, err := newAuthority()
+	if err != nil {
+		return err
+	}
+	server, err := ca.server()
+	if err != nil {
+		return err
+	}
+	admin, err := ca.client("apiserver-admin", "system:masters")
+	if err != nil {
+		return err
+	}
+	tokens, err := newTokenKey()
+	if err != nil {
+		return err
+	}
+	for name, content := range map[string][]byte{"ca.crt": ca.pem, "server.crt": server.cert, "server.key": server.key, "tokens.key": tokens} {
+		if err := os.WriteFile(filepath.Join(c.dir, name), content, 0o600); err != nil {
+			return fmt.Errorf("keys: %w", err)
+		}
+	}
+	c.roots = x509.NewCertPool()
+	c.roots.AddCert(ca.cert)
+	c.config = &rest.Config{
+		QPS:             -1, // a test wants the server's pace, not the client's
+		TLSClientConfig: rest.TLSClientConfig{CAData: ca.pem, CertData: admin.cert, KeyData: admin.key},
+	}
+	return nil
+}
+
+// Stop ends both servers and removes their files. It may be called twice. Another process's cluster goes on.
+func (c *Cluster) Stop() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped || c.reaper == nil {
+		return nil
+	}
+	c.stopped = true
+	for _, p := range []*process{c.apiServer, c.etcd} {
+		if p == nil {
+			continue
+		}
+		p.kill()
+		if err := c.reaper.Watch(p.cmd.Process.Pid, false); err != nil {
+			return fmt.Errorf("stop a cluster: %w", err)
+		}
+	}
+	if err := c.reaper.Stop(); err != nil {
+		return fmt.Errorf("stop a cluster: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package apiserver starts a real kube-apiserver with a real etcd for tests and for the sandbox. Both are compiled from
+// Go modules (the module in servers), so that a machine needs nothing but Go. A conflict, a refused field or a missing
+// right is therefore the real one.
+//
+// It is an API server and nothing else. No controller runs: nothing is garbage collected, a deleted namespace stays in
+// Terminating for ever, no default ServiceAccount appears, a Deployment makes no pods.
+//
+// It must not know what this project does with Kubernetes: it takes files and returns a *rest.Config.
+//
+// A test package shares one cluster, and each test takes a namespace of its own:
+//
+//	var shared = apiserver.Shared{Options: apiserver.Options{CRDs: []string{"../deploy/crds/rds.yaml"}}}
+//
+//	func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
+//
+//	func TestSomething(t *testing.T) {
+//		cluster := shared.Cluster(t)
+//		namespace := cluster.Namespace(t)
+//		...
+//	}
+package apiserver

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	mainModule = "module github.com/mcsps/rds-autopilot\n"
+
+	apiServerName = "kube-apiserver"
+	etcdName      = "etcd"
+
+	apiServerPackage = "k8s.io/kubernetes/cmd/kube-apiserver"
+	etcdPackage      = "go.etcd.io/etcd/server/v3"
+)
+
+// Servers returns the folder that holds kube-apiserver and etcd, and compiles them first if nobody has: about four
+// minutes on two cores, reported on progress every 15 seconds. Processes that ask at the same time wait for one build.
+// The folder is below .cache in the checkout, one for each set of versions.
+func Servers(ctx context.Context, progress io.Writer) (string, error) {
+	root, err := Checkout()
+	if err != nil {
+		return "", err
+	}
+	spec, err := readBuildSpec(filepath.Join(root, "test", "apiserver", "servers"))
+	if err != nil {
+		return "", err
+	}
+	s := binaryCache{
+		dir:      filepath.Join(root, ".cache", "apiserver"),
+		key:      spec.key(),
+		title:    spec.title(),
+		compile:  spec.compile,
+		progress: progress,
+	}
+	return s.get(ctx)
+}
+
+// Checkout returns the root of the repository: above the working directory, else above this source file.
+func Checkout() (string, error) {
+	wd, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("working directory: %w", err)
+	}
+	starts := []string{wd}
+	if _, file, _, ok := runtime.Caller(0); ok && filepath.IsAbs(file) {
+		starts = append(starts, filepath.Dir(file))
+	}
+	for _, start := range starts {
+		for dir := start; ; dir = filepath.Dir(dir) {
+			if mod, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil && bytes.HasPrefix(mod, []byte(mainModule)) {
+				return dir, nil
+			}
+			if dir == filepath.Dir(dir) {
+				break
+			}
+		}
+	}
+	return "", fmt.Errorf("no checkout of rds-autopilot above %s: what is tested is compiled from it", wd)
+}
+
+// buildSpec is all that decides what comes out of the compiler.
+type buildSpec struct {
+	dir         string // of the module that pins the versions
+	pins        []byte // its go.mod and go.sum
+	kube, etcd  string // versions, such as v1.36.3
+	ldflags     string
+	environment []string
+}
+
+func readBuildSpec(dir string) (buildSpec, error) {
+	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		return buildSpec{}, fmt.Errorf("pinned versions: %w", err)
+	}
+	sum, err := os.ReadFile(filepath.Join(dir, "go.sum"))
+	if err != nil {
+		return buildSpec{}, fmt.Errorf("pinned versions: %w", err)
+	}
+	r := buildSpec{dir: dir, pins: append(mod, sum...)}
+	kube := regexp.MustCompile(`(?m)^\s+k8s\.io/kubernetes (v(\d+)\.(\d+)\.\S+)`).FindSubmatch(mod)
+	etcd := regexp.MustCompile(`(?m)^\s+go\.etcd\.io/etcd/server/v3 (v\S+)`).FindSubmatch(mod)
+	if kube == nil || etcd == nil {
+		return buildSpec{}, fmt.Errorf("pinned versions: no kubernetes or etcd in %s", filepath.Join(dir, "go.mod"))
+	}
+	r.kube, r.etcd = string(kube[1]), string(etcd[1])
+	// Without these the server reports v0.0.0-master, and clients take it for an unknown release.
+	const version = "k8s.io/component-base/version"
+	r.ldflags = fmt.Sprintf("-s -w -X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s",
+		version, r.kube, kube[2], kube[3])
+	r.environment = []string{"CGO_ENABLED=0", "GOOS=" + runtime.GOOS, "GOARCH=" + runtime.GOARCH, "GOWORK=off", "GOFLAGS=-mod=readonly"}
+	return r, nil
+}
+
+func (r buildSpec) title() string {
+	return fmt.Sprintf("kube-apiserver %s and etcd %s", r.kube, r.etcd)
+}
+
+func (r buildSpec) key() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%s\n%s\n%s", runtime.Version(), r.ldflags, strings.Join(r.environment, " "), r.pins)
+	return r.kube + "-" + hex.EncodeToString(h.Sum(nil))[:12]
+}
+
+// compile puts both binaries into the folder to.
+func (r buildSpec) compile(ctx context.Context, to string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", r.ldflags,
+		"-o", to+string(filepath.Separator), apiServerPackage, etcdPackage)
+	cmd.Dir = r.dir
+	cmd.Env = append(os.Environ(), r.environment...)
+	// An interrupted go build removes its work folder, a killed one does not.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 5 * time.Second
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return errors.Join(fmt.Errorf("go build: %w\n%s", err, out), ctx.Err())
+	}
+	// go build names a binary after the last part of its import path that is not a version.
+	if err := os.Rename(filepath.Join(to, "server"), filepath.Join(to, etcdName)); err != nil {
+		return fmt.Errorf("name etcd: %w", err)
+	}
+	return nil
+}
+
+// binaryCache keeps what was compiled, one folder per key.
+type binaryCache struct {
+	dir, key, title string
+	compile         func(ctx context.Context, to string) error
+	progress        io.Writer
+}
+
+func (s binaryCache) get(ctx context.Context) (string, error) {
+	done := filepath.Join(s.dir, s.key)
+	if isDir(done) {
+		return done, nil
+	}
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		return "", fmt.Errorf("cache folder: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(s.dir, s.key+".lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return "", fmt.Errorf("build lock: %w", err)
+	}
+	defer lock.Close() // gives the lock up, as does the end of the process
+	if err := s.wait(ctx, lock); err != nil {
+		return "", err
+	}
+	if isDir(done) {
+		return done, nil
+	}
+	if err := s.build(ctx, done); err != nil {
+		return "", err
+	}
+	return done, nil
+}
+
+// wait takes the lock.
+func (s binaryCache) wait(ctx context.Context, lock *os.File) error {
+	poll := time.NewTicker(250 * time.Millisecond)
+	defer poll.Stop()
+	start, reported := time.Now(), time.Time{}
+	for {
+		err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			return fmt.Errorf("build lock: %w", err)
+		}
+		if time.Since(reported) >= 15*time.Second {
+			reported = time.Now()
+			fmt.Fprintf(s.progress, "apiserver: another process compiles %s; waiting, %s so far\n", s.title, time.Since(start).Round(time.Second))
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for another process to compile %s: %w", s.title, ctx.Err())
+		case <-poll.C:
+		}
+	}
+}
+
+func (s binaryCache) build(ctx context.Context, done string) error {
+	// The name is fixed, so that what a killed build left behind goes with the next one.
+	work := done + ".build"
+	if err := errors.Join(os.RemoveAll(work), os.Mkdir(work, 0o755)); err != nil {
+		return fmt.Errorf("build folder: %w", err)
+	}
+	defer os.RemoveAll(work)
+	start := time.Now()
+	fmt.Fprintf(s.progress, "apiserver: compiling %s from source; the first time takes about 4 minutes on 2 cores\n", s.title)
+	ended := make(chan error, 1)
+	go func() { ended <- s.compile(ctx, work) }()
+	tick := time.NewTicker(15 * time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			fmt.Fprintf(s.progress, "apiserver: compiling %s: %s\n", s.title, time.Since(start).Round(time.Second))
+		case err := <-ended:
+			if err != nil {
+				return fmt.Errorf("compile %s: %w", s.title, err)
+			}
+			if err := os.Rename(work, done); err != nil {
+				return fmt.Errorf("put %s into the cache: %w", s.title, err)
+			}
+			fmt.Fprintf(s.progress, "apiserver: compiled %s in %s\n", s.title, time.Since(start).Round(time.Second))
+			return nil
+		}
+	}
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// slowCache has a compiler that takes four minutes and counts how often it is asked.
+func slowCache(dir string, builds *atomic.Int32, progress *bytes.Buffer) binaryCache {
+	return binaryCache{dir: dir, key: "v1", title: "servers", progress: progress,
+		compile: func(ctx context.Context, to string) error {
+			builds.Add(1)
+			select {
+			case <-time.After(4 * time.Minute):
+				return os.WriteFile(filepath.Join(to, etcdName), nil, 0o600)
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}}
+}
+
+func TestBuildRunsOnceAndReportsProgress(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		var builds atomic.Int32
+		var progress bytes.Buffer
+		s := slowCache(dir, &builds, &progress)
+		for range 2 {
+			got, err := s.get(t.Context())
+			if err != nil || got != filepath.Join(dir, "v1") {
+				t.Fatalf("%q, %v", got, err)
+			}
+		}
+		if _, err := os.Stat(filepath.Join(dir, "v1", etcdName)); err != nil {
+			t.Error(err)
+		}
+		if builds.Load() != 1 {
+			t.Errorf("%d builds, the second should find the first", builds.Load())
+		}
+		// The first line, one every 15 seconds, the last line.
+		if lines := strings.Count(progress.String(), "\n"); lines < 16 || lines > 18 || !strings.Contains(progress.String(), "servers: 1m30s\n") {
+			t.Errorf("%d lines of progress in four minutes:\n%s", lines, &progress)
+		}
+	})
+}
+
+func TestSeveralProcessesWaitForOneBuild(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		var builds atomic.Int32
+		var first, second bytes.Buffer
+		ended := make(chan error)
+		go func() {
+			s := slowCache(dir, &builds, &first)
+			_, err := s.get(t.Context())
+			ended <- err
+		}()
+		synctest.Wait() // the first holds the lock
+		s := slowCache(dir, &builds, &second)
+		if _, err := s.get(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if builds.Load() != 1 {
+			t.Errorf("%d builds, want one for both", builds.Load())
+		}
+		if !strings.Contains(second.String(), "another process compiles servers; waiting") {
+			t.Errorf("who waits says:\n%s", &second)
+		}
+	})
+}
+
+func TestAFailedBuildLeavesNothingBehind(t *testing.T) {
+	dir := t.TempDir()
+	fails := binaryCache{dir: dir, key: "v1", title: "servers", progress: new(bytes.Buffer),
+		compile: func(_ context.Context, to string) error {
+			if err := os.WriteFile(filepath.Join(to, "half"), nil, 0o600); err != nil {
+				return err
+			}
+			return errors.New("syntax error")
+		}}
+	if _, err := fails.get(t.Context()); err == nil || !strings.Contains(err.Error(), "compile servers: syntax error") {
+		t.Errorf("got %v", err)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "v1*")); err != nil || len(left) != 1 || filepath.Ext(left[0]) != ".lock" {
+		t.Errorf("left behind: %v, %v, want the lock file alone", left, err)
+	}
+}

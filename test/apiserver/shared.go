@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Test is the part of *testing.T that is needed, so that a program that imports this package does not import testing.
+type Test interface {
+	Helper()
+	Name() string
+	Context() context.Context
+	Fatalf(format string, args ...any)
+}
+
+// Variable is that of the environment that names the kubeconfig of a cluster for the tests of all packages. Command run
+// sets it.
+const Variable = "KUBETEST_KUBECONFIG"
+
+// Shared is one cluster for all tests of a package: the one that Variable names, else one that the first test starts. A
+// test keeps to a namespace of its own in it, and changes nothing that the whole cluster has: another package may be
+// using it.
+type Shared struct {
+	Options Options
+
+	once    sync.Once
+	cluster *Cluster
+	err     error
+}
+
+// Cluster returns the cluster, and fails the test if it could not be started.
+func (s *Shared) Cluster(t Test) *Cluster {
+	t.Helper()
+	// Not the test's context: the others use the cluster after this test has ended, and fail alike if it does not start.
+	s.once.Do(func() {
+		ctx := context.WithoutCancel(t.Context())
+		if file := os.Getenv(Variable); file != "" {
+			s.cluster, s.err = attach(ctx, file, s.Options.CRDs)
+		} else {
+			s.cluster, s.err = Start(ctx, s.Options)
+		}
+	})
+	if s.err != nil {
+		t.Fatalf("apiserver: %v", s.err)
+	}
+	return s.cluster
+}
+
+// attach returns a cluster that another process has started and will stop. It gets the definitions that it lacks.
+func attach(ctx context.Context, kubeconfig string, crds []string) (*Cluster, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("the cluster of %s: %w", Variable, err)
+	}
+	config.QPS = -1 // as Start has it
+	c := &Cluster{config: config}
+	if _, err := c.Apply(ctx, ApplyOptions{}, crds...); err != nil {
+		return nil, fmt.Errorf("the cluster of %s: %w", Variable, err)
+	}
+	return c, nil
+}
+
+// Main runs the tests, stops the cluster if one was started, and returns the exit code for TestMain.
+func (s *Shared) Main(m interface{ Run() int }) int {
+	code := m.Run()
+	s.once.Do(func() { s.err = errors.New("the tests are over") })
+	if s.cluster == nil {
+		return code
+	}
+	if err := s.cluster.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "apiserver:", err)
+		return max(code, 1)
+	}
+	return code
+}
+
+// Namespace makes a fresh namespace for a test and returns its name. It stays until the cluster stops.
+func (c *Cluster) Namespace(t Test) string {
+	t.Helper()
+	name := regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(t.Name()), "-")
+	made, err := c.NewNamespace(t.Context(), strings.Trim(name[:min(len(name), 40)], "-")+"-")
+	if err != nil {
+		t.Fatalf("apiserver: %v", err)
+	}
+	return made
+}
+
+// NewNamespace makes a fresh namespace and returns its name, which begins with prefix.
+func (c *Cluster) NewNamespace(ctx context.Context, prefix string) (string, error) {
+	client, err := kubernetes.NewForConfig(c.config)
+	if err != nil {
+		return "", fmt.Errorf("client: %w", err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix}}
+	made, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("make a namespace: %w", err)
+	}
+	return made.Name, nil
+}

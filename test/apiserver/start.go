@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// etcdSocket is relative to the working directory. A socket cannot be taken by another cluster, as a port can between
+// the moment it is found free and its use; a path relative to it is never too long for a socket.
+const etcdSocket = "etcd.sock"
+
+func (c *Cluster) startEtcd(ctx context.Context) error {
+	p, err := startProcess(filepath.Join(c.binaries, etcdName), c.dir,
+		"--data-dir=etcd",
+		"--listen-client-urls=unix://"+etcdSocket,
+		"--advertise-client-urls=http://localhost:2379", // has to be there; nobody uses it
+		"--listen-peer-urls=http://127.0.0.1:0",
+		"--unsafe-no-fsync=true",
+		"--log-level=warn",
+	)
+	if err != nil {
+		return err
+	}
+	c.etcd = p
+	if err := c.reaper.Watch(p.cmd.Process.Pid, true); err != nil {
+		return err
+	}
+	socket := filepath.Join(c.dir, etcdSocket)
+	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		},
+	}}
+	return p.waitReady(ctx, client, "http://etcd/health")
+}
+
+// startAPIServerAnywhere finds a free port. Another process can take it before the server does: then another one.
+func (c *Cluster) startAPIServerAnywhere(ctx context.Context) error {
+	for try := 1; ; try++ {
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+		if err != nil {
+			return fmt.Errorf("find a free port: %w", err)
+		}
+		c.port = listener.Addr().(*net.TCPAddr).Port
+		if err := listener.Close(); err != nil {
+			return fmt.Errorf("find a free port: %w", err)
+		}
+		c.config.Host = "https://127.0.0.1:" + strconv.Itoa(c.port)
+		err = c.startAPIServer(ctx)
+		if err == nil {
+			return nil
+		}
+		if try == 5 || !c.apiServer.ended() || !c.apiServer.addressInUse() {
+			return err
+		}
+	}
+}
+
+func (c *Cluster) startAPIServer(ctx context.Context) error {
+	p, err := startProcess(filepath.Join(c.binaries, apiServerName), c.dir,
+		"--etcd-servers=unix://"+etcdSocket,
+		"--bind-address=127.0.0.1",
+		"--advertise-address=127.0.0.1", // else it looks for a route, which a machine without network lacks
+		"--endpoint-reconciler-type=none",
+		"--secure-port="+strconv.Itoa(c.port),
+		"--tls-cert-file=server.crt",
+		"--tls-private-key-file=server.key",
+		"--client-ca-file=ca.crt",
+		"--authorization-mode=RBAC",
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=tokens.key",
+		"--service-account-signing-key-file=tokens.key",
+		"--service-cluster-ip-range=10.0.0.0/24",
+		"--disable-admission-plugins=ServiceAccount", // would refuse pods: nobody makes the default ServiceAccount
+		"--profiling=false",
+	)
+	if err != nil {
+		return err
+	}
+	c.apiServer = p
+	if err := c.reaper.Watch(p.cmd.Process.Pid, true); err != nil {
+		return err
+	}
+	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		TLSClientConfig:   &tls.Config{RootCAs: c.roots}, // another cluster's server at this port is not ready, it is wrong
+	}}
+	return p.waitReady(ctx, client, c.config.Host+"/readyz")
+}
+
+// waitReady returns once url answers 200, or when the process has ended.
+func (p *process) waitReady(ctx context.Context, client *http.Client, url string) error {
+	poll := time.NewTicker(50 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		if p.ended() {
+			return p.explain(fmt.Errorf("%s ended before it was ready", p.name))
+		}
+		if answers(ctx, client, url) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return p.explain(fmt.Errorf("%s is not ready: %w", p.name, ctx.Err()))
+		case <-p.done:
+		case <-poll.C:
+		}
+	}
+}
+
+func answers(ctx context.Context, client *http.Client, url string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+// waitForNamespaces waits for those that the server makes on its own.
+func (c *Cluster) waitForNamespaces(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(c.config)
+	if err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem} {
+		err := poll(ctx, func(ctx context.Context) error {
+			_, err := client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("wait for namespace %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// poll repeats try until it succeeds, and returns its last error when ctx ends.
+func poll(ctx context.Context, try func(context.Context) error) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := try(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package browser
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// What is told of the database orders follows from its space and its load: plots, sizes, alarms, sentences and the bar agree.
+
+const (
+	ordersFrom, ordersTo = "rds.mysql.n1.large.4.ha", "rds.mysql.n1.xlarge.4.ha"
+	ordersResized        = 9 * 24 * time.Hour // before noon
+	alarmAt              = 90                 // percent, of all that is about orders
+)
+
+// daily is 1 at noon and -1 at midnight.
+func daily(at time.Time) float64 { return math.Sin(float64(at.Unix())/86400*2*math.Pi - math.Pi/2) }
+
+func ordersUsedGB(at time.Time) float64 { return 99 - 2.3*noon().Sub(at).Hours()/24 + .3*daily(at) }
+
+func ordersCPU(at time.Time) float64 {
+	used := 45 + 12*daily(at) + math.Sin(float64(at.Unix())/777)
+	if noon().Sub(at) > ordersResized {
+		return 1.6 * used // of half as many
+	}
+	return used
+}
+
+// growth is one of orders: the alarm at that time, the change a little later.
+type growth struct {
+	at           time.Time
+	fromGB, toGB int
+	percent      float64
+}
+
+// ordersGrowths are in the order of time.
+func ordersGrowths() (all []growth) {
+	size := 100
+	for at := noon().Add(-14 * 24 * time.Hour); at.Before(noon()); at = at.Add(5 * time.Minute) {
+		if percent := 100 * ordersUsedGB(at) / float64(size); percent >= float64(autopilot.Threshold(size, alarmAt)) {
+			all = append(all, growth{at, size, size + 10, percent})
+			size += 10
+		}
+	}
+	return all
+}
+
+// orders is a database with a history.
+func (f *fleet) orders() {
+	growths := ordersGrowths()
+	size := growths[len(growths)-1].toGB
+	measured := noon().Add(-11 * time.Minute)
+	f.add("shop", "orders", ordersTo, int32(size), 500, 100*ordersUsedGB(measured)/float64(size), func(a *v1alpha1.RdsAutopilot) {
+		a.Status.Intake.Signals[0].ValuePercent = fmt.Sprintf("%.1f", 100*ordersUsedGB(measured)/float64(size))
+		resized := noon().Add(-ordersResized)
+		a.Status.Changes = []v1alpha1.Change{changed(v1alpha1.KindFlavor, ordersResized, ordersFrom, ordersTo)}
+		a.Status.Decisions = []v1alpha1.DecisionRecord{decided(v1alpha1.MetricCPU, ordersResized+4*time.Minute, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, ordersFrom, ordersTo,
+			fmt.Sprintf("Flavor %s (2 vCPUs, 8 GB) → %s (4 vCPUs, 16 GB): %.1f %% CPU used, alarm at %d %%", ordersFrom, ordersTo, ordersCPU(resized.Add(-5*time.Minute)), alarmAt))}
+		for _, g := range growths {
+			from, to, ago := strconv.Itoa(g.fromGB), strconv.Itoa(g.toGB), noon().Sub(g.at)
+			a.Status.Changes = append([]v1alpha1.Change{changed(v1alpha1.KindVolume, ago-6*time.Minute, from, to)}, a.Status.Changes...)
+			a.Status.Decisions = append([]v1alpha1.DecisionRecord{
+				decided(v1alpha1.MetricStorage, ago-3*time.Minute, autopilot.ActionNone, autopilot.ReasonChangePending, "", "", fmt.Sprintf("Storage %s → %s GB is in progress. Next check in 30 seconds", from, to)),
+				decided(v1alpha1.MetricStorage, ago-2*time.Minute, autopilot.ActionGrowVolume, autopilot.ReasonAlarmInForce, from, to,
+					fmt.Sprintf("Storage %s → %s GB: %.1f %% used, alarm at %d %%", from, to, g.percent, autopilot.Threshold(g.fromGB, alarmAt))),
+			}, a.Status.Decisions...)
+		}
+		a.Spec.Flavor.MaxChangesPerDay = 1
+	})
+}
+
+// aNight is a fleet as it might be at noon.
+func aNight() *fleet {
+	f := &fleet{}
+	f.orders()
+	f.add("shop", "carts", "rds.pg.n1.large.4", 60, 500, 84, inAlarm(0, decided(v1alpha1.MetricStorage, 3*time.Minute, autopilot.ActionNone, autopilot.ReasonChangePending, "", "", "Storage 60 → 70 GB is in progress. Next check in 30 seconds")), func(a *v1alpha1.RdsAutopilot) {
+		a.Status.Pending = &v1alpha1.Intent{Kind: v1alpha1.KindVolume, From: "60", To: "70", DecisionTime: ago(3 * time.Minute), AskedTime: new(ago(3 * time.Minute)), ValuePercent: "84", EvidenceTime: ago(4 * time.Minute), Message: "Storage 60 → 70 GB: 84.0 % used, alarm at 83 %"}
+	})
+	f.add("billing", "invoices", "rds.pg.n1.2xlarge.4.ha", 480, 500, 88, inAlarm(1, decided(v1alpha1.MetricCPU, 4*time.Minute, autopilot.ActionNone, autopilot.ReasonCooldown, "", "", "The flavor changed 31 minutes ago, and the cooldown is 1 hour. Next check in 29 minutes")), func(a *v1alpha1.RdsAutopilot) {
+		a.Status.Changes = []v1alpha1.Change{changed(v1alpha1.KindFlavor, 35*time.Minute, "rds.pg.n1.xlarge.4.ha", "rds.pg.n1.2xlarge.4.ha")}
+	})
+	f.add("billing", "ledger", "rds.pg.n1.xlarge.4", 500, 500, 89.5, func(a *v1alpha1.RdsAutopilot) {
+		autopilot.SetCondition(&a.Status, v1alpha1.ConditionLimited, true, "CapReached", "Storage is at its limit: 500 GB (spec.storage.maxGB is 500). Raise maxGB or free space", 1, noon().Add(-time.Hour))
+		a.Status.Changes = []v1alpha1.Change{changed(v1alpha1.KindVolume, 26*time.Hour, "490", "500")}
+	})
+	f.add("search", "index", "rds.mysql.n1.large.4", 200, 1000, 41, func(a *v1alpha1.RdsAutopilot) {
+		autopilot.SetCondition(&a.Status, v1alpha1.ConditionArmed, false, autopilot.SubscriptionPending, "The topic's subscription is not confirmed yet. The cloud must reach the public URL, and the service must reach the confirmation link", 1, noon().Add(-18*time.Minute))
+	})
+	for i, name := range []string{"accounts", "audit", "catalogue", "mail", "media", "payments", "reviews", "sessions"} {
+		f.add([]string{"core", "shop"}[i%2], name, []string{"rds.mysql.n1.large.2", "rds.pg.n1.large.4.ha"}[i%2], int32(50+40*i), 1000, float64(35+5*i))
+	}
+	return f
+}
+
+// measured is what Cloud Eye has of orders.
+func measured(period time.Duration, since time.Time) autopilot.Past {
+	past := autopilot.Past{Percent: map[v1alpha1.Metric][]autopilot.Point{}}
+	growths := ordersGrowths()
+	for at := since.Truncate(period).Add(period); at.Before(noon()); at = at.Add(period) {
+		size := growths[0].fromGB
+		for _, g := range growths {
+			if !at.Before(g.at.Add(6 * time.Minute)) {
+				size = g.toGB
+			}
+		}
+		point := func(v float64) autopilot.Point { return autopilot.Point{Time: at, Value: v} }
+		past.SizeGB, past.UsedGB = append(past.SizeGB, point(float64(size))), append(past.UsedGB, point(ordersUsedGB(at)))
+		past.Percent[v1alpha1.MetricCPU] = append(past.Percent[v1alpha1.MetricCPU], point(ordersCPU(at)))
+		past.Percent[v1alpha1.MetricMemory] = append(past.Percent[v1alpha1.MetricMemory], point(68+2*daily(at)))
+	}
+	return past
+}

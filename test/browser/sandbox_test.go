@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package browser
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// sandbox starts the one that make sandbox starts, and returns where its pages are.
+func sandbox(t *testing.T) (address string) {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "sandbox")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../../test/sandbox").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.Command(binary, "up", "-replicas", "1")
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	found := make(chan string, 1)
+	ended := make(chan error, 1)
+	var output strings.Builder // read once it has ended
+	go func() {
+		lines := bufio.NewScanner(stdout)
+		for lines.Scan() {
+			output.WriteString(lines.Text() + "\n")
+			if m := regexp.MustCompile(`Simulated cloud (http://\S+)/cloud/`).FindStringSubmatch(lines.Text()); m != nil {
+				found <- m[1]
+			}
+		}
+		close(found)
+		ended <- cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt) // it has ended where this fails
+		if err := <-ended; err != nil || t.Failed() {
+			t.Errorf("the sandbox ended with %v\n%s", err, output.String())
+		}
+	})
+	address, ok := <-found
+	if !ok {
+		t.Fatal("the sandbox ends without saying where its pages are")
+	}
+	return address
+}
+
+func TestSandboxInABrowser(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("CHROMIUM") == "" {
+		open(t, "light") // says so
+	}
+	address := sandbox(t)
+	b := open(t, "light", strings.TrimPrefix(address, "http://"))
+	b.until(address+"/", `document.body.innerText.includes("3 of 3 armed")`)
+
+	b.size(1200, 900)
+	b.do(chromedp.Navigate(address + "/cloud/"))
+	if eval[bool](b, `[...document.querySelectorAll("form[data-live] button")].some(e => e.checkVisibility())`) {
+		t.Error("the script has not hidden the buttons that it makes superfluous")
+	}
+	b.accessible("the simulated cloud")
+
+	// A slider is let go at 32 of 40 GB: the alarm comes at 30.
+	eval[bool](b, `(() => {
+		const slider = document.querySelector("form:has([value=orders]) input[name=used]");
+		slider.value = 32;
+		for (const type of ["input", "change"]) slider.dispatchEvent(new Event(type, { bubbles: true }));
+		return true;
+	})()`)
+	b.do(chromedp.WaitVisible(`//li/bdi[starts-with(text(), "orders: 32.0 GB used")]`))
+	b.do(chromedp.Click(`//button[text()="Forge a message"]`), chromedp.WaitVisible(`//li/bdi[contains(text(), "was answered with 403")]`))
+	b.picture("cloud-light")
+
+	b.do(chromedp.Navigate(address+"/"), chromedp.WaitVisible(`//tbody//bdi[text()="Storage 40 → 50 GB"][ancestor::td/small/time]`)) // without a reload
+	b.until(address+"/databases/default/orders", `document.querySelectorAll("svg.plot .letter").length > 0`)
+	if got := b.text(".timeline"); !strings.Contains(got, "Storage 40 → 50 GB is done") || !strings.Contains(got, "% used, alarm at 75 %") {
+		t.Errorf("the timeline is\n%s", got)
+	}
+	b.accessible("a database that has grown")
+	b.picture("grown-light")
+
+	b.do(chromedp.Navigate(address + "/health"))
+	if forged := eval[int](b, `[...document.querySelectorAll("tr")].filter(r => r.innerText.includes("forged")).length`); forged != 1 {
+		t.Errorf("%d lines tell of the forged message:\n%s", forged, b.text("main"))
+	}
+	b.do(chromedp.Navigate(address + "/databases/default/orders/plan"))
+	if got := b.text("pre"); !strings.Contains(got, "storage") {
+		t.Errorf("the plan is\n%s", got)
+	}
+
+	dark := open(t, "dark", strings.TrimPrefix(address, "http://"))
+	dark.size(1200, 900)
+	dark.do(chromedp.Navigate(address + "/cloud/"))
+	dark.accessible("the simulated cloud in the dark")
+	dark.picture("cloud-dark")
+}

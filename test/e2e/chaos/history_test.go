@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
+	"github.com/mcsps/rds-autopilot/test/world"
+	"github.com/mcsps/rds-autopilot/test/world/faults"
+)
+
+// history is all that happened and that the oracle judges by. Databases are known by their names.
+type history struct {
+	mu      sync.Mutex
+	loads   map[string][]simcloud.Workload // each database's, oldest first
+	asked   []asked                        // patches of Rds, and requests to the cloud, oldest first
+	wrong   []string                       // what is wrong whatever comes after
+	answers []acknowledged
+	sizes   map[string][]int32        // spec.volumesize as watched, without repetitions
+	rules   map[string]bool           // ids that were ever recorded in a status
+	first   map[string]map[string]any // specs at the beginning
+}
+
+// asked is a patch of an Rds that the API server got, or a change that the service asked the cloud for itself.
+type asked struct {
+	name, field string
+	from, to    any
+	loads       []simcloud.Workload // what the database had borne by then
+	unknown     bool                // the API server did not answer
+	cloud       bool                // the cloud was asked, of what the instance had at that time
+}
+
+// acknowledged is a notification that was answered 200.
+type acknowledged struct {
+	name    string // of the database
+	metric  v1alpha1.Metric
+	alarmID string
+	at      time.Time // the alarm's own
+	result  string    // what the receiver said of it
+	known   bool      // the rule was recorded before the message was sent
+}
+
+func newHistory() *history {
+	return &history{loads: map[string][]simcloud.Workload{}, sizes: map[string][]int32{}, rules: map[string]bool{}, first: map[string]map[string]any{}}
+}
+
+func (h *history) load(name string, l simcloud.Workload) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.loads[name] = append(h.loads[name], l)
+}
+
+// answered is the hook for requests of the service to the API server: it checks every write to an Rds.
+func (h *history) answered(r *http.Request, body []byte, status int) {
+	verb, resource, _ := strings.Cut(faults.KubeName(r), " ")
+	if !strings.HasPrefix(resource, "rdss") || verb == "get" || verb == "list" || verb == "watch" {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var ops []struct {
+		Op, Path string
+		Value    any
+	}
+	name := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
+	err := json.Unmarshal(body, &ops)
+	if len(ops) == 4 && ops[1].Op == "test" && ops[1].Path == "/status/id" { // of an instance that is known
+		ops = slices.Delete(ops, 1, 2)
+	}
+	if verb != "patch" || resource != "rdss" || err != nil || len(ops) != 3 || ops[0].Op != "test" || ops[0].Path != "/metadata/uid" ||
+		ops[1].Op != "test" || ops[2].Op != "replace" || ops[1].Path != ops[2].Path ||
+		ops[2].Path != "/spec/volumesize" && ops[2].Path != "/spec/flavorref" {
+		h.wrong = append(h.wrong, fmt.Sprintf("%s: a write that is not one of the two: %s %s %s", name, r.Method, r.URL.Path, body))
+		return
+	}
+	if status != http.StatusOK && status != 0 {
+		return
+	}
+	h.asked = append(h.asked, asked{
+		name: name, field: strings.TrimPrefix(ops[2].Path, "/spec/"), from: ops[1].Value, to: ops[2].Value,
+		loads: slices.Clone(h.loads[name]), unknown: status == 0,
+	})
+}
+
+// askedCloud notes a change that the service asks the cloud for. What the instance has by then is no change: it may be asked
+// for again where the answer was lost.
+func (h *history) askedCloud(in simcloud.Instance, r *http.Request) {
+	var body struct {
+		Resize struct {
+			Code string `json:"spec_code"`
+		} `json:"resize_flavor"`
+		Enlarge struct {
+			Size int `json:"size"`
+		} `json:"enlarge_volume"`
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	x := asked{name: in.Name, loads: slices.Clone(h.loads[in.Name]), cloud: true}
+	err := json.NewDecoder(r.Body).Decode(&body)
+	switch {
+	case err != nil || in.Name == "" || (body.Resize.Code == "") == (body.Enlarge.Size == 0):
+		h.wrong = append(h.wrong, fmt.Sprintf("%s: a request to the cloud that cannot be read: %s, %v", in.Name, r.URL.Path, err))
+		return
+	case body.Resize.Code == in.Flavor || body.Enlarge.Size == in.VolumeGB:
+		return
+	case body.Resize.Code != "":
+		x.field, x.from, x.to = "flavorref", in.Flavor, body.Resize.Code
+	default:
+		x.field, x.from, x.to = "volumesize", float64(in.VolumeGB), float64(body.Enlarge.Size)
+	}
+	h.asked = append(h.asked, x)
+}
+
+// RoundTrip delivers as SMN does, and notes what is acknowledged.
+func (h *history) RoundTrip(r *http.Request) (*http.Response, error) {
+	sent, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	note := h.about(sent)
+	r = r.Clone(r.Context())
+	r.Body = io.NopCloser(bytes.NewReader(sent))
+	res, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(res.Body)
+	_ = res.Body.Close() // all of it is read
+	if err != nil {
+		return nil, err
+	}
+	res.Body = io.NopCloser(bytes.NewReader(text))
+	if note != nil && res.StatusCode == http.StatusOK {
+		note.result = strings.TrimSpace(string(text))
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.answers = append(h.answers, *note)
+	}
+	return res, nil
+}
+
+// about reads a message; nil if it is no alarm.
+func (h *history) about(sent []byte) *acknowledged {
+	var e simcloud.Envelope
+	var alarm struct {
+		ID   string `json:"alarm_id"`
+		Name string `json:"alarm_name"`
+		Time int64  `json:"time"`
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := json.Unmarshal(sent, &e); err != nil {
+		h.wrong = append(h.wrong, fmt.Sprintf("a message that cannot be read was sent: %v", err))
+		return nil
+	}
+	if e.Type != simcloud.TypeNotification {
+		return nil
+	}
+	err := json.Unmarshal([]byte(e.Message), &alarm)
+	parts := strings.Split(alarm.Name, "_") // autopilot_<namespace>_<name>_<uid>_<metric>
+	if err != nil || len(parts) != 5 {
+		h.wrong = append(h.wrong, fmt.Sprintf("an alarm that cannot be read was sent: %q, %v", alarm.Name, err))
+		return nil
+	}
+	return &acknowledged{
+		name: parts[2], metric: v1alpha1.Metric(parts[4]), alarmID: alarm.ID, at: time.UnixMilli(alarm.Time), known: h.rules[alarm.ID],
+	}
+}
+
+// line is the hook for what the service writes.
+func (h *history) line(p *world.Process, l world.Line) {
+	for _, bad := range []string{"DATA RACE", "panic", "fatal error"} {
+		if strings.Contains(l.Raw, bad) {
+			h.mu.Lock()
+			h.wrong = append(h.wrong, fmt.Sprintf("process %d wrote: %s", p.PID, l.Raw))
+			h.mu.Unlock()
+		}
+	}
+}
+
+func (h *history) sawRds(u *unstructured.Unstructured) {
+	var r otcv1.Rds
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &r); err != nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, seen := h.first[r.Name]; !seen {
+		h.first[r.Name], _, _ = unstructured.NestedMap(u.Object, "spec")
+	}
+	if s := h.sizes[r.Name]; len(s) == 0 || s[len(s)-1] != r.Spec.VolumeSize {
+		h.sizes[r.Name] = append(s, r.Spec.VolumeSize)
+	}
+}
+
+func (h *history) sawAutopilot(u *unstructured.Unstructured) {
+	var a v1alpha1.RdsAutopilot
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &a); err != nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, rule := range a.Status.Alarms.Rules {
+		if rule.AlarmID != "" {
+			h.rules[rule.AlarmID] = true
+		}
+	}
+}
+
+// follow looks at every version of every object until the context ends. Where the API server was away it goes on at the
+// version it saw last, as long as that is kept.
+func follow(ctx context.Context, in dynamic.ResourceInterface, look func(*unstructured.Unstructured)) {
+	version := ""
+	for ctx.Err() == nil {
+		if version == "" {
+			list, err := in.List(ctx, metav1.ListOptions{})
+			if err != nil {
+				rest(ctx)
+				continue
+			}
+			for i := range list.Items {
+				look(&list.Items[i])
+			}
+			version = list.GetResourceVersion()
+		}
+		w, err := in.Watch(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
+		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+			version = ""
+		}
+		if err != nil {
+			rest(ctx)
+			continue
+		}
+		for event := range w.ResultChan() {
+			u, ok := event.Object.(*unstructured.Unstructured)
+			switch {
+			case !ok || event.Type == watch.Error:
+				version = ""
+			case event.Type == watch.Added || event.Type == watch.Modified:
+				look(u)
+				fallthrough
+			default:
+				version = u.GetResourceVersion()
+			}
+		}
+		w.Stop()
+	}
+}
+
+// rest keeps a loop from spinning while there is no API server.
+func rest(ctx context.Context) {
+	select {
+	case <-time.After(50 * time.Millisecond):
+	case <-ctx.Done():
+	}
+}

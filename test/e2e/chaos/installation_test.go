@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/level"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
+	"github.com/mcsps/rds-autopilot/test/world"
+	"github.com/mcsps/rds-autopilot/test/world/faults"
+)
+
+// shared is what the worlds of these tests have in common.
+var shared world.Shared
+
+func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
+
+// installation is a world with one database, a listener for the cloud's messages, and the service behind it.
+type installation struct {
+	*world.DB
+	t     *testing.T
+	world *world.World
+	door  *httptest.Server
+	deaf  atomic.Bool // no notification arrives any more
+
+	mu       sync.Mutex
+	backends []string
+	turn     int
+	triple   *rand.Rand // where it is set, every message comes three times, in any order
+	copies   [][]byte
+	sizes    []int32 // that spec.volumesize had
+}
+
+func newInstallation(t *testing.T) *installation {
+	t.Helper()
+	level.Long(t)
+	t.Parallel()
+	h := &installation{t: t}
+	h.world = shared.Start(t, world.Options{Resync: 5 * time.Second, Cloud: simcloud.Options{DeliveryFault: func(d simcloud.Delivery) simcloud.DeliveryFault {
+		return simcloud.DeliveryFault{Drop: h.deaf.Load() && d.Type == simcloud.TypeNotification}
+	}}})
+	h.door = httptest.NewServer(h)
+	t.Cleanup(h.door.Close)
+	h.DB = h.world.MustAdd(t, world.Database{Name: "db", Flavor: "rds.mysql.n1.large.4", VolumeGB: 40, Workload: simcloud.Workload{UsedGB: 10}})
+	// By hand: the operator drops spec.autopilot before a service is there to see it.
+	if err := h.CreateAutopilot(h.within(), "{}"); err != nil {
+		t.Fatal(err)
+	}
+	watching, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	t.Cleanup(stop)
+	go h.WatchRds(watching, func(r *otcv1.Rds) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if n := len(h.sizes); n == 0 || h.sizes[n-1] != r.Spec.VolumeSize {
+			h.sizes = append(h.sizes, r.Spec.VolumeSize)
+		}
+	})
+	return h
+}
+
+// mute loses every notification from now on.
+func (h *installation) mute() { h.deaf.Store(true) }
+
+func (h *installation) within() context.Context { return world.Within(h.t) }
+
+// serve starts a process for this installation alone.
+func (h *installation) serve(flags ...string) *world.Process {
+	h.t.Helper()
+	p, err := h.world.Serve(h.within(), append([]string{"--public-url", h.door.URL + "/smn"}, flags...)...)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.mu.Lock()
+	h.backends = append(h.backends, p.WebhookURL)
+	h.mu.Unlock()
+	h.t.Cleanup(func() {
+		_ = p.Kill() // never fails
+		if h.t.Failed() {
+			for _, l := range p.Lines() {
+				h.t.Log(l.Raw)
+			}
+		}
+	})
+	return p
+}
+
+// proxied starts a process whose requests to the API server have these hooks.
+func (h *installation) proxied(hooks faults.Hooks, flags ...string) *world.Process {
+	h.t.Helper()
+	proxy, err := faults.NewProxy(h.world.ServiceConfig(), hooks)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() { _ = proxy.Close() })
+	file := h.t.TempDir() + "/kubeconfig"
+	if err := proxy.WriteKubeconfig(file); err != nil {
+		h.t.Fatal(err)
+	}
+	return h.serve(append(flags, "--kubeconfig", file)...)
+}
+
+// ServeHTTP is the door: it brings a message to the next process that can be reached, or answers 502.
+func (h *installation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	status := h.bring(r.Context(), body)
+	for range 2 {
+		h.mu.Lock()
+		var again []byte
+		if h.triple != nil {
+			h.copies = append(h.copies, body)
+			h.triple.Shuffle(len(h.copies), func(i, j int) { h.copies[i], h.copies[j] = h.copies[j], h.copies[i] })
+			if h.triple.IntN(2) == 0 {
+				again, h.copies = h.copies[0], h.copies[1:]
+			}
+		}
+		h.mu.Unlock()
+		if again != nil {
+			h.bring(r.Context(), again)
+		}
+	}
+	w.WriteHeader(status)
+}
+
+func (h *installation) bring(ctx context.Context, body []byte) (status int) {
+	h.mu.Lock()
+	backends := h.backends
+	h.turn++
+	turn := h.turn
+	h.mu.Unlock()
+	for i := range backends {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, backends[(turn+i)%len(backends)]+"/smn", bytes.NewReader(body))
+		if err != nil {
+			return http.StatusBadGateway
+		}
+		res, err := http.DefaultClient.Do(r)
+		if err == nil {
+			_ = res.Body.Close() // nothing in it is of interest
+			return res.StatusCode
+		}
+	}
+	return http.StatusBadGateway
+}
+
+func (h *installation) armed() {
+	h.t.Helper()
+	if _, err := h.WaitAutopilot(h.within(), "it is armed", world.Armed); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// alarm lets the used space rise to 33 of 40 GB, which calls for 50 GB and no more.
+func (h *installation) alarm() {
+	h.t.Helper()
+	if err := h.SetWorkload(simcloud.Workload{UsedGB: 33}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// grownOnce waits until all is over, and fails unless there was one change, from 40 to 50 GB, and everything is there once.
+func (h *installation) grownOnce() {
+	h.t.Helper()
+	a, err := h.WaitAutopilot(h.within(), "the change is completed and the alarm is over", func(a *v1alpha1.RdsAutopilot) bool {
+		for _, r := range a.Status.Alarms.Rules {
+			if r.Metric == v1alpha1.MetricStorage && (r.State != v1alpha1.StateOK || r.ThresholdPercent != 80) {
+				return false
+			}
+		}
+		return len(a.Status.Changes) > 0 && a.Status.Pending == nil && world.Armed(a)
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if ch := a.Status.Changes; len(ch) != 1 || ch[0].From != "40" || ch[0].To != "50" || ch[0].By != v1alpha1.ByAutopilot || ch[0].Outcome != v1alpha1.OutcomeCompleted {
+		h.t.Errorf("changes %+v, want one to 50", ch)
+	}
+	if in := h.Instance(); in.VolumeGB != 50 {
+		h.t.Errorf("the cloud has %d GB", in.VolumeGB)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.sizes) != 2 || h.sizes[0] != 40 || h.sizes[1] != 50 {
+		h.t.Errorf("spec.volumesize was %v, want 40 and then 50", h.sizes)
+	}
+	topics, rules := len(h.world.Cloud.Topics()), len(h.world.Cloud.Rules())
+	subscriptions := count(h.world.Cloud.Subscriptions(), func(x simcloud.Subscription) bool { return x.Status == simcloud.Confirmed })
+	if topics != 1 || subscriptions != 1 || rules != 3 {
+		h.t.Errorf("%d topics, %d confirmed subscriptions, %d rules, want 1, 1, 3", topics, subscriptions, rules)
+	}
+}

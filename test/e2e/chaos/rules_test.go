@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos_test
+
+import (
+	"strconv"
+	"strings"
+
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
+)
+
+// The design's rules, written down a second time: the oracle does not ask the code that it judges.
+
+// thresholdOf is the percentage at which a volume of that many GB raises its alarm: 90, or less so that 10 GB stay free.
+func thresholdOf(sizeGB int) int { return min(90, 100-(1000+sizeGB-1)/sizeGB) }
+
+func full(sizeGB int, usedGB float64) bool {
+	return usedGB*100 >= float64(thresholdOf(sizeGB)*sizeGB)
+}
+
+// grown is the size that a volume gets for that used space; databases here never get so full that they are read-only.
+func grown(sizeGB int, usedGB float64, maxGB int) int {
+	for size := sizeGB; ; {
+		if !full(size, usedGB) || size >= maxGB {
+			return size
+		}
+		size += 10
+	}
+}
+
+// shape is what a flavor of the family n1 has.
+type shape struct{ vcpus, memoryGB int }
+
+// shapeOf knows rds.<engine>.n1.<size>.<GB for each vCPU>, with or without a suffix for the mode.
+func shapeOf(code string) shape {
+	vcpus := map[string]int{"large": 2, "xlarge": 4, "2xlarge": 8}
+	parts := strings.Split(code, ".")
+	if len(parts) < 5 || parts[2] != "n1" {
+		return shape{}
+	}
+	each, err := strconv.Atoi(parts[4])
+	if err != nil {
+		return shape{}
+	}
+	return shape{vcpus[parts[3]], each * vcpus[parts[3]]}
+}
+
+// hot says what is at or over 90 % of a flavor.
+func hot(flavor string, l simcloud.Workload) (cpu, memory bool) {
+	s := shapeOf(flavor)
+	return l.CPUDemand > 0 && l.CPUDemand >= 0.9*float64(s.vcpus), l.MemoryDemandGB > 0 && l.MemoryDemandGB >= 0.9*float64(s.memoryGB)
+}
+
+// larger reports whether a flavor is the next one where the load is too much, and no smaller elsewhere.
+func larger(from, to string, l simcloud.Workload) bool {
+	cpu, memory := hot(from, l)
+	a, b := shapeOf(from), shapeOf(to)
+	return (cpu || memory) && (!cpu || b.vcpus > a.vcpus) && (!memory || b.memoryGB > a.memoryGB) &&
+		b.vcpus >= a.vcpus && b.memoryGB >= a.memoryGB && b.vcpus <= 2*a.vcpus && b.memoryGB <= 2*a.memoryGB
+}

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/level"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
+	"github.com/mcsps/rds-autopilot/test/world"
+)
+
+// shared is what the worlds of these tests have in common.
+var shared world.Shared
+
+func TestMain(m *testing.M) {
+	if os.Getenv(floorVariable) != "" {
+		fmt.Fprintln(os.Stderr, serveFloor())
+		os.Exit(1)
+	}
+	os.Exit(shared.Main(m))
+}
+
+// start starts a world of its own for a test. At the long level it has the binary with the race detector: there the main way, what
+// happens at the same time, kills and shutdown run once more, and what they cannot tell anything new of is level.Short.
+func start(t *testing.T, o world.Options) *world.World {
+	t.Helper()
+	t.Parallel()
+	o.Race = level.IsLong(t)
+	return shared.Start(t, o)
+}
+
+// quick is a policy whose flavors may change at once.
+const quick = `{"spec":{"flavor":{"cooldownSeconds":0}}}`
+
+func TestSignedAlarmsGrowDatabases(t *testing.T) {
+	w := start(t, world.Options{})
+	p := w.MustServe(t)
+	ctx := world.Within(t)
+	disk := w.MustAdd(t, world.Database{Name: "disk", Flavor: "rds.mysql.n1.large.4", VolumeGB: 40, Workload: simcloud.Workload{UsedGB: 10}, Autopilot: true})
+	cpu := w.MustAdd(t, world.Database{Name: "cpu", Flavor: "rds.mysql.n1.2xlarge.4.ha", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 10}, Autopilot: true})
+	memory := w.MustAdd(t, world.Database{Name: "memory", Flavor: "rds.pg.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 10}, Autopilot: true})
+	for _, db := range []*world.DB{disk, cpu, memory} {
+		if _, err := db.WaitAutopilot(ctx, "it is armed", world.Armed); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.PatchAutopilot(ctx, quick); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load := func(db *world.DB, l simcloud.Workload) {
+		t.Helper()
+		if err := db.SetWorkload(l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load(disk, simcloud.Workload{UsedGB: 33})
+	load(cpu, simcloud.Workload{UsedGB: 10, CPUDemand: 7.8})
+	load(memory, simcloud.Workload{UsedGB: 10, MemoryDemandGB: 7.8})
+
+	for _, tc := range []struct {
+		db         *world.DB
+		kind       v1alpha1.ChangeKind
+		metric     v1alpha1.Metric
+		from, to   string
+		volumeGB   int
+		flavorCode string
+	}{
+		{disk, v1alpha1.KindVolume, v1alpha1.MetricStorage, "40", "50", 50, "rds.mysql.n1.large.4"},
+		// 8 vCPUs: the next is 16, never 2, and it is Ha and to be had in both zones. The family n1 ends at 8.
+		{cpu, v1alpha1.KindFlavor, v1alpha1.MetricCPU, "rds.mysql.n1.2xlarge.4.ha", "rds.mysql.x1.4xlarge.2.ha", 100, "rds.mysql.x1.4xlarge.2.ha"},
+		{memory, v1alpha1.KindFlavor, v1alpha1.MetricMemory, "rds.pg.n1.large.4", "rds.pg.n1.xlarge.4", 100, "rds.pg.n1.xlarge.4"},
+	} {
+		a, err := tc.db.WaitAutopilot(ctx, "the change is completed and the alarm is over", func(a *v1alpha1.RdsAutopilot) bool {
+			return len(a.Status.Changes) > 0 && a.Status.Pending == nil && state(a, tc.metric) == v1alpha1.StateOK
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ch := a.Status.Changes; len(ch) != 1 || ch[0].Kind != tc.kind || ch[0].From != tc.from || ch[0].To != tc.to || ch[0].By != v1alpha1.ByAutopilot || ch[0].Outcome != v1alpha1.OutcomeCompleted {
+			t.Errorf("%s: changes %+v, want one from %s to %s", tc.db.Name, ch, tc.from, tc.to)
+		}
+		if inst := tc.db.Instance(); inst.VolumeGB != tc.volumeGB || inst.Flavor != tc.flavorCode {
+			t.Errorf("%s: the cloud has %d GB and %s", tc.db.Name, inst.VolumeGB, inst.Flavor)
+		}
+		if !slices.ContainsFunc(a.Status.Decisions, func(d v1alpha1.DecisionRecord) bool {
+			return d.Metric == tc.metric && d.Reason == "AlarmInForce" && d.To == tc.to && d.Message != ""
+		}) {
+			t.Errorf("%s: decisions %+v", tc.db.Name, a.Status.Decisions)
+		}
+		rds, err := tc.db.Rds(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rds.Spec.Autopilot != nil { // or this world would be kinder than the real one
+			t.Error("the operator did not drop spec.autopilot")
+		}
+	}
+	if r, ok := disk.Rule(v1alpha1.MetricStorage); !ok || r.Condition.Value != 80 {
+		t.Errorf("the storage rule of a 50 GB volume is %+v, want a threshold of 80 %%", r.Condition)
+	}
+	metrics, err := p.Metrics(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []struct {
+		name   string
+		labels []string
+		least  float64
+	}{
+		// One whose answer a slow API server loses is a duplicate when it comes again.
+		{"rds_autopilot_notifications_total", []string{"type=SubscriptionConfirmation", "result=confirmed"}, 1},
+		{"rds_autopilot_notifications_total", []string{"type=Notification", "result=stored"}, 1},
+		{"rds_autopilot_decisions_total", []string{"metric=storage", "action=GrowVolume", "reason=AlarmInForce"}, 1},
+		{"rds_autopilot_decisions_total", []string{"metric=cpu", "action=ChangeFlavor", "reason=AlarmInForce"}, 1},
+		{"rds_autopilot_alarm_to_patch_seconds_count", nil, 3},
+		{"rds_autopilot_autopilots", []string{"armed=true"}, 3},
+		{"rds_autopilot_leader", nil, 1},
+		{"rds_autopilot_build_info", nil, 1},
+		{"rds_autopilot_last_sweep_timestamp_seconds", nil, 1},
+		{"rds_autopilot_cloud_requests_total", []string{"service=ces"}, 1},
+	} {
+		if got := metrics.Sum(m.name, m.labels...); got < m.least {
+			t.Errorf("%s %v is %g, want at least %g", m.name, m.labels, got, m.least)
+		}
+	}
+	secrets(t, p)
+}
+
+func state(a *v1alpha1.RdsAutopilot, m v1alpha1.Metric) v1alpha1.State {
+	for _, r := range a.Status.Alarms.Rules {
+		if r.Metric == m {
+			return r.State
+		}
+	}
+	return ""
+}
+
+// secrets fails if a log line holds what nobody may read.
+func secrets(t *testing.T, p *world.Process) {
+	t.Helper()
+	for _, l := range p.Lines() {
+		for _, s := range []string{"token=", "X-Subject-Token", "signature\":", "/smn/subscription/confirm"} {
+			if strings.Contains(l.Raw, s) {
+				t.Errorf("a log line holds %q: %s", s, l.Raw)
+			}
+		}
+	}
+}
+
+func TestBadInputIsAnsweredAndChangesNothing(t *testing.T) {
+	w := start(t, world.Options{})
+	w.MustServe(t)
+	ctx := world.Within(t)
+	db := w.MustAdd(t, world.Database{Name: "bad-input", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 10}, Autopilot: true})
+	a, err := db.WaitAutopilot(ctx, "it is armed", world.Armed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule, ok := db.Rule(v1alpha1.MetricStorage)
+	if !ok {
+		t.Fatal("no rule")
+	}
+	_, alarm, err := w.Cloud.AlarmMessage(rule.ID, "alarm", 95, time.Now().Add(-time.Second), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, okay, err := w.Cloud.AlarmMessage(rule.ID, "ok", 10, time.Now().Add(-time.Second), time.Now().Add(-time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	envelope := func(message string, alter func(*simcloud.Envelope)) []byte {
+		e := simcloud.Envelope{
+			Type: "Notification", MessageID: strings.Repeat("0", 31) + "1", TopicURN: a.Status.Alarms.TopicURN, Message: message,
+			Timestamp: time.Now().UTC().Format("2006-01-02T15:04:05Z"),
+		}
+		if alter == nil {
+			alter = func(*simcloud.Envelope) {}
+		}
+		alter(&e)
+		return w.Cloud.Sign(e).JSON()
+	}
+	signed := envelope(alarm, nil)
+	tampered := bytes.Replace(signed, []byte(`\"alarm_status\":\"alarm\"`), []byte(`\"alarm_status\":\"ok\"`), 1)
+	if bytes.Equal(tampered, signed) {
+		t.Fatal("nothing was tampered with")
+	}
+	unsigned := bytes.Replace(envelope(alarm, nil), []byte(`"signature":`), []byte(`"unsigned":`), 1)
+	before, err := db.Autopilot(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name   string
+		body   []byte
+		status int
+	}{
+		{"no signature", unsigned, 400},
+		{"wrong signature", tampered, 403},
+		{"foreign topic", envelope(alarm, func(e *simcloud.Envelope) { e.TopicURN = "urn:smn:eu-de:" + strings.Repeat("f", 32) + ":autopilot_x" }), 200},
+		{"another topic of our project", envelope(alarm, func(e *simcloud.Envelope) { e.TopicURN += "x" }), 200},
+		{"not JSON", []byte("alarm!"), 400},
+		{"1 MiB + 1 byte", bytes.Repeat([]byte(" "), 1<<20+1), 413},
+		{"an alarm of an unknown rule", envelope(strings.ReplaceAll(alarm, rule.ID, "al"+strings.Repeat("9", 22)), nil), 200},
+		{"two hours old", envelope(alarm, func(e *simcloud.Envelope) { e.Timestamp = "2020-01-01T00:00:00Z" }), 403},
+		{"not an alarm", envelope("hello", nil), 200},
+	} {
+		status, text, err := w.Post(ctx, tc.body)
+		if err != nil || status != tc.status {
+			t.Errorf("%s: status %d (%s), %v, want %d", tc.name, status, strings.TrimSpace(text), err, tc.status)
+		}
+	}
+	after, err := db.Autopilot(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(after.Status.Intake.Signals) != len(before.Status.Intake.Signals) {
+		t.Errorf("signals %+v, before %+v", after.Status.Intake.Signals, before.Status.Intake.Signals)
+	}
+
+	// A signed "ok" is stored, a signed alarm that Cloud Eye does not confirm too; neither changes the Rds.
+	for _, body := range [][]byte{envelope(okay, nil), envelope(alarm, func(e *simcloud.Envelope) { e.MessageID = strings.Repeat("0", 31) + "2" })} {
+		if status, text, err := w.Post(ctx, body); err != nil || status != 200 {
+			t.Errorf("status %d (%s), %v", status, text, err)
+		}
+	}
+	a, err = db.WaitAutopilot(ctx, "the alarm is stored", func(a *v1alpha1.RdsAutopilot) bool {
+		return slices.ContainsFunc(a.Status.Intake.Signals, func(s v1alpha1.Signal) bool { return s.State == v1alpha1.StateAlarm })
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rds, err := db.Rds(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rds.Spec.VolumeSize != 100 || a.Status.Pending != nil {
+		t.Errorf("volumesize %d, pending %+v", rds.Spec.VolumeSize, a.Status.Pending)
+	}
+}
+
+func TestProcessReportsWhyItCannotStart(t *testing.T) {
+	level.Short(t)
+	w := start(t, world.Options{})
+	for _, tc := range []struct {
+		name string
+		args []string
+		env  []string
+		code int
+		says string
+	}{
+		{"no public URL", []string{"serve"}, nil, 2, "--public-url"},
+		{"no such kubeconfig", append(w.ServeArgs(), "--kubeconfig", "/nonexistent"), nil, 1, "--kubeconfig"},
+		{"an API server that is not there", append(w.ServeArgs(), "--kubeconfig", nowhere(t)), nil, 1, "Kubernetes"},
+		{"a wrong cloud password", w.ServeArgs(), []string{"OS_PASSWORD=wrong-password"}, 1, "credentials"},
+		{"an address in use", append(w.ServeArgs(), "--webhook-addr", strings.TrimPrefix(w.Ingress.URL, "http://")), nil, 1, "--webhook-addr"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p, err := w.Run(world.Within(t), tc.args, tc.env)
+			if err != nil {
+				t.Fatal(err)
+			}
+			code, err := p.Wait(world.Within(t))
+			if err != nil || code != tc.code {
+				t.Errorf("exit code %d, %v, want %d", code, err, tc.code)
+			}
+			lines := p.Lines()
+			if len(lines) == 0 || !strings.Contains(lines[len(lines)-1].Raw, tc.says) || strings.Contains(lines[len(lines)-1].Raw, "wrong-password") {
+				t.Errorf("it says %+v, want %q in the last line", lines, tc.says)
+			}
+		})
+	}
+}
+
+// nowhere is a kubeconfig of an API server that does not exist.
+func nowhere(t *testing.T) string {
+	file := t.TempDir() + "/kubeconfig"
+	err := os.WriteFile(file, []byte(`{apiVersion: v1, kind: Config, clusters: [{name: x, cluster: {server: "http://127.0.0.1:1"}}],
+contexts: [{name: x, context: {cluster: x, user: x}}], users: [{name: x, user: {}}], current-context: x}`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}

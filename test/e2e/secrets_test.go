@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/level"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
+	"github.com/mcsps/rds-autopilot/test/world"
+)
+
+// TestNoSecretIsEverShown lets the real binary, at its most talkative, live through a database's life and through
+// messages that it refuses, and then looks for every secret it met in all that it said.
+func TestNoSecretIsEverShown(t *testing.T) {
+	level.Short(t)
+	w := start(t, world.Options{})
+	ctx := world.Within(t)
+	p := w.MustServe(t, "--log-level", "debug")
+	db := w.MustAdd(t, world.Database{Name: "secretive", Flavor: "rds.mysql.n1.large.4", VolumeGB: 40, Workload: simcloud.Workload{UsedGB: 10}, Autopilot: true})
+	secrets := map[string]string{"the root password": "Root-Passw0rd-shh", "a user's password": "User-Passw0rd-shh", "a grant": "GRANT-shh"}
+	rds := fmt.Sprintf(`{"password":%q,"users":[{"name":"app","host":"%%","password":%q,"privileges":[%q]}]}`,
+		secrets["the root password"], secrets["a user's password"], secrets["a grant"])
+	annotation, err := json.Marshal(`{"kind":"Rds","spec":` + rds + `}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.PatchRds(ctx, `{"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":`+string(annotation)+`}},"spec":`+rds+`}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := db.WaitAutopilot(ctx, "it is armed", world.Armed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.SetWorkload(simcloud.Workload{UsedGB: 33}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.WaitRds(ctx, "50 GB are asked for", func(r *otcv1.Rds) bool { return r.Spec.VolumeSize == 50 }); err != nil {
+		t.Fatal(err)
+	}
+	post := func(e simcloud.Envelope, alter func([]byte) []byte, want int) {
+		t.Helper()
+		e.TopicURN, e.Timestamp = a.Status.Alarms.TopicURN, time.Now().UTC().Format("2006-01-02T15:04:05Z")
+		signed := w.Cloud.Sign(e)
+		secrets["the signature of a "+e.Type+" "+fmt.Sprint(len(secrets))] = signed.Signature
+		body := signed.JSON()
+		if alter != nil {
+			body = alter(body)
+		}
+		status, text, err := w.Post(ctx, body)
+		for err == nil && status == http.StatusServiceUnavailable { // a slow API server: SMN sends again, too
+			status, text, err = w.Post(ctx, body)
+		}
+		if err != nil || status != want {
+			t.Errorf("%s: status %d (%s), %v, want %d", e.Type, status, text, err, want)
+		}
+	}
+	secrets["the token of a link"] = "link-token-shh"
+	link := func(host string) string {
+		return "https://" + host + "/smn/subscription/confirm?token=link-token-shh&topic_urn=" + url.QueryEscape(a.Status.Alarms.TopicURN)
+	}
+	const notification = simcloud.TypeNotification
+	secrets["the text of a message"] = "message-shh"
+	post(simcloud.Envelope{Type: notification, Message: "message-shh", UnsubscribeURL: link(w.Cloud.ConfirmHost())}, nil, 200)
+	post(simcloud.Envelope{Type: notification, Message: "x"}, func(b []byte) []byte {
+		return bytes.Replace(b, []byte(`"message":"x"`), []byte(`"message":"message-shh"`), 1)
+	}, 403)
+	post(simcloud.Envelope{Type: simcloud.TypeConfirmation, Message: "x", SubscribeURL: link(w.Cloud.ConfirmHost())}, nil, 200)
+	post(simcloud.Envelope{Type: simcloud.TypeConfirmation, Message: "x", SubscribeURL: link("evil.example")}, nil, 200)
+	post(simcloud.Envelope{Type: simcloud.TypeUnsubscribe, Message: "x", SubscribeURL: link(w.Cloud.ConfirmHost())}, nil, 200)
+	post(simcloud.Envelope{Type: notification, Message: "x"}, func(b []byte) []byte { return append(b, `{"message-shh":1}`...) }, 400)
+	secrets["a key of a body"] = "key-shh"
+	post(simcloud.Envelope{Type: notification, Message: "x"}, func(b []byte) []byte { return bytes.Replace(b, []byte(`"type"`), []byte(`"key-shh":1,"Type"`), 1) }, 400)
+
+	for _, d := range w.Cloud.Deliveries() { // those of the cloud itself: tokens of real links, signatures
+		var e simcloud.Envelope
+		if json.Unmarshal(d.Body, &e) == nil {
+			secrets["the signature of message "+d.MessageID] = e.Signature
+			if u, err := url.Parse(e.SubscribeURL); err == nil && u.Query().Get("token") != "" {
+				secrets["the link of message "+d.MessageID] = u.Query().Get("token")
+			}
+		}
+	}
+	for _, pair := range w.Cloud.Env() {
+		if key, value, _ := strings.Cut(pair, "="); key == "OS_PASSWORD" {
+			secrets[key] = value
+		}
+	}
+	kubeconfig, err := os.ReadFile(w.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range regexp.MustCompile(`"?(?:token|client-key-data)"?: "?([A-Za-z0-9._=/+-]{20,})`).FindAllSubmatch(kubeconfig, -1) {
+		secrets[fmt.Sprintf("credential %d of the kubeconfig", i)] = string(m[1])
+	}
+	secrets["a token of the cloud"] = "MIIsimulated" // how each begins
+	if len(secrets) < 15 {
+		t.Errorf("only %d secrets", len(secrets))
+	}
+
+	said := map[string]string{}
+	for _, format := range []string{"table", "json", "yaml"} {
+		args := []string{"plan", "--kubeconfig", w.Kubeconfig(), "-n", db.Namespace, db.Name, "-o", format}
+		said["plan -o "+format] = output(t, w, args, nil, 0)
+		said["plan with a wrong password, "+format] = output(t, w, args, []string{"OS_PASSWORD=wrong-shh"}, 1)
+	}
+	secrets["a wrong password"] = "wrong-shh"
+	said["serve with a wrong password"] = output(t, w, append(w.ServeArgs(), "--log-level", "debug"), []string{"OS_PASSWORD=wrong-shh"}, 1)
+	secrets["a wrong secret key"] = "secretkey-shh"
+	said["serve with a wrong secret key"] = output(t, w, append(w.ServeArgs(), "--log-level", "debug"),
+		[]string{"OS_PASSWORD=", "OS_USERNAME=", "OS_ACCESS_KEY=key", "OS_SECRET_KEY=secretkey-shh"}, 1)
+
+	if err := db.PatchRds(ctx, `{"spec":{"autopilot":false}}`); err != nil {
+		t.Fatal(err)
+	}
+	last, err := db.WaitAutopilot(ctx, "it is let go of", func(a *v1alpha1.RdsAutopilot) bool { return len(a.Finalizers) == 0 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]any{"the RdsAutopilot": last, "the RdsAutopilot when armed": a, "events": events(t, w, db.Namespace)} {
+		text, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said[name] = string(text)
+	}
+	statusPage := "/databases/" + db.Namespace + "/" + db.Name
+	for _, path := range []string{"/metrics", "/readyz", "/healthz", "/", "/health", statusPage, statusPage + "/plan"} {
+		_, text, err := p.Get(ctx, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said[path] = text
+	}
+	var lines []string
+	for _, l := range p.Lines() {
+		lines = append(lines, l.Raw)
+	}
+	said["the log"] = strings.Join(lines, "\n")
+	for place, needle := range map[string]string{
+		"the log": `"result":"forged"`, "events": "secretive", "/metrics": "rds_autopilot_", "plan -o json": "secretive", "/": "secretive", "/health": "forged", statusPage: "GrowVolume", statusPage + "/plan": "IF THE ALARM CAME", "the RdsAutopilot": "secretive",
+	} {
+		if !strings.Contains(said[place], needle) {
+			t.Errorf("%s lacks %s, so nothing is proved by it:\n%.2000s", place, needle, said[place])
+		}
+	}
+	for place, text := range said {
+		for name, secret := range secrets {
+			if secret != "" && strings.Contains(text, secret) {
+				i := strings.Index(text, secret)
+				t.Errorf("%s holds %s: …%.300s", place, name, text[max(0, i-200):])
+			}
+		}
+	}
+}
+
+// output is what the binary says, and must end with that exit code.
+func output(t *testing.T, w *world.World, args, env []string, code int) string {
+	t.Helper()
+	p, err := w.Run(world.Within(t), args, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text []string
+	for _, l := range p.Lines() {
+		text = append(text, l.Raw)
+	}
+	if got, err := p.Wait(world.Within(t)); err != nil || got != code {
+		t.Errorf("%s: exit code %d, %v, want %d:\n%s", args[0], got, err, code, strings.Join(text, "\n"))
+	}
+	return strings.Join(text, "\n")
+}
+
+// events are those of a namespace. Their managed fields are the API server's.
+func events(t *testing.T, w *world.World, namespace string) []unstructured.Unstructured {
+	t.Helper()
+	client, err := dynamic.NewForConfig(w.Kube.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	resource := schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}
+	list, err := client.Resource(resource).Namespace(namespace).List(world.Within(t), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}

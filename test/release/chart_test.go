@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/mcsps/rds-autopilot/test/apiserver"
+	"github.com/mcsps/rds-autopilot/test/level"
+)
+
+// template renders the chart as the release of the documents.
+func template(t *testing.T, args ...string) string {
+	t.Helper()
+	args = append([]string{"template", own, "deploy/chart", "--namespace", own}, args...)
+	return run(t, command(t, nil, tool(t, "helm"), args...))
+}
+
+// valueSets are the files of values, by name.
+func valueSets(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob(chart + "/ci/*-values.yaml")
+	if err != nil || len(files) < 6 {
+		t.Fatalf("%v, %v: want six sets of values at least", files, err)
+	}
+	sets := map[string]string{}
+	for _, file := range files {
+		sets[strings.TrimSuffix(filepath.Base(file), "-values.yaml")] = strings.TrimPrefix(file, root+"/")
+	}
+	return sets
+}
+
+func TestHelmLintPasses(t *testing.T) {
+	for name, values := range valueSets(t) {
+		t.Run(name, func(t *testing.T) {
+			run(t, command(t, nil, tool(t, "helm"), "lint", "--strict", "deploy/chart", "--values", values))
+		})
+	}
+}
+
+func TestChartUnitTestsPass(t *testing.T) {
+	t.Log(run(t, command(t, nil, tool(t, "helm-unittest"), "--strict", "deploy/chart")))
+}
+
+// TestTheAPIServerAcceptsEverySetOfValues applies what Helm renders by a server-side dry run, where an unknown field is an error.
+func TestTheAPIServerAcceptsEverySetOfValues(t *testing.T) {
+	level.Long(t)
+	cluster := shared.Cluster(t)
+	client, err := kubernetes.NewForConfig(cluster.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{own, "shop", "billing", "cattle-monitoring-system"} {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
+		if _, err := client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+	}
+	for name, values := range valueSets(t) {
+		t.Run(name, func(t *testing.T) {
+			file := write(t, "rendered.yaml", template(t, "--values", values))
+			objects, err := cluster.Apply(within(t), apiserver.ApplyOptions{DryRun: true}, file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, object := range objects {
+				if object.GetKind() == "Rds" || object.GetName() == "rdss.otc.mcsps.de" {
+					t.Errorf("%s %s belongs to the operator", object.GetKind(), object.GetName())
+				}
+			}
+			if len(objects) < 12 {
+				t.Errorf("%d objects", len(objects))
+			}
+		})
+	}
+}
+
+func TestWrongChartValuesAreNamed(t *testing.T) {
+	for name, c := range map[string]struct{ set, want string }{
+		"no public URL":           {"replicaCount=2", "publicURL is required"},
+		"a URL without a path":    {"publicURL=https://a.example.com", "publicURL"},
+		"an unknown value":        {"publicURL=https://a.example.com/smn,replicas=3", "replicas"},
+		"an unknown flag":         {"publicURL=https://a.example.com/smn,flags.sweep=5m", "sweep"},
+		"a mode without quotes":   {"publicURL=https://a.example.com/smn,mode=false", "mode"},
+		"a duration with no unit": {"publicURL=https://a.example.com/smn,flags.sweep-interval=300", "sweep-interval"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := refused(t, command(t, nil, tool(t, "helm"), "template", own, "deploy/chart", "--set", c.set))
+			if !strings.Contains(text, c.want) {
+				t.Errorf("it says\n%s\nand nothing of %s", text, c.want)
+			}
+		})
+	}
+}
+
+// TestInstallManifestMatchesTheChart renders once more what is in the repository.
+func TestInstallManifestMatchesTheChart(t *testing.T) {
+	installed, err := os.ReadFile(root + "/deploy/install.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rendered := template(t, "--values", "deploy/chart/ci/install-values.yaml", "--skip-tests"); !strings.HasSuffix(string(installed), rendered) {
+		t.Error("deploy/install.yaml is not what the chart renders: run make generate and commit")
+	}
+}
+
+func TestKubeScoreReportsNothingCritical(t *testing.T) {
+	rendered := write(t, "rendered.yaml", template(t, "--values", "deploy/chart/ci/install-values.yaml", "--skip-tests"))
+	run(t, command(t, nil, tool(t, "kube-score"), "score", "--output-format", "ci",
+		// A processor limit would slow the receiver down when it matters. The numbers of user and group are those of the image.
+		// Outgoing traffic is open: the cloud's addresses are not published. A tag of ours is never moved, and a node that has
+		// the image starts a replica while the registry is away.
+		"--ignore-test", "container-resources", "--ignore-test", "container-security-context-user-group-id", "--ignore-test", "pod-networkpolicy",
+		"--ignore-test", "container-image-pull-policy", "--ignore-test", "container-ephemeral-storage-request-and-limit", rendered))
+}
+
+// TestKustomizeSetsTheHost runs the example, whose base is a released version, on this checkout.
+func TestKustomizeSetsTheHost(t *testing.T) {
+	kustomize := tool(t, "kustomize")
+	const base = "https://github.com/mcsps/rds-autopilot//deploy?ref="
+	text, err := os.ReadFile(root + "/deploy/examples/overlay/kustomization.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	lines := strings.Split(string(text), "\n")
+	i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "- "+base) })
+	if i < 0 {
+		t.Fatalf("the example is not based on %s", base)
+	}
+	lines[i] = "- base"
+	if err := os.Mkdir(filepath.Join(dir, "base"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"kustomization.yaml", "install.yaml"} {
+		content, err := os.ReadFile(filepath.Join(root, "deploy", name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, "base", name), content, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	built := run(t, command(t, nil, kustomize, "build", dir))
+	if strings.Contains(built, "rds-autopilot.example.com") {
+		t.Error("the example's host is left somewhere")
+	}
+	if n := strings.Count(built, "alarms.my-company.example"); n != 3 {
+		t.Errorf("the host is there %d times, want it in the flag, the rule and the certificate", n)
+	}
+}
+
+// TestChartPackageHasOnlyTheChart also shows that what the chart copies is there.
+func TestChartPackageHasOnlyTheChart(t *testing.T) {
+	dir := t.TempDir()
+	run(t, command(t, nil, tool(t, "helm"), "package", "deploy/chart", "--destination", dir))
+	packages, err := filepath.Glob(dir + "/*.tgz")
+	if err != nil || len(packages) != 1 {
+		t.Fatal(packages, err)
+	}
+	files := strings.Fields(run(t, command(t, nil, "tar", "-tzf", packages[0])))
+	for _, want := range []string{"values.schema.json", "files/rdsautopilots.yaml", "files/alerts.yaml", "files/kube-state-metrics.yaml", "templates/NOTES.txt", "templates/tests/ready.yaml"} {
+		if !slices.Contains(files, "rds-autopilot/"+want) {
+			t.Errorf("the package lacks %s", want)
+		}
+	}
+	for _, file := range files {
+		if strings.HasPrefix(file, "rds-autopilot/ci/") || strings.HasPrefix(file, "rds-autopilot/tests/") {
+			t.Errorf("the package has %s", file)
+		}
+	}
+}

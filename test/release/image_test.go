@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// registry starts a registry on loopback and returns its address.
+func registry(t *testing.T) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), tool(t, "crane"), "registry", "serve", "--address", "127.0.0.1:0")
+	output, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // fails only if it has ended
+		_ = cmd.Wait()
+	})
+	lines := bufio.NewScanner(output)
+	for lines.Scan() {
+		if m := regexp.MustCompile(`serving on port (\d+)`).FindStringSubmatch(lines.Text()); m != nil {
+			go func() { _, _ = io.Copy(io.Discard, output) }() // ends with the process
+			return "127.0.0.1:" + m[1]
+		}
+	}
+	t.Fatal("the registry does not say where it listens")
+	return ""
+}
+
+// image is the part of an image's configuration that the tests check.
+type image struct {
+	OS, Architecture string
+	Config           struct {
+		Entrypoint []string
+		Labels     map[string]string
+	}
+}
+
+// TestTheReleaseBuildsAnImageForTwoPlatforms builds on an empty base, because the real one is in a registry far away.
+func TestTheReleaseBuildsAnImageForTwoPlatforms(t *testing.T) {
+	crane := func(args ...string) string {
+		t.Helper()
+		return run(t, command(t, nil, tool(t, "crane"), args...))
+	}
+	at := registry(t)
+	base, name := at+"/base", at+"/rds-autopilot"
+	layer := filepath.Join(t.TempDir(), "layer.tar")
+	run(t, command(t, nil, "tar", "-cf", layer, "-C", t.TempDir(), "."))
+	index := []string{"index", "append", "--tag", base}
+	for _, platform := range []string{"linux/amd64", "linux/arm64"} {
+		tag := base + ":" + filepath.Base(platform)
+		crane("append", "--new_layer", layer, "--new_tag", tag)
+		crane("mutate", tag, "--set-platform", platform, "--tag", tag)
+		index = append(index, "--manifest", tag)
+	}
+	crane(index...)
+
+	commit := strings.Repeat("c", 40)
+	build := command(t, []string{"KO_DEFAULTBASEIMAGE=" + base}, "make", "--no-print-directory", "release-image", "IMAGE="+name, "VERSION=v0.1.0", "COMMIT="+commit)
+	reference := strings.TrimSpace(run(t, build))
+	if !regexp.MustCompile(`^` + regexp.QuoteMeta(name) + `(:v0\.1\.0)?@sha256:[0-9a-f]{64}$`).MatchString(reference) {
+		t.Fatalf("it says %q, want the image with its digest", reference)
+	}
+	var manifests struct {
+		Manifests []struct {
+			Platform struct{ OS, Architecture string }
+		}
+	}
+	if err := json.Unmarshal([]byte(crane("manifest", name+":v0.1.0")), &manifests); err != nil {
+		t.Fatal(err)
+	}
+	var platforms []string
+	for _, m := range manifests.Manifests {
+		platforms = append(platforms, m.Platform.OS+"/"+m.Platform.Architecture)
+	}
+	if slices.Sort(platforms); !slices.Equal(platforms, []string{"linux/amd64", "linux/arm64"}) {
+		t.Errorf("platforms %v", platforms)
+	}
+	for _, platform := range platforms {
+		var got image
+		if err := json.Unmarshal([]byte(crane("config", "--platform", platform, name+":v0.1.0")), &got); err != nil {
+			t.Fatal(err)
+		}
+		if got.Architecture != filepath.Base(platform) || !slices.Equal(got.Config.Entrypoint, []string{"/ko-app/rds-autopilot"}) {
+			t.Errorf("%s: %+v", platform, got)
+		}
+		for label, want := range map[string]string{
+			"org.opencontainers.image.version": "v0.1.0", "org.opencontainers.image.revision": commit, "org.opencontainers.image.licenses": "Apache-2.0",
+		} {
+			if got.Config.Labels[label] != want {
+				t.Errorf("%s: label %s is %q, want %q", platform, label, got.Config.Labels[label], want)
+			}
+		}
+	}
+	if tags := crane("ls", name); !strings.Contains(tags, ".sbom") {
+		t.Errorf("no SBOM among %q", tags)
+	}
+
+	// The binary of this platform runs, and knows what it is.
+	dir := t.TempDir()
+	crane("export", "--platform", "linux/"+runtime.GOARCH, name+":v0.1.0", filepath.Join(dir, "image.tar"))
+	run(t, command(t, nil, "tar", "-xf", filepath.Join(dir, "image.tar"), "-C", dir))
+	version := run(t, command(t, nil, filepath.Join(dir, "ko-app", "rds-autopilot"), "version"))
+	if !strings.Contains(version, "v0.1.0") || !strings.Contains(version, commit[:7]) {
+		t.Errorf("it says it is %s", version)
+	}
+}
+
+// TestTheReleaseHasItsFiles makes a version that is not the one in Chart.yaml.
+func TestTheReleaseHasItsFiles(t *testing.T) {
+	tool(t, "helm")
+	dist := filepath.Join(root, "dist")
+	t.Cleanup(func() { _ = os.RemoveAll(dist) })
+	run(t, command(t, nil, "make", "--no-print-directory", "release-files", "VERSION=v9.8.7"))
+	sums, err := os.ReadFile(filepath.Join(dist, "checksums.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"rds-autopilot-9.8.7.tgz", "install.yaml", "rds.yaml"} {
+		content, err := os.ReadFile(filepath.Join(dist, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf("%x  %s\n", sha256.Sum256(content), name); !strings.Contains(string(sums), want) {
+			t.Errorf("checksums.txt lacks %s", want)
+		}
+		if name == "install.yaml" && !strings.Contains(string(content), "image: ghcr.io/mcsps/rds-autopilot:v9.8.7\n") {
+			t.Error("install.yaml has another version")
+		}
+	}
+
+	text := refused(t, command(t, nil, "make", "--no-print-directory", "release-notes", "VERSION=v9.8.7"))
+	if !strings.Contains(text, "CHANGELOG.md has no section v9.8.7") {
+		t.Errorf("without a section it says %s", text)
+	}
+	run(t, command(t, nil, "make", "--no-print-directory", "release-notes", "VERSION=Unreleased"))
+	notes, err := os.ReadFile(filepath.Join(root, ".cache", "release-notes.md"))
+	if err != nil || !strings.Contains(string(notes), "- ") || strings.Contains(string(notes), "\n## ") {
+		t.Errorf("%v, notes:\n%s", err, notes)
+	}
+
+	// A registry takes the chart as it takes the image.
+	at := registry(t)
+	env := []string{"HOME=" + t.TempDir()}
+	run(t, command(t, env, tool(t, "helm"), "push", "dist/rds-autopilot-9.8.7.tgz", "oci://"+at+"/charts", "--plain-http"))
+	shown := run(t, command(t, env, tool(t, "helm"), "show", "chart", "oci://"+at+"/charts/rds-autopilot", "--version", "9.8.7", "--plain-http"))
+	if !strings.Contains(shown, "appVersion: v9.8.7") {
+		t.Errorf("the registry has\n%s", shown)
+	}
+}

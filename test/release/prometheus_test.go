@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
+	"github.com/mcsps/rds-autopilot/test/world"
+)
+
+// prometheus is a running Prometheus.
+type prometheus struct{ url string }
+
+// startPrometheus scrapes the targets every second and evaluates the rules as often, with every "for" cut to two seconds.
+func startPrometheus(t *testing.T, targets map[string]string) prometheus {
+	t.Helper()
+	program, dir := tool(t, "prometheus"), t.TempDir()
+	quick := alertRules(t)
+	for _, g := range quick.Groups {
+		for i := range g.Rules {
+			if g.Rules[i].For != "" {
+				g.Rules[i].For = "2s"
+			}
+		}
+	}
+	quick.write(t, dir+"/alerts.yaml")
+	config := "global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [alerts.yaml]\nscrape_configs:\n"
+	for job, target := range targets {
+		config += fmt.Sprintf("- {job_name: %s, static_configs: [{targets: ['%s']}]}\n", job, strings.TrimPrefix(target, "http://"))
+	}
+	writeFile(t, dir+"/prometheus.yaml", []byte(config))
+
+	cmd := exec.Command(program, "--config.file="+dir+"/prometheus.yaml", "--storage.tsdb.path="+dir+"/data", "--web.listen-address=127.0.0.1:0")
+	errors, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	listening := make(chan string, 1)
+	go func() {
+		said := regexp.MustCompile(`msg="Listening on" .*address=(127\.0\.0\.1:[1-9]\d*)`)
+		for lines := bufio.NewScanner(errors); lines.Scan(); {
+			if m := said.FindStringSubmatch(lines.Text()); m != nil {
+				listening <- m[1]
+			}
+		}
+		close(listening)
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait()
+	})
+	address, ok := <-listening
+	if !ok {
+		t.Fatal("prometheus does not listen")
+	}
+	return prometheus{"http://" + address}
+}
+
+// query returns the values of an instant query, by their labels.
+func (p prometheus) query(ctx context.Context, expr string) (map[string]float64, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/api/v1/query?query="+url.QueryEscape(expr), nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		Error string `json:"error"`
+		Data  struct {
+			Result []struct {
+				Metric map[string]string `json:"metric"`
+				Value  [2]any            `json:"value"`
+			} `json:"result"`
+		} `json:"data"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || answer.Error != "" {
+		return nil, fmt.Errorf("%s: %s %w", expr, answer.Error, err)
+	}
+	values := map[string]float64{}
+	for _, r := range answer.Data.Result {
+		f, err := strconv.ParseFloat(r.Value[1].(string), 64)
+		if err == nil && !math.IsNaN(f) {
+			values[fmt.Sprint(r.Metric)] = f
+		}
+	}
+	return values, nil
+}
+
+// firing returns the names of the alerts that fire.
+func (p prometheus) firing(ctx context.Context) ([]string, error) {
+	alerts, err := p.query(ctx, `count by (alertname) (ALERTS{alertstate="firing"})`)
+	var names []string
+	for labels := range alerts {
+		names = append(names, strings.TrimSuffix(strings.TrimPrefix(labels, "map[alertname:"), "]"))
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+// wait waits until exactly these alerts fire.
+func (p prometheus) wait(t *testing.T, what string, want ...string) {
+	t.Helper()
+	var last []string
+	slices.Sort(want)
+	err := world.Eventually(t.Context(), what+" "+fmt.Sprint(want), func(ctx context.Context) (bool, error) {
+		var err error
+		last, err = p.firing(ctx)
+		return slices.Equal(last, want), err
+	})
+	if err != nil {
+		t.Fatalf("%v; firing: %v", err, last)
+	}
+}
+
+// panels are the queries of all dashboards, with their variables filled in as Grafana does where all is chosen.
+func panels(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob(deploy + "/dashboards/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no dashboards, %v", err)
+	}
+	queries := map[string]string{}
+	for _, file := range files {
+		var dashboard struct {
+			Panels []struct {
+				Title   string `json:"title"`
+				Targets []struct{ RefID, Expr string }
+			} `json:"panels"`
+		}
+		if err := json.Unmarshal(read(t, file), &dashboard); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range dashboard.Panels {
+			for _, target := range p.Targets {
+				expr := strings.NewReplacer("$__rate_interval", "30s", "$job", ".*", "$namespace", ".*").Replace(target.Expr)
+				queries[filepath.Base(file)+", "+p.Title+", "+target.RefID] = expr
+			}
+		}
+	}
+	return queries
+}
+
+// TestPanelQueriesAreValidPromQL lets promtool parse every query.
+func TestPanelQueriesAreValidPromQL(t *testing.T) {
+	promtool := tool(t, "promtool")
+	for name, expr := range panels(t) {
+		if out, err := exec.CommandContext(t.Context(), promtool, "--experimental", "promql", "format", expr).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}
+
+// TestPrometheusShowsPanelsAndFiresAlerts lets it scrape the service in a world: every panel shows something, and of each staged
+// failure the right alert tells, and no other.
+func TestPrometheusShowsPanelsAndFiresAlerts(t *testing.T) {
+	tool(t, "prometheus")
+	tool(t, "kube-state-metrics")
+	w := startWorld(t)
+	service, err := w.Serve(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := w.AddDatabase(t.Context(), world.Database{Name: "orders", Flavor: "rds.mysql.n1.large.2", Autopilot: true, Workload: simcloud.Workload{UsedGB: 20}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.WaitAutopilot(t.Context(), "it is armed", world.Armed); err != nil {
+		t.Fatal(err)
+	}
+	p := startPrometheus(t, map[string]string{"rds-autopilot": service.AdminURL, "kube-state-metrics": startStateMetrics(t, w)})
+	err = world.Eventually(t.Context(), "both are scraped", func(ctx context.Context) (bool, error) {
+		up, err := p.query(ctx, "up == 1")
+		return len(up) == 2, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.wait(t, "all is well:")
+
+	if err := db.SetWorkload(simcloud.Workload{UsedGB: 33}); err != nil {
+		t.Fatal(err)
+	}
+	waiting := panels(t)
+	if len(waiting) < 30 {
+		t.Errorf("%d queries", len(waiting))
+	}
+	err = world.Eventually(t.Context(), "every panel has shown something", func(ctx context.Context) (bool, error) {
+		for name, expr := range waiting {
+			values, err := p.query(ctx, expr)
+			if err != nil {
+				return false, err
+			}
+			if len(values) > 0 {
+				delete(waiting, name)
+			}
+		}
+		return len(waiting) == 0, nil
+	})
+	if err != nil {
+		t.Errorf("%v; nothing in:\n%s", err, strings.Join(slices.Sorted(maps.Keys(waiting)), "\n"))
+	}
+	if _, err := db.WaitAutopilot(t.Context(), "it has grown", func(a *v1alpha1.RdsAutopilot) bool { return len(a.Status.Changes) > 0 }); err != nil {
+		t.Fatal(err)
+	}
+	p.wait(t, "a growth is no reason to call anybody:")
+
+	a, err := db.Autopilot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := w.Cloud.Sign(simcloud.Envelope{TopicURN: a.Status.Alarms.TopicURN, Subject: "s", Message: "{}"})
+	forged.Message = "changed after it was signed"
+	if status, _, err := w.Post(t.Context(), forged.JSON()); status != http.StatusForbidden || err != nil {
+		t.Fatalf("a forged message: %d, %v", status, err)
+	}
+	p.wait(t, "a forged message:", "RdsAutopilotForgedMessages")
+
+	if err := db.PatchAutopilot(t.Context(), `{"spec":{"storage":{"maxGB":50}}}`); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.SetWorkload(simcloud.Workload{UsedGB: 43}); err != nil {
+		t.Fatal(err)
+	}
+	p.wait(t, "a database at its cap:", "RdsAutopilotCapReached", "RdsAutopilotForgedMessages")
+
+	if err := service.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	// The forged message counts for an hour.
+	p.wait(t, "nobody is there:", "RdsAutopilotDown", "RdsAutopilotForgedMessages")
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	"github.com/mcsps/rds-autopilot/test/apiserver"
+	"github.com/mcsps/rds-autopilot/test/world"
+)
+
+// release is what Helm has installed in a world, and the service as the Deployment of it says.
+type release struct {
+	t      *testing.T
+	w      *world.World
+	values string // a file
+	client *kubernetes.Clientset
+	admin  dynamic.Interface
+}
+
+// newRelease clears the way: a world has the rights already, and Helm takes over nothing that it has not made.
+func newRelease(t *testing.T) *release {
+	t.Helper()
+	w := startWorld(t)
+	client, err := kubernetes.NewForConfig(w.Kube.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin, err := dynamic.NewForConfig(w.Kube.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := within(t)
+	objects, err := apiserver.Read(root + "/deploy/rbac.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
+		gvk := object.GroupVersionKind()
+		resource := gvk.GroupVersion().WithResource(strings.ToLower(gvk.Kind) + "s")
+		if err := admin.Resource(resource).Namespace(object.GetNamespace()).Delete(ctx, object.GetName(), metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "cloud"}, StringData: map[string]string{}}
+	for _, variable := range w.Cloud.Env() {
+		name, value, _ := strings.Cut(variable, "=")
+		secret.StringData[name] = value
+	}
+	if _, err := client.CoreV1().Secrets(own).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	values, err := json.Marshal(valuesOf(w))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &release{t: t, w: w, client: client, admin: admin, values: write(t, "values.json", string(values))}
+}
+
+// valuesOf are the values by which the service finds a world.
+func valuesOf(w *world.World) map[string]any {
+	values := map[string]any{
+		"credentials": map[string]any{"form": "Environment", "secret": "cloud"},
+	}
+	flags := map[string]any{}
+	args := w.ServeArgs()[1:]
+	for i := 0; i+1 < len(args); i += 2 {
+		flag, value := strings.TrimPrefix(args[i], "--"), args[i+1]
+		switch {
+		case flag == "public-url":
+			values["publicURL"] = value
+		case flag == "kubeconfig" || flag == "lease-namespace": // of a pod
+		case flag == "cloud-rate":
+			flags[flag], _ = strconv.ParseFloat(value, 64) // its own text
+		case strings.HasSuffix(flag, "-hosts"):
+			flags[flag] = strings.Split(value, ",")
+		default:
+			flags[flag] = value
+		}
+	}
+	values["flags"] = flags
+	values["test"] = map[string]any{"database": map[string]any{"namespace": "shop", "name": "by-hand"}}
+	return values
+}
+
+func (r *release) helm(args ...string) string {
+	r.t.Helper()
+	// Helm keeps its own state in the cluster only.
+	env := []string{"KUBECONFIG=" + r.w.AdminKubeconfig(), "HOME=" + r.t.TempDir()}
+	return run(r.t, command(r.t, env, tool(r.t, "helm"), append([]string{"--namespace", own}, args...)...))
+}
+
+// serve starts the service as a pod of the Deployment would: its arguments, its environment, its ServiceAccount.
+func (r *release) serve() *world.Process {
+	r.t.Helper()
+	ctx := within(r.t)
+	deployment, err := r.client.AppsV1().Deployments(own).Get(ctx, own, metav1.GetOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	pod := deployment.Spec.Template.Spec
+	_, kubeconfig := as(r.t, r.w, own, pod.ServiceAccountName)
+	args := append(slices.Clone(pod.Containers[0].Args[1:]), "--kubeconfig", kubeconfig)
+	p, err := r.w.ServeIn(ctx, r.environment(deployment), args...)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return p
+}
+
+// environment puts it together as the kubelet does.
+func (r *release) environment(deployment *appsv1.Deployment) (env []string) {
+	r.t.Helper()
+	container := deployment.Spec.Template.Spec.Containers[0]
+	for _, from := range container.EnvFrom {
+		secret, err := r.client.CoreV1().Secrets(own).Get(within(r.t), from.SecretRef.Name, metav1.GetOptions{})
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		for name, value := range secret.Data {
+			env = append(env, name+"="+string(value))
+		}
+	}
+	limit := container.Resources.Limits.Memory().Value() >> 20
+	for _, e := range container.Env {
+		env = append(env, e.Name+"="+strings.ReplaceAll(e.Value, "$(MEMORY_LIMIT_MIB)", strconv.FormatInt(limit, 10)))
+	}
+	return env
+}
+
+// test runs what the pod of helm test would: there is no kubelet here. The first container asks the admin Service.
+func (r *release) test(p *world.Process) {
+	r.t.Helper()
+	var pod corev1.Pod
+	hook := r.helm("template", own, "deploy/chart", "--values", r.values, "--show-only", "templates/tests/ready.yaml")
+	if err := yaml.UnmarshalStrict([]byte(strings.TrimPrefix(hook, "---\n")), &pod); err != nil {
+		r.t.Fatal(err)
+	}
+	ctx := within(r.t)
+	containers := pod.Spec.Containers
+	if len(containers) != 2 {
+		r.t.Fatalf("%d containers, want one for /readyz and one for plan", len(containers))
+	}
+	ready := containers[0].Command
+	url, err := url.Parse(ready[len(ready)-1])
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	service, err := r.client.CoreV1().Services(own).Get(ctx, url.Hostname(), metav1.GetOptions{})
+	if err != nil || strconv.Itoa(int(service.Spec.Ports[0].Port)) != url.Port() {
+		r.t.Errorf("it asks %s: %v", url, err)
+	}
+	if status, _, err := p.Get(ctx, url.Path); err != nil || status != http.StatusOK {
+		r.t.Errorf("%s: %d, %v", url.Path, status, err)
+	}
+	_, kubeconfig := as(r.t, r.w, own, pod.Spec.ServiceAccountName)
+	plan, err := r.w.Run(ctx, append(slices.Clone(containers[1].Args), "--kubeconfig", kubeconfig), nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if code, err := plan.Wait(ctx); err != nil || code != 0 {
+		r.t.Errorf("plan ends with %d, %v", code, err)
+	}
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/apiserver"
+	"github.com/mcsps/rds-autopilot/test/world"
+)
+
+// startStateMetrics runs the real kube-state-metrics with our configuration, and with the rights that our chart gives it.
+func startStateMetrics(t *testing.T, w *world.World) (url string) {
+	t.Helper()
+	program := tool(t, "kube-state-metrics")
+	client, err := kubernetes.NewForConfig(w.Kube.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(read(t, deploy+"/chart/templates/kubestatemetrics.yaml")), "\nrules:\n")
+	text, _, _ = strings.Cut(text, "\n---\n")
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "state-metrics"}}
+	if err := yaml.UnmarshalStrict([]byte(text), &role.Rules); err != nil || len(role.Rules) == 0 {
+		t.Fatal(err, role.Rules)
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "state-metrics"}},
+	}
+	if _, err := client.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	config, err := w.Kube.ServiceAccountConfig(t.Context(), "default", "state-metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := apiserver.WriteKubeconfig(dir+"/kubeconfig", config); err != nil {
+		t.Fatal(err)
+	}
+	var ports [2]int // it does not say which it got for 0
+	for i := range ports {
+		free, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer free.Close()
+		ports[i] = free.Addr().(*net.TCPAddr).Port
+		if err := free.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(program, "--kubeconfig="+dir+"/kubeconfig", "--custom-resource-state-only", "--custom-resource-state-config-file="+deploy+"/kube-state-metrics.yaml",
+		"--host=127.0.0.1", fmt.Sprintf("--port=%d", ports[0]), "--telemetry-host=127.0.0.1", fmt.Sprintf("--telemetry-port=%d", ports[1]))
+	said, err := os.Create(dir + "/log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = said, said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait()
+		_ = said.Close()
+		if t.Failed() {
+			t.Logf("kube-state-metrics says:\n%s", read(t, dir+"/log"))
+		}
+	})
+	return fmt.Sprintf("http://127.0.0.1:%d", ports[0])
+}
+
+// TestKubeStateMetricsExportsTheGauges has one database with everything in it.
+func TestKubeStateMetricsExportsTheGauges(t *testing.T) {
+	tool(t, "kube-state-metrics")
+	w := startWorld(t)
+	client, err := dynamic.NewForConfig(w.Kube.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := &unstructured.Unstructured{}
+	const manifest = `
+apiVersion: autopilot.otc.mcsps.de/v1alpha1
+kind: RdsAutopilot
+metadata: {name: orders, namespace: default}
+spec: {storage: {maxGB: 500}}
+status:
+  conditions:
+  - {type: Armed, status: "True", reason: A, message: "", lastTransitionTime: "2026-11-20T12:00:00Z"}
+  - {type: Limited, status: "False", reason: A, message: "", lastTransitionTime: "2026-11-20T12:00:00Z"}
+  - {type: Ready, status: Unknown, reason: A, message: "", lastTransitionTime: "2026-11-20T12:00:00Z"}
+  instance: {id: x, volumeGB: 50}
+  decisions:
+  - {metric: cpu, valuePercent: "97.0", action: None, reason: A, message: "", count: 1, time: "2026-11-20T12:00:00Z", lastTime: "2026-11-20T12:00:00Z"}
+  - {metric: storage, valuePercent: "78.2", action: None, reason: A, message: "", count: 1, time: "2026-11-20T12:00:00Z", lastTime: "2026-11-20T12:00:00Z"}
+  - {metric: storage, valuePercent: "70.0", action: None, reason: A, message: "", count: 1, time: "2026-11-20T12:00:00Z", lastTime: "2026-11-20T12:00:00Z"}
+  changes:
+  - {kind: Volume, by: Autopilot, from: "40", to: "50", outcome: Completed, completionTime: "2026-11-20T12:00:00.123456Z"}
+  - {kind: Volume, by: Autopilot, from: "30", to: "40", outcome: Completed, completionTime: "2026-11-19T12:00:00.000000Z"}
+`
+	if err := yaml.Unmarshal([]byte(manifest), &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	resource := client.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).Namespace("default")
+	created, err := resource.Create(t.Context(), object, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	created.Object["status"] = object.Object["status"]
+	if _, err := resource.UpdateStatus(t.Context(), created, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict}); err != nil {
+		t.Fatal(err)
+	}
+	of := func(metric string, labels string, value string) string {
+		return fmt.Sprintf(`kube_rdsautopilot_%s{customresource_group="autopilot.otc.mcsps.de",customresource_kind="RdsAutopilot",customresource_version="v1alpha1",name="orders",namespace="default"%s} %s`, metric, labels, value)
+	}
+	want := []string{
+		of("volume_gb", "", "50"), of("volume_max_gb", "", "500"), of("storage_used_percent", "", "78.2"),
+		of("last_change_timestamp_seconds", "", "1.795176e+09"),
+		of("condition", `,type="Armed"`, "1"), of("condition", `,type="Limited"`, "0"), of("condition", `,type="Ready"`, "0"),
+	}
+	slices.Sort(want)
+	url := startStateMetrics(t, w)
+	var got []string
+	err = world.Eventually(t.Context(), "all gauges are there", func(ctx context.Context) (bool, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/metrics", nil)
+		if err != nil {
+			return false, err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return false, err
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		got = slices.DeleteFunc(strings.Split(string(text), "\n"), func(l string) bool { return !strings.HasPrefix(l, "kube_rdsautopilot") })
+		slices.Sort(got)
+		return slices.Equal(got, want), err
+	})
+	if err != nil {
+		t.Errorf("%v; got\n%s\nwant\n%s", err, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}

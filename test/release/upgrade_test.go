@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/apiserver"
+	"github.com/mcsps/rds-autopilot/test/level"
+	"github.com/mcsps/rds-autopilot/test/world"
+)
+
+// chartBefore is the newest chart in the history that is not the present one; the present one where there is no other.
+func chartBefore(t *testing.T) string {
+	t.Helper()
+	present, before := filepath.Join(root, "deploy", "chart"), t.TempDir()
+	if err := os.CopyFS(before, os.DirFS(present)); err != nil {
+		t.Fatal(err)
+	}
+	commits, err := command(t, nil, "git", "log", "--format=%H", "-n", "50", "--", "deploy/chart").Output()
+	if err != nil {
+		t.Logf("without a history the upgrade is from the present chart: %v", err)
+		return before
+	}
+	for commit := range strings.FieldsSeq(string(commits)) {
+		if _, err := command(t, nil, "git", "diff", "--quiet", commit, "--", "deploy/chart").Output(); err == nil {
+			continue // the same
+		}
+		dir := t.TempDir()
+		archive := filepath.Join(dir, "chart.tar")
+		run(t, command(t, nil, "git", "archive", "--output", archive, commit, "deploy/chart"))
+		run(t, command(t, nil, "tar", "-xf", archive, "-C", dir))
+		t.Logf("the upgrade is from the chart of %s", commit)
+		return filepath.Join(dir, "deploy", "chart")
+	}
+	return before
+}
+
+// uids are those of everything that must stay, whatever happens to the release.
+func (r *release) uids() map[string]string {
+	r.t.Helper()
+	uids := map[string]string{}
+	for _, resource := range []schema.GroupVersionResource{
+		{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+		{Group: "otc.mcsps.de", Version: "v1alpha1", Resource: "rdss"},
+		{Group: "autopilot.otc.mcsps.de", Version: "v1alpha1", Resource: "rdsautopilots"},
+	} {
+		list, err := r.admin.Resource(resource).List(within(r.t), metav1.ListOptions{})
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		for _, item := range list.Items {
+			uids[fmt.Sprintf("%s %s/%s", item.GetKind(), item.GetNamespace(), item.GetName())] = string(item.GetUID())
+		}
+	}
+	return uids
+}
+
+// olderDefinition takes a column out of a chart's definition of RdsAutopilot, as if it were an old one.
+func olderDefinition(t *testing.T, dir string) {
+	t.Helper()
+	path := filepath.Join(dir, "files", "rdsautopilots.yaml")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	older := strings.Replace(string(text), "    - jsonPath: .spec.mode\n      name: MODE\n      type: string\n", "", 1)
+	if older == string(text) {
+		t.Fatal("no column MODE")
+	}
+	if err := os.WriteFile(path, []byte(older), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *release) hasColumnMode() bool {
+	r.t.Helper()
+	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	crd, err := r.admin.Resource(crds).Get(within(r.t), "rdsautopilots.autopilot.otc.mcsps.de", metav1.GetOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return strings.Contains(fmt.Sprint(crd.Object["spec"]), "name:MODE")
+}
+
+// TestInstallUpgradeOffUninstall is the whole life of a release.
+func TestInstallUpgradeOffUninstall(t *testing.T) {
+	r := newRelease(t)
+	w := r.w
+	before := chartBefore(t)
+	olderDefinition(t, before)
+	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	if err := r.admin.Resource(crds).Delete(within(t), "rdsautopilots.autopilot.otc.mcsps.de", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	err := world.Eventually(within(t), "the definition is gone, so that Helm makes it", func(ctx context.Context) (bool, error) {
+		_, err := r.admin.Resource(crds).Get(ctx, "rdsautopilots.autopilot.otc.mcsps.de", metav1.GetOptions{})
+		return apierrors.IsNotFound(err), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	notes := r.helm("install", own, before, "--values", r.values)
+	for _, command := range []string{"rollout status deployment/rds-autopilot\n", "-n MY-NAMESPACE create -f -", "wait --for=condition=Armed rap/MY-RDS"} {
+		if !strings.Contains(notes, "   kubectl ") || !strings.Contains(notes, command) {
+			t.Errorf("the notes do not say %q:\n%s", command, notes)
+		}
+	}
+	if r.hasColumnMode() {
+		t.Fatal("the chart before has the new definition")
+	}
+	byHand := database(t, w, "shop", "by-hand", false)
+	err = world.Eventually(within(t), "the definition is served", func(context.Context) (bool, error) {
+		err := byHand.CreateAutopilot(within(t), `{"mode":"Recommend"}`)
+		return err == nil, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := r.serve()
+	asked := database(t, w, "shop", "asked", true) // by its Rds
+	armed := func() {
+		t.Helper()
+		for _, db := range []*world.DB{asked, byHand} {
+			if _, err := db.WaitAutopilot(within(t), "it is armed", world.Armed); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	armed()
+	installed := r.uids()
+	if len(installed) != 6 || len(inTheCloud(w)) != 10 {
+		t.Fatalf("%v, and in the cloud %q", slices.Sorted(maps.Keys(installed)), inTheCloud(w))
+	}
+
+	r.helm("upgrade", own, "deploy/chart", "--values", r.values)
+	if !r.hasColumnMode() {
+		t.Error("the upgrade left the old definition")
+	}
+	second := r.serve()
+	stop(t, first)
+	armed()
+	r.test(second)
+	if diff := cmp.Diff(installed, r.uids()); diff != "" {
+		t.Errorf("after the upgrade (-before +after):\n%s", diff)
+	}
+	if n := len(inTheCloud(w)); n != 10 {
+		t.Errorf("after the upgrade %d things are in the cloud: %q", n, inTheCloud(w))
+	}
+
+	r.helm("upgrade", own, "deploy/chart", "--values", r.values, "--set-string", "mode=Off")
+	third := r.serve()
+	stop(t, second)
+	for _, db := range []*world.DB{asked, byHand} {
+		_, err := db.WaitAutopilot(within(t), "it lets go", func(a *v1alpha1.RdsAutopilot) bool { return len(a.Finalizers) == 0 })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := inTheCloud(w); len(left) > 0 {
+		t.Errorf("off, and in the cloud there is still %q", left)
+	}
+	stop(t, third)
+
+	r.helm("uninstall", own)
+	if diff := cmp.Diff(installed, r.uids()); diff != "" {
+		t.Errorf("after the uninstallation (-before +after):\n%s", diff)
+	}
+	for _, gone := range []schema.GroupVersionResource{
+		{Group: "apps", Version: "v1", Resource: "deployments"},
+		{Group: "", Version: "v1", Resource: "services"},
+		{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"},
+		{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"},
+		{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
+	} {
+		list, err := r.admin.Resource(gone).List(within(t), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + own})
+		if err != nil || len(list.Items) > 0 {
+			t.Errorf("%s: %d are left, %v", gone.Resource, len(list.Items), err)
+		}
+	}
+
+	// Installed again, everything is as it was.
+	r.helm("install", own, "deploy/chart", "--values", r.values)
+	fourth := r.serve()
+	defer stop(t, fourth)
+	armed()
+	if diff := cmp.Diff(installed, r.uids()); diff != "" {
+		t.Errorf("installed again (-before +after):\n%s", diff)
+	}
+}
+
+// TestHelmTakesOverThePlainManifests goes from kubectl apply to Helm without a new Deployment or definition.
+func TestHelmTakesOverThePlainManifests(t *testing.T) {
+	level.Long(t)
+	cluster := shared.Cluster(t)
+	applied, err := cluster.Apply(within(t), apiserver.ApplyOptions{}, root+"/deploy/install.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "admin")
+	if err := apiserver.WriteKubeconfig(kubeconfig, cluster.Config()); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"KUBECONFIG=" + kubeconfig, "HOME=" + t.TempDir()}
+	args := []string{"install", own, "deploy/chart", "--namespace", own, "--values", "deploy/chart/ci/install-values.yaml"}
+	if text := refused(t, command(t, env, tool(t, "helm"), args...)); !strings.Contains(text, "invalid ownership metadata") {
+		t.Errorf("without --take-ownership it says %s", text)
+	}
+	run(t, command(t, env, tool(t, "helm"), append(args, "--take-ownership", "--force-conflicts")...))
+	again, err := cluster.Apply(within(t), apiserver.ApplyOptions{DryRun: true}, root+"/deploy/install.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, object := range again {
+		if object.GetUID() != applied[i].GetUID() {
+			t.Errorf("%s %s is another one", object.GetKind(), object.GetName())
+		}
+		if release := object.GetAnnotations()["meta.helm.sh/release-name"]; release != own && object.GetKind() != "Namespace" {
+			t.Errorf("%s %s belongs to the release %q", object.GetKind(), object.GetName(), release)
+		}
+	}
+	run(t, command(t, env, tool(t, "helm"), "uninstall", own, "--namespace", own))
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
+	"github.com/mcsps/rds-autopilot/test/world"
+)
+
+// How long each step may take on a slow machine; the whole is bounded as well.
+const (
+	armLimit   = 30 * time.Second
+	alarmLimit = 60 * time.Second // three periods of five minutes, and the one that has begun
+	applyLimit = 30 * time.Second
+	clearLimit = 30 * time.Second
+	sweepLimit = 20 * time.Second
+)
+
+// within bounds a check.
+func within(ctx context.Context, limit time.Duration, check func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return check(ctx)
+}
+
+func armed(ctx context.Context, db *world.DB) error {
+	return within(ctx, armLimit, func(ctx context.Context) error {
+		_, err := db.WaitAutopilot(ctx, "it is armed", world.Armed)
+		return err
+	})
+}
+
+// absent checks that the operator dropped spec.autopilot, and that this turned nothing off.
+func absent(ctx context.Context, db *world.DB) error {
+	return within(ctx, armLimit, func(ctx context.Context) error {
+		_, err := db.WaitRds(ctx, "the operator has dropped spec.autopilot", func(r *otcv1.Rds) bool { return r.Spec.Autopilot == nil })
+		if err != nil {
+			return err
+		}
+		_, err = db.Autopilot(ctx)
+		return err
+	})
+}
+
+// asked checks that the Rds is patched to what is expected.
+func asked(ctx context.Context, db *world.DB, p plan) error {
+	return within(ctx, alarmLimit, func(ctx context.Context) error {
+		_, err := db.WaitRds(ctx, fmt.Sprintf("the Rds asks for %d GB and %s", p.volumeGB, p.flavor), p.asks)
+		return err
+	})
+}
+
+func (p plan) asks(r *otcv1.Rds) bool {
+	return int(r.Spec.VolumeSize) == p.volumeGB && r.Spec.FlavorRef == p.flavor
+}
+
+// applied checks that the cloud has what is expected, and the service knows.
+func applied(ctx context.Context, db *world.DB, p plan) error {
+	return within(ctx, applyLimit, func(ctx context.Context) error {
+		err := world.Eventually(ctx, p.Name+": the operator has applied it", func(context.Context) (bool, error) {
+			in := db.Instance()
+			return in.Status == simcloud.StatusActive && in.VolumeGB == p.volumeGB && in.Flavor == p.flavor, nil
+		})
+		if err != nil {
+			return err
+		}
+		_, err = db.WaitAutopilot(ctx, "the change is recorded as completed", func(a *v1alpha1.RdsAutopilot) bool {
+			return a.Status.Pending == nil && len(a.Status.Changes) > 0 && a.Status.Changes[0].Outcome == v1alpha1.OutcomeCompleted
+		})
+		return err
+	})
+}
+
+// cleared checks that the alarm is over, and that the service has stored the message about it.
+func cleared(ctx context.Context, db *world.DB, p plan) error {
+	return within(ctx, clearLimit, func(ctx context.Context) error {
+		_, err := db.WaitAutopilot(ctx, fmt.Sprintf("the %s alarm is over and its message stored", p.metric), func(a *v1alpha1.RdsAutopilot) bool {
+			rule, ok := db.Rule(p.metric)
+			signal := autopilot.SignalOf(a.Status.Intake, p.metric)
+			return ok && rule.State == simcloud.StateOK && signal != nil && signal.State == v1alpha1.StateOK
+		})
+		return err
+	})
+}
+
+// sweptAgain waits for two more sweeps. After them, no further change is to come.
+func sweptAgain(ctx context.Context, service *world.Process) error {
+	const sweeps = "rds_autopilot_sweep_duration_seconds_count"
+	return within(ctx, sweepLimit, func(ctx context.Context) error {
+		before, err := service.Metrics(ctx)
+		if err != nil {
+			return err
+		}
+		return world.Eventually(ctx, "two more sweeps have looked at everything", func(ctx context.Context) (bool, error) {
+			now, err := service.Metrics(ctx)
+			return err == nil && now.Sum(sweeps) >= before.Sum(sweeps)+2, err
+		})
+	})
+}
+
+// once checks that exactly one change was made, and none since the alarm's end.
+func once(ctx context.Context, db *world.DB, p plan) error {
+	a, err := db.Autopilot(ctx)
+	if err != nil {
+		return err
+	}
+	r, err := db.Rds(ctx)
+	if err != nil {
+		return err
+	}
+	in := db.Instance()
+	switch {
+	case len(a.Status.Changes) != 1 || a.Status.Changes[0].By != v1alpha1.ByAutopilot || a.Status.Pending != nil:
+		return fmt.Errorf("%s: want one change that is completed, got %d; pending: %v", p.Name, len(a.Status.Changes), a.Status.Pending != nil)
+	case !p.asks(r) || in.VolumeGB != p.volumeGB || in.Flavor != p.flavor:
+		return fmt.Errorf("%s: the Rds asks for %d GB and %s, the cloud has %s", p.Name, r.Spec.VolumeSize, r.Spec.FlavorRef, size(in))
+	}
+	return nil
+}
+
+// refused checks the answer to a forged message.
+func refused(status int, err error) error {
+	if err != nil {
+		return err
+	}
+	if status != http.StatusForbidden {
+		return fmt.Errorf("the forged message was answered with %d, want 403", status)
+	}
+	return nil
+}
+
+// untouched checks that a message left no trace.
+func untouched(ctx context.Context, db *world.DB, messageID string) error {
+	a, err := db.Autopilot(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range a.Status.Intake.Signals {
+		if s.MessageID == messageID {
+			return errors.New("the forged message is stored")
+		}
+	}
+	for _, d := range a.Status.Decisions {
+		if d.MessageID == messageID {
+			return errors.New("something was decided because of the forged message")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
+	"github.com/mcsps/rds-autopilot/test/world"
+)
+
+// demoLimit bounds the demo once everything is compiled.
+const demoLimit = 2 * time.Minute
+
+// demoSpeed is that of a world where nothing else is asked for.
+const demoSpeed = 60
+
+// cooldown of the demo's policies: a flavor is changed only in an instance that was ACTIVE for that long.
+const cooldown = 5
+
+// scenario is the demo: what is done, in which order, and what is expected to come of it.
+type scenario struct {
+	narrator
+	checklist checklist
+	world     *world.World
+	service   *world.Process
+	plans     []plan
+	dbs       []*world.DB
+	before    []simcloud.Instance
+}
+
+// demoHead is what is real, and what is not.
+const demoHead = `Real:       kube-apiserver and etcd, rds-autopilot as a process with its own rights, HTTP, TLS, signed messages
+Simulated:  the cloud (IAM, SMN, Cloud Eye, RDS), where a minute takes %s, and the database operator
+`
+
+func demo(ctx context.Context, out *console) (err error) {
+	s := &scenario{narrator: newNarrator(out), plans: plans()}
+	for _, p := range s.plans {
+		s.names = append(s.names, p.Name)
+	}
+	out.print(demoHead, minuteTakes(demoSpeed))
+	out.print("Starting:   Kubernetes and the cloud … ")
+	begun := time.Now()
+	took := func() float64 {
+		defer func() { begun = time.Now() }()
+		return time.Since(begun).Seconds()
+	}
+	if s.world, err = world.Start(ctx, s.options()); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.world.Close()) }()
+	out.print("%.0f s, compiling rds-autopilot … ", took())
+	if err := s.world.Build(ctx); err != nil {
+		return err
+	}
+	out.print("%.0f s; from here on hours and minutes of the cloud\n", took())
+	out.restart(demoSpeed)
+	limited, cancel := context.WithTimeout(ctx, demoLimit)
+	defer cancel()
+	runErr := s.run(limited)
+	s.endStories()
+	if len(s.before) > 0 {
+		s.print("\n%s", s.table(ctx))
+	}
+	if len(s.checklist.entries) == 0 {
+		return runErr
+	}
+	summary, missed := s.checklist.summary()
+	s.print("%s", summary)
+	return errors.Join(runErr, missed)
+}
+
+// run goes through the scenario. Its error is why it could not go on; what was not as expected is in the checklist.
+func (s *scenario) run(ctx context.Context) error {
+	watching, stop := context.WithCancel(ctx)
+	var watches sync.WaitGroup
+	defer watches.Wait()
+	defer stop()
+
+	if err := s.serve(ctx); err != nil {
+		return err
+	}
+	for _, p := range s.plans {
+		s.beginStory(p.Name, p.String())
+		db, err := s.world.AddDatabase(ctx, p.Database)
+		if err != nil {
+			return err
+		}
+		s.dbs = append(s.dbs, db)
+		watches.Go(func() { s.watch(watching, db, p.created()) })
+	}
+	if err := s.arm(ctx); err != nil {
+		return err
+	}
+	forged, err := s.forge(ctx)
+	if err != nil {
+		return err
+	}
+	for _, db := range s.dbs {
+		s.before = append(s.before, db.Instance())
+	}
+	s.each(func(_ int, db *world.DB, p plan) {
+		s.overload(ctx, db, p)
+		s.endStory(p.Name)
+	})
+	s.checklist.add("everything is looked at again", sweptAgain(ctx, s.service))
+	for i, db := range s.dbs {
+		s.checklist.add(db.Name+": changed once, and not by the message that the alarm is over", once(ctx, db, s.plans[i]))
+	}
+	s.checklist.add("the forged message left no trace", untouched(ctx, s.dbs[0], forged))
+	s.alone(ctx)
+	stop()
+	watches.Wait()
+	s.checklist.add("rds-autopilot ends with exit code 0", s.service.Stop(ctx))
+	return nil
+}
+
+func (s *scenario) serve(ctx context.Context) (err error) {
+	if s.service, err = s.world.Serve(ctx, "--allow-apply", "Cloud"); err != nil {
+		return err
+	}
+	_, err = s.service.WaitLine(ctx, "it leads", func(l world.Line) bool { return l.Msg == "leadership" })
+	return err
+}
+
+// each does something with all databases at the same time.
+func (s *scenario) each(do func(i int, db *world.DB, p plan)) {
+	var wg sync.WaitGroup
+	for i, db := range s.dbs {
+		wg.Go(func() { do(i, db, s.plans[i]) })
+	}
+	wg.Wait()
+}
+
+// arm waits until alarms would come, and shortens what a demo cannot wait for. Without it nothing else makes sense.
+func (s *scenario) arm(ctx context.Context) error {
+	failed := make([]error, len(s.dbs))
+	s.each(func(i int, db *world.DB, _ plan) {
+		failed[i] = armed(ctx, db)
+		s.checklist.add(db.Name+": armed by spec.autopilot: true", failed[i])
+		s.checklist.add(db.Name+": stays armed though the operator drops spec.autopilot", absent(ctx, db))
+	})
+	if errors.Join(failed...) != nil {
+		return errors.New("without alarms nothing else can be shown")
+	}
+	for _, db := range s.dbs {
+		if err := db.PatchAutopilot(ctx, fmt.Sprintf(`{"spec":{"flavor":{"cooldownSeconds":%d}}}`, cooldown)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forge posts a message that was changed after it was signed, and returns its id.
+func (s *scenario) forge(ctx context.Context) (string, error) {
+	db := s.dbs[0]
+	id, body, err := forged(ctx, s.world, db)
+	if err != nil {
+		return "", err
+	}
+	s.printStep(actorStranger, db.Name, "posts message %s, made to say 99 %% after it was signed", short(id))
+	status, _, err := s.world.Post(ctx, body)
+	s.checklist.add("the forged message is answered with 403", refused(status, err))
+	return id, nil
+}
+
+// overload lets one database run full and follows it until its alarm is over.
+func (s *scenario) overload(ctx context.Context, db *world.DB, p plan) {
+	err := s.work(ctx, db, p)
+	for _, step := range []struct {
+		what  string
+		check func(context.Context, *world.DB, plan) error
+	}{
+		{"the alarm leads to a patch of the Rds", asked},
+		{"the operator applies it", applied},
+		{"the alarm is over", cleared},
+	} {
+		if err == nil { // the next step would only fail in the same way, later
+			err = step.check(ctx, db, p)
+		}
+		s.checklist.add(p.Name+": "+step.what, err)
+	}
+}
+
+// work brings the workload up, over three minutes of the cloud.
+func (s *scenario) work(ctx context.Context, db *world.DB, p plan) error {
+	at, to, in := p.Workload, p.load, db.Instance()
+	s.printStep(actorWorkload, p.Name, "grows: %s %.0f %% → %.0f %%", p.metric, used(p.metric, at, in), used(p.metric, to, in))
+	const steps = 3
+	tick := time.NewTicker(s.world.Span(time.Minute))
+	defer tick.Stop()
+	for step := 1; step <= steps; step++ {
+		part := float64(step) / steps
+		load := simcloud.Workload{
+			UsedGB:         at.UsedGB + part*(to.UsedGB-at.UsedGB),
+			CPUDemand:      at.CPUDemand + part*(to.CPUDemand-at.CPUDemand),
+			MemoryDemandGB: at.MemoryDemandGB + part*(to.MemoryDemandGB-at.MemoryDemandGB),
+		}
+		if err := db.SetWorkload(load); err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}

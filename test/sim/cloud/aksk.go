@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simcloud
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+)
+
+// signatureSkew is how far the date of a signature may be from now, in real time: signatures carry the signer's clock.
+const signatureSkew = 15 * time.Minute
+
+const signatureAlgorithm = "SDK-HMAC-SHA256"
+
+// verifySignature checks SDK-HMAC-SHA256: an HMAC over method, path, query, signed headers and body.
+func (c *Cloud) verifySignature(q *call) error {
+	scheme, rest, _ := strings.Cut(q.Header.Get("Authorization"), " ")
+	if scheme != signatureAlgorithm {
+		return errors.New("neither token nor signature")
+	}
+	parts := map[string]string{}
+	for part := range strings.SplitSeq(rest, ",") {
+		k, v, _ := strings.Cut(strings.TrimSpace(part), "=")
+		parts[k] = v
+	}
+	accessKey, scope, _ := strings.Cut(parts["Credential"], "/")
+	if accessKey != c.identity.accessKey {
+		return errors.New("access key unknown")
+	}
+	date := q.Header.Get("X-Sdk-Date")
+	at, err := time.Parse("20060102T150405Z", date)
+	if err != nil {
+		return errors.New("X-Sdk-Date malformed")
+	}
+	if d := q.now.Sub(at); d.Abs() > signatureSkew {
+		return fmt.Errorf("X-Sdk-Date is %v away from now", d.Round(time.Second))
+	}
+	steps := strings.Split(scope, "/")
+	if len(steps) != 4 || steps[0] != date[:8] || steps[3] != "sdk_request" {
+		return errors.New("scope of the credential malformed")
+	}
+	signed := strings.Split(parts["SignedHeaders"], ";")
+	for _, need := range []string{"host", "x-sdk-date"} {
+		if !slices.Contains(signed, need) {
+			return fmt.Errorf("header %s not signed", need)
+		}
+	}
+	hash := sha256.Sum256([]byte(canonicalRequest(q, signed)))
+	toSign := strings.Join([]string{signatureAlgorithm, date, scope, hex.EncodeToString(hash[:])}, "\n")
+	key := []byte("SDK" + c.identity.secretKey)
+	for _, step := range steps {
+		key = hmacSHA256(key, step)
+	}
+	if given, err := hex.DecodeString(parts["Signature"]); err != nil || !hmac.Equal(given, hmacSHA256(key, toSign)) {
+		return errors.New("signature does not match")
+	}
+	return nil
+}
+
+func hmacSHA256(key []byte, data string) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(data))
+	return mac.Sum(nil)
+}
+
+// canonicalRequest follows the signer of the SDK; a POST without a body signs its query as the body.
+func canonicalRequest(q *call, signed []string) string {
+	query, payload := canonicalQuery(q.URL.Query()), string(q.body)
+	if q.Method == http.MethodPost && len(q.body) == 0 {
+		query, payload = "", q.URL.Query().Encode()
+	}
+	var headers strings.Builder
+	for _, name := range signed {
+		value := q.Header.Get(name)
+		if name == "host" {
+			value = q.Host
+		}
+		headers.WriteString(name + ":" + strings.Join(strings.Fields(value), " ") + "\n")
+	}
+	path := q.URL.Path
+	if !strings.HasSuffix(path, "/") {
+		path += "/"
+	}
+	hash := sha256.Sum256([]byte(payload))
+	return strings.Join([]string{
+		q.Method, escape(path, "/"), query, headers.String(), strings.Join(signed, ";"), hex.EncodeToString(hash[:]),
+	}, "\n")
+}
+
+func canonicalQuery(values url.Values) string {
+	var pairs []string
+	for k := range values {
+		pairs = append(pairs, escape(k, "")+"="+escape(values.Get(k), ""))
+	}
+	sort.Slice(pairs, func(i, j int) bool { return strings.ToLower(pairs[i]) < strings.ToLower(pairs[j]) })
+	return strings.Join(pairs, "&")
+}
+
+// escape leaves letters, digits, "-._~" and the bytes of keep as they are.
+func escape(s, keep string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		ch := s[i]
+		switch {
+		case 'A' <= ch && ch <= 'Z', 'a' <= ch && ch <= 'z', '0' <= ch && ch <= '9', strings.IndexByte("-._~"+keep, ch) >= 0:
+			b.WriteByte(ch)
+		default:
+			fmt.Fprintf(&b, "%%%02X", ch)
+		}
+	}
+	return b.String()
+}

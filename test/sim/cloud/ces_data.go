@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simcloud
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Limits of a batch query. CES api v1: querying_monitoring_data_of_multiple_metrics.rst.
+const (
+	maxBatchMetrics = 10
+	maxBatchPoints  = 3000
+)
+
+// listMetrics lists what has data: the way to find the dimension of an instance. CES api v1: querying_metrics.rst.
+func (c *Cloud) listMetrics(q *call) reply {
+	limit, ok := q.number("limit", 1000, 1, 1000)
+	query := q.URL.Query()
+	var dim *Dimension
+	if text := query.Get("dim.0"); text != "" {
+		k, v, found := strings.Cut(text, ",")
+		dim, ok = &Dimension{k, v}, ok && found
+	}
+	if !ok {
+		return cesError(http.StatusBadRequest, "", "limit or dim.0 is invalid")
+	}
+	type row struct {
+		marker, metric, unit string
+		dim                  Dimension
+	}
+	var rows []row
+	for _, in := range c.instances {
+		for _, s := range c.seriesOf(in) {
+			_, seen := s.newestRaw(c.visible(c.sampled))
+			if !seen || dim != nil && *dim != s.dim ||
+				cmp.Or(query.Get("metric_name"), s.name) != s.name || cmp.Or(query.Get("namespace"), rdsNamespace) != rdsNamespace {
+				continue
+			}
+			marker := fmt.Sprintf("%s.%s.%s:%s", rdsNamespace, s.name, s.dim.Name, s.dim.Value)
+			rows = append(rows, row{marker, s.name, s.unit, s.dim})
+		}
+	}
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.marker, b.marker) })
+	total := len(rows)
+	start := query.Get("start")
+	rows = slices.DeleteFunc(rows, func(r row) bool { return r.marker <= start })
+	rows = rows[:min(limit, len(rows))]
+	out, marker := []fields{}, ""
+	for _, r := range rows {
+		out, marker = append(out, fields{
+			"namespace": rdsNamespace, "metric_name": r.metric, "unit": r.unit, "dimensions": []Dimension{r.dim},
+		}), r.marker
+	}
+	return jsonReply(http.StatusOK, fields{"metrics": out, "meta_data": fields{"count": len(out), "marker": marker, "total": total}})
+}
+
+// datapoints are those whose period begins between from and to (milliseconds) and has ended.
+func (c *Cloud) datapoints(m Metric, period int, filter string, from, to int64) (points []fields, unit string) {
+	out := []fields{}
+	s := c.find(m)
+	if s == nil {
+		return out, ""
+	}
+	last := c.roundUp(to + 1)
+	ahead := time.Duration(0)
+	if c.settings.DatapointsAreLocal {
+		ahead = localAhead
+	}
+	for _, p := range s.points(ticks(period), c.roundUp(from), last-1, c.visible(c.sampled), filter) {
+		out = append(out, fields{filter: p.value, "timestamp": c.tickTime(p.tick).Add(ahead).UnixMilli(), "unit": s.unit})
+	}
+	return out, s.unit
+}
+
+// showMetricData: CES api v1, querying_monitoring_data_of_a_metric.rst.
+func (c *Cloud) showMetricData(q *call) reply {
+	query := q.URL.Query()
+	key, value, _ := strings.Cut(query.Get("dim.0"), ",")
+	m := Metric{query.Get("namespace"), query.Get("metric_name"), []Dimension{{key, value}}}
+	period, err1 := strconv.Atoi(query.Get("period"))
+	from, err2 := strconv.ParseInt(query.Get("from"), 10, 64)
+	to, err3 := strconv.ParseInt(query.Get("to"), 10, 64)
+	if err := cmp.Or(m.check(), err1, err2, err3); err != nil {
+		return cesError(http.StatusBadRequest, "", "A parameter is missing or malformed: %v", err)
+	}
+	if !validPeriod(period) || !validFilter(query.Get("filter")) || from >= to {
+		return cesError(http.StatusBadRequest, "", "period, filter, from or to is invalid")
+	}
+	points, _ := c.datapoints(m, period, query.Get("filter"), from, to)
+	return jsonReply(http.StatusOK, fields{"metric_name": m.MetricName, "datapoints": points})
+}
+
+func (c *Cloud) batchMetricData(q *call) reply {
+	var in struct {
+		Metrics  []Metric `json:"metrics"`
+		From, To int64
+		Period   string
+		Filter   string
+	}
+	if err := q.decode(&in); err != nil {
+		return cesError(http.StatusBadRequest, "", "The body is malformed: %v", err)
+	}
+	period, err := strconv.Atoi(in.Period)
+	switch {
+	case err != nil || !validPeriod(period) || !validFilter(in.Filter) || in.From >= in.To:
+		return cesError(http.StatusBadRequest, "", "period, filter, from or to is invalid")
+	case len(in.Metrics) == 0 || len(in.Metrics) > maxBatchMetrics:
+		return cesError(http.StatusBadRequest, "", "1 to %d metrics are allowed", maxBatchMetrics)
+	// Counted without Speed: what is legal in the real cloud is legal here.
+	case int64(len(in.Metrics))*(in.To-in.From)/(60_000*ticks(period)) > maxBatchPoints:
+		return cesError(http.StatusBadRequest, "", "metrics × (to − from) / interval is above %d", maxBatchPoints)
+	}
+	out := []fields{}
+	for _, m := range in.Metrics {
+		if err := m.check(); err != nil {
+			return cesError(http.StatusBadRequest, "", "%v", err)
+		}
+		points, unit := c.datapoints(m, period, in.Filter, in.From, in.To)
+		for _, p := range points {
+			delete(p, "unit")
+		}
+		out = append(out, fields{
+			"namespace": m.Namespace, "metric_name": m.MetricName, "dimensions": m.Dimensions, "datapoints": points, "unit": unit,
+		})
+	}
+	return jsonReply(http.StatusOK, fields{"metrics": out})
+}

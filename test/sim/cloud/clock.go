@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simcloud
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// keepSamples is how many raw datapoints of an instance are kept: a little over a day.
+const keepSamples = 1500
+
+// span is how long a duration of the cloud takes on the clock of Now.
+func (c *Cloud) span(d time.Duration) time.Duration {
+	return time.Duration(float64(d) / c.opts.Speed)
+}
+
+// A tick is the number of a raw interval since the epoch; a period of n minutes is n ticks, aligned.
+func (c *Cloud) tickAt(t time.Time) int64 { return t.UnixNano() / int64(c.raw) }
+
+func (c *Cloud) tickTime(k int64) time.Time { return time.Unix(0, k*int64(c.raw)) }
+
+// lock locks the cloud and advances it to now. Every access begins with lock, so a result never depends on the time of the
+// previous access. The caller unlocks.
+func (c *Cloud) lock() (now time.Time) {
+	c.mu.Lock()
+	now = c.opts.Now()
+	c.advance(now)
+	return now
+}
+
+// advance brings jobs, raw data and rules up to now. Notifications are only queued.
+func (c *Cloud) advance(now time.Time) {
+	last := c.tickAt(now)
+	if last-c.sampled > keepSamples {
+		c.sampled = last - keepSamples
+		for _, in := range c.instances {
+			in.samples = nil
+		}
+	}
+	for k := c.sampled + 1; k <= last; k++ {
+		t := c.tickTime(k)
+		c.finishJobs(t)
+		for _, in := range c.instances {
+			c.updateFull(in)
+			c.autoExpand(in, t)
+			in.sample(k)
+		}
+		c.sampled = k
+		for _, r := range c.rules {
+			c.evaluate(r, k)
+		}
+	}
+	c.finishJobs(now)
+	for _, in := range c.instances {
+		c.updateFull(in)
+	}
+}
+
+// Step does everything that is due now: raw data, jobs, rules, messages. It returns when the attempts to deliver have ended.
+func (c *Cloud) Step(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for {
+		due := c.takeDue()
+		if len(due) == 0 || ctx.Err() != nil {
+			c.putBack(due)
+			return
+		}
+		for _, d := range due {
+			wg.Go(func() { c.attempt(ctx, d) })
+		}
+		wg.Wait()
+	}
+}
+
+// Run does what is due as time passes, until the context or the cloud ends, and returns when the attempts to deliver have
+// ended. Now must go at the pace of the timers.
+func (c *Cloud) Run(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for {
+		for _, d := range c.takeDue() {
+			wg.Go(func() { c.attempt(ctx, d) })
+		}
+		timer := time.NewTimer(c.untilDue())
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-c.closed:
+			timer.Stop()
+			cancel()
+			return
+		case <-c.wake:
+			timer.Stop()
+		case <-timer.C:
+		}
+	}
+}
+
+// takeDue brings everything up to now and takes the messages to be sent.
+func (c *Cloud) takeDue() []*message {
+	now := c.lock()
+	defer c.mu.Unlock()
+	var due []*message
+	for _, m := range c.queue {
+		if !m.inFlight && !m.due.After(now) {
+			m.inFlight = true
+			due = append(due, m)
+		}
+	}
+	return due
+}
+
+func (c *Cloud) putBack(due []*message) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range due {
+		m.inFlight = false
+	}
+}
+
+// untilDue is the time until the next raw interval or message.
+func (c *Cloud) untilDue() time.Duration {
+	now := c.lock()
+	defer c.mu.Unlock()
+	next := c.tickTime(c.sampled + 1)
+	for _, m := range c.queue {
+		if !m.inFlight && m.due.Before(next) {
+			next = m.due
+		}
+	}
+	return max(next.Sub(now), 0)
+}
+
+// wakeUp makes Run look at once. It never blocks.
+func (c *Cloud) wakeUp() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}

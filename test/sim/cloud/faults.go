@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simcloud
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Fault is what goes wrong with one request. Several fields may be set.
+type Fault struct {
+	// Delay in real time before anything else.
+	Delay time.Duration
+	// Status is answered in place of the cloud's own.
+	Status int
+	// Apply the request before answering Status; without it the request has no effect.
+	Apply bool
+	// Hang until the client leaves; with Apply after the request was applied.
+	Hang bool
+	// Cut the connection in the middle of the reply. The request is applied.
+	Cut bool
+	// Header is added to the reply, such as Retry-After or Location.
+	Header http.Header
+	// Body replaces the body of the reply; of use with Status.
+	Body string
+}
+
+// DeliveryFault is what goes wrong with one attempt to deliver a message.
+type DeliveryFault struct {
+	// Drop loses the message for good.
+	Drop bool
+	// Duplicate sends the message once more at once.
+	Duplicate bool
+	// LoseReply delivers the message and then counts as a connection error, so that it is sent again.
+	LoseReply bool
+	// Delay postpones the message by that time of the cloud, once.
+	Delay time.Duration
+}
+
+// Request is a request that the cloud has seen.
+type Request struct {
+	Time               time.Time
+	Service, Operation string
+	Method, URI        string
+	// Status is 0 while the request is being answered, and if it never was.
+	Status int
+}
+
+type operationKey struct{}
+
+// OperationOf names a request, for Options.Fault: the service (iam, smn, ces, rds, cert, console) and the operation, such as
+// ListAlarms; see the lists of operations in this package.
+func OperationOf(r *http.Request) (service, operation string) {
+	s, _ := r.Context().Value(operationKey{}).(string)
+	service, operation, _ = strings.Cut(s, "/")
+	return service, operation
+}
+
+func withOperation(r *http.Request, service, operation string) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), operationKey{}, service+"/"+operation))
+}
+
+// Requests returns all requests since the start or the last ResetRequests, oldest first.
+func (c *Cloud) Requests() []Request {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := make([]Request, len(c.requests))
+	for i, r := range c.requests {
+		out[i] = *r
+	}
+	return out
+}
+
+// Count counts the requests to a service (an empty operation: to all its operations) since the start or the last
+// ResetRequests.
+func (c *Cloud) Count(service, operation string) int {
+	n := 0
+	for _, r := range c.Requests() {
+		if r.Service == service && (operation == "" || r.Operation == operation) {
+			n++
+		}
+	}
+	return n
+}
+
+// ResetRequests forgets the requests seen.
+func (c *Cloud) ResetRequests() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.requests = nil
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simcloud
+
+import (
+	"net/http"
+	"time"
+)
+
+// tokenValidity: IAM api, obtaining_a_user_token_through_password_authentication.rst.
+const tokenValidity = 24 * time.Hour
+
+// identity is the one user and project of the cloud.
+type identity struct {
+	domainID, domainName   string
+	userID, userName       string
+	projectID, projectName string
+	password               string
+	accessKey, secretKey   string
+}
+
+func newIdentity(region string) identity {
+	return identity{
+		domainID: hexID(32), domainName: "OTC00000000001000000001",
+		userID: hexID(32), userName: "simulated-user",
+		projectID: hexID(32), projectName: region + "_simulated",
+		password:  hexID(24),
+		accessKey: "SIMULATED" + hexID(11), secretKey: hexID(40),
+	}
+}
+
+// Env is the environment with which the SDK authenticates by password.
+func (c *Cloud) Env() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := c.identity
+	return []string{
+		"OS_AUTH_URL=" + c.AuthURL(), "OS_USERNAME=" + id.userName, "OS_PASSWORD=" + id.password,
+		"OS_USER_DOMAIN_NAME=" + id.domainName, "OS_DOMAIN_NAME=" + id.domainName,
+		"OS_PROJECT_NAME=" + id.projectName, "OS_TENANT_NAME=" + id.projectName, "OS_REGION_NAME=" + c.opts.Region,
+	}
+}
+
+// AKSKEnv is the environment with which the SDK signs its requests.
+func (c *Cloud) AKSKEnv() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := c.identity
+	return []string{
+		"OS_AUTH_URL=" + c.AuthURL(), "OS_ACCESS_KEY=" + id.accessKey, "OS_SECRET_KEY=" + id.secretKey,
+		"OS_PROJECT_NAME=" + id.projectName, "OS_TENANT_NAME=" + id.projectName, "OS_REGION_NAME=" + c.opts.Region,
+	}
+}
+
+// RenewCredentials gives the user a new password and a new access key. Those of before, and all tokens, end now.
+func (c *Cloud) RenewCredentials() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.identity.password, c.identity.accessKey, c.identity.secretKey = hexID(24), "SIMULATED"+hexID(11), hexID(40)
+	clear(c.tokens)
+}
+
+// ExpireTokens ends the validity of all tokens now.
+func (c *Cloud) ExpireTokens() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.tokens)
+}
+
+func (c *Cloud) iamOperations() []operation {
+	return []operation{
+		{service: "iam", name: "CreateToken", pattern: "POST /iam/v3/auth/tokens", open: true, run: c.createToken},
+		{service: "iam", name: "ShowToken", pattern: "GET /iam/v3/auth/tokens", run: c.showToken},
+		{service: "iam", name: "ListCatalog", pattern: "GET /iam/v3/auth/catalog", run: c.listCatalog},
+		{service: "iam", name: "ListDomains", pattern: "GET /iam/v3/auth/domains", run: c.listDomains},
+		{service: "iam", name: "ListProjects", pattern: "GET /iam/v3/projects", run: c.listProjects},
+	}
+}
+
+// authenticate accepts a token or a signature.
+func (c *Cloud) authenticate(q *call) (reply, bool) {
+	if token := q.Header.Get("X-Auth-Token"); token != "" {
+		if expires, ok := c.tokens[token]; ok && q.now.Before(expires) {
+			return reply{}, true
+		}
+		return gatewayError(http.StatusUnauthorized, "APIGW.0301", "Incorrect IAM authentication information: token expired or unknown"), false
+	}
+	if err := c.verifySignature(q); err != nil {
+		return gatewayError(http.StatusUnauthorized, "APIGW.0301", "Incorrect IAM authentication information: %v", err), false
+	}
+	return reply{}, true
+}
+
+type nameOrID struct {
+	ID     string    `json:"id"`
+	Name   string    `json:"name"`
+	Domain *nameOrID `json:"domain"`
+}
+
+func (n *nameOrID) is(id, name string) bool {
+	return n != nil && (n.ID == id || n.ID == "" && n.Name == name)
+}
+
+func (c *Cloud) createToken(q *call) reply {
+	var in struct {
+		Auth struct {
+			Identity struct {
+				Methods  []string `json:"methods"`
+				Password struct {
+					User struct {
+						nameOrID
+						Password string `json:"password"`
+					} `json:"user"`
+				} `json:"password"`
+			} `json:"identity"`
+			Scope struct {
+				Project *nameOrID `json:"project"`
+			} `json:"scope"`
+		} `json:"auth"`
+	}
+	if err := q.decode(&in); err != nil {
+		return iamError(http.StatusBadRequest, "Request body is invalid.")
+	}
+	id, who := c.identity, in.Auth.Identity
+	if len(who.Methods) != 1 || who.Methods[0] != "password" {
+		return iamError(http.StatusBadRequest, "Only the method password is simulated.")
+	}
+	user := who.Password.User
+	known := user.ID == id.userID || user.Domain.is(id.domainID, id.domainName) && user.is(id.userID, id.userName)
+	if !known || user.Password != id.password {
+		return iamError(http.StatusUnauthorized, "The username or password is wrong.")
+	}
+	scope := in.Auth.Scope.Project
+	if !scope.is(id.projectID, id.projectName) || scope.ID == "" && scope.Domain != nil && !scope.Domain.is(id.domainID, id.domainName) {
+		return iamError(http.StatusUnauthorized, "The project is not one of the user; only tokens scoped to a project are simulated.")
+	}
+	token := "MIIsimulated" + hexID(64)
+	c.tokens[token] = q.now.Add(c.span(tokenValidity))
+	return c.tokenReply(http.StatusCreated, token, q.now)
+}
+
+func (c *Cloud) showToken(q *call) reply {
+	token := q.Header.Get("X-Subject-Token")
+	if expires, ok := c.tokens[token]; !ok || !q.now.Before(expires) {
+		return iamError(http.StatusNotFound, "The token is expired or unknown.")
+	}
+	return c.tokenReply(http.StatusOK, token, q.now)
+}
+
+func (c *Cloud) tokenReply(status int, token string, now time.Time) reply {
+	id := c.identity
+	domain := fields{"id": id.domainID, "name": id.domainName}
+	rep := jsonReply(status, fields{"token": fields{
+		"methods":    []string{"password"},
+		"issued_at":  c.tokens[token].Add(-c.span(tokenValidity)).UTC().Format("2006-01-02T15:04:05.000000Z"),
+		"expires_at": c.tokens[token].UTC().Format("2006-01-02T15:04:05.000000Z"),
+		"user":       fields{"id": id.userID, "name": id.userName, "domain": domain},
+		"project":    fields{"id": id.projectID, "name": id.projectName, "domain": domain},
+		"roles":      []fields{{"id": "0", "name": "te_admin"}},
+		"catalog":    c.catalog(),
+	}})
+	rep.header.Set("X-Subject-Token", token)
+	return rep
+}
+
+// catalog gives each service a path of its own, in the way the real one gives each a host: deriving Cloud Eye from volumev2
+// takes replacing both the name and the version.
+func (c *Cloud) catalog() []fields {
+	base, project := c.baseURL(), c.identity.projectID
+	entries := [][3]string{
+		{"keystone", "identity", base + "/iam/v3"},
+		{"smnv2", "smnv2", base + "/smn/v2/" + project},
+		{"rdsv3", "rdsv3", base + "/rds/v3/" + project},
+		{"cinderv2", "volumev2", base + "/evs/v2/" + project},
+	}
+	if !c.settings.NoCESInCatalog {
+		entries = append(entries, [3]string{"cesv1", "cesv1", base + "/ces/V1.0/" + project})
+	}
+	var out []fields
+	for _, e := range entries {
+		out = append(out, fields{"id": hexID(32), "name": e[0], "type": e[1], "endpoints": []fields{{
+			"id": hexID(32), "interface": "public", "region": c.opts.Region, "region_id": c.opts.Region, "url": e[2],
+		}}})
+	}
+	return out
+}
+
+func (c *Cloud) listCatalog(*call) reply {
+	return jsonReply(http.StatusOK, fields{"catalog": c.catalog(), "links": fields{"next": nil}})
+}
+
+func (c *Cloud) listDomains(q *call) reply {
+	domains := []fields{}
+	if name := q.URL.Query().Get("name"); name == "" || name == c.identity.domainName {
+		domains = append(domains, fields{"id": c.identity.domainID, "name": c.identity.domainName, "enabled": true})
+	}
+	return jsonReply(http.StatusOK, fields{"domains": domains, "links": fields{"next": nil}})
+}
+
+func (c *Cloud) listProjects(q *call) reply {
+	id, projects := c.identity, []fields{}
+	if name := q.URL.Query().Get("name"); name == "" || name == id.projectName {
+		projects = append(projects, fields{"id": id.projectID, "name": id.projectName, "domain_id": id.domainID, "parent_id": id.domainID,
+			"is_domain": false, "enabled": true, "description": ""})
+	}
+	return jsonReply(http.StatusOK, fields{"projects": projects, "links": fields{"next": nil}})
+}
+
+func iamError(status int, message string) reply {
+	return jsonReply(status, fields{"error": fields{"code": status, "message": message, "title": http.StatusText(status)}})
+}

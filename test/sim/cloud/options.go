@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simcloud
+
+import (
+	"crypto/rsa"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Options are fixed for the life of a Cloud. The zero value is a cloud in eu-de on the wall clock.
+type Options struct {
+	// Region is eu-de if empty.
+	Region string
+	// Now is the only source of time; time.Now if nil.
+	Now func() time.Time
+	// Speed divides the cloud's durations; 1 if zero. At 60 a minute takes a second.
+	Speed float64
+	// Settings at the start; see Cloud.Configure.
+	Settings Settings
+	// SigningKey is the first that SMN signs with; nil makes one.
+	SigningKey *rsa.PrivateKey
+	// Fault is asked once per request to any of the cloud's listeners, before the request is applied; nil is no fault.
+	Fault func(r *http.Request) *Fault
+	// DeliveryFault is asked before each attempt to deliver a message.
+	DeliveryFault func(Delivery) DeliveryFault
+	// OnDelivery is called with each message after each attempt to deliver it.
+	OnDelivery func(Delivery)
+	// Transport delivers messages. Nil is one that accepts any certificate of an endpoint: whether SMN checks the chain is not
+	// documented.
+	Transport http.RoundTripper
+	// Local opens no listeners: the cloud is reached by its RoundTrip alone, under the names that the real one has. In a
+	// bubble of testing/synctest nothing else can work.
+	Local bool
+}
+
+// Settings may be changed while the cloud runs. Zero values are the defaults.
+type Settings struct {
+	// MetricDelay is how much later than the end of its minute a raw datapoint can be seen. RDS umn: 5 to 10 minutes.
+	MetricDelay time.Duration
+	// NewRule is the state of a rule that was just made. Empty is ok: so it was seen in a rule of Open Telekom Cloud.
+	NewRule RuleState
+	// RewrittenRule is the state of a rule whose condition was replaced; undocumented. Empty keeps the state.
+	RewrittenRule RuleState
+	// NoInstanceLevelData leaves only the node-level dimensions with data. Undocumented which of them have it.
+	NoInstanceLevelData bool
+	// StartInclusive makes a page of rules begin at the rule named by start, not after it. The documents say both.
+	StartInclusive bool
+	// NoCESInCatalog leaves Cloud Eye out of the catalogue, so that it must be derived from volumev2.
+	NoCESInCatalog bool
+	// RefusePrivateEndpoints refuses subscriptions of loopback and private addresses: 403 SMN.0069.
+	RefusePrivateEndpoints bool
+	// ExistsAsCode answers Subscribe of an endpoint that is subscribed already with 200, the code SMN.0190 and no URN, as the
+	// list of error codes says. Without it the answer is 200 and the URN, as the call's own page says.
+	ExistsAsCode bool
+	// Normalizes lists some of what was sent in another form: the filter of a rule of raw data, the trailing slash and the
+	// case of the host of an endpoint. Nothing is documented of it.
+	Normalizes bool
+	// HideStorageFull lists a full instance as ACTIVE. STORAGE FULL is documented, but not for the list.
+	HideStorageFull bool
+	// RefuseEnlargeWhenFull refuses to enlarge a full instance: 409 DBS.200316. The documents say both.
+	RefuseEnlargeWhenFull bool
+	// NoResizeList removes the call flavors-resize: 404.
+	NoResizeList bool
+	// JobsFail makes jobs end as Failed, without effect.
+	JobsFail bool
+	// Refuse makes the cloud refuse EnlargeVolume, ResizeFlavor or ShowJob, whatever the state of the instance.
+	Refuse map[string]Refusal
+
+	Odd
+
+	TopicQuota        int // 3000 if zero
+	SubscriptionQuota int // per topic, 10000 if zero
+	RuleQuota         int // 1000 if zero
+	// ConfirmationQuota is how many confirmation messages are sent per 10 minutes; 200 if zero. The rest is not sent.
+	ConfirmationQuota int
+
+	EnlargeDuration time.Duration // 4 minutes if zero
+	ResizeDuration  time.Duration // 10 minutes if zero
+	RetryInterval   time.Duration // between attempts to deliver; 1 minute if zero
+	// DeliveryTimeout is how long an endpoint may take, in real time; 5 seconds if zero.
+	DeliveryTimeout time.Duration
+}
+
+func (s *Settings) setDefaults() {
+	for p, v := range map[*int]int{&s.TopicQuota: 3000, &s.SubscriptionQuota: 10000, &s.RuleQuota: 1000, &s.ConfirmationQuota: 200} {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	for p, v := range map[*time.Duration]time.Duration{
+		&s.EnlargeDuration: 4 * time.Minute, &s.ResizeDuration: 10 * time.Minute,
+		&s.RetryInterval: time.Minute, &s.DeliveryTimeout: 5 * time.Second,
+	} {
+		if *p == 0 {
+			*p = v
+		}
+	}
+}
+
+func (o *Options) setDefaults() error {
+	if o.Region == "" {
+		o.Region = "eu-de"
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Speed == 0 {
+		o.Speed = 1
+	}
+	if o.Speed < 0 || float64(time.Minute)/o.Speed < float64(time.Millisecond) {
+		return fmt.Errorf("speed %v must be positive and at most 60000", o.Speed)
+	}
+	o.Settings.setDefaults()
+	return nil
+}
+
+// Configure changes the settings of a running cloud.
+func (c *Cloud) Configure(change func(*Settings)) {
+	c.lock()
+	defer c.mu.Unlock()
+	change(&c.settings)
+	c.settings.setDefaults()
+}

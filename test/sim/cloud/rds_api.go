@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simcloud
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const rdsTime = "2006-01-02T15:04:05-0700"
+
+func (c *Cloud) rdsOperations() []operation {
+	const base = "/rds/v3/{project}"
+	op := func(name, method, path string, run func(*call) reply) operation {
+		return operation{service: "rds", name: name, pattern: method + " " + base + path, run: run}
+	}
+	action := op("InstanceAction", "POST", "/instances/{instance}/action", c.onInstance(c.act))
+	action.naming = actionName
+	return []operation{
+		op("ListInstances", "GET", "/instances", c.listInstances),
+		action,
+		op("ListResizeFlavors", "GET", "/instances/{instance}/flavors-resize", c.onInstance(c.listResizeFlavors)),
+		op("ShowAutoScale", "GET", "/instances/{instance}/disk-auto-expansion", c.onInstance(c.showAutoScale)),
+		op("SetAutoScale", "PUT", "/instances/{instance}/disk-auto-expansion", c.onInstance(c.setAutoScale)),
+		op("ListFlavors", "GET", "/flavors/{engine}", c.listFlavors),
+		op("ShowJob", "GET", "/jobs", c.showJob),
+	}
+}
+
+// rdsError: RDS api, abnormal_request_results.rst and error_codes.rst.
+func rdsError(status int, code, format string, args ...any) reply {
+	return jsonReply(status, fields{"error_code": code, "error_msg": fmt.Sprintf(format, args...)})
+}
+
+func (c *Cloud) onInstance(run func(*call, *instance) reply) func(*call) reply {
+	return func(q *call) reply {
+		in := c.instance(q.PathValue("instance"))
+		if in == nil {
+			return rdsError(http.StatusNotFound, "DBS.200002", "The DB instance does not exist.")
+		}
+		return run(q, in)
+	}
+}
+
+func flavorID(code string) string {
+	h := sha256.Sum256([]byte(code))
+	return hex.EncodeToString(h[:16])
+}
+
+// matches is exact; a leading asterisk makes it part of the text. RDS api: querying_db_instances.rst.
+func matches(filter, text string) bool {
+	if part, fuzzy := strings.CutPrefix(filter, "*"); fuzzy {
+		return strings.Contains(text, part)
+	}
+	return filter == "" || filter == text
+}
+
+func (c *Cloud) listInstances(q *call) reply {
+	query := q.URL.Query()
+	var found []*instance
+	for _, in := range c.instances {
+		if matches(query.Get("id"), in.ID) && matches(query.Get("name"), in.Name) &&
+			(query.Get("type") == "" || query.Get("type") == in.Type) &&
+			(query.Get("datastore_type") == "" || query.Get("datastore_type") == in.Engine) {
+			found = append(found, in)
+		}
+	}
+	from, to, ok := q.page(len(found))
+	if !ok {
+		return rdsError(http.StatusBadRequest, "DBS.200001", "Parameter error: offset or limit.")
+	}
+	rows := []fields{}
+	for _, in := range found[from:to] {
+		rows = append(rows, c.instanceFields(in))
+	}
+	return jsonReply(http.StatusOK, fields{"instances": rows, "total_count": len(found)})
+}
+
+func (c *Cloud) instanceFields(in *instance) fields {
+	nodes := []fields{}
+	for _, n := range in.Nodes {
+		nodes = append(nodes, fields{"id": n.ID, "name": n.Name, "role": n.Role, "status": c.status(in), "availability_zone": n.Zone})
+	}
+	related := []fields{}
+	if in.ReplicaOf != "" {
+		related = append(related, fields{"id": in.ReplicaOf, "type": "replica_of"})
+	}
+	for _, other := range c.instances {
+		if other.ReplicaOf == in.ID {
+			related = append(related, fields{"id": other.ID, "type": "replica"})
+		}
+	}
+	out := fields{
+		"id": in.ID, "name": in.Name, "alias": "", "status": c.status(in), "type": in.Type, "region": c.opts.Region,
+		"datastore": fields{"type": in.Engine, "version": in.Version, "complete_version": in.Version},
+		"cpu":       strconv.Itoa(in.VCPUs), "mem": strconv.Itoa(in.MemoryGB), "flavor_ref": in.Flavor,
+		"volume": fields{"type": in.VolumeType, "size": in.VolumeGB}, "nodes": nodes, "related_instance": related,
+		"created": in.Created.UTC().Format(rdsTime), "updated": in.Created.UTC().Format(rdsTime),
+		"private_ips": []string{"192.168.0.10"}, "public_ips": []string{}, "port": 3306, "db_user_name": "root",
+		"vpc_id": "", "subnet_id": "", "security_group_id": "", "maintenance_window": "02:00-06:00", "switch_strategy": "", "time_zone": "UTC",
+		"backup_strategy": fields{"start_time": "01:00-02:00", "keep_days": 7}, "charge_info": fields{"charge_mode": "postPaid"},
+		"tags": []string{}, "disk_encryption_id": "", "associated_with_ddm": false, "enable_ssl": false,
+	}
+	if in.Type == "Ha" {
+		out["ha"] = fields{"mode": "Ha", "replication_mode": "async"}
+	}
+	return out
+}
+
+func (c *Cloud) showAutoScale(_ *call, in *instance) reply {
+	if !in.AutoScale.On {
+		return jsonReply(http.StatusOK, fields{"switch_option": false})
+	}
+	return jsonReply(http.StatusOK, in.AutoScale)
+}
+
+func (c *Cloud) setAutoScale(q *call, in *instance) reply {
+	var set struct {
+		On *bool `json:"switch_option"`
+		AutoScale
+	}
+	switch err := q.decode(&set); {
+	case err != nil || set.On == nil:
+		return rdsError(http.StatusBadRequest, "DBS.200001", "Parameter error: switch_option.")
+	case !*set.On:
+		in.AutoScale = AutoScale{}
+		return jsonReply(http.StatusOK, fields{})
+	case set.LimitGB < max(40, in.VolumeGB) || set.LimitGB > 4000:
+		return rdsError(http.StatusBadRequest, "DBS.200001", "Parameter error: limit_size.")
+	case set.TriggerThreshold != 10 && set.TriggerThreshold != 15 && set.TriggerThreshold != 20:
+		return rdsError(http.StatusBadRequest, "DBS.200001", "Parameter error: trigger_threshold.")
+	}
+	in.AutoScale = AutoScale{On: true, LimitGB: set.LimitGB, TriggerThreshold: set.TriggerThreshold}
+	return jsonReply(http.StatusOK, fields{})
+}
+
+// autoExpand enlarges by 15 % when the free space is at or below the threshold or 10 GB, also when the storage is full.
+// RDS umn: storage_autoscaling.rst.
+func (c *Cloud) autoExpand(in *instance, now time.Time) {
+	size, free := float64(in.VolumeGB), float64(in.VolumeGB)-in.Workload.UsedGB
+	if !in.AutoScale.On || in.busy || in.Status != StatusActive || free > 10 && 100*free/size > float64(in.AutoScale.TriggerThreshold) {
+		return
+	}
+	target := min(in.VolumeGB+(in.VolumeGB*15/100+9)/10*10, in.AutoScale.LimitGB/10*10)
+	if target > in.VolumeGB {
+		c.startEnlarge(in, target, now)
+	}
+}
+
+// actionName distinguishes the operations of POST …/action.
+func actionName(body []byte) string {
+	var in map[string]json.RawMessage
+	_ = json.Unmarshal(body, &in) // act refuses what is no JSON
+	switch {
+	case in["resize_flavor"] != nil:
+		return "ResizeFlavor"
+	case in["enlarge_volume"] != nil:
+		return "EnlargeVolume"
+	}
+	return "InstanceAction"
+}

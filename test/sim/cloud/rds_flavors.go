@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simcloud
+
+import (
+	_ "embed" // the catalogue
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The documented flavors. RDS umn: db_instance_classes.rst; RDS api: querying_database_specifications.rst.
+//
+//go:embed data/rds-flavors.json
+var flavorData []byte
+
+// States of a flavor in a zone. RDS api: querying_database_specifications.rst.
+const (
+	FlavorNormal      = "normal"
+	FlavorUnsupported = "unsupported"
+	FlavorSoldOut     = "sellout"
+)
+
+type flavor struct {
+	Engine string            `json:"engine"`
+	Spec   string            `json:"spec_code"`
+	VCPUs  int               `json:"vcpus"`
+	RAM    int               `json:"ram"` // GB
+	Group  string            `json:"group"`
+	Codes  map[string]string `json:"codes"` // by mode: single, ha, replica
+}
+
+func modes() []string { return []string{"single", "ha", "replica"} }
+
+// loadFlavors adds the c2 codes of older instances, which the documents name in examples only.
+func loadFlavors() ([]flavor, error) {
+	var out []flavor
+	if err := json.Unmarshal(flavorData, &out); err != nil {
+		return nil, fmt.Errorf("decode: %w", err)
+	}
+	for _, engine := range []string{"MySQL", "PostgreSQL"} {
+		short, _ := engineCodes(engine)
+		for i, size := range []string{"medium", "large", "xlarge"} {
+			spec := fmt.Sprintf("rds.%s.c2.%s", short, size)
+			out = append(out, flavor{
+				Engine: engine, Spec: spec, VCPUs: []int{2, 4, 8}[i], RAM: []int{4, 8, 16}[i], Group: "normal",
+				Codes: map[string]string{"single": spec, "ha": spec + ".ha", "replica": spec + ".rr"},
+			})
+		}
+	}
+	return out, nil
+}
+
+// flavor finds a flavor by its code with the suffix of the mode.
+func (c *Cloud) flavor(code string) (*flavor, string) {
+	for i := range c.flavors {
+		for mode, have := range c.flavors[i].Codes {
+			if have == code {
+				return &c.flavors[i], mode
+			}
+		}
+	}
+	return nil, ""
+}
+
+// versions in which the flavor can be had in that mode. SQL Server: the Enterprise Edition has no single mode, the Standard
+// Edition no replicas. RDS api: creating_a_db_instance.rst, db_instance_classes.rst.
+func (f *flavor) versions(mode string) []string {
+	switch f.Engine {
+	case "MySQL":
+		return []string{"5.7", "8.0"}
+	case "PostgreSQL":
+		return []string{"12", "13", "14", "15", "16", "17"}
+	}
+	se, ee := []string{"2017_SE", "2019_SE", "2022_SE"}, []string{"2017_EE", "2019_EE", "2022_EE"}
+	switch mode {
+	case "single":
+		return se
+	case "replica":
+		return ee
+	}
+	return append(se, ee...)
+}
+
+// FlavorCodes are the codes of all flavors, with the suffix of the mode, in their order.
+func (c *Cloud) FlavorCodes() []string {
+	var codes []string
+	for _, f := range c.flavors {
+		for _, code := range f.Codes {
+			codes = append(codes, code)
+		}
+	}
+	slices.Sort(codes)
+	return codes
+}
+
+// SetFlavorStatus says how a flavor, given with the suffix of the mode, can be had in a zone: normal, unsupported or sellout.
+func (c *Cloud) SetFlavorStatus(code, zone, status string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.zoneStatus[code] == nil {
+		c.zoneStatus[code] = map[string]string{}
+	}
+	c.zoneStatus[code][zone] = status
+}
+
+func (c *Cloud) flavorStatus(code, zone string) string {
+	if s := c.zoneStatus[code][zone]; s != "" {
+		return s
+	}
+	return FlavorNormal
+}
+
+func (c *Cloud) listFlavors(q *call) reply {
+	engine, query := "", q.URL.Query()
+	for _, e := range []string{"MySQL", "PostgreSQL", "SQLServer"} {
+		if strings.EqualFold(e, q.PathValue("engine")) {
+			engine = e
+		}
+	}
+	if engine == "" {
+		return rdsError(http.StatusBadRequest, "DBS.200040", "The DB engine or version is not supported.")
+	}
+	rows := []fields{}
+	for i := range c.flavors {
+		f := &c.flavors[i]
+		for _, mode := range modes() {
+			code := f.Codes[mode]
+			if f.Engine != engine || code == "" || query.Get("spec_code") != "" && query.Get("spec_code") != code {
+				continue
+			}
+			versions := f.versions(mode)
+			if v := query.Get("version_name"); v != "" && !slices.Contains(versions, v) {
+				continue
+			}
+			status, desc := map[string]string{}, map[string]string{}
+			for _, z := range c.Zones() {
+				status[z], desc[z] = c.flavorStatus(code, z), z
+			}
+			rows = append(rows, fields{
+				"id": flavorID(code), "vcpus": strconv.Itoa(f.VCPUs), "ram": f.RAM, "spec_code": code, "version_name": versions,
+				"instance_mode": mode, "group_type": f.Group, "az_status": status, "az_desc": desc,
+			})
+		}
+	}
+	return jsonReply(http.StatusOK, fields{"flavors": rows})
+}
+
+// listResizeFlavors offers what the instance may become: the same engine, version and mode, up and down.
+// RDS api: querying_available_instance_classes_for_a_db_instance.rst.
+func (c *Cloud) listResizeFlavors(q *call, in *instance) reply {
+	if c.settings.NoResizeList {
+		return gatewayError(http.StatusNotFound, "APIGW.0101", "The API does not exist or has not been published in the environment")
+	}
+	groups := map[string][]fields{}
+	_, mode := c.flavor(in.Flavor)
+	for i := range c.flavors {
+		f := &c.flavors[i]
+		code := f.Codes[mode]
+		if f.Engine != in.Engine || code == "" || code == in.Flavor || !slices.Contains(f.versions(mode), in.Version) {
+			continue
+		}
+		status := map[string]string{}
+		for _, z := range c.Zones() {
+			status[z] = "normal"
+			if c.flavorStatus(code, z) != FlavorNormal {
+				status[z] = "abandon"
+			}
+		}
+		group := f.Group
+		if group == "normal" {
+			group = "general"
+		}
+		groups[group] = append(groups[group], fields{
+			"id": flavorID(code), "code": code, "vcpus": strconv.Itoa(f.VCPUs), "ram": strconv.Itoa(f.RAM), "az_status": status,
+		})
+	}
+	out := []fields{}
+	for _, g := range []string{"general", "dedicated"} {
+		if len(groups[g]) > 0 {
+			out = append(out, fields{"group_type": g, "compute_flavors": groups[g]})
+		}
+	}
+	return jsonReply(http.StatusOK, fields{"flavor_groups": out})
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simcloud
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Statuses of an instance. RDS api: querying_db_instances.rst; STORAGE FULL from the umn.
+const (
+	StatusActive      = "ACTIVE"
+	StatusModifying   = "MODIFYING"
+	StatusStorageFull = "STORAGE FULL"
+)
+
+// Workload is what an instance has to bear, in absolute numbers: the utilisation in percent follows from its size.
+type Workload struct {
+	UsedGB         float64
+	CPUDemand      float64 // vCPUs kept busy
+	MemoryDemandGB float64 // GB of memory wanted
+}
+
+// Node is one node of an instance.
+type Node struct {
+	ID, Name string
+	Role     string // master, slave or readreplica
+	Zone     string
+}
+
+// Instance is an RDS instance.
+type Instance struct {
+	ID, Name string
+	// Status as set; the API says STORAGE FULL in place of ACTIVE when ReadOnly, and MODIFYING while a job runs.
+	Status  string
+	Engine  string // MySQL, PostgreSQL or SQLServer
+	Version string
+	Type    string // Single, Ha or Replica
+	Flavor  string // with the suffix of the mode
+	// VCPUs and MemoryGB follow from Flavor.
+	VCPUs, MemoryGB int
+	VolumeType      string
+	VolumeGB        int
+	Nodes           []Node
+	// ReplicaOf is the id of the primary of a read replica.
+	ReplicaOf string
+	Created   time.Time
+	Workload  Workload
+	// ReadOnly: the storage is full. RDS umn: scaling_up_storage_space.rst.
+	ReadOnly  bool
+	AutoScale AutoScale
+	// FailingJobs is how many of its next jobs end as Failed, without effect.
+	FailingJobs int
+}
+
+// AutoScale is the policy of the cloud's own storage autoscaling. RDS api: configuring_an_autoscaling_policy.rst.
+type AutoScale struct {
+	On               bool `json:"switch_option"`
+	LimitGB          int  `json:"limit_size"`
+	TriggerThreshold int  `json:"trigger_threshold"` // percent of free space: 10, 15 or 20
+}
+
+type instance struct {
+	Instance
+	samples []sample
+	busy    bool // a job is running
+}
+
+// sample is the raw data of one interval.
+type sample struct {
+	tick                            int64
+	usedGB, totalGB, cpuPct, memPct float64
+}
+
+func (in *instance) sample(tick int64) {
+	used := min(in.Workload.UsedGB, float64(in.VolumeGB))
+	if len(in.samples) >= 2*keepSamples {
+		in.samples = slices.Clone(in.samples[len(in.samples)-keepSamples:])
+	}
+	in.samples = append(in.samples, sample{
+		tick: tick, usedGB: used, totalGB: float64(in.VolumeGB),
+		cpuPct: min(100*in.Workload.CPUDemand/float64(in.VCPUs), 100),
+		memPct: min(100*in.Workload.MemoryDemandGB/float64(in.MemoryGB), 100),
+	})
+}
+
+func engineCodes(engine string) (spec, idSuffix string) {
+	switch engine {
+	case "MySQL":
+		return "mysql", "01"
+	case "PostgreSQL":
+		return "pg", "03"
+	case "SQLServer":
+		return "mssql", "04"
+	}
+	return "", ""
+}
+
+// AddInstance adds an instance as if it had just become ACTIVE. Only Flavor and VolumeGB are needed: empty fields are filled in
+// from the flavor's code (engine, type), with the newest version, one node in eu-de-01 (of Ha a second one in eu-de-02) and new
+// ids. Nodes given without an id get one.
+func (c *Cloud) AddInstance(in Instance) (Instance, error) {
+	now := c.lock()
+	defer c.mu.Unlock()
+	f, mode := c.flavor(in.Flavor)
+	if f == nil {
+		return Instance{}, fmt.Errorf("add instance of flavor %q: %w", in.Flavor, errors.New("no such flavor"))
+	}
+	if in.VolumeGB < 40 || in.VolumeGB > 4000 || in.VolumeGB%10 != 0 {
+		return Instance{}, fmt.Errorf("add instance of %d GB: %w", in.VolumeGB, errors.New("40 to 4000, a multiple of 10"))
+	}
+	_, suffix := engineCodes(f.Engine)
+	fill := func(p *string, v string) {
+		if *p == "" {
+			*p = v
+		}
+	}
+	versions := f.versions(mode)
+	fill(&in.ID, hexID(32)+"in"+suffix)
+	fill(&in.Name, "rds-"+hexID(4))
+	fill(&in.Status, StatusActive)
+	fill(&in.Engine, f.Engine)
+	fill(&in.Version, versions[len(versions)-1])
+	fill(&in.Type, map[string]string{"single": "Single", "ha": "Ha", "replica": "Replica"}[mode])
+	fill(&in.VolumeType, "CLOUDSSD")
+	if in.Created.IsZero() {
+		in.Created = now
+	}
+	if len(in.Nodes) == 0 {
+		role := "master"
+		if in.Type == "Replica" {
+			role = "readreplica"
+		}
+		in.Nodes = []Node{{Role: role, Zone: c.Zones()[0]}}
+		if in.Type == "Ha" {
+			in.Nodes = append(in.Nodes, Node{Role: "slave", Zone: c.Zones()[1]})
+		}
+	}
+	in.Nodes = slices.Clone(in.Nodes)
+	for i := range in.Nodes {
+		fill(&in.Nodes[i].ID, hexID(32)+"no"+suffix)
+		fill(&in.Nodes[i].Name, fmt.Sprintf("%s_node%d", in.Name, i))
+	}
+	added := &instance{Instance: in}
+	c.resized(added)
+	c.updateFull(added)
+	c.instances = append(c.instances, added)
+	return added.snapshot(), nil
+}
+
+// resized makes the numbers follow the flavor.
+func (c *Cloud) resized(in *instance) {
+	if f, _ := c.flavor(in.Flavor); f != nil {
+		in.VCPUs, in.MemoryGB = f.VCPUs, f.RAM
+	}
+}
+
+func (in *instance) snapshot() Instance {
+	out := in.Instance
+	out.Nodes = slices.Clone(in.Nodes)
+	return out
+}
+
+func (c *Cloud) instance(id string) *instance {
+	for _, in := range c.instances {
+		if in.ID == id {
+			return in
+		}
+	}
+	return nil
+}
+
+// Zones are the availability zones of the region.
+func (c *Cloud) Zones() []string {
+	return []string{c.opts.Region + "-01", c.opts.Region + "-02", c.opts.Region + "-03"}
+}
+
+// Instance returns an instance as it is now; false if there is none. Its Status is what the API says.
+func (c *Cloud) Instance(id string) (Instance, bool) {
+	c.lock()
+	defer c.mu.Unlock()
+	in := c.instance(id)
+	if in == nil {
+		return Instance{}, false
+	}
+	out := in.snapshot()
+	out.Status = c.status(in)
+	return out, true
+}
+
+// ChangeInstance changes an instance directly, as nobody can by the API: its status, a failover, a flavor rolled back. Jobs
+// and checks are passed over.
+func (c *Cloud) ChangeInstance(id string, change func(*Instance)) error {
+	c.lock()
+	defer c.mu.Unlock()
+	in := c.instance(id)
+	if in == nil {
+		return fmt.Errorf("change instance %s: %w", id, errors.New("no such instance"))
+	}
+	change(&in.Instance)
+	c.resized(in)
+	c.updateFull(in)
+	return nil
+}
+
+// SetWorkload changes the workload from now on.
+func (c *Cloud) SetWorkload(id string, w Workload) error {
+	return c.ChangeInstance(id, func(in *Instance) { in.Workload = w })
+}
+
+// RemoveInstance deletes an instance; false if there is none. Its alarm rules stay. RDS umn: viewing_monitoring_metrics.rst.
+func (c *Cloud) RemoveInstance(id string) bool {
+	c.lock()
+	defer c.mu.Unlock()
+	before := len(c.instances)
+	c.instances = slices.DeleteFunc(c.instances, func(in *instance) bool { return in.ID == id })
+	c.jobs = slices.DeleteFunc(c.jobs, func(j *job) bool { return j.instance == id })
+	return len(c.instances) < before
+}
+
+// updateFull turns the instance read-only and back. RDS umn: scaling_up_storage_space.rst, the same for all engines.
+func (c *Cloud) updateFull(in *instance) {
+	size := float64(in.VolumeGB)
+	free := size - min(in.Workload.UsedGB, size)
+	used := 100 * (1 - free/size)
+	full, clear := used >= 97 || free < 5, used <= 87
+	if in.VolumeGB >= 1000 {
+		full, clear = free < 30, free >= 150
+	}
+	in.ReadOnly = full || in.ReadOnly && !clear
+}
+
+func (c *Cloud) status(in *instance) string {
+	switch {
+	case in.busy:
+		return StatusModifying
+	case in.Status == StatusActive && in.ReadOnly && !c.settings.HideStorageFull:
+		return StatusStorageFull
+	}
+	return in.Status
+}

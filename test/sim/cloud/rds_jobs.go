@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simcloud
+
+import (
+	"net/http"
+	"slices"
+	"time"
+)
+
+// Job states. RDS api: obtaining_information_about_a_task_with_a_specified_id.rst.
+const (
+	jobRunning   = "Running"
+	jobCompleted = "Completed"
+	jobFailed    = "Failed"
+)
+
+type job struct {
+	id, name, instance string
+	status             string
+	created, end       time.Time
+	finish             func(*Instance)
+}
+
+// act is POST …/action: resize_flavor and enlarge_volume.
+func (c *Cloud) act(q *call, in *instance) reply {
+	var body struct {
+		Resize *struct {
+			SpecCode string `json:"spec_code"`
+		} `json:"resize_flavor"`
+		Enlarge *struct {
+			Size int `json:"size"`
+		} `json:"enlarge_volume"`
+	}
+	if err := q.decode(&body); err != nil || (body.Resize == nil) == (body.Enlarge == nil) {
+		return rdsError(http.StatusBadRequest, "DBS.200001", "Parameter error.")
+	}
+	operation := "EnlargeVolume"
+	if body.Resize != nil {
+		operation = "ResizeFlavor"
+	}
+	if r, refused := c.settings.Refuse[operation]; refused {
+		return rdsError(r.Status, r.Code, "%s", r.Message)
+	}
+	if body.Resize != nil {
+		return c.resizeFlavor(in, body.Resize.SpecCode, q.now)
+	}
+	return c.enlargeVolume(in, body.Enlarge.Size, q.now)
+}
+
+// refuseByStatus refuses while something else goes on. RDS api: error_codes.rst.
+func (c *Cloud) refuseByStatus(in *instance) (reply, bool) {
+	switch {
+	case in.busy || in.Status == StatusModifying:
+		return rdsError(http.StatusConflict, "DBS.200011", "Another operation is being performed on the DB instance or the DB instance is faulty."), true
+	case in.Status != StatusActive:
+		return rdsError(http.StatusBadRequest, "DBS.200086", "The DB instance status does not allow the operation: %s.", in.Status), true
+	}
+	return reply{}, false
+}
+
+// resizeFlavor: RDS api, changing_db_instance_specifications.rst.
+func (c *Cloud) resizeFlavor(in *instance, code string, now time.Time) reply {
+	if rep, refused := c.refuseByStatus(in); refused {
+		return rep
+	}
+	if in.ReadOnly {
+		return rdsError(http.StatusConflict, "DBS.200316", "The storage of the DB instance is full.")
+	}
+	target, mode := c.flavor(code)
+	_, have := c.flavor(in.Flavor)
+	switch {
+	case target == nil || target.Engine != in.Engine:
+		return rdsError(http.StatusBadRequest, "DBS.200053", "The specification %q does not exist.", code)
+	case code == in.Flavor:
+		return rdsError(http.StatusBadRequest, "DBS.280239", "The specification is the one the DB instance has.")
+	case mode != have || !slices.Contains(target.versions(mode), in.Version):
+		return rdsError(http.StatusBadRequest, "DBS.200054", "The specification %q is invalid for the DB instance.", code)
+	}
+	for _, n := range in.Nodes {
+		switch c.flavorStatus(code, n.Zone) {
+		case FlavorSoldOut:
+			return rdsError(http.StatusBadRequest, "DBS.280450", "The specification is sold out in %s.", n.Zone)
+		case FlavorUnsupported:
+			return rdsError(http.StatusBadRequest, "DBS.200054", "The specification is not supported in %s.", n.Zone)
+		}
+	}
+	if !c.replicasAllow(in, target) {
+		return rdsError(http.StatusBadRequest, "DBS.200054", "The class of a read replica must not be below that of its primary.")
+	}
+	id := c.startJob(in, "ResizeFlavor", c.settings.ResizeDuration, now, func(in *Instance) { in.Flavor = code })
+	return jsonReply(http.StatusAccepted, fields{"job_id": id})
+}
+
+// replicasAllow: with PostgreSQL the primary's class is at most that of each replica. RDS umn: changing_a_db_instance_class.rst.
+func (c *Cloud) replicasAllow(in *instance, target *flavor) bool {
+	if in.Engine != "PostgreSQL" {
+		return true
+	}
+	for _, other := range c.instances {
+		if other.ReplicaOf == in.ID && (target.VCPUs > other.VCPUs || target.RAM > other.MemoryGB) ||
+			other.ID == in.ReplicaOf && (target.VCPUs < other.VCPUs || target.RAM < other.MemoryGB) {
+			return false
+		}
+	}
+	return true
+}
+
+// enlargeVolume: RDS api, scaling_up_storage_space_of_a_db_instance.rst.
+func (c *Cloud) enlargeVolume(in *instance, size int, now time.Time) reply {
+	if rep, refused := c.refuseByStatus(in); refused {
+		return rep
+	}
+	switch {
+	case in.ReadOnly && c.settings.RefuseEnlargeWhenFull:
+		return rdsError(http.StatusConflict, "DBS.200316", "The storage of the DB instance is full.")
+	case size%10 != 0:
+		return rdsError(http.StatusBadRequest, "DBS.200027", "Storage space must be a multiple of 10.")
+	case size <= in.VolumeGB || size > 4000:
+		return rdsError(http.StatusBadRequest, "DBS.200023", "Storage space is out of range.")
+	}
+	return jsonReply(http.StatusAccepted, fields{"job_id": c.startEnlarge(in, size, now)})
+}
+
+func (c *Cloud) startEnlarge(in *instance, size int, now time.Time) string {
+	return c.startJob(in, "EnlargeVolume", c.settings.EnlargeDuration, now, func(in *Instance) { in.VolumeGB = size })
+}
+
+func (c *Cloud) startJob(in *instance, name string, d time.Duration, now time.Time, finish func(*Instance)) string {
+	in.busy = true
+	j := &job{
+		id: hexID(8) + "-" + hexID(4) + "-" + hexID(4) + "-" + hexID(4) + "-" + hexID(12), name: name, instance: in.ID,
+		status: jobRunning, created: now, end: now.Add(c.span(d)), finish: finish,
+	}
+	c.jobs = append(c.jobs, j)
+	return j.id
+}
+
+// finishJobs ends the jobs that are due.
+func (c *Cloud) finishJobs(now time.Time) {
+	for _, j := range c.jobs {
+		if j.status != jobRunning || j.end.After(now) {
+			continue
+		}
+		j.status = jobCompleted
+		in := c.instance(j.instance)
+		if c.settings.JobsFail {
+			j.status = jobFailed
+		}
+		if in != nil {
+			in.busy = false
+			if in.FailingJobs > 0 {
+				in.FailingJobs--
+				j.status = jobFailed
+			}
+			if j.status == jobCompleted {
+				j.finish(&in.Instance)
+				c.resized(in)
+			}
+		}
+	}
+}
+
+// Refusal is the cloud's no to an operation.
+type Refusal struct {
+	Status        int
+	Code, Message string
+}
+
+// Refusals are the ways in which the cloud says no to a change, by what is the matter. RDS api: error_codes.rst and
+// status_codes.rst; the one of money is documented nowhere.
+func Refusals() map[string]Refusal {
+	return map[string]Refusal{
+		"sold out":   {http.StatusBadRequest, "DBS.280450", "The specification is sold out."},
+		"quota":      {http.StatusRequestEntityTooLarge, "DBS.200046", "The quota has been reached."},
+		"times":      {http.StatusBadRequest, "DBS.200303", "The number of scaling times has reached the maximum."},
+		"money":      {http.StatusPaymentRequired, "CBC.0151", "Insufficient account balance."},
+		"permission": {http.StatusForbidden, "DBS.200010", "The operation is not authorized."},
+		"state":      {http.StatusConflict, "DBS.200011", "Another operation is being performed on the DB instance or the DB instance is faulty."},
+		"full":       {http.StatusConflict, "DBS.200316", "The storage of the DB instance is full."},
+		"parameter":  {http.StatusBadRequest, "DBS.200001", "Parameter error."},
+	}
+}
+
+func (c *Cloud) showJob(q *call) reply {
+	if r, refused := c.settings.Refuse["ShowJob"]; refused {
+		return rdsError(r.Status, r.Code, "%s", r.Message)
+	}
+	for _, j := range c.jobs {
+		if j.id != q.URL.Query().Get("id") {
+			continue
+		}
+		out := fields{
+			"id": j.id, "name": j.name, "status": j.status, "created": j.created.UTC().Format(rdsTime), "process": "", "entities": fields{},
+			"instance": fields{"id": j.instance, "name": ""},
+		}
+		if in := c.instance(j.instance); in != nil {
+			out["instance"] = fields{"id": in.ID, "name": in.Name}
+		}
+		switch j.status {
+		case jobFailed:
+			out["fail_reason"] = "simulated failure"
+			fallthrough
+		case jobCompleted:
+			out["ended"] = j.end.UTC().Format(rdsTime)
+		}
+		return jsonReply(http.StatusOK, fields{"job": out})
+	}
+	return rdsError(http.StatusNotFound, "DBS.200044", "The job does not exist.")
+}

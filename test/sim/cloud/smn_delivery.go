@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simcloud
+
+import (
+	"bytes"
+	"context"
+	"crypto/rsa"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Retries after the first attempt. SMN umn: does_smn_ensure_that_messages_are_received_by_subscription_endpoints.rst.
+const maxRetries = 6
+
+// timeToLive is how long a message is kept. SMN api: publishing_messages_in_the_text_format.rst.
+const timeToLive = time.Hour
+
+// DeliveryState is what became of a message.
+type DeliveryState string
+
+// States of a Delivery.
+const (
+	Pending   DeliveryState = "pending"
+	Delivered DeliveryState = "delivered" // answered with a status below 300
+	Refused   DeliveryState = "refused"   // answered with another status below 500: not sent again
+	Dropped   DeliveryState = "dropped"   // given up, lost by a fault, or its topic or subscription is gone
+)
+
+// Delivery is one message to one endpoint.
+type Delivery struct {
+	MessageID, Type, TopicURN, SubscriptionURN, Endpoint string
+	Body                                                 []byte // nil before the first attempt
+	Created                                              time.Time
+	State                                                DeliveryState
+	Attempts                                             []Attempt
+}
+
+// Attempt is one try to deliver a message.
+type Attempt struct {
+	Time   time.Time
+	Status int    // 0 without a reply
+	Err    string // why there was none
+}
+
+type message struct {
+	Delivery
+	due              time.Time
+	inFlight         bool
+	delayed, repeats bool // by a fault
+	envelope         Envelope
+	key              *rsa.PrivateKey
+}
+
+func (m *message) snapshot() Delivery {
+	d := m.Delivery
+	d.Attempts = slices.Clone(m.Attempts)
+	return d
+}
+
+// Deliveries returns all messages that were ever sent or are to be sent, oldest first.
+func (c *Cloud) Deliveries() []Delivery {
+	c.lock()
+	defer c.mu.Unlock()
+	out := []Delivery{}
+	for _, m := range c.messages {
+		out = append(out, m.snapshot())
+	}
+	return out
+}
+
+// send queues a message; it is signed before the first attempt, with the key of now.
+func (c *Cloud) send(s *subscription, e Envelope, now time.Time) {
+	if !strings.HasPrefix(s.Protocol, "http") {
+		return // mail and text messages are not simulated
+	}
+	e.TopicURN = s.TopicURN
+	e = c.complete(e, now)
+	c.enqueue(&message{due: now, envelope: e, key: c.signingKey, Delivery: Delivery{
+		MessageID: e.MessageID, Type: e.Type, TopicURN: s.TopicURN, SubscriptionURN: s.URN, Endpoint: s.Endpoint,
+		Created: now, State: Pending,
+	}})
+}
+
+func (c *Cloud) enqueue(m *message) {
+	c.queue = append(c.queue, m)
+	c.messages = append(c.messages, m)
+	c.wakeUp()
+}
+
+// dropQueued gives up the messages that match.
+func (c *Cloud) dropQueued(match func(*message) bool) {
+	c.queue = slices.DeleteFunc(c.queue, func(m *message) bool {
+		if !match(m) {
+			return false
+		}
+		m.State = Dropped
+		return true
+	})
+}
+
+// publish sends a notification to the confirmed subscriptions of a topic; all get the same message id.
+func (c *Cloud) publish(urn, subject, text string, now time.Time) string {
+	id := hexID(32)
+	for _, s := range c.subscriptions {
+		if s.TopicURN == urn && s.Status == Confirmed {
+			c.send(s, Envelope{
+				Type: TypeNotification, MessageID: id, Subject: subject, Message: text, UnsubscribeURL: c.unsubscribeURL(s),
+			}, now)
+		}
+	}
+	return id
+}
+
+// Publish sends a message to the confirmed subscriptions of a topic and returns the message id.
+func (c *Cloud) Publish(topicURN, subject, text string) (messageID string, err error) {
+	now := c.lock()
+	defer c.mu.Unlock()
+	if c.topic(topicURN) == nil {
+		return "", fmt.Errorf("publish to %s: %w", topicURN, errors.New("no such topic"))
+	}
+	return c.publish(topicURN, subject, text, now), nil
+}
+
+func (c *Cloud) publishCall(q *call, t *topic) reply {
+	var in struct {
+		Subject string `json:"subject"`
+		Message string `json:"message"`
+	}
+	if err := q.decode(&in); err != nil || in.Message == "" || len(in.Message) > 256<<10 || len([]rune(in.Subject)) > 512 {
+		return smnError(http.StatusBadRequest, "0010", "The message is empty or too long, or the subject is too long")
+	}
+	return jsonReply(http.StatusOK, fields{"request_id": hexID(32), "message_id": c.publish(t.URN, in.Subject, in.Message, q.now)})
+}
+
+func deliveryTransport() http.RoundTripper {
+	return &http.Transport{
+		TLSClientConfig:     &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see Options.Transport
+		MaxIdleConnsPerHost: 8, IdleConnTimeout: 30 * time.Second,
+	}
+}
+
+// attempt tries once to deliver a message and decides what becomes of it. SMN's rule for retries is documented for another
+// cloud of the family: a status of 500 and more, time-outs and connection errors, nothing else.
+func (c *Cloud) attempt(ctx context.Context, m *message) {
+	snapshot, timeout, headers := c.prepare(m)
+	var fault DeliveryFault
+	if c.opts.DeliveryFault != nil {
+		fault = c.opts.DeliveryFault(snapshot)
+	}
+	if c.holdBack(m, fault) {
+		return
+	}
+	started := c.opts.Now()
+	status, err := c.post(ctx, snapshot, timeout, headers)
+	if err == nil && fault.LoseReply {
+		status, err = 0, errors.New("reply lost")
+	}
+	if ctx.Err() != nil && err != nil {
+		c.putBack([]*message{m}) // not the endpoint's fault
+		return
+	}
+	after := c.record(m, fault, Attempt{Time: started, Status: status, Err: errorText(err)})
+	if c.opts.OnDelivery != nil {
+		c.opts.OnDelivery(after)
+	}
+}
+
+// prepare signs a message that is not signed yet.
+func (c *Cloud) prepare(m *message) (d Delivery, timeout time.Duration, headers bool) {
+	c.mu.Lock()
+	body, odd := m.Body, c.settings.Odd
+	c.mu.Unlock()
+	if body == nil { // no other attempt of this message is in flight
+		body = m.envelope.signed(m.key, odd).JSON()
+		if odd.NullFields {
+			body = nullFields(body)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m.Body = body
+	return m.snapshot(), c.settings.DeliveryTimeout, !odd.NoHeaders
+}
+
+// holdBack applies the faults that prevent the attempt.
+func (c *Cloud) holdBack(m *message, fault DeliveryFault) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case m.State != Pending: // its topic went in the meantime
+		return true
+	case fault.Drop:
+		c.dropQueued(func(q *message) bool { return q == m })
+		return true
+	case fault.Delay > 0 && !m.delayed:
+		m.delayed, m.inFlight = true, false
+		m.due = m.due.Add(c.span(fault.Delay))
+		c.wakeUp()
+		return true
+	}
+	return false
+}
+
+func (c *Cloud) post(ctx context.Context, d Delivery, timeout time.Duration, headers bool) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, d.Endpoint, bytes.NewReader(d.Body))
+	if err != nil {
+		return 0, err
+	}
+	r.Header.Set("Content-Type", "text/plain; charset=UTF-8")
+	if headers {
+		r.Header.Set("X-Smn-Message-Type", d.Type)
+		r.Header.Set("X-Smn-Message-Id", d.MessageID)
+		r.Header.Set("X-Smn-Topic-Urn", d.TopicURN)
+	}
+	res, err := c.transport.RoundTrip(r) // follows no redirect
+	if err != nil {
+		return 0, err
+	}
+	_, err = io.Copy(io.Discard, io.LimitReader(res.Body, 1<<20))
+	return res.StatusCode, errors.Join(err, res.Body.Close())
+}
+
+func (c *Cloud) record(m *message, fault DeliveryFault, a Attempt) Delivery {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.opts.Now()
+	m.Attempts = append(m.Attempts, a)
+	m.inFlight = false
+	retry := !c.settings.NeverSendsAgain && (a.Err != "" || a.Status >= 500)
+	switch {
+	case m.State != Pending:
+	case retry && len(m.Attempts) <= maxRetries && now.Sub(m.Created) < c.span(timeToLive):
+		if c.settings.NewIDWhenSentAgain {
+			m.Body, m.envelope.MessageID, m.MessageID = nil, "", ""
+			m.envelope = c.complete(m.envelope, now)
+			m.MessageID = m.envelope.MessageID
+		}
+		m.due = now.Add(c.span(c.settings.RetryInterval))
+	case retry:
+		m.State = Dropped
+	case a.Err != "":
+		m.State = Dropped
+	case a.Status < 300:
+		m.State = Delivered
+	default:
+		m.State = Refused
+	}
+	if m.State != Pending {
+		c.queue = slices.DeleteFunc(c.queue, func(q *message) bool { return q == m })
+	}
+	if fault.Duplicate && !m.repeats {
+		again := m.snapshot()
+		again.Attempts, again.State = nil, Pending
+		c.enqueue(&message{Delivery: again, due: now, repeats: true})
+	}
+	c.wakeUp()
+	return m.snapshot()
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simcloud
+
+import (
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// States of a subscription. SMN api: querying_subscriptions.rst.
+const (
+	Unconfirmed = 0
+	Confirmed   = 1
+	Cancelled   = 3
+)
+
+// Subscription is an SMN subscription.
+type Subscription struct {
+	URN, TopicURN, Protocol, Endpoint, Remark string
+	Status                                    int
+	Created                                   time.Time
+}
+
+type subscription struct{ Subscription }
+
+var subscriptionURN = regexp.MustCompile(`^urn:smn:[^:]+:[0-9a-f]{32}:[A-Za-z0-9_-]+:[0-9a-f]{32}$`)
+
+// Subscribe is idempotent by endpoint; for a subscription that is not confirmed it sends the confirmation again.
+func (c *Cloud) subscribe(q *call, t *topic) reply {
+	var in struct {
+		Endpoint string `json:"endpoint"`
+		Protocol string `json:"protocol"`
+		Remark   string `json:"remark"`
+	}
+	if err := q.decode(&in); err != nil || !slices.Contains([]string{"http", "https", "email", "sms"}, in.Protocol) {
+		return smnError(http.StatusBadRequest, "0011", "The protocol %q is invalid", in.Protocol)
+	}
+	if !validEndpoint(in.Protocol, in.Endpoint) {
+		return smnError(http.StatusBadRequest, "0012", "The endpoint %q is invalid", in.Endpoint)
+	}
+	if len(in.Remark) > 128 {
+		return smnError(http.StatusBadRequest, "0017", "The remark is longer than 128 bytes")
+	}
+	if c.settings.RefusePrivateEndpoints && private(in.Endpoint) {
+		return smnError(http.StatusForbidden, "0069", "The endpoint must not be an internal address")
+	}
+	count := 0
+	for _, s := range c.subscriptions {
+		if s.TopicURN != t.URN {
+			continue
+		}
+		count++
+		if c.listedEndpoint(s.Endpoint) != c.listedEndpoint(in.Endpoint) || s.Protocol != in.Protocol {
+			continue
+		}
+		if s.Status != Confirmed && !c.settings.ConfirmsOnce {
+			s.Status = Unconfirmed
+			c.sendConfirmation(s, q.now)
+		}
+		if c.settings.ExistsAsCode {
+			return smnError(http.StatusOK, "0190", "The endpoint already exists")
+		}
+		return jsonReply(http.StatusOK, fields{"request_id": hexID(32), "subscription_urn": s.URN})
+	}
+	if count >= c.settings.SubscriptionQuota {
+		return smnError(http.StatusForbidden, "0007", "The number of subscriptions has reached the quota")
+	}
+	s := &subscription{Subscription{
+		URN: t.URN + ":" + hexID(32), TopicURN: t.URN, Protocol: in.Protocol, Endpoint: in.Endpoint, Remark: in.Remark, Created: q.now,
+	}}
+	c.subscriptions = append(c.subscriptions, s)
+	c.sendConfirmation(s, q.now)
+	return jsonReply(http.StatusCreated, fields{"request_id": hexID(32), "subscription_urn": s.URN})
+}
+
+func validEndpoint(protocol, endpoint string) bool {
+	if protocol != "http" && protocol != "https" {
+		return endpoint != ""
+	}
+	u, err := url.Parse(endpoint)
+	return err == nil && u.Scheme == protocol && u.Hostname() != ""
+}
+
+// listedEndpoint is an endpoint as it is shown.
+func (c *Cloud) listedEndpoint(endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if !c.settings.Normalizes || err != nil {
+		return endpoint
+	}
+	u.Host = strings.ToLower(u.Host)
+	return strings.TrimSuffix(u.String(), "/")
+}
+
+// private recognises internal addresses by name or number. SMN umn: what_protocols_does_smn_support.rst.
+func private(endpoint string) bool {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return false
+	}
+	if u.Hostname() == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(u.Hostname())
+	return ip != nil && (ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified())
+}
+
+func (c *Cloud) listSubscriptions(q *call, topic string) reply {
+	var of []*subscription
+	for _, s := range c.subscriptions { // oldest first
+		if topic == "" || s.TopicURN == topic {
+			of = append(of, s)
+		}
+	}
+	from, to, ok := q.page(len(of))
+	if !ok {
+		return smnError(http.StatusBadRequest, "0015", "The offset or limit is invalid")
+	}
+	rows := []fields{}
+	for _, s := range of[from:to] {
+		status := s.Status
+		if status == Confirmed && c.settings.ConfirmedIsTwo {
+			status = 2
+		}
+		rows = append(rows, fields{
+			"topic_urn": s.TopicURN, "protocol": s.Protocol, "subscription_urn": s.URN, "owner": c.identity.projectID,
+			"endpoint": c.listedEndpoint(s.Endpoint), "remark": s.Remark, "status": status,
+		})
+	}
+	return jsonReply(http.StatusOK, fields{"request_id": hexID(32), "subscription_count": len(of), "subscriptions": rows})
+}
+
+func (c *Cloud) deleteSubscription(q *call) reply {
+	urn := q.PathValue("subscription")
+	if !subscriptionURN.MatchString(urn) {
+		return smnError(http.StatusBadRequest, "0014", "The subscription URN %q is invalid", urn)
+	}
+	if !c.removeSubscription(urn) {
+		return smnError(http.StatusNotFound, "0013", "The subscription %s does not exist", urn)
+	}
+	return requestID()
+}
+
+func (c *Cloud) removeSubscription(urn string) bool {
+	before := len(c.subscriptions)
+	c.subscriptions = slices.DeleteFunc(c.subscriptions, func(s *subscription) bool { return s.URN == urn })
+	c.dropQueued(func(m *message) bool { return m.SubscriptionURN == urn })
+	return len(c.subscriptions) < before
+}
+
+func (c *Cloud) subscription(urn string) *subscription {
+	for _, s := range c.subscriptions {
+		if s.URN == urn {
+			return s
+		}
+	}
+	return nil
+}
+
+// Subscriptions returns all subscriptions, oldest first.
+func (c *Cloud) Subscriptions() []Subscription {
+	c.lock()
+	defer c.mu.Unlock()
+	out := []Subscription{}
+	for _, s := range c.subscriptions {
+		out = append(out, s.Subscription)
+	}
+	return out
+}
+
+// RemoveSubscription deletes a subscription as somebody at the console would; false if there is none.
+func (c *Cloud) RemoveSubscription(urn string) bool {
+	c.lock()
+	defer c.mu.Unlock()
+	return c.removeSubscription(urn)
+}
+
+// Confirm confirms a subscription without its link; false if there is none.
+func (c *Cloud) Confirm(urn string) bool {
+	c.lock()
+	defer c.mu.Unlock()
+	s := c.subscription(urn)
+	if s != nil {
+		s.Status = Confirmed
+	}
+	return s != nil
+}
+
+// Unsubscribe cancels a subscription as its unsubscribe link does: the endpoint gets a message, with a link for subscribing again.
+// False if there is none. SMN umn: canceling_a_subscription.rst.
+func (c *Cloud) Unsubscribe(urn string) bool {
+	now := c.lock()
+	defer c.mu.Unlock()
+	return c.unsubscribe(urn, now)
+}
+
+func (c *Cloud) unsubscribe(urn string, now time.Time) bool {
+	s := c.subscription(urn)
+	if s == nil || s.Status == Cancelled {
+		return s != nil
+	}
+	s.Status = Cancelled
+	c.send(s, Envelope{
+		Type: TypeUnsubscribe, SubscribeURL: c.confirmURL(s, now),
+		Message: "You are unsubscribed from topic: " + s.TopicURN + ". To subscribe to this topic again, please visit the " +
+			"subscribe_url included in this message. The subscribe_url is valid only within 48 hours.",
+	}, now)
+	return true
+}
+
+// sendConfirmation sends none beyond the limit: what happens to those is not documented.
+// SMN umn: traffic_control_over_subscription_confirmation.rst.
+func (c *Cloud) sendConfirmation(s *subscription, now time.Time) {
+	if !strings.HasPrefix(s.Protocol, "http") {
+		return
+	}
+	since := now.Add(-c.span(10 * time.Minute))
+	c.confirmations = slices.DeleteFunc(c.confirmations, func(t time.Time) bool { return t.Before(since) })
+	if len(c.confirmations) >= c.settings.ConfirmationQuota {
+		return
+	}
+	c.confirmations = append(c.confirmations, now)
+	c.send(s, Envelope{
+		Type: TypeConfirmation, SubscribeURL: c.confirmURL(s, now),
+		Message: "You are invited to subscribe to topic: " + s.TopicURN + ". To confirm this subscription, please visit the " +
+			"subscribe_url included in this message. The subscribe_url is valid only within 48 hours.",
+	}, now)
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simcloud
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Topic is an SMN topic.
+type Topic struct {
+	URN, Name, DisplayName string
+	Created, Updated       time.Time
+}
+
+type topic struct {
+	Topic
+	id string
+}
+
+var (
+	topicName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,254}$`)
+	topicURN  = regexp.MustCompile(`^urn:smn:[^:]+:[0-9a-f]{32}:[A-Za-z0-9][A-Za-z0-9_-]{0,254}$`)
+)
+
+func (c *Cloud) smnOperations() []operation {
+	const base = "/smn/v2/{project}/notifications"
+	op := func(name, method, path string, run func(*call) reply) operation {
+		return operation{service: "smn", name: name, pattern: method + " " + base + path, run: run}
+	}
+	return []operation{
+		op("CreateTopic", "POST", "/topics", c.createTopic),
+		op("ListTopics", "GET", "/topics", c.listTopics),
+		op("ShowTopic", "GET", "/topics/{topic}", c.onTopic(c.showTopic)),
+		op("UpdateTopic", "PUT", "/topics/{topic}", c.onTopic(c.updateTopic)),
+		op("DeleteTopic", "DELETE", "/topics/{topic}", c.onTopic(c.deleteTopic)),
+		op("Subscribe", "POST", "/topics/{topic}/subscriptions", c.onTopic(c.subscribe)),
+		op("ListTopicSubscriptions", "GET", "/topics/{topic}/subscriptions", c.onTopic(func(q *call, t *topic) reply {
+			return c.listSubscriptions(q, t.URN)
+		})),
+		op("ListSubscriptions", "GET", "/subscriptions", func(q *call) reply { return c.listSubscriptions(q, "") }),
+		op("DeleteSubscription", "DELETE", "/subscriptions/{subscription}", c.deleteSubscription),
+		op("Publish", "POST", "/topics/{topic}/publish", c.onTopic(c.publishCall)),
+	}
+}
+
+// smnError: SMN api, exception_response.rst and error_codes.rst.
+func smnError(status int, code, format string, args ...any) reply {
+	return jsonReply(status, fields{"request_id": hexID(32), "code": "SMN." + code, "message": fmt.Sprintf(format, args...)})
+}
+
+func (c *Cloud) onTopic(run func(*call, *topic) reply) func(*call) reply {
+	return func(q *call) reply {
+		urn := q.PathValue("topic")
+		if !topicURN.MatchString(urn) {
+			return smnError(http.StatusBadRequest, "0005", "The topic URN %q is invalid", urn)
+		}
+		t := c.topic(urn)
+		if t == nil {
+			return smnError(http.StatusNotFound, "0006", "The topic %s does not exist", urn)
+		}
+		return run(q, t)
+	}
+}
+
+func (c *Cloud) topic(urn string) *topic {
+	for _, t := range c.topics {
+		if t.URN == urn {
+			return t
+		}
+	}
+	return nil
+}
+
+func (c *Cloud) createTopic(q *call) reply {
+	var in struct {
+		Name        string `json:"name"`
+		DisplayName string `json:"display_name"`
+	}
+	switch err := q.decode(&in); {
+	case err != nil || !topicName.MatchString(in.Name):
+		return smnError(http.StatusBadRequest, "0002", "The topic name %q is invalid", in.Name)
+	case len(in.DisplayName) > 192:
+		return smnError(http.StatusBadRequest, "0003", "The display name is longer than 192 bytes")
+	}
+	urn := fmt.Sprintf("urn:smn:%s:%s:%s", c.opts.Region, c.identity.projectID, in.Name)
+	status := http.StatusOK
+	if c.settings.TopicExistsRefused && c.topic(urn) != nil {
+		return smnError(http.StatusBadRequest, "0009", "The topic %s exists", in.Name)
+	}
+	if c.topic(urn) == nil {
+		if len(c.topics) >= c.settings.TopicQuota {
+			return smnError(http.StatusForbidden, "0004", "The number of topics has reached the quota")
+		}
+		status = http.StatusCreated
+		c.topics = append(c.topics, &topic{id: hexID(32), Topic: Topic{
+			URN: urn, Name: in.Name, DisplayName: in.DisplayName, Created: q.now, Updated: q.now,
+		}})
+	}
+	return jsonReply(status, fields{"request_id": hexID(32), "topic_urn": urn})
+}
+
+func (t *topic) fields() fields {
+	return fields{
+		"topic_urn": t.URN, "name": t.Name, "display_name": t.DisplayName, "push_policy": 0, "topic_id": t.id, "enterprise_project_id": "0",
+		"create_time": t.Created.UTC().Format(time.RFC3339), "update_time": t.Updated.UTC().Format(time.RFC3339),
+	}
+}
+
+// page is the part of n rows that offset and limit ask for.
+func (q *call) page(n int) (from, to int, ok bool) {
+	offset, ok1 := q.number("offset", 0, 0, 1<<31-1)
+	limit, ok2 := q.number("limit", 100, 1, 100)
+	from = min(offset, n)
+	return from, min(from+limit, n), ok1 && ok2
+}
+
+func (c *Cloud) listTopics(q *call) reply {
+	from, to, ok := q.page(len(c.topics))
+	if !ok {
+		return smnError(http.StatusBadRequest, "0015", "The offset or limit is invalid")
+	}
+	rows := []fields{}
+	for i := from; i < to; i++ {
+		f := c.topics[len(c.topics)-1-i].fields() // newest first
+		delete(f, "create_time")
+		delete(f, "update_time")
+		rows = append(rows, f)
+	}
+	return jsonReply(http.StatusOK, fields{"request_id": hexID(32), "topic_count": len(c.topics), "topics": rows})
+}
+
+func (c *Cloud) showTopic(_ *call, t *topic) reply {
+	f := t.fields()
+	f["request_id"] = hexID(32)
+	return jsonReply(http.StatusOK, f)
+}
+
+func (c *Cloud) updateTopic(q *call, t *topic) reply {
+	var in struct {
+		DisplayName *string `json:"display_name"`
+	}
+	if err := q.decode(&in); err != nil || in.DisplayName == nil || len(*in.DisplayName) > 192 {
+		return smnError(http.StatusBadRequest, "0003", "The display name is missing or longer than 192 bytes")
+	}
+	t.DisplayName, t.Updated = *in.DisplayName, q.now
+	return requestID()
+}
+
+func requestID() reply { return jsonReply(http.StatusOK, fields{"request_id": hexID(32)}) }
+
+func (c *Cloud) deleteTopic(_ *call, t *topic) reply {
+	c.removeTopic(t.URN)
+	return requestID()
+}
+
+// removeTopic removes the topic's subscriptions and pending messages with it. SMN umn: deleting_a_topic.rst.
+func (c *Cloud) removeTopic(urn string) bool {
+	before := len(c.topics)
+	c.topics = slices.DeleteFunc(c.topics, func(t *topic) bool { return t.URN == urn })
+	c.subscriptions = slices.DeleteFunc(c.subscriptions, func(s *subscription) bool { return s.TopicURN == urn })
+	for token, link := range c.confirmLinks {
+		if strings.HasPrefix(link.subscription, urn+":") {
+			delete(c.confirmLinks, token)
+		}
+	}
+	c.dropQueued(func(m *message) bool { return m.TopicURN == urn })
+	return len(c.topics) < before
+}
+
+// Topics returns all topics, oldest first.
+func (c *Cloud) Topics() []Topic {
+	c.lock()
+	defer c.mu.Unlock()
+	out := []Topic{}
+	for _, t := range c.topics {
+		out = append(out, t.Topic)
+	}
+	return out
+}
+
+// RemoveTopic deletes a topic as somebody at the console would; false if there is none.
+func (c *Cloud) RemoveTopic(urn string) bool {
+	c.lock()
+	defer c.mu.Unlock()
+	return c.removeTopic(urn)
+}

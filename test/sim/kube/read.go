@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simkube
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func (s *Server) get(r request) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, ok := s.objects[r.key()]
+	if !ok {
+		return nil, notFound(r.kind, r.name)
+	}
+	return found.encoded, nil
+}
+
+// list answers in pages, if asked to. What was written between two pages is in the second one.
+func (s *Server) list(r request) ([]byte, error) {
+	query := r.URL.Query()
+	limit, _ := strconv.Atoi(query.Get("limit"))
+	if query.Get("resourceVersion") == "0" {
+		limit = 0 // it comes from the server's cache, as a whole
+	}
+	after, err := base64.RawURLEncoding.DecodeString(query.Get("continue"))
+	if err != nil {
+		return nil, badRequest("continue key is not valid: %v", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.of(r)
+	if len(after) > 0 {
+		all = slices.DeleteFunc(all, func(k objectKey) bool { return k.path() <= string(after) })
+	}
+	next := ""
+	if left := len(all) - limit; limit > 0 && left > 0 {
+		all = all[:limit]
+		next = fmt.Sprintf(`,"continue":%q,"remainingItemCount":%d`, base64.RawURLEncoding.EncodeToString([]byte(all[limit-1].path())), left)
+	}
+	var out bytes.Buffer
+	fmt.Fprintf(&out, `{"kind":"%sList","apiVersion":%q,"metadata":{"resourceVersion":"%d"%s},"items":[`, r.kind.gvk.Kind, r.kind.gvk.GroupVersion().String(), s.revision, next)
+	for i, k := range all {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		out.Write(s.objects[k].encoded)
+	}
+	out.WriteString("]}")
+	return out.Bytes(), nil
+}
+
+// of are the keys of a kind, in a namespace or in all, in order; s.mu is held.
+func (s *Server) of(r request) (keys []objectKey) {
+	for k := range s.objects {
+		if k.kind == r.kind.key && (r.namespace == "" || r.namespace == k.namespace) {
+			keys = append(keys, k)
+		}
+	}
+	slices.SortFunc(keys, func(a, b objectKey) int { return strings.Compare(a.path(), b.path()) })
+	return keys
+}
+
+func (k objectKey) path() string { return k.namespace + "/" + k.name }

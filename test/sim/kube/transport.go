@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simkube
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+)
+
+// RoundTrip answers in memory. The body of a watch comes as it is written.
+func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(r.Context())
+	in := r.Clone(ctx)
+	if in.Body == nil {
+		in.Body = http.NoBody
+	}
+	read, write := io.Pipe()
+	w := &streamReply{header: http.Header{}, body: write, begun: make(chan struct{})}
+	go func() {
+		defer cancel()
+		s.ServeHTTP(w, in)
+		w.WriteHeader(http.StatusOK)
+		_ = write.Close()
+		_ = in.Body.Close()
+	}()
+	select {
+	case <-w.begun:
+	case <-r.Context().Done():
+		_ = read.CloseWithError(r.Context().Err())
+		return nil, r.Context().Err()
+	}
+	stop := context.AfterFunc(r.Context(), func() { _ = read.CloseWithError(r.Context().Err()) })
+	return &http.Response{
+		StatusCode: w.status, Status: http.StatusText(w.status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: w.header, Body: &replyBody{PipeReader: read, leave: func() { stop(); cancel() }}, ContentLength: -1, Request: r,
+	}, nil
+}
+
+// streamReply hands over each piece of a reply as it is written.
+type streamReply struct {
+	header http.Header
+	body   *io.PipeWriter
+	begun  chan struct{}
+	once   sync.Once
+	status int
+}
+
+func (w *streamReply) Header() http.Header { return w.header }
+func (w *streamReply) Flush()              {}
+
+func (w *streamReply) WriteHeader(status int) {
+	w.once.Do(func() {
+		w.status, w.header = status, w.header.Clone()
+		close(w.begun)
+	})
+}
+
+func (w *streamReply) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	return w.body.Write(b)
+}
+
+// replyBody ends the request when its reader has had enough.
+type replyBody struct {
+	*io.PipeReader
+	leave func()
+}
+
+func (b *replyBody) Close() error {
+	b.leave()
+	return b.PipeReader.Close()
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/mcsps/rds-autopilot/test/apiserver"
+)
+
+// Build compiles the service, unless Options.Binary names one.
+func (w *World) Build(ctx context.Context) error {
+	w.building.Lock()
+	defer w.building.Unlock()
+	if w.options.Binary != "" {
+		return nil
+	}
+	binary, err := Binary(ctx, w.options.Race)
+	w.options.Binary = binary
+	return err
+}
+
+// Binary compiles the service into the folder .cache of the checkout, with the race detector or without. Where what is
+// there is up to date, go build leaves it as it is; so processes that ask for it at the same time, or one after the other,
+// compile it once.
+func Binary(ctx context.Context, race bool) (string, error) {
+	root, err := apiserver.Checkout()
+	if err != nil {
+		return "", err
+	}
+	binary, args := filepath.Join(root, ".cache", serviceName), []string{"build", "-buildvcs=false"}
+	if race {
+		binary, args = binary+"-race", append(args, "-race")
+	}
+	if err := os.MkdirAll(filepath.Dir(binary), 0o755); err != nil {
+		return "", fmt.Errorf("compile rds-autopilot: %w", err)
+	}
+	lock, err := os.OpenFile(binary+".lock", os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return "", fmt.Errorf("compile rds-autopilot: %w", err)
+	}
+	defer lock.Close() // gives the lock up, as does the end of the process
+	err = wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(context.Context) (bool, error) {
+		err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if errors.Is(err, syscall.EWOULDBLOCK) || errors.Is(err, syscall.EINTR) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if err != nil {
+		return "", fmt.Errorf("wait for another process to compile rds-autopilot: %w", err)
+	}
+	if err := command(ctx, root, "go", append(args, "-o", binary, "./cmd/rds-autopilot")...); err != nil {
+		return "", fmt.Errorf("compile rds-autopilot: %w", err)
+	}
+	return binary, nil
+}
+
+// command runs a program that prints nothing where it succeeds.
+func command(ctx context.Context, dir, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	// An interrupted go build removes its work folder, a killed one does not.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 5 * time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return errors.Join(fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, bytes.TrimSpace(out)), ctx.Err())
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/mcsps/rds-autopilot/test/apiserver"
+	"github.com/mcsps/rds-autopilot/test/world/faults"
+)
+
+// rightsLimit is how long the API server may take to put new rights into force.
+const rightsLimit = 5 * time.Minute
+
+func crds(root string) []string {
+	return []string{
+		filepath.Join(root, "deploy", "crds", "rds.yaml"),
+		filepath.Join(root, "deploy", "crds", "autopilot.otc.mcsps.de_rdsautopilots.yaml"),
+	}
+}
+
+// startKube gets an API server with our custom resources, a place in it, and the service's rights there.
+func (w *World) startKube(ctx context.Context) error {
+	deploy := filepath.Join(w.root, "deploy")
+	manifests, options := []string{filepath.Join(deploy, "namespace.yaml"), filepath.Join(deploy, "rbac.yaml")}, apiserver.ApplyOptions{}
+	var err error
+	if w.Kube = w.options.Cluster; w.Kube == nil {
+		if w.own, err = apiserver.Start(ctx, apiserver.Options{Progress: w.options.Progress, CRDs: crds(w.root)}); err != nil {
+			return err
+		}
+		w.Kube, w.home, w.Namespace = w.own, serviceName, metav1.NamespaceDefault
+	} else {
+		if w.Namespace, err = w.Kube.NewNamespace(ctx, "world-"); err != nil {
+			return err
+		}
+		w.home, manifests, options.Namespace = w.Namespace, manifests[1:], w.Namespace
+	}
+	if w.client, err = dynamic.NewForConfig(w.Kube.Config()); err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	if _, err := w.Kube.Apply(ctx, options, manifests...); err != nil {
+		return err
+	}
+	if w.service, err = w.Kube.ServiceAccountConfig(ctx, w.home, serviceName); err != nil {
+		return err
+	}
+	if err := w.waitForRights(ctx); err != nil {
+		return err
+	}
+	return errors.Join(w.writeAccess(), apiserver.WriteKubeconfig(w.AdminKubeconfig(), w.Kube.Config()))
+}
+
+// writeAccess writes the service's way to the API server.
+func (w *World) writeAccess() error {
+	if w.options.Kube.Fault == nil && w.options.Kube.Answered == nil {
+		return apiserver.WriteKubeconfig(w.Kubeconfig(), w.service)
+	}
+	var err error
+	if w.proxy, err = faults.NewProxy(w.service, w.options.Kube); err != nil {
+		return err
+	}
+	return w.proxy.WriteKubeconfig(w.Kubeconfig())
+}
+
+// waitForRights waits until rbac.yaml is in force: the API server takes a moment, and the service would not.
+func (w *World) waitForRights(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, rightsLimit)
+	defer cancel()
+	client, err := kubernetes.NewForConfig(w.service)
+	if err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	for _, right := range []authorizationv1.ResourceAttributes{
+		{Verb: "list", Group: "otc.mcsps.de", Resource: "rdss"},
+		{Verb: "create", Group: "coordination.k8s.io", Resource: "leases", Namespace: w.home},
+	} {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right}}
+		err := Eventually(ctx, "the rights of deploy/rbac.yaml are in force", func(ctx context.Context) (bool, error) {
+			got, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+			return err == nil && got.Status.Allowed, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
