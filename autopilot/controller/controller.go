@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -81,10 +80,12 @@ type Controller struct {
 	decideMarks, armMarks *sweepMarks
 
 	mu      sync.Mutex
-	queues  *queues              // nil if this replica does not lead
-	ensured map[Key]ensureRecord // last successful Ensure
-	unheard map[Key]time.Time    // since when a storage rule should have raised its alarm; see autopilot.Alarm
-	warned  map[types.UID]bool   // Rds with an event about the operator's own autopilot
+	queues  *queues                 // nil if this replica does not lead
+	ensured map[Key]ensureRecord    // last successful Ensure
+	unheard map[Key]time.Time       // since when a storage rule should have raised its alarm; see autopilot.Alarm
+	warned  map[types.UID]bool      // Rds with an event about the operator's own autopilot
+	patches map[Key]v1alpha1.Intent // last patch of each Rds whose watch event has not come yet
+	stale   map[Key]bool            // the last round ended in a conflict, so the cache may still be old
 
 	rounds, armings atomic.Int64 // in progress
 }
@@ -97,6 +98,7 @@ func New(o Options) *Controller {
 	c := &Controller{
 		Options: o, limiter: newFlavorLimiter(o.Autopilots), decideMarks: newSweepMarks(), armMarks: newSweepMarks(),
 		ensured: make(map[Key]ensureRecord), unheard: make(map[Key]time.Time), warned: make(map[types.UID]bool),
+		patches: make(map[Key]v1alpha1.Intent), stale: make(map[Key]bool),
 		switches: switchTracker{last: make(map[Key]v1alpha1.Switch)},
 	}
 	c.meters = newMeters(o.Reg, o.Autopilots, c.waiting, o.Now)
@@ -118,18 +120,29 @@ func (c *Controller) TargetChanged(old, now *autopilot.Target) {
 	}
 }
 
-// isOwnPatch reports whether the Rds has only changed to what a pending change of ours requests. The round that has patched
-// it checks it again after Options.Recheck, so no other round is needed.
+// isOwnPatch reports whether the Rds has only changed to what our last patch requests. The round that has patched it
+// checks it again after Options.Recheck, so no other round is needed.
 func (c *Controller) isOwnPatch(key Key, old, now *autopilot.Target) bool {
 	if old == nil || now == nil {
 		return false
 	}
 	before := *old
 	before.ResourceVersion, before.Wanted = now.ResourceVersion, now.Wanted
-	a, ok := c.Autopilots.Autopilot(key.Namespace, key.Name)
-	return ok && before == *now && slices.ContainsFunc(a.Status.Intents(), func(i *v1alpha1.Intent) bool {
-		return now.Wanted.Matches(*i) && !old.Wanted.Matches(*i)
-	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i, ok := c.patches[key]
+	if !ok || before != *now || !now.Wanted.Matches(i) || old.Wanted.Matches(i) {
+		return false
+	}
+	delete(c.patches, key)
+	return true
+}
+
+// setPatch records a patch that is about to be sent. Its watch event may come before its answer.
+func (c *Controller) setPatch(key Key, i v1alpha1.Intent) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.patches[key] = i
 }
 
 // AutopilotChanged handles a watch event of an RdsAutopilot, as TargetChanged does. It starts no round if only the
@@ -138,6 +151,10 @@ func (c *Controller) AutopilotChanged(old, now *v1alpha1.RdsAutopilot) {
 	if now == nil {
 		key := Key{old.Namespace, old.Name}
 		c.limiter.release(key)
+		c.mu.Lock()
+		delete(c.patches, key)
+		delete(c.stale, key)
+		c.mu.Unlock()
 		c.switches.observe(key, nil) // an earlier spec.autopilot: true must not create again what a person has deleted
 		c.enqueue(key)
 		return

@@ -98,6 +98,7 @@ func (r *round) patchRds(ctx context.Context, i v1alpha1.Intent) (autopilot.Patc
 	if err := r.confirmTarget(ctx); err != nil {
 		return autopilot.Patched{}, err
 	}
+	r.setPatch(r.key, i)
 	stored, err := r.RdsPatcher.PatchRds(ctx, r.target, i)
 	if refusal, refused := errors.AsType[*autopilot.RefusedError](err); refused {
 		return autopilot.Patched{Result: autopilot.PatchRefused, Message: refusal.Message}, nil

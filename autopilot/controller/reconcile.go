@@ -63,11 +63,20 @@ func (c *Controller) newRound(key Key) (r *round, ok bool) {
 func (c *Controller) reconcile(ctx context.Context, key Key) (requeueAfter time.Duration, err error) {
 	begin, isSweep := c.decideMarks.take(key)
 	defer func() {
-		if isSweep && errors.Is(err, autopilot.ErrConflict) { // the retry can use what the sweep has read
+		if !errors.Is(err, autopilot.ErrConflict) {
+			return
+		}
+		c.setStale(key)
+		if isSweep { // the retry can use what the sweep has read
 			c.decideMarks.set(key, begin)
 		}
 	}()
 	r, ok := c.newRound(key)
+	if ok && c.takeStale(key) {
+		if r.rap, err = c.Live.LiveAutopilot(ctx, key.Namespace, key.Name); err != nil {
+			return 0, fmt.Errorf("read the RdsAutopilot after a conflict: %w", err)
+		}
+	}
 	if !ok {
 		if r.target != nil && !r.target.Deleting && r.lastSwitch == v1alpha1.SwitchOn {
 			return 0, r.create(ctx)
@@ -86,6 +95,22 @@ func (c *Controller) reconcile(ctx context.Context, key Key) (requeueAfter time.
 		return 0, nil
 	}
 	return r.reconcileEnabled(ctx)
+}
+
+// setStale lets the next round read the RdsAutopilot from the API server. In a storm the watch lags by seconds, and each
+// retry with the old cache would be another conflict.
+func (c *Controller) setStale(key Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stale[key] = true
+}
+
+func (c *Controller) takeStale(key Key) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := c.stale[key]
+	delete(c.stale, key)
+	return was
 }
 
 // readPatchedRds reads the Rds from the API server while a change of ours is pending. The cache may still have the

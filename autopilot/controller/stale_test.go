@@ -4,6 +4,7 @@ package controller
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -77,6 +78,10 @@ func TestRoundOnOldAutopilotConflictsAndPatchesNothing(t *testing.T) {
 		if !slices.Equal(w.patches, []string{"110"}) {
 			t.Errorf("patches %v, want one", w.patches)
 		}
+		w.now = w.now.Add(time.Second)
+		if _, err := w.decide(t.Context(), c); err != nil {
+			t.Errorf("the retry must read the stored version: %v", err)
+		}
 	})
 }
 
@@ -123,8 +128,7 @@ func TestArmingOnOldAutopilotStartsFromStoredAlarms(t *testing.T) {
 }
 
 func TestTargetChangedStartsNoRoundForOwnPatch(t *testing.T) {
-	pending := &v1alpha1.RdsAutopilot{}
-	pending.Status.Pending = &v1alpha1.Intent{Kind: v1alpha1.KindVolume, From: "100", To: "110"}
+	patch := map[Key]v1alpha1.Intent{database: {Kind: v1alpha1.KindVolume, From: "100", To: "110"}}
 	at := func(version, instance string, gb int) *autopilot.Target {
 		return &autopilot.Target{
 			Namespace: database.Namespace, Name: database.Name, ResourceVersion: version, InstanceID: instance,
@@ -133,20 +137,23 @@ func TestTargetChangedStartsNoRoundForOwnPatch(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		old, now *autopilot.Target
-		rap      *v1alpha1.RdsAutopilot
+		patches  map[Key]v1alpha1.Intent
 		want     bool
 	}{
-		"our own patch":             {at("1", "a", 100), at("2", "a", 110), pending, true},
-		"no pending change":         {at("1", "a", 100), at("2", "a", 110), &v1alpha1.RdsAutopilot{}, false},
-		"our value was reverted":    {at("2", "a", 110), at("3", "a", 100), pending, false},
-		"another instance as well":  {at("1", "a", 100), at("2", "b", 110), pending, false},
-		"seen for the first time":   {nil, at("2", "a", 110), pending, false},
-		"deleted":                   {at("2", "a", 110), nil, pending, false},
-		"requested since our patch": {at("2", "a", 110), at("3", "a", 120), pending, false},
+		"our own patch":             {at("1", "a", 100), at("2", "a", 110), patch, true},
+		"not our patch":             {at("1", "a", 100), at("2", "a", 110), nil, false},
+		"our value was reverted":    {at("2", "a", 110), at("3", "a", 100), patch, false},
+		"another instance as well":  {at("1", "a", 100), at("2", "b", 110), patch, false},
+		"seen for the first time":   {nil, at("2", "a", 110), patch, false},
+		"deleted":                   {at("2", "a", 110), nil, patch, false},
+		"requested since our patch": {at("2", "a", 110), at("3", "a", 120), patch, false},
 	} {
-		c := &Controller{Options: Options{Autopilots: stuckAutopilots{last: tc.rap}}}
+		c := &Controller{patches: maps.Clone(tc.patches)}
 		if got := c.isOwnPatch(database, tc.old, tc.now); got != tc.want {
 			t.Errorf("%s: own patch %t, want %t", name, got, tc.want)
+		}
+		if c.isOwnPatch(database, tc.old, tc.now) {
+			t.Errorf("%s: the same change is our patch a second time", name)
 		}
 	}
 }
