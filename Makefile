@@ -28,13 +28,23 @@ SLOWEST = code=$$?; echo "── the slowest ten"; cat .cache/tests/$@.json .cac
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# KUBE=memory embeds the Kubernetes API in demo and sandbox. KUBE=real runs kube-apiserver and etcd.
+KUBE ?= memory
+
+# The service and the sandbox share all compiled packages, because the flags are the same.
+.cache/sandbox: build FORCE
+	@$(BUILD) -o $@ ./test/sandbox
+
+.PHONY: FORCE
+FORCE:
+
 .PHONY: demo
-demo: build servers ## Run the main job on this machine: alarms arrive, databases grow
-	@go run ./test/sandbox demo
+demo: .cache/sandbox ## Run the main job on this machine: alarms arrive, databases grow. KUBE=real uses a real API server
+	@exec .cache/sandbox demo -kube $(KUBE) -binary bin/rds-autopilot
 
 .PHONY: sandbox
-sandbox: servers ## Keep the demo's world running, with the status page and a page of the cloud. Flags: SANDBOX="-speed 10"
-	@go build -o .cache/sandbox ./test/sandbox && exec .cache/sandbox up $(SANDBOX)
+sandbox: .cache/sandbox ## Keep the demo's world running, with the status page and a page of the cloud. Flags: SANDBOX="-speed 10"
+	@exec .cache/sandbox up -kube $(KUBE) -binary bin/rds-autopilot $(SANDBOX)
 
 .PHONY: test
 test: ## Run the tests of every change, on a real API server (6 minutes)
@@ -64,10 +74,12 @@ soak: ## Run chaos for SOAK_TIME (10m), a flood, and the decisions both ways. SO
 	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=soak SOAK_TIME=$(SOAK_TIME); $(RUN) $(call TESTS,$@) \
 	  -count=1 -v -timeout 0 -run 'InChaos$$|Flooded$$|InTheCloud$$' ./test/e2e ./test/e2e/chaos; $(SLOWEST)
 
+BUILD := CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
+
 .PHONY: build
 build: ## Build bin/rds-autopilot
 	@mkdir -p bin
-	@CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/rds-autopilot ./cmd/rds-autopilot
+	@$(BUILD) -o bin/rds-autopilot ./cmd/rds-autopilot
 
 .PHONY: servers
 servers: ## Build the kube-apiserver and etcd of the tests and the demo (some minutes, once)

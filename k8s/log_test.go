@@ -3,6 +3,8 @@
 package k8s
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -40,5 +42,15 @@ func TestLibraryLogHidesAnswers(t *testing.T) {
 				t.Error(complaint)
 			}
 		})
+	}
+}
+
+func TestLibraryLogDropsCanceledRequests(t *testing.T) {
+	core, seen := observer.New(zap.InfoLevel)
+	log := libraryLog(zap.New(core)).WithValues("a", "b")
+	log.Error(fmt.Errorf("get: %w", context.Canceled), "at shutdown")
+	log.Error(context.DeadlineExceeded, "too slow")
+	if all := seen.All(); len(all) != 1 || all[0].Message != "too slow" || len(all[0].Context) != 2 {
+		t.Errorf("log %+v, want one line with both fields", all)
 	}
 }

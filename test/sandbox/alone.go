@@ -11,9 +11,12 @@ import (
 	"github.com/mcsps/rds-autopilot/test/world"
 )
 
+// aloneName is the name of the database that has no Rds.
+const aloneName = "archive"
+
 // alone is a database that has no Rds, as one that Terraform has made: the autopilot asks the cloud itself.
 func (s *scenario) alone(ctx context.Context) {
-	const name, fromGB, toGB = "archive", 40, 50
+	const name, fromGB, toGB = aloneName, 40, 50
 	s.beginStory(name, "has no Rds: an RdsAutopilot with its instanceID and apply: Cloud looks after it")
 	defer s.endStory(name)
 	db, err := s.world.AddDatabase(ctx, world.Database{Name: name, Flavor: "rds.pg.n1.large.4", VolumeGB: fromGB, Workload: simcloud.Workload{UsedGB: 10}, NoRds: true})

@@ -33,30 +33,40 @@ type scenario struct {
 	before    []simcloud.Instance
 }
 
-// demoHead is what is real, and what is not.
-const demoHead = `Real:       kube-apiserver and etcd, rds-autopilot as a process with its own rights, HTTP, TLS, signed messages
+// head says in its first lines what is real, what is embedded and what is simulated.
+func (o worldOptions) head(speed float64) string {
+	kube := "Embedded:   the Kubernetes API, in memory: it checks neither rights nor schemas. KUBE=real runs kube-apiserver and etcd"
+	if o.real {
+		kube = "Real too:   kube-apiserver and etcd, and the service's own rights"
+	}
+	return fmt.Sprintf(`Real:       rds-autopilot as a process, HTTP, TLS, signed messages
+%s
 Simulated:  the cloud (IAM, SMN, Cloud Eye, RDS), where a minute takes %s, and the database operator
-`
+`, kube, minuteTakes(speed))
+}
 
-func demo(ctx context.Context, out *console) (err error) {
+func demo(ctx context.Context, out *console, o worldOptions) (err error) {
 	s := &scenario{narrator: newNarrator(out), plans: plans()}
 	for _, p := range s.plans {
 		s.names = append(s.names, p.Name)
 	}
-	out.print(demoHead, minuteTakes(demoSpeed))
+	s.names = append(s.names, aloneName)
+	out.print("%s", o.head(demoSpeed))
 	out.print("Starting:   Kubernetes and the cloud … ")
 	begun := time.Now()
 	took := func() float64 {
 		defer func() { begun = time.Now() }()
 		return time.Since(begun).Seconds()
 	}
-	if s.world, err = world.Start(ctx, s.options()); err != nil {
+	if s.world, err = world.Start(ctx, o.apply(s.options())); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.world.Close()) }()
-	out.print("%.0f s, compiling rds-autopilot … ", took())
-	if err := s.world.Build(ctx); err != nil {
-		return err
+	if o.binary == "" {
+		out.print("%.0f s, compiling rds-autopilot … ", took())
+		if err := s.world.Build(ctx); err != nil {
+			return err
+		}
 	}
 	out.print("%.0f s; from here on hours and minutes of the cloud\n", took())
 	out.restart(demoSpeed)
@@ -104,16 +114,18 @@ func (s *scenario) run(ctx context.Context) error {
 	for _, db := range s.dbs {
 		s.before = append(s.before, db.Instance())
 	}
+	var alone sync.WaitGroup
+	alone.Go(func() { s.alone(ctx) })
 	s.each(func(_ int, db *world.DB, p plan) {
 		s.overload(ctx, db, p)
 		s.endStory(p.Name)
 	})
+	alone.Wait()
 	s.checklist.add("everything is looked at again", sweptAgain(ctx, s.service))
 	for i, db := range s.dbs {
 		s.checklist.add(db.Name+": changed once, and not by the message that the alarm is over", once(ctx, db, s.plans[i]))
 	}
 	s.checklist.add("the forged message left no trace", untouched(ctx, s.dbs[0], forged))
-	s.alone(ctx)
 	stop()
 	watches.Wait()
 	s.checklist.add("rds-autopilot ends with exit code 0", s.service.Stop(ctx))

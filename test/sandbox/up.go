@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"net"
 	"net/http"
@@ -27,28 +26,6 @@ const (
 // upPolicy lets a flavor change without the hour that lies between two changes otherwise.
 const upPolicy = `{"flavor":{"cooldownSeconds":5,"maxChangesPerDay":10}}`
 
-// upOptions are the flags of up.
-type upOptions struct {
-	listen   string
-	speed    float64
-	replicas int
-}
-
-func readUpFlags(args []string) (o upOptions, err error) {
-	f := flag.NewFlagSet("sandbox up", flag.ContinueOnError)
-	f.SetOutput(new(strings.Builder)) // run prints the usage
-	f.StringVar(&o.listen, "listen", "127.0.0.1:0", "")
-	f.Float64Var(&o.speed, "speed", 60, "")
-	f.IntVar(&o.replicas, "replicas", 2, "")
-	if err := f.Parse(args); err != nil {
-		return o, err
-	}
-	if f.NArg() > 0 || o.speed < 1 || o.speed > 600 || o.replicas < 0 || o.replicas > 5 {
-		return o, errors.New("the speed is 1 to 600, and there are 0 to 5 replicas")
-	}
-	return o, nil
-}
-
 // up keeps a world running until the context ends: with the service in it, and pages to watch it and to play with the cloud.
 func up(ctx context.Context, out *console, o upOptions) (err error) {
 	n := newNarrator(out)
@@ -57,7 +34,7 @@ func up(ctx context.Context, out *console, o upOptions) (err error) {
 	}
 	s := &replicas{wanted: o.replicas}
 	c := &controls{narrator: n, replicas: s, soldOut: map[offer]bool{}, now: time.Now}
-	options := n.options()
+	options := o.apply(n.options())
 	options.Cloud.Speed = o.speed
 	options.Cloud.DeliveryFault = func(d simcloud.Delivery) simcloud.DeliveryFault {
 		if c.loses(d) {
@@ -69,7 +46,7 @@ func up(ctx context.Context, out *console, o upOptions) (err error) {
 		s.seen(p, l)
 		n.line(p, l)
 	}
-	out.print("%sStarting:   Kubernetes, the cloud and rds-autopilot …\n", fmt.Sprintf(demoHead, minuteTakes(o.speed)))
+	out.print("%sStarting:   Kubernetes, the cloud and rds-autopilot …\n", o.head(o.speed))
 	w, err := world.Start(ctx, options)
 	if err != nil {
 		return err

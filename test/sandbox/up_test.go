@@ -197,12 +197,15 @@ func processesOf(t *testing.T, dir string) (found []string) {
 	return found
 }
 
-func TestFlagsOfUp(t *testing.T) {
+func TestReadFlagsReturnsErrorsForUnknownValues(t *testing.T) {
+	inMemory, real := worldOptions{}, worldOptions{real: true, binary: "/x"}
 	for args, want := range map[string]*upOptions{
-		"": {"127.0.0.1:0", 60, 2}, "-speed 10 -replicas 0 -listen 127.0.0.1:9": {"127.0.0.1:9", 10, 0},
-		"-speed 0": nil, "-replicas 9": nil, "-speed x": nil, "more": nil,
+		"up": {inMemory, "127.0.0.1:0", 60, 2}, "up -speed 10 -replicas 0 -listen 127.0.0.1:9": {inMemory, "127.0.0.1:9", 10, 0},
+		"demo": {speed: 60}, "demo -kube real -binary /x": {worldOptions: real, speed: 60},
+		"up -speed 0": nil, "up -replicas 9": nil, "up -speed x": nil, "up more": nil, "demo -kube none": nil, "demo -speed 1": nil,
 	} {
-		got, err := readUpFlags(strings.Fields(args))
+		words := strings.Fields(args)
+		got, err := readFlags(words[0], words[1:])
 		if want == nil && err == nil || want != nil && (err != nil || got != *want) {
 			t.Errorf("%q: %+v, %v", args, got, err)
 		}

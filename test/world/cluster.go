@@ -13,13 +13,33 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/mcsps/rds-autopilot/test/apiserver"
+	simkube "github.com/mcsps/rds-autopilot/test/sim/kube"
 	"github.com/mcsps/rds-autopilot/test/world/faults"
 )
 
 // rightsLimit is how long the API server may take to put new rights into force.
 const rightsLimit = 5 * time.Minute
+
+// Kubernetes is the API server of a world: a real one, or one in memory.
+type Kubernetes interface {
+	// Config is access with all rights.
+	Config() *rest.Config
+	// ServiceAccountConfig is access with the rights of a ServiceAccount.
+	ServiceAccountConfig(ctx context.Context, namespace, name string) (*rest.Config, error)
+	Outages
+	Stop() error
+}
+
+// Outages take the API server away.
+type Outages interface {
+	PauseAPIServer() error
+	ResumeAPIServer() error
+	KillAPIServer() error
+	RestartAPIServer(ctx context.Context) error
+}
 
 func crds(root string) []string {
 	return []string{
@@ -30,33 +50,67 @@ func crds(root string) []string {
 
 // startKube gets an API server with our custom resources, a place in it, and the service's rights there.
 func (w *World) startKube(ctx context.Context) error {
-	deploy := filepath.Join(w.root, "deploy")
-	manifests, options := []string{filepath.Join(deploy, "namespace.yaml"), filepath.Join(deploy, "rbac.yaml")}, apiserver.ApplyOptions{}
-	var err error
-	if w.Kube = w.options.Cluster; w.Kube == nil {
-		if w.own, err = apiserver.Start(ctx, apiserver.Options{Progress: w.options.Progress, CRDs: crds(w.root)}); err != nil {
-			return err
-		}
-		w.Kube, w.home, w.Namespace = w.own, serviceName, metav1.NamespaceDefault
-	} else {
-		if w.Namespace, err = w.Kube.NewNamespace(ctx, "world-"); err != nil {
-			return err
-		}
-		w.home, manifests, options.Namespace = w.Namespace, manifests[1:], w.Namespace
+	start := w.startOwnCluster
+	switch {
+	case w.options.Cluster != nil:
+		start = w.useCluster
+	case w.options.InMemory:
+		start = w.startMemory
 	}
+	if err := start(ctx); err != nil {
+		return err
+	}
+	var err error
 	if w.client, err = dynamic.NewForConfig(w.Kube.Config()); err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
-	if _, err := w.Kube.Apply(ctx, options, manifests...); err != nil {
+	if err := w.makeNamespace(ctx, w.home); err != nil {
 		return err
 	}
 	if w.service, err = w.Kube.ServiceAccountConfig(ctx, w.home, serviceName); err != nil {
 		return err
 	}
-	if err := w.waitForRights(ctx); err != nil {
-		return err
+	if !w.options.InMemory {
+		if err := w.waitForRights(ctx); err != nil {
+			return err
+		}
 	}
 	return errors.Join(w.writeAccess(), apiserver.WriteKubeconfig(w.AdminKubeconfig(), w.Kube.Config()))
+}
+
+// useCluster takes a namespace of a cluster that others use too.
+func (w *World) useCluster(ctx context.Context) (err error) {
+	cluster := w.options.Cluster
+	if w.Namespace, err = cluster.NewNamespace(ctx, "world-"); err != nil {
+		return err
+	}
+	w.Kube, w.home = cluster, w.Namespace
+	_, err = cluster.Apply(ctx, apiserver.ApplyOptions{Namespace: w.Namespace}, filepath.Join(w.root, "deploy", "rbac.yaml"))
+	return err
+}
+
+func (w *World) startOwnCluster(ctx context.Context) error {
+	cluster, err := apiserver.Start(ctx, apiserver.Options{Progress: w.options.Progress, CRDs: crds(w.root)})
+	if err != nil {
+		return err
+	}
+	w.own, w.Kube, w.home, w.Namespace = cluster, cluster, serviceName, metav1.NamespaceDefault
+	deploy := filepath.Join(w.root, "deploy")
+	_, err = cluster.Apply(ctx, apiserver.ApplyOptions{}, filepath.Join(deploy, "namespace.yaml"), filepath.Join(deploy, "rbac.yaml"))
+	return err
+}
+
+func (w *World) startMemory(ctx context.Context) error {
+	server, err := simkube.New(simkube.Options{CRDs: crds(w.root)})
+	if err != nil {
+		return err
+	}
+	endpoint, err := server.Listen(ctx)
+	if err != nil {
+		return err
+	}
+	w.own, w.Kube, w.home, w.Namespace = endpoint, endpoint, serviceName, metav1.NamespaceDefault
+	return nil
 }
 
 // writeAccess writes the service's way to the API server.

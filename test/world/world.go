@@ -37,6 +37,8 @@ type Options struct {
 	// Cluster has our custom resources and may be used by others too: the world keeps to a namespace of its own in it, with
 	// lease, rights and databases. Nil starts one for this world alone, where the service sees all namespaces.
 	Cluster *apiserver.Cluster
+	// InMemory replaces the real API server by simkube, which knows no rights and needs no compilation. Cluster is nil then.
+	InMemory bool
 	// Kube are hooks into the requests of the service to the API server. They see it through a proxy, which is there only
 	// if one of them is.
 	Kube faults.Hooks
@@ -56,17 +58,17 @@ type Options struct {
 
 // World is a running world. Its methods may be called from several goroutines.
 type World struct {
-	Kube      *apiserver.Cluster
+	Kube      Kubernetes
 	Cloud     *simcloud.Cloud
 	Operator  *simoperator.Operator
 	Ingress   *Ingress
 	Namespace string // of a database that names none
 
 	options Options
-	root    string             // of the checkout
-	own     *apiserver.Cluster // nil with Options.Cluster
-	home    string             // namespace of the service and its lease
-	dir     string             // temporary
+	root    string     // of the checkout
+	own     Kubernetes // nil with Options.Cluster
+	home    string     // namespace of the service and its lease
+	dir     string     // temporary
 	client  dynamic.Interface
 	service *rest.Config  // of the service's own rights
 	proxy   *faults.Proxy // nil without Options.Kube

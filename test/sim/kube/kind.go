@@ -19,6 +19,7 @@ type kind struct {
 	key        string // group/version/resource
 	gvk        schema.GroupVersionKind
 	resource   string
+	shortNames []string
 	namespaced bool
 	status     bool           // there is a status subresource
 	custom     bool           // it counts generations
@@ -33,6 +34,7 @@ func builtInKinds() map[string]*kind {
 		{gvk: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, resource: "namespaces"},
 		{gvk: schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}, resource: "leases", namespaced: true},
 		{gvk: schema.GroupVersionKind{Group: "events.k8s.io", Version: "v1", Kind: "Event"}, resource: "events", namespaced: true},
+		{gvk: schema.GroupVersionKind{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"}, resource: "endpointslices", namespaced: true},
 	} {
 		k.key = k.gvk.Group + "/" + k.gvk.Version + "/" + k.resource
 		kinds[k.key] = k
@@ -48,8 +50,11 @@ func (s *Server) readCRD(file string) error {
 	var crd struct {
 		Spec struct {
 			Group, Scope string
-			Names        struct{ Kind, Plural string }
-			Versions     []struct {
+			Names        struct {
+				Kind, Plural string
+				ShortNames   []string
+			}
+			Versions []struct {
 				Name         string
 				Subresources map[string]any
 				Schema       struct{ OpenAPIV3Schema map[string]any }
@@ -63,7 +68,7 @@ func (s *Server) readCRD(file string) error {
 		_, status := v.Subresources["status"]
 		k := &kind{
 			key: crd.Spec.Group + "/" + v.Name + "/" + crd.Spec.Names.Plural, gvk: schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind},
-			resource: crd.Spec.Names.Plural, namespaced: crd.Spec.Scope == "Namespaced", status: status, custom: true, schema: v.Schema.OpenAPIV3Schema,
+			resource: crd.Spec.Names.Plural, shortNames: crd.Spec.Names.ShortNames, namespaced: crd.Spec.Scope == "Namespaced", status: status, custom: true, schema: v.Schema.OpenAPIV3Schema,
 		}
 		s.kinds[k.key] = k
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 func (s *Server) get(r request) ([]byte, error) {
@@ -55,15 +57,20 @@ func (s *Server) list(r request) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// of are the keys of a kind, in a namespace or in all, in order; s.mu is held.
+// of returns the keys of the objects that a list or watch selects, in order. The caller holds s.mu.
 func (s *Server) of(r request) (keys []objectKey) {
-	for k := range s.objects {
-		if k.kind == r.kind.key && (r.namespace == "" || r.namespace == k.namespace) {
+	for k, o := range s.objects {
+		if r.selects(k) && (r.labels == nil || r.labels.Matches(labels.Set(o.object.GetLabels()))) {
 			keys = append(keys, k)
 		}
 	}
 	slices.SortFunc(keys, func(a, b objectKey) int { return strings.Compare(a.path(), b.path()) })
 	return keys
+}
+
+// selects reports whether an object is of the kind, namespace and name that a list or watch asks for.
+func (r request) selects(k objectKey) bool {
+	return k.kind == r.kind.key && (r.namespace == "" || r.namespace == k.namespace) && (r.only == "" || r.only == k.name)
 }
 
 func (k objectKey) path() string { return k.namespace + "/" + k.name }

@@ -14,6 +14,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/rest"
 )
@@ -126,12 +128,18 @@ type request struct {
 	kind                         *kind
 	namespace, name, subresource string
 	manager                      string
+	only                         string          // name of the one object that is listed or watched; empty means all
+	labels                       labels.Selector // of a list; nil selects all
 }
 
 func (r request) key() objectKey { return objectKey{r.kind.key, r.namespace, r.name} }
 
 // ServeHTTP answers like an API server.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if answer, ok := s.discover(r.URL.Path); ok && r.Method == http.MethodGet {
+		writeJSON(w, answer)
+		return
+	}
 	req, err := s.parse(r)
 	if err != nil {
 		reply(w, err)
@@ -216,10 +224,33 @@ func (s *Server) parse(r *http.Request) (request, error) {
 		return request{}, notFound(k, req.name)
 	case len(parts) > 3, k.namespaced && req.name != "" && req.namespace == "":
 		return request{}, errNoSuchPath
-	case r.URL.Query().Get("labelSelector") != "" || r.URL.Query().Get("fieldSelector") != "":
-		return request{}, badRequest("this API server knows no selectors")
 	}
-	return req, nil
+	return req, req.readSelectors()
+}
+
+// readSelectors accepts what clients of this project use: one name, and labels of a list.
+func (r *request) readSelectors() (err error) {
+	query := r.URL.Query()
+	if text := query.Get("fieldSelector"); text != "" {
+		selector, err := fields.ParseSelector(text)
+		if err != nil {
+			return badRequest("read the field selector: %v", err)
+		}
+		name, ok := selector.RequiresExactMatch(metav1.ObjectNameField)
+		if !ok || len(selector.Requirements()) != 1 {
+			return badRequest("field selector %q: only metadata.name=NAME is supported", text)
+		}
+		r.only = name
+	}
+	if text := query.Get("labelSelector"); text != "" {
+		if query.Get("watch") != "" {
+			return badRequest("label selectors of a watch are not supported")
+		}
+		if r.labels, err = labels.Parse(text); err != nil {
+			return badRequest("read the label selector: %v", err)
+		}
+	}
+	return nil
 }
 
 // managerOf returns the field manager of a write: the one in the query, or else the name of the client's program.

@@ -146,7 +146,7 @@ func (s *Server) after(v *watcher) (next *change, expired bool, news <-chan stru
 	}
 	for i := from; i < len(s.log); i++ {
 		c := &s.log[i]
-		if c.key.kind == v.kind.key && (v.namespace == "" || v.namespace == c.key.namespace) {
+		if v.selects(c.key) {
 			return c, false, s.changed
 		}
 		v.since = c.revision
