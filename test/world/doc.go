@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package world is everything around the service, on one machine and on loopback addresses only: a real Kubernetes API
-// with the custom resources and the service's own rights, a simulated cloud on a fast clock, a fake operator,
-// and an ingress. The service is the real binary in a process of its own.
+// Package world is everything around the service, on one machine and on loopback addresses only: Kubernetes with the
+// custom resources (a real API server with the service's own rights, or one in memory), a simulated cloud on a fast clock,
+// a fake operator, and an ingress. The service is the real binary in a process of its own.
 //
 // The sandbox and the end-to-end tests stand on it. It must know nothing of how the service works inside: it starts it,
 // reads what it logs and serves, and sees what it does to the API server and the cloud.
