@@ -30,10 +30,11 @@ type database struct {
 
 // storage describes the volume, in GB.
 type storage struct {
-	VolumeGB, MaxGB int
-	UsedGB          float64
-	Percent         float64 // used part of the volume; negative without a measurement
-	Measured        time.Time
+	VolumeGB, MaxGB  int
+	ThresholdPercent int // of the alarm
+	UsedGB           float64
+	Percent          float64 // used part of the volume; negative without a measurement
+	Measured         time.Time
 }
 
 // summarize sets the fields by which the overview filters and sorts.
@@ -53,6 +54,7 @@ func storageOf(a *v1alpha1.RdsAutopilot) storage {
 		return s
 	}
 	s.VolumeGB = int(a.Status.Instance.VolumeGB)
+	s.ThresholdPercent = autopilot.Threshold(s.VolumeGB, int(a.Spec.Storage.ThresholdPercent))
 	then := 0.0
 	measured := func(value string, t time.Time) {
 		percent, err := strconv.ParseFloat(value, 64)
@@ -118,14 +120,11 @@ func (s storage) text() string {
 	return fmt.Sprintf("%.0f of %d GB used (%.0f\u00a0%%), at most %d GB", s.UsedGB, s.VolumeGB, s.Percent, s.MaxGB)
 }
 
-// leastVolume is the least width of a volume in percent of the bar, so that the used space in it stays visible.
-const leastVolume = 40
-
-// bar draws the storage. The whole bar is the cap, and the widths are in percent of it.
+// bar draws the storage. The whole bar is the volume, and the positions are in percent of it.
 type bar struct {
-	VolumeWidth string // empty if the size is unknown
-	UsedWidth   string // empty without a measurement
-	Text        string
+	Used      string // empty without a measurement
+	Threshold string // of the alarm; empty if the size is unknown
+	Text      string
 }
 
 func (s storage) bar() bar {
@@ -133,10 +132,9 @@ func (s storage) bar() bar {
 	if s.VolumeGB == 0 {
 		return b
 	}
-	width := max(leastVolume, min(100, 100*float64(s.VolumeGB)/float64(max(s.MaxGB, 1))))
-	b.VolumeWidth = strconv.FormatFloat(width, 'f', 1, 64)
+	b.Threshold = strconv.Itoa(s.ThresholdPercent)
 	if s.Percent >= 0 {
-		b.UsedWidth = strconv.FormatFloat(width*min(1, s.Percent/100), 'f', 1, 64)
+		b.Used = strconv.FormatFloat(min(100, s.Percent), 'f', 1, 64)
 	}
 	return b
 }
