@@ -18,6 +18,13 @@ import (
 // ErrUnavailable reports that a certificate cannot be fetched now. It means nothing about the message.
 var ErrUnavailable = errors.New("signing certificate unavailable")
 
+// ErrLimited reports, beside ErrUnavailable, that the sender of the message is the likely cause: its URL has not signed
+// a stored message, and there is no certificate at it, or too many such messages wait.
+var ErrLimited = errors.New("the URL has not signed a stored message")
+
+// errNoCertificate reports that the host has answered, but not with a certificate that can be used.
+var errNoCertificate = errors.New("no usable certificate")
+
 // Hosts returns the hosts from which Keys may fetch: exact, as host or host:port. They can change while the process
 // runs.
 type Hosts func() []string
@@ -60,14 +67,17 @@ func NewKeys(hosts Hosts, client *http.Client, now func() time.Time) *Keys {
 func (k *Keys) CheckURL(url string) error { return CertURL(url, k.hosts()) }
 
 // Key returns the public key of the certificate at the URL, which is within its dates. The topic is the message's.
-// signedBefore reports that the URL has signed a stored message. Key returns ErrUnavailable, or ErrForged if CheckURL
-// refuses the URL.
+// signedBefore reports that the URL has signed a stored message. Key returns ErrUnavailable, with ErrLimited if the
+// sender is the likely cause, or ErrForged if CheckURL refuses the URL.
 func (k *Keys) Key(ctx context.Context, url, topic string, signedBefore bool) (*rsa.PublicKey, error) {
 	if err := k.CheckURL(url); err != nil { // again, because nothing else may ever be fetched
 		return nil, err
 	}
 	cert, err := k.certificate(ctx, url, topic, signedBefore)
-	if err != nil {
+	switch {
+	case errors.Is(err, errNoCertificate) && !signedBefore:
+		return nil, fmt.Errorf("%w: %w: %w", ErrUnavailable, ErrLimited, err)
+	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	key, _ := cert.PublicKey.(*rsa.PublicKey) // ParseCertificate accepts no other type
@@ -92,7 +102,7 @@ func (k *Keys) certificate(ctx context.Context, url, topic string, signedBefore 
 	starts := entry.fetching == nil
 	if !signedBefore && entry.cert == nil {
 		if !k.places.acquire(topic) {
-			return nil, errors.New("too many messages wait for certificates that have not signed a stored message")
+			return nil, fmt.Errorf("%w, and too many such messages wait", ErrLimited)
 		}
 		if starts {
 			time.AfterFunc(firstHold, func() { k.release(topic) })
@@ -114,11 +124,10 @@ func (e *keyEntry) current(now time.Time) (*x509.Certificate, error) {
 	if e.cert == nil {
 		return nil, e.err
 	}
-	err := Current(e.cert, now)
-	if err == nil {
-		return e.cert, nil
+	if err := Current(e.cert, now); err != nil {
+		return nil, cmp.Or(e.err, fmt.Errorf("%w: %w", errNoCertificate, err))
 	}
-	return nil, cmp.Or(e.err, err)
+	return e.cert, nil
 }
 
 // wait unlocks k.mu, which the caller holds, until the channel is closed or the context is done.
@@ -191,22 +200,25 @@ func (k *Keys) fetch(url string) (*x509.Certificate, error) {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
+	switch {
+	case resp.StatusCode >= http.StatusInternalServerError:
 		return nil, fmt.Errorf("status %d", resp.StatusCode)
+	case resp.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("%w: status %d", errNoCertificate, resp.StatusCode)
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, certLimit+1))
 	if err != nil {
 		return nil, err
 	}
 	if len(data) > certLimit {
-		return nil, fmt.Errorf("more than %d bytes", certLimit)
+		return nil, fmt.Errorf("%w: more than %d bytes", errNoCertificate, certLimit)
 	}
 	cert, err := ParseCertificate(data)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = Current(cert, k.now())
 	}
-	if err := Current(cert, k.now()); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoCertificate, err)
 	}
 	return cert, nil
 }

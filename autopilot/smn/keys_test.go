@@ -240,3 +240,36 @@ func verify(ctx context.Context, keys *Keys, e Envelope, signedBefore bool) erro
 	}
 	return e.Verify(key)
 }
+
+// Only a URL that has signed a stored message is known to be SMN's. A stranger can invent any other.
+func TestURLWithoutCertificateIsLimitedUnlessItHasSignedAStoredMessage(t *testing.T) {
+	status := func(code int) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) { w.WriteHeader(code) }
+	}
+	for name, tc := range map[string]struct {
+		answer       func(http.ResponseWriter)
+		signedBefore bool
+		limited      bool
+	}{
+		"404":                                {status(http.StatusNotFound), false, true},
+		"403":                                {status(http.StatusForbidden), false, true},
+		"429":                                {status(http.StatusTooManyRequests), false, true},
+		"a page":                             {func(w http.ResponseWriter) { _, _ = w.Write([]byte("<html>")) }, false, true},
+		"502":                                {status(http.StatusBadGateway), false, false},
+		"a cut connection":                   {func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, false, false},
+		"404 of a URL that signed before":    {status(http.StatusNotFound), true, false},
+		"a page at a URL that signed before": {func(w http.ResponseWriter) { _, _ = w.Write([]byte("<html>")) }, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, s := newWorld(t)
+			w.host.answer(tc.answer)
+			e := s.sign(t, w.envelope('a'))
+			for range 2 { // the second is not fetched
+				err := verify(t.Context(), w.keys, e, tc.signedBefore)
+				if !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrLimited) != tc.limited {
+					t.Errorf("%v, want limited: %t", err, tc.limited)
+				}
+			}
+		})
+	}
+}

@@ -32,7 +32,7 @@ func certified(no int, name string, serve func(*harness), status int, res result
 }
 
 func certificateAttacks() []attack {
-	const forged, away = resultForged, resultUnavailable
+	const forged, away, limited = resultForged, resultUnavailable, resultLimited
 	// In these HOST is the right host and port, NAME and PORT its parts, TRAP one that listens to no good.
 	urls := func(no int, name string, texts ...string) []attack {
 		return each(no, "C", name, texts, 403, forged, 0, func(s *harness, text string) {
@@ -56,7 +56,7 @@ func certificateAttacks() []attack {
 	for _, code := range []int{301, 302, 303, 307, 308} {
 		rows = append(rows, certified(25, http.StatusText(code), func(s *harness) {
 			s.certHostDoes(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://"+s.trap+certPath, code) })
-		}, 503, away, 0))
+		}, 503, limited, 0))
 	}
 	good := func() []byte { return certificate(&signingKey().PublicKey, signingKey(), nil) }
 	small := func() []byte { key := newKey(1024); return certificate(&key.PublicKey, key, nil) }
@@ -80,7 +80,7 @@ func certificateAttacks() []attack {
 		{"DER", func() []byte { b, _ := pem.Decode(good()); return b.Bytes }},
 	}
 	for _, b := range bodies {
-		rows = append(rows, certified(26, "a body: "+b.name, func(s *harness) { s.serves(b.pem()) }, 503, away, 0))
+		rows = append(rows, certified(26, "a body: "+b.name, func(s *harness) { s.serves(b.pem()) }, 503, limited, 0))
 	}
 	rows = append(rows,
 		certified(26, "a body: text in front, which is no block", func(s *harness) { s.serves(append([]byte("hello\n"), good()...)) }, 200, resultStored, 1),
@@ -112,13 +112,13 @@ func keyAttacks() []attack {
 	of := func(alter func(*x509.Certificate)) func(*harness) {
 		return func(s *harness) { s.serves(certificate(&signingKey().PublicKey, signingKey(), alter)) }
 	}
-	const away = resultUnavailable
+	const limited = resultLimited
 	return []attack{
-		certified(27, "ECDSA", func(s *harness) { s.serves(certificate(&curve.PublicKey, curve, nil)) }, 503, away, 0),
-		certified(27, "Ed25519", func(s *harness) { s.serves(certificate(edPublic, edPrivate, nil)) }, 503, away, 0),
-		certified(27, "RSA of 1024 bits", func(s *harness) { s.serves(certificate(&small.PublicKey, small, nil)) }, 503, away, 0),
-		certified(27, "expired", of(func(c *x509.Certificate) { c.NotAfter = noon().Add(-time.Second) }), 503, away, 0),
-		certified(27, "not yet valid", of(func(c *x509.Certificate) { c.NotBefore = noon().Add(time.Second) }), 503, away, 0),
+		certified(27, "ECDSA", func(s *harness) { s.serves(certificate(&curve.PublicKey, curve, nil)) }, 503, limited, 0),
+		certified(27, "Ed25519", func(s *harness) { s.serves(certificate(edPublic, edPrivate, nil)) }, 503, limited, 0),
+		certified(27, "RSA of 1024 bits", func(s *harness) { s.serves(certificate(&small.PublicKey, small, nil)) }, 503, limited, 0),
+		certified(27, "expired", of(func(c *x509.Certificate) { c.NotAfter = noon().Add(-time.Second) }), 503, limited, 0),
+		certified(27, "not yet valid", of(func(c *x509.Certificate) { c.NotBefore = noon().Add(time.Second) }), 503, limited, 0),
 		certified(27, "another name: trust is in the host", of(func(c *x509.Certificate) { c.Subject.CommonName = "evil.example" }), 200, resultStored, 1),
 		certified(27, "another issuer: trust is in the host", func(s *harness) { s.serves(certificate(&signingKey().PublicKey, curve, nil)) }, 200, resultStored, 1),
 		certified(27, "an authority's: trust is in the host", of(func(c *x509.Certificate) { c.IsCA, c.BasicConstraintsValid = true, true }), 200, resultStored, 1),
@@ -185,6 +185,17 @@ func cacheAttacks() []attack {
 				"signing_cert_url": "https://" + s.certHost() + strings.Replace(certPath, "0f1e", "ffff", 1),
 			}).json())
 		}, 200, resultStored, 2},
+		{30, "C", "an invented URL on our topic", func(s *harness) {
+			s.certHostDoes(only(certPath))
+			s.post(s.alarm(nil).json())
+			s.post(s.alarm(nil).with("signing_cert_url", s.invented(1)).json())
+		}, 503, resultLimited, 1},
+		{30, "C", "the URL that has signed a stored message has no certificate any more", func(s *harness) {
+			s.post(s.alarm(nil).json())
+			s.certHostDoes(only("/"))
+			s.at(noon().Add(31 * 24 * time.Hour))
+			s.post(s.alarm(m{"timestamp": s.now().Format("2006-01-02T15:04:05Z")}).json())
+		}, 503, away, 1},
 		{30, "C", "seventy invented URLs, and the honest message after them; a thousand waiters and thousands of URLs: autopilot/smn", func(s *harness) {
 			s.certHostDoes(only(certPath))
 			for i := range 70 {

@@ -78,7 +78,7 @@ func foreignAttacks() []attack {
 			for i := range 100 {
 				s.post(s.alarm(m{"message": alarm("alarm", fmt.Sprintf("al%d", i), "rds039_disk_util", instance, noon())}).json())
 			}
-		}, 503, resultUnavailable, 0},
+		}, 503, resultLimited, 0},
 	}
 	rows = append(rows, each(34, "D", "a link", []string{
 		"https://TRAP" + confirmPath, "http://CONSOLE" + confirmPath, "https://CONSOLE@TRAP" + confirmPath, "https://user:pa55word@CONSOLE" + confirmPath,

@@ -63,11 +63,11 @@ func faultAttacks() []attack {
 		{54, "F", "no slot is free", func(s *harness) {
 			s.receiver.slots.TryAcquire(inFlight)
 			s.post(s.alarm(nil).json())
-		}, 503, away, 0},
+		}, 503, resultLimited, 0},
 		{54, "F", "no slot is free for a large one", func(s *harness) {
 			s.receiver.large.TryAcquire(largeSlots)
 			s.post(s.alarm(nil).json() + strings.Repeat(" ", smallBody))
-		}, 503, away, 0},
+		}, 503, resultLimited, 0},
 		{54, "F", "large ones have no slot, and an alarm is stored", func(s *harness) {
 			s.receiver.large.TryAcquire(largeSlots)
 			s.post(s.alarm(nil).json())

@@ -136,7 +136,7 @@ func (r *Receiver) checkTopic(ctx context.Context, m *message) (result, error) {
 		if !r.Store.Expects(urn) { // strangers can invent such URNs, so their number is limited
 			end, err := r.topicLookups.begin(ctx)
 			if err != nil {
-				return resultUnavailable, fmt.Errorf("look up the topic: %w", err)
+				return resultLimited, fmt.Errorf("look up the topic: %w", err)
 			}
 			defer end()
 		}
@@ -165,6 +165,9 @@ func (r *Receiver) checkCertURL(_ context.Context, m *message) (result, error) {
 
 func (r *Receiver) checkCertificate(ctx context.Context, m *message) (res result, err error) {
 	m.key, err = r.Keys.Key(ctx, m.envelope.CertURL, m.envelope.TopicURN, m.signedBefore)
+	if errors.Is(err, smn.ErrLimited) {
+		return resultLimited, err
+	}
 	return "", err
 }
 
@@ -221,7 +224,7 @@ func (r *Receiver) checkRule(ctx context.Context, m *message) (result, error) {
 	}
 	end, err := r.ruleLookups.begin(ctx)
 	if err != nil {
-		return resultUnavailable, fmt.Errorf("look up the rule: %w", err)
+		return resultLimited, fmt.Errorf("look up the rule: %w", err)
 	}
 	defer end()
 	live, err := r.Store.LiveAutopilot(ctx, m.target.Namespace, m.target.Name)

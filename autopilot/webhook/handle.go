@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/semaphore"
@@ -25,7 +26,9 @@ func (r *Receiver) post(w http.ResponseWriter, req *http.Request) {
 	o := r.handle(ctx, w, req)
 	o.answer(w)
 	r.meters.count(o.typ, o.result, r.Now().Sub(start))
-	o.log(r.Log)
+	if o.result.isStored() || r.lines.allow(r.Log, o.result) {
+		o.log(r.Log)
+	}
 }
 
 // handle reads a message and works on it. Each part of the work returns when the context ends, so the answer is in
@@ -38,10 +41,17 @@ func (r *Receiver) handle(ctx context.Context, w http.ResponseWriter, req *http.
 	}
 	markComplete(req.Context())
 	if !acquire(ctx, r.slots) {
-		return outcome{result: resultUnavailable, err: errors.New("too many messages at a time")}
+		// If the API server is the cause, the messages in progress end as unavailable.
+		return outcome{result: resultLimited, err: errors.New("too many messages at a time")}
 	}
 	defer r.slots.Release(1)
-	return r.receive(ctx, body, req.Header)
+	deadline, _ := ctx.Deadline()
+	late := time.Until(deadline) < r.time-lateStart
+	o := r.receive(ctx, body, req.Header)
+	if late && o.result == resultUnavailable {
+		o.result = resultIncomplete
+	}
+	return o
 }
 
 // receive checks and stores a message. It counts a panic and answers 503, so the process continues and SMN repeats the
@@ -52,7 +62,9 @@ func (r *Receiver) receive(ctx context.Context, body []byte, headers http.Header
 		if p := recover(); p != nil {
 			r.meters.panics.Inc()
 			o.result, o.err = resultUnavailable, fmt.Errorf("panic: %T", p) // not its text, which may be the sender's
-			r.Log.Error("panic while receiving", zap.Error(o.err), zap.Stack("stack"))
+			if r.lines.allow(r.Log, linePanic) {
+				r.Log.Error("panic while receiving", zap.Error(o.err), zap.Stack("stack"))
+			}
 		}
 		o.typ, o.id, o.target = m.envelope.Type, m.envelope.MessageID, m.target
 	}()
@@ -99,7 +111,7 @@ func (r *Receiver) readBody(
 		markLarge(req.Context(), largeSlots)
 		if !acquire(ctx, r.large) {
 			discard()
-			return nil, free, outcome{result: resultUnavailable, err: errors.New("too many large messages at a time")}
+			return nil, free, outcome{result: resultLimited, err: errors.New("too many large messages at a time")}
 		}
 		free = func() { r.large.Release(1) }
 		var rest []byte
@@ -109,7 +121,7 @@ func (r *Receiver) readBody(
 	if err == nil {
 		return body, free, outcome{}
 	}
-	refused = outcome{result: resultUnavailable, err: fmt.Errorf("read the body: %w", err)}
+	refused = outcome{result: resultIncomplete, err: fmt.Errorf("read the body: %w", err)}
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		refused.result = resultTooLarge
 	}
@@ -127,15 +139,21 @@ func newLookupLimiter() lookupLimiter {
 	return lookupLimiter{semaphore.NewWeighted(lookupPlaces), rate.NewLimiter(lookupsPerSec, lookupsPerSec)}
 }
 
-// begin waits until one more read is allowed. The caller calls end after it.
+// begin waits until one more read is allowed, and leaves lookupTime for it. The caller calls end after it.
 func (l lookupLimiter) begin(ctx context.Context) (end func(), err error) {
 	if !l.places.TryAcquire(1) {
 		return nil, errors.New("too many at a time")
 	}
 	end = func() { l.places.Release(1) }
-	if err := l.rate.Wait(ctx); err != nil {
+	wait := ctx
+	if deadline, ok := ctx.Deadline(); ok {
+		var done context.CancelFunc
+		wait, done = context.WithDeadline(ctx, deadline.Add(-lookupTime))
+		defer done()
+	}
+	if err := l.rate.Wait(wait); err != nil {
 		end()
-		return nil, err
+		return nil, errors.New("too many per second")
 	}
 	return end, nil
 }

@@ -32,13 +32,17 @@ const (
 	resultTooLarge    result = "too_large"
 	resultForged      result = "forged"
 	resultExpired     result = "expired"
+	// The next three are answered 503. Only unavailable is our failure or the cloud's: a stranger cannot cause it alone.
+	resultIncomplete  result = "incomplete" // the sender was slow, or stopped before the end of the body
+	resultLimited     result = "limited"    // a limit on the work for unknown senders
 	resultUnavailable result = "unavailable"
 )
 
 func results() []result {
 	return []result{
 		resultStored, resultDuplicate, resultStale, resultConfirmed, resultUnconfirmed, resultForeign, resultIgnored,
-		resultUnreadable, resultMalformed, resultTooLarge, resultForged, resultExpired, resultUnavailable,
+		resultUnreadable, resultMalformed, resultTooLarge, resultForged, resultExpired, resultIncomplete, resultLimited,
+		resultUnavailable,
 	}
 }
 
@@ -51,10 +55,16 @@ func (r result) status() int {
 		return http.StatusRequestEntityTooLarge
 	case resultForged, resultExpired:
 		return http.StatusForbidden
-	case resultUnavailable:
+	case resultIncomplete, resultLimited, resultUnavailable:
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusOK
+}
+
+// isStored reports whether the message was stored. Only authentic messages are, and the API server limits their rate, so
+// each has its log line.
+func (r result) isStored() bool {
+	return r == resultStored || r == resultConfirmed || r == resultUnconfirmed
 }
 
 // outcome holds the facts about a message for its answer and its log line.

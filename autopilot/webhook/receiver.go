@@ -39,7 +39,8 @@ type Keys interface {
 	// CheckURL returns smn.ErrForged unless the URL has the form of SMN's certificate URLs on a configured host.
 	CheckURL(certURL string) error
 	// Key returns the public key of the certificate at that URL. The topic is the message's. signedBefore reports that the
-	// certificate has signed a stored message. The error is smn.ErrUnavailable if it cannot be fetched now.
+	// certificate has signed a stored message. The error is smn.ErrUnavailable if it cannot be fetched now, and also
+	// smn.ErrLimited if the sender is the likely cause.
 	Key(ctx context.Context, certURL, topic string, signedBefore bool) (*rsa.PublicKey, error)
 }
 
@@ -70,6 +71,7 @@ type Receiver struct {
 	confirming   *semaphore.Weighted // calls of confirmation links
 	topicLookups lookupLimiter
 	ruleLookups  lookupLimiter
+	lines        logLimiter
 	mux          *chi.Mux
 	time         time.Duration // for the whole answer
 }
@@ -85,6 +87,7 @@ func New(o Options) *Receiver {
 		confirming:   semaphore.NewWeighted(confirming),
 		topicLookups: newLookupLimiter(),
 		ruleLookups:  newLookupLimiter(),
+		lines:        logLimiter{windows: map[result]*logWindow{}},
 		mux:          chi.NewMux(),
 		time:         answerTime,
 	}

@@ -3,6 +3,7 @@
 package app
 
 import (
+	"fmt"
 	"net/http"
 	"time"
 
@@ -21,6 +22,34 @@ func registry(version string) *prometheus.Registry {
 	build.WithLabelValues(version).Set(1)
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build)
 	return reg
+}
+
+// guarded registers collectors that fail the scrape if they panic. The registry runs each in a goroutine of its own, where
+// a panic would end the process.
+type guarded struct{ prometheus.Registerer }
+
+func (g guarded) Register(c prometheus.Collector) error {
+	return g.Registerer.Register(guardedCollector{c})
+}
+
+func (g guarded) MustRegister(all ...prometheus.Collector) {
+	for _, c := range all {
+		if err := g.Register(c); err != nil {
+			panic(err)
+		}
+	}
+}
+
+type guardedCollector struct{ prometheus.Collector }
+
+func (g guardedCollector) Collect(ch chan<- prometheus.Metric) {
+	defer func() {
+		if p := recover(); p != nil {
+			err := fmt.Errorf("panic while collecting: %v", p)
+			ch <- prometheus.NewInvalidMetric(prometheus.NewInvalidDesc(err), err)
+		}
+	}()
+	g.Collector.Collect(ch)
 }
 
 func leaderGauge(reg prometheus.Registerer) prometheus.Gauge {
@@ -55,7 +84,7 @@ func admin(reg *prometheus.Registry, ready func() bool, page http.Handler) *http
 		writeText(w, http.StatusOK, "ok")
 	})
 	if page != nil {
-		mux.Mount("/", page)
+		mux.Mount("/", protectPages(page))
 	}
 	return &http.Server{
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // The status page takes only what nothing else answers, and it is not there where it is switched off.
@@ -28,10 +30,30 @@ func TestTheStatusPageIsBesideMetricsAndProbes(t *testing.T) {
 			admin(registry("v1"), func() bool { return false }, nil):  c.without,
 		} {
 			w := httptest.NewRecorder()
-			handler.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, c.path, nil))
+			handler.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost:9090"+c.path, nil))
 			if w.Code != want {
 				t.Errorf("GET %s: %d, want %d", c.path, w.Code, want)
 			}
+		}
+	}
+}
+
+// broken is a collector of objects that it cannot read.
+type broken struct{ desc *prometheus.Desc }
+
+func (b broken) Describe(ch chan<- *prometheus.Desc) { ch <- b.desc }
+func (broken) Collect(chan<- prometheus.Metric)      { panic("a broken object") }
+
+func TestPanicOfACollectorFailsTheScrapeAndNotTheProcess(t *testing.T) {
+	t.Parallel()
+	reg := registry("v1")
+	guarded{reg}.MustRegister(broken{prometheus.NewDesc("rds_autopilot_broken", "b", nil, nil)})
+	h := admin(reg, func() bool { return true }, nil).Handler
+	for path, want := range map[string]int{"/metrics": http.StatusInternalServerError, "/healthz": http.StatusOK} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if w.Code != want {
+			t.Errorf("%s: %d, want %d: %s", path, w.Code, want, w.Body)
 		}
 	}
 }

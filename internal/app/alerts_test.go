@@ -74,6 +74,7 @@ func families(t *testing.T) map[string]family {
 	t.Helper()
 	reg := registry("test")
 	leaderGauge(reg)
+	certificateGauge(reg).WithLabelValues().Set(1)
 	reachableGauge(reg, func() bool { return true })
 	controller.New(controller.Options{Autopilots: nobody{}, Reg: reg, Now: time.Now, Log: zap.NewNop()})
 	webhook.New(webhook.Options{Reg: reg, Now: time.Now, Log: zap.NewNop()})

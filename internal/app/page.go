@@ -23,16 +23,21 @@ import (
 )
 
 // StatusPage returns the handler of the status page, or nil if it is switched off. leader returns the pod that leads.
+// certificate may be nil.
 func StatusPage(
-	o Options, kube *k8s.Cluster, api *otc.Cloud, reg prometheus.Gatherer, leader func() string,
+	o Options, kube *k8s.Cluster, api *otc.Cloud, reg prometheus.Gatherer, leader func() string, certificate *certificateCheck,
 ) (http.Handler, error) {
 	if !o.StatusPage {
 		return nil, nil
 	}
 	api = api.Sparing()
+	var seen func() status.Certificate
+	if certificate != nil {
+		seen = certificate.seen
+	}
 	p := planner{kube: cached{kube}, api: api, cloud: cloud.New(api, o.Now), options: o}
 	return status.New(status.Options{
-		Cache: kube, Metrics: reg, Leader: leader, Mode: o.Mode, Sweep: o.Sweep, Recheck: o.Recheck, Version: o.Version,
+		Cache: kube, Metrics: reg, Leader: leader, Certificate: seen, Mode: o.Mode, Sweep: o.Sweep, Recheck: o.Recheck, Version: o.Version,
 		Log: o.Log.Named("status"), Now: o.Now,
 		Plan: func(ctx context.Context, namespace, name string) (*plan.Plan, error) {
 			target := kube.Target(namespace, name)

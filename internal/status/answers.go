@@ -5,8 +5,12 @@ package status
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"sync"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 const (
@@ -23,6 +27,7 @@ type answers[T any] struct {
 	ask  func(ctx context.Context, namespace, name string) (T, error)
 	keep time.Duration
 	now  func() time.Time
+	log  *zap.Logger
 	slot chan struct{} // held during a call
 
 	mu   sync.Mutex
@@ -36,8 +41,8 @@ type kept[T any] struct {
 	until time.Time
 }
 
-func newAnswers[T any](ask func(ctx context.Context, namespace, name string) (T, error), keep time.Duration, now func() time.Time) *answers[T] {
-	return &answers[T]{ask: ask, keep: keep, now: now, slot: make(chan struct{}, 1), kept: map[[2]string]*kept[T]{}}
+func newAnswers[T any](o Options, ask func(ctx context.Context, namespace, name string) (T, error), keep time.Duration) *answers[T] {
+	return &answers[T]{ask: ask, keep: keep, now: o.Now, log: o.Log, slot: make(chan struct{}, 1), kept: map[[2]string]*kept[T]{}}
 }
 
 // of returns the cached result, or waits for the call at most for patience.
@@ -80,8 +85,7 @@ func (a *answers[T]) fetch(ctx context.Context, key [2]string, k *kept[T]) {
 	err := errors.New("too many requests are waiting; try again")
 	select {
 	case a.slot <- struct{}{}:
-		value, err = a.ask(ctx, key[0], key[1])
-		<-a.slot
+		value, err = a.call(ctx, key)
 	case <-ctx.Done():
 	}
 	a.mu.Lock()
@@ -91,4 +95,23 @@ func (a *answers[T]) fetch(ctx context.Context, key [2]string, k *kept[T]) {
 		k.until = a.now().Add(min(a.keep, errorKept))
 	}
 	close(k.done)
+}
+
+// call makes a call and frees the slot. A panic in this goroutine would end the process, so it becomes an error.
+func (a *answers[T]) call(ctx context.Context, key [2]string) (value T, err error) {
+	defer func() { <-a.slot }()
+	defer recovered(a.log, &err)
+	return a.ask(ctx, key[0], key[1])
+}
+
+// recovered logs a panic of the function that has deferred it, and sets that function's error.
+func recovered(log *zap.Logger, err *error) {
+	if p := recover(); p != nil {
+		text := fmt.Sprintf("%T", p) // not its text, which may be the cloud's
+		if e, ok := p.(runtime.Error); ok {
+			text = e.Error()
+		}
+		log.Error("panic on the status page", zap.String("panic", text), zap.Stack("stack"))
+		*err = errors.New("internal error; the reason is in the log")
+	}
 }

@@ -106,19 +106,39 @@ type failedCall struct {
 	Time          moment
 }
 
+// Certificate is the result of reading the certificate of the public URL.
+type Certificate struct {
+	Expires  time.Time // zero before it could be read
+	LastDays bool      // it expires soon
+	Invalid  string    // why it is not valid for the public URL; empty if it is
+	Unread   string    // the error of the last attempt to read it; empty after a success
+}
+
+// certificate is the certificate as shown.
+type certificate struct {
+	Expires         moment
+	Bad             bool
+	Invalid, Unread string
+}
+
 type health struct {
-	Replica  replica
-	Pods     []pod
-	Unknown  string // the error of listing the replicas
-	Calls    []calls
-	Errors   []failedCall
-	Messages []messages
+	Replica     replica
+	Certificate *certificate // nil if the public URL is http
+	Pods        []pod
+	Unknown     string // the error of listing the replicas
+	Calls       []calls
+	Errors      []failedCall
+	Messages    []messages
 }
 
 func (p *pages) showHealth(v *view, replicas []Replica, failed error) answer {
 	h := health{Replica: v.replica(), Pods: v.pods(replicas), Calls: cloudCalls(v.samples["cloud_requests_total"]), Messages: received(v.samples["notifications_total"])}
 	if failed != nil {
 		h.Unknown = failed.Error()
+	}
+	if p.Certificate != nil {
+		c := p.Certificate()
+		h.Certificate = &certificate{v.moment(c.Expires), c.LastDays || c.Invalid != "", c.Invalid, c.Unread}
 	}
 	if p.CloudErrors != nil {
 		for _, e := range p.CloudErrors() {
@@ -167,7 +187,7 @@ func received(samples []sample) (all []messages) {
 		}
 		m := messages{Type: s.labels["type"], Result: s.labels["result"], Total: int(s.value)}
 		switch m.Result {
-		case "forged", "malformed", "expired", "unavailable", "unreadable", "too_large":
+		case "forged", "malformed", "expired", "incomplete", "limited", "unavailable", "unreadable", "too_large":
 			m.Tone = "bad"
 		}
 		all = append(all, m)

@@ -53,6 +53,8 @@ type Options struct {
 	Plan func(ctx context.Context, namespace, name string) (*plan.Plan, error)
 	Past func(ctx context.Context, namespace, name string, period time.Duration, since time.Time) (autopilot.Past, error)
 
+	// Certificate returns the last result of reading the public URL's certificate. It is nil if that URL is http.
+	Certificate func() Certificate
 	CloudErrors func() []CloudError // returns the last error of each service; may be nil
 	// Replicas lists the pods of the service. It calls the API server when a person opens the health page.
 	Replicas func(ctx context.Context) ([]Replica, error)
@@ -78,9 +80,9 @@ type pages struct {
 // /health.
 func New(o Options) (http.Handler, error) {
 	p := &pages{Options: o, slot: make(chan struct{}, 1)}
-	p.plans = newAnswers(p.planText, planKept, o.Now)
-	p.pasts = newAnswers(p.askPasts, o.Sweep, o.Now)
-	p.replicas = newAnswers(p.askReplicas, replicasKept, o.Now)
+	p.plans = newAnswers(o, p.planText, planKept)
+	p.pasts = newAnswers(o, p.askPasts, o.Sweep)
+	p.replicas = newAnswers(o, p.askReplicas, replicasKept)
 	for file, t := range map[string]**template.Template{
 		"overview.html": &p.overview, "database.html": &p.database, "plan.html": &p.plan, "health.html": &p.health, "failure.html": &p.failure,
 	} {
@@ -150,7 +152,6 @@ func (p *pages) serve(show func(*http.Request, *view) answer) http.HandlerFunc {
 			return
 		}
 		status, body, err := p.render(r, show)
-		<-p.slot
 		if err != nil {
 			p.Log.Error("render the status page", zap.Error(err))
 			http.Error(w, "the status page could not be rendered; the reason is in the log", http.StatusInternalServerError)
@@ -162,11 +163,14 @@ func (p *pages) serve(show func(*http.Request, *view) answer) http.HandlerFunc {
 	}
 }
 
-func (p *pages) render(r *http.Request, show func(*http.Request, *view) answer) (int, []byte, error) {
+// render returns a page, or an error if it panics, and frees the slot.
+func (p *pages) render(r *http.Request, show func(*http.Request, *view) answer) (status int, body []byte, err error) {
+	defer func() { <-p.slot }()
+	defer recovered(p.Log, &err)
 	v := &view{now: p.Now(), mode: p.Mode, sweep: p.Sweep, recheck: p.Recheck, samples: gather(p.Metrics), leader: p.Leader()}
 	a := show(r, v)
 	var out bytes.Buffer
-	err := a.template.ExecuteTemplate(&out, "layout.html", page{
+	err = a.template.ExecuteTemplate(&out, "layout.html", page{
 		Root: a.root, Title: a.title, Now: v.moment(v.now), Version: p.Version, Synced: p.Cache.HasSynced(),
 		Replica: v.replica(), Follows: a.template != p.plan && a.template != p.failure, Content: a.content,
 	})

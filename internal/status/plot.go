@@ -76,7 +76,7 @@ func (v *view) plots(d *database, measured pasts, failed error) *plots {
 	}
 	all := &plots{}
 	for i, s := range spans() {
-		past := measured[i]
+		past := drawable(measured[i])
 		if len(past.UsedGB) == 0 { // Cloud Eye lacks it; a decision uses the same fallback
 			past.UsedGB = usedSpace(past)
 		}
@@ -101,6 +101,28 @@ func (v *view) plots(d *database, measured pasts, failed error) *plots {
 		all.Outlooks = all.Outlooks[:1]
 	}
 	return all
+}
+
+// maxDrawn is the largest value that a plot shows: a thousand times the largest volume in GB. A larger one is an error of
+// the cloud, and its axis would have hundreds of digits.
+const maxDrawn = 4e6
+
+// drawable returns the measurements without values that cannot be true. It leaves past as it is, because that is cached.
+func drawable(past autopilot.Past) autopilot.Past {
+	possible := func(points []autopilot.Point) (all []autopilot.Point) {
+		for _, p := range points {
+			if p.Value >= 0 && p.Value <= maxDrawn { // false for NaN
+				all = append(all, p)
+			}
+		}
+		return all
+	}
+	percent := map[v1alpha1.Metric][]autopilot.Point{}
+	for metric, points := range past.Percent {
+		percent[metric] = possible(points)
+	}
+	past.UsedGB, past.SizeGB, past.Percent = possible(past.UsedGB), possible(past.SizeGB), percent
+	return past
 }
 
 // usedSpace calculates the used space from percentage and size.
@@ -247,8 +269,10 @@ func usualDistance(points []autopilot.Point) time.Duration {
 // axes sets the numbers at both axes.
 func (p *plot) axes(from, to time.Time, top float64) {
 	every := niceStep(top / 4)
-	for at := 0.0; at <= top; at += every {
-		p.Y = append(p.Y, tick{units(y(at, top)), strconv.FormatFloat(at, 'f', -1, 64)})
+	for i := range 5 { // a loop over the values would not end at infinity
+		if at := float64(i) * every; at <= top {
+			p.Y = append(p.Y, tick{units(y(at, top)), strconv.FormatFloat(at, 'f', -1, 64)})
+		}
 	}
 	step, layout := timeStep(to.Sub(from))
 	for t := from.Truncate(step).Add(step); !t.After(to); t = t.Add(step) {

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/mcsps/rds-autopilot/autopilot/smn"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// lateBody is a body whose end arrives after a while.
+type lateBody struct {
+	after time.Duration
+	io.Reader
+}
+
+func (b *lateBody) Read(p []byte) (int, error) {
+	time.Sleep(b.after)
+	b.after = 0
+	return b.Reader.Read(p)
+}
+
+// lookingUp is a store in which a look-up of a topic takes a while.
+type lookingUp struct {
+	*fakeStore
+	takes time.Duration
+}
+
+func (s lookingUp) ByTopicLive(ctx context.Context, urn string) ([]*v1alpha1.RdsAutopilot, error) {
+	select {
+	case <-time.After(s.takes):
+		return s.fakeStore.ByTopicLive(ctx, urn)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// counted returns how many messages had that result.
+func (b *bench) counted(res result) (n int) {
+	for _, typ := range []string{"Notification", "SubscriptionConfirmation", "UnsubscribeConfirmation", typeOther} {
+		n += int(testutil.ToFloat64(b.meters.notifications.WithLabelValues(typ, string(res))))
+	}
+	return n
+}
+
+func (b *bench) send(body io.Reader) {
+	b.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/smn", body))
+}
+
+// The result unavailable pages on-call, so a sender must not be able to cause it.
+func TestUnavailableIsNeverTheSendersDoing(t *testing.T) {
+	invented := func(i int) string {
+		return signedBody(m{"topic_urn": fmt.Sprintf("urn:smn:eu-de:%s:autopilot_ns_%d_12345678", project, i), "signature": "AAAA"})
+	}
+	for _, tc := range []struct {
+		name string
+		send func(*bench)
+		want result
+	}{
+		{"the connection ends within the body", func(b *bench) {
+			b.send(io.MultiReader(strings.NewReader(`{"type"`), iotest.ErrReader(io.ErrUnexpectedEOF)))
+		}, resultIncomplete},
+		{"the body is not complete within the time of reading", func(b *bench) {
+			b.send(io.MultiReader(strings.NewReader(`{"type"`), iotest.ErrReader(os.ErrDeadlineExceeded)))
+		}, resultIncomplete},
+		{"the body leaves no time for the API server", func(b *bench) {
+			b.Store = hangingStore{b.store}
+			b.send(&lateBody{readTime - time.Millisecond, strings.NewReader(signedBody(nil))})
+		}, resultIncomplete},
+		{"the API server hangs", func(b *bench) {
+			b.Store = hangingStore{b.store}
+			b.send(strings.NewReader(signedBody(nil)))
+		}, resultUnavailable},
+		{"the API server hangs for a message that took a second", func(b *bench) {
+			b.Store = hangingStore{b.store}
+			b.send(&lateBody{time.Second, strings.NewReader(signedBody(nil))})
+		}, resultUnavailable},
+		{"2,000 invented topics in two seconds", func(b *bench) {
+			b.Store = lookingUp{b.store, 900 * time.Millisecond}
+			var all sync.WaitGroup
+			for i := range 2000 {
+				all.Go(func() {
+					b.send(&lateBody{time.Duration(i%20) * 100 * time.Millisecond, strings.NewReader(invented(i))})
+				})
+				time.Sleep(time.Millisecond)
+			}
+			all.Wait()
+		}, resultLimited},
+		{"a topic that the API server cannot look up", func(b *bench) {
+			b.store.down = errors.New("refused")
+			b.send(strings.NewReader(invented(1)))
+		}, resultUnavailable},
+		{"an invented certificate URL", func(b *bench) {
+			b.keys.err = fmt.Errorf("%w: %w", smn.ErrUnavailable, smn.ErrLimited)
+			b.send(strings.NewReader(signedBody(nil)))
+		}, resultLimited},
+		{"the certificate host is away", func(b *bench) {
+			b.keys.err = smn.ErrUnavailable
+			b.send(strings.NewReader(signedBody(nil)))
+		}, resultUnavailable},
+		{"all slots are taken", func(b *bench) {
+			b.slots.TryAcquire(inFlight)
+			b.send(strings.NewReader(signedBody(nil)))
+		}, resultLimited},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				tc.send(b)
+				for _, res := range []result{resultIncomplete, resultLimited, resultUnavailable} {
+					if n := b.counted(res); (n > 0) != (res == tc.want) {
+						t.Errorf("%d messages are %s, want only %s", n, res, tc.want)
+					}
+				}
+			})
+		})
+	}
+}

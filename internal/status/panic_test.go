@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status_test
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/plan"
+	"github.com/mcsps/rds-autopilot/internal/status"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// breaking is a cache that panics while it is told to.
+type breaking struct {
+	*cache
+	broken bool
+}
+
+func (c *breaking) EachAutopilot(f func(*v1alpha1.RdsAutopilot)) {
+	if c.broken {
+		panic("a broken object")
+	}
+	c.cache.EachAutopilot(f)
+}
+
+// In the goroutine of a query, a panic would end the process. In a handler it would keep the slot for rendering.
+func TestPanicOfAQueryIsAnErrorOnThePage(t *testing.T) {
+	t.Parallel()
+	c := &breaking{cache: fleet()}
+	h := newPage(t, func(o *status.Options) {
+		o.Cache = c
+		o.Plan = func(context.Context, string, string) (*plan.Plan, error) { panic("a broken plan") }
+		o.Past = func(context.Context, string, string, time.Duration, time.Time) (past autopilot.Past, err error) {
+			past.UsedGB[1].Value = 1 // out of range
+			return past, err
+		}
+		o.Replicas = func(context.Context) ([]status.Replica, error) { panic("a broken list") }
+	})
+	for range 2 {
+		for url, want := range map[string]string{
+			"/databases/a/armed/plan": "The plan failed: internal error; the reason is in the log",
+			"/databases/a/armed":      "Cannot read from Cloud Eye: internal error; the reason is in the log",
+			"/health":                 "The replicas could not be listed: internal error; the reason is in the log",
+		} {
+			if page := text(get(t, h, url, http.StatusOK)); !strings.Contains(page, want) {
+				t.Errorf("%s lacks %q: %s", url, want, page)
+			}
+		}
+		c.broken = true
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+		if w.Code != http.StatusInternalServerError || strings.Contains(w.Body.String(), "broken") {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+		c.broken = false
+		get(t, h, "/", http.StatusOK)
+	}
+}
+
+func TestValuesThatCannotBeTrueAreNotDrawn(t *testing.T) {
+	t.Parallel()
+	for _, wrong := range []float64{1.7e308, math.MaxFloat64, math.Inf(1), math.Inf(-1), math.NaN(), -1} {
+		c := &cache{}
+		c.add("shop", "orders", grown)
+		h := measuring(t, c, now, func(_ context.Context, _ string, period time.Duration, since time.Time) (autopilot.Past, error) {
+			past := filling(now(), period, since)
+			past.UsedGB[7].Value, past.SizeGB[7].Value, past.Percent[v1alpha1.MetricCPU][7].Value = wrong, wrong, wrong
+			return past, nil
+		})
+		done := make(chan string, 1)
+		go func() {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/databases/shop/orders", nil))
+			done <- w.Body.String()
+		}()
+		select {
+		case page := <-done:
+			if strings.Contains(page, "NaN") || strings.Contains(page, "Inf,") || strings.Contains(page, strings.Repeat("0", 20)) || strings.Count(page, `class="plot"`) != 6 {
+				t.Errorf("the page with %v is %s", wrong, page)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("the page with %v does not end", wrong)
+		}
+	}
+}
