@@ -19,12 +19,14 @@ import (
 // nodesOnly is a Cloud Eye that has data of nodes alone, or does not answer.
 type nodesOnly struct {
 	Arming
-	asked int
-	err   error
+	asked        int
+	primarySince time.Time
+	err          error
 }
 
-func (n *nodesOnly) Dimension(_ context.Context, inst autopilot.Instance) (string, error) {
+func (n *nodesOnly) Dimension(_ context.Context, inst autopilot.Instance, primarySince time.Time) (string, error) {
 	n.asked++
+	n.primarySince = primarySince
 	return "rds_instance_id:" + inst.Primary, n.err
 }
 
