@@ -25,8 +25,16 @@ func (r *restored) List(context.Context, metav1.ListOptions) (*autopilotv1.RdsAu
 	return r.list.DeepCopy(), nil
 }
 
-func (r *restored) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
-	r.watching = watch.NewFake()
+func (r *restored) Watch(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	r.watching = watch.NewFakeWithChanSize(10, false)
+	if o.SendInitialEvents != nil && *o.SendInitialEvents { // client-go lists by a watch
+		for i := range r.list.Items {
+			r.watching.Add(r.list.Items[i].DeepCopy())
+		}
+		end := &autopilotv1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{ResourceVersion: r.list.ResourceVersion}}
+		end.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+		r.watching.Action(watch.Bookmark, end)
+	}
 	return r.watching, nil
 }
 
