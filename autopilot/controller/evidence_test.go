@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
@@ -154,6 +156,24 @@ func TestSweepReadsTheUsedSpaceBesideNews(t *testing.T) {
 		w.sweepOnce(t, c)
 		if w.rap().Status.OverThresholdSince == nil {
 			t.Error("the sweep has not read the used space")
+		}
+	})
+}
+
+// A status that a clock ahead of ours has written is corrected by the first round.
+func TestRoundClampsTimesOfAClockThatWasAhead(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		w.settle(t, c)
+		ahead := metav1.NewTime(w.now.Add(5 * time.Hour))
+		w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Status.OverThresholdSince = &ahead })
+		w.usedGB = 93
+		if _, err := w.decide(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if since := w.rap().Status.OverThresholdSince; since == nil || since.After(w.now) {
+			t.Errorf("over the threshold since %v, and it is %s", since, w.now)
 		}
 	})
 }
