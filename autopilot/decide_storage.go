@@ -142,7 +142,7 @@ func (d Decision) declineRefused(r v1alpha1.Refusal, remaining time.Duration) De
 
 // refusalWait returns how long to wait after so many refusals: 1, 2, 4 … up to 15 minutes.
 func refusalWait(count int32) time.Duration {
-	return min(time.Minute<<min(max(count-1, 0), 4), 15*time.Minute)
+	return min(time.Minute<<min(max(count-1, 0), 4), longestWait)
 }
 
 // checkPending prevents a change of that kind while a change of ours is in progress.

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -45,8 +47,8 @@ type Alarm struct {
 	// GrowthTime is when our last growth was completed, as RecentGrowth returns it. The growth rewrote the rule, and
 	// Cloud Eye does not document the state of a rewritten rule. So the evidence decides whether the alarm lasts.
 	GrowthTime time.Time
-	// AlarmOverdueSince is since when every check has found the storage at or over the threshold while Cloud Eye
-	// reported no alarm. If Cloud Eye never evaluates the rule, the measured used space still triggers growth.
+	// AlarmOverdueSince is status.overThresholdSince; zero for all other metrics. If Cloud Eye never evaluates the
+	// rule, or there is no rule, the measured used space still triggers growth.
 	AlarmOverdueSince time.Time
 	// DeferredTime is when the alarm of a deferred change was last in force. It is zero for all other alarms.
 	DeferredTime time.Time
@@ -69,7 +71,38 @@ func (a Alarm) persistsAfterGrowth() bool {
 
 // isOverdue reports whether Cloud Eye should have raised the alarm by now, by its own data.
 func (a Alarm) isOverdue(c Case) bool {
-	return !a.AlarmOverdueSince.IsZero() && c.Now.Sub(a.AlarmOverdueSince) >= overdueAfter+c.patience(a.Metric) && c.IsFull(a.Evidence)
+	return !a.AlarmOverdueSince.IsZero() && a.untilOverdue(c) <= 0 && a.Evidence.Present() && c.IsFull(a.Evidence)
+}
+
+// untilOverdue returns how long the used space of a volume over its threshold still waits for Cloud Eye's alarm.
+func (a Alarm) untilOverdue(c Case) time.Duration {
+	return a.AlarmOverdueSince.Add(overdueAfter + c.patience(a.Metric)).Sub(c.Now)
+}
+
+// overdueRequeue returns when to read the used space again of a volume over its threshold; 0 for all others. A value
+// that cannot be read is read again soon, because nothing else may report the full volume.
+func (a Alarm) overdueRequeue(c Case) time.Duration {
+	if a.AlarmOverdueSince.IsZero() {
+		return 0
+	}
+	return max(a.untilOverdue(c), dataRequeue)
+}
+
+// OverThresholdSince returns status.overThresholdSince after a measurement of the used space was read. Without a
+// measurement it does not change.
+func (c Case) OverThresholdSince(e Evidence) *metav1.Time {
+	since := c.Status.OverThresholdSince
+	if !e.Present() || c.Instance == nil || c.Instance.VolumeGB == 0 {
+		return since
+	}
+	if !c.IsFull(e) {
+		return nil
+	}
+	grown, ok := lastChanged(c.Status.Changes, v1alpha1.KindVolume)
+	if since == nil || ok && grown.After(since.Time) {
+		return seconds(c.Now)
+	}
+	return since
 }
 
 // patience returns how long a value must last until Cloud Eye's rule of that metric raises its alarm.

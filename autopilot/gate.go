@@ -20,13 +20,13 @@ func (c Case) gate(a Alarm) (Decision, bool) {
 		case !a.GrowthTime.IsZero() && !a.Evidence.Time.After(a.GrowthTime):
 			return Decision{RequeueAfter: dataRequeue}, false // Cloud Eye has no measurement from after the growth yet
 		case !a.signalled() || c.isAnswered(a):
-			return Decision{}, false
+			return Decision{RequeueAfter: a.overdueRequeue(c)}, false
 		case a.settling(c.Now):
 			return Decision{RequeueAfter: settleRequeue}, false
 		case a.State == "":
 			return d.decline(ReasonNoData, dataRequeue, "Cloud Eye does not report whether the %s alarm of %s is still in force", metric.Label, at(a.since())), false
 		}
-		return d.decline(ReasonAlarmCleared, 0, "The %s alarm of %s (%s %%) had ended before the check: Cloud Eye reports %s", metric.Label, at(a.since()), a.Signal.ValuePercent, a.State), false
+		return d.decline(ReasonAlarmCleared, a.overdueRequeue(c), "The %s alarm of %s (%s %%) had ended before the check: Cloud Eye reports %s", metric.Label, at(a.since()), a.Signal.ValuePercent, a.State), false
 	}
 	if err := Validate(c.Spec, metric.HelpedBy); err != nil {
 		return d.decline(ReasonPolicyInvalid, 0, "The policy is invalid, so the autopilot ignores the %s alarm: %v", metric.Label, err), false

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -55,5 +57,58 @@ func TestFullVolumeGrowsWhenItsRuleIsSilent(t *testing.T) {
 				t.Errorf("the alarm began at %s", v.Decisions[0].Since)
 			}
 		})
+	}
+}
+
+// The count begins with the first value at or over the threshold and goes on until a lower value is read.
+func TestOverThresholdSinceFollowsTheUsedSpace(t *testing.T) {
+	before := metav1.NewTime(noon().Add(-10 * time.Minute))
+	now := metav1.NewTime(noon())
+	full, low := Evidence{Time: noon(), UsedGB: 93}, Evidence{Time: noon(), UsedGB: 89}
+	grown := func(age time.Duration) []v1alpha1.Change {
+		return []v1alpha1.Change{{Kind: v1alpha1.KindVolume, Outcome: v1alpha1.OutcomeCompleted, CompletionTime: ago(age)}}
+	}
+	for name, tc := range map[string]struct {
+		was     *metav1.Time
+		read    Evidence
+		changes []v1alpha1.Change
+		want    *metav1.Time
+	}{
+		"first full value":               {nil, full, nil, &now},
+		"still full":                     {&before, full, nil, &before},
+		"not read":                       {&before, Evidence{}, nil, &before},
+		"not read, and never full":       {nil, Evidence{}, nil, nil},
+		"a lower value":                  {&before, low, nil, nil},
+		"full again after a growth":      {&before, full, grown(time.Minute), &now},
+		"a growth before it became full": {&before, full, grown(time.Hour), &before},
+	} {
+		c := quiet()
+		c.Status.OverThresholdSince, c.Status.Changes = tc.was, tc.changes
+		if got := c.OverThresholdSince(tc.read); !got.Equal(tc.want) {
+			t.Errorf("%s: since %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+// A round comes back when the rule should have raised its alarm, and each minute while the used space cannot be read.
+func TestDecideComesBackWhenTheRuleIsOverdue(t *testing.T) {
+	for name, tc := range map[string]struct {
+		since time.Duration
+		read  bool
+		want  time.Duration
+	}{
+		"full for 5 minutes":                  {5 * time.Minute, true, 10 * time.Minute},
+		"full for 5 minutes, not read now":    {5 * time.Minute, false, 10 * time.Minute},
+		"full for 20 minutes, cannot be read": {20 * time.Minute, false, time.Minute},
+	} {
+		c := quiet()
+		a := storageAt(93)
+		a.State, a.AlarmOverdueSince = v1alpha1.StateOK, noon().Add(-tc.since)
+		if !tc.read {
+			a.Evidence = Evidence{}
+		}
+		if v := Decide(c.with(a)); v.RequeueAfter != tc.want || v.Intent != nil {
+			t.Errorf("%s: in %s, want %s", name, v.RequeueAfter, tc.want)
+		}
 	}
 }

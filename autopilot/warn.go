@@ -69,10 +69,15 @@ func (c Case) warnings(former []v1alpha1.FormerVolume) []Warning {
 // silentRules returns a warning for each rule that should have raised its alarm.
 func (c Case) silentRules() (found []Warning) {
 	for _, a := range c.Alarms {
-		if !a.InForce(c.Now) && a.isOverdue(c) {
-			found = append(found, Warning{ReasonRuleSilent, fmt.Sprintf("Cloud Eye reports %q for the storage rule, although %.1f of %d GB have been used since %s or earlier. The autopilot acts on the used space at each sweep. Check the rules with rds-autopilot doctor",
-				a.State, a.Evidence.UsedGB, c.Instance.VolumeGB, at(a.AlarmOverdueSince))})
+		if a.InForce(c.Now) || !a.isOverdue(c) {
+			continue
 		}
+		reports := "no state of a storage rule"
+		if a.State != "" {
+			reports = fmt.Sprintf("%q for the storage rule", a.State)
+		}
+		found = append(found, Warning{ReasonRuleSilent, fmt.Sprintf("Cloud Eye reports %s, although storage has been over its threshold since %s or earlier (%.1f of %d GB used). The autopilot acts on the used space. Check the rules with rds-autopilot doctor",
+			reports, at(a.AlarmOverdueSince), a.Evidence.UsedGB, c.Instance.VolumeGB)})
 	}
 	return found
 }

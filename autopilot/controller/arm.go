@@ -33,7 +33,7 @@ type ensureRecord struct {
 // arm makes topic, subscription and rules of one database fit the policy and the size of the volume, or removes them
 // if autopilot is off. It sets the conditions Armed and Ready, and returns when to check again.
 func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Duration, err error) {
-	begin, isSweep := c.armMarks.take(key)
+	taken := c.armMarks.take(key)
 	r, ok := c.newRound(key)
 	if !ok {
 		return 0, nil
@@ -49,8 +49,8 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 		r.rap = rap
 	}
 	r.notBefore = r.now.Add(-r.Sweep) // Ensure itself reads again before it changes anything
-	if isSweep {
-		r.notBefore = begin
+	if taken.isSweep {
+		r.notBefore = taken.begun
 	}
 	if s := r.rap.Status.Intake.Subscription; s != nil && s.ReceivedTime.After(r.notBefore) {
 		r.notBefore = s.ReceivedTime.Time
@@ -85,7 +85,7 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 	if err := r.readArmed(ctx); err != nil {
 		return 0, err
 	}
-	if !isSweep && !r.armingDue(cs) {
+	if !taken.isSweep && !r.armingDue(cs) {
 		return 0, r.update(ctx, func(s *v1alpha1.Status) { r.setArmed(s, autopilot.LastCheckFailed(*s)) })
 	}
 	return r.ensure(ctx, *inst)
@@ -123,7 +123,6 @@ func (c *Controller) forget(k Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.ensured, k)
-	delete(c.unheard, k)
 }
 
 // armingDue reports whether arm has to call Ensure. Every message starts a round, so not every round may list the

@@ -53,14 +53,14 @@ func (c cloud) AlarmStates(_ context.Context, notBefore time.Time) (map[string]A
 
 func (c cloud) ListMaxAge() time.Duration { return max(c.listedFor, time.Second) }
 
-func (c cloud) Evidence(_ context.Context, _ autopilot.Instance, wanted []EvidenceRequest) (map[v1alpha1.Metric]autopilot.Evidence, error) {
+func (c cloud) Evidence(_ context.Context, _ autopilot.Instance, w EvidenceRequest) (autopilot.Evidence, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	found := map[v1alpha1.Metric]autopilot.Evidence{}
-	for _, e := range wanted {
-		found[e.Metric] = autopilot.Evidence{Time: c.now, Percent: c.cpu, UsedGB: c.usedGB}
+	c.measured = append(c.measured, w.Metric)
+	if c.unreadable[w.Metric] {
+		return autopilot.Evidence{}, errors.New("no answer")
 	}
-	return found, nil
+	return autopilot.Evidence{Time: c.now, Percent: c.cpu, UsedGB: c.usedGB}, nil
 }
 
 func (c cloud) Catalogue(context.Context, autopilot.Instance) (cat []flavors.Flavor, err error) {
@@ -86,10 +86,13 @@ func (c cloud) ResizeList(context.Context, autopilot.Instance) ([]string, bool, 
 // Ensure arms in two steps, as the cloud makes it necessary.
 func (c cloud) Ensure(_ context.Context, w DesiredAlarms, have v1alpha1.Alarms, record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []string, error) {
 	c.mu.Lock()
-	gone := c.gone
+	gone, noRules := c.gone, c.noRules
 	c.mu.Unlock()
-	if gone {
+	switch {
+	case gone:
 		return have, nil, errors.New("no answer")
+	case noRules:
+		return have, nil, ErrQuota
 	}
 	if have.TopicURN == "" {
 		c.mu.Lock()
@@ -116,7 +119,7 @@ func (c cloud) Ensure(_ context.Context, w DesiredAlarms, have v1alpha1.Alarms, 
 	return have, nil, nil
 }
 
-func (c cloud) Dimension(_ context.Context, inst autopilot.Instance) (string, error) {
+func (c cloud) Dimension(_ context.Context, inst autopilot.Instance, _ time.Time) (string, error) {
 	if inst.Primary == "" {
 		return "rds_cluster_id:" + inst.ID, nil
 	}

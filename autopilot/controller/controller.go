@@ -77,12 +77,11 @@ type Controller struct {
 	switches switchTracker
 	limiter  *flavorLimiter
 
-	decideMarks, armMarks *sweepMarks
+	decideMarks, armMarks *marks
 
 	mu      sync.Mutex
 	queues  *queues                 // nil if this replica does not lead
 	ensured map[Key]ensureRecord    // last successful Ensure
-	unheard map[Key]time.Time       // since when a storage rule should have raised its alarm; see autopilot.Alarm
 	warned  map[types.UID]bool      // Rds with an event about the operator's own autopilot
 	patches map[Key]v1alpha1.Intent // last patch of each Rds whose watch event has not come yet
 	stale   map[Key]bool            // the last round ended in a conflict, so the cache may still be old
@@ -96,8 +95,8 @@ func New(o Options) *Controller {
 		o.Chance = rand.Float64
 	}
 	c := &Controller{
-		Options: o, limiter: newFlavorLimiter(o.Autopilots), decideMarks: newSweepMarks(), armMarks: newSweepMarks(),
-		ensured: make(map[Key]ensureRecord), unheard: make(map[Key]time.Time), warned: make(map[types.UID]bool),
+		Options: o, limiter: newFlavorLimiter(o.Autopilots), decideMarks: newMarks(), armMarks: newMarks(),
+		ensured: make(map[Key]ensureRecord), warned: make(map[types.UID]bool),
 		patches: make(map[Key]v1alpha1.Intent), stale: make(map[Key]bool),
 		switches: switchTracker{last: make(map[Key]v1alpha1.Switch)},
 	}

@@ -41,7 +41,11 @@ func (r *round) dimension(ctx context.Context, inst autopilot.Instance) (string,
 	if !failover && (!due || !silent && !unproven) {
 		return onNode, nil
 	}
-	dimension, err := r.Dimensions.Dimension(ctx, inst)
+	primarySince := r.now // of a primary that no check has stored yet
+	if seen != nil && seen.Primary == inst.Primary && seen.PrimarySince != nil {
+		primarySince = seen.PrimarySince.Time
+	}
+	dimension, err := r.Dimensions.Dimension(ctx, inst, primarySince)
 	if err != nil { // keep the rules as they are
 		r.log.Warn("find the dimension that has data", zap.Error(err))
 		return onNode, nil

@@ -248,17 +248,19 @@ func TestACompletionIsNotDatedToBeforeTheListingThatProvesIt(t *testing.T) {
 
 func TestDecisionsWithNewsGoFirst(t *testing.T) {
 	key := func(name string) Key { return Key{"ns", name} }
-	marks := newSweepMarks()
-	q := newQueues(marks)
+	m := newMarks()
+	q := newQueues(m)
 	defer q.shutDown()
 	for _, name := range []string{"a", "b", "c"} {
-		marks.set(key(name), time.Now())
+		m.setSweep(key(name), time.Now())
 		q.decide.Add(key(name))
 	}
+	q.decide.Add(key("recheck"))
+	m.setNews(key("news"))
 	q.decide.Add(key("news"))
-	marks.setNews(key("c")) // of one that the sweep asked for
+	m.setNews(key("c")) // of one that the sweep asked for
 	q.decide.Add(key("c"))
-	marks.set(key("c"), time.Now()) // another sweep does not put it back
+	m.setSweep(key("c"), time.Now()) // another sweep does not put it back
 	q.decide.Add(key("c"))
 	var order []string
 	for q.decide.Len() > 0 {
@@ -266,13 +268,36 @@ func TestDecisionsWithNewsGoFirst(t *testing.T) {
 		order = append(order, k.Name)
 		q.decide.Done(k)
 	}
-	if got := strings.Join(order, " "); got != "news c a b" {
+	if got := strings.Join(order, " "); got != "news c a b recheck" {
 		t.Errorf("taken in the order %s", got)
 	}
 }
 
-// An event must not take the sweep's look at the alarms away: a busy Rds has events all the time.
-func TestAnEventLeavesTheSweepOfTheAlarmsAlone(t *testing.T) {
+// A failed round keeps its reason for the retry: a sweep still reads the used space. Only a conflict keeps news in front.
+func TestRetryKeepsTheMarkOfItsRound(t *testing.T) {
+	begun, notBefore := time.Unix(100, 0), time.Unix(200, 0)
+	failed := errors.New("no answer")
+	for name, tc := range map[string]struct {
+		taken mark
+		err   error
+		want  mark
+	}{
+		"sweep, no answer":          {mark{isSweep: true, begun: begun}, failed, mark{isSweep: true, begun: notBefore}},
+		"news, no answer":           {mark{isNews: true}, failed, mark{}},
+		"news, conflict":            {mark{isNews: true}, autopilot.ErrConflict, mark{isNews: true, begun: notBefore}},
+		"sweep and news, no answer": {mark{isSweep: true, begun: begun, isNews: true}, failed, mark{isSweep: true, begun: notBefore}},
+		"recheck, no answer":        {mark{}, failed, mark{}},
+	} {
+		m := newMarks()
+		m.restore(database, tc.taken, notBefore, tc.err)
+		if got := m.take(database); got != tc.want {
+			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+		}
+	}
+}
+
+// An event must not take the sweep's check of the used space and of the alarms away: a busy Rds has events all the time.
+func TestAnEventLeavesTheSweepAlone(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()
@@ -281,10 +306,10 @@ func TestAnEventLeavesTheSweepOfTheAlarmsAlone(t *testing.T) {
 		begin := w.now
 		c.enqueueForSweep(database, begin)
 		c.enqueue(database)
-		if c.decideMarks.has(database) {
-			t.Error("what happened is looked at by the listings of before")
+		if got := c.decideMarks.take(database); !got.isNews || !got.isSweep {
+			t.Errorf("%+v, want news, because the lists of the sweep are too old, and a sweep", got)
 		}
-		if at, marked := c.armMarks.take(database); !marked || !at.Equal(begin) {
+		if got := c.armMarks.take(database); !got.isSweep || !got.begun.Equal(begin) {
 			t.Error("the drift of its alarms is not repaired")
 		}
 	})
@@ -305,7 +330,7 @@ func TestAConflictInASweepCostsNoListing(t *testing.T) {
 			t.Fatal(err)
 		}
 		listings := w.listings
-		c.decideMarks.set(database, begin)
+		c.decideMarks.setSweep(database, begin)
 		w.now = w.now.Add(10 * time.Second)
 		w.duringCloud = func() { // somebody writes, once
 			w.duringCloud = nil

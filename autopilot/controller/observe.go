@@ -3,11 +3,14 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -16,6 +19,10 @@ import (
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
+
+// unknownFor is how long a list is proof that the cloud has no instance with an id. Anyone can write invented ids, and
+// a list for each check of each of them would leave no requests for others.
+const unknownFor = 30 * time.Second
 
 // Observer reads what a decision needs except the alarms. The loop and the dry run of plan use it.
 type Observer struct {
@@ -48,6 +55,7 @@ func (o Observer) Observe(ctx context.Context, t *autopilot.Target, a *v1alpha1.
 		}
 	}
 	c.Now = o.Now() // after the reads, because nothing may be dated before the list that shows it
+	autopilot.ClampTimes(&c.Status, c.Now)
 	return c, nil
 }
 
@@ -57,7 +65,7 @@ func (o Observer) instance(ctx context.Context, id string, notBefore time.Time) 
 	}
 	inst, err := o.Instances.Instance(ctx, id, notBefore)
 	if err == nil && inst == nil { // it may be newer than the list
-		inst, err = o.Instances.Instance(ctx, id, o.Now())
+		inst, err = o.Instances.Instance(ctx, id, o.Now().Add(-unknownFor))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read instance %s: %w", id, err)
@@ -87,8 +95,9 @@ func (r *round) observe(ctx context.Context) (autopilot.Case, error) {
 	return c, nil
 }
 
-// readAlarms adds the alarm states from Cloud Eye to the case, and evidence for the alarms that need it. If Cloud Eye
-// does not answer, the stored signals are the evidence. Rules of an earlier instance are ignored.
+// readAlarms adds the alarm states from Cloud Eye to the case, and evidence for the alarms that need it. Rules of an
+// earlier instance are ignored. Storage has an alarm without a rule as well, because its used space counts by itself. If
+// storage has to grow, readAlarms leaves the other alarms to the next round, so that no other read delays the growth.
 func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 	if c.Instance == nil {
 		return nil
@@ -97,14 +106,12 @@ func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 	if err != nil {
 		err = fmt.Errorf("read alarm states: %w", err)
 	}
-	var measured []EvidenceRequest
 	for i := range c.Status.Alarms.Rules {
 		rule := &c.Status.Alarms.Rules[i]
 		if !watches(*rule, *c.Instance) {
 			continue
 		}
-		metric, unknown := autopilot.LookupMetric(rule.Metric)
-		if unknown != nil {
+		if _, unknown := autopilot.LookupMetric(rule.Metric); unknown != nil {
 			err = errors.Join(err, unknown)
 			continue
 		}
@@ -114,53 +121,88 @@ func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 			since := metav1.NewMicroTime(s.Since)
 			rule.State, rule.StateTime = s.State, &since
 		}
-		if metric.HelpedBy == v1alpha1.KindVolume {
-			a.GrowthTime = autopilot.RecentGrowth(c.Status.Changes, c.Now)
-		}
 		c.Alarms = append(c.Alarms, a)
-		// A sweep also reads the used space if Cloud Eye reports no alarm, because a rule may never be evaluated.
-		if a.InForce(c.Now) || !a.GrowthTime.IsZero() || metric.InGB() && (r.isSweep || !r.unheardSince().IsZero()) {
-			measured = append(measured, EvidenceRequest{rule.Metric, rule.Dimension, metric.PeriodSeconds(r.rap.Spec), a.LastUpdate()})
-		}
 	}
-	if len(measured) == 0 {
+	isStorage := func(a autopilot.Alarm) bool { return a.Metric == v1alpha1.MetricStorage }
+	if !slices.ContainsFunc(c.Alarms, isStorage) {
+		c.Alarms = append(c.Alarms, autopilot.Alarm{Metric: v1alpha1.MetricStorage})
+	}
+	err = errors.Join(err, r.readEvidence(ctx, c, v1alpha1.KindVolume))
+	if v := autopilot.Decide(*c); v.Intent != nil && v.Intent.Kind == v1alpha1.KindVolume {
+		c.Alarms = slices.DeleteFunc(c.Alarms, func(a autopilot.Alarm) bool { return !isStorage(a) })
 		return err
 	}
-	evidence, readErr := r.Alarms.Evidence(ctx, *c.Instance, measured)
-	if readErr != nil {
-		err = errors.Join(err, fmt.Errorf("read evidence: %w", readErr))
-	}
+	return errors.Join(err, r.readEvidence(ctx, c, v1alpha1.KindFlavor))
+}
+
+// readEvidence adds evidence for the alarms that a change of that kind helps. If Cloud Eye does not answer for a metric,
+// its stored signal is the evidence. A value of the used space that was read updates status.overThresholdSince.
+func (r *round) readEvidence(ctx context.Context, c *autopilot.Case, kind v1alpha1.ChangeKind) error {
+	var requests []EvidenceRequest
 	for i := range c.Alarms {
 		a := &c.Alarms[i]
-		if e, ok := evidence[a.Metric]; ok {
-			a.Evidence = e
-		} else if readErr != nil {
+		metric, unknown := autopilot.LookupMetric(a.Metric)
+		if unknown != nil || metric.HelpedBy != kind {
+			continue
+		}
+		needed := a.InForce(c.Now)
+		if metric.InGB() {
+			a.GrowthTime = autopilot.RecentGrowth(c.Status.Changes, c.Now)
+			needed = needed || r.isSweep || !a.GrowthTime.IsZero() || c.Status.OverThresholdSince != nil
+		}
+		if needed {
+			requests = append(requests, EvidenceRequest{a.Metric, ruleDimension(*c, a.Metric), metric.PeriodSeconds(c.Spec), a.LastUpdate()})
+		}
+	}
+	found, failed := ReadEvidence(ctx, r.Alarms, *c.Instance, requests)
+	for i := range c.Alarms {
+		a := &c.Alarms[i]
+		a.Evidence = cmp.Or(found[a.Metric], a.Evidence)
+		if failed[a.Metric] != nil {
 			a.Evidence = a.EvidenceFromSignal(*c)
 		}
-		if metric, unknown := autopilot.LookupMetric(a.Metric); unknown == nil && metric.InGB() {
-			a.AlarmOverdueSince = r.noteUnheard(!a.InForce(c.Now) && c.IsFull(a.Evidence))
+		if a.Metric != v1alpha1.MetricStorage || kind != v1alpha1.KindVolume {
+			continue
+		}
+		if c.Status.OverThresholdSince = c.OverThresholdSince(found[a.Metric]); c.Status.OverThresholdSince != nil {
+			a.AlarmOverdueSince = c.Status.OverThresholdSince.Time
 		}
 	}
-	return err
+	return errors.Join(slices.Collect(maps.Values(failed))...)
 }
 
-func (r *round) unheardSince() time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.unheard[r.key]
-}
-
-// noteUnheard records whether storage is full although no alarm is in force, and returns since when. A zero time
-// means that it is not.
-func (r *round) noteUnheard(is bool) time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !is {
-		delete(r.unheard, r.key)
-	} else if r.unheard[r.key].IsZero() {
-		r.unheard[r.key] = r.now
+// ReadEvidence reads several measurements concurrently, so that they share requests. A metric is in neither result if
+// Cloud Eye has no data of it. failed has the error of each metric that could not be read.
+func ReadEvidence(ctx context.Context, reader EvidenceReader, inst autopilot.Instance, requests []EvidenceRequest,
+) (found map[v1alpha1.Metric]autopilot.Evidence, failed map[v1alpha1.Metric]error) {
+	found, failed = make(map[v1alpha1.Metric]autopilot.Evidence), make(map[v1alpha1.Metric]error)
+	var mu sync.Mutex
+	var reading sync.WaitGroup
+	for _, w := range requests {
+		reading.Go(func() {
+			e, err := reader.Evidence(ctx, inst, w)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err != nil:
+				failed[w.Metric] = fmt.Errorf("read evidence for %s: %w", w.Metric, err)
+			case e.Present():
+				found[w.Metric] = e
+			}
+		})
 	}
-	return r.unheard[r.key]
+	reading.Wait()
+	return found, failed
+}
+
+// ruleDimension returns the dimension of the instance's rule of that metric; empty if there is none.
+func ruleDimension(c autopilot.Case, m v1alpha1.Metric) string {
+	for _, rule := range c.Status.Alarms.Rules {
+		if rule.Metric == m && watches(rule, *c.Instance) {
+			return rule.Dimension
+		}
+	}
+	return ""
 }
 
 // readWriters adds the field manager that has changed our size or flavor, if someone has.

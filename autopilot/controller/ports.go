@@ -70,6 +70,7 @@ type CloudChanger interface {
 	// instance already has that size or flavor. An *autopilot.RefusedError is a refusal. After any other error it is
 	// unknown whether a job has started.
 	Change(ctx context.Context, instanceID string, i v1alpha1.Intent) (jobID string, err error)
+	// Job returns the state of a job. It may return JobRunning without a request to the cloud if many jobs are running.
 	Job(ctx context.Context, id string) (autopilot.Job, error)
 }
 
@@ -105,8 +106,14 @@ type AlarmReader interface {
 	// AlarmStates returns the state of every alarm rule by its id, as it was at notBefore or later. Callers must not
 	// modify the map.
 	AlarmStates(ctx context.Context, notBefore time.Time) (map[string]AlarmState, error)
-	// Evidence returns the newest measurement of each requested metric. Metrics without data are missing.
-	Evidence(ctx context.Context, inst autopilot.Instance, requests []EvidenceRequest) (map[v1alpha1.Metric]autopilot.Evidence, error)
+	EvidenceReader
+}
+
+// EvidenceReader reads measurements from Cloud Eye.
+type EvidenceReader interface {
+	// Evidence returns the newest measurement of a metric; the zero value if there is no data. Calls of about the same
+	// time share requests.
+	Evidence(ctx context.Context, inst autopilot.Instance, request EvidenceRequest) (autopilot.Evidence, error)
 }
 
 // AlarmState is the state of an alarm rule in Cloud Eye.
@@ -139,8 +146,9 @@ type Arming interface {
 
 // DimensionFinder finds out where Cloud Eye has the data of an instance.
 type DimensionFinder interface {
-	// Dimension returns the dimension, as name:value, that has data of the instance.
-	Dimension(ctx context.Context, inst autopilot.Instance) (string, error)
+	// Dimension returns the dimension, as name:value, that has data of the instance. primarySince is when its primary
+	// node was first seen. Older measurements may be those of another primary.
+	Dimension(ctx context.Context, inst autopilot.Instance, primarySince time.Time) (string, error)
 }
 
 // OrphanRemover removes alarm objects whose RdsAutopilot is gone.

@@ -3,11 +3,14 @@
 package controller
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
 )
 
 // queues are the two queues of the leader. Decisions have their own, so that they never wait for arming, which makes
@@ -17,12 +20,12 @@ type queues struct {
 	arm    workqueue.TypedRateLimitingInterface[Key]
 }
 
-func newQueues(sweeps *sweepMarks) *queues {
+func newQueues(decideMarks *marks) *queues {
 	limiter := func() workqueue.TypedRateLimiter[Key] {
 		return workqueue.NewTypedItemExponentialFailureRateLimiter[Key](minRetry, maxRetry)
 	}
 	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[Key]{
-		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[Key]{Queue: &newsFirst{swept: sweeps.has}}),
+		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[Key]{Queue: &newsFirst{isNews: decideMarks.isNews}}),
 	})
 	return &queues{
 		decide: workqueue.NewTypedRateLimitingQueueWithConfig(limiter(), workqueue.TypedRateLimitingQueueConfig[Key]{DelayingQueue: delaying}),
@@ -35,16 +38,17 @@ func (q *queues) shutDown() {
 	q.arm.ShutDown()
 }
 
-// newsFirst returns the databases with news before those that only the sweep has enqueued.
+// newsFirst returns the databases with news before all others: those of the sweep, rechecks and retries after an error.
+// Anyone can cause many rechecks, for example with invented instance ids.
 type newsFirst struct {
-	swept      func(Key) bool
+	isNews     func(Key) bool
 	news, rest []Key
 }
 
 // Touch moves a waiting database to the front part if something has happened to it. The queue calls it for repeated
 // adds.
 func (q *newsFirst) Touch(k Key) {
-	if i := slices.Index(q.rest, k); i >= 0 && !q.swept(k) {
+	if i := slices.Index(q.rest, k); i >= 0 && q.isNews(k) {
 		q.rest = slices.Delete(q.rest, i, i+1)
 		q.news = append(q.news, k)
 	}
@@ -52,10 +56,10 @@ func (q *newsFirst) Touch(k Key) {
 
 // Push adds a database.
 func (q *newsFirst) Push(k Key) {
-	if q.swept(k) {
-		q.rest = append(q.rest, k)
-	} else {
+	if q.isNews(k) {
 		q.news = append(q.news, k)
+	} else {
+		q.rest = append(q.rest, k)
 	}
 }
 
@@ -72,55 +76,67 @@ func (q *newsFirst) Pop() (k Key) {
 	return k
 }
 
-// sweepMarks holds the databases that only the sweep has enqueued, with the time at which that sweep began.
-type sweepMarks struct {
-	mu    sync.Mutex
-	begun map[Key]time.Time
-	news  map[Key]bool // enqueued because something happened; a sweep must not mark them
+// mark says why a database is enqueued. A recheck has the zero value.
+type mark struct {
+	isSweep bool      // a sweep has requested the round
+	begun   time.Time // when that sweep began
+	isNews  bool      // something has happened, so the lists of an earlier sweep are too old
 }
 
-func newSweepMarks() *sweepMarks {
-	return &sweepMarks{begun: make(map[Key]time.Time), news: make(map[Key]bool)}
+// marks holds the marks of the databases that wait.
+type marks struct {
+	mu  sync.Mutex
+	all map[Key]mark
 }
 
-func (m *sweepMarks) has(k Key) bool {
+func newMarks() *marks { return &marks{all: make(map[Key]mark)} }
+
+func (m *marks) isNews(k Key) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_, marked := m.begun[k]
-	return marked
+	return m.all[k].isNews
 }
 
-func (m *sweepMarks) set(k Key, begin time.Time) {
+func (m *marks) setSweep(k Key, begun time.Time) { m.add(k, mark{isSweep: true, begun: begun}) }
+
+func (m *marks) setNews(k Key) { m.add(k, mark{isNews: true}) }
+
+// add combines a mark with the one that the database has.
+func (m *marks) add(k Key, next mark) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.news[k] {
-		m.begun[k] = begin
+	has := m.all[k]
+	if next.begun.Before(has.begun) {
+		next.begun = has.begun
 	}
-}
-
-// setNews records that something happened to a database, so that the lists of an earlier sweep are too old for it.
-func (m *sweepMarks) setNews(k Key) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.news[k] = true
-	delete(m.begun, k)
+	m.all[k] = mark{has.isSweep || next.isSweep, next.begun, has.isNews || next.isNews}
 }
 
 // take returns and removes the mark.
-func (m *sweepMarks) take(k Key) (begin time.Time, marked bool) {
+func (m *marks) take(k Key) mark {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	begin, marked = m.begun[k]
-	delete(m.begun, k)
-	delete(m.news, k)
-	return begin, marked
+	taken := m.all[k]
+	delete(m.all, k)
+	return taken
 }
 
-func (m *sweepMarks) clear() {
+// restore keeps the mark of a round that failed for its retry, which then reads what the round should have read. The
+// retry is news only if another writer was faster. It uses no list from before the round's notBefore.
+func (m *marks) restore(k Key, taken mark, notBefore time.Time, err error) {
+	taken.isNews = taken.isNews && errors.Is(err, autopilot.ErrConflict)
+	if !notBefore.IsZero() {
+		taken.begun = notBefore
+	}
+	if taken.isNews || taken.isSweep {
+		m.add(k, taken)
+	}
+}
+
+func (m *marks) clear() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	clear(m.begun)
-	clear(m.news)
+	clear(m.all)
 }
 
 // enqueue requests a round because something happened to the database.
@@ -135,9 +151,9 @@ func (c *Controller) enqueue(k Key) {
 // sweep began.
 func (c *Controller) enqueueForSweep(k Key, begin time.Time) {
 	if q := c.leading(); q != nil {
-		c.decideMarks.set(k, begin)
+		c.decideMarks.setSweep(k, begin)
 		q.decide.Add(k)
-		c.armMarks.set(k, begin)
+		c.armMarks.setSweep(k, begin)
 		q.arm.Add(k)
 	}
 }

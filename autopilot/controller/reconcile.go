@@ -38,7 +38,7 @@ type round struct {
 	log        *zap.Logger
 
 	notBefore time.Time // ignore what was read from the cloud before this time
-	isSweep   bool      // only the sweep requested this round
+	isSweep   bool      // a sweep requested this round, and perhaps something else as well
 }
 
 // newRound reads both objects from the cache. It returns false if there is no RdsAutopilot.
@@ -61,17 +61,16 @@ func (c *Controller) newRound(key Key) (r *round, ok bool) {
 // on an old cache: every write carries the version that was read, so the API server refuses it and the round is
 // retried.
 func (c *Controller) reconcile(ctx context.Context, key Key) (requeueAfter time.Duration, err error) {
-	begin, isSweep := c.decideMarks.take(key)
+	taken := c.decideMarks.take(key)
+	r, ok := c.newRound(key)
 	defer func() {
-		if !errors.Is(err, autopilot.ErrConflict) {
-			return
+		if err != nil {
+			c.decideMarks.restore(key, taken, r.notBefore, err)
 		}
-		c.setStale(key)
-		if isSweep { // the retry can use what the sweep has read
-			c.decideMarks.set(key, begin)
+		if errors.Is(err, autopilot.ErrConflict) {
+			c.setStale(key)
 		}
 	}()
-	r, ok := c.newRound(key)
 	if ok && c.takeStale(key) {
 		if r.rap, err = c.Live.LiveAutopilot(ctx, key.Namespace, key.Name); err != nil {
 			return 0, fmt.Errorf("read the RdsAutopilot after a conflict: %w", err)
@@ -83,8 +82,8 @@ func (c *Controller) reconcile(ctx context.Context, key Key) (requeueAfter time.
 		}
 		return 0, nil
 	}
-	r.notBefore, r.isSweep = begin, isSweep
-	if !isSweep {
+	r.notBefore, r.isSweep = taken.begun, taken.isSweep
+	if !taken.isSweep || taken.isNews {
 		r.notBefore = r.now.Add(-c.Alarms.ListMaxAge())
 	}
 	if err := r.readPatchedRds(ctx); err != nil {

@@ -74,6 +74,10 @@ type world struct {
 	now    time.Time
 	gone   bool // cloud unreachable
 
+	noRules    bool                     // the quota allows no rule
+	unreadable map[v1alpha1.Metric]bool // Cloud Eye returns no measurements of these metrics
+	measured   []v1alpha1.Metric        // whose measurements were read
+
 	listed    map[string]AlarmState // the last listing of rules
 	listedAt  time.Time
 	listedFor time.Duration

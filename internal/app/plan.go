@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -116,9 +118,11 @@ func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, 
 	if have := rap.Status; have.Instance != nil && have.Instance.ID == s.Instance.ID {
 		rules = have.Alarms.Rules
 	}
-	if s.Evidence, err = p.cloud.Evidence(ctx, *s.Instance, wantedEvidence(s.Spec, rules)); err != nil {
-		return nil, fmt.Errorf("read evidence: %w", err)
+	found, failed := controller.ReadEvidence(ctx, p.cloud, *s.Instance, wantedEvidence(s.Spec, rules))
+	if err := errors.Join(slices.Collect(maps.Values(failed))...); err != nil {
+		return nil, err
 	}
+	s.Evidence = found
 	if s.Offered, s.OfferedKnown, err = p.cloud.ResizeList(ctx, *s.Instance); err != nil {
 		return nil, fmt.Errorf("read the resize list: %w", err)
 	}

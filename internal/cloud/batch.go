@@ -4,6 +4,9 @@ package cloud
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"net/http"
 	"sync"
 	"time"
 
@@ -20,7 +23,8 @@ const (
 )
 
 // batcher reads datapoints for all callers of about the same time in common requests. It sends a full request at
-// once, and another one after batchDelay. It is not a listCache, because the callers of one request read different
+// once, and another one after batchDelay. If the cloud rejects a request, batcher reads each of its series alone, so that
+// one bad series does not hide the others. It is not a listCache, because the callers of one request read different
 // series.
 type batcher struct {
 	read func(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error)
@@ -43,7 +47,7 @@ type batch struct {
 	begun  time.Time     // zero until it is sent
 	done   chan struct{} // closed when the next two are set
 	points map[otc.Series][]otc.Datapoint
-	err    error
+	failed map[otc.Series]error
 }
 
 func newBatcher(read func(context.Context, []otc.Series, int) (map[otc.Series][]otc.Datapoint, error), now func() time.Time) *batcher {
@@ -58,8 +62,8 @@ func (b *batcher) get(ctx context.Context, period int, series []otc.Series, notB
 	for i, s := range series {
 		select {
 		case <-mine[i].done:
-			if mine[i].err != nil {
-				return nil, mine[i].err
+			if err := mine[i].failed[s]; err != nil {
+				return nil, err
 			}
 			if points, ok := mine[i].points[s]; ok {
 				found[s] = points
@@ -120,23 +124,56 @@ func (b *batcher) begin(ctx context.Context, x *batch, period int) {
 	delete(b.pending, period)
 	go func() {
 		defer close(x.done)
-		x.points, x.err = b.read(context.WithoutCancel(ctx), x.series, period)
-		if x.err != nil {
-			b.forget(x, period) // so that the next caller reads again
-			return
+		x.points, x.failed = b.readEach(context.WithoutCancel(ctx), x.series, period)
+		for s := range x.failed {
+			b.forget(x, period, s) // so that the next caller reads again
 		}
-		time.AfterFunc(pointsUsableFor+batchDelay, func() { b.forget(x, period) })
+		time.AfterFunc(pointsUsableFor+batchDelay, func() { b.forget(x, period, x.series...) })
 	}()
+}
+
+// readEach reads series in one request. If the cloud rejects that request, it reads each series alone.
+func (b *batcher) readEach(ctx context.Context, series []otc.Series, period int) (found map[otc.Series][]otc.Datapoint, failed map[otc.Series]error) {
+	failed = make(map[otc.Series]error)
+	found, err := b.read(ctx, series, period)
+	switch {
+	case err == nil:
+		return found, nil
+	case len(series) == 1 || !isRejected(err):
+		for _, s := range series {
+			failed[s] = err
+		}
+		return nil, failed
+	}
+	found = make(map[otc.Series][]otc.Datapoint, len(series))
+	for _, s := range series {
+		points, err := b.read(ctx, []otc.Series{s}, period)
+		if err != nil {
+			failed[s] = err
+		}
+		maps.Copy(found, points)
+	}
+	return found, failed
+}
+
+// isRejected reports whether the cloud rejects the content of a request. It does not if the cloud is unavailable, or if
+// the credentials or the rate are the problem, because that would be the same for each part of the request.
+func isRejected(err error) bool {
+	e, ok := errors.AsType[*otc.Error](err)
+	if !ok || errors.Is(err, otc.ErrUnavailable) {
+		return false
+	}
+	return e.Status >= 400 && e.Status < 500 && e.Status != http.StatusUnauthorized && e.Status != http.StatusForbidden
 }
 
 // before reports whether the batch was sent before t.
 func (x *batch) before(t time.Time) bool { return !x.begun.IsZero() && x.begun.Before(t) }
 
-// forget drops the datapoints of a batch, except those of series that a later batch has read.
-func (b *batcher) forget(x *batch, period int) {
+// forget drops the datapoints of some series of a batch, except of those that a later batch has read.
+func (b *batcher) forget(x *batch, period int, series ...otc.Series) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, s := range x.series {
+	for _, s := range series {
 		if key := (seriesKey{s, period}); b.latest[key] == x {
 			delete(b.latest, key)
 		}

@@ -5,9 +5,11 @@ package cloud
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -169,4 +171,42 @@ func TestBatcherReadsAgainAfterFailure(t *testing.T) {
 			t.Errorf("%v, %v", points, err)
 		}
 	})
+}
+
+// One series that the cloud rejects must not take the evidence of nine other databases away.
+func TestBatcherReadsTheOtherSeriesOfARejectedRequest(t *testing.T) {
+	for name, tc := range map[string]struct {
+		status, failed, calls int
+	}{
+		"one series is rejected":   {http.StatusBadRequest, 1, 11},
+		"the cloud is unavailable": {http.StatusServiceUnavailable, 10, 1},
+		"no permission":            {http.StatusForbidden, 10, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, calls := newCloudEye(), 0
+			b := newBatcher(func(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error) {
+				calls++
+				if slices.Contains(series, numbered(3)) {
+					return nil, &otc.Error{Service: "ces", Status: tc.status, Message: "in its words"}
+				}
+				return c.read(ctx, series, period)
+			}, time.Now)
+			var all sync.WaitGroup
+			var failed atomic.Int32
+			for i := range otc.SeriesPerQuery {
+				all.Go(func() {
+					points, err := b.get(t.Context(), 1, []otc.Series{numbered(i)}, time.Time{})
+					if err != nil {
+						failed.Add(1)
+					} else if len(points[numbered(i)]) != 1 || i == 3 {
+						t.Errorf("%s: series %d has %v", name, i, points)
+					}
+				})
+			}
+			all.Wait()
+			if int(failed.Load()) != tc.failed || calls != tc.calls {
+				t.Errorf("%s: %d of 10 failed in %d calls; want %d in %d", name, failed.Load(), calls, tc.failed, tc.calls)
+			}
+		})
+	}
 }

@@ -94,8 +94,12 @@ func reasonOf(e *otc.Error) autopilot.Reason {
 	return autopilot.ReasonCloudRefused
 }
 
-// Job returns the state of a change by its job id; autopilot.JobUnknown if the cloud does not know the job.
+// Job returns the state of a change by its job id; autopilot.JobUnknown if the cloud does not know the job. It returns
+// autopilot.JobRunning without a request if it is not the job's turn.
 func (c *Cloud) Job(ctx context.Context, id string) (autopilot.Job, error) {
+	if !c.jobs.take(id, c.now()) {
+		return autopilot.Job{State: autopilot.JobRunning}, nil
+	}
 	job, err := c.api.Job(ctx, id)
 	switch {
 	case errors.Is(err, otc.ErrNotFound):

@@ -5,7 +5,6 @@ package cloud
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -16,7 +15,6 @@ import (
 	"github.com/mcsps/rds-autopilot/autopilot/controller"
 	"github.com/mcsps/rds-autopilot/flavors"
 	"github.com/mcsps/rds-autopilot/internal/otc"
-	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 const (
@@ -36,6 +34,7 @@ type Cloud struct {
 	series    listCache[map[otc.Series]bool] // of seriesMetric
 	snapshot  listCache[*alarms.Snapshot]
 	points    *batcher
+	jobs      *jobTurns
 	now       func() time.Time
 
 	mu         sync.Mutex
@@ -73,6 +72,7 @@ func New(api *otc.Cloud, now func() time.Time) *Cloud {
 	}}
 	c.snapshot = listCache[*alarms.Snapshot]{now: now, read: c.readSnapshot, composed: true}
 	c.points = newBatcher(c.readPoints, now)
+	c.jobs = newJobTurns(api.Rate())
 	return c
 }
 
@@ -93,8 +93,8 @@ func (c *Cloud) readSnapshot(ctx context.Context, notBefore time.Time) (*alarms.
 	return alarms.NewSnapshot(topics, subscriptions, rules), nil
 }
 
-// ListMaxAge returns how old a list of alarm states may be that a decision without news uses.
-func (c *Cloud) ListMaxAge() time.Duration { return c.rules.usableFor() }
+// ListMaxAge returns how old a list of alarm states or instances may be that a decision without news uses.
+func (c *Cloud) ListMaxAge() time.Duration { return max(c.rules.usableFor(), c.instances.usableFor()) }
 
 // Instance returns the instance as of notBefore or later; nil if the cloud has no such instance. A replica that is
 // not in the list is left out.
@@ -138,51 +138,50 @@ func (c *Cloud) AlarmStates(ctx context.Context, notBefore time.Time) (map[strin
 	return list.states, err
 }
 
-// Evidence returns the newest datapoint of each wanted metric; a metric without data is missing. The evidence for
-// storage is the used space in GB, from raw data. If Cloud Eye has no used space, it is the percentage of the size at
-// that datapoint.
-func (c *Cloud) Evidence(ctx context.Context, inst autopilot.Instance, wanted []controller.EvidenceRequest) (map[v1alpha1.Metric]autopilot.Evidence, error) {
-	found := make(map[v1alpha1.Metric]autopilot.Evidence)
-	busy := make(map[v1alpha1.Metric]otc.Series) // CPU and memory: they have one period
-	var period int
-	var notBefore time.Time
-	for _, w := range wanted {
+// Evidence returns the newest datapoint of a metric; the zero value if there is none. The evidence for storage is the
+// used space in GB, from raw data. If Cloud Eye has no used space, it is the percentage of the size at that datapoint.
+func (c *Cloud) Evidence(ctx context.Context, inst autopilot.Instance, w controller.EvidenceRequest) (autopilot.Evidence, error) {
+	metric, err := autopilot.LookupMetric(w.Metric)
+	if err != nil {
+		return autopilot.Evidence{}, err
+	}
+	of, err := series(inst, w)
+	if err != nil {
+		return autopilot.Evidence{}, err
+	}
+	if metric.InGB() {
+		return c.usedSpaceOfAny(ctx, metric, inst, w)
+	}
+	s := of(metric.CloudEye)
+	points, err := c.points.get(ctx, w.PeriodSeconds, []otc.Series{s}, w.NotBefore)
+	if p := last(points[s]); err == nil && !p.Time.IsZero() {
+		return autopilot.Evidence{Time: p.Time, Percent: p.Average}, nil
+	}
+	return autopilot.Evidence{}, err
+}
+
+// usedSpaceOfAny returns the used space on the first dimension that has data: the rule's, the instance's, or the primary
+// node's. All have the same volume. The rule's dimension may have none, or there may be no rule.
+func (c *Cloud) usedSpaceOfAny(ctx context.Context, metric autopilot.MetricRow, inst autopilot.Instance, w controller.EvidenceRequest) (autopilot.Evidence, error) {
+	ofNode, err := alarms.NodeDimension(inst.Engine)
+	if err != nil {
+		return autopilot.Evidence{}, err
+	}
+	tried := map[otc.Series]bool{}
+	for _, dimension := range []string{w.Dimension, "", ofNode + ":" + inst.Primary} {
+		w.Dimension = dimension
 		of, err := series(inst, w)
 		if err != nil {
-			return nil, err
+			return autopilot.Evidence{}, err
 		}
-		metric, err := autopilot.LookupMetric(w.Metric)
-		if err != nil {
-			return nil, err
-		}
-		if !metric.InGB() {
-			busy[w.Metric], period = of(metric.CloudEye), w.PeriodSeconds
-			if w.NotBefore.After(notBefore) {
-				notBefore = w.NotBefore
+		if s := of(metric.UsedGB); !tried[s] && s.Value != "" {
+			tried[s] = true
+			if e, err := c.usedSpace(ctx, metric, of, w); err != nil || e.Present() {
+				return e, err
 			}
-			continue
-		}
-		e, err := c.usedSpace(ctx, metric, of, w)
-		if err != nil {
-			return nil, err
-		}
-		if e.Present() {
-			found[w.Metric] = e
 		}
 	}
-	if len(busy) == 0 {
-		return found, nil
-	}
-	points, err := c.points.get(ctx, period, slices.Collect(maps.Values(busy)), notBefore)
-	if err != nil {
-		return nil, err
-	}
-	for metric, s := range busy {
-		if p := last(points[s]); !p.Time.IsZero() {
-			found[metric] = autopilot.Evidence{Time: p.Time, Percent: p.Average}
-		}
-	}
-	return found, nil
+	return autopilot.Evidence{}, nil
 }
 
 // series returns a function that names the series of a metric on the dimension of the instance's rule.

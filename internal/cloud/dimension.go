@@ -35,9 +35,10 @@ const (
 	minLoadGap = 10.0
 )
 
-// Dimension implements controller.Arming. It returns the dimension of the primary node if Cloud Eye has no data of the
-// instance, or if the data of the instance is not the primary's; else the dimension of the instance.
-func (a *Arming) Dimension(ctx context.Context, inst autopilot.Instance) (string, error) {
+// Dimension implements controller.DimensionFinder. It returns the dimension of the primary node if Cloud Eye has data of
+// that node, and either none of the instance, or data of the instance that is not the primary's. Otherwise it returns
+// the dimension of the instance.
+func (a *Arming) Dimension(ctx context.Context, inst autopilot.Instance, primarySince time.Time) (string, error) {
 	ofInstance, err1 := alarms.InstanceDimension(inst.Engine)
 	ofNode, err2 := alarms.NodeDimension(inst.Engine)
 	if err := errors.Join(err1, err2); err != nil {
@@ -48,21 +49,35 @@ func (a *Arming) Dimension(ctx context.Context, inst autopilot.Instance) (string
 		return onInstance, nil
 	}
 	own := otc.Series{Metric: seriesMetric(), Dimension: ofInstance, Value: inst.ID}
+	node := otc.Series{Metric: own.Metric, Dimension: ofNode, Value: inst.Primary}
+	listed, err := a.listedSeries(ctx, own)
+	if err != nil {
+		return "", err
+	}
+	if !listed[own] && listed[node] {
+		return onNode, nil
+	}
+	another, err := a.primaries.showsAnother(ctx, inst, ofInstance, ofNode, primarySince)
+	if !another || err != nil {
+		return onInstance, err
+	}
+	// A rule on a node without data would never raise an alarm.
+	if listed, err = a.listedSeries(ctx, node); err != nil || !listed[node] {
+		return onInstance, err
+	}
+	return onNode, nil
+}
+
+// listedSeries returns the series that Cloud Eye lists. A list without the wanted series is read again soon.
+func (a *Arming) listedSeries(ctx context.Context, wanted otc.Series) (map[otc.Series]bool, error) {
 	listed, err := a.cloud.series.get(ctx, a.cloud.now().Add(-seriesKnownFor))
-	if err == nil && !listed[own] {
+	if err == nil && !listed[wanted] {
 		listed, err = a.cloud.series.get(ctx, a.cloud.now().Add(-seriesMissingFor))
 	}
 	if err != nil {
-		return "", fmt.Errorf("list the series of %s: %w", own.Metric, err)
+		return nil, fmt.Errorf("list the series of %s: %w", wanted.Metric, err)
 	}
-	if !listed[own] && listed[otc.Series{Metric: own.Metric, Dimension: ofNode, Value: inst.Primary}] {
-		return onNode, nil
-	}
-	another, err := a.primaries.showsAnother(ctx, inst, ofInstance, ofNode)
-	if another && err == nil {
-		return onNode, nil
-	}
-	return onInstance, err
+	return listed, nil
 }
 
 // seriesMetric returns Cloud Eye's name of the metric whose series show which dimension of an instance has data.
@@ -87,7 +102,8 @@ type comparison struct {
 
 // showsAnother reports whether the data of this instance is known not to be its primary node's. Until that is known, it
 // compares one instance of each engine per minute. ofInstance and ofNode are the names of the engine's dimensions.
-func (p *primaries) showsAnother(ctx context.Context, inst autopilot.Instance, ofInstance, ofNode string) (bool, error) {
+// Measurements from before primarySince are not compared, because another node may have been the primary.
+func (p *primaries) showsAnother(ctx context.Context, inst autopilot.Instance, ofInstance, ofNode string, primarySince time.Time) (bool, error) {
 	i := slices.IndexFunc(inst.NodeIDs, func(id string) bool { return id != inst.Primary })
 	if inst.Primary == "" || i < 0 {
 		return false, nil
@@ -114,7 +130,8 @@ func (p *primaries) showsAnother(ctx context.Context, inst autopilot.Instance, o
 	if err != nil {
 		return false, fmt.Errorf("compare the instance's data with its nodes': %w", err)
 	}
-	another, known := isAnother(found[own], found[primary], found[standby])
+	sinceFailover := slices.DeleteFunc(slices.Clone(found[primary]), func(d otc.Datapoint) bool { return d.Time.Before(primarySince) })
+	another, known := isAnother(found[own], sinceFailover, found[standby])
 	if !known {
 		return last.another, nil
 	}

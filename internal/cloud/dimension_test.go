@@ -20,7 +20,7 @@ import (
 func newDimensions(t *testing.T, o simcloud.Options) (reads, func(inst autopilot.Instance) (string, error)) {
 	r := newReads(t, 1000, o)
 	a := NewArming(r.Cloud, "cluster-1", "https://a.example/smn", true)
-	return r, func(inst autopilot.Instance) (string, error) { return a.Dimension(t.Context(), inst) }
+	return r, func(inst autopilot.Instance) (string, error) { return a.Dimension(t.Context(), inst, time.Time{}) }
 }
 
 func TestDimensionIsTheOneThatHasData(t *testing.T) {
@@ -158,7 +158,7 @@ func TestComparisonCountsForAllInstancesOfTheEngine(t *testing.T) {
 		p := &primaries{points: points, now: time.Now, byEngine: make(map[string]comparison)}
 		ask := func(want bool, wantCalls int, nodes ...string) {
 			t.Helper()
-			another, err := p.showsAnother(t.Context(), autopilot.Instance{ID: "i", Engine: "MySQL", NodeIDs: nodes, Primary: "n2"}, "rds_cluster_id", "rds_instance_id")
+			another, err := p.showsAnother(t.Context(), autopilot.Instance{ID: "i", Engine: "MySQL", NodeIDs: nodes, Primary: "n2"}, "rds_cluster_id", "rds_instance_id", time.Time{})
 			if err != nil || another != want || calls != wantCalls {
 				t.Errorf("another %v, %v after %d calls; want %v after %d", another, err, calls, want, wantCalls)
 			}
@@ -174,5 +174,60 @@ func TestComparisonCountsForAllInstancesOfTheEngine(t *testing.T) {
 		ask(true, 2, "n1", "n2")
 		time.Sleep(comparedFor)
 		ask(true, 3, "n1", "n2")
+	})
+}
+
+// After a failover, the older points of both nodes are of exchanged roles. They would decide for all instances of the
+// engine, for a day.
+func TestPointsFromBeforeAFailoverAreNotCompared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failover := time.Now()
+		points := newBatcher(func(_ context.Context, series []otc.Series, _ int) (map[otc.Series][]otc.Datapoint, error) {
+			found := make(map[otc.Series][]otc.Datapoint)
+			for _, s := range series {
+				load := map[string]float64{"i": 90, "n1": 90, "n2": 10}[s.Value] // n1 was the primary, and the instance has its load
+				found[s] = []otc.Datapoint{{Time: failover.Add(-5 * time.Minute), Average: load}}
+				if time.Since(failover) > 10*time.Minute {
+					load = map[string]float64{"i": 90, "n1": 10, "n2": 90}[s.Value]
+					found[s] = append(found[s], otc.Datapoint{Time: failover.Add(5 * time.Minute), Average: load})
+				}
+			}
+			return found, nil
+		}, time.Now)
+		p := &primaries{points: points, now: time.Now, byEngine: make(map[string]comparison)}
+		for range 3 {
+			another, err := p.showsAnother(t.Context(), autopilot.Instance{ID: "i", Engine: "MySQL", NodeIDs: []string{"n1", "n2"}, Primary: "n2"}, "rds_cluster_id", "rds_instance_id", failover)
+			if another || err != nil {
+				t.Errorf("%s after the failover: another %t, %v", time.Since(failover), another, err)
+			}
+			time.Sleep(8 * time.Minute)
+		}
+		if last := p.byEngine["MySQL"]; last.known.IsZero() || last.another {
+			t.Errorf("compared %+v, want the result of the points since the failover", last)
+		}
+	})
+}
+
+// A rule on a node that has no series would never raise an alarm, and the instance's own may.
+func TestDimensionIsNoNodeWithoutSeries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReads(t, 1000, simcloud.Options{})
+		a := NewArming(r.Cloud, "cluster-1", "https://a.example/smn", true)
+		in, err := r.sim.AddInstance(simcloud.Instance{Flavor: "rds.mysql.n1.large.4.ha", VolumeGB: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Minute)
+		r.sim.Step(t.Context())
+		a.primaries.byEngine["MySQL"] = comparison{tried: time.Now(), known: time.Now(), another: true}
+		for primary, want := range map[string]string{
+			in.Nodes[0].ID: "rds_instance_id:" + in.Nodes[0].ID,
+			"0123no01":     "rds_cluster_id:" + in.ID,
+		} {
+			inst := autopilot.Instance{ID: in.ID, Engine: "MySQL", NodeIDs: []string{primary, "another"}, Primary: primary}
+			if got, err := a.Dimension(t.Context(), inst, time.Time{}); got != want || err != nil {
+				t.Errorf("%s, %v; want %s", got, err, want)
+			}
+		}
 	})
 }

@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/controller"
 	"github.com/mcsps/rds-autopilot/internal/otc"
@@ -103,7 +105,7 @@ func TestLongListAtLowRateIsRead(t *testing.T) {
 					t.Errorf("instance: %v, %v", inst, err)
 					return
 				}
-				if _, err := r.Evidence(t.Context(), *inst, []controller.EvidenceRequest{{Metric: v1alpha1.MetricCPU, PeriodSeconds: 300}}); err != nil {
+				if _, err := r.Evidence(t.Context(), *inst, controller.EvidenceRequest{Metric: v1alpha1.MetricCPU, PeriodSeconds: 300}); err != nil {
 					t.Errorf("evidence: %v", err)
 				}
 			})
@@ -148,7 +150,7 @@ func TestReadsTreatFutureNotBeforeAsNow(t *testing.T) {
 				return err
 			},
 			"evidence": func(ctx context.Context, ahead time.Time) error {
-				_, err := r.Evidence(ctx, inst, []controller.EvidenceRequest{{Metric: v1alpha1.MetricStorage, NotBefore: ahead}})
+				_, err := r.Evidence(ctx, inst, controller.EvidenceRequest{Metric: v1alpha1.MetricStorage, NotBefore: ahead})
 				return err
 			},
 		} {
@@ -249,4 +251,65 @@ func TestSnapshotSharesRulesWithAlarmStates(t *testing.T) {
 			t.Errorf("%v, %d lists of rules; want one", err, r.sim.Count("ces", "ListAlarms"))
 		}
 	})
+}
+
+// Anyone can write invented ids. One list in 30 seconds must answer for all of them.
+func TestInventedInstancesShareOneListIn30Seconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReads(t, 5, simcloud.Options{})
+		known := r.add(t, 1)[0]
+		observer := controller.Observer{Instances: r, Mode: v1alpha1.ModeAuto, Log: zap.NewNop(), Now: time.Now,
+			ClaimedTwice: func(context.Context, *autopilot.Target) (bool, error) { return false, nil }}
+		observe := func(id string) autopilot.Case {
+			t.Helper()
+			c, err := observer.Observe(t.Context(), &autopilot.Target{InstanceID: id}, &v1alpha1.RdsAutopilot{}, time.Now().Add(-time.Minute))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
+		begin := time.Now()
+		for i := range 600 {
+			if c := observe(fmt.Sprint("invented-", i)); c.Instance != nil {
+				t.Errorf("found %+v", c.Instance)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if n := r.sim.Count("rds", ""); n > 3 {
+			t.Errorf("%d lists in %s", n, time.Since(begin))
+		}
+		added := r.add(t, 1)[0] // newer than the list
+		time.Sleep(31 * time.Second)
+		if observe(known).Instance == nil || observe(added).Instance == nil {
+			t.Error("an instance is not found")
+		}
+	})
+}
+
+// All dimensions of an instance have the same volume, so the used space is found where there is data of it.
+func TestUsedSpaceIsReadOnAnyDimensionThatHasData(t *testing.T) {
+	for name, tc := range map[string]struct {
+		nodesOnly bool
+		dimension string
+	}{
+		"no rule":                             {false, ""},
+		"no rule, data of the nodes only":     {true, ""},
+		"a rule on a node without data":       {false, "rds_instance_id:0123no01"},
+		"a rule on a node that is gone":       {true, "rds_instance_id:0123no01"},
+		"its own dimension, data of the node": {true, "rds_cluster_id:%s"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newReads(t, 5, simcloud.Options{Settings: simcloud.Settings{NoInstanceLevelData: tc.nodesOnly}})
+			id := r.add(t, 1)[0]
+			time.Sleep(10 * time.Minute)
+			inst, err := r.Instance(t.Context(), id, time.Time{})
+			if err != nil || inst == nil {
+				t.Fatalf("%v, %v", inst, err)
+			}
+			w := controller.EvidenceRequest{Metric: v1alpha1.MetricStorage, Dimension: strings.Replace(tc.dimension, "%s", id, 1)}
+			if e, err := r.Evidence(t.Context(), *inst, w); err != nil || e.UsedGB != 50 {
+				t.Errorf("%s: %+v, %v", name, e, err)
+			}
+		})
+	}
 }

@@ -151,6 +151,9 @@ func (c *Cloud) Region() string {
 	return c.account.region
 }
 
+// Rate returns how many requests per second each service may get.
+func (c *Cloud) Rate() float64 { return float64(c.transport.rate) }
+
 // Sparing returns a Cloud for requests that only inform people. It shares the login and the rate of c, but uses at
 // most a tenth of one service's rate, so that decisions have the rest.
 func (c *Cloud) Sparing() *Cloud {

@@ -85,6 +85,10 @@ type Status struct {
 	// overtaken is a flavor change that was pending for so long that storage had to go first.
 	// +optional
 	Overtaken *Intent `json:"overtaken,omitempty"`
+	// overThresholdSince is since when every value read of the used space was at or over the threshold. A lower value
+	// clears it, and a growth of the volume restarts it. A failed read does not change it.
+	// +optional
+	OverThresholdSince *metav1.Time `json:"overThresholdSince,omitempty"`
 	// unfulfilled lists the size and flavor that another writer requested in the Rds and that the cloud does not have
 	// yet.
 	// +listType=map
@@ -185,6 +189,9 @@ type Instance struct {
 	// primary is the id of the primary node.
 	// +optional
 	Primary string `json:"primary,omitempty"`
+	// primarySince is when a check first found this primary node. An instance with one node has none.
+	// +optional
+	PrimarySince *metav1.Time `json:"primarySince,omitempty"`
 }
 
 // Alarms describes the topic, subscription and rules that exist in the cloud for a database.

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/level"
+)
+
+// A full volume grows whatever happens to the measurements of CPU and memory, and without waiting for them.
+func TestOtherMetricsDelayNoStorage(t *testing.T) {
+	for name, spoil := range map[string]func(*world){
+		"CPU cannot be read":     func(w *world) { w.unreadable = map[v1alpha1.Metric]bool{v1alpha1.MetricCPU: true} },
+		"flavors cannot be read": func(w *world) { w.noFlavors = true },
+		"all is well":            func(*world) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			level.InBubble(t, func(t *testing.T) {
+				w, c := full(t)
+				w.cpu = 99
+				w.alarm(v1alpha1.MetricCPU, true)
+				spoil(w)
+				w.measured = nil
+				if _, err := w.decide(t.Context(), c); err != nil {
+					t.Errorf("storage waits for another metric: %v", err)
+				}
+				if !slices.Equal(w.patches, []string{"110"}) || slices.Contains(w.measured, v1alpha1.MetricCPU) {
+					t.Errorf("patches %v after measurements of %v; want storage alone", w.patches, w.measured)
+				}
+				w.unreadable, w.noFlavors = nil, false
+				again, err := w.decide(t.Context(), c)
+				if err != nil || again > c.Recheck || !slices.Contains(w.measured, v1alpha1.MetricCPU) {
+					t.Errorf("CPU comes next: %s, %v, measured %v", again, err, w.measured)
+				}
+			})
+		})
+	}
+}
+
+// Each metric has its own answer: one that cannot be read does not take the others' evidence away.
+func TestUnreadableMetricLeavesTheOthersTheirEvidence(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		w.settle(t, c)
+		w.settle(t, c)
+		w.settle(t, c) // ACTIVE for more than 15 minutes
+		w.cpu = 99
+		w.alarm(v1alpha1.MetricCPU, true)
+		w.alarm(v1alpha1.MetricMemory, true)
+		w.unreadable = map[v1alpha1.Metric]bool{v1alpha1.MetricMemory: true}
+		if _, err := w.decide(t.Context(), c); err == nil {
+			t.Error("the failure is not reported")
+		}
+		if !slices.Equal(w.patches, []string{"rds.mysql.n1.xlarge.4"}) {
+			t.Errorf("patches %v; want a larger flavor for CPU", w.patches)
+		}
+	})
+}
+
+// sweepOnce is a round of a sweep.
+func (w *world) sweepOnce(t *testing.T, c *Controller) time.Duration {
+	t.Helper()
+	c.decideMarks.setSweep(database, w.now)
+	again, err := w.decide(t.Context(), c)
+	if err != nil && !errors.Is(err, autopilot.ErrConflict) {
+		t.Fatal(err)
+	}
+	return again
+}
+
+func TestUsedSpaceIsCheckedWithoutAStorageRule(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.noRules = true
+		c := w.process()
+		w.settle(t, c)
+		if w.armed() || len(w.rap().Status.Alarms.Rules) > 0 {
+			t.Fatalf("armed without rules: %+v", w.rap().Status.Alarms)
+		}
+		w.usedGB = 93
+		begin := w.now
+		again := w.sweepOnce(t, c)
+		if again != 15*time.Minute || len(w.patches) > 0 {
+			t.Errorf("checked again in %s, patches %v; want a check once the rule should have raised its alarm", again, w.patches)
+		}
+		w.now = begin.Add(again)
+		if _, err := w.decide(t.Context(), c); err != nil || !slices.Equal(w.patches, []string{"110"}) {
+			t.Errorf("patches %v, %v", w.patches, err)
+		}
+		if warnings, _ := w.countEvents(string(autopilot.ReasonRuleSilent)); warnings != 1 {
+			t.Errorf("%d warnings", warnings)
+		}
+	})
+}
+
+// Nothing but a lower value starts the count of a full volume again: neither failed reads, nor retries, nor the
+// operator's writes to the Rds, nor a new leader.
+func TestCountOfAFullVolumeGoesOn(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		w.settle(t, c)
+		w.usedGB = 95
+		begin := w.now
+		w.sweepOnce(t, c)
+		since := w.rap().Status.OverThresholdSince
+		if since == nil || !since.Time.Equal(begin) {
+			t.Fatalf("over the threshold since %v, want %v", since, begin)
+		}
+		w.unreadable = map[v1alpha1.Metric]bool{v1alpha1.MetricStorage: true}
+		for i := range 10 {
+			w.now = w.now.Add(time.Minute)
+			switch i % 3 {
+			case 0:
+				c.decideMarks.setSweep(database, w.now)
+			case 1:
+				w.changeRds(func(rds *otcv1.Rds) { rds.Status.Status = time.Now().String() + w.now.String() })
+			case 2:
+				w.stop()
+				c = w.process()
+			}
+			if _, err := w.decide(t.Context(), c); err == nil {
+				t.Error("the failed read is not reported")
+			}
+		}
+		w.unreadable, w.now = nil, begin.Add(15*time.Minute)
+		if _, err := w.decide(t.Context(), c); err != nil || !slices.Equal(w.patches, []string{"110"}) {
+			t.Errorf("patches %v, %v; %+v", w.patches, err, w.rap().Status.OverThresholdSince)
+		}
+		w.operate()
+		w.settle(t, c)
+		if since := w.rap().Status.OverThresholdSince; since != nil {
+			t.Errorf("after the growth it is still over its threshold since %s", since)
+		}
+	})
+}
+
+// Events come all the time where an operator writes its status often. The sweep still reads the used space.
+func TestSweepReadsTheUsedSpaceBesideNews(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		w.settle(t, c)
+		w.usedGB = 95
+		c.decideMarks.setNews(database)
+		w.sweepOnce(t, c)
+		if w.rap().Status.OverThresholdSince == nil {
+			t.Error("the sweep has not read the used space")
+		}
+	})
+}
+
+// A status that a clock ahead of ours has written is corrected by the first round.
+func TestRoundClampsTimesOfAClockThatWasAhead(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		w.settle(t, c)
+		ahead := metav1.NewTime(w.now.Add(5 * time.Hour))
+		w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Status.OverThresholdSince = &ahead })
+		w.usedGB = 93
+		if _, err := w.decide(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if since := w.rap().Status.OverThresholdSince; since == nil || since.After(w.now) {
+			t.Errorf("over the threshold since %v, and it is %s", since, w.now)
+		}
+	})
+}
