@@ -201,7 +201,7 @@ func cloudRefuses(pending func(*Case), r Reason) func(*Case) {
 	return func(c *Case) {
 		pending(c)
 		c.Spec.Apply = v1alpha1.ApplyCloud
-		c.Status.Pending.AskedTime = &c.Status.Pending.DecisionTime
+		c.Status.Pending.AskedTime = &c.Status.Pending.DecisionTime // by a patch of the Rds
 		c.Status.Pending = c.refused(c.Status.Pending, r, "in its words")
 	}
 }

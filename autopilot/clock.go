@@ -62,8 +62,10 @@ func ClampTimes(s *v1alpha1.Status, now time.Time) {
 	s.Changes = slices.Clone(s.Changes)
 	for i := range s.Changes {
 		toMicro(&s.Changes[i].CompletionTime)
-		if at := s.Changes[i].DecisionTime; at != nil && at.After(now) {
-			s.Changes[i].DecisionTime = micro(now)
+		for _, at := range []**metav1.MicroTime{&s.Changes[i].DecisionTime, &s.Changes[i].StartTime} {
+			if *at != nil && (*at).After(now) {
+				*at = micro(now)
+			}
 		}
 	}
 }

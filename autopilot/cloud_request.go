@@ -4,15 +4,19 @@ package autopilot
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
-	"github.com/mcsps/rds-autopilot/flavors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 const (
 	// A job that takes longer than jobPatience is reported as stalled. The cloud's documents give 5 to 15 minutes.
 	jobPatience = time.Hour
+	// statusModifying is the beginning of an instance's status while its size or flavor changes.
+	statusModifying = "MODIFYING"
 	// silenceFirst is the wait before the first retry of a request that the cloud did not answer. Each retry doubles
 	// it.
 	silenceFirst = 10 * time.Second
@@ -34,7 +38,8 @@ const (
 // Job describes a change that the cloud has started.
 type Job struct {
 	State   JobState
-	Message string // the cloud's text, if the job failed
+	Message string    // the cloud's text, if the job failed
+	EndTime time.Time // by the cloud's clock; zero if the job runs, or if the cloud does not tell
 }
 
 // CloudAnswer is the cloud's answer to the request for a change.
@@ -44,103 +49,108 @@ type CloudAnswer struct {
 	JobID   string // id of the started job; empty if the cloud refused the change
 	Reason  Reason // why the change was not started, or may not have been; empty if it was started
 	Message string // the cloud's text
+	Unsent  bool   // a read before the request failed, so nothing was requested
 }
 
-// NextCloudRequest returns the intent to request from the cloud now, storage first, or nil. A request names an absolute
-// size or flavor, so repeating it changes nothing.
-func (c Case) NextCloudRequest() *v1alpha1.Intent {
-	if c.Spec.Apply != v1alpha1.ApplyCloud || c.Mode != v1alpha1.ModeAuto || !c.Enabled || c.ClaimedTwice || c.Instance == nil {
-		return nil
+// Started returns when a change started, or nil if it has not: when the cloud accepted the request or, with apply:
+// Operator, when the API server accepted the patch of the Rds; or when a check first found the change in the cloud.
+// Cooldown, budget, contest and --max-flavor-changes count from this time. A change that has not started is no promise:
+// each check decides it again.
+func Started(i v1alpha1.Intent, apply v1alpha1.Apply) *metav1.MicroTime {
+	if i.JobTime != nil || apply == v1alpha1.ApplyCloud {
+		return i.JobTime
 	}
-	var found *v1alpha1.Intent
-	for _, i := range c.Status.Intents() {
-		if c.isDue(i) && (found == nil || i.Kind == v1alpha1.KindVolume) {
-			found = i
+	return i.AskedTime
+}
+
+// MayHaveStarted reports whether a change has started, or its last request got no clear answer. It also returns since
+// when. Such a change stays recorded while autopilot is off, and a flavor counts against --max-flavor-changes.
+func MayHaveStarted(i v1alpha1.Intent, apply v1alpha1.Apply) (since time.Time, ok bool) {
+	switch at := Started(i, apply); {
+	case at != nil:
+		return at.Time, true
+	case i.Refusal == nil: // the service may have stopped during the request
+		return i.DecisionTime.Time, true
+	case i.Refusal.Reason == CloudUnreachable:
+		return i.Refusal.Time.Time, true
+	}
+	return time.Time{}, false
+}
+
+// DropUnstarted removes the recorded changes that have not started.
+func DropUnstarted(s *v1alpha1.Status, apply v1alpha1.Apply) {
+	for _, at := range []**v1alpha1.Intent{&s.Pending, &s.Overtaken} {
+		if i := *at; i != nil {
+			if _, ok := MayHaveStarted(*i, apply); !ok {
+				*at = nil
+			}
 		}
 	}
-	return found
 }
 
-// isDue reports whether the intent must be requested from the cloud now.
-func (c Case) isDue(i *v1alpha1.Intent) bool {
-	if i.JobID != "" && i.JobTime != nil && !IsStalled(*i, c.Instance.observed(c.Status.Instance, c.Now), c.Now) {
-		return false // the job is still in time; a stalled one, or one that we may not read, does not prevent a new request
-	}
-	if r := i.Refused(); c.intentState(i) != waiting || r != nil && r.NextTime != nil && c.Now.Before(r.NextTime.Time) {
-		return false
-	}
-	if i.Kind == v1alpha1.KindVolume {
-		to := gigabytes(i.To)
-		return (c.Instance.Status == StatusActive || c.Instance.Status == StatusStorageFull) && to > c.Instance.VolumeGB && to <= int(c.Spec.Storage.MaxGB)
-	}
-	return c.Instance.Status == StatusActive && !c.isOutdated(i) && c.untilWindowOpens() <= 0 && c.isWithinCaps(i)
-}
-
-// isOutdated reports whether the flavor has changed since the decision, even if it has changed back. Then the evidence
-// of the decision is no longer valid.
-func (c Case) isOutdated(i *v1alpha1.Intent) bool {
-	last, changed := lastChanged(c.Status.Changes, v1alpha1.KindFlavor)
-	return c.Instance.Flavor != i.From || changed && !i.EvidenceTime.After(last)
-}
-
-// isWithinCaps reports whether the intended flavor is within the present caps.
-func (c Case) isWithinCaps(i *v1alpha1.Intent) bool {
-	if i.Generation == c.Generation {
-		return true
-	}
-	f, known := flavors.Find(c.Catalogue, i.To)
-	vcpus, memory := caps(c.Spec, c.Status.Baseline)
-	return known && f.VCPUs <= vcpus && f.MemoryGB <= memory
-}
-
-// isForGood reports whether a refusal is about the change itself and not about the moment of the request. Without an
-// Rds that requests it, such a change is decided again from current evidence.
-func isForGood(r *v1alpha1.Refusal) bool {
-	return r != nil && (r.Reason == "" || r.NextTime != nil && Reason(r.Reason) != ReasonInstanceBusy && Reason(r.Reason) != CloudUnreachable)
-}
-
-// OccupiesFlavorSlot reports whether the flavor of a database may be changing because of the intent. It then counts against
-// --max-flavor-changes.
-func OccupiesFlavorSlot(i v1alpha1.Intent) bool {
-	return i.Kind == v1alpha1.KindFlavor && !isForGood(i.Refused())
-}
-
-// isRequested reports whether the spec of the Rds still requests the intent. Without an Rds, the recorded intent is the
-// request.
+// isRequested reports whether the Rds requests the intent's flavor, or at least its size.
 func (c Case) isRequested(i *v1alpha1.Intent) bool {
-	switch {
-	case !c.NoRds && i.Kind == v1alpha1.KindFlavor:
-		return c.Wanted.Flavor == i.To
-	case !c.NoRds:
-		return c.Wanted.VolumeGB >= gigabytes(i.To)
-	case i.JobID != "":
-		return i.Kind == v1alpha1.KindVolume || c.Instance.Flavor == i.From
-	case i.Kind == v1alpha1.KindFlavor && c.isOutdated(i):
-		return false
-	}
-	return c.Mode == v1alpha1.ModeAuto && !isForGood(i.Refused())
+	return !c.NoRds && c.Wanted.Includes(*i)
 }
 
-// followJob returns the intent after its job has ended without effect, and whether the job failed.
+// isBusyWith reports whether the instance is being changed shortly after a request for the intent that it may stem
+// from: the answer to the request was lost, or the cloud was busy because an operator applies the Rds.
+func (c Case) isBusyWith(i *v1alpha1.Intent) bool {
+	r := i.Refusal
+	if r == nil || c.Spec.Apply != v1alpha1.ApplyCloud || c.Now.Sub(r.Time.Time) >= stallAfter || !strings.HasPrefix(c.Instance.Status, statusModifying) {
+		return false
+	}
+	return r.Reason == CloudUnreachable || r.Reason == string(ReasonInstanceBusy) && c.isRequested(i)
+}
+
+// isJobDone reports whether the cloud has completed the intent's job, and the instance was read long enough after that
+// to show the result. The list of instances may be older than the state of the job.
+func (c Case) isJobDone(i *v1alpha1.Intent) bool {
+	job := c.Jobs[i.JobID]
+	if i.JobID == "" || job.State != JobDone || c.Instance.Status != StatusActive {
+		return false
+	}
+	since := job.EndTime
+	if since.After(c.Now.Add(clockSkew)) {
+		since = c.Now.Add(-settleTime) // one of both clocks is wrong
+	}
+	if seen := c.Instance.observed(c.Status.Instance, c.Now).ActiveSince; seen.After(since) {
+		since = seen.Time
+	}
+	if i.JobTime != nil && i.JobTime.After(since) {
+		since = i.JobTime.Time
+	}
+	return c.Now.Sub(since) >= settleTime
+}
+
+// followJob returns the intent as not started if the cloud does not make it any more, and whether a person should know
+// that: its job failed, ended without effect, or does nothing.
 func (c Case) followJob(i *v1alpha1.Intent) (next *v1alpha1.Intent, failed bool) {
-	job, known := c.Jobs[i.JobID]
-	if i.JobID == "" || !known || job.State == JobRunning || c.intentState(i) == completed {
+	if i.JobTime == nil && i.JobID == "" || c.intentState(i) == completed {
 		return i, false
 	}
+	job, known := c.Jobs[i.JobID]
+	patience := stallAfter
 	switch {
-	case job.State == JobFailed:
+	case known && job.State == JobFailed:
 		return c.refused(i, ReasonJobFailed, job.Message), true
-	case job.State == JobDone && c.Instance.Status == StatusActive: // a flavor would count as completed
+	case known && c.isJobDone(i):
 		return c.refused(i, ReasonJobFailed, fmt.Sprintf("job %s has ended, but the volume still has %d GB", i.JobID, c.Instance.VolumeGB)), true
-	case job.State == JobUnknown:
+	case known && job.State == JobUnknown:
 		next = i.DeepCopy()
 		next.JobID, next.JobTime = "", nil
 		return next, false
+	case known && job.State == JobRunning:
+		patience = jobPatience
+	}
+	if IsStalled(*i, c.Instance.observed(c.Status.Instance, c.Now), c.Now) && c.Now.Sub(startedAt(*i)) >= patience {
+		return c.refused(i, ReasonStalled, fmt.Sprintf("requested %s ago, and the instance is %s", durationText(c.Now.Sub(startedAt(*i))), c.Instance.Status)), true
 	}
 	return i, false
 }
 
-// refused returns a copy of the intent with a refusal of the cloud and the time of the next request.
+// refused returns a copy of the intent with a refusal of the API server, whose reason is empty, or of the cloud, and
+// the time of the next request. The intent has not started.
 func (c Case) refused(i *v1alpha1.Intent, reason Reason, message string) *v1alpha1.Intent {
 	i = i.DeepCopy()
 	r := &v1alpha1.Refusal{Count: 1, Time: *micro(c.Now), Message: message, Reason: string(reason)}
@@ -156,45 +166,47 @@ func (c Case) refused(i *v1alpha1.Intent, reason Reason, message string) *v1alph
 	}
 	r.NextTime = micro(c.Now.Add(wait))
 	i.Refusal, i.JobID, i.JobTime = r, "", nil
-	if c.NoRds && isForGood(r) {
-		i.AskedTime = nil
-	}
 	return i
 }
 
-// begun returns a copy of the intent after the cloud has started it.
+// begun returns a copy of the intent after the cloud has accepted the request for it.
 func (c Case) begun(i *v1alpha1.Intent, jobID string) *v1alpha1.Intent {
 	i = i.DeepCopy()
-	if jobID != "" {
-		i.JobID, i.JobTime = jobID, micro(c.Now)
-	}
-	if i.AskedTime == nil {
-		i.AskedTime = micro(c.Now)
-	}
-	if i.Refusal != nil && Reason(i.Refusal.Reason) != ReasonJobFailed { // a failed job stays recorded, so that the next wait is longer
-		i.Refusal = nil
+	i.JobID, i.JobTime = jobID, micro(c.Now)
+	if r := i.Refusal; r != nil && Reason(r.Reason) != ReasonJobFailed && Reason(r.Reason) != ReasonStalled {
+		i.Refusal = nil // otherwise it stays recorded, so that the wait after another failed job is longer
 	}
 	return i
 }
 
-// recordAnswer enters the cloud's answer into the status and returns the decisions that it leads to. With an Rds, the
-// decision was recorded with the patch.
+// recordAnswer enters the cloud's answer into the status and returns the decisions that it leads to.
 func (c Case) recordAnswer(s *v1alpha1.Status, a CloudAnswer) []Decision {
 	for _, at := range []**v1alpha1.Intent{&s.Pending, &s.Overtaken} {
 		i := *at
-		if i == nil || i.Kind != a.Kind || i.To != a.To {
+		switch {
+		case i == nil || i.Kind != a.Kind || i.To != a.To:
 			continue
-		}
-		if a.Reason != "" {
+		case a.Unsent:
+			return c.unsentFor(*i, a.Message)
+		case a.Reason != "":
 			*at = c.refused(i, a.Reason, a.Message)
 			return c.refusalsFor(**at)
 		}
 		*at = c.begun(i, a.JobID)
-		if i.AskedTime == nil {
-			return c.decisionsFor(**at)
-		}
+		return c.decisionsFor(**at)
 	}
 	return nil
+}
+
+// unsentFor returns the decisions on the alarms of an intent that was not requested, because a read before the request
+// failed.
+func (c Case) unsentFor(i v1alpha1.Intent, message string) []Decision {
+	answers := c.decisionsFor(i)
+	for n, d := range answers {
+		d.To = ""
+		answers[n] = d.decline(CloudUnreachable, c.Recheck, "The change was not requested (%s): %s", describeIntent(i), message)
+	}
+	return answers
 }
 
 // refusalsFor returns the decisions on the alarms of an intent that the cloud refuses.
@@ -228,6 +240,8 @@ func refusalText(r v1alpha1.Refusal) string {
 		return "The cloud refuses the change while the storage is full"
 	case ReasonJobFailed:
 		return "The cloud started the change and failed"
+	case ReasonStalled:
+		return "The cloud accepted the change and did not make it"
 	case CloudUnreachable:
 		return "The cloud gave no clear answer to the request"
 	}

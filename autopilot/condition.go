@@ -3,6 +3,7 @@
 package autopilot
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -85,19 +86,16 @@ func IsSwitchedOff(s v1alpha1.Status) bool {
 	return armed != nil && armed.Reason == string(ReasonNotEnabled)
 }
 
-// setProgressing sets the condition Progressing. It is True while the Rds requests a change of ours that the cloud has
-// not made.
-func setProgressing(s *v1alpha1.Status, generation int64, now time.Time) {
+// setProgressing sets the condition Progressing. It is True while a change of ours has started and the cloud has not
+// made it.
+func setProgressing(s *v1alpha1.Status, apply v1alpha1.Apply, generation int64, now time.Time) {
 	for _, p := range s.Intents() {
 		switch {
-		case p.Refused() != nil && p.Refusal.Reason != "" && (p.AskedTime == nil || isForGood(p.Refusal)):
-			SetCondition(s, v1alpha1.ConditionProgressing, false, p.Refusal.Reason, DescribeRefusal(*p.Refusal), generation, now)
-			return
-		case p.AskedTime != nil:
+		case Started(*p, apply) != nil:
 			SetCondition(s, v1alpha1.ConditionProgressing, true, string(ReasonChangePending), fmt.Sprintf("%s → %s is in progress", p.From, p.To), generation, now)
 			return
 		case p.Refusal != nil:
-			SetCondition(s, v1alpha1.ConditionProgressing, false, string(ReasonRefused), "The Kubernetes API refuses the patch: "+p.Refusal.Message, generation, now)
+			SetCondition(s, v1alpha1.ConditionProgressing, false, cmp.Or(p.Refusal.Reason, string(ReasonRefused)), DescribeRefusal(*p.Refusal), generation, now)
 			return
 		}
 	}

@@ -35,8 +35,7 @@ type Case struct {
 
 	Instance     *Instance // nil if it is not known, or not in the cloud
 	ClaimedTwice bool      // another Rds, or an autopilot without an Rds, names the same instance
-	// NoRds means that there is no Rds to patch. A recorded intent counts as requested, and Wanted is what the instance
-	// has.
+	// NoRds means that there is no Rds to patch. Wanted is what the instance has.
 	NoRds bool
 	// Jobs holds the cloud's jobs for intents by id, as far as they could be read. The instance was read after them.
 	Jobs map[string]Job
@@ -66,6 +65,11 @@ func (w Wanted) Matches(i v1alpha1.Intent) bool {
 		return w.Flavor == i.To
 	}
 	return w.VolumeGB == gigabytes(i.To)
+}
+
+// Includes reports whether the spec already requests the intent's flavor, or at least its size.
+func (w Wanted) Includes(i v1alpha1.Intent) bool {
+	return w.Matches(i) || i.Kind == v1alpha1.KindVolume && w.VolumeGB >= gigabytes(i.To)
 }
 
 // Decision is the answer to one alarm: an action, or none, with the reason.
@@ -193,8 +197,8 @@ func (d Decision) value() string {
 	return strconv.FormatFloat(d.Evidence.Percent, 'f', 1, 64)
 }
 
-// intent returns the change as it is recorded before the Rds is patched. If the same change was recorded and never
-// patched, it keeps the time of the first decision.
+// intent returns the change as it is recorded before it is requested. Of an earlier intent that has not started, it
+// keeps the time of the first decision and the refusals.
 func (c Case) intent(kind v1alpha1.ChangeKind, d Decision, alarms ...Alarm) *v1alpha1.Intent {
 	i := &v1alpha1.Intent{
 		Kind: kind, From: d.From, To: d.To, ValuePercent: d.value(),
@@ -203,10 +207,10 @@ func (c Case) intent(kind v1alpha1.ChangeKind, d Decision, alarms ...Alarm) *v1a
 	for _, a := range alarms {
 		i.Metrics = append(i.Metrics, a.Metric)
 	}
-	if p := c.unpatched(kind); p != nil {
+	if p := c.unstarted(kind); p != nil {
 		i.DecisionTime, i.Refusal = p.DecisionTime, p.Refusal.DeepCopy()
-		if i.Refusal != nil {
-			i.Refusal.NextTime = nil // a new decision keeps only the number of refusals
+		if p.To == i.To {
+			i.AskedTime = p.AskedTime
 		}
 	}
 	return i
@@ -223,9 +227,7 @@ func (c Case) MayChangeFlavor() bool {
 			return true
 		}
 	}
-	return len(c.dueDeferred(nil)) > 0 || slices.ContainsFunc(c.Status.Intents(), func(i *v1alpha1.Intent) bool {
-		return c.Spec.Apply == v1alpha1.ApplyCloud && i.Kind == v1alpha1.KindFlavor && i.JobID == "" && i.Generation != c.Generation
-	})
+	return len(c.dueDeferred(nil)) > 0
 }
 
 // ProposesFlavor reports whether an alarm needs another flavor and, as far as is known, no guard prevents the

@@ -28,7 +28,7 @@ func (c Case) decideFlavor(alarms []Alarm, storageActs bool) Decision {
 	if held, ok := c.checkRolledBack(d); ok {
 		return held
 	}
-	if c.Wanted.Flavor != inst.Flavor && c.unpatched(v1alpha1.KindFlavor) == nil {
+	if p := c.unstarted(v1alpha1.KindFlavor); c.Wanted.Flavor != inst.Flavor && (p == nil || p.To != c.Wanted.Flavor) {
 		if since, stalled := c.stalledRequest(v1alpha1.KindFlavor); stalled {
 			return d.decline(ReasonStalled, c.Recheck, "The Rds has requested %s since %s and the cloud still has %s, although the instance is %s. Check the operator, or correct spec.flavorref", c.Wanted.Flavor, at(since), inst.Flavor, StatusActive)
 		}

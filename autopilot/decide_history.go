@@ -39,7 +39,7 @@ func (c Case) checkHistory(d Decision, alarms []Alarm) Decision {
 		}
 	}
 	if most := int(c.Spec.Flavor.MaxChangesPerDay); most > 0 && len(ours) >= most {
-		if remaining := budgetSpan - c.Now.Sub(decisionTime(ours[most-1])); remaining > 0 {
+		if remaining := budgetSpan - c.Now.Sub(startTime(ours[most-1])); remaining > 0 {
 			return d.decline(ReasonBudgetSpent, remaining, "The flavor changed %s in 24 hours, as often as spec.flavor.maxChangesPerDay allows", timesText(most))
 		}
 	}
@@ -79,17 +79,21 @@ func timesText(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// decisionTime returns when a change was decided, or when it ended if another writer made it.
-func decisionTime(ch v1alpha1.Change) time.Time {
-	if ch.DecisionTime != nil {
+// startTime returns when a change started: see Started. An earlier version stored only when it was decided. A change of
+// another writer has only the time at which it was found.
+func startTime(ch v1alpha1.Change) time.Time {
+	switch {
+	case ch.StartTime != nil:
+		return ch.StartTime.Time
+	case ch.DecisionTime != nil:
 		return ch.DecisionTime.Time
 	}
 	return ch.CompletionTime.Time
 }
 
-// endTime returns the later of decision and completion, because the clock may have been set back between them.
+// endTime returns the later of start and completion, because the clock may have been set back between them.
 func endTime(ch v1alpha1.Change) time.Time {
-	if d := decisionTime(ch); d.After(ch.CompletionTime.Time) {
+	if d := startTime(ch); d.After(ch.CompletionTime.Time) {
 		return d
 	}
 	return ch.CompletionTime.Time
@@ -136,7 +140,7 @@ func (c Case) contest() (at time.Time, last v1alpha1.Change, ok bool) {
 		return at, last, false
 	}
 	last = ours[0]
-	until := decisionTime(last).Add(contestSpan)
+	until := startTime(last).Add(contestSpan)
 	if c.Now.Before(until) {
 		at = c.Now
 	}
@@ -149,7 +153,7 @@ func (c Case) contest() (at time.Time, last v1alpha1.Change, ok bool) {
 		seen(last.CompletionTime.Time)
 	}
 	for _, ch := range c.Status.Changes {
-		if ch.Kind == v1alpha1.KindFlavor && ch.By == v1alpha1.ByOther && ch.CompletionTime.After(decisionTime(last)) && c.isSmaller(ch.To, last) {
+		if ch.Kind == v1alpha1.KindFlavor && ch.By == v1alpha1.ByOther && ch.CompletionTime.After(startTime(last)) && c.isSmaller(ch.To, last) {
 			seen(ch.CompletionTime.Time)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -21,7 +20,8 @@ func (c Case) decideStorage(a Alarm) Decision {
 		return held
 	}
 	to := newSize(inst.VolumeGB, a.Evidence.UsedGB, int(s.StepGB), int(s.MaxGB), int(s.ThresholdPercent))
-	if c.Wanted.VolumeGB > inst.VolumeGB { // another writer has requested a size; request no smaller one
+	decided := to
+	if c.Wanted.VolumeGB > inst.VolumeGB { // the Rds requests a size; request no smaller one
 		to = min(max(to, roundUp(c.Wanted.VolumeGB)), int(s.MaxGB))
 		if held, ok := c.checkUnfulfilledSize(d, a, to); ok {
 			return held
@@ -40,6 +40,14 @@ func (c Case) decideStorage(a Alarm) Decision {
 	d.Action, d.Reason, d.To = ActionGrowVolume, ReasonAlarmInForce, strconv.Itoa(to)
 	d.Message = fmt.Sprintf("Storage %d → %d GB: %s %% used, alarm at %d %%", inst.VolumeGB, to, d.value(),
 		Threshold(inst.VolumeGB, int(s.ThresholdPercent)))
+	if to > decided {
+		d.Message += fmt.Sprintf("; the Rds requests %d GB", c.Wanted.VolumeGB)
+	}
+	if inst.Status == StatusStorageFull {
+		d.Message += "; the instance is in " + StatusStorageFull + " (read-only), and the cloud may refuse the growth"
+	} else if readOnly(inst.VolumeGB, a.Evidence.UsedGB) {
+		d.Message += "; the database is read-only until it has grown"
+	}
 	needed := newSize(inst.VolumeGB, a.Evidence.UsedGB, int(s.StepGB), math.MaxInt, int(s.ThresholdPercent))
 	if needed > to {
 		d.Capped = true
@@ -49,8 +57,12 @@ func (c Case) decideStorage(a Alarm) Decision {
 }
 
 // checkUnfulfilledSize prevents growth while the cloud has not made the size that another writer requested in the Rds.
-// If that request has stalled and the database is about to become read-only, a larger size of ours is requested.
+// If that request has stalled and the database is about to become read-only, a larger size of ours is requested. With
+// apply: Cloud nothing waits: the autopilot itself requests the size of the Rds.
 func (c Case) checkUnfulfilledSize(d Decision, a Alarm, to int) (Decision, bool) {
+	if c.Spec.Apply == v1alpha1.ApplyCloud {
+		return d, false
+	}
 	since, stalled := c.stalledRequest(v1alpha1.KindVolume)
 	switch {
 	case !stalled:
@@ -115,7 +127,7 @@ func (c Case) checkMode(d Decision) Decision {
 		d.Message += " (recommended only)"
 		return d
 	}
-	p := c.unpatched(helpedBy(d.Metric))
+	p := c.unstarted(helpedBy(d.Metric))
 	if p == nil || p.Refusal == nil {
 		return d
 	}
@@ -135,7 +147,7 @@ func (c Case) untilRetry(r v1alpha1.Refusal) time.Duration {
 
 // declineRefused returns the decision that the API server or the cloud refuses the change.
 func (d Decision) declineRefused(r v1alpha1.Refusal, remaining time.Duration) Decision {
-	change, _, _ := strings.Cut(d.Message, ":")
+	change := describeStep(helpedBy(d.Metric), d.From, d.To)
 	d.To = ""
 	return d.decline(cmp.Or(Reason(r.Reason), ReasonRefused), remaining, "%s (%s): %s", refusalText(r), change, r.Message)
 }
@@ -151,26 +163,19 @@ func (c Case) checkPending(d Decision, kind v1alpha1.ChangeKind) (Decision, bool
 		if c.intentState(p) != waiting {
 			continue
 		}
-		if r := p.Refused(); r != nil {
-			if kind == v1alpha1.KindVolume && p.Kind == v1alpha1.KindFlavor {
-				continue // the cloud does not make it, so storage need not wait
-			}
-			d.Message = describeIntent(*p)
-			return d.declineRefused(*r, c.untilRetry(*r)), true
-		}
-		age := c.Now.Sub(requestedAt(*p))
+		age := c.Now.Sub(startedAt(*p))
 		if kind == v1alpha1.KindVolume && p.Kind == v1alpha1.KindFlavor && age >= flavorFirst {
 			continue // a flavor that the operator cannot change must not let the disk run full
 		}
 		switch {
 		case c.Instance.Status == StatusStorageFull && p.Kind == v1alpha1.KindVolume:
 			return d.decline(ReasonStorageFull, c.Recheck, "The instance is in %s. %s was requested, and the cloud may refuse it", StatusStorageFull, describeIntent(*p)), true
-		case p.JobTime != nil && c.Now.Sub(p.JobTime.Time) >= jobPatience:
+		case p.JobID != "" && p.JobTime != nil && c.Now.Sub(p.JobTime.Time) >= jobPatience:
 			return d.decline(ReasonStalled, c.Recheck, "%s has been in progress for %s, and the cloud's job %s has not ended. Contact the cloud's support", describeIntent(*p), durationText(c.Now.Sub(p.JobTime.Time)), p.JobID), true
 		case IsStalled(*p, c.Instance.observed(c.Status.Instance, c.Now), c.Now):
 			advice := "Check the operator"
-			if c.Spec.Apply == v1alpha1.ApplyCloud {
-				advice = "The autopilot requests it again"
+			if p.JobTime != nil {
+				advice = "The cloud has not reported the end of its job"
 			}
 			return d.decline(ReasonStalled, c.Recheck, "%s was requested %s ago and is not done, although the instance is %s. %s", describeIntent(*p), durationText(age), StatusActive, advice), true
 		}
@@ -179,49 +184,38 @@ func (c Case) checkPending(d Decision, kind v1alpha1.ChangeKind) (Decision, bool
 	return d, false
 }
 
-// unpatched returns the intent of that kind that was recorded and never patched, or nil.
-func (c Case) unpatched(kind v1alpha1.ChangeKind) *v1alpha1.Intent {
-	if p := c.Status.Pending; p != nil && p.Kind == kind && c.intentState(p) == unpatched {
-		return p
+// unstarted returns the recorded intent of that kind that has not started, or nil.
+func (c Case) unstarted(kind v1alpha1.ChangeKind) *v1alpha1.Intent {
+	for _, p := range c.Status.Intents() {
+		if p.Kind == kind && c.intentState(p) == unstarted {
+			return p
+		}
 	}
 	return nil
 }
 
-// requestedAt returns when a change was requested.
-func requestedAt(i v1alpha1.Intent) time.Time {
-	if i.AskedTime != nil {
-		return i.AskedTime.Time
+// startedAt returns when the change started. If it has not, it returns when it was decided.
+func startedAt(i v1alpha1.Intent) time.Time {
+	if at := Started(i, v1alpha1.ApplyOperator); at != nil {
+		return at.Time
 	}
 	return i.DecisionTime.Time
 }
 
-// begunAt returns when the change was requested or, if the cloud runs a job for it, when that job began. A job that has
-// just begun is not overdue, however often the cloud failed before.
-func begunAt(i v1alpha1.Intent) time.Time {
-	if i.JobTime != nil {
-		return i.JobTime.Time
-	}
-	return requestedAt(i)
-}
-
 // IsStalled reports whether an intent should be completed by now.
 func IsStalled(i v1alpha1.Intent, inst *v1alpha1.Instance, now time.Time) bool {
-	return Overdue(begunAt(i), inst, now)
+	return Overdue(startedAt(i), inst, now)
 }
 
 // Overdue reports whether a change that was requested at that time should be completed by now.
 func Overdue(since time.Time, inst *v1alpha1.Instance, now time.Time) bool {
-	at := stallsAt(since, inst)
+	at := StallsAt(since, inst)
 	return !at.IsZero() && !now.Before(at)
 }
 
-// StallsAt returns when an intent is overdue: 15 minutes after the latest of its request, the begin of its job, and the
+// StallsAt returns when a change that started at that time is overdue: 15 minutes after the later of its start and the
 // instance becoming ACTIVE. It returns zero if the instance is not ACTIVE.
-func StallsAt(i v1alpha1.Intent, inst *v1alpha1.Instance) time.Time {
-	return stallsAt(begunAt(i), inst)
-}
-
-func stallsAt(since time.Time, inst *v1alpha1.Instance) time.Time {
+func StallsAt(since time.Time, inst *v1alpha1.Instance) time.Time {
 	if inst == nil || inst.Status != StatusActive {
 		return time.Time{}
 	}

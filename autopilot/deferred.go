@@ -23,6 +23,15 @@ func (c Case) untilWindowOpens() time.Duration {
 	return window.UntilOpen(*c.Spec.Flavor.Window, c.Now)
 }
 
+// UntilWindowCloses returns how long a flavor may still change; 0 means that the window is closed. It returns false if
+// the policy has no window.
+func UntilWindowCloses(spec v1alpha1.Spec, now time.Time) (remaining time.Duration, ok bool) {
+	if spec.Flavor.Window == nil {
+		return 0, false
+	}
+	return window.UntilClose(*spec.Flavor.Window, now), true
+}
+
 // pendingDeferral returns the deferred change that still waits for the window. It returns nil if that change is older
 // than maxDeferral, or if the flavor has changed since it was deferred.
 func (c Case) pendingDeferral() *v1alpha1.Deferred {

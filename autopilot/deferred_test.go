@@ -40,8 +40,14 @@ func TestDecideMakesADeferredChangeWhenTheWindowOpens(t *testing.T) {
 		t.Fatalf("an hour later: intent %+v, deferred %+v, again in %s", v.Intent, c.Status.Deferred, v.RequeueAfter)
 	}
 	v = at(wednesday.Add(time.Hour).Add(v.RequeueAfter), false)
-	if v.Intent == nil || v.Intent.Kind != v1alpha1.KindFlavor || c.Status.Deferred != nil {
+	if v.Intent == nil || v.Intent.Kind != v1alpha1.KindFlavor {
 		t.Fatalf("when the window opens: intent %+v, deferred %+v", v.Intent, c.Status.Deferred)
+	}
+	if s := RecordOutcome(c, v, Followed{}, Patched{Result: PatchRefused}).Status; s.Deferred == nil {
+		t.Error("a refused change no longer waits, though nobody has made it")
+	}
+	if s := RecordOutcome(c, v, Followed{}, Patched{Result: PatchAccepted}).Status; s.Deferred != nil {
+		t.Errorf("a change that is made still waits: %+v", s.Deferred)
 	}
 }
 

@@ -10,6 +10,8 @@ var (
 	ErrConflict = errors.New("changed since it was read")
 	// ErrGone means that the object does not exist.
 	ErrGone = errors.New("no longer exists")
+	// ErrNotRequested means that a step before the request for a change failed, so nothing was requested.
+	ErrNotRequested = errors.New("nothing was requested")
 )
 
 // RefusedError means that the API server or the cloud received a change and does not allow it.

@@ -16,40 +16,34 @@ import (
 type intentState int
 
 const (
-	waiting   intentState = iota // the Rds requests it, and the cloud has not made it
-	unpatched                    // recorded, but neither the Rds nor the cloud has it; decide again
+	unstarted intentState = iota // recorded, and not started; decide again
+	waiting                      // started, and the cloud has not made it yet
 	completed                    // the cloud has made it, even if the Rds requests something else by now
 	lost                         // the Rds no longer requests it, and the cloud has not made it
 )
 
-// intentState derives the progress of an intent from what the Rds requests and what the cloud has.
+// intentState derives the progress of an intent from what the Rds requests and what the cloud has. What the cloud has
+// started goes on even if the Rds no longer requests it.
 func (c Case) intentState(i *v1alpha1.Intent) intentState {
 	if c.Instance == nil {
 		return waiting
 	}
-	if i.Kind == v1alpha1.KindFlavor {
-		switch {
-		case c.Instance.Flavor == i.To && c.Instance.Status == StatusActive:
-			return completed
-		case i.JobID != "" && c.Jobs[i.JobID].State == JobDone && c.Instance.Status == StatusActive:
-			return completed // and another writer has changed it since
-		case c.isRequested(i), c.Instance.Flavor == i.To:
-			return waiting
-		case c.Wanted.Flavor == i.From && c.Instance.Flavor == i.From && i.AskedTime == nil:
-			return unpatched
-		}
-		return lost
+	isFlavor := i.Kind == v1alpha1.KindFlavor
+	arrived, ready := c.Instance.VolumeGB >= gigabytes(i.To), c.Instance.Status == StatusActive
+	if isFlavor {
+		arrived = c.Instance.Flavor == i.To
+	} else if c.Instance.Status == StatusStorageFull && c.Spec.Apply == v1alpha1.ApplyCloud {
+		ready = true // and full again, so that the next size can be requested
 	}
-	from, to := gigabytes(i.From), gigabytes(i.To)
 	switch {
-	case c.Instance.VolumeGB >= to && c.Instance.Status == StatusActive:
+	case arrived && ready, isFlavor && c.isJobDone(i): // another writer may have changed the flavor since
 		return completed
-	case c.Instance.VolumeGB >= to && c.Instance.Status == StatusStorageFull && c.Spec.Apply == v1alpha1.ApplyCloud:
-		return completed // and full again, so that the next size can be requested
-	case c.isRequested(i), c.Instance.VolumeGB >= to:
+	case arrived, i.JobTime != nil, c.isBusyWith(i):
 		return waiting
-	case c.Instance.VolumeGB == from && i.AskedTime == nil:
-		return unpatched
+	case c.isRequested(i) && c.Spec.Apply != v1alpha1.ApplyCloud:
+		return waiting
+	case c.NoRds, c.isRequested(i), i.AskedTime == nil && (!isFlavor || c.Wanted.Flavor == i.From):
+		return unstarted
 	}
 	return lost
 }
@@ -58,8 +52,8 @@ func (c Case) intentState(i *v1alpha1.Intent) intentState {
 type Followed struct {
 	Status    v1alpha1.Status
 	Ended     []v1alpha1.Change // our changes that ended, and changes of other writers
-	Requested []v1alpha1.Intent // intents that the Rds was found to request; not recorded as decisions yet
-	Failed    []v1alpha1.Intent // intents whose job has failed; not recorded as decisions yet
+	Requested []v1alpha1.Intent // intents that were found to have started; not recorded as decisions yet
+	Failed    []v1alpha1.Intent // intents that the cloud no longer makes; not recorded as decisions yet
 }
 
 // FollowUp returns the status updated to what the cloud has now: it ends intents, adds changes of other writers and
@@ -96,8 +90,8 @@ func FollowUp(c Case) Followed {
 	return f
 }
 
-// followIntent returns the intent as it continues, or nil if it has ended. An intent that the Rds requests counts as
-// patched, even if the service stopped before it recorded the patch.
+// followIntent returns the intent as it continues, or nil if it has ended. An intent that is found in the cloud or, with
+// apply: Operator, in the Rds has started, even if the service stopped before it recorded that.
 func (f *Followed) followIntent(c Case, i *v1alpha1.Intent) *v1alpha1.Intent {
 	if i == nil {
 		return nil
@@ -107,8 +101,13 @@ func (f *Followed) followIntent(c Case, i *v1alpha1.Intent) *v1alpha1.Intent {
 		f.Failed = append(f.Failed, *i)
 	}
 	state := c.intentState(i)
-	if i.AskedTime == nil && (state == waiting && !c.NoRds || state == completed) {
-		i = withAskedTime(*i, c.Now)
+	if (state == waiting || state == completed) && Started(*i, c.Spec.Apply) == nil {
+		i = i.DeepCopy()
+		if c.Spec.Apply == v1alpha1.ApplyCloud {
+			i.JobTime = micro(c.Now)
+		}
+		i = c.asked(i)
+		i.Refusal = nil
 		f.Requested = append(f.Requested, *i)
 	}
 	switch state {
@@ -119,14 +118,19 @@ func (f *Followed) followIntent(c Case, i *v1alpha1.Intent) *v1alpha1.Intent {
 		f.Ended = append(f.Ended, c.endIntent(i, v1alpha1.OutcomeLost))
 		return nil
 	}
+	if c.isRequested(i) {
+		return c.asked(i)
+	}
 	return i
 }
 
-// withAskedTime returns a copy of the intent that counts as requested now.
-func withAskedTime(i v1alpha1.Intent, now time.Time) *v1alpha1.Intent {
-	i = *i.DeepCopy()
-	i.AskedTime, i.Refusal = micro(now), nil
-	return &i
+// asked returns the intent with the time since which the Rds requests it.
+func (c Case) asked(i *v1alpha1.Intent) *v1alpha1.Intent {
+	if i.AskedTime == nil && !c.NoRds {
+		i = i.DeepCopy()
+		i.AskedTime = micro(c.Now)
+	}
+	return i
 }
 
 // unfulfilled returns the size and the flavor that another writer requested in the Rds and that the cloud has not made.
@@ -157,9 +161,13 @@ func (c Case) unfulfilled(s *v1alpha1.Status) []v1alpha1.Unfulfilled {
 
 // endIntent returns the record of an intent that has ended.
 func (c Case) endIntent(i *v1alpha1.Intent, o v1alpha1.Outcome) v1alpha1.Change {
+	start := Started(*i, c.Spec.Apply)
+	if start == nil {
+		start = micro(c.Now)
+	}
 	return v1alpha1.Change{
 		Kind: i.Kind, By: v1alpha1.ByAutopilot, From: i.From, To: i.To, Metrics: i.Metrics, ValuePercent: i.ValuePercent,
-		EvidenceTime: &i.EvidenceTime, DecisionTime: &i.DecisionTime, CompletionTime: *micro(c.Now), Outcome: o,
+		EvidenceTime: &i.EvidenceTime, DecisionTime: &i.DecisionTime, StartTime: start, CompletionTime: *micro(c.Now), Outcome: o,
 		Generation: i.Generation,
 	}
 }
@@ -203,7 +211,7 @@ func (c Case) outcomeByOthers(kind v1alpha1.ChangeKind, from string, ended []v1a
 			}
 		}
 		for _, i := range open { // the cloud had our flavor, and reverted it before the instance was ACTIVE
-			if i.Kind == kind && i.To == from && i.AskedTime != nil {
+			if i.Kind == kind && i.To == from && Started(*i, c.Spec.Apply) != nil {
 				return v1alpha1.OutcomeRolledBack
 			}
 		}

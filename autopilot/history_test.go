@@ -121,13 +121,13 @@ func (s *simulation) round(killedAfter int) {
 		return
 	}
 	if v.Intent == nil {
-		s.status = RecordOutcome(c, v, f, s.askCloud(c, Patched{}, killedAfter)).Status
+		s.status = RecordOutcome(c, v, f, Patched{}).Status
 		return
 	}
 	s.status = c.Status
 	if s.noRds {
 		if killedAfter > 1 {
-			s.status = RecordOutcome(c, v, f, s.askCloud(c, Patched{}, killedAfter)).Status
+			s.status = RecordOutcome(c, v, f, s.askCloud(*v.Intent, Patched{}, killedAfter)).Status
 		}
 		return
 	}
@@ -139,23 +139,23 @@ func (s *simulation) round(killedAfter int) {
 	if sig := SignalOf(s.intake, v1alpha1.MetricStorage); s.silent && sig != nil {
 		used = s.truth[sig.MessageID]
 	}
-	s.patch(*v.Intent, used)
+	p := Patched{Result: PatchPresent}
+	if !s.wanted.Includes(*v.Intent) {
+		s.patch(*v.Intent, used)
+		p.Result = PatchAccepted
+	}
 	if killedAfter == 2 {
 		s.logf("… and is killed before it notes the patch")
 		return
 	}
-	asking := c
-	asking.Wanted = s.wanted
-	s.status = RecordOutcome(c, v, f, s.askCloud(asking, Patched{Result: PatchAccepted}, killedAfter)).Status
+	if s.spec.Apply == v1alpha1.ApplyCloud {
+		p = s.askCloud(*v.Intent, p, killedAfter)
+	}
+	s.status = RecordOutcome(c, v, f, p).Status
 }
 
 // askCloud is the request to the cloud, whose answer may be lost.
-func (s *simulation) askCloud(c Case, p Patched, killedAfter int) Patched {
-	i := c.NextCloudRequest()
-	if i == nil {
-		return p
-	}
-	s.status = c.Status // an intent is stored before
+func (s *simulation) askCloud(i v1alpha1.Intent, p Patched, killedAfter int) Patched {
 	p.Cloud = &CloudAnswer{Kind: i.Kind, To: i.To}
 	if s.makes != nil || s.inst.Status != StatusActive && (s.inst.Status != StatusStorageFull || i.Kind == v1alpha1.KindFlavor) {
 		p.Cloud.Reason, p.Cloud.Message = ReasonInstanceBusy, "busy"
@@ -167,7 +167,11 @@ func (s *simulation) askCloud(c Case, p Patched, killedAfter int) Patched {
 	case "is silent":
 		p.Cloud.Reason, p.Cloud.Message = CloudUnreachable, "no answer"
 	default:
-		s.check(*i, s.used)
+		used := s.used
+		if sig := SignalOf(s.intake, v1alpha1.MetricStorage); s.silent && sig != nil {
+			used = s.truth[sig.MessageID]
+		}
+		s.check(i, used)
 		job := fmt.Sprint("job ", len(s.jobs)+1)
 		s.jobs[job], s.makes = Job{}, i.DeepCopy()
 		s.makes.JobID, s.inst.Status = job, "MODIFYING"

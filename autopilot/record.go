@@ -19,26 +19,31 @@ const (
 )
 
 // RecordIntent returns the status with the change that a verdict makes. The caller must store it before anything is
-// patched, so that a restart does not lose the change.
+// requested, so that a restart does not lose the change. Earlier intents stay recorded as long as they may still come
+// about.
 func RecordIntent(c Case, v Verdict) v1alpha1.Status {
 	s := c.Status.Copy()
-	if o := s.Overtaken; o != nil && c.intentState(o) == unpatched {
-		s.Overtaken = nil
-	}
-	switch p := s.Pending; {
-	case v.Intent != nil:
-		if p != nil && p.Kind != v.Intent.Kind && c.intentState(p) == waiting {
-			s.Overtaken = p
+	earlier := s.Intents()
+	s.Pending, s.Overtaken, s.Deferred = v.Intent, nil, v.Deferred
+	for _, i := range earlier {
+		switch {
+		case v.Intent != nil && v.Intent.Kind == i.Kind, !c.isKept(i, v):
+		case s.Pending == nil:
+			s.Pending = i
+		default:
+			s.Overtaken = i
 		}
-		s.Pending = v.Intent
-	case p != nil && c.intentState(p) == unpatched && !v.postponed(p):
-		s.Pending = nil // its alarm cleared before anything was patched
-	}
-	s.Deferred = v.Deferred
-	if v.Intent != nil && v.Intent.Kind == v1alpha1.KindFlavor {
-		s.Deferred = nil
 	}
 	return s
+}
+
+// isKept reports whether an intent stays recorded that the verdict does not replace: it has started, or its last
+// request may have started it, or its alarm lasts, or the Rds requests it, so that the change would not look like
+// another writer's.
+func (c Case) isKept(i *v1alpha1.Intent, v Verdict) bool {
+	r := i.Refusal
+	isUnclear := r != nil && r.Reason == CloudUnreachable && c.Now.Sub(r.Time.Time) < stallAfter
+	return c.intentState(i) != unstarted || isUnclear || c.isRequested(i) || v.postponed(i)
 }
 
 // PatchResult is the result of the patch of an intent.
@@ -48,6 +53,7 @@ type PatchResult int
 const (
 	PatchNotMade  PatchResult = iota // there was nothing to patch, or the result is not known
 	PatchAccepted                    // the Rds requests the change now
+	PatchPresent                     // the Rds requested the change before, so no patch was needed
 	PatchReverted                    // the API server accepted the patch and returned another value
 	PatchRefused                     // the API server refused the patch
 )
@@ -56,7 +62,7 @@ const (
 type Patched struct {
 	Result  PatchResult
 	Message string
-	Cloud   *CloudAnswer // to a request for this or an earlier intent; nil if there was no request
+	Cloud   *CloudAnswer // to the request for the intent; nil if there was no request
 }
 
 // Recorded holds the status after a verdict, and what to report to people once the status is stored.
@@ -89,41 +95,47 @@ func RecordOutcome(c Case, v Verdict, f Followed, p Patched) Recorded {
 	}
 	if i := s.Pending; v.Intent != nil && i != nil {
 		switch p.Result {
-		case PatchAccepted:
-			s.Pending = withAskedTime(*i, c.Now)
+		case PatchAccepted, PatchPresent:
+			if s.Pending = c.asked(i); c.Spec.Apply != v1alpha1.ApplyCloud {
+				s.Pending.Refusal = nil
+			}
 		case PatchReverted:
 			done.Ended = append(done.Ended, c.endIntent(i, v1alpha1.OutcomeLost))
 			s.Changes, s.Pending = prependChange(s.Changes, done.Ended[0]), nil
 			done.Ended[0] = s.Changes[0] // with the count of equal changes
 		case PatchRefused:
-			refusal := v1alpha1.Refusal{Count: 1, Time: *micro(c.Now), Message: p.Message}
-			if i.Refusal != nil {
-				refusal.Count += i.Refusal.Count
-			}
-			i.Refusal = &refusal
+			s.Pending = c.refused(i, "", p.Message)
 		}
 	}
 	for _, d := range v.Decisions {
 		if d.Acts() {
-			switch p.Result {
-			case PatchNotMade:
-				continue
-			case PatchReverted:
+			switch {
+			case p.Result == PatchReverted:
 				d = c.declineReverted(d, done.Ended[0])
 				v.Contest = &d
-			case PatchRefused:
-				d = d.declineRefused(*s.Pending.Refusal, refusalWait(s.Pending.Refusal.Count))
+			case p.Result == PatchRefused:
+				d = d.declineRefused(*s.Pending.Refusal, s.Pending.Refusal.NextTime.Sub(c.Now))
+			case p.Result == PatchNotMade, c.Spec.Apply == v1alpha1.ApplyCloud: // the cloud's answer decides
+				continue
 			}
 			v.requeueAfter(d.RequeueAfter)
 		}
 		answers = append(answers, d)
 	}
 	if p.Cloud != nil {
-		answers = append(answers, c.recordAnswer(s, *p.Cloud)...)
+		for _, d := range c.recordAnswer(s, *p.Cloud) {
+			v.requeueAfter(d.RequeueAfter)
+			answers = append(answers, d)
+		}
+	}
+	for _, i := range s.Intents() {
+		if i.Kind == v1alpha1.KindFlavor && Started(*i, c.Spec.Apply) != nil {
+			s.Deferred = nil // it waits for the window no longer
+		}
 	}
 	done.News = recordDecisions(s, answers, c.Now)
 	s.ObservedGeneration = c.Generation
-	setProgressing(s, c.Generation, c.Now)
+	setProgressing(s, c.Spec.Apply, c.Generation, c.Now)
 	setLimited(s, v, c.Generation, c.Now)
 	setContested(s, c, v)
 	Summarize(s)
@@ -131,7 +143,7 @@ func RecordOutcome(c Case, v Verdict, f Followed, p Patched) Recorded {
 	return done
 }
 
-// decisionsFor returns the decisions on the alarms of an intent that the Rds was found to request.
+// decisionsFor returns the decisions on the alarms of an intent that has started.
 func (c Case) decisionsFor(i v1alpha1.Intent) []Decision {
 	d := Decision{Action: actionFor(i.Kind), Reason: ReasonAlarmInForce, From: i.From, To: i.To, Message: i.Message}
 	if percent, err := strconv.ParseFloat(i.ValuePercent, 64); err == nil {
@@ -162,7 +174,7 @@ func (c Case) declineReverted(d Decision, lost v1alpha1.Change) Decision {
 	return d.decline(ReasonContested, wait, "The Kubernetes API accepted the patch (%s) and restored the old value at once. Check admission policies and webhooks", change)
 }
 
-// postponed reports whether an intent that was never patched is still needed.
+// postponed reports whether an intent that has not started is still needed.
 func (v Verdict) postponed(i *v1alpha1.Intent) bool {
 	return slices.ContainsFunc(v.Decisions, func(d Decision) bool {
 		isRefused := i.Refusal != nil && i.Refusal.Reason == string(d.Reason)

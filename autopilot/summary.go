@@ -19,7 +19,7 @@ func Summarize(s *v1alpha1.Status) {
 		s.Summary.LastChange = truncate(summarizeChange(s.Changes[0]))
 	}
 	for _, p := range s.Intents() {
-		if p.AskedTime != nil {
+		if p.JobTime != nil || p.AskedTime != nil && p.Refusal == nil {
 			s.Summary.LastChange = truncate(shortStep(p.Kind, p.From, p.To) + ", in progress")
 			break
 		}

@@ -12,16 +12,29 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// dueInCloud returns the stored intent that the cloud has to be asked for now, or nil.
-func (r *round) dueInCloud(c autopilot.Case, patched autopilot.Patched) *v1alpha1.Intent {
-	if patched.Result == autopilot.PatchAccepted {
-		c.Wanted = r.target.Wanted
+// request requests a stored intent: from the operator by a patch of the Rds, and then with spec.apply: Cloud from the
+// cloud. Both wait for other systems, so a request for a flavor is cancelled when the window closes.
+func (r *round) request(ctx context.Context, i v1alpha1.Intent) (autopilot.Patched, error) {
+	if remaining, ok := autopilot.UntilWindowCloses(r.rap.Spec, r.Now()); ok && i.Kind == v1alpha1.KindFlavor {
+		if remaining <= 0 {
+			r.log.Info("nothing is requested, because the window has closed")
+			return autopilot.Patched{}, nil
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, remaining)
+		defer cancel()
 	}
-	return c.NextCloudRequest()
+	patched, err := r.patchRds(ctx, i)
+	isRequested := r.target.NoRds || patched.Result == autopilot.PatchAccepted || patched.Result == autopilot.PatchPresent
+	if err == nil && isRequested && r.rap.Spec.Apply == v1alpha1.ApplyCloud {
+		patched.Cloud = r.changeInCloud(ctx, i)
+	}
+	return patched, err
 }
 
 // changeInCloud requests a stored intent from the cloud itself, for databases with spec.apply: Cloud. It returns nil
-// if it does not ask the cloud, because the target has changed or too many other flavors are changing.
+// if it does not ask the cloud, because the target has changed, the window has closed or too many other flavors are
+// changing.
 func (r *round) changeInCloud(ctx context.Context, i v1alpha1.Intent) *autopilot.CloudAnswer {
 	if err := r.confirmTarget(ctx); err != nil {
 		r.log.Info("the cloud is not asked yet", zap.Error(err))
@@ -37,7 +50,8 @@ func (r *round) changeInCloud(ctx context.Context, i v1alpha1.Intent) *autopilot
 		r.log.Info("the cloud has begun", zap.String("kind", string(i.Kind)), zap.String("from", i.From), zap.String("to", i.To), zap.String("job", a.JobID))
 		return a
 	}
-	if errors.Is(err, autopilot.ErrConflict) {
+	a.Unsent = errors.Is(err, autopilot.ErrNotRequested)
+	if errors.Is(err, autopilot.ErrConflict) || a.Unsent && ctx.Err() != nil {
 		r.log.Info("the cloud is not asked yet", zap.Error(err))
 		return nil
 	}

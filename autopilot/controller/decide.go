@@ -29,12 +29,17 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	followed := autopilot.FollowUp(c)
 	c.Status = followed.Status
 	readErr := errors.Join(r.readAlarms(ctx, &c), r.readWriters(ctx, &c), r.readFlavors(ctx, &c))
-	defer r.releaseUnused()
+	var patched autopilot.Patched
+	defer func() {
+		if patched.Result != autopilot.PatchAccepted { // an operator may apply the patch before the status shows it
+			r.releaseUnused()
+		}
+	}()
 
 	verdict := autopilot.Decide(c)
 	c.Status = autopilot.RecordIntent(c, verdict)
 	ended := followed.Ended
-	if verdict.Intent != nil || c.NextCloudRequest() != nil {
+	if verdict.Intent != nil {
 		if err := r.storeIntent(ctx, c.Status); err != nil {
 			return 0, err
 		}
@@ -42,14 +47,9 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 		r.emitEnded(ended)
 		ended = nil
 	}
-	var patched autopilot.Patched
 	var patchErr error
 	if verdict.Intent != nil {
-		patched, patchErr = r.patchRds(ctx, *verdict.Intent)
-		c.Now = r.Now()
-	}
-	if i := r.dueInCloud(c, patched); i != nil {
-		patched.Cloud = r.changeInCloud(ctx, *i)
+		patched, patchErr = r.request(ctx, *verdict.Intent)
 		c.Now = r.Now()
 	}
 
@@ -75,7 +75,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 
 // releaseUnused gives back the place that readFlavors has reserved, unless the status has a flavor change now.
 func (r *round) releaseUnused() {
-	if heldUntil(&r.rap.Status).IsZero() {
+	if heldUntil(r.rap).IsZero() {
 		r.limiter.release(r.key)
 	}
 }
@@ -90,10 +90,13 @@ func (r *round) recordUnreachable(ctx context.Context, err error) error {
 }
 
 // patchRds requests the change from the operator, by writing the size or flavor into the spec of the Rds. If there is
-// no Rds, it does nothing.
+// no Rds, or the Rds requests the change already, it does nothing.
 func (r *round) patchRds(ctx context.Context, i v1alpha1.Intent) (autopilot.Patched, error) {
 	if r.target.NoRds {
 		return autopilot.Patched{}, nil
+	}
+	if r.target.Wanted.Includes(i) {
+		return autopilot.Patched{Result: autopilot.PatchPresent}, nil
 	}
 	if err := r.confirmTarget(ctx); err != nil {
 		return autopilot.Patched{}, err
@@ -133,7 +136,11 @@ func (r *round) confirmTarget(ctx context.Context) error {
 func (r *round) requeueAfter(soonest time.Duration) time.Duration {
 	inst := r.rap.Status.Instance
 	busy := inst == nil || inst.Status != autopilot.StatusActive && inst.Status != autopilot.StatusStorageFull // a full instance may stay full for days
-	if len(r.rap.Status.Intents()) == 0 && !busy {
+	changing := slices.ContainsFunc(r.rap.Status.Intents(), func(i *v1alpha1.Intent) bool {
+		_, ok := autopilot.MayHaveStarted(*i, r.rap.Spec.Apply)
+		return ok
+	})
+	if !changing && !busy {
 		return soonest
 	}
 	if soonest > 0 {

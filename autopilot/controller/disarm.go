@@ -44,12 +44,13 @@ func (r *round) disarm(ctx context.Context, reason, message string) error {
 	return nil
 }
 
-// storeOff stores that autopilot is off and which alarm objects remain in the cloud. It drops pending and deferred
-// changes.
+// storeOff stores that autopilot is off and which alarm objects remain in the cloud. It drops changes that have not
+// started. One that may have started stays recorded: it counts for cooldown and budget once autopilot is on again.
 func (r *round) storeOff(ctx context.Context, left v1alpha1.Alarms, reason, message string) error {
 	return r.update(ctx, func(s *v1alpha1.Status) {
-		s.Switch, s.Alarms, s.Pending, s.Overtaken, s.Deferred = r.lastSwitch, left, nil, nil, nil
+		s.Switch, s.Alarms, s.Deferred = r.lastSwitch, left, nil
 		s.OverThresholdSince = nil // nobody reads the used space while autopilot is off
+		autopilot.DropUnstarted(s, r.rap.Spec.Apply)
 		s.ObservedGeneration = r.rap.Generation
 		autopilot.SetOff(s, reason, message, r.rap.Generation, r.now)
 	})

@@ -37,7 +37,7 @@ func (l *flavorLimiter) reserve(k Key, most int, now time.Time) bool {
 	defer l.mu.Unlock()
 	others := make(map[Key]bool)
 	l.cache.EachAutopilot(func(a *v1alpha1.RdsAutopilot) {
-		if now.Before(heldUntil(&a.Status)) {
+		if now.Before(heldUntil(a)) {
 			others[Key{a.Namespace, a.Name}] = true
 		}
 	})
@@ -65,17 +65,14 @@ func (l *flavorLimiter) release(k Key) {
 
 // heldUntil returns until when a flavor change counts: until it stalls, and at most for maxHold. It returns the zero
 // time if no flavor is changing.
-func heldUntil(s *v1alpha1.Status) (until time.Time) {
-	for _, i := range s.Intents() {
-		if !autopilot.OccupiesFlavorSlot(*i) {
+func heldUntil(a *v1alpha1.RdsAutopilot) (until time.Time) {
+	for _, i := range a.Status.Intents() {
+		since, ok := autopilot.MayHaveStarted(*i, a.Spec.Apply)
+		if i.Kind != v1alpha1.KindFlavor || !ok {
 			continue
 		}
-		begin := i.DecisionTime
-		if i.JobTime != nil {
-			begin = *i.JobTime
-		}
-		end := begin.Add(maxHold)
-		if stalls := autopilot.StallsAt(*i, s.Instance); !stalls.IsZero() && stalls.Before(end) {
+		end := since.Add(maxHold)
+		if stalls := autopilot.StallsAt(since, a.Status.Instance); !stalls.IsZero() && stalls.Before(end) {
 			end = stalls
 		}
 		if end.After(until) {

@@ -36,18 +36,33 @@ func TestFlavorLimiterCountsChangesOfTheCache(t *testing.T) {
 		a.Status.Instance = &v1alpha1.Instance{Status: status, ActiveSince: &since}
 		return a
 	}
+	const twoHours = 2 * time.Hour
 	refused := changing(time.Minute, "ACTIVE")
-	refused.Status.Pending.Refusal = &v1alpha1.Refusal{Count: 1}
+	refused.Status.Pending.Refusal, refused.Status.Pending.AskedTime = &v1alpha1.Refusal{Count: 1}, nil
+	byCloud := refused.DeepCopy()
+	byCloud.Spec.Apply, byCloud.Status.Pending.AskedTime = v1alpha1.ApplyCloud, &byCloud.Status.Pending.DecisionTime
+	byCloud.Status.Pending.Refusal.Reason = "InstanceBusy"
+	unclear := byCloud.DeepCopy()
+	unclear.Status.Pending.Refusal.Reason, unclear.Status.Pending.Refusal.Time = "CloudUnreachable", refused.Status.Pending.DecisionTime
+	late := changing(time.Minute, "MODIFYING")
+	late.Status.Pending.DecisionTime = metav1.NewMicroTime(now.Add(-twoHours))
+	lateInCloud := late.DeepCopy()
+	lateInCloud.Spec.Apply = v1alpha1.ApplyCloud
+	lateInCloud.Status.Pending.JobTime, lateInCloud.Status.Pending.AskedTime = late.Status.Pending.AskedTime, &late.Status.Pending.DecisionTime
 	for name, tc := range map[string]struct {
 		of    *v1alpha1.RdsAutopilot
 		holds bool
 	}{
-		"in progress":             {changing(14*time.Minute, "MODIFYING"), true},
-		"stalled":                 {changing(15*time.Minute, "ACTIVE"), false},
-		"failed for an hour":      {changing(time.Hour, "FAILED"), true},
-		"failed for two hours":    {changing(2*time.Hour, "FAILED"), false},
-		"refused by the API":      {refused, false},
-		"no change of the flavor": {&v1alpha1.RdsAutopilot{}, false},
+		"in progress":          {changing(14*time.Minute, "MODIFYING"), true},
+		"stalled":              {changing(15*time.Minute, "ACTIVE"), false},
+		"failed for an hour":   {changing(time.Hour, "FAILED"), true},
+		"failed for two hours": {changing(2*time.Hour, "FAILED"), false},
+		"refused by the API":   {refused, false},
+		"refused by the cloud": {byCloud, false},
+		"the answer was lost":  {unclear, true},
+		"decided two hours ago, patched a minute ago":  {late, true},
+		"decided two hours ago, accepted a minute ago": {lateInCloud, true},
+		"no change of the flavor":                      {&v1alpha1.RdsAutopilot{}, false},
 	} {
 		l := newFlavorLimiter(register{autopilots: []*v1alpha1.RdsAutopilot{tc.of}})
 		if free := l.reserve(Key{"ns", "b"}, 1, now); free == tc.holds {

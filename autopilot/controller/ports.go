@@ -67,8 +67,8 @@ type RdsPatcher interface {
 type CloudChanger interface {
 	// Change requests the absolute size or flavor of the intent, only if the instance is still as it was decided on;
 	// otherwise it returns autopilot.ErrConflict. It returns the id of the started job, or an empty id if the
-	// instance already has that size or flavor. An *autopilot.RefusedError is a refusal. After any other error it is
-	// unknown whether a job has started.
+	// instance already has that size or flavor. An *autopilot.RefusedError is a refusal. After
+	// autopilot.ErrNotRequested no job has started. After any other error that is unknown.
 	Change(ctx context.Context, instanceID string, i v1alpha1.Intent) (jobID string, err error)
 	// Job returns the state of a job. It may return JobRunning without a request to the cloud if many jobs are running.
 	Job(ctx context.Context, id string) (autopilot.Job, error)

@@ -93,7 +93,7 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 			}
 		}
 		for _, p := range s.Intents() {
-			if p.AskedTime != nil {
+			if autopilot.Started(*p, a.Spec.Apply) != nil && watched(a) {
 				pending[[2]string{string(p.Kind), strconv.FormatBool(autopilot.IsStalled(*p, s.Instance, now))}]++
 			}
 		}

@@ -277,6 +277,18 @@ func (w *world) update(in dynamic.ResourceInterface, object any, subresource ...
 	return stored.GetResourceVersion()
 }
 
+func (w *world) create(in dynamic.ResourceInterface, kind string, object any) {
+	w.t.Helper()
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	w.must(err)
+	o := &unstructured.Unstructured{Object: fields}
+	o.SetAPIVersion(otcv1.GroupVersion().String())
+	o.SetKind(kind)
+	_, err = in.Create(w.t.Context(), o, metav1.CreateOptions{})
+	w.must(err)
+	synctest.Wait()
+}
+
 // remove deletes an object; one that has a finalizer stays until that is gone.
 func (w *world) remove(in dynamic.ResourceInterface) {
 	w.t.Helper()

@@ -34,6 +34,19 @@ func UntilOpen(w v1alpha1.Window, now time.Time) time.Duration {
 	return h.untilOpen(now)
 }
 
+// UntilClose returns how long the window stays open; 0 means that it is closed. An invalid window is closed.
+func UntilClose(w v1alpha1.Window, now time.Time) time.Duration {
+	h, err := parse(w)
+	if err != nil {
+		return 0
+	}
+	opens, closes := h.next(now)
+	if now.Before(opens) || closes.IsZero() {
+		return 0
+	}
+	return closes.Sub(now)
+}
+
 // hours is a parsed window.
 type hours struct {
 	days       []v1alpha1.Day // empty means every day
@@ -84,6 +97,15 @@ func weekdays() []v1alpha1.Day {
 
 // untilOpen returns how long the window stays closed; 0 means that it is open.
 func (h hours) untilOpen(now time.Time) time.Duration {
+	opens, closes := h.next(now)
+	if closes.IsZero() {
+		return Never
+	}
+	return max(0, opens.Sub(now))
+}
+
+// next returns when the present or next window opens and closes; zero times if there is none within two weeks.
+func (h hours) next(now time.Time) (opens, closes time.Time) {
 	year, month, today := now.In(h.zone).Date()
 	for day := -1; day <= 14; day++ { // yesterday's window may reach over midnight
 		date := time.Date(year, month, today+day, 0, 0, 0, 0, time.UTC)
@@ -91,10 +113,10 @@ func (h hours) untilOpen(now time.Time) time.Duration {
 			continue
 		}
 		if opens, closes := h.on(date); now.Before(closes) && opens.Before(closes) {
-			return max(0, opens.Sub(now))
+			return opens, closes
 		}
 	}
-	return Never
+	return time.Time{}, time.Time{}
 }
 
 // on returns when the window of a date opens and closes. The date is a midnight in UTC. Both times are equal if the

@@ -19,19 +19,20 @@ import (
 // may be old. It requests nothing and returns an empty id if the instance already has the size or flavor, or a larger
 // size.
 //
-// The error wraps autopilot.ErrConflict if the instance is not ready or has another flavor than the intent starts
-// from. It is an autopilot.RefusedError if the cloud refuses. After any other error, the change may have begun.
+// The error wraps autopilot.ErrConflict if the instance has another flavor than the intent starts from, and
+// autopilot.ErrNotRequested if a step before the request failed. It is an autopilot.RefusedError if the cloud refuses or
+// the instance is not ready. After any other error, the change may have begun.
 func (c *Cloud) Change(ctx context.Context, instanceID string, i v1alpha1.Intent) (jobID string, err error) {
 	inst, err := c.api.Instance(ctx, instanceID)
 	if err != nil {
-		return "", fmt.Errorf("read instance %s: %w", instanceID, err)
+		return "", fmt.Errorf("%w: read instance %s: %w", autopilot.ErrNotRequested, instanceID, err)
 	}
 	switch i.Kind {
 	case v1alpha1.KindVolume:
 		to, err := strconv.Atoi(i.To)
 		switch {
 		case err != nil:
-			return "", fmt.Errorf("enlarge instance %s: %w", instanceID, err)
+			return "", fmt.Errorf("%w: enlarge instance %s: %w", autopilot.ErrNotRequested, instanceID, err)
 		case inst.VolumeGB >= to:
 			return "", nil
 		case inst.Status != autopilot.StatusActive && inst.Status != autopilot.StatusStorageFull:
@@ -51,11 +52,11 @@ func (c *Cloud) Change(ctx context.Context, instanceID string, i v1alpha1.Intent
 		jobID, err = c.api.Resize(ctx, instanceID, i.To)
 		return jobID, refusal(err)
 	}
-	return "", fmt.Errorf("unknown kind of change %q", i.Kind)
+	return "", fmt.Errorf("%w: unknown kind of change %q", autopilot.ErrNotRequested, i.Kind)
 }
 
 func notReady(inst otc.Instance) error {
-	return fmt.Errorf("instance %s is in %s: %w", inst.ID, inst.Status, autopilot.ErrConflict)
+	return &autopilot.RefusedError{Reason: autopilot.ReasonInstanceBusy, Message: fmt.Sprintf("instance %s is in %s", inst.ID, inst.Status)}
 }
 
 // refusal returns an autopilot.RefusedError if the cloud refused for good. It returns other errors as they are:
@@ -109,7 +110,7 @@ func (c *Cloud) Job(ctx context.Context, id string) (autopilot.Job, error) {
 	}
 	switch strings.ToLower(job.Status) {
 	case "completed":
-		return autopilot.Job{State: autopilot.JobDone}, nil
+		return autopilot.Job{State: autopilot.JobDone, EndTime: job.Ended}, nil
 	case "failed":
 		return autopilot.Job{State: autopilot.JobFailed, Message: job.FailReason}, nil
 	}

@@ -5,6 +5,7 @@ package otc
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/opentelekomcloud/gophertelekomcloud/openstack/rds/v3/instances"
 )
@@ -29,10 +30,14 @@ func (c *Cloud) Resize(ctx context.Context, instanceID, flavor string) (jobID st
 	return *id, nil
 }
 
+// jobTime is the form of times in a job.
+const jobTime = "2006-01-02T15:04:05-0700"
+
 // Job is the state of a change.
 type Job struct {
 	Status     string // Running, Completed or Failed
 	FailReason string
+	Ended      time.Time // zero if the job runs, or if the cloud does not tell
 }
 
 // Job reads a job by its id. The error wraps ErrNotFound if the cloud does not know it. The SDK can only wait for a
@@ -42,10 +47,15 @@ func (c *Cloud) Job(ctx context.Context, id string) (Job, error) {
 		Job struct {
 			Status     string `json:"status"`
 			FailReason text   `json:"fail_reason"`
+			Ended      text   `json:"ended"`
 		} `json:"job"`
 	}
 	if err := c.doRequest(ctx, opGetJob, http.MethodGet, "jobs?id="+id, nil, &reply, id); err != nil {
 		return Job{}, err
 	}
-	return Job{Status: reply.Job.Status, FailReason: c.transport.clean(string(reply.Job.FailReason))}, nil
+	ended, err := time.Parse(jobTime, string(reply.Job.Ended))
+	if err != nil { // the caller can do without
+		ended = time.Time{}
+	}
+	return Job{Status: reply.Job.Status, FailReason: c.transport.clean(string(reply.Job.FailReason)), Ended: ended}, nil
 }

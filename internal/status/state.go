@@ -96,7 +96,7 @@ func (v *view) judge(d *database) (state, string) {
 		if r := i.Refused(); r != nil {
 			return refused, autopilot.DescribeRefusal(*r)
 		}
-		if i.AskedTime != nil && autopilot.IsStalled(*i, s.Instance, v.now) {
+		if autopilot.Started(*i, a.Spec.Apply) != nil && autopilot.IsStalled(*i, s.Instance, v.now) {
 			return stalled, step(i.Kind, i.From, i.To) + " was requested but is not completed in time"
 		}
 	}

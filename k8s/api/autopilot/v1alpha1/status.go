@@ -82,7 +82,8 @@ type Status struct {
 	// ended.
 	// +optional
 	Pending *Intent `json:"pending,omitempty"`
-	// overtaken is a flavor change that was pending for so long that storage had to go first.
+	// overtaken is a change of the other kind than pending, for example a flavor change that was pending for so long
+	// that storage had to go first.
 	// +optional
 	Overtaken *Intent `json:"overtaken,omitempty"`
 	// overThresholdSince is since when every value read of the used space was at or over the threshold. A lower value
@@ -268,14 +269,15 @@ type Intent struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 	// askedTime is when the API server accepted the patch, or when a check first found the change in the spec of the
-	// Rds. Without an Rds it is when the cloud began the change.
+	// Rds.
 	// +optional
 	AskedTime *metav1.MicroTime `json:"askedTime,omitempty"`
 	// jobID is the id of the cloud's job that makes the change, if the autopilot has requested it from the cloud
 	// itself.
 	// +optional
 	JobID string `json:"jobID,omitempty"`
-	// jobTime is when the cloud began that job.
+	// jobTime is when the cloud accepted the autopilot's request for the change, or when a check first found the change
+	// in the cloud. Without it, a change with apply: Cloud has not started.
 	// +optional
 	JobTime *metav1.MicroTime `json:"jobTime,omitempty"`
 	// refusal is set while the API server refuses the patch, or the cloud refuses the change.
@@ -297,7 +299,7 @@ type Refusal struct {
 	// reason is the code of the cloud's refusal, as in decisions. It is empty if the API server refuses.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// nextTime is the earliest time of the next request to the cloud.
+	// nextTime is the earliest time of the next request.
 	// +optional
 	NextTime *metav1.MicroTime `json:"nextTime,omitempty"`
 }
@@ -373,6 +375,10 @@ type Change struct {
 	// decisionTime is the time of the decision.
 	// +optional
 	DecisionTime *metav1.MicroTime `json:"decisionTime,omitempty"`
+	// startTime is when the change started: when the request for it succeeded, or when a check first found it in the
+	// cloud.
+	// +optional
+	StartTime *metav1.MicroTime `json:"startTime,omitempty"`
 	// completionTime is when the change ended.
 	CompletionTime metav1.MicroTime `json:"completionTime"`
 	// outcome is Completed, Lost or RolledBack.

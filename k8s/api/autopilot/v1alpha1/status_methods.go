@@ -12,8 +12,7 @@ func (s *Status) Copy() Status {
 	return next
 }
 
-// Intents returns the autopilot's changes that are in progress: the pending one and, if storage had to go first, the
-// flavor change that it overtook.
+// Intents returns the autopilot's changes that have not ended, at most one of each kind.
 func (s *Status) Intents() []*Intent {
 	var intents []*Intent
 	for _, i := range []*Intent{s.Pending, s.Overtaken} {
@@ -27,7 +26,7 @@ func (s *Status) Intents() []*Intent {
 // Refused returns the refusal that prevents the intent, or nil. While a job runs it returns nil, although the refusal
 // of an earlier job stays recorded.
 func (i *Intent) Refused() *Refusal {
-	if i.JobID != "" {
+	if i.JobID != "" || i.JobTime != nil {
 		return nil
 	}
 	return i.Refusal

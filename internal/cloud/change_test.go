@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cloud
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
+)
+
+// Whether a change may have begun depends on whether the request for it was sent.
+func TestChangeTellsWhetherItRequestedAnything(t *testing.T) {
+	larger := v1alpha1.Intent{Kind: v1alpha1.KindVolume, From: "100", To: "110"}
+	for name, tc := range map[string]struct {
+		failing string // operation that gets no answer
+		intent  v1alpha1.Intent
+		status  string
+		is      func(error) bool
+		posts   int
+	}{
+		"the instance cannot be read": {"ListInstances", larger, "", func(err error) bool { return errors.Is(err, autopilot.ErrNotRequested) }, 0},
+		"no answer to the request": {"EnlargeVolume", larger, "", func(err error) bool {
+			_, refused := errors.AsType[*autopilot.RefusedError](err)
+			return err != nil && !refused && !errors.Is(err, autopilot.ErrNotRequested) && !errors.Is(err, autopilot.ErrConflict)
+		}, 1},
+		"not ready": {"", larger, simcloud.StatusModifying, func(err error) bool {
+			refusal, refused := errors.AsType[*autopilot.RefusedError](err)
+			return refused && refusal.Reason == autopilot.ReasonInstanceBusy
+		}, 0},
+		"another flavor by now":        {"", v1alpha1.Intent{Kind: v1alpha1.KindFlavor, From: "rds.mysql.n1.xlarge.4", To: "rds.mysql.n1.2xlarge.4"}, "", func(err error) bool { return errors.Is(err, autopilot.ErrConflict) }, 0},
+		"an intent of another version": {"", v1alpha1.Intent{Kind: "Throughput"}, "", func(err error) bool { return errors.Is(err, autopilot.ErrNotRequested) }, 0},
+		"all is well":                  {"", larger, "", func(err error) bool { return err == nil }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newReads(t, 5, simcloud.Options{Fault: func(q *http.Request) *simcloud.Fault {
+					if _, op := simcloud.OperationOf(q); op == tc.failing {
+						return &simcloud.Fault{Hang: true}
+					}
+					return nil
+				}})
+				id := r.add(t, 1)[0]
+				if tc.status != "" {
+					if err := r.sim.ChangeInstance(id, func(in *simcloud.Instance) { in.Status = tc.status }); err != nil {
+						t.Fatal(err)
+					}
+				}
+				job, err := r.Change(t.Context(), id, tc.intent)
+				if !tc.is(err) || (job != "") != (err == nil) {
+					t.Errorf("job %q, error %v", job, err)
+				}
+				if n := r.sim.Count("rds", "EnlargeVolume") + r.sim.Count("rds", "ResizeFlavor"); n < tc.posts || tc.posts == 0 && n > 0 {
+					t.Errorf("%d requests for a change, want %d", n, tc.posts)
+				}
+			})
+		})
+	}
+}
+
+// The list of instances may be older than the end of a job, so the caller has to know when it ended.
+func TestJobHasItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReads(t, 5, simcloud.Options{Settings: simcloud.Settings{EnlargeDuration: time.Minute}})
+		id := r.add(t, 1)[0]
+		begin := time.Now()
+		job, err := r.Change(t.Context(), id, v1alpha1.Intent{Kind: v1alpha1.KindVolume, From: "100", To: "110"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if j, err := r.Job(t.Context(), job); err != nil || j.State != autopilot.JobRunning || !j.EndTime.IsZero() {
+			t.Errorf("running: %+v, %v", j, err)
+		}
+		time.Sleep(2 * time.Minute)
+		j, err := r.Job(t.Context(), job)
+		if took := j.EndTime.Sub(begin); err != nil || j.State != autopilot.JobDone || took < 59*time.Second || took > 61*time.Second {
+			t.Errorf("done: %+v, after %s, %v", j, took, err)
+		}
+	})
+}
