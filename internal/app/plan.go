@@ -119,8 +119,8 @@ func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, 
 		rules = have.Alarms.Rules
 	}
 	found, failed := controller.ReadEvidence(ctx, p.cloud, *s.Instance, wantedEvidence(s.Spec, rules))
-	if err := errors.Join(slices.Collect(maps.Values(failed))...); err != nil {
-		return nil, err
+	for _, metric := range slices.Sorted(maps.Keys(failed)) { // one line is enough: they mostly fail alike
+		return nil, failed[metric]
 	}
 	s.Evidence = found
 	if s.Offered, s.OfferedKnown, err = p.cloud.ResizeList(ctx, *s.Instance); err != nil {
