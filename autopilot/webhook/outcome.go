@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -61,10 +62,10 @@ func (r result) status() int {
 	return http.StatusOK
 }
 
-// isStored reports whether the message was stored. Only authentic messages are, and the API server limits their rate, so
-// each has its log line.
-func (r result) isStored() bool {
-	return r == resultStored || r == resultConfirmed || r == resultUnconfirmed
+// isAccepted reports whether the message is authentic, ours and stored, or needs no storing. Strangers cannot produce
+// one, so each has its log line.
+func (r result) isAccepted() bool {
+	return r == resultStored || r == resultDuplicate || r == resultStale || r == resultConfirmed
 }
 
 // outcome holds the facts about a message for its answer and its log line.
@@ -106,12 +107,11 @@ func (o outcome) log(log *zap.Logger) {
 		text := o.err.Error()
 		fields = append(fields, zap.String("error", text[:min(len(text), maxErrorText)]))
 	}
-	switch o.result {
-	case resultStored, resultDuplicate, resultStale, resultConfirmed:
-		log.Info("notification", fields...)
-	default:
-		log.Warn("notification", fields...)
+	level := zapcore.WarnLevel
+	if o.result.isAccepted() {
+		level = zapcore.InfoLevel
 	}
+	log.Log(level, "notification", fields...)
 }
 
 type meters struct {
