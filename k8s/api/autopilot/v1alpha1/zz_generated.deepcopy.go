@@ -89,6 +89,10 @@ func (in *Change) DeepCopyInto(out *Change) {
 		in, out := &in.DecisionTime, &out.DecisionTime
 		*out = (*in).DeepCopy()
 	}
+	if in.StartTime != nil {
+		in, out := &in.StartTime, &out.StartTime
+		*out = (*in).DeepCopy()
+	}
 	in.CompletionTime.DeepCopyInto(&out.CompletionTime)
 }
 
