@@ -252,7 +252,7 @@ func TestEveryRightIsNeeded(t *testing.T) {
 	w := startWorld(t)
 	cluster, local := rights(t)
 	t.Run("all", func(t *testing.T) {
-		namespace := w.Kube.Namespace(t)
+		namespace := realCluster(t, w).Namespace(t)
 		if err := work(t, w, namespace, grant(t, w, namespace, cluster, local)); err != nil {
 			t.Fatal(err)
 		}
@@ -262,7 +262,7 @@ func TestEveryRightIsNeeded(t *testing.T) {
 	}
 	for _, r := range append(each(cluster), each(local)...) {
 		t.Run(r.String(), func(t *testing.T) {
-			namespace := w.Kube.Namespace(t)
+			namespace := realCluster(t, w).Namespace(t)
 			err := work(t, w, namespace, grant(t, w, namespace, without(cluster, r), without(local, r)))
 			if err == nil {
 				t.Errorf("all is well without the right to %s %s/%s: take it out of the chart", r.verb, r.group, r.resource)
@@ -275,13 +275,13 @@ func TestEveryRightIsNeeded(t *testing.T) {
 // TestOneNamespaceIsEnough runs the service with what the chart grants where it watches one namespace: nothing in the cluster.
 func TestOneNamespaceIsEnough(t *testing.T) {
 	w := startWorld(t)
-	namespace := w.Kube.Namespace(t)
+	namespace := realCluster(t, w).Namespace(t)
 	rendered := run(t, command(t, nil, tool(t, "helm"), "template", own, "deploy/chart", "--namespace", namespace, "--show-only", "templates/rbac.yaml",
 		"--set", "publicURL=https://a.example.com/smn,watchNamespaces={"+namespace+"}"))
 	if strings.Contains(rendered, "kind: ClusterRole") {
 		t.Errorf("it grants rights in the cluster:\n%s", rendered)
 	}
-	if _, err := w.Kube.Apply(within(t), apiserver.ApplyOptions{}, write(t, "rbac.yaml", rendered)); err != nil {
+	if err := w.Apply(within(t), write(t, "rbac.yaml", rendered)); err != nil {
 		t.Fatal(err)
 	}
 	config, kubeconfig := as(t, w, namespace, own)
