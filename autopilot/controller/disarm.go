@@ -49,7 +49,7 @@ func (r *round) disarm(ctx context.Context, reason, message string) error {
 func (r *round) storeOff(ctx context.Context, left v1alpha1.Alarms, reason, message string) error {
 	return r.update(ctx, func(s *v1alpha1.Status) {
 		s.Switch, s.Alarms, s.Deferred = r.lastSwitch, left, nil
-		s.OverThresholdSince = nil // nobody reads the used space while autopilot is off
+		s.OverThresholdSince, s.Used = nil, nil // nobody reads the used space while autopilot is off
 		autopilot.DropUnstarted(s, r.rap.Spec.Apply)
 		s.ObservedGeneration = r.rap.Generation
 		autopilot.SetOff(s, reason, message, r.rap.Generation, r.now)

@@ -164,6 +164,7 @@ func (r *round) readEvidence(ctx context.Context, c *autopilot.Case, kind v1alph
 		if a.Metric != v1alpha1.MetricStorage || kind != v1alpha1.KindVolume {
 			continue
 		}
+		c.Status.Used = c.UsedSpace(found[a.Metric])
 		if c.Status.OverThresholdSince = c.OverThresholdSince(found[a.Metric]); c.Status.OverThresholdSince != nil {
 			a.AlarmOverdueSince = c.Status.OverThresholdSince.Time
 		}

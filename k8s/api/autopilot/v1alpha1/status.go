@@ -86,6 +86,10 @@ type Status struct {
 	// that storage had to go first.
 	// +optional
 	Overtaken *Intent `json:"overtaken,omitempty"`
+	// used is the used space of the volume as the last sweeps read it. A sweep stores a new value if it differs by 1 % of
+	// the volume, or if the stored one is older than 30 minutes.
+	// +optional
+	Used *UsedSpace `json:"used,omitempty"`
 	// overThresholdSince is since when every value read of the used space was at or over the threshold. A lower value
 	// clears it, and a growth of the volume restarts it. A failed read does not change it.
 	// +optional
@@ -133,6 +137,14 @@ const (
 	SwitchOn  Switch = "On"
 	SwitchOff Switch = "Off"
 )
+
+// UsedSpace is a measurement of the used space of a volume.
+type UsedSpace struct {
+	// gb is the used space in GB, with one decimal.
+	GB string `json:"gb"`
+	// time is that of the datapoint in Cloud Eye.
+	Time metav1.Time `json:"time"`
+}
 
 // Summary holds the texts of the columns of kubectl get. Programs should read changes and decisions instead.
 type Summary struct {
