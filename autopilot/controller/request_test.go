@@ -30,7 +30,7 @@ func (c changer) Change(ctx context.Context, _ string, i v1alpha1.Intent) (strin
 	return c.change(ctx, i)
 }
 
-// busyCPU is an armed database that needs a larger flavor, inside a window of an hour. It asks the cloud itself if that is set.
+// busyCPU is an armed database that needs a larger flavor, inside a window of an hour.
 func busyCPU(t *testing.T, apply v1alpha1.Apply) (*world, *Controller) {
 	t.Helper()
 	w := newWorld(t)
@@ -153,7 +153,7 @@ func TestOwnStatusWriteEnqueuesNothing(t *testing.T) {
 	})
 }
 
-// Turned off and on again, the change in progress is still ours: it counts for cooldown and budget, and holds its place.
+// Turned off and on again, the change in progress is still ours: it counts for cooldown and budget, and has its place.
 func TestChangeInProgressOutlivesOff(t *testing.T) {
 	for _, apply := range []v1alpha1.Apply{v1alpha1.ApplyOperator, v1alpha1.ApplyCloud} {
 		inBubble(t, string(apply), func(t *testing.T) {
