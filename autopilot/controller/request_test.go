@@ -218,3 +218,30 @@ func TestRefusedFlavorHoldsItsPlaceOnceItHasStarted(t *testing.T) {
 		}
 	})
 }
+
+// An operator may act on the patch of the Rds before the status shows it, so the place is held even if the cloud is busy.
+func TestPatchedFlavorHoldsItsPlace(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w, c := busyCPU(t, v1alpha1.ApplyCloud)
+		c.CloudChanger = changer{c.CloudChanger, func(context.Context, v1alpha1.Intent) (string, error) {
+			return "", &autopilot.RefusedError{Reason: autopilot.ReasonInstanceBusy, Message: "the operator was faster"}
+		}}
+		if _, err := w.decide(t.Context(), c); err != nil || len(w.patches) != 1 {
+			t.Fatalf("patched %v: %v", w.patches, err)
+		}
+		synctest.Wait()
+		other := Key{"other", "db"}
+		if c.limiter.reserve(other, 1, w.now) {
+			t.Fatal("its place is free")
+		}
+		w.inst.Status = "MODIFYING"
+		w.now = w.now.Add(time.Minute)
+		if _, err := w.decide(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if w.now = w.now.Add(2 * reservedFor); c.limiter.reserve(other, 1, w.now) {
+			t.Error("its place is free while the operator changes it")
+		}
+	})
+}
