@@ -51,7 +51,7 @@ func decisionRows() []row {
 		{name: "policy: mode Off", stage: all(mode(v1alpha1.ModeOff), load(onStorage, 93)), reason: "NotEnabled"},
 		{name: "policy: outside the window", stage: all(windowIn3Days, load(onCPU, 95)), metric: onCPU, reason: "OutsideWindow"},
 		{name: "Rds: spec.autopilot is false", stage: all(rdsAsks("autopilot", false), load(onStorage, 93)), reason: "NotEnabled", withRds: true},
-		{name: "Rds: asks for more than the cloud has", stage: all(rdsAsks("volumesize", 120), load(onStorage, 93)), metric: onStorage, reason: "ChangePending", withRds: true},
+		{name: "Rds: asks for more than the cloud has", stage: all(rdsAsks("volumesize", 120), load(onStorage, 93)), metric: onStorage, reason: acts, to: []string{"120"}, withRds: true},
 
 		{name: "status: cooldown since the last change", stage: all(changed(30*time.Minute), load(onCPU, 95)), metric: onCPU, reason: "Cooldown"},
 		{name: "status: the budget of the day is spent", stage: all(changed(3*time.Hour), changed(20*time.Hour), load(onMemory, 95)), metric: onMemory, reason: "BudgetSpent"},
