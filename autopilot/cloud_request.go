@@ -49,7 +49,7 @@ type CloudAnswer struct {
 // NextCloudRequest returns the intent to request from the cloud now, storage first, or nil. A request names an absolute
 // size or flavor, so repeating it changes nothing.
 func (c Case) NextCloudRequest() *v1alpha1.Intent {
-	if c.Spec.Apply != v1alpha1.ApplyCloud || c.Mode != v1alpha1.ModeAuto || !c.Enabled || c.ClaimedTwice || c.Instance == nil {
+	if c.Spec.Apply != v1alpha1.ApplyCloud || c.Mode != v1alpha1.ModeAuto || !c.Enabled || c.ClaimedBy != "" || c.Instance == nil {
 		return nil
 	}
 	var found *v1alpha1.Intent

@@ -79,7 +79,7 @@ func TestNextCloudRequestIsNilUnlessTheChangeIsDue(t *testing.T) {
 		"recommend only":           func(c *Case) { c.Mode = v1alpha1.ModeRecommend },
 		"off":                      func(c *Case) { c.Mode = v1alpha1.ModeOff },
 		"it is being deleted":      func(c *Case) { c.Enabled = false },
-		"shared":                   func(c *Case) { c.ClaimedTwice = true },
+		"shared":                   func(c *Case) { c.ClaimedBy = "shop/orders" },
 		"no instance":              func(c *Case) { c.Instance = nil },
 		"busy":                     busy("MODIFYING"),
 		"a job runs":               func(c *Case) { c.Status.Pending.JobID, c.Status.Pending.JobTime = "j1", c.Status.Pending.AskedTime },

@@ -33,8 +33,9 @@ type Case struct {
 	Wanted     Wanted        // what the spec of the Rds requests
 	Recheck    time.Duration // the next check while an instance is busy or a change is pending
 
-	Instance     *Instance // nil if it is not known, or not in the cloud
-	ClaimedTwice bool      // another Rds, or an autopilot without an Rds, names the same instance
+	Instance   *Instance // nil if it is not known, or not in the cloud
+	ClaimedBy  string    // the object that manages this instance, as NAMESPACE/NAME; empty if this one does
+	NotAllowed string    // why --allow-apply or --allowed-instances does not allow it; empty if they do
 	// NoRds means that there is no Rds to patch. A recorded intent counts as requested, and Wanted is what the instance
 	// has.
 	NoRds bool

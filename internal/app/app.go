@@ -44,9 +44,6 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	if CrossesNetworkUnencrypted(o.PublicURL) {
 		o.Log.Warn("--public-url is http: alarms cross the network unencrypted")
 	}
-	if o.Allowed.IsUnbounded() {
-		o.Log.Warn("--allowed-instances is empty: anyone with write access to an RdsAutopilot in a watched namespace can have any instance of the project changed")
-	}
 	reg := registry(o.Version)
 	kube, err := ConnectKube(ctx, config, o)
 	if err != nil {
