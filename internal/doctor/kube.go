@@ -165,7 +165,9 @@ func (c *cluster) removeMailboxes(ctx context.Context, namespace string) (remove
 		return nil, fmt.Errorf("list RdsAutopilots: %w", err)
 	}
 	for _, item := range list.Items {
-		if !strings.HasPrefix(item.GetName(), v1alpha1.DoctorName) || item.GetAnnotations()[v1alpha1.DoctorAnnotation] != "true" {
+		object := v1alpha1.RdsAutopilot{}
+		object.Name, object.Annotations, object.Finalizers = item.GetName(), item.GetAnnotations(), item.GetFinalizers()
+		if !object.IsDoctors() {
 			continue
 		}
 		failure := c.autopilots(item.GetNamespace()).Delete(ctx, item.GetName(), metav1.DeleteOptions{})

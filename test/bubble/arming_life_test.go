@@ -228,6 +228,24 @@ func TestRdsAutopilotLifeCycle(t *testing.T) {
 	})
 }
 
+// A person can mark an armed object as one of doctor's, and the service still looks after its alarms.
+func TestAlarmsOfADatabaseThatIsMarkedAsDoctorsAreRemoved(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		f := newFleet(t, simcloud.Settings{})
+		f.runCloud()
+		s := f.start(flags{sweep: 2 * time.Minute})
+		defer s.stop()
+		const db = v1alpha1.DoctorName + "mine"
+		f.database("default", db, plain())
+		f.armedNow("default", db)
+		f.patch(f.raps("default"), db, `{"metadata":{"annotations":{"`+v1alpha1.DoctorAnnotation+`":"true"}}}`)
+		time.Sleep(10 * time.Minute)
+		f.whole(t, f.armedNow("default", db))
+		f.patch(f.rdss("default"), db, `{"spec":{"autopilot":false}}`)
+		f.released("default", db, "NotEnabled")
+	})
+}
+
 func TestModeOffRemovesAllAlarms(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		f := newFleet(t, simcloud.Settings{})
