@@ -53,6 +53,10 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkClaim(ctx, o, kube); err != nil {
+		kube.Close()
+		return nil, err
+	}
 	api, err := ConnectCloud(ctx, o, reg, true)
 	if err != nil {
 		return nil, err
@@ -139,8 +143,12 @@ func (a *App) lead(ctx context.Context) error {
 		a.Controller.Run(ctx)
 		return nil
 	}
+	own, err := claim(a.options)
+	if err != nil {
+		return err
+	}
 	lease := k8s.Lease{
-		Namespace: a.options.LeaseNamespace, Pod: a.options.Env("POD_NAME"),
+		Namespace: a.options.LeaseNamespace, Name: a.options.LeaseName, Pod: a.options.Env("POD_NAME"),
 		OnLeader: func(pod string) { a.leading.Store(pod) },
 		OnChange: func(leading bool) {
 			a.log.Info("leadership", zap.Bool("leading", leading))
@@ -151,7 +159,12 @@ func (a *App) lead(ctx context.Context) error {
 		},
 	}
 	for ctx.Err() == nil {
-		if err := a.kube.Lead(ctx, lease, a.Controller.Run); err != nil && !errors.Is(err, k8s.ErrLeaseLost) {
+		var claimed error
+		err := a.kube.Lead(ctx, lease, func(ctx context.Context) { claimed = a.kube.WithClaim(ctx, own, a.Controller.Run) })
+		if claimed != nil {
+			return claimed
+		}
+		if err != nil && !errors.Is(err, k8s.ErrLeaseLost) {
 			return fmt.Errorf("elect a leader: %w", err)
 		}
 	}
