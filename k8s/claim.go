@@ -185,4 +185,3 @@ func (c Claim) overlaps(other Claim) bool {
 	return len(c.Namespaces) == 0 || len(other.Namespaces) == 0 ||
 		slices.ContainsFunc(c.Namespaces, func(ns string) bool { return slices.Contains(other.Namespaces, ns) })
 }
-

@@ -4,6 +4,9 @@ package app
 
 import (
 	"context"
+	"errors"
+
+	"go.uber.org/zap"
 
 	"github.com/mcsps/rds-autopilot/k8s"
 )
@@ -16,7 +19,8 @@ func claim(o Options) (k8s.Claim, error) {
 }
 
 // checkClaim returns an error if another installation manages one of the watched namespaces. Without leader election
-// there is no lease that identifies this installation, so nothing is claimed.
+// there is no lease that identifies this installation, so nothing is claimed. A claim that cannot be read is only
+// logged, for example if the rights are those of an older release: the databases must not depend on this check.
 func checkClaim(ctx context.Context, o Options, kube *k8s.Cluster) error {
 	if !o.LeaderElect {
 		return nil
@@ -25,5 +29,12 @@ func checkClaim(ctx context.Context, o Options, kube *k8s.Cluster) error {
 	if err != nil {
 		return err
 	}
-	return kube.CheckClaim(ctx, own)
+	err = kube.CheckClaim(ctx, own)
+	if _, claimed := errors.AsType[*k8s.ClaimedError](err); claimed {
+		return err
+	}
+	if err != nil {
+		o.Log.Warn("check the claims of other installations", zap.Error(err))
+	}
+	return nil
 }
