@@ -34,6 +34,7 @@ const (
 	ReasonPolicyInvalid   Reason = "PolicyInvalid"
 	ReasonNotEnabled      Reason = "NotEnabled"
 	ReasonInstanceUnknown Reason = "InstanceUnknown"
+	ReasonNotAllowed      Reason = "NotAllowed"
 	ReasonAlarmCleared    Reason = "AlarmCleared"
 	ReasonNoData          Reason = "NoData"
 	ReasonBelowThreshold  Reason = "BelowThreshold"
@@ -72,10 +73,10 @@ const (
 const (
 	ArmedReason         = "AlarmsInPlace"
 	SubscriptionPending = "SubscriptionPending"
+	SubscriptionRefused = "SubscriptionRefused"
 	RuleMissing         = "RuleMissing"
 	QuotaExceeded       = string(ReasonQuotaExceeded)
 	CloudUnreachable    = "CloudUnreachable" // also of a decision with apply: Cloud
-	NotAllowed          = "NotAllowed"
 )
 
 // LookFailed is the only reason of the condition Ready that Armed does not have.
@@ -112,7 +113,8 @@ func ReasonTable() []ReasonRow {
 		{Reason: ReasonAlarmInForce, Source: decision, Meaning: "The autopilot patched the `Rds` or, with `apply: Cloud`, the cloud accepted the request. The event has the action as its reason: `GrowVolume` or `ChangeFlavor`"},
 		{Reason: ReasonPolicyInvalid, Source: decision, Guard: 1, IsWarning: true, NotArmed: true, Meaning: "The policy holds a value that the schema did not catch. The message names the field. A wrong flavor policy does not stop storage"},
 		{Reason: ReasonNotEnabled, Source: decision, Guard: 1, NotArmed: true, Meaning: "Autopilot is off for this database or this metric"},
-		{Reason: ReasonInstanceUnknown, Source: decision, Guard: 2, IsWarning: true, KeepsLimited: true, NotArmed: true, Meaning: "The id in `status.id` of the `Rds`, or in `spec.instanceID`, is not in the cloud, or another object has the same id"},
+		{Reason: ReasonInstanceUnknown, Source: decision, Guard: 2, IsWarning: true, KeepsLimited: true, NotArmed: true, Meaning: "The id in `status.id` of the `Rds`, or in `spec.instanceID`, is not in the cloud, or another object with the same id was armed first"},
+		{Reason: ReasonNotAllowed, Source: decision, Guard: 2, IsWarning: true, KeepsLimited: true, NotArmed: true, Meaning: "`--allowed-instances` does not allow this namespace to name the instance, or `spec.apply` is `Cloud` and `--allow-apply` is `Operator`"},
 		{Reason: ReasonAlarmCleared, Source: decision, Guard: 3, Meaning: "The alarm had ended before the leader checked it"},
 		{Reason: ReasonNoData, Source: decision, Guard: 3, IsWarning: true, IsPostponed: true, KeepsLimited: true, LacksEvidence: true, NotArmed: true, Meaning: "Cloud Eye has no measurement, or the catalogue or the size of the flavor could not be read. The next check is after 1 to 5 minutes"},
 		{Reason: ReasonBelowThreshold, Source: decision, Guard: 3, LacksEvidence: true, Meaning: "The alarm is in force, but the newest measurement is below the threshold"},
@@ -147,8 +149,8 @@ func ReasonTable() []ReasonRow {
 		{Reason: ReasonRuleSilent, Source: warning, IsWarning: true, Meaning: "The storage is full by Cloud Eye's own data, but no alarm rule reports an alarm. The autopilot acts on the used space. `doctor` checks the rules"},
 
 		{Reason: SubscriptionPending, Source: condition, NotArmed: true, Meaning: "The topic's subscription is missing or not confirmed yet"},
+		{Reason: SubscriptionRefused, Source: condition, NotArmed: true, Meaning: "SMN refuses the topic or the subscription of the public URL. The message has its text. The alarm rules exist, and each sweep acts on them"},
 		{Reason: RuleMissing, Source: condition, NotArmed: true, Meaning: "Cloud Eye has no alarm rule for a metric yet"},
-		{Reason: NotAllowed, Source: condition, NotArmed: true, Meaning: "`spec.apply` is `Cloud`, and `--allow-apply` or `--allowed-instances` does not allow that"},
 		{Reason: LookFailed, Source: condition, Meaning: "The database is armed, but the last check could not read everything"},
 		{Reason: ArmedReason, Source: condition, Meaning: "The alarm rules exist and the subscription is confirmed"},
 	}

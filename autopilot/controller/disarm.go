@@ -28,8 +28,12 @@ func (r *round) disarm(ctx context.Context, reason, message string) error {
 		r.forget(r.key)
 		r.Recorder.Event(r.target, r.rap, event)
 	}
+	isHeld := reason == string(autopilot.ReasonNotAllowed) && r.isNews(message)
 	if err := r.storeOff(ctx, v1alpha1.Alarms{}, reason, message); err != nil {
 		return err
+	}
+	if isHeld {
+		r.warnHeld(reason, message)
 	}
 	if hasFinalizer {
 		if err := r.AutopilotWriter.RemoveFinalizer(ctx, r.rap); err != nil && !errors.Is(err, autopilot.ErrGone) {

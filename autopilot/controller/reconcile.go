@@ -150,7 +150,7 @@ func (r *round) off() (reason, message string) {
 		return string(autopilot.ReasonNotEnabled), "The mode is Off"
 	}
 	if message = r.Allowed.Refuses(r.rap.Spec, r.target); message != "" {
-		return autopilot.NotAllowed, message
+		return string(autopilot.ReasonNotAllowed), message
 	}
 	return "", ""
 }

@@ -80,6 +80,7 @@ rds_autopilot_not_armed{reason="PolicyInvalid"} 0
 rds_autopilot_not_armed{reason="QuotaExceeded"} 0
 rds_autopilot_not_armed{reason="RuleMissing"} 0
 rds_autopilot_not_armed{reason="SubscriptionPending"} 1
+rds_autopilot_not_armed{reason="SubscriptionRefused"} 0
 # HELP rds_autopilot_pending_changes Requested changes, by us or by others, that are not completed. stalled: for 15 minutes or more with the instance ACTIVE.
 # TYPE rds_autopilot_pending_changes gauge
 rds_autopilot_pending_changes{kind="Flavor",stalled="false"} 0

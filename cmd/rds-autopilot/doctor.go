@@ -48,6 +48,7 @@ failed, 2 if the arguments are wrong.`,
 	o.connection(fs)
 	fs.StringSliceVar(&o.Namespaces, "watch-namespaces", nil, "comma separated `namespaces` that serve watches; empty means all")
 	fs.StringVar(&o.LeaseNamespace, "lease-namespace", "", "`namespace` of the service; empty means the pod's own")
+	fs.StringVar(&o.LeaseName, "lease-name", o.LeaseName, "`name` of the lease that serve runs with")
 	o.smn(fs, "SMN's host in the cloud's catalogue", app.Console+" in eu-de and eu-nl; required elsewhere")
 	c.RunE = o.run
 	return c

@@ -58,7 +58,7 @@ func decisionRows() []row {
 		{name: "status: an intent of an earlier process is carried out once", stage: all(pendingVolume, load(onStorage, 93)), metric: onStorage, to: []string{"110"}},
 
 		{name: "cloud: the instance is busy", stage: all(instanceIn("MODIFYING"), load(onStorage, 93)), metric: onStorage, reason: "InstanceBusy"},
-		{name: "cloud: another object names the instance", stage: all(secondObject, load(onStorage, 93)), reason: "InstanceUnknown"},
+		{name: "cloud: another object names the instance later", stage: all(secondObject, load(onStorage, 93)), metric: onStorage, reason: acts, to: []string{"110"}},
 		{name: "cloud: the quota refuses a size", stage: all(refused("EnlargeVolume", "quota"), load(onStorage, 93)), metric: onStorage, reason: "QuotaExceeded", unsolved: true},
 		{name: "cloud: a flavor is sold out", stage: all(refused("ResizeFlavor", "sold out"), load(onCPU, 95)), metric: onCPU, reason: "SoldOut", unsolved: true},
 		{name: "cloud: a job fails once", stage: all(firstJobFails, load(onStorage, 93)), metric: onStorage, reason: "JobFailed", to: []string{"110"}},

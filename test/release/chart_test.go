@@ -89,6 +89,8 @@ func TestWrongChartValuesAreNamed(t *testing.T) {
 		"no public URL":           {"replicaCount=2", "publicURL is required"},
 		"a URL without a path":    {"publicURL=https://a.example.com", "publicURL"},
 		"an unknown value":        {"publicURL=https://a.example.com/smn,replicas=3", "replicas"},
+		"Cloud without a list":    {"publicURL=https://a.example.com/smn,flags.allow-apply=Cloud", "allowed-instances"},
+		"Cloud with an empty one": {"publicURL=https://a.example.com/smn,flags.allow-apply=Cloud,flags.allowed-instances={}", "allowed-instances"},
 		"an unknown flag":         {"publicURL=https://a.example.com/smn,flags.sweep=5m", "sweep"},
 		"a mode without quotes":   {"publicURL=https://a.example.com/smn,mode=false", "mode"},
 		"a duration with no unit": {"publicURL=https://a.example.com/smn,flags.sweep-interval=300", "sweep-interval"},

@@ -12,6 +12,11 @@
 {{- end }}
 {{- end }}
 
+{{- /* The name of an object that all releases of the cluster share a place with. */}}
+{{- define "rds-autopilot.sharedName" -}}
+{{- printf "%s-%s" .Release.Namespace (include "rds-autopilot.fullname" .) }}
+{{- end }}
+
 {{- define "rds-autopilot.selector" -}}
 app.kubernetes.io/name: {{ include "rds-autopilot.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
