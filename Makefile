@@ -154,7 +154,7 @@ INSTALLTOOLS := $(addprefix .cache/bin/,helm helm-unittest kustomize kube-score 
 # The sources of install.yaml. A test compares their checksum with the one in its first line.
 INSTALLFILES = $(sort deploy/namespace.yaml deploy/chart/Chart.yaml deploy/chart/values.yaml deploy/chart/ci/install-values.yaml \
   deploy/chart/files/rdsautopilots.yaml $(wildcard deploy/chart/templates/*.yaml deploy/chart/templates/*.tpl))
-RENDER = .cache/bin/helm template rds-autopilot $(1) --namespace rds-autopilot --values deploy/chart/ci/install-values.yaml --skip-tests
+RENDER = .cache/bin/helm template rds-autopilot $(1) --namespace rds-autopilot --values deploy/chart/ci/install-values.yaml --no-hooks
 HEAD = echo "\# Rendered from the chart by make generate; do not edit. Checksum of its sources: $$(cat $(INSTALLFILES) | sha256sum | cut -d' ' -f1)"
 
 .PHONY: install-manifests
@@ -163,10 +163,14 @@ install-manifests: .cache/bin/helm generate-code ## Render deploy/install.yaml a
 	@{ $(HEAD); $(call RENDER,deploy/chart) -s templates/serviceaccount.yaml -s templates/rbac.yaml -s templates/aggregate.yaml; } > deploy/rbac.yaml
 	@{ $(HEAD); $(call RENDER,deploy/chart) --set monitoring.serviceMonitor.enabled=true -s templates/servicemonitor.yaml; } > deploy/servicemonitor.yaml
 
+DIGEST_KEY := autopilot.otc.mcsps.de/image-digest
+
 .PHONY: release-files
-release-files: .cache/bin/helm ## Write chart, install.yaml and checksums of VERSION to dist
-	@rm -rf dist && mkdir dist
-	@.cache/bin/helm package deploy/chart --version $(VERSION:v%=%) --app-version $(VERSION) --destination dist
+release-files: .cache/bin/helm ## Write chart, install.yaml and checksums of VERSION to dist. Both name the image by its DIGEST
+	@[[ "$(DIGEST)" =~ ^sha256:[0-9a-f]{64}$$ ]] || { echo "DIGEST is required: the digest of the image, sha256:…"; exit 1; }
+	@rm -rf dist .cache/release && mkdir -p dist .cache && cp -r deploy/chart .cache/release
+	@sed 's|^  $(DIGEST_KEY): ""$$|  $(DIGEST_KEY): $(DIGEST)|' deploy/chart/Chart.yaml > .cache/release/Chart.yaml
+	@.cache/bin/helm package .cache/release --version $(VERSION:v%=%) --app-version $(VERSION) --destination dist
 	@{ cat deploy/namespace.yaml; $(call RENDER,dist/rds-autopilot-$(VERSION:v%=%).tgz); } > dist/install.yaml
 	@cp deploy/crds/rds.yaml dist/
 	@cd dist && sha256sum -- * > checksums.txt

@@ -278,7 +278,7 @@ func TestDoctorChecksTheRightsToChangeInstances(t *testing.T) {
 		w := newCloudWay(t, false, simcloud.Settings{})
 		w.add("db", instance(twoVCPUs, 100, 10), "")
 		rights := func(a v1alpha1.Apply) doctor.Result {
-			return w.examine(t.Context(), "", func(o *doctor.Options) { o.Allowed.Apply, o.Wait = a, time.Second })["rights-rds"]
+			return w.examine(t.Context(), "db", func(o *doctor.Options) { withApplyCloud(o); o.Allowed.Apply, o.Wait = a, time.Second })["rights-change"]
 		}
 		if r := rights(v1alpha1.ApplyCloud); r.State != doctor.OK {
 			t.Errorf("with the rights: %+v", r)
