@@ -61,6 +61,3 @@ const (
 	// than inFlight.
 	lookupPlaces = 160
 )
-
-// maxErrorText is the length in bytes of an error in a log line, because part of it may be chosen by the sender.
-const maxErrorText = 512

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
+	"github.com/mcsps/rds-autopilot/internal/shorten"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -93,8 +94,7 @@ func (o outcome) log(log *zap.Logger) {
 		fields = append(fields, zap.String("namespace", o.target.Namespace), zap.String("name", o.target.Name))
 	}
 	if o.err != nil {
-		text := o.err.Error()
-		fields = append(fields, zap.String("error", text[:min(len(text), maxErrorText)]))
+		fields = append(fields, zap.String("error", shorten.Foreign(o.err.Error())))
 	}
 	switch o.result {
 	case resultStored, resultDuplicate, resultStale, resultConfirmed:
