@@ -66,6 +66,9 @@ const (
 	ReasonNearCap       Reason = "NearCap"
 	ReasonVolumeDoubled Reason = "VolumeDoubled"
 	ReasonRuleSilent    Reason = "RuleSilent"
+
+	ReasonStatusNotStored Reason = "StatusNotStored"
+	ReasonInternalError   Reason = "InternalError"
 )
 
 // Reasons of the condition Armed that no decision has, except CloudUnreachable.
@@ -87,7 +90,7 @@ type Source string
 // The sources. The condition Armed and warnings may have the reason of a decision, too.
 const (
 	SourceDecision  Source = "decision"
-	SourceWarning   Source = "warning"   // UpdateWarnings gives it
+	SourceWarning   Source = "warning"   // UpdateWarnings gives it, or a check that failed
 	SourceCondition Source = "condition" // Armed or Ready has it, and no decision
 )
 
@@ -145,6 +148,8 @@ func ReasonTable() []ReasonRow {
 		{Reason: ReasonNearCap, Source: warning, IsWarning: true, Meaning: "The volume has 80 % of `maxGB`"},
 		{Reason: ReasonVolumeDoubled, Source: warning, IsWarning: true, Meaning: "The volume has doubled within 7 days. Check what fills it"},
 		{Reason: ReasonRuleSilent, Source: warning, IsWarning: true, Meaning: "The storage is full by Cloud Eye's own data, but its alarm rule does not report an alarm. The autopilot acts on the used space at each sweep. `doctor` checks the rules"},
+		{Reason: ReasonStatusNotStored, Source: warning, IsWarning: true, Meaning: "The Kubernetes API refuses to store the status of the `RdsAutopilot`, so no change is made. The message has its text. It is reported at each attempt"},
+		{Reason: ReasonInternalError, Source: warning, IsWarning: true, Meaning: "A check of this database ended with an error of the program. The autopilot repeats it at growing intervals, up to 2 minutes. It is reported each time"},
 
 		{Reason: SubscriptionPending, Source: condition, NotArmed: true, Meaning: "The topic's subscription is missing or not confirmed yet"},
 		{Reason: RuleMissing, Source: condition, NotArmed: true, Meaning: "Cloud Eye has no alarm rule for a metric yet"},

@@ -122,6 +122,7 @@ func RecordOutcome(c Case, v Verdict, f Followed, p Patched) Recorded {
 		answers = append(answers, c.recordAnswer(s, *p.Cloud)...)
 	}
 	done.News = recordDecisions(s, answers, c.Now)
+	RecordHeld(c, s, slices.Concat(v.Decisions, answers))
 	s.ObservedGeneration = c.Generation
 	setProgressing(s, c.Generation, c.Now)
 	setLimited(s, v, c.Generation, c.Now)

@@ -47,8 +47,10 @@ func (r *round) disarm(ctx context.Context, reason, message string) error {
 // storeOff stores that autopilot is off and which alarm objects remain in the cloud. It drops pending and deferred
 // changes.
 func (r *round) storeOff(ctx context.Context, left v1alpha1.Alarms, reason, message string) error {
+	r.keepHeld(nil, nil)
 	return r.update(ctx, func(s *v1alpha1.Status) {
 		s.Switch, s.Alarms, s.Pending, s.Overtaken, s.Deferred = r.lastSwitch, left, nil, nil, nil
+		s.Held = nil
 		s.ObservedGeneration = r.rap.Generation
 		autopilot.SetOff(s, reason, message, r.rap.Generation, r.now)
 	})

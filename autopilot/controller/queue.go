@@ -30,6 +30,10 @@ func newQueues(sweeps *sweepMarks) *queues {
 	}
 }
 
+func (q *queues) decideQueue() workqueue.TypedRateLimitingInterface[Key] { return q.decide }
+
+func (q *queues) armQueue() workqueue.TypedRateLimitingInterface[Key] { return q.arm }
+
 func (q *queues) shutDown() {
 	q.decide.ShutDown()
 	q.arm.ShutDown()
