@@ -94,12 +94,16 @@ func HoldUnread(s *v1alpha1.Status, now time.Time) {
 	}
 }
 
-// hold records a held change with the reason of now. A change that is held already keeps its time.
+// hold records a held change with the reason of now. A change that is held already keeps its time, and while it is in
+// progress also the reason that has prevented it.
 func hold(s *v1alpha1.Status, kind v1alpha1.ChangeKind, reason Reason, since time.Time) {
 	next := v1alpha1.Held{Kind: kind, Reason: string(reason), SinceTime: *seconds(since)}
 	held := slices.Clone(s.Held)
 	if i := slices.IndexFunc(held, func(h v1alpha1.Held) bool { return h.Kind == kind }); i >= 0 {
 		next.SinceTime = held[i].SinceTime
+		if reason.isProgress() {
+			next.Reason = held[i].Reason
+		}
 		held[i] = next
 	} else {
 		held = append(held, next)
@@ -107,13 +111,16 @@ func hold(s *v1alpha1.Status, kind v1alpha1.ChangeKind, reason Reason, since tim
 	s.Held = held
 }
 
+// isProgress reports whether a decision with this reason means that the change is being made.
+func (r Reason) isProgress() bool { return r == ReasonAlarmInForce || r == ReasonChangePending }
+
 // HeldTooLong returns the recorded changes that count as held: those that an alarm has needed for 15 minutes. A change
-// in progress counts after an hour, because a change may take long.
+// that nothing has prevented counts after an hour, because the cloud may take long.
 func HeldTooLong(held []v1alpha1.Held, now time.Time) []v1alpha1.Held {
 	var found []v1alpha1.Held
 	for _, h := range held {
 		most := heldAfter
-		if h.Reason == string(ReasonChangePending) {
+		if Reason(h.Reason).isProgress() {
 			most = jobPatience
 		}
 		if now.Sub(h.SinceTime.Time) >= most {

@@ -44,6 +44,8 @@ func TestEveryHeldGrowthIsRecordedWhateverItsReason(t *testing.T) {
 		"recommended":                 {alarm: storageAt(95), prepare: func(c *Case) { c.Mode = v1alpha1.ModeRecommend }, want: []v1alpha1.Held{heldSince("Volume", ReasonRecommend, 0)}},
 		"the rule is silent":          {alarm: silent, want: []v1alpha1.Held{heldSince("Volume", ReasonRuleSilent, 3*time.Minute)}},
 		"the time stays":              {alarm: storageAt(95), prepare: func(c *Case) { c.Spec.Storage.MaxGB, c.Status.Held = 100, before }, want: []v1alpha1.Held{heldSince("Volume", ReasonCapReached, 20*time.Minute)}},
+		"in progress":                 {alarm: storageAt(95), prepare: pendingVolume(time.Minute), want: []v1alpha1.Held{heldSince("Volume", ReasonChangePending, 0)}},
+		"in progress after a refusal": {alarm: storageAt(95), prepare: both(pendingVolume(time.Minute), func(c *Case) { c.Status.Held = before }), want: before},
 		"Cloud Eye does not answer":   {alarm: storageAt(95).without("state").without("evidence"), prepare: func(c *Case) { c.Status.Held = before }, want: before},
 		"no alarm could be read":      {alarm: usageAt(v1alpha1.MetricCPU, 10), prepare: func(c *Case) { c.Status.Held = before }, want: before},
 		"a growth sets the time anew": {alarm: storageAt(95).without("evidence"), prepare: func(c *Case) { c.Status.Held, c.Status.Changes = before, []v1alpha1.Change{grown} }, want: []v1alpha1.Held{heldSince("Volume", ReasonNoData, 5*time.Minute)}},

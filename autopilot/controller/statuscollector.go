@@ -42,7 +42,7 @@ func newStatusCollector(cache AutopilotCache, now func() time.Time, unstored fun
 	return statusCollector{
 		cache: cache, now: now, unstored: unstored,
 		notReady:      desc("not_ready", "RdsAutopilots whose condition Ready has been False for an hour or more, by its reason now.", "reason"),
-		held:          desc("held_changes", "Changes that an alarm has needed for 15 minutes or more and that are not made, by kind and by the reason now. ChangePending: for an hour or more.", "kind", "reason"),
+		held:          desc("held_changes", "Changes that an alarm has needed for 15 minutes or more and that are not made, by kind and by the reason that prevents them. ChangePending and AlarmInForce: in progress for an hour or more.", "kind", "reason"),
 		autopilots:    desc("autopilots", "RdsAutopilots, by whether an alarm would reach the service.", "armed"),
 		notArmed:      desc("not_armed", "RdsAutopilots whose condition Armed is not True, by its reason. NotYet: not checked yet.", "reason"),
 		storageFull:   desc("storage_full", "RdsAutopilots whose instance was in STORAGE FULL at its last check, without those that are off or have no instance."),

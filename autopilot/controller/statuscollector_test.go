@@ -152,6 +152,7 @@ func TestTheStatusCollectorCountsChangesThatAreHeldTooLong(t *testing.T) {
 		armed("c", "AlarmsInPlace", held("Volume", "CapReached", 14*time.Minute)),
 		armed("d", "AlarmsInPlace", held("Volume", "ChangePending", 59*time.Minute)),
 		armed("e", "AlarmsInPlace", held("Volume", "ChangePending", time.Hour)),
+		armed("f", "AlarmsInPlace", held("Volume", "AlarmInForce", 59*time.Minute)),
 		armed("off", "NotEnabled", held("Volume", "CapReached", time.Hour)),
 		armed("unwritten", "AlarmsInPlace"),
 	}

@@ -327,7 +327,7 @@ type Deferred struct {
 type Held struct {
 	// kind is Volume or Flavor.
 	Kind ChangeKind `json:"kind"`
-	// reason is the reason of the last decision about it.
+	// reason is the last reason that prevented it, as in decisions. AlarmInForce and ChangePending mean that nothing has.
 	Reason string `json:"reason"`
 	// sinceTime is when a check first found the need, or when the last change of that kind was completed.
 	SinceTime metav1.Time `json:"sinceTime"`
