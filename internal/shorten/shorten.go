@@ -13,8 +13,16 @@ const Limit = 512
 const ellipsis = "…"
 
 // Foreign returns a text that others have written as one line of at most Limit bytes. Every such text must pass it
-// where it enters the process, because a longer one would make the API server refuse the whole status.
-func Foreign(s string) string { return To(strings.Join(strings.Fields(s), " "), Limit) }
+// where it enters the process, because a longer one would make the API server refuse the whole status. Of a longer text
+// it keeps the begin and the end, because the API server puts the refused object between the field and the reason.
+func Foreign(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) <= Limit {
+		return s
+	}
+	const half = Limit / 2
+	return To(s, half) + strings.ToValidUTF8(s[len(s)-half:], "")
+}
 
 // To returns at most so many bytes of a text, and never a part of a character. A cut text ends with an ellipsis.
 func To(s string, most int) string {

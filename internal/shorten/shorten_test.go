@@ -21,8 +21,9 @@ func TestToKeepsWholeCharactersWithinTheLimit(t *testing.T) {
 }
 
 func TestForeignReturnsOneLineWithinTheLimit(t *testing.T) {
-	got := Foreign("denied:\n\n  rule one\n" + strings.Repeat("reason ", 10_000))
-	if len(got) > Limit || strings.Contains(got, "\n") || !strings.HasPrefix(got, "denied: rule one reason") {
+	got := Foreign("denied:\n\n  rule one\n" + strings.Repeat("größer ", 10_000) + "unknown field\n")
+	if len(got) > Limit || strings.Contains(got, "\n") || !utf8.ValidString(got) ||
+		!strings.HasPrefix(got, "denied: rule one größer") || !strings.HasSuffix(got, "größer unknown field") {
 		t.Errorf("%d bytes: %q", len(got), got)
 	}
 }
