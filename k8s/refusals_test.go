@@ -17,6 +17,7 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/shorten"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
 // answering is an API server with one answer.
@@ -91,5 +92,17 @@ func TestErrorsHaveTheDomainsMeaning(t *testing.T) {
 		if !errors.Is(err, autopilot.ErrKubernetes) || !errors.Is(err, tc.err) || strings.Count(err.Error(), tc.err.Error()) != 1 {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestTargetHasNoEndlessInstanceID(t *testing.T) {
+	rds := &otcv1.Rds{}
+	rds.Status.ID = strings.Repeat("x", 40_000)
+	if got := TargetOf(rds).InstanceID; len(got) > maxID {
+		t.Errorf("%d bytes", len(got))
+	}
+	rds.Status.ID = "0123456789abcdef0123456789abcdefin01"
+	if got := TargetOf(rds).InstanceID; got != rds.Status.ID {
+		t.Errorf("%q", got)
 	}
 }
