@@ -23,10 +23,10 @@ func TestAPanicInASharedReadIsAnErrorOfItsCallers(t *testing.T) {
 			}
 			return 1, nil
 		}}
-		points := newBatcher(func(context.Context, []otc.Series, int) (map[otc.Series][]otc.Datapoint, error) {
+		points := newBatcher(func(_ context.Context, series []otc.Series, _ int) (map[otc.Series][]otc.Datapoint, error) {
 			if panics {
-				var none map[otc.Series]int
-				none[otc.Series{}] = 1
+				var none []int
+				_ = none[len(series)]
 			}
 			return nil, nil
 		}, time.Now)
