@@ -66,7 +66,7 @@ func FollowUp(c Case) Followed {
 	}
 	if s.Instance != nil && s.Instance.ID != c.Instance.ID { // the name now stands for another database
 		s.Pending, s.Overtaken, s.Deferred, s.Changes, s.Instance, s.Baseline = nil, nil, nil, nil, nil, nil
-		s.FormerVolumes, s.Warned, s.Unfulfilled = nil, nil, nil
+		s.FormerVolumes, s.Warned, s.Unfulfilled, s.Held = nil, nil, nil, nil
 		s.OverThresholdSince, s.Used = nil, nil
 		for i := range s.Alarms.Rules { // the rules watch the former instance and must be rewritten
 			r := &s.Alarms.Rules[i]

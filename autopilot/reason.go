@@ -67,6 +67,9 @@ const (
 	ReasonNearCap       Reason = "NearCap"
 	ReasonVolumeDoubled Reason = "VolumeDoubled"
 	ReasonRuleSilent    Reason = "RuleSilent"
+
+	ReasonStatusNotStored Reason = "StatusNotStored"
+	ReasonInternalError   Reason = "InternalError"
 )
 
 // Reasons of the condition Armed that no decision has, except CloudUnreachable.
@@ -88,7 +91,7 @@ type Source string
 // The sources. The condition Armed and warnings may have the reason of a decision, too.
 const (
 	SourceDecision  Source = "decision"
-	SourceWarning   Source = "warning"   // UpdateWarnings gives it
+	SourceWarning   Source = "warning"   // UpdateWarnings gives it, or a check that failed
 	SourceCondition Source = "condition" // Armed or Ready has it, and no decision
 )
 
@@ -147,6 +150,8 @@ func ReasonTable() []ReasonRow {
 		{Reason: ReasonNearCap, Source: warning, IsWarning: true, Meaning: "The volume has 80 % of `maxGB`"},
 		{Reason: ReasonVolumeDoubled, Source: warning, IsWarning: true, Meaning: "The volume has doubled within 7 days. Check what fills it"},
 		{Reason: ReasonRuleSilent, Source: warning, IsWarning: true, Meaning: "The storage is full by Cloud Eye's own data, but no alarm rule reports an alarm. The autopilot acts on the used space. `doctor` checks the rules"},
+		{Reason: ReasonStatusNotStored, Source: warning, IsWarning: true, Meaning: "The Kubernetes API refuses to store the status of the `RdsAutopilot`, so no change is made. The message has its text. It is reported at each attempt"},
+		{Reason: ReasonInternalError, Source: warning, IsWarning: true, Meaning: "A check of this database ended with an error of the program. The autopilot repeats it at growing intervals, up to 2 minutes. It is reported each time"},
 
 		{Reason: SubscriptionPending, Source: condition, NotArmed: true, Meaning: "The topic's subscription is missing or not confirmed yet"},
 		{Reason: SubscriptionRefused, Source: condition, NotArmed: true, Meaning: "SMN refuses the topic or the subscription of the public URL. The message has its text. The alarm rules exist, and each sweep acts on them"},

@@ -111,6 +111,7 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 	if err != nil {
 		return nil, fmt.Errorf("configure the Kubernetes client: %w", err)
 	}
+	client.Transport = shortRefusals{client.Transport}
 
 	scheme, err := newScheme()
 	if err != nil {

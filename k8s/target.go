@@ -11,9 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/internal/shorten"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
+
+// maxID is longer than any id of the cloud. The schema of the Rds has no limit, and messages contain the id.
+const maxID = 128
 
 // TargetOf returns the target that an Rds describes. It returns nil for nil.
 func TargetOf(rds *otcv1.Rds) *autopilot.Target {
@@ -22,7 +26,7 @@ func TargetOf(rds *otcv1.Rds) *autopilot.Target {
 	}
 	t := &autopilot.Target{
 		Namespace: rds.Namespace, Name: rds.Name, UID: rds.UID, ResourceVersion: rds.ResourceVersion,
-		InstanceID:        rds.Status.ID,
+		InstanceID:        shorten.To(rds.Status.ID, maxID),
 		Wanted:            autopilot.Wanted{VolumeGB: int(rds.Spec.VolumeSize), Flavor: rds.Spec.FlavorRef},
 		Deleting:          rds.DeletionTimestamp != nil,
 		Created:           rds.CreationTimestamp.Time,

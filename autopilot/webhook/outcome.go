@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
+	"github.com/mcsps/rds-autopilot/internal/shorten"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -104,8 +105,7 @@ func (o outcome) log(log *zap.Logger) {
 		fields = append(fields, zap.String("namespace", o.target.Namespace), zap.String("name", o.target.Name))
 	}
 	if o.err != nil {
-		text := o.err.Error()
-		fields = append(fields, zap.String("error", text[:min(len(text), maxErrorText)]))
+		fields = append(fields, zap.String("error", shorten.Foreign(o.err.Error())))
 	}
 	level := zapcore.WarnLevel
 	if o.result.isAccepted() {

@@ -103,6 +103,11 @@ type Status struct {
 	// deferred is a flavor change that waits for the window.
 	// +optional
 	Deferred *Deferred `json:"deferred,omitempty"`
+	// held lists the changes that an alarm needs and that are not made, at most one of each kind.
+	// +listType=map
+	// +listMapKey=kind
+	// +optional
+	Held []Held `json:"held,omitempty"`
 	// changes lists the changes that have ended, newest first: the last 2 of kind Volume and the last 10 of kind
 	// Flavor.
 	// +kubebuilder:validation:MaxItems=12
@@ -337,6 +342,16 @@ type Deferred struct {
 	FirstTime metav1.Time `json:"firstTime"`
 	// lastTime is the time of the last deferral. The change expires 7 days later.
 	LastTime metav1.Time `json:"lastTime"`
+}
+
+// Held is a change that an alarm needs and that is not made.
+type Held struct {
+	// kind is Volume or Flavor.
+	Kind ChangeKind `json:"kind"`
+	// reason is the last reason that prevented it, as in decisions. AlarmInForce and ChangePending mean that nothing has.
+	Reason string `json:"reason"`
+	// sinceTime is when a check first found the need, or when the last change of that kind was completed.
+	SinceTime metav1.Time `json:"sinceTime"`
 }
 
 // Author is the origin of a change.
