@@ -35,7 +35,7 @@ type createInput struct {
 
 var instanceName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{3,63}$`)
 
-// volumeTypes are today's two and those of older instances. The list of the documents has CLOUDSSD and ESSD only. Its examples
+// volumeTypes are today's two and those of older instances. The documents list CLOUDSSD and ESSD only. Their examples
 // still have ULTRAHIGH, and the acceptance tests of the SDK create instances with COMMON.
 func volumeTypes() []string { return []string{"CLOUDSSD", "ESSD", "COMMON", "ULTRAHIGH"} }
 
@@ -67,12 +67,14 @@ func (c *Cloud) createInstance(q *call) reply {
 	}
 	c.resized(created)
 	c.instances = append(c.instances, created)
-	job := c.startJob(created, "CreateInstance", c.settings.CreateDuration, q.now, func(in *Instance) { in.Status = StatusActive })
+	finish := func(in *Instance) { in.Status = StatusActive }
+	job := c.startJob(created, "CreateInstance", c.settings.CreateDuration, q.now, finish)
 	return jsonReply(http.StatusAccepted, fields{"job_id": job, "instance": fields{
-		"id": created.ID, "name": in.Name, "status": StatusBuild, "datastore": in.Datastore, "port": in.Port, "region": in.Region,
-		"flavor_ref": in.FlavorRef, "volume": in.Volume, "availability_zone": in.AvailabilityZone, "vpc_id": in.VPCID,
-		"subnet_id": in.SubnetID, "security_group_id": in.SecurityGroupID,
-		"backup_strategy": fields{"start_time": "02:00-03:00", "keep_days": 7}, "charge_info": fields{"charge_mode": "postPaid"},
+		"id": created.ID, "name": in.Name, "status": StatusBuild, "datastore": in.Datastore, "port": in.Port,
+		"region": in.Region, "flavor_ref": in.FlavorRef, "volume": in.Volume, "availability_zone": in.AvailabilityZone,
+		"vpc_id": in.VPCID, "subnet_id": in.SubnetID, "security_group_id": in.SecurityGroupID,
+		"backup_strategy": fields{"start_time": "02:00-03:00", "keep_days": 7},
+		"charge_info":     fields{"charge_mode": "postPaid"},
 	}})
 }
 
@@ -175,7 +177,7 @@ func (c *Cloud) tagInstance(q *call, in *instance) reply {
 		}
 	}
 	if len(tags) > maxTags {
-		return rdsError(http.StatusBadRequest, "DBS.200087", "The number of tags added for one DB instance has reached the quota.")
+		return rdsError(http.StatusBadRequest, "DBS.200087", "The number of tags has reached the quota.")
 	}
 	in.tags = tags
 	return jsonReply(http.StatusOK, fields{})
@@ -190,12 +192,11 @@ func (c *Cloud) listSecurityGroups(*call) reply {
 }
 
 func (c *Cloud) computeOperations() []operation {
-	return []operation{{
-		service: "ecs", name: "ListSecurityGroups", pattern: "GET /ecs/v2.1/{project}/os-security-groups", run: c.listSecurityGroups,
-	}}
+	const groups = "GET /ecs/v2.1/{project}/os-security-groups"
+	return []operation{{service: "ecs", name: "ListSecurityGroups", pattern: groups, run: c.listSecurityGroups}}
 }
 
-// removed at once; jobs of the instance go with it.
+// removeInstance removes the instance's jobs with it. It reports whether there was one.
 func (c *Cloud) removeInstance(id string) bool {
 	before := len(c.instances)
 	c.instances = slices.DeleteFunc(c.instances, func(in *instance) bool { return in.ID == id })

@@ -11,9 +11,10 @@ import (
 
 func (w *world) createBody(change map[string]any) map[string]any {
 	body := map[string]any{
-		"name": "rds-test", "password": "acc-Test-1", "flavor_ref": "rds.pg.n1.large.2", "region": "eu-de", "availability_zone": "eu-de-01",
-		"vpc_id": "v", "subnet_id": "s", "security_group_id": w.identity.securityGroupID,
-		"datastore": map[string]any{"type": "PostgreSQL", "version": "15"}, "volume": map[string]any{"type": "CLOUDSSD", "size": 100},
+		"name": "rds-test", "password": "acc-Test-1", "flavor_ref": "rds.pg.n1.large.2", "region": "eu-de",
+		"availability_zone": "eu-de-01", "vpc_id": "v", "subnet_id": "s", "security_group_id": w.identity.securityGroupID,
+		"datastore": map[string]any{"type": "PostgreSQL", "version": "15"},
+		"volume":    map[string]any{"type": "CLOUDSSD", "size": 100},
 	}
 	maps.Copy(body, change)
 	return body
@@ -33,7 +34,8 @@ func TestInstanceIsBuiltUsedAndDeleted(t *testing.T) {
 		t.Error("data of an instance that is created:", metrics)
 	}
 	w.clock.advance(3 * time.Minute)
-	if j := w.call(200, "rds", "GET", "/jobs?id="+out["job_id"].(string), nil)["job"].(map[string]any); j["status"] != jobCompleted {
+	create := "/jobs?id=" + out["job_id"].(string)
+	if j := w.call(200, "rds", "GET", create, nil)["job"].(map[string]any); j["status"] != jobCompleted {
 		t.Error(j)
 	}
 	if row := w.get1(in); row["status"] != StatusActive {
@@ -105,7 +107,8 @@ func TestVersionsAndStorageTypesOfAnEngine(t *testing.T) {
 	if rows := w.call(200, "rds", "GET", "/datastores/mysql", nil)["dataStores"].([]any); len(rows) != 2 {
 		t.Error(rows)
 	}
-	if rows := w.call(200, "rds", "GET", "/storage-type/MySQL?version_name=8.0", nil)["storage_type"].([]any); len(rows) != 2 {
+	types := w.call(200, "rds", "GET", "/storage-type/MySQL?version_name=8.0", nil)
+	if rows := types["storage_type"].([]any); len(rows) != 2 {
 		t.Error(rows)
 	}
 	w.call(400, "rds", "GET", "/datastores/oracle", nil)

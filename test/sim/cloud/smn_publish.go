@@ -22,7 +22,8 @@ func (c *Cloud) publishTexts(urn, subject string, texts map[string]string, now t
 	for _, s := range c.subscriptions {
 		if s.TopicURN == urn && s.Status == Confirmed {
 			c.send(s, Envelope{
-				Type: TypeNotification, MessageID: id, Subject: subject, Message: cmp.Or(texts[s.Protocol], texts[defaultProtocol]), UnsubscribeURL: c.unsubscribeURL(s),
+				Type: TypeNotification, MessageID: id, Subject: subject, UnsubscribeURL: c.unsubscribeURL(s),
+				Message: cmp.Or(texts[s.Protocol], texts[defaultProtocol]),
 			}, now)
 		}
 	}
@@ -49,7 +50,8 @@ func (c *Cloud) publishCall(q *call, t *topic) reply {
 	if err == nil && in.Structure != nil {
 		return c.publishStructure(t, in.Subject, *in.Structure, q.now)
 	}
-	if err != nil || in.Message == "" || len(in.Message) > 256<<10 || len([]rune(in.Subject)) > 512 {
+	tooLong := len(in.Message) > 256<<10 || len([]rune(in.Subject)) > 512
+	if err != nil || in.Message == "" || tooLong {
 		return smnError(http.StatusBadRequest, "0010", "The message is empty or too long, or the subject is too long")
 	}
 	return published(c.publish(t.URN, in.Subject, in.Message, q.now))
@@ -65,7 +67,8 @@ const defaultProtocol = "default"
 // publishStructure: SMN api, publishing_messages_using_a_message_structure.rst and error_codes.rst.
 func (c *Cloud) publishStructure(t *topic, subject, structure string, now time.Time) reply {
 	texts := map[string]string{}
-	if err := json.Unmarshal([]byte(structure), &texts); err != nil || texts[defaultProtocol] == "" || len(structure) > 256<<10 {
+	err := json.Unmarshal([]byte(structure), &texts)
+	if err != nil || texts[defaultProtocol] == "" || len(structure) > 256<<10 {
 		return smnError(http.StatusBadRequest, "0021", "MessageStructure is invalid.")
 	}
 	return published(c.publishTexts(t.URN, subject, texts, now))
