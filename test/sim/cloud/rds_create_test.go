@@ -94,7 +94,7 @@ func TestCreateRefusals(t *testing.T) {
 	}
 	in := w.newInstance("rds.mysql.c2.medium", 40, Workload{})
 	many := map[string]any{"action": "create", "tags": []tag{}}
-	for _, k := range strings.Split("abcdefghijklmnopqrstu", "") {
+	for k := range strings.SplitSeq("abcdefghijklmnopqrstu", "") {
 		many["tags"] = append(many["tags"].([]tag), tag{Key: k})
 	}
 	if out := w.call(400, "rds", "POST", "/instances/"+in.ID+"/tags/action", many); out["error_code"] != "DBS.200087" {
