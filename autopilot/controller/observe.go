@@ -186,7 +186,7 @@ func ReadEvidence(ctx context.Context, reader EvidenceReader, inst autopilot.Ins
 	var reading sync.WaitGroup
 	for _, w := range requests {
 		reading.Go(func() {
-			e, err := reader.Evidence(ctx, inst, w)
+			e, err := readOne(ctx, reader, inst, w)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -199,6 +199,12 @@ func ReadEvidence(ctx context.Context, reader EvidenceReader, inst autopilot.Ins
 	}
 	reading.Wait()
 	return found, failed
+}
+
+// readOne turns a panic into the error of that measurement, because the goroutine is not the round's.
+func readOne(ctx context.Context, reader EvidenceReader, inst autopilot.Instance, w EvidenceRequest) (e autopilot.Evidence, err error) {
+	defer autopilot.CatchPanic(&err)
+	return reader.Evidence(ctx, inst, w)
 }
 
 // ruleDimension returns the dimension of the instance's rule of that metric; empty if there is none.
