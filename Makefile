@@ -58,7 +58,7 @@ test-long: ## Run the long tests: outages, storms, kills, the binary with the ra
 
 .PHONY: test-install
 test-install: ## Run the tests that need make tools: chart, image, release, alerts, dashboards, commands of the documents, the SDK's tests
-	@ls .cache/bin/prometheus .cache/bin/kubectl .cache/bin/kube-state-metrics $(INSTALLTOOLS) >/dev/null 2>&1 || echo "── skipped: tests that need helm, kubectl, prometheus or other tools. make tools builds them"
+	@ls .cache/bin/prometheus .cache/bin/kubectl .cache/bin/flux-apply .cache/bin/kube-state-metrics $(INSTALLTOOLS) >/dev/null 2>&1 || echo "── skipped: tests that need helm, kubectl, prometheus or other tools. make tools builds them"
 	@command -v nginx >/dev/null || echo "── skipped: 10,000 messages through nginx, because nginx is not installed (Debian: nginx-light)"
 	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=long GOGC=400; $(RUN) $(call TESTS,$@) -parallel 8 -timeout 60m ./test/release ./test/docs ./test/sim/cloud/acceptance; $(SLOWEST)
 
@@ -151,6 +151,9 @@ INSTALLTOOLS := $(addprefix .cache/bin/,helm helm-unittest kustomize kube-score 
 	@mkdir -p .cache/bin
 	@cd test/tools/$* && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o ../../../$@ tool
 
+# This tool is our own program around Flux's library.
+.cache/bin/flux-apply: test/tools/flux-apply/main.go
+
 # The sources of install.yaml. A test compares their checksum with the one in its first line.
 INSTALLFILES = $(sort deploy/namespace.yaml deploy/chart/Chart.yaml deploy/chart/values.yaml deploy/chart/ci/install-values.yaml \
   deploy/chart/files/rdsautopilots.yaml $(wildcard deploy/chart/templates/*.yaml deploy/chart/templates/*.tpl))
@@ -191,7 +194,7 @@ release-image: .cache/bin/ko ## Build the image of VERSION for two platforms, wi
 
 # Tools that users run beside the service. A test of test/release or test/docs is skipped if its tool is missing.
 .PHONY: tools
-tools: $(INSTALLTOOLS) $(addprefix .cache/bin/,prometheus promtool kubectl kube-state-metrics) ## Build helm, kubectl, prometheus and the other tools of make test-install (half an hour, once)
+tools: $(INSTALLTOOLS) $(addprefix .cache/bin/,prometheus promtool kubectl flux-apply kube-state-metrics) ## Build helm, kubectl, prometheus and the other tools of make test-install (half an hour, once)
 
 .cache/bin/prometheus .cache/bin/promtool &: test/tools/prometheus/go.mod test/tools/prometheus/go.sum
 	@echo "── building prometheus and promtool (some ten minutes, once)"
