@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,7 +20,9 @@ import (
 
 const (
 	smallFlavor = "rds.mysql.n1.medium.4"
-	largeFlavor = "rds.mysql.n1.large.4"
+	largeFlavor = "rds.mysql.n1.large.2"
+
+	kustomization = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: databases, namespace: flux-system}\n"
 )
 
 // gitops is a world with databases that tools apply from files. The operator is stopped while a tool resets a value, so
@@ -162,14 +165,14 @@ func (g *gitops) contested(t *testing.T, db *world.DB, manager string) {
 // storage and a larger flavor afterwards. Then the tools apply their files again, unchanged and with another change.
 func TestGitOpsToolsLeaveExcludedFieldsAlone(t *testing.T) {
 	g := newGitOps(t)
-	const kustomization = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: databases, namespace: flux-system}\n"
 	g.write(t, "plain.yaml", kustomization)
-	g.write(t, "ignore.yaml", kustomization+g.block(t, "/spec/flavorref, /spec/autopilot]"))
+	g.write(t, "ignore.yaml", kustomization+g.block(t, "ignore:"))
 	annotation := strings.TrimPrefix(g.block(t, "IfNotPresent"), "metadata:\n")
 
 	present, ignored, ci := g.database(t, "present"), g.database(t, "ignored"), g.database(t, "ci")
 	g.source(t, "present", "\nspec:", "\n"+annotation+"spec:")
-	g.source(t, "ignored")
+	const ours = "  autopilot: true\n" // the operator drops it
+	g.source(t, "ignored", ours, "")
 	g.source(t, "ci")
 	g.says(t, "flux-apply plain.yaml present.yaml", "Rds/shop/present created")
 	g.says(t, "flux-apply ignore.yaml ignored.yaml", "Rds/shop/ignored created")
@@ -190,13 +193,13 @@ func TestGitOpsToolsLeaveExcludedFieldsAlone(t *testing.T) {
 	})
 	t.Run("Flux with spec.ignore", func(t *testing.T) {
 		again(t, ignored, "flux-apply ignore.yaml ignored.yaml", "unchanged")
-		g.source(t, "ignored", "backupkeepdays: 12", "backupkeepdays: 13")
+		g.source(t, "ignored", ours, "", "backupkeepdays: 12", "backupkeepdays: 13")
 		again(t, ignored, "flux-apply ignore.yaml ignored.yaml", "configured")
 		again(t, ignored, "kubectl get rds ignored -o jsonpath={.spec.backupkeepdays}", "13")
 		again(t, ignored, "flux-apply ignore.yaml ignored.yaml", "unchanged")
 	})
 	t.Run("kubectl", func(t *testing.T) {
-		without := []string{"  volumesize: 40\n", "", "  flavorref: " + smallFlavor + "\n", "", "  autopilot: true\n", ""}
+		without := []string{"  volumesize: 40\n", "", "  flavorref: " + smallFlavor + "\n", "", ours, ""}
 		g.source(t, "ci", without...)
 		apply := "kubectl apply --server-side --force-conflicts --field-manager=ci -f ci.yaml"
 		again(t, ci, apply, "serverside-applied")
@@ -211,7 +214,7 @@ func TestGitOpsToolsLeaveExcludedFieldsAlone(t *testing.T) {
 // TestGitOpsToolsThatResetAreNamed applies databases as the page says not to. The tool resets both fields.
 func TestGitOpsToolsThatResetAreNamed(t *testing.T) {
 	g := newGitOps(t)
-	g.write(t, "plain.yaml", "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: databases, namespace: flux-system}\n")
+	g.write(t, "plain.yaml", kustomization)
 	flux, ci := g.database(t, "flux"), g.database(t, "ci")
 	g.source(t, "flux")
 	g.source(t, "ci")
@@ -230,4 +233,44 @@ func TestGitOpsToolsThatResetAreNamed(t *testing.T) {
 	g.must(t, apply+" --force-conflicts")
 	g.contested(t, flux, "kustomize-controller")
 	g.contested(t, ci, "ci")
+}
+
+// TestFieldsThatAreDeletedInGit deletes both fields in files that were applied before. It also hands them over first.
+func TestFieldsThatAreDeletedInGit(t *testing.T) {
+	g := newGitOps(t)
+	g.write(t, "plain.yaml", kustomization)
+	g.write(t, "ignore.yaml", kustomization+g.block(t, "ignore:"))
+	const (
+		flux     = "flux-apply plain.yaml my-rds.yaml"
+		ignoring = "flux-apply ignore.yaml my-rds.yaml"
+		server   = "kubectl apply --server-side --force-conflicts --field-manager=ci -f my-rds.yaml"
+		kept     = "100 " + smallFlavor
+		defaults = "40 rds.mysql.c2.medium"
+	)
+	handOver := g.block(t, "--field-manager=size")
+	with := []string{"  autopilot: true\n", "", "volumesize: 40", "volumesize: 100"}
+	without := append(slices.Clone(with[:2]), "  volumesize: 40\n", "", "  flavorref: "+smallFlavor+"\n", "")
+	for _, test := range []struct{ name, create, before, apply, want string }{
+		{"Flux created it", flux, "", flux, defaults},
+		{"Flux created it, and ignores both fields", ignoring, "", ignoring, kept},
+		{"kubectl create, then Flux", "kubectl create -f my-rds.yaml", "", flux, defaults},
+		{"kubectl create, then server-side apply", "kubectl create -f my-rds.yaml", "", server, kept},
+		{"kubectl apply, then server-side apply", "kubectl apply -f my-rds.yaml", "", server, defaults},
+		{"server-side apply created it", server, "", server, defaults},
+		{"Flux, handed over", flux, handOver, flux, kept},
+		{"server-side apply, handed over", server, handOver, server, kept},
+		{"kubectl apply, then server-side apply, handed over", "kubectl apply -f my-rds.yaml", server + "\n" + handOver, server, kept},
+		{"kubectl apply, then Flux, handed over", "kubectl apply -f my-rds.yaml", flux + "\n" + handOver, flux, kept},
+	} {
+		g.source(t, "my-rds", with...)
+		g.must(t, test.create)
+		g.must(t, test.before)
+		g.source(t, "my-rds", without...)
+		g.must(t, test.apply)
+		got := g.must(t, "kubectl get rds my-rds -o jsonpath='{.spec.volumesize} {.spec.flavorref} {.spec.vpc}'")
+		if got != test.want+" my-vpc" {
+			t.Errorf("%s: %s, want %s my-vpc", test.name, got, test.want)
+		}
+		g.must(t, "kubectl delete rds my-rds")
+	}
 }
