@@ -2,6 +2,8 @@
 # For more than one platform: docker buildx build --platform linux/amd64,linux/arm64 …; Go compiles for each, nothing is emulated.
 FROM --platform=$BUILDPLATFORM golang:1.26@sha256:3aff6657219a4d9c14e27fb1d8976c49c29fddb70ba835014f477e1c70636647 AS build
 WORKDIR /src
+# If the image's Go is older than the toolchain of go.mod, Go fetches that one.
+ENV GOTOOLCHAIN=auto
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
@@ -22,8 +24,9 @@ LABEL org.opencontainers.image.title="rds-autopilot" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="$VERSION" \
       org.opencontainers.image.revision="$COMMIT"
-COPY --from=build /rds-autopilot /rds-autopilot
+# In the path, so that "kubectl exec … -- rds-autopilot doctor" works as in the released image.
+COPY --from=build /rds-autopilot /usr/local/bin/rds-autopilot
 USER 65532:65532
 EXPOSE 8080 9090
-ENTRYPOINT ["/rds-autopilot"]
+ENTRYPOINT ["/usr/local/bin/rds-autopilot"]
 CMD ["serve"]

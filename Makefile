@@ -57,10 +57,10 @@ test-long: ## Run the long tests: outages, storms, kills, the binary with the ra
 	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=long GOGC=400; $(RUN) $(call TESTS,$@) -p 4 -parallel 6 -timeout 60m $(LONG); $(SLOWEST)
 
 .PHONY: test-install
-test-install: ## Run the tests that need make tools: chart, image, release, alerts, dashboards, commands of the documents
+test-install: ## Run the tests that need make tools: chart, image, release, alerts, dashboards, commands of the documents, the SDK's tests
 	@ls .cache/bin/prometheus .cache/bin/kubectl .cache/bin/flux-apply .cache/bin/kube-state-metrics $(INSTALLTOOLS) >/dev/null 2>&1 || echo "── skipped: tests that need helm, kubectl, prometheus or other tools. make tools builds them"
 	@command -v nginx >/dev/null || echo "── skipped: 10,000 messages through nginx, because nginx is not installed (Debian: nginx-light)"
-	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=long GOGC=400; $(RUN) $(call TESTS,$@) -parallel 8 -timeout 60m ./test/release ./test/docs; $(SLOWEST)
+	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=long GOGC=400; $(RUN) $(call TESTS,$@) -parallel 8 -timeout 60m ./test/release ./test/docs ./test/sim/cloud/acceptance; $(SLOWEST)
 
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 
@@ -157,7 +157,7 @@ INSTALLTOOLS := $(addprefix .cache/bin/,helm helm-unittest kustomize kube-score 
 # The sources of install.yaml. A test compares their checksum with the one in its first line.
 INSTALLFILES = $(sort deploy/namespace.yaml deploy/chart/Chart.yaml deploy/chart/values.yaml deploy/chart/ci/install-values.yaml \
   deploy/chart/files/rdsautopilots.yaml $(wildcard deploy/chart/templates/*.yaml deploy/chart/templates/*.tpl))
-RENDER = .cache/bin/helm template rds-autopilot $(1) --namespace rds-autopilot --values deploy/chart/ci/install-values.yaml --skip-tests
+RENDER = .cache/bin/helm template rds-autopilot $(1) --namespace rds-autopilot --values deploy/chart/ci/install-values.yaml --no-hooks
 HEAD = echo "\# Rendered from the chart by make generate; do not edit. Checksum of its sources: $$(cat $(INSTALLFILES) | sha256sum | cut -d' ' -f1)"
 
 .PHONY: install-manifests
@@ -166,10 +166,14 @@ install-manifests: .cache/bin/helm generate-code ## Render deploy/install.yaml a
 	@{ $(HEAD); $(call RENDER,deploy/chart) -s templates/serviceaccount.yaml -s templates/rbac.yaml -s templates/aggregate.yaml; } > deploy/rbac.yaml
 	@{ $(HEAD); $(call RENDER,deploy/chart) --set monitoring.serviceMonitor.enabled=true -s templates/servicemonitor.yaml; } > deploy/servicemonitor.yaml
 
+DIGEST_KEY := autopilot.otc.mcsps.de/image-digest
+
 .PHONY: release-files
-release-files: .cache/bin/helm ## Write chart, install.yaml and checksums of VERSION to dist
-	@rm -rf dist && mkdir dist
-	@.cache/bin/helm package deploy/chart --version $(VERSION:v%=%) --app-version $(VERSION) --destination dist
+release-files: .cache/bin/helm ## Write chart, install.yaml and checksums of VERSION to dist. Both name the image by its DIGEST
+	@[[ "$(DIGEST)" =~ ^sha256:[0-9a-f]{64}$$ ]] || { echo "DIGEST is required: the digest of the image, sha256:…"; exit 1; }
+	@rm -rf dist .cache/release && mkdir -p dist .cache && cp -r deploy/chart .cache/release
+	@sed 's|^  $(DIGEST_KEY): ""$$|  $(DIGEST_KEY): $(DIGEST)|' deploy/chart/Chart.yaml > .cache/release/Chart.yaml
+	@.cache/bin/helm package .cache/release --version $(VERSION:v%=%) --app-version $(VERSION) --destination dist
 	@{ cat deploy/namespace.yaml; $(call RENDER,dist/rds-autopilot-$(VERSION:v%=%).tgz); } > dist/install.yaml
 	@cp deploy/crds/rds.yaml dist/
 	@cd dist && sha256sum -- * > checksums.txt

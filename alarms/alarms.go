@@ -75,7 +75,7 @@ type Alarms struct {
 	now     func() time.Time
 
 	mu            sync.Mutex
-	confirmations []time.Time            // when they were requested, in the last window
+	confirmations []confirmation         // requested in the last window, oldest first
 	subscribed    map[string]subscribed  // by subscription URN
 	ineffective   map[string]ineffective // by rule id or topic URN
 }

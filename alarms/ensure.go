@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,7 +39,8 @@ const (
 // rewritten after retryRewrite.
 //
 // The error is one line with all failures. It wraps otc.ErrQuota if a quota is exhausted. A ConfirmationLimitError
-// means that everything else is done.
+// means that everything else is done. It wraps ErrSubscriptionRefused if SMN refuses the topic or
+// its subscription.
 func (a *Alarms) Ensure(ctx context.Context, desired Desired, observed v1alpha1.Alarms, snapshot *Snapshot, record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []string, error) {
 	endpoint, err := url.Parse(desired.Endpoint)
 	if err != nil || endpoint.Host == "" || (endpoint.Scheme != "http" && endpoint.Scheme != "https") {
@@ -83,7 +85,7 @@ type ensureRun struct {
 func (e *ensureRun) run(ctx context.Context) error {
 	var failed failures
 	for _, step := range []func(context.Context) error{
-		e.ensureTopic, e.ensureRules, e.ensureSubscription, func(context.Context) error { return e.save() },
+		refusable(e.ensureTopic), e.ensureRules, refusable(e.ensureSubscription), func(context.Context) error { return e.save() },
 	} {
 		err := step(ctx)
 		if _, lost := errors.AsType[recordError](err); lost {
@@ -100,6 +102,28 @@ func (e *ensureRun) run(ctx context.Context) error {
 		return ConfirmationLimitError{Until: e.confirmationAllowed}
 	}
 	return nil
+}
+
+// ErrSubscriptionRefused means that SMN refuses the topic or its subscription. A retry does not help until somebody has
+// changed what SMN's text names.
+var ErrSubscriptionRefused = errors.New("refused by SMN")
+
+// refusedError is an error with SMN's own text.
+type refusedError struct{ error }
+
+func (e refusedError) Unwrap() error        { return e.error }
+func (e refusedError) Is(target error) bool { return target == ErrSubscriptionRefused }
+
+// refusable marks the errors of a step at SMN that are refusals.
+func refusable(step func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		err := step(ctx)
+		another := func(kind error) bool { return errors.Is(err, kind) }
+		if !hasAnswer(err) || slices.ContainsFunc([]error{otc.ErrUnavailable, otc.ErrCredentials, otc.ErrQuota, otc.ErrNotFound}, another) {
+			return err
+		}
+		return refusedError{err}
+	}
 }
 
 // failures is an error whose text is one line.

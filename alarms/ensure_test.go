@@ -121,7 +121,7 @@ func (noQuotas) RuleQuota(context.Context) (used, quota int, err error) {
 func TestEnsureReportsFullQuotaWithoutNumbersOnce(t *testing.T) {
 	w := newWorld(t)
 	a := alarms.New(noQuotas{w.cloud}, w.cloud, metrics(), w.clock)
-	for i := range 150 {
+	for i := range 100 { // what one namespace may request in ten minutes
 		want := w.want()
 		want.Name, want.Rules = v1alpha1.CloudName("shop", fmt.Sprint(i), uid), nil
 		if _, _, err := a.Ensure(t.Context(), want, v1alpha1.Alarms{}, nil, func(v1alpha1.Alarms) error { return nil }); err != nil {

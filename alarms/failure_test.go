@@ -5,6 +5,7 @@ package alarms_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -244,5 +245,36 @@ func TestOrphansSkipsListsThatCouldNotBeRead(t *testing.T) {
 	}
 	if err := w.tried(w.want(), true); !errors.Is(err, otc.ErrQuota) || len(w.recorded.Rules) != 3 {
 		t.Errorf("no room for a topic: %v, %+v", err, w.recorded)
+	}
+}
+
+// Only SMN's refusals are reported as such: a service that does not answer, a full quota or a rule that Cloud Eye refuses have
+// reasons of their own.
+func TestOnlySMNsRefusalIsSubscriptionRefused(t *testing.T) {
+	w := newWorld(t)
+	for name, tc := range map[string]struct {
+		operation, code string
+		status          int
+		refused         bool
+	}{
+		"an internal address":   {"Subscribe", "SMN.0069", http.StatusForbidden, true},
+		"the topic":             {"CreateTopic", "SMN.0002", http.StatusBadRequest, true},
+		"no answer":             {"Subscribe", "SMN.0002", http.StatusInternalServerError, false},
+		"too many requests":     {"Subscribe", "SMN.0002", http.StatusTooManyRequests, false},
+		"subscriptions at most": {"Subscribe", "SMN.0007", http.StatusForbidden, false},
+		"topics at most":        {"CreateTopic", "SMN.0004", http.StatusForbidden, false},
+	} {
+		w.reset()
+		w.answer.operation = tc.operation
+		w.answer.fault = simcloud.Fault{Status: tc.status, Body: `{"code":"` + tc.code + `","message":"No"}`}
+		_, _, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, nil, w.record)
+		if err == nil || errors.Is(err, alarms.ErrSubscriptionRefused) != tc.refused {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	w.reset()
+	w.refuse("CreateAlarm")
+	if _, _, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, nil, w.record); err == nil || errors.Is(err, alarms.ErrSubscriptionRefused) {
+		t.Errorf("Cloud Eye refuses: %v", err)
 	}
 }

@@ -115,22 +115,22 @@ func (e *ensureRun) ensureSubscription(ctx context.Context) error {
 // subscribe requests the subscription and its confirmation, if SMN's limit on confirmations allows it now. A refused
 // Subscribe does not count against the limit, because SMN sends no confirmation for it.
 func (e *ensureRun) subscribe(ctx context.Context, listed []otc.Subscription, lost string) error {
-	e.confirmationAllowed = e.confirmationAllowedAt(true)
+	e.confirmationAllowed = e.confirmationAllowedAt(e.desired.Namespace, true)
 	if !e.confirmationAllowed.IsZero() {
 		e.noteLost(lost, "it will be requested again when SMN's limit on confirmations allows it")
 		return nil
 	}
 	urn, err := e.cloud.Subscribe(ctx, e.observed.TopicURN, e.protocol, e.desired.Endpoint, remark)
 	if err != nil {
-		if refused(err) {
-			e.returnConfirmation()
+		if hasAnswer(err) {
+			e.returnConfirmation(e.desired.Namespace)
 		}
 		return fmt.Errorf("the public URL cannot be subscribed to the topic: %w", err)
 	}
 	e.observed.SubscriptionURN, e.observed.Subscription, e.observed.SubscribedTime = urn, v1alpha1.SubscriptionPending, seconds(e.now())
 	e.noteSubscribed(urn, subscribed{e.desired.Endpoint, e.observed.SubscribedTime.Time})
 	if slices.ContainsFunc(listed, func(s otc.Subscription) bool { return s.URN == urn && s.Status == otc.SubscriptionConfirmed }) {
-		e.returnConfirmation() // SMN lists our URL in another form, and sends no confirmation
+		e.returnConfirmation(e.desired.Namespace) // SMN lists our URL in another form, and sends no confirmation
 		e.observed.Subscription = v1alpha1.SubscriptionConfirmed
 	}
 	e.noteLost(lost, "requested again")
@@ -143,8 +143,8 @@ func (e *ensureRun) noteLost(lost, done string) {
 	}
 }
 
-// refused reports whether SMN answered with an error, so that it has certainly sent no confirmation.
-func refused(err error) bool {
+// hasAnswer reports whether SMN answered with an error, so that it has certainly sent no confirmation.
+func hasAnswer(err error) bool {
 	answer, ok := errors.AsType[*otc.Error](err)
 	return ok && answer.Status != 0
 }
@@ -165,7 +165,7 @@ func (e *ensureRun) deliveryInOrder() bool {
 	}
 	before := e.observed
 	if e.adoptState(f) {
-		e.confirmationAllowed = e.confirmationAllowedAt(false)
+		e.confirmationAllowed = e.confirmationAllowedAt(e.desired.Namespace, false)
 		if e.confirmationAllowed.IsZero() {
 			e.observed = before
 			return false

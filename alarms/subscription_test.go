@@ -148,7 +148,7 @@ func TestRefusedSubscribeDoesNotCountAgainstConfirmationLimit(t *testing.T) {
 	w.refuse("Subscribe")
 	for i := range 160 {
 		have, _, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, nil, w.record)
-		if err == nil || !strings.Contains(err.Error(), "403 SMN.9999 Not today") || have.Subscription != v1alpha1.SubscriptionMissing {
+		if !errors.Is(err, alarms.ErrSubscriptionRefused) || !strings.Contains(err.Error(), "403 SMN.9999 Not today") || have.Subscription != v1alpha1.SubscriptionMissing {
 			t.Fatalf("try %d: %v, %s", i, err, have.Subscription)
 		}
 	}
@@ -160,26 +160,21 @@ func TestRefusedSubscribeDoesNotCountAgainstConfirmationLimit(t *testing.T) {
 func TestConfirmationsAreRequestedWithinSMNsLimit(t *testing.T) {
 	w := newWorld(t)
 	begin := w.clock()
-	asked := func(i int) error {
+	asked := func(namespace string, i int) error {
 		want := w.want()
-		want.Name, want.Rules = v1alpha1.CloudName("shop", fmt.Sprint(i), uid), nil
+		want.Namespace, want.Name, want.Rules = namespace, v1alpha1.CloudName(namespace, fmt.Sprint(i), uid), nil
 		have, _, err := w.alarms.Ensure(t.Context(), want, v1alpha1.Alarms{}, nil, func(v1alpha1.Alarms) error { return nil })
 		if missing := have.Subscription == v1alpha1.SubscriptionMissing; missing != (err != nil) {
-			t.Errorf("database %d: %s, %v", i, have.Subscription, err)
+			t.Errorf("database %s/%d: %s, %v", namespace, i, have.Subscription, err)
 		}
 		return err
 	}
-	for i := range 100 {
-		if err := asked(i); err != nil {
+	for i := range 100 { // as many as one namespace may have
+		if err := asked("shop", i); err != nil {
 			t.Fatal(err)
 		}
 	}
 	w.advance(4 * time.Minute)
-	for i := range 50 {
-		if err := asked(100 + i); err != nil {
-			t.Fatal(err)
-		}
-	}
 	limit := alarms.ConfirmationLimitError{Until: begin.Add(10 * time.Minute)}
 	for range 2 { // the second time all but the subscription is in order
 		listed := w.listing()
@@ -199,18 +194,31 @@ func TestConfirmationsAreRequestedWithinSMNsLimit(t *testing.T) {
 	if limit.Error() != "waiting for SMN's limit on confirmations until 10:10:00 UTC" {
 		t.Error(limit)
 	}
+	taken := 100
+	for _, namespace := range []string{"billing", "a", "b", "c"} { // each gets some of what is left
+		got := 0
+		for ; asked(namespace, got) == nil; got++ {
+			taken++
+		}
+		if got == 0 || taken > 150 {
+			t.Errorf("%s got %d, %d in all", namespace, got, taken)
+		}
+	}
+	if taken != 150 {
+		t.Errorf("%d in all", taken)
+	}
 	w.advance(6 * time.Minute) // the first hundred count no longer
 	w.sweep(w.want())
 	if w.recorded.Subscription != v1alpha1.SubscriptionPending {
 		t.Errorf("ten minutes later: %s", w.recorded.Subscription)
 	}
-	for i := range 99 {
-		if err := asked(200 + i); err != nil {
+	for i := range 66 { // two thirds of what the others leave
+		if err := asked("shop", 200+i); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := asked(300); !errors.Is(err, alarms.ConfirmationLimitError{Until: begin.Add(14 * time.Minute)}) {
-		t.Errorf("the 101st: %v", err)
+	if err := asked("shop", 300); !errors.Is(err, alarms.ConfirmationLimitError{Until: begin.Add(14 * time.Minute)}) {
+		t.Errorf("one more: %v", err)
 	}
 }
 
@@ -218,7 +226,7 @@ func TestConfirmationsAreRequestedWithinSMNsLimit(t *testing.T) {
 func TestLostSubscriptionIsReportedOnceWhileLimitIsReached(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())
-	for i := range 149 {
+	for i := range 99 { // the namespace has its share then
 		want := w.want()
 		want.Name, want.Rules = v1alpha1.CloudName("shop", fmt.Sprint(i), uid), nil
 		if _, _, err := w.alarms.Ensure(t.Context(), want, v1alpha1.Alarms{}, nil, func(v1alpha1.Alarms) error { return nil }); err != nil {

@@ -35,7 +35,11 @@ type world struct {
 	alarms   *alarms.Alarms
 	instance string
 
-	ill atomic.Pointer[[]string] // operations that are refused
+	ill    atomic.Pointer[[]string] // operations that are refused
+	answer struct {                 // replaces the answer to an operation, until reset
+		operation string
+		fault     simcloud.Fault
+	}
 
 	mu       sync.Mutex
 	now      time.Time
@@ -87,6 +91,9 @@ func (w *world) refuse(operations ...string) { w.ill.Store(&operations) }
 
 func (w *world) faultOf(r *http.Request) *simcloud.Fault {
 	service, operation := simcloud.OperationOf(r)
+	if operation == w.answer.operation {
+		return &w.answer.fault
+	}
 	ill := w.ill.Load()
 	if ill == nil || !slices.Contains(*ill, operation) {
 		return nil
@@ -106,6 +113,7 @@ func (w *world) reset() {
 	for _, r := range w.sim.Rules() {
 		w.sim.RemoveRule(r.ID)
 	}
+	w.answer.operation = ""
 	w.alarms, w.recorded = alarms.New(w.cloud, w.cloud, metrics(), w.clock), v1alpha1.Alarms{}
 	w.sim.ResetRequests()
 }

@@ -3,57 +3,75 @@
 package autopilot
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Allowed holds the administrator's limits for spec.apply: Cloud.
+// Allowed holds the administrator's limits.
 type Allowed struct {
-	Apply v1alpha1.Apply // Cloud allows it; any other value does not
-	// Instances lists which instances a namespace may change in the cloud, as NAMESPACE/ID with * for any. An empty
-	// list allows all.
+	Apply v1alpha1.Apply // Cloud allows spec.apply: Cloud; any other value does not
+	// Instances lists which instances the objects of a namespace may name, as NAMESPACE/ID with * for any. An empty
+	// list allows all, but none with Apply: Cloud, because whoever may edit one namespace could then have any instance
+	// of the project changed.
 	Instances []string
 }
 
-// IsUnbounded reports whether every namespace may change every instance in the cloud.
-func (a Allowed) IsUnbounded() bool { return a.Apply == v1alpha1.ApplyCloud && len(a.Instances) == 0 }
+// LacksInstances reports whether apply: Cloud is allowed without a list of instances.
+func (a Allowed) LacksInstances() bool {
+	return a.Apply == v1alpha1.ApplyCloud && len(a.Instances) == 0
+}
 
-// Refuses returns why an autopilot must not request changes of its target from the cloud. It returns an empty text if
-// it may, or if its policy does not ask for it.
+// Refuses returns why an autopilot must not manage its target. It returns an empty text if it may.
 func (a Allowed) Refuses(spec v1alpha1.Spec, t *Target) string {
 	switch {
-	case spec.Apply != v1alpha1.ApplyCloud:
-		return ""
-	case a.Apply != v1alpha1.ApplyCloud:
+	case spec.Apply == v1alpha1.ApplyCloud && a.Apply != v1alpha1.ApplyCloud:
 		return "spec.apply is Cloud, which this installation does not allow: --allow-apply is Operator"
-	case t.InstanceID != "" && !a.instance(t.Namespace, t.InstanceID):
-		return fmt.Sprintf("--allowed-instances does not allow namespace %s to change instance %s", t.Namespace, t.InstanceID)
+	case t.InstanceID != "" && !a.lists(t):
+		return fmt.Sprintf("--allowed-instances does not allow namespace %s to name instance %s", t.Namespace, t.InstanceID)
 	}
 	return ""
 }
 
-// ClaimedTwice reports whether more than one of these targets, which name the same instance, may manage it. A target
-// that is not allowed does not count, because otherwise anyone could stop an autopilot by naming its instance.
-func (a Allowed) ClaimedTwice(targets []*Target) bool {
-	n := 0
+// FirstClaim returns the target that manages the instance, of those that name it: the one that was armed first. Of two
+// that are not armed it is the older one. A target that is not allowed does not count, because otherwise anyone could
+// stop an autopilot by naming its instance. FirstClaim returns nil if none is allowed.
+func (a Allowed) FirstClaim(targets []*Target) (first *Target) {
 	for _, t := range targets {
-		if !t.NoRds || a.Refuses(v1alpha1.Spec{Apply: v1alpha1.ApplyCloud}, t) == "" {
-			n++
+		if a.lists(t) && (!t.NoRds || a.Apply == v1alpha1.ApplyCloud) && (first == nil || t.compareClaim(first) < 0) {
+			first = t
 		}
 	}
-	return n > 1
+	return first
 }
 
-func (a Allowed) instance(namespace, id string) bool {
-	for _, allowed := range a.Instances {
-		ns, instance, _ := strings.Cut(allowed, "/")
-		if (ns == "*" || ns == namespace) && (instance == "*" || instance == id) {
-			return true
-		}
+// compareClaim returns a negative number if the claim of t precedes that of other, and a positive one if it follows.
+func (t *Target) compareClaim(other *Target) int {
+	switch {
+	case t.Armed && !other.Armed:
+		return -1
+	case !t.Armed && other.Armed:
+		return 1
 	}
-	return len(a.Instances) == 0
+	return cmp.Or(t.Created.Compare(other.Created), strings.Compare(t.Namespace, other.Namespace), strings.Compare(t.Name, other.Name))
+}
+
+// DescribeClaim returns the sentence for an object whose instance another one manages.
+func DescribeClaim(by string) string {
+	return by + " names the same instance and was first, so it alone manages the instance. Remove the id from one of the two objects"
+}
+
+func (a Allowed) lists(t *Target) bool {
+	if len(a.Instances) == 0 {
+		return a.Apply != v1alpha1.ApplyCloud
+	}
+	return slices.ContainsFunc(a.Instances, func(entry string) bool {
+		ns, instance, _ := strings.Cut(entry, "/")
+		return (ns == "*" || ns == t.Namespace) && (instance == "*" || instance == t.InstanceID)
+	})
 }
 
 // ValidAllowedInstance reports whether an entry of --allowed-instances has the form NAMESPACE/ID.

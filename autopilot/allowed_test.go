@@ -4,6 +4,7 @@ package autopilot
 
 import (
 	"testing"
+	"time"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -11,6 +12,8 @@ import (
 func TestAllowedRefusesWhatItDoesNotList(t *testing.T) {
 	cloud := v1alpha1.Spec{Apply: v1alpha1.ApplyCloud}
 	of := func(namespace, id string) *Target { return &Target{Namespace: namespace, InstanceID: id, NoRds: true} }
+	rds := func(namespace, id string) *Target { return &Target{Namespace: namespace, InstanceID: id} }
+	listed := []string{"billing/*", "shop/a"}
 	for name, tc := range map[string]struct {
 		allowed Allowed
 		spec    v1alpha1.Spec
@@ -19,21 +22,59 @@ func TestAllowedRefusesWhatItDoesNotList(t *testing.T) {
 	}{
 		"by default":                      {Allowed{Apply: v1alpha1.ApplyOperator}, cloud, of("shop", "a"), true},
 		"without a word":                  {Allowed{}, cloud, of("shop", "a"), true},
-		"who does not ask for it":         {Allowed{}, v1alpha1.Spec{}, of("shop", "a"), false},
-		"all instances":                   {Allowed{Apply: v1alpha1.ApplyCloud}, cloud, of("shop", "a"), false},
-		"this one":                        {Allowed{v1alpha1.ApplyCloud, []string{"billing/*", "shop/a"}}, cloud, of("shop", "a"), false},
-		"another one":                     {Allowed{v1alpha1.ApplyCloud, []string{"billing/*", "shop/a"}}, cloud, of("shop", "b"), true},
-		"one of another namespace":        {Allowed{v1alpha1.ApplyCloud, []string{"billing/*", "shop/a"}}, cloud, of("other", "a"), true},
+		"who does not ask for it":         {Allowed{}, v1alpha1.Spec{}, rds("shop", "a"), false},
+		"without a list":                  {Allowed{Apply: v1alpha1.ApplyCloud}, cloud, of("shop", "a"), true},
+		"all instances":                   {Allowed{v1alpha1.ApplyCloud, []string{"*/*"}}, cloud, of("shop", "a"), false},
+		"this one":                        {Allowed{v1alpha1.ApplyCloud, listed}, cloud, of("shop", "a"), false},
+		"another one":                     {Allowed{v1alpha1.ApplyCloud, listed}, cloud, of("shop", "b"), true},
+		"one of another namespace":        {Allowed{v1alpha1.ApplyCloud, listed}, cloud, of("other", "a"), true},
 		"this one, for everybody":         {Allowed{v1alpha1.ApplyCloud, []string{"*/a"}}, cloud, of("other", "a"), false},
-		"an Rds that has no instance yet": {Allowed{v1alpha1.ApplyCloud, []string{"shop/a"}}, cloud, &Target{Namespace: "shop"}, false},
+		"an Rds that has no instance yet": {Allowed{v1alpha1.ApplyCloud, []string{"shop/a"}}, cloud, rds("shop", ""), false},
+		"an Rds of another namespace":     {Allowed{v1alpha1.ApplyCloud, listed}, v1alpha1.Spec{}, rds("other", "a"), true},
+		"the same with its operator only": {Allowed{v1alpha1.ApplyOperator, listed}, v1alpha1.Spec{}, rds("other", "a"), true},
+		"a listed Rds":                    {Allowed{v1alpha1.ApplyOperator, listed}, v1alpha1.Spec{}, rds("billing", "c"), false},
 	} {
 		if got := tc.allowed.Refuses(tc.spec, tc.target); (got != "") != tc.refuses {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	a := Allowed{v1alpha1.ApplyCloud, []string{"shop/*"}}
-	rds := &Target{Namespace: "other", InstanceID: "a"}
-	if a.ClaimedTwice([]*Target{rds, of("other", "a")}) || !a.ClaimedTwice([]*Target{rds, of("shop", "a")}) || a.ClaimedTwice([]*Target{rds}) {
-		t.Error("only who may have an instance shares it")
+}
+
+func TestTargetArmedFirstManagesInstance(t *testing.T) {
+	t.Parallel()
+	all := Allowed{v1alpha1.ApplyCloud, []string{"*/*"}}
+	day := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	target := func(namespace string, created time.Time, armed bool) *Target {
+		return &Target{Namespace: namespace, Name: "db", InstanceID: "a", Created: created, Armed: armed}
+	}
+	noRds := func(t *Target) *Target { t.NoRds = true; return t }
+	for name, tc := range map[string]struct {
+		allowed Allowed
+		targets []*Target
+		first   string // namespace
+	}{
+		"alone":                           {all, []*Target{target("shop", day, false)}, "shop"},
+		"armed, although younger":         {all, []*Target{target("old", day, false), target("shop", day.Add(time.Hour), true)}, "shop"},
+		"the older of two":                {all, []*Target{target("young", day.Add(time.Hour), false), target("shop", day, false)}, "shop"},
+		"the older of two that are armed": {all, []*Target{target("young", day.Add(time.Hour), true), target("shop", day, true)}, "shop"},
+		"of one age, the first by name":   {all, []*Target{target("shop", day, false), target("a", day, false)}, "a"},
+		"one that is not listed does not count": {
+			Allowed{v1alpha1.ApplyOperator, []string{"shop/*"}}, []*Target{target("a", day, true), target("shop", day.Add(time.Hour), false)}, "shop",
+		},
+		"none is listed": {Allowed{v1alpha1.ApplyOperator, []string{"shop/*"}}, []*Target{target("a", day, true)}, ""},
+		"without an Rds where only the operator applies": {
+			Allowed{Apply: v1alpha1.ApplyOperator}, []*Target{noRds(target("a", day, false)), target("shop", day.Add(time.Hour), false)}, "shop",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := ""
+			if first := tc.allowed.FirstClaim(tc.targets); first != nil {
+				got = first.Namespace
+			}
+			if got != tc.first {
+				t.Errorf("%q manages the instance, want %q", got, tc.first)
+			}
+		})
 	}
 }

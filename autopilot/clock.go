@@ -52,6 +52,9 @@ func ClampTimes(s *v1alpha1.Status, now time.Time) {
 	for i := range s.Unfulfilled {
 		toSecond(&s.Unfulfilled[i].SinceTime)
 	}
+	for i := range s.Held {
+		toSecond(&s.Held[i].SinceTime)
+	}
 	if s.Deferred != nil {
 		toSecond(&s.Deferred.FirstTime)
 		toSecond(&s.Deferred.LastTime)

@@ -42,16 +42,6 @@ type Job struct {
 	EndTime time.Time // by the cloud's clock; zero if the job runs, or if the cloud does not tell
 }
 
-// CloudAnswer is the cloud's answer to the request for a change.
-type CloudAnswer struct {
-	Kind    v1alpha1.ChangeKind
-	To      string // the requested size in GB, or the code of the requested flavor
-	JobID   string // id of the started job; empty if the cloud refused the change
-	Reason  Reason // why the change was not started, or may not have been; empty if it was started
-	Message string // the cloud's text
-	Unsent  bool   // a read before the request failed, so nothing was requested
-}
-
 // Started returns when a change started, or nil if it has not: when the cloud accepted the request or, with apply:
 // Operator, when the API server accepted the patch of the Rds; or when a check first found the change in the cloud.
 // Cooldown, budget, contest and --max-flavor-changes count from this time. A change that has not started is no promise:
@@ -93,29 +83,37 @@ func (c Case) isRequested(i *v1alpha1.Intent) bool {
 	return !c.NoRds && c.Wanted.Includes(*i)
 }
 
-// isBusyWith reports whether the instance is being changed shortly after a request for the intent that it may stem
-// from: the answer to the request was lost, or the cloud was busy because an operator applies the Rds.
+// isUnclear reports whether the cloud may have started the intent within the last 15 minutes without our knowledge.
+func (c Case) isUnclear(i *v1alpha1.Intent) bool {
+	since, ok := MayHaveStarted(*i, c.Spec.Apply)
+	return ok && c.Spec.Apply == v1alpha1.ApplyCloud && i.JobTime == nil && c.Now.Sub(since) < stallAfter
+}
+
+// isBusyWith reports whether the instance is being changed, and the change may be the intent's: whether the cloud has
+// started it is unclear, or the cloud was busy with it because an operator applies the Rds.
 func (c Case) isBusyWith(i *v1alpha1.Intent) bool {
-	r := i.Refusal
-	if r == nil || c.Spec.Apply != v1alpha1.ApplyCloud || c.Now.Sub(r.Time.Time) >= stallAfter || !strings.HasPrefix(c.Instance.Status, statusModifying) {
+	if c.Spec.Apply != v1alpha1.ApplyCloud || !strings.HasPrefix(c.Instance.Status, statusModifying) {
 		return false
 	}
-	return r.Reason == CloudUnreachable || r.Reason == string(ReasonInstanceBusy) && c.isRequested(i)
+	r := i.Refusal
+	wasBusy := r != nil && r.Reason == string(ReasonInstanceBusy) && c.Now.Sub(r.Time.Time) < stallAfter
+	return c.isUnclear(i) || wasBusy && c.isRequested(i)
 }
 
 // isJobDone reports whether the cloud has completed the intent's job, and the instance was read long enough after that
 // to show the result. The list of instances may be older than the state of the job.
 func (c Case) isJobDone(i *v1alpha1.Intent) bool {
 	job := c.Jobs[i.JobID]
-	if i.JobID == "" || job.State != JobDone || c.Instance.Status != StatusActive {
+	if i.JobID == "" || job.State != JobDone || !c.Instance.Measurable() {
 		return false
 	}
 	since := job.EndTime
 	if since.After(c.Now.Add(clockSkew)) {
 		since = c.Now.Add(-settleTime) // one of both clocks is wrong
 	}
-	if seen := c.Instance.observed(c.Status.Instance, c.Now).ActiveSince; seen.After(since) {
-		since = seen.Time
+	seen := c.Instance.observed(c.Status.Instance, c.Now)
+	if seen.ActiveSince != nil && seen.ActiveSince.After(since) {
+		since = seen.ActiveSince.Time
 	}
 	if i.JobTime != nil && i.JobTime.After(since) {
 		since = i.JobTime.Time
@@ -130,12 +128,13 @@ func (c Case) followJob(i *v1alpha1.Intent) (next *v1alpha1.Intent, failed bool)
 		return i, false
 	}
 	job, known := c.Jobs[i.JobID]
-	patience := stallAfter
+	age, patience := c.Now.Sub(startedAt(*i)), stallAfter
 	switch {
 	case known && job.State == JobFailed:
 		return c.refused(i, ReasonJobFailed, job.Message), true
 	case known && c.isJobDone(i):
-		return c.refused(i, ReasonJobFailed, fmt.Sprintf("job %s has ended, but the volume still has %d GB", i.JobID, c.Instance.VolumeGB)), true
+		why := fmt.Sprintf("job %s has ended, but the volume still has %d GB", i.JobID, c.Instance.VolumeGB)
+		return c.refused(i, ReasonJobFailed, why), true
 	case known && job.State == JobUnknown:
 		next = i.DeepCopy()
 		next.JobID, next.JobTime = "", nil
@@ -143,8 +142,10 @@ func (c Case) followJob(i *v1alpha1.Intent) (next *v1alpha1.Intent, failed bool)
 	case known && job.State == JobRunning:
 		patience = jobPatience
 	}
-	if IsStalled(*i, c.Instance.observed(c.Status.Instance, c.Now), c.Now) && c.Now.Sub(startedAt(*i)) >= patience {
-		return c.refused(i, ReasonStalled, fmt.Sprintf("requested %s ago, and the instance is %s", durationText(c.Now.Sub(startedAt(*i))), c.Instance.Status)), true
+	isFull := c.Instance.Status == StatusStorageFull // it is not busy, and may stay full for days
+	if age >= patience && (isFull || IsStalled(*i, c.Instance.observed(c.Status.Instance, c.Now), c.Now)) {
+		why := fmt.Sprintf("requested %s ago, and the instance is %s", durationText(age), c.Instance.Status)
+		return c.refused(i, ReasonStalled, why), true
 	}
 	return i, false
 }
@@ -177,73 +178,4 @@ func (c Case) begun(i *v1alpha1.Intent, jobID string) *v1alpha1.Intent {
 		i.Refusal = nil // otherwise it stays recorded, so that the wait after another failed job is longer
 	}
 	return i
-}
-
-// recordAnswer enters the cloud's answer into the status and returns the decisions that it leads to.
-func (c Case) recordAnswer(s *v1alpha1.Status, a CloudAnswer) []Decision {
-	for _, at := range []**v1alpha1.Intent{&s.Pending, &s.Overtaken} {
-		i := *at
-		switch {
-		case i == nil || i.Kind != a.Kind || i.To != a.To:
-			continue
-		case a.Unsent:
-			return c.unsentFor(*i, a.Message)
-		case a.Reason != "":
-			*at = c.refused(i, a.Reason, a.Message)
-			return c.refusalsFor(**at)
-		}
-		*at = c.begun(i, a.JobID)
-		return c.decisionsFor(**at)
-	}
-	return nil
-}
-
-// unsentFor returns the decisions on the alarms of an intent that was not requested, because a read before the request
-// failed.
-func (c Case) unsentFor(i v1alpha1.Intent, message string) []Decision {
-	answers := c.decisionsFor(i)
-	for n, d := range answers {
-		d.To = ""
-		answers[n] = d.decline(CloudUnreachable, c.Recheck, "The change was not requested (%s): %s", describeIntent(i), message)
-	}
-	return answers
-}
-
-// refusalsFor returns the decisions on the alarms of an intent that the cloud refuses.
-func (c Case) refusalsFor(i v1alpha1.Intent) []Decision {
-	answers := c.decisionsFor(i)
-	for n := range answers {
-		answers[n] = answers[n].declineRefused(*i.Refusal, i.Refusal.NextTime.Sub(c.Now))
-	}
-	return answers
-}
-
-// DescribeRefusal returns a sentence that says why a change is not made.
-func DescribeRefusal(r v1alpha1.Refusal) string { return refusalText(r) + ": " + r.Message }
-
-// refusalText returns the meaning of a refusal, without the text of the API server or the cloud.
-func refusalText(r v1alpha1.Refusal) string {
-	switch Reason(r.Reason) {
-	case "":
-		return "The Kubernetes API refuses the patch"
-	case ReasonSoldOut:
-		return "The cloud has no capacity left"
-	case ReasonQuotaExceeded:
-		return "The cloud's quota does not allow the change"
-	case ReasonPaymentRequired:
-		return "The cloud makes no changes until the account is paid"
-	case ReasonNotPermitted:
-		return "The credentials do not permit the change"
-	case ReasonInstanceBusy:
-		return "The cloud is busy with the instance"
-	case ReasonStorageFull:
-		return "The cloud refuses the change while the storage is full"
-	case ReasonJobFailed:
-		return "The cloud started the change and failed"
-	case ReasonStalled:
-		return "The cloud accepted the change and did not make it"
-	case CloudUnreachable:
-		return "The cloud gave no clear answer to the request"
-	}
-	return "The cloud refuses the change"
 }

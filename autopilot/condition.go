@@ -95,7 +95,8 @@ func setProgressing(s *v1alpha1.Status, apply v1alpha1.Apply, generation int64, 
 			SetCondition(s, v1alpha1.ConditionProgressing, true, string(ReasonChangePending), fmt.Sprintf("%s → %s is in progress", p.From, p.To), generation, now)
 			return
 		case p.Refusal != nil:
-			SetCondition(s, v1alpha1.ConditionProgressing, false, cmp.Or(p.Refusal.Reason, string(ReasonRefused)), DescribeRefusal(*p.Refusal), generation, now)
+			reason := cmp.Or(p.Refusal.Reason, string(ReasonRefused))
+			SetCondition(s, v1alpha1.ConditionProgressing, false, reason, DescribeRefusal(*p.Refusal), generation, now)
 			return
 		}
 	}

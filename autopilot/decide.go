@@ -33,8 +33,9 @@ type Case struct {
 	Wanted     Wanted        // what the spec of the Rds requests
 	Recheck    time.Duration // the next check while an instance is busy or a change is pending
 
-	Instance     *Instance // nil if it is not known, or not in the cloud
-	ClaimedTwice bool      // another Rds, or an autopilot without an Rds, names the same instance
+	Instance   *Instance // nil if it is not known, or not in the cloud
+	ClaimedBy  string    // the object that manages this instance, as NAMESPACE/NAME; empty if this one does
+	NotAllowed string    // why --allow-apply or --allowed-instances does not allow it; empty if they do
 	// NoRds means that there is no Rds to patch. Wanted is what the instance has.
 	NoRds bool
 	// Jobs holds the cloud's jobs for intents by id, as far as they could be read. The instance was read after them.

@@ -49,7 +49,7 @@ func (c Case) pendingDeferral() *v1alpha1.Deferred {
 // alarms are in force now.
 func (c Case) dueDeferred(inForce []Alarm) []Alarm {
 	w := c.pendingDeferral()
-	if w == nil || c.Instance == nil || c.ClaimedTwice || !c.Enabled || c.Mode == v1alpha1.ModeOff || Validate(c.Spec, v1alpha1.KindFlavor) != nil || c.untilWindowOpens() > 0 {
+	if w == nil || c.Instance == nil || c.ClaimedBy != "" || !c.Enabled || c.Mode == v1alpha1.ModeOff || Validate(c.Spec, v1alpha1.KindFlavor) != nil || c.untilWindowOpens() > 0 {
 		return nil
 	}
 	var due []Alarm

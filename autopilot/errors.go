@@ -2,7 +2,12 @@
 
 package autopilot
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+)
 
 // Errors of the stores that the users of the domain declare. Adapters translate their own errors into these.
 var (
@@ -12,6 +17,8 @@ var (
 	ErrGone = errors.New("no longer exists")
 	// ErrNotRequested means that a step before the request for a change failed, so nothing was requested.
 	ErrNotRequested = errors.New("nothing was requested")
+	// ErrKubernetes is in every error of the API server, so that failures can be counted by their cause.
+	ErrKubernetes = errors.New("the Kubernetes API failed")
 )
 
 // RefusedError means that the API server or the cloud received a change and does not allow it.
@@ -21,3 +28,25 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string { return "refused: " + e.Message }
+
+// PanicError is a panic that was recovered, so that it affects only the database or the call that caused it.
+type PanicError struct {
+	What  string // the type of its value and, for an error of the runtime, its text
+	Stack string
+}
+
+func (e *PanicError) Error() string { return "internal error: panic: " + e.What }
+
+// CatchPanic recovers a panic and stores it as a PanicError. Call it directly by defer. The text of a panic of other
+// packages is not kept, because it may contain what a stranger has sent.
+func CatchPanic(err *error) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	what := fmt.Sprintf("%T", p)
+	if r, ok := p.(runtime.Error); ok {
+		what = r.Error()
+	}
+	*err = &PanicError{What: what, Stack: string(debug.Stack())}
+}

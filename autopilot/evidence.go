@@ -3,6 +3,7 @@
 package autopilot
 
 import (
+	"math"
 	"strconv"
 	"time"
 
@@ -103,6 +104,22 @@ func (c Case) OverThresholdSince(e Evidence) *metav1.Time {
 		return seconds(c.Now)
 	}
 	return since
+}
+
+// UsedSpace returns status.used after a measurement of the used space was read. It keeps a value that still shows the same
+// for half an hour, so that a quiet sweep does not write every status.
+func (c Case) UsedSpace(e Evidence) *v1alpha1.UsedSpace {
+	was := c.Status.Used
+	if !e.Present() || c.Instance == nil || was != nil && !e.Time.After(was.Time.Time) {
+		return was
+	}
+	if was != nil && e.Time.Sub(was.Time.Time) < evidenceAge {
+		stored, err := strconv.ParseFloat(was.GB, 64)
+		if err == nil && math.Abs(stored-e.UsedGB) < float64(c.Instance.VolumeGB)/100 {
+			return was
+		}
+	}
+	return &v1alpha1.UsedSpace{GB: strconv.FormatFloat(e.UsedGB, 'f', 1, 64), Time: *seconds(e.Time)}
 }
 
 // patience returns how long a value must last until Cloud Eye's rule of that metric raises its alarm.

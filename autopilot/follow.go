@@ -66,8 +66,8 @@ func FollowUp(c Case) Followed {
 	}
 	if s.Instance != nil && s.Instance.ID != c.Instance.ID { // the name now stands for another database
 		s.Pending, s.Overtaken, s.Deferred, s.Changes, s.Instance, s.Baseline = nil, nil, nil, nil, nil, nil
-		s.FormerVolumes, s.Warned, s.Unfulfilled = nil, nil, nil
-		s.OverThresholdSince = nil
+		s.FormerVolumes, s.Warned, s.Unfulfilled, s.Held = nil, nil, nil, nil
+		s.OverThresholdSince, s.Used = nil, nil
 		for i := range s.Alarms.Rules { // the rules watch the former instance and must be rewritten
 			r := &s.Alarms.Rules[i]
 			r.Dimension, r.State, r.StateTime = "", "", nil
@@ -90,8 +90,8 @@ func FollowUp(c Case) Followed {
 	return f
 }
 
-// followIntent returns the intent as it continues, or nil if it has ended. An intent that is found in the cloud or, with
-// apply: Operator, in the Rds has started, even if the service stopped before it recorded that.
+// followIntent returns the intent as it continues, or nil if it has ended. An intent that is found in the cloud has
+// started, and with apply: Operator one that is found in the Rds, even if the service stopped before it recorded that.
 func (f *Followed) followIntent(c Case, i *v1alpha1.Intent) *v1alpha1.Intent {
 	if i == nil {
 		return nil
@@ -167,8 +167,8 @@ func (c Case) endIntent(i *v1alpha1.Intent, o v1alpha1.Outcome) v1alpha1.Change 
 	}
 	return v1alpha1.Change{
 		Kind: i.Kind, By: v1alpha1.ByAutopilot, From: i.From, To: i.To, Metrics: i.Metrics, ValuePercent: i.ValuePercent,
-		EvidenceTime: &i.EvidenceTime, DecisionTime: &i.DecisionTime, StartTime: start, CompletionTime: *micro(c.Now), Outcome: o,
-		Generation: i.Generation,
+		EvidenceTime: &i.EvidenceTime, DecisionTime: &i.DecisionTime, StartTime: start, CompletionTime: *micro(c.Now),
+		Outcome: o, Generation: i.Generation,
 	}
 }
 

@@ -38,10 +38,10 @@ func (c Case) gate(a Alarm) (Decision, bool) {
 		return d.decline(ReasonNotEnabled, 0, "Autopilot is off for this database: spec.autopilot of the Rds was set to false, or the Rds or RdsAutopilot is being deleted"), false
 	case !metric.Enabled(c.Spec):
 		return d.decline(ReasonNotEnabled, 0, "The %s alarm is switched off: spec.flavor.%s.enabled is false", metric.Label, a.Metric), false
-	case c.ClaimedTwice && c.Spec.Apply == v1alpha1.ApplyCloud:
-		return d.decline(ReasonInstanceUnknown, c.Recheck, "Another Rds or RdsAutopilot has the same instance id, so it is not known which one manages the instance"), false
-	case c.ClaimedTwice:
-		return d.decline(ReasonInstanceUnknown, c.Recheck, "Another Rds has the same instance id, so it is not known which one to patch"), false
+	case c.NotAllowed != "":
+		return d.decline(ReasonNotAllowed, 0, "%s", c.NotAllowed), false
+	case c.ClaimedBy != "":
+		return d.decline(ReasonInstanceUnknown, c.Recheck, "%s", DescribeClaim(c.ClaimedBy)), false
 	case c.Instance == nil && c.NoRds:
 		return d.decline(ReasonInstanceUnknown, c.Recheck, "The cloud has no instance with the id in spec.instanceID"), false
 	case c.Instance == nil:

@@ -34,6 +34,7 @@ const (
 	ReasonPolicyInvalid   Reason = "PolicyInvalid"
 	ReasonNotEnabled      Reason = "NotEnabled"
 	ReasonInstanceUnknown Reason = "InstanceUnknown"
+	ReasonNotAllowed      Reason = "NotAllowed"
 	ReasonAlarmCleared    Reason = "AlarmCleared"
 	ReasonNoData          Reason = "NoData"
 	ReasonBelowThreshold  Reason = "BelowThreshold"
@@ -66,16 +67,19 @@ const (
 	ReasonNearCap       Reason = "NearCap"
 	ReasonVolumeDoubled Reason = "VolumeDoubled"
 	ReasonRuleSilent    Reason = "RuleSilent"
+
+	ReasonStatusNotStored Reason = "StatusNotStored"
+	ReasonInternalError   Reason = "InternalError"
 )
 
 // Reasons of the condition Armed that no decision has, except CloudUnreachable.
 const (
 	ArmedReason         = "AlarmsInPlace"
 	SubscriptionPending = "SubscriptionPending"
+	SubscriptionRefused = "SubscriptionRefused"
 	RuleMissing         = "RuleMissing"
 	QuotaExceeded       = string(ReasonQuotaExceeded)
 	CloudUnreachable    = "CloudUnreachable" // also of a decision with apply: Cloud
-	NotAllowed          = "NotAllowed"
 )
 
 // LookFailed is the only reason of the condition Ready that Armed does not have.
@@ -87,7 +91,7 @@ type Source string
 // The sources. The condition Armed and warnings may have the reason of a decision, too.
 const (
 	SourceDecision  Source = "decision"
-	SourceWarning   Source = "warning"   // UpdateWarnings gives it
+	SourceWarning   Source = "warning"   // UpdateWarnings gives it, or a check that failed
 	SourceCondition Source = "condition" // Armed or Ready has it, and no decision
 )
 
@@ -109,16 +113,17 @@ type ReasonRow struct {
 func ReasonTable() []ReasonRow {
 	const decision, warning, condition = SourceDecision, SourceWarning, SourceCondition
 	return []ReasonRow{
-		{Reason: ReasonAlarmInForce, Source: decision, Meaning: "The autopilot patched the `Rds` or, without an `Rds`, requested the change from the cloud. The event has the action as its reason: `GrowVolume` or `ChangeFlavor`"},
+		{Reason: ReasonAlarmInForce, Source: decision, Meaning: "The autopilot patched the `Rds` or, with `apply: Cloud`, the cloud accepted the request. The event has the action as its reason: `GrowVolume` or `ChangeFlavor`"},
 		{Reason: ReasonPolicyInvalid, Source: decision, Guard: 1, IsWarning: true, NotArmed: true, Meaning: "The policy holds a value that the schema did not catch. The message names the field. A wrong flavor policy does not stop storage"},
 		{Reason: ReasonNotEnabled, Source: decision, Guard: 1, NotArmed: true, Meaning: "Autopilot is off for this database or this metric"},
-		{Reason: ReasonInstanceUnknown, Source: decision, Guard: 2, IsWarning: true, KeepsLimited: true, NotArmed: true, Meaning: "The id in `status.id` of the `Rds`, or in `spec.instanceID`, is not in the cloud, or another object has the same id"},
+		{Reason: ReasonInstanceUnknown, Source: decision, Guard: 2, IsWarning: true, KeepsLimited: true, NotArmed: true, Meaning: "The id in `status.id` of the `Rds`, or in `spec.instanceID`, is not in the cloud, or another object with the same id was armed first"},
+		{Reason: ReasonNotAllowed, Source: decision, Guard: 2, IsWarning: true, KeepsLimited: true, NotArmed: true, Meaning: "`--allowed-instances` does not allow this namespace to name the instance, or `spec.apply` is `Cloud` and `--allow-apply` is `Operator`"},
 		{Reason: ReasonAlarmCleared, Source: decision, Guard: 3, Meaning: "The alarm had ended before the leader checked it"},
 		{Reason: ReasonNoData, Source: decision, Guard: 3, IsWarning: true, IsPostponed: true, KeepsLimited: true, LacksEvidence: true, NotArmed: true, Meaning: "Cloud Eye has no measurement, or the catalogue or the size of the flavor could not be read. The next check is after 1 to 5 minutes"},
 		{Reason: ReasonBelowThreshold, Source: decision, Guard: 3, LacksEvidence: true, Meaning: "The alarm is in force, but the newest measurement is below the threshold"},
 		{Reason: ReasonStaleEvidence, Source: decision, Guard: 3, IsPostponed: true, KeepsLimited: true, LacksEvidence: true, Meaning: "The newest measurement is too old"},
 		{Reason: ReasonChangePending, Source: decision, Guard: 4, IsPostponed: true, KeepsLimited: true, Meaning: "A change of the autopilot or of another writer is in progress, or storage grows first"},
-		{Reason: ReasonStalled, Source: decision, Guard: 4, IsWarning: true, IsPostponed: true, KeepsLimited: true, Meaning: "A change was requested 15 minutes ago, the instance is `ACTIVE`, and the change is not done; or a job of the cloud has run for an hour"},
+		{Reason: ReasonStalled, Source: decision, Guard: 4, IsWarning: true, IsPostponed: true, KeepsLimited: true, Meaning: "A change was requested 15 minutes ago, the instance is `ACTIVE`, and the change is not done; or a job of the cloud has run for an hour. With `apply: Cloud` the autopilot then decides again"},
 		{Reason: ReasonInstanceBusy, Source: decision, Guard: 5, IsPostponed: true, KeepsLimited: true, Meaning: "The instance is not `ACTIVE`, or not for long enough"},
 		{Reason: ReasonStorageFull, Source: decision, Guard: 5, IsWarning: true, KeepsLimited: true, Meaning: "The instance is in `STORAGE FULL`. A larger volume was requested, and the cloud may refuse it"},
 		{Reason: ReasonCapReached, Source: decision, Guard: 6, IsWarning: true, Meaning: "`maxGB`, `maxVCPUs` or `maxMemoryGB` does not allow more"},
@@ -145,10 +150,12 @@ func ReasonTable() []ReasonRow {
 		{Reason: ReasonNearCap, Source: warning, IsWarning: true, Meaning: "The volume has 80 % of `maxGB`"},
 		{Reason: ReasonVolumeDoubled, Source: warning, IsWarning: true, Meaning: "The volume has doubled within 7 days. Check what fills it"},
 		{Reason: ReasonRuleSilent, Source: warning, IsWarning: true, Meaning: "The storage is full by Cloud Eye's own data, but no alarm rule reports an alarm. The autopilot acts on the used space. `doctor` checks the rules"},
+		{Reason: ReasonStatusNotStored, Source: warning, IsWarning: true, Meaning: "The Kubernetes API refuses to store the status of the `RdsAutopilot`, so no change is made. The message has its text. It is reported at each attempt"},
+		{Reason: ReasonInternalError, Source: warning, IsWarning: true, Meaning: "A check of this database ended with an error of the program. The autopilot repeats it at growing intervals, up to 2 minutes. It is reported each time"},
 
 		{Reason: SubscriptionPending, Source: condition, NotArmed: true, Meaning: "The topic's subscription is missing or not confirmed yet"},
+		{Reason: SubscriptionRefused, Source: condition, NotArmed: true, Meaning: "SMN refuses the topic or the subscription of the public URL. The message has its text. The alarm rules exist, and each sweep acts on them"},
 		{Reason: RuleMissing, Source: condition, NotArmed: true, Meaning: "Cloud Eye has no alarm rule for a metric yet"},
-		{Reason: NotAllowed, Source: condition, NotArmed: true, Meaning: "`spec.apply` is `Cloud`, and `--allow-apply` or `--allowed-instances` does not allow that"},
 		{Reason: LookFailed, Source: condition, Meaning: "The database is armed, but the last check could not read everything"},
 		{Reason: ArmedReason, Source: condition, Meaning: "The alarm rules exist and the subscription is confirmed"},
 	}

@@ -37,13 +37,10 @@ func RecordIntent(c Case, v Verdict) v1alpha1.Status {
 	return s
 }
 
-// isKept reports whether an intent stays recorded that the verdict does not replace: it has started, or its last
-// request may have started it, or its alarm lasts, or the Rds requests it, so that the change would not look like
-// another writer's.
+// isKept reports whether an intent stays recorded that the verdict does not replace: it has started or may have, or its
+// alarm lasts, or the Rds requests it. Without the record, the change would look like another writer's.
 func (c Case) isKept(i *v1alpha1.Intent, v Verdict) bool {
-	r := i.Refusal
-	isUnclear := r != nil && r.Reason == CloudUnreachable && c.Now.Sub(r.Time.Time) < stallAfter
-	return c.intentState(i) != unstarted || isUnclear || c.isRequested(i) || v.postponed(i)
+	return c.intentState(i) != unstarted || c.isUnclear(i) || c.isRequested(i) || v.postponed(i)
 }
 
 // PatchResult is the result of the patch of an intent.
@@ -134,6 +131,7 @@ func RecordOutcome(c Case, v Verdict, f Followed, p Patched) Recorded {
 		}
 	}
 	done.News = recordDecisions(s, answers, c.Now)
+	RecordHeld(c, s, slices.Concat(v.Decisions, answers))
 	s.ObservedGeneration = c.Generation
 	setProgressing(s, c.Spec.Apply, c.Generation, c.Now)
 	setLimited(s, v, c.Generation, c.Now)

@@ -112,3 +112,27 @@ func TestDecideComesBackWhenTheRuleIsOverdue(t *testing.T) {
 		}
 	}
 }
+
+func TestUsedSpaceIsStoredOnlyWhenItSaysSomethingNew(t *testing.T) {
+	was := &v1alpha1.UsedSpace{GB: "50.0", Time: metav1.NewTime(noon())}
+	at := func(after time.Duration, gb float64) Evidence { return Evidence{Time: noon().Add(after), UsedGB: gb} }
+	for name, tc := range map[string]struct {
+		was  *v1alpha1.UsedSpace
+		read Evidence
+		want string
+	}{
+		"first":            {nil, at(0, 50.04), "50.0"},
+		"not read":         {was, Evidence{}, "50.0"},
+		"almost the same":  {was, at(5*time.Minute, 50.9), "50.0"},
+		"one percent more": {was, at(5*time.Minute, 51), "51.0"},
+		"one percent less": {was, at(5*time.Minute, 49), "49.0"},
+		"half an hour old": {was, at(30*time.Minute, 50.1), "50.1"},
+		"an older point":   {was, at(-time.Minute, 60), "50.0"},
+	} {
+		c := quiet() // 100 GB
+		c.Status.Used = tc.was
+		if got := c.UsedSpace(tc.read); got == nil || got.GB != tc.want {
+			t.Errorf("%s: %+v, want %s GB", name, got, tc.want)
+		}
+	}
+}

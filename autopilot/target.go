@@ -3,6 +3,8 @@
 package autopilot
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -24,6 +26,11 @@ type Target struct {
 	Switch v1alpha1.Switch
 	// Deleting means that the object is deleted and that its finalizers still keep it.
 	Deleting bool
+	// Created is when the object was created. It decides between two targets of one instance that are not armed.
+	Created time.Time
+	// Armed means that its RdsAutopilot has recorded alarm rules of this instance. Only a search for all targets of an
+	// instance sets it.
+	Armed bool
 	// OperatorAutopilot means that spec.endpoint turns on the operator's own, unauthenticated autopilot as well.
 	OperatorAutopilot bool
 }

@@ -52,6 +52,9 @@ func stages(t *testing.T) []stage {
 	return found
 }
 
+// inPath is where kubectl exec finds the binary by its name. The base image has /usr/local/bin in its path.
+const inPath = "/usr/local/bin/rds-autopilot"
+
 func TestImageHoldsOneBinaryAndRunsItWithoutRoot(t *testing.T) {
 	all := stages(t)
 	final := all[len(all)-1]
@@ -71,10 +74,10 @@ func TestImageHoldsOneBinaryAndRunsItWithoutRoot(t *testing.T) {
 			t.Errorf("its last stage has %q", l)
 		}
 	}
-	if copied := final.all("COPY"); len(copied) != 1 || copied[0] != "--from=build /rds-autopilot /rds-autopilot" {
+	if copied := final.all("COPY"); len(copied) != 1 || copied[0] != "--from=build /rds-autopilot "+inPath {
 		t.Errorf("it copies %q, want the binary alone", copied)
 	}
-	if entry := final.all("ENTRYPOINT"); len(entry) != 1 || entry[0] != `["/rds-autopilot"]` {
+	if entry := final.all("ENTRYPOINT"); len(entry) != 1 || entry[0] != `["`+inPath+`"]` {
 		t.Errorf("its entrypoint is %q, want the binary without a shell", entry)
 	}
 	user := final.all("USER")
@@ -111,8 +114,8 @@ func TestPodHasNoMoreThanItNeeds(t *testing.T) {
 		"it shares the default account":                       pod.ServiceAccountName == own,
 		"its memory has no limit":                             !c.Resources.Limits.Memory().IsZero(),
 		"its requests are not set":                            !c.Resources.Requests.Memory().IsZero() && !c.Resources.Requests.Cpu().IsZero(),
-		"its environment holds more than the names of cloud and pod and the limit of its memory": len(c.EnvFrom) == 0 && !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
-			return !slices.Contains([]string{"OS_CLOUD", "POD_NAME", "MEMORY_LIMIT_MIB", "GOMEMLIMIT"}, e.Name) || e.ValueFrom != nil && e.ValueFrom.ResourceFieldRef == nil && e.ValueFrom.FieldRef == nil
+		"its environment holds more than flags, the names of cloud and pod and the limit of its memory": len(c.EnvFrom) == 0 && !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
+			return !strings.HasPrefix(e.Name, "RDS_AUTOPILOT_") && !slices.Contains([]string{"OS_CLOUD", "POD_NAME", "MEMORY_LIMIT_MIB", "GOMEMLIMIT"}, e.Name) || e.ValueFrom != nil && e.ValueFrom.ResourceFieldRef == nil && e.ValueFrom.FieldRef == nil
 		}),
 	} {
 		if !ok {

@@ -19,7 +19,10 @@ import (
 	"github.com/mcsps/rds-autopilot/test/apiserver"
 )
 
-const own = "rds-autopilot" // namespace, ServiceAccount and lease
+const (
+	own    = "rds-autopilot" // namespace, ServiceAccount and lease
+	system = metav1.NamespaceSystem
+)
 
 // service returns access as the ServiceAccount of rbac.yaml, once both bindings are in force.
 func service(t *testing.T) *rest.Config {
@@ -34,7 +37,7 @@ func service(t *testing.T) *rest.Config {
 	}
 	inForce(t, func() bool {
 		got := rights(t, config, own)
-		return got["patch otc.mcsps.de/rdss"] && got["create coordination.k8s.io/leases"]
+		return got["patch otc.mcsps.de/rdss"] && got["create coordination.k8s.io/leases"] && rights(t, config, system)["get /namespaces kube-system"]
 	})
 	return config
 }
@@ -105,14 +108,16 @@ func TestServiceAccountHasExactlyTheseRights(t *testing.T) {
 		"get autopilot.otc.mcsps.de/rdsautopilots", "list autopilot.otc.mcsps.de/rdsautopilots", "watch autopilot.otc.mcsps.de/rdsautopilots",
 		"create autopilot.otc.mcsps.de/rdsautopilots", "patch autopilot.otc.mcsps.de/rdsautopilots", "delete autopilot.otc.mcsps.de/rdsautopilots",
 		"patch autopilot.otc.mcsps.de/rdsautopilots/status", "create events.k8s.io/events", "patch events.k8s.io/events",
-		"get /namespaces kube-system",
 	}
-	local := []string{
-		"list discovery.k8s.io/endpointslices",
+	lease := []string{
 		"create coordination.k8s.io/leases",
 		"get coordination.k8s.io/leases rds-autopilot", "update coordination.k8s.io/leases rds-autopilot",
 	}
-	for namespace, want := range map[string][]string{"default": everywhere, own: slices.Concat(everywhere, local)} {
+	for namespace, want := range map[string][]string{
+		"default": everywhere,
+		own:       slices.Concat(everywhere, lease, []string{"list discovery.k8s.io/endpointslices"}),
+		system:    slices.Concat(everywhere, lease, []string{"get /namespaces kube-system"}),
+	} {
 		t.Run("in "+namespace, func(t *testing.T) {
 			got := rights(t, config, namespace)
 			for right := range rights(t, nobody, namespace) {

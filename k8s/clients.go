@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/gentype"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	discoveryv1client "k8s.io/client-go/kubernetes/typed/discovery/v1"
 	eventsv1client "k8s.io/client-go/kubernetes/typed/events/v1"
@@ -31,7 +32,7 @@ import (
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// self is the name of this service as field manager, lease, reporting controller and user agent.
+// self is the name of this service as field manager, lease of claims, reporting controller and user agent.
 const self = "rds-autopilot"
 
 const (
@@ -65,6 +66,7 @@ type Cluster struct {
 	codec      runtime.ParameterCodec
 	core       corev1client.NamespacesGetter
 	discovery  discoveryv1client.EndpointSlicesGetter
+	leases     coordinationv1client.LeasesGetter
 	namespaces []string
 	searches   *rate.Limiter // of live lists for topics whose name does not identify one object
 	log        *zap.Logger
@@ -109,6 +111,7 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 	if err != nil {
 		return nil, fmt.Errorf("configure the Kubernetes client: %w", err)
 	}
+	client.Transport = shortRefusals{client.Transport}
 
 	scheme, err := newScheme()
 	if err != nil {
@@ -133,6 +136,9 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 	}
 	if c.discovery, err = discoveryv1client.NewForConfigAndClient(cfg, client); err != nil {
 		return nil, fmt.Errorf("configure the client for EndpointSlices: %w", err)
+	}
+	if c.leases, err = coordinationv1client.NewForConfigAndClient(cfg, client); err != nil {
+		return nil, fmt.Errorf("configure the client for leases: %w", err)
 	}
 	// The library sends events without a deadline, so this client has one.
 	limited := &http.Client{Transport: client.Transport, Timeout: requestTimeout}

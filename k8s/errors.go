@@ -16,7 +16,7 @@ import (
 
 // ErrLeaseLost means that another replica leads, or that this replica could not renew its lease in time. The other
 // errors that callers distinguish are the domain's: autopilot.ErrGone, autopilot.ErrConflict and
-// autopilot.RefusedError. Any other error means that the API server does not answer or does not allow the request.
+// autopilot.RefusedError. Any other autopilot.ErrKubernetes means that the API server does not answer.
 var ErrLeaseLost = errors.New("lease lost")
 
 // wrapError adds what was tried to an error, and converts the API server's errors to the domain's. It returns nil for
@@ -28,12 +28,26 @@ func wrapError(err error, tried string, args ...any) error {
 	tried = fmt.Sprintf(tried, args...)
 	switch {
 	case isGone(err):
-		return fmt.Errorf("%s: %w: %w", tried, autopilot.ErrGone, err)
+		return apiError{tried + ": " + autopilot.ErrGone.Error(), autopilot.ErrGone, err}
 	case apierrors.IsConflict(err):
-		return fmt.Errorf("%s: %w: %w", tried, autopilot.ErrConflict, err)
+		return apiError{tried + ": " + autopilot.ErrConflict.Error(), autopilot.ErrConflict, err}
+	case isRefused(err):
+		return apiError{tried, &autopilot.RefusedError{Message: err.Error()}, err}
 	}
-	return fmt.Errorf("%s: %w", tried, err)
+	return apiError{tried, autopilot.ErrKubernetes, err}
 }
+
+// apiError is an error of the API server with the domain's meaning of it.
+type apiError struct {
+	tried   string
+	meaning error
+	err     error
+}
+
+func (e apiError) Error() string { return e.tried + ": " + e.err.Error() }
+
+// Unwrap returns the domain's errors and the cause.
+func (e apiError) Unwrap() []error { return []error{e.meaning, autopilot.ErrKubernetes, e.err} }
 
 // isRefused reports whether the API server has refused the request, so that an immediate retry has the same result.
 func isRefused(err error) bool {

@@ -3,11 +3,10 @@
 package k8s
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/internal/shorten"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
@@ -39,14 +38,5 @@ func (c *Cluster) event(regarding corev1.ObjectReference, e autopilot.Event) {
 	if !e.Change { // without the version, the library merges equal events; changes must stay separate
 		regarding.ResourceVersion = ""
 	}
-	c.recorder.Eventf(&regarding, nil, kind, e.Reason, e.Action, "%s", truncated(e.Note, maxNote))
-}
-
-// truncated returns at most limit bytes of the text, and never a part of a character.
-func truncated(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	const ellipsis = "…"
-	return strings.ToValidUTF8(text[:limit-len(ellipsis)], "") + ellipsis
+	c.recorder.Eventf(&regarding, nil, kind, e.Reason, e.Action, "%s", shorten.To(e.Note, maxNote))
 }

@@ -30,6 +30,8 @@ const identitySeparator = "_"
 type Lease struct {
 	// Namespace is that of the lease. Empty means the pod's own.
 	Namespace string
+	// Name is that of the lease. Two installations in one namespace need different ones.
+	Name string
 	// Pod is the name of this pod. Empty means the host name, which Kubernetes truncates to 63 characters.
 	Pod string
 	// Duration is how long a lease is valid without renewal. Zero means 15 seconds.
@@ -50,7 +52,7 @@ type Lease struct {
 // has returned: nil if ctx has ended or run has finished, otherwise ErrLeaseLost. It releases the lease only after
 // run has returned, so that two leaders never work at the same time.
 func (c *Cluster) Lead(ctx context.Context, lease Lease, run func(context.Context)) error {
-	namespace, err := orOwnNamespace(lease.Namespace)
+	namespace, err := LeaseNamespace(lease.Namespace)
 	if err != nil {
 		return err
 	}
@@ -80,7 +82,7 @@ func (c *Cluster) Lead(ctx context.Context, lease Lease, run func(context.Contex
 	}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock:            lock,
-		Name:            self,
+		Name:            lease.Name,
 		LeaseDuration:   lease.Duration,
 		RenewDeadline:   lease.RenewDeadline,
 		RetryPeriod:     lease.RetryPeriod,
@@ -143,13 +145,14 @@ func (c *Cluster) lock(lease Lease) (resourcelock.Interface, error) {
 		}
 	}
 	return &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: lease.Namespace, Name: self},
+		LeaseMeta:  metav1.ObjectMeta{Namespace: lease.Namespace, Name: lease.Name},
 		Client:     client,
 		LockConfig: resourcelock.ResourceLockConfig{Identity: pod + identitySeparator + string(uuid.NewUUID())},
 	}, nil
 }
 
-func orOwnNamespace(namespace string) (string, error) {
+// LeaseNamespace returns the given namespace, or the pod's if it is empty.
+func LeaseNamespace(namespace string) (string, error) {
 	if namespace != "" {
 		return namespace, nil
 	}

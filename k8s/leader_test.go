@@ -31,7 +31,7 @@ func replicaOf(t *testing.T, c *k8s.Cluster, namespace string, work func(context
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &replica{started: make(chan struct{}), ended: make(chan error, 1), stop: cancel}
 	lease := k8s.Lease{
-		Namespace: namespace, Duration: time.Minute, RenewDeadline: 40 * time.Second, RetryPeriod: 200 * time.Millisecond,
+		Namespace: namespace, Name: "rds-autopilot", Duration: time.Minute, RenewDeadline: 40 * time.Second, RetryPeriod: 200 * time.Millisecond,
 		OnChange: func(leading bool) { r.leading.Store(leading) },
 		OnLeader: func(pod string) { r.leader.Store(pod) },
 	}

@@ -96,7 +96,7 @@ type term struct {
 func lead(ctx context.Context, c *Cluster) *term {
 	l := &term{begun: make(chan time.Time, 1), ended: make(chan time.Time, 1), outcome: make(chan error, 1)}
 	go func() {
-		l.outcome <- c.Lead(ctx, Lease{Namespace: metav1.NamespaceDefault, OnChange: l.leading.Store}, func(ctx context.Context) {
+		l.outcome <- c.Lead(ctx, Lease{Namespace: metav1.NamespaceDefault, Name: self, OnChange: l.leading.Store}, func(ctx context.Context) {
 			l.begun <- time.Now()
 			<-ctx.Done()
 			l.ended <- time.Now()
@@ -171,7 +171,7 @@ func TestALeaseNamesItsPod(t *testing.T) {
 	c, _ := newLeases(t).client(t)
 	defer c.Close()
 	for pod, want := range map[string]string{"rds-autopilot-7d9f5-x2k4q": "rds-autopilot-7d9f5-x2k4q", "": host} {
-		lock, err := c.lock(Lease{Namespace: metav1.NamespaceDefault, Pod: pod}.withDefaults())
+		lock, err := c.lock(Lease{Namespace: metav1.NamespaceDefault, Name: self, Pod: pod}.withDefaults())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,11 +5,9 @@ package k8s
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -74,12 +72,6 @@ func (c *Cluster) patchRds(ctx context.Context, read *autopilot.Target, field st
 		return TargetOf(stored), nil
 	case isTestFailed(err):
 		return nil, fmt.Errorf("%s: %w", tried, autopilot.ErrConflict)
-	case isGone(err), apierrors.IsConflict(err), !isRefused(err):
-		return nil, wrapError(err, "%s", tried)
 	}
-	refusal := &autopilot.RefusedError{Message: err.Error()}
-	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
-		refusal.Message = status.ErrStatus.Message
-	}
-	return nil, fmt.Errorf("%s: %w: %w", tried, refusal, err)
+	return nil, wrapError(err, "%s", tried)
 }

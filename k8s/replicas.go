@@ -28,7 +28,7 @@ type Replica struct {
 // Replicas returns the pods behind our Service, ready or not, sorted by name. It asks the API server. An empty
 // namespace means the pod's own.
 func (c *Cluster) Replicas(ctx context.Context, namespace string) ([]Replica, error) {
-	namespace, err := orOwnNamespace(namespace)
+	namespace, err := LeaseNamespace(namespace)
 	if err != nil {
 		return nil, err
 	}

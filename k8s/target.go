@@ -5,14 +5,19 @@ package k8s
 import (
 	"context"
 	"errors"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/internal/shorten"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
+
+// maxID is longer than any id of the cloud. The schema of the Rds has no limit, and messages contain the id.
+const maxID = 128
 
 // TargetOf returns the target that an Rds describes. It returns nil for nil.
 func TargetOf(rds *otcv1.Rds) *autopilot.Target {
@@ -21,9 +26,10 @@ func TargetOf(rds *otcv1.Rds) *autopilot.Target {
 	}
 	t := &autopilot.Target{
 		Namespace: rds.Namespace, Name: rds.Name, UID: rds.UID, ResourceVersion: rds.ResourceVersion,
-		InstanceID:        rds.Status.ID,
+		InstanceID:        shorten.To(rds.Status.ID, maxID),
 		Wanted:            autopilot.Wanted{VolumeGB: int(rds.Spec.VolumeSize), Flavor: rds.Spec.FlavorRef},
 		Deleting:          rds.DeletionTimestamp != nil,
+		Created:           rds.CreationTimestamp.Time,
 		OperatorAutopilot: rds.Spec.Endpoint != "",
 	}
 	if on := rds.Spec.Autopilot; on != nil {
@@ -41,7 +47,7 @@ func TargetNamedBy(a *autopilotv1.RdsAutopilot) *autopilot.Target {
 	}
 	return &autopilot.Target{
 		Namespace: a.Namespace, Name: a.Name, UID: a.UID, ResourceVersion: a.ResourceVersion, NoRds: true,
-		InstanceID: a.Spec.InstanceID, Deleting: a.DeletionTimestamp != nil,
+		InstanceID: a.Spec.InstanceID, Deleting: a.DeletionTimestamp != nil, Created: a.CreationTimestamp.Time,
 	}
 }
 
@@ -75,7 +81,7 @@ func (w *Cache) withoutRds(a *autopilotv1.RdsAutopilot) *autopilot.Target {
 	return TargetNamedBy(a)
 }
 
-// TargetsByInstance returns the cached targets that claim the instance. More than one means that it is claimed twice.
+// TargetsByInstance returns the cached targets that name the instance, with Target.Armed.
 func (w *Cache) TargetsByInstance(id string) (found []*autopilot.Target) {
 	for _, rds := range w.rds.by(byInstance, id) {
 		found = append(found, TargetOf(rds))
@@ -85,7 +91,17 @@ func (w *Cache) TargetsByInstance(id string) (found []*autopilot.Target) {
 			found = append(found, t)
 		}
 	}
+	for _, t := range found {
+		a, _ := w.Autopilot(t.Namespace, t.Name)
+		t.Armed = isArmedFor(a, id)
+	}
 	return found
+}
+
+// isArmedFor reports whether rules of this instance are recorded. A rule of a former instance has no dimension.
+func isArmedFor(a *autopilotv1.RdsAutopilot, id string) bool {
+	return a != nil && a.Status.Instance != nil && a.Status.Instance.ID == id &&
+		slices.ContainsFunc(a.Status.Alarms.Rules, func(r autopilotv1.Rule) bool { return r.AlarmID != "" && r.Dimension != "" })
 }
 
 // OnTarget registers f for every Rds that is added (old is nil), changed or deleted (new is nil). The cache may be
@@ -112,7 +128,8 @@ func (c *Cluster) LiveTarget(ctx context.Context, namespace, name string) (*auto
 	return nil, err
 }
 
-// LiveTargetsByInstance lists the targets that claim the instance from the API server, in one namespace or in all.
+// LiveTargetsByInstance lists the targets that name the instance from the API server, in one namespace or in all, with
+// Target.Armed.
 func (c *Cluster) LiveTargetsByInstance(ctx context.Context, id, namespace string) ([]*autopilot.Target, error) {
 	list := func(ctx context.Context, opts metav1.ListOptions) (*otcv1.RdsList, error) {
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout) // one page
@@ -120,24 +137,32 @@ func (c *Cluster) LiveTargetsByInstance(ctx context.Context, id, namespace strin
 		return c.rdsIn(namespace).List(ctx, opts)
 	}
 	var found []*autopilot.Target
-	has := map[types.NamespacedName]bool{}
+	rdsOf := map[types.NamespacedName]*autopilot.Target{} // nil if the Rds names another instance
 	err := eachPage(ctx, list, func(page *otcv1.RdsList) (more bool) {
 		for i := range page.Items {
-			rds := &page.Items[i]
-			if has[types.NamespacedName{Namespace: rds.Namespace, Name: rds.Name}] = true; rds.Status.ID == id {
-				found = append(found, TargetOf(rds))
+			rds, t := &page.Items[i], (*autopilot.Target)(nil)
+			if rds.Status.ID == id {
+				t = TargetOf(rds)
+				found = append(found, t)
 			}
+			rdsOf[types.NamespacedName{Namespace: rds.Namespace, Name: rds.Name}] = t
 		}
 		return true
 	})
 	if err != nil {
 		return nil, wrapError(err, "list Rds")
 	}
-	named, err := c.listLive(ctx, []string{namespace}, func(a *autopilotv1.RdsAutopilot) bool {
-		return a.Spec.InstanceID == id && !a.IsDoctors() && !has[types.NamespacedName{Namespace: a.Namespace, Name: a.Name}]
+	_, err = c.listLive(ctx, []string{namespace}, func(a *autopilotv1.RdsAutopilot) bool {
+		t, hasRds := rdsOf[types.NamespacedName{Namespace: a.Namespace, Name: a.Name}]
+		if !hasRds && a.Spec.InstanceID == id {
+			if t = TargetNamedBy(a); t != nil {
+				found = append(found, t)
+			}
+		}
+		if t != nil {
+			t.Armed = isArmedFor(a, id)
+		}
+		return false
 	})
-	for _, a := range named {
-		found = append(found, TargetNamedBy(a))
-	}
 	return found, err
 }

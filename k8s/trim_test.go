@@ -3,9 +3,7 @@
 package k8s
 
 import (
-	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,17 +38,5 @@ func TestTrimKeepsWhatIsNamed(t *testing.T) {
 	}
 	if _, err := transform(&autopilotv1.RdsAutopilotList{}); err == nil {
 		t.Error("took what it does not know")
-	}
-}
-
-func TestNoteIsCapped(t *testing.T) {
-	for _, note := range []string{strings.Repeat("a", 3000), strings.Repeat("ü", 600), "a" + strings.Repeat("€", 400)} {
-		got := truncated(note, maxNote)
-		if len(got) > maxNote || len(got) < maxNote-8 || !utf8.ValidString(got) || !strings.HasSuffix(got, "…") {
-			t.Errorf("%d bytes: %q", len(got), got)
-		}
-	}
-	if got := truncated("short", maxNote); got != "short" {
-		t.Errorf("got %q", got)
 	}
 }

@@ -74,8 +74,16 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 		return r.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown), "The Rds has no status.id yet")
 	case inst == nil:
 		return r.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown), "The cloud has no instance "+r.target.InstanceID)
-	case cs.ClaimedTwice:
-		return r.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown), "Another Rds or RdsAutopilot claims the same instance id. Remove one of them")
+	case cs.ClaimedBy != "":
+		reason, message := string(autopilot.ReasonInstanceUnknown), autopilot.DescribeClaim(cs.ClaimedBy)
+		isNews := r.isNews(message)
+		if err := r.setNotArmed(ctx, reason, message); err != nil {
+			return 0, err
+		}
+		if isNews {
+			r.warnHeld(reason, message)
+		}
+		return r.Recheck, nil
 	case r.rap.Status.Alarms.TopicURN == "" && len(r.rap.Status.Alarms.Rules) == 0 && !inst.Measurable():
 		return r.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown), "The instance is in "+inst.Status+". Its alarms are created once it is ACTIVE")
 	}
@@ -96,6 +104,18 @@ func (r *round) setNotArmed(ctx context.Context, reason, message string) error {
 		autopilot.SetCondition(s, v1alpha1.ConditionArmed, false, reason, message, r.rap.Generation, r.now)
 		autopilot.SetReady(s, false, r.rap.Generation, r.now)
 	})
+}
+
+// isNews reports whether the condition Armed has another message.
+func (r *round) isNews(message string) bool {
+	last := meta.FindStatusCondition(r.rap.Status.Conditions, v1alpha1.ConditionArmed)
+	return last == nil || last.Message != message
+}
+
+// warnHeld reports that the object must not manage its instance. It has no alarm rules, so no decision reports it.
+func (r *round) warnHeld(reason, message string) {
+	r.log.Warn("not armed", zap.String("reason", reason), zap.String("message", message))
+	r.Recorder.Event(r.target, r.rap, autopilot.Event{Warning: true, Reason: reason, Action: "Ensure", Note: message})
 }
 
 // setArmed sets the conditions Armed and Ready from the recorded alarms.
@@ -128,7 +148,7 @@ func (c *Controller) forget(k Key) {
 // armingDue reports whether arm has to call Ensure. Every message starts a round, so not every round may list the
 // cloud.
 func (r *round) armingDue(c autopilot.Case) bool {
-	if c.Instance == nil || c.ClaimedTwice || autopilot.Validate(c.Spec, v1alpha1.KindVolume) != nil {
+	if c.Instance == nil || c.ClaimedBy != "" || autopilot.Validate(c.Spec, v1alpha1.KindVolume) != nil {
 		return true // arm reports the reason
 	}
 	rules := autopilot.Rules(c.Spec, c.Instance.VolumeGB)
@@ -195,7 +215,8 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 		r.Recorder.Event(r.target, r.rap, autopilot.Event{Reason: eventRepaired, Action: "Ensure", Note: strings.Join(repaired, "; ")})
 	}
 	later := errors.Is(err, ErrConfirmationLimit) && !errors.Is(err, ErrQuota)
-	if err == nil || later || errors.Is(err, ErrQuota) {
+	refused := errors.Is(err, ErrQuota) || errors.Is(err, ErrSubscriptionRefused)
+	if err == nil || later || refused {
 		r.setEnsured(r.now, generation, subscription) // everything else succeeded
 	}
 	was := meta.IsStatusConditionTrue(r.rap.Status.Conditions, v1alpha1.ConditionArmed)
@@ -222,7 +243,7 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 		r.enqueue(r.key) // an alarm of a new rule may be in force already
 	}
 	switch {
-	case errors.Is(err, ErrQuota): // the sweep tries again
+	case refused: // the sweep tries again
 		r.log.Warn("not armed", zap.Error(err))
 		return 0, nil
 	case err != nil && !later:
@@ -252,8 +273,11 @@ func sameRules(a, b v1alpha1.Alarms) bool {
 }
 
 func armingReason(err error) string {
-	if errors.Is(err, ErrQuota) {
+	switch {
+	case errors.Is(err, ErrQuota):
 		return autopilot.QuotaExceeded
+	case errors.Is(err, ErrSubscriptionRefused):
+		return autopilot.SubscriptionRefused
 	}
 	return autopilot.CloudUnreachable
 }

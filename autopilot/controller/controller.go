@@ -85,8 +85,17 @@ type Controller struct {
 	warned  map[types.UID]bool      // Rds with an event about the operator's own autopilot
 	patches map[Key]v1alpha1.Intent // last patch of each Rds whose watch event has not come yet
 	stale   map[Key]bool            // the last round ended in a conflict, so the cache may still be old
+	lost    map[alarmOf]time.Time
+	// unstored holds the held changes of databases whose status could not be written.
+	unstored map[Key][]v1alpha1.Held
 
-	rounds, armings atomic.Int64 // in progress
+	deciding, arming progress
+}
+
+// progress shows whether the rounds of a queue go on.
+type progress struct {
+	running atomic.Int64 // rounds
+	moved   atomic.Int64 // when a round last began or ended, in Unix nanoseconds
 }
 
 // New returns a Controller.
@@ -98,9 +107,10 @@ func New(o Options) *Controller {
 		Options: o, limiter: newFlavorLimiter(o.Autopilots), decideMarks: newMarks(), armMarks: newMarks(),
 		ensured: make(map[Key]ensureRecord), warned: make(map[types.UID]bool),
 		patches: make(map[Key]v1alpha1.Intent), stale: make(map[Key]bool),
+		lost: make(map[alarmOf]time.Time), unstored: make(map[Key][]v1alpha1.Held),
 		switches: switchTracker{last: make(map[Key]v1alpha1.Switch)},
 	}
-	c.meters = newMeters(o.Reg, o.Autopilots, c.waiting, o.Now)
+	c.meters = newMeters(c)
 	return c
 }
 
@@ -192,11 +202,20 @@ func ownWriteOnly(old, now *v1alpha1.RdsAutopilot) bool {
 
 // waiting returns how many databases are in a queue or in a round.
 func (c *Controller) waiting() float64 {
-	n := c.rounds.Load() + c.armings.Load()
+	n := c.deciding.running.Load() + c.arming.running.Load()
 	if q := c.leading(); q != nil {
 		n += int64(q.decide.Len() + q.arm.Len())
 	}
 	return float64(n)
+}
+
+// idle returns for how many seconds no round of a queue has begun or ended although databases wait for one.
+func (c *Controller) idle(p *progress, queue func(*queues) workqueue.TypedRateLimitingInterface[Key]) float64 {
+	q := c.leading()
+	if q == nil || queue(q).Len() == 0 && p.running.Load() == 0 {
+		return 0
+	}
+	return max(0, c.Now().Sub(time.Unix(0, p.moved.Load())).Seconds())
 }
 
 // Run works until the context ends. It starts with a sweep, because alarms may have come while no replica led.
@@ -207,18 +226,19 @@ func (c *Controller) Run(ctx context.Context) {
 	c.mu.Lock()
 	c.queues = q
 	clear(c.ensured) // another replica may have led meanwhile
+	clear(c.unstored)
 	c.mu.Unlock()
 
 	var done sync.WaitGroup
 	for range workers {
 		done.Go(func() {
-			for c.next(ctx, q.decide, &c.rounds, c.reconcile) {
+			for c.next(ctx, q.decide, &c.deciding, c.reconcile) {
 			}
 		})
 	}
 	for range workers {
 		done.Go(func() {
-			for c.next(ctx, q.arm, &c.armings, c.arm) {
+			for c.next(ctx, q.arm, &c.arming, c.arm) {
 			}
 		})
 	}
@@ -228,32 +248,37 @@ func (c *Controller) Run(ctx context.Context) {
 	c.mu.Unlock()
 	q.shutDown()
 	done.Wait()
+	c.mu.Lock()
+	clear(c.unstored) // the next leader reports them
+	c.mu.Unlock()
 }
 
 // next runs one round of a queue and enqueues the database again when the round requests it. It returns false after
 // shutdown.
 func (c *Controller) next(
-	ctx context.Context, queue workqueue.TypedRateLimitingInterface[Key], running *atomic.Int64,
+	ctx context.Context, queue workqueue.TypedRateLimitingInterface[Key], p *progress,
 	work func(context.Context, Key) (time.Duration, error),
 ) bool {
 	key, stop := queue.Get()
 	if stop {
 		return false
 	}
-	running.Add(1)
-	defer running.Add(-1) // after Done, which may put the key back into the queue, so that waiting never counts too few
+	p.running.Add(1)
+	p.moved.Store(c.Now().UnixNano())
+	defer func() { p.moved.Store(c.Now().UnixNano()) }()
+	defer p.running.Add(-1) // after Done, which may put the key back into the queue, so that waiting never counts too few
 	defer queue.Done(key)
 	if ctx.Err() != nil {
 		return true // empty the queue
 	}
 	round, cancel := context.WithTimeout(ctx, roundLimit)
 	defer cancel()
-	requeueAfter, err := work(round, key)
+	requeueAfter, err := safely(round, key, work)
 	switch {
 	case errors.Is(err, autopilot.ErrConflict), errors.Is(err, autopilot.ErrGone):
 		queue.AddRateLimited(key) // another writer was faster, or the cache was old: decide again
 	case err != nil && ctx.Err() == nil:
-		c.Log.Warn("round failed", zap.String("namespace", key.Namespace), zap.String("name", key.Name), zap.Error(err))
+		c.reportFailure(key, err)
 		queue.AddRateLimited(key)
 	default:
 		queue.Forget(key)

@@ -26,6 +26,9 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 		return 0, errors.Join(err, r.recordUnreachable(ctx, err))
 	}
 	c.Jobs = jobs
+	if held, ok := r.unstoredHeld(r.key); ok {
+		c.Status.Held = held
+	}
 	followed := autopilot.FollowUp(c)
 	c.Status = followed.Status
 	readErr := errors.Join(r.readAlarms(ctx, &c), r.readWriters(ctx, &c), r.readFlavors(ctx, &c))
@@ -35,12 +38,15 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 			r.releaseUnused()
 		}
 	}()
+	r.countLostAlarms(c)
 
 	verdict := autopilot.Decide(c)
 	c.Status = autopilot.RecordIntent(c, verdict)
 	ended := followed.Ended
 	if verdict.Intent != nil {
 		if err := r.storeIntent(ctx, c.Status); err != nil {
+			autopilot.RecordHeld(c, &c.Status, verdict.Decisions)
+			r.keepHeld(c.Status.Held, err)
 			return 0, err
 		}
 		c.Status = r.rap.Status.Copy()
@@ -61,7 +67,9 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 		r.setArmed(&outcome.Status, readErr != nil)
 	}
 	err = errors.Join(readErr, patchErr)
-	if writeErr := r.write(ctx, outcome.Status); writeErr != nil {
+	writeErr := r.write(ctx, outcome.Status)
+	r.keepHeld(outcome.Status.Held, writeErr)
+	if writeErr != nil {
 		return 0, errors.Join(writeErr, r.keepAnswer(ctx, c, patched.Cloud), err)
 	}
 	r.emitEnded(append(ended, outcome.Ended...))
@@ -86,7 +94,13 @@ func (r *round) recordUnreachable(ctx context.Context, err error) error {
 	next.Switch, next.ObservedGeneration = r.lastSwitch, r.rap.Generation
 	autopilot.SetCondition(&next, v1alpha1.ConditionArmed, false, autopilot.CloudUnreachable, "The cloud does not answer: "+err.Error(), r.rap.Generation, r.now)
 	autopilot.SetReady(&next, false, r.rap.Generation, r.now)
-	return r.write(ctx, next)
+	if held, ok := r.unstoredHeld(r.key); ok {
+		next.Held = held
+	}
+	autopilot.HoldUnread(&next, r.now)
+	writeErr := r.write(ctx, next)
+	r.keepHeld(next.Held, writeErr)
+	return writeErr
 }
 
 // patchRds requests the change from the operator, by writing the size or flavor into the spec of the Rds. If there is

@@ -28,8 +28,12 @@ func (r *round) disarm(ctx context.Context, reason, message string) error {
 		r.forget(r.key)
 		r.Recorder.Event(r.target, r.rap, event)
 	}
+	isHeld := reason == string(autopilot.ReasonNotAllowed) && r.isNews(message)
 	if err := r.storeOff(ctx, v1alpha1.Alarms{}, reason, message); err != nil {
 		return err
+	}
+	if isHeld {
+		r.warnHeld(reason, message)
 	}
 	if hasFinalizer {
 		if err := r.AutopilotWriter.RemoveFinalizer(ctx, r.rap); err != nil && !errors.Is(err, autopilot.ErrGone) {
@@ -47,10 +51,12 @@ func (r *round) disarm(ctx context.Context, reason, message string) error {
 // storeOff stores that autopilot is off and which alarm objects remain in the cloud. It drops changes that have not
 // started. One that may have started stays recorded: it counts for cooldown and budget once autopilot is on again.
 func (r *round) storeOff(ctx context.Context, left v1alpha1.Alarms, reason, message string) error {
+	r.keepHeld(nil, nil)
 	return r.update(ctx, func(s *v1alpha1.Status) {
 		s.Switch, s.Alarms, s.Deferred = r.lastSwitch, left, nil
-		s.OverThresholdSince = nil // nobody reads the used space while autopilot is off
+		s.OverThresholdSince, s.Used = nil, nil // nobody reads the used space while autopilot is off
 		autopilot.DropUnstarted(s, r.rap.Spec.Apply)
+		s.Held = nil
 		s.ObservedGeneration = r.rap.Generation
 		autopilot.SetOff(s, reason, message, r.rap.Generation, r.now)
 	})

@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -176,4 +177,17 @@ func TestRoundClampsTimesOfAClockThatWasAhead(t *testing.T) {
 			t.Errorf("over the threshold since %v, and it is %s", since, w.now)
 		}
 	})
+}
+
+type panickingReader struct{}
+
+func (panickingReader) Evidence(context.Context, autopilot.Instance, EvidenceRequest) (autopilot.Evidence, error) {
+	panic("broken")
+}
+
+func TestReadEvidenceReturnsThePanicOfAMeasurement(t *testing.T) {
+	found, failed := ReadEvidence(t.Context(), panickingReader{}, autopilot.Instance{}, []EvidenceRequest{{Metric: v1alpha1.MetricCPU}})
+	if _, ok := errors.AsType[*autopilot.PanicError](failed[v1alpha1.MetricCPU]); !ok || len(found) > 0 {
+		t.Errorf("found %v, failed %v; want the panic as its error", found, failed)
+	}
 }

@@ -3,8 +3,6 @@
 package controller
 
 import (
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
@@ -16,9 +14,11 @@ type meters struct {
 	sweepDuration prometheus.Histogram
 	lastSweep     prometheus.Gauge
 	foreign       prometheus.Gauge
+	failed        *prometheus.CounterVec
+	foundBySweep  *prometheus.CounterVec
 }
 
-func newMeters(reg prometheus.Registerer, cache AutopilotCache, waiting func() float64, now func() time.Time) *meters {
+func newMeters(c *Controller) *meters {
 	m := &meters{
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "rds_autopilot_decisions_total",
@@ -42,17 +42,37 @@ func newMeters(reg prometheus.Registerer, cache AutopilotCache, waiting func() f
 			Name: "rds_autopilot_foreign_objects",
 			Help: "Topics and rules with our form of name that belong to another cluster or have no cluster id. They are not removed.",
 		}),
+		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "rds_autopilot_rounds_failed_total",
+			Help: "Checks of a database that failed, by cause. They are repeated. kubernetes: the API server did not answer or refused; panic: an error of the program, which also counts sweeps.",
+		}, []string{"cause"}),
+		foundBySweep: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "rds_autopilot_alarms_found_by_sweep_total",
+			Help: "Alarms in force whose message had not arrived 2 minutes after their begin, by metric.",
+		}, []string{"metric"}),
+	}
+	for _, cause := range []string{causeKubernetes, causeCloud, causePanic} {
+		m.failed.WithLabelValues(cause)
 	}
 	for _, row := range autopilot.MetricTable() { // each series starts at 0, because increase() ignores the first value of a series
 		metric := row.Metric
+		m.foundBySweep.WithLabelValues(string(metric))
 		m.decisions.WithLabelValues(string(metric), string(row.Action()), string(autopilot.ReasonAlarmInForce))
 		for _, reason := range autopilot.WarningReasons() {
 			m.decisions.WithLabelValues(string(metric), string(autopilot.ActionNone), string(reason))
 		}
 	}
-	backlog := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "rds_autopilot_waiting_databases", Help: "Databases that wait for a check, or are being checked.",
-	}, waiting)
-	reg.MustRegister(backlog, m.decisions, m.alarmToPatch, m.sweepDuration, m.lastSweep, m.foreign, newStatusCollector(cache, now))
+	gauge := func(name, help string, labels prometheus.Labels, value func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rds_autopilot_" + name, Help: help, ConstLabels: labels}, value)
+	}
+	const idle = "For how long no check of this queue has begun or ended although databases wait for one. 0 if none waits."
+	c.Reg.MustRegister(
+		m.decisions, m.alarmToPatch, m.sweepDuration, m.lastSweep, m.foreign, m.failed, m.foundBySweep,
+		gauge("waiting_databases", "Databases that wait for a check, or are being checked.", nil, c.waiting),
+		gauge("sweep_interval_seconds", "Time between two sweeps, as configured.", nil, c.Sweep.Seconds),
+		gauge("queue_idle_seconds", idle, prometheus.Labels{"queue": "decide"}, func() float64 { return c.idle(&c.deciding, (*queues).decideQueue) }),
+		gauge("queue_idle_seconds", idle, prometheus.Labels{"queue": "arm"}, func() float64 { return c.idle(&c.arming, (*queues).armQueue) }),
+		newStatusCollector(c.Autopilots, c.Now, c.unstoredHeld),
+	)
 	return m
 }

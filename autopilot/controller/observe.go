@@ -31,8 +31,9 @@ type Observer struct {
 	Recheck   time.Duration
 	Log       *zap.Logger
 	Now       func() time.Time
-	// ClaimedTwice reports whether another target claims the same instance.
-	ClaimedTwice func(ctx context.Context, t *autopilot.Target) (bool, error)
+	Allowed   autopilot.Allowed
+	// Claims returns every target that names the instance.
+	Claims func(ctx context.Context, instanceID string) ([]*autopilot.Target, error)
 }
 
 // Observe returns the case of a database whose autopilot is on, as the cloud had it at notBefore or later. Its
@@ -50,8 +51,12 @@ func (o Observer) Observe(ctx context.Context, t *autopilot.Target, a *v1alpha1.
 		if t.NoRds {
 			c.Wanted = autopilot.Wanted{VolumeGB: c.Instance.VolumeGB, Flavor: c.Instance.Flavor}
 		}
-		if c.ClaimedTwice, err = o.ClaimedTwice(ctx, t); err != nil {
+		claims, err := o.Claims(ctx, t.InstanceID)
+		if err != nil {
 			return c, err
+		}
+		if first := o.Allowed.FirstClaim(claims); first != nil && (first.Namespace != t.Namespace || first.Name != t.Name) {
+			c.ClaimedBy = first.Namespace + "/" + first.Name
 		}
 	}
 	c.Now = o.Now() // after the reads, because nothing may be dated before the list that shows it
@@ -84,8 +89,8 @@ func (o Observer) instance(ctx context.Context, id string, notBefore time.Time) 
 
 // observe reads the case of this round.
 func (r *round) observe(ctx context.Context) (autopilot.Case, error) {
-	o := Observer{Instances: r.Instances, Mode: r.Mode, Recheck: r.Recheck, Log: r.log, Now: r.Now, ClaimedTwice: func(_ context.Context, t *autopilot.Target) (bool, error) {
-		return r.Allowed.ClaimedTwice(r.Targets.TargetsByInstance(t.InstanceID)), nil
+	o := Observer{Instances: r.Instances, Mode: r.Mode, Recheck: r.Recheck, Allowed: r.Allowed, Log: r.log, Now: r.Now, Claims: func(_ context.Context, id string) ([]*autopilot.Target, error) {
+		return r.Targets.TargetsByInstance(id), nil
 	}}
 	c, err := o.Observe(ctx, r.target, r.rap, r.notBefore)
 	if err != nil {
@@ -164,6 +169,7 @@ func (r *round) readEvidence(ctx context.Context, c *autopilot.Case, kind v1alph
 		if a.Metric != v1alpha1.MetricStorage || kind != v1alpha1.KindVolume {
 			continue
 		}
+		c.Status.Used = c.UsedSpace(found[a.Metric])
 		if c.Status.OverThresholdSince = c.OverThresholdSince(found[a.Metric]); c.Status.OverThresholdSince != nil {
 			a.AlarmOverdueSince = c.Status.OverThresholdSince.Time
 		}
@@ -180,7 +186,7 @@ func ReadEvidence(ctx context.Context, reader EvidenceReader, inst autopilot.Ins
 	var reading sync.WaitGroup
 	for _, w := range requests {
 		reading.Go(func() {
-			e, err := reader.Evidence(ctx, inst, w)
+			e, err := readOne(ctx, reader, inst, w)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -193,6 +199,12 @@ func ReadEvidence(ctx context.Context, reader EvidenceReader, inst autopilot.Ins
 	}
 	reading.Wait()
 	return found, failed
+}
+
+// readOne turns a panic into the error of that measurement, because the goroutine is not the round's.
+func readOne(ctx context.Context, reader EvidenceReader, inst autopilot.Instance, w EvidenceRequest) (e autopilot.Evidence, err error) {
+	defer autopilot.CatchPanic(&err)
+	return reader.Evidence(ctx, inst, w)
 }
 
 // ruleDimension returns the dimension of the instance's rule of that metric; empty if there is none.

@@ -136,8 +136,8 @@ type Arming interface {
 	// Ensure makes the cloud's objects equal to the desired ones. It calls record after every step that a later step
 	// relies on. It calls no API if the lists show that nothing differs. repaired has one sentence for each thing
 	// that someone else had changed. observed is what exists afterwards, as far as known, also if there is an error.
-	// The error wraps ErrQuota if the tenant's quota is full, and ErrConfirmationLimit if only the subscription has
-	// to wait.
+	// The error wraps ErrQuota if the tenant's quota is full, ErrConfirmationLimit if only the subscription has to
+	// wait, and ErrSubscriptionRefused if SMN refuses it and the rest of the cloud answers.
 	Ensure(ctx context.Context, desired DesiredAlarms, last v1alpha1.Alarms, record func(v1alpha1.Alarms) error,
 	) (observed v1alpha1.Alarms, repaired []string, err error)
 	// Remove removes all objects of this database, and nothing else.
@@ -177,4 +177,6 @@ var (
 	// ErrConfirmationLimit means that the limit of confirmations in ten minutes is reached, so the subscription has
 	// to wait.
 	ErrConfirmationLimit = errors.New("confirmations are limited")
+	// ErrSubscriptionRefused means that SMN refuses the topic or the subscription of the public URL.
+	ErrSubscriptionRefused = errors.New("subscription refused")
 )

@@ -33,6 +33,10 @@ func newQueues(decideMarks *marks) *queues {
 	}
 }
 
+func (q *queues) decideQueue() workqueue.TypedRateLimitingInterface[Key] { return q.decide }
+
+func (q *queues) armQueue() workqueue.TypedRateLimitingInterface[Key] { return q.arm }
+
 func (q *queues) shutDown() {
 	q.decide.ShutDown()
 	q.arm.ShutDown()

@@ -150,7 +150,7 @@ func (r *round) off() (reason, message string) {
 		return string(autopilot.ReasonNotEnabled), "The mode is Off"
 	}
 	if message = r.Allowed.Refuses(r.rap.Spec, r.target); message != "" {
-		return autopilot.NotAllowed, message
+		return string(autopilot.ReasonNotAllowed), message
 	}
 	return "", ""
 }
@@ -204,7 +204,7 @@ func isSuccessor(t *autopilot.Target, a *v1alpha1.RdsAutopilot) bool {
 func (r *round) write(ctx context.Context, next v1alpha1.Status) error {
 	stored, err := r.StatusWriter.WriteStatus(ctx, r.rap, next)
 	if err != nil {
-		return fmt.Errorf("write status: %w", err)
+		return fmt.Errorf("%w: %w", errStatus, err)
 	}
 	r.rap = stored
 	return nil

@@ -30,7 +30,7 @@ func (c changer) Change(ctx context.Context, _ string, i v1alpha1.Intent) (strin
 	return c.change(ctx, i)
 }
 
-// busyCPU is an armed database that needs a larger flavor, inside a window of an hour. It asks the cloud itself if that is set.
+// busyCPU is an armed database that needs a larger flavor, inside a window of an hour.
 func busyCPU(t *testing.T, apply v1alpha1.Apply) (*world, *Controller) {
 	t.Helper()
 	w := newWorld(t)
@@ -153,7 +153,7 @@ func TestOwnStatusWriteEnqueuesNothing(t *testing.T) {
 	})
 }
 
-// Turned off and on again, the change in progress is still ours: it counts for cooldown and budget, and holds its place.
+// Turned off and on again, the change in progress is still ours: it counts for cooldown and budget, and has its place.
 func TestChangeInProgressOutlivesOff(t *testing.T) {
 	for _, apply := range []v1alpha1.Apply{v1alpha1.ApplyOperator, v1alpha1.ApplyCloud} {
 		inBubble(t, string(apply), func(t *testing.T) {
@@ -215,6 +215,33 @@ func TestRefusedFlavorHoldsItsPlaceOnceItHasStarted(t *testing.T) {
 		w.now = w.now.Add(2 * reservedFor)
 		if c.limiter.reserve(other, 1, w.now) {
 			t.Error("its place is free while it changes")
+		}
+	})
+}
+
+// An operator may act on the patch of the Rds before the status shows it, so the place is held even if the cloud is busy.
+func TestPatchedFlavorHoldsItsPlace(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w, c := busyCPU(t, v1alpha1.ApplyCloud)
+		c.CloudChanger = changer{c.CloudChanger, func(context.Context, v1alpha1.Intent) (string, error) {
+			return "", &autopilot.RefusedError{Reason: autopilot.ReasonInstanceBusy, Message: "the operator was faster"}
+		}}
+		if _, err := w.decide(t.Context(), c); err != nil || len(w.patches) != 1 {
+			t.Fatalf("patched %v: %v", w.patches, err)
+		}
+		synctest.Wait()
+		other := Key{"other", "db"}
+		if c.limiter.reserve(other, 1, w.now) {
+			t.Fatal("its place is free")
+		}
+		w.inst.Status = "MODIFYING"
+		w.now = w.now.Add(time.Minute)
+		if _, err := w.decide(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if w.now = w.now.Add(2 * reservedFor); c.limiter.reserve(other, 1, w.now) {
+			t.Error("its place is free while the operator changes it")
 		}
 	})
 }

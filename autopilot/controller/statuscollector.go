@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -19,21 +20,29 @@ const gigabyte = 1e9
 // notYet is the reason label of an RdsAutopilot without the condition Armed.
 const notYet = "NotYet"
 
+// notReadyAfter is how long the condition Ready may be False before the metric counts the database. Within an hour most
+// problems are repaired, or other metrics show them.
+const notReadyAfter = time.Hour
+
 // statusCollector counts the cached RdsAutopilots at each scrape. Every replica reports the same numbers, not only
 // the leader.
 type statusCollector struct {
 	cache AutopilotCache
 	now   func() time.Time
+	// unstored returns the held changes of a database whose status could not be written.
+	unstored func(Key) ([]v1alpha1.Held, bool)
 
-	autopilots, notArmed, subscriptions, pending, conditions, storageFull, storage *prometheus.Desc
+	autopilots, notArmed, notReady, held, subscriptions, pending, conditions, storageFull, storage *prometheus.Desc
 }
 
-func newStatusCollector(cache AutopilotCache, now func() time.Time) statusCollector {
+func newStatusCollector(cache AutopilotCache, now func() time.Time, unstored func(Key) ([]v1alpha1.Held, bool)) statusCollector {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("rds_autopilot_"+name, help, labels, nil)
 	}
 	return statusCollector{
-		cache: cache, now: now,
+		cache: cache, now: now, unstored: unstored,
+		notReady:      desc("not_ready", "RdsAutopilots whose condition Ready has been False for an hour or more, by its reason now.", "reason"),
+		held:          desc("held_changes", "Changes that an alarm has needed for 15 minutes or more and that are not made, by kind and by the reason that prevents them. ChangePending and AlarmInForce: in progress for an hour or more.", "kind", "reason"),
 		autopilots:    desc("autopilots", "RdsAutopilots, by whether an alarm would reach the service.", "armed"),
 		notArmed:      desc("not_armed", "RdsAutopilots whose condition Armed is not True, by its reason. NotYet: not checked yet.", "reason"),
 		storageFull:   desc("storage_full", "RdsAutopilots whose instance was in STORAGE FULL at its last check, without those that are off or have no instance."),
@@ -45,7 +54,7 @@ func newStatusCollector(cache AutopilotCache, now func() time.Time) statusCollec
 }
 
 func (c statusCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.autopilots, c.notArmed, c.subscriptions, c.pending, c.conditions, c.storageFull, c.storage} {
+	for _, d := range []*prometheus.Desc{c.autopilots, c.notArmed, c.notReady, c.held, c.subscriptions, c.pending, c.conditions, c.storageFull, c.storage} {
 		ch <- d
 	}
 }
@@ -53,9 +62,13 @@ func (c statusCollector) Describe(ch chan<- *prometheus.Desc) {
 func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 	now := c.now()
 	armed := map[string]int{"true": 0, "false": 0}
-	why := map[string]int{notYet: 0}
+	why, notReady := map[string]int{notYet: 0}, map[string]int{notYet: 0, autopilot.LookFailed: 0}
 	for _, reason := range autopilot.NotArmedReasons() {
-		why[reason] = 0
+		why[reason], notReady[reason] = 0, 0
+	}
+	held := map[v1alpha1.ChangeKind]map[string]int{v1alpha1.KindVolume: {notYet: 0}, v1alpha1.KindFlavor: {notYet: 0}}
+	for _, reason := range autopilot.HeldReasons() {
+		held[v1alpha1.KindVolume][string(reason)], held[v1alpha1.KindFlavor][string(reason)] = 0, 0
 	}
 	subscriptions := map[string]int{
 		string(v1alpha1.SubscriptionConfirmed): 0, string(v1alpha1.SubscriptionPending): 0, string(v1alpha1.SubscriptionMissing): 0,
@@ -80,6 +93,15 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 		if !is {
 			why[known(why, reasonOf(a))]++
 		}
+		ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
+		if ready != nil && ready.Status == metav1.ConditionFalse && now.Sub(ready.LastTransitionTime.Time) >= notReadyAfter {
+			notReady[known(notReady, ready.Reason)]++
+		}
+		for _, h := range c.heldTooLong(a, now) {
+			if reasons := held[h.Kind]; reasons != nil {
+				reasons[known(reasons, h.Reason)]++
+			}
+		}
 		if s.Alarms.TopicURN != "" {
 			state := string(s.Alarms.Subscription)
 			if _, ok := subscriptions[state]; !ok {
@@ -102,7 +124,7 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 		}
 	})
 	for desc, counts := range map[*prometheus.Desc]map[string]int{
-		c.autopilots: armed, c.notArmed: why, c.subscriptions: subscriptions, c.conditions: conditions,
+		c.autopilots: armed, c.notArmed: why, c.notReady: notReady, c.subscriptions: subscriptions, c.conditions: conditions,
 	} {
 		for label, n := range counts {
 			ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(n), label)
@@ -111,9 +133,26 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(c.storageFull, prometheus.GaugeValue, float64(full))
 	ch <- prometheus.MustNewConstMetric(c.storage, prometheus.GaugeValue, float64(volumeGB)*gigabyte, "volume")
 	ch <- prometheus.MustNewConstMetric(c.storage, prometheus.GaugeValue, float64(capGB)*gigabyte, "cap")
+	for kind, reasons := range held {
+		for reason, n := range reasons {
+			ch <- prometheus.MustNewConstMetric(c.held, prometheus.GaugeValue, float64(n), string(kind), reason)
+		}
+	}
 	for labels, n := range pending {
 		ch <- prometheus.MustNewConstMetric(c.pending, prometheus.GaugeValue, float64(n), labels[0], labels[1])
 	}
+}
+
+// heldTooLong returns the held changes of a database whose autopilot is on.
+func (c statusCollector) heldTooLong(a *v1alpha1.RdsAutopilot, now time.Time) []v1alpha1.Held {
+	if !watched(a) {
+		return nil
+	}
+	held := a.Status.Held
+	if unstored, ok := c.unstored(Key{a.Namespace, a.Name}); ok {
+		held = unstored
+	}
+	return autopilot.HeldTooLong(held, now)
 }
 
 // reasonOf returns the reason of the condition Armed.

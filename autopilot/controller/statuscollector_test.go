@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,6 +81,7 @@ rds_autopilot_not_armed{reason="PolicyInvalid"} 0
 rds_autopilot_not_armed{reason="QuotaExceeded"} 0
 rds_autopilot_not_armed{reason="RuleMissing"} 0
 rds_autopilot_not_armed{reason="SubscriptionPending"} 1
+rds_autopilot_not_armed{reason="SubscriptionRefused"} 0
 # HELP rds_autopilot_pending_changes Requested changes, by us or by others, that are not completed. stalled: for 15 minutes or more with the instance ACTIVE.
 # TYPE rds_autopilot_pending_changes gauge
 rds_autopilot_pending_changes{kind="Flavor",stalled="false"} 0
@@ -100,8 +102,86 @@ rds_autopilot_subscriptions{state="Missing"} 1
 rds_autopilot_subscriptions{state="Pending"} 1
 `
 	reg := prometheus.NewPedanticRegistry()
-	reg.MustRegister(newStatusCollector(register{autopilots: all}, func() time.Time { return now }))
-	if err := testutil.GatherAndCompare(reg, strings.NewReader(want)); err != nil {
+	reg.MustRegister(newStatusCollector(register{autopilots: all}, func() time.Time { return now }, noneUnstored))
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "rds_autopilot_autopilots", "rds_autopilot_conditions",
+		"rds_autopilot_not_armed", "rds_autopilot_pending_changes", "rds_autopilot_storage_bytes", "rds_autopilot_storage_full",
+		"rds_autopilot_subscriptions"); err != nil {
 		t.Error(err)
+	}
+}
+
+func noneUnstored(Key) ([]v1alpha1.Held, bool) { return nil, false }
+
+// counts returns the series of a metric that are not 0, by their label values.
+func counts(t *testing.T, c prometheus.Collector, name string) map[string]float64 {
+	t.Helper()
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(c)
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetValue())
+			}
+			if v := m.GetGauge().GetValue(); f.GetName() == name && v != 0 {
+				found[strings.Join(labels, " ")] = v
+			}
+		}
+	}
+	return found
+}
+
+func TestTheStatusCollectorCountsChangesThatAreHeldTooLong(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	held := func(kind v1alpha1.ChangeKind, reason string, age time.Duration) v1alpha1.Held {
+		return v1alpha1.Held{Kind: kind, Reason: reason, SinceTime: metav1.NewTime(now.Add(-age))}
+	}
+	armed := func(name, reason string, h ...v1alpha1.Held) *v1alpha1.RdsAutopilot {
+		return &v1alpha1.RdsAutopilot{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Status:     v1alpha1.Status{Held: h, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionArmed, Status: metav1.ConditionFalse, Reason: reason}}},
+		}
+	}
+	all := []*v1alpha1.RdsAutopilot{
+		armed("a", "AlarmsInPlace", held("Volume", "QuotaExceeded", 15*time.Minute), held("Flavor", "SoldOut", time.Hour)),
+		armed("b", "CloudUnreachable", held("Volume", "QuotaExceeded", time.Hour)),
+		armed("c", "AlarmsInPlace", held("Volume", "CapReached", 14*time.Minute)),
+		armed("d", "AlarmsInPlace", held("Volume", "ChangePending", 59*time.Minute)),
+		armed("e", "AlarmsInPlace", held("Volume", "ChangePending", time.Hour)),
+		armed("f", "AlarmsInPlace", held("Volume", "AlarmInForce", 59*time.Minute)),
+		armed("off", "NotEnabled", held("Volume", "CapReached", time.Hour)),
+		armed("unwritten", "AlarmsInPlace"),
+	}
+	unstored := func(k Key) ([]v1alpha1.Held, bool) {
+		return []v1alpha1.Held{held("Volume", "StatusNotStored", time.Hour)}, k.Name == "unwritten"
+	}
+	got := counts(t, newStatusCollector(register{autopilots: all}, func() time.Time { return now }, unstored), "rds_autopilot_held_changes")
+	want := map[string]float64{"Volume QuotaExceeded": 2, "Flavor SoldOut": 1, "Volume ChangePending": 1, "Volume StatusNotStored": 1}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTheStatusCollectorCountsDatabasesThatAreNotReadyForAnHour(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	var all []*v1alpha1.RdsAutopilot
+	for _, c := range []metav1.Condition{
+		{Status: metav1.ConditionFalse, Reason: "LookFailed", LastTransitionTime: metav1.NewTime(now.Add(-time.Hour))},
+		{Status: metav1.ConditionFalse, Reason: "LookFailed", LastTransitionTime: metav1.NewTime(now.Add(-time.Minute))},
+		{Status: metav1.ConditionFalse, Reason: "NoData", LastTransitionTime: metav1.NewTime(now.Add(-48 * time.Hour))},
+		{Status: metav1.ConditionTrue, Reason: "NotEnabled", LastTransitionTime: metav1.NewTime(now.Add(-48 * time.Hour))},
+		{Status: metav1.ConditionUnknown, Reason: "NotYet"},
+	} {
+		c.Type = v1alpha1.ConditionReady
+		all = append(all, &v1alpha1.RdsAutopilot{Status: v1alpha1.Status{Conditions: []metav1.Condition{c}}})
+	}
+	got := counts(t, newStatusCollector(register{autopilots: all}, func() time.Time { return now }, noneUnstored), "rds_autopilot_not_ready")
+	if diff := cmp.Diff(map[string]float64{"LookFailed": 1, "NoData": 1}, got); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -25,12 +25,13 @@ func (c *Controller) sweeps(ctx context.Context) {
 		begin := c.Now()
 		switch err := c.sweep(ctx, begin); {
 		case ctx.Err() != nil:
+		case c.reportPanic("sweep failed", err):
 		case err != nil:
 			c.Log.Warn("sweep failed", zap.Error(err))
 		case removing.CompareAndSwap(false, true):
 			orphans.Go(func() {
 				defer removing.Store(false)
-				c.removeOrphans(ctx, begin)
+				c.reportPanic("remove orphans", c.removeOrphans(ctx, begin))
 			})
 		}
 		jitter := 1 + sweepJitter*(2*c.Chance()-1)
@@ -46,7 +47,8 @@ func (c *Controller) sweeps(ctx context.Context) {
 
 // sweep lists the states of all alarm rules and enqueues every database. An alarm is therefore acted on even if its
 // message is lost.
-func (c *Controller) sweep(ctx context.Context, begin time.Time) error {
+func (c *Controller) sweep(ctx context.Context, begin time.Time) (err error) {
+	defer autopilot.CatchPanic(&err)
 	ctx, cancel := context.WithTimeout(ctx, roundLimit)
 	defer cancel()
 	_, listErr := c.Alarms.AlarmStates(ctx, begin)
@@ -65,8 +67,10 @@ func (c *Controller) sweep(ctx context.Context, begin time.Time) error {
 	return nil
 }
 
-// removeOrphans removes the alarm objects of RdsAutopilots that were deleted without our finalizer.
-func (c *Controller) removeOrphans(ctx context.Context, begin time.Time) {
+// removeOrphans removes the alarm objects of RdsAutopilots that were deleted without our finalizer. It logs what fails,
+// and returns only a panic.
+func (c *Controller) removeOrphans(ctx context.Context, begin time.Time) (panicked error) {
+	defer autopilot.CatchPanic(&panicked)
 	ctx, cancel := context.WithTimeout(ctx, roundLimit)
 	defer cancel()
 	// The cache may lack a new RdsAutopilot, so Orphans also asks the API server before it removes anything.
@@ -80,4 +84,5 @@ func (c *Controller) removeOrphans(ctx context.Context, begin time.Time) {
 	if err != nil && ctx.Err() == nil {
 		c.Log.Warn("remove orphans", zap.Error(err))
 	}
+	return nil
 }

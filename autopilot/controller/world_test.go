@@ -145,7 +145,7 @@ func (w *world) process() *Controller {
 	c := New(Options{
 		Targets: cluster, Autopilots: cluster, Live: cluster, AutopilotWriter: cluster, StatusWriter: cluster, RdsPatcher: cluster,
 		FieldManagers: cluster, Recorder: w, Instances: cloud{w}, Alarms: cloud{w}, CloudChanger: cloud{w}, Arming: cloud{w},
-		Dimensions: cloud{w}, Orphans: cloud{w}, Allowed: autopilot.Allowed{Apply: v1alpha1.ApplyCloud}, Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3,
+		Dimensions: cloud{w}, Orphans: cloud{w}, Allowed: autopilot.Allowed{Apply: v1alpha1.ApplyCloud, Instances: []string{"*/*"}}, Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3,
 		Log: zap.NewNop(), Reg: prometheus.NewRegistry(), Now: func() time.Time { return w.now },
 	})
 	w.must(cluster.OnTarget(c.TargetChanged))

@@ -159,7 +159,7 @@ func (k *Keys) startFetch(url string, entry *keyEntry, now time.Time) {
 	}
 	go func() {
 		defer close(done)
-		cert, err := k.fetch(url)
+		cert, err := k.fetchSafely(url)
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		entry.fetching, entry.err = nil, nil
@@ -169,6 +169,17 @@ func (k *Keys) startFetch(url string, entry *keyEntry, now time.Time) {
 		}
 		entry.cert, entry.fetched = cert, now
 	}()
+}
+
+// fetchSafely returns a panic as an error. The fetch runs on a goroutine of its own, so a panic while it parses the file
+// of another host would otherwise end the process.
+func (k *Keys) fetchSafely(url string) (cert *x509.Certificate, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %T", p)
+		}
+	}()
+	return k.fetch(url)
 }
 
 // evict removes the entry that was used longest ago, but first those without a certificate, so that invented URLs do

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/mcsps/rds-autopilot/internal/shorten"
 )
 
 var update = flag.Bool("update", false, "write the table of attacks anew")
@@ -126,7 +128,7 @@ func (s *harness) checkSecrets() {
 		line := l.Message
 		for _, f := range l.Context {
 			line += fmt.Sprint(" ", f.Key, "=", f.String, f.Interface)
-			if f.Key == "error" && len(f.String) > maxErrorText {
+			if f.Key == "error" && len(f.String) > shorten.Limit {
 				s.Errorf("a log line of %d bytes", len(f.String))
 			}
 		}

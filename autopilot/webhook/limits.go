@@ -70,6 +70,3 @@ const (
 
 // linesPerSecond limits the log lines of one result. A stranger can post thousands of messages per second.
 const linesPerSecond = 5
-
-// maxErrorText is the length in bytes of an error in a log line, because part of it may be chosen by the sender.
-const maxErrorText = 512

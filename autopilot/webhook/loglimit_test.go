@@ -56,7 +56,7 @@ func TestFloodLeavesFiveLinesPerSecondAndResultAndACount(t *testing.T) {
 	})
 }
 
-func TestEveryStoredMessageHasItsLineAndItsId(t *testing.T) {
+func TestEveryAcceptedMessageHasItsLineAndItsId(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zapcore.DebugLevel)
 		b := newBench(t)
@@ -65,6 +65,10 @@ func TestEveryStoredMessageHasItsLineAndItsId(t *testing.T) {
 			b.post(signedBody(map[string]string{
 				"message_id": fmt.Sprintf("%032x", i), "message": alarm("alarm", ruleID, "rds039_disk_util", instance, noon().Add(time.Duration(i)*time.Second)),
 			}))
+			b.post(signedBody(nil))
+		}
+		if lines, counted := linesOf(logs, resultStale); lines != 100 || counted > 0 {
+			t.Errorf("%d lines of 100 older messages, %d counted", lines, counted)
 		}
 		if lines, _ := linesOf(logs, resultStored); lines != 100 || logs.FilterField(zap.String("messageID", strings.Repeat("0", 32))).Len() != 1 {
 			t.Errorf("%d lines of 100 stored messages", lines)

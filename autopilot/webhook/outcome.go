@@ -11,8 +11,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
+	"github.com/mcsps/rds-autopilot/internal/shorten"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -61,10 +63,10 @@ func (r result) status() int {
 	return http.StatusOK
 }
 
-// isStored reports whether the message was stored. Only authentic messages are, and the API server limits their rate, so
-// each has its log line.
-func (r result) isStored() bool {
-	return r == resultStored || r == resultConfirmed || r == resultUnconfirmed
+// isAccepted reports whether the message is authentic, ours and stored, or needs no storing. Strangers cannot produce
+// one, so each has its log line.
+func (r result) isAccepted() bool {
+	return r == resultStored || r == resultDuplicate || r == resultStale || r == resultConfirmed
 }
 
 // outcome holds the facts about a message for its answer and its log line.
@@ -103,15 +105,13 @@ func (o outcome) log(log *zap.Logger) {
 		fields = append(fields, zap.String("namespace", o.target.Namespace), zap.String("name", o.target.Name))
 	}
 	if o.err != nil {
-		text := o.err.Error()
-		fields = append(fields, zap.String("error", text[:min(len(text), maxErrorText)]))
+		fields = append(fields, zap.String("error", shorten.Foreign(o.err.Error())))
 	}
-	switch o.result {
-	case resultStored, resultDuplicate, resultStale, resultConfirmed:
-		log.Info("notification", fields...)
-	default:
-		log.Warn("notification", fields...)
+	level := zapcore.WarnLevel
+	if o.result.isAccepted() {
+		level = zapcore.InfoLevel
 	}
+	log.Log(level, "notification", fields...)
 }
 
 type meters struct {

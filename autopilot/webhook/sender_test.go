@@ -91,11 +91,11 @@ func TestUnavailableIsNeverTheSendersDoing(t *testing.T) {
 			b.send(&lateBody{time.Second, strings.NewReader(signedBody(nil))})
 		}, resultUnavailable},
 		{"2,000 invented topics in two seconds", func(b *bench) {
-			b.Store = lookingUp{b.store, 900 * time.Millisecond}
+			b.Store = lookingUp{b.store, 990 * time.Millisecond}
 			var all sync.WaitGroup
 			for i := range 2000 {
 				all.Go(func() {
-					b.send(&lateBody{time.Duration(i%20) * 100 * time.Millisecond, strings.NewReader(invented(i))})
+					b.send(&lateBody{time.Duration(i%100) * 20 * time.Millisecond, strings.NewReader(invented(i))})
 				})
 				time.Sleep(time.Millisecond)
 			}

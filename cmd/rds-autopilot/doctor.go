@@ -31,7 +31,7 @@ func newDoctor(env func(string) string) *cobra.Command {
 		Use: "doctor [NAME]", Short: "Test the real cloud once, and report whether the service would work with it",
 		Long: `Doctor reports in one line per check whether rds-autopilot would work here. It creates a topic and a subscription of the
 public URL and, with the name of an Rds, an alarm rule that fires at once. It waits for the messages and then removes
-everything, also the leftovers of an earlier run. It changes no database.
+everything, also what an earlier run has left. It changes no database.
 
 The running service receives the messages, or with --listen doctor itself. The exit code is 0 if no check failed, 1 if one
 failed, 2 if the arguments are wrong.`,
@@ -48,6 +48,8 @@ failed, 2 if the arguments are wrong.`,
 	o.connection(fs)
 	fs.StringSliceVar(&o.Namespaces, "watch-namespaces", nil, "comma separated `namespaces` that serve watches; empty means all")
 	fs.StringVar(&o.LeaseNamespace, "lease-namespace", "", "`namespace` of the service; empty means the pod's own")
+	fs.StringVar(&o.LeaseName, "lease-name", o.LeaseName, "`name` of the lease that serve runs with")
+	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "whether serve elects a leader; if not, doctor looks for no lease")
 	o.smn(fs, "SMN's host in the cloud's catalogue", app.Console+" in eu-de and eu-nl; required elsewhere")
 	c.RunE = o.run
 	return c

@@ -7,6 +7,7 @@
 //	rds-autopilot plan       show the decision that a database would get now, and change nothing
 //	rds-autopilot verify     check a captured message as the receiver would
 //	rds-autopilot doctor     test the real cloud once, and report whether the service would work with it
+//	rds-autopilot uninstall-check  report whether the service can be uninstalled
 //	rds-autopilot version    print the build
 //
 // The exit code is 0 after success or a signal, 1 after a failure or a failed check, and 2 after wrong arguments. A
@@ -85,7 +86,7 @@ and patches its Rds. The database operator applies the change.`,
 	}
 	root.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return usageError{errors.New("a command is missing: serve, plan, verify, doctor or version; --help explains them")}
+			return usageError{errors.New("a command is missing: serve, plan, verify, doctor, uninstall-check or version; --help explains them")}
 		}
 		if like := root.SuggestionsFor(args[0]); len(like) > 0 {
 			return usageError{fmt.Errorf("unknown command %q: did you mean %s?", args[0], strings.Join(like, " or "))}
@@ -95,7 +96,7 @@ and patches its Rds. The database operator applies the change.`,
 	root.RunE = func(*cobra.Command, []string) error { return nil } // Args has returned an error already
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return fromEnv(c.Flags(), env) }
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newServe(env), newPlan(env), newVerify(env), newDoctor(env), newVersion())
+	root.AddCommand(newServe(env), newPlan(env), newVerify(env), newDoctor(env), newUninstallCheck(env), newVersion())
 	return root
 }
 

@@ -33,11 +33,16 @@ func newOptions(env func(string) string) options {
 func (o *options) connection(fs *pflag.FlagSet) {
 	fs.StringVar((*string)(&o.Mode), "mode", string(o.Mode), "upper bound for every database: `Auto`, Recommend or Off. Off removes all topics and alarm rules from the cloud")
 	fs.StringVar((*string)(&o.Allowed.Apply), "allow-apply", string(o.Allowed.Apply), "`Operator`, or Cloud: then the service itself changes databases with spec.apply: Cloud in the cloud")
-	fs.StringSliceVar(&o.Allowed.Instances, "allowed-instances", nil, "with --allow-apply=Cloud: `NAMESPACE/ID` of the instances that each namespace may change, * for any, comma separated; empty means all")
-	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig `file`; empty means $KUBECONFIG, then ~/.kube/config, then the pod's service account")
-	fs.StringVar(&o.Context, "context", "", "`name` of the context in the kubeconfig; empty means the current one")
+	fs.StringSliceVar(&o.Allowed.Instances, "allowed-instances", nil, "`NAMESPACE/ID` of the instances that the objects of each namespace may name, * for any, comma separated; required with --allow-apply=Cloud, where */* allows all; empty means all")
+	o.kubernetes(fs)
 	fs.Float64Var(&o.CloudRate, "cloud-rate", o.CloudRate, "requests per second to each cloud service")
 	fs.StringToStringVar(&o.Endpoints, "endpoint", nil, "`SERVICE=URL` of smn, ces or rds, in place of the URL in the cloud's catalogue; comma separated, may be repeated")
+}
+
+// kubernetes adds the flags of the commands that connect to the cluster.
+func (o *options) kubernetes(fs *pflag.FlagSet) {
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig `file`; empty means $KUBECONFIG, then ~/.kube/config, then the pod's service account")
+	fs.StringVar(&o.Context, "context", "", "`name` of the context in the kubeconfig; empty means the current one")
 }
 
 // receiver adds the flag of the commands that need the URL to which SMN posts alarms.

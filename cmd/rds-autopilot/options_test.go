@@ -75,6 +75,8 @@ func TestWrongOptionsAreOneLineAndExitCode2(t *testing.T) {
 		"an unknown mode":          {"serve", "--public-url", "https://a.example", "--mode", "auto"},
 		"an unknown way to apply":  {"serve", "--public-url", "https://a.example", "--allow-apply", "both"},
 		"an instance of nobody":    {"serve", "--public-url", "https://a.example", "--allow-apply", "Cloud", "--allowed-instances", "0a1b"},
+		"Cloud without a list":     {"serve", "--public-url", "https://a.example", "--allow-apply", "Cloud"},
+		"Cloud with an empty list": {"serve", "--public-url", "https://a.example", "--allow-apply", "Cloud", "--allowed-instances", " ,"},
 		"an unknown level":         {"serve", "--public-url", "https://a.example", "--log-level", "loud"},
 		"an unknown service":       {"serve", "--public-url", "https://a.example", "--endpoint", "obs=https://a.example"},
 		"an endpoint without URL":  {"serve", "--public-url", "https://a.example", "--endpoint", "smn"},

@@ -157,10 +157,18 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 		}
 	})
 	t.Run("an instance that is gone, and one that two have, are answers", func(t *testing.T) {
-		for _, name := range []string{"gone", "twin"} {
-			if p, text := plan(name, "-o", "json"); p.Metrics[0].Decision.Reason != autopilot.ReasonInstanceUnknown {
-				t.Errorf("%s: %s", name, text)
-			}
+		if p, text := plan("gone", "-o", "json"); p.Metrics[0].Decision.Reason != autopilot.ReasonInstanceUnknown {
+			t.Error(text)
+		}
+		first, textOfFirst := plan("twin", "-o", "json")
+		second, textOfSecond := plan("other", "-n", there, "-o", "json")
+		if (first.Metrics[0].Decision.Reason == autopilot.ReasonInstanceUnknown) == (second.Metrics[0].Decision.Reason == autopilot.ReasonInstanceUnknown) {
+			t.Errorf("one of both manages the instance:\n%s\n%s", textOfFirst, textOfSecond)
+		}
+	})
+	t.Run("an instance that is not listed is not allowed", func(t *testing.T) {
+		if p, text := plan("settled", "-o", "json", "--allowed-instances", there+"/*"); p.Metrics[0].Decision.Reason != autopilot.ReasonNotAllowed {
+			t.Error(text)
 		}
 	})
 	t.Run("it says nothing of what an Rds hides", func(t *testing.T) {

@@ -3,7 +3,6 @@
 package app
 
 import (
-	"fmt"
 	"net/http"
 	"time"
 
@@ -22,34 +21,6 @@ func registry(version string) *prometheus.Registry {
 	build.WithLabelValues(version).Set(1)
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build)
 	return reg
-}
-
-// guarded registers collectors that fail the scrape if they panic. The registry runs each in a goroutine of its own, where
-// a panic would end the process.
-type guarded struct{ prometheus.Registerer }
-
-func (g guarded) Register(c prometheus.Collector) error {
-	return g.Registerer.Register(guardedCollector{c})
-}
-
-func (g guarded) MustRegister(all ...prometheus.Collector) {
-	for _, c := range all {
-		if err := g.Register(c); err != nil {
-			panic(err)
-		}
-	}
-}
-
-type guardedCollector struct{ prometheus.Collector }
-
-func (g guardedCollector) Collect(ch chan<- prometheus.Metric) {
-	defer func() {
-		if p := recover(); p != nil {
-			err := fmt.Errorf("panic while collecting: %v", p)
-			ch <- prometheus.NewInvalidMetric(prometheus.NewInvalidDesc(err), err)
-		}
-	}()
-	g.Collector.Collect(ch)
 }
 
 func leaderGauge(reg prometheus.Registerer) prometheus.Gauge {

@@ -45,9 +45,6 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	if CrossesNetworkUnencrypted(o.PublicURL) {
 		o.Log.Warn("--public-url is http: alarms cross the network unencrypted")
 	}
-	if o.Allowed.IsUnbounded() {
-		o.Log.Warn("--allowed-instances is empty: anyone with write access to an RdsAutopilot in a watched namespace can have any instance of the project changed")
-	}
 	reg := registry(o.Version)
 	kube, err := ConnectKube(ctx, config, o)
 	if err != nil {
@@ -57,13 +54,17 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkClaim(ctx, o, kube); err != nil {
+		kube.Close()
+		return nil, err
+	}
 	api, err := ConnectCloud(ctx, o, reg, true)
 	if err != nil {
 		return nil, err
 	}
 	a := &App{options: o, log: o.Log, reg: reg, kube: kube, cloud: api, leader: leaderGauge(reg)}
 	reachableGauge(reg, kube.Reachable)
-	if a.Parts, err = Wire(o, kube, clusterID, api, guarded{reg}); err != nil {
+	if a.Parts, err = Wire(o, kube, clusterID, api, reg); err != nil {
 		return nil, err
 	}
 	a.expiry = newCertificateCheck(o, reg)
@@ -150,8 +151,12 @@ func (a *App) lead(ctx context.Context) error {
 		a.Controller.Run(ctx)
 		return nil
 	}
+	own, err := claim(a.options)
+	if err != nil {
+		return err
+	}
 	lease := k8s.Lease{
-		Namespace: a.options.LeaseNamespace, Pod: a.options.Env("POD_NAME"),
+		Namespace: a.options.LeaseNamespace, Name: a.options.LeaseName, Pod: a.options.Env("POD_NAME"),
 		OnLeader: func(pod string) { a.leading.Store(pod) },
 		OnChange: func(leading bool) {
 			a.log.Info("leadership", zap.Bool("leading", leading))
@@ -162,7 +167,12 @@ func (a *App) lead(ctx context.Context) error {
 		},
 	}
 	for ctx.Err() == nil {
-		if err := a.kube.Lead(ctx, lease, a.Controller.Run); err != nil && !errors.Is(err, k8s.ErrLeaseLost) {
+		var claimed error
+		err := a.kube.Lead(ctx, lease, func(ctx context.Context) { claimed = a.kube.WithClaim(ctx, own, a.Controller.Run) })
+		if claimed != nil {
+			return claimed
+		}
+		if err != nil && !errors.Is(err, k8s.ErrLeaseLost) {
 			return fmt.Errorf("elect a leader: %w", err)
 		}
 	}

@@ -23,6 +23,8 @@ const (
 	certificateInterval = time.Hour
 	// certificateRetry is the time to the next check after one that failed.
 	certificateRetry = 5 * time.Minute
+	// certificateKept is how long the last certificate counts while it cannot be read again. It may be renewed meanwhile.
+	certificateKept = 24 * time.Hour
 	// certificateLimit bounds a check.
 	certificateLimit = 10 * time.Second
 	// certificateLastDays is when the warnings begin. A certificate of 90 days is usually renewed 30 days before its end.
@@ -43,6 +45,7 @@ type certificateCheck struct {
 
 	mu   sync.Mutex
 	last status.Certificate
+	read time.Time // when last was read
 }
 
 // newCertificateCheck returns nil for a URL without a certificate.
@@ -107,11 +110,15 @@ func (c *certificateCheck) check(ctx context.Context) bool {
 		if c.last.Unread == "" { // once, until it can be read again
 			c.log.Warn("cannot read the certificate of --public-url from here; its expiry is not known", zap.Error(err))
 		}
+		if now.Sub(c.read) > certificateKept {
+			c.expiry.Reset()
+			c.last = status.Certificate{}
+		}
 		c.last.Unread = err.Error()
 		return false
 	}
 	leaf := chain[0]
-	c.last = status.Certificate{Expires: leaf.NotAfter, LastDays: now.After(lastDays(leaf))}
+	c.read, c.last = now, status.Certificate{Expires: leaf.NotAfter, LastDays: now.After(lastDays(leaf))}
 	c.expiry.WithLabelValues().Set(float64(leaf.NotAfter.Unix()))
 	others := x509.NewCertPool()
 	for _, other := range chain[1:] {

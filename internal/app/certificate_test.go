@@ -10,6 +10,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"errors"
 	"io"
 	"log"
 	"math/big"
@@ -163,6 +164,29 @@ func TestUnreachablePublicURLBlocksNothing(t *testing.T) {
 	}
 	if logs.Len() != 1 {
 		t.Errorf("%d lines about the same failure, want 1", logs.Len())
+	}
+}
+
+// The certificate may be renewed while this replica cannot read it. Its old end must not cause an alert for ever.
+func TestCertificateThatCannotBeReadAnyMoreCountsForADay(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	c, _ := checking(&url.URL{Scheme: "https", Host: "autopilot.example"}, now)
+	c.now = func() time.Time { return now }
+	c.dial = func(context.Context) ([]*x509.Certificate, error) {
+		return []*x509.Certificate{{NotBefore: now, NotAfter: now.Add(90 * 24 * time.Hour)}}, nil
+	}
+	c.check(t.Context())
+	c.dial = func(context.Context) ([]*x509.Certificate, error) { return nil, errors.New("i/o timeout") }
+	for _, tc := range []struct {
+		after time.Duration
+		want  int
+	}{{time.Hour, 1}, {23 * time.Hour, 1}, {time.Hour, 0}} {
+		now = now.Add(tc.after)
+		c.check(t.Context())
+		if n := testutil.CollectAndCount(c.expiry); n != tc.want || c.seen().Expires.IsZero() != (tc.want == 0) || c.seen().Unread != "i/o timeout" {
+			t.Errorf("%s later: %d values, want %d; seen %+v", tc.after, n, tc.want, c.seen())
+		}
 	}
 }
 

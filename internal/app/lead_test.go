@@ -34,6 +34,22 @@ func (w wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(r)
 }
 
+// optionsIn are the options of a process in this cloud.
+func optionsIn(sim *simcloud.Cloud) Options {
+	o := Defaults()
+	o.PublicURL, o.LeaseNamespace, o.Transport, o.Log = &url.URL{Scheme: "https", Host: "a.example"}, "default", sim, zap.NewNop()
+	o.ConfirmHosts = []string{sim.ConfirmHost()}
+	o.Env = func(name string) string {
+		for _, pair := range sim.Env() {
+			if value, ok := strings.CutPrefix(pair, name+"="); ok {
+				return value
+			}
+		}
+		return ""
+	}
+	return o
+}
+
 func TestALeaseThatIsLostIsSoughtAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -48,17 +64,7 @@ func TestALeaseThatIsLostIsSoughtAgain(t *testing.T) {
 		var off atomic.Bool
 		config := kube.Config()
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return wire{next, &off} })
-		o := Defaults()
-		o.PublicURL, o.LeaseNamespace, o.Transport, o.Log = &url.URL{Scheme: "https", Host: "a.example"}, "default", sim, zap.NewNop()
-		o.ConfirmHosts = []string{sim.ConfirmHost()}
-		o.Env = func(name string) string {
-			for _, pair := range sim.Env() {
-				if value, ok := strings.CutPrefix(pair, name+"="); ok {
-					return value
-				}
-			}
-			return ""
-		}
+		o := optionsIn(sim)
 		ctx, stop := context.WithCancel(t.Context())
 		a, err := New(ctx, config, o)
 		if err != nil {
@@ -85,5 +91,44 @@ func TestALeaseThatIsLostIsSoughtAgain(t *testing.T) {
 		stop()
 		working.Wait()
 		time.Sleep(10 * time.Minute) // a reading that nobody waits for any more ends by itself
+	})
+}
+
+// A second installation over the same namespaces would remove the subscriptions of the first one, and the other way round.
+func TestASecondInstallationOverTheSameNamespacesDoesNotStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		sim, err := simcloud.Start(simcloud.Options{Local: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		kube, err := simkube.New(simkube.Options{CRDs: []string{"../../deploy/crds/rds.yaml", "../../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := optionsIn(sim)
+		ctx, stop := context.WithCancel(t.Context())
+		a, err := New(ctx, kube.Config(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var working sync.WaitGroup
+		working.Go(func() { _ = a.kube.Run(ctx) })
+		working.Go(func() { _ = a.lead(ctx) })
+		time.Sleep(time.Minute)
+		second := o
+		second.PublicURL, second.LeaseName, second.Namespaces = &url.URL{Scheme: "https", Host: "b.example"}, "second", []string{"default"}
+		_, err = New(ctx, kube.Config(), second)
+		if err == nil || !strings.Contains(err.Error(), "default/rds-autopilot with --public-url=https://a.example") {
+			t.Errorf("the second one starts: %v", err)
+		}
+		replica, err := New(ctx, kube.Config(), o)
+		if err != nil {
+			t.Fatalf("a second replica: %v", err)
+		}
+		replica.kube.Close()
+		stop()
+		working.Wait()
+		time.Sleep(10 * time.Minute)
 	})
 }

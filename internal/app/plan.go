@@ -92,21 +92,24 @@ func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, 
 		return nil, err
 	}
 	_, off := controller.OffReason(t, rap, rap.Status.Switch)
-	off = cmp.Or(off, p.options.Allowed.Refuses(rap.Spec, t))
-	if off != "" {
-		s.note("%s", off)
+	notAllowed := p.options.Allowed.Refuses(rap.Spec, t)
+	if note := cmp.Or(off, notAllowed); note != "" {
+		s.note("%s", note)
 	}
 	if t.InstanceID == "" {
 		s.note("The operator has not set status.id of the Rds yet")
 	}
 	observer := controller.Observer{
 		Instances: p.cloud, Mode: p.options.Mode, Recheck: p.options.Recheck, Log: p.options.Log, Now: p.options.Now,
-		ClaimedTwice: func(ctx context.Context, t *autopilot.Target) (bool, error) { return p.claimedTwice(ctx, s, t) },
+		Allowed: p.options.Allowed,
+		Claims: func(ctx context.Context, id string) ([]*autopilot.Target, error) {
+			return p.claims(ctx, s, id, t.Namespace)
+		},
 	}
 	if s.Case, err = observer.Observe(ctx, t, rap, p.options.Now()); err != nil {
 		return nil, err
 	}
-	s.Enabled = off == ""
+	s.Enabled, s.NotAllowed = off == "", notAllowed
 	if s.Instance == nil {
 		return s, nil
 	}
@@ -119,8 +122,8 @@ func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, 
 		rules = have.Alarms.Rules
 	}
 	found, failed := controller.ReadEvidence(ctx, p.cloud, *s.Instance, wantedEvidence(s.Spec, rules))
-	if err := errors.Join(slices.Collect(maps.Values(failed))...); err != nil {
-		return nil, err
+	for _, metric := range slices.Sorted(maps.Keys(failed)) { // one line is enough: they mostly fail alike
+		return nil, failed[metric]
 	}
 	s.Evidence = found
 	if s.Offered, s.OfferedKnown, err = p.cloud.ResizeList(ctx, *s.Instance); err != nil {
@@ -194,12 +197,12 @@ func wantedEvidence(spec v1alpha1.Spec, rules []v1alpha1.Rule) (wanted []control
 	return wanted
 }
 
-// claimedTwice reports whether another Rds names the same instance, among those that the caller may list.
-func (p planner) claimedTwice(ctx context.Context, s *situation, t *autopilot.Target) (bool, error) {
-	targets, err := p.kube.LiveTargetsByInstance(ctx, t.InstanceID, metav1.NamespaceAll)
+// claims returns the targets that name the instance, among those that the caller may list.
+func (p planner) claims(ctx context.Context, s *situation, id, namespace string) ([]*autopilot.Target, error) {
+	targets, err := p.kube.LiveTargetsByInstance(ctx, id, metav1.NamespaceAll)
 	if apierrors.IsForbidden(err) {
 		s.note("Not checked: whether an Rds of another namespace names the same instance, because you may not list those")
-		targets, err = p.kube.LiveTargetsByInstance(ctx, t.InstanceID, t.Namespace)
+		targets, err = p.kube.LiveTargetsByInstance(ctx, id, namespace)
 	}
-	return p.options.Allowed.ClaimedTwice(targets), err
+	return targets, err
 }

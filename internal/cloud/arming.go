@@ -66,6 +66,9 @@ func (a *Arming) Ensure(ctx context.Context, w controller.DesiredAlarms, observe
 	if errors.Is(err, otc.ErrQuota) {
 		err = fmt.Errorf("%w: %w", controller.ErrQuota, err)
 	}
+	if errors.Is(err, alarms.ErrSubscriptionRefused) && !errors.Is(err, otc.ErrUnavailable) {
+		err = fmt.Errorf("%w: %w", controller.ErrSubscriptionRefused, err)
+	}
 	if _, limited := errors.AsType[alarms.ConfirmationLimitError](err); limited {
 		err = fmt.Errorf("%w: %w", controller.ErrConfirmationLimit, err)
 	}

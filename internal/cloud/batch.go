@@ -51,7 +51,10 @@ type batch struct {
 }
 
 func newBatcher(read func(context.Context, []otc.Series, int) (map[otc.Series][]otc.Datapoint, error), now func() time.Time) *batcher {
-	return &batcher{read: read, now: now, latest: make(map[seriesKey]*batch), pending: make(map[int]*batch)}
+	caught := func(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error) {
+		return safely(func() (map[otc.Series][]otc.Datapoint, error) { return read(ctx, series, period) })
+	}
+	return &batcher{read: caught, now: now, latest: make(map[seriesKey]*batch), pending: make(map[int]*batch)}
 }
 
 // get returns the datapoints of these series in a period in seconds, read at notBefore or later, but at most

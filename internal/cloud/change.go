@@ -20,8 +20,8 @@ import (
 // size.
 //
 // The error wraps autopilot.ErrConflict if the instance has another flavor than the intent starts from, and
-// autopilot.ErrNotRequested if a step before the request failed. It is an autopilot.RefusedError if the cloud refuses or
-// the instance is not ready. After any other error, the change may have begun.
+// autopilot.ErrNotRequested if a step before the request failed. It is an autopilot.RefusedError if the cloud refuses,
+// or if the instance is not ready. After any other error, the change may have begun.
 func (c *Cloud) Change(ctx context.Context, instanceID string, i v1alpha1.Intent) (jobID string, err error) {
 	inst, err := c.api.Instance(ctx, instanceID)
 	if err != nil {
@@ -56,7 +56,8 @@ func (c *Cloud) Change(ctx context.Context, instanceID string, i v1alpha1.Intent
 }
 
 func notReady(inst otc.Instance) error {
-	return &autopilot.RefusedError{Reason: autopilot.ReasonInstanceBusy, Message: fmt.Sprintf("instance %s is in %s", inst.ID, inst.Status)}
+	why := fmt.Sprintf("instance %s is in %s", inst.ID, inst.Status)
+	return &autopilot.RefusedError{Reason: autopilot.ReasonInstanceBusy, Message: why}
 }
 
 // refusal returns an autopilot.RefusedError if the cloud refused for good. It returns other errors as they are:

@@ -84,7 +84,9 @@ func (c *Cloud) readSnapshot(ctx context.Context, notBefore time.Time) (*alarms.
 	var rules alarms.Result[otc.Rule]
 	var reading sync.WaitGroup
 	reading.Go(func() { topics = alarms.NewResult(c.topics.get(ctx, notBefore)) })
-	reading.Go(func() { subscriptions = alarms.NewResult(c.api.Subscriptions(ctx)) })
+	reading.Go(func() {
+		subscriptions = alarms.NewResult(safely(func() ([]otc.Subscription, error) { return c.api.Subscriptions(ctx) }))
+	})
 	reading.Go(func() {
 		list, err := c.rules.get(ctx, notBefore)
 		rules = alarms.NewResult(list.rules, err)

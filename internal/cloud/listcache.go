@@ -6,6 +6,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
 )
 
 const (
@@ -100,7 +102,7 @@ func (c *listCache[T]) run(ctx context.Context, r *reading[T], notBefore time.Ti
 		r.begun = c.now()
 	}
 	start := time.Now()
-	r.value, r.err = c.read(ctx, r.begun)
+	r.value, r.err = safely(func() (T, error) { return c.read(ctx, r.begun) })
 	took := time.Since(start)
 	rest := min(restFactor*took, maxRest)
 	c.mu.Lock()
@@ -120,6 +122,13 @@ func (c *listCache[T]) usableFor() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.usable
+}
+
+// safely calls a read. A panic becomes its error for all callers that wait for it. The read runs on a goroutine of its
+// own, so a panic would otherwise end the process.
+func safely[T any](read func() (T, error)) (value T, err error) {
+	defer autopilot.CatchPanic(&err)
+	return read()
 }
 
 func (r *reading[T]) over() bool {

@@ -259,7 +259,7 @@ func TestInventedInstancesShareOneListIn30Seconds(t *testing.T) {
 		r := newReads(t, 5, simcloud.Options{})
 		known := r.add(t, 1)[0]
 		observer := controller.Observer{Instances: r, Mode: v1alpha1.ModeAuto, Log: zap.NewNop(), Now: time.Now,
-			ClaimedTwice: func(context.Context, *autopilot.Target) (bool, error) { return false, nil }}
+			Claims: func(context.Context, string) ([]*autopilot.Target, error) { return nil, nil }}
 		observe := func(id string) autopilot.Case {
 			t.Helper()
 			c, err := observer.Observe(t.Context(), &autopilot.Target{InstanceID: id}, &v1alpha1.RdsAutopilot{}, time.Now().Add(-time.Minute))

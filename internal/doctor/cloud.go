@@ -90,17 +90,42 @@ func (x *examination) checkRightsRDS(ctx context.Context) []Result {
 		}
 	}
 	codes, flavorsErr := x.api.Flavors(ctx, engine, version)
-	errs := []error{err, policyErr, flavorsErr}
-	if len(all) > 0 && x.Allowed.Apply == v1alpha1.ApplyCloud { // no instance can have these values, so nothing changes
-		const tooSmallGB, noFlavor = 10, "rds.none"
-		errs = append(errs, refusal(x.api.Enlarge(ctx, all[0].ID, tooSmallGB)), refusal(x.api.Resize(ctx, all[0].ID, noFlavor)))
+	return unless(refused(err, policyErr, flavorsErr), "%d instances, %d flavors of %s %s", len(all), len(codes), engine, version)
+}
+
+// Values that the cloud must refuse however it reads them. Its manual can be read as if a size were an increment, and
+// then any positive size would enlarge the volume.
+const (
+	impossibleGB     = -1
+	impossibleFlavor = "rds.none"
+)
+
+// checkRightsChange requests impossible changes of the named instance, and of no other. The cloud's answer shows
+// whether the user has the rights.
+func (x *examination) checkRightsChange(ctx context.Context) []Result {
+	if x.Allowed.Apply != v1alpha1.ApplyCloud {
+		return ok("Not needed, because --allow-apply is Operator")
 	}
-	return unless(refused(errs...), "%d instances, %d flavors of %s %s", len(all), len(codes), engine, version)
+	job, enlargeErr := x.api.Enlarge(ctx, x.instance.ID, impossibleGB)
+	if enlargeErr == nil {
+		return x.accepted(job, "the size %d GB", impossibleGB)
+	}
+	job, resizeErr := x.api.Resize(ctx, x.instance.ID, impossibleFlavor)
+	if resizeErr == nil {
+		return x.accepted(job, "the flavor %s", impossibleFlavor)
+	}
+	return unless(refused(refusal(enlargeErr), refusal(resizeErr)), "The cloud refuses impossible values, not the user")
+}
+
+// accepted returns the result of an impossible change that the cloud has not refused.
+func (x *examination) accepted(job, format string, args ...any) []Result {
+	return result(Failed, "Check the job, the size and the flavor of this instance in the console, and report it as a bug",
+		"The cloud accepted "+format+" for the instance %s: job %s", append(args, x.instance.ID, job)...)
 }
 
 // refusal returns the error of a change for which we lack the right. It returns nil if the cloud rejects the value
 // itself.
-func refusal(_ string, err error) error {
+func refusal(err error) error {
 	e, isCloud := errors.AsType[*otc.Error](err)
 	if isCloud && (e.Status == http.StatusBadRequest || e.Status == http.StatusNotFound || e.Status == http.StatusConflict) {
 		return nil
@@ -159,72 +184,4 @@ func (x *examination) checkDatabase(ctx context.Context) []Result {
 	}
 	x.instance = &in
 	return unless(refused(x.measure(ctx)), "%s %s %s, %d GB, %s, is %s", in.Engine, in.Version, in.Mode, in.VolumeGB, in.Flavor, in.Status)
-}
-
-// checkLeftovers removes the objects of an earlier run that was killed.
-func (x *examination) checkLeftovers(ctx context.Context) []Result {
-	removed, failed := x.remove(ctx)
-	switch {
-	case failed != nil:
-		failed[0].Text = "Objects of an earlier run cannot be removed: " + failed[0].Text
-		return failed
-	case len(removed) > 0:
-		return ok("Removed objects of an earlier run: %s", strings.Join(removed, ", "))
-	}
-	return ok("No earlier run has left objects")
-}
-
-// checkRemoved removes the objects of this run, even if it was interrupted.
-func (x *examination) checkRemoved(ctx context.Context) []Result {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer cancel()
-	removed, failed := x.remove(ctx)
-	if failed != nil {
-		failed[0].Do = "Run doctor again: it removes the objects of this run"
-	}
-	return unless(failed, "Removed %d objects", len(removed))
-}
-
-// remove removes all objects with doctor's names for this cluster. It returns their names, or the failed calls.
-func (x *examination) remove(ctx context.Context) (removed []string, failed []Result) {
-	rules, err := x.api.Rules(ctx)
-	errs := []error{err}
-	note := func(object string, err error) {
-		errs = append(errs, err)
-		if err == nil {
-			removed = append(removed, object)
-		}
-	}
-	for _, r := range rules {
-		if strings.HasPrefix(r.Name, x.prefix()) {
-			note("rule "+r.Name, x.api.DeleteRule(ctx, r.ID))
-		}
-	}
-	topics, err := x.api.Topics(ctx)
-	errs = append(errs, err)
-	for _, t := range topics {
-		if strings.HasPrefix(t.Name, x.prefix()) {
-			note("topic "+t.Name, x.removeTopic(ctx, t.URN))
-		}
-	}
-	if x.kube != nil {
-		names, err := x.kube.removeMailboxes(ctx, x.Namespace)
-		removed, errs = append(removed, names...), append(errs, err)
-	}
-	return removed, refused(errs...)
-}
-
-// removeTopic removes the topic's subscriptions and then the topic. The manual says that the cloud does the former by
-// itself.
-func (x *examination) removeTopic(ctx context.Context, urn string) error {
-	subscriptions, err := x.api.TopicSubscriptions(ctx, urn)
-	if err != nil && !errors.Is(err, otc.ErrNotFound) {
-		return err
-	}
-	for _, s := range subscriptions {
-		if err := x.api.Unsubscribe(ctx, s.URN); err != nil {
-			return err
-		}
-	}
-	return x.api.DeleteTopic(ctx, urn)
 }

@@ -92,6 +92,7 @@ func Checks() []Check {
 		{"rights-smn", "May we list topics and subscriptions?", []string{"credentials"}, (*examination).checkRightsSMN},
 		{"quotas", "Do the quotas allow more rules and topics?", []string{"credentials"}, (*examination).checkQuotas},
 		{database, "Does the database exist, and is it ACTIVE?", []string{"kubernetes", "rights-rds"}, (*examination).checkDatabase},
+		{"rights-change", "May we change the database's instance, if --allow-apply is Cloud?", []string{database}, (*examination).checkRightsChange},
 		{"public-url", "Does the public URL have a public address?", nil, (*examination).checkPublicURL},
 		{"public-url-answer", "Does a receiver answer at the public URL?", nil, (*examination).checkAnswer},
 		{"topic", "Can we create a topic?", []string{"credentials"}, (*examination).checkTopic},
@@ -106,6 +107,9 @@ func Checks() []Check {
 // that it has created in the cloud and in the cluster, even if ctx has ended.
 func Run(ctx context.Context, o Options) (failed []Result) {
 	x := newExamination(o)
+	x.run = x.newRun()
+	ctx, cancel := context.WithTimeout(ctx, x.limit())
+	defer cancel()
 	report := func(r Result) {
 		if r.State == Failed {
 			failed = append(failed, r)

@@ -32,6 +32,7 @@ type examination struct {
 	apiErr error
 	kube   *cluster // nil if the connection failed, with the reason in KubeErr
 	owner  string   // first characters of the cluster's ID; part of the names of our objects
+	run    string   // name of this run; part of them too
 
 	instance *otc.Instance // of the database
 	data     measurements

@@ -13,6 +13,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -111,16 +112,19 @@ func (x *examination) access() (all []authorizationv1.ResourceAttributes) {
 	add(watched, v1alpha1.Group, v1alpha1.Resource, "", "", "get", "list", "watch", "create", "patch", "delete")
 	add(watched, v1alpha1.Group, v1alpha1.Resource, "status", "", "patch")
 	add(watched, "events.k8s.io", "events", "", "", "create", "patch")
-	add([]string{""}, "", "namespaces", "", metav1.NamespaceSystem, "get")
+	add([]string{metav1.NamespaceSystem}, "", "namespaces", "", metav1.NamespaceSystem, "get") // a namespace belongs to itself
+	add([]string{metav1.NamespaceSystem}, "coordination.k8s.io", "leases", "", "", "create")
+	add([]string{metav1.NamespaceSystem}, "coordination.k8s.io", "leases", "", claimsLease, "get", "update")
 	if ns := x.leaseNamespace(); ns != "" {
 		add([]string{ns}, "coordination.k8s.io", "leases", "", "", "create")
-		add([]string{ns}, "coordination.k8s.io", "leases", "", leaseName, "get", "update")
+		add([]string{ns}, "coordination.k8s.io", "leases", "", x.LeaseName, "get", "update")
 		add([]string{ns}, "discovery.k8s.io", "endpointslices", "", "", "list")
 	}
 	return all
 }
 
-const leaseName = "rds-autopilot"
+// claimsLease is the lease in kube-system that holds the claims of all installations.
+const claimsLease = "rds-autopilot"
 
 // leaseNamespace returns the flag's value, else the pod's namespace. It is empty outside a pod.
 func (x *examination) leaseNamespace() string {
@@ -135,28 +139,33 @@ func (x *examination) leaseNamespace() string {
 }
 
 func (x *examination) checkLease(ctx context.Context) []Result {
+	if !x.LeaderElect {
+		return ok("Not needed, because --leader-elect is false: there is one replica, which leads")
+	}
 	ns := x.leaseNamespace()
 	if ns == "" {
 		return result(Unseen, "Give --lease-namespace, the namespace of the service", "Outside a pod, doctor does not know the service's namespace")
 	}
-	lease, err := x.kube.leases.Leases(ns).Get(ctx, leaseName, metav1.GetOptions{})
+	lease, err := x.kube.leases.Leases(ns).Get(ctx, x.LeaseName, metav1.GetOptions{})
 	missing := Warning
 	if x.Listen != nil { // doctor receives the messages, so the service need not run yet
 		missing = OK
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return result(missing, "Start the service, or receive the messages here with --listen", "There is no lease %s/%s: the service has not run yet", ns, leaseName)
+		return result(missing, "Start the service, or receive the messages here with --listen. "+
+			"If the service runs with --leader-elect=false, give this flag to doctor too",
+			"There is no lease %s/%s: no service with leader election has run here yet", ns, x.LeaseName)
 	case err != nil:
 		return result(Failed, "", "%v", err)
 	case lease.Spec.RenewTime == nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" || x.Now().Sub(lease.Spec.RenewTime.Time) > time.Minute:
-		return result(missing, "Check the service's pods: kubectl get pods", "No replica holds the lease %s/%s", ns, leaseName)
+		return result(missing, "Check the service's pods: kubectl get pods", "No replica holds the lease %s/%s", ns, x.LeaseName)
 	}
 	return ok("%s leads", *lease.Spec.HolderIdentity)
 }
 
-// removeMailboxes removes the RdsAutopilots that a run has made, in any namespace if we may look there, and says which.
-func (c *cluster) removeMailboxes(ctx context.Context, namespace string) (removed []string, err error) {
+// mailboxes lists the RdsAutopilots that doctor has created, in all namespaces if the user may list them there.
+func (c *cluster) mailboxes(ctx context.Context, namespace string) (found []unstructured.Unstructured, err error) {
 	list, err := c.autopilots(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if apierrors.IsForbidden(err) {
 		list, err = c.autopilots(namespace).List(ctx, metav1.ListOptions{})
@@ -164,18 +173,18 @@ func (c *cluster) removeMailboxes(ctx context.Context, namespace string) (remove
 	if err != nil {
 		return nil, fmt.Errorf("list RdsAutopilots: %w", err)
 	}
-	for _, item := range list.Items {
-		if !strings.HasPrefix(item.GetName(), v1alpha1.DoctorName) || item.GetAnnotations()[v1alpha1.DoctorAnnotation] != "true" {
-			continue
-		}
-		failure := c.autopilots(item.GetNamespace()).Delete(ctx, item.GetName(), metav1.DeleteOptions{})
-		if apierrors.IsNotFound(failure) {
-			continue
-		}
-		if err = errors.Join(err, failure); failure == nil {
-			removed = append(removed, "RdsAutopilot "+item.GetName())
-		}
+	return slices.DeleteFunc(list.Items, func(item unstructured.Unstructured) bool {
+		object := v1alpha1.RdsAutopilot{}
+		object.Name, object.Annotations, object.Finalizers = item.GetName(), item.GetAnnotations(), item.GetFinalizers()
+		return !object.IsDoctors()
+	}), nil
+}
+
+// removeMailbox returns nil if the RdsAutopilot is gone.
+func (c *cluster) removeMailbox(ctx context.Context, m unstructured.Unstructured) error {
+	err := c.autopilots(m.GetNamespace()).Delete(ctx, m.GetName(), metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
 	}
-	slices.Sort(removed)
-	return removed, err
+	return err
 }

@@ -63,7 +63,7 @@ func (x *examination) checkPublicURL(ctx context.Context) []Result {
 func (x *examination) checkAnswer(ctx context.Context) []Result {
 	if x.Listen != nil && x.api != nil {
 		var err error
-		if x.mailbox, err = x.listen(randomName()); err != nil {
+		if x.mailbox, err = x.listen(x.run); err != nil {
 			return result(Failed, "", "The receiver of --listen cannot start: %v", err)
 		}
 	}

@@ -30,7 +30,7 @@ const (
 )
 
 func (x *examination) checkTopic(ctx context.Context) []Result {
-	name := x.prefix() + randomName()
+	name := x.prefix() + x.run
 	urn, err := x.api.CreateTopic(ctx, name, description)
 	if err != nil {
 		return refused(err)
@@ -52,7 +52,7 @@ func (x *examination) checkSubscription(ctx context.Context) []Result {
 	}
 	if x.mailbox == nil {
 		var err error
-		if x.mailbox, err = openMailbox(ctx, x.kube, x.Namespace, randomName()); err != nil {
+		if x.mailbox, err = openMailbox(ctx, x.kube, x.Namespace, x.run); err != nil {
 			return result(Failed, "Apply deploy/rbac.yaml, or run doctor in the service's pod", "%v", err)
 		}
 	}
@@ -186,7 +186,7 @@ func (x *examination) expect(ctx context.Context) error {
 // the receiver ignores messages of unknown rules.
 func (x *examination) checkRule(ctx context.Context) []Result {
 	rule := otc.Rule{
-		Name: x.prefix() + randomName(), Description: description,
+		Name: x.prefix() + x.run, Description: description,
 		Namespace: otc.MetricNamespace, Metric: storage().CloudEye, Dimension: x.data.dimension, DimensionValue: x.data.value,
 		Period: 1, Count: 1, Filter: "average", Comparison: ">=", Threshold: 0, Unit: storage().Unit, Level: 2,
 		ActionEnabled: true, AlarmActions: []string{x.topicURN}, OKActions: []string{x.topicURN},

@@ -16,6 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"golang.org/x/time/rate"
+
+	"github.com/mcsps/rds-autopilot/internal/shorten"
 )
 
 // spareBurst is how many requests a sparing Cloud may send at once: as many as one plan needs.
@@ -210,7 +212,7 @@ func (t *transport) bind(c call, p *golangsdk.ProviderClient) {
 func checkIDs(ids []string) error {
 	for _, id := range ids {
 		if len(id) > 512 || !validID.MatchString(id) {
-			return fmt.Errorf("%w: %s", errInvalidID, cut(id, 80))
+			return fmt.Errorf("%w: %s", errInvalidID, shorten.To(id, 80))
 		}
 	}
 	return nil

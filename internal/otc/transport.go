@@ -19,6 +19,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"golang.org/x/time/rate"
+
+	"github.com/mcsps/rds-autopilot/internal/shorten"
 )
 
 const (
@@ -262,20 +264,12 @@ func (t *transport) fault(op operation, status int, cause error) *Error {
 	return &Error{Service: string(t.ops[op].service), Operation: string(op), Status: status, Message: t.clean(cause.Error()), cause: cause}
 }
 
-// clean returns a text as one line of at most 300 bytes, without secrets.
-func (t *transport) clean(text string) string {
+// clean returns a text of the cloud or the SDK without secrets, as shorten.Foreign shortens it.
+func (t *transport) clean(s string) string {
 	for _, secret := range t.session.secrets() {
 		if secret != "" {
-			text = strings.ReplaceAll(text, secret, "***")
+			s = strings.ReplaceAll(s, secret, "***")
 		}
 	}
-	return cut(strings.Join(strings.Fields(text), " "), 300)
-}
-
-// cut returns at most so many bytes of a text, and marks a cut with an ellipsis.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
+	return shorten.Foreign(s)
 }

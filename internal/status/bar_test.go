@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -21,13 +22,19 @@ func TestBarShowsUsedPartOfVolumeAndThreshold(t *testing.T) {
 		"small":        {40, "30", map[string]string{"volume": "100", "used": "30.0", "threshold": "75"}},
 		"large":        {400, "50", map[string]string{"volume": "100", "used": "50.0", "threshold": "90"}},
 		"full":         {100, "100", map[string]string{"volume": "100", "used": "100.0", "threshold": "90"}},
+		"of a sweep":   {400, "sweep", map[string]string{"volume": "100", "used": "25.0", "threshold": "90"}},
 		"not measured": {50, "", map[string]string{"volume": "100", "threshold": "80"}},
 		"not known":    {0, "75", map[string]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := &cache{}
-			c.add("shop", "orders", usage(tc.used, now()), func(a *v1alpha1.RdsAutopilot) { a.Status.Instance.VolumeGB = tc.volumeGB })
+			c.add("shop", "orders", usage(tc.used, now()), func(a *v1alpha1.RdsAutopilot) {
+				a.Status.Instance.VolumeGB = tc.volumeGB
+				if tc.used == "sweep" {
+					a.Status.Used = &v1alpha1.UsedSpace{GB: "100.0", Time: metav1.NewTime(now())}
+				}
+			})
 			got := map[string]string{}
 			page := get(t, handler(t, c), "/", http.StatusOK)
 			for _, rect := range elements(page, "rect") {

@@ -47,7 +47,7 @@ func (v *view) summarize(d *database) {
 	d.State, d.Why = v.judge(d)
 }
 
-// storageOf returns the newest measurement of the used space in the status: of a signal, an intent or a decision.
+// storageOf returns the newest measurement of the used space in the status: of a sweep, a signal, an intent or a decision.
 func storageOf(a *v1alpha1.RdsAutopilot) storage {
 	s := storage{MaxGB: int(a.Spec.Storage.MaxGB), Percent: -1}
 	if a.Status.Instance == nil {
@@ -77,12 +77,29 @@ func storageOf(a *v1alpha1.RdsAutopilot) storage {
 			measured(r.ValuePercent, later(r.Time.Time, r.LastTime.Time)) // the value belongs to the last repetition
 		}
 	}
-	if s.Measured.IsZero() || s.VolumeGB == 0 {
+	if s.VolumeGB == 0 {
 		return s
 	}
-	s.UsedGB = then * float64(sizeAt(a, s.Measured)) / 100
+	swept, ok := sweptSpace(a)
+	switch {
+	case ok && !a.Status.Used.Time.Time.Before(s.Measured):
+		s.UsedGB, s.Measured = swept, a.Status.Used.Time.Time
+	case s.Measured.IsZero():
+		return s
+	default:
+		s.UsedGB = then * float64(sizeAt(a, s.Measured)) / 100
+	}
 	s.Percent = 100 * s.UsedGB / float64(s.VolumeGB)
 	return s
+}
+
+// sweptSpace returns the used space in GB that a sweep has stored.
+func sweptSpace(a *v1alpha1.RdsAutopilot) (gb float64, ok bool) {
+	if a.Status.Used == nil {
+		return 0, false
+	}
+	gb, err := strconv.ParseFloat(a.Status.Used.GB, 64)
+	return gb, err == nil
 }
 
 // sizeAt returns the size of the volume at t: the initial size of the first growth that was completed after t.

@@ -46,7 +46,6 @@ type detail struct {
 	Zones, Nodes         string
 	Cloud                v1alpha1.Alarms
 	Rules                []rule
-	Measured             moment
 	Plots                *plots // nil without measurements
 	OffersPlan           bool
 	PlanPath             string // relative
@@ -93,7 +92,7 @@ func (p *pages) showDatabase(v *view, namespace, name string, measured pasts, fa
 }
 
 func (v *view) detail(d *database) *detail {
-	x := &detail{row: v.row(d), HasAutopilot: d.autopilot != nil, HasRds: d.target != nil && !d.target.NoRds, Measured: v.moment(d.Storage.Measured)}
+	x := &detail{row: v.row(d), HasAutopilot: d.autopilot != nil, HasRds: d.target != nil && !d.target.NoRds}
 	x.Sentence = d.Why // not shortened
 	if t := d.target; t != nil {
 		x.InstanceID = t.InstanceID

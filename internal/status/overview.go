@@ -151,6 +151,7 @@ type row struct {
 	Row      stateRow
 	Sentence string
 	Bar      bar
+	Measured moment // the used space
 	Flavor   string
 	Alarms   string
 	Pending  string
@@ -230,7 +231,7 @@ func (v *view) overview(all []database, q query) overview {
 
 func (v *view) row(d *database) row {
 	r := row{
-		database: *d, Path: d.path(), Row: d.State.row(), Sentence: shorten(d.Why, sentenceInRow), Bar: d.Storage.bar(),
+		database: *d, Path: d.path(), Row: d.State.row(), Sentence: shorten(d.Why, sentenceInRow), Bar: d.Storage.bar(), Measured: v.moment(d.Storage.Measured),
 		Flavor: d.flavor(), Alarms: d.alarms(), Pending: d.pending(), Next: v.nextCheck(d),
 	}
 	if ch := d.lastChange(); ch != nil {

@@ -25,8 +25,8 @@ import (
 type ApplyOptions struct {
 	// DryRun lets the API server check and default everything, and keep nothing.
 	DryRun bool
-	// Namespace replaces that of every object that has one by its kind, and that of the subjects of a binding. A
-	// ClusterRoleBinding gets a name of its own by it. Empty leaves them as they are, which is the namespace default for an
+	// Namespace replaces that of every object that has one by its kind, and that of the subjects of a binding. What is in
+	// kube-system stays there. It and a ClusterRoleBinding get names of their own by it. Empty leaves them as they are, which is the namespace default for an
 	// object that names none.
 	Namespace string
 }
@@ -63,7 +63,7 @@ func (c *Cluster) applyObject(ctx context.Context, client dynamic.Interface, o A
 	}
 	var resource dynamic.ResourceInterface = client.Resource(mapping.Resource)
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		if o.Namespace != "" {
+		if o.Namespace != "" && object.GetNamespace() != metav1.NamespaceSystem {
 			object.SetNamespace(o.Namespace)
 		}
 		if object.GetNamespace() == "" {
@@ -94,6 +94,7 @@ func (c *Cluster) applyObject(ctx context.Context, client dynamic.Interface, o A
 }
 
 // moveBinding lets a binding grant its rights to the accounts of a namespace, beside the bindings of other namespaces.
+// A Role in kube-system and its binding have the same name.
 func moveBinding(object *unstructured.Unstructured, namespace string) {
 	subjects, _ := object.Object["subjects"].([]any)
 	for _, s := range subjects {
@@ -101,8 +102,12 @@ func moveBinding(object *unstructured.Unstructured, namespace string) {
 			subject["namespace"] = namespace
 		}
 	}
-	if object.GetKind() == "ClusterRoleBinding" {
-		object.SetName(object.GetName() + "-" + namespace)
+	if object.GetKind() != "ClusterRoleBinding" && object.GetNamespace() != metav1.NamespaceSystem {
+		return
+	}
+	object.SetName(object.GetName() + "-" + namespace)
+	if role, ok := object.Object["roleRef"].(map[string]any); ok && role["kind"] == "Role" {
+		role["name"] = object.GetName()
 	}
 }
 

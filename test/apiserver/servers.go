@@ -61,7 +61,7 @@ func Servers(ctx context.Context, progress io.Writer) (string, error) {
 // checkAssets returns an error if a server is missing in a folder.
 func checkAssets(dir string) error {
 	for _, name := range []string{apiServerName, etcdName} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil { //nolint:gosec // the caller's own folder
 			return fmt.Errorf("%s: %w", AssetsVariable, err)
 		}
 	}

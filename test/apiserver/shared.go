@@ -77,10 +77,10 @@ func AnnounceFailure(file string, reason error) error {
 // waitForAnnouncement waits until the file exists.
 func waitForAnnouncement(ctx context.Context, file string) error {
 	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, announceLimit, true, func(context.Context) (bool, error) {
-		if reason, err := os.ReadFile(file + failureSuffix); err == nil {
+		if reason, err := os.ReadFile(file + failureSuffix); err == nil { //nolint:gosec // written by command run
 			return false, errors.New(string(reason))
 		}
-		_, err := os.Stat(file)
+		_, err := os.Stat(file) //nolint:gosec // written by command run
 		return err == nil, nil
 	})
 }

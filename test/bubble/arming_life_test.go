@@ -228,6 +228,24 @@ func TestRdsAutopilotLifeCycle(t *testing.T) {
 	})
 }
 
+// A person can mark an armed object as one of doctor's, and the service still looks after its alarms.
+func TestAlarmsOfADatabaseThatIsMarkedAsDoctorsAreRemoved(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		f := newFleet(t, simcloud.Settings{})
+		f.runCloud()
+		s := f.start(flags{sweep: 2 * time.Minute})
+		defer s.stop()
+		const db = v1alpha1.DoctorName + "mine"
+		f.database("default", db, plain())
+		f.armedNow("default", db)
+		f.patch(f.raps("default"), db, `{"metadata":{"annotations":{"`+v1alpha1.DoctorAnnotation+`":"true"}}}`)
+		time.Sleep(10 * time.Minute)
+		f.whole(t, f.armedNow("default", db))
+		f.patch(f.rdss("default"), db, `{"spec":{"autopilot":false}}`)
+		f.released("default", db, "NotEnabled")
+	})
+}
+
 func TestModeOffRemovesAllAlarms(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		f := newFleet(t, simcloud.Settings{})
@@ -238,11 +256,10 @@ func TestModeOffRemovesAllAlarms(t *testing.T) {
 		before := f.whole(t, one)
 
 		f.rds("default", "two", spec(map[string]any{"autopilot": true}), in.ID)
-		for _, db := range []string{"one", "two"} {
-			if a := f.says("default", db, false, "InstanceUnknown"); !strings.Contains(armedCondition(a).Message, "Another Rds") {
-				t.Errorf("%s: %q", db, armedCondition(a).Message)
-			}
+		if a := f.says("default", "two", false, "InstanceUnknown"); !strings.Contains(armedCondition(a).Message, "default/one names the same instance") {
+			t.Errorf("%q", armedCondition(a).Message)
 		}
+		f.armedNow("default", "one")
 		two := f.autopilot("default", "two")
 		if n := f.thingsOf(name(two)).count(); n > 0 {
 			t.Errorf("%d things in the cloud for an instance that is another's", n)

@@ -43,7 +43,7 @@ func TestSweepGrowsADatabaseWhenSMNRefusesIt(t *testing.T) {
 				var a *v1alpha1.RdsAutopilot
 				f.until("there are three rules, and it says why it is not armed", func() bool {
 					a = f.autopilot("default", db)
-					return a != nil && len(a.Status.Alarms.Rules) == 3 && strings.Contains(armedCondition(a).Message, "SMN.0069 Not an address of ours")
+					return a != nil && len(a.Status.Alarms.Rules) == 3 && armedCondition(a).Reason == "SubscriptionRefused" && strings.Contains(armedCondition(a).Message, "SMN.0069 Not an address of ours")
 				})
 				if have := f.thingsOf(name(a)); isArmed(a) || len(have.rules) != 3 {
 					t.Errorf("%+v, rules %+v", armedCondition(a), have.rules)

@@ -3,13 +3,16 @@
 package bubble
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/level"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
+	simkube "github.com/mcsps/rds-autopilot/test/sim/kube"
 )
 
 // refuse makes the cloud refuse an operation, or no longer refuse any.
@@ -98,40 +101,59 @@ func TestApplyCloudRequestsTheLargerSizeOfTheRds(t *testing.T) {
 	})
 }
 
-// The cloud allows no change for hours, and then all of them at once.
+// No change is allowed for hours, by the cloud or by an admission policy, and then all are.
 func TestFleetLimitHoldsAfterAFreezeOfChanges(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newCloudWay(t, false, simcloud.Settings{})
-		const databases = 12
-		for n := range databases {
-			w.add(fmt.Sprint("db-", n), instance(twoVCPUs, 100, 10), "")
-		}
-		s := w.start(allowed())
-		w.until("all are armed", func() bool { return w.armed(databases) })
-		w.refuse("ResizeFlavor", "state")
-		for name := range w.ids {
-			w.bear(name, simcloud.Workload{UsedGB: 10, CPUDemand: 1.95})
-		}
-		time.Sleep(3 * time.Hour)
-		w.refuse("", "")
-		most := 0
-		for range 4 * 60 {
-			time.Sleep(30 * time.Second)
-			changing := 0
-			for name := range w.ids {
-				if in := w.in(name); in.Status == simcloud.StatusModifying {
-					changing++
-				} else if in.Flavor != twoVCPUs {
-					w.bear(name, simcloud.Workload{UsedGB: 10, CPUDemand: 1})
+	for name, byCloud := range map[string]bool{"by the cloud": true, "by an admission policy, beside an operator": false} {
+		t.Run(name, func(t *testing.T) {
+			level.InBubble(t, func(t *testing.T) {
+				w := newCloudWay(t, !byCloud, simcloud.Settings{})
+				const databases = 10
+				for n := range databases {
+					name := fmt.Sprint("db-", n)
+					w.add(name, instance(twoVCPUs, 100, 10), "")
+					if !byCloud {
+						w.patch(w.raps("default"), name, `{"spec":{"apply":"Operator"}}`)
+					}
 				}
-			}
-			most = max(most, changing)
-		}
-		s.stop()
-		if n := w.begun("ResizeFlavor"); most != 3 || n != databases {
-			t.Errorf("%d flavors changed at the same time, and %d in all; want 3 of %d", most, n, databases)
-		}
-	})
+				if !byCloud {
+					w.operator()
+				}
+				s := w.start(allowed())
+				w.until("all are armed", func() bool { return w.armed(databases) })
+				w.refuse("ResizeFlavor", "parameter")
+				w.kube.SetAdmit(func(write simkube.Write) error {
+					if !byCloud && write.Manager == "rds-autopilot" && write.New.GetKind() == otcv1.Kind {
+						return errors.New("no changes on Sundays")
+					}
+					return nil
+				})
+				for name := range w.ids {
+					w.bear(name, simcloud.Workload{UsedGB: 10, CPUDemand: 1.95})
+				}
+				time.Sleep(3 * time.Hour)
+				w.refuse("", "")
+				w.kube.SetAdmit(nil)
+				most := 0
+				for range 4 * 60 {
+					time.Sleep(30 * time.Second)
+					changing := 0
+					for name := range w.ids {
+						in := w.in(name)
+						if in.Status == simcloud.StatusModifying {
+							changing++
+						} else if in.Flavor != twoVCPUs {
+							w.bear(name, simcloud.Workload{UsedGB: 10, CPUDemand: 1})
+						}
+					}
+					most = max(most, changing)
+				}
+				s.stop()
+				if n := w.begun("ResizeFlavor"); most != 3 || n != databases {
+					t.Errorf("%d flavors changed at the same time, and %d in all; want 3 of %d", most, n, databases)
+				}
+			})
+		})
+	}
 }
 
 // Somebody resets the Rds while the cloud makes the change. Its end is known all the same.

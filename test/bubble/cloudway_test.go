@@ -179,31 +179,72 @@ func TestApplyCloudReportsJobsThatFailOrNeverEnd(t *testing.T) {
 	}
 }
 
-// Two objects that name one instance block each other until one is gone. An object that may not name the instance blocks nobody.
-func TestOneInstanceOnTwoObjectsBlocksBoth(t *testing.T) {
+// A team cannot stop another team's autopilot by naming its instance, neither with an Rds nor without one, not even with an Rds
+// that is older and was armed for another instance.
+func TestInstanceStaysWithObjectThatWasArmedFirst(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		w := newCloudWay(t, true, simcloud.Settings{})
-		w.add("db", instance(twoVCPUs, 100, 10), "")
 		other := w.namespace("other")
-		o := allowed()
-		s := w.start(o)
-		w.until("it is armed", func() bool { return w.armed(1) })
-		w.own(other, "same", `{"apply":"Cloud","instanceID":"`+w.ids["db"]+`"}`)
-		w.says(other, "same", false, "InstanceUnknown")
-		w.says("default", "db", false, "InstanceUnknown")
-		w.bear("db", simcloud.Workload{UsedGB: 93})
+		s := w.start(allowed())
+		w.database(other, "old", plain())
+		w.armedNow(other, "old")
 		time.Sleep(time.Hour)
-		if w.in("db").VolumeGB != 100 || w.begun("EnlargeVolume") > 0 {
-			t.Error("it is grown, though nobody knows by whom it is to be looked after")
+		w.add("db", instance(twoVCPUs, 100, 10), "")
+		w.armedNow("default", "db")
+		w.own(other, "same", `{"apply":"Cloud","instanceID":"`+w.ids["db"]+`"}`)
+		w.patch(w.rdss(other), "old", `{"status":{"id":"`+w.ids["db"]+`"}}`)
+		began := time.Now()
+		for _, held := range []string{"same", "old"} {
+			a := w.says(other, held, false, "InstanceUnknown")
+			if text := armedCondition(a).Message; !strings.HasPrefix(text, "default/db names the same instance and was first") {
+				t.Errorf("%s: %q", held, text)
+			}
+			w.until("an event reports "+held, func() bool { return len(w.events(other, held, "InstanceUnknown")) > 0 })
 		}
-		s.stop()
-		o.allowed.Instances = []string{"default/*"}
-		s = w.start(o)
-		w.says(other, "same", false, autopilot.NotAllowed)
+		if took := time.Since(began); took > 2*time.Minute {
+			t.Errorf("it is reported after %s", took)
+		}
+		time.Sleep(time.Hour)
+		w.armedNow("default", "db")
+		w.bear("db", simcloud.Workload{UsedGB: 93})
 		w.until("its owner's is grown", func() bool { return w.in("db").VolumeGB == 110 })
 		time.Sleep(10 * time.Minute)
+		for _, held := range []string{"same", "old"} {
+			w.says(other, held, false, "InstanceUnknown")
+			if n := len(w.events(other, held, "InstanceUnknown")); n > 2 { // one on the Rds, one on the RdsAutopilot
+				t.Errorf("%d events about %s", n, held)
+			}
+		}
+		w.delete(w.rdss("default"), "db")
+		w.delete(w.raps("default"), "db")
+		w.delete(w.raps(other), "same")
+		w.armedNow(other, "old")
 		s.stop()
-		w.hasDone("db", "Autopilot 100→110 Completed")
+	})
+}
+
+// The list of instances holds for an Rds too, with apply: Operator as well.
+func TestUnlistedRdsIsNotArmed(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		f := newFleet(t, simcloud.Settings{})
+		f.runCloud()
+		other := f.namespace("other")
+		s := f.start(flags{sweep: 5 * time.Minute, allowed: autopilot.Allowed{Apply: v1alpha1.ApplyOperator, Instances: []string{"default/*"}}})
+		f.rds(other, "same", spec(map[string]any{"autopilot": true}), "in-later")
+		f.says(other, "same", false, "NotAllowed")
+		in := f.database("default", "db", plain())
+		f.armedNow("default", "db")
+		f.patch(f.rdss(other), "same", `{"status":{"id":"`+in.ID+`"}}`)
+		time.Sleep(10 * time.Minute)
+		a := f.says(other, "same", false, "NotAllowed")
+		f.armedNow("default", "db")
+		if text := armedCondition(a).Message; !strings.Contains(text, "--allowed-instances") || !strings.Contains(text, in.ID) {
+			t.Error(text)
+		}
+		if n := len(f.events(other, "same", "NotAllowed")); n == 0 {
+			t.Error("no event reports it")
+		}
+		s.stop()
 	})
 }
 
@@ -215,7 +256,7 @@ func TestDisallowedObjectsAreNotArmed(t *testing.T) {
 				w := newCloudWay(t, withRds, simcloud.Settings{})
 				w.add("db", instance(twoVCPUs, 100, 93), "")
 				s := w.start(flags{sweep: 5 * time.Minute})
-				a := w.says("default", "db", false, autopilot.NotAllowed)
+				a := w.says("default", "db", false, "NotAllowed")
 				time.Sleep(time.Hour)
 				s.stop()
 				if n := w.sim.Count("smn", "CreateTopic") + w.sim.Count("ces", "CreateAlarm"); n > 0 || w.in("db").VolumeGB != 100 {
@@ -237,7 +278,7 @@ func TestDoctorChecksTheRightsToChangeInstances(t *testing.T) {
 		w := newCloudWay(t, false, simcloud.Settings{})
 		w.add("db", instance(twoVCPUs, 100, 10), "")
 		rights := func(a v1alpha1.Apply) doctor.Result {
-			return w.examine(t.Context(), "", func(o *doctor.Options) { o.Allowed.Apply, o.Wait = a, time.Second })["rights-rds"]
+			return w.examine(t.Context(), "db", func(o *doctor.Options) { withApplyCloud(o); o.Allowed.Apply, o.Wait = a, time.Second })["rights-change"]
 		}
 		if r := rights(v1alpha1.ApplyCloud); r.State != doctor.OK {
 			t.Errorf("with the rights: %+v", r)

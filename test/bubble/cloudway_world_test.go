@@ -26,7 +26,7 @@ type cloudWay struct {
 
 // allowed are the flags of an administrator who allows that.
 func allowed() flags {
-	return flags{sweep: 5 * time.Minute, recheck: 30 * time.Second, allowed: autopilot.Allowed{Apply: v1alpha1.ApplyCloud}}
+	return flags{sweep: 5 * time.Minute, recheck: 30 * time.Second, allowed: autopilot.Allowed{Apply: v1alpha1.ApplyCloud, Instances: []string{"*/*"}}}
 }
 
 func newCloudWay(t *testing.T, withRds bool, settings simcloud.Settings) *cloudWay {

@@ -18,7 +18,6 @@ import (
 
 	"github.com/mcsps/rds-autopilot/internal/doctor"
 	"github.com/mcsps/rds-autopilot/internal/otc"
-	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/level"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 	simkube "github.com/mcsps/rds-autopilot/test/sim/kube"
@@ -96,7 +95,8 @@ func TestDoctorNamesTheProblemAndTheNextStep(t *testing.T) {
 			o.Kube = kube.Config()
 		}, "kubernetes", doctor.Failed, "rdsautopilots.autopilot.otc.mcsps.de is not installed", "kubectl apply -f deploy/crds"},
 		{"no cluster", func(_ *fleet, o *doctor.Options) { o.Kube, o.KubeErr = nil, errors.New("no kubeconfig") }, "kubernetes", doctor.Failed, "no kubeconfig", "--kubeconfig"},
-		{"nobody leads", func(*fleet, *doctor.Options) {}, "lease", doctor.Warning, "the service has not run yet", "Start the service"},
+		{"nobody leads", func(*fleet, *doctor.Options) {}, "lease", doctor.Warning, "no service with leader election has run here yet", "--leader-elect=false"},
+		{"nobody is elected", func(_ *fleet, o *doctor.Options) { o.LeaderElect = false }, "lease", doctor.OK, "--leader-elect is false", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			level.InBubble(t, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestDoctorNamesTheMissingRight(t *testing.T) {
 				})
 				said := ""
 				found := f.examine(t.Context(), "db", func(o *doctor.Options) {
-					o.Allowed.Apply = v1alpha1.ApplyCloud
+					withApplyCloud(o)
 					report := o.Report
 					o.Report = func(r doctor.Result) {
 						if r.State == doctor.Failed {
@@ -153,6 +153,7 @@ func TestDoctorNamesTheMissingRight(t *testing.T) {
 					t.Errorf("it says %s of %s, which needs %q: %v", said, ours, right, found["removed"])
 				}
 				mend()
+				time.Sleep(afterEveryRun)
 				f.examine(t.Context(), "", nil) // removes what could not be removed
 				f.clean(t)
 			})
@@ -192,6 +193,9 @@ func TestDoctorReportsProgressEveryHalfMinute(t *testing.T) {
 	}
 }
 
+// afterEveryRun is when a run has certainly ended, so that the next one removes what it has left.
+const afterEveryRun = 90 * time.Minute
+
 // mortal lets so many writes through, the last with or without its answer, and then nothing at all.
 type mortal struct {
 	next   http.RoundTripper
@@ -230,6 +234,7 @@ func TestDoctorRemovesLeftoversOfAKilledRun(t *testing.T) {
 			if len(f.sim.Topics()) > 1 || len(f.sim.Rules()) > 3 || len(f.autopilots()) > 1 {
 				left++
 			}
+			time.Sleep(afterEveryRun)
 			f.examine(t.Context(), "", func(o *doctor.Options) { o.Wait = 2 * time.Minute })
 			f.clean(t)
 			if t.Failed() {

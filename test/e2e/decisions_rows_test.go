@@ -51,14 +51,14 @@ func decisionRows() []row {
 		{name: "policy: mode Off", stage: all(mode(v1alpha1.ModeOff), load(onStorage, 93)), reason: "NotEnabled"},
 		{name: "policy: outside the window", stage: all(windowIn3Days, load(onCPU, 95)), metric: onCPU, reason: "OutsideWindow"},
 		{name: "Rds: spec.autopilot is false", stage: all(rdsAsks("autopilot", false), load(onStorage, 93)), reason: "NotEnabled", withRds: true},
-		{name: "Rds: asks for more than the cloud has", stage: all(rdsAsks("volumesize", 120), load(onStorage, 93)), metric: onStorage, reason: "ChangePending", withRds: true},
+		{name: "Rds: asks for more than the cloud has", stage: all(rdsAsks("volumesize", 120), load(onStorage, 93)), metric: onStorage, reason: acts, to: []string{"120"}, withRds: true},
 
 		{name: "status: cooldown since the last change", stage: all(changed(30*time.Minute), load(onCPU, 95)), metric: onCPU, reason: "Cooldown"},
 		{name: "status: the budget of the day is spent", stage: all(changed(3*time.Hour), changed(20*time.Hour), load(onMemory, 95)), metric: onMemory, reason: "BudgetSpent"},
 		{name: "status: an intent of an earlier process is carried out once", stage: all(pendingVolume, load(onStorage, 93)), metric: onStorage, to: []string{"110"}},
 
 		{name: "cloud: the instance is busy", stage: all(instanceIn("MODIFYING"), load(onStorage, 93)), metric: onStorage, reason: "InstanceBusy"},
-		{name: "cloud: another object names the instance", stage: all(secondObject, load(onStorage, 93)), reason: "InstanceUnknown"},
+		{name: "cloud: another object names the instance later", stage: all(secondObject, load(onStorage, 93)), metric: onStorage, reason: acts, to: []string{"110"}},
 		{name: "cloud: the quota refuses a size", stage: all(refused("EnlargeVolume", "quota"), load(onStorage, 93)), metric: onStorage, reason: "QuotaExceeded", unsolved: true},
 		{name: "cloud: a flavor is sold out", stage: all(refused("ResizeFlavor", "sold out"), load(onCPU, 95)), metric: onCPU, reason: "SoldOut", unsolved: true},
 		{name: "cloud: a job fails once", stage: all(firstJobFails, load(onStorage, 93)), metric: onStorage, reason: "JobFailed", to: []string{"110"}},

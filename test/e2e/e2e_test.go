@@ -4,12 +4,17 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/level"
@@ -276,6 +281,35 @@ func TestProcessReportsWhyItCannotStart(t *testing.T) {
 				t.Errorf("it says %+v, want %q in the last line", lines, tc.says)
 			}
 		})
+	}
+}
+
+func TestSecondInstallationOverTheSameNamespacesEnds(t *testing.T) {
+	level.Short(t)
+	w := start(t, world.Options{})
+	w.MustServe(t)
+	client, err := kubernetes.NewForConfig(w.Kube.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = world.Eventually(world.Within(t), "the first one has claimed its namespaces", func(ctx context.Context) (bool, error) {
+		lease, err := client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, "rds-autopilot", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return err == nil && strings.Contains(fmt.Sprint(lease.Annotations), w.PublicURL()), err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := w.Run(world.Within(t), append(w.ServeArgs(), "--lease-name", "second", "--public-url", "https://second.example/smn"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := p.Wait(world.Within(t))
+	lines := p.Lines()
+	if err != nil || code != 1 || len(lines) == 0 || !strings.Contains(lines[len(lines)-1].Raw, w.PublicURL()+" already manages") {
+		t.Errorf("exit code %d, %v: %+v", code, err, lines)
 	}
 }
 

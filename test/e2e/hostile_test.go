@@ -29,7 +29,6 @@ import (
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
-	"github.com/mcsps/rds-autopilot/test/apiserver"
 	"github.com/mcsps/rds-autopilot/test/level"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 	"github.com/mcsps/rds-autopilot/test/world"
@@ -229,7 +228,7 @@ func (h *hostile) policies(ctx context.Context) {
 	if err := os.WriteFile(file, []byte(restorePolicy+"---"+freezePolicy), 0o600); err != nil {
 		h.t.Fatal(err)
 	}
-	if _, err := h.Kube.Apply(ctx, apiserver.ApplyOptions{}, file); err != nil {
+	if err := h.Apply(ctx, file); err != nil {
 		h.t.Fatal(err)
 	}
 	for name, inForce := range map[string]func(*unstructured.Unstructured, error) bool{

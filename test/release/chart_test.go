@@ -86,12 +86,15 @@ func TestTheAPIServerAcceptsEverySetOfValues(t *testing.T) {
 
 func TestWrongChartValuesAreNamed(t *testing.T) {
 	for name, c := range map[string]struct{ set, want string }{
-		"no public URL":           {"replicaCount=2", "publicURL is required"},
-		"a URL without a path":    {"publicURL=https://a.example.com", "publicURL"},
-		"an unknown value":        {"publicURL=https://a.example.com/smn,replicas=3", "replicas"},
-		"an unknown flag":         {"publicURL=https://a.example.com/smn,flags.sweep=5m", "sweep"},
-		"a mode without quotes":   {"publicURL=https://a.example.com/smn,mode=false", "mode"},
-		"a duration with no unit": {"publicURL=https://a.example.com/smn,flags.sweep-interval=300", "sweep-interval"},
+		"no public URL":             {"replicaCount=2", "publicURL is required"},
+		"a URL without a path":      {"publicURL=https://a.example.com", "publicURL"},
+		"an unknown value":          {"publicURL=https://a.example.com/smn,replicas=3", "replicas"},
+		"Cloud without a list":      {"publicURL=https://a.example.com/smn,flags.allow-apply=Cloud", "allowed-instances"},
+		"Cloud with an empty one":   {"publicURL=https://a.example.com/smn,flags.allow-apply=Cloud,flags.allowed-instances={}", "allowed-instances"},
+		"an unknown flag":           {"publicURL=https://a.example.com/smn,flags.sweep=5m", "sweep"},
+		"a mode without quotes":     {"publicURL=https://a.example.com/smn,mode=false", "mode"},
+		"an account without a name": {"publicURL=https://a.example.com/smn,serviceAccount.create=false", "serviceAccount.name is required"},
+		"a duration with no unit":   {"publicURL=https://a.example.com/smn,flags.sweep-interval=300", "sweep-interval"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := refused(t, command(t, nil, tool(t, "helm"), "template", own, "deploy/chart", "--set", c.set))
@@ -108,13 +111,13 @@ func TestInstallManifestMatchesTheChart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rendered := template(t, "--values", "deploy/chart/ci/install-values.yaml", "--skip-tests"); !strings.HasSuffix(string(installed), rendered) {
+	if rendered := template(t, "--values", "deploy/chart/ci/install-values.yaml", "--no-hooks"); !strings.HasSuffix(string(installed), rendered) {
 		t.Error("deploy/install.yaml is not what the chart renders: run make generate and commit")
 	}
 }
 
 func TestKubeScoreReportsNothingCritical(t *testing.T) {
-	rendered := write(t, "rendered.yaml", template(t, "--values", "deploy/chart/ci/install-values.yaml", "--skip-tests"))
+	rendered := write(t, "rendered.yaml", template(t, "--values", "deploy/chart/ci/install-values.yaml", "--no-hooks"))
 	run(t, command(t, nil, tool(t, "kube-score"), "score", "--output-format", "ci",
 		// A processor limit would slow the receiver down when it matters. The numbers of user and group are those of the image.
 		// Outgoing traffic is open: the cloud's addresses are not published. A tag of ours is never moved, and a node that has
@@ -171,7 +174,7 @@ func TestChartPackageHasOnlyTheChart(t *testing.T) {
 		t.Fatal(packages, err)
 	}
 	files := strings.Fields(run(t, command(t, nil, "tar", "-tzf", packages[0])))
-	for _, want := range []string{"values.schema.json", "files/rdsautopilots.yaml", "files/alerts.yaml", "files/kube-state-metrics.yaml", "templates/NOTES.txt", "templates/tests/ready.yaml"} {
+	for _, want := range []string{"values.schema.json", "files/rdsautopilots.yaml", "files/alerts.yaml", "files/kube-state-metrics.yaml", "templates/NOTES.txt", "templates/tests/ready.yaml", "templates/tests/plan.yaml"} {
 		if !slices.Contains(files, "rds-autopilot/"+want) {
 			t.Errorf("the package lacks %s", want)
 		}

@@ -48,8 +48,8 @@ func registry(t *testing.T) string {
 type image struct {
 	OS, Architecture string
 	Config           struct {
-		Entrypoint []string
-		Labels     map[string]string
+		Entrypoint, Env []string
+		Labels          map[string]string
 	}
 }
 
@@ -101,6 +101,9 @@ func TestTheReleaseBuildsAnImageForTwoPlatforms(t *testing.T) {
 		if got.Architecture != filepath.Base(platform) || !slices.Equal(got.Config.Entrypoint, []string{"/ko-app/rds-autopilot"}) {
 			t.Errorf("%s: %+v", platform, got)
 		}
+		if !slices.ContainsFunc(got.Config.Env, func(e string) bool { return strings.HasPrefix(e, "PATH=") && strings.Contains(e, ":/ko-app") }) {
+			t.Errorf("%s: %q, and so kubectl exec does not find rds-autopilot", platform, got.Config.Env)
+		}
 		for label, want := range map[string]string{
 			"org.opencontainers.image.version": "v0.1.0", "org.opencontainers.image.revision": commit, "org.opencontainers.image.licenses": "Apache-2.0",
 		} {
@@ -128,7 +131,12 @@ func TestTheReleaseHasItsFiles(t *testing.T) {
 	tool(t, "helm")
 	dist := filepath.Join(root, "dist")
 	t.Cleanup(func() { _ = os.RemoveAll(dist) })
-	run(t, command(t, nil, "make", "--no-print-directory", "release-files", "VERSION=v9.8.7"))
+	digest := "sha256:" + strings.Repeat("d", 64)
+	text := refused(t, command(t, nil, "make", "--no-print-directory", "release-files", "VERSION=v9.8.7"))
+	if !strings.Contains(text, "DIGEST is required") {
+		t.Errorf("without a digest it says %s", text)
+	}
+	run(t, command(t, nil, "make", "--no-print-directory", "release-files", "VERSION=v9.8.7", "DIGEST="+digest))
 	sums, err := os.ReadFile(filepath.Join(dist, "checksums.txt"))
 	if err != nil {
 		t.Fatal(err)
@@ -141,12 +149,25 @@ func TestTheReleaseHasItsFiles(t *testing.T) {
 		if want := fmt.Sprintf("%x  %s\n", sha256.Sum256(content), name); !strings.Contains(string(sums), want) {
 			t.Errorf("checksums.txt lacks %s", want)
 		}
-		if name == "install.yaml" && !strings.Contains(string(content), "image: ghcr.io/mcsps/rds-autopilot:v9.8.7\n") {
-			t.Error("install.yaml has another version")
+		if name == "install.yaml" && !strings.Contains(string(content), "image: ghcr.io/mcsps/rds-autopilot:v9.8.7@"+digest+"\n") {
+			t.Error("install.yaml has another image")
+		}
+	}
+	packed := func(values string) string {
+		t.Helper()
+		return run(t, command(t, nil, tool(t, "helm"), "template", own, "dist/rds-autopilot-9.8.7.tgz", "--set", "publicURL=https://a.example.com/smn"+values))
+	}
+	for values, want := range map[string]string{
+		"": "rds-autopilot:v9.8.7@" + digest,
+		",image.repository=registry.internal/mirror": "registry.internal/mirror:v9.8.7@" + digest,
+		",image.tag=mine": "rds-autopilot:mine",
+	} {
+		if !strings.Contains(packed(values), want+"\n") {
+			t.Errorf("the chart with %q has not the image %s", values, want)
 		}
 	}
 
-	text := refused(t, command(t, nil, "make", "--no-print-directory", "release-notes", "VERSION=v9.8.7"))
+	text = refused(t, command(t, nil, "make", "--no-print-directory", "release-notes", "VERSION=v9.8.7"))
 	if !strings.Contains(text, "CHANGELOG.md has no section v9.8.7") {
 		t.Errorf("without a section it says %s", text)
 	}

@@ -3,6 +3,8 @@
 package release
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -11,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
@@ -98,9 +99,12 @@ func valuesOf(w *world.World) map[string]any {
 
 func (r *release) helm(args ...string) string {
 	r.t.Helper()
-	// Helm keeps its own state in the cluster only.
-	env := []string{"KUBECONFIG=" + r.w.AdminKubeconfig(), "HOME=" + r.t.TempDir()}
-	return run(r.t, command(r.t, env, tool(r.t, "helm"), append([]string{"--namespace", own}, args...)...))
+	return run(r.t, command(r.t, r.helmEnv(), tool(r.t, "helm"), append([]string{"--namespace", own}, args...)...))
+}
+
+// helmEnv leaves Helm no state but the cluster's.
+func (r *release) helmEnv() []string {
+	return []string{"KUBECONFIG=" + r.w.AdminKubeconfig(), "HOME=" + r.t.TempDir()}
 }
 
 // serve starts the service as a pod of the Deployment would: its arguments, its environment, its ServiceAccount.
@@ -114,7 +118,7 @@ func (r *release) serve() *world.Process {
 	pod := deployment.Spec.Template.Spec
 	_, kubeconfig := as(r.t, r.w, own, pod.ServiceAccountName)
 	args := append(slices.Clone(pod.Containers[0].Args[1:]), "--kubeconfig", kubeconfig)
-	p, err := r.w.ServeIn(ctx, r.environment(deployment), args...)
+	p, err := r.w.ServeIn(ctx, r.environment(pod.Containers[0]), args...)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -122,9 +126,8 @@ func (r *release) serve() *world.Process {
 }
 
 // environment puts it together as the kubelet does.
-func (r *release) environment(deployment *appsv1.Deployment) (env []string) {
+func (r *release) environment(container corev1.Container) (env []string) {
 	r.t.Helper()
-	container := deployment.Spec.Template.Spec.Containers[0]
 	for _, from := range container.EnvFrom {
 		secret, err := r.client.CoreV1().Secrets(own).Get(within(r.t), from.SecretRef.Name, metav1.GetOptions{})
 		if err != nil {
@@ -141,20 +144,96 @@ func (r *release) environment(deployment *appsv1.Deployment) (env []string) {
 	return env
 }
 
-// test runs what the pod of helm test would: there is no kubelet here. The first container asks the admin Service.
-func (r *release) test(p *world.Process) {
+// hook returns the pod of a template that Helm runs at certain times.
+func (r *release) hook(template string) (pod corev1.Pod) {
 	r.t.Helper()
-	var pod corev1.Pod
-	hook := r.helm("template", own, "deploy/chart", "--values", r.values, "--show-only", "templates/tests/ready.yaml")
-	if err := yaml.UnmarshalStrict([]byte(strings.TrimPrefix(hook, "---\n")), &pod); err != nil {
+	rendered := r.helm("template", own, "deploy/chart", "--values", r.values, "--show-only", "templates/"+template)
+	if err := yaml.UnmarshalStrict([]byte(strings.TrimPrefix(rendered, "---\n")), &pod); err != nil {
 		r.t.Fatal(err)
 	}
-	ctx := within(r.t)
-	containers := pod.Spec.Containers
-	if len(containers) != 2 {
-		r.t.Fatalf("%d containers, want one for /readyz and one for plan", len(containers))
+	if len(pod.Spec.Containers) != 1 {
+		r.t.Fatalf("%s has %d containers", template, len(pod.Spec.Containers))
 	}
-	ready := containers[0].Command
+	return pod
+}
+
+// runHook runs the container of a hook as the kubelet does: its arguments, its environment, its ServiceAccount. There is no
+// kubelet here.
+func (r *release) runHook(pod corev1.Pod) (code int, output string) {
+	r.t.Helper()
+	_, kubeconfig := as(r.t, r.w, own, pod.Spec.ServiceAccountName)
+	container := pod.Spec.Containers[0]
+	p, err := r.w.Run(within(r.t), append(slices.Clone(container.Args), "--kubeconfig", kubeconfig), r.environment(container))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if code, err = p.Wait(within(r.t)); err != nil {
+		r.t.Fatal(err)
+	}
+	for _, line := range p.Lines() {
+		output += line.Raw + "\n"
+	}
+	return code, output
+}
+
+// setEnv is kubectl set env for a variable that the Deployment has.
+func (r *release) setEnv(name, value string) {
+	r.t.Helper()
+	deployments := r.client.AppsV1().Deployments(own)
+	deployment, err := deployments.Get(within(r.t), own, metav1.GetOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	env := deployment.Spec.Template.Spec.Containers[0].Env
+	i := slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == name })
+	if i < 0 {
+		r.t.Fatalf("the Deployment has no variable %s", name)
+	}
+	env[i].Value = value
+	if _, err := deployments.Update(within(r.t), deployment, metav1.UpdateOptions{}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// uninstall runs helm uninstall, and the pod that Helm starts first. It returns what both of them say.
+func (r *release) uninstall() (output string, err error) {
+	r.t.Helper()
+	cmd := command(r.t, r.helmEnv(), tool(r.t, "helm"), "--namespace", own, "uninstall", own)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	pods := r.client.CoreV1().Pods(own)
+	var pod *corev1.Pod
+	err = world.Eventually(within(r.t), "Helm starts the check", func(ctx context.Context) (bool, error) {
+		pod, err = pods.Get(ctx, own+"-uninstall-check", metav1.GetOptions{})
+		return err == nil && pod.Status.Phase == corev1.PodPending, err
+	})
+	if err != nil {
+		r.t.Fatalf("%v: %s", err, &said)
+	}
+	code, checked := r.runHook(*pod)
+	pod.Status.Phase = corev1.PodSucceeded
+	if code != 0 {
+		pod.Status.Phase = corev1.PodFailed
+	}
+	if _, err := pods.UpdateStatus(within(r.t), pod, metav1.UpdateOptions{}); err != nil {
+		r.t.Fatal(err)
+	}
+	err = cmd.Wait()
+	return checked + said.String(), err
+}
+
+// test runs what the pods of helm test would. The first one asks the admin Service.
+func (r *release) test(p *world.Process) {
+	r.t.Helper()
+	ctx := within(r.t)
+	pod := r.hook("tests/ready.yaml")
+	if mounts := pod.Spec.AutomountServiceAccountToken; mounts == nil || *mounts {
+		r.t.Error("the image of the first test gets the token of the service")
+	}
+	ready := pod.Spec.Containers[0].Command
 	url, err := url.Parse(ready[len(ready)-1])
 	if err != nil {
 		r.t.Fatal(err)
@@ -166,12 +245,7 @@ func (r *release) test(p *world.Process) {
 	if status, _, err := p.Get(ctx, url.Path); err != nil || status != http.StatusOK {
 		r.t.Errorf("%s: %d, %v", url.Path, status, err)
 	}
-	_, kubeconfig := as(r.t, r.w, own, pod.Spec.ServiceAccountName)
-	plan, err := r.w.Run(ctx, append(slices.Clone(containers[1].Args), "--kubeconfig", kubeconfig), nil)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	if code, err := plan.Wait(ctx); err != nil || code != 0 {
-		r.t.Errorf("plan ends with %d, %v", code, err)
+	if code, output := r.runHook(r.hook("tests/plan.yaml")); code != 0 {
+		r.t.Errorf("plan ends with %d: %s", code, output)
 	}
 }

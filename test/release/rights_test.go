@@ -36,8 +36,10 @@ func (r right) String() string {
 	return strings.ToLower(strings.ReplaceAll(strings.Trim(r.verb+"-"+r.group+"-"+r.resource, "-"), "/", "-"))
 }
 
-// rights are what the service has by deploy/rbac.yaml: the rules of the cluster, and those of its own namespace.
-func rights(t *testing.T) (cluster, local []rbacv1.PolicyRule) {
+// granted are the rules that the service has by deploy/rbac.yaml: in the cluster, in its own namespace and in kube-system.
+type granted struct{ cluster, local, system []rbacv1.PolicyRule }
+
+func rights(t *testing.T) (all granted) {
 	t.Helper()
 	objects, err := apiserver.Read(root + "/deploy/rbac.yaml")
 	if err != nil {
@@ -52,17 +54,18 @@ func rights(t *testing.T) (cluster, local []rbacv1.PolicyRule) {
 	}
 	for _, object := range objects {
 		switch {
-		case object.GetName() != own:
-		case object.GetKind() == "ClusterRole":
-			cluster = rules(object)
+		case object.GetKind() == "ClusterRole" && object.GetName() == own+"-"+own: // the others are of users
+			all.cluster = rules(object)
+		case object.GetKind() == "Role" && object.GetNamespace() == metav1.NamespaceSystem:
+			all.system = rules(object)
 		case object.GetKind() == "Role":
-			local = rules(object)
+			all.local = rules(object)
 		}
 	}
-	if len(cluster) == 0 || len(local) == 0 {
+	if len(all.cluster) == 0 || len(all.local) == 0 || len(all.system) == 0 {
 		t.Fatal("no rules")
 	}
-	return cluster, local
+	return all
 }
 
 func each(rules []rbacv1.PolicyRule) (all []right) {
@@ -93,7 +96,7 @@ func without(rules []rbacv1.PolicyRule, gone right) (left []rbacv1.PolicyRule) {
 }
 
 // grant makes a ServiceAccount with these rules, in a namespace of its own, and waits until they are in force.
-func grant(t *testing.T, w *world.World, namespace string, cluster, local []rbacv1.PolicyRule) (kubeconfig string) {
+func grant(t *testing.T, w *world.World, namespace string, all granted) (kubeconfig string) {
 	t.Helper()
 	object := func(kind, namespace string, fields map[string]any) *unstructured.Unstructured {
 		metadata := map[string]any{"name": "service-" + t.Name()[strings.LastIndex(t.Name(), "/")+1:]}
@@ -113,18 +116,28 @@ func grant(t *testing.T, w *world.World, namespace string, cluster, local []rbac
 		}
 		return list
 	}
-	wide, narrow := object("ClusterRole", "", map[string]any{"rules": plain(cluster)}), object("Role", namespace, map[string]any{"rules": plain(local)})
-	for _, r := range []*unstructured.Unstructured{wide, narrow} {
+	for _, r := range []*unstructured.Unstructured{
+		object("ClusterRole", "", map[string]any{"rules": plain(all.cluster)}), object("Role", namespace, map[string]any{"rules": plain(all.local)}),
+		object("Role", metav1.NamespaceSystem, map[string]any{"rules": plain(all.system)}),
+	} {
 		apply(t, w, r, object(r.GetKind()+"Binding", r.GetNamespace(), map[string]any{
 			"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": r.GetKind(), "name": r.GetName()},
 			"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": own, "namespace": namespace}},
 		}))
 	}
 	config, kubeconfig := as(t, w, namespace, own)
-	for _, r := range each(append(cluster, local...)) {
+	all.waitAllowed(t, config, namespace)
+	return kubeconfig
+}
+
+func (g granted) waitAllowed(t *testing.T, config *rest.Config, namespace string) {
+	t.Helper()
+	for _, r := range each(append(g.cluster, g.local...)) {
 		waitAllowed(t, config, namespace, r)
 	}
-	return kubeconfig
+	for _, r := range each(g.system) {
+		waitAllowed(t, config, metav1.NamespaceSystem, r)
+	}
 }
 
 func waitAllowed(t *testing.T, config *rest.Config, namespace string, r right) {
@@ -134,9 +147,6 @@ func waitAllowed(t *testing.T, config *rest.Config, namespace string, r right) {
 		t.Fatal(err)
 	}
 	resource, subresource, _ := strings.Cut(r.resource, "/")
-	if resource == "namespaces" {
-		namespace = "kube-system" // a namespace belongs to itself
-	}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 		Verb: r.verb, Group: r.group, Resource: resource, Subresource: subresource, Namespace: namespace,
 		Name: map[string]string{"namespaces": "kube-system", "leases": own}[resource],
@@ -250,45 +260,58 @@ func showsItself(ctx context.Context, w *world.World, namespace string, p *world
 // TestEveryRightIsNeeded takes each right away in turn and sees the service fail.
 func TestEveryRightIsNeeded(t *testing.T) {
 	w := startWorld(t)
-	cluster, local := rights(t)
+	all := rights(t)
 	t.Run("all", func(t *testing.T) {
-		namespace := w.Kube.Namespace(t)
-		if err := work(t, w, namespace, grant(t, w, namespace, cluster, local)); err != nil {
+		namespace := realCluster(t, w).Namespace(t)
+		if err := work(t, w, namespace, grant(t, w, namespace, all)); err != nil {
 			t.Fatal(err)
 		}
 	})
 	if t.Failed() {
 		return
 	}
-	for _, r := range append(each(cluster), each(local)...) {
-		t.Run(r.String(), func(t *testing.T) {
-			namespace := w.Kube.Namespace(t)
-			err := work(t, w, namespace, grant(t, w, namespace, without(cluster, r), without(local, r)))
+	admin, err := kubernetes.NewForConfig(w.Kube.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lacking := func(name string, r right, left granted) {
+		t.Run(name, func(t *testing.T) {
+			if r.verb == "create" { // the first installation of a cluster creates the lease of the claims; the others update it
+				err := admin.CoordinationV1().Leases(metav1.NamespaceSystem).Delete(within(t), own, metav1.DeleteOptions{})
+				if err != nil && !apierrors.IsNotFound(err) {
+					t.Fatal(err)
+				}
+			}
+			namespace := realCluster(t, w).Namespace(t)
+			err := work(t, w, namespace, grant(t, w, namespace, left))
 			if err == nil {
 				t.Errorf("all is well without the right to %s %s/%s: take it out of the chart", r.verb, r.group, r.resource)
 			}
 			t.Log(err)
 		})
 	}
+	for _, r := range append(each(all.cluster), each(all.local)...) {
+		lacking(r.String(), r, granted{without(all.cluster, r), without(all.local, r), all.system})
+	}
+	for _, r := range each(all.system) {
+		lacking("system-"+r.String(), r, granted{all.cluster, all.local, without(all.system, r)})
+	}
 }
 
 // TestOneNamespaceIsEnough runs the service with what the chart grants where it watches one namespace: nothing in the cluster.
 func TestOneNamespaceIsEnough(t *testing.T) {
 	w := startWorld(t)
-	namespace := w.Kube.Namespace(t)
+	namespace := realCluster(t, w).Namespace(t)
 	rendered := run(t, command(t, nil, tool(t, "helm"), "template", own, "deploy/chart", "--namespace", namespace, "--show-only", "templates/rbac.yaml",
 		"--set", "publicURL=https://a.example.com/smn,watchNamespaces={"+namespace+"}"))
 	if strings.Contains(rendered, "kind: ClusterRole") {
 		t.Errorf("it grants rights in the cluster:\n%s", rendered)
 	}
-	if _, err := w.Kube.Apply(within(t), apiserver.ApplyOptions{}, write(t, "rbac.yaml", rendered)); err != nil {
+	if err := w.Apply(within(t), write(t, "rbac.yaml", rendered)); err != nil {
 		t.Fatal(err)
 	}
 	config, kubeconfig := as(t, w, namespace, own)
-	cluster, local := rights(t)
-	for _, r := range each(append(cluster, local...)) {
-		waitAllowed(t, config, namespace, r)
-	}
+	rights(t).waitAllowed(t, config, namespace)
 	if err := work(t, w, namespace, kubeconfig); err != nil {
 		t.Error(err)
 	}

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/apiserver"
@@ -86,14 +87,41 @@ func olderDefinition(t *testing.T, dir string) {
 	}
 }
 
-func (r *release) hasColumnMode() bool {
+// definition is the CRD of RdsAutopilot.
+const definition = "rdsautopilots.autopilot.otc.mcsps.de"
+
+func (r *release) definitions() dynamic.ResourceInterface {
+	return r.admin.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+}
+
+// removeDefinition removes the definition that a world begins with, so that Helm makes it.
+func (r *release) removeDefinition() {
 	r.t.Helper()
-	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	crd, err := r.admin.Resource(crds).Get(within(r.t), "rdsautopilots.autopilot.otc.mcsps.de", metav1.GetOptions{})
+	if err := r.definitions().Delete(within(r.t), definition, metav1.DeleteOptions{}); err != nil {
+		r.t.Fatal(err)
+	}
+	err := world.Eventually(within(r.t), "the definition is gone", func(ctx context.Context) (bool, error) {
+		_, err := r.definitions().Get(ctx, definition, metav1.GetOptions{})
+		return apierrors.IsNotFound(err), nil
+	})
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return strings.Contains(fmt.Sprint(crd.Object["spec"]), "name:MODE")
+}
+
+// definitionHas reports whether the definition in the cluster contains a text as Go prints it.
+func (r *release) definitionHas(text string) bool {
+	r.t.Helper()
+	crd, err := r.definitions().Get(within(r.t), definition, metav1.GetOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return strings.Contains(fmt.Sprint(crd.Object["spec"]), text)
+}
+
+func (r *release) hasColumnMode() bool {
+	r.t.Helper()
+	return r.definitionHas("name:MODE")
 }
 
 // TestInstallUpgradeOffUninstall is the whole life of a release.
@@ -102,17 +130,7 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 	w := r.w
 	before := chartBefore(t)
 	olderDefinition(t, before)
-	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	if err := r.admin.Resource(crds).Delete(within(t), "rdsautopilots.autopilot.otc.mcsps.de", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	err := world.Eventually(within(t), "the definition is gone, so that Helm makes it", func(ctx context.Context) (bool, error) {
-		_, err := r.admin.Resource(crds).Get(ctx, "rdsautopilots.autopilot.otc.mcsps.de", metav1.GetOptions{})
-		return apierrors.IsNotFound(err), nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r.removeDefinition()
 
 	notes := r.helm("install", own, before, "--values", r.values)
 	for _, command := range []string{"rollout status deployment/rds-autopilot\n", "-n MY-NAMESPACE create -f -", "wait --for=condition=Armed rap/MY-RDS"} {
@@ -124,7 +142,7 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 		t.Fatal("the chart before has the new definition")
 	}
 	byHand := database(t, w, "shop", "by-hand", false)
-	err = world.Eventually(within(t), "the definition is served", func(context.Context) (bool, error) {
+	err := world.Eventually(within(t), "the definition is served", func(context.Context) (bool, error) {
 		err := byHand.CreateAutopilot(within(t), `{"mode":"Recommend"}`)
 		return err == nil, err
 	})
@@ -162,21 +180,36 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 		t.Errorf("after the upgrade %d things are in the cloud: %q", n, inTheCloud(w))
 	}
 
+	refusedToUninstall := func() {
+		t.Helper()
+		output, err := r.uninstall()
+		if err == nil || !strings.Contains(output, "shop/asked, shop/by-hand") || !strings.Contains(output, "RDS_AUTOPILOT_MODE=Off") {
+			t.Errorf("before it is off, helm uninstall returns %v: %s", err, output)
+		}
+	}
+	refusedToUninstall()
+	r.helm("rollback", own, "2") // to keep it after all
 	r.helm("upgrade", own, "deploy/chart", "--values", r.values, "--set-string", "mode=Off")
 	third := r.serve()
 	stop(t, second)
-	for _, db := range []*world.DB{asked, byHand} {
-		_, err := db.WaitAutopilot(within(t), "it lets go", func(a *v1alpha1.RdsAutopilot) bool { return len(a.Finalizers) == 0 })
-		if err != nil {
-			t.Fatal(err)
+	letsGo := func() {
+		t.Helper()
+		for _, db := range []*world.DB{asked, byHand} {
+			_, err := db.WaitAutopilot(within(t), "it lets go", func(a *v1alpha1.RdsAutopilot) bool { return len(a.Finalizers) == 0 })
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
+	letsGo()
 	if left := inTheCloud(w); len(left) > 0 {
 		t.Errorf("off, and in the cloud there is still %q", left)
 	}
 	stop(t, third)
 
-	r.helm("uninstall", own)
+	if output, err := r.uninstall(); err != nil {
+		t.Errorf("once it is off, helm uninstall returns %v: %s", err, output)
+	}
 	if diff := cmp.Diff(installed, r.uids()); diff != "" {
 		t.Errorf("after the uninstallation (-before +after):\n%s", diff)
 	}
@@ -189,6 +222,8 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
+		{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"},
+		{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"},
 	} {
 		list, err := r.admin.Resource(gone).List(within(t), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + own})
 		if err != nil || len(list.Items) > 0 {
@@ -199,10 +234,20 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 	// Installed again, everything is as it was.
 	r.helm("install", own, "deploy/chart", "--values", r.values)
 	fourth := r.serve()
-	defer stop(t, fourth)
 	armed()
 	if diff := cmp.Diff(installed, r.uids()); diff != "" {
 		t.Errorf("installed again (-before +after):\n%s", diff)
+	}
+
+	// Uninstalled too early, it is switched off as the check says.
+	refusedToUninstall()
+	r.setEnv("RDS_AUTOPILOT_MODE", "Off")
+	fifth := r.serve()
+	stop(t, fourth)
+	letsGo()
+	stop(t, fifth)
+	if output, err := r.uninstall(); err != nil {
+		t.Errorf("switched off in the Deployment, helm uninstall returns %v: %s", err, output)
 	}
 }
 
@@ -236,5 +281,5 @@ func TestHelmTakesOverThePlainManifests(t *testing.T) {
 			t.Errorf("%s %s belongs to the release %q", object.GetKind(), object.GetName(), release)
 		}
 	}
-	run(t, command(t, env, tool(t, "helm"), "uninstall", own, "--namespace", own))
+	run(t, command(t, env, tool(t, "helm"), "uninstall", own, "--namespace", own, "--no-hooks")) // there is no kubelet for a hook
 }

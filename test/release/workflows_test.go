@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
 func TestActionlintPasses(t *testing.T) {
@@ -28,7 +30,7 @@ func TestActionsArePinned(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range uses.FindAllStringSubmatch(string(text), -1) {
-			if !pinned.MatchString(m[1]) {
+			if !pinned.MatchString(m[1]) && !strings.HasPrefix(m[1], "./.github/workflows/") { // of the same commit
 				t.Errorf("%s uses %s, want the digest of a commit and # vX.Y.Z", filepath.Base(file), m[1])
 			}
 		}
@@ -36,6 +38,69 @@ func TestActionsArePinned(t *testing.T) {
 			t.Errorf("%s does not limit its permissions", filepath.Base(file))
 		}
 	}
+}
+
+// workflow is the part of a workflow that the tests check.
+type workflow struct {
+	On   map[string]any
+	Jobs map[string]struct {
+		Needs any
+		Uses  string
+		Steps []struct {
+			Run  string
+			With map[string]any
+		}
+	}
+}
+
+func readWorkflow(t *testing.T, path string) (w workflow) {
+	t.Helper()
+	text, err := os.ReadFile(root + "/" + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// YAML 1.1 reads the key "on" as true.
+	if err := yaml.Unmarshal([]byte(strings.Replace(string(text), "\non:\n", "\n\"on\":\n", 1)), &w); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// TestReleasesWaitForCI follows the job that releases to the script with all checks.
+func TestReleasesWaitForCI(t *testing.T) {
+	release := readWorkflow(t, ".github/workflows/release.yml")
+	gate, _ := release.Jobs["release"].Needs.(string)
+	called := strings.TrimPrefix(release.Jobs[gate].Uses, "./")
+	if called == "" {
+		t.Fatalf("the job release needs %q, want a job that calls a workflow of this repository", gate)
+	}
+	ci := readWorkflow(t, called)
+	if _, callable := ci.On["workflow_call"]; !callable {
+		t.Errorf("%s cannot be called", called)
+	}
+	for _, job := range ci.Jobs {
+		for _, step := range job.Steps {
+			if step.Run == ".ci/run" {
+				return
+			}
+		}
+	}
+	t.Errorf("%s does not run .ci/run", called)
+}
+
+// TestTheReleasedFilesNameTheImageThatWasPushed wants the image first, and its digest in what is made after it.
+func TestTheReleasedFilesNameTheImageThatWasPushed(t *testing.T) {
+	pushed := false
+	for _, step := range readWorkflow(t, ".github/workflows/release.yml").Jobs["release"].Steps {
+		pushed = pushed || strings.Contains(step.Run, "make release-image")
+		if strings.Contains(step.Run, "make release-files") {
+			if !pushed || !strings.Contains(step.Run, `DIGEST="$DIGEST"`) {
+				t.Errorf("the files are made without the digest of the image: %s", step.Run)
+			}
+			return
+		}
+	}
+	t.Error("no step makes the files")
 }
 
 // TestWorkflowsCallTargetsThatExist finds a target that was renamed.

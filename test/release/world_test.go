@@ -94,6 +94,16 @@ func inTheCloud(w *world.World) (names []string) {
 	return names
 }
 
+// realCluster returns the real API server of a world.
+func realCluster(t *testing.T, w *world.World) *apiserver.Cluster {
+	t.Helper()
+	c, ok := w.Kube.(*apiserver.Cluster)
+	if !ok {
+		t.Fatalf("the world has %T, want a real API server", w.Kube)
+	}
+	return c
+}
+
 // apply applies objects as a person would.
 func apply(t *testing.T, w *world.World, objects ...*unstructured.Unstructured) {
 	t.Helper()
@@ -105,7 +115,7 @@ func apply(t *testing.T, w *world.World, objects ...*unstructured.Unstructured) 
 		}
 		fmt.Fprintf(&text, "---\n%s\n", content)
 	}
-	if _, err := w.Kube.Apply(within(t), apiserver.ApplyOptions{}, write(t, "objects.yaml", text.String())); err != nil {
+	if err := w.Apply(within(t), write(t, "objects.yaml", text.String())); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -133,7 +133,7 @@ func (s *scenario) run(ctx context.Context) error {
 }
 
 func (s *scenario) serve(ctx context.Context) (err error) {
-	if s.service, err = s.world.Serve(ctx, "--allow-apply", "Cloud"); err != nil {
+	if s.service, err = s.world.Serve(ctx, "--allow-apply", "Cloud", "--allowed-instances", "*/*"); err != nil {
 		return err
 	}
 	_, err = s.service.WaitLine(ctx, "it leads", func(l world.Line) bool { return l.Msg == "leadership" })

@@ -113,6 +113,16 @@ func (w *World) startMemory(ctx context.Context) error {
 	return nil
 }
 
+// Apply applies files with objects that simkube does not serve: admission policies, rights.
+func (w *World) Apply(ctx context.Context, files ...string) error {
+	cluster, ok := w.Kube.(*apiserver.Cluster)
+	if !ok {
+		return errors.New("apply files: this world has no real API server")
+	}
+	_, err := cluster.Apply(ctx, apiserver.ApplyOptions{}, files...)
+	return err
+}
+
 // writeAccess writes the service's way to the API server.
 func (w *World) writeAccess() error {
 	if w.options.Kube.Fault == nil && w.options.Kube.Answered == nil {
@@ -136,6 +146,7 @@ func (w *World) waitForRights(ctx context.Context) error {
 	for _, right := range []authorizationv1.ResourceAttributes{
 		{Verb: "list", Group: "otc.mcsps.de", Resource: "rdss"},
 		{Verb: "create", Group: "coordination.k8s.io", Resource: "leases", Namespace: w.home},
+		{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: metav1.NamespaceSystem, Name: serviceName},
 	} {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right}}
 		err := Eventually(ctx, "the rights of deploy/rbac.yaml are in force", func(ctx context.Context) (bool, error) {

@@ -12,6 +12,11 @@
 {{- end }}
 {{- end }}
 
+{{- /* The name of an object that all releases of the cluster share a place with. */}}
+{{- define "rds-autopilot.sharedName" -}}
+{{- printf "%s-%s" .Release.Namespace (include "rds-autopilot.fullname" .) }}
+{{- end }}
+
 {{- define "rds-autopilot.selector" -}}
 app.kubernetes.io/name: {{ include "rds-autopilot.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -24,14 +29,22 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end }}
 
 {{- define "rds-autopilot.serviceAccount" -}}
-{{- .Values.serviceAccount.name | default (ternary (include "rds-autopilot.fullname" .) "default" .Values.serviceAccount.create) }}
+{{- if .Values.serviceAccount.create }}
+{{- .Values.serviceAccount.name | default (include "rds-autopilot.fullname" .) }}
+{{- else }}
+{{- required "serviceAccount.name is required with serviceAccount.create=false: the account default must not get the rights of this service" .Values.serviceAccount.name }}
+{{- end }}
 {{- end }}
 
+{{- /* A digest or tag of the values, else the tag and digest of this chart's release. */}}
 {{- define "rds-autopilot.image" -}}
+{{- $released := index .Chart.Annotations "autopilot.otc.mcsps.de/image-digest" -}}
 {{- if .Values.image.digest -}}
 {{ .Values.image.repository }}@{{ .Values.image.digest }}
-{{- else -}}
+{{- else if or .Values.image.tag (not $released) -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ .Chart.AppVersion }}@{{ $released }}
 {{- end }}
 {{- end }}
 
@@ -41,8 +54,23 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- toYaml $url }}
 {{- end }}
 
-{{- /* How the process finds the cloud; the test pod needs it as well. */}}
+{{- /* The environment of every container of this image. The flags of serve are variables and not arguments, so that helm test,
+the check before uninstallation and "kubectl exec … -- rds-autopilot doctor" have them too. */}}
 {{- define "rds-autopilot.env" -}}
+- name: RDS_AUTOPILOT_PUBLIC_URL
+  value: {{ required "publicURL is required: the URL that the cloud posts alarms to, for instance https://autopilot.example.com/smn" .Values.publicURL | quote }}
+- name: RDS_AUTOPILOT_MODE
+  value: {{ .Values.mode | quote }}
+- name: RDS_AUTOPILOT_LEASE_NAME
+  value: {{ include "rds-autopilot.fullname" . | quote }}
+{{- with .Values.watchNamespaces }}
+- name: RDS_AUTOPILOT_WATCH_NAMESPACES
+  value: {{ join "," . | quote }}
+{{- end }}
+{{- range $flag, $value := .Values.flags }}
+- name: RDS_AUTOPILOT_{{ $flag | upper | replace "-" "_" }}
+  value: {{ kindIs "slice" $value | ternary (join "," $value) (toString $value) | quote }}
+{{- end }}
 {{- if eq .Values.credentials.form "File" }}
 # The cloud in clouds.yaml. Credentials are a file, because a changed Secret updates a file without a restart.
 - name: OS_CLOUD
@@ -67,4 +95,33 @@ allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 capabilities:
   drop: [ALL]
+{{- end }}
+
+{{- define "rds-autopilot.mounts" }}
+{{- if or (eq .Values.credentials.form "File") .Values.extraVolumeMounts -}}
+volumeMounts:
+{{- if eq .Values.credentials.form "File" }}
+- name: credentials
+  mountPath: /etc/openstack # without subPath, because a subPath mount does not follow changes of the Secret
+  readOnly: true
+{{- end }}
+{{- with .Values.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "rds-autopilot.volumes" }}
+{{- if or (eq .Values.credentials.form "File") .Values.extraVolumes -}}
+volumes:
+{{- if eq .Values.credentials.form "File" }}
+- name: credentials
+  secret:
+    secretName: {{ .Values.credentials.secret }}
+    defaultMode: 0440
+{{- end }}
+{{- with .Values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
 {{- end }}

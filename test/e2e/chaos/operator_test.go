@@ -48,7 +48,7 @@ func atItsWorst(t *testing.T, apply v1alpha1.Apply) {
 		for _, x := range history.asked {
 			asked[x.field]++
 		}
-	}}, "--leader-elect=false", "--allow-apply=Cloud")
+	}}, "--leader-elect=false", "--allow-apply=Cloud", "--allowed-instances=*/*")
 	h.armed()
 	if err := h.PatchAutopilot(h.within(), `{"spec":{"apply":"`+string(apply)+`","flavor":{"cooldownSeconds":0,"alarm":{"count":1}}}}`); err != nil {
 		t.Fatal(err)

@@ -53,7 +53,9 @@ type chaos struct {
 }
 
 // flags let more flavors change at a time than is wise outside of a test, and the cloud be asked itself.
-func flags() []string { return []string{"--max-flavor-changes", "8", "--allow-apply", "Cloud"} }
+func flags() []string {
+	return []string{"--max-flavor-changes", "8", "--allow-apply", "Cloud", "--allowed-instances", "*/*"}
+}
 
 // slot is a place for one process of the service; its holder may end the process and start the next.
 type slot struct {

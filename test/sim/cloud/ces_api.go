@@ -146,6 +146,9 @@ func (c *Cloud) updateAlarm(q *call, r *rule) reply {
 	if in.Metric != nil || in.Enabled != nil {
 		return cesError(http.StatusBadRequest, "", "metric and alarm_enabled cannot be modified")
 	}
+	if in.Type != nil && *in.Type != r.Type {
+		return cesError(http.StatusBadRequest, "", "alarm_type cannot be modified")
+	}
 	changed := r.Rule
 	if err := in.apply(&changed); err != nil {
 		return cesError(http.StatusBadRequest, "", "%v", err)

@@ -41,7 +41,8 @@ func TestCloudEyeRefusals(t *testing.T) {
 		"actions that differ":  {"ok_actions": other},
 		"action type":          {"alarm_actions": []Action{{Type: "mail", NotificationList: []string{anyTopic}}}, "ok_actions": nil},
 		"six topics":           {"alarm_actions": []Action{{"notification", []string{anyTopic, anyTopic, anyTopic, anyTopic, anyTopic, anyTopic}}}, "ok_actions": nil},
-		"event":                {"alarm_type": "EVENT.SYS"},
+		"unknown type":         {"alarm_type": "METRIC"},
+		"resource group":       {"alarm_type": "RESOURCE_GROUP"},
 		"namespace":            {"metric": Metric{"SYS", "m", []Dimension{{"k", "v"}}}},
 		"metric name":          {"metric": Metric{"SYS.RDS", "1m", []Dimension{{"k", "v"}}}},
 		"dimension value":      {"metric": Metric{"SYS.RDS", "m", []Dimension{{"k", "v:w"}}}},
@@ -62,5 +63,29 @@ func TestCloudEyeRefusals(t *testing.T) {
 	w.call(400, "ces", "GET", "/alarms?limit=101", nil)
 	if r := w.Rules(); len(r) != 1 || r[0].Condition.Value != 1 {
 		t.Errorf("a refused call had an effect: %+v", r)
+	}
+}
+
+// TestRulesOfEventsAreListedAndNeverAlarm: the data would satisfy the rule if it were one of a metric.
+func TestRulesOfEventsAreListedAndNeverAlarm(t *testing.T) {
+	w := start(t, Options{})
+	in := w.newInstance("rds.mysql.c2.medium", 40, Workload{UsedGB: 30})
+	body := ruleBody("a", Dimension{"rds_cluster_id", in.ID}, "rds039_disk_util", condition(1, 1, 0, 1), anyTopic)
+	metric := w.call(201, "ces", "POST", "/alarms", body)["alarm_id"]
+	body["alarm_type"] = "EVENT.CUSTOM"
+	event := w.call(201, "ces", "POST", "/alarms", body)["alarm_id"].(string)
+	w.call(400, "ces", "PUT", "/alarms/"+event, map[string]any{"alarm_type": "EVENT.SYS"})
+	body["condition"] = condition(0, 1, 0, 1)
+	w.call(201, "ces", "POST", "/alarms", body)
+	w.minutes(5)
+	for _, row := range w.call(200, "ces", "GET", "/alarms", nil)["metric_alarms"].([]any) {
+		row := row.(map[string]any)
+		want := "ok"
+		if row["alarm_id"] == metric {
+			want = "alarm"
+		}
+		if _, shown := row["alarm_type"]; shown || row["alarm_state"] != want {
+			t.Error(row)
+		}
 	}
 }

@@ -187,7 +187,7 @@ func aggregate(values []float64, filter string) float64 {
 
 // evaluate decides the state of a rule at tick k and notifies of a change, and again each suppress_duration of an alarm.
 func (c *Cloud) evaluate(r *rule, k int64) {
-	if !r.Enabled || c.settings.RawRulesSleep && r.Condition.Period == 1 {
+	if !r.Enabled || r.ofEvents() || c.settings.RawRulesSleep && r.Condition.Period == 1 {
 		return
 	}
 	at := c.tickTime(k)

@@ -43,9 +43,10 @@ func (in *ruleInput) apply(r *Rule) error {
 	set(&r.Level, in.Level)
 	set(&r.AlarmActions, in.AlarmActions)
 	set(&r.OKActions, in.OKActions)
-	if in.Type != nil && *in.Type != "" {
-		return fmt.Errorf("alarm_type %q is not simulated", *in.Type)
+	if in.Type != nil && *in.Type == "RESOURCE_GROUP" {
+		return errors.New("alarm_type RESOURCE_GROUP is not simulated")
 	}
+	set(&r.Type, in.Type)
 	if c := in.Condition; c != nil {
 		if c.Period == nil || c.Filter == nil || c.Operator == nil || c.Value == nil || c.Count == nil {
 			return errors.New("condition is incomplete")
@@ -108,7 +109,9 @@ func (r *Rule) check() error {
 		return fmt.Errorf("alarm_name %q is invalid", r.Name)
 	case len(r.Description) > 256:
 		return errors.New("alarm_description is too long")
-	case !validPeriod(cond.Period):
+	case r.Type != "" && !r.ofEvents():
+		return fmt.Errorf("alarm_type %q is invalid", r.Type)
+	case !validPeriod(cond.Period) && (cond.Period != 0 || !r.ofEvents()):
 		return fmt.Errorf("period %d is invalid", cond.Period)
 	case !validFilter(cond.Filter):
 		return fmt.Errorf("filter %q is invalid", cond.Filter)
@@ -141,6 +144,9 @@ func (r *Rule) check() error {
 	}
 	return nil
 }
+
+// ofEvents reports whether the rule is one of events. Events are not simulated, so it never changes its state.
+func (r *Rule) ofEvents() bool { return r.Type == "EVENT.SYS" || r.Type == "EVENT.CUSTOM" }
 
 func equalActions(a, b Action) bool {
 	return a.Type == b.Type && slices.Equal(a.NotificationList, b.NotificationList)

@@ -45,7 +45,9 @@ func (c *Cloud) advance(now time.Time) {
 		for _, in := range c.instances {
 			c.updateFull(in)
 			c.autoExpand(in, t)
-			in.sample(k)
+			if in.Status != StatusBuild {
+				in.sample(k)
+			}
 		}
 		c.sampled = k
 		for _, r := range c.rules {

@@ -171,6 +171,11 @@ func (c *Cloud) Region() string { return c.opts.Region }
 // ProjectID is the id of the cloud's only project, 32 hex digits.
 func (c *Cloud) ProjectID() string { return c.identity.projectID }
 
+// newUUID is an id in the form of a UUID.
+func newUUID() string {
+	return hexID(8) + "-" + hexID(4) + "-" + hexID(4) + "-" + hexID(4) + "-" + hexID(12)
+}
+
 // hexID is an id of n hex digits. crypto/rand never fails.
 func hexID(n int) string {
 	b := make([]byte, (n+1)/2)

@@ -76,6 +76,7 @@ type Settings struct {
 	// ConfirmationQuota is how many confirmation messages are sent per 10 minutes; 200 if zero. The rest is not sent.
 	ConfirmationQuota int
 
+	CreateDuration  time.Duration // 6 minutes if zero: a guess
 	EnlargeDuration time.Duration // 4 minutes if zero
 	ResizeDuration  time.Duration // 10 minutes if zero
 	RetryInterval   time.Duration // between attempts to deliver; 1 minute if zero
@@ -90,7 +91,7 @@ func (s *Settings) setDefaults() {
 		}
 	}
 	for p, v := range map[*time.Duration]time.Duration{
-		&s.EnlargeDuration: 4 * time.Minute, &s.ResizeDuration: 10 * time.Minute,
+		&s.CreateDuration: 6 * time.Minute, &s.EnlargeDuration: 4 * time.Minute, &s.ResizeDuration: 10 * time.Minute,
 		&s.RetryInterval: time.Minute, &s.DeliveryTimeout: 5 * time.Second,
 	} {
 		if *p == 0 {

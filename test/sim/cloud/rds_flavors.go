@@ -114,15 +114,66 @@ func (c *Cloud) flavorStatus(code, zone string) string {
 	return FlavorNormal
 }
 
-func (c *Cloud) listFlavors(q *call) reply {
-	engine, query := "", q.URL.Query()
+// engineByName ignores the case; it is empty for an unknown engine.
+func engineByName(name string) string {
 	for _, e := range []string{"MySQL", "PostgreSQL", "SQLServer"} {
-		if strings.EqualFold(e, q.PathValue("engine")) {
-			engine = e
+		if strings.EqualFold(e, name) {
+			return e
 		}
 	}
+	return ""
+}
+
+func noEngine() reply {
+	return rdsError(http.StatusBadRequest, "DBS.200040", "The DB engine or version is not supported.")
+}
+
+// engineVersions are the versions of all flavors of an engine, without order.
+func (c *Cloud) engineVersions(engine string) []string {
+	var versions []string
+	for i := range c.flavors {
+		for mode := range c.flavors[i].Codes {
+			if c.flavors[i].Engine == engine {
+				versions = append(versions, c.flavors[i].versions(mode)...)
+			}
+		}
+	}
+	slices.Sort(versions)
+	return slices.Compact(versions)
+}
+
+// listDatastores: RDS api, querying_version_information_about_a_db_engine.rst.
+func (c *Cloud) listDatastores(q *call) reply {
+	engine, rows := engineByName(q.PathValue("engine")), []fields{}
 	if engine == "" {
-		return rdsError(http.StatusBadRequest, "DBS.200040", "The DB engine or version is not supported.")
+		return noEngine()
+	}
+	for _, v := range c.engineVersions(engine) {
+		rows = append(rows, fields{"id": flavorID(engine + v), "name": v})
+	}
+	return jsonReply(http.StatusOK, fields{"dataStores": rows})
+}
+
+// listStorageTypes: RDS api, querying_the_storage_type_of_a_database.rst.
+func (c *Cloud) listStorageTypes(q *call) reply {
+	engine := engineByName(q.PathValue("engine"))
+	if engine == "" || !slices.Contains(c.engineVersions(engine), q.URL.Query().Get("version_name")) {
+		return noEngine()
+	}
+	zones, rows := map[string]string{}, []fields{}
+	for _, z := range c.Zones() {
+		zones[z] = FlavorNormal
+	}
+	for _, name := range []string{"CLOUDSSD", "ESSD"} {
+		rows = append(rows, fields{"name": name, "az_status": zones, "support_compute_group_type": []string{"normal", "dedicated"}})
+	}
+	return jsonReply(http.StatusOK, fields{"storage_type": rows})
+}
+
+func (c *Cloud) listFlavors(q *call) reply {
+	engine, query := engineByName(q.PathValue("engine")), q.URL.Query()
+	if engine == "" {
+		return noEngine()
 	}
 	rows := []fields{}
 	for i := range c.flavors {

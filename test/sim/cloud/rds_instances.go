@@ -11,6 +11,7 @@ import (
 
 // Statuses of an instance. RDS api: querying_db_instances.rst; STORAGE FULL from the umn.
 const (
+	StatusBuild       = "BUILD"
 	StatusActive      = "ACTIVE"
 	StatusModifying   = "MODIFYING"
 	StatusStorageFull = "STORAGE FULL"
@@ -66,6 +67,7 @@ type instance struct {
 	Instance
 	samples []sample
 	busy    bool // a job is running
+	tags    []tag
 }
 
 // sample is the raw data of one interval.
@@ -123,7 +125,7 @@ func (c *Cloud) AddInstance(in Instance) (Instance, error) {
 	fill(&in.Status, StatusActive)
 	fill(&in.Engine, f.Engine)
 	fill(&in.Version, versions[len(versions)-1])
-	fill(&in.Type, map[string]string{"single": "Single", "ha": "Ha", "replica": "Replica"}[mode])
+	fill(&in.Type, typeOfMode(mode))
 	fill(&in.VolumeType, "CLOUDSSD")
 	if in.Created.IsZero() {
 		in.Created = now
@@ -214,10 +216,7 @@ func (c *Cloud) SetWorkload(id string, w Workload) error {
 func (c *Cloud) RemoveInstance(id string) bool {
 	c.lock()
 	defer c.mu.Unlock()
-	before := len(c.instances)
-	c.instances = slices.DeleteFunc(c.instances, func(in *instance) bool { return in.ID == id })
-	c.jobs = slices.DeleteFunc(c.jobs, func(j *job) bool { return j.instance == id })
-	return len(c.instances) < before
+	return c.removeInstance(id)
 }
 
 // updateFull turns the instance read-only and back. RDS umn: scaling_up_storage_space.rst, the same for all engines.
@@ -234,7 +233,7 @@ func (c *Cloud) updateFull(in *instance) {
 
 func (c *Cloud) status(in *instance) string {
 	switch {
-	case in.busy:
+	case in.busy && in.Status != StatusBuild:
 		return StatusModifying
 	case in.Status == StatusActive && in.ReadOnly && !c.settings.HideStorageFull:
 		return StatusStorageFull

@@ -129,7 +129,7 @@ func (c *Cloud) startEnlarge(in *instance, size int, now time.Time) string {
 func (c *Cloud) startJob(in *instance, name string, d time.Duration, now time.Time, finish func(*Instance)) string {
 	in.busy = true
 	j := &job{
-		id: hexID(8) + "-" + hexID(4) + "-" + hexID(4) + "-" + hexID(4) + "-" + hexID(12), name: name, instance: in.ID,
+		id: newUUID(), name: name, instance: in.ID,
 		status: jobRunning, created: now, end: now.Add(c.span(d)), finish: finish,
 	}
 	c.jobs = append(c.jobs, j)

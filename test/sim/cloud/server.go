@@ -71,6 +71,7 @@ func (c *Cloud) apiOperations() []operation {
 	ops := c.iamOperations()
 	ops = append(ops, c.smnOperations()...)
 	ops = append(ops, c.cesOperations()...)
+	ops = append(ops, c.computeOperations()...)
 	return append(ops, c.rdsOperations()...)
 }
 

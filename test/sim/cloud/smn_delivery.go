@@ -8,7 +8,6 @@ import (
 	"crypto/rsa"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -103,40 +102,6 @@ func (c *Cloud) dropQueued(match func(*message) bool) {
 		m.State = Dropped
 		return true
 	})
-}
-
-// publish sends a notification to the confirmed subscriptions of a topic; all get the same message id.
-func (c *Cloud) publish(urn, subject, text string, now time.Time) string {
-	id := hexID(32)
-	for _, s := range c.subscriptions {
-		if s.TopicURN == urn && s.Status == Confirmed {
-			c.send(s, Envelope{
-				Type: TypeNotification, MessageID: id, Subject: subject, Message: text, UnsubscribeURL: c.unsubscribeURL(s),
-			}, now)
-		}
-	}
-	return id
-}
-
-// Publish sends a message to the confirmed subscriptions of a topic and returns the message id.
-func (c *Cloud) Publish(topicURN, subject, text string) (messageID string, err error) {
-	now := c.lock()
-	defer c.mu.Unlock()
-	if c.topic(topicURN) == nil {
-		return "", fmt.Errorf("publish to %s: %w", topicURN, errors.New("no such topic"))
-	}
-	return c.publish(topicURN, subject, text, now), nil
-}
-
-func (c *Cloud) publishCall(q *call, t *topic) reply {
-	var in struct {
-		Subject string `json:"subject"`
-		Message string `json:"message"`
-	}
-	if err := q.decode(&in); err != nil || in.Message == "" || len(in.Message) > 256<<10 || len([]rune(in.Subject)) > 512 {
-		return smnError(http.StatusBadRequest, "0010", "The message is empty or too long, or the subject is too long")
-	}
-	return jsonReply(http.StatusOK, fields{"request_id": hexID(32), "message_id": c.publish(t.URN, in.Subject, in.Message, q.now)})
 }
 
 func deliveryTransport() http.RoundTripper {

@@ -126,3 +126,28 @@ func TestConfirmationLinkEndsAfter48Hours(t *testing.T) {
 		t.Errorf("after 48 hours: %d", status)
 	}
 }
+
+func TestMessageStructureHasATextForEachProtocol(t *testing.T) {
+	w, e := start(t, Options{}), receive(t)
+	topic := w.subscribed(e)
+	publish := func(want int, structure string) map[string]any {
+		return w.call(want, "smn", "POST", "/topics/"+topic+"/publish", map[string]any{
+			"subject": "s", "message": "of the lowest rank", "message_structure": structure,
+		})
+	}
+	publish(200, `{"default": "any", "http": "own"}`)
+	publish(200, `{"default": "any", "email": "other"}`)
+	w.step()
+	texts := map[string]bool{} // in any order
+	for _, m := range e.messages() {
+		texts[m.Message] = true
+	}
+	if len(texts) != 2 || !texts["own"] || !texts["any"] {
+		t.Error(texts)
+	}
+	for _, bad := range []string{"", "text", `{"http": "own"}`, `{"default": 1}`} {
+		if out := publish(400, bad); out["code"] != "SMN.0021" {
+			t.Error(bad, out)
+		}
+	}
+}

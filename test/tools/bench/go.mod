@@ -2,6 +2,8 @@ module github.com/mcsps/rds-autopilot/test/tools/bench
 
 go 1.26.0
 
+toolchain go1.26.8
+
 tool golang.org/x/perf/cmd/benchstat
 
 require (

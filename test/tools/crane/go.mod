@@ -2,6 +2,8 @@ module github.com/mcsps/rds-autopilot/test/tools/crane
 
 go 1.26.0
 
+toolchain go1.26.8
+
 tool github.com/google/go-containerregistry/cmd/crane
 
 require (

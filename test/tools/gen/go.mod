@@ -2,6 +2,8 @@ module github.com/mcsps/rds-autopilot/test/tools/gen
 
 go 1.26.0
 
+toolchain go1.26.8
+
 tool sigs.k8s.io/controller-tools/cmd/controller-gen
 
 require (

@@ -2,6 +2,8 @@ module github.com/mcsps/rds-autopilot/test/tools/helm-unittest
 
 go 1.26.0
 
+toolchain go1.26.8
+
 tool github.com/helm-unittest/helm-unittest/cmd/helm-unittest
 
 require (

@@ -2,6 +2,8 @@ module github.com/mcsps/rds-autopilot/test/tools/helm
 
 go 1.26.0
 
+toolchain go1.26.8
+
 tool helm.sh/helm/v4/cmd/helm
 
 require (

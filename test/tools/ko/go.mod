@@ -2,6 +2,8 @@ module github.com/mcsps/rds-autopilot/test/tools/ko
 
 go 1.26.3
 
+toolchain go1.26.8
+
 tool github.com/google/ko
 
 require (

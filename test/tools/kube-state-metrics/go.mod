@@ -2,6 +2,8 @@ module github.com/mcsps/rds-autopilot/test/tools/kube-state-metrics
 
 go 1.26.0
 
+toolchain go1.26.8
+
 tool k8s.io/kube-state-metrics/v2
 
 require (

@@ -2,6 +2,8 @@ module github.com/mcsps/rds-autopilot/test/tools/kubectl
 
 go 1.26.0
 
+toolchain go1.26.8
+
 replace (
 	k8s.io/api => k8s.io/api v0.36.3
 	k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.36.3

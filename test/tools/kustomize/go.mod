@@ -2,6 +2,8 @@ module github.com/mcsps/rds-autopilot/test/tools/kustomize
 
 go 1.26.0
 
+toolchain go1.26.8
+
 tool sigs.k8s.io/kustomize/kustomize/v5
 
 require (

@@ -86,6 +86,10 @@ type Status struct {
 	// that storage had to go first.
 	// +optional
 	Overtaken *Intent `json:"overtaken,omitempty"`
+	// used is the used space of the volume as the last sweeps read it. A sweep stores a new value if it differs by 1 % of
+	// the volume, or if the stored one is older than 30 minutes.
+	// +optional
+	Used *UsedSpace `json:"used,omitempty"`
 	// overThresholdSince is since when every value read of the used space was at or over the threshold. A lower value
 	// clears it, and a growth of the volume restarts it. A failed read does not change it.
 	// +optional
@@ -99,6 +103,11 @@ type Status struct {
 	// deferred is a flavor change that waits for the window.
 	// +optional
 	Deferred *Deferred `json:"deferred,omitempty"`
+	// held lists the changes that an alarm needs and that are not made, at most one of each kind.
+	// +listType=map
+	// +listMapKey=kind
+	// +optional
+	Held []Held `json:"held,omitempty"`
 	// changes lists the changes that have ended, newest first: the last 2 of kind Volume and the last 10 of kind
 	// Flavor.
 	// +kubebuilder:validation:MaxItems=12
@@ -133,6 +142,14 @@ const (
 	SwitchOn  Switch = "On"
 	SwitchOff Switch = "Off"
 )
+
+// UsedSpace is a measurement of the used space of a volume.
+type UsedSpace struct {
+	// gb is the used space in GB, with one decimal.
+	GB string `json:"gb"`
+	// time is that of the datapoint in Cloud Eye.
+	Time metav1.Time `json:"time"`
+}
 
 // Summary holds the texts of the columns of kubectl get. Programs should read changes and decisions instead.
 type Summary struct {
@@ -325,6 +342,16 @@ type Deferred struct {
 	FirstTime metav1.Time `json:"firstTime"`
 	// lastTime is the time of the last deferral. The change expires 7 days later.
 	LastTime metav1.Time `json:"lastTime"`
+}
+
+// Held is a change that an alarm needs and that is not made.
+type Held struct {
+	// kind is Volume or Flavor.
+	Kind ChangeKind `json:"kind"`
+	// reason is the last reason that prevented it, as in decisions. AlarmInForce and ChangePending mean that nothing has.
+	Reason string `json:"reason"`
+	// sinceTime is when a check first found the need, or when the last change of that kind was completed.
+	SinceTime metav1.Time `json:"sinceTime"`
 }
 
 // Author is the origin of a change.

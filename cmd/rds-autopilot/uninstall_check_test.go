@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/apiserver"
+)
+
+// TestUninstallCheckNamesWhatStillNeedsTheService runs on a real API server, with the variable that the chart sets.
+func TestUninstallCheckNamesWhatStillNeedsTheService(t *testing.T) {
+	t.Parallel()
+	kube := shared.Cluster(t)
+	here, there := kube.Namespace(t), kube.Namespace(t)
+	admin, err := dynamic.NewForConfig(kube.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := func(namespace, name string, finalizers ...any) {
+		t.Helper()
+		object := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": v1alpha1.GroupVersion().String(), "kind": v1alpha1.Kind,
+			"metadata": map[string]any{"name": name, "finalizers": finalizers}, "spec": map[string]any{"mode": "Off"},
+		}}
+		autopilots := admin.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).Namespace(namespace)
+		if _, err := autopilots.Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := apiserver.WriteKubeconfig(kubeconfig, kube.Config()); err != nil {
+		t.Fatal(err)
+	}
+	check := func(code int, namespaces string) string {
+		t.Helper()
+		var out, errs bytes.Buffer
+		env := environment("RDS_AUTOPILOT_WATCH_NAMESPACES=" + namespaces)
+		if got := run(t.Context(), []string{"uninstall-check", "--kubeconfig", kubeconfig}, env, nil, &out, &errs); got != code || errs.Len() > 0 {
+			t.Errorf("%s: exit code %d, want %d: %s%s", namespaces, got, code, &out, &errs)
+		}
+		return out.String()
+	}
+
+	create(here, "released")
+	create(here, "of-others", "example.com/other")
+	if text := check(exitOK, here); !strings.Contains(text, "can be uninstalled") {
+		t.Errorf("it says %s", text)
+	}
+	create(here, "armed", v1alpha1.Finalizer)
+	if text := check(exitError, here+","+there); !strings.Contains(text, "1 RdsAutopilots have topics") || !strings.Contains(text, " "+here+"/armed\n") ||
+		!strings.Contains(text, "RDS_AUTOPILOT_MODE=Off") || !strings.Contains(text, "--no-hooks") {
+		t.Errorf("it says %s", text)
+	}
+	check(exitOK, there)
+	for i := range 11 {
+		create(there, fmt.Sprintf("armed-%02d", i), v1alpha1.Finalizer)
+	}
+	if text := check(exitError, there); !strings.Contains(text, "armed-09 and 1 more\n") || strings.Contains(text, "armed-10") {
+		t.Errorf("it says %s", text)
+	}
+	check(exitError, "")
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package k8s
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// hold holds a claim until end, and says what it ended with.
+func hold(t *testing.T, c *Cluster, own Claim) (ended chan error, end context.CancelFunc) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended = make(chan error, 1)
+	go func() { ended <- c.WithClaim(ctx, own, func(ctx context.Context) { <-ctx.Done() }) }()
+	synctest.Wait()
+	return ended, cancel
+}
+
+func TestAnotherInstallationOverTheSameNamespacesIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newLeases(t).client(t)
+		defer c.Close()
+		ours := Claim{Release: "a/rds-autopilot", PublicURL: "https://a.example/smn", Namespaces: []string{"shop", "billing"}}
+		ended, end := hold(t, c, ours)
+		time.Sleep(time.Hour)
+		for name, tc := range map[string]struct {
+			claim   Claim
+			refused bool
+		}{
+			"over all namespaces":          {Claim{Release: "b/rds-autopilot"}, true},
+			"over one of them":             {Claim{Release: "b/rds-autopilot", Namespaces: []string{"other", "shop"}}, true},
+			"in the same namespace":        {Claim{Release: "a/second", Namespaces: []string{"shop"}}, true},
+			"over others":                  {Claim{Release: "b/rds-autopilot", Namespaces: []string{"other"}}, false},
+			"a replica with its new URL":   {Claim{Release: "a/rds-autopilot", PublicURL: "https://new.example/smn"}, false},
+			"a replica after a restart":    {ours, false},
+			"a replica over one namespace": {Claim{Release: "a/rds-autopilot", Namespaces: []string{"shop"}}, false},
+		} {
+			err := c.CheckClaim(t.Context(), tc.claim)
+			if claimed, refused := errors.AsType[*ClaimedError](err); refused != tc.refused || err != nil && claimed == nil {
+				t.Errorf("%s: %v", name, err)
+			} else if refused && (!strings.Contains(err.Error(), "a/rds-autopilot") || !strings.Contains(err.Error(), "https://a.example/smn") || !strings.Contains(err.Error(), "shop, billing")) {
+				t.Errorf("%s: it does not say who: %v", name, err)
+			}
+		}
+		end()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		time.Sleep(claimDuration)
+		if err := c.CheckClaim(t.Context(), Claim{Release: "b/rds-autopilot"}); err != nil {
+			t.Errorf("after the first one was removed: %v", err)
+		}
+	})
+}
+
+func TestOneOfTwoInstallationsThatStartTogetherEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newLeases(t)
+		c, _ := server.client(t)
+		defer c.Close()
+		other, _ := server.client(t)
+		defer other.Close()
+		ended := make(chan error, 2)
+		ctx, cancel := context.WithCancel(t.Context())
+		for release, cluster := range map[string]*Cluster{"a/rds-autopilot": c, "b/rds-autopilot": other} {
+			go func() {
+				ended <- cluster.WithClaim(ctx, Claim{Release: release}, func(ctx context.Context) { <-ctx.Done() })
+			}()
+		}
+		time.Sleep(time.Minute)
+		select {
+		case err := <-ended:
+			if _, claimed := errors.AsType[*ClaimedError](err); !claimed {
+				t.Errorf("the first to end was not refused: %v", err)
+			}
+		default:
+			t.Error("both work")
+		}
+		time.Sleep(time.Hour)
+		if len(ended) > 0 {
+			t.Errorf("the other one ended too: %v", <-ended)
+		}
+		cancel()
+		synctest.Wait()
+		for range len(ended) {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// While the API server is away, the leader keeps working: its own lease decides whether it leads.
+func TestAClaimThatCannotBeRenewedDoesNotEndTheWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, cut := newLeases(t).client(t)
+		defer c.Close()
+		cut()
+		ended, end := hold(t, c, Claim{Release: "a/rds-autopilot"})
+		time.Sleep(time.Hour)
+		if len(ended) > 0 {
+			t.Errorf("it ended with %v", <-ended)
+		}
+		end()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}

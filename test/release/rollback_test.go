@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
+	"github.com/mcsps/rds-autopilot/test/world"
+)
+
+// laterChart is the chart of a later version, whose definition has the field status.later.
+func laterChart(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "chart")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "deploy", "chart"))); err != nil {
+		t.Fatal(err)
+	}
+	change := func(name string, edit func(fields map[string]any)) {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fields map[string]any
+		if err := yaml.Unmarshal(text, &fields); err != nil {
+			t.Fatal(err)
+		}
+		edit(fields)
+		if text, err = yaml.Marshal(fields); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change("Chart.yaml", func(fields map[string]any) { fields["version"], fields["appVersion"] = "9.0.0", "v9.0.0" })
+	change("files/rdsautopilots.yaml", func(fields map[string]any) {
+		const key = "autopilot.otc.mcsps.de/fields"
+		annotations := fields["metadata"].(map[string]any)["annotations"].(map[string]any)
+		n, err := strconv.Atoi(annotations[key].(string))
+		if err != nil {
+			t.Fatal(err)
+		}
+		annotations[key] = strconv.Itoa(n + 1)
+		version := fields["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
+		schema := version["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
+		status := schema["properties"].(map[string]any)["status"].(map[string]any)
+		status["properties"].(map[string]any)["later"] = map[string]any{"type": "string"}
+	})
+	return dir
+}
+
+// TestRollbackKeepsTheNewerDefinition goes to a later version, back and there again. The version of this checkout is the older
+// one: it reads and writes objects that have a field it does not know.
+func TestRollbackKeepsTheNewerDefinition(t *testing.T) {
+	r := newRelease(t)
+	r.removeDefinition()
+	later := laterChart(t)
+	r.helm("install", own, "deploy/chart", "--values", r.values, "--set", "crds.guard=false,rbac.admissionPolicy=true") // as versions before the guard
+	r.helm("upgrade", own, later, "--values", r.values, "--set", "rbac.admissionPolicy=true")
+	db := database(t, r.w, "shop", "my-rds", false)
+	err := world.Eventually(within(t), "the definition is served", func(context.Context) (bool, error) {
+		err := db.CreateAutopilot(within(t), `{}`)
+		return err == nil, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	autopilots := r.admin.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).Namespace("shop")
+	err = world.Eventually(within(t), "the later version writes its field", func(ctx context.Context) (bool, error) {
+		stored, err := autopilots.Patch(ctx, "my-rds", types.MergePatchType, []byte(`{"status":{"later":"kept"}}`), metav1.PatchOptions{}, "status")
+		return err == nil && laterOf(stored) == "kept", err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	text := refused(t, command(t, r.helmEnv(), tool(t, "helm"), "--namespace", own, "rollback", own, "1"))
+	if !strings.Contains(text, "The newer definition stays") {
+		t.Errorf("helm rollback says %s", text)
+	}
+	if !r.definitionHas("later:") {
+		t.Error("helm rollback has replaced the definition by the older one")
+	}
+	deployments := r.admin.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).Namespace(own)
+	deployment, err := deployments.Get(within(t), own, metav1.GetOptions{})
+	if err != nil || deployment.GetLabels()["app.kubernetes.io/version"] == "v9.0.0" {
+		t.Errorf("the Deployment is still the later version's: %v", err)
+	}
+
+	older := r.serve() // under the policy that limits it to two fields
+	if _, err := db.WaitAutopilot(within(t), "the older version arms it", world.Armed); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.SetWorkload(simcloud.Workload{UsedGB: 33}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.WaitRds(within(t), "the older version grows it", func(rds *otcv1.Rds) bool { return rds.Spec.VolumeSize == 50 }); err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.WaitAutopilot(within(t), "the older version records it", func(a *v1alpha1.RdsAutopilot) bool { return len(a.Status.Changes) > 0 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop(t, older)
+
+	r.helm("upgrade", own, later, "--values", r.values)
+	stored, err := autopilots.Get(within(t), "my-rds", metav1.GetOptions{})
+	if err != nil || laterOf(stored) != "kept" {
+		t.Errorf("the later version reads %q again, %v", laterOf(stored), err)
+	}
+}
+
+func laterOf(a *unstructured.Unstructured) string {
+	if a == nil {
+		return ""
+	}
+	text, _, _ := unstructured.NestedString(a.Object, "status", "later")
+	return text
+}
