@@ -141,6 +141,10 @@ func setContested(s *v1alpha1.Status, c Case, v Verdict) {
 	if last != nil && last.Status == metav1.ConditionTrue && last.ObservedGeneration == c.Generation && c.contestLasts(Reason(last.Reason)) {
 		return
 	}
+	if ours, ok := c.restoredFlavor(); ok {
+		SetCondition(s, v1alpha1.ConditionContested, true, string(ReasonContested), c.contestText(ours), c.Generation, c.Now)
+		return
+	}
 	SetCondition(s, v1alpha1.ConditionContested, false, "Uncontested", "No other writer reverts the autopilot's changes", c.Generation, c.Now)
 }
 

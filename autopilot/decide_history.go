@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/mcsps/rds-autopilot/flavors"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -129,7 +131,31 @@ func (c Case) checkContest(d Decision) Decision {
 	if !ok {
 		return Decision{}
 	}
-	return d.decline(ReasonContested, contestKept-c.Now.Sub(at), "%s replaced flavor %s by %s. The flavor stays for 7 days unless the spec changes", c.otherWriter(), ours.To, c.Wanted.Flavor)
+	return d.decline(ReasonContested, contestKept-c.Now.Sub(at), "%s", c.contestText(ours))
+}
+
+func (c Case) contestText(ours v1alpha1.Change) string {
+	return fmt.Sprintf("%s replaced flavor %s by %s. The flavor stays for 7 days unless the spec changes", c.otherWriter(), ours.To, c.Wanted.Flavor)
+}
+
+// restoredFlavor returns our last change if another writer has restored the flavor from before it. The operator then
+// makes the database smaller, although no alarm is in force. This needs no catalogue, because the flavor is the same.
+func (c Case) restoredFlavor() (v1alpha1.Change, bool) {
+	_, ours, ok := c.contest()
+	return ours, ok && c.Wanted.Flavor == ours.From
+}
+
+// NeedsWriter reports whether the next decision or condition names the writer that reverted our last change of that
+// kind. The caller then reads its field manager.
+func (c Case) NeedsWriter(kind v1alpha1.ChangeKind) bool {
+	if c.NoRds || c.OtherWriter != "" {
+		return false
+	}
+	if len(c.Alarms) > 0 {
+		return c.IsReverted(kind)
+	}
+	_, restored := c.restoredFlavor()
+	return restored && kind == v1alpha1.KindFlavor && !meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionContested)
 }
 
 // contest returns our change that another writer replaced by a smaller flavor within a day, and when a check first

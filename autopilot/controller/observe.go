@@ -220,7 +220,7 @@ func ruleDimension(c autopilot.Case, m v1alpha1.Metric) string {
 // readWriters adds the field manager that has changed our size or flavor, if someone has.
 func (r *round) readWriters(ctx context.Context, c *autopilot.Case) (err error) {
 	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindVolume, v1alpha1.KindFlavor} {
-		if !c.NoRds && len(c.Alarms) > 0 && c.OtherWriter == "" && c.IsReverted(kind) {
+		if c.NeedsWriter(kind) {
 			var readErr error
 			c.OtherWriter, readErr = r.FieldManagers.Writer(ctx, r.target, kind)
 			err = errors.Join(err, readErr)
