@@ -79,6 +79,8 @@ func checkBlock(t *testing.T, block map[string]any, values map[string]any) (kind
 		return "manifest", dryRun(t, block)
 	case spec["ignoreDifferences"] != nil:
 		return "Argo CD", ignored(t, spec["ignoreDifferences"])
+	case spec["ignore"] != nil:
+		return "Flux", ignored(t, spec["ignore"])
 	case spec != nil:
 		return "part of an Rds", dryRun(t, map[string]any{"apiVersion": "otc.mcsps.de/v1alpha1", "kind": "Rds", "spec": spec})
 	case block["data"] != nil:
@@ -124,18 +126,22 @@ func ignored(t *testing.T, differences any) error {
 	t.Helper()
 	for _, d := range differences.([]any) {
 		difference := d.(map[string]any)
+		paths, _ := difference["paths"].([]any)
+		if target, ok := difference["target"].(map[string]any); ok { // of Flux; the rest is of Argo CD
+			difference = target
+		}
 		fields, err := kindSchema(t, fmt.Sprint(difference["group"]), fmt.Sprint(difference["kind"]))
 		if err != nil {
 			return err
 		}
 		pointers, _ := difference["jsonPointers"].([]any)
 		expressions, _ := difference["jqPathExpressions"].([]any)
-		for _, p := range slices.Concat(pointers, expressions) {
+		for _, p := range slices.Concat(paths, pointers, expressions) {
 			if !hasField(fields, strings.FieldsFunc(fmt.Sprint(p), func(r rune) bool { return r == '/' || r == '.' })) {
 				return fmt.Errorf("there is no field %s", p)
 			}
 		}
-		if len(pointers)+len(expressions) == 0 {
+		if len(paths)+len(pointers)+len(expressions) == 0 {
 			return fmt.Errorf("%s names no field", difference["kind"])
 		}
 	}
