@@ -169,13 +169,14 @@ install-manifests: .cache/bin/helm generate-code ## Render deploy/install.yaml a
 DIGEST_KEY := autopilot.otc.mcsps.de/image-digest
 
 .PHONY: release-files
-release-files: .cache/bin/helm ## Write chart, install.yaml and checksums of VERSION to dist. Both name the image by its DIGEST
+release-files: .cache/bin/helm ## Write chart, install.yaml and checksums of VERSION to dist. Both name IMAGE by its DIGEST
 	@[[ "$(DIGEST)" =~ ^sha256:[0-9a-f]{64}$$ ]] || { echo "DIGEST is required: the digest of the image, sha256:…"; exit 1; }
 	@rm -rf dist .cache/release && mkdir -p dist .cache && cp -r deploy/chart .cache/release
 	@sed 's|^  $(DIGEST_KEY): ""$$|  $(DIGEST_KEY): $(DIGEST)|' deploy/chart/Chart.yaml > .cache/release/Chart.yaml
+	@sed 's|^  repository: .*|  repository: $(IMAGE)|' deploy/chart/values.yaml > .cache/release/values.yaml
 	@.cache/bin/helm package .cache/release --version $(VERSION:v%=%) --app-version $(VERSION) --destination dist
 	@{ cat deploy/namespace.yaml; $(call RENDER,dist/rds-autopilot-$(VERSION:v%=%).tgz); } > dist/install.yaml
-	@cp deploy/crds/rds.yaml dist/
+	@cp deploy/crds/rds.yaml deploy/namespace.yaml dist/
 	@cd dist && sha256sum -- * > checksums.txt
 
 .PHONY: release-notes
