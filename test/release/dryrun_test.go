@@ -145,6 +145,7 @@ func TestTheReleaseIsInstalledWithoutAClone(t *testing.T) {
 	})
 	t.Run("the service out of its image", func(t *testing.T) {
 		r := newReleaseIn(t, startWorldOf(t, filepath.Join(pull(t, image), "ko-app", "rds-autopilot")))
+		r.removeDefinition()
 		r.helm("install", own, "oci://"+at+"/charts/rds-autopilot", "--version", strings.TrimPrefix(dryRunVersion, "v"), "--values", r.values)
 		deployment, err := r.client.AppsV1().Deployments(own).Get(within(t), own, metav1.GetOptions{})
 		if err != nil || deployment.Spec.Template.Spec.Containers[0].Image != image {
