@@ -39,7 +39,7 @@ func TestDocumentsYAMLNamesFieldsThatExist(t *testing.T) {
 			seen[kind]++
 		}
 	}
-	for _, kind := range []string{"manifest", "part of an Rds", "Argo CD", "health", "Flux", "values", "another chart"} {
+	for _, kind := range []string{"manifest", "part of an Rds", "Argo CD", "health", "Flux", "Kustomization of Flux", "values", "another chart"} {
 		if seen[kind] == 0 {
 			t.Errorf("no document has a block for %q: %v", kind, seen)
 		}
@@ -79,6 +79,8 @@ func checkBlock(t *testing.T, block map[string]any, values map[string]any) (kind
 		return "manifest", dryRun(t, block)
 	case spec["ignoreDifferences"] != nil:
 		return "Argo CD", ignored(t, spec["ignoreDifferences"])
+	case spec["ignore"] != nil:
+		return "Kustomization of Flux", ignoredByFlux(t, spec["ignore"])
 	case spec != nil:
 		return "part of an Rds", dryRun(t, map[string]any{"apiVersion": "otc.mcsps.de/v1alpha1", "kind": "Rds", "spec": spec})
 	case block["data"] != nil:
@@ -140,6 +142,18 @@ func ignored(t *testing.T, differences any) error {
 		}
 	}
 	return nil
+}
+
+// ignoredByFlux checks the rules of a Kustomization of Flux, which have other names than those of Argo CD.
+func ignoredByFlux(t *testing.T, rules any) error {
+	t.Helper()
+	var differences []any
+	for _, r := range rules.([]any) {
+		rule := r.(map[string]any)
+		target, _ := rule["target"].(map[string]any)
+		differences = append(differences, map[string]any{"group": target["group"], "kind": target["kind"], "jsonPointers": rule["paths"]})
+	}
+	return ignored(t, differences)
 }
 
 // customized checks the health scripts of Argo CD for our kinds.
