@@ -134,6 +134,12 @@ func (w *world) must(err error) {
 	}
 }
 
+func (w *world) clock() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
+}
+
 // process starts a controller, as after a restart: it remembers nothing.
 func (w *world) process() *Controller {
 	w.t.Helper()
@@ -146,7 +152,7 @@ func (w *world) process() *Controller {
 		Targets: cluster, Autopilots: cluster, Live: cluster, AutopilotWriter: cluster, StatusWriter: cluster, RdsPatcher: cluster,
 		FieldManagers: cluster, Recorder: w, Instances: cloud{w}, Alarms: cloud{w}, CloudChanger: cloud{w}, Arming: cloud{w},
 		Dimensions: cloud{w}, Orphans: cloud{w}, Allowed: autopilot.Allowed{Apply: v1alpha1.ApplyCloud, Instances: []string{"*/*"}}, Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3,
-		Log: zap.NewNop(), Reg: prometheus.NewRegistry(), Now: func() time.Time { return w.now },
+		Log: zap.NewNop(), Reg: prometheus.NewRegistry(), Now: w.clock,
 	})
 	w.must(cluster.OnTarget(c.TargetChanged))
 	w.must(cluster.OnAutopilot(c.AutopilotChanged))

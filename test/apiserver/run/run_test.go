@@ -14,7 +14,8 @@ import (
 
 func TestCommandGetsAClusterThatEndsWithIt(t *testing.T) {
 	var out, errs bytes.Buffer
-	code, err := run([]string{"sh", "-c", `grep -o "server: https://127.0.0.1:[0-9]*" "$KUBETEST_KUBECONFIG"; echo beside >&2; exit 7`}, &out, &errs)
+	code, err := run([]string{"sh", "-c", `while [ ! -e "$KUBETEST_KUBECONFIG" ]; do sleep 0.05; done
+		grep -o "server: https://127.0.0.1:[0-9]*" "$KUBETEST_KUBECONFIG"; echo beside >&2; exit 7`}, &out, &errs)
 	if code != 7 || err != nil {
 		t.Errorf("exit code %d, %v", code, err)
 	}

@@ -2,6 +2,8 @@ module github.com/mcsps/rds-autopilot/test/tools/flux-apply
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/fluxcd/kustomize-controller/api v1.9.6
 	github.com/fluxcd/pkg/ssa v0.76.2
