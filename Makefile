@@ -65,7 +65,7 @@ test-install: ## Run the tests that need make tools: chart, image, release, aler
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 
 .PHONY: test-browser
-test-browser: servers ## Test the pages in a headless Chromium: console, keyboard, themes, access. Pictures are in .cache/screenshots
+test-browser: ## Test the pages in a headless Chromium: console, keyboard, themes, access. Pictures are in .cache/screenshots
 	@$(if $(CHROMIUM),CHROMIUM=$(CHROMIUM) go test -count=1 ./test/browser,echo "── skipped: the pages in a browser, because Chromium is not installed (Debian: chromium)")
 
 .PHONY: soak

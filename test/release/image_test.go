@@ -118,7 +118,10 @@ func TestTheReleaseBuildsAnImageForTwoPlatforms(t *testing.T) {
 		if got.Architecture != filepath.Base(platform) || !slices.Equal(got.Config.Entrypoint, []string{"/ko-app/rds-autopilot"}) {
 			t.Errorf("%s: %+v", platform, got)
 		}
-		if !slices.ContainsFunc(got.Config.Env, func(e string) bool { return strings.HasPrefix(e, "PATH=") && strings.Contains(e, ":/ko-app") }) {
+		if !slices.ContainsFunc(got.Config.Env, func(e string) bool {
+			path, ok := strings.CutPrefix(e, "PATH=")
+			return ok && slices.Contains(filepath.SplitList(path), "/ko-app")
+		}) {
 			t.Errorf("%s: %q, and so kubectl exec does not find rds-autopilot", platform, got.Config.Env)
 		}
 		for label, want := range map[string]string{

@@ -121,7 +121,7 @@ func (c *controls) instructions(address string) string {
 		line("  Status page    ", "http://"+address+"/")
 	}
 	line("  Simulated cloud", "http://"+address+"/cloud/   fill a disk, forge a message, kill the leader")
-	line("  In a terminal  ", "export KUBECONFIG="+c.world.AdminKubeconfig()+"; kubectl get rds,rap")
+	line("  In a terminal  ", "export KUBECONFIG="+c.world.AdminKubeconfig()+"; kubectl get rds,rap   (with all columns: KUBE=real)")
 	if c.replicas.wanted == 0 {
 		line("\nStart the service in another terminal; its status page is http://" + adminAddr + "/\n")
 		for _, kv := range c.world.Cloud.Env() {
