@@ -60,6 +60,7 @@ test-long: ## Run the long tests: outages, storms, kills, the binary with the ra
 test-install: ## Run the tests that need make tools: chart, image, release, alerts, dashboards, commands of the documents, the SDK's tests
 	@ls .cache/bin/prometheus .cache/bin/kubectl .cache/bin/flux-apply .cache/bin/kube-state-metrics $(INSTALLTOOLS) >/dev/null 2>&1 || echo "── skipped: tests that need helm, kubectl, prometheus or other tools. make tools builds them"
 	@command -v nginx >/dev/null || echo "── skipped: 10,000 messages through nginx, because nginx is not installed (Debian: nginx-light)"
+	@command -v buildah >/dev/null || echo "── skipped: the build of the Dockerfile, because buildah is not installed (Debian: buildah)"
 	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=long GOGC=400; $(RUN) $(call TESTS,$@) -parallel 8 -timeout 60m ./test/release ./test/docs ./test/sim/cloud/acceptance; $(SLOWEST)
 
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)

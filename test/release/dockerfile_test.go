@@ -31,7 +31,16 @@ func newBuilder(t *testing.T) *builder {
 		t.Skip("left out, because buildah is not installed (Debian: buildah)")
 	}
 	dir := t.TempDir()
-	return &builder{t, path, []string{"--root", dir + "/root", "--runroot", dir + "/run", "--storage-driver", "vfs"}}
+	b := &builder{t, path, []string{"--root", dir + "/root", "--runroot", dir + "/run", "--storage-driver", "vfs"}}
+	// Without root, the layers have files of other users, which the end of the test could not remove.
+	t.Cleanup(func() {
+		for _, args := range [][]string{{"rm", "--all"}, {"rmi", "--all", "--force"}} {
+			if out, err := exec.Command(path, append(slices.Clone(b.settings), args...)...).CombinedOutput(); err != nil {
+				t.Errorf("buildah %s: %v: %s", args, err, out)
+			}
+		}
+	})
+	return b
 }
 
 func (b *builder) run(args ...string) string {
