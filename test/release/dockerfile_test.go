@@ -73,8 +73,8 @@ func bases(t *testing.T) (build, final string) {
 	return found[0][1], found[1][1]
 }
 
-// TestTheDockerfileBuildsTheImage replaces both base images by stand-ins and pulls nothing. One has the Go toolchain and the
-// shell of this machine. The other one has only a path, like distroless.
+// TestTheDockerfileBuildsTheImage replaces both base images by stand-ins and pulls nothing. One has the Go toolchain and
+// the shell of this machine. The other one has only a path, like distroless.
 func TestTheDockerfileBuildsTheImage(t *testing.T) {
 	b := newBuilder(t)
 	goEnv := func(name string) string { return strings.TrimSpace(run(t, command(t, nil, "go", "env", name))) }
@@ -82,7 +82,7 @@ func TestTheDockerfileBuildsTheImage(t *testing.T) {
 	run(t, command(t, nil, "go", "mod", "download")) // so that the build finds all modules without a network
 
 	files := []string{toolchain, "/bin/sh"}
-	libraries, _ := exec.CommandContext(t.Context(), "ldd", "/bin/sh").Output() // fails for a static shell, which needs none
+	libraries, _ := exec.CommandContext(t.Context(), "ldd", "/bin/sh").Output() // fails for a static shell
 	files = append(files, regexp.MustCompile(`/\S+`).FindAllString(string(libraries), -1)...)
 	// The two caches replace a proxy and save compilation.
 	b.image("localhost/go", files, "--env", "PATH="+toolchain+"/bin:/bin", "--env", "GOPROXY=off",
@@ -100,11 +100,13 @@ func TestTheDockerfileBuildsTheImage(t *testing.T) {
 	b.run("push", "localhost/rds-autopilot", "dir:"+dir)
 	got, content := unpack(t, dir)
 	config := got.Config
-	if config.User != "65532:65532" || !slices.Equal(config.Entrypoint, []string{"/usr/local/bin/rds-autopilot"}) || !slices.Equal(config.Cmd, []string{"serve"}) {
+	started := slices.Concat(config.Entrypoint, config.Cmd)
+	if config.User != "65532:65532" || !slices.Equal(started, []string{"/usr/local/bin/rds-autopilot", "serve"}) {
 		t.Errorf("it runs %q %q as %q", config.Entrypoint, config.Cmd, config.User)
 	}
 	for label, want := range map[string]string{
-		"version": "v9.8.7", "revision": commit, "licenses": "Apache-2.0", "title": "rds-autopilot", "source": "https://github.com/mcsps/rds-autopilot",
+		"version": "v9.8.7", "revision": commit, "licenses": "Apache-2.0", "title": "rds-autopilot",
+		"source": "https://github.com/mcsps/rds-autopilot",
 	} {
 		if label = "org.opencontainers.image." + label; config.Labels[label] != want {
 			t.Errorf("label %s is %q, want %q", label, config.Labels[label], want)
@@ -121,7 +123,8 @@ func TestTheDockerfileBuildsTheImage(t *testing.T) {
 		t.Errorf("%v, it adds %q to its base, want the binary alone", err, all)
 	}
 	binary := filepath.Join(content, config.Entrypoint[0])
-	if version := run(t, command(t, nil, binary, "version")); !strings.Contains(version, "v9.8.7") || !strings.Contains(version, commit[:7]) {
+	version := run(t, command(t, nil, binary, "version"))
+	if !strings.Contains(version, "v9.8.7") || !strings.Contains(version, commit[:7]) {
 		t.Errorf("it says it is %s", version)
 	}
 }

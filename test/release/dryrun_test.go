@@ -98,8 +98,8 @@ func publish(t *testing.T, at string) {
 	}
 }
 
-// readmeInstall returns the block of the README's section Install that contains a text, for the dry run: with its version,
-// its registry and its place of release files.
+// readmeInstall returns the block of the README's section Install that contains a text. It has the version, the registry
+// and the release files of the dry run.
 func readmeInstall(t *testing.T, text, at, files string) string {
 	t.Helper()
 	readme, err := os.ReadFile(root + "/README.md")
@@ -110,16 +110,19 @@ func readmeInstall(t *testing.T, text, at, files string) string {
 	section, _, _ = strings.Cut(section, "\n## ")
 	for _, m := range regexp.MustCompile("(?ms)^```[a-z]*\n(.*?)^```$").FindAllStringSubmatch(section, -1) {
 		if strings.Contains(m[1], text) {
-			return strings.NewReplacer("oci://ghcr.io/mcsps/", "oci://"+at+"/", "https://github.com/mcsps/rds-autopilot/releases/download/v0.1.0", files,
-				"--version 0.1.0", "--version "+strings.TrimPrefix(dryRunVersion, "v")).Replace(m[1])
+			return strings.NewReplacer(
+				"oci://ghcr.io/mcsps/", "oci://"+at+"/",
+				"https://github.com/mcsps/rds-autopilot/releases/download/v0.1.0", files,
+				"--version 0.1.0", "--version "+strings.TrimPrefix(dryRunVersion, "v"),
+			).Replace(m[1])
 		}
 	}
 	t.Fatalf("the README's section Install has no block with %q", text)
 	return ""
 }
 
-// TestTheReleaseIsInstalledWithoutAClone runs the release workflow as far as it needs no GitHub, then the commands of the
-// README, and then the service out of the image that the chart names.
+// TestTheReleaseIsInstalledWithoutAClone runs the release workflow as far as it needs no GitHub, then the commands of
+// the README, and then the service out of the image that the chart names.
 func TestTheReleaseIsInstalledWithoutAClone(t *testing.T) {
 	for _, name := range []string{"ko", "crane", "helm", "kubectl"} {
 		tool(t, name)
@@ -146,13 +149,15 @@ func TestTheReleaseIsInstalledWithoutAClone(t *testing.T) {
 	t.Run("the service out of its image", func(t *testing.T) {
 		r := newReleaseIn(t, startWorldOf(t, filepath.Join(pull(t, image), "ko-app", "rds-autopilot")))
 		r.removeDefinition()
-		r.helm("install", own, "oci://"+at+"/charts/rds-autopilot", "--version", strings.TrimPrefix(dryRunVersion, "v"), "--values", r.values)
+		r.helm("install", own, "oci://"+at+"/charts/rds-autopilot",
+			"--version", strings.TrimPrefix(dryRunVersion, "v"), "--values", r.values)
 		deployment, err := r.client.AppsV1().Deployments(own).Get(within(t), own, metav1.GetOptions{})
 		if err != nil || deployment.Spec.Template.Spec.Containers[0].Image != image {
 			t.Fatalf("%v, the image is %q, want %q", err, deployment.Spec.Template.Spec.Containers[0].Image, image)
 		}
 		p := r.serve()
-		if _, err := database(t, r.w, "shop", "asked", true).WaitAutopilot(within(t), "it is armed", world.Armed); err != nil {
+		db := database(t, r.w, "shop", "asked", true)
+		if _, err := db.WaitAutopilot(within(t), "it is armed", world.Armed); err != nil {
 			t.Error(err)
 		}
 		stop(t, p)
@@ -169,8 +174,10 @@ func TestTheIssuerOfTheDocumentsIsSet(t *testing.T) {
 	if argument == nil {
 		t.Fatal("docs/operations.md names no issuer for cert-manager")
 	}
-	script := fmt.Sprintf("%s template %s deploy/chart --set publicURL=https://a.example.com/smn,ingress.enabled=true %s", tool(t, "helm"), own, argument[1])
-	if text := run(t, command(t, nil, "bash", "-c", script)); !strings.Contains(text, "cert-manager.io/cluster-issuer: letsencrypt\n") {
+	script := fmt.Sprintf("%s template %s deploy/chart --set publicURL=https://a.example.com/smn,ingress.enabled=true %s",
+		tool(t, "helm"), own, argument[1])
+	text := run(t, command(t, nil, "bash", "-c", script))
+	if !strings.Contains(text, "cert-manager.io/cluster-issuer: letsencrypt\n") {
 		t.Errorf("%s: no such annotation in\n%s", argument[1], text)
 	}
 }
@@ -193,9 +200,9 @@ func emptyCluster(t *testing.T) *apiserver.Cluster {
 // typed runs commands as the administrator of a cluster, in an empty folder.
 func typed(t *testing.T, cluster *apiserver.Cluster, script string) {
 	t.Helper()
-	cmd := command(t, []string{
-		"KUBECONFIG=" + cluster.Kubeconfig(), "HOME=" + t.TempDir(), "PATH=" + filepath.Dir(tool(t, "kubectl")) + ":" + os.Getenv("PATH"),
-	}, "bash", "-euo", "pipefail", "-c", script)
+	path := filepath.Dir(tool(t, "kubectl")) + ":" + os.Getenv("PATH")
+	env := []string{"KUBECONFIG=" + cluster.Kubeconfig(), "HOME=" + t.TempDir(), "PATH=" + path}
+	cmd := command(t, env, "bash", "-euo", "pipefail", "-c", script)
 	cmd.Dir = t.TempDir()
 	t.Logf("%s\n%s", script, run(t, cmd))
 }
@@ -215,18 +222,19 @@ func checkInstalled(t *testing.T, cluster *apiserver.Cluster, image string) {
 	if container.Image != image {
 		t.Errorf("the image is %q, want %q", container.Image, image)
 	}
-	if url := container.Env[0]; url.Name != "RDS_AUTOPILOT_PUBLIC_URL" || url.Value != "https://autopilot.example.com/smn" {
+	url := container.Env[0]
+	if url.Name != "RDS_AUTOPILOT_PUBLIC_URL" || url.Value != "https://autopilot.example.com/smn" {
 		t.Errorf("the public URL is %+v", url)
 	}
 	ingress, err := client.NetworkingV1().Ingresses(own).Get(within(t), own, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tls := ingress.Spec.TLS
-	if len(tls) != 1 || tls[0].SecretName != "rds-autopilot-tls" || !slices.Equal(tls[0].Hosts, []string{"autopilot.example.com"}) {
+	tls, hosts := ingress.Spec.TLS, []string{"autopilot.example.com"}
+	if len(tls) != 1 || tls[0].SecretName != "rds-autopilot-tls" || !slices.Equal(tls[0].Hosts, hosts) {
 		t.Errorf("the Ingress has %+v, want the Secret and the host of the README", tls)
 	}
-	if rules := ingress.Spec.Rules; len(rules) != 1 || rules[0].Host != "autopilot.example.com" {
+	if rules := ingress.Spec.Rules; len(rules) != 1 || rules[0].Host != hosts[0] {
 		t.Errorf("the Ingress has the rules %+v", rules)
 	}
 }
