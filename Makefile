@@ -62,6 +62,15 @@ test-install: ## Run the tests that need make tools: chart, image, release, aler
 	@command -v nginx >/dev/null || echo "── skipped: 10,000 messages through nginx, because nginx is not installed (Debian: nginx-light)"
 	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=long GOGC=400; $(RUN) $(call TESTS,$@) -parallel 8 -timeout 60m ./test/release ./test/docs ./test/sim/cloud/acceptance; $(SLOWEST)
 
+# The pinned versions of Kubernetes, such as 1.28: one for each module of test/apiserver.
+KUBE_VERSIONS = $(shell sed -nE 's|^\tk8s.io/kubernetes v([0-9]+\.[0-9]+)\..*|\1|p' test/apiserver/servers*/go.mod)
+
+.PHONY: test-versions
+test-versions: .cache/bin/helm ## Test chart, CRDs, rights and binary on each of KUBE_VERSIONS (the oldest to the newest)
+	@set -e; export LEVEL=long GOGC=400; for v in $(KUBE_VERSIONS); do echo "── Kubernetes $$v"; export KUBE_VERSION=$$v; \
+	  $(RUN) go test -count=1 -ldflags=-s -timeout 60m -v -run '^(TestInstalledServiceGrowsADatabase|TestTheAPIServerAcceptsEverySetOfValues|TestAdmissionPolicyLimits.*)$$' \
+	  ./test/release; done
+
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 
 .PHONY: test-browser
