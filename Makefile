@@ -64,12 +64,13 @@ test-install: ## Run the tests that need make tools: chart, image, release, aler
 
 # The pinned versions of Kubernetes, such as 1.28: one for each module of test/apiserver.
 KUBE_VERSIONS = $(shell sed -nE 's|^\tk8s.io/kubernetes v([0-9]+\.[0-9]+)\..*|\1|p' test/apiserver/servers*/go.mod)
+SMOKE := '^(TestInstall(edServiceGrowsADatabase|UpgradeOffUninstall)|TestTheAPIServerAcceptsEverySetOfValues|TestAdmissionPolicyLimits.*)$$'
 
 .PHONY: test-versions
-test-versions: .cache/bin/helm ## Test chart, CRDs, rights and binary on each of KUBE_VERSIONS (the oldest to the newest)
-	@set -e; export LEVEL=long GOGC=400; for v in $(KUBE_VERSIONS); do echo "── Kubernetes $$v"; export KUBE_VERSION=$$v; \
-	  $(RUN) go test -count=1 -ldflags=-s -timeout 60m -v -run '^(TestInstalledServiceGrowsADatabase|TestTheAPIServerAcceptsEverySetOfValues|TestAdmissionPolicyLimits.*)$$' \
-	  ./test/release; done
+test-versions: .cache/bin/helm ## Test chart, CRDs, rights and binary on each of KUBE_VERSIONS, the oldest to the newest
+	@set -e; export KUBE_VERSION GOGC=400; for KUBE_VERSION in $(KUBE_VERSIONS); do echo "── Kubernetes $$KUBE_VERSION"; \
+	  $(RUN) go test -count=1 -ldflags=-s -timeout 60m ./k8s ./deploy; \
+	  $(RUN) env LEVEL=long go test -count=1 -ldflags=-s -timeout 60m -v -run $(SMOKE) ./test/release; done
 
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 
