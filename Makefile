@@ -68,9 +68,9 @@ SMOKE := '^(TestInstall(edServiceGrowsADatabase|UpgradeOffUninstall)|TestTheAPIS
 
 .PHONY: test-versions
 test-versions: .cache/bin/helm ## Test chart, CRDs, rights and binary on each of KUBE_VERSIONS, the oldest to the newest
-	@set -e; export KUBE_VERSION GOGC=400; for KUBE_VERSION in $(KUBE_VERSIONS); do echo "── Kubernetes $$KUBE_VERSION"; \
-	  $(RUN) go test -count=1 -ldflags=-s -timeout 60m ./k8s ./deploy; \
-	  $(RUN) env LEVEL=long go test -count=1 -ldflags=-s -timeout 60m -v -run $(SMOKE) ./test/release; done
+	@export KUBE_VERSION GOGC=400; for KUBE_VERSION in $(KUBE_VERSIONS); do echo "── Kubernetes $$KUBE_VERSION"; \
+	  $(RUN) go test -count=1 -ldflags=-s -timeout 60m ./k8s ./deploy || exit 1; \
+	  $(RUN) env LEVEL=long go test -count=1 -ldflags=-s -timeout 60m -v -run $(SMOKE) ./test/release || exit 1; done
 
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 
