@@ -60,6 +60,7 @@ test-long: ## Run the long tests: outages, storms, kills, the binary with the ra
 test-install: ## Run the tests that need make tools: chart, image, release, alerts, dashboards, commands of the documents, the SDK's tests
 	@ls .cache/bin/prometheus .cache/bin/kubectl .cache/bin/flux-apply .cache/bin/kube-state-metrics $(INSTALLTOOLS) >/dev/null 2>&1 || echo "── skipped: tests that need helm, kubectl, prometheus or other tools. make tools builds them"
 	@command -v nginx >/dev/null || echo "── skipped: 10,000 messages through nginx, because nginx is not installed (Debian: nginx-light)"
+	@command -v buildah >/dev/null || echo "── skipped: the build of the Dockerfile, because buildah is not installed (Debian: buildah)"
 	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=long GOGC=400; $(RUN) $(call TESTS,$@) -parallel 8 -timeout 60m ./test/release ./test/docs ./test/sim/cloud/acceptance; $(SLOWEST)
 
 # The pinned versions of Kubernetes, such as 1.28: one for each module of test/apiserver.
@@ -179,13 +180,14 @@ install-manifests: .cache/bin/helm generate-code ## Render deploy/install.yaml a
 DIGEST_KEY := autopilot.otc.mcsps.de/image-digest
 
 .PHONY: release-files
-release-files: .cache/bin/helm ## Write chart, install.yaml and checksums of VERSION to dist. Both name the image by its DIGEST
+release-files: .cache/bin/helm ## Write chart, install.yaml and checksums of VERSION to dist. Both name IMAGE by its DIGEST
 	@[[ "$(DIGEST)" =~ ^sha256:[0-9a-f]{64}$$ ]] || { echo "DIGEST is required: the digest of the image, sha256:…"; exit 1; }
 	@rm -rf dist .cache/release && mkdir -p dist .cache && cp -r deploy/chart .cache/release
 	@sed 's|^  $(DIGEST_KEY): ""$$|  $(DIGEST_KEY): $(DIGEST)|' deploy/chart/Chart.yaml > .cache/release/Chart.yaml
+	@sed 's|^  repository: .*|  repository: $(IMAGE)|' deploy/chart/values.yaml > .cache/release/values.yaml
 	@.cache/bin/helm package .cache/release --version $(VERSION:v%=%) --app-version $(VERSION) --destination dist
 	@{ cat deploy/namespace.yaml; $(call RENDER,dist/rds-autopilot-$(VERSION:v%=%).tgz); } > dist/install.yaml
-	@cp deploy/crds/rds.yaml dist/
+	@cp deploy/crds/rds.yaml deploy/namespace.yaml dist/
 	@cd dist && sha256sum -- * > checksums.txt
 
 .PHONY: release-notes

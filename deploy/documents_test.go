@@ -180,3 +180,19 @@ func TestReadmeIsShort(t *testing.T) {
 		t.Errorf("README.md has %d bytes, more than 4800", size)
 	}
 }
+
+// A release needs a section in CHANGELOG.md. From then on, no page may say that nothing is published.
+func TestDocumentsSayWhatIsPublished(t *testing.T) {
+	released := regexp.MustCompile(`(?m)^## v\d`).MatchString(document(t, "CHANGELOG.md"))
+	for file, text := range map[string]string{
+		"README.md":                "**Nothing is published yet.**",
+		"docs/operations.md":       "**Nothing is published yet**",
+		"docs/first-day.md":        "No image is published yet.",
+		"deploy/chart/Chart.yaml":  "Nothing is published yet.",
+		"deploy/chart/values.yaml": "Nothing is published yet:",
+	} {
+		if says := strings.Contains(document(t, file), text); says == released {
+			t.Errorf("CHANGELOG.md has a released version: %v, and %s says %q: %v", released, file, text, says)
+		}
+	}
+}

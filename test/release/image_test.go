@@ -48,9 +48,36 @@ func registry(t *testing.T) string {
 type image struct {
 	OS, Architecture string
 	Config           struct {
-		Entrypoint, Env []string
-		Labels          map[string]string
+		User                 string
+		Entrypoint, Cmd, Env []string
+		Labels               map[string]string
 	}
+}
+
+// emptyBase makes an image without files for two platforms in a registry, and returns its name.
+func emptyBase(t *testing.T, at string) string {
+	t.Helper()
+	crane := tool(t, "crane")
+	base, layer := at+"/base", filepath.Join(t.TempDir(), "layer.tar")
+	run(t, command(t, nil, "tar", "-cf", layer, "-C", t.TempDir(), "."))
+	index := []string{"index", "append", "--tag", base}
+	for _, platform := range []string{"linux/amd64", "linux/arm64"} {
+		tag := base + ":" + filepath.Base(platform)
+		run(t, command(t, nil, crane, "append", "--new_layer", layer, "--new_tag", tag))
+		run(t, command(t, nil, crane, "mutate", tag, "--set-platform", platform, "--tag", tag))
+		index = append(index, "--manifest", tag)
+	}
+	run(t, command(t, nil, crane, index...))
+	return base
+}
+
+// pull returns a folder with the files of an image for this machine.
+func pull(t *testing.T, reference string) string {
+	t.Helper()
+	dir := t.TempDir()
+	run(t, command(t, nil, tool(t, "crane"), "export", "--platform", "linux/"+runtime.GOARCH, reference, filepath.Join(dir, "image.tar")))
+	run(t, command(t, nil, "tar", "-xf", filepath.Join(dir, "image.tar"), "-C", dir))
+	return dir
 }
 
 // TestTheReleaseBuildsAnImageForTwoPlatforms builds on an empty base, because the real one is in a registry far away.
@@ -60,17 +87,7 @@ func TestTheReleaseBuildsAnImageForTwoPlatforms(t *testing.T) {
 		return run(t, command(t, nil, tool(t, "crane"), args...))
 	}
 	at := registry(t)
-	base, name := at+"/base", at+"/rds-autopilot"
-	layer := filepath.Join(t.TempDir(), "layer.tar")
-	run(t, command(t, nil, "tar", "-cf", layer, "-C", t.TempDir(), "."))
-	index := []string{"index", "append", "--tag", base}
-	for _, platform := range []string{"linux/amd64", "linux/arm64"} {
-		tag := base + ":" + filepath.Base(platform)
-		crane("append", "--new_layer", layer, "--new_tag", tag)
-		crane("mutate", tag, "--set-platform", platform, "--tag", tag)
-		index = append(index, "--manifest", tag)
-	}
-	crane(index...)
+	base, name := emptyBase(t, at), at+"/rds-autopilot"
 
 	commit := strings.Repeat("c", 40)
 	build := command(t, []string{"KO_DEFAULTBASEIMAGE=" + base}, "make", "--no-print-directory", "release-image", "IMAGE="+name, "VERSION=v0.1.0", "COMMIT="+commit)
@@ -120,9 +137,7 @@ func TestTheReleaseBuildsAnImageForTwoPlatforms(t *testing.T) {
 	}
 
 	// The binary of this platform runs, and knows what it is.
-	dir := t.TempDir()
-	crane("export", "--platform", "linux/"+runtime.GOARCH, name+":v0.1.0", filepath.Join(dir, "image.tar"))
-	run(t, command(t, nil, "tar", "-xf", filepath.Join(dir, "image.tar"), "-C", dir))
+	dir := pull(t, name+":v0.1.0")
 	version := run(t, command(t, nil, filepath.Join(dir, "ko-app", "rds-autopilot"), "version"))
 	if !strings.Contains(version, "v0.1.0") || !strings.Contains(version, commit[:7]) {
 		t.Errorf("it says it is %s", version)
@@ -144,7 +159,7 @@ func TestTheReleaseHasItsFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"rds-autopilot-9.8.7.tgz", "install.yaml", "rds.yaml"} {
+	for _, name := range []string{"rds-autopilot-9.8.7.tgz", "install.yaml", "rds.yaml", "namespace.yaml"} {
 		content, err := os.ReadFile(filepath.Join(dist, name))
 		if err != nil {
 			t.Fatal(err)

@@ -32,10 +32,15 @@ type release struct {
 	admin  dynamic.Interface
 }
 
-// newRelease clears the way: a world has the rights already, and Helm takes over nothing that it has not made.
+// newRelease returns a release in a world of its own.
 func newRelease(t *testing.T) *release {
 	t.Helper()
-	w := startWorld(t)
+	return newReleaseIn(t, startWorld(t))
+}
+
+// newReleaseIn clears the way: a world has the rights already, and Helm takes over nothing that it has not made.
+func newReleaseIn(t *testing.T, w *world.World) *release {
+	t.Helper()
 	client, err := kubernetes.NewForConfig(w.Kube.Config())
 	if err != nil {
 		t.Fatal(err)

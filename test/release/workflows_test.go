@@ -48,8 +48,9 @@ type workflow struct {
 		Needs any
 		Uses  string
 		Steps []struct {
-			Run  string
-			With map[string]any
+			ID, Name, Run string
+			Env           map[string]string
+			With          map[string]any
 		}
 	}
 }

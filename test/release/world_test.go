@@ -19,13 +19,19 @@ import (
 	"github.com/mcsps/rds-autopilot/test/world"
 )
 
-// startWorld starts a world of its own for a test, without the service.
+// startWorld starts a world of its own for a test, without the service, and compiles the service.
 func startWorld(t *testing.T) *world.World {
+	t.Helper()
+	return startWorldOf(t, "")
+}
+
+// startWorldOf starts a world for a binary of the service that exists. Empty compiles it.
+func startWorldOf(t *testing.T, binary string) *world.World {
 	t.Helper()
 	level.Long(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	w, err := world.Start(ctx, world.Options{})
+	w, err := world.Start(ctx, world.Options{Binary: binary})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/mcsps/rds-autopilot/test/apiserver"
+	"github.com/mcsps/rds-autopilot/test/world"
+)
+
+const dryRunVersion = "v9.8.7"
+
+// secureRegistry starts a registry on loopback with TLS, which the programs of this test trust. So Helm works as with a
+// public registry, without a flag for plain HTTP.
+func secureRegistry(t *testing.T) string {
+	t.Helper()
+	behind := &url.URL{Scheme: "http", Host: registry(t)}
+	front := httptest.NewTLSServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(behind)
+		r.Out.Host = r.In.Host
+	}})
+	t.Cleanup(front.Close)
+	dir := t.TempDir()
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw})
+	if err := os.WriteFile(filepath.Join(dir, "registry.pem"), certificate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SSL_CERT_DIR", dir) // in addition to the file of the system's authorities
+	return front.Listener.Addr().String()
+}
+
+// The steps of the release workflow that publish image, chart and files. The others need GitHub or its identity.
+var (
+	publishing = []string{"Image", "Files", "Chart"}
+	onGitHub   = []string{"Notes", "Log in", "Sign", "Release"}
+)
+
+// publish runs the commands of the release workflow with a registry of this machine.
+func publish(t *testing.T, at string) {
+	t.Helper()
+	outputs := filepath.Join(t.TempDir(), "outputs")
+	values := map[string]string{}
+	fill := func(text string) string {
+		return regexp.MustCompile(`\$\{\{ (\S+) \}\}`).ReplaceAllStringFunc(text, func(expression string) string {
+			value, ok := values[strings.Trim(expression, "${} ")]
+			if !ok {
+				t.Fatalf("the workflow uses %s, which no step before has set", expression)
+			}
+			return value
+		})
+	}
+	done := 0
+	for _, step := range readWorkflow(t, ".github/workflows/release.yml").Jobs["release"].Steps {
+		if step.Run == "" || slices.Contains(onGitHub, step.Name) {
+			continue
+		}
+		if done == len(publishing) || step.Name != publishing[done] {
+			t.Fatalf("the workflow has the step %q, want %q in this order", step.Name, publishing)
+		}
+		done++
+		env := []string{
+			"REGISTRY=" + at, "VERSION=" + dryRunVersion, "COMMIT=" + strings.Repeat("c", 40), "GITHUB_OUTPUT=" + outputs,
+			"KO_DEFAULTBASEIMAGE=" + at + "/base", "HELM_CONFIG_HOME=" + t.TempDir(), "HELM_CACHE_HOME=" + t.TempDir(),
+		}
+		for name, value := range step.Env {
+			env = append(env, name+"="+fill(value))
+		}
+		run(t, command(t, env, "bash", "-eo", "pipefail", "-c", fill(step.Run)))
+		text, err := os.ReadFile(outputs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+			values["steps."+step.ID+".outputs."+name] = value
+		}
+		if err := os.Truncate(outputs, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if done < len(publishing) {
+		t.Fatalf("the workflow has no step %q", publishing[done])
+	}
+}
+
+// readmeInstall returns the block of the README's section Install that contains a text, for the dry run: with its version,
+// its registry and its place of release files.
+func readmeInstall(t *testing.T, text, at, files string) string {
+	t.Helper()
+	readme, err := os.ReadFile(root + "/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(readme), "\n## Install\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for _, m := range regexp.MustCompile("(?ms)^```[a-z]*\n(.*?)^```$").FindAllStringSubmatch(section, -1) {
+		if strings.Contains(m[1], text) {
+			return strings.NewReplacer("oci://ghcr.io/mcsps/", "oci://"+at+"/", "https://github.com/mcsps/rds-autopilot/releases/download/v0.1.0", files,
+				"--version 0.1.0", "--version "+strings.TrimPrefix(dryRunVersion, "v")).Replace(m[1])
+		}
+	}
+	t.Fatalf("the README's section Install has no block with %q", text)
+	return ""
+}
+
+// TestTheReleaseIsInstalledWithoutAClone runs the release workflow as far as it needs no GitHub, then the commands of the
+// README, and then the service out of the image that the chart names.
+func TestTheReleaseIsInstalledWithoutAClone(t *testing.T) {
+	for _, name := range []string{"ko", "crane", "helm", "kubectl"} {
+		tool(t, name)
+	}
+	at := secureRegistry(t)
+	emptyBase(t, at)
+	dist := filepath.Join(root, "dist")
+	t.Cleanup(func() { _ = os.RemoveAll(dist) })
+	publish(t, at)
+	files := httptest.NewServer(http.FileServer(http.Dir(dist)))
+	t.Cleanup(files.Close)
+
+	image := fmt.Sprintf("%s/rds-autopilot:%s@%s", at, dryRunVersion,
+		strings.TrimSpace(run(t, command(t, nil, tool(t, "crane"), "digest", at+"/rds-autopilot:"+dryRunVersion))))
+	t.Run("the README's commands", func(t *testing.T) {
+		for name, text := range map[string]string{"helm": "helm install", "kubectl": "kubectl apply -f -"} {
+			t.Run(name, func(t *testing.T) {
+				cluster := emptyCluster(t)
+				typed(t, cluster, readmeInstall(t, "namespace.yaml", at, files.URL)+readmeInstall(t, text, at, files.URL))
+				checkInstalled(t, cluster, image)
+			})
+		}
+	})
+	t.Run("the service out of its image", func(t *testing.T) {
+		r := newReleaseIn(t, startWorldOf(t, filepath.Join(pull(t, image), "ko-app", "rds-autopilot")))
+		r.removeDefinition()
+		r.helm("install", own, "oci://"+at+"/charts/rds-autopilot", "--version", strings.TrimPrefix(dryRunVersion, "v"), "--values", r.values)
+		deployment, err := r.client.AppsV1().Deployments(own).Get(within(t), own, metav1.GetOptions{})
+		if err != nil || deployment.Spec.Template.Spec.Containers[0].Image != image {
+			t.Fatalf("%v, the image is %q, want %q", err, deployment.Spec.Template.Spec.Containers[0].Image, image)
+		}
+		p := r.serve()
+		if _, err := database(t, r.w, "shop", "asked", true).WaitAutopilot(within(t), "it is armed", world.Armed); err != nil {
+			t.Error(err)
+		}
+		stop(t, p)
+	})
+}
+
+// TestTheIssuerOfTheDocumentsIsSet types the argument for cert-manager as the page about operations shows it.
+func TestTheIssuerOfTheDocumentsIsSet(t *testing.T) {
+	page, err := os.ReadFile(root + "/docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	argument := regexp.MustCompile("`(--set [^`]*cluster-issuer[^`]*)`").FindSubmatch(page)
+	if argument == nil {
+		t.Fatal("docs/operations.md names no issuer for cert-manager")
+	}
+	script := fmt.Sprintf("%s template %s deploy/chart --set publicURL=https://a.example.com/smn,ingress.enabled=true %s", tool(t, "helm"), own, argument[1])
+	if text := run(t, command(t, nil, "bash", "-c", script)); !strings.Contains(text, "cert-manager.io/cluster-issuer: letsencrypt\n") {
+		t.Errorf("%s: no such annotation in\n%s", argument[1], text)
+	}
+}
+
+// emptyCluster starts a cluster that has nothing of the service.
+func emptyCluster(t *testing.T) *apiserver.Cluster {
+	t.Helper()
+	cluster, err := apiserver.Start(within(t), apiserver.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return cluster
+}
+
+// typed runs commands as the administrator of a cluster, in an empty folder.
+func typed(t *testing.T, cluster *apiserver.Cluster, script string) {
+	t.Helper()
+	cmd := command(t, []string{
+		"KUBECONFIG=" + cluster.Kubeconfig(), "HOME=" + t.TempDir(), "PATH=" + filepath.Dir(tool(t, "kubectl")) + ":" + os.Getenv("PATH"),
+	}, "bash", "-euo", "pipefail", "-c", script)
+	cmd.Dir = t.TempDir()
+	t.Logf("%s\n%s", script, run(t, cmd))
+}
+
+// checkInstalled checks the image, the host of the README and the Secret with its certificate.
+func checkInstalled(t *testing.T, cluster *apiserver.Cluster, image string) {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(cluster.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployment, err := client.AppsV1().Deployments(own).Get(within(t), own, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	container := deployment.Spec.Template.Spec.Containers[0]
+	if container.Image != image {
+		t.Errorf("the image is %q, want %q", container.Image, image)
+	}
+	if url := container.Env[0]; url.Name != "RDS_AUTOPILOT_PUBLIC_URL" || url.Value != "https://autopilot.example.com/smn" {
+		t.Errorf("the public URL is %+v", url)
+	}
+	ingress, err := client.NetworkingV1().Ingresses(own).Get(within(t), own, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tls := ingress.Spec.TLS
+	if len(tls) != 1 || tls[0].SecretName != "rds-autopilot-tls" || !slices.Equal(tls[0].Hosts, []string{"autopilot.example.com"}) {
+		t.Errorf("the Ingress has %+v, want the Secret and the host of the README", tls)
+	}
+	if rules := ingress.Spec.Rules; len(rules) != 1 || rules[0].Host != "autopilot.example.com" {
+		t.Errorf("the Ingress has the rules %+v", rules)
+	}
+}
