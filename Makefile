@@ -63,6 +63,16 @@ test-install: ## Run the tests that need make tools: chart, image, release, aler
 	@command -v buildah >/dev/null || echo "── skipped: the build of the Dockerfile, because buildah is not installed (Debian: buildah)"
 	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=long GOGC=400; $(RUN) $(call TESTS,$@) -parallel 8 -timeout 60m ./test/release ./test/docs ./test/sim/cloud/acceptance; $(SLOWEST)
 
+# The pinned versions of Kubernetes, such as 1.28: one for each module of test/apiserver.
+KUBE_VERSIONS = $(shell sed -nE 's|^\tk8s.io/kubernetes v([0-9]+\.[0-9]+)\..*|\1|p' test/apiserver/servers*/go.mod)
+SMOKE := '^(TestInstall(edServiceGrowsADatabase|UpgradeOffUninstall)|TestTheAPIServerAcceptsEverySetOfValues|TestAdmissionPolicyLimits.*)$$'
+
+.PHONY: test-versions
+test-versions: .cache/bin/helm ## Test chart, CRDs, rights and binary on each of KUBE_VERSIONS, the oldest to the newest
+	@export KUBE_VERSION GOGC=400; for KUBE_VERSION in $(KUBE_VERSIONS); do echo "── Kubernetes $$KUBE_VERSION"; \
+	  $(RUN) go test -count=1 -ldflags=-s -timeout 60m ./k8s ./deploy || exit 1; \
+	  $(RUN) env LEVEL=long go test -count=1 -ldflags=-s -timeout 60m -v -run $(SMOKE) ./test/release || exit 1; done
+
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 
 .PHONY: test-browser

@@ -2,7 +2,7 @@
 
 // Package apiserver starts a real kube-apiserver with a real etcd for tests and for the sandbox. Both are compiled from
 // Go modules (the module in servers), so that a machine needs nothing but Go. A conflict, a refused field or a missing
-// right is therefore the real one.
+// right is therefore the real one. The modules servers-1.28 and servers-1.31 pin older versions; see VersionVariable.
 //
 // It is an API server and nothing else. No controller runs: nothing is garbage collected, a deleted namespace stays in
 // Terminating for ever, no default ServiceAccount appears, a Deployment makes no pods.

@@ -33,18 +33,22 @@ const (
 // AssetsVariable names a folder with kube-apiserver and etcd, as setup-envtest prints it.
 const AssetsVariable = "KUBEBUILDER_ASSETS"
 
+// VersionVariable selects one of the pinned versions of Kubernetes, such as 1.28. It precedes AssetsVariable.
+const VersionVariable = "KUBE_VERSION"
+
 // Servers returns the folder that holds kube-apiserver and etcd: that of AssetsVariable if it is set. Otherwise it compiles
 // them unless they are there: about four minutes on two cores, reported on progress every 15 seconds. Processes that ask at
 // the same time wait for one build. The folder is below .cache in the checkout, one for each set of versions.
 func Servers(ctx context.Context, progress io.Writer) (string, error) {
-	if given := os.Getenv(AssetsVariable); given != "" {
+	version := os.Getenv(VersionVariable)
+	if given := os.Getenv(AssetsVariable); given != "" && version == "" {
 		return given, checkAssets(given)
 	}
 	root, err := Checkout()
 	if err != nil {
 		return "", err
 	}
-	spec, err := readBuildSpec(filepath.Join(root, "test", "apiserver", "servers"))
+	spec, err := pinned(filepath.Join(root, "test", "apiserver"), version)
 	if err != nil {
 		return "", err
 	}
@@ -98,6 +102,30 @@ type buildSpec struct {
 	kube, etcd  string // versions, such as v1.36.3
 	ldflags     string
 	environment []string
+}
+
+// pinned returns the newest version if none is named. The modules are servers for the newest version, and
+// servers-<minor> for older ones.
+func pinned(dir, version string) (buildSpec, error) {
+	if version == "" {
+		return readBuildSpec(filepath.Join(dir, "servers"))
+	}
+	modules, err := filepath.Glob(filepath.Join(dir, "servers*", "go.mod"))
+	if err != nil {
+		return buildSpec{}, fmt.Errorf("pinned versions: %w", err)
+	}
+	var all []string
+	for _, module := range modules {
+		spec, err := readBuildSpec(filepath.Dir(module))
+		if err != nil {
+			return buildSpec{}, err
+		}
+		if strings.HasPrefix(spec.kube+".", "v"+version+".") {
+			return spec, nil
+		}
+		all = append(all, spec.kube)
+	}
+	return buildSpec{}, fmt.Errorf("%s=%s: pinned are only %s", VersionVariable, version, strings.Join(all, ", "))
 }
 
 func readBuildSpec(dir string) (buildSpec, error) {

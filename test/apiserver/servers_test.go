@@ -98,3 +98,22 @@ func TestAFailedBuildLeavesNothingBehind(t *testing.T) {
 		t.Errorf("left behind: %v, %v, want the lock file alone", left, err)
 	}
 }
+
+func TestAVersionSelectsTheModuleThatPinsIt(t *testing.T) {
+	newest, err := pinned(".", "")
+	if err != nil || filepath.Base(newest.dir) != "servers" {
+		t.Fatalf("without a version: %s, %v", newest.dir, err)
+	}
+	minor := strings.TrimPrefix(newest.kube[:strings.LastIndex(newest.kube, ".")], "v")
+	for version, want := range map[string]string{minor: "servers", "1.28": "servers-1.28", "1.28.15": "servers-1.28", "1.31": "servers-1.31"} {
+		got, err := pinned(".", version)
+		if err != nil || filepath.Base(got.dir) != want {
+			t.Errorf("version %s: %s, %v, want %s", version, got.dir, err, want)
+		}
+	}
+	for _, version := range []string{"1.2", "1.27", "latest"} {
+		if got, err := pinned(".", version); err == nil || !strings.Contains(err.Error(), "v1.28.15") {
+			t.Errorf("version %s: %s, %v, want an error with the versions that are pinned", version, got.dir, err)
+		}
+	}
+}

@@ -18,7 +18,8 @@ import (
 
 // etcdSocket is relative to the working directory. A socket cannot be taken by another cluster, as a port can between
 // the moment it is found free and its use; a path relative to it is never too long for a socket.
-const etcdSocket = "etcd.sock"
+// etcd 3.5 demands a port in every URL; it is part of the name of the file.
+const etcdSocket = "etcd.sock:0"
 
 func (c *Cluster) startEtcd(ctx context.Context) error {
 	p, err := startProcess(filepath.Join(c.binaries, etcdName), c.dir,
@@ -27,6 +28,7 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 		"--advertise-client-urls=http://localhost:2379", // has to be there; nobody uses it
 		"--listen-peer-urls=http://127.0.0.1:0",
 		"--unsafe-no-fsync=true",
+		"--enable-grpc-gateway=false", // that of etcd 3.5 cannot dial a relative socket
 		"--log-level=warn",
 	)
 	if err != nil {

@@ -22,6 +22,9 @@ import (
 func TestAdmissionPolicyLimitsTheServiceToTwoFields(t *testing.T) {
 	level.Long(t)
 	cluster := shared.Cluster(t)
+	if version := serverVersion(t, cluster.Config()); minor(t, version) < firstWithPolicies {
+		t.Skipf("%s has no admission policies", version)
+	}
 	namespace := cluster.Namespace(t)
 	rendered := run(t, command(t, nil, tool(t, "helm"), "template", own, "deploy/chart", "--namespace", namespace,
 		"--show-only", "templates/rbac.yaml", "--show-only", "templates/admissionpolicy.yaml",

@@ -65,9 +65,14 @@ func TestTheAPIServerAcceptsEverySetOfValues(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	version := serverVersion(t, cluster.Config())
 	for name, values := range valueSets(t) {
 		t.Run(name, func(t *testing.T) {
-			file := write(t, "rendered.yaml", template(t, "--values", values))
+			args := []string{"--values", values, "--kube-version", version.GitVersion}
+			if minor(t, version) < firstWithPolicies {
+				args = append(args, "--set", "rbac.admissionPolicy=false")
+			}
+			file := write(t, "rendered.yaml", template(t, args...))
 			objects, err := cluster.Apply(within(t), apiserver.ApplyOptions{DryRun: true}, file)
 			if err != nil {
 				t.Fatal(err)

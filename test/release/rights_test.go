@@ -13,6 +13,7 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -276,14 +277,17 @@ func TestEveryRightIsNeeded(t *testing.T) {
 	}
 	lacking := func(name string, r right, left granted) {
 		t.Run(name, func(t *testing.T) {
-			if r.verb == "create" { // the first installation of a cluster creates the lease of the claims; the others update it
-				err := admin.CoordinationV1().Leases(metav1.NamespaceSystem).Delete(within(t), own, metav1.DeleteOptions{})
-				if err != nil && !apierrors.IsNotFound(err) {
-					t.Fatal(err)
-				}
+			// The first installation of a cluster creates the lease of the claims, the others update it.
+			leases := admin.CoordinationV1().Leases(metav1.NamespaceSystem)
+			err := leases.Delete(within(t), own, metav1.DeleteOptions{})
+			if r.verb != "create" && (err == nil || apierrors.IsNotFound(err)) {
+				_, err = leases.Create(within(t), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: own}}, metav1.CreateOptions{})
+			}
+			if err != nil && !apierrors.IsNotFound(err) {
+				t.Fatal(err)
 			}
 			namespace := realCluster(t, w).Namespace(t)
-			err := work(t, w, namespace, grant(t, w, namespace, left))
+			err = work(t, w, namespace, grant(t, w, namespace, left))
 			if err == nil {
 				t.Errorf("all is well without the right to %s %s/%s: take it out of the chart", r.verb, r.group, r.resource)
 			}

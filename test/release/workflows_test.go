@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,26 +68,35 @@ func readWorkflow(t *testing.T, path string) (w workflow) {
 	return w
 }
 
-// TestReleasesWaitForCI follows the job that releases to the script with all checks.
-func TestReleasesWaitForCI(t *testing.T) {
+// TestReleasesWaitForAllChecks follows the job that releases to the script with all checks, and to the versions of Kubernetes.
+func TestReleasesWaitForAllChecks(t *testing.T) {
 	release := readWorkflow(t, ".github/workflows/release.yml")
-	gate, _ := release.Jobs["release"].Needs.(string)
-	called := strings.TrimPrefix(release.Jobs[gate].Uses, "./")
-	if called == "" {
-		t.Fatalf("the job release needs %q, want a job that calls a workflow of this repository", gate)
-	}
-	ci := readWorkflow(t, called)
-	if _, callable := ci.On["workflow_call"]; !callable {
-		t.Errorf("%s cannot be called", called)
-	}
-	for _, job := range ci.Jobs {
+	needs, _ := release.Jobs["release"].Needs.([]any)
+	var steps []string
+	for _, need := range needs {
+		name, _ := need.(string)
+		job := release.Jobs[name]
 		for _, step := range job.Steps {
-			if step.Run == ".ci/run" {
-				return
+			steps = append(steps, step.Run)
+		}
+		if job.Uses == "" {
+			continue
+		}
+		called := readWorkflow(t, strings.TrimPrefix(job.Uses, "./"))
+		if _, callable := called.On["workflow_call"]; !callable {
+			t.Errorf("%s cannot be called", job.Uses)
+		}
+		for _, job := range called.Jobs {
+			for _, step := range job.Steps {
+				steps = append(steps, step.Run)
 			}
 		}
 	}
-	t.Errorf("%s does not run .ci/run", called)
+	for _, want := range []string{".ci/run", "make test-versions"} {
+		if !slices.Contains(steps, want) {
+			t.Errorf("the job release needs %v, and none of them runs %s", needs, want)
+		}
+	}
 }
 
 // TestTheReleasedFilesNameTheImageThatWasPushed wants the image first, and its digest in what is made after it.
