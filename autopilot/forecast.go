@@ -18,6 +18,20 @@ type Point struct {
 	Value float64
 }
 
+// Series holds measurements by Cloud Eye's name of the metric, oldest first, in Cloud Eye's unit.
+type Series map[string][]Point
+
+// Newest returns the newest measurement of a metric. ok is false if there is none, or if its value cannot be true: it is
+// negative, infinite or not a number.
+func (s Series) Newest(metric string) (p Point, ok bool) {
+	points := s[metric]
+	if len(points) == 0 {
+		return p, false
+	}
+	p = points[len(points)-1]
+	return p, p.Value >= 0 && !math.IsInf(p.Value, 0)
+}
+
 // Past holds the measurements of one database over a time span, oldest first.
 type Past struct {
 	UsedGB, SizeGB []Point // of the volume

@@ -116,6 +116,21 @@ type EvidenceReader interface {
 	Evidence(ctx context.Context, inst autopilot.Instance, request EvidenceRequest) (autopilot.Evidence, error)
 }
 
+// SeriesReader reads measurements that explain a decision and that no decision has to wait for.
+type SeriesReader interface {
+	// Series returns the averages of up to ten of Cloud Eye's metrics since then, in one request. A metric without data
+	// is missing in the result.
+	Series(ctx context.Context, inst autopilot.Instance, request SeriesRequest) (autopilot.Series, error)
+}
+
+// SeriesRequest names up to ten metrics of one instance.
+type SeriesRequest struct {
+	Metrics   []string      // Cloud Eye's names
+	Dimension string        // name:value of the rule's dimension; empty means the dimension of the instance
+	Period    time.Duration // of one average, one of Cloud Eye's; a second means raw data
+	Since     time.Time
+}
+
 // AlarmState is the state of an alarm rule in Cloud Eye.
 type AlarmState struct {
 	State v1alpha1.State

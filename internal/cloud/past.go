@@ -49,3 +49,26 @@ func (c *Cloud) Past(ctx context.Context, inst autopilot.Instance, wanted []cont
 	}
 	return past, nil
 }
+
+// Series returns the averages of up to ten metrics of one instance, in one request.
+func (c *Cloud) Series(ctx context.Context, inst autopilot.Instance, w controller.SeriesRequest) (autopilot.Series, error) {
+	of, err := series(inst, controller.EvidenceRequest{Dimension: w.Dimension})
+	if err != nil {
+		return nil, err
+	}
+	var all []otc.Series
+	for _, m := range w.Metrics {
+		all = append(all, of(m))
+	}
+	found, err := c.api.Datapoints(ctx, all, int(w.Period.Seconds()), w.Since, c.now().Add(time.Minute))
+	if err != nil {
+		return nil, err
+	}
+	result := make(autopilot.Series, len(found))
+	for s, points := range found {
+		for _, p := range points {
+			result[s.Metric] = append(result[s.Metric], autopilot.Point{Time: p.Time, Value: p.Average})
+		}
+	}
+	return result, nil
+}

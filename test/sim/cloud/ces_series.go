@@ -32,6 +32,17 @@ func rdsMetrics() []metricInfo {
 	}
 }
 
+// engineMetric is one of the metrics that only some engines have. Its unit plays no part in the simulation.
+func engineMetric(name string) metricInfo {
+	return metricInfo{name, name, "", func(s sample) float64 {
+		value, ok := s.metrics[name]
+		if !ok {
+			return math.NaN()
+		}
+		return value
+	}, false}
+}
+
 // dimensionKeys: RDS umn configuring_displayed_metrics.rst of each engine, and api.
 func dimensionKeys(engine string) (instanceLevel, nodeLevel string) {
 	switch engine {
@@ -56,7 +67,11 @@ type series struct {
 func (c *Cloud) seriesOf(in *instance) []series {
 	instanceKey, nodeKey := dimensionKeys(in.Engine)
 	var out []series
-	for _, m := range rdsMetrics() {
+	metrics := rdsMetrics()
+	for name := range in.Workload.Metrics {
+		metrics = append(metrics, engineMetric(name))
+	}
+	for _, m := range metrics {
 		if c.settings.NoUsedSpace && m.name == "rds048_disk_used_size" {
 			continue
 		}
@@ -155,7 +170,12 @@ func (s *series) points(n, from, to, end int64, filter string) []point {
 		}
 		values := make([]float64, 0, hi-lo)
 		for _, raw := range s.in.samples[lo:hi] {
-			values = append(values, s.value(raw)*s.share)
+			if v := s.value(raw) * s.share; !math.IsNaN(v) {
+				values = append(values, v)
+			}
+		}
+		if len(values) == 0 {
+			continue
 		}
 		out = append(out, point{w, aggregate(values, filter)})
 	}

@@ -22,6 +22,9 @@ type Workload struct {
 	UsedGB         float64
 	CPUDemand      float64 // vCPUs kept busy
 	MemoryDemandGB float64 // GB of memory wanted
+	// Metrics holds the engine's other metrics by Cloud Eye's name. A metric that is missing here has no data. The
+	// simulation keeps the map, so a caller replaces it and never modifies it.
+	Metrics map[string]float64
 }
 
 // Node is one node of an instance.
@@ -74,6 +77,7 @@ type instance struct {
 type sample struct {
 	tick                            int64
 	usedGB, totalGB, cpuPct, memPct float64
+	metrics                         map[string]float64
 }
 
 func (in *instance) sample(tick int64) {
@@ -83,8 +87,9 @@ func (in *instance) sample(tick int64) {
 	}
 	in.samples = append(in.samples, sample{
 		tick: tick, usedGB: used, totalGB: float64(in.VolumeGB),
-		cpuPct: min(100*in.Workload.CPUDemand/float64(in.VCPUs), 100),
-		memPct: min(100*in.Workload.MemoryDemandGB/float64(in.MemoryGB), 100),
+		cpuPct:  min(100*in.Workload.CPUDemand/float64(in.VCPUs), 100),
+		memPct:  min(100*in.Workload.MemoryDemandGB/float64(in.MemoryGB), 100),
+		metrics: in.Workload.Metrics,
 	})
 }
 
