@@ -19,7 +19,11 @@ func (c Case) decideStorage(a Alarm) Decision {
 	if held, ok := c.checkPending(d, v1alpha1.KindVolume); ok {
 		return held
 	}
-	to := newSize(inst.VolumeGB, a.Evidence.UsedGB, int(s.StepGB), int(s.MaxGB), int(s.ThresholdPercent))
+	used := a.Evidence.UsedGB
+	rule := growth{stepGB: int(s.StepGB), maxGB: int(s.MaxGB), thresholdPercent: int(s.ThresholdPercent)}
+	slow := rule.newSize(inst.VolumeGB, used)
+	rule.aheadGB = c.aheadGB(a.Evidence)
+	to := rule.newSize(inst.VolumeGB, used)
 	decided := to
 	if c.Wanted.VolumeGB > inst.VolumeGB { // the Rds requests a size; request no smaller one
 		to = min(max(to, roundUp(c.Wanted.VolumeGB)), int(s.MaxGB))
@@ -40,20 +44,29 @@ func (c Case) decideStorage(a Alarm) Decision {
 	d.Action, d.Reason, d.To = ActionGrowVolume, ReasonAlarmInForce, strconv.Itoa(to)
 	d.Message = fmt.Sprintf("Storage %d → %d GB: %s %% used, alarm at %d %%", inst.VolumeGB, to, d.value(),
 		Threshold(inst.VolumeGB, int(s.ThresholdPercent)))
+	if decided > slow {
+		d.Message += fmt.Sprintf(", filling at %.0f GB/h", a.Evidence.Filling.Fast)
+	}
 	if to > decided {
 		d.Message += fmt.Sprintf("; the Rds requests %d GB", c.Wanted.VolumeGB)
 	}
 	if inst.Status == StatusStorageFull {
 		d.Message += "; the instance is in " + StatusStorageFull + " (read-only), and the cloud may refuse the growth"
-	} else if readOnly(inst.VolumeGB, a.Evidence.UsedGB) {
+	} else if readOnly(inst.VolumeGB, used) {
 		d.Message += "; the database is read-only until it has grown"
 	}
-	needed := newSize(inst.VolumeGB, a.Evidence.UsedGB, int(s.StepGB), math.MaxInt, int(s.ThresholdPercent))
-	if needed > to {
+	rule.maxGB = math.MaxInt
+	if needed := rule.newSize(inst.VolumeGB, used); needed > to {
 		d.Capped = true
 		d.Message += fmt.Sprintf("; %d GB are needed, clamped to spec.storage.maxGB", needed)
 	}
 	return c.checkMode(d)
+}
+
+// aheadGB returns how much the used space grows at the fast rate of the last hour in spec.storage.aheadMinutes. It is 0
+// if the rate is not known.
+func (c Case) aheadGB(e Evidence) float64 {
+	return max(0, e.Filling.Fast) * float64(valueOr(c.Spec.Storage.AheadMinutes, 60)) / 60
 }
 
 // checkUnfulfilledSize prevents growth while the cloud has not made the size that another writer requested in the Rds.

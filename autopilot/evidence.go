@@ -32,6 +32,7 @@ type Evidence struct {
 	Time    time.Time
 	Percent float64 // for storage: the percentage that Cloud Eye reports
 	UsedGB  float64 // storage only
+	Filling Filling // storage only: how fast the used space changed in the hour before Time
 }
 
 // Present reports whether there is a measurement.

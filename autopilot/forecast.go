@@ -115,7 +115,7 @@ func ForecastReadOnly(used []Point, sizeGB int, now time.Time) Forecast {
 	if age := now.Sub(last.Time); age > staleGrace+forecastStale*span/time.Duration(len(used)-1) {
 		return unknown("the newest measurement is %s old", age.Round(time.Minute))
 	}
-	parts := gather(used)
+	parts := gather(used, first.Time, span)
 	rates, from := ratesOf(parts), parts[len(parts)-1]
 	if rates == nil {
 		return unknown("more than half of the measurements are missing")
@@ -143,9 +143,9 @@ func ForecastReadOnly(used []Point, sizeGB int, now time.Time) Forecast {
 	return f
 }
 
-// gather returns the median of each bucket that has measurements, oldest first.
-func gather(points []Point) []Point {
-	first, span := points[0].Time, points[len(points)-1].Time.Sub(points[0].Time)
+// gather returns the median of each bucket that has measurements, oldest first. The buckets divide the time span that
+// begins at first. No point may be earlier.
+func gather(points []Point, first time.Time, span time.Duration) []Point {
 	buckets := make([][]Point, forecastBuckets)
 	for _, p := range points {
 		i := min(int(forecastBuckets*p.Time.Sub(first)/span), forecastBuckets-1)

@@ -13,6 +13,7 @@ const (
 	largeWritable    = 150  // until it has this free space, it stays read-only
 	freeWhenAlarming = 10   // ours: so much space is free when the alarm is raised
 	nearReadOnly     = 2    // ours: so close to read-only, growth does not wait for other writers
+	aheadShare       = 50   // ours: percent of the volume that a fast rate may add to a step
 )
 
 // Threshold returns the percentage of used storage at which a volume of that many GB raises its alarm. It is the
@@ -52,17 +53,28 @@ func atThreshold(sizeGB int, usedGB float64, configuredThreshold int) bool {
 	return 100*usedGB >= float64(Threshold(sizeGB, configuredThreshold)*sizeGB)
 }
 
+// growth holds what the size of a volume depends on, besides its present size and used space.
+type growth struct {
+	stepGB, maxGB, thresholdPercent int
+	// aheadGB is what will be added to the used space in the time that the new size must last.
+	aheadGB float64
+}
+
 // newSize returns the size in GB that a volume should have for its used space. For its own result it returns no second
 // step. It returns sizeGB if the volume is below its threshold, and never more than maxGB unless the volume is larger
 // already.
-func newSize(sizeGB int, usedGB float64, stepGB, maxGB, configuredThreshold int) int {
-	if !atThreshold(sizeGB, usedGB, configuredThreshold) {
+func (g growth) newSize(sizeGB int, usedGB float64) int {
+	if !atThreshold(sizeGB, usedGB, g.thresholdPercent) {
 		return sizeGB
 	}
 	rescue := readOnly(sizeGB, usedGB)
-	size := sizeGB + stepGB
-	for size < maxGB && (atThreshold(size, usedGB, configuredThreshold) || rescue && !writable(size, usedGB)) {
+	size := sizeGB + g.stepGB
+	for size < g.maxGB && (atThreshold(size, usedGB, g.thresholdPercent) || rescue && !writable(size, usedGB)) {
 		size += volumeUnit
 	}
-	return max(sizeGB, min(size, maxGB))
+	most := min(g.maxGB, size+aheadShare*sizeGB/100)
+	for size+volumeUnit <= most && g.aheadGB > 0 && usedGB+g.aheadGB >= ReadOnlyAt(size) {
+		size += volumeUnit
+	}
+	return max(sizeGB, min(size, g.maxGB))
 }

@@ -42,8 +42,35 @@ func TestNewSize(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			used := tc.percent * float64(tc.size) / 100
-			if got := newSize(tc.size, used, tc.step, tc.max, tc.given); got != tc.exp {
+			rule := growth{stepGB: tc.step, maxGB: tc.max, thresholdPercent: tc.given}
+			if got := rule.newSize(tc.size, used); got != tc.exp {
 				t.Errorf("%d GB, %g %% used: new size %d GB, want %d GB", tc.size, tc.percent, got, tc.exp)
+			}
+		})
+	}
+}
+
+func TestNewSizeLastsAtTheFastRate(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		size     int
+		used     float64
+		ahead    float64
+		max, exp int
+	}{
+		{"a slow rate needs one step", 100, 92, 5, 4000, 110},
+		{"18 GB in the next hour", 100, 92, 18, 4000, 120},
+		{"30 GB in the next hour", 100, 92, 30, 4000, 130},
+		{"exactly read-only is not enough", 100, 92, 13, 4000, 120},
+		{"at most half of the volume more than the step", 100, 92, 500, 4000, 160},
+		{"at most the cap", 100, 92, 500, 130, 130},
+		{"a large volume is read-only with 30 GB free", 1000, 910, 95, 4000, 1040},
+		{"below the threshold the rate is not enough", 100, 89, 500, 4000, 100},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			rule := growth{stepGB: 10, maxGB: tc.max, thresholdPercent: 90, aheadGB: tc.ahead}
+			if got := rule.newSize(tc.size, tc.used); got != tc.exp {
+				t.Errorf("%d GB, %g GB used, %g GB to come: new size %d GB, want %d GB", tc.size, tc.used, tc.ahead, got, tc.exp)
 			}
 		})
 	}
@@ -56,7 +83,9 @@ func TestNewSizeNeverShrinksNeverPassesTheCapAndNeverStepsTwice(t *testing.T) {
 		step := 10 * rapid.IntRange(1, 50).Draw(t, "step/10")
 		given := rapid.IntRange(1, 99).Draw(t, "given")
 		used := rapid.Float64Range(0, 4100).Draw(t, "used")
-		got := newSize(size, used, step, limit, given)
+		ahead := rapid.Float64Range(0, 200).Draw(t, "ahead")
+		rule := growth{stepGB: step, maxGB: limit, thresholdPercent: given, aheadGB: ahead}
+		got := rule.newSize(size, used)
 		if got < size {
 			t.Fatalf("%d GB became %d GB", size, got)
 		}
@@ -66,11 +95,15 @@ func TestNewSizeNeverShrinksNeverPassesTheCapAndNeverStepsTwice(t *testing.T) {
 		if got%10 != 0 {
 			t.Fatalf("%d GB is no multiple of 10", got)
 		}
-		if got < limit && newSize(got, used, step, limit, given) != got {
+		if got < limit && rule.newSize(got, used) != got {
 			t.Fatalf("the same %g GB asked for a second step after %d → %d GB", used, size, got)
 		}
 		if got > size && got < limit && readOnly(got, used) {
 			t.Fatalf("%d GB with %g GB used is still read-only", got, used)
+		}
+		rule.aheadGB = 0
+		if slow := rule.newSize(size, used); got < slow || got > slow+size/2 {
+			t.Fatalf("%d GB became %d GB, and %d GB without the rate", size, got, slow)
 		}
 	})
 }

@@ -20,6 +20,8 @@ import (
 const (
 	// rawPeriod is the period, in Cloud Eye's API, of data that is not aggregated.
 	rawPeriod = 1
+	// newestWithin is how old the newest datapoint may be. Metrics are up to 10 minutes late (docs/cloud-facts.md#metrics).
+	newestWithin = 30 * time.Minute
 	// catalogueUsableFor is how old a catalogue may be, because a flavor may be sold out at any time.
 	catalogueUsableFor = 5 * time.Minute
 )
@@ -201,8 +203,13 @@ func series(inst autopilot.Instance, w controller.EvidenceRequest) (func(metric 
 
 func (c *Cloud) usedSpace(ctx context.Context, metric autopilot.MetricRow, of func(string) otc.Series, w controller.EvidenceRequest) (autopilot.Evidence, error) {
 	points, err := c.points.get(ctx, rawPeriod, []otc.Series{of(metric.UsedGB)}, w.NotBefore)
-	if used := last(points[of(metric.UsedGB)]); err != nil || !used.Time.IsZero() {
-		return autopilot.Evidence{Time: used.Time, UsedGB: used.Average}, err
+	hour := pointsOf(points[of(metric.UsedGB)])
+	if err != nil {
+		return autopilot.Evidence{}, err
+	}
+	if n := len(hour); n > 0 && c.now().Sub(hour[n-1].Time) <= newestWithin {
+		used := hour[n-1]
+		return autopilot.Evidence{Time: used.Time, UsedGB: used.Value, Filling: autopilot.FillingAt(hour, used.Time)}, nil
 	}
 	points, err = c.points.get(ctx, rawPeriod, []otc.Series{of(metric.CloudEye), of(metric.TotalGB)}, w.NotBefore)
 	if err != nil {
@@ -225,11 +232,23 @@ func last(points []otc.Datapoint) otc.Datapoint {
 	return points[len(points)-1]
 }
 
-// readPoints reads the datapoints of the last 30 minutes, because metrics are up to 10 minutes late
-// (docs/cloud-facts.md#metrics). It reads two periods more, because the cloud returns nothing for a part of a period.
+// pointsOf returns datapoints as the domain has them.
+func pointsOf(found []otc.Datapoint) []autopilot.Point {
+	points := make([]autopilot.Point, 0, len(found))
+	for _, p := range found {
+		points = append(points, autopilot.Point{Time: p.Time, Value: p.Average})
+	}
+	return points
+}
+
+// readPoints reads the datapoints of newestWithin, and raw data of the hour before that, from which autopilot.Filling is
+// computed. It reads two periods more, because the cloud returns nothing for a part of a period.
 func (c *Cloud) readPoints(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error) {
 	to := c.now()
-	from := to.Add(-30*time.Minute - 2*time.Duration(period)*time.Second)
+	from := to.Add(-newestWithin - 2*time.Duration(period)*time.Second)
+	if period == rawPeriod {
+		from = from.Add(-autopilot.FillingSpan)
+	}
 	return c.api.Datapoints(ctx, series, period, from, to.Add(time.Minute))
 }
 

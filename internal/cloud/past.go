@@ -41,11 +41,7 @@ func (c *Cloud) Past(ctx context.Context, inst autopilot.Instance, wanted []cont
 		return past, err
 	}
 	for s, as := range keep {
-		points := make([]autopilot.Point, 0, len(found[s]))
-		for _, p := range found[s] {
-			points = append(points, autopilot.Point{Time: p.Time, Value: p.Average})
-		}
-		as(points)
+		as(pointsOf(found[s]))
 	}
 	return past, nil
 }
@@ -66,9 +62,7 @@ func (c *Cloud) Series(ctx context.Context, inst autopilot.Instance, w controlle
 	}
 	result := make(autopilot.Series, len(found))
 	for s, points := range found {
-		for _, p := range points {
-			result[s.Metric] = append(result[s.Metric], autopilot.Point{Time: p.Time, Value: p.Average})
-		}
+		result[s.Metric] = pointsOf(points)
 	}
 	return result, nil
 }

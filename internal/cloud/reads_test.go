@@ -313,3 +313,25 @@ func TestUsedSpaceIsReadOnAnyDimensionThatHasData(t *testing.T) {
 		})
 	}
 }
+
+// The rate of the last hour costs no request of its own.
+func TestEvidenceHasTheRateOfTheLastHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReads(t, 5, simcloud.Options{})
+		id := r.add(t, 1)[0]
+		for minute := range 80 {
+			if err := r.sim.SetWorkload(id, simcloud.Workload{UsedGB: 50 + 0.3*float64(minute)}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+		}
+		inst, err := r.Instance(t.Context(), id, time.Time{})
+		if err != nil || inst == nil {
+			t.Fatalf("%v, %v", inst, err)
+		}
+		e, err := r.Evidence(t.Context(), *inst, controller.EvidenceRequest{Metric: v1alpha1.MetricStorage})
+		if err != nil || !e.Filling.Known || e.Filling.Fast < 17 || e.Filling.Fast > 19 {
+			t.Errorf("%+v, %v; want about 18 GB/h", e, err)
+		}
+	})
+}

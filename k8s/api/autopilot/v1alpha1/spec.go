@@ -129,6 +129,14 @@ type Storage struct {
 	// +kubebuilder:validation:Maximum=99
 	// +optional
 	ThresholdPercent int32 `json:"thresholdPercent,omitempty"`
+	// aheadMinutes is how long the new size must last at the fast rate of the last hour, in minutes: 0 to 240. If the
+	// database would be read-only before that, the step is larger, by at most 50 % of the volume. 0 turns this off.
+	// Default: 60.
+	// +kubebuilder:default=60
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=240
+	// +optional
+	AheadMinutes *int32 `json:"aheadMinutes,omitempty"`
 	// alarm is how Cloud Eye, the cloud's monitoring, evaluates the rule.
 	// +kubebuilder:default={}
 	// +optional
