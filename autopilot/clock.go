@@ -38,6 +38,9 @@ func ClampTimes(s *v1alpha1.Status, now time.Time) {
 		toSecond(s.Instance.PrimarySince)
 	}
 	toSecond(s.OverThresholdSince)
+	if s.Cause != nil {
+		toSecond(&s.Cause.Time)
+	}
 	for _, i := range s.Intents() {
 		toMicro(&i.DecisionTime)
 		toMicro(i.AskedTime)

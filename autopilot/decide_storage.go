@@ -20,7 +20,8 @@ func (c Case) decideStorage(a Alarm) Decision {
 		return held
 	}
 	used := a.Evidence.UsedGB
-	rule := growth{stepGB: int(s.StepGB), maxGB: int(s.MaxGB), thresholdPercent: int(s.ThresholdPercent)}
+	most, isCause := c.maxGB(a.Evidence)
+	rule := growth{stepGB: int(s.StepGB), maxGB: most, thresholdPercent: int(s.ThresholdPercent)}
 	slow := rule.newSize(inst.VolumeGB, used)
 	rule.aheadGB = c.aheadGB(a.Evidence)
 	to := rule.newSize(inst.VolumeGB, used)
@@ -37,6 +38,10 @@ func (c Case) decideStorage(a Alarm) Decision {
 	if inst.VolumeGB >= int(s.MaxGB) {
 		d.Capped = true
 		return d.decline(ReasonCapReached, 0, "Storage stays at %d GB: %s %% used, but spec.storage.maxGB is %d", inst.VolumeGB, d.value(), s.MaxGB)
+	}
+	if isCause && inst.VolumeGB >= most {
+		d.Capped = true
+		return d.decline(ReasonCauseNotData, dataRequeue, "Storage stays at %d GB: %s %% used, and spec.storage.causeMaxGB is %d. %s", inst.VolumeGB, d.value(), most, c.Status.Cause.Message)
 	}
 	if held, ok := c.checkContestedSize(d); ok {
 		return held
@@ -58,7 +63,11 @@ func (c Case) decideStorage(a Alarm) Decision {
 	rule.maxGB = math.MaxInt
 	if needed := rule.newSize(inst.VolumeGB, used); needed > to {
 		d.Capped = true
-		d.Message += fmt.Sprintf("; %d GB are needed, clamped to spec.storage.maxGB", needed)
+		field := "maxGB"
+		if isCause {
+			field = "causeMaxGB"
+		}
+		d.Message += fmt.Sprintf("; %d GB are needed, clamped to spec.storage.%s", needed, field)
 	}
 	return c.checkMode(d)
 }

@@ -64,6 +64,7 @@ const (
 	ReasonCloudRefused    Reason = "CloudRefused"
 	ReasonJobFailed       Reason = "JobFailed"
 
+	ReasonCauseNotData  Reason = "CauseNotData"
 	ReasonNearCap       Reason = "NearCap"
 	ReasonVolumeDoubled Reason = "VolumeDoubled"
 	ReasonRuleSilent    Reason = "RuleSilent"
@@ -127,6 +128,7 @@ func ReasonTable() []ReasonRow {
 		{Reason: ReasonInstanceBusy, Source: decision, Guard: 5, IsPostponed: true, KeepsLimited: true, Meaning: "The instance is not `ACTIVE`, or not for long enough"},
 		{Reason: ReasonStorageFull, Source: decision, Guard: 5, IsWarning: true, KeepsLimited: true, Meaning: "The instance is in `STORAGE FULL`. A larger volume was requested, and the cloud may refuse it"},
 		{Reason: ReasonCapReached, Source: decision, Guard: 6, IsWarning: true, Meaning: "`maxGB`, `maxVCPUs` or `maxMemoryGB` does not allow more"},
+		{Reason: ReasonCauseNotData, Source: decision, Guard: 6, IsWarning: true, Meaning: "Something else than data fills the volume, such as a replication slot. The volume still grows, except from `causeMaxGB` on"},
 		{Reason: ReasonNoLargerFlavor, Source: decision, Guard: 7, IsWarning: true, Meaning: "The cloud has no larger flavor for this instance"},
 		{Reason: ReasonSoldOut, Source: decision, Guard: 7, IsWarning: true, Meaning: "The next flavor is not available in one zone. The message names both. With `apply: Cloud`, the cloud may also answer so to the request"},
 		{Reason: ReasonReplicaTooSmall, Source: decision, Guard: 7, IsWarning: true, Meaning: "The primary would become larger than its PostgreSQL read replica"},

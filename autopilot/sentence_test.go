@@ -63,6 +63,10 @@ func sentences() []sentence {
 		{Reason(CloudUnreachable), cloudRefuses(pendingVolume(time.Minute), CloudUnreachable), disk, "The cloud gave no clear answer to the request (Storage 100 → 110 GB): in its words. Next check in 10 seconds", 10 * time.Second, false},
 		{ReasonInstanceUnknown, func(c *Case) { c.Instance, c.NoRds = nil, true }, disk, "The cloud has no instance with the id in spec.instanceID. Next check in 30 seconds", recheck, false},
 		{ReasonStalled, runningFor(time.Hour), disk, "Storage 100 → 110 GB has been in progress for 1 hour, and the cloud's job j1 has not ended. Contact the cloud's support. Next check in 30 seconds", recheck, false},
+		{ReasonCauseNotData, func(c *Case) {
+			c.Spec.Storage.CauseMaxGB = new(int32(100))
+			c.Status.Cause = &v1alpha1.Cause{Name: v1alpha1.CauseWAL, Message: "41 GB of it are WAL: growing does not fix this", Time: *seconds(noon())}
+		}, []Alarm{storageAt(92)}, "Storage stays at 100 GB: 92.0 % used, and spec.storage.causeMaxGB is 100. 41 GB of it are WAL: growing does not fix this. Next check in 1 minute", time.Minute, false},
 		{ReasonCapReached, steps(10, 100), disk, "Storage stays at 100 GB: 93.1 % used, but spec.storage.maxGB is 100", 0, false},
 		{ReasonCapReached, func(c *Case) { c.Spec.Flavor.MaxVCPUs = new(int32(8)) }, cpu, "No larger flavor: rds.mysql.n1.4xlarge.4 is above the caps of 8 vCPUs and 128 GB", 0, false},
 		{ReasonNoLargerFlavor, func(c *Case) { c.Catalogue = c.Catalogue[:min(3, len(c.Catalogue))] }, cpu, "No larger flavor: the cloud has none above rds.mysql.n1.2xlarge.4 for this instance. Next check in 5 minutes", 5 * time.Minute, false},

@@ -63,6 +63,16 @@ func (c cloud) Evidence(_ context.Context, _ autopilot.Instance, w EvidenceReque
 	return autopilot.Evidence{Time: c.now, Percent: c.cpu, UsedGB: c.usedGB}, nil
 }
 
+func (c cloud) Series(_ context.Context, _ autopilot.Instance, w SeriesRequest) (autopilot.Series, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seriesRead = append(c.seriesRead, w)
+	if c.series == nil {
+		return nil, errors.New("no answer")
+	}
+	return c.series, nil
+}
+
 func (c cloud) Catalogue(context.Context, autopilot.Instance) (cat []flavors.Flavor, err error) {
 	if c.noFlavors {
 		return nil, errors.New("no flavors")

@@ -49,6 +49,7 @@ type Options struct {
 	Recorder        Recorder
 	Instances       InstanceReader
 	Alarms          AlarmReader
+	Series          SeriesReader
 	CloudChanger    CloudChanger
 	Arming          Arming
 	Dimensions      DimensionFinder

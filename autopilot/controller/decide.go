@@ -40,6 +40,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	}()
 	r.countLostAlarms(c)
 
+	isCauseRead := c.GrowthDependsOnCause() && r.readCause(ctx, &c)
 	verdict := autopilot.Decide(c)
 	c.Status = autopilot.RecordIntent(c, verdict)
 	ended := followed.Ended
@@ -59,6 +60,9 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 		c.Now = r.Now()
 	}
 
+	if isCauseRead || c.NeedsCause() && r.readCause(ctx, &c) {
+		autopilot.Explain(&c, &verdict)
+	}
 	outcome := autopilot.RecordOutcome(c, verdict, followed, patched)
 	armingDue := r.armingDue(c)
 	if armingDue && !autopilot.IsSwitchedOff(outcome.Status) { // arm sets Armed

@@ -77,6 +77,8 @@ type world struct {
 	noRules    bool                     // the quota allows no rule
 	unreadable map[v1alpha1.Metric]bool // Cloud Eye returns no measurements of these metrics
 	measured   []v1alpha1.Metric        // whose measurements were read
+	series     autopilot.Series         // what tells the cause; nil means no answer
+	seriesRead []SeriesRequest
 
 	listed    map[string]AlarmState // the last listing of rules
 	listedAt  time.Time
@@ -150,7 +152,7 @@ func (w *world) process() *Controller {
 	w.must(err)
 	c := New(Options{
 		Targets: cluster, Autopilots: cluster, Live: cluster, AutopilotWriter: cluster, StatusWriter: cluster, RdsPatcher: cluster,
-		FieldManagers: cluster, Recorder: w, Instances: cloud{w}, Alarms: cloud{w}, CloudChanger: cloud{w}, Arming: cloud{w},
+		FieldManagers: cluster, Recorder: w, Instances: cloud{w}, Alarms: cloud{w}, Series: cloud{w}, CloudChanger: cloud{w}, Arming: cloud{w},
 		Dimensions: cloud{w}, Orphans: cloud{w}, Allowed: autopilot.Allowed{Apply: v1alpha1.ApplyCloud, Instances: []string{"*/*"}}, Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3,
 		Log: zap.NewNop(), Reg: prometheus.NewRegistry(), Now: w.clock,
 	})

@@ -49,7 +49,7 @@ func Wire(o Options, kube Cluster, clusterID string, api *otc.Cloud, reg prometh
 		Receiver: receiver,
 		Controller: controller.New(controller.Options{
 			Targets: kube, Autopilots: kube, Live: kube, AutopilotWriter: kube, StatusWriter: kube, RdsPatcher: kube, FieldManagers: kube,
-			Recorder: kube, Instances: shared, Alarms: shared, CloudChanger: shared, Arming: arming, Dimensions: arming, Orphans: arming,
+			Recorder: kube, Instances: shared, Alarms: shared, Series: shared, CloudChanger: shared, Arming: arming, Dimensions: arming, Orphans: arming,
 			Mode: o.Mode, Allowed: o.Allowed, Sweep: o.Sweep, Recheck: o.Recheck, MaxFlavorChanges: o.MaxFlavorChanges,
 			Log: o.Log, Reg: reg, Now: o.Now, Chance: o.Chance,
 		}),

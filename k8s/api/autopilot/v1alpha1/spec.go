@@ -137,6 +137,14 @@ type Storage struct {
 	// +kubebuilder:validation:Maximum=240
 	// +optional
 	AheadMinutes *int32 `json:"aheadMinutes,omitempty"`
+	// causeMaxGB is the size in GB from which the volume grows no further if something else than data fills it, such as
+	// a replication slot: 40 to 4000, a multiple of 10. A database that is nearly read-only still grows. Default: no
+	// such limit.
+	// +kubebuilder:validation:Minimum=40
+	// +kubebuilder:validation:Maximum=4000
+	// +kubebuilder:validation:MultipleOf=10
+	// +optional
+	CauseMaxGB *int32 `json:"causeMaxGB,omitempty"`
 	// alarm is how Cloud Eye, the cloud's monitoring, evaluates the rule.
 	// +kubebuilder:default={}
 	// +optional

@@ -90,6 +90,9 @@ type Status struct {
 	// the volume, or if the stored one is older than 30 minutes.
 	// +optional
 	Used *UsedSpace `json:"used,omitempty"`
+	// cause is what fills the volume, as it was found at the last decision about storage.
+	// +optional
+	Cause *Cause `json:"cause,omitempty"`
 	// overThresholdSince is since when every value read of the used space was at or over the threshold. A lower value
 	// clears it, and a growth of the volume restarts it. A failed read does not change it.
 	// +optional
@@ -148,6 +151,42 @@ type UsedSpace struct {
 	// gb is the used space in GB, with one decimal.
 	GB string `json:"gb"`
 	// time is that of the datapoint in Cloud Eye.
+	Time metav1.Time `json:"time"`
+}
+
+// CauseName is what fills a volume.
+//
+// +kubebuilder:validation:Enum=Data;WAL;ReplicationSlot;TempFiles;LongTransaction;AuditLog;Unknown
+type CauseName string
+
+// The causes.
+const (
+	CauseData            CauseName = "Data"            // nothing else is large or grows
+	CauseWAL             CauseName = "WAL"             // transaction logs of PostgreSQL
+	CauseReplicationSlot CauseName = "ReplicationSlot" // a slot or a replica keeps transaction logs
+	CauseTempFiles       CauseName = "TempFiles"       // temporary files, or tempdb of SQL Server
+	CauseLongTransaction CauseName = "LongTransaction" // an open transaction prevents the reuse of space
+	CauseAuditLog        CauseName = "AuditLog"        // logs of pgaudit
+	CauseUnknown         CauseName = "Unknown"         // the engine has no metric of it, or Cloud Eye has no data
+)
+
+// Cause is what fills a volume.
+type Cause struct {
+	// name is Data, WAL, ReplicationSlot, TempFiles, LongTransaction, AuditLog or Unknown.
+	Name CauseName `json:"name"`
+	// gb is the size of that part in GB, with one decimal, if it is known.
+	// +optional
+	GB string `json:"gb,omitempty"`
+	// usedPercent is the share of that part in the used space, in percent.
+	// +optional
+	UsedPercent int32 `json:"usedPercent,omitempty"`
+	// growthPercent is the share of that part in the growth since the last change of size, or of the last day, in
+	// percent.
+	// +optional
+	GrowthPercent int32 `json:"growthPercent,omitempty"`
+	// message explains the cause in one sentence.
+	Message string `json:"message"`
+	// time is when the cause was found.
 	Time metav1.Time `json:"time"`
 }
 

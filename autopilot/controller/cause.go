@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+const (
+	// causeLimit is how long a round waits for the metrics that tell the cause of a full volume. The change is
+	// requested by then, so only its record is late.
+	causeLimit = 3 * time.Second
+	// causeQueue is how many databases may wait for their round before a round leaves the cause to a later one. In a
+	// storm of alarms the requests of other databases are more urgent.
+	causeQueue = 10
+)
+
+// ReadCause returns what fills the volume of a database. It makes one request, or none for an engine without metrics.
+func ReadCause(ctx context.Context, reader SeriesReader, c autopilot.Case) (found v1alpha1.Cause, err error) {
+	defer autopilot.CatchPanic(&err)
+	metrics := autopilot.CauseMetrics(c.Instance.Engine)
+	if len(metrics) == 0 {
+		return autopilot.CauseOf(*c.Instance, nil, c.Now), nil
+	}
+	s, err := reader.Series(ctx, *c.Instance, SeriesRequest{
+		Metrics: metrics, Dimension: ruleDimension(c, v1alpha1.MetricStorage), Period: autopilot.CausePeriod, Since: c.CauseSince(),
+	})
+	if err != nil {
+		return found, err
+	}
+	return autopilot.CauseOf(*c.Instance, s, c.Now), nil
+}
+
+// readCause adds the cause of a full volume to the case and reports whether it was read. A failed read is logged only:
+// the next round reads it again as long as the change is pending.
+func (r *round) readCause(ctx context.Context, c *autopilot.Case) bool {
+	if q := r.leading(); c.Instance == nil || q != nil && q.decideQueue().Len() > causeQueue {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, causeLimit)
+	defer cancel()
+	found, err := ReadCause(ctx, r.Series, *c)
+	if err != nil {
+		r.log.Info("read the cause of a full volume", zap.Error(err))
+		return false
+	}
+	c.Status.Cause = &found
+	return true
+}
