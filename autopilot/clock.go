@@ -41,6 +41,9 @@ func ClampTimes(s *v1alpha1.Status, now time.Time) {
 	if s.Cause != nil {
 		toSecond(&s.Cause.Time)
 	}
+	if s.CapForecast != nil {
+		toSecond(&s.CapForecast.Time)
+	}
 	for _, i := range s.Intents() {
 		toMicro(&i.DecisionTime)
 		toMicro(i.AskedTime)

@@ -66,6 +66,8 @@ const (
 
 	ReasonCauseNotData  Reason = "CauseNotData"
 	ReasonNearCap       Reason = "NearCap"
+	ReasonCapAhead      Reason = "CapAhead"
+	ReasonCapSoon       Reason = "CapSoon"
 	ReasonVolumeDoubled Reason = "VolumeDoubled"
 	ReasonRuleSilent    Reason = "RuleSilent"
 
@@ -150,6 +152,8 @@ func ReasonTable() []ReasonRow {
 		{Reason: CloudUnreachable, Source: decision, IsWarning: true, IsPostponed: true, NotArmed: true, Meaning: "The cloud does not answer, or refuses the connection. If the answer to a change was lost, the autopilot repeats the request after 10 seconds to 2 minutes. A change that has started is not made twice"},
 
 		{Reason: ReasonNearCap, Source: warning, IsWarning: true, Meaning: "The volume has 80 % of `maxGB`"},
+		{Reason: ReasonCapAhead, Source: warning, IsWarning: true, Meaning: "A volume of `maxGB` would be read-only within 14 days, by the last 14 days or the last day"},
+		{Reason: ReasonCapSoon, Source: warning, IsWarning: true, Meaning: "A volume of `maxGB` would be read-only within 72 hours, by the last 14 days or the last day"},
 		{Reason: ReasonVolumeDoubled, Source: warning, IsWarning: true, Meaning: "The volume has doubled within 7 days. Check what fills it"},
 		{Reason: ReasonRuleSilent, Source: warning, IsWarning: true, Meaning: "The storage is full by Cloud Eye's own data, but no alarm rule reports an alarm. The autopilot acts on the used space. `doctor` checks the rules"},
 		{Reason: ReasonStatusNotStored, Source: warning, IsWarning: true, Meaning: "The Kubernetes API refuses to store the status of the `RdsAutopilot`, so no change is made. The message has its text. It is reported at each attempt"},

@@ -33,7 +33,7 @@ func UpdateWarnings(c Case, s *v1alpha1.Status) []Warning {
 	if c.Instance == nil || c.Instance.VolumeGB == 0 || Validate(c.Spec, v1alpha1.KindVolume) != nil {
 		return nil
 	}
-	holds := slices.Concat(c.warnings(s.FormerVolumes), c.waitsForOthers(s.Decisions), c.silentRules(), c.causeWarning())
+	holds := slices.Concat(c.warnings(s.FormerVolumes), c.waitsForOthers(s.Decisions), c.silentRules(), c.causeWarning(), c.capWarning())
 	size := ClampInt32(c.Instance.VolumeGB)
 	var kept []v1alpha1.Warned
 	var news []Warning

@@ -19,6 +19,8 @@ const (
 	// causeQueue is how many databases may wait for their round before a round leaves the cause to a later one. In a
 	// storm of alarms the requests of other databases are more urgent.
 	causeQueue = 10
+	// capLimit is how long a sweep's round waits for the used space of 14 days. It shares its request with others.
+	capLimit = 30 * time.Second
 )
 
 // ReadCause returns what fills the volume of a database. It makes one request, or none for an engine without metrics.
@@ -52,4 +54,21 @@ func (r *round) readCause(ctx context.Context, c *autopilot.Case) bool {
 	}
 	c.Status.Cause = &found
 	return true
+}
+
+// readCapForecast adds the forecast of the cap to the case if it is due. Only the rounds of a sweep without a change do
+// so, because a decision must not wait for it. A failed read is logged only: the next sweep repeats it.
+func (r *round) readCapForecast(ctx context.Context, c *autopilot.Case, v autopilot.Verdict) {
+	if !r.isSweep || v.Intent != nil || !c.NeedsCapForecast() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, capLimit)
+	defer cancel()
+	used, err := r.Series.UsedSpace(ctx, *c.Instance, ruleDimension(*c, v1alpha1.MetricStorage))
+	if err != nil {
+		r.log.Info("read the used space of 14 days", zap.Error(err))
+		return
+	}
+	found := autopilot.CapForecastOf(used, int(c.Spec.Storage.MaxGB), c.Now)
+	c.Status.CapForecast = &found
 }

@@ -73,6 +73,13 @@ func (c cloud) Series(_ context.Context, _ autopilot.Instance, w SeriesRequest) 
 	return c.series, nil
 }
 
+func (c cloud) UsedSpace(context.Context, autopilot.Instance, string) ([]autopilot.Point, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.capReads++
+	return c.history, nil
+}
+
 func (c cloud) Catalogue(context.Context, autopilot.Instance) (cat []flavors.Flavor, err error) {
 	if c.noFlavors {
 		return nil, errors.New("no flavors")

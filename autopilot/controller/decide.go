@@ -63,6 +63,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	if isCauseRead || c.NeedsCause() && r.readCause(ctx, &c) {
 		autopilot.Explain(&c, &verdict)
 	}
+	r.readCapForecast(ctx, &c, verdict)
 	outcome := autopilot.RecordOutcome(c, verdict, followed, patched)
 	armingDue := r.armingDue(c)
 	if armingDue && !autopilot.IsSwitchedOff(outcome.Status) { // arm sets Armed

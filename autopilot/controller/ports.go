@@ -121,6 +121,9 @@ type SeriesReader interface {
 	// Series returns the averages of up to ten of Cloud Eye's metrics since then, in one request. A metric without data
 	// is missing in the result.
 	Series(ctx context.Context, inst autopilot.Instance, request SeriesRequest) (autopilot.Series, error)
+	// UsedSpace returns the averages of the used space in GB of autopilot.CapSpan, oldest first. Calls of about the same
+	// time share requests.
+	UsedSpace(ctx context.Context, inst autopilot.Instance, dimension string) ([]autopilot.Point, error)
 }
 
 // SeriesRequest names up to ten metrics of one instance.

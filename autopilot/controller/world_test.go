@@ -79,6 +79,8 @@ type world struct {
 	measured   []v1alpha1.Metric        // whose measurements were read
 	series     autopilot.Series         // what tells the cause; nil means no answer
 	seriesRead []SeriesRequest
+	history    []autopilot.Point // the used space of 14 days
+	capReads   int
 
 	listed    map[string]AlarmState // the last listing of rules
 	listedAt  time.Time

@@ -28,6 +28,7 @@ const (
 // series.
 type batcher struct {
 	read func(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error)
+	size int // the number of series in a full request
 	now  func() time.Time
 
 	mu      sync.Mutex
@@ -54,7 +55,7 @@ func newBatcher(read func(context.Context, []otc.Series, int) (map[otc.Series][]
 	caught := func(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error) {
 		return safely(func() (map[otc.Series][]otc.Datapoint, error) { return read(ctx, series, period) })
 	}
-	return &batcher{read: caught, now: now, latest: make(map[seriesKey]*batch), pending: make(map[int]*batch)}
+	return &batcher{read: caught, size: otc.SeriesPerQuery, now: now, latest: make(map[seriesKey]*batch), pending: make(map[int]*batch)}
 }
 
 // get returns the datapoints of these series in a period in seconds, read at notBefore or later, but at most
@@ -111,7 +112,7 @@ func (b *batcher) add(ctx context.Context, m seriesKey) *batch {
 	}
 	x.series = append(x.series, m.Series)
 	b.latest[m] = x
-	if len(x.series) == otc.SeriesPerQuery {
+	if len(x.series) == b.size {
 		b.begin(ctx, x, m.period)
 	}
 	return x

@@ -36,6 +36,7 @@ type Cloud struct {
 	series    listCache[map[otc.Series]bool] // of seriesMetric
 	snapshot  listCache[*alarms.Snapshot]
 	points    *batcher
+	fortnight *batcher // hourly averages of autopilot.CapSpan
 	jobs      *jobTurns
 	now       func() time.Time
 
@@ -74,6 +75,8 @@ func New(api *otc.Cloud, now func() time.Time) *Cloud {
 	}}
 	c.snapshot = listCache[*alarms.Snapshot]{now: now, read: c.readSnapshot, composed: true}
 	c.points = newBatcher(c.readPoints, now)
+	c.fortnight = newBatcher(c.readFortnight, now)
+	c.fortnight.size = seriesPerFortnight
 	c.jobs = newJobTurns(api.Rate())
 	return c
 }

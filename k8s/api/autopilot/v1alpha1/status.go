@@ -93,6 +93,10 @@ type Status struct {
 	// cause is what fills the volume, as it was found at the last decision about storage.
 	// +optional
 	Cause *Cause `json:"cause,omitempty"`
+	// capForecast is when a volume of spec.storage.maxGB would be read-only. It is computed once a day, and after each
+	// growth.
+	// +optional
+	CapForecast *CapForecast `json:"capForecast,omitempty"`
 	// overThresholdSince is since when every value read of the used space was at or over the threshold. A lower value
 	// clears it, and a growth of the volume restarts it. A failed read does not change it.
 	// +optional
@@ -187,6 +191,20 @@ type Cause struct {
 	// message explains the cause in one sentence.
 	Message string `json:"message"`
 	// time is when the cause was found.
+	Time metav1.Time `json:"time"`
+}
+
+// CapForecast is when a volume of spec.storage.maxGB would be read-only.
+type CapForecast struct {
+	// maxGB is the cap in GB for which it was computed.
+	MaxGB int32 `json:"maxGB"`
+	// readOnlyTime is the forecast. Without it, the database will not be read-only in the time that can be foreseen, or
+	// the time is not known. The message says which.
+	// +optional
+	ReadOnlyTime *metav1.Time `json:"readOnlyTime,omitempty"`
+	// message explains the forecast in one sentence.
+	Message string `json:"message"`
+	// time is when it was computed.
 	Time metav1.Time `json:"time"`
 }
 
