@@ -48,6 +48,11 @@ type Metric struct {
 	UsedGB           *float64        `json:"usedGB,omitempty"`       // storage only
 	MeasuredTime     *metav1.Time    `json:"measuredTime,omitempty"`
 	ThresholdPercent int             `json:"thresholdPercent"`
+	// Storage only: how fast the used space grows, by the fast rate of the last hour, what fills the volume, and when a
+	// volume of spec.storage.maxGB would be read-only. Absent if not known.
+	FillingGBPerHour *float64              `json:"fillingGBPerHour,omitempty"`
+	Cause            *v1alpha1.Cause       `json:"cause,omitempty"`
+	CapForecast      *v1alpha1.CapForecast `json:"capForecast,omitempty"`
 
 	// Decision names the first guard that prevents a change, or the change.
 	Decision Answer `json:"decision"`
@@ -113,6 +118,10 @@ func (s *Situation) metric(row autopilot.MetricRow) Metric {
 		if row.InGB() {
 			m.UsedGB = new(tenths(e.UsedGB))
 			percent = 100 * e.UsedGB / float64(max(1, s.Instance.VolumeGB))
+			m.Cause, m.CapForecast = s.Status.Cause, s.Status.CapForecast
+			if e.Filling.Known {
+				m.FillingGBPerHour = new(tenths(e.Filling.Fast))
+			}
 		}
 		m.ValuePercent = new(tenths(percent))
 	}

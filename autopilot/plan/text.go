@@ -53,6 +53,15 @@ func writeDetails(out io.Writer, m Metric) error {
 	if a := m.AtThreshold; a != nil {
 		fmt.Fprintf(out, "  At %d %%: %s\n", m.ThresholdPercent, answerText(*a))
 	}
+	if m.FillingGBPerHour != nil && *m.FillingGBPerHour > 0 {
+		fmt.Fprintf(out, "  Filling at %.1f GB/h, the fast rate of the last hour\n", *m.FillingGBPerHour)
+	}
+	if m.Cause != nil {
+		fmt.Fprintf(out, "  %s\n", m.Cause.Message)
+	}
+	if m.CapForecast != nil {
+		fmt.Fprintf(out, "  %s\n", m.CapForecast.Message)
+	}
 	if row, err := autopilot.LookupMetric(m.Metric); err != nil || row.HelpedBy != v1alpha1.KindFlavor {
 		return err
 	}

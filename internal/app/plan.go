@@ -126,6 +126,7 @@ func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, 
 		return nil, failed[metric]
 	}
 	s.Evidence = found
+	s.readCause(ctx, p.cloud)
 	if s.Offered, s.OfferedKnown, err = p.cloud.ResizeList(ctx, *s.Instance); err != nil {
 		return nil, fmt.Errorf("read the resize list: %w", err)
 	}
@@ -141,6 +142,22 @@ func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, 
 	}
 	s.noteAutoscaling(ctx, p.api)
 	return s, nil
+}
+
+// readCause reads what fills the volume, and when the cap is full. Only spec.storage.causeMaxGB depends on it, so a failed
+// call is only noted.
+func (s *situation) readCause(ctx context.Context, reader controller.SeriesReader) {
+	found, err := controller.ReadCause(ctx, reader, s.Case)
+	if err == nil {
+		s.Status.Cause = &found
+		var used []autopilot.Point
+		used, err = reader.UsedSpace(ctx, *s.Instance, "")
+		forecast := autopilot.CapForecastOf(used, int(s.Spec.Storage.MaxGB), s.Now)
+		s.Status.CapForecast = &forecast
+	}
+	if err != nil {
+		s.note("Not known: what fills the volume (%v)", err)
+	}
 }
 
 // noteAutoscaling notes whether the cloud's own autoscaling is on. No decision depends on it, so a failed call is only

@@ -161,7 +161,7 @@ func (c *Cloud) Evidence(ctx context.Context, inst autopilot.Instance, w control
 	}
 	s := of(metric.CloudEye)
 	points, err := c.points.get(ctx, w.PeriodSeconds, []otc.Series{s}, w.NotBefore)
-	if p := last(points[s]); err == nil && !p.Time.IsZero() {
+	if p := last(points[s]); err == nil && c.isRecent(p.Time, w.PeriodSeconds) {
 		return autopilot.Evidence{Time: p.Time, Percent: p.Average}, nil
 	}
 	return autopilot.Evidence{}, err
@@ -210,7 +210,7 @@ func (c *Cloud) usedSpace(ctx context.Context, metric autopilot.MetricRow, of fu
 	if err != nil {
 		return autopilot.Evidence{}, err
 	}
-	if n := len(hour); n > 0 && c.now().Sub(hour[n-1].Time) <= newestWithin {
+	if n := len(hour); n > 0 && c.isRecent(hour[n-1].Time, rawPeriod) {
 		used := hour[n-1]
 		return autopilot.Evidence{Time: used.Time, UsedGB: used.Value, Filling: autopilot.FillingAt(hour, used.Time)}, nil
 	}
@@ -221,11 +221,16 @@ func (c *Cloud) usedSpace(ctx context.Context, metric autopilot.MetricRow, of fu
 	totals := points[of(metric.TotalGB)]
 	for _, percent := range slices.Backward(points[of(metric.CloudEye)]) { // the two series may have been read at different times
 		i := slices.IndexFunc(totals, func(total otc.Datapoint) bool { return total.Time.Equal(percent.Time) })
-		if i >= 0 {
+		if i >= 0 && c.isRecent(percent.Time, rawPeriod) {
 			return autopilot.Evidence{Time: percent.Time, UsedGB: percent.Average / 100 * totals[i].Average}, nil
 		}
 	}
 	return autopilot.Evidence{}, nil
+}
+
+// isRecent reports whether a datapoint of a period in seconds may be evidence.
+func (c *Cloud) isRecent(t time.Time, period int) bool {
+	return c.now().Sub(t) <= newestWithin+2*time.Duration(period)*time.Second
 }
 
 func last(points []otc.Datapoint) otc.Datapoint {

@@ -38,6 +38,8 @@ type detail struct {
 	PolicyError string
 	InForce     []string
 	Timeline    []entry
+	Cause, Cap  string // what fills the volume, and when spec.storage.maxGB is full
+	CauseTime   moment
 
 	HasAutopilot, HasRds bool
 	InstanceID           string
@@ -112,6 +114,12 @@ func (v *view) detail(d *database) *detail {
 		x.PolicyError = err.Error()
 	}
 	x.InForce, x.Timeline = v.inForce(d), v.timeline(s)
+	if s.Cause != nil {
+		x.Cause, x.CauseTime = s.Cause.Message, v.moment(s.Cause.Time.Time)
+	}
+	if s.CapForecast != nil {
+		x.Cap = s.CapForecast.Message
+	}
 	x.Cloud = s.Alarms
 	x.Instance = s.Instance
 	if x.Instance != nil {

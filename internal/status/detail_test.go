@@ -25,6 +25,8 @@ func TestDatabasePageShowsTimelinePolicyAndCloudObjects(t *testing.T) {
 		a.Spec.Flavor.MaxChangesPerDay = 5
 		a.Status.Alarms.TopicURN = "urn:smn:eu-de:p:autopilot_1"
 		a.Status.Instance.VolumeGB = 110
+		a.Status.Cause = &v1alpha1.Cause{Name: v1alpha1.CauseWAL, Message: "41 GB of it are WAL", Time: metav1.NewTime(at(-49))}
+		a.Status.CapForecast = &v1alpha1.CapForecast{Message: "A volume of 500 GB would be read-only", Time: metav1.NewTime(at(-49))}
 		a.Status.Decisions = []v1alpha1.DecisionRecord{
 			{Time: metav1.NewTime(at(-20)), LastTime: metav1.NewTime(at(-5)), Count: 3, Metric: v1alpha1.MetricCPU, Action: "None", Reason: "Cooldown", Message: "The last change is too recent"},
 			{Time: metav1.NewTime(at(-49)), Count: 1, Metric: v1alpha1.MetricStorage, Action: "GrowVolume", Reason: "AlarmInForce", From: "100", To: "110", ValuePercent: "91.0", Message: "91.0 % storage used"},
@@ -57,6 +59,7 @@ func TestDatabasePageShowsTimelinePolicyAndCloudObjects(t *testing.T) {
 		"The alarm for storage fires at 90", //
 		"At most 8 vCPUs: 4 times",          //
 		"urn:smn:eu-de:p:autopilot_1", "instance-of-orders", "al-storage",
+		"What fills it 41 GB of it are WAL", "Limit A volume of 500 GB would be read-only",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q: %s", want, page)
