@@ -11,6 +11,9 @@ import (
 // FillingSpan is the time before a measurement of the used space from which Filling is computed.
 const FillingSpan = time.Hour
 
+// stillFilling is the time in which the used space must have risen, so that its rate counts.
+const stillFilling = 10 * time.Minute
+
 // Filling is how fast the used space changed within FillingSpan. The zero value means that it is not known.
 type Filling struct {
 	Known bool
@@ -20,7 +23,8 @@ type Filling struct {
 }
 
 // FillingAt returns the rates of the hour that ends at end, from measurements of the used space in GB, oldest first. It
-// leaves out the largest jump, so that neither one clean-up nor one burst decides. The rates are not known if more than
+// leaves out the largest jump, so that neither one clean-up nor one burst decides. If the used space has not risen in
+// the last 10 minutes, a burst has ended, and no rate is above zero. The rates are not known if more than
 // half of the hour has no measurement, or if a measurement cannot be true. It does not modify the measurements.
 func FillingAt(used []Point, end time.Time) Filling {
 	begin := end.Add(-FillingSpan)
@@ -39,7 +43,13 @@ func FillingAt(used []Point, end time.Time) Filling {
 		return Filling{}
 	}
 	rates := ratesOf(withoutLargestJump(parts))
-	return Filling{Known: true, Fast: quantile(rates, 1-forecastRarely) / 24, Middle: quantile(rates, 0.5) / 24}
+	f := Filling{Known: true, Fast: quantile(rates, 1-forecastRarely) / 24, Middle: quantile(rates, 0.5) / 24}
+	newest := parts[len(parts)-1]
+	i := slices.IndexFunc(parts, func(p Point) bool { return newest.Time.Sub(p.Time) <= stillFilling })
+	if newest.Value <= parts[i].Value {
+		f.Fast, f.Middle = min(f.Fast, 0), min(f.Middle, 0)
+	}
+	return f
 }
 
 // withoutLargestJump returns the points with the largest difference between two neighbours removed: all points after it

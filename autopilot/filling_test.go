@@ -30,6 +30,8 @@ func TestFillingAt(t *testing.T) {
 		{"a steady rise", minutes(end, 60, steady), true, 18, 18},
 		{"older measurements do not count", minutes(end, 90, func(i int) float64 { return steady(max(i, 30)) }), true, 18, 18},
 		{"one burst does not decide", minutes(end, 60, func(i int) float64 { return 70 + 20*float64(i/30) }), true, 0, 0},
+		{"a burst of 27 minutes that has ended", minutes(end, 60, func(i int) float64 { return 66 + float64(min(max(i-20, 0), 27)) }), true, 0, 0},
+		{"a rise of 27 minutes that goes on", minutes(end, 60, func(i int) float64 { return 66 + 0.5*float64(max(i-33, 0)) }), true, 22, 9},
 		{"one clean-up does not decide", minutes(end, 60, func(i int) float64 { return steady(i) - 30*float64(i/30) }), true, 18, 18},
 		{"nothing changes", minutes(end, 60, func(int) float64 { return 70 }), true, 0, 0},
 		{"space is freed", minutes(end, 60, func(i int) float64 { return -steady(i) + 200 }), true, -18, -18},
