@@ -3,6 +3,7 @@
 package release
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -117,5 +118,39 @@ func TestGaugesReadFieldsThatExist(t *testing.T) {
 	}
 	if exists(schema, []string{"status", "instance", "volumeGb"}) || exists(schema, []string{"status", "decisions", "[metrik=storage]", "valuePercent"}) {
 		t.Error("whatever is read exists")
+	}
+}
+
+// TestAlertsReadGaugesThatExist compares each gauge in the alerts, and the labels that an alert selects or shows, with
+// kube-state-metrics' configuration.
+func TestAlertsReadGaugesThatExist(t *testing.T) {
+	resource := gauges(t).Spec.Resources[0]
+	gauge := regexp.MustCompile(`(kube_rdsautopilot_\w+)(?:\{([^}]*)\})?`)
+	selected := regexp.MustCompile(`(\w+)(?:=~|!~|!=|=)`)
+	shown := regexp.MustCompile(`\$labels\.(\w+)`)
+	found := 0
+	for _, g := range alertRules(t).Groups {
+		for _, r := range g.Rules {
+			for _, m := range gauge.FindAllStringSubmatch(r.Expr, -1) {
+				found++
+				i := slices.IndexFunc(resource.Metrics, func(x gaugeMetric) bool { return resource.MetricNamePrefix+"_"+x.Name == m[1] })
+				if i < 0 {
+					t.Errorf("%s: there is no %s", r.Alert, m[1])
+					continue
+				}
+				labels := selected.FindAllStringSubmatch(m[2], -1)
+				for _, text := range r.Annotations {
+					labels = append(labels, shown.FindAllStringSubmatch(text, -1)...)
+				}
+				for _, l := range labels {
+					if resource.LabelsFromPath[l[1]] == nil && resource.Metrics[i].Each.Gauge.LabelsFromPath[l[1]] == nil {
+						t.Errorf("%s: %s has no label %s", r.Alert, m[1], l[1])
+					}
+				}
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no alert reads a gauge")
 	}
 }
