@@ -25,8 +25,12 @@ const (
 	causeGrowthGB = 1
 	// slotShare is the part of the WAL, in percent, from which the lag of a slot explains it.
 	slotShare = 50
+	// mostLag is how many times the WAL a lag may be. A larger one is in another unit.
+	mostLag = 2
 	// longTransaction is how old a transaction must be that keeps PostgreSQL from reusing space.
 	longTransaction = 6 * time.Hour
+	// oldestTransaction is the age from which a value cannot be true.
+	oldestTransaction = 365 * 24 * time.Hour
 	// causeKept is how long a cause that was found explains a held growth, before the metrics are read again.
 	causeKept = time.Hour
 	// causeHolds is how long a cause that is not data is reported as a problem.
@@ -96,7 +100,8 @@ func causeOf(inst Instance, s Series) v1alpha1.Cause {
 		unknown.Message = "The cause is not known: Cloud Eye has no used space"
 		return unknown
 	}
-	growth := used.Value - s[usedSpaceGB][0].Value
+	first := s[usedSpaceGB][0]
+	growth := used.Value - first.Value
 	best, known := v1alpha1.Cause{}, false
 	for _, p := range parts() {
 		size, ok := sizeOf(s, p, used.Value)
@@ -106,8 +111,9 @@ func causeOf(inst Instance, s Series) v1alpha1.Cause {
 		known = true
 		of := percentOf(size, used.Value)
 		ofGrowth := int32(0)
-		if growth >= causeGrowthGB {
-			ofGrowth = percentOf(size-s[p.metric][0].Value/p.perGB, growth)
+		was := s[p.metric][0]
+		if growth >= causeGrowthGB && was.Value > 0 && was.Time.Equal(first.Time) {
+			ofGrowth = percentOf(size-was.Value/p.perGB, growth)
 		}
 		if (of >= causeUsed || ofGrowth >= causeGrowth) && of+ofGrowth > best.UsedPercent+best.GrowthPercent {
 			best = v1alpha1.Cause{
@@ -130,7 +136,7 @@ func causeOf(inst Instance, s Series) v1alpha1.Cause {
 		unknown.Message = "The cause is not known: Cloud Eye has none of the metrics that tell it"
 		return unknown
 	}
-	return v1alpha1.Cause{Name: v1alpha1.CauseData, UsedPercent: 100, Message: "The data itself grows"}
+	return v1alpha1.Cause{Name: v1alpha1.CauseData, Message: "Nothing that Cloud Eye measures beside the data is large or grows"}
 }
 
 // sizeOf returns the size of a part in GB. ok is false if it is not known, or larger than the used space.
@@ -144,7 +150,7 @@ func sizeOf(s Series, p part, usedGB float64) (size float64, ok bool) {
 func explainWAL(c v1alpha1.Cause, inst Instance, s Series) v1alpha1.Cause {
 	wal, _ := s.Newest(walMB)
 	lag, ok := s.Newest(slotLagMB)
-	if !ok || lag.Value < slotShare*wal.Value/100 {
+	if !ok || lag.Value < slotShare*wal.Value/100 || lag.Value > mostLag*wal.Value {
 		c.Message += ": growing does not fix this"
 		return c
 	}
@@ -167,7 +173,8 @@ func otherCause(s Series, usedGB, growthGB float64) (c v1alpha1.Cause, ok bool) 
 		return c, false
 	}
 	oldest, ok := s.Newest(oldestMilliSecs)
-	if age := time.Duration(oldest.Value) * time.Millisecond; ok && age >= longTransaction {
+	age := time.Duration(min(oldest.Value, float64(2*oldestTransaction.Milliseconds()))) * time.Millisecond
+	if ok && age >= longTransaction && age <= oldestTransaction {
 		return v1alpha1.Cause{Name: v1alpha1.CauseLongTransaction, Message: fmt.Sprintf(
 			"A transaction has been open for %s, so the database cannot reuse the space of old rows: growing does not fix this", durationText(age))}, true
 	}

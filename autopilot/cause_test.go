@@ -42,7 +42,7 @@ func TestCauseOf(t *testing.T) {
 		want    v1alpha1.CauseName
 		message string // a part of it
 	}{
-		{"data", postgres, grown(nil), v1alpha1.CauseData, "The data itself grows"},
+		{"data", postgres, grown(nil), v1alpha1.CauseData, "Nothing that Cloud Eye measures beside the data"},
 		{"an inactive slot", postgres, grown(Series{walMB: hourly(1024, 41*1024), slotLagMB: hourly(0, 40*1024), inactiveSlots: hourly(1, 1)}),
 			v1alpha1.CauseReplicationSlot, "41 GB of it are WAL. A logical replication slot is inactive (lag 40 GB): growing does not fix this"},
 		{"a slot that is behind", postgres, grown(Series{walMB: hourly(1024, 41*1024), slotLagMB: hourly(0, 40*1024)}),
@@ -66,6 +66,10 @@ func TestCauseOf(t *testing.T) {
 		{"negative WAL", postgres, grown(Series{walMB: hourly(-1, -41e3)}), v1alpha1.CauseData, ""},
 		{"zero WAL", postgres, grown(Series{walMB: hourly(0, 0)}), v1alpha1.CauseData, ""},
 		{"WAL is no number", postgres, grown(Series{walMB: hourly(1, math.NaN())}), v1alpha1.CauseData, ""},
+		{"the first WAL is zero", postgres, grown(Series{walMB: hourly(0, 10*1024)}), v1alpha1.CauseData, ""},
+		{"WAL is measured since an hour ago only", postgres, grown(Series{walMB: hourly(100, 10*1024)[20:]}), v1alpha1.CauseData, ""},
+		{"a lag in bytes", postgres, grown(Series{walMB: hourly(1024, 41*1024), slotLagMB: hourly(0, 40e9)}), v1alpha1.CauseWAL, ""},
+		{"a transaction of a century", postgres, grown(Series{oldestMilliSecs: hourly(0, 1e18)}), v1alpha1.CauseData, ""},
 		{"no WAL", postgres, grown(Series{walMB: none}), v1alpha1.CauseData, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
