@@ -116,7 +116,7 @@ status:
   - {metric: storage, valuePercent: "78.2", action: None, reason: A, message: "", count: 1, time: "2026-11-20T12:00:00Z", lastTime: "2026-11-20T12:00:00Z"}
   - {metric: storage, valuePercent: "70.0", action: None, reason: A, message: "", count: 1, time: "2026-11-20T12:00:00Z", lastTime: "2026-11-20T12:00:00Z"}
   changes:
-  - {kind: Volume, by: Autopilot, from: "40", to: "50", outcome: Completed, completionTime: "2026-11-20T12:00:00.123456Z"}
+  - {kind: Volume, by: Autopilot, from: "40", to: "50", metrics: [storage], outcome: Completed, completionTime: "2026-11-20T12:00:00.123456Z"}
   - {kind: Volume, by: Autopilot, from: "30", to: "40", outcome: Completed, completionTime: "2026-11-19T12:00:00.000000Z"}
 `
 	if err := yaml.Unmarshal([]byte(manifest), &object.Object); err != nil {
@@ -131,12 +131,14 @@ status:
 	if _, err := resource.UpdateStatus(t.Context(), created, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict}); err != nil {
 		t.Fatal(err)
 	}
+	const head = `customresource_group="autopilot.otc.mcsps.de",customresource_kind="RdsAutopilot",customresource_version="v1alpha1"`
 	of := func(metric string, labels string, value string) string {
-		return fmt.Sprintf(`kube_rdsautopilot_%s{customresource_group="autopilot.otc.mcsps.de",customresource_kind="RdsAutopilot",customresource_version="v1alpha1",name="orders",namespace="default"%s} %s`, metric, labels, value)
+		return fmt.Sprintf(`kube_rdsautopilot_%s{%s,name="orders",namespace="default"%s} %s`, metric, head, labels, value)
 	}
 	want := []string{
 		of("volume_gb", "", "50"), of("volume_max_gb", "", "500"), of("storage_used_percent", "", "78.2"),
-		of("last_change_timestamp_seconds", "", "1.795176e+09"),
+		// kube-state-metrics sorts the labels.
+		`kube_rdsautopilot_last_change_timestamp_seconds{by="Autopilot",` + head + `,from="40",kind="Volume",metric="storage",name="orders",namespace="default",outcome="Completed",to="50"} 1.795176e+09`,
 		of("condition", `,type="Armed"`, "1"), of("condition", `,type="Limited"`, "0"), of("condition", `,type="Ready"`, "0"),
 	}
 	slices.Sort(want)
