@@ -38,8 +38,8 @@ type Instance struct {
 
 // Replica is a read replica of an instance. In the cloud it is an instance of its own.
 type Replica struct {
-	ID, Name        string
-	VCPUs, MemoryGB int
+	ID, Name                  string
+	VCPUs, MemoryGB, VolumeGB int
 }
 
 // observed returns the instance as it is stored in the status. ActiveSince stays the same as long as every check finds

@@ -64,12 +64,13 @@ const (
 	ReasonCloudRefused    Reason = "CloudRefused"
 	ReasonJobFailed       Reason = "JobFailed"
 
-	ReasonCauseNotData  Reason = "CauseNotData"
-	ReasonNearCap       Reason = "NearCap"
-	ReasonCapAhead      Reason = "CapAhead"
-	ReasonCapSoon       Reason = "CapSoon"
-	ReasonVolumeDoubled Reason = "VolumeDoubled"
-	ReasonRuleSilent    Reason = "RuleSilent"
+	ReasonCauseNotData   Reason = "CauseNotData"
+	ReasonNearCap        Reason = "NearCap"
+	ReasonCapAhead       Reason = "CapAhead"
+	ReasonCapSoon        Reason = "CapSoon"
+	ReasonVolumeDoubled  Reason = "VolumeDoubled"
+	ReasonReplicaSmaller Reason = "ReplicaSmaller"
+	ReasonRuleSilent     Reason = "RuleSilent"
 
 	ReasonStatusNotStored Reason = "StatusNotStored"
 	ReasonInternalError   Reason = "InternalError"
@@ -155,6 +156,7 @@ func ReasonTable() []ReasonRow {
 		{Reason: ReasonCapAhead, Source: warning, IsWarning: true, Meaning: "A volume of `maxGB` would be read-only within 14 days, by the last 14 days or the last day"},
 		{Reason: ReasonCapSoon, Source: warning, IsWarning: true, Meaning: "A volume of `maxGB` would be read-only within 72 hours, by the last 14 days or the last day"},
 		{Reason: ReasonVolumeDoubled, Source: warning, IsWarning: true, Meaning: "The volume has doubled within 7 days. Check what fills it"},
+		{Reason: ReasonReplicaSmaller, Source: warning, IsWarning: true, Meaning: "A read replica has a smaller volume than its primary, so it is full first. The message names both"},
 		{Reason: ReasonRuleSilent, Source: warning, IsWarning: true, Meaning: "The storage is full by Cloud Eye's own data, but no alarm rule reports an alarm. The autopilot acts on the used space. `doctor` checks the rules"},
 		{Reason: ReasonStatusNotStored, Source: warning, IsWarning: true, Meaning: "The Kubernetes API refuses to store the status of the `RdsAutopilot`, so no change is made. The message has its text. It is reported at each attempt"},
 		{Reason: ReasonInternalError, Source: warning, IsWarning: true, Meaning: "A check of this database ended with an error of the program. The autopilot repeats it at growing intervals, up to 2 minutes. It is reported each time"},

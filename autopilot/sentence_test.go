@@ -144,7 +144,7 @@ func reasons(t *testing.T) []Reason {
 	var all []Reason
 	for _, m := range regexp.MustCompile(`Reason\w+\s+Reason = "(\w+)"`).FindAllSubmatch(source, -1) {
 		switch r := Reason(m[1]); r {
-		case ReasonNearCap, ReasonCapAhead, ReasonCapSoon, ReasonVolumeDoubled, ReasonRuleSilent: // warnings, see TestUpdateWarnings, TestCapIsWarnedOfTwice and TestFullVolumeGrowsWhenItsRuleIsSilent
+		case ReasonNearCap, ReasonCapAhead, ReasonCapSoon, ReasonVolumeDoubled, ReasonReplicaSmaller, ReasonRuleSilent: // warnings, see TestUpdateWarnings, TestCapIsWarnedOfTwice, TestSmallerReplicaIsWarnedOf and TestFullVolumeGrowsWhenItsRuleIsSilent
 		case ReasonStatusNotStored, ReasonInternalError: // of failed checks, see the controller
 		default:
 			all = append(all, r)

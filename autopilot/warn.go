@@ -5,6 +5,7 @@ package autopilot
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -33,7 +34,7 @@ func UpdateWarnings(c Case, s *v1alpha1.Status) []Warning {
 	if c.Instance == nil || c.Instance.VolumeGB == 0 || Validate(c.Spec, v1alpha1.KindVolume) != nil {
 		return nil
 	}
-	holds := slices.Concat(c.warnings(s.FormerVolumes), c.waitsForOthers(s.Decisions), c.silentRules(), c.causeWarning(), c.capWarning())
+	holds := slices.Concat(c.warnings(s.FormerVolumes), c.waitsForOthers(s.Decisions), c.silentRules(), c.causeWarning(), c.capWarning(), c.replicaWarning())
 	size := ClampInt32(c.Instance.VolumeGB)
 	var kept []v1alpha1.Warned
 	var news []Warning
@@ -80,6 +81,23 @@ func (c Case) silentRules() (found []Warning) {
 			reports, at(a.AlarmOverdueSince), a.Evidence.UsedGB, c.Instance.VolumeGB)})
 	}
 	return found
+}
+
+// replicaWarning returns a warning if a read replica has a smaller volume than its primary. It is full first, and a full
+// replica of PostgreSQL makes its primary keep WAL.
+func (c Case) replicaWarning() []Warning {
+	var smaller []string
+	for _, r := range c.Instance.Replicas {
+		if r.VolumeGB > 0 && r.VolumeGB < c.Instance.VolumeGB {
+			smaller = append(smaller, fmt.Sprintf("%s (%d GB)", r.Name, r.VolumeGB))
+		}
+	}
+	if len(smaller) == 0 {
+		return nil
+	}
+	slices.Sort(smaller)
+	return []Warning{{ReasonReplicaSmaller, fmt.Sprintf("Storage of the primary %s has %d GB, and a read replica has less: %s. Grow the replica to the same size, because the autopilot does not",
+		c.Instance.Name, c.Instance.VolumeGB, strings.Join(smaller, ", "))}}
 }
 
 // waitsForOthers returns a warning if a flavor has waited for --max-flavor-changes for 6 hours.

@@ -126,3 +126,21 @@ func TestConditionLimited(t *testing.T) {
 	c.Spec.Flavor.MaxVCPUs, c.Generation = new(int32(16)), 2
 	limited("a new cap", false, "")
 }
+
+func TestSmallerReplicaIsWarnedOf(t *testing.T) {
+	c := quiet()
+	c.Instance.Name = "orders"
+	c.Instance.Replicas = []Replica{{Name: "same", VolumeGB: 100}, {Name: "larger", VolumeGB: 120}, {Name: "unknown"}}
+	if w := UpdateWarnings(c, &c.Status); len(w) != 0 {
+		t.Errorf("warned of %v", w)
+	}
+	c.Instance.Replicas = append(c.Instance.Replicas, Replica{Name: "reader", VolumeGB: 90})
+	w := UpdateWarnings(c, &c.Status)
+	const says = "Storage of the primary orders has 100 GB, and a read replica has less: reader (90 GB). Grow the replica to the same size, because the autopilot does not"
+	if len(w) != 1 || w[0].Reason != ReasonReplicaSmaller || w[0].Message != says {
+		t.Errorf("warned of %v", w)
+	}
+	if again := UpdateWarnings(c, &c.Status); len(again) != 0 {
+		t.Errorf("warned again: %v", again)
+	}
+}

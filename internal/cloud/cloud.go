@@ -132,7 +132,7 @@ func (c *Cloud) Instance(ctx context.Context, id string, notBefore time.Time) (*
 	slices.Sort(inst.Zones)
 	for _, id := range found.Replicas {
 		if r, ok := byID[id]; ok {
-			inst.Replicas = append(inst.Replicas, autopilot.Replica{ID: r.ID, Name: r.Name, VCPUs: r.VCPUs, MemoryGB: r.MemoryGB})
+			inst.Replicas = append(inst.Replicas, autopilot.Replica{ID: r.ID, Name: r.Name, VCPUs: r.VCPUs, MemoryGB: r.MemoryGB, VolumeGB: r.VolumeGB})
 		}
 	}
 	return inst, nil
