@@ -56,6 +56,26 @@ func (r *round) readCause(ctx context.Context, c *autopilot.Case) bool {
 	return true
 }
 
+// readSteady reports whether nothing was freed in the hours before a measurement of the used space. A failed read is
+// logged only and counts as no: the alarm still comes, and the next sweep reads again.
+func (r *round) readSteady(ctx context.Context, c autopilot.Case, end time.Time) bool {
+	metric, err := autopilot.LookupMetric(v1alpha1.MetricStorage)
+	if err != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, causeLimit)
+	defer cancel()
+	s, err := r.Series.Series(ctx, *c.Instance, SeriesRequest{
+		Metrics: []string{metric.UsedGB}, Dimension: ruleDimension(c, v1alpha1.MetricStorage),
+		Period: autopilot.FreedPeriod, Since: end.Add(-autopilot.FreedSpan),
+	})
+	if err != nil {
+		r.log.Info("read the used space before an early step", zap.Error(err))
+		return false
+	}
+	return autopilot.NothingFreed(s[metric.UsedGB], end)
+}
+
 // readCapForecast adds the forecast of the cap to the case if it is due. Only the rounds of a sweep without a change do
 // so, because a decision must not wait for it. A failed read is logged only: the next sweep repeats it.
 func (r *round) readCapForecast(ctx context.Context, c *autopilot.Case, v autopilot.Verdict) {

@@ -169,6 +169,9 @@ func (r *round) readEvidence(ctx context.Context, c *autopilot.Case, kind v1alph
 		if a.Metric != v1alpha1.MetricStorage || kind != v1alpha1.KindVolume {
 			continue
 		}
+		if c.MayGrowEarly(a.Evidence) {
+			a.Evidence.Steady = r.readSteady(ctx, *c, a.Evidence.Time)
+		}
 		c.Status.Used = c.UsedSpace(found[a.Metric])
 		if c.Status.OverThresholdSince = c.OverThresholdSince(found[a.Metric]); c.Status.OverThresholdSince != nil {
 			a.AlarmOverdueSince = c.Status.OverThresholdSince.Time

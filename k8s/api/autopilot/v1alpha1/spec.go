@@ -137,6 +137,13 @@ type Storage struct {
 	// +kubebuilder:validation:Maximum=240
 	// +optional
 	AheadMinutes *int32 `json:"aheadMinutes,omitempty"`
+	// early is the mode for a step before the alarm, if the volume fills so fast that the alarm would come too late: at
+	// least 60 % are used, nothing was freed for 6 hours, and the database is read-only within 30 minutes at the fast
+	// rate of the last hour. The autopilot makes at most one such step in 24 hours. Auto grows, Recommend only records,
+	// and Off does nothing before the alarm. Default: Auto.
+	// +kubebuilder:default=Auto
+	// +optional
+	Early Mode `json:"early,omitempty"`
 	// causeMaxGB is the size in GB from which the volume grows no further if something else than data fills it, such as
 	// a replication slot: 40 to 4000, a multiple of 10. A database that is nearly read-only still grows. Default: no
 	// such limit.
