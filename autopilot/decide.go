@@ -49,6 +49,9 @@ type Case struct {
 	// OtherWriter is the field manager that replaced our size or flavor in the Rds; empty if it is not known.
 	OtherWriter string
 
+	// Load holds the averages of LoadMetrics in the last LoadSpan, nil if they were not read.
+	Load Series
+
 	Catalogue    []flavors.Flavor // nil if it could not be read
 	Offered      []string         // codes in the instance's resize list
 	OfferedKnown bool

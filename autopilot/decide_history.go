@@ -26,6 +26,8 @@ const (
 	// contestKept is how long a contest prevents changes of flavor, so that two tools do not restart a database in
 	// turn.
 	contestKept = 7 * 24 * time.Hour
+	// findingRequeue is when a flavor is checked again that would not help. The load may change, and each check reads it.
+	findingRequeue = 5 * time.Minute
 	// fleetRequeue is when a flavor that waits for --max-flavor-changes is checked again.
 	fleetRequeue = time.Minute
 )
@@ -49,6 +51,9 @@ func (c Case) checkHistory(d Decision, alarms []Alarm) Decision {
 		if held, ok := c.checkEffect(a, ours); ok {
 			return held
 		}
+	}
+	if held, ok := c.checkFinding(d, alarms); ok {
+		return held
 	}
 	if held := c.checkContest(d); held.Reason != "" {
 		return held

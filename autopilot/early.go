@@ -66,10 +66,16 @@ func (c Case) MayGrowEarly(e Evidence) bool {
 	}
 	recent := 0
 	for _, ch := range c.Status.Changes {
-		if ch.Kind != v1alpha1.KindVolume || c.Now.Sub(startTime(ch)) >= earlyEvery {
+		if ch.Kind != v1alpha1.KindVolume {
 			continue
 		}
 		percent, err := strconv.ParseFloat(ch.ValuePercent, 64)
+		if err == nil && e.UsedGB <= percent/100*float64(gigabytes(ch.From)) {
+			return false // the volume has grown for this used space already
+		}
+		if c.Now.Sub(startTime(ch)) >= earlyEvery {
+			continue
+		}
 		if err != nil || percent < float64(Threshold(gigabytes(ch.From), int(c.Spec.Storage.ThresholdPercent))) {
 			return false
 		}

@@ -50,6 +50,7 @@ func TestVolumeGrowsBeforeAnAlarmThatWouldComeTooLate(t *testing.T) {
 		{"an early step 24 hours ago", 20, grown(24*time.Hour, "80.0"), ReasonAlarmInForce, "120"},
 		{"a step at an alarm", 20, grown(time.Hour, "91.0"), ReasonAlarmInForce, "120"},
 		{"two steps at alarms", 20, func(c *Case, a *Alarm) { grown(time.Hour, "91.0")(c, a); grown(2*time.Hour, "91.0")(c, a) }, "", ""},
+		{"a step for the same used space a week ago", 20, grown(7*24*time.Hour, "95.6"), "", ""},
 		{"maxGB", 20, func(c *Case, _ *Alarm) { c.Spec.Storage.MaxGB = 110 }, ReasonAlarmInForce, "110"},
 		{"at maxGB", 20, func(c *Case, _ *Alarm) { c.Spec.Storage.MaxGB = 100 }, ReasonCapReached, ""},
 		{"a change in progress", 20, func(c *Case, _ *Alarm) { pendingVolume(time.Minute)(c) }, ReasonChangePending, ""},

@@ -166,7 +166,7 @@ const specDefaults = `{
     memory: {enabled: true, thresholdPercent: 90},
     alarm: {periodSeconds: 300, count: 3, repeatSeconds: 1800},
     cooldownSeconds: 3600,
-    maxChangesPerDay: 2}, apply: Operator}`
+    maxChangesPerDay: 2, onlyIfItHelps: false}, apply: Operator}`
 
 func TestEmptyRdsAutopilotGetsTheDefaults(t *testing.T) {
 	client := admin(t).Resource(rdsautopilots).Namespace(shared.Cluster(t).Namespace(t))

@@ -76,6 +76,31 @@ func (r *round) readSteady(ctx context.Context, c autopilot.Case, end time.Time)
 	return autopilot.NothingFreed(s[metric.UsedGB], end)
 }
 
+// readLoad adds what shows whether a larger flavor helps. A failed read is logged only, and the flavor is decided without
+// it.
+func (r *round) readLoad(ctx context.Context, c *autopilot.Case) {
+	load, err := ReadLoad(ctx, r.Series, *c)
+	if err != nil {
+		r.log.Info("read the load before a change of flavor", zap.Error(err))
+	}
+	c.Load = load
+}
+
+// ReadLoad returns the averages of the last hour that show whether a larger flavor helps. It makes one request, or none
+// for an engine without metrics, and waits for 3 seconds at most.
+func ReadLoad(ctx context.Context, reader SeriesReader, c autopilot.Case) (load autopilot.Series, err error) {
+	defer autopilot.CatchPanic(&err)
+	metrics := autopilot.LoadMetrics(c.Instance.Engine)
+	if len(metrics) == 0 {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, causeLimit)
+	defer cancel()
+	return reader.Series(ctx, *c.Instance, SeriesRequest{
+		Metrics: metrics, Dimension: ruleDimension(c, v1alpha1.MetricCPU), Period: autopilot.LoadPeriod, Since: c.Now.Add(-autopilot.LoadSpan),
+	})
+}
+
 // readCapForecast adds the forecast of the cap to the case if it is due. Only the rounds of a sweep without a change do
 // so, because a decision must not wait for it. A failed read is logged only: the next sweep repeats it.
 func (r *round) readCapForecast(ctx context.Context, c *autopilot.Case, v autopilot.Verdict) {

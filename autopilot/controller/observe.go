@@ -252,6 +252,7 @@ func (r *round) readFlavors(ctx context.Context, c *autopilot.Case) (err error) 
 	if c.FleetBusy = !r.limiter.reserve(r.key, r.MaxFlavorChanges, r.now); c.FleetBusy {
 		return nil
 	}
+	r.readLoad(ctx, c)
 	if c.Offered, c.OfferedKnown, err = r.Instances.ResizeList(ctx, *c.Instance); err != nil {
 		c.Catalogue = nil
 		return fmt.Errorf("read the resize list: %w", err)

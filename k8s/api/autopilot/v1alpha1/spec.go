@@ -237,6 +237,12 @@ type Flavor struct {
 	// +kubebuilder:validation:Maximum=10
 	// +optional
 	MaxChangesPerDay int32 `json:"maxChangesPerDay,omitempty"`
+	// onlyIfItHelps prevents a change of flavor if the engine's metrics show that a larger flavor does not help: true or
+	// false. The reason is IoBound, LockBound or MemoryNotShort. With false the decision's message has the finding.
+	// Default: false.
+	// +kubebuilder:default=false
+	// +optional
+	OnlyIfItHelps bool `json:"onlyIfItHelps,omitempty"`
 	// window limits changes of flavor to a part of the week, because such a change restarts the database. Storage grows
 	// at any time. Default: at any time.
 	// +optional
