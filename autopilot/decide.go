@@ -208,6 +208,9 @@ func (c Case) intent(kind v1alpha1.ChangeKind, d Decision, alarms ...Alarm) *v1a
 		Kind: kind, From: d.From, To: d.To, ValuePercent: d.value(),
 		EvidenceTime: *micro(d.Evidence.Time), DecisionTime: *micro(c.Now), Generation: c.Generation, Message: d.Message,
 	}
+	if kind == v1alpha1.KindFlavor {
+		i.Load = LoadOf(c.Load, c.Now)
+	}
 	for _, a := range alarms {
 		i.Metrics = append(i.Metrics, a.Metric)
 	}

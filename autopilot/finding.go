@@ -37,6 +37,7 @@ const (
 	postgresLockWaits = "lock_waiting_sessions"
 	postgresSwap      = "swap_usage"
 	postgresSessions  = "rds083_conn_usage"
+	mysqlSessions     = "rds072_conn_usage"
 	mysqlLockWaits    = "rds_innodb_row_lock_current_waits"
 	mysqlSwap         = "sys_swap_usage"
 	mysqlHits         = "rds011_innodb_buf_hit"
@@ -44,18 +45,18 @@ const (
 	sqlServerGrants   = "mssql_mem_grant_pending"
 )
 
-// LoadMetrics returns Cloud Eye's names of the metrics from which findings are computed, or nothing if the engine has
-// none.
+// LoadMetrics returns Cloud Eye's names of the metrics from which findings and loads are computed. There are at most ten.
 func LoadMetrics(engine string) []string {
+	usage := []string{metricRow(v1alpha1.MetricCPU).CloudEye, metricRow(v1alpha1.MetricMemory).CloudEye}
 	switch engine {
 	case enginePostgreSQL:
-		return []string{cpuUser, cpuSystem, cpuWait, postgresIO, postgresLockWaits, postgresSwap, postgresSessions}
+		return append(usage, cpuUser, cpuSystem, cpuWait, postgresIO, postgresLockWaits, postgresSwap, postgresSessions)
 	case engineMySQL:
-		return []string{mysqlLockWaits, mysqlSwap, mysqlHits}
+		return append(usage, mysqlLockWaits, mysqlSwap, mysqlHits, mysqlSessions)
 	case engineSQLServer:
-		return []string{sqlServerPageLife, sqlServerGrants}
+		return append(usage, sqlServerPageLife, sqlServerGrants)
 	}
-	return nil
+	return usage
 }
 
 // finding says why a larger flavor may not help. The zero value means that nothing is known against it.

@@ -86,18 +86,28 @@ func (r *round) readLoad(ctx context.Context, c *autopilot.Case) {
 	c.Load = load
 }
 
-// ReadLoad returns the averages of the last hour that show whether a larger flavor helps. It makes one request, or none
-// for an engine without metrics, and waits for 3 seconds at most.
+// readLoadAfter records the load after our last flavor, in a round of a sweep without a change. A failed read is logged
+// only: the next sweep repeats it.
+func (r *round) readLoadAfter(ctx context.Context, c *autopilot.Case, v autopilot.Verdict) {
+	if !r.isSweep || v.Intent != nil || !c.NeedsLoadAfter() {
+		return
+	}
+	load, err := ReadLoad(ctx, r.Series, *c)
+	if err != nil {
+		r.log.Info("read the load after a change of flavor", zap.Error(err))
+		return
+	}
+	c.RecordLoadAfter(load)
+}
+
+// ReadLoad returns the averages of the last hour that show whether a larger flavor helps. It makes one request and
+// waits for 3 seconds at most.
 func ReadLoad(ctx context.Context, reader SeriesReader, c autopilot.Case) (load autopilot.Series, err error) {
 	defer autopilot.CatchPanic(&err)
-	metrics := autopilot.LoadMetrics(c.Instance.Engine)
-	if len(metrics) == 0 {
-		return nil, nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, causeLimit)
 	defer cancel()
 	return reader.Series(ctx, *c.Instance, SeriesRequest{
-		Metrics: metrics, Dimension: ruleDimension(c, v1alpha1.MetricCPU), Period: autopilot.LoadPeriod, Since: c.Now.Add(-autopilot.LoadSpan),
+		Metrics: autopilot.LoadMetrics(c.Instance.Engine), Dimension: ruleDimension(c, v1alpha1.MetricCPU), Period: autopilot.LoadPeriod, Since: c.Now.Add(-autopilot.LoadSpan),
 	})
 }
 
