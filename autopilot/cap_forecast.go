@@ -22,6 +22,11 @@ const (
 	capSoon = 72 * time.Hour
 )
 
+// CapForecast returns the forecast of CapForecastOf for the volume's cap.
+func (c Case) CapForecast(used []Point) v1alpha1.CapForecast {
+	return CapForecastOf(used, c.maxGB(), c.Now)
+}
+
 // CapForecastOf returns when a volume of maxGB would be read-only, from hourly averages of the used space in GB, oldest
 // first: the earlier one of the forecasts from all of them and from their last day.
 func CapForecastOf(used []Point, maxGB int, now time.Time) v1alpha1.CapForecast {
@@ -61,7 +66,7 @@ func (c Case) NeedsCapForecast() bool {
 	if c.Instance == nil || !c.Instance.Measurable() || len(c.Status.Intents()) > 0 {
 		return false
 	}
-	if last == nil || int(last.MaxGB) != int(c.Spec.Storage.MaxGB) || c.Now.Sub(last.Time.Time) >= capEvery {
+	if last == nil || int(last.MaxGB) != c.maxGB() || c.Now.Sub(last.Time.Time) >= capEvery {
 		return true
 	}
 	grown, ok := lastChanged(c.Status.Changes, v1alpha1.KindVolume)

@@ -258,10 +258,10 @@ func (c Case) otherThanData() *v1alpha1.Cause {
 	return found
 }
 
-// maxGB returns the cap of the volume: spec.storage.maxGB, or the smaller spec.storage.causeMaxGB if something else than
+// growthLimit returns the size up to which the volume may grow: its cap, or the smaller spec.storage.causeMaxGB if something else than
 // data fills the volume. That never applies to a database that is nearly read-only.
-func (c Case) maxGB(e Evidence) (most int, isCause bool) {
-	most, cause := int(c.Spec.Storage.MaxGB), valueOr(c.Spec.Storage.CauseMaxGB, 0)
+func (c Case) growthLimit(e Evidence) (most int, isCause bool) {
+	most, cause := c.maxGB(), valueOr(c.Spec.Storage.CauseMaxGB, 0)
 	if cause == 0 || cause >= most || c.otherThanData() == nil || nearlyReadOnly(c.Instance.VolumeGB, e.UsedGB) {
 		return most, false
 	}

@@ -107,8 +107,9 @@ func endTime(ch v1alpha1.Change) time.Time {
 }
 
 // checkEffect reports whether the last two changes for this metric did not help: each time the alarm was in force again
-// at nearly the former value. It does not matter that the alarm cleared between them. A change after which the first
-// hour was lower has helped, even if the load has grown since.
+// at nearly the former value. It does not matter that the alarm cleared between them. The first
+// hour with the new flavor counts as well if it was no lower. A lower one does not show an effect, because caches fill
+// slowly.
 func (c Case) checkEffect(a Alarm, ours []v1alpha1.Change) (d Decision, held bool) {
 	valueNow := a.Evidence.Percent
 	ineffective := 0
@@ -119,7 +120,7 @@ func (c Case) checkEffect(a Alarm, ours []v1alpha1.Change) (d Decision, held boo
 		before, err := strconv.ParseFloat(ch.ValuePercent, 64)
 		remaining := effectSpan - c.Now.Sub(ch.CompletionTime.Time)
 		if after, ok := percentAfter(ch, a.Metric); ok {
-			valueNow = min(valueNow, after)
+			valueNow = max(valueNow, after)
 		}
 		if err != nil || remaining <= 0 || ch.Generation != c.Generation || valueNow < before-effectPoints {
 			return d, false

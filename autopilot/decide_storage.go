@@ -20,14 +20,14 @@ func (c Case) decideStorage(a Alarm) Decision {
 		return held
 	}
 	used := a.Evidence.UsedGB
-	most, isCause := c.maxGB(a.Evidence)
+	most, isCause := c.growthLimit(a.Evidence)
 	rule := growth{stepGB: int(s.StepGB), maxGB: most, thresholdPercent: int(s.ThresholdPercent), early: c.isEarly(a)}
 	slow := rule.newSize(inst.VolumeGB, used)
 	rule.aheadGB = c.aheadGB(a.Evidence)
 	to := rule.newSize(inst.VolumeGB, used)
 	decided := to
 	if c.Wanted.VolumeGB > inst.VolumeGB { // the Rds requests a size; request no smaller one
-		to = min(max(to, roundUp(c.Wanted.VolumeGB)), int(s.MaxGB))
+		to = min(max(to, roundUp(c.Wanted.VolumeGB)), c.maxGB())
 		if held, ok := c.checkUnfulfilledSize(d, a, to); ok {
 			return held
 		}
@@ -35,9 +35,9 @@ func (c Case) decideStorage(a Alarm) Decision {
 	if inst.Status != StatusActive && inst.Status != StatusStorageFull {
 		return d.decline(ReasonInstanceBusy, c.Recheck, "The instance is in %s: storage grows once it is %s", inst.Status, StatusActive)
 	}
-	if inst.VolumeGB >= int(s.MaxGB) {
+	if inst.VolumeGB >= c.maxGB() {
 		d.Capped = true
-		return d.decline(ReasonCapReached, 0, "Storage stays at %d GB: %s %% used, but spec.storage.maxGB is %d", inst.VolumeGB, d.value(), s.MaxGB)
+		return d.decline(ReasonCapReached, 0, "Storage stays at %d GB: %s %% used, but %s", inst.VolumeGB, d.value(), c.maxGBText())
 	}
 	if isCause && inst.VolumeGB >= most {
 		d.Capped = true

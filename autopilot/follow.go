@@ -87,6 +87,7 @@ func FollowUp(c Case) Followed {
 			VolumeGB: s.Instance.VolumeGB, Flavor: c.Instance.Flavor, VCPUs: s.Instance.VCPUs, MemoryGB: s.Instance.MemoryGB,
 		}
 	}
+	s.MaxGB = ClampInt32(MaxGB(c.Spec, s.Baseline, c.Instance.VolumeGB))
 	return f
 }
 

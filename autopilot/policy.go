@@ -11,8 +11,8 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// DefaultGrowth is how many times the size of the instance at first arming a flavor may have, if the policy sets no
-// cap.
+// DefaultGrowth is how many times the size of the instance at first arming a volume or flavor may have, if the policy
+// sets no cap.
 const DefaultGrowth = 4
 
 // NarrowerMode returns the stricter mode. An empty mode sets no limit.
@@ -48,7 +48,7 @@ func validateStorage(s v1alpha1.Storage) error {
 	switch {
 	case s.StepGB < volumeUnit || s.StepGB%volumeUnit != 0:
 		return fmt.Errorf("spec.storage.stepGB: %d is not a multiple of %d", s.StepGB, volumeUnit)
-	case s.MaxGB < 40 || s.MaxGB > 4000 || s.MaxGB%volumeUnit != 0:
+	case s.MaxGB != 0 && (s.MaxGB < 40 || s.MaxGB > 4000 || s.MaxGB%volumeUnit != 0):
 		return fmt.Errorf("spec.storage.maxGB: %d is not a multiple of %d from 40 to 4000", s.MaxGB, volumeUnit)
 	case s.ThresholdPercent < 1 || s.ThresholdPercent > 99:
 		return fmt.Errorf("spec.storage.thresholdPercent: %d is not from 1 to 99", s.ThresholdPercent)
@@ -102,6 +102,44 @@ func valueOr(p *int32, fallback int) int {
 	return int(*p)
 }
 
+// Limits of the default of spec.storage.maxGB, in GB.
+const (
+	leastDefaultMaxGB = 200  // a small volume doubles more than once before a person must decide
+	largestVolume     = 4000 // the cloud has no larger one (RDS umn: scaling_up_storage_space.rst)
+)
+
+// MaxGB returns the cap of a volume in GB: spec.storage.maxGB or, if that is not set, four times the volume at first
+// arming. If that is not recorded yet, the volume of the instance counts. It returns 0 if neither is known.
+func MaxGB(spec v1alpha1.Spec, b *v1alpha1.Baseline, volumeGB int) int {
+	if spec.Storage.MaxGB > 0 {
+		return int(spec.Storage.MaxGB)
+	}
+	if b != nil && b.VolumeGB > 0 {
+		volumeGB = int(b.VolumeGB)
+	}
+	if volumeGB <= 0 {
+		return 0
+	}
+	return min(max(roundUp(DefaultGrowth*volumeGB), leastDefaultMaxGB), largestVolume)
+}
+
+// maxGB returns the cap of the volume.
+func (c Case) maxGB() int {
+	volumeGB := 0
+	if c.Instance != nil {
+		volumeGB = c.Instance.VolumeGB
+	}
+	return MaxGB(c.Spec, c.Status.Baseline, volumeGB)
+}
+
+// maxGBText names the cap and its origin, for the end of a sentence.
+func (c Case) maxGBText() string {
+	if c.Spec.Storage.MaxGB > 0 {
+		return fmt.Sprintf("spec.storage.maxGB is %d", c.maxGB())
+	}
+	return fmt.Sprintf("spec.storage.maxGB is not set, so the limit is %d GB", c.maxGB())
+}
+
 // caps returns the vCPUs and memory of the largest flavor that the policy allows; 0 means that the cap is not known.
 func caps(spec v1alpha1.Spec, b *v1alpha1.Baseline) (vcpus, memoryGB int) {
 	if b != nil {
@@ -116,7 +154,7 @@ func DefaultSpec() v1alpha1.Spec {
 	return v1alpha1.Spec{
 		Mode: v1alpha1.ModeAuto, Apply: v1alpha1.ApplyOperator,
 		Storage: v1alpha1.Storage{
-			StepGB: 10, MaxGB: 4000, ThresholdPercent: 90, AheadMinutes: new(int32(60)), Early: v1alpha1.ModeAuto,
+			StepGB: 10, ThresholdPercent: 90, AheadMinutes: new(int32(60)), Early: v1alpha1.ModeAuto,
 			Alarm: v1alpha1.StorageAlarm{PeriodSeconds: 1, Count: 5, RepeatSeconds: new(int32(900))},
 		},
 		Flavor: v1alpha1.Flavor{

@@ -70,3 +70,40 @@ func TestValidateNamesTheFieldAndStopsItsPartOnly(t *testing.T) {
 		}
 	}
 }
+
+func TestMaxGB(t *testing.T) {
+	for _, tc := range []struct{ given, baseline, now, want int }{
+		{400, 40, 100, 400},
+		{0, 40, 100, 200},
+		{0, 50, 100, 200},
+		{0, 60, 100, 240},
+		{0, 100, 390, 400},
+		{0, 1000, 1000, 4000},
+		{0, 1500, 1500, 4000},
+		{0, 0, 100, 400}, // not recorded yet
+		{0, 0, 0, 0},
+	} {
+		var b *v1alpha1.Baseline
+		if tc.baseline > 0 {
+			b = &v1alpha1.Baseline{VolumeGB: int32(tc.baseline)}
+		}
+		spec := v1alpha1.Spec{Storage: v1alpha1.Storage{MaxGB: int32(tc.given)}}
+		if got := MaxGB(spec, b, tc.now); got != tc.want {
+			t.Errorf("%+v: %d", tc, got)
+		}
+	}
+}
+
+// Without spec.storage.maxGB, a volume stops at four times its size at first arming, and the sentence says so.
+func TestDecideStopsAtTheDefaultCap(t *testing.T) {
+	c := quiet().with(storageAt(196))
+	c.Spec.Storage.MaxGB, c.Status.Baseline.VolumeGB, c.Instance.VolumeGB, c.Wanted.VolumeGB = 0, 50, 200, 200
+	d := Decide(c).Decisions[0]
+	if d.Reason != ReasonCapReached || d.Message != "Storage stays at 200 GB: 98.0 % used, but spec.storage.maxGB is not set, so the limit is 200 GB" {
+		t.Errorf("%s: %q", d.Reason, d.Message)
+	}
+	c.Alarms[0].Evidence.UsedGB, c.Instance.VolumeGB, c.Wanted.VolumeGB = 188, 190, 190
+	if d := Decide(c).Decisions[0]; d.To != "200" {
+		t.Errorf("%+v, want the cap", d)
+	}
+}

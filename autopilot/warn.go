@@ -53,13 +53,13 @@ func UpdateWarnings(c Case, s *v1alpha1.Status) []Warning {
 
 // warnings returns the warnings about the size of the volume that hold now.
 func (c Case) warnings(former []v1alpha1.FormerVolume) []Warning {
-	size, most := c.Instance.VolumeGB, int(c.Spec.Storage.MaxGB)
+	size, most := c.Instance.VolumeGB, c.maxGB()
 	var found []Warning
 	switch {
 	case size >= most:
-		found = append(found, Warning{ReasonCapReached, fmt.Sprintf("Storage is at its limit: %d GB (spec.storage.maxGB is %d). Raise maxGB or free space", size, most)})
+		found = append(found, Warning{ReasonCapReached, fmt.Sprintf("Storage is at its limit: %d GB (%s). Raise maxGB or free space", size, c.maxGBText())})
 	case 100*size >= nearCap*most:
-		found = append(found, Warning{ReasonNearCap, fmt.Sprintf("Storage has %d GB, %d %% of spec.storage.maxGB (%d GB). Raise maxGB or free space before it stops growing", size, 100*size/most, most)})
+		found = append(found, Warning{ReasonNearCap, fmt.Sprintf("Storage has %d GB, %d %% of its limit of %d GB (spec.storage.maxGB). Raise maxGB or free space before it stops growing", size, 100*size/most, most)})
 	}
 	if n := len(former); n > 0 && size >= 2*int(former[n-1].VolumeGB) {
 		found = append(found, Warning{ReasonVolumeDoubled, fmt.Sprintf("Storage has doubled within 7 days, from %d to %d GB. Check what fills it", former[n-1].VolumeGB, size)})

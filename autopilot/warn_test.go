@@ -30,7 +30,7 @@ func TestUpdateWarnings(t *testing.T) {
 		gb    int
 		want  string // empty: no warning
 	}
-	near := "NearCap: Storage has 80 GB, 80 % of spec.storage.maxGB (100 GB). Raise maxGB or free space before it stops growing"
+	near := "NearCap: Storage has 80 GB, 80 % of its limit of 100 GB (spec.storage.maxGB). Raise maxGB or free space before it stops growing"
 	full := "CapReached: Storage is at its limit: 100 GB (spec.storage.maxGB is 100). Raise maxGB or free space"
 	for _, tc := range []struct {
 		name  string

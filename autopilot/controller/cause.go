@@ -124,6 +124,6 @@ func (r *round) readCapForecast(ctx context.Context, c *autopilot.Case, v autopi
 		r.log.Info("read the used space of 14 days", zap.Error(err))
 		return
 	}
-	found := autopilot.CapForecastOf(used, int(c.Spec.Storage.MaxGB), c.Now)
+	found := c.CapForecast(used)
 	c.Status.CapForecast = &found
 }

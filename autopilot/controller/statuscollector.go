@@ -86,7 +86,7 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 		}
 		if s.Instance != nil && s.Instance.VolumeGB > 0 && watched(a) {
 			volumeGB += int(s.Instance.VolumeGB)
-			capGB += int(max(a.Spec.Storage.MaxGB, s.Instance.VolumeGB)) // a volume above its cap counts as its own cap
+			capGB += max(autopilot.MaxGB(a.Spec, s.Baseline, int(s.Instance.VolumeGB)), int(s.Instance.VolumeGB)) // a volume above its cap counts as its own cap
 		}
 		is := meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionArmed)
 		armed[strconv.FormatBool(is)]++

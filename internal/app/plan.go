@@ -152,7 +152,7 @@ func (s *situation) readCause(ctx context.Context, reader controller.SeriesReade
 		s.Status.Cause = &found
 		var used []autopilot.Point
 		used, err = reader.UsedSpace(ctx, *s.Instance, "")
-		forecast := autopilot.CapForecastOf(used, int(s.Spec.Storage.MaxGB), s.Now)
+		forecast := s.Case.CapForecast(used)
 		s.Status.CapForecast = &forecast
 	}
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *situation) noteAutoscaling(ctx context.Context, c *otc.Cloud) {
 	case policy.On:
 		s.note("The cloud's own storage autoscaling is on: it acts at %d %% free, up to %d GB; the autopilot at %d %% used, up to %d GB. "+
 			"The first one to reach its threshold acts. The autopilot continues from a size that the cloud has set",
-			policy.TriggerPercent, policy.LimitGB, autopilot.Threshold(s.Instance.VolumeGB, int(s.Spec.Storage.ThresholdPercent)), s.Spec.Storage.MaxGB)
+			policy.TriggerPercent, policy.LimitGB, autopilot.Threshold(s.Instance.VolumeGB, int(s.Spec.Storage.ThresholdPercent)), autopilot.MaxGB(s.Spec, s.Status.Baseline, s.Instance.VolumeGB))
 	}
 }
 

@@ -49,7 +49,7 @@ func (v *view) summarize(d *database) {
 
 // storageOf returns the newest measurement of the used space in the status: of a sweep, a signal, an intent or a decision.
 func storageOf(a *v1alpha1.RdsAutopilot) storage {
-	s := storage{MaxGB: int(a.Spec.Storage.MaxGB), Percent: -1}
+	s := storage{MaxGB: int(cmp.Or(a.Spec.Storage.MaxGB, a.Status.MaxGB)), Percent: -1}
 	if a.Status.Instance == nil {
 		return s
 	}

@@ -167,8 +167,8 @@ func (w *week) checkPatches(name string, p *weekPage, rap *v1alpha1.RdsAutopilot
 			}
 			continue
 		}
-		if patch.volumeGB > int(rap.Spec.Storage.MaxGB) || patch.volumeGB <= int(had.VolumeSize) {
-			w.t.Errorf("%s: %d → %d GB, maxGB is %d", name, had.VolumeSize, patch.volumeGB, rap.Spec.Storage.MaxGB)
+		if patch.volumeGB > int(rap.Status.MaxGB) || patch.volumeGB <= int(had.VolumeSize) {
+			w.t.Errorf("%s: %d → %d GB, maxGB is %d", name, had.VolumeSize, patch.volumeGB, rap.Status.MaxGB)
 		}
 		percent, err := strconv.ParseFloat(patch.intent.ValuePercent, 64)
 		if err != nil {

@@ -14,7 +14,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="MODE",type=string,JSONPath=`.spec.mode`
 // +kubebuilder:printcolumn:name="ARMED",type=string,JSONPath=`.status.conditions[?(@.type=="Armed")].status`
 // +kubebuilder:printcolumn:name="VOLUME",type=integer,JSONPath=`.status.instance.volumeGB`
-// +kubebuilder:printcolumn:name="MAX",type=integer,JSONPath=`.spec.storage.maxGB`
+// +kubebuilder:printcolumn:name="MAX",type=integer,JSONPath=`.status.maxGB`
 // +kubebuilder:printcolumn:name="FLAVOR",type=string,JSONPath=`.status.instance.flavor`
 // +kubebuilder:printcolumn:name="LAST CHANGE",type=string,JSONPath=`.status.summary.lastChange`
 // +kubebuilder:printcolumn:name="LAST DECISION",type=string,JSONPath=`.status.summary.lastDecision`
@@ -115,8 +115,8 @@ type Storage struct {
 	// +optional
 	StepGB int32 `json:"stepGB,omitempty"`
 	// maxGB is the cap of the volume in GB: 40 to 4000, a multiple of 10. The autopilot never exceeds it and clamps the
-	// last step to it. Default: 4000.
-	// +kubebuilder:default=4000
+	// last step to it. Default: four times the volume when the instance was first armed (status.baseline), but at least
+	// 200 and at most 4000.
 	// +kubebuilder:validation:Minimum=40
 	// +kubebuilder:validation:Maximum=4000
 	// +kubebuilder:validation:MultipleOf=10

@@ -69,6 +69,9 @@ type Status struct {
 	// baseline is the instance when it was first armed.
 	// +optional
 	Baseline *Baseline `json:"baseline,omitempty"`
+	// maxGB is the cap of the volume in GB: spec.storage.maxGB, or its default by the baseline.
+	// +optional
+	MaxGB int32 `json:"maxGB,omitempty"`
 	// instance is the instance as the last check found it in the cloud.
 	// +optional
 	Instance *Instance `json:"instance,omitempty"`
