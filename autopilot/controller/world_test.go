@@ -95,8 +95,11 @@ type world struct {
 	duringCloud func()   // what happens while the round waits for the cloud
 	duringAsk   func()   // what happens while the cloud is asked for a change
 
-	patches []string // that the API server took
-	begun   []string // what the cloud was asked for and has begun
+	patches []string                           // that the API server took
+	begun   []string                           // what the cloud was asked for and has begun
+	order   []string                           // ids of the instances that the cloud has begun to change
+	refuses map[string]*autopilot.RefusedError // by replica id
+	growing map[string]bool                    // replicas, by id
 	topics  int
 	events  []autopilot.Event
 
