@@ -48,7 +48,6 @@ func newReplicaWorld(t *testing.T, withRds bool) *world {
 	t.Helper()
 	w := newCloudWorld(t, withRds)
 	w.inst.Replicas = []autopilot.Replica{{ID: "reader", Name: "reader", VolumeGB: 100}}
-	w.growing, w.refuses = map[string]bool{}, map[string]*autopilot.RefusedError{}
 	return w
 }
 

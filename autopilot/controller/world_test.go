@@ -110,6 +110,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
 		steps: &steps{}, t: t, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), usedGB: 50, cpu: 10, state: map[string]AlarmState{},
+		refuses: map[string]*autopilot.RefusedError{}, growing: map[string]bool{},
 		inst: &autopilot.Instance{
 			ID: "in01", Status: autopilot.StatusActive, Engine: "MySQL", Version: "8.0", Mode: "single", Flavor: "rds.mysql.n1.large.4",
 			VCPUs: 2, MemoryGB: 8, VolumeGB: 100, Zones: []string{"eu-de-01"},
