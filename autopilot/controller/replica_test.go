@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/level"
 )
 
@@ -171,4 +173,19 @@ func (w *world) growBoth() (killed bool) {
 		}
 	}
 	return killed
+}
+
+// A user who turns autopilot off while the round reads the cloud stops the growth of the replica, too.
+func TestReplicaDoesNotGrowWhenAutopilotWasTurnedOff(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newReplicaWorld(t, true)
+		c := w.process()
+		w.settle(t, c)
+		w.usedGB = 92
+		w.alarm(v1alpha1.MetricStorage, true)
+		w.duringCloud = func() { off := false; w.changeRds(func(rds *otcv1.Rds) { rds.Spec.Autopilot = &off }) }
+		if _, err := w.decide(t.Context(), c); !errors.Is(err, autopilot.ErrConflict) || len(w.order) > 0 {
+			t.Errorf("the cloud has begun %v, error %v", w.order, err)
+		}
+	})
 }
