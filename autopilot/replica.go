@@ -55,13 +55,14 @@ func (c Case) NextToGrow(i v1alpha1.Intent, answers map[string]GrowthAnswer) (id
 }
 
 // isPrimaryFirst reports whether a growth of the primary cannot wait for its replicas: it has waited for 10 minutes, or
-// the database is nearly read-only.
+// the database is nearly read-only, or would be read-only within 30 minutes at its fast rate.
 func (c Case) isPrimaryFirst(i v1alpha1.Intent) bool {
 	if i.Kind != v1alpha1.KindVolume || c.Instance.Status == StatusStorageFull || c.Now.Sub(i.DecisionTime.Time) >= replicaPatience {
 		return true
 	}
 	return slices.ContainsFunc(c.Alarms, func(a Alarm) bool {
-		return a.Metric == v1alpha1.MetricStorage && a.Evidence.Present() && nearlyReadOnly(c.Instance.VolumeGB, a.Evidence.UsedGB)
+		size, used := c.Instance.VolumeGB, a.Evidence.UsedGB
+		return a.Metric == v1alpha1.MetricStorage && a.Evidence.Present() && (nearlyReadOnly(size, used) || fillsSoon(size, used, a.Evidence.Filling))
 	})
 }
 

@@ -46,6 +46,15 @@ func TestNextToGrowReturnsTheOrderOfPrimaryAndReplicas(t *testing.T) {
 			func(c *Case, _ *v1alpha1.Intent) { c.Alarms[0].Evidence.UsedGB = 94 },
 			answers{"id": order, "r1": grows, "r2": done}, []string{"id", "r1", "r2"}, []string{"reader"},
 		},
+		"fills fast": {func(c *Case, _ *v1alpha1.Intent) {
+			c.Alarms[0].Evidence.Filling = Filling{Known: true, Middle: 5, Fast: 7}
+		}, nil, []string{"id"}, nil},
+		"fills slowly": {
+			func(c *Case, _ *v1alpha1.Intent) {
+				c.Alarms[0].Evidence.Filling = Filling{Known: true, Middle: 1, Fast: 2}
+			},
+			answers{"r1": grows, "r2": grows}, []string{"r1", "r2"}, []string{"reader", "reports"},
+		},
 		"full":                {func(c *Case, _ *v1alpha1.Intent) { c.Instance.Status = StatusStorageFull }, nil, []string{"id"}, nil},
 		"just below patience": {func(_ *Case, i *v1alpha1.Intent) { i.DecisionTime = ago(replicaPatience - time.Second) }, answers{"r1": grows, "r2": grows}, []string{"r1", "r2"}, []string{"reader", "reports"}},
 		"waited for too long": {func(_ *Case, i *v1alpha1.Intent) { i.DecisionTime = ago(replicaPatience) }, nil, []string{"id"}, nil},
