@@ -128,6 +128,9 @@ func causeOf(inst Instance, s Series) v1alpha1.Cause {
 		return explainWAL(best, inst, s)
 	case best.Name != "":
 		best.Message += ": growing does not fix this"
+		if best.Name == v1alpha1.CauseReplicationSlot {
+			best.Message += inst.keepsWAL()
+		}
 		return best
 	}
 	if c, ok := otherCause(s, used.Value, growth); ok {
@@ -152,19 +155,16 @@ func explainWAL(c v1alpha1.Cause, inst Instance, s Series) v1alpha1.Cause {
 	wal, _ := s.Newest(walMB)
 	lag, ok := s.Newest(slotLagMB)
 	if !ok || lag.Value < slotShare*wal.Value/100 || lag.Value > mostLag*wal.Value {
-		c.Message += ": growing does not fix this"
+		c.Message += ": growing does not fix this" + inst.keepsWAL()
 		return c
 	}
 	c.Name = v1alpha1.CauseReplicationSlot
 	slot := "The farthest replica or slot lags"
 	inactive, ok := s.Newest(inactiveSlots)
-	switch {
-	case ok && inactive.Value >= 1:
+	if ok && inactive.Value >= 1 {
 		slot = "A logical replication slot is inactive"
-	case len(inst.Replicas) > 0:
-		slot = "A read replica lags. If its volume is full, its primary keeps the WAL"
 	}
-	c.Message += fmt.Sprintf(". %s (lag %.0f GB): growing does not fix this", slot, lag.Value/megabytes)
+	c.Message += fmt.Sprintf(". %s (lag %.0f GB): growing does not fix this", slot, lag.Value/megabytes) + inst.keepsWAL()
 	return c
 }
 

@@ -35,6 +35,7 @@ func grown(more Series) Series {
 
 func TestCauseOf(t *testing.T) {
 	postgres, none := Instance{Engine: "PostgreSQL"}, []Point(nil)
+	replicated := Instance{Engine: "PostgreSQL", Replicas: []Replica{{Name: "r"}, {Name: "a"}}}
 	for _, tc := range []struct {
 		name    string
 		inst    Instance
@@ -47,8 +48,11 @@ func TestCauseOf(t *testing.T) {
 			v1alpha1.CauseReplicationSlot, "41 GB of it are WAL. A logical replication slot is inactive (lag 40 GB): growing does not fix this"},
 		{"a slot that is behind", postgres, grown(Series{walMB: hourly(1024, 41*1024), slotLagMB: hourly(0, 40*1024)}),
 			v1alpha1.CauseReplicationSlot, "The farthest replica or slot lags (lag 40 GB)"},
-		{"a full replica", Instance{Engine: "PostgreSQL", Replicas: []Replica{{Name: "r"}}},
-			grown(Series{walMB: hourly(1024, 41*1024), slotLagMB: hourly(0, 40*1024)}), v1alpha1.CauseReplicationSlot, "its primary keeps the WAL"},
+		{"a full replica", replicated,
+			grown(Series{walMB: hourly(1024, 41*1024), slotLagMB: hourly(0, 40*1024)}), v1alpha1.CauseReplicationSlot,
+			"The farthest replica or slot lags (lag 40 GB): growing does not fix this. A read replica that is full or lags makes its primary keep WAL: check a, r"},
+		{"WAL and a replica", replicated, grown(Series{walMB: hourly(1024, 41*1024)}), v1alpha1.CauseWAL, "growing does not fix this. A read replica that is full or lags makes its primary keep WAL: check a, r"},
+		{"files of slots and a replica", replicated, grown(Series{slotFilesMB: hourly(0, 30*1024)}), v1alpha1.CauseReplicationSlot, "keep WAL: check a, r"},
 		{"WAL without a slot", postgres, grown(Series{walMB: hourly(1024, 41*1024)}), v1alpha1.CauseWAL, "41 GB of it are WAL: growing"},
 		{"WAL is small but all of the growth", postgres, grown(Series{walMB: hourly(1024, 10*1024)}), v1alpha1.CauseWAL, "10 GB"},
 		{"WAL is large since yesterday, and data grows", postgres, grown(Series{walMB: hourly(30*1024, 30*1024)}), v1alpha1.CauseWAL, "30 GB"},
@@ -76,6 +80,9 @@ func TestCauseOf(t *testing.T) {
 			c := CauseOf(tc.inst, tc.series, noon())
 			if c.Name != tc.want || !strings.Contains(c.Message, tc.message) || !c.Time.Equal(seconds(noon())) {
 				t.Errorf("%+v, want %s with %q", c, tc.want, tc.message)
+			}
+			if len(tc.inst.Replicas) == 0 && strings.Contains(c.Message, "read replica") {
+				t.Errorf("it names a read replica: %s", c.Message)
 			}
 			if c.UsedPercent < 0 || c.UsedPercent > 100 || c.GrowthPercent < 0 || c.GrowthPercent > 100 {
 				t.Errorf("shares %d and %d %%", c.UsedPercent, c.GrowthPercent)

@@ -14,6 +14,8 @@ type CloudAnswer struct {
 	Reason  Reason // why the change was not started, or may not have been; empty if it was started
 	Message string // the cloud's text
 	Unsent  bool   // a read before the request failed, so nothing was requested
+	// IsOutOfOrder means that the cloud grows a read replica first (DBS.200308).
+	IsOutOfOrder bool
 }
 
 // recordAnswer enters the cloud's answer into the status and returns the decisions that it leads to.
@@ -72,6 +74,8 @@ func refusalText(r v1alpha1.Refusal) string {
 		return "The cloud makes no changes until the account is paid"
 	case ReasonNotPermitted:
 		return "The credentials do not permit the change"
+	case ReasonChangePending:
+		return "A read replica grows first"
 	case ReasonInstanceBusy:
 		return "The cloud is busy with the instance"
 	case ReasonStorageFull:

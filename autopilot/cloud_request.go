@@ -160,7 +160,7 @@ func (c Case) refused(i *v1alpha1.Intent, reason Reason, message string) *v1alph
 	}
 	wait := refusalWait(r.Count)
 	switch reason {
-	case ReasonInstanceBusy:
+	case ReasonInstanceBusy, ReasonChangePending:
 		wait = c.Recheck
 	case CloudUnreachable:
 		wait = min(silenceFirst<<min(r.Count-1, 5), silenceMost)

@@ -129,7 +129,7 @@ func ReasonTable() []ReasonRow {
 		{Reason: ReasonNoData, Source: decision, Guard: 3, IsWarning: true, IsPostponed: true, KeepsLimited: true, LacksEvidence: true, NotArmed: true, Meaning: "Cloud Eye has no measurement, or the catalogue or the size of the flavor could not be read. The next check is after 1 to 5 minutes"},
 		{Reason: ReasonBelowThreshold, Source: decision, Guard: 3, LacksEvidence: true, Meaning: "The alarm is in force, but the newest measurement is below the threshold"},
 		{Reason: ReasonStaleEvidence, Source: decision, Guard: 3, IsPostponed: true, KeepsLimited: true, LacksEvidence: true, Meaning: "The newest measurement is too old"},
-		{Reason: ReasonChangePending, Source: decision, Guard: 4, IsPostponed: true, KeepsLimited: true, Meaning: "A change of the autopilot or of another writer is in progress, or storage grows first"},
+		{Reason: ReasonChangePending, Source: decision, Guard: 4, IsPostponed: true, KeepsLimited: true, Meaning: "A change of the autopilot or of another writer is in progress, or storage or a read replica grows first"},
 		{Reason: ReasonStalled, Source: decision, Guard: 4, IsWarning: true, IsPostponed: true, KeepsLimited: true, Meaning: "A change was requested 15 minutes ago, the instance is `ACTIVE`, and the change is not done; or a job of the cloud has run for an hour. With `apply: Cloud` the autopilot then decides again"},
 		{Reason: ReasonInstanceBusy, Source: decision, Guard: 5, IsPostponed: true, KeepsLimited: true, Meaning: "The instance is not `ACTIVE`, or not for long enough"},
 		{Reason: ReasonStorageFull, Source: decision, Guard: 5, IsWarning: true, KeepsLimited: true, Meaning: "The instance is in `STORAGE FULL`. A larger volume was requested, and the cloud may refuse it"},

@@ -5,7 +5,6 @@ package autopilot
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -84,20 +83,20 @@ func (c Case) silentRules() (found []Warning) {
 }
 
 // replicaWarning returns a warning if a read replica has a smaller volume than its primary. It is full first, and a full
-// replica of PostgreSQL makes its primary keep WAL.
+// replica of PostgreSQL makes its primary keep WAL. With apply: Cloud the autopilot grows the replica after its primary,
+// so it has 10 minutes before it is reported.
 func (c Case) replicaWarning() []Warning {
-	var smaller []string
-	for _, r := range c.Instance.Replicas {
-		if r.VolumeGB > 0 && r.VolumeGB < c.Instance.VolumeGB {
-			smaller = append(smaller, fmt.Sprintf("%s (%d GB)", r.Name, r.VolumeGB))
-		}
+	smaller := c.Instance.smallerReplicas(c.Instance.VolumeGB)
+	advice := "Grow the replica to the same size, because the autopilot does not"
+	if c.Spec.Apply == v1alpha1.ApplyCloud {
+		advice = "Grow the replica to the same size. The autopilot tries to when the primary grows"
 	}
-	if len(smaller) == 0 {
+	follows := len(c.ReplicasToFollow()) > 0 && c.Now.Sub(RecentGrowth(c.Status.Changes, c.Now)) < replicaPatience
+	if len(smaller) == 0 || follows {
 		return nil
 	}
-	slices.Sort(smaller)
-	return []Warning{{ReasonReplicaSmaller, fmt.Sprintf("Storage of the primary %s has %d GB, and a read replica has less: %s. Grow the replica to the same size, because the autopilot does not",
-		c.Instance.Name, c.Instance.VolumeGB, strings.Join(smaller, ", "))}}
+	return []Warning{{ReasonReplicaSmaller, fmt.Sprintf("Storage of the primary %s has %d GB, and a read replica has less: %s. %s",
+		c.Instance.Name, c.Instance.VolumeGB, replicaSizes(smaller), advice)}}
 }
 
 // waitsForOthers returns a warning if a flavor has waited for --max-flavor-changes for 6 hours.

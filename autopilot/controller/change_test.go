@@ -20,10 +20,12 @@ import (
 )
 
 // Change begins a job, whose id says what it makes.
-func (c cloud) Change(_ context.Context, _ string, i v1alpha1.Intent) (jobID string, err error) {
+func (c cloud) Change(_ context.Context, id string, i v1alpha1.Intent) (jobID string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
+	case id != c.inst.ID:
+		return c.changeReplica(id, i)
 	case c.inst.Flavor == i.To || strconv.Itoa(c.inst.VolumeGB) == i.To:
 		return "", nil
 	case c.inst.Status != autopilot.StatusActive:
@@ -34,6 +36,7 @@ func (c cloud) Change(_ context.Context, _ string, i v1alpha1.Intent) (jobID str
 	}
 	jobID = "job-" + i.To
 	return jobID, c.do("change", func() error {
+		c.order = append(c.order, id)
 		c.begun, c.inst.Status = append(c.begun, i.To), "MODIFYING"
 		return nil
 	})

@@ -56,7 +56,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	}
 	var patchErr error
 	if verdict.Intent != nil {
-		patched, patchErr = r.request(ctx, *verdict.Intent)
+		patched, patchErr = r.request(ctx, c, *verdict.Intent)
 		c.Now = r.Now()
 	}
 
@@ -81,6 +81,8 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	r.emitEnded(append(ended, outcome.Ended...))
 	r.emitDecisions(outcome.News)
 	r.emitWarnings(outcome.Warnings)
+	c.Status = outcome.Status
+	r.growFollowers(ctx, c)
 	if armingDue {
 		r.enqueueArming(r.key)
 	}

@@ -96,8 +96,11 @@ type world struct {
 	duringCloud func()   // what happens while the round waits for the cloud
 	duringAsk   func()   // what happens while the cloud is asked for a change
 
-	patches []string // that the API server took
-	begun   []string // what the cloud was asked for and has begun
+	patches []string                           // that the API server took
+	begun   []string                           // what the cloud was asked for and has begun
+	order   []string                           // ids of the instances that the cloud has begun to change
+	refuses map[string]*autopilot.RefusedError // by replica id
+	growing map[string]bool                    // replicas, by id
 	topics  int
 	events  []autopilot.Event
 
@@ -108,6 +111,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
 		steps: &steps{}, t: t, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), usedGB: 50, cpu: 10, state: map[string]AlarmState{},
+		refuses: map[string]*autopilot.RefusedError{}, growing: map[string]bool{},
 		inst: &autopilot.Instance{
 			ID: "in01", Status: autopilot.StatusActive, Engine: "MySQL", Version: "8.0", Mode: "single", Flavor: "rds.mysql.n1.large.4",
 			VCPUs: 2, MemoryGB: 8, VolumeGB: 100, Zones: []string{"eu-de-01"},

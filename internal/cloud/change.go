@@ -67,7 +67,9 @@ func refusal(err error) error {
 	if !ok || errors.Is(err, otc.ErrUnavailable) || e.Status == 0 || e.Status == http.StatusUnauthorized {
 		return err
 	}
-	return fmt.Errorf("%w: %w", &autopilot.RefusedError{Reason: reasonOf(e), Message: strings.TrimSpace(e.Code + " " + e.Message)}, err)
+	refused := &autopilot.RefusedError{Reason: reasonOf(e), Message: strings.TrimSpace(e.Code + " " + e.Message)}
+	refused.IsOutOfOrder = strings.EqualFold(e.Code, "DBS.200308")
+	return fmt.Errorf("%w: %w", refused, err)
 }
 
 // reasonOf maps the cloud's error codes to reasons (RDS api: error_codes.rst). The codes for missing payment are not

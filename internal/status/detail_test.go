@@ -13,6 +13,7 @@ import (
 	"golang.org/x/net/html"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/status"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -109,5 +110,26 @@ func TestHealthShowsWhatTheRegistryHas(t *testing.T) {
 	}
 	if strings.Contains(page, "list_instances") {
 		t.Error("an operation that was never called is shown")
+	}
+}
+
+// A growth that waits for a read replica is in progress, not refused.
+func TestDatabasePageShowsTheWaitForAReplica(t *testing.T) {
+	t.Parallel()
+	c := &cache{}
+	c.add("shop", "orders", usage("91", now()), func(a *v1alpha1.RdsAutopilot) {
+		a.Status.Pending = &v1alpha1.Intent{
+			Kind: v1alpha1.KindVolume, From: "100", To: "110",
+			Refusal: &v1alpha1.Refusal{Count: 2, Reason: string(autopilot.ReasonChangePending), Message: "reader (100 GB)"},
+		}
+	})
+	for _, path := range []string{"/", "/databases/shop/orders"} {
+		page := text(get(t, handler(t, c), path, http.StatusOK))
+		if strings.Contains(page, "Refused 2 times") || !strings.Contains(page, "Changing Auto") && path == "/" {
+			t.Errorf("%s: %s", path, page)
+		}
+		if path != "/" && !strings.Contains(page, "A read replica grows first: reader (100 GB)") {
+			t.Errorf("%s does not name the replica: %s", path, page)
+		}
 	}
 }

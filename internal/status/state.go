@@ -93,7 +93,7 @@ func (v *view) judge(d *database) (state, string) {
 		return contested, why
 	}
 	for _, i := range s.Intents() {
-		if r := i.Refused(); r != nil {
+		if r := i.Refused(); r != nil && r.Reason != string(autopilot.ReasonChangePending) {
 			return refused, autopilot.DescribeRefusal(*r)
 		}
 		if autopilot.Started(*i, a.Spec.Apply) != nil && autopilot.IsStalled(*i, s.Instance, v.now) {

@@ -58,7 +58,11 @@ func (v *view) timeline(s *v1alpha1.Status) []entry {
 	}
 	for _, i := range s.Intents() {
 		e := entry{Kind: "Pending", Title: step(i.Kind, i.From, i.To), Text: i.Message, Tone: "busy"}
-		if i.Refusal != nil {
+		switch {
+		case i.Refusal == nil:
+		case i.Refusal.Reason == string(autopilot.ReasonChangePending):
+			e.Text = autopilot.DescribeRefusal(*i.Refusal)
+		default:
 			e.Tone, e.Text = "bad", fmt.Sprintf("Refused %d times in a row: %s", i.Refusal.Count, i.Refusal.Message)
 		}
 		add(i.DecisionTime.Time, e)

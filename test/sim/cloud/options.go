@@ -61,6 +61,9 @@ type Settings struct {
 	HideStorageFull bool
 	// RefuseEnlargeWhenFull refuses to enlarge a full instance: 409 DBS.200316. The documents say both.
 	RefuseEnlargeWhenFull bool
+	// GrowFirst is which of a primary and its read replica has to be enlarged first; the other is refused: 400 DBS.200308. The
+	// documents say both. Empty allows any order.
+	GrowFirst GrowFirst
 	// NoResizeList removes the call flavors-resize: 404.
 	NoResizeList bool
 	// JobsFail makes jobs end as Failed, without effect.

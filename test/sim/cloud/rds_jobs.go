@@ -118,8 +118,27 @@ func (c *Cloud) enlargeVolume(in *instance, size int, now time.Time) reply {
 		return rdsError(http.StatusBadRequest, "DBS.200027", "Storage space must be a multiple of 10.")
 	case size <= in.VolumeGB || size > 4000:
 		return rdsError(http.StatusBadRequest, "DBS.200023", "Storage space is out of range.")
+	case !c.orderAllows(in, size):
+		return rdsError(http.StatusBadRequest, "DBS.200308", "The new storage space after scaling up cannot be greater than that of the primary DB instance.")
 	}
 	return jsonReply(http.StatusAccepted, fields{"job_id": c.startEnlarge(in, size, now)})
+}
+
+// GrowFirst is a reading of the documents about the volumes of a primary and its read replicas.
+type GrowFirst string
+
+// The readings.
+const (
+	GrowReplicaFirst GrowFirst = "replica" // RDS umn: scaling_up_storage_space.rst
+	GrowPrimaryFirst GrowFirst = "primary" // RDS api: error_codes.rst
+)
+
+// orderAllows reports whether another instance of the replication need not be enlarged first.
+func (c *Cloud) orderAllows(in *instance, size int) bool {
+	return !slices.ContainsFunc(c.instances, func(other *instance) bool {
+		return c.settings.GrowFirst == GrowReplicaFirst && other.ReplicaOf == in.ID && other.VolumeGB < size ||
+			c.settings.GrowFirst == GrowPrimaryFirst && other.ID == in.ReplicaOf && other.VolumeGB < size
+	})
 }
 
 func (c *Cloud) startEnlarge(in *instance, size int, now time.Time) string {

@@ -132,6 +132,29 @@ func TestRDSRefusals(t *testing.T) {
 	w.act(202, primary, resize("rds.pg.n1.xlarge.2"))
 }
 
+// A primary and its read replica are enlarged in the order that GrowFirst names, or in any.
+func TestEnlargeKeepsTheOrderOfPrimaryAndReplica(t *testing.T) {
+	for first, want := range map[GrowFirst][2]int{GrowPrimaryFirst: {202, 400}, GrowReplicaFirst: {400, 202}, "": {202, 202}} {
+		w := start(t, Options{Settings: Settings{GrowFirst: first}})
+		primary := w.newInstance("rds.pg.n1.large.2", 50, Workload{})
+		replica, err := w.AddInstance(Instance{Flavor: "rds.pg.n1.large.2.rr", VolumeGB: 50, ReplicaOf: primary.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, in := range []Instance{primary, replica} {
+			if out := w.act(want[n], in, enlarge(60)); want[n] == 400 && out["error_code"] != "DBS.200308" {
+				t.Errorf("first %q: %v", first, out)
+			}
+		}
+		w.clock.advance(10 * time.Minute)
+		for n, in := range []Instance{primary, replica} {
+			if want[n] == 400 {
+				w.act(202, in, enlarge(60))
+			}
+		}
+	}
+}
+
 func TestStorageFull(t *testing.T) {
 	for name, c := range map[string]struct {
 		gb     int

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package autopilot
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// replicaPatience is how long a primary waits for its read replicas to grow. The cloud needs 3 to 5 minutes for a volume.
+const replicaPatience = 10 * time.Minute
+
+// GrowthAnswer is the cloud's answer to the request to grow one instance.
+type GrowthAnswer int
+
+// The answers.
+const (
+	GrowthSettled    GrowthAnswer = iota // nothing to wait for: the instance has the size, or the cloud refuses it
+	GrowthOutOfOrder                     // the cloud refuses it until another instance has grown (DBS.200308)
+	GrowthUnderWay                       // it has begun, the instance is busy, or the cloud gave no clear answer
+)
+
+// NextToGrow returns the id of the instance that the cloud should be asked next to grow for an intent: a read replica
+// or the primary. answers holds the cloud's answers of this round by instance id. If the id is empty, the round asks for
+// no more, and waitsFor holds the replicas that the primary waits for. NextToGrow is a pure function.
+//
+// The manual says that a replica must not be smaller than its primary, and the cloud's list of errors says the contrary.
+// So a replica grows first, and whichever instance the cloud refuses as out of order grows last. What is done shows in
+// the sizes of the instances, so a restart loses nothing.
+func (c Case) NextToGrow(i v1alpha1.Intent, answers map[string]GrowthAnswer) (id string, waitsFor []Replica) {
+	primary, isAsked := answers[c.Instance.ID]
+	switch {
+	case isAsked && primary != GrowthOutOfOrder:
+		return "", nil
+	case !isAsked && c.isPrimaryFirst(i):
+		return c.Instance.ID, nil
+	}
+	for _, r := range c.Instance.smallerReplicas(gigabytes(i.To)) {
+		answer, ok := answers[r.ID]
+		switch {
+		case !ok:
+			return r.ID, nil
+		case answer == GrowthUnderWay:
+			waitsFor = append(waitsFor, r)
+		}
+	}
+	if isAsked || len(waitsFor) > 0 {
+		return "", waitsFor
+	}
+	return c.Instance.ID, nil
+}
+
+// isPrimaryFirst reports whether a growth of the primary cannot wait for its replicas: it has waited for 10 minutes, or
+// the database is nearly read-only, or would be read-only within 30 minutes at its fast rate.
+func (c Case) isPrimaryFirst(i v1alpha1.Intent) bool {
+	if i.Kind != v1alpha1.KindVolume || c.Instance.Status == StatusStorageFull || c.Now.Sub(i.DecisionTime.Time) >= replicaPatience {
+		return true
+	}
+	return slices.ContainsFunc(c.Alarms, func(a Alarm) bool {
+		size, used := c.Instance.VolumeGB, a.Evidence.UsedGB
+		return a.Metric == v1alpha1.MetricStorage && a.Evidence.Present() && (nearlyReadOnly(size, used) || fillsSoon(size, used, a.Evidence.Filling))
+	})
+}
+
+// ReplicasToFollow returns the read replicas that must grow to the size of their primary, because the autopilot has
+// grown the primary within the last hour and they are smaller.
+func (c Case) ReplicasToFollow() []Replica {
+	isOurs := c.Instance != nil && c.Enabled && c.Mode == v1alpha1.ModeAuto && c.NotAllowed == "" && c.ClaimedBy == ""
+	isGrowing := slices.ContainsFunc(c.Status.Intents(), func(i *v1alpha1.Intent) bool { return i.Kind == v1alpha1.KindVolume })
+	if !isOurs || isGrowing || c.Spec.Apply != v1alpha1.ApplyCloud || RecentGrowth(c.Status.Changes, c.Now).IsZero() {
+		return nil
+	}
+	return c.Instance.smallerReplicas(c.Instance.VolumeGB)
+}
+
+// WaitForReplicas returns the answer to an intent whose primary waits for its read replicas.
+func WaitForReplicas(i v1alpha1.Intent, replicas []Replica) *CloudAnswer {
+	return &CloudAnswer{Kind: i.Kind, To: i.To, Reason: ReasonChangePending, Message: replicaSizes(replicas)}
+}
+
+// smallerReplicas returns the read replicas whose volume is known to be smaller than that, sorted by id.
+func (i Instance) smallerReplicas(sizeGB int) []Replica {
+	smaller := slices.Clone(i.Replicas)
+	smaller = slices.DeleteFunc(smaller, func(r Replica) bool { return r.VolumeGB == 0 || r.VolumeGB >= sizeGB })
+	slices.SortFunc(smaller, func(a, b Replica) int { return strings.Compare(a.ID, b.ID) })
+	return smaller
+}
+
+// replicaSizes names replicas with their sizes, such as "reader (90 GB), reports (100 GB)".
+func replicaSizes(replicas []Replica) string {
+	var names []string
+	for _, r := range replicas {
+		names = append(names, fmt.Sprintf("%s (%d GB)", r.Name, r.VolumeGB))
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+// keepsWAL returns the sentence that a read replica of PostgreSQL may keep WAL on its primary; empty without a replica.
+func (i Instance) keepsWAL() string {
+	if i.Engine != enginePostgreSQL || len(i.Replicas) == 0 {
+		return ""
+	}
+	var names []string
+	for _, r := range i.Replicas {
+		names = append(names, r.Name)
+	}
+	slices.Sort(names)
+	return ". A read replica that is full or lags makes its primary keep WAL: check " + strings.Join(names, ", ")
+}
