@@ -9,10 +9,14 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// askDatabase is the next step if Cloud Eye lacks a metric. The service grows the volume in any case.
-const askDatabase = "Nothing, if the database does not use this feature, or is younger than an hour. Otherwise docs/why-is-it-full.md has the SQL that finds the cause"
+// askDatabase returns the next step if Cloud Eye lacks a metric. The service grows the volume in any case.
+func askDatabase() string {
+	return "If the database is younger than an hour, run doctor again later. When a disk is full, use the SQL of " +
+		autopilot.CausePage(v1alpha1.CauseUnknown)
+}
 
 // checkCauses reports for each engine which metrics of autopilot.CauseMetrics Cloud Eye lists for the instances of the
 // project. It asks for all instances, because the named database has one engine only. Read replicas do not count,
@@ -65,7 +69,7 @@ func notSeen(engine, metric string, of []otc.Instance, listed map[otc.Series]boo
 	if len(without) == 0 {
 		return nil
 	}
-	return result(Warning, askDatabase, "%s: not seen: %s: %s (%d of %s, such as %s)",
+	return result(Warning, askDatabase(), "%s: not seen: %s: %s (%d of %s, such as %s)",
 		engine, metric, autopilot.CauseLostWithout(metric), len(without), instances(len(of)), without[0].ID)
 }
 
