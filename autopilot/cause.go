@@ -50,6 +50,7 @@ const (
 	auditGB          = "pgaudit_log_size"
 	tempDBMB         = "mssql_tempdb_disk_size"
 	enginePostgreSQL = "PostgreSQL"
+	engineMySQL      = "MySQL"
 	engineSQLServer  = "SQLServer"
 )
 

@@ -49,6 +49,9 @@ type Case struct {
 	// OtherWriter is the field manager that replaced our size or flavor in the Rds; empty if it is not known.
 	OtherWriter string
 
+	// Load holds the averages of LoadMetrics in the last LoadSpan, nil if they were not read.
+	Load Series
+
 	Catalogue    []flavors.Flavor // nil if it could not be read
 	Offered      []string         // codes in the instance's resize list
 	OfferedKnown bool
@@ -204,6 +207,9 @@ func (c Case) intent(kind v1alpha1.ChangeKind, d Decision, alarms ...Alarm) *v1a
 	i := &v1alpha1.Intent{
 		Kind: kind, From: d.From, To: d.To, ValuePercent: d.value(),
 		EvidenceTime: *micro(d.Evidence.Time), DecisionTime: *micro(c.Now), Generation: c.Generation, Message: d.Message,
+	}
+	if kind == v1alpha1.KindFlavor {
+		i.Load = LoadOf(c.Load, c.Now)
 	}
 	for _, a := range alarms {
 		i.Metrics = append(i.Metrics, a.Metric)

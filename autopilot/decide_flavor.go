@@ -66,6 +66,9 @@ func (c Case) decideFlavor(alarms []Alarm, storageActs bool) Decision {
 	d.Action, d.Reason, d.To = ActionChangeFlavor, ReasonAlarmInForce, next.Code
 	d.Message = fmt.Sprintf("Flavor %s (%d vCPUs, %d GB) → %s (%d vCPUs, %d GB): %s", inst.Flavor,
 		required.Current.VCPUs, required.Current.MemoryGB, next.Code, next.VCPUs, next.MemoryGB, c.usage(alarms))
+	if found, _ := c.findingsOn(alarms); len(found) > 0 {
+		d.Message += fmt.Sprintf(". %s, so this may not help (%s)", textOf(found), found[0].reason)
+	}
 	return c.checkMode(d)
 }
 

@@ -26,6 +26,8 @@ const (
 	// contestKept is how long a contest prevents changes of flavor, so that two tools do not restart a database in
 	// turn.
 	contestKept = 7 * 24 * time.Hour
+	// findingRequeue is when a flavor is checked again that would not help. The load may change, and each check reads it.
+	findingRequeue = 5 * time.Minute
 	// fleetRequeue is when a flavor that waits for --max-flavor-changes is checked again.
 	fleetRequeue = time.Minute
 )
@@ -49,6 +51,9 @@ func (c Case) checkHistory(d Decision, alarms []Alarm) Decision {
 		if held, ok := c.checkEffect(a, ours); ok {
 			return held
 		}
+	}
+	if held, ok := c.checkFinding(d, alarms); ok {
+		return held
 	}
 	if held := c.checkContest(d); held.Reason != "" {
 		return held
@@ -102,7 +107,8 @@ func endTime(ch v1alpha1.Change) time.Time {
 }
 
 // checkEffect reports whether the last two changes for this metric did not help: each time the alarm was in force again
-// at nearly the former value. It does not matter that the alarm cleared between them.
+// at nearly the former value. It does not matter that the alarm cleared between them. A change after which the first
+// hour was lower has helped, even if the load has grown since.
 func (c Case) checkEffect(a Alarm, ours []v1alpha1.Change) (d Decision, held bool) {
 	valueNow := a.Evidence.Percent
 	ineffective := 0
@@ -112,6 +118,9 @@ func (c Case) checkEffect(a Alarm, ours []v1alpha1.Change) (d Decision, held boo
 		}
 		before, err := strconv.ParseFloat(ch.ValuePercent, 64)
 		remaining := effectSpan - c.Now.Sub(ch.CompletionTime.Time)
+		if after, ok := percentAfter(ch, a.Metric); ok {
+			valueNow = min(valueNow, after)
+		}
 		if err != nil || remaining <= 0 || ch.Generation != c.Generation || valueNow < before-effectPoints {
 			return d, false
 		}

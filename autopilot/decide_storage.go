@@ -21,7 +21,7 @@ func (c Case) decideStorage(a Alarm) Decision {
 	}
 	used := a.Evidence.UsedGB
 	most, isCause := c.maxGB(a.Evidence)
-	rule := growth{stepGB: int(s.StepGB), maxGB: most, thresholdPercent: int(s.ThresholdPercent)}
+	rule := growth{stepGB: int(s.StepGB), maxGB: most, thresholdPercent: int(s.ThresholdPercent), early: c.isEarly(a)}
 	slow := rule.newSize(inst.VolumeGB, used)
 	rule.aheadGB = c.aheadGB(a.Evidence)
 	to := rule.newSize(inst.VolumeGB, used)
@@ -49,7 +49,11 @@ func (c Case) decideStorage(a Alarm) Decision {
 	d.Action, d.Reason, d.To = ActionGrowVolume, ReasonAlarmInForce, strconv.Itoa(to)
 	d.Message = fmt.Sprintf("Storage %d → %d GB: %s %% used, alarm at %d %%", inst.VolumeGB, to, d.value(),
 		Threshold(inst.VolumeGB, int(s.ThresholdPercent)))
-	if decided > slow {
+	if rule.early {
+		c.Mode = c.growsEarly()
+		d.Message += fmt.Sprintf(", filling at %.0f GB/h. At this rate the database is read-only before %s, and the alarm would come too late",
+			a.Evidence.Filling.Fast, at(a.Evidence.Time.Add(earlyReach)))
+	} else if decided > slow {
 		d.Message += fmt.Sprintf(", filling at %.0f GB/h", a.Evidence.Filling.Fast)
 	}
 	if to > decided {

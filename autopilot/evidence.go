@@ -33,6 +33,8 @@ type Evidence struct {
 	Percent float64 // for storage: the percentage that Cloud Eye reports
 	UsedGB  float64 // storage only
 	Filling Filling // storage only: how fast the used space changed in the hour before Time
+	// Steady means that nothing was freed in the FreedSpan before Time. It is read only if MayGrowEarly.
+	Steady bool
 }
 
 // Present reports whether there is a measurement.

@@ -16,9 +16,9 @@ const steadyShare = 0.25
 // Filling is how fast the used space rose within FillingSpan. The zero value means that it is not known.
 type Filling struct {
 	Known bool
-	// Fast is the rate in GB per hour that a tenth of all rates exceeds, or zero if the used space did not rise for half
-	// of the hour.
-	Fast float64
+	// Middle is the median rate in GB per hour. Fast is the rate that a tenth of all rates exceeds. Both are zero if the
+	// used space did not rise for half of the hour.
+	Middle, Fast float64
 }
 
 // FillingAt returns the rate of the hour that ends at end, from measurements of the used space in GB, oldest first. A
@@ -40,7 +40,8 @@ func FillingAt(used []Point, end time.Time) Filling {
 	if len(parts) < forecastBuckets/2 {
 		return Filling{}
 	}
-	fast := quantile(ratesOf(parts), 1-forecastRarely) / 24
+	rates := ratesOf(parts)
+	middle, fast := quantile(rates, 0.5)/24, quantile(rates, 1-forecastRarely)/24
 	rising := time.Duration(0)
 	for i, p := range parts[1:] {
 		if took := p.Time.Sub(parts[i].Time); p.Value-parts[i].Value > steadyShare*fast*took.Hours() {
@@ -50,5 +51,5 @@ func FillingAt(used []Point, end time.Time) Filling {
 	if fast <= 0 || rising < FillingSpan/2 {
 		return Filling{Known: true}
 	}
-	return Filling{Known: true, Fast: fast}
+	return Filling{Known: true, Middle: middle, Fast: fast}
 }

@@ -168,7 +168,7 @@ func (c Case) endIntent(i *v1alpha1.Intent, o v1alpha1.Outcome) v1alpha1.Change 
 	return v1alpha1.Change{
 		Kind: i.Kind, By: v1alpha1.ByAutopilot, From: i.From, To: i.To, Metrics: i.Metrics, ValuePercent: i.ValuePercent,
 		EvidenceTime: &i.EvidenceTime, DecisionTime: &i.DecisionTime, StartTime: start, CompletionTime: *micro(c.Now),
-		Outcome: o, Generation: i.Generation,
+		Outcome: o, Generation: i.Generation, Before: i.Load,
 	}
 }
 

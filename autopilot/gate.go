@@ -2,7 +2,11 @@
 
 package autopilot
 
-import "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+import (
+	"time"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
 
 // gate checks the first three guards of docs/decisions.md, which are the same for every metric. It reports whether the
 // alarm passes them. If not, a decision without a reason must not be recorded.
@@ -15,7 +19,7 @@ func (c Case) gate(a Alarm) (Decision, bool) {
 	case err != nil:
 		return d.decline(ReasonPolicyInvalid, 0, "This version ignores the alarm: %v", err), false
 	}
-	if !a.InForce(c.Now) && !a.isOverdue(c) && (!a.persistsAfterGrowth() || !c.IsFull(a.Evidence)) {
+	if !a.InForce(c.Now) && !a.isOverdue(c) && !c.isEarly(a) && (!a.persistsAfterGrowth() || !c.IsFull(a.Evidence)) {
 		switch {
 		case !a.GrowthTime.IsZero() && !a.Evidence.Time.After(a.GrowthTime):
 			return Decision{RequeueAfter: dataRequeue}, false // Cloud Eye has no measurement from after the growth yet
@@ -62,7 +66,7 @@ func (c Case) IsFull(e Evidence) bool {
 // checkEvidence reports whether the measurement is at or over the threshold and newer than the last change of flavor.
 func (c Case) checkEvidence(a Alarm, metric MetricRow, d Decision) (Decision, bool) {
 	if metric.InGB() {
-		if at := metric.EffectiveThreshold(c.Spec, c.Instance.VolumeGB); !c.IsFull(a.Evidence) {
+		if at := metric.EffectiveThreshold(c.Spec, c.Instance.VolumeGB); !c.IsFull(a.Evidence) && !c.isEarly(a) {
 			return d.decline(ReasonBelowThreshold, dataRequeue, "Storage stays at %d GB: %s %% used, alarm at %d %%", c.Instance.VolumeGB, d.value(), at), false
 		}
 		return d, true
@@ -91,6 +95,9 @@ func (c Case) isAnswered(a Alarm) bool {
 func (c Case) newDecision(a Alarm) Decision {
 	d := Decision{
 		Metric: a.Metric, Action: ActionNone, Evidence: a.Evidence, MessageID: a.messageID(), Since: a.since(),
+	}
+	if !a.InForce(c.Now) && c.isEarly(a) {
+		d.Since = time.Time{} // no alarm has begun
 	}
 	if metricRow(a.Metric).InGB() && c.Instance != nil && c.Instance.VolumeGB > 0 && a.Evidence.Present() {
 		d.Evidence.Percent = 100 * a.Evidence.UsedGB / float64(c.Instance.VolumeGB)

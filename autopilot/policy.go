@@ -116,7 +116,7 @@ func DefaultSpec() v1alpha1.Spec {
 	return v1alpha1.Spec{
 		Mode: v1alpha1.ModeAuto, Apply: v1alpha1.ApplyOperator,
 		Storage: v1alpha1.Storage{
-			StepGB: 10, MaxGB: 4000, ThresholdPercent: 90, AheadMinutes: new(int32(60)),
+			StepGB: 10, MaxGB: 4000, ThresholdPercent: 90, AheadMinutes: new(int32(60)), Early: v1alpha1.ModeAuto,
 			Alarm: v1alpha1.StorageAlarm{PeriodSeconds: 1, Count: 5, RepeatSeconds: new(int32(900))},
 		},
 		Flavor: v1alpha1.Flavor{

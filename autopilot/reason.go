@@ -50,6 +50,9 @@ const (
 	ReasonCooldown        Reason = "Cooldown"
 	ReasonBudgetSpent     Reason = "BudgetSpent"
 	ReasonNoEffect        Reason = "NoEffect"
+	ReasonIOBound         Reason = "IoBound"
+	ReasonLockBound       Reason = "LockBound"
+	ReasonMemoryNotShort  Reason = "MemoryNotShort"
 	ReasonContested       Reason = "Contested"
 	ReasonRolledBack      Reason = "RolledBack"
 	ReasonFleetBrake      Reason = "FleetBrake"
@@ -138,6 +141,9 @@ func ReasonTable() []ReasonRow {
 		{Reason: ReasonCooldown, Source: decision, Guard: 8, Meaning: "The last change of flavor is too recent"},
 		{Reason: ReasonBudgetSpent, Source: decision, Guard: 8, IsWarning: true, Meaning: "`maxChangesPerDay` changes of flavor in 24 hours"},
 		{Reason: ReasonNoEffect, Source: decision, Guard: 9, IsWarning: true, Meaning: "Two larger flavors in a row did not help"},
+		{Reason: ReasonIOBound, Source: decision, Guard: 9, IsWarning: true, Meaning: "With `onlyIfItHelps`: the I/O is at 95 % or more, and the CPU mostly waits for it"},
+		{Reason: ReasonLockBound, Source: decision, Guard: 9, IsWarning: true, Meaning: "With `onlyIfItHelps`: more sessions wait for locks than the instance has vCPUs"},
+		{Reason: ReasonMemoryNotShort, Source: decision, Guard: 9, IsWarning: true, Meaning: "With `onlyIfItHelps`: the memory is used but not short, so its percentage only follows the caches"},
 		{Reason: ReasonContested, Source: decision, Guard: 10, IsWarning: true, IsPostponed: true, Meaning: "Another writer reset the autopilot's size, or replaced its flavor by a smaller one. The message names the field manager if it is known"},
 		{Reason: ReasonRolledBack, Source: decision, Guard: 10, IsWarning: true, Meaning: "The cloud reverted the autopilot's flavor although the `Rds` still requests it. Flavors wait for 24 hours"},
 		{Reason: ReasonFleetBrake, Source: decision, Guard: 11, Meaning: "As many flavors as `--max-flavor-changes` are changing. The next check is after 1 minute. After 6 hours there is one Warning"},

@@ -58,13 +58,15 @@ type growth struct {
 	stepGB, maxGB, thresholdPercent int
 	// aheadGB is what will be added to the used space in the time that the new size must last.
 	aheadGB float64
+	// early means that the volume grows before it reaches its threshold.
+	early bool
 }
 
 // newSize returns the size in GB that a volume should have for its used space. For its own result it returns no second
-// step. It returns sizeGB if the volume is below its threshold, and never more than maxGB unless the volume is larger
+// step. It returns sizeGB if the volume is below its threshold and not early, and never more than maxGB unless the volume is larger
 // already.
 func (g growth) newSize(sizeGB int, usedGB float64) int {
-	if !atThreshold(sizeGB, usedGB, g.thresholdPercent) {
+	if !g.early && !atThreshold(sizeGB, usedGB, g.thresholdPercent) {
 		return sizeGB
 	}
 	rescue := readOnly(sizeGB, usedGB)

@@ -160,13 +160,13 @@ func TestRdsCRDAcceptsOldAndNewValuesAndRefusesOthers(t *testing.T) {
 // specDefaults is the spec of an empty RdsAutopilot. It contains every field with a default.
 const specDefaults = `{
   mode: Auto,
-  storage: {stepGB: 10, maxGB: 4000, thresholdPercent: 90, aheadMinutes: 60, alarm: {periodSeconds: 1, count: 5, repeatSeconds: 900}},
+  storage: {stepGB: 10, maxGB: 4000, thresholdPercent: 90, aheadMinutes: 60, early: Auto, alarm: {periodSeconds: 1, count: 5, repeatSeconds: 900}},
   flavor: {
     cpu: {enabled: true, thresholdPercent: 90},
     memory: {enabled: true, thresholdPercent: 90},
     alarm: {periodSeconds: 300, count: 3, repeatSeconds: 1800},
     cooldownSeconds: 3600,
-    maxChangesPerDay: 2}, apply: Operator}`
+    maxChangesPerDay: 2, onlyIfItHelps: false}, apply: Operator}`
 
 func TestEmptyRdsAutopilotGetsTheDefaults(t *testing.T) {
 	client := admin(t).Resource(rdsautopilots).Namespace(shared.Cluster(t).Namespace(t))

@@ -56,6 +56,61 @@ func (r *round) readCause(ctx context.Context, c *autopilot.Case) bool {
 	return true
 }
 
+// readSteady reports whether nothing was freed in the hours before a measurement of the used space. A failed read is
+// logged only and counts as no: the alarm still comes, and the next sweep reads again.
+func (r *round) readSteady(ctx context.Context, c autopilot.Case, end time.Time) bool {
+	metric, err := autopilot.LookupMetric(v1alpha1.MetricStorage)
+	if err != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, causeLimit)
+	defer cancel()
+	s, err := r.Series.Series(ctx, *c.Instance, SeriesRequest{
+		Metrics: []string{metric.UsedGB}, Dimension: ruleDimension(c, v1alpha1.MetricStorage),
+		Period: autopilot.FreedPeriod, Since: end.Add(-autopilot.FreedSpan),
+	})
+	if err != nil {
+		r.log.Info("read the used space before an early step", zap.Error(err))
+		return false
+	}
+	return autopilot.NothingFreed(s[metric.UsedGB], end)
+}
+
+// readLoad adds what shows whether a larger flavor helps. A failed read is logged only, and the flavor is decided without
+// it.
+func (r *round) readLoad(ctx context.Context, c *autopilot.Case) {
+	load, err := ReadLoad(ctx, r.Series, *c)
+	if err != nil {
+		r.log.Info("read the load before a change of flavor", zap.Error(err))
+	}
+	c.Load = load
+}
+
+// readLoadAfter records the load after our last flavor, in a round of a sweep without a change. A failed read is logged
+// only: the next sweep repeats it.
+func (r *round) readLoadAfter(ctx context.Context, c *autopilot.Case, v autopilot.Verdict) {
+	if !r.isSweep || v.Intent != nil || !c.NeedsLoadAfter() {
+		return
+	}
+	load, err := ReadLoad(ctx, r.Series, *c)
+	if err != nil {
+		r.log.Info("read the load after a change of flavor", zap.Error(err))
+		return
+	}
+	c.RecordLoadAfter(load)
+}
+
+// ReadLoad returns the averages of the last hour that show whether a larger flavor helps. It makes one request and
+// waits for 3 seconds at most.
+func ReadLoad(ctx context.Context, reader SeriesReader, c autopilot.Case) (load autopilot.Series, err error) {
+	defer autopilot.CatchPanic(&err)
+	ctx, cancel := context.WithTimeout(ctx, causeLimit)
+	defer cancel()
+	return reader.Series(ctx, *c.Instance, SeriesRequest{
+		Metrics: autopilot.LoadMetrics(c.Instance.Engine), Dimension: ruleDimension(c, v1alpha1.MetricCPU), Period: autopilot.LoadPeriod, Since: c.Now.Add(-autopilot.LoadSpan),
+	})
+}
+
 // readCapForecast adds the forecast of the cap to the case if it is due. Only the rounds of a sweep without a change do
 // so, because a decision must not wait for it. A failed read is logged only: the next sweep repeats it.
 func (r *round) readCapForecast(ctx context.Context, c *autopilot.Case, v autopilot.Verdict) {

@@ -60,7 +60,7 @@ func (c cloud) Evidence(_ context.Context, _ autopilot.Instance, w EvidenceReque
 	if c.unreadable[w.Metric] {
 		return autopilot.Evidence{}, errors.New("no answer")
 	}
-	return autopilot.Evidence{Time: c.now, Percent: c.cpu, UsedGB: c.usedGB}, nil
+	return autopilot.Evidence{Time: c.now, Percent: c.cpu, UsedGB: c.usedGB, Filling: c.filling}, nil
 }
 
 func (c cloud) Series(_ context.Context, _ autopilot.Instance, w SeriesRequest) (autopilot.Series, error) {

@@ -64,6 +64,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 		autopilot.Explain(&c, &verdict)
 	}
 	r.readCapForecast(ctx, &c, verdict)
+	r.readLoadAfter(ctx, &c, verdict)
 	outcome := autopilot.RecordOutcome(c, verdict, followed, patched)
 	armingDue := r.armingDue(c)
 	if armingDue && !autopilot.IsSwitchedOff(outcome.Status) { // arm sets Armed

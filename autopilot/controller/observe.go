@@ -169,6 +169,9 @@ func (r *round) readEvidence(ctx context.Context, c *autopilot.Case, kind v1alph
 		if a.Metric != v1alpha1.MetricStorage || kind != v1alpha1.KindVolume {
 			continue
 		}
+		if c.MayGrowEarly(a.Evidence) {
+			a.Evidence.Steady = r.readSteady(ctx, *c, a.Evidence.Time)
+		}
 		c.Status.Used = c.UsedSpace(found[a.Metric])
 		if c.Status.OverThresholdSince = c.OverThresholdSince(found[a.Metric]); c.Status.OverThresholdSince != nil {
 			a.AlarmOverdueSince = c.Status.OverThresholdSince.Time
@@ -249,6 +252,7 @@ func (r *round) readFlavors(ctx context.Context, c *autopilot.Case) (err error) 
 	if c.FleetBusy = !r.limiter.reserve(r.key, r.MaxFlavorChanges, r.now); c.FleetBusy {
 		return nil
 	}
+	r.readLoad(ctx, c)
 	if c.Offered, c.OfferedKnown, err = r.Instances.ResizeList(ctx, *c.Instance); err != nil {
 		c.Catalogue = nil
 		return fmt.Errorf("read the resize list: %w", err)

@@ -67,12 +67,13 @@ type world struct {
 	admin dynamic.Interface
 	mu    sync.Mutex // decisions and arming go on side by side
 
-	inst   *autopilot.Instance
-	usedGB float64
-	cpu    float64
-	state  map[string]AlarmState
-	now    time.Time
-	gone   bool // cloud unreachable
+	inst    *autopilot.Instance
+	usedGB  float64
+	filling autopilot.Filling
+	cpu     float64
+	state   map[string]AlarmState
+	now     time.Time
+	gone    bool // cloud unreachable
 
 	noRules    bool                     // the quota allows no rule
 	unreadable map[v1alpha1.Metric]bool // Cloud Eye returns no measurements of these metrics

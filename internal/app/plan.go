@@ -144,7 +144,7 @@ func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, 
 	return s, nil
 }
 
-// readCause reads what fills the volume, and when the cap is full. Only spec.storage.causeMaxGB depends on it, so a failed
+// readCause reads what fills the volume, when the cap is full, and whether a larger flavor helps. Only spec.storage.causeMaxGB depends on it, so a failed
 // call is only noted.
 func (s *situation) readCause(ctx context.Context, reader controller.SeriesReader) {
 	found, err := controller.ReadCause(ctx, reader, s.Case)
@@ -157,6 +157,9 @@ func (s *situation) readCause(ctx context.Context, reader controller.SeriesReade
 	}
 	if err != nil {
 		s.note("Not known: what fills the volume (%v)", err)
+	}
+	if s.Load, err = controller.ReadLoad(ctx, reader, s.Case); err != nil {
+		s.note("Not known: whether a larger flavor helps (%v)", err)
 	}
 }
 

@@ -137,6 +137,13 @@ type Storage struct {
 	// +kubebuilder:validation:Maximum=240
 	// +optional
 	AheadMinutes *int32 `json:"aheadMinutes,omitempty"`
+	// early is the mode for a step before the alarm, if the volume fills so fast that the alarm would come too late: at
+	// least 60 % are used, nothing was freed for 6 hours, and the database is read-only within 30 minutes at the fast
+	// rate of the last hour. The autopilot makes at most one such step in 24 hours. Auto grows, Recommend only records,
+	// and Off does nothing before the alarm. Default: Auto.
+	// +kubebuilder:default=Auto
+	// +optional
+	Early Mode `json:"early,omitempty"`
 	// causeMaxGB is the size in GB from which the volume grows no further if something else than data fills it, such as
 	// a replication slot: 40 to 4000, a multiple of 10. A database that is nearly read-only still grows. Default: no
 	// such limit.
@@ -230,6 +237,12 @@ type Flavor struct {
 	// +kubebuilder:validation:Maximum=10
 	// +optional
 	MaxChangesPerDay int32 `json:"maxChangesPerDay,omitempty"`
+	// onlyIfItHelps prevents a change of flavor if the engine's metrics show that a larger flavor does not help: true or
+	// false. The reason is IoBound, LockBound or MemoryNotShort. With false the decision's message has the finding.
+	// Default: false.
+	// +kubebuilder:default=false
+	// +optional
+	OnlyIfItHelps bool `json:"onlyIfItHelps,omitempty"`
 	// window limits changes of flavor to a part of the week, because such a change restarts the database. Storage grows
 	// at any time. Default: at any time.
 	// +optional
