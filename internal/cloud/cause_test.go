@@ -108,30 +108,48 @@ func TestEachCauseIsNamedFromTheCloudsData(t *testing.T) {
 	}
 }
 
-// What the cloud does not measure, or measures in another unit, is not named as the cause.
+// TestNoCauseIsNamedFromASeriesThatCannotBeTrue stages each cause with one series that the cloud does not measure, or
+// measures in another unit.
 func TestNoCauseIsNamedFromASeriesThatCannotBeTrue(t *testing.T) {
-	staged := map[string]float64{ // each is the cause if its value is true
-		walMB: 41 * megabytes, slotFilesMB: 30 * megabytes, tempBytesPerMinute: 0.6 * gigabytes,
-		oldestMilliseconds: 7 * 3600e3, auditGB: 30,
-	}
-	for metric, value := range staged {
+	for _, staged := range []struct {
+		flavor string
+		metric string
+		value  float64            // names a cause if it is true
+		others map[string]float64 // further metrics of that cause
+		want   v1alpha1.CauseName // without the metric
+	}{
+		{postgres, walMB, 41 * megabytes, map[string]float64{slotLagMB: 40 * megabytes, inactiveSlots: 1}, v1alpha1.CauseData},
+		{postgres, slotLagMB, 40 * megabytes, map[string]float64{walMB: 41 * megabytes, inactiveSlots: 1}, v1alpha1.CauseWAL},
+		{postgres, slotFilesMB, 30 * megabytes, nil, v1alpha1.CauseData},
+		{postgres, tempBytesPerMinute, 0.6 * gigabytes, nil, v1alpha1.CauseData},
+		{postgres, oldestMilliseconds, 7 * 3600e3, nil, v1alpha1.CauseData},
+		{postgres, auditGB, 30, nil, v1alpha1.CauseData},
+		{sqlServer, tempDBMB, 40 * megabytes, nil, v1alpha1.CauseUnknown},
+	} {
 		for name, change := range map[string]func(map[string]float64){
-			"missing":      func(m map[string]float64) { delete(m, metric) },
-			"zero":         func(m map[string]float64) { m[metric] = 0 },
-			"negative":     func(m map[string]float64) { m[metric] = -value },
-			"another unit": func(m map[string]float64) { m[metric] = value * 1024 * 1024 * 1024 },
+			"missing":      func(m map[string]float64) { delete(m, staged.metric) },
+			"zero":         func(m map[string]float64) { m[staged.metric] = 0 },
+			"negative":     func(m map[string]float64) { m[staged.metric] = -staged.value },
+			"another unit": func(m map[string]float64) { m[staged.metric] = staged.value * 1024 * 1024 * 1024 },
 		} {
-			if metric == tempBytesPerMinute && name == "another unit" {
+			if staged.metric == tempBytesPerMinute && name == "another unit" {
 				continue // a rate has no upper limit
 			}
-			t.Run(metric+" is "+name, func(t *testing.T) {
+			t.Run(staged.metric+" is "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					r := newReads(t, 5, simcloud.Options{})
-					after := quietPostgres(nil)
+					before, after := map[string]float64{}, map[string]float64{}
+					if staged.flavor == postgres {
+						before, after = quietPostgres(nil), quietPostgres(staged.others)
+					}
 					change(after)
-					in := r.run(t, postgres, simcloud.Workload{UsedGB: 82, Metrics: quietPostgres(nil)}, simcloud.Workload{UsedGB: 92, Metrics: after})
-					if c := r.cause(t, in); c.Name != v1alpha1.CauseData {
-						t.Errorf("%+v, want Data", c)
+					in := r.run(t, staged.flavor, simcloud.Workload{UsedGB: 82, Metrics: before}, simcloud.Workload{UsedGB: 92, Metrics: after})
+					want := staged.want
+					if staged.flavor == sqlServer && name == "zero" {
+						want = v1alpha1.CauseData // zero is a size that can be true
+					}
+					if c := r.cause(t, in); c.Name != want {
+						t.Errorf("%+v, want %s", c, want)
 					}
 				})
 			})
