@@ -65,6 +65,33 @@ func CauseMetrics(engine string) []string {
 	return nil
 }
 
+// CauseLostWithout returns a sentence that says what CauseOf cannot recognise if Cloud Eye lacks a metric of CauseMetrics.
+func CauseLostWithout(metric string) string {
+	cannot := func(name v1alpha1.CauseName) string {
+		return fmt.Sprintf("the cause %s cannot be recognised", name)
+	}
+	switch metric {
+	case walMB:
+		return cannot(v1alpha1.CauseWAL)
+	case slotFilesMB:
+		return cannot(v1alpha1.CauseReplicationSlot) + " by the slot's files"
+	case slotLagMB:
+		return cannot(v1alpha1.CauseReplicationSlot) + " by its WAL, and is reported as WAL"
+	case inactiveSlots:
+		return fmt.Sprintf("the cause %s cannot say whether the slot is inactive", v1alpha1.CauseReplicationSlot)
+	case tempBytesPerMin, tempDBMB:
+		return cannot(v1alpha1.CauseTempFiles)
+	case oldestMilliSecs:
+		return cannot(v1alpha1.CauseLongTransaction)
+	case auditGB:
+		return cannot(v1alpha1.CauseAuditLog)
+	}
+	return "no cause can be recognised"
+}
+
+// CausePage returns the path of the runbook page of a cause, relative to the root of the repository.
+func CausePage(name v1alpha1.CauseName) string { return "docs/runbooks/causes/" + string(name) + ".md" }
+
 // part is a part of the used space with a metric of its own.
 type part struct {
 	cause    v1alpha1.CauseName
@@ -274,5 +301,5 @@ func (c Case) causeWarning() []Warning {
 	if found == nil {
 		return nil
 	}
-	return []Warning{{ReasonCauseNotData, fmt.Sprintf("Storage has %d GB, and something else than data fills it (%s). %s. See docs/why-is-it-full.md", c.Instance.VolumeGB, found.Name, found.Message)}}
+	return []Warning{{ReasonCauseNotData, fmt.Sprintf("Storage has %d GB, and something else than data fills it (%s). %s. See %s", c.Instance.VolumeGB, found.Name, found.Message, CausePage(found.Name))}}
 }

@@ -91,6 +91,23 @@ func TestCauseOf(t *testing.T) {
 	}
 }
 
+func TestCauseWarningNamesThePageOfItsCause(t *testing.T) {
+	for name, page := range map[v1alpha1.CauseName]string{
+		v1alpha1.CauseWAL: "docs/runbooks/causes/WAL.md", v1alpha1.CauseAuditLog: "docs/runbooks/causes/AuditLog.md",
+		v1alpha1.CauseData: "", v1alpha1.CauseUnknown: "",
+	} {
+		c := quiet()
+		c.Status.Cause = &v1alpha1.Cause{Name: name, Message: "41 GB of it are other", Time: *seconds(noon())}
+		var message string
+		for _, w := range c.causeWarning() {
+			message = w.Message
+		}
+		if !strings.HasSuffix(message, page) || (message == "") != (page == "") {
+			t.Errorf("%s: %q, want %q at its end", name, message, page)
+		}
+	}
+}
+
 func TestNoCauseChangesTheSizeWithoutCauseMaxGB(t *testing.T) {
 	names := []v1alpha1.CauseName{v1alpha1.CauseData, v1alpha1.CauseWAL, v1alpha1.CauseReplicationSlot, v1alpha1.CauseUnknown}
 	rapid.Check(t, func(t *rapid.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -40,6 +41,7 @@ type detail struct {
 	Timeline    []entry
 	Cause, Cap  string // what fills the volume, and when spec.storage.maxGB is full
 	CauseTime   moment
+	CausePage   string // path of its runbook page; text, because the status page links to nothing outside the service
 
 	HasAutopilot, HasRds bool
 	InstanceID           string
@@ -116,6 +118,7 @@ func (v *view) detail(d *database) *detail {
 	x.InForce, x.Timeline = v.inForce(d), v.timeline(s)
 	if s.Cause != nil {
 		x.Cause, x.CauseTime = s.Cause.Message, v.moment(s.Cause.Time.Time)
+		x.CausePage = autopilot.CausePage(s.Cause.Name)
 	}
 	if s.CapForecast != nil {
 		x.Cap = s.CapForecast.Message

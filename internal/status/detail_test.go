@@ -60,7 +60,7 @@ func TestDatabasePageShowsTimelinePolicyAndCloudObjects(t *testing.T) {
 		"The alarm for storage fires at 90", //
 		"At most 8 vCPUs: 4 times",          //
 		"urn:smn:eu-de:p:autopilot_1", "instance-of-orders", "al-storage",
-		"What fills it 41 GB of it are WAL", "Limit A volume of 500 GB would be read-only",
+		"What fills it 41 GB of it are WAL", "What to do: docs/runbooks/causes/WAL.md", "Limit A volume of 500 GB would be read-only",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q: %s", want, page)

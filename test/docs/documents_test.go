@@ -31,7 +31,7 @@ func blocks(document string) []block {
 func pages(t *testing.T) []string {
 	t.Helper()
 	var files []string
-	for _, pattern := range []string{"/README.md", "/docs/*.md", "/docs/runbooks/*.md"} {
+	for _, pattern := range []string{"/README.md", "/docs/*.md", "/docs/runbooks/*.md", "/docs/runbooks/causes/*.md"} {
 		found, err := filepath.Glob(root + pattern)
 		if err != nil || len(found) == 0 {
 			t.Fatalf("no %s, %v", pattern, err)
