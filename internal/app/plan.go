@@ -152,7 +152,7 @@ func (s *situation) readCause(ctx context.Context, reader controller.SeriesReade
 		s.Status.Cause = &found
 		var used []autopilot.Point
 		used, err = reader.UsedSpace(ctx, *s.Instance, "")
-		forecast := s.Case.CapForecast(used)
+		forecast := s.CapForecast(used)
 		s.Status.CapForecast = &forecast
 	}
 	if err != nil {
