@@ -137,16 +137,14 @@ func TestNewRulesAreNeverWorseForASteadyFill(t *testing.T) {
 // Real disks have bursts, clean-ups and plateaus. Their highest value is at the alarm or below it, and the changes are
 // as they were or ten times as large.
 func TestRealDisksGetNoNeedlessStep(t *testing.T) {
-	for _, highest := range []float64{85, 89, 93} {
-		for _, scale := range []float64{1, 3, 10} {
-			for name, demand := range realDisks(t, highest, scale) {
-				before, now := replay(demand, oneStep), replay(demand, early)
-				if now.readOnlyMinutes > before.readOnlyMinutes || scale == 1 && now.sizeGB > before.sizeGB {
-					t.Errorf("%s: %+v, and %+v before", name, now, before)
-				}
-				if now.early > 0 && before.steps == 0 {
-					t.Errorf("%s (highest %.0f GB, changes × %.0f): %d early steps, and no alarm", name, highest, scale, now.early)
-				}
+	for _, tc := range []struct{ highest, scale float64 }{{85, 10}, {89, 3}, {93, 1}} {
+		for name, demand := range realDisks(t, tc.highest, tc.scale) {
+			before, now := replay(demand, oneStep), replay(demand, early)
+			if now.readOnlyMinutes > before.readOnlyMinutes || tc.scale == 1 && now.sizeGB > before.sizeGB {
+				t.Errorf("%s: %+v, and %+v before", name, now, before)
+			}
+			if now.early > 0 && before.steps == 0 {
+				t.Errorf("%s %+v: %d early steps, and no alarm", name, tc, now.early)
 			}
 		}
 	}

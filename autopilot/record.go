@@ -132,7 +132,7 @@ func RecordOutcome(c Case, v Verdict, f Followed, p Patched) Recorded {
 	}
 	done.News = recordDecisions(s, answers, c.Now)
 	RecordHeld(c, s, slices.Concat(v.Decisions, answers))
-	s.ObservedGeneration = c.Generation
+	s.ObservedGeneration, s.EffectiveMode = c.Generation, c.Mode
 	setProgressing(s, c.Spec.Apply, c.Generation, c.Now)
 	setLimited(s, v, c.Generation, c.Now)
 	setContested(s, c, v)

@@ -65,13 +65,13 @@ func TestKubectlGetShowsTheSummaryOfTheStatus(t *testing.T) {
 	if _, err := client.Create(t.Context(), newObject(t, rdsautopilots, "RdsAutopilot", `{}`), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	status := `{"status":{"maxGB":160,"summary":{"lastChange":"40 → 50 GB","lastDecision":"AlarmInForce (storage)"}}}`
+	status := `{"status":{"maxGB":160,"effectiveMode":"Recommend","summary":{"lastChange":"40 → 50 GB","lastDecision":"AlarmInForce (storage)"}}}`
 	options := metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}
 	if _, err := client.Patch(t.Context(), "x", "application/merge-patch+json", []byte(status), options, "status"); err != nil {
 		t.Fatal(err)
 	}
 	got := table(t, rdsautopilots, namespace).Rows[0].Cells
-	want := []any{"x", "Auto", nil, nil, float64(160), nil, "40 → 50 GB", "AlarmInForce (storage)"}
+	want := []any{"x", "Recommend", nil, nil, float64(160), nil, "40 → 50 GB", "AlarmInForce (storage)"}
 	if diff := cmp.Diff(want, got[:len(want)]); diff != "" {
 		t.Errorf("cells (-want +got):\n%s", diff)
 	}

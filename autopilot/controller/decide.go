@@ -99,7 +99,7 @@ func (r *round) releaseUnused() {
 // recordUnreachable stores that the cloud does not answer, and the last explicit value of spec.autopilot.
 func (r *round) recordUnreachable(ctx context.Context, err error) error {
 	next := r.rap.Status.Copy()
-	next.Switch, next.ObservedGeneration = r.lastSwitch, r.rap.Generation
+	next.Switch, next.ObservedGeneration, next.EffectiveMode = r.lastSwitch, r.rap.Generation, r.effectiveMode()
 	autopilot.SetCondition(&next, v1alpha1.ConditionArmed, false, autopilot.CloudUnreachable, "The cloud does not answer: "+err.Error(), r.rap.Generation, r.now)
 	autopilot.SetReady(&next, false, r.rap.Generation, r.now)
 	if held, ok := r.unstoredHeld(r.key); ok {

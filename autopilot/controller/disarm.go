@@ -57,7 +57,7 @@ func (r *round) storeOff(ctx context.Context, left v1alpha1.Alarms, reason, mess
 		s.OverThresholdSince, s.Used = nil, nil // nobody reads the used space while autopilot is off
 		autopilot.DropUnstarted(s, r.rap.Spec.Apply)
 		s.Held = nil
-		s.ObservedGeneration = r.rap.Generation
+		s.ObservedGeneration, s.EffectiveMode = r.rap.Generation, r.effectiveMode()
 		autopilot.SetOff(s, reason, message, r.rap.Generation, r.now)
 	})
 }

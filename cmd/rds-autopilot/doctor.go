@@ -37,10 +37,13 @@ The running service receives the messages, or with --listen doctor itself. The e
 failed, 2 if the arguments are wrong.`,
 		Args: arguments(0, 1, "want the name of one Rds, or none: doctor -n NAMESPACE NAME"),
 	}
+	c.Example = `  rds-autopilot doctor --public-url https://alarms.example.com/smn
+  rds-autopilot doctor -n shop orders --public-url https://alarms.example.com/smn --capture bodies`
 	fs := c.Flags()
 	fs.SortFlags = false
 	fs.StringVarP(&o.namespace, "namespace", "n", "", "`namespace` of the Rds and of the temporary RdsAutopilot; empty means the one of the kubeconfig's context")
-	fs.StringVarP(&o.output, "output", "o", "text", "`format` of the output: text or json")
+	o.output = "text"
+	enumVar(fs, &o.output, "output", "o", "`format` of the output: text or json", "text", "json")
 	o.receiver(fs, "`URL` that serve runs with; required")
 	fs.StringVar(&o.listen, "listen", "", "`address` at which doctor receives the messages in place of the running service; the public URL must lead to it")
 	fs.StringVar(&o.capture, "capture", "", "`directory` in which to save the bodies of the messages, without signatures and tokens")
@@ -56,7 +59,7 @@ failed, 2 if the arguments are wrong.`,
 }
 
 func (o *doctorOptions) run(c *cobra.Command, args []string) (err error) {
-	if err = cmp.Or(oneOf("output", o.output, "text", "json"), o.validate()); err != nil {
+	if err = o.validate(); err != nil {
 		return err
 	}
 	if o.wait < time.Second {

@@ -182,7 +182,7 @@ func TestDoctorThroughTheRunningService(t *testing.T) {
 	if _, errs := examine(exitUsage); !strings.Contains(errs.String(), "--public-url is required") {
 		t.Errorf("%s", errs)
 	}
-	if _, errs := examine(exitUsage, "--public-url", public, "-o", "yaml"); !strings.Contains(errs.String(), "--output: want text or json") {
+	if _, errs := examine(exitUsage, "--public-url", public, "-o", "yaml"); !strings.Contains(errs.String(), "want text or json") {
 		t.Errorf("%s", errs)
 	}
 	if _, errs := examine(exitUsage, "--public-url", public, "--capture", filepath.Join(ca, "no-directory")); !strings.Contains(errs.String(), "--capture: ") {

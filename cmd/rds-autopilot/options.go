@@ -5,7 +5,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -31,8 +30,8 @@ func newOptions(env func(string) string) options {
 
 // connection adds the flags of the commands that connect to the cluster and to the cloud.
 func (o *options) connection(fs *pflag.FlagSet) {
-	fs.StringVar((*string)(&o.Mode), "mode", string(o.Mode), "upper bound for every database: `Auto`, Recommend or Off. Off removes all topics and alarm rules from the cloud")
-	fs.StringVar((*string)(&o.Allowed.Apply), "allow-apply", string(o.Allowed.Apply), "`Operator`, or Cloud: then the service itself changes databases with spec.apply: Cloud in the cloud")
+	enumVar(fs, &o.Mode, "mode", "", "upper bound `mode` for every database: Auto, Recommend or Off. Off removes all topics and alarm rules from the cloud", "Auto", "Recommend", "Off")
+	enumVar(fs, &o.Allowed.Apply, "allow-apply", "", "`way` in which changes are made: Operator, or Cloud: then the service itself changes databases with spec.apply: Cloud in the cloud", "Operator", "Cloud")
 	fs.StringSliceVar(&o.Allowed.Instances, "allowed-instances", nil, "`NAMESPACE/ID` of the instances that the objects of each namespace may name, * for any, comma separated; required with --allow-apply=Cloud, where */* allows all; empty means all")
 	o.kubernetes(fs)
 	fs.Float64Var(&o.CloudRate, "cloud-rate", o.CloudRate, "requests per second to each cloud service")
@@ -103,12 +102,4 @@ func (o *options) validate() error {
 		return usageError{err}
 	}
 	return nil
-}
-
-// oneOf returns an error unless value is one of the allowed values of a flag.
-func oneOf(flag, value string, allowed ...string) error {
-	if slices.Contains(allowed, value) {
-		return nil
-	}
-	return usageError{fmt.Errorf("--%s: want %s, not %q", flag, strings.Join(allowed, " or "), value)}
 }

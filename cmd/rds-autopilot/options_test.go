@@ -72,7 +72,7 @@ func TestWrongOptionsAreOneLineAndExitCode2(t *testing.T) {
 		"a public URL with query":  {"serve", "--public-url", "https://a.example/?x=1"},
 		"an unknown flag":          {"serve", "--public-url", "https://a.example", "--nope"},
 		"an argument":              {"serve", "--public-url", "https://a.example", "nope"},
-		"an unknown mode":          {"serve", "--public-url", "https://a.example", "--mode", "auto"},
+		"an unknown mode":          {"serve", "--public-url", "https://a.example", "--mode", "automatic"},
 		"an unknown way to apply":  {"serve", "--public-url", "https://a.example", "--allow-apply", "both"},
 		"an instance of nobody":    {"serve", "--public-url", "https://a.example", "--allow-apply", "Cloud", "--allowed-instances", "0a1b"},
 		"Cloud without a list":     {"serve", "--public-url", "https://a.example", "--allow-apply", "Cloud"},

@@ -17,24 +17,26 @@ import (
 
 func newPlan(env func(string) string) *cobra.Command {
 	o := newOptions(env)
-	var namespace, output string
+	namespace, output := "", "table"
 	c := &cobra.Command{
 		Use: "plan NAME", Short: "Show the decision that a database would get now, and change nothing",
 		Long: `Plan shows the decision that the Rds NAME would get if an alarm came now. It changes nothing.
 It needs the rights to get and list rdss and rdsautopilots, and cloud credentials in OS_* variables or clouds.yaml.`,
 		Args: arguments(1, 1, "want the name of one Rds: plan -n NAMESPACE NAME"),
 	}
+	c.Example = `  rds-autopilot plan -n shop orders
+  rds-autopilot plan -n shop orders -o yaml --mode Recommend`
 	fs := c.Flags()
 	fs.SortFlags = false
 	fs.StringVarP(&namespace, "namespace", "n", "", "`namespace` of the Rds; empty means the one of the kubeconfig's context")
-	fs.StringVarP(&output, "output", "o", "table", "`format` of the output: table, json or yaml")
+	enumVar(fs, &output, "output", "o", "`format` of the output: table, json or yaml", "table", "json", "yaml")
 	o.connection(fs)
-	fs.Lookup("mode").Usage = "value that serve runs with, the upper bound for every database: `Auto`, Recommend or Off"
+	fs.Lookup("mode").Usage = "`mode` that serve runs with, the upper bound for every database: Auto, Recommend or Off"
 	for _, name := range []string{"allow-apply", "allowed-instances"} {
 		fs.Lookup(name).Usage = "value that serve runs with: " + fs.Lookup(name).Usage
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := cmp.Or(oneOf("output", output, "table", "json", "yaml"), o.validate()); err != nil {
+		if err := o.validate(); err != nil {
 			return err
 		}
 		config, ofContext, err := o.config()

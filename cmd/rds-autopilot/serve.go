@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,6 +47,8 @@ func serveCommand(env func(string) string) (*cobra.Command, *serveOptions) {
 Environment variables can set every flag: --public-url is %s.
 Durations have a unit: 30s, 5m, 1h30m. Cloud credentials come from OS_* variables or clouds.yaml.`, envName("public-url")),
 	}
+	c.Example = `  rds-autopilot serve --public-url https://alarms.example.com/smn --mode Recommend
+  rds-autopilot serve --public-url https://alarms.example.com/smn --watch-namespaces shop,billing --log-format console`
 	fs := c.Flags()
 	fs.SortFlags = false
 	o.receiver(fs, "`URL` to which SMN posts alarms; required. The receiver listens on its path. Its scheme is the protocol of the subscriptions; http works, with a warning")
@@ -65,8 +66,9 @@ Durations have a unit: 30s, 5m, 1h30m. Cloud credentials come from OS_* variable
 	fs.DurationVar(&o.Recheck, "recheck-interval", o.Recheck, "time to the next check while an instance is busy or a change is pending")
 	fs.IntVar(&o.MaxFlavorChanges, "max-flavor-changes", o.MaxFlavorChanges, "flavor changes in progress at a time in the cluster; each one interrupts its database")
 	fs.DurationVar(&o.DrainDelay, "drain-delay", o.DrainDelay, "how long the receiver accepts messages after SIGTERM, until senders have learned of the stop; at most 1m, within the pod's termination grace period")
-	fs.StringVar(&o.LogLevel, "log-level", "info", "debug, info, warn or error")
-	fs.StringVar(&o.LogFormat, "log-format", "json", "json or console")
+	o.LogLevel, o.LogFormat = "info", "json"
+	enumVar(fs, &o.LogLevel, "log-level", "", "least `level` of the log: debug, info, warn or error", "debug", "info", "warn", "error")
+	enumVar(fs, &o.LogFormat, "log-format", "", "`format` of the log: json or console", "json", "console")
 	return c, o
 }
 
@@ -75,7 +77,7 @@ func (o *serveOptions) validate() (zapcore.Level, error) {
 	if err != nil {
 		return level, usageError{errors.New("--log-level: want debug, info, warn or error")}
 	}
-	return level, cmp.Or(oneOf("log-format", o.LogFormat, "json", "console"), o.options.validate())
+	return level, o.options.validate()
 }
 
 // serve runs the service until ctx ends. It returns an error if the service cannot start, but not if ctx ends during

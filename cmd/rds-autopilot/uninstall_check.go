@@ -45,6 +45,7 @@ rules from the cloud, and then the finalizer. The exit code is 0 if there is non
 command before it is uninstalled. It changes nothing.`,
 		Args: arguments(0, 0, "want no arguments"),
 	}
+	c.Example = "  rds-autopilot uninstall-check --kubeconfig ~/.kube/config"
 	fs := c.Flags()
 	fs.SortFlags = false
 	o.kubernetes(fs)

@@ -27,6 +27,8 @@ checks that need the cluster: whether topic, rule and instance are ours, and whe
 
 The exit code is 0 if all checks pass, 1 if one fails, 2 if the arguments are wrong or the file cannot be read.`,
 	}
+	c.Example = `  rds-autopilot verify -f body.json
+  rds-autopilot verify -f - --smn-cert-hosts smn.eu-de.otc.t-systems.com`
 	fs := c.Flags()
 	fs.SortFlags = false
 	fs.StringVarP(&file, "filename", "f", "", "`file` with the body of the POST, byte for byte, without headers; - is standard input; required")

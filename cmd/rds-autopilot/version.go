@@ -14,7 +14,7 @@ import (
 )
 
 func newVersion() *cobra.Command {
-	var output string
+	output := "text"
 	c := &cobra.Command{
 		Use: "version", Short: "Print the build", Args: arguments(0, 0, "want no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -22,15 +22,13 @@ func newVersion() *cobra.Command {
 			if output == "json" {
 				return writeJSON(c.OutOrStdout(), b)
 			}
-			if output != "" {
-				return oneOf("output", output, "json")
-			}
 			_, err := fmt.Fprintf(c.OutOrStdout(), "rds-autopilot %s (commit %s, %s, %s, SDK %s)\n", b.Version,
 				cmp.Or(b.Commit, "unknown"), b.Go, b.Platform, cmp.Or(b.SDK, "unknown"))
 			return err
 		},
 	}
-	c.Flags().StringVarP(&output, "output", "o", "", "`format`: json; empty means one line of text")
+	c.Example = "  rds-autopilot version -o json"
+	enumVar(c.Flags(), &output, "output", "o", "`format` of the output: text or json", "text", "json")
 	return c
 }
 

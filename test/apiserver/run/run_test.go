@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -24,6 +25,24 @@ func TestCommandGetsAClusterThatEndsWithIt(t *testing.T) {
 	}
 }
 
+// lockedBuffer is a buffer that several processes may write to.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.String()
+}
+
 func TestASignalReachesAllThatTheCommandStarts(t *testing.T) {
 	started := filepath.Join(t.TempDir(), "started")
 	go func() {
@@ -35,7 +54,7 @@ func TestASignalReachesAllThatTheCommandStarts(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}()
-	var out, errs bytes.Buffer
+	var out, errs lockedBuffer // the servers and the command write to it
 	child := `trap "echo child ended; exit 0" TERM; echo > ` + started + `; while :; do sleep 0.05; done`
 	code, err := run([]string{"sh", "-c", "sh -c '" + child + "' & wait"}, &out, &errs)
 	if err == nil || code != -1 {

@@ -11,7 +11,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=rdsautopilots,singular=rdsautopilot,shortName=rap,scope=Namespaced
 // +kubebuilder:subresource:status
-// +kubebuilder:printcolumn:name="MODE",type=string,JSONPath=`.spec.mode`
+// +kubebuilder:printcolumn:name="MODE",type=string,JSONPath=`.status.effectiveMode`
 // +kubebuilder:printcolumn:name="ARMED",type=string,JSONPath=`.status.conditions[?(@.type=="Armed")].status`
 // +kubebuilder:printcolumn:name="VOLUME",type=integer,JSONPath=`.status.instance.volumeGB`
 // +kubebuilder:printcolumn:name="MAX",type=integer,JSONPath=`.status.maxGB`

@@ -52,6 +52,9 @@ type Status struct {
 	// autopilot has not observed the last change of the spec yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// effectiveMode is the mode that applies: the stricter one of spec.mode and --mode.
+	// +optional
+	EffectiveMode Mode `json:"effectiveMode,omitempty"`
 	// conditions are Ready (armed and checked, or off as you requested), Armed (an alarm would reach the service),
 	// Progressing (a change is in progress), Limited (a cap allows less than an alarm needs) and Contested (another
 	// writer reverts a change).
