@@ -140,7 +140,7 @@ func checkService(ctx context.Context, t *testing.T, service *world.Process) {
 // checkRun runs the binary in a way that is to fail.
 func checkRun(ctx context.Context, t *testing.T, w *world.World) {
 	t.Helper()
-	p, err := w.Run(ctx, []string{"serve"}, []string{"RDS_AUTOPILOT_MODE=Never"})
+	p, err := w.Run(ctx, []string{"serve"}, []string{"RDS_AUTOPILOT_MODE=off"})
 	if err != nil {
 		t.Fatal(err)
 	}
