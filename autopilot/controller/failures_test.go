@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,14 +58,15 @@ func TestALongRefusalIsRecordedShort(t *testing.T) {
 func TestAPanicInARoundAffectsOneDatabase(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		w, c := full(t)
-		rounds := 0
+		var called atomic.Int32 // The workers of arming and of decisions both read the cloud.
 		w.duringCloud = func() {
-			rounds++
+			called.Add(1)
 			panic("of a stranger's making")
 		}
 		stop := w.lead(c)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
+		rounds := int(called.Load())
 		if rounds < 5 || rounds > 40 {
 			t.Errorf("%d rounds in 10 minutes, want retries with back-off", rounds)
 		}
