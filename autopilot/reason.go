@@ -153,7 +153,7 @@ func ReasonTable() []ReasonRow {
 
 		{Reason: ReasonQuotaExceeded, Source: decision, IsWarning: true, IsPostponed: true, NotArmed: true, Meaning: "The tenant's quota does not allow another topic or alarm rule or, with `apply: Cloud`, the change"},
 		{Reason: ReasonPaymentRequired, Source: decision, IsWarning: true, IsPostponed: true, Meaning: "With `apply: Cloud`: the cloud makes no change for an account that is frozen or has not paid"},
-		{Reason: ReasonNotPermitted, Source: decision, IsWarning: true, IsPostponed: true, Meaning: "With `apply: Cloud`: the service's user may not change instances. The second statement of `deploy/examples/policy.json` grants that"},
+		{Reason: ReasonNotPermitted, Source: decision, IsWarning: true, IsPostponed: true, Meaning: "With `apply: Cloud`: the service's user may not change instances. `deploy/examples/policy-apply-cloud.json` grants that"},
 		{Reason: ReasonCloudRefused, Source: decision, IsWarning: true, IsPostponed: true, Meaning: "With `apply: Cloud`: the cloud refuses the change. The message has its text. The autopilot retries after 1, 2, 4, 8 and then every 15 minutes"},
 		{Reason: ReasonJobFailed, Source: decision, IsWarning: true, IsPostponed: true, Meaning: "With `apply: Cloud`: the cloud started the change and failed. The autopilot retries as for `CloudRefused`"},
 		{Reason: CloudUnreachable, Source: decision, IsWarning: true, IsPostponed: true, NotArmed: true, Meaning: "The cloud does not answer, or refuses the connection. If the answer to a change was lost, the autopilot repeats the request after 10 seconds to 2 minutes. A change that has started is not made twice"},

@@ -12,7 +12,7 @@ import (
 
 // Next steps after a failed call.
 const (
-	seePolicy     = "Give the user the rights of deploy/examples/policy.json"
+	seePolicy     = "Give the user the rights of deploy/examples/policy-read-only.json, or policy-apply-cloud.json with apply: Cloud"
 	askForQuota   = "Delete unused rules and topics, or ask the provider for a higher quota. A database needs 3 rules and a topic"
 	publicAddress = "SMN accepts public addresses only. Give a URL that is reachable from the Internet"
 	tryLater      = "Run doctor again later: the cloud failed to answer properly"

@@ -149,7 +149,7 @@ func TestDoctorNamesTheMissingRight(t *testing.T) {
 					}
 				})
 				right := otc.Rights()[ours]
-				if named := strings.Contains(said, ours) && strings.Contains(said, right) && (strings.Contains(said, "policy.json") || strings.Contains(said, "Run doctor again")); !named || right == "" && ours != "ListFlavors" {
+				if named := strings.Contains(said, ours) && strings.Contains(said, right) && (strings.Contains(said, "policy-read-only.json") || strings.Contains(said, "Run doctor again")); !named || right == "" && ours != "ListFlavors" {
 					t.Errorf("it says %s of %s, which needs %q: %v", said, ours, right, found["removed"])
 				}
 				mend()
