@@ -94,7 +94,9 @@ func (k *kubelet) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if k.process, err = k.world.ServeIn(ctx, env, "--kubeconfig", k.file("pod.kubeconfig")); err != nil {
+	// The world's own flags would win over the environment.
+	flags := []string{"--kubeconfig", k.file("pod.kubeconfig"), "--public-url", publicURL(env)}
+	if k.process, err = k.world.ServeIn(ctx, env, flags...); err != nil {
 		return errors.Join(err, os.WriteFile(k.file("pod.log"), []byte(err.Error()), 0o600))
 	}
 	err = world.Eventually(ctx, "the pod is ready", func(ctx context.Context) (bool, error) {
@@ -169,6 +171,15 @@ func (k *kubelet) prepare(ctx context.Context, d *appsv1.Deployment) (env []stri
 }
 
 func (k *kubelet) file(name string) string { return filepath.Join(k.dir, name) }
+
+func publicURL(env []string) (url string) {
+	for _, entry := range env {
+		if value, ok := strings.CutPrefix(entry, "RDS_AUTOPILOT_PUBLIC_URL="); ok {
+			url = value
+		}
+	}
+	return url
+}
 
 // exports is an environment as a script.
 func exports(env []string) string {
