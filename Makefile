@@ -175,7 +175,7 @@ HEAD = echo "\# Rendered from the chart by make generate; do not edit. Checksum 
 install-manifests: .cache/bin/helm generate-code ## Render deploy/install.yaml and its parts from the chart
 	@{ $(HEAD); cat deploy/namespace.yaml; $(call RENDER,deploy/chart); } > deploy/install.yaml
 	@{ $(HEAD); $(call RENDER,deploy/chart) -s templates/serviceaccount.yaml -s templates/rbac.yaml -s templates/aggregate.yaml; } > deploy/rbac.yaml
-	@{ $(HEAD); $(call RENDER,deploy/chart) --set monitoring.serviceMonitor.enabled=true -s templates/servicemonitor.yaml; } > deploy/servicemonitor.yaml
+	@{ $(HEAD); $(call RENDER,deploy/chart) --set serviceMonitor.enabled=true -s templates/servicemonitor.yaml; } > deploy/servicemonitor.yaml
 
 DIGEST_KEY := autopilot.otc.mcsps.de/image-digest
 
