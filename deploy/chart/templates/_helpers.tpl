@@ -36,8 +36,8 @@ namespace: {{ . }}
 {{- end }}
 labels:
   {{- $labels := include "rds-autopilot.labels" .root | fromYaml }}
-  {{- merge (dict) (.labels | default dict) $labels .root.Values.commonLabels | toYaml | nindent 2 }}
-{{- with merge (dict) (.annotations | default dict) .root.Values.commonAnnotations }}
+  {{- merge (dict) (.labels | default dict) $labels (.root.Values.commonLabels | default dict) | toYaml | nindent 2 }}
+{{- with merge (dict) (.annotations | default dict) (.root.Values.commonAnnotations | default dict) }}
 annotations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -163,7 +163,7 @@ envFrom:
 {{- define "rds-autopilot.pod" -}}
 serviceAccountName: {{ include "rds-autopilot.serviceAccount" . }}
 {{- $secrets := list }}
-{{- range concat .Values.global.imagePullSecrets .Values.imagePullSecrets }}
+{{- range concat (.Values.global.imagePullSecrets | default list) (.Values.imagePullSecrets | default list) }}
 {{- $secrets = append $secrets (kindIs "string" . | ternary (dict "name" .) .) }}
 {{- end }}
 {{- with uniq $secrets }}
