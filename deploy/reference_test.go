@@ -15,6 +15,8 @@ var update = flag.Bool("update", false, "write the generated documents anew")
 
 const referenceHead = `# The resource RdsAutopilot
 
+With this page you look up each field of the resource, with its type, limits and default.
+
 Written by ` + "`make generate`" + ` from the types in ` + "`k8s/api/autopilot/v1alpha1`" + `; do not edit. ` + "`kubectl explain rdsautopilot.spec`" + `
 says the same. API version ` + "`autopilot.otc.mcsps.de/v1alpha1`" + `, short name ` + "`rap`" + `.
 

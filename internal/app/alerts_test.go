@@ -200,7 +200,7 @@ func TestAlertsAskForMetricsThatExist(t *testing.T) {
 		if want := "https://github.com/mcsps/rds-autopilot/blob/main/docs/runbooks/" + name + ".md"; a.Annotations["runbook_url"] != want {
 			t.Errorf("%s: runbook_url %q, want %q", name, a.Annotations["runbook_url"], want)
 		}
-		if s := a.Labels["severity"]; s != "critical" && s != "warning" && (s != "info" || name != "RdsAutopilotChanged") {
+		if s := a.Labels["severity"]; s != "critical" && s != "warning" && s != "info" {
 			t.Errorf("%s: severity %q", name, s)
 		}
 		if !strings.HasPrefix(name, "RdsAutopilot") {

@@ -18,6 +18,8 @@ var update = flag.Bool("update", false, "write docs/metrics.md anew")
 
 const metricsHead = `# Metrics
 
+With this page you look up each metric, with its type, labels and values.
+
 Written by ` + "`make generate`" + ` from what a process registers; do not edit. [Operations](operations.md#metrics) says what to do about
 them, [monitoring](monitoring.md) shows the alerts and dashboards.
 

@@ -3,15 +3,10 @@
 package manual
 
 import (
-	"context"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
-
-	"github.com/mcsps/rds-autopilot/test/world"
 )
 
 // block is the text of a fenced block, without the indentation of the list that it is in.
@@ -27,10 +22,9 @@ func blocks(document string) []block {
 	return found
 }
 
-// pages are the documents that people follow, the first day first.
-func pages(t *testing.T) []string {
+// pages are the documents that people follow.
+func pages(t *testing.T) (files []string) {
 	t.Helper()
-	var files []string
 	for _, pattern := range []string{"/README.md", "/docs/*.md", "/docs/runbooks/*.md", "/docs/runbooks/causes/*.md"} {
 		found, err := filepath.Glob(root + pattern)
 		if err != nil || len(found) == 0 {
@@ -38,41 +32,7 @@ func pages(t *testing.T) []string {
 		}
 		files = append(files, found...)
 	}
-	first := root + "/docs/first-day.md"
-	return append([]string{first}, slices.DeleteFunc(files, func(f string) bool { return f == first })...)
-}
-
-// TestTheCommandsOfTheDocumentsWork types every block that is marked with "sh run", in the order of the pages.
-func TestTheCommandsOfTheDocumentsWork(t *testing.T) {
-	s := newShell(t)
-	typed := 0
-	for _, page := range pages(t) {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, b := range blocks(string(text)) {
-			if b.kind != "sh run" {
-				continue
-			}
-			typed++
-			out := s.must(t, b.text)
-			if !strings.Contains(b.text, " > ") && strings.Trim(out, " :\n") == "" { // it has nothing to say yet, such as the first decision
-				err := world.Eventually(t.Context(), "it says something", func(ctx context.Context) (bool, error) {
-					var err error
-					out, err = s.sh(ctx, b.text)
-					return strings.Trim(out, " :\n") != "", err
-				})
-				if err != nil {
-					t.Errorf("%s: %s: %v", page, b.text, err)
-				}
-			}
-			t.Logf("%s\n%s%s", filepath.Base(page), b.text, out)
-		}
-	}
-	if typed < 20 {
-		t.Errorf("only %d blocks", typed)
-	}
+	return slices.DeleteFunc(files, func(f string) bool { return f == root+"/docs/first-day.md" })
 }
 
 func TestBlocksAreFound(t *testing.T) {

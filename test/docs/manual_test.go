@@ -31,9 +31,19 @@ type shell struct {
 	env   []string
 }
 
-// newShell starts the world in which a test types. The cloud has an instance named my-rds, whose storage is in alarm as
-// soon as it is watched, and Kubernetes has no Rds yet. The flags are those of the service.
+// newShell starts the world in which a test types, with the service. The flags are those of the service.
 func newShell(t *testing.T, flags ...string) *shell {
+	t.Helper()
+	s := newWorld(t)
+	if _, err := s.world.Serve(t.Context(), flags...); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// newWorld starts a world without the service. The cloud has an instance named my-rds, whose storage is in alarm as soon
+// as it is watched, and Kubernetes has no Rds yet.
+func newWorld(t *testing.T) *shell {
 	t.Helper()
 	level.Long(t)
 	kubectl, err := filepath.Abs(root + "/.cache/bin/kubectl")
@@ -67,9 +77,6 @@ func newShell(t *testing.T, flags ...string) *shell {
 		}
 	})
 	if _, err := w.Cloud.AddInstance(simcloud.Instance{Name: "my-rds", Flavor: "rds.mysql.n1.medium.4", VolumeGB: 40, Workload: simcloud.Workload{UsedGB: 31}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Serve(t.Context(), flags...); err != nil {
 		t.Fatal(err)
 	}
 	env := append(w.Cloud.Env(), "KUBECONFIG="+w.AdminKubeconfig(), "HOME="+dir, "PATH="+bin+":/usr/bin:/bin")

@@ -98,16 +98,16 @@ func publish(t *testing.T, at string) {
 	}
 }
 
-// readmeInstall returns the block of the README's section Install that contains a text. It has the version, the registry
+// releaseInstall returns the block of the section From a release in docs/operations.md that contains a text. It has the version, the registry
 // and the release files of the dry run.
-func readmeInstall(t *testing.T, text, at, files string) string {
+func releaseInstall(t *testing.T, text, at, files string) string {
 	t.Helper()
-	readme, err := os.ReadFile(root + "/README.md")
+	page, err := os.ReadFile(root + "/docs/operations.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(readme), "\n## Install\n")
-	section, _, _ = strings.Cut(section, "\n## ")
+	_, section, _ := strings.Cut(string(page), "\n### From a release\n")
+	section, _, _ = strings.Cut(section, "\n### ")
 	for _, m := range regexp.MustCompile("(?ms)^```[a-z]*\n(.*?)^```$").FindAllStringSubmatch(section, -1) {
 		if strings.Contains(m[1], text) {
 			return strings.NewReplacer(
@@ -117,12 +117,12 @@ func readmeInstall(t *testing.T, text, at, files string) string {
 			).Replace(m[1])
 		}
 	}
-	t.Fatalf("the README's section Install has no block with %q", text)
+	t.Fatalf("docs/operations.md has no block of a release with %q", text)
 	return ""
 }
 
-// TestTheReleaseIsInstalledWithoutAClone runs the release workflow as far as it needs no GitHub, then the commands of
-// the README, and then the service out of the image that the chart names.
+// TestTheReleaseIsInstalledWithoutAClone runs the release workflow as far as it needs no GitHub, then the commands
+// of docs/operations.md, and then the service out of the image that the chart names.
 func TestTheReleaseIsInstalledWithoutAClone(t *testing.T) {
 	for _, name := range []string{"ko", "crane", "helm", "kubectl"} {
 		tool(t, name)
@@ -137,11 +137,11 @@ func TestTheReleaseIsInstalledWithoutAClone(t *testing.T) {
 
 	image := fmt.Sprintf("%s/rds-autopilot:%s@%s", at, dryRunVersion,
 		strings.TrimSpace(run(t, command(t, nil, tool(t, "crane"), "digest", at+"/rds-autopilot:"+dryRunVersion))))
-	t.Run("the README's commands", func(t *testing.T) {
+	t.Run("the documented commands", func(t *testing.T) {
 		for name, text := range map[string]string{"helm": "helm install", "kubectl": "kubectl apply -f -"} {
 			t.Run(name, func(t *testing.T) {
 				cluster := emptyCluster(t)
-				typed(t, cluster, readmeInstall(t, "namespace.yaml", at, files.URL)+readmeInstall(t, text, at, files.URL))
+				typed(t, cluster, releaseInstall(t, "namespace.yaml", at, files.URL)+releaseInstall(t, text, at, files.URL))
 				checkInstalled(t, cluster, image)
 			})
 		}
@@ -207,7 +207,7 @@ func typed(t *testing.T, cluster *apiserver.Cluster, script string) {
 	t.Logf("%s\n%s", script, run(t, cmd))
 }
 
-// checkInstalled checks the image, the host of the README and the Secret with its certificate.
+// checkInstalled checks the image, the host of the page and the Secret with its certificate.
 func checkInstalled(t *testing.T, cluster *apiserver.Cluster, image string) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(cluster.Config())
@@ -232,7 +232,7 @@ func checkInstalled(t *testing.T, cluster *apiserver.Cluster, image string) {
 	}
 	tls, hosts := ingress.Spec.TLS, []string{"autopilot.example.com"}
 	if len(tls) != 1 || tls[0].SecretName != "rds-autopilot-tls" || !slices.Equal(tls[0].Hosts, hosts) {
-		t.Errorf("the Ingress has %+v, want the Secret and the host of the README", tls)
+		t.Errorf("the Ingress has %+v, want the Secret and the host of the page", tls)
 	}
 	if rules := ingress.Spec.Rules; len(rules) != 1 || rules[0].Host != hosts[0] {
 		t.Errorf("the Ingress has the rules %+v", rules)

@@ -104,13 +104,14 @@ func TestKubeStateMetricsExportsTheGauges(t *testing.T) {
 apiVersion: autopilot.otc.mcsps.de/v1alpha1
 kind: RdsAutopilot
 metadata: {name: orders, namespace: default}
-spec: {storage: {maxGB: 500}}
+spec: {}
 status:
   conditions:
   - {type: Armed, status: "True", reason: A, message: "", lastTransitionTime: "2026-11-20T12:00:00Z"}
   - {type: Limited, status: "False", reason: A, message: "", lastTransitionTime: "2026-11-20T12:00:00Z"}
   - {type: Ready, status: Unknown, reason: A, message: "", lastTransitionTime: "2026-11-20T12:00:00Z"}
   instance: {id: x, volumeGB: 50}
+  maxGB: 500
   decisions:
   - {metric: cpu, valuePercent: "97.0", action: None, reason: A, message: "", count: 1, time: "2026-11-20T12:00:00Z", lastTime: "2026-11-20T12:00:00Z"}
   - {metric: storage, valuePercent: "78.2", action: None, reason: A, message: "", count: 1, time: "2026-11-20T12:00:00Z", lastTime: "2026-11-20T12:00:00Z"}
