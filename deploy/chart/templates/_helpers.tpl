@@ -30,6 +30,7 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 
 {{- /* The metadata of an object: root, and name (empty means the release's), namespace (empty means none), labels, annotations. */}}
 {{- define "rds-autopilot.metadata" -}}
+{{- include "rds-autopilot.renamed" .root -}}
 name: {{ .name | default (include "rds-autopilot.fullname" .root) }}
 {{- with .namespace }}
 namespace: {{ . }}
@@ -43,7 +44,8 @@ annotations:
 {{- end }}
 {{- end }}
 
-{{- /* Fails with the new names of values that were renamed. The schema allows the old ones, so that this message appears. */}}
+{{- /* Fails with the new names of values that were renamed. The schema allows the old ones, so that this message appears. Each
+object asks for it, because Helm may render any template first. */}}
 {{- define "rds-autopilot.renamed" -}}
 {{- $values := .Values }}
 {{- range $old, $new := dict
