@@ -165,17 +165,20 @@ INSTALLTOOLS := $(addprefix .cache/bin/,helm helm-unittest kustomize kube-score 
 # This tool is our own program around Flux's library.
 .cache/bin/flux-apply: test/tools/flux-apply/main.go
 
-# The sources of install.yaml. A test compares their checksum with the one in its first line.
-INSTALLFILES = $(sort deploy/namespace.yaml deploy/chart/Chart.yaml deploy/chart/values.yaml deploy/chart/ci/install-values.yaml \
-  deploy/chart/files/rdsautopilots.yaml $(wildcard deploy/chart/templates/*.yaml deploy/chart/templates/*.tpl))
+# The sources of the rendered files. A test compares their checksum with the one in the first line of each.
+INSTALLFILES = $(sort deploy/namespace.yaml deploy/chart/Chart.yaml deploy/chart/values.yaml \
+  $(addprefix deploy/chart/ci/,default-values.yaml install-values.yaml) deploy/chart/files/rdsautopilots.yaml \
+  $(wildcard deploy/chart/templates/*.yaml deploy/chart/templates/*/*.yaml deploy/chart/templates/*.tpl))
 RENDER = .cache/bin/helm template rds-autopilot $(1) --namespace rds-autopilot --values deploy/chart/ci/install-values.yaml --no-hooks
 HEAD = echo "\# Rendered from the chart by make generate; do not edit. Checksum of its sources: $$(cat $(INSTALLFILES) | sha256sum | cut -d' ' -f1)"
 
 .PHONY: install-manifests
-install-manifests: .cache/bin/helm generate-code ## Render deploy/install.yaml and its parts from the chart
+install-manifests: .cache/bin/helm generate-code ## Render deploy/install.yaml, its parts and the defaults from the chart
 	@{ $(HEAD); cat deploy/namespace.yaml; $(call RENDER,deploy/chart); } > deploy/install.yaml
 	@{ $(HEAD); $(call RENDER,deploy/chart) -s templates/serviceaccount.yaml -s templates/rbac.yaml -s templates/aggregate.yaml; } > deploy/rbac.yaml
-	@{ $(HEAD); $(call RENDER,deploy/chart) --set monitoring.serviceMonitor.enabled=true -s templates/servicemonitor.yaml; } > deploy/servicemonitor.yaml
+	@{ $(HEAD); $(call RENDER,deploy/chart) --set serviceMonitor.enabled=true -s templates/servicemonitor.yaml; } > deploy/servicemonitor.yaml
+	@{ $(HEAD); .cache/bin/helm template rds-autopilot deploy/chart --namespace rds-autopilot --values deploy/chart/ci/default-values.yaml \
+	  --set crds.enabled=false; } > deploy/testdata/rendered-defaults.yaml
 
 DIGEST_KEY := autopilot.otc.mcsps.de/image-digest
 

@@ -191,12 +191,15 @@ func valuesSchema(t *testing.T) map[string]any {
 	return s
 }
 
-// hasField reports whether a schema has that field. An open object has no fields.
+// hasField reports whether a schema has that field. A map of any names has all fields. An object without a schema has none.
 func hasField(s map[string]any, path []string) bool {
 	for _, name := range path {
 		properties, _ := s["properties"].(map[string]any)
 		next, ok := properties[name].(map[string]any)
-		if !ok {
+		if _, open := s["additionalProperties"].(map[string]any); open && !ok {
+			return true
+		}
+		if !ok || next["deprecated"] == true {
 			return false
 		}
 		s = next

@@ -16,6 +16,10 @@ import (
 // schemaNode is the part of a JSON schema that is compared.
 type schemaNode struct {
 	Properties map[string]schemaNode `json:"properties"`
+	Items      struct {
+		Pattern string `json:"pattern"`
+	} `json:"items"`
+	Deprecated bool `json:"deprecated"` // a former name, which a template refuses with the new name
 }
 
 func chartSchema(t *testing.T) schemaNode {
@@ -41,6 +45,10 @@ func TestChartSchemaAcceptsEveryFlagOfServe(t *testing.T) {
 	if diff := cmp.Diff(flags, taken); diff != "" {
 		t.Errorf("flags in deploy/chart/values.schema.json (-docs/command-line.md +schema):\n%s", diff)
 	}
+	want := "^--(" + strings.Join(flags, "|") + ")(=.*)?$"
+	if got := chartSchema(t).Properties["extraArgs"].Items.Pattern; got != want {
+		t.Errorf("extraArgs in deploy/chart/values.schema.json accepts %s, want %s", got, want)
+	}
 }
 
 // TestChartValuesShowEveryValueOfTheSchema finds a value that the schema allows and values.yaml does not show.
@@ -56,8 +64,8 @@ func compareValues(t *testing.T, path string, schema schemaNode, values map[stri
 	t.Helper()
 	for name, node := range schema.Properties {
 		value, shown := values[name]
-		if !shown && path+name != "global" { // global is Helm's
-			t.Errorf("values.yaml does not show %s%s", path, name)
+		if shown == node.Deprecated {
+			t.Errorf("values.yaml shows %s%s: %t, deprecated: %t", path, name, shown, node.Deprecated)
 		}
 		if inner, ok := value.(map[string]any); ok && path+name != "flags" {
 			compareValues(t, path+name+".", node, inner)

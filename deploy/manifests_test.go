@@ -163,10 +163,13 @@ func TestInstallContainsTheServiceButNotTheRdsCRD(t *testing.T) {
 	}
 }
 
-// TestInstallIsRenderedFromThisChart compares the checksum that make writes, because this test runs without Helm.
+// TestInstallIsRenderedFromThisChart compares the checksums that make writes, because this test runs without Helm.
 func TestInstallIsRenderedFromThisChart(t *testing.T) {
-	files := []string{"chart/Chart.yaml", "chart/ci/install-values.yaml", "chart/files/rdsautopilots.yaml", "chart/values.yaml", "namespace.yaml"}
-	for _, pattern := range []string{"chart/templates/*.yaml", "chart/templates/*.tpl"} {
+	files := []string{
+		"chart/Chart.yaml", "chart/ci/default-values.yaml", "chart/ci/install-values.yaml", "chart/files/rdsautopilots.yaml",
+		"chart/values.yaml", "namespace.yaml",
+	}
+	for _, pattern := range []string{"chart/templates/*.yaml", "chart/templates/*/*.yaml", "chart/templates/*.tpl"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -178,7 +181,7 @@ func TestInstallIsRenderedFromThisChart(t *testing.T) {
 	for _, file := range files {
 		sum.Write([]byte(document(t, "deploy/"+file)))
 	}
-	for _, file := range []string{"install.yaml", "rbac.yaml", "servicemonitor.yaml"} {
+	for _, file := range []string{"install.yaml", "rbac.yaml", "servicemonitor.yaml", "testdata/rendered-defaults.yaml"} {
 		head, _, _ := strings.Cut(document(t, "deploy/"+file), "\n")
 		if !strings.HasSuffix(head, fmt.Sprintf(" %x", sum.Sum(nil))) {
 			t.Errorf("deploy/%s is stale: run make generate and commit", file)

@@ -4,11 +4,16 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -59,6 +64,52 @@ func TestTheEnvironmentStandsInForFlagsThatAreNotGiven(t *testing.T) {
 	if o.PublicURL.Host != "env.example" || o.Mode != v1alpha1.ModeOff || o.LeaderElect || o.StatusPage || len(o.Endpoints) != 2 || len(o.Namespaces) != 2 || o.Namespaces[1] != "b" ||
 		o.Allowed.Apply != v1alpha1.ApplyCloud || len(o.Allowed.Instances) != 2 || o.Allowed.Instances[1] != "*/0a1b" {
 		t.Errorf("%+v", o)
+	}
+}
+
+// The chart sets variables and no flags, so that "kubectl exec … -- rds-autopilot plan" and doctor run with the settings of
+// serve. A short form would exclude a flag from the environment.
+func TestEveryFlagOfServeTakesTheEnvironmentInEachCommandThatHasIt(t *testing.T) {
+	values := map[string]string{
+		"mode": "Recommend", "allow-apply": "Cloud", "log-level": "debug", "log-format": "console",
+		"public-url": "ftp://wrong", "smn-ca-file": filepath.Join(t.TempDir(), "none.pem"), // these show no value, so they must fail
+	}
+	ofType := map[string]string{
+		"string": "x", "bool": "false", "int": "7", "float64": "2.5", "duration": "7m0s", "stringSlice": "a/b,c/d", "stringToString": "smn=https://a,rds=https://b",
+	}
+	env := func(c *cobra.Command, f *pflag.Flag) func(string) string {
+		value := cmp.Or(values[f.Name], ofType[f.Value.Type()])
+		if value == "" {
+			t.Fatalf("%s --%s: the test has no value of type %s", c.Name(), f.Name, f.Value.Type())
+		}
+		return environment(envName(f.Name) + "=" + value)
+	}
+	root := newRoot(environment())
+	serve, _, err := root.Find([]string{"serve"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared := map[string]int{}
+	serve.Flags().VisitAll(func(f *pflag.Flag) {
+		for _, c := range newRoot(environment()).Commands() {
+			own := c.Flags().Lookup(f.Name)
+			if own == nil {
+				continue
+			}
+			shared[c.Name()]++
+			before := own.Value.String()
+			err := fromEnv(c.Flags(), env(c, own))
+			isRead := own.Value.String() != before
+			if own.Value.Type() == "func" {
+				isRead, err = err != nil, nil
+			}
+			if !isRead || err != nil {
+				t.Errorf("%s --%s does not take %s: %v", c.Name(), f.Name, envName(f.Name), err)
+			}
+		}
+	})
+	if shared["plan"] < 5 || shared["doctor"] < 10 {
+		t.Errorf("flags that a command shares with serve: %v", shared)
 	}
 }
 

@@ -6,9 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,8 +31,8 @@ func template(t *testing.T, args ...string) string {
 func valueSets(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(chart + "/ci/*-values.yaml")
-	if err != nil || len(files) < 6 {
-		t.Fatalf("%v, %v: want six sets of values at least", files, err)
+	if err != nil || len(files) < 15 {
+		t.Fatalf("%v, %v: want 15 sets of values at least", files, err)
 	}
 	sets := map[string]string{}
 	for _, file := range files {
@@ -59,7 +61,7 @@ func TestTheAPIServerAcceptsEverySetOfValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{own, "shop", "billing", "cattle-monitoring-system"} {
+	for _, name := range []string{own, "shop", "billing", "monitoring", "cattle-monitoring-system"} {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
 		if _, err := client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
@@ -100,6 +102,14 @@ func TestWrongChartValuesAreNamed(t *testing.T) {
 		"a mode without quotes":     {"publicURL=https://a.example.com/smn,mode=false", "mode"},
 		"an account without a name": {"publicURL=https://a.example.com/smn,serviceAccount.create=false", "serviceAccount.name is required"},
 		"a duration with no unit":   {"publicURL=https://a.example.com/smn,flags.sweep-interval=300", "sweep-interval"},
+		"an argument with a value":  {"publicURL=https://a.example.com/smn,extraArgs={--mode=Off}", "extraArgs"},
+		// Helm checks the schema first. A former name must still get the message with its new name.
+		"a Secret's former name":      {"publicURL=https://a.example.com/smn,credentials.secret=a", "is now credentials.existingSecret"},
+		"a certificate's former name": {"publicURL=https://a.example.com/smn,ingress.tls.secretName=a", "is now ingress.tls[0].secretName"},
+		"former labels":               {"publicURL=https://a.example.com/smn,monitoring.labels.release=a", "is now serviceMonitor.additionalLabels and"},
+		"a former ServiceMonitor":     {"publicURL=https://a.example.com/smn,monitoring.serviceMonitor.enabled=true", "is now serviceMonitor"},
+		"a former PrometheusRule":     {"publicURL=https://a.example.com/smn,monitoring.prometheusRule.enabled=true", "is now prometheusRule"},
+		"an image in one part":        {"publicURL=https://a.example.com/smn,test.image=busybox:1", "is now test.image.registry"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := refused(t, command(t, nil, tool(t, "helm"), "template", own, "deploy/chart", "--set", c.set))
@@ -121,14 +131,32 @@ func TestInstallManifestMatchesTheChart(t *testing.T) {
 	}
 }
 
+// TestDefaultsAreThoseOfTheGoldenFile shows every change of what the chart renders by default in the diff of a commit.
+func TestDefaultsAreThoseOfTheGoldenFile(t *testing.T) {
+	golden, err := os.ReadFile(root + "/deploy/testdata/rendered-defaults.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, want, _ := strings.Cut(string(golden), "\n")
+	got := template(t, "--values", "deploy/chart/ci/default-values.yaml", "--set", "crds.enabled=false")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the chart's defaults, which make generate writes (-deploy/testdata/rendered-defaults.yaml +chart):\n%s", diff)
+	}
+}
+
 func TestKubeScoreReportsNothingCritical(t *testing.T) {
-	rendered := write(t, "rendered.yaml", template(t, "--values", "deploy/chart/ci/install-values.yaml", "--no-hooks"))
-	run(t, command(t, nil, tool(t, "kube-score"), "score", "--output-format", "ci",
-		// A processor limit would slow the receiver down when it matters. The numbers of user and group are those of the image.
-		// Outgoing traffic is open: the cloud's addresses are not published. A tag of ours is never moved, and a node that has
-		// the image starts a replica while the registry is away.
-		"--ignore-test", "container-resources", "--ignore-test", "container-security-context-user-group-id", "--ignore-test", "pod-networkpolicy",
-		"--ignore-test", "container-image-pull-policy", "--ignore-test", "container-ephemeral-storage-request-and-limit", rendered))
+	for name, values := range valueSets(t) {
+		t.Run(name, func(t *testing.T) {
+			rendered := template(t, "--values", values, "--no-hooks", "--kube-version", "1."+strconv.Itoa(firstWithPolicies))
+			run(t, command(t, nil, tool(t, "kube-score"), "score", "--output-format", "ci",
+				// A processor limit would slow the receiver down when it matters. The numbers of user and group are those of the image.
+				// Outgoing traffic is open: the cloud's addresses are not published. A tag of ours is never moved, and a node that has
+				// the image starts a replica while the registry is away.
+				"--ignore-test", "container-resources", "--ignore-test", "container-security-context-user-group-id",
+				"--ignore-test", "pod-networkpolicy", "--ignore-test", "container-image-pull-policy",
+				"--ignore-test", "container-ephemeral-storage-request-and-limit", write(t, "rendered.yaml", rendered)))
+		})
+	}
 }
 
 // TestKustomizeSetsTheHost runs the example, whose base is a released version, on this checkout.

@@ -61,7 +61,7 @@ func newReleaseIn(t *testing.T, w *world.World) *release {
 			t.Fatal(err)
 		}
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "cloud"}, StringData: map[string]string{}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "otc-credentials"}, StringData: map[string]string{}}
 	for _, variable := range w.Cloud.Env() {
 		name, value, _ := strings.Cut(variable, "=")
 		secret.StringData[name] = value
@@ -79,7 +79,7 @@ func newReleaseIn(t *testing.T, w *world.World) *release {
 // valuesOf are the values by which the service finds a world.
 func valuesOf(w *world.World) map[string]any {
 	values := map[string]any{
-		"credentials": map[string]any{"form": "Environment", "secret": "cloud"},
+		"credentials": map[string]any{"form": "Environment"},
 	}
 	flags := map[string]any{}
 	args := w.ServeArgs()[1:]

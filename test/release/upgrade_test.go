@@ -78,7 +78,7 @@ func olderDefinition(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	older := strings.Replace(string(text), "    - jsonPath: .spec.mode\n      name: MODE\n      type: string\n", "", 1)
+	older := strings.Replace(string(text), "    - jsonPath: .status.effectiveMode\n      name: MODE\n      type: string\n", "", 1)
 	if older == string(text) {
 		t.Fatal("no column MODE")
 	}

@@ -28,6 +28,45 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{ include "rds-autopilot.selector" . }}
 {{- end }}
 
+{{- /* The metadata of an object: root, and name (empty means the release's), namespace (empty means none), labels, annotations. */}}
+{{- define "rds-autopilot.metadata" -}}
+{{- include "rds-autopilot.renamed" .root -}}
+name: {{ .name | default (include "rds-autopilot.fullname" .root) }}
+{{- with .namespace }}
+namespace: {{ . }}
+{{- end }}
+labels:
+  {{- $labels := include "rds-autopilot.labels" .root | fromYaml }}
+  {{- merge (dict) (.labels | default dict) $labels (.root.Values.commonLabels | default dict) | toYaml | nindent 2 }}
+{{- with merge (dict) (.annotations | default dict) (.root.Values.commonAnnotations | default dict) }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- /* Fails with the new names of values that were renamed. The schema allows the old ones, so that this message appears. Each
+object asks for it, because Helm may render any template first. */}}
+{{- define "rds-autopilot.renamed" -}}
+{{- $values := .Values }}
+{{- range $old, $new := dict
+  "credentials.secret" "credentials.existingSecret"
+  "monitoring.labels" "serviceMonitor.additionalLabels and prometheusRule.additionalLabels"
+  "monitoring.serviceMonitor" "serviceMonitor"
+  "monitoring.prometheusRule" "prometheusRule"
+}}
+{{- $path := splitList "." $old }}
+{{- if hasKey (index $values (first $path)) (last $path) }}
+{{- fail (printf "%s is now %s" $old $new) }}
+{{- end }}
+{{- end }}
+{{- if kindIs "map" .Values.ingress.tls }}
+{{- fail "ingress.tls.secretName is now ingress.tls[0].secretName" }}
+{{- end }}
+{{- if kindIs "string" .Values.test.image }}
+{{- fail "test.image is now test.image.registry, test.image.repository, test.image.tag and test.image.digest" }}
+{{- end }}
+{{- end }}
+
 {{- define "rds-autopilot.serviceAccount" -}}
 {{- if .Values.serviceAccount.create }}
 {{- .Values.serviceAccount.name | default (include "rds-autopilot.fullname" .) }}
@@ -36,16 +75,24 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end }}
 {{- end }}
 
+{{- /* An image: root, image. A repository may begin with a registry: a name with a dot or a port, or localhost. */}}
+{{- define "rds-autopilot.reference" -}}
+{{- $registry := .image.registry }}
+{{- $path := .image.repository }}
+{{- $first := splitList "/" $path | first }}
+{{- if and (contains "/" $path) (or (regexMatch "[.:]" $first) (eq $first "localhost")) }}
+{{- $registry = $first }}
+{{- $path = trimPrefix (printf "%s/" $first) $path }}
+{{- end }}
+{{- with .root.Values.global.imageRegistry | default $registry }}{{ . }}/{{ end }}{{ $path }}
+{{- if .image.digest }}@{{ .image.digest }}{{ else }}:{{ .image.tag }}{{ end }}
+{{- end }}
+
 {{- /* A digest or tag of the values, else the tag and digest of this chart's release. */}}
 {{- define "rds-autopilot.image" -}}
-{{- $released := index .Chart.Annotations "autopilot.otc.mcsps.de/image-digest" -}}
-{{- if .Values.image.digest -}}
-{{ .Values.image.repository }}@{{ .Values.image.digest }}
-{{- else if or .Values.image.tag (not $released) -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
-{{- else -}}
-{{ .Values.image.repository }}:{{ .Chart.AppVersion }}@{{ $released }}
-{{- end }}
+{{- $released := index .Chart.Annotations "autopilot.otc.mcsps.de/image-digest" }}
+{{- $tag := empty $released | ternary .Chart.AppVersion (printf "%s@%s" .Chart.AppVersion $released) }}
+{{- include "rds-autopilot.reference" (dict "root" . "image" (merge (dict "tag" (.Values.image.tag | default $tag)) .Values.image)) }}
 {{- end }}
 
 {{- /* The parts of publicURL. A path is needed: "/" would answer whoever guesses the host. */}}
@@ -67,7 +114,14 @@ the check before uninstallation and "kubectl exec … -- rds-autopilot doctor" h
 - name: RDS_AUTOPILOT_WATCH_NAMESPACES
   value: {{ join "," . | quote }}
 {{- end }}
-{{- range $flag, $value := .Values.flags }}
+{{- $flags := dict }}
+{{- range .Values.extraArgs }}
+{{- $flag := regexFind "[a-z-]+" (trimPrefix "--" .) }}
+{{- $value := contains "=" . | ternary (regexReplaceAll "^[^=]+=" . "") "true" }}
+{{- /* A repeated flag is a list. */}}
+{{- $_ := set $flags $flag (hasKey $flags $flag | ternary (printf "%s,%s" (get $flags $flag) $value) $value) }}
+{{- end }}
+{{- range $flag, $value := merge $flags .Values.flags }}
 - name: RDS_AUTOPILOT_{{ $flag | upper | replace "-" "_" }}
   value: {{ kindIs "slice" $value | ternary (join "," $value) (toString $value) | quote }}
 {{- end }}
@@ -81,20 +135,49 @@ the check before uninstallation and "kubectl exec … -- rds-autopilot doctor" h
 {{- end }}
 {{- end }}
 
-{{- define "rds-autopilot.podSecurityContext" -}}
-runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
-seccompProfile:
-  type: RuntimeDefault
+{{- /* The environment of a container that logs in to the cloud. */}}
+{{- define "rds-autopilot.cloudEnv" -}}
+{{- include "rds-autopilot.env" . }}
+{{- if eq .Values.credentials.form "Environment" }}
+{{- range $name, $key := .Values.credentials.keys }}
+- name: {{ $name }}
+  valueFrom:
+    secretKeyRef:
+      name: {{ $.Values.credentials.existingSecret }}
+      key: {{ $key }}
+{{- end }}
+{{- end }}
 {{- end }}
 
-{{- define "rds-autopilot.securityContext" -}}
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-capabilities:
-  drop: [ALL]
+{{- /* Its sources, if there are any. */}}
+{{- define "rds-autopilot.cloudEnvFrom" -}}
+{{- $sources := .Values.extraEnvFrom }}
+{{- if and (eq .Values.credentials.form "Environment") (not .Values.credentials.keys) }}
+{{- $sources = prepend $sources (dict "secretRef" (dict "name" .Values.credentials.existingSecret)) }}
+{{- end }}
+{{- with $sources -}}
+envFrom:
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- /* What all pods have. */}}
+{{- define "rds-autopilot.pod" -}}
+serviceAccountName: {{ include "rds-autopilot.serviceAccount" . }}
+{{- $secrets := list }}
+{{- range concat (.Values.global.imagePullSecrets | default list) (.Values.imagePullSecrets | default list) }}
+{{- $secrets = append $secrets (kindIs "string" . | ternary (dict "name" .) .) }}
+{{- end }}
+{{- with uniq $secrets }}
+imagePullSecrets:
+{{ toYaml . }}
+{{- end }}
+{{- range $field := list "podSecurityContext" "nodeSelector" "tolerations" "dnsConfig" "hostAliases" }}
+{{- with index $.Values $field }}
+{{ $field | replace "podSecurityContext" "securityContext" }}:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{- define "rds-autopilot.mounts" }}
@@ -117,8 +200,13 @@ volumes:
 {{- if eq .Values.credentials.form "File" }}
 - name: credentials
   secret:
-    secretName: {{ .Values.credentials.secret }}
+    secretName: {{ .Values.credentials.existingSecret }}
     defaultMode: 0440
+    {{- with index .Values.credentials.keys "clouds.yaml" }}
+    items:
+    - key: {{ . }}
+      path: clouds.yaml
+    {{- end }}
 {{- end }}
 {{- with .Values.extraVolumes }}
 {{ toYaml . }}
