@@ -62,7 +62,7 @@ func TestKubectl(t *testing.T) {
 	s.says(t, "kubectl describe rap my-rds", "Type: Ready", "Reason: AlarmsInPlace", "Armed", "Mode: Recommend")
 
 	s.must(t, `kubectl patch rap my-rds --type=merge -p '{"spec":{"mode":"Auto"}}'`)
-	s.says(t, "kubectl get rap", "my-rds Auto True 50 4000 rds.mysql.n1.medium.4 40 → 50 GB", "(storage)")
+	s.says(t, "kubectl get rap", "my-rds Auto True 50 200 rds.mysql.n1.medium.4 40 → 50 GB", "(storage)")
 
 	// What is off is as its user wants it.
 	s.must(t, `kubectl patch rap my-rds --type=merge -p '{"spec":{"mode":"Off"}}'`)
