@@ -56,7 +56,7 @@ func newCache(c *Cluster) (*Cache, error) {
 	}}
 	w := &Cache{}
 	for _, ns := range c.namespaces {
-		rds, err := informer(listWatch(c.rdsIn(ns)), &otcv1.Rds{}, indexRds)
+		rds, err := informer(c.rdsListWatch(ns), &otcv1.Rds{}, indexRds)
 		if err != nil {
 			return nil, err
 		}

@@ -48,6 +48,8 @@ type Options struct {
 	Version string
 	// Namespaces are those to watch and to search. Empty means all.
 	Namespaces []string
+	// RdsOptional lets Connect succeed without the CRD of the Rds. The watch of Rds starts when the CRD appears.
+	RdsOptional bool
 	// Log also receives the log of client-go.
 	Log *zap.Logger
 }
@@ -58,6 +60,7 @@ type Cluster struct {
 	broadcaster events.EventBroadcaster
 	recorder    events.EventRecorder
 	unreachable atomic.Bool // set while the probes of the API server fail
+	rdsMissing  atomic.Bool // set until the API server serves Rds, if they are optional
 
 	config     *rest.Config
 	transport  http.RoundTripper
@@ -146,7 +149,7 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 	if err != nil {
 		return nil, fmt.Errorf("configure the client for events: %w", err)
 	}
-	if err := c.checkAccess(ctx); err != nil {
+	if err := c.checkAccess(ctx, opts.RdsOptional); err != nil {
 		return nil, err
 	}
 	c.broadcaster = events.NewBroadcaster(&events.EventSinkImpl{Interface: eventsClient})
@@ -187,12 +190,16 @@ func uniqueNamespaces(namespaces []string) []string {
 
 // checkAccess lists both kinds. Discovery would lag behind a CRD that was just installed, and would not show missing
 // rights.
-func (c *Cluster) checkAccess(ctx context.Context) error {
+func (c *Cluster) checkAccess(ctx context.Context, rdsOptional bool) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	one := metav1.ListOptions{Limit: 1}
 	for _, ns := range c.namespaces {
 		_, err := c.rdsIn(ns).List(ctx, one)
+		if apierrors.IsNotFound(err) && rdsOptional {
+			c.rdsMissing.Store(true)
+			err = nil
+		}
 		if err := c.explainError(err, otcv1.Resource, otcv1.Group); err != nil {
 			return err
 		}
@@ -200,6 +207,10 @@ func (c *Cluster) checkAccess(ctx context.Context) error {
 		if err := c.explainError(err, autopilotv1.Resource, autopilotv1.Group); err != nil {
 			return err
 		}
+	}
+	if c.LacksRds() {
+		c.log.Info("the CRD of the Rds is not installed: serving RdsAutopilots with spec.instanceID; the watch of Rds starts when the CRD appears",
+			zap.Duration("checkInterval", crdInterval))
 	}
 	return nil
 }
@@ -209,6 +220,8 @@ func (c *Cluster) explainError(err error, resource, group string) error {
 	switch {
 	case err == nil:
 		return nil
+	case apierrors.IsNotFound(err) && resource == otcv1.Resource:
+		return fmt.Errorf("CRD %s.%s is not installed: kubectl apply -f deploy/crds. If no instance has an Rds, use --allow-apply=Cloud instead", resource, group)
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("CRD %s.%s is not installed: kubectl apply -f deploy/crds", resource, group)
 	case apierrors.IsForbidden(err):

@@ -5,6 +5,7 @@ package k8s
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -119,7 +120,9 @@ func (c *Cluster) LiveTarget(ctx context.Context, namespace, name string) (*auto
 	if err == nil {
 		return TargetOf(rds), nil
 	}
-	if err = wrapError(err, "get Rds %s/%s", namespace, name); !errors.Is(err, autopilot.ErrGone) {
+	if c.noRds(err) {
+		err = apiError{fmt.Sprintf("get Rds %s/%s", namespace, name), autopilot.ErrGone, err}
+	} else if err = wrapError(err, "get Rds %s/%s", namespace, name); !errors.Is(err, autopilot.ErrGone) {
 		return nil, err
 	}
 	if a, liveErr := c.LiveAutopilot(ctx, namespace, name); liveErr == nil && a.Spec.InstanceID != "" {
@@ -149,7 +152,7 @@ func (c *Cluster) LiveTargetsByInstance(ctx context.Context, id, namespace strin
 		}
 		return true
 	})
-	if err != nil {
+	if err != nil && !c.noRds(err) {
 		return nil, wrapError(err, "list Rds")
 	}
 	_, err = c.listLive(ctx, []string{namespace}, func(a *autopilotv1.RdsAutopilot) bool {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 const (
@@ -47,7 +48,10 @@ func ConnectCloud(ctx context.Context, o Options, reg prometheus.Registerer, pat
 
 // ConnectKube connects to the API server, and checks the rights to read the watched kinds.
 func ConnectKube(ctx context.Context, config *rest.Config, o Options) (*k8s.Cluster, error) {
-	kube, err := k8s.Connect(ctx, config, k8s.Options{Version: o.Version, Namespaces: o.Namespaces, Log: o.Log.Named("kubernetes")})
+	kube, err := k8s.Connect(ctx, config, k8s.Options{
+		Version: o.Version, Namespaces: o.Namespaces, Log: o.Log.Named("kubernetes"),
+		RdsOptional: o.Allowed.Apply == v1alpha1.ApplyCloud, // instances that Terraform makes need no Rds
+	})
 	if err != nil {
 		return nil, fmt.Errorf("connect to Kubernetes: %w", err)
 	}

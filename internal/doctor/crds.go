@@ -28,6 +28,10 @@ func (x *examination) checkCRDs(ctx context.Context) []Result {
 		{otcv1.GroupVersion(), otcv1.Kind, reflect.TypeFor[otcv1.Rds]()},
 		{v1alpha1.GroupVersion(), v1alpha1.Kind, reflect.TypeFor[v1alpha1.RdsAutopilot]()},
 	} {
+		if k.kind == otcv1.Kind && x.kube.lacksRds {
+			versions = append(versions, "no CRD of the Rds, which --allow-apply=Cloud does not need")
+			continue
+		}
 		raw, err := x.kube.access.RESTClient().Get().AbsPath("/openapi/v3/apis", k.gv.Group, k.gv.Version).DoRaw(ctx)
 		if err != nil {
 			return result(Unseen, "", "The API server does not return its schema: %v", err)

@@ -32,6 +32,7 @@ type cluster struct {
 	leases    coordinationv1client.CoordinationV1Interface
 	objects   dynamic.Interface
 	clusterID string
+	lacksRds  bool // the CRD of the Rds is neither installed nor needed
 }
 
 func connectKube(ctx context.Context, config *rest.Config, o app.Options) (*cluster, error) {
@@ -47,7 +48,7 @@ func connectKube(ctx context.Context, config *rest.Config, o app.Options) (*clus
 		api.Close()
 		return nil, err
 	}
-	return &cluster{api: api, access: access, leases: leases, objects: objects, clusterID: id}, nil
+	return &cluster{api: api, access: access, leases: leases, objects: objects, clusterID: id, lacksRds: api.LacksRds()}, nil
 }
 
 func (c *cluster) autopilots(namespace string) dynamic.ResourceInterface {
@@ -55,6 +56,9 @@ func (c *cluster) autopilots(namespace string) dynamic.ResourceInterface {
 }
 
 func (x *examination) checkKubernetes(context.Context) []Result {
+	if x.KubeErr == nil && x.kube.lacksRds {
+		return ok("The API answers, and serves rdsautopilots. It serves no rdss, which --allow-apply=Cloud does not need")
+	}
 	if x.KubeErr == nil {
 		return ok("The API answers, and serves rdss and rdsautopilots")
 	}

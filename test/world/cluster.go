@@ -90,7 +90,11 @@ func (w *World) useCluster(ctx context.Context) (err error) {
 }
 
 func (w *World) startOwnCluster(ctx context.Context) error {
-	cluster, err := apiserver.Start(ctx, apiserver.Options{Progress: w.options.Progress, CRDs: crds(w.root)})
+	files := crds(w.root)
+	if w.options.NoRdsCRD {
+		files = files[1:]
+	}
+	cluster, err := apiserver.Start(ctx, apiserver.Options{Progress: w.options.Progress, CRDs: files})
 	if err != nil {
 		return err
 	}
@@ -122,6 +126,9 @@ func (w *World) Apply(ctx context.Context, files ...string) error {
 	_, err := cluster.Apply(ctx, apiserver.ApplyOptions{}, files...)
 	return err
 }
+
+// ApplyRdsCRD installs the CRD of the Rds.
+func (w *World) ApplyRdsCRD(ctx context.Context) error { return w.Apply(ctx, crds(w.root)[0]) }
 
 // writeAccess writes the service's way to the API server.
 func (w *World) writeAccess() error {

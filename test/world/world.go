@@ -37,6 +37,8 @@ type Options struct {
 	// Cluster has our custom resources and may be used by others too: the world keeps to a namespace of its own in it, with
 	// lease, rights and databases. Nil starts one for this world alone, where the service sees all namespaces.
 	Cluster *apiserver.Cluster
+	// NoRdsCRD leaves out the CRD of the Rds until ApplyRdsCRD. Cluster is nil then.
+	NoRdsCRD bool
 	// InMemory replaces the real API server by simkube, which knows no rights and needs no compilation. Cluster is nil then.
 	InMemory bool
 	// Kube are hooks into the requests of the service to the API server. They see it through a proxy, which is there only
