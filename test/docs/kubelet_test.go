@@ -161,6 +161,7 @@ func (k *kubelet) prepare(ctx context.Context, d *appsv1.Deployment) (env []stri
 			env = append(env, "RDS_AUTOPILOT_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))+"="+pair[1])
 		}
 	}
+	env = append(env, "RDS_AUTOPILOT_WAIT=3m") // of doctor
 	env = append(env, "KUBECONFIG="+k.file("pod.kubeconfig"))
 	for _, v := range pod.Containers[0].Env {
 		if v.ValueFrom == nil && !strings.Contains(v.Value, "$(") {

@@ -22,7 +22,7 @@ import (
 const root = "../.."
 
 // blockLimit is how long one command, or one block of a document, may take.
-const blockLimit = 2 * time.Minute
+const blockLimit = 10 * time.Minute
 
 // shell is where commands are typed: a world with the service, a checkout to look into, and kubectl.
 type shell struct {

@@ -38,6 +38,7 @@ func TestAReaderOfTheFirstDayGetsADecision(t *testing.T) {
 	r.at["A week later"] = func() { r.recommends(t) } // This section sets the mode Auto.
 	r.walk(t, "docs/first-day.md")
 	r.says(t, "kubectl get rap my-rds -o jsonpath='{.status.effectiveMode}'", "Auto")
+	r.env = append(r.env, r.world.Cloud.Env()...) // The commands of other pages run on the reader's machine.
 	r.otherPages(t)
 }
 

@@ -57,6 +57,11 @@ func TestServeWorksWithoutTheCRDOfTheRds(t *testing.T) {
 	if err := w.ApplyRdsCRD(ctx); err != nil {
 		t.Fatal(err)
 	}
+	// The operator drops spec.autopilot within a second, so the service must watch before the Rds is created.
+	_, err = p.WaitLine(ctx, "it watches Rds", func(l world.Line) bool { return strings.HasPrefix(l.Msg, "the CRD of the Rds is installed") })
+	if err != nil {
+		t.Fatal(err)
+	}
 	db := w.MustAdd(t, world.Database{Name: "operated", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Autopilot: true})
 	if _, err := db.WaitAutopilot(ctx, "it is armed", world.Armed); err != nil {
 		t.Fatal(err)
