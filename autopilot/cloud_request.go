@@ -144,7 +144,7 @@ func (c Case) followJob(i *v1alpha1.Intent) (next *v1alpha1.Intent, failed bool)
 	}
 	isFull := c.Instance.Status == StatusStorageFull // it is not busy, and may stay full for days
 	if age >= patience && (isFull || IsStalled(*i, c.Instance.observed(c.Status.Instance, c.Now), c.Now)) {
-		why := fmt.Sprintf("requested %s ago, and the instance is %s", durationText(age), c.Instance.Status)
+		why := fmt.Sprintf("requested at %s, and the instance is %s", at(c.Now.Add(-age)), c.Instance.Status)
 		return c.refused(i, ReasonStalled, why), true
 	}
 	return i, false

@@ -37,9 +37,9 @@ const (
 func (c Case) checkHistory(d Decision, alarms []Alarm) Decision {
 	ours := c.ourFlavorChanges()
 	if len(ours) > 0 {
-		since := c.Now.Sub(endTime(ours[0]))
-		if remaining := c.cooldown() - since; remaining > 0 {
-			return d.decline(ReasonCooldown, remaining, "The flavor changed %s ago, and the cooldown is %s", durationText(since), durationText(c.cooldown()))
+		ended := endTime(ours[0])
+		if remaining := c.cooldown() - c.Now.Sub(ended); remaining > 0 {
+			return d.decline(ReasonCooldown, remaining, "The flavor changed at %s, and the cooldown is %s", at(ended), durationText(c.cooldown()))
 		}
 	}
 	if most := int(c.Spec.Flavor.MaxChangesPerDay); most > 0 && len(ours) >= most {

@@ -197,13 +197,13 @@ func (c Case) checkPending(d Decision, kind v1alpha1.ChangeKind) (Decision, bool
 		case c.Instance.Status == StatusStorageFull && p.Kind == v1alpha1.KindVolume:
 			return d.decline(ReasonStorageFull, c.Recheck, "The instance is in %s. %s was requested, and the cloud may refuse it", StatusStorageFull, describeIntent(*p)), true
 		case p.JobID != "" && p.JobTime != nil && c.Now.Sub(p.JobTime.Time) >= jobPatience:
-			return d.decline(ReasonStalled, c.Recheck, "%s has been in progress for %s, and the cloud's job %s has not ended. Contact the cloud's support", describeIntent(*p), durationText(c.Now.Sub(p.JobTime.Time)), p.JobID), true
+			return d.decline(ReasonStalled, c.Recheck, "%s has been in progress since %s, and the cloud's job %s has not ended. Contact the cloud's support", describeIntent(*p), at(p.JobTime.Time), p.JobID), true
 		case IsStalled(*p, c.Instance.observed(c.Status.Instance, c.Now), c.Now):
 			advice := "Check the operator"
 			if p.JobTime != nil {
 				advice = "The cloud has not reported the end of its job"
 			}
-			return d.decline(ReasonStalled, c.Recheck, "%s was requested %s ago and is not done, although the instance is %s. %s", describeIntent(*p), durationText(age), StatusActive, advice), true
+			return d.decline(ReasonStalled, c.Recheck, "%s was requested at %s and is not done, although the instance is %s. %s", describeIntent(*p), at(c.Now.Add(-age)), StatusActive, advice), true
 		}
 		return d.decline(ReasonChangePending, c.Recheck, "%s is in progress", describeIntent(*p)), true
 	}

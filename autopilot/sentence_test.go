@@ -43,7 +43,7 @@ func sentences() []sentence {
 		{ReasonChangePending, pendingFlavor(9 * time.Minute), disk, "Flavor rds.mysql.n1.2xlarge.4 → rds.mysql.n1.4xlarge.4 is in progress. Next check in 30 seconds", recheck, false},
 		{ReasonChangePending, func(c *Case) { c.Wanted.VolumeGB = 120 }, disk, "The Rds requests 120 GB and the cloud still has 100 GB. That change comes first. Next check in 30 seconds", recheck, false},
 		{ReasonChangePending, func(c *Case) { c.Wanted.Flavor = "rds.mysql.n1.large.4" }, cpu, "The Rds requests rds.mysql.n1.large.4 and the cloud still has rds.mysql.n1.2xlarge.4. That change comes first. Next check in 30 seconds", recheck, false},
-		{ReasonStalled, pendingVolume(15 * time.Minute), disk, "Storage 100 → 110 GB was requested 15 minutes ago and is not done, although the instance is ACTIVE. Check the operator. Next check in 30 seconds", recheck, false},
+		{ReasonStalled, pendingVolume(15 * time.Minute), disk, "Storage 100 → 110 GB was requested at 2026-11-20T11:45:00Z and is not done, although the instance is ACTIVE. Check the operator. Next check in 30 seconds", recheck, false},
 		{ReasonInstanceBusy, busy("MODIFYING"), disk, "The instance is in MODIFYING: storage grows once it is ACTIVE. Next check in 30 seconds", recheck, false},
 		{ReasonInstanceBusy, busy("MODIFYING"), cpu, "The instance is in MODIFYING: the flavor changes once it is ACTIVE. Next check in 30 seconds", recheck, false},
 		{ReasonInstanceBusy, activeFor(14 * time.Minute), cpu, "The flavor stays rds.mysql.n1.2xlarge.4 until the instance has been ACTIVE for 15 minutes. Next check in 1 minute", time.Minute, ends},
@@ -62,7 +62,7 @@ func sentences() []sentence {
 		{ReasonJobFailed, cloudRefuses(pendingVolume(time.Minute), ReasonJobFailed), disk, "The cloud started the change and failed (Storage 100 → 110 GB): in its words. Next check in 1 minute", time.Minute, false},
 		{Reason(CloudUnreachable), cloudRefuses(pendingVolume(time.Minute), CloudUnreachable), disk, "The cloud gave no clear answer to the request (Storage 100 → 110 GB): in its words. Next check in 10 seconds", 10 * time.Second, false},
 		{ReasonInstanceUnknown, func(c *Case) { c.Instance, c.NoRds = nil, true }, disk, "The cloud has no instance with the id in spec.instanceID. Next check in 30 seconds", recheck, false},
-		{ReasonStalled, runningFor(time.Hour), disk, "Storage 100 → 110 GB has been in progress for 1 hour, and the cloud's job j1 has not ended. Contact the cloud's support. Next check in 30 seconds", recheck, false},
+		{ReasonStalled, runningFor(time.Hour), disk, "Storage 100 → 110 GB has been in progress since 2026-11-20T11:00:00Z, and the cloud's job j1 has not ended. Contact the cloud's support. Next check in 30 seconds", recheck, false},
 		{ReasonCauseNotData, func(c *Case) {
 			c.Spec.Storage.CauseMaxGB = new(int32(100))
 			c.Status.Cause = &v1alpha1.Cause{Name: v1alpha1.CauseWAL, Message: "41 GB of it are WAL: growing does not fix this", Time: *seconds(noon())}
@@ -74,7 +74,7 @@ func sentences() []sentence {
 		{ReasonSoldOut, zoneState("eu-de-02", "unsupported"), cpu, "No larger flavor: rds.mysql.n1.4xlarge.4 is unsupported in eu-de-02. Next check in 5 minutes", 5 * time.Minute, false},
 		{ReasonSoldOut, zoneState("eu-de-02", ""), cpu, "No larger flavor: rds.mysql.n1.4xlarge.4 is not sold in eu-de-02. Next check in 5 minutes", 5 * time.Minute, false},
 		{ReasonReplicaTooSmall, replica("PostgreSQL"), cpu, "rds.mysql.n1.4xlarge.4 (16 vCPUs, 64 GB) is larger than the read replica reader (8 vCPUs, 32 GB): enlarge the replica first. Next check in 5 minutes", 5 * time.Minute, false},
-		{ReasonCooldown, changed(23*time.Minute, "99.0"), cpu, "The flavor changed 23 minutes ago, and the cooldown is 1 hour. Next check in 37 minutes", 37 * time.Minute, ends},
+		{ReasonCooldown, changed(23*time.Minute, "99.0"), cpu, "The flavor changed at 2026-11-20T11:37:00Z, and the cooldown is 1 hour. Next check in 37 minutes", 37 * time.Minute, ends},
 		{ReasonBudgetSpent, both(changed(3*time.Hour, "99.0"), changed(20*time.Hour, "99.0")), memory, "The flavor changed 2 times in 24 hours, as often as spec.flavor.maxChangesPerDay allows. Next check in 4 hours", 4 * time.Hour, ends},
 		{ReasonBudgetSpent, both(changed(3*time.Hour, "99.0"), daily(1)), memory, "The flavor changed once in 24 hours, as often as spec.flavor.maxChangesPerDay allows. Next check in 21 hours", 21 * time.Hour, ends},
 		{ReasonNoEffect, both(changed(30*time.Hour, "94.0"), changed(60*time.Hour, "97.0")), cpu, "The last two larger flavors did not reduce CPU, which is at 95.0 % again. The autopilot tries no third one unless the spec changes. Next check in 4 days 12 hours", 7*24*time.Hour - 60*time.Hour, ends},

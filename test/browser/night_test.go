@@ -83,7 +83,7 @@ func aNight() *fleet {
 	f.add("shop", "carts", "rds.pg.n1.large.4", 60, 500, 84, inAlarm(0, decided(v1alpha1.MetricStorage, 3*time.Minute, autopilot.ActionNone, autopilot.ReasonChangePending, "", "", "Storage 60 → 70 GB is in progress. Next check in 30 seconds")), func(a *v1alpha1.RdsAutopilot) {
 		a.Status.Pending = &v1alpha1.Intent{Kind: v1alpha1.KindVolume, From: "60", To: "70", DecisionTime: ago(3 * time.Minute), AskedTime: new(ago(3 * time.Minute)), ValuePercent: "84", EvidenceTime: ago(4 * time.Minute), Message: "Storage 60 → 70 GB: 84.0 % used, alarm at 83 %"}
 	})
-	f.add("billing", "invoices", "rds.pg.n1.2xlarge.4.ha", 480, 500, 88, inAlarm(1, decided(v1alpha1.MetricCPU, 4*time.Minute, autopilot.ActionNone, autopilot.ReasonCooldown, "", "", "The flavor changed 31 minutes ago, and the cooldown is 1 hour. Next check in 29 minutes")), func(a *v1alpha1.RdsAutopilot) {
+	f.add("billing", "invoices", "rds.pg.n1.2xlarge.4.ha", 480, 500, 88, inAlarm(1, decided(v1alpha1.MetricCPU, 4*time.Minute, autopilot.ActionNone, autopilot.ReasonCooldown, "", "", "The flavor changed at 2026-11-22T11:25:00Z, and the cooldown is 1 hour. Next check in 29 minutes")), func(a *v1alpha1.RdsAutopilot) {
 		a.Status.Changes = []v1alpha1.Change{changed(v1alpha1.KindFlavor, 35*time.Minute, "rds.pg.n1.xlarge.4.ha", "rds.pg.n1.2xlarge.4.ha")}
 	})
 	f.add("billing", "ledger", "rds.pg.n1.xlarge.4", 500, 500, 89.5, func(a *v1alpha1.RdsAutopilot) {

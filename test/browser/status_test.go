@@ -25,7 +25,7 @@ func TestThePagesInBothThemes(t *testing.T) {
 		}{
 			{"overview", "/", "13 of 13 databases", 900},
 			{"database", "/databases/shop/orders", "read-only in", 1400},
-			{"plan", "/databases/shop/orders/plan", "kept for 30 seconds", 500},
+			{"plan", "/databases/shop/orders/plan", "caches it for 30 seconds", 500},
 			{"health", "/health", "Last error of each service", 1000},
 			{"nothing", "/databases/shop/none", "watches no database", 300},
 		} {
