@@ -61,6 +61,7 @@ test-install: ## Run the tests that need make tools: chart, image, release, aler
 	@ls .cache/bin/prometheus .cache/bin/kubectl .cache/bin/flux-apply .cache/bin/kube-state-metrics $(INSTALLTOOLS) >/dev/null 2>&1 || echo "── skipped: tests that need helm, kubectl, prometheus or other tools. make tools builds them"
 	@command -v nginx >/dev/null || echo "── skipped: 10,000 messages through nginx, because nginx is not installed (Debian: nginx-light)"
 	@command -v buildah >/dev/null || echo "── skipped: the build of the Dockerfile, because buildah is not installed (Debian: buildah)"
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || echo "── skipped: the statements of docs/runbooks/causes, because postgres is not installed (Debian: postgresql)"
 	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=long GOGC=400; $(RUN) $(call TESTS,$@) -parallel 8 -timeout 60m ./test/release ./test/docs ./test/sim/cloud/acceptance; $(SLOWEST)
 
 # The pinned versions of Kubernetes, such as 1.28: one for each module of test/apiserver.
