@@ -172,7 +172,7 @@ serviceAccountName: {{ include "rds-autopilot.serviceAccount" . }}
 imagePullSecrets:
 {{ toYaml . }}
 {{- end }}
-{{- range $field := list "podSecurityContext" "nodeSelector" "tolerations" "dnsConfig" "hostAliases" }}
+{{- range $field := list "podSecurityContext" "nodeSelector" "tolerations" "dnsPolicy" "dnsConfig" "hostAliases" }}
 {{- with index $.Values $field }}
 {{ $field | replace "podSecurityContext" "securityContext" }}:
   {{- toYaml . | nindent 2 }}
