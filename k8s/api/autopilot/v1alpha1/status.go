@@ -156,8 +156,18 @@ const (
 	SwitchOff Switch = "Off"
 )
 
-// Summary holds the texts of the columns of kubectl get. Programs should read changes and decisions instead.
+// Summary holds the texts of the columns of kubectl get, with their units. Programs should read instance, maxGB, used,
+// changes and decisions instead.
 type Summary struct {
+	// volume is the size of the volume, such as "50 GB".
+	// +optional
+	Volume string `json:"volume,omitempty"`
+	// max is the cap of the volume, such as "200 GB".
+	// +optional
+	Max string `json:"max,omitempty"`
+	// used is the used part of the volume as the last sweeps read it, such as "83 %".
+	// +optional
+	Used string `json:"used,omitempty"`
 	// lastChange describes the last change of size or flavor by any writer, such as "40 → 50 GB".
 	// +optional
 	LastChange string `json:"lastChange,omitempty"`
