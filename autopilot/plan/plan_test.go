@@ -267,7 +267,7 @@ memory              no data            90 %       nothing                NoData 
 storage: Storage 100 → 110 GB: 92.0 % used, alarm at 90 %
 
 cpu: The flavor stays rds.mysql.n1.large.4.ha: 12.5 % CPU used, alarm at 90 %. Next check in 1 minute
-  At 90 %: nothing (Cooldown). The flavor changed at 2026-03-04T11:37:00Z, and the cooldown is 1 hour. Next check in 37 minutes
+  At 90 %: nothing (Cooldown). The flavor changed at 2026-03-04T11:37:00Z, and the cooldown is 1 hour. Next check at 2026-03-04T12:37:00Z
   CANDIDATE                   VCPUS   GB   REFUSED
   rds.mysql.n1.xlarge.4.ha    4       16   not available in every zone: sellout in eu-de-02
   rds.mysql.n1.2xlarge.4.ha   8       32   no
