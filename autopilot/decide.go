@@ -78,6 +78,7 @@ func (w Wanted) Includes(i v1alpha1.Intent) bool {
 
 // Decision is the answer to one alarm: an action, or none, with the reason.
 type Decision struct {
+	Time     time.Time // when it is taken
 	Metric   v1alpha1.Metric
 	Action   Action
 	Reason   Reason

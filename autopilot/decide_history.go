@@ -62,7 +62,7 @@ func (c Case) checkHistory(d Decision, alarms []Alarm) Decision {
 		return d.decline(ReasonFleetBrake, fleetRequeue, "The flavor waits, because as many flavors as --max-flavor-changes allows are changing in the cluster")
 	}
 	if opens := c.untilWindowOpens(); opens > 0 {
-		return d.decline(ReasonOutsideWindow, opens, "The window is closed. The flavor change is kept until it opens at %s", at(c.Now.Add(opens)))
+		return d.decline(ReasonOutsideWindow, opens, "The window is closed. The flavor change is kept until it opens")
 	}
 	return Decision{}
 }

@@ -4,6 +4,7 @@ package autopilot
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"strconv"
 	"time"
@@ -46,24 +47,97 @@ func NothingFreed(used []Point, end time.Time) bool {
 	return end.Sub(last) <= 30*time.Minute
 }
 
-// fillsSoon reports whether a volume below its alarm fills so fast that the alarm would come too late.
-func fillsSoon(sizeGB int, usedGB float64, f Filling) bool {
-	return f.Middle > 0 && 100*usedGB >= float64(earlyUsed*sizeGB) &&
-		usedGB+f.Fast*earlyReach.Hours() >= ReadOnlyAt(sizeGB)
+// EarlyGuard is a condition that prevents growth before the alarm.
+type EarlyGuard string
+
+// The guards, in the order in which EarlyGuard checks them.
+const (
+	EarlyNoData       EarlyGuard = "NoData"
+	EarlyOff          EarlyGuard = "Off"
+	EarlyAtThreshold  EarlyGuard = "AtThreshold"
+	EarlyNotRising    EarlyGuard = "NotRising"
+	EarlyLowUse       EarlyGuard = "LowUse"
+	EarlySlow         EarlyGuard = "Slow"
+	EarlyAlreadyGrown EarlyGuard = "AlreadyGrown"
+	EarlyRecentStep   EarlyGuard = "RecentStep"
+	EarlyRecentSteps  EarlyGuard = "RecentSteps"
+	EarlySpaceFreed   EarlyGuard = "SpaceFreed"
+)
+
+// Text returns the condition in words, without a capital and a full stop.
+func (g EarlyGuard) Text() string {
+	switch g {
+	case EarlyNoData:
+		return "the used space is not known"
+	case EarlyOff:
+		return "spec.storage.early or the mode is Off"
+	case EarlyAtThreshold:
+		return "the used space is at its threshold already"
+	case EarlyNotRising:
+		return "the used space did not rise for half of the last hour, or its rate is not known"
+	case EarlyLowUse:
+		return fmt.Sprintf("less than %d %% used", earlyUsed)
+	case EarlySlow:
+		return fmt.Sprintf("not read-only within %s at this rate", durationText(earlyReach))
+	case EarlyAlreadyGrown:
+		return "the volume has grown for this used space already"
+	case EarlyRecentStep:
+		return "the volume grew without an alarm in the last " + durationText(earlyEvery)
+	case EarlyRecentSteps:
+		return fmt.Sprintf("the volume grew %s in the last %s", timesText(volumeChanges), durationText(earlyEvery))
+	case EarlySpaceFreed:
+		return fmt.Sprintf("space was freed in the last %s, or measurements are missing", durationText(FreedSpan))
+	}
+	return string(g)
 }
+
+// fillGuard returns what prevents an early step for the used space and its rate; empty if nothing does. A comparison
+// with NaN is false, so a value that cannot be true prevents the step.
+func fillGuard(sizeGB int, usedGB float64, f Filling) EarlyGuard {
+	switch {
+	case !(f.Middle > 0):
+		return EarlyNotRising
+	case !(100*usedGB >= float64(earlyUsed*sizeGB)):
+		return EarlyLowUse
+	case !(usedGB+f.Fast*earlyReach.Hours() >= ReadOnlyAt(sizeGB)):
+		return EarlySlow
+	}
+	return ""
+}
+
+// fillsSoon reports whether a volume below its alarm fills so fast that the alarm would come too late.
+func fillsSoon(sizeGB int, usedGB float64, f Filling) bool { return fillGuard(sizeGB, usedGB, f) == "" }
 
 // growsEarly returns the stricter of the mode and spec.storage.early.
 func (c Case) growsEarly() v1alpha1.Mode {
 	return NarrowerMode(c.Mode, cmp.Or(c.Spec.Storage.Early, v1alpha1.ModeAuto))
 }
 
-// MayGrowEarly reports whether the volume should grow before its alarm, unless space was freed in the last FreedSpan.
-// Only then does the caller need to read that time.
-func (c Case) MayGrowEarly(e Evidence) bool {
-	if c.Instance == nil || !e.Present() || c.growsEarly() == v1alpha1.ModeOff || c.IsFull(e) ||
-		!fillsSoon(c.Instance.VolumeGB, e.UsedGB, e.Filling) {
-		return false
+// EarlyGuard returns the first condition that prevents growth before the alarm; empty if none does. It is a pure
+// function.
+func (c Case) EarlyGuard(e Evidence) EarlyGuard {
+	switch {
+	case c.Instance == nil || !e.Present():
+		return EarlyNoData
+	case c.growsEarly() == v1alpha1.ModeOff:
+		return EarlyOff
+	case c.IsFull(e):
+		return EarlyAtThreshold
 	}
+	if guard := fillGuard(c.Instance.VolumeGB, e.UsedGB, e.Filling); guard != "" {
+		return guard
+	}
+	if guard := c.earlyHistoryGuard(e); guard != "" {
+		return guard
+	}
+	if !e.Steady { // the last guard, because MayGrowEarly asks for all others
+		return EarlySpaceFreed
+	}
+	return ""
+}
+
+// earlyHistoryGuard returns which of the last growths prevents an early step; empty if none does.
+func (c Case) earlyHistoryGuard(e Evidence) EarlyGuard {
 	recent := 0
 	for _, ch := range c.Status.Changes {
 		if ch.Kind != v1alpha1.KindVolume {
@@ -71,21 +145,31 @@ func (c Case) MayGrowEarly(e Evidence) bool {
 		}
 		percent, err := strconv.ParseFloat(ch.ValuePercent, 64)
 		if err == nil && e.UsedGB <= percent/100*float64(gigabytes(ch.From)) {
-			return false // the volume has grown for this used space already
+			return EarlyAlreadyGrown
 		}
 		if c.Now.Sub(startTime(ch)) >= earlyEvery {
 			continue
 		}
 		if err != nil || percent < float64(Threshold(gigabytes(ch.From), int(c.Spec.Storage.ThresholdPercent))) {
-			return false
+			return EarlyRecentStep
 		}
 		recent++
 	}
-	return recent < volumeChanges // the status keeps no more, so an earlier one may have been early
+	if recent >= volumeChanges { // the status keeps no more, so an earlier one may have been early
+		return EarlyRecentSteps
+	}
+	return ""
+}
+
+// MayGrowEarly reports whether the volume should grow before its alarm, unless space was freed in the last FreedSpan.
+// Only then does the caller need to read that time.
+func (c Case) MayGrowEarly(e Evidence) bool {
+	guard := c.EarlyGuard(e)
+	return guard == "" || guard == EarlySpaceFreed
 }
 
 // isEarly reports whether a volume is to grow although its alarm is not in force and its used space is below the
 // threshold.
 func (c Case) isEarly(a Alarm) bool {
-	return metricRow(a.Metric).InGB() && a.Evidence.Steady && c.MayGrowEarly(a.Evidence)
+	return metricRow(a.Metric).InGB() && c.EarlyGuard(a.Evidence) == ""
 }

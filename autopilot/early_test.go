@@ -77,6 +77,64 @@ func TestVolumeGrowsBeforeAnAlarmThatWouldComeTooLate(t *testing.T) {
 	}
 }
 
+func TestEarlyGuardIsTheFirstConditionThatPreventsAnEarlyStep(t *testing.T) {
+	grown := func(c *Case, percent string) {
+		at := ago(time.Hour)
+		c.Status.Changes = append(c.Status.Changes, v1alpha1.Change{Kind: v1alpha1.KindVolume, From: "90", To: "100",
+			ValuePercent: percent, DecisionTime: &at, CompletionTime: at, Outcome: v1alpha1.OutcomeCompleted})
+	}
+	for name, tc := range map[string]struct {
+		change func(*Case, *Alarm)
+		guard  EarlyGuard
+		text   string
+	}{
+		"nothing prevents it": {func(*Case, *Alarm) {}, "", ""},
+		"space was freed": {func(_ *Case, a *Alarm) { a.Evidence.Steady = false },
+			EarlySpaceFreed, "space was freed in the last 6 hours, or measurements are missing"},
+		"two steps at alarms, and space was freed": {func(c *Case, a *Alarm) {
+			a.Evidence.Steady = false
+			grown(c, "91.0")
+			grown(c, "91.0")
+		}, EarlyRecentSteps, "the volume grew 2 times in the last 24 hours"},
+		"an early step": {func(c *Case, _ *Alarm) { grown(c, "80.0") },
+			EarlyRecentStep, "the volume grew without an alarm in the last 24 hours"},
+		"a step of another writer": {func(c *Case, _ *Alarm) { grown(c, "") },
+			EarlyRecentStep, "the volume grew without an alarm in the last 24 hours"},
+		"a step for the same used space": {func(c *Case, _ *Alarm) { grown(c, "96.0") },
+			EarlyAlreadyGrown, "the volume has grown for this used space already"},
+		"slow, after a step": {func(c *Case, a *Alarm) { grown(c, "80.0"); a.Evidence.Filling.Fast = 17 },
+			EarlySlow, "not read-only within 30 minutes at this rate"},
+		"slow and less than 60 %": {func(_ *Case, a *Alarm) { a.Evidence.UsedGB = 59 },
+			EarlyLowUse, "less than 60 % used"},
+		"not rising at 59 %": {func(_ *Case, a *Alarm) { a.Evidence.UsedGB, a.Evidence.Filling.Middle = 59, 0 },
+			EarlyNotRising, "the used space did not rise for half of the last hour, or its rate is not known"},
+		"not a number": {func(_ *Case, a *Alarm) { a.Evidence.UsedGB = math.NaN() },
+			EarlyLowUse, "less than 60 % used"},
+		"at the threshold": {func(_ *Case, a *Alarm) { a.Evidence.UsedGB = 90 },
+			EarlyAtThreshold, "the used space is at its threshold already"},
+		"Off at the threshold": {func(c *Case, a *Alarm) {
+			c.Spec.Storage.Early = v1alpha1.ModeOff
+			a.Evidence.UsedGB = 90
+		}, EarlyOff, "spec.storage.early or the mode is Off"},
+		"no measurement": {func(_ *Case, a *Alarm) { a.Evidence.Time = time.Time{} },
+			EarlyNoData, "the used space is not known"},
+		"no instance": {func(c *Case, _ *Alarm) { c.Instance = nil },
+			EarlyNoData, "the used space is not known"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, c := beforeAlarm(20), quiet()
+			tc.change(&c, &a)
+			if got := c.EarlyGuard(a.Evidence); got != tc.guard || got.Text() != tc.text {
+				t.Errorf("%q %q, want %q %q", got, got.Text(), tc.guard, tc.text)
+			}
+			mayGrow := tc.guard == "" || tc.guard == EarlySpaceFreed
+			if c.MayGrowEarly(a.Evidence) != mayGrow {
+				t.Errorf("MayGrowEarly is not %t", mayGrow)
+			}
+		})
+	}
+}
+
 func TestEarlyStepSaysWhy(t *testing.T) {
 	d := Decide(quiet().with(beforeAlarm(20))).Decisions[0]
 	const want = "Storage 100 → 120 GB: 86.0 % used, alarm at 90 %, filling at 20 GB/h. At this rate the database is " +

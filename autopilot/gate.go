@@ -94,7 +94,7 @@ func (c Case) isAnswered(a Alarm) bool {
 // volume.
 func (c Case) newDecision(a Alarm) Decision {
 	d := Decision{
-		Metric: a.Metric, Action: ActionNone, Evidence: a.Evidence, MessageID: a.messageID(), Since: a.since(),
+		Time: c.Now, Metric: a.Metric, Action: ActionNone, Evidence: a.Evidence, MessageID: a.messageID(), Since: a.since(),
 	}
 	if !a.InForce(c.Now) && c.isEarly(a) {
 		d.Since = time.Time{} // no alarm has begun

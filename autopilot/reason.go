@@ -2,7 +2,11 @@
 
 package autopilot
 
-import "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+import (
+	"slices"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
 
 // Action is the change of the Rds that a decision makes.
 type Action string
@@ -183,6 +187,11 @@ func (r Reason) row() ReasonRow {
 		}
 	}
 	return ReasonRow{Reason: r}
+}
+
+// IsReason reports whether the table has a reason of that code.
+func IsReason(code string) bool {
+	return slices.ContainsFunc(ReasonTable(), func(r ReasonRow) bool { return string(r.Reason) == code })
 }
 
 // IsWarning reports whether the event is a Warning, because a needed change is not made.

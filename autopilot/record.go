@@ -143,7 +143,7 @@ func RecordOutcome(c Case, v Verdict, f Followed, p Patched) Recorded {
 
 // decisionsFor returns the decisions on the alarms of an intent that has started.
 func (c Case) decisionsFor(i v1alpha1.Intent) []Decision {
-	d := Decision{Action: actionFor(i.Kind), Reason: ReasonAlarmInForce, From: i.From, To: i.To, Message: i.Message}
+	d := Decision{Time: c.Now, Action: actionFor(i.Kind), Reason: ReasonAlarmInForce, From: i.From, To: i.To, Message: i.Message}
 	if percent, err := strconv.ParseFloat(i.ValuePercent, 64); err == nil {
 		d.Evidence = Evidence{Time: i.EvidenceTime.Time, Percent: percent}
 	}

@@ -66,6 +66,47 @@ func (c Case) isPrimaryFirst(i v1alpha1.Intent) bool {
 	})
 }
 
+// ReplicaStep is what happens to a read replica when its primary grows.
+type ReplicaStep string
+
+// The steps.
+const (
+	ReplicaStays        ReplicaStep = "Stays"        // it has the size of the primary, or more
+	ReplicaGrowsFirst   ReplicaStep = "GrowsFirst"   // the autopilot grows it before the primary
+	ReplicaGrowsAfter   ReplicaStep = "GrowsAfter"   // the autopilot grows it after the primary, which cannot wait
+	ReplicaStaysSmaller ReplicaStep = "StaysSmaller" // the autopilot does not grow it, and reports ReplicaSmaller
+	ReplicaSizeUnknown  ReplicaStep = "SizeUnknown"  // the cloud reports no size, so the autopilot leaves it alone
+)
+
+// ReplicaSteps returns what happens to each read replica by id when the primary grows by an intent. lists reports
+// whether --allowed-instances lists an instance. ReplicaSteps is a pure function. It assumes that the cloud refuses
+// nothing.
+func (c Case) ReplicaSteps(i v1alpha1.Intent, lists func(id string) bool) map[string]ReplicaStep {
+	first := make(map[string]GrowthAnswer)
+	for id, _ := c.NextToGrow(i, first); id != "" && id != c.Instance.ID; id, _ = c.NextToGrow(i, first) {
+		first[id] = GrowthSettled
+	}
+	steps := make(map[string]ReplicaStep)
+	for _, r := range c.Instance.Replicas {
+		steps[r.ID] = ReplicaStays
+		if r.VolumeGB == 0 {
+			steps[r.ID] = ReplicaSizeUnknown
+		}
+	}
+	for _, r := range c.Instance.smallerReplicas(gigabytes(i.To)) {
+		_, isFirst := first[r.ID]
+		switch {
+		case c.Spec.Apply != v1alpha1.ApplyCloud || !lists(r.ID):
+			steps[r.ID] = ReplicaStaysSmaller
+		case isFirst:
+			steps[r.ID] = ReplicaGrowsFirst
+		default:
+			steps[r.ID] = ReplicaGrowsAfter
+		}
+	}
+	return steps
+}
+
 // ReplicasToFollow returns the read replicas that must grow to the size of their primary, because the autopilot has
 // grown the primary within the last hour and they are smaller.
 func (c Case) ReplicasToFollow() []Replica {

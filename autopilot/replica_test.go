@@ -87,6 +87,34 @@ func TestNextToGrowReturnsTheOrderOfPrimaryAndReplicas(t *testing.T) {
 	}
 }
 
+func TestReplicaStepsFollowTheOrderOfTheGrowth(t *testing.T) {
+	for name, tc := range map[string]struct {
+		alter  func(*Case, *v1alpha1.Intent)
+		r1, r2 ReplicaStep
+	}{
+		"both are smaller than the new size": {func(*Case, *v1alpha1.Intent) {}, ReplicaGrowsFirst, ReplicaStaysSmaller},
+		"one has the new size": {func(c *Case, _ *v1alpha1.Intent) { c.Instance.Replicas[1].VolumeGB = 110 },
+			ReplicaStays, ReplicaStaysSmaller},
+		"one size is not known": {func(c *Case, _ *v1alpha1.Intent) { c.Instance.Replicas[1].VolumeGB = 0 },
+			ReplicaSizeUnknown, ReplicaStaysSmaller},
+		"the primary cannot wait": {func(c *Case, _ *v1alpha1.Intent) { c.Alarms[0].Evidence.UsedGB = 97 },
+			ReplicaGrowsAfter, ReplicaStaysSmaller},
+		"the primary has waited for 10 minutes": {func(_ *Case, i *v1alpha1.Intent) { i.DecisionTime = ago(replicaPatience) },
+			ReplicaGrowsAfter, ReplicaStaysSmaller},
+		"apply: Operator": {func(c *Case, _ *v1alpha1.Intent) { c.Spec.Apply = v1alpha1.ApplyOperator },
+			ReplicaStaysSmaller, ReplicaStaysSmaller},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, i := withReplicas(92)
+			tc.alter(&c, &i)
+			got := c.ReplicaSteps(i, func(id string) bool { return id == "r1" })
+			if len(got) != 2 || got["r1"] != tc.r1 || got["r2"] != tc.r2 {
+				t.Errorf("%v, want r1 %s and r2, which is not listed, %s", got, tc.r1, tc.r2)
+			}
+		})
+	}
+}
+
 func TestReplicasFollowAGrowthOfTheirPrimary(t *testing.T) {
 	grown := func(by v1alpha1.Author, age time.Duration) []v1alpha1.Change {
 		return []v1alpha1.Change{{Kind: v1alpha1.KindVolume, By: by, From: "90", To: "100", Outcome: v1alpha1.OutcomeCompleted, CompletionTime: ago(age)}}

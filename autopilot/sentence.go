@@ -11,13 +11,22 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
+// soon is the longest time to the next check that a message names as a duration. A longer one would be wrong for as long
+// as the record is kept, so the message names the time.
+const soon = 5 * time.Minute
+
 // decline returns the decision to change nothing, with its reason, its message and the time until the next check. The
-// message names that time as well.
+// message names the next check as well.
 func (d Decision) decline(r Reason, wait time.Duration, format string, args ...any) Decision {
 	d.Action, d.Reason, d.RequeueAfter, d.Message = ActionNone, r, wait, fmt.Sprintf(format, args...)
-	if wait > 0 {
-		d.Message = strings.TrimSuffix(d.Message, ".") + ". Next check in " + durationText(wait)
+	if wait <= 0 {
+		return d
 	}
+	next := "in " + durationText(wait)
+	if wait > soon {
+		next = "at " + at(d.Time.Add(wait))
+	}
+	d.Message = strings.TrimSuffix(d.Message, ".") + ". Next check " + next
 	return d
 }
 

@@ -4,6 +4,7 @@ package autopilot
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -12,9 +13,21 @@ import (
 // summaryLimit is the maximum length of a summary in characters, so that it fits into a column of kubectl get.
 const summaryLimit = 80
 
-// Summarize sets the texts for the columns of kubectl get: the last change and the last decision.
+// Summarize sets the texts for the columns of kubectl get: the volume, its cap and its used part, the last change and the
+// last decision.
 func Summarize(s *v1alpha1.Status) {
 	s.Summary = v1alpha1.Summary{}
+	if s.Instance != nil && s.Instance.VolumeGB > 0 {
+		s.Summary.Volume = fmt.Sprintf("%d GB", s.Instance.VolumeGB)
+		if s.Used != nil {
+			if used, err := strconv.ParseFloat(s.Used.GB, 64); err == nil {
+				s.Summary.Used = fmt.Sprintf("%.0f %%", 100*used/float64(s.Instance.VolumeGB))
+			}
+		}
+	}
+	if s.MaxGB > 0 {
+		s.Summary.Max = fmt.Sprintf("%d GB", s.MaxGB)
+	}
 	if len(s.Changes) > 0 {
 		s.Summary.LastChange = truncate(summarizeChange(s.Changes[0]))
 	}

@@ -38,6 +38,10 @@ func TestSummarizeNamesTheLastChangeAndDecision(t *testing.T) {
 		{"only intended", v1alpha1.Status{Pending: &unasked, Changes: []v1alpha1.Change{grown}}, v1alpha1.Summary{LastChange: "40 → 50 GB"}},
 		{"decided", v1alpha1.Status{Decisions: []v1alpha1.DecisionRecord{{Reason: "CapReached", Metric: v1alpha1.MetricStorage}, {Reason: "NoData", Metric: v1alpha1.MetricCPU}}},
 			v1alpha1.Summary{LastDecision: "CapReached (storage)"}},
+		{"measured", v1alpha1.Status{MaxGB: 200, Instance: &v1alpha1.Instance{VolumeGB: 50}, Used: &v1alpha1.UsedSpace{GB: "41.4"}},
+			v1alpha1.Summary{Volume: "50 GB", Max: "200 GB", Used: "83 %"}},
+		{"not measured", v1alpha1.Status{MaxGB: 200, Instance: &v1alpha1.Instance{VolumeGB: 50}}, v1alpha1.Summary{Volume: "50 GB", Max: "200 GB"}},
+		{"without a size", v1alpha1.Status{Instance: &v1alpha1.Instance{}, Used: &v1alpha1.UsedSpace{GB: "41.4"}}, v1alpha1.Summary{}},
 	} {
 		Summarize(&test.status)
 		if got := test.status.Summary; got != test.want {
@@ -59,7 +63,7 @@ func TestRecordOutcomeUpdatesTheSummary(t *testing.T) {
 		t.Errorf("before anything was asked for: %+v", c.Status.Summary)
 	}
 	done := RecordOutcome(c, v, Followed{}, Patched{Result: PatchAccepted}).Status
-	want := v1alpha1.Summary{LastChange: c.Status.Pending.From + " → " + c.Status.Pending.To + " GB, in progress", LastDecision: "AlarmInForce (storage)"}
+	want := v1alpha1.Summary{Volume: "100 GB", LastChange: c.Status.Pending.From + " → " + c.Status.Pending.To + " GB, in progress", LastDecision: "AlarmInForce (storage)"}
 	if done.Summary != want {
 		t.Errorf("%+v, want %+v", done.Summary, want)
 	}

@@ -46,12 +46,15 @@ func TestKubectlGetShowsTheColumns(t *testing.T) {
 		resource schema.GroupVersionResource
 		want     []string
 	}{
-		{rdsautopilots, []string{"Name", "MODE", "ARMED", "VOLUME", "MAX", "FLAVOR", "LAST CHANGE", "LAST DECISION", "AGE"}},
+		{rdsautopilots, []string{"Name", "MODE", "ARMED", "VOLUME", "MAX", "FLAVOR", "LAST CHANGE", "LAST DECISION", "AGE", "USED", "READY", "REASON"}},
 		{rdss, []string{"Name", "ENGINE", "VERSION", "VOLUME", "FLAVOR", "STATUS", "IP", "AGE"}},
 	} {
 		var columns []string
 		for _, c := range table(t, test.resource, namespace).ColumnDefinitions {
 			columns = append(columns, c.Name)
+			if wide := c.Name == "USED" || c.Name == "READY" || c.Name == "REASON" || c.Name == "IP"; wide != (c.Priority > 0) {
+				t.Errorf("column %s of %s has priority %d", c.Name, test.resource.Resource, c.Priority)
+			}
 		}
 		if diff := cmp.Diff(test.want, columns); diff != "" {
 			t.Errorf("columns of %s (-want +got):\n%s", test.resource.Resource, diff)
@@ -65,15 +68,18 @@ func TestKubectlGetShowsTheSummaryOfTheStatus(t *testing.T) {
 	if _, err := client.Create(t.Context(), newObject(t, rdsautopilots, "RdsAutopilot", `{}`), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	status := `{"status":{"maxGB":160,"effectiveMode":"Recommend","summary":{"lastChange":"40 → 50 GB","lastDecision":"AlarmInForce (storage)"}}}`
+	status := `{"status":{"maxGB":160,"effectiveMode":"Recommend","summary":{"volume":"50 GB","max":"160 GB","used":"83 %","lastChange":"40 → 50 GB","lastDecision":"AlarmInForce (storage)"}}}`
 	options := metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}
 	if _, err := client.Patch(t.Context(), "x", "application/merge-patch+json", []byte(status), options, "status"); err != nil {
 		t.Fatal(err)
 	}
 	got := table(t, rdsautopilots, namespace).Rows[0].Cells
-	want := []any{"x", "Recommend", nil, nil, float64(160), nil, "40 → 50 GB", "AlarmInForce (storage)"}
+	want := []any{"x", "Recommend", nil, "50 GB", "160 GB", nil, "40 → 50 GB", "AlarmInForce (storage)"}
 	if diff := cmp.Diff(want, got[:len(want)]); diff != "" {
 		t.Errorf("cells (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]any{"83 %", "Unknown", "NotYet"}, got[len(want)+1:]); diff != "" {
+		t.Errorf("cells of -o wide (-want +got):\n%s", diff)
 	}
 }
 

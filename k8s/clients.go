@@ -25,7 +25,6 @@ import (
 	discoveryv1client "k8s.io/client-go/kubernetes/typed/discovery/v1"
 	eventsv1client "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/events"
 
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -79,25 +78,6 @@ type (
 	rdsClient       = gentype.ClientWithList[*otcv1.Rds, *otcv1.RdsList]
 	autopilotClient = gentype.ClientWithList[*autopilotv1.RdsAutopilot, *autopilotv1.RdsAutopilotList]
 )
-
-// NewConfig finds the API server as kubectl does: from the given kubeconfig file, $KUBECONFIG, ~/.kube/config or the
-// pod's ServiceAccount, in this order. contextName selects a context of the file; empty means its current one.
-// namespace is that of the context.
-func NewConfig(kubeconfig, contextName string) (config *rest.Config, namespace string, err error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath, rules.WarnIfAllMissing = kubeconfig, false
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: contextName})
-	if config, err = loader.ClientConfig(); err != nil {
-		if clientcmd.IsEmptyConfig(err) {
-			return nil, "", errors.New("no kubeconfig in $KUBECONFIG or ~/.kube/config, and not in a pod")
-		}
-		return nil, "", fmt.Errorf("read kubeconfig: %w", err)
-	}
-	if namespace, _, err = loader.Namespace(); err != nil {
-		return nil, "", fmt.Errorf("read kubeconfig: %w", err)
-	}
-	return config, namespace, nil
-}
 
 // Connect checks within 10 seconds that the API server answers, serves both kinds and allows us to list them. Its
 // error is one line that names what is missing. The watches start with Run.

@@ -212,40 +212,6 @@ func TestNothingIsMadeSmaller(t *testing.T) {
 	}
 }
 
-func TestConfigIsFoundAsKubectlDoes(t *testing.T) {
-	dir := t.TempDir()
-	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	t.Setenv("KUBECONFIG", "")
-	t.Setenv("HOME", dir)
-	if _, _, err := NewConfig("", ""); err == nil || !strings.Contains(err.Error(), "not in a pod") || strings.Contains(err.Error(), "\n") {
-		t.Errorf("outside a pod: %v", err)
-	}
-	file := filepath.Join(dir, "config")
-	if _, _, err := NewConfig(file, ""); err == nil || !strings.Contains(err.Error(), "read kubeconfig") {
-		t.Errorf("no such file: %v", err)
-	}
-	const kubeconfig = `{"apiVersion":"v1","kind":"Config","current-context":"a",
-"contexts":[{"name":"a","context":{"cluster":"c","user":"u"}},{"name":"b","context":{"cluster":"d","user":"u","namespace":"shop"}}],
-"clusters":[{"name":"c","cluster":{"server":"https://api.example"}},{"name":"d","cluster":{"server":"https://other.example"}}],"users":[{"name":"u","user":{"token":"t"}}]}`
-	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, tc := range []struct{ kubeconfig, env, context, host, namespace string }{
-		{file, "", "", "https://api.example", "default"},
-		{file, "", "b", "https://other.example", "shop"},
-		{"", file, "b", "https://other.example", "shop"},
-	} {
-		t.Setenv("KUBECONFIG", tc.env)
-		cfg, namespace, err := NewConfig(tc.kubeconfig, tc.context)
-		if err != nil || cfg.Host != tc.host || namespace != tc.namespace {
-			t.Errorf("%+v: %v, %q, %v", tc, cfg, namespace, err)
-		}
-	}
-	if _, _, err := NewConfig(file, "nowhere"); err == nil || !strings.Contains(err.Error(), "nowhere") {
-		t.Errorf("no such context: %v", err)
-	}
-}
-
 func TestOwnNamespace(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "namespace")
 	if _, err := ownNamespace(file); err == nil || !strings.Contains(err.Error(), "not in a pod") {

@@ -56,24 +56,31 @@ func (r *round) readCause(ctx context.Context, c *autopilot.Case) bool {
 	return true
 }
 
-// readSteady reports whether nothing was freed in the hours before a measurement of the used space. A failed read is
-// logged only and counts as no: the alarm still comes, and the next sweep reads again.
-func (r *round) readSteady(ctx context.Context, c autopilot.Case, end time.Time) bool {
+// ReadSteady reports whether nothing was freed in the hours before a measurement of the used space. It makes one
+// request and waits for 3 seconds at most.
+func ReadSteady(ctx context.Context, reader SeriesReader, c autopilot.Case, end time.Time) (steady bool, err error) {
+	defer autopilot.CatchPanic(&err)
 	metric, err := autopilot.LookupMetric(v1alpha1.MetricStorage)
 	if err != nil {
-		return false
+		return false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, causeLimit)
 	defer cancel()
-	s, err := r.Series.Series(ctx, *c.Instance, SeriesRequest{
+	s, err := reader.Series(ctx, *c.Instance, SeriesRequest{
 		Metrics: []string{metric.UsedGB}, Dimension: ruleDimension(c, v1alpha1.MetricStorage),
 		Period: autopilot.FreedPeriod, Since: end.Add(-autopilot.FreedSpan),
 	})
+	return err == nil && autopilot.NothingFreed(s[metric.UsedGB], end), err
+}
+
+// readSteady returns the answer of ReadSteady. A failed read is logged only and counts as no: the alarm still comes,
+// and the next sweep reads again.
+func (r *round) readSteady(ctx context.Context, c autopilot.Case, end time.Time) bool {
+	steady, err := ReadSteady(ctx, r.Series, c, end)
 	if err != nil {
 		r.log.Info("read the used space before an early step", zap.Error(err))
-		return false
 	}
-	return autopilot.NothingFreed(s[metric.UsedGB], end)
+	return steady
 }
 
 // readLoad adds what shows whether a larger flavor helps. A failed read is logged only, and the flavor is decided without

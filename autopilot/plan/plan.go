@@ -5,9 +5,11 @@
 package plan
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +27,8 @@ type Plan struct {
 	Instance  *Instance     `json:"instance,omitempty"`
 	Notes     []string      `json:"notes"`
 	Metrics   []Metric      `json:"metrics"`
+	// Replicas holds what happens to each read replica when the volume grows, now or at the alarm.
+	Replicas []Replica `json:"replicas,omitempty"`
 }
 
 // Instance is the database as the cloud reports it now.
@@ -53,6 +57,9 @@ type Metric struct {
 	FillingGBPerHour *float64              `json:"fillingGBPerHour,omitempty"`
 	Cause            *v1alpha1.Cause       `json:"cause,omitempty"`
 	CapForecast      *v1alpha1.CapForecast `json:"capForecast,omitempty"`
+	// Early says whether the volume grows before its alarm. It is set for storage below its threshold whose used space
+	// rises.
+	Early *Early `json:"early,omitempty"`
 
 	// Decision names the first guard that prevents a change, or the change.
 	Decision Answer `json:"decision"`
@@ -60,6 +67,23 @@ type Metric struct {
 	// measurement.
 	AtThreshold *Answer     `json:"atThreshold,omitempty"`
 	Candidates  []Candidate `json:"candidates,omitempty"` // larger flavors, best first
+}
+
+// Early says whether Decision needs an alarm. If Applies, the sweep makes it without one. Otherwise Guard is the first
+// condition that prevents it.
+type Early struct {
+	Applies bool                 `json:"applies"`
+	Guard   autopilot.EarlyGuard `json:"guard,omitempty"`
+	Message string               `json:"message"`
+}
+
+// Replica is a read replica and what happens to it when its primary grows.
+type Replica struct {
+	ID       string                `json:"id"`
+	Name     string                `json:"name"`
+	VolumeGB int                   `json:"volumeGB"` // 0 if it is not known
+	Step     autopilot.ReplicaStep `json:"step"`
+	Message  string                `json:"message"`
 }
 
 // Answer is a decision.
@@ -88,6 +112,8 @@ type Situation struct {
 	Namespace, Name string
 	Evidence        map[v1alpha1.Metric]autopilot.Evidence
 	Notes           []string // sentences for the reader of the plan
+	// ListsInstance reports whether --allowed-instances lists an instance; nil means that it lists all.
+	ListsInstance func(id string) bool
 }
 
 // Plan answers for every metric as if its alarm, and no other, were in force. It does not modify the situation.
@@ -105,6 +131,7 @@ func (s *Situation) Plan() *Plan {
 	for _, row := range autopilot.MetricTable() {
 		p.Metrics = append(p.Metrics, s.metric(row))
 	}
+	p.Replicas = s.replicas()
 	return p
 }
 
@@ -125,10 +152,14 @@ func (s *Situation) metric(row autopilot.MetricRow) Metric {
 		}
 		m.ValuePercent = new(tenths(percent))
 	}
-	d := s.decide(row.Metric, e)
+	d, _ := s.decide(row.Metric, e)
 	m.Decision = answer(d)
+	if row.InGB() {
+		m.Early = s.early(d, e)
+	}
 	if d.Reason.LacksEvidence() {
-		m.AtThreshold = new(answer(s.decide(row.Metric, s.raised(row, e))))
+		d, _ = s.decide(row.Metric, s.raised(row, e))
+		m.AtThreshold = new(answer(d))
 	}
 	for _, c := range s.LargerFlavors(row.Metric) {
 		m.Candidates = append(m.Candidates, Candidate{c.Code, c.VCPUs, c.MemoryGB, string(c.Refused), c.Zone, c.State})
@@ -136,19 +167,80 @@ func (s *Situation) metric(row autopilot.MetricRow) Metric {
 	return m
 }
 
-// decide returns the decision on an alarm with this evidence. A deferred change may add decisions on other metrics.
-func (s *Situation) decide(m v1alpha1.Metric, e autopilot.Evidence) autopilot.Decision {
+// early says whether decision d on the used space needs no alarm. It returns nil if the volume does not fill, if it is
+// at its threshold, or if a guard that has nothing to do with the alarm prevents the growth.
+func (s *Situation) early(d autopilot.Decision, e autopilot.Evidence) *Early {
+	if s.Instance == nil || !e.Present() || s.IsFull(e) || !(e.Filling.Middle > 0) {
+		return nil
+	}
+	if d.Action == autopilot.ActionNone && d.Reason != autopilot.ReasonBelowThreshold {
+		return nil
+	}
+	guard := s.EarlyGuard(e)
+	if guard == "" {
+		return &Early{Applies: true, Message: "The next sweep decides this without an alarm"}
+	}
+	return &Early{Guard: guard, Message: "No step before the alarm: " + guard.Text()}
+}
+
+// replicas returns what happens to the read replicas when the volume grows: now or, if it would not grow now, at its
+// threshold.
+func (s *Situation) replicas() (replicas []Replica) {
+	if s.Instance == nil || len(s.Instance.Replicas) == 0 {
+		return nil
+	}
+	row, err := autopilot.LookupMetric(v1alpha1.MetricStorage)
+	if err != nil {
+		return nil
+	}
+	e := s.Evidence[row.Metric]
+	d, v := s.decide(row.Metric, e)
+	if d.Reason.LacksEvidence() {
+		e = s.raised(row, e)
+		d, v = s.decide(row.Metric, e)
+	}
+	c, lists := s.Case, s.ListsInstance
+	c.Alarms = s.supposed(row.Metric, e)
+	if lists == nil {
+		lists = func(string) bool { return true }
+	}
+	intent := v.Intent
+	if intent == nil { // the autopilot requests nothing, of its replicas neither
+		intent = &v1alpha1.Intent{Kind: v1alpha1.KindVolume, To: cmp.Or(d.To, strconv.Itoa(s.Instance.VolumeGB))}
+		lists = func(string) bool { return false }
+	}
+	steps := c.ReplicaSteps(*intent, lists)
+	for _, r := range s.Instance.Replicas {
+		step := steps[r.ID]
+		notListed := v.Intent != nil && s.Spec.Apply == v1alpha1.ApplyCloud && !lists(r.ID)
+		replicas = append(replicas, Replica{r.ID, r.Name, r.VolumeGB, step, stepText(step, r.VolumeGB, intent.To, notListed)})
+	}
+	slices.SortFunc(replicas, func(a, b Replica) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
+	})
+	return replicas
+}
+
+// supposed returns an alarm with this evidence that is in force now.
+func (s *Situation) supposed(m v1alpha1.Metric, e autopilot.Evidence) []autopilot.Alarm {
+	return []autopilot.Alarm{{Metric: m, State: v1alpha1.StateAlarm, StateTime: s.Now, Evidence: e}}
+}
+
+// decide returns the decision on an alarm with this evidence, and the verdict that it is part of. A deferred change may
+// add decisions on other metrics.
+func (s *Situation) decide(m v1alpha1.Metric, e autopilot.Evidence) (autopilot.Decision, autopilot.Verdict) {
 	c := s.Case
-	c.Alarms = []autopilot.Alarm{{Metric: m, State: v1alpha1.StateAlarm, StateTime: s.Now, Evidence: e}}
-	for _, d := range autopilot.Decide(c).Decisions {
+	c.Alarms = s.supposed(m, e)
+	v := autopilot.Decide(c)
+	for _, d := range v.Decisions {
 		if d.Metric == m {
-			return d
+			return d, v
 		}
 	}
 	return autopilot.Decision{
 		Metric: m, Action: autopilot.ActionNone, Reason: autopilot.ReasonStaleEvidence,
 		Message: "Cloud Eye has no measurement from after the last change yet",
-	}
+	}, v
 }
 
 // threshold returns the percentage at which the alarm is raised.

@@ -126,6 +126,125 @@ func TestPlanNamesTheFirstGuardAndTheDecisionAtTheThreshold(t *testing.T) {
 	}
 }
 
+// filling has 86 of 100 GB used and no space freed. The used space rises at that many GB per hour.
+func filling(s *Situation, perHour float64) {
+	s.Evidence[v1alpha1.MetricStorage] = autopilot.Evidence{
+		Time: noon, UsedGB: 86, Steady: true, Filling: autopilot.Filling{Known: true, Middle: perHour, Fast: perHour},
+	}
+}
+
+func TestPlanSaysWhetherTheVolumeGrowsBeforeItsAlarm(t *testing.T) {
+	const applies = "The next sweep decides this without an alarm"
+	change := func(s *Situation, change func(*autopilot.Evidence)) {
+		e := s.Evidence[v1alpha1.MetricStorage]
+		change(&e)
+		s.Evidence[v1alpha1.MetricStorage] = e
+	}
+	for _, tc := range []struct {
+		name   string
+		alter  func(*Situation)
+		reason autopilot.Reason
+		guard  autopilot.EarlyGuard
+		want   string // empty: says nothing
+	}{
+		{"it grows", func(*Situation) {}, autopilot.ReasonAlarmInForce, "", applies},
+		{"it is recommended", func(s *Situation) { s.Spec.Storage.Early = v1alpha1.ModeRecommend },
+			autopilot.ReasonRecommend, "", applies},
+		{"Off", func(s *Situation) { s.Spec.Storage.Early = v1alpha1.ModeOff },
+			autopilot.ReasonBelowThreshold, "Off", "No step before the alarm: spec.storage.early or the mode is Off"},
+		{"it fills slowly", func(s *Situation) { filling(s, 17) },
+			autopilot.ReasonBelowThreshold, "Slow", "No step before the alarm: not read-only within 30 minutes at this rate"},
+		{"half used", func(s *Situation) { change(s, func(e *autopilot.Evidence) { e.UsedGB = 50 }) },
+			autopilot.ReasonBelowThreshold, "LowUse", "No step before the alarm: less than 60 % used"},
+		{"space was freed", func(s *Situation) { change(s, func(e *autopilot.Evidence) { e.Steady = false }) },
+			autopilot.ReasonBelowThreshold, "SpaceFreed",
+			"No step before the alarm: space was freed in the last 6 hours, or measurements are missing"},
+		{"it does not fill", func(s *Situation) { filling(s, 0) }, autopilot.ReasonBelowThreshold, "", ""},
+		{"the rate is not known", func(s *Situation) {
+			change(s, func(e *autopilot.Evidence) { e.Filling = autopilot.Filling{} })
+		}, autopilot.ReasonBelowThreshold, "", ""},
+		{"at the threshold", func(s *Situation) { change(s, func(e *autopilot.Evidence) { e.UsedGB = 91 }) },
+			autopilot.ReasonAlarmInForce, "", ""},
+		{"at the cap", func(s *Situation) { s.Spec.Storage.MaxGB = 100 }, autopilot.ReasonCapReached, "", ""},
+		{"switched off", func(s *Situation) { s.Enabled = false }, autopilot.ReasonNotEnabled, "", ""},
+		{"no instance", func(s *Situation) { s.Instance = nil }, autopilot.ReasonInstanceUnknown, "", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := calm()
+			filling(s, 20)
+			tc.alter(s)
+			p := s.Plan()
+			storage := p.Metrics[0]
+			if storage.Decision.Reason != tc.reason {
+				t.Errorf("decision %+v, want %s", storage.Decision, tc.reason)
+			}
+			early := storage.Early
+			if early == nil {
+				early = &Early{}
+			}
+			if diff := cmp.Diff(Early{Applies: tc.want == applies, Guard: tc.guard, Message: tc.want}, *early); diff != "" {
+				t.Error(diff)
+			}
+			text, err := p.Text()
+			if err != nil || tc.want != "" && !strings.Contains(string(text), "\n  "+tc.want+"\n") {
+				t.Errorf("%v\n%s", err, text)
+			}
+			if p.Metrics[1].Early != nil {
+				t.Error("CPU has an early step")
+			}
+		})
+	}
+}
+
+func TestPlanSaysWhatHappensToEachReadReplica(t *testing.T) {
+	const reported = ". ReplicaSmaller reports a replica that is smaller than its primary"
+	for name, tc := range map[string]struct {
+		alter         func(*Situation)
+		reader, spare string // their steps
+		text          string // of reader
+	}{
+		"apply: Cloud": {func(*Situation) {}, "GrowsFirst", "Stays", "100 → 110 GB before the primary"},
+		"the alarm is in force": {func(s *Situation) {
+			s.Evidence[v1alpha1.MetricStorage] = autopilot.Evidence{Time: noon, UsedGB: 92}
+		}, "GrowsFirst", "Stays", "100 → 110 GB before the primary"},
+		"a step of two, now": {func(s *Situation) {
+			s.Evidence[v1alpha1.MetricStorage] = autopilot.Evidence{Time: noon, UsedGB: 99}
+		}, "GrowsAfter", "GrowsAfter", "100 → 120 GB after the primary, which cannot wait"},
+		"no size": {func(s *Situation) { s.Instance.Replicas[1].VolumeGB = 0 }, "SizeUnknown", "Stays",
+			"the cloud reports no size, so the autopilot does not grow it"},
+		"not listed": {func(s *Situation) {
+			s.ListsInstance = func(id string) bool { return id == "i1" }
+		}, "StaysSmaller", "Stays",
+			"stays at 100 GB, because --allowed-instances does not list it" + reported},
+		"apply: Operator": {func(s *Situation) { s.Spec.Apply = v1alpha1.ApplyOperator }, "StaysSmaller", "Stays",
+			"stays at 100 GB" + reported},
+		"Recommend": {func(s *Situation) { s.Mode = v1alpha1.ModeRecommend }, "StaysSmaller", "Stays",
+			"stays at 100 GB" + reported},
+		"at the cap": {func(s *Situation) { s.Spec.Storage.MaxGB = 100 }, "Stays", "Stays", "stays at 100 GB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := calm()
+			s.Spec.Apply = v1alpha1.ApplyCloud
+			s.Instance.Replicas = []autopilot.Replica{
+				{ID: "r1", Name: "spare", VolumeGB: 110}, {ID: "r2", Name: "reader", VolumeGB: 100},
+			}
+			tc.alter(s)
+			p := s.Plan()
+			var got []string
+			for _, r := range p.Replicas {
+				got = append(got, r.Name, r.ID, string(r.Step))
+			}
+			if diff := cmp.Diff([]string{"reader", "r2", tc.reader, "spare", "r1", tc.spare}, got); diff != "" {
+				t.Error(diff)
+			}
+			text, err := p.Text()
+			if err != nil || !strings.Contains(string(text), "\n  Read replica reader (r2): "+tc.text+"\n") {
+				t.Errorf("%v\n%s", err, text)
+			}
+		})
+	}
+}
+
 func TestTextWritesATableAndDetails(t *testing.T) {
 	s := calm()
 	changedLately(s)
@@ -148,7 +267,7 @@ memory              no data            90 %       nothing                NoData 
 storage: Storage 100 → 110 GB: 92.0 % used, alarm at 90 %
 
 cpu: The flavor stays rds.mysql.n1.large.4.ha: 12.5 % CPU used, alarm at 90 %. Next check in 1 minute
-  At 90 %: nothing (Cooldown). The flavor changed at 2026-03-04T11:37:00Z, and the cooldown is 1 hour. Next check in 37 minutes
+  At 90 %: nothing (Cooldown). The flavor changed at 2026-03-04T11:37:00Z, and the cooldown is 1 hour. Next check at 2026-03-04T12:37:00Z
   CANDIDATE                   VCPUS   GB   REFUSED
   rds.mysql.n1.xlarge.4.ha    4       16   not available in every zone: sellout in eu-de-02
   rds.mysql.n1.2xlarge.4.ha   8       32   no
@@ -162,6 +281,8 @@ cpu: The flavor stays rds.mysql.n1.large.4.ha: 12.5 % CPU used, alarm at 90 %. N
 func TestPlanHasStableKeysInJSON(t *testing.T) {
 	s := calm()
 	changedLately(s)
+	filling(s, 17)
+	s.Instance.Replicas = []autopilot.Replica{{ID: "r1", Name: "reader", VolumeGB: 100}}
 	text, err := json.Marshal(s.Plan())
 	if err != nil {
 		t.Fatal(err)
@@ -195,8 +316,9 @@ func TestPlanHasStableKeysInJSON(t *testing.T) {
 		metrics.candidates.code metrics.candidates.memoryGB metrics.candidates.refused metrics.candidates.vcpus metrics.candidates.zone
 		metrics.candidates.zoneState
 		metrics.decision.action metrics.decision.message metrics.decision.nextCheckSeconds metrics.decision.reason
+		metrics.early.applies metrics.early.guard metrics.early.message metrics.fillingGBPerHour
 		metrics.measuredTime metrics.metric metrics.thresholdPercent metrics.usedGB metrics.valuePercent
-		mode name namespace notes time`)
+		mode name namespace notes replicas.id replicas.message replicas.name replicas.step replicas.volumeGB time`)
 	if diff := cmp.Diff(want, slices.Compact(keys)); diff != "" {
 		t.Error(diff)
 	}

@@ -44,6 +44,12 @@ func (p *Plan) Text() ([]byte, error) {
 		if err := writeDetails(&out, m); err != nil {
 			return nil, err
 		}
+		if m.Metric != v1alpha1.MetricStorage {
+			continue
+		}
+		for _, r := range p.Replicas {
+			fmt.Fprintf(&out, "  Read replica %s (%s): %s\n", r.Name, r.ID, r.Message)
+		}
 	}
 	return out.Bytes(), nil
 }
@@ -55,6 +61,9 @@ func writeDetails(out io.Writer, m Metric) error {
 	}
 	if m.FillingGBPerHour != nil && *m.FillingGBPerHour > 0 {
 		fmt.Fprintf(out, "  Filling at %.1f GB/h, the fast rate of the last hour\n", *m.FillingGBPerHour)
+	}
+	if m.Early != nil {
+		fmt.Fprintf(out, "  %s\n", m.Early.Message)
 	}
 	if m.Cause != nil {
 		fmt.Fprintf(out, "  %s\n", m.Cause.Message)
@@ -95,6 +104,27 @@ func writeCandidates(out io.Writer, all []Candidate) error {
 		}
 	}
 	return nil
+}
+
+// stepText returns what happens to a read replica when the volume of its primary grows to that many GB. notListed means
+// that --allowed-instances does not list the replica.
+func stepText(step autopilot.ReplicaStep, volumeGB int, to string, notListed bool) string {
+	switch step {
+	case autopilot.ReplicaGrowsFirst:
+		return fmt.Sprintf("%d → %s GB before the primary", volumeGB, to)
+	case autopilot.ReplicaGrowsAfter:
+		return fmt.Sprintf("%d → %s GB after the primary, which cannot wait", volumeGB, to)
+	case autopilot.ReplicaStaysSmaller:
+		why := ""
+		if notListed {
+			why = ", because --allowed-instances does not list it"
+		}
+		const reports = "%s reports a replica that is smaller than its primary"
+		return fmt.Sprintf("stays at %d GB%s. "+reports, volumeGB, why, autopilot.ReasonReplicaSmaller)
+	case autopilot.ReplicaSizeUnknown:
+		return "the cloud reports no size, so the autopilot does not grow it"
+	}
+	return fmt.Sprintf("stays at %d GB", volumeGB)
 }
 
 func valueText(m Metric) string {

@@ -68,7 +68,7 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 		return nil, err
 	}
 	a.expiry = newCertificateCheck(o, reg)
-	if a.page, err = StatusPage(o, kube, api, reg, a.leadingPod, a.expiry); err != nil {
+	if a.page, err = StatusPage(o, kube, clusterID, api, reg, a.leadingPod, a.expiry); err != nil {
 		return nil, err
 	}
 	return a, a.Watch(kube)

@@ -86,7 +86,10 @@ func (p planner) plan(ctx context.Context, t *autopilot.Target) (*plan.Plan, err
 // observe reads live what a round of the controller reads. It returns an error if a fact that the decision needs is
 // missing.
 func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, error) {
-	s := &situation{plan.Situation{Namespace: t.Namespace, Name: t.Name}}
+	s := &situation{plan.Situation{
+		Namespace: t.Namespace, Name: t.Name,
+		ListsInstance: func(id string) bool { return p.options.Allowed.ListsInstance(t.Namespace, id) },
+	}}
 	rap, err := p.policy(ctx, s, t)
 	if err != nil {
 		return nil, err
@@ -126,6 +129,7 @@ func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, 
 		return nil, failed[metric]
 	}
 	s.Evidence = found
+	s.readSteady(ctx, p.cloud)
 	s.readCause(ctx, p.cloud)
 	if s.Offered, s.OfferedKnown, err = p.cloud.ResizeList(ctx, *s.Instance); err != nil {
 		return nil, fmt.Errorf("read the resize list: %w", err)
@@ -142,6 +146,20 @@ func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, 
 	}
 	s.noteAutoscaling(ctx, p.api)
 	return s, nil
+}
+
+// readSteady reads whether space was freed before an early step, as the sweep does: only if nothing else prevents the
+// step. A failed call is only noted, because it counts as freed space for the sweep too.
+func (s *situation) readSteady(ctx context.Context, reader controller.SeriesReader) {
+	e := s.Evidence[v1alpha1.MetricStorage]
+	if !s.MayGrowEarly(e) {
+		return
+	}
+	var err error
+	if e.Steady, err = controller.ReadSteady(ctx, reader, s.Case, e.Time); err != nil {
+		s.note("Not known: whether space was freed in the last hours (%v)", err)
+	}
+	s.Evidence[v1alpha1.MetricStorage] = e
 }
 
 // readCause reads what fills the volume, when the cap is full, and whether a larger flavor helps. Only spec.storage.causeMaxGB depends on it, so a failed

@@ -19,10 +19,9 @@ import (
 // database is a row of the overview, and the head of a database's page.
 type database struct {
 	Namespace, Name string
-	State           state
-	Why             string
-	Mode            v1alpha1.Mode
-	Storage         storage
+	judgement
+	Mode    v1alpha1.Mode
+	Storage storage
 
 	autopilot *v1alpha1.RdsAutopilot // nil if there is none
 	target    *autopilot.Target      // nil if there is no Rds
@@ -44,7 +43,7 @@ func (v *view) summarize(d *database) {
 		d.Mode = autopilot.NarrowerMode(v.mode, cmp.Or(a.Spec.Mode, v1alpha1.ModeAuto))
 		d.Storage = storageOf(a)
 	}
-	d.State, d.Why = v.judge(d)
+	d.judgement = v.judge(d)
 }
 
 // storageOf returns the newest measurement of the used space in the status: of a sweep, a signal, an intent or a decision.
@@ -55,28 +54,8 @@ func storageOf(a *v1alpha1.RdsAutopilot) storage {
 	}
 	s.VolumeGB = int(a.Status.Instance.VolumeGB)
 	s.ThresholdPercent = autopilot.Threshold(s.VolumeGB, int(a.Spec.Storage.ThresholdPercent))
-	then := 0.0
-	measured := func(value string, t time.Time) {
-		percent, err := strconv.ParseFloat(value, 64)
-		if err == nil && percent >= 0 && percent <= 100 && t.After(s.Measured) {
-			then, s.Measured = percent, t
-		}
-	}
-	for _, g := range a.Status.Intake.Signals {
-		if g.Metric == v1alpha1.MetricStorage && g.DatapointTime != nil {
-			measured(g.ValuePercent, g.DatapointTime.Time)
-		}
-	}
-	for _, i := range a.Status.Intents() {
-		if i.Kind == v1alpha1.KindVolume {
-			measured(i.ValuePercent, i.EvidenceTime.Time)
-		}
-	}
-	for _, r := range a.Status.Decisions {
-		if r.Metric == v1alpha1.MetricStorage {
-			measured(r.ValuePercent, later(r.Time.Time, r.LastTime.Time)) // the value belongs to the last repetition
-		}
-	}
+	var then float64
+	then, s.Measured = newestValue(&a.Status, v1alpha1.MetricStorage)
 	if s.VolumeGB == 0 {
 		return s
 	}
@@ -91,6 +70,34 @@ func storageOf(a *v1alpha1.RdsAutopilot) storage {
 	}
 	s.Percent = 100 * s.UsedGB / float64(s.VolumeGB)
 	return s
+}
+
+// newestValue returns the newest value of a metric in percent that a signal, an intent or a decision has stored. The time
+// is zero if there is none.
+func newestValue(s *v1alpha1.Status, metric v1alpha1.Metric) (percent float64, measured time.Time) {
+	add := func(value string, t time.Time) {
+		p, err := strconv.ParseFloat(value, 64)
+		if err == nil && p >= 0 && p <= 100 && t.After(measured) {
+			percent, measured = p, t
+		}
+	}
+	for _, g := range s.Intake.Signals {
+		if g.Metric == metric && g.DatapointTime != nil {
+			add(g.ValuePercent, g.DatapointTime.Time)
+		}
+	}
+	for _, i := range s.Intents() {
+		// The value of a flavor that serves two metrics is that of the first.
+		if i.Kind == v1alpha1.KindVolume && metric == v1alpha1.MetricStorage || len(i.Metrics) > 0 && i.Metrics[0] == metric {
+			add(i.ValuePercent, i.EvidenceTime.Time)
+		}
+	}
+	for _, r := range s.Decisions {
+		if r.Metric == metric {
+			add(r.ValuePercent, later(r.Time.Time, r.LastTime.Time)) // the value belongs to the last repetition
+		}
+	}
+	return percent, measured
 }
 
 // sweptSpace returns the used space in GB that a sweep has stored.
@@ -169,17 +176,45 @@ func (d *database) flavor() string {
 	return d.autopilot.Status.Instance.Flavor
 }
 
-// alarms returns the metrics whose rule is in alarm.
-func (d *database) alarms() string {
-	var metrics []string
-	if d.autopilot != nil {
-		for _, r := range d.autopilot.Status.Alarms.Rules {
-			if r.State == v1alpha1.StateAlarm {
-				metrics = append(metrics, string(r.Metric))
-			}
+// alarm is an alarm in force.
+type alarm struct {
+	Metric string
+	Value  string // the newest value and the threshold
+}
+
+// alarmList returns the alarms in force.
+func (d *database) alarmList() (all []alarm) {
+	if d.autopilot == nil {
+		return nil
+	}
+	for _, r := range d.autopilot.Status.Alarms.Rules {
+		if r.State == v1alpha1.StateAlarm {
+			all = append(all, alarm{string(r.Metric), d.value(r.Metric, r.ThresholdPercent)})
 		}
 	}
+	return all
+}
+
+// alarms returns the metrics of the alarms in force as one text.
+func (d *database) alarms() string {
+	var metrics []string
+	for _, a := range d.alarmList() {
+		metrics = append(metrics, a.Metric)
+	}
 	return strings.Join(metrics, ", ")
+}
+
+// value returns the newest stored value of a metric beside the threshold of its rule.
+func (d *database) value(metric v1alpha1.Metric, threshold int32) string {
+	percent, measured := newestValue(&d.autopilot.Status, metric)
+	if metric == v1alpha1.MetricStorage && d.Storage.Percent >= 0 {
+		percent, measured = d.Storage.Percent, d.Storage.Measured
+	}
+	limit := fmt.Sprintf("alarm at %d\u00a0%%", threshold)
+	if measured.IsZero() {
+		return limit
+	}
+	return fmt.Sprintf("%.1f\u00a0%%, %s", percent, limit)
 }
 
 // pending returns the changes in progress: the autopilot's and those that others requested.

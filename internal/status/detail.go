@@ -22,14 +22,21 @@ const (
 )
 
 type condition struct {
-	Type, Status, Reason, Message string
-	Since                         moment
+	Type, Status, Message string
+	Reason                reason
+	Since                 moment
 }
 
 type rule struct {
 	Metric, AlarmID, Dimension, State string
-	Threshold                         int
+	Value                             string // the newest value and the threshold
 	Since                             moment
+}
+
+// load is the newest value of the CPU or the memory.
+type load struct {
+	Label, Text string
+	Measured    moment
 }
 
 type detail struct {
@@ -41,7 +48,8 @@ type detail struct {
 	Timeline    []entry
 	Cause, Cap  string // what fills the volume, and when spec.storage.maxGB is full
 	CauseTime   moment
-	CausePage   string // path of its runbook page; text, because the status page links to nothing outside the service
+	CausePage   reason // the cause's name and its runbook page
+	Loads       []load
 
 	HasAutopilot, HasRds bool
 	InstanceID           string
@@ -91,6 +99,7 @@ func (p *pages) showDatabase(v *view, namespace, name string, measured pasts, fa
 	v.summarize(&d)
 	x := v.detail(&d)
 	x.Plots = v.plots(&d, measured, failed)
+	x.Loads = v.loads(&d, measured)
 	x.OffersPlan, x.PlanPath = p.Plan != nil && d.target != nil, "./"+url.PathEscape(name)+"/plan"
 	return answer{http.StatusOK, p.database, fromDatabase, d.Namespace + "/" + d.Name, x}
 }
@@ -109,7 +118,7 @@ func (v *view) detail(d *database) *detail {
 	}
 	s := &d.autopilot.Status
 	for _, c := range s.Conditions {
-		x.Conditions = append(x.Conditions, condition{c.Type, string(c.Status), c.Reason, c.Message, v.moment(c.LastTransitionTime.Time)})
+		x.Conditions = append(x.Conditions, condition{c.Type, string(c.Status), c.Message, v.reason(c.Reason), v.moment(c.LastTransitionTime.Time)})
 	}
 	var err error
 	if x.Policy, err = policyOf(d.autopilot.Spec); err != nil {
@@ -118,7 +127,10 @@ func (v *view) detail(d *database) *detail {
 	x.InForce, x.Timeline = v.inForce(d), v.timeline(s)
 	if s.Cause != nil {
 		x.Cause, x.CauseTime = s.Cause.Message, v.moment(s.Cause.Time.Time)
-		x.CausePage = autopilot.CausePage(s.Cause.Name)
+		x.CausePage = reason{autopilot.CausePage(s.Cause.Name), ""}
+		if v.documents != "" {
+			x.CausePage = reason{string(s.Cause.Name), v.documents + autopilot.CausePage(s.Cause.Name)}
+		}
 	}
 	if s.CapForecast != nil {
 		x.Cap = s.CapForecast.Message
@@ -129,7 +141,7 @@ func (v *view) detail(d *database) *detail {
 		x.Zones, x.Nodes = strings.Join(x.Instance.Zones, ", "), strings.Join(x.Instance.NodeIDs, ", ")
 	}
 	for _, r := range s.Alarms.Rules {
-		one := rule{Metric: string(r.Metric), AlarmID: r.AlarmID, Dimension: r.Dimension, State: string(r.State), Threshold: int(r.ThresholdPercent)}
+		one := rule{Metric: string(r.Metric), AlarmID: r.AlarmID, Dimension: r.Dimension, State: string(r.State), Value: d.value(r.Metric, r.ThresholdPercent)}
 		if r.StateTime != nil {
 			one.Since = v.moment(r.StateTime.Time)
 		}
@@ -137,3 +149,35 @@ func (v *view) detail(d *database) *detail {
 	}
 	return x
 }
+
+// loads returns the newest values of CPU and memory: the last average of the plots or, without one, a stored value.
+func (v *view) loads(d *database, measured pasts) (all []load) {
+	if d.autopilot == nil || d.autopilot.Status.Instance == nil {
+		return nil
+	}
+	for _, m := range autopilot.MetricTable() {
+		if m.InGB() {
+			continue
+		}
+		percent, at := newestValue(&d.autopilot.Status, m.Metric)
+		if len(measured) > 0 {
+			if points := drawable(measured[0]).Percent[m.Metric]; len(points) > 0 && points[len(points)-1].Time.After(at) {
+				percent, at = points[len(points)-1].Value, points[len(points)-1].Time
+			}
+		}
+		l := load{Label: sentenceCase(m.Label), Text: "not measured yet", Measured: v.moment(at)}
+		if !at.IsZero() {
+			l.Text = fmt.Sprintf("%.1f\u00a0%%", percent)
+		}
+		if m.Enabled(d.autopilot.Spec) {
+			l.Text += fmt.Sprintf(", alarm at %d\u00a0%%", m.ConfiguredThreshold(d.autopilot.Spec))
+		} else {
+			l.Text += ", no alarm: spec.flavor." + string(m.Metric) + ".enabled is false"
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// sentenceCase returns the text with a capital first letter.
+func sentenceCase(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

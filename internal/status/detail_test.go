@@ -60,10 +60,15 @@ func TestDatabasePageShowsTimelinePolicyAndCloudObjects(t *testing.T) {
 		"The alarm for storage fires at 90", //
 		"At most 8 vCPUs: 4 times",          //
 		"urn:smn:eu-de:p:autopilot_1", "instance-of-orders", "al-storage",
-		"What fills it 41 GB of it are WAL", "What to do: docs/runbooks/causes/WAL.md", "Limit A volume of 500 GB would be read-only",
+		"What fills it 41 GB of it are WAL (found 49m ago). What to do: WAL", "CPU not measured yet, alarm at 90 %", "Limit A volume of 500 GB would be read-only",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q: %s", want, page)
+		}
+	}
+	for text, want := range map[string]string{"Cooldown": "reasons.md#cooldown", "AlarmsInPlace": "reasons.md#alarmsinplace", "WAL": "causes/WAL.md"} {
+		if got := linkOf(root, text); got != documents+"docs/runbooks/"+want {
+			t.Errorf("%s links to %q", text, got)
 		}
 	}
 	if i := slices.IndexFunc(elements(root, "a"), func(n *html.Node) bool { return strings.Contains(attribute(n, "href"), "urn") }); i >= 0 {
@@ -130,6 +135,100 @@ func TestDatabasePageShowsTheWaitForAReplica(t *testing.T) {
 		}
 		if path != "/" && !strings.Contains(page, "A read replica grows first: reader (100 GB)") {
 			t.Errorf("%s does not name the replica: %s", path, page)
+		}
+	}
+}
+
+// linkOf returns the address of the link with that text, or an empty text.
+func linkOf(root *html.Node, label string) string {
+	for _, a := range elements(root, "a") {
+		if text(a) == label {
+			return attribute(a, "href")
+		}
+	}
+	return ""
+}
+
+func TestPagesNameClusterRegionAndProject(t *testing.T) {
+	t.Parallel()
+	scope := status.Scope{}
+	h := newPage(t, func(o *status.Options) { o.Scope = func() status.Scope { return scope } })
+	if got := text(elements(get(t, h, "/", http.StatusOK), "header")[0]); strings.Contains(got, "cluster") || strings.Contains(got, "project") {
+		t.Errorf("the header of an unknown scope is %q", got)
+	}
+	scope = status.Scope{Cluster: "0c2b-uid", Region: "eu-de", Project: "eu-de_shop"}
+	if got := text(elements(get(t, h, "/health", http.StatusOK), "header")[0]); !strings.Contains(got, "project eu-de_shop in eu-de, cluster 0c2b-uid") {
+		t.Errorf("the header is %q", got)
+	}
+}
+
+func TestAlarmsInForceHaveValueAndThreshold(t *testing.T) {
+	t.Parallel()
+	c := &cache{}
+	c.add("shop", "orders", inAlarm, usage("91.26", now().Add(-time.Minute)), func(a *v1alpha1.RdsAutopilot) {
+		a.Status.Alarms.Rules[1].State = v1alpha1.StateAlarm
+		a.Status.Alarms.Rules[2].State = v1alpha1.StateAlarm
+		a.Status.Decisions = []v1alpha1.DecisionRecord{{Time: metav1.NewTime(now()), Metric: v1alpha1.MetricCPU, Reason: "Cooldown", ValuePercent: "97"}}
+	})
+	const want = "storage 91.3 %, alarm at 90 % cpu 97.0 %, alarm at 90 % memory alarm at 90 %"
+	for _, url := range []string{"/", "/databases/shop/orders"} {
+		if page := text(get(t, handler(t, c), url, http.StatusOK)); !strings.Contains(page, want) {
+			t.Errorf("%s lacks %q: %s", url, want, page)
+		}
+	}
+}
+
+// Each state shows how long it has lasted, by the time that began it.
+func TestStateShowsHowLongItHasLasted(t *testing.T) {
+	t.Parallel()
+	at := func(d time.Duration) metav1.MicroTime { return metav1.NewMicroTime(now().Add(-d)) }
+	condition := func(kind string, status bool, reason string) func(*v1alpha1.RdsAutopilot) {
+		return func(a *v1alpha1.RdsAutopilot) {
+			autopilot.SetCondition(&a.Status, kind, status, reason, "text", 1, now().Add(-3*time.Hour))
+		}
+	}
+	pending := func(i v1alpha1.Intent) func(*v1alpha1.RdsAutopilot) {
+		return func(a *v1alpha1.RdsAutopilot) {
+			i.Kind, i.From, i.To, i.DecisionTime = v1alpha1.KindVolume, "100", "110", at(2*time.Hour)
+			a.Status.Pending = &i
+		}
+	}
+	for name, test := range map[string]struct {
+		change func(*v1alpha1.RdsAutopilot)
+		want   string
+	}{
+		"armed": {func(*v1alpha1.RdsAutopilot) {}, "Armed, nothing to do for 0s"},
+		"after change": {func(a *v1alpha1.RdsAutopilot) {
+			a.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now().Add(-9 * time.Hour))
+			a.Status.Changes = []v1alpha1.Change{{Kind: v1alpha1.KindVolume, CompletionTime: at(8 * time.Hour)}}
+		}, "Armed, nothing to do for 8h"},
+		"after alarm": {func(a *v1alpha1.RdsAutopilot) {
+			a.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now().Add(-9 * time.Hour))
+			a.Status.Alarms.Rules[1].StateTime = new(at(7 * time.Hour))
+		}, "Armed, nothing to do for 7h"},
+		"not armed":    {condition(v1alpha1.ConditionArmed, false, autopilot.SubscriptionPending), "Not armed SubscriptionPending: text for 3h"},
+		"contested":    {condition(v1alpha1.ConditionContested, true, "Contested"), "Contested Contested: text for 3h"},
+		"limited":      {condition(v1alpha1.ConditionLimited, true, "CapReached"), "Limited CapReached: text for 3h"},
+		"check failed": {condition(v1alpha1.ConditionReady, false, autopilot.LookFailed), "reason for 3h"},
+		"refused":      {pending(v1alpha1.Intent{Refusal: &v1alpha1.Refusal{Count: 1, Message: "no"}}), "Refused Refused: The Kubernetes API refuses the patch: no for 120m"},
+		"changing":     {pending(v1alpha1.Intent{AskedTime: new(at(time.Minute))}), "Changing for 120m"},
+		"stalled": {func(a *v1alpha1.RdsAutopilot) {
+			pending(v1alpha1.Intent{AskedTime: new(at(75 * time.Minute))})(a)
+			a.Status.Instance.ActiveSince = new(metav1.NewTime(now().Add(-5 * time.Hour)))
+		}, "Stalled Stalled: Storage 100 → 110 GB was requested but is not completed in time for 60m"},
+		"in alarm": {func(a *v1alpha1.RdsAutopilot) {
+			inAlarm(a)
+			a.Status.Alarms.Rules[0].StateTime = new(at(4 * time.Minute))
+		}, "In alarm Waiting for a decision for 4m"},
+		"waiting": {func(a *v1alpha1.RdsAutopilot) {
+			a.Status.Deferred = &v1alpha1.Deferred{FirstTime: metav1.NewTime(now().Add(-26 * time.Hour))}
+		}, "A larger flavor was requested at 2026-11-21 10:00:00 for 26h"},
+	} {
+		c := &cache{}
+		c.add("shop", "orders", test.change)
+		page := text(elements(get(t, handler(t, c), "/databases/shop/orders", http.StatusOK), "main")[0])
+		if !strings.Contains(page, test.want) {
+			t.Errorf("%s: the page lacks %q: %.200s", name, test.want, page)
 		}
 	}
 }

@@ -74,7 +74,7 @@ func (q query) matches(d *database) bool {
 		return true
 	}
 	text := strings.ToLower(q.Text)
-	for _, s := range []string{d.Namespace + "/" + d.Name, d.flavor(), d.Why, d.pending(), d.alarms()} {
+	for _, s := range []string{d.Namespace + "/" + d.Name, d.flavor(), d.sentence(), d.pending(), d.alarms()} {
 		if strings.Contains(strings.ToLower(s), text) {
 			return true
 		}
@@ -149,11 +149,13 @@ type row struct {
 	database
 	Path     string // from the overview
 	Row      stateRow
-	Sentence string
+	Begun    moment // the state
+	Reason   reason // of the state
+	Sentence string // without the reason
 	Bar      bar
 	Measured moment // the used space
 	Flavor   string
-	Alarms   string
+	Alarms   []alarm
 	Pending  string
 	Change   string
 	Changed  moment
@@ -231,8 +233,8 @@ func (v *view) overview(all []database, q query) overview {
 
 func (v *view) row(d *database) row {
 	r := row{
-		database: *d, Path: d.path(), Row: d.State.row(), Sentence: shorten(d.Why, sentenceInRow), Bar: d.Storage.bar(), Measured: v.moment(d.Storage.Measured),
-		Flavor: d.flavor(), Alarms: d.alarms(), Pending: d.pending(), Next: v.nextCheck(d),
+		database: *d, Path: d.path(), Row: d.State.row(), Begun: v.moment(d.Since), Reason: v.reason(d.Code), Sentence: shorten(d.Why, sentenceInRow), Bar: d.Storage.bar(), Measured: v.moment(d.Storage.Measured),
+		Flavor: d.flavor(), Alarms: d.alarmList(), Pending: d.pending(), Next: v.nextCheck(d),
 	}
 	if ch := d.lastChange(); ch != nil {
 		r.Change, r.Changed = shorten(step(ch.Kind, ch.From, ch.To), sentenceInRow), v.moment(ch.CompletionTime.Time)

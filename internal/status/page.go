@@ -62,8 +62,19 @@ type Options struct {
 	Mode           v1alpha1.Mode // upper bound for every database
 	Sweep, Recheck time.Duration // time to the next check of a database, normally and during a change
 	Version        string
-	Log            *zap.Logger
-	Now            func() time.Time
+	Scope          func() Scope // may be nil
+	// Documents is the address of this version's documents, with a slash at its end. If it is empty, no reason links to
+	// its section.
+	Documents string
+	Log       *zap.Logger
+	Now       func() time.Time
+}
+
+// Scope names what the service looks after. A field is empty if it is unknown.
+type Scope struct {
+	Cluster string // uid of the namespace kube-system
+	Region  string
+	Project string // its name or its id
 }
 
 type pages struct {
@@ -123,6 +134,7 @@ type page struct {
 	Now     moment
 	Version string
 	Synced  bool
+	Scope   Scope
 	Replica replica
 	Follows bool // whether the script refreshes the page; refreshing a plan would call the cloud each time
 	Content any
@@ -167,12 +179,16 @@ func (p *pages) serve(show func(*http.Request, *view) answer) http.HandlerFunc {
 func (p *pages) render(r *http.Request, show func(*http.Request, *view) answer) (status int, body []byte, err error) {
 	defer func() { <-p.slot }()
 	defer recovered(p.Log, &err)
-	v := &view{now: p.Now(), mode: p.Mode, sweep: p.Sweep, recheck: p.Recheck, samples: gather(p.Metrics), leader: p.Leader()}
+	v := &view{now: p.Now(), mode: p.Mode, sweep: p.Sweep, recheck: p.Recheck, samples: gather(p.Metrics), leader: p.Leader(), documents: p.Documents}
 	a := show(r, v)
 	var out bytes.Buffer
+	var scope Scope
+	if p.Scope != nil {
+		scope = p.Scope()
+	}
 	err = a.template.ExecuteTemplate(&out, "layout.html", page{
 		Root: a.root, Title: a.title, Now: v.moment(v.now), Version: p.Version, Synced: p.Cache.HasSynced(),
-		Replica: v.replica(), Follows: a.template != p.plan && a.template != p.failure, Content: a.content,
+		Scope: scope, Replica: v.replica(), Follows: a.template != p.plan && a.template != p.failure, Content: a.content,
 	})
 	if err != nil {
 		return 0, nil, fmt.Errorf("%s: %w", a.title, err)

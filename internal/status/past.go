@@ -42,6 +42,27 @@ func (p *pages) askPasts(ctx context.Context, namespace, name string) (pasts, er
 	return all, nil
 }
 
+// filling describes how fast the used space rises, by the hour before its last measurement. Decisions use the same rate.
+func filling(used []autopilot.Point, sizeGB int) string {
+	if len(used) == 0 {
+		return "Unknown: Cloud Eye has no measurement"
+	}
+	last := used[len(used)-1]
+	f := autopilot.FillingAt(used, last.Time)
+	switch {
+	case !f.Known:
+		return "Unknown: half of the last hour has no measurement"
+	case f.Fast <= 0:
+		return "Not rising for half of the last hour"
+	}
+	text := fmt.Sprintf("%s GB per hour in the last hour, %s GB per hour at its fastest", amount(f.Middle), amount(f.Fast))
+	if hours := (autopilot.ReadOnlyAt(sizeGB) - last.Value) / f.Fast; hours < 24 {
+		at := last.Time.Add(time.Duration(max(0, hours) * float64(time.Hour)))
+		text += fmt.Sprintf(". At the fastest rate the database is read-only at %s UTC", at.UTC().Format("15:04"))
+	}
+	return text
+}
+
 // outlook describes when the database becomes read-only.
 func (v *view) outlook(label string, f autopilot.Forecast) string {
 	in := func(t time.Time) string { return "in " + roughly(t.Sub(v.now)) }

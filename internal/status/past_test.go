@@ -190,3 +190,31 @@ func TestDatabasePageComesWithoutPlotsWhenTheCloudIsSlow(t *testing.T) {
 		}
 	})
 }
+
+// The rate is that of decisions: of the hour before the last measurement, which may be 10 minutes old.
+func TestDatabasePageShowsRateOfTheLastHour(t *testing.T) {
+	t.Parallel()
+	for want, rate := range map[string]float64{
+		"Filling 12 GB per hour in the last hour, 12 GB per hour at its fastest. At the fastest rate the database is read-only at 12:20 UTC": 12,
+		"Filling 0.2 GB per hour in the last hour, 0.2 GB per hour at its fastest Forecast":                                                  0.2,
+		"Filling Not rising for half of the last hour":                                                                                       0,
+	} {
+		c := &cache{}
+		c.add("shop", "orders")
+		h := measuring(t, c, now, func(_ context.Context, _ string, period time.Duration, since time.Time) (autopilot.Past, error) {
+			past := autopilot.Past{Percent: map[v1alpha1.Metric][]autopilot.Point{}}
+			end := now().Add(-10 * time.Minute)
+			for at := since; !at.After(end); at = at.Add(period) {
+				past.UsedGB = append(past.UsedGB, autopilot.Point{Time: at, Value: max(0, 89-rate*end.Sub(at).Hours())})
+				past.Percent[v1alpha1.MetricCPU] = append(past.Percent[v1alpha1.MetricCPU], autopilot.Point{Time: at, Value: 57.25})
+			}
+			return past, nil
+		})
+		page := text(get(t, h, "/databases/shop/orders", http.StatusOK))
+		for _, want := range []string{want, "CPU 57.2 %, alarm at 90 %, measured 10m ago"} {
+			if !strings.Contains(page, want) {
+				t.Errorf("the page lacks %q: %.900s", want, page)
+			}
+		}
+	}
+}

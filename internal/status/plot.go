@@ -28,6 +28,7 @@ const (
 // plots holds all plots of a database.
 type plots struct {
 	Error    string
+	Filling  string // the rate of the last hour
 	Outlooks []string
 	Spans    []spanPlots
 }
@@ -79,6 +80,9 @@ func (v *view) plots(d *database, measured pasts, failed error) *plots {
 		past := drawable(measured[i])
 		if len(past.UsedGB) == 0 { // Cloud Eye lacks it; a decision uses the same fallback
 			past.UsedGB = usedSpace(past)
+		}
+		if i == 0 {
+			all.Filling = filling(past.UsedGB, int(d.autopilot.Status.Instance.VolumeGB))
 		}
 		all.Outlooks = append(all.Outlooks, v.outlook(s.Label, autopilot.ForecastReadOnly(past.UsedGB, int(d.autopilot.Status.Instance.VolumeGB), v.now)))
 		drawn := spanPlots{Label: s.Label}
@@ -180,7 +184,7 @@ func (v *view) storagePlot(a *v1alpha1.RdsAutopilot, past autopilot.Past, from t
 }
 
 func (v *view) percentPlot(m autopilot.MetricRow, spec v1alpha1.Spec, points []autopilot.Point, from time.Time, marks []mark) plot {
-	p := plot{Title: strings.ToUpper(m.Label[:1]) + m.Label[1:] + " in percent", Marks: marks}
+	p := plot{Title: sentenceCase(m.Label) + " in percent", Marks: marks}
 	p.Empty = len(points) < 2
 	if p.Empty {
 		return p

@@ -3,8 +3,10 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,71 +64,120 @@ func stateTable() []stateRow {
 // row returns the state's row of the table.
 func (s state) row() stateRow { return stateTable()[s] }
 
-// judge returns the state of a database and its reason.
-func (v *view) judge(d *database) (state, string) {
+// judgement is the state of a database and its reason.
+type judgement struct {
+	State state
+	Code  string    // the reason's code, see docs/runbooks/reasons.md; empty if the state has none
+	Why   string    // one sentence; may be empty
+	Since time.Time // zero if unknown
+}
+
+// sentence returns code and text.
+func (j judgement) sentence() string {
+	if j.Code == "" {
+		return j.Why
+	}
+	return j.Code + ": " + j.Why
+}
+
+// judge returns the worst state that applies to a database.
+func (v *view) judge(d *database) judgement {
 	a := d.autopilot
 	if a == nil {
-		return noAutopilot, "There is no RdsAutopilot, because spec.autopilot of the Rds is not true"
+		return judgement{State: noAutopilot, Why: "There is no RdsAutopilot, because spec.autopilot of the Rds is not true"}
 	}
 	s := &a.Status
 	armedCondition := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionArmed)
-	holds := func(kind string) (string, bool) {
+	holds := func(kind string, of state) (judgement, bool) {
 		c := meta.FindStatusCondition(s.Conditions, kind)
 		if c == nil || c.Status != metav1.ConditionTrue {
-			return "", false
+			return judgement{}, false
 		}
-		return c.Reason + ": " + c.Message, true
+		return judgement{of, c.Reason, c.Message, c.LastTransitionTime.Time}, true
+	}
+	var armedSince time.Time
+	if armedCondition != nil {
+		armedSince = armedCondition.LastTransitionTime.Time
 	}
 	switch {
 	case d.Mode == v1alpha1.ModeOff:
-		return off, "The mode is Off"
+		return judgement{State: off, Why: "The mode is Off"}
 	case armedCondition == nil:
-		return notArmed, "Waiting for the first check of this database"
+		return judgement{State: notArmed, Why: "Waiting for the first check of this database"}
 	case autopilot.IsSwitchedOff(*s):
-		return off, armedCondition.Message
+		return judgement{State: off, Why: armedCondition.Message, Since: armedSince}
 	case s.Instance != nil && s.Instance.Status == autopilot.StatusStorageFull && armedCondition.Reason != string(autopilot.ReasonInstanceUnknown):
-		return storageFull, "The database is read-only"
+		return judgement{State: storageFull, Why: "The database is read-only"}
 	case armedCondition.Status != metav1.ConditionTrue:
-		return notArmed, armedCondition.Reason + ": " + armedCondition.Message
+		return judgement{notArmed, armedCondition.Reason, armedCondition.Message, armedSince}
 	}
-	if why, ok := holds(v1alpha1.ConditionContested); ok {
-		return contested, why
+	if j, ok := holds(v1alpha1.ConditionContested, contested); ok {
+		return j
 	}
 	for _, i := range s.Intents() {
 		if r := i.Refused(); r != nil && r.Reason != string(autopilot.ReasonChangePending) {
-			return refused, autopilot.DescribeRefusal(*r)
+			return judgement{refused, cmp.Or(r.Reason, string(autopilot.ReasonRefused)), autopilot.DescribeRefusal(*r), i.DecisionTime.Time}
 		}
 		if autopilot.Started(*i, a.Spec.Apply) != nil && autopilot.IsStalled(*i, s.Instance, v.now) {
-			return stalled, step(i.Kind, i.From, i.To) + " was requested but is not completed in time"
+			start := autopilot.Started(*i, a.Spec.Apply).Time
+			return stalledSince(start, s.Instance, step(i.Kind, i.From, i.To)+" was requested but is not completed in time")
 		}
 	}
 	for _, u := range s.Unfulfilled {
 		if autopilot.Overdue(u.SinceTime.Time, s.Instance, v.now) {
-			return stalled, step(u.Kind, "", u.To) + ", requested by another writer, is not completed in time"
+			return stalledSince(u.SinceTime.Time, s.Instance, step(u.Kind, "", u.To)+", requested by another writer, is not completed in time")
 		}
 	}
 	if autopilot.LastCheckFailed(*s) {
-		return checkFailed, "The last check could not read everything; the leader's log has the reason"
+		ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
+		return judgement{checkFailed, autopilot.LookFailed, "The last check could not read everything; the leader's log has the reason", ready.LastTransitionTime.Time}
 	}
-	if why, ok := holds(v1alpha1.ConditionLimited); ok {
-		return limited, why
+	if j, ok := holds(v1alpha1.ConditionLimited, limited); ok {
+		return j
 	}
 	for _, r := range s.Alarms.Rules {
 		if r.State != v1alpha1.StateAlarm {
 			continue
 		}
-		if i := slices.IndexFunc(s.Decisions, func(x v1alpha1.DecisionRecord) bool { return x.Metric == r.Metric }); i >= 0 {
-			return inAlarm, s.Decisions[i].Reason + ": " + s.Decisions[i].Message
+		j := judgement{State: inAlarm, Why: "Waiting for a decision"}
+		if r.StateTime != nil {
+			j.Since = r.StateTime.Time
 		}
-		return inAlarm, "Waiting for a decision"
+		if i := slices.IndexFunc(s.Decisions, func(x v1alpha1.DecisionRecord) bool { return x.Metric == r.Metric }); i >= 0 {
+			j.Code, j.Why = s.Decisions[i].Reason, s.Decisions[i].Message
+		}
+		return j
 	}
-	if len(s.Intents()) > 0 || len(s.Unfulfilled) > 0 {
-		return changing, ""
+	for _, i := range s.Intents() {
+		return judgement{State: changing, Since: i.DecisionTime.Time}
+	}
+	for _, u := range s.Unfulfilled {
+		return judgement{State: changing, Since: u.SinceTime.Time}
 	}
 	if s.Deferred != nil {
-		return waiting, fmt.Sprintf("A larger flavor was requested at %s", v.moment(s.Deferred.FirstTime.Time).Text)
+		return judgement{State: waiting, Since: s.Deferred.FirstTime.Time,
+			Why: fmt.Sprintf("A larger flavor was requested at %s", v.moment(s.Deferred.FirstTime.Time).Text)}
 	}
-	return armed, ""
+	return judgement{State: armed, Since: calmSince(s, armedSince)}
+}
+
+// stalledSince returns the judgement on a change that started at that time.
+func stalledSince(start time.Time, inst *v1alpha1.Instance, why string) judgement {
+	return judgement{stalled, string(autopilot.ReasonStalled), why, autopilot.StallsAt(start, inst)}
+}
+
+// calmSince returns since when there has been nothing to do: since arming, the last change or the end of the last alarm.
+func calmSince(s *v1alpha1.Status, armed time.Time) time.Time {
+	since := armed
+	for _, ch := range s.Changes {
+		since = later(since, ch.CompletionTime.Time)
+	}
+	for _, r := range s.Alarms.Rules {
+		if r.StateTime != nil {
+			since = later(since, r.StateTime.Time)
+		}
+	}
+	return since
 }
 
 // step returns a change as text.

@@ -5,12 +5,14 @@ package status
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -21,6 +23,19 @@ type view struct {
 	sweep, recheck time.Duration
 	leader         string
 	samples        map[string][]sample // of the registry, by metric name
+	documents      string              // see Options
+}
+
+// reason is the code of a reason, and the address of its section in the documents. The address is empty for a code that
+// has no section.
+type reason struct{ Code, Page string }
+
+func (v *view) reason(code string) reason {
+	r := reason{Code: code}
+	if v.documents != "" && autopilot.IsReason(code) {
+		r.Page = v.documents + "docs/runbooks/reasons.md#" + strings.ToLower(code)
+	}
+	return r
 }
 
 // moment is a time in the forms that a page shows.
@@ -28,6 +43,7 @@ type moment struct {
 	ISO  string // for machines; empty if the time is unknown
 	Text string
 	Ago  string
+	For  string // how long ago
 }
 
 func (v *view) moment(t time.Time) moment {
@@ -35,6 +51,7 @@ func (v *view) moment(t time.Time) moment {
 		return moment{}
 	}
 	m := moment{ISO: t.UTC().Format(time.RFC3339), Text: t.UTC().Format("2006-01-02 15:04:05"), Ago: "now"}
+	m.For = duration.HumanDuration(max(0, v.now.Sub(t)))
 	switch d := v.now.Sub(t); {
 	case d >= time.Second:
 		m.Ago = duration.HumanDuration(d) + " ago"

@@ -18,7 +18,8 @@ type entry struct {
 	Kind   string // Signal, Decision, Change, Pending or Subscription
 	Title  string
 	Text   string
-	Folded bool // nothing changed, so the page shows the text on demand
+	Reason reason // of a decision
+	Folded bool   // nothing changed, so the page shows the text on demand
 	Tone   string
 
 	at time.Time
@@ -50,7 +51,7 @@ func (v *view) timeline(s *v1alpha1.Status) []entry {
 		if r.Count > 1 {
 			title += fmt.Sprintf(", %d times until %s", r.Count, v.moment(r.LastTime.Time).Text)
 		}
-		e := entry{Kind: "Decision", Title: title, Text: r.Message, Folded: r.Action == string(autopilot.ActionNone)}
+		e := entry{Kind: "Decision", Title: title, Text: r.Message, Reason: v.reason(r.Reason), Folded: r.Action == string(autopilot.ActionNone)}
 		if autopilot.Reason(r.Reason).IsWarning() {
 			e.Tone = "bad"
 		}

@@ -128,7 +128,12 @@ func serve(t *testing.T, f status.Cache) (address, host string) {
 				{Pod: "rds-autopilot-7d9f5-x2k4q", Addresses: []string{"10.244.2.9"}, Ready: true},
 			}, nil
 		},
-		Sweep: 5 * time.Minute, Recheck: 30 * time.Second, Version: "v0.1.0", Log: zaptest.NewLogger(t), Now: noon,
+		Sweep: 5 * time.Minute, Recheck: 30 * time.Second, Version: "v0.1.0",
+		Documents: "https://github.com/mcsps/rds-autopilot/blob/v0.1.0/",
+		Scope: func() status.Scope {
+			return status.Scope{Cluster: "5d1c8f4a-7b2e-4c39-9f60-2a8e1d3b7c54", Region: "eu-de", Project: "eu-de_shop"}
+		},
+		Log: zaptest.NewLogger(t), Now: noon,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -15,7 +17,7 @@ import (
 // What is told of the database orders follows from its space and its load: plots, sizes, alarms, sentences and the bar agree.
 
 const (
-	ordersFrom, ordersTo = "rds.mysql.n1.large.4.ha", "rds.mysql.n1.xlarge.4.ha"
+	ordersFrom, ordersTo = "rds.pg.n1.large.4.ha", "rds.pg.n1.xlarge.4.ha"
 	ordersResized        = 9 * 24 * time.Hour // before noon
 	alarmAt              = 90                 // percent, of all that is about orders
 )
@@ -73,6 +75,14 @@ func (f *fleet) orders() {
 			}, a.Status.Decisions...)
 		}
 		a.Spec.Flavor.MaxChangesPerDay = 1
+		last := growths[len(growths)-1]
+		found := metav1.NewTime(last.at.Add(3 * time.Minute))
+		a.Status.Cause = &v1alpha1.Cause{Name: v1alpha1.CauseReplicationSlot, Time: found,
+			Message: "41 GB of it are WAL. A logical replication slot is inactive (lag 40 GB): growing does not fix this"}
+		day := 24 * time.Hour
+		full := noon().Add(time.Duration((autopilot.ReadOnlyAt(500) - 99) / 2.3 * float64(day))).Truncate(time.Hour)
+		a.Status.CapForecast = &v1alpha1.CapForecast{MaxGB: 500, Time: found, ReadOnlyTime: new(metav1.NewTime(full)),
+			Message: "A volume of 500 GB (spec.storage.maxGB) would be read-only at " + full.Format(time.RFC3339) + ", by the last 14 days"}
 	})
 }
 
@@ -83,8 +93,9 @@ func aNight() *fleet {
 	f.add("shop", "carts", "rds.pg.n1.large.4", 60, 500, 84, inAlarm(0, decided(v1alpha1.MetricStorage, 3*time.Minute, autopilot.ActionNone, autopilot.ReasonChangePending, "", "", "Storage 60 → 70 GB is in progress. Next check in 30 seconds")), func(a *v1alpha1.RdsAutopilot) {
 		a.Status.Pending = &v1alpha1.Intent{Kind: v1alpha1.KindVolume, From: "60", To: "70", DecisionTime: ago(3 * time.Minute), AskedTime: new(ago(3 * time.Minute)), ValuePercent: "84", EvidenceTime: ago(4 * time.Minute), Message: "Storage 60 → 70 GB: 84.0 % used, alarm at 83 %"}
 	})
-	f.add("billing", "invoices", "rds.pg.n1.2xlarge.4.ha", 480, 500, 88, inAlarm(1, decided(v1alpha1.MetricCPU, 4*time.Minute, autopilot.ActionNone, autopilot.ReasonCooldown, "", "", "The flavor changed at 2026-11-22T11:25:00Z, and the cooldown is 1 hour. Next check in 29 minutes")), func(a *v1alpha1.RdsAutopilot) {
+	f.add("billing", "invoices", "rds.pg.n1.2xlarge.4.ha", 480, 500, 88, inAlarm(1, decided(v1alpha1.MetricCPU, 4*time.Minute, autopilot.ActionNone, autopilot.ReasonCooldown, "", "", "The flavor changed at 2026-11-22T11:25:00Z, and the cooldown is 1 hour. Next check at 2026-11-22T12:25:00Z")), func(a *v1alpha1.RdsAutopilot) {
 		a.Status.Changes = []v1alpha1.Change{changed(v1alpha1.KindFlavor, 35*time.Minute, "rds.pg.n1.xlarge.4.ha", "rds.pg.n1.2xlarge.4.ha")}
+		a.Status.Decisions[0].ValuePercent = "97.2"
 	})
 	f.add("billing", "ledger", "rds.pg.n1.xlarge.4", 500, 500, 89.5, func(a *v1alpha1.RdsAutopilot) {
 		autopilot.SetCondition(&a.Status, v1alpha1.ConditionLimited, true, "CapReached", "Storage is at its limit: 500 GB (spec.storage.maxGB is 500). Raise maxGB or free space", 1, noon().Add(-time.Hour))

@@ -24,7 +24,7 @@ func TestThePagesInBothThemes(t *testing.T) {
 			height           int64
 		}{
 			{"overview", "/", "13 of 13 databases", 900},
-			{"database", "/databases/shop/orders", "read-only in", 1400},
+			{"database", "/databases/shop/orders", "A logical replication slot is inactive", 1400},
 			{"plan", "/databases/shop/orders/plan", "caches it for 30 seconds", 500},
 			{"health", "/health", "Last error of each service", 1000},
 			{"nothing", "/databases/shop/none", "watches no database", 300},

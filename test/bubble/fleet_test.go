@@ -211,7 +211,7 @@ func (f *fleet) start(o flags) *service {
 	parts, err := app.Wire(of, cluster, clusterID, cloudAPI, reg)
 	f.must(err)
 	f.must(parts.Watch(kube))
-	page, err := app.StatusPage(of, kube, cloudAPI, reg, func() string { return "" }, nil)
+	page, err := app.StatusPage(of, kube, clusterID, cloudAPI, reg, func() string { return "" }, nil)
 	f.must(err)
 	f.page.Store(&page)
 	f.receive.Store(parts.Receiver)

@@ -53,7 +53,8 @@ func TestKubectl(t *testing.T) {
 	s.must(t, "kubectl apply -f deploy/examples/rds.yaml")
 	s.says(t, "kubectl wait --for=condition=Armed rap/my-rds --timeout=90s", "condition met")
 	s.says(t, "kubectl wait --for=condition=Ready rap/my-rds --timeout=90s", "condition met")
-	s.says(t, "kubectl get rap", "NAME MODE ARMED VOLUME MAX FLAVOR LAST CHANGE LAST DECISION AGE", "my-rds Recommend True 40 200 rds.mysql.n1.medium.4 Recommend (storage)")
+	s.says(t, "kubectl get rap", "NAME MODE ARMED VOLUME MAX FLAVOR LAST CHANGE LAST DECISION AGE", "my-rds Recommend True 40 GB 200 GB rds.mysql.n1.medium.4 Recommend (storage)")
+	s.says(t, "kubectl get rap -o wide", "LAST DECISION AGE USED READY REASON", "True AlarmsInPlace")
 	s.says(t, "kubectl get rds", "NAME ENGINE VERSION VOLUME FLAVOR STATUS AGE", "my-rds MySQL 8.0 40 rds.mysql.n1.medium.4 ACTIVE")
 	s.says(t, "kubectl explain rap.spec.mode", `Default: Auto.`, `in quotes`)
 	s.says(t, "kubectl explain rap.spec.storage.maxGB", "40 to 4000", "Default: four times the volume")
@@ -62,7 +63,7 @@ func TestKubectl(t *testing.T) {
 	s.says(t, "kubectl describe rap my-rds", "Type: Ready", "Reason: AlarmsInPlace", "Armed", "Mode: Recommend")
 
 	s.must(t, `kubectl patch rap my-rds --type=merge -p '{"spec":{"mode":"Auto"}}'`)
-	s.says(t, "kubectl get rap", "my-rds Auto True 50 200 rds.mysql.n1.medium.4 40 → 50 GB", "(storage)")
+	s.says(t, "kubectl get rap", "my-rds Auto True 50 GB 200 GB rds.mysql.n1.medium.4 40 → 50 GB", "(storage)")
 
 	// What is off is as its user wants it.
 	s.must(t, `kubectl patch rap my-rds --type=merge -p '{"spec":{"mode":"Off"}}'`)

@@ -13,12 +13,15 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="MODE",type=string,JSONPath=`.status.effectiveMode`
 // +kubebuilder:printcolumn:name="ARMED",type=string,JSONPath=`.status.conditions[?(@.type=="Armed")].status`
-// +kubebuilder:printcolumn:name="VOLUME",type=integer,JSONPath=`.status.instance.volumeGB`
-// +kubebuilder:printcolumn:name="MAX",type=integer,JSONPath=`.status.maxGB`
+// +kubebuilder:printcolumn:name="VOLUME",type=string,JSONPath=`.status.summary.volume`
+// +kubebuilder:printcolumn:name="MAX",type=string,JSONPath=`.status.summary.max`
 // +kubebuilder:printcolumn:name="FLAVOR",type=string,JSONPath=`.status.instance.flavor`
 // +kubebuilder:printcolumn:name="LAST CHANGE",type=string,JSONPath=`.status.summary.lastChange`
 // +kubebuilder:printcolumn:name="LAST DECISION",type=string,JSONPath=`.status.summary.lastDecision`
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="USED",type=string,priority=1,JSONPath=`.status.summary.used`
+// +kubebuilder:printcolumn:name="READY",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="REASON",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 type RdsAutopilot struct {
 	// The rules check the time zone only when it is written: at creation, before the leader has observed the object,
 	// and when it changes. A wrong zone that an older schema accepted must not prevent a status write, because the

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Intent is a change that is decided and has not ended yet.
+type Intent struct {
+	// kind is Volume or Flavor.
+	Kind ChangeKind `json:"kind"`
+	// metrics are the metrics whose alarms led to the change.
+	// +listType=atomic
+	Metrics []Metric `json:"metrics"`
+	// from is the size in GB, or the flavor's code, before the change.
+	From string `json:"from"`
+	// to is the requested size in GB, or the code of the requested flavor.
+	To string `json:"to"`
+	// evidenceTime is when Cloud Eye measured the value.
+	EvidenceTime metav1.MicroTime `json:"evidenceTime"`
+	// valuePercent is the measured value in percent.
+	ValuePercent string `json:"valuePercent"`
+	// decisionTime is the time of the decision.
+	DecisionTime metav1.MicroTime `json:"decisionTime"`
+	// message gives the reason for the change in one sentence.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// askedTime is when the API server accepted the patch, or when a check first found the change in the spec of the
+	// Rds.
+	// +optional
+	AskedTime *metav1.MicroTime `json:"askedTime,omitempty"`
+	// jobID is the id of the cloud's job that makes the change, if the autopilot has requested it from the cloud
+	// itself.
+	// +optional
+	JobID string `json:"jobID,omitempty"`
+	// jobTime is when the cloud accepted the autopilot's request for the change, or when a check first found the change
+	// in the cloud. Without it, a change with apply: Cloud has not started.
+	// +optional
+	JobTime *metav1.MicroTime `json:"jobTime,omitempty"`
+	// refusal is set while the API server refuses the patch, or the cloud refuses the change.
+	// +optional
+	Refusal *Refusal `json:"refusal,omitempty"`
+	// load is the load in the hour before the decision, for a flavor.
+	// +optional
+	Load *Load `json:"load,omitempty"`
+	// generation is the metadata.generation of the policy at the decision.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+}
+
+// Load is the average load of an instance in an hour. A value that Cloud Eye does not have is missing.
+type Load struct {
+	// cpuPercent is the CPU usage in percent.
+	// +optional
+	CPUPercent string `json:"cpuPercent,omitempty"`
+	// memoryPercent is the memory usage in percent.
+	// +optional
+	MemoryPercent string `json:"memoryPercent,omitempty"`
+	// connectionsPercent is how many percent of the possible connections are in use.
+	// +optional
+	ConnectionsPercent string `json:"connectionsPercent,omitempty"`
+}
+
+// Refusal describes why the API server refuses a patch, or the cloud a change.
+type Refusal struct {
+	// count is the number of refusals in a row.
+	Count int32 `json:"count"`
+	// time is the time of the last refusal.
+	Time metav1.MicroTime `json:"time"`
+	// message is the text of the API server or of the cloud.
+	Message string `json:"message"`
+	// reason is the code of the cloud's refusal, as in decisions. It is empty if the API server refuses.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// nextTime is the earliest time of the next request.
+	// +optional
+	NextTime *metav1.MicroTime `json:"nextTime,omitempty"`
+}
+
+// Unfulfilled is a size or flavor that another writer requested in the Rds and that the cloud does not have yet.
+type Unfulfilled struct {
+	// kind is Volume or Flavor.
+	Kind ChangeKind `json:"kind"`
+	// to is the requested size in GB, or the code of the requested flavor.
+	To string `json:"to"`
+	// sinceTime is when a check first found the request.
+	SinceTime metav1.Time `json:"sinceTime"`
+}
+
+// Deferred is a flavor change that waits for the window.
+type Deferred struct {
+	// metrics are the metrics whose alarms led to the change.
+	// +listType=atomic
+	Metrics []Metric `json:"metrics"`
+	// valuePercent is the last measured value in percent.
+	ValuePercent string `json:"valuePercent"`
+	// firstTime is the time of the first deferral.
+	FirstTime metav1.Time `json:"firstTime"`
+	// lastTime is the time of the last deferral. The change expires 7 days later.
+	LastTime metav1.Time `json:"lastTime"`
+}
+
+// Held is a change that an alarm needs and that is not made.
+type Held struct {
+	// kind is Volume or Flavor.
+	Kind ChangeKind `json:"kind"`
+	// reason is the last reason that prevented it, as in decisions. AlarmInForce and ChangePending mean that nothing has.
+	Reason string `json:"reason"`
+	// sinceTime is when a check first found the need, or when the last change of that kind was completed.
+	SinceTime metav1.Time `json:"sinceTime"`
+}
+
+// Author is the origin of a change.
+//
+// +kubebuilder:validation:Enum=Autopilot;Other
+type Author string
+
+// The authors of changes.
+const (
+	ByAutopilot Author = "Autopilot"
+	ByOther     Author = "Other"
+)
+
+// Outcome is how a change ended.
+//
+// +kubebuilder:validation:Enum=Completed;Lost;RolledBack
+type Outcome string
+
+// The outcomes of changes.
+const (
+	OutcomeCompleted Outcome = "Completed" // the cloud has made the change
+	OutcomeLost      Outcome = "Lost"      // the Rds no longer requests it, and the cloud did not make it
+	// OutcomeRolledBack is a change by others: the cloud reverted the autopilot's flavor although the Rds still
+	// requested it.
+	OutcomeRolledBack Outcome = "RolledBack"
+)
+
+// Change is a change that has ended.
+type Change struct {
+	// kind is Volume or Flavor.
+	Kind ChangeKind `json:"kind"`
+	// by is the origin of the change: Autopilot or Other.
+	By Author `json:"by"`
+	// from is the size in GB, or the flavor's code, before the change.
+	From string `json:"from"`
+	// to is the size in GB, or the flavor's code, after the change.
+	To string `json:"to"`
+	// metrics are the metrics whose alarms led to the change.
+	// +listType=atomic
+	// +optional
+	Metrics []Metric `json:"metrics,omitempty"`
+	// valuePercent is the measured value in percent.
+	// +optional
+	ValuePercent string `json:"valuePercent,omitempty"`
+	// evidenceTime is when Cloud Eye measured the value.
+	// +optional
+	EvidenceTime *metav1.MicroTime `json:"evidenceTime,omitempty"`
+	// decisionTime is the time of the decision.
+	// +optional
+	DecisionTime *metav1.MicroTime `json:"decisionTime,omitempty"`
+	// startTime is when the change started: when the request for it succeeded, or when a check first found it in the
+	// cloud.
+	// +optional
+	StartTime *metav1.MicroTime `json:"startTime,omitempty"`
+	// completionTime is when the change ended.
+	CompletionTime metav1.MicroTime `json:"completionTime"`
+	// outcome is Completed, Lost or RolledBack.
+	Outcome Outcome `json:"outcome"`
+	// count is the number of equal changes within a day that this entry stands for: a size of the autopilot that
+	// another writer reverted, or a flavor that others changed. completionTime is the time of the last one.
+	// +optional
+	Count int32 `json:"count,omitempty"`
+	// before is the load in the hour before the decision, for a flavor.
+	// +optional
+	Before *Load `json:"before,omitempty"`
+	// after is the load in the first hour with the new flavor. It is missing until that hour is over.
+	// +optional
+	After *Load `json:"after,omitempty"`
+	// generation is the metadata.generation of the policy at the decision.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+}
+
+// FormerVolume is a former size of the volume.
+type FormerVolume struct {
+	// volumeGB is the size in GB.
+	VolumeGB int32 `json:"volumeGB"`
+	// until is when a check first found another size.
+	Until metav1.Time `json:"until"`
+}
+
+// Warned is a warning that was reported and still holds.
+type Warned struct {
+	// reason is the code of the event.
+	Reason string `json:"reason"`
+	// volumeGB is the size of the volume at the time of the warning, in GB.
+	VolumeGB int32 `json:"volumeGB"`
+	// time is the time of the warning.
+	Time metav1.Time `json:"time"`
+}
+
+// DecisionRecord is one decision, or several equal decisions in a row.
+type DecisionRecord struct {
+	// time is the time of the first of them.
+	Time metav1.Time `json:"time"`
+	// lastTime is the time of the last of them. It is updated at most every 5 minutes.
+	// +optional
+	LastTime metav1.Time `json:"lastTime,omitzero"`
+	// count is the number of updates of this record, beginning with 1.
+	Count int32 `json:"count"`
+	// metric is the metric of the alarm: storage, cpu or memory.
+	Metric Metric `json:"metric"`
+	// action is GrowVolume, ChangeFlavor or None.
+	Action string `json:"action"`
+	// reason is the code of the reason, which is the same in events, conditions, metrics and logs.
+	Reason string `json:"reason"`
+	// from is the size in GB, or the flavor's code, at the decision.
+	// +optional
+	From string `json:"from,omitempty"`
+	// to is the requested size in GB, or the code of the requested flavor.
+	// +optional
+	To string `json:"to,omitempty"`
+	// valuePercent is the measured value in percent.
+	// +optional
+	ValuePercent string `json:"valuePercent,omitempty"`
+	// messageID is the id of the message that started the check, if a message did.
+	// +optional
+	MessageID string `json:"messageID,omitempty"`
+	// message explains the decision in one sentence.
+	Message string `json:"message"`
+}
