@@ -92,7 +92,7 @@ func setProgressing(s *v1alpha1.Status, apply v1alpha1.Apply, generation int64, 
 	for _, p := range s.Intents() {
 		switch {
 		case Started(*p, apply) != nil:
-			SetCondition(s, v1alpha1.ConditionProgressing, true, string(ReasonChangePending), fmt.Sprintf("%s → %s is in progress", p.From, p.To), generation, now)
+			SetCondition(s, v1alpha1.ConditionProgressing, true, string(ReasonChangePending), describeIntent(*p)+" is in progress", generation, now)
 			return
 		case p.Refusal != nil:
 			reason := cmp.Or(p.Refusal.Reason, string(ReasonRefused))

@@ -30,7 +30,7 @@ const howToUninstall = `
 2. Wait until it has removed them. No finalizer is left then:
    kubectl get rap -A -o custom-columns='NAMESPACE:.metadata.namespace,NAME:.metadata.name,FINALIZERS:.metadata.finalizers'
 3. Uninstall it again.
-To keep the service after all:  helm rollback RELEASE REVISION, with the last revision of helm history RELEASE.
+To keep the service after all:  helm rollback RELEASE REVISION --namespace NAMESPACE, with the last revision of helm history.
 To leave topics and alarm rules in the cloud, uninstall with --no-hooks. Then remove the finalizer of each object, because
 otherwise neither it nor its namespace can be deleted:
    kubectl patch rap NAME -n NAMESPACE --type=json -p '[{"op":"remove","path":"/metadata/finalizers"}]'
