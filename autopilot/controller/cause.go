@@ -42,7 +42,11 @@ func ReadCause(ctx context.Context, reader SeriesReader, c autopilot.Case) (foun
 // readCause adds the cause of a full volume to the case and reports whether it was read. A failed read is logged only:
 // the next round reads it again as long as the change is pending.
 func (r *round) readCause(ctx context.Context, c *autopilot.Case) bool {
-	if q := r.leading(); c.Instance == nil || q != nil && q.decideQueue().Len() > causeQueue {
+	if c.Instance == nil {
+		return false
+	}
+	isRead := len(autopilot.CauseMetrics(c.Instance.Engine)) > 0 // otherwise the cause costs no request
+	if q := r.leading(); isRead && q != nil && q.decideQueue().Len() > causeQueue {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, causeLimit)

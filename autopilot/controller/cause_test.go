@@ -4,6 +4,7 @@ package controller
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,18 +27,21 @@ func fullOfWAL(now time.Time) autopilot.Series {
 }
 
 // The cause is in the record, the event and the status. It is read after the change was requested, so that Cloud Eye
-// cannot delay it, and only once.
+// cannot delay it, and only once. In a storm it is read later, unless it costs no request.
 func TestCauseOfAFullVolumeIsReported(t *testing.T) {
 	for name, tc := range map[string]struct {
-		engine string
-		answer bool
-		reads  int
-		words  string
-		cause  v1alpha1.CauseName
+		engine  string
+		answer  bool
+		waiting int // other databases
+		reads   int
+		words   string
+		cause   v1alpha1.CauseName
 	}{
-		"PostgreSQL": {"PostgreSQL", true, 1, "alarm at 90 %. 41 GB of it are WAL. A logical replication slot is inactive (lag 40 GB)", v1alpha1.CauseReplicationSlot},
-		"MySQL":      {"MySQL", true, 0, "alarm at 90 %", v1alpha1.CauseUnknown},
-		"no answer":  {"PostgreSQL", false, 2, "alarm at 90 %", ""},
+		"PostgreSQL":        {"PostgreSQL", true, causeQueue, 1, "alarm at 90 %. 41 GB of it are WAL. A logical replication slot is inactive (lag 40 GB)", v1alpha1.CauseReplicationSlot},
+		"MySQL":             {"MySQL", true, 0, 0, "alarm at 90 %", v1alpha1.CauseUnknown},
+		"no answer":         {"PostgreSQL", false, 0, 2, "alarm at 90 %", ""},
+		"storm, PostgreSQL": {"PostgreSQL", true, causeQueue + 1, 0, "alarm at 90 %", ""},
+		"storm, MySQL":      {"MySQL", true, causeQueue + 1, 0, "alarm at 90 %", v1alpha1.CauseUnknown},
 	} {
 		inBubble(t, name, func(t *testing.T) {
 			w := newWorld(t)
@@ -45,6 +49,11 @@ func TestCauseOfAFullVolumeIsReported(t *testing.T) {
 			w.inst.Engine = tc.engine
 			if tc.answer {
 				w.series = fullOfWAL(w.now)
+			}
+			c.queues = newQueues(c.decideMarks)
+			defer c.queues.shutDown()
+			for i := range tc.waiting {
+				c.queues.decide.Add(Key{Namespace: "others", Name: strconv.Itoa(i)})
 			}
 			for range 2 { // the second round finds the change in progress
 				if _, err := w.decide(t.Context(), c); err != nil {

@@ -19,6 +19,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
@@ -202,6 +203,22 @@ func TestPrometheusShowsPanelsAndFiresAlerts(t *testing.T) {
 	}
 	p.wait(t, "all is well:")
 
+	// MySQL has no metric of a cause, and the world is too young for a forecast.
+	now := time.Now().UTC()
+	err = db.PatchStatus(t.Context(), fmt.Sprintf(`{"status":{
+		"cause":{"name":"WAL","usedPercent":45,"message":"staged","time":%[1]q},
+		"capForecast":{"maxGB":200,"readOnlyTime":%[2]q,"message":"staged","time":%[1]q}}}`,
+		now.Format(time.RFC3339), now.AddDate(0, 2, 0).Format(time.RFC3339)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = world.Eventually(t.Context(), "cause and forecast are scraped", func(ctx context.Context) (bool, error) {
+		both, err := p.query(ctx, `kube_rdsautopilot_storage_cause{cause="WAL"} or kube_rdsautopilot_cap_read_only_timestamp_seconds`)
+		return len(both) == 2, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := db.SetWorkload(simcloud.Workload{UsedGB: 33}); err != nil {
 		t.Fatal(err)
 	}

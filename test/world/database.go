@@ -210,6 +210,11 @@ func (d *DB) PatchAutopilot(ctx context.Context, patch string) error {
 	return mergePatch(ctx, d.world.autopilots(d.Namespace), d.Name, patch)
 }
 
+// PatchStatus changes the status of the RdsAutopilot by a merge patch, as nobody but the service does outside a test.
+func (d *DB) PatchStatus(ctx context.Context, patch string) error {
+	return mergePatch(ctx, d.world.autopilots(d.Namespace), d.Name, patch, "status")
+}
+
 // CreateAutopilot makes the RdsAutopilot by hand, with a spec in JSON.
 func (d *DB) CreateAutopilot(ctx context.Context, spec string) error {
 	u := &unstructured.Unstructured{}
@@ -224,8 +229,9 @@ func (d *DB) CreateAutopilot(ctx context.Context, spec string) error {
 	return nil
 }
 
-func mergePatch(ctx context.Context, in dynamic.ResourceInterface, name, patch string) error {
-	_, err := in.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict})
+func mergePatch(ctx context.Context, in dynamic.ResourceInterface, name, patch string, subresource ...string) error {
+	options := metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}
+	_, err := in.Patch(ctx, name, types.MergePatchType, []byte(patch), options, subresource...)
 	if err != nil {
 		return fmt.Errorf("patch %s: %w", name, err)
 	}

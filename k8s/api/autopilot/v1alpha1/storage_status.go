@@ -35,9 +35,10 @@ type Cause struct {
 	// gb is the size of that part in GB, with one decimal, if it is known.
 	// +optional
 	GB string `json:"gb,omitempty"`
-	// usedPercent is the share of that part in the used space, in percent.
+	// usedPercent is the share of that part in the used space, in percent. It is 0 for a cause that is not a size, such
+	// as LongTransaction. It is always written, because kube-state-metrics shows no gauge without a value.
 	// +optional
-	UsedPercent int32 `json:"usedPercent,omitempty"`
+	UsedPercent int32 `json:"usedPercent"`
 	// growthPercent is the share of that part in the growth since the last change of size, or of the last day, in
 	// percent.
 	// +optional
