@@ -41,7 +41,8 @@ const (
 // The error is one line with all failures. It wraps otc.ErrQuota if a quota is exhausted. A ConfirmationLimitError
 // means that everything else is done. It wraps ErrSubscriptionRefused if SMN refuses the topic or
 // its subscription.
-func (a *Alarms) Ensure(ctx context.Context, desired Desired, observed v1alpha1.Alarms, snapshot *Snapshot, record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []string, error) {
+func (a *Alarms) Ensure(ctx context.Context, desired Desired, observed v1alpha1.Alarms, snapshot *Snapshot,
+	record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []string, error) {
 	endpoint, err := url.Parse(desired.Endpoint)
 	if err != nil || endpoint.Host == "" || (endpoint.Scheme != "http" && endpoint.Scheme != "https") {
 		return observed, nil, errors.New("the endpoint is not an http(s) URL")
@@ -85,7 +86,8 @@ type ensureRun struct {
 func (e *ensureRun) run(ctx context.Context) error {
 	var failed failures
 	for _, step := range []func(context.Context) error{
-		refusable(e.ensureTopic), e.ensureRules, refusable(e.ensureSubscription), func(context.Context) error { return e.save() },
+		refusable(e.ensureTopic), e.ensureRules, refusable(e.ensureSubscription),
+		func(context.Context) error { return e.save() },
 	} {
 		err := step(ctx)
 		if _, lost := errors.AsType[recordError](err); lost {

@@ -37,7 +37,8 @@ func (a *Alarms) confirmationAllowedAt(namespace string, take bool) (until time.
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.now()
-	a.confirmations = slices.DeleteFunc(a.confirmations, func(c confirmation) bool { return now.Sub(c.at) >= confirmationsWindow })
+	a.confirmations = slices.DeleteFunc(a.confirmations,
+		func(c confirmation) bool { return now.Sub(c.at) >= confirmationsWindow })
 	for i := range a.confirmations {
 		if hasShare(a.confirmations[i:], namespace) {
 			break

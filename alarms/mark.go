@@ -29,7 +29,8 @@ func ParseMark(mark string) (namespace, name, clusterID string, ok bool) {
 	rest, ok := strings.CutPrefix(mark, markPrefix)
 	object, clusterID, ok2 := strings.Cut(rest, markCluster)
 	namespace, name, ok3 := strings.Cut(object, "/")
-	if !ok || !ok2 || !ok3 || namespace == "" || name == "" || clusterID == "" || strings.ContainsAny(namespace+name+clusterID, " /") {
+	if !ok || !ok2 || !ok3 || namespace == "" || name == "" || clusterID == "" ||
+		strings.ContainsAny(namespace+name+clusterID, " /") {
 		return "", "", "", false
 	}
 	return namespace, name, clusterID, true

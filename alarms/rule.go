@@ -50,7 +50,8 @@ func (e *ensureRun) targetOf(desired v1alpha1.DesiredRule, there otc.Rule) otc.R
 		ID: there.ID, Name: RuleName(e.desired.Name, desired.Metric), Description: e.mark,
 		Namespace: otc.MetricNamespace, Metric: metric.CloudEye, Dimension: dimension, DimensionValue: value,
 		Period: desired.PeriodSeconds, Count: desired.Count, Repeat: desired.RepeatSeconds,
-		Filter: "average", Comparison: ">=", Threshold: float64(desired.ThresholdPercent), Unit: metric.Unit, Level: 2, Enabled: true,
+		Filter: "average", Comparison: ">=", Threshold: float64(desired.ThresholdPercent), Unit: metric.Unit, Level: 2,
+		Enabled:       true,
 		ActionEnabled: there.ActionEnabled, AlarmActions: there.AlarmActions, OKActions: there.OKActions,
 	}
 	if topic := e.observed.TopicURN; topic != "" {
@@ -68,7 +69,8 @@ func sameSeries(observed, desired otc.Rule) bool {
 // rulesOf returns the rules of one database and metric: the recorded one first, then the others by age. Pages may
 // shift while they are read. So it requests a recorded rule that is not in the list by its id, lest the rule be
 // created twice.
-func (a *Alarms) rulesOf(ctx context.Context, listed []otc.Rule, base string, metric v1alpha1.Metric, observed v1alpha1.Alarms) ([]otc.Rule, error) {
+func (a *Alarms) rulesOf(ctx context.Context, listed []otc.Rule, base string, metric v1alpha1.Metric,
+	observed v1alpha1.Alarms) ([]otc.Rule, error) {
 	name, recordedID := RuleName(base, metric), ruleOf(observed, metric).AlarmID
 	// A record alone is no proof. A rule of ours that was renamed still notifies our topic or has our mark.
 	isOurs := func(r otc.Rule) bool {

@@ -168,11 +168,13 @@ func (e *ensureRun) repairRule(ctx context.Context, desired v1alpha1.DesiredRule
 		case len(remaining) == 0 && kept.ID == ruleOf(e.before, desired.Metric).AlarmID:
 			e.noteRestored(kept, target, desired.Metric)
 		case len(remaining) > 0 && ineffectiveAt.IsZero():
-			e.noteRepaired("the %s rule was written again, and Cloud Eye still shows different values: %s", desired.Metric, strings.Join(remaining, ", "))
+			e.noteRepaired("the %s rule was written again, and Cloud Eye still shows different values: %s", desired.Metric,
+				strings.Join(remaining, ", "))
 		}
 	}
 	if !harmless(remaining) {
-		return fmt.Errorf("the %s rule was written, and Cloud Eye still shows different values: %s", desired.Metric, strings.Join(remaining, ", "))
+		return fmt.Errorf("the %s rule was written, and Cloud Eye still shows different values: %s", desired.Metric,
+			strings.Join(remaining, ", "))
 	}
 	return nil
 }
@@ -212,7 +214,8 @@ func (e *ensureRun) rulesInOrder() bool {
 		}
 		target := e.targetOf(desired, r)
 		remaining := differences(r, target)
-		if !sameSeries(r, target) || !harmless(remaining) || len(remaining) > 0 && e.ineffectiveSince(id, strings.Join(remaining, ", ")).IsZero() {
+		if !sameSeries(r, target) || !harmless(remaining) || len(remaining) > 0 &&
+			e.ineffectiveSince(id, strings.Join(remaining, ", ")).IsZero() {
 			return false
 		}
 		if len(remaining) == 0 {

@@ -27,7 +27,8 @@ type subscriptionsFound struct {
 func (e *ensureRun) findSubscriptions(listed []otc.Subscription) subscriptionsFound {
 	var f subscriptionsFound
 	for _, s := range listed {
-		here := s.Protocol == e.protocol && (otc.SameEndpoint(s.Endpoint, e.desired.Endpoint) || e.wasSubscribed(s.URN).endpoint == e.desired.Endpoint)
+		here := s.Protocol == e.protocol && (otc.SameEndpoint(s.Endpoint, e.desired.Endpoint) ||
+			e.wasSubscribed(s.URN).endpoint == e.desired.Endpoint)
 		f.moved = f.moved || !here && s.URN == e.observed.SubscriptionURN
 		switch {
 		case s.Status == otc.SubscriptionCanceled:
@@ -127,7 +128,8 @@ func (e *ensureRun) subscribe(ctx context.Context, listed []otc.Subscription, lo
 		}
 		return fmt.Errorf("the public URL cannot be subscribed to the topic: %w", err)
 	}
-	e.observed.SubscriptionURN, e.observed.Subscription, e.observed.SubscribedTime = urn, v1alpha1.SubscriptionPending, seconds(e.now())
+	e.observed.SubscriptionURN, e.observed.Subscription, e.observed.SubscribedTime = urn, v1alpha1.SubscriptionPending,
+		seconds(e.now())
 	e.noteSubscribed(urn, subscribed{e.desired.Endpoint, e.observed.SubscribedTime.Time})
 	if slices.ContainsFunc(listed, func(s otc.Subscription) bool { return s.URN == urn && s.Status == otc.SubscriptionConfirmed }) {
 		e.returnConfirmation(e.desired.Namespace) // SMN lists our URL in another form, and sends no confirmation

@@ -56,7 +56,8 @@ func (t *Target) compareClaim(other *Target) int {
 	case !t.Armed && other.Armed:
 		return 1
 	}
-	return cmp.Or(t.Created.Compare(other.Created), strings.Compare(t.Namespace, other.Namespace), strings.Compare(t.Name, other.Name))
+	return cmp.Or(t.Created.Compare(other.Created), strings.Compare(t.Namespace, other.Namespace),
+		strings.Compare(t.Name, other.Name))
 }
 
 // DescribeClaim returns the sentence for an object whose instance another one manages.

@@ -120,7 +120,8 @@ func CauseOf(inst Instance, s Series, now time.Time) v1alpha1.Cause {
 func causeOf(inst Instance, s Series) v1alpha1.Cause {
 	unknown := v1alpha1.Cause{Name: v1alpha1.CauseUnknown}
 	if len(CauseMetrics(inst.Engine)) == 0 {
-		unknown.Message = fmt.Sprintf("The cause is not known: Cloud Eye has no metric of what fills a %s volume", inst.Engine)
+		unknown.Message = fmt.Sprintf("The cause is not known: Cloud Eye has no metric of what fills a %s volume",
+			inst.Engine)
 		return unknown
 	}
 	used, ok := s.Newest(usedSpaceGB)
@@ -167,7 +168,8 @@ func causeOf(inst Instance, s Series) v1alpha1.Cause {
 		unknown.Message = "The cause is not known: Cloud Eye has none of the metrics that tell it"
 		return unknown
 	}
-	return v1alpha1.Cause{Name: v1alpha1.CauseData, Message: "Nothing that Cloud Eye measures beside the data is large or grows"}
+	return v1alpha1.Cause{Name: v1alpha1.CauseData,
+		Message: "Nothing that Cloud Eye measures beside the data is large or grows"}
 }
 
 // sizeOf returns the size of a part in GB. ok is false if it is not known, or larger than the used space.
@@ -204,7 +206,8 @@ func otherCause(s Series, usedGB, growthGB float64) (c v1alpha1.Cause, ok bool) 
 	age := time.Duration(min(oldest.Value, float64(2*oldestTransaction.Milliseconds()))) * time.Millisecond
 	if ok && age >= longTransaction && age <= oldestTransaction {
 		return v1alpha1.Cause{Name: v1alpha1.CauseLongTransaction, Message: fmt.Sprintf(
-			"A transaction has been open for %s, so the database cannot reuse the space of old rows: growing does not fix this", durationText(age))}, true
+			"A transaction has been open for %s, so the database cannot reuse the space of old rows: growing does not fix this",
+			durationText(age))}, true
 	}
 	written, now := 0.0, s[usedSpaceGB][len(s[usedSpaceGB])-1].Time
 	for _, p := range s[tempBytesPerMin] {
@@ -243,7 +246,8 @@ func (c Case) NeedsCause() bool {
 		}
 	}
 	return slices.ContainsFunc(c.Status.Held, func(h v1alpha1.Held) bool {
-		return h.Kind == v1alpha1.KindVolume && (last == nil || last.Time.Time.Before(h.SinceTime.Time) || c.Now.Sub(last.Time.Time) >= causeKept)
+		return h.Kind == v1alpha1.KindVolume && (last == nil || last.Time.Time.Before(h.SinceTime.Time) ||
+			c.Now.Sub(last.Time.Time) >= causeKept)
 	})
 }
 
@@ -279,7 +283,8 @@ func Explain(c *Case, v *Verdict) {
 // otherThanData returns the cause that was found, if it is neither data nor unknown.
 func (c Case) otherThanData() *v1alpha1.Cause {
 	found := c.Status.Cause
-	if found == nil || found.Name == v1alpha1.CauseData || found.Name == v1alpha1.CauseUnknown || c.Now.Sub(found.Time.Time) >= causeHolds {
+	if found == nil || found.Name == v1alpha1.CauseData || found.Name == v1alpha1.CauseUnknown ||
+		c.Now.Sub(found.Time.Time) >= causeHolds {
 		return nil
 	}
 	return found

@@ -44,7 +44,8 @@ func repeats(ch v1alpha1.Change) func(v1alpha1.Change) bool {
 	byOthers := ch.Kind == v1alpha1.KindFlavor && ch.By == v1alpha1.ByOther
 	return func(x v1alpha1.Change) bool {
 		return (reverted || byOthers) && x.Kind == ch.Kind && x.By == ch.By && x.Outcome == ch.Outcome && x.From == ch.From &&
-			(x.To == ch.To || reverted) && x.Generation == ch.Generation && ch.CompletionTime.Sub(x.CompletionTime.Time) < contestSpan
+			(x.To == ch.To || reverted) && x.Generation == ch.Generation &&
+			ch.CompletionTime.Sub(x.CompletionTime.Time) < contestSpan
 	}
 }
 

@@ -35,7 +35,8 @@ func Armed(spec v1alpha1.Spec, a v1alpha1.Alarms, now time.Time) (ok bool, reaso
 		}
 		r := a.Rules[i]
 		if r.State == v1alpha1.StateInsufficientData && r.StateTime != nil && now.Sub(r.StateTime.Time) >= dataMissing {
-			return false, string(ReasonNoData), fmt.Sprintf("The %s rule %s has had no data since %s", m, r.AlarmID, r.StateTime.UTC().Format(time.RFC3339))
+			return false, string(ReasonNoData), fmt.Sprintf("The %s rule %s has had no data since %s", m, r.AlarmID,
+				r.StateTime.UTC().Format(time.RFC3339))
 		}
 	}
 	switch a.Subscription {
@@ -67,7 +68,8 @@ func SetReady(s *v1alpha1.Status, checkFailed bool, generation int64, now time.T
 	switch {
 	case armed == nil:
 	case armed.Status == metav1.ConditionTrue && checkFailed:
-		SetCondition(s, v1alpha1.ConditionReady, false, LookFailed, "Armed, but the last check could not read everything. The log of the leader has the error", generation, now)
+		SetCondition(s, v1alpha1.ConditionReady, false, LookFailed,
+			"Armed, but the last check could not read everything. The log of the leader has the error", generation, now)
 	default:
 		ok := armed.Status == metav1.ConditionTrue || IsSwitchedOff(*s)
 		SetCondition(s, v1alpha1.ConditionReady, ok, armed.Reason, armed.Message, generation, now)
@@ -92,7 +94,8 @@ func setProgressing(s *v1alpha1.Status, apply v1alpha1.Apply, generation int64, 
 	for _, p := range s.Intents() {
 		switch {
 		case Started(*p, apply) != nil:
-			SetCondition(s, v1alpha1.ConditionProgressing, true, string(ReasonChangePending), describeIntent(*p)+" is in progress", generation, now)
+			SetCondition(s, v1alpha1.ConditionProgressing, true, string(ReasonChangePending),
+				describeIntent(*p)+" is in progress", generation, now)
 			return
 		case p.Refusal != nil:
 			reason := cmp.Or(p.Refusal.Reason, string(ReasonRefused))
@@ -106,7 +109,8 @@ func setProgressing(s *v1alpha1.Status, apply v1alpha1.Apply, generation int64, 
 // SetOff sets all conditions of a database whose autopilot is off to False, with this reason. Ready is True if the
 // reason is that the user switched it off.
 func SetOff(s *v1alpha1.Status, reason, message string, generation int64, now time.Time) {
-	for _, kind := range []string{v1alpha1.ConditionArmed, v1alpha1.ConditionProgressing, v1alpha1.ConditionLimited, v1alpha1.ConditionContested} {
+	for _, kind := range []string{v1alpha1.ConditionArmed, v1alpha1.ConditionProgressing, v1alpha1.ConditionLimited,
+		v1alpha1.ConditionContested} {
 		SetCondition(s, kind, false, reason, message, generation, now)
 	}
 	SetReady(s, false, generation, now)
@@ -123,7 +127,8 @@ func setLimited(s *v1alpha1.Status, v Verdict, generation int64, now time.Time) 
 		}
 	}
 	last := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionLimited)
-	if last != nil && last.Status == metav1.ConditionTrue && last.ObservedGeneration == generation && slices.ContainsFunc(v.Decisions, func(d Decision) bool { return d.Reason.row().KeepsLimited }) {
+	if last != nil && last.Status == metav1.ConditionTrue && last.ObservedGeneration == generation &&
+		slices.ContainsFunc(v.Decisions, func(d Decision) bool { return d.Reason.row().KeepsLimited }) {
 		return
 	}
 	SetCondition(s, v1alpha1.ConditionLimited, false, "WithinCaps", "Within limits", generation, now)
@@ -138,14 +143,16 @@ func setContested(s *v1alpha1.Status, c Case, v Verdict) {
 	}
 	c.Status = *s
 	last := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionContested)
-	if last != nil && last.Status == metav1.ConditionTrue && last.ObservedGeneration == c.Generation && c.contestLasts(Reason(last.Reason)) {
+	if last != nil && last.Status == metav1.ConditionTrue && last.ObservedGeneration == c.Generation &&
+		c.contestLasts(Reason(last.Reason)) {
 		return
 	}
 	if ours, ok := c.restoredFlavor(); ok {
 		SetCondition(s, v1alpha1.ConditionContested, true, string(ReasonContested), c.contestText(ours), c.Generation, c.Now)
 		return
 	}
-	SetCondition(s, v1alpha1.ConditionContested, false, "Uncontested", "No other writer reverts the autopilot's changes", c.Generation, c.Now)
+	SetCondition(s, v1alpha1.ConditionContested, false, "Uncontested", "No other writer reverts the autopilot's changes",
+		c.Generation, c.Now)
 }
 
 // contestLasts reports whether a contest with this reason still holds.

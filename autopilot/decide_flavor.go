@@ -30,25 +30,31 @@ func (c Case) decideFlavor(alarms []Alarm, storageActs bool) Decision {
 	}
 	if p := c.unstarted(v1alpha1.KindFlavor); c.Wanted.Flavor != inst.Flavor && (p == nil || p.To != c.Wanted.Flavor) {
 		if since, stalled := c.stalledRequest(v1alpha1.KindFlavor); stalled {
-			return d.decline(ReasonStalled, c.Recheck, "The Rds has requested %s since %s and the cloud still has %s, although the instance is %s. Check the operator, or correct spec.flavorref", c.Wanted.Flavor, at(since), inst.Flavor, StatusActive)
+			return d.decline(ReasonStalled, c.Recheck,
+				"The Rds has requested %s since %s and the cloud still has %s, although the instance is %s. Check the operator, or correct spec.flavorref", c.Wanted.Flavor, at(since), inst.Flavor, StatusActive)
 		}
-		return d.decline(ReasonChangePending, c.Recheck, "The Rds requests %s and the cloud still has %s. That change comes first", c.Wanted.Flavor, inst.Flavor)
+		return d.decline(ReasonChangePending, c.Recheck,
+			"The Rds requests %s and the cloud still has %s. That change comes first", c.Wanted.Flavor, inst.Flavor)
 	}
 	if inst.Status != StatusActive {
-		return d.decline(ReasonInstanceBusy, c.Recheck, "The instance is in %s: the flavor changes once it is %s", inst.Status, StatusActive)
+		return d.decline(ReasonInstanceBusy, c.Recheck, "The instance is in %s: the flavor changes once it is %s",
+			inst.Status, StatusActive)
 	}
 	if remaining := c.settleRemaining(); remaining > 0 {
-		return d.decline(ReasonInstanceBusy, remaining, "The flavor stays %s until the instance has been %s for %s", inst.Flavor, StatusActive, durationText(c.settleNeeded()))
+		return d.decline(ReasonInstanceBusy, remaining, "The flavor stays %s until the instance has been %s for %s",
+			inst.Flavor, StatusActive, durationText(c.settleNeeded()))
 	}
 	if c.Catalogue == nil {
 		return d.decline(ReasonNoData, dataRequeue, "The cloud's flavors could not be read")
 	}
 	required := c.requirements(alarms)
 	if required.Current.VCPUs <= 0 || required.Current.MemoryGB <= 0 {
-		return d.decline(ReasonNoData, soldOutRequeue, "The vCPUs and memory of %s are not known, so no larger flavor can be chosen", inst.Flavor)
+		return d.decline(ReasonNoData, soldOutRequeue,
+			"The vCPUs and memory of %s are not known, so no larger flavor can be chosen", inst.Flavor)
 	}
 	if required.MaxVCPUs <= 0 || required.MaxMemoryGB <= 0 {
-		return d.decline(ReasonNoData, soldOutRequeue, "The size of the instance at first arming is not known, so the flavor has no cap. Set spec.flavor.maxVCPUs and spec.flavor.maxMemoryGB")
+		return d.decline(ReasonNoData, soldOutRequeue,
+			"The size of the instance at first arming is not known, so the flavor has no cap. Set spec.flavor.maxVCPUs and spec.flavor.maxMemoryGB")
 	}
 	ladder := flavors.Ladder(c.Catalogue, required)
 	next, ok := flavors.Next(ladder)
@@ -57,7 +63,9 @@ func (c Case) decideFlavor(alarms []Alarm, storageActs bool) Decision {
 	}
 	for _, r := range inst.Replicas {
 		if inst.Engine == "PostgreSQL" && (next.VCPUs > r.VCPUs || next.MemoryGB > r.MemoryGB) {
-			return d.decline(ReasonReplicaTooSmall, soldOutRequeue, "%s (%d vCPUs, %d GB) is larger than the read replica %s (%d vCPUs, %d GB): enlarge the replica first", next.Code, next.VCPUs, next.MemoryGB, r.Name, r.VCPUs, r.MemoryGB)
+			return d.decline(ReasonReplicaTooSmall, soldOutRequeue,
+				"%s (%d vCPUs, %d GB) is larger than the read replica %s (%d vCPUs, %d GB): enlarge the replica first", next.Code,
+				next.VCPUs, next.MemoryGB, r.Name, r.VCPUs, r.MemoryGB)
 		}
 	}
 	if held := c.checkHistory(d, alarms); held.Reason != "" {
@@ -110,7 +118,8 @@ func (c Case) declineLadder(d Decision, ladder []flavors.Candidate) Decision {
 	for _, f := range ladder {
 		switch f.Refused {
 		case flavors.RefusedSoldOut:
-			return d.decline(ReasonSoldOut, soldOutRequeue, "No larger flavor: %s is %s in %s", f.Code, zoneStateText(f.State), f.Zone)
+			return d.decline(ReasonSoldOut, soldOutRequeue, "No larger flavor: %s is %s in %s", f.Code, zoneStateText(f.State),
+				f.Zone)
 		case flavors.RefusedCap:
 			if capped == "" {
 				capped = f.Code
@@ -120,9 +129,11 @@ func (c Case) declineLadder(d Decision, ladder []flavors.Candidate) Decision {
 	if capped != "" {
 		vcpus, memory := caps(c.Spec, c.Status.Baseline)
 		d.Capped = true
-		return d.decline(ReasonCapReached, 0, "No larger flavor: %s is above the caps of %d vCPUs and %d GB", capped, vcpus, memory)
+		return d.decline(ReasonCapReached, 0, "No larger flavor: %s is above the caps of %d vCPUs and %d GB", capped, vcpus,
+			memory)
 	}
-	return d.decline(ReasonNoLargerFlavor, soldOutRequeue, "No larger flavor: the cloud has none above %s for this instance", d.From)
+	return d.decline(ReasonNoLargerFlavor, soldOutRequeue,
+		"No larger flavor: the cloud has none above %s for this instance", d.From)
 }
 
 func zoneStateText(state string) string {
@@ -143,7 +154,8 @@ func (c Case) LargerFlavors(m v1alpha1.Metric) []flavors.Candidate {
 		return nil
 	}
 	required := c.requirements([]Alarm{{Metric: m}})
-	if required.Current.VCPUs <= 0 || required.Current.MemoryGB <= 0 || required.MaxVCPUs <= 0 || required.MaxMemoryGB <= 0 {
+	if required.Current.VCPUs <= 0 || required.Current.MemoryGB <= 0 || required.MaxVCPUs <= 0 ||
+		required.MaxMemoryGB <= 0 {
 		return nil
 	}
 	return flavors.Ladder(c.Catalogue, required)

@@ -39,12 +39,14 @@ func (c Case) checkHistory(d Decision, alarms []Alarm) Decision {
 	if len(ours) > 0 {
 		ended := endTime(ours[0])
 		if remaining := c.cooldown() - c.Now.Sub(ended); remaining > 0 {
-			return d.decline(ReasonCooldown, remaining, "The flavor changed at %s, and the cooldown is %s", at(ended), durationText(c.cooldown()))
+			return d.decline(ReasonCooldown, remaining, "The flavor changed at %s, and the cooldown is %s", at(ended),
+				durationText(c.cooldown()))
 		}
 	}
 	if most := int(c.Spec.Flavor.MaxChangesPerDay); most > 0 && len(ours) >= most {
 		if remaining := budgetSpan - c.Now.Sub(startTime(ours[most-1])); remaining > 0 {
-			return d.decline(ReasonBudgetSpent, remaining, "The flavor changed %s in 24 hours, as often as spec.flavor.maxChangesPerDay allows", timesText(most))
+			return d.decline(ReasonBudgetSpent, remaining,
+				"The flavor changed %s in 24 hours, as often as spec.flavor.maxChangesPerDay allows", timesText(most))
 		}
 	}
 	for _, a := range alarms {
@@ -59,7 +61,8 @@ func (c Case) checkHistory(d Decision, alarms []Alarm) Decision {
 		return held
 	}
 	if c.FleetBusy {
-		return d.decline(ReasonFleetBrake, fleetRequeue, "The flavor waits, because as many flavors as --max-flavor-changes allows are changing in the cluster")
+		return d.decline(ReasonFleetBrake, fleetRequeue,
+			"The flavor waits, because as many flavors as --max-flavor-changes allows are changing in the cluster")
 	}
 	if opens := c.untilWindowOpens(); opens > 0 {
 		return d.decline(ReasonOutsideWindow, opens, "The window is closed. The flavor change is kept until it opens")
@@ -128,7 +131,8 @@ func (c Case) checkEffect(a Alarm, ours []v1alpha1.Change) (d Decision, held boo
 		if ineffective++; ineffective == 2 {
 			d = c.newDecision(a)
 			d.From = c.Instance.Flavor
-			return d.decline(ReasonNoEffect, remaining, "The last two larger flavors did not reduce %s, which is at %.1f %% again. The autopilot tries no third one unless the spec changes", metricRow(a.Metric).Label, a.Evidence.Percent), true
+			return d.decline(ReasonNoEffect, remaining,
+				"The last two larger flavors did not reduce %s, which is at %.1f %% again. The autopilot tries no third one unless the spec changes", metricRow(a.Metric).Label, a.Evidence.Percent), true
 		}
 		valueNow = before
 	}
@@ -145,7 +149,8 @@ func (c Case) checkContest(d Decision) Decision {
 }
 
 func (c Case) contestText(ours v1alpha1.Change) string {
-	return fmt.Sprintf("%s replaced flavor %s by %s. The flavor stays for 7 days unless the spec changes", c.otherWriter(), ours.To, c.Wanted.Flavor)
+	return fmt.Sprintf("%s replaced flavor %s by %s. The flavor stays for 7 days unless the spec changes", c.otherWriter(),
+		ours.To, c.Wanted.Flavor)
 }
 
 // restoredFlavor returns our last change if another writer has restored the flavor from before it. The operator then
@@ -165,7 +170,8 @@ func (c Case) NeedsWriter(kind v1alpha1.ChangeKind) bool {
 		return c.IsReverted(kind)
 	}
 	_, restored := c.restoredFlavor()
-	return restored && kind == v1alpha1.KindFlavor && !meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionContested)
+	return restored && kind == v1alpha1.KindFlavor && !meta.IsStatusConditionTrue(c.Status.Conditions,
+		v1alpha1.ConditionContested)
 }
 
 // contest returns our change that another writer replaced by a smaller flavor within a day, and when a check first
@@ -189,7 +195,8 @@ func (c Case) contest() (at time.Time, last v1alpha1.Change, ok bool) {
 		seen(last.CompletionTime.Time)
 	}
 	for _, ch := range c.Status.Changes {
-		if ch.Kind == v1alpha1.KindFlavor && ch.By == v1alpha1.ByOther && ch.CompletionTime.After(startTime(last)) && c.isSmaller(ch.To, last) {
+		if ch.Kind == v1alpha1.KindFlavor && ch.By == v1alpha1.ByOther && ch.CompletionTime.After(startTime(last)) &&
+			c.isSmaller(ch.To, last) {
 			seen(ch.CompletionTime.Time)
 		}
 	}
@@ -229,7 +236,8 @@ func (c Case) checkRolledBack(d Decision) (Decision, bool) {
 			continue
 		}
 		if remaining := contestSpan - c.Now.Sub(ch.CompletionTime.Time); remaining > 0 {
-			return d.decline(ReasonRolledBack, remaining, "The cloud reverted the flavor from %s to %s at %s, although the Rds requested the former. The flavor stays for 24 hours", ch.From, ch.To, at(ch.CompletionTime.Time)), true
+			return d.decline(ReasonRolledBack, remaining,
+				"The cloud reverted the flavor from %s to %s at %s, although the Rds requested the former. The flavor stays for 24 hours", ch.From, ch.To, at(ch.CompletionTime.Time)), true
 		}
 	}
 	return d, false

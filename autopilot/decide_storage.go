@@ -33,15 +33,19 @@ func (c Case) decideStorage(a Alarm) Decision {
 		}
 	}
 	if inst.Status != StatusActive && inst.Status != StatusStorageFull {
-		return d.decline(ReasonInstanceBusy, c.Recheck, "The instance is in %s: storage grows once it is %s", inst.Status, StatusActive)
+		return d.decline(ReasonInstanceBusy, c.Recheck, "The instance is in %s: storage grows once it is %s", inst.Status,
+			StatusActive)
 	}
 	if inst.VolumeGB >= c.maxGB() {
 		d.Capped = true
-		return d.decline(ReasonCapReached, 0, "Storage stays at %d GB: %s %% used, but %s", inst.VolumeGB, d.value(), c.maxGBText())
+		return d.decline(ReasonCapReached, 0, "Storage stays at %d GB: %s %% used, but %s", inst.VolumeGB, d.value(),
+			c.maxGBText())
 	}
 	if isCause && inst.VolumeGB >= most {
 		d.Capped = true
-		return d.decline(ReasonCauseNotData, dataRequeue, "Storage stays at %d GB: %s %% used, and spec.storage.causeMaxGB is %d. %s", inst.VolumeGB, d.value(), most, c.Status.Cause.Message)
+		return d.decline(ReasonCauseNotData, dataRequeue,
+			"Storage stays at %d GB: %s %% used, and spec.storage.causeMaxGB is %d. %s", inst.VolumeGB, d.value(), most,
+			c.Status.Cause.Message)
 	}
 	if held, ok := c.checkContestedSize(d); ok {
 		return held
@@ -92,11 +96,14 @@ func (c Case) checkUnfulfilledSize(d Decision, a Alarm, to int) (Decision, bool)
 	since, stalled := c.stalledRequest(v1alpha1.KindVolume)
 	switch {
 	case !stalled:
-		return d.decline(ReasonChangePending, c.Recheck, "The Rds requests %d GB and the cloud still has %d GB. That change comes first", c.Wanted.VolumeGB, c.Instance.VolumeGB), true
+		return d.decline(ReasonChangePending, c.Recheck,
+			"The Rds requests %d GB and the cloud still has %d GB. That change comes first", c.Wanted.VolumeGB,
+			c.Instance.VolumeGB), true
 	case to > c.Wanted.VolumeGB && nearlyReadOnly(c.Instance.VolumeGB, a.Evidence.UsedGB):
 		return d, false
 	}
-	return d.decline(ReasonStalled, c.Recheck, "The Rds has requested %d GB since %s and the cloud still has %d GB, although the instance is %s. Check the operator, or correct spec.volumesize", c.Wanted.VolumeGB, at(since), c.Instance.VolumeGB, c.Instance.Status), true
+	return d.decline(ReasonStalled, c.Recheck,
+		"The Rds has requested %d GB since %s and the cloud still has %d GB, although the instance is %s. Check the operator, or correct spec.volumesize", c.Wanted.VolumeGB, at(since), c.Instance.VolumeGB, c.Instance.Status), true
 }
 
 // revertedSizeWait returns how long to wait before a reverted size is requested again: after the first, the second and
@@ -119,7 +126,8 @@ func (c Case) checkContestedSize(d Decision) (Decision, bool) {
 	if remaining <= 0 {
 		return d, false
 	}
-	return d.decline(ReasonContested, remaining, "%s reset the size from %s to %d GB (%s). Retrying at longer intervals", c.otherWriter(), lost.To, c.Wanted.VolumeGB, timesText(int(max(lost.Count, 1)))), true
+	return d.decline(ReasonContested, remaining, "%s reset the size from %s to %d GB (%s). Retrying at longer intervals",
+		c.otherWriter(), lost.To, c.Wanted.VolumeGB, timesText(int(max(lost.Count, 1)))), true
 }
 
 // revertedSize returns our last growth if the Rds stopped requesting it before the cloud made it, and neither the size
@@ -195,15 +203,19 @@ func (c Case) checkPending(d Decision, kind v1alpha1.ChangeKind) (Decision, bool
 		}
 		switch {
 		case c.Instance.Status == StatusStorageFull && p.Kind == v1alpha1.KindVolume:
-			return d.decline(ReasonStorageFull, c.Recheck, "The instance is in %s. %s was requested, and the cloud may refuse it", StatusStorageFull, describeIntent(*p)), true
+			return d.decline(ReasonStorageFull, c.Recheck,
+				"The instance is in %s. %s was requested, and the cloud may refuse it", StatusStorageFull, describeIntent(*p)), true
 		case p.JobID != "" && p.JobTime != nil && c.Now.Sub(p.JobTime.Time) >= jobPatience:
-			return d.decline(ReasonStalled, c.Recheck, "%s has been in progress since %s, and the cloud's job %s has not ended. Contact the cloud's support", describeIntent(*p), at(p.JobTime.Time), p.JobID), true
+			return d.decline(ReasonStalled, c.Recheck,
+				"%s has been in progress since %s, and the cloud's job %s has not ended. Contact the cloud's support",
+				describeIntent(*p), at(p.JobTime.Time), p.JobID), true
 		case IsStalled(*p, c.Instance.observed(c.Status.Instance, c.Now), c.Now):
 			advice := "Check the operator"
 			if p.JobTime != nil {
 				advice = "The cloud has not reported the end of its job"
 			}
-			return d.decline(ReasonStalled, c.Recheck, "%s was requested at %s and is not done, although the instance is %s. %s", describeIntent(*p), at(c.Now.Add(-age)), StatusActive, advice), true
+			return d.decline(ReasonStalled, c.Recheck, "%s was requested at %s and is not done, although the instance is %s. %s",
+				describeIntent(*p), at(c.Now.Add(-age)), StatusActive, advice), true
 		}
 		return d.decline(ReasonChangePending, c.Recheck, "%s is in progress", describeIntent(*p)), true
 	}

@@ -49,13 +49,15 @@ func (c Case) pendingDeferral() *v1alpha1.Deferred {
 // alarms are in force now.
 func (c Case) dueDeferred(inForce []Alarm) []Alarm {
 	w := c.pendingDeferral()
-	if w == nil || c.Instance == nil || c.ClaimedBy != "" || !c.Enabled || c.Mode == v1alpha1.ModeOff || Validate(c.Spec, v1alpha1.KindFlavor) != nil || c.untilWindowOpens() > 0 {
+	if w == nil || c.Instance == nil || c.ClaimedBy != "" || !c.Enabled || c.Mode == v1alpha1.ModeOff ||
+		Validate(c.Spec, v1alpha1.KindFlavor) != nil || c.untilWindowOpens() > 0 {
 		return nil
 	}
 	var due []Alarm
 	for i, m := range w.Metrics {
 		metric, err := LookupMetric(m)
-		if err != nil || !metric.Enabled(c.Spec) || slices.ContainsFunc(inForce, func(a Alarm) bool { return a.Metric == m }) {
+		if err != nil || !metric.Enabled(c.Spec) ||
+			slices.ContainsFunc(inForce, func(a Alarm) bool { return a.Metric == m }) {
 			continue
 		}
 		due = append(due, Alarm{

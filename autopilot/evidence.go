@@ -128,7 +128,8 @@ func (c Case) UsedSpace(e Evidence) *v1alpha1.UsedSpace {
 // patience returns how long a value must last until Cloud Eye's rule of that metric raises its alarm.
 func (c Case) patience(m v1alpha1.Metric) time.Duration {
 	rule := metricRow(m).Rule(c.Spec, c.Instance.VolumeGB)
-	return time.Duration(rule.Count) * max(time.Minute, time.Duration(rule.PeriodSeconds)*time.Second) // a period of 1 means raw data, which comes every minute
+	return time.Duration(rule.Count) * max(time.Minute,
+		time.Duration(rule.PeriodSeconds)*time.Second) // a period of 1 means raw data, which comes every minute
 }
 
 // settling reports whether the state ok of Cloud Eye may be older than the signal.
@@ -150,7 +151,8 @@ func (a Alarm) since() time.Time {
 	if a.State != v1alpha1.StateAlarm && !a.AlarmOverdueSince.IsZero() {
 		return a.AlarmOverdueSince
 	}
-	if a.current() && (a.State != v1alpha1.StateAlarm || a.StateTime.IsZero() || a.Signal.AlarmTime.Time.Before(a.StateTime)) {
+	if a.current() && (a.State != v1alpha1.StateAlarm || a.StateTime.IsZero() ||
+		a.Signal.AlarmTime.Time.Before(a.StateTime)) {
 		return a.Signal.AlarmTime.Time
 	}
 	return a.StateTime

@@ -71,7 +71,8 @@ func (c Case) findingOn(m v1alpha1.Metric) finding {
 	load := func(metric string) (r reading, ok bool) { return readingOf(c.Load[metric], metric, c.Now) }
 	lockWaits := func(metric string) finding {
 		if waits, ok := load(metric); ok && c.Instance.VCPUs > 0 && waits.mean > float64(c.Instance.VCPUs) {
-			return finding{ReasonLockBound, fmt.Sprintf("%.0f sessions wait for locks, and the instance has %d vCPUs", waits.mean, c.Instance.VCPUs)}
+			return finding{ReasonLockBound, fmt.Sprintf("%.0f sessions wait for locks, and the instance has %d vCPUs",
+				waits.mean, c.Instance.VCPUs)}
 		}
 		return finding{}
 	}
@@ -83,7 +84,8 @@ func (c Case) findingOn(m v1alpha1.Metric) finding {
 		user, ok3 := load(cpuUser)
 		system, ok4 := load(cpuSystem)
 		if ok1 && ok2 && ok3 && ok4 && disk.mean >= busyDisk && wait.mean > user.mean+system.mean {
-			return finding{ReasonIOBound, fmt.Sprintf("The I/O is at %.0f %%, and the CPU waits for it %.0f %% of the time", disk.mean, wait.mean)}
+			return finding{ReasonIOBound, fmt.Sprintf("The I/O is at %.0f %%, and the CPU waits for it %.0f %% of the time",
+				disk.mean, wait.mean)}
 		}
 		return lockWaits(postgresLockWaits)
 	case m == v1alpha1.MetricCPU && c.Instance.Engine == engineMySQL:
@@ -92,7 +94,8 @@ func (c Case) findingOn(m v1alpha1.Metric) finding {
 		swap, ok1 := load(postgresSwap)
 		sessions, ok2 := load(postgresSessions)
 		if ok1 && ok2 && swap.highest == 0 && sessions.isSteady() {
-			return finding{ReasonMemoryNotShort, fmt.Sprintf("No memory is swapped, and the connections are stable at %.0f %%", sessions.mean)}
+			return finding{ReasonMemoryNotShort, fmt.Sprintf("No memory is swapped, and the connections are stable at %.0f %%",
+				sessions.mean)}
 		}
 	case m == v1alpha1.MetricMemory && c.Instance.Engine == engineMySQL:
 		swap, ok1 := load(mysqlSwap)
@@ -127,7 +130,8 @@ func (c Case) checkFinding(d Decision, alarms []Alarm) (Decision, bool) {
 	if !helpsNone || !c.Spec.Flavor.OnlyIfItHelps {
 		return d, false
 	}
-	return d.decline(found[0].reason, findingRequeue, "The flavor stays %s: %s. %s, so a larger flavor does not help (spec.flavor.onlyIfItHelps)",
+	return d.decline(found[0].reason, findingRequeue,
+		"The flavor stays %s: %s. %s, so a larger flavor does not help (spec.flavor.onlyIfItHelps)",
 		c.Instance.Flavor, c.usage(alarms), textOf(found)), true
 }
 

@@ -174,7 +174,8 @@ func (c Case) endIntent(i *v1alpha1.Intent, o v1alpha1.Outcome) v1alpha1.Change 
 }
 
 // changesByOthers returns the changes of size and flavor since the last check that were not ours.
-func (c Case) changesByOthers(last *v1alpha1.Instance, ended []v1alpha1.Change, open []*v1alpha1.Intent) []v1alpha1.Change {
+func (c Case) changesByOthers(last *v1alpha1.Instance, ended []v1alpha1.Change,
+	open []*v1alpha1.Intent) []v1alpha1.Change {
 	if last == nil {
 		return nil
 	}
@@ -204,7 +205,8 @@ func (c Case) changesByOthers(last *v1alpha1.Instance, ended []v1alpha1.Change, 
 
 // outcomeByOthers returns OutcomeRolledBack if the cloud reverted our flavor although the Rds requests it. Any other
 // change was made on purpose and is OutcomeCompleted.
-func (c Case) outcomeByOthers(kind v1alpha1.ChangeKind, from string, ended []v1alpha1.Change, open []*v1alpha1.Intent) v1alpha1.Outcome {
+func (c Case) outcomeByOthers(kind v1alpha1.ChangeKind, from string, ended []v1alpha1.Change,
+	open []*v1alpha1.Intent) v1alpha1.Outcome {
 	if kind == v1alpha1.KindFlavor && c.Wanted.Flavor == from {
 		for _, ch := range append(c.ourFlavorChanges(), ended...) {
 			if ch.Kind == kind && ch.To == from && ch.Outcome == v1alpha1.OutcomeCompleted {

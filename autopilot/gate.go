@@ -28,12 +28,16 @@ func (c Case) gate(a Alarm) (Decision, bool) {
 		case a.settling(c.Now):
 			return Decision{RequeueAfter: settleRequeue}, false
 		case a.State == "":
-			return d.decline(ReasonNoData, dataRequeue, "Cloud Eye does not report whether the %s alarm of %s is still in force", metric.Label, at(a.since())), false
+			return d.decline(ReasonNoData, dataRequeue, "Cloud Eye does not report whether the %s alarm of %s is still in force",
+				metric.Label, at(a.since())), false
 		}
-		return d.decline(ReasonAlarmCleared, a.overdueRequeue(c), "The %s alarm of %s (%s %%) had ended before the check: Cloud Eye reports %s", metric.Label, at(a.since()), a.Signal.ValuePercent, a.State), false
+		return d.decline(ReasonAlarmCleared, a.overdueRequeue(c),
+			"The %s alarm of %s (%s %%) had ended before the check: Cloud Eye reports %s", metric.Label, at(a.since()),
+			a.Signal.ValuePercent, a.State), false
 	}
 	if err := Validate(c.Spec, metric.HelpedBy); err != nil {
-		return d.decline(ReasonPolicyInvalid, 0, "The policy is invalid, so the autopilot ignores the %s alarm: %v", metric.Label, err), false
+		return d.decline(ReasonPolicyInvalid, 0, "The policy is invalid, so the autopilot ignores the %s alarm: %v",
+			metric.Label, err), false
 	}
 	switch {
 	case c.Mode == v1alpha1.ModeOff:
@@ -41,7 +45,8 @@ func (c Case) gate(a Alarm) (Decision, bool) {
 	case !c.Enabled:
 		return d.decline(ReasonNotEnabled, 0, "Autopilot is off for this database: spec.autopilot of the Rds was set to false, or the Rds or RdsAutopilot is being deleted"), false
 	case !metric.Enabled(c.Spec):
-		return d.decline(ReasonNotEnabled, 0, "The %s alarm is switched off: spec.flavor.%s.enabled is false", metric.Label, a.Metric), false
+		return d.decline(ReasonNotEnabled, 0, "The %s alarm is switched off: spec.flavor.%s.enabled is false", metric.Label,
+			a.Metric), false
 	case c.NotAllowed != "":
 		return d.decline(ReasonNotAllowed, 0, "%s", c.NotAllowed), false
 	case c.ClaimedBy != "":
@@ -49,11 +54,14 @@ func (c Case) gate(a Alarm) (Decision, bool) {
 	case c.Instance == nil && c.NoRds:
 		return d.decline(ReasonInstanceUnknown, c.Recheck, "The cloud has no instance with the id in spec.instanceID"), false
 	case c.Instance == nil:
-		return d.decline(ReasonInstanceUnknown, c.Recheck, "The cloud has no instance with the id in status.id of the Rds"), false
+		return d.decline(ReasonInstanceUnknown, c.Recheck, "The cloud has no instance with the id in status.id of the Rds"),
+			false
 	case !a.Evidence.Present():
-		return d.decline(ReasonNoData, dataRequeue, "The %s alarm is in force, but Cloud Eye has no measurement to decide on", metric.Label), false
+		return d.decline(ReasonNoData, dataRequeue, "The %s alarm is in force, but Cloud Eye has no measurement to decide on",
+			metric.Label), false
 	case c.Now.Sub(a.Evidence.Time) > evidenceAge+metric.measuredOver(c.Spec):
-		return d.decline(ReasonStaleEvidence, dataRequeue, "The newest %s value is from %s, which is too old to decide on", metric.Label, at(a.Evidence.Time)), false
+		return d.decline(ReasonStaleEvidence, dataRequeue, "The newest %s value is from %s, which is too old to decide on",
+			metric.Label, at(a.Evidence.Time)), false
 	}
 	return c.checkEvidence(a, metric, d)
 }
@@ -67,7 +75,8 @@ func (c Case) IsFull(e Evidence) bool {
 func (c Case) checkEvidence(a Alarm, metric MetricRow, d Decision) (Decision, bool) {
 	if metric.InGB() {
 		if at := metric.EffectiveThreshold(c.Spec, c.Instance.VolumeGB); !c.IsFull(a.Evidence) && !c.isEarly(a) {
-			return d.decline(ReasonBelowThreshold, dataRequeue, "Storage stays at %d GB: %s %% used, alarm at %d %%", c.Instance.VolumeGB, d.value(), at), false
+			return d.decline(ReasonBelowThreshold, dataRequeue, "Storage stays at %d GB: %s %% used, alarm at %d %%",
+				c.Instance.VolumeGB, d.value(), at), false
 		}
 		return d, true
 	}
@@ -75,7 +84,8 @@ func (c Case) checkEvidence(a Alarm, metric MetricRow, d Decision) (Decision, bo
 		return Decision{RequeueAfter: dataRequeue}, false // Cloud Eye has no measurement from after the change yet
 	}
 	if a.Evidence.Percent < float64(metric.ConfiguredThreshold(c.Spec)) {
-		return d.decline(ReasonBelowThreshold, dataRequeue, "The flavor stays %s: %s", c.Instance.Flavor, c.usage([]Alarm{a})), false
+		return d.decline(ReasonBelowThreshold, dataRequeue, "The flavor stays %s: %s", c.Instance.Flavor,
+			c.usage([]Alarm{a})), false
 	}
 	return d, true
 }

@@ -37,7 +37,8 @@ func RecordHeld(c Case, s *v1alpha1.Status, decisions []Decision) {
 
 // neededChange returns the reason of the last decision on an alarm that needs a change of that kind, and since when the
 // need is known. The reason is empty if no alarm needs one; known is false if that is not certain.
-func (c Case) neededChange(kind v1alpha1.ChangeKind, decisions []Decision) (reason Reason, since time.Time, known bool) {
+func (c Case) neededChange(kind v1alpha1.ChangeKind,
+	decisions []Decision) (reason Reason, since time.Time, known bool) {
 	since = c.Now
 	known = !slices.ContainsFunc(MetricTable(), func(m MetricRow) bool { return m.HelpedBy == kind && m.Enabled(c.Spec) })
 	unread := false

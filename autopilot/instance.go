@@ -47,7 +47,8 @@ type Replica struct {
 func (i Instance) observed(last *v1alpha1.Instance, now time.Time) *v1alpha1.Instance {
 	seen := &v1alpha1.Instance{
 		ID: i.ID, Status: i.Status, VolumeGB: ClampInt32(i.VolumeGB), Flavor: i.Flavor,
-		VCPUs: ClampInt32(i.VCPUs), MemoryGB: ClampInt32(i.MemoryGB), Zones: slices.Clone(i.Zones), NodeIDs: slices.Clone(i.NodeIDs),
+		VCPUs: ClampInt32(i.VCPUs), MemoryGB: ClampInt32(i.MemoryGB), Zones: slices.Clone(i.Zones),
+		NodeIDs: slices.Clone(i.NodeIDs),
 		Primary: i.Primary,
 	}
 	if len(i.NodeIDs) > 1 && i.Primary != "" {

@@ -25,7 +25,8 @@ func LoadOf(s Series, now time.Time) *v1alpha1.Load {
 		return strconv.FormatFloat(r.mean, 'f', 1, 64)
 	}
 	l := v1alpha1.Load{
-		CPUPercent: mean(metricRow(v1alpha1.MetricCPU).CloudEye), MemoryPercent: mean(metricRow(v1alpha1.MetricMemory).CloudEye),
+		CPUPercent:         mean(metricRow(v1alpha1.MetricCPU).CloudEye),
+		MemoryPercent:      mean(metricRow(v1alpha1.MetricMemory).CloudEye),
 		ConnectionsPercent: cmp.Or(mean(postgresSessions), mean(mysqlSessions)),
 	}
 	if l == (v1alpha1.Load{}) {
@@ -59,7 +60,8 @@ func (c *Case) RecordLoadAfter(s Series) {
 // lastOwnFlavor returns the index of our last flavor in status.changes if it was completed, or -1.
 func (c Case) lastOwnFlavor() int {
 	i := slices.IndexFunc(c.Status.Changes, func(ch v1alpha1.Change) bool { return ch.Kind == v1alpha1.KindFlavor })
-	if i < 0 || c.Status.Changes[i].By != v1alpha1.ByAutopilot || c.Status.Changes[i].Outcome != v1alpha1.OutcomeCompleted {
+	if i < 0 || c.Status.Changes[i].By != v1alpha1.ByAutopilot ||
+		c.Status.Changes[i].Outcome != v1alpha1.OutcomeCompleted {
 		return -1
 	}
 	return i

@@ -143,7 +143,8 @@ func RecordOutcome(c Case, v Verdict, f Followed, p Patched) Recorded {
 
 // decisionsFor returns the decisions on the alarms of an intent that has started.
 func (c Case) decisionsFor(i v1alpha1.Intent) []Decision {
-	d := Decision{Time: c.Now, Action: actionFor(i.Kind), Reason: ReasonAlarmInForce, From: i.From, To: i.To, Message: i.Message}
+	d := Decision{Time: c.Now, Action: actionFor(i.Kind), Reason: ReasonAlarmInForce, From: i.From, To: i.To,
+		Message: i.Message}
 	if percent, err := strconv.ParseFloat(i.ValuePercent, 64); err == nil {
 		d.Evidence = Evidence{Time: i.EvidenceTime.Time, Percent: percent}
 	}
@@ -169,7 +170,8 @@ func (c Case) declineReverted(d Decision, lost v1alpha1.Change) Decision {
 		wait = c.revertedSizeWait(d, lost)
 	}
 	d.To = ""
-	return d.decline(ReasonContested, wait, "The Kubernetes API accepted the patch (%s) and restored the old value at once. Check admission policies and webhooks", change)
+	return d.decline(ReasonContested, wait,
+		"The Kubernetes API accepted the patch (%s) and restored the old value at once. Check admission policies and webhooks", change)
 }
 
 // postponed reports whether an intent that has not started is still needed.

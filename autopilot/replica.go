@@ -57,12 +57,14 @@ func (c Case) NextToGrow(i v1alpha1.Intent, answers map[string]GrowthAnswer) (id
 // isPrimaryFirst reports whether a growth of the primary cannot wait for its replicas: it has waited for 10 minutes, or
 // the database is nearly read-only, or would be read-only within 30 minutes at its fast rate.
 func (c Case) isPrimaryFirst(i v1alpha1.Intent) bool {
-	if i.Kind != v1alpha1.KindVolume || c.Instance.Status == StatusStorageFull || c.Now.Sub(i.DecisionTime.Time) >= replicaPatience {
+	if i.Kind != v1alpha1.KindVolume || c.Instance.Status == StatusStorageFull ||
+		c.Now.Sub(i.DecisionTime.Time) >= replicaPatience {
 		return true
 	}
 	return slices.ContainsFunc(c.Alarms, func(a Alarm) bool {
 		size, used := c.Instance.VolumeGB, a.Evidence.UsedGB
-		return a.Metric == v1alpha1.MetricStorage && a.Evidence.Present() && (nearlyReadOnly(size, used) || fillsSoon(size, used, a.Evidence.Filling))
+		return a.Metric == v1alpha1.MetricStorage && a.Evidence.Present() &&
+			(nearlyReadOnly(size, used) || fillsSoon(size, used, a.Evidence.Filling))
 	})
 }
 
@@ -111,7 +113,8 @@ func (c Case) ReplicaSteps(i v1alpha1.Intent, lists func(id string) bool) map[st
 // grown the primary within the last hour and they are smaller.
 func (c Case) ReplicasToFollow() []Replica {
 	isOurs := c.Instance != nil && c.Enabled && c.Mode == v1alpha1.ModeAuto && c.NotAllowed == "" && c.ClaimedBy == ""
-	isGrowing := slices.ContainsFunc(c.Status.Intents(), func(i *v1alpha1.Intent) bool { return i.Kind == v1alpha1.KindVolume })
+	isGrowing := slices.ContainsFunc(c.Status.Intents(),
+		func(i *v1alpha1.Intent) bool { return i.Kind == v1alpha1.KindVolume })
 	if !isOurs || isGrowing || c.Spec.Apply != v1alpha1.ApplyCloud || RecentGrowth(c.Status.Changes, c.Now).IsZero() {
 		return nil
 	}

@@ -70,7 +70,8 @@ func (c Case) usage(alarms []Alarm) string {
 			parts = append(parts, fmt.Sprintf("%s was in alarm at %s, and the window is open", metric.Label, at(a.DeferredTime)))
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("%.1f %% %s used, alarm at %d %%", a.Evidence.Percent, metric.Label, metric.ConfiguredThreshold(c.Spec)))
+		parts = append(parts, fmt.Sprintf("%.1f %% %s used, alarm at %d %%", a.Evidence.Percent, metric.Label,
+			metric.ConfiguredThreshold(c.Spec)))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -99,7 +100,8 @@ func DescribeChange(ch v1alpha1.Change) string {
 		}
 		return what + " is lost: the Rds no longer requests it, and the cloud did not make it"
 	case ch.DecisionTime != nil:
-		return fmt.Sprintf("%s is done, %s after the decision", what, durationText(ch.CompletionTime.Sub(ch.DecisionTime.Time)))
+		return fmt.Sprintf("%s is done, %s after the decision", what,
+			durationText(ch.CompletionTime.Sub(ch.DecisionTime.Time)))
 	}
 	return what + " is done"
 }

@@ -33,7 +33,8 @@ func UpdateWarnings(c Case, s *v1alpha1.Status) []Warning {
 	if c.Instance == nil || c.Instance.VolumeGB == 0 || Validate(c.Spec, v1alpha1.KindVolume) != nil {
 		return nil
 	}
-	holds := slices.Concat(c.warnings(s.FormerVolumes), c.waitsForOthers(s.Decisions), c.silentRules(), c.causeWarning(), c.capWarning(), c.replicaWarning())
+	holds := slices.Concat(c.warnings(s.FormerVolumes), c.waitsForOthers(s.Decisions), c.silentRules(), c.causeWarning(),
+		c.capWarning(), c.replicaWarning())
 	size := ClampInt32(c.Instance.VolumeGB)
 	var kept []v1alpha1.Warned
 	var news []Warning
@@ -56,12 +57,14 @@ func (c Case) warnings(former []v1alpha1.FormerVolume) []Warning {
 	var found []Warning
 	switch {
 	case size >= most:
-		found = append(found, Warning{ReasonCapReached, fmt.Sprintf("Storage is at its limit: %d GB (%s). Raise maxGB or free space", size, c.maxGBText())})
+		found = append(found, Warning{ReasonCapReached,
+			fmt.Sprintf("Storage is at its limit: %d GB (%s). Raise maxGB or free space", size, c.maxGBText())})
 	case 100*size >= nearCap*most:
 		found = append(found, Warning{ReasonNearCap, fmt.Sprintf("Storage has %d GB, %d %% of its limit of %d GB (spec.storage.maxGB). Raise maxGB or free space before it stops growing", size, 100*size/most, most)})
 	}
 	if n := len(former); n > 0 && size >= 2*int(former[n-1].VolumeGB) {
-		found = append(found, Warning{ReasonVolumeDoubled, fmt.Sprintf("Storage has doubled within 7 days, from %d to %d GB. Check what fills it", former[n-1].VolumeGB, size)})
+		found = append(found, Warning{ReasonVolumeDoubled, fmt.Sprintf(
+			"Storage has doubled within 7 days, from %d to %d GB. Check what fills it", former[n-1].VolumeGB, size)})
 	}
 	return found
 }
@@ -95,8 +98,9 @@ func (c Case) replicaWarning() []Warning {
 	if len(smaller) == 0 || follows {
 		return nil
 	}
-	return []Warning{{ReasonReplicaSmaller, fmt.Sprintf("Storage of the primary %s has %d GB, and a read replica has less: %s. %s",
-		c.Instance.Name, c.Instance.VolumeGB, replicaSizes(smaller), advice)}}
+	return []Warning{{ReasonReplicaSmaller,
+		fmt.Sprintf("Storage of the primary %s has %d GB, and a read replica has less: %s. %s",
+			c.Instance.Name, c.Instance.VolumeGB, replicaSizes(smaller), advice)}}
 }
 
 // waitsForOthers returns a warning if a flavor has waited for --max-flavor-changes for 6 hours.

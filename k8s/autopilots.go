@@ -36,7 +36,8 @@ func (c *Cluster) LiveAutopilots(ctx context.Context) ([]*autopilotv1.RdsAutopil
 	return c.listLive(ctx, c.namespaces, func(*autopilotv1.RdsAutopilot) bool { return true })
 }
 
-func (c *Cluster) listLive(ctx context.Context, namespaces []string, wanted func(*autopilotv1.RdsAutopilot) bool) ([]*autopilotv1.RdsAutopilot, error) {
+func (c *Cluster) listLive(ctx context.Context, namespaces []string,
+	wanted func(*autopilotv1.RdsAutopilot) bool) ([]*autopilotv1.RdsAutopilot, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var found []*autopilotv1.RdsAutopilot
@@ -57,7 +58,8 @@ func (c *Cluster) listLive(ctx context.Context, namespaces []string, wanted func
 }
 
 // eachPage lists page by page while f returns true.
-func eachPage[L metav1.ListInterface](ctx context.Context, list func(context.Context, metav1.ListOptions) (L, error), f func(L) (more bool)) error {
+func eachPage[L metav1.ListInterface](ctx context.Context, list func(context.Context, metav1.ListOptions) (L, error),
+	f func(L) (more bool)) error {
 	for opts := (metav1.ListOptions{Limit: listPage}); ; {
 		page, err := list(ctx, opts)
 		if err != nil {
@@ -116,7 +118,8 @@ func (c *Cluster) RemoveFinalizer(ctx context.Context, a *autopilotv1.RdsAutopil
 	return err
 }
 
-func (c *Cluster) patchFinalizers(ctx context.Context, a *autopilotv1.RdsAutopilot, finalizers []string) (*autopilotv1.RdsAutopilot, error) {
+func (c *Cluster) patchFinalizers(ctx context.Context, a *autopilotv1.RdsAutopilot,
+	finalizers []string) (*autopilotv1.RdsAutopilot, error) {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": a.ResourceVersion, "finalizers": finalizers},
 	})
@@ -131,7 +134,8 @@ func (c *Cluster) patchFinalizers(ctx context.Context, a *autopilotv1.RdsAutopil
 func (c *Cluster) DeleteAutopilot(ctx context.Context, a *autopilotv1.RdsAutopilot) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	err := c.autopilotsIn(a.Namespace).Delete(ctx, a.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &a.UID}})
+	err := c.autopilotsIn(a.Namespace).Delete(ctx, a.Name,
+		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &a.UID}})
 	if isGone(err) {
 		return nil
 	}

@@ -94,7 +94,8 @@ func listWatch[L runtime.Object](client lister[L]) cache.ListerWatcher {
 	}
 }
 
-func informer(lw cache.ListerWatcher, example runtime.Object, indexers cache.Indexers) (cache.SharedIndexInformer, error) {
+func informer(lw cache.ListerWatcher, example runtime.Object,
+	indexers cache.Indexers) (cache.SharedIndexInformer, error) {
 	// No resync, because the controller's sweep checks every database.
 	inf := cache.NewSharedIndexInformerWithOptions(lw, example, cache.SharedIndexInformerOptions{Indexers: indexers})
 	if err := inf.SetTransform(transform); err != nil {

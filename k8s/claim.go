@@ -142,7 +142,8 @@ func (c *Cluster) explainLease(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("claim the watched namespaces in lease %s/%s: %w", metav1.NamespaceSystem, self, c.explainError(err, "leases", "coordination.k8s.io"))
+	return fmt.Errorf("claim the watched namespaces in lease %s/%s: %w", metav1.NamespaceSystem, self,
+		c.explainError(err, "leases", "coordination.k8s.io"))
 }
 
 // liveClaims returns the claims that were renewed within claimDuration. Text that is not ours counts as no claim.

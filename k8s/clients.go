@@ -146,7 +146,8 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, errors.Join(otcv1.AddToScheme(scheme), autopilotv1.AddToScheme(scheme))
 }
 
-func restClient(cfg *rest.Config, client *http.Client, scheme *runtime.Scheme, gv schema.GroupVersion) (rest.Interface, error) {
+func restClient(cfg *rest.Config, client *http.Client, scheme *runtime.Scheme,
+	gv schema.GroupVersion) (rest.Interface, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.GroupVersion = &gv
 	cfg.APIPath = "/apis"

@@ -20,12 +20,14 @@ const maxNote = 1024
 func (c *Cluster) Event(t *autopilot.Target, a *autopilotv1.RdsAutopilot, e autopilot.Event) {
 	if t != nil && !t.NoRds {
 		c.event(corev1.ObjectReference{
-			APIVersion: otcv1.GroupVersion().String(), Kind: otcv1.Kind, Namespace: t.Namespace, Name: t.Name, UID: t.UID, ResourceVersion: t.ResourceVersion,
+			APIVersion: otcv1.GroupVersion().String(), Kind: otcv1.Kind, Namespace: t.Namespace, Name: t.Name, UID: t.UID,
+			ResourceVersion: t.ResourceVersion,
 		}, e)
 	}
 	if a != nil {
 		c.event(corev1.ObjectReference{
-			APIVersion: autopilotv1.GroupVersion().String(), Kind: autopilotv1.Kind, Namespace: a.Namespace, Name: a.Name, UID: a.UID, ResourceVersion: a.ResourceVersion,
+			APIVersion: autopilotv1.GroupVersion().String(), Kind: autopilotv1.Kind, Namespace: a.Namespace, Name: a.Name,
+			UID: a.UID, ResourceVersion: a.ResourceVersion,
 		}, e)
 	}
 }

@@ -63,7 +63,8 @@ func (c *Cluster) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	// Only the fact of an answer counts, so it is not decoded.
-	err := c.ownAPI.Get().NamespaceIfScoped(c.namespaces[0], c.namespaces[0] != metav1.NamespaceAll).Resource(autopilotv1.Resource).
+	err := c.ownAPI.Get().NamespaceIfScoped(c.namespaces[0],
+		c.namespaces[0] != metav1.NamespaceAll).Resource(autopilotv1.Resource).
 		VersionedParams(&metav1.ListOptions{Limit: 1}, c.codec).Do(ctx).Error()
 	return wrapError(err, "list RdsAutopilots")
 }

@@ -54,7 +54,8 @@ func addReplica(all []Replica, e discoveryv1.Endpoint) []Replica {
 	is := func(condition *bool, unknown bool) bool {
 		return condition == nil && unknown || condition != nil && *condition
 	}
-	r := Replica{Addresses: e.Addresses, Ready: is(e.Conditions.Ready, true), Stopping: is(e.Conditions.Terminating, false)}
+	r := Replica{Addresses: e.Addresses, Ready: is(e.Conditions.Ready, true),
+		Stopping: is(e.Conditions.Terminating, false)}
 	if e.TargetRef != nil {
 		r.Pod = e.TargetRef.Name
 	}

@@ -18,7 +18,8 @@ import (
 // WriteStatus is the leader's write. It patches the differences between the status as read and the next one, and
 // never the intake. If nothing differs, it sends nothing and returns read. Otherwise it returns the object as stored,
 // autopilot.ErrConflict if the object has changed since it was read, or autopilot.ErrGone.
-func (c *Cluster) WriteStatus(ctx context.Context, read *autopilotv1.RdsAutopilot, next autopilotv1.Status) (*autopilotv1.RdsAutopilot, error) {
+func (c *Cluster) WriteStatus(ctx context.Context, read *autopilotv1.RdsAutopilot,
+	next autopilotv1.Status) (*autopilotv1.RdsAutopilot, error) {
 	next.Intake = read.Status.Intake
 	return c.patchStatus(ctx, read, read.Status, next)
 }
@@ -30,7 +31,8 @@ func (c *Cluster) WriteIntake(ctx context.Context, read *autopilotv1.RdsAutopilo
 	return err
 }
 
-func (c *Cluster) patchStatus(ctx context.Context, read *autopilotv1.RdsAutopilot, old, new autopilotv1.Status) (*autopilotv1.RdsAutopilot, error) {
+func (c *Cluster) patchStatus(ctx context.Context, read *autopilotv1.RdsAutopilot, old,
+	new autopilotv1.Status) (*autopilotv1.RdsAutopilot, error) {
 	patch, err := statusPatch(read.ResourceVersion, old, new)
 	if err != nil {
 		return nil, fmt.Errorf("encode status of RdsAutopilot %s/%s: %w", read.Namespace, read.Name, err)
@@ -44,7 +46,8 @@ func (c *Cluster) patchStatus(ctx context.Context, read *autopilotv1.RdsAutopilo
 // patchAutopilot sends a merge patch, which must contain the resourceVersion that was read. Field validation is
 // strict: with an older CRD the API server would otherwise drop unknown fields, an intent for example, without an
 // error.
-func (c *Cluster) patchAutopilot(ctx context.Context, a *autopilotv1.RdsAutopilot, patch []byte, subresource ...string) (*autopilotv1.RdsAutopilot, error) {
+func (c *Cluster) patchAutopilot(ctx context.Context, a *autopilotv1.RdsAutopilot, patch []byte,
+	subresource ...string) (*autopilotv1.RdsAutopilot, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	options := metav1.PatchOptions{FieldManager: self, FieldValidation: metav1.FieldValidationStrict}

@@ -102,7 +102,8 @@ func (w *Cache) TargetsByInstance(id string) (found []*autopilot.Target) {
 // isArmedFor reports whether rules of this instance are recorded. A rule of a former instance has no dimension.
 func isArmedFor(a *autopilotv1.RdsAutopilot, id string) bool {
 	return a != nil && a.Status.Instance != nil && a.Status.Instance.ID == id &&
-		slices.ContainsFunc(a.Status.Alarms.Rules, func(r autopilotv1.Rule) bool { return r.AlarmID != "" && r.Dimension != "" })
+		slices.ContainsFunc(a.Status.Alarms.Rules,
+			func(r autopilotv1.Rule) bool { return r.AlarmID != "" && r.Dimension != "" })
 }
 
 // OnTarget registers f for every Rds that is added (old is nil), changed or deleted (new is nil). The cache may be

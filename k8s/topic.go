@@ -65,7 +65,8 @@ func (c *Cluster) ByTopicLive(ctx context.Context, topicURN string) ([]*autopilo
 		return nil, nil
 	}
 	if !c.searches.Allow() {
-		return nil, fmt.Errorf("list RdsAutopilots for topic %s_%s: limit of %d such lists per second reached", topic.Namespace, topic.Name, searchesPerSec)
+		return nil, fmt.Errorf("list RdsAutopilots for topic %s_%s: limit of %d such lists per second reached",
+			topic.Namespace, topic.Name, searchesPerSec)
 	}
 	return c.listLive(ctx, namespaces, hasTopic)
 }

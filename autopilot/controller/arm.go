@@ -73,7 +73,8 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 	case inst == nil && r.target.InstanceID == "":
 		return r.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown), "The Rds has no status.id yet")
 	case inst == nil:
-		return r.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown), "The cloud has no instance "+r.target.InstanceID)
+		return r.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown),
+			"The cloud has no instance "+r.target.InstanceID)
 	case cs.ClaimedBy != "":
 		reason, message := string(autopilot.ReasonInstanceUnknown), autopilot.DescribeClaim(cs.ClaimedBy)
 		isNews := r.isNews(message)
@@ -85,7 +86,8 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 		}
 		return r.Recheck, nil
 	case r.rap.Status.Alarms.TopicURN == "" && len(r.rap.Status.Alarms.Rules) == 0 && !inst.Measurable():
-		return r.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown), "The instance is in "+inst.Status+". Its alarms are created once it is ACTIVE")
+		return r.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown),
+			"The instance is in "+inst.Status+". Its alarms are created once it is ACTIVE")
 	}
 	if err := autopilot.Validate(cs.Spec, v1alpha1.KindVolume); err != nil {
 		return 0, r.setNotArmed(ctx, string(autopilot.ReasonPolicyInvalid), err.Error())
@@ -192,7 +194,8 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 		return 0, errors.Join(err, r.setNotArmed(ctx, autopilot.CloudUnreachable, err.Error()))
 	}
 	desired := DesiredAlarms{
-		Autopilot: r.rap, Instance: inst, Dimension: dimension, Rules: autopilot.Rules(r.rap.Spec, inst.VolumeGB), Renewed: renewed,
+		Autopilot: r.rap, Instance: inst, Dimension: dimension, Rules: autopilot.Rules(r.rap.Spec, inst.VolumeGB),
+		Renewed:   renewed,
 		NotBefore: r.notBefore,
 	}
 	newRules := false
@@ -235,7 +238,8 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 	if writeErr != nil {
 		return 0, errors.Join(err, writeErr)
 	}
-	if armed := meta.FindStatusCondition(r.rap.Status.Conditions, v1alpha1.ConditionArmed); armed != nil && armed.Status == "True" && !was {
+	if armed := meta.FindStatusCondition(r.rap.Status.Conditions, v1alpha1.ConditionArmed); armed != nil &&
+		armed.Status == "True" && !was {
 		r.log.Info("armed", zap.String("topic", observed.TopicURN))
 		r.Recorder.Event(r.target, r.rap, autopilot.Event{Reason: eventArmed, Action: "Ensure", Note: armed.Message})
 	}

@@ -31,7 +31,8 @@ func ReadCause(ctx context.Context, reader SeriesReader, c autopilot.Case) (foun
 		return autopilot.CauseOf(*c.Instance, nil, c.Now), nil
 	}
 	s, err := reader.Series(ctx, *c.Instance, SeriesRequest{
-		Metrics: metrics, Dimension: ruleDimension(c, v1alpha1.MetricStorage), Period: autopilot.CausePeriod, Since: c.CauseSince(),
+		Metrics: metrics, Dimension: ruleDimension(c, v1alpha1.MetricStorage), Period: autopilot.CausePeriod,
+		Since: c.CauseSince(),
 	})
 	if err != nil {
 		return found, err
@@ -118,7 +119,8 @@ func ReadLoad(ctx context.Context, reader SeriesReader, c autopilot.Case) (load 
 	ctx, cancel := context.WithTimeout(ctx, causeLimit)
 	defer cancel()
 	return reader.Series(ctx, *c.Instance, SeriesRequest{
-		Metrics: autopilot.LoadMetrics(c.Instance.Engine), Dimension: ruleDimension(c, v1alpha1.MetricCPU), Period: autopilot.LoadPeriod, Since: c.Now.Add(-autopilot.LoadSpan),
+		Metrics: autopilot.LoadMetrics(c.Instance.Engine), Dimension: ruleDimension(c, v1alpha1.MetricCPU),
+		Period: autopilot.LoadPeriod, Since: c.Now.Add(-autopilot.LoadSpan),
 	})
 }
 

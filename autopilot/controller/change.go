@@ -55,7 +55,8 @@ func (r *round) changeInCloud(ctx context.Context, i v1alpha1.Intent) *autopilot
 	var err error
 	a.JobID, err = r.CloudChanger.Change(ctx, r.target.InstanceID, i)
 	if err == nil {
-		r.log.Info("the cloud has begun", zap.String("kind", string(i.Kind)), zap.String("from", i.From), zap.String("to", i.To), zap.String("job", a.JobID))
+		r.log.Info("the cloud has begun", zap.String("kind", string(i.Kind)), zap.String("from", i.From),
+			zap.String("to", i.To), zap.String("job", a.JobID))
 		return a
 	}
 	a.Unsent = errors.Is(err, autopilot.ErrNotRequested)

@@ -100,7 +100,8 @@ func (r *round) releaseUnused() {
 func (r *round) recordUnreachable(ctx context.Context, err error) error {
 	next := r.rap.Status.Copy()
 	next.Switch, next.ObservedGeneration, next.EffectiveMode = r.lastSwitch, r.rap.Generation, r.effectiveMode()
-	autopilot.SetCondition(&next, v1alpha1.ConditionArmed, false, autopilot.CloudUnreachable, "The cloud does not answer: "+err.Error(), r.rap.Generation, r.now)
+	autopilot.SetCondition(&next, v1alpha1.ConditionArmed, false, autopilot.CloudUnreachable,
+		"The cloud does not answer: "+err.Error(), r.rap.Generation, r.now)
 	autopilot.SetReady(&next, false, r.rap.Generation, r.now)
 	if held, ok := r.unstoredHeld(r.key); ok {
 		next.Held = held
@@ -157,7 +158,8 @@ func (r *round) confirmTarget(ctx context.Context) error {
 // requeueAfter returns when to check this database again if no event comes first.
 func (r *round) requeueAfter(soonest time.Duration) time.Duration {
 	inst := r.rap.Status.Instance
-	busy := inst == nil || inst.Status != autopilot.StatusActive && inst.Status != autopilot.StatusStorageFull // a full instance may stay full for days
+	busy := inst == nil || inst.Status != autopilot.StatusActive &&
+		inst.Status != autopilot.StatusStorageFull // a full instance may stay full for days
 	changing := slices.ContainsFunc(r.rap.Status.Intents(), func(i *v1alpha1.Intent) bool {
 		_, ok := autopilot.MayHaveStarted(*i, r.rap.Spec.Apply)
 		return ok
@@ -210,7 +212,8 @@ func (r *round) emitDecisions(news []autopilot.Decision) {
 		r.log.Info("decision", zap.String("metric", string(d.Metric)), zap.String("action", string(d.Action)),
 			zap.String("reason", string(d.Reason)), zap.String("from", d.From), zap.String("to", d.To),
 			zap.String("messageID", d.MessageID), zap.String("message", d.Message))
-		e := autopilot.Event{Warning: d.Reason.IsWarning(), Reason: string(d.Reason), Action: string(d.Action), Note: d.Message}
+		e := autopilot.Event{Warning: d.Reason.IsWarning(), Reason: string(d.Reason), Action: string(d.Action),
+			Note: d.Message}
 		if d.Acts() {
 			e.Reason, e.Change = string(d.Action), true
 			if !d.Since.IsZero() && !r.episodeServed(d) {
@@ -232,6 +235,7 @@ func (r *round) episodeServed(d autopilot.Decision) bool {
 func (r *round) emitWarnings(warnings []autopilot.Warning) {
 	for _, w := range warnings {
 		r.log.Warn("warning", zap.String("reason", string(w.Reason)), zap.String("message", w.Message))
-		r.Recorder.Event(r.target, r.rap, autopilot.Event{Warning: true, Reason: string(w.Reason), Action: eventObserve, Note: w.Message})
+		r.Recorder.Event(r.target, r.rap, autopilot.Event{Warning: true, Reason: string(w.Reason), Action: eventObserve,
+			Note: w.Message})
 	}
 }

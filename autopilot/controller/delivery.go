@@ -35,7 +35,8 @@ func (r *round) countLostAlarms(c autopilot.Case) {
 			continue
 		}
 		begun := rule.StateTime.Time
-		subscribed := a.Subscription == v1alpha1.SubscriptionConfirmed && (a.SubscribedTime == nil || a.SubscribedTime.Time.Before(begun))
+		subscribed := a.Subscription == v1alpha1.SubscriptionConfirmed &&
+			(a.SubscribedTime == nil || a.SubscribedTime.Time.Before(begun))
 		if !subscribed || c.Now.Sub(begun) < deliveryTime {
 			continue
 		}

@@ -29,7 +29,8 @@ func (r *round) dimension(ctx context.Context, inst autopilot.Instance) (string,
 	}
 	silent, onNode := false, ""
 	for _, rule := range r.rap.Status.Alarms.Rules {
-		silent = silent || rule.State == v1alpha1.StateInsufficientData && rule.StateTime != nil && r.now.Sub(rule.StateTime.Time) >= dataExpectedAfter
+		silent = silent || rule.State == v1alpha1.StateInsufficientData && rule.StateTime != nil &&
+			r.now.Sub(rule.StateTime.Time) >= dataExpectedAfter
 		if name, value, _ := strings.Cut(rule.Dimension, ":"); value != inst.ID && value != "" {
 			onNode = name + ":" + value
 		}
@@ -51,7 +52,8 @@ func (r *round) dimension(ctx context.Context, inst autopilot.Instance) (string,
 		return onNode, nil
 	}
 	if _, value, _ := strings.Cut(dimension, ":"); value != inst.ID && onNode == "" {
-		r.log.Info("the rules watch the primary node, because the instance has no data or that of another node", zap.String("dimension", dimension))
+		r.log.Info("the rules watch the primary node, because the instance has no data or that of another node",
+			zap.String("dimension", dimension))
 	}
 	return dimension, nil
 }
@@ -59,8 +61,9 @@ func (r *round) dimension(ctx context.Context, inst autopilot.Instance) (string,
 // hadData reports whether a rule has raised an alarm, so that it must have had data.
 func (r *round) hadData() bool {
 	return slices.ContainsFunc(r.rap.Status.Alarms.Rules, func(rule v1alpha1.Rule) bool {
-		return rule.State == v1alpha1.StateAlarm || slices.ContainsFunc(r.rap.Status.Intake.Signals, func(s v1alpha1.Signal) bool {
-			return s.AlarmID == rule.AlarmID
-		})
+		return rule.State == v1alpha1.StateAlarm ||
+			slices.ContainsFunc(r.rap.Status.Intake.Signals, func(s v1alpha1.Signal) bool {
+				return s.AlarmID == rule.AlarmID
+			})
 	})
 }

@@ -17,13 +17,15 @@ import (
 func (r *round) disarm(ctx context.Context, reason, message string) error {
 	hasFinalizer := slices.Contains(r.rap.Finalizers, v1alpha1.Finalizer)
 	if hasFinalizer {
-		event := autopilot.Event{Reason: eventDisarmed, Action: "Remove", Note: message + ". Alarm rules, subscription and topic were removed"}
+		event := autopilot.Event{Reason: eventDisarmed, Action: "Remove",
+			Note: message + ". Alarm rules, subscription and topic were removed"}
 		if err := r.Arming.Remove(ctx, r.rap, r.rap.Status.Alarms); err != nil {
 			if r.rap.Annotations[v1alpha1.AbandonAnnotation] != "true" {
 				return errors.Join(fmt.Errorf("disarm: %w", err), r.storeOff(ctx, r.rap.Status.Alarms, armingReason(err),
 					fmt.Sprintf("%s, but the alarm rules, subscription or topic cannot be removed: %v. To leave them in place, annotate this object with %s=true", message, err, v1alpha1.AbandonAnnotation)))
 			}
-			event = autopilot.Event{Warning: true, Reason: eventAbandoned, Action: "Remove", Note: fmt.Sprintf("Leaving the remaining cloud resources in place, as requested by the annotation: %v", err)}
+			event = autopilot.Event{Warning: true, Reason: eventAbandoned, Action: "Remove",
+				Note: fmt.Sprintf("Leaving the remaining cloud resources in place, as requested by the annotation: %v", err)}
 		}
 		r.forget(r.key)
 		r.Recorder.Event(r.target, r.rap, event)

@@ -35,7 +35,8 @@ func causeOf(err error) string {
 
 // safely runs a round. A panic becomes its error, so that it affects one database only and the round is retried with
 // back-off. Otherwise it would end the process, and the next leader would repeat it.
-func safely(ctx context.Context, key Key, round func(context.Context, Key) (time.Duration, error)) (after time.Duration, err error) {
+func safely(ctx context.Context, key Key,
+	round func(context.Context, Key) (time.Duration, error)) (after time.Duration, err error) {
 	defer autopilot.CatchPanic(&err)
 	return round(ctx, key)
 }
@@ -52,11 +53,13 @@ func (c *Controller) reportFailure(key Key, err error) {
 	case isPanic:
 		log.Error("round failed", zap.String("stack", panicked.Stack))
 		e.Reason = string(autopilot.ReasonInternalError)
-		e.Note = "The check ended with an internal error (" + panicked.What + "). It is repeated at growing intervals. The log of the leader has the details. Report it as a bug"
+		e.Note = "The check ended with an internal error (" + panicked.What +
+			"). It is repeated at growing intervals. The log of the leader has the details. Report it as a bug"
 	case isRefused && errors.Is(err, errStatus):
 		log.Warn("round failed")
 		e.Reason = string(autopilot.ReasonStatusNotStored)
-		e.Note = "The Kubernetes API refuses to store the status of the RdsAutopilot, so no change is made: " + refusal.Message + ". Allow the service to write rdsautopilots/status"
+		e.Note = "The Kubernetes API refuses to store the status of the RdsAutopilot, so no change is made: " +
+			refusal.Message + ". Allow the service to write rdsautopilots/status"
 	default:
 		log.Warn("round failed")
 		return

@@ -38,10 +38,12 @@ type Observer struct {
 
 // Observe returns the case of a database whose autopilot is on, as the cloud had it at notBefore or later. Its
 // instance is nil if the Rds has no id yet or the cloud has no such instance.
-func (o Observer) Observe(ctx context.Context, t *autopilot.Target, a *v1alpha1.RdsAutopilot, notBefore time.Time) (autopilot.Case, error) {
+func (o Observer) Observe(ctx context.Context, t *autopilot.Target, a *v1alpha1.RdsAutopilot,
+	notBefore time.Time) (autopilot.Case, error) {
 	c := autopilot.Case{
-		Mode: autopilot.NarrowerMode(a.Spec.Mode, o.Mode), Enabled: true, Spec: a.Spec, Generation: a.Generation, Recheck: o.Recheck,
-		Wanted: t.Wanted, NoRds: t.NoRds, Status: a.Status.Copy(),
+		Mode: autopilot.NarrowerMode(a.Spec.Mode, o.Mode), Enabled: true, Spec: a.Spec, Generation: a.Generation,
+		Recheck: o.Recheck,
+		Wanted:  t.Wanted, NoRds: t.NoRds, Status: a.Status.Copy(),
 	}
 	var err error
 	if c.Instance, err = o.instance(ctx, t.InstanceID, notBefore); err != nil {
@@ -89,9 +91,10 @@ func (o Observer) instance(ctx context.Context, id string, notBefore time.Time) 
 
 // observe reads the case of this round.
 func (r *round) observe(ctx context.Context) (autopilot.Case, error) {
-	o := Observer{Instances: r.Instances, Mode: r.Mode, Recheck: r.Recheck, Allowed: r.Allowed, Log: r.log, Now: r.Now, Claims: func(_ context.Context, id string) ([]*autopilot.Target, error) {
-		return r.Targets.TargetsByInstance(id), nil
-	}}
+	o := Observer{Instances: r.Instances, Mode: r.Mode, Recheck: r.Recheck, Allowed: r.Allowed, Log: r.log, Now: r.Now,
+		Claims: func(_ context.Context, id string) ([]*autopilot.Target, error) {
+			return r.Targets.TargetsByInstance(id), nil
+		}}
 	c, err := o.Observe(ctx, r.target, r.rap, r.notBefore)
 	if err != nil {
 		return c, err
@@ -156,7 +159,8 @@ func (r *round) readEvidence(ctx context.Context, c *autopilot.Case, kind v1alph
 			needed = needed || r.isSweep || !a.GrowthTime.IsZero() || c.Status.OverThresholdSince != nil
 		}
 		if needed {
-			requests = append(requests, EvidenceRequest{a.Metric, ruleDimension(*c, a.Metric), metric.PeriodSeconds(c.Spec), a.LastUpdate()})
+			requests = append(requests, EvidenceRequest{a.Metric, ruleDimension(*c, a.Metric), metric.PeriodSeconds(c.Spec),
+				a.LastUpdate()})
 		}
 	}
 	found, failed := ReadEvidence(ctx, r.Alarms, *c.Instance, requests)
@@ -205,7 +209,8 @@ func ReadEvidence(ctx context.Context, reader EvidenceReader, inst autopilot.Ins
 }
 
 // readOne turns a panic into the error of that measurement, because the goroutine is not the round's.
-func readOne(ctx context.Context, reader EvidenceReader, inst autopilot.Instance, w EvidenceRequest) (e autopilot.Evidence, err error) {
+func readOne(ctx context.Context, reader EvidenceReader, inst autopilot.Instance,
+	w EvidenceRequest) (e autopilot.Evidence, err error) {
 	defer autopilot.CatchPanic(&err)
 	return reader.Evidence(ctx, inst, w)
 }

@@ -28,8 +28,9 @@ func newQueues(decideMarks *marks) *queues {
 		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[Key]{Queue: &newsFirst{isNews: decideMarks.isNews}}),
 	})
 	return &queues{
-		decide: workqueue.NewTypedRateLimitingQueueWithConfig(limiter(), workqueue.TypedRateLimitingQueueConfig[Key]{DelayingQueue: delaying}),
-		arm:    workqueue.NewTypedRateLimitingQueue(limiter()),
+		decide: workqueue.NewTypedRateLimitingQueueWithConfig(limiter(),
+			workqueue.TypedRateLimitingQueueConfig[Key]{DelayingQueue: delaying}),
+		arm: workqueue.NewTypedRateLimitingQueue(limiter()),
 	}
 }
 

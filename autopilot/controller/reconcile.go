@@ -174,7 +174,8 @@ func OffReason(t *autopilot.Target, a *v1alpha1.RdsAutopilot, lastSwitch v1alpha
 	case t.Deleting:
 		return string(autopilot.ReasonNotEnabled), "The Rds is being deleted"
 	case isSuccessor(t, a):
-		return string(autopilot.ReasonInstanceUnknown), "The Rds of this RdsAutopilot was deleted, and another Rds has its name"
+		return string(autopilot.ReasonInstanceUnknown),
+			"The Rds of this RdsAutopilot was deleted, and another Rds has its name"
 	case lastSwitch == v1alpha1.SwitchOff:
 		return string(autopilot.ReasonNotEnabled), "spec.autopilot of the Rds is false. true turns it on again"
 	}

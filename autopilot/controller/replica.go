@@ -20,7 +20,8 @@ const eventReplica = "GrowReplica"
 // requestGrowth requests a stored growth of a primary with spec.apply: Cloud, and the growth of its read replicas, in the
 // order that the domain decides. While the primary waits for a replica, the Rds is not patched either, because a
 // running operator would grow the primary at once.
-func (r *round) requestGrowth(ctx context.Context, c autopilot.Case, i v1alpha1.Intent) (patched autopilot.Patched, err error) {
+func (r *round) requestGrowth(ctx context.Context, c autopilot.Case,
+	i v1alpha1.Intent) (patched autopilot.Patched, err error) {
 	answers := make(map[string]autopilot.GrowthAnswer)
 	for {
 		id, waitsFor := c.NextToGrow(i, answers)
@@ -44,7 +45,8 @@ func (r *round) requestGrowth(ctx context.Context, c autopilot.Case, i v1alpha1.
 
 // growReplica requests the size of an intent for one read replica. The size is absolute, so a repeated request changes
 // nothing.
-func (r *round) growReplica(ctx context.Context, primary autopilot.Instance, id string, i v1alpha1.Intent) autopilot.GrowthAnswer {
+func (r *round) growReplica(ctx context.Context, primary autopilot.Instance, id string,
+	i v1alpha1.Intent) autopilot.GrowthAnswer {
 	log := r.log.With(zap.String("replica", id), zap.String("to", i.To))
 	if !r.Allowed.ListsInstance(r.key.Namespace, id) {
 		log.Info("the replica does not grow, because --allowed-instances does not list it")
@@ -63,7 +65,8 @@ func (r *round) growReplica(ctx context.Context, primary autopilot.Instance, id 
 		log.Info("the cloud has begun to grow a replica", zap.String("job", jobID))
 		r.Recorder.Event(r.target, r.rap, autopilot.Event{
 			Change: true, Reason: eventReplica, Action: string(i.Kind),
-			Note: fmt.Sprintf("The cloud grows the read replica %s of %s to %s GB", replicaName(primary, id), primary.Name, i.To),
+			Note: fmt.Sprintf("The cloud grows the read replica %s of %s to %s GB", replicaName(primary, id), primary.Name,
+				i.To),
 		})
 		return autopilot.GrowthUnderWay
 	case isRefused && refusal.IsOutOfOrder:
@@ -81,7 +84,8 @@ func (r *round) growReplica(ctx context.Context, primary autopilot.Instance, id 
 // again for an hour.
 func (r *round) growFollowers(ctx context.Context, c autopilot.Case) {
 	for _, replica := range c.ReplicasToFollow() {
-		size := v1alpha1.Intent{Kind: v1alpha1.KindVolume, From: strconv.Itoa(replica.VolumeGB), To: strconv.Itoa(c.Instance.VolumeGB)}
+		size := v1alpha1.Intent{Kind: v1alpha1.KindVolume, From: strconv.Itoa(replica.VolumeGB),
+			To: strconv.Itoa(c.Instance.VolumeGB)}
 		r.growReplica(ctx, *c.Instance, replica.ID, size)
 	}
 }

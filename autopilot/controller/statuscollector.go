@@ -35,7 +35,8 @@ type statusCollector struct {
 	autopilots, notArmed, notReady, held, subscriptions, pending, conditions, storageFull, storage *prometheus.Desc
 }
 
-func newStatusCollector(cache AutopilotCache, now func() time.Time, unstored func(Key) ([]v1alpha1.Held, bool)) statusCollector {
+func newStatusCollector(cache AutopilotCache, now func() time.Time,
+	unstored func(Key) ([]v1alpha1.Held, bool)) statusCollector {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("rds_autopilot_"+name, help, labels, nil)
 	}
@@ -48,13 +49,16 @@ func newStatusCollector(cache AutopilotCache, now func() time.Time, unstored fun
 		storageFull:   desc("storage_full", "RdsAutopilots whose instance was in STORAGE FULL at its last check, without those that are off or have no instance."),
 		storage:       desc("storage_bytes", "Storage of all databases with a known instance. volume: size at their last check; cap: what their policies allow. A GB of the cloud counts as 10^9.", "kind"),
 		subscriptions: desc("subscriptions", "Subscriptions of our URL to the topics of RdsAutopilots, by state.", "state"),
-		pending:       desc("pending_changes", "Requested changes, by us or by others, that are not completed. stalled: for 15 minutes or more with the instance ACTIVE.", "kind", "stalled"),
-		conditions:    desc("conditions", "RdsAutopilots with that condition True. Armed is in rds_autopilot_autopilots.", "type"),
+		pending: desc("pending_changes",
+			"Requested changes, by us or by others, that are not completed. stalled: for 15 minutes or more with the instance ACTIVE.", "kind", "stalled"),
+		conditions: desc("conditions", "RdsAutopilots with that condition True. Armed is in rds_autopilot_autopilots.",
+			"type"),
 	}
 }
 
 func (c statusCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.autopilots, c.notArmed, c.notReady, c.held, c.subscriptions, c.pending, c.conditions, c.storageFull, c.storage} {
+	for _, d := range []*prometheus.Desc{c.autopilots, c.notArmed, c.notReady, c.held, c.subscriptions, c.pending,
+		c.conditions, c.storageFull, c.storage} {
 		ch <- d
 	}
 }
@@ -71,9 +75,11 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 		held[v1alpha1.KindVolume][string(reason)], held[v1alpha1.KindFlavor][string(reason)] = 0, 0
 	}
 	subscriptions := map[string]int{
-		string(v1alpha1.SubscriptionConfirmed): 0, string(v1alpha1.SubscriptionPending): 0, string(v1alpha1.SubscriptionMissing): 0,
+		string(v1alpha1.SubscriptionConfirmed): 0, string(v1alpha1.SubscriptionPending): 0,
+		string(v1alpha1.SubscriptionMissing): 0,
 	}
-	conditions := map[string]int{v1alpha1.ConditionProgressing: 0, v1alpha1.ConditionLimited: 0, v1alpha1.ConditionContested: 0}
+	conditions := map[string]int{v1alpha1.ConditionProgressing: 0, v1alpha1.ConditionLimited: 0,
+		v1alpha1.ConditionContested: 0}
 	pending := map[[2]string]int{}
 	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindVolume, v1alpha1.KindFlavor} {
 		pending[[2]string{string(kind), "false"}], pending[[2]string{string(kind), "true"}] = 0, 0
@@ -86,7 +92,8 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 		}
 		if s.Instance != nil && s.Instance.VolumeGB > 0 && watched(a) {
 			volumeGB += int(s.Instance.VolumeGB)
-			capGB += max(autopilot.MaxGB(a.Spec, s.Baseline, int(s.Instance.VolumeGB)), int(s.Instance.VolumeGB)) // a volume above its cap counts as its own cap
+			capGB += max(autopilot.MaxGB(a.Spec, s.Baseline, int(s.Instance.VolumeGB)),
+				int(s.Instance.VolumeGB)) // a volume above its cap counts as its own cap
 		}
 		is := meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionArmed)
 		armed[strconv.FormatBool(is)]++

@@ -34,7 +34,8 @@ func (p *Plan) Text() ([]byte, error) {
 	rows := [][]string{{"IF THE ALARM CAME", "VALUE NOW", "ALARM AT", "DECISION NOW", "REASON", "NEXT CHECK"}}
 	for _, m := range p.Metrics {
 		rows = append(rows, []string{
-			string(m.Metric), valueText(m), fmt.Sprintf("%d %%", m.ThresholdPercent), actionText(m.Decision), string(m.Decision.Reason), nextCheckText(m.Decision),
+			string(m.Metric), valueText(m), fmt.Sprintf("%d %%", m.ThresholdPercent), actionText(m.Decision),
+			string(m.Decision.Reason), nextCheckText(m.Decision),
 		})
 	}
 	if err := columns(&out, "", rows); err != nil {

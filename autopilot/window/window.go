@@ -136,7 +136,8 @@ func (h hours) on(date time.Time) (opens, closes time.Time) {
 // the clock is set back over that time. The date and time are given as if they were in UTC.
 func instants(shown time.Time, zone *time.Location) []time.Time {
 	var found []time.Time
-	t, before := shown.Add(-24*time.Hour).In(zone), true // before: just before t, the clock showed an earlier time than shown
+	t, before := shown.Add(-24*time.Hour).In(zone),
+		true // before: just before t, the clock showed an earlier time than shown
 	for {
 		_, offset := t.Zone()
 		_, until := t.ZoneBounds() // the offset is valid until then

@@ -41,18 +41,22 @@ failed, 2 if the arguments are wrong.`,
   rds-autopilot doctor -n shop orders --public-url https://alarms.example.com/smn --capture bodies`
 	fs := c.Flags()
 	fs.SortFlags = false
-	fs.StringVarP(&o.namespace, "namespace", "n", "", "`namespace` of the Rds and of the temporary RdsAutopilot; empty means the one of the kubeconfig's context")
+	fs.StringVarP(&o.namespace, "namespace", "n", "",
+		"`namespace` of the Rds and of the temporary RdsAutopilot; empty means the one of the kubeconfig's context")
 	o.output = "text"
 	enumVar(fs, &o.output, "output", "o", "`format` of the output: text or json", "text", "json")
 	o.receiver(fs, "`URL` that serve runs with; required")
 	fs.StringVar(&o.listen, "listen", "", "`address` at which doctor receives the messages in place of the running service; the public URL must lead to it")
-	fs.StringVar(&o.capture, "capture", "", "`directory` in which to save the bodies of the messages, without signatures and tokens")
+	fs.StringVar(&o.capture, "capture", "",
+		"`directory` in which to save the bodies of the messages, without signatures and tokens")
 	fs.DurationVar(&o.wait, "wait", 20*time.Minute, "how long to wait for an alarm; all other waits are fractions of it")
 	o.connection(fs)
-	fs.StringSliceVar(&o.Namespaces, "watch-namespaces", nil, "comma separated `namespaces` that serve watches; empty means all")
+	fs.StringSliceVar(&o.Namespaces, "watch-namespaces", nil,
+		"comma separated `namespaces` that serve watches; empty means all")
 	fs.StringVar(&o.LeaseNamespace, "lease-namespace", "", "`namespace` of the service; empty means the pod's own")
 	fs.StringVar(&o.LeaseName, "lease-name", o.LeaseName, "`name` of the lease that serve runs with")
-	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "whether serve elects a leader; if not, doctor looks for no lease")
+	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect,
+		"whether serve elects a leader; if not, doctor looks for no lease")
 	o.smn(fs, "SMN's host in the cloud's catalogue", app.Console+" in eu-de and eu-nl; required elsewhere")
 	c.RunE = o.run
 	return c

@@ -31,16 +31,20 @@ func newOptions(env func(string) string) options {
 // connection adds the flags of the commands that connect to the cluster and to the cloud.
 func (o *options) connection(fs *pflag.FlagSet) {
 	enumVar(fs, &o.Mode, "mode", "", "upper bound `mode` for every database: Auto, Recommend or Off. Off removes all topics and alarm rules from the cloud", "Auto", "Recommend", "Off")
-	enumVar(fs, &o.Allowed.Apply, "allow-apply", "", "`way` in which changes are made: Operator, or Cloud: then the service itself changes databases with spec.apply: Cloud in the cloud", "Operator", "Cloud")
-	fs.StringSliceVar(&o.Allowed.Instances, "allowed-instances", nil, "`NAMESPACE/ID` of the instances that the objects of each namespace may name, * for any, comma separated; required with --allow-apply=Cloud, where */* allows all; empty means all")
+	enumVar(fs, &o.Allowed.Apply, "allow-apply", "",
+		"`way` in which changes are made: Operator, or Cloud: then the service itself changes databases with spec.apply: Cloud in the cloud", "Operator", "Cloud")
+	fs.StringSliceVar(&o.Allowed.Instances, "allowed-instances", nil,
+		"`NAMESPACE/ID` of the instances that the objects of each namespace may name, * for any, comma separated; required with --allow-apply=Cloud, where */* allows all; empty means all")
 	o.kubernetes(fs)
 	fs.Float64Var(&o.CloudRate, "cloud-rate", o.CloudRate, "requests per second to each cloud service")
-	fs.StringToStringVar(&o.Endpoints, "endpoint", nil, "`SERVICE=URL` of smn, ces or rds, in place of the URL in the cloud's catalogue; comma separated, may be repeated")
+	fs.StringToStringVar(&o.Endpoints, "endpoint", nil,
+		"`SERVICE=URL` of smn, ces or rds, in place of the URL in the cloud's catalogue; comma separated, may be repeated")
 }
 
 // kubernetes adds the flags of the commands that connect to the cluster.
 func (o *options) kubernetes(fs *pflag.FlagSet) {
-	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig `file`; empty means $KUBECONFIG, then ~/.kube/config, then the pod's service account")
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", "",
+		"kubeconfig `file`; empty means $KUBECONFIG, then ~/.kube/config, then the pod's service account")
 	fs.StringVar(&o.Context, "context", "", "`name` of the context in the kubeconfig; empty means the current one")
 }
 
@@ -55,12 +59,15 @@ func (o *options) receiver(fs *pflag.FlagSet, usage string) {
 
 // smn adds the flags of the commands that read messages of SMN. certHosts and confirmHosts describe the defaults.
 func (o *options) smn(fs *pflag.FlagSet, certHosts, confirmHosts string) {
-	fs.StringSliceVar(&o.CertHosts, "smn-cert-hosts", nil, "exact `host[:port]` of the signing certificates, comma separated; empty means "+certHosts)
-	fs.StringSliceVar(&o.ConfirmHosts, "smn-confirm-hosts", nil, "exact `host[:port]` of the confirmation links, comma separated; empty means "+confirmHosts)
-	fs.Func("smn-ca-file", "PEM `file` with more trust roots for those hosts; the system's stay valid", func(file string) (err error) {
-		o.Roots, err = app.TrustRoots(file)
-		return err
-	})
+	fs.StringSliceVar(&o.CertHosts, "smn-cert-hosts", nil,
+		"exact `host[:port]` of the signing certificates, comma separated; empty means "+certHosts)
+	fs.StringSliceVar(&o.ConfirmHosts, "smn-confirm-hosts", nil,
+		"exact `host[:port]` of the confirmation links, comma separated; empty means "+confirmHosts)
+	fs.Func("smn-ca-file", "PEM `file` with more trust roots for those hosts; the system's stay valid",
+		func(file string) (err error) {
+			o.Roots, err = app.TrustRoots(file)
+			return err
+		})
 }
 
 // envName returns the name of the environment variable of a flag.

@@ -28,7 +28,8 @@ It needs the rights to get and list rdss and rdsautopilots, and cloud credential
   rds-autopilot plan -n shop orders -o yaml --mode Recommend`
 	fs := c.Flags()
 	fs.SortFlags = false
-	fs.StringVarP(&namespace, "namespace", "n", "", "`namespace` of the Rds; empty means the one of the kubeconfig's context")
+	fs.StringVarP(&namespace, "namespace", "n", "",
+		"`namespace` of the Rds; empty means the one of the kubeconfig's context")
 	enumVar(fs, &output, "output", "o", "`format` of the output: table, json or yaml", "table", "json", "yaml")
 	o.connection(fs)
 	fs.Lookup("mode").Usage = "`mode` that serve runs with, the upper bound for every database: Auto, Recommend or Off"

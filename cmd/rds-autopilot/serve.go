@@ -53,21 +53,30 @@ Durations have a unit: 30s, 5m, 1h30m. Cloud credentials come from OS_* variable
 	fs.SortFlags = false
 	o.receiver(fs, "`URL` to which SMN posts alarms; required. The receiver listens on its path. Its scheme is the protocol of the subscriptions; http works, with a warning")
 	fs.StringVar(&o.WebhookAddr, "webhook-addr", ":8080", "`address` of the receiver; nothing else listens on it")
-	fs.StringVar(&o.AdminAddr, "admin-addr", ":9090", "`address` of the status page, /metrics, /healthz and /readyz; do not make it public")
-	fs.BoolVar(&o.StatusPage, "status-page", o.StatusPage, "serve a page with every database and this replica's health at / of the admin address")
+	fs.StringVar(&o.AdminAddr, "admin-addr", ":9090",
+		"`address` of the status page, /metrics, /healthz and /readyz; do not make it public")
+	fs.BoolVar(&o.StatusPage, "status-page", o.StatusPage,
+		"serve a page with every database and this replica's health at / of the admin address")
 	o.connection(fs)
 	fs.StringSliceVar(&o.Namespaces, "watch-namespaces", nil, "comma separated `namespaces` to watch; empty means all")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "elect a leader among the replicas; only the leader decides")
-	fs.StringVar(&o.LeaseNamespace, "lease-namespace", "", "`namespace` of the leader's lease, required outside a pod; empty means the pod's own")
-	fs.StringVar(&o.LeaseName, "lease-name", o.LeaseName, "`name` of the leader's lease; two installations in one namespace need different ones")
+	fs.StringVar(&o.LeaseNamespace, "lease-namespace", "",
+		"`namespace` of the leader's lease, required outside a pod; empty means the pod's own")
+	fs.StringVar(&o.LeaseName, "lease-name", o.LeaseName,
+		"`name` of the leader's lease; two installations in one namespace need different ones")
 	o.smn(fs, "SMN's host in the cloud's catalogue", app.Console+" in eu-de and eu-nl; required elsewhere")
 	fs.DurationVar(&o.MaxMessageAge, "max-message-age", o.MaxMessageAge, "the receiver refuses older messages")
-	fs.DurationVar(&o.Sweep, "sweep-interval", o.Sweep, "time between two sweeps; a sweep checks every database, also without a message")
-	fs.DurationVar(&o.Recheck, "recheck-interval", o.Recheck, "time to the next check while an instance is busy or a change is pending")
-	fs.IntVar(&o.MaxFlavorChanges, "max-flavor-changes", o.MaxFlavorChanges, "flavor changes in progress at a time in the cluster; each one interrupts its database")
-	fs.DurationVar(&o.DrainDelay, "drain-delay", o.DrainDelay, "how long the receiver accepts messages after SIGTERM, until senders have learned of the stop; at most 1m, within the pod's termination grace period")
+	fs.DurationVar(&o.Sweep, "sweep-interval", o.Sweep,
+		"time between two sweeps; a sweep checks every database, also without a message")
+	fs.DurationVar(&o.Recheck, "recheck-interval", o.Recheck,
+		"time to the next check while an instance is busy or a change is pending")
+	fs.IntVar(&o.MaxFlavorChanges, "max-flavor-changes", o.MaxFlavorChanges,
+		"flavor changes in progress at a time in the cluster; each one interrupts its database")
+	fs.DurationVar(&o.DrainDelay, "drain-delay", o.DrainDelay,
+		"how long the receiver accepts messages after SIGTERM, until senders have learned of the stop; at most 1m, within the pod's termination grace period")
 	o.LogLevel, o.LogFormat = "info", "json"
-	enumVar(fs, &o.LogLevel, "log-level", "", "least `level` of the log: debug, info, warn or error", "debug", "info", "warn", "error")
+	enumVar(fs, &o.LogLevel, "log-level", "", "least `level` of the log: debug, info, warn or error", "debug", "info",
+		"warn", "error")
 	enumVar(fs, &o.LogFormat, "log-format", "", "`format` of the log: json or console", "json", "console")
 	return c, o
 }

@@ -49,7 +49,8 @@ command before it is uninstalled. It changes nothing.`,
 	fs := c.Flags()
 	fs.SortFlags = false
 	o.kubernetes(fs)
-	fs.StringSliceVar(&o.Namespaces, "watch-namespaces", nil, "comma separated `namespaces` that serve watches; empty means all")
+	fs.StringSliceVar(&o.Namespaces, "watch-namespaces", nil,
+		"comma separated `namespaces` that serve watches; empty means all")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		config, _, err := o.config()
 		if err != nil {
@@ -64,7 +65,8 @@ command before it is uninstalled. It changes nothing.`,
 		case err != nil:
 			return err
 		case len(left) == 0:
-			_, err = fmt.Fprintf(c.OutOrStdout(), "The service can be uninstalled: no RdsAutopilot has the finalizer %s\n", v1alpha1.Finalizer)
+			_, err = fmt.Fprintf(c.OutOrStdout(), "The service can be uninstalled: no RdsAutopilot has the finalizer %s\n",
+				v1alpha1.Finalizer)
 			return err
 		}
 		named := strings.Join(left[:min(len(left), namedAtMost)], ", ")

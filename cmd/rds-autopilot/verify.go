@@ -31,7 +31,8 @@ The exit code is 0 if all checks pass, 1 if one fails, 2 if the arguments are wr
   rds-autopilot verify -f - --smn-cert-hosts smn.eu-de.otc.t-systems.com`
 	fs := c.Flags()
 	fs.SortFlags = false
-	fs.StringVarP(&file, "filename", "f", "", "`file` with the body of the POST, byte for byte, without headers; - is standard input; required")
+	fs.StringVarP(&file, "filename", "f", "",
+		"`file` with the body of the POST, byte for byte, without headers; - is standard input; required")
 	o.smn(fs, strings.Join(app.KnownSMNHosts(), ", "), app.Console)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if file == "" {

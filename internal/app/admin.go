@@ -24,14 +24,16 @@ func registry(version string) *prometheus.Registry {
 }
 
 func leaderGauge(reg prometheus.Registerer) prometheus.Gauge {
-	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rds_autopilot_leader", Help: "1 on the replica that leads and decides, else 0."})
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rds_autopilot_leader",
+		Help: "1 on the replica that leads and decides, else 0."})
 	reg.MustRegister(g)
 	return g
 }
 
 func reachableGauge(reg prometheus.Registerer, reachable func() bool) {
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "rds_autopilot_kubernetes_reachable", Help: "1 if the Kubernetes API answered recently, else 0. While it is 0, nothing can be stored.",
+		Name: "rds_autopilot_kubernetes_reachable",
+		Help: "1 if the Kubernetes API answered recently, else 0. While it is 0, nothing can be stored.",
 	}, func() float64 {
 		if reachable() {
 			return 1
@@ -58,7 +60,8 @@ func admin(reg *prometheus.Registry, ready func() bool, page http.Handler) *http
 		mux.Mount("/", protectPages(page))
 	}
 	return &http.Server{
-		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
+		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: time.Minute,
 	}
 }
 

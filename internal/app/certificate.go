@@ -128,9 +128,11 @@ func (c *certificateCheck) check(ctx context.Context) bool {
 	switch {
 	case err != nil:
 		c.last.Invalid = err.Error()
-		c.log.Warn("the certificate of --public-url is not valid; SMN may refuse to deliver", zap.Error(err), zap.Time("expires", leaf.NotAfter))
+		c.log.Warn("the certificate of --public-url is not valid; SMN may refuse to deliver", zap.Error(err),
+			zap.Time("expires", leaf.NotAfter))
 	case c.last.LastDays:
-		c.log.Warn("the certificate of --public-url expires soon; renew it at the Ingress", zap.Time("expires", leaf.NotAfter))
+		c.log.Warn("the certificate of --public-url expires soon; renew it at the Ingress",
+			zap.Time("expires", leaf.NotAfter))
 	}
 	return true
 }

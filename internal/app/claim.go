@@ -15,7 +15,8 @@ import (
 // in a rolling update.
 func claim(o Options) (k8s.Claim, error) {
 	namespace, err := k8s.LeaseNamespace(o.LeaseNamespace)
-	return k8s.Claim{Release: namespace + "/" + o.LeaseName, PublicURL: o.PublicURL.Redacted(), Namespaces: o.Namespaces}, err
+	return k8s.Claim{Release: namespace + "/" + o.LeaseName, PublicURL: o.PublicURL.Redacted(), Namespaces: o.Namespaces},
+		err
 }
 
 // checkClaim returns an error if another installation manages one of the watched namespaces. Without leader election

@@ -26,5 +26,6 @@ func Inspect(ctx context.Context, o Options, body []byte) []webhook.Step {
 		confirmHosts = []string{Console}
 	}
 	hosts := smn.Fixed(certHosts...)
-	return webhook.Inspect(ctx, webhook.Options{Keys: smn.NewKeys(hosts, smn.NewClient(hosts, o.Roots), o.Now), ConfirmHosts: confirmHosts, Now: o.Now}, body)
+	return webhook.Inspect(ctx, webhook.Options{Keys: smn.NewKeys(hosts, smn.NewClient(hosts, o.Roots), o.Now),
+		ConfirmHosts: confirmHosts, Now: o.Now}, body)
 }

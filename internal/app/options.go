@@ -62,6 +62,7 @@ type Options struct {
 func Defaults() Options {
 	return Options{
 		Mode: v1alpha1.ModeAuto, Allowed: autopilot.Allowed{Apply: v1alpha1.ApplyOperator}, MaxMessageAge: time.Hour,
-		Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3, LeaderElect: true, LeaseName: "rds-autopilot", StatusPage: true, DrainDelay: 5 * time.Second, CloudRate: 5, Now: time.Now,
+		Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3, LeaderElect: true, LeaseName: "rds-autopilot",
+		StatusPage: true, DrainDelay: 5 * time.Second, CloudRate: 5, Now: time.Now,
 	}
 }

@@ -30,7 +30,8 @@ func isOwnHost(host string) bool {
 		host = name
 	}
 	host = strings.Trim(host, "[]")
-	return strings.EqualFold(host, "localhost") || net.ParseIP(host) != nil || strings.HasSuffix(strings.ToLower(host), ".svc")
+	return strings.EqualFold(host, "localhost") || net.ParseIP(host) != nil ||
+		strings.HasSuffix(strings.ToLower(host), ".svc")
 }
 
 // isOwnSite reports whether a request comes from the pages themselves, from a person, or from a client that is no

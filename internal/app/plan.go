@@ -194,7 +194,8 @@ func (s *situation) noteAutoscaling(ctx context.Context, c *otc.Cloud) {
 	case policy.On:
 		s.note("The cloud's own storage autoscaling is on: it acts at %d %% free, up to %d GB; the autopilot at %d %% used, up to %d GB. "+
 			"The first one to reach its threshold acts. The autopilot continues from a size that the cloud has set",
-			policy.TriggerPercent, policy.LimitGB, autopilot.Threshold(s.Instance.VolumeGB, int(s.Spec.Storage.ThresholdPercent)), autopilot.MaxGB(s.Spec, s.Status.Baseline, s.Instance.VolumeGB))
+			policy.TriggerPercent, policy.LimitGB, autopilot.Threshold(s.Instance.VolumeGB,
+				int(s.Spec.Storage.ThresholdPercent)), autopilot.MaxGB(s.Spec, s.Status.Baseline, s.Instance.VolumeGB))
 	}
 }
 
@@ -216,7 +217,8 @@ func (p planner) policy(ctx context.Context, s *situation, t *autopilot.Target) 
 		s.note("Not armed (%s): no alarm would reach the autopilot. %s", armed.Reason, armed.Message)
 	}
 	if w := rap.Status.Deferred; w != nil {
-		s.note("A request for a larger flavor (%v at %s %%, since %s) is waiting for the window", w.Metrics, w.ValuePercent, w.FirstTime.UTC().Format(time.RFC3339))
+		s.note("A request for a larger flavor (%v at %s %%, since %s) is waiting for the window", w.Metrics, w.ValuePercent,
+			w.FirstTime.UTC().Format(time.RFC3339))
 	}
 	return rap, nil
 }

@@ -24,9 +24,12 @@ func (o *Options) Validate() error {
 		text string
 	}{
 		{validPublicURL(o.PublicURL), "--public-url: want a URL without query, fragment and user"},
-		{slices.Contains([]v1alpha1.Mode{v1alpha1.ModeAuto, v1alpha1.ModeRecommend, v1alpha1.ModeOff}, o.Mode), "--mode: want Auto, Recommend or Off"},
-		{slices.Contains([]v1alpha1.Apply{v1alpha1.ApplyOperator, v1alpha1.ApplyCloud}, o.Allowed.Apply), "--allow-apply: want Operator or Cloud"},
-		{!slices.ContainsFunc(o.Allowed.Instances, invalidInstance), "--allowed-instances: want NAMESPACE/ID, with * for any"},
+		{slices.Contains([]v1alpha1.Mode{v1alpha1.ModeAuto, v1alpha1.ModeRecommend, v1alpha1.ModeOff}, o.Mode),
+			"--mode: want Auto, Recommend or Off"},
+		{slices.Contains([]v1alpha1.Apply{v1alpha1.ApplyOperator, v1alpha1.ApplyCloud}, o.Allowed.Apply),
+			"--allow-apply: want Operator or Cloud"},
+		{!slices.ContainsFunc(o.Allowed.Instances, invalidInstance),
+			"--allowed-instances: want NAMESPACE/ID, with * for any"},
 		{!o.Allowed.LacksInstances(), "--allowed-instances is required with --allow-apply=Cloud: list NAMESPACE/ID, or */* for every instance of the project"},
 		{o.CloudRate > 0, "--cloud-rate: want more than 0"},
 		{o.validEndpoints(), "--endpoint: want smn, ces or rds, then = and a URL"},

@@ -48,8 +48,10 @@ func Wire(o Options, kube Cluster, clusterID string, api *otc.Cloud, reg prometh
 	return Parts{
 		Receiver: receiver,
 		Controller: controller.New(controller.Options{
-			Targets: kube, Autopilots: kube, Live: kube, AutopilotWriter: kube, StatusWriter: kube, RdsPatcher: kube, FieldManagers: kube,
-			Recorder: kube, Instances: shared, Alarms: shared, Series: shared, CloudChanger: shared, Arming: arming, Dimensions: arming, Orphans: arming,
+			Targets: kube, Autopilots: kube, Live: kube, AutopilotWriter: kube, StatusWriter: kube, RdsPatcher: kube,
+			FieldManagers: kube,
+			Recorder:      kube, Instances: shared, Alarms: shared, Series: shared, CloudChanger: shared, Arming: arming,
+			Dimensions: arming, Orphans: arming,
 			Mode: o.Mode, Allowed: o.Allowed, Sweep: o.Sweep, Recheck: o.Recheck, MaxFlavorChanges: o.MaxFlavorChanges,
 			Log: o.Log, Reg: reg, Now: o.Now, Chance: o.Chance,
 		}),
@@ -57,7 +59,8 @@ func Wire(o Options, kube Cluster, clusterID string, api *otc.Cloud, reg prometh
 }
 
 // NewReceiver returns the HTTP receiver, which writes the signals it receives to store.
-func NewReceiver(o Options, store webhook.Store, api *otc.Cloud, warn func(*v1alpha1.RdsAutopilot, string, string), reg prometheus.Registerer) (*webhook.Receiver, error) {
+func NewReceiver(o Options, store webhook.Store, api *otc.Cloud, warn func(*v1alpha1.RdsAutopilot, string, string),
+	reg prometheus.Registerer) (*webhook.Receiver, error) {
 	confirmHosts, err := ConfirmHosts(o, api.Region())
 	if err != nil {
 		return nil, err
@@ -82,7 +85,8 @@ func (p Parts) Watch(kube *k8s.Cluster) error {
 // warn returns a function that records a Warning event about a message, on the RdsAutopilot and on the Rds.
 func warn(kube Cluster) func(a *v1alpha1.RdsAutopilot, reason, note string) {
 	return func(a *v1alpha1.RdsAutopilot, reason, note string) {
-		kube.Event(kube.Target(a.Namespace, a.Name), a, autopilot.Event{Warning: true, Reason: reason, Action: "Receive", Note: note})
+		kube.Event(kube.Target(a.Namespace, a.Name), a, autopilot.Event{Warning: true, Reason: reason, Action: "Receive",
+			Note: note})
 	}
 }
 

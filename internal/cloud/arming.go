@@ -53,7 +53,8 @@ func (l lister) Topics(ctx context.Context) ([]otc.Topic, error) {
 }
 
 // Ensure implements controller.Arming.
-func (a *Arming) Ensure(ctx context.Context, w controller.DesiredAlarms, observed v1alpha1.Alarms, record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []string, error) {
+func (a *Arming) Ensure(ctx context.Context, w controller.DesiredAlarms, observed v1alpha1.Alarms,
+	record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []string, error) {
 	desired, err := a.desired(w)
 	if err != nil {
 		return observed, nil, err
@@ -111,7 +112,8 @@ func (a *Arming) Remove(ctx context.Context, rap *v1alpha1.RdsAutopilot, observe
 
 // Orphans implements controller.Arming. It asks for the autopilots again right before it removes anything, because
 // known comes from a cache.
-func (a *Arming) Orphans(ctx context.Context, notBefore time.Time, known []*v1alpha1.RdsAutopilot, ask func(context.Context) ([]*v1alpha1.RdsAutopilot, error)) (removed []string, foreign int, err error) {
+func (a *Arming) Orphans(ctx context.Context, notBefore time.Time, known []*v1alpha1.RdsAutopilot,
+	ask func(context.Context) ([]*v1alpha1.RdsAutopilot, error)) (removed []string, foreign int, err error) {
 	snapshot, err := a.cloud.snapshot.get(ctx, notBefore)
 	if err != nil {
 		return nil, 0, err

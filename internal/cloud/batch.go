@@ -51,16 +51,19 @@ type batch struct {
 	failed map[otc.Series]error
 }
 
-func newBatcher(read func(context.Context, []otc.Series, int) (map[otc.Series][]otc.Datapoint, error), now func() time.Time) *batcher {
+func newBatcher(read func(context.Context, []otc.Series, int) (map[otc.Series][]otc.Datapoint, error),
+	now func() time.Time) *batcher {
 	caught := func(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error) {
 		return safely(func() (map[otc.Series][]otc.Datapoint, error) { return read(ctx, series, period) })
 	}
-	return &batcher{read: caught, size: otc.SeriesPerQuery, now: now, latest: make(map[seriesKey]*batch), pending: make(map[int]*batch)}
+	return &batcher{read: caught, size: otc.SeriesPerQuery, now: now, latest: make(map[seriesKey]*batch),
+		pending: make(map[int]*batch)}
 }
 
 // get returns the datapoints of these series in a period in seconds, read at notBefore or later, but at most
 // pointsUsableFor old in any case. A series without datapoints is missing in the result.
-func (b *batcher) get(ctx context.Context, period int, series []otc.Series, notBefore time.Time) (map[otc.Series][]otc.Datapoint, error) {
+func (b *batcher) get(ctx context.Context, period int, series []otc.Series,
+	notBefore time.Time) (map[otc.Series][]otc.Datapoint, error) {
 	found := make(map[otc.Series][]otc.Datapoint, len(series))
 	mine := b.join(ctx, period, series, notBefore)
 	for i, s := range series {
@@ -137,7 +140,8 @@ func (b *batcher) begin(ctx context.Context, x *batch, period int) {
 }
 
 // readEach reads series in one request. If the cloud rejects that request, it reads each series alone.
-func (b *batcher) readEach(ctx context.Context, series []otc.Series, period int) (found map[otc.Series][]otc.Datapoint, failed map[otc.Series]error) {
+func (b *batcher) readEach(ctx context.Context, series []otc.Series,
+	period int) (found map[otc.Series][]otc.Datapoint, failed map[otc.Series]error) {
 	failed = make(map[otc.Series]error)
 	found, err := b.read(ctx, series, period)
 	switch {

@@ -53,15 +53,17 @@ type ruleList struct {
 // New returns a Cloud that reads from api. now is the clock.
 func New(api *otc.Cloud, now func() time.Time) *Cloud {
 	c := &Cloud{api: api, now: now, catalogues: make(map[string]*listCache[[]flavors.Flavor])}
-	c.instances = listCache[map[string]otc.Instance]{now: now, read: func(ctx context.Context, _ time.Time) (map[string]otc.Instance, error) {
-		all, err := api.Instances(ctx)
-		byID := make(map[string]otc.Instance, len(all))
-		for _, i := range all {
-			byID[i.ID] = i
-		}
-		return byID, err
-	}}
-	c.topics = listCache[[]otc.Topic]{now: now, read: func(ctx context.Context, _ time.Time) ([]otc.Topic, error) { return api.Topics(ctx) }}
+	c.instances = listCache[map[string]otc.Instance]{now: now,
+		read: func(ctx context.Context, _ time.Time) (map[string]otc.Instance, error) {
+			all, err := api.Instances(ctx)
+			byID := make(map[string]otc.Instance, len(all))
+			for _, i := range all {
+				byID[i.ID] = i
+			}
+			return byID, err
+		}}
+	c.topics = listCache[[]otc.Topic]{now: now,
+		read: func(ctx context.Context, _ time.Time) ([]otc.Topic, error) { return api.Topics(ctx) }}
 	c.rules = listCache[ruleList]{now: now, read: func(ctx context.Context, _ time.Time) (ruleList, error) {
 		rules, err := api.Rules(ctx)
 		states := make(map[string]controller.AlarmState, len(rules))
@@ -70,7 +72,8 @@ func New(api *otc.Cloud, now func() time.Time) *Cloud {
 		}
 		return ruleList{rules, states}, err
 	}}
-	c.series = listCache[map[otc.Series]bool]{now: now, read: func(ctx context.Context, _ time.Time) (map[otc.Series]bool, error) {
+	c.series = listCache[map[otc.Series]bool]{now: now, read: func(ctx context.Context, _ time.Time) (map[otc.Series]bool,
+		error) {
 		return api.ListedSeries(ctx, seriesMetric())
 	}}
 	c.snapshot = listCache[*alarms.Snapshot]{now: now, read: c.readSnapshot, composed: true}
@@ -132,7 +135,8 @@ func (c *Cloud) Instance(ctx context.Context, id string, notBefore time.Time) (*
 	slices.Sort(inst.Zones)
 	for _, id := range found.Replicas {
 		if r, ok := byID[id]; ok {
-			inst.Replicas = append(inst.Replicas, autopilot.Replica{ID: r.ID, Name: r.Name, VCPUs: r.VCPUs, MemoryGB: r.MemoryGB, VolumeGB: r.VolumeGB})
+			inst.Replicas = append(inst.Replicas, autopilot.Replica{ID: r.ID, Name: r.Name, VCPUs: r.VCPUs, MemoryGB: r.MemoryGB,
+				VolumeGB: r.VolumeGB})
 		}
 	}
 	return inst, nil
@@ -147,7 +151,8 @@ func (c *Cloud) AlarmStates(ctx context.Context, notBefore time.Time) (map[strin
 
 // Evidence returns the newest datapoint of a metric; the zero value if there is none. The evidence for storage is the
 // used space in GB, from raw data. If Cloud Eye has no used space, it is the percentage of the size at that datapoint.
-func (c *Cloud) Evidence(ctx context.Context, inst autopilot.Instance, w controller.EvidenceRequest) (autopilot.Evidence, error) {
+func (c *Cloud) Evidence(ctx context.Context, inst autopilot.Instance,
+	w controller.EvidenceRequest) (autopilot.Evidence, error) {
 	metric, err := autopilot.LookupMetric(w.Metric)
 	if err != nil {
 		return autopilot.Evidence{}, err
@@ -169,7 +174,8 @@ func (c *Cloud) Evidence(ctx context.Context, inst autopilot.Instance, w control
 
 // usedSpaceOfAny returns the used space on the first dimension that has data: the rule's, the instance's, or the primary
 // node's. All have the same volume. The rule's dimension may have none, or there may be no rule.
-func (c *Cloud) usedSpaceOfAny(ctx context.Context, metric autopilot.MetricRow, inst autopilot.Instance, w controller.EvidenceRequest) (autopilot.Evidence, error) {
+func (c *Cloud) usedSpaceOfAny(ctx context.Context, metric autopilot.MetricRow, inst autopilot.Instance,
+	w controller.EvidenceRequest) (autopilot.Evidence, error) {
 	ofNode, err := alarms.NodeDimension(inst.Engine)
 	if err != nil {
 		return autopilot.Evidence{}, err
@@ -204,7 +210,8 @@ func series(inst autopilot.Instance, w controller.EvidenceRequest) (func(metric 
 	return func(metric string) otc.Series { return otc.Series{Metric: metric, Dimension: name, Value: value} }, nil
 }
 
-func (c *Cloud) usedSpace(ctx context.Context, metric autopilot.MetricRow, of func(string) otc.Series, w controller.EvidenceRequest) (autopilot.Evidence, error) {
+func (c *Cloud) usedSpace(ctx context.Context, metric autopilot.MetricRow, of func(string) otc.Series,
+	w controller.EvidenceRequest) (autopilot.Evidence, error) {
 	points, err := c.points.get(ctx, rawPeriod, []otc.Series{of(metric.UsedGB)}, w.NotBefore)
 	hour := pointsOf(points[of(metric.UsedGB)])
 	if err != nil {
@@ -219,7 +226,8 @@ func (c *Cloud) usedSpace(ctx context.Context, metric autopilot.MetricRow, of fu
 		return autopilot.Evidence{}, err
 	}
 	totals := points[of(metric.TotalGB)]
-	for _, percent := range slices.Backward(points[of(metric.CloudEye)]) { // the two series may have been read at different times
+	for _, percent := range slices.Backward(
+		points[of(metric.CloudEye)]) { // the two series may have been read at different times
 		i := slices.IndexFunc(totals, func(total otc.Datapoint) bool { return total.Time.Equal(percent.Time) })
 		if i >= 0 && c.isRecent(percent.Time, rawPeriod) {
 			return autopilot.Evidence{Time: percent.Time, UsedGB: percent.Average / 100 * totals[i].Average}, nil
@@ -251,7 +259,8 @@ func pointsOf(found []otc.Datapoint) []autopilot.Point {
 
 // readPoints reads the datapoints of newestWithin, and raw data of the hour before that, from which autopilot.Filling is
 // computed. It reads two periods more, because the cloud returns nothing for a part of a period.
-func (c *Cloud) readPoints(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error) {
+func (c *Cloud) readPoints(ctx context.Context, series []otc.Series,
+	period int) (map[otc.Series][]otc.Datapoint, error) {
 	to := c.now()
 	from := to.Add(-newestWithin - 2*time.Duration(period)*time.Second)
 	if period == rawPeriod {
@@ -281,16 +290,18 @@ func (c *Cloud) catalogue(engine, version string) *listCache[[]flavors.Flavor] {
 	defer c.mu.Unlock()
 	key := engine + " " + version
 	if c.catalogues[key] == nil {
-		c.catalogues[key] = &listCache[[]flavors.Flavor]{now: c.now, read: func(ctx context.Context, _ time.Time) ([]flavors.Flavor, error) {
-			all, err := c.api.Flavors(ctx, engine, version)
-			catalogue := make([]flavors.Flavor, 0, len(all))
-			for _, f := range all {
-				catalogue = append(catalogue, flavors.Flavor{
-					Code: f.Code, Engine: engine, Versions: f.Versions, Mode: f.Mode, VCPUs: f.VCPUs, MemoryGB: f.MemoryGB, Zones: f.Zones,
-				})
-			}
-			return catalogue, err
-		}}
+		c.catalogues[key] = &listCache[[]flavors.Flavor]{now: c.now,
+			read: func(ctx context.Context, _ time.Time) ([]flavors.Flavor, error) {
+				all, err := c.api.Flavors(ctx, engine, version)
+				catalogue := make([]flavors.Flavor, 0, len(all))
+				for _, f := range all {
+					catalogue = append(catalogue, flavors.Flavor{
+						Code: f.Code, Engine: engine, Versions: f.Versions, Mode: f.Mode, VCPUs: f.VCPUs, MemoryGB: f.MemoryGB,
+						Zones: f.Zones,
+					})
+				}
+				return catalogue, err
+			}}
 	}
 	return c.catalogues[key]
 }

@@ -103,7 +103,8 @@ type comparison struct {
 // showsAnother reports whether the data of this instance is known not to be its primary node's. Until that is known, it
 // compares one instance of each engine per minute. ofInstance and ofNode are the names of the engine's dimensions.
 // Measurements from before primarySince are not compared, because another node may have been the primary.
-func (p *primaries) showsAnother(ctx context.Context, inst autopilot.Instance, ofInstance, ofNode string, primarySince time.Time) (bool, error) {
+func (p *primaries) showsAnother(ctx context.Context, inst autopilot.Instance, ofInstance, ofNode string,
+	primarySince time.Time) (bool, error) {
 	i := slices.IndexFunc(inst.NodeIDs, func(id string) bool { return id != inst.Primary })
 	if inst.Primary == "" || i < 0 {
 		return false, nil
@@ -130,7 +131,8 @@ func (p *primaries) showsAnother(ctx context.Context, inst autopilot.Instance, o
 	if err != nil {
 		return false, fmt.Errorf("compare the instance's data with its nodes': %w", err)
 	}
-	sinceFailover := slices.DeleteFunc(slices.Clone(found[primary]), func(d otc.Datapoint) bool { return d.Time.Before(primarySince) })
+	sinceFailover := slices.DeleteFunc(slices.Clone(found[primary]),
+		func(d otc.Datapoint) bool { return d.Time.Before(primarySince) })
 	another, known := isAnother(found[own], sinceFailover, found[standby])
 	if !known {
 		return last.another, nil

@@ -32,13 +32,15 @@ func (c *Cloud) UsedSpace(ctx context.Context, inst autopilot.Instance, dimensio
 	return pointsOf(found[s]), err
 }
 
-func (c *Cloud) readFortnight(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error) {
+func (c *Cloud) readFortnight(ctx context.Context, series []otc.Series,
+	period int) (map[otc.Series][]otc.Datapoint, error) {
 	to := c.now()
 	return c.api.Datapoints(ctx, series, period, to.Add(-autopilot.CapSpan-autopilot.CapPeriod), to.Add(time.Minute))
 }
 
 // Past returns the measurements of the wanted metrics since then, as averages over a period. It needs one request.
-func (c *Cloud) Past(ctx context.Context, inst autopilot.Instance, wanted []controller.EvidenceRequest, period time.Duration, since time.Time) (autopilot.Past, error) {
+func (c *Cloud) Past(ctx context.Context, inst autopilot.Instance, wanted []controller.EvidenceRequest,
+	period time.Duration, since time.Time) (autopilot.Past, error) {
 	past := autopilot.Past{Percent: map[v1alpha1.Metric][]autopilot.Point{}}
 	var all []otc.Series
 	keep := map[otc.Series]func([]autopilot.Point){}
@@ -72,7 +74,8 @@ func (c *Cloud) Past(ctx context.Context, inst autopilot.Instance, wanted []cont
 }
 
 // Series returns the averages of up to ten metrics of one instance, in one request.
-func (c *Cloud) Series(ctx context.Context, inst autopilot.Instance, w controller.SeriesRequest) (autopilot.Series, error) {
+func (c *Cloud) Series(ctx context.Context, inst autopilot.Instance,
+	w controller.SeriesRequest) (autopilot.Series, error) {
 	of, err := series(inst, controller.EvidenceRequest{Dimension: w.Dimension})
 	if err != nil {
 		return nil, err

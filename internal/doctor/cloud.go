@@ -90,7 +90,8 @@ func (x *examination) checkRightsRDS(ctx context.Context) []Result {
 		}
 	}
 	codes, flavorsErr := x.api.Flavors(ctx, engine, version)
-	return unless(refused(err, policyErr, flavorsErr), "%d instances, %d flavors of %s %s", len(all), len(codes), engine, version)
+	return unless(refused(err, policyErr, flavorsErr), "%d instances, %d flavors of %s %s", len(all), len(codes), engine,
+		version)
 }
 
 // Values that the cloud must refuse however it reads them. Its manual can be read as if a size were an increment, and
@@ -127,7 +128,8 @@ func (x *examination) accepted(job, format string, args ...any) []Result {
 // itself.
 func refusal(err error) error {
 	e, isCloud := errors.AsType[*otc.Error](err)
-	if isCloud && (e.Status == http.StatusBadRequest || e.Status == http.StatusNotFound || e.Status == http.StatusConflict) {
+	if isCloud && (e.Status == http.StatusBadRequest || e.Status == http.StatusNotFound ||
+		e.Status == http.StatusConflict) {
 		return nil
 	}
 	return err
@@ -142,7 +144,8 @@ func (x *examination) checkRightsCES(ctx context.Context) []Result {
 		of = s
 	}
 	_, dataErr := x.api.Datapoints(ctx, []otc.Series{of}, 1, x.Now().Add(-time.Hour), x.Now())
-	return unless(refused(err, metricsErr, quotaErr, dataErr), "%d rules, %d series of %s", len(rules), len(series), storage().CloudEye)
+	return unless(refused(err, metricsErr, quotaErr, dataErr), "%d rules, %d series of %s", len(rules), len(series),
+		storage().CloudEye)
 }
 
 func (x *examination) checkRightsSMN(ctx context.Context) []Result {
@@ -172,7 +175,8 @@ func (x *examination) checkDatabase(ctx context.Context) []Result {
 	target, err := x.kube.api.LiveTarget(ctx, x.Namespace, x.Name)
 	switch {
 	case errors.Is(err, autopilot.ErrGone):
-		return result(Failed, "Give the name of an existing Rds: kubectl get rdss -A", "There is no Rds %s/%s", x.Namespace, x.Name)
+		return result(Failed, "Give the name of an existing Rds: kubectl get rdss -A", "There is no Rds %s/%s", x.Namespace,
+			x.Name)
 	case err != nil:
 		return result(Failed, "", "%v", err)
 	case target.InstanceID == "":
@@ -183,5 +187,6 @@ func (x *examination) checkDatabase(ctx context.Context) []Result {
 		return result(Failed, "Check whether project and region are those of the database", "%v", err)
 	}
 	x.instance = &in
-	return unless(refused(x.measure(ctx)), "%s %s %s, %d GB, %s, is %s", in.Engine, in.Version, in.Mode, in.VolumeGB, in.Flavor, in.Status)
+	return unless(refused(x.measure(ctx)), "%s %s %s, %d GB, %s, is %s", in.Engine, in.Version, in.Mode, in.VolumeGB,
+		in.Flavor, in.Status)
 }

@@ -37,7 +37,8 @@ func (x *examination) checkCRDs(ctx context.Context) []Result {
 			return result(Unseen, "", "The API server does not return its schema: %v", err)
 		}
 		if lacks := missing(k.is, schemaOf(raw, k.kind), nil); len(lacks) > 0 {
-			return result(Failed, "Update the CRDs: kubectl apply -f deploy/crds", "The CRD of %s is older than this version: it has no %s", k.kind, strings.Join(lacks, ", "))
+			return result(Failed, "Update the CRDs: kubectl apply -f deploy/crds",
+				"The CRD of %s is older than this version: it has no %s", k.kind, strings.Join(lacks, ", "))
 		}
 		versions = append(versions, fmt.Sprintf("%s %s", k.kind, k.gv))
 	}

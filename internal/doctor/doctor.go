@@ -80,7 +80,8 @@ func Checks() []Check {
 	return []Check{
 		{"credentials", "Does the cloud accept our credentials?", nil, (*examination).checkCredentials},
 		{"region", "Which region and project is it?", []string{"credentials"}, (*examination).checkRegion},
-		{"endpoints", "Where are SMN, Cloud Eye and RDS, and how were they found?", []string{"credentials"}, (*examination).checkEndpoints},
+		{"endpoints", "Where are SMN, Cloud Eye and RDS, and how were they found?", []string{"credentials"},
+			(*examination).checkEndpoints},
 		{"clock", "Does our clock agree with the cloud's?", []string{"credentials"}, (*examination).checkClock},
 		{"kubernetes", "Does the Kubernetes API answer, and serve both kinds?", nil, (*examination).checkKubernetes},
 		{"crds", "Do the CRDs have all fields of this version?", []string{"kubernetes"}, (*examination).checkCRDs},
@@ -88,16 +89,21 @@ func Checks() []Check {
 		{"lease", "Does a replica lead?", []string{"kubernetes"}, (*examination).checkLease},
 		{"leftovers", "Did an earlier run leave objects behind?", []string{"credentials"}, (*examination).checkLeftovers},
 		{"rights-rds", "May we list instances and flavors?", []string{"credentials"}, (*examination).checkRightsRDS},
-		{"rights-cloud-eye", "May we list rules, metrics, data and quotas?", []string{"credentials"}, (*examination).checkRightsCES},
-		{"causes", "Has Cloud Eye the metrics that tell the cause of a full disk?", []string{"rights-rds", "rights-cloud-eye"}, (*examination).checkCauses},
+		{"rights-cloud-eye", "May we list rules, metrics, data and quotas?", []string{"credentials"},
+			(*examination).checkRightsCES},
+		{"causes", "Has Cloud Eye the metrics that tell the cause of a full disk?",
+			[]string{"rights-rds", "rights-cloud-eye"}, (*examination).checkCauses},
 		{"rights-smn", "May we list topics and subscriptions?", []string{"credentials"}, (*examination).checkRightsSMN},
 		{"quotas", "Do the quotas allow more rules and topics?", []string{"credentials"}, (*examination).checkQuotas},
-		{database, "Does the database exist, and is it ACTIVE?", []string{"kubernetes", "rights-rds"}, (*examination).checkDatabase},
-		{"rights-change", "May we change the database's instance, if --allow-apply is Cloud?", []string{database}, (*examination).checkRightsChange},
+		{database, "Does the database exist, and is it ACTIVE?", []string{"kubernetes", "rights-rds"},
+			(*examination).checkDatabase},
+		{"rights-change", "May we change the database's instance, if --allow-apply is Cloud?", []string{database},
+			(*examination).checkRightsChange},
 		{"public-url", "Does the public URL have a public address?", nil, (*examination).checkPublicURL},
 		{"public-url-answer", "Does a receiver answer at the public URL?", nil, (*examination).checkAnswer},
 		{"topic", "Can we create a topic?", []string{"credentials"}, (*examination).checkTopic},
-		{"subscription", "Does a confirmation arrive, and does it confirm?", []string{"topic"}, (*examination).checkSubscription},
+		{"subscription", "Does a confirmation arrive, and does it confirm?", []string{"topic"},
+			(*examination).checkSubscription},
 		{"rule", "Can we create and change a rule?", []string{"topic", database}, (*examination).checkRule},
 		{"alarm", "Does a signed alarm arrive?", []string{"rule", "subscription"}, (*examination).checkAlarm},
 		{"removed", "Is everything removed again?", []string{"credentials"}, (*examination).checkRemoved},
@@ -130,7 +136,8 @@ func Run(ctx context.Context, o Options) (failed []Result) {
 		}
 	}
 	if x.keepErr != nil {
-		report(Result{Check: "capture", State: Failed, Text: x.keepErr.Error(), Do: "Give --capture a directory with free space, and run doctor again"})
+		report(Result{Check: "capture", State: Failed, Text: x.keepErr.Error(),
+			Do: "Give --capture a directory with free space, and run doctor again"})
 	}
 	if ctx.Err() != nil {
 		report(Result{Check: "interrupted", State: Failed, Text: "Doctor was interrupted before the last check"})

@@ -135,7 +135,8 @@ func randomName() string {
 }
 
 // until polls done for at most that long, and reports the progress. It returns whether done has returned true.
-func (x *examination) until(ctx context.Context, most time.Duration, subject string, done func(context.Context) bool) bool {
+func (x *examination) until(ctx context.Context, most time.Duration, subject string,
+	done func(context.Context) bool) bool {
 	begin := x.Now()
 	reported := begin
 	pause := min(max(most/400, 50*time.Millisecond), 3*time.Second)

@@ -37,7 +37,8 @@ func (a Assumption) Harmless() bool { return strings.HasPrefix(a.IfWrong, "Nothi
 func (x *examination) judge(a Assumption) Result {
 	find := facts()[a.ID]
 	if find == nil {
-		return Result{Check: a.ID, State: Unseen, Text: "Not testable without harm to a database or hundreds of rules: " + a.Assumed}
+		return Result{Check: a.ID, State: Unseen, Text: "Not testable without harm to a database or hundreds of rules: " +
+			a.Assumed}
 	}
 	f := find(x)
 	if !f.seen {
@@ -146,7 +147,8 @@ func facts() map[string]judge {
 		}),
 		"smn-headers": ofMessage(func(_ *examination, m *message) finding {
 			named := slices.DeleteFunc(slices.Clone(m.Headers), func(h string) bool { return strings.Contains(h, ":") })
-			return holds(slices.Equal(named, []string{"X-Smn-Message-Id", "X-Smn-Message-Type", "X-Smn-Topic-Urn"}), strings.Join(named, ", "))
+			return holds(slices.Equal(named, []string{"X-Smn-Message-Id", "X-Smn-Message-Type", "X-Smn-Topic-Urn"}),
+				strings.Join(named, ", "))
 		}),
 		"sends-again": func(x *examination) finding {
 			if x.seen.repeated == nil {
@@ -178,7 +180,8 @@ func facts() map[string]judge {
 			}
 			return holds(false, shape(p))
 		}),
-		"payload-status": ofField("alarm_status", func(_ *examination, v any) finding { return holds(v == "alarm", show(v)) }),
+		"payload-status": ofField("alarm_status",
+			func(_ *examination, v any) finding { return holds(v == "alarm", show(v)) }),
 		"payload-time": ofField("time", func(_ *examination, v any) finding {
 			t, is := v.(float64)
 			return holds(is && t > 1e11, show(v))
@@ -245,7 +248,8 @@ func facts() map[string]judge {
 			if x.seen.ruleNew == nil {
 				return unseen(noRule)
 			}
-			return holds(slices.Contains([]string{"ok", "alarm", "insufficient_data"}, x.seen.ruleNew.State), show(x.seen.ruleNew.State))
+			return holds(slices.Contains([]string{"ok", "alarm", "insufficient_data"}, x.seen.ruleNew.State),
+				show(x.seen.ruleNew.State))
 		},
 		"rule-update-time": func(x *examination) finding {
 			if x.seen.ruleLater == nil {
@@ -290,7 +294,8 @@ func facts() map[string]judge {
 				return unseen("Both nodes have the same load at present")
 			}
 			return holds(math.Abs(d.cpu.Average-d.primary.Average) < math.Abs(d.cpu.Average-d.standby.Average), fmt.Sprintf(
-				"CPU %.1f of the instance, %.1f of the primary, %.1f of the standby", d.cpu.Average, d.primary.Average, d.standby.Average))
+				"CPU %.1f of the instance, %.1f of the primary, %.1f of the standby", d.cpu.Average, d.primary.Average,
+				d.standby.Average))
 		},
 		"catalogue-cloud-eye": func(x *examination) finding {
 			if x.api == nil {

@@ -48,7 +48,8 @@ func connectKube(ctx context.Context, config *rest.Config, o app.Options) (*clus
 		api.Close()
 		return nil, err
 	}
-	return &cluster{api: api, access: access, leases: leases, objects: objects, clusterID: id, lacksRds: api.LacksRds()}, nil
+	return &cluster{api: api, access: access, leases: leases, objects: objects, clusterID: id, lacksRds: api.LacksRds()},
+		nil
 }
 
 func (c *cluster) autopilots(namespace string) dynamic.ResourceInterface {
@@ -82,11 +83,13 @@ func (x *examination) checkRBAC(ctx context.Context) []Result {
 			return result(Unseen, "", "The API server does not answer whether a right exists: %v", err)
 		}
 		if !answer.Status.Allowed {
-			refused = append(refused, strings.TrimSpace(fmt.Sprintf("%s %s%s %s", a.Verb, a.Resource, suffix("/", a.Subresource), suffix("in ", a.Namespace))))
+			refused = append(refused, strings.TrimSpace(fmt.Sprintf("%s %s%s %s", a.Verb, a.Resource, suffix("/", a.Subresource),
+				suffix("in ", a.Namespace))))
 		}
 	}
 	if len(refused) > 0 {
-		return result(Failed, "Apply deploy/rbac.yaml, or run doctor in the service's pod", "Not allowed: %s", strings.Join(refused, ", "))
+		return result(Failed, "Apply deploy/rbac.yaml, or run doctor in the service's pod", "Not allowed: %s",
+			strings.Join(refused, ", "))
 	}
 	return ok("The user of this run has all rights that serve needs")
 }
@@ -104,7 +107,8 @@ func (x *examination) access() (all []authorizationv1.ResourceAttributes) {
 	add := func(namespaces []string, group, resource, subresource, name string, verbs ...string) {
 		for _, ns := range namespaces {
 			for _, verb := range verbs {
-				all = append(all, authorizationv1.ResourceAttributes{Namespace: ns, Verb: verb, Group: group, Resource: resource, Subresource: subresource, Name: name})
+				all = append(all, authorizationv1.ResourceAttributes{Namespace: ns, Verb: verb, Group: group, Resource: resource,
+					Subresource: subresource, Name: name})
 			}
 		}
 	}
@@ -116,7 +120,8 @@ func (x *examination) access() (all []authorizationv1.ResourceAttributes) {
 	add(watched, v1alpha1.Group, v1alpha1.Resource, "", "", "get", "list", "watch", "create", "patch", "delete")
 	add(watched, v1alpha1.Group, v1alpha1.Resource, "status", "", "patch")
 	add(watched, "events.k8s.io", "events", "", "", "create", "patch")
-	add([]string{metav1.NamespaceSystem}, "", "namespaces", "", metav1.NamespaceSystem, "get") // a namespace belongs to itself
+	add([]string{metav1.NamespaceSystem}, "", "namespaces", "", metav1.NamespaceSystem,
+		"get") // a namespace belongs to itself
 	add([]string{metav1.NamespaceSystem}, "coordination.k8s.io", "leases", "", "", "create")
 	add([]string{metav1.NamespaceSystem}, "coordination.k8s.io", "leases", "", claimsLease, "get", "update")
 	if ns := x.leaseNamespace(); ns != "" {
@@ -148,7 +153,8 @@ func (x *examination) checkLease(ctx context.Context) []Result {
 	}
 	ns := x.leaseNamespace()
 	if ns == "" {
-		return result(Unseen, "Give --lease-namespace, the namespace of the service", "Outside a pod, doctor does not know the service's namespace")
+		return result(Unseen, "Give --lease-namespace, the namespace of the service",
+			"Outside a pod, doctor does not know the service's namespace")
 	}
 	lease, err := x.kube.leases.Leases(ns).Get(ctx, x.LeaseName, metav1.GetOptions{})
 	missing := Warning
@@ -162,8 +168,10 @@ func (x *examination) checkLease(ctx context.Context) []Result {
 			"There is no lease %s/%s: no service with leader election has run here yet", ns, x.LeaseName)
 	case err != nil:
 		return result(Failed, "", "%v", err)
-	case lease.Spec.RenewTime == nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" || x.Now().Sub(lease.Spec.RenewTime.Time) > time.Minute:
-		return result(missing, "Check the service's pods: kubectl get pods", "No replica holds the lease %s/%s", ns, x.LeaseName)
+	case lease.Spec.RenewTime == nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" ||
+		x.Now().Sub(lease.Spec.RenewTime.Time) > time.Minute:
+		return result(missing, "Check the service's pods: kubectl get pods", "No replica holds the lease %s/%s", ns,
+			x.LeaseName)
 	}
 	return ok("%s leads", *lease.Spec.HolderIdentity)
 }

@@ -74,7 +74,8 @@ func (m *localMailbox) keepMalformed(next http.Handler) http.Handler {
 			}
 		}
 		if r.Method == http.MethodPost && err != nil && malformed < maxMalformed {
-			in.Captured = append(in.Captured, v1alpha1.CapturedMessage{ReceivedTime: metav1.NewMicroTime(m.now()), Result: malformedResult, Error: err.Error(), Body: smn.Redact(body)})
+			in.Captured = append(in.Captured, v1alpha1.CapturedMessage{ReceivedTime: metav1.NewMicroTime(m.now()),
+				Result: malformedResult, Error: err.Error(), Body: smn.Redact(body)})
 			m.stored()
 		}
 	})

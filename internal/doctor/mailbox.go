@@ -47,7 +47,8 @@ func (m *kubeMailbox) expect(ctx context.Context, s v1alpha1.Status) error {
 	if err != nil {
 		return err
 	}
-	_, err = m.kube.autopilots(m.namespace).Patch(ctx, m.name, types.MergePatchType, patch, metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}, "status")
+	_, err = m.kube.autopilots(m.namespace).Patch(ctx, m.name, types.MergePatchType, patch,
+		metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}, "status")
 	if err != nil {
 		return fmt.Errorf("patch the status of RdsAutopilot %s/%s: %w", m.namespace, m.name, err)
 	}

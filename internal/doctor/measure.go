@@ -62,7 +62,8 @@ func (x *examination) measure(ctx context.Context) error {
 			wanted[&m.standby] = otc.Series{Metric: cpu, Dimension: ofNode, Value: n.ID}
 		}
 	}
-	for into, metric := range map[*otc.Datapoint]string{&m.util: storage().CloudEye, &m.used: storage().UsedGB, &m.total: storage().TotalGB} {
+	for into, metric := range map[*otc.Datapoint]string{&m.util: storage().CloudEye, &m.used: storage().UsedGB,
+		&m.total: storage().TotalGB} {
 		wanted[into] = otc.Series{Metric: metric, Dimension: m.dimension, Value: m.value}
 	}
 	series := make([]otc.Series, 0, len(wanted))

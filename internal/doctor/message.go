@@ -93,7 +93,8 @@ func shape(fields map[string]any) string {
 // authentic reports whether the receiver has verified the signature.
 func (m *message) authentic() bool {
 	return m.Result == "unavailable" && !m.lacksCertificate() ||
-		slices.Contains([]string{"confirmed", "unconfirmed", "stored", "duplicate", "stale", "ignored", "unreadable"}, m.Result)
+		slices.Contains([]string{"confirmed", "unconfirmed", "stored", "duplicate", "stale", "ignored", "unreadable"},
+			m.Result)
 }
 
 // lacksCertificate reports whether the receiver could not fetch or accept the signing certificate.

@@ -38,7 +38,8 @@ func webClient() *http.Client {
 func (x *examination) checkPublicURL(ctx context.Context) []Result {
 	var found []Result
 	if app.CrossesNetworkUnencrypted(x.PublicURL) {
-		found = append(found, Result{State: Warning, Text: "The URL is http: alarms cross the network unencrypted", Do: "Install a certificate and give an https URL"})
+		found = append(found, Result{State: Warning, Text: "The URL is http: alarms cross the network unencrypted",
+			Do: "Install a certificate and give an https URL"})
 	}
 	ctx, cancel := context.WithTimeout(ctx, webLimit)
 	defer cancel()
@@ -78,8 +79,10 @@ func (x *examination) checkAnswer(ctx context.Context) []Result {
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, 1<<16)
 	secured := describeTLS(resp.TLS)
-	if resp.TLS != nil && len(resp.TLS.PeerCertificates) > 0 && resp.TLS.PeerCertificates[0].NotAfter.Sub(x.Now()) < certEndsSoon {
-		return result(Warning, "Renew the certificate", "The certificate expires on %s", resp.TLS.PeerCertificates[0].NotAfter.Format(time.DateOnly))
+	if resp.TLS != nil && len(resp.TLS.PeerCertificates) > 0 &&
+		resp.TLS.PeerCertificates[0].NotAfter.Sub(x.Now()) < certEndsSoon {
+		return result(Warning, "Renew the certificate", "The certificate expires on %s",
+			resp.TLS.PeerCertificates[0].NotAfter.Format(time.DateOnly))
 	}
 	if resp.StatusCode == http.StatusMethodNotAllowed {
 		return ok("A receiver answers%s", secured)
@@ -96,7 +99,8 @@ func describeTLS(state *tls.ConnectionState) string {
 		return ""
 	}
 	c := state.PeerCertificates[0]
-	return fmt.Sprintf("; its certificate is issued by %s and expires on %s", c.Issuer.CommonName, c.NotAfter.Format(time.DateOnly))
+	return fmt.Sprintf("; its certificate is issued by %s and expires on %s", c.Issuer.CommonName,
+		c.NotAfter.Format(time.DateOnly))
 }
 
 func webFailure(err error) (State, string, string, string) {
@@ -105,9 +109,11 @@ func webFailure(err error) (State, string, string, string) {
 	_, isHost := errors.AsType[x509.HostnameError](err)
 	switch {
 	case isUnknown:
-		return Warning, "Use a certificate of a public CA: whether SMN checks it is not documented", "The certificate is not trusted here: %v", unknown.Error()
+		return Warning, "Use a certificate of a public CA: whether SMN checks it is not documented",
+			"The certificate is not trusted here: %v", unknown.Error()
 	case isInvalid, isHost:
 		return Failed, "Renew the certificate for exactly this host", "The certificate is invalid: %v", err.Error()
 	}
-	return Warning, "If no message arrives either, check Ingress, firewall and DNS", "No answer from here, which is normal if the network does not route back to itself: %v", err.Error()
+	return Warning, "If no message arrives either, check Ingress, firewall and DNS",
+		"No answer from here, which is normal if the network does not route back to itself: %v", err.Error()
 }

@@ -48,7 +48,8 @@ const description = "rds-autopilot doctor: removed automatically"
 // second one shows whether SMN sends it again.
 func (x *examination) checkSubscription(ctx context.Context) []Result {
 	if x.Listen == nil && x.kube == nil {
-		return result(Unseen, "Give --listen, so that doctor receives the messages", "Without Kubernetes, doctor cannot read the messages of the running service")
+		return result(Unseen, "Give --listen, so that doctor receives the messages",
+			"Without Kubernetes, doctor cannot read the messages of the running service")
 	}
 	if x.mailbox == nil {
 		var err error
@@ -88,7 +89,8 @@ func (x *examination) checkSubscription(ctx context.Context) []Result {
 			"The confirmation arrived, but the receiver did not accept it (%s): %s", c.Result, c.Error)
 	}
 	if !x.until(ctx, x.Wait/listedPart, "the subscription to be listed as confirmed", x.listedAsConfirmed) {
-		return result(Failed, "Check the subscription in the console", "The call of the link succeeded, but SMN does not list the subscription as confirmed")
+		return result(Failed, "Check the subscription in the console",
+			"The call of the link succeeded, but SMN does not list the subscription as confirmed")
 	}
 	return ok("Confirmed: a signed message arrived after %s, with a certificate of %s", since(c), c.certHost())
 }
@@ -105,7 +107,8 @@ func since(m *message) string {
 func (x *examination) noConfirmation() []Result {
 	for _, m := range x.seen.messages {
 		if m.Result == malformedResult {
-			return result(Failed, "See the lines below for the assumption that does not hold", "A message arrived that is not in SMN's form: %s", m.Error)
+			return result(Failed, "See the lines below for the assumption that does not hold",
+				"A message arrived that is not in SMN's form: %s", m.Error)
 		}
 	}
 	do := "Check DNS, firewall and Ingress of the public URL, and whether the service runs with the same --public-url and watches this namespace; its log has a line for each message"
@@ -177,7 +180,8 @@ func (x *examination) expect(ctx context.Context) error {
 		}
 	}
 	if x.made.ID != "" {
-		s.Alarms.Rules = []v1alpha1.Rule{{Metric: storage().Metric, AlarmID: x.made.ID, Dimension: x.made.Dimension + ":" + x.made.DimensionValue}}
+		s.Alarms.Rules = []v1alpha1.Rule{{Metric: storage().Metric, AlarmID: x.made.ID,
+			Dimension: x.made.Dimension + ":" + x.made.DimensionValue}}
 	}
 	return x.mailbox.expect(ctx, s)
 }
@@ -233,7 +237,8 @@ func (x *examination) checkAlarm(ctx context.Context) []Result {
 	}
 	again := x.until(ctx, x.Wait/againPart, "SMN to send the refused alarm again", func(ctx context.Context) bool {
 		x.readMailbox(ctx)
-		i := slices.IndexFunc(x.seen.messages, func(m *message) bool { return m != n && m.text("message") == n.text("message") })
+		i := slices.IndexFunc(x.seen.messages,
+			func(m *message) bool { return m != n && m.text("message") == n.text("message") })
 		if i >= 0 {
 			x.seen.second = x.seen.messages[i]
 		}

@@ -13,7 +13,8 @@ import (
 // Enlarge requests a larger volume and returns the id of the job. toGB is the new size, not the increment (RDS api:
 // scaling_up_storage_space_of_a_db_instance.rst).
 func (c *Cloud) Enlarge(ctx context.Context, instanceID string, toGB int) (jobID string, err error) {
-	id, err := instances.EnlargeVolume(c.client(ctx, opEnlarge, instanceID), instances.EnlargeVolumeRdsOpts{InstanceId: instanceID, Size: toGB})
+	id, err := instances.EnlargeVolume(c.client(ctx, opEnlarge, instanceID),
+		instances.EnlargeVolumeRdsOpts{InstanceId: instanceID, Size: toGB})
 	if err != nil {
 		return "", c.transport.wrapError(opEnlarge, err)
 	}
@@ -23,7 +24,8 @@ func (c *Cloud) Enlarge(ctx context.Context, instanceID string, toGB int) (jobID
 // Resize requests another flavor and returns the id of the job. The change restarts the database (RDS api:
 // changing_db_instance_specifications.rst).
 func (c *Cloud) Resize(ctx context.Context, instanceID, flavor string) (jobID string, err error) {
-	id, err := instances.Resize(c.client(ctx, opResize, instanceID), instances.ResizeOpts{InstanceId: instanceID, SpecCode: flavor})
+	id, err := instances.Resize(c.client(ctx, opResize, instanceID),
+		instances.ResizeOpts{InstanceId: instanceID, SpecCode: flavor})
 	if err != nil {
 		return "", c.transport.wrapError(opResize, err)
 	}

@@ -191,7 +191,8 @@ func (c *Cloud) client(ctx context.Context, op operation, ids ...string) *golang
 
 // doRequest sends a request that the SDK's packages lack or get wrong. It accepts every successful status, because the
 // services do not agree on one. ids are as in client.
-func (c *Cloud) doRequest(ctx context.Context, op operation, method, path string, body, reply any, ids ...string) error {
+func (c *Cloud) doRequest(ctx context.Context, op operation, method, path string, body, reply any,
+	ids ...string) error {
 	client := c.client(ctx, op, ids...)
 	resp, err := client.Request(method, client.ServiceURL(path), &golangsdk.RequestOpts{
 		JSONBody: body, JSONResponse: reply,

@@ -96,7 +96,8 @@ func (t *transport) refusal(op operation, resp *http.Response, reply []byte) *Er
 		message = strings.ToLower(http.StatusText(resp.StatusCode))
 	}
 	return &Error{
-		Service: string(t.ops[op].service), Operation: string(op), Status: resp.StatusCode, Code: t.clean(code), Message: t.clean(message),
+		Service: string(t.ops[op].service), Operation: string(op), Status: resp.StatusCode, Code: t.clean(code),
+		Message:    t.clean(message),
 		retryAfter: retryAfter(resp.Header, t.now()),
 	}
 }

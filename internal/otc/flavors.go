@@ -23,7 +23,8 @@ type Flavor struct {
 
 // Flavors lists the catalogue of an engine and version; an empty version means all.
 func (c *Cloud) Flavors(ctx context.Context, engine, version string) ([]Flavor, error) {
-	rows, err := flavors.ListFlavors(c.client(ctx, opListFlavors, engine), flavors.ListOpts{DatabaseName: engine, VersionName: version})
+	rows, err := flavors.ListFlavors(c.client(ctx, opListFlavors, engine),
+		flavors.ListOpts{DatabaseName: engine, VersionName: version})
 	if err != nil {
 		return nil, c.transport.wrapError(opListFlavors, err)
 	}
@@ -47,7 +48,8 @@ func (c *Cloud) ResizeTargets(ctx context.Context, instanceID string) ([]string,
 			} `json:"compute_flavors"`
 		} `json:"flavor_groups"`
 	}
-	if err := c.doRequest(ctx, opListResizeTargets, http.MethodGet, "instances/"+instanceID+"/flavors-resize", nil, &reply, instanceID); err != nil {
+	if err := c.doRequest(ctx, opListResizeTargets, http.MethodGet, "instances/"+instanceID+"/flavors-resize", nil, &reply,
+		instanceID); err != nil {
 		return nil, missing(err)
 	}
 	codes := []string{}

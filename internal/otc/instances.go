@@ -55,7 +55,8 @@ func (c *Cloud) Instance(ctx context.Context, id string) (Instance, error) {
 			return i, nil
 		}
 	}
-	return Instance{}, &Error{Service: string(serviceRDS), Operation: string(opListInstances), Status: http.StatusNotFound, Message: "no instance " + id}
+	return Instance{}, &Error{Service: string(serviceRDS), Operation: string(opListInstances), Status: http.StatusNotFound,
+		Message: "no instance " + id}
 }
 
 func (c *Cloud) listInstances(ctx context.Context, opts instances.ListOpts, ids ...string) ([]Instance, error) {
@@ -114,7 +115,8 @@ func (c *Cloud) StoragePolicy(ctx context.Context, instanceID string) (StoragePo
 		LimitGB        int  `json:"limit_size"`
 		TriggerPercent int  `json:"trigger_threshold"`
 	}
-	if err := c.doRequest(ctx, opGetStoragePolicy, http.MethodGet, "instances/"+instanceID+"/disk-auto-expansion", nil, &reply, instanceID); err != nil {
+	if err := c.doRequest(ctx, opGetStoragePolicy, http.MethodGet, "instances/"+instanceID+"/disk-auto-expansion", nil,
+		&reply, instanceID); err != nil {
 		return StoragePolicy{}, missing(err)
 	}
 	return StoragePolicy(reply), nil
@@ -122,7 +124,8 @@ func (c *Cloud) StoragePolicy(ctx context.Context, instanceID string) (StoragePo
 
 // missing changes the status of 405 and 501 to 404, because an API that lacks a call may answer with any of them.
 func missing(err error) error {
-	if e, ok := errors.AsType[*Error](err); ok && (e.Status == http.StatusMethodNotAllowed || e.Status == http.StatusNotImplemented) {
+	if e, ok := errors.AsType[*Error](err); ok &&
+		(e.Status == http.StatusMethodNotAllowed || e.Status == http.StatusNotImplemented) {
 		e.Status = http.StatusNotFound
 	}
 	return err

@@ -83,7 +83,8 @@ func serviceEntries() map[service]serviceEntry {
 }
 
 // findServices returns the base URL of each service, and how it was found, from the catalogue and the overrides.
-func findServices(p *golangsdk.ProviderClient, projectID, region string, overrides map[string]string) (bases, how map[service]string, err error) {
+func findServices(p *golangsdk.ProviderClient, projectID, region string,
+	overrides map[string]string) (bases, how map[service]string, err error) {
 	bases, how = map[service]string{}, map[service]string{}
 	known := map[string]bool{}
 	for s, e := range serviceEntries() {
@@ -91,7 +92,8 @@ func findServices(p *golangsdk.ProviderClient, projectID, region string, overrid
 		override := overrides[e.name]
 		found, by := e.lookUp(p, region)
 		if found == "" && override == "" {
-			return nil, nil, fmt.Errorf("cloud: the catalogue has no entry %s for region %s: set --endpoint %s=URL", strings.Join(e.types, " or "), region, e.name)
+			return nil, nil, fmt.Errorf("cloud: the catalogue has no entry %s for region %s: set --endpoint %s=URL",
+				strings.Join(e.types, " or "), region, e.name)
 		}
 		base, err := e.base(found, override, projectID)
 		if err != nil {
@@ -115,7 +117,8 @@ func findServices(p *golangsdk.ProviderClient, projectID, region string, overrid
 func (e serviceEntry) lookUp(p *golangsdk.ProviderClient, region string) (base, by string) {
 	for _, region := range []string{region, "*"} {
 		for _, kind := range e.types {
-			found, err := p.EndpointLocator(golangsdk.EndpointOpts{Type: kind, Region: region, Availability: golangsdk.AvailabilityPublic})
+			found, err := p.EndpointLocator(golangsdk.EndpointOpts{Type: kind, Region: region,
+				Availability: golangsdk.AvailabilityPublic})
 			if err == nil {
 				return found, "the catalogue's entry " + kind
 			}

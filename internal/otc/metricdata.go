@@ -38,7 +38,8 @@ type dimension struct {
 // Datapoints reads averages, oldest first, with one request per SeriesPerQuery series. period is in seconds; 1 means
 // raw data. from should be one period early, because the cloud returns nothing for a part of a period. A series
 // without data is missing in the result.
-func (c *Cloud) Datapoints(ctx context.Context, series []Series, period int, from, to time.Time) (map[Series][]Datapoint, error) {
+func (c *Cloud) Datapoints(ctx context.Context, series []Series, period int, from,
+	to time.Time) (map[Series][]Datapoint, error) {
 	found := map[Series][]Datapoint{}
 	for batch := range slices.Chunk(series, SeriesPerQuery) {
 		if err := c.queryBatch(ctx, batch, period, from, to, found); err != nil {
@@ -48,7 +49,8 @@ func (c *Cloud) Datapoints(ctx context.Context, series []Series, period int, fro
 	return found, nil
 }
 
-func (c *Cloud) queryBatch(ctx context.Context, batch []Series, period int, from, to time.Time, found map[Series][]Datapoint) error {
+func (c *Cloud) queryBatch(ctx context.Context, batch []Series, period int, from, to time.Time,
+	found map[Series][]Datapoint) error {
 	type metric struct {
 		Namespace  string      `json:"namespace"`
 		Metric     string      `json:"metric_name"`

@@ -11,7 +11,8 @@ const PageSize = 100
 // no total.
 //
 // everyPage converts each page at once, so that it holds only one page of a long list in the SDK's types.
-func everyPage[R, T any](key func(R) string, convert func(R) T, fetch func(offset int, last string) (page []R, total int, err error)) ([]T, error) {
+func everyPage[R, T any](key func(R) string, convert func(R) T,
+	fetch func(offset int, last string) (page []R, total int, err error)) ([]T, error) {
 	var rows []T
 	seen := map[string]bool{}
 	last, offset := "", 0

@@ -42,7 +42,8 @@ func (c *Cloud) Rules(ctx context.Context) ([]Rule, error) {
 	return everyPage(
 		func(r alarms.MetricAlarms) string { return r.AlarmId }, ruleOf,
 		func(_ int, last string) ([]alarms.MetricAlarms, int, error) {
-			page, err := alarms.ListAlarms(c.client(ctx, opListRules), alarms.ListAlarmsOpts{Limit: PageSize, Order: "desc", Start: last})
+			page, err := alarms.ListAlarms(c.client(ctx, opListRules),
+				alarms.ListAlarmsOpts{Limit: PageSize, Order: "desc", Start: last})
 			if err != nil {
 				return nil, 0, c.transport.wrapError(opListRules, err)
 			}
@@ -61,7 +62,8 @@ func (c *Cloud) Rule(ctx context.Context, id string) (Rule, error) {
 			return ruleOf(r), nil
 		}
 	}
-	return Rule{}, &Error{Service: string(serviceCES), Operation: string(opGetRule), Status: http.StatusNotFound, Message: "no alarm rule " + id}
+	return Rule{}, &Error{Service: string(serviceCES), Operation: string(opGetRule), Status: http.StatusNotFound,
+		Message: "no alarm rule " + id}
 }
 
 // CreateRule creates a rule and returns its id, even if a rule of that name exists. It ignores ID, State and

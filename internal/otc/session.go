@@ -63,7 +63,8 @@ func (l *login) aksk() golangsdk.AKSKAuthOptions {
 		return golangsdk.AKSKAuthOptions{}
 	}
 	return golangsdk.AKSKAuthOptions{
-		AccessKey: l.account.accessKey, SecretKey: l.account.secretKey, SecurityToken: l.account.securityToken, ProjectId: l.projectID,
+		AccessKey: l.account.accessKey, SecretKey: l.account.secretKey, SecurityToken: l.account.securityToken,
+		ProjectId: l.projectID,
 	}
 }
 

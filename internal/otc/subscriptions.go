@@ -32,7 +32,8 @@ type Subscription struct {
 // Subscriptions lists all subscriptions of the project.
 func (c *Cloud) Subscriptions(ctx context.Context) ([]Subscription, error) {
 	return c.listSubscriptions(opListSubscriptions, func(offset int) ([]subscriptions.Subscription, error) {
-		return subscriptions.List(c.client(ctx, opListSubscriptions), subscriptions.ListOpts{Offset: strconv.Itoa(offset), Limit: PageSize})
+		return subscriptions.List(c.client(ctx, opListSubscriptions),
+			subscriptions.ListOpts{Offset: strconv.Itoa(offset), Limit: PageSize})
 	})
 }
 
@@ -45,14 +46,16 @@ func (c *Cloud) TopicSubscriptions(ctx context.Context, topicURN string) ([]Subs
 	})
 }
 
-func (c *Cloud) listSubscriptions(op operation, fetch func(offset int) ([]subscriptions.Subscription, error)) ([]Subscription, error) {
+func (c *Cloud) listSubscriptions(op operation,
+	fetch func(offset int) ([]subscriptions.Subscription, error)) ([]Subscription, error) {
 	return everyPage(
 		func(s subscriptions.Subscription) string {
 			return s.SubscriptionUrn + " " + s.TopicUrn + " " + s.Endpoint
 		},
 		func(s subscriptions.Subscription) Subscription {
 			return Subscription{
-				URN: s.SubscriptionUrn, TopicURN: s.TopicUrn, Protocol: s.Protocol, Endpoint: s.Endpoint, Remark: s.Remark, Status: s.Status,
+				URN: s.SubscriptionUrn, TopicURN: s.TopicUrn, Protocol: s.Protocol, Endpoint: s.Endpoint, Remark: s.Remark,
+				Status: s.Status,
 			}
 		},
 		func(offset int, _ string) ([]subscriptions.Subscription, int, error) {
@@ -67,7 +70,8 @@ func (c *Cloud) listSubscriptions(op operation, fetch func(offset int) ([]subscr
 // (error_codes.rst); then Subscribe searches the list. The error wraps ErrQuota if the topic or project has the
 // maximum number.
 func (c *Cloud) Subscribe(ctx context.Context, topicURN, protocol, endpoint, remark string) (urn string, err error) {
-	reply, err := subscriptions.Create(c.client(ctx, opSubscribe, topicURN), subscriptions.CreateOpts{Endpoint: endpoint, Protocol: protocol, Remark: remark}, topicURN)
+	reply, err := subscriptions.Create(c.client(ctx, opSubscribe, topicURN),
+		subscriptions.CreateOpts{Endpoint: endpoint, Protocol: protocol, Remark: remark}, topicURN)
 	if err == nil {
 		return reply.SubscriptionUrn, nil
 	}
@@ -81,7 +85,8 @@ func (c *Cloud) Subscribe(ctx context.Context, topicURN, protocol, endpoint, rem
 	}
 	for _, alike := range []func(string) bool{
 		func(listed string) bool { return SameEndpoint(listed, endpoint) },
-		func(listed string) bool { return SameEndpoint(trimSlash(listed), trimSlash(endpoint)) }, // SMN may list it without the slash
+		func(listed string) bool { return SameEndpoint(trimSlash(listed), trimSlash(endpoint)) },
+		// SMN may list it without the slash
 	} {
 		i := slices.IndexFunc(existing, func(s Subscription) bool {
 			return s.Protocol == protocol && s.Status != SubscriptionCanceled && alike(s.Endpoint)

@@ -261,7 +261,8 @@ func (t *transport) wrapError(op operation, err error) error {
 
 // fault returns an *Error without a reply of the cloud.
 func (t *transport) fault(op operation, status int, cause error) *Error {
-	return &Error{Service: string(t.ops[op].service), Operation: string(op), Status: status, Message: t.clean(cause.Error()), cause: cause}
+	return &Error{Service: string(t.ops[op].service), Operation: string(op), Status: status,
+		Message: t.clean(cause.Error()), cause: cause}
 }
 
 // clean returns a text of the cloud or the SDK without secrets, as shorten.Foreign shortens it.

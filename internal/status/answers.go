@@ -41,8 +41,10 @@ type kept[T any] struct {
 	until time.Time
 }
 
-func newAnswers[T any](o Options, ask func(ctx context.Context, namespace, name string) (T, error), keep time.Duration) *answers[T] {
-	return &answers[T]{ask: ask, keep: keep, now: o.Now, log: o.Log, slot: make(chan struct{}, 1), kept: map[[2]string]*kept[T]{}}
+func newAnswers[T any](o Options, ask func(ctx context.Context, namespace, name string) (T, error),
+	keep time.Duration) *answers[T] {
+	return &answers[T]{ask: ask, keep: keep, now: o.Now, log: o.Log, slot: make(chan struct{}, 1),
+		kept: map[[2]string]*kept[T]{}}
 }
 
 // of returns the cached result, or waits for the call at most for patience.

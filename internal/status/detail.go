@@ -68,7 +68,8 @@ func (p *pages) serveDatabase(w http.ResponseWriter, r *http.Request) {
 	namespace, name := named(r)
 	var measured pasts
 	var failed error
-	if a, ok := p.Cache.Autopilot(namespace, name); ok && p.Past != nil && a.Status.Instance != nil && a.Status.Instance.ID != "" {
+	if a, ok := p.Cache.Autopilot(namespace, name); ok && p.Past != nil && a.Status.Instance != nil &&
+		a.Status.Instance.ID != "" {
 		measured, failed = p.pasts.of(r.Context(), namespace, name, pastPatience)
 	}
 	p.serve(func(_ *http.Request, v *view) answer {
@@ -118,7 +119,8 @@ func (v *view) detail(d *database) *detail {
 	}
 	s := &d.autopilot.Status
 	for _, c := range s.Conditions {
-		x.Conditions = append(x.Conditions, condition{c.Type, string(c.Status), c.Message, v.reason(c.Reason), v.moment(c.LastTransitionTime.Time)})
+		x.Conditions = append(x.Conditions, condition{c.Type, string(c.Status), c.Message, v.reason(c.Reason),
+			v.moment(c.LastTransitionTime.Time)})
 	}
 	var err error
 	if x.Policy, err = policyOf(d.autopilot.Spec); err != nil {
@@ -141,7 +143,8 @@ func (v *view) detail(d *database) *detail {
 		x.Zones, x.Nodes = strings.Join(x.Instance.Zones, ", "), strings.Join(x.Instance.NodeIDs, ", ")
 	}
 	for _, r := range s.Alarms.Rules {
-		one := rule{Metric: string(r.Metric), AlarmID: r.AlarmID, Dimension: r.Dimension, State: string(r.State), Value: d.value(r.Metric, r.ThresholdPercent)}
+		one := rule{Metric: string(r.Metric), AlarmID: r.AlarmID, Dimension: r.Dimension, State: string(r.State),
+			Value: d.value(r.Metric, r.ThresholdPercent)}
 		if r.StateTime != nil {
 			one.Since = v.moment(r.StateTime.Time)
 		}

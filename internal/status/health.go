@@ -132,7 +132,8 @@ type health struct {
 }
 
 func (p *pages) showHealth(v *view, replicas []Replica, failed error) answer {
-	h := health{Replica: v.replica(), Pods: v.pods(replicas), Calls: cloudCalls(v.samples["cloud_requests_total"]), Messages: received(v.samples["notifications_total"])}
+	h := health{Replica: v.replica(), Pods: v.pods(replicas), Calls: cloudCalls(v.samples["cloud_requests_total"]),
+		Messages: received(v.samples["notifications_total"])}
 	if failed != nil {
 		h.Unknown = failed.Error()
 	}
@@ -174,7 +175,8 @@ func cloudCalls(samples []sample) (all []calls) {
 		all[i].Codes += fmt.Sprintf("%s: %d", code, n)
 	}
 	slices.SortFunc(all, func(a, b calls) int {
-		return cmp.Or(cmp.Compare(min(1, b.Failed), min(1, a.Failed)), cmp.Compare(a.Service, b.Service), cmp.Compare(a.Operation, b.Operation))
+		return cmp.Or(cmp.Compare(min(1, b.Failed), min(1, a.Failed)), cmp.Compare(a.Service, b.Service),
+			cmp.Compare(a.Operation, b.Operation))
 	})
 	return all
 }

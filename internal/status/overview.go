@@ -33,7 +33,8 @@ type query struct {
 
 func readQuery(values url.Values) query {
 	q := query{
-		Namespace: strings.TrimSpace(values.Get("namespace")), State: values.Get("state"), Text: strings.TrimSpace(values.Get("q")),
+		Namespace: strings.TrimSpace(values.Get("namespace")), State: values.Get("state"),
+		Text: strings.TrimSpace(values.Get("q")),
 		Sort: values.Get("sort"), Descending: values.Get("order") == "desc",
 	}
 	if !slices.ContainsFunc(columns(), func(c column) bool { return c.Key == q.Sort && c.order != nil }) {
@@ -184,7 +185,8 @@ func (p *pages) showOverview(r *http.Request, v *view) answer {
 }
 
 func (v *view) overview(all []database, q query) overview {
-	o := overview{All: len(all), Waiting: v.replica().WaitingDatabases, States: stateTable(), Headers: q.headers(), Everything: query{Sort: q.Sort, Descending: q.Descending}.link()}
+	o := overview{All: len(all), Waiting: v.replica().WaitingDatabases, States: stateTable(), Headers: q.headers(),
+		Everything: query{Sort: q.Sort, Descending: q.Descending}.link()}
 	counts := make([]int, len(stateTable()))
 	namespaces := map[string]bool{}
 	var found []*database
@@ -233,7 +235,8 @@ func (v *view) overview(all []database, q query) overview {
 
 func (v *view) row(d *database) row {
 	r := row{
-		database: *d, Path: d.path(), Row: d.State.row(), Begun: v.moment(d.Since), Reason: v.reason(d.Code), Sentence: shorten(d.Why, sentenceInRow), Bar: d.Storage.bar(), Measured: v.moment(d.Storage.Measured),
+		database: *d, Path: d.path(), Row: d.State.row(), Begun: v.moment(d.Since), Reason: v.reason(d.Code),
+		Sentence: shorten(d.Why, sentenceInRow), Bar: d.Storage.bar(), Measured: v.moment(d.Storage.Measured),
 		Flavor: d.flavor(), Alarms: d.alarmList(), Pending: d.pending(), Next: v.nextCheck(d),
 	}
 	if ch := d.lastChange(); ch != nil {
@@ -248,7 +251,8 @@ func (v *view) changesOfADay(d *database) (n int) {
 		return 0
 	}
 	for _, ch := range d.autopilot.Status.Changes {
-		if ch.By == v1alpha1.ByAutopilot && ch.Outcome == v1alpha1.OutcomeCompleted && v.now.Sub(ch.CompletionTime.Time) < 24*time.Hour {
+		if ch.By == v1alpha1.ByAutopilot && ch.Outcome == v1alpha1.OutcomeCompleted &&
+			v.now.Sub(ch.CompletionTime.Time) < 24*time.Hour {
 			n++
 		}
 	}

@@ -95,7 +95,8 @@ func New(o Options) (http.Handler, error) {
 	p.pasts = newAnswers(o, p.askPasts, o.Sweep)
 	p.replicas = newAnswers(o, p.askReplicas, replicasKept)
 	for file, t := range map[string]**template.Template{
-		"overview.html": &p.overview, "database.html": &p.database, "plan.html": &p.plan, "health.html": &p.health, "failure.html": &p.failure,
+		"overview.html": &p.overview, "database.html": &p.database, "plan.html": &p.plan, "health.html": &p.health,
+		"failure.html": &p.failure,
 	} {
 		var err error
 		if *t, err = template.ParseFS(files, "layout.html", file); err != nil {
@@ -179,7 +180,8 @@ func (p *pages) serve(show func(*http.Request, *view) answer) http.HandlerFunc {
 func (p *pages) render(r *http.Request, show func(*http.Request, *view) answer) (status int, body []byte, err error) {
 	defer func() { <-p.slot }()
 	defer recovered(p.Log, &err)
-	v := &view{now: p.Now(), mode: p.Mode, sweep: p.Sweep, recheck: p.Recheck, samples: gather(p.Metrics), leader: p.Leader(), documents: p.Documents}
+	v := &view{now: p.Now(), mode: p.Mode, sweep: p.Sweep, recheck: p.Recheck, samples: gather(p.Metrics),
+		leader: p.Leader(), documents: p.Documents}
 	a := show(r, v)
 	var out bytes.Buffer
 	var scope Scope

@@ -89,7 +89,8 @@ func (v *view) plots(d *database, measured pasts, failed error) *plots {
 		from := v.from(past, s)
 		for _, ch := range slices.Backward(d.autopilot.Status.Changes) { // oldest first
 			if t := ch.CompletionTime.Time; !t.Before(from) && !t.After(v.now) && len(drawn.Marks) < len(letters) {
-				drawn.Marks = append(drawn.Marks, mark{units(x(t, from, v.now)), letters[len(drawn.Marks) : len(drawn.Marks)+1], step(ch.Kind, ch.From, ch.To), v.moment(t)})
+				drawn.Marks = append(drawn.Marks, mark{units(x(t, from, v.now)), letters[len(drawn.Marks) : len(drawn.Marks)+1],
+					step(ch.Kind, ch.From, ch.To), v.moment(t)})
 			}
 		}
 		drawn.Plots = append(drawn.Plots, v.storagePlot(d.autopilot, past, from, drawn.Marks))
@@ -146,7 +147,8 @@ func usedSpace(p autopilot.Past) (used []autopilot.Point) {
 // from returns the start of a span's plots: the first measurement, but at most the span's length ago.
 func (v *view) from(past autopilot.Past, s span) time.Time {
 	first := v.now
-	for _, points := range append([][]autopilot.Point{past.UsedGB, past.SizeGB}, past.Percent[v1alpha1.MetricCPU], past.Percent[v1alpha1.MetricMemory]) {
+	for _, points := range append([][]autopilot.Point{past.UsedGB, past.SizeGB}, past.Percent[v1alpha1.MetricCPU],
+		past.Percent[v1alpha1.MetricMemory]) {
 		if len(points) > 0 && points[0].Time.Before(first) {
 			first = points[0].Time
 		}
@@ -183,7 +185,8 @@ func (v *view) storagePlot(a *v1alpha1.RdsAutopilot, past autopilot.Past, from t
 	return p
 }
 
-func (v *view) percentPlot(m autopilot.MetricRow, spec v1alpha1.Spec, points []autopilot.Point, from time.Time, marks []mark) plot {
+func (v *view) percentPlot(m autopilot.MetricRow, spec v1alpha1.Spec, points []autopilot.Point, from time.Time,
+	marks []mark) plot {
 	p := plot{Title: sentenceCase(m.Label) + " in percent", Marks: marks}
 	p.Empty = len(points) < 2
 	if p.Empty {
@@ -192,7 +195,8 @@ func (v *view) percentPlot(m autopilot.MetricRow, spec v1alpha1.Spec, points []a
 	p.axes(from, v.now, 105)
 	if m.Enabled(spec) {
 		at := float64(m.ConfiguredThreshold(spec))
-		p.Lines = append(p.Lines, curve("threshold", "alarm at %s %%", []autopilot.Point{{Time: from, Value: at}, {Time: v.now, Value: at}}, from, v.now, 105))
+		p.Lines = append(p.Lines, curve("threshold", "alarm at %s %%",
+			[]autopilot.Point{{Time: from, Value: at}, {Time: v.now, Value: at}}, from, v.now, 105))
 	}
 	p.Lines = append(p.Lines, curve("used", "used %s %%", points, from, v.now, 105))
 	p.finish(points, "percent")
@@ -205,7 +209,8 @@ func (p *plot) finish(points []autopilot.Point, unit string) {
 	for _, q := range points {
 		low, high = min(low, q.Value), max(high, q.Value)
 	}
-	p.Summary = fmt.Sprintf("%s: from %s to %s %s, between %s and %s", p.Title, amount(points[0].Value), amount(points[len(points)-1].Value), unit, amount(low), amount(high))
+	p.Summary = fmt.Sprintf("%s: from %s to %s %s, between %s and %s", p.Title, amount(points[0].Value),
+		amount(points[len(points)-1].Value), unit, amount(low), amount(high))
 	for _, l := range p.Lines {
 		if l.Class != "used" {
 			p.Summary += ", " + l.Label

@@ -84,10 +84,12 @@ func (v *view) inForce(d *database) (limits []string) {
 	}
 	if b := a.Status.Baseline; b != nil {
 		if a.Spec.Flavor.MaxVCPUs == nil {
-			limits = append(limits, fmt.Sprintf("At most %d vCPUs: %d times those of the instance when it was first armed", autopilot.DefaultGrowth*b.VCPUs, autopilot.DefaultGrowth))
+			limits = append(limits, fmt.Sprintf("At most %d vCPUs: %d times those of the instance when it was first armed",
+				autopilot.DefaultGrowth*b.VCPUs, autopilot.DefaultGrowth))
 		}
 		if a.Spec.Flavor.MaxMemoryGB == nil {
-			limits = append(limits, fmt.Sprintf("At most %d GB memory: %d times that of the instance when it was first armed", autopilot.DefaultGrowth*b.MemoryGB, autopilot.DefaultGrowth))
+			limits = append(limits, fmt.Sprintf("At most %d GB memory: %d times that of the instance when it was first armed",
+				autopilot.DefaultGrowth*b.MemoryGB, autopilot.DefaultGrowth))
 		}
 	}
 	return limits

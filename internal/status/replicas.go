@@ -41,7 +41,8 @@ func (p *pages) serveHealth(w http.ResponseWriter, r *http.Request) {
 
 func (v *view) pods(replicas []Replica) (all []pod) {
 	for _, r := range replicas {
-		n := pod{Name: r.Pod, Addresses: strings.Join(r.Addresses, ", "), State: "ready", Tone: "good", Leads: r.Pod != "" && r.Pod == v.leader}
+		n := pod{Name: r.Pod, Addresses: strings.Join(r.Addresses, ", "), State: "ready", Tone: "good", Leads: r.Pod != "" &&
+			r.Pod == v.leader}
 		switch {
 		case r.Stopping:
 			n.State, n.Tone = "stopping", "busy"

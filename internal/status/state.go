@@ -106,7 +106,8 @@ func (v *view) judge(d *database) judgement {
 		return judgement{State: notArmed, Why: "Waiting for the first check of this database"}
 	case autopilot.IsSwitchedOff(*s):
 		return judgement{State: off, Why: armedCondition.Message, Since: armedSince}
-	case s.Instance != nil && s.Instance.Status == autopilot.StatusStorageFull && armedCondition.Reason != string(autopilot.ReasonInstanceUnknown):
+	case s.Instance != nil && s.Instance.Status == autopilot.StatusStorageFull &&
+		armedCondition.Reason != string(autopilot.ReasonInstanceUnknown):
 		return judgement{State: storageFull, Why: "The database is read-only"}
 	case armedCondition.Status != metav1.ConditionTrue:
 		return judgement{notArmed, armedCondition.Reason, armedCondition.Message, armedSince}
@@ -116,7 +117,8 @@ func (v *view) judge(d *database) judgement {
 	}
 	for _, i := range s.Intents() {
 		if r := i.Refused(); r != nil && r.Reason != string(autopilot.ReasonChangePending) {
-			return judgement{refused, cmp.Or(r.Reason, string(autopilot.ReasonRefused)), autopilot.DescribeRefusal(*r), i.DecisionTime.Time}
+			return judgement{refused, cmp.Or(r.Reason, string(autopilot.ReasonRefused)), autopilot.DescribeRefusal(*r),
+				i.DecisionTime.Time}
 		}
 		if autopilot.Started(*i, a.Spec.Apply) != nil && autopilot.IsStalled(*i, s.Instance, v.now) {
 			start := autopilot.Started(*i, a.Spec.Apply).Time
@@ -125,12 +127,14 @@ func (v *view) judge(d *database) judgement {
 	}
 	for _, u := range s.Unfulfilled {
 		if autopilot.Overdue(u.SinceTime.Time, s.Instance, v.now) {
-			return stalledSince(u.SinceTime.Time, s.Instance, step(u.Kind, "", u.To)+", requested by another writer, is not completed in time")
+			return stalledSince(u.SinceTime.Time, s.Instance,
+				step(u.Kind, "", u.To)+", requested by another writer, is not completed in time")
 		}
 	}
 	if autopilot.LastCheckFailed(*s) {
 		ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
-		return judgement{checkFailed, autopilot.LookFailed, "The last check could not read everything; the leader's log has the reason", ready.LastTransitionTime.Time}
+		return judgement{checkFailed, autopilot.LookFailed,
+			"The last check could not read everything; the leader's log has the reason", ready.LastTransitionTime.Time}
 	}
 	if j, ok := holds(v1alpha1.ConditionLimited, limited); ok {
 		return j

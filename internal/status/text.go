@@ -75,7 +75,8 @@ func visible(html []byte) []byte {
 		switch {
 		case r == '\n' || r == '\t':
 			out.WriteRune(r)
-		case r == utf8.RuneError && size == 1, unicode.IsControl(r), unicode.In(r, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp, unicode.Variation_Selector):
+		case r == utf8.RuneError && size == 1, unicode.IsControl(r),
+			unicode.In(r, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp, unicode.Variation_Selector):
 			fmt.Fprintf(out, `\u%04x`, r)
 		default:
 			out.Write(html[:size])

@@ -38,7 +38,8 @@ func (v *view) timeline(s *v1alpha1.Status) []entry {
 			value = " at " + tenths(g.ValuePercent) + " %"
 		}
 		text := "The alarm's time is " + v.moment(g.AlarmTime.Time).Text + "; message " + g.MessageID
-		add(g.ReceivedTime.Time, entry{Kind: "Signal", Title: fmt.Sprintf("%s is in %s%s", g.Metric, g.State, value), Text: text, Folded: true})
+		add(g.ReceivedTime.Time, entry{Kind: "Signal", Title: fmt.Sprintf("%s is in %s%s", g.Metric, g.State, value),
+			Text: text, Folded: true})
 	}
 	if c := s.Intake.Subscription; c != nil {
 		add(c.ReceivedTime.Time, entry{Kind: "Subscription", Title: c.Type, Text: "message " + c.MessageID, Folded: true})
@@ -51,7 +52,8 @@ func (v *view) timeline(s *v1alpha1.Status) []entry {
 		if r.Count > 1 {
 			title += fmt.Sprintf(", %d times until %s", r.Count, v.moment(r.LastTime.Time).Text)
 		}
-		e := entry{Kind: "Decision", Title: title, Text: r.Message, Reason: v.reason(r.Reason), Folded: r.Action == string(autopilot.ActionNone)}
+		e := entry{Kind: "Decision", Title: title, Text: r.Message, Reason: v.reason(r.Reason),
+			Folded: r.Action == string(autopilot.ActionNone)}
 		if autopilot.Reason(r.Reason).IsWarning() {
 			e.Tone = "bad"
 		}
