@@ -65,7 +65,8 @@ func CauseMetrics(engine string) []string {
 	return nil
 }
 
-// CauseLostWithout returns a sentence that says what CauseOf cannot recognise if Cloud Eye lacks a metric of CauseMetrics.
+// CauseLostWithout returns a sentence that says what CauseOf cannot recognise if Cloud Eye lacks a metric of
+// CauseMetrics.
 func CauseLostWithout(metric string) string {
 	cannot := func(name v1alpha1.CauseName) string {
 		return fmt.Sprintf("the cause %s cannot be recognised", name)
@@ -290,8 +291,8 @@ func (c Case) otherThanData() *v1alpha1.Cause {
 	return found
 }
 
-// growthLimit returns the size up to which the volume may grow: its cap, or the smaller spec.storage.causeMaxGB if something else than
-// data fills the volume. That never applies to a database that is nearly read-only.
+// growthLimit returns the size up to which the volume may grow: its cap, or the smaller spec.storage.causeMaxGB if
+// something else than data fills the volume. That never applies to a database that is nearly read-only.
 func (c Case) growthLimit(e Evidence) (most int, isCause bool) {
 	most, cause := c.maxGB(), valueOr(c.Spec.Storage.CauseMaxGB, 0)
 	if cause == 0 || cause >= most || c.otherThanData() == nil || nearlyReadOnly(c.Instance.VolumeGB, e.UsedGB) {
@@ -306,5 +307,30 @@ func (c Case) causeWarning() []Warning {
 	if found == nil {
 		return nil
 	}
-	return []Warning{{ReasonCauseNotData, fmt.Sprintf("Storage has %d GB, and something else than data fills it (%s). %s. See %s", c.Instance.VolumeGB, found.Name, found.Message, CausePage(found.Name))}}
+	return []Warning{{ReasonCauseNotData, fmt.Sprintf(
+		"Storage has %d GB, and something else than data fills it (%s). %s%s. See %s",
+		c.Instance.VolumeGB, found.Name, found.Message, c.lastsUntil(), CausePage(found.Name))}}
+}
+
+// lastsUntil returns until when the volume lasts at the fast rate of the last hour, for the end of a sentence. A growth in
+// progress counts. It is empty if the rate is not known, or if the volume lasts for more than a day.
+func (c Case) lastsUntil() string {
+	size := c.Instance.VolumeGB
+	for _, i := range c.Status.Intents() {
+		if i.Kind == v1alpha1.KindVolume {
+			size = max(size, gigabytes(i.To))
+		}
+	}
+	for _, a := range c.Alarms {
+		e := a.Evidence
+		if !metricRow(a.Metric).InGB() || !e.Present() || !(e.Filling.Fast > 0) {
+			continue
+		}
+		hours := max(0, (ReadOnlyAt(size)-e.UsedGB)/e.Filling.Fast)
+		if hours < 24 {
+			full := e.Time.Add(time.Duration(hours * float64(time.Hour))).Round(time.Second)
+			return fmt.Sprintf(". At the rate of the last hour, %d GB last until %s", size, at(full))
+		}
+	}
+	return ""
 }

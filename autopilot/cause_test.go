@@ -3,6 +3,7 @@
 package autopilot
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"strings"
@@ -104,6 +105,33 @@ func TestCauseWarningNamesThePageOfItsCause(t *testing.T) {
 		}
 		if !strings.HasSuffix(message, page) || (message == "") != (page == "") {
 			t.Errorf("%s: %q, want %q at its end", name, message, page)
+		}
+	}
+}
+
+// The warning says how much time remains, with the growth that is in progress.
+func TestCauseWarningSaysHowLongTheVolumeLasts(t *testing.T) {
+	const until = "At the rate of the last hour, %d GB last until %s"
+	for _, tc := range []struct {
+		name  string
+		alter func(*Case)
+		fast  float64 // GB per hour
+		want  string
+	}{
+		{"3 GB remain", func(*Case) {}, 6, fmt.Sprintf(until, 100, "2026-11-20T12:29:00Z")},
+		{"growing", pendingVolume(time.Minute), 6, fmt.Sprintf(until, 110, "2026-11-20T14:09:00Z")},
+		{"full", func(c *Case) { c.Alarms[0].Evidence.UsedGB = 96 }, 6, fmt.Sprintf(until, 100, "2026-11-20T11:59:00Z")},
+		{"more than a day", func(*Case) {}, 0.1, ""},
+		{"not rising", func(*Case) {}, 0, ""},
+		{"no evidence", func(c *Case) { c.Alarms = nil }, 6, ""},
+	} {
+		c := quiet().with(storageAt(92).measured(time.Minute))
+		c.Alarms[0].Evidence.Filling = Filling{Known: true, Middle: tc.fast, Fast: tc.fast}
+		c.Status.Cause = &v1alpha1.Cause{Name: v1alpha1.CauseWAL, Message: "41 GB of it are WAL", Time: *seconds(noon())}
+		tc.alter(&c)
+		got := c.causeWarning()[0].Message
+		if !strings.Contains(got, tc.want) || tc.want == "" && strings.Contains(got, "last until") {
+			t.Errorf("%s: %q, want %q in it", tc.name, got, tc.want)
 		}
 	}
 }

@@ -76,7 +76,8 @@ func SetReady(s *v1alpha1.Status, checkFailed bool, generation int64, now time.T
 	}
 }
 
-// LastCheckFailed reports whether the condition Ready has the reason LookFailed: the last check of an armed database failed.
+// LastCheckFailed reports whether the condition Ready has the reason LookFailed: the last check of an armed database
+// failed.
 func LastCheckFailed(s v1alpha1.Status) bool {
 	ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
 	return ready != nil && ready.Reason == LookFailed

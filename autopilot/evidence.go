@@ -109,8 +109,8 @@ func (c Case) OverThresholdSince(e Evidence) *metav1.Time {
 	return since
 }
 
-// UsedSpace returns status.used after a measurement of the used space was read. It keeps a value that still shows the same
-// for half an hour, so that a quiet sweep does not write every status.
+// UsedSpace returns status.used after a measurement of the used space was read. It keeps a value that still shows the
+// same for half an hour, so that a quiet sweep does not write every status.
 func (c Case) UsedSpace(e Evidence) *v1alpha1.UsedSpace {
 	was := c.Status.Used
 	if !e.Present() || c.Instance == nil || was != nil && !e.Time.After(was.Time.Time) {

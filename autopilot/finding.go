@@ -45,7 +45,8 @@ const (
 	sqlServerGrants   = "mssql_mem_grant_pending"
 )
 
-// LoadMetrics returns Cloud Eye's names of the metrics from which findings and loads are computed. There are at most ten.
+// LoadMetrics returns Cloud Eye's names of the metrics from which findings and loads are computed. There are at most
+// ten.
 func LoadMetrics(engine string) []string {
 	usage := []string{metricRow(v1alpha1.MetricCPU).CloudEye, metricRow(v1alpha1.MetricMemory).CloudEye}
 	switch engine {
@@ -113,8 +114,8 @@ func (c Case) findingOn(m v1alpha1.Metric) finding {
 	return finding{}
 }
 
-// findingsOn returns what is known against a larger flavor for these alarms. helpsNone means that this holds for each of
-// them.
+// findingsOn returns what is known against a larger flavor for these alarms. helpsNone means that this holds for each
+// of them.
 func (c Case) findingsOn(alarms []Alarm) (found []finding, helpsNone bool) {
 	for _, a := range alarms {
 		if f := c.findingOn(a.Metric); f.reason != "" {

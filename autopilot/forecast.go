@@ -21,8 +21,8 @@ type Point struct {
 // Series holds measurements by Cloud Eye's name of the metric, oldest first, in Cloud Eye's unit.
 type Series map[string][]Point
 
-// Newest returns the newest measurement of a metric. ok is false if there is none, or if its value cannot be true: it is
-// negative, infinite or not a number.
+// Newest returns the newest measurement of a metric. ok is false if there is none, or if its value cannot be true: it
+// is negative, infinite or not a number.
 func (s Series) Newest(metric string) (p Point, ok bool) {
 	points := s[metric]
 	if len(points) == 0 {

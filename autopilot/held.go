@@ -9,8 +9,8 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// heldAfter is how long an alarm may need a change before it counts as held. The cloud usually grows a volume in 5 to 15
-// minutes.
+// heldAfter is how long an alarm may need a change before it counts as held. The cloud usually grows a volume in 5 to
+// 15 minutes.
 const heldAfter = 15 * time.Minute
 
 // RecordHeld stores which changes the alarms of a case need and nobody has made, and since when. A change whose alarm

@@ -11,7 +11,8 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// replicaPatience is how long a primary waits for its read replicas to grow. The cloud needs 3 to 5 minutes for a volume.
+// replicaPatience is how long a primary waits for its read replicas to grow. The cloud needs 3 to 5 minutes for a
+// volume.
 const replicaPatience = 10 * time.Minute
 
 // GrowthAnswer is the cloud's answer to the request to grow one instance.
@@ -25,12 +26,12 @@ const (
 )
 
 // NextToGrow returns the id of the instance that the cloud should be asked next to grow for an intent: a read replica
-// or the primary. answers holds the cloud's answers of this round by instance id. If the id is empty, the round asks for
-// no more, and waitsFor holds the replicas that the primary waits for. NextToGrow is a pure function.
+// or the primary. answers holds the cloud's answers of this round by instance id. If the id is empty, the round asks
+// for no more, and waitsFor holds the replicas that the primary waits for. NextToGrow is a pure function.
 //
-// The manual says that a replica must not be smaller than its primary, and the cloud's list of errors says the contrary.
-// So a replica grows first, and whichever instance the cloud refuses as out of order grows last. What is done shows in
-// the sizes of the instances, so a restart loses nothing.
+// The manual says that a replica must not be smaller than its primary, and the cloud's list of errors says the
+// contrary. So a replica grows first, and whichever instance the cloud refuses as out of order grows last. What is done
+// shows in the sizes of the instances, so a restart loses nothing.
 func (c Case) NextToGrow(i v1alpha1.Intent, answers map[string]GrowthAnswer) (id string, waitsFor []Replica) {
 	primary, isAsked := answers[c.Instance.ID]
 	switch {

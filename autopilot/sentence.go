@@ -11,8 +11,8 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// soon is the longest time to the next check that a message names as a duration. A longer one would be wrong for as long
-// as the record is kept, so the message names the time.
+// soon is the longest time to the next check that a message names as a duration. A longer one would be wrong for as
+// long as the record is kept, so the message names the time.
 const soon = 5 * time.Minute
 
 // decline returns the decision to change nothing, with its reason, its message and the time until the next check. The

@@ -63,8 +63,8 @@ type growth struct {
 }
 
 // newSize returns the size in GB that a volume should have for its used space. For its own result it returns no second
-// step. It returns sizeGB if the volume is below its threshold and not early, and never more than maxGB unless the volume is larger
-// already.
+// step. It returns sizeGB if the volume is below its threshold and not early, and never more than maxGB unless the
+// volume is larger already.
 func (g growth) newSize(sizeGB int, usedGB float64) int {
 	if !g.early && !atThreshold(sizeGB, usedGB, g.thresholdPercent) {
 		return sizeGB

@@ -13,8 +13,8 @@ import (
 // summaryLimit is the maximum length of a summary in characters, so that it fits into a column of kubectl get.
 const summaryLimit = 80
 
-// Summarize sets the texts for the columns of kubectl get: the volume, its cap and its used part, the last change and the
-// last decision.
+// Summarize sets the texts for the columns of kubectl get: the volume, its cap and its used part, the last change and
+// the last decision.
 func Summarize(s *v1alpha1.Status) {
 	s.Summary = v1alpha1.Summary{}
 	if s.Instance != nil && s.Instance.VolumeGB > 0 {

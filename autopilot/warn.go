@@ -85,9 +85,9 @@ func (c Case) silentRules() (found []Warning) {
 	return found
 }
 
-// replicaWarning returns a warning if a read replica has a smaller volume than its primary. It is full first, and a full
-// replica of PostgreSQL makes its primary keep WAL. With apply: Cloud the autopilot grows the replica after its primary,
-// so it has 10 minutes before it is reported.
+// replicaWarning returns a warning if a read replica has a smaller volume than its primary. It is full first, and a
+// full replica of PostgreSQL makes its primary keep WAL. With apply: Cloud the autopilot grows the replica after its
+// primary, so it has 10 minutes before it is reported.
 func (c Case) replicaWarning() []Warning {
 	smaller := c.Instance.smallerReplicas(c.Instance.VolumeGB)
 	advice := "Grow the replica to the same size, because the autopilot does not"

@@ -258,8 +258,8 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 	return 0, nil
 }
 
-// readArmed reads the RdsAutopilot from the API server. The cache may lack what the last arming has stored: Ensure would
-// create the same rules again, or report our own change as a repair.
+// readArmed reads the RdsAutopilot from the API server. The cache may lack what the last arming has stored: Ensure
+// would create the same rules again, or report our own change as a repair.
 func (r *round) readArmed(ctx context.Context) error {
 	live, err := r.Live.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
 	if err != nil {

@@ -88,8 +88,8 @@ func (r *round) readSteady(ctx context.Context, c autopilot.Case, end time.Time)
 	return steady
 }
 
-// readLoad adds what shows whether a larger flavor helps. A failed read is logged only, and the flavor is decided without
-// it.
+// readLoad adds what shows whether a larger flavor helps. A failed read is logged only, and the flavor is decided
+// without it.
 func (r *round) readLoad(ctx context.Context, c *autopilot.Case) {
 	load, err := ReadLoad(ctx, r.Series, *c)
 	if err != nil {

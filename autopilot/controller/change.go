@@ -20,8 +20,9 @@ func (r *round) request(ctx context.Context, c autopilot.Case, i v1alpha1.Intent
 	return r.requestChange(ctx, i)
 }
 
-// requestChange requests a stored intent for the instance itself: from the operator by a patch of the Rds, and then with spec.apply: Cloud from the
-// cloud. Both wait for other systems, so a request for a flavor is cancelled when the window closes.
+// requestChange requests a stored intent for the instance itself: from the operator by a patch of the Rds, and then
+// with spec.apply: Cloud from the cloud. Both wait for other systems, so a request for a flavor is cancelled when the
+// window closes.
 func (r *round) requestChange(ctx context.Context, i v1alpha1.Intent) (autopilot.Patched, error) {
 	if remaining, ok := autopilot.UntilWindowCloses(r.rap.Spec, r.Now()); ok && i.Kind == v1alpha1.KindFlavor {
 		if remaining <= 0 {

@@ -104,8 +104,9 @@ func (r *round) observe(ctx context.Context) (autopilot.Case, error) {
 }
 
 // readAlarms adds the alarm states from Cloud Eye to the case, and evidence for the alarms that need it. Rules of an
-// earlier instance are ignored. Storage has an alarm without a rule as well, because its used space counts by itself. If
-// storage has to grow, readAlarms leaves the other alarms to the next round, so that no other read delays the growth.
+// earlier instance are ignored. Storage has an alarm without a rule as well, because its used space counts by itself.
+// If storage has to grow, readAlarms leaves the other alarms to the next round, so that no other read delays the
+// growth.
 func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 	if c.Instance == nil {
 		return nil
@@ -143,8 +144,8 @@ func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
 	return errors.Join(err, r.readEvidence(ctx, c, v1alpha1.KindFlavor))
 }
 
-// readEvidence adds evidence for the alarms that a change of that kind helps. If Cloud Eye does not answer for a metric,
-// its stored signal is the evidence. A value of the used space that was read updates status.overThresholdSince.
+// readEvidence adds evidence for the alarms that a change of that kind helps. If Cloud Eye does not answer for a
+// metric, its stored signal is the evidence. A value of the used space that was read updates status.overThresholdSince.
 func (r *round) readEvidence(ctx context.Context, c *autopilot.Case, kind v1alpha1.ChangeKind) error {
 	var requests []EvidenceRequest
 	for i := range c.Alarms {

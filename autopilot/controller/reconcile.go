@@ -96,8 +96,8 @@ func (c *Controller) reconcile(ctx context.Context, key Key) (requeueAfter time.
 	return r.reconcileEnabled(ctx)
 }
 
-// setStale lets the next round read the RdsAutopilot from the API server. In a storm the watch lags by seconds, and each
-// retry with the old cache would be another conflict.
+// setStale lets the next round read the RdsAutopilot from the API server. In a storm the watch lags by seconds, and
+// each retry with the old cache would be another conflict.
 func (c *Controller) setStale(key Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

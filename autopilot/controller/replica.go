@@ -17,8 +17,8 @@ import (
 // eventReplica is the event that the cloud began to grow a read replica.
 const eventReplica = "GrowReplica"
 
-// requestGrowth requests a stored growth of a primary with spec.apply: Cloud, and the growth of its read replicas, in the
-// order that the domain decides. While the primary waits for a replica, the Rds is not patched either, because a
+// requestGrowth requests a stored growth of a primary with spec.apply: Cloud, and the growth of its read replicas, in
+// the order that the domain decides. While the primary waits for a replica, the Rds is not patched either, because a
 // running operator would grow the primary at once.
 func (r *round) requestGrowth(ctx context.Context, c autopilot.Case,
 	i v1alpha1.Intent) (patched autopilot.Patched, err error) {

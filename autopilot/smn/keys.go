@@ -171,8 +171,8 @@ func (k *Keys) startFetch(url string, entry *keyEntry, now time.Time) {
 	}()
 }
 
-// fetchSafely returns a panic as an error. The fetch runs on a goroutine of its own, so a panic while it parses the file
-// of another host would otherwise end the process.
+// fetchSafely returns a panic as an error. The fetch runs on a goroutine of its own, so a panic while it parses the
+// file of another host would otherwise end the process.
 func (k *Keys) fetchSafely(url string) (cert *x509.Certificate, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// certificateInterval is the time between two checks of our own certificate. Renewal takes weeks, so an hour is enough.
+	// certificateInterval is the time between two checks of our own certificate. Renewal takes weeks, so an hour is
+	// enough.
 	certificateInterval = time.Hour
 	// certificateRetry is the time to the next check after one that failed.
 	certificateRetry = 5 * time.Minute

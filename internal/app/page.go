@@ -22,8 +22,8 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// StatusPage returns the handler of the status page, or nil if it is switched off. clusterID is the uid of the namespace
-// kube-system. leader returns the pod that leads. certificate may be nil.
+// StatusPage returns the handler of the status page, or nil if it is switched off. clusterID is the uid of the
+// namespace kube-system. leader returns the pod that leads. certificate may be nil.
 func StatusPage(
 	o Options, kube *k8s.Cluster, clusterID string, api *otc.Cloud, reg prometheus.Gatherer, leader func() string,
 	certificate *certificateCheck,

@@ -162,8 +162,8 @@ func (s *situation) readSteady(ctx context.Context, reader controller.SeriesRead
 	s.Evidence[v1alpha1.MetricStorage] = e
 }
 
-// readCause reads what fills the volume, when the cap is full, and whether a larger flavor helps. Only spec.storage.causeMaxGB depends on it, so a failed
-// call is only noted.
+// readCause reads what fills the volume, when the cap is full, and whether a larger flavor helps. Only
+// spec.storage.causeMaxGB depends on it, so a failed call is only noted.
 func (s *situation) readCause(ctx context.Context, reader controller.SeriesReader) {
 	found, err := controller.ReadCause(ctx, reader, s.Case)
 	if err == nil {

@@ -22,10 +22,9 @@ const (
 	pointsUsableFor = 30 * time.Second
 )
 
-// batcher reads datapoints for all callers of about the same time in common requests. It sends a full request at
-// once, and another one after batchDelay. If the cloud rejects a request, batcher reads each of its series alone, so that
-// one bad series does not hide the others. It is not a listCache, because the callers of one request read different
-// series.
+// batcher reads datapoints for all callers of about the same time in common requests. It sends a full request at once,
+// and another one after batchDelay. If the cloud rejects a request, batcher reads each of its series alone, so that one
+// bad series does not hide the others. It is not a listCache, because the callers of one request read different series.
 type batcher struct {
 	read func(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error)
 	size int // the number of series in a full request

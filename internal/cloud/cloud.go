@@ -20,7 +20,8 @@ import (
 const (
 	// rawPeriod is the period, in Cloud Eye's API, of data that is not aggregated.
 	rawPeriod = 1
-	// newestWithin is how old the newest datapoint may be. Metrics are up to 10 minutes late (docs/cloud-facts.md#metrics).
+	// newestWithin is how old the newest datapoint may be. Metrics are up to 10 minutes late
+	// (docs/cloud-facts.md#metrics).
 	newestWithin = 30 * time.Minute
 	// catalogueUsableFor is how old a catalogue may be, because a flavor may be sold out at any time.
 	catalogueUsableFor = 5 * time.Minute
@@ -172,8 +173,8 @@ func (c *Cloud) Evidence(ctx context.Context, inst autopilot.Instance,
 	return autopilot.Evidence{}, err
 }
 
-// usedSpaceOfAny returns the used space on the first dimension that has data: the rule's, the instance's, or the primary
-// node's. All have the same volume. The rule's dimension may have none, or there may be no rule.
+// usedSpaceOfAny returns the used space on the first dimension that has data: the rule's, the instance's, or the
+// primary node's. All have the same volume. The rule's dimension may have none, or there may be no rule.
 func (c *Cloud) usedSpaceOfAny(ctx context.Context, metric autopilot.MetricRow, inst autopilot.Instance,
 	w controller.EvidenceRequest) (autopilot.Evidence, error) {
 	ofNode, err := alarms.NodeDimension(inst.Engine)
@@ -257,8 +258,8 @@ func pointsOf(found []otc.Datapoint) []autopilot.Point {
 	return points
 }
 
-// readPoints reads the datapoints of newestWithin, and raw data of the hour before that, from which autopilot.Filling is
-// computed. It reads two periods more, because the cloud returns nothing for a part of a period.
+// readPoints reads the datapoints of newestWithin, and raw data of the hour before that, from which autopilot.Filling
+// is computed. It reads two periods more, because the cloud returns nothing for a part of a period.
 func (c *Cloud) readPoints(ctx context.Context, series []otc.Series,
 	period int) (map[otc.Series][]otc.Datapoint, error) {
 	to := c.now()

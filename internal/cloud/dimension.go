@@ -35,9 +35,9 @@ const (
 	minLoadGap = 10.0
 )
 
-// Dimension implements controller.DimensionFinder. It returns the dimension of the primary node if Cloud Eye has data of
-// that node, and either none of the instance, or data of the instance that is not the primary's. Otherwise it returns
-// the dimension of the instance.
+// Dimension implements controller.DimensionFinder. It returns the dimension of the primary node if Cloud Eye has data
+// of that node, and either none of the instance, or data of the instance that is not the primary's. Otherwise it
+// returns the dimension of the instance.
 func (a *Arming) Dimension(ctx context.Context, inst autopilot.Instance, primarySince time.Time) (string, error) {
 	ofInstance, err1 := alarms.InstanceDimension(inst.Engine)
 	ofNode, err2 := alarms.NodeDimension(inst.Engine)

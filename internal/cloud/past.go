@@ -12,8 +12,8 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// seriesPerFortnight is how many series of 14 days one request reads: each has 338 values, and a request returns 3,000 at
-// most (CES api v1: querying_monitoring_data_of_multiple_metrics.rst).
+// seriesPerFortnight is how many series of 14 days one request reads: each has 338 values, and a request returns 3,000
+// at most (CES api v1: querying_monitoring_data_of_multiple_metrics.rst).
 const seriesPerFortnight = 8
 
 // UsedSpace returns hourly averages of the used space in GB of autopilot.CapSpan. Calls of about the same time share

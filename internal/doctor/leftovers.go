@@ -48,7 +48,8 @@ func (x *examination) hasEnded(run string) bool {
 	return known && x.Now().After(at)
 }
 
-// checkLeftovers removes the objects of earlier runs that were killed. It leaves those of runs that may still be active.
+// checkLeftovers removes the objects of earlier runs that were killed. It leaves those of runs that may still be
+// active.
 func (x *examination) checkLeftovers(ctx context.Context) []Result {
 	found, failed := x.remove(ctx, x.hasEnded)
 	switch {

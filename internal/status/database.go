@@ -46,7 +46,8 @@ func (v *view) summarize(d *database) {
 	d.judgement = v.judge(d)
 }
 
-// storageOf returns the newest measurement of the used space in the status: of a sweep, a signal, an intent or a decision.
+// storageOf returns the newest measurement of the used space in the status: of a sweep, a signal, an intent or a
+// decision.
 func storageOf(a *v1alpha1.RdsAutopilot) storage {
 	s := storage{MaxGB: int(cmp.Or(a.Spec.Storage.MaxGB, a.Status.MaxGB)), Percent: -1}
 	if a.Status.Instance == nil {
@@ -72,8 +73,8 @@ func storageOf(a *v1alpha1.RdsAutopilot) storage {
 	return s
 }
 
-// newestValue returns the newest value of a metric in percent that a signal, an intent or a decision has stored. The time
-// is zero if there is none.
+// newestValue returns the newest value of a metric in percent that a signal, an intent or a decision has stored. The
+// time is zero if there is none.
 func newestValue(s *v1alpha1.Status, metric v1alpha1.Metric) (percent float64, measured time.Time) {
 	add := func(value string, t time.Time) {
 		p, err := strconv.ParseFloat(value, 64)

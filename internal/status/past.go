@@ -42,7 +42,8 @@ func (p *pages) askPasts(ctx context.Context, namespace, name string) (pasts, er
 	return all, nil
 }
 
-// filling describes how fast the used space rises, by the hour before its last measurement. Decisions use the same rate.
+// filling describes how fast the used space rises, by the hour before its last measurement. Decisions use the same
+// rate.
 func filling(used []autopilot.Point, sizeGB int) string {
 	if len(used) == 0 {
 		return "Unknown: Cloud Eye has no measurement"

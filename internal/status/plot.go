@@ -108,11 +108,12 @@ func (v *view) plots(d *database, measured pasts, failed error) *plots {
 	return all
 }
 
-// maxDrawn is the largest value that a plot shows: a thousand times the largest volume in GB. A larger one is an error of
-// the cloud, and its axis would have hundreds of digits.
+// maxDrawn is the largest value that a plot shows: a thousand times the largest volume in GB. A larger one is an error
+// of the cloud, and its axis would have hundreds of digits.
 const maxDrawn = 4e6
 
-// drawable returns the measurements without values that cannot be true. It leaves past as it is, because that is cached.
+// drawable returns the measurements without values that cannot be true. It leaves past as it is, because that is
+// cached.
 func drawable(past autopilot.Past) autopilot.Past {
 	possible := func(points []autopilot.Point) (all []autopilot.Point) {
 		for _, p := range points {

@@ -170,7 +170,8 @@ func stalledSince(start time.Time, inst *v1alpha1.Instance, why string) judgemen
 	return judgement{stalled, string(autopilot.ReasonStalled), why, autopilot.StallsAt(start, inst)}
 }
 
-// calmSince returns since when there has been nothing to do: since arming, the last change or the end of the last alarm.
+// calmSince returns since when there has been nothing to do: since arming, the last change or the end of the last
+// alarm.
 func calmSince(s *v1alpha1.Status, armed time.Time) time.Time {
 	since := armed
 	for _, ch := range s.Changes {
