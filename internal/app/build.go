@@ -45,6 +45,7 @@ func ThisBuild(version, commit string) Build {
 const repository = "https://github.com/mcsps/rds-autopilot"
 
 var (
+	// releaseTag matches the tag of a release or of a prerelease, such as v0.1.0 and v0.1.0-rc.1.
 	releaseTag = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.]+)?$`)
 	// describedCommit matches what git describe names without a tag at the commit: v0.1.0-3-g730bcf1 or 730bcf1.
 	describedCommit = regexp.MustCompile(`^(?:v.*-\d+-g)?([0-9a-f]{7,40})$`)
