@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,9 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 	r, ok := c.newRound(key)
 	if !ok {
 		return 0, nil
+	}
+	if err := r.readMissingTarget(ctx); err != nil {
+		return 0, err
 	}
 	if reason, message := r.off(); reason != "" {
 		return 0, r.disarm(ctx, reason, message)
@@ -99,6 +103,23 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 		return 0, r.update(ctx, func(s *v1alpha1.Status) { r.setArmed(s, autopilot.LastCheckFailed(*s)) })
 	}
 	return r.ensure(ctx, *inst)
+}
+
+// readMissingTarget reads the Rds from the API server if the cache has none. The watch of the Rds may be behind that of
+// the RdsAutopilot, and the alarms of a database that exists must not be removed.
+func (r *round) readMissingTarget(ctx context.Context) error {
+	if r.target != nil || !r.rap.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	live, err := r.Live.LiveTarget(ctx, r.key.Namespace, r.key.Name)
+	if errors.Is(err, autopilot.ErrGone) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the Rds that the cache lacks: %w", err)
+	}
+	r.target, r.lastSwitch = live, cmp.Or(live.Switch, r.lastSwitch)
+	return nil
 }
 
 func (r *round) setNotArmed(ctx context.Context, reason, message string) error {

@@ -157,3 +157,29 @@ func TestTargetChangedStartsNoRoundForOwnPatch(t *testing.T) {
 		}
 	}
 }
+
+// An RdsAutopilot whose Rds was created again may be seen before the new Rds.
+func TestAlarmsStayWhenCacheLacksTheRds(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		w.settle(t, c)
+		armed := w.rap().Status.Alarms
+		c.Targets = stuckTargets{c.Targets, nil}
+		for range 2 {
+			if _, err := c.arm(t.Context(), database); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if rap := w.rap(); rap == nil || !sameRules(rap.Status.Alarms, armed) || rap.Status.Alarms.TopicURN != armed.TopicURN {
+			t.Fatalf("the RdsAutopilot is %+v, want the alarms %+v", rap, armed)
+		}
+		w.remove(w.rdss())
+		if _, err := c.arm(t.Context(), database); err != nil {
+			t.Fatal(err)
+		}
+		if rap := w.rap(); rap != nil {
+			t.Errorf("without an Rds, the RdsAutopilot is still there: %+v", rap.Status.Alarms)
+		}
+	})
+}

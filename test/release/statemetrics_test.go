@@ -141,7 +141,7 @@ status:
 	want := []string{
 		of("volume_gb", "", "50"), of("volume_max_gb", "", "500"), of("storage_used_percent", "", "78.2"),
 		`kube_rdsautopilot_storage_cause{cause="LongTransaction",` + head + `,name="orders",namespace="default"} 0`,
-		of("cap_read_only_timestamp_seconds", "", "1.798761600e+09"),
+		of("cap_read_only_timestamp_seconds", "", "1.7987616e+09"),
 		// kube-state-metrics sorts the labels.
 		`kube_rdsautopilot_last_change_timestamp_seconds{by="Autopilot",` + head + `,from="40",kind="Volume",metric="storage",name="orders",namespace="default",outcome="Completed",to="50"} 1.795176e+09`,
 		of("condition", `,type="Armed"`, "1"), of("condition", `,type="Limited"`, "0"), of("condition", `,type="Ready"`, "0"),
