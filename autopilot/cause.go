@@ -323,12 +323,10 @@ func (c Case) lastsUntil() string {
 	}
 	for _, a := range c.Alarms {
 		e := a.Evidence
-		if !metricRow(a.Metric).InGB() || !e.Present() || !(e.Filling.Fast > 0) {
+		if !metricRow(a.Metric).InGB() || !e.Present() {
 			continue
 		}
-		hours := max(0, (ReadOnlyAt(size)-e.UsedGB)/e.Filling.Fast)
-		if hours < 24 {
-			full := e.Time.Add(time.Duration(hours * float64(time.Hour))).Round(time.Second)
+		if full, ok := e.Filling.ReadOnlyTime(size, e.UsedGB, e.Time); ok {
 			return fmt.Sprintf(". At the rate of the last hour, %d GB last until %s", size, at(full))
 		}
 	}

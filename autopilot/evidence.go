@@ -117,8 +117,8 @@ func (c Case) UsedSpace(e Evidence) *v1alpha1.UsedSpace {
 		return was
 	}
 	if was != nil && e.Time.Sub(was.Time.Time) < evidenceAge {
-		stored, err := strconv.ParseFloat(was.GB, 64)
-		if err == nil && math.Abs(stored-e.UsedGB) < float64(c.Instance.VolumeGB)/100 {
+		stored, ok := was.Value()
+		if ok && math.Abs(stored-e.UsedGB) < float64(c.Instance.VolumeGB)/100 {
 			return was
 		}
 	}

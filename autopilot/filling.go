@@ -53,3 +53,13 @@ func FillingAt(used []Point, end time.Time) Filling {
 	}
 	return Filling{Known: true, Middle: middle, Fast: fast}
 }
+
+// ReadOnlyTime returns when a database with a volume of that many GB is read-only at the fast rate, from a used space in
+// GB at that time on. ok is false if the rate is not known, or if the volume lasts for a day or more.
+func (f Filling) ReadOnlyTime(sizeGB int, usedGB float64, at time.Time) (readOnly time.Time, ok bool) {
+	hours := max(0, (ReadOnlyAt(sizeGB)-usedGB)/f.Fast)
+	if !(f.Fast > 0) || hours >= 24 {
+		return time.Time{}, false
+	}
+	return at.Add(time.Duration(hours * float64(time.Hour))).Round(time.Second), true
+}

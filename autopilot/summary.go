@@ -4,7 +4,6 @@ package autopilot
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -19,10 +18,8 @@ func Summarize(s *v1alpha1.Status) {
 	s.Summary = v1alpha1.Summary{}
 	if s.Instance != nil && s.Instance.VolumeGB > 0 {
 		s.Summary.Volume = fmt.Sprintf("%d GB", s.Instance.VolumeGB)
-		if s.Used != nil {
-			if used, err := strconv.ParseFloat(s.Used.GB, 64); err == nil {
-				s.Summary.Used = fmt.Sprintf("%.0f %%", 100*used/float64(s.Instance.VolumeGB))
-			}
+		if used, ok := s.Used.Value(); ok {
+			s.Summary.Used = fmt.Sprintf("%.0f %%", 100*used/float64(s.Instance.VolumeGB))
 		}
 	}
 	if s.MaxGB > 0 {

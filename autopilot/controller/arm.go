@@ -3,7 +3,6 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,14 +110,9 @@ func (r *round) readMissingTarget(ctx context.Context) error {
 	if r.target != nil || !r.rap.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	live, err := r.Live.LiveTarget(ctx, r.key.Namespace, r.key.Name)
-	if errors.Is(err, autopilot.ErrGone) {
-		return nil
+	if err := r.readTarget(ctx); !errors.Is(err, autopilot.ErrGone) {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("read the Rds that the cache lacks: %w", err)
-	}
-	r.target, r.lastSwitch = live, cmp.Or(live.Switch, r.lastSwitch)
 	return nil
 }
 

@@ -118,12 +118,16 @@ func (r *round) readPatchedRds(ctx context.Context) error {
 	if r.target == nil || r.target.NoRds || len(r.rap.Status.Intents()) == 0 {
 		return nil
 	}
+	return r.readTarget(ctx)
+}
+
+// readTarget reads the target of the round from the API server.
+func (r *round) readTarget(ctx context.Context) error {
 	live, err := r.Live.LiveTarget(ctx, r.key.Namespace, r.key.Name)
 	if err != nil {
 		return fmt.Errorf("read the Rds: %w", err)
 	}
-	r.target = live
-	r.lastSwitch = cmp.Or(live.Switch, r.lastSwitch)
+	r.target, r.lastSwitch = live, cmp.Or(live.Switch, r.lastSwitch)
 	return nil
 }
 

@@ -60,7 +60,7 @@ func storageOf(a *v1alpha1.RdsAutopilot) storage {
 	if s.VolumeGB == 0 {
 		return s
 	}
-	swept, ok := sweptSpace(a)
+	swept, ok := a.Status.Used.Value()
 	switch {
 	case ok && !a.Status.Used.Time.Time.Before(s.Measured):
 		s.UsedGB, s.Measured = swept, a.Status.Used.Time.Time
@@ -99,15 +99,6 @@ func newestValue(s *v1alpha1.Status, metric v1alpha1.Metric) (percent float64, m
 		}
 	}
 	return percent, measured
-}
-
-// sweptSpace returns the used space in GB that a sweep has stored.
-func sweptSpace(a *v1alpha1.RdsAutopilot) (gb float64, ok bool) {
-	if a.Status.Used == nil {
-		return 0, false
-	}
-	gb, err := strconv.ParseFloat(a.Status.Used.GB, 64)
-	return gb, err == nil
 }
 
 // sizeAt returns the size of the volume at t: the initial size of the first growth that was completed after t.

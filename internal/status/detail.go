@@ -164,7 +164,7 @@ func (v *view) loads(d *database, measured pasts) (all []load) {
 		}
 		percent, at := newestValue(&d.autopilot.Status, m.Metric)
 		if len(measured) > 0 {
-			if points := drawable(measured[0]).Percent[m.Metric]; len(points) > 0 && points[len(points)-1].Time.After(at) {
+			if points := measured[0].Percent[m.Metric]; len(points) > 0 && points[len(points)-1].Time.After(at) {
 				percent, at = points[len(points)-1].Value, points[len(points)-1].Time
 			}
 		}

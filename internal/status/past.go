@@ -37,7 +37,7 @@ func (p *pages) askPasts(ctx context.Context, namespace, name string) (pasts, er
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, past)
+		all = append(all, drawable(past))
 	}
 	return all, nil
 }
@@ -57,8 +57,7 @@ func filling(used []autopilot.Point, sizeGB int) string {
 		return "Not rising for half of the last hour"
 	}
 	text := fmt.Sprintf("%s GB per hour in the last hour, %s GB per hour at its fastest", amount(f.Middle), amount(f.Fast))
-	if hours := (autopilot.ReadOnlyAt(sizeGB) - last.Value) / f.Fast; hours < 24 {
-		at := last.Time.Add(time.Duration(max(0, hours) * float64(time.Hour)))
+	if at, ok := f.ReadOnlyTime(sizeGB, last.Value, last.Time); ok {
 		text += fmt.Sprintf(". At the fastest rate the database is read-only at %s UTC", at.UTC().Format("15:04"))
 	}
 	return text

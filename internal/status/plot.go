@@ -77,7 +77,7 @@ func (v *view) plots(d *database, measured pasts, failed error) *plots {
 	}
 	all := &plots{}
 	for i, s := range spans() {
-		past := drawable(measured[i])
+		past := measured[i]
 		if len(past.UsedGB) == 0 { // Cloud Eye lacks it; a decision uses the same fallback
 			past.UsedGB = usedSpace(past)
 		}
@@ -112,8 +112,7 @@ func (v *view) plots(d *database, measured pasts, failed error) *plots {
 // of the cloud, and its axis would have hundreds of digits.
 const maxDrawn = 4e6
 
-// drawable returns the measurements without values that cannot be true. It leaves past as it is, because that is
-// cached.
+// drawable returns the measurements without values that cannot be true. It does not modify past.
 func drawable(past autopilot.Past) autopilot.Past {
 	possible := func(points []autopilot.Point) (all []autopilot.Point) {
 		for _, p := range points {

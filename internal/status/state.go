@@ -120,9 +120,8 @@ func (v *view) judge(d *database) judgement {
 			return judgement{refused, cmp.Or(r.Reason, string(autopilot.ReasonRefused)), autopilot.DescribeRefusal(*r),
 				i.DecisionTime.Time}
 		}
-		if autopilot.Started(*i, a.Spec.Apply) != nil && autopilot.IsStalled(*i, s.Instance, v.now) {
-			start := autopilot.Started(*i, a.Spec.Apply).Time
-			return stalledSince(start, s.Instance, step(i.Kind, i.From, i.To)+" was requested but is not completed in time")
+		if start := autopilot.Started(*i, a.Spec.Apply); start != nil && autopilot.IsStalled(*i, s.Instance, v.now) {
+			return stalledSince(start.Time, s.Instance, step(i.Kind, i.From, i.To)+" was requested but is not completed in time")
 		}
 	}
 	for _, u := range s.Unfulfilled {

@@ -2,6 +2,8 @@
 
 package v1alpha1
 
+import "strconv"
+
 // Copy returns a copy that the caller may modify, except for the elements of Changes, FormerVolumes and Decisions.
 // These lists are most of a status, so the copy shares them; the caller must replace them instead of writing to them.
 func (s *Status) Copy() Status {
@@ -30,4 +32,13 @@ func (i *Intent) Refused() *Refusal {
 		return nil
 	}
 	return i.Refusal
+}
+
+// Value returns the used space in GB. ok is false if there is none. u may be nil.
+func (u *UsedSpace) Value() (gb float64, ok bool) {
+	if u == nil {
+		return 0, false
+	}
+	gb, err := strconv.ParseFloat(u.GB, 64)
+	return gb, err == nil
 }
