@@ -32,10 +32,12 @@ type Cloud interface {
 	RuleQuota(ctx context.Context) (used, quota int, err error)
 }
 
-// Lister lists the present topics and rules of the project. An implementation may share one reading between databases.
+// Lister lists the topics and rules of the project. An implementation may share one reading between databases.
 type Lister interface {
 	Topics(ctx context.Context) ([]otc.Topic, error)
 	Rules(ctx context.Context) ([]otc.Rule, error)
+	// Snapshot returns all lists as they were at notBefore or later. Ensure accepts nil, which means that nothing is known.
+	Snapshot(ctx context.Context, notBefore time.Time) (*Snapshot, error)
 }
 
 // Metric is a metric that an alarm rule can watch.
@@ -45,34 +47,22 @@ type Metric struct {
 	Unit     string          // such as %
 }
 
-// Desired describes the topic, subscription and rules of one database.
-type Desired struct {
-	Name       string // see Name
-	Namespace  string // of the RdsAutopilot; with the next two, see Mark
-	ObjectName string
-	ClusterID  string
-	Endpoint   string // the public URL; its scheme is the subscription's protocol
-	Dimension  string // of all rules, as name:value; see InstanceDimension and NodeDimension
-	Rules      []v1alpha1.DesiredRule
-	Renewed    bool // the policy has changed, so a different period, count or repeat is not reported as repaired
-}
-
-func (d Desired) rule(metric v1alpha1.Metric) (v1alpha1.DesiredRule, bool) {
-	for _, r := range d.Rules {
-		if r.Metric == metric {
-			return r, true
-		}
-	}
-	return v1alpha1.DesiredRule{}, false
+// Options configure Alarms.
+type Options struct {
+	Cloud     Cloud
+	Lister    Lister
+	Metrics   []Metric // all metrics that a rule can watch, in the order in which their rules are recorded
+	ClusterID string   // uid of the namespace kube-system; it marks the objects of this cluster
+	Endpoint  string   // the public URL; its scheme is the subscription's protocol
+	// EveryNamespace allows the removal of orphans. The databases of a namespace that is not watched look like orphans.
+	EveryNamespace bool
+	Now            func() time.Time
 }
 
 // Alarms ensures and removes the topic, subscription and rules of databases. It is safe for concurrent use, but the
 // caller must not handle one database twice at a time.
 type Alarms struct {
-	cloud   Cloud
-	lister  Lister
-	metrics []Metric // in the order in which their rules are recorded
-	now     func() time.Time
+	options Options
 
 	mu            sync.Mutex
 	confirmations []confirmation         // requested in the last window, oldest first
@@ -80,17 +70,19 @@ type Alarms struct {
 	ineffective   map[string]ineffective // by rule id or topic URN
 }
 
-// New returns Alarms. metrics are all metrics that a rule can watch; now is the clock.
-func New(cloud Cloud, lister Lister, metrics []Metric, now func() time.Time) *Alarms {
-	return &Alarms{
-		cloud: cloud, lister: lister, metrics: metrics, now: now,
-		subscribed: map[string]subscribed{}, ineffective: map[string]ineffective{},
-	}
+// New returns Alarms that remember nothing.
+func New(o Options) *Alarms {
+	return &Alarms{options: o, subscribed: map[string]subscribed{}, ineffective: map[string]ineffective{}}
+}
+
+// cloudName returns the name of a database's topic, with which the names of its rules begin.
+func cloudName(a *v1alpha1.RdsAutopilot) string {
+	return v1alpha1.CloudName(a.Namespace, a.Name, string(a.UID))
 }
 
 // metric returns a metric by its name, or an error if it is unknown.
 func (a *Alarms) metric(name v1alpha1.Metric) (Metric, error) {
-	for _, m := range a.metrics {
+	for _, m := range a.options.Metrics {
 		if m.Name == name {
 			return m, nil
 		}
@@ -116,7 +108,7 @@ func (a *Alarms) withRule(observed v1alpha1.Alarms, rule v1alpha1.Rule) v1alpha1
 		rules = append(rules, rule)
 	}
 	position := func(r v1alpha1.Rule) int {
-		return slices.IndexFunc(a.metrics, func(m Metric) bool { return m.Name == r.Metric })
+		return slices.IndexFunc(a.options.Metrics, func(m Metric) bool { return m.Name == r.Metric })
 	}
 	slices.SortFunc(rules, func(x, y v1alpha1.Rule) int { return position(x) - position(y) })
 	observed.Rules = rules
@@ -126,5 +118,5 @@ func (a *Alarms) withRule(observed v1alpha1.Alarms, rule v1alpha1.Rule) v1alpha1
 // owns reports whether a topic URN has this name and our project. A record may come from a restored backup, or from
 // before the credentials changed.
 func (a *Alarms) owns(topicURN, name string) bool {
-	return strings.HasPrefix(topicURN, "urn:smn:") && strings.HasSuffix(topicURN, ":"+a.cloud.ProjectID()+":"+name)
+	return strings.HasPrefix(topicURN, "urn:smn:") && strings.HasSuffix(topicURN, ":"+a.options.Cloud.ProjectID()+":"+name)
 }

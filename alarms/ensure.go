@@ -30,47 +30,68 @@ const (
 // calls record after each step that later steps or messages rely on, and stops at an error of record. The next run
 // finds by name what an interrupted run has created and not recorded.
 //
-// If snapshot shows that everything is in order, Ensure sends no request to the cloud. Otherwise it reads the state
-// again before it changes anything. It leaves alone what the snapshot could not read. snapshot may be nil.
+// If the lister's snapshot shows that everything is in order, Ensure sends no request to the cloud. Otherwise it reads
+// the state again before it changes anything. It leaves alone what the snapshot could not read.
 //
 // Ensure returns the state as far as it is known, also with an error, and a sentence for each change by others that
 // it repaired. Differences that follow from a new policy are not reported. A repair that the cloud accepts without
 // effect is reported once and not repeated while it leaves the same difference; rules on which alarms depend are
 // rewritten after retryRewrite.
 //
-// The error is one line with all failures. It wraps otc.ErrQuota if a quota is exhausted. A ConfirmationLimitError
-// means that everything else is done. It wraps ErrSubscriptionRefused if SMN refuses the topic or
-// its subscription.
-func (a *Alarms) Ensure(ctx context.Context, desired Desired, observed v1alpha1.Alarms, snapshot *Snapshot,
-	record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []string, error) {
-	endpoint, err := url.Parse(desired.Endpoint)
-	if err != nil || endpoint.Host == "" || (endpoint.Scheme != "http" && endpoint.Scheme != "https") {
-		return observed, nil, errors.New("the endpoint is not an http(s) URL")
+// The error is one line with all failures. It wraps v1alpha1.ErrQuota, v1alpha1.ErrConfirmationLimit or
+// v1alpha1.ErrSubscriptionRefused if that is the reason.
+func (a *Alarms) Ensure(ctx context.Context, desired v1alpha1.DesiredAlarms, record func(v1alpha1.Alarms) error,
+) (v1alpha1.Alarms, []string, error) {
+	observed := desired.Autopilot.Status.Alarms
+	e, err := a.newRun(desired, record)
+	if err != nil {
+		return observed, nil, err
 	}
-	mark := Mark(desired.Namespace, desired.ObjectName, desired.ClusterID)
+	if e.snapshot, err = a.options.Lister.Snapshot(ctx, desired.NotBefore); err != nil {
+		return observed, nil, err
+	}
+	err = withReason(e.run(ctx))
+	return *e.observed.DeepCopy(), e.repaired, err
+}
+
+// newRun checks what is desired and returns a run without a snapshot.
+func (a *Alarms) newRun(desired v1alpha1.DesiredAlarms, record func(v1alpha1.Alarms) error) (*ensureRun, error) {
+	endpoint, err := url.Parse(a.options.Endpoint)
+	if err != nil || endpoint.Host == "" || (endpoint.Scheme != "http" && endpoint.Scheme != "https") {
+		return nil, errors.New("the endpoint is not an http(s) URL")
+	}
+	owner := desired.Autopilot
+	mark := Mark(owner.Namespace, owner.Name, a.options.ClusterID)
 	if _, _, _, ok := ParseMark(mark); !ok {
-		return observed, nil, fmt.Errorf("namespace, name and cluster id make no readable mark: %q", mark)
+		return nil, fmt.Errorf("namespace, name and cluster id make no readable mark: %q", mark)
 	}
 	for _, rule := range desired.Rules {
 		if _, err := a.metric(rule.Metric); err != nil {
-			return observed, nil, err
+			return nil, err
 		}
 	}
-	if observed.TopicURN != "" && !a.owns(observed.TopicURN, desired.Name) {
+	if desired.Dimension == "" {
+		name, err := InstanceDimension(desired.Engine)
+		if err != nil {
+			return nil, err
+		}
+		desired.Dimension = name + ":" + desired.InstanceID
+	}
+	name, observed := cloudName(owner), owner.Status.Alarms
+	if observed.TopicURN != "" && !a.owns(observed.TopicURN, name) {
 		observed = v1alpha1.Alarms{}
 	}
-	e := &ensureRun{
-		Alarms: a, desired: desired, mark: mark, protocol: endpoint.Scheme, snapshot: snapshot,
+	return &ensureRun{
+		Alarms: a, desired: desired, name: name, mark: mark, protocol: endpoint.Scheme,
 		before: observed, observed: observed, recorded: observed, record: record,
-	}
-	err = e.run(ctx)
-	return *e.observed.DeepCopy(), e.repaired, err
+	}, nil
 }
 
 // ensureRun is one run of Ensure.
 type ensureRun struct {
 	*Alarms
-	desired  Desired
+	desired  v1alpha1.DesiredAlarms
+	name     string // of the topic, with which the names of the rules begin
 	mark     string
 	protocol string
 	snapshot *Snapshot       // nil if there is none
@@ -101,20 +122,30 @@ func (e *ensureRun) run(ctx context.Context) error {
 		return failed
 	}
 	if !e.confirmationAllowed.IsZero() {
-		return ConfirmationLimitError{Until: e.confirmationAllowed}
+		return fmt.Errorf("%w until %s UTC", v1alpha1.ErrConfirmationLimit,
+			e.confirmationAllowed.UTC().Format(time.TimeOnly))
 	}
 	return nil
 }
 
-// ErrSubscriptionRefused means that SMN refuses the topic or its subscription. A retry does not help until somebody has
-// changed what SMN's text names.
-var ErrSubscriptionRefused = errors.New("refused by SMN")
-
 // refusedError is an error with SMN's own text.
 type refusedError struct{ error }
 
-func (e refusedError) Unwrap() error        { return e.error }
-func (e refusedError) Is(target error) bool { return target == ErrSubscriptionRefused }
+func (e refusedError) Unwrap() error { return e.error }
+
+// withReason wraps the error of a run with the reason that the controller distinguishes, if there is one. A refusal of
+// SMN is no reason while a part of the cloud does not answer, because the retry must not wait for the sweep then.
+func withReason(err error) error {
+	_, refused := errors.AsType[refusedError](err)
+	unavailable := errors.Is(err, otc.ErrUnavailable)
+	if errors.Is(err, otc.ErrQuota) {
+		err = fmt.Errorf("%w: %w", v1alpha1.ErrQuota, err)
+	}
+	if refused && !unavailable {
+		err = fmt.Errorf("%w: %w", v1alpha1.ErrSubscriptionRefused, err)
+	}
+	return err
+}
 
 // refusable marks the errors of a step at SMN that are refusals.
 func refusable(step func(context.Context) error) func(context.Context) error {
@@ -173,7 +204,7 @@ func (e *ensureRun) ensureTopic(ctx context.Context) error {
 
 // createTopic creates the topic, or finds it by its name.
 func (e *ensureRun) createTopic(ctx context.Context) error {
-	urn, err := e.cloud.CreateTopic(ctx, e.desired.Name, e.mark)
+	urn, err := e.options.Cloud.CreateTopic(ctx, e.name, e.mark)
 	if err != nil {
 		return fmt.Errorf("the topic cannot be created: %w", err)
 	}
@@ -187,13 +218,13 @@ func (e *ensureRun) createTopic(ctx context.Context) error {
 // topicSubscriptions lists the topic's subscriptions. If the recorded topic no longer exists, it creates the topic
 // again.
 func (e *ensureRun) topicSubscriptions(ctx context.Context) ([]otc.Subscription, error) {
-	subscriptions, err := e.cloud.TopicSubscriptions(ctx, e.observed.TopicURN)
+	subscriptions, err := e.options.Cloud.TopicSubscriptions(ctx, e.observed.TopicURN)
 	if errors.Is(err, otc.ErrNotFound) {
 		e.observed = v1alpha1.Alarms{Rules: e.observed.Rules} // the subscriptions were deleted with the topic
 		if err := e.createTopic(ctx); err != nil {
 			return nil, err
 		}
-		subscriptions, err = e.cloud.TopicSubscriptions(ctx, e.observed.TopicURN)
+		subscriptions, err = e.options.Cloud.TopicSubscriptions(ctx, e.observed.TopicURN)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the subscriptions of the topic cannot be listed: %w", err)
@@ -210,17 +241,17 @@ func (e *ensureRun) ensureDisplayName(ctx context.Context) error {
 	if shown, ok := e.snapshot.topics[e.observed.TopicURN]; !ok || e.marked(shown) {
 		return nil
 	}
-	topic, err := e.cloud.Topic(ctx, e.observed.TopicURN)
+	topic, err := e.options.Cloud.Topic(ctx, e.observed.TopicURN)
 	if err != nil {
 		return fmt.Errorf("the topic cannot be read: %w", err)
 	}
 	if e.marked(topic) {
 		return nil
 	}
-	if err := e.cloud.UpdateTopic(ctx, topic.URN, e.mark); err != nil {
+	if err := e.options.Cloud.UpdateTopic(ctx, topic.URN, e.mark); err != nil {
 		return fmt.Errorf("the topic's display name cannot be changed: %w", err)
 	}
-	after, err := e.cloud.Topic(ctx, topic.URN)
+	after, err := e.options.Cloud.Topic(ctx, topic.URN)
 	if err != nil { // the next snapshot shows whether it took effect
 		after.DisplayName = e.mark
 	}

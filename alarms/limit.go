@@ -15,16 +15,6 @@ const (
 	confirmationsWindow = 10 * time.Minute
 )
 
-// ConfirmationLimitError reports that everything is done except the request for the subscription's confirmation,
-// because SMN sends a limited number of them.
-type ConfirmationLimitError struct {
-	Until time.Time // when the confirmation may be requested
-}
-
-func (e ConfirmationLimitError) Error() string {
-	return "waiting for SMN's limit on confirmations until " + e.Until.UTC().Format(time.TimeOnly) + " UTC"
-}
-
 // confirmation is the request for one confirmation.
 type confirmation struct {
 	at        time.Time
@@ -36,7 +26,7 @@ type confirmation struct {
 func (a *Alarms) confirmationAllowedAt(namespace string, take bool) (until time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now := a.now()
+	now := a.options.Now()
 	a.confirmations = slices.DeleteFunc(a.confirmations,
 		func(c confirmation) bool { return now.Sub(c.at) >= confirmationsWindow })
 	for i := range a.confirmations {

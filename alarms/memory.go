@@ -40,7 +40,7 @@ func (a *Alarms) noteRepair(id, remaining string) {
 		delete(a.ineffective, id)
 		return
 	}
-	a.ineffective[id] = ineffective{remaining, a.now()}
+	a.ineffective[id] = ineffective{remaining, a.options.Now()}
 }
 
 // ineffectiveSince returns when a repair was last tried that left this difference; the zero time means never.

@@ -19,7 +19,7 @@ func isName(text string) bool {
 
 // baseOf returns the base name in a rule's name. It returns false if RuleName cannot have made that name.
 func (a *Alarms) baseOf(rule string) (base string, ok bool) {
-	for _, metric := range a.metrics {
+	for _, metric := range a.options.Metrics {
 		if base, ok := strings.CutSuffix(rule, RuleName("", metric.Name)); ok {
 			return base, isName(base)
 		}

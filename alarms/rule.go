@@ -16,6 +16,15 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
+// rule returns the desired rule of a metric; false if the metric needs none.
+func (e *ensureRun) rule(metric v1alpha1.Metric) (v1alpha1.DesiredRule, bool) {
+	i := slices.IndexFunc(e.desired.Rules, func(r v1alpha1.DesiredRule) bool { return r.Metric == metric })
+	if i < 0 {
+		return v1alpha1.DesiredRule{}, false
+	}
+	return e.desired.Rules[i], true
+}
+
 // observedRule returns the record of a rule of the cloud that is as desired.
 func (e *ensureRun) observedRule(desired v1alpha1.DesiredRule, there otc.Rule) v1alpha1.Rule {
 	rule := v1alpha1.Rule{
@@ -47,7 +56,7 @@ func (e *ensureRun) targetOf(desired v1alpha1.DesiredRule, there otc.Rule) otc.R
 	metric, _ := e.metric(desired.Metric)
 	dimension, value, _ := strings.Cut(e.desired.Dimension, ":")
 	target := otc.Rule{
-		ID: there.ID, Name: RuleName(e.desired.Name, desired.Metric), Description: e.mark,
+		ID: there.ID, Name: RuleName(e.name, desired.Metric), Description: e.mark,
 		Namespace: otc.MetricNamespace, Metric: metric.CloudEye, Dimension: dimension, DimensionValue: value,
 		Period: desired.PeriodSeconds, Count: desired.Count, Repeat: desired.RepeatSeconds,
 		Filter: "average", Comparison: ">=", Threshold: float64(desired.ThresholdPercent), Unit: metric.Unit, Level: 2,
@@ -86,7 +95,7 @@ func (a *Alarms) rulesOf(ctx context.Context, listed []otc.Rule, base string, me
 		}
 	}
 	if !seen {
-		r, err := a.cloud.Rule(ctx, recordedID)
+		r, err := a.options.Cloud.Rule(ctx, recordedID)
 		switch {
 		case err == nil && isOurs(r):
 			ours = append(ours, r)
@@ -108,7 +117,7 @@ func (a *Alarms) rulesOf(ctx context.Context, listed []otc.Rule, base string, me
 
 func (a *Alarms) deleteRules(ctx context.Context, rules []otc.Rule) error {
 	for _, r := range rules {
-		if err := a.cloud.DeleteRule(ctx, r.ID); err != nil {
+		if err := a.options.Cloud.DeleteRule(ctx, r.ID); err != nil {
 			return fmt.Errorf("the rule %s cannot be deleted: %w", r.Name, err)
 		}
 		a.forget(r.ID)

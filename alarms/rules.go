@@ -28,13 +28,13 @@ func (e *ensureRun) ensureRules(ctx context.Context) error {
 	if e.rulesInOrder() {
 		return nil
 	}
-	listed, err := e.lister.Rules(ctx)
+	listed, err := e.options.Lister.Rules(ctx)
 	if err != nil {
 		return fmt.Errorf("the alarm rules cannot be listed: %w", err)
 	}
 	var failed failures
-	for _, metric := range e.metrics {
-		if _, wanted := e.desired.rule(metric.Name); !wanted {
+	for _, metric := range e.options.Metrics {
+		if _, wanted := e.rule(metric.Name); !wanted {
 			err := e.removeUnwanted(ctx, listed, metric.Name)
 			if err != nil {
 				failed = append(failed, err)
@@ -58,7 +58,7 @@ func (e *ensureRun) ensureRules(ctx context.Context) error {
 		}
 	}
 	if full != nil {
-		if used, quota, err := e.cloud.RuleQuota(ctx); err == nil { // otherwise the error has no numbers
+		if used, quota, err := e.options.Cloud.RuleQuota(ctx); err == nil { // otherwise the error has no numbers
 			full = fmt.Errorf("%d of %d alarm rules used: %w", used, quota, full)
 		}
 		failed = append(failed, full)
@@ -77,7 +77,7 @@ func (e *ensureRun) endsRun(err error) bool {
 
 // removeUnwanted removes the rules of a metric that is not desired.
 func (e *ensureRun) removeUnwanted(ctx context.Context, listed []otc.Rule, metric v1alpha1.Metric) error {
-	ours, err := e.rulesOf(ctx, listed, e.desired.Name, metric, e.observed)
+	ours, err := e.rulesOf(ctx, listed, e.name, metric, e.observed)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (e *ensureRun) removeUnwanted(ctx context.Context, listed []otc.Rule, metri
 
 // ensureRule ensures the rule of one metric.
 func (e *ensureRun) ensureRule(ctx context.Context, listed []otc.Rule, desired v1alpha1.DesiredRule) error {
-	ours, err := e.rulesOf(ctx, listed, e.desired.Name, desired.Metric, e.observed)
+	ours, err := e.rulesOf(ctx, listed, e.name, desired.Metric, e.observed)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (e *ensureRun) ensureRule(ctx context.Context, listed []otc.Rule, desired v
 	if kept.ID == "" {
 		target := e.targetOf(desired, kept)
 		e.observed = e.withRule(e.observed, v1alpha1.Rule{Metric: desired.Metric})
-		if target.ID, err = e.cloud.CreateRule(ctx, target); err != nil {
+		if target.ID, err = e.options.Cloud.CreateRule(ctx, target); err != nil {
 			return fmt.Errorf("the %s rule cannot be created: %w", desired.Metric, err)
 		}
 		if gone {
@@ -154,11 +154,12 @@ func (e *ensureRun) repairRule(ctx context.Context, desired v1alpha1.DesiredRule
 	before := differences(kept, target)
 	remaining := before
 	ineffectiveAt := e.ineffectiveSince(kept.ID, strings.Join(before, ", "))
-	if len(before) > 0 && (ineffectiveAt.IsZero() || !harmless(before) && e.now().Sub(ineffectiveAt) >= retryRewrite) {
+	retry := !harmless(before) && e.options.Now().Sub(ineffectiveAt) >= retryRewrite
+	if len(before) > 0 && (ineffectiveAt.IsZero() || retry) {
 		if err := e.writeRule(ctx, target, before); err != nil {
 			return fmt.Errorf("the %s rule cannot be repaired: %w", desired.Metric, err)
 		}
-		after, err := e.cloud.Rule(ctx, kept.ID)
+		after, err := e.options.Cloud.Rule(ctx, kept.ID)
 		if err != nil { // the next snapshot shows whether it took effect
 			after = target
 		}
@@ -183,12 +184,12 @@ func (e *ensureRun) repairRule(ctx context.Context, desired v1alpha1.DesiredRule
 func (e *ensureRun) writeRule(ctx context.Context, target otc.Rule, differences []string) error {
 	enabled := slices.Contains(differences, diffEnabled)
 	if !enabled || len(differences) > 1 {
-		if err := e.cloud.ModifyRule(ctx, target.ID, target); err != nil {
+		if err := e.options.Cloud.ModifyRule(ctx, target.ID, target); err != nil {
 			return err
 		}
 	}
 	if enabled {
-		return e.cloud.EnableRule(ctx, target.ID, target.Enabled)
+		return e.options.Cloud.EnableRule(ctx, target.ID, target.Enabled)
 	}
 	return nil
 }
@@ -199,9 +200,9 @@ func (e *ensureRun) rulesInOrder() bool {
 		return false
 	}
 	observed := e.observed
-	for _, metric := range e.metrics {
-		name, id := RuleName(e.desired.Name, metric.Name), ruleOf(e.observed, metric.Name).AlarmID
-		desired, wanted := e.desired.rule(metric.Name)
+	for _, metric := range e.options.Metrics {
+		name, id := RuleName(e.name, metric.Name), ruleOf(e.observed, metric.Name).AlarmID
+		desired, wanted := e.rule(metric.Name)
 		if !wanted {
 			if id != "" || e.snapshot.rulesNamed[name] > 0 {
 				return false

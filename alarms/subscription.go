@@ -27,8 +27,8 @@ type subscriptionsFound struct {
 func (e *ensureRun) findSubscriptions(listed []otc.Subscription) subscriptionsFound {
 	var f subscriptionsFound
 	for _, s := range listed {
-		here := s.Protocol == e.protocol && (otc.SameEndpoint(s.Endpoint, e.desired.Endpoint) ||
-			e.wasSubscribed(s.URN).endpoint == e.desired.Endpoint)
+		here := s.Protocol == e.protocol && (otc.SameEndpoint(s.Endpoint, e.options.Endpoint) ||
+			e.wasSubscribed(s.URN).endpoint == e.options.Endpoint)
 		f.moved = f.moved || !here && s.URN == e.observed.SubscriptionURN
 		switch {
 		case s.Status == otc.SubscriptionCanceled:
@@ -47,7 +47,7 @@ func (e *ensureRun) findSubscriptions(listed []otc.Subscription) subscriptionsFo
 
 // adoptState adopts the state of our subscription, and reports whether to request its confirmation.
 func (e *ensureRun) adoptState(f subscriptionsFound) (request bool) {
-	now := e.now()
+	now := e.options.Now()
 	switch {
 	case f.ours.URN == "":
 		e.observed.SubscriptionURN, e.observed.Subscription = "", v1alpha1.SubscriptionMissing
@@ -105,7 +105,7 @@ func (e *ensureRun) ensureSubscription(ctx context.Context) error {
 		return err
 	}
 	for _, urn := range f.stale {
-		if err := e.cloud.Unsubscribe(ctx, urn); err != nil {
+		if err := e.options.Cloud.Unsubscribe(ctx, urn); err != nil {
 			return fmt.Errorf("the subscription of an older URL cannot be removed: %w", err)
 		}
 		e.forget(urn)
@@ -116,23 +116,23 @@ func (e *ensureRun) ensureSubscription(ctx context.Context) error {
 // subscribe requests the subscription and its confirmation, if SMN's limit on confirmations allows it now. A refused
 // Subscribe does not count against the limit, because SMN sends no confirmation for it.
 func (e *ensureRun) subscribe(ctx context.Context, listed []otc.Subscription, lost string) error {
-	e.confirmationAllowed = e.confirmationAllowedAt(e.desired.Namespace, true)
+	e.confirmationAllowed = e.confirmationAllowedAt(e.desired.Autopilot.Namespace, true)
 	if !e.confirmationAllowed.IsZero() {
 		e.noteLost(lost, "it will be requested again when SMN's limit on confirmations allows it")
 		return nil
 	}
-	urn, err := e.cloud.Subscribe(ctx, e.observed.TopicURN, e.protocol, e.desired.Endpoint, remark)
+	urn, err := e.options.Cloud.Subscribe(ctx, e.observed.TopicURN, e.protocol, e.options.Endpoint, remark)
 	if err != nil {
 		if hasAnswer(err) {
-			e.returnConfirmation(e.desired.Namespace)
+			e.returnConfirmation(e.desired.Autopilot.Namespace)
 		}
 		return fmt.Errorf("the public URL cannot be subscribed to the topic: %w", err)
 	}
 	e.observed.SubscriptionURN, e.observed.Subscription, e.observed.SubscribedTime = urn, v1alpha1.SubscriptionPending,
-		seconds(e.now())
-	e.noteSubscribed(urn, subscribed{e.desired.Endpoint, e.observed.SubscribedTime.Time})
+		seconds(e.options.Now())
+	e.noteSubscribed(urn, subscribed{e.options.Endpoint, e.observed.SubscribedTime.Time})
 	if slices.ContainsFunc(listed, func(s otc.Subscription) bool { return s.URN == urn && s.Status == otc.SubscriptionConfirmed }) {
-		e.returnConfirmation(e.desired.Namespace) // SMN lists our URL in another form, and sends no confirmation
+		e.returnConfirmation(e.desired.Autopilot.Namespace) // SMN lists our URL in another form, and sends no confirmation
 		e.observed.Subscription = v1alpha1.SubscriptionConfirmed
 	}
 	e.noteLost(lost, "requested again")
@@ -167,7 +167,7 @@ func (e *ensureRun) deliveryInOrder() bool {
 	}
 	before := e.observed
 	if e.adoptState(f) {
-		e.confirmationAllowed = e.confirmationAllowedAt(e.desired.Namespace, false)
+		e.confirmationAllowed = e.confirmationAllowedAt(e.desired.Autopilot.Namespace, false)
 		if e.confirmationAllowed.IsZero() {
 			e.observed = before
 			return false

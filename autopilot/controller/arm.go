@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,13 +46,13 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 		return 0, r.disarm(ctx, reason, message)
 	}
 	if !slices.Contains(r.rap.Finalizers, v1alpha1.Finalizer) {
-		rap, err := r.AutopilotWriter.SetFinalizer(ctx, r.rap)
+		rap, err := r.kube.SetFinalizer(ctx, r.rap)
 		if err != nil {
 			return 0, fmt.Errorf("set the finalizer: %w", err)
 		}
 		r.rap = rap
 	}
-	r.notBefore = r.now.Add(-r.Sweep) // Ensure itself reads again before it changes anything
+	r.notBefore = r.now.Add(-r.options.Sweep) // Ensure itself reads again before it changes anything
 	if taken.isSweep {
 		r.notBefore = taken.begun
 	}
@@ -74,9 +75,9 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 	inst := cs.Instance
 	switch {
 	case inst == nil && r.target.InstanceID == "":
-		return r.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown), "The Rds has no status.id yet")
+		return r.options.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown), "The Rds has no status.id yet")
 	case inst == nil:
-		return r.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown),
+		return r.options.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown),
 			"The cloud has no instance "+r.target.InstanceID)
 	case cs.ClaimedBy != "":
 		reason, message := string(autopilot.ReasonInstanceUnknown), autopilot.DescribeClaim(cs.ClaimedBy)
@@ -87,9 +88,9 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 		if isNews {
 			r.warnHeld(reason, message)
 		}
-		return r.Recheck, nil
+		return r.options.Recheck, nil
 	case r.rap.Status.Alarms.TopicURN == "" && len(r.rap.Status.Alarms.Rules) == 0 && !inst.Measurable():
-		return r.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown),
+		return r.options.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown),
 			"The instance is in "+inst.Status+". Its alarms are created once it is ACTIVE")
 	}
 	if err := autopilot.Validate(cs.Spec, v1alpha1.KindVolume); err != nil {
@@ -132,7 +133,7 @@ func (r *round) isNews(message string) bool {
 // warnHeld reports that the object must not manage its instance. It has no alarm rules, so no decision reports it.
 func (r *round) warnHeld(reason, message string) {
 	r.log.Warn("not armed", zap.String("reason", reason), zap.String("message", message))
-	r.Recorder.Event(r.target, r.rap, autopilot.Event{Warning: true, Reason: reason, Action: "Ensure", Note: message})
+	r.kube.Event(r.target, r.rap, autopilot.Event{Warning: true, Reason: reason, Action: "Ensure", Note: message})
 }
 
 // setArmed sets the conditions Armed and Ready from the recorded alarms.
@@ -142,24 +143,8 @@ func (r *round) setArmed(s *v1alpha1.Status, lookFailed bool) {
 	autopilot.SetReady(s, lookFailed, r.rap.Generation, r.now)
 }
 
-func (r *round) lastEnsured() (ensureRecord, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	e, seen := r.ensured[r.key]
-	return e, seen
-}
-
-func (r *round) setEnsured(at time.Time, generation int64, subscription string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ensured[r.key] = ensureRecord{at, generation, subscription}
-}
-
-// forget drops what is kept in memory about a database whose alarms are removed.
-func (c *Controller) forget(k Key) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.ensured, k)
+func (r *round) setEnsured(record *ensureRecord) {
+	r.controller.remember(r.key, func(m *memory) { m.ensured = record })
 }
 
 // armingDue reports whether arm has to call Ensure. Every message starts a round, so not every round may list the
@@ -169,9 +154,9 @@ func (r *round) armingDue(c autopilot.Case) bool {
 		return true // arm reports the reason
 	}
 	rules := autopilot.Rules(c.Spec, c.Instance.VolumeGB)
-	last, seen := r.lastEnsured()
+	last := r.controller.recall(r.key).ensured
 	a := r.rap.Status.Alarms
-	if !seen || last.at.IsZero() || last.generation != r.rap.Generation ||
+	if last == nil || last.at.IsZero() || last.generation != r.rap.Generation ||
 		a.Subscription != v1alpha1.SubscriptionConfirmed || len(a.Rules) != len(rules) || r.watchesAnother(*c.Instance) {
 		return true
 	}
@@ -196,9 +181,9 @@ func (r *round) watchesAnother(inst autopilot.Instance) bool {
 
 // ensure creates and repairs the alarm objects in the cloud, and stores which of them exist.
 func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Duration, error) {
-	last, seen := r.lastEnsured()
-	renewed := !seen || last.generation != r.rap.Generation // this process has not applied this policy yet
-	r.setEnsured(time.Time{}, last.generation, "")
+	last := cmp.Or(r.controller.recall(r.key).ensured, &ensureRecord{})
+	renewed := last.generation != r.rap.Generation // this process has not applied this policy yet
+	r.setEnsured(&ensureRecord{generation: last.generation})
 	subscription := ""
 	if s := r.rap.Status.Intake.Subscription; s != nil {
 		subscription = s.MessageID
@@ -208,10 +193,9 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 	if err != nil {
 		return 0, errors.Join(err, r.setNotArmed(ctx, autopilot.CloudUnreachable, err.Error()))
 	}
-	desired := DesiredAlarms{
-		Autopilot: r.rap, Instance: inst, Dimension: dimension, Rules: autopilot.Rules(r.rap.Spec, inst.VolumeGB),
-		Renewed:   renewed,
-		NotBefore: r.notBefore,
+	desired := v1alpha1.DesiredAlarms{
+		Autopilot: r.rap, InstanceID: inst.ID, Engine: inst.Engine, Dimension: dimension,
+		Rules: autopilot.Rules(r.rap.Spec, inst.VolumeGB), Renewed: renewed, NotBefore: r.notBefore,
 	}
 	newRules := false
 	store := func(observed v1alpha1.Alarms, setConditions func(*v1alpha1.Status)) error {
@@ -225,17 +209,17 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 		return err
 	}
 	// Each id is stored before the next step, because the receiver may get messages about it by then.
-	observed, repaired, err := r.Arming.Ensure(ctx, desired, r.rap.Status.Alarms, func(step v1alpha1.Alarms) error {
+	observed, repaired, err := r.cloud.Ensure(ctx, desired, func(step v1alpha1.Alarms) error {
 		return store(step, func(*v1alpha1.Status) {})
 	})
 	if len(repaired) > 0 {
 		r.log.Info("repaired", zap.Strings("what", repaired))
-		r.Recorder.Event(r.target, r.rap, autopilot.Event{Reason: eventRepaired, Action: "Ensure", Note: strings.Join(repaired, "; ")})
+		r.kube.Event(r.target, r.rap, autopilot.Event{Reason: eventRepaired, Action: "Ensure", Note: strings.Join(repaired, "; ")})
 	}
-	later := errors.Is(err, ErrConfirmationLimit) && !errors.Is(err, ErrQuota)
-	refused := errors.Is(err, ErrQuota) || errors.Is(err, ErrSubscriptionRefused)
+	later := errors.Is(err, v1alpha1.ErrConfirmationLimit) && !errors.Is(err, v1alpha1.ErrQuota)
+	refused := errors.Is(err, v1alpha1.ErrQuota) || errors.Is(err, v1alpha1.ErrSubscriptionRefused)
 	if err == nil || later || refused {
-		r.setEnsured(r.now, generation, subscription) // everything else succeeded
+		r.setEnsured(&ensureRecord{r.now, generation, subscription}) // everything else succeeded
 	}
 	was := meta.IsStatusConditionTrue(r.rap.Status.Conditions, v1alpha1.ConditionArmed)
 	writeErr := store(observed, func(s *v1alpha1.Status) {
@@ -256,10 +240,10 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 	if armed := meta.FindStatusCondition(r.rap.Status.Conditions, v1alpha1.ConditionArmed); armed != nil &&
 		armed.Status == "True" && !was {
 		r.log.Info("armed", zap.String("topic", observed.TopicURN))
-		r.Recorder.Event(r.target, r.rap, autopilot.Event{Reason: eventArmed, Action: "Ensure", Note: armed.Message})
+		r.kube.Event(r.target, r.rap, autopilot.Event{Reason: eventArmed, Action: "Ensure", Note: armed.Message})
 	}
 	if newRules {
-		r.enqueue(r.key) // an alarm of a new rule may be in force already
+		r.controller.enqueue(r.key) // an alarm of a new rule may be in force already
 	}
 	switch {
 	case refused: // the sweep tries again
@@ -268,7 +252,7 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 	case err != nil && !later:
 		return 0, fmt.Errorf("arm: %w", err)
 	case observed.Subscription == v1alpha1.SubscriptionPending || later:
-		return r.Recheck, nil
+		return r.options.Recheck, nil
 	}
 	return 0, nil
 }
@@ -276,7 +260,7 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 // readArmed reads the RdsAutopilot from the API server. The cache may lack what the last arming has stored: Ensure
 // would create the same rules again, or report our own change as a repair.
 func (r *round) readArmed(ctx context.Context) error {
-	live, err := r.Live.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
+	live, err := r.kube.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
 	if err != nil {
 		return fmt.Errorf("read the RdsAutopilot again: %w", err)
 	}
@@ -293,9 +277,9 @@ func sameRules(a, b v1alpha1.Alarms) bool {
 
 func armingReason(err error) string {
 	switch {
-	case errors.Is(err, ErrQuota):
+	case errors.Is(err, v1alpha1.ErrQuota):
 		return autopilot.QuotaExceeded
-	case errors.Is(err, ErrSubscriptionRefused):
+	case errors.Is(err, v1alpha1.ErrSubscriptionRefused):
 		return autopilot.SubscriptionRefused
 	}
 	return autopilot.CloudUnreachable

@@ -47,12 +47,12 @@ func (r *round) readCause(ctx context.Context, c *autopilot.Case) bool {
 		return false
 	}
 	isRead := len(autopilot.CauseMetrics(c.Instance.Engine)) > 0 // otherwise the cause costs no request
-	if q := r.leading(); isRead && q != nil && q.decideQueue().Len() > causeQueue {
+	if q := r.controller.leading(); isRead && q != nil && q.decideQueue().Len() > causeQueue {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, causeLimit)
 	defer cancel()
-	found, err := ReadCause(ctx, r.Series, *c)
+	found, err := ReadCause(ctx, r.cloud, *c)
 	if err != nil {
 		r.log.Info("read the cause of a full volume", zap.Error(err))
 		return false
@@ -81,7 +81,7 @@ func ReadSteady(ctx context.Context, reader SeriesReader, c autopilot.Case, end 
 // readSteady returns the answer of ReadSteady. A failed read is logged only and counts as no: the alarm still comes,
 // and the next sweep reads again.
 func (r *round) readSteady(ctx context.Context, c autopilot.Case, end time.Time) bool {
-	steady, err := ReadSteady(ctx, r.Series, c, end)
+	steady, err := ReadSteady(ctx, r.cloud, c, end)
 	if err != nil {
 		r.log.Info("read the used space before an early step", zap.Error(err))
 	}
@@ -91,7 +91,7 @@ func (r *round) readSteady(ctx context.Context, c autopilot.Case, end time.Time)
 // readLoad adds what shows whether a larger flavor helps. A failed read is logged only, and the flavor is decided
 // without it.
 func (r *round) readLoad(ctx context.Context, c *autopilot.Case) {
-	load, err := ReadLoad(ctx, r.Series, *c)
+	load, err := ReadLoad(ctx, r.cloud, *c)
 	if err != nil {
 		r.log.Info("read the load before a change of flavor", zap.Error(err))
 	}
@@ -104,7 +104,7 @@ func (r *round) readLoadAfter(ctx context.Context, c *autopilot.Case, v autopilo
 	if !r.isSweep || v.Intent != nil || !c.NeedsLoadAfter() {
 		return
 	}
-	load, err := ReadLoad(ctx, r.Series, *c)
+	load, err := ReadLoad(ctx, r.cloud, *c)
 	if err != nil {
 		r.log.Info("read the load after a change of flavor", zap.Error(err))
 		return
@@ -132,7 +132,7 @@ func (r *round) readCapForecast(ctx context.Context, c *autopilot.Case, v autopi
 	}
 	ctx, cancel := context.WithTimeout(ctx, capLimit)
 	defer cancel()
-	used, err := r.Series.UsedSpace(ctx, *c.Instance, ruleDimension(*c, v1alpha1.MetricStorage))
+	used, err := r.cloud.UsedSpace(ctx, *c.Instance, ruleDimension(*c, v1alpha1.MetricStorage))
 	if err != nil {
 		r.log.Info("read the used space of 14 days", zap.Error(err))
 		return

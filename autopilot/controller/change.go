@@ -24,7 +24,7 @@ func (r *round) request(ctx context.Context, c autopilot.Case, i v1alpha1.Intent
 // with spec.apply: Cloud from the cloud. Both wait for other systems, so a request for a flavor is cancelled when the
 // window closes.
 func (r *round) requestChange(ctx context.Context, i v1alpha1.Intent) (autopilot.Patched, error) {
-	if remaining, ok := autopilot.UntilWindowCloses(r.rap.Spec, r.Now()); ok && i.Kind == v1alpha1.KindFlavor {
+	if remaining, ok := autopilot.UntilWindowCloses(r.rap.Spec, r.options.Now()); ok && i.Kind == v1alpha1.KindFlavor {
 		if remaining <= 0 {
 			r.log.Info("nothing is requested, because the window has closed")
 			return autopilot.Patched{}, nil
@@ -49,12 +49,12 @@ func (r *round) changeInCloud(ctx context.Context, i v1alpha1.Intent) *autopilot
 		r.log.Info("the cloud is not asked yet", zap.Error(err))
 		return nil
 	}
-	if i.Kind == v1alpha1.KindFlavor && !r.limiter.reserve(r.key, r.MaxFlavorChanges, r.Now()) {
+	if i.Kind == v1alpha1.KindFlavor && !r.controller.limiter.reserve(r.key, r.options.MaxFlavorChanges, r.options.Now()) {
 		return nil
 	}
 	a := &autopilot.CloudAnswer{Kind: i.Kind, To: i.To}
 	var err error
-	a.JobID, err = r.CloudChanger.Change(ctx, r.target.InstanceID, i)
+	a.JobID, err = r.cloud.Change(ctx, r.target.InstanceID, i)
 	if err == nil {
 		r.log.Info("the cloud has begun", zap.String("kind", string(i.Kind)), zap.String("from", i.From),
 			zap.String("to", i.To), zap.String("job", a.JobID))
@@ -94,14 +94,14 @@ func (r *round) readJobs(ctx context.Context) map[string]autopilot.Job {
 		if i.JobID == "" {
 			continue
 		}
-		job, err := r.CloudChanger.Job(ctx, i.JobID)
+		job, err := r.cloud.Job(ctx, i.JobID)
 		if err != nil { // the instance shows the progress as well
 			r.log.Warn("read the state of a job", zap.String("job", i.JobID), zap.Error(err))
 			continue
 		}
 		jobs[i.JobID] = job
 		if job.State != autopilot.JobRunning {
-			r.notBefore = r.Now()
+			r.notBefore = r.options.Now()
 		}
 	}
 	return jobs

@@ -101,7 +101,8 @@ func (c cloud) ResizeList(context.Context, autopilot.Instance) ([]string, bool, 
 }
 
 // Ensure arms in two steps, as the cloud makes it necessary.
-func (c cloud) Ensure(_ context.Context, w DesiredAlarms, have v1alpha1.Alarms, record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []string, error) {
+func (c cloud) Ensure(_ context.Context, w v1alpha1.DesiredAlarms, record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []string, error) {
+	have := w.Autopilot.Status.Alarms
 	c.mu.Lock()
 	gone, noRules := c.gone, c.noRules
 	c.mu.Unlock()
@@ -109,7 +110,7 @@ func (c cloud) Ensure(_ context.Context, w DesiredAlarms, have v1alpha1.Alarms, 
 	case gone:
 		return have, nil, errors.New("no answer")
 	case noRules:
-		return have, nil, ErrQuota
+		return have, nil, v1alpha1.ErrQuota
 	}
 	if have.TopicURN == "" {
 		c.mu.Lock()
@@ -131,7 +132,7 @@ func (c cloud) Ensure(_ context.Context, w DesiredAlarms, have v1alpha1.Alarms, 
 		if _, ok := c.state[id]; !ok {
 			c.state[id] = AlarmState{v1alpha1.StateOK, c.now}
 		}
-		have.Rules = append(have.Rules, v1alpha1.Rule{Metric: r.Metric, AlarmID: id, ThresholdPercent: int32(r.ThresholdPercent), Dimension: cmp.Or(w.Dimension, "rds_cluster_id:"+w.Instance.ID)})
+		have.Rules = append(have.Rules, v1alpha1.Rule{Metric: r.Metric, AlarmID: id, ThresholdPercent: int32(r.ThresholdPercent), Dimension: cmp.Or(w.Dimension, "rds_cluster_id:"+w.InstanceID)})
 	}
 	return have, nil, nil
 }
@@ -147,7 +148,7 @@ func (c cloud) Orphans(context.Context, time.Time, []*v1alpha1.RdsAutopilot, fun
 	return nil, 0, nil
 }
 
-func (c cloud) Remove(context.Context, *v1alpha1.RdsAutopilot, v1alpha1.Alarms) error {
+func (c cloud) Remove(context.Context, *v1alpha1.RdsAutopilot) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.gone {

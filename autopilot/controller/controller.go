@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
@@ -39,21 +38,8 @@ const (
 
 // Options configure a Controller.
 type Options struct {
-	Targets         TargetCache
-	Autopilots      AutopilotCache
-	Live            LiveReader
-	AutopilotWriter AutopilotWriter
-	StatusWriter    StatusWriter
-	RdsPatcher      RdsPatcher
-	FieldManagers   FieldManagers
-	Recorder        Recorder
-	Instances       InstanceReader
-	Alarms          AlarmReader
-	Series          SeriesReader
-	CloudChanger    CloudChanger
-	Arming          Arming
-	Dimensions      DimensionFinder
-	Orphans         OrphanRemover
+	Kube  Kubernetes
+	Cloud Cloud
 
 	Mode    v1alpha1.Mode // upper bound for every database
 	Allowed autopilot.Allowed
@@ -73,22 +59,16 @@ type Key struct{ Namespace, Name string }
 
 // Controller is the leader's loop. It starts rounds only while Run runs.
 type Controller struct {
-	Options
+	options  Options
 	meters   *meters
 	switches switchTracker
 	limiter  *flavorLimiter
 
 	decideMarks, armMarks *marks
 
-	mu      sync.Mutex
-	queues  *queues                 // nil if this replica does not lead
-	ensured map[Key]ensureRecord    // last successful Ensure
-	warned  map[types.UID]bool      // Rds with an event about the operator's own autopilot
-	patches map[Key]v1alpha1.Intent // last patch of each Rds whose watch event has not come yet
-	stale   map[Key]bool            // the last round ended in a conflict, so the cache may still be old
-	lost    map[alarmOf]time.Time
-	// unstored holds the held changes of databases whose status could not be written.
-	unstored map[Key][]v1alpha1.Held
+	mu       sync.Mutex
+	queues   *queues         // nil if this replica does not lead
+	memories map[Key]*memory // of the databases that have an RdsAutopilot
 
 	deciding, arming progress
 }
@@ -105,11 +85,8 @@ func New(o Options) *Controller {
 		o.Chance = rand.Float64
 	}
 	c := &Controller{
-		Options: o, limiter: newFlavorLimiter(o.Autopilots), decideMarks: newMarks(), armMarks: newMarks(),
-		ensured: make(map[Key]ensureRecord), warned: make(map[types.UID]bool),
-		patches: make(map[Key]v1alpha1.Intent), stale: make(map[Key]bool),
-		lost: make(map[alarmOf]time.Time), unstored: make(map[Key][]v1alpha1.Held),
-		switches: switchTracker{last: make(map[Key]v1alpha1.Switch)},
+		options: o, limiter: newFlavorLimiter(o.Kube), decideMarks: newMarks(), armMarks: newMarks(),
+		memories: make(map[Key]*memory), switches: switchTracker{last: make(map[Key]v1alpha1.Switch)},
 	}
 	c.meters = newMeters(c)
 	return c
@@ -140,19 +117,12 @@ func (c *Controller) isOwnPatch(key Key, old, now *autopilot.Target) bool {
 	before.ResourceVersion, before.Wanted = now.ResourceVersion, now.Wanted
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	i, ok := c.patches[key]
-	if !ok || before != *now || !now.Wanted.Matches(i) || old.Wanted.Matches(i) {
+	m := c.memories[key]
+	if m == nil || m.patch == nil || before != *now || !now.Wanted.Matches(*m.patch) || old.Wanted.Matches(*m.patch) {
 		return false
 	}
-	delete(c.patches, key)
+	m.patch = nil
 	return true
-}
-
-// setPatch records a patch that is about to be sent. Its watch event may come before its answer.
-func (c *Controller) setPatch(key Key, i v1alpha1.Intent) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.patches[key] = i
 }
 
 // AutopilotChanged handles a watch event of an RdsAutopilot, as TargetChanged does. It starts no round if only the
@@ -161,10 +131,7 @@ func (c *Controller) AutopilotChanged(old, now *v1alpha1.RdsAutopilot) {
 	if now == nil {
 		key := Key{old.Namespace, old.Name}
 		c.limiter.release(key)
-		c.mu.Lock()
-		delete(c.patches, key)
-		delete(c.stale, key)
-		c.mu.Unlock()
+		c.drop(key)
 		c.switches.observe(key, nil) // an earlier spec.autopilot: true must not create again what a person has deleted
 		c.enqueue(key)
 		return
@@ -185,7 +152,7 @@ func (c *Controller) enqueueOthers(instanceID string) {
 	if instanceID == "" {
 		return
 	}
-	for _, other := range c.Targets.TargetsByInstance(instanceID) {
+	for _, other := range c.options.Kube.TargetsByInstance(instanceID) {
 		c.enqueue(Key{other.Namespace, other.Name})
 	}
 }
@@ -216,7 +183,7 @@ func (c *Controller) idle(p *progress, queue func(*queues) workqueue.TypedRateLi
 	if q == nil || queue(q).Len() == 0 && p.running.Load() == 0 {
 		return 0
 	}
-	return max(0, c.Now().Sub(time.Unix(0, p.moved.Load())).Seconds())
+	return max(0, c.options.Now().Sub(time.Unix(0, p.moved.Load())).Seconds())
 }
 
 // Run works until the context ends. It starts with a sweep, because alarms may have come while no replica led.
@@ -226,8 +193,9 @@ func (c *Controller) Run(ctx context.Context) {
 	c.armMarks.clear()
 	c.mu.Lock()
 	c.queues = q
-	clear(c.ensured) // another replica may have led meanwhile
-	clear(c.unstored)
+	for _, m := range c.memories {
+		m.ensured, m.unstored = nil, nil // another replica may have led meanwhile
+	}
 	c.mu.Unlock()
 
 	var done sync.WaitGroup
@@ -250,7 +218,9 @@ func (c *Controller) Run(ctx context.Context) {
 	q.shutDown()
 	done.Wait()
 	c.mu.Lock()
-	clear(c.unstored) // the next leader reports them
+	for _, m := range c.memories {
+		m.unstored = nil // the next leader reports them
+	}
 	c.mu.Unlock()
 }
 
@@ -265,8 +235,8 @@ func (c *Controller) next(
 		return false
 	}
 	p.running.Add(1)
-	p.moved.Store(c.Now().UnixNano())
-	defer func() { p.moved.Store(c.Now().UnixNano()) }()
+	p.moved.Store(c.options.Now().UnixNano())
+	defer func() { p.moved.Store(c.options.Now().UnixNano()) }()
 	defer p.running.Add(-1) // after Done, which may put the key back into the queue, so that waiting never counts too few
 	defer queue.Done(key)
 	if ctx.Err() != nil {
@@ -275,6 +245,9 @@ func (c *Controller) next(
 	round, cancel := context.WithTimeout(ctx, roundLimit)
 	defer cancel()
 	requeueAfter, err := safely(round, key, work)
+	if _, ok := c.options.Kube.Autopilot(key.Namespace, key.Name); !ok {
+		c.drop(key) // it was deleted while the round ran
+	}
 	switch {
 	case errors.Is(err, autopilot.ErrConflict), errors.Is(err, autopilot.ErrGone):
 		queue.AddRateLimited(key) // another writer was faster, or the cache was old: decide again

@@ -297,7 +297,7 @@ func TestRecommendPatchesNothing(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()
 		w.settle(t, c)
-		c.Mode = v1alpha1.ModeRecommend // --mode is the upper bound
+		c.options.Mode = v1alpha1.ModeRecommend // --mode is the upper bound
 		w.usedGB = 95
 		w.alarm(v1alpha1.MetricStorage, true)
 		w.settle(t, c)
@@ -338,7 +338,7 @@ func running(t *testing.T) (*world, *Controller) {
 	w := newWorld(t)
 	w.now = time.Now()
 	c := w.process()
-	c.Now, c.Chance = time.Now, func() float64 { return 0.5 } // a sweep each five minutes
+	c.options.Now, c.options.Chance = time.Now, func() float64 { return 0.5 } // a sweep each five minutes
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { c.Run(ctx); close(ended) }()

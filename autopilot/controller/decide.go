@@ -26,7 +26,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 		return 0, errors.Join(err, r.recordUnreachable(ctx, err))
 	}
 	c.Jobs = jobs
-	if held, ok := r.unstoredHeld(r.key); ok {
+	if held, ok := r.controller.unstoredHeld(r.key); ok {
 		c.Status.Held = held
 	}
 	followed := autopilot.FollowUp(c)
@@ -57,7 +57,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	var patchErr error
 	if verdict.Intent != nil {
 		patched, patchErr = r.request(ctx, c, *verdict.Intent)
-		c.Now = r.Now()
+		c.Now = r.options.Now()
 	}
 
 	if isCauseRead || c.NeedsCause() && r.readCause(ctx, &c) {
@@ -84,7 +84,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	c.Status = outcome.Status
 	r.growFollowers(ctx, c)
 	if armingDue {
-		r.enqueueArming(r.key)
+		r.controller.enqueueArming(r.key)
 	}
 	return r.requeueAfter(outcome.RequeueAfter), err
 }
@@ -92,7 +92,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 // releaseUnused gives back the place that readFlavors has reserved, unless the status has a flavor change now.
 func (r *round) releaseUnused() {
 	if heldUntil(r.rap).IsZero() {
-		r.limiter.release(r.key)
+		r.controller.limiter.release(r.key)
 	}
 }
 
@@ -103,7 +103,7 @@ func (r *round) recordUnreachable(ctx context.Context, err error) error {
 	autopilot.SetCondition(&next, v1alpha1.ConditionArmed, false, autopilot.CloudUnreachable,
 		"The cloud does not answer: "+err.Error(), r.rap.Generation, r.now)
 	autopilot.SetReady(&next, false, r.rap.Generation, r.now)
-	if held, ok := r.unstoredHeld(r.key); ok {
+	if held, ok := r.controller.unstoredHeld(r.key); ok {
 		next.Held = held
 	}
 	autopilot.HoldUnread(&next, r.now)
@@ -124,8 +124,8 @@ func (r *round) patchRds(ctx context.Context, i v1alpha1.Intent) (autopilot.Patc
 	if err := r.confirmTarget(ctx); err != nil {
 		return autopilot.Patched{}, err
 	}
-	r.setPatch(r.key, i)
-	stored, err := r.RdsPatcher.PatchRds(ctx, r.target, i)
+	r.controller.remember(r.key, func(m *memory) { m.patch = &i }) // the watch event may come before the answer
+	stored, err := r.kube.PatchRds(ctx, r.target, i)
 	if refusal, refused := errors.AsType[*autopilot.RefusedError](err); refused {
 		return autopilot.Patched{Result: autopilot.PatchRefused, Message: refusal.Message}, nil
 	}
@@ -142,14 +142,14 @@ func (r *round) patchRds(ctx context.Context, i v1alpha1.Intent) (autopilot.Patc
 // confirmTarget reads the target from the API server, because the user may have turned autopilot off or replaced the
 // Rds while the round waited for the cloud. It returns autopilot.ErrConflict then.
 func (r *round) confirmTarget(ctx context.Context) error {
-	live, err := r.Live.LiveTarget(ctx, r.key.Namespace, r.key.Name)
+	live, err := r.kube.LiveTarget(ctx, r.key.Namespace, r.key.Name)
 	if err != nil {
 		return fmt.Errorf("read the Rds again: %w", err)
 	}
 	if live.UID != r.target.UID || live.InstanceID != r.target.InstanceID {
 		return fmt.Errorf("the Rds was replaced: %w", autopilot.ErrConflict)
 	}
-	if reason, _ := OffReason(live, r.rap, cmp.Or(r.switches.of(r.key), r.lastSwitch)); reason != "" {
+	if reason, _ := OffReason(live, r.rap, cmp.Or(r.controller.switches.of(r.key), r.lastSwitch)); reason != "" {
 		return fmt.Errorf("autopilot was turned off: %w", autopilot.ErrConflict)
 	}
 	return nil
@@ -168,9 +168,9 @@ func (r *round) requeueAfter(soonest time.Duration) time.Duration {
 		return soonest
 	}
 	if soonest > 0 {
-		return min(soonest, r.Recheck)
+		return min(soonest, r.options.Recheck)
 	}
-	return r.Recheck
+	return r.options.Recheck
 }
 
 // warnOtherScalers emits one event if the operator's own autopilot is on, which anybody can trigger.
@@ -178,7 +178,7 @@ func (r *round) warnOtherScalers() {
 	if !r.target.OperatorAutopilot || !r.setWarned() {
 		return
 	}
-	r.Recorder.Event(r.target, r.rap, autopilot.Event{
+	r.kube.Event(r.target, r.rap, autopilot.Event{
 		Warning: true, Reason: eventOperator, Action: eventObserve,
 		Note: "spec.endpoint is set, so the operator's own autopilot is on as well. It acts on unverified messages. Clear spec.endpoint",
 	})
@@ -186,11 +186,11 @@ func (r *round) warnOtherScalers() {
 
 // setWarned records the event about the operator's autopilot, and reports whether it is the first.
 func (r *round) setWarned() (first bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	was := r.warned[r.target.UID]
-	r.warned[r.target.UID] = true
-	return !was
+	r.controller.remember(r.key, func(m *memory) {
+		first = m.warned != r.target.UID
+		m.warned = r.target.UID
+	})
+	return first
 }
 
 // emitEnded logs how changes ended, and emits one event for each.
@@ -198,7 +198,7 @@ func (r *round) emitEnded(ended []v1alpha1.Change) {
 	for _, ch := range ended {
 		r.log.Info("change ended", zap.String("kind", string(ch.Kind)), zap.String("by", string(ch.By)),
 			zap.String("from", ch.From), zap.String("to", ch.To), zap.String("outcome", string(ch.Outcome)))
-		r.Recorder.Event(r.target, r.rap, autopilot.Event{
+		r.kube.Event(r.target, r.rap, autopilot.Event{
 			Warning: ch.Outcome != v1alpha1.OutcomeCompleted, Change: true, Reason: string(ch.Outcome), Action: string(ch.Kind),
 			Note: autopilot.DescribeChange(ch),
 		})
@@ -208,7 +208,7 @@ func (r *round) emitEnded(ended []v1alpha1.Change) {
 // emitDecisions emits event, metric and log line of each new decision, with the same reason code.
 func (r *round) emitDecisions(news []autopilot.Decision) {
 	for _, d := range news {
-		r.meters.decisions.WithLabelValues(string(d.Metric), string(d.Action), string(d.Reason)).Inc()
+		r.controller.meters.decisions.WithLabelValues(string(d.Metric), string(d.Action), string(d.Reason)).Inc()
 		r.log.Info("decision", zap.String("metric", string(d.Metric)), zap.String("action", string(d.Action)),
 			zap.String("reason", string(d.Reason)), zap.String("from", d.From), zap.String("to", d.To),
 			zap.String("messageID", d.MessageID), zap.String("message", d.Message))
@@ -217,10 +217,10 @@ func (r *round) emitDecisions(news []autopilot.Decision) {
 		if d.Acts() {
 			e.Reason, e.Change = string(d.Action), true
 			if !d.Since.IsZero() && !r.episodeServed(d) {
-				r.meters.alarmToPatch.Observe(r.Now().Sub(d.Since).Seconds())
+				r.controller.meters.alarmToPatch.Observe(r.options.Now().Sub(d.Since).Seconds())
 			}
 		}
-		r.Recorder.Event(r.target, r.rap, e)
+		r.kube.Event(r.target, r.rap, e)
 	}
 }
 
@@ -235,7 +235,7 @@ func (r *round) episodeServed(d autopilot.Decision) bool {
 func (r *round) emitWarnings(warnings []autopilot.Warning) {
 	for _, w := range warnings {
 		r.log.Warn("warning", zap.String("reason", string(w.Reason)), zap.String("message", w.Message))
-		r.Recorder.Event(r.target, r.rap, autopilot.Event{Warning: true, Reason: string(w.Reason), Action: eventObserve,
+		r.kube.Event(r.target, r.rap, autopilot.Event{Warning: true, Reason: string(w.Reason), Action: eventObserve,
 			Note: w.Message})
 	}
 }

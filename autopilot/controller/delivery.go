@@ -17,21 +17,14 @@ const (
 	repeatTime = time.Hour
 )
 
-// alarmOf names an alarm rule of a database.
-type alarmOf struct {
-	Key
-	metric v1alpha1.Metric
-}
-
 // countLostAlarms counts each alarm in force whose message has not arrived, once. The sweep has found it, so without
 // this count nobody would notice that the cloud no longer reaches the public URL. What is counted is kept in memory: a
 // new leader may count an alarm once more.
 func (r *round) countLostAlarms(c autopilot.Case) {
 	a := c.Status.Alarms
 	for _, rule := range a.Rules {
-		alarm := alarmOf{r.key, rule.Metric}
 		if rule.State != v1alpha1.StateAlarm || rule.StateTime == nil {
-			r.setLost(alarm, time.Time{})
+			r.setLost(rule.Metric, time.Time{})
 			continue
 		}
 		begun := rule.StateTime.Time
@@ -44,22 +37,25 @@ func (r *round) countLostAlarms(c autopilot.Case) {
 			(!s.AlarmTime.Time.Before(begun.Add(-deliveryTime)) || c.Now.Sub(s.AlarmTime.Time) < repeatTime) {
 			continue
 		}
-		if r.setLost(alarm, begun) {
-			r.meters.foundBySweep.WithLabelValues(string(rule.Metric)).Inc()
+		if r.setLost(rule.Metric, begun) {
+			r.controller.meters.foundBySweep.WithLabelValues(string(rule.Metric)).Inc()
 		}
 	}
 }
 
 // setLost records that the alarm that began at that time was counted, and reports whether it was not before. A zero
 // time means that there is no alarm.
-func (r *round) setLost(alarm alarmOf, begun time.Time) (first bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if begun.IsZero() {
-		delete(r.lost, alarm)
-		return false
-	}
-	first = !r.lost[alarm].Equal(begun)
-	r.lost[alarm] = begun
+func (r *round) setLost(metric v1alpha1.Metric, begun time.Time) (first bool) {
+	r.controller.remember(r.key, func(m *memory) {
+		if begun.IsZero() {
+			delete(m.lost, metric)
+			return
+		}
+		if m.lost == nil {
+			m.lost = make(map[v1alpha1.Metric]time.Time)
+		}
+		first = !m.lost[metric].Equal(begun)
+		m.lost[metric] = begun
+	})
 	return first
 }

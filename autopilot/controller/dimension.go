@@ -46,7 +46,7 @@ func (r *round) dimension(ctx context.Context, inst autopilot.Instance) (string,
 	if seen != nil && seen.Primary == inst.Primary && seen.PrimarySince != nil {
 		primarySince = seen.PrimarySince.Time
 	}
-	dimension, err := r.Dimensions.Dimension(ctx, inst, primarySince)
+	dimension, err := r.cloud.Dimension(ctx, inst, primarySince)
 	if err != nil { // keep the rules as they are
 		r.log.Warn("find the dimension that has data", zap.Error(err))
 		return onNode, nil

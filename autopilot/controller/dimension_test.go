@@ -18,7 +18,7 @@ import (
 
 // nodesOnly is a Cloud Eye that has data of nodes alone, or does not answer.
 type nodesOnly struct {
-	Arming
+	Cloud
 	asked        int
 	primarySince time.Time
 	err          error
@@ -68,7 +68,7 @@ func TestWhenTheDimensionIsLookedFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			arming := &nodesOnly{err: tt.err}
 			r := &round{
-				Controller: &Controller{Options: Options{Dimensions: arming}}, now: now, log: zap.NewNop(),
+				cloud: arming, now: now, log: zap.NewNop(),
 				rap: &v1alpha1.RdsAutopilot{Status: v1alpha1.Status{
 					Instance: &v1alpha1.Instance{ID: cmp.Or(tt.was, "in01"), ActiveSince: tt.active},
 					Alarms:   v1alpha1.Alarms{Rules: tt.rules}, Intake: tt.intake,
@@ -89,7 +89,7 @@ func TestDimensionIsAskedWithTheTimeOfTheFailover(t *testing.T) {
 	for primary, want := range map[string]time.Time{"node-1": stored.Time, "node-2": now} {
 		arming := &nodesOnly{}
 		r := &round{
-			Controller: &Controller{Options: Options{Dimensions: arming}}, now: now, log: zap.NewNop(),
+			cloud: arming, now: now, log: zap.NewNop(),
 			rap: &v1alpha1.RdsAutopilot{Status: v1alpha1.Status{
 				Instance: &v1alpha1.Instance{ID: "in01", ActiveSince: &stored, Primary: "node-1", PrimarySince: &stored},
 			}},

@@ -19,7 +19,7 @@ func (r *round) disarm(ctx context.Context, reason, message string) error {
 	if hasFinalizer {
 		event := autopilot.Event{Reason: eventDisarmed, Action: "Remove",
 			Note: message + ". Alarm rules, subscription and topic were removed"}
-		if err := r.Arming.Remove(ctx, r.rap, r.rap.Status.Alarms); err != nil {
+		if err := r.cloud.Remove(ctx, r.rap); err != nil {
 			if r.rap.Annotations[v1alpha1.AbandonAnnotation] != "true" {
 				return errors.Join(fmt.Errorf("disarm: %w", err), r.storeOff(ctx, r.rap.Status.Alarms, armingReason(err),
 					fmt.Sprintf("%s, but the alarm rules, subscription or topic cannot be removed: %v. To leave them in place, annotate this object with %s=true", message, err, v1alpha1.AbandonAnnotation)))
@@ -27,8 +27,8 @@ func (r *round) disarm(ctx context.Context, reason, message string) error {
 			event = autopilot.Event{Warning: true, Reason: eventAbandoned, Action: "Remove",
 				Note: fmt.Sprintf("Leaving the remaining cloud resources in place, as requested by the annotation: %v", err)}
 		}
-		r.forget(r.key)
-		r.Recorder.Event(r.target, r.rap, event)
+		r.setEnsured(nil)
+		r.kube.Event(r.target, r.rap, event)
 	}
 	isHeld := reason == string(autopilot.ReasonNotAllowed) && r.isNews(message)
 	if err := r.storeOff(ctx, v1alpha1.Alarms{}, reason, message); err != nil {
@@ -38,12 +38,12 @@ func (r *round) disarm(ctx context.Context, reason, message string) error {
 		r.warnHeld(reason, message)
 	}
 	if hasFinalizer {
-		if err := r.AutopilotWriter.RemoveFinalizer(ctx, r.rap); err != nil && !errors.Is(err, autopilot.ErrGone) {
+		if err := r.kube.RemoveFinalizer(ctx, r.rap); err != nil && !errors.Is(err, autopilot.ErrGone) {
 			return fmt.Errorf("remove the finalizer: %w", err)
 		}
 	}
 	if r.rap.DeletionTimestamp.IsZero() && owner(r.rap) != nil && (r.target == nil || isSuccessor(r.target, r.rap)) {
-		if err := r.AutopilotWriter.DeleteAutopilot(ctx, r.rap); err != nil && !errors.Is(err, autopilot.ErrGone) {
+		if err := r.kube.DeleteAutopilot(ctx, r.rap); err != nil && !errors.Is(err, autopilot.ErrGone) {
 			return fmt.Errorf("delete RdsAutopilot: %w", err)
 		}
 	}

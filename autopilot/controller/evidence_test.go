@@ -39,7 +39,7 @@ func TestOtherMetricsDelayNoStorage(t *testing.T) {
 				}
 				w.unreadable, w.noFlavors = nil, false
 				again, err := w.decide(t.Context(), c)
-				if err != nil || again > c.Recheck || !slices.Contains(w.measured, v1alpha1.MetricCPU) {
+				if err != nil || again > c.options.Recheck || !slices.Contains(w.measured, v1alpha1.MetricCPU) {
 					t.Errorf("CPU comes next: %s, %v, measured %v", again, err, w.measured)
 				}
 			})

@@ -45,7 +45,7 @@ func safely(ctx context.Context, key Key,
 // failure: after a panic, and if the API server refuses the status.
 func (c *Controller) reportFailure(key Key, err error) {
 	c.meters.failed.WithLabelValues(causeOf(err)).Inc()
-	log := c.Log.With(zap.String("namespace", key.Namespace), zap.String("name", key.Name), zap.Error(err))
+	log := c.options.Log.With(zap.String("namespace", key.Namespace), zap.String("name", key.Name), zap.Error(err))
 	panicked, isPanic := errors.AsType[*autopilot.PanicError](err)
 	refusal, isRefused := errors.AsType[*autopilot.RefusedError](err)
 	e := autopilot.Event{Warning: true, Action: eventObserve}
@@ -64,8 +64,8 @@ func (c *Controller) reportFailure(key Key, err error) {
 		log.Warn("round failed")
 		return
 	}
-	rap, _ := c.Autopilots.Autopilot(key.Namespace, key.Name)
-	c.Recorder.Event(c.Targets.Target(key.Namespace, key.Name), rap, e)
+	rap, _ := c.options.Kube.Autopilot(key.Namespace, key.Name)
+	c.options.Kube.Event(c.options.Kube.Target(key.Namespace, key.Name), rap, e)
 }
 
 // reportPanic logs and counts a panic outside of a round. It reports whether err is one.
@@ -73,31 +73,26 @@ func (c *Controller) reportPanic(what string, err error) bool {
 	p, ok := errors.AsType[*autopilot.PanicError](err)
 	if ok {
 		c.meters.failed.WithLabelValues(causePanic).Inc()
-		c.Log.Error(what, zap.Error(err), zap.String("stack", p.Stack))
+		c.options.Log.Error(what, zap.Error(err), zap.String("stack", p.Stack))
 	}
 	return ok
 }
 
 // unstoredHeld returns the held changes of a database whose status could not be written last time.
 func (c *Controller) unstoredHeld(key Key) (held []v1alpha1.Held, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	held, ok = c.unstored[key]
-	return held, ok
+	held = c.recall(key).unstored
+	return held, held != nil
 }
 
 // keepHeld keeps the held changes of a status in memory if it could not be written, so that the metric reports them.
 func (r *round) keepHeld(held []v1alpha1.Held, writeErr error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if writeErr == nil {
-		delete(r.unstored, r.key)
-		return
+	var unstored []v1alpha1.Held
+	if writeErr != nil {
+		unstored = make([]v1alpha1.Held, 0, len(held))
+		for _, h := range held {
+			h.Reason = string(autopilot.ReasonStatusNotStored)
+			unstored = append(unstored, h)
+		}
 	}
-	kept := make([]v1alpha1.Held, 0, len(held))
-	for _, h := range held {
-		h.Reason = string(autopilot.ReasonStatusNotStored)
-		kept = append(kept, h)
-	}
-	r.unstored[r.key] = kept
+	r.controller.remember(r.key, func(m *memory) { m.unstored = unstored })
 }

@@ -111,7 +111,7 @@ func TestAStatusThatCannotBeWrittenIsReported(t *testing.T) {
 		if warnings == 0 || len(w.patches) > 0 {
 			t.Errorf("patches %v, events %+v", w.patches, w.events)
 		}
-		held := counts(t, newStatusCollector(c.Autopilots, c.Now, c.unstoredHeld), "rds_autopilot_held_changes")
+		held := counts(t, newStatusCollector(c.options.Kube, c.options.Now, c.unstoredHeld), "rds_autopilot_held_changes")
 		if held["Volume StatusNotStored"] != 1 {
 			t.Errorf("held: %v", held)
 		}

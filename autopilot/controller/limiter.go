@@ -21,14 +21,14 @@ const (
 // shows, and the reservations of this process, because the cache does not have an intent yet when it has just been
 // stored.
 type flavorLimiter struct {
-	cache AutopilotCache
+	kube Kubernetes
 
 	mu       sync.Mutex
 	reserved map[Key]time.Time // end of each reservation
 }
 
-func newFlavorLimiter(cache AutopilotCache) *flavorLimiter {
-	return &flavorLimiter{cache: cache, reserved: make(map[Key]time.Time)}
+func newFlavorLimiter(kube Kubernetes) *flavorLimiter {
+	return &flavorLimiter{kube: kube, reserved: make(map[Key]time.Time)}
 }
 
 // reserve reserves a place for the flavor change of a database. It returns false if most other databases have a place.
@@ -36,7 +36,7 @@ func (l *flavorLimiter) reserve(k Key, most int, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	others := make(map[Key]bool)
-	l.cache.EachAutopilot(func(a *v1alpha1.RdsAutopilot) {
+	l.kube.EachAutopilot(func(a *v1alpha1.RdsAutopilot) {
 		if now.Before(heldUntil(a)) {
 			others[Key{a.Namespace, a.Name}] = true
 		}

@@ -67,15 +67,15 @@ func newMeters(c *Controller) *meters {
 			value)
 	}
 	const idle = "For how long no check of this queue has begun or ended although databases wait for one. 0 if none waits."
-	c.Reg.MustRegister(
+	c.options.Reg.MustRegister(
 		m.decisions, m.alarmToPatch, m.sweepDuration, m.lastSweep, m.foreign, m.failed, m.foundBySweep,
 		gauge("waiting_databases", "Databases that wait for a check, or are being checked.", nil, c.waiting),
-		gauge("sweep_interval_seconds", "Time between two sweeps, as configured.", nil, c.Sweep.Seconds),
+		gauge("sweep_interval_seconds", "Time between two sweeps, as configured.", nil, c.options.Sweep.Seconds),
 		gauge("queue_idle_seconds", idle, prometheus.Labels{"queue": "decide"},
 			func() float64 { return c.idle(&c.deciding, (*queues).decideQueue) }),
 		gauge("queue_idle_seconds", idle, prometheus.Labels{"queue": "arm"},
 			func() float64 { return c.idle(&c.arming, (*queues).armQueue) }),
-		newStatusCollector(c.Autopilots, c.Now, c.unstoredHeld),
+		newStatusCollector(c.options.Kube, c.options.Now, c.unstoredHeld),
 	)
 	return m
 }

@@ -15,7 +15,7 @@ import (
 // gauges returns the gauges of a process by name and label values.
 func gauges(t *testing.T, c *Controller) map[string]float64 {
 	t.Helper()
-	families, err := c.Reg.(*prometheus.Registry).Gather()
+	families, err := c.options.Reg.(*prometheus.Registry).Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func gauges(t *testing.T, c *Controller) map[string]float64 {
 func TestAQueueThatDoesNotMoveIsShown(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		w, c := full(t)
-		if got := gauges(t, c)["rds_autopilot_sweep_interval_seconds"]; got != c.Sweep.Seconds() {
+		if got := gauges(t, c)["rds_autopilot_sweep_interval_seconds"]; got != c.options.Sweep.Seconds() {
 			t.Errorf("sweep interval %g", got)
 		}
 		hang := make(chan struct{})

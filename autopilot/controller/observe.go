@@ -91,9 +91,9 @@ func (o Observer) instance(ctx context.Context, id string, notBefore time.Time) 
 
 // observe reads the case of this round.
 func (r *round) observe(ctx context.Context) (autopilot.Case, error) {
-	o := Observer{Instances: r.Instances, Mode: r.Mode, Recheck: r.Recheck, Allowed: r.Allowed, Log: r.log, Now: r.Now,
+	o := Observer{Instances: r.cloud, Mode: r.options.Mode, Recheck: r.options.Recheck, Allowed: r.options.Allowed, Log: r.log, Now: r.options.Now,
 		Claims: func(_ context.Context, id string) ([]*autopilot.Target, error) {
-			return r.Targets.TargetsByInstance(id), nil
+			return r.kube.TargetsByInstance(id), nil
 		}}
 	c, err := o.Observe(ctx, r.target, r.rap, r.notBefore)
 	if err != nil {
@@ -164,7 +164,7 @@ func (r *round) readEvidence(ctx context.Context, c *autopilot.Case, kind v1alph
 				a.LastUpdate()})
 		}
 	}
-	found, failed := ReadEvidence(ctx, r.Alarms, *c.Instance, requests)
+	found, failed := ReadEvidence(ctx, r.cloud, *c.Instance, requests)
 	for i := range c.Alarms {
 		a := &c.Alarms[i]
 		a.Evidence = cmp.Or(found[a.Metric], a.Evidence)
@@ -231,7 +231,7 @@ func (r *round) readWriters(ctx context.Context, c *autopilot.Case) (err error) 
 	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindVolume, v1alpha1.KindFlavor} {
 		if c.NeedsWriter(kind) {
 			var readErr error
-			c.OtherWriter, readErr = r.FieldManagers.Writer(ctx, r.target, kind)
+			c.OtherWriter, readErr = r.kube.Writer(ctx, r.target, kind)
 			err = errors.Join(err, readErr)
 		}
 	}
@@ -245,7 +245,7 @@ func (r *round) readFlavors(ctx context.Context, c *autopilot.Case) (err error) 
 	if !c.MayChangeFlavor() {
 		return nil
 	}
-	if c.Catalogue, err = r.Instances.Catalogue(ctx, *c.Instance); err != nil {
+	if c.Catalogue, err = r.cloud.Catalogue(ctx, *c.Instance); err != nil {
 		return fmt.Errorf("read flavors: %w", err)
 	}
 	for _, f := range c.Catalogue { // a first proposal, before the instance's own list is read
@@ -255,11 +255,11 @@ func (r *round) readFlavors(ctx context.Context, c *autopilot.Case) (err error) 
 	if !c.ProposesFlavor() {
 		return nil
 	}
-	if c.FleetBusy = !r.limiter.reserve(r.key, r.MaxFlavorChanges, r.now); c.FleetBusy {
+	if c.FleetBusy = !r.controller.limiter.reserve(r.key, r.options.MaxFlavorChanges, r.now); c.FleetBusy {
 		return nil
 	}
 	r.readLoad(ctx, c)
-	if c.Offered, c.OfferedKnown, err = r.Instances.ResizeList(ctx, *c.Instance); err != nil {
+	if c.Offered, c.OfferedKnown, err = r.cloud.ResizeList(ctx, *c.Instance); err != nil {
 		c.Catalogue = nil
 		return fmt.Errorf("read the resize list: %w", err)
 	}
@@ -275,7 +275,7 @@ func watches(rule v1alpha1.Rule, inst autopilot.Instance) bool {
 // alarmStates lists the rules again if a newer signal contradicts the list, because the list may be older than the
 // alarm. A list that agrees with the signals is used, so a storm of alarms costs one list.
 func (r *round) alarmStates(ctx context.Context) (map[string]AlarmState, error) {
-	states, err := r.Alarms.AlarmStates(ctx, r.notBefore)
+	states, err := r.cloud.AlarmStates(ctx, r.notBefore)
 	if err != nil {
 		return nil, err
 	}
@@ -292,5 +292,5 @@ func (r *round) alarmStates(ctx context.Context) (map[string]AlarmState, error) 
 	if !newest.After(r.notBefore) {
 		return states, nil
 	}
-	return r.Alarms.AlarmStates(ctx, newest)
+	return r.cloud.AlarmStates(ctx, newest)
 }

@@ -4,7 +4,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
@@ -12,59 +11,66 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// TargetCache reads the databases from the cache, which may be behind the API server. Callers must not modify what it
-// returns.
-type TargetCache interface {
-	// Target returns nil if there is no Rds with that name, and no RdsAutopilot with that name that sets
-	// spec.instanceID.
+// Kubernetes is the API server and the caches that watch it. A cache may be behind the API server. Callers must not
+// modify what a cache returns. A missing object is autopilot.ErrGone. A write on top of an older version returns
+// autopilot.ErrConflict.
+type Kubernetes interface {
+	// Target reads the cache. It returns nil if there is no Rds with that name, and no RdsAutopilot with that name that
+	// sets spec.instanceID.
 	Target(namespace, name string) *autopilot.Target
-	// TargetsByInstance returns every target that claims the instance.
+	// TargetsByInstance returns every target in the cache that claims the instance.
 	TargetsByInstance(id string) []*autopilot.Target
+	// EachTarget calls f for each target in the cache.
 	EachTarget(f func(*autopilot.Target))
-}
-
-// AutopilotCache reads the RdsAutopilots from the cache, which may be behind the API server. Callers must not modify
-// what it returns.
-type AutopilotCache interface {
+	// Autopilot reads the cache. It returns false if there is no such RdsAutopilot.
 	Autopilot(namespace, name string) (*v1alpha1.RdsAutopilot, bool)
+	// EachAutopilot calls f for each RdsAutopilot in the cache.
 	EachAutopilot(f func(*v1alpha1.RdsAutopilot))
-}
 
-// LiveReader reads from the API server, not from the cache. A missing object is autopilot.ErrGone.
-type LiveReader interface {
+	// LiveTarget reads the Rds from the API server.
 	LiveTarget(ctx context.Context, namespace, name string) (*autopilot.Target, error)
+	// LiveAutopilot reads the RdsAutopilot from the API server.
 	LiveAutopilot(ctx context.Context, namespace, name string) (*v1alpha1.RdsAutopilot, error)
-	// LiveAutopilots returns the RdsAutopilots of all watched namespaces.
+	// LiveAutopilots reads the RdsAutopilots of all watched namespaces from the API server.
 	LiveAutopilots(ctx context.Context) ([]*v1alpha1.RdsAutopilot, error)
-}
+	// Writer returns the field manager that wrote the requested size or flavor. It returns an empty string if that is
+	// unknown or if it is this service.
+	Writer(ctx context.Context, t *autopilot.Target, kind v1alpha1.ChangeKind) (string, error)
 
-// AutopilotWriter creates and deletes RdsAutopilots and sets their finalizer. A write on top of an older version
-// returns autopilot.ErrConflict. A missing object is autopilot.ErrGone.
-type AutopilotWriter interface {
+	// CreateAutopilot creates the RdsAutopilot of an Rds.
 	CreateAutopilot(ctx context.Context, t *autopilot.Target) error
+	// DeleteAutopilot deletes an RdsAutopilot.
 	DeleteAutopilot(ctx context.Context, a *v1alpha1.RdsAutopilot) error
+	// SetFinalizer sets our finalizer and returns the object as stored.
 	SetFinalizer(ctx context.Context, a *v1alpha1.RdsAutopilot) (*v1alpha1.RdsAutopilot, error)
+	// RemoveFinalizer removes our finalizer.
 	RemoveFinalizer(ctx context.Context, a *v1alpha1.RdsAutopilot) error
-}
-
-// StatusWriter writes the status of RdsAutopilots.
-type StatusWriter interface {
-	// WriteStatus stores the status, except the intake, and returns the object as stored. It returns
-	// autopilot.ErrConflict if the object has changed since it was read. If the status is equal to the one that was
-	// read, it sends nothing and returns read.
+	// WriteStatus stores the status, except the intake, and returns the object as stored. If the status is equal to the
+	// one that was read, it sends nothing and returns read.
 	WriteStatus(ctx context.Context, read *v1alpha1.RdsAutopilot, next v1alpha1.Status) (*v1alpha1.RdsAutopilot, error)
-}
-
-// RdsPatcher requests a change from the operator.
-type RdsPatcher interface {
-	// PatchRds writes the intent's size or flavor into the spec of the Rds. It does so only if the old value, the uid
-	// and the instance id are as they were read. It returns the Rds as the API server stored it, or
-	// autopilot.ErrConflict, autopilot.ErrGone or an *autopilot.RefusedError.
+	// PatchRds writes the intent's size or flavor into the spec of the Rds, which requests the change from the operator.
+	// It does so only if the old value, the uid and the instance id are as they were read; otherwise it returns
+	// autopilot.ErrConflict. It returns the Rds as stored. An *autopilot.RefusedError is a refusal of the API server.
 	PatchRds(ctx context.Context, read *autopilot.Target, i v1alpha1.Intent) (*autopilot.Target, error)
+	// Event emits an event on the Rds and one on the RdsAutopilot. Either may be nil.
+	Event(t *autopilot.Target, a *v1alpha1.RdsAutopilot, e autopilot.Event)
 }
 
-// CloudChanger requests changes from the cloud, for databases with spec.apply: Cloud.
-type CloudChanger interface {
+// Cloud is Open Telekom Cloud: what it has, what Cloud Eye measures, and the alarm objects of the databases.
+type Cloud interface {
+	InstanceReader
+	EvidenceReader
+	SeriesReader
+
+	// ListMaxAge returns how old a list may be that a decision uses. It grows with the time that listing takes.
+	ListMaxAge() time.Duration
+	// AlarmStates returns the state of every alarm rule by its id, as it was at notBefore or later. Callers must not
+	// modify the map.
+	AlarmStates(ctx context.Context, notBefore time.Time) (map[string]AlarmState, error)
+	// Dimension returns the dimension, as name:value, that has data of the instance. primarySince is when its primary
+	// node was first seen. Older measurements may be those of another primary.
+	Dimension(ctx context.Context, inst autopilot.Instance, primarySince time.Time) (string, error)
+
 	// Change requests the absolute size or flavor of the intent, only if the instance is still as it was decided on;
 	// otherwise it returns autopilot.ErrConflict. It returns the id of the started job, or an empty id if the
 	// instance already has that size or flavor. An *autopilot.RefusedError is a refusal. After
@@ -72,22 +78,25 @@ type CloudChanger interface {
 	Change(ctx context.Context, instanceID string, i v1alpha1.Intent) (jobID string, err error)
 	// Job returns the state of a job. It may return JobRunning without a request to the cloud if many jobs are running.
 	Job(ctx context.Context, id string) (autopilot.Job, error)
+
+	// Ensure makes topic, subscription and alarm rules of a database equal to the desired ones. It starts from the
+	// alarms in the status, and calls record after every step that a later step relies on. It calls no API if the lists
+	// show that nothing differs. observed is what exists afterwards, as far as known, also if there is an error.
+	// repaired has one sentence for each thing that someone else had changed. The error is one line with the cloud's own
+	// text. It wraps v1alpha1.ErrQuota, ErrConfirmationLimit or ErrSubscriptionRefused if that is the reason.
+	Ensure(ctx context.Context, desired v1alpha1.DesiredAlarms, record func(v1alpha1.Alarms) error,
+	) (observed v1alpha1.Alarms, repaired []string, err error)
+	// Remove removes topic, subscription and alarm rules of a database, and nothing else.
+	Remove(ctx context.Context, a *v1alpha1.RdsAutopilot) error
+	// Orphans removes the topics and rules that bear this cluster's id and belong to none of the known RdsAutopilots.
+	// Before it removes anything, it calls live and keeps what belongs to one of those. It returns the names of the
+	// databases whose objects it removed. foreign is how many objects have our form of name but belong to another
+	// cluster or an unknown owner.
+	Orphans(ctx context.Context, notBefore time.Time, known []*v1alpha1.RdsAutopilot,
+		live func(context.Context) ([]*v1alpha1.RdsAutopilot, error)) (removed []string, foreign int, err error)
 }
 
-// FieldManagers reads the managed fields of an Rds.
-type FieldManagers interface {
-	// Writer returns the field manager that wrote the requested size or flavor. It returns an empty string if that is
-	// unknown or if it is this service.
-	Writer(ctx context.Context, t *autopilot.Target, kind v1alpha1.ChangeKind) (string, error)
-}
-
-// Recorder emits events.
-type Recorder interface {
-	// Event emits an event on the Rds and one on the RdsAutopilot. Either may be nil.
-	Event(t *autopilot.Target, a *v1alpha1.RdsAutopilot, e autopilot.Event)
-}
-
-// InstanceReader reads instances and flavors from the cloud.
+// InstanceReader is the part of Cloud that reads instances and flavors. The dry run of plan has it as well.
 type InstanceReader interface {
 	// Instance returns the instance as the cloud had it at notBefore or later, or nil if the cloud has no such
 	// instance. A notBefore in the future, from the clock of another replica, counts as now.
@@ -99,24 +108,15 @@ type InstanceReader interface {
 	ResizeList(ctx context.Context, inst autopilot.Instance) (codes []string, known bool, err error)
 }
 
-// AlarmReader reads alarm states and measurements from Cloud Eye.
-type AlarmReader interface {
-	// ListMaxAge returns how old a list may be that a decision uses. It grows with the time that listing takes.
-	ListMaxAge() time.Duration
-	// AlarmStates returns the state of every alarm rule by its id, as it was at notBefore or later. Callers must not
-	// modify the map.
-	AlarmStates(ctx context.Context, notBefore time.Time) (map[string]AlarmState, error)
-	EvidenceReader
-}
-
-// EvidenceReader reads measurements from Cloud Eye.
+// EvidenceReader is the part of Cloud that reads the measurements of a decision. The dry run of plan has it as well.
 type EvidenceReader interface {
 	// Evidence returns the newest measurement of a metric; the zero value if there is no data. Calls of about the same
 	// time share requests.
 	Evidence(ctx context.Context, inst autopilot.Instance, request EvidenceRequest) (autopilot.Evidence, error)
 }
 
-// SeriesReader reads measurements that explain a decision and that no decision has to wait for.
+// SeriesReader is the part of Cloud that reads measurements which explain a decision. No decision waits for them. The
+// dry run of plan has it as well.
 type SeriesReader interface {
 	// Series returns the averages of up to ten of Cloud Eye's metrics since then, in one request. A metric without data
 	// is missing in the result.
@@ -147,54 +147,3 @@ type EvidenceRequest struct {
 	PeriodSeconds int
 	NotBefore     time.Time // reject cached values that were read before this time, because they do not contain the news
 }
-
-// Arming creates and removes the topic, the subscription and the alarm rules of a database. Errors are one line that
-// contains the cloud's own text.
-type Arming interface {
-	// Ensure makes the cloud's objects equal to the desired ones. It calls record after every step that a later step
-	// relies on. It calls no API if the lists show that nothing differs. repaired has one sentence for each thing
-	// that someone else had changed. observed is what exists afterwards, as far as known, also if there is an error.
-	// The error wraps ErrQuota if the tenant's quota is full, ErrConfirmationLimit if only the subscription has to
-	// wait, and ErrSubscriptionRefused if SMN refuses it and the rest of the cloud answers.
-	Ensure(ctx context.Context, desired DesiredAlarms, last v1alpha1.Alarms, record func(v1alpha1.Alarms) error,
-	) (observed v1alpha1.Alarms, repaired []string, err error)
-	// Remove removes all objects of this database, and nothing else.
-	Remove(ctx context.Context, a *v1alpha1.RdsAutopilot, last v1alpha1.Alarms) error
-}
-
-// DimensionFinder finds out where Cloud Eye has the data of an instance.
-type DimensionFinder interface {
-	// Dimension returns the dimension, as name:value, that has data of the instance. primarySince is when its primary
-	// node was first seen. Older measurements may be those of another primary.
-	Dimension(ctx context.Context, inst autopilot.Instance, primarySince time.Time) (string, error)
-}
-
-// OrphanRemover removes alarm objects whose RdsAutopilot is gone.
-type OrphanRemover interface {
-	// Orphans removes the objects that bear this cluster's id and belong to none of the known RdsAutopilots. Before
-	// it removes anything, it calls live and keeps what belongs to one of those. It returns the names of the removed
-	// objects, and how many objects have our form of name but belong to another cluster or an unknown owner.
-	Orphans(ctx context.Context, notBefore time.Time, known []*v1alpha1.RdsAutopilot,
-		live func(context.Context) ([]*v1alpha1.RdsAutopilot, error)) (removed []string, foreign int, err error)
-}
-
-// DesiredAlarms are the alarm objects that should exist in the cloud for one database.
-type DesiredAlarms struct {
-	Autopilot *v1alpha1.RdsAutopilot
-	Instance  autopilot.Instance
-	Dimension string // name:value; empty means the dimension of the instance
-	Rules     []v1alpha1.DesiredRule
-	Renewed   bool      // the policy has changed, so a difference that follows from it is not reported as a repair
-	NotBefore time.Time // ignore lists that were read before this time
-}
-
-// Errors of Arming.Ensure.
-var (
-	// ErrQuota means that the tenant's quota allows no further topic or rule.
-	ErrQuota = errors.New("quota exceeded")
-	// ErrConfirmationLimit means that the limit of confirmations in ten minutes is reached, so the subscription has
-	// to wait.
-	ErrConfirmationLimit = errors.New("confirmations are limited")
-	// ErrSubscriptionRefused means that SMN refuses the topic or the subscription of the public URL.
-	ErrSubscriptionRefused = errors.New("subscription refused")
-)

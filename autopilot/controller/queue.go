@@ -126,8 +126,9 @@ func (m *marks) take(k Key) mark {
 	return taken
 }
 
-// restore keeps the mark of a round that failed for its retry, which then reads what the round should have read. The
-// retry is news only if another writer was faster. It uses no list from before the round's notBefore.
+// restore gives a failed round's mark back to its database, so that the retry reads lists that are as new. The retry is
+// news only after a conflict, because another writer has changed the object then. Other retries must not overtake the
+// databases that have news. notBefore is the time before which the round ignored lists; zero if the round had none.
 func (m *marks) restore(k Key, taken mark, notBefore time.Time, err error) {
 	taken.isNews = taken.isNews && errors.Is(err, autopilot.ErrConflict)
 	if !notBefore.IsZero() {

@@ -46,7 +46,7 @@ func TestReadyOverALife(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()
 		failing := false
-		c.Alarms = unreadable{cloud{w}, &failing}
+		c.options.Cloud = unreadable{cloud{w}, &failing}
 		w.changeRds(func(rds *otcv1.Rds) { rds.Status.ID = "" })
 		w.settle(t, c)
 		w.checkReady(t, "before there is an instance", metav1.ConditionFalse, string(autopilot.ReasonInstanceUnknown))
@@ -142,7 +142,7 @@ func TestWhatWasReadBeforeTheCloudWasAwayDoesNotArm(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()
 		var read time.Time
-		c.Instances = stale{cloud{w}, &read}
+		c.options.Cloud = stale{cloud{w}, &read}
 		w.settle(t, c)
 		if !w.armed() {
 			t.Fatal("not armed")

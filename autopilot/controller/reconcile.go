@@ -29,7 +29,11 @@ const (
 
 // round is one check of one database.
 type round struct {
-	*Controller
+	controller *Controller
+	options    Options // of the controller
+	kube       Kubernetes
+	cloud      Cloud
+
 	key        Key
 	target     *autopilot.Target      // nil if there is neither an Rds nor spec.instanceID
 	rap        *v1alpha1.RdsAutopilot // as last read or written; the round must not modify it
@@ -44,13 +48,13 @@ type round struct {
 // newRound reads both objects from the cache. It returns false if there is no RdsAutopilot.
 func (c *Controller) newRound(key Key) (r *round, ok bool) {
 	r = &round{
-		Controller: c, key: key, target: c.Targets.Target(key.Namespace, key.Name), now: c.Now(),
-		log: c.Log.With(zap.String("namespace", key.Namespace), zap.String("name", key.Name)),
+		controller: c, options: c.options, kube: c.options.Kube, cloud: c.options.Cloud, key: key, target: c.options.Kube.Target(key.Namespace, key.Name), now: c.options.Now(),
+		log: c.options.Log.With(zap.String("namespace", key.Namespace), zap.String("name", key.Name)),
 	}
 	if r.target != nil {
 		r.lastSwitch = cmp.Or(r.target.Switch, c.switches.of(key))
 	}
-	r.rap, ok = c.Autopilots.Autopilot(key.Namespace, key.Name)
+	r.rap, ok = c.options.Kube.Autopilot(key.Namespace, key.Name)
 	if ok {
 		r.lastSwitch = cmp.Or(r.lastSwitch, r.rap.Status.Switch)
 	}
@@ -72,7 +76,7 @@ func (c *Controller) reconcile(ctx context.Context, key Key) (requeueAfter time.
 		}
 	}()
 	if ok && c.takeStale(key) {
-		if r.rap, err = c.Live.LiveAutopilot(ctx, key.Namespace, key.Name); err != nil {
+		if r.rap, err = c.options.Kube.LiveAutopilot(ctx, key.Namespace, key.Name); err != nil {
 			return 0, fmt.Errorf("read the RdsAutopilot after a conflict: %w", err)
 		}
 	}
@@ -84,7 +88,7 @@ func (c *Controller) reconcile(ctx context.Context, key Key) (requeueAfter time.
 	}
 	r.notBefore, r.isSweep = taken.begun, taken.isSweep
 	if !taken.isSweep || taken.isNews {
-		r.notBefore = r.now.Add(-c.Alarms.ListMaxAge())
+		r.notBefore = r.now.Add(-c.options.Cloud.ListMaxAge())
 	}
 	if err := r.readPatchedRds(ctx); err != nil {
 		return 0, err
@@ -99,16 +103,11 @@ func (c *Controller) reconcile(ctx context.Context, key Key) (requeueAfter time.
 // setStale lets the next round read the RdsAutopilot from the API server. In a storm the watch lags by seconds, and
 // each retry with the old cache would be another conflict.
 func (c *Controller) setStale(key Key) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stale[key] = true
+	c.remember(key, func(m *memory) { m.stale = true })
 }
 
-func (c *Controller) takeStale(key Key) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	was := c.stale[key]
-	delete(c.stale, key)
+func (c *Controller) takeStale(key Key) (was bool) {
+	c.remember(key, func(m *memory) { was, m.stale = m.stale, false })
 	return was
 }
 
@@ -123,7 +122,7 @@ func (r *round) readPatchedRds(ctx context.Context) error {
 
 // readTarget reads the target of the round from the API server.
 func (r *round) readTarget(ctx context.Context) error {
-	live, err := r.Live.LiveTarget(ctx, r.key.Namespace, r.key.Name)
+	live, err := r.kube.LiveTarget(ctx, r.key.Namespace, r.key.Name)
 	if err != nil {
 		return fmt.Errorf("read the Rds: %w", err)
 	}
@@ -132,13 +131,13 @@ func (r *round) readTarget(ctx context.Context) error {
 }
 
 func (r *round) create(ctx context.Context) error {
-	if r.Mode == v1alpha1.ModeOff {
+	if r.options.Mode == v1alpha1.ModeOff {
 		return nil
 	}
-	if err := r.AutopilotWriter.CreateAutopilot(ctx, r.target); err != nil {
+	if err := r.kube.CreateAutopilot(ctx, r.target); err != nil {
 		return fmt.Errorf("create RdsAutopilot: %w", err)
 	}
-	r.Recorder.Event(r.target, nil, autopilot.Event{
+	r.kube.Event(r.target, nil, autopilot.Event{
 		Reason: eventEnabled, Action: "Create",
 		Note: "Autopilot is on. To turn it off, set spec.autopilot to false; removing the field does not",
 	})
@@ -153,7 +152,7 @@ func (r *round) off() (reason, message string) {
 	if r.effectiveMode() == v1alpha1.ModeOff {
 		return string(autopilot.ReasonNotEnabled), "The mode is Off"
 	}
-	if message = r.Allowed.Refuses(r.rap.Spec, r.target); message != "" {
+	if message = r.options.Allowed.Refuses(r.rap.Spec, r.target); message != "" {
 		return string(autopilot.ReasonNotAllowed), message
 	}
 	return "", ""
@@ -186,7 +185,9 @@ func OffReason(t *autopilot.Target, a *v1alpha1.RdsAutopilot, lastSwitch v1alpha
 	return "", ""
 }
 
-func (r *round) effectiveMode() v1alpha1.Mode { return autopilot.NarrowerMode(r.rap.Spec.Mode, r.Mode) }
+func (r *round) effectiveMode() v1alpha1.Mode {
+	return autopilot.NarrowerMode(r.rap.Spec.Mode, r.options.Mode)
+}
 
 // owner returns the Rds that the controller created this RdsAutopilot for. It returns nil if a person created it.
 func owner(a *v1alpha1.RdsAutopilot) *metav1.OwnerReference {
@@ -207,7 +208,7 @@ func isSuccessor(t *autopilot.Target, a *v1alpha1.RdsAutopilot) bool {
 // write stores the status if it differs from the one that was read. It returns autopilot.ErrConflict if the round has
 // decided on an old version.
 func (r *round) write(ctx context.Context, next v1alpha1.Status) error {
-	stored, err := r.StatusWriter.WriteStatus(ctx, r.rap, next)
+	stored, err := r.kube.WriteStatus(ctx, r.rap, next)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errStatus, err)
 	}
@@ -223,7 +224,7 @@ func (r *round) storeIntent(ctx context.Context, next v1alpha1.Status) error {
 	if err := r.write(ctx, next); err != nil || r.rap.ResourceVersion != read {
 		return err
 	}
-	live, err := r.Live.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
+	live, err := r.kube.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
 	if err != nil {
 		return fmt.Errorf("read the RdsAutopilot again: %w", err)
 	}
@@ -243,7 +244,7 @@ func (r *round) update(ctx context.Context, change func(*v1alpha1.Status)) error
 		if !errors.Is(err, autopilot.ErrConflict) {
 			return err
 		}
-		live, err := r.Live.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
+		live, err := r.kube.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
 		if err != nil {
 			return fmt.Errorf("read the RdsAutopilot again: %w", err)
 		}

@@ -48,7 +48,7 @@ func (r *round) requestGrowth(ctx context.Context, c autopilot.Case,
 func (r *round) growReplica(ctx context.Context, primary autopilot.Instance, id string,
 	i v1alpha1.Intent) autopilot.GrowthAnswer {
 	log := r.log.With(zap.String("replica", id), zap.String("to", i.To))
-	if !r.Allowed.ListsInstance(r.key.Namespace, id) {
+	if !r.options.Allowed.ListsInstance(r.key.Namespace, id) {
 		log.Info("the replica does not grow, because --allowed-instances does not list it")
 		return autopilot.GrowthSettled
 	}
@@ -56,14 +56,14 @@ func (r *round) growReplica(ctx context.Context, primary autopilot.Instance, id 
 		log.Info("the cloud is not asked to grow a replica", zap.Error(err))
 		return autopilot.GrowthSettled
 	}
-	jobID, err := r.CloudChanger.Change(ctx, id, i)
+	jobID, err := r.cloud.Change(ctx, id, i)
 	refusal, isRefused := errors.AsType[*autopilot.RefusedError](err)
 	switch {
 	case err == nil && jobID == "": // the list of instances is older than the growth
 		return autopilot.GrowthSettled
 	case err == nil:
 		log.Info("the cloud has begun to grow a replica", zap.String("job", jobID))
-		r.Recorder.Event(r.target, r.rap, autopilot.Event{
+		r.kube.Event(r.target, r.rap, autopilot.Event{
 			Change: true, Reason: eventReplica, Action: string(i.Kind),
 			Note: fmt.Sprintf("The cloud grows the read replica %s of %s to %s GB", replicaName(primary, id), primary.Name,
 				i.To),

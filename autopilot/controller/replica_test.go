@@ -80,7 +80,7 @@ func TestReplicaOfAGrowingPrimary(t *testing.T) {
 		"it waits for 10 minutes at most":       {nil, 11, []string{"reader", "in01"}, autopilot.ReasonAlarmInForce},
 		"the replica is to follow":              {func(w *world, _ *Controller) { w.refuses["reader"] = out }, 1, []string{"in01"}, autopilot.ReasonAlarmInForce},
 		"the replica is refused":                {func(w *world, _ *Controller) { w.refuses["reader"] = no }, 1, []string{"in01"}, autopilot.ReasonAlarmInForce},
-		"the administrator forbids the replica": {func(_ *world, c *Controller) { c.Allowed.Instances = []string{"*/in01"} }, 1, []string{"in01"}, autopilot.ReasonAlarmInForce},
+		"the administrator forbids the replica": {func(_ *world, c *Controller) { c.options.Allowed.Instances = []string{"*/in01"} }, 1, []string{"in01"}, autopilot.ReasonAlarmInForce},
 	} {
 		for way, withRds := range map[string]bool{"with an Rds": true, "without an Rds": false} {
 			t.Run(name+", "+way, func(t *testing.T) {

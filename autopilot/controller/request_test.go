@@ -22,7 +22,7 @@ import (
 
 // changer is a cloud that answers to the request for a change as the test says.
 type changer struct {
-	CloudChanger
+	Cloud
 	change func(context.Context, v1alpha1.Intent) (string, error)
 }
 
@@ -81,7 +81,7 @@ func TestNothingIsRequestedAfterTheWindowHasClosed(t *testing.T) {
 		level.InBubble(t, func(t *testing.T) {
 			w, c := busyCPU(t, v1alpha1.ApplyCloud)
 			begin, sent := time.Now(), false
-			c.CloudChanger = changer{c.CloudChanger, func(ctx context.Context, _ v1alpha1.Intent) (string, error) {
+			c.options.Cloud = changer{c.options.Cloud, func(ctx context.Context, _ v1alpha1.Intent) (string, error) {
 				select {
 				case <-time.After(2 * time.Hour):
 					sent = true
@@ -190,8 +190,8 @@ func TestRefusedFlavorHoldsItsPlaceOnceItHasStarted(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		w, c := busyCPU(t, v1alpha1.ApplyCloud)
 		w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Spec.Flavor.Window = nil })
-		accepts := c.CloudChanger
-		c.CloudChanger = changer{accepts, func(context.Context, v1alpha1.Intent) (string, error) {
+		accepts := c.options.Cloud
+		c.options.Cloud = changer{accepts, func(context.Context, v1alpha1.Intent) (string, error) {
 			return "", &autopilot.RefusedError{Reason: autopilot.ReasonCloudRefused, Message: "no changes on Sundays"}
 		}}
 		for range 9 {
@@ -205,7 +205,7 @@ func TestRefusedFlavorHoldsItsPlaceOnceItHasStarted(t *testing.T) {
 			t.Error("a refused flavor takes the place of others")
 		}
 		c.limiter.release(other)
-		c.CloudChanger = accepts
+		c.options.Cloud = accepts
 		w.now = w.now.Add(time.Minute)
 		w.alarm(v1alpha1.MetricCPU, true)
 		if _, err := w.decide(t.Context(), c); err != nil || !slices.Equal(w.begun, []string{"rds.mysql.n1.xlarge.4"}) {
@@ -223,7 +223,7 @@ func TestRefusedFlavorHoldsItsPlaceOnceItHasStarted(t *testing.T) {
 func TestPatchedFlavorHoldsItsPlace(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		w, c := busyCPU(t, v1alpha1.ApplyCloud)
-		c.CloudChanger = changer{c.CloudChanger, func(context.Context, v1alpha1.Intent) (string, error) {
+		c.options.Cloud = changer{c.options.Cloud, func(context.Context, v1alpha1.Intent) (string, error) {
 			return "", &autopilot.RefusedError{Reason: autopilot.ReasonInstanceBusy, Message: "the operator was faster"}
 		}}
 		if _, err := w.decide(t.Context(), c); err != nil || len(w.patches) != 1 {

@@ -4,7 +4,6 @@ package controller
 
 import (
 	"errors"
-	"maps"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -18,7 +17,7 @@ import (
 
 // stuckTargets is a cache whose watch of Rds is stuck.
 type stuckTargets struct {
-	TargetCache
+	Kubernetes
 	last *autopilot.Target
 }
 
@@ -26,7 +25,7 @@ func (s stuckTargets) Target(string, string) *autopilot.Target { return s.last }
 
 // stuckAutopilots is a cache whose watch of RdsAutopilots is stuck.
 type stuckAutopilots struct {
-	AutopilotCache
+	Kubernetes
 	last *v1alpha1.RdsAutopilot
 }
 
@@ -48,7 +47,7 @@ func TestRoundKeepsPendingChangeWhenCacheHasRdsBeforePatch(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		c := w.startStorageAlarm(t)
-		c.Targets = stuckTargets{c.Targets, c.Targets.Target(database.Namespace, database.Name)}
+		c.options.Kube = stuckTargets{c.options.Kube, c.options.Kube.Target(database.Namespace, database.Name)}
 		for range 3 {
 			w.now = w.now.Add(time.Second)
 			if _, err := w.decide(t.Context(), c); err != nil {
@@ -65,8 +64,8 @@ func TestRoundOnOldAutopilotConflictsAndPatchesNothing(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		c := w.startStorageAlarm(t)
-		last, _ := c.Autopilots.Autopilot(database.Namespace, database.Name)
-		c.Autopilots = stuckAutopilots{c.Autopilots, last}
+		last, _ := c.options.Kube.Autopilot(database.Namespace, database.Name)
+		c.options.Kube = stuckAutopilots{c.options.Kube, last}
 		if _, err := w.decide(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
@@ -89,8 +88,8 @@ func TestRoundPatchesNothingWhenAutopilotWasTurnedOffMeanwhile(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		c := w.startStorageAlarm(t)
-		last := c.Targets.Target(database.Namespace, database.Name)
-		c.Targets = stuckTargets{c.Targets, last}
+		last := c.options.Kube.Target(database.Namespace, database.Name)
+		c.options.Kube = stuckTargets{c.options.Kube, last}
 		off := false
 		w.changeRds(func(rds *otcv1.Rds) { rds.Spec.Autopilot = &off })
 		c.switches = switchTracker{last: make(map[Key]v1alpha1.Switch)} // the watch event has not come
@@ -111,12 +110,12 @@ func TestArmingOnOldAutopilotStartsFromStoredAlarms(t *testing.T) {
 			_, _ = w.decide(t.Context(), c)
 		}
 		synctest.Wait()
-		last, _ := c.Autopilots.Autopilot(database.Namespace, database.Name)
+		last, _ := c.options.Kube.Autopilot(database.Namespace, database.Name)
 		w.settle(t, c)
 		if len(last.Status.Alarms.Rules) > 0 || !w.armed() {
 			t.Fatal("the database must be armed, and the old cache must not show it")
 		}
-		c.Autopilots = stuckAutopilots{c.Autopilots, last}
+		c.options.Kube = stuckAutopilots{c.options.Kube, last}
 		w.names = nil
 		if _, err := c.arm(t.Context(), database); err != nil {
 			t.Fatal(err)
@@ -128,7 +127,7 @@ func TestArmingOnOldAutopilotStartsFromStoredAlarms(t *testing.T) {
 }
 
 func TestTargetChangedStartsNoRoundForOwnPatch(t *testing.T) {
-	patch := map[Key]v1alpha1.Intent{database: {Kind: v1alpha1.KindVolume, From: "100", To: "110"}}
+	patch := &v1alpha1.Intent{Kind: v1alpha1.KindVolume, From: "100", To: "110"}
 	at := func(version, instance string, gb int) *autopilot.Target {
 		return &autopilot.Target{
 			Namespace: database.Namespace, Name: database.Name, ResourceVersion: version, InstanceID: instance,
@@ -137,7 +136,7 @@ func TestTargetChangedStartsNoRoundForOwnPatch(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		old, now *autopilot.Target
-		patches  map[Key]v1alpha1.Intent
+		patch    *v1alpha1.Intent
 		want     bool
 	}{
 		"our own patch":             {at("1", "a", 100), at("2", "a", 110), patch, true},
@@ -148,7 +147,7 @@ func TestTargetChangedStartsNoRoundForOwnPatch(t *testing.T) {
 		"deleted":                   {at("2", "a", 110), nil, patch, false},
 		"requested since our patch": {at("2", "a", 110), at("3", "a", 120), patch, false},
 	} {
-		c := &Controller{patches: maps.Clone(tc.patches)}
+		c := &Controller{memories: map[Key]*memory{database: {patch: tc.patch}}}
 		if got := c.isOwnPatch(database, tc.old, tc.now); got != tc.want {
 			t.Errorf("%s: own patch %t, want %t", name, got, tc.want)
 		}
@@ -165,7 +164,7 @@ func TestAlarmsStayWhenCacheLacksTheRds(t *testing.T) {
 		c := w.process()
 		w.settle(t, c)
 		armed := w.rap().Status.Alarms
-		c.Targets = stuckTargets{c.Targets, nil}
+		c.options.Kube = stuckTargets{c.options.Kube, nil}
 		for range 2 {
 			if _, err := c.arm(t.Context(), database); err != nil {
 				t.Fatal(err)

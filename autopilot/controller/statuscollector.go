@@ -27,21 +27,21 @@ const notReadyAfter = time.Hour
 // statusCollector counts the cached RdsAutopilots at each scrape. Every replica reports the same numbers, not only
 // the leader.
 type statusCollector struct {
-	cache AutopilotCache
-	now   func() time.Time
+	kube Kubernetes
+	now  func() time.Time
 	// unstored returns the held changes of a database whose status could not be written.
 	unstored func(Key) ([]v1alpha1.Held, bool)
 
 	autopilots, notArmed, notReady, held, subscriptions, pending, conditions, storageFull, storage *prometheus.Desc
 }
 
-func newStatusCollector(cache AutopilotCache, now func() time.Time,
+func newStatusCollector(kube Kubernetes, now func() time.Time,
 	unstored func(Key) ([]v1alpha1.Held, bool)) statusCollector {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("rds_autopilot_"+name, help, labels, nil)
 	}
 	return statusCollector{
-		cache: cache, now: now, unstored: unstored,
+		kube: kube, now: now, unstored: unstored,
 		notReady:      desc("not_ready", "RdsAutopilots whose condition Ready has been False for an hour or more, by its reason now.", "reason"),
 		held:          desc("held_changes", "Changes that an alarm has needed for 15 minutes or more and that are not made, by kind and by the reason that prevents them. ChangePending and AlarmInForce: in progress for an hour or more.", "kind", "reason"),
 		autopilots:    desc("autopilots", "RdsAutopilots, by whether an alarm would reach the service.", "armed"),
@@ -85,7 +85,7 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 		pending[[2]string{string(kind), "false"}], pending[[2]string{string(kind), "true"}] = 0, 0
 	}
 	full, volumeGB, capGB := 0, 0, 0
-	c.cache.EachAutopilot(func(a *v1alpha1.RdsAutopilot) {
+	c.kube.EachAutopilot(func(a *v1alpha1.RdsAutopilot) {
 		s := &a.Status
 		if s.Instance != nil && s.Instance.Status == autopilot.StatusStorageFull && watched(a) {
 			full++

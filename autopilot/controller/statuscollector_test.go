@@ -18,7 +18,7 @@ import (
 
 // register is a cache that has nothing but autopilots.
 type register struct {
-	AutopilotCache
+	Kubernetes
 	autopilots []*v1alpha1.RdsAutopilot
 }
 

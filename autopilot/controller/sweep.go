@@ -22,20 +22,20 @@ func (c *Controller) sweeps(ctx context.Context) {
 	defer orphans.Wait()
 	var removing atomic.Bool
 	for {
-		begin := c.Now()
+		begin := c.options.Now()
 		switch err := c.sweep(ctx, begin); {
 		case ctx.Err() != nil:
 		case c.reportPanic("sweep failed", err):
 		case err != nil:
-			c.Log.Warn("sweep failed", zap.Error(err))
+			c.options.Log.Warn("sweep failed", zap.Error(err))
 		case removing.CompareAndSwap(false, true):
 			orphans.Go(func() {
 				defer removing.Store(false)
 				c.reportPanic("remove orphans", c.removeOrphans(ctx, begin))
 			})
 		}
-		jitter := 1 + sweepJitter*(2*c.Chance()-1)
-		timer := time.NewTimer(max(minSweep, time.Duration(float64(c.Sweep)*jitter)))
+		jitter := 1 + sweepJitter*(2*c.options.Chance()-1)
+		timer := time.NewTimer(max(minSweep, time.Duration(float64(c.options.Sweep)*jitter)))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -51,19 +51,19 @@ func (c *Controller) sweep(ctx context.Context, begin time.Time) (err error) {
 	defer autopilot.CatchPanic(&err)
 	ctx, cancel := context.WithTimeout(ctx, roundLimit)
 	defer cancel()
-	_, listErr := c.Alarms.AlarmStates(ctx, begin)
+	_, listErr := c.options.Cloud.AlarmStates(ctx, begin)
 	// The databases are enqueued even if the cloud does not answer, because each of them has to report that.
 	keys := make(map[Key]bool)
-	c.Autopilots.EachAutopilot(func(a *v1alpha1.RdsAutopilot) { keys[Key{a.Namespace, a.Name}] = true })
-	c.Targets.EachTarget(func(t *autopilot.Target) { keys[Key{t.Namespace, t.Name}] = true })
+	c.options.Kube.EachAutopilot(func(a *v1alpha1.RdsAutopilot) { keys[Key{a.Namespace, a.Name}] = true })
+	c.options.Kube.EachTarget(func(t *autopilot.Target) { keys[Key{t.Namespace, t.Name}] = true })
 	for k := range keys {
 		c.enqueueForSweep(k, begin)
 	}
 	if listErr != nil {
 		return fmt.Errorf("list alarm rules: %w", listErr)
 	}
-	c.meters.sweepDuration.Observe(c.Now().Sub(begin).Seconds())
-	c.meters.lastSweep.Set(float64(c.Now().Unix()))
+	c.meters.sweepDuration.Observe(c.options.Now().Sub(begin).Seconds())
+	c.meters.lastSweep.Set(float64(c.options.Now().Unix()))
 	return nil
 }
 
@@ -75,14 +75,14 @@ func (c *Controller) removeOrphans(ctx context.Context, begin time.Time) (panick
 	defer cancel()
 	// The cache may lack a new RdsAutopilot, so Orphans also asks the API server before it removes anything.
 	var known []*v1alpha1.RdsAutopilot
-	c.Autopilots.EachAutopilot(func(a *v1alpha1.RdsAutopilot) { known = append(known, a) })
-	removed, foreign, err := c.Orphans.Orphans(ctx, begin, known, c.Live.LiveAutopilots)
+	c.options.Kube.EachAutopilot(func(a *v1alpha1.RdsAutopilot) { known = append(known, a) })
+	removed, foreign, err := c.options.Cloud.Orphans(ctx, begin, known, c.options.Kube.LiveAutopilots)
 	c.meters.foreign.Set(float64(foreign))
 	for _, name := range removed {
-		c.Log.Info("removed an orphan", zap.String("what", name))
+		c.options.Log.Info("removed an orphan", zap.String("what", name))
 	}
 	if err != nil && ctx.Err() == nil {
-		c.Log.Warn("remove orphans", zap.Error(err))
+		c.options.Log.Warn("remove orphans", zap.Error(err))
 	}
 	return nil
 }

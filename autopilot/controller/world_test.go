@@ -158,9 +158,7 @@ func (w *world) process() *Controller {
 	cluster, err := k8s.Connect(w.t.Context(), config, k8s.Options{Version: "test", Log: zap.NewNop()})
 	w.must(err)
 	c := New(Options{
-		Targets: cluster, Autopilots: cluster, Live: cluster, AutopilotWriter: cluster, StatusWriter: cluster, RdsPatcher: cluster,
-		FieldManagers: cluster, Recorder: w, Instances: cloud{w}, Alarms: cloud{w}, Series: cloud{w}, CloudChanger: cloud{w}, Arming: cloud{w},
-		Dimensions: cloud{w}, Orphans: cloud{w}, Allowed: autopilot.Allowed{Apply: v1alpha1.ApplyCloud, Instances: []string{"*/*"}}, Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3,
+		Kube: recording{cluster, w}, Cloud: cloud{w}, Allowed: autopilot.Allowed{Apply: v1alpha1.ApplyCloud, Instances: []string{"*/*"}}, Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3,
 		Log: zap.NewNop(), Reg: prometheus.NewRegistry(), Now: w.clock,
 	})
 	w.must(cluster.OnTarget(c.TargetChanged))
@@ -228,10 +226,16 @@ func (w *world) admit(write simkube.Write) error {
 	return nil
 }
 
-func (w *world) Event(_ *autopilot.Target, _ *v1alpha1.RdsAutopilot, e autopilot.Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.events = append(w.events, e)
+// recording is the real client of Kubernetes, but keeps the events.
+type recording struct {
+	*k8s.Cluster
+	world *world
+}
+
+func (r recording) Event(_ *autopilot.Target, _ *v1alpha1.RdsAutopilot, e autopilot.Event) {
+	r.world.mu.Lock()
+	defer r.world.mu.Unlock()
+	r.world.events = append(r.world.events, e)
 }
 
 func (w *world) rdss() dynamic.ResourceInterface {

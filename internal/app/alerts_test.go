@@ -62,7 +62,7 @@ func alerts(t *testing.T) map[string]alert {
 const certificateExpiry = "rds_autopilot_public_url_certificate_expiry_timestamp_seconds"
 
 // nobody is a cluster without databases.
-type nobody struct{ controller.AutopilotCache }
+type nobody struct{ controller.Kubernetes }
 
 func (nobody) EachAutopilot(func(*v1alpha1.RdsAutopilot)) {}
 
@@ -80,7 +80,7 @@ func families(t *testing.T) map[string]family {
 	leaderGauge(reg)
 	certificateGauge(reg).WithLabelValues().Set(1)
 	reachableGauge(reg, func() bool { return true })
-	controller.New(controller.Options{Autopilots: nobody{}, Reg: reg, Now: time.Now, Log: zap.NewNop()})
+	controller.New(controller.Options{Kube: nobody{}, Reg: reg, Now: time.Now, Log: zap.NewNop()})
 	webhook.New(webhook.Options{Reg: reg, Now: time.Now, Log: zap.NewNop()})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

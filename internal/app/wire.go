@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/controller"
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
@@ -20,15 +21,14 @@ import (
 
 // Cluster is what the receiver and the controller need of Kubernetes; *k8s.Cluster is one.
 type Cluster interface {
-	controller.TargetCache
-	controller.AutopilotCache
-	controller.LiveReader
-	controller.AutopilotWriter
-	controller.StatusWriter
-	controller.RdsPatcher
-	controller.FieldManagers
-	controller.Recorder
+	controller.Kubernetes
 	webhook.Store
+}
+
+// openTelekomCloud is the cloud as the controller needs it.
+type openTelekomCloud struct {
+	*cloud.Cloud
+	*alarms.Alarms
 }
 
 // Parts holds the HTTP receiver and the controller.
@@ -44,18 +44,27 @@ func Wire(o Options, kube Cluster, clusterID string, api *otc.Cloud, reg prometh
 		return Parts{}, err
 	}
 	shared := cloud.New(api, o.Now)
-	arming := cloud.NewArming(shared, clusterID, o.PublicURL.String(), len(o.Namespaces) == 0)
+	arming := alarms.New(alarms.Options{
+		Cloud: api, Lister: shared, Metrics: alarmMetrics(), ClusterID: clusterID, Endpoint: o.PublicURL.String(),
+		EveryNamespace: len(o.Namespaces) == 0, Now: o.Now,
+	})
 	return Parts{
 		Receiver: receiver,
 		Controller: controller.New(controller.Options{
-			Targets: kube, Autopilots: kube, Live: kube, AutopilotWriter: kube, StatusWriter: kube, RdsPatcher: kube,
-			FieldManagers: kube,
-			Recorder:      kube, Instances: shared, Alarms: shared, Series: shared, CloudChanger: shared, Arming: arming,
-			Dimensions: arming, Orphans: arming,
+			Kube: kube, Cloud: openTelekomCloud{shared, arming},
 			Mode: o.Mode, Allowed: o.Allowed, Sweep: o.Sweep, Recheck: o.Recheck, MaxFlavorChanges: o.MaxFlavorChanges,
 			Log: o.Log, Reg: reg, Now: o.Now, Chance: o.Chance,
 		}),
 	}, nil
+}
+
+// alarmMetrics returns the autopilot's table of metrics in the types of the package alarms.
+func alarmMetrics() []alarms.Metric {
+	var all []alarms.Metric
+	for _, row := range autopilot.MetricTable() {
+		all = append(all, alarms.Metric{Name: row.Metric, CloudEye: row.CloudEye, Unit: row.Unit})
+	}
+	return all
 }
 
 // NewReceiver returns the HTTP receiver, which writes the signals it receives to store.

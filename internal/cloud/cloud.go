@@ -39,6 +39,7 @@ type Cloud struct {
 	points    *batcher
 	fortnight *batcher // hourly averages of autopilot.CapSpan
 	jobs      *jobTurns
+	primaries *primaries
 	now       func() time.Time
 
 	mu         sync.Mutex
@@ -82,7 +83,23 @@ func New(api *otc.Cloud, now func() time.Time) *Cloud {
 	c.fortnight = newBatcher(c.readFortnight, now)
 	c.fortnight.size = seriesPerFortnight
 	c.jobs = newJobTurns(api.Rate())
+	c.primaries = &primaries{points: c.points, now: now, byEngine: make(map[string]comparison)}
 	return c
+}
+
+// Rules implements alarms.Lister. All callers of the same time share one list: arming 500 databases one by one would
+// otherwise list 1,500 rules 500 times.
+func (c *Cloud) Rules(ctx context.Context) ([]otc.Rule, error) {
+	list, err := c.rules.get(ctx, c.now())
+	return list.rules, err
+}
+
+// Topics implements alarms.Lister. All callers of the same time share one list.
+func (c *Cloud) Topics(ctx context.Context) ([]otc.Topic, error) { return c.topics.get(ctx, c.now()) }
+
+// Snapshot implements alarms.Lister. All callers of the same time share one snapshot.
+func (c *Cloud) Snapshot(ctx context.Context, notBefore time.Time) (*alarms.Snapshot, error) {
+	return c.snapshot.get(ctx, notBefore)
 }
 
 // readSnapshot reads topics, subscriptions and rules, as far as the cloud answers. It returns no error, because the

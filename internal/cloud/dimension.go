@@ -35,10 +35,10 @@ const (
 	minLoadGap = 10.0
 )
 
-// Dimension implements controller.DimensionFinder. It returns the dimension of the primary node if Cloud Eye has data
-// of that node, and either none of the instance, or data of the instance that is not the primary's. Otherwise it
-// returns the dimension of the instance.
-func (a *Arming) Dimension(ctx context.Context, inst autopilot.Instance, primarySince time.Time) (string, error) {
+// Dimension returns the dimension of the primary node, as name:value, if Cloud Eye has data of that node, and either none
+// of the instance, or data of the instance that is not the primary's. Otherwise it returns the dimension of the
+// instance.
+func (c *Cloud) Dimension(ctx context.Context, inst autopilot.Instance, primarySince time.Time) (string, error) {
 	ofInstance, err1 := alarms.InstanceDimension(inst.Engine)
 	ofNode, err2 := alarms.NodeDimension(inst.Engine)
 	if err := errors.Join(err1, err2); err != nil {
@@ -50,29 +50,29 @@ func (a *Arming) Dimension(ctx context.Context, inst autopilot.Instance, primary
 	}
 	own := otc.Series{Metric: seriesMetric(), Dimension: ofInstance, Value: inst.ID}
 	node := otc.Series{Metric: own.Metric, Dimension: ofNode, Value: inst.Primary}
-	listed, err := a.listedSeries(ctx, own)
+	listed, err := c.listedSeries(ctx, own)
 	if err != nil {
 		return "", err
 	}
 	if !listed[own] && listed[node] {
 		return onNode, nil
 	}
-	another, err := a.primaries.showsAnother(ctx, inst, ofInstance, ofNode, primarySince)
+	another, err := c.primaries.showsAnother(ctx, inst, ofInstance, ofNode, primarySince)
 	if !another || err != nil {
 		return onInstance, err
 	}
 	// A rule on a node without data would never raise an alarm.
-	if listed, err = a.listedSeries(ctx, node); err != nil || !listed[node] {
+	if listed, err = c.listedSeries(ctx, node); err != nil || !listed[node] {
 		return onInstance, err
 	}
 	return onNode, nil
 }
 
 // listedSeries returns the series that Cloud Eye lists. A list without the wanted series is read again soon.
-func (a *Arming) listedSeries(ctx context.Context, wanted otc.Series) (map[otc.Series]bool, error) {
-	listed, err := a.cloud.series.get(ctx, a.cloud.now().Add(-seriesKnownFor))
+func (c *Cloud) listedSeries(ctx context.Context, wanted otc.Series) (map[otc.Series]bool, error) {
+	listed, err := c.series.get(ctx, c.now().Add(-seriesKnownFor))
 	if err == nil && !listed[wanted] {
-		listed, err = a.cloud.series.get(ctx, a.cloud.now().Add(-seriesMissingFor))
+		listed, err = c.series.get(ctx, c.now().Add(-seriesMissingFor))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list the series of %s: %w", wanted.Metric, err)

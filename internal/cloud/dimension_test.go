@@ -16,11 +16,10 @@ import (
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
-// newDimensions returns an Arming of a simulated cloud, and a function that asks it for the dimension of an instance.
+// newDimensions returns a simulated cloud and a function that returns the dimension of an instance.
 func newDimensions(t *testing.T, o simcloud.Options) (reads, func(inst autopilot.Instance) (string, error)) {
 	r := newReads(t, 1000, o)
-	a := NewArming(r.Cloud, "cluster-1", "https://a.example/smn", true)
-	return r, func(inst autopilot.Instance) (string, error) { return a.Dimension(t.Context(), inst, time.Time{}) }
+	return r, func(inst autopilot.Instance) (string, error) { return r.Dimension(t.Context(), inst, time.Time{}) }
 }
 
 func TestDimensionIsTheOneThatHasData(t *testing.T) {
@@ -212,20 +211,19 @@ func TestPointsFromBeforeAFailoverAreNotCompared(t *testing.T) {
 func TestDimensionIsNoNodeWithoutSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReads(t, 1000, simcloud.Options{})
-		a := NewArming(r.Cloud, "cluster-1", "https://a.example/smn", true)
 		in, err := r.sim.AddInstance(simcloud.Instance{Flavor: "rds.mysql.n1.large.4.ha", VolumeGB: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(30 * time.Minute)
 		r.sim.Step(t.Context())
-		a.primaries.byEngine["MySQL"] = comparison{tried: time.Now(), known: time.Now(), another: true}
+		r.primaries.byEngine["MySQL"] = comparison{tried: time.Now(), known: time.Now(), another: true}
 		for primary, want := range map[string]string{
 			in.Nodes[0].ID: "rds_instance_id:" + in.Nodes[0].ID,
 			"0123no01":     "rds_cluster_id:" + in.ID,
 		} {
 			inst := autopilot.Instance{ID: in.ID, Engine: "MySQL", NodeIDs: []string{primary, "another"}, Primary: primary}
-			if got, err := a.Dimension(t.Context(), inst, time.Time{}); got != want || err != nil {
+			if got, err := r.Dimension(t.Context(), inst, time.Time{}); got != want || err != nil {
 				t.Errorf("%s, %v; want %s", got, err, want)
 			}
 		}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// memory is what this process remembers about one database. After a restart it costs extra calls and a repeated event.
+type memory struct {
+	ensured *ensureRecord                 // last Ensure; nil if this process has called none
+	patch   *v1alpha1.Intent              // last patch of the Rds whose watch event has not come yet
+	stale   bool                          // the last round ended in a conflict, so the cache may still be old
+	warned  types.UID                     // Rds with an event about the operator's own autopilot
+	lost    map[v1alpha1.Metric]time.Time // begin of the alarm that was counted as lost
+	// unstored holds the held changes of a status that could not be written; nil if the status was written.
+	unstored []v1alpha1.Held
+}
+
+// remember calls change with the memory of a database, and creates the memory if there is none.
+func (c *Controller) remember(key Key, change func(*memory)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.memories[key]
+	if m == nil {
+		m = &memory{}
+		c.memories[key] = m
+	}
+	change(m)
+}
+
+// recall returns a copy of the memory of a database. It is the zero value if there is none. Only remember may read lost,
+// because the copy shares that map.
+func (c *Controller) recall(key Key) memory {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m := c.memories[key]; m != nil {
+		return *m
+	}
+	return memory{}
+}
+
+// drop forgets a database whose RdsAutopilot was deleted.
+func (c *Controller) drop(key Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.memories, key)
+}
