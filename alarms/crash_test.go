@@ -23,14 +23,14 @@ func crashes(do func(applied, listing bool)) {
 }
 
 // crash runs Ensure until the n-th write; it says whether there were so many.
-func (w *world) crash(want alarms.Desired, n int, applied, listing bool) bool {
+func (w *world) crash(want v1alpha1.DesiredAlarms, n int, applied, listing bool) bool {
 	w.t.Helper()
 	var listed *alarms.Snapshot
 	if listing {
 		listed = w.listing()
 	}
 	cloud := &crashing{Cloud: w.cloud, n: n, applied: applied}
-	_, _, err := alarms.New(cloud, cloud, metrics(), w.clock).Ensure(w.t.Context(), want, w.recorded, listed, w.record)
+	_, _, err := w.ensureWith(w.t.Context(), w.process(cloud), want, w.recorded, listed, w.record)
 	if err != nil && !errors.Is(err, errCrash) {
 		w.t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestEnsureRepairsAfterCrashAtAnyWrite(t *testing.T) {
 			w.reset()
 			w.ensure(w.want())
 			want := w.want()
-			want.Endpoint = "https://new.example.com/smn"
+			w.restartWith("https://new.example.com/smn")
 			w.ensure(want)
 			w.sim.Confirm(w.recorded.SubscriptionURN)
 			want.Rules[0].ThresholdPercent = 80
@@ -102,7 +102,7 @@ func TestEnsureRepairsAfterCrashAtAnyWrite(t *testing.T) {
 			}
 			w.sweep(want)
 			w.checkRecord()
-			if s := w.sim.Subscriptions()[0]; s.Endpoint != want.Endpoint {
+			if s := w.sim.Subscriptions()[0]; s.Endpoint != w.endpoint {
 				t.Errorf("crash at write %d, applied %v: subscribed is %s", n, applied, s.Endpoint)
 			}
 			for i, r := range w.sim.Rules() {
@@ -123,7 +123,7 @@ func TestEnsureCompletesAfterCrashAtAnyRecord(t *testing.T) {
 	for n := 1; n <= 5; n++ {
 		w.reset()
 		calls := 0
-		_, _, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, nil, func(h v1alpha1.Alarms) error {
+		_, _, err := w.ensureWith(t.Context(), w.alarms, w.want(), w.recorded, nil, func(h v1alpha1.Alarms) error {
 			if calls++; calls == n {
 				return errCrash
 			}
@@ -166,7 +166,7 @@ func TestEnsureReportsNothingAfterCrashBetweenOldAndNewRules(t *testing.T) {
 		w.reset()
 		w.ensure(w.want())
 		calls := 0
-		_, _, err := w.alarms.Ensure(t.Context(), other, w.recorded, nil, func(h v1alpha1.Alarms) error {
+		_, _, err := w.ensureWith(t.Context(), w.alarms, other, w.recorded, nil, func(h v1alpha1.Alarms) error {
 			if calls++; calls == n {
 				return errCrash
 			}

@@ -192,23 +192,24 @@ func TestEnsureRepairsChangesByOthers(t *testing.T) {
 // What we want to be different is no mischief of others.
 func TestEnsureDoesNotReportPolicyChangesAsRepaired(t *testing.T) {
 	tests := map[string]struct {
-		change   func(*alarms.Desired)
+		change   func(*v1alpha1.DesiredAlarms)
+		endpoint string
 		repaired []string
 	}{
-		"growth": {change: func(w *alarms.Desired) { w.Rules[0].ThresholdPercent = 80 }},
-		"a new policy": {change: func(w *alarms.Desired) {
+		"growth": {change: func(w *v1alpha1.DesiredAlarms) { w.Rules[0].ThresholdPercent = 80 }},
+		"a new policy": {change: func(w *v1alpha1.DesiredAlarms) {
 			r := &w.Rules[1]
 			r.ThresholdPercent, r.PeriodSeconds, r.Count, r.RepeatSeconds = 70, 1200, 1, 0
 		}},
 		"the period alone, which is in no record": {
-			change:   func(w *alarms.Desired) { w.Rules[1].PeriodSeconds = 1200 },
+			change:   func(w *v1alpha1.DesiredAlarms) { w.Rules[1].PeriodSeconds = 1200 },
 			repaired: []string{"the cpu rule was restored: period"},
 		},
-		"another instance": {change: func(w *alarms.Desired) {
+		"another instance": {change: func(w *v1alpha1.DesiredAlarms) {
 			w.Dimension = "rds_cluster_id:" + strings.Repeat("e", 32) + "in01"
 		}},
-		"a metric disabled": {change: func(w *alarms.Desired) { w.Rules = w.Rules[:2] }},
-		"another URL":       {change: func(w *alarms.Desired) { w.Endpoint = "https://new.example.com/smn" }},
+		"a metric disabled": {change: func(w *v1alpha1.DesiredAlarms) { w.Rules = w.Rules[:2] }},
+		"another URL":       {change: func(*v1alpha1.DesiredAlarms) {}, endpoint: "https://new.example.com/smn"},
 	}
 	w := newWorld(t)
 	for name, tt := range tests {
@@ -220,6 +221,9 @@ func TestEnsureDoesNotReportPolicyChangesAsRepaired(t *testing.T) {
 			w.checkQuiet(w.want())
 			want := w.want()
 			tt.change(&want)
+			if tt.endpoint != "" {
+				w.restartWith(tt.endpoint)
+			}
 			if diff := cmp.Diff(tt.repaired, w.sweep(want)); diff != "" {
 				t.Error(diff)
 			}
@@ -307,7 +311,7 @@ func TestEnsureWithSnapshotSendsNoRequestWhenInOrder(t *testing.T) {
 	w.checkRecord()
 	old := alarms.NewSnapshot(alarms.Result[otc.Topic]{}, alarms.Result[otc.Subscription]{}, alarms.Result[otc.Rule]{})
 	w.sim.ResetRequests()
-	if _, repaired, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, old, w.record); err != nil || len(repaired) > 0 || len(w.writes()) > 0 {
+	if _, repaired, err := w.ensureWith(t.Context(), w.alarms, w.want(), w.recorded, old, w.record); err != nil || len(repaired) > 0 || len(w.writes()) > 0 {
 		t.Errorf("a listing older than the rules: %v, %q, %v", err, repaired, w.writes())
 	}
 	w.checkRecord()
@@ -317,7 +321,7 @@ func TestEnsureWithSnapshotSendsNoRequestWhenInOrder(t *testing.T) {
 	old = w.listing()
 	w.sweep(w.want())
 	w.sim.ResetRequests()
-	if _, repaired, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, old, w.record); err != nil || len(repaired) > 0 || len(w.writes()) > 0 {
+	if _, repaired, err := w.ensureWith(t.Context(), w.alarms, w.want(), w.recorded, old, w.record); err != nil || len(repaired) > 0 || len(w.writes()) > 0 {
 		t.Errorf("a listing older than the display name: %v, %q, %v", err, repaired, w.writes())
 	}
 	old = w.listing()
@@ -329,7 +333,7 @@ func TestEnsureWithSnapshotSendsNoRequestWhenInOrder(t *testing.T) {
 	if n := len(w.sim.Requests()); n != 0 || w.recorded.Subscription != v1alpha1.SubscriptionConfirmed || w.recorded.Rules[1].State != "alarm" || w.recorded.Rules[1].StateTime.IsZero() {
 		t.Errorf("%d requests, %+v", n, w.recorded)
 	}
-	if _, repaired, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, old, w.record); err != nil || len(repaired) > 0 || w.recorded.Subscription != v1alpha1.SubscriptionConfirmed {
+	if _, repaired, err := w.ensureWith(t.Context(), w.alarms, w.want(), w.recorded, old, w.record); err != nil || len(repaired) > 0 || w.recorded.Subscription != v1alpha1.SubscriptionConfirmed {
 		t.Errorf("a listing older than the confirmation: %v, %q, %s", err, repaired, w.recorded.Subscription)
 	}
 	w.sim.Unsubscribe(w.recorded.SubscriptionURN)
@@ -349,7 +353,7 @@ func TestEnsureReportsSubscriptionNoLongerConfirmed(t *testing.T) {
 	w.sweep(w.want())
 	w.advance(2 * askAgain)
 	w.sim.Unsubscribe(w.recorded.SubscriptionURN)
-	if _, err := w.cloud.Subscribe(t.Context(), w.recorded.TopicURN, "https", w.want().Endpoint, ""); err != nil {
+	if _, err := w.cloud.Subscribe(t.Context(), w.recorded.TopicURN, "https", ourURL, ""); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"the subscription was no longer confirmed: requested again"}, w.sweep(w.want())); diff != "" {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
@@ -22,7 +21,7 @@ func TestEnsureCreatesOneTopicOneSubscriptionThreeRules(t *testing.T) {
 	w := newWorld(t)
 	want := w.want()
 	var steps []string
-	_, _, err := w.alarms.Ensure(t.Context(), want, w.recorded, nil, func(h v1alpha1.Alarms) error {
+	_, _, err := w.ensureWith(t.Context(), w.alarms, want, w.recorded, nil, func(h v1alpha1.Alarms) error {
 		steps = append(steps, fmt.Sprintf("recorded %v %v %d; exist %d %d %d", h.TopicURN != "", h.Subscription, len(h.Rules),
 			len(w.sim.Topics()), len(w.sim.Subscriptions()), len(w.sim.Rules())))
 		return w.record(h)
@@ -97,8 +96,8 @@ func TestEnsureReportsFullQuotaAndRepairsOtherRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 2 })
-	_, _, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, nil, w.record)
-	if !errors.Is(err, otc.ErrQuota) || !strings.HasPrefix(err.Error(), "2 of 2 alarm rules used: the storage rule cannot be created: ") {
+	_, _, err := w.ensureWith(t.Context(), w.alarms, w.want(), w.recorded, nil, w.record)
+	if !errors.Is(err, v1alpha1.ErrQuota) || !strings.HasPrefix(err.Error(), "quota exceeded: 2 of 2 alarm rules used: the storage rule cannot be created: ") {
 		t.Errorf("err = %v", err)
 	}
 	if len(w.recorded.Rules) != 2 || w.recorded.Rules[0].Metric != v1alpha1.MetricCPU {
@@ -120,11 +119,11 @@ func (noQuotas) RuleQuota(context.Context) (used, quota int, err error) {
 
 func TestEnsureReportsFullQuotaWithoutNumbersOnce(t *testing.T) {
 	w := newWorld(t)
-	a := alarms.New(noQuotas{w.cloud}, w.cloud, metrics(), w.clock)
+	a := w.process(noQuotas{w.cloud})
 	for i := range 100 { // what one namespace may request in ten minutes
 		want := w.want()
-		want.Name, want.Rules = v1alpha1.CloudName("shop", fmt.Sprint(i), uid), nil
-		if _, _, err := a.Ensure(t.Context(), want, v1alpha1.Alarms{}, nil, func(v1alpha1.Alarms) error { return nil }); err != nil {
+		want.Autopilot.Name, want.Rules = fmt.Sprint(i), nil
+		if _, _, err := w.ensureWith(t.Context(), a, want, v1alpha1.Alarms{}, nil, func(v1alpha1.Alarms) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -133,8 +132,8 @@ func TestEnsureReportsFullQuotaWithoutNumbersOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 1 })
-	_, _, err := a.Ensure(t.Context(), w.want(), w.recorded, w.listing(), w.record)
-	if _, limited := errors.AsType[alarms.ConfirmationLimitError](err); limited || !errors.Is(err, otc.ErrQuota) || !strings.HasPrefix(err.Error(), "the storage rule cannot be created: ") {
+	_, _, err := w.ensureWith(t.Context(), a, w.want(), w.recorded, w.listing(), w.record)
+	if errors.Is(err, v1alpha1.ErrConfirmationLimit) || !errors.Is(err, v1alpha1.ErrQuota) || !strings.HasPrefix(err.Error(), "quota exceeded: the storage rule cannot be created: ") {
 		t.Errorf("err = %v", err)
 	}
 	if strings.Count(err.Error(), "cannot be created") != 1 || strings.Contains(err.Error(), "\n") {
@@ -157,7 +156,7 @@ func TestRecordedRuleMissingInListIsNotCreatedTwice(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())
 	cloud := hiding{w.cloud, w.recorded.Rules[0].AlarmID}
-	if _, _, err := alarms.New(cloud, cloud, metrics(), w.clock).Ensure(t.Context(), w.want(), w.recorded, nil, w.record); err != nil {
+	if _, _, err := w.ensureWith(t.Context(), w.process(cloud), w.want(), w.recorded, nil, w.record); err != nil {
 		t.Fatal(err)
 	}
 	w.checkRecord()
@@ -192,7 +191,7 @@ func TestRecordedRuleIsKeptAndItsDuplicatesDeleted(t *testing.T) {
 // The credentials may have been changed to those of another project.
 func TestRecordOfAnotherProjectIsNotTrusted(t *testing.T) {
 	w := newWorld(t)
-	urn := "urn:smn:eu-de:" + strings.Repeat("f", 32) + ":" + w.want().Name
+	urn := "urn:smn:eu-de:" + strings.Repeat("f", 32) + ":" + nameOf(w.want())
 	w.recorded = v1alpha1.Alarms{TopicURN: urn, SubscriptionURN: urn + ":" + strings.Repeat("a", 32), Subscription: v1alpha1.SubscriptionConfirmed}
 	w.ensure(w.want())
 	w.checkRecord()
@@ -209,8 +208,8 @@ func TestForeignRecordIsNotTrusted(t *testing.T) {
 	w.ensure(w.want())
 	theirs := w.shown()
 	other := w.want()
-	other.Name = v1alpha1.CloudName("shop", "orders", "99999999-2fa1-11d2-883f-0016d3cca427")
-	have, _, err := w.alarms.Ensure(t.Context(), other, w.recorded, nil, func(v1alpha1.Alarms) error { return nil })
+	other.Autopilot.UID = "99999999-2fa1-11d2-883f-0016d3cca427"
+	have, _, err := w.ensureWith(t.Context(), w.alarms, other, w.recorded, nil, func(v1alpha1.Alarms) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +217,7 @@ func TestForeignRecordIsNotTrusted(t *testing.T) {
 		t.Errorf("took over what is another's: %+v", have)
 	}
 	for _, record := range []v1alpha1.Alarms{w.recorded, have} {
-		if err := w.alarms.Remove(t.Context(), other.Name, record); err != nil {
+		if err := w.removeWith(w.alarms, other, record); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -229,15 +228,18 @@ func TestForeignRecordIsNotTrusted(t *testing.T) {
 
 func TestEnsureRejectsInvalidDesired(t *testing.T) {
 	w := newWorld(t)
-	for name, change := range map[string]func(*alarms.Desired){
-		"no URL":         func(want *alarms.Desired) { want.Endpoint = "autopilot.example.com" },
-		"another scheme": func(want *alarms.Desired) { want.Endpoint = "ftp://autopilot.example.com" },
-		"whose it is":    func(want *alarms.Desired) { want.ClusterID = "" },
-		"no such metric": func(want *alarms.Desired) { want.Rules[0].Metric = "disk" },
+	for name, change := range map[string]func(*v1alpha1.DesiredAlarms){
+		"no URL":         func(*v1alpha1.DesiredAlarms) { w.endpoint = "autopilot.example.com" },
+		"another scheme": func(*v1alpha1.DesiredAlarms) { w.endpoint = "ftp://autopilot.example.com" },
+		"whose it is":    func(*v1alpha1.DesiredAlarms) { w.cluster = "" },
+		"no such metric": func(want *v1alpha1.DesiredAlarms) { want.Rules[0].Metric = "disk" },
+		"no such engine": func(want *v1alpha1.DesiredAlarms) { want.Engine = "Oracle" },
 	} {
+		w.endpoint, w.cluster = ourURL, clusterID
 		want := w.want()
 		change(&want)
-		if _, _, err := w.alarms.Ensure(t.Context(), want, w.recorded, nil, w.record); err == nil || len(w.sim.Requests()) != 0 {
+		w.alarms = w.process(w.cloud)
+		if _, _, err := w.ensureWith(t.Context(), w.alarms, want, w.recorded, nil, w.record); err == nil || len(w.sim.Requests()) != 0 {
 			t.Errorf("%s: %v, %d requests", name, err, len(w.sim.Requests()))
 		}
 	}

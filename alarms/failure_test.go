@@ -20,13 +20,13 @@ import (
 )
 
 // tried runs Ensure and takes what it says is there, as a caller does that cannot let an error hide it.
-func (w *world) tried(want alarms.Desired, listing bool) error {
+func (w *world) tried(want v1alpha1.DesiredAlarms, listing bool) error {
 	w.t.Helper()
 	var listed *alarms.Snapshot
 	if listing {
 		listed = w.listing()
 	}
-	have, repaired, err := w.alarms.Ensure(w.t.Context(), want, w.recorded, listed, w.record)
+	have, repaired, err := w.ensureWith(w.t.Context(), w.alarms, want, w.recorded, listed, w.record)
 	if len(repaired) > 0 {
 		w.t.Errorf("nobody has broken anything: %q", repaired)
 	}
@@ -105,11 +105,11 @@ func TestRulesKeepTheirTopicWhileItIsUnknown(t *testing.T) {
 // A rule without a topic is ours by its name or, once renamed, by its mark; and it can be removed.
 func TestRulesWithoutTopicAreRemovedByNameAndMark(t *testing.T) {
 	for name, remove := range map[string]func(*world) error{
-		"by the record": func(w *world) error { return w.alarms.Remove(t.Context(), w.want().Name, w.recorded) },
+		"by the record": func(w *world) error { return w.removeWith(w.alarms, w.want(), w.recorded) },
 		"by their names": func(w *world) error {
-			return w.alarms.Remove(t.Context(), w.want().Name, v1alpha1.Alarms{})
+			return w.removeWith(w.alarms, w.want(), v1alpha1.Alarms{})
 		},
-		"as orphans": func(w *world) error { w.removeOrphans(nobody); return nil },
+		"as orphans": func(w *world) error { w.removeOrphans(); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -152,7 +152,7 @@ func TestTopicUsesAtMostAThirdOfTheTime(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	cloud := &slowTopics{Cloud: w.cloud}
-	_, _, err := alarms.New(cloud, cloud, metrics(), w.clock).Ensure(ctx, w.want(), w.recorded, nil, w.record)
+	_, _, err := w.ensureWith(ctx, w.process(cloud), w.want(), w.recorded, nil, w.record)
 	if most := begin.Add(21 * time.Minute); !errors.Is(err, context.DeadlineExceeded) || cloud.limit.IsZero() || cloud.limit.After(most) {
 		t.Errorf("%v, it had until %s of an hour from %s", err, cloud.limit, begin)
 	}
@@ -173,7 +173,7 @@ func TestEnsureContinuesAfterOneRefusal(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.refuse("SwitchAlarm")
-	have, repaired, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, w.listing(), w.record)
+	have, repaired, err := w.ensureWith(t.Context(), w.alarms, w.want(), w.recorded, w.listing(), w.record)
 	if err == nil || !strings.Contains(err.Error(), "the storage rule cannot be repaired: ces EnableRule: 403 ces.9999 Not today") {
 		t.Errorf("it says %v", err)
 	}
@@ -216,10 +216,10 @@ func TestOrphansSkipsListsThatCouldNotBeRead(t *testing.T) {
 			w := newWorld(t)
 			w.ensure(w.want())
 			w.refuse(ill)
-			if err := w.listing().Err(); err == nil || !strings.Contains(err.Error(), "Not today") {
-				t.Errorf("the listing says %v", err)
+			w.listed = w.listing()
+			if _, _, err := w.alarms.Orphans(t.Context(), w.clock(), nil, listOf()); err == nil || !strings.Contains(err.Error(), "Not today") {
+				t.Errorf("without a list: %v", err)
 			}
-			w.removeOrphans(nobody)
 			var kinds []string
 			for _, line := range w.shown() {
 				kind, _, _ := strings.Cut(line, " ")
@@ -229,7 +229,7 @@ func TestOrphansSkipsListsThatCouldNotBeRead(t *testing.T) {
 				t.Error(diff)
 			}
 			w.refuse()
-			w.removeOrphans(nobody)
+			w.removeOrphans()
 			if left := w.shown(); len(left) > 0 {
 				t.Errorf("left in the end: %q", left)
 			}
@@ -243,7 +243,7 @@ func TestOrphansSkipsListsThatCouldNotBeRead(t *testing.T) {
 	if _, err := w.cloud.CreateTopic(t.Context(), "another", ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.tried(w.want(), true); !errors.Is(err, otc.ErrQuota) || len(w.recorded.Rules) != 3 {
+	if err := w.tried(w.want(), true); !errors.Is(err, v1alpha1.ErrQuota) || len(w.recorded.Rules) != 3 {
 		t.Errorf("no room for a topic: %v, %+v", err, w.recorded)
 	}
 }
@@ -267,14 +267,14 @@ func TestOnlySMNsRefusalIsSubscriptionRefused(t *testing.T) {
 		w.reset()
 		w.answer.operation = tc.operation
 		w.answer.fault = simcloud.Fault{Status: tc.status, Body: `{"code":"` + tc.code + `","message":"No"}`}
-		_, _, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, nil, w.record)
-		if err == nil || errors.Is(err, alarms.ErrSubscriptionRefused) != tc.refused {
+		_, _, err := w.ensureWith(t.Context(), w.alarms, w.want(), w.recorded, nil, w.record)
+		if err == nil || errors.Is(err, v1alpha1.ErrSubscriptionRefused) != tc.refused {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	w.reset()
 	w.refuse("CreateAlarm")
-	if _, _, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, nil, w.record); err == nil || errors.Is(err, alarms.ErrSubscriptionRefused) {
+	if _, _, err := w.ensureWith(t.Context(), w.alarms, w.want(), w.recorded, nil, w.record); err == nil || errors.Is(err, v1alpha1.ErrSubscriptionRefused) {
 		t.Errorf("Cloud Eye refuses: %v", err)
 	}
 }

@@ -3,6 +3,7 @@
 package alarms_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -20,56 +21,59 @@ const (
 	otherCluster = "9a7b330a-a736-35e5-af0a-9eaed6e7e3a6"
 )
 
-func nobody(string) bool { return false }
-
 // arm makes what another database, or another cluster, has.
-func (w *world) arm(change func(*alarms.Desired)) (alarms.Desired, v1alpha1.Alarms) {
+func (w *world) arm(change func(*v1alpha1.DesiredAlarms)) (v1alpha1.DesiredAlarms, v1alpha1.Alarms) {
 	w.t.Helper()
 	want := w.want()
 	change(&want)
-	have, _, err := w.alarms.Ensure(w.t.Context(), want, v1alpha1.Alarms{}, nil, func(v1alpha1.Alarms) error { return nil })
+	have, _, err := w.ensureWith(w.t.Context(), w.alarms, want, v1alpha1.Alarms{}, nil, func(v1alpha1.Alarms) error { return nil })
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return want, have
 }
 
-// removeOrphans sweeps, and returns how many there were.
-func (w *world) removeOrphans(alive func(string) bool) (ours []alarms.Orphan, foreign int) {
+// removeOrphans lists and removes the orphans of the databases that exist.
+func (w *world) removeOrphans(existing ...*v1alpha1.RdsAutopilot) (removed []string, foreign int) {
 	w.t.Helper()
-	ours, foreign = w.alarms.Orphans(w.listing(), clusterID, alive)
-	for _, o := range ours {
-		if err := w.alarms.RemoveOrphan(w.t.Context(), o); err != nil {
-			w.t.Fatal(err)
-		}
+	w.listed = w.listing()
+	removed, foreign, err := w.alarms.Orphans(w.t.Context(), w.clock(), existing, listOf(existing...))
+	if err != nil {
+		w.t.Fatal(err)
 	}
-	return ours, foreign
+	return removed, foreign
+}
+
+// listOf returns a function that lists these RdsAutopilots.
+func listOf(all ...*v1alpha1.RdsAutopilot) func(context.Context) ([]*v1alpha1.RdsAutopilot, error) {
+	return func(context.Context) ([]*v1alpha1.RdsAutopilot, error) { return all, nil }
 }
 
 func TestTwoClustersWithSameNamesDoNotTouchEachOther(t *testing.T) {
 	w := newWorld(t)
-	theirs, theirRecord := w.arm(func(want *alarms.Desired) {
-		want.Name, want.ClusterID = v1alpha1.CloudName("shop", "orders", otherUID), otherCluster
-	})
+	ours := w.alarms
+	w.cluster = otherCluster
+	w.alarms = w.process(w.cloud)
+	theirs, theirRecord := w.arm(func(want *v1alpha1.DesiredAlarms) { want.Autopilot.UID = otherUID })
+	theirProcess := w.alarms
+	w.alarms = ours
 	others := w.shown()
 	w.ensure(w.want())
-	alive := func(name string) bool { return name == w.want().Name }
-	if ours, foreign := w.removeOrphans(alive); len(ours) != 0 || foreign != 4 {
-		t.Errorf("both live: %+v, %d foreign", ours, foreign)
+	if removed, foreign := w.removeOrphans(w.want().Autopilot); len(removed) != 0 || foreign != 4 {
+		t.Errorf("both live: %q, %d foreign", removed, foreign)
 	}
 	w.checkQuiet(w.want())
-	ours, foreign := w.removeOrphans(nobody)
-	if len(ours) != 1 || ours[0].Name != w.want().Name || ours[0].TopicURN != w.recorded.TopicURN || len(ours[0].RuleIDs) != 3 || foreign != 4 {
-		t.Errorf("ours is no more: %+v, %d foreign", ours, foreign)
+	if removed, foreign := w.removeOrphans(); !slices.Equal(removed, []string{nameOf(w.want())}) || foreign != 4 {
+		t.Errorf("ours is no more: %q, %d foreign", removed, foreign)
 	}
 	if diff := cmp.Diff(others, w.shown()); diff != "" {
 		t.Error(diff)
 	}
-	if ours, foreign := w.removeOrphans(nobody); len(ours) != 0 || foreign != 4 {
-		t.Errorf("again: %+v, %d foreign", ours, foreign)
+	if removed, foreign := w.removeOrphans(); len(removed) != 0 || foreign != 4 {
+		t.Errorf("again: %q, %d foreign", removed, foreign)
 	}
 	w.ensure(w.want()) // what is recorded is gone
-	if err := w.alarms.Remove(t.Context(), w.want().Name, w.recorded); err != nil {
+	if err := w.removeWith(w.alarms, w.want(), w.recorded); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(others, w.shown()); diff != "" {
@@ -77,8 +81,33 @@ func TestTwoClustersWithSameNamesDoNotTouchEachOther(t *testing.T) {
 	}
 	listed := w.listing()
 	w.sim.ResetRequests()
-	if _, repaired, err := w.alarms.Ensure(t.Context(), theirs, theirRecord, listed, func(v1alpha1.Alarms) error { return nil }); err != nil || len(repaired) > 0 || len(w.sim.Requests()) > 0 {
+	if _, repaired, err := w.ensureWith(t.Context(), theirProcess, theirs, theirRecord, listed, func(v1alpha1.Alarms) error { return nil }); err != nil || len(repaired) > 0 || len(w.sim.Requests()) > 0 {
 		t.Errorf("theirs is not in order: %v, %q, %v", err, repaired, w.sim.Requests())
+	}
+}
+
+func TestOrphansAreRemovedOnlyIfEveryNamespaceIsWatchedAndTheAPIServerHasNoOwner(t *testing.T) {
+	w := newWorld(t)
+	w.ensure(w.want())
+	all := w.shown()
+	w.listed = w.listing()
+	o := w.options(w.cloud)
+	o.EveryNamespace = false
+	for name, remove := range map[string]func() ([]string, int, error){
+		"some namespaces are watched": func() ([]string, int, error) {
+			return alarms.New(o).Orphans(t.Context(), w.clock(), nil, listOf())
+		},
+		"the cache lacks the owner": func() ([]string, int, error) {
+			return w.alarms.Orphans(t.Context(), w.clock(), nil, listOf(w.want().Autopilot))
+		},
+	} {
+		removed, _, err := remove()
+		if diff := cmp.Diff(all, w.shown()); err != nil || len(removed) > 0 || diff != "" {
+			t.Errorf("%s: removed %q, %v, %s", name, removed, err, diff)
+		}
+	}
+	if removed, _ := w.removeOrphans(); len(removed) != 1 || len(w.shown()) > 0 {
+		t.Errorf("removed %q, left %q", removed, w.shown())
 	}
 }
 
@@ -127,8 +156,8 @@ func TestLookAlikesAreNoOrphans(t *testing.T) {
 				}
 			}
 			before := w.shown()
-			if ours, foreign := w.removeOrphans(nobody); len(ours) != 0 || foreign != count {
-				t.Errorf("%d foreign, want %d; ours: %+v", foreign, count, ours)
+			if removed, foreign := w.removeOrphans(); len(removed) != 0 || foreign != count {
+				t.Errorf("%d foreign, want %d; removed: %q", foreign, count, removed)
 			}
 			if diff := cmp.Diff(before, w.shown()); diff != "" {
 				t.Error(diff)
@@ -142,38 +171,31 @@ func TestOrphansFindsTopicsAndRulesOfDeletedDatabases(t *testing.T) {
 	w.ensure(w.want())
 	living := w.shown()
 	long := strings.Repeat("x", 63)
-	_, have := w.arm(func(want *alarms.Desired) {
-		want.Namespace, want.ObjectName = long, strings.Repeat("y", 253)
-		want.Name = v1alpha1.CloudName(want.Namespace, want.ObjectName, otherUID)
+	_, have := w.arm(func(want *v1alpha1.DesiredAlarms) {
+		want.Autopilot.Namespace, want.Autopilot.Name, want.Autopilot.UID = long, strings.Repeat("y", 253), otherUID
 	})
 	if err := w.cloud.DeleteTopic(t.Context(), have.TopicURN); err != nil { // only rules are left
 		t.Fatal(err)
 	}
-	w.arm(func(want *alarms.Desired) {
-		want.ObjectName, want.Rules = "bills", nil
-		want.Name = v1alpha1.CloudName("shop", "bills", otherUID)
+	w.arm(func(want *v1alpha1.DesiredAlarms) {
+		want.Autopilot.Name, want.Autopilot.UID, want.Rules = "bills", otherUID, nil
 	})
-	ours, foreign := w.removeOrphans(func(name string) bool { return name == w.want().Name })
-	var found []string
-	for _, o := range ours {
-		found = append(found, o.Name)
-		if (o.TopicURN == "") != (len(o.RuleIDs) == 3) {
-			t.Errorf("%+v", o)
-		}
-	}
-	if diff := cmp.Diff([]string{v1alpha1.CloudName("shop", "bills", otherUID), v1alpha1.CloudName(long, strings.Repeat("y", 253), otherUID)}, found); diff != "" || foreign != 0 {
+	removed, foreign := w.removeOrphans(w.want().Autopilot)
+	if diff := cmp.Diff([]string{v1alpha1.CloudName("shop", "bills", otherUID), v1alpha1.CloudName(long, strings.Repeat("y", 253), otherUID)}, removed); diff != "" || foreign != 0 {
 		t.Errorf("%d foreign, %s", foreign, diff)
 	}
 	if diff := cmp.Diff(living, w.shown()); diff != "" {
 		t.Error(diff)
 	}
-	if ours, _ := w.alarms.Orphans(w.listing(), "", nobody); len(ours) > 0 {
-		t.Errorf("of no cluster: %+v", ours)
+	w.cluster = ""
+	w.alarms = w.process(w.cloud)
+	if removed, _ := w.removeOrphans(); len(removed) > 0 {
+		t.Errorf("of no cluster: %q", removed)
 	}
 }
 
 // Between the listing and the removal somebody may have taken over what was left.
-func TestRemoveOrphanSkipsWhatHasChangedSinceTheSnapshot(t *testing.T) {
+func TestOrphansSkipsWhatHasChangedSinceTheSnapshot(t *testing.T) {
 	tests := map[string]struct {
 		do   func(*world) error
 		left []string // prefixes of what is shown
@@ -194,17 +216,15 @@ func TestRemoveOrphanSkipsWhatHasChangedSinceTheSnapshot(t *testing.T) {
 			w.t = t
 			w.reset()
 			w.ensure(w.want())
-			ours, _ := w.alarms.Orphans(w.listing(), clusterID, nobody)
-			if len(ours) != 1 {
-				t.Fatal(ours)
+			w.listed = w.listing()
+			removed, _, err := w.alarms.Orphans(t.Context(), w.clock(), nil, func(context.Context) ([]*v1alpha1.RdsAutopilot, error) {
+				return nil, tt.do(w)
+			})
+			if err != nil || len(removed) != 1 {
+				t.Fatalf("removed %q, %v", removed, err)
 			}
-			if err := tt.do(w); err != nil {
-				t.Fatal(err)
-			}
-			for range 2 { // the second time it is gone
-				if err := w.alarms.RemoveOrphan(t.Context(), ours[0]); err != nil {
-					t.Fatal(err)
-				}
+			if _, _, err := w.alarms.Orphans(t.Context(), w.clock(), nil, listOf()); err != nil {
+				t.Errorf("with the same listing again: %v", err)
 			}
 			var left []string
 			for _, line := range w.shown() {
@@ -215,21 +235,5 @@ func TestRemoveOrphanSkipsWhatHasChangedSinceTheSnapshot(t *testing.T) {
 				t.Errorf("left %q, want %q", left, tt.left)
 			}
 		})
-	}
-}
-
-// An orphan names what was listed; it is no order to remove something else.
-func TestRemoveOrphanSkipsOtherNames(t *testing.T) {
-	w := newWorld(t)
-	w.ensure(w.want())
-	living := w.shown()
-	for _, name := range []string{"", "x", v1alpha1.CloudName("shop", "orders", otherUID)} {
-		o := alarms.Orphan{Name: name, ClusterID: clusterID, TopicURN: w.recorded.TopicURN, RuleIDs: []string{ruleID(w, v1alpha1.MetricCPU)}}
-		if err := w.alarms.RemoveOrphan(t.Context(), o); err != nil {
-			t.Error(err)
-		}
-	}
-	if diff := cmp.Diff(living, w.shown()); diff != "" {
-		t.Error(diff)
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -19,13 +18,13 @@ func lookAlikes(base string) []string {
 
 func TestRemoveLeavesNothingOfOursAndAllOfOthers(t *testing.T) {
 	w := newWorld(t)
-	base := w.want().Name
+	base := nameOf(w.want())
 	for _, name := range append(lookAlikes(base), base+"_memoryx") {
 		urn, err := w.cloud.CreateTopic(t.Context(), name, "x")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.cloud.Subscribe(t.Context(), urn, "https", w.want().Endpoint, "rds-autopilot"); err != nil {
+		if _, err := w.cloud.Subscribe(t.Context(), urn, "https", ourURL, "rds-autopilot"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := w.cloud.CreateRule(t.Context(), foreignRule(name, urn)); err != nil {
@@ -50,7 +49,7 @@ func TestRemoveLeavesNothingOfOursAndAllOfOthers(t *testing.T) {
 			have := w.recorded
 			change(&have)
 			for range 2 { // the second time all is gone
-				if err := w.alarms.Remove(t.Context(), base, have); err != nil {
+				if err := w.removeWith(w.alarms, w.want(), have); err != nil {
 					t.Fatal(err)
 				}
 				if diff := cmp.Diff(others, w.shown()); diff != "" {
@@ -68,7 +67,7 @@ func TestRemoveCompletesAfterCrashAtAnyWrite(t *testing.T) {
 			w.reset()
 			w.ensure(w.want())
 			cloud := &crashing{Cloud: w.cloud, n: n, applied: applied}
-			err := alarms.New(cloud, cloud, metrics(), w.clock).Remove(t.Context(), w.want().Name, w.recorded)
+			err := w.removeWith(w.process(cloud), w.want(), w.recorded)
 			if err == nil {
 				if n != 5 {
 					t.Errorf("removing has %d writes, want 4", n-1)
@@ -78,7 +77,7 @@ func TestRemoveCompletesAfterCrashAtAnyWrite(t *testing.T) {
 			if !errors.Is(err, errCrash) {
 				t.Fatal(err)
 			}
-			if err := w.alarms.Remove(t.Context(), w.want().Name, w.recorded); err != nil {
+			if err := w.removeWith(w.alarms, w.want(), w.recorded); err != nil {
 				t.Fatal(err)
 			}
 			if left := w.shown(); len(left) > 0 {

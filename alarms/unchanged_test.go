@@ -23,13 +23,13 @@ func TestEnsureWritesOnceWhenCloudNormalizesFields(t *testing.T) {
 		w := newWorld(t)
 		w.sim.Configure(func(s *simcloud.Settings) { s.Normalizes, s.ExistsAsCode = true, asCode })
 		want := w.want()
-		want.Endpoint = "https://Autopilot.example.com/smn/"
+		w.restartWith("https://Autopilot.example.com/smn/")
 		w.sweep(want)
 		w.checkRecord()
 		w.checkQuiet(want)
 		w.sim.Confirm(w.recorded.SubscriptionURN)
 		w.checkQuiet(want)
-		w.alarms = alarms.New(w.cloud, w.cloud, metrics(), w.clock) // another process
+		w.alarms = w.process(w.cloud) // another process
 		repaired := w.sweep(want)
 		if n := w.sim.Count("smn", "Subscribe"); len(repaired) > 0 || n != 1 || w.recorded.Subscription != v1alpha1.SubscriptionConfirmed {
 			t.Errorf("after a restart: repaired %q, subscribed %d times, %s", repaired, n, w.recorded.Subscription)
@@ -127,12 +127,12 @@ func TestEnsureReportsIneffectiveRepairOnce(t *testing.T) {
 			if tt.rule != nil {
 				cloud.rule = tt.rule
 			}
-			w.alarms = alarms.New(cloud, cloud, metrics(), w.clock)
+			w.alarms = w.process(cloud)
 			sweep := func() (repaired []string, failed string) {
 				ctx := t.Context()
 				listed := alarms.NewSnapshot(alarms.NewResult(cloud.Topics(ctx)), alarms.NewResult(cloud.Subscriptions(ctx)), alarms.NewResult(cloud.Rules(ctx)))
 				w.sim.ResetRequests()
-				_, repaired, err := w.alarms.Ensure(ctx, w.want(), w.recorded, listed, w.record)
+				_, repaired, err := w.ensureWith(ctx, w.alarms, w.want(), w.recorded, listed, w.record)
 				if err != nil {
 					failed = err.Error()
 				}
@@ -189,8 +189,8 @@ func TestEnsureRepairsAgainAfterRepairTookEffectLate(t *testing.T) {
 			*r = late
 		}
 	}}
-	w.alarms = alarms.New(cloud, cloud, metrics(), w.clock)
-	if _, _, err := w.alarms.Ensure(t.Context(), w.want(), w.recorded, w.listing(), w.record); err == nil {
+	w.alarms = w.process(cloud)
+	if _, _, err := w.ensureWith(t.Context(), w.alarms, w.want(), w.recorded, w.listing(), w.record); err == nil {
 		t.Error("armed while the cloud shows another threshold")
 	}
 	behind.Store(false)

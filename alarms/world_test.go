@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -25,6 +27,7 @@ import (
 const (
 	uid       = "1b4e28ba-2fa1-11d2-883f-0016d3cca427"
 	clusterID = "6fa459ea-ee8a-3ca4-894e-db77e160355e"
+	ourURL    = "https://autopilot.example.com/smn"
 )
 
 // world is a simulated cloud, reached through the real client.
@@ -34,6 +37,9 @@ type world struct {
 	cloud    *otc.Cloud
 	alarms   *alarms.Alarms
 	instance string
+	endpoint string           // of the next process
+	cluster  string           // id of the cluster of the next process
+	listed   *alarms.Snapshot // what every process has listed last; nil means nothing
 
 	ill    atomic.Pointer[[]string] // operations that are refused
 	answer struct {                 // replaces the answer to an operation, until reset
@@ -52,7 +58,7 @@ var signingKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.Ge
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, now: time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)}
+	w := &world{t: t, endpoint: ourURL, cluster: clusterID, now: time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)}
 	key, err := signingKey()
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +82,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.alarms = alarms.New(w.cloud, w.cloud, metrics(), w.clock)
+	w.alarms = w.process(w.cloud)
 	in, err := sim.AddInstance(simcloud.Instance{Flavor: "rds.mysql.c2.medium", VolumeGB: 40})
 	if err != nil {
 		t.Fatal(err)
@@ -105,6 +111,37 @@ func (w *world) faultOf(r *http.Request) *simcloud.Fault {
 	return &simcloud.Fault{Status: http.StatusForbidden, Body: body}
 }
 
+// api is the cloud's API, with the lists.
+type api interface {
+	alarms.Cloud
+	Topics(context.Context) ([]otc.Topic, error)
+	Rules(context.Context) ([]otc.Rule, error)
+}
+
+// lists implements alarms.Lister. Its snapshot is the one that the test has set.
+type lists struct {
+	api
+	world *world
+}
+
+func (l lists) Snapshot(context.Context, time.Time) (*alarms.Snapshot, error) {
+	return l.world.listed, nil
+}
+
+func (w *world) options(cloud api) alarms.Options {
+	return alarms.Options{Cloud: cloud, Lister: lists{cloud, w}, Metrics: metrics(), ClusterID: w.cluster, Endpoint: w.endpoint,
+		EveryNamespace: true, Now: w.clock}
+}
+
+// process returns Alarms that remember nothing, as after a restart.
+func (w *world) process(cloud api) *alarms.Alarms { return alarms.New(w.options(cloud)) }
+
+// restartWith starts a process with another public URL.
+func (w *world) restartWith(endpoint string) {
+	w.endpoint = endpoint
+	w.alarms = w.process(w.cloud)
+}
+
 // reset takes all away but the instance; a cloud of its own for each case takes long to make.
 func (w *world) reset() {
 	for _, t := range w.sim.Topics() {
@@ -114,7 +151,8 @@ func (w *world) reset() {
 		w.sim.RemoveRule(r.ID)
 	}
 	w.answer.operation = ""
-	w.alarms, w.recorded = alarms.New(w.cloud, w.cloud, metrics(), w.clock), v1alpha1.Alarms{}
+	w.endpoint = ourURL
+	w.alarms, w.recorded = w.process(w.cloud), v1alpha1.Alarms{}
 	w.sim.ResetRequests()
 }
 
@@ -138,18 +176,37 @@ func metrics() []alarms.Metric {
 	}
 }
 
-func (w *world) want() alarms.Desired {
+func (w *world) want() v1alpha1.DesiredAlarms {
 	flavor := v1alpha1.DesiredRule{ThresholdPercent: 90, PeriodSeconds: 300, Count: 3, RepeatSeconds: 1800}
 	cpu, memory := flavor, flavor
 	cpu.Metric, memory.Metric = v1alpha1.MetricCPU, v1alpha1.MetricMemory
-	return alarms.Desired{
-		Name: v1alpha1.CloudName("shop", "orders", uid), Namespace: "shop", ObjectName: "orders", ClusterID: clusterID,
-		Endpoint: "https://autopilot.example.com/smn", Dimension: "rds_cluster_id:" + w.instance,
+	return v1alpha1.DesiredAlarms{
+		Autopilot:  &v1alpha1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders", UID: uid}},
+		InstanceID: w.instance, Engine: "MySQL",
 		Rules: []v1alpha1.DesiredRule{
 			{Metric: v1alpha1.MetricStorage, ThresholdPercent: 75, PeriodSeconds: 1, Count: 5, RepeatSeconds: 900},
 			cpu, memory,
 		},
 	}
+}
+
+// nameOf returns the name of a database's topic.
+func nameOf(want v1alpha1.DesiredAlarms) string {
+	return v1alpha1.CloudName(want.Autopilot.Namespace, want.Autopilot.Name, string(want.Autopilot.UID))
+}
+
+// ensureWith runs a process's Ensure from that record, with that listing or none.
+func (w *world) ensureWith(ctx context.Context, a *alarms.Alarms, want v1alpha1.DesiredAlarms, recorded v1alpha1.Alarms, listed *alarms.Snapshot, record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []string, error) {
+	want.Autopilot = want.Autopilot.DeepCopy()
+	want.Autopilot.Status.Alarms, w.listed = recorded, listed
+	return a.Ensure(ctx, want, record)
+}
+
+// removeWith runs a process's Remove from that record.
+func (w *world) removeWith(a *alarms.Alarms, of v1alpha1.DesiredAlarms, recorded v1alpha1.Alarms) error {
+	owner := of.Autopilot.DeepCopy()
+	owner.Status.Alarms = recorded
+	return a.Remove(w.t.Context(), owner)
 }
 
 func (w *world) record(h v1alpha1.Alarms) error {
@@ -159,9 +216,9 @@ func (w *world) record(h v1alpha1.Alarms) error {
 }
 
 // ensure runs Ensure from what is recorded, and returns what was repaired.
-func (w *world) ensure(want alarms.Desired) []string {
+func (w *world) ensure(want v1alpha1.DesiredAlarms) []string {
 	w.t.Helper()
-	_, repaired, err := w.alarms.Ensure(w.t.Context(), want, w.recorded, nil, w.record)
+	_, repaired, err := w.ensureWith(w.t.Context(), w.alarms, want, w.recorded, nil, w.record)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -175,11 +232,11 @@ func (w *world) listing() *alarms.Snapshot {
 }
 
 // sweep is ensure with a listing. The requests seen afterwards are those of Ensure.
-func (w *world) sweep(want alarms.Desired) []string {
+func (w *world) sweep(want v1alpha1.DesiredAlarms) []string {
 	w.t.Helper()
 	listed := w.listing()
 	w.sim.ResetRequests()
-	_, repaired, err := w.alarms.Ensure(w.t.Context(), want, w.recorded, listed, w.record)
+	_, repaired, err := w.ensureWith(w.t.Context(), w.alarms, want, w.recorded, listed, w.record)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -187,7 +244,7 @@ func (w *world) sweep(want alarms.Desired) []string {
 }
 
 // checkQuiet says that a sweep has nothing to do: no request, nothing repaired, nothing new.
-func (w *world) checkQuiet(want alarms.Desired) {
+func (w *world) checkQuiet(want v1alpha1.DesiredAlarms) {
 	w.t.Helper()
 	repaired := w.sweep(want)
 	records := w.records
