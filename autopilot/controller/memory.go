@@ -33,8 +33,8 @@ func (c *Controller) remember(key Key, change func(*memory)) {
 	change(m)
 }
 
-// recall returns a copy of the memory of a database. It is the zero value if there is none. Only remember may read lost,
-// because the copy shares that map.
+// recall returns a copy of the memory of a database, or the zero value if there is none. Only the function given to
+// remember may read lost, because the copy shares that map.
 func (c *Controller) recall(key Key) memory {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -44,7 +44,7 @@ func (c *Controller) recall(key Key) memory {
 	return memory{}
 }
 
-// drop forgets a database whose RdsAutopilot was deleted.
+// drop removes the memory of a database whose RdsAutopilot was deleted.
 func (c *Controller) drop(key Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -91,10 +91,13 @@ func (o Observer) instance(ctx context.Context, id string, notBefore time.Time) 
 
 // observe reads the case of this round.
 func (r *round) observe(ctx context.Context) (autopilot.Case, error) {
-	o := Observer{Instances: r.cloud, Mode: r.options.Mode, Recheck: r.options.Recheck, Allowed: r.options.Allowed, Log: r.log, Now: r.options.Now,
+	o := Observer{
+		Instances: r.cloud, Mode: r.options.Mode, Recheck: r.options.Recheck, Log: r.log, Now: r.options.Now,
+		Allowed: r.options.Allowed,
 		Claims: func(_ context.Context, id string) ([]*autopilot.Target, error) {
 			return r.kube.TargetsByInstance(id), nil
-		}}
+		},
+	}
 	c, err := o.Observe(ctx, r.target, r.rap, r.notBefore)
 	if err != nil {
 		return c, err

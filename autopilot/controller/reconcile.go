@@ -48,7 +48,8 @@ type round struct {
 // newRound reads both objects from the cache. It returns false if there is no RdsAutopilot.
 func (c *Controller) newRound(key Key) (r *round, ok bool) {
 	r = &round{
-		controller: c, options: c.options, kube: c.options.Kube, cloud: c.options.Cloud, key: key, target: c.options.Kube.Target(key.Namespace, key.Name), now: c.options.Now(),
+		controller: c, options: c.options, kube: c.options.Kube, cloud: c.options.Cloud,
+		key: key, target: c.options.Kube.Target(key.Namespace, key.Name), now: c.options.Now(),
 		log: c.options.Log.With(zap.String("namespace", key.Namespace), zap.String("name", key.Name)),
 	}
 	if r.target != nil {
