@@ -277,6 +277,7 @@ func TestOnlySMNsRefusalIsSubscriptionRefused(t *testing.T) {
 	if _, _, err := w.ensureWith(t.Context(), w.alarms, w.want(), w.recorded, nil, w.record); err == nil || errors.Is(err, v1alpha1.ErrSubscriptionRefused) {
 		t.Errorf("Cloud Eye refuses: %v", err)
 	}
+	w.reset()
 	w.refuse("Subscribe")
 	w.answer.operation, w.answer.fault = "CreateAlarm", simcloud.Fault{Status: http.StatusServiceUnavailable}
 	if _, _, err := w.ensureWith(t.Context(), w.alarms, w.want(), v1alpha1.Alarms{}, nil, w.record); err == nil || errors.Is(err, v1alpha1.ErrSubscriptionRefused) {

@@ -40,3 +40,16 @@ func TestMemoryIsDroppedWithTheRdsAutopilot(t *testing.T) {
 		}
 	})
 }
+
+func TestMemoryIsDroppedOnReplicaThatNoLongerLeads(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		w.settle(t, c)
+		w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Finalizers = nil })
+		w.remove(w.raps())
+		if len(c.memories) != 0 {
+			t.Errorf("%d memories after the RdsAutopilot was deleted", len(c.memories))
+		}
+	})
+}
