@@ -33,7 +33,7 @@ type DesiredAlarms struct {
 	NotBefore  time.Time // ignore lists that were read before this time
 }
 
-// Errors that decide how the condition Armed is set and when arming is tried again.
+// Errors of arming. They decide the reason of the condition Armed, and when arming is tried again.
 var (
 	// ErrQuota means that the tenant's quota allows no further topic, subscription or rule.
 	ErrQuota = errors.New("quota exceeded")
