@@ -55,7 +55,7 @@ func quiet() Case {
 		},
 		Status: v1alpha1.Status{
 			Instance: &v1alpha1.Instance{ID: "id", Status: StatusActive, ActiveSince: &since, VolumeGB: 100, Flavor: "rds.mysql.n1.2xlarge.4"},
-			Baseline: &v1alpha1.Baseline{VolumeGB: 100, Flavor: "rds.mysql.n1.2xlarge.4", VCPUs: 8, MemoryGB: 32},
+			Baseline: &v1alpha1.Baseline{VolumeGB: 100, VCPUs: 8, MemoryGB: 32},
 		},
 		Catalogue: catalogue(),
 	}

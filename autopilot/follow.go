@@ -84,7 +84,7 @@ func FollowUp(c Case) Followed {
 	s.Instance = c.Instance.observed(last, c.Now)
 	if s.Baseline == nil && s.Instance.VCPUs > 0 && s.Instance.MemoryGB > 0 && c.Instance.Measurable() {
 		s.Baseline = &v1alpha1.Baseline{
-			VolumeGB: s.Instance.VolumeGB, Flavor: c.Instance.Flavor, VCPUs: s.Instance.VCPUs, MemoryGB: s.Instance.MemoryGB,
+			VolumeGB: s.Instance.VolumeGB, VCPUs: s.Instance.VCPUs, MemoryGB: s.Instance.MemoryGB,
 		}
 	}
 	s.MaxGB = ClampInt32(MaxGB(c.Spec, s.Baseline, c.Instance.VolumeGB))

@@ -14,7 +14,7 @@ import (
 // Autopilot returns the RdsAutopilot from the cache, and whether there is one. It skips those of doctor.
 func (w *Cache) Autopilot(namespace, name string) (*autopilotv1.RdsAutopilot, bool) {
 	a, ok := w.autopilots.get(namespace, name)
-	if !ok || a.IsDoctors() {
+	if !ok || isDoctors(a) {
 		return nil, false
 	}
 	return a, true
@@ -23,7 +23,7 @@ func (w *Cache) Autopilot(namespace, name string) (*autopilotv1.RdsAutopilot, bo
 // EachAutopilot calls f with every RdsAutopilot in the cache, in no order. It skips those of doctor.
 func (w *Cache) EachAutopilot(f func(*autopilotv1.RdsAutopilot)) {
 	w.autopilots.each(func(a *autopilotv1.RdsAutopilot) {
-		if !a.IsDoctors() {
+		if !isDoctors(a) {
 			f(a)
 		}
 	})
@@ -45,7 +45,7 @@ func (w *Cache) SignedBefore(certURL string) bool {
 // OnAutopilot registers f for RdsAutopilots as OnTarget does for targets. It skips those of doctor.
 func (w *Cache) OnAutopilot(f func(old, new *autopilotv1.RdsAutopilot)) error {
 	return addHandler(w, w.autopilots, func(old, new *autopilotv1.RdsAutopilot) {
-		if !cmp.Or(new, old).IsDoctors() {
+		if !isDoctors(cmp.Or(new, old)) {
 			f(old, new)
 		}
 	})

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -223,8 +222,7 @@ func each[T any](visit func(func(T))) (all []T) {
 	return all
 }
 
-// What doctor makes is for the receiver alone: nobody decides on it.
-func TestWhatDoctorMakesIsFoundByItsTopicAlone(t *testing.T) {
+func TestAutopilotOfDoctorIsFoundByItsTopicAlone(t *testing.T) {
 	t.Parallel()
 	ns := shared.Cluster(t).Namespace(t)
 	c := connect(t, ns)
@@ -237,12 +235,8 @@ func TestWhatDoctorMakesIsFoundByItsTopicAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	raps := objects.Resource(autopilotv1.GroupVersion().WithResource(autopilotv1.Resource)).Namespace(ns)
-	name := autopilotv1.DoctorName + "x"
-	_, err = raps.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": autopilotv1.GroupVersion().String(), "kind": autopilotv1.Kind,
-		"metadata": map[string]any{"name": name, "annotations": map[string]any{autopilotv1.DoctorAnnotation: "true"}}, "spec": map[string]any{"mode": "Off"},
-	}}, metav1.CreateOptions{})
-	if err != nil {
+	const name = "autopilot-doctor-x"
+	if err := c.CreateForDoctor(t.Context(), ns, name); err != nil {
 		t.Fatal(err)
 	}
 	const topic = "urn:smn:eu-de:p:autopilot-doctor_x_y"

@@ -43,7 +43,7 @@ func TargetOf(rds *otcv1.Rds) *autopilot.Target {
 
 // TargetNamedBy returns the target of an RdsAutopilot that sets spec.instanceID, or nil.
 func TargetNamedBy(a *autopilotv1.RdsAutopilot) *autopilot.Target {
-	if a == nil || a.Spec.InstanceID == "" || a.IsDoctors() {
+	if a == nil || a.Spec.InstanceID == "" {
 		return nil
 	}
 	return &autopilot.Target{

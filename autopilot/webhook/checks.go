@@ -7,7 +7,6 @@ import (
 	"crypto/rsa"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
@@ -26,7 +25,6 @@ const (
 // set.
 type message struct {
 	body         []byte
-	headers      http.Header // for doctor only
 	envelope     smn.Envelope
 	target       *v1alpha1.RdsAutopilot // the autopilot of the topic
 	signedBefore bool                   // its certificate has signed a stored message

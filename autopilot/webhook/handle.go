@@ -47,7 +47,7 @@ func (r *Receiver) handle(ctx context.Context, w http.ResponseWriter, req *http.
 	defer r.slots.Release(1)
 	deadline, _ := ctx.Deadline()
 	late := time.Until(deadline) < r.time-lateStart
-	o := r.receive(ctx, body, req.Header)
+	o := r.receive(ctx, body)
 	if late && o.result == resultUnavailable {
 		o.result = resultIncomplete
 	}
@@ -56,8 +56,8 @@ func (r *Receiver) handle(ctx context.Context, w http.ResponseWriter, req *http.
 
 // receive checks and stores a message. It counts a panic and answers 503, so the process continues and SMN repeats the
 // message.
-func (r *Receiver) receive(ctx context.Context, body []byte, headers http.Header) (o outcome) {
-	m := &message{body: body, headers: headers}
+func (r *Receiver) receive(ctx context.Context, body []byte) (o outcome) {
+	m := &message{body: body}
 	defer func() {
 		if p := recover(); p != nil {
 			r.meters.panics.Inc()
@@ -68,16 +68,7 @@ func (r *Receiver) receive(ctx context.Context, body []byte, headers http.Header
 		}
 		o.typ, o.id, o.target = m.envelope.Type, m.envelope.MessageID, m.target
 	}()
-	defer func() {
-		if m.target.IsDoctors() {
-			r.capture(ctx, m, o)
-		}
-	}()
 	if o.result, o.err = r.runChecks(ctx, m); o.result != "" {
-		return o
-	}
-	if m.target.IsDoctors() && m.envelope.Type == smn.TypeNotification && r.isFirstAttempt(ctx, m) {
-		o.result, o.err = resultUnavailable, errFirstAttempt
 		return o
 	}
 	switch m.envelope.Type {

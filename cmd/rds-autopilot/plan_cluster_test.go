@@ -260,7 +260,7 @@ func (f *planWorld) watched(name, id string) {
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: "RdsAutopilot"}, ObjectMeta: metav1.ObjectMeta{Name: name},
 		Status: v1alpha1.Status{
 			Instance: &v1alpha1.Instance{ID: id, Status: "ACTIVE", ActiveSince: &yesterday, VolumeGB: 40, Flavor: "rds.pg.n1.large.4.ha", VCPUs: 2, MemoryGB: 8},
-			Baseline: &v1alpha1.Baseline{VolumeGB: 40, Flavor: "rds.pg.n1.large.4.ha", VCPUs: 2, MemoryGB: 8},
+			Baseline: &v1alpha1.Baseline{VolumeGB: 40, VCPUs: 2, MemoryGB: 8},
 		},
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&rap)

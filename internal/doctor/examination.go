@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"net/url"
 	"sync"
 	"time"
 
@@ -50,13 +51,14 @@ type examination struct {
 
 // observations are the facts that the run has collected about messages, subscription and rule.
 type observations struct {
-	confirmation, notification *message
-	second                     *message // the notification, sent again
-	messages                   []*message
-	again                      *bool  // whether SMN sent the confirmation again; nil if unknown
-	repeated                   *bool  // whether SMN sent the notification again; nil if unknown
-	topicAgain                 error  // of creating the topic a second time
-	existsCode                 string // error code of subscribing a second time
+	intake                     v1alpha1.Intake // what the receiver has stored
+	messages                   []*message      // as doctor's own receiver got them
+	confirmation, notification *message        // the first of each kind
+	second                     *message        // the notification, sent again
+	again                      *bool           // whether SMN sent the confirmation again; nil if unknown
+	repeated                   *bool           // whether SMN sent the notification again; nil if unknown
+	topicAgain                 error           // of creating the topic a second time
+	existsCode                 string          // error code of subscribing a second time
 	subscribedTwice            bool
 	subscription               *otc.Subscription // as listed
 	ruleNew, ruleAlarm         *otc.Rule         // as listed after the creation and in alarm
@@ -161,9 +163,24 @@ func (x *examination) until(ctx context.Context, most time.Duration, subject str
 	return true
 }
 
-// isConfirmed reports whether the receiver has confirmed the subscription.
-func (x *examination) isConfirmed() bool {
-	return x.seen.confirmation != nil && x.seen.confirmation.Result == "confirmed"
+// confirmation returns the confirmation that the receiver has accepted, or nil.
+func (x *examination) confirmation() *v1alpha1.SubscriptionSignal { return x.seen.intake.Subscription }
+
+// alarm returns the alarm that the receiver has accepted, or nil.
+func (x *examination) alarm() *v1alpha1.Signal {
+	if len(x.seen.intake.Signals) == 0 {
+		return nil
+	}
+	return &x.seen.intake.Signals[0]
+}
+
+// certHost returns the host of the certificate that has signed the last accepted message.
+func (x *examination) certHost() string {
+	u, err := url.Parse(x.seen.intake.SigningCertURL)
+	if err != nil {
+		return ""
+	}
+	return u.Host
 }
 
 // pause waits for d.
@@ -171,23 +188,18 @@ func (x *examination) pause(ctx context.Context, d time.Duration, subject string
 	x.until(ctx, d, subject, func(context.Context) bool { return false })
 }
 
-// keepMessages adds the messages captured since the last call.
-func (x *examination) keepMessages(captured []v1alpha1.CapturedMessage) {
-	for _, c := range captured[min(len(x.seen.messages), len(captured)):] {
-		m := newMessage(c)
+// keepMessages adds the messages that have arrived since the last call.
+func (x *examination) keepMessages(all []*message) {
+	for _, m := range all[min(len(x.seen.messages), len(all)):] {
 		x.seen.messages = append(x.seen.messages, m)
 		if x.Keep != nil && x.keepErr == nil {
-			x.keepErr = x.Keep(fmt.Sprintf("%02d-%s.json", len(x.seen.messages), m.kind()), []byte(m.Body+"\n"))
+			x.keepErr = x.Keep(fmt.Sprintf("%02d-%s.json", len(x.seen.messages), m.kind()), []byte(m.body+"\n"))
 		}
-		switch m.text("type") {
-		case "SubscriptionConfirmation":
-			if !x.isConfirmed() {
-				x.seen.confirmation = m
-			}
-		case "Notification":
-			if x.seen.notification == nil {
-				x.seen.notification = m
-			}
+		switch {
+		case m.kind() == kindConfirmation && x.seen.confirmation == nil:
+			x.seen.confirmation = m
+		case m.kind() == kindNotification && x.seen.notification == nil:
+			x.seen.notification = m
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -59,6 +60,7 @@ func (x *examination) judge(a Assumption) Result {
 
 const (
 	noMessage      = "No message arrived"
+	onlyListen     = "Doctor sees the messages themselves only with --listen"
 	noNotification = "No alarm arrived"
 	noConfirmation = "No confirmation arrived"
 	noRule         = "No rule was created"
@@ -73,32 +75,34 @@ var (
 // facts returns the judge of each assumption by its ID. An assumption without one is not testable.
 func facts() map[string]judge {
 	return map[string]judge{
-		"cert-host": ofMessage(func(x *examination, m *message) finding {
+		"cert-host": proven(anyStored, ofMessage(func(x *examination, m *message) finding {
 			u := m.link("signing_cert_url")
 			if u == nil {
 				return holds(false, "signing_cert_url is "+show(m.text("signing_cert_url")))
 			}
 			return holds(slices.Contains(app.CertHosts(x.Options.Options, x.api)(), u.Host), u.Host)
-		}),
-		"cert-pem": ofMessage(func(_ *examination, m *message) finding {
+		})),
+		"cert-pem": proven(anyStored, ofMessage(func(_ *examination, m *message) finding {
 			switch {
 			case m.lacksCertificate():
-				return holds(false, m.Error)
-			case !m.authentic():
-				return unseen("The certificate was not fetched: " + m.Error)
+				return holds(false, m.problem)
+			case !m.authentic:
+				return unseen("The certificate was not fetched: " + m.problem)
 			}
 			return holds(true, "")
-		}),
-		"signed-text":         ofMessage(func(_ *examination, m *message) finding { return signed(m, "line feed") }),
-		"signature-algorithm": ofMessage(func(_ *examination, m *message) finding { return signed(m, "signed with SHA") }),
-		"confirm-host": ofConfirmation(func(x *examination, m *message) finding {
+		})),
+		"signed-text": proven(anyStored,
+			ofMessage(func(_ *examination, m *message) finding { return signed(m, "line feed") })),
+		"signature-algorithm": proven(anyStored,
+			ofMessage(func(_ *examination, m *message) finding { return signed(m, "signed with SHA") })),
+		"confirm-host": proven(confirmationStored, ofConfirmation(func(x *examination, m *message) finding {
 			u := m.link("subscribe_url")
 			if u == nil {
 				return holds(false, "subscribe_url is "+show(m.text("subscribe_url")))
 			}
 			hosts, err := app.ConfirmHosts(x.Options.Options, x.api.Region())
 			return holds(err == nil && slices.Contains(hosts, u.Host), u.Host)
-		}),
+		})),
 		"confirm-path": ofConfirmation(func(_ *examination, m *message) finding {
 			u := m.link("subscribe_url")
 			if u == nil {
@@ -106,35 +110,40 @@ func facts() map[string]judge {
 			}
 			return holds(u.Path == "/smn/subscription/confirm" && u.Query().Get("topic_urn") != "", u.Path)
 		}),
-		"confirm-answer": ofConfirmation(func(_ *examination, m *message) finding {
-			switch m.Result {
-			case "confirmed":
-				return holds(true, "")
-			case "unconfirmed":
-				return holds(false, m.Error)
+		"confirm-answer": func(x *examination) finding {
+			if x.confirmation() == nil || x.seen.subscription == nil {
+				return unseen("The receiver has called no link")
 			}
-			return unseen("The link was not called: " + m.Error)
-		}),
-		"confirm-again": ofConfirmation(func(x *examination, _ *message) finding {
-			if x.seen.again == nil {
+			return holds(x.seen.subscription.Status != otc.SubscriptionUnconfirmed, "")
+		},
+		"confirm-again": func(x *examination) finding {
+			if x.seen.again == nil || x.confirmation() == nil && x.seen.confirmation == nil {
 				return unseen(noConfirmation)
 			}
 			return holds(*x.seen.again, "")
-		}),
-		"message-id": ofMessage(func(_ *examination, m *message) finding {
-			return holds(messageIDForm.MatchString(m.text("message_id")), m.text("message_id"))
-		}),
+		},
+		"message-id": func(x *examination) finding {
+			id := x.messageID()
+			if id == "" {
+				return unseen(noMessage)
+			}
+			return holds(messageIDForm.MatchString(id), id)
+		},
 		"timestamp-form": ofMessage(func(_ *examination, m *message) finding {
 			return holds(timestampForm.MatchString(m.text("timestamp")), m.text("timestamp"))
 		}),
-		"timestamp-utc": ofMessage(func(_ *examination, m *message) finding {
-			sent, err := time.Parse(time.RFC3339, m.text("timestamp"))
-			if err != nil {
-				return holds(false, m.text("timestamp"))
+		"timestamp-utc": func(x *examination) finding {
+			if c := x.confirmation(); c != nil {
+				return isUTC(c.SentTime.Time, c.ReceivedTime.Time)
 			}
-			return holds(m.ReceivedTime.Sub(sent).Abs() < 20*time.Minute,
-				fmt.Sprintf("signed %s, received %s", m.text("timestamp"), m.ReceivedTime.UTC().Format(time.RFC3339)))
-		}),
+			return ofMessage(func(_ *examination, m *message) finding {
+				sent, err := time.Parse(time.RFC3339, m.text("timestamp"))
+				if err != nil {
+					return holds(false, m.text("timestamp"))
+				}
+				return isUTC(sent, m.received)
+			})(x)
+		},
 		"strings-only": ofMessage(func(_ *examination, m *message) finding {
 			var others []string
 			for key, value := range m.fields {
@@ -146,62 +155,62 @@ func facts() map[string]judge {
 			return holds(len(others) == 0, strings.Join(others, ", "))
 		}),
 		"smn-headers": ofMessage(func(_ *examination, m *message) finding {
-			named := slices.DeleteFunc(slices.Clone(m.Headers), func(h string) bool { return strings.Contains(h, ":") })
+			named := slices.DeleteFunc(slices.Clone(m.headers), func(h string) bool { return strings.Contains(h, ":") })
 			return holds(slices.Equal(named, []string{"X-Smn-Message-Id", "X-Smn-Message-Type", "X-Smn-Topic-Urn"}),
 				strings.Join(named, ", "))
 		}),
 		"sends-again": func(x *examination) finding {
 			if x.seen.repeated == nil {
-				return unseen(noNotification)
+				return unseen(x.raw(noNotification))
 			}
 			return holds(*x.seen.repeated, "")
 		},
 		"sent-again-same": func(x *examination) finding {
 			if x.seen.repeated == nil || !*x.seen.repeated {
-				return unseen("No message was sent again")
+				return unseen(x.raw("No message was sent again"))
 			}
 			first, second := x.seen.notification.text("message_id"), x.seen.second.text("message_id")
 			return holds(first == second, first+", then "+second)
 		},
 		"cloud-eye-publishes": func(x *examination) finding {
 			switch {
-			case x.seen.notification != nil:
+			case x.alarm() != nil || x.seen.notification != nil:
 				return holds(true, "")
-			case x.seen.ruleAlarm == nil || !x.isConfirmed():
+			case x.seen.ruleAlarm == nil || x.results["subscription"].State != OK:
 				return unseen("No alarm, or no confirmed subscription")
 			}
 			return holds(false, "the rule is in alarm, and no message arrived")
 		},
-		"payload-schema": ofPayload(func(_ *examination, p map[string]any) finding {
+		"payload-schema": proven(alarmStored, ofPayload(func(_ *examination, p map[string]any) finding {
 			_, id := p["alarm_id"]
 			_, status := p["alarm_status"]
 			if id && status {
 				return holds(true, "")
 			}
 			return holds(false, shape(p))
-		}),
+		})),
 		"payload-status": ofField("alarm_status",
 			func(_ *examination, v any) finding { return holds(v == "alarm", show(v)) }),
-		"payload-time": ofField("time", func(_ *examination, v any) finding {
+		"payload-time": proven(alarmStored, ofField("time", func(_ *examination, v any) finding {
 			t, is := v.(float64)
 			return holds(is && t > 1e11, show(v))
-		}),
-		"payload-rule": ofField("alarm_id", func(x *examination, v any) finding {
+		})),
+		"payload-rule": proven(alarmStored, ofField("alarm_id", func(x *examination, v any) finding {
 			return holds(v == x.made.ID, fmt.Sprintf("%v for the rule %s", v, x.made.ID))
-		}),
-		"payload-dimension": ofField("dimension", func(_ *examination, v any) finding {
+		})),
+		"payload-dimension": proven(alarmStored, ofField("dimension", func(_ *examination, v any) finding {
 			s, is := v.(string)
 			return holds(is && strings.Contains(s, ":"), show(v))
-		}),
-		"payload-percent": ofPayload(func(x *examination, p map[string]any) finding {
-			points, _ := p["alarmValue"].([]any)
-			if len(points) == 0 {
-				return unseen("The alarm has no alarmValue")
+		})),
+		"payload-percent": func(x *examination) finding {
+			if a := x.alarm(); a != nil && a.ValuePercent != "" {
+				value, err := strconv.ParseFloat(a.ValuePercent, 64)
+				if err == nil {
+					return x.comparePercent(value)
+				}
 			}
-			point, _ := points[len(points)-1].(map[string]any)
-			value, _ := point["value"].(float64)
-			return x.comparePercent(value)
-		}),
+			return ofPayload(payloadPercent)(x)
+		},
 		"topic-exists": func(x *examination) finding {
 			switch {
 			case x.topicURN == "":
@@ -218,7 +227,8 @@ func facts() map[string]judge {
 			return holds(x.seen.existsCode == "", x.seen.existsCode)
 		},
 		"subscription-status": func(x *examination) finding {
-			if x.seen.subscription == nil || !x.isConfirmed() {
+			if x.seen.subscription == nil || x.confirmation() == nil ||
+				x.seen.subscription.Status == otc.SubscriptionUnconfirmed {
 				return unseen("No subscription was confirmed")
 			}
 			return holds(x.seen.subscription.Status == otc.SubscriptionConfirmed, fmt.Sprint(x.seen.subscription.Status))
@@ -328,18 +338,72 @@ func (x *examination) comparePercent(value float64) finding {
 	return unseen("Without the used space, the value may be percent or a fraction of 1")
 }
 
-// signed reports whether a message has the expected signature. variant is the text by which the receiver's error names
-// a signature that differs in the assumed point.
-func signed(m *message, variant string) finding {
-	_, how, differs := strings.Cut(m.Error, "it is signed with")
-	switch {
-	case m.authentic():
-		return holds(true, "")
-	case differs: // with another algorithm, or without a line feed
-		how = "signed with" + how
-		return holds(!strings.Contains(how, variant), how)
+// payloadPercent judges the newest value of an alarm.
+func payloadPercent(x *examination, p map[string]any) finding {
+	points, _ := p["alarmValue"].([]any)
+	if len(points) == 0 {
+		return unseen("The alarm has no alarmValue")
 	}
-	return unseen("The signature was not verified: " + m.Error)
+	point, _ := points[len(points)-1].(map[string]any)
+	value, _ := point["value"].(float64)
+	return x.comparePercent(value)
+}
+
+// isUTC reports whether the time of signing is UTC. No zone is less than half an hour away from it.
+func isUTC(sent, received time.Time) finding {
+	return holds(received.Sub(sent).Abs() < 20*time.Minute,
+		fmt.Sprintf("signed %s, received %s", sent.UTC().Format(time.RFC3339), received.UTC().Format(time.RFC3339)))
+}
+
+// messageID returns the id of an accepted message or, if there is none, of a message that arrived.
+func (x *examination) messageID() string {
+	if a := x.alarm(); a != nil {
+		return a.MessageID
+	}
+	if c := x.confirmation(); c != nil {
+		return c.MessageID
+	}
+	if len(x.seen.messages) > 0 {
+		return x.seen.messages[0].text("message_id")
+	}
+	return ""
+}
+
+// raw returns why no message could be judged. Only doctor's own receiver keeps messages.
+func (x *examination) raw(why string) string {
+	if x.Listen == nil {
+		return onlyListen
+	}
+	return why
+}
+
+func confirmationStored(x *examination) bool { return x.confirmation() != nil }
+
+func alarmStored(x *examination) bool { return x.alarm() != nil }
+
+func anyStored(x *examination) bool { return confirmationStored(x) || alarmStored(x) }
+
+// proven returns a judge of what the receiver checks. The receiver stores only messages that pass, so a stored one
+// proves the assumption if the message itself was not seen.
+func proven(stored func(*examination) bool, find judge) judge {
+	return func(x *examination) finding {
+		f := find(x)
+		if f.seen || !stored(x) {
+			return f
+		}
+		return holds(true, "the receiver accepted a message")
+	}
+}
+
+// signed reports whether a message has the expected signature. part is the text by which a variant differs from it.
+func signed(m *message, part string) finding {
+	switch {
+	case m.authentic:
+		return holds(true, "")
+	case m.variant != "": // with another algorithm, or without a line feed
+		return holds(!strings.Contains(m.variant, part), m.variant)
+	}
+	return unseen("The signature was not verified: " + m.problem)
 }
 
 // ofMessage judges the notification or, if none arrived, the confirmation or any other message.
@@ -350,7 +414,7 @@ func ofMessage(find func(*examination, *message) finding) judge {
 			m = x.seen.messages[0]
 		}
 		if m == nil {
-			return unseen(noMessage)
+			return unseen(x.raw(noMessage))
 		}
 		return find(x, m)
 	}
@@ -359,7 +423,7 @@ func ofMessage(find func(*examination, *message) finding) judge {
 func ofConfirmation(find func(*examination, *message) finding) judge {
 	return func(x *examination) finding {
 		if x.seen.confirmation == nil {
-			return unseen(noConfirmation)
+			return unseen(x.raw(noConfirmation))
 		}
 		return find(x, x.seen.confirmation)
 	}
@@ -368,7 +432,7 @@ func ofConfirmation(find func(*examination, *message) finding) judge {
 func ofPayload(find func(*examination, map[string]any) finding) judge {
 	return func(x *examination) finding {
 		if x.seen.notification == nil {
-			return unseen(noNotification)
+			return unseen(x.raw(noNotification))
 		}
 		p := x.seen.notification.payload()
 		if p == nil {

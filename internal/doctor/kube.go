@@ -6,15 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
@@ -30,7 +27,6 @@ type cluster struct {
 	api       *k8s.Cluster
 	access    authorizationv1client.AuthorizationV1Interface
 	leases    coordinationv1client.CoordinationV1Interface
-	objects   dynamic.Interface
 	clusterID string
 	lacksRds  bool // the CRD of the Rds is neither installed nor needed
 }
@@ -42,18 +38,12 @@ func connectKube(ctx context.Context, config *rest.Config, o app.Options) (*clus
 	}
 	access, err0 := authorizationv1client.NewForConfig(config)
 	leases, err1 := coordinationv1client.NewForConfig(config)
-	objects, err2 := dynamic.NewForConfig(config)
-	id, err3 := api.ClusterID(ctx)
-	if err := errors.Join(err0, err1, err2, err3); err != nil {
+	id, err2 := api.ClusterID(ctx)
+	if err := errors.Join(err0, err1, err2); err != nil {
 		api.Close()
 		return nil, err
 	}
-	return &cluster{api: api, access: access, leases: leases, objects: objects, clusterID: id, lacksRds: api.LacksRds()},
-		nil
-}
-
-func (c *cluster) autopilots(namespace string) dynamic.ResourceInterface {
-	return c.objects.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).Namespace(namespace)
+	return &cluster{api: api, access: access, leases: leases, clusterID: id, lacksRds: api.LacksRds()}, nil
 }
 
 func (x *examination) checkKubernetes(context.Context) []Result {
@@ -174,29 +164,4 @@ func (x *examination) checkLease(ctx context.Context) []Result {
 			x.LeaseName)
 	}
 	return ok("%s leads", *lease.Spec.HolderIdentity)
-}
-
-// mailboxes lists the RdsAutopilots that doctor has created, in all namespaces if the user may list them there.
-func (c *cluster) mailboxes(ctx context.Context, namespace string) (found []unstructured.Unstructured, err error) {
-	list, err := c.autopilots(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-	if apierrors.IsForbidden(err) {
-		list, err = c.autopilots(namespace).List(ctx, metav1.ListOptions{})
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list RdsAutopilots: %w", err)
-	}
-	return slices.DeleteFunc(list.Items, func(item unstructured.Unstructured) bool {
-		object := v1alpha1.RdsAutopilot{}
-		object.Name, object.Annotations, object.Finalizers = item.GetName(), item.GetAnnotations(), item.GetFinalizers()
-		return !object.IsDoctors()
-	}), nil
-}
-
-// removeMailbox returns nil if the RdsAutopilot is gone.
-func (c *cluster) removeMailbox(ctx context.Context, m unstructured.Unstructured) error {
-	err := c.autopilots(m.GetNamespace()).Delete(ctx, m.GetName(), metav1.DeleteOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }

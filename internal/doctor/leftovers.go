@@ -119,10 +119,12 @@ func (x *examination) remove(ctx context.Context, wanted func(run string) bool) 
 		visit("topic", x.prefix(), t.Name, func() error { return x.removeTopic(ctx, t.URN) })
 	}
 	if x.kube != nil {
-		mailboxes, err := x.kube.mailboxes(ctx, x.Namespace)
+		all, err := x.kube.api.LiveAutopilots(ctx)
 		errs = append(errs, err)
-		for _, m := range mailboxes {
-			visit("RdsAutopilot", v1alpha1.DoctorName, m.GetName(), func() error { return x.kube.removeMailbox(ctx, m) })
+		for _, a := range all {
+			if a.Annotations[v1alpha1.DoctorAnnotation] == "true" {
+				visit("RdsAutopilot", mailboxPrefix, a.Name, func() error { return x.kube.api.DeleteAutopilot(ctx, a) })
+			}
 		}
 	}
 	slices.Sort(found.removed)

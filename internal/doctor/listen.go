@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
@@ -22,69 +21,126 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// localMailbox is the mailbox of a receiver in this process. It implements webhook.Store in memory.
+// localMailbox is the mailbox of a receiver in this process. It implements webhook.Store in memory. It also keeps the
+// messages themselves, whether the receiver accepts them or not.
 type localMailbox struct {
-	server *http.Server
-	now    func() time.Time
-	served sync.WaitGroup
+	receiver *webhook.Receiver
+	server   *http.Server
+	now      func() time.Time
+	served   sync.WaitGroup
 
-	mu      sync.Mutex
-	version int
-	object  v1alpha1.RdsAutopilot
+	mu       sync.Mutex
+	version  int
+	object   v1alpha1.RdsAutopilot
+	messages []*message
 }
 
-// maxMalformed limits the malformed messages that are kept, because anyone can send them.
-const maxMalformed = 4
+const (
+	// maxMalformed limits the malformed messages that are kept, because anyone can send them.
+	maxMalformed = 4
+	// examineLimit leaves the receiver some of the 5 seconds after which SMN gives up.
+	examineLimit = 2 * time.Second
+)
 
 // listen starts a receiver on x.Listen.
 func (x *examination) listen(name string) (mailbox, error) {
 	m := &localMailbox{now: x.Now}
-	m.object.Name, m.object.Namespace = v1alpha1.DoctorName+name, "doctor"
-	m.object.Annotations = map[string]string{v1alpha1.DoctorAnnotation: "true"}
+	m.object.Name, m.object.Namespace = mailboxPrefix+name, "doctor"
 	ignore := func(*v1alpha1.RdsAutopilot, string, string) {}
-	receiver, err := app.NewReceiver(x.Options.Options, m, x.api, ignore, prometheus.NewRegistry())
+	var err error
+	m.receiver, err = app.NewReceiver(x.Options.Options, m, x.api, ignore, prometheus.NewRegistry())
 	if err != nil {
 		return nil, err
 	}
-	m.server = receiver.Server()
-	m.server.Handler = m.keepMalformed(m.server.Handler)
+	m.server = m.receiver.Server()
+	m.server.Handler = http.HandlerFunc(m.receive)
 	m.served.Go(func() { _ = m.server.Serve(x.Listen) }) // ends with http.ErrServerClosed
 	return m, nil
 }
 
-// keepMalformed keeps POST bodies that the receiver cannot parse. They name no topic, so the receiver itself drops
-// them.
-func (m *localMailbox) keepMalformed(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(io.LimitReader(r.Body, webhook.MaxBody))
-		if err != nil {
-			http.Error(w, "cut off", http.StatusBadRequest)
-			return
-		}
-		r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body))
-		next.ServeHTTP(w, r)
-		_, err = smn.ParseEnvelope(body)
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		in := &m.object.Status.Intake
-		malformed := 0
-		for _, c := range in.Captured {
-			if c.Result == malformedResult {
-				malformed++
-			}
-		}
-		if r.Method == http.MethodPost && err != nil && malformed < maxMalformed {
-			in.Captured = append(in.Captured, v1alpha1.CapturedMessage{ReceivedTime: metav1.NewMicroTime(m.now()),
-				Result: malformedResult, Error: err.Error(), Body: smn.Redact(body)})
-			m.stored()
-		}
-	})
+// receive passes a request to the receiver and keeps its message. It refuses the first alarm that the receiver would
+// accept, because doctor checks whether SMN sends it again.
+func (m *localMailbox) receive(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, webhook.MaxBody))
+	if err != nil {
+		http.Error(w, "cut off", http.StatusBadRequest)
+		return
+	}
+	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body))
+	var got *message
+	if r.Method == http.MethodPost {
+		got = m.examine(r.Context(), body, r.Header)
+	}
+	if got != nil && m.refuses(got) {
+		http.Error(w, "refused on purpose, to see whether SMN repeats it", http.StatusServiceUnavailable)
+	} else {
+		m.receiver.ServeHTTP(w, r)
+	}
+	if got != nil {
+		m.keep(got)
+	}
 }
 
-func (m *localMailbox) expect(_ context.Context, s v1alpha1.Status) error {
+// examine returns the message of a body with the reason why the receiver does not accept it. It returns nil for a
+// message of another topic, so that strangers cannot make doctor fetch certificates.
+func (m *localMailbox) examine(ctx context.Context, body []byte, headers http.Header) *message {
+	got := newMessage(m.now(), smnHeaders(headers), smn.Redact(body))
+	e, err := smn.ParseEnvelope(body)
+	if err != nil {
+		got.malformed, got.problem = true, err.Error()
+		return got
+	}
+	if m.ByTopic(e.TopicURN) == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, examineLimit)
+	defer cancel()
+	for _, s := range webhook.Inspect(ctx, m.receiver.Options, body) {
+		switch {
+		case s.State == webhook.StateFailed:
+			got.problem = s.Text
+		case s.Check == "signature" && s.State == webhook.StateOK:
+			got.authentic = true
+		}
+	}
+	if age := got.received.Sub(e.Time); got.authentic && (age > m.receiver.MaxMessageAge || age < -webhook.MaxAhead) {
+		got.problem = "signed at " + e.Timestamp + ", which is too old or too far ahead"
+	}
+	if !got.authentic {
+		if key, err := m.receiver.Keys.Key(ctx, e.CertURL, e.TopicURN, false); err == nil {
+			got.variant = e.DescribeSignature(key)
+		}
+	}
+	return got
+}
+
+// refuses reports whether to refuse a message on purpose.
+func (m *localMailbox) refuses(got *message) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.object.Status.Alarms, m.object.Status.Instance = s.Alarms, s.Instance
+	got.refused = got.problem == "" && got.kind() == kindNotification &&
+		!slices.ContainsFunc(m.messages, func(earlier *message) bool { return earlier.refused })
+	return got.refused
+}
+
+func (m *localMailbox) keep(got *message) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	malformed := 0
+	for _, earlier := range m.messages {
+		if earlier.malformed {
+			malformed++
+		}
+	}
+	if !got.malformed || malformed < maxMalformed {
+		m.messages = append(m.messages, got)
+	}
+}
+
+func (m *localMailbox) expect(_ context.Context, alarms v1alpha1.Alarms, in *v1alpha1.Instance) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.object.Status.Alarms, m.object.Status.Instance = alarms, in
 	m.stored()
 	return nil
 }
@@ -95,10 +151,10 @@ func (m *localMailbox) stored() {
 	m.object.ResourceVersion = strconv.Itoa(m.version)
 }
 
-func (m *localMailbox) captured(context.Context) ([]v1alpha1.CapturedMessage, error) {
+func (m *localMailbox) read(context.Context) (v1alpha1.Intake, []*message, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Clone(m.object.Status.Intake.Captured), nil
+	return *m.object.Status.Intake.DeepCopy(), slices.Clone(m.messages), nil
 }
 
 func (m *localMailbox) close() {

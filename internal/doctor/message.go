@@ -5,24 +5,48 @@ package doctor
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
-	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	"github.com/mcsps/rds-autopilot/autopilot/smn"
 )
 
-// message is a captured message. Its fields are parsed leniently, because the message may differ from the expected
-// form.
+// message is a message of doctor's topic, or a malformed one, as doctor's own receiver got it. Its fields are parsed
+// leniently, because the message may differ from the expected form.
 type message struct {
-	v1alpha1.CapturedMessage
-	fields map[string]any
+	received  time.Time
+	headers   []string // the names of SMN's own headers, and the content type
+	body      string   // without signature and tokens
+	fields    map[string]any
+	malformed bool   // it is not in SMN's form
+	authentic bool   // the receiver has verified the signature
+	refused   bool   // by doctor, on purpose
+	problem   string // why the receiver does not accept it
+	variant   string // how it is signed instead of the expected way, if that is known
 }
 
-func newMessage(c v1alpha1.CapturedMessage) *message {
-	m := &message{CapturedMessage: c}
-	_ = json.Unmarshal([]byte(c.Body), &m.fields) // invalid JSON has no fields
+func newMessage(received time.Time, headers []string, body string) *message {
+	m := &message{received: received, headers: headers, body: body}
+	_ = json.Unmarshal([]byte(body), &m.fields) // invalid JSON has no fields
 	return m
+}
+
+// smnHeaders returns the names of SMN's own headers, and the content type.
+func smnHeaders(h http.Header) (names []string) {
+	for name := range h {
+		if strings.HasPrefix(name, "X-Smn-") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	const contentType = "Content-Type"
+	if kind := h.Get(contentType); kind != "" {
+		names = append(names, contentType+": "+kind)
+	}
+	return names
 }
 
 // text returns a field's text. It is empty if the field is missing or no text.
@@ -31,18 +55,21 @@ func (m *message) text(key string) string {
 	return s
 }
 
-// malformedResult is the result of a message that is not in SMN's form.
-const malformedResult = "malformed"
+// The kinds of messages, which are part of file names.
+const (
+	kindConfirmation = "confirmation"
+	kindNotification = "notification"
+	kindOther        = "other"
+)
 
-// kind returns the message's type for a file name.
 func (m *message) kind() string {
 	switch m.text("type") {
-	case "SubscriptionConfirmation":
-		return "confirmation"
-	case "Notification":
-		return "notification"
+	case string(smn.TypeConfirmation):
+		return kindConfirmation
+	case string(smn.TypeNotification):
+		return kindNotification
 	}
-	return "other"
+	return kindOther
 }
 
 // link returns a field as URL, or nil if it is none.
@@ -54,17 +81,9 @@ func (m *message) link(key string) *url.URL {
 	return u
 }
 
-// certHost returns the host of the signing certificate.
-func (m *message) certHost() string {
-	if u := m.link("signing_cert_url"); u != nil {
-		return u.Host
-	}
-	return "no host"
-}
-
 // shape describes the message for programmers: size, headers, fields and their kinds.
 func (m *message) shape() string {
-	return fmt.Sprintf("%d bytes; %s; %s", len(m.Body), strings.Join(m.Headers, ", "), shape(m.fields))
+	return fmt.Sprintf("%d bytes; %s; %s", len(m.body), strings.Join(m.headers, ", "), shape(m.fields))
 }
 
 // shape returns the names of the fields and their kinds.
@@ -90,15 +109,8 @@ func shape(fields map[string]any) string {
 	return strings.Join(named, ", ")
 }
 
-// authentic reports whether the receiver has verified the signature.
-func (m *message) authentic() bool {
-	return m.Result == "unavailable" && !m.lacksCertificate() ||
-		slices.Contains([]string{"confirmed", "unconfirmed", "stored", "duplicate", "stale", "ignored", "unreadable"},
-			m.Result)
-}
-
 // lacksCertificate reports whether the receiver could not fetch or accept the signing certificate.
-func (m *message) lacksCertificate() bool { return strings.Contains(m.Error, "signing certificate") }
+func (m *message) lacksCertificate() bool { return strings.Contains(m.problem, "signing certificate") }
 
 // payload returns Cloud Eye's alarm, or nil if it is no JSON object.
 func (m *message) payload() (fields map[string]any) {

@@ -53,7 +53,7 @@ func (x *examination) checkSubscription(ctx context.Context) []Result {
 	}
 	if x.mailbox == nil {
 		var err error
-		if x.mailbox, err = openMailbox(ctx, x.kube, x.Namespace, x.run); err != nil {
+		if x.mailbox, err = openMailbox(ctx, x.kube.api, x.Namespace, x.run); err != nil {
 			return result(Failed, "Apply deploy/rbac.yaml, or run doctor in the service's pod", "%v", err)
 		}
 	}
@@ -78,44 +78,37 @@ func (x *examination) checkSubscription(ctx context.Context) []Result {
 		}
 		x.confirmed(ctx, x.Wait/2)
 	}
-	c := x.seen.confirmation
+	stored, c := x.confirmation(), x.seen.confirmation
 	switch {
 	case ctx.Err() != nil:
 		return result(Failed, "", "Doctor was interrupted before the confirmation arrived")
-	case c == nil:
+	case stored == nil && c == nil:
 		return x.noConfirmation()
-	case !x.isConfirmed():
+	case stored == nil:
 		return result(Failed, "See the lines below for the assumption that does not hold, and docs/cloud-facts.md for the next step",
-			"The confirmation arrived, but the receiver did not accept it (%s): %s", c.Result, c.Error)
+			"The confirmation arrived, but the receiver did not accept it: %s",
+			cmp.Or(c.problem, "SMN did not answer the call of its link"))
 	}
 	if !x.until(ctx, x.Wait/listedPart, "the subscription to be listed as confirmed", x.listedAsConfirmed) {
 		return result(Failed, "Check the subscription in the console",
-			"The call of the link succeeded, but SMN does not list the subscription as confirmed")
+			"The receiver has called the confirmation link, but SMN does not list the subscription as confirmed")
 	}
-	return ok("Confirmed: a signed message arrived after %s, with a certificate of %s", since(c), c.certHost())
-}
-
-// since returns the time from the message's timestamp to its arrival.
-func since(m *message) string {
-	sent, err := time.Parse(time.RFC3339, m.text("timestamp"))
-	if err != nil {
-		return "an unknown time"
-	}
-	return m.ReceivedTime.Sub(sent).Truncate(time.Second).String()
+	return ok("Confirmed: a signed message arrived after %s, with a certificate of %s",
+		stored.ReceivedTime.Sub(stored.SentTime.Time).Truncate(time.Second), x.certHost())
 }
 
 func (x *examination) noConfirmation() []Result {
 	for _, m := range x.seen.messages {
-		if m.Result == malformedResult {
+		if m.malformed {
 			return result(Failed, "See the lines below for the assumption that does not hold",
-				"A message arrived that is not in SMN's form: %s", m.Error)
+				"A message arrived that is not in SMN's form: %s", m.problem)
 		}
 	}
-	do := "Check DNS, firewall and Ingress of the public URL, and whether the service runs with the same --public-url and watches this namespace; its log has a line for each message"
+	do := "Check DNS, firewall and Ingress of the public URL, and whether the service runs with the same --public-url and watches this namespace. Its log has a line for each message that it refuses. With --listen, doctor receives the messages itself and explains a refusal"
 	if x.Listen != nil {
 		do = "Check DNS, firewall and Ingress of the public URL, and whether it leads to the address of --listen"
 	}
-	return result(Failed, do, "No confirmation arrived within %s", x.Wait/confirmPart+x.Wait/2)
+	return result(Failed, do, "No confirmation was accepted within %s", x.Wait/confirmPart+x.Wait/2)
 }
 
 // subscribe returns nil, or the result of a failed call.
@@ -140,23 +133,22 @@ func (x *examination) subscribeAnew(ctx context.Context) []Result {
 	return x.subscribe(ctx)
 }
 
-// confirmed waits for a confirmation that the receiver has finally accepted or refused. SMN sends an unavailable one
-// again.
+// confirmed waits for a confirmation that the receiver has accepted, or refused for good.
 func (x *examination) confirmed(ctx context.Context, most time.Duration) bool {
 	return x.until(ctx, most, "the confirmation", func(ctx context.Context) bool {
 		x.readMailbox(ctx)
-		c := x.seen.confirmation
-		return c != nil && (c.Result != "unavailable" || c.lacksCertificate())
-	}) && x.seen.confirmation != nil
+		return x.confirmation() != nil || x.seen.confirmation != nil && x.seen.confirmation.problem != ""
+	})
 }
 
-// readMailbox adds the messages that have arrived. It records an error only for the progress, because the next read may
+// readMailbox reads what has arrived. It records an error only for the progress, because the next read may
 // succeed.
 func (x *examination) readMailbox(ctx context.Context) {
-	captured, err := x.mailbox.captured(ctx)
+	intake, messages, err := x.mailbox.read(ctx)
 	x.mailboxErr = err
 	if err == nil {
-		x.keepMessages(captured)
+		x.seen.intake = intake
+		x.keepMessages(messages)
 	}
 }
 
@@ -172,18 +164,19 @@ func (x *examination) listedAsConfirmed(ctx context.Context) bool {
 
 // expect writes all objects created so far to the mailbox, so that the receiver recognizes their messages.
 func (x *examination) expect(ctx context.Context) error {
-	s := v1alpha1.Status{Alarms: v1alpha1.Alarms{TopicURN: x.topicURN}}
+	a := v1alpha1.Alarms{TopicURN: x.topicURN}
+	var in *v1alpha1.Instance
 	if x.instance != nil {
-		s.Instance = &v1alpha1.Instance{ID: x.instance.ID}
+		in = &v1alpha1.Instance{ID: x.instance.ID}
 		for _, n := range x.instance.Nodes {
-			s.Instance.NodeIDs = append(s.Instance.NodeIDs, n.ID)
+			in.NodeIDs = append(in.NodeIDs, n.ID)
 		}
 	}
 	if x.made.ID != "" {
-		s.Alarms.Rules = []v1alpha1.Rule{{Metric: storage().Metric, AlarmID: x.made.ID,
+		a.Rules = []v1alpha1.Rule{{Metric: storage().Metric, AlarmID: x.made.ID,
 			Dimension: x.made.Dimension + ":" + x.made.DimensionValue}}
 	}
-	return x.mailbox.expect(ctx, s)
+	return x.mailbox.expect(ctx, a, in)
 }
 
 // checkRule creates a rule that is in alarm at any value. It enables the rule only after the receiver knows it, because
@@ -207,7 +200,7 @@ func (x *examination) checkRule(ctx context.Context) []Result {
 		errs = append(errs, x.expect(ctx))
 	}
 	errs = append(errs, x.api.EnableRule(ctx, id, true))
-	if !x.isConfirmed() {
+	if x.results["subscription"].State != OK {
 		errs = append(errs, x.watchRule(ctx)) // no message will arrive, but the rule's state can still be observed
 	}
 	return unless(refused(errs...), "%s ≥ 0 of %s:%s", rule.Metric, rule.Dimension, rule.DimensionValue)
@@ -221,39 +214,50 @@ func (x *examination) readRule(ctx context.Context) (*otc.Rule, error) {
 	return &r, nil
 }
 
-// checkAlarm waits for the rule's message. The receiver refuses it once, so checkAlarm waits for it again.
+// checkAlarm waits for the rule's message. Doctor's own receiver refuses it once, so checkAlarm waits for it again.
 func (x *examination) checkAlarm(ctx context.Context) []Result {
 	arrived := func(ctx context.Context) bool {
 		x.readMailbox(ctx)
-		return x.seen.notification != nil
+		return x.alarm() != nil || x.seen.notification != nil
 	}
 	failed := refused(x.watchRule(ctx, arrived))
-	if x.seen.notification == nil && x.seen.ruleAlarm != nil {
+	if !arrived(ctx) && x.seen.ruleAlarm != nil {
 		x.until(ctx, x.Wait/silentPart, "the message of the alarm that Cloud Eye shows", arrived)
 	}
 	n := x.seen.notification
-	if n == nil {
+	if x.alarm() == nil && n == nil {
 		return append(failed, x.noAlarm()...)
 	}
-	again := x.until(ctx, x.Wait/againPart, "SMN to send the refused alarm again", func(ctx context.Context) bool {
-		x.readMailbox(ctx)
-		i := slices.IndexFunc(x.seen.messages,
-			func(m *message) bool { return m != n && m.text("message") == n.text("message") })
-		if i >= 0 {
-			x.seen.second = x.seen.messages[i]
+	results := failed
+	if n != nil {
+		results = slices.Concat(ok("The message: %s", n.shape()), ok("The alarm in it: %s", shape(n.payload())), failed)
+		if n.refused {
+			again := x.until(ctx, x.Wait/againPart, "SMN to send the refused alarm again", x.hasSecond)
+			x.seen.repeated = &again
 		}
-		return i >= 0
-	})
-	final := cmp.Or(x.seen.second, n)
-	if n.Result == "unavailable" {
-		x.seen.repeated = &again
 	}
-	results := slices.Concat(ok("The message: %s", n.shape()), ok("The alarm in it: %s", shape(n.payload())), failed)
-	if final.Result == "stored" || !again && n.Result == "unavailable" {
-		return append(results, ok("A signed alarm arrived after %s, with a certificate of %s", since(n), n.certHost())...)
+	switch stored := x.alarm(); {
+	case stored != nil:
+		return append(results, ok("A signed alarm arrived %s after Cloud Eye raised it, with a certificate of %s",
+			stored.ReceivedTime.Sub(stored.AlarmTime.Time).Truncate(time.Second), x.certHost())...)
+	case n.refused && x.seen.second == nil:
+		return append(results, ok("A signed alarm arrived, and doctor refused it once on purpose")...)
 	}
 	return append(results, result(Failed, "See the lines below for the assumption that does not hold, and docs/cloud-facts.md for its effect",
-		"The alarm arrived, but the receiver did not accept it (%s): %s", final.Result, final.Error)...)
+		"The alarm arrived, but the receiver did not accept it: %s",
+		cmp.Or(n.problem, "it names another rule, metric or instance"))...)
+}
+
+// hasSecond reports whether SMN has sent the first alarm again.
+func (x *examination) hasSecond(ctx context.Context) bool {
+	x.readMailbox(ctx)
+	n := x.seen.notification
+	for _, m := range x.seen.messages {
+		if m != n && m.text("message") == n.text("message") {
+			x.seen.second = m
+		}
+	}
+	return x.seen.second != nil
 }
 
 func (x *examination) noAlarm() []Result {

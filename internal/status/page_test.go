@@ -71,7 +71,7 @@ func (c *cache) add(namespace, name string, changes ...func(*v1alpha1.RdsAutopil
 	a := &v1alpha1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: autopilot.DefaultSpec()}
 	a.Spec.Storage.MaxGB = 500
 	a.Status.Instance = &v1alpha1.Instance{ID: "instance-of-" + name, Status: autopilot.StatusActive, VolumeGB: 100, Flavor: "rds.pg.n1.large.4", VCPUs: 2, MemoryGB: 8}
-	a.Status.Baseline = &v1alpha1.Baseline{VolumeGB: 100, Flavor: "rds.pg.n1.large.4", VCPUs: 2, MemoryGB: 8}
+	a.Status.Baseline = &v1alpha1.Baseline{VolumeGB: 100, VCPUs: 2, MemoryGB: 8}
 	autopilot.SetCondition(&a.Status, v1alpha1.ConditionArmed, true, autopilot.ArmedReason, "3 alarm rules exist", 1, now())
 	for _, m := range autopilot.Metrics() {
 		a.Status.Alarms.Rules = append(a.Status.Alarms.Rules, v1alpha1.Rule{Metric: m, AlarmID: "al-" + string(m), ThresholdPercent: 90, State: v1alpha1.StateOK})

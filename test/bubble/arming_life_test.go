@@ -235,7 +235,7 @@ func TestAlarmsOfADatabaseThatIsMarkedAsDoctorsAreRemoved(t *testing.T) {
 		f.runCloud()
 		s := f.start(flags{sweep: 2 * time.Minute})
 		defer s.stop()
-		const db = v1alpha1.DoctorName + "mine"
+		const db = "autopilot-doctor-mine"
 		f.database("default", db, plain())
 		f.armedNow("default", db)
 		f.patch(f.raps("default"), db, `{"metadata":{"annotations":{"`+v1alpha1.DoctorAnnotation+`":"true"}}}`)

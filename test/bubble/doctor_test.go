@@ -4,6 +4,7 @@ package bubble
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -48,6 +50,53 @@ func (f *fleet) examine(ctx context.Context, name string, change func(*doctor.Op
 	}
 	doctor.Run(ctx, o)
 	return found
+}
+
+// doctorHost is the host of the public URL that leads to doctor --listen.
+const doctorHost = "doctor.example.com"
+
+// listening makes doctor receive the messages itself.
+func (f *fleet) listening(o *doctor.Options) {
+	l := &pipes{accept: make(chan net.Conn), closed: make(chan struct{})}
+	transport := &http.Transport{DialContext: l.dial, DisableKeepAlives: true}
+	f.routes.mu.Lock()
+	defer f.routes.mu.Unlock()
+	o.Listen, f.routes.doctor = l, transport
+	o.PublicURL = &url.URL{Scheme: "http", Host: doctorHost, Path: "/smn"}
+}
+
+// pipes is a listener without a network.
+type pipes struct {
+	accept chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.accept:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case p.accept <- theirs:
+		return ours, nil
+	case <-p.closed:
+	case <-ctx.Done():
+	}
+	return nil, net.ErrClosed
 }
 
 // in returns the checks that ended so, in the order of their names.
@@ -118,7 +167,7 @@ func TestDoctorNamesTheWrongAssumption(t *testing.T) {
 				f.database("default", "db", simcloud.Instance{Flavor: "rds.mysql.n1.large.4.ha", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 40, CPUDemand: 0.6}})
 				time.Sleep(75 * time.Minute) // until there is data, however late
 				before := f.rdsSpec("db")
-				found := f.examine(t.Context(), "db", nil)
+				found := f.examine(t.Context(), "db", f.listening)
 				var want []string
 				if a.ID != "none" && !slices.Contains(unseen, a.ID) {
 					want = append(slices.Clone(implied[a.ID]), a.ID)
@@ -142,6 +191,53 @@ func TestDoctorNamesTheWrongAssumption(t *testing.T) {
 				if after := f.rdsSpec("db"); after["volumesize"] != before["volumesize"] || after["flavorref"] != before["flavorref"] {
 					t.Errorf("the Rds was %v and is %v", before, after)
 				}
+			})
+		})
+	}
+}
+
+// onlyListening has the assumptions that doctor can only check if it receives the messages itself.
+var onlyListening = []string{
+	"confirm-path", "payload-status", "sends-again", "sent-again-same", "smn-headers", "strings-only", "timestamp-form",
+}
+
+func TestDoctorThroughTheServiceSeesWhatTheServiceStores(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		f, ended := patient(t)
+		defer ended()
+		found := f.examine(t.Context(), "db", nil)
+		if got := in(found, doctor.Failed, doctor.Differs); len(got) > 0 {
+			t.Errorf("what does not hold is %v: %+v", got, found[got[0]])
+		}
+		want := slices.Concat([]string{"crds", "instance-primary", "rbac"}, unseen, onlyListening)
+		slices.Sort(want)
+		if got := in(found, doctor.Unseen); !slices.Equal(got, want) {
+			t.Errorf("unseen are %v, want %v", got, want)
+		}
+		for _, id := range onlyListening {
+			if !strings.Contains(found[id].Text, "--listen") {
+				t.Errorf("%+v", found[id])
+			}
+		}
+		f.clean(t)
+	})
+}
+
+// A message that the service refuses is not stored, so doctor knows only that none was accepted.
+func TestDoctorThroughTheServiceFailsIfTheServiceAcceptsNoMessage(t *testing.T) {
+	for differs, check := range map[string]string{
+		"signature-algorithm": "subscription", "confirm-answer": "confirm-answer", "payload-time": "alarm",
+	} {
+		t.Run(differs, func(t *testing.T) {
+			level.InBubble(t, func(t *testing.T) {
+				f, ended := patient(t)
+				defer ended()
+				f.sim.Configure(simcloud.Differences()[differs])
+				found := f.examine(t.Context(), "db", nil)
+				if r := found[check]; r.State != doctor.Failed || r.Do == "" {
+					t.Errorf("%+v", r)
+				}
+				f.clean(t)
 			})
 		})
 	}

@@ -74,14 +74,15 @@ func TestDoctorNamesTheProblemAndTheNextStep(t *testing.T) {
 		{"a name that is nobody's", func(_ *fleet, o *doctor.Options) {
 			o.LookUp = func(context.Context, string) ([]netip.Addr, error) { return nil, errors.New("no such host") }
 		}, "public-url", doctor.Failed, "no such host", "DNS record"},
-		{"no room for messages that are kept", func(_ *fleet, o *doctor.Options) {
+		{"no room for messages that are kept", func(f *fleet, o *doctor.Options) {
+			f.listening(o)
 			o.Keep = func(string, []byte) error { return errors.New("no space left on device") }
 		}, "capture", doctor.Failed, "no space left", "a directory with free space"},
 		{"another path", func(_ *fleet, o *doctor.Options) {
 			public := *o.PublicURL
 			public.Path, o.PublicURL = "/other", &public
 		}, "public-url-answer", doctor.Failed, "404", "the path of --public-url"},
-		{"no service", func(f *fleet, _ *doctor.Options) { f.receive.Store(nil) }, "subscription", doctor.Failed, "No confirmation arrived", "its log has a line for each message"},
+		{"no service", func(f *fleet, _ *doctor.Options) { f.receive.Store(nil) }, "subscription", doctor.Failed, "No confirmation was accepted", "Its log has a line for each message"},
 		{"a clock ten minutes ahead", func(_ *fleet, o *doctor.Options) {
 			o.Now = func() time.Time { return time.Now().Add(10 * time.Minute) }
 		}, "clock", doctor.Failed, "10m0s ahead of the cloud's", "NTP"},

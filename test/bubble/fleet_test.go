@@ -55,14 +55,18 @@ type fleet struct {
 
 // routes is the way from SMN to the receivers, by host.
 type routes struct {
-	mu sync.Mutex
-	by map[string]*fleet
+	mu     sync.Mutex
+	by     map[string]*fleet
+	doctor http.RoundTripper // to the receiver of doctor --listen
 }
 
 func (r *routes) RoundTrip(req *http.Request) (*http.Response, error) {
 	r.mu.Lock()
-	f := r.by[req.URL.Host]
+	f, doctor := r.by[req.URL.Host], r.doctor
 	r.mu.Unlock()
+	if req.URL.Host == doctorHost {
+		return doctor.RoundTrip(req)
+	}
 	if f == nil {
 		return nil, fmt.Errorf("no such host %s", req.URL.Host)
 	}

@@ -91,7 +91,7 @@ func quietScene() *scene {
 func (s *scene) complete(in simcloud.Instance) {
 	seen := s.status.Instance
 	seen.ID, seen.Status, seen.VolumeGB, seen.Flavor = in.ID, in.Status, int32(in.VolumeGB), in.Flavor
-	s.status.Baseline = &v1alpha1.Baseline{VolumeGB: seen.VolumeGB, Flavor: in.Flavor, VCPUs: int32(in.VCPUs), MemoryGB: int32(in.MemoryGB)}
+	s.status.Baseline = &v1alpha1.Baseline{VolumeGB: seen.VolumeGB, VCPUs: int32(in.VCPUs), MemoryGB: int32(in.MemoryGB)}
 }
 
 // workload returns the load of the scene in absolute numbers.

@@ -18,33 +18,6 @@ type Intake struct {
 	// subscription is the last confirmation or cancellation that the webhook received.
 	// +optional
 	Subscription *SubscriptionSignal `json:"subscription,omitempty"`
-	// captured holds the messages of a topic that rds-autopilot doctor has created, oldest first, with their results.
-	// It is empty for a database.
-	// +kubebuilder:validation:MaxItems=12
-	// +listType=atomic
-	// +optional
-	Captured []CapturedMessage `json:"captured,omitempty"`
-}
-
-// CapturedMessage is a message as the webhook received it, authentic or not.
-type CapturedMessage struct {
-	// receivedTime is when the webhook received the message.
-	ReceivedTime metav1.MicroTime `json:"receivedTime"`
-	// result is the result of its checks, as in the metric rds_autopilot_notifications_total.
-	// +kubebuilder:validation:MaxLength=64
-	Result string `json:"result"`
-	// error explains the result, if a check failed.
-	// +kubebuilder:validation:MaxLength=1024
-	// +optional
-	Error string `json:"error,omitempty"`
-	// headers are the names of SMN's own headers, and the content type.
-	// +kubebuilder:validation:MaxItems=16
-	// +listType=atomic
-	// +optional
-	Headers []string `json:"headers,omitempty"`
-	// body is the body of the request, without signature and tokens.
-	// +kubebuilder:validation:MaxLength=32768
-	Body string `json:"body"`
 }
 
 // Signal is an authentic alarm message. It starts a check of the database and is no order to change it.

@@ -180,8 +180,6 @@ type Summary struct {
 type Baseline struct {
 	// volumeGB is the size of the volume in GB.
 	VolumeGB int32 `json:"volumeGB"`
-	// flavor is the code of the flavor.
-	Flavor string `json:"flavor"`
 	// vcpus is the number of vCPUs of the flavor.
 	VCPUs int32 `json:"vcpus"`
 	// memoryGB is the memory of the flavor in GB.
