@@ -225,17 +225,25 @@ func TestDoctorThroughTheServiceSeesWhatTheServiceStores(t *testing.T) {
 
 // A message that the service refuses is not stored, so doctor knows only that none was accepted.
 func TestDoctorThroughTheServiceFailsIfTheServiceAcceptsNoMessage(t *testing.T) {
-	for differs, check := range map[string]string{
-		"signature-algorithm": "subscription", "confirm-answer": "confirm-answer", "payload-time": "alarm",
+	for _, tc := range []struct {
+		differs, check string
+		state          doctor.State // of the assumption
+	}{
+		{"signature-algorithm", "subscription", doctor.Unseen},
+		{"confirm-answer", "subscription", doctor.Failed},
+		{"payload-time", "alarm", doctor.Unseen},
 	} {
-		t.Run(differs, func(t *testing.T) {
+		t.Run(tc.differs, func(t *testing.T) {
 			level.InBubble(t, func(t *testing.T) {
 				f, ended := patient(t)
 				defer ended()
-				f.sim.Configure(simcloud.Differences()[differs])
+				f.sim.Configure(simcloud.Differences()[tc.differs])
 				found := f.examine(t.Context(), "db", nil)
-				if r := found[check]; r.State != doctor.Failed || r.Do == "" {
+				if r := found[tc.check]; r.State != doctor.Failed || r.Do == "" {
 					t.Errorf("%+v", r)
+				}
+				if r := found[tc.differs]; r.State != tc.state {
+					t.Errorf("%+v, want %s", r, tc.state)
 				}
 				f.clean(t)
 			})
