@@ -33,12 +33,13 @@ func newDoctor(env func(string) string) *cobra.Command {
 public URL and, with the name of an Rds, an alarm rule that fires at once. It waits for the messages and then removes
 everything, also what an earlier run has left. It changes no database.
 
-The running service receives the messages, or with --listen doctor itself. The exit code is 0 if no check failed, 1 if one
+The running service receives the messages, and doctor reads in the cluster which ones it has accepted. With --listen, doctor
+receives them itself, explains why one is refused, and refuses one alarm to see whether SMN sends it again. The exit code is 0 if no check failed, 1 if one
 failed, 2 if the arguments are wrong.`,
 		Args: arguments(0, 1, "want the name of one Rds, or none: doctor -n NAMESPACE NAME"),
 	}
 	c.Example = `  rds-autopilot doctor --public-url https://alarms.example.com/smn
-  rds-autopilot doctor -n shop orders --public-url https://alarms.example.com/smn --capture bodies`
+  rds-autopilot doctor -n shop orders --public-url https://alarms.example.com/smn --listen :8080 --capture bodies`
 	fs := c.Flags()
 	fs.SortFlags = false
 	fs.StringVarP(&o.namespace, "namespace", "n", "",
@@ -48,7 +49,7 @@ failed, 2 if the arguments are wrong.`,
 	o.receiver(fs, "`URL` that serve runs with; required")
 	fs.StringVar(&o.listen, "listen", "", "`address` at which doctor receives the messages in place of the running service; the public URL must lead to it")
 	fs.StringVar(&o.capture, "capture", "",
-		"`directory` in which to save the bodies of the messages, without signatures and tokens")
+		"`directory` in which to save the bodies of the messages, without signatures and tokens; needs --listen")
 	fs.DurationVar(&o.wait, "wait", 20*time.Minute, "how long to wait for an alarm; all other waits are fractions of it")
 	o.connection(fs)
 	fs.StringSliceVar(&o.Namespaces, "watch-namespaces", nil,
@@ -71,6 +72,9 @@ func (o *doctorOptions) run(c *cobra.Command, args []string) (err error) {
 	}
 	with := doctor.Options{Options: o.Options, Wait: o.wait}
 	if o.capture != "" {
+		if o.listen == "" {
+			return usageError{errors.New("--capture: it needs --listen, because the running service keeps no messages")}
+		}
 		if err = os.MkdirAll(o.capture, 0o700); err != nil {
 			return usageError{fmt.Errorf("--capture: %w", err)}
 		}

@@ -185,7 +185,10 @@ func TestDoctorThroughTheRunningService(t *testing.T) {
 	if _, errs := examine(exitUsage, "--public-url", public, "-o", "yaml"); !strings.Contains(errs.String(), "want text or json") {
 		t.Errorf("%s", errs)
 	}
-	if _, errs := examine(exitUsage, "--public-url", public, "--capture", filepath.Join(ca, "no-directory")); !strings.Contains(errs.String(), "--capture: ") {
+	if _, errs := examine(exitUsage, "--public-url", public, "--capture", dir); !strings.Contains(errs.String(), "--capture: it needs --listen") {
+		t.Errorf("%s", errs)
+	}
+	if _, errs := examine(exitUsage, "--public-url", public, "--listen", "127.0.0.1:0", "--capture", filepath.Join(ca, "no-directory")); !strings.Contains(errs.String(), "--capture: ") {
 		t.Errorf("%s", errs)
 	}
 	if out, _ := examine(exitError, "--public-url", public, "nobody"); !strings.Contains(out.String(), "There is no Rds") {

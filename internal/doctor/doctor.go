@@ -91,7 +91,7 @@ func Checks() []Check {
 		{"rights-rds", "May we list instances and flavors?", []string{"credentials"}, (*examination).checkRightsRDS},
 		{"rights-cloud-eye", "May we list rules, metrics, data and quotas?", []string{"credentials"},
 			(*examination).checkRightsCES},
-		{"causes", "Has Cloud Eye the metrics that tell the cause of a full disk?",
+		{"causes", "Does Cloud Eye have the metrics that tell the cause of a full disk?",
 			[]string{"rights-rds", "rights-cloud-eye"}, (*examination).checkCauses},
 		{"rights-smn", "May we list topics and subscriptions?", []string{"credentials"}, (*examination).checkRightsSMN},
 		{"quotas", "Do the quotas allow more rules and topics?", []string{"credentials"}, (*examination).checkQuotas},
