@@ -115,7 +115,7 @@ func TestServiceAccountHasExactlyTheseRights(t *testing.T) {
 	}
 	for namespace, want := range map[string][]string{
 		"default": everywhere,
-		own:       slices.Concat(everywhere, lease, []string{"list discovery.k8s.io/endpointslices"}),
+		own:       slices.Concat(everywhere, lease),
 		system:    slices.Concat(everywhere, lease, []string{"get /namespaces kube-system"}),
 	} {
 		t.Run("in "+namespace, func(t *testing.T) {

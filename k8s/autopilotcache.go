@@ -44,9 +44,11 @@ func (w *Cache) SignedBefore(certURL string) bool {
 
 // OnAutopilot registers f for RdsAutopilots as OnTarget does for targets. It skips those of doctor.
 func (w *Cache) OnAutopilot(f func(old, new *autopilotv1.RdsAutopilot)) error {
-	return addHandler(w, w.autopilots, func(old, new *autopilotv1.RdsAutopilot) {
+	synced, err := addHandler(w.autopilots, func(old, new *autopilotv1.RdsAutopilot) {
 		if !isDoctors(cmp.Or(new, old)) {
 			f(old, new)
 		}
 	})
+	w.synced = append(w.synced, synced...)
+	return err
 }

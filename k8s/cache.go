@@ -30,6 +30,7 @@ type Cache struct {
 	rds        informers[*otcv1.Rds]
 	autopilots informers[*autopilotv1.RdsAutopilot]
 	synced     []cache.DoneChecker
+	rdsLater   bool // the watch of Rds may start much later, so nothing waits for it
 }
 
 type object interface {
@@ -54,9 +55,9 @@ func newCache(c *Cluster) (*Cache, error) {
 	}, byInstance: func(obj any) ([]string, error) {
 		return unlessEmpty(obj.(*autopilotv1.RdsAutopilot).Spec.InstanceID), nil
 	}}
-	w := &Cache{}
+	w := &Cache{rdsLater: c.LacksRds()}
 	for _, ns := range c.namespaces {
-		rds, err := informer(c.rdsListWatch(ns), &otcv1.Rds{}, indexRds)
+		rds, err := informer(listWatch(c.rdsIn(ns)), &otcv1.Rds{}, indexRds)
 		if err != nil {
 			return nil, err
 		}
@@ -66,7 +67,10 @@ func newCache(c *Cluster) (*Cache, error) {
 		}
 		w.rds = append(w.rds, rds)
 		w.autopilots = append(w.autopilots, autopilots)
-		w.synced = append(w.synced, rds.HasSyncedChecker(), autopilots.HasSyncedChecker())
+		w.synced = append(w.synced, autopilots.HasSyncedChecker())
+		if !w.rdsLater {
+			w.synced = append(w.synced, rds.HasSyncedChecker())
+		}
 	}
 	return w, nil
 }
@@ -104,12 +108,10 @@ func informer(lw cache.ListerWatcher, example runtime.Object,
 	return inf, nil
 }
 
-func (w *Cache) run(ctx context.Context) {
+func (k informers[T]) run(ctx context.Context) {
 	var wg sync.WaitGroup
-	for _, list := range [][]cache.SharedIndexInformer{w.rds, w.autopilots} {
-		for _, inf := range list {
-			wg.Go(func() { inf.RunWithContext(ctx) })
-		}
+	for _, inf := range k {
+		wg.Go(func() { inf.RunWithContext(ctx) })
 	}
 	wg.Wait()
 }
@@ -132,7 +134,8 @@ func (w *Cache) WaitForSync(ctx context.Context) error {
 	return nil
 }
 
-func addHandler[T object](w *Cache, k informers[T], f func(old, new T)) error {
+// addHandler registers f, and returns what reports that f was called for all objects that existed at the start.
+func addHandler[T object](k informers[T], f func(old, new T)) (synced []cache.DoneChecker, err error) {
 	var none T
 	handler := cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { f(none, obj.(T)) },
@@ -158,9 +161,9 @@ func addHandler[T object](w *Cache, k informers[T], f func(old, new T)) error {
 			errs = append(errs, fmt.Errorf("watch: %w", err))
 			continue
 		}
-		w.synced = append(w.synced, registration.HasSyncedChecker())
+		synced = append(synced, registration.HasSyncedChecker())
 	}
-	return errors.Join(errs...)
+	return synced, errors.Join(errs...)
 }
 
 // get returns the object with that name.

@@ -22,7 +22,6 @@ import (
 	"k8s.io/client-go/gentype"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	discoveryv1client "k8s.io/client-go/kubernetes/typed/discovery/v1"
 	eventsv1client "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
@@ -67,7 +66,6 @@ type Cluster struct {
 	ownAPI     rest.Interface
 	codec      runtime.ParameterCodec
 	core       corev1client.NamespacesGetter
-	discovery  discoveryv1client.EndpointSlicesGetter
 	leases     coordinationv1client.LeasesGetter
 	namespaces []string
 	searches   *rate.Limiter // of live lists for topics whose name does not identify one object
@@ -94,7 +92,6 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 	if err != nil {
 		return nil, fmt.Errorf("configure the Kubernetes client: %w", err)
 	}
-	client.Transport = shortRefusals{client.Transport}
 
 	scheme, err := newScheme()
 	if err != nil {
@@ -116,9 +113,6 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 	}
 	if c.core, err = corev1client.NewForConfigAndClient(cfg, client); err != nil {
 		return nil, fmt.Errorf("configure the client for namespaces: %w", err)
-	}
-	if c.discovery, err = discoveryv1client.NewForConfigAndClient(cfg, client); err != nil {
-		return nil, fmt.Errorf("configure the client for EndpointSlices: %w", err)
 	}
 	if c.leases, err = coordinationv1client.NewForConfigAndClient(cfg, client); err != nil {
 		return nil, fmt.Errorf("configure the client for leases: %w", err)
@@ -243,9 +237,12 @@ func (c *Cluster) Run(ctx context.Context) error {
 	if err := c.broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
 		return fmt.Errorf("start sending events: %w", err)
 	}
-	var probing sync.WaitGroup
-	probing.Go(func() { c.probeLoop(ctx) })
-	c.run(ctx)
-	probing.Wait()
+	var running sync.WaitGroup
+	running.Go(func() { c.probeLoop(ctx) })
+	running.Go(func() { c.autopilots.run(ctx) })
+	if c.awaitRds(ctx) {
+		c.rds.run(ctx)
+	}
+	running.Wait()
 	return nil
 }

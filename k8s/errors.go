@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/internal/shorten"
 )
 
 // ErrLeaseLost means that another replica leads, or that this replica could not renew its lease in time. The other
@@ -32,7 +33,7 @@ func wrapError(err error, tried string, args ...any) error {
 	case apierrors.IsConflict(err):
 		return apiError{tried + ": " + autopilot.ErrConflict.Error(), autopilot.ErrConflict, err}
 	case isRefused(err):
-		return apiError{tried, &autopilot.RefusedError{Message: err.Error()}, err}
+		return apiError{tried, &autopilot.RefusedError{Message: shorten.Foreign(err.Error())}, err}
 	}
 	return apiError{tried, autopilot.ErrKubernetes, err}
 }
@@ -44,7 +45,9 @@ type apiError struct {
 	err     error
 }
 
-func (e apiError) Error() string { return e.tried + ": " + e.err.Error() }
+// Error returns the API server's text shortened. An admission webhook may refuse with any length, and the API server
+// would refuse the status or the event that contains it.
+func (e apiError) Error() string { return e.tried + ": " + shorten.Foreign(e.err.Error()) }
 
 // Unwrap returns the domain's errors and the cause.
 func (e apiError) Unwrap() []error { return []error{e.meaning, autopilot.ErrKubernetes, e.err} }

@@ -8,4 +8,8 @@ import otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 func (w *Cache) EachRds(f func(*otcv1.Rds)) { w.rds.each(f) }
 
 // OnRds is OnTarget with the objects of the cache.
-func (w *Cache) OnRds(f func(old, new *otcv1.Rds)) error { return addHandler(w, w.rds, f) }
+func (w *Cache) OnRds(f func(old, new *otcv1.Rds)) error {
+	synced, err := addHandler(w.rds, f)
+	w.synced = append(w.synced, synced...)
+	return err
+}

@@ -58,7 +58,7 @@ func TestCacheFollowsARestoreOfEtcd(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { w.run(ctx); close(done) }()
+		go func() { w.autopilots.run(ctx); close(done) }()
 		synctest.Wait()
 		written := shop("120", "urn:written").Items[0]
 		server.watching.Modify(&written)

@@ -109,7 +109,11 @@ func isArmedFor(a *autopilotv1.RdsAutopilot, id string) bool {
 // OnTarget registers f for every Rds that is added (old is nil), changed or deleted (new is nil). The cache may be
 // newer than the event. Callers must register before Run, and f must not block.
 func (w *Cache) OnTarget(f func(old, new *autopilot.Target)) error {
-	return addHandler(w, w.rds, func(old, new *otcv1.Rds) { f(TargetOf(old), TargetOf(new)) })
+	synced, err := addHandler(w.rds, func(old, new *otcv1.Rds) { f(TargetOf(old), TargetOf(new)) })
+	if !w.rdsLater {
+		w.synced = append(w.synced, synced...)
+	}
+	return err
 }
 
 // LiveTarget reads the target from the API server. It returns autopilot.ErrGone if there is neither an Rds nor an

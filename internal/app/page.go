@@ -53,13 +53,6 @@ func StatusPage(
 			return p.plan(ctx, target)
 		},
 		Past: p.past,
-		Replicas: func(ctx context.Context) (all []status.Replica, err error) {
-			pods, err := kube.Replicas(ctx, o.LeaseNamespace)
-			for _, pod := range pods {
-				all = append(all, status.Replica(pod))
-			}
-			return all, err
-		},
 		CloudErrors: func() (all []status.CloudError) {
 			for _, f := range api.Failures() {
 				all = append(all, status.CloudError{Service: f.Service, Text: f.Text, Time: f.Time})

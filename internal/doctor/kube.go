@@ -117,7 +117,6 @@ func (x *examination) access() (all []authorizationv1.ResourceAttributes) {
 	if ns := x.leaseNamespace(); ns != "" {
 		add([]string{ns}, "coordination.k8s.io", "leases", "", "", "create")
 		add([]string{ns}, "coordination.k8s.io", "leases", "", x.LeaseName, "get", "update")
-		add([]string{ns}, "discovery.k8s.io", "endpointslices", "", "", "list")
 	}
 	return all
 }

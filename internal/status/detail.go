@@ -41,15 +41,12 @@ type load struct {
 
 type detail struct {
 	row
-	Conditions  []condition
-	Policy      []field
-	PolicyError string
-	InForce     []string
-	Timeline    []entry
-	Cause, Cap  string // what fills the volume, and when spec.storage.maxGB is full
-	CauseTime   moment
-	CausePage   reason // the cause's name and its runbook page
-	Loads       []load
+	Conditions []condition
+	Timeline   []entry
+	Cause, Cap string // what fills the volume, and when spec.storage.maxGB is full
+	CauseTime  moment
+	CausePage  reason // the cause's name and its runbook page
+	Loads      []load
 
 	HasAutopilot, HasRds bool
 	InstanceID           string
@@ -122,11 +119,7 @@ func (v *view) detail(d *database) *detail {
 		x.Conditions = append(x.Conditions, condition{c.Type, string(c.Status), c.Message, v.reason(c.Reason),
 			v.moment(c.LastTransitionTime.Time)})
 	}
-	var err error
-	if x.Policy, err = policyOf(d.autopilot.Spec); err != nil {
-		x.PolicyError = err.Error()
-	}
-	x.InForce, x.Timeline = v.inForce(d), v.timeline(s)
+	x.Timeline = v.timeline(s)
 	if s.Cause != nil {
 		x.Cause, x.CauseTime = s.Cause.Message, v.moment(s.Cause.Time.Time)
 		x.CausePage = reason{autopilot.CausePage(s.Cause.Name), ""}

@@ -124,19 +124,14 @@ type certificate struct {
 type health struct {
 	Replica     replica
 	Certificate *certificate // nil if the public URL is http
-	Pods        []pod
-	Unknown     string // the error of listing the replicas
 	Calls       []calls
 	Errors      []failedCall
 	Messages    []messages
 }
 
-func (p *pages) showHealth(v *view, replicas []Replica, failed error) answer {
-	h := health{Replica: v.replica(), Pods: v.pods(replicas), Calls: cloudCalls(v.samples["cloud_requests_total"]),
+func (p *pages) showHealth(_ *http.Request, v *view) answer {
+	h := health{Replica: v.replica(), Calls: cloudCalls(v.samples["cloud_requests_total"]),
 		Messages: received(v.samples["notifications_total"])}
-	if failed != nil {
-		h.Unknown = failed.Error()
-	}
 	if p.Certificate != nil {
 		c := p.Certificate()
 		h.Certificate = &certificate{v.moment(c.Expires), c.LastDays || c.Invalid != "", c.Invalid, c.Unread}

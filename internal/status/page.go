@@ -56,8 +56,6 @@ type Options struct {
 	// Certificate returns the last result of reading the public URL's certificate. It is nil if that URL is http.
 	Certificate func() Certificate
 	CloudErrors func() []CloudError // returns the last error of each service; may be nil
-	// Replicas lists the pods of the service. It calls the API server when a person opens the health page.
-	Replicas func(ctx context.Context) ([]Replica, error)
 
 	Mode           v1alpha1.Mode // upper bound for every database
 	Sweep, Recheck time.Duration // time to the next check of a database, normally and during a change
@@ -82,7 +80,6 @@ type pages struct {
 	overview, database, plan, health, failure *template.Template
 	plans                                     *answers[string]
 	pasts                                     *answers[pasts]
-	replicas                                  *answers[[]Replica]
 	// slot is held while rendering. One page at a time leaves the processor to decisions.
 	slot chan struct{}
 }
@@ -93,7 +90,6 @@ func New(o Options) (http.Handler, error) {
 	p := &pages{Options: o, slot: make(chan struct{}, 1)}
 	p.plans = newAnswers(o, p.planText, planKept)
 	p.pasts = newAnswers(o, p.askPasts, o.Sweep)
-	p.replicas = newAnswers(o, p.askReplicas, replicasKept)
 	for file, t := range map[string]**template.Template{
 		"overview.html": &p.overview, "database.html": &p.database, "plan.html": &p.plan, "health.html": &p.health,
 		"failure.html": &p.failure,
@@ -110,7 +106,7 @@ func New(o Options) (http.Handler, error) {
 	if o.Plan != nil {
 		mux.Get("/databases/{namespace}/{name}/plan", p.servePlan)
 	}
-	mux.Get("/health", p.serveHealth)
+	mux.Get("/health", p.serve(p.showHealth))
 	for _, file := range []string{"status.css", "status.js", "icon.svg"} {
 		mux.Get("/"+file, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, files, file) })
 	}

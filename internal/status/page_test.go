@@ -4,7 +4,6 @@ package status_test
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -103,7 +102,7 @@ func usage(percent string, measured time.Time) func(*v1alpha1.RdsAutopilot) {
 func newPage(tb testing.TB, change func(*status.Options)) http.Handler {
 	tb.Helper()
 	o := status.Options{
-		Cache: &cache{}, Metrics: prometheus.NewRegistry(), Leader: func() string { return "pod-2" }, Replicas: nobody, Version: "v1", Documents: documents,
+		Cache: &cache{}, Metrics: prometheus.NewRegistry(), Leader: func() string { return "pod-2" }, Version: "v1", Documents: documents,
 		Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, Log: zaptest.NewLogger(tb), Now: now,
 	}
 	change(&o)
@@ -118,8 +117,6 @@ func handler(tb testing.TB, c status.Cache) http.Handler {
 	tb.Helper()
 	return newPage(tb, func(o *status.Options) { o.Cache = c })
 }
-
-func nobody(context.Context) ([]status.Replica, error) { return nil, nil }
 
 // get asks for a page and returns its tree; every page is looked at for what none may have.
 func get(t *testing.T, h http.Handler, url string, want int) *html.Node {

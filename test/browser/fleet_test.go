@@ -122,12 +122,6 @@ func serve(t *testing.T, f status.Cache) (address, host string) {
 		CloudErrors: func() []status.CloudError {
 			return []status.CloudError{{Service: "smn", Text: hostile, Time: noon()}}
 		},
-		Replicas: func(context.Context) ([]status.Replica, error) {
-			return []status.Replica{
-				{Pod: "rds-autopilot-7d9f5-8wq2z", Addresses: []string{"10.244.1.17"}, Ready: true},
-				{Pod: "rds-autopilot-7d9f5-x2k4q", Addresses: []string{"10.244.2.9"}, Ready: true},
-			}, nil
-		},
 		Sweep: 5 * time.Minute, Recheck: 30 * time.Second, Version: "v0.1.0",
 		Documents: "https://github.com/mcsps/rds-autopilot/blob/v0.1.0/",
 		Scope: func() status.Scope {

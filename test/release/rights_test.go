@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -184,7 +182,7 @@ func work(t *testing.T, w *world.World, namespace, kubeconfig string) error {
 			giveUp(fmt.Errorf("%w: %s", errForbidden, line.Raw))
 		}
 	}()
-	if err := errors.Join(lifeOf(ctx, w, db, kubeconfig), showsItself(ctx, w, namespace, p)); err != nil {
+	if err := lifeOf(ctx, w, db, kubeconfig); err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
 	return context.Cause(ctx)
@@ -235,27 +233,6 @@ func lifeOf(ctx context.Context, w *world.World, db *world.DB, kubeconfig string
 		_, err := db.Autopilot(ctx)
 		return apierrors.IsNotFound(err), nil
 	})
-}
-
-// showsItself looks for the replica on its page, as a person does.
-func showsItself(ctx context.Context, w *world.World, namespace string, p *world.Process) error {
-	if err := w.PublishReplicas(ctx, namespace, p); err != nil {
-		return err
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.AdminURL+"/health", nil)
-	if err != nil {
-		return err
-	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	page, err := io.ReadAll(answer.Body)
-	if err == nil && !strings.Contains(string(page), "<bdi>"+p.Pod+"</bdi></th>") {
-		err = fmt.Errorf("%w: the page of the health lacks the replica:\n%s", errForbidden, page)
-	}
-	return err
 }
 
 // TestEveryRightIsNeeded takes each right away in turn and sees the service fail.

@@ -17,10 +17,8 @@ import (
 	"github.com/mcsps/rds-autopilot/test/world"
 )
 
-const (
-	replaceAfter = 2 * time.Second // a replica that has ended
-	publishEvery = 2 * time.Second // which replicas there are
-)
+// replaceAfter is how long a replica that has ended stays away.
+const replaceAfter = 2 * time.Second
 
 // replicas are the processes of the service. One that ends is replaced, as Kubernetes does.
 type replicas struct {
@@ -53,25 +51,7 @@ func (s *replicas) start(ctx context.Context, w *world.World, running *sync.Wait
 			}
 		})
 	}
-	running.Go(func() { s.publish(ctx, w) })
 	return nil
-}
-
-// publish keeps Kubernetes up to date about the replicas until the context ends.
-func (s *replicas) publish(ctx context.Context, w *world.World) {
-	tick := time.NewTicker(publishEvery)
-	defer tick.Stop()
-	for {
-		s.mu.Lock()
-		now := slices.Clone(s.running)
-		s.mu.Unlock()
-		_ = w.PublishReplicas(ctx, "", now...) // the API server may be away: then once more
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 func (s *replicas) add(ctx context.Context, w *world.World) (*world.Process, error) {

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package k8s
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/internal/shorten"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+)
+
+func TestErrorOfALongRefusalIsShortAndKeepsItsMeaning(t *testing.T) {
+	long := errors.New(strings.Repeat("not on Fridays\n", 5000))
+	err := wrapError(apierrors.NewForbidden(schema.GroupResource{Resource: "rdss"}, "a", long), "patch %s", "a")
+	refusal, refused := errors.AsType[*autopilot.RefusedError](err)
+	if !refused || !apierrors.IsForbidden(err) {
+		t.Fatalf("%.200v", err)
+	}
+	for _, text := range []string{err.Error(), refusal.Message} {
+		if len(text) > 2*shorten.Limit || !strings.Contains(text, "not on Fridays not on") {
+			t.Errorf("%d bytes: %.200s", len(text), text)
+		}
+	}
+}
+
+func TestErrorsHaveTheDomainsMeaning(t *testing.T) {
+	kind := schema.GroupResource{Resource: "rdss"}
+	for name, tc := range map[string]struct {
+		err     error
+		gone    bool
+		changed bool
+		refused bool
+	}{
+		"gone":      {err: apierrors.NewNotFound(kind, "a"), gone: true},
+		"conflict":  {err: apierrors.NewConflict(kind, "a", errors.New("changed")), changed: true},
+		"forbidden": {err: apierrors.NewForbidden(kind, "a", errors.New("a policy")), refused: true},
+		"webhook":   {err: apierrors.NewInternalError(errors.New("failed calling webhook")), refused: true},
+		"overload":  {err: apierrors.NewTooManyRequests("busy", 1)},
+		"network":   {err: io.ErrUnexpectedEOF},
+	} {
+		err := wrapError(tc.err, "patch %s", "a")
+		refusal, refused := errors.AsType[*autopilot.RefusedError](err)
+		if errors.Is(err, autopilot.ErrGone) != tc.gone || errors.Is(err, autopilot.ErrConflict) != tc.changed || refused != tc.refused {
+			t.Errorf("%s: %v, refusal %v", name, err, refusal)
+		}
+		if !errors.Is(err, autopilot.ErrKubernetes) || !errors.Is(err, tc.err) || strings.Count(err.Error(), tc.err.Error()) != 1 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestTargetHasNoEndlessInstanceID(t *testing.T) {
+	rds := &otcv1.Rds{}
+	rds.Status.ID = strings.Repeat("x", 40_000)
+	if got := TargetOf(rds).InstanceID; len(got) > maxID {
+		t.Errorf("%d bytes", len(got))
+	}
+	rds.Status.ID = "0123456789abcdef0123456789abcdefin01"
+	if got := TargetOf(rds).InstanceID; got != rds.Status.ID {
+		t.Errorf("%q", got)
+	}
+}
