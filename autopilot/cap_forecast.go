@@ -50,11 +50,11 @@ func CapForecastOf(used []Point, maxGB int, now time.Time) v1alpha1.CapForecast 
 		found.Message = volume + " would be read-only at the present used space"
 	case !earliest.IsZero():
 		found.ReadOnlyTime = seconds(earliest)
-		found.Message = fmt.Sprintf("%s would be read-only at %s, by the last %s", volume, at(earliest), by)
+		found.Message = fmt.Sprintf("%s would be read-only at %s, at the rate of the last %s", volume, at(earliest), by)
 	case long.Outlook == OutlookUnknown:
 		found.Message = "It is not known when the volume reaches spec.storage.maxGB: " + long.Why
 	default:
-		found.Message = fmt.Sprintf("%s would not be read-only before %s, by the last 14 days", volume, at(long.Horizon))
+		found.Message = fmt.Sprintf("%s would not be read-only before %s, at the rate of the last 14 days", volume, at(long.Horizon))
 	}
 	return found
 }

@@ -28,7 +28,7 @@ func TestCapForecastOf(t *testing.T) {
 		message string
 	}{
 		{"10 GB a day to 195 GB", fortnight(336, func(ago int) float64 { return 95 - float64(ago)/2.4 }), 200, 10, "A volume of 200 GB (spec.storage.maxGB) would be read-only at 2026-11-3"},
-		{"the last day is faster", fortnight(336, func(ago int) float64 { return 95 - 2*float64(min(ago, 24)) }), 200, 2, "by the last day"},
+		{"the last day is faster", fortnight(336, func(ago int) float64 { return 95 - 2*float64(min(ago, 24)) }), 200, 2, "at the rate of the last day"},
 		{"nothing grows", fortnight(336, func(int) float64 { return 95 }), 200, -1, "would not be read-only before"},
 		{"full", fortnight(336, func(int) float64 { return 199 }), 200, 0, "at the present used space"},
 		{"no data", nil, 200, -1, "It is not known when the volume reaches spec.storage.maxGB: Cloud Eye has no measurement"},

@@ -292,7 +292,7 @@ func (c Case) otherThanData() *v1alpha1.Cause {
 }
 
 // growthLimit returns the size up to which the volume may grow: its cap, or the smaller spec.storage.causeMaxGB if
-// something else than data fills the volume. That never applies to a database that is nearly read-only.
+// something other than data fills the volume. That never applies to a database that is nearly read-only.
 func (c Case) growthLimit(e Evidence) (most int, isCause bool) {
 	most, cause := c.maxGB(), valueOr(c.Spec.Storage.CauseMaxGB, 0)
 	if cause == 0 || cause >= most || c.otherThanData() == nil || nearlyReadOnly(c.Instance.VolumeGB, e.UsedGB) {
@@ -301,14 +301,14 @@ func (c Case) growthLimit(e Evidence) (most int, isCause bool) {
 	return cause, true
 }
 
-// causeWarning returns a warning if something else than data fills the volume.
+// causeWarning returns a warning if something other than data fills the volume.
 func (c Case) causeWarning() []Warning {
 	found := c.otherThanData()
 	if found == nil {
 		return nil
 	}
 	return []Warning{{ReasonCauseNotData, fmt.Sprintf(
-		"Storage has %d GB, and something else than data fills it (%s). %s%s. See %s",
+		"Storage has %d GB, and something other than data fills it (%s). %s%s. See %s",
 		c.Instance.VolumeGB, found.Name, found.Message, c.lastsUntil(), CausePage(found.Name))}}
 }
 

@@ -68,7 +68,7 @@ func SetReady(s *v1alpha1.Status, checkFailed bool, generation int64, now time.T
 	switch {
 	case armed == nil:
 	case armed.Status == metav1.ConditionTrue && checkFailed:
-		SetCondition(s, v1alpha1.ConditionReady, false, LookFailed,
+		SetCondition(s, v1alpha1.ConditionReady, false, ReadFailed,
 			"Armed, but the last check could not read everything. The log of the leader has the error", generation, now)
 	default:
 		ok := armed.Status == metav1.ConditionTrue || IsSwitchedOff(*s)
@@ -76,11 +76,11 @@ func SetReady(s *v1alpha1.Status, checkFailed bool, generation int64, now time.T
 	}
 }
 
-// LastCheckFailed reports whether the condition Ready has the reason LookFailed: the last check of an armed database
+// LastCheckFailed reports whether the condition Ready has the reason ReadFailed: the last check of an armed database
 // failed.
 func LastCheckFailed(s v1alpha1.Status) bool {
 	ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
-	return ready != nil && ready.Reason == LookFailed
+	return ready != nil && ready.Reason == ReadFailed
 }
 
 // IsSwitchedOff reports whether the condition Armed has the reason NotEnabled: the autopilot is off.

@@ -93,8 +93,8 @@ const (
 	CloudUnreachable    = "CloudUnreachable" // also of a decision with apply: Cloud
 )
 
-// LookFailed is the only reason of the condition Ready that Armed does not have.
-const LookFailed = "LookFailed"
+// ReadFailed is the only reason of the condition Ready that Armed does not have.
+const ReadFailed = "ReadFailed"
 
 // Source is the part of the service that gives a reason.
 type Source string
@@ -152,7 +152,7 @@ func ReasonTable() []ReasonRow {
 		{Reason: ReasonCapReached, Source: decision, Guard: 6, IsWarning: true,
 			Meaning: "`maxGB`, `maxVCPUs` or `maxMemoryGB` does not allow more"},
 		{Reason: ReasonCauseNotData, Source: decision, Guard: 6, IsWarning: true,
-			Meaning: "Something else than data fills the volume, such as a replication slot. The volume still grows, except from `causeMaxGB` on"},
+			Meaning: "Something other than data fills the volume, such as a replication slot. The volume still grows, except from `causeMaxGB` on"},
 		{Reason: ReasonNoLargerFlavor, Source: decision, Guard: 7, IsWarning: true,
 			Meaning: "The cloud has no larger flavor for this instance"},
 		{Reason: ReasonSoldOut, Source: decision, Guard: 7, IsWarning: true,
@@ -197,9 +197,9 @@ func ReasonTable() []ReasonRow {
 
 		{Reason: ReasonNearCap, Source: warning, IsWarning: true, Meaning: "The volume has 80 % of `maxGB`"},
 		{Reason: ReasonCapAhead, Source: warning, IsWarning: true,
-			Meaning: "A volume of `maxGB` would be read-only within 14 days, by the last 14 days or the last day"},
+			Meaning: "A volume of `maxGB` would be read-only within 14 days, at the rate of the last 14 days or the last day"},
 		{Reason: ReasonCapSoon, Source: warning, IsWarning: true,
-			Meaning: "A volume of `maxGB` would be read-only within 72 hours, by the last 14 days or the last day"},
+			Meaning: "A volume of `maxGB` would be read-only within 72 hours, at the rate of the last 14 days or the last day"},
 		{Reason: ReasonVolumeDoubled, Source: warning, IsWarning: true,
 			Meaning: "The volume has doubled within 7 days. Check what fills it"},
 		{Reason: ReasonReplicaSmaller, Source: warning, IsWarning: true,
@@ -216,7 +216,7 @@ func ReasonTable() []ReasonRow {
 		{Reason: SubscriptionRefused, Source: condition, NotArmed: true,
 			Meaning: "SMN refuses the topic or the subscription of the public URL. The message has its text. The alarm rules exist, and each sweep acts on them"},
 		{Reason: RuleMissing, Source: condition, NotArmed: true, Meaning: "Cloud Eye has no alarm rule for a metric yet"},
-		{Reason: LookFailed, Source: condition,
+		{Reason: ReadFailed, Source: condition,
 			Meaning: "The database is armed, but the last check could not read everything"},
 		{Reason: ArmedReason, Source: condition, Meaning: "The alarm rules exist and the subscription is confirmed"},
 	}

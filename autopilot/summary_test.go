@@ -78,21 +78,21 @@ func TestReadyFollowsArmedAndTheLastCheck(t *testing.T) {
 		name       string
 		armed      bool
 		reason     string
-		lookFailed bool
+		readFailed bool
 		want       metav1.ConditionStatus
 		wantReason string
 	}{
 		{"armed", true, ArmedReason, false, metav1.ConditionTrue, ArmedReason},
-		{"armed, and the last look failed", true, ArmedReason, true, metav1.ConditionFalse, LookFailed},
+		{"armed, and the last read failed", true, ArmedReason, true, metav1.ConditionFalse, ReadFailed},
 		{"not armed", false, RuleMissing, false, metav1.ConditionFalse, RuleMissing},
-		{"not armed, and the last look failed", false, CloudUnreachable, true, metav1.ConditionFalse, CloudUnreachable},
+		{"not armed, and the last read failed", false, CloudUnreachable, true, metav1.ConditionFalse, CloudUnreachable},
 		{"no instance", false, string(ReasonInstanceUnknown), false, metav1.ConditionFalse, string(ReasonInstanceUnknown)},
 		{"a broken policy", false, string(ReasonPolicyInvalid), false, metav1.ConditionFalse, string(ReasonPolicyInvalid)},
 		{"off, as its user wants it", false, string(ReasonNotEnabled), false, metav1.ConditionTrue, string(ReasonNotEnabled)},
 	} {
 		var s v1alpha1.Status
 		SetCondition(&s, v1alpha1.ConditionArmed, test.armed, test.reason, "why", 3, noon())
-		SetReady(&s, test.lookFailed, 4, noon().Add(time.Minute))
+		SetReady(&s, test.readFailed, 4, noon().Add(time.Minute))
 		got := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
 		if got == nil || got.Status != test.want || got.Reason != test.wantReason || got.ObservedGeneration != 4 || got.Message == "" {
 			t.Errorf("%s: %+v", test.name, got)

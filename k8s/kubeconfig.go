@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 
 	"k8s.io/client-go/rest"
@@ -19,7 +17,8 @@ import (
 // pod's ServiceAccount, in this order. contextName selects a context of the file; empty means its current one.
 // namespace is that of the context. An error is one line that names the files that were tried.
 func NewConfig(kubeconfig, contextName string) (config *rest.Config, namespace string, err error) {
-	rules := loadingRules(kubeconfig)
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath, rules.WarnIfAllMissing = kubeconfig, false
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: contextName}
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 	config, err = loader.ClientConfig()
@@ -30,21 +29,6 @@ func NewConfig(kubeconfig, contextName string) (config *rest.Config, namespace s
 		return nil, "", explainKubeconfig(err, rules, contextName)
 	}
 	return config, namespace, nil
-}
-
-// Contexts returns the names of the contexts of the kubeconfig that NewConfig would use, sorted.
-func Contexts(kubeconfig string) ([]string, error) {
-	config, err := loadingRules(kubeconfig).Load()
-	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig: %w", err)
-	}
-	return slices.Sorted(maps.Keys(config.Contexts)), nil
-}
-
-func loadingRules(kubeconfig string) *clientcmd.ClientConfigLoadingRules {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath, rules.WarnIfAllMissing = kubeconfig, false
-	return rules
 }
 
 // explainKubeconfig returns an error of one line that names the files that were tried.

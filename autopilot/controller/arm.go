@@ -137,10 +137,10 @@ func (r *round) warnHeld(reason, message string) {
 }
 
 // setArmed sets the conditions Armed and Ready from the recorded alarms.
-func (r *round) setArmed(s *v1alpha1.Status, lookFailed bool) {
+func (r *round) setArmed(s *v1alpha1.Status, readFailed bool) {
 	ok, reason, message := autopilot.Armed(r.rap.Spec, s.Alarms, r.now)
 	autopilot.SetCondition(s, v1alpha1.ConditionArmed, ok, reason, message, r.rap.Generation, r.now)
-	autopilot.SetReady(s, lookFailed, r.rap.Generation, r.now)
+	autopilot.SetReady(s, readFailed, r.rap.Generation, r.now)
 }
 
 func (r *round) setEnsured(record *ensureRecord) {

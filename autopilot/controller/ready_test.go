@@ -58,7 +58,7 @@ func TestReadyOverALife(t *testing.T) {
 		if _, err := w.look(t.Context(), c); err == nil {
 			t.Error("no error")
 		}
-		w.checkReady(t, "the alarms cannot be read", metav1.ConditionFalse, autopilot.LookFailed)
+		w.checkReady(t, "the alarms cannot be read", metav1.ConditionFalse, autopilot.ReadFailed)
 		if !w.armed() {
 			t.Error("an alarm would still reach us")
 		}

@@ -66,7 +66,7 @@ func (c statusCollector) Describe(ch chan<- *prometheus.Desc) {
 func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 	now := c.now()
 	armed := map[string]int{"true": 0, "false": 0}
-	why, notReady := map[string]int{notYet: 0}, map[string]int{notYet: 0, autopilot.LookFailed: 0}
+	why, notReady := map[string]int{notYet: 0}, map[string]int{notYet: 0, autopilot.ReadFailed: 0}
 	for _, reason := range autopilot.NotArmedReasons() {
 		why[reason], notReady[reason] = 0, 0
 	}

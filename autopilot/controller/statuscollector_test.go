@@ -171,8 +171,8 @@ func TestTheStatusCollectorCountsDatabasesThatAreNotReadyForAnHour(t *testing.T)
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	var all []*v1alpha1.RdsAutopilot
 	for _, c := range []metav1.Condition{
-		{Status: metav1.ConditionFalse, Reason: "LookFailed", LastTransitionTime: metav1.NewTime(now.Add(-time.Hour))},
-		{Status: metav1.ConditionFalse, Reason: "LookFailed", LastTransitionTime: metav1.NewTime(now.Add(-time.Minute))},
+		{Status: metav1.ConditionFalse, Reason: "ReadFailed", LastTransitionTime: metav1.NewTime(now.Add(-time.Hour))},
+		{Status: metav1.ConditionFalse, Reason: "ReadFailed", LastTransitionTime: metav1.NewTime(now.Add(-time.Minute))},
 		{Status: metav1.ConditionFalse, Reason: "NoData", LastTransitionTime: metav1.NewTime(now.Add(-48 * time.Hour))},
 		{Status: metav1.ConditionTrue, Reason: "NotEnabled", LastTransitionTime: metav1.NewTime(now.Add(-48 * time.Hour))},
 		{Status: metav1.ConditionUnknown, Reason: "NotYet"},
@@ -181,7 +181,7 @@ func TestTheStatusCollectorCountsDatabasesThatAreNotReadyForAnHour(t *testing.T)
 		all = append(all, &v1alpha1.RdsAutopilot{Status: v1alpha1.Status{Conditions: []metav1.Condition{c}}})
 	}
 	got := counts(t, newStatusCollector(register{autopilots: all}, func() time.Time { return now }, noneUnstored), "rds_autopilot_not_ready")
-	if diff := cmp.Diff(map[string]float64{"LookFailed": 1, "NoData": 1}, got); diff != "" {
+	if diff := cmp.Diff(map[string]float64{"ReadFailed": 1, "NoData": 1}, got); diff != "" {
 		t.Error(diff)
 	}
 }

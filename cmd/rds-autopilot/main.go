@@ -96,7 +96,6 @@ and patches its Rds. The database operator applies the change.`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newServe(env), newPlan(env), newVerify(env), newDoctor(env), newUninstallCheck(env), newVersion())
 	completeEnums(root)
-	completion{env}.register(root)
 	return root
 }
 

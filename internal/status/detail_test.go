@@ -205,7 +205,7 @@ func TestStateShowsHowLongItHasLasted(t *testing.T) {
 		"not armed":    {condition(v1alpha1.ConditionArmed, false, autopilot.SubscriptionPending), "Not armed SubscriptionPending: text for 3h"},
 		"contested":    {condition(v1alpha1.ConditionContested, true, "Contested"), "Contested Contested: text for 3h"},
 		"limited":      {condition(v1alpha1.ConditionLimited, true, "CapReached"), "Limited CapReached: text for 3h"},
-		"check failed": {condition(v1alpha1.ConditionReady, false, autopilot.LookFailed), "reason for 3h"},
+		"check failed": {condition(v1alpha1.ConditionReady, false, autopilot.ReadFailed), "reason for 3h"},
 		"refused":      {pending(v1alpha1.Intent{Refusal: &v1alpha1.Refusal{Count: 1, Message: "no"}}), "Refused Refused: The Kubernetes API refuses the patch: no for 120m"},
 		"changing":     {pending(v1alpha1.Intent{AskedTime: new(at(time.Minute))}), "Changing for 120m"},
 		"stalled": {func(a *v1alpha1.RdsAutopilot) {

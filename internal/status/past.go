@@ -68,7 +68,7 @@ func (v *view) outlook(label string, f autopilot.Forecast) string {
 	in := func(t time.Time) string { return "in " + roughly(t.Sub(v.now)) }
 	rate := fmt.Sprintf("%s GB per day, between %s and %s", amount(f.Middle), amount(f.Slow), amount(f.Fast))
 	horizon := roughly(f.Horizon.Sub(v.now))
-	text := "By the last " + label + ": "
+	text := "At the rate of the last " + label + ": "
 	switch f.Outlook {
 	case autopilot.OutlookReadOnly:
 		return "The database is read-only at this level."

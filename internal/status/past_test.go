@@ -117,7 +117,7 @@ func TestDatabasePageDrawsMeasurements(t *testing.T) {
 	}
 	page := text(root)
 	for _, want := range []string{
-		"By the last 24 hours: read-only in 5d", "The rate did not vary", "5.0 GB per day, between 5.0 and 5.0", "By the last 14 days: read-only in 5d",
+		"At the rate of the last 24 hours: read-only in 5d", "The rate did not vary", "5.0 GB per day, between 5.0 and 5.0", "At the rate of the last 14 days: read-only in 5d",
 		"A Storage 100 → 120 GB 120m ago", "A Flavor a → b 3d ago", "B Storage 100 → 120 GB 120m ago",
 	} {
 		if !strings.Contains(page, want) {

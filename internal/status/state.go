@@ -132,7 +132,7 @@ func (v *view) judge(d *database) judgement {
 	}
 	if autopilot.LastCheckFailed(*s) {
 		ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
-		return judgement{checkFailed, autopilot.LookFailed,
+		return judgement{checkFailed, autopilot.ReadFailed,
 			"The last check could not read everything; the leader's log has the reason", ready.LastTransitionTime.Time}
 	}
 	if j, ok := holds(v1alpha1.ConditionLimited, limited); ok {

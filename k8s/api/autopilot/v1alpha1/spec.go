@@ -147,7 +147,7 @@ type Storage struct {
 	// +kubebuilder:default=Auto
 	// +optional
 	Early Mode `json:"early,omitempty"`
-	// causeMaxGB is the size in GB from which the volume grows no further if something else than data fills it, such as
+	// causeMaxGB is the size in GB from which the volume grows no further if something other than data fills it, such as
 	// a replication slot: 40 to 4000, a multiple of 10. A database that is nearly read-only still grows. Default: no
 	// such limit.
 	// +kubebuilder:validation:Minimum=40
