@@ -24,7 +24,6 @@ type Process struct {
 	PID        int
 	Pod        string // the name that it takes for its pod's
 
-	number     int
 	world      *World
 	cmd        *exec.Cmd
 	transcript *transcript
@@ -107,7 +106,7 @@ func (w *World) run(args []string, extraEnv ...string) (*Process, error) {
 		return nil, errors.New("the world is closed")
 	}
 	number := len(w.process) + 1
-	p := &Process{Pod: fmt.Sprintf("%s-%d", serviceName, number), number: number, world: w, done: make(chan struct{}), cmd: exec.Command(w.options.Binary, args...)}
+	p := &Process{Pod: fmt.Sprintf("%s-%d", serviceName, number), world: w, done: make(chan struct{}), cmd: exec.Command(w.options.Binary, args...)}
 	p.transcript = newTranscript(func(l Line) {
 		if w.options.OnLine != nil {
 			w.options.OnLine(p, l)
