@@ -11,8 +11,8 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// longestWait is the longest wait after a refusal. A next attempt that is later was written by a clock that was ahead.
-const longestWait = 15 * time.Minute
+// LongestWait is the longest wait after a refusal. A next attempt that is later was written by a clock that was ahead.
+const LongestWait = 15 * time.Minute
 
 // ClampTimes sets the leader's own time stamps that are later than now to now. A clock that was hours ahead has written
 // them. Otherwise storage would wait until the clock reaches them. ClampTimes modifies the status, but not the elements
@@ -25,24 +25,23 @@ func ClampTimes(s *v1alpha1.Status, now time.Time) {
 	}
 	toSecond := func(t *metav1.Time) {
 		if t != nil {
-			clamp(&t.Time, seconds(now).Time)
+			clamp(&t.Time, Seconds(now).Time)
 		}
 	}
 	toMicro := func(t *metav1.MicroTime) {
 		if t != nil {
-			clamp(&t.Time, micro(now).Time)
+			clamp(&t.Time, Micro(now).Time)
 		}
 	}
 	if s.Instance != nil {
 		toSecond(s.Instance.ActiveSince)
-		toSecond(s.Instance.PrimarySince)
 	}
 	toSecond(s.OverThresholdSince)
-	if s.Cause != nil {
-		toSecond(&s.Cause.Time)
+	if s.ReadOnly != nil {
+		toSecond(&s.ReadOnly.SinceTime)
 	}
-	if s.CapForecast != nil {
-		toSecond(&s.CapForecast.Time)
+	if s.Insight != nil {
+		toSecond(&s.Insight.LookTime)
 	}
 	for _, i := range s.Intents() {
 		toMicro(&i.DecisionTime)
@@ -51,7 +50,7 @@ func ClampTimes(s *v1alpha1.Status, now time.Time) {
 		if i.Refusal != nil {
 			toMicro(&i.Refusal.Time)
 			if i.Refusal.NextTime != nil {
-				clamp(&i.Refusal.NextTime.Time, micro(now.Add(longestWait)).Time)
+				clamp(&i.Refusal.NextTime.Time, Micro(now.Add(LongestWait)).Time)
 			}
 		}
 	}
@@ -73,7 +72,7 @@ func ClampTimes(s *v1alpha1.Status, now time.Time) {
 		toMicro(&s.Changes[i].CompletionTime)
 		for _, at := range []**metav1.MicroTime{&s.Changes[i].DecisionTime, &s.Changes[i].StartTime} {
 			if *at != nil && (*at).After(now) {
-				*at = micro(now)
+				*at = Micro(now)
 			}
 		}
 	}

@@ -15,8 +15,8 @@ import (
 // request missed its window and needs a new alarm.
 const maxDeferral = 7 * 24 * time.Hour
 
-// untilWindowOpens returns how long the policy's window stays closed; 0 means that a flavor may change now.
-func (c Case) untilWindowOpens() time.Duration {
+// UntilWindowOpens returns how long the policy's window stays closed; 0 means that a flavor may change now.
+func (c Case) UntilWindowOpens() time.Duration {
 	if c.Spec.Flavor.Window == nil {
 		return 0
 	}
@@ -32,37 +32,52 @@ func UntilWindowCloses(spec v1alpha1.Spec, now time.Time) (remaining time.Durati
 	return window.UntilClose(*spec.Flavor.Window, now), true
 }
 
-// pendingDeferral returns the deferred change that still waits for the window. It returns nil if that change is older
-// than maxDeferral, or if the flavor has changed since it was deferred.
-func (c Case) pendingDeferral() *v1alpha1.Deferred {
+// PendingDeferral returns the deferred change that still waits for the window, as the present policy sees it. It returns
+// nil if the change is older than maxDeferral, if the flavor has changed since it was deferred, or if the policy has no
+// window any more. It omits a metric that is switched off, or whose recorded value is below the present threshold.
+func (c Case) PendingDeferral() *v1alpha1.Deferred {
 	w := c.Status.Deferred
-	if w == nil || c.Now.Sub(w.LastTime.Time) > maxDeferral {
+	if w == nil || c.Spec.Flavor.Window == nil || c.Now.Sub(w.LastTime.Time) > maxDeferral {
 		return nil
 	}
-	if last, ok := lastChanged(c.Status.Changes, v1alpha1.KindFlavor); ok && last.After(w.FirstTime.Time) {
+	if last, ok := LastChanged(c.Status.Changes, v1alpha1.KindFlavor); ok && last.After(w.FirstTime.Time) {
 		return nil
 	}
-	return w
+	due := w.DeepCopy()
+	due.Metrics = nil
+	for i, m := range w.Metrics {
+		row, err := LookupMetric(m)
+		value, known := 0.0, false
+		if percent, parseErr := strconv.ParseFloat(w.ValuePercent, 64); i == 0 && parseErr == nil {
+			value, known = percent, true // that of the first metric
+		}
+		if err == nil && row.Enabled(c.Spec) && (!known || value >= float64(row.ConfiguredThreshold(c.Spec))) {
+			due.Metrics = append(due.Metrics, m)
+		} else if i == 0 {
+			due.ValuePercent = ""
+		}
+	}
+	if len(due.Metrics) == 0 {
+		return nil
+	}
+	return due
 }
 
-// dueDeferred returns an alarm for each metric of a deferred change whose window is open. It omits the metrics whose
+// DueDeferred returns an alarm for each metric of a deferred change whose window is open. It omits the metrics whose
 // alarms are in force now.
-func (c Case) dueDeferred(inForce []Alarm) []Alarm {
-	w := c.pendingDeferral()
-	if w == nil || c.Instance == nil || c.ClaimedBy != "" || !c.Enabled || c.Mode == v1alpha1.ModeOff ||
-		Validate(c.Spec, v1alpha1.KindFlavor) != nil || c.untilWindowOpens() > 0 {
+func (c Case) DueDeferred(inForce []Alarm) []Alarm {
+	w := c.PendingDeferral()
+	if w == nil || c.UntilWindowOpens() > 0 {
 		return nil
 	}
 	var due []Alarm
 	for i, m := range w.Metrics {
-		metric, err := LookupMetric(m)
-		if err != nil || !metric.Enabled(c.Spec) ||
-			slices.ContainsFunc(inForce, func(a Alarm) bool { return a.Metric == m }) {
+		if slices.ContainsFunc(inForce, func(a Alarm) bool { return a.Metric == m }) {
 			continue
 		}
 		due = append(due, Alarm{
 			Metric: m, State: v1alpha1.StateAlarm, StateTime: w.FirstTime.Time, DeferredTime: w.LastTime.Time,
-			Evidence: Evidence{Time: w.LastTime.Time, Percent: float64(metric.ConfiguredThreshold(c.Spec))},
+			Evidence: Evidence{Time: w.LastTime.Time, Percent: float64(Row(m).ConfiguredThreshold(c.Spec))},
 		})
 		if percent, err := strconv.ParseFloat(w.ValuePercent, 64); i == 0 && err == nil {
 			due[len(due)-1].Evidence.Percent = percent
@@ -71,17 +86,17 @@ func (c Case) dueDeferred(inForce []Alarm) []Alarm {
 	return due
 }
 
-// deferToWindow returns the record of a change that waits for the window. The metrics of these alarms come first, those
+// DeferToWindow returns the record of a change that waits for the window. The metrics of these alarms come first, those
 // of an earlier deferral follow. The value is that of the first metric; the others are only known to have been over
 // their threshold.
-func (c Case) deferToWindow(alarms []Alarm) *v1alpha1.Deferred {
-	w := &v1alpha1.Deferred{FirstTime: *seconds(c.Now), LastTime: *seconds(c.Now)}
+func (c Case) DeferToWindow(alarms []Alarm) *v1alpha1.Deferred {
+	w := &v1alpha1.Deferred{FirstTime: *Seconds(c.Now), LastTime: *Seconds(c.Now)}
 	for _, a := range alarms {
 		w.Metrics = append(w.Metrics, a.Metric)
 	}
-	if last := c.pendingDeferral(); last != nil {
+	if last := c.PendingDeferral(); last != nil {
 		w.FirstTime = last.FirstTime
-		if c.Now.Sub(last.LastTime.Time) < foldEvery { // writing it in every round would change the status each time
+		if c.Now.Sub(last.LastTime.Time) < FoldEvery { // writing it in every round would change the status each time
 			w.LastTime = last.LastTime
 		}
 		for _, m := range last.Metrics {

@@ -4,6 +4,7 @@ package autopilot
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -13,17 +14,19 @@ import (
 )
 
 const (
-	// evidenceAge is the age at which a measurement is too old to decide on. If Cloud Eye does not answer, it also
+	// EvidenceAge is the age at which a measurement is too old to decide on. If Cloud Eye does not answer, it also
 	// limits the age of a signal.
-	evidenceAge = 30 * time.Minute
-	// settleTime is how long after a signal a state ok of Cloud Eye may still be older than the signal.
-	settleTime = 2 * time.Minute
-	// settleRequeue is when a state that may be older than the signal is read again.
-	settleRequeue = 30 * time.Second
-	// clockSkew is the assumed difference between the cloud's clock and ours.
-	clockSkew = 2 * time.Minute
+	EvidenceAge = 30 * time.Minute
+	// SettleTime is how long after a signal a state ok of Cloud Eye may still be older than the signal.
+	SettleTime = 2 * time.Minute
+	// SettleRequeue is when a state that may be older than the signal is read again.
+	SettleRequeue = 30 * time.Second
+	// ClockSkew is the assumed difference between the cloud's clock and ours.
+	ClockSkew = 2 * time.Minute
 	// overdueAfter is how much longer than a rule's own periods a volume may be full without an alarm.
 	overdueAfter = 10 * time.Minute
+	// aheadAtMost is how far in the future a measurement may be dated.
+	aheadAtMost = 5 * time.Minute
 )
 
 // Evidence is a measurement of Cloud Eye. The zero value means that there is none; missing data counts as neither low
@@ -32,13 +35,16 @@ type Evidence struct {
 	Time    time.Time
 	Percent float64 // for storage: the percentage that Cloud Eye reports
 	UsedGB  float64 // storage only
-	Filling Filling // storage only: how fast the used space changed in the hour before Time
-	// Steady means that nothing was freed in the FreedSpan before Time. It is read only if MayGrowEarly.
-	Steady bool
 }
 
 // Present reports whether there is a measurement.
 func (e Evidence) Present() bool { return !e.Time.IsZero() }
+
+// IsCredible reports whether a measurement can be true: it is not negative, finite, at most that large and not dated
+// ahead. Every other measurement counts as missing.
+func (p Point) IsCredible(most float64, now time.Time) bool {
+	return p.Value >= 0 && p.Value <= most && !p.Time.After(now.Add(aheadAtMost))
+}
 
 // Alarm holds what is known about the alarm of one metric when a decision is made.
 type Alarm struct {
@@ -64,17 +70,17 @@ func (a Alarm) InForce(now time.Time) bool {
 	if a.State != "" {
 		return a.State == v1alpha1.StateAlarm
 	}
-	return a.signalled() && now.Sub(a.Signal.AlarmTime.Time) < evidenceAge
+	return a.Signalled() && now.Sub(a.Signal.AlarmTime.Time) < EvidenceAge
 }
 
-// persistsAfterGrowth reports whether a measurement from after our last growth exists. The state of the rewritten rule
+// PersistsAfterGrowth reports whether a measurement from after our last growth exists. The state of the rewritten rule
 // does not count then.
-func (a Alarm) persistsAfterGrowth() bool {
-	return helpedBy(a.Metric) == v1alpha1.KindVolume && !a.GrowthTime.IsZero() && a.Evidence.Time.After(a.GrowthTime)
+func (a Alarm) PersistsAfterGrowth() bool {
+	return HelpedBy(a.Metric) == v1alpha1.KindVolume && !a.GrowthTime.IsZero() && a.Evidence.Time.After(a.GrowthTime)
 }
 
-// isOverdue reports whether Cloud Eye should have raised the alarm by now, by its own data.
-func (a Alarm) isOverdue(c Case) bool {
+// IsOverdue reports whether Cloud Eye should have raised the alarm by now, by its own data.
+func (a Alarm) IsOverdue(c Case) bool {
 	return !a.AlarmOverdueSince.IsZero() && a.untilOverdue(c) <= 0 && a.Evidence.Present() && c.IsFull(a.Evidence)
 }
 
@@ -83,13 +89,38 @@ func (a Alarm) untilOverdue(c Case) time.Duration {
 	return a.AlarmOverdueSince.Add(overdueAfter + c.patience(a.Metric)).Sub(c.Now)
 }
 
-// overdueRequeue returns when to read the used space again of a volume over its threshold; 0 for all others. A value
+// OverdueRequeue returns when to read the used space again of a volume over its threshold; 0 for all others. A value
 // that cannot be read is read again soon, because nothing else may report the full volume.
-func (a Alarm) overdueRequeue(c Case) time.Duration {
+func (a Alarm) OverdueRequeue(c Case) time.Duration {
 	if a.AlarmOverdueSince.IsZero() {
 		return 0
 	}
-	return max(a.untilOverdue(c), dataRequeue)
+	return max(a.untilOverdue(c), DataRequeue)
+}
+
+// SetEvidence enters the newest measurement of a metric into its alarm. A measurement of the used space also updates
+// what the status derives from it. If it could not be read, the stored signal is the evidence.
+func (c *Case) SetEvidence(m v1alpha1.Metric, e Evidence, err error) {
+	c.Alarms = slices.Clone(c.Alarms)
+	for i := range c.Alarms {
+		a := &c.Alarms[i]
+		if a.Metric != m {
+			continue
+		}
+		a.Evidence = e
+		if err != nil {
+			a.Evidence = a.EvidenceFromSignal(*c)
+		}
+		if !Row(m).InGB() {
+			continue
+		}
+		c.Status.Used, c.Status.ReadOnly = c.UsedSpace(e), c.ReadOnly(e)
+		c.Status.OverThresholdSince = c.OverThresholdSince(e)
+		a.AlarmOverdueSince = time.Time{}
+		if since := c.Status.OverThresholdSince; since != nil {
+			a.AlarmOverdueSince = since.Time
+		}
+	}
 }
 
 // OverThresholdSince returns status.overThresholdSince after a measurement of the used space was read. Without a
@@ -102,9 +133,9 @@ func (c Case) OverThresholdSince(e Evidence) *metav1.Time {
 	if !c.IsFull(e) {
 		return nil
 	}
-	grown, ok := lastChanged(c.Status.Changes, v1alpha1.KindVolume)
+	grown, ok := LastChanged(c.Status.Changes, v1alpha1.KindVolume)
 	if since == nil || ok && grown.After(since.Time) {
-		return seconds(c.Now)
+		return Seconds(c.Now)
 	}
 	return since
 }
@@ -116,38 +147,38 @@ func (c Case) UsedSpace(e Evidence) *v1alpha1.UsedSpace {
 	if !e.Present() || c.Instance == nil || was != nil && !e.Time.After(was.Time.Time) {
 		return was
 	}
-	if was != nil && e.Time.Sub(was.Time.Time) < evidenceAge {
+	if was != nil && e.Time.Sub(was.Time.Time) < EvidenceAge {
 		stored, ok := was.Value()
 		if ok && math.Abs(stored-e.UsedGB) < float64(c.Instance.VolumeGB)/100 {
 			return was
 		}
 	}
-	return &v1alpha1.UsedSpace{GB: strconv.FormatFloat(e.UsedGB, 'f', 1, 64), Time: *seconds(e.Time)}
+	return &v1alpha1.UsedSpace{GB: strconv.FormatFloat(e.UsedGB, 'f', 1, 64), Time: *Seconds(e.Time)}
 }
 
 // patience returns how long a value must last until Cloud Eye's rule of that metric raises its alarm.
 func (c Case) patience(m v1alpha1.Metric) time.Duration {
-	rule := metricRow(m).Rule(c.Spec, c.Instance.VolumeGB)
+	rule := Row(m).Rule(c.Spec, 0) // count and period are the same for every volume
 	return time.Duration(rule.Count) * max(time.Minute,
 		time.Duration(rule.PeriodSeconds)*time.Second) // a period of 1 means raw data, which comes every minute
 }
 
-// settling reports whether the state ok of Cloud Eye may be older than the signal.
-func (a Alarm) settling(now time.Time) bool {
-	return a.State == v1alpha1.StateOK && a.signalled() && now.Sub(a.Signal.AlarmTime.Time) < settleTime
+// Settling reports whether the state ok of Cloud Eye may be older than the signal.
+func (a Alarm) Settling(now time.Time) bool {
+	return a.State == v1alpha1.StateOK && a.Signalled() && now.Sub(a.Signal.AlarmTime.Time) < SettleTime
 }
 
-func (a Alarm) signalled() bool { return a.Signal != nil && a.Signal.State == v1alpha1.StateAlarm }
+func (a Alarm) Signalled() bool { return a.Signal != nil && a.Signal.State == v1alpha1.StateAlarm }
 
 // current reports whether the signal belongs to the alarm that is in force now. A signal that is older than the state
 // belongs to an earlier alarm.
 func (a Alarm) current() bool {
-	return a.signalled() && (a.State != v1alpha1.StateAlarm || !a.Signal.AlarmTime.Time.Before(a.StateTime.Add(-settleTime)))
+	return a.Signalled() && (a.State != v1alpha1.StateAlarm || !a.Signal.AlarmTime.Time.Before(a.StateTime.Add(-SettleTime)))
 }
 
-// since returns when the alarm began, for messages and latencies: the earlier of the times in Cloud Eye and in the
+// Since returns when the alarm began, for messages and latencies: the earlier of the times in Cloud Eye and in the
 // signal.
-func (a Alarm) since() time.Time {
+func (a Alarm) Since() time.Time {
 	if a.State != v1alpha1.StateAlarm && !a.AlarmOverdueSince.IsZero() {
 		return a.AlarmOverdueSince
 	}
@@ -175,8 +206,8 @@ func (a Alarm) LastUpdate() time.Time {
 	return a.StateTime
 }
 
-// messageID returns the id of the message of the present alarm, or an empty text.
-func (a Alarm) messageID() string {
+// MessageID returns the id of the message of the present alarm, or an empty text.
+func (a Alarm) MessageID() string {
 	if a.current() {
 		return a.Signal.MessageID
 	}
@@ -190,18 +221,18 @@ func (a Alarm) EvidenceFromSignal(c Case) Evidence {
 		return Evidence{}
 	}
 	percent, err := strconv.ParseFloat(a.Signal.ValuePercent, 64)
-	if err != nil {
+	if err != nil || !(Point{a.Signal.DatapointTime.Time, percent}).IsCredible(Row(a.Metric).MostPercent(), c.Now) {
 		return Evidence{}
 	}
 	e := Evidence{Time: a.Signal.DatapointTime.Time, Percent: percent}
-	if metricRow(a.Metric).InGB() {
+	if Row(a.Metric).InGB() {
 		e.UsedGB = percent / 100 * float64(sizeAt(c.Status.Changes, c.Instance.VolumeGB, e.Time))
 	}
 	return e
 }
 
 // sizeAt returns the size in GB that a volume had at a time of the cloud's clock, given the changes since. Our clock
-// may be behind by clockSkew. The measurement that led to a growth always counts as before it. In doubt the smaller
+// may be behind by ClockSkew. The measurement that led to a growth always counts as before it. In doubt the smaller
 // size is returned.
 func sizeAt(changes []v1alpha1.Change, nowGB int, at time.Time) int {
 	size := nowGB
@@ -209,9 +240,17 @@ func sizeAt(changes []v1alpha1.Change, nowGB int, at time.Time) int {
 		if ch.Kind != v1alpha1.KindVolume || ch.Outcome != v1alpha1.OutcomeCompleted {
 			continue
 		}
-		if ch.CompletionTime.Add(clockSkew).After(at) || ch.EvidenceTime != nil && !ch.EvidenceTime.Time.Before(at) {
-			size = gigabytes(ch.From)
+		if ch.CompletionTime.Add(ClockSkew).After(at) || ch.EvidenceTime != nil && !ch.EvidenceTime.Time.Before(at) {
+			size = Gigabytes(ch.From)
 		}
 	}
 	return size
+}
+
+// UsedSpaceDue reports whether the used space may stand in for a storage alarm that is not in force, so that it must
+// be read.
+func (c Case) UsedSpaceDue(a Alarm) bool {
+	s := c.Status
+	return c.Instance != nil && (c.IsSweep || a.InForce(c.Now) || !a.GrowthTime.IsZero() || s.OverThresholdSince != nil ||
+		c.ReadOnly(Evidence{}) != nil || c.UnstartedIntent(v1alpha1.KindVolume) != nil)
 }

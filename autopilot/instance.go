@@ -42,23 +42,16 @@ type Replica struct {
 	VCPUs, MemoryGB, VolumeGB int
 }
 
-// observed returns the instance as it is stored in the status. ActiveSince stays the same as long as every check finds
-// ACTIVE, and PrimarySince as long as every check finds the same primary node.
-func (i Instance) observed(last *v1alpha1.Instance, now time.Time) *v1alpha1.Instance {
+// Observed returns the instance as it is stored in the status. ActiveSince stays the same as long as every check finds
+// ACTIVE.
+func (i Instance) Observed(last *v1alpha1.Instance, now time.Time) *v1alpha1.Instance {
 	seen := &v1alpha1.Instance{
 		ID: i.ID, Status: i.Status, VolumeGB: ClampInt32(i.VolumeGB), Flavor: i.Flavor,
 		VCPUs: ClampInt32(i.VCPUs), MemoryGB: ClampInt32(i.MemoryGB), Zones: slices.Clone(i.Zones),
 		NodeIDs: slices.Clone(i.NodeIDs),
-		Primary: i.Primary,
-	}
-	if len(i.NodeIDs) > 1 && i.Primary != "" {
-		seen.PrimarySince = seconds(now)
-		if last != nil && last.ID == i.ID && last.Primary == i.Primary && last.PrimarySince != nil {
-			seen.PrimarySince = last.PrimarySince
-		}
 	}
 	if i.Status == StatusActive {
-		seen.ActiveSince = seconds(now)
+		seen.ActiveSince = Seconds(now)
 		if last != nil && last.ID == i.ID && last.Status == StatusActive && last.ActiveSince != nil {
 			seen.ActiveSince = last.ActiveSince
 		}

@@ -4,6 +4,7 @@ package autopilot
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/flavors"
@@ -92,8 +93,16 @@ func Metrics() []v1alpha1.Metric {
 // InGB reports whether the evidence is the used space in GB. Its percentage depends on the size of the volume.
 func (r MetricRow) InGB() bool { return r.UsedGB != "" }
 
+// MostPercent returns the largest percentage that can be true. The CPU may exceed 100 % by a rounding error.
+func (r MetricRow) MostPercent() float64 {
+	if r.InGB() {
+		return 100
+	}
+	return math.MaxFloat64
+}
+
 // Action returns the action that helps against the alarm of the metric.
-func (r MetricRow) Action() Action { return actionFor(r.HelpedBy) }
+func (r MetricRow) Action() Action { return ActionFor(r.HelpedBy) }
 
 // Enabled reports whether the policy watches the metric.
 func (r MetricRow) Enabled(spec v1alpha1.Spec) bool {
@@ -123,21 +132,21 @@ func (r MetricRow) Rule(spec v1alpha1.Spec, volumeGB int) v1alpha1.DesiredRule {
 	a := r.alarm(spec)
 	return v1alpha1.DesiredRule{
 		Metric: r.Metric, ThresholdPercent: r.EffectiveThreshold(spec, volumeGB),
-		PeriodSeconds: int(a.PeriodSeconds), Count: int(a.Count), RepeatSeconds: valueOr(a.RepeatSeconds, r.repeatSeconds),
+		PeriodSeconds: int(a.PeriodSeconds), Count: int(a.Count), RepeatSeconds: ValueOr(a.RepeatSeconds, r.repeatSeconds),
 	}
 }
 
-// measuredOver returns the time span of one measurement. A datapoint has the time at which the span began. The used
+// MeasuredOver returns the time span of one measurement. A datapoint has the time at which the span began. The used
 // space is raw data without a span.
-func (r MetricRow) measuredOver(spec v1alpha1.Spec) time.Duration {
+func (r MetricRow) MeasuredOver(spec v1alpha1.Spec) time.Duration {
 	if r.InGB() {
 		return 0
 	}
 	return time.Duration(r.PeriodSeconds(spec)) * time.Second
 }
 
-// metricRow returns the row of a metric, or a row that is switched off for an unknown metric.
-func metricRow(m v1alpha1.Metric) MetricRow {
+// Row returns the row of a metric, or a row that is switched off for an unknown metric.
+func Row(m v1alpha1.Metric) MetricRow {
 	row, err := LookupMetric(m)
 	if err != nil { // no value reaches this threshold
 		row.Label = string(m)
@@ -149,5 +158,12 @@ func metricRow(m v1alpha1.Metric) MetricRow {
 	return row
 }
 
-// helpedBy returns the kind of change that helps against the alarm of a metric; empty for an unknown metric.
-func helpedBy(m v1alpha1.Metric) v1alpha1.ChangeKind { return metricRow(m).HelpedBy }
+// HelpedBy returns the kind of change that helps against the alarm of a metric; empty for an unknown metric.
+func HelpedBy(m v1alpha1.Metric) v1alpha1.ChangeKind { return Row(m).HelpedBy }
+
+// Require marks what the next flavor must have more of for the sake of the metric.
+func (r MetricRow) Require(next *flavors.Requirements) {
+	if r.require != nil {
+		r.require(next)
+	}
+}

@@ -64,9 +64,9 @@ func validateFlavor(f v1alpha1.Flavor) error {
 		{"cpu.thresholdPercent", int(f.CPU.ThresholdPercent), 1, 100},
 		{"memory.thresholdPercent", int(f.Memory.ThresholdPercent), 1, 100},
 		{"alarm.count", int(f.Alarm.Count), 1, 5},
-		{"maxVCPUs", valueOr(f.MaxVCPUs, 1), 1, math.MaxInt32},
-		{"maxMemoryGB", valueOr(f.MaxMemoryGB, 1), 1, math.MaxInt32},
-		{"cooldownSeconds", valueOr(f.CooldownSeconds, 0), 0, math.MaxInt32},
+		{"maxVCPUs", ValueOr(f.MaxVCPUs, 1), 1, math.MaxInt32},
+		{"maxMemoryGB", ValueOr(f.MaxMemoryGB, 1), 1, math.MaxInt32},
+		{"cooldownSeconds", ValueOr(f.CooldownSeconds, 0), 0, math.MaxInt32},
 		{"maxChangesPerDay", int(f.MaxChangesPerDay), 1, 10},
 	} {
 		if field.is < field.least || field.is > field.most {
@@ -95,18 +95,16 @@ func Rules(spec v1alpha1.Spec, volumeGB int) []v1alpha1.DesiredRule {
 	return rules
 }
 
-func valueOr(p *int32, fallback int) int {
+func ValueOr(p *int32, fallback int) int {
 	if p == nil {
 		return fallback
 	}
 	return int(*p)
 }
 
-// Limits of the default of spec.storage.maxGB, in GB.
-const (
-	leastDefaultMaxGB = 200  // a small volume doubles more than once before a person must decide
-	largestVolume     = 4000 // the cloud has no larger one (RDS umn: scaling_up_storage_space.rst)
-)
+// leastDefaultMaxGB is the least default of spec.storage.maxGB in GB, so that a small volume doubles more than once
+// before a person must decide.
+const leastDefaultMaxGB = 200
 
 // MaxGB returns the cap of a volume in GB: spec.storage.maxGB or, if that is not set, four times the volume at first
 // arming. If that is not recorded yet, the volume of the instance counts. It returns 0 if neither is known.
@@ -120,11 +118,11 @@ func MaxGB(spec v1alpha1.Spec, b *v1alpha1.Baseline, volumeGB int) int {
 	if volumeGB <= 0 {
 		return 0
 	}
-	return min(max(roundUp(DefaultGrowth*volumeGB), leastDefaultMaxGB), largestVolume)
+	return min(max(RoundUp(DefaultGrowth*volumeGB), leastDefaultMaxGB), largestVolume)
 }
 
-// maxGB returns the cap of the volume.
-func (c Case) maxGB() int {
+// MaxGB returns the cap of the volume.
+func (c Case) MaxGB() int {
 	volumeGB := 0
 	if c.Instance != nil {
 		volumeGB = c.Instance.VolumeGB
@@ -132,20 +130,20 @@ func (c Case) maxGB() int {
 	return MaxGB(c.Spec, c.Status.Baseline, volumeGB)
 }
 
-// maxGBText names the cap and its origin, for the end of a sentence.
-func (c Case) maxGBText() string {
+// MaxGBText names the cap and its origin, for the end of a sentence.
+func (c Case) MaxGBText() string {
 	if c.Spec.Storage.MaxGB > 0 {
-		return fmt.Sprintf("spec.storage.maxGB is %d", c.maxGB())
+		return fmt.Sprintf("spec.storage.maxGB is %d", c.MaxGB())
 	}
-	return fmt.Sprintf("spec.storage.maxGB is not set, so the limit is %d GB", c.maxGB())
+	return fmt.Sprintf("spec.storage.maxGB is not set, so the limit is %d GB", c.MaxGB())
 }
 
-// caps returns the vCPUs and memory of the largest flavor that the policy allows; 0 means that the cap is not known.
-func caps(spec v1alpha1.Spec, b *v1alpha1.Baseline) (vcpus, memoryGB int) {
+// Caps returns the vCPUs and memory of the largest flavor that the policy allows; 0 means that the cap is not known.
+func Caps(spec v1alpha1.Spec, b *v1alpha1.Baseline) (vcpus, memoryGB int) {
 	if b != nil {
 		vcpus, memoryGB = DefaultGrowth*int(b.VCPUs), DefaultGrowth*int(b.MemoryGB)
 	}
-	return valueOr(spec.Flavor.MaxVCPUs, vcpus), valueOr(spec.Flavor.MaxMemoryGB, memoryGB)
+	return ValueOr(spec.Flavor.MaxVCPUs, vcpus), ValueOr(spec.Flavor.MaxMemoryGB, memoryGB)
 }
 
 // DefaultSpec returns the policy that the defaults of the CRD's schema make of an empty spec.
@@ -154,7 +152,7 @@ func DefaultSpec() v1alpha1.Spec {
 	return v1alpha1.Spec{
 		Mode: v1alpha1.ModeAuto, Apply: v1alpha1.ApplyOperator,
 		Storage: v1alpha1.Storage{
-			StepGB: 10, ThresholdPercent: 90, AheadMinutes: new(int32(60)), Early: v1alpha1.ModeAuto,
+			StepGB: 10, ThresholdPercent: 90,
 			Alarm: v1alpha1.StorageAlarm{PeriodSeconds: 1, Count: 5, RepeatSeconds: new(int32(900))},
 		},
 		Flavor: v1alpha1.Flavor{

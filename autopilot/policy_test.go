@@ -3,73 +3,10 @@
 package autopilot
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
-
-// What an older CRD lets through, which may lack whole fields, and the time zones that no schema knows. What is wrong for
-// flavors holds back flavors only, for a full disk does not wait for a typo to be found, and the other way round.
-func TestValidateNamesTheFieldAndStopsItsPartOnly(t *testing.T) {
-	window := func(w v1alpha1.Window) func(*v1alpha1.Spec) {
-		return func(s *v1alpha1.Spec) { s.Flavor.Window = &w }
-	}
-	zone := func(name string) func(*v1alpha1.Spec) {
-		return window(v1alpha1.Window{Start: "00:00", End: "00:00", TimeZone: name})
-	}
-	for _, test := range []struct {
-		path  string
-		alter func(*v1alpha1.Spec)
-	}{
-		{"spec.storage.stepGB", func(s *v1alpha1.Spec) { s.Storage.StepGB = 15 }},
-		{"spec.storage.maxGB", func(s *v1alpha1.Spec) { s.Storage.MaxGB = 30 }},
-		{"spec.storage.thresholdPercent", func(s *v1alpha1.Spec) { s.Storage.ThresholdPercent = 0 }},
-		{"spec.storage", func(s *v1alpha1.Spec) { s.Storage = v1alpha1.Storage{} }},
-		{"spec.flavor.cpu.thresholdPercent", func(s *v1alpha1.Spec) { s.Flavor.CPU.ThresholdPercent = 101 }},
-		{"spec.flavor.memory.thresholdPercent", func(s *v1alpha1.Spec) { s.Flavor.Memory.ThresholdPercent = 0 }},
-		{"spec.flavor.alarm.periodSeconds", func(s *v1alpha1.Spec) { s.Flavor.Alarm.PeriodSeconds = 60 }},
-		{"spec.flavor.alarm.count", func(s *v1alpha1.Spec) { s.Flavor.Alarm.Count = 0 }},
-		{"spec.flavor.maxVCPUs", func(s *v1alpha1.Spec) { s.Flavor.MaxVCPUs = new(int32(0)) }},
-		{"spec.flavor.maxMemoryGB", func(s *v1alpha1.Spec) { s.Flavor.MaxMemoryGB = new(int32(-1)) }},
-		{"spec.flavor.cooldownSeconds", func(s *v1alpha1.Spec) { s.Flavor.CooldownSeconds = new(int32(-1)) }},
-		{"spec.flavor.maxChangesPerDay", func(s *v1alpha1.Spec) { s.Flavor.MaxChangesPerDay = 0 }},
-		{"spec.flavor", func(s *v1alpha1.Spec) { s.Flavor = v1alpha1.Flavor{} }},
-		{"spec.flavor.window.days", window(v1alpha1.Window{Days: []v1alpha1.Day{"Saturday"}, Start: "00:00", End: "00:00", TimeZone: "UTC"})},
-		{"spec.flavor.window.start", window(v1alpha1.Window{Start: "1", End: "00:00", TimeZone: "UTC"})},
-		{"spec.flavor.window.end", window(v1alpha1.Window{Start: "00:00", End: "24:00", TimeZone: "UTC"})},
-		{"spec.flavor.window.timeZone: unknown", zone("Europe/Berln")},
-		{"spec.flavor.window.timeZone: unknown", zone("Local")},
-		{"spec.flavor.window.timeZone: unknown", zone("")},
-		{"spec.flavor.window.timeZone: unknown", zone("+02:00")},
-	} {
-		c := quiet().with(storageAt(93), usageAt(v1alpha1.MetricCPU, 95))
-		wished("memory")(&c)
-		test.alter(&c.Spec)
-		wrong := func(m v1alpha1.Metric) bool {
-			return strings.HasPrefix(test.path, "spec.storage") == (m == v1alpha1.MetricStorage)
-		}
-		v := Decide(c)
-		if kind := v1alpha1.KindFlavor; v.Intent == nil || v.Intent.Kind == kind == wrong(v1alpha1.MetricCPU) {
-			t.Errorf("%s: intent %+v", test.path, v.Intent)
-		}
-		for _, d := range v.Decisions {
-			if (d.Reason == ReasonPolicyInvalid) != wrong(d.Metric) || wrong(d.Metric) && !strings.Contains(d.Message, test.path) {
-				t.Errorf("%s: %s: %s: %s", test.path, d.Metric, d.Reason, d.Message)
-			}
-		}
-		for _, m := range Metrics() {
-			if err := Validate(c.Spec, helpedBy(m)); (err != nil) != wrong(m) {
-				t.Errorf("%s: %s: %v", test.path, m, err)
-			}
-		}
-	}
-	for _, m := range Metrics() {
-		if err := Validate(policy(), helpedBy(m)); err != nil {
-			t.Errorf("the default policy for %s: %v", m, err)
-		}
-	}
-}
 
 func TestMaxGB(t *testing.T) {
 	for _, tc := range []struct{ given, baseline, now, want int }{
@@ -94,16 +31,18 @@ func TestMaxGB(t *testing.T) {
 	}
 }
 
-// Without spec.storage.maxGB, a volume stops at four times its size at first arming, and the sentence says so.
-func TestDecideStopsAtTheDefaultCap(t *testing.T) {
-	c := quiet().with(storageAt(196))
-	c.Spec.Storage.MaxGB, c.Status.Baseline.VolumeGB, c.Instance.VolumeGB, c.Wanted.VolumeGB = 0, 50, 200, 200
-	d := Decide(c).Decisions[0]
-	if d.Reason != ReasonCapReached || d.Message != "Storage stays at 200 GB: 98.0 % used, but spec.storage.maxGB is not set, so the limit is 200 GB" {
-		t.Errorf("%s: %q", d.Reason, d.Message)
+func TestNarrowerModeReturnsTheStricterMode(t *testing.T) {
+	for _, policy := range []v1alpha1.Mode{v1alpha1.ModeAuto, v1alpha1.ModeRecommend, v1alpha1.ModeOff} {
+		for flag, want := range map[v1alpha1.Mode]v1alpha1.Mode{v1alpha1.ModeAuto: policy, v1alpha1.ModeOff: v1alpha1.ModeOff} {
+			if got := NarrowerMode(policy, flag); got != want {
+				t.Errorf("policy %s, --mode %s: %s, want %s", policy, flag, got, want)
+			}
+		}
 	}
-	c.Alarms[0].Evidence.UsedGB, c.Instance.VolumeGB, c.Wanted.VolumeGB = 188, 190, 190
-	if d := Decide(c).Decisions[0]; d.To != "200" {
-		t.Errorf("%+v, want the cap", d)
+	if got := NarrowerMode(v1alpha1.ModeAuto, v1alpha1.ModeRecommend); got != v1alpha1.ModeRecommend {
+		t.Errorf("--mode Recommend leaves Auto at %s", got)
+	}
+	if got := NarrowerMode(v1alpha1.ModeOff, v1alpha1.ModeRecommend); got != v1alpha1.ModeOff {
+		t.Errorf("--mode Recommend widens Off to %s", got)
 	}
 }

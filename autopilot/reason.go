@@ -4,30 +4,7 @@ package autopilot
 
 import (
 	"slices"
-
-	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
-
-// Action is the change of the Rds that a decision makes.
-type Action string
-
-// The actions.
-const (
-	ActionNone         Action = "None"
-	ActionGrowVolume   Action = "GrowVolume"   // write spec.volumesize
-	ActionChangeFlavor Action = "ChangeFlavor" // write spec.flavorref
-)
-
-// actionFor returns the action that makes a change of that kind.
-func actionFor(kind v1alpha1.ChangeKind) Action {
-	switch kind {
-	case v1alpha1.KindVolume:
-		return ActionGrowVolume
-	case v1alpha1.KindFlavor:
-		return ActionChangeFlavor
-	}
-	return ActionNone
-}
 
 // Reason is the code of the reason for a decision. It is the same in the record, events, conditions, metrics and logs.
 type Reason string
@@ -78,6 +55,7 @@ const (
 	ReasonVolumeDoubled  Reason = "VolumeDoubled"
 	ReasonReplicaSmaller Reason = "ReplicaSmaller"
 	ReasonRuleSilent     Reason = "RuleSilent"
+	ReasonReadOnly       Reason = "ReadOnly"
 
 	ReasonStatusNotStored Reason = "StatusNotStored"
 	ReasonInternalError   Reason = "InternalError"
@@ -103,6 +81,7 @@ type Source string
 const (
 	SourceDecision  Source = "decision"
 	SourceWarning   Source = "warning"   // UpdateWarnings gives it, or a check that failed
+	SourceFinding   Source = "finding"   // status.insight has it, and no decision
 	SourceCondition Source = "condition" // Armed or Ready has it, and no decision
 )
 
@@ -110,7 +89,6 @@ const (
 type ReasonRow struct {
 	Reason  Reason
 	Source  Source
-	Guard   int    // the number of its guard in docs/decisions.md; 0 if no guard gives it
 	Meaning string // the text in docs/decisions.md, without a full stop at the end
 
 	IsWarning     bool // the event is a Warning, because a needed change is not made
@@ -120,65 +98,57 @@ type ReasonRow struct {
 	NotArmed      bool // the condition Armed may be False for it
 }
 
-// ReasonTable returns all reasons, those of decisions in the order of their guards.
+// ReasonTable returns all reasons, those of decisions about in the order of their guards.
 func ReasonTable() []ReasonRow {
 	const decision, warning, condition = SourceDecision, SourceWarning, SourceCondition
 	return []ReasonRow{
 		{Reason: ReasonAlarmInForce, Source: decision,
 			Meaning: "The autopilot patched the `Rds` or, with `apply: Cloud`, the cloud accepted the request. The event has the action as its reason: `GrowVolume` or `ChangeFlavor`"},
-		{Reason: ReasonPolicyInvalid, Source: decision, Guard: 1, IsWarning: true, NotArmed: true,
+		{Reason: ReasonPolicyInvalid, Source: decision, IsWarning: true, NotArmed: true,
 			Meaning: "The policy holds a value that the schema did not catch. The message names the field. A wrong flavor policy does not stop storage"},
-		{Reason: ReasonNotEnabled, Source: decision, Guard: 1, NotArmed: true,
+		{Reason: ReasonNotEnabled, Source: decision, NotArmed: true,
 			Meaning: "Autopilot is off for this database or this metric"},
-		{Reason: ReasonInstanceUnknown, Source: decision, Guard: 2, IsWarning: true, KeepsLimited: true, NotArmed: true,
+		{Reason: ReasonInstanceUnknown, Source: decision, IsWarning: true, KeepsLimited: true, NotArmed: true,
 			Meaning: "The id in `status.id` of the `Rds`, or in `spec.instanceID`, is not in the cloud, or another object with the same id was armed first"},
-		{Reason: ReasonNotAllowed, Source: decision, Guard: 2, IsWarning: true, KeepsLimited: true, NotArmed: true,
+		{Reason: ReasonNotAllowed, Source: decision, IsWarning: true, KeepsLimited: true, NotArmed: true,
 			Meaning: "`--allowed-instances` does not allow this namespace to name the instance, or `spec.apply` is `Cloud` and `--allow-apply` is `Operator`"},
-		{Reason: ReasonAlarmCleared, Source: decision, Guard: 3, Meaning: "The alarm had ended before the leader checked it"},
-		{Reason: ReasonNoData, Source: decision, Guard: 3, IsWarning: true, IsPostponed: true, KeepsLimited: true,
+		{Reason: ReasonAlarmCleared, Source: decision, Meaning: "The alarm had ended before the leader checked it"},
+		{Reason: ReasonNoData, Source: decision, IsWarning: true, IsPostponed: true, KeepsLimited: true,
 			LacksEvidence: true, NotArmed: true, Meaning: "Cloud Eye has no measurement, or the catalogue or the size of the flavor could not be read. The next check is after 1 to 5 minutes"},
-		{Reason: ReasonBelowThreshold, Source: decision, Guard: 3, LacksEvidence: true,
+		{Reason: ReasonBelowThreshold, Source: decision, LacksEvidence: true,
 			Meaning: "The alarm is in force, but the newest measurement is below the threshold"},
-		{Reason: ReasonStaleEvidence, Source: decision, Guard: 3, IsPostponed: true, KeepsLimited: true, LacksEvidence: true,
+		{Reason: ReasonStaleEvidence, Source: decision, IsPostponed: true, KeepsLimited: true, LacksEvidence: true,
 			Meaning: "The newest measurement is too old"},
-		{Reason: ReasonChangePending, Source: decision, Guard: 4, IsPostponed: true, KeepsLimited: true,
+		{Reason: ReasonChangePending, Source: decision, IsPostponed: true, KeepsLimited: true,
 			Meaning: "A change of the autopilot or of another writer is in progress, or storage or a read replica grows first"},
-		{Reason: ReasonStalled, Source: decision, Guard: 4, IsWarning: true, IsPostponed: true, KeepsLimited: true,
+		{Reason: ReasonStalled, Source: decision, IsWarning: true, IsPostponed: true, KeepsLimited: true,
 			Meaning: "A change was requested 15 minutes ago, the instance is `ACTIVE`, and the change is not done; or a job of the cloud has run for an hour. With `apply: Cloud` the autopilot then decides again"},
-		{Reason: ReasonInstanceBusy, Source: decision, Guard: 5, IsPostponed: true, KeepsLimited: true,
+		{Reason: ReasonInstanceBusy, Source: decision, IsPostponed: true, KeepsLimited: true,
 			Meaning: "The instance is not `ACTIVE`, or not for long enough"},
-		{Reason: ReasonStorageFull, Source: decision, Guard: 5, IsWarning: true, KeepsLimited: true,
+		{Reason: ReasonStorageFull, Source: decision, IsWarning: true, KeepsLimited: true,
 			Meaning: "The instance is in `STORAGE FULL`. A larger volume was requested, and the cloud may refuse it"},
-		{Reason: ReasonCapReached, Source: decision, Guard: 6, IsWarning: true,
+		{Reason: ReasonCapReached, Source: decision, IsWarning: true,
 			Meaning: "`maxGB`, `maxVCPUs` or `maxMemoryGB` does not allow more"},
-		{Reason: ReasonCauseNotData, Source: decision, Guard: 6, IsWarning: true,
-			Meaning: "Something other than data fills the volume, such as a replication slot. The volume still grows, except from `causeMaxGB` on"},
-		{Reason: ReasonNoLargerFlavor, Source: decision, Guard: 7, IsWarning: true,
+		{Reason: ReasonNoLargerFlavor, Source: decision, IsWarning: true,
 			Meaning: "The cloud has no larger flavor for this instance"},
-		{Reason: ReasonSoldOut, Source: decision, Guard: 7, IsWarning: true,
+		{Reason: ReasonSoldOut, Source: decision, IsWarning: true,
 			Meaning: "The next flavor is not available in one zone. The message names both. With `apply: Cloud`, the cloud may also answer so to the request"},
-		{Reason: ReasonReplicaTooSmall, Source: decision, Guard: 7, IsWarning: true,
+		{Reason: ReasonReplicaTooSmall, Source: decision, IsWarning: true,
 			Meaning: "The primary would become larger than its PostgreSQL read replica"},
-		{Reason: ReasonCooldown, Source: decision, Guard: 8, Meaning: "The last change of flavor is too recent"},
-		{Reason: ReasonBudgetSpent, Source: decision, Guard: 8, IsWarning: true,
+		{Reason: ReasonCooldown, Source: decision, Meaning: "The last change of flavor is too recent"},
+		{Reason: ReasonBudgetSpent, Source: decision, IsWarning: true,
 			Meaning: "`maxChangesPerDay` changes of flavor in 24 hours"},
-		{Reason: ReasonNoEffect, Source: decision, Guard: 9, IsWarning: true,
+		{Reason: ReasonNoEffect, Source: decision, IsWarning: true,
 			Meaning: "Two larger flavors in a row did not help"},
-		{Reason: ReasonIOBound, Source: decision, Guard: 9, IsWarning: true,
-			Meaning: "With `onlyIfItHelps`: the I/O is at 95 % or more, and the CPU mostly waits for it"},
-		{Reason: ReasonLockBound, Source: decision, Guard: 9, IsWarning: true,
-			Meaning: "With `onlyIfItHelps`: more sessions wait for locks than the instance has vCPUs"},
-		{Reason: ReasonMemoryNotShort, Source: decision, Guard: 9, IsWarning: true,
-			Meaning: "With `onlyIfItHelps`: the memory is used but not short, so its percentage only follows the caches"},
-		{Reason: ReasonContested, Source: decision, Guard: 10, IsWarning: true, IsPostponed: true,
+		{Reason: ReasonContested, Source: decision, IsWarning: true, IsPostponed: true,
 			Meaning: "Another writer reset the autopilot's size, or replaced its flavor by a smaller one. The message names the field manager if it is known"},
-		{Reason: ReasonRolledBack, Source: decision, Guard: 10, IsWarning: true,
+		{Reason: ReasonRolledBack, Source: decision, IsWarning: true,
 			Meaning: "The cloud reverted the autopilot's flavor although the `Rds` still requests it. Flavors wait for 24 hours"},
-		{Reason: ReasonFleetBrake, Source: decision, Guard: 11,
+		{Reason: ReasonFleetBrake, Source: decision,
 			Meaning: "As many flavors as `--max-flavor-changes` are changing. The next check is after 1 minute. After 6 hours there is one Warning"},
-		{Reason: ReasonOutsideWindow, Source: decision, Guard: 11,
+		{Reason: ReasonOutsideWindow, Source: decision,
 			Meaning: "The window is closed. The change is kept until it opens"},
-		{Reason: ReasonRecommend, Source: decision, Guard: 12, Meaning: "Mode is `Recommend`: this would have been done"},
+		{Reason: ReasonRecommend, Source: decision, Meaning: "Mode is `Recommend`: this would have been done"},
 		{Reason: ReasonRefused, Source: decision, IsWarning: true, IsPostponed: true,
 			Meaning: "The Kubernetes API refuses the patch. The message has its text. The autopilot retries after 1, 2, 4, 8 and then every 15 minutes"},
 
@@ -196,6 +166,8 @@ func ReasonTable() []ReasonRow {
 			Meaning: "The cloud does not answer, or refuses the connection. If the answer to a change was lost, the autopilot repeats the request after 10 seconds to 2 minutes. A change that has started is not made twice"},
 
 		{Reason: ReasonNearCap, Source: warning, IsWarning: true, Meaning: "The volume has 80 % of `maxGB`"},
+		{Reason: ReasonCauseNotData, Source: warning, IsWarning: true,
+			Meaning: "Something other than data fills the volume, such as a replication slot. The volume still grows"},
 		{Reason: ReasonCapAhead, Source: warning, IsWarning: true,
 			Meaning: "A volume of `maxGB` would be read-only within 14 days, at the rate of the last 14 days or the last day"},
 		{Reason: ReasonCapSoon, Source: warning, IsWarning: true,
@@ -206,6 +178,15 @@ func ReasonTable() []ReasonRow {
 			Meaning: "A read replica has a smaller volume than its primary, so it is full first. The message names both"},
 		{Reason: ReasonRuleSilent, Source: warning, IsWarning: true,
 			Meaning: "The storage is full by Cloud Eye's own data, but no alarm rule reports an alarm. The autopilot acts on the used space. `doctor` checks the rules"},
+		{Reason: ReasonReadOnly, Source: warning, IsWarning: true,
+			Meaning: "The used space has reached the limit at which the cloud makes the database read-only, or the instance is in `STORAGE FULL`. It lasts until a measurement shows that the database is writable: at most 87 % used, from 1,000 GB on at least 150 GB free"},
+		{Reason: ReasonIOBound, Source: SourceFinding,
+			Meaning: "A larger flavor may not help: the I/O is at 95 % or more, and the CPU mostly waits for it"},
+		{Reason: ReasonLockBound, Source: SourceFinding,
+			Meaning: "A larger flavor may not help: more than 1.1 sessions for each vCPU wait for locks"},
+		{Reason: ReasonMemoryNotShort, Source: SourceFinding,
+			Meaning: "A larger flavor may not help: the memory is used but not short, so its percentage only follows the caches"},
+
 		{Reason: ReasonStatusNotStored, Source: warning, IsWarning: true,
 			Meaning: "The Kubernetes API refuses to store the status of the `RdsAutopilot`, so no change is made. The message has its text. It is reported at each attempt"},
 		{Reason: ReasonInternalError, Source: warning, IsWarning: true,
@@ -222,8 +203,8 @@ func ReasonTable() []ReasonRow {
 	}
 }
 
-// row returns the row of a reason. A reason of another version gets a row without flags.
-func (r Reason) row() ReasonRow {
+// Row returns the row of a reason. A reason of another version gets a row without flags.
+func (r Reason) Row() ReasonRow {
 	for _, row := range ReasonTable() {
 		if row.Reason == r {
 			return row
@@ -238,10 +219,10 @@ func IsReason(code string) bool {
 }
 
 // IsWarning reports whether the event is a Warning, because a needed change is not made.
-func (r Reason) IsWarning() bool { return r.row().IsWarning }
+func (r Reason) IsWarning() bool { return r.Row().IsWarning }
 
 // LacksEvidence reports whether the decision lacks a measurement at or over the threshold.
-func (r Reason) LacksEvidence() bool { return r.row().LacksEvidence }
+func (r Reason) LacksEvidence() bool { return r.Row().LacksEvidence }
 
 // WarningReasons returns the reasons of decisions whose event is a Warning.
 func WarningReasons() []Reason {

@@ -11,9 +11,9 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// replicaPatience is how long a primary waits for its read replicas to grow. The cloud needs 3 to 5 minutes for a
+// ReplicaPatience is how long a primary waits for its read replicas to grow. The cloud needs 3 to 5 minutes for a
 // volume.
-const replicaPatience = 10 * time.Minute
+const ReplicaPatience = 10 * time.Minute
 
 // GrowthAnswer is the cloud's answer to the request to grow one instance.
 type GrowthAnswer int
@@ -40,7 +40,7 @@ func (c Case) NextToGrow(i v1alpha1.Intent, answers map[string]GrowthAnswer) (id
 	case !isAsked && c.isPrimaryFirst(i):
 		return c.Instance.ID, nil
 	}
-	for _, r := range c.Instance.smallerReplicas(gigabytes(i.To)) {
+	for _, r := range c.Instance.SmallerReplicas(Gigabytes(i.To)) {
 		answer, ok := answers[r.ID]
 		switch {
 		case !ok:
@@ -56,16 +56,13 @@ func (c Case) NextToGrow(i v1alpha1.Intent, answers map[string]GrowthAnswer) (id
 }
 
 // isPrimaryFirst reports whether a growth of the primary cannot wait for its replicas: it has waited for 10 minutes, or
-// the database is nearly read-only, or would be read-only within 30 minutes at its fast rate.
+// the database is read-only or nearly so.
 func (c Case) isPrimaryFirst(i v1alpha1.Intent) bool {
-	if i.Kind != v1alpha1.KindVolume || c.Instance.Status == StatusStorageFull ||
-		c.Now.Sub(i.DecisionTime.Time) >= replicaPatience {
+	if i.Kind != v1alpha1.KindVolume || c.Now.Sub(i.DecisionTime.Time) >= ReplicaPatience {
 		return true
 	}
-	return slices.ContainsFunc(c.Alarms, func(a Alarm) bool {
-		size, used := c.Instance.VolumeGB, a.Evidence.UsedGB
-		return a.Metric == v1alpha1.MetricStorage && a.Evidence.Present() &&
-			(nearlyReadOnly(size, used) || fillsSoon(size, used, a.Evidence.Filling))
+	return c.IsNearlyReadOnly(Evidence{}) || slices.ContainsFunc(c.Alarms, func(a Alarm) bool {
+		return a.Metric == v1alpha1.MetricStorage && c.IsNearlyReadOnly(a.Evidence)
 	})
 }
 
@@ -96,7 +93,7 @@ func (c Case) ReplicaSteps(i v1alpha1.Intent, lists func(id string) bool) map[st
 			steps[r.ID] = ReplicaSizeUnknown
 		}
 	}
-	for _, r := range c.Instance.smallerReplicas(gigabytes(i.To)) {
+	for _, r := range c.Instance.SmallerReplicas(Gigabytes(i.To)) {
 		_, isFirst := first[r.ID]
 		switch {
 		case c.Spec.Apply != v1alpha1.ApplyCloud || !lists(r.ID):
@@ -113,30 +110,25 @@ func (c Case) ReplicaSteps(i v1alpha1.Intent, lists func(id string) bool) map[st
 // ReplicasToFollow returns the read replicas that must grow to the size of their primary, because the autopilot has
 // grown the primary within the last hour and they are smaller.
 func (c Case) ReplicasToFollow() []Replica {
-	isOurs := c.Instance != nil && c.Enabled && c.Mode == v1alpha1.ModeAuto && c.NotAllowed == "" && c.ClaimedBy == ""
+	isOurs := c.Instance != nil && c.Off == (Off{}) && c.Mode == v1alpha1.ModeAuto && c.ClaimedBy == ""
 	isGrowing := slices.ContainsFunc(c.Status.Intents(),
 		func(i *v1alpha1.Intent) bool { return i.Kind == v1alpha1.KindVolume })
 	if !isOurs || isGrowing || c.Spec.Apply != v1alpha1.ApplyCloud || RecentGrowth(c.Status.Changes, c.Now).IsZero() {
 		return nil
 	}
-	return c.Instance.smallerReplicas(c.Instance.VolumeGB)
+	return c.Instance.SmallerReplicas(c.Instance.VolumeGB)
 }
 
-// WaitForReplicas returns the answer to an intent whose primary waits for its read replicas.
-func WaitForReplicas(i v1alpha1.Intent, replicas []Replica) *CloudAnswer {
-	return &CloudAnswer{Kind: i.Kind, To: i.To, Reason: ReasonChangePending, Message: replicaSizes(replicas)}
-}
-
-// smallerReplicas returns the read replicas whose volume is known to be smaller than that, sorted by id.
-func (i Instance) smallerReplicas(sizeGB int) []Replica {
+// SmallerReplicas returns the read replicas whose volume is known to be smaller than that, sorted by id.
+func (i Instance) SmallerReplicas(sizeGB int) []Replica {
 	smaller := slices.Clone(i.Replicas)
 	smaller = slices.DeleteFunc(smaller, func(r Replica) bool { return r.VolumeGB == 0 || r.VolumeGB >= sizeGB })
 	slices.SortFunc(smaller, func(a, b Replica) int { return strings.Compare(a.ID, b.ID) })
 	return smaller
 }
 
-// replicaSizes names replicas with their sizes, such as "reader (90 GB), reports (100 GB)".
-func replicaSizes(replicas []Replica) string {
+// ReplicaSizes names replicas with their sizes, such as "reader (90 GB), reports (100 GB)".
+func ReplicaSizes(replicas []Replica) string {
 	var names []string
 	for _, r := range replicas {
 		names = append(names, fmt.Sprintf("%s (%d GB)", r.Name, r.VolumeGB))
@@ -145,9 +137,9 @@ func replicaSizes(replicas []Replica) string {
 	return strings.Join(names, ", ")
 }
 
-// keepsWAL returns the sentence that a read replica of PostgreSQL may keep WAL on its primary; empty without a replica.
-func (i Instance) keepsWAL() string {
-	if i.Engine != enginePostgreSQL || len(i.Replicas) == 0 {
+// KeepsWAL returns the sentence that a read replica of PostgreSQL may keep WAL on its primary; empty without a replica.
+func (i Instance) KeepsWAL() string {
+	if i.Engine != "PostgreSQL" || len(i.Replicas) == 0 {
 		return ""
 	}
 	var names []string

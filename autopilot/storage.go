@@ -2,81 +2,128 @@
 
 package autopilot
 
-// Rules of the cloud for storage (RDS umn: scaling_up_storage_space.rst), and margins of ours, in GB and percent.
-const (
-	volumeUnit       = 10   // every size is a multiple of this
-	largeVolume      = 1000 // from this size on, free space counts instead of percent
-	readOnlyFree     = 5    // with less free space, every database is read-only
-	readOnlyUsed     = 97   // percent; from here on, a database below largeVolume is read-only
-	writableUsed     = 87   // percent; down to here, it stays read-only
-	largeReadOnly    = 30   // with less free space, a large database is read-only
-	largeWritable    = 150  // until it has this free space, it stays read-only
-	freeWhenAlarming = 10   // ours: so much space is free when the alarm is raised
-	nearReadOnly     = 2    // ours: so close to read-only, growth does not wait for other writers
-	aheadShare       = 50   // ours: percent of the volume that a fast rate may add to a step
+import (
+	"math"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Threshold returns the percentage of used storage at which a volume of that many GB raises its alarm. It is the
-// configured one, or less so that at least 10 GB are free when the alarm is raised.
+// Rules of the cloud for storage (RDS umn: scaling_up_storage_space.rst), and margins of ours, in GB and percent.
+const (
+	volumeUnit    = 10   // every size is a multiple of this
+	largestVolume = 4000 // the cloud has no larger one
+	largeVolume   = 1000 // from this size on, free space counts instead of percent
+	readOnlyFree  = 5    // with no more free space, every database is read-only
+	readOnlyUsed  = 97   // percent; from here on, a database below largeVolume is read-only
+	writableUsed  = 87   // percent; above it, a database that was read-only stays so
+	largeReadOnly = 30   // with no more free space, a large database is read-only
+	largeWritable = 150  // until it has this free space, it stays read-only
+	alarmMargin   = 10   // ours: so much space, or an eighth of the volume, lies between the alarm and read-only
+	nearReadOnly  = 2    // ours: so close to read-only, growth does not wait for other writers
+)
+
+// How a step depends on the time since our last growth was completed. A step that was not enough doubles.
+const (
+	stepDoubles = episodeSpan         // twice the last step, at most half of the volume
+	stepFollows = 7 * 24 * time.Hour  // twice the last step, at most a tenth of the volume
+	stepRepeats = 30 * 24 * time.Hour // the last step again, at most a tenth of the volume
+)
+
+// ReadOnlyAt returns the used space in GB at which a database with a volume of that many GB becomes read-only.
+func ReadOnlyAt(sizeGB int) float64 {
+	if sizeGB >= largeVolume {
+		return float64(sizeGB - largeReadOnly)
+	}
+	return min(float64(sizeGB-readOnlyFree), float64(readOnlyUsed*sizeGB)/100)
+}
+
+// readOnlyNow reports whether the cloud makes a database read-only at that used space.
+func readOnlyNow(sizeGB int, usedGB float64) bool { return sizeGB > 0 && usedGB >= ReadOnlyAt(sizeGB) }
+
+// NearlyReadOnly reports whether a database is read-only, or becomes so with 2 GB more.
+func NearlyReadOnly(sizeGB int, usedGB float64) bool { return readOnlyNow(sizeGB, usedGB+nearReadOnly) }
+
+// WritableAt returns the largest used space in GB at which a database that was read-only becomes writable.
+func WritableAt(sizeGB int) float64 {
+	if sizeGB >= largeVolume {
+		return float64(sizeGB - largeWritable)
+	}
+	return float64(writableUsed*sizeGB) / 100
+}
+
+// writable reports whether a database that was read-only becomes writable at that used space.
+func writable(sizeGB int, usedGB float64) bool { return usedGB <= WritableAt(sizeGB) }
+
+// RoundUp returns the smallest size of the cloud that is not smaller.
+func RoundUp(sizeGB int) int { return (sizeGB + volumeUnit - 1) / volumeUnit * volumeUnit }
+
+// Threshold returns the percentage of used storage at which a volume of that many GB raises its alarm, at least 1. It
+// is the configured one, or less so that 10 GB, or an eighth of a small volume, lie between the alarm and read-only.
 func Threshold(sizeGB, configuredThreshold int) int {
-	if sizeGB <= freeWhenAlarming {
-		return min(configuredThreshold, 1)
+	if sizeGB <= 0 {
+		return 1
 	}
-	return min(configuredThreshold, (100*sizeGB-100*freeWhenAlarming)/sizeGB)
+	size := float64(sizeGB)
+	derived := math.Floor(100 * (ReadOnlyAt(sizeGB) - min(alarmMargin, size/8)) / size)
+	return max(1, min(configuredThreshold, int(derived)))
 }
 
-// readOnly reports whether the cloud makes a database read-only at that fill.
-func readOnly(sizeGB int, usedGB float64) bool {
-	free := float64(sizeGB) - usedGB
-	if sizeGB >= largeVolume {
-		return free < largeReadOnly
-	}
-	return free < readOnlyFree || 100*usedGB >= float64(readOnlyUsed*sizeGB)
-}
-
-// nearlyReadOnly reports whether a database is read-only, or becomes so with 2 GB more.
-func nearlyReadOnly(sizeGB int, usedGB float64) bool { return readOnly(sizeGB, usedGB+nearReadOnly) }
-
-// roundUp returns the smallest size of the cloud that is not smaller.
-func roundUp(sizeGB int) int { return (sizeGB + volumeUnit - 1) / volumeUnit * volumeUnit }
-
-// writable reports whether a database that was read-only becomes writable at that fill.
-func writable(sizeGB int, usedGB float64) bool {
-	if sizeGB >= largeVolume {
-		return float64(sizeGB)-usedGB >= largeWritable
-	}
-	return 100*usedGB <= float64(writableUsed*sizeGB) && float64(sizeGB)-usedGB >= readOnlyFree
-}
-
-// atThreshold reports whether that much used space is at or over the threshold of that size.
+// atThreshold reports whether that much used space is at or over the threshold of that size. A size of 0 is not known.
 func atThreshold(sizeGB int, usedGB float64, configuredThreshold int) bool {
-	return 100*usedGB >= float64(Threshold(sizeGB, configuredThreshold)*sizeGB)
+	return sizeGB > 0 && 100*usedGB >= float64(Threshold(sizeGB, configuredThreshold)*sizeGB)
+}
+
+// nextStep returns the number of GB by which a volume grows at least, from spec.storage.stepGB and our last completed
+// growth. Only our own completed growths count.
+func nextStep(sizeGB, stepGB int, changes []v1alpha1.Change, now time.Time) int {
+	i := LastGrowth(changes)
+	if i < 0 {
+		return stepGB
+	}
+	last := Gigabytes(changes[i].To) - Gigabytes(changes[i].From)
+	step := 0
+	switch age := now.Sub(changes[i].CompletionTime.Time); {
+	case age < stepDoubles:
+		step = min(2*last, sizeGB/2)
+	case age < stepFollows:
+		step = min(2*last, sizeGB/10)
+	case age < stepRepeats:
+		step = min(last, sizeGB/10)
+	}
+	return max(stepGB, step/volumeUnit*volumeUnit)
 }
 
 // growth holds what the size of a volume depends on, besides its present size and used space.
 type growth struct {
-	stepGB, maxGB, thresholdPercent int
-	// aheadGB is what will be added to the used space in the time that the new size must last.
-	aheadGB float64
-	// early means that the volume grows before it reaches its threshold.
-	early bool
+	stepGB           int // as nextStep returns it
+	maxGB            int
+	thresholdPercent int  // spec.storage.thresholdPercent
+	readOnly         bool // the cloud keeps the database read-only
 }
 
 // newSize returns the size in GB that a volume should have for its used space. For its own result it returns no second
-// step. It returns sizeGB if the volume is below its threshold and not early, and never more than maxGB unless the
-// volume is larger already.
+// step, unless maxGB cut that result. It returns sizeGB if the volume is large enough, and never more than maxGB unless
+// the volume is larger already.
 func (g growth) newSize(sizeGB int, usedGB float64) int {
-	if !g.early && !atThreshold(sizeGB, usedGB, g.thresholdPercent) {
+	limit := min(g.maxGB, 2*largestVolume) // the search must end for a used space that cannot be true
+	if sizeGB <= 0 || sizeGB >= limit || !g.isShort(sizeGB, usedGB) {
 		return sizeGB
 	}
-	rescue := readOnly(sizeGB, usedGB)
+	// The measurement is minutes old, and the database may have reached its limit since.
+	atMost := usedGB
+	if g.readOnly {
+		atMost = max(usedGB, ReadOnlyAt(sizeGB))
+	}
 	size := sizeGB + g.stepGB
-	for size < g.maxGB && (atThreshold(size, usedGB, g.thresholdPercent) || rescue && !writable(size, usedGB)) {
+	for size < limit && (atThreshold(size, usedGB, g.thresholdPercent) || g.readOnly && !writable(size, atMost)) {
 		size += volumeUnit
 	}
-	most := min(g.maxGB, size+aheadShare*sizeGB/100)
-	for size+volumeUnit <= most && g.aheadGB > 0 && usedGB+g.aheadGB >= ReadOnlyAt(size) {
-		size += volumeUnit
-	}
-	return max(sizeGB, min(size, g.maxGB))
+	return min(size, limit)
+}
+
+// isShort reports whether a volume is too small for its used space. A comparison with NaN is false, so a value that
+// cannot be true leads to no growth.
+func (g growth) isShort(sizeGB int, usedGB float64) bool {
+	return atThreshold(sizeGB, usedGB, g.thresholdPercent) || g.readOnly && usedGB > WritableAt(sizeGB)
 }

@@ -3,19 +3,84 @@
 package autopilot
 
 import (
+	"math"
+	"strconv"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-func TestThresholdLeavesTenGBFree(t *testing.T) {
+func TestThresholdLeavesAMarginBeforeReadOnly(t *testing.T) {
 	for _, tc := range []struct{ size, given, want int }{
-		{40, 90, 75}, {50, 90, 80}, {60, 90, 83}, {100, 90, 90}, {1000, 90, 90}, {4000, 90, 90},
-		{40, 60, 60}, {100, 95, 90}, {1000, 99, 99}, {10, 90, 1},
+		{40, 90, 75}, {50, 90, 77}, {60, 90, 79}, {80, 90, 81}, {100, 90, 85}, {150, 90, 90}, {1000, 90, 90}, {4000, 90, 90},
+		{40, 60, 60}, {100, 95, 85}, {1000, 99, 96}, {4000, 99, 99}, {10, 90, 37}, {5, 90, 1}, {0, 90, 1}, {-10, 90, 1}, {100, -5, 1},
 	} {
 		if got := Threshold(tc.size, tc.given); got != tc.want {
 			t.Errorf("Threshold(%d GB, %d %%) = %d %%, want %d %%", tc.size, tc.given, got, tc.want)
 		}
+	}
+}
+
+func TestReadOnlyBeginsAtTheCloudsLimitAndEndsAtItsOther(t *testing.T) {
+	for _, tc := range []struct {
+		size               int
+		used               float64
+		readOnly, writable bool
+	}{
+		{100, 94.9, false, false}, {100, 95, true, false}, {100, 87, false, true}, {100, 87.1, false, false},
+		{500, 484.9, false, false}, {500, 485, true, false}, {1000, 969.9, false, false}, {1000, 970, true, false},
+		{1000, 850, false, true}, {1000, 850.1, false, false}, {0, 0, false, true}, {100, math.NaN(), false, false},
+	} {
+		if got := readOnlyNow(tc.size, tc.used); got != tc.readOnly {
+			t.Errorf("%g of %d GB: read-only %t", tc.used, tc.size, got)
+		}
+		if got := writable(tc.size, tc.used); got != tc.writable {
+			t.Errorf("%g of %d GB: writable %t", tc.used, tc.size, got)
+		}
+	}
+}
+
+func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
+
+// grownBy returns a completed growth of ours by so many GB.
+func grownBy(gb int, ago time.Duration) v1alpha1.Change {
+	return v1alpha1.Change{Kind: v1alpha1.KindVolume, By: v1alpha1.ByAutopilot, Outcome: v1alpha1.OutcomeCompleted,
+		From: "100", To: strconv.Itoa(100 + gb), CompletionTime: *Micro(noon().Add(-ago))}
+}
+
+func TestStepDependsOnOurLastCompletedGrowth(t *testing.T) {
+	const day = 24 * time.Hour
+	byOther, lost, flavor := grownBy(40, time.Minute), grownBy(40, time.Minute), grownBy(40, time.Minute)
+	byOther.By, lost.Outcome, flavor.Kind = v1alpha1.ByOther, v1alpha1.OutcomeLost, v1alpha1.KindFlavor
+	for _, tc := range []struct {
+		name       string
+		size, step int
+		changes    []v1alpha1.Change
+		want       int
+	}{
+		{"no growth yet", 1000, 10, nil, 10},
+		{"59 minutes ago", 1000, 10, []v1alpha1.Change{grownBy(20, 59*time.Minute)}, 40},
+		{"an hour ago", 1000, 10, []v1alpha1.Change{grownBy(20, time.Hour)}, 40},
+		{"at most half of the volume", 90, 10, []v1alpha1.Change{grownBy(40, time.Minute)}, 40},
+		{"at most a tenth after an hour", 290, 10, []v1alpha1.Change{grownBy(40, time.Hour)}, 20},
+		{"7 days ago, as large as the last", 1000, 10, []v1alpha1.Change{grownBy(40, 7*day)}, 40},
+		{"7 days ago, at most a tenth", 390, 10, []v1alpha1.Change{grownBy(40, 7*day)}, 30},
+		{"30 days ago", 1000, 10, []v1alpha1.Change{grownBy(40, 30*day)}, 10},
+		{"never less than stepGB", 100, 50, []v1alpha1.Change{grownBy(10, time.Minute)}, 50},
+		{"the clock was set back", 1000, 10, []v1alpha1.Change{grownBy(20, -time.Hour)}, 40},
+		{"another writer's growth does not count", 1000, 10, []v1alpha1.Change{byOther}, 10},
+		{"a lost growth does not count", 1000, 10, []v1alpha1.Change{lost}, 10},
+		{"a flavor does not count", 1000, 10, []v1alpha1.Change{flavor}, 10},
+		{"the newest counts", 1000, 10, []v1alpha1.Change{lost, grownBy(30, time.Minute), grownBy(90, time.Hour)}, 60},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := nextStep(tc.size, tc.step, tc.changes, noon()); got != tc.want {
+				t.Errorf("step of %d GB, want %d GB", got, tc.want)
+			}
+		})
 	}
 }
 
@@ -25,24 +90,29 @@ func TestNewSize(t *testing.T) {
 		size                  int
 		percent               float64
 		step, max, given, exp int
+		readOnly              bool
 	}{
-		{"small disk over its own threshold", 40, 76, 10, 4000, 90, 50},
-		{"one step is enough", 100, 92, 10, 4000, 90, 110},
-		{"read-only at 100 GB", 100, 99, 10, 4000, 90, 120},
-		{"one step would be over the threshold again", 1000, 91, 10, 4000, 90, 1020},
-		{"read-only at 500 GB needs to come down to 87 %", 500, 97.5, 10, 4000, 90, 570},
-		{"below the threshold", 40, 70, 10, 4000, 90, 40},
-		{"a larger step", 100, 92, 50, 4000, 90, 150},
-		{"the last step is clamped", 100, 92, 50, 120, 90, 120},
-		{"at the cap", 100, 99, 10, 100, 90, 100},
-		{"above the cap nothing shrinks", 100, 99, 10, 60, 90, 100},
-		{"from 1000 GB 150 GB must be free again", 1000, 98, 10, 4000, 90, 1130},
-		{"exactly at the threshold counts", 100, 90, 10, 4000, 90, 110},
-		{"the last GB of the largest", 3990, 99.9, 10, 4000, 90, 4000},
+		{"small disk over its own threshold", 40, 76, 10, 4000, 90, 50, false},
+		{"one step is enough", 100, 86, 10, 4000, 90, 110, false},
+		{"read-only at 100 GB", 100, 99, 10, 4000, 90, 120, true},
+		{"one step would be at the threshold again", 1000, 91, 10, 4000, 90, 1020, false},
+		{"read-only at 500 GB needs to come down to 87 %", 500, 97.5, 10, 4000, 90, 570, true},
+		{"read-only at 92 % counts as full", 200, 92, 10, 4000, 90, 230, true},
+		{"below the threshold", 40, 70, 10, 4000, 90, 40, false},
+		{"below the threshold, and read-only", 160, 88, 10, 4000, 90, 180, true},
+		{"writable, although it was read-only", 200, 87, 10, 4000, 90, 200, true},
+		{"a doubled step", 100, 86, 20, 4000, 90, 120, false},
+		{"1000 GB with a step of 20 GB", 1000, 90, 20, 4000, 90, 1020, false},
+		{"the last step is clamped", 100, 92, 50, 120, 90, 120, false},
+		{"at the cap", 100, 99, 10, 100, 90, 100, true},
+		{"above the cap nothing shrinks", 100, 99, 10, 60, 90, 100, true},
+		{"from 1000 GB 150 GB must be free again", 1000, 98, 10, 4000, 90, 1130, true},
+		{"exactly at the threshold counts", 100, 85, 10, 4000, 90, 110, false},
+		{"the last GB of the largest", 3990, 99.9, 10, 4000, 90, 4000, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			used := tc.percent * float64(tc.size) / 100
-			rule := growth{stepGB: tc.step, maxGB: tc.max, thresholdPercent: tc.given}
+			rule := growth{stepGB: tc.step, maxGB: tc.max, thresholdPercent: tc.given, readOnly: tc.readOnly}
 			if got := rule.newSize(tc.size, used); got != tc.exp {
 				t.Errorf("%d GB, %g %% used: new size %d GB, want %d GB", tc.size, tc.percent, got, tc.exp)
 			}
@@ -50,60 +120,74 @@ func TestNewSize(t *testing.T) {
 	}
 }
 
-func TestNewSizeLastsAtTheFastRate(t *testing.T) {
-	for _, tc := range []struct {
-		name     string
-		size     int
-		used     float64
-		ahead    float64
-		max, exp int
-	}{
-		{"a slow rate needs one step", 100, 92, 5, 4000, 110},
-		{"18 GB in the next hour", 100, 92, 18, 4000, 120},
-		{"30 GB in the next hour", 100, 92, 30, 4000, 130},
-		{"exactly read-only is not enough", 100, 92, 13, 4000, 120},
-		{"at most half of the volume more than the step", 100, 92, 500, 4000, 160},
-		{"at most the cap", 100, 92, 500, 130, 130},
-		{"a large volume is read-only with 30 GB free", 1000, 910, 95, 4000, 1040},
-		{"below the threshold the rate is not enough", 100, 89, 500, 4000, 100},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			rule := growth{stepGB: 10, maxGB: tc.max, thresholdPercent: 90, aheadGB: tc.ahead}
-			if got := rule.newSize(tc.size, tc.used); got != tc.exp {
-				t.Errorf("%d GB, %g GB used, %g GB to come: new size %d GB, want %d GB", tc.size, tc.used, tc.ahead, got, tc.exp)
+func TestNewSizeEndsForAnyInput(t *testing.T) {
+	numbers := []float64{0, -1, 99, 1e300, -1e300, math.NaN(), math.Inf(1), math.Inf(-1)}
+	for _, size := range []int{math.MinInt, -10, 0, 7, 100, 4000, math.MaxInt32, math.MaxInt} {
+		for _, used := range numbers {
+			for _, limit := range []int{math.MinInt, 0, 200, math.MaxInt} {
+				for _, isReadOnly := range []bool{false, true} {
+					rule := growth{stepGB: 10, maxGB: limit, thresholdPercent: 90, readOnly: isReadOnly}
+					got := rule.newSize(size, used)
+					if got < size || got > max(size, limit, 0) || got > max(size, 2*largestVolume) ||
+						got > size && (size <= 0 || math.IsNaN(used)) {
+						t.Errorf("%d GB, %g GB used, at most %d GB: %d GB", size, used, limit, got)
+					}
+				}
 			}
-		})
+		}
 	}
 }
 
 func TestNewSizeNeverShrinksNeverPassesTheCapAndNeverStepsTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := 10 * rapid.IntRange(4, 400).Draw(t, "size/10")
-		limit := 10 * rapid.IntRange(4, 400).Draw(t, "max/10")
-		step := 10 * rapid.IntRange(1, 50).Draw(t, "step/10")
-		given := rapid.IntRange(1, 99).Draw(t, "given")
+		last := grownBy(10*rapid.IntRange(1, 200).Draw(t, "last/10"),
+			time.Duration(rapid.IntRange(0, 40*24).Draw(t, "hours"))*time.Hour)
+		rule := growth{
+			stepGB:           nextStep(size, 10*rapid.IntRange(1, 50).Draw(t, "step/10"), []v1alpha1.Change{last}, noon()),
+			maxGB:            10 * rapid.IntRange(4, 400).Draw(t, "max/10"),
+			thresholdPercent: rapid.IntRange(1, 99).Draw(t, "given"),
+			readOnly:         rapid.Bool().Draw(t, "readOnly"),
+		}
 		used := rapid.Float64Range(0, 4100).Draw(t, "used")
-		ahead := rapid.Float64Range(0, 200).Draw(t, "ahead")
-		rule := growth{stepGB: step, maxGB: limit, thresholdPercent: given, aheadGB: ahead}
 		got := rule.newSize(size, used)
 		if got < size {
 			t.Fatalf("%d GB became %d GB", size, got)
 		}
-		if got > max(size, limit) {
-			t.Fatalf("%d GB is past the cap of %d GB", got, limit)
+		if got > max(size, rule.maxGB) {
+			t.Fatalf("%d GB is past the cap of %d GB", got, rule.maxGB)
 		}
 		if got%10 != 0 {
 			t.Fatalf("%d GB is no multiple of 10", got)
 		}
-		if got < limit && rule.newSize(got, used) != got {
+		rule.stepGB = 10 * rapid.IntRange(1, 200).Draw(t, "next step/10")
+		if got < rule.maxGB && rule.newSize(got, used) != got {
 			t.Fatalf("the same %g GB asked for a second step after %d → %d GB", used, size, got)
 		}
-		if got > size && got < limit && readOnly(got, used) {
-			t.Fatalf("%d GB with %g GB used is still read-only", got, used)
+		if got == size || got == rule.maxGB {
+			return
 		}
-		rule.aheadGB = 0
-		if slow := rule.newSize(size, used); got < slow || got > slow+size/2 {
-			t.Fatalf("%d GB became %d GB, and %d GB without the rate", size, got, slow)
+		if readOnlyNow(got, used) || atThreshold(got, used, rule.thresholdPercent) {
+			t.Fatalf("%d GB with %g GB used is still full", got, used)
+		}
+		if rule.readOnly && !writable(got, ReadOnlyAt(size)) {
+			t.Fatalf("a database that is full at %d GB stays read-only with %d GB", size, got)
+		}
+	})
+}
+
+func TestStepIsAMultipleOfTenBetweenItsLimits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size, stepGB := 10*rapid.IntRange(4, 400).Draw(t, "size/10"), 10*rapid.IntRange(1, 50).Draw(t, "step/10")
+		last := 10 * rapid.IntRange(-10, 400).Draw(t, "last/10")
+		age := time.Duration(rapid.IntRange(-60, 40*24*60).Draw(t, "minutes")) * time.Minute
+		got := nextStep(size, stepGB, []v1alpha1.Change{grownBy(last, age)}, noon())
+		most := max(stepGB, min(2*last, size/2))
+		if age >= time.Hour {
+			most = max(stepGB, min(2*last, size/10))
+		}
+		if got < stepGB || got > most || got%10 != 0 {
+			t.Fatalf("%d GB after %d GB %s ago: step of %d GB, want %d to %d GB", size, last, age, got, stepGB, most)
 		}
 	})
 }

@@ -9,15 +9,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/insight"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// causes returns the causes that status.cause may have, in alphabetical order.
+// causes returns the causes that status.insight.cause may have, in alphabetical order.
 func causes(t *testing.T) (names []string) {
 	t.Helper()
 	eachProperty("", schemaOf(t, autopilotCRD), func(path string, property map[string]any) {
-		if path != ".status.cause.name" {
+		if path != ".status.insight.cause.name" {
 			return
 		}
 		for _, v := range property["enum"].([]any) {
@@ -44,7 +44,7 @@ func TestEachCauseHasItsPage(t *testing.T) {
 	}
 	var want []string
 	for _, cause := range causes(t) {
-		want = append(want, autopilot.CausePage(v1alpha1.CauseName(cause)))
+		want = append(want, insight.CausePage(v1alpha1.CauseName(cause)))
 	}
 	if !slices.Equal(pages, want) {
 		t.Errorf("the pages are %v, want %v", pages, want)
@@ -87,7 +87,7 @@ func TestTheOverviewOfCausesLinksToEachPage(t *testing.T) {
 
 // The plot of the causes links each of its lines to the page of its cause.
 func TestTheDashboardLinksToThePageOfACause(t *testing.T) {
-	url := "https://github.com/mcsps/rds-autopilot/blob/main/" + autopilot.CausePage("${__field.labels.cause}")
+	url := "https://github.com/mcsps/rds-autopilot/blob/main/" + insight.CausePage("${__field.labels.cause}")
 	if !strings.Contains(document(t, "deploy/dashboards/rds-autopilot-databases.json"), `"`+url+`"`) {
 		t.Errorf("the dashboard has no link %s", url)
 	}

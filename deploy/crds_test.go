@@ -160,13 +160,13 @@ func TestRdsCRDAcceptsOldAndNewValuesAndRefusesOthers(t *testing.T) {
 // specDefaults is the spec of an empty RdsAutopilot. It contains every field with a default.
 const specDefaults = `{
   mode: Auto,
-  storage: {stepGB: 10, thresholdPercent: 90, aheadMinutes: 60, early: Auto, alarm: {periodSeconds: 1, count: 5, repeatSeconds: 900}},
+  storage: {stepGB: 10, thresholdPercent: 90, alarm: {periodSeconds: 1, count: 5, repeatSeconds: 900}},
   flavor: {
     cpu: {enabled: true, thresholdPercent: 90},
     memory: {enabled: true, thresholdPercent: 90},
     alarm: {periodSeconds: 300, count: 3, repeatSeconds: 1800},
     cooldownSeconds: 3600,
-    maxChangesPerDay: 2, onlyIfItHelps: false}, apply: Operator}`
+    maxChangesPerDay: 2}, apply: Operator}`
 
 func TestEmptyRdsAutopilotGetsTheDefaults(t *testing.T) {
 	client := admin(t).Resource(rdsautopilots).Namespace(shared.Cluster(t).Namespace(t))
@@ -208,7 +208,6 @@ func TestRdsAutopilotCRDRefusesInvalidPolicies(t *testing.T) {
 		{"Off without quotes, which YAML takes for false", `{mode: Off}`, "spec.mode"},
 		{"an unknown mode", `{mode: Automatic}`, "spec.mode"},
 		{"stepGB no multiple of 10", `{storage: {stepGB: 15}}`, "spec.storage.stepGB"},
-		{"aheadMinutes above 240", `{storage: {aheadMinutes: 241}}`, "spec.storage.aheadMinutes"},
 		{"maxGB no multiple of 10", `{storage: {maxGB: 3995}}`, "spec.storage.maxGB"},
 		{"maxGB 4010", `{storage: {maxGB: 4010}}`, "spec.storage.maxGB"},
 		{"maxGB 30", `{storage: {maxGB: 30}}`, "spec.storage.maxGB"},

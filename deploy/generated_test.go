@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/decide"
 	"github.com/mcsps/rds-autopilot/internal/doctor"
 )
 
@@ -19,7 +20,22 @@ const facts = "docs/cloud-facts.md"
 
 // TestTablesOfDocumentsAreGenerated compares tables whose only source is the code; -update writes them.
 func TestTablesOfDocumentsAreGenerated(t *testing.T) {
-	var reasons, warnings, assumptions, checks strings.Builder
+	var guards, reasons, warnings, assumptions, checks strings.Builder
+	for i, g := range decide.Table() {
+		kind, reads, names := "both", "–", make([]string, 0, len(g.Reasons))
+		if g.Kind != "" {
+			kind = strings.ToLower(string(g.Kind))
+		}
+		for n, f := range g.Facts {
+			if reads += ", " + string(f); n == 0 {
+				reads = string(f)
+			}
+		}
+		for _, r := range g.Reasons {
+			names = append(names, "`"+string(r)+"`")
+		}
+		fmt.Fprintf(&guards, "| %d | %s | %s | %s | %s |\n", i+1, g.Name, kind, reads, strings.Join(names, ", "))
+	}
 	for _, row := range autopilot.ReasonTable() {
 		link := fmt.Sprintf("[`%s`](runbooks/reasons.md#%s)", row.Reason, strings.ToLower(string(row.Reason)))
 		event := "Normal"
@@ -41,6 +57,7 @@ func TestTablesOfDocumentsAreGenerated(t *testing.T) {
 		fmt.Fprintf(&checks, "| `%s` | %s |\n", c.ID, c.Asks)
 	}
 	for _, table := range []struct{ page, head, rows string }{
+		{"docs/decisions.md", "| # | guard | for | reads | reasons |\n|---|---|---|---|---|\n", guards.String()},
 		{"docs/decisions.md", "| reason | event | meaning |\n|---|---|---|\n", reasons.String()},
 		{"docs/decisions.md", "| warning | meaning |\n|---|---|\n", warnings.String()},
 		{facts, "| id | assumed | why | if it is wrong |\n|---|---|---|---|\n", assumptions.String()},

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -66,20 +65,6 @@ func compare(t *testing.T, what string, documented, coded any) {
 	if diff := cmp.Diff(coded, documented); diff != "" {
 		t.Errorf("%s: the document (+) is not what the code says (-):\n%s", what, diff)
 	}
-}
-
-func TestDecisionsListTheGuards(t *testing.T) {
-	documented, coded := map[string][]string{}, map[string][]string{}
-	for _, row := range tables(t, "docs/decisions.md", "Guards")[0] {
-		documented[row[0]] = slices.Sorted(slices.Values(quoted(row[2])))
-	}
-	for _, row := range autopilot.ReasonTable() {
-		if row.Guard > 0 {
-			guard := strconv.Itoa(row.Guard)
-			coded[guard] = slices.Sorted(slices.Values(append(coded[guard], string(row.Reason))))
-		}
-	}
-	compare(t, "guards", documented, coded)
 }
 
 func TestOperationsListTheReasonsOfArmed(t *testing.T) {

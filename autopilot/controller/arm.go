@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/record"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -42,8 +43,8 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 	if err := r.readMissingTarget(ctx); err != nil {
 		return 0, err
 	}
-	if reason, message := r.off(); reason != "" {
-		return 0, r.disarm(ctx, reason, message)
+	if off := r.off(); off != (autopilot.Off{}) {
+		return 0, r.disarm(ctx, off)
 	}
 	if !slices.Contains(r.rap.Finalizers, v1alpha1.Finalizer) {
 		rap, err := r.kube.SetFinalizer(ctx, r.rap)
@@ -100,7 +101,7 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 		return 0, err
 	}
 	if !taken.isSweep && !r.armingDue(cs) {
-		return 0, r.update(ctx, func(s *v1alpha1.Status) { r.setArmed(s, autopilot.LastCheckFailed(*s)) })
+		return 0, r.update(ctx, func(s *v1alpha1.Status) { r.setArmed(s, record.LastCheckFailed(*s)) })
 	}
 	return r.ensure(ctx, *inst)
 }
@@ -119,8 +120,8 @@ func (r *round) readMissingTarget(ctx context.Context) error {
 
 func (r *round) setNotArmed(ctx context.Context, reason, message string) error {
 	return r.update(ctx, func(s *v1alpha1.Status) {
-		autopilot.SetCondition(s, v1alpha1.ConditionArmed, false, reason, message, r.rap.Generation, r.now)
-		autopilot.SetReady(s, false, r.rap.Generation, r.now)
+		record.SetCondition(s, v1alpha1.ConditionArmed, false, reason, message, r.rap.Generation, r.now)
+		record.SetReady(s, false, r.rap.Generation, r.now)
 	})
 }
 
@@ -138,9 +139,9 @@ func (r *round) warnHeld(reason, message string) {
 
 // setArmed sets the conditions Armed and Ready from the recorded alarms.
 func (r *round) setArmed(s *v1alpha1.Status, readFailed bool) {
-	ok, reason, message := autopilot.Armed(r.rap.Spec, s.Alarms, r.now)
-	autopilot.SetCondition(s, v1alpha1.ConditionArmed, ok, reason, message, r.rap.Generation, r.now)
-	autopilot.SetReady(s, readFailed, r.rap.Generation, r.now)
+	ok, reason, message := record.Armed(r.rap.Spec, s.Alarms, r.now)
+	record.SetCondition(s, v1alpha1.ConditionArmed, ok, reason, message, r.rap.Generation, r.now)
+	record.SetReady(s, readFailed, r.rap.Generation, r.now)
 }
 
 func (r *round) setEnsured(record *ensureRecord) {
@@ -226,15 +227,15 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 	was := meta.IsStatusConditionTrue(r.rap.Status.Conditions, v1alpha1.ConditionArmed)
 	writeErr := store(observed, func(s *v1alpha1.Status) {
 		// The condition is set only once, because its transition time would otherwise change in every round.
-		ok, reason, message := autopilot.Armed(r.rap.Spec, s.Alarms, r.now)
+		ok, reason, message := record.Armed(r.rap.Spec, s.Alarms, r.now)
 		if err != nil && (!later || reason == autopilot.SubscriptionPending) {
 			ok, message = false, err.Error()
 			if !later {
 				reason = armingReason(err)
 			}
 		}
-		autopilot.SetCondition(s, v1alpha1.ConditionArmed, ok, reason, message, generation, r.now)
-		autopilot.SetReady(s, autopilot.LastCheckFailed(*s), generation, r.now)
+		record.SetCondition(s, v1alpha1.ConditionArmed, ok, reason, message, generation, r.now)
+		record.SetReady(s, record.LastCheckFailed(*s), generation, r.now)
 	})
 	if writeErr != nil {
 		return 0, errors.Join(err, writeErr)
@@ -266,10 +267,13 @@ func (r *round) readArmed(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the RdsAutopilot again: %w", err)
 	}
-	if reason, _ := OffReason(r.target, live, r.lastSwitch); reason != "" || live.UID != r.rap.UID {
-		return fmt.Errorf("the RdsAutopilot was deleted or replaced: %w", autopilot.ErrConflict)
+	if live.UID != r.rap.UID {
+		return fmt.Errorf("the RdsAutopilot was replaced: %w", autopilot.ErrConflict)
 	}
 	r.rap = live
+	if off := r.off(); off != (autopilot.Off{}) {
+		return fmt.Errorf("autopilot was turned off: %w", autopilot.ErrConflict)
+	}
 	return nil
 }
 

@@ -156,3 +156,42 @@ func TestKilledAtEveryStepTheCloudBeginsOneChange(t *testing.T) {
 		}
 	}
 }
+
+// Somebody's flavor change has begun just before our request, so the cloud is busy. Our growth is neither told as done nor
+// waited for: the first check after that change requests it again.
+func TestBusyAnswerIsNotTakenForAStartedChange(t *testing.T) {
+	for name, withRds := range map[string]bool{"with an Rds": true, "without an Rds": false} {
+		inBubble(t, name, func(t *testing.T) {
+			w := newCloudWorld(t, withRds)
+			c := w.startStorageAlarm(t)
+			accepts := c.options.Cloud
+			c.options.Cloud = changer{accepts, func(context.Context, v1alpha1.Intent) (string, error) {
+				w.set(func() { w.inst.Status = "MODIFYING" })
+				return "", &autopilot.RefusedError{Reason: autopilot.ReasonInstanceBusy, Message: "in MODIFYING"}
+			}}
+			reasons := make(map[string]bool)
+			round := func() {
+				w.now = w.now.Add(c.options.Recheck)
+				w.mustDecide(t, c)
+				for _, d := range w.rap().Status.Decisions {
+					reasons[d.Reason] = true
+				}
+			}
+			for range 20 { // ten minutes
+				round()
+				if p := w.rap().Status.Pending; p == nil || p.JobTime != nil || p.JobID != "" {
+					t.Fatalf("pending %+v", p)
+				}
+			}
+			if _, normal := w.countEvents(string(autopilot.ActionGrowVolume)); normal > 0 || reasons[string(autopilot.ReasonAlarmInForce)] || reasons[string(autopilot.ReasonStalled)] {
+				t.Errorf("told as done: %v, %+v", reasons, w.events)
+			}
+			c.options.Cloud = accepts
+			w.set(func() { w.inst.Status, w.inst.Flavor = autopilot.StatusActive, "rds.mysql.n1.xlarge.4" })
+			round()
+			if _, normal := w.countEvents(string(autopilot.ActionGrowVolume)); normal != 1 || !slices.Equal(w.begun, []string{"110"}) {
+				t.Errorf("begun %v, %d events, decisions %+v", w.begun, normal, w.rap().Status.Decisions)
+			}
+		})
+	}
+}

@@ -60,10 +60,16 @@ func (c cloud) Evidence(_ context.Context, _ autopilot.Instance, w EvidenceReque
 	if c.unreadable[w.Metric] {
 		return autopilot.Evidence{}, errors.New("no answer")
 	}
-	return autopilot.Evidence{Time: c.now, Percent: c.cpu, UsedGB: c.usedGB, Filling: c.filling}, nil
+	return autopilot.Evidence{Time: c.now, Percent: c.cpu, UsedGB: c.usedGB}, nil
 }
 
-func (c cloud) Series(_ context.Context, _ autopilot.Instance, w SeriesRequest) (autopilot.Series, error) {
+func (c cloud) Series(ctx context.Context, _ autopilot.Instance, w SeriesRequest) (autopilot.Series, error) {
+	c.mu.Lock()
+	during := c.onSeries
+	c.mu.Unlock()
+	if during != nil {
+		during(ctx)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.seriesRead = append(c.seriesRead, w)
@@ -137,7 +143,7 @@ func (c cloud) Ensure(_ context.Context, w v1alpha1.DesiredAlarms, record func(v
 	return have, nil, nil
 }
 
-func (c cloud) Dimension(_ context.Context, inst autopilot.Instance, _ time.Time) (string, error) {
+func (c cloud) Dimension(_ context.Context, inst autopilot.Instance) (string, error) {
 	if inst.Primary == "" {
 		return "rds_cluster_id:" + inst.ID, nil
 	}

@@ -70,7 +70,7 @@ type Controller struct {
 	queues   *queues         // nil if this replica does not lead
 	memories map[Key]*memory // of the databases that have an RdsAutopilot
 
-	deciding, arming progress
+	deciding, arming, explaining progress
 }
 
 // progress shows whether the rounds of a queue go on.
@@ -199,18 +199,18 @@ func (c *Controller) Run(ctx context.Context) {
 	c.mu.Unlock()
 
 	var done sync.WaitGroup
-	for range workers {
-		done.Go(func() {
-			for c.next(ctx, q.decide, &c.deciding, c.reconcile) {
-			}
-		})
+	start := func(n int, queue workqueue.TypedRateLimitingInterface[Key], p *progress,
+		work func(context.Context, Key) (time.Duration, error)) {
+		for range n {
+			done.Go(func() {
+				for c.next(ctx, queue, p, work) {
+				}
+			})
+		}
 	}
-	for range workers {
-		done.Go(func() {
-			for c.next(ctx, q.arm, &c.arming, c.arm) {
-			}
-		})
-	}
+	start(workers, q.decide, &c.deciding, c.reconcile)
+	start(workers, q.arm, &c.arming, c.arm)
+	start(explainers, q.explain, &c.explaining, c.explain)
 	c.sweeps(ctx)
 	c.mu.Lock()
 	c.queues = nil

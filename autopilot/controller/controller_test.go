@@ -298,7 +298,7 @@ func TestRecommendPatchesNothing(t *testing.T) {
 		c := w.process()
 		w.settle(t, c)
 		c.options.Mode = v1alpha1.ModeRecommend // --mode is the upper bound
-		w.usedGB = 95
+		w.usedGB = 92
 		w.alarm(v1alpha1.MetricStorage, true)
 		w.settle(t, c)
 		d := w.rap().Status.Decisions
@@ -326,7 +326,7 @@ func TestAfterGrowthTheRuleIsRewritten(t *testing.T) {
 		if _, err := w.look(t.Context(), c); err != nil { // at once, not with the next sweep
 			t.Fatal(err)
 		}
-		if threshold() != 80 {
+		if threshold() != 77 {
 			t.Errorf("threshold %d %% for 50 GB", threshold())
 		}
 	})

@@ -17,11 +17,10 @@ import (
 // dataExpectedAfter is 30 minutes because Cloud Eye may need that long to show the first data of a new instance.
 const dataExpectedAfter = 30 * time.Minute
 
-// dimension returns the dimension of the rules, as name:value. An empty result is the instance's own dimension;
-// otherwise it is that of the primary node, because only that has the data. dimension asks Cloud Eye 30 minutes after
+// dimension returns the dimension of the rules, as name:value. An empty result is the instance's own dimension.
+// Otherwise it is that of the primary node, because only that has the data. dimension asks Cloud Eye 30 minutes after
 // ACTIVE whatever state the rules have, because a rule without data may be in ok for hours. It also asks after a
-// failover. It does not ask if an alarm has come and there is only one node, because the alarm proves that there is
-// data. With several nodes, the data may be that of another node.
+// failover. It does not ask if an alarm has come, because the alarm proves that there is data.
 func (r *round) dimension(ctx context.Context, inst autopilot.Instance) (string, error) {
 	seen := r.rap.Status.Instance
 	if seen != nil && seen.ID != inst.ID {
@@ -38,22 +37,17 @@ func (r *round) dimension(ctx context.Context, inst autopilot.Instance) (string,
 	due := inst.Status == autopilot.StatusStorageFull || // it must have been ACTIVE before
 		seen != nil && seen.ActiveSince != nil && r.now.Sub(seen.ActiveSince.Time) >= dataExpectedAfter
 	failover := onNode != "" && inst.Primary != "" && !strings.HasSuffix(onNode, ":"+inst.Primary)
-	unproven := onNode == "" && (!r.hadData() || len(inst.NodeIDs) > 1)
+	unproven := onNode == "" && !r.hadData()
 	if !failover && (!due || !silent && !unproven) {
 		return onNode, nil
 	}
-	primarySince := r.now // of a primary that no check has stored yet
-	if seen != nil && seen.Primary == inst.Primary && seen.PrimarySince != nil {
-		primarySince = seen.PrimarySince.Time
-	}
-	dimension, err := r.cloud.Dimension(ctx, inst, primarySince)
+	dimension, err := r.cloud.Dimension(ctx, inst)
 	if err != nil { // keep the rules as they are
 		r.log.Warn("find the dimension that has data", zap.Error(err))
 		return onNode, nil
 	}
 	if _, value, _ := strings.Cut(dimension, ":"); value != inst.ID && onNode == "" {
-		r.log.Info("the rules watch the primary node, because the instance has no data or that of another node",
-			zap.String("dimension", dimension))
+		r.log.Info("the rules watch the primary node, because the instance has no data", zap.String("dimension", dimension))
 	}
 	return dimension, nil
 }

@@ -19,14 +19,12 @@ import (
 // nodesOnly is a Cloud Eye that has data of nodes alone, or does not answer.
 type nodesOnly struct {
 	Cloud
-	asked        int
-	primarySince time.Time
-	err          error
+	asked int
+	err   error
 }
 
-func (n *nodesOnly) Dimension(_ context.Context, inst autopilot.Instance, primarySince time.Time) (string, error) {
+func (n *nodesOnly) Dimension(_ context.Context, inst autopilot.Instance) (string, error) {
 	n.asked++
-	n.primarySince = primarySince
 	return "rds_instance_id:" + inst.Primary, n.err
 }
 
@@ -79,24 +77,5 @@ func TestWhenTheDimensionIsLookedFor(t *testing.T) {
 				t.Errorf("%q, %v, asked %d times; want %q, %d", got, err, arming.asked, tt.want, tt.asked)
 			}
 		})
-	}
-}
-
-// The time of a failover limits which points are compared. A primary that no check has stored yet is one of just now.
-func TestDimensionIsAskedWithTheTimeOfTheFailover(t *testing.T) {
-	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	stored := metav1.NewTime(now.Add(-time.Hour))
-	for primary, want := range map[string]time.Time{"node-1": stored.Time, "node-2": now} {
-		arming := &nodesOnly{}
-		r := &round{
-			cloud: arming, now: now, log: zap.NewNop(),
-			rap: &v1alpha1.RdsAutopilot{Status: v1alpha1.Status{
-				Instance: &v1alpha1.Instance{ID: "in01", ActiveSince: &stored, Primary: "node-1", PrimarySince: &stored},
-			}},
-		}
-		_, err := r.dimension(t.Context(), autopilot.Instance{ID: "in01", Primary: primary, NodeIDs: []string{"node-1", "node-2"}})
-		if err != nil || !arming.primarySince.Equal(want) {
-			t.Errorf("%s: since %s, %v; want %s", primary, arming.primarySince, err, want)
-		}
 	}
 }

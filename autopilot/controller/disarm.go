@@ -9,12 +9,15 @@ import (
 	"slices"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/decide"
+	"github.com/mcsps/rds-autopilot/autopilot/record"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // disarm removes the alarm objects from the cloud, then the finalizer. If the controller created the RdsAutopilot and
 // its Rds is gone, disarm also deletes the RdsAutopilot, because it does not rely on the garbage collector.
-func (r *round) disarm(ctx context.Context, reason, message string) error {
+func (r *round) disarm(ctx context.Context, off autopilot.Off) error {
+	reason, message := string(off.Reason), off.Message
 	hasFinalizer := slices.Contains(r.rap.Finalizers, v1alpha1.Finalizer)
 	if hasFinalizer {
 		event := autopilot.Event{Reason: eventDisarmed, Action: "Remove",
@@ -42,7 +45,8 @@ func (r *round) disarm(ctx context.Context, reason, message string) error {
 			return fmt.Errorf("remove the finalizer: %w", err)
 		}
 	}
-	if r.rap.DeletionTimestamp.IsZero() && owner(r.rap) != nil && (r.target == nil || isSuccessor(r.target, r.rap)) {
+	if r.rap.DeletionTimestamp.IsZero() && autopilot.Owner(r.rap) != nil &&
+		(r.target == nil || autopilot.IsSuccessor(r.target, r.rap)) {
 		if err := r.kube.DeleteAutopilot(ctx, r.rap); err != nil && !errors.Is(err, autopilot.ErrGone) {
 			return fmt.Errorf("delete RdsAutopilot: %w", err)
 		}
@@ -51,15 +55,37 @@ func (r *round) disarm(ctx context.Context, reason, message string) error {
 }
 
 // storeOff stores that autopilot is off and which alarm objects remain in the cloud. It drops changes that have not
-// started. One that may have started stays recorded: it counts for cooldown and budget once autopilot is on again.
+// started. One that may have started stays recorded: it counts for cooldown and budget once autopilot is on again. An
+// alarm that is in force gets a last decision, because nobody checks it any more.
 func (r *round) storeOff(ctx context.Context, left v1alpha1.Alarms, reason, message string) error {
 	r.keepHeld(nil, nil)
-	return r.update(ctx, func(s *v1alpha1.Status) {
+	var news []autopilot.Decision
+	err := r.update(ctx, func(s *v1alpha1.Status) {
+		news = record.Decisions(s, r.lastDecisions(*s), r.now)
 		s.Switch, s.Alarms, s.Deferred = r.lastSwitch, left, nil
-		s.OverThresholdSince, s.Used = nil, nil // nobody reads the used space while autopilot is off
-		autopilot.DropUnstarted(s, r.rap.Spec.Apply)
+		s.OverThresholdSince, s.Used, s.ReadOnly, s.Insight = nil, nil, nil, nil // nobody reads while autopilot is off
+		record.DropUnstarted(s, r.rap.Spec.Apply)
 		s.Held = nil
 		s.ObservedGeneration, s.EffectiveMode = r.rap.Generation, r.effectiveMode()
-		autopilot.SetOff(s, reason, message, r.rap.Generation, r.now)
+		record.SetOff(s, reason, message, r.rap.Generation, r.now)
 	})
+	if err == nil {
+		r.emitDecisions(news)
+	}
+	return err
+}
+
+// lastDecisions returns the decisions on the alarms that were in force at the last check.
+func (r *round) lastDecisions(s v1alpha1.Status) []autopilot.Decision {
+	c := autopilot.Case{Now: r.now, Spec: r.rap.Spec, Generation: r.rap.Generation, Off: r.off(), Status: s}
+	for _, rule := range s.Alarms.Rules {
+		if rule.State == v1alpha1.StateAlarm && rule.StateTime != nil {
+			c.Alarms = append(c.Alarms, autopilot.Alarm{
+				Metric: rule.Metric, State: rule.State, StateTime: rule.StateTime.Time, Signal: autopilot.SignalFor(s.Intake, rule),
+			})
+		}
+	}
+	c.SetFact(autopilot.FactAlarmState, nil)
+	verdict, _ := decide.Decide(c) // autopilot is off, so no guard needs another fact
+	return verdict.Decisions
 }

@@ -111,7 +111,7 @@ func TestCountOfAFullVolumeGoesOn(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()
 		w.settle(t, c)
-		w.usedGB = 95
+		w.usedGB = 92
 		begin := w.now
 		w.sweepOnce(t, c)
 		since := w.rap().Status.OverThresholdSince
@@ -179,6 +179,37 @@ func TestRoundClampsTimesOfAClockThatWasAhead(t *testing.T) {
 	})
 }
 
+// The cloud keeps a database read-only until 87 % are used. A clean-up to 88.4 %, below the threshold, is not enough.
+func TestReadOnlyDatabaseGrowsUntilItIsWritable(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.changeRds(func(rds *otcv1.Rds) { rds.Spec.VolumeSize = 200 })
+		w.inst.VolumeGB, w.usedGB = 200, 182
+		c := w.process()
+		w.settle(t, c)
+		w.alarm(v1alpha1.MetricStorage, true)
+		w.settle(t, c)
+		w.usedGB = 194.5 // a burst before the growth arrives
+		w.settle(t, c)
+		since := w.rap().Status.ReadOnly
+		if since == nil {
+			t.Fatal("the status does not say that the database is read-only")
+		}
+		w.operate()
+		w.usedGB = 185.6
+		w.alarm(v1alpha1.MetricStorage, false)
+		w.settle(t, c)
+		if s := w.rap().Status; !slices.Equal(w.patches, []string{"210", "240"}) || s.ReadOnly == nil || !s.ReadOnly.SinceTime.Equal(&since.SinceTime) {
+			t.Errorf("patches %v, read-only %+v", w.patches, s.ReadOnly)
+		}
+		w.operate()
+		w.settle(t, c)
+		if warnings, _ := w.countEvents(string(autopilot.ReasonReadOnly)); w.rap().Status.ReadOnly != nil || len(w.patches) != 2 || warnings != 1 {
+			t.Errorf("patches %v, read-only %+v, %d warnings", w.patches, w.rap().Status.ReadOnly, warnings)
+		}
+	})
+}
+
 type panickingReader struct{}
 
 func (panickingReader) Evidence(context.Context, autopilot.Instance, EvidenceRequest) (autopilot.Evidence, error) {
@@ -186,7 +217,7 @@ func (panickingReader) Evidence(context.Context, autopilot.Instance, EvidenceReq
 }
 
 func TestReadEvidenceReturnsThePanicOfAMeasurement(t *testing.T) {
-	found, failed := ReadEvidence(t.Context(), panickingReader{}, autopilot.Instance{}, []EvidenceRequest{{Metric: v1alpha1.MetricCPU}})
+	found, failed := readEvidence(t.Context(), panickingReader{}, autopilot.Instance{}, []EvidenceRequest{{Metric: v1alpha1.MetricCPU}})
 	if _, ok := errors.AsType[*autopilot.PanicError](failed[v1alpha1.MetricCPU]); !ok || len(found) > 0 {
 		t.Errorf("found %v, failed %v; want the panic as its error", found, failed)
 	}

@@ -67,8 +67,11 @@ func (l *flavorLimiter) release(k Key) {
 // time if no flavor is changing.
 func heldUntil(a *v1alpha1.RdsAutopilot) (until time.Time) {
 	for _, i := range a.Status.Intents() {
-		since, ok := autopilot.MayHaveStarted(*i, a.Spec.Apply)
-		if i.Kind != v1alpha1.KindFlavor || !ok {
+		progress, since := autopilot.RecordedProgress(*i, a.Spec.Apply)
+		if progress == autopilot.Unstarted {
+			since = autopilot.BusySince(*i, a.Status.Instance)
+		}
+		if i.Kind != v1alpha1.KindFlavor || since.IsZero() {
 			continue
 		}
 		end := since.Add(maxHold)

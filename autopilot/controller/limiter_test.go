@@ -42,6 +42,11 @@ func TestFlavorLimiterCountsChangesOfTheCache(t *testing.T) {
 	byCloud := refused.DeepCopy()
 	byCloud.Spec.Apply, byCloud.Status.Pending.AskedTime = v1alpha1.ApplyCloud, &byCloud.Status.Pending.DecisionTime
 	byCloud.Status.Pending.Refusal.Reason = "InstanceBusy"
+	byOperator := byCloud.DeepCopy()
+	byOperator.Status.Pending.Refusal.Time = metav1.NewMicroTime(now.Add(-time.Minute))
+	byOperator.Status.Instance.Status = "MODIFYING"
+	notRequested := byOperator.DeepCopy()
+	notRequested.Status.Pending.AskedTime = nil
 	unclear := byCloud.DeepCopy()
 	unclear.Status.Pending.Refusal.Reason, unclear.Status.Pending.Refusal.Time = "CloudUnreachable", refused.Status.Pending.DecisionTime
 	late := changing(time.Minute, "MODIFYING")
@@ -53,13 +58,15 @@ func TestFlavorLimiterCountsChangesOfTheCache(t *testing.T) {
 		of    *v1alpha1.RdsAutopilot
 		holds bool
 	}{
-		"in progress":          {changing(14*time.Minute, "MODIFYING"), true},
-		"stalled":              {changing(15*time.Minute, "ACTIVE"), false},
-		"failed for an hour":   {changing(time.Hour, "FAILED"), true},
-		"failed for two hours": {changing(2*time.Hour, "FAILED"), false},
-		"refused by the API":   {refused, false},
-		"refused by the cloud": {byCloud, false},
-		"the answer was lost":  {unclear, true},
+		"in progress":                                  {changing(14*time.Minute, "MODIFYING"), true},
+		"stalled":                                      {changing(15*time.Minute, "ACTIVE"), false},
+		"failed for an hour":                           {changing(time.Hour, "FAILED"), true},
+		"failed for two hours":                         {changing(2*time.Hour, "FAILED"), false},
+		"refused by the API":                           {refused, false},
+		"refused by the cloud":                         {byCloud, false},
+		"refused because an operator was faster":       {byOperator, true},
+		"refused because of another writer's change":   {notRequested, false},
+		"the answer was lost":                          {unclear, true},
 		"decided two hours ago, patched a minute ago":  {late, true},
 		"decided two hours ago, accepted a minute ago": {lateInCloud, true},
 		"no change of the flavor":                      {&v1alpha1.RdsAutopilot{}, false},

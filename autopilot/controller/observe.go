@@ -3,20 +3,17 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/record"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -24,7 +21,7 @@ import (
 // a list for each check of each of them would leave no requests for others.
 const unknownFor = 30 * time.Second
 
-// Observer reads what a decision needs except the alarms. The loop and the dry run of plan use it.
+// Observer reads what every decision needs before its first guard. The loop and the dry run of plan use it.
 type Observer struct {
 	Instances InstanceReader
 	Mode      v1alpha1.Mode // upper bound for every database
@@ -36,19 +33,19 @@ type Observer struct {
 	Claims func(ctx context.Context, instanceID string) ([]*autopilot.Target, error)
 }
 
-// Observe returns the case of a database whose autopilot is on, as the cloud had it at notBefore or later. Its
-// instance is nil if the Rds has no id yet or the cloud has no such instance.
+// Observe returns the case of a database as the cloud had it at notBefore or later, without alarms. Its instance is nil
+// if the Rds has no id yet or the cloud has no such instance.
 func (o Observer) Observe(ctx context.Context, t *autopilot.Target, a *v1alpha1.RdsAutopilot,
 	notBefore time.Time) (autopilot.Case, error) {
 	c := autopilot.Case{
-		Mode: autopilot.NarrowerMode(a.Spec.Mode, o.Mode), Enabled: true, Spec: a.Spec, Generation: a.Generation,
-		Recheck: o.Recheck,
-		Wanted:  t.Wanted, NoRds: t.NoRds, Status: a.Status.Copy(),
+		Mode: autopilot.NarrowerMode(a.Spec.Mode, o.Mode), Spec: a.Spec, Generation: a.Generation, Recheck: o.Recheck,
+		Wanted: t.Wanted, NoRds: t.NoRds, Status: a.Status.Copy(),
 	}
 	var err error
 	if c.Instance, err = o.instance(ctx, t.InstanceID, notBefore); err != nil {
 		return c, err
 	}
+	c.SetFact(autopilot.FactInstance, nil)
 	if c.Instance != nil {
 		if t.NoRds {
 			c.Wanted = autopilot.Wanted{VolumeGB: c.Instance.VolumeGB, Flavor: c.Instance.Flavor}
@@ -89,184 +86,68 @@ func (o Observer) instance(ctx context.Context, id string, notBefore time.Time) 
 	return &sized, nil
 }
 
-// observe reads the case of this round.
-func (r *round) observe(ctx context.Context) (autopilot.Case, error) {
-	o := Observer{
-		Instances: r.cloud, Mode: r.options.Mode, Recheck: r.options.Recheck, Log: r.log, Now: r.options.Now,
-		Allowed: r.options.Allowed,
+// observer returns the observer of the loop, which reads claims from the cache.
+func (r *round) observer() Observer {
+	return Observer{
+		Instances: r.cloud, Mode: r.options.Mode, Recheck: r.options.Recheck, Allowed: r.options.Allowed,
+		Log: r.log, Now: r.options.Now,
 		Claims: func(_ context.Context, id string) ([]*autopilot.Target, error) {
 			return r.kube.TargetsByInstance(id), nil
 		},
 	}
-	c, err := o.Observe(ctx, r.target, r.rap, r.notBefore)
+}
+
+// observe reads the case of this round, without alarms.
+func (r *round) observe(ctx context.Context) (autopilot.Case, error) {
+	c, err := r.observer().Observe(ctx, r.target, r.rap, r.notBefore)
 	if err != nil {
 		return c, err
 	}
-	c.Status.Switch, r.now = r.lastSwitch, c.Now
+	c.Status.Switch, c.IsSweep, r.now = r.lastSwitch, r.isSweep, c.Now
 	return c, nil
 }
 
-// readAlarms adds the alarm states from Cloud Eye to the case, and evidence for the alarms that need it. Rules of an
-// earlier instance are ignored. Storage has an alarm without a rule as well, because its used space counts by itself.
-// If storage has to grow, readAlarms leaves the other alarms to the next round, so that no other read delays the
-// growth.
-func (r *round) readAlarms(ctx context.Context, c *autopilot.Case) error {
+// follow ends the changes that were in progress and adds the alarms that are to be decided.
+func (r *round) follow(c *autopilot.Case) (record.Followed, error) {
+	if held := r.controller.recall(r.key).unstored; held != nil {
+		c.Status.Held = held
+	}
+	followed := record.FollowUp(*c)
+	c.Status = followed.Status
+	return followed, addAlarms(c)
+}
+
+// addAlarms adds an alarm for each recorded rule that watches the instance, with its stored signal. Rules of an earlier
+// instance are ignored. Storage has an alarm without a rule as well, because its used space counts by itself.
+func addAlarms(c *autopilot.Case) (err error) {
 	if c.Instance == nil {
 		return nil
 	}
-	states, err := r.alarmStates(ctx)
-	if err != nil {
-		err = fmt.Errorf("read alarm states: %w", err)
-	}
-	for i := range c.Status.Alarms.Rules {
-		rule := &c.Status.Alarms.Rules[i]
-		if !watches(*rule, *c.Instance) {
+	for _, rule := range c.Status.Alarms.Rules {
+		if !watches(rule, *c.Instance) {
 			continue
 		}
 		if _, unknown := autopilot.LookupMetric(rule.Metric); unknown != nil {
 			err = errors.Join(err, unknown)
 			continue
 		}
-		a := autopilot.Alarm{Metric: rule.Metric, Signal: autopilot.SignalFor(r.rap.Status.Intake, *rule)}
-		if s, ok := states[rule.AlarmID]; ok {
-			a.State, a.StateTime = s.State, s.Since
-			since := metav1.NewMicroTime(s.Since)
-			rule.State, rule.StateTime = s.State, &since
-		}
-		c.Alarms = append(c.Alarms, a)
+		c.Alarms = append(c.Alarms, autopilot.Alarm{
+			Metric: rule.Metric, Signal: autopilot.SignalFor(c.Status.Intake, rule),
+		})
 	}
 	isStorage := func(a autopilot.Alarm) bool { return a.Metric == v1alpha1.MetricStorage }
 	if !slices.ContainsFunc(c.Alarms, isStorage) {
 		c.Alarms = append(c.Alarms, autopilot.Alarm{Metric: v1alpha1.MetricStorage})
 	}
-	err = errors.Join(err, r.readEvidence(ctx, c, v1alpha1.KindVolume))
-	if v := autopilot.Decide(*c); v.Intent != nil && v.Intent.Kind == v1alpha1.KindVolume {
-		c.Alarms = slices.DeleteFunc(c.Alarms, func(a autopilot.Alarm) bool { return !isStorage(a) })
-		return err
-	}
-	return errors.Join(err, r.readEvidence(ctx, c, v1alpha1.KindFlavor))
-}
-
-// readEvidence adds evidence for the alarms that a change of that kind helps. If Cloud Eye does not answer for a
-// metric, its stored signal is the evidence. A value of the used space that was read updates status.overThresholdSince.
-func (r *round) readEvidence(ctx context.Context, c *autopilot.Case, kind v1alpha1.ChangeKind) error {
-	var requests []EvidenceRequest
 	for i := range c.Alarms {
-		a := &c.Alarms[i]
-		metric, unknown := autopilot.LookupMetric(a.Metric)
-		if unknown != nil || metric.HelpedBy != kind {
-			continue
-		}
-		needed := a.InForce(c.Now)
-		if metric.InGB() {
-			a.GrowthTime = autopilot.RecentGrowth(c.Status.Changes, c.Now)
-			needed = needed || r.isSweep || !a.GrowthTime.IsZero() || c.Status.OverThresholdSince != nil
-		}
-		if needed {
-			requests = append(requests, EvidenceRequest{a.Metric, ruleDimension(*c, a.Metric), metric.PeriodSeconds(c.Spec),
-				a.LastUpdate()})
-		}
-	}
-	found, failed := ReadEvidence(ctx, r.cloud, *c.Instance, requests)
-	for i := range c.Alarms {
-		a := &c.Alarms[i]
-		a.Evidence = cmp.Or(found[a.Metric], a.Evidence)
-		if failed[a.Metric] != nil {
-			a.Evidence = a.EvidenceFromSignal(*c)
-		}
-		if a.Metric != v1alpha1.MetricStorage || kind != v1alpha1.KindVolume {
-			continue
-		}
-		if c.MayGrowEarly(a.Evidence) {
-			a.Evidence.Steady = r.readSteady(ctx, *c, a.Evidence.Time)
-		}
-		c.Status.Used = c.UsedSpace(found[a.Metric])
-		if c.Status.OverThresholdSince = c.OverThresholdSince(found[a.Metric]); c.Status.OverThresholdSince != nil {
-			a.AlarmOverdueSince = c.Status.OverThresholdSince.Time
-		}
-	}
-	return errors.Join(slices.Collect(maps.Values(failed))...)
-}
-
-// ReadEvidence reads several measurements concurrently, so that they share requests. A metric is in neither result if
-// Cloud Eye has no data of it. failed has the error of each metric that could not be read.
-func ReadEvidence(ctx context.Context, reader EvidenceReader, inst autopilot.Instance, requests []EvidenceRequest,
-) (found map[v1alpha1.Metric]autopilot.Evidence, failed map[v1alpha1.Metric]error) {
-	found, failed = make(map[v1alpha1.Metric]autopilot.Evidence), make(map[v1alpha1.Metric]error)
-	var mu sync.Mutex
-	var reading sync.WaitGroup
-	for _, w := range requests {
-		reading.Go(func() {
-			e, err := readOne(ctx, reader, inst, w)
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case err != nil:
-				failed[w.Metric] = fmt.Errorf("read evidence for %s: %w", w.Metric, err)
-			case e.Present():
-				found[w.Metric] = e
+		if isStorage(c.Alarms[i]) {
+			c.Alarms[i].GrowthTime = autopilot.RecentGrowth(c.Status.Changes, c.Now)
+			if since := c.Status.OverThresholdSince; since != nil {
+				c.Alarms[i].AlarmOverdueSince = since.Time
 			}
-		})
-	}
-	reading.Wait()
-	return found, failed
-}
-
-// readOne turns a panic into the error of that measurement, because the goroutine is not the round's.
-func readOne(ctx context.Context, reader EvidenceReader, inst autopilot.Instance,
-	w EvidenceRequest) (e autopilot.Evidence, err error) {
-	defer autopilot.CatchPanic(&err)
-	return reader.Evidence(ctx, inst, w)
-}
-
-// ruleDimension returns the dimension of the instance's rule of that metric; empty if there is none.
-func ruleDimension(c autopilot.Case, m v1alpha1.Metric) string {
-	for _, rule := range c.Status.Alarms.Rules {
-		if rule.Metric == m && watches(rule, *c.Instance) {
-			return rule.Dimension
-		}
-	}
-	return ""
-}
-
-// readWriters adds the field manager that has changed our size or flavor, if someone has.
-func (r *round) readWriters(ctx context.Context, c *autopilot.Case) (err error) {
-	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindVolume, v1alpha1.KindFlavor} {
-		if c.NeedsWriter(kind) {
-			var readErr error
-			c.OtherWriter, readErr = r.kube.Writer(ctx, r.target, kind)
-			err = errors.Join(err, readErr)
 		}
 	}
 	return err
-}
-
-// readFlavors adds what only a flavor decision needs. It reads the catalogue if a metric asks for a larger flavor. If
-// one would be chosen, it also reserves a place among the flavor changes of the cluster and reads the instance's
-// resize list.
-func (r *round) readFlavors(ctx context.Context, c *autopilot.Case) (err error) {
-	if !c.MayChangeFlavor() {
-		return nil
-	}
-	if c.Catalogue, err = r.cloud.Catalogue(ctx, *c.Instance); err != nil {
-		return fmt.Errorf("read flavors: %w", err)
-	}
-	for _, f := range c.Catalogue { // a first proposal, before the instance's own list is read
-		c.Offered = append(c.Offered, f.Code)
-	}
-	c.OfferedKnown = true
-	if !c.ProposesFlavor() {
-		return nil
-	}
-	if c.FleetBusy = !r.controller.limiter.reserve(r.key, r.options.MaxFlavorChanges, r.now); c.FleetBusy {
-		return nil
-	}
-	r.readLoad(ctx, c)
-	if c.Offered, c.OfferedKnown, err = r.cloud.ResizeList(ctx, *c.Instance); err != nil {
-		c.Catalogue = nil
-		return fmt.Errorf("read the resize list: %w", err)
-	}
-	return nil
 }
 
 // watches reports whether a rule watches this instance or a node of it.
@@ -275,25 +156,22 @@ func watches(rule v1alpha1.Rule, inst autopilot.Instance) bool {
 	return value == inst.ID || slices.Contains(inst.NodeIDs, value)
 }
 
-// alarmStates lists the rules again if a newer signal contradicts the list, because the list may be older than the
-// alarm. A list that agrees with the signals is used, so a storm of alarms costs one list.
-func (r *round) alarmStates(ctx context.Context) (map[string]AlarmState, error) {
-	states, err := r.cloud.AlarmStates(ctx, r.notBefore)
-	if err != nil {
-		return nil, err
-	}
-	newest := r.notBefore
-	for _, rule := range r.rap.Status.Alarms.Rules {
-		s := autopilot.SignalFor(r.rap.Status.Intake, rule)
-		if s == nil || s.State == states[rule.AlarmID].State {
+// readJobs reads the state of the pending changes' jobs. If a job has ended, this round reads the instance after that.
+func (r *round) readJobs(ctx context.Context) map[string]autopilot.Job {
+	jobs := make(map[string]autopilot.Job)
+	for _, i := range r.rap.Status.Intents() {
+		if i.JobID == "" {
 			continue
 		}
-		if s.ReceivedTime.After(newest) {
-			newest = s.ReceivedTime.Time
+		job, err := r.cloud.Job(ctx, i.JobID)
+		if err != nil { // the instance shows the progress as well
+			r.log.Warn("read the state of a job", zap.String("job", i.JobID), zap.Error(err))
+			continue
+		}
+		jobs[i.JobID] = job
+		if job.State != autopilot.JobRunning {
+			r.notBefore = r.options.Now()
 		}
 	}
-	if !newest.After(r.notBefore) {
-		return states, nil
-	}
-	return r.cloud.AlarmStates(ctx, newest)
+	return jobs
 }

@@ -67,9 +67,8 @@ type Cloud interface {
 	// AlarmStates returns the state of every alarm rule by its id, as it was at notBefore or later. Callers must not
 	// modify the map.
 	AlarmStates(ctx context.Context, notBefore time.Time) (map[string]AlarmState, error)
-	// Dimension returns the dimension, as name:value, that has data of the instance. primarySince is when its primary
-	// node was first seen. Older measurements may be those of another primary.
-	Dimension(ctx context.Context, inst autopilot.Instance, primarySince time.Time) (string, error)
+	// Dimension returns the dimension, as name:value, that has data of the instance.
+	Dimension(ctx context.Context, inst autopilot.Instance) (string, error)
 
 	// Change requests the absolute size or flavor of the intent, only if the instance is still as it was decided on;
 	// otherwise it returns autopilot.ErrConflict. It returns the id of the started job, or an empty id if the

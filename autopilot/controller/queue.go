@@ -13,11 +13,10 @@ import (
 	"github.com/mcsps/rds-autopilot/autopilot"
 )
 
-// queues are the two queues of the leader. Decisions have their own, so that they never wait for arming, which makes
-// more calls to the cloud and can hang in more places.
+// queues are the three queues of the leader. Decisions have their own, so that they never wait for arming, which makes
+// more calls to the cloud and can hang in more places, or for explanations.
 type queues struct {
-	decide workqueue.TypedRateLimitingInterface[Key]
-	arm    workqueue.TypedRateLimitingInterface[Key]
+	decide, arm, explain workqueue.TypedRateLimitingInterface[Key]
 }
 
 func newQueues(decideMarks *marks) *queues {
@@ -30,7 +29,8 @@ func newQueues(decideMarks *marks) *queues {
 	return &queues{
 		decide: workqueue.NewTypedRateLimitingQueueWithConfig(limiter(),
 			workqueue.TypedRateLimitingQueueConfig[Key]{DelayingQueue: delaying}),
-		arm: workqueue.NewTypedRateLimitingQueue(limiter()),
+		arm:     workqueue.NewTypedRateLimitingQueue(limiter()),
+		explain: workqueue.NewTypedRateLimitingQueue(limiter()),
 	}
 }
 
@@ -41,6 +41,7 @@ func (q *queues) armQueue() workqueue.TypedRateLimitingInterface[Key] { return q
 func (q *queues) shutDown() {
 	q.decide.ShutDown()
 	q.arm.ShutDown()
+	q.explain.ShutDown()
 }
 
 // newsFirst returns the databases with news before all others: those of the sweep, rechecks and retries after an error.

@@ -7,15 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"go.uber.org/zap"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/record"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
-	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
 // Reasons of events that report no decision.
@@ -94,7 +92,7 @@ func (c *Controller) reconcile(ctx context.Context, key Key) (requeueAfter time.
 	if err := r.readPatchedRds(ctx); err != nil {
 		return 0, err
 	}
-	if reason, _ := r.off(); reason != "" {
+	if r.off() != (autopilot.Off{}) {
 		c.enqueueArming(key)
 		return 0, nil
 	}
@@ -145,65 +143,16 @@ func (r *round) create(ctx context.Context) error {
 	return nil
 }
 
-// off returns the reason if nothing of this database should exist in the cloud, and an empty reason otherwise.
-func (r *round) off() (reason, message string) {
-	if reason, message = OffReason(r.target, r.rap, r.lastSwitch); reason != "" {
-		return reason, message
-	}
-	if r.effectiveMode() == v1alpha1.ModeOff {
-		return string(autopilot.ReasonNotEnabled), "The mode is Off"
-	}
-	if message = r.options.Allowed.Refuses(r.rap.Spec, r.target); message != "" {
-		return string(autopilot.ReasonNotAllowed), message
-	}
-	return "", ""
-}
+// off returns why nothing of this database should exist in the cloud; the zero value means that its autopilot is on.
+func (r *round) off() autopilot.Off { return r.offFor(r.target, r.lastSwitch) }
 
-// OffReason returns why autopilot is off for a database, whatever the mode, or an empty reason. t may be nil. If t
-// does not set spec.autopilot, lastSwitch counts, which is its last explicit value.
-func OffReason(t *autopilot.Target, a *v1alpha1.RdsAutopilot, lastSwitch v1alpha1.Switch) (reason, message string) {
-	if t != nil {
-		lastSwitch = cmp.Or(t.Switch, lastSwitch)
-	}
-	switch {
-	case !a.DeletionTimestamp.IsZero():
-		return string(autopilot.ReasonNotEnabled), "The RdsAutopilot is being deleted"
-	case t == nil:
-		return string(autopilot.ReasonInstanceUnknown), "There is no Rds with this namespace and name"
-	case t.NoRds: // the existence of the RdsAutopilot is the switch
-		return "", ""
-	case a.Spec.InstanceID != "" && t.InstanceID != "" && a.Spec.InstanceID != t.InstanceID:
-		return string(autopilot.ReasonInstanceUnknown),
-			"spec.instanceID differs from status.id of the Rds with this namespace and name. Remove the wrong one"
-	case t.Deleting:
-		return string(autopilot.ReasonNotEnabled), "The Rds is being deleted"
-	case isSuccessor(t, a):
-		return string(autopilot.ReasonInstanceUnknown),
-			"The Rds of this RdsAutopilot was deleted, and another Rds has its name"
-	case lastSwitch == v1alpha1.SwitchOff:
-		return string(autopilot.ReasonNotEnabled), "spec.autopilot of the Rds is false. true turns it on again"
-	}
-	return "", ""
+// offFor is off for a target that was read again.
+func (r *round) offFor(t *autopilot.Target, lastSwitch v1alpha1.Switch) autopilot.Off {
+	return autopilot.OffFor(t, r.rap, lastSwitch, r.options.Mode, r.options.Allowed)
 }
 
 func (r *round) effectiveMode() v1alpha1.Mode {
 	return autopilot.NarrowerMode(r.rap.Spec.Mode, r.options.Mode)
-}
-
-// owner returns the Rds that the controller created this RdsAutopilot for. It returns nil if a person created it.
-func owner(a *v1alpha1.RdsAutopilot) *metav1.OwnerReference {
-	i := slices.IndexFunc(a.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == otcv1.Kind })
-	if i < 0 {
-		return nil
-	}
-	return &a.OwnerReferences[i]
-}
-
-// isSuccessor reports whether the Rds has the same name as the one that this RdsAutopilot was created for, but
-// another uid.
-func isSuccessor(t *autopilot.Target, a *v1alpha1.RdsAutopilot) bool {
-	o := owner(a)
-	return o != nil && t != nil && !t.NoRds && o.UID != t.UID
 }
 
 // write stores the status if it differs from the one that was read. It returns autopilot.ErrConflict if the round has
@@ -217,14 +166,31 @@ func (r *round) write(ctx context.Context, next v1alpha1.Status) error {
 	return nil
 }
 
-// storeIntent stores the status with an intent, which must happen before the change is requested. If the intent is
-// stored already, no write tests whether the round has decided on an old version. storeIntent then reads the version
-// from the API server.
-func (r *round) storeIntent(ctx context.Context, next v1alpha1.Status) error {
+// writeHeld stores the status. If that fails, the held changes are kept in memory, so that the metric reports them.
+func (r *round) writeHeld(ctx context.Context, next v1alpha1.Status) error {
+	err := r.write(ctx, next)
+	r.keepHeld(next.Held, err)
+	return err
+}
+
+// storeIntent stores the status of a case with the intent of a verdict, which must happen before the change is
+// requested. If the intent is stored already, no write tests whether the round has decided on an old version.
+// storeIntent then reads the version from the API server. If it fails, the change counts as held.
+func (r *round) storeIntent(ctx context.Context, c autopilot.Case, v autopilot.Verdict) error {
 	read := r.rap.ResourceVersion
-	if err := r.write(ctx, next); err != nil || r.rap.ResourceVersion != read {
-		return err
+	err := r.write(ctx, c.Status)
+	if err == nil && r.rap.ResourceVersion == read {
+		err = r.confirmVersion(ctx)
 	}
+	if err != nil {
+		record.Held(c, &c.Status, v.Decisions)
+		r.keepHeld(c.Status.Held, err)
+	}
+	return err
+}
+
+// confirmVersion returns autopilot.ErrConflict if the API server has another version of the RdsAutopilot than the round.
+func (r *round) confirmVersion(ctx context.Context) error {
 	live, err := r.kube.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
 	if err != nil {
 		return fmt.Errorf("read the RdsAutopilot again: %w", err)

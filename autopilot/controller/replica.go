@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/record"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -21,13 +22,13 @@ const eventReplica = "GrowReplica"
 // the order that the domain decides. While the primary waits for a replica, the Rds is not patched either, because a
 // running operator would grow the primary at once.
 func (r *round) requestGrowth(ctx context.Context, c autopilot.Case,
-	i v1alpha1.Intent) (patched autopilot.Patched, err error) {
+	i v1alpha1.Intent) (patched record.Patched, err error) {
 	answers := make(map[string]autopilot.GrowthAnswer)
 	for {
 		id, waitsFor := c.NextToGrow(i, answers)
 		switch {
 		case id == "" && len(waitsFor) > 0:
-			patched.Cloud = autopilot.WaitForReplicas(i, waitsFor)
+			patched.Cloud = record.WaitForReplicas(i, waitsFor)
 			return patched, err
 		case id == "":
 			return patched, err

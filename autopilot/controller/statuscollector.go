@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/record"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -32,7 +33,7 @@ type statusCollector struct {
 	// unstored returns the held changes of a database whose status could not be written.
 	unstored func(Key) ([]v1alpha1.Held, bool)
 
-	autopilots, notArmed, notReady, held, subscriptions, pending, conditions, storageFull, storage *prometheus.Desc
+	autopilots, notArmed, notReady, held, subscriptions, pending, conditions, readOnly, storage *prometheus.Desc
 }
 
 func newStatusCollector(kube Kubernetes, now func() time.Time,
@@ -46,7 +47,7 @@ func newStatusCollector(kube Kubernetes, now func() time.Time,
 		held:          desc("held_changes", "Changes that an alarm has needed for 15 minutes or more and that are not made, by kind and by the reason that prevents them. ChangePending and AlarmInForce: in progress for an hour or more.", "kind", "reason"),
 		autopilots:    desc("autopilots", "RdsAutopilots, by whether an alarm would reach the service.", "armed"),
 		notArmed:      desc("not_armed", "RdsAutopilots whose condition Armed is not True, by its reason. NotYet: not checked yet.", "reason"),
-		storageFull:   desc("storage_full", "RdsAutopilots whose instance was in STORAGE FULL at its last check, without those that are off or have no instance."),
+		readOnly:      desc("read_only", "RdsAutopilots whose database is read-only, by its used space or because it is in STORAGE FULL, without those that are off or have no instance."),
 		storage:       desc("storage_bytes", "Storage of all databases with a known instance. volume: size at their last check; cap: what their policies allow. A GB of the cloud counts as 10^9.", "kind"),
 		subscriptions: desc("subscriptions", "Subscriptions of our URL to the topics of RdsAutopilots, by state.", "state"),
 		pending: desc("pending_changes",
@@ -58,7 +59,7 @@ func newStatusCollector(kube Kubernetes, now func() time.Time,
 
 func (c statusCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{c.autopilots, c.notArmed, c.notReady, c.held, c.subscriptions, c.pending,
-		c.conditions, c.storageFull, c.storage} {
+		c.conditions, c.readOnly, c.storage} {
 		ch <- d
 	}
 }
@@ -71,7 +72,7 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 		why[reason], notReady[reason] = 0, 0
 	}
 	held := map[v1alpha1.ChangeKind]map[string]int{v1alpha1.KindVolume: {notYet: 0}, v1alpha1.KindFlavor: {notYet: 0}}
-	for _, reason := range autopilot.HeldReasons() {
+	for _, reason := range record.HeldReasons() {
 		held[v1alpha1.KindVolume][string(reason)], held[v1alpha1.KindFlavor][string(reason)] = 0, 0
 	}
 	subscriptions := map[string]int{
@@ -84,11 +85,11 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindVolume, v1alpha1.KindFlavor} {
 		pending[[2]string{string(kind), "false"}], pending[[2]string{string(kind), "true"}] = 0, 0
 	}
-	full, volumeGB, capGB := 0, 0, 0
+	readOnly, volumeGB, capGB := 0, 0, 0
 	c.kube.EachAutopilot(func(a *v1alpha1.RdsAutopilot) {
 		s := &a.Status
-		if s.Instance != nil && s.Instance.Status == autopilot.StatusStorageFull && watched(a) {
-			full++
+		if s.ReadOnly != nil && watched(a) {
+			readOnly++
 		}
 		if s.Instance != nil && s.Instance.VolumeGB > 0 && watched(a) {
 			volumeGB += int(s.Instance.VolumeGB)
@@ -122,7 +123,7 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 			}
 		}
 		for _, p := range s.Intents() {
-			if autopilot.Started(*p, a.Spec.Apply) != nil && watched(a) {
+			if progress, _ := autopilot.RecordedProgress(*p, a.Spec.Apply); progress == autopilot.Started && watched(a) {
 				pending[[2]string{string(p.Kind), strconv.FormatBool(autopilot.IsStalled(*p, s.Instance, now))}]++
 			}
 		}
@@ -137,7 +138,7 @@ func (c statusCollector) Collect(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(n), label)
 		}
 	}
-	ch <- prometheus.MustNewConstMetric(c.storageFull, prometheus.GaugeValue, float64(full))
+	ch <- prometheus.MustNewConstMetric(c.readOnly, prometheus.GaugeValue, float64(readOnly))
 	ch <- prometheus.MustNewConstMetric(c.storage, prometheus.GaugeValue, float64(volumeGB)*gigabyte, "volume")
 	ch <- prometheus.MustNewConstMetric(c.storage, prometheus.GaugeValue, float64(capGB)*gigabyte, "cap")
 	for kind, reasons := range held {
@@ -159,7 +160,7 @@ func (c statusCollector) heldTooLong(a *v1alpha1.RdsAutopilot, now time.Time) []
 	if unstored, ok := c.unstored(Key{a.Namespace, a.Name}); ok {
 		held = unstored
 	}
-	return autopilot.HeldTooLong(held, now)
+	return record.HeldTooLong(held, now)
 }
 
 // reasonOf returns the reason of the condition Armed.

@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -51,7 +50,7 @@ func TestTheStatusCollectorCountsEveryDatabaseOnce(t *testing.T) {
 	off := with("", not("NotEnabled"))
 	off.Status.Alarms = v1alpha1.Alarms{}
 	full := with(v1alpha1.SubscriptionConfirmed, not("AReasonOfAnotherVersion"))
-	full.Status.Instance.Status, off.Status.Instance.Status = autopilot.StatusStorageFull, autopilot.StatusStorageFull
+	full.Status.ReadOnly, off.Status.ReadOnly = &v1alpha1.ReadOnly{}, &v1alpha1.ReadOnly{}
 	growing.Status.Instance.VolumeGB, growing.Spec.Storage.MaxGB = 50, 4000
 	full.Status.Instance.VolumeGB, full.Spec.Storage.MaxGB = 100, 80
 	off.Status.Instance.VolumeGB, off.Spec.Storage.MaxGB = 40, 4000
@@ -88,13 +87,13 @@ rds_autopilot_pending_changes{kind="Flavor",stalled="false"} 0
 rds_autopilot_pending_changes{kind="Flavor",stalled="true"} 1
 rds_autopilot_pending_changes{kind="Volume",stalled="false"} 1
 rds_autopilot_pending_changes{kind="Volume",stalled="true"} 1
+# HELP rds_autopilot_read_only RdsAutopilots whose database is read-only, by its used space or because it is in STORAGE FULL, without those that are off or have no instance.
+# TYPE rds_autopilot_read_only gauge
+rds_autopilot_read_only 1
 # HELP rds_autopilot_storage_bytes Storage of all databases with a known instance. volume: size at their last check; cap: what their policies allow. A GB of the cloud counts as 10^9.
 # TYPE rds_autopilot_storage_bytes gauge
 rds_autopilot_storage_bytes{kind="cap"} 4.1e+12
 rds_autopilot_storage_bytes{kind="volume"} 1.5e+11
-# HELP rds_autopilot_storage_full RdsAutopilots whose instance was in STORAGE FULL at its last check, without those that are off or have no instance.
-# TYPE rds_autopilot_storage_full gauge
-rds_autopilot_storage_full 1
 # HELP rds_autopilot_subscriptions Subscriptions of our URL to the topics of RdsAutopilots, by state.
 # TYPE rds_autopilot_subscriptions gauge
 rds_autopilot_subscriptions{state="Confirmed"} 2
@@ -104,7 +103,7 @@ rds_autopilot_subscriptions{state="Pending"} 1
 	reg := prometheus.NewPedanticRegistry()
 	reg.MustRegister(newStatusCollector(register{autopilots: all}, func() time.Time { return now }, noneUnstored))
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "rds_autopilot_autopilots", "rds_autopilot_conditions",
-		"rds_autopilot_not_armed", "rds_autopilot_pending_changes", "rds_autopilot_storage_bytes", "rds_autopilot_storage_full",
+		"rds_autopilot_not_armed", "rds_autopilot_pending_changes", "rds_autopilot_read_only", "rds_autopilot_storage_bytes",
 		"rds_autopilot_subscriptions"); err != nil {
 		t.Error(err)
 	}

@@ -67,20 +67,20 @@ type world struct {
 	admin dynamic.Interface
 	mu    sync.Mutex // decisions and arming go on side by side
 
-	inst    *autopilot.Instance
-	usedGB  float64
-	filling autopilot.Filling
-	cpu     float64
-	state   map[string]AlarmState
-	now     time.Time
-	gone    bool // cloud unreachable
+	inst   *autopilot.Instance
+	usedGB float64
+	cpu    float64
+	state  map[string]AlarmState
+	now    time.Time
+	gone   bool // cloud unreachable
 
 	noRules    bool                     // the quota allows no rule
 	unreadable map[v1alpha1.Metric]bool // Cloud Eye returns no measurements of these metrics
 	measured   []v1alpha1.Metric        // whose measurements were read
 	series     autopilot.Series         // what tells the cause; nil means no answer
 	seriesRead []SeriesRequest
-	history    []autopilot.Point // the used space of 14 days
+	onSeries   func(context.Context) // what happens while a series is read
+	history    []autopilot.Point     // the used space of 14 days
 	capReads   int
 
 	listed    map[string]AlarmState // the last listing of rules

@@ -6,6 +6,7 @@ package plan
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/decide"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -52,29 +54,18 @@ type Metric struct {
 	UsedGB           *float64        `json:"usedGB,omitempty"`       // storage only
 	MeasuredTime     *metav1.Time    `json:"measuredTime,omitempty"`
 	ThresholdPercent int             `json:"thresholdPercent"`
-	// Storage only: how fast the used space grows, by the fast rate of the last hour, what fills the volume, and when a
-	// volume of spec.storage.maxGB would be read-only. Absent if not known.
-	FillingGBPerHour *float64              `json:"fillingGBPerHour,omitempty"`
-	Cause            *v1alpha1.Cause       `json:"cause,omitempty"`
-	CapForecast      *v1alpha1.CapForecast `json:"capForecast,omitempty"`
-	// Early says whether the volume grows before its alarm. It is set for storage below its threshold whose used space
-	// rises.
-	Early *Early `json:"early,omitempty"`
-
+	// Storage only: what fills the volume, and when the largest volume that the policy allows would be read-only. Absent
+	// if not known.
+	Cause       *v1alpha1.Cause       `json:"cause,omitempty"`
+	CapForecast *v1alpha1.CapForecast `json:"capForecast,omitempty"`
 	// Decision names the first guard that prevents a change, or the change.
 	Decision Answer `json:"decision"`
 	// AtThreshold is the decision if the value were at the threshold. It is set only if Decision lacks such a
 	// measurement.
 	AtThreshold *Answer     `json:"atThreshold,omitempty"`
 	Candidates  []Candidate `json:"candidates,omitempty"` // larger flavors, best first
-}
-
-// Early says whether Decision needs an alarm. If Applies, the sweep makes it without one. Otherwise Guard is the first
-// condition that prevents it.
-type Early struct {
-	Applies bool                 `json:"applies"`
-	Guard   autopilot.EarlyGuard `json:"guard,omitempty"`
-	Message string               `json:"message"`
+	// Findings say why a larger flavor may not help.
+	Findings []v1alpha1.Finding `json:"findings,omitempty"`
 }
 
 // Replica is a read replica and what happens to it when its primary grows.
@@ -94,6 +85,7 @@ type Answer struct {
 	Reason           autopilot.Reason `json:"reason"`
 	Message          string           `json:"message"`
 	NextCheckSeconds int64            `json:"nextCheckSeconds,omitempty"` // 0 means that an event starts the next check
+	Guard            string           `json:"guard,omitempty"`            // the condition that prevents the action
 }
 
 // Candidate is a larger flavor. Refused gives the reason why it is not available; it is empty for an available flavor.
@@ -111,13 +103,18 @@ type Situation struct {
 	autopilot.Case
 	Namespace, Name string
 	Evidence        map[v1alpha1.Metric]autopilot.Evidence
-	Notes           []string // sentences for the reader of the plan
+	// Insight explains the present situation; its parts are nil if they are not known.
+	Insight v1alpha1.Insight
+	// Read reads the facts that the walks need and the case lacks.
+	Read  func(ctx context.Context, c *autopilot.Case, facts []autopilot.Fact)
+	Notes []string // sentences for the reader of the plan
 	// ListsInstance reports whether --allowed-instances lists an instance; nil means that it lists all.
 	ListsInstance func(id string) bool
 }
 
-// Plan answers for every metric as if its alarm, and no other, were in force. It does not modify the situation.
-func (s *Situation) Plan() *Plan {
+// Plan answers for every metric as if its alarm, and no other, were in force. It walks through the same guards as the
+// loop, and keeps the facts that it has read on the way.
+func (s *Situation) Plan(ctx context.Context) *Plan {
 	p := &Plan{
 		Namespace: s.Namespace, Name: s.Name, Time: metav1.NewTime(s.Now.Truncate(time.Second)), Mode: s.Mode,
 		Notes: append(slices.Clone(s.Notes), "The plan ignores flavor changes of other databases in the cluster (--max-flavor-changes)"),
@@ -129,13 +126,13 @@ func (s *Situation) Plan() *Plan {
 		}
 	}
 	for _, row := range autopilot.MetricTable() {
-		p.Metrics = append(p.Metrics, s.metric(row))
+		p.Metrics = append(p.Metrics, s.metric(ctx, row))
 	}
-	p.Replicas = s.replicas()
+	p.Replicas = s.replicas(ctx)
 	return p
 }
 
-func (s *Situation) metric(row autopilot.MetricRow) Metric {
+func (s *Situation) metric(ctx context.Context, row autopilot.MetricRow) Metric {
 	e := s.Evidence[row.Metric]
 	m := Metric{Metric: row.Metric, ThresholdPercent: s.threshold(row)}
 	if e.Present() && s.Instance != nil {
@@ -145,47 +142,32 @@ func (s *Situation) metric(row autopilot.MetricRow) Metric {
 		if row.InGB() {
 			m.UsedGB = new(tenths(e.UsedGB))
 			percent = 100 * e.UsedGB / float64(max(1, s.Instance.VolumeGB))
-			m.Cause, m.CapForecast = s.Status.Cause, s.Status.CapForecast
-			if e.Filling.Known {
-				m.FillingGBPerHour = new(tenths(e.Filling.Fast))
-			}
+			m.Cause, m.CapForecast = s.Insight.Cause, s.Insight.Cap
 		}
 		m.ValuePercent = new(tenths(percent))
 	}
-	d, _ := s.decide(row.Metric, e)
+	d, _ := s.decide(ctx, row.Metric, e)
 	m.Decision = answer(d)
-	if row.InGB() {
-		m.Early = s.early(d, e)
-	}
 	if d.Reason.LacksEvidence() {
-		d, _ = s.decide(row.Metric, s.raised(row, e))
+		d, _ = s.decide(ctx, row.Metric, s.raised(row, e))
 		m.AtThreshold = new(answer(d))
 	}
-	for _, c := range s.LargerFlavors(row.Metric) {
+	if f := s.Insight.Flavor; f != nil {
+		for _, found := range f.Findings {
+			if found.Metric == row.Metric {
+				m.Findings = append(m.Findings, found)
+			}
+		}
+	}
+	for _, c := range decide.LargerFlavors(s.Case, row.Metric) {
 		m.Candidates = append(m.Candidates, Candidate{c.Code, c.VCPUs, c.MemoryGB, string(c.Refused), c.Zone, c.State})
 	}
 	return m
 }
 
-// early says whether decision d on the used space needs no alarm. It returns nil if the volume does not fill, if it is
-// at its threshold, or if a guard that has nothing to do with the alarm prevents the growth.
-func (s *Situation) early(d autopilot.Decision, e autopilot.Evidence) *Early {
-	if s.Instance == nil || !e.Present() || s.IsFull(e) || !(e.Filling.Middle > 0) {
-		return nil
-	}
-	if d.Action == autopilot.ActionNone && d.Reason != autopilot.ReasonBelowThreshold {
-		return nil
-	}
-	guard := s.EarlyGuard(e)
-	if guard == "" {
-		return &Early{Applies: true, Message: "The next sweep decides this without an alarm"}
-	}
-	return &Early{Guard: guard, Message: "No step before the alarm: " + guard.Text()}
-}
-
 // replicas returns what happens to the read replicas when the volume grows: now or, if it would not grow now, at its
 // threshold.
-func (s *Situation) replicas() (replicas []Replica) {
+func (s *Situation) replicas(ctx context.Context) (replicas []Replica) {
 	if s.Instance == nil || len(s.Instance.Replicas) == 0 {
 		return nil
 	}
@@ -194,10 +176,10 @@ func (s *Situation) replicas() (replicas []Replica) {
 		return nil
 	}
 	e := s.Evidence[row.Metric]
-	d, v := s.decide(row.Metric, e)
+	d, v := s.decide(ctx, row.Metric, e)
 	if d.Reason.LacksEvidence() {
 		e = s.raised(row, e)
-		d, v = s.decide(row.Metric, e)
+		d, v = s.decide(ctx, row.Metric, e)
 	}
 	c, lists := s.Case, s.ListsInstance
 	c.Alarms = s.supposed(row.Metric, e)
@@ -227,11 +209,17 @@ func (s *Situation) supposed(m v1alpha1.Metric, e autopilot.Evidence) []autopilo
 }
 
 // decide returns the decision on an alarm with this evidence, and the verdict that it is part of. A deferred change may
-// add decisions on other metrics.
-func (s *Situation) decide(m v1alpha1.Metric, e autopilot.Evidence) (autopilot.Decision, autopilot.Verdict) {
+// add decisions on other metrics. Facts that the walk reads stay in the situation, so that no walk reads them again.
+func (s *Situation) decide(ctx context.Context, m v1alpha1.Metric, e autopilot.Evidence,
+) (autopilot.Decision, autopilot.Verdict) {
 	c := s.Case
 	c.Alarms = s.supposed(m, e)
-	v := autopilot.Decide(c)
+	for _, f := range []autopilot.Fact{autopilot.FactAlarmState, autopilot.FactUsedSpace, autopilot.FactUsage} {
+		c.SetFact(f, nil)
+	}
+	v := decide.Walk(ctx, &c, s.Read)
+	c.Alarms = nil
+	s.Case = c
 	for _, d := range v.Decisions {
 		if d.Metric == m {
 			return d, v
@@ -254,7 +242,7 @@ func (s *Situation) threshold(row autopilot.MetricRow) int {
 // raised returns the evidence with a value that is at least at the threshold.
 func (s *Situation) raised(row autopilot.MetricRow, e autopilot.Evidence) autopilot.Evidence {
 	threshold := s.threshold(row)
-	// A change that this very check has seen first counts as completed now, and only later evidence counts after it.
+	// The measurement must be newer than every change, also than one that this check has found completed just now.
 	e.Time = s.Now.Add(time.Millisecond)
 	e.Percent = max(e.Percent, float64(threshold))
 	if row.InGB() && s.Instance != nil {
@@ -265,7 +253,7 @@ func (s *Situation) raised(row autopilot.MetricRow, e autopilot.Evidence) autopi
 }
 
 func answer(d autopilot.Decision) Answer {
-	return Answer{d.Action, d.From, d.To, d.Reason, d.Message, int64(math.Ceil(d.RequeueAfter.Seconds()))}
+	return Answer{d.Action, d.From, d.To, d.Reason, d.Message, int64(math.Ceil(d.RequeueAfter.Seconds())), d.Guard}
 }
 
 // tenths rounds a value to one digit in the same way as the messages of decisions.

@@ -4,7 +4,9 @@ package plan
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -36,14 +38,26 @@ func calm() *Situation {
 		ID: "i1", Status: autopilot.StatusActive, Engine: "MySQL", Version: "8.0", Mode: "ha", Flavor: "rds.mysql.n1.large.4.ha",
 		VCPUs: 2, MemoryGB: 8, VolumeGB: 100, Zones: []string{"eu-de-01", "eu-de-02"},
 	}
+	facts := autopilot.Facts{}
+	for _, f := range []autopilot.Fact{
+		autopilot.FactInstance, autopilot.FactAlarmState, autopilot.FactUsedSpace, autopilot.FactUsage, autopilot.FactCatalogue,
+		autopilot.FactSizeWriter, autopilot.FactFlavorWriter, autopilot.FactPlace, autopilot.FactResizeList,
+	} {
+		facts[f] = nil
+	}
 	return &Situation{
 		Namespace: "shop", Name: "orders",
+		Read: func(_ context.Context, c *autopilot.Case, facts []autopilot.Fact) {
+			for _, f := range facts {
+				c.SetFact(f, errors.New("the test reads nothing"))
+			}
+		},
 		Evidence: map[v1alpha1.Metric]autopilot.Evidence{
 			v1alpha1.MetricStorage: measured(0, 42), v1alpha1.MetricCPU: measured(12.5, 0), v1alpha1.MetricMemory: measured(50, 0),
 		},
 		Case: autopilot.Case{
-			Now: noon, Mode: v1alpha1.ModeAuto, Enabled: true, Spec: autopilot.DefaultSpec(), Generation: 3, Recheck: 30 * time.Second,
-			Wanted: autopilot.Wanted{VolumeGB: 100, Flavor: inst.Flavor}, Instance: inst,
+			Now: noon, Mode: v1alpha1.ModeAuto, Spec: autopilot.DefaultSpec(), Generation: 3, Recheck: 30 * time.Second,
+			Wanted: autopilot.Wanted{VolumeGB: 100, Flavor: inst.Flavor}, Instance: inst, Facts: facts, HasPlace: true,
 			Catalogue: []flavors.Flavor{
 				sold("rds.mysql.n1.large.4.ha", 2, 8, "normal"), sold("rds.mysql.n1.xlarge.4.ha", 4, 16, "sellout"),
 				sold("rds.mysql.n1.2xlarge.4.ha", 8, 32, "normal"), sold("rds.mysql.n1.4xlarge.4.ha", 16, 64, "normal"),
@@ -66,6 +80,18 @@ func changedLately(s *Situation) {
 		})
 	}
 	s.Spec.Flavor.Window = &v1alpha1.Window{Days: []v1alpha1.Day{"Sat"}, Start: "01:00", End: "05:00", TimeZone: "UTC"}
+}
+
+// explain enters what status.insight would say.
+func explain(s *Situation) {
+	at := metav1.NewTime(noon)
+	s.Insight = v1alpha1.Insight{
+		Cause: &v1alpha1.Cause{Name: v1alpha1.CauseWAL, UsedPercent: 45, Message: "41 GB of it are WAL", Time: at},
+		Cap:   &v1alpha1.CapForecast{MaxGB: 400, ReadOnlyTime: &at, Message: "A volume of 400 GB would be read-only soon", Time: at},
+		Flavor: &v1alpha1.FlavorInsight{Findings: []v1alpha1.Finding{{
+			Metric: v1alpha1.MetricCPU, Reason: string(autopilot.ReasonLockBound), Message: "9 sessions wait for locks",
+		}}},
+	}
 }
 
 func TestPlanNamesTheFirstGuardAndTheDecisionAtTheThreshold(t *testing.T) {
@@ -92,7 +118,9 @@ func TestPlanNamesTheFirstGuardAndTheDecisionAtTheThreshold(t *testing.T) {
 		}, v1alpha1.MetricCPU, autopilot.ReasonStaleEvidence, "Cooldown ", 3},
 		{"candidates are listed behind a pending change", func(s *Situation) { s.Wanted.Flavor = "rds.mysql.n1.2xlarge.4.ha" }, v1alpha1.MetricMemory,
 			autopilot.ReasonBelowThreshold, "ChangePending ", 3},
-		{"candidates are listed while autopilot is off", func(s *Situation) { s.Enabled = false }, v1alpha1.MetricMemory, autopilot.ReasonNotEnabled, "", 3},
+		{"candidates are listed while autopilot is off", func(s *Situation) {
+			s.Off = autopilot.Off{Reason: autopilot.ReasonNotEnabled, Message: "The mode is Off"}
+		}, v1alpha1.MetricMemory, autopilot.ReasonNotEnabled, "", 3},
 		{"mode Recommend names the change", func(s *Situation) { s.Mode = v1alpha1.ModeRecommend }, v1alpha1.MetricStorage, autopilot.ReasonBelowThreshold, "Recommend 110", 0},
 		{"without an instance nothing else is known", func(s *Situation) { s.Instance, s.Evidence = nil, nil }, v1alpha1.MetricCPU, autopilot.ReasonInstanceUnknown, "", 0},
 		{"an invalid policy is named", func(s *Situation) { s.Spec.Storage.StepGB = 15 }, v1alpha1.MetricStorage, autopilot.ReasonPolicyInvalid, "", 0},
@@ -109,7 +137,7 @@ func TestPlanNamesTheFirstGuardAndTheDecisionAtTheThreshold(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			all := s.Plan().Metrics
+			all := s.Plan(t.Context()).Metrics
 			m := all[slices.IndexFunc(all, func(m Metric) bool { return m.Metric == tc.metric })]
 			atThreshold := ""
 			if m.AtThreshold != nil {
@@ -121,76 +149,6 @@ func TestPlanNamesTheFirstGuardAndTheDecisionAtTheThreshold(t *testing.T) {
 			}
 			if after, err := json.Marshal(s.Case); err != nil || !bytes.Equal(before, after) {
 				t.Errorf("the case was modified (%v):\n%s", err, cmp.Diff(string(before), string(after)))
-			}
-		})
-	}
-}
-
-// filling has 86 of 100 GB used and no space freed. The used space rises at that many GB per hour.
-func filling(s *Situation, perHour float64) {
-	s.Evidence[v1alpha1.MetricStorage] = autopilot.Evidence{
-		Time: noon, UsedGB: 86, Steady: true, Filling: autopilot.Filling{Known: true, Middle: perHour, Fast: perHour},
-	}
-}
-
-func TestPlanSaysWhetherTheVolumeGrowsBeforeItsAlarm(t *testing.T) {
-	const applies = "The next sweep decides this without an alarm"
-	change := func(s *Situation, change func(*autopilot.Evidence)) {
-		e := s.Evidence[v1alpha1.MetricStorage]
-		change(&e)
-		s.Evidence[v1alpha1.MetricStorage] = e
-	}
-	for _, tc := range []struct {
-		name   string
-		alter  func(*Situation)
-		reason autopilot.Reason
-		guard  autopilot.EarlyGuard
-		want   string // empty: says nothing
-	}{
-		{"it grows", func(*Situation) {}, autopilot.ReasonAlarmInForce, "", applies},
-		{"it is recommended", func(s *Situation) { s.Spec.Storage.Early = v1alpha1.ModeRecommend },
-			autopilot.ReasonRecommend, "", applies},
-		{"Off", func(s *Situation) { s.Spec.Storage.Early = v1alpha1.ModeOff },
-			autopilot.ReasonBelowThreshold, "Off", "No step before the alarm: spec.storage.early or the mode is Off"},
-		{"it fills slowly", func(s *Situation) { filling(s, 17) },
-			autopilot.ReasonBelowThreshold, "Slow", "No step before the alarm: not read-only within 30 minutes at this rate"},
-		{"half used", func(s *Situation) { change(s, func(e *autopilot.Evidence) { e.UsedGB = 50 }) },
-			autopilot.ReasonBelowThreshold, "LowUse", "No step before the alarm: less than 60 % used"},
-		{"space was freed", func(s *Situation) { change(s, func(e *autopilot.Evidence) { e.Steady = false }) },
-			autopilot.ReasonBelowThreshold, "SpaceFreed",
-			"No step before the alarm: space was freed in the last 6 hours, or measurements are missing"},
-		{"it does not fill", func(s *Situation) { filling(s, 0) }, autopilot.ReasonBelowThreshold, "", ""},
-		{"the rate is not known", func(s *Situation) {
-			change(s, func(e *autopilot.Evidence) { e.Filling = autopilot.Filling{} })
-		}, autopilot.ReasonBelowThreshold, "", ""},
-		{"at the threshold", func(s *Situation) { change(s, func(e *autopilot.Evidence) { e.UsedGB = 91 }) },
-			autopilot.ReasonAlarmInForce, "", ""},
-		{"at the cap", func(s *Situation) { s.Spec.Storage.MaxGB = 100 }, autopilot.ReasonCapReached, "", ""},
-		{"switched off", func(s *Situation) { s.Enabled = false }, autopilot.ReasonNotEnabled, "", ""},
-		{"no instance", func(s *Situation) { s.Instance = nil }, autopilot.ReasonInstanceUnknown, "", ""},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			s := calm()
-			filling(s, 20)
-			tc.alter(s)
-			p := s.Plan()
-			storage := p.Metrics[0]
-			if storage.Decision.Reason != tc.reason {
-				t.Errorf("decision %+v, want %s", storage.Decision, tc.reason)
-			}
-			early := storage.Early
-			if early == nil {
-				early = &Early{}
-			}
-			if diff := cmp.Diff(Early{Applies: tc.want == applies, Guard: tc.guard, Message: tc.want}, *early); diff != "" {
-				t.Error(diff)
-			}
-			text, err := p.Text()
-			if err != nil || tc.want != "" && !strings.Contains(string(text), "\n  "+tc.want+"\n") {
-				t.Errorf("%v\n%s", err, text)
-			}
-			if p.Metrics[1].Early != nil {
-				t.Error("CPU has an early step")
 			}
 		})
 	}
@@ -229,7 +187,7 @@ func TestPlanSaysWhatHappensToEachReadReplica(t *testing.T) {
 				{ID: "r1", Name: "spare", VolumeGB: 110}, {ID: "r2", Name: "reader", VolumeGB: 100},
 			}
 			tc.alter(s)
-			p := s.Plan()
+			p := s.Plan(t.Context())
 			var got []string
 			for _, r := range p.Replicas {
 				got = append(got, r.Name, r.ID, string(r.Step))
@@ -250,8 +208,9 @@ func TestTextWritesATableAndDetails(t *testing.T) {
 	changedLately(s)
 	s.Evidence[v1alpha1.MetricStorage] = autopilot.Evidence{Time: noon, UsedGB: 92.04}
 	delete(s.Evidence, v1alpha1.MetricMemory)
+	explain(s)
 	s.Notes = []string{"Not armed yet: no alarm would reach the autopilot"}
-	got, err := s.Plan().Text()
+	got, err := s.Plan(t.Context()).Text()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,14 +219,19 @@ func TestTextWritesATableAndDetails(t *testing.T) {
   The plan ignores flavor changes of other databases in the cluster (--max-flavor-changes)
 
 IF THE ALARM CAME   VALUE NOW          ALARM AT   DECISION NOW           REASON           NEXT CHECK
-storage             92.0 % (92.0 GB)   90 %       GrowVolume 100 → 110   AlarmInForce     on an event
+storage             92.0 % (92.0 GB)   85 %       GrowVolume 100 → 110   AlarmInForce     on an event
 cpu                 12.5 %             90 %       nothing                BelowThreshold   in 1m
 memory              no data            90 %       nothing                NoData           in 1m
 
-storage: Storage 100 → 110 GB: 92.0 % used, alarm at 90 %
+storage: Storage 100 → 110 GB: 92.0 % used, alarm at 85 %
+  41 GB of it are WAL
+  A volume of 400 GB would be read-only soon
 
 cpu: The flavor stays rds.mysql.n1.large.4.ha: 12.5 % CPU used, alarm at 90 %. Next check in 1 minute
+  Not met: A recent measurement is at or over the threshold (storage: or the database is read-only; flavor: it is newer than the last change)
   At 90 %: nothing (Cooldown). The flavor changed at 2026-03-04T11:37:00Z, and the cooldown is 1 hour. Next check at 2026-03-04T12:37:00Z
+  Not met: The cooldown has passed since our last change, and fewer changes than allowed were made in 24 hours
+  A larger flavor may not help (LockBound): 9 sessions wait for locks
   CANDIDATE                   VCPUS   GB   REFUSED
   rds.mysql.n1.xlarge.4.ha    4       16   not available in every zone: sellout in eu-de-02
   rds.mysql.n1.2xlarge.4.ha   8       32   no
@@ -281,9 +245,9 @@ cpu: The flavor stays rds.mysql.n1.large.4.ha: 12.5 % CPU used, alarm at 90 %. N
 func TestPlanHasStableKeysInJSON(t *testing.T) {
 	s := calm()
 	changedLately(s)
-	filling(s, 17)
+	explain(s)
 	s.Instance.Replicas = []autopilot.Replica{{ID: "r1", Name: "reader", VolumeGB: 100}}
-	text, err := json.Marshal(s.Plan())
+	text, err := json.Marshal(s.Plan(t.Context()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,12 +275,13 @@ func TestPlanHasStableKeysInJSON(t *testing.T) {
 	slices.Sort(keys)
 	want := strings.Fields(`instance.engine instance.flavor instance.id instance.memoryGB instance.mode instance.status instance.vcpus
 		instance.version instance.volumeGB instance.zones
-		metrics.atThreshold.action metrics.atThreshold.from metrics.atThreshold.message
+		metrics.atThreshold.action metrics.atThreshold.from metrics.atThreshold.guard metrics.atThreshold.message
 		metrics.atThreshold.nextCheckSeconds metrics.atThreshold.reason metrics.atThreshold.to
 		metrics.candidates.code metrics.candidates.memoryGB metrics.candidates.refused metrics.candidates.vcpus metrics.candidates.zone
-		metrics.candidates.zoneState
-		metrics.decision.action metrics.decision.message metrics.decision.nextCheckSeconds metrics.decision.reason
-		metrics.early.applies metrics.early.guard metrics.early.message metrics.fillingGBPerHour
+		metrics.candidates.zoneState metrics.capForecast.maxGB metrics.capForecast.message metrics.capForecast.readOnlyTime
+		metrics.capForecast.time metrics.cause.message metrics.cause.name metrics.cause.time metrics.cause.usedPercent
+		metrics.decision.action metrics.decision.guard metrics.decision.message metrics.decision.nextCheckSeconds metrics.decision.reason
+		metrics.findings.message metrics.findings.metric metrics.findings.reason
 		metrics.measuredTime metrics.metric metrics.thresholdPercent metrics.usedGB metrics.valuePercent
 		mode name namespace notes replicas.id replicas.message replicas.name replicas.step replicas.volumeGB time`)
 	if diff := cmp.Diff(want, slices.Compact(keys)); diff != "" {

@@ -57,20 +57,23 @@ func (p *Plan) Text() ([]byte, error) {
 
 func writeDetails(out io.Writer, m Metric) error {
 	fmt.Fprintf(out, "\n%s: %s\n", m.Metric, m.Decision.Message)
+	if m.Decision.Guard != "" {
+		fmt.Fprintf(out, "  Not met: %s\n", m.Decision.Guard)
+	}
 	if a := m.AtThreshold; a != nil {
 		fmt.Fprintf(out, "  At %d %%: %s\n", m.ThresholdPercent, answerText(*a))
-	}
-	if m.FillingGBPerHour != nil && *m.FillingGBPerHour > 0 {
-		fmt.Fprintf(out, "  Filling at %.1f GB/h, the fast rate of the last hour\n", *m.FillingGBPerHour)
-	}
-	if m.Early != nil {
-		fmt.Fprintf(out, "  %s\n", m.Early.Message)
+		if a.Guard != "" {
+			fmt.Fprintf(out, "  Not met: %s\n", a.Guard)
+		}
 	}
 	if m.Cause != nil {
 		fmt.Fprintf(out, "  %s\n", m.Cause.Message)
 	}
 	if m.CapForecast != nil {
 		fmt.Fprintf(out, "  %s\n", m.CapForecast.Message)
+	}
+	for _, f := range m.Findings {
+		fmt.Fprintf(out, "  A larger flavor may not help (%s): %s\n", f.Reason, f.Message)
 	}
 	if row, err := autopilot.LookupMetric(m.Metric); err != nil || row.HelpedBy != v1alpha1.KindFlavor {
 		return err

@@ -3,7 +3,6 @@
 package smn
 
 import (
-	"cmp"
 	"context"
 	"crypto/rsa"
 	"crypto/x509"
@@ -13,6 +12,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/mcsps/rds-autopilot/internal/shared"
 )
 
 // ErrUnavailable reports that a certificate cannot be fetched now. It means nothing about the message.
@@ -32,7 +33,9 @@ type Hosts func() []string
 // Fixed returns Hosts that never change.
 func Fixed(hosts ...string) Hosts { return func() []string { return hosts } }
 
-// Keys fetches signing certificates over TLS and caches them. Any number of messages wait for the same fetch.
+// Keys fetches signing certificates over TLS and caches them. Any number of messages wait for the same fetch. A
+// certificate is kept forever, because only the configured hosts can add one. A failure is kept for keyRetry. So the
+// limit of fetches bounds the number of failures to about 2,200.
 //
 // The sender of a message chooses the URL, and only a fetch shows whether it has a certificate. A URL that has signed a
 // stored message is always fetched. All other URLs share a limited number of places, divided among the topics, so that
@@ -42,25 +45,29 @@ type Keys struct {
 	client *http.Client
 	now    func() time.Time
 
-	mu      sync.Mutex
-	entries map[string]*keyEntry
-	places  *quota // of messages whose URL has not signed a stored message
-}
+	certs *shared.Reads[string, *x509.Certificate] // by URL
 
-// keyEntry is the cache entry of one URL. Keys.mu guards it.
-type keyEntry struct {
-	cert     *x509.Certificate // the last good certificate, or nil; a failed fetch does not remove it
-	fetched  time.Time         // the start of the fetch that returned cert
-	tried    time.Time         // the start of the last fetch
-	err      error             // the error of the last fetch that ended
-	fetching chan struct{}     // closed when the running fetch ends; nil if none is running
-	used     time.Time
+	mu     sync.Mutex
+	places *quota // of messages whose URL has not signed a stored message
 }
 
 // NewKeys returns Keys that fetch from these hosts. The client must not follow redirects and must end each request
 // within certFetchLimit; see NewClient.
 func NewKeys(hosts Hosts, client *http.Client, now func() time.Time) *Keys {
-	return &Keys{hosts: hosts, client: client, now: now, entries: make(map[string]*keyEntry), places: newQuota(maxFirst)}
+	k := &Keys{hosts: hosts, client: client, now: now, places: newQuota(maxFirst)}
+	k.certs = &shared.Reads[string, *x509.Certificate]{Now: now,
+		Read: func(ctx context.Context, url string, _ time.Time) (*x509.Certificate, time.Time, error) {
+			begun := now()
+			cert, err := k.fetch(ctx, url)
+			return cert, begun, err
+		},
+		Rest: func(_ time.Duration, err error) time.Duration {
+			if err != nil {
+				return keyRetry
+			}
+			return 0
+		}}
+	return k
 }
 
 // CheckURL returns ErrForged unless the URL has the form of SMN's certificate URLs on a configured host; see CertURL.
@@ -84,125 +91,48 @@ func (k *Keys) Key(ctx context.Context, url, topic string, signedBefore bool) (*
 	return key, nil
 }
 
+// certificate returns the certificate at the URL. A good one stays good until its end while its host is down.
 func (k *Keys) certificate(ctx context.Context, url, topic string, signedBefore bool) (*x509.Certificate, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	entry := k.entries[url]
-	if entry == nil {
-		entry = &keyEntry{}
-	}
 	now := k.now()
-	entry.used = now
-	cert, err := entry.current(now)
-	fresh := cert != nil && now.Sub(entry.fetched) < keyLife
-	failed := entry.fetching == nil && entry.err != nil && now.Sub(entry.tried) < keyRetry
-	if fresh || failed { // a good certificate stays good while its host is down
-		return cert, err
+	oldest := now.Add(-keyLife)
+	last, known := k.certs.Last(url)
+	usable := known && Current(last.Value, now) == nil
+	if known && !usable {
+		oldest = now // the host may have another one by now
 	}
-	starts := entry.fetching == nil
-	if !signedBefore && entry.cert == nil {
-		if !k.places.acquire(topic) {
+	cert, ok, err := k.certs.Peek(url, oldest)
+	if !ok {
+		if !signedBefore && !known && !k.takePlace(topic) {
 			return nil, fmt.Errorf("%w, and too many such messages wait", ErrLimited)
 		}
-		if starts {
-			time.AfterFunc(firstHold, func() { k.release(topic) })
-		} else {
-			defer k.places.release(topic)
-		}
+		cert, err = k.certs.Get(ctx, url, oldest)
 	}
-	if starts {
-		k.startFetch(url, entry, now)
+	switch {
+	case err != nil && usable:
+		return last.Value, nil
+	case err != nil:
+		return nil, fmt.Errorf("fetch %s: %w", url, err)
 	}
-	if err := k.wait(ctx, entry.fetching); err != nil {
-		return nil, fmt.Errorf("wait for %s: %w", url, err)
-	}
-	return entry.current(k.now())
+	return cert, nil
 }
 
-// current returns the certificate if it is within its dates. Otherwise it returns the error of the last fetch, if any.
-func (e *keyEntry) current(now time.Time) (*x509.Certificate, error) {
-	if e.cert == nil {
-		return nil, e.err
-	}
-	if err := Current(e.cert, now); err != nil {
-		return nil, cmp.Or(e.err, fmt.Errorf("%w: %w", errNoCertificate, err))
-	}
-	return e.cert, nil
-}
-
-// wait unlocks k.mu, which the caller holds, until the channel is closed or the context is done.
-func (k *Keys) wait(ctx context.Context, done <-chan struct{}) error {
-	k.mu.Unlock()
-	defer k.mu.Lock()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (k *Keys) release(topic string) {
+// takePlace takes one of the topic's places for firstHold, and reports whether it got one.
+func (k *Keys) takePlace(topic string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.places.release(topic)
-}
-
-// startFetch starts a fetch that does not end with the message that needs it, because others may wait for it. The
-// caller holds k.mu.
-func (k *Keys) startFetch(url string, entry *keyEntry, now time.Time) {
-	done := make(chan struct{})
-	entry.tried, entry.fetching = now, done
-	k.entries[url] = entry
-	if len(k.entries) > keysKept {
-		k.evict()
+	got := k.places.acquire(topic)
+	if got {
+		time.AfterFunc(firstHold, func() {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			k.places.release(topic)
+		})
 	}
-	go func() {
-		defer close(done)
-		cert, err := k.fetchSafely(url)
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		entry.fetching, entry.err = nil, nil
-		if err != nil {
-			entry.err = fmt.Errorf("fetch %s: %w", url, err)
-			return
-		}
-		entry.cert, entry.fetched = cert, now
-	}()
+	return got
 }
 
-// fetchSafely returns a panic as an error. The fetch runs on a goroutine of its own, so a panic while it parses the
-// file of another host would otherwise end the process.
-func (k *Keys) fetchSafely(url string) (cert *x509.Certificate, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %T", p)
-		}
-	}()
-	return k.fetch(url)
-}
-
-// evict removes the entry that was used longest ago, but first those without a certificate, so that invented URLs do
-// not displace real ones. It keeps entries that are being fetched. The caller holds k.mu.
-func (k *Keys) evict() {
-	var victim string
-	for url, e := range k.entries {
-		if e.fetching != nil {
-			continue
-		}
-		v := k.entries[victim]
-		switch {
-		case v == nil, v.cert != nil && e.cert == nil:
-			victim = url
-		case (v.cert == nil) == (e.cert == nil) && e.used.Before(v.used):
-			victim = url
-		}
-	}
-	delete(k.entries, victim)
-}
-
-func (k *Keys) fetch(url string) (*x509.Certificate, error) {
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, url, nil)
+func (k *Keys) fetch(ctx context.Context, url string) (*x509.Certificate, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -202,14 +202,14 @@ func TestDialRefusesAddressesThatAreNotPublic(t *testing.T) {
 	}
 }
 
-func TestInventedURLsDoNotEvictAGoodCertificate(t *testing.T) {
+func TestInventedURLsDoNotRemoveAGoodCertificate(t *testing.T) {
 	w, s := newWorld(t)
 	good := s.sign(t, w.envelope('a'))
 	if err := verify(t.Context(), w.keys, good, false); err != nil {
 		t.Fatal(err)
 	}
 	w.host.answer(func(rw http.ResponseWriter) { rw.WriteHeader(http.StatusNotFound) })
-	for i := range 2 * keysKept {
+	for i := range 2 * maxFirst {
 		e := w.envelope('b')
 		e.CertURL = strings.Replace(e.CertURL, "bbbb", string([]byte{hex[i%16], hex[i/16%16], hex[i/256%16], 'c'}), 1)
 		if err := verify(t.Context(), w.keys, s.sign(t, e), false); !errors.Is(err, ErrUnavailable) {

@@ -11,9 +11,6 @@ const (
 	certLimit = 64 << 10
 	// certFetchLimit ends a fetch early enough for the receiver to answer within 4 s.
 	certFetchLimit = 3 * time.Second
-	// keysKept is the number of cached URLs: twice maxFirst, because a URL that is being fetched is not removed. Those
-	// with a certificate take 4 KB, and SMN uses one or two at a time.
-	keysKept = 2 * maxFirst
 	// keyLife is the time after which a certificate is fetched again, even if it is still within its dates.
 	keyLife = 24 * time.Hour
 	// keyRetry is the pause after a failed fetch, so that a flood of messages does not become a flood of requests.
@@ -21,8 +18,8 @@ const (
 	// maxFirst limits the messages whose URL has not signed a stored message. One topic gets half of them at most.
 	// The receiver works on more messages, so these cannot take all its slots.
 	maxFirst = 256
-	// firstHold is the time for which each fetch of such a URL holds its place, longer than certFetchLimit. It bounds
-	// these fetches to 64 per second on average, however fast the host answers.
+	// firstHold is the time for which each message that waits for such a fetch holds its place, longer than
+	// certFetchLimit. It bounds these fetches to 64 per second on average, however fast the host answers.
 	firstHold = 4 * time.Second
 	// minKeyBits is the shortest RSA key. Shorter keys can be broken.
 	minKeyBits = 2048

@@ -69,7 +69,8 @@ func run(ctx context.Context, args []string, env func(string) string, stdin io.R
 	case errors.Is(err, errCheckFailed):
 		return exitError
 	}
-	fmt.Fprintf(stderr, "rds-autopilot: %v\n", err)
+	line := strings.ReplaceAll(err.Error(), "\n", "; ") // joined errors have several lines
+	fmt.Fprintf(stderr, "rds-autopilot: %s\n", line)
 	if errors.As(err, &usageError{}) {
 		return exitUsage
 	}

@@ -128,7 +128,7 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 			t.Errorf("notes: %q", p.Notes)
 		}
 		if !slices.ContainsFunc(p.Notes, func(note string) bool {
-			return strings.Contains(note, "at 10 % free, up to 500 GB; the autopilot at 90 % used")
+			return strings.Contains(note, "at 10 % free, up to 500 GB; the autopilot at 85 % used")
 		}) {
 			t.Errorf("notes: %q", p.Notes)
 		}

@@ -3,12 +3,9 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,7 +15,9 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/controller"
+	"github.com/mcsps/rds-autopilot/autopilot/insight"
 	"github.com/mcsps/rds-autopilot/autopilot/plan"
+	"github.com/mcsps/rds-autopilot/autopilot/record"
 	"github.com/mcsps/rds-autopilot/internal/cloud"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -80,24 +79,20 @@ func (p planner) plan(ctx context.Context, t *autopilot.Target) (*plan.Plan, err
 	if err != nil {
 		return nil, err
 	}
-	return s.Plan(), nil
+	return s.Plan(ctx), nil
 }
 
-// observe reads live what a round of the controller reads. It returns an error if a fact that the decision needs is
-// missing.
+// observe reads live what a round of the controller reads before its first guard, and what a plan shows whatever the
+// guards say: the measurements and the larger flavors. It returns an error if one of these is missing.
 func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, error) {
 	s := &situation{plan.Situation{
 		Namespace: t.Namespace, Name: t.Name,
 		ListsInstance: func(id string) bool { return p.options.Allowed.ListsInstance(t.Namespace, id) },
+		Read:          p.facts(t).Read,
 	}}
 	rap, err := p.policy(ctx, s, t)
 	if err != nil {
 		return nil, err
-	}
-	_, off := controller.OffReason(t, rap, rap.Status.Switch)
-	notAllowed := p.options.Allowed.Refuses(rap.Spec, t)
-	if note := cmp.Or(off, notAllowed); note != "" {
-		s.note("%s", note)
 	}
 	if t.InstanceID == "" {
 		s.note("The operator has not set status.id of the Rds yet")
@@ -112,72 +107,65 @@ func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, 
 	if s.Case, err = observer.Observe(ctx, t, rap, p.options.Now()); err != nil {
 		return nil, err
 	}
-	s.Enabled, s.NotAllowed = off == "", notAllowed
+	s.Off = autopilot.OffFor(t, rap, rap.Status.Switch, p.options.Mode, p.options.Allowed)
+	if s.Off.Message != "" {
+		s.note("%s", s.Off.Message)
+	}
 	if s.Instance == nil {
 		return s, nil
 	}
-	s.Status = autopilot.FollowUp(s.Case).Status
-	if s.Catalogue, err = p.cloud.Catalogue(ctx, *s.Instance); err != nil {
-		return nil, fmt.Errorf("read flavors: %w", err)
+	s.Status = record.FollowUp(s.Case).Status
+	for _, m := range autopilot.Metrics() { // the plan supposes that they are in force
+		s.Alarms = append(s.Alarms, autopilot.Alarm{Metric: m, State: v1alpha1.StateAlarm, StateTime: s.Now})
 	}
-	var rules []v1alpha1.Rule // those of another instance have its dimensions
-	if have := rap.Status; have.Instance != nil && have.Instance.ID == s.Instance.ID {
-		rules = have.Alarms.Rules
+	s.Read(ctx, &s.Case, []autopilot.Fact{
+		autopilot.FactUsedSpace, autopilot.FactUsage, autopilot.FactCatalogue, autopilot.FactResizeList,
+	})
+	if err := s.ReadError(); err != nil {
+		return nil, err
 	}
-	found, failed := controller.ReadEvidence(ctx, p.cloud, *s.Instance, wantedEvidence(s.Spec, rules))
-	for _, metric := range slices.Sorted(maps.Keys(failed)) { // one line is enough: they mostly fail alike
-		return nil, failed[metric]
+	s.Evidence = make(map[v1alpha1.Metric]autopilot.Evidence)
+	for _, a := range s.Alarms {
+		s.Evidence[a.Metric] = a.Evidence
 	}
-	s.Evidence = found
-	s.readSteady(ctx, p.cloud)
-	s.readCause(ctx, p.cloud)
-	if s.Offered, s.OfferedKnown, err = p.cloud.ResizeList(ctx, *s.Instance); err != nil {
-		return nil, fmt.Errorf("read the resize list: %w", err)
-	}
-	if !s.OfferedKnown {
+	if !s.IsOffered {
 		s.note("The cloud returns no resize list for this instance, so the plan considers only flavors of the same family")
 	}
-	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.KindVolume, v1alpha1.KindFlavor} {
-		if !t.NoRds && s.IsReverted(kind) {
-			if s.OtherWriter, err = p.kube.Writer(ctx, t, kind); err != nil {
-				return nil, err
-			}
-		}
-	}
+	s.explain(ctx, p.cloud)
 	s.noteAutoscaling(ctx, p.api)
 	return s, nil
 }
 
-// readSteady reads whether space was freed before an early step, as the sweep does: only if nothing else prevents the
-// step. A failed call is only noted, because it counts as freed space for the sweep too.
-func (s *situation) readSteady(ctx context.Context, reader controller.SeriesReader) {
-	e := s.Evidence[v1alpha1.MetricStorage]
-	if !s.MayGrowEarly(e) {
-		return
+// explain reads what fills the volume, when its cap is full, and what speaks against a larger flavor. No decision depends
+// on it, so a failed read is only noted.
+func (s *situation) explain(ctx context.Context, reader controller.SeriesReader) {
+	h := controller.ReadHistory(ctx, reader, s.Case, insight.Due{Cause: true, Load: true, Cap: true})
+	if s.Insight = *insight.Update(s.Case, insight.Due{Cause: h.CauseErr == nil, Cap: h.UsedErr == nil}, h); h.LoadErr == nil {
+		s.Insight.Flavor = &v1alpha1.FlavorInsight{
+			Findings: insight.Findings(*s.Instance, h.Load, autopilot.Metrics(), s.Now),
+		}
 	}
-	var err error
-	if e.Steady, err = controller.ReadSteady(ctx, reader, s.Case, e.Time); err != nil {
-		s.note("Not known: whether space was freed in the last hours (%v)", err)
+	for _, read := range []struct {
+		what string
+		err  error
+	}{
+		{"what fills the volume", h.CauseErr}, {"when the volume reaches its cap", h.UsedErr},
+		{"whether a larger flavor helps", h.LoadErr},
+	} {
+		if read.err != nil {
+			s.note("Not known: %s (%v)", read.what, read.err)
+		}
 	}
-	s.Evidence[v1alpha1.MetricStorage] = e
 }
 
-// readCause reads what fills the volume, when the cap is full, and whether a larger flavor helps. Only
-// spec.storage.causeMaxGB depends on it, so a failed call is only noted.
-func (s *situation) readCause(ctx context.Context, reader controller.SeriesReader) {
-	found, err := controller.ReadCause(ctx, reader, s.Case)
-	if err == nil {
-		s.Status.Cause = &found
-		var used []autopilot.Point
-		used, err = reader.UsedSpace(ctx, *s.Instance, "")
-		forecast := s.CapForecast(used)
-		s.Status.CapForecast = &forecast
-	}
-	if err != nil {
-		s.note("Not known: what fills the volume (%v)", err)
-	}
-	if s.Load, err = controller.ReadLoad(ctx, reader, s.Case); err != nil {
-		s.note("Not known: whether a larger flavor helps (%v)", err)
+// facts returns the reader of the facts. The state of the alarms is supposed, and so is a place for another flavor.
+func (p planner) facts(t *autopilot.Target) controller.FactReader {
+	return controller.FactReader{
+		Instances: p.cloud, Evidence: p.cloud,
+		Writer: func(ctx context.Context, kind v1alpha1.ChangeKind) (string, error) {
+			return p.kube.Writer(ctx, t, kind)
+		},
+		Reserve: func() bool { return true },
 	}
 }
 

@@ -4,16 +4,13 @@ package app
 
 import (
 	"context"
-	"errors"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/autopilot/controller"
 	"github.com/mcsps/rds-autopilot/autopilot/plan"
 	"github.com/mcsps/rds-autopilot/internal/cloud"
 	"github.com/mcsps/rds-autopilot/internal/otc"
@@ -40,7 +37,7 @@ func TestPlanSaysWhetherTheCloudGrowsTheVolumeToo(t *testing.T) {
 	}{
 		{"it is off", false, simcloud.Fault{}, ""},
 		{"the API lacks it", true, simcloud.Fault{Status: 404, Body: `{"error_code":"APIGW.0101","error_msg":"The API does not exist"}`}, ""},
-		{"it is on", true, simcloud.Fault{}, "The cloud's own storage autoscaling is on: it acts at 15 % free, up to 500 GB; the autopilot at 90 % used, up to 400 GB."},
+		{"it is on", true, simcloud.Fault{}, "The cloud's own storage autoscaling is on: it acts at 15 % free, up to 500 GB; the autopilot at 85 % used, up to 400 GB."},
 		{"it is refused", true, simcloud.Fault{Status: 403, Body: `{"error_code":"DBS.280001","error_msg":"no"}`}, "Cannot read whether the cloud's own storage autoscaling is on: rds GetStoragePolicy: 403"},
 		{"it hangs", true, simcloud.Fault{Hang: true}, "Cannot read whether the cloud's own storage autoscaling is on: rds GetStoragePolicy: context deadline exceeded"},
 	} {
@@ -100,18 +97,13 @@ func (k onlyTarget) Writer(context.Context, *autopilot.Target, v1alpha1.ChangeKi
 
 func TestPlanFollowsUsedSpaceAndReadReplicasInTheCloud(t *testing.T) {
 	for name, tc := range map[string]struct {
-		cleanedGB float64 // three hours ago
-		perMinute float64 // GB in the last hour
-		early     plan.Early
-		replica   autopilot.ReplicaStep
+		usedGB  float64
+		reason  autopilot.Reason
+		replica autopilot.ReplicaStep
 	}{
-		"it fills fast": {0, 0.5,
-			plan.Early{Applies: true, Message: "The next sweep decides this without an alarm"}, autopilot.ReplicaGrowsAfter},
-		"it fills fast after a clean-up": {5, 0.5, plan.Early{Guard: autopilot.EarlySpaceFreed,
-			Message: "No step before the alarm: space was freed in the last 6 hours, or measurements are missing"},
-			autopilot.ReplicaGrowsAfter},
-		"it fills slowly": {0, 0.1, plan.Early{Guard: autopilot.EarlySlow,
-			Message: "No step before the alarm: not read-only within 30 minutes at this rate"}, autopilot.ReplicaGrowsFirst},
+		"below the threshold": {80, autopilot.ReasonBelowThreshold, autopilot.ReplicaGrowsFirst},
+		"at the threshold":    {90, autopilot.ReasonAlarmInForce, autopilot.ReplicaGrowsFirst},
+		"read-only":           {96, autopilot.ReasonAlarmInForce, autopilot.ReplicaGrowsAfter},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -127,14 +119,10 @@ func TestPlanFollowsUsedSpaceAndReadReplicasInTheCloud(t *testing.T) {
 				if _, err := sim.AddInstance(reader); err != nil {
 					t.Fatal(err)
 				}
-				for minute := range 7 * 60 {
-					used := 60 + tc.perMinute*float64(max(0, minute-6*60))
-					if minute < 4*60 {
-						used += tc.cleanedGB
-					}
-					if err := sim.SetWorkload(in.ID, simcloud.Workload{UsedGB: used}); err != nil {
-						t.Fatal(err)
-					}
+				if err := sim.SetWorkload(in.ID, simcloud.Workload{UsedGB: tc.usedGB}); err != nil {
+					t.Fatal(err)
+				}
+				for range 10 {
 					time.Sleep(time.Minute) // on the fake clock
 					sim.Step(t.Context())
 				}
@@ -152,8 +140,8 @@ func TestPlanFollowsUsedSpaceAndReadReplicasInTheCloud(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if early := p.Metrics[0].Early; early == nil || *early != tc.early {
-					t.Errorf("early %+v, want %+v", early, tc.early)
+				if d := p.Metrics[0].Decision; d.Reason != tc.reason {
+					t.Errorf("decision %+v, want %s", d, tc.reason)
 				}
 				if len(p.Replicas) != 1 || p.Replicas[0].Name != "reader" || p.Replicas[0].Step != tc.replica {
 					t.Errorf("replicas %+v, want reader with %s", p.Replicas, tc.replica)
@@ -167,59 +155,6 @@ func TestPlanFollowsUsedSpaceAndReadReplicasInTheCloud(t *testing.T) {
 					t.Errorf("a replica that is not allowed: %+v", p.Replicas)
 				}
 			})
-		})
-	}
-}
-
-// sixHours is a reader of series that counts its calls.
-type sixHours struct {
-	used  []autopilot.Point
-	err   error
-	calls int
-}
-
-func (r *sixHours) Series(context.Context, autopilot.Instance, controller.SeriesRequest) (autopilot.Series, error) {
-	r.calls++
-	return autopilot.Series{"rds048_disk_used_size": r.used}, r.err
-}
-
-func (r *sixHours) UsedSpace(context.Context, autopilot.Instance, string) ([]autopilot.Point, error) {
-	return nil, errors.New("not the used space of 14 days")
-}
-
-func TestPlanReadsSixHoursOnlyIfNothingElsePreventsAnEarlyStep(t *testing.T) {
-	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
-	var rising []autopilot.Point
-	for ago := autopilot.FreedSpan; ago >= 0; ago -= autopilot.FreedPeriod {
-		rising = append(rising, autopilot.Point{Time: now.Add(-ago), Value: 86})
-	}
-	for name, tc := range map[string]struct {
-		perHour float64
-		reader  sixHours
-		calls   int
-		steady  bool
-		notes   []string
-	}{
-		"too slow":        {17, sixHours{used: rising}, 0, false, nil},
-		"nothing freed":   {20, sixHours{used: rising}, 1, true, nil},
-		"no measurements": {20, sixHours{}, 1, false, nil},
-		"the read fails": {20, sixHours{used: rising, err: errors.New("ces: 503")}, 1, false,
-			[]string{"Not known: whether space was freed in the last hours (ces: 503)"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := &situation{plan.Situation{
-				Case: autopilot.Case{Now: now, Mode: v1alpha1.ModeAuto, Spec: autopilot.DefaultSpec(),
-					Instance: &autopilot.Instance{ID: "i1", VolumeGB: 100}},
-				Evidence: map[v1alpha1.Metric]autopilot.Evidence{v1alpha1.MetricStorage: {Time: now, UsedGB: 86,
-					Filling: autopilot.Filling{Known: true, Middle: tc.perHour, Fast: tc.perHour}}},
-			}}
-			s.readSteady(t.Context(), &tc.reader)
-			if steady := s.Evidence[v1alpha1.MetricStorage].Steady; steady != tc.steady || tc.reader.calls != tc.calls {
-				t.Errorf("%d reads, steady %t, want %d and %t", tc.reader.calls, steady, tc.calls, tc.steady)
-			}
-			if !slices.Equal(s.Notes, tc.notes) {
-				t.Errorf("notes %q, want %q", s.Notes, tc.notes)
-			}
 		})
 	}
 }

@@ -10,7 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/internal/shared"
 )
 
 const (
@@ -24,14 +27,14 @@ const (
 
 // batcher reads datapoints for all callers of about the same time in common requests. It sends a full request at once,
 // and another one after batchDelay. If the cloud rejects a request, batcher reads each of its series alone, so that one
-// bad series does not hide the others. It is not a listCache, because the callers of one request read different series.
+// bad series does not hide the others.
 type batcher struct {
-	read func(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error)
-	size int // the number of series in a full request
-	now  func() time.Time
+	read  func(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error)
+	size  int // the number of series in a full request
+	now   func() time.Time
+	reads *shared.Reads[seriesKey, []otc.Datapoint]
 
 	mu      sync.Mutex
-	latest  map[seriesKey]*batch
 	pending map[int]*batch // by period: waits for more series
 }
 
@@ -44,7 +47,8 @@ type seriesKey struct {
 // batch is one request.
 type batch struct {
 	series []otc.Series
-	begun  time.Time     // zero until it is sent
+	full   chan struct{} // closed when no other series has a place
+	begun  time.Time     // when it was sent
 	done   chan struct{} // closed when the next two are set
 	points map[otc.Series][]otc.Datapoint
 	failed map[otc.Series]error
@@ -52,97 +56,82 @@ type batch struct {
 
 func newBatcher(read func(context.Context, []otc.Series, int) (map[otc.Series][]otc.Datapoint, error),
 	now func() time.Time) *batcher {
-	caught := func(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error) {
-		return safely(func() (map[otc.Series][]otc.Datapoint, error) { return read(ctx, series, period) })
-	}
-	return &batcher{read: caught, size: otc.SeriesPerQuery, now: now, latest: make(map[seriesKey]*batch),
-		pending: make(map[int]*batch)}
+	b := &batcher{read: read, size: otc.SeriesPerQuery, now: now, pending: make(map[int]*batch)}
+	b.reads = &shared.Reads[seriesKey, []otc.Datapoint]{Read: b.join, Now: now, Keep: pointsUsableFor + batchDelay}
+	return b
 }
 
 // get returns the datapoints of these series in a period in seconds, read at notBefore or later, but at most
-// pointsUsableFor old in any case. A series without datapoints is missing in the result.
+// pointsUsableFor old in any case. A failure is not used again.
 func (b *batcher) get(ctx context.Context, period int, series []otc.Series,
 	notBefore time.Time) (map[otc.Series][]otc.Datapoint, error) {
+	if oldest := b.now().Add(-pointsUsableFor); notBefore.Before(oldest) {
+		notBefore = oldest
+	}
 	found := make(map[otc.Series][]otc.Datapoint, len(series))
-	mine := b.join(ctx, period, series, notBefore)
-	for i, s := range series {
-		select {
-		case <-mine[i].done:
-			if err := mine[i].failed[s]; err != nil {
-				return nil, err
-			}
-			if points, ok := mine[i].points[s]; ok {
-				found[s] = points
-			}
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+	var mu sync.Mutex
+	all, ctx := errgroup.WithContext(ctx)
+	for _, s := range series { // at the same time, so that they share a request
+		all.Go(func() error {
+			points, err := b.reads.Get(ctx, seriesKey{s, period}, notBefore)
+			mu.Lock()
+			defer mu.Unlock()
+			found[s] = points
+			return err
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return nil, err
 	}
 	return found, nil
 }
 
-// join returns the batch of each series, and adds the series to a new one if necessary.
-func (b *batcher) join(ctx context.Context, period int, series []otc.Series, notBefore time.Time) []*batch {
+// join adds a series to the pending batch of its period, and returns the series' datapoints and when the batch was sent.
+// The caller that begins a batch sends it.
+func (b *batcher) join(ctx context.Context, key seriesKey, _ time.Time) ([]otc.Datapoint, time.Time, error) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	now := b.now()
-	if notBefore = notAfter(notBefore, now); now.Sub(notBefore) > pointsUsableFor {
-		notBefore = now.Add(-pointsUsableFor)
+	x, joins := b.pending[key.period]
+	if !joins {
+		x = &batch{full: make(chan struct{}), done: make(chan struct{})}
+		b.pending[key.period] = x
 	}
-	mine := make([]*batch, 0, len(series))
-	for _, s := range series {
-		x := b.latest[seriesKey{s, period}]
-		if x == nil || x.before(notBefore) {
-			x = b.add(ctx, seriesKey{s, period})
-		}
-		mine = append(mine, x)
-	}
-	return mine
-}
-
-// add puts a series into the pending batch of its period. The caller holds b.mu.
-func (b *batcher) add(ctx context.Context, m seriesKey) *batch {
-	x := b.pending[m.period]
-	if x == nil {
-		x = &batch{done: make(chan struct{})}
-		b.pending[m.period] = x
-		time.AfterFunc(batchDelay, func() {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			b.begin(ctx, x, m.period)
-		})
-	}
-	x.series = append(x.series, m.Series)
-	b.latest[m] = x
+	x.series = append(x.series, key.Series)
 	if len(x.series) == b.size {
-		b.begin(ctx, x, m.period)
+		delete(b.pending, key.period)
+		close(x.full)
 	}
-	return x
+	b.mu.Unlock()
+	if !joins {
+		b.send(ctx, x, key.period)
+	}
+	<-x.done
+	return x.points[key.Series], x.begun, x.failed[key.Series]
 }
 
-// begin sends a batch unless it was sent before. The caller holds b.mu. No caller's context ends the request, because
-// others wait for it too; it has its own deadline.
-func (b *batcher) begin(ctx context.Context, x *batch, period int) {
-	if !x.begun.IsZero() {
-		return
+// send reads a batch as soon as it is full, or after batchDelay.
+func (b *batcher) send(ctx context.Context, x *batch, period int) {
+	defer close(x.done)
+	select {
+	case <-x.full:
+	case <-time.After(batchDelay):
+		b.mu.Lock()
+		if b.pending[period] == x {
+			delete(b.pending, period)
+		}
+		b.mu.Unlock()
 	}
 	x.begun = b.now()
-	delete(b.pending, period)
-	go func() {
-		defer close(x.done)
-		x.points, x.failed = b.readEach(context.WithoutCancel(ctx), x.series, period)
-		for s := range x.failed {
-			b.forget(x, period, s) // so that the next caller reads again
-		}
-		time.AfterFunc(pointsUsableFor+batchDelay, func() { b.forget(x, period, x.series...) })
-	}()
+	x.points, x.failed = b.readEach(ctx, x.series, period)
 }
 
 // readEach reads series in one request. If the cloud rejects that request, it reads each series alone.
 func (b *batcher) readEach(ctx context.Context, series []otc.Series,
 	period int) (found map[otc.Series][]otc.Datapoint, failed map[otc.Series]error) {
 	failed = make(map[otc.Series]error)
-	found, err := b.read(ctx, series, period)
+	read := func(series []otc.Series) (map[otc.Series][]otc.Datapoint, error) {
+		return safely(func() (map[otc.Series][]otc.Datapoint, error) { return b.read(ctx, series, period) })
+	}
+	found, err := read(series)
 	switch {
 	case err == nil:
 		return found, nil
@@ -154,7 +143,7 @@ func (b *batcher) readEach(ctx context.Context, series []otc.Series,
 	}
 	found = make(map[otc.Series][]otc.Datapoint, len(series))
 	for _, s := range series {
-		points, err := b.read(ctx, []otc.Series{s}, period)
+		points, err := read([]otc.Series{s})
 		if err != nil {
 			failed[s] = err
 		}
@@ -171,18 +160,4 @@ func isRejected(err error) bool {
 		return false
 	}
 	return e.Status >= 400 && e.Status < 500 && e.Status != http.StatusUnauthorized && e.Status != http.StatusForbidden
-}
-
-// before reports whether the batch was sent before t.
-func (x *batch) before(t time.Time) bool { return !x.begun.IsZero() && x.begun.Before(t) }
-
-// forget drops the datapoints of some series of a batch, except of those that a later batch has read.
-func (b *batcher) forget(x *batch, period int, series ...otc.Series) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, s := range series {
-		if key := (seriesKey{s, period}); b.latest[key] == x {
-			delete(b.latest, key)
-		}
-	}
 }

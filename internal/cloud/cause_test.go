@@ -10,19 +10,21 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/controller"
+	"github.com/mcsps/rds-autopilot/autopilot/insight"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
-// cause returns the cause that the controller would report for an instance of the simulated cloud, now.
+// cause returns the cause that a look of the controller would find for an instance of the simulated cloud, now.
 func (r reads) cause(t *testing.T, in simcloud.Instance) v1alpha1.Cause {
 	t.Helper()
 	inst := autopilot.Instance{ID: in.ID, Engine: in.Engine, VolumeGB: in.VolumeGB}
-	found, err := controller.ReadCause(t.Context(), r.Cloud, autopilot.Case{Now: time.Now(), Instance: &inst})
-	if err != nil {
-		t.Fatal(err)
+	c, due := autopilot.Case{Now: time.Now(), Instance: &inst}, insight.Due{Cause: true}
+	h := controller.ReadHistory(t.Context(), r.Cloud, c, due)
+	if h.CauseErr != nil {
+		t.Fatal(h.CauseErr)
 	}
-	return found
+	return *insight.Update(c, due, h).Cause
 }
 
 // run makes an instance that bears one workload for 5 hours and the next for another hour.
@@ -132,9 +134,6 @@ func TestNoCauseIsNamedFromASeriesThatCannotBeTrue(t *testing.T) {
 			"negative":     func(m map[string]float64) { m[staged.metric] = -staged.value },
 			"another unit": func(m map[string]float64) { m[staged.metric] = staged.value * 1024 * 1024 * 1024 },
 		} {
-			if staged.metric == tempBytesPerMinute && name == "another unit" {
-				continue // a rate has no upper limit
-			}
 			t.Run(staged.metric+" is "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					r := newReads(t, 5, simcloud.Options{})

@@ -9,10 +9,21 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+const (
+	// jobShare is the share of the service's rate that reading jobs may use. The other calls to RDS need the rest, and
+	// the lists show the progress of a change as well.
+	jobShare = 0.4
+	// jobPatience is how long a round waits for the state of a job, because the rounds of other databases wait for it.
+	jobPatience = 2 * time.Second
+	// jobKept is how long the state of a job is kept that nobody asks about any more, because its change has ended.
+	jobKept = 2 * time.Minute
 )
 
 // Change requests an intent from the cloud and returns the id of the job. It reads the instance first, because lists
@@ -98,24 +109,38 @@ func reasonOf(e *otc.Error) autopilot.Reason {
 	return autopilot.ReasonCloudRefused
 }
 
-// Job returns the state of a change by its job id; autopilot.JobUnknown if the cloud does not know the job. It returns
-// autopilot.JobRunning without a request if it is not the job's turn.
+// Job returns the state of a change by its job id; autopilot.JobUnknown if the cloud does not know the job. 300 running
+// jobs that are checked every 30 seconds would need 10 requests a second. So they are read one after the other within
+// jobShare, and Job returns the last known state of a job that is not read within jobPatience: at first
+// autopilot.JobRunning.
 func (c *Cloud) Job(ctx context.Context, id string) (autopilot.Job, error) {
-	if !c.jobs.take(id, c.now()) {
-		return autopilot.Job{State: autopilot.JobRunning}, nil
+	soon, cancel := context.WithTimeout(ctx, jobPatience)
+	defer cancel()
+	job, err := c.jobs.Get(soon, id, c.now().Add(-minUsable))
+	if soon.Err() != nil && ctx.Err() == nil {
+		last, _ := c.jobs.Last(id)
+		return last.Value, nil
 	}
-	job, err := c.api.Job(ctx, id)
+	return job, err
+}
+
+func (c *Cloud) readJob(ctx context.Context, id string, _ time.Time) (autopilot.Job, time.Time, error) {
+	if err := c.jobRate.Wait(ctx); err != nil {
+		return autopilot.Job{}, time.Time{}, err
+	}
+	begun := c.now()
+	job, err := safely(func() (otc.Job, error) { return c.api.Job(ctx, id) })
 	switch {
 	case errors.Is(err, otc.ErrNotFound):
-		return autopilot.Job{State: autopilot.JobUnknown}, nil
+		return autopilot.Job{State: autopilot.JobUnknown}, begun, nil
 	case err != nil:
-		return autopilot.Job{}, err
+		return autopilot.Job{}, begun, err
 	}
 	switch strings.ToLower(job.Status) {
 	case "completed":
-		return autopilot.Job{State: autopilot.JobDone, EndTime: job.Ended}, nil
+		return autopilot.Job{State: autopilot.JobDone, EndTime: job.Ended}, begun, nil
 	case "failed":
-		return autopilot.Job{State: autopilot.JobFailed, Message: job.FailReason}, nil
+		return autopilot.Job{State: autopilot.JobFailed, Message: job.FailReason}, begun, nil
 	}
-	return autopilot.Job{State: autopilot.JobRunning}, nil
+	return autopilot.Job{State: autopilot.JobRunning}, begun, nil
 }

@@ -5,16 +5,20 @@ package cloud
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/controller"
 	"github.com/mcsps/rds-autopilot/flavors"
 	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/internal/shared"
 )
 
 const (
@@ -30,21 +34,22 @@ const (
 // Cloud is Open Telekom Cloud as the controller needs it. It is safe for concurrent use. All callers share its lists,
 // so that a storm of alarms costs as many requests as one alarm.
 type Cloud struct {
-	api       *otc.Cloud
-	instances listCache[map[string]otc.Instance] // by id
-	topics    listCache[[]otc.Topic]
-	rules     listCache[ruleList]
-	series    listCache[map[otc.Series]bool] // of seriesMetric
-	snapshot  listCache[*alarms.Snapshot]
-	points    *batcher
-	fortnight *batcher // hourly averages of autopilot.CapSpan
-	jobs      *jobTurns
-	primaries *primaries
-	now       func() time.Time
-
-	mu         sync.Mutex
-	catalogues map[string]*listCache[[]flavors.Flavor] // by engine and version
+	api        *otc.Cloud
+	instances  *shared.Reads[project, map[string]otc.Instance] // by id
+	topics     *shared.Reads[project, []otc.Topic]
+	rules      *shared.Reads[project, ruleList]
+	series     *shared.Reads[project, map[otc.Series]bool] // of seriesMetric
+	snapshot   *shared.Reads[project, *alarms.Snapshot]
+	catalogues *shared.Reads[release, []flavors.Flavor]
+	points     *batcher
+	fortnight  *batcher // hourly averages of autopilot.CapSpan
+	jobs       *shared.Reads[string, autopilot.Job]
+	jobRate    *rate.Limiter
+	now        func() time.Time
 }
+
+// release is an engine in one version.
+type release struct{ engine, version string }
 
 // ruleList is one list of all alarm rules, and their states by rule id, which every round needs.
 type ruleList struct {
@@ -54,80 +59,81 @@ type ruleList struct {
 
 // New returns a Cloud that reads from api. now is the clock.
 func New(api *otc.Cloud, now func() time.Time) *Cloud {
-	c := &Cloud{api: api, now: now, catalogues: make(map[string]*listCache[[]flavors.Flavor])}
-	c.instances = listCache[map[string]otc.Instance]{now: now,
-		read: func(ctx context.Context, _ time.Time) (map[string]otc.Instance, error) {
-			all, err := api.Instances(ctx)
-			byID := make(map[string]otc.Instance, len(all))
-			for _, i := range all {
-				byID[i.ID] = i
-			}
-			return byID, err
-		}}
-	c.topics = listCache[[]otc.Topic]{now: now,
-		read: func(ctx context.Context, _ time.Time) ([]otc.Topic, error) { return api.Topics(ctx) }}
-	c.rules = listCache[ruleList]{now: now, read: func(ctx context.Context, _ time.Time) (ruleList, error) {
+	c := &Cloud{api: api, now: now}
+	c.instances = newList(now, func(ctx context.Context) (map[string]otc.Instance, error) {
+		all, err := api.Instances(ctx)
+		byID := make(map[string]otc.Instance, len(all))
+		for _, i := range all {
+			byID[i.ID] = i
+		}
+		return byID, err
+	})
+	c.topics = newList(now, api.Topics)
+	c.rules = newList(now, func(ctx context.Context) (ruleList, error) {
 		rules, err := api.Rules(ctx)
 		states := make(map[string]controller.AlarmState, len(rules))
 		for _, r := range rules {
 			states[r.ID] = controller.AlarmState{State: alarms.StateOf(r), Since: r.UpdateTime}
 		}
 		return ruleList{rules, states}, err
-	}}
-	c.series = listCache[map[otc.Series]bool]{now: now, read: func(ctx context.Context, _ time.Time) (map[otc.Series]bool,
-		error) {
+	})
+	c.series = newList(now, func(ctx context.Context) (map[otc.Series]bool, error) {
 		return api.ListedSeries(ctx, seriesMetric())
-	}}
-	c.snapshot = listCache[*alarms.Snapshot]{now: now, read: c.readSnapshot, composed: true}
+	})
+	c.snapshot = &shared.Reads[project, *alarms.Snapshot]{Read: c.readSnapshot, Now: now}
+	c.catalogues = newLists(now, c.readCatalogue)
 	c.points = newBatcher(c.readPoints, now)
 	c.fortnight = newBatcher(c.readFortnight, now)
 	c.fortnight.size = seriesPerFortnight
-	c.jobs = newJobTurns(api.Rate())
-	c.primaries = &primaries{points: c.points, now: now, byEngine: make(map[string]comparison)}
+	c.jobs = &shared.Reads[string, autopilot.Job]{Read: c.readJob, Now: now, Keep: jobKept}
+	c.jobRate = rate.NewLimiter(rate.Limit(jobShare*api.Rate()), int(math.Ceil(jobShare*api.Rate())))
 	return c
 }
 
 // Rules implements alarms.Lister. All callers of the same time share one list: arming 500 databases one by one would
 // otherwise list 1,500 rules 500 times.
 func (c *Cloud) Rules(ctx context.Context) ([]otc.Rule, error) {
-	list, err := c.rules.get(ctx, c.now())
+	list, err := c.rules.Get(ctx, project{}, c.now())
 	return list.rules, err
 }
 
 // Topics implements alarms.Lister. All callers of the same time share one list.
-func (c *Cloud) Topics(ctx context.Context) ([]otc.Topic, error) { return c.topics.get(ctx, c.now()) }
+func (c *Cloud) Topics(ctx context.Context) ([]otc.Topic, error) {
+	return c.topics.Get(ctx, project{}, c.now())
+}
 
 // Snapshot implements alarms.Lister. All callers of the same time share one snapshot.
 func (c *Cloud) Snapshot(ctx context.Context, notBefore time.Time) (*alarms.Snapshot, error) {
-	return c.snapshot.get(ctx, notBefore)
+	return c.snapshot.Get(ctx, project{}, notBefore)
 }
 
 // readSnapshot reads topics, subscriptions and rules, as far as the cloud answers. It returns no error, because the
-// snapshot holds the error of each list. It reads the lists concurrently, so that one that hangs delays no other.
-func (c *Cloud) readSnapshot(ctx context.Context, notBefore time.Time) (*alarms.Snapshot, error) {
+// snapshot holds the error of each list. It reads the lists concurrently, so that one that hangs delays no other. The
+// snapshot is as of notBefore, so that lists which were read since then are used again.
+func (c *Cloud) readSnapshot(ctx context.Context, _ project, notBefore time.Time) (*alarms.Snapshot, time.Time, error) {
 	var topics alarms.Result[otc.Topic]
 	var subscriptions alarms.Result[otc.Subscription]
 	var rules alarms.Result[otc.Rule]
 	var reading sync.WaitGroup
-	reading.Go(func() { topics = alarms.NewResult(c.topics.get(ctx, notBefore)) })
+	reading.Go(func() { topics = alarms.NewResult(c.topics.Get(ctx, project{}, notBefore)) })
 	reading.Go(func() {
 		subscriptions = alarms.NewResult(safely(func() ([]otc.Subscription, error) { return c.api.Subscriptions(ctx) }))
 	})
 	reading.Go(func() {
-		list, err := c.rules.get(ctx, notBefore)
+		list, err := c.rules.Get(ctx, project{}, notBefore)
 		rules = alarms.NewResult(list.rules, err)
 	})
 	reading.Wait()
-	return alarms.NewSnapshot(topics, subscriptions, rules), nil
+	return alarms.NewSnapshot(topics, subscriptions, rules), notBefore, nil
 }
 
 // ListMaxAge returns how old a list of alarm states or instances may be that a decision without news uses.
-func (c *Cloud) ListMaxAge() time.Duration { return max(c.rules.usableFor(), c.instances.usableFor()) }
+func (c *Cloud) ListMaxAge() time.Duration { return max(usableFor(c.rules), usableFor(c.instances)) }
 
 // Instance returns the instance as of notBefore or later; nil if the cloud has no such instance. A replica that is
 // not in the list is left out.
 func (c *Cloud) Instance(ctx context.Context, id string, notBefore time.Time) (*autopilot.Instance, error) {
-	byID, err := c.instances.get(ctx, notBefore)
+	byID, err := c.instances.Get(ctx, project{}, notBefore)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +169,7 @@ func (c *Cloud) Instance(ctx context.Context, id string, notBefore time.Time) (*
 // AlarmStates returns the state of every rule of the project by rule id, as of notBefore or later. Callers share the
 // map and must not modify it.
 func (c *Cloud) AlarmStates(ctx context.Context, notBefore time.Time) (map[string]controller.AlarmState, error) {
-	list, err := c.rules.get(ctx, notBefore)
+	list, err := c.rules.Get(ctx, project{}, notBefore)
 	return list.states, err
 }
 
@@ -184,8 +190,9 @@ func (c *Cloud) Evidence(ctx context.Context, inst autopilot.Instance,
 	}
 	s := of(metric.CloudEye)
 	points, err := c.points.get(ctx, w.PeriodSeconds, []otc.Series{s}, w.NotBefore)
-	if p := last(points[s]); err == nil && c.isRecent(p.Time, w.PeriodSeconds) {
-		return autopilot.Evidence{Time: p.Time, Percent: p.Average}, nil
+	if credible := c.credible(points[s], w.PeriodSeconds, metric.MostPercent()); err == nil && len(credible) > 0 {
+		newest := credible[len(credible)-1]
+		return autopilot.Evidence{Time: newest.Time, Percent: newest.Average}, nil
 	}
 	return autopilot.Evidence{}, err
 }
@@ -207,7 +214,7 @@ func (c *Cloud) usedSpaceOfAny(ctx context.Context, metric autopilot.MetricRow, 
 		}
 		if s := of(metric.UsedGB); !tried[s] && s.Value != "" {
 			tried[s] = true
-			if e, err := c.usedSpace(ctx, metric, of, w); err != nil || e.Present() {
+			if e, err := c.usedSpace(ctx, metric, of, inst.VolumeGB, w); err != nil || e.Present() {
 				return e, err
 			}
 		}
@@ -228,42 +235,39 @@ func series(inst autopilot.Instance, w controller.EvidenceRequest) (func(metric 
 	return func(metric string) otc.Series { return otc.Series{Metric: metric, Dimension: name, Value: value} }, nil
 }
 
-func (c *Cloud) usedSpace(ctx context.Context, metric autopilot.MetricRow, of func(string) otc.Series,
+func (c *Cloud) usedSpace(ctx context.Context, metric autopilot.MetricRow, of func(string) otc.Series, volumeGB int,
 	w controller.EvidenceRequest) (autopilot.Evidence, error) {
 	points, err := c.points.get(ctx, rawPeriod, []otc.Series{of(metric.UsedGB)}, w.NotBefore)
-	hour := pointsOf(points[of(metric.UsedGB)])
 	if err != nil {
 		return autopilot.Evidence{}, err
 	}
-	if n := len(hour); n > 0 && c.isRecent(hour[n-1].Time, rawPeriod) {
-		used := hour[n-1]
-		return autopilot.Evidence{Time: used.Time, UsedGB: used.Value, Filling: autopilot.FillingAt(hour, used.Time)}, nil
+	most := float64(volumeGB)
+	if used := c.credible(points[of(metric.UsedGB)], rawPeriod, most); len(used) > 0 {
+		newest := used[len(used)-1]
+		return autopilot.Evidence{Time: newest.Time, UsedGB: newest.Average}, nil
 	}
 	points, err = c.points.get(ctx, rawPeriod, []otc.Series{of(metric.CloudEye), of(metric.TotalGB)}, w.NotBefore)
 	if err != nil {
 		return autopilot.Evidence{}, err
 	}
-	totals := points[of(metric.TotalGB)]
-	for _, percent := range slices.Backward(
-		points[of(metric.CloudEye)]) { // the two series may have been read at different times
+	totals := c.credible(points[of(metric.TotalGB)], rawPeriod, most)
+	percents := c.credible(points[of(metric.CloudEye)], rawPeriod, metric.MostPercent())
+	for _, percent := range slices.Backward(percents) { // the two series may have been read at different times
 		i := slices.IndexFunc(totals, func(total otc.Datapoint) bool { return total.Time.Equal(percent.Time) })
-		if i >= 0 && c.isRecent(percent.Time, rawPeriod) {
+		if i >= 0 {
 			return autopilot.Evidence{Time: percent.Time, UsedGB: percent.Average / 100 * totals[i].Average}, nil
 		}
 	}
 	return autopilot.Evidence{}, nil
 }
 
-// isRecent reports whether a datapoint of a period in seconds may be evidence.
-func (c *Cloud) isRecent(t time.Time, period int) bool {
-	return c.now().Sub(t) <= newestWithin+2*time.Duration(period)*time.Second
-}
-
-func last(points []otc.Datapoint) otc.Datapoint {
-	if len(points) == 0 {
-		return otc.Datapoint{}
-	}
-	return points[len(points)-1]
+// credible returns the datapoints of a period in seconds that may be evidence, oldest first: those that are recent and
+// can be true.
+func (c *Cloud) credible(points []otc.Datapoint, period int, most float64) []otc.Datapoint {
+	return slices.DeleteFunc(slices.Clone(points), func(p otc.Datapoint) bool {
+		return c.now().Sub(p.Time) > newestWithin+2*time.Duration(period)*time.Second ||
+			!autopilot.Point{Time: p.Time, Value: p.Average}.IsCredible(most, c.now())
+	})
 }
 
 // pointsOf returns datapoints as the domain has them.
@@ -275,53 +279,36 @@ func pointsOf(found []otc.Datapoint) []autopilot.Point {
 	return points
 }
 
-// readPoints reads the datapoints of newestWithin, and raw data of the hour before that, from which autopilot.Filling
-// is computed. It reads two periods more, because the cloud returns nothing for a part of a period.
+// readPoints reads the datapoints of newestWithin. It reads two periods more, because the cloud returns nothing for a
+// part of a period.
 func (c *Cloud) readPoints(ctx context.Context, series []otc.Series,
 	period int) (map[otc.Series][]otc.Datapoint, error) {
 	to := c.now()
 	from := to.Add(-newestWithin - 2*time.Duration(period)*time.Second)
-	if period == rawPeriod {
-		from = from.Add(-autopilot.FillingSpan)
-	}
 	return c.api.Datapoints(ctx, series, period, from, to.Add(time.Minute))
 }
 
 // Catalogue returns the flavors of the instance's engine and version, at most five minutes old. While the cloud does
 // not answer, it returns the last catalogue, however old. Callers must not modify the result.
 func (c *Cloud) Catalogue(ctx context.Context, inst autopilot.Instance) ([]flavors.Flavor, error) {
-	cache := c.catalogue(inst.Engine, inst.Version)
-	catalogue, err := cache.get(ctx, c.now().Add(-catalogueUsableFor))
-	if err == nil {
-		return catalogue, nil
+	key := release{inst.Engine, inst.Version}
+	catalogue, err := c.catalogues.Get(ctx, key, c.now().Add(-catalogueUsableFor))
+	if last, ok := c.catalogues.Last(key); err != nil && ok {
+		return last.Value, nil
 	}
-	last, ok := cache.newest()
-	if ok {
-		return last, nil
-	}
-	return nil, err
+	return catalogue, err
 }
 
-// catalogue returns the cache of the flavors of an engine and version.
-func (c *Cloud) catalogue(engine, version string) *listCache[[]flavors.Flavor] {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	key := engine + " " + version
-	if c.catalogues[key] == nil {
-		c.catalogues[key] = &listCache[[]flavors.Flavor]{now: c.now,
-			read: func(ctx context.Context, _ time.Time) ([]flavors.Flavor, error) {
-				all, err := c.api.Flavors(ctx, engine, version)
-				catalogue := make([]flavors.Flavor, 0, len(all))
-				for _, f := range all {
-					catalogue = append(catalogue, flavors.Flavor{
-						Code: f.Code, Engine: engine, Versions: f.Versions, Mode: f.Mode, VCPUs: f.VCPUs, MemoryGB: f.MemoryGB,
-						Zones: f.Zones,
-					})
-				}
-				return catalogue, err
-			}}
+func (c *Cloud) readCatalogue(ctx context.Context, of release) ([]flavors.Flavor, error) {
+	all, err := c.api.Flavors(ctx, of.engine, of.version)
+	catalogue := make([]flavors.Flavor, 0, len(all))
+	for _, f := range all {
+		catalogue = append(catalogue, flavors.Flavor{
+			Code: f.Code, Engine: of.engine, Versions: f.Versions, Mode: f.Mode, VCPUs: f.VCPUs, MemoryGB: f.MemoryGB,
+			Zones: f.Zones,
+		})
 	}
-	return c.catalogues[key]
+	return catalogue, err
 }
 
 // ResizeList returns the flavor codes that this instance may change to. known is false if the cloud has no such API.

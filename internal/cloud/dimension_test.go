@@ -3,7 +3,6 @@
 package cloud
 
 import (
-	"context"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -12,14 +11,13 @@ import (
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/internal/otc"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
 // newDimensions returns a simulated cloud and a function that returns the dimension of an instance.
 func newDimensions(t *testing.T, o simcloud.Options) (reads, func(inst autopilot.Instance) (string, error)) {
 	r := newReads(t, 1000, o)
-	return r, func(inst autopilot.Instance) (string, error) { return r.Dimension(t.Context(), inst, time.Time{}) }
+	return r, func(inst autopilot.Instance) (string, error) { return r.Dimension(t.Context(), inst) }
 }
 
 func TestDimensionIsTheOneThatHasData(t *testing.T) {
@@ -105,127 +103,6 @@ func TestDimensionsOfAFleetCostOneList(t *testing.T) {
 		}
 		if _, err := dimension(autopilot.Instance{ID: ids[0], Engine: "Oracle", Primary: "n"}); err == nil {
 			t.Error("no error for an unknown engine")
-		}
-	})
-}
-
-func TestIsAnotherComparesWithPrimaryAndStandby(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		own, primary, standby float64
-		another, known        bool
-	}{
-		"the primary's":            {own: 80, primary: 80, standby: 20, known: true},
-		"about the primary's":      {own: 77, primary: 80, standby: 60, known: true},
-		"the standby's":            {own: 20, primary: 80, standby: 20, another: true, known: true},
-		"the average of both":      {own: 50, primary: 80, standby: 20, another: true, known: true},
-		"a standby that works":     {own: 15, primary: 15, standby: 90, known: true},
-		"equal loads tell nothing": {own: 21, primary: 22, standby: 20},
-	} {
-		at := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
-		points := func(v float64) []otc.Datapoint {
-			return []otc.Datapoint{{Time: at.Add(-5 * time.Minute), Average: 1}, {Time: at, Average: v}}
-		}
-		another, known := isAnother(points(c.own), points(c.primary), points(c.standby))
-		if known != c.known || known && another != c.another {
-			t.Errorf("%s: another %v, known %v; want %v, %v", name, another, known, c.another, c.known)
-		}
-	}
-	if _, known := isAnother(nil, []otc.Datapoint{{Time: time.Unix(300, 0), Average: 80}}, []otc.Datapoint{{Time: time.Unix(300, 0), Average: 1}}); known {
-		t.Error("without data of the instance, nothing is known")
-	}
-}
-
-// A comparison with different loads counts for a day and for all instances of the engine; one with similar loads, for a
-// minute.
-func TestComparisonCountsForAllInstancesOfTheEngine(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		calls, primary := 0, 20.0
-		points := newBatcher(func(_ context.Context, series []otc.Series, _ int) (map[otc.Series][]otc.Datapoint, error) {
-			calls++
-			found := make(map[otc.Series][]otc.Datapoint)
-			for _, s := range series {
-				load := 20.0 // the instance's and the standby's
-				if s.Value == "n2" {
-					load = primary
-				}
-				found[s] = []otc.Datapoint{{Time: time.Unix(300, 0), Average: load}}
-			}
-			return found, nil
-		}, time.Now)
-		p := &primaries{points: points, now: time.Now, byEngine: make(map[string]comparison)}
-		ask := func(want bool, wantCalls int, nodes ...string) {
-			t.Helper()
-			another, err := p.showsAnother(t.Context(), autopilot.Instance{ID: "i", Engine: "MySQL", NodeIDs: nodes, Primary: "n2"}, "rds_cluster_id", "rds_instance_id", time.Time{})
-			if err != nil || another != want || calls != wantCalls {
-				t.Errorf("another %v, %v after %d calls; want %v after %d", another, err, calls, want, wantCalls)
-			}
-		}
-		ask(false, 0, "n2")
-		ask(false, 1, "n1", "n2")
-		ask(false, 1, "n1", "n2")
-		time.Sleep(compareEvery)
-		primary = 90
-		ask(true, 2, "n1", "n2")
-		time.Sleep(compareEvery)
-		primary = 20
-		ask(true, 2, "n1", "n2")
-		time.Sleep(comparedFor)
-		ask(true, 3, "n1", "n2")
-	})
-}
-
-// After a failover, the older points of both nodes are of exchanged roles. They would decide for all instances of the
-// engine, for a day.
-func TestPointsFromBeforeAFailoverAreNotCompared(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		failover := time.Now()
-		points := newBatcher(func(_ context.Context, series []otc.Series, _ int) (map[otc.Series][]otc.Datapoint, error) {
-			found := make(map[otc.Series][]otc.Datapoint)
-			for _, s := range series {
-				load := map[string]float64{"i": 90, "n1": 90, "n2": 10}[s.Value] // n1 was the primary, and the instance has its load
-				found[s] = []otc.Datapoint{{Time: failover.Add(-5 * time.Minute), Average: load}}
-				if time.Since(failover) > 10*time.Minute {
-					load = map[string]float64{"i": 90, "n1": 10, "n2": 90}[s.Value]
-					found[s] = append(found[s], otc.Datapoint{Time: failover.Add(5 * time.Minute), Average: load})
-				}
-			}
-			return found, nil
-		}, time.Now)
-		p := &primaries{points: points, now: time.Now, byEngine: make(map[string]comparison)}
-		for range 3 {
-			another, err := p.showsAnother(t.Context(), autopilot.Instance{ID: "i", Engine: "MySQL", NodeIDs: []string{"n1", "n2"}, Primary: "n2"}, "rds_cluster_id", "rds_instance_id", failover)
-			if another || err != nil {
-				t.Errorf("%s after the failover: another %t, %v", time.Since(failover), another, err)
-			}
-			time.Sleep(8 * time.Minute)
-		}
-		if last := p.byEngine["MySQL"]; last.known.IsZero() || last.another {
-			t.Errorf("compared %+v, want the result of the points since the failover", last)
-		}
-	})
-}
-
-// A rule on a node that has no series would never raise an alarm, and the instance's own may.
-func TestDimensionIsNoNodeWithoutSeries(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newReads(t, 1000, simcloud.Options{})
-		in, err := r.sim.AddInstance(simcloud.Instance{Flavor: "rds.mysql.n1.large.4.ha", VolumeGB: 100})
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(30 * time.Minute)
-		r.sim.Step(t.Context())
-		r.primaries.byEngine["MySQL"] = comparison{tried: time.Now(), known: time.Now(), another: true}
-		for primary, want := range map[string]string{
-			in.Nodes[0].ID: "rds_instance_id:" + in.Nodes[0].ID,
-			"0123no01":     "rds_cluster_id:" + in.ID,
-		} {
-			inst := autopilot.Instance{ID: in.ID, Engine: "MySQL", NodeIDs: []string{primary, "another"}, Primary: primary}
-			if got, err := r.Dimension(t.Context(), inst, time.Time{}); got != want || err != nil {
-				t.Errorf("%s, %v; want %s", got, err, want)
-			}
 		}
 	})
 }

@@ -17,12 +17,12 @@ import (
 func TestAPanicInASharedReadIsAnErrorOfItsCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := true
-		list := listCache[int]{now: time.Now, read: func(context.Context, time.Time) (int, error) {
+		list := newList(time.Now, func(context.Context) (int, error) {
 			if panics {
 				panic("broken list")
 			}
 			return 1, nil
-		}}
+		})
 		points := newBatcher(func(_ context.Context, series []otc.Series, _ int) (map[otc.Series][]otc.Datapoint, error) {
 			if panics {
 				var none []int
@@ -30,7 +30,7 @@ func TestAPanicInASharedReadIsAnErrorOfItsCallers(t *testing.T) {
 			}
 			return nil, nil
 		}, time.Now)
-		_, listErr := list.get(t.Context(), time.Now())
+		_, listErr := list.Get(t.Context(), project{}, time.Now())
 		_, pointsErr := points.get(t.Context(), 1, []otc.Series{numbered(1)}, time.Now())
 		for _, err := range []error{listErr, pointsErr} {
 			if _, ok := errors.AsType[*autopilot.PanicError](err); !ok {
@@ -39,7 +39,7 @@ func TestAPanicInASharedReadIsAnErrorOfItsCallers(t *testing.T) {
 		}
 		panics = false
 		time.Sleep(time.Minute)
-		if got, err := list.get(t.Context(), time.Now()); got != 1 || err != nil {
+		if got, err := list.Get(t.Context(), project{}, time.Now()); got != 1 || err != nil {
 			t.Errorf("%d, %v after the panic", got, err)
 		}
 		if _, err := points.get(t.Context(), 1, []otc.Series{numbered(1)}, time.Now()); err != nil {

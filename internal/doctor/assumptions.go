@@ -92,7 +92,7 @@ func Assumptions() []Assumption {
 		{"metric-used-space", "`rds048_disk_used_size` has data", "documented: [metrics](#metrics)",
 			"Nothing: the service calculates the used space from the percentage and the size"},
 		{"datapoint-utc", "Times of datapoints are UTC", "inferred: [metric data](#metric-data)",
-			"Storage grows as it should. A value from before a flavor change could cause a second one, within cooldown and budget"},
+			"Nothing grows, because each value is dated ahead and counts as missing. The Warning `NoData` reports it"},
 		{"instance-dimension", "Cloud Eye stores data under the dimension of the instance",
 			"documented, in doubt: [dimensions](#dimensions)",
 			"The rules watch the primary node instead, 30 minutes after the instance is `ACTIVE`"},

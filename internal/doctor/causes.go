@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/insight"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -15,10 +15,10 @@ import (
 // askDatabase returns the next step if Cloud Eye lacks a metric. The service grows the volume in any case.
 func askDatabase() string {
 	return "If the database is younger than an hour, run doctor again later. When a disk is full, use the SQL of " +
-		autopilot.CausePage(v1alpha1.CauseUnknown)
+		insight.CausePage(v1alpha1.CauseUnknown)
 }
 
-// checkCauses reports for each engine which metrics of autopilot.CauseMetrics Cloud Eye lists for the instances of the
+// checkCauses reports for each engine which metrics of insight.CauseMetrics Cloud Eye lists for the instances of the
 // project. It asks for all instances, because the named database has one engine only. Read replicas do not count,
 // because the service does not change them.
 func (x *examination) checkCauses(ctx context.Context) []Result {
@@ -30,7 +30,7 @@ func (x *examination) checkCauses(ctx context.Context) []Result {
 	listed := map[string]map[otc.Series]bool{} // by metric; two engines share the used space
 	var results []Result
 	for _, engine := range []string{"PostgreSQL", "SQLServer", "MySQL"} {
-		metrics := autopilot.CauseMetrics(engine)
+		metrics := insight.CauseMetrics(engine)
 		own := slices.DeleteFunc(slices.Clone(all), func(in otc.Instance) bool { return in.Engine != engine })
 		switch {
 		case len(metrics) == 0:
@@ -70,7 +70,7 @@ func notSeen(engine, metric string, of []otc.Instance, listed map[otc.Series]boo
 		return nil
 	}
 	return result(Warning, askDatabase(), "%s: not seen: %s: %s (%d of %s, such as %s)",
-		engine, metric, autopilot.CauseLostWithout(metric), len(without), instances(len(of)), without[0].ID)
+		engine, metric, insight.CauseLostWithout(metric), len(without), instances(len(of)), without[0].ID)
 }
 
 func instances(n int) string {

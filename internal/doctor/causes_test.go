@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/insight"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
@@ -49,7 +49,7 @@ func causesOf(t *testing.T, instances ...simcloud.Instance) (lines []string, sim
 // measured returns a value of each metric that tells the cause, except of those.
 func measured(engine string, without ...string) simcloud.Workload {
 	w := simcloud.Workload{UsedGB: 50, Metrics: map[string]float64{}}
-	for _, metric := range autopilot.CauseMetrics(engine)[1:] { // every instance has the used space
+	for _, metric := range insight.CauseMetrics(engine)[1:] { // every instance has the used space
 		if !slices.Contains(without, metric) {
 			w.Metrics[metric] = 1
 		}
@@ -109,8 +109,8 @@ func TestCausesNamesTheMetricsThatCloudEyeLacks(t *testing.T) {
 // A sentence without the name of a cause would not tell the reader what is lost.
 func TestEachMetricOfACauseSaysWhatIsLostWithoutIt(t *testing.T) {
 	for _, engine := range []string{"PostgreSQL", "SQLServer"} {
-		for i, metric := range autopilot.CauseMetrics(engine) {
-			if says := autopilot.CauseLostWithout(metric); strings.HasPrefix(says, "no cause") != (i == 0) {
+		for i, metric := range insight.CauseMetrics(engine) {
+			if says := insight.CauseLostWithout(metric); strings.HasPrefix(says, "no cause") != (i == 0) {
 				t.Errorf("%s: %q", metric, says)
 			}
 		}

@@ -101,6 +101,7 @@ func connect(ctx context.Context, o Options, acct account, base http.RoundTrippe
 		find: func() (account, error) { return findAccount(o.Env) }, now: o.Now, log: o.Log, up: up, known: acct.secrets(),
 		authenticate: func(ctx context.Context, acct account) (*login, error) { return logIn(ctx, t, acct, o.Endpoints) },
 	}
+	t.session.logins = t.session.newLogins()
 	c := &Cloud{transport: t, session: t.session, account: acct}
 	if err := c.session.logIn(ctx); err != nil && (!o.Patient || !isUnreachable(err) || acct.region == "") {
 		return nil, err

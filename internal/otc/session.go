@@ -14,7 +14,8 @@ import (
 	golangsdk "github.com/opentelekomcloud/gophertelekomcloud"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
-	"golang.org/x/sync/singleflight"
+
+	"github.com/mcsps/rds-autopilot/internal/shared"
 )
 
 // refusedPause is how long refused credentials are not tried again, because IAM locks an account after a few failures.
@@ -27,7 +28,7 @@ type session struct {
 	authenticate func(context.Context, account) (*login, error)
 	now          func() time.Time
 	log          *zap.Logger
-	group        singleflight.Group
+	logins       *shared.Reads[string, *login]
 	up           prometheus.Gauge
 
 	mu             sync.Mutex
@@ -79,27 +80,26 @@ func (s *session) get(ctx context.Context) (*login, error) {
 	if l := s.current(); l != nil {
 		return l, nil
 	}
-	if err := s.renew(ctx, ""); err != nil {
-		return nil, err
-	}
-	return s.current(), nil
+	return s.logins.Get(ctx, "", s.now())
 }
 
 // renew replaces the login with this key. Of all callers whose requests were refused, one logs in and the others wait.
 func (s *session) renew(ctx context.Context, stale string) error {
-	done := s.group.DoChan(stale, func() (any, error) {
-		if s.current().key() != stale {
-			return nil, nil
+	_, err := s.logins.Get(ctx, stale, s.now())
+	return err
+}
+
+// newLogins returns the logins that callers share, by the key of the login that each replaces.
+func (s *session) newLogins() *shared.Reads[string, *login] {
+	read := func(ctx context.Context, stale string, _ time.Time) (*login, time.Time, error) {
+		if s.current().key() == stale {
+			if err := s.logIn(ctx); err != nil {
+				return nil, time.Time{}, err
+			}
 		}
-		// Others wait for this login too, so it must not end with the context of the first caller.
-		return nil, s.logIn(context.WithoutCancel(ctx))
-	})
-	select {
-	case <-ctx.Done():
-		return fmt.Errorf("log in: %w", ctx.Err())
-	case r := <-done:
-		return r.Err
+		return s.current(), s.now(), nil
 	}
+	return &shared.Reads[string, *login]{Read: read, Now: s.now, Keep: time.Minute}
 }
 
 // logIn reads the credentials and logs in.

@@ -21,9 +21,9 @@ func TestBarShowsUsedPartOfVolumeAndThreshold(t *testing.T) {
 	}{
 		"small":        {40, "30", map[string]string{"volume": "100", "used": "30.0", "threshold": "75"}},
 		"large":        {400, "50", map[string]string{"volume": "100", "used": "50.0", "threshold": "90"}},
-		"full":         {100, "100", map[string]string{"volume": "100", "used": "100.0", "threshold": "90"}},
+		"full":         {100, "100", map[string]string{"volume": "100", "used": "100.0", "threshold": "85"}},
 		"of a sweep":   {400, "sweep", map[string]string{"volume": "100", "used": "25.0", "threshold": "90"}},
-		"not measured": {50, "", map[string]string{"volume": "100", "threshold": "80"}},
+		"not measured": {50, "", map[string]string{"volume": "100", "threshold": "77"}},
 		"not known":    {0, "75", map[string]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/record"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -29,7 +30,7 @@ func fleet() *cache {
 	})
 	c.add("b", "alarm", inAlarm, usage("92", now().Add(-time.Minute)))
 	c.add("b", "limited", func(a *v1alpha1.RdsAutopilot) {
-		autopilot.SetCondition(&a.Status, v1alpha1.ConditionLimited, true, "CapReached", "The volume has maxGB", 1, now())
+		record.SetCondition(&a.Status, v1alpha1.ConditionLimited, true, "CapReached", "The volume has maxGB", 1, now())
 	})
 	c.add("b", "refused", func(a *v1alpha1.RdsAutopilot) {
 		a.Status.Pending = &v1alpha1.Intent{Kind: v1alpha1.KindVolume, From: "100", To: "110", Refusal: &v1alpha1.Refusal{Count: 2, Message: "denied by policy"}}
@@ -40,12 +41,14 @@ func fleet() *cache {
 		a.Status.Unfulfilled = []v1alpha1.Unfulfilled{{Kind: v1alpha1.KindVolume, To: "200", SinceTime: metav1.NewTime(long)}}
 	})
 	c.add("b", "contested", func(a *v1alpha1.RdsAutopilot) {
-		autopilot.SetCondition(&a.Status, v1alpha1.ConditionContested, true, "Contested", "Somebody took it back", 1, now())
+		record.SetCondition(&a.Status, v1alpha1.ConditionContested, true, "Contested", "Somebody took it back", 1, now())
 	})
-	c.add("b", "unread", func(a *v1alpha1.RdsAutopilot) { autopilot.SetReady(&a.Status, true, 1, now()) })
+	c.add("b", "unread", func(a *v1alpha1.RdsAutopilot) { record.SetReady(&a.Status, true, 1, now()) })
 	c.add("c", "disarmed", notArmed)
 	c.add("c", "new", func(a *v1alpha1.RdsAutopilot) { a.Status = v1alpha1.Status{Instance: &v1alpha1.Instance{}} })
-	c.add("c", "full", func(a *v1alpha1.RdsAutopilot) { a.Status.Instance.Status = autopilot.StatusStorageFull })
+	c.add("c", "full", func(a *v1alpha1.RdsAutopilot) {
+		a.Status.ReadOnly = &v1alpha1.ReadOnly{SinceTime: metav1.NewTime(now())}
+	})
 	c.add("c", "off", func(a *v1alpha1.RdsAutopilot) { a.Spec.Mode = v1alpha1.ModeOff })
 	c.targets = append(c.targets, &autopilot.Target{Namespace: "c", Name: "plain"})
 	return c
@@ -62,7 +65,7 @@ func TestOverviewSortsTheWorstStateFirst(t *testing.T) {
 	}
 	got := text(root)
 	for _, want := range []string{
-		"11 of 14 armed", "2 Not armed", "1 Storage full", "SubscriptionPending: The topic's subscription is not confirmed yet", "denied by policy",
+		"11 of 14 armed", "2 Not armed", "1 Read-only", "SubscriptionPending: The topic's subscription is not confirmed yet", "denied by policy",
 		"92 of 100 GB used (92 %), at most 500", "Storage 100 → 110 GB", "within 30s: change pending", "within 5m: alarm in force", "14 of 14 databases", "pod-2 decides",
 	} {
 		if !strings.Contains(got, want) {

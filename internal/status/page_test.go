@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/record"
 	"github.com/mcsps/rds-autopilot/internal/status"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -71,7 +72,7 @@ func (c *cache) add(namespace, name string, changes ...func(*v1alpha1.RdsAutopil
 	a.Spec.Storage.MaxGB = 500
 	a.Status.Instance = &v1alpha1.Instance{ID: "instance-of-" + name, Status: autopilot.StatusActive, VolumeGB: 100, Flavor: "rds.pg.n1.large.4", VCPUs: 2, MemoryGB: 8}
 	a.Status.Baseline = &v1alpha1.Baseline{VolumeGB: 100, VCPUs: 2, MemoryGB: 8}
-	autopilot.SetCondition(&a.Status, v1alpha1.ConditionArmed, true, autopilot.ArmedReason, "3 alarm rules exist", 1, now())
+	record.SetCondition(&a.Status, v1alpha1.ConditionArmed, true, autopilot.ArmedReason, "3 alarm rules exist", 1, now())
 	for _, m := range autopilot.Metrics() {
 		a.Status.Alarms.Rules = append(a.Status.Alarms.Rules, v1alpha1.Rule{Metric: m, AlarmID: "al-" + string(m), ThresholdPercent: 90, State: v1alpha1.StateOK})
 	}
@@ -84,7 +85,7 @@ func (c *cache) add(namespace, name string, changes ...func(*v1alpha1.RdsAutopil
 }
 
 func notArmed(a *v1alpha1.RdsAutopilot) {
-	autopilot.SetCondition(&a.Status, v1alpha1.ConditionArmed, false, autopilot.SubscriptionPending, "The topic's subscription is not confirmed yet", 1, now())
+	record.SetCondition(&a.Status, v1alpha1.ConditionArmed, false, autopilot.SubscriptionPending, "The topic's subscription is not confirmed yet", 1, now())
 }
 
 func inAlarm(a *v1alpha1.RdsAutopilot) { a.Status.Alarms.Rules[0].State = v1alpha1.StateAlarm }
@@ -242,7 +243,7 @@ func TestHostileTextsAreEscaped(t *testing.T) {
 		a.Status.Decisions = []v1alpha1.DecisionRecord{{Time: metav1.NewTime(now()), Metric: v1alpha1.Metric(name), Action: "None", Reason: name, Message: long}}
 		a.Status.Changes = []v1alpha1.Change{{Kind: v1alpha1.KindFlavor, From: long, To: name, CompletionTime: metav1.NewMicroTime(now()), Outcome: v1alpha1.OutcomeCompleted}}
 		a.Status.Pending = &v1alpha1.Intent{Kind: v1alpha1.KindFlavor, From: name, To: name, Message: long}
-		autopilot.SetCondition(&a.Status, v1alpha1.ConditionContested, true, "Contested", long, 1, now())
+		record.SetCondition(&a.Status, v1alpha1.ConditionContested, true, "Contested", long, 1, now())
 	})
 	h := handler(t, c)
 	root := get(t, h, "/?q="+"%3Cscript%3E%E2%80%AE%22&namespace=%22%3E%3Cscript%3E&sort=%3Cscript%3E&page=-7&state=%00", http.StatusOK)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/insight"
 )
 
 // pastPatience is how long the page of a database waits for the cloud. After that, it comes without plots, and the next
@@ -42,37 +43,16 @@ func (p *pages) askPasts(ctx context.Context, namespace, name string) (pasts, er
 	return all, nil
 }
 
-// filling describes how fast the used space rises, by the hour before its last measurement. Decisions use the same
-// rate.
-func filling(used []autopilot.Point, sizeGB int) string {
-	if len(used) == 0 {
-		return "Unknown: Cloud Eye has no measurement"
-	}
-	last := used[len(used)-1]
-	f := autopilot.FillingAt(used, last.Time)
-	switch {
-	case !f.Known:
-		return "Unknown: half of the last hour has no measurement"
-	case f.Fast <= 0:
-		return "Not rising for half of the last hour"
-	}
-	text := fmt.Sprintf("%s GB per hour in the last hour, %s GB per hour at its fastest", amount(f.Middle), amount(f.Fast))
-	if at, ok := f.ReadOnlyTime(sizeGB, last.Value, last.Time); ok {
-		text += fmt.Sprintf(". At the fastest rate the database is read-only at %s UTC", at.UTC().Format("15:04"))
-	}
-	return text
-}
-
 // outlook describes when the database becomes read-only.
-func (v *view) outlook(label string, f autopilot.Forecast) string {
+func (v *view) outlook(label string, f insight.Forecast) string {
 	in := func(t time.Time) string { return "in " + roughly(t.Sub(v.now)) }
 	rate := fmt.Sprintf("%s GB per day, between %s and %s", amount(f.Middle), amount(f.Slow), amount(f.Fast))
 	horizon := roughly(f.Horizon.Sub(v.now))
 	text := "At the rate of the last " + label + ": "
 	switch f.Outlook {
-	case autopilot.OutlookReadOnly:
+	case insight.OutlookReadOnly:
 		return "The database is read-only at this level."
-	case autopilot.OutlookFills:
+	case insight.OutlookFills:
 		text += fmt.Sprintf("read-only %s, if the volume does not grow. ", in(f.Likely))
 		switch {
 		case f.Latest.IsZero():
@@ -82,9 +62,9 @@ func (v *view) outlook(label string, f autopilot.Forecast) string {
 		default:
 			text += fmt.Sprintf("It may be as early as %s, or as late as %s", in(f.Earliest), in(f.Latest))
 		}
-	case autopilot.OutlookMayFill:
+	case insight.OutlookMayFill:
 		text += fmt.Sprintf("most likely not read-only within %s. At its fastest it would be %s", horizon, in(f.Earliest))
-	case autopilot.OutlookHolds:
+	case insight.OutlookHolds:
 		text += fmt.Sprintf("not read-only within %s. There is no forecast beyond that", horizon)
 	default:
 		return text + "no forecast; " + f.Why + "."

@@ -95,7 +95,7 @@ func TestDatabasePageDrawsMeasurements(t *testing.T) {
 		used  int // pieces of the curve
 		marks string
 	}{
-		{"Used space in GB: from 85 to 90 GB, between 85 and 90, size 120 GB, alarm at 108 GB", 1, "A"},
+		{"Used space in GB: from 85 to 90 GB, between 85 and 90, size 120 GB, alarm at 104 GB", 1, "A"},
 		{"CPU in percent: from 40 to 40 percent, between 40 and 40, alarm at 90 %", 1, "A"},
 		{"Memory in percent: from 60 to 60 percent", 2, "A"},
 		{"Used space in GB: from 20 to 90 GB", 1, "AB"},
@@ -191,30 +191,19 @@ func TestDatabasePageComesWithoutPlotsWhenTheCloudIsSlow(t *testing.T) {
 	})
 }
 
-// The rate is that of decisions: of the hour before the last measurement, which may be 10 minutes old.
-func TestDatabasePageShowsRateOfTheLastHour(t *testing.T) {
+func TestDatabasePageShowsTheLastLoadWithItsTime(t *testing.T) {
 	t.Parallel()
-	for want, rate := range map[string]float64{
-		"Filling 12 GB per hour in the last hour, 12 GB per hour at its fastest. At the fastest rate the database is read-only at 12:20 UTC": 12,
-		"Filling 0.2 GB per hour in the last hour, 0.2 GB per hour at its fastest Forecast":                                                  0.2,
-		"Filling Not rising for half of the last hour":                                                                                       0,
-	} {
-		c := &cache{}
-		c.add("shop", "orders")
-		h := measuring(t, c, now, func(_ context.Context, _ string, period time.Duration, since time.Time) (autopilot.Past, error) {
-			past := autopilot.Past{Percent: map[v1alpha1.Metric][]autopilot.Point{}}
-			end := now().Add(-10 * time.Minute)
-			for at := since; !at.After(end); at = at.Add(period) {
-				past.UsedGB = append(past.UsedGB, autopilot.Point{Time: at, Value: max(0, 89-rate*end.Sub(at).Hours())})
-				past.Percent[v1alpha1.MetricCPU] = append(past.Percent[v1alpha1.MetricCPU], autopilot.Point{Time: at, Value: 57.25})
-			}
-			return past, nil
-		})
-		page := text(get(t, h, "/databases/shop/orders", http.StatusOK))
-		for _, want := range []string{want, "CPU 57.2 %, alarm at 90 %, measured 10m ago"} {
-			if !strings.Contains(page, want) {
-				t.Errorf("the page lacks %q: %.900s", want, page)
-			}
+	c := &cache{}
+	c.add("shop", "orders")
+	h := measuring(t, c, now, func(_ context.Context, _ string, period time.Duration, since time.Time) (autopilot.Past, error) {
+		past := autopilot.Past{Percent: map[v1alpha1.Metric][]autopilot.Point{}}
+		for at := since; !at.After(now().Add(-10 * time.Minute)); at = at.Add(period) {
+			past.Percent[v1alpha1.MetricCPU] = append(past.Percent[v1alpha1.MetricCPU], autopilot.Point{Time: at, Value: 57.25})
 		}
+		return past, nil
+	})
+	const want = "CPU 57.2 %, alarm at 90 %, measured 10m ago"
+	if page := text(get(t, h, "/databases/shop/orders", http.StatusOK)); !strings.Contains(page, want) {
+		t.Errorf("the page lacks %q: %.900s", want, page)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/insight"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -28,7 +29,6 @@ const (
 // plots holds all plots of a database.
 type plots struct {
 	Error    string
-	Filling  string // the rate of the last hour
 	Outlooks []string
 	Spans    []spanPlots
 }
@@ -81,10 +81,7 @@ func (v *view) plots(d *database, measured pasts, failed error) *plots {
 		if len(past.UsedGB) == 0 { // Cloud Eye lacks it; a decision uses the same fallback
 			past.UsedGB = usedSpace(past)
 		}
-		if i == 0 {
-			all.Filling = filling(past.UsedGB, int(d.autopilot.Status.Instance.VolumeGB))
-		}
-		all.Outlooks = append(all.Outlooks, v.outlook(s.Label, autopilot.ForecastReadOnly(past.UsedGB, int(d.autopilot.Status.Instance.VolumeGB), v.now)))
+		all.Outlooks = append(all.Outlooks, v.outlook(s.Label, insight.ForecastReadOnly(past.UsedGB, int(d.autopilot.Status.Instance.VolumeGB), v.now)))
 		drawn := spanPlots{Label: s.Label}
 		from := v.from(past, s)
 		for _, ch := range slices.Backward(d.autopilot.Status.Changes) { // oldest first

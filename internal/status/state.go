@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/record"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -20,7 +21,7 @@ type state int
 
 // The states, the worst first.
 const (
-	storageFull state = iota
+	readOnly state = iota
 	notArmed
 	contested
 	refused
@@ -45,7 +46,7 @@ type stateRow struct {
 // stateTable returns the rows of the states in their order.
 func stateTable() []stateRow {
 	return []stateRow{
-		{"storage-full", "Storage full", "bad"},
+		{"read-only", "Read-only", "bad"},
 		{"not-armed", "Not armed", "bad"},
 		{"contested", "Contested", "bad"},
 		{"refused", "Refused", "bad"},
@@ -104,11 +105,10 @@ func (v *view) judge(d *database) judgement {
 		return judgement{State: off, Why: "The mode is Off"}
 	case armedCondition == nil:
 		return judgement{State: notArmed, Why: "Waiting for the first check of this database"}
-	case autopilot.IsSwitchedOff(*s):
+	case record.IsSwitchedOff(*s):
 		return judgement{State: off, Why: armedCondition.Message, Since: armedSince}
-	case s.Instance != nil && s.Instance.Status == autopilot.StatusStorageFull &&
-		armedCondition.Reason != string(autopilot.ReasonInstanceUnknown):
-		return judgement{State: storageFull, Why: "The database is read-only"}
+	case s.ReadOnly != nil && armedCondition.Reason != string(autopilot.ReasonInstanceUnknown):
+		return judgement{readOnly, string(autopilot.ReasonReadOnly), "The database is read-only", s.ReadOnly.SinceTime.Time}
 	case armedCondition.Status != metav1.ConditionTrue:
 		return judgement{notArmed, armedCondition.Reason, armedCondition.Message, armedSince}
 	}
@@ -120,8 +120,8 @@ func (v *view) judge(d *database) judgement {
 			return judgement{refused, cmp.Or(r.Reason, string(autopilot.ReasonRefused)), autopilot.DescribeRefusal(*r),
 				i.DecisionTime.Time}
 		}
-		if start := autopilot.Started(*i, a.Spec.Apply); start != nil && autopilot.IsStalled(*i, s.Instance, v.now) {
-			return stalledSince(start.Time, s.Instance, step(i.Kind, i.From, i.To)+" was requested but is not completed in time")
+		if p, start := autopilot.RecordedProgress(*i, a.Spec.Apply); p == autopilot.Started && autopilot.IsStalled(*i, s.Instance, v.now) {
+			return stalledSince(start, s.Instance, step(i.Kind, i.From, i.To)+" was requested but is not completed in time")
 		}
 	}
 	for _, u := range s.Unfulfilled {
@@ -130,7 +130,7 @@ func (v *view) judge(d *database) judgement {
 				step(u.Kind, "", u.To)+", requested by another writer, is not completed in time")
 		}
 	}
-	if autopilot.LastCheckFailed(*s) {
+	if record.LastCheckFailed(*s) {
 		ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
 		return judgement{checkFailed, autopilot.ReadFailed,
 			"The last check could not read everything; the leader's log has the reason", ready.LastTransitionTime.Time}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/plan"
+	"github.com/mcsps/rds-autopilot/autopilot/record"
 	"github.com/mcsps/rds-autopilot/internal/status"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
@@ -68,7 +69,7 @@ func (f *fleet) add(namespace, name, flavor string, gb, maxGB int32, used float6
 	a.Spec.Storage.MaxGB = maxGB
 	a.Status.Instance = &v1alpha1.Instance{ID: "0c2b7f2e9d5f4a1c8e6b3a7d5c1f9e02in01", Status: autopilot.StatusActive, VolumeGB: gb, Flavor: flavor, VCPUs: 4, MemoryGB: 16, Zones: []string{"eu-de-01", "eu-de-02"}}
 	a.Status.Baseline = &v1alpha1.Baseline{VolumeGB: gb, VCPUs: 4, MemoryGB: 16}
-	autopilot.SetCondition(&a.Status, v1alpha1.ConditionArmed, true, autopilot.ArmedReason, "3 alarm rules exist and the subscription is confirmed", 1, noon().Add(-72*time.Hour))
+	record.SetCondition(&a.Status, v1alpha1.ConditionArmed, true, autopilot.ArmedReason, "3 alarm rules exist and the subscription is confirmed", 1, noon().Add(-72*time.Hour))
 	for _, m := range autopilot.MetricTable() {
 		a.Status.Alarms.Rules = append(a.Status.Alarms.Rules, v1alpha1.Rule{Metric: m.Metric, AlarmID: "al17" + string(m.Metric), ThresholdPercent: int32(m.EffectiveThreshold(a.Spec, int(gb))), State: v1alpha1.StateOK})
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/record"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -77,11 +78,11 @@ func (f *fleet) orders() {
 		a.Spec.Flavor.MaxChangesPerDay = 1
 		last := growths[len(growths)-1]
 		found := metav1.NewTime(last.at.Add(3 * time.Minute))
-		a.Status.Cause = &v1alpha1.Cause{Name: v1alpha1.CauseReplicationSlot, Time: found,
-			Message: "41 GB of it are WAL. A logical replication slot is inactive (lag 40 GB): growing does not fix this"}
+		a.Status.Insight = &v1alpha1.Insight{LookTime: found, Cause: &v1alpha1.Cause{Name: v1alpha1.CauseReplicationSlot, Time: found,
+			Message: "41 GB of it are WAL. A logical replication slot is inactive (lag 40 GB): growing does not fix this"}}
 		day := 24 * time.Hour
 		full := noon().Add(time.Duration((autopilot.ReadOnlyAt(500) - 99) / 2.3 * float64(day))).Truncate(time.Hour)
-		a.Status.CapForecast = &v1alpha1.CapForecast{MaxGB: 500, Time: found, ReadOnlyTime: new(metav1.NewTime(full)),
+		a.Status.Insight.Cap = &v1alpha1.CapForecast{MaxGB: 500, Time: found, ReadOnlyTime: new(metav1.NewTime(full)),
 			Message: "A volume of 500 GB (spec.storage.maxGB) would be read-only at " + full.Format(time.RFC3339) + ", at the rate of the last 14 days"}
 	})
 }
@@ -98,11 +99,11 @@ func aNight() *fleet {
 		a.Status.Decisions[0].ValuePercent = "97.2"
 	})
 	f.add("billing", "ledger", "rds.pg.n1.xlarge.4", 500, 500, 89.5, func(a *v1alpha1.RdsAutopilot) {
-		autopilot.SetCondition(&a.Status, v1alpha1.ConditionLimited, true, "CapReached", "Storage is at its limit: 500 GB (spec.storage.maxGB is 500). Raise maxGB or free space", 1, noon().Add(-time.Hour))
+		record.SetCondition(&a.Status, v1alpha1.ConditionLimited, true, "CapReached", "Storage is at its limit: 500 GB (spec.storage.maxGB is 500). Raise maxGB or free space", 1, noon().Add(-time.Hour))
 		a.Status.Changes = []v1alpha1.Change{changed(v1alpha1.KindVolume, 26*time.Hour, "490", "500")}
 	})
 	f.add("search", "index", "rds.mysql.n1.large.4", 200, 1000, 41, func(a *v1alpha1.RdsAutopilot) {
-		autopilot.SetCondition(&a.Status, v1alpha1.ConditionArmed, false, autopilot.SubscriptionPending, "The topic's subscription is not confirmed yet. The cloud must reach the public URL, and the service must reach the confirmation link", 1, noon().Add(-18*time.Minute))
+		record.SetCondition(&a.Status, v1alpha1.ConditionArmed, false, autopilot.SubscriptionPending, "The topic's subscription is not confirmed yet. The cloud must reach the public URL, and the service must reach the confirmation link", 1, noon().Add(-18*time.Minute))
 	})
 	for i, name := range []string{"accounts", "audit", "catalogue", "mail", "media", "payments", "reviews", "sessions"} {
 		f.add([]string{"core", "shop"}[i%2], name, []string{"rds.mysql.n1.large.2", "rds.pg.n1.large.4.ha"}[i%2], int32(50+40*i), 1000, float64(35+5*i))

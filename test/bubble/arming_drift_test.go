@@ -71,7 +71,7 @@ func drifts() []drift {
 		}, "", threshold(70)},
 		{"growth", func(f *fleet, in simcloud.Instance, _ *v1alpha1.RdsAutopilot, _ things) {
 			f.must(f.sim.ChangeInstance(in.ID, func(i *simcloud.Instance) { i.VolumeGB = 50 }))
-		}, "", threshold(80)},
+		}, "", threshold(77)},
 	}
 }
 

@@ -83,9 +83,10 @@ func TestArmingCompletesAfterACloudOutage(t *testing.T) {
 				}
 				unarmed := armedCondition(f.says("default", "well", false, "CloudUnreachable"))
 				if tc.readable {
-					grown += 10
-					f.must(f.sim.SetWorkload(well.ID, simcloud.Workload{UsedGB: 0.93 * float64(grown-10)}))
-					f.until("the armed one is grown meanwhile", func() bool { return f.wanted("well") == int64(grown) })
+					from := grown
+					f.must(f.sim.SetWorkload(well.ID, simcloud.Workload{UsedGB: 0.93 * float64(from)}))
+					f.until("the armed one is grown meanwhile", func() bool { return f.wanted("well") > int64(from) })
+					grown = int(f.wanted("well"))
 					// The operator, if there were one:
 					f.must(f.sim.ChangeInstance(well.ID, func(i *simcloud.Instance) { i.VolumeGB = grown }))
 				}

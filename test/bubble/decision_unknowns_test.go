@@ -47,7 +47,7 @@ func TestGrowthUnderUndocumentedCloudBehaviour(t *testing.T) {
 				f.must(f.sim.SetWorkload(in.ID, simcloud.Workload{UsedGB: 31}))
 				grown(t, in.Name, 50)
 				f.must(f.sim.SetWorkload(in.ID, simcloud.Workload{UsedGB: 42}))
-				grown(t, in.Name, 60)
+				grown(t, in.Name, 70) // the step doubles
 				if n := f.changes(at, in.Name, v1alpha1.ByAutopilot); n != 2 {
 					t.Errorf("%d changes of ours, want 2", n)
 				}

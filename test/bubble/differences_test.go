@@ -44,7 +44,9 @@ var louds = map[string]loud{
 	"payload-dimension":   {warning: []string{"AlarmUnreadable"}},
 	"rule-raw":            {warning: []string{"RuleSilent"}},
 	"metric-percent":      {warning: []string{"RuleSilent"}, storage: true},
+	"instance-primary":    {storage: true}, // the CPU of the primary is nowhere in the data of the instance
 	"metric-delay":        {warning: []string{"NoData"}, stays: true},
+	"datapoint-utc":       {warning: []string{"NoData"}, stays: true}, // each value is dated ahead
 }
 
 // sweepAtMost is the longest time between two sweeps, the jitter included.

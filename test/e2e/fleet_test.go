@@ -199,7 +199,7 @@ func fullStatus(in simcloud.Instance, have v1alpha1.Alarms) v1alpha1.Status {
 		Baseline: &v1alpha1.Baseline{VolumeGB: 40, VCPUs: int32(in.VCPUs), MemoryGB: int32(in.MemoryGB)},
 		Instance: &v1alpha1.Instance{
 			ID: in.ID, Status: in.Status, ActiveSince: new(day(0)), VolumeGB: int32(in.VolumeGB), Flavor: in.Flavor, VCPUs: int32(in.VCPUs), MemoryGB: int32(in.MemoryGB),
-			Zones: []string{in.Nodes[0].Zone}, NodeIDs: []string{in.Nodes[0].ID}, Primary: in.Nodes[0].ID,
+			Zones: []string{in.Nodes[0].Zone}, NodeIDs: []string{in.Nodes[0].ID},
 		},
 	}
 	for n := range 10 {

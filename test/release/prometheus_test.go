@@ -205,9 +205,9 @@ func TestPrometheusShowsPanelsAndFiresAlerts(t *testing.T) {
 
 	// MySQL has no metric of a cause, and the world is too young for a forecast.
 	now := time.Now().UTC()
-	err = db.PatchStatus(t.Context(), fmt.Sprintf(`{"status":{
+	err = db.PatchStatus(t.Context(), fmt.Sprintf(`{"status":{"insight":{"lookTime":%[1]q,
 		"cause":{"name":"WAL","usedPercent":45,"message":"staged","time":%[1]q},
-		"capForecast":{"maxGB":200,"readOnlyTime":%[2]q,"message":"staged","time":%[1]q}}}`,
+		"cap":{"maxGB":200,"readOnlyTime":%[2]q,"message":"staged","time":%[1]q}}}}`,
 		now.Format(time.RFC3339), now.AddDate(0, 2, 0).Format(time.RFC3339)))
 	if err != nil {
 		t.Fatal(err)

@@ -112,8 +112,10 @@ status:
   - {type: Ready, status: Unknown, reason: A, message: "", lastTransitionTime: "2026-11-20T12:00:00Z"}
   instance: {id: x, volumeGB: 50}
   maxGB: 500
-  cause: {name: LongTransaction, usedPercent: 0, message: "", time: "2026-11-20T12:00:00Z"}
-  capForecast: {maxGB: 500, readOnlyTime: "2027-01-01T00:00:00Z", message: "", time: "2026-11-20T12:00:00Z"}
+  insight:
+    lookTime: "2026-11-20T12:00:00Z"
+    cause: {name: LongTransaction, usedPercent: 0, message: "", time: "2026-11-20T12:00:00Z"}
+    cap: {maxGB: 500, readOnlyTime: "2027-01-01T00:00:00Z", message: "", time: "2026-11-20T12:00:00Z"}
   decisions:
   - {metric: cpu, valuePercent: "97.0", action: None, reason: A, message: "", count: 1, time: "2026-11-20T12:00:00Z", lastTime: "2026-11-20T12:00:00Z"}
   - {metric: storage, valuePercent: "78.2", action: None, reason: A, message: "", count: 1, time: "2026-11-20T12:00:00Z", lastTime: "2026-11-20T12:00:00Z"}

@@ -39,25 +39,9 @@ type Intent struct {
 	// refusal is set while the API server refuses the patch, or the cloud refuses the change.
 	// +optional
 	Refusal *Refusal `json:"refusal,omitempty"`
-	// load is the load in the hour before the decision, for a flavor.
-	// +optional
-	Load *Load `json:"load,omitempty"`
 	// generation is the metadata.generation of the policy at the decision.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
-}
-
-// Load is the average load of an instance in an hour. A value that Cloud Eye does not have is missing.
-type Load struct {
-	// cpuPercent is the CPU usage in percent.
-	// +optional
-	CPUPercent string `json:"cpuPercent,omitempty"`
-	// memoryPercent is the memory usage in percent.
-	// +optional
-	MemoryPercent string `json:"memoryPercent,omitempty"`
-	// connectionsPercent is how many percent of the possible connections are in use.
-	// +optional
-	ConnectionsPercent string `json:"connectionsPercent,omitempty"`
 }
 
 // Refusal describes why the API server refuses a patch, or the cloud a change.
@@ -169,12 +153,6 @@ type Change struct {
 	// another writer reverted, or a flavor that others changed. completionTime is the time of the last one.
 	// +optional
 	Count int32 `json:"count,omitempty"`
-	// before is the load in the hour before the decision, for a flavor.
-	// +optional
-	Before *Load `json:"before,omitempty"`
-	// after is the load in the first hour with the new flavor. It is missing until that hour is over.
-	// +optional
-	After *Load `json:"after,omitempty"`
 	// generation is the metadata.generation of the policy at the decision.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`

@@ -109,8 +109,8 @@ type Spec struct {
 
 // Storage is the policy for the volume.
 type Storage struct {
-	// stepGB is how many GB the volume grows at a time: 10 to 3960, a multiple of 10. It grows by more if one step is
-	// not enough. Default: 10.
+	// stepGB is how many GB the volume grows at a time: 10 to 3960, a multiple of 10. A step that was not enough
+	// doubles, and the volume grows by more than one step if it needs to. Default: 10.
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=10
 	// +kubebuilder:validation:Maximum=3960
@@ -125,36 +125,14 @@ type Storage struct {
 	// +kubebuilder:validation:MultipleOf=10
 	// +optional
 	MaxGB int32 `json:"maxGB,omitempty"`
-	// thresholdPercent is how many percent of the storage must be used to raise the alarm: 1 to 99. On a small volume
-	// the alarm comes earlier, so that at least 10 GB are free: at 75 % of 40 GB, at 80 % of 50 GB. Default: 90.
+	// thresholdPercent is how many percent of the storage must be used to raise the alarm: 1 to 99. The alarm comes
+	// earlier if less than 10 GB, or an eighth of a small volume, would lie between it and read-only: at 75 % of 40 GB,
+	// at 85 % of 100 GB, at 90 % from 150 GB on. Default: 90.
 	// +kubebuilder:default=90
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=99
 	// +optional
 	ThresholdPercent int32 `json:"thresholdPercent,omitempty"`
-	// aheadMinutes is how long the new size must last at the fast rate of the last hour, in minutes: 0 to 240. If the
-	// database would be read-only before that, the step is larger, by at most 50 % of the volume. 0 turns this off.
-	// Default: 60.
-	// +kubebuilder:default=60
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=240
-	// +optional
-	AheadMinutes *int32 `json:"aheadMinutes,omitempty"`
-	// early is the mode for a step before the alarm, if the volume fills so fast that the alarm would come too late: at
-	// least 60 % are used, nothing was freed for 6 hours, and the database is read-only within 30 minutes at the fast
-	// rate of the last hour. The autopilot makes at most one such step in 24 hours. Auto grows, Recommend only records,
-	// and Off does nothing before the alarm. Default: Auto.
-	// +kubebuilder:default=Auto
-	// +optional
-	Early Mode `json:"early,omitempty"`
-	// causeMaxGB is the size in GB from which the volume grows no further if something other than data fills it, such as
-	// a replication slot: 40 to 4000, a multiple of 10. A database that is nearly read-only still grows. Default: no
-	// such limit.
-	// +kubebuilder:validation:Minimum=40
-	// +kubebuilder:validation:Maximum=4000
-	// +kubebuilder:validation:MultipleOf=10
-	// +optional
-	CauseMaxGB *int32 `json:"causeMaxGB,omitempty"`
 	// alarm is how Cloud Eye, the cloud's monitoring, evaluates the rule.
 	// +kubebuilder:default={}
 	// +optional
@@ -240,12 +218,6 @@ type Flavor struct {
 	// +kubebuilder:validation:Maximum=10
 	// +optional
 	MaxChangesPerDay int32 `json:"maxChangesPerDay,omitempty"`
-	// onlyIfItHelps prevents a change of flavor if the engine's metrics show that a larger flavor does not help: true or
-	// false. The reason is IoBound, LockBound or MemoryNotShort. With false the decision's message has the finding.
-	// Default: false.
-	// +kubebuilder:default=false
-	// +optional
-	OnlyIfItHelps bool `json:"onlyIfItHelps,omitempty"`
 	// window limits changes of flavor to a part of the week, because such a change restarts the database. Storage grows
 	// at any time. Default: at any time.
 	// +optional

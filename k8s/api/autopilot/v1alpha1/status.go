@@ -96,17 +96,18 @@ type Status struct {
 	// the volume, or if the stored one is older than 30 minutes.
 	// +optional
 	Used *UsedSpace `json:"used,omitempty"`
-	// cause is what fills the volume, as it was found at the last decision about storage.
+	// insight explains what happened. It is read from Cloud Eye's history after a change was requested, and at sweeps.
 	// +optional
-	Cause *Cause `json:"cause,omitempty"`
-	// capForecast is when a volume of spec.storage.maxGB would be read-only. It is computed once a day, and after each
-	// growth.
-	// +optional
-	CapForecast *CapForecast `json:"capForecast,omitempty"`
+	Insight *Insight `json:"insight,omitempty"`
 	// overThresholdSince is since when every value read of the used space was at or over the threshold. A lower value
 	// clears it, and a growth of the volume restarts it. A failed read does not change it.
 	// +optional
 	OverThresholdSince *metav1.Time `json:"overThresholdSince,omitempty"`
+	// readOnly is set while the database is read-only: since its used space reached the limit of its size, or the
+	// instance was in STORAGE FULL, until a newer measurement shows that it is writable. Meanwhile the storage alarm
+	// counts as in force.
+	// +optional
+	ReadOnly *ReadOnly `json:"readOnly,omitempty"`
 	// unfulfilled lists the size and flavor that another writer requested in the Rds and that the cloud does not have
 	// yet.
 	// +listType=map
@@ -217,12 +218,6 @@ type Instance struct {
 	// +listType=atomic
 	// +optional
 	NodeIDs []string `json:"nodeIDs,omitempty"`
-	// primary is the id of the primary node.
-	// +optional
-	Primary string `json:"primary,omitempty"`
-	// primarySince is when a check first found this primary node. An instance with one node has none.
-	// +optional
-	PrimarySince *metav1.Time `json:"primarySince,omitempty"`
 }
 
 // Alarms describes the topic, subscription and rules that exist in the cloud for a database.

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package autopilot
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/flavors"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// Case holds everything that a decision depends on. Functions that take a Case by value do not modify what it refers
+// to.
+type Case struct {
+	Now  time.Time
+	Mode v1alpha1.Mode // the stricter of the policy's and --mode
+	Spec v1alpha1.Spec
+	// Off says why autopilot is off for this database, or why it is not allowed. The zero value means that it is on.
+	Off Off
+	// Generation is that of the spec. Contests and ineffective changes are forgotten when it changes.
+	Generation int64
+	Wanted     Wanted        // what the spec of the Rds requests
+	Recheck    time.Duration // the next check while an instance is busy or a change is pending
+	// IsSweep means that a sweep requested this check. It reads the used space of every database.
+	IsSweep bool
+
+	Instance  *Instance // nil if it is not known, or not in the cloud
+	ClaimedBy string    // the object that manages this instance, as NAMESPACE/NAME; empty if this one does
+	// NoRds means that there is no Rds to patch. Wanted is what the instance has.
+	NoRds bool
+	// Jobs holds the cloud's jobs for intents by id, as far as they could be read. The instance was read after them.
+	Jobs map[string]Job
+
+	Alarms []Alarm
+	Status v1alpha1.Status // with the results of the changes that were in progress
+	// Explained holds the warnings that follow from status.insight. They are reported with all others.
+	Explained []Warning
+
+	// What follows are facts. Facts says which of them were read.
+	Facts Facts
+	// SizeWriter and FlavorWriter are the field managers that replaced our size and flavor in the Rds; empty if they are
+	// not known.
+	SizeWriter, FlavorWriter string
+	// Catalogue holds the flavors of the instance's engine and version.
+	Catalogue []flavors.Flavor
+	// Offered holds the codes in the instance's own resize list. IsOffered is false if the cloud has no such list.
+	Offered   []string
+	IsOffered bool
+	// HasPlace means that the change has a place among the --max-flavor-changes flavors that may change at a time.
+	HasPlace bool
+}
+
+// Wanted is the size and flavor that the spec of an Rds requests.
+type Wanted struct {
+	VolumeGB int
+	Flavor   string
+}
+
+// Matches reports whether the spec already requests the intent's size or flavor.
+func (w Wanted) Matches(i v1alpha1.Intent) bool {
+	if i.Kind == v1alpha1.KindFlavor {
+		return w.Flavor == i.To
+	}
+	return w.VolumeGB == Gigabytes(i.To)
+}
+
+// Includes reports whether the spec already requests the intent's flavor, or at least its size.
+func (w Wanted) Includes(i v1alpha1.Intent) bool {
+	return w.Matches(i) || i.Kind == v1alpha1.KindVolume && w.VolumeGB >= Gigabytes(i.To)
+}
+
+// Fact names something that a guard may need, and that the caller reads when the guard needs it.
+type Fact string
+
+// The facts, in the order in which a walk through the guards may need them.
+const (
+	FactInstance     Fact = "instance"      // the instance, its claims and its replicas; every caller reads it first
+	FactAlarmState   Fact = "alarm state"   // the state of each alarm rule in Cloud Eye
+	FactUsedSpace    Fact = "used space"    // the newest measurement of the used space
+	FactUsage        Fact = "usage"         // the newest measurement of CPU and memory for each alarm in force
+	FactCatalogue    Fact = "catalogue"     // the flavors that the cloud sells for this engine and version
+	FactSizeWriter   Fact = "size writer"   // the field manager that wrote spec.volumesize
+	FactFlavorWriter Fact = "flavor writer" // the field manager that wrote spec.flavorref
+	FactPlace        Fact = "place"         // a place among the flavors that may change at a time
+	FactResizeList   Fact = "resize list"   // the flavors that this instance can change to
+)
+
+// Facts says what became of each fact. A fact that is missing was not read. A nil error means that it is known,
+// another error that it could not be read.
+type Facts map[Fact]error
+
+// Has reports whether a fact was read, successfully or not.
+func (c Case) Has(f Fact) bool {
+	_, ok := c.Facts[f]
+	return ok
+}
+
+// Knows reports whether a fact was read successfully.
+func (c Case) Knows(f Fact) bool {
+	err, ok := c.Facts[f]
+	return ok && err == nil
+}
+
+// SetFact records that a fact was read. err is nil, or says why the fact could not be read. Copies of the case made
+// before are not affected.
+func (c *Case) SetFact(f Fact, err error) {
+	c.Facts = maps.Clone(c.Facts)
+	if c.Facts == nil {
+		c.Facts = make(Facts)
+	}
+	c.Facts[f] = err
+}
+
+// Only returns the case without the facts that are not listed, as if they had not been read. The walk passes it to a
+// guard, so that the guard cannot depend on a fact that its row does not declare.
+func (c Case) Only(facts []Fact) Case {
+	c.Facts = maps.Clone(c.Facts)
+	for f := range c.Facts {
+		if !slices.Contains(facts, f) {
+			delete(c.Facts, f)
+		}
+	}
+	c.Alarms = slices.Clone(c.Alarms)
+	for i := range c.Alarms {
+		c.Alarms[i] = c.Alarms[i].Only(facts)
+	}
+	c = c.withoutUnread()
+	return c
+}
+
+// withoutUnread returns the case with zero values for all facts that were not read.
+func (c Case) withoutUnread() Case {
+	if !c.Knows(FactInstance) {
+		c.Instance, c.ClaimedBy = nil, ""
+	}
+	if !c.Knows(FactSizeWriter) {
+		c.SizeWriter = ""
+	}
+	if !c.Knows(FactFlavorWriter) {
+		c.FlavorWriter = ""
+	}
+	if !c.Knows(FactCatalogue) {
+		c.Catalogue = nil
+	}
+	if !c.Knows(FactResizeList) {
+		c.Offered, c.IsOffered = nil, false
+	}
+	if !c.Knows(FactPlace) {
+		c.HasPlace = false
+	}
+	return c
+}
+
+// Only returns the alarm without the facts that are not listed. The evidence of a deferred change is no fact, because
+// the status holds it.
+func (a Alarm) Only(facts []Fact) Alarm {
+	if !slices.Contains(facts, FactAlarmState) && a.DeferredTime.IsZero() {
+		a.State, a.StateTime = "", time.Time{}
+	}
+	measured := FactUsage
+	if Row(a.Metric).InGB() {
+		measured = FactUsedSpace
+	}
+	if !slices.Contains(facts, measured) && a.DeferredTime.IsZero() {
+		a.Evidence = Evidence{}
+	}
+	return a
+}
+
+// ReadError returns the errors of all facts that could not be read, or nil.
+func (c Case) ReadError() error {
+	var failed []error
+	for _, f := range slices.Sorted(maps.Keys(c.Facts)) {
+		failed = append(failed, c.Facts[f])
+	}
+	return errors.Join(failed...)
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// FactReader reads the facts that guards need, each when a walk through the guards asks for it. The loop and the dry
+// run of plan use it. It is the only place that reads facts.
+type FactReader struct {
+	Instances InstanceReader
+	Evidence  EvidenceReader
+	// AlarmStates returns the state of every alarm rule by its id.
+	AlarmStates func(ctx context.Context) (map[string]AlarmState, error)
+	// Writer returns the field manager that wrote the size or the flavor into the Rds.
+	Writer func(ctx context.Context, kind v1alpha1.ChangeKind) (string, error)
+	// Reserve reserves a place among the flavors that may change at a time, and reports whether there was one.
+	Reserve func() bool
+}
+
+// Read enters facts into a case. A fact that cannot be read is entered with its error.
+func (f FactReader) Read(ctx context.Context, c *autopilot.Case, facts []autopilot.Fact) {
+	for _, fact := range facts {
+		if err := f.readOne(ctx, c, fact); err != nil {
+			c.SetFact(fact, fmt.Errorf("read the %s: %w", fact, err))
+		} else {
+			c.SetFact(fact, nil)
+		}
+	}
+}
+
+func (f FactReader) readOne(ctx context.Context, c *autopilot.Case, fact autopilot.Fact) (err error) {
+	defer autopilot.CatchPanic(&err)
+	switch fact {
+	case autopilot.FactAlarmState:
+		states, err := f.AlarmStates(ctx)
+		setAlarmStates(c, states)
+		return err
+	case autopilot.FactUsedSpace:
+		return f.measure(ctx, c, v1alpha1.KindVolume)
+	case autopilot.FactUsage:
+		return f.measure(ctx, c, v1alpha1.KindFlavor)
+	case autopilot.FactCatalogue:
+		c.Catalogue, err = f.Instances.Catalogue(ctx, *c.Instance)
+	case autopilot.FactResizeList:
+		c.Offered, c.IsOffered, err = f.Instances.ResizeList(ctx, *c.Instance)
+	case autopilot.FactSizeWriter:
+		c.SizeWriter, err = f.Writer(ctx, v1alpha1.KindVolume)
+	case autopilot.FactFlavorWriter:
+		c.FlavorWriter, err = f.Writer(ctx, v1alpha1.KindFlavor)
+	case autopilot.FactPlace:
+		c.HasPlace = f.Reserve()
+	default:
+		return errors.New("no reader is known for it")
+	}
+	return err
+}
+
+// setAlarmStates enters the states into the alarms of a case and into the rules of its status.
+func setAlarmStates(c *autopilot.Case, states map[string]AlarmState) {
+	c.Alarms = slices.Clone(c.Alarms)
+	for i := range c.Status.Alarms.Rules {
+		rule := &c.Status.Alarms.Rules[i]
+		s, ok := states[rule.AlarmID]
+		if !ok || !watches(*rule, *c.Instance) {
+			continue
+		}
+		since := metav1.NewMicroTime(s.Since)
+		rule.State, rule.StateTime = s.State, &since
+		for n := range c.Alarms {
+			if c.Alarms[n].Metric == rule.Metric {
+				c.Alarms[n].State, c.Alarms[n].StateTime = s.State, s.Since
+			}
+		}
+	}
+}
+
+// measure reads the newest measurement for each alarm that a change of that kind helps, CPU and memory only if their
+// alarm is in force. If Cloud Eye does not answer for a metric, its stored signal is the evidence.
+func (f FactReader) measure(ctx context.Context, c *autopilot.Case, kind v1alpha1.ChangeKind) error {
+	var requests []EvidenceRequest
+	for _, a := range c.Alarms {
+		metric, unknown := autopilot.LookupMetric(a.Metric)
+		if unknown == nil && metric.HelpedBy == kind && (metric.InGB() || a.InForce(c.Now)) {
+			requests = append(requests, EvidenceRequest{
+				a.Metric, ruleDimension(*c, a.Metric), metric.PeriodSeconds(c.Spec), a.LastUpdate(),
+			})
+		}
+	}
+	found, failed := readEvidence(ctx, f.Evidence, *c.Instance, requests)
+	for _, w := range requests {
+		c.SetEvidence(w.Metric, found[w.Metric], failed[w.Metric])
+	}
+	return errors.Join(slices.Collect(maps.Values(failed))...)
+}
+
+// readEvidence reads several measurements concurrently, so that they share requests. A metric is in neither result if
+// Cloud Eye has no data of it. failed has the error of each metric that could not be read.
+func readEvidence(ctx context.Context, reader EvidenceReader, inst autopilot.Instance, requests []EvidenceRequest,
+) (found map[v1alpha1.Metric]autopilot.Evidence, failed map[v1alpha1.Metric]error) {
+	found, failed = make(map[v1alpha1.Metric]autopilot.Evidence), make(map[v1alpha1.Metric]error)
+	var mu sync.Mutex
+	var reading sync.WaitGroup
+	for _, w := range requests {
+		reading.Go(func() {
+			e, err := readMeasurement(ctx, reader, inst, w)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failed[w.Metric] = fmt.Errorf("read evidence for %s: %w", w.Metric, err)
+			} else {
+				found[w.Metric] = e
+			}
+		})
+	}
+	reading.Wait()
+	return found, failed
+}
+
+// readMeasurement turns a panic into the error of that measurement, because the goroutine is not the round's.
+func readMeasurement(ctx context.Context, reader EvidenceReader, inst autopilot.Instance,
+	w EvidenceRequest) (e autopilot.Evidence, err error) {
+	defer autopilot.CatchPanic(&err)
+	return reader.Evidence(ctx, inst, w)
+}
+
+// ruleDimension returns the dimension of the instance's rule of that metric; empty if there is none.
+func ruleDimension(c autopilot.Case, m v1alpha1.Metric) string {
+	for _, rule := range c.Status.Alarms.Rules {
+		if rule.Metric == m && watches(rule, *c.Instance) {
+			return rule.Dimension
+		}
+	}
+	return ""
+}
+
+// facts returns the reader of the loop.
+func (r *round) facts() FactReader {
+	return FactReader{
+		Instances: r.cloud, Evidence: r.cloud, AlarmStates: r.alarmStates,
+		Writer: func(ctx context.Context, kind v1alpha1.ChangeKind) (string, error) {
+			return r.kube.Writer(ctx, r.target, kind)
+		},
+		Reserve: func() bool { return r.controller.limiter.reserve(r.key, r.options.MaxFlavorChanges, r.now) },
+	}
+}
+
+// alarmStates lists the rules again if a newer signal contradicts the list, because the list may be older than the
+// alarm. A list that agrees with the signals is used, so a storm of alarms costs one list.
+func (r *round) alarmStates(ctx context.Context) (map[string]AlarmState, error) {
+	states, err := r.cloud.AlarmStates(ctx, r.notBefore)
+	if err != nil {
+		return nil, err
+	}
+	newest := r.notBefore
+	for _, rule := range r.rap.Status.Alarms.Rules {
+		s := autopilot.SignalFor(r.rap.Status.Intake, rule)
+		if s == nil || s.State == states[rule.AlarmID].State {
+			continue
+		}
+		if s.ReceivedTime.After(newest) {
+			newest = s.ReceivedTime.Time
+		}
+	}
+	if !newest.After(r.notBefore) {
+		return states, nil
+	}
+	return r.cloud.AlarmStates(ctx, newest)
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/record"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/cases"
+)
+
+func TestDecideMakesADeferredChangeWhenTheWindowOpens(t *testing.T) {
+	c := cases.Quiet()
+	cases.InWindow("Sat", "01:00", "05:00")(&c)
+	cases.ActiveFor(30 * 24 * time.Hour)(&c)
+	at := func(day time.Time, alarm bool) autopilot.Verdict {
+		c.Now, c.Alarms = day, nil
+		c.Alarms = []autopilot.Alarm{{Metric: v1alpha1.MetricCPU, State: v1alpha1.StateOK}}
+		if alarm {
+			c.Alarms[0].State, c.Alarms[0].Evidence = v1alpha1.StateAlarm, autopilot.Evidence{Time: day, Percent: 95}
+		}
+		v := verdictOf(c)
+		c.Status = record.Intent(c, v)
+		return v
+	}
+	wednesday := time.Date(2026, 11, 18, 12, 0, 0, 0, time.UTC)
+	if v := at(wednesday, true); v.Intent != nil || c.Status.Deferred == nil {
+		t.Fatalf("on Wednesday: intent %+v, deferred %+v", v.Intent, c.Status.Deferred)
+	}
+	v := at(wednesday.Add(time.Hour), false)
+	if v.Intent != nil || c.Status.Deferred == nil || v.RequeueAfter <= 0 {
+		t.Fatalf("an hour later: intent %+v, deferred %+v, again in %s", v.Intent, c.Status.Deferred, v.RequeueAfter)
+	}
+	v = at(wednesday.Add(time.Hour).Add(v.RequeueAfter), false)
+	if v.Intent == nil || v.Intent.Kind != v1alpha1.KindFlavor {
+		t.Fatalf("when the window opens: intent %+v, deferred %+v", v.Intent, c.Status.Deferred)
+	}
+	if s := record.Outcome(c, v, record.Followed{}, record.Patched{Result: record.PatchRefused}).Status; s.Deferred == nil {
+		t.Error("a refused change no longer waits, though nobody has made it")
+	}
+	if s := record.Outcome(c, v, record.Followed{}, record.Patched{Result: record.PatchAccepted}).Status; s.Deferred != nil {
+		t.Errorf("a change that is made still waits: %+v", s.Deferred)
+	}
+}
+
+func TestDecideDropsADeferredChangeThatNoLongerApplies(t *testing.T) {
+	wish := func() autopilot.Case {
+		c := cases.Quiet()
+		cases.Deferred(v1alpha1.MetricCPU)(&c)
+		return c
+	}
+	if v := verdictOf(wish()); v.Intent == nil {
+		t.Fatalf("it is due: %+v", v)
+	}
+	for name, alter := range map[string]func(*autopilot.Case){
+		"after a week":              func(c *autopilot.Case) { c.Now = c.Now.Add(8 * 24 * time.Hour) },
+		"when the flavor changed":   func(c *autopilot.Case) { c.Status.Changes = []v1alpha1.Change{cases.CompletedFlavor(time.Hour)} },
+		"when the metric is off":    func(c *autopilot.Case) { off := false; c.Spec.Flavor.CPU.Enabled = &off },
+		"when autopilot is off":     func(c *autopilot.Case) { c.Off = autopilot.Off{Reason: autopilot.ReasonNotEnabled} },
+		"without a window":          func(c *autopilot.Case) { c.Spec.Flavor.Window = nil },
+		"at a higher threshold":     func(c *autopilot.Case) { c.Spec.Flavor.CPU.ThresholdPercent = 96 },
+		"when the instance is gone": func(c *autopilot.Case) { c.Instance = nil },
+	} {
+		c := wish()
+		alter(&c)
+		if v := verdictOf(c); v.Intent != nil {
+			t.Errorf("%s: %+v", name, v.Intent)
+		}
+	}
+}
+
+func TestDecideJoinsDeferredChangesOfSeveralDays(t *testing.T) {
+	c := cases.Quiet()
+	cases.InWindow("Sat", "01:00", "05:00")(&c)
+	cases.ActiveFor(30 * 24 * time.Hour)(&c)
+	for i, m := range []v1alpha1.Metric{v1alpha1.MetricCPU, v1alpha1.MetricMemory} {
+		c.Now = time.Date(2026, 11, 18+i, 12, 0, 0, 0, time.UTC)
+		c.Alarms = []autopilot.Alarm{{Metric: m, State: v1alpha1.StateAlarm, Evidence: autopilot.Evidence{Time: c.Now, Percent: 95}}}
+		c.Status = record.Intent(c, verdictOf(c))
+	}
+	c.Now, c.Alarms = time.Date(2026, 11, 21, 1, 0, 0, 0, time.UTC), nil
+	v := verdictOf(c)
+	if v.Intent == nil || len(v.Intent.Metrics) != 2 || v.Intent.To != "rds.mysql.n1.4xlarge.4" || v.Intent.ValuePercent != "95.0" {
+		t.Fatalf("intent %+v, want one for the CPU of Wednesday and the memory of Thursday", v.Intent)
+	}
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// checkInForce lets an alarm pass that needs an answer. It reads the used space of a database whose alarm is not in
+// force only if that may stand in for the alarm: in a sweep, after a growth, over the threshold, and while the database
+// is read-only or a growth has not started.
+func checkInForce(c autopilot.Case, ch change) answer {
+	a := ch.alarms[0]
+	metric := autopilot.Row(a.Metric)
+	switch {
+	case !a.DeferredTime.IsZero(): // its window is open
+		return answer{}
+	case !c.Has(alarmState):
+		return answer{needs: []autopilot.Fact{alarmState}}
+	case metric.InGB() && !c.Has(usedSpace) && c.UsedSpaceDue(a):
+		return answer{needs: []autopilot.Fact{usedSpace}}
+	case a.InForce(c.Now), c.IsReadOnly(a):
+		return answer{}
+	case a.IsOverdue(c), a.PersistsAfterGrowth() && c.IsFull(a.Evidence):
+		return answer{}
+	case metric.Label == string(a.Metric) && metric.HelpedBy == "": // of another version, and not in force
+		return silence(0)
+	case !a.GrowthTime.IsZero() && !a.Evidence.Time.After(a.GrowthTime): // no measurement from after the growth yet
+		return silence(autopilot.DataRequeue)
+	case !a.Signalled() || isAnswered(c, a):
+		return silence(a.OverdueRequeue(c))
+	case a.Settling(c.Now):
+		return silence(autopilot.SettleRequeue)
+	case a.State == "":
+		return no(autopilot.ReasonNoData, autopilot.DataRequeue,
+			"Cloud Eye does not report whether the %s alarm of %s is still in force", metric.Label,
+			autopilot.TimeText(a.Since()))
+	}
+	return no(autopilot.ReasonAlarmCleared, a.OverdueRequeue(c),
+		"The %s alarm of %s (%s %%) had ended before the check: Cloud Eye reports %s", metric.Label,
+		autopilot.TimeText(a.Since()), a.Signal.ValuePercent, a.State)
+}
+
+// isAnswered reports whether the alarm of this very signal was already recorded as cleared.
+func isAnswered(c autopilot.Case, a autopilot.Alarm) bool {
+	for _, r := range c.Status.Decisions {
+		if r.Metric == a.Metric {
+			return r.MessageID == a.Signal.MessageID && r.Reason == string(autopilot.ReasonAlarmCleared)
+		}
+	}
+	return false
+}
+
+// checkEvidence demands a measurement that is recent, at or over the threshold and, for a flavor, newer than the last
+// change.
+func checkEvidence(c autopilot.Case, ch change) answer {
+	a := ch.alarms[0]
+	metric := autopilot.Row(a.Metric)
+	measured := usage
+	if metric.InGB() {
+		measured = usedSpace
+	}
+	switch {
+	case !a.DeferredTime.IsZero(): // the status has the measurement
+		return answer{}
+	case !c.Has(measured):
+		return answer{needs: []autopilot.Fact{measured}}
+	case !a.Evidence.Present():
+		return no(autopilot.ReasonNoData, autopilot.DataRequeue,
+			"The %s alarm is in force, but Cloud Eye has no measurement to decide on", metric.Label)
+	case c.Now.Sub(a.Evidence.Time) > autopilot.EvidenceAge+metric.MeasuredOver(c.Spec):
+		return no(autopilot.ReasonStaleEvidence, autopilot.DataRequeue,
+			"The newest %s value is from %s, which is too old to decide on", metric.Label,
+			autopilot.TimeText(a.Evidence.Time))
+	case metric.InGB():
+		if c.NewSize(a, math.MaxInt) > c.Instance.VolumeGB {
+			return answer{}
+		}
+		return no(autopilot.ReasonBelowThreshold, autopilot.DataRequeue, "Storage stays at %d GB: %s %% used, alarm at %d %%",
+			c.Instance.VolumeGB, newDecision(c, a).ValueText(), metric.EffectiveThreshold(c.Spec, c.Instance.VolumeGB))
+	}
+	if last, ok := autopilot.LastChanged(c.Status.Changes, flavor); ok && !a.Evidence.Time.After(last) {
+		return silence(autopilot.DataRequeue) // Cloud Eye has no measurement from after the change yet
+	}
+	if a.Evidence.Percent < float64(metric.ConfiguredThreshold(c.Spec)) {
+		return no(autopilot.ReasonBelowThreshold, autopilot.DataRequeue, "The flavor stays %s: %s", c.Instance.Flavor,
+			usageText(c.Spec, ch.alarms))
+	}
+	return answer{}
+}
+
+// usageText describes the measurements of the alarms.
+func usageText(spec v1alpha1.Spec, alarms []autopilot.Alarm) string {
+	var parts []string
+	for _, a := range alarms {
+		metric := autopilot.Row(a.Metric)
+		if !a.DeferredTime.IsZero() {
+			parts = append(parts, fmt.Sprintf("%s was in alarm at %s, and the window is open", metric.Label,
+				autopilot.TimeText(a.DeferredTime)))
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("%.1f %% %s used, alarm at %d %%", a.Evidence.Percent, metric.Label,
+			metric.ConfiguredThreshold(spec)))
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"fmt"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/flavors"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// requirements returns what the next flavor must satisfy. As long as the instance's own resize list was not read, every
+// flavor of the catalogue counts as offered.
+func requirements(c autopilot.Case, alarms []autopilot.Alarm) flavors.Requirements {
+	has := c.Instance
+	r := flavors.Requirements{Version: has.Version, Zones: has.Zones, Offered: c.Offered, OfferedKnown: c.IsOffered}
+	if !c.Knows(resizeList) {
+		r.OfferedKnown = true
+		for _, f := range c.Catalogue {
+			r.Offered = append(r.Offered, f.Code)
+		}
+	}
+	r.MaxVCPUs, r.MaxMemoryGB = autopilot.Caps(c.Spec, c.Status.Baseline)
+	current, sold := flavors.Find(c.Catalogue, has.Flavor)
+	r.Current = current
+	if !sold { // the cloud no longer sells it
+		r.Current = flavors.Flavor{
+			Code: has.Flavor, Engine: has.Engine, Mode: has.Mode, VCPUs: has.VCPUs, MemoryGB: has.MemoryGB,
+		}
+	}
+	for _, a := range alarms {
+		autopilot.Row(a.Metric).Require(&r)
+	}
+	return r
+}
+
+// ladder returns the flavors that are larger for the sake of these alarms, best first, each with the reason why it is
+// not available.
+func ladder(c autopilot.Case, alarms []autopilot.Alarm) []flavors.Candidate {
+	return flavors.Ladder(c.Catalogue, requirements(c, alarms))
+}
+
+// LargerFlavors returns the flavors that are larger for the sake of a metric, best first, each with the reason why it
+// is not available. It ignores all other guards, so that people see the choice at any time. It returns nil if the
+// catalogue, the present size or the caps are not known.
+func LargerFlavors(c autopilot.Case, m v1alpha1.Metric) []flavors.Candidate {
+	alarms := []autopilot.Alarm{{Metric: m}}
+	ch := change{kind: flavor, alarms: alarms}
+	if c.Instance == nil || autopilot.HelpedBy(m) != flavor || !c.Knows(catalogue) || checkFlavorsKnown(c, ch).reason != "" {
+		return nil
+	}
+	return ladder(c, alarms)
+}
+
+// changeFlavor returns the decision to move to the next flavor. The guards have found one.
+func changeFlavor(c autopilot.Case, alarms []autopilot.Alarm) autopilot.Decision {
+	required := requirements(c, alarms)
+	next, _ := flavors.Next(flavors.Ladder(c.Catalogue, required))
+	d := newDecision(c, alarms[0])
+	d.Action, d.Reason = autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce
+	d.From, d.To = c.Instance.Flavor, next.Code
+	d.Message = fmt.Sprintf("Flavor %s (%d vCPUs, %d GB) → %s (%d vCPUs, %d GB): %s", c.Instance.Flavor,
+		required.Current.VCPUs, required.Current.MemoryGB, next.Code, next.VCPUs, next.MemoryGB, usageText(c.Spec, alarms))
+	return d
+}
+
+// checkOtherFlavor waits while the cloud has not made the flavor that another writer requested in the Rds.
+func checkOtherFlavor(c autopilot.Case, _ change) answer {
+	has, wanted := c.Instance.Flavor, c.Wanted.Flavor
+	if p := c.UnstartedIntent(flavor); wanted == has || p != nil && p.To == wanted {
+		return answer{}
+	}
+	if since, stalled := stalledRequest(c, flavor); stalled {
+		return no(autopilot.ReasonStalled, c.Recheck,
+			"The Rds has requested %s since %s and the cloud still has %s, although the instance is %s. Check the operator, or correct spec.flavorref",
+			wanted, autopilot.TimeText(since), has, autopilot.StatusActive)
+	}
+	return no(autopilot.ReasonChangePending, c.Recheck,
+		"The Rds requests %s and the cloud still has %s. That change comes first", wanted, has)
+}
+
+// checkFlavorsKnown demands everything from which a larger flavor is chosen.
+func checkFlavorsKnown(c autopilot.Case, ch change) answer {
+	switch {
+	case !c.Has(catalogue):
+		return answer{needs: []autopilot.Fact{catalogue}}
+	case !c.Knows(catalogue):
+		return no(autopilot.ReasonNoData, autopilot.DataRequeue, "The cloud's flavors could not be read")
+	}
+	required := requirements(c, ch.alarms)
+	switch {
+	case required.Current.VCPUs <= 0 || required.Current.MemoryGB <= 0:
+		return no(autopilot.ReasonNoData, soldOutRequeue,
+			"The vCPUs and memory of %s are not known, so no larger flavor can be chosen", c.Instance.Flavor)
+	case required.MaxVCPUs <= 0 || required.MaxMemoryGB <= 0:
+		return no(autopilot.ReasonNoData, soldOutRequeue,
+			"The size of the instance at first arming is not known, so the flavor has no cap. Set spec.flavor.maxVCPUs and spec.flavor.maxMemoryGB")
+	}
+	return answer{}
+}
+
+// checkFlavorCaps stops if each larger flavor that the cloud could provide is above the caps.
+func checkFlavorCaps(c autopilot.Case, ch change) answer {
+	capped := ""
+	for _, f := range ladder(c, ch.alarms) {
+		switch {
+		case f.Refused == "" || f.Refused == flavors.RefusedSoldOut:
+			return answer{}
+		case f.Refused == flavors.RefusedCap && capped == "":
+			capped = f.Code
+		}
+	}
+	if capped == "" {
+		return answer{}
+	}
+	vcpus, memory := autopilot.Caps(c.Spec, c.Status.Baseline)
+	stop := no(autopilot.ReasonCapReached, 0, "No larger flavor: %s is above the caps of %d vCPUs and %d GB", capped, vcpus,
+		memory)
+	stop.capped = true
+	return stop
+}
+
+// checkLarger stops if no larger flavor is available, or the next one is above a read replica.
+func checkLarger(c autopilot.Case, ch change) answer {
+	all := ladder(c, ch.alarms)
+	next, ok := flavors.Next(all)
+	if !ok {
+		for _, f := range all {
+			if f.Refused == flavors.RefusedSoldOut {
+				return no(autopilot.ReasonSoldOut, soldOutRequeue, "No larger flavor: %s is %s in %s", f.Code,
+					zoneStateText(f.State), f.Zone)
+			}
+		}
+		return no(autopilot.ReasonNoLargerFlavor, soldOutRequeue,
+			"No larger flavor: the cloud has none above %s for this instance", c.Instance.Flavor)
+	}
+	for _, r := range c.Instance.Replicas {
+		if c.Instance.Engine == "PostgreSQL" && (next.VCPUs > r.VCPUs || next.MemoryGB > r.MemoryGB) {
+			return no(autopilot.ReasonReplicaTooSmall, soldOutRequeue,
+				"%s (%d vCPUs, %d GB) is larger than the read replica %s (%d vCPUs, %d GB): enlarge the replica first",
+				next.Code, next.VCPUs, next.MemoryGB, r.Name, r.VCPUs, r.MemoryGB)
+		}
+	}
+	return answer{}
+}
+
+// checkResizeList repeats the choice with the flavors that this instance can change to.
+func checkResizeList(c autopilot.Case, ch change) answer {
+	switch {
+	case !c.Has(resizeList):
+		return answer{needs: []autopilot.Fact{resizeList}}
+	case !c.Knows(resizeList):
+		return no(autopilot.ReasonNoData, autopilot.DataRequeue,
+			"The flavors that the instance can change to could not be read")
+	}
+	if stop := checkFlavorCaps(c, ch); stop.reason != "" {
+		return stop
+	}
+	return checkLarger(c, ch)
+}
+
+func zoneStateText(state string) string {
+	switch state {
+	case flavors.ZoneSoldOut:
+		return "sold out"
+	case "":
+		return "not sold"
+	}
+	return state
+}

@@ -1,0 +1,497 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/record"
+	"github.com/mcsps/rds-autopilot/flavors"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/cases"
+)
+
+// simulation is a database with its Rds, its operator and other writers, one event after the other. The autopilot's
+// part is record.FollowUp, Walk, record.Intent and record.Outcome as the loop calls them, killed wherever it can be.
+type simulation struct {
+	t      *rapid.T
+	now    time.Time
+	spec   v1alpha1.Spec
+	status v1alpha1.Status
+	wanted autopilot.Wanted
+	inst   autopilot.Instance
+	used   float64
+	cpu    float64 // vCPUs in use
+	alarms map[v1alpha1.Metric]v1alpha1.State
+	silent bool // Cloud Eye does not answer
+	// mute histories have such silence. The clock jumps less in them: a percentage in a message is of the size at its own
+	// time, and which size that was is known by our clock alone.
+	mute   bool
+	intake v1alpha1.Intake
+	sent   []v1alpha1.Signal  // messages, which may come late, twice and in any order
+	truth  map[string]float64 // by message: GB used when it was sent, whatever it is taken for
+	old    []autopilot.Wanted // snapshots that the operator may still apply
+	events []string
+
+	// Where the autopilot asks the cloud itself: whether there is an Rds, the cloud's jobs, and what the running one makes.
+	noRds bool
+	jobs  map[string]autopilot.Job
+	makes *v1alpha1.Intent
+
+	grown   map[int]float64            // new size → used space that asked for it
+	growths []v1alpha1.Change          // our completed growths that a status has stored, newest first
+	asked   map[string]v1alpha1.Intent // flavor → what asked for it last
+}
+
+func newSimulation(t *rapid.T) *simulation {
+	s := &simulation{
+		t: t, now: cases.Noon(), spec: cases.Policy(), alarms: map[v1alpha1.Metric]v1alpha1.State{}, used: 50, cpu: 1,
+		grown: map[int]float64{}, asked: map[string]v1alpha1.Intent{}, truth: map[string]float64{}, jobs: map[string]autopilot.Job{},
+	}
+	switch rapid.SampledFrom([]string{"operator", "cloud", "no Rds"}).Draw(t, "applied by") {
+	case "cloud":
+		s.spec.Apply = v1alpha1.ApplyCloud
+	case "no Rds":
+		s.spec.Apply, s.noRds = v1alpha1.ApplyCloud, true
+	}
+	s.spec.Storage.StepGB = int32(10 * rapid.IntRange(1, 10).Draw(t, "step/10"))
+	s.spec.Storage.MaxGB = int32(10 * rapid.IntRange(10, 60).Draw(t, "max/10"))
+	zero := int32(0)
+	s.spec.Flavor.CooldownSeconds = &zero
+	s.wanted = autopilot.Wanted{VolumeGB: 100, Flavor: "rds.mysql.n1.large.4"}
+	s.inst = autopilot.Instance{ID: "id", Status: autopilot.StatusActive, Engine: "MySQL", Version: "8.0", Mode: "single", Zones: []string{"eu-de-01"}, VolumeGB: 100}
+	s.become("rds.mysql.n1.large.4")
+	s.mute = rapid.Bool().Draw(t, "Cloud Eye is silent at times")
+	return s
+}
+
+func (s *simulation) become(code string) {
+	f, _ := flavors.Find(cases.Catalogue(), code)
+	s.inst.Flavor, s.inst.VCPUs, s.inst.MemoryGB = code, f.VCPUs, f.MemoryGB
+}
+
+func (s *simulation) logf(format string, args ...any) {
+	s.events = append(s.events, s.now.Format("15:04 ")+fmt.Sprintf(format, args...))
+}
+
+func (s *simulation) fail(format string, args ...any) {
+	s.t.Fatalf("%s\nThe policy: steps of %d GB up to %d GB. What happened:\n  %s", fmt.Sprintf(format, args...),
+		s.spec.Storage.StepGB, s.spec.Storage.MaxGB, strings.Join(s.events, "\n  "))
+}
+
+// round is one round of the loop, killed after so many of its steps.
+func (s *simulation) round(killedAfter int) {
+	read, before := s.status, s.status.DeepCopy()
+	defer func() {
+		if diff := cmp.Diff(*before, read); diff != "" {
+			s.fail("the round altered what it had read (-before +after):\n%s", diff)
+		}
+	}()
+	inst := s.inst
+	c := autopilot.Case{
+		Now: s.now, Mode: v1alpha1.ModeAuto, Spec: s.spec, Generation: 1, Recheck: 30 * time.Second, Wanted: s.wanted,
+		Instance: &inst, Status: s.status, NoRds: s.noRds, Jobs: s.jobs, Facts: autopilot.Facts{instance: nil},
+	}
+	if s.noRds {
+		c.Wanted = autopilot.Wanted{VolumeGB: inst.VolumeGB, Flavor: inst.Flavor}
+	}
+	f := record.FollowUp(c)
+	c.Status = f.Status
+	for _, m := range watched() {
+		a := autopilot.Alarm{Metric: m, Signal: autopilot.SignalOf(s.intake, m)}
+		if m == v1alpha1.MetricStorage {
+			a.GrowthTime = autopilot.RecentGrowth(c.Status.Changes, s.now)
+			if since := c.Status.OverThresholdSince; since != nil {
+				a.AlarmOverdueSince = since.Time
+			}
+		}
+		c.Alarms = append(c.Alarms, a)
+	}
+	v := Walk(context.Background(), &c, s.read)
+	c.Status = record.Intent(c, v)
+	for _, d := range v.Decisions {
+		s.logf("the autopilot says of %s: %s (%s)", d.Metric, d.Message, d.Reason)
+	}
+	growths := slices.Concat(ourGrowths(f.Ended), s.growths)
+	s.checkSize(c, v.Intent, growths)
+	if killedAfter == 0 {
+		s.logf("… and is killed before the status is stored")
+		return
+	}
+	s.growths = growths
+	if v.Intent == nil {
+		s.status = record.Outcome(c, v, f, record.Patched{}).Status
+		return
+	}
+	s.status = c.Status
+	if s.noRds {
+		if killedAfter > 1 {
+			s.status = record.Outcome(c, v, f, s.askCloud(*v.Intent, record.Patched{}, killedAfter)).Status
+		}
+		return
+	}
+	if killedAfter == 1 {
+		s.logf("… and is killed between the intent and the patch")
+		return
+	}
+	used := s.used
+	if sig := autopilot.SignalOf(s.intake, v1alpha1.MetricStorage); s.silent && sig != nil {
+		used = s.truth[sig.MessageID]
+	}
+	p := record.Patched{Result: record.PatchPresent}
+	if !s.wanted.Includes(*v.Intent) {
+		s.patch(*v.Intent, used)
+		p.Result = record.PatchAccepted
+	}
+	if killedAfter == 2 {
+		s.logf("… and is killed before it notes the patch")
+		return
+	}
+	if s.spec.Apply == v1alpha1.ApplyCloud {
+		p = s.askCloud(*v.Intent, p, killedAfter)
+	}
+	s.status = record.Outcome(c, v, f, p).Status
+}
+
+// read enters the facts as the loop does. While Cloud Eye is silent, the signals are the evidence.
+// The cloud has no resize list, and no writer is known.
+func (s *simulation) read(_ context.Context, c *autopilot.Case, facts []autopilot.Fact) {
+	var unread error
+	if s.silent {
+		unread = errors.New("no answer")
+	}
+	measured := func(m v1alpha1.Metric, e autopilot.Evidence) {
+		if s.silent {
+			e = autopilot.Evidence{}
+		}
+		c.SetEvidence(m, e, unread)
+	}
+	for _, f := range facts {
+		c.SetFact(f, nil)
+		switch f {
+		case alarmState:
+			c.SetFact(f, unread)
+			c.Alarms = slices.Clone(c.Alarms)
+			for i := range c.Alarms {
+				if !s.silent {
+					c.Alarms[i].State = s.alarms[c.Alarms[i].Metric]
+				}
+			}
+		case usedSpace:
+			c.SetFact(f, unread)
+			s.followReadOnly(c)
+			measured(v1alpha1.MetricStorage, autopilot.Evidence{Time: s.now, UsedGB: s.used})
+		case usage:
+			c.SetFact(f, unread)
+			measured(v1alpha1.MetricCPU, autopilot.Evidence{Time: s.now, Percent: s.percent(v1alpha1.MetricCPU)})
+		case catalogue:
+			c.Catalogue = cases.Catalogue()
+		case place:
+			c.HasPlace = true
+		}
+	}
+}
+
+// followReadOnly enters into the status what a measurement shows: whether the cloud keeps the database read-only.
+func (s *simulation) followReadOnly(c *autopilot.Case) {
+	size := s.inst.VolumeGB
+	switch {
+	case s.silent:
+	case s.used >= autopilot.ReadOnlyAt(size):
+		c.Status.ReadOnly = &v1alpha1.ReadOnly{SinceTime: *autopilot.Seconds(s.now)}
+	case s.used <= 0.87*float64(size): // the volumes are smaller than 1000 GB
+		c.Status.ReadOnly = nil
+	}
+}
+
+// ourGrowths returns the completed growths of ours, newest first.
+func ourGrowths(ended []v1alpha1.Change) (growths []v1alpha1.Change) {
+	for _, ch := range ended {
+		if ch.Kind == volume && ch.By == v1alpha1.ByAutopilot && ch.Outcome == v1alpha1.OutcomeCompleted {
+			growths = append([]v1alpha1.Change{ch}, growths...)
+		}
+	}
+	return growths
+}
+
+// checkSize fails if a size depends on anything but the evidence, our own completed growths, whether the database is
+// read-only, and a larger size that the Rds requests.
+func (s *simulation) checkSize(c autopilot.Case, i *v1alpha1.Intent, growths []v1alpha1.Change) {
+	if i == nil || i.Kind != volume {
+		return
+	}
+	most, has := int(s.spec.Storage.MaxGB), c.Instance.VolumeGB
+	for _, ch := range c.Status.Changes { // they only say how old a measurement is
+		if ch.Kind == volume && ch.By == v1alpha1.ByOther {
+			growths = append(growths, ch)
+		}
+	}
+	slices.SortStableFunc(growths, func(a, b v1alpha1.Change) int { return b.CompletionTime.Compare(a.CompletionTime.Time) })
+	only := autopilot.Case{
+		Now: s.now, Spec: s.spec, Instance: &autopilot.Instance{VolumeGB: has, Status: c.Instance.Status},
+		Status: v1alpha1.Status{Changes: growths, ReadOnly: c.Status.ReadOnly},
+	}
+	want, used := 0, 0.0
+	for _, a := range c.Alarms {
+		if a.Metric == v1alpha1.MetricStorage {
+			want, used = only.NewSize(a, most), a.Evidence.UsedGB
+		}
+	}
+	if c.Wanted.VolumeGB > has {
+		want = min(max(want, autopilot.RoundUp(c.Wanted.VolumeGB)), most)
+	}
+	if i.To != strconv.Itoa(want) {
+		s.fail("%.1f GB used led to %s GB, but by our own growths %+v to %d GB", used, i.To, growths, want)
+	}
+}
+
+// askCloud is the request to the cloud, whose answer may be lost.
+func (s *simulation) askCloud(i v1alpha1.Intent, p record.Patched, killedAfter int) record.Patched {
+	p.Cloud = &record.CloudAnswer{Kind: i.Kind, To: i.To}
+	if s.makes != nil || s.inst.Status != autopilot.StatusActive && (s.inst.Status != autopilot.StatusStorageFull || i.Kind == v1alpha1.KindFlavor) {
+		p.Cloud.Reason, p.Cloud.Message = autopilot.ReasonInstanceBusy, "busy"
+		return p
+	}
+	switch what := rapid.SampledFrom([]string{"begins", "begins", "begins", "refuses", "is silent", "begins, unheard"}).Draw(s.t, "the cloud"); what {
+	case "refuses":
+		p.Cloud.Reason, p.Cloud.Message = rapid.SampledFrom([]autopilot.Reason{autopilot.ReasonSoldOut, autopilot.ReasonQuotaExceeded, autopilot.ReasonCloudRefused}).Draw(s.t, "why"), "no"
+	case "is silent":
+		p.Cloud.Reason, p.Cloud.Message = autopilot.CloudUnreachable, "no answer"
+	default:
+		used := s.used
+		if sig := autopilot.SignalOf(s.intake, v1alpha1.MetricStorage); s.silent && sig != nil {
+			used = s.truth[sig.MessageID]
+		}
+		s.check(i, used)
+		job := fmt.Sprint("job ", len(s.jobs)+1)
+		s.jobs[job], s.makes = autopilot.Job{}, i.DeepCopy()
+		s.makes.JobID, s.inst.Status = job, "MODIFYING"
+		if p.Cloud.JobID = job; what != "begins" || killedAfter < 3 {
+			p.Cloud.JobID, p.Cloud.Reason, p.Cloud.Message = "", autopilot.CloudUnreachable, "no answer"
+		}
+	}
+	s.logf("the cloud is asked for %s → %s: %+v", i.From, i.To, *p.Cloud)
+	return p
+}
+
+// endJob ends what the cloud makes, with or without effect.
+func (s *simulation) endJob() {
+	if s.makes == nil {
+		return
+	}
+	i, failed := s.makes, rapid.IntRange(0, 3).Draw(s.t, "fails") == 0
+	s.makes, s.inst.Status = nil, autopilot.StatusActive
+	s.jobs[i.JobID] = autopilot.Job{State: autopilot.JobDone}
+	switch {
+	case failed:
+		s.jobs[i.JobID] = autopilot.Job{State: autopilot.JobFailed, Message: "failed"}
+	case i.Kind == v1alpha1.KindVolume:
+		s.inst.VolumeGB = max(s.inst.VolumeGB, autopilot.Gigabytes(i.To))
+	default:
+		s.become(i.To)
+	}
+	s.logf("%s ends, failed: %t", i.JobID, failed)
+}
+
+func watched() []v1alpha1.Metric {
+	return []v1alpha1.Metric{v1alpha1.MetricStorage, v1alpha1.MetricCPU}
+}
+
+func (s *simulation) percent(m v1alpha1.Metric) float64 {
+	if m == v1alpha1.MetricStorage {
+		return 100 * s.used / float64(s.inst.VolumeGB)
+	}
+	return min(100, 100*s.cpu/float64(max(1, s.inst.VCPUs)))
+}
+
+// patch writes what is intended, for a volume because of that much used space.
+func (s *simulation) patch(i v1alpha1.Intent, usedGB float64) {
+	s.old = append(s.old, s.wanted)
+	if i.Kind == v1alpha1.KindVolume && autopilot.Gigabytes(i.To) <= s.wanted.VolumeGB {
+		s.fail("volume patched from %d to %s", s.wanted.VolumeGB, i.To)
+	}
+	if s.check(i, usedGB); i.Kind == v1alpha1.KindVolume {
+		s.wanted.VolumeGB = autopilot.Gigabytes(i.To)
+	} else {
+		s.wanted.Flavor = i.To
+	}
+}
+
+// check is what must hold of a change, whoever is asked for it.
+func (s *simulation) check(i v1alpha1.Intent, usedGB float64) {
+	if i.Kind == v1alpha1.KindVolume {
+		to := autopilot.Gigabytes(i.To)
+		if to <= s.inst.VolumeGB {
+			s.fail("volume patched from %d (cloud %d) to %d", s.wanted.VolumeGB, s.inst.VolumeGB, to)
+		}
+		if to > int(s.spec.Storage.MaxGB) {
+			s.fail("volume patched to %d, past %d", to, s.spec.Storage.MaxGB)
+		}
+		for size, used := range s.grown {
+			if used >= usedGB && size < to && s.inst.VolumeGB >= size {
+				s.fail("%.1f GB asked for %d GB, and once the volume had them, %.1f GB asked for %d GB", used, size, usedGB, to)
+			}
+		}
+		s.grown[to] = max(s.grown[to], usedGB)
+		return
+	}
+	from, _ := flavors.Find(cases.Catalogue(), s.inst.Flavor)
+	to, ok := flavors.Find(cases.Catalogue(), i.To)
+	if !ok || to.VCPUs <= from.VCPUs || to.MemoryGB < from.MemoryGB {
+		s.fail("flavor patched from %s to %s", s.inst.Flavor, i.To)
+	}
+	// Decided anew under the same record it is the same change: whether the first patch was made is not known then.
+	if was, again := s.asked[i.To]; again && !i.EvidenceTime.After(was.EvidenceTime.Time) && !i.DecisionTime.Equal(&was.DecisionTime) {
+		s.fail("flavor %s asked for twice by the evidence of %s", i.To, was.EvidenceTime)
+	}
+	for _, ch := range s.status.Changes {
+		if ch.Kind == v1alpha1.KindFlavor && ch.Outcome == v1alpha1.OutcomeCompleted && !i.EvidenceTime.After(ch.CompletionTime.Time) {
+			s.fail("flavor %s asked for by evidence of before the last change", i.To)
+		}
+	}
+	s.asked[i.To] = i
+}
+
+// operate applies a snapshot of the Rds as the archived operator does: flavors in both directions, volumes upwards only.
+func (s *simulation) operate(w autopilot.Wanted) {
+	if s.inst.Status != autopilot.StatusActive || s.noRds {
+		return
+	}
+	s.logf("the operator applies %d GB, %s", w.VolumeGB, w.Flavor)
+	s.inst.VolumeGB = max(s.inst.VolumeGB, w.VolumeGB)
+	s.become(w.Flavor)
+}
+
+// happen lets one thing happen.
+func (s *simulation) happen() {
+	s.now = s.now.Add(time.Duration(rapid.IntRange(10, 1200).Draw(s.t, "seconds")) * time.Second)
+	switch rapid.SampledFrom([]string{
+		"round", "round", "round", "round", "killed", "operator", "operator", "old snapshot", "fills", "load", "alarm", "clears", "somebody",
+		"native", "busy", "clock", "job ends", "job ends", "free", "message", "message", "old message", "silence",
+	}).Draw(s.t, "what") {
+	case "round":
+		s.round(3)
+	case "killed":
+		s.round(rapid.IntRange(0, 2).Draw(s.t, "after"))
+	case "operator":
+		s.operate(s.wanted)
+	case "job ends":
+		s.endJob()
+	case "old snapshot":
+		if len(s.old) > 0 {
+			s.operate(rapid.SampledFrom(s.old).Draw(s.t, "snapshot"))
+		}
+	case "fills":
+		s.used = min(s.used+rapid.Float64Range(0, 60).Draw(s.t, "GB"), float64(s.inst.VolumeGB))
+		s.logf("%.1f GB used", s.used)
+	case "free":
+		s.used *= rapid.Float64Range(0.3, 1).Draw(s.t, "kept")
+		s.logf("only %.1f GB used any more", s.used)
+	case "load":
+		s.cpu = rapid.Float64Range(0, 20).Draw(s.t, "vCPUs")
+		s.logf("%.1f vCPUs are busy", s.cpu)
+	case "alarm":
+		m := rapid.SampledFrom(watched()).Draw(s.t, "metric")
+		s.alarms[m] = v1alpha1.StateAlarm
+		s.logf("Cloud Eye says alarm for %s", m)
+	case "clears":
+		m := rapid.SampledFrom(watched()).Draw(s.t, "metric")
+		s.alarms[m] = v1alpha1.StateOK
+		s.logf("Cloud Eye says ok for %s", m)
+	case "silence":
+		s.silent = s.mute && !s.silent
+		s.logf("Cloud Eye answers: %t", !s.silent)
+	case "message":
+		s.send()
+	case "old message":
+		if len(s.sent) > 0 {
+			s.deliver(rapid.SampledFrom(s.sent).Draw(s.t, "which"))
+		}
+	case "somebody":
+		s.wanted.VolumeGB = 10 * rapid.IntRange(4, 60).Draw(s.t, "GB/10")
+		s.wanted.Flavor = rapid.SampledFrom(cases.Catalogue()).Draw(s.t, "flavor").Code
+		s.logf("somebody asks for %d GB, %s", s.wanted.VolumeGB, s.wanted.Flavor)
+	case "native":
+		if s.makes != nil {
+			break
+		}
+		s.inst.VolumeGB += 10
+		s.logf("the cloud grows the volume to %d GB by itself", s.inst.VolumeGB)
+	case "busy":
+		if s.makes != nil {
+			break
+		}
+		s.inst.Status = rapid.SampledFrom([]string{"MODIFYING", autopilot.StatusActive, autopilot.StatusStorageFull, "BACKING UP"}).Draw(s.t, "status")
+		if s.inst.Status == autopilot.StatusStorageFull {
+			s.used = max(s.used, autopilot.ReadOnlyAt(s.inst.VolumeGB))
+		}
+		s.logf("the instance is in %s, with %.1f GB used", s.inst.Status, s.used)
+	case "clock":
+		most := 3600
+		if s.mute {
+			most = int(autopilot.ClockSkew.Seconds())
+		}
+		s.now = s.now.Add(time.Duration(rapid.IntRange(-most, most).Draw(s.t, "jump")) * time.Second)
+		s.logf("the clock has jumped")
+	}
+	s.bounds()
+}
+
+// send is Cloud Eye that tells of an alarm or of its end. The message comes now, later or never.
+func (s *simulation) send() {
+	at := *autopilot.Micro(s.now)
+	sig := v1alpha1.Signal{
+		Metric: rapid.SampledFrom(watched()).Draw(s.t, "metric"), State: rapid.SampledFrom([]v1alpha1.State{v1alpha1.StateAlarm, v1alpha1.StateAlarm, v1alpha1.StateOK}).Draw(s.t, "state"),
+		AlarmTime: at, DatapointTime: &at, MessageID: fmt.Sprint("message ", len(s.sent)+1),
+	}
+	sig.ValuePercent = strconv.FormatFloat(s.percent(sig.Metric), 'f', -1, 64)
+	s.sent, s.truth[sig.MessageID] = append(s.sent, sig), s.used
+	if rapid.Bool().Draw(s.t, "comes") {
+		s.deliver(sig)
+		return
+	}
+	s.logf("%s (%s of %s) is on its way", sig.MessageID, sig.State, sig.Metric)
+}
+
+func (s *simulation) deliver(sig v1alpha1.Signal) {
+	in, admission := autopilot.AddSignal(s.intake, sig)
+	s.intake = in
+	s.logf("%s of %s comes, %s of %s at %.4s %%: %s", sig.MessageID, sig.AlarmTime.Format("15:04"), sig.State, sig.Metric, sig.ValuePercent,
+		[]string{"stored", "known", "older than what is stored"}[admission])
+}
+
+// bounds are what the status must keep to whatever happens.
+func (s *simulation) bounds() {
+	volumes, changes := 0, 0
+	for _, ch := range s.status.Changes {
+		if ch.Kind == v1alpha1.KindVolume {
+			volumes++
+		} else {
+			changes++
+		}
+	}
+	if volumes > 2 || changes > 10 || len(s.status.Decisions) > 20 {
+		s.fail("%d volume changes, %d flavor changes, %d decisions kept", volumes, changes, len(s.status.Decisions))
+	}
+}
+
+// Whatever happens in whatever order: never past the cap, never smaller, never twice for the same evidence.
+func TestNoHistoryBreaksThePromises(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newSimulation(t)
+		for range rapid.IntRange(5, 60).Draw(t, "events") {
+			s.happen()
+		}
+	})
+}

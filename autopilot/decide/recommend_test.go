@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/cases"
+)
+
+// Whatever the case, an alarm gets the same answer as in Auto apart from its reason, and nothing is intended. The guards
+// after the mode do not object in these cases. Where storage goes first in Auto, a flavor gets the answer of after that,
+// because in Recommend the volume never grows.
+func TestRecommendSaysWhatAutoWouldDo(t *testing.T) {
+	rows := sentences()
+	rapid.Check(t, func(t *rapid.T) {
+		c := cases.Quiet()
+		var names []string
+		for range rapid.IntRange(0, 3).Draw(t, "alterations") {
+			row := rapid.SampledFrom(rows).Draw(t, "row")
+			if row.alter != nil && c.Instance != nil {
+				row.alter(&c)
+			}
+			names = append(names, string(row.reason))
+		}
+		c.Alarms = rapid.SampledFrom([][]autopilot.Alarm{
+			{cases.StorageAt(rapid.Float64Range(60, 100).Draw(t, "GB"))},
+			{cases.UsageAt(v1alpha1.MetricCPU, rapid.Float64Range(80, 100).Draw(t, "CPU"))},
+			{cases.UsageAt(v1alpha1.MetricCPU, 95), cases.UsageAt(v1alpha1.MetricMemory, 97)}, nil,
+		}).Draw(t, "alarms")
+		if c.Mode != v1alpha1.ModeOff {
+			c.Mode = v1alpha1.ModeAuto
+		}
+		for _, i := range c.Status.Intents() {
+			i.Refusal = nil // Recommend requests nothing that could be refused
+		}
+		c.HasPlace = true // Recommend takes no place
+		auto := verdictOf(c)
+		bound := c
+		bound.Mode = autopilot.NarrowerMode(c.Mode, v1alpha1.ModeRecommend)
+		dry := verdictOf(bound)
+		if dry.Intent != nil {
+			t.Fatalf("%v: Recommend intends %+v", names, dry.Intent)
+		}
+		if i := auto.Intent; i != nil && i.Kind == v1alpha1.KindVolume && len(auto.Decisions) > 1 {
+			return // a deferred change whose window is open came beside the storage alarm
+		}
+		if len(dry.Decisions) != len(auto.Decisions) || dry.RequeueAfter != auto.RequeueAfter {
+			t.Fatalf("%v: %d answers, again in %s; Auto %d, %s", names, len(dry.Decisions), dry.RequeueAfter, len(auto.Decisions), auto.RequeueAfter)
+		}
+		for i, d := range dry.Decisions {
+			if was := auto.Decisions[i]; was.Acts() {
+				if d.Reason != autopilot.ReasonRecommend || !strings.HasSuffix(d.Message, " (recommended only)") {
+					t.Fatalf("%v: %+v", names, d)
+				}
+				d.Guard, d.Reason, d.Message = was.Guard, was.Reason, strings.TrimSuffix(d.Message, " (recommended only)")
+			}
+			if diff := cmp.Diff(auto.Decisions[i], d); diff != "" {
+				t.Fatalf("%v: Recommend differs from Auto:\n%s", names, diff)
+			}
+		}
+		if diff := cmp.Diff(auto.Deferred, dry.Deferred); diff != "" && auto.Intent == nil {
+			t.Fatalf("%v: the deferred change differs:\n%s", names, diff)
+		}
+	})
+}
+
+func TestRecommendNamesTheFlavorThatAutoChangesAfterTheVolume(t *testing.T) {
+	c := cases.Quiet(cases.StorageAt(93), cases.UsageAt(v1alpha1.MetricCPU, 95))
+	auto := verdictOf(c)
+	c.Mode = v1alpha1.ModeRecommend
+	dry := verdictOf(c)
+	c.Mode, c.Alarms = v1alpha1.ModeAuto, c.Alarms[1:]
+	then := verdictOf(c)
+	if len(dry.Decisions) != 2 || dry.Decisions[0].To != auto.Decisions[0].To ||
+		dry.Decisions[1].To != then.Decisions[0].To || dry.Decisions[1].Reason != autopilot.ReasonRecommend {
+		t.Errorf("recommended %+v, Auto does %+v and then %+v", dry.Decisions, auto.Decisions[0], then.Decisions)
+	}
+}
+
+func TestDeferredFlavorWaitsForTheVolume(t *testing.T) {
+	c := cases.Quiet(cases.StorageAt(93))
+	cases.Deferred(v1alpha1.MetricCPU)(&c)
+	v := verdictOf(c)
+	const says = "Storage grows first, then the flavor changes. Next check in 30 seconds"
+	if len(v.Decisions) != 2 || v.Decisions[1].Reason != autopilot.ReasonChangePending || v.Decisions[1].Message != says ||
+		v.Intent == nil || v.Intent.Kind != volume {
+		t.Errorf("%+v", v)
+	}
+}

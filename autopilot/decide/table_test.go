@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/cases"
+)
+
+// The beginnings of the names of the guards.
+const (
+	inForce      = "The alarm is in force"
+	isOn         = "Autopilot is on"
+	isKnown      = "The instance is known"
+	hasEvidence  = "A recent measurement"
+	notPending   = "No change of ours is pending"
+	notReverted  = "The cloud did not revert"
+	sameFlavor   = "The Rds requests the flavor"
+	isActive     = "The instance is ACTIVE"
+	flavorsKnown = "The cloud's flavors"
+	belowCaps    = "The policy's caps"
+	hasLarger    = "A larger flavor"
+	cooledDown   = "The cooldown"
+	hasEffect    = "Of our last two changes"
+	uncontested  = "No other writer"
+	windowOpen   = "The window"
+	modeAuto     = "The mode"
+	notRefused   = "The last refusal"
+	hasPlace     = "Fewer flavors"
+	inResizeList = "The instance's own resize list"
+)
+
+// indexOf returns the index of the guard whose name begins so.
+func indexOf(t *testing.T, guards []Guard, name string) int {
+	t.Helper()
+	i := slices.IndexFunc(guards, func(g Guard) bool { return strings.HasPrefix(g.Name, name) })
+	if i < 0 {
+		t.Fatalf("no guard %q", name)
+	}
+	return i
+}
+
+// verdictBy returns the verdict by these guards of a walk that reads the facts of the case.
+func verdictBy(guards []Guard, c autopilot.Case) autopilot.Verdict {
+	c, read := cases.Unread(c)
+	for {
+		v, needs := decideBy(guards, c)
+		if len(needs) == 0 {
+			return v
+		}
+		read(context.Background(), &c, needs)
+	}
+}
+
+// reasonBy returns the reason of the first decision by these guards; empty if there is no decision.
+func reasonBy(guards []Guard, c autopilot.Case) autopilot.Reason {
+	if v := verdictBy(guards, c); len(v.Decisions) > 0 {
+		return v.Decisions[0].Reason
+	}
+	return ""
+}
+
+// all returns the alteration that applies several.
+func all(alterations ...func(*autopilot.Case)) func(*autopilot.Case) {
+	return func(c *autopilot.Case) {
+		for _, alter := range alterations {
+			alter(c)
+		}
+	}
+}
+
+// altered returns the case with one alarm after an alteration.
+func altered(alter func(*autopilot.Case), a autopilot.Alarm) autopilot.Case {
+	c := cases.Quiet(a)
+	alter(&c)
+	return c
+}
+
+func busyCPU() autopilot.Alarm { return cases.UsageAt(v1alpha1.MetricCPU, 95) }
+
+// cleared returns an alarm whose signal is stored and that has ended since.
+func cleared(a autopilot.Alarm) autopilot.Alarm {
+	a.State = v1alpha1.StateOK
+	return cases.Signalled(a, v1alpha1.StateAlarm, 3*time.Minute, "95")
+}
+
+func unchanged(*autopilot.Case) {}
+
+func metricOff(c *autopilot.Case) { c.Spec.Flavor.CPU.Enabled = new(false) }
+
+func claimed(c *autopilot.Case) { c.ClaimedBy = "shop/orders" }
+
+func otherFlavor(c *autopilot.Case) { c.Wanted.Flavor = "rds.mysql.n1.large.4" }
+
+func noCatalogue(c *autopilot.Case) { c.Catalogue = nil }
+
+func noBaseline(c *autopilot.Case) { c.Status.Baseline = nil }
+
+func noPlace(c *autopilot.Case) { c.HasPlace = false }
+
+func flavorCap(vcpus int32) func(*autopilot.Case) {
+	return func(c *autopilot.Case) { c.Spec.Flavor.MaxVCPUs = &vcpus }
+}
+
+// offered returns the alteration of the instance's own resize list.
+func offered(codes ...string) func(*autopilot.Case) {
+	return func(c *autopilot.Case) { c.Offered, c.IsOffered = codes, true }
+}
+
+// oldFlavor is the alteration that the cloud no longer sells the flavor of the instance, and that its size is not known.
+func oldFlavor(c *autopilot.Case) {
+	const code = "rds.mysql.former.9xlarge"
+	c.Instance.Flavor, c.Wanted.Flavor, c.Instance.VCPUs, c.Instance.MemoryGB = code, code, 0, 0
+}
+
+func twoWithoutEffect() func(*autopilot.Case) {
+	return cases.Both(cases.Changed(2*time.Hour, "94.0"), cases.Changed(60*time.Hour, "97.0"))
+}
+
+// objection is a case in which one guard objects.
+type objection struct {
+	guard string
+	alter func(*autopilot.Case)
+	alarm autopilot.Alarm
+	want  autopilot.Reason
+	// without is the reason if the table did not have the guard.
+	without autopilot.Reason
+}
+
+func objections() []objection {
+	const acts = autopilot.ReasonAlarmInForce
+	disk := cases.StorageAt(92)
+	return []objection{
+		{inForce, unchanged, cleared(disk), autopilot.ReasonAlarmCleared, acts},
+		{isOn, metricOff, busyCPU(), autopilot.ReasonNotEnabled, acts},
+		{isKnown, claimed, disk, autopilot.ReasonInstanceUnknown, acts},
+		{hasEvidence, unchanged, cases.UsageAt(v1alpha1.MetricCPU, 89), autopilot.ReasonBelowThreshold, acts},
+		{notPending, cases.PendingVolume(time.Minute), busyCPU(), autopilot.ReasonChangePending, acts},
+		{notReverted, cases.Both(cases.Changed(3*time.Hour, "99.0"), cases.RolledBack(2*time.Hour)), busyCPU(),
+			autopilot.ReasonRolledBack, acts},
+		{sameFlavor, otherFlavor, busyCPU(), autopilot.ReasonChangePending, acts},
+		{isActive, cases.InStatus("BACKING UP"), disk, autopilot.ReasonInstanceBusy, acts},
+		// No other guard reads the catalogue.
+		{flavorsKnown, noBaseline, busyCPU(), autopilot.ReasonNoData, autopilot.ReasonNoLargerFlavor},
+		{belowCaps, cases.Steps(10, 100), disk, autopilot.ReasonCapReached, acts},
+		// The resize list repeats this choice. Without the guard, a change that cannot be made would take a place.
+		{hasLarger, cases.Both(cases.SoldOut("eu-de-02"), noPlace), busyCPU(), autopilot.ReasonSoldOut,
+			autopilot.ReasonFleetBrake},
+		{cooledDown, cases.Changed(23*time.Minute, "99.0"), busyCPU(), autopilot.ReasonCooldown, acts},
+		{hasEffect, twoWithoutEffect(), busyCPU(), autopilot.ReasonNoEffect, acts},
+		{uncontested, cases.LostVolume, disk, autopilot.ReasonContested, acts},
+		{windowOpen, cases.InWindow("Sat", "01:00", "05:00"), busyCPU(), autopilot.ReasonOutsideWindow, acts},
+		{modeAuto, cases.Recommend, disk, autopilot.ReasonRecommend, acts},
+		{notRefused, cases.RefusedPatch, disk, autopilot.ReasonRefused, acts},
+		{hasPlace, noPlace, busyCPU(), autopilot.ReasonFleetBrake, acts},
+		{inResizeList, offered(), busyCPU(), autopilot.ReasonNoLargerFlavor, acts},
+	}
+}
+
+func TestEachGuardObjectsInACaseThatNoOtherStops(t *testing.T) {
+	found := map[int]bool{}
+	for _, tc := range objections() {
+		t.Run(tc.guard, func(t *testing.T) {
+			c := altered(tc.alter, tc.alarm)
+			d := verdictBy(Table(), c).Decisions[0]
+			if d.Reason != tc.want || !strings.HasPrefix(d.Guard, tc.guard) {
+				t.Errorf("%s by %q, want %s", d.Reason, d.Guard, tc.want)
+			}
+			i := indexOf(t, Table(), tc.guard)
+			found[i] = true
+			if got := reasonBy(slices.Delete(Table(), i, i+1), c); got != tc.without {
+				t.Errorf("without this guard %s, want %s", got, tc.without)
+			}
+		})
+	}
+	for i, g := range Table() {
+		if !found[i] {
+			t.Errorf("no case needs the guard %q", g.Name)
+		}
+	}
+}
+
+// orders has a case for each two neighbors of the table in which both object. Every other order of the table reverses
+// at least one of these pairs.
+func orders() []struct {
+	first, second string
+	alter         func(*autopilot.Case)
+	alarm         autopilot.Alarm
+	want, swapped autopilot.Reason
+} {
+	disk, cpu := cases.StorageAt(92), busyCPU()
+	closed := cases.InWindow("Sat", "01:00", "05:00")
+	contested := cases.Both(cases.Changed(2*time.Hour, "99.0"), cases.Restored)
+	return []struct {
+		first, second string
+		alter         func(*autopilot.Case)
+		alarm         autopilot.Alarm
+		want, swapped autopilot.Reason
+	}{
+		{inForce, isOn, metricOff, cleared(cpu), autopilot.ReasonAlarmCleared, autopilot.ReasonNotEnabled},
+		{isOn, isKnown, all(metricOff, claimed), cpu, autopilot.ReasonNotEnabled, autopilot.ReasonInstanceUnknown},
+		{isKnown, hasEvidence, claimed, cases.StorageAt(84), autopilot.ReasonInstanceUnknown, autopilot.ReasonBelowThreshold},
+		{hasEvidence, notPending, cases.PendingVolume(time.Minute), cases.StorageAt(84), autopilot.ReasonBelowThreshold,
+			autopilot.ReasonChangePending},
+		{notPending, notReverted, all(cases.PendingVolume(time.Minute), cases.Changed(3*time.Hour, "99.0"),
+			cases.RolledBack(2*time.Hour)), cpu, autopilot.ReasonChangePending, autopilot.ReasonRolledBack},
+		{notReverted, sameFlavor, all(cases.Changed(3*time.Hour, "99.0"), cases.RolledBack(2*time.Hour), otherFlavor), cpu,
+			autopilot.ReasonRolledBack, autopilot.ReasonChangePending},
+		{sameFlavor, isActive, all(otherFlavor, cases.InStatus("BACKING UP")), cpu, autopilot.ReasonChangePending,
+			autopilot.ReasonInstanceBusy},
+		{isActive, flavorsKnown, all(cases.InStatus("BACKING UP"), noCatalogue), cpu, autopilot.ReasonInstanceBusy,
+			autopilot.ReasonNoData},
+		{flavorsKnown, belowCaps, all(oldFlavor, flavorCap(1)), cpu, autopilot.ReasonNoData, autopilot.ReasonCapReached},
+		{belowCaps, hasLarger, flavorCap(8), cpu, autopilot.ReasonCapReached, autopilot.ReasonNoLargerFlavor},
+		{hasLarger, cooledDown, all(cases.SoldOut("eu-de-02"), cases.Changed(23*time.Minute, "99.0")), cpu,
+			autopilot.ReasonSoldOut, autopilot.ReasonCooldown},
+		{cooledDown, hasEffect, all(cases.Changed(23*time.Minute, "94.0"), cases.Changed(60*time.Hour, "97.0")), cpu,
+			autopilot.ReasonCooldown, autopilot.ReasonNoEffect},
+		{hasEffect, uncontested, all(twoWithoutEffect(), cases.Restored), cpu, autopilot.ReasonNoEffect,
+			autopilot.ReasonContested},
+		{uncontested, windowOpen, all(contested, closed), cpu, autopilot.ReasonContested, autopilot.ReasonOutsideWindow},
+		{windowOpen, modeAuto, all(closed, cases.Recommend), cpu, autopilot.ReasonOutsideWindow, autopilot.ReasonRecommend},
+		{modeAuto, notRefused, all(cases.Recommend, cases.RefusedPatch), disk, autopilot.ReasonRecommend,
+			autopilot.ReasonRefused},
+		{notRefused, hasPlace, all(cases.CloudRefuses(cases.PendingFlavor(time.Minute), autopilot.ReasonQuotaExceeded), noPlace),
+			cpu, autopilot.ReasonQuotaExceeded, autopilot.ReasonFleetBrake},
+		{hasPlace, inResizeList, all(noPlace, offered()), cpu, autopilot.ReasonFleetBrake, autopilot.ReasonNoLargerFlavor},
+	}
+}
+
+func TestOrderOfTheTableDecidesWhichReasonWins(t *testing.T) {
+	pairs := map[[2]int]bool{}
+	for _, tc := range orders() {
+		t.Run(tc.first+" before "+tc.second, func(t *testing.T) {
+			c := altered(tc.alter, tc.alarm)
+			if got := reasonBy(Table(), c); got != tc.want {
+				t.Errorf("%s, want %s", got, tc.want)
+			}
+			guards := Table()
+			i, j := indexOf(t, guards, tc.first), indexOf(t, guards, tc.second)
+			pairs[[2]int{i, j}] = true
+			guards[i], guards[j] = guards[j], guards[i]
+			if got := reasonBy(guards, c); got != tc.swapped {
+				t.Errorf("swapped: %s, want %s", got, tc.swapped)
+			}
+		})
+	}
+	for i := 1; i < len(Table()); i++ {
+		if !pairs[[2]int{i - 1, i}] {
+			t.Errorf("no case needs %q before %q", Table()[i-1].Name, Table()[i].Name)
+		}
+	}
+}
+
+func TestGuardsPerAlarmComeFirst(t *testing.T) {
+	guards := Table()
+	if !slices.IsSortedFunc(guards, func(a, b Guard) int {
+		switch {
+		case a.perAlarm == b.perAlarm:
+			return 0
+		case a.perAlarm:
+			return -1
+		}
+		return 1
+	}) {
+		t.Errorf("%+v", guards)
+	}
+	for _, g := range guards {
+		if g.perAlarm && g.Kind != "" {
+			t.Errorf("%q is per alarm, so it cannot be for one kind of change only", g.Name)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"context"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/decide"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/cases"
+)
+
+// verdictOf returns the verdict of a walk that reads the facts of the case as it needs them.
+func verdictOf(c autopilot.Case) autopilot.Verdict {
+	_, v := walked(c)
+	return v
+}
+
+// walked returns the case with the facts that a walk has read, and the verdict of the walk.
+func walked(c autopilot.Case) (autopilot.Case, autopilot.Verdict) {
+	c, read := cases.Unread(c)
+	v := decide.Walk(context.Background(), &c, read)
+	return c, v
+}
+
+// decided returns the case with the facts that a walk has read and the status to store before the change is requested,
+// and the verdict of the walk.
+func decided(c autopilot.Case) (autopilot.Case, autopilot.Verdict) {
+	c, v := walked(c)
+	c.Status = Intent(c, v)
+	return c, v
+}
+
+// mayHaveStarted reports whether the record of a change shows that it has started or may have.
+func mayHaveStarted(i v1alpha1.Intent, apply v1alpha1.Apply) bool {
+	progress, _ := autopilot.RecordedProgress(i, apply)
+	return progress != autopilot.Unstarted
+}
+
+// hasStarted reports whether the record of a change shows that it has started.
+func hasStarted(i v1alpha1.Intent, apply v1alpha1.Apply) bool {
+	progress, _ := autopilot.RecordedProgress(i, apply)
+	return progress == autopilot.Started
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/cases"
+)
+
+// notStarted is a change that was decided three days ago, and that the cloud has refused until now.
+func notStarted(pending func(time.Duration) func(*autopilot.Case), noRds bool) autopilot.Case {
+	c := cases.Quiet()
+	pending(72 * time.Hour)(&c)
+	c.Spec.Apply, c.NoRds = v1alpha1.ApplyCloud, noRds
+	p := c.Status.Pending
+	if noRds {
+		c.Wanted = autopilot.Wanted{VolumeGB: c.Instance.VolumeGB, Flavor: c.Instance.Flavor}
+	} else {
+		p.AskedTime = &p.DecisionTime
+	}
+	at := cases.Ago(time.Minute)
+	p.Refusal = &v1alpha1.Refusal{Count: 3, Time: cases.Ago(5 * time.Minute), Reason: string(autopilot.ReasonInstanceBusy), NextTime: &at}
+	return c
+}
+
+// What the cloud has not started is no promise: only an alarm of now leads to a request, with what is needed now.
+func TestNotStartedIntentIsDecidedAgain(t *testing.T) {
+	for _, noRds := range []bool{false, true} {
+		for _, tc := range []struct {
+			name    string
+			pending func(time.Duration) func(*autopilot.Case)
+			alarm   *autopilot.Alarm
+			alter   func(*autopilot.Case)
+			to      string // empty: nothing is requested
+		}{
+			{"the disk is still full", cases.PendingVolume, new(cases.StorageAt(93)), nil, "110"},
+			{"the disk is fuller", cases.PendingVolume, new(cases.StorageAt(99)), nil, "120"},
+			{"the CPU is still busy", cases.PendingFlavor, new(cases.UsageAt(v1alpha1.MetricCPU, 95)), nil, "rds.mysql.n1.4xlarge.4"},
+			{"no alarm any more", cases.PendingVolume, nil, nil, ""},
+			{"the CPU is idle", cases.PendingFlavor, new(cases.UsageAt(v1alpha1.MetricCPU, 5)), nil, ""},
+			{"only old evidence", cases.PendingFlavor, new(cases.MeasuredAgo(cases.UsageAt(v1alpha1.MetricCPU, 95), 36*time.Minute)), nil, ""},
+			{"somebody has made it larger", cases.PendingVolume, new(cases.StorageAt(93)), cases.Sized(120), ""},
+			{"the metric is off", cases.PendingFlavor, new(cases.UsageAt(v1alpha1.MetricCPU, 95)), func(c *autopilot.Case) { c.Spec.Flavor.CPU.Enabled = new(false) }, ""},
+			{"recommend only", cases.PendingVolume, new(cases.StorageAt(93)), cases.Recommend, ""},
+			{"the window is closed", cases.PendingFlavor, new(cases.UsageAt(v1alpha1.MetricCPU, 95)), cases.InWindow("Sat", "01:00", "05:00"), ""},
+			{"a lower cap", cases.PendingFlavor, new(cases.UsageAt(v1alpha1.MetricCPU, 95)), func(c *autopilot.Case) { c.Spec.Flavor.MaxVCPUs = new(int32(8)) }, ""},
+			{"the next try is not due", cases.PendingVolume, new(cases.StorageAt(93)), func(c *autopilot.Case) {
+				c.Status.Pending.Refusal.NextTime = autopilot.Micro(cases.Noon().Add(time.Second))
+			}, ""},
+			{"the disk was decided to be larger than the cap of now", intendedGrowth("100", "200"), new(cases.StorageAt(93)), cases.Steps(10, 150), "110"},
+		} {
+			c := notStarted(tc.pending, noRds)
+			if tc.alter != nil {
+				tc.alter(&c)
+			}
+			if noRds {
+				c.Wanted = autopilot.Wanted{VolumeGB: c.Instance.VolumeGB, Flavor: c.Instance.Flavor}
+			}
+			if tc.alarm != nil {
+				c.Alarms = []autopilot.Alarm{*tc.alarm}
+			}
+			decidedAt := c.Status.Pending.DecisionTime
+			f := FollowUp(c)
+			c.Status = f.Status
+			v := verdictOf(c)
+			to := ""
+			if v.Intent != nil {
+				to = v.Intent.To
+				if !v.Intent.DecisionTime.Equal(&decidedAt) || v.Intent.Refusal == nil || v.Intent.Refusal.Count != 3 || !v.Intent.EvidenceTime.Equal(autopilot.Micro(c.Alarms[0].Evidence.Time)) {
+					t.Errorf("%s, without an Rds %t: the intent is %+v", tc.name, noRds, v.Intent)
+				}
+			}
+			want := tc.to
+			if !noRds && want != "" && c.Wanted.VolumeGB > autopilot.Gigabytes(want) && v.Intent.Kind == v1alpha1.KindVolume {
+				want = strconv.Itoa(min(c.Wanted.VolumeGB, int(c.Spec.Storage.MaxGB)))
+			}
+			if to != want || len(f.Ended) > 0 && f.Ended[0].Outcome == v1alpha1.OutcomeLost {
+				t.Errorf("%s, without an Rds %t: requested %q, want %q; ended %+v", tc.name, noRds, to, want, f.Ended)
+			}
+			if c.Status = Intent(c, v); noRds && tc.alarm == nil && c.Status.Pending != nil {
+				t.Errorf("%s: kept %+v", tc.name, c.Status.Pending)
+			}
+		}
+	}
+}
+
+func intendedGrowth(from, to string) func(time.Duration) func(*autopilot.Case) {
+	return func(age time.Duration) func(*autopilot.Case) {
+		return func(c *autopilot.Case) {
+			c.Wanted.VolumeGB, c.Status.Pending = autopilot.Gigabytes(to), cases.IntentTo(v1alpha1.KindVolume, from, to, age)
+		}
+	}
+}
+
+// Nobody but the autopilot applies the Rds there. It waited for ever for the size that a person had set.
+func TestApplyCloudRequestsTheSizeOfTheRds(t *testing.T) {
+	for _, tc := range []struct {
+		wants, maxGB int32
+		usedGB       float64
+		readOnly     bool
+		to, says     string
+	}{
+		{200, 4000, 93, false, "200", "; the Rds requests 200 GB"},
+		{200, 150, 99.5, true, "150", "; the Rds requests 200 GB; the database is read-only until it has grown"},
+		{105, 4000, 99, false, "120", ""},
+		{133, 4000, 93, false, "140", "; the Rds requests 133 GB"},
+	} {
+		c := cases.Quiet(cases.StorageAt(tc.usedGB))
+		c.Spec.Apply, c.Wanted.VolumeGB, c.Spec.Storage.MaxGB = v1alpha1.ApplyCloud, int(tc.wants), tc.maxGB
+		if tc.readOnly {
+			cases.ReadOnly(&c)
+		}
+		v := verdictOf(c)
+		if v.Intent == nil || v.Intent.To != tc.to || !strings.Contains(v.Intent.Message, tc.says) {
+			t.Errorf("the Rds requests %d GB: %+v", tc.wants, v)
+		}
+		if c.Alarms = nil; verdictOf(c).Intent != nil {
+			t.Errorf("the Rds requests %d GB: grown without an alarm", tc.wants)
+		}
+	}
+}
+
+// With an Rds, a change that nobody has started stays recorded while the Rds requests it. Otherwise it would look like
+// another writer's.
+func TestNotStartedIntentStaysWhileTheRdsRequestsIt(t *testing.T) {
+	c := notStarted(cases.PendingFlavor, false)
+	c.Status = FollowUp(c).Status
+	c.Status = Intent(c, verdictOf(c))
+	if p := c.Status.Pending; p == nil || p.JobTime != nil {
+		t.Fatalf("pending %+v", p)
+	}
+	done := Outcome(c, autopilot.Verdict{}, Followed{}, Patched{})
+	if p := condition(t, done.Status, v1alpha1.ConditionProgressing); p.Status != metav1.ConditionFalse {
+		t.Errorf("%+v, though nobody makes it", p)
+	}
+	c.Alarms = []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}
+	if v := verdictOf(c); v.Intent == nil {
+		t.Errorf("the next alarm waits for our own request: %+v", v.Decisions)
+	}
+	c.Wanted.Flavor = c.Instance.Flavor
+	if f := FollowUp(c); len(f.Ended) != 1 || f.Ended[0].Outcome != v1alpha1.OutcomeLost {
+		t.Errorf("a person says no in the Rds: %+v", f.Ended)
+	}
+}
+
+// A change counts from when it started, and not from when it was first decided: a freeze of changes may lie between.
+func TestChangeIsDatedToItsStart(t *testing.T) {
+	for _, apply := range []v1alpha1.Apply{v1alpha1.ApplyOperator, v1alpha1.ApplyCloud} {
+		l := &loop{Case: cases.Quiet()}
+		l.Spec.Apply = apply
+		l.Spec.Flavor.MaxChangesPerDay, l.Spec.Flavor.CooldownSeconds = 1, new(int32(0))
+		refuses := true
+		l.apply = func(c *autopilot.Case, i v1alpha1.Intent) Patched {
+			switch {
+			case refuses && apply == v1alpha1.ApplyOperator:
+				return Patched{Result: PatchRefused, Message: "no changes on Sundays"}
+			case refuses:
+				c.Wanted.Flavor = i.To
+				return Patched{Result: PatchAccepted, Cloud: &CloudAnswer{Kind: i.Kind, To: i.To, Reason: autopilot.ReasonInstanceBusy}}
+			}
+			c.Wanted.Flavor, c.Instance.Flavor, c.Instance.VCPUs, c.Instance.MemoryGB = i.To, i.To, 16, 64
+			return Patched{Result: PatchAccepted, Cloud: &CloudAnswer{Kind: i.Kind, To: i.To, JobID: "j1"}}
+		}
+		l.Alarms = []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}
+		l.run(t, 26*time.Hour, 5*time.Minute)
+		if p := l.Status.Pending; p == nil || hasStarted(*p, apply) || l.Now.Sub(p.DecisionTime.Time) < 25*time.Hour {
+			t.Fatalf("%s: pending %+v", apply, p)
+		}
+		if mayHaveStarted(*l.Status.Pending, apply) {
+			t.Errorf("%s: a refused change takes the place of others", apply)
+		}
+		refuses = false
+		l.run(t, 30*time.Minute, time.Minute)
+		if n := len(l.OurFlavorChanges()); n != 1 || l.Now.Sub(l.Status.Changes[0].StartTime.Time) > 31*time.Minute {
+			t.Fatalf("%s: changes %+v", apply, l.Status.Changes)
+		}
+		if d := l.Status.Decisions[0]; d.Reason != string(autopilot.ReasonBudgetSpent) {
+			t.Errorf("%s: after the only change of the day: %+v", apply, d)
+		}
+	}
+}
+
+// The answer to the request was lost. What the instance does next shows whether it began.
+func TestUnclearAnswerIsResolvedByTheInstance(t *testing.T) {
+	unclear := func(alter func(*autopilot.Case)) autopilot.Case {
+		c := notStarted(cases.PendingVolume, true)
+		c.Status.Pending.Refusal.Reason = autopilot.CloudUnreachable
+		alter(&c)
+		c.Status = FollowUp(c).Status
+		c.Status = Intent(c, verdictOf(c)) // without an alarm
+		return c
+	}
+	stopped := func(c *autopilot.Case) {
+		c.Status.Pending.Refusal, c.Status.Pending.DecisionTime = nil, cases.Ago(time.Minute)
+	}
+	for name, tc := range map[string]struct {
+		alter func(*autopilot.Case)
+		want  autopilot.Progress
+	}{
+		"it may be being made":               {cases.InStatus("MODIFYING"), autopilot.Started},
+		"the service stopped while it asked": {cases.Both(stopped, cases.InStatus("MODIFYING")), autopilot.Started},
+		"a backup is not the change":         {cases.InStatus("BACKING UP"), autopilot.Unclear},
+		"the instance is ACTIVE without it":  {cases.InStatus(autopilot.StatusActive), autopilot.Unclear},
+	} {
+		c := unclear(tc.alter)
+		if p := c.Status.Pending; p == nil || p.JobTime != nil || c.Progress(p) != tc.want {
+			t.Errorf("%s: pending %+v, want progress %d and no job", name, p, tc.want)
+		}
+	}
+	if c := unclear(cases.Sized(110)); len(c.Status.Changes) != 1 || c.Status.Changes[0].By != v1alpha1.ByAutopilot || !c.Status.Changes[0].StartTime.Time.Equal(cases.Noon()) {
+		t.Errorf("it has come: %+v", c.Status.Changes)
+	}
+	if c := unclear(func(c *autopilot.Case) { c.Status.Pending.Refusal.Time = cases.Ago(autopilot.StallAfter) }); c.Status.Pending != nil {
+		t.Errorf("it has not come for 15 minutes: %+v", c.Status.Pending)
+	}
+}
+
+// Nothing was sent, so the change cannot have begun, and nobody has to wonder.
+func TestReadThatFailsBeforeTheRequestIsNoUnclearAnswer(t *testing.T) {
+	l := &loop{Case: cases.Quiet(cases.StorageAt(93))}
+	l.Spec.Apply, l.NoRds = v1alpha1.ApplyCloud, true
+	l.apply = func(_ *autopilot.Case, i v1alpha1.Intent) Patched {
+		return Patched{Cloud: &CloudAnswer{Kind: i.Kind, To: i.To, Reason: autopilot.CloudUnreachable, Unsent: true, Message: "nothing was requested: read instance id: no answer"}}
+	}
+	l.round(t)
+	if d := l.Status.Decisions[0]; d.Reason != autopilot.CloudUnreachable || d.Message != "The cloud did not answer before the request (Storage 100 → 110 GB): nothing was requested: read instance id: no answer. Next check in 30 seconds" {
+		t.Errorf("%+v", d)
+	}
+	if p := l.Status.Pending; p == nil || p.Refusal != nil {
+		t.Errorf("pending %+v", p)
+	}
+}

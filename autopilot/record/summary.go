@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+)
+
+// summaryLimit is the maximum length of a summary in characters, so that it fits into a column of kubectl get.
+const summaryLimit = 80
+
+// Summarize sets the texts for the columns of kubectl get: the volume, its cap and its used part, the last change and
+// the last decision.
+func Summarize(s *v1alpha1.Status) {
+	s.Summary = v1alpha1.Summary{}
+	if s.Instance != nil && s.Instance.VolumeGB > 0 {
+		s.Summary.Volume = fmt.Sprintf("%d GB", s.Instance.VolumeGB)
+		if used, ok := s.Used.Value(); ok {
+			s.Summary.Used = fmt.Sprintf("%.0f %%", 100*used/float64(s.Instance.VolumeGB))
+		}
+	}
+	if s.MaxGB > 0 {
+		s.Summary.Max = fmt.Sprintf("%d GB", s.MaxGB)
+	}
+	if len(s.Changes) > 0 {
+		s.Summary.LastChange = truncate(summarizeChange(s.Changes[0]))
+	}
+	for _, p := range s.Intents() {
+		if p.JobTime != nil || p.AskedTime != nil && p.Refusal == nil {
+			s.Summary.LastChange = truncate(shortStep(p.Kind, p.From, p.To) + ", in progress")
+			break
+		}
+	}
+	if len(s.Decisions) > 0 {
+		d := s.Decisions[0]
+		s.Summary.LastDecision = truncate(fmt.Sprintf("%s (%s)", d.Reason, d.Metric))
+	}
+}
+
+func summarizeChange(ch v1alpha1.Change) string {
+	what := shortStep(ch.Kind, ch.From, ch.To)
+	switch {
+	case ch.Outcome == v1alpha1.OutcomeRolledBack:
+		return what + ", by the cloud"
+	case ch.By == v1alpha1.ByOther:
+		return what + ", by others"
+	case ch.Outcome == v1alpha1.OutcomeLost:
+		return what + ", lost"
+	}
+	return what
+}
+
+// shortStep names a change without the common prefix of the flavors of an engine.
+func shortStep(kind v1alpha1.ChangeKind, from, to string) string {
+	if kind == v1alpha1.KindVolume {
+		return fmt.Sprintf("%s → %s GB", from, to)
+	}
+	return fmt.Sprintf("%s → %s", shortFlavor(from), shortFlavor(to))
+}
+
+// shortFlavor returns n1.large.2 for rds.mysql.n1.large.2.
+func shortFlavor(code string) string {
+	if parts := strings.SplitN(code, ".", 3); len(parts) == 3 && parts[0] == "rds" {
+		return parts[2]
+	}
+	return code
+}
+
+// truncate returns the text with at most summaryLimit characters.
+func truncate(text string) string {
+	if letters := []rune(text); len(letters) > summaryLimit {
+		return string(letters[:summaryLimit-1]) + "…"
+	}
+	return text
+}

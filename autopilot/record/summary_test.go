@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/cases"
+)
+
+func TestSummarizeNamesTheLastChangeAndDecision(t *testing.T) {
+	const volume, flavor = v1alpha1.KindVolume, v1alpha1.KindFlavor
+	grown := v1alpha1.Change{Kind: volume, By: v1alpha1.ByAutopilot, From: "40", To: "50", Outcome: v1alpha1.OutcomeCompleted}
+	byOthers, lost := grown, grown
+	byOthers.By, lost.Outcome = v1alpha1.ByOther, v1alpha1.OutcomeLost
+	asked := metav1.NewMicroTime(cases.Noon())
+	larger := &v1alpha1.Intent{Kind: flavor, From: "rds.mysql.x1.2xlarge.2.ha", To: "rds.mysql.x1.4xlarge.2.ha", AskedTime: &asked}
+	unasked := *larger
+	unasked.AskedTime = nil
+	for _, test := range []struct {
+		name   string
+		status v1alpha1.Status
+		want   v1alpha1.Summary
+	}{
+		{"nothing", v1alpha1.Status{}, v1alpha1.Summary{}},
+		{"grown", v1alpha1.Status{Changes: []v1alpha1.Change{grown, byOthers}}, v1alpha1.Summary{LastChange: "40 → 50 GB"}},
+		{"by others", v1alpha1.Status{Changes: []v1alpha1.Change{byOthers}}, v1alpha1.Summary{LastChange: "40 → 50 GB, by others"}},
+		{"lost", v1alpha1.Status{Changes: []v1alpha1.Change{lost}}, v1alpha1.Summary{LastChange: "40 → 50 GB, lost"}},
+		{"rolled back", v1alpha1.Status{Changes: []v1alpha1.Change{{Kind: flavor, By: v1alpha1.ByOther, From: "rds.pg.n1.large.2", To: "rds.pg.n1.medium.2", Outcome: v1alpha1.OutcomeRolledBack}}},
+			v1alpha1.Summary{LastChange: "n1.large.2 → n1.medium.2, by the cloud"}},
+		{"under way", v1alpha1.Status{Pending: larger, Changes: []v1alpha1.Change{grown}}, v1alpha1.Summary{LastChange: "x1.2xlarge.2.ha → x1.4xlarge.2.ha, in progress"}},
+		{"only intended", v1alpha1.Status{Pending: &unasked, Changes: []v1alpha1.Change{grown}}, v1alpha1.Summary{LastChange: "40 → 50 GB"}},
+		{"decided", v1alpha1.Status{Decisions: []v1alpha1.DecisionRecord{{Reason: "CapReached", Metric: v1alpha1.MetricStorage}, {Reason: "NoData", Metric: v1alpha1.MetricCPU}}},
+			v1alpha1.Summary{LastDecision: "CapReached (storage)"}},
+		{"measured", v1alpha1.Status{MaxGB: 200, Instance: &v1alpha1.Instance{VolumeGB: 50}, Used: &v1alpha1.UsedSpace{GB: "41.4"}},
+			v1alpha1.Summary{Volume: "50 GB", Max: "200 GB", Used: "83 %"}},
+		{"not measured", v1alpha1.Status{MaxGB: 200, Instance: &v1alpha1.Instance{VolumeGB: 50}}, v1alpha1.Summary{Volume: "50 GB", Max: "200 GB"}},
+		{"without a size", v1alpha1.Status{Instance: &v1alpha1.Instance{}, Used: &v1alpha1.UsedSpace{GB: "41.4"}}, v1alpha1.Summary{}},
+	} {
+		Summarize(&test.status)
+		if got := test.status.Summary; got != test.want {
+			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
+		}
+	}
+
+	long := v1alpha1.Status{Changes: []v1alpha1.Change{{Kind: flavor, From: strings.Repeat("ä", 300), To: "b", Outcome: v1alpha1.OutcomeCompleted}}}
+	if Summarize(&long); utf8.RuneCountInString(long.Summary.LastChange) != summaryLimit || !utf8.ValidString(long.Summary.LastChange) {
+		t.Errorf("%d characters: %q", utf8.RuneCountInString(long.Summary.LastChange), long.Summary.LastChange)
+	}
+}
+
+func TestOutcomeUpdatesTheSummary(t *testing.T) {
+	c, v := decided(cases.Quiet(cases.StorageAt(93)))
+	if c.Status.Summary != (v1alpha1.Summary{}) {
+		t.Errorf("before anything was asked for: %+v", c.Status.Summary)
+	}
+	done := Outcome(c, v, Followed{}, Patched{Result: PatchAccepted}).Status
+	want := v1alpha1.Summary{Volume: "100 GB", LastChange: c.Status.Pending.From + " → " + c.Status.Pending.To + " GB, in progress", LastDecision: "AlarmInForce (storage)"}
+	if done.Summary != want {
+		t.Errorf("%+v, want %+v", done.Summary, want)
+	}
+	done.Pending = nil
+	if SetOff(&done, string(autopilot.ReasonNotEnabled), "The mode is Off", 1, cases.Noon()); done.Summary.LastChange != "" {
+		t.Errorf("turned off: %+v", done.Summary)
+	}
+}
+
+func TestReadyFollowsArmedAndTheLastCheck(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		armed      bool
+		reason     string
+		readFailed bool
+		want       metav1.ConditionStatus
+		wantReason string
+	}{
+		{"armed", true, autopilot.ArmedReason, false, metav1.ConditionTrue, autopilot.ArmedReason},
+		{"armed, and the last read failed", true, autopilot.ArmedReason, true, metav1.ConditionFalse, autopilot.ReadFailed},
+		{"not armed", false, autopilot.RuleMissing, false, metav1.ConditionFalse, autopilot.RuleMissing},
+		{"not armed, and the last read failed", false, autopilot.CloudUnreachable, true, metav1.ConditionFalse, autopilot.CloudUnreachable},
+		{"no instance", false, string(autopilot.ReasonInstanceUnknown), false, metav1.ConditionFalse, string(autopilot.ReasonInstanceUnknown)},
+		{"a broken policy", false, string(autopilot.ReasonPolicyInvalid), false, metav1.ConditionFalse, string(autopilot.ReasonPolicyInvalid)},
+		{"off, as its user wants it", false, string(autopilot.ReasonNotEnabled), false, metav1.ConditionTrue, string(autopilot.ReasonNotEnabled)},
+	} {
+		var s v1alpha1.Status
+		SetCondition(&s, v1alpha1.ConditionArmed, test.armed, test.reason, "why", 3, cases.Noon())
+		SetReady(&s, test.readFailed, 4, cases.Noon().Add(time.Minute))
+		got := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
+		if got == nil || got.Status != test.want || got.Reason != test.wantReason || got.ObservedGeneration != 4 || got.Message == "" {
+			t.Errorf("%s: %+v", test.name, got)
+		}
+	}
+	var s v1alpha1.Status
+	if SetReady(&s, false, 1, cases.Noon()); len(s.Conditions) > 0 {
+		t.Errorf("nobody has armed it yet: %+v", s.Conditions)
+	}
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/cases"
+)
+
+// warnedAt checks a volume of that size, as the loop does, and returns the new warnings.
+func warnedAt(c *autopilot.Case, gb int) (warned []string) {
+	c.Instance = &autopilot.Instance{ID: "id", Status: autopilot.StatusActive, VolumeGB: gb, Flavor: "f"}
+	status := FollowUp(*c).Status
+	for _, w := range UpdateWarnings(*c, &status) {
+		warned = append(warned, string(w.Reason)+": "+w.Message)
+	}
+	c.Status = *status.DeepCopy() // as after a restart
+	return warned
+}
+
+func TestUpdateWarnings(t *testing.T) {
+	const day = 24 * time.Hour
+	type look struct {
+		after time.Duration
+		gb    int
+		want  string // empty: no warning
+	}
+	near := "NearCap: Storage has 80 GB, 80 % of its limit of 100 GB (spec.storage.maxGB). Raise maxGB or free space before it stops growing"
+	full := "CapReached: Storage is at its limit: 100 GB (spec.storage.maxGB is 100). Raise maxGB or free space"
+	for _, tc := range []struct {
+		name  string
+		maxGB int32
+		looks []look
+	}{
+		{"at 80 % and at the cap, each once", 100, []look{{0, 70, ""}, {day, 80, near}, {time.Minute, 80, ""}, {0, 90, ""}, {day, 90, ""}, {day, 100, full}, {time.Minute, 100, ""}, {9 * day, 100, ""}}},
+		{"a cap at the present size from the beginning", 100, []look{{0, 100, full}, {day, 100, ""}}},
+		{"a cap far away", 4000, []look{{0, 100, ""}, {day, 110, ""}}},
+		{"doubled in small steps within 7 days, once", 4000, []look{
+			{0, 40, ""}, {day, 50, ""}, {day, 60, ""}, {day, 70, ""}, {time.Hour, 80, "VolumeDoubled: Storage has doubled within 7 days, from 40 to 80 GB. Check what fills it"},
+			{time.Minute, 80, ""}, {day, 90, ""},
+		}},
+		{"doubled in one day", 4000, []look{{0, 40, ""}, {time.Hour, 60, ""}, {time.Hour, 80, "VolumeDoubled: Storage has doubled within 7 days, from 40 to 80 GB. Check what fills it"}}},
+		{"many steps in a day are one day", 4000, func() (looks []look) {
+			for gb := 200; gb <= 330; gb += 10 {
+				looks = append(looks, look{time.Minute, gb, ""})
+			}
+			return append(looks, look{day, 400, "VolumeDoubled: Storage has doubled within 7 days, from 200 to 400 GB. Check what fills it"})
+		}()},
+		{"doubled twice is told twice", 4000, []look{{0, 40, ""}, {time.Hour, 80, "VolumeDoubled: Storage has doubled within 7 days, from 40 to 80 GB. Check what fills it"}, {day, 150, ""}, {day, 160, "VolumeDoubled: Storage has doubled within 7 days, from 40 to 160 GB. Check what fills it"}}},
+		{"doubled in 8 days is no news", 4000, []look{{0, 40, ""}, {0, 50, ""}, {8 * day, 80, ""}}},
+		{"it can double again after a while", 4000, []look{{0, 40, ""}, {0, 80, "VolumeDoubled: Storage has doubled within 7 days, from 40 to 80 GB. Check what fills it"}, {8 * day, 80, ""}, {day, 160, "VolumeDoubled: Storage has doubled within 7 days, from 80 to 160 GB. Check what fills it"}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := autopilot.Case{Now: cases.Noon(), Spec: cases.Policy()}
+			c.Spec.Storage.MaxGB = tc.maxGB
+			for i, l := range tc.looks {
+				c.Now = c.Now.Add(l.after)
+				if got := strings.Join(warnedAt(&c, l.gb), "\n"); got != l.want {
+					t.Errorf("look %d, at %d GB: %q, want %q", i+1, l.gb, got, l.want)
+				}
+				if n := len(c.Status.FormerVolumes); n > formerKept {
+					t.Errorf("%d sizes kept", n)
+				}
+			}
+		})
+	}
+	t.Run("a raised cap is a new one", func(t *testing.T) {
+		c := autopilot.Case{Now: cases.Noon(), Spec: cases.Policy()}
+		for i, limit := range []int32{100, 200, 200, 100} {
+			c.Spec.Storage.MaxGB = limit
+			if got, want := len(warnedAt(&c, 100)), (limit-200)/-100; got != int(want) {
+				t.Errorf("look %d, cap %d GB: %d warnings, want %d", i+1, limit, got, want)
+			}
+		}
+	})
+	t.Run("another instance has no past", func(t *testing.T) {
+		c := autopilot.Case{Now: cases.Noon(), Spec: cases.Policy()}
+		warnedAt(&c, 40)
+		warnedAt(&c, 80)
+		c.Instance.ID = "another"
+		c.Status = FollowUp(c).Status
+		if len(c.Status.FormerVolumes)+len(c.Status.Warned) > 0 {
+			t.Errorf("status %+v", c.Status)
+		}
+	})
+}
+
+func TestConditionLimited(t *testing.T) {
+	c := cases.Quiet()
+	c.Spec.Storage.StepGB, c.Spec.Storage.MaxGB = 50, 120
+	limited := func(when string, want bool, says string) {
+		t.Helper()
+		v := verdictOf(c)
+		c.Status = Intent(c, v)
+		setLimited(&c.Status, v, c.Generation, c.Now)
+		got := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionLimited)
+		if on := got.Status == "True"; on != want || !strings.Contains(got.Message, says) {
+			t.Errorf("%s: %s (%s), want %t and %q", when, got.Status, got.Message, want, says)
+		}
+		if want && got.Reason != string(autopilot.ReasonCapReached) {
+			t.Errorf("%s: reason %s", when, got.Reason)
+		}
+	}
+	limited("nothing is wished for", false, "Within limits")
+	c.Alarms = []autopilot.Alarm{cases.StorageAt(93)}
+	limited("the last step is cut", true, "Storage 100 → 120 GB: 93.0 % used, alarm at 85 %; 150 GB are needed, clamped to spec.storage.maxGB")
+	c.Wanted.VolumeGB = 120
+	limited("while it is under way", true, "150 GB are needed")
+	c.Instance.VolumeGB = 120
+	c.Status = FollowUp(c).Status
+	limited("once it is there", false, "")
+	c.Alarms = []autopilot.Alarm{cases.StorageAt(115)}
+	limited("at the cap", true, "Storage stays at 120 GB: 95.8 % used, but spec.storage.maxGB is 120")
+	c.Alarms = []autopilot.Alarm{cases.WithoutEvidence(cases.StorageAt(115))}
+	limited("while Cloud Eye has no data", true, "Storage stays at 120 GB")
+	c.Alarms = nil
+	limited("the alarm is over", false, "")
+	c.Alarms = []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}
+	c.Spec.Flavor.MaxVCPUs = new(int32(8))
+	limited("a cap of flavors", true, "above the caps of 8 vCPUs and 128 GB")
+	c.Spec.Flavor.MaxVCPUs, c.Generation = new(int32(16)), 2
+	limited("a new cap", false, "")
+}
+
+func TestSmallerReplicaIsWarnedOf(t *testing.T) {
+	c := cases.Quiet()
+	c.Instance.Name = "orders"
+	c.Instance.Replicas = []autopilot.Replica{{Name: "same", VolumeGB: 100}, {Name: "larger", VolumeGB: 120}, {Name: "unknown"}}
+	if w := UpdateWarnings(c, &c.Status); len(w) != 0 {
+		t.Errorf("warned of %v", w)
+	}
+	c.Instance.Replicas = append(c.Instance.Replicas, autopilot.Replica{Name: "reader", VolumeGB: 90})
+	w := UpdateWarnings(c, &c.Status)
+	const says = "Storage of the primary orders has 100 GB, and a read replica has less: reader (90 GB). Grow the replica to the same size, because the autopilot does not"
+	if len(w) != 1 || w[0].Reason != autopilot.ReasonReplicaSmaller || w[0].Message != says {
+		t.Errorf("warned of %v", w)
+	}
+	if again := UpdateWarnings(c, &c.Status); len(again) != 0 {
+		t.Errorf("warned again: %v", again)
+	}
+}

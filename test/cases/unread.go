@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+)
+
+// Reader enters facts into a case, as a walk asks for them.
+type Reader = func(ctx context.Context, c *autopilot.Case, facts []autopilot.Fact)
+
+// Unread returns the case without any fact but the instance, and a reader that enters the facts that it had. A fact that
+// the case has with an error is unreadable, and so is a catalogue that is nil. A case without a resize list gets one with
+// all flavors of its catalogue. The reader panics if a walk needs a fact again, because that walk would never end.
+func Unread(c autopilot.Case) (autopilot.Case, Reader) {
+	known := c
+	known.Alarms = slices.Clone(c.Alarms)
+	if !known.IsOffered && known.Offered == nil {
+		known.IsOffered = true
+		for _, f := range known.Catalogue {
+			known.Offered = append(known.Offered, f.Code)
+		}
+	}
+	c.Alarms = slices.Clone(c.Alarms)
+	for i := range c.Alarms {
+		a := &c.Alarms[i]
+		a.State, a.StateTime, a.Evidence = "", time.Time{}, autopilot.Evidence{}
+	}
+	c.Facts = autopilot.Facts{autopilot.FactInstance: nil}
+	c.SizeWriter, c.FlavorWriter, c.Catalogue, c.Offered, c.IsOffered, c.HasPlace = "", "", nil, nil, false, false
+	return c, func(_ context.Context, c *autopilot.Case, facts []autopilot.Fact) {
+		for _, f := range facts {
+			if c.Has(f) {
+				panic(fmt.Sprintf("the walk needs %q again", f))
+			}
+			err := known.Facts[f]
+			if err == nil {
+				err = enter(c, known, f)
+			}
+			c.SetFact(f, err)
+		}
+	}
+}
+
+// enter copies a fact from one case to another.
+func enter(c *autopilot.Case, known autopilot.Case, f autopilot.Fact) error {
+	switch f {
+	case autopilot.FactAlarmState:
+		c.Alarms = slices.Clone(c.Alarms)
+		for i, a := range known.Alarms {
+			c.Alarms[i].State, c.Alarms[i].StateTime = a.State, a.StateTime
+		}
+	case autopilot.FactUsedSpace, autopilot.FactUsage:
+		c.Alarms = slices.Clone(c.Alarms)
+		for i, a := range known.Alarms {
+			if autopilot.Row(a.Metric).InGB() == (f == autopilot.FactUsedSpace) {
+				c.Alarms[i].Evidence = a.Evidence
+			}
+		}
+	case autopilot.FactCatalogue:
+		if c.Catalogue = known.Catalogue; known.Catalogue == nil {
+			return errors.New("the catalogue cannot be read")
+		}
+	case autopilot.FactResizeList:
+		c.Offered, c.IsOffered = known.Offered, known.IsOffered
+	case autopilot.FactSizeWriter:
+		c.SizeWriter = known.SizeWriter
+	case autopilot.FactFlavorWriter:
+		c.FlavorWriter = known.FlavorWriter
+	case autopilot.FactPlace:
+		c.HasPlace = known.HasPlace
+	}
+	return nil
+}
