@@ -139,6 +139,7 @@ func TestDueNowReadsEachPartOnce(t *testing.T) {
 		{"a volume grows, and its cap was never read", 0, all(cases.PendingVolume(minute), never), Due{Cause: true}},
 		{"a flavor changes, and the cap was never read", 0, all(requested(minute), never), Due{Load: true, Cap: true}},
 
+		{"another object manages the instance", 0, all(never, func(c *autopilot.Case) { c.ClaimedBy = "team-b/db" }), Due{}},
 		{"the instance is not known", 0, all(never, func(c *autopilot.Case) { c.Instance = nil }), Due{}},
 		{"the instance is being changed", 0, all(never, cases.InStatus("MODIFYING")), Due{}},
 		{"the database is full", 0, all(never, cases.InStatus(autopilot.StatusStorageFull)), Due{Cap: true}},
