@@ -44,9 +44,10 @@ type answer struct {
 const (
 	volume, flavor = v1alpha1.KindVolume, v1alpha1.KindFlavor
 
-	instance, alarmState, usedSpace, usage = autopilot.FactInstance, autopilot.FactAlarmState, autopilot.FactUsedSpace, autopilot.FactUsage
-	catalogue, resizeList, place           = autopilot.FactCatalogue, autopilot.FactResizeList, autopilot.FactPlace
-	sizeWriter, flavorWriter               = autopilot.FactSizeWriter, autopilot.FactFlavorWriter
+	instance, alarmState         = autopilot.FactInstance, autopilot.FactAlarmState
+	usedSpace, usage             = autopilot.FactUsedSpace, autopilot.FactUsage
+	catalogue, resizeList, place = autopilot.FactCatalogue, autopilot.FactResizeList, autopilot.FactPlace
+	sizeWriter, flavorWriter     = autopilot.FactSizeWriter, autopilot.FactFlavorWriter
 )
 
 // Table returns all guards, first to last. The order decides which reason wins. The guards per alarm come first.

@@ -65,7 +65,8 @@ func (f *Followed) followIntent(c autopilot.Case, i *v1alpha1.Intent) *v1alpha1.
 	}
 	progress := c.Progress(i)
 	recorded, _ := autopilot.RecordedProgress(*i, c.Spec.Apply)
-	if recorded != autopilot.Started && (progress == autopilot.Completed || progress == autopilot.Started && isProven(c, i)) {
+	isNews := progress == autopilot.Completed || progress == autopilot.Started && isProven(c, i)
+	if recorded != autopilot.Started && isNews {
 		i = i.DeepCopy()
 		if c.Spec.Apply == v1alpha1.ApplyCloud {
 			i.JobTime = autopilot.Micro(c.Now)

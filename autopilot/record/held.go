@@ -41,7 +41,9 @@ func Held(c autopilot.Case, s *v1alpha1.Status, decisions []autopilot.Decision) 
 func neededChange(c autopilot.Case, kind v1alpha1.ChangeKind,
 	decisions []autopilot.Decision) (reason autopilot.Reason, since time.Time, known bool) {
 	since = c.Now
-	known = !slices.ContainsFunc(autopilot.MetricTable(), func(m autopilot.MetricRow) bool { return m.HelpedBy == kind && m.Enabled(c.Spec) })
+	known = !slices.ContainsFunc(autopilot.MetricTable(), func(m autopilot.MetricRow) bool {
+		return m.HelpedBy == kind && m.Enabled(c.Spec)
+	})
 	unread := false
 	for _, a := range c.Alarms {
 		if autopilot.HelpedBy(a.Metric) != kind {

@@ -142,8 +142,10 @@ func Outcome(c autopilot.Case, v autopilot.Verdict, f Followed, p Patched) Recor
 
 // decisionsFor returns the decisions on the alarms of an intent that has started.
 func decisionsFor(c autopilot.Case, i v1alpha1.Intent) []autopilot.Decision {
-	d := autopilot.Decision{Time: c.Now, Action: autopilot.ActionFor(i.Kind), Reason: autopilot.ReasonAlarmInForce, From: i.From, To: i.To,
-		Message: i.Message}
+	d := autopilot.Decision{
+		Time: c.Now, Action: autopilot.ActionFor(i.Kind), Reason: autopilot.ReasonAlarmInForce, From: i.From, To: i.To,
+		Message: i.Message,
+	}
 	if percent, err := strconv.ParseFloat(i.ValuePercent, 64); err == nil {
 		d.Evidence = autopilot.Evidence{Time: i.EvidenceTime.Time, Percent: percent}
 	}

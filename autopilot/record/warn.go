@@ -28,7 +28,8 @@ func UpdateWarnings(c autopilot.Case, s *v1alpha1.Status) []autopilot.Warning {
 	if c.Instance == nil || c.Instance.VolumeGB == 0 || autopilot.Validate(c.Spec, v1alpha1.KindVolume) != nil {
 		return nil
 	}
-	holds := slices.Concat(c.Explained, warnings(c, s.FormerVolumes), waitsForOthers(c, s.Decisions), silentRules(c), readOnlyWarning(c), replicaWarning(c))
+	holds := slices.Concat(c.Explained, warnings(c, s.FormerVolumes), waitsForOthers(c, s.Decisions), silentRules(c),
+		readOnlyWarning(c), replicaWarning(c))
 	size := autopilot.ClampInt32(c.Instance.VolumeGB)
 	var kept []v1alpha1.Warned
 	var news []autopilot.Warning
@@ -97,7 +98,8 @@ func replicaWarning(c autopilot.Case) []autopilot.Warning {
 	if c.Spec.Apply == v1alpha1.ApplyCloud {
 		advice = "Grow the replica to the same size. The autopilot tries to when the primary grows"
 	}
-	follows := len(c.ReplicasToFollow()) > 0 && c.Now.Sub(autopilot.RecentGrowth(c.Status.Changes, c.Now)) < autopilot.ReplicaPatience
+	grown := autopilot.RecentGrowth(c.Status.Changes, c.Now)
+	follows := len(c.ReplicasToFollow()) > 0 && c.Now.Sub(grown) < autopilot.ReplicaPatience
 	if len(smaller) == 0 || follows {
 		return nil
 	}

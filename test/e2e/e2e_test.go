@@ -108,8 +108,8 @@ func TestSignedAlarmsGrowDatabases(t *testing.T) {
 			t.Error("the operator did not drop spec.autopilot")
 		}
 	}
-	if r, ok := disk.Rule(v1alpha1.MetricStorage); !ok || r.Condition.Value != 80 {
-		t.Errorf("the storage rule of a 50 GB volume is %+v, want a threshold of 80 %%", r.Condition)
+	if r, ok := disk.Rule(v1alpha1.MetricStorage); !ok || r.Condition.Value != 77 {
+		t.Errorf("the storage rule of a 50 GB volume is %+v, want a threshold of 77 %%", r.Condition)
 	}
 	metrics, err := p.Metrics(ctx)
 	if err != nil {

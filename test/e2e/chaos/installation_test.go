@@ -177,7 +177,7 @@ func (h *installation) grownOnce() {
 	h.t.Helper()
 	a, err := h.WaitAutopilot(h.within(), "the change is completed and the alarm is over", func(a *v1alpha1.RdsAutopilot) bool {
 		for _, r := range a.Status.Alarms.Rules {
-			if r.Metric == v1alpha1.MetricStorage && (r.State != v1alpha1.StateOK || r.ThresholdPercent != 80) {
+			if r.Metric == v1alpha1.MetricStorage && (r.State != v1alpha1.StateOK || r.ThresholdPercent != 77) {
 				return false
 			}
 		}
