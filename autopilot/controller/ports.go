@@ -75,7 +75,7 @@ type Cloud interface {
 	// instance already has that size or flavor. An *autopilot.RefusedError is a refusal. After
 	// autopilot.ErrNotRequested no job has started. After any other error that is unknown.
 	Change(ctx context.Context, instanceID string, i v1alpha1.Intent) (jobID string, err error)
-	// Job returns the state of a job. It may return JobRunning without a request to the cloud if many jobs are running.
+	// Job returns the state of a job. If many jobs are running, it may return the last known state, or JobRunning.
 	Job(ctx context.Context, id string) (autopilot.Job, error)
 
 	// Ensure makes topic, subscription and alarm rules of a database equal to the desired ones. It starts from the

@@ -86,8 +86,8 @@ func (b *batcher) get(ctx context.Context, period int, series []otc.Series,
 	return found, nil
 }
 
-// join adds a series to the pending batch of its period, and returns the series' datapoints and when the batch was sent.
-// The caller that begins a batch sends it.
+// join adds a series to the pending batch of its period, and returns the datapoints of the series and when the batch was
+// sent. The caller that begins a batch sends it.
 func (b *batcher) join(ctx context.Context, key seriesKey, _ time.Time) ([]otc.Datapoint, time.Time, error) {
 	b.mu.Lock()
 	x, joins := b.pending[key.period]
