@@ -97,7 +97,7 @@ func Assumptions() []Assumption {
 			"documented, in doubt: [dimensions](#dimensions)",
 			"The rules watch the primary node instead, 30 minutes after the instance is `ACTIVE`"},
 		{"instance-primary", "With HA, that dimension shows the primary node", "inferred: [dimensions](#dimensions)",
-			"The rules watch the primary node instead, once its load differs from the standby's by 10 percentage points"},
+			"A busy primary leads to no larger flavor, and no Warning reports it. Storage is not affected"},
 		{"catalogue-cloud-eye", "The catalogue has an entry for Cloud Eye",
 			"unknown: [identity and endpoints](#identity-and-endpoints)",
 			"Nothing: the service derives it from the entry of block storage"},
