@@ -224,7 +224,6 @@ func TestLoadIsThatOfTheLastRequestForAFlavor(t *testing.T) {
 func TestFailedLookIsRememberedForAnHour(t *testing.T) {
 	inBubble(t, "", func(t *testing.T) {
 		w, c := fullOfWALWorld(t)
-		answer := w.series
 		w.series = nil
 		w.mustDecide(t, c)
 		w.looks(t, c)
@@ -240,7 +239,8 @@ func TestFailedLookIsRememberedForAnHour(t *testing.T) {
 				t.Fatalf("another look at %s", w.now)
 			}
 		}
-		w.series, w.now = answer, w.now.Add(time.Minute)
+		w.now = w.now.Add(time.Minute)
+		w.series = fullOfWAL(w.now)
 		w.sweepOnce(t, c)
 		if n := w.looks(t, c); n != 1 || len(w.seriesRead) != 2 || w.capReads != 1 {
 			t.Errorf("%d looks, %d reads of the cause, %d of the cap", n, len(w.seriesRead), w.capReads)

@@ -16,6 +16,8 @@ const (
 	causeSpan = 24 * time.Hour
 	// CausePeriod is the period of the averages from which a cause is found. The audit log has one value in 5 minutes.
 	CausePeriod = 5 * time.Minute
+	// causeStale is how old the newest value of a series may be, as for a decision.
+	causeStale = 30 * time.Minute
 	// causeUsed is the share of the used space, in percent, from which a part counts as the cause.
 	causeUsed = 25
 	// causeLeast is the least share of the used space, in percent, of a part that is named. Growing parts below it are

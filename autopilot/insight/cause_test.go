@@ -144,3 +144,20 @@ func TestCauseWarningNamesThePageOfItsCause(t *testing.T) {
 		}
 	}
 }
+
+// A cause has the time of the look, so it must not come from values of hours ago.
+func TestCauseIsNotNamedFromOldData(t *testing.T) {
+	inst := autopilot.Instance{Engine: "PostgreSQL", VolumeGB: 100}
+	full := grown(autopilot.Series{walMB: hourly(1024, 41*1024)})
+	for age, want := range map[time.Duration]v1alpha1.CauseName{
+		causeStale: v1alpha1.CauseWAL, causeStale + time.Minute: v1alpha1.CauseUnknown,
+	} {
+		if c := CauseOf(inst, full, cases.Noon().Add(age)); c.Name != want {
+			t.Errorf("%s old: %+v, want %s", age, c, want)
+		}
+	}
+	full[walMB] = full[walMB][:20]
+	if c := CauseOf(inst, full, cases.Noon()); c.Name != v1alpha1.CauseData {
+		t.Errorf("old WAL: %+v, want Data", c)
+	}
+}

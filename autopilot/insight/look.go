@@ -236,7 +236,8 @@ func Warnings(c autopilot.Case) []autopilot.Warning {
 }
 
 // credible returns the series without values that cannot be true: a used space, or files written in a minute, that are
-// larger than the volume.
+// larger than the volume. A series without a value of the last 30 minutes is left out, because a cause that it names would
+// be shown as the present one.
 func credible(s autopilot.Series, inst autopilot.Instance, now time.Time) autopilot.Series {
 	clean := make(autopilot.Series)
 	for metric, points := range s {
@@ -249,6 +250,9 @@ func credible(s autopilot.Series, inst autopilot.Instance, now time.Time) autopi
 			most = float64(inst.VolumeGB) * 1e9
 		}
 		clean[metric] = crediblePoints(points, most, now)
+		if n := len(clean[metric]); n > 0 && now.Sub(clean[metric][n-1].Time) > causeStale {
+			delete(clean, metric)
+		}
 	}
 	return clean
 }
