@@ -28,7 +28,9 @@ func CapForecastOf(used []autopilot.Point, volumeGB, maxGB int, now time.Time) v
 		maxGB, volume = volumeGB, fmt.Sprintf("The volume of %d GB, which is larger than spec.storage.maxGB,", volumeGB)
 	}
 	found := v1alpha1.CapForecast{Time: *autopilot.Seconds(now), MaxGB: autopilot.ClampInt32(maxGB)}
-	used = dailyMaxima(crediblePoints(used, float64(volumeGB), now))
+	used = crediblePoints(used, float64(volumeGB), now)
+	isRising := stillRises(used)
+	used = dailyMaxima(used)
 	var day []autopilot.Point
 	for i, p := range used {
 		if now.Sub(p.Time) <= 25*time.Hour {
@@ -38,7 +40,7 @@ func CapForecastOf(used []autopilot.Point, volumeGB, maxGB int, now time.Time) v
 	}
 	long, short := ForecastReadOnly(used, maxGB, now), ForecastReadOnly(day, maxGB, now)
 	by, earliest := "14 days", long.Likely
-	if !short.Likely.IsZero() && (earliest.IsZero() || short.Likely.Before(earliest)) {
+	if isRising && !short.Likely.IsZero() && (earliest.IsZero() || short.Likely.Before(earliest)) {
 		by, earliest = "day", short.Likely
 	}
 	switch {
@@ -56,6 +58,18 @@ func CapForecastOf(used []autopilot.Point, volumeGB, maxGB int, now time.Time) v
 			volume, autopilot.TimeText(long.Horizon))
 	}
 	return found
+}
+
+// stillRises reports whether the highest value of the last 6 hours is above that of the 6 hours before. An import that
+// ended half a day ago is no trend.
+func stillRises(used []autopilot.Point) bool {
+	highest := [2]float64{}
+	for _, p := range used {
+		if i := int(used[len(used)-1].Time.Sub(p.Time) / (6 * time.Hour)); i < len(highest) {
+			highest[i] = max(highest[i], p.Value)
+		}
+	}
+	return highest[0] > highest[1]
 }
 
 // dailyMaxima returns for each measurement the highest value of the 24 hours before it. So a volume that fills every

@@ -117,3 +117,17 @@ func TestWarningsIgnoreACapThatIsOldOrOfAnotherSize(t *testing.T) {
 		}
 	}
 }
+
+func TestCapForecastIgnoresAnImportThatHasEnded(t *testing.T) {
+	for hours := 1; hours <= 24; hours++ {
+		used := fortnight(337, func(ago int) float64 {
+			if ago <= hours {
+				return 95
+			}
+			return 55
+		})
+		if f := CapForecastOf(used, 100, 200, cases.Noon()); f.ReadOnlyTime != nil {
+			t.Errorf("40 GB were imported %d hours ago: %s", hours, f.Message)
+		}
+	}
+}
