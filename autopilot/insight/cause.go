@@ -38,8 +38,8 @@ const (
 	longTransaction = 6 * time.Hour
 	// oldestTransaction is the age from which a value cannot be true.
 	oldestTransaction = 365 * 24 * time.Hour
-	// causeHolds is how long a cause that is not data is reported as a problem.
-	causeHolds = 24 * time.Hour
+	// causeHolds is how long a cause that cannot be read again is still reported as a problem: three failed looks.
+	causeHolds = 3 * time.Hour
 	megabytes  = 1024.0 // in a GB, as Cloud Eye counts
 )
 
@@ -250,11 +250,15 @@ func causeWarning(c autopilot.Case) []autopilot.Warning {
 		return nil
 	}
 	found := c.Status.Insight.Cause
-	if found.Name == v1alpha1.CauseData || found.Name == v1alpha1.CauseUnknown ||
-		c.Now.Sub(found.Time.Time) >= causeHolds {
+	if !isCulprit(found) || c.Now.Sub(found.Time.Time) >= causeHolds {
 		return nil
 	}
 	return []autopilot.Warning{{Reason: autopilot.ReasonCauseNotData, Message: fmt.Sprintf(
 		"Storage has %d GB, and something other than data fills it (%s). %s. See %s",
 		c.Instance.VolumeGB, found.Name, found.Message, CausePage(found.Name))}}
+}
+
+// isCulprit reports whether something other than data fills the volume.
+func isCulprit(found *v1alpha1.Cause) bool {
+	return found != nil && found.Name != v1alpha1.CauseData && found.Name != v1alpha1.CauseUnknown
 }

@@ -55,9 +55,9 @@ func causeDue(c autopilot.Case, last *v1alpha1.Cause) bool {
 	}) {
 		return true
 	}
-	if slices.ContainsFunc(c.Status.Held, func(h v1alpha1.Held) bool {
-		return h.Kind == v1alpha1.KindVolume && isOlder(c.Now.Add(-lookEvery))
-	}) {
+	// A culprit is read again every hour, so that its warning ends with it.
+	isHeld := slices.ContainsFunc(c.Status.Held, func(h v1alpha1.Held) bool { return h.Kind == v1alpha1.KindVolume })
+	if (isHeld || isCulprit(last)) && isOlder(c.Now.Add(-lookEvery)) {
 		return true
 	}
 	i := autopilot.LastGrowth(c.Status.Changes)

@@ -108,6 +108,9 @@ func TestDueNowReadsEachPartOnce(t *testing.T) {
 		{"a growth was requested within an hour of the last look", hour - time.Second, cases.PendingVolume(minute), Due{}},
 		{"the cause of the growth was read", hour, cases.PendingVolume(hour + minute), Due{}},
 		{"the cause of the growth could not be read", hour, all(cases.PendingVolume(hour+minute), failed("cause")), Due{Cause: true}},
+		{"WAL filled the volume an hour ago", hour + time.Second, func(c *autopilot.Case) {
+			c.Status.Insight.Cause.Name = v1alpha1.CauseWAL
+		}, Due{Cause: true}},
 		{"a growth was completed", 2 * hour, grown(hour), Due{Cause: true}},
 		{"a growth was completed before the last look", 2 * hour, grown(2*hour + minute), Due{}},
 		{"a growth was completed 3 hours ago", 4 * hour, grown(3 * hour), Due{}},
