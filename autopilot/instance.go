@@ -70,6 +70,15 @@ func (i Instance) WithSizes(catalogue []flavors.Flavor) Instance {
 	return i
 }
 
+// WithKnownSizes returns the instance with the vCPUs and memory that the last check stored for the same flavor, if the
+// cloud does not report them.
+func (i Instance) WithKnownSizes(last *v1alpha1.Instance) Instance {
+	if last != nil && last.ID == i.ID && last.Flavor == i.Flavor && !i.SizesKnown() {
+		i.VCPUs, i.MemoryGB = int(last.VCPUs), int(last.MemoryGB)
+	}
+	return i
+}
+
 // SizesKnown reports whether the vCPUs and the memory of the instance are known.
 func (i Instance) SizesKnown() bool { return i.VCPUs > 0 && i.MemoryGB > 0 }
 

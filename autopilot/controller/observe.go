@@ -47,6 +47,8 @@ func (o Observer) Observe(ctx context.Context, t *autopilot.Target, a *v1alpha1.
 	}
 	c.SetFact(autopilot.FactInstance, nil)
 	if c.Instance != nil {
+		sized := c.Instance.WithKnownSizes(a.Status.Instance)
+		c.Instance = &sized
 		if t.NoRds {
 			c.Wanted = autopilot.Wanted{VolumeGB: c.Instance.VolumeGB, Flavor: c.Instance.Flavor}
 		}
@@ -74,16 +76,7 @@ func (o Observer) instance(ctx context.Context, id string, notBefore time.Time) 
 	if err != nil {
 		return nil, fmt.Errorf("read instance %s: %w", id, err)
 	}
-	if inst == nil || inst.SizesKnown() {
-		return inst, nil
-	}
-	catalogue, err := o.Instances.Catalogue(ctx, *inst)
-	if err != nil { // storage decisions do not need the sizes, and flavor decisions report NoData
-		o.Log.Warn("read the flavor's size", zap.String("instance", id), zap.String("flavor", inst.Flavor), zap.Error(err))
-		return inst, nil
-	}
-	sized := inst.WithSizes(catalogue)
-	return &sized, nil
+	return inst, nil
 }
 
 // observer returns the observer of the loop, which reads claims from the cache.
@@ -115,6 +108,21 @@ func (r *round) follow(c *autopilot.Case) (record.Followed, error) {
 	followed := record.FollowUp(*c)
 	c.Status = followed.Status
 	return followed, addAlarms(c)
+}
+
+// readSizes adds the vCPUs and the memory of an instance that the cloud lists without them. Storage needs neither, so it
+// is decided and requested before. A failed read is logged, and the next round repeats it.
+func (r *round) readSizes(ctx context.Context, c *autopilot.Case) {
+	if c.Instance == nil || c.Instance.SizesKnown() {
+		return
+	}
+	if !c.Has(autopilot.FactCatalogue) {
+		r.facts().Read(ctx, c, []autopilot.Fact{autopilot.FactCatalogue})
+	}
+	if err := c.Facts[autopilot.FactCatalogue]; err != nil {
+		r.log.Warn("read the flavor's size", zap.String("flavor", c.Instance.Flavor), zap.Error(err))
+	}
+	record.SetSizes(c, c.Instance.WithSizes(c.Catalogue))
 }
 
 // addAlarms adds an alarm for each recorded rule that watches the instance, with its stored signal. Rules of an earlier

@@ -57,6 +57,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 		c.Now = r.options.Now()
 	}
 
+	r.readSizes(ctx, &c)
 	outcome := record.Outcome(c, verdict, followed, patched)
 	c.Status = outcome.Status
 	armingDue := r.armingDue(c)

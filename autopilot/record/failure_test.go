@@ -302,8 +302,8 @@ func TestDecideNeedsTheSizeOfTheFlavorAndACap(t *testing.T) {
 	}
 	c = unknown()
 	c.Status.Baseline = nil
-	if b := FollowUp(c).Status.Baseline; b != nil {
-		t.Errorf("baseline %+v of an unknown size", b)
+	if b := FollowUp(c).Status.Baseline; b == nil || b.VolumeGB != 100 || b.VCPUs != 0 {
+		t.Errorf("baseline %+v, want the volume alone, on which the default cap rests", b)
 	}
 	c.Instance.Flavor = "rds.mysql.n1.2xlarge.4"
 	known := c.Instance.WithSizes(cases.Catalogue())

@@ -44,13 +44,29 @@ func FollowUp(c autopilot.Case) Followed {
 	s.Unfulfilled = unfulfilled(c, s)
 	s.FormerVolumes = formerVolumes(c, last)
 	s.Instance = c.Instance.Observed(last, c.Now)
-	if s.Baseline == nil && s.Instance.VCPUs > 0 && s.Instance.MemoryGB > 0 && c.Instance.Measurable() {
-		s.Baseline = &v1alpha1.Baseline{
-			VolumeGB: s.Instance.VolumeGB, VCPUs: s.Instance.VCPUs, MemoryGB: s.Instance.MemoryGB,
-		}
-	}
+	setBaseline(s, *c.Instance)
 	s.MaxGB = autopilot.ClampInt32(autopilot.MaxGB(c.Spec, s.Baseline, c.Instance.VolumeGB))
 	return f
+}
+
+// setBaseline records the size of the instance at first arming. The volume is recorded as soon as it is known: without it,
+// the default cap would follow the volume.
+func setBaseline(s *v1alpha1.Status, inst autopilot.Instance) {
+	if s.Baseline == nil && inst.VolumeGB > 0 && inst.Measurable() {
+		s.Baseline = &v1alpha1.Baseline{VolumeGB: autopilot.ClampInt32(inst.VolumeGB)}
+	}
+	if b := s.Baseline; b != nil && b.VCPUs == 0 && inst.SizesKnown() {
+		b.VCPUs, b.MemoryGB = autopilot.ClampInt32(inst.VCPUs), autopilot.ClampInt32(inst.MemoryGB)
+	}
+}
+
+// SetSizes enters an instance into a case whose vCPUs and memory were not known when FollowUp saw it.
+func SetSizes(c *autopilot.Case, sized autopilot.Instance) {
+	c.Instance = &sized
+	if seen := c.Status.Instance; seen != nil {
+		seen.VCPUs, seen.MemoryGB = autopilot.ClampInt32(sized.VCPUs), autopilot.ClampInt32(sized.MemoryGB)
+	}
+	setBaseline(&c.Status, sized)
 }
 
 // followIntent returns the intent as it continues, or nil if it has ended. An intent that is found in the cloud has

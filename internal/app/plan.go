@@ -124,6 +124,7 @@ func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, 
 	if err := s.ReadError(); err != nil {
 		return nil, err
 	}
+	record.SetSizes(&s.Case, s.Instance.WithSizes(s.Catalogue))
 	s.Evidence = make(map[v1alpha1.Metric]autopilot.Evidence)
 	for _, a := range s.Alarms {
 		s.Evidence[a.Metric] = a.Evidence
