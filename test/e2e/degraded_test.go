@@ -185,8 +185,8 @@ func TestServiceRecoversFromOutages(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := wait(t, "it is grown", func(a *v1alpha1.RdsAutopilot) bool { return a.Status.Pending == nil && len(a.Status.Changes) == 2 })
-		if a.Status.Changes[0].To != "120" {
-			t.Errorf("changes %+v, want the last to 120", a.Status.Changes)
+		if a.Status.Changes[0].To != "130" {
+			t.Errorf("changes %+v, want the last to 130: the second growth within the hour doubles", a.Status.Changes)
 		}
 		shows(t, p, 0, "rds_autopilot_notifications_total", "type=Notification")
 	})
