@@ -65,10 +65,10 @@ func TestMigrationBetweenApplyModesKeepsTheAlarms(t *testing.T) {
 	m.grows("with its operator", 110)
 	m.patch(commands[`"apply":"Cloud"`])
 	m.Operator.Pause()
-	m.grows("by operator and cloud, and the operator hangs", 120)
+	m.grows("by operator and cloud, and the operator hangs", 130)
 	m.patch(`{"spec":{"apply":"Operator"}}`)
 	m.Operator.Resume()
-	m.grows("with its operator again", 130)
+	m.grows("with its operator again", 170)
 
 	m.patch(fmt.Sprintf(`{"spec":{"apply":"Cloud","instanceID":%q}}`, m.ID))
 	m.patch(commands[`"ownerReferences":null`])
@@ -80,7 +80,7 @@ func TestMigrationBetweenApplyModesKeepsTheAlarms(t *testing.T) {
 	if err := m.rdss.Delete(m.ctx, m.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	m.grows("without an Rds", 140)
+	m.grows("without an Rds", 250)
 
 	spec, _, _ := unstructured.NestedMap(rds.Object, "spec")
 	spec["volumesize"], spec["flavorref"] = int64(m.Instance().VolumeGB), m.Instance().Flavor
@@ -95,7 +95,7 @@ func TestMigrationBetweenApplyModesKeepsTheAlarms(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.patch(`{"spec":{"apply":"Operator","instanceID":null}}`)
-	m.grows("with an Rds again", 150)
+	m.grows("with an Rds again", 370)
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -145,7 +145,7 @@ func (m *migration) wait(what string, done func(*v1alpha1.RdsAutopilot) bool) {
 	}
 }
 
-// grows lets the volume run full, and it is to have one step more.
+// grows lets the volume run full and waits for that size. Each step is twice the last one, because all are within an hour.
 func (m *migration) grows(how string, toGB int) {
 	m.t.Helper()
 	if err := m.SetWorkload(simcloud.Workload{UsedGB: 0.92 * float64(m.Instance().VolumeGB)}); err != nil {

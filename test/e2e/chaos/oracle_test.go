@@ -173,10 +173,16 @@ func (c *chaos) past() (wrong []string) {
 			wrong = append(wrong, fmt.Sprintf("%s: spec.volumesize became smaller: %v", name, sizes))
 		}
 	}
+	lastStepGB := map[string]int{}
 	for _, x := range h.asked {
 		i := slices.IndexFunc(c.dbs, func(db *resident) bool { return db.Name == x.name })
-		if i < 0 || !justified(c.dbs[i], x) {
+		if i < 0 || !justified(c.dbs[i], x, lastStepGB[x.name]) {
 			wrong = append(wrong, fmt.Sprintf("%s: nothing justifies %s from %v to %v; it had borne %+v", x.name, x.field, x.from, x.to, x.loads))
+		}
+		if x.field == "volumesize" {
+			from, _ := x.from.(float64)
+			to, _ := x.to.(float64)
+			lastStepGB[x.name] = max(lastStepGB[x.name], int(to-from))
 		}
 	}
 	for _, db := range c.dbs {
@@ -192,7 +198,7 @@ func (c *chaos) past() (wrong []string) {
 
 // justified reports whether any load that the database had borne by then calls for that step. A load that called for it
 // and got it does not call for another one, because the size is a function of the used space; the same holds for flavors.
-func justified(db *resident, x asked) bool {
+func justified(db *resident, x asked, lastStepGB int) bool {
 	return slices.ContainsFunc(x.loads, func(l simcloud.Workload) bool {
 		if x.field == "flavorref" {
 			from, _ := x.from.(string)
@@ -201,7 +207,7 @@ func justified(db *resident, x asked) bool {
 		}
 		from, _ := x.from.(float64)
 		to, _ := x.to.(float64)
-		return to > from && int(to)%10 == 0 && int(to) <= grown(int(from), l.UsedGB, db.maxGB)
+		return to > from && int(to)%10 == 0 && int(to) <= grown(int(from), l.UsedGB, lastStepGB, db.maxGB)
 	})
 }
 

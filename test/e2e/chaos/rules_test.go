@@ -11,21 +11,32 @@ import (
 
 // The design's rules, written down a second time: the oracle does not ask the code that it judges.
 
-// thresholdOf is the percentage at which a volume of that many GB raises its alarm: 90, or less so that 10 GB stay free.
-func thresholdOf(sizeGB int) int { return min(90, 100-(1000+sizeGB-1)/sizeGB) }
+// thresholdOf is the percentage at which a volume of that many GB raises its alarm: 90, or less so that 10 GB, or an eighth
+// of a small volume, lie between the alarm and read-only.
+func thresholdOf(sizeGB int) int {
+	size := float64(sizeGB)
+	readOnly := min(size-5, 0.97*size)
+	if sizeGB >= 1000 {
+		readOnly = size - 30
+	}
+	return min(90, int(100*(readOnly-min(10, size/8))/size))
+}
 
 func full(sizeGB int, usedGB float64) bool {
 	return usedGB*100 >= float64(thresholdOf(sizeGB)*sizeGB)
 }
 
-// grown is the size that a volume gets for that used space; databases here never get so full that they are read-only.
-func grown(sizeGB int, usedGB float64, maxGB int) int {
-	for size := sizeGB; ; {
-		if !full(size, usedGB) || size >= maxGB {
-			return size
-		}
+// grown is the largest size that a volume may get for that used space; databases here never get so full that they are
+// read-only. A step that follows another one doubles, up to half of the volume.
+func grown(sizeGB int, usedGB float64, lastStepGB, maxGB int) int {
+	if !full(sizeGB, usedGB) || sizeGB >= maxGB {
+		return sizeGB
+	}
+	size := sizeGB + max(10, min(2*lastStepGB, sizeGB/2))
+	for full(size, usedGB) {
 		size += 10
 	}
+	return min(size, maxGB)
 }
 
 // shape is what a flavor of the family n1 has.
