@@ -100,7 +100,7 @@ func newFleet(t *testing.T, settings simcloud.Settings) *fleet {
 }
 
 // newFleetIn is a fleet in a cloud with these options.
-func newFleetIn(t *testing.T, o simcloud.Options) *fleet {
+func newFleetIn(t *testing.T, o simcloud.Options, lag ...time.Duration) *fleet {
 	t.Helper()
 	f := &fleet{t: t, routes: &routes{by: map[string]*fleet{}}}
 	o.Local, o.Transport = true, f.routes
@@ -112,17 +112,17 @@ func newFleetIn(t *testing.T, o simcloud.Options) *fleet {
 	t.Cleanup(func() {
 		time.Sleep(10 * time.Minute) // a reading that nobody waits for any more ends by itself
 	})
-	return f.another()
+	return f.another(lag...)
 }
 
 // signingKey is one for all: to make it costs as much as many a test.
 var signingKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
 // another is a cluster of its own in the same cloud, on the same clock.
-func (f *fleet) another() *fleet {
+func (f *fleet) another(lag ...time.Duration) *fleet {
 	f.t.Helper()
 	host := fmt.Sprintf("autopilot-%d.example.com", len(f.routes.by))
-	kube, err := simkube.New(simkube.Options{CRDs: crds, Seed: host, WatchLag: watchLag})
+	kube, err := simkube.New(simkube.Options{CRDs: crds, Seed: host, WatchLag: append(lag, watchLag)[0]})
 	f.must(err)
 	admin, err := dynamic.NewForConfig(kube.Config())
 	f.must(err)

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bubble
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
+)
+
+// database is one database with everything that the oracle knows of it.
+type database struct {
+	w         *swarm
+	name      string
+	drawn     drawn
+	replicaID string
+	first     simcloud.Instance
+	burst     float64
+
+	mu       sync.Mutex
+	id       string
+	truth    []truth    // newest last
+	policies []policyAt // newest last
+	switched string     // spec.autopilot of the Rds: true, false or absent
+	exists   bool       // the RdsAutopilot, and is not being deleted
+	hasRds   bool
+	growths  []growthMade
+	resizes  []time.Time       // requests of another flavor
+	resizing string            // the flavor that the service has requested and the cloud does not have yet
+	touched  time.Time         // until then, people explain what is odd
+	resets   time.Time         // until then, an admission restores the size that the Rds had
+	capFrom  simcloud.Instance // at the first arming
+	base     *v1alpha1.Baseline
+
+	readOnlyFor time.Duration // calm time in which it was read-only and might have grown
+	reported    map[string]bool
+}
+
+// truth is what the cloud knows at a time.
+type truth struct {
+	at          time.Time
+	sizeGB      int
+	usedGB      float64
+	cpu, memory float64 // percent
+	flavor      string
+	readOnly    bool
+}
+
+// policyAt is a policy from a time on.
+type policyAt struct {
+	at   time.Time
+	spec v1alpha1.Spec
+	on   bool
+}
+
+func (w *swarm) newDatabase(p drawn) *database {
+	d := &database{w: w, name: p.name, drawn: p, switched: "true", reported: map[string]bool{}}
+	p.instance.Name = p.name
+	in, err := w.sim.AddInstance(p.instance)
+	w.must(err)
+	d.first, d.id = in, in.ID
+	if p.replica {
+		r := simcloud.Instance{Name: p.name + "-read", Flavor: strings.TrimSuffix(in.Flavor, ".ha") + ".rr", VolumeGB: in.VolumeGB, ReplicaOf: in.ID, Workload: simcloud.Workload{UsedGB: 10}}
+		r, err := w.sim.AddInstance(r)
+		w.must(err)
+		d.replicaID = r.ID
+	}
+	w.databases = append(w.databases, d) // the admission looks it up
+	d.createAutopilot(p.policy)
+	if p.apply != "Alone" {
+		d.createRds(true)
+	}
+	w.databases = w.databases[:len(w.databases)-1]
+	w.note(d.name, "%s, %d GB, %.1f GB used, apply %s, policy %s", in.Flavor, in.VolumeGB, in.Workload.UsedGB, p.apply, text(p.policy))
+	return d
+}
+
+func text(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+func (d *database) ID() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.id
+}
+
+func (d *database) instance() simcloud.Instance {
+	in, _ := d.w.sim.Instance(d.ID())
+	return in
+}
+
+func (d *database) createAutopilot(policy map[string]any) {
+	spec := withoutNulls(policy)
+	spec["apply"] = d.drawn.apply
+	if d.drawn.apply == "Alone" {
+		spec["apply"], spec["instanceID"] = "Cloud", d.ID()
+	}
+	d.w.own(swarmNamespace, d.name, text(spec))
+}
+
+func (d *database) createRds(on bool) {
+	in := d.instance()
+	d.w.rds(swarmNamespace, d.name, map[string]any{
+		"datastoretype": in.Engine, "datastoreversion": in.Version, "flavorref": in.Flavor, "volumesize": int64(in.VolumeGB), "volumetype": in.VolumeType, "autopilot": on,
+	}, in.ID)
+}
+
+// patchRds is a person's patch. An Rds that is not there is none of its business.
+func (d *database) patchRds(patch map[string]any) {
+	_, err := d.w.rdss(swarmNamespace).Patch(d.w.t.Context(), d.name, types.MergePatchType, []byte(text(patch)), metav1.PatchOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		d.w.must(err)
+	}
+}
+
+func (d *database) patchPolicy(policy map[string]any) {
+	policy = maps.Clone(policy)
+	_, err := d.w.raps(swarmNamespace).Patch(d.w.t.Context(), d.name, types.MergePatchType, []byte(text(map[string]any{"spec": policy})), metav1.PatchOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		d.w.must(err)
+	}
+}
+
+// touch says that people, or the cloud, have just done something with the database that may delay or hold a change.
+func (d *database) touch(span time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if until := time.Now().Add(span); until.After(d.touched) {
+		d.touched = until
+	}
+}
+
+// policyChanged stores the policy from now on. The caller holds the lock.
+func (d *database) policyChanged(from v1alpha1.Spec) {
+	spec := autopilot.DefaultSpec()
+	d.w.must(json.Unmarshal([]byte(text(from)), &spec))
+	on := d.exists && spec.Mode != v1alpha1.ModeOff && (d.hasRds && d.switched != "false" || d.drawn.apply == "Alone")
+	d.policies = append(d.policies, policyAt{time.Now(), spec, on})
+}
+
+func (d *database) policy() policyAt {
+	if len(d.policies) == 0 {
+		return policyAt{}
+	}
+	return d.policies[len(d.policies)-1]
+}
+
+// policiesSince returns the policies that were in force at any time in that span. The caller holds the lock.
+func (d *database) policiesSince(span time.Duration) []policyAt {
+	i := len(d.policies) - 1
+	for i > 0 && time.Since(d.policies[i].at) < span {
+		i--
+	}
+	return d.policies[max(i, 0):]
+}
+
+// pass lets a tick of time pass for the database.
+func (d *database) pass() {
+	in := d.instance()
+	load := d.drawn.load.next(d.w.at(), in, d.first, &d.burst)
+	d.w.must(d.w.sim.SetWorkload(in.ID, load))
+	in = d.instance()
+	now := truth{time.Now(), in.VolumeGB, in.Workload.UsedGB, min(100, 100*load.CPUDemand/float64(in.VCPUs)), min(100, 100*load.MemoryDemandGB/float64(in.MemoryGB)), in.Flavor, in.ReadOnly}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if n := len(d.truth); n > 0 && d.truth[n-1].readOnly != now.readOnly {
+		d.w.note(d.name, "read-only: %t, %.1f of %d GB used", now.readOnly, now.usedGB, now.sizeGB)
+	}
+	d.truth = append(d.truth, now)
+	if len(d.truth) > 6000 {
+		d.truth = slices.Clone(d.truth[3000:])
+	}
+	if d.resizing == in.Flavor {
+		d.resizing = ""
+	}
+}
+
+// operator applies every Rds each few minutes, as the archived operator does: the volume first and only upwards.
+type operator struct {
+	w    *swarm
+	api  *otc.Cloud
+	away atomic.Bool
+	turn chan struct{}
+}
+
+func (w *swarm) startOperator() *operator {
+	return &operator{w: w, api: w.person()}
+}
+
+func (o *operator) work(ctx context.Context) {
+	list, err := o.w.rdss(swarmNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil || o.away.Load() {
+		return
+	}
+	for i := range list.Items {
+		rds := as[otcv1.Rds](o.w.fleet, &list.Items[i])
+		at := slices.IndexFunc(o.w.databases, func(d *database) bool { return d.name == rds.Name })
+		if at < 0 {
+			continue
+		}
+		d := o.w.databases[at]
+		in, found := o.w.sim.Instance(rds.Status.ID)
+		if !found {
+			d.patchRds(map[string]any{"status": map[string]any{"id": d.ID()}})
+			continue
+		}
+		if in.Status != rds.Status.Status {
+			d.patchRds(map[string]any{"status": map[string]any{"status": in.Status}})
+		}
+		acts := in.Status == simcloud.StatusActive || in.Status == simcloud.StatusStorageFull && !o.w.plan.fullWaits
+		switch {
+		case !acts:
+		case int(rds.Spec.VolumeSize) > in.VolumeGB:
+			_, err = o.api.Enlarge(ctx, in.ID, int(rds.Spec.VolumeSize))
+		case rds.Spec.FlavorRef != in.Flavor && in.Status == simcloud.StatusActive:
+			_, err = o.api.Resize(ctx, in.ID, rds.Spec.FlavorRef)
+		}
+		if err != nil {
+			o.w.note(d.name, "the cloud refuses the operator: %v", err)
+		}
+	}
+}
+
+// happen lets an event happen.
+func (w *swarm) happen(e event) {
+	d := w.databases[e.database]
+	in := d.instance()
+	w.note(d.name, "%s (%.2f)", e.what, e.number)
+	switch e.what {
+	case "policy":
+		d.touch(time.Hour)
+		d.patchPolicy(e.policy)
+		w.note(d.name, "the policy is %s", text(e.policy))
+	case "mode":
+		d.patchPolicy(map[string]any{"mode": []string{"Auto", "Auto", "Recommend", "Off"}[int(4*e.number)]})
+		d.touch(time.Hour)
+	case "larger volume":
+		d.patchRds(map[string]any{"spec": map[string]any{"volumesize": in.VolumeGB + 10*int(1+5*e.number)}})
+		d.touch(time.Hour)
+	case "other flavor":
+		d.touch(2 * time.Hour)
+		codes := w.siblings(in)
+		d.patchRds(map[string]any{"spec": map[string]any{"flavorref": codes[int(e.number*float64(len(codes)))]}})
+	case "former spec":
+		d.touch(26 * time.Hour) // contested
+		d.patchRds(map[string]any{"spec": map[string]any{"volumesize": d.first.VolumeGB, "flavorref": d.first.Flavor}})
+	case "off", "on":
+		d.touch(time.Hour)
+		d.patchRds(map[string]any{"spec": map[string]any{"autopilot": e.what == "on"}})
+	case "delete autopilot":
+		d.touch(time.Hour)
+		d.growths = nil // a new object knows none
+		_ = w.raps(swarmNamespace).Delete(w.t.Context(), d.name, metav1.DeleteOptions{})
+	case "recreate":
+		if d.drawn.apply == "Alone" {
+			return
+		}
+		d.touch(2 * time.Hour)
+		_ = w.rdss(swarmNamespace).Delete(w.t.Context(), d.name, metav1.DeleteOptions{})
+		time.Sleep(time.Duration(e.number * float64(20*time.Minute)))
+		d.createRds(e.number < 0.7)
+	case "other instance":
+		d.replaceInstance()
+	case "second object":
+		w.note(d.name, "nothing yet")
+	case "kill":
+		w.replicas[int(2*e.number)].kill()
+		w.disturb(10 * time.Minute)
+	case "kill at call", "kill after call":
+		if p := w.leader(); p != nil {
+			p.applied.Store(e.what == "kill after call")
+			p.killIn.Store(int64(1 + 60*e.number))
+			w.disturb(15 * time.Minute)
+		}
+	case "freeze leader":
+		if p := w.leader(); p != nil {
+			p.frozen.Store(true)
+			w.disturb(15 * time.Minute)
+			time.AfterFunc(8*time.Minute, func() { p.frozen.Store(false) })
+		}
+	case "stop leader":
+		if p := w.leader(); p != nil {
+			w.disturb(10 * time.Minute)
+			p.stop()
+		}
+	case "job fails":
+		d.touch(2 * time.Hour)
+		w.must(w.sim.ChangeInstance(in.ID, func(in *simcloud.Instance) { in.FailingJobs = 1 }))
+	case "foreign job":
+		d.touch(2 * time.Hour)
+		codes := w.siblings(in)
+		_, err := w.operator.api.Resize(w.t.Context(), in.ID, codes[int(e.number*float64(len(codes)))])
+		w.note(d.name, "somebody else's flavor change: %v", err)
+	case "console growth":
+		_, err := w.operator.api.Enlarge(w.t.Context(), in.ID, in.VolumeGB+10*int(1+3*e.number))
+		w.note(d.name, "growth at the console: %v", err)
+		d.touch(time.Hour)
+	case "failover":
+		w.must(w.sim.ChangeInstance(in.ID, func(in *simcloud.Instance) {
+			if len(in.Nodes) == 2 {
+				in.Nodes[0].Role, in.Nodes[1].Role = in.Nodes[1].Role, in.Nodes[0].Role
+			}
+		}))
+	case "sold out":
+		codes := w.siblings(in)
+		code := codes[int(e.number*float64(len(codes)))]
+		w.sim.SetFlavorStatus(code, in.Nodes[0].Zone, simcloud.FlavorSoldOut)
+		time.AfterFunc(24*time.Hour, func() { w.sim.SetFlavorStatus(code, in.Nodes[0].Zone, simcloud.FlavorNormal) })
+	case "watches expire":
+		w.kube.Compact()
+	case "admission resets":
+		d.touch(4 * time.Hour)
+		d.mu.Lock()
+		d.resets = time.Now().Add(2 * time.Hour)
+		d.mu.Unlock()
+	case "operator away":
+		w.operator.away.Store(true)
+		w.disturb(time.Duration((1 + 5*e.number) * float64(time.Hour)))
+		time.AfterFunc(time.Duration((1+5*e.number)*float64(time.Hour)), func() { w.operator.away.Store(false) })
+	}
+}
+
+// siblings are the flavors to which the instance could change.
+func (w *swarm) siblings(in simcloud.Instance) (codes []string) {
+	have := w.flavors[in.Flavor]
+	for code, f := range w.flavors {
+		if strings.HasSuffix(code, ".ha") == strings.HasSuffix(in.Flavor, ".ha") && !strings.HasSuffix(code, ".rr") &&
+			strings.Split(code, ".")[1] == strings.Split(in.Flavor, ".")[1] && f.VCPUs <= 2*have.VCPUs && f.MemoryGB <= 2*have.MemoryGB {
+			codes = append(codes, code)
+		}
+	}
+	slices.Sort(codes)
+	return codes
+}
+
+// replaceInstance is a restore into a new instance: the Rds, or the person's object, names it from now on.
+func (d *database) replaceInstance() {
+	d.touch(3 * time.Hour)
+	old := d.instance()
+	next := old
+	next.ID, next.Name, next.Nodes, next.Created = "", d.name, nil, time.Time{}
+	next.Status = simcloud.StatusActive
+	d.w.sim.RemoveInstance(old.ID)
+	if d.replicaID != "" {
+		d.w.sim.RemoveInstance(d.replicaID)
+	}
+	in, err := d.w.sim.AddInstance(next)
+	d.w.must(err)
+	d.mu.Lock()
+	d.id, d.replicaID, d.first, d.truth, d.growths, d.resizes, d.resizing = in.ID, "", in, nil, nil, nil, ""
+	d.mu.Unlock()
+	if d.drawn.apply == "Alone" {
+		d.patchPolicy(map[string]any{"instanceID": in.ID})
+		return
+	}
+	d.patchRds(map[string]any{"spec": map[string]any{"volumesize": in.VolumeGB, "flavorref": in.Flavor}, "status": map[string]any{"id": in.ID}})
+}
+
+// lastHours returns the truths of that span. The caller holds the lock.
+func (d *database) since(span time.Duration) []truth {
+	i := len(d.truth)
+	for i > 0 && time.Since(d.truth[i-1].at) <= span {
+		i--
+	}
+	return d.truth[i:]
+}
+
+func (d *database) String() string { return fmt.Sprintf("%s/%s", swarmNamespace, d.name) }

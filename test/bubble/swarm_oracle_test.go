@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bubble
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+	simkube "github.com/mcsps/rds-autopilot/test/sim/kube"
+)
+
+const (
+	policyLag  = 4 * time.Minute  // a round may have read a policy that was replaced so long ago
+	evidence   = 30 * time.Minute // the oldest evidence
+	settleTime = 45 * time.Minute // calm time after which nothing may be unfinished
+)
+
+// admit sees every write to the API server.
+func (w *swarm) admit(x simkube.Write) error {
+	i := slices.IndexFunc(w.databases, func(d *database) bool { return d.name == x.New.GetName() })
+	if i < 0 {
+		return nil
+	}
+	d := w.databases[i]
+	switch {
+	case x.New.GetKind() == v1alpha1.Kind && x.Subresource == "":
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.exists = x.New.GetDeletionTimestamp() == nil
+		d.policyChanged(as[v1alpha1.RdsAutopilot](w.fleet, x.New).Spec)
+	case x.New.GetKind() == v1alpha1.Kind && x.Subresource == "status" && len(text(x.New.Object["status"])) > 64<<10:
+		w.violation(d.name, "the status has more than 64 KiB")
+	case x.New.GetKind() == otcv1.Kind && x.Manager == "rds-autopilot":
+		w.judgePatch(d, x)
+	case x.New.GetKind() == otcv1.Kind:
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		on, found, _ := unstructured.NestedBool(x.New.Object, "spec", "autopilot")
+		d.hasRds = x.New.GetDeletionTimestamp() == nil
+		if d.switched = fmt.Sprint(on); !found {
+			d.switched = "absent"
+		}
+		if len(d.policies) > 0 {
+			d.policyChanged(d.policy().spec)
+		}
+	}
+	return nil
+}
+
+// judgePatch judges a patch of the Rds: invariant 4, and the change that it requests.
+func (w *swarm) judgePatch(d *database, x simkube.Write) {
+	if x.Old == nil {
+		w.violation(d.name, "the service creates an Rds")
+		return
+	}
+	before, after := x.Old.DeepCopy().Object, x.New.DeepCopy().Object
+	for _, o := range []map[string]any{before, after} {
+		delete(o, "metadata")
+		for _, field := range []string{"volumesize", "flavorref"} {
+			unstructured.RemoveNestedField(o, "spec", field)
+		}
+	}
+	if diff := cmp.Diff(before, after); diff != "" {
+		w.violation(d.name, "the service changes the Rds (-before +after):\n%s", diff)
+	}
+	old, next := as[otcv1.Rds](w.fleet, x.Old), as[otcv1.Rds](w.fleet, x.New)
+	if next.Spec.VolumeSize < old.Spec.VolumeSize {
+		w.violation(d.name, "spec.volumesize goes from %d to %d", old.Spec.VolumeSize, next.Spec.VolumeSize)
+	}
+	d.mu.Lock()
+	resets := time.Now().Before(d.resets)
+	d.mu.Unlock()
+	if next.Spec.VolumeSize != old.Spec.VolumeSize {
+		d.judgeVolume(int(next.Spec.VolumeSize), "the Rds")
+	}
+	if next.Spec.FlavorRef != old.Spec.FlavorRef {
+		d.judgeFlavor(next.Spec.FlavorRef, "the Rds")
+	}
+	if resets {
+		_ = unstructured.SetNestedField(x.New.Object, int64(old.Spec.VolumeSize), "spec", "volumesize")
+		_ = unstructured.SetNestedField(x.New.Object, old.Spec.FlavorRef, "spec", "flavorref")
+	}
+}
+
+// maxGB is the cap of a policy. The caller holds the lock.
+func (d *database) maxGB(s v1alpha1.Spec) int {
+	if s.Storage.MaxGB > 0 {
+		return int(s.Storage.MaxGB)
+	}
+	return min(4000, max(200, 4*d.capFrom.VolumeGB))
+}
+
+// judgeVolume judges a size that the service requests.
+func (d *database) judgeVolume(to int, where string) {
+	in := d.instance()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.w.note(d.name, "the service requests %d GB of %s; the cloud has %d GB, %.1f GB used, %s", to, where, in.VolumeGB, in.Workload.UsedGB, in.Status)
+	d.armed(in.VolumeGB, in.VCPUs, in.MemoryGB)
+	recent := d.since(evidence + d.w.plan.delay + 10*time.Minute)
+	used, readOnly := 0.0, false
+	for _, t := range recent {
+		used, readOnly = max(used, t.usedGB), readOnly || t.readOnly
+	}
+	var why []string
+	for _, p := range d.policiesSince(policyLag + d.w.plan.watchLag) {
+		s := p.spec
+		size := in.VolumeGB
+		for _, t := range recent { // it may have grown a moment ago
+			if time.Since(t.at) < 10*time.Minute {
+				size = min(size, t.sizeGB)
+			}
+		}
+		largest := largestSize(in.VolumeGB, used, int(s.Storage.ThresholdPercent), largestStep(in.VolumeGB, int(s.Storage.StepGB), d.growths, time.Now()), readOnly)
+		switch maxGB := d.maxGB(s); {
+		case !p.on || s.Mode != v1alpha1.ModeAuto:
+			why = append(why, "the policy does not allow it")
+		case to > maxGB:
+			why = append(why, fmt.Sprintf("the cap is %d GB", maxGB))
+		case to < size || to%10 != 0:
+			why = append(why, "it is no larger size")
+		case d.w.isRequested(d.name, to): // by somebody else
+			return
+		case !isOver(size, used, int(s.Storage.ThresholdPercent)) && !readOnly:
+			why = append(why, fmt.Sprintf("at most %.1f GB were used in the last %v", used, evidence))
+		case to > largest:
+			why = append(why, fmt.Sprintf("%.1f GB used need at most %d GB", used, largest))
+		default:
+			if where == "the cloud" || d.drawn.apply == "Operator" {
+				if n := len(d.growths); n == 0 || time.Since(d.growths[n-1].at) > time.Minute {
+					d.growths = append(d.growths, growthMade{time.Now(), to - in.VolumeGB})
+				}
+			}
+			return
+		}
+	}
+	d.w.violation(d.name, "%d GB are requested of %s, which has no reason: %s", to, where, strings.Join(why, "; "))
+}
+
+// armed stores from what the caps are measured. The caller holds the lock.
+func (d *database) armed(volumeGB, vcpus, memoryGB int) {
+	if d.capFrom.VolumeGB == 0 {
+		d.capFrom.VolumeGB, d.capFrom.VCPUs, d.capFrom.MemoryGB = volumeGB, vcpus, memoryGB
+	}
+}
+
+// isRequested reports whether somebody else has requested at least that size in the Rds.
+func (w *swarm) isRequested(name string, to int) bool {
+	return false
+}
+
+// judgeFlavor judges a flavor that the service requests.
+func (d *database) judgeFlavor(code, where string) {
+	in := d.instance()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.w.note(d.name, "the service requests %s of %s; the cloud has %s, %s", code, where, in.Flavor, in.Status)
+	d.armed(in.VolumeGB, in.VCPUs, in.MemoryGB)
+	from, to := d.w.flavors[in.Flavor], d.w.flavors[code]
+	if code == d.resizing && where == "the cloud" {
+		return // the patch of the Rds was judged
+	}
+	var why []string
+	for _, p := range d.policiesSince(policyLag + d.w.plan.watchLag) {
+		s := p.spec.Flavor
+		span := evidence + d.w.plan.delay + 40*time.Minute // and a period of at most 20 minutes, with the delay of the round
+		if s.Window != nil {
+			span += 7 * day
+		}
+		cpu, memory := false, false
+		for _, t := range d.since(span) {
+			if t.flavor == in.Flavor {
+				cpu = cpu || *s.CPU.Enabled && t.cpu >= float64(s.CPU.ThresholdPercent)-1e-6
+				memory = memory || *s.Memory.Enabled && t.memory >= float64(s.Memory.ThresholdPercent)-1e-6
+			}
+		}
+		lastDay := 0
+		for _, at := range d.resizes {
+			if time.Since(at) < 24*time.Hour-time.Minute {
+				lastDay++
+			}
+		}
+		switch {
+		case !p.on || p.spec.Mode != v1alpha1.ModeAuto:
+			why = append(why, "the policy does not allow it")
+		case to.VCPUs < from.VCPUs || to.MemoryGB < from.MemoryGB || to.VCPUs == from.VCPUs && to.MemoryGB == from.MemoryGB:
+			why = append(why, "it is not larger")
+		case to.VCPUs > int(given(s.MaxVCPUs, int32(4*d.capFrom.VCPUs))) || to.MemoryGB > int(given(s.MaxMemoryGB, int32(4*d.capFrom.MemoryGB))):
+			why = append(why, "it is past the caps")
+		case !cpu && !memory:
+			why = append(why, "no load of this flavor called for it")
+		case !isOpen(s.Window, time.Now()) && !isOpen(s.Window, time.Now().Add(-policyLag)):
+			why = append(why, "the window is closed")
+		case lastDay >= int(s.MaxChangesPerDay):
+			why = append(why, fmt.Sprintf("it has changed %d times in 24 hours", lastDay))
+		case len(d.resizes) > 0 && time.Since(d.resizes[len(d.resizes)-1]) < time.Duration(*s.CooldownSeconds)*time.Second-time.Minute:
+			why = append(why, "the cooldown has not passed")
+		default:
+			d.resizes, d.resizing = append(d.resizes, time.Now()), code
+			return
+		}
+	}
+	d.w.violation(d.name, "%s is requested of %s, which has no reason: %s", code, where, strings.Join(why, "; "))
+}
+
+// isOpen reports whether a window is open.
+func isOpen(w *v1alpha1.Window, now time.Time) bool {
+	if w == nil {
+		return true
+	}
+	zone, err := time.LoadLocation(w.TimeZone)
+	if err != nil {
+		return false
+	}
+	local := now.In(zone)
+	start, _ := time.ParseInLocation("15:04", w.Start, zone)
+	end, _ := time.ParseInLocation("15:04", w.End, zone)
+	clock := time.Duration(local.Hour())*time.Hour + time.Duration(local.Minute())*time.Minute
+	from, to := time.Duration(start.Hour())*time.Hour+time.Duration(start.Minute())*time.Minute, time.Duration(end.Hour())*time.Hour+time.Duration(end.Minute())*time.Minute
+	today, yesterday := local.Weekday().String()[:3], local.AddDate(0, 0, -1).Weekday().String()[:3]
+	on := func(d string) bool { return len(w.Days) == 0 || slices.Contains(w.Days, v1alpha1.Day(d)) }
+	if from < to {
+		return on(today) && clock >= from && clock < to
+	}
+	return on(today) && clock >= from || on(yesterday) && clock < to
+}
+
+// judge holds what must be true at every tick.
+func (w *swarm) judge() {
+	at := 0
+	for _, d := range w.databases {
+		d.mu.Lock()
+		if d.resizing != "" {
+			at++
+		}
+		d.mu.Unlock()
+	}
+	for _, d := range w.databases {
+		d.judgeReadOnly()
+	}
+}
+
+// judgeReadOnly fails if a database is read-only for longer than its operator and the cloud need, and 20 minutes.
+func (d *database) judgeReadOnly() {
+	in := d.instance()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := d.policy()
+	free := p.on && p.spec.Mode == v1alpha1.ModeAuto && in.VolumeGB < d.maxGB(p.spec) && in.VolumeGB < 4000 && time.Now().After(d.touched) && !d.w.plan.settings.RefuseEnlargeWhenFull &&
+		!(d.w.plan.fullWaits && d.drawn.apply == "Operator")
+	switch {
+	case !in.ReadOnly || !free:
+		d.readOnlyFor = 0
+	case d.w.calm() > 15*time.Minute:
+		d.readOnlyFor += tick
+	}
+	if limit := operatorPeriod + d.w.plan.settings.EnlargeDuration + d.w.plan.delay + d.w.plan.sweep + 20*time.Minute; d.readOnlyFor > limit && !d.reported["read-only"] {
+		d.reported["read-only"] = true
+		d.w.violation(d.name, "read-only for %v of calm: %.1f of %d GB used, the cap is %d GB", d.readOnlyFor, in.Workload.UsedGB, in.VolumeGB, d.maxGB(p.spec))
+	}
+}
+
+// settled holds what must be true after a time of calm.
+func (w *swarm) settled() {
+	if w.calm() < settleTime {
+		return
+	}
+	all := w.autopilots()
+	for i := range all {
+		a := &all[i]
+		at := slices.IndexFunc(w.databases, func(d *database) bool { return d.name == a.Name })
+		if at < 0 {
+			continue
+		}
+		d := w.databases[at]
+		in := d.instance()
+		d.mu.Lock()
+		calm, p := time.Since(d.touched), d.policy()
+		stable := calm > settleTime && time.Since(p.at) > settleTime
+		d.mu.Unlock()
+		if !stable {
+			continue
+		}
+		once := func(what, format string, args ...any) {
+			if !d.reported[what] {
+				d.reported[what] = true
+				w.violation(d.name, format, args...)
+			}
+		}
+		s := a.Status
+		if p.on && !isArmed(a) {
+			once("armed", "not armed: %+v", armedCondition(a))
+		}
+		if p.on && s.Baseline != nil {
+			d.mu.Lock()
+			if d.base != nil && *d.base != *s.Baseline && d.base.VCPUs != 0 && d.base.VolumeGB != 0 {
+				w.note(d.name, "the baseline changes from %+v to %+v", *d.base, *s.Baseline)
+			}
+			d.base = s.Baseline
+			d.capFrom.VolumeGB, d.capFrom.VCPUs, d.capFrom.MemoryGB = int(s.Baseline.VolumeGB), int(s.Baseline.VCPUs), int(s.Baseline.MemoryGB)
+			d.mu.Unlock()
+		}
+		if i := s.Pending; i != nil && time.Since(i.DecisionTime.Time) > 2*time.Hour && in.Status == "ACTIVE" && p.on {
+			once("pending", "pending since %v: %s", time.Since(i.DecisionTime.Time).Round(time.Minute), text(i))
+		}
+		if s.ReadOnly != nil && !in.ReadOnly && p.on {
+			writable := true
+			d.mu.Lock()
+			for _, t := range d.since(settleTime) {
+				writable = writable && !t.readOnly
+			}
+			d.mu.Unlock()
+			if writable {
+				once("readOnly", "status.readOnly is set, and the database is writable: %.1f of %d GB used", in.Workload.UsedGB, in.VolumeGB)
+			}
+		}
+		if df := s.Deferred; df != nil && (time.Since(df.FirstTime.Time) > 7*day+time.Hour || p.spec.Flavor.Window == nil) {
+			once("deferred", "deferred since %v, the window is %+v", df.FirstTime, p.spec.Flavor.Window)
+		}
+		if left := w.thingsOf(name(a)); !p.on && left.count() > 0 {
+			once("off", "off, and the cloud has %d topics, %d subscriptions, %d rules", len(left.topics), len(left.subscriptions), len(left.rules))
+		}
+		for _, ch := range s.Changes {
+			if ch.Kind == v1alpha1.KindVolume && ch.By == v1alpha1.ByAutopilot && ch.Outcome == v1alpha1.OutcomeCompleted && autopilot.Gigabytes(ch.To) > in.VolumeGB {
+				once("done", "a growth to %s GB is told as completed, and the cloud has %d GB", ch.To, in.VolumeGB)
+			}
+		}
+	}
+}
+
+// witness is a cluster whose events go to the timeline.
+type witness struct {
+	*k8s.Cluster
+	w *swarm
+}
+
+func (x witness) Event(t *autopilot.Target, a *v1alpha1.RdsAutopilot, e autopilot.Event) {
+	name := ""
+	switch {
+	case a != nil:
+		name = a.Name
+	case t != nil:
+		name = t.Name
+	}
+	x.w.note(name, "event %s: %s", e.Reason, e.Note)
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bubble
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
+)
+
+// plan is everything that a seed determines: the databases, the settings of the cloud and of the service, and the events.
+type plan struct {
+	seed      uint64
+	days      int
+	delay     time.Duration // of metrics
+	watchLag  time.Duration
+	rate      float64 // --cloud-rate
+	sweep     time.Duration
+	settings  simcloud.Settings
+	fullWaits bool // the operator changes nothing in STORAGE FULL
+	databases []drawn
+	events    []event
+	outages   []outage
+}
+
+// drawn is a database as a seed draws it.
+type drawn struct {
+	name     string
+	instance simcloud.Instance
+	apply    string // Operator, Cloud, or Alone for an instance without an Rds
+	policy   map[string]any
+	load     load
+	replica  bool // it has a read replica
+}
+
+// event is what happens once.
+type event struct {
+	at       time.Duration
+	what     string
+	database int // index, or -1
+	number   float64
+	policy   map[string]any
+}
+
+// outage is a span in which requests fail.
+type outage struct {
+	from, to time.Duration
+	what     string // cloud, kube, messages or hang
+	service  string // of the cloud; empty means all
+	percent  int    // of the requests
+}
+
+// chooser draws from a seed.
+type chooser struct{ *rand.Rand }
+
+func (c chooser) percent(p int) bool                   { return c.IntN(100) < p }
+func (c chooser) between(low, high float64) float64    { return low + c.Float64()*(high-low) }
+func (c chooser) within(d time.Duration) time.Duration { return time.Duration(c.Int64N(int64(d))) }
+
+func one[T any](c chooser, from ...T) T { return from[c.IntN(len(from))] }
+
+// drawPlan returns the plan of a seed.
+func drawPlan(seed uint64) plan {
+	c := chooser{rand.New(rand.NewPCG(seed, 1))}
+	p := plan{
+		seed: seed, days: 14 + c.IntN(5)*c.IntN(5), delay: one[time.Duration](c, 0, 2, 5, 10) * time.Minute, watchLag: one(c, 20*time.Millisecond, time.Second, 15*time.Second),
+		rate: one(c, 5.0, 50), sweep: one[time.Duration](c, 5, 10, 20, 30) * time.Minute, fullWaits: c.percent(15),
+	}
+	p.settings = simcloud.Settings{
+		MetricDelay: p.delay, HideStorageFull: c.percent(30), NoResizeList: c.percent(20), Odd: simcloud.Odd{NoUsedSpace: c.percent(10)},
+		NewRule: one(c, "", simcloud.StateInsufficientData), RewrittenRule: one(c, "", simcloud.StateOK), ExistsAsCode: c.percent(20), Normalizes: c.percent(20),
+		RefuseEnlargeWhenFull: c.percent(5), NoInstanceLevelData: c.percent(10),
+		EnlargeDuration: one[time.Duration](c, 2, 4, 8) * time.Minute, ResizeDuration: one[time.Duration](c, 5, 10, 20) * time.Minute,
+	}
+	for i := range 3 + c.IntN(6) {
+		p.databases = append(p.databases, c.database(i))
+	}
+	total := time.Duration(p.days) * day
+	for range c.IntN(3 * p.days) {
+		p.events = append(p.events, c.event(total, p.databases))
+	}
+	for range c.IntN(p.days) {
+		p.outages = append(p.outages, c.outage(total))
+	}
+	slices.SortStableFunc(p.events, func(a, b event) int { return int(a.at - b.at) })
+	return p
+}
+
+func (c chooser) database(i int) drawn {
+	flavor := one(c, "rds.mysql.n1.large.2", "rds.mysql.n1.large.4", "rds.pg.n1.large.4", "rds.pg.n1.xlarge.4", "rds.mssql.n1.large.4", "rds.mysql.x1.large.4", "rds.pg.x1.large.2")
+	if c.percent(30) {
+		flavor += ".ha"
+	}
+	size := one(c, 40, 50, 80, 100, 100, 200, 500, 1000, 2000)
+	d := drawn{
+		name: fmt.Sprintf("db-%d", i), apply: one(c, "Operator", "Operator", "Operator", "Cloud", "Cloud", "Alone"),
+		instance: simcloud.Instance{Flavor: flavor, VolumeGB: size, Workload: simcloud.Workload{UsedGB: c.between(0.3, 0.85) * float64(size)}},
+		policy:   c.policy(size), load: c.load(float64(size)),
+	}
+	d.replica = strings.HasPrefix(flavor, "rds.pg.") && c.percent(30)
+	return d
+}
+
+// policy draws a spec without apply and instanceID. It is a merge patch, so it sets or removes every field.
+func (c chooser) policy(size int) map[string]any {
+	var maxGB, window, vcpus any
+	if c.percent(40) {
+		maxGB = min(4000, (int(float64(size)*c.between(1, 4))/10+1)*10)
+	}
+	if c.percent(25) {
+		window = map[string]any{"days": one(c, []any{"Sat", "Sun"}, []any{"Mon", "Wed", "Fri"}), "start": one(c, "01:00", "22:00"), "end": one(c, "05:00", "06:30"), "timeZone": one(c, "UTC", "Europe/Berlin")}
+	}
+	if c.percent(30) {
+		vcpus = one(c, 4, 8, 16)
+	}
+	return map[string]any{
+		"mode": one(c, "Auto", "Auto", "Auto", "Auto", "Auto", "Auto", "Recommend", "Off"),
+		"storage": map[string]any{
+			"stepGB": one(c, 10, 10, 10, 20, 50), "maxGB": maxGB, "thresholdPercent": one(c, 90, 90, 80, 70, 99),
+			"alarm": map[string]any{"periodSeconds": one(c, 1, 1, 300), "count": 1 + c.IntN(5), "repeatSeconds": one(c, 0, 900, 3600)},
+		},
+		"flavor": map[string]any{
+			"cpu": map[string]any{"enabled": c.percent(80), "thresholdPercent": one(c, 90, 80, 70)}, "memory": map[string]any{"enabled": c.percent(80), "thresholdPercent": one(c, 90, 80)},
+			"alarm":    map[string]any{"periodSeconds": one(c, 300, 300, 1, 1200), "count": 1 + c.IntN(3), "repeatSeconds": one(c, 0, 1800)},
+			"maxVCPUs": vcpus, "cooldownSeconds": one(c, 0, 600, 3600), "maxChangesPerDay": 1 + c.IntN(4), "window": window,
+		},
+	}
+}
+
+func (c chooser) event(total time.Duration, databases []drawn) event {
+	i := c.IntN(len(databases))
+	return event{
+		at: time.Hour + c.within(total-time.Hour), database: i, number: c.Float64(), policy: c.policy(databases[i].instance.VolumeGB),
+		what: one(c, "policy", "policy", "mode", "larger volume", "other flavor", "former spec", "off", "on", "delete autopilot", "recreate", "other instance", "second object",
+			"kill", "kill at call", "kill after call", "freeze leader", "stop leader", "job fails", "foreign job", "console growth", "failover", "sold out", "watches expire", "admission resets", "operator away"),
+	}
+}
+
+func (c chooser) outage(total time.Duration) outage {
+	from := time.Hour + c.within(total-time.Hour)
+	return outage{
+		from: from, to: from + time.Duration(math.Pow(c.between(1, 12), 2)*float64(time.Minute)), what: one(c, "cloud", "cloud", "hang", "kube", "messages", "late messages"),
+		service: one(c, "", "ces", "smn", "rds", "iam"), percent: one(c, 5, 20, 50, 100),
+	}
+}
+
+// load is what a database bears.
+type load struct {
+	growth                float64 // GB an hour
+	episodes              []episode
+	cpu, cpuSwing, memory float64 // shares of the flavor at first
+}
+
+// episode is a time in which a database bears more, or becomes smaller.
+type episode struct {
+	from, to time.Duration
+	what     string
+	amount   float64
+}
+
+func (c chooser) load(size float64) load {
+	l := load{growth: size * one(c, 0, 0.001, 0.01, 0.03) / 24, cpu: c.between(0.1, 0.6), cpuSwing: c.between(0, 0.35), memory: c.between(0.3, 0.75)}
+	for range c.IntN(8) {
+		from := c.within(30 * day)
+		what := one(c, "import", "burst", "clean-up", "cpu", "cpu", "memory")
+		e := episode{from: from, to: from + time.Duration(c.between(0.2, 12)*float64(time.Hour)), what: what}
+		switch what {
+		case "import":
+			e.amount = size * c.between(0.005, 0.1) // GB an hour
+		case "burst":
+			e.to, e.amount = from+time.Duration(c.between(5, 90)*float64(time.Minute)), size*c.between(0.05, 0.3) // GB for that time
+		case "clean-up":
+			e.to, e.amount = from+2*tick, c.between(0.3, 0.9) // the share that stays
+		case "cpu", "memory":
+			e.amount = c.between(0.85, 2.5) // times the flavor at first
+		}
+		l.episodes = append(l.episodes, e)
+	}
+	return l
+}
+
+const tick = 2 * time.Minute // between two looks at everything
+
+// next returns the load at a time. A read-only database writes nothing.
+func (l load) next(at time.Duration, in simcloud.Instance, first simcloud.Instance, burst *float64) simcloud.Workload {
+	w, most := in.Workload, in.Workload.UsedGB
+	wave := l.cpuSwing * math.Sin(2*math.Pi*at.Hours()/24)
+	w.CPUDemand, w.MemoryDemandGB = float64(first.VCPUs)*max(0, l.cpu+wave), l.memory*float64(first.MemoryGB)
+	w.UsedGB += l.growth*tick.Hours() - *burst
+	*burst = 0
+	for _, e := range l.episodes {
+		if at < e.from || at >= e.to {
+			continue
+		}
+		switch e.what {
+		case "import":
+			w.UsedGB += e.amount * tick.Hours()
+		case "burst":
+			*burst += e.amount
+		case "clean-up":
+			if at < e.from+tick {
+				w.UsedGB *= e.amount
+			}
+		case "cpu":
+			w.CPUDemand = max(w.CPUDemand, e.amount*float64(first.VCPUs))
+		case "memory":
+			w.MemoryDemandGB = max(w.MemoryDemandGB, e.amount*float64(first.MemoryGB))
+		}
+	}
+	w.UsedGB += *burst
+	if limit := readOnlyAt(in.VolumeGB); w.UsedGB > limit { // the database stops to write there
+		*burst = max(0, *burst-(w.UsedGB-limit))
+		w.UsedGB = limit
+	}
+	if in.ReadOnly && w.UsedGB > most {
+		w.UsedGB = most
+	}
+	return w
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bubble
+
+import (
+	"math"
+	"time"
+)
+
+// The rules of the contract, written a second time: the oracle does not use the code that it judges.
+
+// readOnlyAt is the used space in GB at which a database becomes read-only.
+func readOnlyAt(sizeGB int) float64 {
+	if sizeGB >= 1000 {
+		return float64(sizeGB - 30)
+	}
+	return min(float64(sizeGB)-5, 0.97*float64(sizeGB))
+}
+
+// writableAt is the used space in GB at which it becomes writable again.
+func writableAt(sizeGB int) float64 {
+	if sizeGB >= 1000 {
+		return float64(sizeGB - 150)
+	}
+	return 0.87 * float64(sizeGB)
+}
+
+func storageThreshold(sizeGB, given int) int {
+	size := float64(sizeGB)
+	return min(given, int(math.Floor(100*(readOnlyAt(sizeGB)-min(10, size/8))/size)))
+}
+
+// isOver reports whether a volume is at its threshold.
+func isOver(sizeGB int, usedGB float64, given int) bool {
+	return 100*usedGB >= float64(storageThreshold(sizeGB, given)*sizeGB)-1e-6
+}
+
+// growthMade is a growth that the service has requested.
+type growthMade struct {
+	at     time.Time
+	stepGB int
+}
+
+// largestStep is the largest step that the last growths allow. They may have been completed up to two hours after their request.
+func largestStep(sizeGB, stepGB int, made []growthMade, now time.Time) int {
+	most := stepGB
+	for _, g := range made {
+		switch age := now.Sub(g.at) - 2*time.Hour; {
+		case age < time.Hour:
+			most = max(most, min(2*g.stepGB, sizeGB/2))
+		case age < 7*day:
+			most = max(most, min(2*g.stepGB, sizeGB/10))
+		case age < 30*day:
+			most = max(most, min(g.stepGB, sizeGB/10))
+		}
+	}
+	return most
+}
+
+// largestSize is the largest size that a volume may get for that used space.
+func largestSize(sizeGB int, usedGB float64, given, stepGB int, readOnly bool) int {
+	size := sizeGB + stepGB
+	for size < 4000 && (isOver(size, usedGB, given) || readOnly && max(usedGB, readOnlyAt(sizeGB)) > writableAt(size)) {
+		size += 10
+	}
+	return (size + 9) / 10 * 10
+}

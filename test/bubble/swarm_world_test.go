@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bubble
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/webhook"
+	"github.com/mcsps/rds-autopilot/internal/app"
+	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/k8s"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
+)
+
+const (
+	swarmNamespace = "swarm"
+	operatorPeriod = 4 * time.Minute
+	mostFlavors    = 2 // --max-flavor-changes
+)
+
+// swarm is the world of one seed: two replicas of the service, an operator, people, and databases.
+type swarm struct {
+	*fleet
+	plan      plan
+	began     time.Time
+	databases []*database
+	replicas  [2]*process
+	operator  *operator
+	flavors   map[string]otc.Flavor
+
+	now   atomic.Int64 // since began
+	calls atomic.Int64 // to the cloud, by the service
+
+	mu       sync.Mutex
+	lines    []string // the timeline
+	wrong    []string
+	restless time.Time // until then, outages or kills may explain a delay
+}
+
+func newSwarm(t *testing.T, p plan) *swarm {
+	w := &swarm{plan: p, began: time.Now(), flavors: map[string]otc.Flavor{}}
+	w.fleet = newFleetIn(t, simcloud.Options{Settings: p.settings, Fault: w.cloudFault, DeliveryFault: w.deliveryFault}, p.watchLag)
+	w.namespace(swarmNamespace)
+	w.kube.SetAdmit(w.admit)
+	w.runCloud()
+	for _, d := range p.databases {
+		w.databases = append(w.databases, w.newDatabase(d))
+	}
+	for _, engine := range []string{"MySQL", "PostgreSQL", "SQLServer"} {
+		for _, d := range w.databases {
+			if in := d.instance(); in.Engine == engine {
+				list, err := w.person().Flavors(t.Context(), engine, in.Version)
+				w.must(err)
+				for _, f := range list {
+					w.flavors[f.Code] = f
+				}
+			}
+		}
+	}
+	w.operator = w.startOperator()
+	for i := range w.replicas {
+		w.replicas[i] = w.startProcess(i)
+	}
+	return w
+}
+
+func (w *swarm) at() time.Duration { return time.Since(w.began) }
+
+// note adds a line to the timeline.
+func (w *swarm) note(database, format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at := w.at()
+	w.lines = append(w.lines, fmt.Sprintf("day %2d %s %-6s %s", at/day, time.Time{}.Add(at%day).Format("15:04:05"), database, fmt.Sprintf(format, args...)))
+}
+
+// violation records that the contract does not hold.
+func (w *swarm) violation(database, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	w.note(database, "VIOLATION: %s", text)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.wrong = append(w.wrong, database+": "+text)
+}
+
+// disturb says that until so long from now something else explains a delay.
+func (w *swarm) disturb(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if until := time.Now().Add(d); until.After(w.restless) {
+		w.restless = until
+	}
+}
+
+// calm is how long cloud, Kubernetes and service have worked.
+func (w *swarm) calm() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Since(w.restless)
+}
+
+// lot draws a number below 100 for a request. It depends on the seed, the minute and the request only.
+func (w *swarm) lot(parts ...string) int {
+	h := fnv.New32a()
+	_, _ = fmt.Fprint(h, w.plan.seed, int(w.at()/(7*time.Second)), parts)
+	return int(h.Sum32() % 100)
+}
+
+// outage returns the outage that a request meets, or nil.
+func (w *swarm) outage(kind, service string, parts ...string) *outage {
+	at := w.at()
+	for i, o := range w.plan.outages {
+		if at >= o.from && at < o.to && o.what == kind && (o.service == "" || service == "" || o.service == service) && w.lot(append(parts, service, kind)...) < o.percent {
+			return &w.plan.outages[i]
+		}
+	}
+	return nil
+}
+
+const replicaHeader = "X-Replica" // marks the requests of the service
+
+func (w *swarm) cloudFault(r *http.Request) *simcloud.Fault {
+	if r.Header.Get(replicaHeader) == "" {
+		return nil
+	}
+	w.calls.Add(1)
+	service, operation := simcloud.OperationOf(r)
+	if r.Method == http.MethodPost && r.PathValue("instance") != "" {
+		w.sawRequest(r)
+	}
+	if w.outage("hang", service, operation) != nil {
+		return &simcloud.Fault{Hang: true, Apply: w.lot(operation, "apply") < 50}
+	}
+	if w.outage("cloud", service, operation, r.URL.RawQuery) == nil {
+		return nil
+	}
+	switch lot := w.lot(operation, "how"); {
+	case lot < 30:
+		return &simcloud.Fault{Status: http.StatusInternalServerError}
+	case lot < 50:
+		return &simcloud.Fault{Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"5"}}}
+	case lot < 70:
+		return &simcloud.Fault{Status: http.StatusServiceUnavailable}
+	case lot < 80:
+		return &simcloud.Fault{Status: http.StatusForbidden, Body: `{"error_code":"DBS.200010","error_msg":"not authorized"}`}
+	}
+	return &simcloud.Fault{Status: http.StatusInternalServerError, Apply: true}
+}
+
+// deliveryFault lets each delivery reach one of the replicas that run, and loses, delays and repeats some.
+func (w *swarm) deliveryFault(d simcloud.Delivery) simcloud.DeliveryFault {
+	lot := w.lot(d.TopicURN, d.Created.String())
+	w.receive.Store(nil)
+	for i := range w.replicas {
+		if p := w.replicas[(i+lot)%2]; p != nil && !p.dead.Load() {
+			w.receive.Store(p.receiver)
+			break
+		}
+	}
+	switch {
+	case w.outage("messages", "", d.TopicURN) != nil:
+		return simcloud.DeliveryFault{Drop: d.Type == simcloud.TypeNotification}
+	case w.outage("late messages", "", d.TopicURN) != nil:
+		return simcloud.DeliveryFault{Delay: time.Duration(lot) * time.Minute / 2, Duplicate: lot%2 == 0}
+	}
+	return simcloud.DeliveryFault{Duplicate: lot < 3, LoseReply: lot > 96}
+}
+
+// process is one replica of the service.
+type process struct {
+	w        *swarm
+	receiver *webhook.Receiver
+	dead     atomic.Bool
+	frozen   atomic.Bool  // it cannot renew its lease
+	killIn   atomic.Int64 // calls until it is killed; 0 is never
+	applied  atomic.Bool  // the last call is applied
+	leads    atomic.Bool
+	done     <-chan struct{} // closed when the process ends
+	started  atomic.Bool
+	cancel   context.CancelFunc
+	running  sync.WaitGroup
+}
+
+// stop ends the process, and waits.
+func (p *process) stop() {
+	p.cancel()
+	p.running.Wait()
+	p.dead.Store(true)
+}
+
+// kill ends the process at once: none of its calls reaches anything from now on.
+func (p *process) kill() {
+	if !p.dead.Swap(true) {
+		p.cancel()
+	}
+}
+
+var errDead = errors.New("the process is dead")
+
+// reaches lets a call reach its end unless the process is dead, or dies of it.
+func (p *process) reaches(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+	if p.dead.Load() {
+		return nil, errDead
+	}
+	if n := p.killIn.Load(); n > 0 && p.killIn.Add(-1) == 0 {
+		p.w.note("", "a replica is killed at %s %s, applied: %t", r.Method, r.URL.Path, p.applied.Load())
+		p.dead.Store(true)
+		if p.applied.Load() {
+			if res, err := send(r.WithContext(context.WithoutCancel(r.Context()))); err == nil {
+				_ = res.Body.Close()
+			}
+		}
+		p.cancel()
+		return nil, errDead
+	}
+	return send(r)
+}
+
+// cloudTransport is the way of a process to the cloud.
+type cloudTransport struct{ *process }
+
+func (c cloudTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set(replicaHeader, "1")
+	time.Sleep(100 * time.Millisecond)
+	return c.reaches(r, c.w.sim.RoundTrip)
+}
+
+// kubeTransport is the way of a process to the API server.
+type kubeTransport struct{ *process }
+
+func (k kubeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	isLease := strings.Contains(r.URL.Path, "/leases/")
+	isWatch := r.URL.Query().Get("watch") != ""
+	if isLease && k.frozen.Load() {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	if k.started.Load() && r.Method == http.MethodGet && r.URL.Query().Get("limit") == "1" { // the probe comes each 5 seconds, and is not judged here
+		<-k.done
+		return nil, errDead
+	}
+	if isLease || isWatch {
+		if k.dead.Load() {
+			return nil, errDead
+		}
+		return k.w.kube.RoundTrip(r)
+	}
+	return k.reaches(r, func(r *http.Request) (*http.Response, error) {
+		if k.w.outage("kube", "", r.Method, r.URL.Path) == nil {
+			return k.w.kube.RoundTrip(r)
+		}
+		refuse := func(status int, reason string) (*http.Response, error) {
+			body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"refused by the test","reason":%q,"code":%d}`, reason, status)
+			return &http.Response{StatusCode: status, Status: reason, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+		}
+		switch lot := k.w.lot(r.URL.Path, "how"); {
+		case lot < 25 && r.Method == http.MethodPatch:
+			return refuse(http.StatusConflict, "Conflict")
+		case lot < 50:
+			return refuse(http.StatusForbidden, "Forbidden")
+		case lot < 75:
+			return refuse(http.StatusInternalServerError, "InternalError")
+		}
+		res, err := k.w.kube.RoundTrip(r) // applied, and the answer is lost
+		if err == nil {
+			_ = res.Body.Close()
+		}
+		return nil, errors.New("connection reset")
+	})
+}
+
+// startProcess starts a replica.
+func (w *swarm) startProcess(i int) *process {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	p := &process{w: w, done: ctx.Done(), cancel: cancel}
+	public, err := url.Parse(w.public + "/smn")
+	w.must(err)
+	reg := prometheus.NewRegistry()
+	of := app.Options{
+		PublicURL: public, Mode: v1alpha1.ModeAuto, Allowed: autopilot.Allowed{Apply: v1alpha1.ApplyCloud, Instances: []string{"*/*"}},
+		CertHosts: []string{w.sim.CertHost()}, ConfirmHosts: []string{w.sim.ConfirmHost()}, SMNClient: smnClient(w.sim), MaxMessageAge: time.Hour,
+		Sweep: w.plan.sweep, Recheck: 30 * time.Second, MaxFlavorChanges: mostFlavors, CloudRate: w.plan.rate, Transport: cloudTransport{p}, Env: w.env(),
+		Version: "test", Log: zap.NewNop(), Now: time.Now,
+	}
+	config := w.kube.Config()
+	config.Transport = kubeTransport{p}
+	start := func() bool {
+		kube, err := app.ConnectKube(ctx, config, of)
+		if err != nil {
+			return false
+		}
+		clusterID, err := kube.ClusterID(ctx)
+		if err != nil {
+			return false
+		}
+		cloudAPI, err := app.ConnectCloud(ctx, of, reg, false)
+		if err != nil {
+			return false
+		}
+		parts, err := app.Wire(of, witness{kube, w}, clusterID, cloudAPI, reg)
+		w.must(err)
+		w.must(parts.Watch(kube))
+		p.receiver = parts.Receiver
+		p.started.Store(true)
+		p.running.Go(func() { _ = kube.Run(ctx) })
+		if kube.WaitForSync(ctx) != nil {
+			return false
+		}
+		p.running.Go(func() { p.lead(ctx, kube, parts, i) })
+		return true
+	}
+	if !start() {
+		p.kill()
+	}
+	return p
+}
+
+func (p *process) lead(ctx context.Context, kube *k8s.Cluster, parts app.Parts, i int) {
+	for ctx.Err() == nil {
+		lease := k8s.Lease{
+			Namespace: "default", Name: "rds-autopilot", Pod: fmt.Sprintf("replica-%d", i),
+			Duration: 6 * time.Minute, RenewDeadline: 4 * time.Minute, RetryPeriod: 2 * time.Minute, // the rest as in production, but with fewer calls
+			OnChange: func(leads bool) {
+				p.leads.Store(leads)
+				p.w.note("", "replica %d leads: %t", i, leads)
+			},
+		}
+		if err := kube.Lead(ctx, lease, parts.Controller.Run); err != nil && !errors.Is(err, k8s.ErrLeaseLost) && ctx.Err() == nil {
+			time.Sleep(time.Minute)
+		}
+	}
+}
+
+// restart starts what has ended.
+func (w *swarm) restart() {
+	for i, p := range w.replicas {
+		if p.dead.Load() {
+			p.stop()
+			w.replicas[i] = w.startProcess(i)
+			w.note("", "replica %d starts", i)
+			w.disturb(5 * time.Minute)
+		}
+	}
+}
+
+// leader is the replica that leads, or nil.
+func (w *swarm) leader() *process {
+	for _, p := range w.replicas {
+		if p.leads.Load() && !p.dead.Load() {
+			return p
+		}
+	}
+	return nil
+}
+
+// sawRequest judges a change that the service requests from the cloud.
+func (w *swarm) sawRequest(r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	w.must(err)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	var q struct {
+		Resize *struct {
+			Code string `json:"spec_code"`
+		} `json:"resize_flavor"`
+		Enlarge *struct {
+			Size int `json:"size"`
+		} `json:"enlarge_volume"`
+	}
+	if json.Unmarshal(body, &q) != nil || q.Resize == nil && q.Enlarge == nil {
+		w.violation("", "the service sends %s to %s", body, r.URL.Path)
+		return
+	}
+	for _, d := range w.databases {
+		switch id := r.PathValue("instance"); {
+		case id == d.replicaID && q.Enlarge != nil:
+			w.note(d.name, "the service requests %d GB for the read replica", q.Enlarge.Size)
+			return
+		case id != d.ID():
+		case q.Enlarge != nil:
+			d.judgeVolume(q.Enlarge.Size, "the cloud")
+			return
+		default:
+			d.judgeFlavor(q.Resize.Code, "the cloud")
+			return
+		}
+	}
+	w.violation("", "the service sends %s for %s, which is no present instance", body, r.URL.Path)
+}
+
+func withoutNulls(m map[string]any) map[string]any {
+	out := maps.Clone(m)
+	for k, v := range out {
+		switch v := v.(type) {
+		case nil:
+			delete(out, k)
+		case map[string]any:
+			out[k] = withoutNulls(v)
+		}
+	}
+	return out
+}
