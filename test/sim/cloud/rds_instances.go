@@ -59,13 +59,6 @@ type Instance struct {
 	FailingJobs int
 }
 
-// AutoScale is the policy of the cloud's own storage autoscaling. RDS api: configuring_an_autoscaling_policy.rst.
-type AutoScale struct {
-	On               bool `json:"switch_option"`
-	LimitGB          int  `json:"limit_size"`
-	TriggerThreshold int  `json:"trigger_threshold"` // percent of free space: 10, 15 or 20
-}
-
 type instance struct {
 	Instance
 	samples []sample
@@ -222,18 +215,6 @@ func (c *Cloud) RemoveInstance(id string) bool {
 	c.lock()
 	defer c.mu.Unlock()
 	return c.removeInstance(id)
-}
-
-// updateFull turns the instance read-only and back. RDS umn: scaling_up_storage_space.rst, the same for all engines.
-func (c *Cloud) updateFull(in *instance) {
-	size := float64(in.VolumeGB)
-	free := size - min(in.Workload.UsedGB, size)
-	used := 100 * (1 - free/size)
-	full, clear := used >= 97 || free < 5, used <= 87
-	if in.VolumeGB >= 1000 {
-		full, clear = free < 30, free >= 150
-	}
-	in.ReadOnly = full || in.ReadOnly && !clear
 }
 
 func (c *Cloud) status(in *instance) string {

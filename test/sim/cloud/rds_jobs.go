@@ -106,45 +106,6 @@ func (c *Cloud) replicasAllow(in *instance, target *flavor) bool {
 	return true
 }
 
-// enlargeVolume: RDS api, scaling_up_storage_space_of_a_db_instance.rst.
-func (c *Cloud) enlargeVolume(in *instance, size int, now time.Time) reply {
-	if rep, refused := c.refuseByStatus(in); refused {
-		return rep
-	}
-	switch {
-	case in.ReadOnly && c.settings.RefuseEnlargeWhenFull:
-		return rdsError(http.StatusConflict, "DBS.200316", "The storage of the DB instance is full.")
-	case size%10 != 0:
-		return rdsError(http.StatusBadRequest, "DBS.200027", "Storage space must be a multiple of 10.")
-	case size <= in.VolumeGB || size > 4000:
-		return rdsError(http.StatusBadRequest, "DBS.200023", "Storage space is out of range.")
-	case !c.orderAllows(in, size):
-		return rdsError(http.StatusBadRequest, "DBS.200308", "The new storage space after scaling up cannot be greater than that of the primary DB instance.")
-	}
-	return jsonReply(http.StatusAccepted, fields{"job_id": c.startEnlarge(in, size, now)})
-}
-
-// GrowFirst is a reading of the documents about the volumes of a primary and its read replicas.
-type GrowFirst string
-
-// The readings.
-const (
-	GrowReplicaFirst GrowFirst = "replica" // RDS umn: scaling_up_storage_space.rst
-	GrowPrimaryFirst GrowFirst = "primary" // RDS api: error_codes.rst
-)
-
-// orderAllows reports whether another instance of the replication need not be enlarged first.
-func (c *Cloud) orderAllows(in *instance, size int) bool {
-	return !slices.ContainsFunc(c.instances, func(other *instance) bool {
-		return c.settings.GrowFirst == GrowReplicaFirst && other.ReplicaOf == in.ID && other.VolumeGB < size ||
-			c.settings.GrowFirst == GrowPrimaryFirst && other.ID == in.ReplicaOf && other.VolumeGB < size
-	})
-}
-
-func (c *Cloud) startEnlarge(in *instance, size int, now time.Time) string {
-	return c.startJob(in, "EnlargeVolume", c.settings.EnlargeDuration, now, func(in *Instance) { in.VolumeGB = size })
-}
-
 func (c *Cloud) startJob(in *instance, name string, d time.Duration, now time.Time, finish func(*Instance)) string {
 	in.busy = true
 	j := &job{
