@@ -59,6 +59,9 @@ type Settings struct {
 	Normalizes bool
 	// HideStorageFull lists a full instance as ACTIVE. STORAGE FULL is documented, but not for the list.
 	HideStorageFull bool
+	// ReadOnlyStopsWrites keeps a larger Workload.UsedGB from a read-only instance: its used space stays as it was. Growth
+	// past the limit in one step stops at the limit, and the instance is read-only. Less used space always applies.
+	ReadOnlyStopsWrites bool
 	// RefuseEnlargeWhenFull refuses to enlarge a full instance: 409 DBS.200316. The documents say both.
 	RefuseEnlargeWhenFull bool
 	// GrowFirst is which of a primary and its read replica has to be enlarged first; the other is refused: 400 DBS.200308. The

@@ -199,8 +199,10 @@ func (c *Cloud) ChangeInstance(id string, change func(*Instance)) error {
 	if in == nil {
 		return fmt.Errorf("change instance %s: %w", id, errors.New("no such instance"))
 	}
+	usedGB := in.Workload.UsedGB
 	change(&in.Instance)
 	c.resized(in)
+	c.stopWrites(in, usedGB)
 	c.updateFull(in)
 	return nil
 }

@@ -20,6 +20,25 @@ func (c *Cloud) updateFull(in *instance) {
 	in.ReadOnly = full || in.ReadOnly && !clear
 }
 
+// stopWrites limits the growth of the used space from before, as Settings.ReadOnlyStopsWrites says.
+func (c *Cloud) stopWrites(in *instance, before float64) {
+	written := in.Workload.UsedGB
+	if !c.settings.ReadOnlyStopsWrites || written <= before {
+		return
+	}
+	in.Workload.UsedGB = before
+	c.updateFull(in) // the volume may have another size than before
+	if in.ReadOnly {
+		return
+	}
+	limit := min(float64(in.VolumeGB-5), float64(97*in.VolumeGB)/100)
+	if in.VolumeGB >= 1000 {
+		limit = float64(in.VolumeGB - 30)
+	}
+	in.Workload.UsedGB = min(written, max(before, limit))
+	in.ReadOnly = written > in.Workload.UsedGB
+}
+
 // enlargeVolume: RDS api, scaling_up_storage_space_of_a_db_instance.rst.
 func (c *Cloud) enlargeVolume(in *instance, size int, now time.Time) reply {
 	if rep, refused := c.refuseByStatus(in); refused {
