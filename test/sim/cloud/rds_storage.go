@@ -47,9 +47,10 @@ func (c *Cloud) enlargeVolume(in *instance, size int, now time.Time) reply {
 	switch {
 	case in.ReadOnly && c.settings.RefuseEnlargeWhenFull:
 		return rdsError(http.StatusConflict, "DBS.200316", "The storage of the DB instance is full.")
-	case size%10 != 0:
-		return rdsError(http.StatusBadRequest, "DBS.200027", "Storage space must be a multiple of 10.")
-	case size <= in.VolumeGB || size > 4000:
+	case size%10 != 0 || size <= in.VolumeGB: // seen in eu-de in 2024
+		return rdsError(http.StatusBadRequest, "DBS.200306",
+			"The new storage space must be a multiple of 10 GB and greater than the original storage space.")
+	case size > 4000:
 		return rdsError(http.StatusBadRequest, "DBS.200023", "Storage space is out of range.")
 	case !c.orderAllows(in, size):
 		return rdsError(http.StatusBadRequest, "DBS.200308", "The new storage space after scaling up cannot be greater than that of the primary DB instance.")

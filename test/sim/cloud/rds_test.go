@@ -100,9 +100,9 @@ func TestRDSRefusals(t *testing.T) {
 		status int
 		code   string
 	}{
-		"no multiple of ten":            {single, enlarge(65), 400, "DBS.200027"},
-		"no larger":                     {single, enlarge(50), 400, "DBS.200023"},
-		"smaller":                       {single, enlarge(40), 400, "DBS.200023"},
+		"no multiple of ten":            {single, enlarge(65), 400, "DBS.200306"},
+		"no larger":                     {single, enlarge(50), 400, "DBS.200306"},
+		"smaller":                       {single, enlarge(40), 400, "DBS.200306"},
 		"too large":                     {single, enlarge(4010), 400, "DBS.200023"},
 		"status":                        {rebooting, enlarge(60), 400, "DBS.200086"},
 		"full":                          {full, enlarge(60), 409, "DBS.200316"},
