@@ -69,6 +69,9 @@ type Settings struct {
 	GrowFirst GrowFirst
 	// NoResizeList removes the call flavors-resize: 404.
 	NoResizeList bool
+	// UnknownFlavors are codes, with the suffix of the mode, that the catalogue of flavors does not list. Instances keep them,
+	// and flavors-resize still offers them.
+	UnknownFlavors []string
 	// JobsFail makes jobs end as Failed, without effect.
 	JobsFail bool
 	// Refuse makes the cloud refuse EnlargeVolume, ResizeFlavor or ShowJob, whatever the state of the instance.

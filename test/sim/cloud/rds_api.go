@@ -115,6 +115,12 @@ func (c *Cloud) instanceFields(in *instance) fields {
 	if in.Type == "Ha" {
 		out["ha"] = fields{"mode": "Ha", "replication_mode": "async"}
 	}
+	for _, key := range in.Omits {
+		delete(out, key)
+		if key == "size" {
+			delete(out["volume"].(fields), key)
+		}
+	}
 	return out
 }
 

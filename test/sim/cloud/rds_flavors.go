@@ -180,7 +180,8 @@ func (c *Cloud) listFlavors(q *call) reply {
 		f := &c.flavors[i]
 		for _, mode := range modes() {
 			code := f.Codes[mode]
-			if f.Engine != engine || code == "" || query.Get("spec_code") != "" && query.Get("spec_code") != code {
+			if f.Engine != engine || code == "" || query.Get("spec_code") != "" && query.Get("spec_code") != code ||
+				slices.Contains(c.settings.UnknownFlavors, code) {
 				continue
 			}
 			versions := f.versions(mode)

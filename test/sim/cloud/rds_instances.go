@@ -55,6 +55,9 @@ type Instance struct {
 	// ReadOnly: the storage is full. RDS umn: scaling_up_storage_space.rst.
 	ReadOnly  bool
 	AutoScale AutoScale
+	// Omits are fields that the list of instances leaves out: cpu, mem, size (of the volume), or any other of the first
+	// level. The simulation still knows the values.
+	Omits []string
 	// FailingJobs is how many of its next jobs end as Failed, without effect.
 	FailingJobs int
 }

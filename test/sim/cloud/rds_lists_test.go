@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simcloud
+
+import "testing"
+
+func TestListOmitsFieldsOfTheInstanceThatIsSetSo(t *testing.T) {
+	w := start(t, Options{})
+	in, other := w.newInstance("rds.mysql.c2.medium", 40, Workload{}), w.newInstance("rds.mysql.c2.medium", 40, Workload{})
+	w.change(in, func(in *Instance) { in.Omits = []string{"cpu", "mem", "size"} })
+	for id, listed := range map[string]bool{in.ID: false, other.ID: true} {
+		row := w.get1(Instance{ID: id})
+		for key, in := range map[string]map[string]any{"cpu": row, "mem": row, "size": row["volume"].(map[string]any)} {
+			if _, ok := in[key]; ok != listed {
+				t.Errorf("%s is listed: %v, want %v", key, ok, listed)
+			}
+		}
+	}
+	w.act(400, in, enlarge(40)) // the simulation still knows the size
+}
+
+func TestCatalogueLeavesOutUnknownFlavors(t *testing.T) {
+	w := start(t, Options{})
+	in := w.newInstance("rds.mysql.c2.medium", 40, Workload{})
+	listed := func(code string) int {
+		return len(w.call(200, "rds", "GET", "/flavors/mysql?spec_code="+code, nil)["flavors"].([]any))
+	}
+	for _, n := range []int{1, 0} {
+		if got := listed(in.Flavor); got != n {
+			t.Errorf("%s is listed %d times, want %d", in.Flavor, got, n)
+		}
+		if row := w.get1(in); row["flavor_ref"] != in.Flavor || row["cpu"] != "2" || listed("rds.mysql.c2.large") != 1 {
+			t.Error(row)
+		}
+		w.Configure(func(s *Settings) { s.UnknownFlavors = []string{in.Flavor} })
+	}
+}
