@@ -74,7 +74,8 @@ type Settings struct {
 	UnknownFlavors []string
 	// JobsFail makes jobs end as Failed, without effect.
 	JobsFail bool
-	// Refuse makes the cloud refuse EnlargeVolume, ResizeFlavor or ShowJob, whatever the state of the instance.
+	// Refuse makes the cloud refuse EnlargeVolume, ResizeFlavor, ShowJob or ListResizeFlavors, whatever the state of the
+	// instance.
 	Refuse map[string]Refusal
 
 	Odd

@@ -207,6 +207,9 @@ func (c *Cloud) listResizeFlavors(q *call, in *instance) reply {
 	if c.settings.NoResizeList {
 		return gatewayError(http.StatusNotFound, "APIGW.0101", "The API does not exist or has not been published in the environment")
 	}
+	if rep, refused := c.refused("ListResizeFlavors"); refused {
+		return rep
+	}
 	groups := map[string][]fields{}
 	_, mode := c.flavor(in.Flavor)
 	for i := range c.flavors {

@@ -39,8 +39,8 @@ func (c *Cloud) act(q *call, in *instance) reply {
 	if body.Resize != nil {
 		operation = "ResizeFlavor"
 	}
-	if r, refused := c.settings.Refuse[operation]; refused {
-		return rdsError(r.Status, r.Code, "%s", r.Message)
+	if rep, refused := c.refused(operation); refused {
+		return rep
 	}
 	if body.Resize != nil {
 		return c.resizeFlavor(in, body.Resize.SpecCode, q.now)
@@ -147,6 +147,15 @@ type Refusal struct {
 	Code, Message string
 }
 
+// refused returns the refusal of an operation in Settings.Refuse.
+func (c *Cloud) refused(operation string) (reply, bool) {
+	r, ok := c.settings.Refuse[operation]
+	if !ok {
+		return reply{}, false
+	}
+	return rdsError(r.Status, r.Code, "%s", r.Message), true
+}
+
 // Refusals are the ways in which the cloud says no to a change, by what is the matter. RDS api: error_codes.rst and
 // status_codes.rst; the one of money is documented nowhere.
 func Refusals() map[string]Refusal {
@@ -163,8 +172,8 @@ func Refusals() map[string]Refusal {
 }
 
 func (c *Cloud) showJob(q *call) reply {
-	if r, refused := c.settings.Refuse["ShowJob"]; refused {
-		return rdsError(r.Status, r.Code, "%s", r.Message)
+	if rep, refused := c.refused("ShowJob"); refused {
+		return rep
 	}
 	for _, j := range c.jobs {
 		if j.id != q.URL.Query().Get("id") {

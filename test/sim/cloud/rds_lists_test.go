@@ -2,7 +2,10 @@
 
 package simcloud
 
-import "testing"
+import (
+	"net/http"
+	"testing"
+)
 
 func TestListOmitsFieldsOfTheInstanceThatIsSetSo(t *testing.T) {
 	w := start(t, Options{})
@@ -34,4 +37,20 @@ func TestCatalogueLeavesOutUnknownFlavors(t *testing.T) {
 		}
 		w.Configure(func(s *Settings) { s.UnknownFlavors = []string{in.Flavor} })
 	}
+}
+
+func TestListOfFlavorsToResizeToIsRefused(t *testing.T) {
+	w := start(t, Options{})
+	in := w.newInstance("rds.mysql.c2.medium", 40, Workload{})
+	list := "/instances/" + in.ID + "/flavors-resize"
+	for _, r := range []Refusal{
+		{http.StatusBadRequest, "DBS.200040", "The DB engine or version is not supported."}, Refusals()["permission"],
+	} {
+		w.Configure(func(s *Settings) { s.Refuse = map[string]Refusal{"ListResizeFlavors": r} })
+		if out := w.call(r.Status, "rds", "GET", list, nil); out["error_code"] != r.Code || out["error_msg"] != r.Message {
+			t.Error(out)
+		}
+	}
+	w.Configure(func(s *Settings) { s.Refuse = nil })
+	w.call(200, "rds", "GET", list, nil)
 }
