@@ -72,6 +72,9 @@ type Settings struct {
 	// UnknownFlavors are codes, with the suffix of the mode, that the catalogue of flavors does not list. Instances keep them,
 	// and flavors-resize still offers them.
 	UnknownFlavors []string
+	// MinorVersions lists MySQL 8.0 as 8.0.28 and PostgreSQL 14 as 14.6, in version and in complete_version of an instance.
+	// The catalogue of flavors keeps 8.0 and 14. Undocumented is which of the two the list shows.
+	MinorVersions bool
 	// JobsFail makes jobs end as Failed, without effect.
 	JobsFail bool
 	// Refuse makes the cloud refuse EnlargeVolume, ResizeFlavor, ShowJob or ListResizeFlavors, whatever the state of the

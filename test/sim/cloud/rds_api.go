@@ -100,9 +100,10 @@ func (c *Cloud) instanceFields(in *instance) fields {
 			related = append(related, fields{"id": other.ID, "type": "replica"})
 		}
 	}
+	version := c.listedVersion(in)
 	out := fields{
 		"id": in.ID, "name": in.Name, "alias": "", "status": c.status(in), "type": in.Type, "region": c.opts.Region,
-		"datastore": fields{"type": in.Engine, "version": in.Version, "complete_version": in.Version},
+		"datastore": fields{"type": in.Engine, "version": version, "complete_version": version},
 		"cpu":       strconv.Itoa(in.VCPUs), "mem": strconv.Itoa(in.MemoryGB), "flavor_ref": in.Flavor,
 		"volume": fields{"type": in.VolumeType, "size": in.VolumeGB}, "nodes": nodes, "related_instance": related,
 		"created": in.Created.UTC().Format(rdsTime), "updated": in.Created.UTC().Format(rdsTime),
@@ -122,6 +123,19 @@ func (c *Cloud) instanceFields(in *instance) fields {
 		}
 	}
 	return out
+}
+
+// listedVersion returns the version of an instance as the list of instances has it.
+func (c *Cloud) listedVersion(in *instance) string {
+	switch {
+	case !c.settings.MinorVersions:
+		return in.Version
+	case in.Engine == "MySQL":
+		return in.Version + ".28"
+	case in.Engine == "PostgreSQL":
+		return in.Version + ".6"
+	}
+	return in.Version
 }
 
 // actionName distinguishes the operations of POST …/action.

@@ -54,3 +54,25 @@ func TestListOfFlavorsToResizeToIsRefused(t *testing.T) {
 	w.Configure(func(s *Settings) { s.Refuse = nil })
 	w.call(200, "rds", "GET", list, nil)
 }
+
+func TestListShowsMinorVersionsOfInstancesOnly(t *testing.T) {
+	w := start(t, Options{Settings: Settings{MinorVersions: true}})
+	for flavor, versions := range map[string][2]string{
+		"rds.mysql.c2.medium": {"8.0", "8.0.28"}, "rds.pg.c2.medium": {"14", "14.6"}, "rds.mssql.n1.2xlarge.2": {"2019_SE", "2019_SE"},
+	} {
+		in, err := w.AddInstance(Instance{Flavor: flavor, VolumeGB: 40, Version: versions[0]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if store := w.get1(in)["datastore"].(map[string]any); store["version"] != versions[1] || store["complete_version"] != versions[1] {
+			t.Error(store)
+		}
+		for n, version := range versions {
+			path := "/flavors/" + in.Engine + "?spec_code=" + flavor + "&version_name=" + version
+			rows := w.call(200, "rds", "GET", path, nil)["flavors"].([]any)
+			if known := n == 0 || version == versions[0]; (len(rows) == 1) != known {
+				t.Errorf("%s: %v", path, rows)
+			}
+		}
+	}
+}
