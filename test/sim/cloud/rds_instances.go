@@ -58,6 +58,9 @@ type Instance struct {
 	// Omits are fields that the list of instances leaves out: cpu, mem, size (of the volume), or any other of the first
 	// level. The simulation still knows the values.
 	Omits []string
+	// SeriesFaults are what is wrong with its datapoints, by Cloud Eye's name of the metric; the empty name is all others. The
+	// simulation keeps the map, so a caller replaces it and never modifies it.
+	SeriesFaults map[string]SeriesFault
 	// FailingJobs is how many of its next jobs end as Failed, without effect.
 	FailingJobs int
 }

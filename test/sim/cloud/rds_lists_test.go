@@ -58,13 +58,15 @@ func TestListOfFlavorsToResizeToIsRefused(t *testing.T) {
 func TestListShowsMinorVersionsOfInstancesOnly(t *testing.T) {
 	w := start(t, Options{Settings: Settings{MinorVersions: true}})
 	for flavor, versions := range map[string][2]string{
-		"rds.mysql.c2.medium": {"8.0", "8.0.28"}, "rds.pg.c2.medium": {"14", "14.6"}, "rds.mssql.n1.2xlarge.2": {"2019_SE", "2019_SE"},
+		"rds.mysql.c2.medium": {"8.0", "8.0.28"}, "rds.pg.c2.medium": {"14", "14.6"},
+		"rds.mssql.n1.2xlarge.2": {"2019_SE", "2019_SE"},
 	} {
 		in, err := w.AddInstance(Instance{Flavor: flavor, VolumeGB: 40, Version: versions[0]})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if store := w.get1(in)["datastore"].(map[string]any); store["version"] != versions[1] || store["complete_version"] != versions[1] {
+		store := w.get1(in)["datastore"].(map[string]any)
+		if store["version"] != versions[1] || store["complete_version"] != versions[1] {
 			t.Error(store)
 		}
 		for n, version := range versions {
