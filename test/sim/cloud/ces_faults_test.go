@@ -181,3 +181,26 @@ func TestRefusedSeriesRefusesItsBatch(t *testing.T) {
 		}
 	}
 }
+
+func TestHourlyQueriesHangUntilTheClientGivesUp(t *testing.T) {
+	w := start(t, Options{Settings: Settings{HourlyHangs: true}})
+	in := w.filling()
+	for _, metrics := range [][]Metric{metricsOf(in, "rds001_cpu_util"), metricsOf(in, "rds001_cpu_util", "rds002_mem_util")} {
+		done := make(chan int)
+		go func() {
+			defer close(done)
+			code, _ := w.reply(metrics, 3600, 100*time.Millisecond)
+			done <- code
+		}()
+		if code, text := w.reply(metrics, 300, time.Minute); code != 200 {
+			t.Error("five minutes:", code, text)
+		}
+		if code := <-done; code != 0 {
+			t.Error("an hour:", code)
+		}
+	}
+	w.Configure(func(s *Settings) { s.HourlyHangs = false })
+	if code, text := w.reply(metricsOf(in, "rds001_cpu_util"), 3600, time.Minute); code != 200 {
+		t.Error("an hour, repaired:", code, text)
+	}
+}

@@ -43,6 +43,9 @@ type Settings struct {
 	NewRule RuleState
 	// RewrittenRule is the state of a rule whose condition was replaced; undocumented. Empty keeps the state.
 	RewrittenRule RuleState
+	// HourlyHangs leaves queries of averages with period 3600 without a reply until the client gives up. Other requests are
+	// answered meanwhile.
+	HourlyHangs bool
 	// NoInstanceLevelData leaves only the node-level dimensions with data. Undocumented which of them have it.
 	NoInstanceLevelData bool
 	// StartInclusive makes a page of rules begin at the rule named by start, not after it. The documents say both.
