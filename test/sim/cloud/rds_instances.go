@@ -61,6 +61,9 @@ type Instance struct {
 	// SeriesFaults are what is wrong with its datapoints, by Cloud Eye's name of the metric; the empty name is all others. The
 	// simulation keeps the map, so a caller replaces it and never modifies it.
 	SeriesFaults map[string]SeriesFault
+	// OthersFirst are changes of somebody else. The first starts just before the next action on the instance, which is then
+	// refused as busy; the second before the next action after its end, and so on.
+	OthersFirst []OthersChange
 	// FailingJobs is how many of its next jobs end as Failed, without effect.
 	FailingJobs int
 }

@@ -3,6 +3,7 @@
 package simcloud
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"time"
@@ -35,6 +36,7 @@ func (c *Cloud) act(q *call, in *instance) reply {
 	if err := q.decode(&body); err != nil || (body.Resize == nil) == (body.Enlarge == nil) {
 		return rdsError(http.StatusBadRequest, "DBS.200001", "Parameter error.")
 	}
+	c.othersFirst(in, q.now)
 	operation := "EnlargeVolume"
 	if body.Resize != nil {
 		operation = "ResizeFlavor"
@@ -46,6 +48,30 @@ func (c *Cloud) act(q *call, in *instance) reply {
 		return c.resizeFlavor(in, body.Resize.SpecCode, q.now)
 	}
 	return c.enlargeVolume(in, body.Enlarge.Size, q.now)
+}
+
+// OthersChange is a change that somebody else requests just before an action of ours.
+type OthersChange struct {
+	Takes time.Duration // ResizeDuration if zero
+	// Flavor and VolumeGB are what the instance has when the change ends. Empty and 0 keep what it has.
+	Flavor   string
+	VolumeGB int
+}
+
+// othersFirst starts the next of the instance's OthersFirst, unless a job is running.
+func (c *Cloud) othersFirst(in *instance, now time.Time) {
+	if in.busy || len(in.OthersFirst) == 0 {
+		return
+	}
+	change := in.OthersFirst[0]
+	in.OthersFirst = in.OthersFirst[1:]
+	takes, name := cmp.Or(change.Takes, c.settings.ResizeDuration), "ResizeFlavor"
+	if change.VolumeGB > 0 {
+		name = "EnlargeVolume"
+	}
+	c.startJob(in, name, takes, now, func(in *Instance) {
+		in.Flavor, in.VolumeGB = cmp.Or(change.Flavor, in.Flavor), cmp.Or(change.VolumeGB, in.VolumeGB)
+	})
 }
 
 // refuseByStatus refuses while something else goes on. RDS api: error_codes.rst.

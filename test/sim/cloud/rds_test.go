@@ -132,6 +132,38 @@ func TestRDSRefusals(t *testing.T) {
 	w.act(202, primary, resize("rds.pg.n1.xlarge.2"))
 }
 
+func TestSomebodyElsesChangeStartsJustBeforeOurs(t *testing.T) {
+	w := start(t, Options{})
+	in := w.newInstance("rds.mysql.c2.medium", 40, Workload{})
+	w.change(in, func(in *Instance) {
+		in.OthersFirst = []OthersChange{{Takes: time.Minute}, {Flavor: "rds.mysql.c2.large"}, {Takes: time.Hour, VolumeGB: 60}}
+	})
+	for n, want := range []struct {
+		takes  time.Duration
+		flavor string
+		gb     int
+	}{
+		{time.Minute, "rds.mysql.c2.medium", 40}, {10 * time.Minute, "rds.mysql.c2.large", 40}, {time.Hour, "rds.mysql.c2.large", 60},
+	} {
+		for range 2 { // the second request starts nothing
+			if out := w.act(409, in, enlarge(50)); out["error_code"] != "DBS.200011" {
+				t.Error(n, out)
+			}
+		}
+		w.clock.advance(want.takes - time.Second)
+		if row := w.get1(in); row["status"] != StatusModifying {
+			t.Error(n, row["status"])
+		}
+		w.clock.advance(time.Second)
+		now, _ := w.Instance(in.ID)
+		if now.Status != StatusActive || now.Flavor != want.flavor || now.VolumeGB != want.gb {
+			t.Error(n, now.Status, now.Flavor, now.VolumeGB)
+		}
+	}
+	w.act(400, in, enlarge(50))
+	w.act(202, in, enlarge(70))
+}
+
 // A primary and its read replica are enlarged in the order that GrowFirst names, or in any.
 func TestEnlargeKeepsTheOrderOfPrimaryAndReplica(t *testing.T) {
 	for first, want := range map[GrowFirst][2]int{GrowPrimaryFirst: {202, 400}, GrowReplicaFirst: {400, 202}, "": {202, 202}} {
