@@ -60,22 +60,34 @@ func (c *Cloud) listMetrics(q *call) reply {
 	return jsonReply(http.StatusOK, fields{"metrics": out, "meta_data": fields{"count": len(out), "marker": marker, "total": total}})
 }
 
-// datapoints are those whose period begins between from and to (milliseconds) and has ended.
-func (c *Cloud) datapoints(m Metric, period int, filter string, from, to int64) (points []fields, unit string) {
+// datapoints are those whose period begins between from and to (milliseconds) and has ended. ok is false if the series is refused.
+func (c *Cloud) datapoints(m Metric, period int, filter string, from, to int64) (rows []fields, unit string, ok bool) {
 	out := []fields{}
 	s := c.find(m)
 	if s == nil {
-		return out, ""
+		return out, "", true
+	}
+	fault, faulty := s.in.fault(m.MetricName)
+	if fault.Refused {
+		return nil, "", false
 	}
 	last := c.roundUp(to + 1)
 	ahead := time.Duration(0)
 	if c.settings.DatapointsAreLocal {
 		ahead = localAhead
 	}
-	for _, p := range s.points(ticks(period), c.roundUp(from), last-1, c.visible(c.sampled), filter) {
+	points := s.points(ticks(period), c.roundUp(from), last-1, c.visible(c.sampled), filter)
+	for _, p := range points {
 		out = append(out, fields{filter: p.value, "timestamp": c.tickTime(p.tick).Add(ahead).UnixMilli(), "unit": s.unit})
 	}
-	return out, s.unit
+	if faulty {
+		out = c.spoil(s, fault, points, out, ticks(period), filter)
+	}
+	return out, s.unit, true
+}
+
+func refusedSeries(m Metric) reply {
+	return cesError(http.StatusBadRequest, "", "The metric %s of %s cannot be queried", m.MetricName, m.Dimensions[0].Value)
 }
 
 // showMetricData: CES api v1, querying_monitoring_data_of_a_metric.rst.
@@ -92,8 +104,11 @@ func (c *Cloud) showMetricData(q *call) reply {
 	if !validPeriod(period) || !validFilter(query.Get("filter")) || from >= to {
 		return cesError(http.StatusBadRequest, "", "period, filter, from or to is invalid")
 	}
-	points, _ := c.datapoints(m, period, query.Get("filter"), from, to)
-	return jsonReply(http.StatusOK, fields{"metric_name": m.MetricName, "datapoints": points})
+	points, _, ok := c.datapoints(m, period, query.Get("filter"), from, to)
+	if !ok {
+		return refusedSeries(m)
+	}
+	return printBare(jsonReply(http.StatusOK, fields{"metric_name": m.MetricName, "datapoints": points}))
 }
 
 func (c *Cloud) batchMetricData(q *call) reply {
@@ -121,7 +136,10 @@ func (c *Cloud) batchMetricData(q *call) reply {
 		if err := m.check(); err != nil {
 			return cesError(http.StatusBadRequest, "", "%v", err)
 		}
-		points, unit := c.datapoints(m, period, in.Filter, in.From, in.To)
+		points, unit, ok := c.datapoints(m, period, in.Filter, in.From, in.To)
+		if !ok {
+			return refusedSeries(m)
+		}
 		for _, p := range points {
 			delete(p, "unit")
 		}
@@ -129,5 +147,5 @@ func (c *Cloud) batchMetricData(q *call) reply {
 			"namespace": m.Namespace, "metric_name": m.MetricName, "dimensions": m.Dimensions, "datapoints": points, "unit": unit,
 		})
 	}
-	return jsonReply(http.StatusOK, fields{"metrics": out})
+	return printBare(jsonReply(http.StatusOK, fields{"metrics": out}))
 }

@@ -4,6 +4,7 @@ package simcloud
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"strings"
 	"time"
@@ -50,6 +51,9 @@ type Request struct {
 
 type operationKey struct{}
 
+// hourly is the period of hourly averages.
+const hourly = "3600"
+
 // OperationOf names a request, for Options.Fault: the service (iam, smn, ces, rds, cert, console) and the operation, such as
 // ListAlarms; see the lists of operations in this package.
 func OperationOf(r *http.Request) (service, operation string) {
@@ -60,6 +64,25 @@ func OperationOf(r *http.Request) (service, operation string) {
 
 func withOperation(r *http.Request, service, operation string) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), operationKey{}, service+"/"+operation))
+}
+
+// hangs reports whether Settings.HourlyHangs leaves a request without a reply.
+func (c *Cloud) hangs(operation string, r *http.Request, body []byte) bool {
+	c.mu.Lock()
+	on := c.settings.HourlyHangs
+	c.mu.Unlock()
+	if !on {
+		return false
+	}
+	switch operation {
+	case "ShowMetricData":
+		return r.URL.Query().Get("period") == hourly
+	case "BatchMetricData":
+		var in struct{ Period string }
+		_ = json.Unmarshal(body, &in) // batchMetricData refuses other bodies
+		return in.Period == hourly
+	}
+	return false
 }
 
 // Requests returns all requests since the start or the last ResetRequests, oldest first.

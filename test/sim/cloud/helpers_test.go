@@ -264,6 +264,13 @@ func (w *world) newInstance(flavor string, gb int, load Workload) Instance {
 	return in
 }
 
+func (w *world) change(in Instance, change func(*Instance)) {
+	w.t.Helper()
+	if err := w.ChangeInstance(in.ID, change); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func ruleBody(name string, d Dimension, metric string, cond Condition, topic string) map[string]any {
 	actions := []Action{{Type: "notification", NotificationList: []string{topic}}}
 	return map[string]any{

@@ -43,6 +43,9 @@ type Settings struct {
 	NewRule RuleState
 	// RewrittenRule is the state of a rule whose condition was replaced; undocumented. Empty keeps the state.
 	RewrittenRule RuleState
+	// HourlyHangs leaves queries of averages with period 3600 without a reply until the client gives up. Other requests are
+	// answered meanwhile.
+	HourlyHangs bool
 	// NoInstanceLevelData leaves only the node-level dimensions with data. Undocumented which of them have it.
 	NoInstanceLevelData bool
 	// StartInclusive makes a page of rules begin at the rule named by start, not after it. The documents say both.
@@ -59,6 +62,9 @@ type Settings struct {
 	Normalizes bool
 	// HideStorageFull lists a full instance as ACTIVE. STORAGE FULL is documented, but not for the list.
 	HideStorageFull bool
+	// ReadOnlyStopsWrites keeps a larger Workload.UsedGB from a read-only instance: its used space stays as it was. Growth
+	// past the limit in one step stops at the limit, and the instance is read-only. Less used space always applies.
+	ReadOnlyStopsWrites bool
 	// RefuseEnlargeWhenFull refuses to enlarge a full instance: 409 DBS.200316. The documents say both.
 	RefuseEnlargeWhenFull bool
 	// GrowFirst is which of a primary and its read replica has to be enlarged first; the other is refused: 400 DBS.200308. The
@@ -66,9 +72,16 @@ type Settings struct {
 	GrowFirst GrowFirst
 	// NoResizeList removes the call flavors-resize: 404.
 	NoResizeList bool
+	// UnknownFlavors are codes, with the suffix of the mode, that the catalogue of flavors does not list. Instances keep them,
+	// and flavors-resize still offers them.
+	UnknownFlavors []string
+	// MinorVersions lists MySQL 8.0 as 8.0.28 and PostgreSQL 14 as 14.6, in version and in complete_version of an instance.
+	// The catalogue of flavors keeps 8.0 and 14. Undocumented is which of the two the list shows.
+	MinorVersions bool
 	// JobsFail makes jobs end as Failed, without effect.
 	JobsFail bool
-	// Refuse makes the cloud refuse EnlargeVolume, ResizeFlavor or ShowJob, whatever the state of the instance.
+	// Refuse makes the cloud refuse EnlargeVolume, ResizeFlavor, ShowJob or ListResizeFlavors, whatever the state of the
+	// instance.
 	Refuse map[string]Refusal
 
 	Odd

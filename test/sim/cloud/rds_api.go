@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 )
 
 const rdsTime = "2006-01-02T15:04:05-0700"
@@ -101,9 +100,10 @@ func (c *Cloud) instanceFields(in *instance) fields {
 			related = append(related, fields{"id": other.ID, "type": "replica"})
 		}
 	}
+	version := c.listedVersion(in)
 	out := fields{
 		"id": in.ID, "name": in.Name, "alias": "", "status": c.status(in), "type": in.Type, "region": c.opts.Region,
-		"datastore": fields{"type": in.Engine, "version": in.Version, "complete_version": in.Version},
+		"datastore": fields{"type": in.Engine, "version": version, "complete_version": version},
 		"cpu":       strconv.Itoa(in.VCPUs), "mem": strconv.Itoa(in.MemoryGB), "flavor_ref": in.Flavor,
 		"volume": fields{"type": in.VolumeType, "size": in.VolumeGB}, "nodes": nodes, "related_instance": related,
 		"created": in.Created.UTC().Format(rdsTime), "updated": in.Created.UTC().Format(rdsTime),
@@ -116,47 +116,26 @@ func (c *Cloud) instanceFields(in *instance) fields {
 	if in.Type == "Ha" {
 		out["ha"] = fields{"mode": "Ha", "replication_mode": "async"}
 	}
+	for _, key := range in.Omits {
+		delete(out, key)
+		if key == "size" {
+			delete(out["volume"].(fields), key)
+		}
+	}
 	return out
 }
 
-func (c *Cloud) showAutoScale(_ *call, in *instance) reply {
-	if !in.AutoScale.On {
-		return jsonReply(http.StatusOK, fields{"switch_option": false})
+// listedVersion returns the version of an instance as the list of instances has it.
+func (c *Cloud) listedVersion(in *instance) string {
+	switch {
+	case !c.settings.MinorVersions:
+		return in.Version
+	case in.Engine == "MySQL":
+		return in.Version + ".28"
+	case in.Engine == "PostgreSQL":
+		return in.Version + ".6"
 	}
-	return jsonReply(http.StatusOK, in.AutoScale)
-}
-
-func (c *Cloud) setAutoScale(q *call, in *instance) reply {
-	var set struct {
-		On *bool `json:"switch_option"`
-		AutoScale
-	}
-	switch err := q.decode(&set); {
-	case err != nil || set.On == nil:
-		return rdsError(http.StatusBadRequest, "DBS.200001", "Parameter error: switch_option.")
-	case !*set.On:
-		in.AutoScale = AutoScale{}
-		return jsonReply(http.StatusOK, fields{})
-	case set.LimitGB < max(40, in.VolumeGB) || set.LimitGB > 4000:
-		return rdsError(http.StatusBadRequest, "DBS.200001", "Parameter error: limit_size.")
-	case set.TriggerThreshold != 10 && set.TriggerThreshold != 15 && set.TriggerThreshold != 20:
-		return rdsError(http.StatusBadRequest, "DBS.200001", "Parameter error: trigger_threshold.")
-	}
-	in.AutoScale = AutoScale{On: true, LimitGB: set.LimitGB, TriggerThreshold: set.TriggerThreshold}
-	return jsonReply(http.StatusOK, fields{})
-}
-
-// autoExpand enlarges by 15 % when the free space is at or below the threshold or 10 GB, also when the storage is full.
-// RDS umn: storage_autoscaling.rst.
-func (c *Cloud) autoExpand(in *instance, now time.Time) {
-	size, free := float64(in.VolumeGB), float64(in.VolumeGB)-in.Workload.UsedGB
-	if !in.AutoScale.On || in.busy || in.Status != StatusActive || free > 10 && 100*free/size > float64(in.AutoScale.TriggerThreshold) {
-		return
-	}
-	target := min(in.VolumeGB+(in.VolumeGB*15/100+9)/10*10, in.AutoScale.LimitGB/10*10)
-	if target > in.VolumeGB {
-		c.startEnlarge(in, target, now)
-	}
+	return in.Version
 }
 
 // actionName distinguishes the operations of POST …/action.

@@ -180,7 +180,8 @@ func (c *Cloud) listFlavors(q *call) reply {
 		f := &c.flavors[i]
 		for _, mode := range modes() {
 			code := f.Codes[mode]
-			if f.Engine != engine || code == "" || query.Get("spec_code") != "" && query.Get("spec_code") != code {
+			if f.Engine != engine || code == "" || query.Get("spec_code") != "" && query.Get("spec_code") != code ||
+				slices.Contains(c.settings.UnknownFlavors, code) {
 				continue
 			}
 			versions := f.versions(mode)
@@ -205,6 +206,9 @@ func (c *Cloud) listFlavors(q *call) reply {
 func (c *Cloud) listResizeFlavors(q *call, in *instance) reply {
 	if c.settings.NoResizeList {
 		return gatewayError(http.StatusNotFound, "APIGW.0101", "The API does not exist or has not been published in the environment")
+	}
+	if rep, refused := c.refused("ListResizeFlavors"); refused {
+		return rep
 	}
 	groups := map[string][]fields{}
 	_, mode := c.flavor(in.Flavor)

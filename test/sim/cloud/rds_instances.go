@@ -55,15 +55,17 @@ type Instance struct {
 	// ReadOnly: the storage is full. RDS umn: scaling_up_storage_space.rst.
 	ReadOnly  bool
 	AutoScale AutoScale
+	// Omits are fields that the list of instances leaves out: cpu, mem, size (of the volume), or any other of the first
+	// level. The simulation still knows the values.
+	Omits []string
+	// SeriesFaults are what is wrong with its datapoints, by Cloud Eye's name of the metric; the empty name is all others. The
+	// simulation keeps the map, so a caller replaces it and never modifies it.
+	SeriesFaults map[string]SeriesFault
+	// OthersFirst are changes of somebody else. The first starts just before the next action on the instance, which is then
+	// refused as busy; the second before the next action after its end, and so on.
+	OthersFirst []OthersChange
 	// FailingJobs is how many of its next jobs end as Failed, without effect.
 	FailingJobs int
-}
-
-// AutoScale is the policy of the cloud's own storage autoscaling. RDS api: configuring_an_autoscaling_policy.rst.
-type AutoScale struct {
-	On               bool `json:"switch_option"`
-	LimitGB          int  `json:"limit_size"`
-	TriggerThreshold int  `json:"trigger_threshold"` // percent of free space: 10, 15 or 20
 }
 
 type instance struct {
@@ -206,8 +208,10 @@ func (c *Cloud) ChangeInstance(id string, change func(*Instance)) error {
 	if in == nil {
 		return fmt.Errorf("change instance %s: %w", id, errors.New("no such instance"))
 	}
+	usedGB := in.Workload.UsedGB
 	change(&in.Instance)
 	c.resized(in)
+	c.stopWrites(in, usedGB)
 	c.updateFull(in)
 	return nil
 }
@@ -222,18 +226,6 @@ func (c *Cloud) RemoveInstance(id string) bool {
 	c.lock()
 	defer c.mu.Unlock()
 	return c.removeInstance(id)
-}
-
-// updateFull turns the instance read-only and back. RDS umn: scaling_up_storage_space.rst, the same for all engines.
-func (c *Cloud) updateFull(in *instance) {
-	size := float64(in.VolumeGB)
-	free := size - min(in.Workload.UsedGB, size)
-	used := 100 * (1 - free/size)
-	full, clear := used >= 97 || free < 5, used <= 87
-	if in.VolumeGB >= 1000 {
-		full, clear = free < 30, free >= 150
-	}
-	in.ReadOnly = full || in.ReadOnly && !clear
 }
 
 func (c *Cloud) status(in *instance) string {

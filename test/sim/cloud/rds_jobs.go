@@ -3,6 +3,7 @@
 package simcloud
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"time"
@@ -35,17 +36,42 @@ func (c *Cloud) act(q *call, in *instance) reply {
 	if err := q.decode(&body); err != nil || (body.Resize == nil) == (body.Enlarge == nil) {
 		return rdsError(http.StatusBadRequest, "DBS.200001", "Parameter error.")
 	}
+	c.othersFirst(in, q.now)
 	operation := "EnlargeVolume"
 	if body.Resize != nil {
 		operation = "ResizeFlavor"
 	}
-	if r, refused := c.settings.Refuse[operation]; refused {
-		return rdsError(r.Status, r.Code, "%s", r.Message)
+	if rep, refused := c.refused(operation); refused {
+		return rep
 	}
 	if body.Resize != nil {
 		return c.resizeFlavor(in, body.Resize.SpecCode, q.now)
 	}
 	return c.enlargeVolume(in, body.Enlarge.Size, q.now)
+}
+
+// OthersChange is a change that somebody else requests just before an action of ours.
+type OthersChange struct {
+	Takes time.Duration // ResizeDuration if zero
+	// Flavor and VolumeGB are what the instance has when the change ends. Empty and 0 keep what it has.
+	Flavor   string
+	VolumeGB int
+}
+
+// othersFirst starts the next of the instance's OthersFirst, unless a job is running.
+func (c *Cloud) othersFirst(in *instance, now time.Time) {
+	if in.busy || len(in.OthersFirst) == 0 {
+		return
+	}
+	change := in.OthersFirst[0]
+	in.OthersFirst = in.OthersFirst[1:]
+	takes, name := cmp.Or(change.Takes, c.settings.ResizeDuration), "ResizeFlavor"
+	if change.VolumeGB > 0 {
+		name = "EnlargeVolume"
+	}
+	c.startJob(in, name, takes, now, func(in *Instance) {
+		in.Flavor, in.VolumeGB = cmp.Or(change.Flavor, in.Flavor), cmp.Or(change.VolumeGB, in.VolumeGB)
+	})
 }
 
 // refuseByStatus refuses while something else goes on. RDS api: error_codes.rst.
@@ -106,45 +132,6 @@ func (c *Cloud) replicasAllow(in *instance, target *flavor) bool {
 	return true
 }
 
-// enlargeVolume: RDS api, scaling_up_storage_space_of_a_db_instance.rst.
-func (c *Cloud) enlargeVolume(in *instance, size int, now time.Time) reply {
-	if rep, refused := c.refuseByStatus(in); refused {
-		return rep
-	}
-	switch {
-	case in.ReadOnly && c.settings.RefuseEnlargeWhenFull:
-		return rdsError(http.StatusConflict, "DBS.200316", "The storage of the DB instance is full.")
-	case size%10 != 0:
-		return rdsError(http.StatusBadRequest, "DBS.200027", "Storage space must be a multiple of 10.")
-	case size <= in.VolumeGB || size > 4000:
-		return rdsError(http.StatusBadRequest, "DBS.200023", "Storage space is out of range.")
-	case !c.orderAllows(in, size):
-		return rdsError(http.StatusBadRequest, "DBS.200308", "The new storage space after scaling up cannot be greater than that of the primary DB instance.")
-	}
-	return jsonReply(http.StatusAccepted, fields{"job_id": c.startEnlarge(in, size, now)})
-}
-
-// GrowFirst is a reading of the documents about the volumes of a primary and its read replicas.
-type GrowFirst string
-
-// The readings.
-const (
-	GrowReplicaFirst GrowFirst = "replica" // RDS umn: scaling_up_storage_space.rst
-	GrowPrimaryFirst GrowFirst = "primary" // RDS api: error_codes.rst
-)
-
-// orderAllows reports whether another instance of the replication need not be enlarged first.
-func (c *Cloud) orderAllows(in *instance, size int) bool {
-	return !slices.ContainsFunc(c.instances, func(other *instance) bool {
-		return c.settings.GrowFirst == GrowReplicaFirst && other.ReplicaOf == in.ID && other.VolumeGB < size ||
-			c.settings.GrowFirst == GrowPrimaryFirst && other.ID == in.ReplicaOf && other.VolumeGB < size
-	})
-}
-
-func (c *Cloud) startEnlarge(in *instance, size int, now time.Time) string {
-	return c.startJob(in, "EnlargeVolume", c.settings.EnlargeDuration, now, func(in *Instance) { in.VolumeGB = size })
-}
-
 func (c *Cloud) startJob(in *instance, name string, d time.Duration, now time.Time, finish func(*Instance)) string {
 	in.busy = true
 	j := &job{
@@ -186,6 +173,15 @@ type Refusal struct {
 	Code, Message string
 }
 
+// refused returns the refusal of an operation in Settings.Refuse.
+func (c *Cloud) refused(operation string) (reply, bool) {
+	r, ok := c.settings.Refuse[operation]
+	if !ok {
+		return reply{}, false
+	}
+	return rdsError(r.Status, r.Code, "%s", r.Message), true
+}
+
 // Refusals are the ways in which the cloud says no to a change, by what is the matter. RDS api: error_codes.rst and
 // status_codes.rst; the one of money is documented nowhere.
 func Refusals() map[string]Refusal {
@@ -202,8 +198,8 @@ func Refusals() map[string]Refusal {
 }
 
 func (c *Cloud) showJob(q *call) reply {
-	if r, refused := c.settings.Refuse["ShowJob"]; refused {
-		return rdsError(r.Status, r.Code, "%s", r.Message)
+	if rep, refused := c.refused("ShowJob"); refused {
+		return rep
 	}
 	for _, j := range c.jobs {
 		if j.id != q.URL.Query().Get("id") {

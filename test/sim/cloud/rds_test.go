@@ -100,9 +100,9 @@ func TestRDSRefusals(t *testing.T) {
 		status int
 		code   string
 	}{
-		"no multiple of ten":            {single, enlarge(65), 400, "DBS.200027"},
-		"no larger":                     {single, enlarge(50), 400, "DBS.200023"},
-		"smaller":                       {single, enlarge(40), 400, "DBS.200023"},
+		"no multiple of ten":            {single, enlarge(65), 400, "DBS.200306"},
+		"no larger":                     {single, enlarge(50), 400, "DBS.200306"},
+		"smaller":                       {single, enlarge(40), 400, "DBS.200306"},
 		"too large":                     {single, enlarge(4010), 400, "DBS.200023"},
 		"status":                        {rebooting, enlarge(60), 400, "DBS.200086"},
 		"full":                          {full, enlarge(60), 409, "DBS.200316"},
@@ -130,6 +130,38 @@ func TestRDSRefusals(t *testing.T) {
 	w.act(202, replica, resize("rds.pg.n1.xlarge.2.rr"))
 	w.clock.advance(10 * time.Minute)
 	w.act(202, primary, resize("rds.pg.n1.xlarge.2"))
+}
+
+func TestSomebodyElsesChangeStartsJustBeforeOurs(t *testing.T) {
+	w := start(t, Options{})
+	in := w.newInstance("rds.mysql.c2.medium", 40, Workload{})
+	w.change(in, func(in *Instance) {
+		in.OthersFirst = []OthersChange{{Takes: time.Minute}, {Flavor: "rds.mysql.c2.large"}, {Takes: time.Hour, VolumeGB: 60}}
+	})
+	for n, want := range []struct {
+		takes  time.Duration
+		flavor string
+		gb     int
+	}{
+		{time.Minute, "rds.mysql.c2.medium", 40}, {10 * time.Minute, "rds.mysql.c2.large", 40}, {time.Hour, "rds.mysql.c2.large", 60},
+	} {
+		for range 2 { // the second request starts nothing
+			if out := w.act(409, in, enlarge(50)); out["error_code"] != "DBS.200011" {
+				t.Error(n, out)
+			}
+		}
+		w.clock.advance(want.takes - time.Second)
+		if row := w.get1(in); row["status"] != StatusModifying {
+			t.Error(n, row["status"])
+		}
+		w.clock.advance(time.Second)
+		now, _ := w.Instance(in.ID)
+		if now.Status != StatusActive || now.Flavor != want.flavor || now.VolumeGB != want.gb {
+			t.Error(n, now.Status, now.Flavor, now.VolumeGB)
+		}
+	}
+	w.act(400, in, enlarge(50))
+	w.act(202, in, enlarge(70))
 }
 
 // A primary and its read replica are enlarged in the order that GrowFirst names, or in any.

@@ -107,6 +107,7 @@ func (c *Cloud) handler(op operation) http.HandlerFunc {
 				fault = *f
 			}
 		}
+		fault.Hang = fault.Hang || c.hangs(name, r, body)
 		if !pause(r, fault.Delay) {
 			return
 		}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simcloud
+
+import (
+	"net/http"
+	"slices"
+	"time"
+)
+
+// updateFull turns the instance read-only and back. RDS umn: scaling_up_storage_space.rst, the same for all engines.
+func (c *Cloud) updateFull(in *instance) {
+	size := float64(in.VolumeGB)
+	free := size - min(in.Workload.UsedGB, size)
+	used := 100 * (1 - free/size)
+	full, clear := used >= 97 || free < 5, used <= 87
+	if in.VolumeGB >= 1000 {
+		full, clear = free < 30, free >= 150
+	}
+	in.ReadOnly = full || in.ReadOnly && !clear
+}
+
+// stopWrites limits the growth of the used space from before, as Settings.ReadOnlyStopsWrites says.
+func (c *Cloud) stopWrites(in *instance, before float64) {
+	written := in.Workload.UsedGB
+	if !c.settings.ReadOnlyStopsWrites || written <= before {
+		return
+	}
+	in.Workload.UsedGB = before
+	c.updateFull(in) // the volume may have another size than before
+	if in.ReadOnly {
+		return
+	}
+	limit := min(float64(in.VolumeGB-5), float64(97*in.VolumeGB)/100)
+	if in.VolumeGB >= 1000 {
+		limit = float64(in.VolumeGB - 30)
+	}
+	in.Workload.UsedGB = min(written, max(before, limit))
+	in.ReadOnly = written > in.Workload.UsedGB
+}
+
+// enlargeVolume: RDS api, scaling_up_storage_space_of_a_db_instance.rst.
+func (c *Cloud) enlargeVolume(in *instance, size int, now time.Time) reply {
+	if rep, refused := c.refuseByStatus(in); refused {
+		return rep
+	}
+	switch {
+	case in.ReadOnly && c.settings.RefuseEnlargeWhenFull:
+		return rdsError(http.StatusConflict, "DBS.200316", "The storage of the DB instance is full.")
+	case size%10 != 0 || size <= in.VolumeGB: // seen in eu-de in 2024
+		return rdsError(http.StatusBadRequest, "DBS.200306",
+			"The new storage space must be a multiple of 10 GB and greater than the original storage space.")
+	case size > 4000:
+		return rdsError(http.StatusBadRequest, "DBS.200023", "Storage space is out of range.")
+	case !c.orderAllows(in, size):
+		return rdsError(http.StatusBadRequest, "DBS.200308", "The new storage space after scaling up cannot be greater than that of the primary DB instance.")
+	}
+	return jsonReply(http.StatusAccepted, fields{"job_id": c.startEnlarge(in, size, now)})
+}
+
+// GrowFirst is a reading of the documents about the volumes of a primary and its read replicas.
+type GrowFirst string
+
+// The readings.
+const (
+	GrowReplicaFirst GrowFirst = "replica" // RDS umn: scaling_up_storage_space.rst
+	GrowPrimaryFirst GrowFirst = "primary" // RDS api: error_codes.rst
+)
+
+// orderAllows reports whether another instance of the replication need not be enlarged first.
+func (c *Cloud) orderAllows(in *instance, size int) bool {
+	return !slices.ContainsFunc(c.instances, func(other *instance) bool {
+		return c.settings.GrowFirst == GrowReplicaFirst && other.ReplicaOf == in.ID && other.VolumeGB < size ||
+			c.settings.GrowFirst == GrowPrimaryFirst && other.ID == in.ReplicaOf && other.VolumeGB < size
+	})
+}
+
+func (c *Cloud) startEnlarge(in *instance, size int, now time.Time) string {
+	return c.startJob(in, "EnlargeVolume", c.settings.EnlargeDuration, now, func(in *Instance) { in.VolumeGB = size })
+}
+
+// AutoScale is the policy of the cloud's own storage autoscaling. RDS api: configuring_an_autoscaling_policy.rst.
+type AutoScale struct {
+	On               bool `json:"switch_option"`
+	LimitGB          int  `json:"limit_size"`
+	TriggerThreshold int  `json:"trigger_threshold"` // percent of free space: 10, 15 or 20
+}
+
+func (c *Cloud) showAutoScale(_ *call, in *instance) reply {
+	if !in.AutoScale.On {
+		return jsonReply(http.StatusOK, fields{"switch_option": false})
+	}
+	return jsonReply(http.StatusOK, in.AutoScale)
+}
+
+func (c *Cloud) setAutoScale(q *call, in *instance) reply {
+	var set struct {
+		On *bool `json:"switch_option"`
+		AutoScale
+	}
+	switch err := q.decode(&set); {
+	case err != nil || set.On == nil:
+		return rdsError(http.StatusBadRequest, "DBS.200001", "Parameter error: switch_option.")
+	case !*set.On:
+		in.AutoScale = AutoScale{}
+		return jsonReply(http.StatusOK, fields{})
+	case set.LimitGB < max(40, in.VolumeGB) || set.LimitGB > 4000:
+		return rdsError(http.StatusBadRequest, "DBS.200001", "Parameter error: limit_size.")
+	case set.TriggerThreshold != 10 && set.TriggerThreshold != 15 && set.TriggerThreshold != 20:
+		return rdsError(http.StatusBadRequest, "DBS.200001", "Parameter error: trigger_threshold.")
+	}
+	in.AutoScale = AutoScale{On: true, LimitGB: set.LimitGB, TriggerThreshold: set.TriggerThreshold}
+	return jsonReply(http.StatusOK, fields{})
+}
+
+// autoExpand enlarges by 15 % when the free space is at or below the threshold or 10 GB, also when the storage is full.
+// RDS umn: storage_autoscaling.rst.
+func (c *Cloud) autoExpand(in *instance, now time.Time) {
+	size, free := float64(in.VolumeGB), float64(in.VolumeGB)-in.Workload.UsedGB
+	if !in.AutoScale.On || in.busy || in.Status != StatusActive || free > 10 && 100*free/size > float64(in.AutoScale.TriggerThreshold) {
+		return
+	}
+	target := min(in.VolumeGB+(in.VolumeGB*15/100+9)/10*10, in.AutoScale.LimitGB/10*10)
+	if target > in.VolumeGB {
+		c.startEnlarge(in, target, now)
+	}
+}
