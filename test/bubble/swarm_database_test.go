@@ -249,12 +249,12 @@ func (w *swarm) happen(e event) {
 	w.note(d.name, "%s (%.2f)", e.what, e.number)
 	switch e.what {
 	case "policy":
-		d.touch(time.Hour)
+		d.touch(2 * time.Hour)
 		d.patchPolicy(e.policy)
 		w.note(d.name, "the policy is %s", text(e.policy))
 	case "mode":
 		d.patchPolicy(map[string]any{"mode": []string{"Auto", "Auto", "Recommend", "Off"}[int(4*e.number)]})
-		d.touch(time.Hour)
+		d.touch(2 * time.Hour)
 	case "larger volume":
 		d.patchRds(map[string]any{"spec": map[string]any{"volumesize": in.VolumeGB + 10*int(1+5*e.number)}})
 		d.touch(time.Hour)
@@ -266,10 +266,10 @@ func (w *swarm) happen(e event) {
 		d.touch(26 * time.Hour) // contested
 		d.patchRds(map[string]any{"spec": map[string]any{"volumesize": d.first.VolumeGB, "flavorref": d.first.Flavor}})
 	case "off", "on":
-		d.touch(time.Hour)
+		d.touch(2 * time.Hour)
 		d.patchRds(map[string]any{"spec": map[string]any{"autopilot": e.what == "on"}})
 	case "delete autopilot":
-		d.touch(time.Hour)
+		d.touch(2 * time.Hour)
 		d.growths = nil // a new object knows none
 		_ = w.raps(swarmNamespace).Delete(w.t.Context(), d.name, metav1.DeleteOptions{})
 	case "recreate":
@@ -282,8 +282,17 @@ func (w *swarm) happen(e event) {
 		d.createRds(e.number < 0.7)
 	case "other instance":
 		d.replaceInstance()
-	case "second object":
-		w.note(d.name, "nothing yet")
+	case "series":
+		d.spoil(e.number)
+	case "omits":
+		d.touch(4 * time.Hour)
+		keys := [][]string{{"cpu"}, {"mem"}, {"size"}, {"cpu", "mem"}}[int(4*e.number)]
+		id := in.ID
+		w.must(w.sim.ChangeInstance(id, func(in *simcloud.Instance) { in.Omits = keys }))
+		time.AfterFunc(2*time.Hour, func() { _ = w.sim.ChangeInstance(id, func(in *simcloud.Instance) { in.Omits = nil }) })
+	case "others first":
+		d.touch(2 * time.Hour)
+		w.must(w.sim.ChangeInstance(in.ID, func(in *simcloud.Instance) { in.OthersFirst = []simcloud.OthersChange{{}} }))
 	case "kill":
 		w.replicas[int(2*e.number)].kill()
 		w.disturb(10 * time.Minute)
@@ -339,6 +348,21 @@ func (w *swarm) happen(e event) {
 		w.disturb(time.Duration((1 + 5*e.number) * float64(time.Hour)))
 		time.AfterFunc(time.Duration((1+5*e.number)*float64(time.Hour)), func() { w.operator.away.Store(false) })
 	}
+}
+
+// spoil makes a series of the database unreadable or untrue for three hours. The other databases must not suffer from that.
+func (d *database) spoil(number float64) {
+	faults := []simcloud.SeriesFault{
+		{Refused: true}, {Value: "NaN"}, {Value: `"NaN"`}, {Value: "1e300", All: true}, {Value: "-5", All: true}, {Value: "null"}, {AboveVolume: true},
+		{Future: 6 * time.Hour, All: true}, {Gaps: true}, {Doubles: true}, {Disorder: true}, {Value: `"text"`, All: true},
+	}
+	f := faults[int(number*float64(len(faults)))]
+	metric := []string{"", "rds048_disk_used_size", "rds039_disk_util", "rds001_cpu_util"}[int(number*1000)%4]
+	d.touch(4 * time.Hour)
+	d.w.note(d.name, "series %q: %s", metric, text(f))
+	id := d.ID()
+	d.w.must(d.w.sim.ChangeInstance(id, func(in *simcloud.Instance) { in.SeriesFaults = map[string]simcloud.SeriesFault{metric: f} }))
+	time.AfterFunc(3*time.Hour, func() { _ = d.w.sim.ChangeInstance(id, func(in *simcloud.Instance) { in.SeriesFaults = nil }) })
 }
 
 // siblings are the flavors to which the instance could change.

@@ -15,6 +15,7 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 	simkube "github.com/mcsps/rds-autopilot/test/sim/kube"
 )
 
@@ -160,7 +161,7 @@ func (w *swarm) isRequested(name string, to int) bool {
 
 // judgeFlavor judges a flavor that the service requests.
 func (d *database) judgeFlavor(code, where string) {
-	in := d.instance()
+	in, others := d.instance(), d.w.flavorsInProgress(d)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.w.note(d.name, "the service requests %s of %s; the cloud has %s, %s", code, where, in.Flavor, in.Status)
@@ -204,6 +205,8 @@ func (d *database) judgeFlavor(code, where string) {
 			why = append(why, fmt.Sprintf("it has changed %d times in 24 hours", lastDay))
 		case len(d.resizes) > 0 && time.Since(d.resizes[len(d.resizes)-1]) < time.Duration(*s.CooldownSeconds)*time.Second-time.Minute:
 			why = append(why, "the cooldown has not passed")
+		case where == "the Rds" && others >= mostFlavors, where == "the cloud" && d.drawn.apply == "Alone" && others >= mostFlavors:
+			why = append(why, fmt.Sprintf("%d other flavors are in progress, and %d are allowed", others, mostFlavors))
 		default:
 			d.resizes, d.resizing = append(d.resizes, time.Now()), code
 			return
@@ -234,19 +237,21 @@ func isOpen(w *v1alpha1.Window, now time.Time) bool {
 	return on(today) && clock >= from || on(yesterday) && clock < to
 }
 
-// judge holds what must be true at every tick.
-func (w *swarm) judge() {
-	at := 0
+// flavorsInProgress counts the other databases whose instance changes to the flavor that the service has requested, or will
+// as soon as the operator comes.
+func (w *swarm) flavorsInProgress(but *database) (n int) {
 	for _, d := range w.databases {
+		if d == but {
+			continue
+		}
+		in := d.instance()
 		d.mu.Lock()
-		if d.resizing != "" {
-			at++
+		if d.resizing != "" && d.resizing != in.Flavor && time.Since(d.resizes[len(d.resizes)-1]) < 2*time.Hour && in.Status == simcloud.StatusModifying {
+			n++
 		}
 		d.mu.Unlock()
 	}
-	for _, d := range w.databases {
-		d.judgeReadOnly()
-	}
+	return n
 }
 
 // judgeReadOnly fails if a database is read-only for longer than its operator and the cloud need, and 20 minutes.

@@ -80,6 +80,22 @@ func drawPlan(seed uint64) plan {
 	for i := range 3 + c.IntN(6) {
 		p.databases = append(p.databases, c.database(i))
 	}
+	p.settings.ReadOnlyStopsWrites, p.settings.MinorVersions = true, c.percent(20)
+	if c.percent(15) {
+		p.settings.Refuse = map[string]simcloud.Refusal{"ListResizeFlavors": one(c,
+			simcloud.Refusal{Status: 400, Code: "DBS.200040", Message: "The DB engine does not support this operation."},
+			simcloud.Refusal{Status: 403, Code: "DBS.200010", Message: "The operation is not authorized."})}
+	}
+	if c.percent(20) {
+		p.settings.UnknownFlavors = []string{p.databases[0].instance.Flavor}
+	}
+	for range c.IntN(4) { // a shared cause
+		from, amount := c.within(time.Duration(p.days)*day), c.between(0.9, 1.5)
+		for i := range p.databases {
+			l := &p.databases[i].load
+			l.episodes = append(l.episodes, episode{from, from + 6*time.Hour, "cpu", amount})
+		}
+	}
 	total := time.Duration(p.days) * day
 	for range c.IntN(3 * p.days) {
 		p.events = append(p.events, c.event(total, p.databases))
@@ -136,7 +152,7 @@ func (c chooser) event(total time.Duration, databases []drawn) event {
 	i := c.IntN(len(databases))
 	return event{
 		at: time.Hour + c.within(total-time.Hour), database: i, number: c.Float64(), policy: c.policy(databases[i].instance.VolumeGB),
-		what: one(c, "policy", "policy", "mode", "larger volume", "other flavor", "former spec", "off", "on", "delete autopilot", "recreate", "other instance", "second object",
+		what: one(c, "policy", "policy", "mode", "larger volume", "other flavor", "former spec", "off", "on", "delete autopilot", "recreate", "other instance", "series", "series", "omits", "others first",
 			"kill", "kill at call", "kill after call", "freeze leader", "stop leader", "job fails", "foreign job", "console growth", "failover", "sold out", "watches expire", "admission resets", "operator away"),
 	}
 }
@@ -144,7 +160,7 @@ func (c chooser) event(total time.Duration, databases []drawn) event {
 func (c chooser) outage(total time.Duration) outage {
 	from := time.Hour + c.within(total-time.Hour)
 	return outage{
-		from: from, to: from + time.Duration(math.Pow(c.between(1, 12), 2)*float64(time.Minute)), what: one(c, "cloud", "cloud", "hang", "kube", "messages", "late messages"),
+		from: from, to: from + time.Duration(math.Pow(c.between(1, 12), 2)*float64(time.Minute)), what: one(c, "cloud", "cloud", "hang", "kube", "messages", "late messages", "hourly"),
 		service: one(c, "", "ces", "smn", "rds", "iam"), percent: one(c, 5, 20, 50, 100),
 	}
 }

@@ -76,7 +76,9 @@ func live(t *testing.T, p plan) {
 		if w.at()%operatorPeriod < tick {
 			w.operator.work(t.Context())
 		}
-		w.judge()
+		for _, d := range w.databases {
+			d.judgeReadOnly()
+		}
 		if w.at()%(30*time.Minute) < tick {
 			w.settled()
 		}

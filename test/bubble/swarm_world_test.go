@@ -77,6 +77,7 @@ func newSwarm(t *testing.T, p plan) *swarm {
 		}
 	}
 	w.operator = w.startOperator()
+	w.disturb(45 * time.Minute) // where only nodes have data, a rule finds it after 30 minutes
 	for i := range w.replicas {
 		w.replicas[i] = w.startProcess(i)
 	}
@@ -143,6 +144,9 @@ func (w *swarm) cloudFault(r *http.Request) *simcloud.Fault {
 		return nil
 	}
 	w.calls.Add(1)
+	if r.URL.Query().Get("period") == "3600" && w.outage("hourly", "") != nil {
+		return &simcloud.Fault{Hang: true}
+	}
 	service, operation := simcloud.OperationOf(r)
 	if r.Method == http.MethodPost && r.PathValue("instance") != "" {
 		w.sawRequest(r)
