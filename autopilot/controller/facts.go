@@ -152,7 +152,7 @@ func (r *round) facts() FactReader {
 		Writer: func(ctx context.Context, kind v1alpha1.ChangeKind) (string, error) {
 			return r.kube.Writer(ctx, r.target, kind)
 		},
-		Reserve: func() bool { return r.controller.limiter.reserve(r.key, r.options.MaxFlavorChanges, r.now) },
+		Reserve: func() bool { return r.controller.limiter.reserve(r.key, r.options.MaxFlavorChanges, r.options.Now()) },
 	}
 }
 
