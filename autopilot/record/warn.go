@@ -28,7 +28,7 @@ func UpdateWarnings(c autopilot.Case, s *v1alpha1.Status) []autopilot.Warning {
 	if c.Instance == nil || c.Instance.VolumeGB == 0 || autopilot.Validate(c.Spec, v1alpha1.KindVolume) != nil {
 		return nil
 	}
-	holds := slices.Concat(c.Explained, warnings(c, s.FormerVolumes), waitsForOthers(c, s.Decisions), silentRules(c),
+	holds := slices.Concat(c.Explained, warnings(c, s.FormerVolumes), waitsForOthers(c, s), silentRules(c),
 		readOnlyWarning(c), replicaWarning(c))
 	size := autopilot.ClampInt32(c.Instance.VolumeGB)
 	var kept []v1alpha1.Warned
@@ -107,14 +107,23 @@ func replicaWarning(c autopilot.Case) []autopilot.Warning {
 		c.Instance.Name, c.Instance.VolumeGB, autopilot.ReplicaSizes(smaller), advice)}}
 }
 
-// waitsForOthers returns a warning if a flavor has waited for --max-flavor-changes for 6 hours.
-func waitsForOthers(c autopilot.Case, records []v1alpha1.DecisionRecord) []autopilot.Warning {
+// waitsForOthers returns a warning if a flavor has waited for --max-flavor-changes for 6 hours. A record alone does not
+// show that: the alarm may have ended since, and may have come back.
+func waitsForOthers(c autopilot.Case, s *v1alpha1.Status) []autopilot.Warning {
 	for _, m := range autopilot.Metrics() {
-		i := slices.IndexFunc(records, func(r v1alpha1.DecisionRecord) bool { return r.Metric == m })
-		if i < 0 || records[i].Reason != string(autopilot.ReasonFleetBrake) || c.Now.Sub(records[i].Time.Time) < brakePatience {
+		i := slices.IndexFunc(s.Decisions, func(r v1alpha1.DecisionRecord) bool { return r.Metric == m })
+		n := slices.IndexFunc(s.Held, func(h v1alpha1.Held) bool { return h.Kind == autopilot.HelpedBy(m) })
+		const brake = string(autopilot.ReasonFleetBrake)
+		if i < 0 || n < 0 || s.Decisions[i].Reason != brake || s.Held[n].Reason != brake {
 			continue
 		}
-		return []autopilot.Warning{{Reason: autopilot.ReasonFleetBrake, Message: fmt.Sprintf("The flavor has waited for other changes in the cluster since %s. Check which changes do not end, or raise --max-flavor-changes", autopilot.TimeText(records[i].Time.Time))}}
+		since := s.Decisions[i].Time.Time
+		if needed := s.Held[n].SinceTime.Time; needed.After(since) {
+			since = needed
+		}
+		if c.Now.Sub(since) >= brakePatience {
+			return []autopilot.Warning{{Reason: autopilot.ReasonFleetBrake, Message: fmt.Sprintf("The flavor has waited for other changes in the cluster since %s. Check which changes do not end, or raise --max-flavor-changes", autopilot.TimeText(since))}}
+		}
 	}
 	return nil
 }
