@@ -41,12 +41,18 @@ func newReads(t *testing.T, rate float64, o simcloud.Options) reads {
 
 func connectSim(t *testing.T, sim *simcloud.Cloud, rate float64) *otc.Cloud {
 	t.Helper()
+	return connectBy(t, sim, sim, rate)
+}
+
+// connectBy connects to a simulated cloud by that transport.
+func connectBy(t *testing.T, sim *simcloud.Cloud, transport http.RoundTripper, rate float64) *otc.Cloud {
+	t.Helper()
 	env := map[string]string{}
 	for _, pair := range sim.Env() {
 		k, v, _ := strings.Cut(pair, "=")
 		env[k] = v
 	}
-	c, err := otc.Connect(t.Context(), otc.Options{Env: func(k string) string { return env[k] }, Transport: sim, Rate: rate})
+	c, err := otc.Connect(t.Context(), otc.Options{Env: func(k string) string { return env[k] }, Transport: transport, Rate: rate})
 	if err != nil {
 		t.Fatal(err)
 	}
