@@ -40,6 +40,12 @@ type Instance struct {
 type Replica struct {
 	ID, Name                  string
 	VCPUs, MemoryGB, VolumeGB int
+	// IsForbidden means that --allowed-instances does not list it.
+	IsForbidden bool
+	// ManagedBy is the object that manages the replica itself, as NAMESPACE/NAME, and MaxGB that object's cap of its
+	// storage in GB. They are empty and 0 without such an object.
+	ManagedBy string
+	MaxGB     int
 }
 
 // Observed returns the instance as it is stored in the status. ActiveSince stays the same as long as every check finds

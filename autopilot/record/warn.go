@@ -90,21 +90,27 @@ func readOnlyWarning(c autopilot.Case) []autopilot.Warning {
 }
 
 // replicaWarning returns a warning if a read replica has a smaller volume than its primary. It is full first, and a
-// full replica of PostgreSQL makes its primary keep WAL. With apply: Cloud the autopilot grows the replica after its
-// primary, so it has 10 minutes before it is reported.
+// full replica of PostgreSQL makes its primary keep WAL. A replica that the autopilot grows after its primary has 10
+// minutes before it is reported.
 func replicaWarning(c autopilot.Case) []autopilot.Warning {
-	smaller := c.Instance.SmallerReplicas(c.Instance.VolumeGB)
-	advice := "Grow the replica to the same size, because the autopilot does not"
-	if c.Spec.Apply == v1alpha1.ApplyCloud {
-		advice = "Grow the replica to the same size. The autopilot tries to when the primary grows"
-	}
+	size := c.Instance.VolumeGB
+	smaller := c.Instance.SmallerReplicas(size)
 	grown := autopilot.RecentGrowth(c.Status.Changes, c.Now)
-	follows := len(c.ReplicasToFollow()) > 0 && c.Now.Sub(grown) < autopilot.ReplicaPatience
-	if len(smaller) == 0 || follows {
+	if follow := c.ReplicasToFollow(); len(follow) == len(smaller) &&
+		(len(smaller) == 0 || c.Now.Sub(grown) < autopilot.ReplicaPatience) {
 		return nil
 	}
+	advice := "Grow the replica to the same size, because the autopilot does not"
+	if c.Spec.Apply == v1alpha1.ApplyCloud && c.Mode == v1alpha1.ModeAuto {
+		advice = "Grow the replica to the same size. The autopilot tries to when the primary grows"
+		for _, r := range smaller {
+			if obstacle := r.Obstacle(size); obstacle != "" {
+				advice += fmt.Sprintf(", but not %s: %s", r.Name, obstacle)
+			}
+		}
+	}
 	return []autopilot.Warning{{Reason: autopilot.ReasonReplicaSmaller, Message: fmt.Sprintf("Storage of the primary %s has %d GB, and a read replica has less: %s. %s",
-		c.Instance.Name, c.Instance.VolumeGB, autopilot.ReplicaSizes(smaller), advice)}}
+		c.Instance.Name, size, autopilot.ReplicaSizes(smaller), advice)}}
 }
 
 // waitsForOthers returns a warning if a flavor has waited for --max-flavor-changes for 6 hours. A record alone does not

@@ -146,3 +146,27 @@ func TestSmallerReplicaIsWarnedOf(t *testing.T) {
 		t.Errorf("warned again: %v", again)
 	}
 }
+
+// The warning promises a growth only if one follows.
+func TestReplicaWarningSaysWhyTheReplicaDoesNotGrow(t *testing.T) {
+	const grows, stays = ". The autopilot tries to when the primary grows", ", because the autopilot does not"
+	for name, tc := range map[string]struct {
+		alter func(*autopilot.Case)
+		ends  string
+	}{
+		"apply: Cloud":    {func(*autopilot.Case) {}, grows},
+		"apply: Operator": {func(c *autopilot.Case) { c.Spec.Apply = v1alpha1.ApplyOperator }, stays},
+		"mode: Recommend": {cases.Recommend, stays},
+		"not allowed":     {func(c *autopilot.Case) { c.Instance.Replicas[0].IsForbidden = true }, grows + ", but not reports: --allowed-instances does not list it"},
+		"a cap of its own": {func(c *autopilot.Case) {
+			c.Instance.Replicas[1].ManagedBy, c.Instance.Replicas[1].MaxGB = "shop/reader", 90
+		}, grows + ", but not reader: the cap of shop/reader is 90 GB"},
+	} {
+		c, _ := cases.TwoReplicas(50)
+		c.Instance.Replicas[0].VolumeGB, c.Instance.Replicas[1].VolumeGB = 90, 90
+		tc.alter(&c)
+		if w := replicaWarning(c); len(w) != 1 || !strings.HasSuffix(w[0].Message, ". Grow the replica to the same size"+tc.ends) {
+			t.Errorf("%s: %v", name, w)
+		}
+	}
+}
