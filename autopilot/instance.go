@@ -5,6 +5,7 @@ package autopilot
 import (
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/flavors"
@@ -76,13 +77,24 @@ func (i Instance) WithSizes(catalogue []flavors.Flavor) Instance {
 	return i
 }
 
-// WithKnownSizes returns the instance with the vCPUs and memory that the last check stored for the same flavor, if the
-// cloud does not report them.
+// WithKnownSizes returns the instance with the sizes that the last check stored, if the cloud does not report them: the
+// volume, and for the same flavor vCPUs and memory.
 func (i Instance) WithKnownSizes(last *v1alpha1.Instance) Instance {
-	if last != nil && last.ID == i.ID && last.Flavor == i.Flavor && !i.SizesKnown() {
+	if last == nil || last.ID != i.ID {
+		return i
+	}
+	if i.VolumeGB <= 0 {
+		i.VolumeGB = int(last.VolumeGB)
+	}
+	if last.Flavor == i.Flavor && !i.SizesKnown() {
 		i.VCPUs, i.MemoryGB = int(last.VCPUs), int(last.MemoryGB)
 	}
 	return i
+}
+
+// HasKnownEngine reports whether the autopilot knows the names of the engine's metrics in Cloud Eye.
+func (i Instance) HasKnownEngine() bool {
+	return slices.Contains([]string{"mysql", "postgresql", "sqlserver"}, strings.ToLower(i.Engine))
 }
 
 // SizesKnown reports whether the vCPUs and the memory of the instance are known.

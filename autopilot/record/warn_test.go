@@ -125,6 +125,11 @@ func TestConditionLimited(t *testing.T) {
 	c.Alarms = []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}
 	c.Spec.Flavor.MaxVCPUs = new(int32(8))
 	limited("a cap of flavors", true, "above the caps of 8 vCPUs and 128 GB")
+	c.Spec.Storage.MaxGB = 400
+	c.Alarms = append(c.Alarms, cases.StorageAt(115))
+	limited("a cap of flavors while storage acts", true, "above the caps of 8 vCPUs and 128 GB")
+	c.Alarms = c.Alarms[:1]
+	c.Status.Pending = nil
 	c.Spec.Flavor.MaxVCPUs, c.Generation = new(int32(16)), 2
 	limited("a new cap", false, "")
 }
