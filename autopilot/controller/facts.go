@@ -54,7 +54,11 @@ func (f FactReader) readOne(ctx context.Context, c *autopilot.Case, fact autopil
 	case autopilot.FactCatalogue:
 		c.Catalogue, err = f.Instances.Catalogue(ctx, *c.Instance)
 	case autopilot.FactResizeList:
-		c.Offered, c.IsOffered, err = f.Instances.ResizeList(ctx, *c.Instance)
+		c.Offered, err = f.Instances.ResizeList(ctx, *c.Instance)
+		refusal, isRefused := errors.AsType[*autopilot.RefusedError](err)
+		if c.IsOffered = err == nil; isRefused {
+			c.NotOffered, err = refusal.Message, nil
+		}
 	case autopilot.FactSizeWriter:
 		c.SizeWriter, err = f.Writer(ctx, v1alpha1.KindVolume)
 	case autopilot.FactFlavorWriter:

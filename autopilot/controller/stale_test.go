@@ -256,7 +256,7 @@ func (s slowReads) AlarmStates(ctx context.Context, notBefore time.Time) (map[st
 	return s.Cloud.AlarmStates(ctx, notBefore)
 }
 
-func (s slowReads) ResizeList(ctx context.Context, inst autopilot.Instance) ([]string, bool, error) {
+func (s slowReads) ResizeList(ctx context.Context, inst autopilot.Instance) ([]string, error) {
 	s.onResizeList()
 	return s.Cloud.ResizeList(ctx, inst)
 }

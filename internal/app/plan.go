@@ -129,7 +129,8 @@ func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, 
 		s.Evidence[a.Metric] = a.Evidence
 	}
 	if !s.IsOffered {
-		s.note("The cloud returns no resize list for this instance, so the plan considers only flavors of the same family")
+		s.note("The cloud returns no resize list for this instance, so the plan considers only flavors of the same family: %s",
+			s.NotOffered)
 	}
 	s.explain(ctx, p.cloud)
 	s.noteAutoscaling(ctx, p.api)
