@@ -46,9 +46,11 @@ type Case struct {
 	SizeWriter, FlavorWriter string
 	// Catalogue holds the flavors of the instance's engine and version.
 	Catalogue []flavors.Flavor
-	// Offered holds the codes in the instance's own resize list. IsOffered is false if the cloud has no such list.
-	Offered   []string
-	IsOffered bool
+	// Offered holds the codes in the instance's own resize list. IsOffered is false if the cloud has no such list. Then
+	// NotOffered is the cloud's text.
+	Offered    []string
+	IsOffered  bool
+	NotOffered string
 	// HasPlace means that the change has a place among the --max-flavor-changes flavors that may change at a time.
 	HasPlace bool
 }
@@ -146,7 +148,7 @@ func (c Case) withoutUnread() Case {
 		c.Catalogue = nil
 	}
 	if !c.Knows(FactResizeList) {
-		c.Offered, c.IsOffered = nil, false
+		c.Offered, c.IsOffered, c.NotOffered = nil, false, ""
 	}
 	if !c.Knows(FactPlace) {
 		c.HasPlace = false

@@ -114,6 +114,9 @@ func (c *Case) SetEvidence(m v1alpha1.Metric, e Evidence, err error) {
 		if !Row(m).InGB() {
 			continue
 		}
+		if a.Evidence.UsedGB <= 0 { // no database is empty, so this is a gap of the metric
+			a.Evidence, e = Evidence{}, Evidence{}
+		}
 		c.Status.Used, c.Status.ReadOnly = c.UsedSpace(e), c.ReadOnly(e)
 		c.Status.OverThresholdSince = c.OverThresholdSince(e)
 		a.AlarmOverdueSince = time.Time{}
@@ -225,7 +228,7 @@ func (a Alarm) EvidenceFromSignal(c Case) Evidence {
 		return Evidence{}
 	}
 	e := Evidence{Time: a.Signal.DatapointTime.Time, Percent: percent}
-	if Row(a.Metric).InGB() {
+	if Row(a.Metric).InGB() { // 0 if the size of the volume is not known
 		e.UsedGB = percent / 100 * float64(sizeAt(c.Status.Changes, c.Instance.VolumeGB, e.Time))
 	}
 	return e
@@ -251,6 +254,6 @@ func sizeAt(changes []v1alpha1.Change, nowGB int, at time.Time) int {
 // be read.
 func (c Case) UsedSpaceDue(a Alarm) bool {
 	s := c.Status
-	return c.Instance != nil && (c.IsSweep || a.InForce(c.Now) || !a.GrowthTime.IsZero() || s.OverThresholdSince != nil ||
+	return c.Instance != nil && c.Instance.HasKnownEngine() && (c.IsSweep || a.InForce(c.Now) || !a.GrowthTime.IsZero() || s.OverThresholdSince != nil ||
 		c.ReadOnly(Evidence{}) != nil || c.UnstartedIntent(v1alpha1.KindVolume) != nil)
 }

@@ -3,6 +3,7 @@
 package autopilot_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -116,5 +117,39 @@ func TestSignalForReturnsNilForAnotherRule(t *testing.T) {
 	}
 	if autopilot.SignalFor(in, v1alpha1.Rule{Metric: v1alpha1.MetricStorage, AlarmID: "al-old"}) == nil {
 		t.Error("its own signal is not found")
+	}
+}
+
+// A volume without a known size has the last known one, and a gap of the used space is no proof that there is room.
+func TestWhatTheCloudLeavesOutIsNotZero(t *testing.T) {
+	c := cases.Quiet(cases.StorageAt(96))
+	last := v1alpha1.Instance{ID: "id", VolumeGB: 100, Flavor: "another", VCPUs: 2, MemoryGB: 8}
+	for name, tc := range map[string]struct {
+		is   autopilot.Instance
+		want int
+	}{
+		"no size":                     {autopilot.Instance{ID: "id"}, 100},
+		"a negative size":             {autopilot.Instance{ID: "id", VolumeGB: -1}, 100},
+		"a size":                      {autopilot.Instance{ID: "id", VolumeGB: 110}, 110},
+		"no size of another instance": {autopilot.Instance{ID: "another"}, 0},
+	} {
+		if got := tc.is.WithKnownSizes(&last); got.VolumeGB != tc.want || got.VCPUs != 0 {
+			t.Errorf("%s: %+v, want %d GB", name, got, tc.want)
+		}
+	}
+	c.SetEvidence(v1alpha1.MetricStorage, autopilot.Evidence{Time: cases.Noon().Add(-time.Minute), UsedGB: 96}, nil)
+	before := c.Status
+	if before.OverThresholdSince == nil || before.ReadOnly == nil || before.Used == nil {
+		t.Fatalf("at 96 GB: %+v", before)
+	}
+	c.SetEvidence(v1alpha1.MetricStorage, autopilot.Evidence{Time: cases.Noon()}, nil)
+	if c.Alarms[0].Evidence.Present() || c.Status.OverThresholdSince != before.OverThresholdSince || c.Status.ReadOnly != before.ReadOnly || c.Status.Used != before.Used {
+		t.Errorf("a used space of 0 counts: %+v, %+v", c.Alarms[0].Evidence, c.Status)
+	}
+	c.Instance.VolumeGB = 0
+	c.Alarms = []autopilot.Alarm{cases.Signalled(cases.StorageAt(0), v1alpha1.StateAlarm, time.Minute, "96.0")}
+	c.SetEvidence(v1alpha1.MetricStorage, autopilot.Evidence{}, errors.New("no answer"))
+	if c.Alarms[0].Evidence.Present() || c.IsFull(autopilot.Evidence{Time: cases.Noon(), UsedGB: 96}) {
+		t.Errorf("a volume of unknown size is full: %+v", c.Alarms[0].Evidence)
 	}
 }

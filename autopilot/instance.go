@@ -5,6 +5,7 @@ package autopilot
 import (
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/flavors"
@@ -40,6 +41,12 @@ type Instance struct {
 type Replica struct {
 	ID, Name                  string
 	VCPUs, MemoryGB, VolumeGB int
+	// IsForbidden means that --allowed-instances does not list it.
+	IsForbidden bool
+	// ManagedBy is the object that manages the replica itself, as NAMESPACE/NAME, and MaxGB that object's cap of its
+	// storage in GB. They are empty and 0 without such an object.
+	ManagedBy string
+	MaxGB     int
 }
 
 // Observed returns the instance as it is stored in the status. ActiveSince stays the same as long as every check finds
@@ -70,13 +77,24 @@ func (i Instance) WithSizes(catalogue []flavors.Flavor) Instance {
 	return i
 }
 
-// WithKnownSizes returns the instance with the vCPUs and memory that the last check stored for the same flavor, if the
-// cloud does not report them.
+// WithKnownSizes returns the instance with the sizes that the last check stored, if the cloud does not report them: the
+// volume, and for the same flavor vCPUs and memory.
 func (i Instance) WithKnownSizes(last *v1alpha1.Instance) Instance {
-	if last != nil && last.ID == i.ID && last.Flavor == i.Flavor && !i.SizesKnown() {
+	if last == nil || last.ID != i.ID {
+		return i
+	}
+	if i.VolumeGB <= 0 {
+		i.VolumeGB = int(last.VolumeGB)
+	}
+	if last.Flavor == i.Flavor && !i.SizesKnown() {
 		i.VCPUs, i.MemoryGB = int(last.VCPUs), int(last.MemoryGB)
 	}
 	return i
+}
+
+// HasKnownEngine reports whether the autopilot knows the names of the engine's metrics in Cloud Eye.
+func (i Instance) HasKnownEngine() bool {
+	return slices.Contains([]string{"mysql", "postgresql", "sqlserver"}, strings.ToLower(i.Engine))
 }
 
 // SizesKnown reports whether the vCPUs and the memory of the instance are known.

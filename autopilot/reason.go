@@ -102,7 +102,7 @@ type ReasonRow struct {
 func ReasonTable() []ReasonRow {
 	const decision, warning, condition = SourceDecision, SourceWarning, SourceCondition
 	return []ReasonRow{
-		{Reason: ReasonAlarmInForce, Source: decision,
+		{Reason: ReasonAlarmInForce, Source: decision, KeepsLimited: true,
 			Meaning: "The autopilot patched the `Rds` or, with `apply: Cloud`, the cloud accepted the request. The event has the action as its reason: `GrowVolume` or `ChangeFlavor`"},
 		{Reason: ReasonPolicyInvalid, Source: decision, IsWarning: true, NotArmed: true,
 			Meaning: "The policy holds a value that the schema did not catch. The message names the field. A wrong flavor policy does not stop storage"},

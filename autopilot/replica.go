@@ -43,6 +43,7 @@ func (c Case) NextToGrow(i v1alpha1.Intent, answers map[string]GrowthAnswer) (id
 	for _, r := range c.Instance.SmallerReplicas(Gigabytes(i.To)) {
 		answer, ok := answers[r.ID]
 		switch {
+		case r.Obstacle(Gigabytes(i.To)) != "":
 		case !ok:
 			return r.ID, nil
 		case answer == GrowthUnderWay:
@@ -78,10 +79,21 @@ const (
 	ReplicaSizeUnknown  ReplicaStep = "SizeUnknown"  // the cloud reports no size, so the autopilot leaves it alone
 )
 
-// ReplicaSteps returns what happens to each read replica by id when the primary grows by an intent. lists reports
-// whether --allowed-instances lists an instance. ReplicaSteps is a pure function. It assumes that the cloud refuses
-// nothing.
-func (c Case) ReplicaSteps(i v1alpha1.Intent, lists func(id string) bool) map[string]ReplicaStep {
+// Obstacle returns why the autopilot does not grow the replica to that many GB: the administrator forbids it, or a cap
+// of the replica's own. It returns an empty text if nothing prevents the growth.
+func (r Replica) Obstacle(sizeGB int) string {
+	switch {
+	case r.IsForbidden:
+		return "--allowed-instances does not list it"
+	case r.MaxGB > 0 && sizeGB > r.MaxGB:
+		return fmt.Sprintf("the cap of %s is %d GB", r.ManagedBy, r.MaxGB)
+	}
+	return ""
+}
+
+// ReplicaSteps returns what happens to each read replica by id when the primary grows by an intent. It is a pure
+// function. It assumes that the cloud refuses nothing.
+func (c Case) ReplicaSteps(i v1alpha1.Intent) map[string]ReplicaStep {
 	first := make(map[string]GrowthAnswer)
 	for id, _ := c.NextToGrow(i, first); id != "" && id != c.Instance.ID; id, _ = c.NextToGrow(i, first) {
 		first[id] = GrowthSettled
@@ -96,7 +108,7 @@ func (c Case) ReplicaSteps(i v1alpha1.Intent, lists func(id string) bool) map[st
 	for _, r := range c.Instance.SmallerReplicas(Gigabytes(i.To)) {
 		_, isFirst := first[r.ID]
 		switch {
-		case c.Spec.Apply != v1alpha1.ApplyCloud || !lists(r.ID):
+		case c.Spec.Apply != v1alpha1.ApplyCloud || r.Obstacle(Gigabytes(i.To)) != "":
 			steps[r.ID] = ReplicaStaysSmaller
 		case isFirst:
 			steps[r.ID] = ReplicaGrowsFirst
@@ -108,7 +120,7 @@ func (c Case) ReplicaSteps(i v1alpha1.Intent, lists func(id string) bool) map[st
 }
 
 // ReplicasToFollow returns the read replicas that must grow to the size of their primary, because the autopilot has
-// grown the primary within the last hour and they are smaller.
+// grown the primary within the last hour, they are smaller, and nothing prevents it.
 func (c Case) ReplicasToFollow() []Replica {
 	isOurs := c.Instance != nil && c.Off == (Off{}) && c.Mode == v1alpha1.ModeAuto && c.ClaimedBy == ""
 	isGrowing := slices.ContainsFunc(c.Status.Intents(),
@@ -116,7 +128,8 @@ func (c Case) ReplicasToFollow() []Replica {
 	if !isOurs || isGrowing || c.Spec.Apply != v1alpha1.ApplyCloud || RecentGrowth(c.Status.Changes, c.Now).IsZero() {
 		return nil
 	}
-	return c.Instance.SmallerReplicas(c.Instance.VolumeGB)
+	size := c.Instance.VolumeGB
+	return slices.DeleteFunc(c.Instance.SmallerReplicas(size), func(r Replica) bool { return r.Obstacle(size) != "" })
 }
 
 // SmallerReplicas returns the read replicas whose volume is known to be smaller than that, sorted by id.

@@ -26,9 +26,14 @@ func TestNextToGrowReturnsTheOrderOfPrimaryAndReplicas(t *testing.T) {
 		asked    []string
 		waitsFor []string
 	}{
-		"no replica":                         {func(c *autopilot.Case, _ *v1alpha1.Intent) { c.Instance.Replicas = nil }, nil, []string{"id"}, nil},
-		"the replicas begin to grow":         {nil, answers{"r1": grows, "r2": grows}, []string{"r1", "r2"}, []string{"reader", "reports"}},
-		"one has the size":                   {sizes(110, 100), answers{"r2": grows}, []string{"r2"}, []string{"reports"}},
+		"no replica":                 {func(c *autopilot.Case, _ *v1alpha1.Intent) { c.Instance.Replicas = nil }, nil, []string{"id"}, nil},
+		"the replicas begin to grow": {nil, answers{"r1": grows, "r2": grows}, []string{"r1", "r2"}, []string{"reader", "reports"}},
+		"one has the size":           {sizes(110, 100), answers{"r2": grows}, []string{"r2"}, []string{"reports"}},
+		"one has a cap of its own":   {func(c *autopilot.Case, _ *v1alpha1.Intent) { c.Instance.Replicas[1].MaxGB = 100 }, answers{"r2": grows}, []string{"r2"}, []string{"reports"}},
+		"both have a cap of their own": {func(c *autopilot.Case, _ *v1alpha1.Intent) {
+			c.Instance.Replicas[0].MaxGB, c.Instance.Replicas[1].MaxGB = 100, 109
+		}, nil, []string{"id"}, nil},
+		"a cap at the new size":              {func(c *autopilot.Case, _ *v1alpha1.Intent) { c.Instance.Replicas[1].MaxGB = 110 }, answers{"r1": grows, "r2": grows}, []string{"r1", "r2"}, []string{"reader", "reports"}},
 		"both have the size":                 {sizes(110, 120), nil, []string{"id"}, nil},
 		"a size is not known":                {sizes(0, 110), nil, []string{"id"}, nil},
 		"the list was older than the growth": {nil, answers{"r1": done, "r2": done}, []string{"r1", "r2", "id"}, nil},
@@ -95,7 +100,8 @@ func TestReplicaStepsFollowTheOrderOfTheGrowth(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, i := cases.TwoReplicas(92)
 			tc.alter(&c, &i)
-			got := c.ReplicaSteps(i, func(id string) bool { return id == "r1" })
+			c.Instance.Replicas[0].IsForbidden = true
+			got := c.ReplicaSteps(i)
 			if len(got) != 2 || got["r1"] != tc.r1 || got["r2"] != tc.r2 {
 				t.Errorf("%v, want r1 %s and r2, which is not listed, %s", got, tc.r1, tc.r2)
 			}

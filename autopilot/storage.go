@@ -59,10 +59,11 @@ func writable(sizeGB int, usedGB float64) bool { return usedGB <= WritableAt(siz
 func RoundUp(sizeGB int) int { return (sizeGB + volumeUnit - 1) / volumeUnit * volumeUnit }
 
 // Threshold returns the percentage of used storage at which a volume of that many GB raises its alarm, at least 1. It
-// is the configured one, or less so that 10 GB, or an eighth of a small volume, lie between the alarm and read-only.
+// is the configured one, or less so that 10 GB, or an eighth of a small volume, lie between the alarm and read-only. If
+// the size is not known, it is the configured one.
 func Threshold(sizeGB, configuredThreshold int) int {
 	if sizeGB <= 0 {
-		return 1
+		return max(1, configuredThreshold)
 	}
 	size := float64(sizeGB)
 	derived := math.Floor(100 * (ReadOnlyAt(sizeGB) - min(alarmMargin, size/8)) / size)

@@ -16,7 +16,7 @@ import (
 func TestThresholdLeavesAMarginBeforeReadOnly(t *testing.T) {
 	for _, tc := range []struct{ size, given, want int }{
 		{40, 90, 75}, {50, 90, 77}, {60, 90, 79}, {80, 90, 81}, {100, 90, 85}, {150, 90, 90}, {1000, 90, 90}, {4000, 90, 90},
-		{40, 60, 60}, {100, 95, 85}, {1000, 99, 96}, {4000, 99, 99}, {10, 90, 37}, {5, 90, 1}, {0, 90, 1}, {-10, 90, 1}, {100, -5, 1},
+		{40, 60, 60}, {100, 95, 85}, {1000, 99, 96}, {4000, 99, 99}, {10, 90, 37}, {5, 90, 1}, {0, 90, 90}, {-10, 90, 90}, {0, -5, 1}, {100, -5, 1},
 	} {
 		if got := Threshold(tc.size, tc.given); got != tc.want {
 			t.Errorf("Threshold(%d GB, %d %%) = %d %%, want %d %%", tc.size, tc.given, got, tc.want)

@@ -31,6 +31,8 @@ type Target struct {
 	// Armed means that its RdsAutopilot has recorded alarm rules of this instance. Only a search for all targets of an
 	// instance sets it.
 	Armed bool
+	// MaxGB is the cap in GB that its RdsAutopilot sets for the volume, or 0. Armed and MaxGB are set by the same search.
+	MaxGB int
 	// OperatorAutopilot means that spec.endpoint turns on the operator's own, unauthenticated autopilot as well.
 	OperatorAutopilot bool
 }

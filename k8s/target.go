@@ -82,7 +82,7 @@ func (w *Cache) withoutRds(a *autopilotv1.RdsAutopilot) *autopilot.Target {
 	return TargetNamedBy(a)
 }
 
-// TargetsByInstance returns the cached targets that name the instance, with Target.Armed.
+// TargetsByInstance returns the cached targets that name the instance, with Target.Armed and Target.MaxGB.
 func (w *Cache) TargetsByInstance(id string) (found []*autopilot.Target) {
 	for _, rds := range w.rds.by(byInstance, id) {
 		found = append(found, TargetOf(rds))
@@ -94,9 +94,17 @@ func (w *Cache) TargetsByInstance(id string) (found []*autopilot.Target) {
 	}
 	for _, t := range found {
 		a, _ := w.Autopilot(t.Namespace, t.Name)
-		t.Armed = isArmedFor(a, id)
+		t.Armed, t.MaxGB = isArmedFor(a, id), maxGBOf(a)
 	}
 	return found
+}
+
+// maxGBOf returns the cap of the volume in GB, or 0 without an RdsAutopilot.
+func maxGBOf(a *autopilotv1.RdsAutopilot) int {
+	if a == nil {
+		return 0
+	}
+	return autopilot.MaxGB(a.Spec, a.Status.Baseline, 0)
 }
 
 // isArmedFor reports whether rules of this instance are recorded. A rule of a former instance has no dimension.
@@ -137,7 +145,7 @@ func (c *Cluster) LiveTarget(ctx context.Context, namespace, name string) (*auto
 }
 
 // LiveTargetsByInstance lists the targets that name the instance from the API server, in one namespace or in all, with
-// Target.Armed.
+// Target.Armed and Target.MaxGB.
 func (c *Cluster) LiveTargetsByInstance(ctx context.Context, id, namespace string) ([]*autopilot.Target, error) {
 	list := func(ctx context.Context, opts metav1.ListOptions) (*otcv1.RdsList, error) {
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout) // one page
@@ -168,7 +176,7 @@ func (c *Cluster) LiveTargetsByInstance(ctx context.Context, id, namespace strin
 			}
 		}
 		if t != nil {
-			t.Armed = isArmedFor(a, id)
+			t.Armed, t.MaxGB = isArmedFor(a, id), maxGBOf(a)
 		}
 		return false
 	})

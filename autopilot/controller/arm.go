@@ -90,6 +90,9 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 			r.warnHeld(reason, message)
 		}
 		return r.options.Recheck, nil
+	case !inst.HasKnownEngine():
+		return 0, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown),
+			"The autopilot does not know the engine "+inst.Engine+". It knows MySQL, PostgreSQL and SQLServer")
 	case r.rap.Status.Alarms.TopicURN == "" && len(r.rap.Status.Alarms.Rules) == 0 && !inst.Measurable():
 		return r.options.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown),
 			"The instance is in "+inst.Status+". Its alarms are created once it is ACTIVE")

@@ -55,7 +55,7 @@ func (c counting) Catalogue(ctx context.Context, inst autopilot.Instance) ([]fla
 	return c.cloud.Catalogue(ctx, inst)
 }
 
-func (c counting) ResizeList(ctx context.Context, inst autopilot.Instance) ([]string, bool, error) {
+func (c counting) ResizeList(ctx context.Context, inst autopilot.Instance) ([]string, error) {
 	c.count("resize list")
 	return c.cloud.ResizeList(ctx, inst)
 }

@@ -99,11 +99,14 @@ func (c cloud) Catalogue(context.Context, autopilot.Instance) (cat []flavors.Fla
 	return cat, nil
 }
 
-func (c cloud) ResizeList(context.Context, autopilot.Instance) ([]string, bool, error) {
+func (c cloud) ResizeList(context.Context, autopilot.Instance) ([]string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.resizeLists++
-	return c.offered, c.offered != nil, nil
+	if c.offered == nil {
+		return nil, &autopilot.RefusedError{Message: "DBS.200040 not for this engine"}
+	}
+	return c.offered, nil
 }
 
 // Ensure arms in two steps, as the cloud makes it necessary.

@@ -130,7 +130,6 @@ func (c *Controller) isOwnPatch(key Key, old, now *autopilot.Target) bool {
 func (c *Controller) AutopilotChanged(old, now *v1alpha1.RdsAutopilot) {
 	if now == nil {
 		key := Key{old.Namespace, old.Name}
-		c.limiter.release(key)
 		c.drop(key)
 		c.switches.observe(key, nil) // an earlier spec.autopilot: true must not create again what a person has deleted
 		c.enqueue(key)
@@ -191,6 +190,7 @@ func (c *Controller) Run(ctx context.Context) {
 	q := newQueues(c.decideMarks)
 	c.decideMarks.clear()
 	c.armMarks.clear()
+	c.limiter.clear()
 	c.mu.Lock()
 	c.queues = q
 	for _, m := range c.memories {

@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
@@ -221,4 +223,43 @@ func TestReadEvidenceReturnsThePanicOfAMeasurement(t *testing.T) {
 	if _, ok := errors.AsType[*autopilot.PanicError](failed[v1alpha1.MetricCPU]); !ok || len(found) > 0 {
 		t.Errorf("found %v, failed %v; want the panic as its error", found, failed)
 	}
+}
+
+// The cloud answers, so an engine that this version does not know is no failure, and costs no request for evidence.
+func TestUnknownEngineIsNamed(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.inst.Engine = "Oracle"
+		c := w.process()
+		w.settle(t, c)
+		w.sweepOnce(t, c)
+		armed := meta.FindStatusCondition(w.rap().Status.Conditions, v1alpha1.ConditionArmed)
+		if armed == nil || armed.Reason != string(autopilot.ReasonInstanceUnknown) || !strings.Contains(armed.Message, "engine Oracle") {
+			t.Errorf("armed: %+v", armed)
+		}
+		if len(w.measured) > 0 || w.topics > 0 {
+			t.Errorf("measured %v, %d topics; want none", w.measured, w.topics)
+		}
+	})
+}
+
+// A list that leaves out the size of a volume changes nothing, neither the rules nor the record of changes.
+func TestMissingVolumeSizeChangesNothing(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		w.settle(t, c)
+		before := w.rap().Status
+		w.inst.VolumeGB = 0
+		w.usedGB = 93.1
+		w.alarm(v1alpha1.MetricStorage, true)
+		w.settle(t, c)
+		w.inst.VolumeGB = 100
+		w.settle(t, c)
+		s := w.rap().Status
+		sameThreshold := func(a, b v1alpha1.Rule) bool { return a.ThresholdPercent == b.ThresholdPercent }
+		if !slices.EqualFunc(before.Alarms.Rules, s.Alarms.Rules, sameThreshold) || len(s.Changes) > 0 || !slices.Equal(w.patches, []string{"110"}) {
+			t.Errorf("rules %+v, changes %+v, patches %v", s.Alarms.Rules, s.Changes, w.patches)
+		}
+	})
 }

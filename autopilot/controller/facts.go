@@ -54,7 +54,11 @@ func (f FactReader) readOne(ctx context.Context, c *autopilot.Case, fact autopil
 	case autopilot.FactCatalogue:
 		c.Catalogue, err = f.Instances.Catalogue(ctx, *c.Instance)
 	case autopilot.FactResizeList:
-		c.Offered, c.IsOffered, err = f.Instances.ResizeList(ctx, *c.Instance)
+		c.Offered, err = f.Instances.ResizeList(ctx, *c.Instance)
+		refusal, isRefused := errors.AsType[*autopilot.RefusedError](err)
+		if c.IsOffered = err == nil; isRefused {
+			c.NotOffered, err = refusal.Message, nil
+		}
 	case autopilot.FactSizeWriter:
 		c.SizeWriter, err = f.Writer(ctx, v1alpha1.KindVolume)
 	case autopilot.FactFlavorWriter:
@@ -152,7 +156,7 @@ func (r *round) facts() FactReader {
 		Writer: func(ctx context.Context, kind v1alpha1.ChangeKind) (string, error) {
 			return r.kube.Writer(ctx, r.target, kind)
 		},
-		Reserve: func() bool { return r.controller.limiter.reserve(r.key, r.options.MaxFlavorChanges, r.now) },
+		Reserve: func() bool { return r.controller.limiter.reserve(r.key, r.options.MaxFlavorChanges, r.options.Now()) },
 	}
 }
 

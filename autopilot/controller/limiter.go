@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -10,57 +11,78 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-const (
-	// maxHold is two hours because a flavor change that takes longer has failed, and must not block others.
-	maxHold = 2 * time.Hour
-	// reservedFor is one minute because the cache shows a stored intent within seconds, even in a storm.
-	reservedFor = time.Minute
-)
+// maxHold is two hours because a flavor change that takes longer has failed, and must not block others.
+const maxHold = 2 * time.Hour
 
-// flavorLimiter limits how many flavors change in the cluster at the same time. It counts the changes that the cache
-// shows, and the reservations of this process, because the cache does not have an intent yet when it has just been
-// stored.
+// flavorLimiter limits how many flavors change in the cluster at the same time. A change has a place from its
+// reservation on. Once its intent is stored, the place depends on the status. Only the leader writes intents, so the
+// status that this process has stored is never older than the cache, which may lag by minutes.
 type flavorLimiter struct {
 	kube Kubernetes
 
-	mu       sync.Mutex
-	reserved map[Key]time.Time // end of each reservation
+	mu sync.Mutex
+	// stored holds until when the flavor change in the last status that this process has stored counts. The time is zero
+	// if there is no such change.
+	stored   map[Key]time.Time
+	reserved map[Key]bool
 }
 
 func newFlavorLimiter(kube Kubernetes) *flavorLimiter {
-	return &flavorLimiter{kube: kube, reserved: make(map[Key]time.Time)}
+	l := &flavorLimiter{kube: kube}
+	l.clear()
+	return l
+}
+
+// clear forgets everything, because another replica may have led meanwhile.
+func (l *flavorLimiter) clear() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stored, l.reserved = make(map[Key]time.Time), make(map[Key]bool)
 }
 
 // reserve reserves a place for the flavor change of a database. It returns false if most other databases have a place.
 func (l *flavorLimiter) reserve(k Key, most int, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	others := make(map[Key]bool)
+	others := maps.Clone(l.reserved)
 	l.kube.EachAutopilot(func(a *v1alpha1.RdsAutopilot) {
-		if now.Before(heldUntil(a)) {
-			others[Key{a.Namespace, a.Name}] = true
+		key := Key{a.Namespace, a.Name}
+		until, ok := l.stored[key]
+		if !ok {
+			until = heldUntil(a)
+		}
+		if now.Before(until) {
+			others[key] = true
 		}
 	})
-	for other, end := range l.reserved {
-		if now.Before(end) {
-			others[other] = true
-		} else {
-			delete(l.reserved, other)
-		}
-	}
 	delete(others, k)
 	if len(others) >= most {
 		return false
 	}
-	l.reserved[k] = now.Add(reservedFor)
+	l.reserved[k] = true
 	return true
 }
 
-// release ends the reservation of a database that has no flavor change in its status.
+// store notes the status that a round has stored.
+func (l *flavorLimiter) store(a *v1alpha1.RdsAutopilot) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stored[Key{a.Namespace, a.Name}] = heldUntil(a)
+}
+
+// release ends the reservation of a database at the end of its round. From then on, its place depends on its status.
 func (l *flavorLimiter) release(k Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.reserved, k)
+}
+
+// drop forgets a database whose RdsAutopilot was deleted.
+func (l *flavorLimiter) drop(k Key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.reserved, k)
+	delete(l.stored, k)
 }
 
 // heldUntil returns until when a flavor change counts: until it stalls, and at most for maxHold. It returns the zero

@@ -46,6 +46,7 @@ func (c *Controller) recall(key Key) memory {
 
 // drop removes the memory of a database whose RdsAutopilot was deleted.
 func (c *Controller) drop(key Key) {
+	c.limiter.drop(key)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.memories, key)

@@ -102,9 +102,9 @@ type InstanceReader interface {
 	Instance(ctx context.Context, id string, notBefore time.Time) (*autopilot.Instance, error)
 	// Catalogue returns the flavors of an instance's engine and version.
 	Catalogue(ctx context.Context, inst autopilot.Instance) ([]flavors.Flavor, error)
-	// ResizeList returns the codes of the flavors that this instance can change to. known is false if the cloud has
-	// no such list.
-	ResizeList(ctx context.Context, inst autopilot.Instance) (codes []string, known bool, err error)
+	// ResizeList returns the codes of the flavors that this instance can change to. An *autopilot.RefusedError means
+	// that the cloud has no such list, or none for this instance.
+	ResizeList(ctx context.Context, inst autopilot.Instance) (codes []string, err error)
 }
 
 // EvidenceReader is the part of Cloud that reads the measurements of a decision. The dry run of plan has it as well.

@@ -41,6 +41,9 @@ type round struct {
 
 	notBefore time.Time // ignore what was read from the cloud before this time
 	isSweep   bool      // a sweep requested this round, and perhaps something else as well
+
+	isDeciding bool // the round is of the decide queue, which alone stores intents
+	keepsPlace bool // an operator or the cloud may be making a change that the stored status does not show
 }
 
 // newRound reads both objects from the cache. It returns false if there is no RdsAutopilot.
@@ -66,7 +69,11 @@ func (c *Controller) newRound(key Key) (r *round, ok bool) {
 func (c *Controller) reconcile(ctx context.Context, key Key) (requeueAfter time.Duration, err error) {
 	taken := c.decideMarks.take(key)
 	r, ok := c.newRound(key)
+	r.isDeciding = true
 	defer func() {
+		if !r.keepsPlace {
+			c.limiter.release(key)
+		}
 		if err != nil {
 			c.decideMarks.restore(key, taken, r.notBefore, err)
 		}
@@ -161,6 +168,9 @@ func (r *round) write(ctx context.Context, next v1alpha1.Status) error {
 	stored, err := r.kube.WriteStatus(ctx, r.rap, next)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errStatus, err)
+	}
+	if r.isDeciding && stored.ResourceVersion != r.rap.ResourceVersion {
+		r.controller.limiter.store(stored)
 	}
 	r.rap = stored
 	return nil

@@ -49,10 +49,6 @@ func (r *round) requestGrowth(ctx context.Context, c autopilot.Case,
 func (r *round) growReplica(ctx context.Context, primary autopilot.Instance, id string,
 	i v1alpha1.Intent) autopilot.GrowthAnswer {
 	log := r.log.With(zap.String("replica", id), zap.String("to", i.To))
-	if !r.options.Allowed.ListsInstance(r.key.Namespace, id) {
-		log.Info("the replica does not grow, because --allowed-instances does not list it")
-		return autopilot.GrowthSettled
-	}
 	if err := r.confirmTarget(ctx); err != nil {
 		log.Info("the cloud is not asked to grow a replica", zap.Error(err))
 		return autopilot.GrowthSettled

@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
@@ -104,6 +107,25 @@ func TestReplicaOfAGrowingPrimary(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The cap of the object that manages the replica itself wins over the growth of its primary.
+func TestReplicaWithACapOfItsOwnStays(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newReplicaWorld(t, false)
+		_, err := w.raps().Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": v1alpha1.GroupVersion().String(), "kind": v1alpha1.Kind, "metadata": map[string]any{"name": "of-the-reader"},
+			"spec": map[string]any{"apply": "Cloud", "instanceID": "reader", "storage": map[string]any{"maxGB": int64(100)}},
+		}}, metav1.CreateOptions{})
+		w.must(err)
+		c := w.process()
+		w.fill(t, c, 1)
+		w.endJobs()
+		w.settle(t, c)
+		if warnings, _ := w.countEvents(string(autopilot.ReasonReplicaSmaller)); warnings != 1 || !slices.Equal(w.order, []string{"in01"}) {
+			t.Errorf("%d warnings, the cloud has begun %v; want one warning, and only the primary", warnings, w.order)
+		}
+	})
 }
 
 // With apply: Operator the service never asks the cloud to grow a replica, and reports it.

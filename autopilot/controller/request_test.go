@@ -212,7 +212,7 @@ func TestRefusedFlavorHoldsItsPlaceOnceItHasStarted(t *testing.T) {
 			t.Fatalf("begun %v: %v", w.begun, err)
 		}
 		synctest.Wait()
-		w.now = w.now.Add(2 * reservedFor)
+		w.now = w.now.Add(2 * time.Minute)
 		if c.limiter.reserve(other, 1, w.now) {
 			t.Error("its place is free while it changes")
 		}
@@ -240,7 +240,7 @@ func TestPatchedFlavorHoldsItsPlace(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if w.now = w.now.Add(2 * reservedFor); c.limiter.reserve(other, 1, w.now) {
+		if w.now = w.now.Add(2 * time.Minute); c.limiter.reserve(other, 1, w.now) {
 			t.Error("its place is free while the operator changes it")
 		}
 	})

@@ -34,11 +34,6 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	c.Explained = insight.Warnings(c)
 
 	var patched record.Patched
-	defer func() {
-		if patched.Result != record.PatchAccepted { // an operator may apply the patch before the status shows it
-			r.releaseUnused()
-		}
-	}()
 	verdict := decide.Walk(ctx, &c, r.facts().Read)
 	readErr = errors.Join(readErr, c.ReadError())
 	r.countLostAlarms(c)
@@ -53,6 +48,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 		c.Status = r.rap.Status.Copy()
 		r.emitEnded(ended)
 		ended = nil
+		r.keepsPlace = true
 		patched, patchErr = r.request(ctx, c, *verdict.Intent)
 		c.Now = r.options.Now()
 	}
@@ -70,6 +66,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	if writeErr := r.writeHeld(ctx, c.Status); writeErr != nil {
 		return 0, errors.Join(writeErr, r.keepAnswer(ctx, c, patched.Cloud), err)
 	}
+	r.keepsPlace = patched.Result == record.PatchAccepted
 	r.emitEnded(append(ended, outcome.Ended...))
 	r.emitDecisions(outcome.News)
 	r.emitWarnings(outcome.Warnings)
@@ -79,13 +76,6 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	}
 	r.controller.enqueueExplaining(r.key, c)
 	return r.requeueAfter(outcome.RequeueAfter), err
-}
-
-// releaseUnused gives back the place that the walk has reserved, unless the status has a flavor change now.
-func (r *round) releaseUnused() {
-	if heldUntil(r.rap).IsZero() {
-		r.controller.limiter.release(r.key)
-	}
 }
 
 // recordUnreachable stores that the cloud does not answer, and the last explicit value of spec.autopilot.

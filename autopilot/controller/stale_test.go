@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -181,4 +182,81 @@ func TestAlarmsStayWhenCacheLacksTheRds(t *testing.T) {
 			t.Errorf("without an Rds, the RdsAutopilot is still there: %+v", rap.Status.Alarms)
 		}
 	})
+}
+
+// A watch that lags for minutes must not give back the place of a flavor that is changing.
+func TestFlavorKeepsItsPlaceWhenARoundHasAnOldCache(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		w.settle(t, c)
+		w.cpu, w.now = 97, w.now.Add(20*time.Minute)
+		w.alarm(v1alpha1.MetricCPU, true)
+		last, _ := c.options.Kube.Autopilot(database.Namespace, database.Name)
+		c.options.Kube = stuckAutopilots{c.options.Kube, last}
+		c.limiter.kube = register{autopilots: []*v1alpha1.RdsAutopilot{last}}
+		if _, err := w.decide(t.Context(), c); err != nil || len(w.patches) != 1 {
+			t.Fatalf("patches %v: %v", w.patches, err)
+		}
+		other := Key{"other", "db"}
+		check := func(round string) {
+			t.Helper()
+			w.now = w.now.Add(3 * time.Minute)
+			if _, err := w.decide(t.Context(), c); err != nil && !errors.Is(err, autopilot.ErrConflict) {
+				t.Fatal(err)
+			}
+			if c.limiter.reserve(other, 1, w.now) {
+				t.Errorf("%s: its place is free while the flavor changes", round)
+			}
+			c.limiter.release(other)
+		}
+		check("on the old cache")
+		check("after the conflict")
+		w.alarm(v1alpha1.MetricCPU, false)
+		check("on the old cache, without an alarm")
+		w.operate()
+		w.now = w.now.Add(time.Minute)
+		for range 2 { // the first may end in a conflict
+			_, _ = w.decide(t.Context(), c)
+		}
+		if !c.limiter.reserve(other, 1, w.now) {
+			t.Error("its place is not free, although the flavor has changed")
+		}
+	})
+}
+
+// A round whose alarm was read for minutes has its place nevertheless.
+func TestFlavorHasItsPlaceWhenTheReadsBeforeTookMinutes(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		w.settle(t, c)
+		w.cpu, w.now = 97, w.now.Add(20*time.Minute)
+		w.alarm(v1alpha1.MetricCPU, true)
+		free := false
+		c.options.Cloud = slowReads{c.options.Cloud, func() { w.now = w.now.Add(2 * time.Minute) },
+			func() { free = c.limiter.reserve(Key{"other", "db"}, 1, w.now) }}
+		if _, err := w.decide(t.Context(), c); err != nil || len(w.patches) != 1 {
+			t.Fatalf("patches %v: %v", w.patches, err)
+		}
+		if free {
+			t.Error("its place was free while the round went on")
+		}
+	})
+}
+
+// slowReads is a cloud whose alarm states take time, and whose resize list is read after the place was reserved.
+type slowReads struct {
+	Cloud
+	onStates, onResizeList func()
+}
+
+func (s slowReads) AlarmStates(ctx context.Context, notBefore time.Time) (map[string]AlarmState, error) {
+	s.onStates()
+	return s.Cloud.AlarmStates(ctx, notBefore)
+}
+
+func (s slowReads) ResizeList(ctx context.Context, inst autopilot.Instance) ([]string, error) {
+	s.onResizeList()
+	return s.Cloud.ResizeList(ctx, inst)
 }

@@ -292,3 +292,27 @@ func TestDecideGrowsAgainWhenAGrowthWasNotEnough(t *testing.T) {
 		t.Errorf("two hours later it still counts: %s", g)
 	}
 }
+
+// An engine that the cloud's resize list does not serve still gets a larger flavor, and the record has the cloud's text.
+func TestFlavorWithoutAResizeListStaysInItsFamily(t *testing.T) {
+	for name, tc := range map[string]struct {
+		alter  func(*autopilot.Case)
+		reason autopilot.Reason
+		to     string
+	}{
+		"one of the family": {func(*autopilot.Case) {}, autopilot.ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4"},
+		"none of the family": {func(c *autopilot.Case) {
+			for i, f := range c.Catalogue[3:] {
+				c.Catalogue[3+i].Code = strings.Replace(f.Code, ".n1.", ".c2.", 1)
+			}
+		}, autopilot.ReasonNoLargerFlavor, ""},
+	} {
+		c := cases.Quiet(cases.UsageAt(v1alpha1.MetricCPU, 95))
+		c.NotOffered = "DBS.200040 not for this engine"
+		tc.alter(&c)
+		v := verdictOf(c)
+		if d := v.Decisions[0]; d.Reason != tc.reason || d.To != tc.to || !strings.Contains(d.Message, "the cloud has no resize list for the instance: DBS.200040 not for this engine") {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}

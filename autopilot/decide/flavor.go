@@ -61,8 +61,17 @@ func changeFlavor(c autopilot.Case, alarms []autopilot.Alarm) autopilot.Decision
 	d.Action, d.Reason = autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce
 	d.From, d.To = c.Instance.Flavor, next.Code
 	d.Message = fmt.Sprintf("Flavor %s (%d vCPUs, %d GB) → %s (%d vCPUs, %d GB): %s", c.Instance.Flavor,
-		required.Current.VCPUs, required.Current.MemoryGB, next.Code, next.VCPUs, next.MemoryGB, usageText(c.Spec, alarms))
+		required.Current.VCPUs, required.Current.MemoryGB, next.Code, next.VCPUs, next.MemoryGB, usageText(c.Spec, alarms)) +
+		familyText(c)
 	return d
+}
+
+// familyText returns the end of a sentence that says why only flavors of the same family count; empty if others do too.
+func familyText(c autopilot.Case) string {
+	if !c.Knows(resizeList) || c.IsOffered {
+		return ""
+	}
+	return "; only the same family counts, because the cloud has no resize list for the instance: " + c.NotOffered
 }
 
 // checkOtherFlavor waits while the cloud has not made the flavor that another writer requested in the Rds.
@@ -128,12 +137,12 @@ func checkLarger(c autopilot.Case, ch change) answer {
 	if !ok {
 		for _, f := range all {
 			if f.Refused == flavors.RefusedSoldOut {
-				return no(autopilot.ReasonSoldOut, soldOutRequeue, "No larger flavor: %s is %s in %s", f.Code,
-					zoneStateText(f.State), f.Zone)
+				return no(autopilot.ReasonSoldOut, soldOutRequeue, "No larger flavor: %s is %s in %s%s", f.Code,
+					zoneStateText(f.State), f.Zone, familyText(c))
 			}
 		}
 		return no(autopilot.ReasonNoLargerFlavor, soldOutRequeue,
-			"No larger flavor: the cloud has none above %s for this instance", c.Instance.Flavor)
+			"No larger flavor: the cloud has none above %s for this instance%s", c.Instance.Flavor, familyText(c))
 	}
 	for _, r := range c.Instance.Replicas {
 		if c.Instance.Engine == "PostgreSQL" && (next.VCPUs > r.VCPUs || next.MemoryGB > r.MemoryGB) {

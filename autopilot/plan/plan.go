@@ -108,8 +108,6 @@ type Situation struct {
 	// Read reads the facts that the walks need and the case lacks.
 	Read  func(ctx context.Context, c *autopilot.Case, facts []autopilot.Fact)
 	Notes []string // sentences for the reader of the plan
-	// ListsInstance reports whether --allowed-instances lists an instance; nil means that it lists all.
-	ListsInstance func(id string) bool
 }
 
 // Plan answers for every metric as if its alarm, and no other, were in force. It walks through the same guards as the
@@ -181,21 +179,20 @@ func (s *Situation) replicas(ctx context.Context) (replicas []Replica) {
 		e = s.raised(row, e)
 		d, v = s.decide(ctx, row.Metric, e)
 	}
-	c, lists := s.Case, s.ListsInstance
+	c := s.Case
 	c.Alarms = s.supposed(row.Metric, e)
-	if lists == nil {
-		lists = func(string) bool { return true }
-	}
 	intent := v.Intent
 	if intent == nil { // the autopilot requests nothing, of its replicas neither
 		intent = &v1alpha1.Intent{Kind: v1alpha1.KindVolume, To: cmp.Or(d.To, strconv.Itoa(s.Instance.VolumeGB))}
-		lists = func(string) bool { return false }
+		c.Spec.Apply = v1alpha1.ApplyOperator
 	}
-	steps := c.ReplicaSteps(*intent, lists)
+	steps := c.ReplicaSteps(*intent)
 	for _, r := range s.Instance.Replicas {
-		step := steps[r.ID]
-		notListed := v.Intent != nil && s.Spec.Apply == v1alpha1.ApplyCloud && !lists(r.ID)
-		replicas = append(replicas, Replica{r.ID, r.Name, r.VolumeGB, step, stepText(step, r.VolumeGB, intent.To, notListed)})
+		step, obstacle := steps[r.ID], ""
+		if c.Spec.Apply == v1alpha1.ApplyCloud {
+			obstacle = r.Obstacle(autopilot.Gigabytes(intent.To))
+		}
+		replicas = append(replicas, Replica{r.ID, r.Name, r.VolumeGB, step, stepText(step, r.VolumeGB, intent.To, obstacle)})
 	}
 	slices.SortFunc(replicas, func(a, b Replica) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))

@@ -171,9 +171,12 @@ func TestPlanSaysWhatHappensToEachReadReplica(t *testing.T) {
 		"no size": {func(s *Situation) { s.Instance.Replicas[1].VolumeGB = 0 }, "SizeUnknown", "Stays",
 			"the cloud reports no size, so the autopilot does not grow it"},
 		"not listed": {func(s *Situation) {
-			s.ListsInstance = func(id string) bool { return id == "i1" }
+			s.Instance.Replicas[0].IsForbidden, s.Instance.Replicas[1].IsForbidden = true, true
 		}, "StaysSmaller", "Stays",
 			"stays at 100 GB, because --allowed-instances does not list it" + reported},
+		"a cap of its own": {func(s *Situation) {
+			s.Instance.Replicas[1].ManagedBy, s.Instance.Replicas[1].MaxGB = "shop/reader", 100
+		}, "StaysSmaller", "Stays", "stays at 100 GB, because the cap of shop/reader is 100 GB" + reported},
 		"apply: Operator": {func(s *Situation) { s.Spec.Apply = v1alpha1.ApplyOperator }, "StaysSmaller", "Stays",
 			"stays at 100 GB" + reported},
 		"Recommend": {func(s *Situation) { s.Mode = v1alpha1.ModeRecommend }, "StaysSmaller", "Stays",

@@ -110,9 +110,9 @@ func writeCandidates(out io.Writer, all []Candidate) error {
 	return nil
 }
 
-// stepText returns what happens to a read replica when the volume of its primary grows to that many GB. notListed means
-// that --allowed-instances does not list the replica.
-func stepText(step autopilot.ReplicaStep, volumeGB int, to string, notListed bool) string {
+// stepText returns what happens to a read replica when the volume of its primary grows to that many GB. obstacle says
+// why the replica does not grow; it is empty if nothing else is to be said.
+func stepText(step autopilot.ReplicaStep, volumeGB int, to, obstacle string) string {
 	switch step {
 	case autopilot.ReplicaGrowsFirst:
 		return fmt.Sprintf("%d → %s GB before the primary", volumeGB, to)
@@ -120,8 +120,8 @@ func stepText(step autopilot.ReplicaStep, volumeGB int, to string, notListed boo
 		return fmt.Sprintf("%d → %s GB after the primary, which cannot wait", volumeGB, to)
 	case autopilot.ReplicaStaysSmaller:
 		why := ""
-		if notListed {
-			why = ", because --allowed-instances does not list it"
+		if obstacle != "" {
+			why = ", because " + obstacle
 		}
 		const reports = "%s reports a replica that is smaller than its primary"
 		return fmt.Sprintf("stays at %d GB%s. "+reports, volumeGB, why, autopilot.ReasonReplicaSmaller)

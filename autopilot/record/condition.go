@@ -121,7 +121,7 @@ func SetOff(s *v1alpha1.Status, reason, message string, generation int64, now ti
 }
 
 // setLimited sets the condition Limited. It is True if storage or flavor is at its cap, or the last step was clamped to
-// it. It stays as it is while a change is in progress, and while it is not known whether the alarm is in force.
+// it. It stays as it is while a change is made or in progress, and while it is not known whether the alarm is in force.
 func setLimited(s *v1alpha1.Status, v autopilot.Verdict, generation int64, now time.Time) {
 	for _, d := range v.Decisions {
 		if d.Capped {

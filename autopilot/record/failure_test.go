@@ -3,6 +3,7 @@
 package record
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -416,6 +417,27 @@ func TestUpdateWarningsReportsALongWaitForTheFleetLimitOnce(t *testing.T) {
 	if w := UpdateWarnings(l.Case, &l.Status); len(w) != 0 {
 		t.Errorf("a second time: %+v", w)
 	}
+}
+
+func TestUpdateWarningsReportsNoWaitForTheFleetLimitWhenTheAlarmHasEnded(t *testing.T) {
+	l := &loop{Case: cases.Quiet(cases.UsageAt(v1alpha1.MetricCPU, 95))}
+	l.HasPlace = false
+	check := func(when string, want bool) {
+		t.Helper()
+		got := slices.ContainsFunc(l.Status.Warned, func(w v1alpha1.Warned) bool { return w.Reason == string(autopilot.ReasonFleetBrake) })
+		if got != want {
+			t.Errorf("%s: warned %t, want %t", when, got, want)
+		}
+	}
+	l.run(t, 10*time.Minute, time.Minute)
+	l.Alarms[0].State = v1alpha1.StateOK
+	l.run(t, 7*time.Hour, time.Hour)
+	check("after the alarm", false)
+	l.Alarms[0].State = v1alpha1.StateAlarm
+	l.run(t, 5*time.Minute, time.Minute)
+	check("in another alarm", false)
+	l.run(t, 6*time.Hour, time.Minute)
+	check("six hours later", true)
 }
 
 func TestInvalidWindowStopsFlavorsOnly(t *testing.T) {

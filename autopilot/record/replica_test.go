@@ -29,6 +29,8 @@ func TestReplicasFollowAGrowthOfTheirPrimary(t *testing.T) {
 		"apply: Operator":        {func(c *autopilot.Case) { c.Spec.Apply = v1alpha1.ApplyOperator }, false, true},
 		"mode: Recommend":        {func(c *autopilot.Case) { c.Mode = v1alpha1.ModeRecommend }, false, true},
 		"another object's":       {func(c *autopilot.Case) { c.ClaimedBy = "a/b" }, false, true},
+		"a cap of its own":       {func(c *autopilot.Case) { c.Instance.Replicas[0].MaxGB = 95 }, false, true},
+		"forbidden":              {func(c *autopilot.Case) { c.Instance.Replicas[0].IsForbidden = true }, false, true},
 		"as large":               {func(c *autopilot.Case) { c.Instance.Replicas[0].VolumeGB = 100 }, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {

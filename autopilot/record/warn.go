@@ -28,7 +28,7 @@ func UpdateWarnings(c autopilot.Case, s *v1alpha1.Status) []autopilot.Warning {
 	if c.Instance == nil || c.Instance.VolumeGB == 0 || autopilot.Validate(c.Spec, v1alpha1.KindVolume) != nil {
 		return nil
 	}
-	holds := slices.Concat(c.Explained, warnings(c, s.FormerVolumes), waitsForOthers(c, s.Decisions), silentRules(c),
+	holds := slices.Concat(c.Explained, warnings(c, s.FormerVolumes), waitsForOthers(c, s), silentRules(c),
 		readOnlyWarning(c), replicaWarning(c))
 	size := autopilot.ClampInt32(c.Instance.VolumeGB)
 	var kept []v1alpha1.Warned
@@ -90,31 +90,46 @@ func readOnlyWarning(c autopilot.Case) []autopilot.Warning {
 }
 
 // replicaWarning returns a warning if a read replica has a smaller volume than its primary. It is full first, and a
-// full replica of PostgreSQL makes its primary keep WAL. With apply: Cloud the autopilot grows the replica after its
-// primary, so it has 10 minutes before it is reported.
+// full replica of PostgreSQL makes its primary keep WAL. A replica that the autopilot grows after its primary has 10
+// minutes before it is reported.
 func replicaWarning(c autopilot.Case) []autopilot.Warning {
-	smaller := c.Instance.SmallerReplicas(c.Instance.VolumeGB)
-	advice := "Grow the replica to the same size, because the autopilot does not"
-	if c.Spec.Apply == v1alpha1.ApplyCloud {
-		advice = "Grow the replica to the same size. The autopilot tries to when the primary grows"
-	}
+	size := c.Instance.VolumeGB
+	smaller := c.Instance.SmallerReplicas(size)
 	grown := autopilot.RecentGrowth(c.Status.Changes, c.Now)
-	follows := len(c.ReplicasToFollow()) > 0 && c.Now.Sub(grown) < autopilot.ReplicaPatience
-	if len(smaller) == 0 || follows {
+	if follow := c.ReplicasToFollow(); len(follow) == len(smaller) &&
+		(len(smaller) == 0 || c.Now.Sub(grown) < autopilot.ReplicaPatience) {
 		return nil
 	}
+	advice := "Grow the replica to the same size, because the autopilot does not"
+	if c.Spec.Apply == v1alpha1.ApplyCloud && c.Mode == v1alpha1.ModeAuto {
+		advice = "Grow the replica to the same size. The autopilot tries to when the primary grows"
+		for _, r := range smaller {
+			if obstacle := r.Obstacle(size); obstacle != "" {
+				advice += fmt.Sprintf(", but not %s: %s", r.Name, obstacle)
+			}
+		}
+	}
 	return []autopilot.Warning{{Reason: autopilot.ReasonReplicaSmaller, Message: fmt.Sprintf("Storage of the primary %s has %d GB, and a read replica has less: %s. %s",
-		c.Instance.Name, c.Instance.VolumeGB, autopilot.ReplicaSizes(smaller), advice)}}
+		c.Instance.Name, size, autopilot.ReplicaSizes(smaller), advice)}}
 }
 
-// waitsForOthers returns a warning if a flavor has waited for --max-flavor-changes for 6 hours.
-func waitsForOthers(c autopilot.Case, records []v1alpha1.DecisionRecord) []autopilot.Warning {
+// waitsForOthers returns a warning if a flavor has waited for --max-flavor-changes for 6 hours. A record alone does not
+// show that: the alarm may have ended since, and may have come back.
+func waitsForOthers(c autopilot.Case, s *v1alpha1.Status) []autopilot.Warning {
 	for _, m := range autopilot.Metrics() {
-		i := slices.IndexFunc(records, func(r v1alpha1.DecisionRecord) bool { return r.Metric == m })
-		if i < 0 || records[i].Reason != string(autopilot.ReasonFleetBrake) || c.Now.Sub(records[i].Time.Time) < brakePatience {
+		i := slices.IndexFunc(s.Decisions, func(r v1alpha1.DecisionRecord) bool { return r.Metric == m })
+		n := slices.IndexFunc(s.Held, func(h v1alpha1.Held) bool { return h.Kind == autopilot.HelpedBy(m) })
+		const brake = string(autopilot.ReasonFleetBrake)
+		if i < 0 || n < 0 || s.Decisions[i].Reason != brake || s.Held[n].Reason != brake {
 			continue
 		}
-		return []autopilot.Warning{{Reason: autopilot.ReasonFleetBrake, Message: fmt.Sprintf("The flavor has waited for other changes in the cluster since %s. Check which changes do not end, or raise --max-flavor-changes", autopilot.TimeText(records[i].Time.Time))}}
+		since := s.Decisions[i].Time.Time
+		if needed := s.Held[n].SinceTime.Time; needed.After(since) {
+			since = needed
+		}
+		if c.Now.Sub(since) >= brakePatience {
+			return []autopilot.Warning{{Reason: autopilot.ReasonFleetBrake, Message: fmt.Sprintf("The flavor has waited for other changes in the cluster since %s. Check which changes do not end, or raise --max-flavor-changes", autopilot.TimeText(since))}}
+		}
 	}
 	return nil
 }

@@ -125,6 +125,11 @@ func TestConditionLimited(t *testing.T) {
 	c.Alarms = []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}
 	c.Spec.Flavor.MaxVCPUs = new(int32(8))
 	limited("a cap of flavors", true, "above the caps of 8 vCPUs and 128 GB")
+	c.Spec.Storage.MaxGB = 400
+	c.Alarms = append(c.Alarms, cases.StorageAt(115))
+	limited("a cap of flavors while storage acts", true, "above the caps of 8 vCPUs and 128 GB")
+	c.Alarms = c.Alarms[:1]
+	c.Status.Pending = nil
 	c.Spec.Flavor.MaxVCPUs, c.Generation = new(int32(16)), 2
 	limited("a new cap", false, "")
 }
@@ -144,5 +149,29 @@ func TestSmallerReplicaIsWarnedOf(t *testing.T) {
 	}
 	if again := UpdateWarnings(c, &c.Status); len(again) != 0 {
 		t.Errorf("warned again: %v", again)
+	}
+}
+
+// The warning promises a growth only if one follows.
+func TestReplicaWarningSaysWhyTheReplicaDoesNotGrow(t *testing.T) {
+	const grows, stays = ". The autopilot tries to when the primary grows", ", because the autopilot does not"
+	for name, tc := range map[string]struct {
+		alter func(*autopilot.Case)
+		ends  string
+	}{
+		"apply: Cloud":    {func(*autopilot.Case) {}, grows},
+		"apply: Operator": {func(c *autopilot.Case) { c.Spec.Apply = v1alpha1.ApplyOperator }, stays},
+		"mode: Recommend": {cases.Recommend, stays},
+		"not allowed":     {func(c *autopilot.Case) { c.Instance.Replicas[0].IsForbidden = true }, grows + ", but not reports: --allowed-instances does not list it"},
+		"a cap of its own": {func(c *autopilot.Case) {
+			c.Instance.Replicas[1].ManagedBy, c.Instance.Replicas[1].MaxGB = "shop/reader", 90
+		}, grows + ", but not reader: the cap of shop/reader is 90 GB"},
+	} {
+		c, _ := cases.TwoReplicas(50)
+		c.Instance.Replicas[0].VolumeGB, c.Instance.Replicas[1].VolumeGB = 90, 90
+		tc.alter(&c)
+		if w := replicaWarning(c); len(w) != 1 || !strings.HasSuffix(w[0].Message, ". Grow the replica to the same size"+tc.ends) {
+			t.Errorf("%s: %v", name, w)
+		}
 	}
 }

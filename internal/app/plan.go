@@ -87,8 +87,7 @@ func (p planner) plan(ctx context.Context, t *autopilot.Target) (*plan.Plan, err
 func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, error) {
 	s := &situation{plan.Situation{
 		Namespace: t.Namespace, Name: t.Name,
-		ListsInstance: func(id string) bool { return p.options.Allowed.ListsInstance(t.Namespace, id) },
-		Read:          p.facts(t).Read,
+		Read: p.facts(t).Read,
 	}}
 	rap, err := p.policy(ctx, s, t)
 	if err != nil {
@@ -130,7 +129,8 @@ func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, 
 		s.Evidence[a.Metric] = a.Evidence
 	}
 	if !s.IsOffered {
-		s.note("The cloud returns no resize list for this instance, so the plan considers only flavors of the same family")
+		s.note("The cloud returns no resize list for this instance, so the plan considers only flavors of the same family: %s",
+			s.NotOffered)
 	}
 	s.explain(ctx, p.cloud)
 	s.noteAutoscaling(ctx, p.api)

@@ -4,6 +4,7 @@ package cloud
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
@@ -26,8 +27,7 @@ const (
 )
 
 // batcher reads datapoints for all callers of about the same time in common requests. It sends a full request at once,
-// and another one after batchDelay. If the cloud rejects a request, batcher reads each of its series alone, so that one
-// bad series does not hide the others.
+// and another one after batchDelay. One bad series does not hide the others: see readEach.
 type batcher struct {
 	read  func(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error)
 	size  int // the number of series in a full request
@@ -121,21 +121,24 @@ func (b *batcher) send(ctx context.Context, x *batch, period int) {
 		b.mu.Unlock()
 	}
 	x.begun = b.now()
-	x.points, x.failed = b.readEach(ctx, x.series, period)
+	x.points, x.failed = readEach(x.series, func(series []otc.Series) (map[otc.Series][]otc.Datapoint, error) {
+		return b.read(ctx, series, period)
+	})
 }
 
-// readEach reads series in one request. If the cloud rejects that request, it reads each series alone.
-func (b *batcher) readEach(ctx context.Context, series []otc.Series,
-	period int) (found map[otc.Series][]otc.Datapoint, failed map[otc.Series]error) {
+// readEach reads series in one request. If the cloud rejects that request, or if its answer cannot be decoded, readEach
+// reads each series alone. failed has the error of each series that could not be read.
+func readEach(series []otc.Series, request func([]otc.Series) (map[otc.Series][]otc.Datapoint, error),
+) (found map[otc.Series][]otc.Datapoint, failed map[otc.Series]error) {
 	failed = make(map[otc.Series]error)
 	read := func(series []otc.Series) (map[otc.Series][]otc.Datapoint, error) {
-		return safely(func() (map[otc.Series][]otc.Datapoint, error) { return b.read(ctx, series, period) })
+		return safely(func() (map[otc.Series][]otc.Datapoint, error) { return request(series) })
 	}
 	found, err := read(series)
 	switch {
 	case err == nil:
 		return found, nil
-	case len(series) == 1 || !isRejected(err):
+	case len(series) == 1 || !isRejected(err) && !isUndecodable(err):
 		for _, s := range series {
 			failed[s] = err
 		}
@@ -160,4 +163,14 @@ func isRejected(err error) bool {
 		return false
 	}
 	return e.Status >= 400 && e.Status < 500 && e.Status != http.StatusUnauthorized && e.Status != http.StatusForbidden
+}
+
+// isUndecodable reports whether an answer holds something that is no JSON, such as NaN, or a value of another type, such
+// as a text instead of a number. The page of a proxy is no answer: it is no JSON from its first character on.
+func isUndecodable(err error) bool {
+	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return true
+	}
+	syntax, ok := errors.AsType[*json.SyntaxError](err)
+	return ok && syntax.Offset > 1
 }

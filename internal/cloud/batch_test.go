@@ -4,7 +4,10 @@ package cloud
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -180,18 +183,23 @@ func TestBatcherReadsAgainAfterFailure(t *testing.T) {
 // One series that the cloud rejects must not take the evidence of nine other databases away.
 func TestBatcherReadsTheOtherSeriesOfARejectedRequest(t *testing.T) {
 	for name, tc := range map[string]struct {
-		status, failed, calls int
+		err           error
+		failed, calls int
 	}{
-		"one series is rejected":   {http.StatusBadRequest, 1, 11},
-		"the cloud is unavailable": {http.StatusServiceUnavailable, 10, 1},
-		"no permission":            {http.StatusForbidden, 10, 1},
+		"one series is rejected":         {&otc.Error{Status: http.StatusBadRequest}, 1, 11},
+		"one series has a text":          {fmt.Errorf("decode: %w", &json.UnmarshalTypeError{}), 1, 11},
+		"one series has a NaN":           {fmt.Errorf("decode: %w", &json.SyntaxError{Offset: 900}), 1, 11},
+		"a proxy answers with its page":  {&json.SyntaxError{Offset: 1}, 10, 1},
+		"the connection ends too early":  {io.ErrUnexpectedEOF, 10, 1},
+		"the cloud is unavailable":       {&otc.Error{Status: http.StatusServiceUnavailable}, 10, 1},
+		"the credentials do not suffice": {&otc.Error{Status: http.StatusForbidden}, 10, 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, calls := newCloudEye(), 0
 			b := newBatcher(func(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error) {
 				calls++
 				if slices.Contains(series, numbered(3)) {
-					return nil, &otc.Error{Service: "ces", Status: tc.status, Message: "in its words"}
+					return nil, tc.err
 				}
 				return c.read(ctx, series, period)
 			}, time.Now)

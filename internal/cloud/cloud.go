@@ -4,7 +4,6 @@ package cloud
 
 import (
 	"context"
-	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -311,11 +310,9 @@ func (c *Cloud) readCatalogue(ctx context.Context, of release) ([]flavors.Flavor
 	return catalogue, err
 }
 
-// ResizeList returns the flavor codes that this instance may change to. known is false if the cloud has no such API.
-func (c *Cloud) ResizeList(ctx context.Context, inst autopilot.Instance) (codes []string, known bool, err error) {
+// ResizeList returns the flavor codes that this instance may change to. It returns an autopilot.RefusedError if the cloud
+// has no such list, does not serve this engine, or does not let the service read it.
+func (c *Cloud) ResizeList(ctx context.Context, inst autopilot.Instance) (codes []string, err error) {
 	codes, err = c.api.ResizeTargets(ctx, inst.ID)
-	if errors.Is(err, otc.ErrNotFound) {
-		return nil, false, nil
-	}
-	return codes, err == nil, err
+	return codes, refusal(err)
 }

@@ -63,7 +63,7 @@ func (c *Cloud) Past(ctx context.Context, inst autopilot.Instance, wanted []cont
 			read(of(metric.TotalGB), func(p []autopilot.Point) { past.SizeGB = p })
 		}
 	}
-	found, err := c.api.Datapoints(ctx, all, int(period.Seconds()), since, c.now())
+	found, err := c.datapoints(ctx, all, period, since, c.now())
 	if err != nil {
 		return past, err
 	}
@@ -84,7 +84,7 @@ func (c *Cloud) Series(ctx context.Context, inst autopilot.Instance,
 	for _, m := range w.Metrics {
 		all = append(all, of(m))
 	}
-	found, err := c.api.Datapoints(ctx, all, int(w.Period.Seconds()), w.Since, c.now().Add(time.Minute))
+	found, err := c.datapoints(ctx, all, w.Period, w.Since, c.now().Add(time.Minute))
 	if err != nil {
 		return nil, err
 	}
@@ -93,4 +93,19 @@ func (c *Cloud) Series(ctx context.Context, inst autopilot.Instance,
 		result[s.Metric] = pointsOf(points)
 	}
 	return result, nil
+}
+
+// datapoints reads series of one instance. A series that the cloud rejects is missing in the result, as one without
+// data is. It returns an error if no series could be read.
+func (c *Cloud) datapoints(ctx context.Context, all []otc.Series, period time.Duration, from,
+	to time.Time) (map[otc.Series][]otc.Datapoint, error) {
+	found, failed := readEach(all, func(series []otc.Series) (map[otc.Series][]otc.Datapoint, error) {
+		return c.api.Datapoints(ctx, series, int(period.Seconds()), from, to)
+	})
+	for _, err := range failed {
+		if len(failed) == len(all) {
+			return nil, err
+		}
+	}
+	return found, nil
 }

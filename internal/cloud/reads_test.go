@@ -4,6 +4,7 @@ package cloud
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -41,12 +42,18 @@ func newReads(t *testing.T, rate float64, o simcloud.Options) reads {
 
 func connectSim(t *testing.T, sim *simcloud.Cloud, rate float64) *otc.Cloud {
 	t.Helper()
+	return connectBy(t, sim, sim, rate)
+}
+
+// connectBy connects to a simulated cloud by that transport.
+func connectBy(t *testing.T, sim *simcloud.Cloud, transport http.RoundTripper, rate float64) *otc.Cloud {
+	t.Helper()
 	env := map[string]string{}
 	for _, pair := range sim.Env() {
 		k, v, _ := strings.Cut(pair, "=")
 		env[k] = v
 	}
-	c, err := otc.Connect(t.Context(), otc.Options{Env: func(k string) string { return env[k] }, Transport: sim, Rate: rate})
+	c, err := otc.Connect(t.Context(), otc.Options{Env: func(k string) string { return env[k] }, Transport: transport, Rate: rate})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,9 +180,13 @@ func TestReadsTreatFutureNotBeforeAsNow(t *testing.T) {
 func TestResizeListIsReadForEachInstance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		offer := ""
+		var fault *simcloud.Fault
 		r := newReads(t, 5, simcloud.Options{Fault: func(q *http.Request) *simcloud.Fault {
-			if _, op := simcloud.OperationOf(q); op != "ListResizeFlavors" || offer == "" {
+			if _, op := simcloud.OperationOf(q); op != "ListResizeFlavors" {
 				return nil
+			}
+			if offer == "" {
+				return fault
 			}
 			return &simcloud.Fault{Status: 200, Body: fmt.Sprintf(`{"flavor_groups":[{"group_type":"general","compute_flavors":[{"code":%q}]}]}`, offer)}
 		}})
@@ -185,23 +196,30 @@ func TestResizeListIsReadForEachInstance(t *testing.T) {
 			if err != nil || inst == nil {
 				t.Fatalf("%v, %v", inst, err)
 			}
-			codes, known, err := r.ResizeList(t.Context(), *inst)
-			if err != nil {
-				t.Fatal(err)
+			codes, err := r.ResizeList(t.Context(), *inst)
+			refusal, isRefused := errors.AsType[*autopilot.RefusedError](err)
+			if isRefused {
+				return refusal.Message
 			}
-			return fmt.Sprint(codes, known)
+			return fmt.Sprint(codes, err)
 		}
 		ids := r.add(t, 2)
 		for i, code := range []string{"rds.mysql.n1.xlarge.4", "rds.mysql.n1.2xlarge.4", "rds.mysql.n1.4xlarge.4"} {
 			offer = code
-			if got := list(ids[i%2]); got != "["+code+"] true" {
+			if got := list(ids[i%2]); got != "["+code+"] <nil>" {
 				t.Errorf("instance %d: %s, want %s", i%2, got, code)
 			}
 		}
 		offer = ""
 		r.sim.Configure(func(s *simcloud.Settings) { s.NoResizeList = true })
-		if got := list(ids[0]); got != "[] false" {
+		if got := list(ids[0]); !strings.HasPrefix(got, "APIGW.0101 ") {
 			t.Errorf("without such a list: %s", got)
+		}
+		for status, want := range map[int]string{400: "DBS.200040 not for this engine", 403: "DBS.200040 not for this engine", 500: "[] rds"} {
+			fault = &simcloud.Fault{Status: status, Body: `{"error_code":"DBS.200040","error_msg":"not for this engine"}`}
+			if got := list(ids[0]); !strings.HasPrefix(got, want) {
+				t.Errorf("status %d: %s, want %s", status, got, want)
+			}
 		}
 	})
 }

@@ -5,6 +5,8 @@ package doctor
 import (
 	"context"
 	"errors"
+	"net/http"
+	"slices"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/alarms"
@@ -82,7 +84,9 @@ func (x *examination) measure(ctx context.Context) error {
 	}
 	_, err = x.api.ResizeTargets(ctx, in.ID)
 	m.resized = err == nil
-	m.resizeKnown = m.resized || errors.Is(err, otc.ErrNotFound)
+	refusals := []int{http.StatusNotFound, http.StatusBadRequest, http.StatusForbidden}
+	answer, ok := errors.AsType[*otc.Error](err)
+	m.resizeKnown = m.resized || ok && slices.Contains(refusals, answer.Status)
 	if m.resizeKnown {
 		return nil
 	}

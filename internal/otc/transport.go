@@ -228,7 +228,7 @@ func holds(key string, reply []byte) error {
 	}
 	var document map[string]json.RawMessage
 	if err := json.Unmarshal(reply, &document); err != nil {
-		return errors.New("the reply is not a JSON object")
+		return fmt.Errorf("the reply is not a JSON object: %w", err)
 	}
 	if _, ok := document[key]; !ok {
 		return errors.New("the reply contains no " + key)

@@ -21,7 +21,7 @@ type Reader = func(ctx context.Context, c *autopilot.Case, facts []autopilot.Fac
 func Unread(c autopilot.Case) (autopilot.Case, Reader) {
 	known := c
 	known.Alarms = slices.Clone(c.Alarms)
-	if !known.IsOffered && known.Offered == nil {
+	if !known.IsOffered && known.Offered == nil && known.NotOffered == "" {
 		known.IsOffered = true
 		for _, f := range known.Catalogue {
 			known.Offered = append(known.Offered, f.Code)
@@ -33,7 +33,8 @@ func Unread(c autopilot.Case) (autopilot.Case, Reader) {
 		a.State, a.StateTime, a.Evidence = "", time.Time{}, autopilot.Evidence{}
 	}
 	c.Facts = autopilot.Facts{autopilot.FactInstance: nil}
-	c.SizeWriter, c.FlavorWriter, c.Catalogue, c.Offered, c.IsOffered, c.HasPlace = "", "", nil, nil, false, false
+	c.SizeWriter, c.FlavorWriter, c.Catalogue, c.HasPlace = "", "", nil, false
+	c.Offered, c.IsOffered, c.NotOffered = nil, false, ""
 	return c, func(_ context.Context, c *autopilot.Case, facts []autopilot.Fact) {
 		for _, f := range facts {
 			if c.Has(f) {
@@ -68,7 +69,7 @@ func enter(c *autopilot.Case, known autopilot.Case, f autopilot.Fact) error {
 			return errors.New("the catalogue cannot be read")
 		}
 	case autopilot.FactResizeList:
-		c.Offered, c.IsOffered = known.Offered, known.IsOffered
+		c.Offered, c.IsOffered, c.NotOffered = known.Offered, known.IsOffered, known.NotOffered
 	case autopilot.FactSizeWriter:
 		c.SizeWriter = known.SizeWriter
 	case autopilot.FactFlavorWriter:
