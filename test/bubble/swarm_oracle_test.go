@@ -328,8 +328,8 @@ func (w *swarm) settled() {
 				once("readOnly", "status.readOnly is set, and the database is writable: %.1f of %d GB used", in.Workload.UsedGB, in.VolumeGB)
 			}
 		}
-		if df := s.Deferred; df != nil && (time.Since(df.FirstTime.Time) > 7*day+time.Hour || p.spec.Flavor.Window == nil) {
-			once("deferred", "deferred since %v, the window is %+v", df.FirstTime, p.spec.Flavor.Window)
+		if df := s.Deferred; df != nil && (time.Since(df.LastTime.Time) > 7*day+time.Hour || p.spec.Flavor.Window == nil) {
+			once("deferred", "deferred at %v, the window is %+v", df.LastTime, p.spec.Flavor.Window)
 		}
 		if left := w.thingsOf(name(a)); !p.on && left.count() > 0 {
 			once("off", "off, and the cloud has %d topics, %d subscriptions, %d rules", len(left.topics), len(left.subscriptions), len(left.rules))
