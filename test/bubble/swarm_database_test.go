@@ -5,7 +5,6 @@ package bubble
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -40,6 +39,7 @@ type database struct {
 	switched string     // spec.autopilot of the Rds: true, false or absent
 	exists   bool       // the RdsAutopilot, and is not being deleted
 	hasRds   bool
+	rdsGB    int // the size that the last person, or the operator, wrote into the Rds
 	growths  []growthMade
 	resizes  []time.Time       // requests of another flavor
 	resizing string            // the flavor that the service has requested and the cloud does not have yet
@@ -201,7 +201,6 @@ type operator struct {
 	w    *swarm
 	api  *otc.Cloud
 	away atomic.Bool
-	turn chan struct{}
 }
 
 func (w *swarm) startOperator() *operator {
@@ -401,7 +400,7 @@ func (d *database) replaceInstance() {
 	d.patchRds(map[string]any{"spec": map[string]any{"volumesize": in.VolumeGB, "flavorref": in.Flavor}, "status": map[string]any{"id": in.ID}})
 }
 
-// lastHours returns the truths of that span. The caller holds the lock.
+// since returns the truths of that span. The caller holds the lock.
 func (d *database) since(span time.Duration) []truth {
 	i := len(d.truth)
 	for i > 0 && time.Since(d.truth[i-1].at) <= span {
@@ -409,5 +408,3 @@ func (d *database) since(span time.Duration) []truth {
 	}
 	return d.truth[i:]
 }
-
-func (d *database) String() string { return fmt.Sprintf("%s/%s", swarmNamespace, d.name) }

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
@@ -47,6 +46,7 @@ func (w *swarm) admit(x simkube.Write) error {
 		defer d.mu.Unlock()
 		on, found, _ := unstructured.NestedBool(x.New.Object, "spec", "autopilot")
 		d.hasRds = x.New.GetDeletionTimestamp() == nil
+		d.rdsGB = int(as[otcv1.Rds](w.fleet, x.New).Spec.VolumeSize)
 		if d.switched = fmt.Sprint(on); !found {
 			d.switched = "absent"
 		}
@@ -129,7 +129,7 @@ func (d *database) judgeVolume(to int, where string) {
 			why = append(why, fmt.Sprintf("the cap is %d GB", maxGB))
 		case to < size || to%10 != 0:
 			why = append(why, "it is no larger size")
-		case d.w.isRequested(d.name, to): // by somebody else
+		case where == "the cloud" && to == d.rdsGB: // a person's size counts as requested
 			return
 		case !isOver(size, used, int(s.Storage.ThresholdPercent)) && !readOnly:
 			why = append(why, fmt.Sprintf("at most %.1f GB were used in the last %v", used, evidence))
@@ -152,11 +152,6 @@ func (d *database) armed(volumeGB, vcpus, memoryGB int) {
 	if d.capFrom.VolumeGB == 0 {
 		d.capFrom.VolumeGB, d.capFrom.VCPUs, d.capFrom.MemoryGB = volumeGB, vcpus, memoryGB
 	}
-}
-
-// isRequested reports whether somebody else has requested at least that size in the Rds.
-func (w *swarm) isRequested(name string, to int) bool {
-	return false
 }
 
 // judgeFlavor judges a flavor that the service requests.
@@ -261,7 +256,7 @@ func (d *database) judgeReadOnly() {
 	defer d.mu.Unlock()
 	p := d.policy()
 	free := p.on && p.spec.Mode == v1alpha1.ModeAuto && in.VolumeGB < d.maxGB(p.spec) && in.VolumeGB < 4000 && time.Now().After(d.touched) && !d.w.plan.settings.RefuseEnlargeWhenFull &&
-		!(d.w.plan.fullWaits && d.drawn.apply == "Operator")
+		(!d.w.plan.fullWaits || d.drawn.apply != "Operator")
 	switch {
 	case !in.ReadOnly || !free:
 		d.readOnlyFor = 0
@@ -340,21 +335,4 @@ func (w *swarm) settled() {
 			}
 		}
 	}
-}
-
-// witness is a cluster whose events go to the timeline.
-type witness struct {
-	*k8s.Cluster
-	w *swarm
-}
-
-func (x witness) Event(t *autopilot.Target, a *v1alpha1.RdsAutopilot, e autopilot.Event) {
-	name := ""
-	switch {
-	case a != nil:
-		name = a.Name
-	case t != nil:
-		name = t.Name
-	}
-	x.w.note(name, "event %s: %s", e.Reason, e.Note)
 }

@@ -65,3 +65,10 @@ func largestSize(sizeGB int, usedGB float64, given, stepGB int, readOnly bool) i
 	}
 	return (size + 9) / 10 * 10
 }
+
+func given(p *int32, otherwise int32) int32 {
+	if p == nil {
+		return otherwise
+	}
+	return *p
+}

@@ -47,7 +47,6 @@ type swarm struct {
 	operator  *operator
 	flavors   map[string]otc.Flavor
 
-	now   atomic.Int64 // since began
 	calls atomic.Int64 // to the cloud, by the service
 
 	mu       sync.Mutex
@@ -321,7 +320,7 @@ func (w *swarm) startProcess(i int) *process {
 		if err != nil {
 			return false
 		}
-		parts, err := app.Wire(of, witness{kube, w}, clusterID, cloudAPI, reg)
+		parts, err := app.Wire(of, overheard{kube, w.sawEvent}, clusterID, cloudAPI, reg)
 		w.must(err)
 		w.must(parts.Watch(kube))
 		p.receiver = parts.Receiver
@@ -337,6 +336,10 @@ func (w *swarm) startProcess(i int) *process {
 		p.kill()
 	}
 	return p
+}
+
+func (w *swarm) sawEvent(database string, e autopilot.Event) {
+	w.note(database, "event %s: %s", e.Reason, e.Note)
 }
 
 func (p *process) lead(ctx context.Context, kube *k8s.Cluster, parts app.Parts, i int) {
