@@ -275,12 +275,11 @@ func (f *fleet) env() func(string) string {
 }
 
 // metric is the sum of a metric's samples; of a histogram it is how many there were.
-func (s *service) metric(name string) float64 {
-	families, err := s.reg.Gather()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	sum := 0.0
+func (s *service) metric(name string) float64 { return s.sumOf(s.reg, name) }
+
+func (f *fleet) sumOf(reg *prometheus.Registry, name string) (sum float64) {
+	families, err := reg.Gather()
+	f.must(err)
 	for _, f := range families {
 		if f.GetName() == name {
 			for _, m := range f.GetMetric() {

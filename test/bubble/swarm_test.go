@@ -92,9 +92,13 @@ func live(t *testing.T, p plan) {
 		}
 		if w.at()%(30*time.Minute) < tick {
 			w.settled()
+			w.judgeGauges()
 		}
 		if w.at()%(14*time.Minute) < tick {
 			w.restart()
+		}
+		if w.at()%day < tick {
+			w.judgeDay()
 		}
 	}
 	for _, r := range w.replicas {

@@ -50,13 +50,15 @@ type swarm struct {
 	calls atomic.Int64 // to the cloud, by the service
 
 	mu       sync.Mutex
-	lines    []string // the timeline
+	lines    []string       // the timeline
+	events   map[string]int // of this day, by database
+	reported map[string]bool
 	wrong    []string
 	restless time.Time // until then, outages or kills may explain a delay
 }
 
 func newSwarm(t *testing.T, p plan) *swarm {
-	w := &swarm{plan: p, began: time.Now(), flavors: map[string]otc.Flavor{}}
+	w := &swarm{plan: p, began: time.Now(), flavors: map[string]otc.Flavor{}, events: map[string]int{}, reported: map[string]bool{}}
 	w.fleet = newFleetIn(t, simcloud.Options{Settings: p.settings, Fault: w.cloudFault, DeliveryFault: w.deliveryFault}, p.watchLag)
 	w.namespace(swarmNamespace)
 	w.kube.SetAdmit(w.admit)
@@ -192,6 +194,7 @@ func (w *swarm) deliveryFault(d simcloud.Delivery) simcloud.DeliveryFault {
 type process struct {
 	w        *swarm
 	receiver *webhook.Receiver
+	metrics  *prometheus.Registry
 	dead     atomic.Bool
 	frozen   atomic.Bool  // it cannot renew its lease
 	killIn   atomic.Int64 // calls until it is killed; 0 is never
@@ -295,10 +298,10 @@ func (k kubeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 // startProcess starts a replica.
 func (w *swarm) startProcess(i int) *process {
 	ctx, cancel := context.WithCancel(w.t.Context())
-	p := &process{w: w, done: ctx.Done(), cancel: cancel}
+	reg := prometheus.NewRegistry()
+	p := &process{w: w, metrics: reg, done: ctx.Done(), cancel: cancel}
 	public, err := url.Parse(w.public + "/smn")
 	w.must(err)
-	reg := prometheus.NewRegistry()
 	of := app.Options{
 		PublicURL: public, Mode: v1alpha1.ModeAuto, Allowed: autopilot.Allowed{Apply: v1alpha1.ApplyCloud, Instances: []string{"*/*"}},
 		CertHosts: []string{w.sim.CertHost()}, ConfirmHosts: []string{w.sim.ConfirmHost()}, SMNClient: smnClient(w.sim), MaxMessageAge: time.Hour,
@@ -340,6 +343,9 @@ func (w *swarm) startProcess(i int) *process {
 
 func (w *swarm) sawEvent(database string, e autopilot.Event) {
 	w.note(database, "event %s: %s", e.Reason, e.Note)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events[database]++
 }
 
 func (p *process) lead(ctx context.Context, kube *k8s.Cluster, parts app.Parts, i int) {
