@@ -292,6 +292,7 @@ func (w *swarm) settled() {
 		return
 	}
 	all := w.autopilots()
+	w.judgeGauges(all)
 	for i := range all {
 		a := &all[i]
 		at := slices.IndexFunc(w.databases, func(d *database) bool { return d.name == a.Name })
@@ -377,13 +378,13 @@ func (d *database) explained(sign string) bool {
 }
 
 // judgeGauges fails if the leader's gauges count what has been over for a while.
-func (w *swarm) judgeGauges() {
+func (w *swarm) judgeGauges(all []v1alpha1.RdsAutopilot) {
 	p := w.leader()
-	if p == nil || w.calm() < settleTime {
+	if p == nil {
 		return
 	}
 	readOnly, held := 0, 0
-	for _, a := range w.autopilots() {
+	for _, a := range all {
 		i := slices.IndexFunc(w.databases, func(d *database) bool { return d.name == a.Name })
 		if i < 0 {
 			readOnly, held = readOnly+1, held+1 // a second object, which has its own story
@@ -408,7 +409,7 @@ func (w *swarm) judgeGauges() {
 // judgeDay fails if a day took more calls or events than the contract needs.
 func (w *swarm) judgeDay() {
 	perSweep := 4 + len(w.databases) // the lists and the series, and an alarm's reads or a repair for each database
-	most := int64(24*time.Hour/w.plan.sweep)*int64(perSweep) + 500*int64(len(w.databases))
+	most := int64(day/w.plan.sweep)*int64(perSweep) + 300*int64(len(w.databases))
 	calls := w.calls.Swap(0)
 	w.mu.Lock()
 	events := w.events

@@ -90,9 +90,8 @@ func live(t *testing.T, p plan) {
 		for _, d := range w.databases {
 			d.judgeReadOnly()
 		}
-		if w.at()%(30*time.Minute) < tick {
+		if w.at()%time.Hour < tick {
 			w.settled()
-			w.judgeGauges()
 		}
 		if w.at()%(14*time.Minute) < tick {
 			w.restart()
