@@ -90,7 +90,7 @@ func rules() []rule {
 		{"the next hour by the rate, and early steps", alarmMinutes, at90, nextHour, true},
 		{"this rule", alarmMinutes, func(sizeGB int, usedGB float64) bool { return atThreshold(sizeGB, usedGB, 90) },
 			func(s scene) int {
-				g := growth{stepGB: nextStep(s.sizeGB, 10, s.changes, s.now), maxGB: 4000, thresholdPercent: 90, readOnly: s.readOnly}
+				g := growth{stepGB: nextStep(s.sizeGB, v1alpha1.Storage{StepGB: 10}, s.changes, s.now), maxGB: 4000, thresholdPercent: 90, readOnly: s.readOnly}
 				return g.newSize(s.sizeGB, s.last())
 			}, false},
 		{"OTC's own autoscaling", 1, otc, func(s scene) int {
