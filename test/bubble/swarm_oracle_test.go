@@ -138,7 +138,7 @@ func (d *database) judgeVolume(to int, where string) {
 				size = min(size, t.sizeGB)
 			}
 		}
-		largest := largestSize(in.VolumeGB, used, int(s.Storage.ThresholdPercent), largestStep(in.VolumeGB, int(s.Storage.StepGB), d.growths, time.Now()), readOnly)
+		largest := largestSize(in.VolumeGB, used, int(s.Storage.ThresholdPercent), largestStep(in.VolumeGB, firstStep(s.Storage, in.VolumeGB), d.growths, time.Now()), readOnly)
 		switch maxGB := d.maxGB(s); {
 		case !p.on || s.Mode != v1alpha1.ModeAuto:
 			why = append(why, "the policy does not allow it")

@@ -137,7 +137,7 @@ func (c chooser) policy(size int) map[string]any {
 	return map[string]any{
 		"mode": one(c, "Auto", "Auto", "Auto", "Auto", "Auto", "Auto", "Recommend", "Off"),
 		"storage": map[string]any{
-			"stepGB": one(c, 10, 10, 10, 20, 50), "maxGB": maxGB, "thresholdPercent": one(c, 90, 90, 80, 70, 99),
+			"stepGB": one(c, 10, 10, 10, 20, 50), "stepPercent": one(c, any(nil), nil, nil, 5, 20), "maxGB": maxGB, "thresholdPercent": one(c, 90, 90, 80, 70, 99),
 			"alarm": map[string]any{"periodSeconds": one(c, 1, 1, 300), "count": 1 + c.IntN(5), "repeatSeconds": one(c, 0, 900, 3600)},
 		},
 		"flavor": map[string]any{

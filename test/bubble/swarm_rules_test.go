@@ -5,6 +5,8 @@ package bubble
 import (
 	"math"
 	"time"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // The rules of the contract, written a second time: the oracle does not use the code that it judges.
@@ -39,6 +41,11 @@ func isOver(sizeGB int, usedGB float64, given int) bool {
 type growthMade struct {
 	at     time.Time
 	stepGB int
+}
+
+// firstStep is the step of a policy without an earlier growth.
+func firstStep(s v1alpha1.Storage, sizeGB int) int {
+	return max(int(s.StepGB), (sizeGB*int(s.StepPercent)+999)/1000*10)
 }
 
 // largestStep is the largest step that the last growths allow. They may have been completed up to two hours after their request.
