@@ -49,12 +49,13 @@ type swarm struct {
 
 	calls atomic.Int64 // to the cloud, by the service
 
-	mu       sync.Mutex
-	lines    []string       // the timeline
-	events   map[string]int // of this day, by database
-	reported map[string]bool
-	wrong    []string
-	restless time.Time // until then, outages or kills may explain a delay
+	mu         sync.Mutex
+	lines      []string       // the timeline
+	events     map[string]int // of this day, by database
+	reported   map[string]bool
+	wrong      []string
+	firstWrong time.Duration // since began
+	restless   time.Time     // until then, outages or kills may explain a delay
 }
 
 func newSwarm(t *testing.T, p plan) *swarm {
@@ -101,6 +102,9 @@ func (w *swarm) violation(database, format string, args ...any) {
 	w.note(database, "VIOLATION: %s", text)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if len(w.wrong) == 0 {
+		w.firstWrong = w.at()
+	}
 	w.wrong = append(w.wrong, database+": "+text)
 }
 
