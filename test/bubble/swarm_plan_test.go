@@ -181,7 +181,7 @@ type episode struct {
 
 func (c chooser) load(size float64) load {
 	l := load{growth: size * one(c, 0, 0.001, 0.01, 0.03) / 24, cpu: c.between(0.1, 0.6), cpuSwing: c.between(0, 0.35), memory: c.between(0.3, 0.75)}
-	for range c.IntN(8) {
+	for range c.IntN(24) {
 		from := c.within(30 * day)
 		what := one(c, "import", "burst", "clean-up", "cpu", "cpu", "memory")
 		e := episode{from: from, to: from + time.Duration(c.between(0.2, 12)*float64(time.Hour)), what: what}
