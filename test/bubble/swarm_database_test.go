@@ -391,10 +391,9 @@ func (d *database) secondObject(lasts time.Duration) {
 
 // siblings are the flavors to which the instance could change.
 func (w *swarm) siblings(in simcloud.Instance) (codes []string) {
-	have := w.flavors[in.Flavor]
 	for code, f := range w.flavors {
 		if strings.HasSuffix(code, ".ha") == strings.HasSuffix(in.Flavor, ".ha") && !strings.HasSuffix(code, ".rr") &&
-			strings.Split(code, ".")[1] == strings.Split(in.Flavor, ".")[1] && f.VCPUs <= 2*have.VCPUs && f.MemoryGB <= 2*have.MemoryGB {
+			strings.Split(code, ".")[1] == strings.Split(in.Flavor, ".")[1] && f.VCPUs <= 2*in.VCPUs && f.MemoryGB <= 2*in.MemoryGB {
 			codes = append(codes, code)
 		}
 	}
