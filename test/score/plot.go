@@ -3,16 +3,14 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 )
 
 // The size of a panel and of its margins, in the picture's units.
 const (
-	panelWidth, panelHeight             = 430, 380
+	panelWidth, panelHeight             = 470, 380
 	marginLeft, marginTop, marginBottom = 64, 52, 46
 	lineHeight                          = 14 // of a label
 )
@@ -38,13 +36,13 @@ func (b boards) plot() string {
 }
 
 func panel(out *strings.Builder, left int, title, yLabel, xLabel string, rules []described, scores []score) {
-	const width, height = panelWidth - marginLeft - 110, panelHeight - marginTop - marginBottom
+	const width, height = panelWidth - marginLeft - 130, panelHeight - marginTop - marginBottom
 	maxX, maxY := 0.0, 0.0
 	for _, s := range scores {
 		maxX, maxY = max(maxX, s[unused]), max(maxY, s[exposed])
 	}
 	unit := math.Pow(10, math.Floor(math.Log10(maxX)))
-	for maxX/unit < 4 {
+	if maxX/unit < 3 {
 		unit /= 2
 	}
 	decades := math.Ceil(math.Log10(maxY + 1))
@@ -59,12 +57,12 @@ func panel(out *strings.Builder, left int, title, yLabel, xLabel string, rules [
 		if d == 0 {
 			v = 0
 		}
-		fmt.Fprintf(out, `<path d="M%.0f %.1fh%d" stroke="#ddd"/><text x="%.0f" y="%.1f" text-anchor="end">%.0f</text>`+"\n",
-			x0, atY(v), width, x0-6, atY(v)+4, v)
+		fmt.Fprintf(out, `<path d="M%.0f %.1fh%d" stroke="#ddd"/><text x="%.0f" y="%.1f" text-anchor="end">%s</text>`+"\n",
+			x0, atY(v), width, x0-6, atY(v)+4, thousands(v))
 	}
 	for v := 0.0; v <= maxX; v += unit {
-		fmt.Fprintf(out, `<path d="M%.1f %dv%d" stroke="#ddd"/><text x="%.1f" y="%.0f" text-anchor="middle">%.0f</text>`+"\n",
-			atX(v), marginTop, height, atX(v), y0+16, v)
+		fmt.Fprintf(out, `<path d="M%.1f %dv%d" stroke="#ddd"/><text x="%.1f" y="%.0f" text-anchor="middle">%s</text>`+"\n",
+			atX(v), marginTop, height, atX(v), y0+16, thousands(v))
 	}
 	var points []point
 	for i, s := range scores {
@@ -82,17 +80,25 @@ func panel(out *strings.Builder, left int, title, yLabel, xLabel string, rules [
 	}
 }
 
-// place moves labels that would overlap up, from the lowest point to the highest.
+// place moves labels up or down that would cover a label before them or a point.
 func place(points []point) {
-	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(b.y, a.y) })
 	for i := range points {
-		for isFree := false; !isFree; {
-			isFree = true
-			for _, other := range points[:i] {
-				if math.Abs(other.x-points[i].x) < 110 && math.Abs(other.labelY-points[i].labelY) < lineHeight {
-					points[i].labelY, isFree = other.labelY-lineHeight, false
+		p := &points[i]
+		isFree := func() bool {
+			right := p.x + 16 + 7*float64(len(p.name))
+			for n, other := range points {
+				from, to := other.x-5, other.x+5
+				if n < i && from < right && p.x < to+16+7*float64(len(other.name)) && math.Abs(other.labelY-p.labelY) < lineHeight {
+					return false
+				}
+				if n != i && from < right && p.x+10 < to && math.Abs(other.y-p.labelY) < lineHeight/2+2 {
+					return false
 				}
 			}
+			return true
+		}
+		for step := 1; !isFree() && step < 20; step++ {
+			p.labelY = p.y + float64(step/2*(1-2*(step%2)))*lineHeight/2
 		}
 	}
 }
