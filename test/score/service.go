@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"math"
 	"slices"
 	"time"
 
@@ -61,7 +60,7 @@ func (s *service) measured(percent []float64, sizeGB int) (e autopilot.Evidence,
 		if i == 0 {
 			e = autopilot.Evidence{Time: at(begin), Percent: sum}
 		}
-		isOver = isOver && math.Round(1000*sum)/1000 >= float64(s.rule.ThresholdPercent)
+		isOver = isOver && sum+1e-9 >= float64(s.rule.ThresholdPercent) // a sum of fractions may be a little too small
 	}
 	return e, isOver
 }
