@@ -81,10 +81,10 @@ test-browser: ## Test the pages in a headless Chromium: console, keyboard, theme
 	@$(if $(CHROMIUM),CHROMIUM=$(CHROMIUM) go test -count=1 ./test/browser,echo "── skipped: the pages in a browser, because Chromium is not installed (Debian: chromium)")
 
 .PHONY: soak
-soak: ## Run chaos for SOAK_TIME (10m), a flood, and the decisions both ways. SOAK_SEED repeats a run
+soak: ## Run chaos and new seeds of the swarm for SOAK_TIME (10m), and a flood. SOAK_SEED repeats a run of chaos
 	@go test -run TestNoHistory ./autopilot -rapid.checks=100000
 	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=soak SOAK_TIME=$(SOAK_TIME); $(RUN) $(call TESTS,$@) \
-	  -count=1 -v -timeout 0 -run 'InChaos$$|Flooded$$|InTheCloud$$' ./test/e2e ./test/e2e/chaos; $(SLOWEST)
+	  -count=1 -v -timeout 0 -run 'InChaos$$|Flooded$$|Swarm$$' ./test/bubble ./test/e2e ./test/e2e/chaos; $(SLOWEST)
 
 BUILD := CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
 

@@ -116,7 +116,7 @@ func (e *ensureRun) ensureSubscription(ctx context.Context) error {
 // subscribe requests the subscription and its confirmation, if SMN's limit on confirmations allows it now. A refused
 // Subscribe does not count against the limit, because SMN sends no confirmation for it.
 func (e *ensureRun) subscribe(ctx context.Context, listed []otc.Subscription, lost string) error {
-	e.confirmationAllowed = e.confirmationAllowedAt(e.desired.Autopilot.Namespace, true)
+	e.confirmationAllowed = e.confirmationAllowedAt(e.desired.Autopilot, true)
 	if !e.confirmationAllowed.IsZero() {
 		e.noteLost(lost, "it will be requested again when SMN's limit on confirmations allows it")
 		return nil
@@ -167,7 +167,7 @@ func (e *ensureRun) deliveryInOrder() bool {
 	}
 	before := e.observed
 	if e.adoptState(f) {
-		e.confirmationAllowed = e.confirmationAllowedAt(e.desired.Autopilot.Namespace, false)
+		e.confirmationAllowed = e.confirmationAllowedAt(e.desired.Autopilot, false)
 		if e.confirmationAllowed.IsZero() {
 			e.observed = before
 			return false

@@ -156,24 +156,39 @@ func TestRefusedSubscribeDoesNotCountAgainstConfirmationLimit(t *testing.T) {
 	w.checkRecord()
 }
 
+// request requests the confirmation for a database without rules.
+func (w *world) request(namespace string, i int) error {
+	want := w.want()
+	want.Autopilot.Namespace, want.Autopilot.Name, want.Rules = namespace, fmt.Sprint(i), nil
+	have, _, err := w.ensureWith(w.t.Context(), w.alarms, want, v1alpha1.Alarms{}, nil, func(v1alpha1.Alarms) error { return nil })
+	if missing := have.Subscription == v1alpha1.SubscriptionMissing; missing != (err != nil) {
+		w.t.Errorf("database %s/%d: %s, %v", namespace, i, have.Subscription, err)
+	}
+	return err
+}
+
+// requestAll requests confirmations for databases from the first one on until one must wait, and returns how many were
+// requested.
+func (w *world) requestAll(namespace string, first int) (n int) {
+	for w.request(namespace, first+n) == nil {
+		n++
+	}
+	return n
+}
+
 func TestConfirmationsAreRequestedWithinSMNsLimit(t *testing.T) {
 	w := newWorld(t)
-	asked := func(namespace string, i int) error {
-		want := w.want()
-		want.Autopilot.Namespace, want.Autopilot.Name, want.Rules = namespace, fmt.Sprint(i), nil
-		have, _, err := w.ensureWith(t.Context(), w.alarms, want, v1alpha1.Alarms{}, nil, func(v1alpha1.Alarms) error { return nil })
-		if missing := have.Subscription == v1alpha1.SubscriptionMissing; missing != (err != nil) {
-			t.Errorf("database %s/%d: %s, %v", namespace, i, have.Subscription, err)
-		}
-		return err
-	}
-	for i := range 100 { // as many as one namespace may have
-		if err := asked("shop", i); err != nil {
-			t.Fatal(err)
-		}
+	if n := w.requestAll("shop", 0); n != 150 {
+		t.Fatalf("%d for the only namespace", n)
 	}
 	w.advance(4 * time.Minute)
+	others := []string{"billing", "a", "b", "c"}
 	const limit = "waiting for SMN's limit on confirmations until 10:10:00 UTC"
+	for _, namespace := range others {
+		if err := w.request(namespace, 0); err == nil || err.Error() != limit {
+			t.Errorf("%s: %v", namespace, err)
+		}
+	}
 	for range 2 { // the second time all but the subscription is in order
 		listed := w.listing()
 		_, repaired, err := w.ensureWith(t.Context(), w.alarms, w.want(), w.recorded, listed, w.record)
@@ -189,31 +204,60 @@ func TestConfirmationsAreRequestedWithinSMNsLimit(t *testing.T) {
 	if _, _, err := w.ensureWith(t.Context(), w.alarms, w.want(), w.recorded, listed, w.record); err == nil || err.Error() != limit || len(w.sim.Requests()) != 0 {
 		t.Errorf("still waiting: %v, %d requests", err, len(w.sim.Requests()))
 	}
+	w.advance(6 * time.Minute) // the 150 count no longer, and the other namespaces still wait
+	w.sweep(w.want())
+	if w.recorded.Subscription != v1alpha1.SubscriptionPending {
+		t.Errorf("ten minutes later: %s", w.recorded.Subscription)
+	}
+	if n := 1 + w.requestAll("shop", 200); n != 100 {
+		t.Errorf("shop got %d, although others wait", n)
+	}
 	taken := 100
-	for _, namespace := range []string{"billing", "a", "b", "c"} { // each gets some of what is left
-		got := 0
-		for ; asked(namespace, got) == nil; got++ {
-			taken++
-		}
-		if got == 0 || taken > 150 {
+	for _, namespace := range others { // each gets some of what is left
+		got := w.requestAll(namespace, 0)
+		if taken += got; got == 0 || taken > 150 {
 			t.Errorf("%s got %d, %d in all", namespace, got, taken)
 		}
 	}
 	if taken != 150 {
 		t.Errorf("%d in all", taken)
 	}
-	w.advance(6 * time.Minute) // the first hundred count no longer
-	w.sweep(w.want())
-	if w.recorded.Subscription != v1alpha1.SubscriptionPending {
-		t.Errorf("ten minutes later: %s", w.recorded.Subscription)
-	}
-	for i := range 66 { // two thirds of what the others leave
-		if err := asked("shop", 200+i); err != nil {
-			t.Fatal(err)
+}
+
+func TestNamespaceExceedsItsShareOnceNoOtherWaits(t *testing.T) {
+	w := newWorld(t)
+	w.requestAll("shop", 0)
+	w.advance(9 * time.Minute)
+	for i := range 3 {
+		if w.request("billing", i) == nil {
+			t.Fatal("more than 150")
 		}
 	}
-	if err := asked("shop", 300); err == nil || !strings.HasSuffix(err.Error(), " until 10:14:00 UTC") {
-		t.Errorf("one more: %v", err)
+	w.advance(time.Minute)
+	if n := w.requestAll("shop", 200); n != 100 {
+		t.Errorf("shop got %d while billing waits", n)
+	}
+	for i := range 3 {
+		if err := w.request("billing", i); err != nil {
+			t.Error(err)
+		}
+		if n := w.requestAll("shop", 300); i < 2 && n != 0 {
+			t.Errorf("shop got %d more while %d databases of billing wait", n, 2-i)
+		} else if i == 2 && n != 47 {
+			t.Errorf("shop got %d more once none waits", n)
+		}
+	}
+	w.advance(9 * time.Minute)
+	if w.request("billing", 3) == nil { // it gives up
+		t.Error("more than 150")
+	}
+	w.advance(9 * time.Minute)
+	if n := w.requestAll("shop", 400); n != 100 {
+		t.Errorf("shop got %d 9 minutes after the last request of billing", n)
+	}
+	w.advance(time.Minute)
+	if n := w.requestAll("shop", 500); n != 50 {
+		t.Errorf("shop got %d more 10 minutes after the last request of billing", n)
 	}
 }
 
@@ -221,7 +265,7 @@ func TestConfirmationsAreRequestedWithinSMNsLimit(t *testing.T) {
 func TestLostSubscriptionIsReportedOnceWhileLimitIsReached(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.want())
-	for i := range 99 { // the namespace has its share then
+	for i := range 149 {
 		want := w.want()
 		want.Autopilot.Name, want.Rules = fmt.Sprint(i), nil
 		if _, _, err := w.ensureWith(t.Context(), w.alarms, want, v1alpha1.Alarms{}, nil, func(v1alpha1.Alarms) error { return nil }); err != nil {

@@ -16,9 +16,6 @@ const (
 	DataRequeue = time.Minute
 	// FoldEvery is how often the record of an unchanged decision is updated. Each update is a write to the API server.
 	FoldEvery = 5 * time.Minute
-	// soon is the longest time to the next check that a message names as a duration. A longer one would be wrong for as
-	// long as the record is kept, so the message names the time.
-	soon = 5 * time.Minute
 )
 
 // Action is the change of the Rds that a decision makes.
@@ -53,7 +50,7 @@ type Decision struct {
 	// MessageID is the id of the message that started the check, if one did. Since is when the alarm began.
 	MessageID    string
 	Since        time.Time
-	Message      string        // one sentence for people
+	Message      string        // one sentence for people, without the next check
 	RequeueAfter time.Duration // 0 if an event starts the next check
 	Capped       bool          // the policy allows less than the alarm needs
 	Guard        string        // the name of the guard that prevents the action; empty if none does
@@ -62,19 +59,19 @@ type Decision struct {
 // Acts reports whether the decision changes the Rds.
 func (d Decision) Acts() bool { return d.Action != ActionNone && d.Reason == ReasonAlarmInForce }
 
-// Decline returns the decision to change nothing, with its reason, its message and the time until the next check. The
-// message names the next check as well.
+// Decline returns the decision to change nothing, with its reason, its message and the time until the next check.
 func (d Decision) Decline(r Reason, wait time.Duration, format string, args ...any) Decision {
 	d.Action, d.To, d.Reason, d.RequeueAfter, d.Message = ActionNone, "", r, wait, fmt.Sprintf(format, args...)
-	if wait <= 0 {
-		return d
-	}
-	next := "in " + DurationText(wait)
-	if wait > soon {
-		next = "at " + TimeText(d.Time.Add(wait))
-	}
-	d.Message = strings.TrimSuffix(d.Message, ".") + ". Next check " + next
 	return d
+}
+
+// Text returns the message with the time of the next check, if an event does not start it. Records keep the text, so it
+// names a time: a duration would soon be wrong. Conditions keep the message, which stays the same from check to check.
+func (d Decision) Text() string {
+	if d.RequeueAfter <= 0 {
+		return d.Message
+	}
+	return strings.TrimSuffix(d.Message, ".") + ". Next check at " + TimeText(d.Time.Add(d.RequeueAfter))
 }
 
 // ValueText returns the measured percentage with one digit, or an empty text without evidence.

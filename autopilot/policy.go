@@ -48,6 +48,8 @@ func validateStorage(s v1alpha1.Storage) error {
 	switch {
 	case s.StepGB < volumeUnit || s.StepGB%volumeUnit != 0:
 		return fmt.Errorf("spec.storage.stepGB: %d is not a multiple of %d", s.StepGB, volumeUnit)
+	case s.StepPercent < 0 || s.StepPercent > 50: // 0 means that it is omitted
+		return fmt.Errorf("spec.storage.stepPercent: %d is not from 1 to 50", s.StepPercent)
 	case s.MaxGB != 0 && (s.MaxGB < 40 || s.MaxGB > 4000 || s.MaxGB%volumeUnit != 0):
 		return fmt.Errorf("spec.storage.maxGB: %d is not a multiple of %d from 40 to 4000", s.MaxGB, volumeUnit)
 	case s.ThresholdPercent < 1 || s.ThresholdPercent > 99:

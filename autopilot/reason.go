@@ -132,7 +132,7 @@ func ReasonTable() []ReasonRow {
 		{Reason: ReasonNoLargerFlavor, Source: decision, IsWarning: true,
 			Meaning: "The cloud has no larger flavor for this instance"},
 		{Reason: ReasonSoldOut, Source: decision, IsWarning: true,
-			Meaning: "The next flavor is not available in one zone. The message names both. With `apply: Cloud`, the cloud may also answer so to the request"},
+			Meaning: "The next flavor is not available in one zone. The message names both. With `apply: Cloud`, the cloud may also refuse the request because it does not offer the flavor"},
 		{Reason: ReasonReplicaTooSmall, Source: decision, IsWarning: true,
 			Meaning: "The primary would become larger than its PostgreSQL read replica"},
 		{Reason: ReasonCooldown, Source: decision, Meaning: "The last change of flavor is too recent"},

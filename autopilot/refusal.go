@@ -40,7 +40,7 @@ func refusalText(r v1alpha1.Refusal) string {
 	case "":
 		return "The Kubernetes API refuses the patch"
 	case ReasonSoldOut:
-		return "The cloud has no capacity left"
+		return "The cloud does not offer the requested size or flavor"
 	case ReasonQuotaExceeded:
 		return "The cloud's quota does not allow the change"
 	case ReasonPaymentRequired:

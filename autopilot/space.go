@@ -11,7 +11,7 @@ import (
 func (c Case) NewSize(a Alarm, maxGB int) int {
 	has, s := c.Instance.VolumeGB, c.Spec.Storage
 	g := growth{
-		stepGB: nextStep(has, int(s.StepGB), c.Status.Changes, c.Now), maxGB: maxGB,
+		stepGB: nextStep(has, s, c.Status.Changes, c.Now), maxGB: maxGB,
 		thresholdPercent: int(s.ThresholdPercent), readOnly: c.IsReadOnly(a),
 	}
 	return g.newSize(has, a.Evidence.UsedGB)

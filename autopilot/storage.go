@@ -75,12 +75,13 @@ func atThreshold(sizeGB int, usedGB float64, configuredThreshold int) bool {
 	return sizeGB > 0 && 100*usedGB >= float64(Threshold(sizeGB, configuredThreshold)*sizeGB)
 }
 
-// nextStep returns the number of GB by which a volume grows at least, from spec.storage.stepGB and our last completed
+// nextStep returns the number of GB by which a volume grows at least, from the step of the policy and our last completed
 // growth. Only our own completed growths count.
-func nextStep(sizeGB, stepGB int, changes []v1alpha1.Change, now time.Time) int {
+func nextStep(sizeGB int, policy v1alpha1.Storage, changes []v1alpha1.Change, now time.Time) int {
+	least := max(int(policy.StepGB), RoundUp((sizeGB*int(policy.StepPercent)+99)/100))
 	i := LastGrowth(changes)
 	if i < 0 {
-		return stepGB
+		return least
 	}
 	last := Gigabytes(changes[i].To) - Gigabytes(changes[i].From)
 	step := 0
@@ -92,7 +93,7 @@ func nextStep(sizeGB, stepGB int, changes []v1alpha1.Change, now time.Time) int 
 	case age < stepRepeats:
 		step = min(last, sizeGB/10)
 	}
-	return max(stepGB, step/volumeUnit*volumeUnit)
+	return max(least, step/volumeUnit*volumeUnit)
 }
 
 // growth holds what the size of a volume depends on, besides its present size and used space.

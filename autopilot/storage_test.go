@@ -55,29 +55,38 @@ func TestStepDependsOnOurLastCompletedGrowth(t *testing.T) {
 	const day = 24 * time.Hour
 	byOther, lost, flavor := grownBy(40, time.Minute), grownBy(40, time.Minute), grownBy(40, time.Minute)
 	byOther.By, lost.Outcome, flavor.Kind = v1alpha1.ByOther, v1alpha1.OutcomeLost, v1alpha1.KindFlavor
+	tens, tenth := v1alpha1.Storage{StepGB: 10}, v1alpha1.Storage{StepGB: 10, StepPercent: 10}
 	for _, tc := range []struct {
-		name       string
-		size, step int
-		changes    []v1alpha1.Change
-		want       int
+		name    string
+		size    int
+		policy  v1alpha1.Storage
+		changes []v1alpha1.Change
+		want    int
 	}{
-		{"no growth yet", 1000, 10, nil, 10},
-		{"59 minutes ago", 1000, 10, []v1alpha1.Change{grownBy(20, 59*time.Minute)}, 40},
-		{"an hour ago", 1000, 10, []v1alpha1.Change{grownBy(20, time.Hour)}, 40},
-		{"at most half of the volume", 90, 10, []v1alpha1.Change{grownBy(40, time.Minute)}, 40},
-		{"at most a tenth after an hour", 290, 10, []v1alpha1.Change{grownBy(40, time.Hour)}, 20},
-		{"7 days ago, as large as the last", 1000, 10, []v1alpha1.Change{grownBy(40, 7*day)}, 40},
-		{"7 days ago, at most a tenth", 390, 10, []v1alpha1.Change{grownBy(40, 7*day)}, 30},
-		{"30 days ago", 1000, 10, []v1alpha1.Change{grownBy(40, 30*day)}, 10},
-		{"never less than stepGB", 100, 50, []v1alpha1.Change{grownBy(10, time.Minute)}, 50},
-		{"the clock was set back", 1000, 10, []v1alpha1.Change{grownBy(20, -time.Hour)}, 40},
-		{"another writer's growth does not count", 1000, 10, []v1alpha1.Change{byOther}, 10},
-		{"a lost growth does not count", 1000, 10, []v1alpha1.Change{lost}, 10},
-		{"a flavor does not count", 1000, 10, []v1alpha1.Change{flavor}, 10},
-		{"the newest counts", 1000, 10, []v1alpha1.Change{lost, grownBy(30, time.Minute), grownBy(90, time.Hour)}, 60},
+		{"no growth yet", 1000, tens, nil, 10},
+		{"59 minutes ago", 1000, tens, []v1alpha1.Change{grownBy(20, 59*time.Minute)}, 40},
+		{"an hour ago", 1000, tens, []v1alpha1.Change{grownBy(20, time.Hour)}, 40},
+		{"at most half of the volume", 90, tens, []v1alpha1.Change{grownBy(40, time.Minute)}, 40},
+		{"at most a tenth after an hour", 290, tens, []v1alpha1.Change{grownBy(40, time.Hour)}, 20},
+		{"7 days ago, as large as the last", 1000, tens, []v1alpha1.Change{grownBy(40, 7*day)}, 40},
+		{"7 days ago, at most a tenth", 390, tens, []v1alpha1.Change{grownBy(40, 7*day)}, 30},
+		{"30 days ago", 1000, tens, []v1alpha1.Change{grownBy(40, 30*day)}, 10},
+		{"never less than stepGB", 100, v1alpha1.Storage{StepGB: 50}, []v1alpha1.Change{grownBy(10, time.Minute)}, 50},
+		{"the clock was set back", 1000, tens, []v1alpha1.Change{grownBy(20, -time.Hour)}, 40},
+		{"another writer's growth does not count", 1000, tens, []v1alpha1.Change{byOther}, 10},
+		{"a lost growth does not count", 1000, tens, []v1alpha1.Change{lost}, 10},
+		{"a flavor does not count", 1000, tens, []v1alpha1.Change{flavor}, 10},
+		{"the newest counts", 1000, tens, []v1alpha1.Change{lost, grownBy(30, time.Minute), grownBy(90, time.Hour)}, 60},
+		{"a share of a large volume", 1000, tenth, nil, 100},
+		{"a share is rounded up to tens", 210, tenth, nil, 30},
+		{"a share of less than stepGB", 50, v1alpha1.Storage{StepGB: 20, StepPercent: 10}, nil, 20},
+		{"a share of less than a GB above a ten", 101, tenth, nil, 20},
+		{"a share doubles", 1100, tenth, []v1alpha1.Change{grownBy(100, time.Minute)}, 200},
+		{"never less than the share", 1000, v1alpha1.Storage{StepGB: 10, StepPercent: 20}, []v1alpha1.Change{grownBy(60, day)}, 200},
+		{"the largest share", 4000, v1alpha1.Storage{StepGB: 10, StepPercent: 50}, nil, 2000},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := nextStep(tc.size, tc.step, tc.changes, noon()); got != tc.want {
+			if got := nextStep(tc.size, tc.policy, tc.changes, noon()); got != tc.want {
 				t.Errorf("step of %d GB, want %d GB", got, tc.want)
 			}
 		})
@@ -144,7 +153,7 @@ func TestNewSizeNeverShrinksNeverPassesTheCapAndNeverStepsTwice(t *testing.T) {
 		last := grownBy(10*rapid.IntRange(1, 200).Draw(t, "last/10"),
 			time.Duration(rapid.IntRange(0, 40*24).Draw(t, "hours"))*time.Hour)
 		rule := growth{
-			stepGB:           nextStep(size, 10*rapid.IntRange(1, 50).Draw(t, "step/10"), []v1alpha1.Change{last}, noon()),
+			stepGB:           nextStep(size, anyStep(t), []v1alpha1.Change{last}, noon()),
 			maxGB:            10 * rapid.IntRange(4, 400).Draw(t, "max/10"),
 			thresholdPercent: rapid.IntRange(1, 99).Draw(t, "given"),
 			readOnly:         rapid.Bool().Draw(t, "readOnly"),
@@ -176,18 +185,31 @@ func TestNewSizeNeverShrinksNeverPassesTheCapAndNeverStepsTwice(t *testing.T) {
 	})
 }
 
+// anyStep draws the steps of a policy.
+func anyStep(t *rapid.T) v1alpha1.Storage {
+	return v1alpha1.Storage{
+		StepGB:      10 * rapid.Int32Range(1, 50).Draw(t, "step/10"),
+		StepPercent: max(0, rapid.Int32Range(-50, 50).Draw(t, "percent")), // half of the policies have none
+	}
+}
+
 func TestStepIsAMultipleOfTenBetweenItsLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		size, stepGB := 10*rapid.IntRange(4, 400).Draw(t, "size/10"), 10*rapid.IntRange(1, 50).Draw(t, "step/10")
+		size, policy := rapid.IntRange(40, 4000).Draw(t, "size"), anyStep(t)
 		last := 10 * rapid.IntRange(-10, 400).Draw(t, "last/10")
 		age := time.Duration(rapid.IntRange(-60, 40*24*60).Draw(t, "minutes")) * time.Minute
-		got := nextStep(size, stepGB, []v1alpha1.Change{grownBy(last, age)}, noon())
-		most := max(stepGB, min(2*last, size/2))
-		if age >= time.Hour {
-			most = max(stepGB, min(2*last, size/10))
+		got := nextStep(size, policy, []v1alpha1.Change{grownBy(last, age)}, noon())
+		first := nextStep(size, policy, nil, noon())
+		if share := float64(size) * float64(policy.StepPercent) / 100; first%10 != 0 || first < int(policy.StepGB) ||
+			float64(first) < share || first > int(policy.StepGB) && float64(first) >= share+10 {
+			t.Fatalf("%d GB: first step of %d GB, want the larger of %d GB and %g GB", size, first, policy.StepGB, share)
 		}
-		if got < stepGB || got > most || got%10 != 0 {
-			t.Fatalf("%d GB after %d GB %s ago: step of %d GB, want %d to %d GB", size, last, age, got, stepGB, most)
+		most := max(first, min(2*last, size/2))
+		if age >= time.Hour {
+			most = max(first, min(2*last, size/10))
+		}
+		if got < first || got > most || got%10 != 0 {
+			t.Fatalf("%d GB after %d GB %s ago: step of %d GB, want %d to %d GB", size, last, age, got, first, most)
 		}
 	})
 }

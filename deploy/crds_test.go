@@ -194,7 +194,7 @@ func TestRdsAutopilotCRDRefusesInvalidPolicies(t *testing.T) {
 	cases := []struct {
 		name, spec, refusal string
 	}{
-		{"everything of the design", `{mode: Recommend, storage: {stepGB: 50, maxGB: 40}, flavor: {maxVCPUs: 16, maxMemoryGB: 64, window: {days: [Sat, Sun], start: "01:00", end: "05:00", timeZone: Europe/Berlin}}}`, ""},
+		{"everything of the design", `{mode: Recommend, storage: {stepGB: 50, stepPercent: 5, maxGB: 40}, flavor: {maxVCPUs: 16, maxMemoryGB: 64, window: {days: [Sat, Sun], start: "01:00", end: "05:00", timeZone: Europe/Berlin}}}`, ""},
 		{"zeros that mean something", `{storage: {alarm: {repeatSeconds: 0}}, flavor: {cpu: {enabled: false}, alarm: {repeatSeconds: 0}, cooldownSeconds: 0}}`, ""},
 		{"a window over midnight", `{flavor: {window: {days: [Mon], start: "22:00", end: "02:00"}}}`, ""},
 		{"an old name of a zone", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: Asia/Calcutta}}}`, ""},
@@ -208,6 +208,8 @@ func TestRdsAutopilotCRDRefusesInvalidPolicies(t *testing.T) {
 		{"Off without quotes, which YAML takes for false", `{mode: Off}`, "spec.mode"},
 		{"an unknown mode", `{mode: Automatic}`, "spec.mode"},
 		{"stepGB no multiple of 10", `{storage: {stepGB: 15}}`, "spec.storage.stepGB"},
+		{"stepPercent 0", `{storage: {stepPercent: 0}}`, "spec.storage.stepPercent"},
+		{"stepPercent 51", `{storage: {stepPercent: 51}}`, "spec.storage.stepPercent"},
 		{"maxGB no multiple of 10", `{storage: {maxGB: 3995}}`, "spec.storage.maxGB"},
 		{"maxGB 4010", `{storage: {maxGB: 4010}}`, "spec.storage.maxGB"},
 		{"maxGB 30", `{storage: {maxGB: 30}}`, "spec.storage.maxGB"},

@@ -191,9 +191,9 @@ func (r *round) emitDecisions(news []autopilot.Decision) {
 		r.controller.meters.decisions.WithLabelValues(string(d.Metric), string(d.Action), string(d.Reason)).Inc()
 		r.log.Info("decision", zap.String("metric", string(d.Metric)), zap.String("action", string(d.Action)),
 			zap.String("reason", string(d.Reason)), zap.String("from", d.From), zap.String("to", d.To),
-			zap.String("messageID", d.MessageID), zap.String("message", d.Message))
+			zap.String("messageID", d.MessageID), zap.String("message", d.Text()))
 		e := autopilot.Event{Warning: d.Reason.IsWarning(), Reason: string(d.Reason), Action: string(d.Action),
-			Note: d.Message}
+			Note: d.Text()}
 		if d.Acts() {
 			e.Reason, e.Change = string(d.Action), true
 			if !d.Since.IsZero() && !r.episodeServed(d) {

@@ -125,8 +125,8 @@ func TestDecide(t *testing.T) {
 			if d.Action != tc.action || d.Reason != tc.reason || d.To != tc.to {
 				t.Errorf("%s %s to %q (%s), want %s %s to %q", d.Action, d.Reason, d.To, d.Message, tc.action, tc.reason, tc.to)
 			}
-			if !strings.Contains(d.Message, tc.says) || d.Message == "" {
-				t.Errorf("it says %q, want %q in it", d.Message, tc.says)
+			if !strings.Contains(d.Text(), tc.says) || d.Message == "" {
+				t.Errorf("it says %q, want %q in it", d.Text(), tc.says)
 			}
 			if acts := tc.reason == autopilot.ReasonAlarmInForce; acts != (v.Intent != nil) {
 				t.Errorf("intent %+v with reason %s", v.Intent, tc.reason)

@@ -285,20 +285,20 @@ func unreadable() []unread {
 	contested := cases.Both(cases.Changed(2*time.Hour, "99.0"), cases.Restored)
 	return []unread{
 		{alarmState, unchanged, old, autopilot.ReasonNoData,
-			"Cloud Eye does not report whether the storage alarm of 2026-11-20T11:29:00Z is still in force. Next check in 1 minute"},
+			"Cloud Eye does not report whether the storage alarm of 2026-11-20T11:29:00Z is still in force"},
 		{usedSpace, unchanged, disk, autopilot.ReasonNoData,
-			"The storage alarm is in force, but Cloud Eye has no measurement to decide on. Next check in 1 minute"},
+			"The storage alarm is in force, but Cloud Eye has no measurement to decide on"},
 		{usage, unchanged, cpu, autopilot.ReasonNoData,
-			"The CPU alarm is in force, but Cloud Eye has no measurement to decide on. Next check in 1 minute"},
-		{catalogue, unchanged, cpu, autopilot.ReasonNoData, "The cloud's flavors could not be read. Next check in 1 minute"},
+			"The CPU alarm is in force, but Cloud Eye has no measurement to decide on"},
+		{catalogue, unchanged, cpu, autopilot.ReasonNoData, "The cloud's flavors could not be read"},
 		{place, unchanged, cpu, autopilot.ReasonFleetBrake,
-			"The flavor waits, because as many flavors as --max-flavor-changes allows are changing in the cluster. Next check in 1 minute"},
+			"The flavor waits, because as many flavors as --max-flavor-changes allows are changing in the cluster"},
 		{resizeList, unchanged, cpu, autopilot.ReasonNoData,
-			"The flavors that the instance can change to could not be read. Next check in 1 minute"},
+			"The flavors that the instance can change to could not be read"},
 		{sizeWriter, cases.LostVolume, disk, autopilot.ReasonContested,
-			"Another writer reset the size from 110 to 100 GB (once). Retrying at longer intervals. Next check in 30 seconds"},
+			"Another writer reset the size from 110 to 100 GB (once). Retrying at longer intervals"},
 		{flavorWriter, contested, cpu, autopilot.ReasonContested,
-			"Another writer replaced flavor rds.mysql.n1.2xlarge.4 by rds.mysql.n1.xlarge.4. The flavor stays for 7 days unless the spec changes. Next check at 2026-11-27T12:00:00Z"},
+			"Another writer replaced flavor rds.mysql.n1.2xlarge.4 by rds.mysql.n1.xlarge.4. The flavor stays for 7 days unless the spec changes"},
 	}
 }
 

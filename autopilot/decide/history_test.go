@@ -66,6 +66,7 @@ func newSimulation(t *rapid.T) *simulation {
 		s.spec.Apply, s.noRds = v1alpha1.ApplyCloud, true
 	}
 	s.spec.Storage.StepGB = int32(10 * rapid.IntRange(1, 10).Draw(t, "step/10"))
+	s.spec.Storage.StepPercent = max(0, rapid.Int32Range(-20, 20).Draw(t, "step percent"))
 	s.spec.Storage.MaxGB = int32(10 * rapid.IntRange(10, 60).Draw(t, "max/10"))
 	zero := int32(0)
 	s.spec.Flavor.CooldownSeconds = &zero
@@ -86,8 +87,8 @@ func (s *simulation) logf(format string, args ...any) {
 }
 
 func (s *simulation) fail(format string, args ...any) {
-	s.t.Fatalf("%s\nThe policy: steps of %d GB up to %d GB. What happened:\n  %s", fmt.Sprintf(format, args...),
-		s.spec.Storage.StepGB, s.spec.Storage.MaxGB, strings.Join(s.events, "\n  "))
+	s.t.Fatalf("%s\nThe policy: steps of %d GB or %d %% up to %d GB. What happened:\n  %s", fmt.Sprintf(format, args...),
+		s.spec.Storage.StepGB, s.spec.Storage.StepPercent, s.spec.Storage.MaxGB, strings.Join(s.events, "\n  "))
 }
 
 // round is one round of the loop, killed after so many of its steps.

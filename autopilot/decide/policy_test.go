@@ -25,6 +25,7 @@ func TestValidateNamesTheFieldAndStopsItsPartOnly(t *testing.T) {
 		alter func(*v1alpha1.Spec)
 	}{
 		{"spec.storage.stepGB", func(s *v1alpha1.Spec) { s.Storage.StepGB = 15 }},
+		{"spec.storage.stepPercent", func(s *v1alpha1.Spec) { s.Storage.StepPercent = 51 }},
 		{"spec.storage.maxGB", func(s *v1alpha1.Spec) { s.Storage.MaxGB = 30 }},
 		{"spec.storage.thresholdPercent", func(s *v1alpha1.Spec) { s.Storage.ThresholdPercent = 0 }},
 		{"spec.storage", func(s *v1alpha1.Spec) { s.Storage = v1alpha1.Storage{} }},

@@ -88,7 +88,7 @@ func TestDeferredFlavorWaitsForTheVolume(t *testing.T) {
 	c := cases.Quiet(cases.StorageAt(93))
 	cases.Deferred(v1alpha1.MetricCPU)(&c)
 	v := verdictOf(c)
-	const says = "Storage grows first, then the flavor changes. Next check in 30 seconds"
+	const says = "Storage grows first, then the flavor changes"
 	if len(v.Decisions) != 2 || v.Decisions[1].Reason != autopilot.ReasonChangePending || v.Decisions[1].Message != says ||
 		v.Intent == nil || v.Intent.Kind != volume {
 		t.Errorf("%+v", v)

@@ -39,9 +39,9 @@ func CapForecastOf(used []autopilot.Point, volumeGB, maxGB int, now time.Time) v
 		}
 	}
 	long, short := ForecastReadOnly(used, maxGB, now), ForecastReadOnly(day, maxGB, now)
-	by, earliest := "14 days", long.Likely
+	by, earliest := "over 14 days", long.Likely
 	if isRising && !short.Likely.IsZero() && (earliest.IsZero() || short.Likely.Before(earliest)) {
-		by, earliest = "day", short.Likely
+		by, earliest = "over 24 hours", short.Likely
 	}
 	switch {
 	case long.Outlook == OutlookReadOnly || short.Outlook == OutlookReadOnly:
@@ -49,12 +49,12 @@ func CapForecastOf(used []autopilot.Point, volumeGB, maxGB int, now time.Time) v
 		found.Message = volume + " would be read-only at the present used space"
 	case !earliest.IsZero():
 		found.ReadOnlyTime = autopilot.Seconds(earliest)
-		found.Message = fmt.Sprintf("%s would be read-only at %s, at the rate of the last %s",
+		found.Message = fmt.Sprintf("%s would be read-only at %s, by the growth %s",
 			volume, autopilot.TimeText(earliest), by)
 	case long.Outlook == OutlookUnknown:
 		found.Message = "It is not known when the volume reaches spec.storage.maxGB: " + long.Why
 	default:
-		found.Message = fmt.Sprintf("%s would not be read-only before %s, at the rate of the last 14 days",
+		found.Message = fmt.Sprintf("%s would not be read-only before %s, by the growth over 14 days",
 			volume, autopilot.TimeText(long.Horizon))
 	}
 	return found

@@ -42,7 +42,7 @@ func TestCapForecastOf(t *testing.T) {
 		{"10 GB a day to 195 GB", fortnight(336, func(ago int) float64 { return 95 - float64(ago)/2.4 }), 150, 200, 10,
 			"A volume of 200 GB (spec.storage.maxGB) would be read-only at 2026-11-3"},
 		{"the last day is faster", fortnight(336, func(ago int) float64 { return 95 - 2*float64(min(ago, 24)) }), 150, 200, 2,
-			"at the rate of the last day"},
+			"by the growth over 24 hours"},
 		{"nothing grows", fortnight(336, flat), 150, 200, -1, "would not be read-only before"},
 		{"filled and cleaned each day", fortnight(336, nightly), 150, 200, -1, "would not be read-only before"},
 		{"filled and cleaned each day, and now full", fortnight(335, func(ago int) float64 { return nightly(ago + 1) }), 150, 200,

@@ -216,8 +216,8 @@ func otherCause(s autopilot.Series, usedGB, growthGB float64) (c v1alpha1.Cause,
 	age := time.Duration(min(oldest.Value, float64(2*oldestTransaction.Milliseconds()))) * time.Millisecond
 	if ok && age >= longTransaction && age <= oldestTransaction {
 		return v1alpha1.Cause{Name: v1alpha1.CauseLongTransaction, Message: fmt.Sprintf(
-			"A transaction has been open for %s, so the database cannot reuse the space of old rows: growing does not fix this",
-			autopilot.DurationText(age))}, true
+			"A transaction has been open since %s, so the database cannot reuse the space of old rows: growing does not fix this",
+			autopilot.TimeText(oldest.Time.Add(-age)))}, true
 	}
 	written, now := 0.0, s[usedSpaceGB][len(s[usedSpaceGB])-1].Time
 	for _, p := range s[tempBytesPerMin] {
@@ -227,7 +227,8 @@ func otherCause(s autopilot.Series, usedGB, growthGB float64) (c v1alpha1.Cause,
 	}
 	if of := percentOf(written, usedGB); of >= causeUsed {
 		return v1alpha1.Cause{Name: v1alpha1.CauseTempFiles, UsedPercent: of, Message: fmt.Sprintf(
-			"%.0f GB of temporary files were written in the last hour: growing does not fix this", written)}, true
+			"%.0f GB of temporary files were written in the hour before %s: growing does not fix this", written,
+			autopilot.TimeText(now))}, true
 	}
 	return c, false
 }

@@ -79,7 +79,7 @@ func ForecastReadOnly(used []autopilot.Point, sizeGB int, now time.Time) Forecas
 		return unknown("all measurements are of the same time")
 	}
 	if age := now.Sub(last.Time); age > staleGrace+forecastStale*span/time.Duration(len(used)-1) {
-		return unknown("the newest measurement is %s old", age.Round(time.Minute))
+		return unknown("the newest measurement is from %s", autopilot.TimeText(last.Time))
 	}
 	parts := gather(used, first.Time, span)
 	rates, from := ratesOf(parts), parts[len(parts)-1]

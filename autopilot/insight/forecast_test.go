@@ -67,7 +67,7 @@ func TestForecastReadOnly(t *testing.T) {
 		{"little data", measured(0.5, steady(80, 5)), 100, OutlookUnknown, "it takes 12 measurements, and there are 7", [3]float64{}, 0},
 		{"many at the same time", slicesOf(autopilot.Point{Time: cases.Noon(), Value: 80}, 20), 100, OutlookUnknown, "all measurements are of the same time", [3]float64{}, 0},
 		{"an unknown size", measured(24, steady(80, 5)), 0, OutlookUnknown, "the size of the volume is not known", [3]float64{}, 0},
-		{"old data", measured(48, steady(80, 5))[:12*24], 100, OutlookUnknown, "the newest measurement is 24h5m0s old", [3]float64{}, 0},
+		{"old data", measured(48, steady(80, 5))[:12*24], 100, OutlookUnknown, "the newest measurement is from 2026-11-19T11:55:00Z", [3]float64{}, 0},
 		{"a gap", append(measured(24, steady(80, 5))[:20], measured(24, steady(80, 5))[12*23:]...), 100, OutlookUnknown, "more than half of the measurements are missing", [3]float64{}, 0},
 	} {
 		f := ForecastReadOnly(test.used, test.size, cases.Noon())

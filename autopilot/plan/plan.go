@@ -250,7 +250,7 @@ func (s *Situation) raised(row autopilot.MetricRow, e autopilot.Evidence) autopi
 }
 
 func answer(d autopilot.Decision) Answer {
-	return Answer{d.Action, d.From, d.To, d.Reason, d.Message, int64(math.Ceil(d.RequeueAfter.Seconds())), d.Guard}
+	return Answer{d.Action, d.From, d.To, d.Reason, d.Text(), int64(math.Ceil(d.RequeueAfter.Seconds())), d.Guard}
 }
 
 // tenths rounds a value to one digit in the same way as the messages of decisions.

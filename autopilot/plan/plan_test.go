@@ -230,7 +230,7 @@ storage: Storage 100 → 110 GB: 92.0 % used, alarm at 85 %
   41 GB of it are WAL
   A volume of 400 GB would be read-only soon
 
-cpu: The flavor stays rds.mysql.n1.large.4.ha: 12.5 % CPU used, alarm at 90 %. Next check in 1 minute
+cpu: The flavor stays rds.mysql.n1.large.4.ha: 12.5 % CPU used, alarm at 90 %. Next check at 2026-03-04T12:01:00Z
   Not met: A recent measurement is at or over the threshold (storage: or the database is read-only; flavor: it is newer than the last change)
   At 90 %: nothing (Cooldown). The flavor changed at 2026-03-04T11:37:00Z, and the cooldown is 1 hour. Next check at 2026-03-04T12:37:00Z
   Not met: The cooldown has passed since our last change, and fewer changes than allowed were made in 24 hours

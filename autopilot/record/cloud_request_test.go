@@ -40,6 +40,7 @@ func TestFollowUpEndsAnIntentByItsJob(t *testing.T) {
 		"it has failed": {func(c *autopilot.Case) {
 			c.Jobs = map[string]autopilot.Job{"j1": {State: autopilot.JobFailed, Message: "no disk"}}
 		}, "", "JobFailed", false},
+		"the cloud does not know it yet":        {cases.Both(jobSince(time.Minute), func(c *autopilot.Case) { c.Jobs = map[string]autopilot.Job{"j1": {State: autopilot.JobUnknown}} }), "", "", false},
 		"the cloud knows it no more":            {func(c *autopilot.Case) { c.Jobs = map[string]autopilot.Job{"j1": {State: autopilot.JobUnknown}} }, "", "", true},
 		"it does nothing for 15 minutes":        {cases.Both(jobSince(15*time.Minute), func(c *autopilot.Case) {}), "", "Stalled", false},
 		"it does nothing, and the disk is full": {cases.Both(jobSince(15*time.Minute), cases.InStatus(autopilot.StatusStorageFull)), "", "Stalled", false},

@@ -231,7 +231,7 @@ func TestReadThatFailsBeforeTheRequestIsNoUnclearAnswer(t *testing.T) {
 		return Patched{Cloud: &CloudAnswer{Kind: i.Kind, To: i.To, Reason: autopilot.CloudUnreachable, Unsent: true, Message: "nothing was requested: read instance id: no answer"}}
 	}
 	l.round(t)
-	if d := l.Status.Decisions[0]; d.Reason != autopilot.CloudUnreachable || d.Message != "The cloud did not answer before the request (Storage 100 → 110 GB): nothing was requested: read instance id: no answer. Next check in 30 seconds" {
+	if d := l.Status.Decisions[0]; d.Reason != autopilot.CloudUnreachable || d.Message != "The cloud did not answer before the request (Storage 100 → 110 GB): nothing was requested: read instance id: no answer. Next check at 2026-11-20T12:00:30Z" {
 		t.Errorf("%+v", d)
 	}
 	if p := l.Status.Pending; p == nil || p.Refusal != nil {

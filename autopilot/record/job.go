@@ -16,6 +16,9 @@ const (
 	silenceFirst = 10 * time.Second
 	// silenceMost limits the wait between two such retries, so that a change starts soon after an outage.
 	silenceMost = 2 * time.Minute
+	// jobAppears is how long the cloud may not know a job that its reply has named. OTC's own SDK waits 10 seconds. The
+	// cloud forgets jobs much later.
+	jobAppears = 2 * time.Minute
 )
 
 // followJob returns the intent as not started if the cloud does not make it any more, and whether a person should know
@@ -32,6 +35,8 @@ func followJob(c autopilot.Case, i *v1alpha1.Intent) (next *v1alpha1.Intent, fai
 	case known && c.IsJobDone(i):
 		why := fmt.Sprintf("job %s has ended, but the volume still has %d GB", i.JobID, c.Instance.VolumeGB)
 		return refused(c, i, autopilot.ReasonJobFailed, why), true
+	case known && job.State == autopilot.JobUnknown && age < jobAppears:
+		return i, false
 	case known && job.State == autopilot.JobUnknown:
 		next = i.DeepCopy()
 		next.JobID, next.JobTime = "", nil

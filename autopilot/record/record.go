@@ -208,7 +208,7 @@ func recordDecision(s *v1alpha1.Status, d autopilot.Decision, now time.Time) boo
 		if now.Sub(last.Time) >= autopilot.FoldEvery {
 			r.Count++
 			r.LastTime = *autopilot.Seconds(now)
-			r.ValuePercent, r.MessageID, r.Message = d.ValueText(), d.MessageID, d.Message
+			r.ValuePercent, r.MessageID, r.Message = d.ValueText(), d.MessageID, d.Text()
 			s.Decisions = slices.Clone(s.Decisions)
 			s.Decisions[i] = r
 		}
@@ -216,7 +216,7 @@ func recordDecision(s *v1alpha1.Status, d autopilot.Decision, now time.Time) boo
 	}
 	s.Decisions = append([]v1alpha1.DecisionRecord{{
 		Time: *autopilot.Seconds(now), Count: 1, Metric: d.Metric, Action: string(d.Action), Reason: string(d.Reason),
-		From: d.From, To: d.To, ValuePercent: d.ValueText(), MessageID: d.MessageID, Message: d.Message,
+		From: d.From, To: d.To, ValuePercent: d.ValueText(), MessageID: d.MessageID, Message: d.Text(),
 	}}, s.Decisions...)
 	for len(s.Decisions) > recordsKept {
 		s.Decisions = dropOldest(s.Decisions)

@@ -53,7 +53,7 @@ func TestWaitForReplicasIsCheckedAgainAfterTheRecheck(t *testing.T) {
 	c.Status.Pending = &i
 	s := c.Status.Copy()
 	answers := recordAnswer(c, &s, *WaitForReplicas(i, c.Instance.Replicas))
-	const says = "A read replica grows first (Storage 100 → 110 GB): reader (100 GB), reports (100 GB). Next check in 30 seconds"
+	const says = "A read replica grows first (Storage 100 → 110 GB): reader (100 GB), reports (100 GB)"
 	if len(answers) != 1 || answers[0].Message != says || answers[0].Reason.IsWarning() {
 		t.Errorf("decisions %+v", answers)
 	}

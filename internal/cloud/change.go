@@ -83,13 +83,16 @@ func refusal(err error) error {
 	return fmt.Errorf("%w: %w", refused, err)
 }
 
-// reasonOf maps the cloud's error codes to reasons (RDS api: error_codes.rst). The codes for missing payment are not
-// documented: 402, and the prefix that the billing service of Huawei Cloud uses.
+// reasonOf maps the cloud's error codes to reasons (RDS api: error_codes.rst). The list of codes for a busy instance also
+// has those that the Terraform provider retries, and DBS.200452, which another cloud of the family sends. The codes for
+// missing payment are not documented: 402, and the prefix that the billing service of Huawei Cloud uses.
 func reasonOf(e *otc.Error) autopilot.Reason {
 	switch strings.ToUpper(e.Code) {
-	case "DBS.280450":
+	case "DBS.280450", "DBS.280239", "DBS.200053", "DBS.200054": // sold out, gone, or not offered for this instance
 		return autopilot.ReasonSoldOut
-	case "DBS.200011", "DBS.200019", "DBS.200047", "DBS.201202", "DBS.200086", "DBS.201014":
+	case "DBS.200011", "DBS.200018", "DBS.200019", "DBS.200047", "DBS.200080", "DBS.200086", "DBS.200452", "DBS.200463",
+		"DBS.200611", "DBS.201014", "DBS.201015", "DBS.201202", "DBS.201206", "DBS.212033", "DBS.280011", "DBS.280343",
+		"DBS.280816":
 		return autopilot.ReasonInstanceBusy
 	case "DBS.200316":
 		return autopilot.ReasonStorageFull

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/internal/otc"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
@@ -106,5 +107,33 @@ func TestChangeMarksARefusalOutOfOrder(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// The codes and their status are those of RDS api: error_codes.rst, of captured answers, and of the Terraform provider.
+func TestRefusalHasTheReasonOfItsCode(t *testing.T) {
+	for _, tc := range []struct {
+		status int
+		codes  []string
+		want   autopilot.Reason
+	}{
+		{http.StatusBadRequest, []string{"DBS.280450", "DBS.280239", "DBS.200053", "DBS.200054", "dbs.280239"}, autopilot.ReasonSoldOut},
+		{http.StatusConflict, []string{"DBS.200011", "DBS.200452", "DBS.280816", "DBS.999999", ""}, autopilot.ReasonInstanceBusy},
+		{http.StatusForbidden, []string{"DBS.212033"}, autopilot.ReasonInstanceBusy},
+		{http.StatusForbidden, []string{"RDS.0011", ""}, autopilot.ReasonNotPermitted},
+		{http.StatusBadRequest, []string{"DBS.200018", "DBS.200080", "DBS.200086", "DBS.200452", "DBS.200463", "DBS.200611",
+			"DBS.201014", "DBS.201015", "DBS.201206", "DBS.280011", "DBS.280343", "DBS.280816"}, autopilot.ReasonInstanceBusy},
+		{http.StatusConflict, []string{"DBS.200316"}, autopilot.ReasonStorageFull},
+		{http.StatusForbidden, []string{"DBS.200046", "RDS.5035"}, autopilot.ReasonQuotaExceeded},
+		{http.StatusPaymentRequired, []string{""}, autopilot.ReasonPaymentRequired},
+		{http.StatusForbidden, []string{"CBC.30000010"}, autopilot.ReasonPaymentRequired},
+		{http.StatusBadRequest, []string{"DBS.200306", ""}, autopilot.ReasonCloudRefused},
+	} {
+		for _, code := range tc.codes {
+			refused, ok := errors.AsType[*autopilot.RefusedError](refusal(&otc.Error{Service: "rds", Status: tc.status, Code: code, Message: "In its words."}))
+			if !ok || refused.Reason != tc.want {
+				t.Errorf("%d %s: %+v, want %s", tc.status, code, refused, tc.want)
+			}
+		}
 	}
 }

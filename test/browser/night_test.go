@@ -70,7 +70,7 @@ func (f *fleet) orders() {
 			from, to, ago := strconv.Itoa(g.fromGB), strconv.Itoa(g.toGB), noon().Sub(g.at)
 			a.Status.Changes = append([]v1alpha1.Change{changed(v1alpha1.KindVolume, ago-6*time.Minute, from, to)}, a.Status.Changes...)
 			a.Status.Decisions = append([]v1alpha1.DecisionRecord{
-				decided(v1alpha1.MetricStorage, ago-3*time.Minute, autopilot.ActionNone, autopilot.ReasonChangePending, "", "", fmt.Sprintf("Storage %s → %s GB is in progress. Next check in 30 seconds", from, to)),
+				decided(v1alpha1.MetricStorage, ago-3*time.Minute, autopilot.ActionNone, autopilot.ReasonChangePending, "", "", fmt.Sprintf("Storage %s → %s GB is in progress. Next check at %s", from, to, autopilot.TimeText(noon().Add(3*time.Minute-ago+30*time.Second)))),
 				decided(v1alpha1.MetricStorage, ago-2*time.Minute, autopilot.ActionGrowVolume, autopilot.ReasonAlarmInForce, from, to,
 					fmt.Sprintf("Storage %s → %s GB: %.1f %% used, alarm at %d %%", from, to, g.percent, autopilot.Threshold(g.fromGB, alarmAt))),
 			}, a.Status.Decisions...)
@@ -83,7 +83,7 @@ func (f *fleet) orders() {
 		day := 24 * time.Hour
 		full := noon().Add(time.Duration((autopilot.ReadOnlyAt(500) - 99) / 2.3 * float64(day))).Truncate(time.Hour)
 		a.Status.Insight.Cap = &v1alpha1.CapForecast{MaxGB: 500, Time: found, ReadOnlyTime: new(metav1.NewTime(full)),
-			Message: "A volume of 500 GB (spec.storage.maxGB) would be read-only at " + full.Format(time.RFC3339) + ", at the rate of the last 14 days"}
+			Message: "A volume of 500 GB (spec.storage.maxGB) would be read-only at " + full.Format(time.RFC3339) + ", by the growth over 14 days"}
 	})
 }
 
@@ -91,7 +91,7 @@ func (f *fleet) orders() {
 func aNight() *fleet {
 	f := &fleet{}
 	f.orders()
-	f.add("shop", "carts", "rds.pg.n1.large.4", 60, 500, 84, inAlarm(0, decided(v1alpha1.MetricStorage, 3*time.Minute, autopilot.ActionNone, autopilot.ReasonChangePending, "", "", "Storage 60 → 70 GB is in progress. Next check in 30 seconds")), func(a *v1alpha1.RdsAutopilot) {
+	f.add("shop", "carts", "rds.pg.n1.large.4", 60, 500, 84, inAlarm(0, decided(v1alpha1.MetricStorage, 3*time.Minute, autopilot.ActionNone, autopilot.ReasonChangePending, "", "", "Storage 60 → 70 GB is in progress. Next check at "+autopilot.TimeText(noon().Add(-150*time.Second)))), func(a *v1alpha1.RdsAutopilot) {
 		a.Status.Pending = &v1alpha1.Intent{Kind: v1alpha1.KindVolume, From: "60", To: "70", DecisionTime: ago(3 * time.Minute), AskedTime: new(ago(3 * time.Minute)), ValuePercent: "84", EvidenceTime: ago(4 * time.Minute), Message: "Storage 60 → 70 GB: 84.0 % used, alarm at 83 %"}
 	})
 	f.add("billing", "invoices", "rds.pg.n1.2xlarge.4.ha", 480, 500, 88, inAlarm(1, decided(v1alpha1.MetricCPU, 4*time.Minute, autopilot.ActionNone, autopilot.ReasonCooldown, "", "", "The flavor changed at 2026-11-22T11:25:00Z, and the cooldown is 1 hour. Next check at 2026-11-22T12:25:00Z")), func(a *v1alpha1.RdsAutopilot) {

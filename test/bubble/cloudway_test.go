@@ -73,7 +73,7 @@ func TestApplyCloudReportsARefusalAndRetries(t *testing.T) {
 						w.until("it is told", func() bool { return w.decided("default", "db", want[what]) })
 						time.Sleep(2 * time.Minute)
 						a := w.rap("db")
-						if d := a.Status.Decisions[0]; d.Reason != want[what] || !strings.Contains(d.Message, strings.TrimSuffix(refusal.Message, ".")) || !strings.Contains(d.Message, ". Next check in") {
+						if d := a.Status.Decisions[0]; d.Reason != want[what] || !strings.Contains(d.Message, strings.TrimSuffix(refusal.Message, ".")) || !strings.Contains(d.Message, ". Next check at 20") {
 							t.Errorf("the decision is %+v", d)
 						}
 						p := a.Status.Pending

@@ -14,6 +14,11 @@ import (
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
+const (
+	day      = 24 * time.Hour
+	twoVCPUs = "rds.mysql.n1.large.4" // 2 vCPUs, 8 GB
+)
+
 // bothWays are those in which the autopilot asks the cloud itself.
 var bothWays = map[string]bool{"with an Rds": true, "without an Rds": false}
 

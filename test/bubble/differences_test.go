@@ -64,7 +64,7 @@ func TestAlarmsLeadToGrowthWhenTheCloudDiffersFromItsManuals(t *testing.T) {
 				f.operator()
 				var mu sync.Mutex
 				warned := map[string]time.Time{}
-				s := f.start(flags{sweep: differsSweep, maxAge: time.Hour, event: func(_ *autopilot.Target, e autopilot.Event) {
+				s := f.start(flags{sweep: differsSweep, maxAge: time.Hour, event: func(_ string, e autopilot.Event) {
 					mu.Lock()
 					defer mu.Unlock()
 					if _, known := warned[e.Reason]; e.Warning && !known {

@@ -4,6 +4,7 @@ package bubble
 
 import (
 	"context"
+	"flag"
 	"net"
 	"net/http"
 	"net/netip"
@@ -23,6 +24,8 @@ import (
 	"github.com/mcsps/rds-autopilot/test/level"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
+
+var update = flag.Bool("update", false, "write doctor's answer in the documents anew")
 
 // examine runs doctor in the cluster of a fleet, as a person would.
 func (f *fleet) examine(ctx context.Context, name string, change func(*doctor.Options)) map[string]doctor.Result {

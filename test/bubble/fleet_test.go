@@ -174,14 +174,13 @@ type flags struct {
 	sweep      time.Duration // days if zero
 	mode       v1alpha1.Mode // Auto if empty
 	allowed    autopilot.Allowed
-	path       string        // of the public URL; /smn if empty
-	namespaces []string      // all if empty
-	rate       float64       // requests per second; 1000 if zero
-	maxAge     time.Duration // of messages; a day if zero
-	recheck    time.Duration // a minute if zero
-	chance     func() float64
-	transport  http.RoundTripper                        // to the cloud; the simulated one if nil
-	event      func(*autopilot.Target, autopilot.Event) // gets the events, which go to the API server if nil
+	path       string                        // of the public URL; /smn if empty
+	namespaces []string                      // all if empty
+	rate       float64                       // requests per second; 1000 if zero
+	maxAge     time.Duration                 // of messages; a day if zero
+	recheck    time.Duration                 // a minute if zero
+	transport  http.RoundTripper             // to the cloud; the simulated one if nil
+	event      func(string, autopilot.Event) // gets the events with the name of the database; nil sends them
 }
 
 // start runs the parts until stop.
@@ -199,7 +198,7 @@ func (f *fleet) start(o flags) *service {
 	f.must(err)
 	of := app.Options{
 		PublicURL: public, Mode: o.mode, Allowed: o.allowed, Namespaces: o.namespaces, CertHosts: []string{f.sim.CertHost()}, ConfirmHosts: []string{f.sim.ConfirmHost()},
-		SMNClient: smnClient(o.transport), MaxMessageAge: o.maxAge, Sweep: o.sweep, Recheck: o.recheck, MaxFlavorChanges: 3, Chance: o.chance,
+		SMNClient: smnClient(o.transport), MaxMessageAge: o.maxAge, Sweep: o.sweep, Recheck: o.recheck, MaxFlavorChanges: 3,
 		CloudRate: o.rate, Transport: o.transport, Env: f.env(), Version: "test", StatusPage: true, Log: zap.NewNop(), Now: time.Now,
 	}
 	kube, err := app.ConnectKube(ctx, f.kube.Config(), of)
@@ -231,11 +230,30 @@ func (f *fleet) start(o flags) *service {
 // overheard is a cluster whose events are not sent but handed over.
 type overheard struct {
 	*k8s.Cluster
-	event func(*autopilot.Target, autopilot.Event)
+	event func(database string, e autopilot.Event)
 }
 
-func (o overheard) Event(t *autopilot.Target, _ *v1alpha1.RdsAutopilot, e autopilot.Event) {
-	o.event(t, e)
+func (o overheard) Event(t *autopilot.Target, a *v1alpha1.RdsAutopilot, e autopilot.Event) {
+	switch {
+	case a != nil:
+		o.event(a.Name, e)
+	case t != nil:
+		o.event(t.Name, e)
+	default:
+		o.event("", e)
+	}
+}
+
+func instance(flavor string, volumeGB int, usedGB float64) simcloud.Instance {
+	return simcloud.Instance{Flavor: flavor, VolumeGB: volumeGB, Workload: simcloud.Workload{UsedGB: usedGB}}
+}
+
+// as returns an object as one of our types.
+func as[T any](f *fleet, u *unstructured.Unstructured) *T {
+	f.t.Helper()
+	typed := new(T)
+	f.must(runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed))
+	return typed
 }
 
 // smnClient gets certificates and follows links for the receiver, without a network.
@@ -257,12 +275,11 @@ func (f *fleet) env() func(string) string {
 }
 
 // metric is the sum of a metric's samples; of a histogram it is how many there were.
-func (s *service) metric(name string) float64 {
-	families, err := s.reg.Gather()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	sum := 0.0
+func (s *service) metric(name string) float64 { return s.sumOf(s.reg, name) }
+
+func (f *fleet) sumOf(reg *prometheus.Registry, name string) (sum float64) {
+	families, err := reg.Gather()
+	f.must(err)
 	for _, f := range families {
 		if f.GetName() == name {
 			for _, m := range f.GetMetric() {

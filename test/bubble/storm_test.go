@@ -54,7 +54,7 @@ func TestAlarmStormIsDecidedInTime(t *testing.T) {
 					return nil
 				}})
 				hangs.Store(c.hangs)
-				calls := w.storm(c.loads, c.spread+stormDecided)
+				calls := w.rage(c.loads, c.spread+stormDecided)
 				decisions, slowest := w.firstDecisions()
 				if !maps.Equal(decisions, c.want) {
 					t.Errorf("decided %v, want %v", decisions, c.want)
@@ -76,33 +76,39 @@ func spreadOver(spread time.Duration) func(simcloud.Delivery) simcloud.DeliveryF
 	}
 }
 
-// newStorm is a world of as many equal databases, armed and at rest.
-func newStorm(t *testing.T, databases int, o simcloud.Options) *week {
-	w := &week{}
-	for i := range databases {
-		w.databases = append(w.databases, weekDatabase{name: fmt.Sprintf("db-%03d", i), start: instance(twoVCPUs, 100, 10)})
-	}
+// storm is a fleet of equal databases.
+type storm struct {
+	*fleet
+	ids []string
+}
+
+// newStorm returns a world of so many databases, armed and at rest.
+func newStorm(t *testing.T, databases int, o simcloud.Options) *storm {
 	o.Settings.RuleQuota = 3 * databases
-	w.settle(t, o)
-	stop := w.start(unbounded)
-	for range 12 { // no more than 150 subscriptions in ten minutes
-		time.Sleep(5 * time.Minute)
-		if w.armed(databases) {
-			break
-		}
+	w := &storm{fleet: newFleetIn(t, o)}
+	for i := range databases {
+		w.ids = append(w.ids, w.database("default", fmt.Sprintf("db-%03d", i), instance(twoVCPUs, 100, 10)).ID)
 	}
-	stop()
-	w.allArmed("before the storm")
+	w.runCloud()
+	s := w.start(flags{sweep: 5 * time.Minute})
+	w.until("all databases are armed", func() bool { return w.armed(databases) })
+	s.stop()
 	return w
 }
 
-// storm lets all alarms come at the same full five minutes, and counts the calls within the time in which they are to be decided.
-func (w *week) storm(loads []simcloud.Workload, within time.Duration) (calls int) {
-	w.latency = cloudLatency
+// distant is the cloud with the latency of a real one.
+type distant struct{ http.RoundTripper }
+
+func (d distant) RoundTrip(r *http.Request) (*http.Response, error) {
+	time.Sleep(cloudLatency)
+	return d.RoundTripper.RoundTrip(r)
+}
+
+// rage lets all alarms come at the same full five minutes, and counts the calls within the time in which they are to be decided.
+func (w *storm) rage(loads []simcloud.Workload, within time.Duration) (calls int) {
 	w.kube.SetWriteLatency(writeLatency)
 	time.Sleep(time.Until(time.Now().Truncate(5 * time.Minute).Add(10*time.Minute - time.Second)))
-	stop := w.start(app.Defaults().CloudRate)
-	defer stop()
+	defer w.start(flags{sweep: 5 * time.Minute, recheck: 30 * time.Second, maxAge: time.Hour, rate: app.Defaults().CloudRate, transport: distant{w.sim}}).stop()
 	// Flavors are measured in periods of five minutes, three of which make an alarm; volumes minute by minute, five times.
 	w.load(func(load simcloud.Workload) bool { return load.UsedGB < 90 }, loads)
 	time.Sleep(10 * time.Minute)
@@ -118,18 +124,16 @@ func (w *week) storm(loads []simcloud.Workload, within time.Duration) (calls int
 	return calls
 }
 
-func (w *week) load(which func(simcloud.Workload) bool, loads []simcloud.Workload) {
-	for i, d := range w.databases {
+func (w *storm) load(which func(simcloud.Workload) bool, loads []simcloud.Workload) {
+	for i, id := range w.ids {
 		if load := loads[i%len(loads)]; which(load) {
-			if err := w.sim.SetWorkload(w.ids[d.name], load); err != nil {
-				w.t.Fatal(err)
-			}
+			w.must(w.sim.SetWorkload(id, load))
 		}
 	}
 }
 
 // alarmed are the times at which the first alarm of each database was sent, by topic.
-func (w *week) alarmed() map[string]time.Time {
+func (w *storm) alarmed() map[string]time.Time {
 	times := map[string]time.Time{}
 	for _, d := range w.sim.Deliveries() {
 		if at, ok := times[d.TopicURN]; d.Type == simcloud.TypeNotification && (!ok || d.Created.Before(at)) {
@@ -140,13 +144,13 @@ func (w *week) alarmed() map[string]time.Time {
 }
 
 // firstAlarm waits until all alarms are sent, and returns when the first was.
-func (w *week) firstAlarm() (first time.Time) {
+func (w *storm) firstAlarm() (first time.Time) {
 	for len(w.alarmed()) == 0 {
 		time.Sleep(time.Second)
 	}
 	time.Sleep(time.Second)
 	times := w.alarmed()
-	if len(times) != len(w.databases) {
+	if len(times) != len(w.ids) {
 		w.t.Fatalf("%d databases have an alarm at the same time, want all", len(times))
 	}
 	for _, at := range times {
@@ -158,10 +162,10 @@ func (w *week) firstAlarm() (first time.Time) {
 }
 
 // firstDecisions counts the first decision of each database by action and reason, and says how long the slowest took.
-func (w *week) firstDecisions() (counts map[string]int, slowest time.Duration) {
+func (w *storm) firstDecisions() (counts map[string]int, slowest time.Duration) {
 	counts = map[string]int{}
 	alarmed := w.alarmed()
-	for _, a := range w.kube.Autopilots() {
+	for _, a := range w.autopilots() {
 		records := a.Status.Decisions
 		if len(records) == 0 {
 			counts["nothing"]++

@@ -5,7 +5,6 @@ package bubble
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -33,20 +32,22 @@ type database struct {
 	first     simcloud.Instance
 	burst     float64
 
-	mu       sync.Mutex
-	id       string
-	truth    []truth    // newest last
-	policies []policyAt // newest last
-	switched string     // spec.autopilot of the Rds: true, false or absent
-	exists   bool       // the RdsAutopilot, and is not being deleted
-	hasRds   bool
-	growths  []growthMade
-	resizes  []time.Time       // requests of another flavor
-	resizing string            // the flavor that the service has requested and the cloud does not have yet
-	touched  time.Time         // until then, people explain what is odd
-	resets   time.Time         // until then, an admission restores the size that the Rds had
-	capFrom  simcloud.Instance // at the first arming
-	base     *v1alpha1.Baseline
+	mu        sync.Mutex
+	id        string
+	truth     []truth    // newest last
+	policies  []policyAt // newest last
+	switched  string     // spec.autopilot of the Rds: true, false or absent
+	exists    bool       // the RdsAutopilot, and is not being deleted
+	hasRds    bool
+	hasSecond bool // another Rds names its instance
+	rdsGB     int  // the size that the last person, or the operator, wrote into the Rds
+	growths   []growthMade
+	resizes   []time.Time       // requests of another flavor
+	resizing  string            // the flavor that the service has requested and the cloud does not have yet
+	touched   time.Time         // until then, people explain what is odd
+	resets    time.Time         // until then, an admission restores the size that the Rds had
+	capFrom   simcloud.Instance // at the first arming
+	base      *v1alpha1.Baseline
 
 	readOnlyFor time.Duration // calm time in which it was read-only and might have grown
 	reported    map[string]bool
@@ -201,7 +202,6 @@ type operator struct {
 	w    *swarm
 	api  *otc.Cloud
 	away atomic.Bool
-	turn chan struct{}
 }
 
 func (w *swarm) startOperator() *operator {
@@ -343,6 +343,10 @@ func (w *swarm) happen(e event) {
 		d.mu.Lock()
 		d.resets = time.Now().Add(2 * time.Hour)
 		d.mu.Unlock()
+	case "second object":
+		if d.drawn.apply != "Alone" {
+			d.secondObject(time.Duration(1+5*e.number) * time.Hour)
+		}
 	case "operator away":
 		w.operator.away.Store(true)
 		w.disturb(time.Duration((1 + 5*e.number) * float64(time.Hour)))
@@ -363,6 +367,26 @@ func (d *database) spoil(number float64) {
 	id := d.ID()
 	d.w.must(d.w.sim.ChangeInstance(id, func(in *simcloud.Instance) { in.SeriesFaults = map[string]simcloud.SeriesFault{metric: f} }))
 	time.AfterFunc(3*time.Hour, func() { _ = d.w.sim.ChangeInstance(id, func(in *simcloud.Instance) { in.SeriesFaults = nil }) })
+}
+
+// secondObject is a copy of the Rds in another name, which somebody deletes later. It is younger, so it never has the instance
+// while the first one is there.
+func (d *database) secondObject(lasts time.Duration) {
+	w, name, in := d.w, d.name+"-second", d.instance()
+	if p := d.policy(); !p.on || d.hasSecond {
+		return
+	}
+	d.hasSecond = true
+	d.touch(lasts + 2*time.Hour)
+	w.rds(swarmNamespace, name, map[string]any{
+		"datastoretype": in.Engine, "datastoreversion": in.Version, "flavorref": in.Flavor, "volumesize": int64(in.VolumeGB), "volumetype": in.VolumeType, "autopilot": true,
+	}, in.ID)
+	time.AfterFunc(lasts, func() {
+		ctx := w.t.Context()
+		_ = w.rdss(swarmNamespace).Delete(ctx, name, metav1.DeleteOptions{})
+		_ = w.raps(swarmNamespace).Delete(ctx, name, metav1.DeleteOptions{})
+		d.hasSecond = false
+	})
 }
 
 // siblings are the flavors to which the instance could change.
@@ -401,7 +425,7 @@ func (d *database) replaceInstance() {
 	d.patchRds(map[string]any{"spec": map[string]any{"volumesize": in.VolumeGB, "flavorref": in.Flavor}, "status": map[string]any{"id": in.ID}})
 }
 
-// lastHours returns the truths of that span. The caller holds the lock.
+// since returns the truths of that span. The caller holds the lock.
 func (d *database) since(span time.Duration) []truth {
 	i := len(d.truth)
 	for i > 0 && time.Since(d.truth[i-1].at) <= span {
@@ -409,5 +433,3 @@ func (d *database) since(span time.Duration) []truth {
 	}
 	return d.truth[i:]
 }
-
-func (d *database) String() string { return fmt.Sprintf("%s/%s", swarmNamespace, d.name) }

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
@@ -29,6 +29,7 @@ const (
 func (w *swarm) admit(x simkube.Write) error {
 	i := slices.IndexFunc(w.databases, func(d *database) bool { return d.name == x.New.GetName() })
 	if i < 0 {
+		w.judgeSecond(x)
 		return nil
 	}
 	d := w.databases[i]
@@ -47,6 +48,7 @@ func (w *swarm) admit(x simkube.Write) error {
 		defer d.mu.Unlock()
 		on, found, _ := unstructured.NestedBool(x.New.Object, "spec", "autopilot")
 		d.hasRds = x.New.GetDeletionTimestamp() == nil
+		d.rdsGB = int(as[otcv1.Rds](w.fleet, x.New).Spec.VolumeSize)
 		if d.switched = fmt.Sprint(on); !found {
 			d.switched = "absent"
 		}
@@ -55,6 +57,21 @@ func (w *swarm) admit(x simkube.Write) error {
 		}
 	}
 	return nil
+}
+
+// judgeSecond judges a write of the service to a second Rds of an instance.
+func (w *swarm) judgeSecond(x simkube.Write) {
+	i := slices.IndexFunc(w.databases, func(d *database) bool { return d.name+"-second" == x.New.GetName() })
+	if i < 0 || x.New.GetKind() != otcv1.Kind || x.Manager != "rds-autopilot" {
+		return
+	}
+	d := w.databases[i]
+	d.mu.Lock()
+	has := d.policy().on && time.Since(d.policy().at) > 15*time.Minute
+	d.mu.Unlock()
+	if has {
+		w.violation(d.name, "the service changes a second Rds, which names the same instance")
+	}
 }
 
 // judgePatch judges a patch of the Rds: invariant 4, and the change that it requests.
@@ -121,7 +138,7 @@ func (d *database) judgeVolume(to int, where string) {
 				size = min(size, t.sizeGB)
 			}
 		}
-		largest := largestSize(in.VolumeGB, used, int(s.Storage.ThresholdPercent), largestStep(in.VolumeGB, int(s.Storage.StepGB), d.growths, time.Now()), readOnly)
+		largest := largestSize(in.VolumeGB, used, int(s.Storage.ThresholdPercent), largestStep(in.VolumeGB, firstStep(s.Storage, in.VolumeGB), d.growths, time.Now()), readOnly)
 		switch maxGB := d.maxGB(s); {
 		case !p.on || s.Mode != v1alpha1.ModeAuto:
 			why = append(why, "the policy does not allow it")
@@ -129,7 +146,7 @@ func (d *database) judgeVolume(to int, where string) {
 			why = append(why, fmt.Sprintf("the cap is %d GB", maxGB))
 		case to < size || to%10 != 0:
 			why = append(why, "it is no larger size")
-		case d.w.isRequested(d.name, to): // by somebody else
+		case where == "the cloud" && to == d.rdsGB: // a person's size counts as requested
 			return
 		case !isOver(size, used, int(s.Storage.ThresholdPercent)) && !readOnly:
 			why = append(why, fmt.Sprintf("at most %.1f GB were used in the last %v", used, evidence))
@@ -152,11 +169,6 @@ func (d *database) armed(volumeGB, vcpus, memoryGB int) {
 	if d.capFrom.VolumeGB == 0 {
 		d.capFrom.VolumeGB, d.capFrom.VCPUs, d.capFrom.MemoryGB = volumeGB, vcpus, memoryGB
 	}
-}
-
-// isRequested reports whether somebody else has requested at least that size in the Rds.
-func (w *swarm) isRequested(name string, to int) bool {
-	return false
 }
 
 // judgeFlavor judges a flavor that the service requests.
@@ -261,7 +273,7 @@ func (d *database) judgeReadOnly() {
 	defer d.mu.Unlock()
 	p := d.policy()
 	free := p.on && p.spec.Mode == v1alpha1.ModeAuto && in.VolumeGB < d.maxGB(p.spec) && in.VolumeGB < 4000 && time.Now().After(d.touched) && !d.w.plan.settings.RefuseEnlargeWhenFull &&
-		!(d.w.plan.fullWaits && d.drawn.apply == "Operator")
+		(!d.w.plan.fullWaits || d.drawn.apply != "Operator")
 	switch {
 	case !in.ReadOnly || !free:
 		d.readOnlyFor = 0
@@ -280,6 +292,7 @@ func (w *swarm) settled() {
 		return
 	}
 	all := w.autopilots()
+	w.judgeGauges(all)
 	for i := range all {
 		a := &all[i]
 		at := slices.IndexFunc(w.databases, func(d *database) bool { return d.name == a.Name })
@@ -331,6 +344,12 @@ func (w *swarm) settled() {
 		if df := s.Deferred; df != nil && (time.Since(df.LastTime.Time) > 7*day+time.Hour || p.spec.Flavor.Window == nil) {
 			once("deferred", "deferred at %v, the window is %+v", df.LastTime, p.spec.Flavor.Window)
 		}
+		if since := s.OverThresholdSince; since != nil && !d.explained("storage") {
+			once("overThresholdSince", "over the threshold since %v, and %.1f of %d GB are used", since, in.Workload.UsedGB, in.VolumeGB)
+		}
+		if meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionLimited) && s.Deferred == nil && !d.explained("storage") && !d.explained("flavor") {
+			once("limited", "Limited: %s", meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionLimited).Message)
+		}
 		if left := w.thingsOf(name(a)); !p.on && left.count() > 0 {
 			once("off", "off, and the cloud has %d topics, %d subscriptions, %d rules", len(left.topics), len(left.subscriptions), len(left.rules))
 		}
@@ -342,19 +361,67 @@ func (w *swarm) settled() {
 	}
 }
 
-// witness is a cluster whose events go to the timeline.
-type witness struct {
-	*k8s.Cluster
-	w *swarm
+// explained reports whether something of the last hour can still keep a sign of a full volume, or of a busy flavor.
+func (d *database) explained(sign string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.policy().spec
+	if time.Since(d.touched) < settleTime || time.Since(d.policy().at) < settleTime {
+		return true
+	}
+	return slices.ContainsFunc(d.since(time.Hour+d.w.plan.delay), func(t truth) bool {
+		if sign == "storage" {
+			return t.readOnly || isOver(t.sizeGB, t.usedGB, int(s.Storage.ThresholdPercent))
+		}
+		return *s.Flavor.CPU.Enabled && t.cpu >= float64(s.Flavor.CPU.ThresholdPercent)-1e-6 || *s.Flavor.Memory.Enabled && t.memory >= float64(s.Flavor.Memory.ThresholdPercent)-1e-6
+	})
 }
 
-func (x witness) Event(t *autopilot.Target, a *v1alpha1.RdsAutopilot, e autopilot.Event) {
-	name := ""
-	switch {
-	case a != nil:
-		name = a.Name
-	case t != nil:
-		name = t.Name
+// judgeGauges fails if the leader's gauges count what has been over for a while.
+func (w *swarm) judgeGauges(all []v1alpha1.RdsAutopilot) {
+	p := w.leader()
+	if p == nil {
+		return
 	}
-	x.w.note(name, "event %s: %s", e.Reason, e.Note)
+	readOnly, held := 0, 0
+	for _, a := range all {
+		i := slices.IndexFunc(w.databases, func(d *database) bool { return d.name == a.Name })
+		if i < 0 {
+			readOnly, held = readOnly+1, held+1 // a second object, which has its own story
+			continue
+		}
+		d := w.databases[i]
+		if d.explained("storage") {
+			readOnly, held = readOnly+1, held+1
+		}
+		if d.explained("flavor") || a.Status.Deferred != nil {
+			held++
+		}
+	}
+	for name, most := range map[string]int{"rds_autopilot_read_only": readOnly, "rds_autopilot_held_changes": held} {
+		if got := w.sumOf(p.metrics, name); int(got) > most && !w.reported[name] {
+			w.reported[name] = true
+			w.violation("", "%s is %.0f, and at most %d databases have a reason", name, got, most)
+		}
+	}
+}
+
+// judgeDay fails if a day took more calls or events than the contract needs.
+func (w *swarm) judgeDay() {
+	perSweep := 4 + len(w.databases) // the lists and the series, and an alarm's reads or a repair for each database
+	most := int64(day/w.plan.sweep)*int64(perSweep) + 300*int64(len(w.databases))
+	calls := w.calls.Swap(0)
+	w.mu.Lock()
+	events := w.events
+	w.events = map[string]int{}
+	w.mu.Unlock()
+	w.note("", "%d calls to the cloud on this day, at most %d are right; events: %v", calls, most, events)
+	if calls > most {
+		w.violation("", "%d calls to the cloud on one day", calls)
+	}
+	for name, n := range events {
+		if n > 150 {
+			w.violation(name, "%d events on one day", n)
+		}
+	}
 }

@@ -137,7 +137,7 @@ func (c chooser) policy(size int) map[string]any {
 	return map[string]any{
 		"mode": one(c, "Auto", "Auto", "Auto", "Auto", "Auto", "Auto", "Recommend", "Off"),
 		"storage": map[string]any{
-			"stepGB": one(c, 10, 10, 10, 20, 50), "maxGB": maxGB, "thresholdPercent": one(c, 90, 90, 80, 70, 99),
+			"stepGB": one(c, 10, 10, 10, 20, 50), "stepPercent": one(c, any(nil), nil, nil, 5, 20), "maxGB": maxGB, "thresholdPercent": one(c, 90, 90, 80, 70, 99),
 			"alarm": map[string]any{"periodSeconds": one(c, 1, 1, 300), "count": 1 + c.IntN(5), "repeatSeconds": one(c, 0, 900, 3600)},
 		},
 		"flavor": map[string]any{
@@ -153,7 +153,7 @@ func (c chooser) event(total time.Duration, databases []drawn) event {
 	return event{
 		at: time.Hour + c.within(total-time.Hour), database: i, number: c.Float64(), policy: c.policy(databases[i].instance.VolumeGB),
 		what: one(c, "policy", "policy", "mode", "larger volume", "other flavor", "former spec", "off", "on", "delete autopilot", "recreate", "other instance", "series", "series", "omits", "others first",
-			"kill", "kill at call", "kill after call", "freeze leader", "stop leader", "job fails", "foreign job", "console growth", "failover", "sold out", "watches expire", "admission resets", "operator away"),
+			"kill", "kill at call", "kill after call", "freeze leader", "stop leader", "job fails", "foreign job", "console growth", "failover", "sold out", "watches expire", "admission resets", "operator away", "second object"),
 	}
 }
 
@@ -181,7 +181,7 @@ type episode struct {
 
 func (c chooser) load(size float64) load {
 	l := load{growth: size * one(c, 0, 0.001, 0.01, 0.03) / 24, cpu: c.between(0.1, 0.6), cpuSwing: c.between(0, 0.35), memory: c.between(0.3, 0.75)}
-	for range c.IntN(8) {
+	for range c.IntN(24) {
 		from := c.within(30 * day)
 		what := one(c, "import", "burst", "clean-up", "cpu", "cpu", "memory")
 		e := episode{from: from, to: from + time.Duration(c.between(0.2, 12)*float64(time.Hour)), what: what}

@@ -5,6 +5,8 @@ package bubble
 import (
 	"math"
 	"time"
+
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
 // The rules of the contract, written a second time: the oracle does not use the code that it judges.
@@ -41,6 +43,11 @@ type growthMade struct {
 	stepGB int
 }
 
+// firstStep is the step of a policy without an earlier growth.
+func firstStep(s v1alpha1.Storage, sizeGB int) int {
+	return max(int(s.StepGB), (sizeGB*int(s.StepPercent)+999)/1000*10)
+}
+
 // largestStep is the largest step that the last growths allow. They may have been completed up to two hours after their request.
 func largestStep(sizeGB, stepGB int, made []growthMade, now time.Time) int {
 	most := stepGB
@@ -64,4 +71,11 @@ func largestSize(sizeGB int, usedGB float64, given, stepGB int, readOnly bool) i
 		size += 10
 	}
 	return (size + 9) / 10 * 10
+}
+
+func given(p *int32, otherwise int32) int32 {
+	if p == nil {
+		return otherwise
+	}
+	return *p
 }

@@ -4,10 +4,12 @@ package bubble
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,52 +17,61 @@ import (
 	"github.com/mcsps/rds-autopilot/test/level"
 )
 
-// TestSwarm runs whole simulated months of the service and judges them by the contract. SWARM_SEED runs one seed, SWARM_SEEDS
-// a range such as 100-199.
+// TestSwarm runs whole simulated months of the service and judges them by the contract. make test runs three seeds, make
+// test-long five minutes of seeds, always the same ones, and make soak SOAK_TIME of new ones. SWARM_SEEDS runs these: 7 or 100-199.
 func TestSwarm(t *testing.T) {
 	t.Parallel()
-	from, to, limit := uint64(1), uint64(3), time.Duration(0)
-	if level.IsLong(t) {
-		from, to, limit = 4, 1<<40, 5*time.Minute
-	}
-	if level.IsSoak(t) {
-		from, limit = uint64(time.Now().UnixNano()), 0
-	}
-	if text := os.Getenv("SWARM_SEED"); text != "" {
-		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			t.Fatal("SWARM_SEED:", err)
+	seeds, limit := [2]uint64{1, 3}, time.Duration(0)
+	switch {
+	case os.Getenv("SWARM_SEEDS") != "":
+		seeds = swarmSeeds(t, os.Getenv("SWARM_SEEDS"))
+	case level.IsSoak(t):
+		seeds, limit = [2]uint64{uint64(time.Now().UnixNano()), math.MaxUint64}, 10*time.Minute
+		if text := os.Getenv("SOAK_TIME"); text != "" {
+			var err error
+			if limit, err = time.ParseDuration(text); err != nil {
+				t.Fatal("SOAK_TIME:", err)
+			}
 		}
-		from, to, limit = n, n, 0
+	case level.IsLong(t):
+		seeds, limit = [2]uint64{4, math.MaxUint64}, 5*time.Minute
 	}
-	if text := os.Getenv("SWARM_SEEDS"); text != "" {
-		if _, err := fmt.Sscanf(text, "%d-%d", &from, &to); err != nil {
-			t.Fatal("SWARM_SEEDS:", err)
-		}
-		limit = 0
-	}
-	began := time.Now()
-	for from <= to && (limit == 0 || time.Since(began) < limit) && !(limit > 0 && t.Failed()) {
-		t.Run("seeds", func(t *testing.T) {
-			for range runtime.GOMAXPROCS(0) {
-				if seed := from; seed <= to {
-					t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-						t.Parallel()
-						synctest.Test(t, func(t *testing.T) { live(t, drawPlan(seed)) })
-					})
-				}
-				from++
+	began, next := time.Now(), atomic.Uint64{}
+	next.Store(seeds[0])
+	for i := range runtime.GOMAXPROCS(0) {
+		t.Run(fmt.Sprint("core ", i), func(t *testing.T) {
+			t.Parallel()
+			for seed := next.Add(1) - 1; seed <= seeds[1] && (limit == 0 || time.Since(began) < limit); seed = next.Add(1) - 1 {
+				start := time.Now()
+				ok := t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { live(t, drawPlan(seed)) })
+				})
+				t.Logf("seed %d: %t after %v", seed, ok, time.Since(start).Round(time.Second))
 			}
 		})
 	}
+}
+
+func swarmSeeds(t *testing.T, text string) (seeds [2]uint64) {
+	from, to, isRange := strings.Cut(text, "-")
+	if !isRange {
+		to = from
+	}
+	for i, part := range []string{from, to} {
+		n, err := strconv.ParseUint(part, 10, 64)
+		if err != nil {
+			t.Fatal("SWARM_SEEDS:", err)
+		}
+		seeds[i] = n
+	}
+	return seeds
 }
 
 // live lets a plan come true.
 func live(t *testing.T, p plan) {
 	w := newSwarm(t, p)
 	events := p.events
-	for end := time.Duration(p.days) * day; w.at() < end; time.Sleep(tick) {
-		w.now.Store(int64(w.at()))
+	for end := time.Duration(p.days) * day; w.at() < min(end, w.brokenAt()+2*time.Hour); time.Sleep(tick) {
 		for len(events) > 0 && events[0].at <= w.at() {
 			w.happen(events[0])
 			events = events[1:]
@@ -79,17 +90,30 @@ func live(t *testing.T, p plan) {
 		for _, d := range w.databases {
 			d.judgeReadOnly()
 		}
-		if w.at()%(30*time.Minute) < tick {
+		if w.at()%time.Hour < tick {
 			w.settled()
 		}
 		if w.at()%(14*time.Minute) < tick {
 			w.restart()
+		}
+		if w.at()%day < tick {
+			w.judgeDay()
 		}
 	}
 	for _, r := range w.replicas {
 		r.stop()
 	}
 	w.report()
+}
+
+// brokenAt returns when the first violation was, or a time after the end.
+func (w *swarm) brokenAt() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.wrong) == 0 {
+		return 1000 * day
+	}
+	return w.firstWrong
 }
 
 // report fails with the timeline around the first violation.
@@ -117,5 +141,5 @@ func (w *swarm) report() {
 		}
 	}
 	page = page[max(0, len(page)-50):]
-	w.t.Errorf("SWARM_SEED=%d breaks the contract:\n%s\nWhat happened before the first one:\n%s", w.plan.seed, strings.Join(w.wrong, "\n"), strings.Join(page, "\n"))
+	w.t.Errorf("SWARM_SEEDS=%d breaks the contract:\n%s\nWhat happened before the first one:\n%s", w.plan.seed, strings.Join(w.wrong, "\n"), strings.Join(page, "\n"))
 }

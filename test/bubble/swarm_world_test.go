@@ -47,17 +47,19 @@ type swarm struct {
 	operator  *operator
 	flavors   map[string]otc.Flavor
 
-	now   atomic.Int64 // since began
 	calls atomic.Int64 // to the cloud, by the service
 
-	mu       sync.Mutex
-	lines    []string // the timeline
-	wrong    []string
-	restless time.Time // until then, outages or kills may explain a delay
+	mu         sync.Mutex
+	lines      []string       // the timeline
+	events     map[string]int // of this day, by database
+	reported   map[string]bool
+	wrong      []string
+	firstWrong time.Duration // since began
+	restless   time.Time     // until then, outages or kills may explain a delay
 }
 
 func newSwarm(t *testing.T, p plan) *swarm {
-	w := &swarm{plan: p, began: time.Now(), flavors: map[string]otc.Flavor{}}
+	w := &swarm{plan: p, began: time.Now(), flavors: map[string]otc.Flavor{}, events: map[string]int{}, reported: map[string]bool{}}
 	w.fleet = newFleetIn(t, simcloud.Options{Settings: p.settings, Fault: w.cloudFault, DeliveryFault: w.deliveryFault}, p.watchLag)
 	w.namespace(swarmNamespace)
 	w.kube.SetAdmit(w.admit)
@@ -100,6 +102,9 @@ func (w *swarm) violation(database, format string, args ...any) {
 	w.note(database, "VIOLATION: %s", text)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if len(w.wrong) == 0 {
+		w.firstWrong = w.at()
+	}
 	w.wrong = append(w.wrong, database+": "+text)
 }
 
@@ -193,6 +198,7 @@ func (w *swarm) deliveryFault(d simcloud.Delivery) simcloud.DeliveryFault {
 type process struct {
 	w        *swarm
 	receiver *webhook.Receiver
+	metrics  *prometheus.Registry
 	dead     atomic.Bool
 	frozen   atomic.Bool  // it cannot renew its lease
 	killIn   atomic.Int64 // calls until it is killed; 0 is never
@@ -296,10 +302,10 @@ func (k kubeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 // startProcess starts a replica.
 func (w *swarm) startProcess(i int) *process {
 	ctx, cancel := context.WithCancel(w.t.Context())
-	p := &process{w: w, done: ctx.Done(), cancel: cancel}
+	reg := prometheus.NewRegistry()
+	p := &process{w: w, metrics: reg, done: ctx.Done(), cancel: cancel}
 	public, err := url.Parse(w.public + "/smn")
 	w.must(err)
-	reg := prometheus.NewRegistry()
 	of := app.Options{
 		PublicURL: public, Mode: v1alpha1.ModeAuto, Allowed: autopilot.Allowed{Apply: v1alpha1.ApplyCloud, Instances: []string{"*/*"}},
 		CertHosts: []string{w.sim.CertHost()}, ConfirmHosts: []string{w.sim.ConfirmHost()}, SMNClient: smnClient(w.sim), MaxMessageAge: time.Hour,
@@ -321,7 +327,7 @@ func (w *swarm) startProcess(i int) *process {
 		if err != nil {
 			return false
 		}
-		parts, err := app.Wire(of, witness{kube, w}, clusterID, cloudAPI, reg)
+		parts, err := app.Wire(of, overheard{kube, w.sawEvent}, clusterID, cloudAPI, reg)
 		w.must(err)
 		w.must(parts.Watch(kube))
 		p.receiver = parts.Receiver
@@ -337,6 +343,13 @@ func (w *swarm) startProcess(i int) *process {
 		p.kill()
 	}
 	return p
+}
+
+func (w *swarm) sawEvent(database string, e autopilot.Event) {
+	w.note(database, "event %s: %s", e.Reason, e.Note)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events[database]++
 }
 
 func (p *process) lead(ctx context.Context, kube *k8s.Cluster, parts app.Parts, i int) {

@@ -221,7 +221,7 @@ func fullStatus(in simcloud.Instance, have v1alpha1.Alarms) v1alpha1.Status {
 		s.Decisions = append(s.Decisions, v1alpha1.DecisionRecord{
 			Time: day(20 - n), LastTime: day(20 - n), Count: 12, Metric: v1alpha1.MetricMemory, Action: "None", Reason: []string{"Cooldown", "BudgetSpent"}[n%2],
 			From: "rds.mysql.n1.xlarge.4", To: "rds.mysql.n1.2xlarge.4", ValuePercent: "97.3", MessageID: fmt.Sprintf("%032d", n),
-			Message: fmt.Sprintf("The flavor changed %d minutes ago, and the cooldown is an hour: memory is at 97.3 %%, alarm at 90 %%. Next check in %d minutes", n, 60-n),
+			Message: "The flavor changed at 2026-11-20T11:37:00Z, and the cooldown is 1 hour. Next check at 2026-11-20T12:37:00Z",
 		})
 	}
 	return s

@@ -117,6 +117,12 @@ type Storage struct {
 	// +kubebuilder:validation:MultipleOf=10
 	// +optional
 	StepGB int32 `json:"stepGB,omitempty"`
+	// stepPercent is the step in percent of the volume: 1 to 50. It counts if, rounded up to tens of GB, it is more than
+	// stepGB. A large volume then needs fewer steps. Default: none.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=50
+	// +optional
+	StepPercent int32 `json:"stepPercent,omitempty"`
 	// maxGB is the cap of the volume in GB: 40 to 4000, a multiple of 10. The autopilot never exceeds it and clamps the
 	// last step to it. Default: four times the volume when the instance was first armed (status.baseline), but at least
 	// 200 and at most 4000.
