@@ -137,7 +137,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s; 100000x is a number of inputs)
 	    echo "── $$p $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p; done; done
 
 .PHONY: score
-score: ## Compare the rules with those of other systems. It writes docs/scoreboard.md (15 seconds)
+score: ## Compare the rules with those of other systems. It writes docs/scoreboard.md (a minute)
 	@GOGC=400 go run ./test/score
 
 .PHONY: bench
