@@ -15,10 +15,10 @@ SOAK_TIME ?= 10m
 # KUBE_CACHE_MUTATION_DETECTOR makes client-go panic if code changes a cached object. -p 4 runs more packages than there are
 # cores, because some mostly wait. GOGC=400 and -ldflags=-s save time: tests have memory to spare, and nobody debugs the binaries.
 TESTTOOL := go tool -modfile=test/tools/test/go.mod gotestsum
-WITHOUT_RACE := ./test/e2e ./test/e2e/chaos ./test/bubble
+WITHOUT_RACE := ./test/e2e ./test/e2e/chaos ./test/bubble ./test/score
 WITH_RACE = $(shell go list ./... | grep -v $(foreach p,$(WITHOUT_RACE),-e $(p:./%=/%)$$))
 # Packages with tests of the long level.
-LONG := $(WITHOUT_RACE) ./autopilot/controller
+LONG := $(filter-out ./test/score,$(WITHOUT_RACE)) ./autopilot/controller
 RUN := mkdir -p .cache/tests && go build -o .cache/run ./test/apiserver/run && .cache/run
 TESTS = $(TESTTOOL) --format testname --hide-summary skipped,output $(if $(MAKE_TERMOUT),--no-color=false) \
   --jsonfile .cache/tests/$(1).json --junitfile .cache/tests/$(1).xml -- -ldflags=-s
@@ -135,6 +135,10 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s; 100000x is a number of inputs)
 	@set -e; for p in $$(go list ./autopilot/...); do \
 	  for f in $$(go test -list '^Fuzz' $$p | grep '^Fuzz' || true); do \
 	    echo "── $$p $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p; done; done
+
+.PHONY: score
+score: ## Compare the rules with those of other systems. It writes docs/scoreboard.md (a minute)
+	@GOGC=400 go run ./test/score
 
 .PHONY: bench
 bench: ## Measure each step five times, and a message through the binary beside the floor
