@@ -3,6 +3,7 @@
 package k8s
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,6 +49,8 @@ type Options struct {
 	Namespaces []string
 	// RdsOptional lets Connect succeed without the CRD of the Rds. The watch of Rds starts when the CRD appears.
 	RdsOptional bool
+	// SystemNamespace identifies the cluster by its uid, and its lease holds the claims. Empty means kube-system.
+	SystemNamespace string
 	// Log also receives the log of client-go.
 	Log *zap.Logger
 }
@@ -68,6 +71,7 @@ type Cluster struct {
 	core       corev1client.NamespacesGetter
 	leases     coordinationv1client.LeasesGetter
 	namespaces []string
+	system     string        // Options.SystemNamespace
 	searches   *rate.Limiter // of live lists for topics whose name does not identify one object
 	log        *zap.Logger
 }
@@ -102,6 +106,7 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 		transport:  client.Transport,
 		codec:      runtime.NewParameterCodec(scheme),
 		namespaces: uniqueNamespaces(opts.Namespaces),
+		system:     cmp.Or(opts.SystemNamespace, metav1.NamespaceSystem),
 		searches:   rate.NewLimiter(searchesPerSec, searchesPerSec),
 		log:        opts.Log,
 	}
@@ -216,13 +221,13 @@ func (c *Cluster) autopilotsIn(namespace string) *autopilotClient {
 		func() *autopilotv1.RdsAutopilotList { return &autopilotv1.RdsAutopilotList{} })
 }
 
-// ClusterID returns the uid of the namespace kube-system, which identifies the cluster for its whole life.
+// ClusterID returns the uid of the system namespace, which identifies the cluster for its whole life.
 func (c *Cluster) ClusterID(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	ns, err := c.core.Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	ns, err := c.core.Namespaces().Get(ctx, c.system, metav1.GetOptions{})
 	if err != nil {
-		return "", fmt.Errorf("get namespace %s: %w", metav1.NamespaceSystem, err)
+		return "", fmt.Errorf("get namespace %s: %w", c.system, err)
 	}
 	return string(ns.UID), nil
 }

@@ -56,6 +56,7 @@ failed, 2 if the arguments are wrong.`,
 		"comma separated `namespaces` that serve watches; empty means all")
 	fs.StringVar(&o.LeaseNamespace, "lease-namespace", "", "`namespace` of the service; empty means the pod's own")
 	fs.StringVar(&o.LeaseName, "lease-name", o.LeaseName, "`name` of the lease that serve runs with")
+	o.system(fs)
 	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect,
 		"whether serve elects a leader; if not, doctor looks for no lease")
 	o.smn(fs, "SMN's host in the cloud's catalogue", app.Console+" in eu-de and eu-nl; required elsewhere")

@@ -48,6 +48,12 @@ func (o *options) kubernetes(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Context, "context", "", "`name` of the context in the kubeconfig; empty means the current one")
 }
 
+// system adds the flag of the commands that read the cluster's id.
+func (o *options) system(fs *pflag.FlagSet) {
+	fs.StringVar(&o.System, "system-namespace", o.System,
+		"`namespace` whose uid identifies the cluster, and whose lease holds the claims of all installations")
+}
+
 // receiver adds the flag of the commands that need the URL to which SMN posts alarms.
 func (o *options) receiver(fs *pflag.FlagSet, usage string) {
 	o.needsURL = true

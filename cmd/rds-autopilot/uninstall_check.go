@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -23,14 +25,15 @@ const (
 	namedAtMost = 10
 )
 
-// howToUninstall follows the names of the objects that still need the service.
+// howToUninstall follows the names of the objects that still need the service. Function advice fills in the words in braces.
 const howToUninstall = `
 1. Switch the service off. After a refused uninstallation, helm upgrade does not work, so change its Deployment:
-   kubectl -n rds-autopilot set env deployment/rds-autopilot RDS_AUTOPILOT_MODE=Off
+   kubectl -n {namespace} set env deployment/{deployment} RDS_AUTOPILOT_MODE=Off
 2. Wait until it has removed them. No finalizer is left then:
    kubectl get rap -A -o custom-columns='NAMESPACE:.metadata.namespace,NAME:.metadata.name,FINALIZERS:.metadata.finalizers'
 3. Uninstall it again.
-To keep the service after all:  helm rollback RELEASE REVISION --namespace NAMESPACE, with the last revision of helm history.
+To keep the service after all, go back to the last revision of helm history:
+   helm rollback {release} REVISION --namespace {namespace} --force-conflicts
 To leave topics and alarm rules in the cloud, uninstall with --no-hooks. Then remove the finalizer of each object, because
 otherwise neither it nor its namespace can be deleted:
    kubectl patch rap NAME -n NAMESPACE --type=json -p '[{"op":"remove","path":"/metadata/finalizers"}]'
@@ -74,10 +77,21 @@ command before it is uninstalled. It changes nothing.`,
 			named += fmt.Sprintf(" and %d more", more)
 		}
 		fmt.Fprintf(c.OutOrStdout(), "Do not uninstall the service yet. %d RdsAutopilots have topics and alarm rules in the cloud, "+
-			"which only the service removes: %s\n%s", len(left), named, howToUninstall)
+			"which only the service removes: %s\n%s", len(left), named, advice(howToUninstall, env))
 		return errCheckFailed
 	}
 	return c
+}
+
+// advice names this release in a text, as far as the chart's variables and the pod tell it.
+func advice(text string, env func(string) string) string {
+	namespace, err := k8s.OwnNamespace()
+	if err != nil { // not in a pod
+		namespace = "NAMESPACE"
+	}
+	return strings.NewReplacer("{namespace}", namespace,
+		"{deployment}", cmp.Or(env(envName("lease-name")), "DEPLOYMENT"), // the chart gives the lease its name
+		"{release}", cmp.Or(env(envName("release")), "RELEASE")).Replace(text)
 }
 
 // finalized returns NAMESPACE/NAME of the RdsAutopilots with our finalizer, in these namespaces or, if there are none,

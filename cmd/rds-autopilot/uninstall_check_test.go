@@ -44,7 +44,7 @@ func TestUninstallCheckNamesWhatStillNeedsTheService(t *testing.T) {
 	check := func(code int, namespaces string) string {
 		t.Helper()
 		var out, errs bytes.Buffer
-		env := environment("RDS_AUTOPILOT_WATCH_NAMESPACES=" + namespaces)
+		env := environment("RDS_AUTOPILOT_WATCH_NAMESPACES="+namespaces, "RDS_AUTOPILOT_LEASE_NAME=otc-rds", "RDS_AUTOPILOT_RELEASE=otc")
 		if got := run(t.Context(), []string{"uninstall-check", "--kubeconfig", kubeconfig}, env, nil, &out, &errs); got != code || errs.Len() > 0 {
 			t.Errorf("%s: exit code %d, want %d: %s%s", namespaces, got, code, &out, &errs)
 		}
@@ -58,7 +58,7 @@ func TestUninstallCheckNamesWhatStillNeedsTheService(t *testing.T) {
 	}
 	create(here, "armed", v1alpha1.Finalizer)
 	if text := check(exitError, here+","+there); !strings.Contains(text, "1 RdsAutopilots have topics") || !strings.Contains(text, " "+here+"/armed\n") ||
-		!strings.Contains(text, "RDS_AUTOPILOT_MODE=Off") || !strings.Contains(text, "--no-hooks") {
+		!strings.Contains(text, "deployment/otc-rds RDS_AUTOPILOT_MODE=Off") || !strings.Contains(text, "helm rollback otc REVISION") || !strings.Contains(text, "--no-hooks") {
 		t.Errorf("it says %s", text)
 	}
 	check(exitOK, there)

@@ -110,10 +110,9 @@ func (x *examination) access() (all []authorizationv1.ResourceAttributes) {
 	add(watched, v1alpha1.Group, v1alpha1.Resource, "", "", "get", "list", "watch", "create", "patch", "delete")
 	add(watched, v1alpha1.Group, v1alpha1.Resource, "status", "", "patch")
 	add(watched, "events.k8s.io", "events", "", "", "create", "patch")
-	add([]string{metav1.NamespaceSystem}, "", "namespaces", "", metav1.NamespaceSystem,
-		"get") // a namespace belongs to itself
-	add([]string{metav1.NamespaceSystem}, "coordination.k8s.io", "leases", "", "", "create")
-	add([]string{metav1.NamespaceSystem}, "coordination.k8s.io", "leases", "", claimsLease, "get", "update")
+	add([]string{x.System}, "", "namespaces", "", x.System, "get") // a namespace belongs to itself
+	add([]string{x.System}, "coordination.k8s.io", "leases", "", "", "create")
+	add([]string{x.System}, "coordination.k8s.io", "leases", "", claimsLease, "get", "update")
 	if ns := x.leaseNamespace(); ns != "" {
 		add([]string{ns}, "coordination.k8s.io", "leases", "", "", "create")
 		add([]string{ns}, "coordination.k8s.io", "leases", "", x.LeaseName, "get", "update")
@@ -121,7 +120,7 @@ func (x *examination) access() (all []authorizationv1.ResourceAttributes) {
 	return all
 }
 
-// claimsLease is the lease in kube-system that holds the claims of all installations.
+// claimsLease is the lease in the system namespace that holds the claims of all installations.
 const claimsLease = "rds-autopilot"
 
 // leaseNamespace returns the flag's value, else the pod's namespace. It is empty outside a pod.
