@@ -6,8 +6,6 @@ import (
 	"cmp"
 	"slices"
 
-	"k8s.io/client-go/tools/cache"
-
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -37,7 +35,7 @@ func (w *Cache) ByTopic(topicURN string) []*autopilotv1.RdsAutopilot {
 
 // SignedBefore reports whether the last stored message of any RdsAutopilot was signed with the certificate at that URL.
 func (w *Cache) SignedBefore(certURL string) bool {
-	return slices.ContainsFunc(w.autopilots, func(inf cache.SharedIndexInformer) bool {
+	return slices.ContainsFunc(w.autopilots, func(inf namespaceInformer) bool {
 		return slices.Contains(inf.GetIndexer().ListIndexFuncValues(byCert), certURL) // a cluster has one or two such URLs
 	})
 }

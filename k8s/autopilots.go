@@ -31,7 +31,8 @@ func (c *Cluster) LiveAutopilot(ctx context.Context, namespace, name string) (*a
 	return a, nil
 }
 
-// LiveAutopilots lists the RdsAutopilots of all watched namespaces from the API server.
+// LiveAutopilots lists the RdsAutopilots of all watched namespaces from the API server, without those of namespaces that
+// it does not let us list.
 func (c *Cluster) LiveAutopilots(ctx context.Context) ([]*autopilotv1.RdsAutopilot, error) {
 	return c.listLive(ctx, c.namespaces, func(*autopilotv1.RdsAutopilot) bool { return true })
 }
@@ -41,6 +42,7 @@ func (c *Cluster) listLive(ctx context.Context, namespaces []string,
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var found []*autopilotv1.RdsAutopilot
+	refused := 0
 	for _, ns := range namespaces {
 		err := eachPage(ctx, c.autopilotsIn(ns).List, func(page *autopilotv1.RdsAutopilotList) (more bool) {
 			for i := range page.Items {
@@ -50,7 +52,10 @@ func (c *Cluster) listLive(ctx context.Context, namespaces []string,
 			}
 			return true
 		})
-		if err != nil {
+		if apierrors.IsForbidden(err) {
+			refused++
+		}
+		if err != nil && (!apierrors.IsForbidden(err) || refused == len(namespaces)) {
 			return nil, wrapError(err, "list RdsAutopilots")
 		}
 	}
