@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,6 +48,10 @@ func connectKube(ctx context.Context, config *rest.Config, o app.Options) (*clus
 }
 
 func (x *examination) checkKubernetes(context.Context) []Result {
+	if x.KubeErr == nil && len(x.kube.api.RefusedNamespaces()) > 0 {
+		return result(Warning, "Restore the Role and RoleBinding there, or remove the namespace from --watch-namespaces",
+			"The API answers, but does not let us list %s: nothing there is managed", strings.Join(x.kube.api.RefusedNamespaces(), ", "))
+	}
 	if x.KubeErr == nil && x.kube.lacksRds {
 		return ok("The API answers, and serves rdsautopilots. It serves no rdss, which --allow-apply=Cloud does not need")
 	}
@@ -102,8 +107,11 @@ func (x *examination) access() (all []authorizationv1.ResourceAttributes) {
 			}
 		}
 	}
-	watched := x.Namespaces
-	if len(watched) == 0 {
+	// The check kubernetes reports the namespaces that refuse us.
+	watched := slices.DeleteFunc(slices.Clone(x.Namespaces), func(ns string) bool {
+		return slices.Contains(x.kube.api.RefusedNamespaces(), ns)
+	})
+	if len(x.Namespaces) == 0 {
 		watched = []string{metav1.NamespaceAll}
 	}
 	add(watched, otcv1.Group, otcv1.Resource, "", "", "get", "list", "watch", "patch")
