@@ -10,6 +10,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -101,20 +103,38 @@ func unlessEmpty(value string) []string {
 	return []string{value}
 }
 
-type lister[L runtime.Object] interface {
+type list interface {
+	runtime.Object
+	metav1.ListInterface
+}
+
+type lister[L list] interface {
 	List(context.Context, metav1.ListOptions) (L, error)
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// listWatch calls note with the result of every list and with that of the start of every watch.
-func listWatch[L runtime.Object](client lister[L], note func(error)) cache.ListerWatcher {
+// listWatch calls note with the result of every list and with that of the start of every watch. It lists page by page
+// and trims each page. The API server would ignore a limit for the version that the library requests.
+func listWatch[L list](client lister[L], note func(error)) cache.ListerWatcher {
 	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			ctx, cancel := context.WithTimeout(ctx, requestTimeout) // one page
-			defer cancel()
-			list, err := client.List(ctx, opts)
+		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+			list := func(ctx context.Context, opts metav1.ListOptions) (L, error) {
+				ctx, cancel := context.WithTimeout(ctx, requestTimeout) // one page
+				defer cancel()
+				return client.List(ctx, opts)
+			}
+			all := &metainternalversion.List{}
+			err := eachPage(ctx, list, func(page L) (more bool) {
+				all.ResourceVersion = page.GetResourceVersion()
+				_ = meta.EachListItem(page, func(o runtime.Object) error { // returns the error of the function, which has none
+					_, _ = transform(o) // of our own kinds
+					all.Items = append(all.Items, o)
+					return nil
+				})
+				return true
+			})
 			note(err)
-			return list, err
+			return all, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 			w, err := client.Watch(ctx, opts) // the reflector sets a timeout

@@ -16,9 +16,6 @@ import (
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// maxID is longer than any id of the cloud. The schema of the Rds has no limit, and messages contain the id.
-const maxID = 128
-
 // TargetOf returns the target that an Rds describes. It returns nil for nil.
 func TargetOf(rds *otcv1.Rds) *autopilot.Target {
 	if rds == nil {
@@ -27,7 +24,7 @@ func TargetOf(rds *otcv1.Rds) *autopilot.Target {
 	t := &autopilot.Target{
 		Namespace: rds.Namespace, Name: rds.Name, UID: rds.UID, ResourceVersion: rds.ResourceVersion,
 		InstanceID:        shorten.To(rds.Status.ID, maxID),
-		Wanted:            autopilot.Wanted{VolumeGB: int(rds.Spec.VolumeSize), Flavor: rds.Spec.FlavorRef},
+		Wanted:            autopilot.Wanted{VolumeGB: int(rds.Spec.VolumeSize), Flavor: shorten.To(rds.Spec.FlavorRef, maxID)},
 		Deleting:          rds.DeletionTimestamp != nil,
 		Created:           rds.CreationTimestamp.Time,
 		OperatorAutopilot: rds.Spec.Endpoint != "",

@@ -82,9 +82,10 @@ func TestRepeatedMessageHasFiveLinesPerSecond(t *testing.T) {
 			"message_id": strings.Repeat("f", 32), "message": alarm("alarm", ruleID, "rds039_disk_util", instance, noon().Add(time.Minute)),
 		})
 		b.post(newest)
+		older := signedBody(nil)
 		for range 100 {
 			b.post(newest)
-			b.post(signedBody(nil))
+			b.post(older)
 		}
 		time.Sleep(2 * time.Second) // until the last window has ended
 		for _, res := range []result{resultDuplicate, resultStale} {

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// listPage bounds the memory of one answer.
-	listPage = 500
+	// listPage bounds the memory of one answer: an object may have 1.5 MB.
+	listPage = 25
 	// namedAtMost is how many objects the command names, so that its output stays short with thousands of them.
 	namedAtMost = 10
 )
