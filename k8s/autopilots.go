@@ -125,17 +125,20 @@ func (c *Cluster) RemoveFinalizer(ctx context.Context, a *autopilotv1.RdsAutopil
 	return err
 }
 
-// patchFinalizers stores the finalizers that with returns for those of others. It reads them from the API server,
-// because the cache does not have them.
+// patchFinalizers stores the finalizers that with returns for those of others.
 func (c *Cluster) patchFinalizers(ctx context.Context, a *autopilotv1.RdsAutopilot,
 	with func(others []string) []string) (*autopilotv1.RdsAutopilot, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	live, err := c.autopilotsIn(a.Namespace).Get(ctx, a.Name, metav1.GetOptions{})
-	if err != nil {
-		return nil, wrapError(err, "get RdsAutopilot %s/%s", a.Namespace, a.Name)
+	all := a.Finalizers
+	if len(all) >= maxList { // there may be more
+		live, err := c.autopilotsIn(a.Namespace).Get(ctx, a.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, wrapError(err, "get RdsAutopilot %s/%s", a.Namespace, a.Name)
+		}
+		all = live.Finalizers
 	}
-	others := slices.DeleteFunc(live.Finalizers, func(f string) bool { return f == autopilotv1.Finalizer })
+	others := slices.DeleteFunc(slices.Clone(all), func(f string) bool { return f == autopilotv1.Finalizer })
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": a.ResourceVersion, "finalizers": with(others)},
 	})

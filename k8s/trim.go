@@ -56,12 +56,16 @@ func trimRds(rds *otcv1.Rds) {
 	rds.Status = otcv1.Status{ID: shorten.To(rds.Status.ID, maxID)}
 }
 
-// trimAutopilot keeps our finalizer and the owner, and cuts the status. The schema limits the spec.
+// trimAutopilot keeps the owner and up to maxList finalizers, among them ours, and cuts the status. The schema limits the
+// spec.
 func trimAutopilot(a *autopilotv1.RdsAutopilot) {
-	finalized, owner := slices.Contains(a.Finalizers, autopilotv1.Finalizer), autopilot.Owner(a)
+	finalizers, owner := a.Finalizers, autopilot.Owner(a)
 	trim(&a.ObjectMeta)
-	if finalized {
-		a.Finalizers = []string{autopilotv1.Finalizer}
+	if a.Finalizers = finalizers; len(finalizers) > maxList {
+		a.Finalizers = slices.Clone(finalizers[:maxList])
+		if slices.Contains(finalizers, autopilotv1.Finalizer) {
+			a.Finalizers[0] = autopilotv1.Finalizer
+		}
 	}
 	if owner != nil {
 		a.OwnerReferences = []metav1.OwnerReference{*owner}

@@ -118,6 +118,10 @@ func (x *examination) access() (all []authorizationv1.ResourceAttributes) {
 	add(watched, v1alpha1.Group, v1alpha1.Resource, "", "", "get", "list", "watch", "create", "patch", "delete")
 	add(watched, v1alpha1.Group, v1alpha1.Resource, "status", "", "patch")
 	add(watched, "events.k8s.io", "events", "", "", "create", "patch")
+	if len(x.Namespaces) > 0 { // to finish in a namespace whose RoleBinding is gone
+		add([]string{metav1.NamespaceAll}, v1alpha1.Group, v1alpha1.Resource, "", "", "get", "list", "watch", "patch")
+		add([]string{metav1.NamespaceAll}, v1alpha1.Group, v1alpha1.Resource, "status", "", "patch")
+	}
 	add([]string{metav1.NamespaceSystem}, "", "namespaces", "", metav1.NamespaceSystem,
 		"get") // a namespace belongs to itself
 	add([]string{metav1.NamespaceSystem}, "coordination.k8s.io", "leases", "", "", "create")
