@@ -58,8 +58,9 @@ type Cluster struct {
 	*refusals
 	broadcaster events.EventBroadcaster
 	recorder    events.EventRecorder
-	unreachable atomic.Bool // set while the probes of the API server fail
-	rdsMissing  atomic.Bool // set until the API server serves Rds, if they are optional
+	unreachable atomic.Bool             // set while the probes of the API server fail
+	claims      atomic.Pointer[[]Claim] // of all installations, as last read
+	rdsMissing  atomic.Bool             // set until the API server serves Rds, if they are optional
 
 	config     *rest.Config
 	transport  http.RoundTripper

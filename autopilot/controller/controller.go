@@ -66,6 +66,8 @@ type Controller struct {
 
 	decideMarks, armMarks *marks
 
+	unwatched map[string]int // objects that were last reported, by namespace; only the removal of orphans uses it
+
 	mu       sync.Mutex
 	queues   *queues         // nil if this replica does not lead
 	memories map[Key]*memory // of the databases that have an RdsAutopilot
