@@ -223,6 +223,9 @@ func (c *Controller) Run(ctx context.Context) {
 	for _, m := range c.memories {
 		m.unstored = nil // the next leader reports them
 	}
+	c.meters.foreign.Set(0) // so does it these
+	c.meters.unwatched.Set(0)
+	c.unwatched = nil
 	c.mu.Unlock()
 }
 
