@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"slices"
 
+	"k8s.io/client-go/tools/cache"
+
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -35,14 +37,14 @@ func (w *Cache) ByTopic(topicURN string) []*autopilotv1.RdsAutopilot {
 
 // SignedBefore reports whether the last stored message of any RdsAutopilot was signed with the certificate at that URL.
 func (w *Cache) SignedBefore(certURL string) bool {
-	return slices.ContainsFunc(w.autopilots, func(inf namespaceInformer) bool {
+	return slices.ContainsFunc(w.autopilots, func(inf cache.SharedIndexInformer) bool {
 		return slices.Contains(inf.GetIndexer().ListIndexFuncValues(byCert), certURL) // a cluster has one or two such URLs
 	})
 }
 
 // OnAutopilot registers f for RdsAutopilots as OnTarget does for targets. It skips those of doctor.
 func (w *Cache) OnAutopilot(f func(old, new *autopilotv1.RdsAutopilot)) error {
-	synced, err := addHandler(w.autopilots, func(old, new *autopilotv1.RdsAutopilot) {
+	synced, err := addHandler(w.autopilots, w.watched, func(old, new *autopilotv1.RdsAutopilot) {
 		if !isDoctors(cmp.Or(new, old)) {
 			f(old, new)
 		}

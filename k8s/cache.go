@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,6 +36,7 @@ const syncInterval = 50 * time.Millisecond
 // keeps its objects while the API server is away. Callers must not modify the objects.
 type Cache struct {
 	*refusals
+	watched    []string // namespaces, in the order of the informers
 	rds        informers[*otcv1.Rds]
 	autopilots informers[*autopilotv1.RdsAutopilot]
 	synced     []checker
@@ -54,12 +56,7 @@ type object interface {
 }
 
 // informers holds one informer per watched namespace, or a single one for all.
-type informers[T object] []namespaceInformer
-
-type namespaceInformer struct {
-	cache.SharedIndexInformer
-	namespace string
-}
+type informers[T object] []cache.SharedIndexInformer
 
 func newCache(c *Cluster) (*Cache, error) {
 	indexRds := cache.Indexers{byInstance: func(obj any) ([]string, error) {
@@ -74,7 +71,7 @@ func newCache(c *Cluster) (*Cache, error) {
 	}, byInstance: func(obj any) ([]string, error) {
 		return unlessEmpty(obj.(*autopilotv1.RdsAutopilot).Spec.InstanceID), nil
 	}}
-	w := &Cache{refusals: c.refusals, rdsLater: c.LacksRds()}
+	w := &Cache{refusals: c.refusals, watched: c.namespaces, rdsLater: c.LacksRds()}
 	for _, ns := range c.namespaces {
 		noteRds := func(err error) { c.note(ns, otcv1.Resource, err) }
 		rds, err := informer(listWatch(c.rdsIn(ns), noteRds), &otcv1.Rds{}, indexRds)
@@ -86,8 +83,8 @@ func newCache(c *Cluster) (*Cache, error) {
 		if err != nil {
 			return nil, err
 		}
-		w.rds = append(w.rds, namespaceInformer{rds, ns})
-		w.autopilots = append(w.autopilots, namespaceInformer{autopilots, ns})
+		w.rds = append(w.rds, rds)
+		w.autopilots = append(w.autopilots, autopilots)
 		w.synced = append(w.synced, checker{autopilots.HasSyncedChecker(), ns})
 		if !w.rdsLater {
 			w.synced = append(w.synced, checker{rds.HasSyncedChecker(), ns})
@@ -171,11 +168,11 @@ func (k informers[T]) run(ctx context.Context) {
 // HasSynced reports whether all objects that existed at the start are in the cache and were passed to the callbacks. It
 // does not wait for namespaces that we may not read, except if there is no other.
 func (w *Cache) HasSynced() bool {
-	synced := false
+	synced, refused := false, w.RefusedNamespaces()
 	for _, s := range w.synced {
 		if cache.IsDone(s) {
 			synced = true
-		} else if !w.refuses(s.namespace) {
+		} else if !slices.Contains(refused, s.namespace) {
 			return false
 		}
 	}
@@ -197,7 +194,7 @@ func (w *Cache) WaitForSync(ctx context.Context) error {
 }
 
 // addHandler registers f, and returns what reports that f was called for all objects that existed at the start.
-func addHandler[T object](k informers[T], f func(old, new T)) (synced []checker, err error) {
+func addHandler[T object](k informers[T], namespaces []string, f func(old, new T)) (synced []checker, err error) {
 	var none T
 	handler := cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { f(none, obj.(T)) },
@@ -217,13 +214,13 @@ func addHandler[T object](k informers[T], f func(old, new T)) (synced []checker,
 		},
 	}
 	var errs []error
-	for _, inf := range k {
+	for i, inf := range k {
 		registration, err := inf.AddEventHandler(handler)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("watch: %w", err))
 			continue
 		}
-		synced = append(synced, checker{registration.HasSyncedChecker(), inf.namespace})
+		synced = append(synced, checker{registration.HasSyncedChecker(), namespaces[i]})
 	}
 	return synced, errors.Join(errs...)
 }

@@ -105,7 +105,7 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 		codec:      runtime.NewParameterCodec(scheme),
 		namespaces: uniqueNamespaces(opts.Namespaces),
 		searches:   rate.NewLimiter(searchesPerSec, searchesPerSec),
-		refusals:   &refusals{log: opts.Log, now: map[string]map[string]bool{}},
+		refusals:   &refusals{log: opts.Log, now: map[[2]string]bool{}},
 		log:        opts.Log,
 	}
 	if c.rdsAPI, err = restClient(cfg, client, scheme, otcv1.GroupVersion()); err != nil {

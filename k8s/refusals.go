@@ -3,7 +3,6 @@
 package k8s
 
 import (
-	"maps"
 	"slices"
 	"sync"
 
@@ -11,46 +10,38 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// refusals holds the watched namespaces that the API server does not let us read. A Role belongs to its namespace, so it
+// refusals holds the watched namespaces that the API server does not let us list. A Role belongs to its namespace, so it
 // goes when the namespace is deleted. The other namespaces must not depend on that.
 type refusals struct {
 	log *zap.Logger
 
 	mu  sync.Mutex
-	now map[string]map[string]bool // the refused resources, by namespace
+	now map[[2]string]bool // by namespace and resource
 }
 
-// note records the result of a list, and logs when a namespace becomes refused or readable.
+// note records the result of a list, and logs when it becomes a refusal or none any more.
 func (r *refusals) note(namespace, resource string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	was := len(r.now[namespace]) > 0
-	switch {
-	case err == nil && was:
-		delete(r.now[namespace], resource)
-		if len(r.now[namespace]) == 0 {
-			delete(r.now, namespace)
-			r.log.Info("the namespace is readable again", zap.String("namespace", namespace))
-		}
-	case apierrors.IsForbidden(err):
-		if !was {
-			r.now[namespace] = map[string]bool{}
-			r.log.Warn("the API server refuses to list a watched namespace: nothing in it is managed. Restore its Role and RoleBinding, or remove it from --watch-namespaces",
-				zap.String("namespace", namespace), zap.Error(wrapError(err, "list %s", resource)))
-		}
-		r.now[namespace][resource] = true
+	list, fields := [2]string{namespace, resource}, []zap.Field{zap.String("namespace", namespace), zap.String("resource", resource)}
+	switch refused := apierrors.IsForbidden(err); {
+	case refused && !r.now[list]:
+		r.now[list] = true
+		r.log.Warn("the API server refuses to list a watched namespace: nothing in it is managed. Restore its Role and RoleBinding, or remove it from --watch-namespaces",
+			append(fields, zap.Error(wrapError(err, "list")))...)
+	case err == nil && r.now[list]:
+		delete(r.now, list)
+		r.log.Info("the namespace is readable again", fields...)
 	}
 }
 
-func (r *refusals) refuses(namespace string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.now[namespace]) > 0
-}
-
 // RefusedNamespaces returns the watched namespaces that the API server did not let us list when we last tried, sorted.
-func (r *refusals) RefusedNamespaces() []string {
+func (r *refusals) RefusedNamespaces() (namespaces []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Sorted(maps.Keys(r.now))
+	for list := range r.now {
+		namespaces = append(namespaces, list[0])
+	}
+	slices.Sort(namespaces)
+	return slices.Compact(namespaces)
 }

@@ -113,7 +113,7 @@ func TestForbiddenNamespaceStopsNoOther(t *testing.T) {
 		if refused := c.RefusedNamespaces(); !slices.Equal(refused, []string{"aaa"}) {
 			t.Errorf("refused: %v", refused)
 		}
-		if lines := log.FilterMessageSnippet("refuses to list a watched namespace").All(); len(lines) != 1 || lines[0].ContextMap()["namespace"] != "aaa" {
+		if lines := log.FilterMessageSnippet("refuses to list a watched namespace").All(); len(lines) != 2 || lines[0].ContextMap()["namespace"] != "aaa" { // one of each resource
 			t.Errorf("warnings: %v", lines)
 		}
 		if n := log.FilterMessageSnippet("Failed to watch").Len(); n > 0 {

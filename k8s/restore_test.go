@@ -51,7 +51,7 @@ func TestCacheFollowsARestoreOfEtcd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &Cache{autopilots: informers[*autopilotv1.RdsAutopilot]{{SharedIndexInformer: inf}}}
+		w := &Cache{autopilots: informers[*autopilotv1.RdsAutopilot]{inf}, watched: []string{""}}
 		told := ""
 		if err := w.OnAutopilot(func(_, now *autopilotv1.RdsAutopilot) { told = now.Status.Alarms.TopicURN }); err != nil {
 			t.Fatal(err)

@@ -97,7 +97,7 @@ func (w *Cache) TargetsByInstance(id string) (found []*autopilot.Target) {
 // OnTarget registers f for every Rds that is added (old is nil), changed or deleted (new is nil). The cache may be
 // newer than the event. Callers must register before Run, and f must not block.
 func (w *Cache) OnTarget(f func(old, new *autopilot.Target)) error {
-	synced, err := addHandler(w.rds, func(old, new *otcv1.Rds) { f(TargetOf(old), TargetOf(new)) })
+	synced, err := addHandler(w.rds, w.watched, func(old, new *otcv1.Rds) { f(TargetOf(old), TargetOf(new)) })
 	if !w.rdsLater {
 		w.synced = append(w.synced, synced...)
 	}

@@ -38,12 +38,8 @@ otherwise neither it nor its namespace can be deleted:
 
 // howToLeave follows the names of the objects in namespaces that an upgrade would take out of watchNamespaces.
 const howToLeave = `
-1. Keep their namespaces in watchNamespaces, or add them again.
-2. Turn them off:
+Keep their namespaces in watchNamespaces, or add them again. Turn each object off, wait until it has no finalizer, and upgrade:
    kubectl patch rap NAME -n NAMESPACE --type=merge -p '{"spec":{"mode":"Off"}}'
-3. Wait until the service has removed what it has in the cloud. No finalizer is left then:
-   kubectl get rap -A -o custom-columns='NAMESPACE:.metadata.namespace,NAME:.metadata.name,FINALIZERS:.metadata.finalizers'
-4. Take the namespaces out of watchNamespaces.
 `
 
 func newUninstallCheck(env func(string) string) *cobra.Command {
