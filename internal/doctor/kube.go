@@ -29,7 +29,8 @@ type cluster struct {
 	access    authorizationv1client.AuthorizationV1Interface
 	leases    coordinationv1client.CoordinationV1Interface
 	clusterID string
-	lacksRds  bool // the CRD of the Rds is neither installed nor needed
+	refused   []string // watched namespaces that we may not list
+	lacksRds  bool     // the CRD of the Rds is neither installed nor needed
 }
 
 func connectKube(ctx context.Context, config *rest.Config, o app.Options) (*cluster, error) {
@@ -44,13 +45,14 @@ func connectKube(ctx context.Context, config *rest.Config, o app.Options) (*clus
 		api.Close()
 		return nil, err
 	}
-	return &cluster{api: api, access: access, leases: leases, clusterID: id, lacksRds: api.LacksRds()}, nil
+	return &cluster{api: api, access: access, leases: leases, clusterID: id,
+		refused: api.RefusedNamespaces(), lacksRds: api.LacksRds()}, nil
 }
 
 func (x *examination) checkKubernetes(context.Context) []Result {
-	if x.KubeErr == nil && len(x.kube.api.RefusedNamespaces()) > 0 {
+	if x.KubeErr == nil && len(x.kube.refused) > 0 {
 		return result(Warning, "Restore the Role and RoleBinding there, or remove the namespace from --watch-namespaces",
-			"The API answers, but does not let us list %s: nothing there is managed", strings.Join(x.kube.api.RefusedNamespaces(), ", "))
+			"The API answers, but does not let us list %s: nothing there is managed", strings.Join(x.kube.refused, ", "))
 	}
 	if x.KubeErr == nil && x.kube.lacksRds {
 		return ok("The API answers, and serves rdsautopilots. It serves no rdss, which --allow-apply=Cloud does not need")
@@ -108,9 +110,7 @@ func (x *examination) access() (all []authorizationv1.ResourceAttributes) {
 		}
 	}
 	// The check kubernetes reports the namespaces that refuse us.
-	watched := slices.DeleteFunc(slices.Clone(x.Namespaces), func(ns string) bool {
-		return slices.Contains(x.kube.api.RefusedNamespaces(), ns)
-	})
+	watched := slices.DeleteFunc(slices.Clone(x.Namespaces), func(ns string) bool { return slices.Contains(x.kube.refused, ns) })
 	if len(x.Namespaces) == 0 {
 		watched = []string{metav1.NamespaceAll}
 	}
