@@ -131,7 +131,7 @@ func (c *Cluster) patchFinalizers(ctx context.Context, a *autopilotv1.RdsAutopil
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	all := a.Finalizers
-	if len(all) >= maxList { // there may be more
+	if len(all) >= maxFinalizers { // there may be more
 		live, err := c.autopilotsIn(a.Namespace).Get(ctx, a.Name, metav1.GetOptions{})
 		if err != nil {
 			return nil, wrapError(err, "get RdsAutopilot %s/%s", a.Namespace, a.Name)

@@ -4,10 +4,10 @@ package k8s
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/shorten"
@@ -20,10 +20,10 @@ import (
 const (
 	// maxID is longer than any id or flavor of the cloud. The schema of the Rds has no limit, and messages contain them.
 	maxID = 128
-	// maxText is in bytes: a certificate's URL, the longest text in a status, has at most that length.
-	maxText = 2048
-	// maxList is larger than any list in a status.
-	maxList = 64
+	// maxName is the longest name of an object.
+	maxName = 253
+	// maxFinalizers is more than tools set. Each has at most 317 bytes.
+	maxFinalizers = 16
 )
 
 // trim drops the metadata that the service does not read. It lists the fields that stay, because kubectl copies the
@@ -56,48 +56,21 @@ func trimRds(rds *otcv1.Rds) {
 	rds.Status = otcv1.Status{ID: shorten.To(rds.Status.ID, maxID)}
 }
 
-// trimAutopilot keeps the owner and up to maxList finalizers, among them ours, and cuts the status. The schema limits the
-// spec.
+// trimAutopilot keeps the owner and up to maxFinalizers finalizers, among them ours. The schema limits the spec, and only
+// the service may write the status.
 func trimAutopilot(a *autopilotv1.RdsAutopilot) {
 	finalizers, owner := a.Finalizers, autopilot.Owner(a)
 	trim(&a.ObjectMeta)
-	if a.Finalizers = finalizers; len(finalizers) > maxList {
-		a.Finalizers = slices.Clone(finalizers[:maxList])
+	if a.Finalizers = finalizers; len(finalizers) > maxFinalizers {
+		a.Finalizers = slices.Clone(finalizers[:maxFinalizers])
 		if slices.Contains(finalizers, autopilotv1.Finalizer) {
 			a.Finalizers[0] = autopilotv1.Finalizer
 		}
 	}
 	if owner != nil {
+		owner.APIVersion, owner.Name = shorten.To(owner.APIVersion, maxID), shorten.To(owner.Name, maxName)
+		owner.UID = types.UID(shorten.To(string(owner.UID), maxID))
 		a.OwnerReferences = []metav1.OwnerReference{*owner}
-	}
-	limit(reflect.ValueOf(&a.OwnerReferences))
-	limit(reflect.ValueOf(&a.Status))
-}
-
-// limit cuts every text and list in a value. A part of a string or slice would keep all of it in memory, so it copies.
-func limit(v reflect.Value) {
-	switch v.Kind() {
-	case reflect.Pointer:
-		if !v.IsNil() {
-			limit(v.Elem())
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if v.Field(i).CanSet() {
-				limit(v.Field(i))
-			}
-		}
-	case reflect.Slice:
-		if v.Len() > maxList {
-			v.Set(reflect.AppendSlice(reflect.MakeSlice(v.Type(), 0, maxList), v.Slice(0, maxList)))
-		}
-		for i := range v.Len() {
-			limit(v.Index(i))
-		}
-	case reflect.String:
-		if v.Len() > maxText {
-			v.SetString(shorten.To(v.String(), maxText))
-		}
 	}
 }
 
