@@ -128,7 +128,9 @@ func TestDeletedNamespaceStopsNoOther(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if !slices.ContainsFunc(p.Lines(), func(l world.Line) bool { return l.Field("namespace") == aaa && strings.Contains(l.Msg, "refuses to list") }) {
+	if !slices.ContainsFunc(p.Lines(), func(l world.Line) bool {
+		return l.Field("namespace") == aaa && strings.Contains(l.Msg, "refuses to list")
+	}) {
 		t.Error("no warning names the namespace")
 	}
 }
