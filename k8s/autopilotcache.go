@@ -44,7 +44,7 @@ func (w *Cache) SignedBefore(certURL string) bool {
 
 // OnAutopilot registers f for RdsAutopilots as OnTarget does for targets. It skips those of doctor.
 func (w *Cache) OnAutopilot(f func(old, new *autopilotv1.RdsAutopilot)) error {
-	synced, err := addHandler(w.autopilots, func(old, new *autopilotv1.RdsAutopilot) {
+	synced, err := addHandler(w.autopilots, w.watched, func(old, new *autopilotv1.RdsAutopilot) {
 		if !isDoctors(cmp.Or(new, old)) {
 			f(old, new)
 		}

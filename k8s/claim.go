@@ -113,6 +113,7 @@ func (c *Cluster) claim(ctx context.Context, own Claim, hold bool) error {
 			lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: c.system, Name: self}}
 		}
 		claims := liveClaims(lease, time.Now())
+		c.claims.Store(&claims)
 		own = own.renewed(claims, time.Now())
 		if first := own.precededBy(claims); first != nil {
 			return &ClaimedError{*first}
@@ -136,6 +137,15 @@ func (c *Cluster) claim(ctx context.Context, own Claim, hold bool) error {
 		}
 		return c.explainLease(err)
 	}
+}
+
+// IsWatched reports whether this installation watches a namespace, or another one whose claim was alive when we last
+// renewed ours.
+func (c *Cluster) IsWatched(namespace string) bool {
+	claims := c.claims.Load()
+	return c.watches(namespace) || claims != nil && slices.ContainsFunc(*claims, func(o Claim) bool {
+		return o.overlaps(Claim{Namespaces: []string{namespace}})
+	})
 }
 
 func (c *Cluster) explainLease(err error) error {

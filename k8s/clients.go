@@ -58,10 +58,12 @@ type Options struct {
 // Cluster is a connection to a Kubernetes cluster, with caches of both kinds.
 type Cluster struct {
 	*Cache
+	*refusals
 	broadcaster events.EventBroadcaster
 	recorder    events.EventRecorder
-	unreachable atomic.Bool // set while the probes of the API server fail
-	rdsMissing  atomic.Bool // set until the API server serves Rds, if they are optional
+	unreachable atomic.Bool             // set while the probes of the API server fail
+	claims      atomic.Pointer[[]Claim] // of all installations, as last read
+	rdsMissing  atomic.Bool             // set until the API server serves Rds, if they are optional
 
 	config     *rest.Config
 	transport  http.RoundTripper
@@ -81,8 +83,8 @@ type (
 	autopilotClient = gentype.ClientWithList[*autopilotv1.RdsAutopilot, *autopilotv1.RdsAutopilotList]
 )
 
-// Connect checks within 10 seconds that the API server answers, serves both kinds and allows us to list them. Its
-// error is one line that names what is missing. The watches start with Run.
+// Connect checks within 10 seconds that the API server answers, serves both kinds and allows us to list them in one of
+// the namespaces. Its error is one line that names what is missing. The watches start with Run.
 func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = self + "/" + opts.Version
@@ -108,6 +110,7 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 		namespaces: uniqueNamespaces(opts.Namespaces),
 		system:     cmp.Or(opts.SystemNamespace, metav1.NamespaceSystem),
 		searches:   rate.NewLimiter(searchesPerSec, searchesPerSec),
+		refusals:   &refusals{log: opts.Log, now: map[[2]string]bool{}},
 		log:        opts.Log,
 	}
 	if c.rdsAPI, err = restClient(cfg, client, scheme, otcv1.GroupVersion()); err != nil {
@@ -169,24 +172,33 @@ func uniqueNamespaces(namespaces []string) []string {
 }
 
 // checkAccess lists both kinds. Discovery would lag behind a CRD that was just installed, and would not show missing
-// rights.
+// rights. A namespace that refuses us is an error only if all of them do.
 func (c *Cluster) checkAccess(ctx context.Context, rdsOptional bool) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	one := metav1.ListOptions{Limit: 1}
+	var refused error
 	for _, ns := range c.namespaces {
 		_, err := c.rdsIn(ns).List(ctx, one)
 		if apierrors.IsNotFound(err) && rdsOptional {
 			c.rdsMissing.Store(true)
 			err = nil
 		}
-		if err := c.explainError(err, otcv1.Resource, otcv1.Group); err != nil {
-			return err
+		c.note(ns, otcv1.Resource, err)
+		explained := c.explainError(err, otcv1.Resource, otcv1.Group)
+		if err == nil {
+			_, err = c.autopilotsIn(ns).List(ctx, one)
+			c.note(ns, autopilotv1.Resource, err)
+			explained = c.explainError(err, autopilotv1.Resource, autopilotv1.Group)
 		}
-		_, err = c.autopilotsIn(ns).List(ctx, one)
-		if err := c.explainError(err, autopilotv1.Resource, autopilotv1.Group); err != nil {
-			return err
+		if apierrors.IsForbidden(err) {
+			refused = explained
+		} else if explained != nil {
+			return explained
 		}
+	}
+	if len(c.RefusedNamespaces()) == len(c.namespaces) {
+		return refused
 	}
 	if c.LacksRds() {
 		c.log.Info("the CRD of the Rds is not installed: serving RdsAutopilots with spec.instanceID; the watch of Rds starts when the CRD appears",

@@ -56,7 +56,7 @@ func (o Observer) Observe(ctx context.Context, t *autopilot.Target, a *v1alpha1.
 		if err != nil {
 			return c, err
 		}
-		if first := o.Allowed.FirstClaim(claims); first != nil && (first.Namespace != t.Namespace || first.Name != t.Name) {
+		if first := o.Allowed.FirstClaim(claims, o.Mode); first != nil && (first.Namespace != t.Namespace || first.Name != t.Name) {
 			c.ClaimedBy = first.Namespace + "/" + first.Name
 		}
 		if err := o.limitReplicas(ctx, &c, t.Namespace); err != nil {
@@ -82,8 +82,11 @@ func (o Observer) limitReplicas(ctx context.Context, c *autopilot.Case, namespac
 		if err != nil {
 			return err
 		}
-		if own := o.Allowed.FirstClaim(claims); own != nil {
-			r.ManagedBy, r.MaxGB = own.Namespace+"/"+own.Name, own.MaxGB
+		if own := o.Allowed.FirstClaim(claims, o.Mode); own != nil {
+			r.ManagedBy = own.Namespace + "/" + own.Name
+			if own.Autopilot != nil {
+				r.MaxGB = autopilot.MaxGB(own.Autopilot.Spec, own.Autopilot.Status.Baseline, 0)
+			}
 		}
 	}
 	return nil

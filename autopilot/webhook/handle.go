@@ -26,7 +26,7 @@ func (r *Receiver) post(w http.ResponseWriter, req *http.Request) {
 	o := r.handle(ctx, w, req)
 	o.answer(w)
 	r.meters.count(o.typ, o.result, r.Now().Sub(start))
-	if o.result.isAccepted() || r.lines.allow(r.Log, o.result) {
+	if o.result.isNew() || r.lines.allow(r.Log, o.result) {
 		o.log(r.Log)
 	}
 }

@@ -21,7 +21,7 @@ import (
 type Store interface {
 	// ByTopic returns the autopilots with that topic from the cache.
 	ByTopic(urn string) []*v1alpha1.RdsAutopilot
-	// ByTopicLive returns them from the API server.
+	// ByTopicLive returns them from the API server. It returns autopilot.ErrLimited if strangers ask too often.
 	ByTopicLive(ctx context.Context, urn string) ([]*v1alpha1.RdsAutopilot, error)
 	// Expects reports whether the topic has the name of an autopilot in the cache, whose URN may not be there yet.
 	Expects(urn string) bool
