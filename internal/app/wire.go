@@ -77,7 +77,7 @@ func NewReceiver(o Options, store webhook.Store, api *otc.Cloud, warn func(*v1al
 	certHosts := CertHosts(o, api)
 	certificates, confirm := o.SMNClient, o.SMNClient
 	if o.SMNClient == nil {
-		certificates, confirm = smn.NewClient(certHosts, o.Roots), smn.NewClient(smn.Fixed(confirmHosts...), o.Roots)
+		certificates, confirm = o.smnClient(certHosts), o.smnClient(smn.Fixed(confirmHosts...))
 	}
 	return webhook.New(webhook.Options{
 		Path: o.PublicURL.EscapedPath(), Store: store, Keys: smn.NewKeys(certHosts, certificates, o.Now),

@@ -5,18 +5,18 @@ package otc
 import (
 	"cmp"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/opentelekomcloud/gophertelekomcloud/openstack"
 	"go.uber.org/zap"
+
+	"github.com/mcsps/rds-autopilot/internal/trust"
 )
 
 // account holds the credentials (user or access key), project and region, from OS_* and clouds.yaml.
@@ -165,27 +165,20 @@ func readClouds(name string) (cloud *openstack.Cloud, err error) {
 }
 
 // httpTransport returns the pool of connections that all requests share.
-func (a account) httpTransport(log *zap.Logger) (*http.Transport, error) {
+func (a account) httpTransport(log *zap.Logger) (http.RoundTripper, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	var roots trust.Roots
 	if a.caFile != "" {
-		pem, err := os.ReadFile(a.caFile)
-		if err != nil {
+		var err error
+		if roots, err = trust.File(a.caFile); err != nil {
 			return nil, fmt.Errorf("cloud credentials: OS_CACERT: %w", err)
 		}
-		pool, err := x509.SystemCertPool()
-		if err != nil {
-			pool = x509.NewCertPool()
-		}
-		if !pool.AppendCertsFromPEM(pem) {
-			return nil, errors.New("cloud credentials: OS_CACERT contains no certificate")
-		}
-		config.RootCAs = pool
 	}
 	if a.insecure {
 		log.Warn("the cloud's TLS certificates are not verified, because OS_INSECURE is set")
 		config.InsecureSkipVerify = true
 	}
-	return &http.Transport{
+	return trust.NewTransport(&http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		TLSClientConfig:     config,
@@ -193,5 +186,5 @@ func (a account) httpTransport(log *zap.Logger) (*http.Transport, error) {
 		ForceAttemptHTTP2:   true,
 		MaxIdleConnsPerHost: 8,
 		IdleConnTimeout:     90 * time.Second,
-	}, nil
+	}, roots), nil
 }

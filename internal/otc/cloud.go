@@ -104,6 +104,11 @@ func connect(ctx context.Context, o Options, acct account, base http.RoundTrippe
 	}
 	t.session.logins = t.session.newLogins()
 	c := &Cloud{transport: t, session: t.session, account: acct}
+	settings := map[string]string{"OS_AUTH_URL": acct.authURL}
+	for name, raw := range o.Endpoints {
+		settings["--endpoint "+name] = raw
+	}
+	warnUnencrypted(o.Log, settings)
 	if o.Patient && acct.region == "" { // known before a request, so that no restart repeats a refused login
 		return nil, errors.New("cloud credentials: the region is unknown: set OS_REGION_NAME, or a project name that begins with it")
 	}
