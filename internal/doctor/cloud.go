@@ -33,10 +33,12 @@ func (x *examination) checkCredentials(context.Context) []Result {
 		return ok("The cloud accepted the credentials")
 	case errors.Is(x.apiErr, otc.ErrCredentials):
 		return result(Failed, "Check user, password, domain and project in OS_* or clouds.yaml. After a few wrong attempts, the cloud locks the account for some time", "%v", x.apiErr)
+	case errors.Is(x.apiErr, otc.ErrUnavailable):
+		return result(Failed, "Check OS_AUTH_URL, and whether this machine reaches it", "%v", x.apiErr)
 	case strings.Contains(x.apiErr.Error(), "region"):
 		return result(Failed, "Set OS_REGION_NAME to the region of the project, such as eu-de", "%v", x.apiErr)
 	}
-	return result(Failed, "Check OS_AUTH_URL, and whether this machine reaches it", "%v", x.apiErr)
+	return result(Failed, "Correct the setting that the message names, in OS_* or clouds.yaml", "%v", x.apiErr)
 }
 
 func (x *examination) checkRegion(context.Context) []Result {
