@@ -75,6 +75,7 @@ type Receiver struct {
 	topicLookups lookupLimiter
 	ruleLookups  lookupLimiter
 	lines        logLimiter
+	publishers   publishers
 	mux          *chi.Mux
 	time         time.Duration // for the whole answer
 }
