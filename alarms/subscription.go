@@ -31,9 +31,7 @@ func (e *ensureRun) findSubscriptions(listed []otc.Subscription) subscriptionsFo
 		here := s.Protocol == e.protocol && (otc.SameEndpoint(s.Endpoint, e.options.Endpoint) ||
 			e.wasSubscribed(s.URN).endpoint == e.options.Endpoint)
 		f.moved = f.moved || !here && s.URN == e.observed.SubscriptionURN
-		if s.Status != otc.SubscriptionCanceled && here {
-			f.urls = append(f.urls, e.options.Endpoint)
-		} else if s.Status != otc.SubscriptionCanceled && s.Remark == remark {
+		if s.Status != otc.SubscriptionCanceled && (here || s.Remark == remark) {
 			f.urls = append(f.urls, s.Endpoint)
 		}
 		switch {
@@ -142,9 +140,8 @@ func (e *ensureRun) subscribe(ctx context.Context, listed []otc.Subscription, lo
 	}
 	e.observed.SubscriptionURN, e.observed.Subscription, e.observed.SubscribedTime = urn, v1alpha1.SubscriptionPending,
 		seconds(e.options.Now())
-	e.observed.Endpoints = append(slices.Clone(e.observed.Endpoints), e.options.Endpoint)
-	slices.Sort(e.observed.Endpoints)
-	e.observed.Endpoints = slices.Compact(e.observed.Endpoints)
+	all := append(slices.Clone(e.observed.Endpoints), e.options.Endpoint)
+	e.observed.Endpoints = slices.Compact(slices.Sorted(slices.Values(all)))
 	e.noteSubscribed(urn, subscribed{e.options.Endpoint, e.observed.SubscribedTime.Time})
 	if slices.ContainsFunc(listed, func(s otc.Subscription) bool { return s.URN == urn && s.Status == otc.SubscriptionConfirmed }) {
 		e.returnConfirmation(e.desired.Autopilot.Namespace) // SMN lists our URL in another form, and sends no confirmation

@@ -43,7 +43,7 @@ func (w *Cache) SignedBefore(certURL string) bool {
 	})
 }
 
-// Delivers reports whether SMN delivers to a URL with that path, which may be a former public URL.
+// Delivers reports whether SMN delivers to that path of the public URL or of a former one.
 func (w *Cache) Delivers(path string) bool {
 	return slices.ContainsFunc(w.autopilots, func(inf cache.SharedIndexInformer) bool {
 		return slices.Contains(inf.GetIndexer().ListIndexFuncValues(byPath), path) // rarely more than two

@@ -14,7 +14,7 @@ import (
 func ParseHost(entry string) (name string, private netip.Prefix, err error) {
 	name, network, listed := strings.Cut(strings.ToLower(entry), "=")
 	u, err := url.Parse("https://" + name)
-	if err != nil || u.Host != name || strings.HasSuffix(name, ":") || !isHostname(u.Hostname()) {
+	if err != nil || u.Host != name || strings.HasSuffix(name, ":") || !hasForm(u.Hostname(), 1, 253, lower+digits+".-:") {
 		return "", private, fmt.Errorf("want host[:port] without scheme and path, not %q", entry)
 	}
 	name = strings.TrimSuffix(name, ":443")
@@ -28,9 +28,4 @@ func ParseHost(entry string) (name string, private netip.Prefix, err error) {
 		return "", private, fmt.Errorf("want an address or a network after %q=, not %q", name, network)
 	}
 	return name, private, nil
-}
-
-func isHostname(s string) bool {
-	_, err := netip.ParseAddr(s)
-	return err == nil || hasForm(s, 1, 253, lower+digits+".-")
 }

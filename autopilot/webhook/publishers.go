@@ -38,9 +38,8 @@ func (p *publishers) isRepeat(publisher string, now time.Time) bool {
 	return false
 }
 
-// reportForeign emits a Warning event about an authentic notification that is not readable. It reports whether the
-// publisher of a notification that is not ours was reported within the hour. A notification does not name its
-// publisher, so the alarm rule and the failed check stand for it.
+// reportForeign reports whether the publisher of an authentic notification that is not ours was reported within the
+// hour. If not, it emits a Warning event about an unreadable one. The alarm rule and the error stand for the publisher.
 func (r *Receiver) reportForeign(m *message, res result, err error) (isRepeat bool) {
 	if m.envelope.Type != smn.TypeNotification || m.target == nil || res != resultUnreadable && res != resultIgnored {
 		return false

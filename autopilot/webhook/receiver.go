@@ -98,24 +98,18 @@ func New(o Options) *Receiver {
 	if r.Path == "" {
 		r.Path = "/"
 	}
-	r.mux.Use(r.checkPath)
 	r.mux.Post("/*", r.post) // a path of the user in its place would be read as a pattern
 	return r
 }
 
-// checkPath answers 404 unless SMN delivers to the path of the request.
-func (r *Receiver) checkPath(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if path := cmp.Or(req.URL.Path, "/"); path != r.Path && !r.Store.Delivers(path) {
-			http.NotFound(w, req)
-			return
-		}
-		next.ServeHTTP(w, req)
-	})
-}
-
 // ServeHTTP answers a message. It answers 404 for another path and 405 for another method.
-func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.mux.ServeHTTP(w, req) }
+func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if path := cmp.Or(req.URL.Path, "/"); path != r.Path && !r.Store.Delivers(path) {
+		http.NotFound(w, req)
+		return
+	}
+	r.mux.ServeHTTP(w, req)
+}
 
 // Server returns an HTTP server for the receiver, with its limits.
 func (r *Receiver) Server() *http.Server {

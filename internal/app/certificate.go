@@ -7,7 +7,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"net/http"
+	"net"
+	"net/url"
 	"sync"
 	"time"
 
@@ -36,12 +37,12 @@ const (
 // certificateCheck reads the certificate of the public URL now and then. If it expires, SMN may stop delivering, and
 // nothing else would show that: the sweep still finds the alarms, but later.
 type certificateCheck struct {
-	url, host string
-	roots     *x509.CertPool // nil means the system's
-	dial      func(context.Context) ([]*x509.Certificate, error)
-	expiry    *prometheus.GaugeVec
-	log       *zap.Logger
-	now       func() time.Time
+	host, address string
+	roots         *x509.CertPool // nil means the system's
+	dial          func(context.Context) ([]*x509.Certificate, error)
+	expiry        *prometheus.GaugeVec
+	log           *zap.Logger
+	now           func() time.Time
 
 	mu   sync.Mutex
 	last status.Certificate
@@ -54,7 +55,7 @@ func newCertificateCheck(o Options, reg prometheus.Registerer) *certificateCheck
 		return nil
 	}
 	c := &certificateCheck{
-		url: o.PublicURL.String(), host: o.PublicURL.Hostname(), expiry: certificateGauge(reg),
+		host: o.PublicURL.Hostname(), address: tlsAddress(o.PublicURL), expiry: certificateGauge(reg),
 		log: o.Log.Named("certificate"), now: o.Now,
 	}
 	c.dial = c.present
@@ -69,6 +70,14 @@ func certificateGauge(reg prometheus.Registerer) *prometheus.GaugeVec {
 	}, nil)
 	reg.MustRegister(g)
 	return g
+}
+
+func tlsAddress(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = "443"
+	}
+	return net.JoinHostPort(u.Hostname(), port)
 }
 
 // run checks the certificate until ctx ends.
@@ -134,35 +143,19 @@ func lastDays(leaf *x509.Certificate) time.Time {
 	return leaf.NotAfter.Add(-min(certificateLastDays, leaf.NotAfter.Sub(leaf.NotBefore)/certificateLastPart))
 }
 
-// present returns the certificates that the public URL presents, the server's own first. It ends the connection before
-// it sends a request.
+// present returns the certificates that the public URL presents, the server's own first. It sends no request.
 func (c *certificateCheck) present(ctx context.Context) ([]*x509.Certificate, error) {
-	chain := make(chan []*x509.Certificate, 1)
 	//nolint:gosec // an invalid certificate must be read as well; check verifies it, and nothing is sent
-	config := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12, VerifyConnection: func(s tls.ConnectionState) error {
-		if s.ServerName != "" && s.ServerName != c.host { // a proxy with TLS
-			return nil
-		}
-		select {
-		case chain <- s.PeerCertificates:
-		default: // a second connection
-		}
-		return errors.New("seen")
-	}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodHead, c.url, nil)
+	d := tls.Dialer{Config: &tls.Config{ServerName: c.host, InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}}
+	conn, err := d.DialContext(ctx, "tcp", c.address)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := (&http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config}).RoundTrip(req)
-	if err == nil {
-		_ = resp.Body.Close()
+	defer conn.Close()
+	if t, ok := conn.(*tls.Conn); ok && len(t.ConnectionState().PeerCertificates) > 0 {
+		return t.ConnectionState().PeerCertificates, nil
 	}
-	select {
-	case found := <-chain:
-		return found, nil
-	default:
-		return nil, err
-	}
+	return nil, errors.New("the server presents no certificate")
 }
 
 // seen returns the last result, for the health page.

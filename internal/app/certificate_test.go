@@ -122,9 +122,12 @@ func TestPublicURLWithoutTLSHasNoCertificateMetric(t *testing.T) {
 		t.Error("an http URL is checked")
 	}
 	o.PublicURL.Scheme = "https"
-	newCertificateCheck(o, reg)
+	c := newCertificateCheck(o, reg)
 	if n, err := testutil.GatherAndCount(reg); n != 0 || err != nil {
 		t.Errorf("%d values before the certificate was read, %v", n, err)
+	}
+	if c.address != "autopilot.example:443" {
+		t.Errorf("the address is %s", c.address)
 	}
 }
 

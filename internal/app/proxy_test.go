@@ -8,9 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap"
-
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
 )
 
@@ -40,17 +37,5 @@ func TestCertificatesAndConfirmationsTakeTheProxyOfTheEnvironment(t *testing.T) 
 	want := "smn.example through the proxy proxy.invalid:3128, internal.example directly, 127.0.0.1:8443 directly"
 	if got := Routes([]string{"smn.example", "internal.example", "127.0.0.1:8443"}); got != want {
 		t.Errorf("%s", got)
-	}
-}
-
-func TestCertificateOfThePublicURLIsReadThroughTheProxy(t *testing.T) {
-	t.Parallel()
-	u, err := ParsePublicURL("https://alarms.example/smn")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := newCertificateCheck(Options{PublicURL: u, Log: zap.NewNop(), Now: time.Now}, prometheus.NewRegistry())
-	if c.check(t.Context()) || !strings.Contains(c.last.Unread, "proxyconnect") {
-		t.Errorf("%q, want it to fail at the proxy", c.last.Unread)
 	}
 }

@@ -50,26 +50,17 @@ func (x *examination) checkRegion(context.Context) []Result {
 
 func (x *examination) checkEndpoints(context.Context) []Result {
 	var found []string
+	confirm, _ := app.ConfirmHosts(x.Options.Options, x.api.Region()) // checkRegion reports the error
+	hosts := slices.Concat(confirm, app.CertHosts(x.Options.Options, x.api)())
 	for _, service := range []string{"smn", "ces", "rds"} {
 		base, how := x.api.Endpoint(service)
 		found = append(found, fmt.Sprintf("%s %s (%s)", service, base, how))
-	}
-	return append(ok("%s", strings.Join(found, "; ")), x.routes()...)
-}
-
-// routes returns how requests leave this machine.
-func (x *examination) routes() []Result {
-	hosts := app.CertHosts(x.Options.Options, x.api)()
-	confirm, _ := app.ConfirmHosts(x.Options.Options, x.api.Region()) // checkRegion reports the error
-	for _, service := range []string{"smn", "ces", "rds"} {
-		base, _ := x.api.Endpoint(service)
 		if u, err := url.Parse(base); err == nil {
 			hosts = append(hosts, u.Host)
 		}
 	}
-	hosts = slices.Concat(hosts, confirm)
 	slices.Sort(hosts)
-	return ok("Requests go to %s", app.Routes(slices.Compact(hosts)))
+	return append(ok("%s", strings.Join(found, "; ")), ok("Requests go to %s", app.Routes(slices.Compact(hosts)))...)
 }
 
 func (x *examination) checkClock(ctx context.Context) []Result {

@@ -62,8 +62,10 @@ func findAccount(env func(string) string) (account, error) {
 		region:        first("REGION_NAME", "REGION_ID"),
 		caFile:        first("CACERT", "CA_CERT"),
 	}
-	if err := unsupportedVariable(env); err != nil {
-		return account{}, err
+	for name := range strings.FieldsSeq(unsupportedVariables) {
+		if env(name) != "" {
+			return account{}, fmt.Errorf("cloud credentials: %s is not supported: unset it, and give a user of the project itself", name)
+		}
 	}
 	insecure := first("INSECURE")
 	a.insecure = insecure == "1" || insecure == "true"

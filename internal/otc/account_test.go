@@ -79,7 +79,6 @@ func TestAccountFromEnvironment(t *testing.T) {
 		"a passcode":                        {map[string]string{"OS_PASSCODE": "123456"}, account{}, "OS_PASSCODE"},
 		"an agency":                         {map[string]string{"OS_AGENCY_NAME": "a", "OS_AGENCY_DOMAIN_NAME": "d"}, account{}, "OS_AGENCY_NAME"},
 		"a delegated project":               {map[string]string{"OS_DELEGATED_PROJECT": "eu-de_other"}, account{}, "OS_DELEGATED_PROJECT"},
-		"a project of another domain":       {map[string]string{"OS_PROJECT_DOMAIN_NAME": "OTC-2"}, account{}, "project_domain_name"},
 		"not a URL":                         {map[string]string{"OS_AUTH_URL": "iam.eu-de"}, account{}, "OS_AUTH_URL is not an http(s) URL"},
 	}
 	for name, tt := range tests {
@@ -126,9 +125,6 @@ clouds:
   application:
     auth_type: v3applicationcredential
     auth: {auth_url: "https://iam.file/v3", username: u, password: p, domain_name: dom, project_name: eu-de}
-  certificate:
-    auth: {auth_url: "https://iam.file/v3", username: u, password: p, domain_name: dom, project_name: eu-de}
-    cert: client.pem
 `
 
 func TestAccountFromCloudsYAML(t *testing.T) {
@@ -184,7 +180,7 @@ func TestAccountFromCloudsYAML(t *testing.T) {
 		},
 	}
 	for cloud, says := range map[string]string{
-		"agency": "target_agency_name", "application": "v3applicationcredential", "certificate": "cert", "shopp": `OS_CLOUD is "shopp", and `,
+		"agency": "target_agency_name", "application": "v3applicationcredential", "shopp": `OS_CLOUD is "shopp", and `,
 	} {
 		_, err := findAccount(lookUp(map[string]string{"OS_CLOUD": cloud}))
 		if err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") {

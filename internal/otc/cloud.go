@@ -8,9 +8,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"time"
 
 	golangsdk "github.com/opentelekomcloud/gophertelekomcloud"
@@ -104,11 +107,11 @@ func connect(ctx context.Context, o Options, acct account, base http.RoundTrippe
 	}
 	t.session.logins = t.session.newLogins()
 	c := &Cloud{transport: t, session: t.session, account: acct}
-	settings := map[string]string{"OS_AUTH_URL": acct.authURL}
-	for name, raw := range o.Endpoints {
-		settings["--endpoint "+name] = raw
+	for _, raw := range append(slices.Collect(maps.Values(o.Endpoints)), acct.authURL) {
+		if u, err := url.Parse(raw); err == nil && CrossesNetworkUnencrypted(u) {
+			o.Log.Warn("http to the cloud: passwords and tokens cross the network unencrypted", zap.String("host", u.Host))
+		}
 	}
-	warnUnencrypted(o.Log, settings)
 	if o.Patient && acct.region == "" { // known before a request, so that no restart repeats a refused login
 		return nil, errors.New("cloud credentials: the region is unknown: set OS_REGION_NAME, or a project name that begins with it")
 	}

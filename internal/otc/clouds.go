@@ -4,7 +4,6 @@ package otc
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -41,49 +40,27 @@ func (a *account) fill(file *openstack.Cloud, authType string) string {
 	return authType
 }
 
-// readClouds reads clouds.yaml, secure.yaml and clouds-public.yaml with the SDK's reader, which panics on a broken
-// file.
-func readClouds(name string) (cloud *openstack.Cloud, err error) {
-	defer func() {
-		if recover() != nil {
-			err = errors.New("cloud credentials: clouds.yaml cannot be read")
-		}
-	}()
-	if name == "" {
-		cloud, err = openstack.NewEnv("OS_").Cloud()
-	} else {
-		cloud, err = openstack.NewEnv("OS_").Cloud(name)
+// readClouds reads clouds.yaml, secure.yaml and clouds-public.yaml with the SDK's reader. It adds what that drops, and
+// returns an error for a setting that the service does not use. Without it, the service would log in as another user or
+// to another project than the file says.
+func readClouds(name string) (*openstack.Cloud, error) {
+	file, clouds, err := readEntries("clouds", "OS_CLIENT_CONFIG_FILE")
+	secureFile, secure, err2 := readEntries("secure", "OS_CLIENT_SECURE_FILE")
+	if err := cmp.Or(err, err2); err != nil { // the SDK's reader panics on a broken file
+		return nil, fmt.Errorf("cloud credentials: clouds.yaml: %w", err)
 	}
+	cloud, err := openstack.NewEnv("OS_").Cloud(name)
 	if err != nil {
 		return nil, fmt.Errorf("cloud credentials: clouds.yaml: %w", err)
 	}
-	return cloud, addRaw(cloud)
-}
-
-// addRaw adds to a cloud what the SDK's reader drops, and returns an error for a setting that the service does not use.
-// Without it, the service would log in as another user or to another project than the file says.
-func addRaw(cloud *openstack.Cloud) error {
-	for _, kind := range []string{"clouds", "secure"} {
-		file, entries, err := readEntries(kind)
-		if err != nil {
-			return fmt.Errorf("cloud credentials: %s: %w", kind+".yaml", err)
-		}
-		entry, found := entries[cloud.Cloud]
-		if !found && kind == "clouds" && file != "" {
-			return fmt.Errorf("cloud credentials: OS_CLOUD is %q, and %s has the clouds %q", cloud.Cloud, file, slices.Sorted(maps.Keys(entries)))
-		}
+	if clouds[cloud.Cloud] == nil && file != "" {
+		return nil, fmt.Errorf("cloud credentials: OS_CLOUD is %q, and %s has the clouds %q", cloud.Cloud, file, slices.Sorted(maps.Keys(clouds)))
+	}
+	for file, entry := range map[string]map[string]any{file: clouds[cloud.Cloud], secureFile: secure[cloud.Cloud]} {
 		auth, _ := entry["auth"].(map[string]any)
-		for _, key := range slices.Sorted(maps.Keys(auth)) {
-			if !slices.Contains(usedAuthKeys(), key) {
-				return fmt.Errorf("cloud credentials: %s: the setting auth.%s is not supported", file, key)
-			}
-		}
-		if err := checkDomains(func(key string) string { value, _ := auth[key].(string); return value }); err != nil {
-			return err
-		}
-		for _, key := range []string{"cert", "key"} {
-			if entry[key] != nil {
-				return fmt.Errorf("cloud credentials: %s: the setting %s is not supported", file, key)
+		for key := range auth {
+			if !slices.Contains(strings.Fields(usedAuthKeys), key) {
+				return nil, fmt.Errorf("cloud credentials: %s: the setting auth.%s is not supported", file, key)
 			}
 		}
 		text := func(key string) string { value, _ := entry[key].(string); return value }
@@ -91,13 +68,12 @@ func addRaw(cloud *openstack.Cloud) error {
 		a.AccessKey, a.SecretKey = cmp.Or(a.AccessKey, text("ak")), cmp.Or(a.SecretKey, text("sk"))
 		a.SecurityToken = cmp.Or(a.SecurityToken, text("security_token"))
 	}
-	return nil
+	return cloud, nil
 }
 
 // readEntries returns the clouds of the first of the files that the SDK reads, and its name; empty if there is none.
-func readEntries(kind string) (file string, entries map[string]map[string]any, err error) {
+func readEntries(kind, variable string) (file string, entries map[string]map[string]any, err error) {
 	home, _ := os.UserHomeDir()
-	variable := map[string]string{"clouds": "OS_CLIENT_CONFIG_FILE", "secure": "OS_CLIENT_SECURE_FILE"}[kind]
 	files := []string{os.Getenv(variable)}
 	for _, dir := range []string{".", filepath.Join(home, ".config/openstack"), "/etc/openstack"} {
 		for _, suffix := range []string{".yaml", ".yml", ".json"} {
@@ -105,49 +81,22 @@ func readEntries(kind string) (file string, entries map[string]map[string]any, e
 		}
 	}
 	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			continue
+		if data, err := os.ReadFile(file); err == nil {
+			var content struct {
+				Clouds map[string]map[string]any `json:"clouds"`
+			}
+			err = yaml.Unmarshal(data, &content)
+			return file, content.Clouds, err
 		}
-		var content struct {
-			Clouds map[string]map[string]any `json:"clouds"`
-		}
-		return file, content.Clouds, yaml.Unmarshal(data, &content)
 	}
 	return "", nil, nil
 }
 
 // usedAuthKeys are the settings below auth that the service uses, or that repeat another one.
-func usedAuthKeys() []string {
-	return []string{
-		"auth_url", "username", "user_id", "password", "token", "ak", "sk", "security_token", "project_name", "project_id",
-		"domain_name", "domain_id", "user_domain_name", "user_domain_id", "project_domain_name", "project_domain_id",
-		"default_domain",
-	}
-}
+const usedAuthKeys = `auth_url username user_id password token ak sk security_token project_name project_id domain_name
+	domain_id user_domain_name user_domain_id project_domain_name project_domain_id default_domain`
 
-// unsupportedVariable returns an error for the first variable that asks for another user or project than the service
-// would use without it.
-func unsupportedVariable(env func(string) string) error {
-	for _, name := range []string{
-		"AGENCY_NAME", "AGENCY_DOMAIN_NAME", "DELEGATED_PROJECT", "TARGET_AGENCY_NAME", "TARGET_DOMAIN_NAME",
-		"TARGET_PROJECT_NAME", "PASSCODE", "TRUST_ID", "SYSTEM_SCOPE",
-		"APPLICATION_CREDENTIAL_ID", "APPLICATION_CREDENTIAL_NAME", "APPLICATION_CREDENTIAL_SECRET",
-	} {
-		if env("OS_"+name) != "" {
-			return fmt.Errorf("cloud credentials: OS_%s is not supported: unset it, and give the user of the project itself", name)
-		}
-	}
-	return checkDomains(func(key string) string { return env("OS_" + strings.ToUpper(key)) })
-}
-
-// checkDomains returns an error if user and project are of different domains, because IAM is asked for one domain only.
-func checkDomains(setting func(key string) string) error {
-	for _, by := range []string{"name", "id"} {
-		user, project := setting("user_domain_"+by), setting("project_domain_"+by)
-		if user != "" && project != "" && user != project {
-			return fmt.Errorf("cloud credentials: project_domain_%s and user_domain_%[1]s differ: a project of another domain is not supported", by)
-		}
-	}
-	return nil
-}
+// unsupportedVariables ask for another user or project than the service would use without them.
+const unsupportedVariables = `OS_AGENCY_NAME OS_AGENCY_DOMAIN_NAME OS_DELEGATED_PROJECT OS_TARGET_AGENCY_NAME
+	OS_TARGET_DOMAIN_NAME OS_TARGET_PROJECT_NAME OS_PASSCODE OS_TRUST_ID OS_SYSTEM_SCOPE OS_APPLICATION_CREDENTIAL_ID
+	OS_APPLICATION_CREDENTIAL_NAME OS_APPLICATION_CREDENTIAL_SECRET`

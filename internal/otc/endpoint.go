@@ -6,23 +6,12 @@ import (
 	"net"
 	"net/url"
 	"strings"
-
-	"go.uber.org/zap"
 )
 
 // CrossesNetworkUnencrypted reports whether requests to u cross a network over http. Those to a loopback address do not.
 func CrossesNetworkUnencrypted(u *url.URL) bool {
 	ip := net.ParseIP(u.Hostname())
 	return u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())
-}
-
-// warnUnencrypted logs each of those settings, name → URL, whose requests cross a network over http.
-func warnUnencrypted(log *zap.Logger, settings map[string]string) {
-	for setting, raw := range settings {
-		if u, err := url.Parse(raw); err == nil && CrossesNetworkUnencrypted(u) {
-			log.Warn(setting+" is http: passwords and tokens cross the network unencrypted", zap.String("host", u.Host))
-		}
-	}
 }
 
 // SameEndpoint reports whether two URLs are the same endpoint. It ignores the case of scheme and host, the default

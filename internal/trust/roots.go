@@ -62,35 +62,32 @@ type Transport struct {
 	base *http.Transport // with the roots as of the last request
 }
 
-// NewTransport returns a Transport that sends as base does, which must have a TLSClientConfig. Nil roots are the
-// system's.
+// NewTransport returns a Transport that sends as base does, which has a TLSClientConfig. Nil roots are the system's.
 func NewTransport(base *http.Transport, roots Roots) *Transport {
 	return &Transport{base: base, roots: roots}
 }
 
 // RoundTrip sends a request on a connection that the present roots allow.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	base, stale := t.current()
-	resp, err := base.RoundTrip(req)
+	if t.roots == nil {
+		return t.base.RoundTrip(req)
+	}
+	pool, stale := t.roots()
+	resp, err := t.with(pool).RoundTrip(req)
 	if err != nil && stale != nil {
 		return nil, fmt.Errorf("%w (%w)", err, stale)
 	}
 	return resp, err
 }
 
-// current replaces the connections if the roots have changed.
-func (t *Transport) current() (base *http.Transport, stale error) {
-	if t.roots == nil {
-		return t.base, nil
-	}
-	pool, stale := t.roots()
+// with replaces the connections if the roots have changed.
+func (t *Transport) with(pool *x509.CertPool) *http.Transport {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.base.TLSClientConfig.RootCAs != pool {
-		old := t.base
+	if old := t.base; old.TLSClientConfig.RootCAs != pool {
 		t.base = old.Clone()
 		t.base.TLSClientConfig.RootCAs = pool
 		old.CloseIdleConnections()
 	}
-	return t.base, stale
+	return t.base
 }
