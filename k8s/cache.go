@@ -26,6 +26,7 @@ const (
 	byTopic    = "topic"
 	byUID      = "uid" // the part that is in the topic's name
 	byCert     = "cert"
+	byPath     = "path"
 	byInstance = "instance"
 )
 
@@ -68,6 +69,8 @@ func newCache(c *Cluster) (*Cache, error) {
 		return unlessEmpty(obj.(*autopilotv1.RdsAutopilot).ShortUID()), nil
 	}, byCert: func(obj any) ([]string, error) {
 		return unlessEmpty(obj.(*autopilotv1.RdsAutopilot).Status.Intake.SigningCertURL), nil
+	}, byPath: func(obj any) ([]string, error) {
+		return pathsOf(obj.(*autopilotv1.RdsAutopilot)), nil
 	}, byInstance: func(obj any) ([]string, error) {
 		return unlessEmpty(obj.(*autopilotv1.RdsAutopilot).Spec.InstanceID), nil
 	}}

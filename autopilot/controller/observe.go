@@ -46,6 +46,9 @@ func (o Observer) Observe(ctx context.Context, t *autopilot.Target, a *v1alpha1.
 		return c, err
 	}
 	c.SetFact(autopilot.FactInstance, nil)
+	if c.Instance != nil && c.Instance.ID != t.InstanceID {
+		c.NodeOf, c.Instance = c.Instance.ID, nil
+	}
 	if c.Instance != nil {
 		sized := c.Instance.WithKnownSizes(a.Status.Instance)
 		c.Instance = &sized

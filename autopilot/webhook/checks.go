@@ -205,7 +205,6 @@ func (r *Receiver) checkMessage(_ context.Context, m *message) (res result, err 
 		err = fmt.Errorf("%w: its time is in the future", smn.ErrUnreadable)
 	}
 	if err != nil {
-		r.Warn(m.target, reasonUnreadable, fmt.Sprintf("Cannot read a message of the alarm topic: %v", err))
 		return "", err
 	}
 	if m.alarm.ValueTime.After(soon) {

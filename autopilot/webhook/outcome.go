@@ -77,6 +77,8 @@ type outcome struct {
 	target *v1alpha1.RdsAutopilot
 	result result
 	err    error // nil if the result explains itself
+
+	isRepeat bool // its publisher was reported within the hour
 }
 
 // answer writes the response.

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -88,17 +90,25 @@ func (o *doctorOptions) run(c *cobra.Command, args []string) (err error) {
 		defer func() { _ = with.Listen.Close() }() // the receiver closes it too, once it has started
 		fmt.Fprintf(c.ErrOrStderr(), "listening at %s\n", with.Listen.Addr())
 	}
+	// Without these two, the process would end at once and leave a rule that is always in alarm.
+	ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGQUIT)
+	defer stop()
+	signal.Ignore(syscall.SIGPIPE) // of a reader of the output that has ended, such as head
+
 	with.Kube, with.Namespace, with.KubeErr = o.config()
 	with.Namespace, with.Name = cmp.Or(o.namespace, with.Namespace, "default"), strings.Join(args, "")
 	all := []doctor.Result{}
 	with.Report = func(r doctor.Result) {
 		all = append(all, r)
-		if o.output == "text" {
-			fmt.Fprint(c.OutOrStdout(), r)
+		if o.output != "text" {
+			return
+		}
+		if _, err := fmt.Fprint(c.OutOrStdout(), r); err != nil {
+			stop() // nobody reads the rest
 		}
 	}
 	with.Progress = func(text string) { fmt.Fprintln(c.ErrOrStderr(), text) }
-	failed := doctor.Run(c.Context(), with)
+	failed := doctor.Run(ctx, with)
 	if o.output == "json" {
 		err = writeJSON(c.OutOrStdout(), map[string]any{"checks": all, "failed": len(failed)})
 	}

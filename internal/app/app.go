@@ -42,7 +42,7 @@ type App struct {
 func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	if CrossesNetworkUnencrypted(o.PublicURL) {
+	if otc.CrossesNetworkUnencrypted(o.PublicURL) {
 		o.Log.Warn("--public-url is http: alarms cross the network unencrypted")
 	}
 	reg := registry(o.Version)

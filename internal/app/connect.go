@@ -25,8 +25,8 @@ const (
 	reachAgain = 20 * time.Second
 )
 
-// ConnectCloud logs in to the cloud. It returns an error if the cloud refuses the credentials. If patient is true, an
-// unreachable cloud is no error, and the caller retries with Reach.
+// ConnectCloud logs in to the cloud. If patient is true, neither an unreachable cloud nor refused credentials are an
+// error, and the caller retries with Reach. If they ended the process, its restarts would lock the account.
 func ConnectCloud(ctx context.Context, o Options, reg prometheus.Registerer, patient bool) (*otc.Cloud, error) {
 	if patient {
 		var cancel context.CancelFunc

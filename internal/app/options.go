@@ -3,8 +3,8 @@
 package app
 
 import (
-	"crypto/x509"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"time"
 
@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/internal/trust"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -27,7 +28,9 @@ type Options struct {
 	CertHosts []string
 	// ConfirmHosts are the exact hosts of confirmation links; none means the console of a known region.
 	ConfirmHosts []string
-	Roots        *x509.CertPool // trust roots for those hosts; nil means the system's
+	// PrivateHosts are the private addresses that those hosts may have. Validate moves them here from the lists.
+	PrivateHosts map[string][]netip.Prefix
+	Roots        trust.Roots // for those hosts; nil means the system's
 	// SMNClient replaces the clients that fetch certificates and confirm, which limit hosts, size and time. Only tests set
 	// it.
 	SMNClient     *http.Client
