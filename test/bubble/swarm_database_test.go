@@ -415,7 +415,7 @@ func (d *database) replaceInstance() {
 	in, err := d.w.sim.AddInstance(next)
 	d.w.must(err)
 	d.mu.Lock()
-	d.id, d.replicaID, d.first, d.truth, d.growths, d.resizes, d.resizing = in.ID, "", in, nil, nil, nil, ""
+	d.id, d.replicaID, d.first, d.truth, d.growths, d.resizes, d.resizing, d.capFrom = in.ID, "", in, nil, nil, nil, "", simcloud.Instance{}
 	d.mu.Unlock()
 	if d.drawn.apply == "Alone" {
 		d.patchPolicy(map[string]any{"instanceID": in.ID})
