@@ -252,14 +252,19 @@ func isOpen(w *v1alpha1.Window, now time.Time) bool {
 // flavorsInProgress counts the other databases whose instance changes to the flavor that the service has requested, or will
 // as soon as the operator comes.
 func (w *swarm) flavorsInProgress(but *database) (n int) {
+	isCalm := w.calm() > 15*time.Minute
 	for _, d := range w.databases {
 		if d == but {
 			continue
 		}
 		in := d.instance()
 		d.mu.Lock()
-		if d.resizing != "" && d.resizing != in.Flavor && time.Since(d.resizes[len(d.resizes)-1]) < 2*time.Hour && in.Status == simcloud.StatusModifying {
-			n++
+		if d.resizing != "" && d.resizing != in.Flavor {
+			age := time.Since(d.resizes[len(d.resizes)-1])
+			waits := isCalm && d.drawn.apply == "Operator" && age < 10*time.Minute && time.Now().After(d.touched)
+			if waits || age < 2*time.Hour && in.Status == simcloud.StatusModifying {
+				n++
+			}
 		}
 		d.mu.Unlock()
 	}
