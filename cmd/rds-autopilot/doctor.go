@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,13 +17,14 @@ import (
 
 	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/internal/doctor"
+	"github.com/mcsps/rds-autopilot/internal/recording"
 )
 
 // doctorOptions are the flags of doctor.
 type doctorOptions struct {
 	options
-	namespace, output, listen, capture string
-	wait                               time.Duration
+	namespace, output, listen, capture, record string
+	wait                                       time.Duration
 }
 
 func newDoctor(env func(string) string) *cobra.Command {
@@ -39,7 +41,8 @@ failed, 2 if the arguments are wrong.`,
 		Args: arguments(0, 1, "want the name of one Rds, or none: doctor -n NAMESPACE NAME"),
 	}
 	c.Example = `  rds-autopilot doctor --public-url https://alarms.example.com/smn
-  rds-autopilot doctor -n shop orders --public-url https://alarms.example.com/smn --listen :8080 --capture bodies`
+  rds-autopilot doctor -n shop orders --public-url https://alarms.example.com/smn --listen :8080 --capture bodies
+  rds-autopilot doctor -n shop orders --public-url https://alarms.example.com/smn --record eu-de.jsonl`
 	fs := c.Flags()
 	fs.SortFlags = false
 	fs.StringVarP(&o.namespace, "namespace", "n", "",
@@ -50,6 +53,8 @@ failed, 2 if the arguments are wrong.`,
 	fs.StringVar(&o.listen, "listen", "", "`address` at which doctor receives the messages in place of the running service; the public URL must lead to it")
 	fs.StringVar(&o.capture, "capture", "",
 		"`directory` in which to save the bodies of the messages, without signatures and tokens; needs --listen")
+	fs.StringVar(&o.record, "record", "",
+		"new `file` for the exchanges with the cloud's API, one JSON object per line; ids, names, addresses and secrets become placeholders")
 	fs.DurationVar(&o.wait, "wait", 20*time.Minute, "how long to wait for an alarm; all other waits are fractions of it")
 	o.connection(fs)
 	fs.StringSliceVar(&o.Namespaces, "watch-namespaces", nil,
@@ -87,6 +92,13 @@ func (o *doctorOptions) run(c *cobra.Command, args []string) (err error) {
 		defer func() { _ = with.Listen.Close() }() // the receiver closes it too, once it has started
 		fmt.Fprintf(c.ErrOrStderr(), "listening at %s\n", with.Listen.Addr())
 	}
+	if o.record != "" {
+		var end func() error
+		if with.Record, end, err = recordTo(o.record, o.Now); err != nil {
+			return usageError{fmt.Errorf("--record: %w", err)}
+		}
+		defer func() { err = cmp.Or(err, end()) }()
+	}
 	with.Kube, with.Namespace, with.KubeErr = o.config()
 	with.Namespace, with.Name = cmp.Or(o.namespace, with.Namespace, "default"), strings.Join(args, "")
 	all := []doctor.Result{}
@@ -105,4 +117,26 @@ func (o *doctorOptions) run(c *cobra.Command, args []string) (err error) {
 		err = errCheckFailed
 	}
 	return err
+}
+
+// recordTo returns what records into a new file, and what ends the recording and returns its error.
+func recordTo(file string, now func() time.Time) (
+	wrap func(http.RoundTripper, ...string) http.RoundTripper, end func() error, err error,
+) {
+	out, err := os.OpenFile(filepath.Clean(file), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, nil, err
+	}
+	var recorder *recording.Recorder
+	wrap = func(base http.RoundTripper, secrets ...string) http.RoundTripper {
+		recorder = recording.New(out, base, now, secrets...)
+		return recorder
+	}
+	end = func() error {
+		if recorder == nil { // the credentials were incomplete
+			return out.Close()
+		}
+		return errors.Join(recorder.Err(), out.Close())
+	}
+	return wrap, end, nil
 }
