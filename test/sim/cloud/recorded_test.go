@@ -4,6 +4,8 @@ package simcloud_test
 
 import (
 	"bytes"
+	"crypto/rand"
+	"crypto/rsa"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -66,7 +69,7 @@ type client struct {
 
 func newClient(t *testing.T) *client {
 	c := &client{t: t, now: time.Date(2026, 11, 26, 4, 0, 13, 0, time.UTC)}
-	sim, err := simcloud.Start(simcloud.Options{Local: true, Now: func() time.Time { return c.now }, Transport: ears{}})
+	sim, err := simcloud.Start(simcloud.Options{Local: true, Now: func() time.Time { return c.now }, Transport: ears{}, SigningKey: signingKey()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,6 +77,15 @@ func newClient(t *testing.T) *client {
 	c.sim, c.via = sim, sim
 	return c
 }
+
+// signingKey is one for all simulations, because a new one takes half a second.
+var signingKey = sync.OnceValue(func() *rsa.PrivateKey {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return key
+})
 
 // ears accept each message.
 type ears struct{}
@@ -140,8 +152,12 @@ func (c *client) raw(method, path, body string) (int, []byte) {
 
 func (c *client) login() {
 	c.t.Helper()
-	c.call(201, "POST", "/iam/v3/auth/tokens", fmt.Sprintf(`{"auth":{"identity":{"methods":["password"],"password":{"user":{"name":%q,"password":%q,"domain":{"name":%q}}}},
-		"scope":{"project":{"name":%q,"domain":{"name":%[3]q}}}}}`, c.env("OS_USERNAME"), c.env("OS_PASSWORD"), c.env("OS_DOMAIN_NAME"), c.env("OS_PROJECT_NAME")))
+	c.call(201, "POST", "/iam/v3/auth/tokens", c.credentials())
+}
+
+func (c *client) credentials() string {
+	return fmt.Sprintf(`{"auth":{"identity":{"methods":["password"],"password":{"user":{"name":%q,"password":%q,"domain":{"name":%q}}}},
+		"scope":{"project":{"name":%q,"domain":{"name":%[3]q}}}}}`, c.env("OS_USERNAME"), c.env("OS_PASSWORD"), c.env("OS_DOMAIN_NAME"), c.env("OS_PROJECT_NAME"))
 }
 
 const (

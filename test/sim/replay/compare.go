@@ -3,7 +3,6 @@
 package replay
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -13,6 +12,9 @@ import (
 
 	"github.com/mcsps/rds-autopilot/internal/recording"
 )
+
+// mostLines is how many lines of each body a difference shows. The catalogue alone has 900.
+const mostLines = 80
 
 // Difference is one between a recording and the simulation.
 type Difference struct {
@@ -39,13 +41,18 @@ func (d Difference) String() string {
 	return out.String()
 }
 
+// pretty returns the lines of a body, with its keys in order, so that the same keys stand side by side.
 func pretty(body []byte) []string {
-	var out bytes.Buffer
-	if json.Indent(&out, body, "", "  ") != nil {
-		out.Reset()
-		out.Write(body)
+	if v := decode(body); v != nil {
+		if sorted, err := json.MarshalIndent(v, "", "  "); err == nil {
+			body = sorted
+		}
 	}
-	return strings.Split(strings.TrimSpace(out.String()), "\n")
+	lines := strings.Split(strings.TrimSpace(string(body)), "\n")
+	if len(lines) > mostLines {
+		lines = append(lines[:mostLines], fmt.Sprintf("… %d more lines", len(lines)-mostLines))
+	}
+	return lines
 }
 
 // comparison collects the differences and the order of states.
@@ -69,7 +76,9 @@ func newComparison() *comparison {
 }
 
 // Compare returns the differences between a recorded body and one of the simulation.
-func Compare(recorded, got []byte) []string { return newComparison().compare("", "", decode(recorded), decode(got)) }
+func Compare(recorded, got []byte) []string {
+	return newComparison().compare("", "", decode(recorded), decode(got))
+}
 
 // exchange compares a reply with the recorded one.
 func (c *comparison) exchange(x recording.Exchange, status int, header http.Header, body []byte) {
@@ -91,8 +100,11 @@ func (c *comparison) exchange(x recording.Exchange, status int, header http.Head
 }
 
 // exact reports whether the values of a field have to be equal: units, and the words that decide what a value means.
-func exact(key string) bool {
-	return slices.Contains([]string{"unit", "error_code", "code", "filter", "comparison_operator", "namespace"}, key)
+func exact(path, key string) bool {
+	if key == "code" { // of an error, not of a flavor
+		return path == ".code" || path == ".message.code"
+	}
+	return slices.Contains([]string{"unit", "error_code", "filter", "comparison_operator", "namespace"}, key)
 }
 
 // holdsState reports whether a field holds a state.
@@ -128,7 +140,7 @@ func (c *comparison) compare(path, key string, recorded, got any) (out []string)
 		g := got.(string)
 		a, b := c.forms.Of(r), c.forms.Of(g)
 		switch {
-		case exact(key) && r != g:
+		case exact(path, key) && r != g:
 			return []string{fmt.Sprintf("%s is %q in the recording and %q in the simulation", name(path), r, g)}
 		case a != b && !(plain(a) && plain(b)):
 			return []string{fmt.Sprintf("%s has the form %s in the recording (%s) and %s in the simulation (%s)", name(path), a, r, b, g)}

@@ -41,7 +41,9 @@ func (p *player) seed(ctx context.Context, lines []recording.Exchange) error {
 		}
 	}
 	made := createdIn(lines)
-	for _, row := range rows(first(lines, "/topics"), "topics") {
+	topics := rows(first(lines, "/topics"), "topics")
+	slices.Reverse(topics) // the list begins with the newest
+	for _, row := range topics {
 		body := map[string]any{"name": text(at(row, "name")), "display_name": text(at(row, "display_name"))}
 		if err := p.make(ctx, made, text(at(row, "topic_urn")), "topic_urn", "/notifications/topics", body); err != nil {
 			return err
