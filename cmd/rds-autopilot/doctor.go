@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -93,11 +92,13 @@ func (o *doctorOptions) run(c *cobra.Command, args []string) (err error) {
 		fmt.Fprintf(c.ErrOrStderr(), "listening at %s\n", with.Listen.Addr())
 	}
 	if o.record != "" {
-		var end func() error
-		if with.Record, end, err = recordTo(o.record, o.Now); err != nil {
-			return usageError{fmt.Errorf("--record: %w", err)}
+		file, openErr := os.OpenFile(filepath.Clean(o.record), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if openErr != nil {
+			return usageError{fmt.Errorf("--record: %w", openErr)}
 		}
-		defer func() { err = cmp.Or(err, end()) }()
+		recorder := recording.New(file, o.Now)
+		with.Record = recorder.Wrap
+		defer func() { err = cmp.Or(err, recorder.Err(), file.Close()) }()
 	}
 	with.Kube, with.Namespace, with.KubeErr = o.config()
 	with.Namespace, with.Name = cmp.Or(o.namespace, with.Namespace, "default"), strings.Join(args, "")
@@ -117,26 +118,4 @@ func (o *doctorOptions) run(c *cobra.Command, args []string) (err error) {
 		err = errCheckFailed
 	}
 	return err
-}
-
-// recordTo returns what records into a new file, and what ends the recording and returns its error.
-func recordTo(file string, now func() time.Time) (
-	wrap func(http.RoundTripper, ...string) http.RoundTripper, end func() error, err error,
-) {
-	out, err := os.OpenFile(filepath.Clean(file), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return nil, nil, err
-	}
-	var recorder *recording.Recorder
-	wrap = func(base http.RoundTripper, secrets ...string) http.RoundTripper {
-		recorder = recording.New(out, base, now, secrets...)
-		return recorder
-	}
-	end = func() error {
-		if recorder == nil { // the credentials were incomplete
-			return out.Close()
-		}
-		return errors.Join(recorder.Err(), out.Close())
-	}
-	return wrap, end, nil
 }

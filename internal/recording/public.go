@@ -34,7 +34,7 @@ func newVocabulary() *vocabulary {
 			`notifications|topics|subscriptions|publish|alarms|action|metrics|metric-data|batch-query-metric-data|quotas`,
 			`instances|flavors|datastores|storage-type|jobs|flavors-resize|disk-auto-expansion|storage-used-space|tasklist`,
 			`(?i:mysql|postgresql|sqlserver)|offset|limit|start|order|desc|asc|average|max|min|sum|variance|raw`,
-			`application/json|charset|utf-8|UTF-8|(?i)eu-(de|nl|ch\d?)(-\d\d[a-z]?)?`,
+			`(?i)eu-(de|nl|ch\d?)(-\d\d[a-z]?)?`,
 			`SYS\.[A-Z]{2,8}(\.(rds\d{3}_[a-z_]+|[a-z]+_[a-z_]+)){0,2}`,
 			`rds\d{3}_[a-z_]+|(rds|postgresql)_(cluster|instance)(_sqlserver)?_id|rds\.(mysql|pg|mssql)\.[a-z0-9.]+`,
 			`(iam|iam-pub|smn|ces|rds|evs|ecs|console)\.((eu-de|eu-nl)\.otc|eu-ch2\.sc\.otc|otc)\.t-systems\.com`,
@@ -42,7 +42,7 @@ func newVocabulary() *vocabulary {
 		publicKey: is(`status|type|unit|region|region_id|interface|version|complete_version|metric_name|namespace|filter`,
 			`comparison_operator|alarm_state|alarm_type|protocol|role|availability_zone|error_code|code|http_code|mode`,
 			`replication_mode|charge_mode|time_zone|maintenance_window|start_time|flavor_ref|spec_code|instance_mode`,
-			`datastore_type|cpu|mem|vcpus|methods|title|order|eu-.*`), // the last are zones, with the state of a flavor
+			`datastore_type|cpu|mem|vcpus|methods|title|order|Content-Type|Retry-After|eu-.*`), // the last are zones, with the state of a flavor
 		textKey: is(`error_msg|message|details|fail_reason`),
 		secretKey: regexp.MustCompile(`(?i)pass|pwd|secret|token|credential|private_?key|signature|auth|session|cookie|` +
 			`account|cert|key|(^|_)(ak|sk|pin|otp|salt|hash)$`),

@@ -34,17 +34,22 @@ type Exchange struct {
 // Recorder is a RoundTripper that writes each exchange as a line of JSON. It is safe for concurrent use.
 type Recorder struct {
 	base http.RoundTripper
+	out  io.Writer
 	now  func() time.Time
 
 	mu     sync.Mutex
-	out    io.Writer
 	redact *redactor
 	err    error // the first of writing
 }
 
-// New returns a Recorder that sends requests with base and writes to out. It never writes the given secrets.
-func New(out io.Writer, base http.RoundTripper, now func() time.Time, secrets ...string) *Recorder {
-	r := &Recorder{base: base, now: now, out: out, redact: &redactor{newVocabulary(), map[string]string{}}}
+// New returns a Recorder that writes to out. Wrap must be called before its first request.
+func New(out io.Writer, now func() time.Time) *Recorder {
+	return &Recorder{now: now, out: out, redact: &redactor{newVocabulary(), map[string]string{}}}
+}
+
+// Wrap returns the Recorder, which then sends requests with base. It never writes the given secrets.
+func (r *Recorder) Wrap(base http.RoundTripper, secrets ...string) http.RoundTripper {
+	r.base = base
 	for _, secret := range secrets {
 		r.redact.placeholder(secret)
 	}
@@ -100,12 +105,8 @@ func (r *Recorder) write(req *http.Request, sent []byte, resp *http.Response, re
 		x.Request, x.Reply = r.redact.body(sent), r.redact.body(reply)
 	}
 	for _, key := range []string{"Content-Type", "Retry-After", "X-Subject-Token"} {
-		switch value := resp.Header.Get(key); {
-		case value == "":
-		case key == "X-Subject-Token":
-			x.Header[key] = r.redact.placeholder(value)
-		default:
-			x.Header[key] = r.redact.text(value)
+		if value := resp.Header.Get(key); value != "" {
+			x.Header[key] = r.redact.value(key, value)
 		}
 	}
 	line, err := json.Marshal(x)

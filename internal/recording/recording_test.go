@@ -29,7 +29,8 @@ func answer(status int, header map[string]string, body string) *http.Response {
 func record(t *testing.T, method, url, sent string, reply *http.Response, secrets ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	r := New(&out, answers(func(*http.Request) (*http.Response, error) { return reply, nil }), time.Now, secrets...)
+	r := New(&out, time.Now)
+	r.Wrap(answers(func(*http.Request) (*http.Response, error) { return reply, nil }), secrets...)
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(sent))
 	if err != nil {
 		t.Fatal(err)
@@ -103,13 +104,14 @@ func TestPlaceholdersAreStable(t *testing.T) {
 
 func TestRecorderPassesRequestAndReplyOn(t *testing.T) {
 	var out bytes.Buffer
-	r := New(&out, answers(func(req *http.Request) (*http.Response, error) {
+	r := New(&out, time.Now)
+	r.Wrap(answers(func(req *http.Request) (*http.Response, error) {
 		body, err := io.ReadAll(req.Body)
 		if err != nil {
 			return nil, err
 		}
 		return answer(200, map[string]string{"Content-Type": "text/html"}, "<p>"+string(body)+"</p>"), nil
-	}), time.Now)
+	}))
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://x/v3/jobs", strings.NewReader("sent"))
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +132,8 @@ func TestRecorderPassesRequestAndReplyOn(t *testing.T) {
 func TestRecorderRecordsThatThereWasNoAnswer(t *testing.T) {
 	var out bytes.Buffer
 	failure := errors.New("dial tcp 10.77.5.66: refused")
-	r := New(&out, answers(func(*http.Request) (*http.Response, error) { return nil, failure }), time.Now)
+	r := New(&out, time.Now)
+	r.Wrap(answers(func(*http.Request) (*http.Response, error) { return nil, failure }))
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://x/v3/jobs", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +152,8 @@ type full struct{}
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
 func TestRecorderReportsThatItCannotWrite(t *testing.T) {
-	r := New(full{}, answers(func(*http.Request) (*http.Response, error) { return answer(200, nil, "{}"), nil }), time.Now)
+	r := New(full{}, time.Now)
+	r.Wrap(answers(func(*http.Request) (*http.Response, error) { return answer(200, nil, "{}"), nil }))
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://x/v3/jobs", http.NoBody)
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ package bubble
 
 import (
 	"bytes"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -25,9 +24,7 @@ func TestDoctorsRecordingReplaysWithoutADifference(t *testing.T) {
 		var file bytes.Buffer
 		found := f.examine(t.Context(), "db", func(o *doctor.Options) {
 			withApplyCloud(o)
-			o.Record = func(base http.RoundTripper, secrets ...string) http.RoundTripper {
-				return recording.New(&file, base, time.Now, secrets...)
-			}
+			o.Record = recording.New(&file, time.Now).Wrap
 		})
 		if got := in(found, doctor.Failed, doctor.Differs); len(got) > 0 {
 			t.Errorf("what does not hold is %v, with points that are on no full minute", got)

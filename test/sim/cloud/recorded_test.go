@@ -182,8 +182,8 @@ func record(t *testing.T) []recording.Exchange {
 	}
 	c.pass(75 * time.Minute)
 	var file bytes.Buffer
-	recorder := recording.New(&file, c.sim, func() time.Time { return c.now }, c.env("OS_PASSWORD"))
-	c.via = recorder
+	recorder := recording.New(&file, func() time.Time { return c.now })
+	c.via = recorder.Wrap(c.sim, c.env("OS_PASSWORD"))
 
 	c.login()
 	c.call(200, "GET", rds+"/instances?offset=0&limit=100", "")
