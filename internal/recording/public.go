@@ -11,17 +11,9 @@ import (
 
 // vocabulary tells what may be published.
 type vocabulary struct {
-	// public are the cloud's own words: of paths, metrics, dimensions, flavors, versions, regions and hosts of Open Telekom
-	// Cloud, codes of errors, and numbers too short to identify anything.
-	public *regexp.Regexp
-	// publicKey are the fields whose values are the cloud's words: states, types, units, versions, codes.
-	publicKey *regexp.Regexp
-	textKey   *regexp.Regexp // fields with a sentence of the cloud
-	secretKey *regexp.Regexp // names of secrets, whatever service invents them
-	fieldName *regexp.Regexp // names that a field of an API can have
-	plain     *regexp.Regexp // a word of a sentence that is only that
-	quoted    *regexp.Regexp // what is quoted, or a word with all that an id, a host or an address may contain
-	forms     *Forms
+	public, part, quoted, plain              *regexp.Regexp // words, and how to find them
+	publicKey, textKey, secretKey, fieldName *regexp.Regexp // names of fields
+	forms                                    *Forms
 }
 
 func newVocabulary() *vocabulary {
@@ -29,27 +21,33 @@ func newVocabulary() *vocabulary {
 		return regexp.MustCompile(`^(` + strings.Join(alternatives, "|") + `)$`)
 	}
 	return &vocabulary{
+		// The cloud's own words, and numbers too short to identify anything.
 		public: is(`-?\d{1,6}(\.\d{1,9})?|1\d{12}`, // the long ones are times in ms
-			`v\d(\.\d)?|V1\.0|https?|sms|email|urn|smn|ces|rds|iam|evs|ecs|auth|tokens|projects|domains|catalog`,
+			`v\d(\.\d)?|V1\.0|https?|sms|email|urn|smn|ces|rds|iam|evs|ecs|auth|tokens?|key|value|projects|domains|catalog`,
 			`notifications|topics|subscriptions|publish|alarms|action|metrics|metric-data|batch-query-metric-data|quotas`,
 			`instances|flavors|datastores|storage-type|jobs|flavors-resize|disk-auto-expansion|storage-used-space|tasklist`,
 			`(?i:mysql|postgresql|sqlserver)|offset|limit|start|order|desc|asc|average|max|min|sum|variance|raw`,
 			`(?i)eu-(de|nl|ch\d?)(-\d\d[a-z]?)?`,
 			`SYS\.[A-Z]{2,8}(\.(rds\d{3}_[a-z_]+|[a-z]+_[a-z_]+)){0,2}`,
-			`rds\d{3}_[a-z_]+|(rds|postgresql)_(cluster|instance)(_sqlserver)?_id|rds\.(mysql|pg|mssql)\.[a-z0-9.]+`,
+			`rds\d{3}_[a-z_]+|(rds|postgresql)_(cluster|instance)(_sqlserver)?_id|`+
+				`rds\.(mysql|pg|mssql)\.[a-z]+\d\.\d*x?[a-z]+(\.\d+)?(\.(ha|rr)2?)?`,
 			`(iam|iam-pub|smn|ces|rds|evs|ecs|console)\.((eu-de|eu-nl)\.otc|eu-ch2\.sc\.otc|otc)\.t-systems\.com`,
 			`[A-Z][A-Za-z]{2,5}\.\d{4,8}|ces\.\d{4}`),
+		// Fields whose values are the cloud's words: states, types, units, versions, codes.
 		publicKey: is(`status|type|unit|region|region_id|interface|version|complete_version|metric_name|namespace|filter`,
 			`comparison_operator|alarm_state|alarm_type|protocol|role|availability_zone|error_code|code|http_code|mode`,
 			`replication_mode|charge_mode|time_zone|maintenance_window|start_time|flavor_ref|spec_code|instance_mode`,
 			`datastore_type|cpu|mem|vcpus|methods|title|order|Content-Type|Retry-After|eu-.*`), // the last are zones, with the state of a flavor
-		textKey: is(`error_msg|message|details|fail_reason`),
+		textKey: is(`error_msg|message|details|fail_reason`), // a sentence of the cloud
+		// Names of secrets, whatever service invents them.
 		secretKey: regexp.MustCompile(`(?i)pass|pwd|secret|token|credential|private_?key|signature|auth|session|cookie|` +
 			`account|cert|key|(^|_)(ak|sk|pin|otp|salt|hash)$`),
 		fieldName: is(`[A-Za-z_][A-Za-z0-9_.]{0,39}`),
 		plain:     is(`[A-Za-z]{0,20}:?`),
-		quoted:    regexp.MustCompile(`"[^"]+"|'[^']+'|[A-Za-z0-9_.@+=:%-]+`),
-		forms:     NewForms(),
+		part:      regexp.MustCompile(`[^:/?&=,;]+`),
+		// What is quoted, or a word with all that an id, a host or an address may contain.
+		quoted: regexp.MustCompile(`"[^"]+"|'[^']+'|[A-Za-z0-9_.@+=:%-]+`),
+		forms:  NewForms(),
 	}
 }
 

@@ -44,7 +44,7 @@ type Recorder struct {
 
 // New returns a Recorder that writes to out. Wrap must be called before its first request.
 func New(out io.Writer, now func() time.Time) *Recorder {
-	return &Recorder{now: now, out: out, redact: &redactor{newVocabulary(), map[string]string{}}}
+	return &Recorder{now: now, out: out, redact: &redactor{newVocabulary(), map[string]string{"": ""}}}
 }
 
 // Wrap returns the Recorder, which then sends requests with base. It never writes the given secrets.
@@ -59,14 +59,10 @@ func (r *Recorder) Wrap(base http.RoundTripper, secrets ...string) http.RoundTri
 // RoundTrip sends a request and records the exchange, also if there is no answer.
 func (r *Recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	var sent []byte
-	if req.Body != nil && req.Body != http.NoBody {
-		var err error
-		if sent, err = io.ReadAll(req.Body); err != nil {
-			return nil, fmt.Errorf("record a request: %w", err)
+	if req.GetBody != nil {
+		if body, err := req.GetBody(); err == nil {
+			sent, _ = io.ReadAll(body) // of memory
 		}
-		_ = req.Body.Close()
-		req = req.Clone(req.Context())
-		req.Body = io.NopCloser(bytes.NewReader(sent))
 	}
 	resp, err := r.base.RoundTrip(req)
 	if err != nil {

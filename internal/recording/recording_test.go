@@ -69,7 +69,7 @@ func TestRecordingContainsNoSeededSecret(t *testing.T) {
 			  "user":{"id":"`+project+`","name":"seedowner"},"account_number":775566775566,"pin":775566,"db_password":"775566","big":7755667755667755667,
 			  "token":{"catalog":[{"type":"smnv2","endpoints":[{"url":"https://smn.eu-de.otc.t-systems.com/v2/`+project+`"},{"url":"https://seed.internal:8443/v2"}]}],"value":"seedintoken"},
 			  "apiKey":"seedapikey","client_secret":{"inner":{"deep":"seeddeep","n":775566}},"x_unknown_credential":["seedlist"],
-			  "something_new":"seednew","unit":"seedUnit0123456789AbCdEf","region":"5eedc0de5eedc0de","status":"seed@example.com",
+			  "something_new":"seednew","metric":{"namespace":"SEED.APP","metric_name":"seed_orders","unit":"seeds"},"unit":"seedUnit0123456789AbCdEf","region":"5eedc0de5eedc0de","status":"seed@example.com",
 			  "5eedc0de5eedc0de5eedc0de5eedc0de":"x","seedname":"as a key","fail_reason":"no \"seed name\" AKseed123456"}`),
 		"seedpass")
 	if !json.Valid([]byte(line)) {
@@ -81,7 +81,7 @@ func TestRecordingContainsNoSeededSecret(t *testing.T) {
 		}
 	}
 	for _, kept := range []string{
-		"ACTIVE", "CLOUDSSD", `"size":100`, "2020-12-06T13:52:15+0000", "The instance redacted-", "SYS.RDS.rds039_disk_util.rds_cluster_id",
+		"ACTIVE", "CLOUDSSD", `"size":100`, "2020-12-06T13:52:15+0000", "The instance redacted-", "SYS.RDS.rds039_disk_util.rds_cluster_id", `"token":{"catalog"`, `[{"key":"redacted-`,
 		"/instances/", "/action", "smnv2", "urn:smn:eu-de:redacted-hex32-", "https://smn.eu-de.otc.t-systems.com/v2/redacted-hex32-",
 	} {
 		if !strings.Contains(line, kept) {

@@ -13,17 +13,14 @@ import (
 // redactor replaces values by placeholders. The same value has the same placeholder in the whole recording.
 type redactor struct {
 	*vocabulary
-	known map[string]string // value → placeholder
+	known map[string]string // value → placeholder; the empty one stays empty
 }
 
 // placeholder returns the placeholder of a value, such as redacted-hex32-7. It names the form of the value.
 func (r *redactor) placeholder(value string) string {
-	if value == "" {
-		return value
-	}
 	p, known := r.known[value]
 	if !known {
-		p = fmt.Sprintf("redacted-%s-%d", r.forms.Of(value), len(r.known)+1)
+		p = fmt.Sprintf("redacted-%s-%d", r.forms.Of(value), len(r.known))
 		r.known[value] = p
 	}
 	return p
@@ -37,13 +34,8 @@ func (r *redactor) body(raw []byte) json.RawMessage {
 	if err := d.Decode(&v); err != nil {
 		return nil
 	}
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(r.tree("", v, false)); err != nil {
-		return nil
-	}
-	return bytes.TrimSpace(out.Bytes())
+	out, _ := json.Marshal(r.tree("", v, false)) // what was just decoded
+	return out
 }
 
 // tree redacts a decoded value under a key. secret redacts all values below it.
@@ -52,10 +44,12 @@ func (r *redactor) tree(key string, v any, secret bool) any {
 	case map[string]any:
 		// Two objects of IAM have the name of a secret, and contain the project and the catalogue.
 		secret = secret || r.secretKey.MatchString(key) && key != "auth" && key != "token"
-		tags := key == "tags" || key == "metadata" || key == "labels"
+		if ns, is := v["namespace"].(string); is && !strings.HasPrefix(ns, "SYS.") {
+			secret = true // a metric of the tenant's own
+		}
 		out := make(map[string]any, len(v))
 		for k, inner := range v {
-			out[r.key(k, tags)] = r.tree(k, inner, secret)
+			out[r.key(k, key == "tags" || key == "metadata" || key == "labels")] = r.tree(k, inner, secret)
 		}
 		return out
 	case []any:
@@ -103,23 +97,12 @@ func (r *redactor) value(key, s string) string {
 
 // segments redacts each part of a URL, a URN or a marker of a page. Parts are what stands between delimiters.
 func (r *redactor) segments(s string) string {
-	var out strings.Builder
-	for s != "" {
-		part := s
-		if end := strings.IndexAny(s, ":/?&=,;"); end >= 0 {
-			part = s[:end]
+	return r.part.ReplaceAllStringFunc(s, func(part string) string {
+		if r.public.MatchString(part) {
+			return part
 		}
-		s = s[len(part):]
-		if !r.public.MatchString(part) {
-			part = r.placeholder(part)
-		}
-		out.WriteString(part)
-		if s != "" {
-			out.WriteByte(s[0])
-			s = s[1:]
-		}
-	}
-	return out.String()
+		return r.placeholder(part)
+	})
 }
 
 // text redacts a sentence of the cloud: what is quoted, what has the form of an id, and each value that was seen before.
