@@ -15,10 +15,10 @@ SOAK_TIME ?= 10m
 # KUBE_CACHE_MUTATION_DETECTOR makes client-go panic if code changes a cached object. -p 4 runs more packages than there are
 # cores, because some mostly wait. GOGC=400 and -ldflags=-s save time: tests have memory to spare, and nobody debugs the binaries.
 TESTTOOL := go tool -modfile=test/tools/test/go.mod gotestsum
-WITHOUT_RACE := ./test/e2e ./test/e2e/chaos ./test/bubble
+WITHOUT_RACE := ./test/e2e ./test/e2e/chaos ./test/bubble ./test/score
 WITH_RACE = $(shell go list ./... | grep -v $(foreach p,$(WITHOUT_RACE),-e $(p:./%=/%)$$))
 # Packages with tests of the long level.
-LONG := $(WITHOUT_RACE) ./autopilot/controller
+LONG := $(filter-out ./test/score,$(WITHOUT_RACE)) ./autopilot/controller
 RUN := mkdir -p .cache/tests && go build -o .cache/run ./test/apiserver/run && .cache/run
 TESTS = $(TESTTOOL) --format testname --hide-summary skipped,output $(if $(MAKE_TERMOUT),--no-color=false) \
   --jsonfile .cache/tests/$(1).json --junitfile .cache/tests/$(1).xml -- -ldflags=-s
@@ -122,9 +122,13 @@ generate-code:
 	@cp deploy/alerts.yaml deploy/kube-state-metrics.yaml deploy/chart/files/
 	@rm -rf deploy/chart/files/dashboards && mkdir deploy/chart/files/dashboards
 	@for f in $(wildcard deploy/dashboards/*.json); do cp $$f deploy/chart/files/dashboards/; done
+	@$(call DEFAULTS,deploy/chart)
 	@go test ./deploy -run Generated -update >/dev/null
 	@go test ./cmd/rds-autopilot -run TestTheTablesOfFlagsAreGenerated -update >/dev/null
 	@go test ./internal/app -run TestTheReferenceOfMetricsIsGenerated -update >/dev/null
+
+# Helm does not show values.yaml to the templates, which need the defaults of a section that is null.
+DEFAULTS = grep -vE '^ *(\#|$$)' $(1)/values.yaml > $(1)/files/defaults.yaml
 
 .PHONY: fresh
 fresh: generate-code ## Fail if generated files are stale
@@ -135,6 +139,10 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s; 100000x is a number of inputs)
 	@set -e; for p in $$(go list ./autopilot/...); do \
 	  for f in $$(go test -list '^Fuzz' $$p | grep '^Fuzz' || true); do \
 	    echo "── $$p $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p; done; done
+
+.PHONY: score
+score: ## Compare the rules with those of other systems. It writes docs/scoreboard.md (a minute)
+	@GOGC=400 go run ./test/score
 
 .PHONY: bench
 bench: ## Measure each step five times, and a message through the binary beside the floor
@@ -168,7 +176,7 @@ INSTALLTOOLS := $(addprefix .cache/bin/,helm helm-unittest kustomize kube-score 
 
 # The sources of the rendered files. A test compares their checksum with the one in the first line of each.
 INSTALLFILES = $(sort deploy/namespace.yaml deploy/chart/Chart.yaml deploy/chart/values.yaml \
-  $(addprefix deploy/chart/ci/,default-values.yaml install-values.yaml) deploy/chart/files/rdsautopilots.yaml \
+  $(addprefix deploy/chart/ci/,default-values.yaml install-values.yaml) deploy/chart/files/rdsautopilots.yaml deploy/chart/files/defaults.yaml \
   $(wildcard deploy/chart/templates/*.yaml deploy/chart/templates/*/*.yaml deploy/chart/templates/*.tpl))
 RENDER = .cache/bin/helm template rds-autopilot $(1) --namespace rds-autopilot --values deploy/chart/ci/install-values.yaml --no-hooks
 HEAD = echo "\# Rendered from the chart by make generate; do not edit. Checksum of its sources: $$(cat $(INSTALLFILES) | sha256sum | cut -d' ' -f1)"
@@ -188,7 +196,8 @@ release-files: .cache/bin/helm ## Write chart, install.yaml and checksums of VER
 	@[[ "$(DIGEST)" =~ ^sha256:[0-9a-f]{64}$$ ]] || { echo "DIGEST is required: the digest of the image, sha256:…"; exit 1; }
 	@rm -rf dist .cache/release && mkdir -p dist .cache && cp -r deploy/chart .cache/release
 	@sed 's|^  $(DIGEST_KEY): ""$$|  $(DIGEST_KEY): $(DIGEST)|' deploy/chart/Chart.yaml > .cache/release/Chart.yaml
-	@sed 's|^  repository: .*|  repository: $(IMAGE)|' deploy/chart/values.yaml > .cache/release/values.yaml
+	@i='$(IMAGE)'; sed "s|^  registry: .*|  registry: $${i%%/*}|; s|^  repository: .*|  repository: $${i#*/}|" deploy/chart/values.yaml > .cache/release/values.yaml
+	@$(call DEFAULTS,.cache/release)
 	@.cache/bin/helm package .cache/release --version $(VERSION:v%=%) --app-version $(VERSION) --destination dist
 	@{ cat deploy/namespace.yaml; $(call RENDER,dist/rds-autopilot-$(VERSION:v%=%).tgz); } > dist/install.yaml
 	@cp deploy/crds/rds.yaml deploy/namespace.yaml dist/
@@ -204,7 +213,7 @@ IMAGE ?= ghcr.io/mcsps/rds-autopilot
 
 .PHONY: release-image
 release-image: .cache/bin/ko ## Build the image of VERSION for two platforms, with its SBOM, and push it to IMAGE
-	@KO_DOCKER_REPO=$(IMAGE) VERSION=$(VERSION) COMMIT=$(COMMIT) .cache/bin/ko build ./cmd/rds-autopilot --bare --tags $(VERSION) --sbom spdx \
+	@KO_DOCKER_REPO=$(IMAGE) VERSION=$(VERSION) COMMIT=$(COMMIT) .cache/bin/ko build ./cmd/rds-autopilot --bare --tags $(VERSION) --sbom spdx --sbom-dir .cache/sbom \
 	  --image-label org.opencontainers.image.title=rds-autopilot,org.opencontainers.image.source=https://github.com/mcsps/rds-autopilot \
 	  --image-label org.opencontainers.image.licenses=Apache-2.0,org.opencontainers.image.version=$(VERSION),org.opencontainers.image.revision=$(COMMIT)
 

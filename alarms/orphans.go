@@ -16,9 +16,10 @@ import (
 
 // orphan is the rest of a deleted database in the cloud.
 type orphan struct {
-	name     string // of the topic, with which the names of the rules begin
-	topicURN string // empty if only rules are left
-	ruleIDs  []string
+	name      string // of the topic, with which the names of the rules begin
+	namespace string // of the database
+	topicURN  string // empty if only rules are left
+	ruleIDs   []string
 }
 
 // Orphans removes the topics and rules that our cluster has created for databases that no longer exist, and returns
@@ -49,6 +50,23 @@ func (a *Alarms) Orphans(ctx context.Context, notBefore time.Time, known []*v1al
 	return removed, foreign, snapshot.Err()
 }
 
+// Marked returns the number of topics and rules with a mark of our cluster, by namespace.
+func (a *Alarms) Marked(ctx context.Context, notBefore time.Time) (map[string]int, error) {
+	snapshot, err := a.options.Lister.Snapshot(ctx, notBefore)
+	if err != nil {
+		return nil, err
+	}
+	marks := map[string]int{}
+	orphans, _ := a.findOrphans(snapshot, nil)
+	for _, o := range orphans {
+		marks[o.namespace] += len(o.ruleIDs)
+		if o.topicURN != "" {
+			marks[o.namespace]++
+		}
+	}
+	return marks, snapshot.Err()
+}
+
 // findOrphans returns the orphans in a snapshot, sorted by name. existing must have all RdsAutopilots that existed when
 // the snapshot was read. Rules are found even if the topics could not be listed. Topics are found only if the rules
 // could be listed, because rules are removed first.
@@ -66,7 +84,8 @@ func (a *Alarms) findOrphans(s *Snapshot, existing []*v1alpha1.RdsAutopilot) (ou
 			foreign++
 			return nil
 		case found[base] == nil:
-			found[base] = &orphan{name: base}
+			namespace, _, _, _ := ParseMark(mark)
+			found[base] = &orphan{name: base, namespace: namespace}
 		}
 		return found[base]
 	}

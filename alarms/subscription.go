@@ -21,6 +21,7 @@ type subscriptionsFound struct {
 	stale    []string         // URNs of those of older URLs
 	canceled bool             // whether a canceled one of our URL exists
 	moved    bool             // whether the recorded one is of another URL, because our URL has changed
+	urls     []string         // to which SMN delivers, sorted
 }
 
 // findSubscriptions finds our subscriptions in a list.
@@ -30,6 +31,9 @@ func (e *ensureRun) findSubscriptions(listed []otc.Subscription) subscriptionsFo
 		here := s.Protocol == e.protocol && (otc.SameEndpoint(s.Endpoint, e.options.Endpoint) ||
 			e.wasSubscribed(s.URN).endpoint == e.options.Endpoint)
 		f.moved = f.moved || !here && s.URN == e.observed.SubscriptionURN
+		if s.Status != otc.SubscriptionCanceled && (here || s.Remark == remark) {
+			f.urls = append(f.urls, s.Endpoint)
+		}
 		switch {
 		case s.Status == otc.SubscriptionCanceled:
 			f.canceled = f.canceled || here
@@ -39,6 +43,8 @@ func (e *ensureRun) findSubscriptions(listed []otc.Subscription) subscriptionsFo
 			f.stale = append(f.stale, s.URN)
 		}
 	}
+	slices.Sort(f.urls)
+	f.urls = slices.Compact(f.urls)
 	if f.ours.Status != otc.SubscriptionConfirmed {
 		f.stale = nil // messages still arrive by an older one
 	}
@@ -48,6 +54,7 @@ func (e *ensureRun) findSubscriptions(listed []otc.Subscription) subscriptionsFo
 // adoptState adopts the state of our subscription, and reports whether to request its confirmation.
 func (e *ensureRun) adoptState(f subscriptionsFound) (request bool) {
 	now := e.options.Now()
+	e.observed.Endpoints = f.urls // before one of them is removed, so that the receiver still serves it
 	switch {
 	case f.ours.URN == "":
 		e.observed.SubscriptionURN, e.observed.Subscription = "", v1alpha1.SubscriptionMissing
@@ -110,6 +117,9 @@ func (e *ensureRun) ensureSubscription(ctx context.Context) error {
 		}
 		e.forget(urn)
 	}
+	if len(f.stale) > 0 {
+		e.observed.Endpoints = []string{e.options.Endpoint}
+	}
 	return e.ensureDisplayName(ctx)
 }
 
@@ -130,6 +140,8 @@ func (e *ensureRun) subscribe(ctx context.Context, listed []otc.Subscription, lo
 	}
 	e.observed.SubscriptionURN, e.observed.Subscription, e.observed.SubscribedTime = urn, v1alpha1.SubscriptionPending,
 		seconds(e.options.Now())
+	all := append(slices.Clone(e.observed.Endpoints), e.options.Endpoint)
+	e.observed.Endpoints = slices.Compact(slices.Sorted(slices.Values(all)))
 	e.noteSubscribed(urn, subscribed{e.options.Endpoint, e.observed.SubscribedTime.Time})
 	if slices.ContainsFunc(listed, func(s otc.Subscription) bool { return s.URN == urn && s.Status == otc.SubscriptionConfirmed }) {
 		e.returnConfirmation(e.desired.Autopilot.Namespace) // SMN lists our URL in another form, and sends no confirmation

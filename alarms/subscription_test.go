@@ -114,15 +114,27 @@ func TestNewURLReplacesOldURLOnceConfirmed(t *testing.T) {
 				t.Errorf("listing %v: %s", listing, diff)
 			}
 		}
+		delivers := func(want ...string) {
+			t.Helper()
+			if diff := cmp.Diff(want, w.recorded.Endpoints); diff != "" {
+				t.Errorf("listing %v: recorded endpoints: %s", listing, diff)
+			}
+		}
+		const before, now = "https://autopilot.example.com/smn", "http://new.example.com/smn"
+		w.recorded.Endpoints = nil // as an object from a backup, or of an older version
+		ensure(old)
+		delivers(before)
 		want := w.want()
-		w.restartWith("http://new.example.com/smn")
+		w.restartWith(now)
 		w.refuse("Subscribe")
 		if _, _, err := w.ensureWith(t.Context(), w.alarms, want, w.recorded, nil, w.record); err == nil || w.recorded.Subscription != v1alpha1.SubscriptionMissing {
 			t.Errorf("refused: %v, %s", err, w.recorded.Subscription)
 		}
 		subscribed("0 email dba@example.com", "1 https https://autopilot.example.com/smn")
+		delivers(before)
 		w.refuse()
 		ensure(want)
+		delivers(now, before)
 		subscribed("0 email dba@example.com", "0 http http://new.example.com/smn", "1 https https://autopilot.example.com/smn")
 		if w.recorded.Subscription != v1alpha1.SubscriptionPending || w.recorded.SubscriptionURN == oldURN {
 			t.Errorf("recorded: %+v", w.recorded)
@@ -134,6 +146,7 @@ func TestNewURLReplacesOldURLOnceConfirmed(t *testing.T) {
 		w.sim.Confirm(w.recorded.SubscriptionURN)
 		ensure(want)
 		subscribed("0 email dba@example.com", "1 http http://new.example.com/smn")
+		delivers(now)
 		if w.recorded.Subscription != v1alpha1.SubscriptionConfirmed {
 			t.Errorf("recorded: %+v", w.recorded)
 		}

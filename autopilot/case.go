@@ -28,6 +28,7 @@ type Case struct {
 	IsSweep bool
 
 	Instance  *Instance // nil if it is not known, or not in the cloud
+	NodeOf    string    // the instance of the node that has the id in place of an instance's; else empty
 	ClaimedBy string    // the object that manages this instance, as NAMESPACE/NAME; empty if this one does
 	// NoRds means that there is no Rds to patch. Wanted is what the instance has.
 	NoRds bool

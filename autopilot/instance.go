@@ -49,6 +49,18 @@ type Replica struct {
 	MaxGB     int
 }
 
+// DescribeUnknownInstance returns what is known about an id with which the cloud has no instance.
+func (c Case) DescribeUnknownInstance() string {
+	field := "status.id of the Rds"
+	if c.NoRds {
+		field = "spec.instanceID"
+	}
+	if c.NodeOf != "" {
+		return "The id in " + field + " is that of a node. Use the id of its instance: " + c.NodeOf
+	}
+	return "The cloud has no instance with the id in " + field
+}
+
 // Observed returns the instance as it is stored in the status. ActiveSince stays the same as long as every check finds
 // ACTIVE.
 func (i Instance) Observed(last *v1alpha1.Instance, now time.Time) *v1alpha1.Instance {

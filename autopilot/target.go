@@ -28,11 +28,9 @@ type Target struct {
 	Deleting bool
 	// Created is when the object was created. It decides between two targets of one instance that are not armed.
 	Created time.Time
-	// Armed means that its RdsAutopilot has recorded alarm rules of this instance. Only a search for all targets of an
-	// instance sets it.
-	Armed bool
-	// MaxGB is the cap in GB that its RdsAutopilot sets for the volume, or 0. Armed and MaxGB are set by the same search.
-	MaxGB int
+	// Autopilot is the RdsAutopilot of the same name, or nil. Only a search for all targets of an instance sets it. It must
+	// not be modified.
+	Autopilot *v1alpha1.RdsAutopilot
 	// OperatorAutopilot means that spec.endpoint turns on the operator's own, unauthenticated autopilot as well.
 	OperatorAutopilot bool
 }

@@ -33,7 +33,7 @@ func chartSchema(t *testing.T) schemaNode {
 
 func TestChartSchemaAcceptsEveryFlagOfServe(t *testing.T) {
 	// Values of their own, or fixed in a pod.
-	elsewhere := []string{"public-url", "mode", "watch-namespaces", "webhook-addr", "admin-addr", "kubeconfig", "context", "lease-namespace", "lease-name"}
+	elsewhere := []string{"public-url", "mode", "watch-namespaces", "webhook-addr", "admin-addr", "kubeconfig", "context", "lease-namespace", "lease-name", "system-namespace"}
 	var flags []string
 	for _, row := range tables(t, "docs/command-line.md", "serve")[0] {
 		if flag := strings.TrimPrefix(quoted(row[0])[0], "--"); !slices.Contains(elsewhere, flag) {

@@ -166,8 +166,8 @@ func TestInstallContainsTheServiceButNotTheRdsCRD(t *testing.T) {
 // TestInstallIsRenderedFromThisChart compares the checksums that make writes, because this test runs without Helm.
 func TestInstallIsRenderedFromThisChart(t *testing.T) {
 	files := []string{
-		"chart/Chart.yaml", "chart/ci/default-values.yaml", "chart/ci/install-values.yaml", "chart/files/rdsautopilots.yaml",
-		"chart/values.yaml", "namespace.yaml",
+		"chart/Chart.yaml", "chart/ci/default-values.yaml", "chart/ci/install-values.yaml", "chart/files/defaults.yaml",
+		"chart/files/rdsautopilots.yaml", "chart/values.yaml", "namespace.yaml",
 	}
 	for _, pattern := range []string{"chart/templates/*.yaml", "chart/templates/*/*.yaml", "chart/templates/*.tpl"} {
 		found, err := filepath.Glob(pattern)

@@ -4,6 +4,7 @@ package k8s
 
 import (
 	"cmp"
+	"net/url"
 	"slices"
 
 	"k8s.io/client-go/tools/cache"
@@ -42,9 +43,26 @@ func (w *Cache) SignedBefore(certURL string) bool {
 	})
 }
 
+// Delivers reports whether SMN delivers to that path of the public URL or of a former one.
+func (w *Cache) Delivers(path string) bool {
+	return slices.ContainsFunc(w.autopilots, func(inf cache.SharedIndexInformer) bool {
+		return slices.Contains(inf.GetIndexer().ListIndexFuncValues(byPath), path) // rarely more than two
+	})
+}
+
+// pathsOf returns the paths of the URLs to which SMN delivers.
+func pathsOf(a *autopilotv1.RdsAutopilot) (paths []string) {
+	for _, endpoint := range a.Status.Alarms.Endpoints {
+		if u, err := url.Parse(endpoint); err == nil {
+			paths = append(paths, cmp.Or(u.Path, "/"))
+		}
+	}
+	return paths
+}
+
 // OnAutopilot registers f for RdsAutopilots as OnTarget does for targets. It skips those of doctor.
 func (w *Cache) OnAutopilot(f func(old, new *autopilotv1.RdsAutopilot)) error {
-	synced, err := addHandler(w.autopilots, func(old, new *autopilotv1.RdsAutopilot) {
+	synced, err := addHandler(w.autopilots, w.watched, func(old, new *autopilotv1.RdsAutopilot) {
 		if !isDoctors(cmp.Or(new, old)) {
 			f(old, new)
 		}

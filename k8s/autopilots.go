@@ -17,8 +17,8 @@ import (
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// listPage is how many objects a live list requests at a time. It bounds the memory of one answer.
-const listPage = 500
+// listPage is how many objects a list requests at a time. It bounds the memory of one answer: an object may have 1.5 MB.
+const listPage = 25
 
 // LiveAutopilot reads the RdsAutopilot from the API server. It returns autopilot.ErrGone if there is none.
 func (c *Cluster) LiveAutopilot(ctx context.Context, namespace, name string) (*autopilotv1.RdsAutopilot, error) {
@@ -28,10 +28,12 @@ func (c *Cluster) LiveAutopilot(ctx context.Context, namespace, name string) (*a
 	if err != nil {
 		return nil, wrapError(err, "get RdsAutopilot %s/%s", namespace, name)
 	}
+	trimAutopilot(a)
 	return a, nil
 }
 
-// LiveAutopilots lists the RdsAutopilots of all watched namespaces from the API server.
+// LiveAutopilots lists the RdsAutopilots of all watched namespaces from the API server, without those of namespaces that
+// it does not let us list.
 func (c *Cluster) LiveAutopilots(ctx context.Context) ([]*autopilotv1.RdsAutopilot, error) {
 	return c.listLive(ctx, c.namespaces, func(*autopilotv1.RdsAutopilot) bool { return true })
 }
@@ -41,16 +43,22 @@ func (c *Cluster) listLive(ctx context.Context, namespaces []string,
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var found []*autopilotv1.RdsAutopilot
+	refused := 0
 	for _, ns := range namespaces {
 		err := eachPage(ctx, c.autopilotsIn(ns).List, func(page *autopilotv1.RdsAutopilotList) (more bool) {
 			for i := range page.Items {
-				if a := &page.Items[i]; wanted(a) {
+				a := &page.Items[i]
+				trimAutopilot(a)
+				if wanted(a) {
 					found = append(found, a.DeepCopy()) // a pointer into the page would keep the whole page in memory
 				}
 			}
 			return true
 		})
-		if err != nil {
+		if apierrors.IsForbidden(err) {
+			refused++
+		}
+		if err != nil && (!apierrors.IsForbidden(err) || refused == len(namespaces)) {
 			return nil, wrapError(err, "list RdsAutopilots")
 		}
 	}
@@ -101,27 +109,38 @@ func (c *Cluster) SetFinalizer(ctx context.Context, a *autopilotv1.RdsAutopilot)
 	if slices.Contains(a.Finalizers, autopilotv1.Finalizer) {
 		return a, nil
 	}
-	return c.patchFinalizers(ctx, a, append(slices.Clone(a.Finalizers), autopilotv1.Finalizer))
+	return c.patchFinalizers(ctx, a, func(others []string) []string { return append(others, autopilotv1.Finalizer) })
 }
 
 // RemoveFinalizer removes our finalizer and keeps others. It returns autopilot.ErrConflict, and nil if the object is
 // gone.
 func (c *Cluster) RemoveFinalizer(ctx context.Context, a *autopilotv1.RdsAutopilot) error {
-	others := slices.DeleteFunc(slices.Clone(a.Finalizers), func(f string) bool { return f == autopilotv1.Finalizer })
-	if len(others) == len(a.Finalizers) {
+	if !slices.Contains(a.Finalizers, autopilotv1.Finalizer) {
 		return nil
 	}
-	_, err := c.patchFinalizers(ctx, a, others)
+	_, err := c.patchFinalizers(ctx, a, func(others []string) []string { return others })
 	if errors.Is(err, autopilot.ErrGone) {
 		return nil
 	}
 	return err
 }
 
+// patchFinalizers stores the finalizers that with returns for those of others.
 func (c *Cluster) patchFinalizers(ctx context.Context, a *autopilotv1.RdsAutopilot,
-	finalizers []string) (*autopilotv1.RdsAutopilot, error) {
+	with func(others []string) []string) (*autopilotv1.RdsAutopilot, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	all := a.Finalizers
+	if len(all) >= maxFinalizers { // there may be more
+		live, err := c.autopilotsIn(a.Namespace).Get(ctx, a.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, wrapError(err, "get RdsAutopilot %s/%s", a.Namespace, a.Name)
+		}
+		all = live.Finalizers
+	}
+	others := slices.DeleteFunc(slices.Clone(all), func(f string) bool { return f == autopilotv1.Finalizer })
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": a.ResourceVersion, "finalizers": finalizers},
+		"metadata": map[string]any{"resourceVersion": a.ResourceVersion, "finalizers": with(others)},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode finalizers: %w", err)

@@ -3,6 +3,7 @@
 package k8s_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -83,6 +84,55 @@ func TestALiveListReadsAllPages(t *testing.T) {
 	if err != nil || !slices.Equal(made, found) {
 		t.Errorf("found %v, %v; want %v", found, err, made)
 	}
+}
+
+// TestFinalizersOfOthersStay has more of them than the caches keep.
+func TestFinalizersOfOthersStay(t *testing.T) {
+	t.Parallel()
+	c, ns := connect(t), shared.Cluster(t).Namespace(t)
+	made := createAutopilot(t, c, ns, "shop")
+	var others []string
+	for i := range 100 {
+		others = append(others, fmt.Sprintf("example.com/other-%d", i))
+	}
+	set := func(finalizers []string) {
+		t.Helper()
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": finalizers}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := rdsAutopilots(t, ns).Patch(t.Context(), made.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stored := func() (a *autopilotv1.RdsAutopilot, finalizers []string) {
+		t.Helper()
+		a, err := c.LiveAutopilot(t.Context(), ns, made.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		object, err := rdsAutopilots(t, ns).Get(t.Context(), made.Name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a, object.GetFinalizers()
+	}
+	set(append(others, autopilotv1.Finalizer))
+	a, _ := stored()
+	if err := c.RemoveFinalizer(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	a, left := stored()
+	if !slices.Equal(left, others) {
+		t.Errorf("after ours was removed: %v", left)
+	}
+	if _, err := c.SetFinalizer(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	if _, with := stored(); !slices.Equal(with, append(others, autopilotv1.Finalizer)) {
+		t.Errorf("after ours was added: %v", with)
+	}
+	set(nil)
 }
 
 func TestFinalizerAndDeletion(t *testing.T) {

@@ -6,8 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -21,16 +26,28 @@ const (
 	byTopic    = "topic"
 	byUID      = "uid" // the part that is in the topic's name
 	byCert     = "cert"
+	byPath     = "path"
 	byInstance = "instance"
 )
+
+// syncInterval is the time between two looks at whether the caches are complete.
+const syncInterval = 50 * time.Millisecond
 
 // Cache holds the Rds and RdsAutopilots as the watches last delivered them. It may be behind the API server, and
 // keeps its objects while the API server is away. Callers must not modify the objects.
 type Cache struct {
+	*refusals
+	watched    []string // namespaces, in the order of the informers
 	rds        informers[*otcv1.Rds]
 	autopilots informers[*autopilotv1.RdsAutopilot]
-	synced     []cache.DoneChecker
+	synced     []checker
 	rdsLater   bool // the watch of Rds may start much later, so nothing waits for it
+}
+
+// checker reports whether the objects of a namespace are in the cache, or whether a callback was called for all of them.
+type checker struct {
+	cache.DoneChecker
+	namespace string
 }
 
 type object interface {
@@ -52,24 +69,28 @@ func newCache(c *Cluster) (*Cache, error) {
 		return unlessEmpty(obj.(*autopilotv1.RdsAutopilot).ShortUID()), nil
 	}, byCert: func(obj any) ([]string, error) {
 		return unlessEmpty(obj.(*autopilotv1.RdsAutopilot).Status.Intake.SigningCertURL), nil
+	}, byPath: func(obj any) ([]string, error) {
+		return pathsOf(obj.(*autopilotv1.RdsAutopilot)), nil
 	}, byInstance: func(obj any) ([]string, error) {
 		return unlessEmpty(obj.(*autopilotv1.RdsAutopilot).Spec.InstanceID), nil
 	}}
-	w := &Cache{rdsLater: c.LacksRds()}
+	w := &Cache{refusals: c.refusals, watched: c.namespaces, rdsLater: c.LacksRds()}
 	for _, ns := range c.namespaces {
-		rds, err := informer(listWatch(c.rdsIn(ns)), &otcv1.Rds{}, indexRds)
+		noteRds := func(err error) { c.note(ns, otcv1.Resource, err) }
+		rds, err := informer(listWatch(c.rdsIn(ns), noteRds), &otcv1.Rds{}, indexRds)
 		if err != nil {
 			return nil, err
 		}
-		autopilots, err := informer(listWatch(c.autopilotsIn(ns)), &autopilotv1.RdsAutopilot{}, indexAutopilots)
+		noteAutopilots := func(err error) { c.note(ns, autopilotv1.Resource, err) }
+		autopilots, err := informer(listWatch(c.autopilotsIn(ns), noteAutopilots), &autopilotv1.RdsAutopilot{}, indexAutopilots)
 		if err != nil {
 			return nil, err
 		}
 		w.rds = append(w.rds, rds)
 		w.autopilots = append(w.autopilots, autopilots)
-		w.synced = append(w.synced, autopilots.HasSyncedChecker())
+		w.synced = append(w.synced, checker{autopilots.HasSyncedChecker(), ns})
 		if !w.rdsLater {
-			w.synced = append(w.synced, rds.HasSyncedChecker())
+			w.synced = append(w.synced, checker{rds.HasSyncedChecker(), ns})
 		}
 	}
 	return w, nil
@@ -82,19 +103,44 @@ func unlessEmpty(value string) []string {
 	return []string{value}
 }
 
-type lister[L runtime.Object] interface {
+type list interface {
+	runtime.Object
+	metav1.ListInterface
+}
+
+type lister[L list] interface {
 	List(context.Context, metav1.ListOptions) (L, error)
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-func listWatch[L runtime.Object](client lister[L]) cache.ListerWatcher {
+// listWatch calls note with the result of every list and with that of the start of every watch. It lists page by page
+// and trims each page. The API server would ignore a limit for the version that the library requests.
+func listWatch[L list](client lister[L], note func(error)) cache.ListerWatcher {
 	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			ctx, cancel := context.WithTimeout(ctx, requestTimeout) // one page
-			defer cancel()
-			return client.List(ctx, opts)
+		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+			list := func(ctx context.Context, opts metav1.ListOptions) (L, error) {
+				ctx, cancel := context.WithTimeout(ctx, requestTimeout) // one page
+				defer cancel()
+				return client.List(ctx, opts)
+			}
+			all := &metainternalversion.List{}
+			err := eachPage(ctx, list, func(page L) (more bool) {
+				all.ResourceVersion = page.GetResourceVersion()
+				_ = meta.EachListItem(page, func(o runtime.Object) error { // returns the error of the function, which has none
+					_, _ = transform(o) // of our own kinds
+					all.Items = append(all.Items, o)
+					return nil
+				})
+				return true
+			})
+			note(err)
+			return all, err
 		},
-		WatchFuncWithContext: client.Watch, // the reflector sets a timeout
+		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			w, err := client.Watch(ctx, opts) // the reflector sets a timeout
+			note(err)
+			return w, err
+		},
 	}
 }
 
@@ -102,7 +148,13 @@ func informer(lw cache.ListerWatcher, example runtime.Object,
 	indexers cache.Indexers) (cache.SharedIndexInformer, error) {
 	// No resync, because the controller's sweep checks every database.
 	inf := cache.NewSharedIndexInformerWithOptions(lw, example, cache.SharedIndexInformerOptions{Indexers: indexers})
-	if err := inf.SetTransform(transform); err != nil {
+	err := errors.Join(inf.SetTransform(transform), inf.SetWatchErrorHandlerWithContext(
+		func(ctx context.Context, r *cache.Reflector, err error) {
+			if !apierrors.IsForbidden(err) { // refusals logs it once
+				cache.DefaultWatchErrorHandler(ctx, r, err)
+			}
+		}))
+	if err != nil {
 		return nil, fmt.Errorf("set up a watch: %w", err)
 	}
 	return inf, nil
@@ -116,26 +168,36 @@ func (k informers[T]) run(ctx context.Context) {
 	wg.Wait()
 }
 
-// HasSynced reports whether all objects that existed at the start are in the cache and were passed to the callbacks.
+// HasSynced reports whether all objects that existed at the start are in the cache and were passed to the callbacks. It
+// does not wait for namespaces that we may not read, except if there is no other.
 func (w *Cache) HasSynced() bool {
+	synced, refused := false, w.RefusedNamespaces()
 	for _, s := range w.synced {
-		if !cache.IsDone(s) {
+		if cache.IsDone(s) {
+			synced = true
+		} else if !slices.Contains(refused, s.namespace) {
 			return false
 		}
 	}
-	return true
+	return synced
 }
 
 // WaitForSync returns once HasSynced is true. It returns an error if the context ends before.
 func (w *Cache) WaitForSync(ctx context.Context) error {
-	if !cache.WaitFor(ctx, "", w.synced...) {
-		return fmt.Errorf("wait for the caches: %w", context.Cause(ctx))
+	tick := time.NewTicker(syncInterval)
+	defer tick.Stop()
+	for !w.HasSynced() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the caches: %w", context.Cause(ctx))
+		case <-tick.C:
+		}
 	}
 	return nil
 }
 
 // addHandler registers f, and returns what reports that f was called for all objects that existed at the start.
-func addHandler[T object](k informers[T], f func(old, new T)) (synced []cache.DoneChecker, err error) {
+func addHandler[T object](k informers[T], namespaces []string, f func(old, new T)) (synced []checker, err error) {
 	var none T
 	handler := cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { f(none, obj.(T)) },
@@ -155,13 +217,13 @@ func addHandler[T object](k informers[T], f func(old, new T)) (synced []cache.Do
 		},
 	}
 	var errs []error
-	for _, inf := range k {
+	for i, inf := range k {
 		registration, err := inf.AddEventHandler(handler)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("watch: %w", err))
 			continue
 		}
-		synced = append(synced, registration.HasSyncedChecker())
+		synced = append(synced, checker{registration.HasSyncedChecker(), namespaces[i]})
 	}
 	return synced, errors.Join(errs...)
 }

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// claimsAnnotation holds the claims of all installations in the cluster. It is on a lease in kube-system: a user
+	// claimsAnnotation holds the claims of all installations in the cluster. It is on a lease in the system namespace: a user
 	// with the right to edit one namespace must not be able to claim the databases of others.
 	claimsAnnotation = autopilotv1.Group + "/claims"
 	// claimDuration is one minute, so that another installation can start soon after this one was removed.
@@ -102,7 +102,7 @@ func (c *Cluster) WithClaim(ctx context.Context, own Claim, run func(context.Con
 func (c *Cluster) claim(ctx context.Context, own Claim, hold bool) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	leases := c.leases.Leases(metav1.NamespaceSystem)
+	leases := c.leases.Leases(c.system)
 	for {
 		lease, err := leases.Get(ctx, self, metav1.GetOptions{})
 		missing := apierrors.IsNotFound(err)
@@ -110,9 +110,10 @@ func (c *Cluster) claim(ctx context.Context, own Claim, hold bool) error {
 			return c.explainLease(err)
 		}
 		if missing {
-			lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: self}}
+			lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: c.system, Name: self}}
 		}
 		claims := liveClaims(lease, time.Now())
+		c.claims.Store(&claims)
 		own = own.renewed(claims, time.Now())
 		if first := own.precededBy(claims); first != nil {
 			return &ClaimedError{*first}
@@ -138,11 +139,20 @@ func (c *Cluster) claim(ctx context.Context, own Claim, hold bool) error {
 	}
 }
 
+// IsWatched reports whether this installation watches a namespace, or another one whose claim was alive when we last
+// renewed ours.
+func (c *Cluster) IsWatched(namespace string) bool {
+	claims := c.claims.Load()
+	return c.watches(namespace) || claims != nil && slices.ContainsFunc(*claims, func(o Claim) bool {
+		return o.overlaps(Claim{Namespaces: []string{namespace}})
+	})
+}
+
 func (c *Cluster) explainLease(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("claim the watched namespaces in lease %s/%s: %w", metav1.NamespaceSystem, self,
+	return fmt.Errorf("claim the watched namespaces in lease %s/%s: %w", c.system, self,
 		c.explainError(err, "leases", "coordination.k8s.io"))
 }
 

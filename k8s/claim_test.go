@@ -47,6 +47,10 @@ func TestAnotherInstallationOverTheSameNamespacesIsRefused(t *testing.T) {
 				t.Errorf("%s: it does not say who: %v", name, err)
 			}
 		}
+		c.namespaces = []string{"other"}
+		if !c.IsWatched("other") || !c.IsWatched("shop") || c.IsWatched("left") {
+			t.Errorf("watched: ours %t, theirs %t, nobody's %t", c.IsWatched("other"), c.IsWatched("shop"), c.IsWatched("left"))
+		}
 		end()
 		if err := <-ended; err != nil {
 			t.Error(err)
@@ -54,6 +58,9 @@ func TestAnotherInstallationOverTheSameNamespacesIsRefused(t *testing.T) {
 		time.Sleep(claimDuration)
 		if err := c.CheckClaim(t.Context(), Claim{Release: "b/rds-autopilot"}); err != nil {
 			t.Errorf("after the first one was removed: %v", err)
+		}
+		if c.IsWatched("shop") {
+			t.Error("watched by an installation that was removed")
 		}
 	})
 }

@@ -3,6 +3,7 @@
 package k8s
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,6 +49,8 @@ type Options struct {
 	Namespaces []string
 	// RdsOptional lets Connect succeed without the CRD of the Rds. The watch of Rds starts when the CRD appears.
 	RdsOptional bool
+	// SystemNamespace identifies the cluster by its uid, and its lease holds the claims. Empty means kube-system.
+	SystemNamespace string
 	// Log also receives the log of client-go.
 	Log *zap.Logger
 }
@@ -55,10 +58,12 @@ type Options struct {
 // Cluster is a connection to a Kubernetes cluster, with caches of both kinds.
 type Cluster struct {
 	*Cache
+	*refusals
 	broadcaster events.EventBroadcaster
 	recorder    events.EventRecorder
-	unreachable atomic.Bool // set while the probes of the API server fail
-	rdsMissing  atomic.Bool // set until the API server serves Rds, if they are optional
+	unreachable atomic.Bool             // set while the probes of the API server fail
+	claims      atomic.Pointer[[]Claim] // of all installations, as last read
+	rdsMissing  atomic.Bool             // set until the API server serves Rds, if they are optional
 
 	config     *rest.Config
 	transport  http.RoundTripper
@@ -68,6 +73,7 @@ type Cluster struct {
 	core       corev1client.NamespacesGetter
 	leases     coordinationv1client.LeasesGetter
 	namespaces []string
+	system     string        // Options.SystemNamespace
 	searches   *rate.Limiter // of live lists for topics whose name does not identify one object
 	log        *zap.Logger
 }
@@ -77,8 +83,8 @@ type (
 	autopilotClient = gentype.ClientWithList[*autopilotv1.RdsAutopilot, *autopilotv1.RdsAutopilotList]
 )
 
-// Connect checks within 10 seconds that the API server answers, serves both kinds and allows us to list them. Its
-// error is one line that names what is missing. The watches start with Run.
+// Connect checks within 10 seconds that the API server answers, serves both kinds and allows us to list them in one of
+// the namespaces. Its error is one line that names what is missing. The watches start with Run.
 func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = self + "/" + opts.Version
@@ -102,7 +108,9 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 		transport:  client.Transport,
 		codec:      runtime.NewParameterCodec(scheme),
 		namespaces: uniqueNamespaces(opts.Namespaces),
+		system:     cmp.Or(opts.SystemNamespace, metav1.NamespaceSystem),
 		searches:   rate.NewLimiter(searchesPerSec, searchesPerSec),
+		refusals:   &refusals{log: opts.Log, now: map[[2]string]bool{}},
 		log:        opts.Log,
 	}
 	if c.rdsAPI, err = restClient(cfg, client, scheme, otcv1.GroupVersion()); err != nil {
@@ -164,24 +172,33 @@ func uniqueNamespaces(namespaces []string) []string {
 }
 
 // checkAccess lists both kinds. Discovery would lag behind a CRD that was just installed, and would not show missing
-// rights.
+// rights. A namespace that refuses us is an error only if all of them do.
 func (c *Cluster) checkAccess(ctx context.Context, rdsOptional bool) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	one := metav1.ListOptions{Limit: 1}
+	var refused error
 	for _, ns := range c.namespaces {
 		_, err := c.rdsIn(ns).List(ctx, one)
 		if apierrors.IsNotFound(err) && rdsOptional {
 			c.rdsMissing.Store(true)
 			err = nil
 		}
-		if err := c.explainError(err, otcv1.Resource, otcv1.Group); err != nil {
-			return err
+		c.note(ns, otcv1.Resource, err)
+		explained := c.explainError(err, otcv1.Resource, otcv1.Group)
+		if err == nil {
+			_, err = c.autopilotsIn(ns).List(ctx, one)
+			c.note(ns, autopilotv1.Resource, err)
+			explained = c.explainError(err, autopilotv1.Resource, autopilotv1.Group)
 		}
-		_, err = c.autopilotsIn(ns).List(ctx, one)
-		if err := c.explainError(err, autopilotv1.Resource, autopilotv1.Group); err != nil {
-			return err
+		if apierrors.IsForbidden(err) {
+			refused = explained
+		} else if explained != nil {
+			return explained
 		}
+	}
+	if len(c.RefusedNamespaces()) == len(c.namespaces) {
+		return refused
 	}
 	if c.LacksRds() {
 		c.log.Info("the CRD of the Rds is not installed: serving RdsAutopilots with spec.instanceID; the watch of Rds starts when the CRD appears",
@@ -216,13 +233,13 @@ func (c *Cluster) autopilotsIn(namespace string) *autopilotClient {
 		func() *autopilotv1.RdsAutopilotList { return &autopilotv1.RdsAutopilotList{} })
 }
 
-// ClusterID returns the uid of the namespace kube-system, which identifies the cluster for its whole life.
+// ClusterID returns the uid of the system namespace, which identifies the cluster for its whole life.
 func (c *Cluster) ClusterID(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	ns, err := c.core.Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	ns, err := c.core.Namespaces().Get(ctx, c.system, metav1.GetOptions{})
 	if err != nil {
-		return "", fmt.Errorf("get namespace %s: %w", metav1.NamespaceSystem, err)
+		return "", fmt.Errorf("get namespace %s: %w", c.system, err)
 	}
 	return string(ns.UID), nil
 }

@@ -9,7 +9,7 @@ func (w *Cache) EachRds(f func(*otcv1.Rds)) { w.rds.each(f) }
 
 // OnRds is OnTarget with the objects of the cache.
 func (w *Cache) OnRds(f func(old, new *otcv1.Rds)) error {
-	synced, err := addHandler(w.rds, f)
+	synced, err := addHandler(w.rds, w.watched, f)
 	w.synced = append(w.synced, synced...)
 	return err
 }

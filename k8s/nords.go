@@ -4,6 +4,7 @@ package k8s
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,6 +47,8 @@ func (c *Cluster) awaitRds(ctx context.Context) bool {
 func (c *Cluster) servesRds(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	_, err := c.rdsIn(c.namespaces[0]).List(ctx, metav1.ListOptions{Limit: 1})
-	return err == nil
+	return slices.ContainsFunc(c.namespaces, func(ns string) bool {
+		_, err := c.rdsIn(ns).List(ctx, metav1.ListOptions{Limit: 1})
+		return err == nil
+	})
 }

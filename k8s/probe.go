@@ -4,9 +4,12 @@ package k8s
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"time"
 
 	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -59,12 +62,22 @@ func (c *Cluster) probeLoop(ctx context.Context) {
 	}
 }
 
-func (c *Cluster) probe(ctx context.Context) error {
+// probe returns nil if the API server answers, even with a refusal: that is about one namespace, or about our rights.
+// It asks the next namespace after a 403, because the API server answers that without etcd.
+func (c *Cluster) probe(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	// Only the fact of an answer counts, so it is not decoded.
-	err := c.ownAPI.Get().NamespaceIfScoped(c.namespaces[0],
-		c.namespaces[0] != metav1.NamespaceAll).Resource(autopilotv1.Resource).
-		VersionedParams(&metav1.ListOptions{Limit: 1}, c.codec).Do(ctx).Error()
+	for _, ns := range c.namespaces {
+		// Only the fact of an answer counts, so it is not decoded.
+		err = c.ownAPI.Get().NamespaceIfScoped(ns, ns != metav1.NamespaceAll).Resource(autopilotv1.Resource).
+			VersionedParams(&metav1.ListOptions{Limit: 1}, c.codec).Do(ctx).Error()
+		if !apierrors.IsForbidden(err) {
+			break
+		}
+	}
+	status := apierrors.APIStatus(nil)
+	if isRefused(err) && errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError {
+		return nil
+	}
 	return wrapError(err, "list RdsAutopilots")
 }

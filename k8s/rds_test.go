@@ -3,6 +3,7 @@
 package k8s_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strconv"
@@ -10,10 +11,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -114,11 +118,35 @@ func TestReadingAnRdsLeavesItsSecretsBehind(t *testing.T) {
 	}
 }
 
-func TestClusterIDIsThatOfKubeSystem(t *testing.T) {
+// TestClusterIDIsThatOfTheSystemNamespace also checks that the lease of the claims is there.
+func TestClusterIDIsThatOfTheSystemNamespace(t *testing.T) {
 	t.Parallel()
 	id, err := connect(t).ClusterID(t.Context())
 	if err != nil || len(id) != 36 {
 		t.Errorf("got %q, %v", id, err)
+	}
+	ns := shared.Cluster(t).Namespace(t)
+	c, err := k8s.Connect(t.Context(), shared.Cluster(t).Config(), k8s.Options{Version: "test", SystemNamespace: ns, Log: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	client, err := kubernetes.NewForConfig(shared.Cluster(t).Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	object, err := client.CoreV1().Namespaces().Get(t.Context(), ns, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.ClusterID(t.Context()); err != nil || got != string(object.UID) || got == id {
+		t.Errorf("got %q, %v, want the uid of %s, %s", got, err, ns, object.UID)
+	}
+	if err := c.WithClaim(t.Context(), k8s.Claim{Release: ns + "/rds-autopilot", Namespaces: []string{ns}}, func(context.Context) {}); err != nil {
+		t.Error(err)
+	}
+	if _, err := client.CoordinationV1().Leases(ns).Get(t.Context(), "rds-autopilot", metav1.GetOptions{}); err != nil {
+		t.Errorf("the lease of the claims: %v", err)
 	}
 }
 

@@ -47,11 +47,11 @@ func TestCacheFollowsARestoreOfEtcd(t *testing.T) {
 			return &autopilotv1.RdsAutopilotList{ListMeta: metav1.ListMeta{ResourceVersion: version}, Items: []autopilotv1.RdsAutopilot{a}}
 		}
 		server := &restored{list: shop("100", "urn:new")}
-		inf, err := informer(listWatch(server), &autopilotv1.RdsAutopilot{}, nil)
+		inf, err := informer(listWatch(server, func(error) {}), &autopilotv1.RdsAutopilot{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &Cache{autopilots: informers[*autopilotv1.RdsAutopilot]{inf}}
+		w := &Cache{autopilots: informers[*autopilotv1.RdsAutopilot]{inf}, watched: []string{""}}
 		told := ""
 		if err := w.OnAutopilot(func(_, now *autopilotv1.RdsAutopilot) { told = now.Status.Alarms.TopicURN }); err != nil {
 			t.Fatal(err)

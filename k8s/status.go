@@ -55,6 +55,7 @@ func (c *Cluster) patchAutopilot(ctx context.Context, a *autopilotv1.RdsAutopilo
 	if err != nil {
 		return nil, wrapError(err, "patch RdsAutopilot %s/%s", a.Namespace, a.Name)
 	}
+	trimAutopilot(stored)
 	return stored, nil
 }
 

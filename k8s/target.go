@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,9 +16,6 @@ import (
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// maxID is longer than any id of the cloud. The schema of the Rds has no limit, and messages contain the id.
-const maxID = 128
-
 // TargetOf returns the target that an Rds describes. It returns nil for nil.
 func TargetOf(rds *otcv1.Rds) *autopilot.Target {
 	if rds == nil {
@@ -28,7 +24,7 @@ func TargetOf(rds *otcv1.Rds) *autopilot.Target {
 	t := &autopilot.Target{
 		Namespace: rds.Namespace, Name: rds.Name, UID: rds.UID, ResourceVersion: rds.ResourceVersion,
 		InstanceID:        shorten.To(rds.Status.ID, maxID),
-		Wanted:            autopilot.Wanted{VolumeGB: int(rds.Spec.VolumeSize), Flavor: rds.Spec.FlavorRef},
+		Wanted:            autopilot.Wanted{VolumeGB: int(rds.Spec.VolumeSize), Flavor: shorten.To(rds.Spec.FlavorRef, maxID)},
 		Deleting:          rds.DeletionTimestamp != nil,
 		Created:           rds.CreationTimestamp.Time,
 		OperatorAutopilot: rds.Spec.Endpoint != "",
@@ -82,7 +78,7 @@ func (w *Cache) withoutRds(a *autopilotv1.RdsAutopilot) *autopilot.Target {
 	return TargetNamedBy(a)
 }
 
-// TargetsByInstance returns the cached targets that name the instance, with Target.Armed and Target.MaxGB.
+// TargetsByInstance returns the cached targets that name the instance, with Target.Autopilot.
 func (w *Cache) TargetsByInstance(id string) (found []*autopilot.Target) {
 	for _, rds := range w.rds.by(byInstance, id) {
 		found = append(found, TargetOf(rds))
@@ -93,31 +89,15 @@ func (w *Cache) TargetsByInstance(id string) (found []*autopilot.Target) {
 		}
 	}
 	for _, t := range found {
-		a, _ := w.Autopilot(t.Namespace, t.Name)
-		t.Armed, t.MaxGB = isArmedFor(a, id), maxGBOf(a)
+		t.Autopilot, _ = w.Autopilot(t.Namespace, t.Name)
 	}
 	return found
-}
-
-// maxGBOf returns the cap of the volume in GB, or 0 without an RdsAutopilot.
-func maxGBOf(a *autopilotv1.RdsAutopilot) int {
-	if a == nil {
-		return 0
-	}
-	return autopilot.MaxGB(a.Spec, a.Status.Baseline, 0)
-}
-
-// isArmedFor reports whether rules of this instance are recorded. A rule of a former instance has no dimension.
-func isArmedFor(a *autopilotv1.RdsAutopilot, id string) bool {
-	return a != nil && a.Status.Instance != nil && a.Status.Instance.ID == id &&
-		slices.ContainsFunc(a.Status.Alarms.Rules,
-			func(r autopilotv1.Rule) bool { return r.AlarmID != "" && r.Dimension != "" })
 }
 
 // OnTarget registers f for every Rds that is added (old is nil), changed or deleted (new is nil). The cache may be
 // newer than the event. Callers must register before Run, and f must not block.
 func (w *Cache) OnTarget(f func(old, new *autopilot.Target)) error {
-	synced, err := addHandler(w.rds, func(old, new *otcv1.Rds) { f(TargetOf(old), TargetOf(new)) })
+	synced, err := addHandler(w.rds, w.watched, func(old, new *otcv1.Rds) { f(TargetOf(old), TargetOf(new)) })
 	if !w.rdsLater {
 		w.synced = append(w.synced, synced...)
 	}
@@ -145,7 +125,7 @@ func (c *Cluster) LiveTarget(ctx context.Context, namespace, name string) (*auto
 }
 
 // LiveTargetsByInstance lists the targets that name the instance from the API server, in one namespace or in all, with
-// Target.Armed and Target.MaxGB.
+// Target.Autopilot.
 func (c *Cluster) LiveTargetsByInstance(ctx context.Context, id, namespace string) ([]*autopilot.Target, error) {
 	list := func(ctx context.Context, opts metav1.ListOptions) (*otcv1.RdsList, error) {
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout) // one page
@@ -176,7 +156,7 @@ func (c *Cluster) LiveTargetsByInstance(ctx context.Context, id, namespace strin
 			}
 		}
 		if t != nil {
-			t.Armed, t.MaxGB = isArmedFor(a, id), maxGBOf(a)
+			t.Autopilot = a.DeepCopy() // a pointer into the page would keep the whole page in memory
 		}
 		return false
 	})

@@ -37,7 +37,7 @@ func (w *Cache) ownerOf(name autopilotv1.ParsedCloudName) *autopilotv1.RdsAutopi
 
 // ByTopicLive asks the API server for the RdsAutopilots whose status has the topic's URN. This costs one GET, because
 // the URN contains namespace and name. If it does not contain them exactly and the cache has no such RdsAutopilot
-// either, ByTopicLive lists the namespace. It returns an error if there are more than searchesPerSec such lists.
+// either, ByTopicLive lists the namespace. It returns autopilot.ErrLimited if there are more than searchesPerSec such lists.
 func (c *Cluster) ByTopicLive(ctx context.Context, topicURN string) ([]*autopilotv1.RdsAutopilot, error) {
 	topic, ok := autopilotv1.ParseTopicURN(topicURN)
 	if !ok {
@@ -65,8 +65,8 @@ func (c *Cluster) ByTopicLive(ctx context.Context, topicURN string) ([]*autopilo
 		return nil, nil
 	}
 	if !c.searches.Allow() {
-		return nil, fmt.Errorf("list RdsAutopilots for topic %s_%s: limit of %d such lists per second reached",
-			topic.Namespace, topic.Name, searchesPerSec)
+		return nil, fmt.Errorf("list RdsAutopilots for topic %s_%s: %w: %d such lists per second",
+			topic.Namespace, topic.Name, autopilot.ErrLimited, searchesPerSec)
 	}
 	return c.listLive(ctx, namespaces, hasTopic)
 }

@@ -3,40 +3,121 @@
 package k8s
 
 import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
 
+	"github.com/mcsps/rds-autopilot/autopilot"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-func TestTrimKeepsWhatIsNamed(t *testing.T) {
-	rds := &otcv1.Rds{ObjectMeta: metav1.ObjectMeta{
-		Name: "one", Namespace: "db", UID: "u", ResourceVersion: "7", Generation: 3,
-		Labels: map[string]string{"team": "a"},
-		Annotations: map[string]string{
-			"kubectl.kubernetes.io/last-applied-configuration": `{"spec":{"password":"secret"}}`,
-			"autopilot.otc.mcsps.de.evil/copy":                 "secret",
-			"autopilot.otc.mcsps.de/note":                      "kept",
+func TestTrimKeepsWhatIsRead(t *testing.T) {
+	long := strings.Repeat("x", 1<<18)
+	on := true
+	rds := &otcv1.Rds{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "one", Namespace: "db", UID: "u", ResourceVersion: "7", Generation: 3,
+			Labels: map[string]string{"team": "a"},
+			Annotations: map[string]string{
+				"kubectl.kubernetes.io/last-applied-configuration": `{"spec":{"password":"secret"}}`,
+				"autopilot.otc.mcsps.de/note":                      long,
+			},
+			Finalizers:    []string{long},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "operator"}},
 		},
-		Finalizers:    []string{"f"},
-		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "operator"}},
-	}}
+		Spec: otcv1.Spec{
+			Autopilot: &on, VolumeSize: 40, FlavorRef: long, Endpoint: long, AvailabilityZone: long, DatastoreType: long,
+			DatastoreVersion: long, VolumeType: long,
+		},
+		Status: otcv1.Status{ID: long, Status: long},
+	}
+	a := &autopilotv1.RdsAutopilot{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "one", Namespace: "db", UID: "u", ResourceVersion: "7", Generation: 3,
+			Annotations: map[string]string{autopilotv1.AbandonAnnotation: "true", autopilotv1.DoctorAnnotation: long},
+			Finalizers:  append(slices.Repeat([]string{"example.com/other"}, 1000), autopilotv1.Finalizer),
+			OwnerReferences: []metav1.OwnerReference{
+				{Kind: long, Name: long}, {APIVersion: long, Kind: otcv1.Kind, Name: "one", UID: types.UID(long)},
+			},
+		},
+		Status: autopilotv1.Status{
+			Instance: &autopilotv1.Instance{ID: "i"},
+		},
+	}
 	for range 2 { // a second time changes nothing
-		if _, err := transform(rds); err != nil {
-			t.Fatal(err)
+		for _, o := range []any{rds, a} {
+			if _, err := transform(o); err != nil {
+				t.Fatal(err)
+			}
+			text, err := json.Marshal(o)
+			if err != nil || len(text) > 5000 {
+				t.Errorf("%T keeps %d bytes, %v", o, len(text), err)
+			}
 		}
-		want := metav1.ObjectMeta{
-			Name: "one", Namespace: "db", UID: "u", ResourceVersion: "7", Generation: 3, Finalizers: []string{"f"},
-			Annotations: map[string]string{"autopilot.otc.mcsps.de/note": "kept"},
-		}
+		want := metav1.ObjectMeta{Name: "one", Namespace: "db", UID: "u", ResourceVersion: "7", Generation: 3}
 		if diff := cmp.Diff(want, rds.ObjectMeta); diff != "" {
 			t.Errorf("metadata (-want +got):\n%s", diff)
+		}
+		if text, _ := json.Marshal(rds); len(text) > 1000 || rds.Spec.VolumeSize != 40 || !*rds.Spec.Autopilot || rds.Spec.Endpoint == "" {
+			t.Errorf("the Rds keeps %d bytes: %.2000s", len(text), text)
+		}
+		owner := autopilot.Owner(a)
+		if owner == nil || owner.Name != "one" || len(a.OwnerReferences) != 1 || len(a.Finalizers) > maxFinalizers || !slices.Contains(a.Finalizers, autopilotv1.Finalizer) ||
+			!maps.Equal(a.Annotations, map[string]string{autopilotv1.AbandonAnnotation: "true"}) || a.Status.Instance == nil {
+			t.Errorf("the RdsAutopilot keeps %+v", a.ObjectMeta)
 		}
 	}
 	if _, err := transform(&autopilotv1.RdsAutopilotList{}); err == nil {
 		t.Error("took what it does not know")
+	}
+}
+
+// paged is a server of 60 objects that remembers the largest page that was requested.
+type paged struct{ largest, pages int64 }
+
+func (p *paged) List(_ context.Context, opts metav1.ListOptions) (*otcv1.RdsList, error) {
+	p.largest, p.pages = max(p.largest, opts.Limit), p.pages+1
+	begin, _ := strconv.Atoi(opts.Continue)
+	page := &otcv1.RdsList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}}
+	for i := begin; i < min(60, begin+int(opts.Limit)); i++ {
+		page.Items = append(page.Items, otcv1.Rds{
+			ObjectMeta: metav1.ObjectMeta{Name: strconv.Itoa(i)}, Status: otcv1.Status{ID: strings.Repeat("x", 1<<16)},
+		})
+	}
+	if end := begin + len(page.Items); end < 60 {
+		page.Continue = strconv.Itoa(end)
+	}
+	return page, nil
+}
+
+func (*paged) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, nil }
+
+func TestCacheIsFilledPageByPage(t *testing.T) {
+	server := &paged{}
+	all, err := cache.ToListerWithContext(listWatch(server, func(error) {})).ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	items, err := meta.ExtractList(all)
+	if err != nil || len(items) != 60 || server.largest == 0 || server.largest > 50 || server.pages < 2 {
+		t.Errorf("%d objects in %d pages of at most %d, %v", len(items), server.pages, server.largest, err)
+	}
+	if id := items[59].(*otcv1.Rds).Status.ID; len(id) > maxID {
+		t.Errorf("an id of %d bytes", len(id))
+	}
+	if list, err := meta.ListAccessor(all); err != nil || list.GetResourceVersion() != "9" {
+		t.Errorf("version %v, %v", list, err)
 	}
 }

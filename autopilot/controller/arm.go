@@ -79,7 +79,7 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 		return r.options.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown), "The Rds has no status.id yet")
 	case inst == nil:
 		return r.options.Recheck, r.setNotArmed(ctx, string(autopilot.ReasonInstanceUnknown),
-			"The cloud has no instance "+r.target.InstanceID)
+			cs.DescribeUnknownInstance()+" ("+r.target.InstanceID+")")
 	case cs.ClaimedBy != "":
 		reason, message := string(autopilot.ReasonInstanceUnknown), autopilot.DescribeClaim(cs.ClaimedBy)
 		isNews := r.isNews(message)

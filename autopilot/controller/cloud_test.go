@@ -157,6 +157,10 @@ func (c cloud) Orphans(context.Context, time.Time, []*v1alpha1.RdsAutopilot, fun
 	return nil, 0, nil
 }
 
+func (c cloud) Marked(context.Context, time.Time) (map[string]int, error) {
+	return map[string]int{}, nil
+}
+
 func (c cloud) Remove(context.Context, *v1alpha1.RdsAutopilot) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

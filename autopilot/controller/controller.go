@@ -66,6 +66,8 @@ type Controller struct {
 
 	decideMarks, armMarks *marks
 
+	unwatched map[string]int // objects that were last reported, by namespace; only the removal of orphans uses it
+
 	mu       sync.Mutex
 	queues   *queues         // nil if this replica does not lead
 	memories map[Key]*memory // of the databases that have an RdsAutopilot
@@ -221,6 +223,9 @@ func (c *Controller) Run(ctx context.Context) {
 	for _, m := range c.memories {
 		m.unstored = nil // the next leader reports them
 	}
+	c.meters.foreign.Set(0) // so does it these
+	c.meters.unwatched.Set(0)
+	c.unwatched = nil
 	c.mu.Unlock()
 }
 

@@ -46,6 +46,9 @@ func (o Observer) Observe(ctx context.Context, t *autopilot.Target, a *v1alpha1.
 		return c, err
 	}
 	c.SetFact(autopilot.FactInstance, nil)
+	if c.Instance != nil && c.Instance.ID != t.InstanceID {
+		c.NodeOf, c.Instance = c.Instance.ID, nil
+	}
 	if c.Instance != nil {
 		sized := c.Instance.WithKnownSizes(a.Status.Instance)
 		c.Instance = &sized
@@ -56,7 +59,7 @@ func (o Observer) Observe(ctx context.Context, t *autopilot.Target, a *v1alpha1.
 		if err != nil {
 			return c, err
 		}
-		if first := o.Allowed.FirstClaim(claims); first != nil && (first.Namespace != t.Namespace || first.Name != t.Name) {
+		if first := o.Allowed.FirstClaim(claims, o.Mode); first != nil && (first.Namespace != t.Namespace || first.Name != t.Name) {
 			c.ClaimedBy = first.Namespace + "/" + first.Name
 		}
 		if err := o.limitReplicas(ctx, &c, t.Namespace); err != nil {
@@ -82,8 +85,11 @@ func (o Observer) limitReplicas(ctx context.Context, c *autopilot.Case, namespac
 		if err != nil {
 			return err
 		}
-		if own := o.Allowed.FirstClaim(claims); own != nil {
-			r.ManagedBy, r.MaxGB = own.Namespace+"/"+own.Name, own.MaxGB
+		if own := o.Allowed.FirstClaim(claims, o.Mode); own != nil {
+			r.ManagedBy = own.Namespace + "/" + own.Name
+			if own.Autopilot != nil {
+				r.MaxGB = autopilot.MaxGB(own.Autopilot.Spec, own.Autopilot.Status.Baseline, 0)
+			}
 		}
 	}
 	return nil

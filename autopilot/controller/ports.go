@@ -33,6 +33,8 @@ type Kubernetes interface {
 	LiveAutopilot(ctx context.Context, namespace, name string) (*v1alpha1.RdsAutopilot, error)
 	// LiveAutopilots reads the RdsAutopilots of all watched namespaces from the API server.
 	LiveAutopilots(ctx context.Context) ([]*v1alpha1.RdsAutopilot, error)
+	// IsWatched reports whether this installation watches a namespace, or another one that is running.
+	IsWatched(namespace string) bool
 	// Writer returns the field manager that wrote the requested size or flavor. It returns an empty string if that is
 	// unknown or if it is this service.
 	Writer(ctx context.Context, t *autopilot.Target, kind v1alpha1.ChangeKind) (string, error)
@@ -93,12 +95,15 @@ type Cloud interface {
 	// cluster or an unknown owner.
 	Orphans(ctx context.Context, notBefore time.Time, known []*v1alpha1.RdsAutopilot,
 		live func(context.Context) ([]*v1alpha1.RdsAutopilot, error)) (removed []string, foreign int, err error)
+	// Marked returns the number of topics and rules that bear this cluster's id, by namespace.
+	Marked(ctx context.Context, notBefore time.Time) (map[string]int, error)
 }
 
 // InstanceReader is the part of Cloud that reads instances and flavors. The dry run of plan has it as well.
 type InstanceReader interface {
 	// Instance returns the instance as the cloud had it at notBefore or later, or nil if the cloud has no such
-	// instance. A notBefore in the future, from the clock of another replica, counts as now.
+	// instance. If the id is a node's, it returns the node's instance, which has another id. A notBefore in the future, from
+	// the clock of another replica, counts as now.
 	Instance(ctx context.Context, id string, notBefore time.Time) (*autopilot.Instance, error)
 	// Catalogue returns the flavors of an instance's engine and version.
 	Catalogue(ctx context.Context, inst autopilot.Instance) ([]flavors.Flavor, error)

@@ -5,6 +5,8 @@ package controller
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -84,5 +86,26 @@ func (c *Controller) removeOrphans(ctx context.Context, begin time.Time) (panick
 	if err != nil && ctx.Err() == nil {
 		c.options.Log.Warn("remove orphans", zap.Error(err))
 	}
+	c.countUnwatched(ctx, begin)
 	return nil
+}
+
+// countUnwatched counts the alarm objects of namespaces that nobody watches any more. The service does not remove them:
+// the databases may still be there, and their RdsAutopilots have our finalizer.
+func (c *Controller) countUnwatched(ctx context.Context, begin time.Time) {
+	marked, err := c.options.Cloud.Marked(ctx, begin)
+	if err != nil {
+		return // Orphans has reported it
+	}
+	maps.DeleteFunc(marked, func(namespace string, _ int) bool { return c.options.Kube.IsWatched(namespace) })
+	total := 0
+	for _, n := range marked {
+		total += n
+	}
+	c.meters.unwatched.Set(float64(total))
+	if !maps.Equal(marked, c.unwatched) && len(marked) > 0 {
+		c.options.Log.Warn("no installation watches the namespaces of these topics and alarm rules: watch them again, and turn their databases off before they are left out",
+			zap.Strings("namespaces", slices.Sorted(maps.Keys(marked))), zap.Int("objects", total))
+	}
+	c.unwatched = marked
 }

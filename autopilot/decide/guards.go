@@ -166,11 +166,8 @@ func checkInstance(c autopilot.Case, _ change) answer {
 		return answer{needs: []autopilot.Fact{instance}}
 	case c.ClaimedBy != "":
 		return no(autopilot.ReasonInstanceUnknown, c.Recheck, "%s", autopilot.DescribeClaim(c.ClaimedBy))
-	case c.Instance == nil && c.NoRds:
-		return no(autopilot.ReasonInstanceUnknown, c.Recheck, "The cloud has no instance with the id in spec.instanceID")
 	case c.Instance == nil:
-		return no(autopilot.ReasonInstanceUnknown, c.Recheck,
-			"The cloud has no instance with the id in status.id of the Rds")
+		return no(autopilot.ReasonInstanceUnknown, c.Recheck, "%s", c.DescribeUnknownInstance())
 	}
 	return answer{}
 }

@@ -30,6 +30,7 @@ func sentences() []sentence {
 		{autopilot.ReasonNotEnabled, off(autopilot.ReasonNotEnabled, "The Rds is being deleted"), disk, "The Rds is being deleted", 0, false},
 		{autopilot.ReasonNotEnabled, func(c *autopilot.Case) { c.Spec.Flavor.CPU.Enabled = new(false) }, cpu, "The CPU alarm is switched off: spec.flavor.cpu.enabled is false", 0, false},
 		{autopilot.ReasonInstanceUnknown, func(c *autopilot.Case) { c.Instance = nil }, disk, "The cloud has no instance with the id in status.id of the Rds", recheck, false},
+		{autopilot.ReasonInstanceUnknown, func(c *autopilot.Case) { c.Instance, c.NoRds, c.NodeOf = nil, true, "1234in01" }, disk, "The id in spec.instanceID is that of a node. Use the id of its instance: 1234in01", recheck, false},
 		{autopilot.ReasonInstanceUnknown, func(c *autopilot.Case) { c.ClaimedBy = "shop/orders" }, disk, "shop/orders names the same instance and was first, so it alone manages the instance. Remove the id from one of the two objects", recheck, false},
 		{autopilot.ReasonNotAllowed, off(autopilot.ReasonNotAllowed, "--allowed-instances does not allow it"), disk, "--allowed-instances does not allow it", 0, false},
 		{autopilot.ReasonAlarmCleared, nil, []autopilot.Alarm{cases.Signalled(over, v1alpha1.StateAlarm, 3*time.Minute, "93")}, "The storage alarm of 2026-11-20T11:57:00Z (93 %) had ended before the check: Cloud Eye reports ok", 0, false},

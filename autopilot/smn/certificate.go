@@ -9,24 +9,28 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
 
-// CertURL returns ErrForged unless the URL of a certificate is https, on exactly one of the hosts, and has SMN's form
-// of path. It compares the whole URL. Matching the host by suffix would let a storage bucket named "smn" serve the
-// certificate.
+// CertURL returns ErrForged, with the failed check, unless the URL of a certificate is https, on exactly one of the
+// hosts, and has SMN's form of path. Matching the host by suffix would let a storage bucket named "smn" serve the
+// certificate. The error quotes nothing of the URL, because anyone can send one.
 func CertURL(url string, hosts []string) error {
-	for _, host := range hosts {
-		rest, https := strings.CutPrefix(url, "https://")
-		rest, ours := strings.CutPrefix(rest, host)
-		name, ok := strings.CutPrefix(rest, "/smn/SMN_")
-		if https && ours && ok && isCertName(name) {
-			return nil
-		}
+	rest, https := strings.CutPrefix(url, "https://")
+	host, path, _ := strings.Cut(rest, "/")
+	name, ok := strings.CutPrefix(path, "smn/SMN_")
+	switch {
+	case !https:
+		return fmt.Errorf("%w: the certificate URL is not https", ErrForged)
+	case !slices.Contains(hosts, host):
+		return fmt.Errorf("%w: the host of the certificate URL is not one of --smn-cert-hosts %v", ErrForged, hosts)
+	case !ok || !isCertName(name):
+		return fmt.Errorf("%w: the host of the certificate URL is right, but its path is not /smn/SMN_REGION_ID.pem, the only known form",
+			ErrForged)
 	}
-	return fmt.Errorf("%w: the certificate URL is not SMN's on one of the configured hosts (--smn-cert-hosts) %v",
-		ErrForged, hosts)
+	return nil
 }
 
 // isCertName reports whether the rest of the path is exactly <region>_<32 hex digits>.pem.

@@ -5,48 +5,80 @@ package smn
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/mcsps/rds-autopilot/internal/trust"
 )
 
-// NewClient returns an HTTP client for the hosts of SMN. It uses TLS 1.2 or newer, no redirects and no proxy. It
-// checks each address after the name was resolved, and refuses one that is not public unless that address itself is
-// one of the hosts. It accepts 100.125.0.0/16, because the cloud's own services have these addresses inside its
-// networks.
-func NewClient(hosts Hosts, roots *x509.CertPool) *http.Client {
-	d := dialer{hosts: hosts}
-	return &http.Client{
-		Timeout: certFetchLimit, // for the whole request
-		Transport: hideLocation{&http.Transport{
-			DialContext:            d.dial,
-			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
+// ClientOptions are the options of NewClient. Their zero values are the system's roots, no proxy and public addresses
+// only.
+type ClientOptions struct {
+	Roots trust.Roots
+	// Proxy returns the proxy of a request, or nil. A proxy resolves the name by itself, so only the list of hosts limits
+	// what is fetched through it.
+	Proxy func(*http.Request) (*url.URL, error)
+	// Private are the addresses that a host may have although they are not public, by host[:port].
+	Private map[string][]netip.Prefix
+}
+
+// NewClient returns an HTTP client for the hosts of SMN. It uses TLS 1.2 or newer and no redirects. Without a proxy, it
+// checks each address after the name was resolved, and refuses one that is neither public nor listed for the host. It
+// accepts 100.125.0.0/16, because the cloud's own services have these addresses inside its networks.
+func NewClient(hosts Hosts, o ClientOptions) *http.Client {
+	base := func() *http.Transport {
+		return &http.Transport{
+			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 			MaxResponseHeaderBytes: 64 << 10,
 			IdleConnTimeout:        time.Minute,
 			ForceAttemptHTTP2:      true,
-		}},
+		}
+	}
+	direct, proxied := base(), base()
+	direct.DialContext, proxied.Proxy = dialer{hosts, o.Private}.dial, o.Proxy
+	return &http.Client{
+		Timeout:   certFetchLimit, // for the whole request
+		Transport: transport{trust.NewTransport(direct, o.Roots), trust.NewTransport(proxied, o.Roots), o.Proxy},
 	}
 }
 
-// hideLocation removes the target of a redirect. A client that does not follow redirects still parses the target and
-// quotes it in errors, and it may contain a token.
-type hideLocation struct{ *http.Transport }
+// transport sends a request directly or through a proxy.
+type transport struct {
+	direct, proxied http.RoundTripper
+	proxy           func(*http.Request) (*url.URL, error)
+}
 
-func (s hideLocation) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := s.Transport.RoundTrip(req)
+// RoundTrip removes the target of a redirect. A client that does not follow redirects still parses the target and
+// quotes it in errors, and it may contain a token.
+func (t transport) RoundTrip(req *http.Request) (resp *http.Response, err error) {
+	var via *url.URL
+	if t.proxy != nil {
+		if via, err = t.proxy(req); err != nil {
+			return nil, errors.New("the proxy in the environment is not a URL") // err may quote its password
+		}
+	}
+	if via == nil {
+		resp, err = t.direct.RoundTrip(req)
+	} else if resp, err = t.proxied.RoundTrip(req); err != nil {
+		err = fmt.Errorf("through the proxy %s: %w", via.Host, err)
+	}
 	if err == nil {
 		resp.Header.Del("Location")
 	}
 	return resp, err
 }
 
-type dialer struct{ hosts Hosts }
+type dialer struct {
+	hosts   Hosts
+	private map[string][]netip.Prefix
+}
 
 func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	nd := net.Dialer{Control: func(_, resolved string, _ syscall.RawConn) error {
@@ -62,13 +94,18 @@ func (d dialer) checkAddress(asked, resolved string) error {
 	if err != nil {
 		return fmt.Errorf("dial %s: %w", asked, err)
 	}
-	ip := to.Addr().Unmap()
+	ip := withoutNAT64(to.Addr())
 	if IsPublic(ip) {
 		return nil
 	}
 	host, _, err := net.SplitHostPort(asked)
 	if err != nil {
 		return fmt.Errorf("dial %s: %w", asked, err)
+	}
+	for _, p := range slices.Concat(d.private[asked], d.private[host]) {
+		if p.Contains(ip) || p.Contains(to.Addr()) {
+			return nil
+		}
 	}
 	literal, err := netip.ParseAddr(host)
 	named := host == "localhost" && ip.IsLoopback()
@@ -77,12 +114,23 @@ func (d dialer) checkAddress(asked, resolved string) error {
 	}) {
 		return nil
 	}
-	return errors.New("dial " + asked + ": the address is not public and not configured")
+	return fmt.Errorf("dial %s: its address %s is not public: list it as %s=%s, or its network", asked, ip, host, ip)
 }
 
-// IsPublic reports whether an address belongs to the internet or to the cloud's own services. IPv6 addresses that
-// contain an IPv4 address (NAT64, 6to4, Teredo) do not, because the contained address may be private.
+// withoutNAT64 returns the IPv4 address that a NAT64 gateway or the kernel connects to for an IPv6 address, or the
+// address itself.
+func withoutNAT64(ip netip.Addr) netip.Addr {
+	if b := ip.As16(); netip.MustParsePrefix("64:ff9b::/96").Contains(ip) {
+		return netip.AddrFrom4([4]byte(b[12:]))
+	}
+	return ip.Unmap()
+}
+
+// IsPublic reports whether an address belongs to the internet or to the cloud's own services. It judges the IPv4
+// address in one of NAT64. Other addresses that contain an IPv4 address (6to4, Teredo) are not public, because the
+// contained address may be private.
 func IsPublic(ip netip.Addr) bool {
+	ip = withoutNAT64(ip)
 	in := func(prefixes ...string) bool {
 		return slices.ContainsFunc(prefixes, func(p string) bool { return netip.MustParsePrefix(p).Contains(ip) })
 	}

@@ -143,7 +143,7 @@ func (s *harness) start() {
 	roots := x509.NewCertPool()
 	roots.AddCert(s.cert.Certificate())
 	client := func(host string) *http.Client {
-		c := smn.NewClient(smn.Fixed(host), roots)
+		c := smn.NewClient(smn.Fixed(host), smn.ClientOptions{Roots: func() (*x509.CertPool, error) { return roots, nil }})
 		c.Transport, c.Timeout = spy{s, c.Transport}, 5*time.Minute // for machines that are slow
 		s.Cleanup(c.CloseIdleConnections)
 		return c

@@ -32,7 +32,7 @@ func elsewhere() map[int]string {
 	return map[int]string{
 		12: "TestConcurrentMessagesDoNotShareFields, here",
 		28: "TestDialRefusesAddressesThatAreNotPublic in autopilot/smn: the address is judged when dialled, so that a name that changes between look-ups gains nothing",
-		29: "TestClientUsesNoProxy in autopilot/smn: net/http never takes a proxy to this machine, so none could be seen here",
+		29: "TestClientTakesTheProxy in autopilot/smn: a proxy that the administrator sets is taken, for configured hosts only",
 		38: "TestDecide and TestFalseRemovesEverythingAndTheAutopilotStays in autopilot and autopilot/controller: the signal is stored, the guards decide",
 		42: "TestTwoReplicasConvergeToOneState in test/e2e",
 		43: "TestKilledAtAnyWriteTheVolumeGrowsOnce in test/e2e/chaos",

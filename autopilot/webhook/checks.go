@@ -140,7 +140,12 @@ func (r *Receiver) checkTopic(ctx context.Context, m *message) (result, error) {
 		}
 		var err error
 		if found, err = r.Store.ByTopicLive(ctx, urn); err != nil {
-			return resultUnavailable, fmt.Errorf("look up the topic: %w", err)
+			res := resultUnavailable
+			// The API server refuses a namespace whose Role is gone. That is no outage, and strangers can name it.
+			if _, refused := errors.AsType[*autopilot.RefusedError](err); refused || errors.Is(err, autopilot.ErrLimited) {
+				res = resultLimited
+			}
+			return res, fmt.Errorf("look up the topic: %w", err)
 		}
 	}
 	if len(found) == 0 {
@@ -200,7 +205,6 @@ func (r *Receiver) checkMessage(_ context.Context, m *message) (res result, err 
 		err = fmt.Errorf("%w: its time is in the future", smn.ErrUnreadable)
 	}
 	if err != nil {
-		r.Warn(m.target, reasonUnreadable, fmt.Sprintf("Cannot read a message of the alarm topic: %v", err))
 		return "", err
 	}
 	if m.alarm.ValueTime.After(soon) {

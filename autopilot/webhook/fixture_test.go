@@ -72,6 +72,8 @@ func (f *fakeStore) ByTopicLive(_ context.Context, urn string) ([]*v1alpha1.RdsA
 
 func (f *fakeStore) Expects(string) bool { return false }
 
+func (f *fakeStore) Delivers(path string) bool { return path == "/old" }
+
 func (f *fakeStore) SignedBefore(url string) bool {
 	found, _ := f.LiveAutopilot(context.Background(), "", "")
 	return found.Status.Intake.SigningCertURL == url

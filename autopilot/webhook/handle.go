@@ -26,7 +26,7 @@ func (r *Receiver) post(w http.ResponseWriter, req *http.Request) {
 	o := r.handle(ctx, w, req)
 	o.answer(w)
 	r.meters.count(o.typ, o.result, r.Now().Sub(start))
-	if o.result.isAccepted() || r.lines.allow(r.Log, o.result) {
+	if o.result.isNew() || !o.isRepeat && r.lines.allow(r.Log, o.result) {
 		o.log(r.Log)
 	}
 }
@@ -69,6 +69,7 @@ func (r *Receiver) receive(ctx context.Context, body []byte) (o outcome) {
 		o.typ, o.id, o.target = m.envelope.Type, m.envelope.MessageID, m.target
 	}()
 	if o.result, o.err = r.runChecks(ctx, m); o.result != "" {
+		o.isRepeat = r.reportForeign(m, o.result, o.err)
 		return o
 	}
 	switch m.envelope.Type {

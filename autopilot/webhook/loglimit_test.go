@@ -56,7 +56,7 @@ func TestFloodLeavesFiveLinesPerSecondAndResultAndACount(t *testing.T) {
 	})
 }
 
-func TestEveryAcceptedMessageHasItsLineAndItsId(t *testing.T) {
+func TestEveryStoredMessageHasItsLineAndItsId(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zapcore.DebugLevel)
 		b := newBench(t)
@@ -65,13 +65,33 @@ func TestEveryAcceptedMessageHasItsLineAndItsId(t *testing.T) {
 			b.post(signedBody(map[string]string{
 				"message_id": fmt.Sprintf("%032x", i), "message": alarm("alarm", ruleID, "rds039_disk_util", instance, noon().Add(time.Duration(i)*time.Second)),
 			}))
-			b.post(signedBody(nil))
-		}
-		if lines, counted := linesOf(logs, resultStale); lines != 100 || counted > 0 {
-			t.Errorf("%d lines of 100 older messages, %d counted", lines, counted)
 		}
 		if lines, _ := linesOf(logs, resultStored); lines != 100 || logs.FilterField(zap.String("messageID", strings.Repeat("0", 32))).Len() != 1 {
 			t.Errorf("%d lines of 100 stored messages", lines)
+		}
+	})
+}
+
+// TestRepeatedMessageHasFiveLinesPerSecond repeats a recorded message, and one that is older than what is stored.
+func TestRepeatedMessageHasFiveLinesPerSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zapcore.DebugLevel)
+		b := newBench(t)
+		b.Log = zap.New(core)
+		newest := signedBody(map[string]string{
+			"message_id": strings.Repeat("f", 32), "message": alarm("alarm", ruleID, "rds039_disk_util", instance, noon().Add(time.Minute)),
+		})
+		b.post(newest)
+		older := signedBody(nil)
+		for range 100 {
+			b.post(newest)
+			b.post(older)
+		}
+		time.Sleep(2 * time.Second) // until the last window has ended
+		for _, res := range []result{resultDuplicate, resultStale} {
+			if lines, counted := linesOf(logs, res); lines != linesPerSecond || lines+counted != 100 {
+				t.Errorf("%s: %d lines and %d counted of 100 messages", res, lines, counted)
+			}
 		}
 	})
 }

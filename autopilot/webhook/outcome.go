@@ -63,11 +63,12 @@ func (r result) status() int {
 	return http.StatusOK
 }
 
-// isAccepted reports whether the message is authentic, ours and stored, or needs no storing. Strangers cannot produce
-// one, so each has its log line.
-func (r result) isAccepted() bool {
-	return r == resultStored || r == resultDuplicate || r == resultStale || r == resultConfirmed
-}
+// isAccepted reports whether the message is authentic, ours and stored, or needs no storing.
+func (r result) isAccepted() bool { return r.isNew() || r == resultDuplicate || r == resultStale }
+
+// isNew reports whether the message was stored. Strangers cannot produce one, so each has its log line. A recorded
+// message they can repeat as often as they like, and it is a duplicate or stale.
+func (r result) isNew() bool { return r == resultStored || r == resultConfirmed }
 
 // outcome holds the facts about a message for its answer and its log line.
 type outcome struct {
@@ -76,6 +77,8 @@ type outcome struct {
 	target *v1alpha1.RdsAutopilot
 	result result
 	err    error // nil if the result explains itself
+
+	isRepeat bool // its publisher was reported within the hour
 }
 
 // answer writes the response.

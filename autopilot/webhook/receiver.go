@@ -3,6 +3,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"crypto/rsa"
 	"net/http"
@@ -21,8 +22,10 @@ import (
 type Store interface {
 	// ByTopic returns the autopilots with that topic from the cache.
 	ByTopic(urn string) []*v1alpha1.RdsAutopilot
-	// ByTopicLive returns them from the API server.
+	// ByTopicLive returns them from the API server. It returns autopilot.ErrLimited if strangers ask too often.
 	ByTopicLive(ctx context.Context, urn string) ([]*v1alpha1.RdsAutopilot, error)
+	// Delivers reports whether SMN still delivers to that path, because a former public URL is subscribed.
+	Delivers(path string) bool
 	// Expects reports whether the topic has the name of an autopilot in the cache, whose URN may not be there yet.
 	Expects(urn string) bool
 	// SignedBefore reports whether the cache has a stored message that was signed with that certificate.
@@ -46,7 +49,7 @@ type Keys interface {
 
 // Options configure a Receiver.
 type Options struct {
-	Path         string // of the public URL
+	Path         string // of the public URL, without escapes
 	Store        Store
 	Keys         Keys
 	Confirm      *http.Client // for confirmation links; must not follow redirects
@@ -72,6 +75,7 @@ type Receiver struct {
 	topicLookups lookupLimiter
 	ruleLookups  lookupLimiter
 	lines        logLimiter
+	publishers   publishers
 	mux          *chi.Mux
 	time         time.Duration // for the whole answer
 }
@@ -94,12 +98,18 @@ func New(o Options) *Receiver {
 	if r.Path == "" {
 		r.Path = "/"
 	}
-	r.mux.Post(r.Path, r.post)
+	r.mux.Post("/*", r.post) // a path of the user in its place would be read as a pattern
 	return r
 }
 
 // ServeHTTP answers a message. It answers 404 for another path and 405 for another method.
-func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.mux.ServeHTTP(w, req) }
+func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if path := cmp.Or(req.URL.Path, "/"); path != r.Path && !r.Store.Delivers(path) {
+		http.NotFound(w, req)
+		return
+	}
+	r.mux.ServeHTTP(w, req)
+}
 
 // Server returns an HTTP server for the receiver, with its limits.
 func (r *Receiver) Server() *http.Server {

@@ -105,20 +105,33 @@ func TestStatusContract(t *testing.T) {
 func again(b *bench) { b.post(signedBody(nil)); b.meters.notifications.Reset() }
 
 func TestOtherPathIs404AndOtherMethodIs405(t *testing.T) {
-	b := newBench(t)
 	for _, tc := range []struct {
-		method, path string
+		path         string // of the public URL, without escapes
+		method, asks string
 		status       int
 	}{
-		{http.MethodGet, "/smn", 405},
-		{http.MethodPost, "/", 404},
-		{http.MethodPost, "/smn/x", 404},
-		{http.MethodGet, "/metrics", 404},
+		{"/smn", http.MethodGet, "/smn", 405},
+		{"/smn", http.MethodPost, "/", 404},
+		{"/smn", http.MethodPost, "/smn/x", 404},
+		{"/smn", http.MethodGet, "/metrics", 404},
+		{"/smn", http.MethodPost, "/smn", 400},
+		{"/smn", http.MethodPost, "/s%6Dn", 400},
+		{"/smn", http.MethodPost, "/old", 400}, // a former public URL, which is still subscribed
+		{"/a b", http.MethodPost, "/a%20b", 400},
+		{"/ü", http.MethodPost, "/%C3%BC", 400},
+		{"/{x}", http.MethodPost, "/%7Bx%7D", 400},
+		{"/{x}", http.MethodPost, "/y", 404},
+		{"/a*b", http.MethodPost, "/a*b", 400},
+		{"/a*b", http.MethodPost, "/axb", 404},
+		{"", http.MethodPost, "/", 400},
 	} {
+		b := newBench(t)
+		o := b.Options
+		o.Path, o.Reg = tc.path, prometheus.NewRegistry()
 		w := httptest.NewRecorder()
-		b.ServeHTTP(w, httptest.NewRequest(tc.method, tc.path, nil))
+		New(o).ServeHTTP(w, httptest.NewRequest(tc.method, tc.asks, nil))
 		if w.Code != tc.status {
-			t.Errorf("%s %s: status %d, want %d", tc.method, tc.path, w.Code, tc.status)
+			t.Errorf("%q: %s %s: status %d, want %d", tc.path, tc.method, tc.asks, w.Code, tc.status)
 		}
 	}
 }

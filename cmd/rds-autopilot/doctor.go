@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -60,6 +62,7 @@ failed, 2 if the arguments are wrong.`,
 		"comma separated `namespaces` that serve watches; empty means all")
 	fs.StringVar(&o.LeaseNamespace, "lease-namespace", "", "`namespace` of the service; empty means the pod's own")
 	fs.StringVar(&o.LeaseName, "lease-name", o.LeaseName, "`name` of the lease that serve runs with")
+	o.system(fs)
 	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect,
 		"whether serve elects a leader; if not, doctor looks for no lease")
 	o.smn(fs, "SMN's host in the cloud's catalogue", app.Console+" in eu-de and eu-nl; required elsewhere")
@@ -100,17 +103,25 @@ func (o *doctorOptions) run(c *cobra.Command, args []string) (err error) {
 		with.Record = recorder.Wrap
 		defer func() { err = cmp.Or(err, recorder.Err(), file.Close()) }()
 	}
+	// Without these two, the process would end at once and leave a rule that is always in alarm.
+	ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGQUIT)
+	defer stop()
+	signal.Ignore(syscall.SIGPIPE) // of a reader of the output that has ended, such as head
+
 	with.Kube, with.Namespace, with.KubeErr = o.config()
 	with.Namespace, with.Name = cmp.Or(o.namespace, with.Namespace, "default"), strings.Join(args, "")
 	all := []doctor.Result{}
 	with.Report = func(r doctor.Result) {
 		all = append(all, r)
-		if o.output == "text" {
-			fmt.Fprint(c.OutOrStdout(), r)
+		if o.output != "text" {
+			return
+		}
+		if _, err := fmt.Fprint(c.OutOrStdout(), r); err != nil {
+			stop() // nobody reads the rest
 		}
 	}
 	with.Progress = func(text string) { fmt.Fprintln(c.ErrOrStderr(), text) }
-	failed := doctor.Run(c.Context(), with)
+	failed := doctor.Run(ctx, with)
 	if o.output == "json" {
 		err = writeJSON(c.OutOrStdout(), map[string]any{"checks": all, "failed": len(failed)})
 	}

@@ -34,11 +34,26 @@ var (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process
+	ctx, stop := untilSignal(context.Background())
 	code := run(ctx, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
+}
+
+// untilSignal returns a context that ends with the first signal. A second SIGINT or SIGTERM ends the process at once. A
+// second SIGHUP does not, because a terminal that closes often sends two, and doctor must remove its objects. nohup stays
+// in effect.
+func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+	stopHangup := func() {}
+	if !signal.Ignored(syscall.SIGHUP) {
+		ctx, stopHangup = signal.NotifyContext(ctx, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, func() {
+		stop()
+		stopHangup()
+	}
 }
 
 // Exit codes.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/mcsps/rds-autopilot/internal/app"
+	"github.com/mcsps/rds-autopilot/internal/trust"
 	"github.com/mcsps/rds-autopilot/k8s"
 )
 
@@ -48,6 +49,12 @@ func (o *options) kubernetes(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Context, "context", "", "`name` of the context in the kubeconfig; empty means the current one")
 }
 
+// system adds the flag of the commands that read the cluster's id.
+func (o *options) system(fs *pflag.FlagSet) {
+	fs.StringVar(&o.System, "system-namespace", o.System,
+		"`namespace` whose uid identifies the cluster, and whose lease holds the claims of all installations")
+}
+
 // receiver adds the flag of the commands that need the URL to which SMN posts alarms.
 func (o *options) receiver(fs *pflag.FlagSet, usage string) {
 	o.needsURL = true
@@ -60,12 +67,12 @@ func (o *options) receiver(fs *pflag.FlagSet, usage string) {
 // smn adds the flags of the commands that read messages of SMN. certHosts and confirmHosts describe the defaults.
 func (o *options) smn(fs *pflag.FlagSet, certHosts, confirmHosts string) {
 	fs.StringSliceVar(&o.CertHosts, "smn-cert-hosts", nil,
-		"exact `host[:port]` of the signing certificates, comma separated; empty means "+certHosts)
+		"exact `host[:port]` of the signing certificates, comma separated; host=NETWORK allows private addresses; empty means "+certHosts)
 	fs.StringSliceVar(&o.ConfirmHosts, "smn-confirm-hosts", nil,
-		"exact `host[:port]` of the confirmation links, comma separated; empty means "+confirmHosts)
-	fs.Func("smn-ca-file", "PEM `file` with more trust roots for those hosts; the system's stay valid",
+		"exact `host[:port]` of the confirmation links, comma separated; host=NETWORK allows private addresses; empty means "+confirmHosts)
+	fs.Func("smn-ca-file", "PEM `file` with more trust roots for those hosts, read again when it changes; the system's stay valid",
 		func(file string) (err error) {
-			o.Roots, err = app.TrustRoots(file)
+			o.Roots, err = trust.File(file)
 			return err
 		})
 }

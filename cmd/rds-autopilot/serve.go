@@ -64,6 +64,7 @@ Durations have a unit: 30s, 5m, 1h30m. Cloud credentials come from OS_* variable
 		"`namespace` of the leader's lease, required outside a pod; empty means the pod's own")
 	fs.StringVar(&o.LeaseName, "lease-name", o.LeaseName,
 		"`name` of the leader's lease; two installations in one namespace need different ones")
+	o.system(fs)
 	o.smn(fs, "SMN's host in the cloud's catalogue", app.Console+" in eu-de and eu-nl; required elsewhere")
 	fs.DurationVar(&o.MaxMessageAge, "max-message-age", o.MaxMessageAge, "the receiver refuses older messages")
 	fs.DurationVar(&o.Sweep, "sweep-interval", o.Sweep,

@@ -41,11 +41,11 @@ func TestUninstallCheckNamesWhatStillNeedsTheService(t *testing.T) {
 	if err := apiserver.WriteKubeconfig(kubeconfig, kube.Config()); err != nil {
 		t.Fatal(err)
 	}
-	check := func(code int, namespaces string) string {
+	check := func(code int, namespaces string, kept ...string) string {
 		t.Helper()
 		var out, errs bytes.Buffer
-		env := environment("RDS_AUTOPILOT_WATCH_NAMESPACES=" + namespaces)
-		if got := run(t.Context(), []string{"uninstall-check", "--kubeconfig", kubeconfig}, env, nil, &out, &errs); got != code || errs.Len() > 0 {
+		env := environment("RDS_AUTOPILOT_WATCH_NAMESPACES="+namespaces, "RDS_AUTOPILOT_LEASE_NAME=otc-rds", "RDS_AUTOPILOT_RELEASE=otc")
+		if got := run(t.Context(), append([]string{"uninstall-check", "--kubeconfig", kubeconfig}, kept...), env, nil, &out, &errs); got != code || errs.Len() > 0 {
 			t.Errorf("%s: exit code %d, want %d: %s%s", namespaces, got, code, &out, &errs)
 		}
 		return out.String()
@@ -58,7 +58,7 @@ func TestUninstallCheckNamesWhatStillNeedsTheService(t *testing.T) {
 	}
 	create(here, "armed", v1alpha1.Finalizer)
 	if text := check(exitError, here+","+there); !strings.Contains(text, "1 RdsAutopilots have topics") || !strings.Contains(text, " "+here+"/armed\n") ||
-		!strings.Contains(text, "RDS_AUTOPILOT_MODE=Off") || !strings.Contains(text, "--no-hooks") {
+		!strings.Contains(text, "deployment/otc-rds RDS_AUTOPILOT_MODE=Off") || !strings.Contains(text, "helm rollback otc REVISION") || !strings.Contains(text, "--no-hooks") {
 		t.Errorf("it says %s", text)
 	}
 	check(exitOK, there)
@@ -69,4 +69,12 @@ func TestUninstallCheckNamesWhatStillNeedsTheService(t *testing.T) {
 		t.Errorf("it says %s", text)
 	}
 	check(exitError, "")
+
+	// Before an upgrade, the chart names those that stay.
+	if text := check(exitError, here+","+there, here); strings.Contains(text, here+"/") || !strings.Contains(text, "Keep their namespaces in watchNamespaces") {
+		t.Errorf("%s leaves, and it says %s", there, text)
+	}
+	if text := check(exitOK, here+","+there, here, there); !strings.Contains(text, "can leave watchNamespaces") {
+		t.Errorf("none leaves, and it says %s", text)
+	}
 }

@@ -79,7 +79,7 @@ func families(t *testing.T) map[string]family {
 	reg := registry("test")
 	leaderGauge(reg)
 	certificateGauge(reg).WithLabelValues().Set(1)
-	reachableGauge(reg, func() bool { return true })
+	kubernetesGauges(reg, func() bool { return true }, func() []string { return nil })
 	controller.New(controller.Options{Kube: nobody{}, Reg: reg, Now: time.Now, Log: zap.NewNop()})
 	webhook.New(webhook.Options{Reg: reg, Now: time.Now, Log: zap.NewNop()})
 	ended, cancel := context.WithCancel(t.Context())

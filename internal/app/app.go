@@ -42,7 +42,7 @@ type App struct {
 func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	if CrossesNetworkUnencrypted(o.PublicURL) {
+	if otc.CrossesNetworkUnencrypted(o.PublicURL) {
 		o.Log.Warn("--public-url is http: alarms cross the network unencrypted")
 	}
 	reg := registry(o.Version)
@@ -63,7 +63,7 @@ func New(ctx context.Context, config *rest.Config, o Options) (*App, error) {
 		return nil, err
 	}
 	a := &App{options: o, log: o.Log, reg: reg, kube: kube, cloud: api, leader: leaderGauge(reg)}
-	reachableGauge(reg, kube.Reachable)
+	kubernetesGauges(reg, kube.Reachable, kube.RefusedNamespaces)
 	if a.Parts, err = Wire(o, kube, clusterID, api, reg); err != nil {
 		return nil, err
 	}

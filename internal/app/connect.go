@@ -25,8 +25,8 @@ const (
 	reachAgain = 20 * time.Second
 )
 
-// ConnectCloud logs in to the cloud. It returns an error if the cloud refuses the credentials. If patient is true, an
-// unreachable cloud is no error, and the caller retries with Reach.
+// ConnectCloud logs in to the cloud. If patient is true, neither an unreachable cloud nor refused credentials are an
+// error, and the caller retries with Reach. If they ended the process, its restarts would lock the account.
 func ConnectCloud(ctx context.Context, o Options, reg prometheus.Registerer, patient bool) (*otc.Cloud, error) {
 	if patient {
 		var cancel context.CancelFunc
@@ -49,7 +49,7 @@ func ConnectCloud(ctx context.Context, o Options, reg prometheus.Registerer, pat
 // ConnectKube connects to the API server, and checks the rights to read the watched kinds.
 func ConnectKube(ctx context.Context, config *rest.Config, o Options) (*k8s.Cluster, error) {
 	kube, err := k8s.Connect(ctx, config, k8s.Options{
-		Version: o.Version, Namespaces: o.Namespaces, Log: o.Log.Named("kubernetes"),
+		Version: o.Version, Namespaces: o.Namespaces, SystemNamespace: o.System, Log: o.Log.Named("kubernetes"),
 		RdsOptional: o.Allowed.Apply == v1alpha1.ApplyCloud, // instances that Terraform makes need no Rds
 	})
 	if err != nil {

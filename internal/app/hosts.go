@@ -4,9 +4,10 @@ package app
 
 import (
 	"fmt"
-	"net"
+	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
 )
@@ -55,8 +56,25 @@ func KnownSMNHosts() []string {
 	return []string{SMNHost("eu-de"), SMNHost("eu-nl"), SMNHost("eu-ch2")}
 }
 
-// CrossesNetworkUnencrypted reports whether alarms to u cross a network over http. A loopback address does not.
-func CrossesNetworkUnencrypted(u *url.URL) bool {
-	ip := net.ParseIP(u.Hostname())
-	return u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())
+// smnClient returns the client for those hosts. It takes the same proxy as the clients of the cloud and of Kubernetes.
+func (o Options) smnClient(hosts smn.Hosts) *http.Client {
+	return smn.NewClient(hosts, smn.ClientOptions{Roots: o.Roots, Proxy: http.ProxyFromEnvironment, Private: o.PrivateHosts})
+}
+
+// Routes returns how requests to each of those hosts leave this machine: directly or through a proxy.
+func Routes(hosts []string) string {
+	var all []string
+	for _, host := range hosts {
+		via, err := http.ProxyFromEnvironment(&http.Request{URL: &url.URL{Scheme: "https", Host: host}})
+		switch {
+		case err != nil:
+			host += " not at all, because the proxy in the environment is not a URL"
+		case via != nil:
+			host += " through the proxy " + via.Host
+		default:
+			host += " directly"
+		}
+		all = append(all, host)
+	}
+	return strings.Join(all, ", ")
 }

@@ -3,7 +3,6 @@
 package app
 
 import (
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -81,19 +80,5 @@ func TestHostsOfCertificatesChangeOnceTheCatalogueIsKnown(t *testing.T) {
 	c.smn = "smn.cloud.example"
 	if after := hosts()[0]; before != "smn.eu-xx.otc.t-systems.com" || after != "smn.cloud.example" {
 		t.Errorf("%s, then %s", before, after)
-	}
-}
-
-func TestPlainHTTPIsNoticedUnlessLoopback(t *testing.T) {
-	for raw, want := range map[string]bool{
-		"https://a.example": false, "http://a.example": true, "http://127.0.0.1:8080": false, "http://localhost/smn": false, "http://10.0.0.1/": true,
-	} {
-		u, err := url.Parse(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := CrossesNetworkUnencrypted(u); got != want {
-			t.Errorf("%s: %t, want %t", raw, got, want)
-		}
 	}
 }

@@ -26,6 +26,7 @@ func Inspect(ctx context.Context, o Options, body []byte) []webhook.Step {
 		confirmHosts = []string{Console}
 	}
 	hosts := smn.Fixed(certHosts...)
-	return webhook.Inspect(ctx, webhook.Options{Keys: smn.NewKeys(hosts, smn.NewClient(hosts, o.Roots), o.Now),
-		ConfirmHosts: confirmHosts, Now: o.Now}, body)
+	route := webhook.Step{State: webhook.StateNote, Check: "route", Text: "certificates: " + Routes(certHosts)}
+	return append([]webhook.Step{route}, webhook.Inspect(ctx, webhook.Options{Keys: smn.NewKeys(hosts, o.smnClient(hosts), o.Now),
+		ConfirmHosts: confirmHosts, Now: o.Now}, body)...)
 }

@@ -3,8 +3,8 @@
 package app
 
 import (
-	"crypto/x509"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"time"
 
@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/internal/trust"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -27,7 +28,9 @@ type Options struct {
 	CertHosts []string
 	// ConfirmHosts are the exact hosts of confirmation links; none means the console of a known region.
 	ConfirmHosts []string
-	Roots        *x509.CertPool // trust roots for those hosts; nil means the system's
+	// PrivateHosts are the private addresses that those hosts may have. Validate moves them here from the lists.
+	PrivateHosts map[string][]netip.Prefix
+	Roots        trust.Roots // for those hosts; nil means the system's
 	// SMNClient replaces the clients that fetch certificates and confirm, which limit hosts, size and time. Only tests set
 	// it.
 	SMNClient     *http.Client
@@ -41,6 +44,7 @@ type Options struct {
 	LeaderElect    bool
 	LeaseNamespace string        // empty means the pod's own
 	LeaseName      string        // differs between installations in one namespace
+	System         string        // namespace whose uid is the cluster's id, and whose lease holds the claims
 	DrainDelay     time.Duration // how long the receiver accepts messages after the context has ended
 
 	CloudRate float64           // requests per second to each cloud service
@@ -65,6 +69,6 @@ func Defaults() Options {
 	return Options{
 		Mode: v1alpha1.ModeAuto, Allowed: autopilot.Allowed{Apply: v1alpha1.ApplyOperator}, MaxMessageAge: time.Hour,
 		Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3, LeaderElect: true, LeaseName: "rds-autopilot",
-		StatusPage: true, DrainDelay: 5 * time.Second, CloudRate: 5, Now: time.Now,
+		System: "kube-system", StatusPage: true, DrainDelay: 5 * time.Second, CloudRate: 5, Now: time.Now,
 	}
 }

@@ -4,20 +4,28 @@ package app
 
 import (
 	"errors"
+	"fmt"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/smn"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// Validate trims the entries of the lists in o and drops empty ones. It returns an error for the first wrong option,
-// with the name of its flag.
+// Validate trims the entries of the lists in o, drops empty ones, and brings hosts into the form of URLs. It returns an
+// error for the first wrong option, with the name of its flag.
 func (o *Options) Validate() error {
 	for _, list := range []*[]string{&o.Namespaces, &o.CertHosts, &o.ConfirmHosts, &o.Allowed.Instances} {
 		*list = trimmed(*list)
+	}
+	for flag, hosts := range map[string][]string{"--smn-cert-hosts": o.CertHosts, "--smn-confirm-hosts": o.ConfirmHosts} {
+		if err := o.parseHosts(hosts); err != nil {
+			return fmt.Errorf("%s: %w", flag, err)
+		}
 	}
 	for _, check := range []struct {
 		ok   bool
@@ -42,6 +50,24 @@ func (o *Options) Validate() error {
 	} {
 		if !check.ok {
 			return errors.New(check.text)
+		}
+	}
+	return nil
+}
+
+// parseHosts replaces each entry by its name, and adds the network after it to o.PrivateHosts.
+func (o *Options) parseHosts(entries []string) error {
+	for i, entry := range entries {
+		name, private, err := smn.ParseHost(entry)
+		if err != nil {
+			return err
+		}
+		entries[i] = name
+		if private.IsValid() {
+			if o.PrivateHosts == nil {
+				o.PrivateHosts = map[string][]netip.Prefix{}
+			}
+			o.PrivateHosts[name] = append(o.PrivateHosts[name], private)
 		}
 	}
 	return nil

@@ -77,10 +77,10 @@ func NewReceiver(o Options, store webhook.Store, api *otc.Cloud, warn func(*v1al
 	certHosts := CertHosts(o, api)
 	certificates, confirm := o.SMNClient, o.SMNClient
 	if o.SMNClient == nil {
-		certificates, confirm = smn.NewClient(certHosts, o.Roots), smn.NewClient(smn.Fixed(confirmHosts...), o.Roots)
+		certificates, confirm = o.smnClient(certHosts), o.smnClient(smn.Fixed(confirmHosts...))
 	}
 	return webhook.New(webhook.Options{
-		Path: o.PublicURL.EscapedPath(), Store: store, Keys: smn.NewKeys(certHosts, certificates, o.Now),
+		Path: o.PublicURL.Path, Store: store, Keys: smn.NewKeys(certHosts, certificates, o.Now),
 		Confirm: confirm, ConfirmHosts: confirmHosts, OurTopics: ourTopics(api), MaxMessageAge: o.MaxMessageAge,
 		Warn: warn, Log: o.Log, Reg: reg, Now: o.Now,
 	}), nil

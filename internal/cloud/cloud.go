@@ -129,14 +129,19 @@ func (c *Cloud) readSnapshot(ctx context.Context, _ project, notBefore time.Time
 // ListMaxAge returns how old a list of alarm states or instances may be that a decision without news uses.
 func (c *Cloud) ListMaxAge() time.Duration { return max(usableFor(c.rules), usableFor(c.instances)) }
 
-// Instance returns the instance as of notBefore or later; nil if the cloud has no such instance. A replica that is
-// not in the list is left out.
+// Instance returns the instance as of notBefore or later; nil if the cloud has no such instance. If the id is a node's, it
+// returns the node's instance, which has another id. A replica that is not in the list is left out.
 func (c *Cloud) Instance(ctx context.Context, id string, notBefore time.Time) (*autopilot.Instance, error) {
 	byID, err := c.instances.Get(ctx, project{}, notBefore)
 	if err != nil {
 		return nil, err
 	}
 	found, ok := byID[id]
+	for _, other := range byID {
+		if !ok && slices.ContainsFunc(other.Nodes, func(n otc.Node) bool { return n.ID == id }) {
+			found, ok = other, true
+		}
+	}
 	if !ok {
 		return nil, nil
 	}

@@ -225,6 +225,21 @@ func TestResizeListIsReadForEachInstance(t *testing.T) {
 }
 
 // A catalogue is read every five minutes; while the cloud fails, the last one is used, however old.
+// People copy a node's id from the console.
+func TestIDOfANodeReturnsItsInstance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReads(t, 5, simcloud.Options{})
+		id := r.add(t, 2)[1]
+		inst, err := r.Instance(t.Context(), id, time.Time{})
+		if err != nil || inst == nil || len(inst.NodeIDs) == 0 {
+			t.Fatalf("%+v, %v", inst, err)
+		}
+		if of, err := r.Instance(t.Context(), inst.NodeIDs[0], time.Time{}); err != nil || of == nil || of.ID != id {
+			t.Errorf("%+v, %v, want the instance %s", of, err, id)
+		}
+	})
+}
+
 func TestCatalogueIsKeptWhileTheCloudFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refused := true

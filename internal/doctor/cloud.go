@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,10 +33,12 @@ func (x *examination) checkCredentials(context.Context) []Result {
 		return ok("The cloud accepted the credentials")
 	case errors.Is(x.apiErr, otc.ErrCredentials):
 		return result(Failed, "Check user, password, domain and project in OS_* or clouds.yaml. After a few wrong attempts, the cloud locks the account for some time", "%v", x.apiErr)
+	case errors.Is(x.apiErr, otc.ErrUnavailable):
+		return result(Failed, "Check OS_AUTH_URL, and whether this machine reaches it", "%v", x.apiErr)
 	case strings.Contains(x.apiErr.Error(), "region"):
 		return result(Failed, "Set OS_REGION_NAME to the region of the project, such as eu-de", "%v", x.apiErr)
 	}
-	return result(Failed, "Check OS_AUTH_URL, and whether this machine reaches it", "%v", x.apiErr)
+	return result(Failed, "Correct the setting that the message names, in OS_* or clouds.yaml", "%v", x.apiErr)
 }
 
 func (x *examination) checkRegion(context.Context) []Result {
@@ -46,11 +50,17 @@ func (x *examination) checkRegion(context.Context) []Result {
 
 func (x *examination) checkEndpoints(context.Context) []Result {
 	var found []string
+	confirm, _ := app.ConfirmHosts(x.Options.Options, x.api.Region()) // checkRegion reports the error
+	hosts := slices.Concat(confirm, app.CertHosts(x.Options.Options, x.api)())
 	for _, service := range []string{"smn", "ces", "rds"} {
 		base, how := x.api.Endpoint(service)
 		found = append(found, fmt.Sprintf("%s %s (%s)", service, base, how))
+		if u, err := url.Parse(base); err == nil {
+			hosts = append(hosts, u.Host)
+		}
 	}
-	return ok("%s", strings.Join(found, "; "))
+	slices.Sort(hosts)
+	return append(ok("%s", strings.Join(found, "; ")), ok("Requests go to %s", app.Routes(slices.Compact(hosts)))...)
 }
 
 func (x *examination) checkClock(ctx context.Context) []Result {

@@ -149,10 +149,10 @@ func Run(ctx context.Context, o Options) (failed []Result) {
 	return failed
 }
 
-// examine runs one check, unless a check that it needs has failed.
+// examine runs one check, unless a check that it needs has failed or was not reached.
 func (x *examination) examine(ctx context.Context, c Check) []Result {
 	for _, need := range c.Needs {
-		if r, done := x.results[need]; done && (r.State == Failed || r.State == Unseen) {
+		if r, done := x.results[need]; !done || r.State == Failed || r.State == Unseen {
 			return []Result{{State: Unseen, Text: "Skipped, because it needs the check " + need}}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +29,8 @@ type cluster struct {
 	access    authorizationv1client.AuthorizationV1Interface
 	leases    coordinationv1client.CoordinationV1Interface
 	clusterID string
-	lacksRds  bool // the CRD of the Rds is neither installed nor needed
+	refused   []string // watched namespaces that we may not list
+	lacksRds  bool     // the CRD of the Rds is neither installed nor needed
 }
 
 func connectKube(ctx context.Context, config *rest.Config, o app.Options) (*cluster, error) {
@@ -43,10 +45,15 @@ func connectKube(ctx context.Context, config *rest.Config, o app.Options) (*clus
 		api.Close()
 		return nil, err
 	}
-	return &cluster{api: api, access: access, leases: leases, clusterID: id, lacksRds: api.LacksRds()}, nil
+	return &cluster{api: api, access: access, leases: leases, clusterID: id,
+		refused: api.RefusedNamespaces(), lacksRds: api.LacksRds()}, nil
 }
 
 func (x *examination) checkKubernetes(context.Context) []Result {
+	if x.KubeErr == nil && len(x.kube.refused) > 0 {
+		return result(Warning, "Restore the Role and RoleBinding there, or remove the namespace from --watch-namespaces",
+			"The API answers, but does not let us list %s: nothing there is managed", strings.Join(x.kube.refused, ", "))
+	}
 	if x.KubeErr == nil && x.kube.lacksRds {
 		return ok("The API answers, and serves rdsautopilots. It serves no rdss, which --allow-apply=Cloud does not need")
 	}
@@ -102,18 +109,22 @@ func (x *examination) access() (all []authorizationv1.ResourceAttributes) {
 			}
 		}
 	}
-	watched := x.Namespaces
-	if len(watched) == 0 {
+	// The check kubernetes reports the namespaces that refuse us.
+	watched := slices.DeleteFunc(slices.Clone(x.Namespaces), func(ns string) bool { return slices.Contains(x.kube.refused, ns) })
+	if len(x.Namespaces) == 0 {
 		watched = []string{metav1.NamespaceAll}
 	}
 	add(watched, otcv1.Group, otcv1.Resource, "", "", "get", "list", "watch", "patch")
 	add(watched, v1alpha1.Group, v1alpha1.Resource, "", "", "get", "list", "watch", "create", "patch", "delete")
 	add(watched, v1alpha1.Group, v1alpha1.Resource, "status", "", "patch")
 	add(watched, "events.k8s.io", "events", "", "", "create", "patch")
-	add([]string{metav1.NamespaceSystem}, "", "namespaces", "", metav1.NamespaceSystem,
-		"get") // a namespace belongs to itself
-	add([]string{metav1.NamespaceSystem}, "coordination.k8s.io", "leases", "", "", "create")
-	add([]string{metav1.NamespaceSystem}, "coordination.k8s.io", "leases", "", claimsLease, "get", "update")
+	if own := x.leaseNamespace(); len(x.Namespaces) > 1 || len(x.Namespaces) == 1 && x.Namespaces[0] != own { // to finish in a namespace whose RoleBinding is gone
+		add([]string{metav1.NamespaceAll}, v1alpha1.Group, v1alpha1.Resource, "", "", "get", "list", "watch", "patch")
+		add([]string{metav1.NamespaceAll}, v1alpha1.Group, v1alpha1.Resource, "status", "", "patch")
+	}
+	add([]string{x.System}, "", "namespaces", "", x.System, "get") // a namespace belongs to itself
+	add([]string{x.System}, "coordination.k8s.io", "leases", "", "", "create")
+	add([]string{x.System}, "coordination.k8s.io", "leases", "", claimsLease, "get", "update")
 	if ns := x.leaseNamespace(); ns != "" {
 		add([]string{ns}, "coordination.k8s.io", "leases", "", "", "create")
 		add([]string{ns}, "coordination.k8s.io", "leases", "", x.LeaseName, "get", "update")
@@ -121,7 +132,7 @@ func (x *examination) access() (all []authorizationv1.ResourceAttributes) {
 	return all
 }
 
-// claimsLease is the lease in kube-system that holds the claims of all installations.
+// claimsLease is the lease in the system namespace that holds the claims of all installations.
 const claimsLease = "rds-autopilot"
 
 // leaseNamespace returns the flag's value, else the pod's namespace. It is empty outside a pod.

@@ -151,6 +151,22 @@ func TestCheckRBACReviewsExactlyTheRightsOfTheManifests(t *testing.T) {
 	}
 }
 
+func TestRefusedNamespaceIsReportedOnceAsItsOwn(t *testing.T) {
+	t.Parallel()
+	x := newExamination(Options{Options: app.Defaults()})
+	x.Namespaces, x.kube = []string{"aaa", "shop"}, &cluster{refused: []string{"aaa"}}
+	if r := x.checkKubernetes(t.Context())[0]; r.State != Warning || !strings.Contains(r.Text, "aaa") || !strings.Contains(r.Do, "--watch-namespaces") {
+		t.Errorf("%+v", r)
+	}
+	asked := map[string]bool{}
+	for _, a := range x.access() {
+		asked[a.Verb+" "+a.Resource+" "+a.Namespace] = true
+	}
+	if asked["patch rdss aaa"] || !asked["patch rdss shop"] || !asked["patch rdsautopilots "] || asked["patch rdss "] {
+		t.Errorf("it reviews %v", asked)
+	}
+}
+
 func TestCheckRBACNamesTheMissingRights(t *testing.T) {
 	t.Parallel()
 	x := serving(t, func(w http.ResponseWriter, r *http.Request) {

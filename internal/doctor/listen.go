@@ -177,6 +177,9 @@ func (m *localMailbox) ByTopicLive(_ context.Context, urn string) ([]*v1alpha1.R
 	return m.ByTopic(urn), nil
 }
 
+// Delivers implements webhook.Store.
+func (m *localMailbox) Delivers(string) bool { return false }
+
 // Expects implements webhook.Store.
 func (m *localMailbox) Expects(string) bool { return false }
 

@@ -84,7 +84,7 @@ func (x *examination) measure(ctx context.Context) error {
 	}
 	_, err = x.api.ResizeTargets(ctx, in.ID)
 	m.resized = err == nil
-	refusals := []int{http.StatusNotFound, http.StatusBadRequest} // a missing right is no property of the cloud
+	refusals := []int{http.StatusNotFound, http.StatusBadRequest} // 403 is a missing right, which the error names
 	answer, ok := errors.AsType[*otc.Error](err)
 	m.resizeKnown = m.resized || ok && slices.Contains(refusals, answer.Status)
 	if m.resizeKnown {

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
-	"github.com/mcsps/rds-autopilot/internal/app"
+	"github.com/mcsps/rds-autopilot/internal/otc"
 )
 
 const (
@@ -37,7 +37,7 @@ func webClient() *http.Client {
 
 func (x *examination) checkPublicURL(ctx context.Context) []Result {
 	var found []Result
-	if app.CrossesNetworkUnencrypted(x.PublicURL) {
+	if otc.CrossesNetworkUnencrypted(x.PublicURL) {
 		found = append(found, Result{State: Warning, Text: "The URL is http: alarms cross the network unencrypted",
 			Do: "Install a certificate and give an https URL"})
 	}

@@ -3,20 +3,18 @@
 package otc
 
 import (
-	"cmp"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
-	"github.com/opentelekomcloud/gophertelekomcloud/openstack"
 	"go.uber.org/zap"
+
+	"github.com/mcsps/rds-autopilot/internal/trust"
 )
 
 // account holds the credentials (user or access key), project and region, from OS_* and clouds.yaml.
@@ -64,6 +62,11 @@ func findAccount(env func(string) string) (account, error) {
 		region:        first("REGION_NAME", "REGION_ID"),
 		caFile:        first("CACERT", "CA_CERT"),
 	}
+	for name := range strings.FieldsSeq(unsupportedVariables) {
+		if env(name) != "" {
+			return account{}, fmt.Errorf("cloud credentials: %s is not supported: unset it, and give a user of the project itself", name)
+		}
+	}
 	insecure := first("INSECURE")
 	a.insecure = insecure == "1" || insecure == "true"
 	authType := first("AUTH_TYPE")
@@ -75,31 +78,6 @@ func findAccount(env func(string) string) (account, error) {
 		authType = a.fill(file, authType)
 	}
 	return a.validated(authType, first("TOKEN", "TOKEN_ID") != "")
-}
-
-// fill adds the groups that OS_* lack and returns the type of authentication. It uses cacert. The SDK's reader drops
-// "verify: false", so certificates are verified unless OS_INSECURE is set.
-func (a *account) fill(file *openstack.Cloud, authType string) string {
-	f := file.AuthInfo
-	if a.authURL == "" {
-		a.authURL = f.AuthURL
-	}
-	if a.userName == "" && a.userID == "" && a.password == "" && a.accessKey == "" {
-		a.userName, a.userID, a.password = f.Username, f.UserID, f.Password
-		a.accessKey, a.secretKey, a.securityToken = f.AccessKey, f.SecretKey, f.SecurityToken
-		authType = string(file.AuthType)
-	}
-	if a.domainName == "" && a.domainID == "" {
-		a.domainName, a.domainID = cmp.Or(f.UserDomainName, f.DomainName), cmp.Or(f.UserDomainID, f.DomainID)
-	}
-	if a.projectName == "" {
-		a.region = cmp.Or(a.region, file.RegionName)
-	}
-	if a.projectName == "" && a.projectID == "" {
-		a.projectName, a.projectID = f.ProjectName, f.ProjectID
-	}
-	a.caFile = cmp.Or(a.caFile, file.CACertFile)
-	return authType
 }
 
 // validated checks the account and returns it with one kind of credentials, either a password or an access key.
@@ -123,10 +101,13 @@ func (a account) validated(authType string, token bool) (account, error) {
 	}
 	user := (a.userName != "" || a.userID != "") && a.password != ""
 	key := a.accessKey != "" && a.secretKey != ""
+	byPassword, byKey := authType == "password" || authType == "v3password", authType == "aksk"
 	switch {
-	case key && (!user || strings.Contains(authType, "aksk")):
+	case authType != "" && !byPassword && !byKey:
+		return account{}, fmt.Errorf("cloud credentials: the authentication type %q (OS_AUTH_TYPE, auth_type) is not supported: use password or aksk", authType)
+	case key && !byPassword && (!user || byKey):
 		a.userName, a.userID, a.password, a.domainName, a.domainID = "", "", "", "", ""
-	case user:
+	case user && !byKey:
 		a.accessKey, a.secretKey, a.securityToken = "", "", ""
 	case token:
 		return account{}, errors.New("cloud credentials: a token alone (OS_TOKEN) expires within 24 h and cannot be renewed: set a password or an access key")
@@ -145,47 +126,21 @@ func (a account) validated(authType string, token bool) (account, error) {
 	return a, nil
 }
 
-// readClouds reads clouds.yaml, secure.yaml and clouds-public.yaml with the SDK's reader, which panics on a broken
-// file.
-func readClouds(name string) (cloud *openstack.Cloud, err error) {
-	defer func() {
-		if recover() != nil {
-			err = errors.New("cloud credentials: clouds.yaml cannot be read")
-		}
-	}()
-	if name == "" {
-		cloud, err = openstack.NewEnv("OS_").Cloud()
-	} else {
-		cloud, err = openstack.NewEnv("OS_").Cloud(name)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cloud credentials: clouds.yaml: %w", err)
-	}
-	return cloud, nil
-}
-
 // httpTransport returns the pool of connections that all requests share.
-func (a account) httpTransport(log *zap.Logger) (*http.Transport, error) {
+func (a account) httpTransport(log *zap.Logger) (http.RoundTripper, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	var roots trust.Roots
 	if a.caFile != "" {
-		pem, err := os.ReadFile(a.caFile)
-		if err != nil {
+		var err error
+		if roots, err = trust.File(a.caFile); err != nil {
 			return nil, fmt.Errorf("cloud credentials: OS_CACERT: %w", err)
 		}
-		pool, err := x509.SystemCertPool()
-		if err != nil {
-			pool = x509.NewCertPool()
-		}
-		if !pool.AppendCertsFromPEM(pem) {
-			return nil, errors.New("cloud credentials: OS_CACERT contains no certificate")
-		}
-		config.RootCAs = pool
 	}
 	if a.insecure {
 		log.Warn("the cloud's TLS certificates are not verified, because OS_INSECURE is set")
 		config.InsecureSkipVerify = true
 	}
-	return &http.Transport{
+	return trust.NewTransport(&http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		TLSClientConfig:     config,
@@ -193,5 +148,5 @@ func (a account) httpTransport(log *zap.Logger) (*http.Transport, error) {
 		ForceAttemptHTTP2:   true,
 		MaxIdleConnsPerHost: 8,
 		IdleConnTimeout:     90 * time.Second,
-	}, nil
+	}, roots), nil
 }

@@ -67,13 +67,19 @@ func TestAccountFromEnvironment(t *testing.T) {
 			map[string]string{"OS_ACCESS_KEY": "ak", "OS_SECRET_KEY": "sk", "OS_AUTH_TYPE": "aksk"},
 			account{authURL: password.authURL, accessKey: "ak", secretKey: "sk", projectName: "eu-de_shop", region: "eu-de"}, "",
 		},
-		"a token alone":       {map[string]string{"OS_PASSWORD": "-", "OS_TOKEN": "t"}, account{}, "a token alone (OS_TOKEN) expires within 24 h and cannot be renewed"},
-		"nothing":             {map[string]string{"OS_PASSWORD": "-"}, account{}, "neither OS_USERNAME with OS_PASSWORD nor OS_ACCESS_KEY with OS_SECRET_KEY"},
-		"half an access key":  {map[string]string{"OS_PASSWORD": "-", "OS_ACCESS_KEY": "ak"}, account{}, "neither"},
-		"no project":          {map[string]string{"OS_PROJECT_NAME": "-"}, account{}, "OS_PROJECT_NAME or OS_PROJECT_ID"},
-		"no domain":           {map[string]string{"OS_USER_DOMAIN_NAME": "-"}, account{}, "OS_USER_DOMAIN_NAME or OS_DOMAIN_NAME"},
-		"no domain is needed": {map[string]string{"OS_USER_DOMAIN_NAME": "-", "OS_USER_ID": "u", "OS_PROJECT_ID": "p"}, with(func(a *account) { a.userName, a.userID, a.projectID, a.domainName = "", "u", "p", "" }), ""},
-		"not a URL":           {map[string]string{"OS_AUTH_URL": "iam.eu-de"}, account{}, "OS_AUTH_URL is not an http(s) URL"},
+		"a token alone":                     {map[string]string{"OS_PASSWORD": "-", "OS_TOKEN": "t"}, account{}, "a token alone (OS_TOKEN) expires within 24 h and cannot be renewed"},
+		"nothing":                           {map[string]string{"OS_PASSWORD": "-"}, account{}, "neither OS_USERNAME with OS_PASSWORD nor OS_ACCESS_KEY with OS_SECRET_KEY"},
+		"half an access key":                {map[string]string{"OS_PASSWORD": "-", "OS_ACCESS_KEY": "ak"}, account{}, "neither"},
+		"no project":                        {map[string]string{"OS_PROJECT_NAME": "-"}, account{}, "OS_PROJECT_NAME or OS_PROJECT_ID"},
+		"no domain":                         {map[string]string{"OS_USER_DOMAIN_NAME": "-"}, account{}, "OS_USER_DOMAIN_NAME or OS_DOMAIN_NAME"},
+		"no domain is needed":               {map[string]string{"OS_USER_DOMAIN_NAME": "-", "OS_USER_ID": "u", "OS_PROJECT_ID": "p"}, with(func(a *account) { a.userName, a.userID, a.projectID, a.domainName = "", "u", "p", "" }), ""},
+		"access key wanted, password given": {map[string]string{"OS_AUTH_TYPE": "aksk"}, account{}, "neither"},
+		"a second factor":                   {map[string]string{"OS_AUTH_TYPE": "v3multifactor"}, account{}, `"v3multifactor"`},
+		"a password of somebody else":       {map[string]string{"OS_AUTH_TYPE": "v3oidcpassword"}, account{}, `"v3oidcpassword"`},
+		"a passcode":                        {map[string]string{"OS_PASSCODE": "123456"}, account{}, "OS_PASSCODE"},
+		"an agency":                         {map[string]string{"OS_AGENCY_NAME": "a", "OS_AGENCY_DOMAIN_NAME": "d"}, account{}, "OS_AGENCY_NAME"},
+		"a delegated project":               {map[string]string{"OS_DELEGATED_PROJECT": "eu-de_other"}, account{}, "OS_DELEGATED_PROJECT"},
+		"not a URL":                         {map[string]string{"OS_AUTH_URL": "iam.eu-de"}, account{}, "OS_AUTH_URL is not an http(s) URL"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -109,6 +115,16 @@ clouds:
   keys:
     auth: {auth_url: "https://iam.file/v3", ak: file-ak, sk: file-sk, project_id: p1}
     region_name: eu-de
+  keys-beside-auth:
+    auth: {auth_url: "https://iam.file/v3", project_id: p1}
+    ak: file-ak
+    sk: file-sk
+    region_name: eu-de
+  agency:
+    auth: {auth_url: "https://iam.file/v3", username: u, password: p, domain_name: dom, project_name: eu-de, target_agency_name: a}
+  application:
+    auth_type: v3applicationcredential
+    auth: {auth_url: "https://iam.file/v3", username: u, password: p, domain_name: dom, project_name: eu-de}
 `
 
 func TestAccountFromCloudsYAML(t *testing.T) {
@@ -154,10 +170,22 @@ func TestAccountFromCloudsYAML(t *testing.T) {
 				projectName: "eu-de_other", region: "eu-de", caFile: "ca.pem",
 			},
 		},
+		"access key beside auth, as python-otcextensions reads it": {
+			map[string]string{"OS_CLOUD": "keys-beside-auth"},
+			account{authURL: "https://iam.file/v3/", accessKey: "file-ak", secretKey: "file-sk", projectID: "p1", region: "eu-de"},
+		},
 		"access key": {
 			map[string]string{"OS_CLOUD": "keys"},
 			account{authURL: "https://iam.file/v3/", accessKey: "file-ak", secretKey: "file-sk", projectID: "p1", region: "eu-de"},
 		},
+	}
+	for cloud, says := range map[string]string{
+		"agency": "target_agency_name", "application": "v3applicationcredential", "shopp": `OS_CLOUD is "shopp", and `,
+	} {
+		_, err := findAccount(lookUp(map[string]string{"OS_CLOUD": cloud}))
+		if err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want %q", cloud, err, says)
+		}
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

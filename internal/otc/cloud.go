@@ -8,9 +8,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"time"
 
 	golangsdk "github.com/opentelekomcloud/gophertelekomcloud"
@@ -36,7 +39,8 @@ type Options struct {
 	Registerer prometheus.Registerer // for rds_autopilot_cloud_requests_total; nil registers nothing
 	Log        *zap.Logger           // default: no log
 	Now        func() time.Time      // default time.Now
-	// Patient lets Connect succeed while the cloud is unreachable. Each call then tries to log in.
+	// Patient lets Connect succeed while the cloud is unreachable or refuses the credentials. Each call then tries to log
+	// in. It needs a region that is known without a login.
 	Patient bool
 	// Observe is called with every answer, unless it is nil.
 	Observe func(Answer)
@@ -109,7 +113,16 @@ func connect(ctx context.Context, o Options, acct account, base http.RoundTrippe
 	}
 	t.session.logins = t.session.newLogins()
 	c := &Cloud{transport: t, session: t.session, account: acct}
-	if err := c.session.logIn(ctx); err != nil && (!o.Patient || !isUnreachable(err) || acct.region == "") {
+	for _, raw := range append(slices.Collect(maps.Values(o.Endpoints)), acct.authURL) {
+		if u, err := url.Parse(raw); err == nil && CrossesNetworkUnencrypted(u) {
+			o.Log.Warn("http to the cloud: passwords and tokens cross the network unencrypted", zap.String("host", u.Host))
+		}
+	}
+	if o.Patient && acct.region == "" { // known before a request, so that no restart repeats a refused login
+		return nil, errors.New("cloud credentials: the region is unknown: set OS_REGION_NAME, or a project name that begins with it")
+	}
+	err = c.session.logIn(ctx)
+	if err != nil && (!o.Patient || !isUnreachable(err) && !errors.Is(err, ErrCredentials)) {
 		return nil, err
 	}
 	return c, nil
@@ -121,14 +134,17 @@ func isUnreachable(err error) bool {
 	return errors.Is(err, ErrUnavailable) && !wrong
 }
 
-// Reach tries to log in until it succeeds or ctx ends. It returns at once if a login has succeeded before.
+// Reach tries to log in until it succeeds or ctx ends. It returns at once if a login has succeeded before. It reads the
+// credentials each time, and sends refused ones again only after a pause.
 func (c *Cloud) Reach(ctx context.Context, every time.Duration) {
 	for {
 		_, err := c.session.get(ctx)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		c.transport.log.Warn("cannot log in to the cloud yet", zap.Error(err))
+		if !errors.Is(err, ErrCredentials) { // the session has logged a refusal
+			c.transport.log.Warn("cannot log in to the cloud yet", zap.Error(err))
+		}
 		if sleep(ctx, every) != nil {
 			return
 		}

@@ -3,6 +3,7 @@
 package otc_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -15,6 +16,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
@@ -140,12 +144,15 @@ func TestPatientConnectReachesTheCloudLater(t *testing.T) {
 	}
 	loggedIn(t, reg, 1)
 
-	for name, wrong := range map[string]map[string]string{
-		"a wrong password": {"OS_PASSWORD": "wrong"},
-		"no region":        {"OS_REGION_NAME": "", "OS_PROJECT_NAME": "", "OS_PROJECT_ID": sim.ProjectID(), "OS_AUTH_URL": "http://127.0.0.1:1"},
+	for name, tc := range map[string]struct {
+		env map[string]string
+		ok  bool
+	}{
+		"a wrong password": {map[string]string{"OS_PASSWORD": "wrong"}, true},
+		"no region":        {map[string]string{"OS_REGION_NAME": "", "OS_PROJECT_NAME": "", "OS_PROJECT_ID": sim.ProjectID()}, false},
 	} {
 		o.Env = func(k string) string {
-			if v, ok := wrong[k]; ok {
+			if v, ok := tc.env[k]; ok {
 				return v
 			}
 			if k == "OS_TENANT_NAME" {
@@ -153,8 +160,37 @@ func TestPatientConnectReachesTheCloudLater(t *testing.T) {
 			}
 			return env[k]
 		}
-		if _, err := otc.Connect(t.Context(), o); err == nil {
-			t.Errorf("%s: no error, for all the patience", name)
+		sim.ResetRequests()
+		if _, err := otc.Connect(t.Context(), o); (err == nil) != tc.ok {
+			t.Errorf("%s: %v", name, err)
 		}
+		if n := sim.Count("iam", "CreateToken"); n > 0 && !tc.ok {
+			t.Errorf("%s: %d logins, although no login can help", name, n)
+		}
+	}
+}
+
+// Each restart is a login, and IAM locks an account after a few refused ones.
+func TestRefusedLoginAtStartIsTriedAgainOnlyWhenTheFileChanges(t *testing.T) {
+	sim, dir := simulate(t, simcloud.Options{}), t.TempDir()
+	mount(t, dir, append(sim.Env(), "OS_PASSWORD=wrong"))
+	reg := prometheus.NewPedanticRegistry()
+	core, logs := observer.New(zapcore.WarnLevel)
+	c, err := otc.Connect(t.Context(), otc.Options{Env: onlyCloud, Rate: 10000, Registerer: reg, Patient: true, Log: zap.New(core)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	c.Reach(ctx, time.Millisecond)
+	if n := sim.Count("iam", "CreateToken"); n != 1 || logs.Len() != 1 {
+		t.Errorf("%d logins, %d lines in the log, want one of each: %v", n, logs.Len(), logs.All())
+	}
+	loggedIn(t, reg, 0)
+	mount(t, dir, sim.Env())
+	c.Reach(t.Context(), time.Millisecond)
+	loggedIn(t, reg, 1)
+	if n := sim.Count("iam", "CreateToken"); n != 2 {
+		t.Errorf("%d logins", n)
 	}
 }

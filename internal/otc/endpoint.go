@@ -3,9 +3,16 @@
 package otc
 
 import (
+	"net"
 	"net/url"
 	"strings"
 )
+
+// CrossesNetworkUnencrypted reports whether requests to u cross a network over http. Those to a loopback address do not.
+func CrossesNetworkUnencrypted(u *url.URL) bool {
+	ip := net.ParseIP(u.Hostname())
+	return u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())
+}
 
 // SameEndpoint reports whether two URLs are the same endpoint. It ignores the case of scheme and host, the default
 // port of the scheme, and an empty path. A slash at the end of a path makes another path.

@@ -61,7 +61,8 @@ func (e *Error) Is(target error) bool {
 	case ErrQuota:
 		return e.hasCode("SMN.0004", "SMN.0007", "SMN.0078", "ces.0018")
 	case ErrCredentials:
-		return e.Status == http.StatusUnauthorized || (e.Service == string(serviceIAM) && e.Status == http.StatusForbidden)
+		refused := e.Status == http.StatusBadRequest || e.Status == http.StatusForbidden
+		return e.Status == http.StatusUnauthorized || e.Service == string(serviceIAM) && refused
 	case ErrUnavailable:
 		if e.Status == 0 {
 			return !errors.Is(e.cause, context.Canceled) && !errors.Is(e.cause, errInvalidID)

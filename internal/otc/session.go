@@ -18,8 +18,12 @@ import (
 	"github.com/mcsps/rds-autopilot/internal/shared"
 )
 
-// refusedPause is how long refused credentials are not tried again, because IAM locks an account after a few failures.
-const refusedPause = 5 * time.Minute
+const (
+	// refusedPause is the pause after the first refused login. Each further one is longer by as much.
+	refusedPause = 5 * time.Minute
+	// refusedMost is the longest pause. IAM locks an account after 5 failures in 15 minutes, and two replicas try.
+	refusedMost = 15 * time.Minute
+)
 
 // session holds the login that all calls share. It reads the credentials again for each login. So a changed Secret
 // takes effect without a restart, once the cloud refuses the old credentials.
@@ -36,6 +40,7 @@ type session struct {
 	known          []string  // secrets, which must never appear in a log or an error
 	refused        error     // of the last login, if the cloud refused the credentials
 	refusedAccount account   // the refused credentials
+	refusals       int       // how often the cloud has refused them
 	refusedUntil   time.Time // when they may be tried again
 }
 
@@ -116,12 +121,12 @@ func (s *session) logIn(ctx context.Context) error {
 	defer s.mu.Unlock()
 	s.refused = nil
 	if errors.Is(err, ErrCredentials) {
-		s.refused, s.refusedAccount, s.refusedUntil = err, acct, s.now().Add(refusedPause)
-		s.up.Set(0)
+		s.noteRefused(acct, err)
 	}
 	if err != nil {
 		return err
 	}
+	s.refusals = 0
 	if was != nil && was.account != acct {
 		s.log.Info("cloud credentials changed")
 	}
@@ -130,6 +135,19 @@ func (s *session) logIn(ctx context.Context) error {
 	s.up.Set(1)
 	s.log.Info("logged in to the cloud", zap.String("project", next.projectID), zap.String("region", next.region))
 	return nil
+}
+
+// noteRefused keeps refused credentials from being tried again too soon. The caller holds s.mu.
+func (s *session) noteRefused(acct account, err error) {
+	if acct != s.refusedAccount {
+		s.refusals = 0
+	}
+	s.refusals++
+	pause := min(time.Duration(s.refusals)*refusedPause, refusedMost)
+	s.refused, s.refusedAccount, s.refusedUntil = err, acct, s.now().Add(pause)
+	s.up.Set(0)
+	s.log.Error("the cloud refused the credentials in OS_* or clouds.yaml; trying again later, or when clouds.yaml changes",
+		zap.Duration("after", pause), zap.Error(err))
 }
 
 // read returns the present credentials and the last login. It returns the last error if the cloud has just refused

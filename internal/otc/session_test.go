@@ -76,8 +76,14 @@ func TestRefusedCredentialsAreTriedOnceInFiveMinutes(t *testing.T) {
 		if logins, _ := f.counts(); logins != 2 {
 			t.Errorf("%d logins, want the first and one refused", logins)
 		}
+		for begin := time.Now(); time.Since(begin) < 15*time.Minute-refusedPause; time.Sleep(20 * time.Second) {
+			_, _ = c.Topics(t.Context())
+		}
+		if logins, _ := f.counts(); logins > 3 { // two replicas try, and five failures in 15 minutes lock the account
+			t.Errorf("%d logins refused within 15 minutes", logins-1)
+		}
 		f.refuse = false
-		<-time.After(refusedPause)
+		<-time.After(refusedMost)
 		if _, err := c.Topics(t.Context()); err != nil {
 			t.Errorf("after the pause: %v", err)
 		}

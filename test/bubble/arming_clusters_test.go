@@ -71,3 +71,41 @@ func (f *fleet) force(db string) {
 		f.t.Fatal("there are no orphans to be")
 	}
 }
+
+// TestNamespaceThatNobodyWatchesIsCounted takes a namespace out of --watch-namespaces too early, and goes the way back.
+func TestNamespaceThatNobodyWatchesIsCounted(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		f := newFleet(t, simcloud.Settings{})
+		f.runCloud()
+		left := f.namespace("left")
+		f.database("default", "db", plain())
+		f.database(left, "db", plain())
+		unwatched := func(s *service) float64 { s.swept(); return s.metric("rds_autopilot_unwatched_objects") }
+		both, one := flags{sweep: 2 * time.Minute, namespaces: []string{"default", left}}, flags{sweep: 2 * time.Minute, namespaces: []string{"default"}}
+		s := f.start(both)
+		f.armedNow("default", "db")
+		f.armedNow(left, "db")
+		if n := unwatched(s); n != 0 {
+			t.Errorf("%g objects that nobody watches, want none", n)
+		}
+		s.rest()
+		s.stop()
+
+		s = f.start(one)
+		if n := unwatched(s); n != 4 {
+			t.Errorf("%g objects that nobody watches, want a topic and three rules", n)
+		}
+		s.rest()
+		s.stop()
+
+		s = f.start(both)
+		f.patch(f.raps(left), "db", `{"spec":{"mode":"Off"}}`)
+		f.until("its finalizer is removed", func() bool { return len(f.autopilot(left, "db").Finalizers) == 0 })
+		s.rest()
+		s.stop()
+		s = f.start(one)
+		if n := unwatched(s); n != 0 {
+			t.Errorf("%g objects that nobody watches after the way back, want none", n)
+		}
+	})
+}

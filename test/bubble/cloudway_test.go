@@ -223,6 +223,26 @@ func TestInstanceStaysWithObjectThatWasArmedFirst(t *testing.T) {
 	})
 }
 
+// TestDormantObjectClaimsNothing has an older Rds without autopilot that names the instance, and turns its owner off and on.
+func TestDormantObjectClaimsNothing(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		f := newFleet(t, simcloud.Settings{})
+		f.runCloud()
+		other := f.namespace("other")
+		f.rds(other, "dormant", spec(map[string]any{}), "in-later")
+		time.Sleep(time.Hour)
+		in := f.database("default", "db", plain())
+		f.patch(f.rdss(other), "dormant", `{"status":{"id":"`+in.ID+`"}}`)
+		s := f.start(flags{sweep: 5 * time.Minute})
+		f.armedNow("default", "db")
+		f.patch(f.raps("default"), "db", `{"spec":{"mode":"Off"}}`)
+		f.says("default", "db", false, "NotEnabled")
+		f.patch(f.raps("default"), "db", `{"spec":{"mode":"Auto"}}`)
+		f.armedNow("default", "db")
+		s.stop()
+	})
+}
+
 // The list of instances holds for an Rds too, with apply: Operator as well.
 func TestUnlistedRdsIsNotArmed(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {

@@ -55,6 +55,7 @@ func TestDoctorNamesTheProblemAndTheNextStep(t *testing.T) {
 		do     string
 	}{
 		{"a wrong password", env("OS_PASSWORD", "wrong"), "credentials", doctor.Failed, "refused the credentials", "Check user, password"},
+		{"an agency, which is not supported", env("OS_AGENCY_NAME", "other"), "credentials", doctor.Failed, "OS_AGENCY_NAME is not supported", "Correct the setting"},
 		{"a wrong region", env("OS_REGION_NAME", "eu-xx"), "credentials", doctor.Failed, "region eu-xx", "Set OS_REGION_NAME"},
 		{"no room for rules", func(f *fleet, _ *doctor.Options) {
 			f.sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 3 })

@@ -391,10 +391,9 @@ func (d *database) secondObject(lasts time.Duration) {
 
 // siblings are the flavors to which the instance could change.
 func (w *swarm) siblings(in simcloud.Instance) (codes []string) {
-	have := w.flavors[in.Flavor]
 	for code, f := range w.flavors {
 		if strings.HasSuffix(code, ".ha") == strings.HasSuffix(in.Flavor, ".ha") && !strings.HasSuffix(code, ".rr") &&
-			strings.Split(code, ".")[1] == strings.Split(in.Flavor, ".")[1] && f.VCPUs <= 2*have.VCPUs && f.MemoryGB <= 2*have.MemoryGB {
+			strings.Split(code, ".")[1] == strings.Split(in.Flavor, ".")[1] && f.VCPUs <= 2*in.VCPUs && f.MemoryGB <= 2*in.MemoryGB {
 			codes = append(codes, code)
 		}
 	}
@@ -416,7 +415,7 @@ func (d *database) replaceInstance() {
 	in, err := d.w.sim.AddInstance(next)
 	d.w.must(err)
 	d.mu.Lock()
-	d.id, d.replicaID, d.first, d.truth, d.growths, d.resizes, d.resizing = in.ID, "", in, nil, nil, nil, ""
+	d.id, d.replicaID, d.first, d.truth, d.growths, d.resizes, d.resizing, d.capFrom = in.ID, "", in, nil, nil, nil, "", simcloud.Instance{}
 	d.mu.Unlock()
 	if d.drawn.apply == "Alone" {
 		d.patchPolicy(map[string]any{"instanceID": in.ID})

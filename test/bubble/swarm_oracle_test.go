@@ -408,8 +408,8 @@ func (w *swarm) judgeGauges(all []v1alpha1.RdsAutopilot) {
 
 // judgeDay fails if a day took more calls or events than the contract needs.
 func (w *swarm) judgeDay() {
-	perSweep := 4 + len(w.databases) // the lists and the series, and an alarm's reads or a repair for each database
-	most := int64(day/w.plan.sweep)*int64(perSweep) + 300*int64(len(w.databases))
+	perSweep := 4 + len(w.databases)                                              // the lists and the series, and an alarm's reads or a repair for each database
+	most := int64(day/w.plan.sweep)*int64(perSweep) + 600*int64(len(w.databases)) // twelve changes with replicas, each checked every 30 seconds
 	calls := w.calls.Swap(0)
 	w.mu.Lock()
 	events := w.events

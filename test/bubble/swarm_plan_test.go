@@ -135,7 +135,7 @@ func (c chooser) policy(size int) map[string]any {
 		vcpus = one(c, 4, 8, 16)
 	}
 	return map[string]any{
-		"mode": one(c, "Auto", "Auto", "Auto", "Auto", "Auto", "Auto", "Recommend", "Off"),
+		"mode": one(c, "Auto", "Auto", "Auto", "Auto", "Auto", "Recommend", "Recommend", "Off"),
 		"storage": map[string]any{
 			"stepGB": one(c, 10, 10, 10, 20, 50), "stepPercent": one(c, any(nil), nil, nil, 5, 20), "maxGB": maxGB, "thresholdPercent": one(c, 90, 90, 80, 70, 99),
 			"alarm": map[string]any{"periodSeconds": one(c, 1, 1, 300), "count": 1 + c.IntN(5), "repeatSeconds": one(c, 0, 900, 3600)},
@@ -180,7 +180,7 @@ type episode struct {
 }
 
 func (c chooser) load(size float64) load {
-	l := load{growth: size * one(c, 0, 0.001, 0.01, 0.03) / 24, cpu: c.between(0.1, 0.6), cpuSwing: c.between(0, 0.35), memory: c.between(0.3, 0.75)}
+	l := load{growth: size * one(c, 0, 0.003, 0.02, 0.06) / 24, cpu: c.between(0.1, 0.6), cpuSwing: c.between(0, 0.35), memory: c.between(0.3, 0.75)}
 	for range c.IntN(24) {
 		from := c.within(30 * day)
 		what := one(c, "import", "burst", "clean-up", "cpu", "cpu", "memory")

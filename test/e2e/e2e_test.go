@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -254,6 +255,10 @@ func TestBadInputIsAnsweredAndChangesNothing(t *testing.T) {
 func TestProcessReportsWhyItCannotStart(t *testing.T) {
 	level.Short(t)
 	w := start(t, world.Options{})
+	malformed := filepath.Join(t.TempDir(), "clouds.yaml")
+	if err := os.WriteFile(malformed, []byte("clouds: {otc: {auth: {password: wrong-password"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, tc := range []struct {
 		name string
 		args []string
@@ -264,7 +269,7 @@ func TestProcessReportsWhyItCannotStart(t *testing.T) {
 		{"no public URL", []string{"serve"}, nil, 2, "--public-url"},
 		{"no such kubeconfig", append(w.ServeArgs(), "--kubeconfig", "/nonexistent"), nil, 1, "--kubeconfig"},
 		{"an API server that is not there", append(w.ServeArgs(), "--kubeconfig", nowhere(t)), nil, 1, "Kubernetes"},
-		{"a wrong cloud password", w.ServeArgs(), []string{"OS_PASSWORD=wrong-password"}, 1, "credentials"},
+		{"a malformed clouds.yaml", w.ServeArgs(), []string{"OS_CLOUD=otc", "OS_CLIENT_CONFIG_FILE=" + malformed}, 1, "clouds.yaml"},
 		{"an address in use", append(w.ServeArgs(), "--webhook-addr", strings.TrimPrefix(w.Ingress.URL, "http://")), nil, 1, "--webhook-addr"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

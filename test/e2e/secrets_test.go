@@ -122,10 +122,9 @@ func TestNoSecretIsEverShown(t *testing.T) {
 		said["plan with a wrong password, "+format] = output(t, w, args, []string{"OS_PASSWORD=wrong-shh"}, 1)
 	}
 	secrets["a wrong password"] = "wrong-shh"
-	said["serve with a wrong password"] = output(t, w, append(w.ServeArgs(), "--log-level", "debug"), []string{"OS_PASSWORD=wrong-shh"}, 1)
+	said["serve with a wrong password"] = refusedLog(t, w, "OS_PASSWORD=wrong-shh")
 	secrets["a wrong secret key"] = "secretkey-shh"
-	said["serve with a wrong secret key"] = output(t, w, append(w.ServeArgs(), "--log-level", "debug"),
-		[]string{"OS_PASSWORD=", "OS_USERNAME=", "OS_ACCESS_KEY=key", "OS_SECRET_KEY=secretkey-shh"}, 1)
+	said["serve with a wrong secret key"] = refusedLog(t, w, "OS_PASSWORD=", "OS_USERNAME=", "OS_ACCESS_KEY=key", "OS_SECRET_KEY=secretkey-shh")
 
 	if err := db.PatchRds(ctx, `{"spec":{"autopilot":false}}`); err != nil {
 		t.Fatal(err)
@@ -186,6 +185,27 @@ func output(t *testing.T, w *world.World, args, env []string, code int) string {
 		t.Errorf("%s: exit code %d, %v, want %d:\n%s", args[0], got, err, code, strings.Join(text, "\n"))
 	}
 	return strings.Join(text, "\n")
+}
+
+// refusedLog returns the log of a service whose credentials the cloud refuses. It listens nevertheless.
+func refusedLog(t *testing.T, w *world.World, env ...string) string {
+	t.Helper()
+	p, err := w.ServeIn(world.Within(t), env, "--log-level", "debug")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Stop(world.Within(t)); err != nil {
+		t.Error(err)
+	}
+	var text []string
+	for _, l := range p.Lines() {
+		text = append(text, l.Raw)
+	}
+	all := strings.Join(text, "\n")
+	if !strings.Contains(all, "the cloud refused the credentials") {
+		t.Errorf("it does not say that the login is refused:\n%s", all)
+	}
+	return all
 }
 
 // events are those of a namespace. Their managed fields are the API server's.

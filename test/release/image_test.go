@@ -135,6 +135,11 @@ func TestTheReleaseBuildsAnImageForTwoPlatforms(t *testing.T) {
 	if tags := crane("ls", name); !strings.Contains(tags, ".sbom") {
 		t.Errorf("no SBOM among %q", tags)
 	}
+	for _, platform := range []string{"linux-amd64", "linux-arm64"} { // the workflow attests them
+		if text := read(t, filepath.Join(root, ".cache", "sbom", "rds-autopilot-"+platform+".spdx.json")); !strings.Contains(string(text), "SPDXRef-DOCUMENT") {
+			t.Errorf("the SBOM of %s is no SPDX document", platform)
+		}
+	}
 
 	// The binary of this platform runs, and knows what it is.
 	dir := pull(t, name+":v0.1.0")
@@ -178,7 +183,8 @@ func TestTheReleaseHasItsFiles(t *testing.T) {
 	for values, want := range map[string]string{
 		"": "rds-autopilot:v9.8.7@" + digest,
 		",image.repository=registry.internal/mirror": "registry.internal/mirror:v9.8.7@" + digest,
-		",image.tag=mine": "rds-autopilot:mine",
+		",image.tag=mine":                   "rds-autopilot:mine",
+		",image.registry=registry.internal": "registry.internal/mcsps/rds-autopilot:v9.8.7@" + digest,
 	} {
 		if !strings.Contains(packed(values), want+"\n") {
 			t.Errorf("the chart with %q has not the image %s", values, want)
@@ -198,7 +204,10 @@ func TestTheReleaseHasItsFiles(t *testing.T) {
 	// A registry takes the chart as it takes the image.
 	at := registry(t)
 	env := []string{"HOME=" + t.TempDir()}
-	run(t, command(t, env, tool(t, "helm"), "push", "dist/rds-autopilot-9.8.7.tgz", "oci://"+at+"/charts", "--plain-http"))
+	pushed, err := command(t, env, tool(t, "helm"), "push", "dist/rds-autopilot-9.8.7.tgz", "oci://"+at+"/charts", "--plain-http").CombinedOutput()
+	if err != nil || !regexp.MustCompile(`Digest: sha256:[0-9a-f]{64}`).Match(pushed) { // the workflow signs this digest
+		t.Fatalf("helm push: %v, %s", err, pushed)
+	}
 	shown := run(t, command(t, env, tool(t, "helm"), "show", "chart", "oci://"+at+"/charts/rds-autopilot", "--version", "9.8.7", "--plain-http"))
 	if !strings.Contains(shown, "appVersion: v9.8.7") {
 		t.Errorf("the registry has\n%s", shown)

@@ -92,7 +92,7 @@ func TestReleasesWaitForAllChecks(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{".ci/run", "make test-versions"} {
+	for _, want := range []string{".ci/run", "make test-versions", "make vulncheck"} {
 		if !slices.Contains(steps, want) {
 			t.Errorf("the job release needs %v, and none of them runs %s", needs, want)
 		}
@@ -112,6 +112,37 @@ func TestTheReleasedFilesNameTheImageThatWasPushed(t *testing.T) {
 		}
 	}
 	t.Error("no step makes the files")
+}
+
+// TestReleasesAreSigned wants digests that the push has printed, a signature of each platform's manifest, and SBOMs that are
+// attested. docs/verify-a-release.md has the commands that check all this, with the identity of the workflow.
+func TestReleasesAreSigned(t *testing.T) {
+	var script strings.Builder
+	for _, step := range readWorkflow(t, ".github/workflows/release.yml").Jobs["release"].Steps {
+		script.WriteString(step.Run + "\n")
+	}
+	for _, want := range []string{
+		"cosign sign --yes --recursive \"$REGISTRY/rds-autopilot@$IMAGE_DIGEST\"", "cosign attest --yes --type spdxjson", "cosign sign-blob ",
+	} {
+		if !strings.Contains(script.String(), want) {
+			t.Errorf("no step runs %s", want)
+		}
+	}
+	if m := regexp.MustCompile(`crane digest [^@\n]*:[^@\n]*\n`).FindString(script.String()); m != "" {
+		t.Errorf("%s asks for the digest of a tag, which may point to another image by now", m)
+	}
+	page, err := os.ReadFile(root + "/docs/verify-a-release.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"https://github.com/mcsps/rds-autopilot/.github/workflows/release.yml@refs/tags/v", "https://token.actions.githubusercontent.com",
+		"cosign verify ", "cosign verify-attestation ", "cosign verify-blob ", "gh attestation verify ",
+	} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("docs/verify-a-release.md lacks %s", want)
+		}
+	}
 }
 
 // TestWorkflowsCallTargetsThatExist finds a target that was renamed.

@@ -17,6 +17,11 @@
 {{- printf "%s-%s" .Release.Namespace (include "rds-autopilot.fullname" .) }}
 {{- end }}
 
+{{- /* The name of an object that may be in the namespace of others: root, namespace. */}}
+{{- define "rds-autopilot.nameIn" -}}
+{{- include (has .namespace (list "" .root.Release.Namespace) | ternary "rds-autopilot.fullname" "rds-autopilot.sharedName") .root }}
+{{- end }}
+
 {{- define "rds-autopilot.selector" -}}
 app.kubernetes.io/name: {{ include "rds-autopilot.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -30,7 +35,6 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 
 {{- /* The metadata of an object: root, and name (empty means the release's), namespace (empty means none), labels, annotations. */}}
 {{- define "rds-autopilot.metadata" -}}
-{{- include "rds-autopilot.renamed" .root -}}
 name: {{ .name | default (include "rds-autopilot.fullname" .root) }}
 {{- with .namespace }}
 namespace: {{ . }}
@@ -44,9 +48,27 @@ annotations:
 {{- end }}
 {{- end }}
 
-{{- /* Fails with the new names of values that were renamed. The schema allows the old ones, so that this message appears. Each
-object asks for it, because Helm may render any template first. */}}
-{{- define "rds-autopilot.renamed" -}}
+{{- /* Each template begins with this, because Helm may render any of them first. Helm removes a value that is null, such as
+"flags:" with only comments below it. Here, a section that is missing gets its defaults. Objects that Kubernetes defines stay
+away: a null there means that the user does not want the default. */}}
+{{- define "rds-autopilot.fill" -}}
+{{- range $name, $default := .defaults }}
+{{- if and (kindIs "map" $default) (not (or (hasSuffix "ecurityContext" $name) (has $name (list "resources" "labels")))) }}
+{{- if not (index $.values $name) }}
+{{- $_ := set $.values $name $default }}
+{{- end }}
+{{- if kindIs "map" (index $.values $name) }}
+{{- include "rds-autopilot.fill" (dict "values" (index $.values $name) "defaults" $default) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* Then it refuses values that do not fit together, and names that were renamed. The schema allows the old names, so that
+this message appears. */}}
+{{- define "rds-autopilot.prepare" -}}
+{{- include "rds-autopilot.fill" (dict "values" .Values "defaults" (.Files.Get "files/defaults.yaml" | fromYaml)) }}
+{{- $_ := set .Values "systemNamespace" (.Values.systemNamespace | default "kube-system") }}
 {{- $values := .Values }}
 {{- range $old, $new := dict
   "credentials.secret" "credentials.existingSecret"
@@ -65,6 +87,29 @@ object asks for it, because Helm may render any template first. */}}
 {{- if kindIs "string" .Values.test.image }}
 {{- fail "test.image is now test.image.registry, test.image.repository, test.image.tag and test.image.digest" }}
 {{- end }}
+{{- $flags := include "rds-autopilot.flags" . | fromYaml }}
+{{- if and (eq (get $flags "leader-elect" | toString) "false") (gt (int .Values.replicaCount) 1) }}
+{{- fail (printf "leader-elect=false needs replicaCount 1, and it is %d: every replica would decide and change the same databases" (int .Values.replicaCount)) }}
+{{- end }}
+{{- $drain := 0.0 }}
+{{- range regexFindAll "[0-9.]+[a-z]+" (get $flags "drain-delay" | default "5s") -1 }}
+{{- $seconds := get (dict "ms" 0.001 "s" 1 "m" 60 "h" 3600) (regexFind "[a-z]+" .) | float64 }}
+{{- $drain = addf $drain (mulf $seconds (regexFind "[0-9.]+" . | float64)) }}
+{{- end }}
+{{- if lt (float64 .Values.terminationGracePeriodSeconds) (addf $drain 15) }}
+{{- fail (printf "terminationGracePeriodSeconds is %v, and drain-delay needs %v: Kubernetes would end a replica before it has finished its work" .Values.terminationGracePeriodSeconds (addf $drain 15)) }}
+{{- end }}
+{{- end }}
+
+{{- /* The flags of serve by name. extraArgs take precedence, and a repeated one is a list. */}}
+{{- define "rds-autopilot.flags" -}}
+{{- $flags := dict }}
+{{- range .Values.extraArgs }}
+{{- $flag := regexFind "[a-z-]+" (trimPrefix "--" .) }}
+{{- $value := contains "=" . | ternary (regexReplaceAll "^[^=]+=" . "") "true" }}
+{{- $_ := set $flags $flag (hasKey $flags $flag | ternary (printf "%s,%s" (get $flags $flag) $value) $value) }}
+{{- end }}
+{{- merge $flags .Values.flags | toYaml }}
 {{- end }}
 
 {{- define "rds-autopilot.serviceAccount" -}}
@@ -110,18 +155,13 @@ the check before uninstallation and "kubectl exec … -- rds-autopilot doctor" h
   value: {{ .Values.mode | quote }}
 - name: RDS_AUTOPILOT_LEASE_NAME
   value: {{ include "rds-autopilot.fullname" . | quote }}
+- name: RDS_AUTOPILOT_SYSTEM_NAMESPACE
+  value: {{ .Values.systemNamespace | quote }}
 {{- with .Values.watchNamespaces }}
 - name: RDS_AUTOPILOT_WATCH_NAMESPACES
   value: {{ join "," . | quote }}
 {{- end }}
-{{- $flags := dict }}
-{{- range .Values.extraArgs }}
-{{- $flag := regexFind "[a-z-]+" (trimPrefix "--" .) }}
-{{- $value := contains "=" . | ternary (regexReplaceAll "^[^=]+=" . "") "true" }}
-{{- /* A repeated flag is a list. */}}
-{{- $_ := set $flags $flag (hasKey $flags $flag | ternary (printf "%s,%s" (get $flags $flag) $value) $value) }}
-{{- end }}
-{{- range $flag, $value := merge $flags .Values.flags }}
+{{- range $flag, $value := include "rds-autopilot.flags" . | fromYaml }}
 - name: RDS_AUTOPILOT_{{ $flag | upper | replace "-" "_" }}
   value: {{ kindIs "slice" $value | ternary (join "," $value) (toString $value) | quote }}
 {{- end }}
@@ -153,7 +193,7 @@ the check before uninstallation and "kubectl exec … -- rds-autopilot doctor" h
 {{- define "rds-autopilot.cloudEnvFrom" -}}
 {{- $sources := .Values.extraEnvFrom }}
 {{- if and (eq .Values.credentials.form "Environment") (not .Values.credentials.keys) }}
-{{- $sources = prepend $sources (dict "secretRef" (dict "name" .Values.credentials.existingSecret)) }}
+{{- $sources = prepend ($sources | default list) (dict "secretRef" (dict "name" .Values.credentials.existingSecret)) }}
 {{- end }}
 {{- with $sources -}}
 envFrom:
@@ -172,12 +212,47 @@ serviceAccountName: {{ include "rds-autopilot.serviceAccount" . }}
 imagePullSecrets:
 {{ toYaml . }}
 {{- end }}
-{{- range $field := list "podSecurityContext" "nodeSelector" "tolerations" "dnsPolicy" "dnsConfig" "hostAliases" }}
+{{- with include "rds-autopilot.securityContext" (dict "root" . "context" .Values.podSecurityContext) }}
+securityContext:
+  {{- . | nindent 2 }}
+{{- end }}
+{{- range $field := list "nodeSelector" "tolerations" "dnsPolicy" "dnsConfig" "hostAliases" }}
 {{- with index $.Values $field }}
-{{ $field | replace "podSecurityContext" "securityContext" }}:
+{{ $field }}:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
+{{- end }}
+
+{{- /* A security context without its empty fields. Helm drops null in the values of a parent chart, so "" means the same.
+OpenShift gives each namespace its own ids and refuses pods with others, so the ids of the image are left out there. */}}
+{{- define "rds-autopilot.securityContext" -}}
+{{- $context := dict }}
+{{- range $name, $value := .context }}
+{{- $id := and (has $name (list "runAsUser" "runAsGroup" "fsGroup")) (eq (toString $value) "65532") }}
+{{- if not (or (has (toString $value) (list "" "<nil>")) (and $id ($.root.Capabilities.APIVersions.Has "security.openshift.io/v1"))) }}
+{{- $_ := set $context $name $value }}
+{{- end }}
+{{- end }}
+{{- with $context }}{{ toYaml . }}{{ end }}
+{{- end }}
+
+{{- /* What the pods that Helm runs have. Helm waits five minutes by default, and the deadline ends a pod without an image before. */}}
+{{- define "rds-autopilot.hookPod" -}}
+restartPolicy: Never
+activeDeadlineSeconds: 120
+{{ include "rds-autopilot.pod" . }}
+{{- end }}
+
+{{- /* The metadata of a pod that Helm runs: root, suffix, annotations. Its name differs from that of the Deployment's pods, so
+that no Service and no budget selects this pod. A pod's name is also a host name and a label, which have at most 63 bytes. */}}
+{{- define "rds-autopilot.hookMetadata" -}}
+{{- $longest := sub 62 (len .suffix) | int }}
+{{- $name := printf "%s-%s" (include "rds-autopilot.fullname" .root | trunc $longest | trimSuffix "-") .suffix }}
+{{- $own := dict "app.kubernetes.io/name" (printf "%s-%s" (include "rds-autopilot.name" .root | trunc $longest | trimSuffix "-") .suffix) }}
+{{- $labels := merge $own (.root.Values.podLabels | default dict) }}
+{{- $annotations := merge (dict "helm.sh/hook-delete-policy" "before-hook-creation,hook-succeeded") .annotations (.root.Values.podAnnotations | default dict) }}
+{{- include "rds-autopilot.metadata" (dict "root" .root "name" $name "namespace" .root.Release.Namespace "labels" $labels "annotations" $annotations) }}
 {{- end }}
 
 {{- define "rds-autopilot.mounts" }}

@@ -235,6 +235,10 @@ type Alarms struct {
 	// subscribedTime is when the leader last requested a confirmation.
 	// +optional
 	SubscribedTime *metav1.Time `json:"subscribedTime,omitempty"`
+	// endpoints are the URLs to which SMN delivers: the public URL, and former ones until their subscriptions are removed.
+	// +listType=atomic
+	// +optional
+	Endpoints []string `json:"endpoints,omitempty"`
 	// rules are the alarm rules, one for each watched metric.
 	// +listType=map
 	// +listMapKey=metric

@@ -18,6 +18,11 @@ func (in *Alarms) DeepCopyInto(out *Alarms) {
 		in, out := &in.SubscribedTime, &out.SubscribedTime
 		*out = (*in).DeepCopy()
 	}
+	if in.Endpoints != nil {
+		in, out := &in.Endpoints, &out.Endpoints
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Rules != nil {
 		in, out := &in.Rules, &out.Rules
 		*out = make([]Rule, len(*in))

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smn
+
+import (
+	"context"
+	"crypto/x509"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/mcsps/rds-autopilot/internal/trust"
+)
+
+// only returns the roots that trust one server.
+func only(server *httptest.Server) trust.Roots {
+	pool := x509.NewCertPool()
+	pool.AddCert(server.Certificate())
+	return func() (*x509.CertPool, error) { return pool, nil }
+}
+
+// tunnel is a proxy that connects every name to one server, and notes the names.
+type tunnel struct {
+	to string
+
+	mu    sync.Mutex
+	asked []string
+}
+
+func (p *tunnel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	p.asked = append(p.asked, r.Method+" "+r.Host)
+	p.mu.Unlock()
+	if p.to == "" {
+		w.WriteHeader(http.StatusForbidden)
+		return
+	}
+	server, err := (&net.Dialer{}).DialContext(context.WithoutCancel(r.Context()), "tcp", p.to)
+	if err != nil {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	defer server.Close()
+	client, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer client.Close()
+	_, _ = io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n")
+	go func() { _, _ = io.Copy(server, client) }()
+	_, _ = io.Copy(client, server)
+}
+
+// In a network whose only way out is a proxy, the cloud's API works through it, and so must certificates and
+// confirmations. The proxy has a private address and resolves the names.
+func TestClientTakesTheProxy(t *testing.T) {
+	host := httptest.NewTLSServer(http.NotFoundHandler())
+	defer host.Close()
+	host.Config.ErrorLog = log.New(io.Discard, "", 0)
+	p := &tunnel{to: host.Listener.Addr().String()}
+	server := httptest.NewServer(p)
+	defer server.Close()
+	via := func(*http.Request) (*url.URL, error) { return url.Parse(server.URL) }
+	get := func() error {
+		client := NewClient(Fixed("example.com"), ClientOptions{Roots: only(host), Proxy: via})
+		resp, err := client.Get("https://example.com/smn")
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		return err
+	}
+	if err := get(); err != nil { // httptest's certificate is of example.com
+		t.Error(err)
+	}
+	p.to = ""
+	if err := get(); err == nil || !strings.Contains(err.Error(), "through the proxy "+strings.TrimPrefix(server.URL, "http://")) {
+		t.Errorf("a proxy that refuses: %v", err)
+	}
+	if len(p.asked) != 2 || p.asked[0] != "CONNECT example.com:443" {
+		t.Errorf("the proxy was asked for %v", p.asked)
+	}
+}
+
+func TestPrivateAddressIsAllowedForItsHostOnly(t *testing.T) {
+	d := dialer{hosts: Fixed("smn.example", "console.example:8443"), private: map[string][]netip.Prefix{
+		"smn.example":          {netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00::1/128")},
+		"console.example:8443": {netip.MustParsePrefix("192.168.1.1/32")},
+	}}
+	for _, tc := range []struct {
+		asked, resolved string
+		ok              bool
+	}{
+		{"smn.example:443", "10.1.2.3:443", true},
+		{"smn.example:443", "[64:ff9b::10.1.2.3]:443", true},
+		{"smn.example:443", "[fd00::1]:443", true},
+		{"smn.example:443", "10.2.2.3:443", false},
+		{"smn.example:443", "192.168.1.1:443", false},
+		{"console.example:8443", "192.168.1.1:8443", true},
+		{"console.example:443", "192.168.1.1:443", false},
+		{"console.example:8443", "10.1.2.3:8443", false},
+	} {
+		if err := d.checkAddress(tc.asked, tc.resolved); (err == nil) != tc.ok {
+			t.Errorf("%s at %s: %v, want allowed %t", tc.asked, tc.resolved, err, tc.ok)
+		}
+	}
+}

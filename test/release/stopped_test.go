@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/mcsps/rds-autopilot/test/apiserver"
+	"github.com/mcsps/rds-autopilot/test/level"
+)
+
+// helmIn is Helm in a namespace of the tests' cluster that is its own. Nothing runs there: no kubelet, no controller.
+type helmIn struct {
+	t         *testing.T
+	namespace string
+	env       []string
+	client    *kubernetes.Clientset
+}
+
+func newHelmIn(t *testing.T) helmIn {
+	t.Helper()
+	level.Long(t)
+	cluster := shared.Cluster(t)
+	client, err := kubernetes.NewForConfig(cluster.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "admin")
+	if err := apiserver.WriteKubeconfig(kubeconfig, cluster.Config()); err != nil {
+		t.Fatal(err)
+	}
+	return helmIn{t, cluster.Namespace(t), []string{"KUBECONFIG=" + kubeconfig, "HOME=" + t.TempDir()}, client}
+}
+
+// args are those of a command with the chart. The definition belongs to other tests.
+func (h helmIn) args(command string, more ...string) []string {
+	return append([]string{command, own, "deploy/chart", "--namespace", h.namespace, "--values", "deploy/chart/ci/default-values.yaml",
+		"--set", "crds.enabled=false"}, more...)
+}
+
+func (h helmIn) run(args ...string) string {
+	h.t.Helper()
+	return run(h.t, command(h.t, h.env, tool(h.t, "helm"), args...))
+}
+
+func (h helmIn) refused(args ...string) string {
+	h.t.Helper()
+	return refused(h.t, command(h.t, h.env, tool(h.t, "helm"), args...))
+}
+
+func (h helmIn) deployment() *appsv1.Deployment {
+	h.t.Helper()
+	deployment, err := h.client.AppsV1().Deployments(h.namespace).Get(within(h.t), own, metav1.GetOptions{})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return deployment
+}
+
+func (h helmIn) mode() string {
+	h.t.Helper()
+	env := h.deployment().Spec.Template.Spec.Containers[0].Env
+	return env[slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == "RDS_AUTOPILOT_MODE" })].Value
+}
+
+// kubectl patches the Deployment as kubectl set env and kubectl scale do: the same patches, managers and subresources.
+func (h helmIn) kubectl(manager, patch string, subresources ...string) {
+	h.t.Helper()
+	_, err := h.client.AppsV1().Deployments(h.namespace).Patch(within(h.t), own, types.StrategicMergePatchType, []byte(patch),
+		metav1.PatchOptions{FieldManager: manager}, subresources...)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// TestUpgradeFollowsAnEmergencyStop stops the service as docs/stop.md says, and runs the next upgrade as docs/upkeep.md says.
+func TestUpgradeFollowsAnEmergencyStop(t *testing.T) {
+	h := newHelmIn(t)
+	h.run(h.args("install")...)
+	stop := func() {
+		t.Helper()
+		h.kubectl("kubectl-set", `{"spec":{"template":{"spec":{"containers":[{"name":"rds-autopilot","env":[{"name":"RDS_AUTOPILOT_MODE","value":"Recommend"}]}]}}}}`)
+		h.kubectl("kubectl", `{"spec":{"replicas":0}}`, "scale")
+		if got := h.deployment(); *got.Spec.Replicas != 0 || h.mode() != "Recommend" {
+			t.Fatalf("it is not stopped: %v", got.Spec)
+		}
+	}
+	stop()
+	if text := h.refused(h.args("upgrade")...); !strings.Contains(text, `conflict with "kubectl-set"`) && !strings.Contains(text, `conflicts with "kubectl`) {
+		t.Errorf("without --force-conflicts it says %s", text)
+	}
+	h.run(h.args("upgrade", "--force-conflicts")...)
+	if *h.deployment().Spec.Replicas != 2 || h.mode() != "Auto" {
+		t.Errorf("after the upgrade it has %d replicas with mode %s", *h.deployment().Spec.Replicas, h.mode())
+	}
+	stop()
+	h.run("rollback", own, "1", "--namespace", h.namespace, "--force-conflicts")
+	if *h.deployment().Spec.Replicas != 2 || h.mode() != "Auto" {
+		t.Errorf("after the rollback it has %d replicas with mode %s", *h.deployment().Spec.Replicas, h.mode())
+	}
+	h.run(h.args("upgrade")...) // the fields are Helm's again
+	h.run("uninstall", own, "--namespace", h.namespace, "--no-hooks")
+}
+
+// TestCommandsOfTheDocumentsForceConflicts finds a command that fails after an emergency stop.
+func TestCommandsOfTheDocumentsForceConflicts(t *testing.T) {
+	found := 0
+	for _, name := range []string{"stop", "upkeep"} {
+		page := strings.ReplaceAll(string(read(t, root+"/docs/"+name+".md")), "\\\n", "")
+		for _, line := range regexp.MustCompile(`(?m)^helm (upgrade|rollback) .*$`).FindAllString(page, -1) {
+			if found++; !strings.Contains(line, "--force-conflicts") {
+				t.Errorf("docs/%s.md: %s", name, line)
+			}
+		}
+	}
+	if found < 5 {
+		t.Errorf("only %d commands", found)
+	}
+}
+
+// TestAFirstInstallationWithoutItsImageCanBeRepaired is helm upgrade --install --rollback-on-failure with an image that does not
+// exist: no pod ever starts here.
+func TestAFirstInstallationWithoutItsImageCanBeRepaired(t *testing.T) {
+	h := newHelmIn(t)
+	h.refused(h.args("upgrade", "--install", "--rollback-on-failure", "--timeout", "10s", "--set", "image.tag=missing")...)
+	if text := h.refused(h.args("upgrade", "--install", "--set", "image.tag=right")...); !strings.Contains(text, "has no deployed releases") {
+		t.Logf("the upgrade says %s", text)
+	}
+	h.run("rollback", own, "1", "--namespace", h.namespace, "--force-conflicts")
+	h.run(h.args("upgrade", "--install", "--set", "image.tag=right")...)
+	if image := h.deployment().Spec.Template.Spec.Containers[0].Image; !strings.HasSuffix(image, ":right") {
+		t.Errorf("it has the image %s", image)
+	}
+	h.run("uninstall", own, "--namespace", h.namespace, "--no-hooks")
+}
+
+// TestAnotherReleaseTakesTheDefinitionOver installs the chart once more, under another name and in another namespace.
+func TestAnotherReleaseTakesTheDefinitionOver(t *testing.T) {
+	first, second := newHelmIn(t), newHelmIn(t)
+	install := func(h helmIn, more ...string) []string {
+		return append(h.args("install", "--set", "crds.enabled=true", "--set", "fullnameOverride=of-"+h.namespace[max(0, len(h.namespace)-20):]), more...)
+	}
+	first.run(install(first, "--take-ownership", "--force-conflicts")...)
+	first.run("uninstall", own, "--namespace", first.namespace, "--no-hooks")
+	if !guardedBy(t, first) {
+		t.Error("the definition has stayed without its guard")
+	}
+	if text := second.refused(install(second)...); !strings.Contains(text, "invalid ownership metadata") {
+		t.Errorf("without --take-ownership it says %s", text)
+	}
+	second.run(install(second, "--take-ownership", "--force-conflicts")...)
+	if !guardedBy(t, second) {
+		t.Error("nothing guards the definition of the second release")
+	}
+	second.run("uninstall", own, "--namespace", second.namespace, "--no-hooks")
+}
+
+// guardedBy reports whether the guard of the definition exists and belongs to a release. Before Kubernetes 1.30 there is none.
+func guardedBy(t *testing.T, h helmIn) bool {
+	t.Helper()
+	if minor(t, serverVersion(t, shared.Cluster(t).Config())) < firstWithPolicies {
+		return true
+	}
+	policy, err := h.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(within(t), "newest."+definition, metav1.GetOptions{})
+	return err == nil && policy.Annotations["meta.helm.sh/release-namespace"] == h.namespace
+}
