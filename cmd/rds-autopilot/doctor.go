@@ -18,13 +18,14 @@ import (
 
 	"github.com/mcsps/rds-autopilot/internal/app"
 	"github.com/mcsps/rds-autopilot/internal/doctor"
+	"github.com/mcsps/rds-autopilot/internal/recording"
 )
 
 // doctorOptions are the flags of doctor.
 type doctorOptions struct {
 	options
-	namespace, output, listen, capture string
-	wait                               time.Duration
+	namespace, output, listen, capture, record string
+	wait                                       time.Duration
 }
 
 func newDoctor(env func(string) string) *cobra.Command {
@@ -41,7 +42,8 @@ failed, 2 if the arguments are wrong.`,
 		Args: arguments(0, 1, "want the name of one Rds, or none: doctor -n NAMESPACE NAME"),
 	}
 	c.Example = `  rds-autopilot doctor --public-url https://alarms.example.com/smn
-  rds-autopilot doctor -n shop orders --public-url https://alarms.example.com/smn --listen :8080 --capture bodies`
+  rds-autopilot doctor -n shop orders --public-url https://alarms.example.com/smn --listen :8080 --capture bodies
+  rds-autopilot doctor -n shop orders --public-url https://alarms.example.com/smn --record eu-de.jsonl`
 	fs := c.Flags()
 	fs.SortFlags = false
 	fs.StringVarP(&o.namespace, "namespace", "n", "",
@@ -52,6 +54,8 @@ failed, 2 if the arguments are wrong.`,
 	fs.StringVar(&o.listen, "listen", "", "`address` at which doctor receives the messages in place of the running service; the public URL must lead to it")
 	fs.StringVar(&o.capture, "capture", "",
 		"`directory` in which to save the bodies of the messages, without signatures and tokens; needs --listen")
+	fs.StringVar(&o.record, "record", "",
+		"new `file` for the exchanges with the cloud's API, one JSON object per line; ids, names, addresses and secrets become placeholders")
 	fs.DurationVar(&o.wait, "wait", 20*time.Minute, "how long to wait for an alarm; all other waits are fractions of it")
 	o.connection(fs)
 	fs.StringSliceVar(&o.Namespaces, "watch-namespaces", nil,
@@ -89,6 +93,15 @@ func (o *doctorOptions) run(c *cobra.Command, args []string) (err error) {
 		}
 		defer func() { _ = with.Listen.Close() }() // the receiver closes it too, once it has started
 		fmt.Fprintf(c.ErrOrStderr(), "listening at %s\n", with.Listen.Addr())
+	}
+	if o.record != "" {
+		file, openErr := os.OpenFile(filepath.Clean(o.record), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if openErr != nil {
+			return usageError{fmt.Errorf("--record: %w", openErr)}
+		}
+		recorder := recording.New(file, o.Now)
+		with.Record = recorder.Wrap
+		defer func() { err = cmp.Or(err, recorder.Err(), file.Close()) }()
 	}
 	// Without these two, the process would end at once and leave a rule that is always in alarm.
 	ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGQUIT)

@@ -195,3 +195,40 @@ func TestDoctorThroughTheRunningService(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 }
+
+// A recording contains what the cloud answered, also if the cluster cannot be reached, and nothing that names the tenant.
+func TestDoctorRecordsTheCloud(t *testing.T) {
+	sim, err := simcloud.Start(simcloud.Options{Speed: 60})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sim.Close() })
+	env := map[string]string{}
+	for _, kv := range sim.Env() {
+		key, value, _ := strings.Cut(kv, "=")
+		env[key] = value
+	}
+	file := filepath.Join(t.TempDir(), "eu-de.jsonl")
+	args := []string{"doctor", "--public-url", "http://127.0.0.1:9/smn", "--wait", "1s", "--kubeconfig", filepath.Join(t.TempDir(), "none"), "--record", file}
+	out, errs := &watchedBuffer{}, &watchedBuffer{}
+	if code := run(t.Context(), args, func(key string) string { return env[key] }, nil, out, errs); code != exitError {
+		t.Errorf("exit code %d\n%s\n%s", code, out, errs)
+	}
+	recorded, err := os.ReadFile(file)
+	if err != nil || bytes.Count(recorded, []byte("\n")) < 5 {
+		t.Fatalf("%v: %s\n%s\n%s", err, recorded, out, errs)
+	}
+	for _, secret := range []string{env["OS_PASSWORD"], env["OS_USERNAME"], env["OS_DOMAIN_NAME"], env["OS_PROJECT_NAME"], sim.ProjectID(), "127.0.0.1"} {
+		if bytes.Contains(recorded, []byte(secret)) {
+			t.Errorf("%q is in the recording: %s", secret, recorded)
+		}
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	// A second run must not mix with the first, or lose it.
+	errs = &watchedBuffer{}
+	if code := run(t.Context(), args, func(key string) string { return env[key] }, nil, out, errs); code != exitUsage || !strings.Contains(errs.String(), "--record: ") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}

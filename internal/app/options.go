@@ -53,7 +53,9 @@ type Options struct {
 	Transport http.RoundTripper
 	// Observe is called with every answer of the cloud; may be nil.
 	Observe func(otc.Answer)
-	Env     func(string) string // OS_* credentials, and POD_NAME if the host name differs from the pod's name
+	// Record wraps the transport to the cloud's API in one that records; may be nil.
+	Record func(base http.RoundTripper, secrets ...string) http.RoundTripper
+	Env    func(string) string // OS_* credentials, and POD_NAME if the host name differs from the pod's name
 
 	StatusPage bool // serve the status page at / of the admin address
 

@@ -181,10 +181,15 @@ func (s *situation) noteAutoscaling(ctx context.Context, c *otc.Cloud) {
 	case err != nil:
 		s.note("Cannot read whether the cloud's own storage autoscaling is on: %v", err)
 	case policy.On:
+		ours := autopilot.Threshold(s.Instance.VolumeGB, int(s.Spec.Storage.ThresholdPercent))
+		cloud := 100 - max(policy.TriggerPercent, 1000/max(s.Instance.VolumeGB, 1)) // it also acts at 10 GB free
+		first := "The autopilot acts first"
+		if ours >= cloud {
+			first = fmt.Sprintf("The cloud acts first. Set spec.storage.thresholdPercent below %d, so that the autopilot does", cloud)
+		}
 		s.note("The cloud's own storage autoscaling is on: it acts at %d %% free, up to %d GB; the autopilot at %d %% used, up to %d GB. "+
-			"The first one to reach its threshold acts. The autopilot continues from a size that the cloud has set",
-			policy.TriggerPercent, policy.LimitGB, autopilot.Threshold(s.Instance.VolumeGB,
-				int(s.Spec.Storage.ThresholdPercent)), autopilot.MaxGB(s.Spec, s.Status.Baseline, s.Instance.VolumeGB))
+			"%s. The autopilot continues from a size that the cloud has set", policy.TriggerPercent, policy.LimitGB, ours,
+			autopilot.MaxGB(s.Spec, s.Status.Baseline, s.Instance.VolumeGB), first)
 	}
 }
 

@@ -37,7 +37,7 @@ func TestPlanSaysWhetherTheCloudGrowsTheVolumeToo(t *testing.T) {
 	}{
 		{"it is off", false, simcloud.Fault{}, ""},
 		{"the API lacks it", true, simcloud.Fault{Status: 404, Body: `{"error_code":"APIGW.0101","error_msg":"The API does not exist"}`}, ""},
-		{"it is on", true, simcloud.Fault{}, "The cloud's own storage autoscaling is on: it acts at 15 % free, up to 500 GB; the autopilot at 85 % used, up to 400 GB."},
+		{"it is on", true, simcloud.Fault{}, "The cloud's own storage autoscaling is on: it acts at 15 % free, up to 500 GB; the autopilot at 85 % used, up to 400 GB. The cloud acts first. Set spec.storage.thresholdPercent below 85,"},
 		{"it is refused", true, simcloud.Fault{Status: 403, Body: `{"error_code":"DBS.280001","error_msg":"no"}`}, "Cannot read whether the cloud's own storage autoscaling is on: rds GetStoragePolicy: 403"},
 		{"it hangs", true, simcloud.Fault{Hang: true}, "Cannot read whether the cloud's own storage autoscaling is on: rds GetStoragePolicy: context deadline exceeded"},
 	} {

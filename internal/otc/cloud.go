@@ -44,6 +44,9 @@ type Options struct {
 	Patient bool
 	// Observe is called with every answer, unless it is nil.
 	Observe func(Answer)
+	// Record returns a transport that also records the exchanges of base, without the account's secrets and names; may be
+	// nil.
+	Record func(base http.RoundTripper, secrets ...string) http.RoundTripper
 }
 
 // Answer describes the answer to one request.
@@ -81,12 +84,15 @@ func Connect(ctx context.Context, o Options) (*Cloud, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Transport != nil {
-		return connect(ctx, o, acct, o.Transport)
+	base := o.Transport
+	if base == nil {
+		if base, err = acct.httpTransport(o.Log); err != nil {
+			return nil, err
+		}
 	}
-	base, err := acct.httpTransport(o.Log)
-	if err != nil {
-		return nil, err
+	if o.Record != nil {
+		names := []string{acct.userName, acct.userID, acct.accessKey, acct.domainName, acct.domainID, acct.projectName}
+		base = o.Record(base, append(names, acct.secrets()...)...)
 	}
 	return connect(ctx, o, acct, base)
 }

@@ -76,6 +76,9 @@ func (c *Cloud) datapoints(m Metric, period int, filter string, from, to int64) 
 	if c.settings.DatapointsAreLocal {
 		ahead = localAhead
 	}
+	if c.settings.PointsOffMinute && period == 1 {
+		ahead += c.span(17 * time.Second)
+	}
 	points := s.points(ticks(period), c.roundUp(from), last-1, c.visible(c.sampled), filter)
 	for _, p := range points {
 		out = append(out, fields{filter: p.value, "timestamp": c.tickTime(p.tick).Add(ahead).UnixMilli(), "unit": s.unit})

@@ -151,12 +151,14 @@ func (c *Cloud) showToken(q *call) reply {
 
 func (c *Cloud) tokenReply(status int, token string, now time.Time) reply {
 	id := c.identity
-	domain := fields{"id": id.domainID, "name": id.domainName}
+	const farFuture = "2219-06-05T12:42:20.000000"
+	// Captured in eu-de in 2019, with the last three fields of domain and user.
+	domain := fields{"id": id.domainID, "name": id.domainName, "xdomain_id": id.domainName[3:], "xdomain_type": "TSI"}
 	rep := jsonReply(status, fields{"token": fields{
 		"methods":    []string{"password"},
 		"issued_at":  c.tokens[token].Add(-c.span(tokenValidity)).UTC().Format("2006-01-02T15:04:05.000000Z"),
 		"expires_at": c.tokens[token].UTC().Format("2006-01-02T15:04:05.000000Z"),
-		"user":       fields{"id": id.userID, "name": id.userName, "domain": domain},
+		"user":       fields{"id": id.userID, "name": id.userName, "domain": domain, "password_expires_at": farFuture},
 		"project":    fields{"id": id.projectID, "name": id.projectName, "domain": domain},
 		"roles":      []fields{{"id": "0", "name": "te_admin"}},
 		"catalog":    c.catalog(),

@@ -43,6 +43,9 @@ type Settings struct {
 	NewRule RuleState
 	// RewrittenRule is the state of a rule whose condition was replaced; undocumented. Empty keeps the state.
 	RewrittenRule RuleState
+	// PointsOffMinute dates raw datapoints 17 seconds after the full minute. Points captured in eu-de in 2020 are on no full
+	// minute.
+	PointsOffMinute bool
 	// HourlyHangs leaves queries of averages with period 3600 without a reply until the client gives up. Other requests are
 	// answered meanwhile.
 	HourlyHangs bool

@@ -54,7 +54,8 @@ func (c *Cloud) onInstance(run func(*call, *instance) reply) func(*call) reply {
 
 func flavorID(code string) string {
 	h := sha256.Sum256([]byte(code))
-	return hex.EncodeToString(h[:16])
+	id := hex.EncodeToString(h[:16])
+	return strings.Join([]string{id[:8], id[8:12], id[12:16], id[16:20], id[20:]}, "-")
 }
 
 // matches is exact; a leading asterisk makes it part of the text. RDS api: querying_db_instances.rst.

@@ -126,10 +126,7 @@ func (c *Cloud) listTopics(q *call) reply {
 	}
 	rows := []fields{}
 	for i := from; i < to; i++ {
-		f := c.topics[len(c.topics)-1-i].fields() // newest first
-		delete(f, "create_time")
-		delete(f, "update_time")
-		rows = append(rows, f)
+		rows = append(rows, c.topics[len(c.topics)-1-i].fields()) // newest first
 	}
 	return jsonReply(http.StatusOK, fields{"request_id": hexID(32), "topic_count": len(c.topics), "topics": rows})
 }

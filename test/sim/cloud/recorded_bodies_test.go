@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simcloud_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
+	"github.com/mcsps/rds-autopilot/test/sim/replay"
+)
+
+// recordedBodies is the folder with bodies from public sources. It is not part of this repository.
+const recordedBodies = "../../../../shared/otc/recorded"
+
+// body is a recorded reply, and how the simulation is made to send its own.
+type body struct {
+	file, method, path, sent string
+	settings                 simcloud.Settings
+	prepare                  func(*populated) // may be nil
+	// allowed are the differences that are known, as a regular expression. The line above each says why.
+	allowed []string
+}
+
+// TestRecordedBodiesAgreeWithTheSimulation compares the replies of the simulation with those that public sources show.
+func TestRecordedBodiesAgreeWithTheSimulation(t *testing.T) {
+	index, err := os.ReadFile(filepath.Join(recordedBodies, "index.json"))
+	if err != nil {
+		t.Skip("the folder shared/otc/recorded beside the checkout is missing, so no body from a public source is compared")
+	}
+	var all []struct {
+		File, Direction, Operation string
+		Status                     int
+	}
+	if err := json.Unmarshal(index, &all); err != nil {
+		t.Fatal(err)
+	}
+	bodies := bodiesOf()
+	for _, entry := range all {
+		compared := slices.ContainsFunc(bodies, func(b body) bool { return b.file+".json" == entry.File })
+		if entry.Direction != "reply" || compared || notSimulated(entry.File, entry.Operation) {
+			continue
+		}
+		t.Errorf("%s (%s) is neither compared nor named as not simulated", entry.File, entry.Operation)
+	}
+	for _, b := range bodies {
+		t.Run(b.file, func(t *testing.T) {
+			want, err := os.ReadFile(filepath.Join(recordedBodies, b.file+".json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var status int
+			for _, entry := range all {
+				if entry.File == b.file+".json" {
+					status = entry.Status
+				}
+			}
+			c := newPopulated(t)
+			c.sim.Configure(func(s *simcloud.Settings) { *s = b.settings })
+			if b.prepare != nil {
+				b.prepare(c)
+			}
+			got, raw := c.raw(b.method, c.fill(b.path), c.fill(b.sent))
+			if got != status {
+				t.Errorf("status %d, recorded is %d: %s", got, status, raw)
+			}
+			for _, what := range replay.Compare(want, raw) {
+				known := false
+				for _, form := range slices.Concat(b.allowed, examples()) {
+					known = known || regexp.MustCompile(form).MatchString(what)
+				}
+				if !known {
+					t.Error(replay.Difference{Request: b.method + " " + b.path, What: what, Recorded: want, Got: raw})
+				}
+			}
+		})
+	}
+}
+
+// notSimulated reports whether a body belongs to a call or a case that the simulation does not have.
+func notSimulated(file, operation string) bool {
+	for _, form := range []string{
+		`/v2/\{project_id\}/alarms`, `alarm-histories`, // v2 and the history: the product uses v1 alone
+		`/backups`, `/configurations/`, `/quotas$.*RDS`, `schedule-tasks`, `storage-used-space`, `tasklist`, `restore_point`,
+		`attributes`, `/publish`, `GET /v3$`, `/resize$`, `create-single`,
+	} {
+		if regexp.MustCompile(form).MatchString(operation) || regexp.MustCompile(form).MatchString(file) {
+			return true
+		}
+	}
+	return strings.Contains(file, "handwritten") || // a developer's idea of a reply
+		strings.Contains(file, "-sdk.") || // printed by an SDK in its own structure
+		slices.Contains([]string{
+			"rds-quotas.manual.json", "ces-v1-error-403.manual.json", "rds-job-create-completed.manual.json", "rds-error-table.manual.json",
+			// Refusals of things that the simulation does not know: the account, zones, requests that do not parse.
+			"rds-error-DBS.200010.manual.json", "rds-error-DBS.200040.manual.json", "rds-error-DBS.280285.captured.json",
+			"rds-error-DBS.201014.manual.json", "rds-error-DBS.200303.manual.json", "rds-error-DBS.280450.manual.json",
+		}, file)
+}
+
+// populated is a client of a simulation with an instance, a rule, a topic, a subscription and a finished job.
+type populated struct {
+	*client
+	instance string
+	values   *strings.Replacer
+}
+
+func (c *populated) fill(s string) string { return c.values.Replace(s) }
+
+func newPopulated(t *testing.T) *populated {
+	c := &populated{client: newClient(t)}
+	in, err := c.sim.AddInstance(simcloud.Instance{Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 40, CPUDemand: 0.6}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.pass(75 * time.Minute)
+	c.login()
+	topic := c.call(201, "POST", smnv+"/topics", `{"name":"probe","display_name":"a probe"}`)["topic_urn"].(string)
+	subscription := c.call(201, "POST", smnv+"/topics/"+topic+"/subscriptions", `{"protocol":"https","endpoint":"https://alarms.example.com/smn"}`)["subscription_urn"].(string)
+	alarm := c.call(201, "POST", ces+"/alarms", ruleBody(topic, in.ID, 0))["alarm_id"].(string)
+	job := c.call(202, "POST", rds+"/instances/"+in.ID+"/action", `{"enlarge_volume":{"size":110}}`)["job_id"].(string)
+	c.pass(10 * time.Minute)
+	c.instance = in.ID
+	c.values = strings.NewReplacer("{instance}", in.ID, "{topic}", topic, "{subscription}", subscription, "{alarm}", alarm, "{job}", job,
+		"{login}", c.credentials(),
+		"{from}", fmt.Sprint(c.now.Add(-time.Hour).UnixMilli()), "{to}", fmt.Sprint(c.now.UnixMilli()))
+	return c
+}
