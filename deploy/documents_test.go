@@ -175,12 +175,6 @@ func TestAlarmsWayNamesFunctionsThatExist(t *testing.T) {
 	}
 }
 
-func TestReadmeIsShort(t *testing.T) {
-	if size := len(document(t, "README.md")); size > 7800 {
-		t.Errorf("README.md has %d bytes, more than 7800", size)
-	}
-}
-
 // A release needs a section in CHANGELOG.md. From then on, no page may say that nothing is published.
 func TestDocumentsSayWhatIsPublished(t *testing.T) {
 	released := regexp.MustCompile(`(?m)^## v\d`).MatchString(document(t, "CHANGELOG.md"))
