@@ -67,7 +67,7 @@ func swarmSeeds(t *testing.T, text string) (seeds [2]uint64) {
 	return seeds
 }
 
-// live lets a plan come true.
+// live runs the plan of a seed, and fails the test at a violation.
 func live(t *testing.T, p plan) {
 	w := newSwarm(t, p)
 	events := p.events

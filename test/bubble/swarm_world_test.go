@@ -55,7 +55,7 @@ type swarm struct {
 	reported   map[string]bool
 	wrong      []string
 	firstWrong time.Duration // since began
-	restless   time.Time     // until then, outages or kills may explain a delay
+	disturbed  time.Time     // until then, outages or kills may explain a delay
 }
 
 func newSwarm(t *testing.T, p plan) *swarm {
@@ -112,8 +112,8 @@ func (w *swarm) violation(database, format string, args ...any) {
 func (w *swarm) disturb(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if until := time.Now().Add(d); until.After(w.restless) {
-		w.restless = until
+	if until := time.Now().Add(d); until.After(w.disturbed) {
+		w.disturbed = until
 	}
 }
 
@@ -121,7 +121,7 @@ func (w *swarm) disturb(d time.Duration) {
 func (w *swarm) calm() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return time.Since(w.restless)
+	return time.Since(w.disturbed)
 }
 
 // lot draws a number below 100 for a request. It depends on the seed, the minute and the request only.
