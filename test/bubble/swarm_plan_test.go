@@ -125,8 +125,8 @@ func (c chooser) database(i int) drawn {
 // policy draws a spec without apply and instanceID. It is a merge patch, so it sets or removes every field.
 func (c chooser) policy(size int) map[string]any {
 	var maxGB, window, vcpus any
-	if c.percent(40) {
-		maxGB = min(4000, (int(float64(size)*c.between(1, 4))/10+1)*10)
+	if c.percent(60) {
+		maxGB = min(4000, (int(float64(size)*c.between(1, 1.7))/10+1)*10)
 	}
 	if c.percent(25) {
 		window = map[string]any{"days": one(c, []any{"Sat", "Sun"}, []any{"Mon", "Wed", "Fri"}), "start": one(c, "01:00", "22:00"), "end": one(c, "05:00", "06:30"), "timeZone": one(c, "UTC", "Europe/Berlin")}
