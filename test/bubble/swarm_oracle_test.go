@@ -153,10 +153,8 @@ func (d *database) judgeVolume(to int, where string) {
 		case to > largest:
 			why = append(why, fmt.Sprintf("%.1f GB used need at most %d GB", used, largest))
 		default:
-			if where == "the cloud" || d.drawn.apply == "Operator" {
-				if n := len(d.growths); n == 0 || time.Since(d.growths[n-1].at) > time.Minute {
-					d.growths = append(d.growths, growthMade{time.Now(), to - in.VolumeGB})
-				}
+			if n := len(d.growths); n == 0 || d.growths[n-1].toGB != to { // the Rds and the cloud get the same request
+				d.growths = append(d.growths, growthMade{time.Now(), to - in.VolumeGB, to})
 			}
 			return
 		}

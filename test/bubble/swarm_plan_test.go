@@ -229,7 +229,7 @@ func (l load) next(at time.Duration, in simcloud.Instance, first simcloud.Instan
 		}
 	}
 	w.UsedGB += *burst
-	if limit := readOnlyAt(in.VolumeGB); w.UsedGB > limit { // the database stops to write there
+	if limit := readOnlyAt(in.VolumeGB) + 0.1; w.UsedGB > limit { // the database is read-only there
 		*burst = max(0, *burst-(w.UsedGB-limit))
 		w.UsedGB = limit
 	}

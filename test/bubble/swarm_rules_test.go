@@ -41,6 +41,7 @@ func isOver(sizeGB int, usedGB float64, given int) bool {
 type growthMade struct {
 	at     time.Time
 	stepGB int
+	toGB   int
 }
 
 // firstStep is the step of a policy without an earlier growth.
