@@ -330,7 +330,7 @@ func (w *swarm) settled() {
 			d.capFrom.VolumeGB, d.capFrom.VCPUs, d.capFrom.MemoryGB = int(s.Baseline.VolumeGB), int(s.Baseline.VCPUs), int(s.Baseline.MemoryGB)
 			d.mu.Unlock()
 		}
-		if i := s.Pending; i != nil && time.Since(i.DecisionTime.Time) > 2*time.Hour && in.Status == "ACTIVE" && p.on {
+		if i := s.Pending; i != nil && time.Since(i.DecisionTime.Time) > 2*time.Hour && in.Status == "ACTIVE" && !in.ReadOnly && p.on { // a full instance refuses a flavor
 			once("pending", "pending since %v: %s", time.Since(i.DecisionTime.Time).Round(time.Minute), text(i))
 		}
 		if s.ReadOnly != nil && !in.ReadOnly && p.on {
@@ -409,16 +409,31 @@ func (w *swarm) judgeGauges(all []v1alpha1.RdsAutopilot) {
 	}
 }
 
+// mayCheck adds the calls of a tick in which the service checks a database every 30 seconds: a change is pending, the instance
+// is not ACTIVE, or an alarm is in force. A check makes at most five calls.
+func (d *database) mayCheck() {
+	in := d.instance()
+	d.mu.Lock()
+	isPending := in.Status != simcloud.StatusActive || d.hasRds && d.rdsGB != in.VolumeGB || d.resizing != "" || time.Since(d.touched) < settleTime
+	d.mu.Unlock()
+	if isPending || d.explained("storage") || d.explained("flavor") {
+		d.w.mayCall += 5 * int(tick/(30*time.Second))
+	}
+}
+
 // judgeDay fails if a day took more calls or events than the contract needs.
 func (w *swarm) judgeDay() {
-	perSweep := 4 + len(w.databases)                                              // the lists and the series, and an alarm's reads or a repair for each database
-	most := int64(day/w.plan.sweep)*int64(perSweep) + 600*int64(len(w.databases)) // twelve changes with replicas, each checked every 30 seconds
-	calls := w.calls.Swap(0)
+	perSweep := 4 + len(w.databases) // the lists and the series, and a repair for each database
+	most := int(day/w.plan.sweep)*perSweep + 200*len(w.databases) + w.mayCall
+	w.mayCall = 0
 	w.mu.Lock()
-	events := w.events
-	w.events = map[string]int{}
+	events, operations, calls := w.events, w.calls, 0
+	w.events, w.calls = map[string]int{}, map[string]int{}
 	w.mu.Unlock()
-	w.note("", "%d calls to the cloud on this day, at most %d are right; events: %v", calls, most, events)
+	for _, n := range operations {
+		calls += n
+	}
+	w.note("", "%d calls to the cloud on this day, at most %d are right: %v; events: %v", calls, most, operations, events)
 	if calls > most {
 		w.violation("", "%d calls to the cloud on one day", calls)
 	}

@@ -40,18 +40,17 @@ const (
 // swarm is the world of one seed: two replicas of the service, an operator, people, and databases.
 type swarm struct {
 	*fleet
-	plan      plan
-	began     time.Time
-	databases []*database
-	replicas  [2]*process
-	operator  *operator
-	flavors   map[string]otc.Flavor
-
-	calls atomic.Int64 // to the cloud, by the service
-
+	plan       plan
+	began      time.Time
+	databases  []*database
+	replicas   [2]*process
+	operator   *operator
+	flavors    map[string]otc.Flavor
+	mayCall    int // calls of this day that are right, besides those of sweeps
 	mu         sync.Mutex
 	lines      []string       // the timeline
 	events     map[string]int // of this day, by database
+	calls      map[string]int // of this day to the cloud, by operation
 	reported   map[string]bool
 	wrong      []string
 	firstWrong time.Duration // since began
@@ -59,7 +58,7 @@ type swarm struct {
 }
 
 func newSwarm(t *testing.T, p plan) *swarm {
-	w := &swarm{plan: p, began: time.Now(), flavors: map[string]otc.Flavor{}, events: map[string]int{}, reported: map[string]bool{}}
+	w := &swarm{plan: p, began: time.Now(), flavors: map[string]otc.Flavor{}, events: map[string]int{}, calls: map[string]int{}, reported: map[string]bool{}}
 	w.fleet = newFleetIn(t, simcloud.Options{Settings: p.settings, Fault: w.cloudFault, DeliveryFault: w.deliveryFault}, p.watchLag)
 	w.namespace(swarmNamespace)
 	w.kube.SetAdmit(w.admit)
@@ -148,11 +147,13 @@ func (w *swarm) cloudFault(r *http.Request) *simcloud.Fault {
 	if r.Header.Get(replicaHeader) == "" {
 		return nil
 	}
-	w.calls.Add(1)
+	service, operation := simcloud.OperationOf(r)
+	w.mu.Lock()
+	w.calls[operation]++
+	w.mu.Unlock()
 	if r.URL.Query().Get("period") == "3600" && w.outage("hourly", "") != nil {
 		return &simcloud.Fault{Hang: true}
 	}
-	service, operation := simcloud.OperationOf(r)
 	if r.Method == http.MethodPost && r.PathValue("instance") != "" {
 		w.sawRequest(r)
 	}
