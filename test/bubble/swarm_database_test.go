@@ -5,7 +5,6 @@ package bubble
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -70,7 +69,7 @@ type policyAt struct {
 	on   bool
 }
 
-func (w *swarm) newDatabase(p drawn) *database {
+func (w *swarm) addDatabase(p drawn) {
 	d := &database{w: w, name: p.name, drawn: p, switched: "true", reported: map[string]bool{}}
 	p.instance.Name = p.name
 	in, err := w.sim.AddInstance(p.instance)
@@ -87,9 +86,7 @@ func (w *swarm) newDatabase(p drawn) *database {
 	if p.apply != "Alone" {
 		d.createRds(true)
 	}
-	w.databases = w.databases[:len(w.databases)-1]
 	w.note(d.name, "%s, %d GB, %.1f GB used, apply %s, policy %s", in.Flavor, in.VolumeGB, in.Workload.UsedGB, p.apply, text(p.policy))
-	return d
 }
 
 func text(v any) string {
@@ -136,7 +133,6 @@ func (d *database) patchRds(patch map[string]any) {
 }
 
 func (d *database) patchPolicy(policy map[string]any) {
-	policy = maps.Clone(policy)
 	_, err := d.w.raps(swarmNamespace).Patch(d.w.t.Context(), d.name, types.MergePatchType, []byte(text(map[string]any{"spec": policy})), metav1.PatchOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		d.w.must(err)
@@ -202,10 +198,6 @@ type operator struct {
 	w    *swarm
 	api  *otc.Cloud
 	away atomic.Bool
-}
-
-func (w *swarm) startOperator() *operator {
-	return &operator{w: w, api: w.person()}
 }
 
 func (o *operator) work(ctx context.Context) {

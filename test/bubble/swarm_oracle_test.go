@@ -125,19 +125,16 @@ func (d *database) judgeVolume(to int, where string) {
 	d.w.note(d.name, "the service requests %d GB of %s; the cloud has %d GB, %.1f GB used, %s", to, where, in.VolumeGB, in.Workload.UsedGB, in.Status)
 	d.armed(in.VolumeGB, in.VCPUs, in.MemoryGB)
 	recent := d.since(evidence + d.w.plan.delay + 10*time.Minute)
-	used, readOnly := 0.0, false
+	used, readOnly, size := 0.0, false, in.VolumeGB
 	for _, t := range recent {
 		used, readOnly = max(used, t.usedGB), readOnly || t.readOnly
+		if time.Since(t.at) < 10*time.Minute { // it may have grown a moment ago
+			size = min(size, t.sizeGB)
+		}
 	}
 	var why []string
 	for _, p := range d.policiesSince(policyLag + d.w.plan.watchLag) {
 		s := p.spec
-		size := in.VolumeGB
-		for _, t := range recent { // it may have grown a moment ago
-			if time.Since(t.at) < 10*time.Minute {
-				size = min(size, t.sizeGB)
-			}
-		}
 		largest := largestSize(in.VolumeGB, used, int(s.Storage.ThresholdPercent), largestStep(in.VolumeGB, firstStep(s.Storage, in.VolumeGB), d.growths, time.Now()), readOnly)
 		switch maxGB := d.maxGB(s); {
 		case !p.on || s.Mode != v1alpha1.ModeAuto:
@@ -305,10 +302,9 @@ func (w *swarm) settled() {
 		d := w.databases[at]
 		in := d.instance()
 		d.mu.Lock()
-		calm, p := time.Since(d.touched), d.policy()
-		stable := calm > settleTime && time.Since(p.at) > settleTime
+		isSettled, p := d.isSettled(), d.policy()
 		d.mu.Unlock()
-		if !stable {
+		if !isSettled {
 			continue
 		}
 		once := func(what, format string, args ...any) {
@@ -364,12 +360,17 @@ func (w *swarm) settled() {
 	}
 }
 
+// isSettled reports whether nobody has touched the database or its policy for a while. The caller holds the lock.
+func (d *database) isSettled() bool {
+	return time.Since(d.touched) > settleTime && time.Since(d.policy().at) > settleTime
+}
+
 // explained reports whether something of the last hour can still keep a sign of a full volume, or of a busy flavor.
 func (d *database) explained(sign string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.policy().spec
-	if time.Since(d.touched) < settleTime || time.Since(d.policy().at) < settleTime {
+	if !d.isSettled() {
 		return true
 	}
 	return slices.ContainsFunc(d.since(time.Hour+d.w.plan.delay), func(t truth) bool {

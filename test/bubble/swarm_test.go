@@ -74,7 +74,7 @@ func swarmSeeds(t *testing.T, text string) (seeds [2]uint64) {
 func live(t *testing.T, p plan) {
 	w := newSwarm(t, p)
 	events := p.events
-	for end := time.Duration(p.days) * day; w.at() < min(end, w.brokenAt()+2*time.Hour); time.Sleep(tick) {
+	for end := time.Duration(p.days) * day; w.at() < min(end, w.endsAt()); time.Sleep(tick) {
 		for len(events) > 0 && events[0].at <= w.at() {
 			w.happen(events[0])
 			events = events[1:]
@@ -110,14 +110,11 @@ func live(t *testing.T, p plan) {
 	w.report()
 }
 
-// brokenAt returns when the first violation was, or a time after the end.
-func (w *swarm) brokenAt() time.Duration {
+// endsAt returns the end that a violation has set, two hours after it. Without one, it is after every plan.
+func (w *swarm) endsAt() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.wrong) == 0 {
-		return 1000 * day
-	}
-	return w.firstWrong
+	return w.end
 }
 
 // report fails with the timeline around the first violation.

@@ -11,6 +11,7 @@ import (
 	"hash/fnv"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
 	"strings"
@@ -40,31 +41,31 @@ const (
 // swarm is the world of one seed: two replicas of the service, an operator, people, and databases.
 type swarm struct {
 	*fleet
-	plan       plan
-	began      time.Time
-	databases  []*database
-	replicas   [2]*process
-	operator   *operator
-	flavors    map[string]otc.Flavor
-	mayCall    int // calls of this day that are right, besides those of sweeps
-	mu         sync.Mutex
-	lines      []string       // the timeline
-	events     map[string]int // of this day, by database
-	calls      map[string]int // of this day to the cloud, by operation
-	reported   map[string]bool
-	wrong      []string
-	firstWrong time.Duration // since began
-	disturbed  time.Time     // until then, outages or kills may explain a delay
+	plan      plan
+	began     time.Time
+	databases []*database
+	replicas  [2]*process
+	operator  *operator
+	flavors   map[string]otc.Flavor
+	mayCall   int // calls of this day that are right, besides those of sweeps
+	mu        sync.Mutex
+	lines     []string       // the timeline
+	events    map[string]int // of this day, by database
+	calls     map[string]int // of this day to the cloud, by operation
+	reported  map[string]bool
+	wrong     []string
+	end       time.Duration // since began, once there is a violation
+	disturbed time.Time     // until then, outages or kills may explain a delay
 }
 
 func newSwarm(t *testing.T, p plan) *swarm {
-	w := &swarm{plan: p, began: time.Now(), flavors: map[string]otc.Flavor{}, events: map[string]int{}, calls: map[string]int{}, reported: map[string]bool{}}
+	w := &swarm{plan: p, began: time.Now(), flavors: map[string]otc.Flavor{}, events: map[string]int{}, calls: map[string]int{}, reported: map[string]bool{}, end: math.MaxInt64}
 	w.fleet = newFleetIn(t, simcloud.Options{Settings: p.settings, Fault: w.cloudFault, DeliveryFault: w.deliveryFault}, p.watchLag)
 	w.namespace(swarmNamespace)
 	w.kube.SetAdmit(w.admit)
 	w.runCloud()
 	for _, d := range p.databases {
-		w.databases = append(w.databases, w.newDatabase(d))
+		w.addDatabase(d)
 	}
 	for _, engine := range []string{"MySQL", "PostgreSQL", "SQLServer"} {
 		for _, d := range w.databases {
@@ -77,7 +78,7 @@ func newSwarm(t *testing.T, p plan) *swarm {
 			}
 		}
 	}
-	w.operator = w.startOperator()
+	w.operator = &operator{w: w, api: w.person()}
 	w.disturb(45 * time.Minute) // where only nodes have data, a rule finds it after 30 minutes
 	for i := range w.replicas {
 		w.replicas[i] = w.startProcess(i)
@@ -101,9 +102,7 @@ func (w *swarm) violation(database, format string, args ...any) {
 	w.note(database, "VIOLATION: %s", text)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.wrong) == 0 {
-		w.firstWrong = w.at()
-	}
+	w.end = min(w.end, w.at()+2*time.Hour)
 	w.wrong = append(w.wrong, database+": "+text)
 }
 
