@@ -3,7 +3,6 @@
 package k8s_test
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -61,29 +60,18 @@ func TestWatchOfRdsStartsWithinAMinuteOfTheCRD(t *testing.T) {
 		if err := c.OnTarget(func(_, _ *autopilot.Target) { told.Add(1) }); err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- c.Run(ctx) }()
-		within, done := context.WithTimeout(ctx, time.Minute)
-		defer done()
-		if err := c.WaitForSync(within); err != nil {
-			t.Error(err)
-		}
+		run(t, c)
 		time.Sleep(time.Hour)
 		if !c.HasSynced() || !c.LacksRds() || c.Target("default", "orders") != nil {
 			t.Errorf("without the CRD: synced %t, lacks the CRD %t", c.HasSynced(), c.LacksRds())
 		}
-		if _, err := c.LiveTarget(ctx, "default", "orders"); err == nil {
+		if _, err := c.LiveTarget(t.Context(), "default", "orders"); err == nil {
 			t.Error("a live read finds an Rds without the CRD")
 		}
 		lacking.installed.Store(true)
 		time.Sleep(time.Minute + time.Second)
 		if c.LacksRds() || c.Target("default", "orders") == nil || told.Load() != 1 {
 			t.Errorf("a minute after the CRD: lacks the CRD %t, %d events", c.LacksRds(), told.Load())
-		}
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
 		}
 	})
 }

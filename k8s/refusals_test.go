@@ -3,7 +3,6 @@
 package k8s_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -98,14 +97,7 @@ func TestForbiddenNamespaceStopsNoOther(t *testing.T) {
 		if err != nil {
 			t.Fatalf("one namespace is readable: %v", err)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- c.Run(ctx) }()
-		within, done := context.WithTimeout(ctx, time.Minute)
-		defer done()
-		if err := c.WaitForSync(within); err != nil {
-			t.Error(err)
-		}
+		run(t, c)
 		time.Sleep(time.Hour)
 		if !c.HasSynced() || !c.Reachable() || c.Target("shop", "orders") == nil || c.Target("aaa", "orders") != nil {
 			t.Errorf("synced %t, reachable %t", c.HasSynced(), c.Reachable())
@@ -119,17 +111,13 @@ func TestForbiddenNamespaceStopsNoOther(t *testing.T) {
 		if n := log.FilterMessageSnippet("Failed to watch").Len(); n > 0 {
 			t.Errorf("the library logs each attempt: %d lines in an hour", n)
 		}
-		if _, err := c.LiveAutopilots(ctx); err != nil {
+		if _, err := c.LiveAutopilots(t.Context()); err != nil {
 			t.Errorf("list what is readable: %v", err)
 		}
 		api.set(in(0))
 		time.Sleep(2 * time.Minute)
 		if c.Target("aaa", "orders") == nil || len(c.RefusedNamespaces()) > 0 {
 			t.Errorf("it is readable again, and refused: %v", c.RefusedNamespaces())
-		}
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
 		}
 	})
 }
@@ -165,18 +153,12 @@ func TestAnyAnswerOfTheAPIServerMakesItReachable(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				ctx, cancel := context.WithCancel(t.Context())
-				ended := make(chan error, 1)
-				go func() { ended <- c.Run(ctx) }()
+				run(t, c)
 				time.Sleep(time.Second)
 				api.set(test.code)
 				time.Sleep(time.Minute)
 				if c.Reachable() != test.ready {
 					t.Errorf("reachable: %t", c.Reachable())
-				}
-				cancel()
-				if err := <-ended; err != nil {
-					t.Error(err)
 				}
 			})
 		})

@@ -37,7 +37,8 @@ func (w *Cache) ownerOf(name autopilotv1.ParsedCloudName) *autopilotv1.RdsAutopi
 
 // ByTopicLive asks the API server for the RdsAutopilots whose status has the topic's URN. This costs one GET, because
 // the URN contains namespace and name. If it does not contain them exactly and the cache has no such RdsAutopilot
-// either, ByTopicLive lists the namespace. It returns autopilot.ErrLimited if there are more than searchesPerSec such lists.
+// either, ByTopicLive lists the namespace. It returns autopilot.ErrLimited if there are more than searchesPerSec such
+// lists.
 func (c *Cluster) ByTopicLive(ctx context.Context, topicURN string) ([]*autopilotv1.RdsAutopilot, error) {
 	topic, ok := autopilotv1.ParseTopicURN(topicURN)
 	if !ok {

@@ -12,8 +12,9 @@ import (
 // linePanic is the key of the log lines about panics.
 const linePanic result = "panic"
 
-// logLimiter limits the log lines about messages that were not stored to linesPerSecond for each result, and logs the number of the
-// others. Otherwise a stranger could fill the log and displace the lines that matter. The metric counts every message.
+// logLimiter limits the log lines about messages that were not stored to linesPerSecond for each result, and logs the
+// number of the others. Otherwise a stranger could fill the log and displace the lines that matter. The metric counts
+// every message.
 type logLimiter struct {
 	mu      sync.Mutex
 	windows map[result]*logWindow // results are a closed set, so the map stays small

@@ -25,7 +25,8 @@ const (
 	namedAtMost = 10
 )
 
-// howToUninstall follows the names of the objects that still need the service. Function advice fills in the words in braces.
+// howToUninstall follows the names of the objects that still need the service. Function advice fills in the words in
+// braces.
 const howToUninstall = `
 1. Switch the service off. After a refused uninstallation, helm upgrade does not work, so change its Deployment:
    kubectl -n {namespace} set env deployment/{deployment} RDS_AUTOPILOT_MODE=Off

@@ -34,6 +34,20 @@ func (w wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(r)
 }
 
+// inMemory returns a simulated cloud and API server without databases.
+func inMemory(t *testing.T) (*simcloud.Cloud, *simkube.Server) {
+	t.Helper()
+	sim, err := simcloud.Start(simcloud.Options{Local: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kube, err := simkube.New(simkube.Options{CRDs: []string{"../../deploy/crds/rds.yaml", "../../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sim, kube
+}
+
 // optionsIn are the options of a process in this cloud.
 func optionsIn(sim *simcloud.Cloud) Options {
 	o := Defaults()
@@ -53,14 +67,7 @@ func optionsIn(sim *simcloud.Cloud) Options {
 func TestALeaseThatIsLostIsSoughtAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sim, err := simcloud.Start(simcloud.Options{Local: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		kube, err := simkube.New(simkube.Options{CRDs: []string{"../../deploy/crds/rds.yaml", "../../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		sim, kube := inMemory(t)
 		var off atomic.Bool
 		config := kube.Config()
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return wire{next, &off} })
@@ -98,14 +105,7 @@ func TestALeaseThatIsLostIsSoughtAgain(t *testing.T) {
 func TestASecondInstallationOverTheSameNamespacesDoesNotStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sim, err := simcloud.Start(simcloud.Options{Local: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		kube, err := simkube.New(simkube.Options{CRDs: []string{"../../deploy/crds/rds.yaml", "../../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		sim, kube := inMemory(t)
 		o := optionsIn(sim)
 		ctx, stop := context.WithCancel(t.Context())
 		a, err := New(ctx, kube.Config(), o)

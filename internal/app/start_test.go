@@ -8,22 +8,12 @@ import (
 	"net/http"
 	"testing"
 	"time"
-
-	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
-	simkube "github.com/mcsps/rds-autopilot/test/sim/kube"
 )
 
 // If a refused login ended the process, its restarts would lock the account at IAM.
 func TestServiceIsReadyWhileTheCloudRefusesTheCredentials(t *testing.T) {
 	t.Parallel()
-	sim, err := simcloud.Start(simcloud.Options{Local: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	kube, err := simkube.New(simkube.Options{CRDs: []string{"../../deploy/crds/rds.yaml", "../../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	sim, kube := inMemory(t)
 	o := optionsIn(sim)
 	env := o.Env
 	o.DrainDelay = 0

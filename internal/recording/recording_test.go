@@ -102,6 +102,16 @@ func TestPlaceholdersAreStable(t *testing.T) {
 	}
 }
 
+// send sends a request through a recorder.
+func send(t *testing.T, r *Recorder, method, body string) (*http.Response, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://x/v3/jobs", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.RoundTrip(req)
+}
+
 func TestRecorderPassesRequestAndReplyOn(t *testing.T) {
 	var out bytes.Buffer
 	r := New(&out, time.Now)
@@ -112,11 +122,7 @@ func TestRecorderPassesRequestAndReplyOn(t *testing.T) {
 		}
 		return answer(200, map[string]string{"Content-Type": "text/html"}, "<p>"+string(body)+"</p>"), nil
 	}))
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://x/v3/jobs", strings.NewReader("sent"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := r.RoundTrip(req)
+	resp, err := send(t, r, http.MethodPost, "sent")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,11 +140,7 @@ func TestRecorderRecordsThatThereWasNoAnswer(t *testing.T) {
 	failure := errors.New("dial tcp 10.77.5.66: refused")
 	r := New(&out, time.Now)
 	r.Wrap(answers(func(*http.Request) (*http.Response, error) { return nil, failure }))
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://x/v3/jobs", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := r.RoundTrip(req)
+	resp, err := send(t, r, http.MethodGet, "")
 	if resp != nil {
 		defer resp.Body.Close()
 	}
@@ -154,11 +156,7 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 func TestRecorderReportsThatItCannotWrite(t *testing.T) {
 	r := New(full{}, time.Now)
 	r.Wrap(answers(func(*http.Request) (*http.Response, error) { return answer(200, nil, "{}"), nil }))
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://x/v3/jobs", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := r.RoundTrip(req)
+	resp, err := send(t, r, http.MethodGet, "")
 	if err != nil {
 		t.Fatal(err)
 	}
