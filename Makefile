@@ -1,4 +1,5 @@
-# Requirements: Go, make and a C compiler (for -race). The targets build everything else from pinned Go modules on first use.
+# Requirements: Go and make; for the race detector a C compiler. The targets build everything else from pinned Go modules on
+# first use.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -9,20 +10,27 @@ LINTTOOL := .cache/golangci-lint
 FUZZTIME ?= 30s
 SOAK_TIME ?= 10m
 
-# The tests of all packages share one API server. gotestsum prints each test as it ends, and then the slowest ten. It uses
-# colours on a terminal. WITHOUT_RACE lists packages whose tests wait for processes or pass weeks on a fake clock: there the
-# race detector costs more than it finds. make test-long builds the service itself with the race detector.
-# KUBE_CACHE_MUTATION_DETECTOR makes client-go panic if code changes a cached object. -p 4 runs more packages than there are
-# cores, because some mostly wait. GOGC=400 and -ldflags=-s save time: tests have memory to spare, and nobody debugs the binaries.
+# Without cgo and with -trimpath, all targets and all checkouts share what is compiled. A C compiler is not needed then.
+export CGO_ENABLED := 0
+export GOFLAGS := -trimpath
+
+# gotestsum prints each test as it ends, and then the slowest ten. It uses colours on a terminal. -p 4 runs more packages than
+# there are cores, because some mostly wait. GOGC=400 and -ldflags=-s save time: tests have memory to spare, and nobody debugs
+# the binaries. -vet=off too, because make lint vets.
 TESTTOOL := go tool -modfile=test/tools/test/go.mod gotestsum
-WITHOUT_RACE := ./test/e2e ./test/e2e/chaos ./test/bubble ./test/score
-WITH_RACE = $(shell go list ./... | grep -v $(foreach p,$(WITHOUT_RACE),-e $(p:./%=/%)$$))
+TESTS = rm -f .cache/tests/$@.* && $(TESTTOOL) --format testname --hide-summary skipped,output $(if $(MAKE_TERMOUT),--no-color=false) \
+  --jsonfile .cache/tests/$@.json --junitfile .cache/tests/$@.xml -- -ldflags=-s -vet=off
+SLOWEST = code=$$?; echo "── the slowest ten"; $(TESTTOOL) tool slowest --num 10 --threshold 1s < .cache/tests/$@.json; exit $$code
+# The packages with tests that ask for a real API server, without those of make test-install.
+KUBETESTS = $(filter-out $(INSTALLTESTS),$(sort $(addprefix ./,$(dir $(shell grep -rlE 'test/(apiserver|world)"|real: true' --include=*_test.go *)))))
+INSTALLTESTS := ./test/release/ ./test/docs/ ./test/sim/cloud/acceptance/
 # Packages with tests of the long level.
-LONG := $(filter-out ./test/score,$(WITHOUT_RACE)) ./autopilot/controller
+LONG := ./test/e2e ./test/e2e/chaos ./test/bubble ./autopilot/controller
+# Units and the loop. The other tests wait for processes or pass weeks on a fake clock: there the race detector costs more than
+# it finds. make test-long builds the service itself with the race detector.
+RACE := ./autopilot/... ./alarms ./flavors ./k8s ./internal/...
+# The tests of all packages share one API server, which starts while they are compiled.
 RUN := mkdir -p .cache/tests && go build -o .cache/run ./test/apiserver/run && .cache/run
-TESTS = $(TESTTOOL) --format testname --hide-summary skipped,output $(if $(MAKE_TERMOUT),--no-color=false) \
-  --jsonfile .cache/tests/$(1).json --junitfile .cache/tests/$(1).xml -- -ldflags=-s
-SLOWEST = code=$$?; echo "── the slowest ten"; cat .cache/tests/$@.json .cache/tests/$@-race.json 2>/dev/null | $(TESTTOOL) tool slowest --num 10 --threshold 1s; exit $$code
 
 .PHONY: help
 help: ## List the targets
@@ -47,22 +55,32 @@ sandbox: .cache/sandbox ## Keep the demo's world running, with the status page a
 	@exec .cache/sandbox up -kube $(KUBE) -binary bin/rds-autopilot $(SANDBOX)
 
 .PHONY: test
-test: ## Run the tests of every change, on a real API server (6 minutes)
-	@echo "── all tests except the long ones; the first run also compiles for some minutes"
-	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export GOGC=400; $(RUN) bash -c '$(call TESTS,$@) -p 4 -parallel 8 -timeout 40m $(WITHOUT_RACE); code=$$?; \
-	  export KUBE_CACHE_MUTATION_DETECTOR=true; $(call TESTS,$@-race) -race -p 4 -parallel 8 -timeout 40m $(WITH_RACE) && exit $$code'; $(SLOWEST)
+test: ## Run the tests of every change: units, the loop, the swarm, and the binary, with Kubernetes in memory
+	@echo "── all tests that need no real API server; the first run also compiles for some minutes"
+	@mkdir -p .cache/tests; export KUBE=memory GOGC=400; $(TESTS) -p 4 -parallel 8 -timeout 20m ./...; $(SLOWEST)
+
+.PHONY: test-kube
+test-kube: ## Run what a real kube-apiserver and etcd can show: rights, CRDs, conflicts, admission, the binary. KUBEBUILDER_ASSETS names their folder
+	@export GOGC=400; $(RUN) bash -c '$(TESTS) -p 4 -parallel 8 -timeout 40m $(KUBETESTS)'; $(SLOWEST)
+
+# KUBE_CACHE_MUTATION_DETECTOR makes client-go panic if code changes a cached object.
+.PHONY: test-race
+test-race: ## Run units and the loop with the race detector. It needs a C compiler
+	@mkdir -p .cache/tests; export CGO_ENABLED=1 KUBE=memory GOGC=400 KUBE_CACHE_MUTATION_DETECTOR=true; $(TESTS) -race -p 4 -parallel 8 -timeout 40m $(RACE); $(SLOWEST)
 
 .PHONY: test-long
 test-long: ## Run the long tests: outages, storms, kills, the binary with the race detector
-	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=long GOGC=400; $(RUN) $(call TESTS,$@) -p 4 -parallel 6 -timeout 60m $(LONG); $(SLOWEST)
+	@export LEVEL=long GOGC=400; $(RUN) bash -c '$(TESTS) -p 4 -parallel 6 -timeout 60m $(LONG)'; $(SLOWEST)
+
+# $(call NEEDS,program,what installs it) fails unless a program is there.
+NEEDS = command -v $(1) >/dev/null || { echo "make $@ needs $(1): $(2)"; exit 1; };
+POSTGRES = ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null
 
 .PHONY: test-install
-test-install: ## Run the tests that need make tools: chart, image, release, alerts, dashboards, commands of the documents, the SDK's tests
-	@ls .cache/bin/prometheus .cache/bin/kubectl .cache/bin/flux-apply .cache/bin/kube-state-metrics $(INSTALLTOOLS) >/dev/null 2>&1 || echo "── skipped: tests that need helm, kubectl, prometheus or other tools. make tools builds them"
-	@command -v nginx >/dev/null || echo "── skipped: 10,000 messages through nginx, because nginx is not installed (Debian: nginx-light)"
-	@command -v buildah >/dev/null || echo "── skipped: the build of the Dockerfile, because buildah is not installed (Debian: buildah)"
-	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || echo "── skipped: the statements of docs/runbooks/causes, because postgres is not installed (Debian: postgresql)"
-	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=long GOGC=400; $(RUN) $(call TESTS,$@) -parallel 8 -timeout 60m ./test/release ./test/docs ./test/sim/cloud/acceptance; $(SLOWEST)
+test-install: tools ## Run the tests that need make tools: chart, image, release, alerts, dashboards, commands of the documents, the SDK's tests
+	@$(call NEEDS,nginx,apt-get install nginx-light) $(call NEEDS,buildah,apt-get install buildah) \
+	  $(POSTGRES) || { echo "make $@ needs initdb: apt-get install postgresql"; exit 1; }
+	@export LEVEL=long GOGC=400; $(RUN) bash -c '$(TESTS) -parallel 8 -timeout 60m $(INSTALLTESTS)'; $(SLOWEST)
 
 # The pinned versions of Kubernetes, such as 1.28: one for each module of test/apiserver.
 KUBE_VERSIONS = $(shell sed -nE 's|^\tk8s.io/kubernetes v([0-9]+\.[0-9]+)\..*|\1|p' test/apiserver/servers*/go.mod)
@@ -78,15 +96,16 @@ CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || comman
 
 .PHONY: test-browser
 test-browser: ## Test the pages in a headless Chromium: console, keyboard, themes, access. Pictures are in .cache/screenshots
-	@$(if $(CHROMIUM),CHROMIUM=$(CHROMIUM) go test -count=1 ./test/browser,echo "── skipped: the pages in a browser, because Chromium is not installed (Debian: chromium)")
+	@$(if $(CHROMIUM),,echo "make $@ needs Chromium: apt-get install chromium"; exit 1)
+	@CHROMIUM=$(CHROMIUM) go test -count=1 ./test/browser
 
 .PHONY: soak
 soak: ## Run chaos and new seeds of the swarm for SOAK_TIME (10m), and a flood. SOAK_SEED repeats a run of chaos
 	@go test -run TestNoHistory ./autopilot -rapid.checks=100000
-	@rm -f .cache/tests/$@.* .cache/tests/$@-race.*; export LEVEL=soak SOAK_TIME=$(SOAK_TIME); $(RUN) $(call TESTS,$@) \
-	  -count=1 -v -timeout 0 -run 'InChaos$$|Flooded$$|Swarm$$' ./test/bubble ./test/e2e ./test/e2e/chaos; $(SLOWEST)
+	@export LEVEL=soak SOAK_TIME=$(SOAK_TIME); $(RUN) bash -c "$(TESTS) -count=1 -v -timeout 0 \
+	  -run 'InChaos\$$|Flooded\$$|Swarm\$$' ./test/bubble ./test/e2e ./test/e2e/chaos"; $(SLOWEST)
 
-BUILD := CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
+BUILD := go build -ldflags '$(LDFLAGS)'
 
 .PHONY: build
 build: ## Build bin/rds-autopilot
@@ -148,7 +167,7 @@ score: ## Compare the rules with those of other systems. It writes docs/scoreboa
 bench: ## Measure each step five times, and a message through the binary beside the floor
 	@mkdir -p .cache/bench
 	@go test -run '^$$' -bench . -count 5 ./autopilot/... ./flavors ./internal/status ./k8s | tee .cache/bench/steps.txt
-	@go test -run '^$$' -bench Messages -benchtime 1x ./test/e2e | tee .cache/bench/messages.txt
+	@KUBE=real go test -run '^$$' -bench Messages -benchtime 1x ./test/e2e | tee .cache/bench/messages.txt
 	@go tool -modfile=test/tools/bench/go.mod benchstat .cache/bench/steps.txt
 
 DATABASES ?= 400
@@ -157,7 +176,7 @@ DATABASES ?= 400
 bench-storm: build servers ## Measure the binary with DATABASES (400): start, idle, sweep, alarm storms, arming (25 minutes)
 	@mkdir -p .cache/bench
 	@echo "binary: $$(( $$(wc -c < bin/rds-autopilot) / 1000000 )) MB"
-	@DATABASES=$(DATABASES) go test -run '^$$' -bench Fleet -benchtime 1x -timeout 0 ./test/e2e | tee .cache/bench/fleet-$(DATABASES).txt
+	@KUBE=real DATABASES=$(DATABASES) go test -run '^$$' -bench Fleet -benchtime 1x -timeout 0 ./test/e2e | tee .cache/bench/fleet-$(DATABASES).txt
 
 .PHONY: clean
 clean: ## Remove bin and .cache
@@ -169,7 +188,7 @@ INSTALLTOOLS := $(addprefix .cache/bin/,helm helm-unittest kustomize kube-score 
 .cache/bin/%: test/tools/%/go.mod test/tools/%/go.sum
 	@echo "── building $* (some minutes, once)"
 	@mkdir -p .cache/bin
-	@cd test/tools/$* && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o ../../../$@ tool
+	@cd test/tools/$* && go build -ldflags '-s -w' -o ../../../$@ tool
 
 # This tool is our own program around Flux's library.
 .cache/bin/flux-apply: test/tools/flux-apply/main.go
@@ -224,12 +243,12 @@ tools: $(INSTALLTOOLS) $(addprefix .cache/bin/,prometheus promtool kubectl flux-
 .cache/bin/prometheus .cache/bin/promtool &: test/tools/prometheus/go.mod test/tools/prometheus/go.sum
 	@echo "── building prometheus and promtool (some ten minutes, once)"
 	@mkdir -p .cache/bin
-	@cd test/tools/prometheus && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o ../../../.cache/bin/ tool
+	@cd test/tools/prometheus && go build -ldflags '-s -w' -o ../../../.cache/bin/ tool
 	@touch .cache/bin/prometheus .cache/bin/promtool
 
 .cache/bin/kubectl: test/tools/kubectl/go.mod test/tools/kubectl/go.sum
 	@echo "── building kubectl (some four minutes, once)"
 	@mkdir -p .cache/bin
 	@cd test/tools/kubectl && v=$$(go list -m -f '{{.Version}}' k8s.io/kubernetes) && \
-	  CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$$v" -o ../../../$@ tool
+	  go build -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$$v" -o ../../../$@ tool
 	@touch $@

@@ -19,24 +19,9 @@ import (
 	"github.com/mcsps/rds-autopilot/test/apiserver"
 )
 
-// ownCluster is for tests that break it.
-func ownCluster(t *testing.T, crds ...string) *apiserver.Cluster {
-	t.Helper()
-	cluster, err := apiserver.Start(t.Context(), apiserver.Options{CRDs: crds})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return cluster
-}
-
 func TestCacheOutlivesTheAPIServer(t *testing.T) {
 	t.Parallel()
-	cluster := ownCluster(t)
+	cluster := apiserver.Own(t, apiserver.Options{})
 	connect := func() (*k8s.Cluster, error) {
 		return k8s.Connect(t.Context(), cluster.Config(), k8s.Options{Version: "test", Log: zap.NewNop()})
 	}
@@ -98,7 +83,7 @@ func TestCacheOutlivesTheAPIServer(t *testing.T) {
 
 func TestAnOlderCRDDropsNoIntent(t *testing.T) {
 	t.Parallel()
-	cluster := ownCluster(t, crds...)
+	cluster := apiserver.Own(t, apiserver.Options{CRDs: crds})
 	c, err := k8s.Connect(t.Context(), cluster.Config(), k8s.Options{Version: "test", Log: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)

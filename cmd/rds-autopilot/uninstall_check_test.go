@@ -20,7 +20,7 @@ import (
 // TestUninstallCheckNamesWhatStillNeedsTheService runs on a real API server, with the variable that the chart sets.
 func TestUninstallCheckNamesWhatStillNeedsTheService(t *testing.T) {
 	t.Parallel()
-	kube := shared.Cluster(t)
+	kube := shared.Kubernetes(t)
 	here, there := kube.Namespace(t), kube.Namespace(t)
 	admin, err := dynamic.NewForConfig(kube.Config())
 	if err != nil {

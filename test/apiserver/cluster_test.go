@@ -118,15 +118,7 @@ func TestApply(t *testing.T) {
 
 func TestOutages(t *testing.T) {
 	t.Parallel()
-	cluster, err := apiserver.Start(t.Context(), apiserver.Options{}) // not the shared one: others would feel it
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	cluster := apiserver.Own(t, apiserver.Options{})
 	namespaces := clientset(t, cluster.Config()).CoreV1().Namespaces()
 	if _, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -141,7 +133,7 @@ func TestOutages(t *testing.T) {
 	if err := cluster.PauseAPIServer(); err != nil {
 		t.Fatal(err)
 	}
-	err = get(300 * time.Millisecond)
+	err := get(300 * time.Millisecond)
 	for range 100 { // the signal takes a moment to reach a busy process
 		if err != nil {
 			break

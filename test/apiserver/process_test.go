@@ -54,6 +54,7 @@ type other struct {
 
 func startOther(t *testing.T) *other {
 	t.Helper()
+	apiserver.NeedReal(t)
 	o := &other{tmp: t.TempDir()}
 	o.cmd = exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOtherProcess$", "-test.v")
 	o.cmd.Env = append(os.Environ(), asOther+"=1", "TMPDIR="+o.tmp)

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
@@ -24,12 +25,46 @@ type Test interface {
 	Helper()
 	Name() string
 	Context() context.Context
+	Cleanup(func())
 	Fatalf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Skip(args ...any)
+}
+
+// KubeVariable decides whether tests run on a real API server: "real", or "memory" and unset for tests without one.
+// Command run sets it to "real".
+const KubeVariable = "KUBE"
+
+// Real reports whether tests run on a real API server.
+func Real() bool { return os.Getenv(KubeVariable) == "real" }
+
+// NeedReal skips the test unless it runs on a real API server.
+func NeedReal(t Test) {
+	t.Helper()
+	if !Real() {
+		t.Skip("needs a real API server: make test-kube, or KUBE=real go test")
+	}
 }
 
 // Variable is that of the environment that names the kubeconfig of a cluster for the tests of all packages. Command run
 // sets it.
 const Variable = "KUBETEST_KUBECONFIG"
+
+// Own starts a cluster for one test that breaks it or changes what the whole cluster has. It ends with the test.
+func Own(t Test, o Options) *Cluster {
+	t.Helper()
+	NeedReal(t)
+	cluster, err := Start(t.Context(), o)
+	if err != nil {
+		t.Fatalf("apiserver: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Stop(); err != nil {
+			t.Errorf("apiserver: %v", err)
+		}
+	})
+	return cluster
+}
 
 // Shared is one cluster for all tests of a package: the one that Variable names, else one that the first test starts. A
 // test keeps to a namespace of its own in it, and changes nothing that the whole cluster has: another package may be
@@ -40,11 +75,17 @@ type Shared struct {
 	once    sync.Once
 	cluster *Cluster
 	err     error
+
+	memoryOnce sync.Once
+	memory     *memory // nil unless a test has asked for Kubernetes
+	memoryErr  error
 }
 
-// Cluster returns the cluster, and fails the test if it could not be started.
+// Cluster returns the cluster. It skips the test unless it runs on a real API server, and fails it if the cluster could not
+// be started.
 func (s *Shared) Cluster(t Test) *Cluster {
 	t.Helper()
+	NeedReal(t)
 	// Not the test's context: the others use the cluster after this test has ended, and fail alike if it does not start.
 	s.once.Do(func() {
 		ctx := context.WithoutCancel(t.Context())
@@ -105,6 +146,9 @@ func attach(ctx context.Context, kubeconfig string, crds []string) (*Cluster, er
 // Main runs the tests, stops the cluster if one was started, and returns the exit code for TestMain.
 func (s *Shared) Main(m interface{ Run() int }) int {
 	code := m.Run()
+	if s.memory != nil {
+		_ = s.memory.Stop() // returns no error
+	}
 	s.once.Do(func() { s.err = errors.New("the tests are over") })
 	if s.cluster == nil {
 		return code
@@ -117,19 +161,25 @@ func (s *Shared) Main(m interface{ Run() int }) int {
 }
 
 // Namespace makes a fresh namespace for a test and returns its name. It stays until the cluster stops.
-func (c *Cluster) Namespace(t Test) string {
+func (c *Cluster) Namespace(t Test) string { return namespaceOf(t, c.config) }
+
+// NewNamespace makes a fresh namespace and returns its name, which begins with prefix.
+func (c *Cluster) NewNamespace(ctx context.Context, prefix string) (string, error) {
+	return newNamespace(ctx, c.config, prefix)
+}
+
+func namespaceOf(t Test, config *rest.Config) string {
 	t.Helper()
 	name := regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(t.Name()), "-")
-	made, err := c.NewNamespace(t.Context(), strings.Trim(name[:min(len(name), 40)], "-")+"-")
+	made, err := newNamespace(t.Context(), config, strings.Trim(name[:min(len(name), 40)], "-")+"-")
 	if err != nil {
-		t.Fatalf("apiserver: %v", err)
+		t.Fatalf("%v", err)
 	}
 	return made
 }
 
-// NewNamespace makes a fresh namespace and returns its name, which begins with prefix.
-func (c *Cluster) NewNamespace(ctx context.Context, prefix string) (string, error) {
-	client, err := kubernetes.NewForConfig(c.config)
+func newNamespace(ctx context.Context, config *rest.Config, prefix string) (string, error) {
+	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return "", fmt.Errorf("client: %w", err)
 	}

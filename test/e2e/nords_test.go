@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/apiserver"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 	"github.com/mcsps/rds-autopilot/test/world"
 )
@@ -16,6 +17,7 @@ import (
 // TestServeWorksWithoutTheCRDOfTheRds runs with the shipped ServiceAccount and rights. Users of Terraform have no Rds.
 func TestServeWorksWithoutTheCRDOfTheRds(t *testing.T) {
 	t.Parallel()
+	apiserver.NeedReal(t)
 	w := shared.StartAlone(t, world.Options{NoRdsCRD: true})
 	ctx := world.Within(t)
 

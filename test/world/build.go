@@ -39,9 +39,9 @@ func Binary(ctx context.Context, race bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	binary, args := filepath.Join(root, ".cache", serviceName), []string{"build", "-buildvcs=false"}
+	binary, cgo, args := filepath.Join(root, ".cache", serviceName), "CGO_ENABLED=0", []string{"build", "-buildvcs=false"}
 	if race {
-		binary, args = binary+"-race", append(args, "-race")
+		binary, cgo, args = binary+"-race", "CGO_ENABLED=1", append(args, "-race")
 	}
 	if err := os.MkdirAll(filepath.Dir(binary), 0o755); err != nil {
 		return "", fmt.Errorf("compile rds-autopilot: %w", err)
@@ -61,16 +61,16 @@ func Binary(ctx context.Context, race bool) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("wait for another process to compile rds-autopilot: %w", err)
 	}
-	if err := command(ctx, root, "go", append(args, "-o", binary, "./cmd/rds-autopilot")...); err != nil {
+	if err := command(ctx, root, []string{cgo}, "go", append(args, "-o", binary, "./cmd/rds-autopilot")...); err != nil {
 		return "", fmt.Errorf("compile rds-autopilot: %w", err)
 	}
 	return binary, nil
 }
 
-// command runs a program that prints nothing where it succeeds.
-func command(ctx context.Context, dir, name string, args ...string) error {
+// command runs a program that prints nothing if it succeeds. env extends the environment.
+func command(ctx context.Context, dir string, env []string, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir = dir
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	// An interrupted go build removes its work folder, a killed one does not.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 5 * time.Second

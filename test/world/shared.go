@@ -20,8 +20,6 @@ const Patience = 10 * time.Minute
 // Test is the part of *testing.T that is needed, so that the sandbox does not import testing.
 type Test interface {
 	apiserver.Test
-	Cleanup(func())
-	Errorf(format string, args ...any)
 	Failed() bool
 	Log(args ...any)
 }
@@ -46,16 +44,27 @@ func (s *Shared) Main(m interface{ Run() int }) int {
 	return s.kube.Main(m)
 }
 
-// Start starts a world for one test, in a namespace of its own on the API server of all. It ends with the test.
+// Start starts a world for one test: on Kubernetes in memory, or with KUBE=real in a namespace of its own on the API server
+// of all tests. It ends with the test.
 func (s *Shared) Start(t Test, o Options) *World {
 	t.Helper()
-	o.Cluster = s.kube.Cluster(t)
-	return s.start(t, o)
+	if apiserver.Real() {
+		o.Cluster = s.kube.Cluster(t)
+	}
+	return s.StartAlone(t, o)
+}
+
+// StartReal is Start for a test that needs rights, admission or the whole schema. It skips the test without KUBE=real.
+func (s *Shared) StartReal(t Test, o Options) *World {
+	t.Helper()
+	apiserver.NeedReal(t)
+	return s.Start(t, o)
 }
 
 // StartAlone is Start with an API server that no other test has, for tests that stop it or change what all of it has.
 func (s *Shared) StartAlone(t Test, o Options) *World {
 	t.Helper()
+	o.InMemory = !apiserver.Real()
 	return s.start(t, o)
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command run starts a cluster and runs a command that finds it in its environment (apiserver.Variable): the tests of all
-// packages share it. The command runs at once, while the servers are still compiled. The cluster ends with the command,
+// Command run starts a cluster and runs a command that finds it in its environment (apiserver.Variable, apiserver.KubeVariable):
+// the tests of all packages share it. The command runs at once, while the servers are still compiled. The cluster ends with the command,
 // however that ends. Without a command, kube-apiserver and etcd are compiled if need be, and nothing is started.
 //
 //	go run ./test/apiserver/run go test ./k8s ./deploy
@@ -48,7 +48,7 @@ func run(command []string, stdout, stderr io.Writer) (code int, err error) {
 	}
 	defer func() { err = errors.Join(err, cluster.stop()) }()
 	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Env = append(os.Environ(), apiserver.Variable+"="+file)
+	cmd.Env = append(os.Environ(), apiserver.KubeVariable+"=real", apiserver.Variable+"="+file)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
 	cmd.WaitDelay = 10 * time.Second                      // what outlives it may hold its output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that a signal reaches all that it starts

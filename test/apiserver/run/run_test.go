@@ -11,9 +11,12 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mcsps/rds-autopilot/test/apiserver"
 )
 
 func TestCommandGetsAClusterThatEndsWithIt(t *testing.T) {
+	apiserver.NeedReal(t)
 	var out, errs bytes.Buffer
 	code, err := run([]string{"sh", "-c", `while [ ! -e "$KUBETEST_KUBECONFIG" ]; do sleep 0.05; done
 		grep -o "server: https://127.0.0.1:[0-9]*" "$KUBETEST_KUBECONFIG"; echo beside >&2; exit 7`}, &out, &errs)

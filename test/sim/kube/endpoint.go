@@ -32,8 +32,13 @@ func (s *Server) Listen(ctx context.Context) (*Endpoint, error) {
 	return e, e.RestartAPIServer(ctx)
 }
 
-// Config is access with all rights: this API checks none.
-func (e *Endpoint) Config() *rest.Config { return &rest.Config{Host: "http://" + e.address, QPS: -1} }
+// Config is access with all rights: this API checks none. It understands JSON only.
+func (e *Endpoint) Config() *rest.Config {
+	return &rest.Config{
+		Host: "http://" + e.address, QPS: -1,
+		ContentConfig: rest.ContentConfig{ContentType: "application/json", AcceptContentTypes: "application/json"},
+	}
+}
 
 // ServiceAccountConfig is Config, because this API knows no accounts.
 func (e *Endpoint) ServiceAccountConfig(context.Context, string, string) (*rest.Config, error) {

@@ -4,7 +4,6 @@ package simoperator
 
 import (
 	"context"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -16,15 +15,11 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
-	"github.com/mcsps/rds-autopilot/test/apiserver"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
+	simkube "github.com/mcsps/rds-autopilot/test/sim/kube"
 )
 
-var shared = apiserver.Shared{Options: apiserver.Options{CRDs: []string{"../../../deploy/crds/rds.yaml"}}}
-
-func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
-
-// bench is an operator on a real API server and a simulated cloud whose clock stands still.
+// bench is an operator on Kubernetes in memory and a simulated cloud whose clock stands still.
 type bench struct {
 	t        *testing.T
 	cloud    *simcloud.Cloud
@@ -61,8 +56,11 @@ func newBench(t *testing.T, spec string, in simcloud.Instance) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster := shared.Cluster(t)
-	namespace := cluster.Namespace(t)
+	cluster, err := simkube.New(simkube.Options{CRDs: []string{"../../../deploy/crds/rds.yaml"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const namespace = metav1.NamespaceDefault
 	b.operator, err = New(Options{
 		Config: cluster.Config(), Namespace: namespace, Cloud: connection, Retry: 20 * time.Millisecond, Resync: time.Hour,
 		Report: func(a Act) { b.acts <- a },

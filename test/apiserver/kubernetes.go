@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/client-go/rest"
+
+	simkube "github.com/mcsps/rds-autopilot/test/sim/kube"
+)
+
+// Kubernetes is the API server of a test: a Cluster, or one in memory.
+type Kubernetes interface {
+	// Config returns access with all rights.
+	Config() *rest.Config
+	// ServiceAccountConfig returns access as a ServiceAccount. In memory it has all rights.
+	ServiceAccountConfig(ctx context.Context, namespace, name string) (*rest.Config, error)
+	// Namespace makes a fresh namespace for a test and returns its name.
+	Namespace(t Test) string
+	// Grant applies a file with rights to a namespace. In memory there are no rights, so it does nothing.
+	Grant(ctx context.Context, namespace, file string) error
+}
+
+// Kubernetes returns the cluster, or without KUBE=real an API server in memory, one for all tests of the package.
+func (s *Shared) Kubernetes(t Test) Kubernetes {
+	t.Helper()
+	if Real() {
+		return s.Cluster(t)
+	}
+	s.memoryOnce.Do(func() {
+		var server *simkube.Server
+		if server, s.memoryErr = simkube.New(simkube.Options{CRDs: s.Options.CRDs}); s.memoryErr != nil {
+			return
+		}
+		s.memory = &memory{}
+		// Not the test's context: the others use the server after this test has ended.
+		s.memory.Endpoint, s.memoryErr = server.Listen(context.WithoutCancel(t.Context()))
+	})
+	if s.memoryErr != nil {
+		t.Fatalf("Kubernetes in memory: %v", s.memoryErr)
+	}
+	return s.memory
+}
+
+// memory is Kubernetes in memory, served over HTTP so that a kubeconfig can name it.
+type memory struct{ *simkube.Endpoint }
+
+func (m *memory) Namespace(t Test) string { return namespaceOf(t, m.Config()) }
+
+func (m *memory) Grant(context.Context, string, string) error { return nil }
+
+// Grant applies a file with rights to a namespace.
+func (c *Cluster) Grant(ctx context.Context, namespace, file string) error {
+	if _, err := c.Apply(ctx, ApplyOptions{Namespace: namespace}, file); err != nil {
+		return fmt.Errorf("grant the rights of %s: %w", file, err)
+	}
+	return nil
+}
