@@ -22,8 +22,8 @@ import (
 // asOther turns a run of this test binary into the other process.
 const asOther = "KUBETEST_TEST_OTHER_PROCESS"
 
-// TestOtherProcess is not a test of its own: it is what the other process does. It starts a cluster, puts a mark into
-// it, says where it is, and holds still until its input ends.
+// TestOtherProcess is the other process of the tests below. It starts a cluster, creates a marked object, prints the address,
+// and waits until its input ends.
 func TestOtherProcess(t *testing.T) {
 	if os.Getenv(asOther) == "" {
 		t.Skip("runs only as a child of the other tests")
@@ -43,7 +43,7 @@ func TestOtherProcess(t *testing.T) {
 	}
 }
 
-// other is another process with a cluster. Its temporary files are in a folder of their own.
+// other is another process with a cluster and a temporary folder of its own.
 type other struct {
 	cmd   *exec.Cmd
 	tmp   string
@@ -85,11 +85,11 @@ func (o *other) line(t *testing.T, prefix string) string {
 		}
 		seen = append(seen, o.lines.Text())
 	}
-	t.Fatalf("the other process says no %s:\n%s", prefix, strings.Join(seen, "\n"))
+	t.Fatalf("the other process printed no %s:\n%s", prefix, strings.Join(seen, "\n"))
 	return ""
 }
 
-// leftovers are the temporary folders of clusters, and the servers that still work in one.
+// leftovers returns an error that names temporary folders of clusters, or servers that still run in one.
 func (o *other) leftovers(t *testing.T) error {
 	t.Helper()
 	folders, err := fs.Glob(os.DirFS(o.tmp), "apiserver-*")
@@ -147,7 +147,7 @@ func TestTwoProcessesDoNotDisturbEachOther(t *testing.T) {
 		t.Errorf("here are the marks %q", got)
 	}
 	if err := o.leftovers(t); err == nil {
-		t.Error("no trace of a running cluster: the check sees nothing")
+		t.Error("leftovers does not find a running cluster")
 	}
 	if err := o.stdin.Close(); err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func TestNothingIsLeftOfAKilledProcess(t *testing.T) {
 	t.Parallel()
 	o := startOther(t)
 	if err := o.leftovers(t); err == nil {
-		t.Error("no trace of a running cluster: the check sees nothing")
+		t.Error("leftovers does not find a running cluster")
 	}
 	if err := o.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)

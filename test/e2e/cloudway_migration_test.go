@@ -24,21 +24,21 @@ import (
 	"github.com/mcsps/rds-autopilot/test/world"
 )
 
-// migration is one database that goes the ways of docs/which-way.md, one after the other.
+// migration takes one database through the ways of docs/which-way.md, one after the other.
 type migration struct {
 	*world.World
 	*world.DB
 	t     *testing.T
-	ctx   context.Context //nolint:containedctx // that of the test
+	ctx   context.Context //nolint:containedctx // the test's
 	rdss  dynamic.ResourceInterface
-	armed []string // names and ids of what it is armed with
+	armed []string // cloud objects after the first arming
 
 	mu       sync.Mutex
-	disarmed []string // why it was not Armed in between
+	disarmed []string // messages of Armed while it was not True
 }
 
-// The commands of docs/which-way.md lead from each way to the next, and what is armed stays: the same topic, the same
-// subscription and the same rules. After each step the way that is set is the one that is gone.
+// The commands of docs/which-way.md lead from each way to the next. Topic, subscription and rules stay the same, and after each
+// step the database grows in the new way.
 func TestMigrationBetweenApplyModesKeepsTheAlarms(t *testing.T) {
 	level.Long(t)
 	m := &migration{t: t, World: start(t, world.Options{})}
@@ -51,10 +51,10 @@ func TestMigrationBetweenApplyModesKeepsTheAlarms(t *testing.T) {
 	m.rdss = client.Resource(otcv1.GroupVersion().WithResource(otcv1.Resource)).Namespace(m.World.Namespace)
 	m.DB = m.MustAdd(t, world.Database{Name: "my-rds", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Autopilot: true})
 	m.wait("it is armed", world.Armed)
-	m.armed = m.has()
+	m.armed = m.cloudObjects()
 	go m.WatchAutopilot(m.ctx, func(a *v1alpha1.RdsAutopilot) {
 		armed := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionArmed)
-		if armed.Status != metav1.ConditionTrue && armed.Message != "The Rds has no status.id yet" { // until the operator has found it
+		if armed.Status != metav1.ConditionTrue && armed.Message != "The Rds has no status.id yet" { // until the operator has found the instance
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			m.disarmed = append(m.disarmed, armed.Message)
@@ -104,12 +104,12 @@ func TestMigrationBetweenApplyModesKeepsTheAlarms(t *testing.T) {
 	}
 	for _, l := range p.Lines() {
 		if strings.Contains(l.Raw, "--allowed-instances is empty") {
-			t.Errorf("it is not: %s", l.Raw)
+			t.Errorf("--allowed-instances is set, but the log says: %s", l.Raw)
 		}
 	}
 }
 
-// commands are the patches of kubectl in a page, by what is special about them.
+// commands returns the patches of kubectl in a page, by a part of them that identifies each.
 func (m *migration) commands(page string) map[string]string {
 	m.t.Helper()
 	text, err := os.ReadFile("../../" + page)
@@ -135,7 +135,7 @@ func (m *migration) patch(patch string) {
 	if err := m.PatchAutopilot(m.ctx, patch); err != nil {
 		m.t.Fatal(err)
 	}
-	m.wait("it has seen "+patch, func(a *v1alpha1.RdsAutopilot) bool { return a.Status.ObservedGeneration == a.Generation })
+	m.wait("the patch is observed: "+patch, func(a *v1alpha1.RdsAutopilot) bool { return a.Status.ObservedGeneration == a.Generation })
 }
 
 func (m *migration) wait(what string, done func(*v1alpha1.RdsAutopilot) bool) {
@@ -145,7 +145,7 @@ func (m *migration) wait(what string, done func(*v1alpha1.RdsAutopilot) bool) {
 	}
 }
 
-// grows lets the volume run full and waits for that size. Each step is twice the last one, because all are within an hour.
+// grows fills the volume and waits for that size. Each step is twice the last one, because all are within an hour.
 func (m *migration) grows(how string, toGB int) {
 	m.t.Helper()
 	if err := m.SetWorkload(simcloud.Workload{UsedGB: 0.92 * float64(m.Instance().VolumeGB)}); err != nil {
@@ -154,13 +154,13 @@ func (m *migration) grows(how string, toGB int) {
 	m.wait(fmt.Sprintf("it has %d GB %s", toGB, how), func(a *v1alpha1.RdsAutopilot) bool {
 		return a.Status.Pending == nil && a.Status.Instance.VolumeGB == int32(toGB) && m.Instance().VolumeGB == toGB && state(a, v1alpha1.MetricStorage) == v1alpha1.StateOK
 	})
-	if diff := cmp.Diff(m.armed, m.has()); diff != "" {
-		m.t.Errorf("%s it is armed otherwise than at first:\n%s", how, diff)
+	if diff := cmp.Diff(m.armed, m.cloudObjects()); diff != "" {
+		m.t.Errorf("%s: other cloud objects than after the first arming:\n%s", how, diff)
 	}
 }
 
-// has is what is there for it in the cloud: all that this cloud has.
-func (m *migration) has() (all []string) {
+// cloudObjects returns all topics, subscriptions and rules of the cloud.
+func (m *migration) cloudObjects() (all []string) {
 	for _, t := range m.Cloud.Topics() {
 		all = append(all, "topic "+t.URN)
 	}

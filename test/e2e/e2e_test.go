@@ -23,7 +23,7 @@ import (
 	"github.com/mcsps/rds-autopilot/test/world"
 )
 
-// shared is what the worlds of these tests have in common.
+// shared holds what the worlds of these tests share.
 var shared world.Shared
 
 func TestMain(m *testing.M) {
@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 	os.Exit(shared.Main(m))
 }
 
-// start starts a world of its own for a test. At the long level it has the binary with the race detector: there the main way, what
-// happens at the same time, kills and shutdown run once more, and what they cannot tell anything new of is level.Short.
+// start starts a world for a test. At the long level it has the binary with the race detector. Tests that show nothing more with
+// it call level.Short.
 func start(t *testing.T, o world.Options) *world.World {
 	t.Helper()
 	t.Parallel()
@@ -43,8 +43,8 @@ func start(t *testing.T, o world.Options) *world.World {
 	return shared.Start(t, o)
 }
 
-// quick is a policy whose flavors may change at once.
-const quick = `{"spec":{"flavor":{"cooldownSeconds":0}}}`
+// noCooldown is a policy whose flavors may change at once.
+const noCooldown = `{"spec":{"flavor":{"cooldownSeconds":0}}}`
 
 func TestSignedAlarmsGrowDatabases(t *testing.T) {
 	w := start(t, world.Options{})
@@ -57,7 +57,7 @@ func TestSignedAlarmsGrowDatabases(t *testing.T) {
 		if _, err := db.WaitAutopilot(ctx, "it is armed", world.Armed); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.PatchAutopilot(ctx, quick); err != nil {
+		if err := db.PatchAutopilot(ctx, noCooldown); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -80,7 +80,7 @@ func TestSignedAlarmsGrowDatabases(t *testing.T) {
 		flavorCode string
 	}{
 		{disk, v1alpha1.KindVolume, v1alpha1.MetricStorage, "40", "50", 50, "rds.mysql.n1.large.4"},
-		// 8 vCPUs: the next is 16, never 2, and it is Ha and to be had in both zones. The family n1 ends at 8.
+		// The next flavor after 8 vCPUs has 16, is Ha and is available in both zones. The family n1 ends at 8.
 		{cpu, v1alpha1.KindFlavor, v1alpha1.MetricCPU, "rds.mysql.n1.2xlarge.4.ha", "rds.mysql.x1.4xlarge.2.ha", 100, "rds.mysql.x1.4xlarge.2.ha"},
 		{memory, v1alpha1.KindFlavor, v1alpha1.MetricMemory, "rds.pg.n1.large.4", "rds.pg.n1.xlarge.4", 100, "rds.pg.n1.xlarge.4"},
 	} {
@@ -105,7 +105,7 @@ func TestSignedAlarmsGrowDatabases(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if rds.Spec.Autopilot != nil { // or this world would be kinder than the real one
+		if rds.Spec.Autopilot != nil { // the archived operator drops it
 			t.Error("the operator did not drop spec.autopilot")
 		}
 	}
@@ -121,7 +121,7 @@ func TestSignedAlarmsGrowDatabases(t *testing.T) {
 		labels []string
 		least  float64
 	}{
-		// One whose answer a slow API server loses is a duplicate when it comes again.
+		// A message whose answer was lost is a duplicate when it comes again, so the counts are lower bounds.
 		{"rds_autopilot_notifications_total", []string{"type=SubscriptionConfirmation", "result=confirmed"}, 1},
 		{"rds_autopilot_notifications_total", []string{"type=Notification", "result=stored"}, 1},
 		{"rds_autopilot_decisions_total", []string{"metric=storage", "action=GrowVolume", "reason=AlarmInForce"}, 1},
@@ -149,7 +149,7 @@ func state(a *v1alpha1.RdsAutopilot, m v1alpha1.Metric) v1alpha1.State {
 	return ""
 }
 
-// secrets fails if a log line holds what nobody may read.
+// secrets fails if a log line holds a token, a signature or a confirmation link.
 func secrets(t *testing.T, p *world.Process) {
 	t.Helper()
 	for _, l := range p.Lines() {
@@ -268,7 +268,7 @@ func TestProcessReportsWhyItCannotStart(t *testing.T) {
 	}{
 		{"no public URL", []string{"serve"}, nil, 2, "--public-url"},
 		{"no such kubeconfig", append(w.ServeArgs(), "--kubeconfig", "/nonexistent"), nil, 1, "--kubeconfig"},
-		{"an API server that is not there", append(w.ServeArgs(), "--kubeconfig", nowhere(t)), nil, 1, "Kubernetes"},
+		{"an API server that is not there", append(w.ServeArgs(), "--kubeconfig", unreachableKubeconfig(t)), nil, 1, "Kubernetes"},
 		{"a malformed clouds.yaml", w.ServeArgs(), []string{"OS_CLOUD=otc", "OS_CLIENT_CONFIG_FILE=" + malformed}, 1, "clouds.yaml"},
 		{"an address in use", append(w.ServeArgs(), "--webhook-addr", strings.TrimPrefix(w.Ingress.URL, "http://")), nil, 1, "--webhook-addr"},
 	} {
@@ -283,7 +283,7 @@ func TestProcessReportsWhyItCannotStart(t *testing.T) {
 			}
 			lines := p.Lines()
 			if len(lines) == 0 || !strings.Contains(lines[len(lines)-1].Raw, tc.says) || strings.Contains(lines[len(lines)-1].Raw, "wrong-password") {
-				t.Errorf("it says %+v, want %q in the last line", lines, tc.says)
+				t.Errorf("output %+v, want %q in the last line", lines, tc.says)
 			}
 		})
 	}
@@ -318,8 +318,8 @@ func TestSecondInstallationOverTheSameNamespacesEnds(t *testing.T) {
 	}
 }
 
-// nowhere is a kubeconfig of an API server that does not exist.
-func nowhere(t *testing.T) string {
+// unreachableKubeconfig returns a file that names an API server which does not exist.
+func unreachableKubeconfig(t *testing.T) string {
 	file := t.TempDir() + "/kubeconfig"
 	err := os.WriteFile(file, []byte(`{apiVersion: v1, kind: Config, clusters: [{name: x, cluster: {server: "http://127.0.0.1:1"}}],
 contexts: [{name: x, context: {cluster: x, user: x}}], users: [{name: x, user: {}}], current-context: x}`), 0o600)

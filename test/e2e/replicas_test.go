@@ -89,22 +89,22 @@ func TestTwoReplicasConvergeToOneState(t *testing.T) {
 	}
 }
 
-// ice stands between the service and the API server. It freezes the service at its first patch of an Rds, and lets that
-// patch go on once it is told to.
-type ice struct {
+// patchHolder is a proxy of the API server. It stops the service's process at its first patch of an Rds, and forwards the patch
+// after release.
+type patchHolder struct {
 	*faults.Proxy
-	frozen chan error
-	thaw   chan struct{}
-	late   chan int // the status that the patch was answered with
+	stopped chan error
+	release chan struct{}
+	late    chan int // the status of the patch
 }
 
-func newIce(t *testing.T, w *world.World, freeze func() error) *ice {
+func newPatchHolder(t *testing.T, w *world.World, stop func() error) *patchHolder {
 	t.Helper()
-	i := &ice{frozen: make(chan error, 1), thaw: make(chan struct{}), late: make(chan int, 1)}
+	i := &patchHolder{stopped: make(chan error, 1), release: make(chan struct{}), late: make(chan int, 1)}
 	ours := func(r *http.Request) bool { return faults.KubeName(r) == "patch rdss" }
 	hold := faults.NewNth(1, ours, func(*http.Request) *simcloud.Fault {
-		i.frozen <- freeze()
-		<-i.thaw
+		i.stopped <- stop()
+		<-i.release
 		return nil
 	})
 	var once sync.Once
@@ -121,7 +121,7 @@ func newIce(t *testing.T, w *world.World, freeze func() error) *ice {
 	return i
 }
 
-// sizes are the values that spec.volumesize has had.
+// sizes records the values of spec.volumesize.
 type sizes struct {
 	mu   sync.Mutex
 	seen []int32
@@ -154,15 +154,15 @@ func grownOnce(t *testing.T, db *world.DB, history *sizes) {
 	}
 }
 
-// A leader that is frozen with a patch on its way is not dead: it, and the patch, come back when another one has acted.
+// A stopped leader, and its patch, come back after another replica has led and acted.
 func TestFrozenLeaderChangesNothingWhenItResumes(t *testing.T) {
 	level.Long(t)
 	w := start(t, world.Options{})
 	ctx := world.Within(t)
 	var first *world.Process
-	i := newIce(t, w, func() error { return first.Signal(syscall.SIGSTOP) })
-	thaw := sync.OnceFunc(func() { close(i.thaw) })
-	t.Cleanup(thaw)
+	i := newPatchHolder(t, w, func() error { return first.Signal(syscall.SIGSTOP) })
+	release := sync.OnceFunc(func() { close(i.release) })
+	t.Cleanup(release)
 	file := t.TempDir() + "/kubeconfig"
 	err := i.WriteKubeconfig(file)
 	if err != nil {
@@ -184,7 +184,7 @@ func TestFrozenLeaderChangesNothingWhenItResumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	select {
-	case err := <-i.frozen:
+	case err := <-i.stopped:
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +193,7 @@ func TestFrozenLeaderChangesNothingWhenItResumes(t *testing.T) {
 	}
 	second.MustLead(t)
 	grownOnce(t, db, &history)
-	thaw()
+	release()
 	if code := <-i.late; code != http.StatusUnprocessableEntity {
 		t.Errorf("the late patch was answered %d", code)
 	}
@@ -203,6 +203,6 @@ func TestFrozenLeaderChangesNothingWhenItResumes(t *testing.T) {
 	if _, err := first.WaitLine(ctx, "it gives up leading", func(l world.Line) bool { return l.Msg == "leadership" && l.Fields["leading"] == false }); err != nil {
 		t.Error(err)
 	}
-	swept(t, second, 2)
+	waitSweeps(t, second, 2)
 	grownOnce(t, db, &history)
 }

@@ -26,8 +26,8 @@ import (
 	"github.com/mcsps/rds-autopilot/test/world"
 )
 
-// TestNoSecretIsEverShown lets the real binary, at its most talkative, live through a database's life and through
-// messages that it refuses, and then looks for every secret it met in all that it said.
+// TestNoSecretIsEverShown runs the real binary with --log-level debug through a database's life and through messages that it
+// refuses. Then it searches all output for every secret.
 func TestNoSecretIsEverShown(t *testing.T) {
 	level.Short(t)
 	w := start(t, world.Options{})
@@ -115,21 +115,21 @@ func TestNoSecretIsEverShown(t *testing.T) {
 		t.Errorf("only %d secrets", len(secrets))
 	}
 
-	said := map[string]string{}
+	shown := map[string]string{}
 	for _, format := range []string{"table", "json", "yaml"} {
 		args := []string{"plan", "--kubeconfig", w.Kubeconfig(), "-n", db.Namespace, db.Name, "-o", format}
-		said["plan -o "+format] = output(t, w, args, nil, 0)
-		said["plan with a wrong password, "+format] = output(t, w, args, []string{"OS_PASSWORD=wrong-shh"}, 1)
+		shown["plan -o "+format] = output(t, w, args, nil, 0)
+		shown["plan with a wrong password, "+format] = output(t, w, args, []string{"OS_PASSWORD=wrong-shh"}, 1)
 	}
 	secrets["a wrong password"] = "wrong-shh"
-	said["serve with a wrong password"] = refusedLog(t, w, "OS_PASSWORD=wrong-shh")
+	shown["serve with a wrong password"] = refusedLog(t, w, "OS_PASSWORD=wrong-shh")
 	secrets["a wrong secret key"] = "secretkey-shh"
-	said["serve with a wrong secret key"] = refusedLog(t, w, "OS_PASSWORD=", "OS_USERNAME=", "OS_ACCESS_KEY=key", "OS_SECRET_KEY=secretkey-shh")
+	shown["serve with a wrong secret key"] = refusedLog(t, w, "OS_PASSWORD=", "OS_USERNAME=", "OS_ACCESS_KEY=key", "OS_SECRET_KEY=secretkey-shh")
 
 	if err := db.PatchRds(ctx, `{"spec":{"autopilot":false}}`); err != nil {
 		t.Fatal(err)
 	}
-	last, err := db.WaitAutopilot(ctx, "it is let go of", func(a *v1alpha1.RdsAutopilot) bool { return len(a.Finalizers) == 0 })
+	last, err := db.WaitAutopilot(ctx, "its finalizer is removed", func(a *v1alpha1.RdsAutopilot) bool { return len(a.Finalizers) == 0 })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestNoSecretIsEverShown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said[name] = string(text)
+		shown[name] = string(text)
 	}
 	statusPage := "/databases/" + db.Namespace + "/" + db.Name
 	for _, path := range []string{"/metrics", "/readyz", "/healthz", "/", "/health", statusPage, statusPage + "/plan"} {
@@ -146,21 +146,21 @@ func TestNoSecretIsEverShown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said[path] = text
+		shown[path] = text
 	}
 	var lines []string
 	for _, l := range p.Lines() {
 		lines = append(lines, l.Raw)
 	}
-	said["the log"] = strings.Join(lines, "\n")
+	shown["the log"] = strings.Join(lines, "\n")
 	for place, needle := range map[string]string{
 		"the log": `"result":"forged"`, "events": "secretive", "/metrics": "rds_autopilot_", "plan -o json": "secretive", "/": "secretive", "/health": "forged", statusPage: "GrowVolume", statusPage + "/plan": "IF THE ALARM CAME", "the RdsAutopilot": "secretive",
 	} {
-		if !strings.Contains(said[place], needle) {
-			t.Errorf("%s lacks %s, so nothing is proved by it:\n%.2000s", place, needle, said[place])
+		if !strings.Contains(shown[place], needle) {
+			t.Errorf("%s lacks %s, so nothing is proved by it:\n%.2000s", place, needle, shown[place])
 		}
 	}
-	for place, text := range said {
+	for place, text := range shown {
 		for name, secret := range secrets {
 			if secret != "" && strings.Contains(text, secret) {
 				i := strings.Index(text, secret)

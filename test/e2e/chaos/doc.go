@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chaos tries to break the promise that nothing is lost and nothing is done twice: real processes of the service
-// in a world of their own (test/world), killed, cut off and lied to, and an oracle that compares what is there in the
-// end, and each step on the way, with what the history allows.
+// Package chaos tests that no alarm is lost and no change is made twice. It runs real processes of the service in a world of
+// their own (test/world), kills them, disconnects them and gives them wrong answers. An oracle compares each step, and the
+// final state, with what the recorded loads and messages allow.
 //
-// It is tests and nothing else. It must not ask the service's own code what is right: sizes and thresholds are computed
-// here once more, from the design.
+// The package holds only tests. The oracle must not call the service's code: it computes sizes and thresholds from the
+// contract.
 package chaos

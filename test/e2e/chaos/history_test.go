@@ -28,25 +28,25 @@ import (
 	"github.com/mcsps/rds-autopilot/test/world/faults"
 )
 
-// history is all that happened and that the oracle judges by. Databases are known by their names.
+// history records what the oracle judges, by the names of the databases.
 type history struct {
 	mu      sync.Mutex
 	loads   map[string][]simcloud.Workload // each database's, oldest first
 	asked   []asked                        // patches of Rds, and requests to the cloud, oldest first
-	wrong   []string                       // what is wrong whatever comes after
+	wrong   []string                       // violations that need no later fact
 	answers []acknowledged
-	sizes   map[string][]int32        // spec.volumesize as watched, without repetitions
-	rules   map[string]bool           // ids that were ever recorded in a status
-	first   map[string]map[string]any // specs at the beginning
+	sizes   map[string][]int32        // values of spec.volumesize, without repetitions
+	rules   map[string]bool           // ids of all rules that a status has recorded
+	first   map[string]map[string]any // first specs
 }
 
-// asked is a patch of an Rds that the API server got, or a change that the service asked the cloud for itself.
+// asked is a patch of an Rds, or a change that the service requested from the cloud.
 type asked struct {
 	name, field string
 	from, to    any
-	loads       []simcloud.Workload // what the database had borne by then
+	loads       []simcloud.Workload // the loads of the database until then
 	unknown     bool                // the API server did not answer
-	cloud       bool                // the cloud was asked, of what the instance had at that time
+	cloud       bool                // requested from the cloud
 }
 
 // acknowledged is a notification that was answered 200.
@@ -55,7 +55,7 @@ type acknowledged struct {
 	metric  v1alpha1.Metric
 	alarmID string
 	at      time.Time // the alarm's own
-	result  string    // what the receiver said of it
+	result  string    // the receiver's answer
 	known   bool      // the rule was recorded before the message was sent
 }
 
@@ -69,7 +69,7 @@ func (h *history) load(name string, l simcloud.Workload) {
 	h.loads[name] = append(h.loads[name], l)
 }
 
-// answered is the hook for requests of the service to the API server: it checks every write to an Rds.
+// answered checks every write of the service to an Rds. It is a hook of the proxy.
 func (h *history) answered(r *http.Request, body []byte, status int) {
 	verb, resource, _ := strings.Cut(faults.KubeName(r), " ")
 	if !strings.HasPrefix(resource, "rdss") || verb == "get" || verb == "list" || verb == "watch" {
@@ -101,8 +101,8 @@ func (h *history) answered(r *http.Request, body []byte, status int) {
 	})
 }
 
-// askedCloud notes a change that the service asks the cloud for. What the instance has by then is no change: it may be asked
-// for again where the answer was lost.
+// askedCloud records a change that the service requests from the cloud. A request for the present size or flavor is no
+// change: the service repeats a request whose answer was lost.
 func (h *history) askedCloud(in simcloud.Instance, r *http.Request) {
 	var body struct {
 		Resize struct {
@@ -130,7 +130,7 @@ func (h *history) askedCloud(in simcloud.Instance, r *http.Request) {
 	h.asked = append(h.asked, x)
 }
 
-// RoundTrip delivers as SMN does, and notes what is acknowledged.
+// RoundTrip delivers a message and records the alarms that are acknowledged.
 func (h *history) RoundTrip(r *http.Request) (*http.Response, error) {
 	sent, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -158,7 +158,7 @@ func (h *history) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// about reads a message; nil if it is no alarm.
+// about parses a message. It returns nil if that is no alarm.
 func (h *history) about(sent []byte) *acknowledged {
 	var e simcloud.Envelope
 	var alarm struct {
@@ -186,7 +186,7 @@ func (h *history) about(sent []byte) *acknowledged {
 	}
 }
 
-// line is the hook for what the service writes.
+// line records races and panics in the service's output.
 func (h *history) line(p *world.Process, l world.Line) {
 	for _, bad := range []string{"DATA RACE", "panic", "fatal error"} {
 		if strings.Contains(l.Raw, bad) {
@@ -226,8 +226,8 @@ func (h *history) sawAutopilot(u *unstructured.Unstructured) {
 	}
 }
 
-// follow looks at every version of every object until the context ends. Where the API server was away it goes on at the
-// version it saw last, as long as that is kept.
+// follow calls look with every version of every object until the context ends. After an outage of the API server it
+// continues with the last version that it saw, unless that has expired.
 func follow(ctx context.Context, in dynamic.ResourceInterface, look func(*unstructured.Unstructured)) {
 	version := ""
 	for ctx.Err() == nil {
@@ -266,7 +266,7 @@ func follow(ctx context.Context, in dynamic.ResourceInterface, look func(*unstru
 	}
 }
 
-// rest keeps a loop from spinning while there is no API server.
+// rest waits between two requests while the API server does not answer.
 func rest(ctx context.Context) {
 	select {
 	case <-time.After(50 * time.Millisecond):

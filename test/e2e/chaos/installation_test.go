@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -23,25 +22,23 @@ import (
 	"github.com/mcsps/rds-autopilot/test/world/faults"
 )
 
-// shared is what the worlds of these tests have in common.
+// shared holds what the worlds of these tests share.
 var shared world.Shared
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
-// installation is a world with one database, a listener for the cloud's messages, and the service behind it.
+// installation is a world with one database, a receiver of the cloud's messages, and the service behind it.
 type installation struct {
 	*world.DB
-	t     *testing.T
-	world *world.World
-	door  *httptest.Server
-	deaf  atomic.Bool // no notification arrives any more
+	t        *testing.T
+	world    *world.World
+	receiver *httptest.Server
+	dropping atomic.Bool // every notification is lost
 
 	mu       sync.Mutex
 	backends []string
 	turn     int
-	triple   *rand.Rand // where it is set, every message comes three times, in any order
-	copies   [][]byte
-	sizes    []int32 // that spec.volumesize had
+	sizes    []int32 // values of spec.volumesize
 }
 
 func newInstallation(t *testing.T) *installation {
@@ -50,12 +47,12 @@ func newInstallation(t *testing.T) *installation {
 	t.Parallel()
 	h := &installation{t: t}
 	h.world = shared.Start(t, world.Options{Resync: 5 * time.Second, Cloud: simcloud.Options{DeliveryFault: func(d simcloud.Delivery) simcloud.DeliveryFault {
-		return simcloud.DeliveryFault{Drop: h.deaf.Load() && d.Type == simcloud.TypeNotification}
+		return simcloud.DeliveryFault{Drop: h.dropping.Load() && d.Type == simcloud.TypeNotification}
 	}}})
-	h.door = httptest.NewServer(h)
-	t.Cleanup(h.door.Close)
+	h.receiver = httptest.NewServer(h)
+	t.Cleanup(h.receiver.Close)
 	h.DB = h.world.MustAdd(t, world.Database{Name: "db", Flavor: "rds.mysql.n1.large.4", VolumeGB: 40, Workload: simcloud.Workload{UsedGB: 10}})
-	// By hand: the operator drops spec.autopilot before a service is there to see it.
+	// Created here, because the operator drops spec.autopilot before the service has started.
 	if err := h.CreateAutopilot(h.within(), "{}"); err != nil {
 		t.Fatal(err)
 	}
@@ -71,15 +68,15 @@ func newInstallation(t *testing.T) *installation {
 	return h
 }
 
-// mute loses every notification from now on.
-func (h *installation) mute() { h.deaf.Store(true) }
+// dropNotifications loses every notification from now on.
+func (h *installation) dropNotifications() { h.dropping.Store(true) }
 
 func (h *installation) within() context.Context { return world.Within(h.t) }
 
-// serve starts a process for this installation alone.
+// serve starts a process behind the receiver.
 func (h *installation) serve(flags ...string) *world.Process {
 	h.t.Helper()
-	p, err := h.world.Serve(h.within(), append([]string{"--public-url", h.door.URL + "/smn"}, flags...)...)
+	p, err := h.world.Serve(h.within(), append([]string{"--public-url", h.receiver.URL + "/smn"}, flags...)...)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -97,7 +94,7 @@ func (h *installation) serve(flags ...string) *world.Process {
 	return p
 }
 
-// proxied starts a process whose requests to the API server have these hooks.
+// proxied starts a process whose requests to the API server pass these hooks.
 func (h *installation) proxied(hooks faults.Hooks, flags ...string) *world.Process {
 	h.t.Helper()
 	proxy, err := faults.NewProxy(h.world.ServiceConfig(), hooks)
@@ -112,32 +109,16 @@ func (h *installation) proxied(hooks faults.Hooks, flags ...string) *world.Proce
 	return h.serve(append(flags, "--kubeconfig", file)...)
 }
 
-// ServeHTTP is the door: it brings a message to the next process that can be reached, or answers 502.
+// ServeHTTP forwards a message to the next process that can be reached, or answers 502.
 func (h *installation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
 	}
-	status := h.bring(r.Context(), body)
-	for range 2 {
-		h.mu.Lock()
-		var again []byte
-		if h.triple != nil {
-			h.copies = append(h.copies, body)
-			h.triple.Shuffle(len(h.copies), func(i, j int) { h.copies[i], h.copies[j] = h.copies[j], h.copies[i] })
-			if h.triple.IntN(2) == 0 {
-				again, h.copies = h.copies[0], h.copies[1:]
-			}
-		}
-		h.mu.Unlock()
-		if again != nil {
-			h.bring(r.Context(), again)
-		}
-	}
-	w.WriteHeader(status)
+	w.WriteHeader(h.forward(r.Context(), body))
 }
 
-func (h *installation) bring(ctx context.Context, body []byte) (status int) {
+func (h *installation) forward(ctx context.Context, body []byte) (status int) {
 	h.mu.Lock()
 	backends := h.backends
 	h.turn++
@@ -150,7 +131,7 @@ func (h *installation) bring(ctx context.Context, body []byte) (status int) {
 		}
 		res, err := http.DefaultClient.Do(r)
 		if err == nil {
-			_ = res.Body.Close() // nothing in it is of interest
+			_ = res.Body.Close() // only the status matters
 			return res.StatusCode
 		}
 	}
@@ -164,7 +145,7 @@ func (h *installation) armed() {
 	}
 }
 
-// alarm lets the used space rise to 33 of 40 GB, which calls for 50 GB and no more.
+// alarm raises the used space to 33 of 40 GB, which needs 50 GB.
 func (h *installation) alarm() {
 	h.t.Helper()
 	if err := h.SetWorkload(simcloud.Workload{UsedGB: 33}); err != nil {
@@ -172,7 +153,8 @@ func (h *installation) alarm() {
 	}
 }
 
-// grownOnce waits until all is over, and fails unless there was one change, from 40 to 50 GB, and everything is there once.
+// grownOnce waits for the end of the alarm. It fails unless there was one change, from 40 to 50 GB, and the cloud has one topic,
+// one subscription and three rules.
 func (h *installation) grownOnce() {
 	h.t.Helper()
 	a, err := h.WaitAutopilot(h.within(), "the change is completed and the alarm is over", func(a *v1alpha1.RdsAutopilot) bool {

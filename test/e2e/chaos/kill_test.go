@@ -19,16 +19,16 @@ import (
 
 // The writes of one growth, from the message to the end of the alarm.
 const (
-	writeSignal  = "signal"   // the receiver's: what it acknowledges
+	writeSignal  = "signal"   // by the receiver, before it answers 200
 	writeIntent  = "intent"   // before the Rds is patched
 	writePatch   = "patch"    // of the Rds
-	writeAsked   = "asked"    // the Rds was seen to ask for it
-	writeOutcome = "outcome"  // the intent moves to the changes
-	writeRecord  = "record"   // decisions, states and what exists in the cloud
-	writeEvent   = "an event" // for people
+	writeAsked   = "asked"    // the Rds has the new size
+	writeOutcome = "outcome"  // the intent becomes a change
+	writeRecord  = "record"   // decisions, alarm states, cloud objects
+	writeEvent   = "an event" // on the Rds
 )
 
-// writeOf names a write of the service to the API server; empty for what is none.
+// writeOf returns the kind of a write to the API server, and "" for a read.
 func writeOf(r *http.Request) string {
 	switch name := faults.KubeName(r); name {
 	case "patch rdss":
@@ -64,8 +64,8 @@ func writeOf(r *http.Request) string {
 	}
 }
 
-// killedAt lets an installation's alarm come, kills the service at a write, and says what was written until then. Without a write
-// to die at it sees the story to its end.
+// killedAt raises an alarm, kills the service at a write, and returns the writes until then. With write "" it kills nothing and
+// returns all writes until the end of the alarm.
 func (h *installation) killedAt(write string, applied, redelivered bool) (writes []string) {
 	h.t.Helper()
 	var mu sync.Mutex
@@ -73,12 +73,12 @@ func (h *installation) killedAt(write string, applied, redelivered bool) (writes
 	process := make(chan *world.Process, 1)
 	die := func() {
 		if !redelivered {
-			h.mute()
+			h.dropNotifications()
 		}
 		dead.Store(true)
 		_ = (<-process).Kill() // never fails
 	}
-	mortal := faults.NewNth(1, func(r *http.Request) bool {
+	killer := faults.NewNth(1, func(r *http.Request) bool {
 		w := writeOf(r)
 		if !begun.Load() || w == "" {
 			return false
@@ -94,7 +94,7 @@ func (h *installation) killedAt(write string, applied, redelivered bool) (writes
 		return &simcloud.Fault{Hang: true, Apply: applied}
 	})
 	first := h.proxied(faults.Hooks{
-		Fault: mortal.Fault,
+		Fault: killer.Fault,
 		Answered: func(r *http.Request, body []byte, _ int) {
 			r.Body = io.NopCloser(strings.NewReader(string(body)))
 			if begun.Load() && applied && writeOf(r) == write && !dead.Load() {
@@ -118,20 +118,20 @@ func (h *installation) killedAt(write string, applied, redelivered bool) (writes
 	return slices.Clone(writes)
 }
 
-// Killed at every write from the message to the end of the alarm, before and after it was stored, with SMN sending again
-// what was not acknowledged, and with every further message lost: always one growth.
+// The service is killed at every write from the message to the end of the alarm, before and after the API server has stored
+// it. Then SMN repeats what was not acknowledged, or every further message is lost.
 func TestKilledAtAnyWriteTheVolumeGrowsOnce(t *testing.T) {
 	kinds := []string{writeSignal, writeIntent, writePatch, writeAsked, writeOutcome, writeRecord, writeEvent}
 	t.Run("never", func(t *testing.T) {
 		wrote := newInstallation(t).killedAt("", false, true)
 		for _, w := range wrote {
 			if !slices.Contains(kinds, w) {
-				t.Errorf("it writes %q, at which nobody kills it", w)
+				t.Errorf("unknown write %q: the test kills at none of its kind", w)
 			}
 		}
 		for _, w := range kinds {
 			if !slices.Contains(wrote, w) {
-				t.Errorf("it wrote %v, which is no %s", wrote, w)
+				t.Errorf("the writes %v contain no %s", wrote, w)
 			}
 		}
 	})

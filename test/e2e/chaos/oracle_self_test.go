@@ -8,15 +8,12 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/level"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 	"github.com/mcsps/rds-autopilot/test/world"
 )
 
-// An oracle that never says no shows nothing.
 func TestOracleRejectsAWrongStep(t *testing.T) {
 	level.Short(t)
 	const patchPath = "/apis/otc.mcsps.de/v1alpha1/namespaces/default/rdss/db"
@@ -32,7 +29,7 @@ func TestOracleRejectsAWrongStep(t *testing.T) {
 		patches []string
 		right   bool
 	}{
-		"what the used space calls for":    {simcloud.Workload{UsedGB: 92}, http.MethodPatch, []string{volume("100", "110")}, true},
+		"what the used space needs":        {simcloud.Workload{UsedGB: 92}, http.MethodPatch, []string{volume("100", "110")}, true},
 		"two steps for the same evidence":  {simcloud.Workload{UsedGB: 92}, http.MethodPatch, []string{volume("100", "110"), volume("110", "120")}, false},
 		"a step too far":                   {simcloud.Workload{UsedGB: 92}, http.MethodPatch, []string{volume("100", "120")}, false},
 		"no alarm at all":                  {simcloud.Workload{UsedGB: 84}, http.MethodPatch, []string{volume("100", "110")}, false},
@@ -49,7 +46,7 @@ func TestOracleRejectsAWrongStep(t *testing.T) {
 		"a patch that was not carried out": {simcloud.Workload{}, http.MethodPatch, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &chaos{history: newHistory(), dbs: []*resident{{
+			c := &chaos{history: newHistory(), dbs: []*database{{
 				DB: &world.DB{Name: "db"}, maxGB: 120, first: simcloud.Instance{VCPUs: 2, MemoryGB: 8}, wantsMore: true,
 			}}}
 			c.history.load("db", tc.load)
@@ -57,8 +54,8 @@ func TestOracleRejectsAWrongStep(t *testing.T) {
 				c.history.answered(httptest.NewRequest(tc.method, patchPath, nil), []byte(body), http.StatusOK)
 			}
 			c.history.answered(httptest.NewRequest(http.MethodPatch, patchPath, nil), []byte(volume("40", "4000")), http.StatusUnprocessableEntity)
-			if wrong := c.past(); len(wrong) == 0 != tc.right {
-				t.Errorf("it says %q", wrong)
+			if wrong := c.violations(); len(wrong) == 0 != tc.right {
+				t.Errorf("violations: %q", wrong)
 			}
 		})
 	}
@@ -74,59 +71,23 @@ func TestOracleRejectsAWrongCloudRequest(t *testing.T) {
 		body  string
 		right bool
 	}{
-		"what the used space calls for": {simcloud.Workload{UsedGB: 92}, enlarge(110), true},
-		"what it has":                   {simcloud.Workload{}, enlarge(100), true},
-		"a step too far":                {simcloud.Workload{UsedGB: 92}, enlarge(120), false},
-		"smaller":                       {simcloud.Workload{UsedGB: 92}, enlarge(90), false},
-		"no alarm at all":               {simcloud.Workload{UsedGB: 84}, enlarge(110), false},
-		"the next flavor":               {simcloud.Workload{CPUDemand: 1.9}, resize("rds.mysql.n1.xlarge.2"), true},
-		"the flavor it has":             {simcloud.Workload{}, resize(in.Flavor), true},
-		"a flavor without a load":       {simcloud.Workload{}, resize("rds.mysql.n1.xlarge.2"), false},
-		"something else":                {simcloud.Workload{UsedGB: 92}, `{"restart":{}}`, false},
+		"what the used space needs": {simcloud.Workload{UsedGB: 92}, enlarge(110), true},
+		"what it has":               {simcloud.Workload{}, enlarge(100), true},
+		"a step too far":            {simcloud.Workload{UsedGB: 92}, enlarge(120), false},
+		"smaller":                   {simcloud.Workload{UsedGB: 92}, enlarge(90), false},
+		"no alarm at all":           {simcloud.Workload{UsedGB: 84}, enlarge(110), false},
+		"the next flavor":           {simcloud.Workload{CPUDemand: 1.9}, resize("rds.mysql.n1.xlarge.2"), true},
+		"the flavor it has":         {simcloud.Workload{}, resize(in.Flavor), true},
+		"a flavor without a load":   {simcloud.Workload{}, resize("rds.mysql.n1.xlarge.2"), false},
+		"something else":            {simcloud.Workload{UsedGB: 92}, `{"restart":{}}`, false},
 	} {
-		c := &chaos{history: newHistory(), dbs: []*resident{{
-			DB: &world.DB{Name: "db"}, maxGB: 120, first: simcloud.Instance{VCPUs: 2, MemoryGB: 8}, wantsMore: true, alone: true,
+		c := &chaos{history: newHistory(), dbs: []*database{{
+			DB: &world.DB{Name: "db"}, maxGB: 120, first: simcloud.Instance{VCPUs: 2, MemoryGB: 8}, wantsMore: true, withoutRds: true,
 		}}}
 		c.history.load("db", tc.load)
 		c.history.askedCloud(in, httptest.NewRequest(http.MethodPost, "/action", strings.NewReader(tc.body)))
-		if wrong := c.past(); len(wrong) == 0 != tc.right {
-			t.Errorf("%s: it says %q", name, wrong)
+		if wrong := c.violations(); len(wrong) == 0 != tc.right {
+			t.Errorf("%s: violations: %q", name, wrong)
 		}
-	}
-}
-
-func TestOracleDetectsALostSignal(t *testing.T) {
-	level.Short(t)
-	at := time.Now()
-	signals := func(at time.Time) v1alpha1.Status {
-		var s v1alpha1.Status
-		s.Alarms.Rules = []v1alpha1.Rule{{Metric: v1alpha1.MetricStorage, AlarmID: "al1"}}
-		s.Intake.Signals = []v1alpha1.Signal{{Metric: v1alpha1.MetricStorage, AlarmID: "al1"}}
-		s.Intake.Signals[0].AlarmTime.Time = at
-		return s
-	}
-	for name, tc := range map[string]struct {
-		status v1alpha1.Status
-		result string
-		known  bool
-		right  bool
-	}{
-		"it is there":                   {signals(at), "stored", true, true},
-		"a newer one is there":          {signals(at.Add(time.Second)), "stored", true, true},
-		"only an older one is there":    {signals(at.Add(-time.Second)), "stored", true, false},
-		"stored, and nothing is there":  {v1alpha1.Status{}, "stored", false, false},
-		"stale, and nothing is there":   {v1alpha1.Status{}, "stale", true, false},
-		"ignored, and the rule is ours": {signals(at.Add(-time.Second)), "ignored", true, false},
-		"ignored of an unknown rule":    {signals(at.Add(-time.Second)), "ignored", false, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := &chaos{history: newHistory()}
-			c.history.answers = []acknowledged{{"db", v1alpha1.MetricStorage, "al1", at, tc.result, tc.known}}
-			right := true
-			c.ofIntake(&resident{DB: &world.DB{Name: "db"}}, tc.status, func(_, format string, args ...any) { right = false })
-			if right != tc.right {
-				t.Errorf("it says %v, want %v", right, tc.right)
-			}
-		})
 	}
 }

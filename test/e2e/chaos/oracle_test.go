@@ -19,105 +19,105 @@ import (
 	"github.com/mcsps/rds-autopilot/test/world"
 )
 
-// resident is a database and the policy it has.
-type resident struct {
+// database is a database with its policy and load.
+type database struct {
 	*world.DB
-	maxGB     int
-	first     simcloud.Instance
-	load      simcloud.Workload // what it bears now
-	raised    map[v1alpha1.Metric]int
-	wantsMore bool // its load never rises if false
-	alone     bool // without an Rds
+	maxGB      int
+	first      simcloud.Instance
+	load       simcloud.Workload // the present one
+	raised     map[v1alpha1.Metric]int
+	wantsMore  bool // false if its load never rises
+	withoutRds bool // without an Rds
 }
 
-// present says what is not yet, or wrongly, there: of each database's Rds, autopilot, instance and alarms, and of what nobody
-// owns. Nothing is what it should be in the end.
-func (c *chaos) present(ctx context.Context) (wrong []string) {
+// unsettled returns each difference from the state in which the service must end: in every Rds, RdsAutopilot and instance, in
+// the alarms, and in cloud objects that belong to no database. It returns nothing once all is settled.
+func (c *chaos) unsettled(ctx context.Context) (wrong []string) {
 	objects, err := c.rdss.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return []string{err.Error()}
 	}
-	say := func(name, format string, args ...any) { wrong = append(wrong, name+": "+fmt.Sprintf(format, args...)) }
+	report := func(name, format string, args ...any) { wrong = append(wrong, name+": "+fmt.Sprintf(format, args...)) }
 	for _, db := range c.dbs {
 		i := slices.IndexFunc(objects.Items, func(u unstructured.Unstructured) bool { return u.GetName() == db.Name })
 		a, err := db.Autopilot(ctx)
-		if (i < 0) != db.alone || err != nil {
-			say(db.Name, "its Rds (want none: %t) or its autopilot is gone: %v", db.alone, err)
+		if (i < 0) != db.withoutRds || err != nil {
+			report(db.Name, "its Rds (want none: %t) or its autopilot is gone: %v", db.withoutRds, err)
 			continue
 		}
 		in := db.Instance()
-		c.ofInstance(db, in, say)
-		if !db.alone {
-			c.ofRds(db, in, &objects.Items[i], say)
+		c.checkInstance(db, in, report)
+		if !db.withoutRds {
+			c.checkRds(db, in, &objects.Items[i], report)
 		}
-		c.ofAutopilot(db, in, a, say)
+		c.checkAutopilot(db, in, a, report)
 	}
-	c.ofCloud(say)
+	c.checkCloudObjects(report)
 	return wrong
 }
 
-type say func(name, format string, args ...any)
+type reportFunc func(name, format string, args ...any)
 
-// ofInstance compares an instance with what it was, and with what the load calls for.
-func (c *chaos) ofInstance(db *resident, in simcloud.Instance, say say) {
+// checkInstance compares an instance with its first state, and with what its load needs.
+func (c *chaos) checkInstance(db *database, in simcloud.Instance, report reportFunc) {
 	if in.VolumeGB > max(db.maxGB, db.first.VolumeGB) || in.VolumeGB < db.first.VolumeGB {
-		say(db.Name, "the cloud has %d GB, which began with %d and may have %d", in.VolumeGB, db.first.VolumeGB, db.maxGB)
+		report(db.Name, "the cloud has %d GB, which began with %d and may have %d", in.VolumeGB, db.first.VolumeGB, db.maxGB)
 	}
 	if full(in.VolumeGB, db.load.UsedGB) && in.VolumeGB < db.maxGB {
-		say(db.Name, "%g of %d GB are used, and nothing is done", db.load.UsedGB, in.VolumeGB)
+		report(db.Name, "%g of %d GB are used, and nothing is done", db.load.UsedGB, in.VolumeGB)
 	}
-	if cpu, memory := hot(in.Flavor, db.load); cpu || memory {
-		say(db.Name, "%+v is too much for %s, and nothing is done", db.load, in.Flavor)
+	if cpu, memory := overloaded(in.Flavor, db.load); cpu || memory {
+		report(db.Name, "%+v is too much for %s, and nothing is done", db.load, in.Flavor)
 	}
 }
 
-// ofRds compares an Rds with what it was, and with what the cloud has.
-func (c *chaos) ofRds(db *resident, in simcloud.Instance, u *unstructured.Unstructured, say say) {
+// checkRds compares an Rds with its first spec, and with the instance.
+func (c *chaos) checkRds(db *database, in simcloud.Instance, u *unstructured.Unstructured, report reportFunc) {
 	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
 	c.history.mu.Lock()
 	first := maps.Clone(c.history.first[db.Name])
 	c.history.mu.Unlock()
 	if spec["volumesize"] != int64(in.VolumeGB) || spec["flavorref"] != in.Flavor {
-		say(db.Name, "the Rds asks for %v GB and %v, the cloud has %d GB and %s", spec["volumesize"], spec["flavorref"], in.VolumeGB, in.Flavor)
+		report(db.Name, "the Rds asks for %v GB and %v, the cloud has %d GB and %s", spec["volumesize"], spec["flavorref"], in.VolumeGB, in.Flavor)
 	}
 	for _, ours := range []string{"volumesize", "flavorref", "autopilot"} { // the last one is dropped by the operator
 		delete(spec, ours)
 		delete(first, ours)
 	}
 	if diff := cmp.Diff(first, spec); diff != "" {
-		say(db.Name, "somebody changed the spec (-first +last):\n%s", diff)
+		report(db.Name, "somebody changed the spec (-first +last):\n%s", diff)
 	}
 	for _, m := range u.GetManagedFields() {
 		if m.Manager == "rds-autopilot" && m.FieldsV1 != nil {
 			for _, field := range strings.Split(m.FieldsV1.GetRawString(), `"f:`)[1:] {
 				if name, _, _ := strings.Cut(field, `"`); name != "spec" && name != "volumesize" && name != "flavorref" {
-					say(db.Name, "the service owns %s of the Rds", name)
+					report(db.Name, "the service owns %s of the Rds", name)
 				}
 			}
 		}
 	}
 }
 
-func (c *chaos) ofAutopilot(db *resident, in simcloud.Instance, a *v1alpha1.RdsAutopilot, say say) {
+func (c *chaos) checkAutopilot(db *database, in simcloud.Instance, a *v1alpha1.RdsAutopilot, report reportFunc) {
 	s := a.Status
 	if !meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionArmed) {
-		say(db.Name, "not armed: %+v", meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionArmed))
+		report(db.Name, "not armed: %+v", meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionArmed))
 	}
 	if s.Pending != nil || s.Overtaken != nil || s.Deferred != nil {
-		say(db.Name, "not done: pending %+v, overtaken %+v, deferred %+v", s.Pending, s.Overtaken, s.Deferred)
+		report(db.Name, "not done: pending %+v, overtaken %+v, deferred %+v", s.Pending, s.Overtaken, s.Deferred)
 	}
 	if s.Instance == nil || int(s.Instance.VolumeGB) != in.VolumeGB || s.Instance.Flavor != in.Flavor || s.Instance.ID != in.ID {
-		say(db.Name, "the autopilot knows %+v, the cloud has %s with %d GB and %s", s.Instance, in.ID, in.VolumeGB, in.Flavor)
+		report(db.Name, "the autopilot knows %+v, the cloud has %s with %d GB and %s", s.Instance, in.ID, in.VolumeGB, in.Flavor)
 	}
 	base := "autopilot_" + db.Namespace + "_" + db.Name + "_" + string(a.UID)[:8]
 	topics, subscriptions := c.Cloud.Topics(), c.Cloud.Subscriptions()
 	if n := count(topics, func(t simcloud.Topic) bool { return t.Name == base && t.URN == s.Alarms.TopicURN }); n != 1 {
-		say(db.Name, "%d topics %s with the recorded URN %q", n, base, s.Alarms.TopicURN)
+		report(db.Name, "%d topics %s with the recorded URN %q", n, base, s.Alarms.TopicURN)
 	}
 	if n := count(subscriptions, func(x simcloud.Subscription) bool {
 		return x.TopicURN == s.Alarms.TopicURN && x.URN == s.Alarms.SubscriptionURN && x.Status == simcloud.Confirmed && x.Endpoint == c.PublicURL()
 	}); n != 1 {
-		say(db.Name, "%d confirmed subscriptions of our URL with the recorded URN", n)
+		report(db.Name, "%d confirmed subscriptions of our URL with the recorded URN", n)
 	}
 	for metric, threshold := range map[v1alpha1.Metric]int{v1alpha1.MetricStorage: thresholdOf(in.VolumeGB), v1alpha1.MetricCPU: 90, v1alpha1.MetricMemory: 90} {
 		i := slices.IndexFunc(s.Alarms.Rules, func(r v1alpha1.Rule) bool { return r.Metric == metric })
@@ -125,14 +125,14 @@ func (c *chaos) ofAutopilot(db *resident, in simcloud.Instance, a *v1alpha1.RdsA
 			return r.Name == base+"_"+string(metric) && r.ID == s.Alarms.Rules[i].AlarmID && int(r.Condition.Value) == threshold && r.Enabled &&
 				r.ActionEnabled && len(r.AlarmActions) == 1 && slices.Equal(r.AlarmActions[0].NotificationList, []string{s.Alarms.TopicURN})
 		}) != 1 {
-			say(db.Name, "not one %s rule as recorded and with a threshold of %d %%", metric, threshold)
+			report(db.Name, "not one %s rule as recorded and with a threshold of %d %%", metric, threshold)
 		}
 	}
-	c.ofIntake(db, s, say)
+	c.checkIntake(db, s, report)
 }
 
-// ofIntake looks for a signal that was acknowledged and is not there, nor a newer one.
-func (c *chaos) ofIntake(db *resident, s v1alpha1.Status, say say) {
+// checkIntake reports each acknowledged signal that is stored neither itself nor by a newer one.
+func (c *chaos) checkIntake(db *database, s v1alpha1.Status, report reportFunc) {
 	c.history.mu.Lock()
 	defer c.history.mu.Unlock()
 	for _, x := range c.history.answers {
@@ -144,26 +144,26 @@ func (c *chaos) ofIntake(db *resident, s v1alpha1.Status, say say) {
 		switch x.result {
 		case "stored", "duplicate", "stale":
 			if !kept {
-				say(db.Name, "the %s signal of %v was acknowledged as %s and is lost: %+v", x.metric, x.at, x.result, s.Intake.Signals)
+				report(db.Name, "the %s signal of %v was acknowledged as %s and is lost: %+v", x.metric, x.at, x.result, s.Intake.Signals)
 			}
 		default: // of a rule that was not recorded at the time
 			if stillOurs && !kept && x.known {
-				say(db.Name, "the %s signal of %v was answered %s", x.metric, x.at, x.result)
+				report(db.Name, "the %s signal of %v was answered %s", x.metric, x.at, x.result)
 			}
 		}
 	}
 }
 
-// ofCloud counts: each database has its own, so what is more than that belongs to nobody.
-func (c *chaos) ofCloud(say say) {
+// checkCloudObjects counts the cloud's objects. Those beyond the databases' own belong to no database.
+func (c *chaos) checkCloudObjects(report reportFunc) {
 	n := len(c.dbs)
 	if topics, subscriptions, rules := c.Cloud.Topics(), c.Cloud.Subscriptions(), c.Cloud.Rules(); len(topics) != n || len(subscriptions) != n || len(rules) != 3*n {
-		say("the cloud", "%d topics, %d subscriptions, %d rules, want %d, %d, %d", len(topics), len(subscriptions), len(rules), n, n, 3*n)
+		report("the cloud", "%d topics, %d subscriptions, %d rules, want %d, %d, %d", len(topics), len(subscriptions), len(rules), n, n, 3*n)
 	}
 }
 
-// past says what was done and should not have been, judged step by step.
-func (c *chaos) past() (wrong []string) {
+// violations returns each change that no load of its database justifies.
+func (c *chaos) violations() (wrong []string) {
 	h := c.history
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -175,9 +175,9 @@ func (c *chaos) past() (wrong []string) {
 	}
 	lastStepGB := map[string]int{}
 	for _, x := range h.asked {
-		i := slices.IndexFunc(c.dbs, func(db *resident) bool { return db.Name == x.name })
+		i := slices.IndexFunc(c.dbs, func(db *database) bool { return db.Name == x.name })
 		if i < 0 || !justified(c.dbs[i], x, lastStepGB[x.name]) {
-			wrong = append(wrong, fmt.Sprintf("%s: nothing justifies %s from %v to %v; it had borne %+v", x.name, x.field, x.from, x.to, x.loads))
+			wrong = append(wrong, fmt.Sprintf("%s: no load justifies %s from %v to %v; the loads were %+v", x.name, x.field, x.from, x.to, x.loads))
 		}
 		if x.field == "volumesize" {
 			from, _ := x.from.(float64)
@@ -190,15 +190,15 @@ func (c *chaos) past() (wrong []string) {
 			continue
 		}
 		if count(h.asked, func(x asked) bool { return x.name == db.Name }) > 0 {
-			wrong = append(wrong, db.Name+": it was changed without any load")
+			wrong = append(wrong, db.Name+": it was changed without a load")
 		}
 	}
 	return wrong
 }
 
-// justified reports whether any load that the database had borne by then calls for that step. A load that called for it
-// and got it does not call for another one, because the size is a function of the used space; the same holds for flavors.
-func justified(db *resident, x asked, lastStepGB int) bool {
+// justified reports whether one of the database's loads until then needs that step. A load justifies no second step, because
+// the size is a function of the used space, and the flavor one of CPU and memory.
+func justified(db *database, x asked, lastStepGB int) bool {
 	return slices.ContainsFunc(x.loads, func(l simcloud.Workload) bool {
 		if x.field == "flavorref" {
 			from, _ := x.from.(string)

@@ -13,7 +13,7 @@ import (
 	"github.com/mcsps/rds-autopilot/test/world/faults"
 )
 
-// event is something that happens in the storm.
+// event is one fault or change of the storm.
 type event struct {
 	at    time.Duration // since the beginning
 	do    func(*chaos, context.Context, event)
@@ -22,7 +22,7 @@ type event struct {
 	share float64
 }
 
-// schedule is the same for the same seed.
+// schedule returns the events of a seed, in the order of their times.
 func schedule(seed uint64, lasts time.Duration) (events []event) {
 	random := rand.New(rand.NewPCG(seed, 2))
 	kinds := []struct {
@@ -33,16 +33,16 @@ func schedule(seed uint64, lasts time.Duration) (events []event) {
 		{14, 3 * time.Second, (*chaos).kill},
 		{10, 3 * time.Second, (*chaos).terminate},
 		{4, 3 * time.Second, (*chaos).killAll},
-		{6, 12 * time.Second, (*chaos).freeze},
-		{5, 6 * time.Second, (*chaos).fell},
+		{6, 12 * time.Second, (*chaos).pauseAPIServer},
+		{5, 6 * time.Second, (*chaos).killAPIServer},
 		{14, 8 * time.Second, (*chaos).cloudFaults},
 		{4, 4 * time.Second, (*chaos).cloudAway},
 		{18, 8 * time.Second, (*chaos).kubeFaults},
-		{12, 12 * time.Second, (*chaos).mailFaults},
+		{12, 12 * time.Second, (*chaos).deliveryFaults},
 		{8, 12 * time.Second, (*chaos).operatorBusy},
 		{4, 6 * time.Second, (*chaos).jobsFail},
-		{3, 0, (*chaos).newSecrets},
-		{8, 0, (*chaos).meddle},
+		{3, 0, (*chaos).expireTokensAndRotateKey},
+		{8, 0, (*chaos).removeCloudObject},
 	}
 	total := 0
 	for _, k := range kinds {
@@ -65,7 +65,7 @@ func schedule(seed uint64, lasts time.Duration) (events []event) {
 	}
 }
 
-// wait is over early when the storm is.
+// wait returns after d, or earlier if the storm ends.
 func wait(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -106,9 +106,9 @@ func (c *chaos) killAll(ctx context.Context, e event) {
 	}
 }
 
-// replace starts another process, as often as it takes: without an API server or a cloud it does not start.
+// replace starts another process. It retries, because a process does not start without an API server.
 func (c *chaos) replace(s *slot) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.t.Context()), calmLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.t.Context()), settleLimit)
 	defer cancel()
 	var errs []error
 	for ctx.Err() == nil {
@@ -123,8 +123,8 @@ func (c *chaos) replace(s *slot) {
 	c.t.Errorf("the service does not start any more: %v", errors.Join(errs...))
 }
 
-// freeze stops the API server: connections still open, nothing answers.
-func (c *chaos) freeze(ctx context.Context, e event) {
+// pauseAPIServer stops the API server: connections stay open, and it answers nothing.
+func (c *chaos) pauseAPIServer(ctx context.Context, e event) {
 	c.apiServer.Lock()
 	defer c.apiServer.Unlock()
 	if err := c.Kube.PauseAPIServer(); err != nil {
@@ -136,8 +136,8 @@ func (c *chaos) freeze(ctx context.Context, e event) {
 	}
 }
 
-// fell kills the API server.
-func (c *chaos) fell(ctx context.Context, e event) {
+// killAPIServer kills the API server and starts it again.
+func (c *chaos) killAPIServer(ctx context.Context, e event) {
 	c.apiServer.Lock()
 	defer c.apiServer.Unlock()
 	if err := c.Kube.KillAPIServer(); err != nil {
@@ -155,7 +155,7 @@ func (c *chaos) cloudAway(ctx context.Context, e event) { during(ctx, c.cloud, 1
 
 func (c *chaos) kubeFaults(ctx context.Context, e event) { during(ctx, c.kube, e.share, e.lasts) }
 
-func (c *chaos) mailFaults(ctx context.Context, e event) { during(ctx, c.mail, 2*e.share, e.lasts) }
+func (c *chaos) deliveryFaults(ctx context.Context, e event) { during(ctx, c.mail, 2*e.share, e.lasts) }
 
 func during(ctx context.Context, d *faults.Random, share float64, lasts time.Duration) {
 	d.Set(share)
@@ -163,7 +163,7 @@ func during(ctx context.Context, d *faults.Random, share float64, lasts time.Dur
 	d.Set(0)
 }
 
-// operatorBusy freezes the operator; afterwards it applies all snapshots that queued up, the oldest first.
+// operatorBusy pauses the operator. Afterwards it applies all queued snapshots, the oldest first.
 func (c *chaos) operatorBusy(ctx context.Context, e event) {
 	c.operator.Lock()
 	defer c.operator.Unlock()
@@ -178,16 +178,16 @@ func (c *chaos) jobsFail(ctx context.Context, e event) {
 	c.Cloud.Configure(func(s *simcloud.Settings) { s.JobsFail = false })
 }
 
-// newSecrets makes tokens and the signing certificate old.
-func (c *chaos) newSecrets(_ context.Context, _ event) {
+// expireTokensAndRotateKey ends all tokens and replaces the signing certificate.
+func (c *chaos) expireTokensAndRotateKey(_ context.Context, _ event) {
 	c.Cloud.ExpireTokens()
 	if err := c.Cloud.RotateSigningKey(); err != nil {
 		c.t.Error(err)
 	}
 }
 
-// meddle is somebody in the cloud's console.
-func (c *chaos) meddle(_ context.Context, e event) {
+// removeCloudObject deletes a rule, subscription or topic, as a person in the cloud's console would.
+func (c *chaos) removeCloudObject(_ context.Context, e event) {
 	switch e.which % 3 {
 	case 0:
 		if all := c.Cloud.Rules(); len(all) > 0 {

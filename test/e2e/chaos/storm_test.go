@@ -26,25 +26,25 @@ import (
 )
 
 const (
-	databases = 30
-	replicas  = 2
-	speed     = 60               // a second is a minute of the cloud
-	calmLimit = 15 * time.Minute // for a slow machine; nobody waits for it
-	calmFor   = 5 * time.Second  // unchanged for so long, it is the end
+	databases   = 30
+	replicas    = 2
+	speed       = 60               // a second is a minute of the cloud
+	settleLimit = 15 * time.Minute // for a slow machine
+	settledFor  = 5 * time.Second  // without a difference, before the test ends
 )
 
-// chaos is a world in which everything goes wrong.
+// chaos is a world with random faults in all its parts.
 type chaos struct {
 	*world.World
 	t       *testing.T
 	history *history
 	rdss    dynamic.NamespaceableResourceInterface
 
-	dbs    []*resident
+	dbs    []*database
 	kube   *faults.Random
 	cloud  *faults.Random
 	mail   *faults.Random
-	random *rand.Rand // of the one goroutine that sets loads
+	random *rand.Rand // used only by the goroutine that sets loads
 
 	slots     [replicas]slot
 	apiServer sync.Mutex // held while it is paused or down
@@ -52,18 +52,18 @@ type chaos struct {
 	running   sync.WaitGroup
 }
 
-// flags let more flavors change at a time than is wise outside of a test, and the cloud be asked itself.
+// flags returns the service's flags: more flavors at a time than is wise outside of a test, and apply: Cloud.
 func flags() []string {
 	return []string{"--max-flavor-changes", "8", "--allow-apply", "Cloud", "--allowed-instances", "*/*"}
 }
 
-// slot is a place for one process of the service; its holder may end the process and start the next.
+// slot holds one process of the service. Whoever has locked it may end the process and start the next one.
 type slot struct {
 	sync.Mutex
 	process *world.Process
 }
 
-// settings are how long it lasts and what it does.
+// settings returns seed and duration of the storm.
 func settings(t *testing.T) (seed uint64, lasts time.Duration) {
 	seed, lasts = rand.Uint64()>>32, time.Minute
 	var err error
@@ -100,14 +100,14 @@ func TestNoLossAndNoDuplicateInChaos(t *testing.T) {
 	}
 	<-storm.Done()
 	c.running.Wait()
-	t.Logf("%d requests to the API server, %d to the cloud and %d messages went wrong", c.kube.Count(), c.cloud.Count(), c.mail.Count())
+	t.Logf("%d requests to the API server, %d requests to the cloud and %d messages had a fault", c.kube.Count(), c.cloud.Count(), c.mail.Count())
 	c.settle()
-	for _, text := range c.past() {
+	for _, text := range c.violations() {
 		t.Error(text)
 	}
-	t.Logf("%d changes asked for, %d of them of the cloud, %d alarms acknowledged", len(c.history.asked), count(c.history.asked, func(x asked) bool { return x.cloud }), len(c.history.answers))
+	t.Logf("%d changes requested, %d of them from the cloud, %d alarms acknowledged", len(c.history.asked), count(c.history.asked, func(x asked) bool { return x.cloud }), len(c.history.answers))
 	if len(c.history.asked) < databases/3 || len(c.history.answers) < databases/3 {
-		t.Error("hardly anything happened: this shows nothing")
+		t.Error("too few changes and messages: the test shows nothing")
 	}
 }
 
@@ -122,7 +122,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 		Race: true, OnLine: c.history.line, Resync: 5 * time.Second,
 		Kube: faults.Hooks{Fault: c.kube.Fault, Answered: c.history.answered},
 		Cloud: simcloud.Options{
-			Speed: speed, Fault: c.ofCloudRequest, DeliveryFault: c.ofMessage, Transport: c.history,
+			Speed: speed, Fault: c.cloudFault, DeliveryFault: c.deliveryFault, Transport: c.history,
 			Settings: simcloud.Settings{RetryInterval: 5 * time.Minute},
 		},
 	})
@@ -136,9 +136,9 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	return c
 }
 
-// ofCloudRequest is the hook of the cloud. The operator's one worker is not to wait for ever: it has no deadline that is
-// as short as the service's. What the service asks for itself is noted.
-func (c *chaos) ofCloudRequest(r *http.Request) *simcloud.Fault {
+// cloudFault returns the fault of a request to the cloud. It records the changes that the service requests itself. Hanging
+// requests of the operator end after a second, because its client has no deadline and it has one worker.
+func (c *chaos) cloudFault(r *http.Request) *simcloud.Fault {
 	if r.PathValue("instance") != "" && r.Method == http.MethodPost && !strings.HasPrefix(r.UserAgent(), "golangsdk") {
 		in, _ := c.Cloud.Instance(r.PathValue("instance"))
 		c.history.askedCloud(in, r)
@@ -150,9 +150,9 @@ func (c *chaos) ofCloudRequest(r *http.Request) *simcloud.Fault {
 	return f
 }
 
-// ofMessage is the hook of deliveries. A confirmation that is lost is asked for again only after half an hour, which no
-// test waits for: it may come late or twice.
-func (c *chaos) ofMessage(d simcloud.Delivery) simcloud.DeliveryFault {
+// deliveryFault returns the fault of a delivery. Confirmations are never dropped, only late or repeated, because the service
+// requests another one after half an hour.
+func (c *chaos) deliveryFault(d simcloud.Delivery) simcloud.DeliveryFault {
 	how, wrong := c.mail.Next(d.Type)
 	if !wrong {
 		return simcloud.DeliveryFault{}
@@ -166,10 +166,10 @@ func (c *chaos) ofMessage(d simcloud.Delivery) simcloud.DeliveryFault {
 	return kinds[how.IntN(len(kinds))]
 }
 
-// populate starts the service and makes the databases, with policies that allow many changes; they are armed in the storm.
-// Of half of them the cloud is asked itself, and half of those have no Rds.
+// populate starts the service and creates the databases, with policies that allow many changes. They are armed during the
+// storm. Half of them have apply: Cloud, and half of those have no Rds.
 func (c *chaos) populate() {
-	ctx, cancel := context.WithTimeout(c.t.Context(), calmLimit)
+	ctx, cancel := context.WithTimeout(c.t.Context(), settleLimit)
 	defer cancel()
 	for i := range c.slots {
 		p, err := c.Serve(ctx, flags()...)
@@ -179,11 +179,11 @@ func (c *chaos) populate() {
 		c.slots[i].process = p
 	}
 	for i := range databases {
-		db := &resident{maxGB: 4000, load: simcloud.Workload{UsedGB: 10}, raised: map[v1alpha1.Metric]int{}, wantsMore: i%10 != 9}
-		db.alone = i%4 == 3
+		db := &database{maxGB: 4000, load: simcloud.Workload{UsedGB: 10}, raised: map[v1alpha1.Metric]int{}, wantsMore: i%10 != 9}
+		db.withoutRds = i%4 == 3
 		made := world.Database{
 			Name: fmt.Sprintf("db-%d", i), Flavor: []string{"rds.mysql.n1.large.4", "rds.pg.n1.large.4", "rds.mysql.n1.large.4.ha"}[i%3],
-			VolumeGB: []int{40, 100, 500}[i%3], Workload: db.load, Autopilot: !db.alone, NoRds: db.alone,
+			VolumeGB: []int{40, 100, 500}[i%3], Workload: db.load, Autopilot: !db.withoutRds, NoRds: db.withoutRds,
 		}
 		if i%10 == 0 {
 			db.maxGB = made.VolumeGB + 20
@@ -195,7 +195,7 @@ func (c *chaos) populate() {
 		}
 		db.first = db.Instance()
 		c.dbs = append(c.dbs, db)
-		if db.alone {
+		if db.withoutRds {
 			if err := db.CreateAutopilot(ctx, fmt.Sprintf(`{"apply":"Cloud","instanceID":%q}`, db.ID)); err != nil {
 				c.t.Fatal(err)
 			}
@@ -213,7 +213,7 @@ func (c *chaos) populate() {
 	}
 }
 
-// raise lets loads rise, one database after the other.
+// raise raises loads, one database after the other.
 func (c *chaos) raise(ctx context.Context, lasts time.Duration) {
 	tick := time.NewTicker(max(lasts/100, 500*time.Millisecond))
 	defer tick.Stop()
@@ -231,11 +231,11 @@ func (c *chaos) raise(ctx context.Context, lasts time.Duration) {
 	}
 }
 
-// raiseOne makes an alarm of a database that has none. It never gets so full that it is read-only.
-func (c *chaos) raiseOne(db *resident, what int, much float64) {
+// raiseOne raises the load of a database without an alarm until it has one. The database never becomes read-only.
+func (c *chaos) raiseOne(db *database, what int, much float64) {
 	in, next := db.Instance(), db.load
 	s := shapeOf(in.Flavor)
-	cpu, memory := hot(in.Flavor, next)
+	cpu, memory := overloaded(in.Flavor, next)
 	flavors := slices.Index(c.dbs, db)%10 >= 6
 	switch {
 	case flavors && what == 0 && db.raised[v1alpha1.MetricCPU] < 2 && !cpu && !memory:
@@ -248,7 +248,7 @@ func (c *chaos) raiseOne(db *resident, what int, much float64) {
 		size := float64(in.VolumeGB)
 		least, most := size*float64(thresholdOf(in.VolumeGB))/100+0.1, min(0.965*size, size-5.5)
 		if full(in.VolumeGB, next.UsedGB) {
-			return // one after the other
+			return // its last alarm still holds
 		}
 		next.UsedGB = least + much*(most-least)
 	default:
@@ -261,14 +261,14 @@ func (c *chaos) raiseOne(db *resident, what int, much float64) {
 	}
 }
 
-// settle ends all faults and waits until nothing is wrong and nothing moves any more; then it stops the service.
+// settle ends all faults, waits until nothing differs any more, and stops the service.
 func (c *chaos) settle() {
 	c.t.Helper()
 	for _, d := range []*faults.Random{c.kube, c.cloud, c.mail} {
 		d.Set(0)
 	}
 	c.Cloud.Configure(func(s *simcloud.Settings) { s.JobsFail = false })
-	for _, d := range c.Cloud.Deliveries() { // SMN gave up to ask; it also forgets such subscriptions after two days
+	for _, d := range c.Cloud.Deliveries() { // SMN has given up these confirmations. It deletes such subscriptions after two days
 		if d.Type == simcloud.TypeConfirmation && d.State == simcloud.Dropped {
 			for _, s := range c.Cloud.Subscriptions() {
 				if s.URN == d.SubscriptionURN && s.Status == simcloud.Unconfirmed {
@@ -277,22 +277,22 @@ func (c *chaos) settle() {
 			}
 		}
 	}
-	deadline, quiet := time.Now().Add(calmLimit), time.Time{}
-	began, told := time.Now(), time.Now()
+	deadline, quiet := time.Now().Add(settleLimit), time.Time{}
+	began, reported := time.Now(), time.Now()
 	for {
-		wrong := c.present(c.t.Context())
+		wrong := c.unsettled(c.t.Context())
 		switch {
 		case len(wrong) > 0:
 			quiet = time.Time{}
 		case quiet.IsZero():
 			quiet = time.Now()
 		}
-		if !quiet.IsZero() && time.Since(quiet) >= calmFor {
+		if !quiet.IsZero() && time.Since(quiet) >= settledFor {
 			c.t.Logf("settled %s after the storm", quiet.Sub(began).Round(time.Second))
 			break
 		}
-		if len(wrong) > 0 && time.Since(told) > 15*time.Second {
-			told = time.Now()
+		if len(wrong) > 0 && time.Since(reported) > 15*time.Second {
+			reported = time.Now()
 			c.t.Logf("not settled for %d reasons; the first: %s", len(wrong), wrong[0])
 		}
 		if time.Now().After(deadline) {
@@ -302,7 +302,7 @@ func (c *chaos) settle() {
 			c.logLines(wrong)
 			break
 		}
-		time.Sleep(500 * time.Millisecond) //nolint:forbidigo // between two looks
+		time.Sleep(500 * time.Millisecond) //nolint:forbidigo // between two comparisons
 	}
 	for i := range c.slots {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -313,7 +313,7 @@ func (c *chaos) settle() {
 	}
 }
 
-// logLines shows what the service wrote of the databases that are wrong.
+// logLines logs what the service wrote about the databases with a difference.
 func (c *chaos) logLines(wrong []string) {
 	for i := range c.slots {
 		for _, l := range c.slots[i].process.Lines() {
