@@ -4,6 +4,7 @@ package autopilot_test
 
 import (
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -151,5 +152,106 @@ func TestWhatTheCloudLeavesOutIsNotZero(t *testing.T) {
 	c.SetEvidence(v1alpha1.MetricStorage, autopilot.Evidence{}, errors.New("no answer"))
 	if c.Alarms[0].Evidence.Present() || c.IsFull(autopilot.Evidence{Time: cases.Noon(), UsedGB: 96}) {
 		t.Errorf("a volume of unknown size is full: %+v", c.Alarms[0].Evidence)
+	}
+}
+
+// readOnlySince returns status.readOnly of a database that became read-only that long ago.
+func readOnlySince(ago time.Duration) *v1alpha1.ReadOnly {
+	return &v1alpha1.ReadOnly{SinceTime: *autopilot.Seconds(cases.Noon().Add(-ago))}
+}
+
+func TestReadOnlyLastsUntilANewerMeasurementShowsTheDatabaseWritable(t *testing.T) {
+	grownFrom := func(from string, age time.Duration) func(*autopilot.Case) {
+		return func(c *autopilot.Case) {
+			c.Status.Changes = []v1alpha1.Change{{Kind: v1alpha1.KindVolume, By: v1alpha1.ByAutopilot, From: from, To: "100",
+				Outcome: v1alpha1.OutcomeCompleted, CompletionTime: cases.Ago(age)}}
+		}
+	}
+	measured := func(usedGB float64, age time.Duration) autopilot.Evidence {
+		return autopilot.Evidence{Time: cases.Noon().Add(-age), UsedGB: usedGB}
+	}
+	hourAgo := readOnlySince(time.Hour)
+	for name, tc := range map[string]struct {
+		was   *v1alpha1.ReadOnly
+		read  autopilot.Evidence
+		alter func(*autopilot.Case)
+		want  *v1alpha1.ReadOnly
+	}{
+		"below the limit":                    {nil, measured(94.9, time.Minute), nil, nil},
+		"at the limit":                       {nil, measured(95, time.Minute), nil, readOnlySince(time.Minute)},
+		"it lasts at the limit":              {hourAgo, measured(95, time.Minute), nil, hourAgo},
+		"it lasts above 87 %":                {hourAgo, measured(87.1, time.Minute), nil, hourAgo},
+		"it ends at 87 %":                    {hourAgo, measured(87, time.Minute), nil, nil},
+		"the measurement that showed it":     {hourAgo, measured(80, time.Hour), nil, hourAgo},
+		"an older measurement":               {hourAgo, measured(80, 2*time.Hour), nil, hourAgo},
+		"no measurement":                     {hourAgo, autopilot.Evidence{}, nil, hourAgo},
+		"no measurement, and never was":      {nil, autopilot.Evidence{}, nil, nil},
+		"no instance":                        {hourAgo, measured(80, time.Minute), func(c *autopilot.Case) { c.Instance = nil }, hourAgo},
+		"STORAGE FULL":                       {nil, measured(80, time.Minute), cases.InStatus(autopilot.StatusStorageFull), readOnlySince(0)},
+		"STORAGE FULL without a measurement": {nil, autopilot.Evidence{}, cases.InStatus(autopilot.StatusStorageFull), readOnlySince(0)},
+		"it lasts in STORAGE FULL":           {hourAgo, measured(80, time.Minute), cases.InStatus(autopilot.StatusStorageFull), hourAgo},
+		"the limit of the size at that time": {nil, measured(88, 5*time.Minute), grownFrom("90", time.Minute), readOnlySince(5 * time.Minute)},
+		"below the limit of a size long ago": {nil, measured(88, 5*time.Minute), grownFrom("90", time.Hour), nil},
+		"a growth has made it writable":      {nil, measured(78, 5*time.Minute), grownFrom("80", time.Minute), nil},
+	} {
+		c := cases.Quiet()
+		c.Status.ReadOnly = tc.was
+		if tc.alter != nil {
+			tc.alter(&c)
+		}
+		got := c.ReadOnly(tc.read)
+		if (got == nil) != (tc.want == nil) || got != nil && !got.SinceTime.Equal(&tc.want.SinceTime) {
+			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+		}
+	}
+}
+
+// A signal has a percentage only, so the used space depends on the size of the volume at the time of its datapoint.
+func TestEvidenceFromSignalUsesTheSizeAtItsTime(t *testing.T) {
+	for name, tc := range map[string]struct {
+		grownAgo, evidenceAgo time.Duration // of our growth from 90 to 100 GB
+		want                  float64
+	}{
+		"grown after the datapoint":                               {time.Minute, 0, 84.6},
+		"grown a minute before it, within the skew of the clocks": {6 * time.Minute, 0, 84.6},
+		"grown 3 minutes before it":                               {8 * time.Minute, 0, 94},
+		"grown before it, because of this very value":             {8 * time.Minute, 5 * time.Minute, 84.6},
+	} {
+		c := cases.Quiet()
+		growth := cases.GrownVolume("90", "100", tc.grownAgo)
+		if tc.evidenceAgo > 0 {
+			growth.EvidenceTime = new(cases.Ago(tc.evidenceAgo))
+		}
+		c.Status.Changes = []v1alpha1.Change{growth}
+		a := cases.Signalled(cases.StorageAt(0), v1alpha1.StateAlarm, 5*time.Minute, "94")
+		if got := a.EvidenceFromSignal(c).UsedGB; got != tc.want {
+			t.Errorf("%s: %g GB used, want %g", name, got, tc.want)
+		}
+	}
+}
+
+func TestMeasurementThatCannotBeTrueIsMissing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		value float64
+		ahead time.Duration
+		want  bool
+	}{
+		"zero": {0, 0, true}, "as large as the volume": {100, 0, true}, "negative": {-0.1, 0, false},
+		"more than the volume": {100.1, 0, false}, "infinite": {math.Inf(1), 0, false}, "not a number": {math.NaN(), 0, false},
+		"5 minutes ahead": {50, 5 * time.Minute, true}, "more than 5 minutes ahead": {50, 5*time.Minute + 1, false},
+	} {
+		if got := (autopilot.Point{Time: cases.Noon().Add(tc.ahead), Value: tc.value}).IsCredible(100, cases.Noon()); got != tc.want {
+			t.Errorf("%s: credible %t", name, got)
+		}
+	}
+	for _, percent := range []string{"NaN", "Inf", "-1", "101", "1e300"} {
+		a := cases.Signalled(cases.StorageAt(0), v1alpha1.StateAlarm, time.Minute, percent)
+		if e := a.EvidenceFromSignal(cases.Quiet()); e.Present() {
+			t.Errorf("a signal of %s %%: %+v", percent, e)
+		}
+	}
+	a := cases.Signalled(cases.StorageAt(0), v1alpha1.StateAlarm, -6*time.Minute, "95")
+	if e := a.EvidenceFromSignal(cases.Quiet()); e.Present() {
+		t.Errorf("a signal 6 minutes ahead: %+v", e)
 	}
 }

@@ -3,316 +3,518 @@
 package decide
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/autopilot/record"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/cases"
 )
 
-// The rows test the limits of the guards, in each way to apply. sentences covers every reason with its exact message.
-func TestDecide(t *testing.T) {
-	for _, tc := range []struct {
-		name   string
-		alter  func(*autopilot.Case)
-		alarms []autopilot.Alarm
-		action autopilot.Action
-		reason autopilot.Reason
-		to     string
-		says   string // part of the sentence
-	}{
-		{"a full volume grows", nil, []autopilot.Alarm{cases.StorageAt(93.1)}, autopilot.ActionGrowVolume, autopilot.ReasonAlarmInForce, "110", "Storage 100 → 110 GB: 93.1 % used, alarm at 85 %"},
-		{"a busy CPU gets the next flavor", nil, []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", "8 vCPUs, 32 GB) → rds.mysql.n1.4xlarge.4 (16 vCPUs, 64 GB)"},
-		{"full memory gets the next flavor", nil, []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricMemory, 95)}, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
-
-		{"what is wrong for flavors holds back no storage", func(c *autopilot.Case) { c.Spec.Flavor.Window = &v1alpha1.Window{TimeZone: "Nowhere/Here"} }, []autopilot.Alarm{cases.StorageAt(93)}, autopilot.ActionGrowVolume, autopilot.ReasonAlarmInForce, "110", ""},
-
-		{"a message said alarm, Cloud Eye has no data any more", nil, []autopilot.Alarm{cases.Signalled(autopilot.Alarm{Metric: v1alpha1.MetricStorage, State: v1alpha1.StateInsufficientData}, v1alpha1.StateAlarm, 3*time.Minute, "93")}, autopilot.ActionNone, autopilot.ReasonAlarmCleared, "", "insufficient_data"},
-		{"a message is not needed: Cloud Eye says alarm", nil, []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricMemory, 91)}, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
-		{"Cloud Eye does not answer, a fresh message does", nil, []autopilot.Alarm{cases.Signalled(cases.WithoutState(cases.StorageAt(93)), v1alpha1.StateAlarm, 29*time.Minute, "93")}, autopilot.ActionGrowVolume, autopilot.ReasonAlarmInForce, "110", ""},
-		{"data of half an hour ago still does", nil, []autopilot.Alarm{cases.MeasuredAgo(cases.StorageAt(93), 30*time.Minute)}, autopilot.ActionGrowVolume, autopilot.ReasonAlarmInForce, "110", ""},
-		{"a datapoint of an hour is as old as its end", period1h, []autopilot.Alarm{cases.MeasuredAgo(cases.UsageAt(v1alpha1.MetricCPU, 95), 89*time.Minute)}, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
-		{"a datapoint of an hour that ended long ago", period1h, []autopilot.Alarm{cases.MeasuredAgo(cases.UsageAt(v1alpha1.MetricCPU, 95), 91*time.Minute)}, autopilot.ActionNone, autopilot.ReasonStaleEvidence, "", ""},
-		{"exactly at the threshold", nil, []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 90)}, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
-		{"CPU measured after the last change of flavor", func(c *autopilot.Case) { c.Status.Changes = []v1alpha1.Change{cases.CompletedFlavor(2 * time.Minute)} }, []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
-
-		{"a volume change is under way", cases.PendingVolume(time.Minute), []autopilot.Alarm{cases.StorageAt(93)}, autopilot.ActionNone, autopilot.ReasonChangePending, "", ""},
-		{"a volume change holds flavors back", cases.PendingVolume(time.Minute), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}, autopilot.ActionNone, autopilot.ReasonChangePending, "", ""},
-		{"a volume change is stalled", cases.PendingVolume(15 * time.Minute), []autopilot.Alarm{cases.StorageAt(93)}, autopilot.ActionNone, autopilot.ReasonStalled, "", "and is not done, although the instance is ACTIVE. "},
-		{"not stalled while the instance is busy", cases.Both(cases.PendingVolume(15*time.Minute), cases.InStatus("MODIFYING")), []autopilot.Alarm{cases.StorageAt(93)}, autopilot.ActionNone, autopilot.ReasonChangePending, "", ""},
-		{"not stalled when the instance became ACTIVE just now", cases.Both(cases.PendingVolume(3*time.Hour), cases.ActiveFor(14*time.Minute)), []autopilot.Alarm{cases.StorageAt(93)}, autopilot.ActionNone, autopilot.ReasonChangePending, "", ""},
-		{"a flavor change holds storage back at first", cases.PendingFlavor(9 * time.Minute), []autopilot.Alarm{cases.StorageAt(93)}, autopilot.ActionNone, autopilot.ReasonChangePending, "", ""},
-		{"but not for ever", cases.PendingFlavor(10 * time.Minute), []autopilot.Alarm{cases.StorageAt(93)}, autopilot.ActionGrowVolume, autopilot.ReasonAlarmInForce, "110", ""},
-		{"a flavor change is stalled", cases.PendingFlavor(15 * time.Minute), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}, autopilot.ActionNone, autopilot.ReasonStalled, "", "and is not done, although the instance is ACTIVE. "},
-		{"the cloud grew by itself", func(c *autopilot.Case) { c.Wanted.VolumeGB = 40 }, []autopilot.Alarm{cases.StorageAt(93)}, autopilot.ActionGrowVolume, autopilot.ReasonAlarmInForce, "110", ""},
-		{"an intent that was never patched is decided anew", func(c *autopilot.Case) {
-			c.Status.Pending = cases.IntentTo(v1alpha1.KindVolume, "100", "110", time.Minute)
-		}, []autopilot.Alarm{cases.StorageAt(93)}, autopilot.ActionGrowVolume, autopilot.ReasonAlarmInForce, "110", ""},
-
-		{"ACTIVE for long enough", cases.ActiveFor(15 * time.Minute), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
-		{"ACTIVE for as long as a short cooldown", cases.Both(cases.ActiveFor(time.Minute), cases.Cooldown(60)), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
-		{"ACTIVE for too short a time does not hold storage back", cases.ActiveFor(time.Second), []autopilot.Alarm{cases.StorageAt(93)}, autopilot.ActionGrowVolume, autopilot.ReasonAlarmInForce, "110", ""},
-		{"storage full holds flavors back", cases.InStatus(autopilot.StatusStorageFull), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}, autopilot.ActionNone, autopilot.ReasonInstanceBusy, "", autopilot.StatusStorageFull},
-		{"storage full grows once", cases.InStatus(autopilot.StatusStorageFull), []autopilot.Alarm{cases.StorageAt(99)}, autopilot.ActionGrowVolume, autopilot.ReasonAlarmInForce, "120", ""},
-
-		{"read-only at 88 % grows until it is writable", cases.ReadOnly, []autopilot.Alarm{cases.StorageAt(88)}, autopilot.ActionGrowVolume, autopilot.ReasonAlarmInForce, "110", "the database is read-only until it has grown"},
-		{"read-only at 88 % grows below the policy's threshold", cases.Both(cases.ReadOnly, sizedInBoth(200)), []autopilot.Alarm{cases.StorageAt(176)}, autopilot.ActionGrowVolume, autopilot.ReasonAlarmInForce, "230", ""},
-		{"read-only grows although its rule reports ok", cases.ReadOnly, []autopilot.Alarm{ended(cases.StorageAt(93))}, autopilot.ActionGrowVolume, autopilot.ReasonAlarmInForce, "110", ""},
-		{"read-only, and large enough to be writable", cases.ReadOnly, []autopilot.Alarm{cases.StorageAt(80)}, autopilot.ActionNone, autopilot.ReasonBelowThreshold, "", "Storage stays at 100 GB"},
-
-		{"at 40 GB the alarm is at 75 %", sizedInBoth(40), []autopilot.Alarm{cases.StorageAt(30)}, autopilot.ActionGrowVolume, autopilot.ReasonAlarmInForce, "50", "alarm at 75 %"},
-		{"a lower threshold of the policy counts", func(c *autopilot.Case) { c.Spec.Storage.ThresholdPercent = 60 }, []autopilot.Alarm{cases.StorageAt(61)}, autopilot.ActionGrowVolume, autopilot.ReasonAlarmInForce, "110", "alarm at 60 %"},
-		{"a flavor cap in memory", func(c *autopilot.Case) { c.Spec.Flavor.MaxMemoryGB = new(int32(63)) }, []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}, autopilot.ActionNone, autopilot.ReasonCapReached, "", "63 GB"},
-		{"above the cap by somebody's hand nothing shrinks", func(c *autopilot.Case) { c.Spec.Storage.MaxGB = 60 }, []autopilot.Alarm{cases.StorageAt(99)}, autopilot.ActionNone, autopilot.ReasonCapReached, "", "spec.storage.maxGB is 60"},
-		{"without a cap, four times the first is the most", func(c *autopilot.Case) { c.Status.Baseline.VCPUs = 2 }, []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}, autopilot.ActionNone, autopilot.ReasonCapReached, "", ""},
-		{"sold out elsewhere", cases.SoldOut("eu-de-03"), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
-		{"a MySQL replica may be smaller", cases.WithReplica("MySQL"), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
-
-		{"cooldown over", cases.Changed(61*time.Minute, "99.0"), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 93)}, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
-		{"a lost change cools down too", cases.Both(cases.Changed(30*time.Minute, "95.0"), lostOne), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}, autopilot.ActionNone, autopilot.ReasonCooldown, "", ""},
-		{"a cooldown goes on from the end of a change that took long", cases.Both(cases.Changed(61*time.Minute, "99.0"), tookUntil(10*time.Minute)), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}, autopilot.ActionNone, autopilot.ReasonCooldown, "", "Next check at 2026-11-20T12:50:00Z"},
-		{"a change by somebody else is no cooldown", cases.Both(cases.Changed(10*time.Minute, "99.0"), byOther), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
-		{"a lost change counts in the budget", cases.Both(cases.Both(cases.Changed(3*time.Hour, "95.0"), lostOne), cases.Changed(20*time.Hour, "95.0")), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricMemory, 95)}, autopilot.ActionNone, autopilot.ReasonBudgetSpent, "", ""},
-		{"the budget does not hold storage back", cases.Both(cases.Changed(3*time.Hour, "95.0"), cases.Changed(20*time.Hour, "95.0")), []autopilot.Alarm{cases.StorageAt(93)}, autopilot.ActionGrowVolume, autopilot.ReasonAlarmInForce, "110", ""},
-		{"cooldown of zero", cases.Both(cases.Changed(10*time.Minute, "99.0"), cases.Cooldown(0)), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 93)}, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
-		{"cooldown does not hold storage back", cases.Changed(time.Minute, "95.0"), []autopilot.Alarm{cases.StorageAt(93)}, autopilot.ActionGrowVolume, autopilot.ReasonAlarmInForce, "110", ""},
-		{"an older change is not in the budget, which is spent", cases.Both(cases.Both(cases.Changed(3*time.Hour, "95.0"), cases.Changed(20*time.Hour, "95.0")), cases.Changed(60*time.Hour, "95.0")), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricMemory, 95)}, autopilot.ActionNone, autopilot.ReasonBudgetSpent, "", "2 times"},
-		{"the budget of yesterday", cases.Both(cases.Changed(3*time.Hour, "95.0"), cases.Changed(25*time.Hour, "95.0")), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricMemory, 95)}, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
-		{"one change that did not help", cases.Changed(30*time.Hour, "94.0"), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 93)}, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
-		{"one of two helped", cases.Both(cases.Changed(30*time.Hour, "94.0"), cases.Changed(60*time.Hour, "99.9")), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 93)}, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
-		{"no effect a week ago", cases.Both(cases.Changed(30*time.Hour, "94.0"), cases.Changed(8*24*time.Hour, "97.0")), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 93)}, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
-		{"no effect under another spec", cases.Both(cases.Both(cases.Changed(30*time.Hour, "94.0"), cases.Changed(60*time.Hour, "97.0")), func(c *autopilot.Case) { c.Generation++ }), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 93)}, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
-		{"no effect on CPU says nothing of memory", cases.Both(cases.Changed(30*time.Hour, "94.0"), cases.Changed(60*time.Hour, "97.0")), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricMemory, 93)}, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
-		{"contested by a new spec no more", cases.Both(cases.Changed(2*time.Hour, "95.0"), cases.Both(cases.Restored, func(c *autopilot.Case) { c.Generation++ })), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 99)}, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, "rds.mysql.n1.2xlarge.4", ""},
-		{"contested no more once the Rds asks for ours again", cases.Both(cases.Changed(2*time.Hour, "99.0"), cases.MadeSmaller(time.Hour)), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
-		{"contested no more after a week", cases.Both(cases.Both(cases.Changed(8*24*time.Hour, "99.0"), cases.Restored), cases.MadeSmaller(7*24*time.Hour)), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 99)}, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, "rds.mysql.n1.2xlarge.4", ""},
-		{"a contest does not hold storage back", cases.Both(cases.Changed(2*time.Hour, "99.0"), cases.Restored), []autopilot.Alarm{cases.StorageAt(93)}, autopilot.ActionGrowVolume, autopilot.ReasonAlarmInForce, "110", ""},
-		{"a larger flavor of another writer is no contest", cases.Both(cases.Changed(2*time.Hour, "99.0"), inBoth("rds.mysql.n1.4xlarge.4")), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, "rds.mysql.n1.8xlarge.4", ""},
-		{"smaller a day later is nobody's contest", cases.Both(cases.Changed(25*time.Hour, "95.0"), cases.Restored), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 99)}, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, "rds.mysql.n1.2xlarge.4", ""},
-		{"the cloud went back by itself", cases.Both(cases.Changed(2*time.Hour, "95.0"), cases.Both(cases.Flavored("rds.mysql.n1.xlarge.4"), cases.RolledBack(time.Hour))), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}, autopilot.ActionNone, autopilot.ReasonRolledBack, "", "The cloud reverted the flavor"},
-		{"the cloud went back by itself, and came back", cases.Both(cases.Changed(2*time.Hour, "95.0"), cases.RolledBack(23*time.Hour)), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}, autopilot.ActionNone, autopilot.ReasonRolledBack, "", "Next check at 2026-11-20T13:00:00Z"},
-		{"the cloud went back by itself, and came back, a day ago", cases.Both(cases.Changed(25*time.Hour, "99.0"), cases.RolledBack(24*time.Hour)), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
-		{"the cloud went back by itself a day ago", cases.Both(cases.Changed(25*time.Hour, "99.0"), cases.Flavored("rds.mysql.n1.xlarge.4")), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}, autopilot.ActionNone, autopilot.ReasonChangePending, "", "That change comes first"},
-		{"the brake does not hold storage back", func(c *autopilot.Case) { c.HasPlace = false }, []autopilot.Alarm{cases.StorageAt(93)}, autopilot.ActionGrowVolume, autopilot.ReasonAlarmInForce, "110", ""},
-		{"inside the window", cases.InWindow("Fri", "11:00", "13:00"), []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4", ""},
-		{"the window is not for storage", cases.InWindow("Sat", "01:00", "05:00"), []autopilot.Alarm{cases.StorageAt(93)}, autopilot.ActionGrowVolume, autopilot.ReasonAlarmInForce, "110", ""},
-
-		{"recommend only, flavor", func(c *autopilot.Case) { c.Mode = v1alpha1.ModeRecommend }, []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}, autopilot.ActionChangeFlavor, autopilot.ReasonRecommend, "rds.mysql.n1.4xlarge.4", ""},
-	} {
-		decide := func(t *testing.T, apply v1alpha1.Apply, noRds bool) {
-			c := cases.Quiet()
-			c.Spec.Apply = apply
-			if tc.alter != nil {
-				tc.alter(&c)
-			}
-			if p := c.Status.Pending; p != nil && apply == v1alpha1.ApplyCloud && c.Wanted.Matches(*p) {
-				p.JobTime = &p.DecisionTime // under way, as the Rds of the row says
-			}
-			if has := c.Instance; noRds && has != nil {
-				if now := (autopilot.Wanted{VolumeGB: has.VolumeGB, Flavor: has.Flavor}); (c.Status.Pending == nil) == (c.Wanted != now) {
-					t.Skip("about what an Rds asks for, or does not")
-				}
-				c.Wanted, c.NoRds = autopilot.Wanted{VolumeGB: has.VolumeGB, Flavor: has.Flavor}, true
-			}
-			v := verdictOf(cases.With(c, tc.alarms...))
-			if len(v.Decisions) != 1 {
-				t.Fatalf("%d decisions, want 1: %+v", len(v.Decisions), v.Decisions)
-			}
-			d := v.Decisions[0]
-			if d.Action != tc.action || d.Reason != tc.reason || d.To != tc.to {
-				t.Errorf("%s %s to %q (%s), want %s %s to %q", d.Action, d.Reason, d.To, d.Message, tc.action, tc.reason, tc.to)
-			}
-			if !strings.Contains(d.Text(), tc.says) || d.Message == "" {
-				t.Errorf("it says %q, want %q in it", d.Text(), tc.says)
-			}
-			if acts := tc.reason == autopilot.ReasonAlarmInForce; acts != (v.Intent != nil) {
-				t.Errorf("intent %+v with reason %s", v.Intent, tc.reason)
-			}
-		}
-		t.Run(tc.name, func(t *testing.T) { decide(t, v1alpha1.ApplyOperator, false) })
-		t.Run(tc.name+", in the cloud", func(t *testing.T) { decide(t, v1alpha1.ApplyCloud, false) })
-		t.Run(tc.name+", without an Rds", func(t *testing.T) { decide(t, v1alpha1.ApplyCloud, true) })
-	}
+// row is a case of one database and the decision on it.
+type row struct {
+	name   string // the condition
+	alter  func(*autopilot.Case)
+	alarms []autopilot.Alarm
+	want   outcome
 }
 
-// sizedInBoth returns the alteration that the Rds and the cloud have a volume of that many GB.
-func sizedInBoth(gb int) func(*autopilot.Case) {
-	return func(c *autopilot.Case) { c.Instance.VolumeGB, c.Wanted.VolumeGB = gb, gb }
+// outcome is what a walk decides.
+type outcome struct {
+	reason autopilot.Reason // empty if there is no decision
+	to     string           // the size or flavor to request
+	again  time.Duration    // until the next check; 0 if an event starts it
+	ends   bool             // the guard ends by time alone, exactly at the next check
+	says   string           // the whole sentence; empty if another row tests it
 }
 
-// inBoth returns the alteration that the Rds and the cloud have that flavor.
-func inBoth(code string) func(*autopilot.Case) {
-	return func(c *autopilot.Case) { c.Instance.Flavor, c.Wanted.Flavor = code, code }
+// makes is the outcome that the change is requested.
+func makes(to string, says ...string) outcome {
+	return outcome{reason: autopilot.ReasonAlarmInForce, to: to, says: strings.Join(says, "")}
 }
 
-// ended returns the alarm as it is after Cloud Eye has reported its end.
-func ended(a autopilot.Alarm) autopilot.Alarm {
-	a.State = v1alpha1.StateOK
+// stops is the outcome that a guard prevents the change.
+func stops(reason autopilot.Reason, again time.Duration, says ...string) outcome {
+	return outcome{reason: reason, again: again, says: strings.Join(says, "")}
+}
+
+// holds is the outcome that a guard prevents the change until that time has passed, and no longer.
+func holds(reason autopilot.Reason, remaining time.Duration, says ...string) outcome {
+	return outcome{reason: reason, again: remaining, ends: true, says: strings.Join(says, "")}
+}
+
+// silent is the outcome that the alarm needs no decision.
+func silent(again time.Duration) outcome { return outcome{again: again} }
+
+const (
+	ours    = "rds.mysql.n1.2xlarge.4"
+	larger  = "rds.mysql.n1.4xlarge.4"
+	recheck = 30 * time.Second
+	day     = 24 * time.Hour
+)
+
+func storage(usedGB float64) []autopilot.Alarm { return []autopilot.Alarm{cases.StorageAt(usedGB)} }
+func cpu(percent float64) []autopilot.Alarm    { return usageOf(v1alpha1.MetricCPU, percent) }
+func memory(percent float64) []autopilot.Alarm { return usageOf(v1alpha1.MetricMemory, percent) }
+func one(a autopilot.Alarm) []autopilot.Alarm  { return []autopilot.Alarm{a} }
+func signalled(a autopilot.Alarm, age time.Duration) []autopilot.Alarm {
+	return one(cases.Signalled(a, v1alpha1.StateAlarm, age, "93"))
+}
+
+func usageOf(m v1alpha1.Metric, percent float64) []autopilot.Alarm {
+	return one(cases.UsageAt(m, percent))
+}
+
+// inState returns the alarm as it is while Cloud Eye reports that state.
+func inState(a autopilot.Alarm, state v1alpha1.State) autopilot.Alarm {
+	a.State = state
 	return a
 }
 
-func period1h(c *autopilot.Case) { c.Spec.Flavor.Alarm.PeriodSeconds = 3600 }
+// ended returns the alarm as it is after Cloud Eye has reported its end.
+func ended(a autopilot.Alarm) autopilot.Alarm { return inState(a, v1alpha1.StateOK) }
 
-func tookUntil(age time.Duration) func(*autopilot.Case) {
-	return func(c *autopilot.Case) { c.Status.Changes[0].CompletionTime = cases.Ago(age) }
+// rows returns a case for each rule of the table and each side of its boundary, in the order of the guards. Whoever
+// applies the change, the decision is the same.
+func rows() []row {
+	noData := autopilot.Alarm{Metric: v1alpha1.MetricStorage, State: v1alpha1.StateInsufficientData}
+	ok := autopilot.Alarm{Metric: v1alpha1.MetricStorage, State: v1alpha1.StateOK}
+	const flavorText = "Flavor " + ours + " (8 vCPUs, 32 GB) → " + larger + " (16 vCPUs, 64 GB): "
+	const deferredText = " was in alarm at 2026-11-18T13:00:00Z, and the window is open"
+	return []row{
+		// The alarm is in force, or the used space stands in for it, or the database is read-only.
+		{"storage in alarm", nil, storage(93.1), makes("110", "Storage 100 → 110 GB: 93.1 % used, alarm at 85 %")},
+		{"CPU in alarm", nil, cpu(95), makes(larger, flavorText+"95.0 % CPU used, alarm at 90 %")},
+		{"memory in alarm", nil, memory(95.25), makes(larger, flavorText+"95.2 % memory used, alarm at 90 %")},
+		{"no signal and state ok", nil, one(ok), silent(0)},
+		{"no signal and state insufficient_data", nil, one(noData), silent(0)},
+		{"signal ok and state ok", nil, one(cases.Signalled(ok, v1alpha1.StateOK, time.Minute, "50")), silent(0)},
+		{"alarm signal and state ok within 2 minutes", nil, signalled(ok, time.Minute), silent(30 * time.Second)},
+		{"alarm signal and state ok after 3 minutes", nil, signalled(ok, 3*time.Minute), stops(autopilot.ReasonAlarmCleared, 0,
+			"The storage alarm of 2026-11-20T11:57:00Z (93 %) had ended before the check: Cloud Eye reports ok")},
+		{"alarm signal and state insufficient_data", nil, signalled(noData, 3*time.Minute),
+			stops(autopilot.ReasonAlarmCleared, 0)},
+		{"Cloud Eye does not answer, alarm signal of 29 minutes ago", nil,
+			signalled(cases.WithoutState(cases.StorageAt(93)), 29*time.Minute), makes("110")},
+		{"Cloud Eye does not answer, alarm signal of 31 minutes ago", nil,
+			signalled(cases.WithoutState(cases.StorageAt(93)), 31*time.Minute), stops(autopilot.ReasonNoData, time.Minute,
+				"Cloud Eye does not report whether the storage alarm of 2026-11-20T11:29:00Z is still in force")},
+		{"rule is ok 10 minutes after a growth that was not enough", all(grown(10*time.Minute), growthCounts),
+			one(ended(cases.StorageAt(93))), makes("120")},
+		{"rule is ok after a growth, measured before it", all(grown(10*time.Minute), growthCounts),
+			one(ended(cases.MeasuredAgo(cases.StorageAt(93), 11*time.Minute))), silent(time.Minute)},
+		{"rule is ok an hour after a growth", all(grown(time.Hour), growthCounts), one(ended(cases.StorageAt(93))), silent(0)},
+		{"rule is silent, used space over the threshold for 15 minutes", overdue(15 * time.Minute),
+			one(ended(cases.StorageAt(93))), makes("110")},
+		{"rule has no data, used space over the threshold for 15 minutes", overdue(15 * time.Minute),
+			one(inState(cases.StorageAt(93), v1alpha1.StateInsufficientData)), makes("110")},
+		{"Cloud Eye does not list the rule, used space over the threshold for 15 minutes", overdue(15 * time.Minute),
+			one(cases.WithoutState(cases.StorageAt(93))), makes("110")},
+		{"rule is silent, used space over the threshold for 5 minutes", overdue(5 * time.Minute),
+			one(ended(cases.StorageAt(93))), silent(10 * time.Minute)},
+		{"rule is silent, used space over the threshold for 5 minutes and not read now", overdue(5 * time.Minute),
+			one(ended(cases.WithoutEvidence(cases.StorageAt(93)))), silent(10 * time.Minute)},
+		{"rule is silent, used space over the threshold for 15 minutes less a second", overdue(15*time.Minute - time.Second),
+			one(ended(cases.StorageAt(93))), silent(time.Minute)},
+		{"rule of 25 minutes is silent for 30 minutes", all(overdue(30*time.Minute), slowRule),
+			one(ended(cases.StorageAt(93))), silent(5 * time.Minute)},
+		{"rule of 25 minutes is silent for 35 minutes", all(overdue(35*time.Minute), slowRule),
+			one(ended(cases.StorageAt(93))), makes("110")},
+		{"rule is silent, used space cannot be read", overdue(20 * time.Minute),
+			one(ended(cases.WithoutEvidence(cases.StorageAt(93)))), silent(time.Minute)},
+		{"rule is silent, used space is below the threshold", overdue(time.Hour),
+			one(ended(cases.StorageAt(84))), silent(time.Minute)},
+		{"read-only with 88 % used", cases.ReadOnly, storage(88),
+			makes("110", "Storage 100 → 110 GB: 88.0 % used, alarm at 85 %; the database is read-only until it has grown")},
+		{"read-only with 88 % used, below the policy's threshold", all(cases.ReadOnly, sized(200)), storage(176), makes("230")},
+		{"read-only and its rule is ok", cases.ReadOnly, one(ended(cases.StorageAt(93))), makes("110")},
+		{"read-only and large enough to be writable", cases.ReadOnly, storage(80),
+			stops(autopilot.ReasonBelowThreshold, time.Minute)},
+		{"used space at the read-only limit in a sweep, and no alarm", sweep, one(ended(cases.StorageAt(95))), makes("120")},
+		{"used space below the read-only limit in a sweep, and no alarm", sweep, one(ended(cases.StorageAt(86))), silent(0)},
+		{"STORAGE FULL in a sweep, and no alarm", all(sweep, cases.InStatus(autopilot.StatusStorageFull)),
+			one(ended(cases.StorageAt(96))), makes("120")},
+		{"STORAGE FULL, but enough space is free", all(sweep, cases.ReadOnly, cases.InStatus(autopilot.StatusStorageFull)),
+			one(ended(cases.StorageAt(74))), stops(autopilot.ReasonBelowThreshold, time.Minute)},
+		{"read-only and not measured", all(sweep, cases.ReadOnly), one(ended(cases.WithoutEvidence(cases.StorageAt(93)))),
+			stops(autopilot.ReasonNoData, time.Minute)},
+		{"read-only, but not measured since another writer's growth", all(sweep, cases.ReadOnly, grown(0), byOther),
+			one(ended(cases.StorageAt(95))), silent(0)},
+
+		// Autopilot is on for the database and the metric, and the policy is valid.
+		{"mode Off", off(autopilot.ReasonNotEnabled, "The mode is Off"), storage(93),
+			stops(autopilot.ReasonNotEnabled, 0, "The mode is Off")},
+		{"metric disabled", metricOff, cpu(95),
+			stops(autopilot.ReasonNotEnabled, 0, "The CPU alarm is switched off: spec.flavor.cpu.enabled is false")},
+		{"storage policy invalid", cases.Steps(15, 4000), storage(93), stops(autopilot.ReasonPolicyInvalid, 0,
+			"The policy is invalid, so the autopilot ignores the storage alarm: spec.storage.stepGB: 15 is not a multiple of 10")},
+		{"unknown metric in alarm", nil, one(ofUnknownMetric(cases.StorageAt(99))), stops(autopilot.ReasonPolicyInvalid, 0)},
+		{"unknown metric, no alarm", all(grown(10*time.Minute), growthCounts),
+			one(ended(ofUnknownMetric(cases.StorageAt(99)))), silent(0)},
+
+		// The instance is known, allowed, in the cloud, and claimed by this object.
+		{"instance not allowed", off(autopilot.ReasonNotAllowed, "--allowed-instances does not allow it"), storage(93),
+			stops(autopilot.ReasonNotAllowed, 0, "--allowed-instances does not allow it")},
+		{"instance claimed by another object", claimed, storage(93), stops(autopilot.ReasonInstanceUnknown, recheck,
+			"shop/orders names the same instance and was first, so it alone manages the instance. ",
+			"Remove the id from one of the two objects")},
+
+		// A recent measurement is at or over the threshold.
+		{"no measurement", nil, one(cases.WithoutEvidence(cases.StorageAt(93))), stops(autopilot.ReasonNoData, time.Minute,
+			"The storage alarm is in force, but Cloud Eye has no measurement to decide on")},
+		{"storage measured 30 minutes ago", nil, one(cases.MeasuredAgo(cases.StorageAt(93), 30*time.Minute)), makes("110")},
+		{"storage measured 31 minutes ago", nil, one(cases.MeasuredAgo(cases.StorageAt(93), 31*time.Minute)),
+			stops(autopilot.ReasonStaleEvidence, time.Minute,
+				"The newest storage value is from 2026-11-20T11:29:00Z, which is too old to decide on")},
+		{"CPU over an hour, begun 90 minutes ago", period1h,
+			one(cases.MeasuredAgo(cases.UsageAt(v1alpha1.MetricCPU, 95), 90*time.Minute)), makes(larger)},
+		{"CPU over an hour, begun 91 minutes ago", period1h,
+			one(cases.MeasuredAgo(cases.UsageAt(v1alpha1.MetricCPU, 95), 91*time.Minute)),
+			stops(autopilot.ReasonStaleEvidence, time.Minute)},
+		{"storage below the threshold", nil, storage(84), stops(autopilot.ReasonBelowThreshold, time.Minute,
+			"Storage stays at 100 GB: 84.0 % used, alarm at 85 %")},
+		{"storage of 40 GB at its threshold of 75 %", sized(40), storage(30), makes("50")},
+		{"storage at a lower threshold of the policy", func(c *autopilot.Case) { c.Spec.Storage.ThresholdPercent = 60 },
+			storage(60), makes("110")},
+		{"CPU at the threshold", nil, cpu(90), makes(larger)},
+		{"CPU below the threshold", nil, cpu(89.9), stops(autopilot.ReasonBelowThreshold, time.Minute,
+			"The flavor stays "+ours+": 89.9 % CPU used, alarm at 90 %")},
+		{"CPU measured after the last change of flavor", changedFlavor(2 * time.Minute), cpu(95), makes(larger)},
+		{"CPU measured before the last change of flavor", changedFlavor(30 * time.Second), cpu(95), silent(time.Minute)},
+		{"CPU measured before a change that an earlier clock stored as older", changedFlavor(10*time.Minute, 30*time.Second),
+			cpu(95), silent(time.Minute)},
+
+		// No change is pending.
+		{"volume pending, storage in alarm", cases.PendingVolume(time.Minute), storage(93),
+			stops(autopilot.ReasonChangePending, recheck, "Storage 100 → 110 GB is in progress")},
+		{"volume pending, CPU in alarm", cases.PendingVolume(time.Minute), cpu(95), stops(autopilot.ReasonChangePending, recheck)},
+		{"volume pending for 15 minutes while the instance is busy",
+			cases.Both(cases.PendingVolume(15*time.Minute), cases.InStatus("MODIFYING")), storage(93),
+			stops(autopilot.ReasonChangePending, recheck)},
+		{"volume pending for 3 hours, ACTIVE for 14 minutes",
+			cases.Both(cases.PendingVolume(3*time.Hour), cases.ActiveFor(14*time.Minute)), storage(93),
+			stops(autopilot.ReasonChangePending, recheck)},
+		{"flavor pending for 9 minutes, storage in alarm", cases.PendingFlavor(9 * time.Minute), storage(93),
+			stops(autopilot.ReasonChangePending, recheck, "Flavor "+ours+" → "+larger+" is in progress")},
+		{"flavor pending for 10 minutes, storage in alarm", cases.PendingFlavor(10 * time.Minute), storage(93), makes("110")},
+		{"flavor pending for 15 minutes", cases.PendingFlavor(15 * time.Minute), cpu(95), stops(autopilot.ReasonStalled, recheck)},
+		{"volume pending in STORAGE FULL", cases.Both(cases.InStatus(autopilot.StatusStorageFull), cases.PendingVolume(time.Minute)),
+			storage(93), stops(autopilot.ReasonStorageFull, recheck,
+				"The instance is in STORAGE FULL. Storage 100 → 110 GB was requested, and the cloud may refuse it")},
+
+		// The cloud did not revert our flavor.
+		{"cloud reverted the flavor 2 hours ago", cases.Both(cases.Changed(3*time.Hour, "99.0"), cases.RolledBack(2*time.Hour)),
+			cpu(95), holds(autopilot.ReasonRolledBack, 22*time.Hour, "The cloud reverted the flavor from "+ours+
+				" to rds.mysql.n1.xlarge.4 at 2026-11-20T10:00:00Z, although the Rds requested the former. ",
+				"The flavor stays for 24 hours")},
+
+		// The instance is ACTIVE.
+		{"instance busy, storage in alarm", cases.InStatus("MODIFYING"), storage(93),
+			stops(autopilot.ReasonInstanceBusy, recheck, "The instance is in MODIFYING: storage grows once it is ACTIVE")},
+		{"instance busy, CPU in alarm", cases.InStatus("MODIFYING"), cpu(95),
+			stops(autopilot.ReasonInstanceBusy, recheck, "The instance is in MODIFYING: the flavor changes once it is ACTIVE")},
+		{"STORAGE FULL, CPU in alarm", cases.InStatus(autopilot.StatusStorageFull), cpu(95),
+			stops(autopilot.ReasonInstanceBusy, recheck)},
+		{"STORAGE FULL, storage in alarm", cases.InStatus(autopilot.StatusStorageFull), storage(99), makes("120",
+			"Storage 100 → 120 GB: 99.0 % used, alarm at 85 %; the instance is in STORAGE FULL (read-only), ",
+			"and the cloud may refuse the growth")},
+		{"ACTIVE for 14 minutes", cases.ActiveFor(14 * time.Minute), cpu(95), holds(autopilot.ReasonInstanceBusy, time.Minute,
+			"The flavor stays "+ours+" until the instance has been ACTIVE for 15 minutes")},
+		{"ACTIVE for less than a shorter cooldown", cases.Both(cases.ActiveFor(time.Minute), cases.Cooldown(90)), cpu(95),
+			holds(autopilot.ReasonInstanceBusy, 30*time.Second)},
+		{"ACTIVE for a second, storage in alarm", cases.ActiveFor(time.Second), storage(93), makes("110")},
+
+		// The flavors and the caps are known, and the caps allow more.
+		{"catalogue cannot be read", noCatalogue, cpu(95),
+			stops(autopilot.ReasonNoData, time.Minute, "The cloud's flavors could not be read")},
+		{"flavor of unknown size", oldFlavor, cpu(95), stops(autopilot.ReasonNoData, 5*time.Minute,
+			"The vCPUs and memory of rds.mysql.former.9xlarge are not known, so no larger flavor can be chosen")},
+		{"no baseline and no cap", noBaseline, cpu(95), stops(autopilot.ReasonNoData, 5*time.Minute,
+			"The size of the instance at first arming is not known, so the flavor has no cap. ",
+			"Set spec.flavor.maxVCPUs and spec.flavor.maxMemoryGB")},
+		{"no baseline, but caps", all(noBaseline, flavorCap(16), memoryCap(64)), cpu(95), makes(larger)},
+		{"four times the vCPUs of the baseline are too few", baseline(v1alpha1.Baseline{VCPUs: 2, MemoryGB: 32}), cpu(95),
+			stops(autopilot.ReasonCapReached, 0)},
+		{"cap of vCPUs", flavorCap(8), cpu(95), stops(autopilot.ReasonCapReached, 0,
+			"No larger flavor: "+larger+" is above the caps of 8 vCPUs and 128 GB")},
+		{"cap of memory", memoryCap(63), cpu(95), stops(autopilot.ReasonCapReached, 0)},
+		{"storage at its cap", cases.Steps(10, 100), storage(93.1), stops(autopilot.ReasonCapReached, 0,
+			"Storage stays at 100 GB: 93.1 % used, but spec.storage.maxGB is 100")},
+		{"storage above its cap", cases.Steps(10, 60), storage(99), stops(autopilot.ReasonCapReached, 0)},
+		{"storage at the default cap of 200 GB", all(sized(200), cases.Steps(10, 0), baseline(v1alpha1.Baseline{VolumeGB: 50})), storage(196), stops(autopilot.ReasonCapReached, 0,
+			"Storage stays at 200 GB: 98.0 % used, but spec.storage.maxGB is not set, so the limit is 200 GB")},
+		{"step larger than the cap allows", cases.Steps(50, 120), storage(93.1), makes("120",
+			"Storage 100 → 120 GB: 93.1 % used, alarm at 85 %; 150 GB are needed, clamped to spec.storage.maxGB")},
+
+		// A larger flavor exists, is available in every zone, and is not above a read replica.
+		{"no larger flavor", func(c *autopilot.Case) { c.Catalogue = c.Catalogue[:min(3, len(c.Catalogue))] }, cpu(95),
+			stops(autopilot.ReasonNoLargerFlavor, 5*time.Minute,
+				"No larger flavor: the cloud has none above "+ours+" for this instance")},
+		{"sold out in a zone of the instance", cases.SoldOut("eu-de-02"), cpu(95), stops(autopilot.ReasonSoldOut, 5*time.Minute,
+			"No larger flavor: "+larger+" is sold out in eu-de-02")},
+		{"unsupported in a zone of the instance", cases.ZoneState("eu-de-02", "unsupported"), cpu(95),
+			stops(autopilot.ReasonSoldOut, 5*time.Minute, "No larger flavor: "+larger+" is unsupported in eu-de-02")},
+		{"zone of the instance not listed", cases.ZoneState("eu-de-02", ""), cpu(95),
+			stops(autopilot.ReasonSoldOut, 5*time.Minute, "No larger flavor: "+larger+" is not sold in eu-de-02")},
+		{"sold out in another zone", cases.SoldOut("eu-de-03"), cpu(95), makes(larger)},
+		{"PostgreSQL read replica of the present size", cases.WithReplica("PostgreSQL"), cpu(95),
+			stops(autopilot.ReasonReplicaTooSmall, 5*time.Minute, larger+" (16 vCPUs, 64 GB) is larger than the read replica ",
+				"reader (8 vCPUs, 32 GB): enlarge the replica first")},
+		{"MySQL read replica of the present size", cases.WithReplica("MySQL"), cpu(95), makes(larger)},
+
+		// The cooldown has passed, and the day allows another change.
+		{"changed 23 minutes ago", cases.Changed(23*time.Minute, "99.0"), cpu(95), holds(autopilot.ReasonCooldown, 37*time.Minute,
+			"The flavor changed at 2026-11-20T11:37:00Z, and the cooldown is 1 hour")},
+		{"lost change of 30 minutes ago", all(cases.Changed(30*time.Minute, "95.0"), lostOne), cpu(95),
+			holds(autopilot.ReasonCooldown, 30*time.Minute)},
+		{"change that was decided 61 and completed 10 minutes ago", all(cases.Changed(61*time.Minute, "99.0"),
+			completed(10*time.Minute)), cpu(95), holds(autopilot.ReasonCooldown, 50*time.Minute)},
+		{"another writer's change 10 minutes ago", all(cases.Changed(10*time.Minute, "99.0"), byOther), cpu(95), makes(larger)},
+		{"cooldown of zero", all(cases.Changed(10*time.Minute, "99.0"), cases.Cooldown(0)), cpu(93), makes(larger)},
+		{"cooldown, storage in alarm", cases.Changed(time.Minute, "95.0"), storage(93), makes("110")},
+		{"two changes within 24 hours", cases.Both(cases.Changed(3*time.Hour, "99.0"), cases.Changed(20*time.Hour, "99.0")),
+			memory(95), holds(autopilot.ReasonBudgetSpent, 4*time.Hour,
+				"The flavor changed 2 times in 24 hours, as often as spec.flavor.maxChangesPerDay allows")},
+		{"one change within 24 hours, and one is allowed", all(cases.Changed(3*time.Hour, "99.0"), daily(1)), memory(95),
+			holds(autopilot.ReasonBudgetSpent, 21*time.Hour,
+				"The flavor changed once in 24 hours, as often as spec.flavor.maxChangesPerDay allows")},
+		{"two changes, one of them lost", all(cases.Changed(3*time.Hour, "95.0"), lostOne, cases.Changed(20*time.Hour, "95.0")),
+			memory(95), holds(autopilot.ReasonBudgetSpent, 4*time.Hour)},
+		{"two changes and an older one", all(cases.Changed(3*time.Hour, "95.0"), cases.Changed(20*time.Hour, "95.0"),
+			cases.Changed(60*time.Hour, "95.0")), memory(95), holds(autopilot.ReasonBudgetSpent, 4*time.Hour)},
+		{"two changes, storage in alarm", all(cases.Changed(3*time.Hour, "95.0"), cases.Changed(20*time.Hour, "95.0")),
+			storage(93), makes("110")},
+
+		// One of the last two changes had an effect.
+		{"two changes without effect", cases.Both(cases.Changed(30*time.Hour, "94.0"), cases.Changed(60*time.Hour, "97.0")),
+			cpu(95), holds(autopilot.ReasonNoEffect, 7*day-60*time.Hour, "The last two larger flavors did not reduce CPU, ",
+				"which is at 95.0 % again. The autopilot tries no third one unless the spec changes")},
+		{"one change without effect", cases.Changed(30*time.Hour, "94.0"), cpu(93), makes(larger)},
+		{"two changes, the older one lowered the usage by 5 points", all(cases.Changed(30*time.Hour, "90.9"),
+			cases.Changed(60*time.Hour, "96.0")), cpu(93), makes(larger)},
+		{"two changes without effect, but another spec", all(cases.Changed(30*time.Hour, "94.0"),
+			cases.Changed(60*time.Hour, "97.0"), newSpec), cpu(93), makes(larger)},
+		{"two changes without effect on CPU, memory in alarm", all(cases.Changed(30*time.Hour, "94.0"),
+			cases.Changed(60*time.Hour, "97.0")), memory(93), makes(larger)},
+
+		// No other writer reverts our change.
+		{"size reverted half a minute ago", cases.LostVolume, storage(92), holds(autopilot.ReasonContested, 30*time.Second,
+			"Field manager \"a-gitops-tool\" reset the size from 110 to 100 GB (once). Retrying at longer intervals")},
+		{"flavor no longer contested: the Rds requests ours again", cases.Both(cases.Changed(2*time.Hour, "99.0"),
+			cases.MadeSmaller(time.Hour)), cpu(95), makes(larger)},
+		{"flavor no longer contested: another writer made it larger", all(cases.Changed(2*time.Hour, "99.0"), flavored(larger)),
+			cpu(95), makes("rds.mysql.n1.8xlarge.4")},
+
+		// The window is open, and the mode is Auto.
+		{"window closed", cases.InWindow("Sat", "01:00", "05:00"), cpu(95), holds(autopilot.ReasonOutsideWindow, 13*time.Hour,
+			"The window is closed. The flavor change is kept until it opens")},
+		{"window open", cases.InWindow("Fri", "11:00", "13:00"), cpu(95), makes(larger)},
+		{"window closed, storage in alarm", cases.InWindow("Sat", "01:00", "05:00"), storage(93), makes("110")},
+		{"window invalid, storage in alarm", cases.InWindow("Someday", "01:00", "05:00"), storage(93), makes("110")},
+		{"deferred change and the window is open", cases.Deferred("cpu", "memory"), nil,
+			makes(larger, flavorText+"CPU"+deferredText+"; memory"+deferredText)},
+		{"deferred change of a week ago", all(cases.Deferred("cpu"), later(8*day)), nil, silent(0)},
+		{"deferred change, but the flavor has changed since", all(cases.Deferred("cpu"), changedFlavor(time.Hour)), nil, silent(0)},
+		{"deferred change without a window", all(cases.Deferred("cpu"), noWindow), nil, silent(0)},
+		{"deferred change of a metric that is disabled now", all(cases.Deferred("cpu"), metricOff), nil, silent(0)},
+		{"deferred change below the present threshold", all(cases.Deferred("cpu"), thresholdCPU(96)), nil, silent(0)},
+		{"deferred change of an unknown metric", cases.Deferred("iops"), nil, silent(0)},
+		{"mode Recommend, storage in alarm", cases.Recommend, storage(93.1), outcome{reason: autopilot.ReasonRecommend, to: "110",
+			says: "Storage 100 → 110 GB: 93.1 % used, alarm at 85 % (recommended only)"}},
+		{"mode Recommend, CPU in alarm", cases.Recommend, cpu(95), outcome{reason: autopilot.ReasonRecommend, to: larger}},
+
+		// The change has a place among those of the cluster, and the instance's own list has a larger flavor.
+		{"no place", noPlace, cpu(95), stops(autopilot.ReasonFleetBrake, time.Minute,
+			"The flavor waits, because as many flavors as --max-flavor-changes allows are changing in the cluster")},
+		{"no place, storage in alarm", noPlace, storage(93), makes("110")},
+		{"resize list has the next flavor", offered(larger), cpu(95), makes(larger)},
+		{"resize list has nothing larger", offered("rds.mysql.n1.large.4"), cpu(95),
+			stops(autopilot.ReasonNoLargerFlavor, 5*time.Minute)},
+		{"resize list has only one above the cap", all(flavorCap(16), offered("rds.mysql.n1.8xlarge.4")), cpu(95),
+			stops(autopilot.ReasonCapReached, 0)},
+		{"resize list has only one that is sold out", all(soldOut("rds.mysql.n1.8xlarge.4"), offered("rds.mysql.n1.8xlarge.4")),
+			cpu(95), stops(autopilot.ReasonSoldOut, 5*time.Minute)},
+		{"resize list has only one above the replica", all(cases.WithReplica("PostgreSQL"), replicaSized(16, 64),
+			offered("rds.mysql.n1.8xlarge.4")), cpu(95), stops(autopilot.ReasonReplicaTooSmall, 5*time.Minute)},
+		{"no resize list for the engine", notOffered, cpu(95), makes(larger, flavorText+"95.0 % CPU used, alarm at 90 %; ",
+			"only the same family counts, because the cloud has no resize list for the instance: DBS.200040")},
+		{"no resize list for the engine and no larger one of the family", all(notOffered, otherFamily), cpu(95),
+			stops(autopilot.ReasonNoLargerFlavor, 5*time.Minute, "No larger flavor: the cloud has none above "+ours+
+				" for this instance; only the same family counts, because the cloud has no resize list for the instance: DBS.200040")},
+	}
 }
 
-func lostOne(c *autopilot.Case) { c.Status.Changes[0].Outcome = v1alpha1.OutcomeLost }
-
-func byOther(c *autopilot.Case) { c.Status.Changes[0].By = v1alpha1.ByOther }
-
-func TestDecideGrowsStorageBeforeItChangesTheFlavor(t *testing.T) {
-	v := verdictOf(cases.Quiet(cases.UsageAt(v1alpha1.MetricCPU, 95), cases.StorageAt(93)))
-	if v.Intent == nil || v.Intent.Kind != v1alpha1.KindVolume {
-		t.Fatalf("intent %+v, want the volume", v.Intent)
+// rowsOfOneApply returns cases whose decision depends on who applies the change.
+func rowsOfOneApply() []row {
+	contested := cases.Both(cases.Changed(2*time.Hour, "99.0"), cases.Restored)
+	const contestText = " replaced flavor " + ours + " by rds.mysql.n1.xlarge.4. The flavor stays for 7 days unless the spec changes"
+	refused := func(pending cases.Alteration, r autopilot.Reason) func(*autopilot.Case) {
+		return cases.CloudRefuses(pending, r)
 	}
-	if len(v.Decisions) != 1 || v.Decisions[0].Metric != v1alpha1.MetricStorage {
-		t.Fatalf("decisions %+v, want storage alone: the usage is read in the next check", v.Decisions)
+	soon := cases.PendingVolume(time.Minute)
+	return []row{
+		{"Rds whose instance is gone", func(c *autopilot.Case) { c.Instance = nil }, storage(93),
+			stops(autopilot.ReasonInstanceUnknown, recheck, "The cloud has no instance with the id in status.id of the Rds")},
+		{"spec.instanceID of an instance that is gone", func(c *autopilot.Case) { c.Instance, c.NoRds = nil, true }, storage(93),
+			stops(autopilot.ReasonInstanceUnknown, recheck, "The cloud has no instance with the id in spec.instanceID")},
+		{"spec.instanceID of a node", func(c *autopilot.Case) { c.Instance, c.NoRds, c.NodeOf = nil, true, "1234in01" },
+			storage(93), stops(autopilot.ReasonInstanceUnknown, recheck,
+				"The id in spec.instanceID is that of a node. Use the id of its instance: 1234in01")},
+		{"volume pending for 15 minutes", cases.PendingVolume(15 * time.Minute), storage(93),
+			stops(autopilot.ReasonStalled, recheck, "Storage 100 → 110 GB was requested at 2026-11-20T11:45:00Z and is not done, ",
+				"although the instance is ACTIVE. Check the operator")},
+		{"job of the cloud has run for an hour", cases.RunningFor(time.Hour), storage(93), stops(autopilot.ReasonStalled, recheck,
+			"Storage 100 → 110 GB has been in progress since 2026-11-20T11:00:00Z, and the cloud's job j1 has not ended. ",
+			"Contact the cloud's support")},
+		{"intent without a patch", func(c *autopilot.Case) {
+			c.Status.Pending = cases.IntentTo(volume, "100", "110", time.Minute)
+		}, storage(93), makes("110")},
+		{"Rds requests a smaller size than the cloud has", wantedGB(40), storage(93), makes("110")},
+		{"Rds requests a larger size than the cloud has", wantedGB(120), storage(93), stops(autopilot.ReasonChangePending, recheck,
+			"The Rds requests 120 GB and the cloud still has 100 GB. That change comes first")},
+		{"Rds has requested a larger size for 15 minutes", unfulfilled(volume, "105"), storage(92),
+			stops(autopilot.ReasonStalled, recheck, "The Rds has requested 105 GB since 2026-11-20T11:45:00Z and the cloud still ",
+				"has 100 GB, although the instance is ACTIVE. Check the operator, or correct spec.volumesize")},
+		{"the same within 2 GB of read-only", unfulfilled(volume, "105"), storage(94), makes("110")},
+		{"the same in STORAGE FULL", all(unfulfilled(volume, "105"), cases.InStatus(autopilot.StatusStorageFull)), storage(99.5),
+			makes("120")},
+		{"a stalled size that is not a multiple of 10, larger than ours", unfulfilled(volume, "133"), storage(99.5), makes("140")},
+		{"a stalled size that the cloud can make, larger than ours", unfulfilled(volume, "130"), storage(99.5),
+			stops(autopilot.ReasonStalled, recheck)},
+		{"apply Cloud: Rds requests a larger size", all(applyCloud, wantedGB(200)), storage(93),
+			makes("200", "Storage 100 → 200 GB: 93.0 % used, alarm at 85 %; the Rds requests 200 GB")},
+		{"apply Cloud: Rds requests a size above the cap", all(applyCloud, wantedGB(200), cases.Steps(10, 150), cases.ReadOnly),
+			storage(99.5), makes("150", "Storage 100 → 150 GB: 99.5 % used, alarm at 85 %; the Rds requests 200 GB; ",
+				"the database is read-only until it has grown")},
+		{"apply Cloud: Rds requests less than is needed", all(applyCloud, wantedGB(105)), storage(99), makes("120")},
+		{"apply Cloud: Rds requests a size that is not a multiple of 10", all(applyCloud, wantedGB(133)), storage(93), makes("140")},
+		{"apply Cloud: Rds requests a larger size, and no alarm", all(applyCloud, wantedGB(200)), nil, silent(0)},
+
+		{"Rds requests another flavor than the cloud has", otherFlavor, cpu(95), stops(autopilot.ReasonChangePending, recheck,
+			"The Rds requests rds.mysql.n1.large.4 and the cloud still has "+ours+". That change comes first")},
+		{"Rds has requested another flavor for 15 minutes", unfulfilled(flavor, "rds.mysql.n1.large.4"), cpu(95),
+			stops(autopilot.ReasonStalled, recheck, "The Rds has requested rds.mysql.n1.large.4 since 2026-11-20T11:45:00Z and the ",
+				"cloud still has "+ours+", although the instance is ACTIVE. Check the operator, or correct spec.flavorref")},
+		{"the same while the instance is busy", all(unfulfilled(flavor, "rds.mysql.n1.large.4"), cases.InStatus("MODIFYING")),
+			cpu(95), stops(autopilot.ReasonChangePending, recheck)},
+
+		{"flavor replaced by a smaller one", contested, cpu(95),
+			stops(autopilot.ReasonContested, 7*day, "Field manager \"a-gitops-tool\""+contestText)},
+		{"flavor replaced by an unknown writer", cases.Both(contested, func(c *autopilot.Case) { c.FlavorWriter = "" }), cpu(95),
+			stops(autopilot.ReasonContested, 7*day, "Another writer"+contestText)},
+		{"flavor replaced 48 hours ago", all(cases.Changed(50*time.Hour, "99.0"), cases.Restored, cases.MadeSmaller(48*time.Hour)),
+			cpu(95), holds(autopilot.ReasonContested, 5*day)},
+		{"flavor replaced more than a day after our change", cases.Both(cases.Changed(25*time.Hour, "95.0"), cases.Restored),
+			cpu(99), makes(ours)},
+		{"flavor replaced, but another spec", all(contested, newSpec), cpu(99), makes(ours)},
+		{"flavor replaced, storage in alarm", contested, storage(93), makes("110")},
+
+		{"patch refused half a minute ago", cases.RefusedPatch, storage(93), holds(autopilot.ReasonRefused, 30*time.Second,
+			"The Kubernetes API refuses the patch (Storage 100 → 110 GB): not on Fridays")},
+		{"cloud refused a flavor: sold out", refused(cases.PendingFlavor(time.Minute), autopilot.ReasonSoldOut), cpu(95),
+			stops(autopilot.ReasonSoldOut, time.Minute, "The cloud does not offer the requested size or flavor (Flavor ",
+				ours+" → "+larger+"): in its words")},
+		{"cloud refused a flavor, storage in alarm", refused(cases.PendingFlavor(time.Minute), autopilot.ReasonSoldOut), storage(93),
+			makes("110")},
+		{"cloud refused: quota", refused(soon, autopilot.ReasonQuotaExceeded), storage(93), stops(autopilot.ReasonQuotaExceeded,
+			time.Minute, "The cloud's quota does not allow the change (Storage 100 → 110 GB): in its words")},
+		{"cloud refused: payment", refused(soon, autopilot.ReasonPaymentRequired), storage(93), stops(autopilot.ReasonPaymentRequired,
+			time.Minute, "The cloud makes no changes until the account is paid (Storage 100 → 110 GB): in its words")},
+		{"cloud refused: permission", refused(soon, autopilot.ReasonNotPermitted), storage(93), stops(autopilot.ReasonNotPermitted,
+			time.Minute, "The credentials do not permit the change (Storage 100 → 110 GB): in its words")},
+		{"cloud refused: busy", refused(soon, autopilot.ReasonInstanceBusy), storage(93), stops(autopilot.ReasonInstanceBusy,
+			recheck, "The cloud is busy with the instance (Storage 100 → 110 GB): in its words")},
+		{"cloud refused: STORAGE FULL", refused(all(cases.InStatus(autopilot.StatusStorageFull), soon), autopilot.ReasonStorageFull),
+			storage(93), stops(autopilot.ReasonStorageFull, time.Minute,
+				"The cloud refuses the change while the storage is full (Storage 100 → 110 GB): in its words")},
+		{"cloud refused: another reason", refused(soon, autopilot.ReasonCloudRefused), storage(93), stops(autopilot.ReasonCloudRefused,
+			time.Minute, "The cloud refuses the change (Storage 100 → 110 GB): in its words")},
+		{"job of the cloud failed", refused(soon, autopilot.ReasonJobFailed), storage(93), stops(autopilot.ReasonJobFailed,
+			time.Minute, "The cloud started the change and failed (Storage 100 → 110 GB): in its words")},
+		{"cloud gave no clear answer", refused(soon, autopilot.CloudUnreachable), storage(93), stops(autopilot.CloudUnreachable,
+			10*time.Second, "The cloud gave no clear answer to the request (Storage 100 → 110 GB): in its words")},
 	}
 }
 
-func TestDecideMakesOneChangeForCPUAndMemory(t *testing.T) {
-	v := verdictOf(cases.Quiet(cases.UsageAt(v1alpha1.MetricCPU, 95), cases.UsageAt(v1alpha1.MetricMemory, 97)))
-	if v.Intent == nil || v.Intent.To != "rds.mysql.n1.4xlarge.4" || len(v.Intent.Metrics) != 2 {
-		t.Fatalf("intent %+v, want one for both", v.Intent)
-	}
-	if len(v.Decisions) != 2 || !v.Decisions[0].Acts() || !v.Decisions[1].Acts() {
-		t.Errorf("decisions %+v, want one for each alarm", v.Decisions)
-	}
-}
-
-func TestDecideChangesTheFlavorForOneMetricWhenTheOtherHasNoEffect(t *testing.T) {
-	c := cases.Quiet()
-	cases.Both(cases.Changed(30*time.Hour, "94.0"), cases.Changed(60*time.Hour, "97.0"))(&c)
-	v := verdictOf(cases.With(c, cases.UsageAt(v1alpha1.MetricCPU, 95), cases.UsageAt(v1alpha1.MetricMemory, 97)))
-	if v.Intent == nil || len(v.Intent.Metrics) != 1 || v.Intent.Metrics[0] != v1alpha1.MetricMemory {
-		t.Fatalf("intent %+v, want one for memory", v.Intent)
-	}
-	if len(v.Decisions) != 2 || !v.Decisions[0].Acts() || v.Decisions[1].Reason != autopilot.ReasonNoEffect || v.Decisions[1].Metric != v1alpha1.MetricCPU {
-		t.Errorf("decisions %+v", v.Decisions)
-	}
-	cases.InStatus("MODIFYING")(&c)
-	for _, d := range verdictOf(cases.With(c, cases.UsageAt(v1alpha1.MetricCPU, 95), cases.UsageAt(v1alpha1.MetricMemory, 97))).Decisions {
-		if d.Reason != autopilot.ReasonInstanceBusy {
-			t.Errorf("%s: %s, want what comes first for both", d.Metric, d.Reason)
+// TestDecide decides on each row. Where an Rds is of no account, the cloud applies the change, with and without an Rds.
+func TestDecide(t *testing.T) {
+	stated := map[autopilot.Reason]bool{}
+	for _, tc := range slices.Concat(rows(), rowsOfOneApply()) {
+		if tc.want.says != "" {
+			stated[tc.want.reason] = true
 		}
+		t.Run(tc.name, func(t *testing.T) { tc.check(t, tc.build()) })
 	}
-}
-
-func TestDecideReturnsNothingWithoutAnAlarm(t *testing.T) {
-	for name, a := range map[string]autopilot.Alarm{
-		"state ok, no message":          {Metric: v1alpha1.MetricStorage, State: v1alpha1.StateOK},
-		"state ok, message ok":          cases.Signalled(autopilot.Alarm{Metric: v1alpha1.MetricStorage, State: v1alpha1.StateOK}, v1alpha1.StateOK, time.Minute, "50"),
-		"insufficient data, no message": {Metric: v1alpha1.MetricStorage, State: v1alpha1.StateInsufficientData},
-	} {
-		if v := verdictOf(cases.Quiet(a)); len(v.Decisions) != 0 || v.Intent != nil {
-			t.Errorf("%s: %+v", name, v)
-		}
-	}
-}
-
-func TestEndedAlarmIsRecordedOnce(t *testing.T) {
-	c := cases.Quiet(cleared(cases.StorageAt(50)))
-	for _, want := range []int{1, 0} {
-		v := verdictOf(c)
-		if len(v.Decisions) != want {
-			t.Errorf("%+v, want %d decisions", v.Decisions, want)
-		}
-		record.Decisions(&c.Status, v.Decisions, c.Now)
-	}
-}
-
-func TestDecideChecksAgainWhenOKMayBeOlderThanTheSignal(t *testing.T) {
-	v := verdictOf(cases.Quiet(cases.Signalled(autopilot.Alarm{Metric: v1alpha1.MetricStorage, State: v1alpha1.StateOK}, v1alpha1.StateAlarm, time.Minute, "93")))
-	if len(v.Decisions) != 0 || v.RequeueAfter != 30*time.Second {
-		t.Fatalf("decisions %+v, again in %s; want none and 30s", v.Decisions, v.RequeueAfter)
-	}
-}
-
-func TestDecideKeepsTheTimeOfAnUnpatchedIntent(t *testing.T) {
-	c := cases.Quiet()
-	c.Status.Pending = cases.IntentTo(v1alpha1.KindVolume, "100", "110", time.Minute)
-	v := verdictOf(cases.With(c, cases.StorageAt(96)))
-	if v.Intent == nil || !v.Intent.DecisionTime.Time.Equal(cases.Noon().Add(-time.Minute)) {
-		t.Fatalf("intent %+v, want the decision time of the first", v.Intent)
-	}
-}
-
-func TestEvidenceFromSignalIsUsedWhenCloudEyeDoesNotAnswer(t *testing.T) {
-	c := cases.Quiet()
-	c.Status.Changes = []v1alpha1.Change{{Kind: v1alpha1.KindVolume, From: "90", To: "100", Outcome: v1alpha1.OutcomeCompleted, CompletionTime: cases.Ago(time.Minute)}}
-	a := cases.Signalled(autopilot.Alarm{Metric: v1alpha1.MetricStorage}, v1alpha1.StateAlarm, 5*time.Minute, "94")
-	a.Evidence = a.EvidenceFromSignal(c)
-	if a.Evidence.UsedGB != 84.6 {
-		t.Fatalf("%g GB used, want 94 %% of the 90 GB the volume had then", a.Evidence.UsedGB)
-	}
-	if v := verdictOf(cases.With(c, a)); v.Intent != nil {
-		t.Errorf("the evidence of before a growth asked for another: %+v", v.Intent)
-	}
-	c.Status.Changes[0].CompletionTime = cases.Ago(6 * time.Minute)
-	if used := a.EvidenceFromSignal(c).UsedGB; used != 84.6 {
-		t.Errorf("%g GB used, want the smaller size where our clock may be behind the cloud's", used)
-	}
-	c.Status.Changes[0].CompletionTime = cases.Ago(8 * time.Minute)
-	if used := a.EvidenceFromSignal(c).UsedGB; used != 94 {
-		t.Errorf("%g GB used, want 94 %% of the 100 GB the volume has had for long", used)
-	}
-	at := cases.Ago(5 * time.Minute)
-	c.Status.Changes[0].EvidenceTime = &at
-	if used := a.EvidenceFromSignal(c).UsedGB; used != 84.6 {
-		t.Errorf("%g GB used: this very value asked for the growth, so it was measured before", used)
-	}
-}
-
-func TestLastChangedComparesTimes(t *testing.T) {
-	c := cases.Quiet() // whose clock was set back between two changes
-	c.Status.Changes = []v1alpha1.Change{cases.CompletedFlavor(10 * time.Minute), cases.CompletedFlavor(30 * time.Second)}
-	if v := verdictOf(cases.With(c, cases.UsageAt(v1alpha1.MetricCPU, 95))); len(v.Decisions) > 0 || v.RequeueAfter != autopilot.DataRequeue {
-		t.Errorf("%+v", v)
-	}
-}
-
-func TestDecideGrowsAgainWhenAGrowthWasNotEnough(t *testing.T) {
-	c := cases.Quiet()
-	c.Status.Changes = []v1alpha1.Change{{Kind: v1alpha1.KindVolume, By: v1alpha1.ByAutopilot, From: "90", To: "100", Outcome: v1alpha1.OutcomeCompleted, CompletionTime: cases.Ago(10 * time.Minute)}}
-	a := cases.StorageAt(93)
-	a.State, a.GrowthTime = v1alpha1.StateOK, autopilot.RecentGrowth(c.Status.Changes, c.Now) // the rule was rewritten, and starts anew
-	if v := verdictOf(cases.With(c, a)); v.Intent == nil || v.Intent.To != "120" {
-		t.Errorf("measured after the growth: %+v", v)
-	}
-	a.Evidence.Time = cases.Noon().Add(-11 * time.Minute)
-	if v := verdictOf(cases.With(c, a)); v.Intent != nil || v.RequeueAfter != autopilot.DataRequeue {
-		t.Errorf("measured before the growth: %+v", v)
-	}
-	c.Status.Changes[0].CompletionTime = cases.Ago(2 * time.Hour)
-	if g := autopilot.RecentGrowth(c.Status.Changes, c.Now); !g.IsZero() {
-		t.Errorf("two hours later it still counts: %s", g)
-	}
-}
-
-// An engine that the cloud's resize list does not serve still gets a larger flavor, and the record has the cloud's text.
-func TestFlavorWithoutAResizeListStaysInItsFamily(t *testing.T) {
-	for name, tc := range map[string]struct {
-		alter  func(*autopilot.Case)
-		reason autopilot.Reason
-		to     string
-	}{
-		"one of the family": {func(*autopilot.Case) {}, autopilot.ReasonAlarmInForce, "rds.mysql.n1.4xlarge.4"},
-		"none of the family": {func(c *autopilot.Case) {
-			for i, f := range c.Catalogue[3:] {
-				c.Catalogue[3+i].Code = strings.Replace(f.Code, ".n1.", ".c2.", 1)
+	for _, g := range Table() {
+		for _, r := range g.Reasons {
+			if !stated[r] {
+				t.Errorf("no row has the sentence of %s (%s)", r, g.Name)
 			}
-		}, autopilot.ReasonNoLargerFlavor, ""},
-	} {
-		c := cases.Quiet(cases.UsageAt(v1alpha1.MetricCPU, 95))
-		c.NotOffered = "DBS.200040 not for this engine"
-		tc.alter(&c)
-		v := verdictOf(c)
-		if d := v.Decisions[0]; d.Reason != tc.reason || d.To != tc.to || !strings.Contains(d.Message, "the cloud has no resize list for the instance: DBS.200040 not for this engine") {
-			t.Errorf("%s: %+v", name, d)
 		}
+	}
+	for _, tc := range rows() {
+		c := tc.build()
+		c.Spec.Apply = v1alpha1.ApplyCloud
+		if p := c.Status.Pending; p != nil {
+			p.JobTime = &p.DecisionTime
+		}
+		t.Run(tc.name+", apply Cloud", func(t *testing.T) { tc.check(t, c) })
+		now := autopilot.Wanted{VolumeGB: c.Instance.VolumeGB, Flavor: c.Instance.Flavor}
+		if c.Wanted == now || c.Status.Pending != nil {
+			c.Wanted, c.NoRds = now, true
+			t.Run(tc.name+", no Rds", func(t *testing.T) { tc.check(t, c) })
+		}
+	}
+}
+
+// build returns the case of the row.
+func (r row) build() autopilot.Case {
+	c := cases.Quiet(slices.Clone(r.alarms)...)
+	if r.alter != nil {
+		r.alter(&c)
+	}
+	return c
+}
+
+// check decides on a case and compares the verdict with the row.
+func (r row) check(t *testing.T, c autopilot.Case) {
+	t.Helper()
+	v := verdictOf(c)
+	if v.RequeueAfter != r.want.again {
+		t.Errorf("next check in %s, want %s", v.RequeueAfter, r.want.again)
+	}
+	if r.want.reason == "" {
+		if len(v.Decisions) > 0 || v.Intent != nil {
+			t.Errorf("%+v, want no decision", v)
+		}
+		return
+	}
+	if len(v.Decisions) == 0 {
+		t.Fatalf("no decision, want %s", r.want.reason)
+	}
+	d := v.Decisions[0]
+	if d.Reason != r.want.reason || d.To != r.want.to {
+		t.Errorf("%s to %q (%s), want %s to %q", d.Reason, d.To, d.Message, r.want.reason, r.want.to)
+	}
+	isVolume := d.Metric == v1alpha1.MetricStorage
+	if acts := d.To != ""; acts != d.Acts() && d.Reason != autopilot.ReasonRecommend || acts && isVolume != (d.Action == autopilot.ActionGrowVolume) {
+		t.Errorf("action %s to %q", d.Action, d.To)
+	}
+	if intended := v.Intent != nil && v.Intent.To == r.want.to; intended != (d.Reason == autopilot.ReasonAlarmInForce) {
+		t.Errorf("intent %+v with reason %s", v.Intent, d.Reason)
+	}
+	if d.Message == "" || r.want.says != "" && d.Message != r.want.says && c.Spec.Apply != v1alpha1.ApplyCloud {
+		t.Errorf("%q\nwant %q", d.Message, r.want.says)
+	}
+	if !r.want.ends {
+		return
+	}
+	if early := verdictOf(cases.Later(c, r.want.again-time.Second)).Decisions[0]; early.Reason != r.want.reason {
+		t.Errorf("a second earlier it is %s: %s", early.Reason, early.Message)
+	}
+	if then := verdictOf(cases.Later(c, r.want.again)).Decisions[0]; then.Reason == r.want.reason {
+		t.Errorf("then it is still %s: %s", then.Reason, then.Message)
 	}
 }

@@ -46,32 +46,6 @@ func TestDecideMakesADeferredChangeWhenTheWindowOpens(t *testing.T) {
 	}
 }
 
-func TestDecideDropsADeferredChangeThatNoLongerApplies(t *testing.T) {
-	wish := func() autopilot.Case {
-		c := cases.Quiet()
-		cases.Deferred(v1alpha1.MetricCPU)(&c)
-		return c
-	}
-	if v := verdictOf(wish()); v.Intent == nil {
-		t.Fatalf("it is due: %+v", v)
-	}
-	for name, alter := range map[string]func(*autopilot.Case){
-		"after a week":              func(c *autopilot.Case) { c.Now = c.Now.Add(8 * 24 * time.Hour) },
-		"when the flavor changed":   func(c *autopilot.Case) { c.Status.Changes = []v1alpha1.Change{cases.CompletedFlavor(time.Hour)} },
-		"when the metric is off":    func(c *autopilot.Case) { off := false; c.Spec.Flavor.CPU.Enabled = &off },
-		"when autopilot is off":     func(c *autopilot.Case) { c.Off = autopilot.Off{Reason: autopilot.ReasonNotEnabled} },
-		"without a window":          func(c *autopilot.Case) { c.Spec.Flavor.Window = nil },
-		"at a higher threshold":     func(c *autopilot.Case) { c.Spec.Flavor.CPU.ThresholdPercent = 96 },
-		"when the instance is gone": func(c *autopilot.Case) { c.Instance = nil },
-	} {
-		c := wish()
-		alter(&c)
-		if v := verdictOf(c); v.Intent != nil {
-			t.Errorf("%s: %+v", name, v.Intent)
-		}
-	}
-}
-
 func TestDecideJoinsDeferredChangesOfSeveralDays(t *testing.T) {
 	c := cases.Quiet()
 	cases.InWindow("Sat", "01:00", "05:00")(&c)

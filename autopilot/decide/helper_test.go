@@ -4,8 +4,11 @@ package decide
 
 import (
 	"context"
+	"strings"
+	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/cases"
 )
 
@@ -20,4 +23,206 @@ func walked(c autopilot.Case) (autopilot.Case, autopilot.Verdict) {
 	c, read := cases.Unread(c)
 	v := Walk(context.Background(), &c, read)
 	return c, v
+}
+
+// all returns the alteration that applies several.
+func all(alterations ...func(*autopilot.Case)) func(*autopilot.Case) {
+	return func(c *autopilot.Case) {
+		for _, alter := range alterations {
+			alter(c)
+		}
+	}
+}
+
+// altered returns the case with one alarm after an alteration.
+func altered(alter func(*autopilot.Case), a autopilot.Alarm) autopilot.Case {
+	return row{alter: alter, alarms: one(a)}.build()
+}
+
+func busyCPU() autopilot.Alarm { return cases.UsageAt(v1alpha1.MetricCPU, 95) }
+
+// cleared returns an alarm whose signal is stored and that has ended since.
+func cleared(a autopilot.Alarm) autopilot.Alarm {
+	return cases.Signalled(ended(a), v1alpha1.StateAlarm, 3*time.Minute, "95")
+}
+
+// ofUnknownMetric returns the alarm as a newer version may have stored it.
+func ofUnknownMetric(a autopilot.Alarm) autopilot.Alarm {
+	a.Metric = "iops"
+	return a
+}
+
+func unchanged(*autopilot.Case) {}
+
+func sweep(c *autopilot.Case) { c.IsSweep = true }
+
+func applyCloud(c *autopilot.Case) { c.Spec.Apply = v1alpha1.ApplyCloud }
+
+func newSpec(c *autopilot.Case) { c.Generation++ }
+
+func metricOff(c *autopilot.Case) { c.Spec.Flavor.CPU.Enabled = new(false) }
+
+func claimed(c *autopilot.Case) { c.ClaimedBy = "shop/orders" }
+
+func otherFlavor(c *autopilot.Case) { c.Wanted.Flavor = "rds.mysql.n1.large.4" }
+
+func noCatalogue(c *autopilot.Case) { c.Catalogue = nil }
+
+func noBaseline(c *autopilot.Case) { c.Status.Baseline = nil }
+
+func noPlace(c *autopilot.Case) { c.HasPlace = false }
+
+// period1h is the alteration that Cloud Eye averages CPU over an hour.
+func period1h(c *autopilot.Case) { c.Spec.Flavor.Alarm.PeriodSeconds = 3600 }
+
+// slowRule is the alteration that the rule of storage needs 25 minutes.
+func slowRule(c *autopilot.Case) {
+	c.Spec.Storage.Alarm = v1alpha1.StorageAlarm{PeriodSeconds: 300, Count: 5}
+}
+
+// lostOne is the alteration that the newest change was lost.
+func lostOne(c *autopilot.Case) { c.Status.Changes[0].Outcome = v1alpha1.OutcomeLost }
+
+// byOther is the alteration that another writer made the newest change.
+func byOther(c *autopilot.Case) { c.Status.Changes[0].By = v1alpha1.ByOther }
+
+// notOffered is the alteration that the cloud has no resize list for the engine.
+func notOffered(c *autopilot.Case) { c.NotOffered = "DBS.200040" }
+
+// otherFamily is the alteration that all larger flavors belong to another family.
+func otherFamily(c *autopilot.Case) {
+	for i := 3; i < len(c.Catalogue); i++ {
+		c.Catalogue[i].Code = strings.Replace(c.Catalogue[i].Code, ".n1.", ".c2.", 1)
+	}
+}
+
+// oldFlavor is the alteration that the cloud no longer sells the flavor of the instance, and that its size is not known.
+func oldFlavor(c *autopilot.Case) {
+	flavored("rds.mysql.former.9xlarge")(c)
+	c.Instance.VCPUs, c.Instance.MemoryGB = 0, 0
+}
+
+func noWindow(c *autopilot.Case) { c.Spec.Flavor.Window = nil }
+
+func thresholdCPU(percent int32) func(*autopilot.Case) {
+	return func(c *autopilot.Case) { c.Spec.Flavor.CPU.ThresholdPercent = percent }
+}
+
+func later(d time.Duration) func(*autopilot.Case) {
+	return func(c *autopilot.Case) { c.Now = c.Now.Add(d) }
+}
+
+// sized returns the alteration that the Rds and the cloud have a volume of that many GB.
+func sized(gb int) func(*autopilot.Case) {
+	return func(c *autopilot.Case) { c.Instance.VolumeGB, c.Wanted.VolumeGB = gb, gb }
+}
+
+// flavored returns the alteration that the Rds and the cloud have that flavor.
+func flavored(code string) func(*autopilot.Case) {
+	return func(c *autopilot.Case) { c.Instance.Flavor, c.Wanted.Flavor = code, code }
+}
+
+// wantedGB returns the alteration that the Rds requests a volume of that many GB.
+func wantedGB(gb int) func(*autopilot.Case) {
+	return func(c *autopilot.Case) { c.Wanted.VolumeGB = gb }
+}
+
+func flavorCap(vcpus int32) func(*autopilot.Case) {
+	return func(c *autopilot.Case) { c.Spec.Flavor.MaxVCPUs = &vcpus }
+}
+
+func memoryCap(gb int32) func(*autopilot.Case) {
+	return func(c *autopilot.Case) { c.Spec.Flavor.MaxMemoryGB = &gb }
+}
+
+// baseline returns the alteration of the size at first arming.
+func baseline(b v1alpha1.Baseline) func(*autopilot.Case) {
+	return func(c *autopilot.Case) { c.Status.Baseline = &b }
+}
+
+// daily returns the alteration that so many changes of flavor are allowed in 24 hours.
+func daily(n int32) func(*autopilot.Case) {
+	return func(c *autopilot.Case) { c.Spec.Flavor.MaxChangesPerDay = n }
+}
+
+func off(r autopilot.Reason, message string) func(*autopilot.Case) {
+	return func(c *autopilot.Case) { c.Off = autopilot.Off{Reason: r, Message: message} }
+}
+
+// grown returns the alteration that our growth from 90 to 100 GB was completed that long ago.
+func grown(age time.Duration) func(*autopilot.Case) {
+	return func(c *autopilot.Case) {
+		c.Status.Changes = []v1alpha1.Change{cases.GrownVolume("90", "100", age)}
+	}
+}
+
+// growthCounts is the alteration that the alarms have the time of our recent growth, as the loop enters it.
+func growthCounts(c *autopilot.Case) {
+	for i := range c.Alarms {
+		c.Alarms[i].GrowthTime = autopilot.RecentGrowth(c.Status.Changes, c.Now)
+	}
+}
+
+// overdue returns the alteration that the used space has been over the threshold for that long.
+func overdue(age time.Duration) func(*autopilot.Case) {
+	return func(c *autopilot.Case) {
+		c.Status.OverThresholdSince = autopilot.Seconds(c.Now.Add(-age))
+		for i := range c.Alarms {
+			c.Alarms[i].AlarmOverdueSince = c.Now.Add(-age)
+		}
+	}
+}
+
+// changedFlavor returns the alteration that changes of flavor were completed that long ago, in the order of the status.
+func changedFlavor(ages ...time.Duration) func(*autopilot.Case) {
+	return func(c *autopilot.Case) {
+		for _, age := range ages {
+			c.Status.Changes = append(c.Status.Changes, cases.CompletedFlavor(age))
+		}
+	}
+}
+
+// completed returns the alteration that the newest change was completed that long ago.
+func completed(age time.Duration) func(*autopilot.Case) {
+	return func(c *autopilot.Case) { c.Status.Changes[0].CompletionTime = cases.Ago(age) }
+}
+
+// unfulfilled returns the alteration that the cloud has not made another writer's change for 15 minutes.
+func unfulfilled(kind v1alpha1.ChangeKind, to string) func(*autopilot.Case) {
+	return func(c *autopilot.Case) {
+		if kind == volume {
+			c.Wanted.VolumeGB = autopilot.Gigabytes(to)
+		} else {
+			c.Wanted.Flavor = to
+		}
+		since := *autopilot.Seconds(c.Now.Add(-15 * time.Minute))
+		c.Status.Unfulfilled = []v1alpha1.Unfulfilled{{Kind: kind, To: to, SinceTime: since}}
+	}
+}
+
+// offered returns the alteration of the instance's own resize list.
+func offered(codes ...string) func(*autopilot.Case) {
+	return func(c *autopilot.Case) { c.Offered, c.IsOffered = codes, true }
+}
+
+// soldOut returns the alteration that one flavor is sold out.
+func soldOut(code string) func(*autopilot.Case) {
+	return func(c *autopilot.Case) {
+		for i := range c.Catalogue {
+			if c.Catalogue[i].Code == code {
+				c.Catalogue[i].Zones["eu-de-01"] = "sellout"
+			}
+		}
+	}
+}
+
+// replicaSized returns the alteration that the read replica has that size.
+func replicaSized(vcpus, memoryGB int) func(*autopilot.Case) {
+	return func(c *autopilot.Case) {
+		c.Instance.Replicas = []autopilot.Replica{{Name: "reader", VCPUs: vcpus, MemoryGB: memoryGB}}
+	}
+}
+
+func twoWithoutEffect() func(*autopilot.Case) {
+	return cases.Both(cases.Changed(2*time.Hour, "94.0"), cases.Changed(60*time.Hour, "97.0"))
 }

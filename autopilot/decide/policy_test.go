@@ -73,17 +73,3 @@ func TestValidateNamesTheFieldAndStopsItsPartOnly(t *testing.T) {
 		}
 	}
 }
-
-// Without spec.storage.maxGB, a volume stops at four times its size at first arming, and the sentence says so.
-func TestDecideStopsAtTheDefaultCap(t *testing.T) {
-	c := cases.Quiet(cases.StorageAt(196))
-	c.Spec.Storage.MaxGB, c.Status.Baseline.VolumeGB, c.Instance.VolumeGB, c.Wanted.VolumeGB = 0, 50, 200, 200
-	d := verdictOf(c).Decisions[0]
-	if d.Reason != autopilot.ReasonCapReached || d.Message != "Storage stays at 200 GB: 98.0 % used, but spec.storage.maxGB is not set, so the limit is 200 GB" {
-		t.Errorf("%s: %q", d.Reason, d.Message)
-	}
-	c.Alarms[0].Evidence.UsedGB, c.Instance.VolumeGB, c.Wanted.VolumeGB = 188, 190, 190
-	if d := verdictOf(c).Decisions[0]; d.To != "200" {
-		t.Errorf("%+v, want the cap", d)
-	}
-}

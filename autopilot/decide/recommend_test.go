@@ -3,6 +3,7 @@
 package decide
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,7 +19,7 @@ import (
 // after the mode do not object in these cases. Where storage goes first in Auto, a flavor gets the answer of after that,
 // because in Recommend the volume never grows.
 func TestRecommendSaysWhatAutoWouldDo(t *testing.T) {
-	rows := sentences()
+	rows := slices.Concat(rows(), rowsOfOneApply())
 	rapid.Check(t, func(t *rapid.T) {
 		c := cases.Quiet()
 		var names []string
@@ -27,7 +28,7 @@ func TestRecommendSaysWhatAutoWouldDo(t *testing.T) {
 			if row.alter != nil && c.Instance != nil {
 				row.alter(&c)
 			}
-			names = append(names, string(row.reason))
+			names = append(names, row.name)
 		}
 		c.Alarms = rapid.SampledFrom([][]autopilot.Alarm{
 			{cases.StorageAt(rapid.Float64Range(60, 100).Draw(t, "GB"))},
@@ -40,7 +41,8 @@ func TestRecommendSaysWhatAutoWouldDo(t *testing.T) {
 		for _, i := range c.Status.Intents() {
 			i.Refusal = nil // Recommend requests nothing that could be refused
 		}
-		c.HasPlace = true // Recommend takes no place
+		c.HasPlace = true                                     // Recommend takes no place
+		c.Offered, c.IsOffered, c.NotOffered = nil, false, "" // and reads no resize list
 		auto := verdictOf(c)
 		bound := c
 		bound.Mode = autopilot.NarrowerMode(c.Mode, v1alpha1.ModeRecommend)

@@ -67,63 +67,6 @@ func reasonBy(guards []Guard, c autopilot.Case) autopilot.Reason {
 	return ""
 }
 
-// all returns the alteration that applies several.
-func all(alterations ...func(*autopilot.Case)) func(*autopilot.Case) {
-	return func(c *autopilot.Case) {
-		for _, alter := range alterations {
-			alter(c)
-		}
-	}
-}
-
-// altered returns the case with one alarm after an alteration.
-func altered(alter func(*autopilot.Case), a autopilot.Alarm) autopilot.Case {
-	c := cases.Quiet(a)
-	alter(&c)
-	return c
-}
-
-func busyCPU() autopilot.Alarm { return cases.UsageAt(v1alpha1.MetricCPU, 95) }
-
-// cleared returns an alarm whose signal is stored and that has ended since.
-func cleared(a autopilot.Alarm) autopilot.Alarm {
-	a.State = v1alpha1.StateOK
-	return cases.Signalled(a, v1alpha1.StateAlarm, 3*time.Minute, "95")
-}
-
-func unchanged(*autopilot.Case) {}
-
-func metricOff(c *autopilot.Case) { c.Spec.Flavor.CPU.Enabled = new(false) }
-
-func claimed(c *autopilot.Case) { c.ClaimedBy = "shop/orders" }
-
-func otherFlavor(c *autopilot.Case) { c.Wanted.Flavor = "rds.mysql.n1.large.4" }
-
-func noCatalogue(c *autopilot.Case) { c.Catalogue = nil }
-
-func noBaseline(c *autopilot.Case) { c.Status.Baseline = nil }
-
-func noPlace(c *autopilot.Case) { c.HasPlace = false }
-
-func flavorCap(vcpus int32) func(*autopilot.Case) {
-	return func(c *autopilot.Case) { c.Spec.Flavor.MaxVCPUs = &vcpus }
-}
-
-// offered returns the alteration of the instance's own resize list.
-func offered(codes ...string) func(*autopilot.Case) {
-	return func(c *autopilot.Case) { c.Offered, c.IsOffered = codes, true }
-}
-
-// oldFlavor is the alteration that the cloud no longer sells the flavor of the instance, and that its size is not known.
-func oldFlavor(c *autopilot.Case) {
-	const code = "rds.mysql.former.9xlarge"
-	c.Instance.Flavor, c.Wanted.Flavor, c.Instance.VCPUs, c.Instance.MemoryGB = code, code, 0, 0
-}
-
-func twoWithoutEffect() func(*autopilot.Case) {
-	return cases.Both(cases.Changed(2*time.Hour, "94.0"), cases.Changed(60*time.Hour, "97.0"))
-}
-
 // objection is a case in which one guard objects.
 type objection struct {
 	guard string

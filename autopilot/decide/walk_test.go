@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/record"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/cases"
+)
+
+func TestDecideGrowsStorageBeforeItChangesTheFlavor(t *testing.T) {
+	v := verdictOf(cases.Quiet(cases.UsageAt(v1alpha1.MetricCPU, 95), cases.StorageAt(93)))
+	if v.Intent == nil || v.Intent.Kind != v1alpha1.KindVolume {
+		t.Fatalf("intent %+v, want the volume", v.Intent)
+	}
+	if len(v.Decisions) != 1 || v.Decisions[0].Metric != v1alpha1.MetricStorage {
+		t.Fatalf("decisions %+v, want storage alone: the usage is read in the next check", v.Decisions)
+	}
+}
+
+func TestDecideMakesOneChangeForCPUAndMemory(t *testing.T) {
+	v := verdictOf(cases.Quiet(cases.UsageAt(v1alpha1.MetricCPU, 95), cases.UsageAt(v1alpha1.MetricMemory, 97)))
+	if v.Intent == nil || v.Intent.To != "rds.mysql.n1.4xlarge.4" || len(v.Intent.Metrics) != 2 {
+		t.Fatalf("intent %+v, want one for both", v.Intent)
+	}
+	if len(v.Decisions) != 2 || !v.Decisions[0].Acts() || !v.Decisions[1].Acts() {
+		t.Errorf("decisions %+v, want one for each alarm", v.Decisions)
+	}
+}
+
+func TestDecideChangesTheFlavorForOneMetricWhenTheOtherHasNoEffect(t *testing.T) {
+	c := cases.Quiet()
+	cases.Both(cases.Changed(30*time.Hour, "94.0"), cases.Changed(60*time.Hour, "97.0"))(&c)
+	v := verdictOf(cases.With(c, cases.UsageAt(v1alpha1.MetricCPU, 95), cases.UsageAt(v1alpha1.MetricMemory, 97)))
+	if v.Intent == nil || len(v.Intent.Metrics) != 1 || v.Intent.Metrics[0] != v1alpha1.MetricMemory {
+		t.Fatalf("intent %+v, want one for memory", v.Intent)
+	}
+	if len(v.Decisions) != 2 || !v.Decisions[0].Acts() || v.Decisions[1].Reason != autopilot.ReasonNoEffect || v.Decisions[1].Metric != v1alpha1.MetricCPU {
+		t.Errorf("decisions %+v", v.Decisions)
+	}
+	cases.InStatus("MODIFYING")(&c)
+	for _, d := range verdictOf(cases.With(c, cases.UsageAt(v1alpha1.MetricCPU, 95), cases.UsageAt(v1alpha1.MetricMemory, 97))).Decisions {
+		if d.Reason != autopilot.ReasonInstanceBusy {
+			t.Errorf("%s: %s, want what comes first for both", d.Metric, d.Reason)
+		}
+	}
+}
+
+func TestEndedAlarmIsRecordedOnce(t *testing.T) {
+	c := cases.Quiet(cleared(cases.StorageAt(50)))
+	for _, want := range []int{1, 0} {
+		v := verdictOf(c)
+		if len(v.Decisions) != want {
+			t.Errorf("%+v, want %d decisions", v.Decisions, want)
+		}
+		record.Decisions(&c.Status, v.Decisions, c.Now)
+	}
+}
+
+func TestDecideKeepsTheTimeOfAnUnpatchedIntent(t *testing.T) {
+	c := cases.Quiet()
+	c.Status.Pending = cases.IntentTo(v1alpha1.KindVolume, "100", "110", time.Minute)
+	v := verdictOf(cases.With(c, cases.StorageAt(96)))
+	if v.Intent == nil || !v.Intent.DecisionTime.Time.Equal(cases.Noon().Add(-time.Minute)) {
+		t.Fatalf("intent %+v, want the decision time of the first", v.Intent)
+	}
+}
