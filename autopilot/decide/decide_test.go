@@ -183,6 +183,9 @@ func rows() []row {
 			"The flavor stays "+ours+": 89.9 % CPU used, alarm at 90 %")},
 		{"CPU measured after the last change of flavor", changedFlavor(2 * time.Minute), cpu(95), makes(larger)},
 		{"CPU measured before the last change of flavor", changedFlavor(30 * time.Second), cpu(95), silent(time.Minute)},
+		{"CPU measured 36 minutes ago, before the last change of flavor", changedFlavor(30 * time.Second),
+			one(cases.MeasuredAgo(cases.UsageAt(v1alpha1.MetricCPU, 95), 36*time.Minute)),
+			stops(autopilot.ReasonStaleEvidence, time.Minute)},
 		{"CPU measured before a change that an earlier clock stored as older", changedFlavor(10*time.Minute, 30*time.Second),
 			cpu(95), silent(time.Minute)},
 

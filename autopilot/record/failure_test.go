@@ -3,12 +3,12 @@
 package record
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -21,7 +21,7 @@ import (
 type loop struct {
 	autopilot.Case
 	patches []string
-	apply   func(c *autopilot.Case, i v1alpha1.Intent) Patched // what the API server and everybody behind it do
+	apply   func(c *autopilot.Case, i v1alpha1.Intent) Patched // returns the answer to a patch, and makes the change
 	ended   []v1alpha1.Change
 	news    []autopilot.Decision
 }
@@ -67,11 +67,13 @@ func condition(t *testing.T, s v1alpha1.Status, kind string) metav1.Condition {
 	return *c
 }
 
-// takesBack accepts a patch, and somebody else puts the old value back before anybody looks again.
-func takesBack(_ *autopilot.Case, _ v1alpha1.Intent) Patched { return Patched{Result: PatchAccepted} }
+// revertedLater accepts a patch. Another writer restores the old value before the next check.
+func revertedLater(_ *autopilot.Case, _ v1alpha1.Intent) Patched {
+	return Patched{Result: PatchAccepted}
+}
 
-// putsBack is something within the API server that does so.
-func putsBack(*autopilot.Case, v1alpha1.Intent) Patched { return Patched{Result: PatchReverted} }
+// revertedAtOnce is an admission policy that restores the old value in the answer to the patch.
+func revertedAtOnce(*autopilot.Case, v1alpha1.Intent) Patched { return Patched{Result: PatchReverted} }
 
 func TestRevertedSizeIsRequestedAgainAtLongerIntervals(t *testing.T) {
 	for _, tc := range []struct {
@@ -80,9 +82,9 @@ func TestRevertedSizeIsRequestedAgainAtLongerIntervals(t *testing.T) {
 		apply  func(*autopilot.Case, v1alpha1.Intent) Patched
 		want   []string
 	}{
-		{"by a writer", 92, takesBack, []string{"12:00:00 110", "12:01:01 110", "12:06:02 110", "12:21:03 110", "12:36:04 110"}},
-		{"by an admission policy", 92, putsBack, []string{"12:00:00 110", "12:01:00 110", "12:06:00 110", "12:21:00 110", "12:36:00 110"}},
-		{"at 2 GB from read-only", 93, putsBack, []string{"12:00:00 110", "12:00:10 110", "12:00:40 110", "12:01:40 110", "12:02:40 110"}},
+		{"by a writer", 92, revertedLater, []string{"12:00:00 110", "12:01:01 110", "12:06:02 110", "12:21:03 110", "12:36:04 110"}},
+		{"by an admission policy", 92, revertedAtOnce, []string{"12:00:00 110", "12:01:00 110", "12:06:00 110", "12:21:00 110", "12:36:00 110"}},
+		{"at 2 GB from read-only", 93, revertedAtOnce, []string{"12:00:00 110", "12:00:10 110", "12:00:40 110", "12:01:40 110", "12:02:40 110"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := &loop{Case: cases.Quiet(cases.StorageAt(tc.usedGB)), apply: tc.apply}
@@ -112,7 +114,7 @@ func TestRevertedSizeIsRequestedAgainAtLongerIntervals(t *testing.T) {
 }
 
 func TestRevertedFlavorIsNotRequestedAgain(t *testing.T) {
-	for name, apply := range map[string]func(*autopilot.Case, v1alpha1.Intent) Patched{"by a writer": takesBack, "by an admission policy": putsBack} {
+	for name, apply := range map[string]func(*autopilot.Case, v1alpha1.Intent) Patched{"by a writer": revertedLater, "by an admission policy": revertedAtOnce} {
 		l := &loop{Case: cases.Quiet(cases.UsageAt(v1alpha1.MetricCPU, 95)), apply: apply}
 		l.run(t, 6*24*time.Hour, 5*time.Minute)
 		if len(l.patches) != 1 {
@@ -178,7 +180,7 @@ func TestRefusedPatchIsReportedAndRetried(t *testing.T) {
 		t.Errorf("patched at %s\nwant       %s", got, want)
 	}
 	if len(l.news) != 1 || l.news[0].Reason != autopilot.ReasonRefused || !strings.Contains(l.news[0].Message, "not on Fridays") || !l.news[0].Reason.IsWarning() {
-		t.Errorf("told %+v, want one refusal in the API server's words", l.news)
+		t.Errorf("reported %+v, want one refusal in the API server's words", l.news)
 	}
 	if c := condition(t, l.Status, v1alpha1.ConditionProgressing); c.Status != metav1.ConditionFalse || c.Reason != string(autopilot.ReasonRefused) {
 		t.Errorf("%+v", c)
@@ -190,24 +192,12 @@ func TestRefusedPatchIsReportedAndRetried(t *testing.T) {
 		t.Fatalf("pending %+v", p)
 	}
 	if d := l.news[1]; !d.Acts() || d.Action != autopilot.ActionGrowVolume || !strings.HasPrefix(l.Status.Decisions[len(l.Status.Decisions)-2].Message, "Storage 100 → 110 GB") {
-		t.Errorf("told %+v, records %+v", d, l.Status.Decisions)
+		t.Errorf("reported %+v, records %+v", d, l.Status.Decisions)
 	}
 	if c := condition(t, l.Status, v1alpha1.ConditionProgressing); c.Status != metav1.ConditionTrue {
 		t.Errorf("%+v", c)
 	}
 }
-
-func TestRefusedIntentIsDroppedWhenItsAlarmClears(t *testing.T) {
-	l := &loop{Case: cases.Quiet(cases.UsageAt(v1alpha1.MetricCPU, 95))}
-	l.apply = func(*autopilot.Case, v1alpha1.Intent) Patched { return Patched{Result: PatchRefused, Message: "no"} }
-	l.round(t)
-	l.Alarms = nil
-	l.round(t)
-	if l.Status.Pending != nil || len(l.Status.Changes) > 0 {
-		t.Errorf("pending %+v, changes %+v: nothing was ever asked for", l.Status.Pending, l.Status.Changes)
-	}
-}
-
 func TestIntentFoundInTheRdsIsReportedAsPatched(t *testing.T) {
 	l := &loop{Case: cases.Quiet(cases.Signalled(cases.StorageAt(93), v1alpha1.StateAlarm, 30*time.Second, "93"))}
 	v := verdictOf(l.Case)
@@ -215,111 +205,48 @@ func TestIntentFoundInTheRdsIsReportedAsPatched(t *testing.T) {
 	l.Wanted.VolumeGB = 110
 	l.round(t)
 	if len(l.news) != 2 || !l.news[0].Acts() || l.news[0].Message != v.Decisions[0].Message || l.news[0].MessageID != "m1" || l.news[1].Reason != autopilot.ReasonChangePending {
-		t.Fatalf("told %+v", l.news)
+		t.Fatalf("reported %+v", l.news)
 	}
 }
 
-func TestStalledSizeOfOthersIsReplacedOnlyNearReadOnly(t *testing.T) {
-	for _, tc := range []struct {
-		name   string
-		wanted int
-		usedGB float64
-		reason autopilot.Reason
-		to     string
+// The table of decisions has what follows once the request has stalled.
+func TestFollowUpRecordsSinceWhenARequestOfOthersIsUnfulfilled(t *testing.T) {
+	c := cases.Quiet()
+	c.Wanted = autopilot.Wanted{VolumeGB: 105, Flavor: "rds.mysql.n1.5xlarge.4"}
+	c.Status = FollowUp(c).Status
+	c.Now = c.Now.Add(15 * time.Minute)
+	since := *autopilot.Seconds(cases.Noon())
+	want := []v1alpha1.Unfulfilled{
+		{Kind: v1alpha1.KindVolume, To: "105", SinceTime: since}, {Kind: v1alpha1.KindFlavor, To: c.Wanted.Flavor, SinceTime: since},
+	}
+	if diff := cmp.Diff(want, FollowUp(c).Status.Unfulfilled); diff != "" {
+		t.Error(diff)
+	}
+	c.Wanted.VolumeGB = 120
+	if got := FollowUp(c).Status.Unfulfilled[0].SinceTime; !got.Equal(autopilot.Seconds(c.Now)) {
+		t.Errorf("another size counts since %s, want now", got)
+	}
+}
+func TestFollowUpRecordsTheBaseline(t *testing.T) {
+	for name, tc := range map[string]struct {
+		alter func(*autopilot.Instance)
+		want  v1alpha1.Baseline
 	}{
-		{"not urgent", 105, 92, autopilot.ReasonStalled, ""},
-		{"nearly read-only", 105, 94, autopilot.ReasonAlarmInForce, "110"},
-		{"read-only", 105, 99.5, autopilot.ReasonAlarmInForce, "120"},
-		{"theirs is larger than ours would be", 133, 99.5, autopilot.ReasonAlarmInForce, "140"},
-		{"theirs is a size the cloud could have", 130, 99.5, autopilot.ReasonStalled, ""},
+		"vCPUs and memory known":     {func(*autopilot.Instance) {}, v1alpha1.Baseline{VolumeGB: 100, VCPUs: 8, MemoryGB: 32}},
+		"vCPUs and memory not known": {func(i *autopilot.Instance) { i.VCPUs, i.MemoryGB = 0, 0 }, v1alpha1.Baseline{VolumeGB: 100}},
+		"vCPUs and memory of the catalogue": {func(i *autopilot.Instance) {
+			i.VCPUs, i.MemoryGB = 0, 0
+			*i = i.WithSizes(cases.Catalogue())
+		}, v1alpha1.Baseline{VolumeGB: 100, VCPUs: 8, MemoryGB: 32}},
+		"STORAGE FULL": {func(i *autopilot.Instance) { i.Status = autopilot.StatusStorageFull },
+			v1alpha1.Baseline{VolumeGB: 100, VCPUs: 8, MemoryGB: 32}},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			l := &loop{Case: cases.Quiet(cases.StorageAt(tc.usedGB)), apply: takesBack}
-			l.Wanted.VolumeGB = tc.wanted
-			l.run(t, 15*time.Minute, 30*time.Second)
-			if len(l.patches) > 0 || l.Status.Decisions[0].Reason != string(autopilot.ReasonChangePending) {
-				t.Fatalf("in time: patches %v, %+v", l.patches, l.Status.Decisions[0])
-			}
-			v := verdictOf(l.Case)
-			if d := v.Decisions[0]; d.Reason != tc.reason || d.To != tc.to {
-				t.Errorf("%s to %q: %s", d.Reason, d.To, d.Message)
-			}
-		})
-	}
-}
-
-func TestStalledSizeOfOthersIsReplacedWhenStorageIsFull(t *testing.T) {
-	l := &loop{Case: cases.Quiet(cases.StorageAt(99.5)), apply: takesBack}
-	l.Wanted.VolumeGB, l.Instance.Status = 105, autopilot.StatusStorageFull
-	l.run(t, 15*time.Minute, 30*time.Second)
-	if v := verdictOf(l.Case); len(l.patches) > 0 || v.Intent == nil || v.Intent.To != "120" {
-		t.Errorf("patches %v, then %+v", l.patches, v)
-	}
-}
-
-func TestStalledFlavorOfOthersIsReported(t *testing.T) {
-	l := &loop{Case: cases.Quiet(cases.UsageAt(v1alpha1.MetricCPU, 95))}
-	l.Wanted.Flavor = "rds.mysql.n1.5xlarge.4"
-	l.run(t, 15*time.Minute+time.Second, 30*time.Second)
-	if r := l.Status.Decisions[0]; r.Reason != string(autopilot.ReasonStalled) || !autopilot.ReasonStalled.IsWarning() || !strings.Contains(r.Message, "rds.mysql.n1.5xlarge.4 since 2026-11-20T12:00:00Z") {
-		t.Errorf("%+v", r)
-	}
-	l.Instance.Status = "MODIFYING" // somebody works on it
-	l.round(t)
-	if r := l.Status.Decisions[0]; r.Reason != string(autopilot.ReasonChangePending) {
-		t.Errorf("%+v", r)
-	}
-}
-
-func TestDecideWaitsForAMeasurementAfterAChange(t *testing.T) {
-	c := cases.Quiet()
-	c.Status.Changes = []v1alpha1.Change{cases.CompletedFlavor(30 * time.Second)}
-	if v := verdictOf(cases.With(c, cases.UsageAt(v1alpha1.MetricCPU, 95))); len(v.Decisions) > 0 || v.RequeueAfter != autopilot.DataRequeue {
-		t.Errorf("half a minute after the change: %+v", v)
-	}
-	if v := verdictOf(cases.With(c, cases.MeasuredAgo(cases.UsageAt(v1alpha1.MetricCPU, 95), 36*time.Minute))); len(v.Decisions) != 1 || v.Decisions[0].Reason != autopilot.ReasonStaleEvidence {
-		t.Errorf("no data for half an hour: %+v", v)
-	}
-}
-
-func TestDecideNeedsTheSizeOfTheFlavorAndACap(t *testing.T) {
-	unknown := func() autopilot.Case {
 		c := cases.Quiet()
-		c.Instance.Flavor, c.Instance.VCPUs, c.Instance.MemoryGB = "rds.mysql.former.9xlarge", 0, 0
-		c.Wanted.Flavor = c.Instance.Flavor
-		return c
-	}
-	if d := verdictOf(cases.With(unknown(), cases.UsageAt(v1alpha1.MetricCPU, 95))).Decisions[0]; d.Reason != autopilot.ReasonNoData || d.Action != autopilot.ActionNone {
-		t.Errorf("size unknown: %s %s", d.Reason, d.Message)
-	}
-	c := cases.Quiet()
-	c.Status.Baseline = nil
-	if d := verdictOf(cases.With(c, cases.UsageAt(v1alpha1.MetricCPU, 95))).Decisions[0]; d.Reason != autopilot.ReasonNoData {
-		t.Errorf("no cap known: %s %s", d.Reason, d.Message)
-	}
-	c.Spec.Flavor.MaxVCPUs, c.Spec.Flavor.MaxMemoryGB = new(int32(16)), new(int32(64))
-	if d := verdictOf(cases.With(c, cases.UsageAt(v1alpha1.MetricCPU, 95))).Decisions[0]; d.Reason != autopilot.ReasonAlarmInForce {
-		t.Errorf("caps given: %s %s", d.Reason, d.Message)
-	}
-	c = unknown()
-	c.Status.Baseline = nil
-	if b := FollowUp(c).Status.Baseline; b == nil || b.VolumeGB != 100 || b.VCPUs != 0 {
-		t.Errorf("baseline %+v, want the volume alone, on which the default cap rests", b)
-	}
-	c.Instance.Flavor = "rds.mysql.n1.2xlarge.4"
-	known := c.Instance.WithSizes(cases.Catalogue())
-	c.Instance = &known
-	if b := FollowUp(c).Status.Baseline; b == nil || b.VCPUs != 8 || b.MemoryGB != 32 {
-		t.Errorf("baseline %+v, want the catalogue's 8 vCPUs and 32 GB", b)
-	}
-}
-
-func TestFollowUpSetsABaselineForAFullInstance(t *testing.T) {
-	c := cases.Quiet()
-	c.Status = v1alpha1.Status{}
-	c.Instance.Status = autopilot.StatusStorageFull
-	if FollowUp(c).Status.Baseline == nil {
-		t.Error("turned on for a full database, there is no baseline")
+		c.Status = v1alpha1.Status{}
+		tc.alter(c.Instance)
+		if b := FollowUp(c).Status.Baseline; b == nil || *b != tc.want {
+			t.Errorf("%s: %+v, want %+v", name, b, tc.want)
+		}
 	}
 }
 
@@ -402,57 +329,41 @@ func TestSetOffLeavesOnlyReadyTrue(t *testing.T) {
 		}
 	}
 }
-
-func TestUpdateWarningsReportsALongWaitForTheFleetLimitOnce(t *testing.T) {
-	l := &loop{Case: cases.Quiet(cases.UsageAt(v1alpha1.MetricCPU, 95))}
-	l.HasPlace = false
-	l.run(t, 5*time.Hour+59*time.Minute, time.Minute)
-	if w := UpdateWarnings(l.Case, &l.Status); len(w) > 0 {
-		t.Fatalf("too early: %+v", w)
-	}
-	l.Now = cases.Noon().Add(6*time.Hour + time.Second)
-	if w := UpdateWarnings(l.Case, &l.Status); len(w) != 1 || w[0].Reason != autopilot.ReasonFleetBrake {
-		t.Errorf("after six hours: %+v", w)
-	}
-	if w := UpdateWarnings(l.Case, &l.Status); len(w) != 0 {
-		t.Errorf("a second time: %+v", w)
-	}
-}
-
-func TestUpdateWarningsReportsNoWaitForTheFleetLimitWhenTheAlarmHasEnded(t *testing.T) {
-	l := &loop{Case: cases.Quiet(cases.UsageAt(v1alpha1.MetricCPU, 95))}
-	l.HasPlace = false
-	check := func(when string, want bool) {
-		t.Helper()
-		got := slices.ContainsFunc(l.Status.Warned, func(w v1alpha1.Warned) bool { return w.Reason == string(autopilot.ReasonFleetBrake) })
-		if got != want {
-			t.Errorf("%s: warned %t, want %t", when, got, want)
+func TestUpdateWarningsReportsAWaitOfSixHoursForTheFleetLimitOnce(t *testing.T) {
+	const brake = autopilot.ReasonFleetBrake
+	for name, tc := range map[string]struct {
+		decided, held time.Duration // ago
+		reason        autopilot.Reason
+		want          int
+	}{
+		"waits for 6 hours":                        {6 * time.Hour, 6 * time.Hour, brake, 1},
+		"waits for 6 hours less a second":          {6 * time.Hour, 6*time.Hour - time.Second, brake, 0},
+		"held by another reason since":             {6 * time.Hour, 6 * time.Hour, autopilot.ReasonNoData, 0},
+		"another alarm has begun 5 hours ago":      {7 * time.Hour, 5 * time.Hour, brake, 0},
+		"the alarm waits for 5 hours in this time": {5 * time.Hour, 7 * time.Hour, brake, 0},
+	} {
+		c := cases.Quiet()
+		c.Status.Decisions = []v1alpha1.DecisionRecord{
+			{Metric: v1alpha1.MetricCPU, Reason: string(brake), Time: *autopilot.Seconds(c.Now.Add(-tc.decided))},
+		}
+		c.Status.Held = []v1alpha1.Held{heldSince(v1alpha1.KindFlavor, tc.reason, tc.held)}
+		if w := UpdateWarnings(c, &c.Status); len(w) != tc.want || tc.want > 0 && w[0].Reason != brake {
+			t.Errorf("%s: %+v, want %d warnings", name, w, tc.want)
+		}
+		if again := UpdateWarnings(c, &c.Status); len(again) > 0 {
+			t.Errorf("%s: warned twice: %+v", name, again)
 		}
 	}
-	l.run(t, 10*time.Minute, time.Minute)
-	l.Alarms[0].State = v1alpha1.StateOK
-	l.run(t, 7*time.Hour, time.Hour)
-	check("after the alarm", false)
-	l.Alarms[0].State = v1alpha1.StateAlarm
-	l.run(t, 5*time.Minute, time.Minute)
-	check("in another alarm", false)
-	l.run(t, 6*time.Hour, time.Minute)
-	check("six hours later", true)
 }
-
-func TestInvalidWindowStopsFlavorsOnly(t *testing.T) {
+func TestArmedIsFalseWithAnInvalidWindow(t *testing.T) {
 	spec := cases.Policy()
 	spec.Flavor.Window = &v1alpha1.Window{Start: "01:00", End: "05:00", TimeZone: "Europe/Berln"}
 	rules := v1alpha1.Alarms{Subscription: v1alpha1.SubscriptionConfirmed}
 	for _, m := range autopilot.Metrics() {
 		rules.Rules = append(rules.Rules, v1alpha1.Rule{Metric: m, AlarmID: "al-" + string(m), State: v1alpha1.StateOK})
 	}
-	if ok, reason, message := Armed(spec, rules, cases.Noon()); ok || reason != string(autopilot.ReasonPolicyInvalid) || !strings.Contains(message, "Europe/Berln") {
+	ok, reason, message := Armed(spec, rules, cases.Noon())
+	if ok || reason != string(autopilot.ReasonPolicyInvalid) || !strings.Contains(message, "Europe/Berln") {
 		t.Errorf("armed %t, %s: %s", ok, reason, message)
-	}
-	c := cases.Quiet(cases.StorageAt(93))
-	c.Spec = spec
-	if v := verdictOf(c); v.Intent == nil {
-		t.Errorf("storage: %+v", v)
 	}
 }

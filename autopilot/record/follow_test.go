@@ -19,21 +19,21 @@ func TestFollowUpEndsIntents(t *testing.T) {
 		outcome v1alpha1.Outcome // empty: still pending
 		by      v1alpha1.Author
 	}{
-		{"asked for, not there", cases.PendingVolume(time.Minute), "", ""},
+		{"requested, not there", cases.PendingVolume(time.Minute), "", ""},
 		{"recorded, not patched", func(c *autopilot.Case) {
 			c.Status.Pending = cases.IntentTo(v1alpha1.KindVolume, "100", "110", time.Minute)
 		}, "", ""},
 		{"there, but not yet ACTIVE", cases.Both(cases.PendingVolume(time.Minute), cases.Both(cases.InStatus("MODIFYING"), cases.Sized(110))), v1alpha1.OutcomeCompleted, v1alpha1.ByAutopilot},
 		{"the flavor is there, but not yet ACTIVE", cases.Both(cases.PendingFlavor(time.Minute), cases.Both(cases.InStatus("MODIFYING"), cases.Flavored(large))), "", ""},
 		{"there", cases.Both(cases.PendingVolume(time.Minute), cases.Sized(110)), v1alpha1.OutcomeCompleted, v1alpha1.ByAutopilot},
-		{"there, whatever the Rds says by now", cases.Both(cases.PendingVolume(time.Minute), cases.Both(cases.Sized(110), func(c *autopilot.Case) { c.Wanted.VolumeGB = 100 })), v1alpha1.OutcomeCompleted, v1alpha1.ByAutopilot},
-		{"larger than asked for", cases.Both(cases.PendingVolume(time.Minute), cases.Sized(150)), v1alpha1.OutcomeCompleted, v1alpha1.ByAutopilot},
+		{"there, and the Rds requests another size by now", cases.Both(cases.PendingVolume(time.Minute), cases.Both(cases.Sized(110), func(c *autopilot.Case) { c.Wanted.VolumeGB = 100 })), v1alpha1.OutcomeCompleted, v1alpha1.ByAutopilot},
+		{"larger than requested", cases.Both(cases.PendingVolume(time.Minute), cases.Sized(150)), v1alpha1.OutcomeCompleted, v1alpha1.ByAutopilot},
 		{"the flavor is there", cases.Both(cases.PendingFlavor(time.Minute), cases.Flavored(large)), v1alpha1.OutcomeCompleted, v1alpha1.ByAutopilot},
-		{"the flavor was taken back before it came", cases.Both(cases.PendingFlavor(time.Minute), func(c *autopilot.Case) { c.Wanted.Flavor = "rds.mysql.n1.large.4" }), v1alpha1.OutcomeLost, v1alpha1.ByAutopilot},
-		{"the flavor was asked for and then put back to what it was", cases.Both(cases.PendingFlavor(time.Minute), func(c *autopilot.Case) { followedUp(c); c.Wanted.Flavor = c.Instance.Flavor }), v1alpha1.OutcomeLost, v1alpha1.ByAutopilot},
-		{"the size was asked for and then put back to what it was", cases.Both(cases.PendingVolume(time.Minute), func(c *autopilot.Case) { followedUp(c); c.Wanted.VolumeGB = 100 }), v1alpha1.OutcomeLost, v1alpha1.ByAutopilot},
-		{"somebody else grew the volume", cases.Sized(150), v1alpha1.OutcomeCompleted, v1alpha1.ByOther},
-		{"somebody else changed the flavor", cases.Flavored(large), v1alpha1.OutcomeCompleted, v1alpha1.ByOther},
+		{"the Rds stopped requesting the flavor before it came", cases.Both(cases.PendingFlavor(time.Minute), func(c *autopilot.Case) { c.Wanted.Flavor = "rds.mysql.n1.large.4" }), v1alpha1.OutcomeLost, v1alpha1.ByAutopilot},
+		{"the Rds requests the former flavor again", cases.Both(cases.PendingFlavor(time.Minute), func(c *autopilot.Case) { followedUp(c); c.Wanted.Flavor = c.Instance.Flavor }), v1alpha1.OutcomeLost, v1alpha1.ByAutopilot},
+		{"the Rds requests the former size again", cases.Both(cases.PendingVolume(time.Minute), func(c *autopilot.Case) { followedUp(c); c.Wanted.VolumeGB = 100 }), v1alpha1.OutcomeLost, v1alpha1.ByAutopilot},
+		{"another writer grew the volume", cases.Sized(150), v1alpha1.OutcomeCompleted, v1alpha1.ByOther},
+		{"another writer changed the flavor", cases.Flavored(large), v1alpha1.OutcomeCompleted, v1alpha1.ByOther},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := cases.Quiet()

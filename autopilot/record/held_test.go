@@ -3,6 +3,7 @@
 package record
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -18,55 +19,64 @@ func heldSince(kind v1alpha1.ChangeKind, reason autopilot.Reason, age time.Durat
 	return v1alpha1.Held{Kind: kind, Reason: string(reason), SinceTime: metav1.NewTime(cases.Noon().Add(-age))}
 }
 
-// TestEveryHeldGrowthIsRecordedWhateverItsReason lists what may prevent the growth of a volume above its threshold.
-func TestEveryHeldGrowthIsRecordedWhateverItsReason(t *testing.T) {
-	grown := v1alpha1.Change{Kind: v1alpha1.KindVolume, By: v1alpha1.ByAutopilot, Outcome: v1alpha1.OutcomeCompleted, CompletionTime: cases.Ago(5 * time.Minute)}
-	before := []v1alpha1.Held{heldSince(v1alpha1.KindVolume, autopilot.ReasonQuotaExceeded, 20*time.Minute)}
-	silent := cases.StorageAt(92)
-	silent.State, silent.AlarmOverdueSince = v1alpha1.StateOK, cases.Noon().Add(-3*time.Minute)
+func TestHeldChangeHasTheReasonOfTheLastDecisionAndKeepsItsTime(t *testing.T) {
+	const volume, flavor = v1alpha1.KindVolume, v1alpha1.KindFlavor
+	before := func(c *autopilot.Case) {
+		c.Status.Held = []v1alpha1.Held{heldSince(volume, autopilot.ReasonQuotaExceeded, 20*time.Minute)}
+	}
+	grown := func(c *autopilot.Case) {
+		c.Status.Changes = []v1alpha1.Change{cases.GrownVolume("90", "100", 5*time.Minute)}
+	}
 	ended := cases.StorageAt(50)
 	ended.State = v1alpha1.StateOK
+	silent := cases.StorageAt(92)
+	silent.State, silent.AlarmOverdueSince = v1alpha1.StateOK, cases.Noon().Add(-3*time.Minute)
+	cpuOff := func(c *autopilot.Case) {
+		c.Spec.Flavor.CPU.Enabled, c.Spec.Flavor.Memory.Enabled = new(false), new(false)
+	}
+	full, cpu := cases.StorageAt(95), cases.UsageAt(v1alpha1.MetricCPU, 95)
 	for name, tc := range map[string]struct {
 		alarm   autopilot.Alarm
-		prepare func(*autopilot.Case)
+		alter   func(*autopilot.Case)
 		patched Patched
-		want    []v1alpha1.Held
+		reason  autopilot.Reason // empty if nothing is held
+		since   time.Duration
 	}{
-		"refused by the API server":   {alarm: cases.StorageAt(95), patched: Patched{Result: PatchRefused, Message: "no"}, want: []v1alpha1.Held{heldSince("Volume", autopilot.ReasonRefused, 0)}},
-		"reverted at once":            {alarm: cases.StorageAt(95), patched: Patched{Result: PatchReverted}, want: []v1alpha1.Held{heldSince("Volume", autopilot.ReasonContested, 0)}},
-		"the patch had no answer":     {alarm: cases.StorageAt(95), want: []v1alpha1.Held{heldSince("Volume", autopilot.ReasonAlarmInForce, 0)}},
-		"quota":                       {alarm: cases.StorageAt(95), prepare: cases.CloudRefuses(cases.PendingVolume(0), autopilot.ReasonQuotaExceeded), want: []v1alpha1.Held{heldSince("Volume", autopilot.ReasonQuotaExceeded, 0)}},
-		"payment":                     {alarm: cases.StorageAt(95), prepare: cases.CloudRefuses(cases.PendingVolume(0), autopilot.ReasonPaymentRequired), want: []v1alpha1.Held{heldSince("Volume", autopilot.ReasonPaymentRequired, 0)}},
-		"permission":                  {alarm: cases.StorageAt(95), prepare: cases.CloudRefuses(cases.PendingVolume(0), autopilot.ReasonNotPermitted), want: []v1alpha1.Held{heldSince("Volume", autopilot.ReasonNotPermitted, 0)}},
-		"capped":                      {alarm: cases.StorageAt(95), prepare: func(c *autopilot.Case) { c.Spec.Storage.MaxGB = 100 }, want: []v1alpha1.Held{heldSince("Volume", autopilot.ReasonCapReached, 0)}},
-		"stalled":                     {alarm: cases.StorageAt(95), prepare: cases.PendingVolume(time.Hour), want: []v1alpha1.Held{heldSince("Volume", autopilot.ReasonStalled, 0)}},
-		"data unreadable":             {alarm: cases.WithoutEvidence(cases.StorageAt(95)), want: []v1alpha1.Held{heldSince("Volume", autopilot.ReasonNoData, 0)}},
-		"data too old":                {alarm: cases.MeasuredAgo(cases.StorageAt(95), time.Hour), want: []v1alpha1.Held{heldSince("Volume", autopilot.ReasonStaleEvidence, 0)}},
-		"busy":                        {alarm: cases.StorageAt(95), prepare: cases.InStatus("BACKING UP"), want: []v1alpha1.Held{heldSince("Volume", autopilot.ReasonInstanceBusy, 0)}},
-		"recommended":                 {alarm: cases.StorageAt(95), prepare: func(c *autopilot.Case) { c.Mode = v1alpha1.ModeRecommend }, want: []v1alpha1.Held{heldSince("Volume", autopilot.ReasonRecommend, 0)}},
-		"the rule is silent":          {alarm: silent, prepare: overThreshold(3 * time.Minute), want: []v1alpha1.Held{heldSince("Volume", autopilot.ReasonRuleSilent, 3*time.Minute)}},
-		"the time stays":              {alarm: cases.StorageAt(95), prepare: func(c *autopilot.Case) { c.Spec.Storage.MaxGB, c.Status.Held = 100, before }, want: []v1alpha1.Held{heldSince("Volume", autopilot.ReasonCapReached, 20*time.Minute)}},
-		"in progress":                 {alarm: cases.StorageAt(95), prepare: cases.PendingVolume(time.Minute), want: []v1alpha1.Held{heldSince("Volume", autopilot.ReasonChangePending, 0)}},
-		"in progress after a refusal": {alarm: cases.StorageAt(95), prepare: cases.Both(cases.PendingVolume(time.Minute), func(c *autopilot.Case) { c.Status.Held = before }), want: before},
-		"Cloud Eye does not answer":   {alarm: cases.WithoutEvidence(cases.WithoutState(cases.StorageAt(95))), prepare: func(c *autopilot.Case) { c.Status.Held = before }, want: before},
-		"no alarm could be read":      {alarm: cases.UsageAt(v1alpha1.MetricCPU, 10), prepare: func(c *autopilot.Case) { c.Status.Held = before }, want: before},
-		"a growth sets the time anew": {alarm: cases.WithoutEvidence(cases.StorageAt(95)), prepare: func(c *autopilot.Case) { c.Status.Held, c.Status.Changes = before, []v1alpha1.Change{grown} }, want: []v1alpha1.Held{heldSince("Volume", autopilot.ReasonNoData, 5*time.Minute)}},
-		"below the threshold":         {alarm: cases.StorageAt(50), prepare: func(c *autopilot.Case) { c.Status.Held = before }},
-		"the alarm has ended":         {alarm: ended, prepare: func(c *autopilot.Case) { c.Status.Held = before }},
+		"API server refuses the patch":            {full, nil, Patched{Result: PatchRefused, Message: "no"}, autopilot.ReasonRefused, 0},
+		"patch reverted at once":                  {full, nil, Patched{Result: PatchReverted}, autopilot.ReasonContested, 0},
+		"patch has no answer":                     {full, nil, Patched{}, autopilot.ReasonAlarmInForce, 0},
+		"a guard stops the growth":                {full, cases.Steps(10, 100), Patched{}, autopilot.ReasonCapReached, 0},
+		"a guard stops a held growth":             {full, cases.Both(before, cases.Steps(10, 100)), Patched{}, autopilot.ReasonCapReached, 20 * time.Minute},
+		"the rule is silent":                      {silent, overThreshold(3 * time.Minute), Patched{}, autopilot.ReasonRuleSilent, 3 * time.Minute},
+		"in progress":                             {full, cases.PendingVolume(time.Minute), Patched{}, autopilot.ReasonChangePending, 0},
+		"in progress after a refusal":             {full, cases.Both(cases.PendingVolume(time.Minute), before), Patched{}, autopilot.ReasonQuotaExceeded, 20 * time.Minute},
+		"Cloud Eye does not answer":               {cases.WithoutEvidence(cases.WithoutState(full)), before, Patched{}, autopilot.ReasonQuotaExceeded, 20 * time.Minute},
+		"the storage alarm could not be read":     {cases.UsageAt(v1alpha1.MetricCPU, 10), before, Patched{}, autopilot.ReasonQuotaExceeded, 20 * time.Minute},
+		"another growth is needed after a growth": {cases.WithoutEvidence(full), cases.Both(before, grown), Patched{}, autopilot.ReasonNoData, 5 * time.Minute},
+		"below the threshold":                     {cases.StorageAt(50), before, Patched{}, "", 0},
+		"the alarm has ended":                     {ended, before, Patched{}, "", 0},
+		"flavor: a guard stops the change":        {cpu, cases.SoldOut("eu-de-01"), Patched{}, autopilot.ReasonSoldOut, 0},
+		"flavor: the metrics are disabled":        {cpu, cpuOff, Patched{}, "", 0},
 	} {
 		c := cases.Quiet()
-		if tc.prepare != nil {
-			tc.prepare(&c)
+		if tc.alter != nil {
+			tc.alter(&c)
 		}
 		c, v := decided(cases.With(c, tc.alarm))
-		got := Outcome(c, v, Followed{}, tc.patched).Status.Held
-		i := 0
-		for _, h := range got { // flavors have their own test
-			if h.Kind == v1alpha1.KindVolume {
-				got[i], i = h, i+1
+		kind := volume
+		if strings.HasPrefix(name, "flavor") {
+			kind = flavor
+		}
+		var got, want []v1alpha1.Held
+		for _, h := range Outcome(c, v, Followed{}, tc.patched).Status.Held {
+			if h.Kind == kind {
+				got = append(got, h)
 			}
 		}
-		if diff := cmp.Diff(append([]v1alpha1.Held{}, tc.want...), append([]v1alpha1.Held{}, got[:i]...)); diff != "" {
+		if tc.reason != "" {
+			want = []v1alpha1.Held{heldSince(kind, tc.reason, tc.since)}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)
 		}
 	}
@@ -74,28 +84,6 @@ func TestEveryHeldGrowthIsRecordedWhateverItsReason(t *testing.T) {
 
 func overThreshold(age time.Duration) func(*autopilot.Case) {
 	return func(c *autopilot.Case) { c.Status.OverThresholdSince = autopilot.Seconds(c.Now.Add(-age)) }
-}
-
-func TestHeldFlavorHasTheReasonOfItsDecision(t *testing.T) {
-	for name, tc := range map[string]struct {
-		prepare func(*autopilot.Case)
-		want    autopilot.Reason
-	}{
-		"sold out":         {cases.SoldOut("eu-de-01"), autopilot.ReasonSoldOut},
-		"no larger flavor": {func(c *autopilot.Case) { c.Catalogue = c.Catalogue[:1] }, autopilot.ReasonNoLargerFlavor},
-		"no catalogue":     {func(c *autopilot.Case) { c.Catalogue = nil }, autopilot.ReasonNoData},
-		"the metric is off": {func(c *autopilot.Case) {
-			c.Spec.Flavor.CPU.Enabled, c.Spec.Flavor.Memory.Enabled = new(bool), new(bool)
-		}, ""},
-	} {
-		c := cases.Quiet()
-		tc.prepare(&c)
-		c, v := decided(cases.With(c, cases.UsageAt(v1alpha1.MetricCPU, 95)))
-		held := Outcome(c, v, Followed{}, Patched{}).Status.Held
-		if got := append(held, v1alpha1.Held{})[0].Reason; got != string(tc.want) {
-			t.Errorf("%s: held %+v, want %q; decided %+v", name, held, tc.want, v.Decisions)
-		}
-	}
 }
 
 func TestHoldUnreadTrustsANewSignalOnly(t *testing.T) {

@@ -4,7 +4,6 @@ package record
 
 import (
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -31,7 +30,8 @@ func notStarted(pending func(time.Duration) func(*autopilot.Case), noRds bool) a
 	return c
 }
 
-// What the cloud has not started is no promise: only an alarm of now leads to a request, with what is needed now.
+// An intent that the cloud has not started passes the guards again: only an alarm of now leads to a request, with the size that
+// is needed now.
 func TestNotStartedIntentIsDecidedAgain(t *testing.T) {
 	for _, noRds := range []bool{false, true} {
 		for _, tc := range []struct {
@@ -45,17 +45,11 @@ func TestNotStartedIntentIsDecidedAgain(t *testing.T) {
 			{"the disk is fuller", cases.PendingVolume, new(cases.StorageAt(99)), nil, "120"},
 			{"the CPU is still busy", cases.PendingFlavor, new(cases.UsageAt(v1alpha1.MetricCPU, 95)), nil, "rds.mysql.n1.4xlarge.4"},
 			{"no alarm any more", cases.PendingVolume, nil, nil, ""},
-			{"the CPU is idle", cases.PendingFlavor, new(cases.UsageAt(v1alpha1.MetricCPU, 5)), nil, ""},
-			{"only old evidence", cases.PendingFlavor, new(cases.MeasuredAgo(cases.UsageAt(v1alpha1.MetricCPU, 95), 36*time.Minute)), nil, ""},
-			{"somebody has made it larger", cases.PendingVolume, new(cases.StorageAt(93)), cases.Sized(120), ""},
-			{"the metric is off", cases.PendingFlavor, new(cases.UsageAt(v1alpha1.MetricCPU, 95)), func(c *autopilot.Case) { c.Spec.Flavor.CPU.Enabled = new(false) }, ""},
-			{"recommend only", cases.PendingVolume, new(cases.StorageAt(93)), cases.Recommend, ""},
-			{"the window is closed", cases.PendingFlavor, new(cases.UsageAt(v1alpha1.MetricCPU, 95)), cases.InWindow("Sat", "01:00", "05:00"), ""},
-			{"a lower cap", cases.PendingFlavor, new(cases.UsageAt(v1alpha1.MetricCPU, 95)), func(c *autopilot.Case) { c.Spec.Flavor.MaxVCPUs = new(int32(8)) }, ""},
+			{"another writer has made it larger", cases.PendingVolume, new(cases.StorageAt(93)), cases.Sized(120), ""},
 			{"the next try is not due", cases.PendingVolume, new(cases.StorageAt(93)), func(c *autopilot.Case) {
 				c.Status.Pending.Refusal.NextTime = autopilot.Micro(cases.Noon().Add(time.Second))
 			}, ""},
-			{"the disk was decided to be larger than the cap of now", intendedGrowth("100", "200"), new(cases.StorageAt(93)), cases.Steps(10, 150), "110"},
+			{"the decided size is above the cap of now", intendedGrowth("100", "200"), new(cases.StorageAt(93)), cases.Steps(10, 150), "110"},
 		} {
 			c := notStarted(tc.pending, noRds)
 			if tc.alter != nil {
@@ -96,34 +90,6 @@ func intendedGrowth(from, to string) func(time.Duration) func(*autopilot.Case) {
 	return func(age time.Duration) func(*autopilot.Case) {
 		return func(c *autopilot.Case) {
 			c.Wanted.VolumeGB, c.Status.Pending = autopilot.Gigabytes(to), cases.IntentTo(v1alpha1.KindVolume, from, to, age)
-		}
-	}
-}
-
-// Nobody but the autopilot applies the Rds there. It waited for ever for the size that a person had set.
-func TestApplyCloudRequestsTheSizeOfTheRds(t *testing.T) {
-	for _, tc := range []struct {
-		wants, maxGB int32
-		usedGB       float64
-		readOnly     bool
-		to, says     string
-	}{
-		{200, 4000, 93, false, "200", "; the Rds requests 200 GB"},
-		{200, 150, 99.5, true, "150", "; the Rds requests 200 GB; the database is read-only until it has grown"},
-		{105, 4000, 99, false, "120", ""},
-		{133, 4000, 93, false, "140", "; the Rds requests 133 GB"},
-	} {
-		c := cases.Quiet(cases.StorageAt(tc.usedGB))
-		c.Spec.Apply, c.Wanted.VolumeGB, c.Spec.Storage.MaxGB = v1alpha1.ApplyCloud, int(tc.wants), tc.maxGB
-		if tc.readOnly {
-			cases.ReadOnly(&c)
-		}
-		v := verdictOf(c)
-		if v.Intent == nil || v.Intent.To != tc.to || !strings.Contains(v.Intent.Message, tc.says) {
-			t.Errorf("the Rds requests %d GB: %+v", tc.wants, v)
-		}
-		if c.Alarms = nil; verdictOf(c).Intent != nil {
-			t.Errorf("the Rds requests %d GB: grown without an alarm", tc.wants)
 		}
 	}
 }
@@ -223,7 +189,7 @@ func TestUnclearAnswerIsResolvedByTheInstance(t *testing.T) {
 	}
 }
 
-// Nothing was sent, so the change cannot have begun, and nobody has to wonder.
+// No request was sent, so the change cannot have started.
 func TestReadThatFailsBeforeTheRequestIsNoUnclearAnswer(t *testing.T) {
 	l := &loop{Case: cases.Quiet(cases.StorageAt(93))}
 	l.Spec.Apply, l.NoRds = v1alpha1.ApplyCloud, true

@@ -14,13 +14,20 @@ import (
 	"github.com/mcsps/rds-autopilot/test/cases"
 )
 
+// warningsOf stores the warnings of a case in the status and returns the new ones, one a line.
+func warningsOf(c autopilot.Case, s *v1alpha1.Status) string {
+	var lines []string
+	for _, w := range UpdateWarnings(c, s) {
+		lines = append(lines, string(w.Reason)+": "+w.Message)
+	}
+	return strings.Join(lines, "\n")
+}
+
 // warnedAt checks a volume of that size, as the loop does, and returns the new warnings.
-func warnedAt(c *autopilot.Case, gb int) (warned []string) {
+func warnedAt(c *autopilot.Case, gb int) string {
 	c.Instance = &autopilot.Instance{ID: "id", Status: autopilot.StatusActive, VolumeGB: gb, Flavor: "f"}
 	status := FollowUp(*c).Status
-	for _, w := range UpdateWarnings(*c, &status) {
-		warned = append(warned, string(w.Reason)+": "+w.Message)
-	}
+	warned := warningsOf(*c, &status)
 	c.Status = *status.DeepCopy() // as after a restart
 	return warned
 }
@@ -62,7 +69,7 @@ func TestUpdateWarnings(t *testing.T) {
 			c.Spec.Storage.MaxGB = tc.maxGB
 			for i, l := range tc.looks {
 				c.Now = c.Now.Add(l.after)
-				if got := strings.Join(warnedAt(&c, l.gb), "\n"); got != l.want {
+				if got := warnedAt(&c, l.gb); got != l.want {
 					t.Errorf("look %d, at %d GB: %q, want %q", i+1, l.gb, got, l.want)
 				}
 				if n := len(c.Status.FormerVolumes); n > formerKept {
@@ -71,12 +78,12 @@ func TestUpdateWarnings(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a raised cap is a new one", func(t *testing.T) {
+	t.Run("a lowered cap is warned of again", func(t *testing.T) {
 		c := autopilot.Case{Now: cases.Noon(), Spec: cases.Policy()}
 		for i, limit := range []int32{100, 200, 200, 100} {
 			c.Spec.Storage.MaxGB = limit
-			if got, want := len(warnedAt(&c, 100)), (limit-200)/-100; got != int(want) {
-				t.Errorf("look %d, cap %d GB: %d warnings, want %d", i+1, limit, got, want)
+			if got := warnedAt(&c, 100); (got != "") != (limit == 100) {
+				t.Errorf("look %d, cap %d GB: %q", i+1, limit, got)
 			}
 		}
 	})
@@ -133,22 +140,45 @@ func TestConditionLimited(t *testing.T) {
 	c.Spec.Flavor.MaxVCPUs, c.Generation = new(int32(16)), 2
 	limited("a new cap", false, "")
 }
-
-func TestSmallerReplicaIsWarnedOf(t *testing.T) {
+func TestUpdateWarningsReportsASmallerReplicaOnce(t *testing.T) {
 	c := cases.Quiet()
 	c.Instance.Name = "orders"
-	c.Instance.Replicas = []autopilot.Replica{{Name: "same", VolumeGB: 100}, {Name: "larger", VolumeGB: 120}, {Name: "unknown"}}
-	if w := UpdateWarnings(c, &c.Status); len(w) != 0 {
-		t.Errorf("warned of %v", w)
+	c.Instance.Replicas = []autopilot.Replica{
+		{Name: "same", VolumeGB: 100}, {Name: "larger", VolumeGB: 120}, {Name: "unknown"}, {Name: "reader", VolumeGB: 90},
 	}
-	c.Instance.Replicas = append(c.Instance.Replicas, autopilot.Replica{Name: "reader", VolumeGB: 90})
-	w := UpdateWarnings(c, &c.Status)
-	const says = "Storage of the primary orders has 100 GB, and a read replica has less: reader (90 GB). Grow the replica to the same size, because the autopilot does not"
-	if len(w) != 1 || w[0].Reason != autopilot.ReasonReplicaSmaller || w[0].Message != says {
-		t.Errorf("warned of %v", w)
+	const says = "Storage of the primary orders has 100 GB, and a read replica has less: reader (90 GB). " +
+		"Grow the replica to the same size, because the autopilot does not"
+	for _, want := range []string{"ReplicaSmaller: " + says, ""} {
+		if got := warningsOf(c, &c.Status); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
-	if again := UpdateWarnings(c, &c.Status); len(again) != 0 {
-		t.Errorf("warned again: %v", again)
+}
+
+func TestUpdateWarningsReportsAReadOnlyDatabaseAndASilentRuleOnce(t *testing.T) {
+	c := cases.Quiet(cases.StorageAt(93))
+	cases.ReadOnly(&c)
+	a := &c.Alarms[0]
+	a.State, a.AlarmOverdueSince = v1alpha1.StateOK, c.Now.Add(-15*time.Minute)
+	overThreshold(15 * time.Minute)(&c)
+	first := warningsOf(c, &c.Status)
+	for _, want := range []string{
+		`RuleSilent: Cloud Eye reports "ok" for the storage rule, although storage has been over its threshold since ` +
+			"2026-11-20T11:45:00Z or earlier (93.0 of 100 GB used). ",
+		"ReadOnly: The database has been read-only since 2026-11-20T11:00:00Z. " +
+			"With 100 GB it is writable again once at most 87 GB are used. ",
+	} {
+		if !strings.Contains(first, want) {
+			t.Errorf("%q, want %q", first, want)
+		}
+	}
+	if again := warningsOf(c, &c.Status); again != "" {
+		t.Errorf("warned twice: %s", again)
+	}
+	a.AlarmOverdueSince = c.Now.Add(time.Second - 15*time.Minute)
+	c.Status.Warned = nil
+	if early := warningsOf(c, &c.Status); strings.Contains(early, "RuleSilent") {
+		t.Errorf("a second before the rule is overdue: %s", early)
 	}
 }
 
