@@ -59,20 +59,53 @@ func edit(t testing.TB, old, replacement string) []byte {
 	return []byte(strings.Replace(body, old, replacement, 1))
 }
 
-// Attack table A of autopilot/webhook and TestParseObjectIsStrictAboutKnownFieldsOnly have the other cases.
+// TestParseObjectIsStrictAboutKnownFieldsOnly has the rules of JSON.
 func TestParseEnvelopeChecksFields(t *testing.T) {
+	const subject, id, at, version = `"subject": "`, `"message_id": "`, `2024-07-10T10:01:03Z`, `"v1"`
+	nested := strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth)
 	for name, tc := range map[string]struct {
-		body     []byte
-		accepted bool
+		old, replacement string
+		accepted         bool
 	}{
-		"signature version in capitals":        {edit(t, `"v1"`, `"V1"`), true},
-		"unknown key with a nested value":      {edit(t, `"type"`, `"new": {"a": [1, null, {"b": true}]}, "type"`), true},
-		"no topic":                             {edit(t, `"topic_urn"`, `"topic"`), false},
-		"null for a required field":            {edit(t, `"v1"`, `null`), false},
-		"the 13th month":                       {edit(t, `2024-07-10T10:01:03Z`, `2024-13-10T10:01:03Z`), false},
-		"a confirmation without subscribe_url": {edit(t, `"Notification"`, `"SubscriptionConfirmation"`), false},
+		"signature version in capitals":        {version, `"V1"`, true},
+		"signature version v2":                 {version, `"v2"`, false},
+		"signature version 1":                  {version, `"1"`, false},
+		"empty signature version":              {version, `""`, false},
+		"signature version with a space":       {version, `"v1 "`, false},
+		"unknown key with a nested value":      {`"type"`, `"new": {"a": [1, null, {"b": true}]}, "type"`, true},
+		"unknown key with a value too deep":    {`"type"`, `"new": ` + nested + `, "type"`, false},
+		"unknown key with a Kelvin sign":       {`"type"`, `"to\u212aen": "x", "type"`, true},
+		"message with a long s beside message": {`"type"`, `"meſſage": "x", "type"`, false},
+		"the same, escaped":                    {`"type"`, `"me\u017f\u017fage": "x", "type"`, false},
+		"key in capitals instead of its form":  {`"type"`, `"TYPE"`, false},
+		"key twice, once escaped":              {`"type"`, `"t\u0079pe": "Notification", "type"`, false},
+		"no topic":                             {`"topic_urn"`, `"topic"`, false},
+		"null for a required field":            {version, `null`, false},
+		"null for a subject":                   {`"subject": "`, `"subject": null, "x": "`, true},
+		"NUL in the id":                        {id, id + `\u0000`, false},
+		"U+2028 in the topic":                  {`"urn:smn`, `"\u2028urn:smn`, false},
+		"line feed in the topic":               {`"urn:smn`, `"urn:smn\nx`, false},
+		"line feed in the timestamp":           {at, at + `\n`, false},
+		"line feed in the type":                {`"Notification"`, `"Notification\nx"`, false},
+		"control character in the type":        {`"Notification"`, `"x\u001b"`, false},
+		"a type of 100 KB":                     {`"Notification"`, `"` + strings.Repeat("x", 100000) + `"`, false},
+		"the 13th month":                       {at, `2024-13-10T10:01:03Z`, false},
+		"another time zone":                    {at, `2024-07-10T10:01:03+00:00`, false},
+		"no time zone":                         {at, `2024-07-10T10:01:03`, false},
+		"a fraction of a second":               {at, `2024-07-10T10:01:03.0Z`, true},
+		"a fraction without a digit":           {at, `2024-07-10T10:01:03.Z`, false},
+		"a fraction and no time zone":          {at, `2024-07-10T10:01:03.5`, false},
+		"an hour of one digit":                 {at, `2024-07-10T1:01:03Z`, false},
+		"words for a time":                     {at, `now`, false},
+		"line feed in the subject":             {subject, subject + `a\nb`, false},
+		"escape sequence in the subject":       {subject, subject + `\u001b[31m`, false},
+		"U+2028 in the subject":                {subject, subject + `\u2028`, true},
+		"half a surrogate pair in the subject": {subject, subject + `\ud800`, false},
+		"bad UTF-8 in the subject":             {subject, subject + "\xff", false},
+		"a subject of 100 KB":                  {subject, subject + strings.Repeat("x", 100000), false},
+		"a confirmation without subscribe_url": {`"Notification"`, `"SubscriptionConfirmation"`, false},
 	} {
-		_, err := ParseEnvelope(tc.body)
+		_, err := ParseEnvelope(edit(t, tc.old, tc.replacement))
 		if errors.Is(err, ErrMalformed) == tc.accepted || (err == nil) != tc.accepted {
 			t.Errorf("%s: %v, want accepted: %t", name, err, tc.accepted)
 		}
@@ -124,6 +157,7 @@ func TestParseAlarmRefuses(t *testing.T) {
 		"a key twice":             {`"alarm_status"`, `"alarm_status":"ok","alarm_status"`},
 		"another case":            {`"alarm_status"`, `"Alarm_Status"`},
 		"not an object":           {`{"message_type"`, `[{"message_type"`},
+		"10001 deep":              {`"message_type"`, `"x":` + strings.Repeat("[", 10001) + strings.Repeat("]", 10001) + `,"message_type"`},
 	} {
 		if !strings.Contains(e.Message, change[0]) {
 			t.Fatalf("%s: the example has no %q", name, change[0])

@@ -156,22 +156,21 @@ func TestHonestMessagesAreVerifiedDuringAFloodOfInventedURLs(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestAnotherTopicIsVerifiedWhileThirtyAreFlooded(t *testing.T) {
-	flood(t, 20*time.Millisecond, 30, 50, func(f *flooded) {
-		if err := f.post(honestTopic, newURL(), false); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-func TestSameTopicIsVerifiedAtAThousandInventedURLsPerMinute(t *testing.T) {
-	flood(t, 20*time.Millisecond, 1, 1000/60, func(f *flooded) {
-		if err := f.post("flooded-0", newURL(), false); err != nil {
-			t.Error(err)
-		}
-	})
+	for name, tc := range map[string]struct {
+		topics, perSecond int
+		topic             string
+	}{
+		"30 topics, another topic":                       {30, 50, honestTopic},
+		"1,000 invented URLs per minute, the same topic": {1, 1000 / 60, "flooded-0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			flood(t, 20*time.Millisecond, tc.topics, tc.perSecond, func(f *flooded) {
+				if err := f.post(tc.topic, newURL(), false); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }
 
 func TestOneFetchServesAThousandMessages(t *testing.T) {
@@ -210,4 +209,17 @@ func TestQuotaGivesOneTopicHalfOfTheFreePlaces(t *testing.T) {
 	if s.taken != 3 || len(s.by) != 2 {
 		t.Errorf("%+v", s)
 	}
+}
+
+type panicking struct{}
+
+func (panicking) RoundTrip(*http.Request) (*http.Response, error) { panic("a file of another host") }
+
+func TestPanicInAFetchIsAnErrorOfItsMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		keys := NewKeys(Fixed(fakeName), &http.Client{Transport: panicking{}}, time.Now)
+		if _, err := keys.Key(t.Context(), "https://"+fakeName+"/smn/SMN_eu-de_"+strings.Repeat("a", 32)+".pem", "topic", true); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("%v", err)
+		}
+	})
 }

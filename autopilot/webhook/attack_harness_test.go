@@ -13,11 +13,11 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math/big"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -39,6 +39,8 @@ import (
 const (
 	token    = "5ec2e7f00d" // of confirmation links: must never be seen anywhere
 	certPath = "/smn/SMN_eu-de_0f1e2d3c4b5a69788796a5b4c3d2e1f0.pem"
+	// elsewhereHost is a host that the receiver must never ask.
+	elsewhereHost = "elsewhere.example:8443"
 )
 
 // m are the fields of a message; "<none>" leaves one out.
@@ -70,7 +72,7 @@ func certificate(public any, by crypto.Signer, alter func(*x509.Certificate)) []
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// harness is a receiver behind its real server, the two hosts that it may ask, and traps where it may not.
+// harness is a receiver behind its real server, and the two hosts that it may ask.
 type harness struct {
 	*testing.T
 	store    *fakeStore
@@ -81,10 +83,7 @@ type harness struct {
 	certs    atomic.Pointer[http.HandlerFunc]
 	confirm  atomic.Pointer[http.HandlerFunc]
 	gets     [2]atomic.Int64 // of certificates, of confirmation links
-	trapped  atomic.Int64
-	trap     string // host:port of a listener that nobody may call
-	dialled  sync.Map
-	fetching *http.Client // of certificates
+	fetching *http.Client    // of certificates
 	clock    atomic.Pointer[time.Time]
 	logs     *observer.ObservedLogs
 	reg      *prometheus.Registry
@@ -109,33 +108,8 @@ func newHarness(t *testing.T) *harness {
 	s.console = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.gets[1].Add(1); (*s.confirm.Load())(w, r) }))
 	t.Cleanup(s.cert.Close)
 	t.Cleanup(s.console.Close)
-	s.trap = s.listen("127.0.0.1:0")
-	for _, host := range []string{s.certHost(), s.consoleHost()} { // the right ports on look-alike addresses
-		_, port, _ := net.SplitHostPort(host)
-		s.listen("127.0.0.2:" + port)
-	}
 	s.start()
 	return s
-}
-
-// listen sets a trap.
-func (s *harness) listen(address string) string {
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			s.trapped.Add(1)
-			_ = conn.Close()
-		}
-	}()
-	return l.Addr().String()
 }
 
 // start begins with empty memory with the store as it is.
@@ -144,7 +118,7 @@ func (s *harness) start() {
 	roots.AddCert(s.cert.Certificate())
 	client := func(host string) *http.Client {
 		c := smn.NewClient(smn.Fixed(host), smn.ClientOptions{Roots: func() (*x509.CertPool, error) { return roots, nil }})
-		c.Transport, c.Timeout = spy{s, c.Transport}, 5*time.Minute // for machines that are slow
+		c.Transport, c.Timeout = onlyTo{s, host, c.Transport}, 5*time.Minute // for machines that are slow
 		s.Cleanup(c.CloseIdleConnections)
 		return c
 	}
@@ -164,15 +138,19 @@ func (s *harness) start() {
 	s.Cleanup(s.server.Close)
 }
 
-// spy notes which hosts are asked.
-type spy struct {
+// onlyTo is the way to one host. The receiver must not ask any other.
+type onlyTo struct {
 	s    *harness
+	host string
 	next http.RoundTripper
 }
 
-func (p spy) RoundTrip(r *http.Request) (*http.Response, error) {
-	p.s.dialled.Store(r.URL.Host, true)
-	return p.next.RoundTrip(r)
+func (o onlyTo) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme != "https" || r.URL.Host != o.host {
+		o.s.Errorf("%s was asked", r.URL.Host)
+		return nil, errors.New("not the host of this client")
+	}
+	return o.next.RoundTrip(r)
 }
 
 func (s *harness) now() time.Time      { return *s.clock.Load() }
@@ -239,14 +217,15 @@ func sign(f m, key *rsa.PrivateKey) m {
 }
 
 func signText(f m, key *rsa.PrivateKey, text string) m {
+	if _, given := f["signature"]; given {
+		return f
+	}
 	digest := sha256.Sum256([]byte(text))
 	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, digest[:])
 	if err != nil {
 		panic(err)
 	}
-	if _, given := f["signature"]; !given {
-		f["signature"] = base64.StdEncoding.EncodeToString(signature)
-	}
+	f["signature"] = base64.StdEncoding.EncodeToString(signature)
 	return f
 }
 

