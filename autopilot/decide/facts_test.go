@@ -42,9 +42,6 @@ func eachCase(do func(alter func(*autopilot.Case), alarms []autopilot.Alarm)) {
 		}
 		do(alter, tc.alarms)
 	}
-	for _, tc := range objections() {
-		do(tc.alter, []autopilot.Alarm{tc.alarm})
-	}
 	for _, tc := range orders() {
 		do(tc.alter, []autopilot.Alarm{tc.alarm})
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
-	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/cases"
 )
 
@@ -65,69 +64,6 @@ func reasonBy(guards []Guard, c autopilot.Case) autopilot.Reason {
 		return v.Decisions[0].Reason
 	}
 	return ""
-}
-
-// objection is a case in which one guard objects.
-type objection struct {
-	guard string
-	alter func(*autopilot.Case)
-	alarm autopilot.Alarm
-	want  autopilot.Reason
-	// without is the reason if the table did not have the guard.
-	without autopilot.Reason
-}
-
-func objections() []objection {
-	const acts = autopilot.ReasonAlarmInForce
-	disk := cases.StorageAt(92)
-	return []objection{
-		{inForce, unchanged, cleared(disk), autopilot.ReasonAlarmCleared, acts},
-		{isOn, metricOff, busyCPU(), autopilot.ReasonNotEnabled, acts},
-		{isKnown, claimed, disk, autopilot.ReasonInstanceUnknown, acts},
-		{hasEvidence, unchanged, cases.UsageAt(v1alpha1.MetricCPU, 89), autopilot.ReasonBelowThreshold, acts},
-		{notPending, cases.PendingVolume(time.Minute), busyCPU(), autopilot.ReasonChangePending, acts},
-		{notReverted, cases.Both(cases.Changed(3*time.Hour, "99.0"), cases.RolledBack(2*time.Hour)), busyCPU(),
-			autopilot.ReasonRolledBack, acts},
-		{sameFlavor, otherFlavor, busyCPU(), autopilot.ReasonChangePending, acts},
-		{isActive, cases.InStatus("BACKING UP"), disk, autopilot.ReasonInstanceBusy, acts},
-		// No other guard reads the catalogue.
-		{flavorsKnown, noBaseline, busyCPU(), autopilot.ReasonNoData, autopilot.ReasonNoLargerFlavor},
-		{belowCaps, cases.Steps(10, 100), disk, autopilot.ReasonCapReached, acts},
-		// The resize list repeats this choice. Without the guard, a change that cannot be made would take a place.
-		{hasLarger, cases.Both(cases.SoldOut("eu-de-02"), noPlace), busyCPU(), autopilot.ReasonSoldOut,
-			autopilot.ReasonFleetBrake},
-		{cooledDown, cases.Changed(23*time.Minute, "99.0"), busyCPU(), autopilot.ReasonCooldown, acts},
-		{hasEffect, twoWithoutEffect(), busyCPU(), autopilot.ReasonNoEffect, acts},
-		{uncontested, cases.LostVolume, disk, autopilot.ReasonContested, acts},
-		{windowOpen, cases.InWindow("Sat", "01:00", "05:00"), busyCPU(), autopilot.ReasonOutsideWindow, acts},
-		{modeAuto, cases.Recommend, disk, autopilot.ReasonRecommend, acts},
-		{notRefused, cases.RefusedPatch, disk, autopilot.ReasonRefused, acts},
-		{hasPlace, noPlace, busyCPU(), autopilot.ReasonFleetBrake, acts},
-		{inResizeList, offered(), busyCPU(), autopilot.ReasonNoLargerFlavor, acts},
-	}
-}
-
-func TestEachGuardObjectsInACaseThatNoOtherStops(t *testing.T) {
-	found := map[int]bool{}
-	for _, tc := range objections() {
-		t.Run(tc.guard, func(t *testing.T) {
-			c := altered(tc.alter, tc.alarm)
-			d := verdictBy(Table(), c).Decisions[0]
-			if d.Reason != tc.want || !strings.HasPrefix(d.Guard, tc.guard) {
-				t.Errorf("%s by %q, want %s", d.Reason, d.Guard, tc.want)
-			}
-			i := indexOf(t, Table(), tc.guard)
-			found[i] = true
-			if got := reasonBy(slices.Delete(Table(), i, i+1), c); got != tc.without {
-				t.Errorf("without this guard %s, want %s", got, tc.without)
-			}
-		})
-	}
-	for i, g := range Table() {
-		if !found[i] {
-			t.Errorf("no case needs the guard %q", g.Name)
-		}
-	}
 }
 
 // orders has a case for each two neighbors of the table in which both object. Every other order of the table reverses

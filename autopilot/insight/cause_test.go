@@ -36,7 +36,7 @@ func grown(more autopilot.Series) autopilot.Series {
 }
 
 func TestCauseOf(t *testing.T) {
-	postgres, none := autopilot.Instance{Engine: "PostgreSQL"}, []autopilot.Point(nil)
+	postgres := autopilot.Instance{Engine: "PostgreSQL"}
 	large, hundred := autopilot.Instance{Engine: "PostgreSQL", VolumeGB: 1800}, autopilot.Instance{Engine: "PostgreSQL", VolumeGB: 100}
 	then := func(points []autopilot.Point, age time.Duration, value float64) []autopilot.Point {
 		return append(points, autopilot.Point{Time: cases.Noon().Add(-age), Value: value})
@@ -58,9 +58,7 @@ func TestCauseOf(t *testing.T) {
 			grown(autopilot.Series{walMB: hourly(1024, 41*1024), slotLagMB: hourly(0, 40*1024)}), v1alpha1.CauseReplicationSlot,
 			"The farthest replica or slot lags (lag 40 GB): growing does not fix this. A read replica that is full or lags makes its primary keep WAL: check a, r"},
 		{"WAL and a replica", replicated, grown(autopilot.Series{walMB: hourly(1024, 41*1024)}), v1alpha1.CauseWAL, "growing does not fix this. A read replica that is full or lags makes its primary keep WAL: check a, r"},
-		{"files of slots and a replica", replicated, grown(autopilot.Series{slotFilesMB: hourly(0, 30*1024)}), v1alpha1.CauseReplicationSlot, "keep WAL: check a, r"},
 		{"WAL without a slot", postgres, grown(autopilot.Series{walMB: hourly(1024, 41*1024)}), v1alpha1.CauseWAL, "41 GB of it are WAL: growing"},
-		{"WAL is small but all of the growth", postgres, grown(autopilot.Series{walMB: hourly(1024, 10*1024)}), v1alpha1.CauseWAL, "10 GB"},
 		{"WAL is large since yesterday, and data grows", postgres, grown(autopilot.Series{walMB: hourly(30*1024, 30*1024)}), v1alpha1.CauseWAL, "30 GB"},
 		{"files of slots", postgres, grown(autopilot.Series{slotFilesMB: hourly(0, 30*1024)}), v1alpha1.CauseReplicationSlot, "30 GB of it are files of replication slots"},
 		{"audit logs", postgres, grown(autopilot.Series{auditGB: hourly(1, 40)}), v1alpha1.CauseAuditLog, "40 GB of it are audit logs"},
@@ -68,14 +66,10 @@ func TestCauseOf(t *testing.T) {
 		{"an old transaction, and nothing grows", postgres, grown(autopilot.Series{usedSpaceGB: hourly(92, 92), oldestMilliSecs: hourly(0, 7*3600e3)}), v1alpha1.CauseData, ""},
 		{"temporary files", postgres, grown(autopilot.Series{tempBytesPerMin: hourly(0, 6e9)}), v1alpha1.CauseTempFiles, "30 GB of temporary files were written in the hour before 2026-11-20T12:00:00Z"},
 		{"tempdb", autopilot.Instance{Engine: "SQLServer"}, autopilot.Series{usedSpaceGB: hourly(82, 92), tempDBMB: hourly(0, 50*1024)}, v1alpha1.CauseTempFiles, "50 GB of it are tempdb"},
-		{"a small tempdb", autopilot.Instance{Engine: "SQLServer"}, autopilot.Series{usedSpaceGB: hourly(82, 92), tempDBMB: hourly(10, 10)}, v1alpha1.CauseData, ""},
 		{"MySQL", autopilot.Instance{Engine: "MySQL"}, nil, v1alpha1.CauseUnknown, "no metric of what fills a MySQL volume"},
 		{"no series", postgres, nil, v1alpha1.CauseUnknown, "no used space"},
 		{"no engine metrics", postgres, autopilot.Series{usedSpaceGB: hourly(82, 92)}, v1alpha1.CauseUnknown, "none of the metrics"},
 		{"WAL in bytes", postgres, grown(autopilot.Series{walMB: hourly(1e9, 41e9)}), v1alpha1.CauseData, ""},
-		{"negative WAL", postgres, grown(autopilot.Series{walMB: hourly(-1, -41e3)}), v1alpha1.CauseData, ""},
-		{"zero WAL", postgres, grown(autopilot.Series{walMB: hourly(0, 0)}), v1alpha1.CauseData, ""},
-		{"WAL is no number", postgres, grown(autopilot.Series{walMB: hourly(1, math.NaN())}), v1alpha1.CauseData, ""},
 		{"the first WAL is zero", postgres, grown(autopilot.Series{walMB: hourly(0, 10*1024)}), v1alpha1.CauseData, ""},
 		{"WAL is measured since an hour ago only", postgres, grown(autopilot.Series{walMB: hourly(100, 10*1024)[20:]}), v1alpha1.CauseData, ""},
 		{"a lag in bytes", postgres, grown(autopilot.Series{walMB: hourly(1024, 41*1024), slotLagMB: hourly(0, 40e9)}), v1alpha1.CauseWAL, ""},
@@ -97,19 +91,12 @@ func TestCauseOf(t *testing.T) {
 		}), v1alpha1.CauseWAL, "5 GB"},
 		{"the newest WAL is no number", postgres, grown(autopilot.Series{walMB: then(hourly(1024, 41*1024), 0, math.NaN())}),
 			v1alpha1.CauseWAL, "41 GB"},
-		{"the newest WAL is huge", postgres, grown(autopilot.Series{walMB: then(hourly(1024, 41*1024), 0, 1e300)}), v1alpha1.CauseData, ""},
-		{"the newest WAL is negative", postgres, grown(autopilot.Series{walMB: then(hourly(1024, 41*1024), 0, -1)}),
-			v1alpha1.CauseWAL, "41 GB"},
 		{"the newest WAL is hours ahead", postgres, grown(autopilot.Series{walMB: then(hourly(2048, 2048), -3*time.Hour, 41*1024)}),
 			v1alpha1.CauseData, ""},
 		{"the newest used space is more than the volume", hundred, grown(autopilot.Series{
 			usedSpaceGB: then(hourly(82, 92), 0, 9200), walMB: hourly(1024, 41*1024),
 		}), v1alpha1.CauseWAL, "41 GB"},
-		{"the newest used space is no number", hundred, grown(autopilot.Series{
-			usedSpaceGB: then(hourly(82, 92), 0, math.NaN()), walMB: hourly(1024, 41*1024),
-		}), v1alpha1.CauseWAL, "41 GB"},
 		{"a huge amount of temporary files", hundred, grown(autopilot.Series{tempBytesPerMin: hourly(1e300, 1e300)}), v1alpha1.CauseData, ""},
-		{"no WAL", postgres, grown(autopilot.Series{walMB: none}), v1alpha1.CauseData, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := CauseOf(tc.inst, tc.series, cases.Noon())

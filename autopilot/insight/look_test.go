@@ -288,19 +288,6 @@ func TestUpdateRemembersAFirstReadThatFailed(t *testing.T) {
 		t.Errorf("the cap is not read after an hour: %+v", due)
 	}
 }
-
-func TestUpdateComputesTheCapOfTheLargerOfMaxGBAndVolume(t *testing.T) {
-	c := cases.Quiet()
-	c.Spec.Storage.MaxGB, c.Instance.VolumeGB = 200, 400
-	c.Status.Insight = Update(c, Due{Cap: true}, History{Used: fortnight(336, func(int) float64 { return 210 })})
-	if f := c.Status.Insight.Cap; f.MaxGB != 400 || f.ReadOnlyTime != nil {
-		t.Errorf("%+v", f)
-	}
-	if w := Warnings(c); len(w) != 0 {
-		t.Errorf("half of the volume is free: %+v", w)
-	}
-}
-
 func TestUpdateTreatsWhatCannotBeTrueAsMissing(t *testing.T) {
 	c := lookedAt(time.Hour)
 	c.Instance.Engine = enginePostgreSQL
