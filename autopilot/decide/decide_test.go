@@ -162,6 +162,10 @@ func rows() []row {
 			"Remove the id from one of the two objects")},
 
 		// A recent measurement is at or over the threshold.
+		{"states of the rules cannot be read, alarm signal of 31 minutes ago", failing(alarmState),
+			signalled(cases.StorageAt(93), 31*time.Minute), stops(autopilot.ReasonNoData, time.Minute)},
+		{"used space cannot be read", failing(usedSpace), storage(93), stops(autopilot.ReasonNoData, time.Minute)},
+		{"usage cannot be read", failing(usage), cpu(95), stops(autopilot.ReasonNoData, time.Minute)},
 		{"no measurement", nil, one(cases.WithoutEvidence(cases.StorageAt(93))), stops(autopilot.ReasonNoData, time.Minute,
 			"The storage alarm is in force, but Cloud Eye has no measurement to decide on")},
 		{"storage measured 30 minutes ago", nil, one(cases.MeasuredAgo(cases.StorageAt(93), 30*time.Minute)), makes("110")},
@@ -230,7 +234,7 @@ func rows() []row {
 		{"ACTIVE for a second, storage in alarm", cases.ActiveFor(time.Second), storage(93), makes("110")},
 
 		// The flavors and the caps are known, and the caps allow more.
-		{"catalogue cannot be read", noCatalogue, cpu(95),
+		{"catalogue cannot be read", failing(catalogue), cpu(95),
 			stops(autopilot.ReasonNoData, time.Minute, "The cloud's flavors could not be read")},
 		{"flavor of unknown size", oldFlavor, cpu(95), stops(autopilot.ReasonNoData, 5*time.Minute,
 			"The vCPUs and memory of rds.mysql.former.9xlarge are not known, so no larger flavor can be chosen")},
@@ -305,6 +309,19 @@ func rows() []row {
 		// No other writer reverts our change.
 		{"size reverted half a minute ago", cases.LostVolume, storage(92), holds(autopilot.ReasonContested, 30*time.Second,
 			"Field manager \"a-gitops-tool\" reset the size from 110 to 100 GB (once). Retrying at longer intervals")},
+		{"size reverted, and the writer cannot be read", all(cases.LostVolume, failing(sizeWriter)), storage(92),
+			holds(autopilot.ReasonContested, 30*time.Second)},
+		{"size reverted for the second time, 5 minutes less a second ago", all(cases.LostVolume, times(2), completed(299*time.Second)),
+			storage(92), holds(autopilot.ReasonContested, time.Second)},
+		{"size reverted for the ninth time", all(cases.LostVolume, times(9)), storage(92),
+			holds(autopilot.ReasonContested, 14*time.Minute+30*time.Second)},
+		{"size reverted within 2 GB of read-only", all(cases.LostVolume, completed(0)), storage(93),
+			holds(autopilot.ReasonContested, 10*time.Second)},
+		{"size reverted for the second time within 2 GB of read-only", all(cases.LostVolume, times(2), completed(0)), storage(93),
+			holds(autopilot.ReasonContested, 30*time.Second)},
+		{"size reverted for the third time while read-only", all(cases.LostVolume, cases.ReadOnly, times(3), completed(0)),
+			storage(92), holds(autopilot.ReasonContested, time.Minute)},
+		{"size reverted, but another spec", all(cases.LostVolume, newSpec), storage(92), makes("110")},
 		{"flavor no longer contested: the Rds requests ours again", cases.Both(cases.Changed(2*time.Hour, "99.0"),
 			cases.MadeSmaller(time.Hour)), cpu(95), makes(larger)},
 		{"flavor no longer contested: another writer made it larger", all(cases.Changed(2*time.Hour, "99.0"), flavored(larger)),
@@ -332,6 +349,9 @@ func rows() []row {
 		{"no place", noPlace, cpu(95), stops(autopilot.ReasonFleetBrake, time.Minute,
 			"The flavor waits, because as many flavors as --max-flavor-changes allows are changing in the cluster")},
 		{"no place, storage in alarm", noPlace, storage(93), makes("110")},
+		{"places cannot be read", failing(place), cpu(95), stops(autopilot.ReasonFleetBrake, time.Minute)},
+		{"resize list cannot be read", failing(resizeList), cpu(95), stops(autopilot.ReasonNoData, time.Minute,
+			"The flavors that the instance can change to could not be read")},
 		{"resize list has the next flavor", offered(larger), cpu(95), makes(larger)},
 		{"resize list has nothing larger", offered("rds.mysql.n1.large.4"), cpu(95),
 			stops(autopilot.ReasonNoLargerFlavor, 5*time.Minute)},
@@ -405,7 +425,7 @@ func rowsOfOneApply() []row {
 
 		{"flavor replaced by a smaller one", contested, cpu(95),
 			stops(autopilot.ReasonContested, 7*day, "Field manager \"a-gitops-tool\""+contestText)},
-		{"flavor replaced by an unknown writer", cases.Both(contested, func(c *autopilot.Case) { c.FlavorWriter = "" }), cpu(95),
+		{"flavor replaced, and the writer cannot be read", cases.Both(contested, failing(flavorWriter)), cpu(95),
 			stops(autopilot.ReasonContested, 7*day, "Another writer"+contestText)},
 		{"flavor replaced 48 hours ago", all(cases.Changed(50*time.Hour, "99.0"), cases.Restored, cases.MadeSmaller(48*time.Hour)),
 			cpu(95), holds(autopilot.ReasonContested, 5*day)},
@@ -507,6 +527,10 @@ func (r row) check(t *testing.T, c autopilot.Case) {
 	}
 	if intended := v.Intent != nil && v.Intent.To == r.want.to; intended != (d.Reason == autopilot.ReasonAlarmInForce) {
 		t.Errorf("intent %+v with reason %s", v.Intent, d.Reason)
+	}
+	i := slices.IndexFunc(Table(), func(g Guard) bool { return g.Name == d.Guard })
+	if d.Acts() != (i < 0) || i >= 0 && !slices.Contains(Table()[i].Reasons, d.Reason) {
+		t.Errorf("%s by the guard %q, whose row lacks the reason", d.Reason, d.Guard)
 	}
 	if d.Message == "" || r.want.says != "" && d.Message != r.want.says && c.Spec.Apply != v1alpha1.ApplyCloud {
 		t.Errorf("%q\nwant %q", d.Message, r.want.says)

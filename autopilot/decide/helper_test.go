@@ -4,6 +4,7 @@ package decide
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -67,6 +68,16 @@ func claimed(c *autopilot.Case) { c.ClaimedBy = "shop/orders" }
 func otherFlavor(c *autopilot.Case) { c.Wanted.Flavor = "rds.mysql.n1.large.4" }
 
 func noCatalogue(c *autopilot.Case) { c.Catalogue = nil }
+
+// failing returns the alteration that a fact cannot be read.
+func failing(f autopilot.Fact) func(*autopilot.Case) {
+	return func(c *autopilot.Case) { c.SetFact(f, errors.New("no answer")) }
+}
+
+// times returns the alteration that the newest change was reverted so often.
+func times(n int32) func(*autopilot.Case) {
+	return func(c *autopilot.Case) { c.Status.Changes[0].Count = n }
+}
 
 func noBaseline(c *autopilot.Case) { c.Status.Baseline = nil }
 

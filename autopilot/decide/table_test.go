@@ -137,23 +137,3 @@ func TestOrderOfTheTableDecidesWhichReasonWins(t *testing.T) {
 		}
 	}
 }
-
-func TestGuardsPerAlarmComeFirst(t *testing.T) {
-	guards := Table()
-	if !slices.IsSortedFunc(guards, func(a, b Guard) int {
-		switch {
-		case a.perAlarm == b.perAlarm:
-			return 0
-		case a.perAlarm:
-			return -1
-		}
-		return 1
-	}) {
-		t.Errorf("%+v", guards)
-	}
-	for _, g := range guards {
-		if g.perAlarm && g.Kind != "" {
-			t.Errorf("%q is per alarm, so it cannot be for one kind of change only", g.Name)
-		}
-	}
-}
