@@ -327,20 +327,32 @@ func FuzzCertificate(f *testing.F) {
 	})
 }
 
-// An accepted URL leads to a file of SMN's on the configured host and nowhere else, whoever reads it.
+// An accepted URL leads to a file of SMN's on the configured host and nowhere else, whoever reads it. Each of these seeds
+// but the first leads elsewhere.
 func FuzzCertURL(f *testing.F) {
-	const host, file = "smn.eu-de.otc.t-systems.com", "SMN_eu-de_0f1e2d3c4b5a69788796a5b4c3d2e1f0.pem"
-	for _, u := range []string{
-		"https://" + host + "/smn/" + file, "http://" + host + "/smn/" + file, "https://" + host + ":443/smn/" + file,
-		"https://x@" + host + "/smn/" + file, "https://" + host + "@x/smn/" + file, "https://" + host + ".x/smn/" + file,
-		"https://" + host + "/smn/../" + file, "https://" + host + "/smn/" + file + "?x", "https://" + host + "/smn/" + file + "#x",
-		"https://" + host + "\\@x/smn/" + file, "https://" + host + "/smn/%2e%2e/" + file, "HTTPS://" + strings.ToUpper(host) + "/smn/" + file,
+	const host, p = "smn.eu-de.otc.t-systems.com", "/smn/SMN_eu-de_0f1e2d3c4b5a69788796a5b4c3d2e1f0.pem"
+	for _, url := range []string{
+		"https://" + host + p,
+		"https://" + host + "@evil.example" + p, "https://user@" + host + p, "https://user:password@" + host + p,
+		"https://evil.example#@" + host + p, "https://evil.example?@" + host + p, `https://evil.example\@` + host + p,
+		"https://" + host + ":443" + p, "https://" + host + ":8443" + p, "https://" + host + "." + p, "https://" + host + ".evil.example" + p,
+		"https://x." + host + p, "https://evil-" + host + p, "https://SMN.eu-de.otc.t-systems.com" + p, "https://smn.eu-de.otс.t-systems.com" + p,
+		"https://smn。eu-de.otc.t-systems.com" + p, "https://smn%2eeu-de.otc.t-systems.com" + p, "https://[::1]" + p, "https://" + host + "\n" + p,
+		"https://" + host + "\x00" + p, "https://smn.obs.eu-de.otc.t-systems.com" + p, "https://obs.eu-de.otc.t-systems.com/smn" + p,
+		"http://" + host + p, "//" + host + p, "file://" + host + p, "https:" + host + p, "https:/" + host + p, "HTTPS://" + host + p, "",
+		"https://" + host + "/smn/../smn" + p[4:], "https://" + host + "/smn/%2e%2e" + p, "https://" + host + "/smn%2f" + p[5:],
+		"https://" + host + "/" + p, "https://" + host + "/bucket" + p, "https://" + host + p + "?redirect=x", "https://" + host + p + "?",
+		"https://" + host + p + "#", "https://" + host + p + ";x", "https://" + host + "/smn/SMN_eu-de_0f1e.pem", "https://" + host + p + "\n",
 	} {
-		f.Add(u)
+		f.Add(url)
 	}
 	path := regexp.MustCompile(`\A/smn/SMN_[a-z0-9-]{1,32}_[0-9a-f]{32}\.pem\z`)
 	f.Fuzz(func(t *testing.T, raw string) {
-		if CertURL(raw, []string{host}) != nil {
+		err := CertURL(raw, []string{host})
+		if err != nil {
+			if raw == "https://"+host+p || !errors.Is(err, ErrForged) {
+				t.Fatalf("%q: %v", raw, err)
+			}
 			return
 		}
 		u, err := url.Parse(raw)
