@@ -40,18 +40,18 @@ type simulation struct {
 	mute   bool
 	intake v1alpha1.Intake
 	sent   []v1alpha1.Signal  // messages, which may come late, twice and in any order
-	truth  map[string]float64 // by message: GB used when it was sent, whatever it is taken for
+	truth  map[string]float64 // by message: GB used when it was sent
 	old    []autopilot.Wanted // snapshots that the operator may still apply
 	events []string
 
-	// Where the autopilot asks the cloud itself: whether there is an Rds, the cloud's jobs, and what the running one makes.
+	// Where the autopilot asks the cloud itself: whether there is an Rds, the cloud's jobs, and which change the running one makes.
 	noRds bool
 	jobs  map[string]autopilot.Job
 	makes *v1alpha1.Intent
 
-	grown   map[int]float64            // new size → used space that asked for it
+	grown   map[int]float64            // new size → used space that led to it
 	growths []v1alpha1.Change          // our completed growths that a status has stored, newest first
-	asked   map[string]v1alpha1.Intent // flavor → what asked for it last
+	asked   map[string]v1alpha1.Intent // flavor → the last intent that requested it
 }
 
 func newSimulation(t *rapid.T) *simulation {
@@ -72,12 +72,12 @@ func newSimulation(t *rapid.T) *simulation {
 	s.spec.Flavor.CooldownSeconds = &zero
 	s.wanted = autopilot.Wanted{VolumeGB: 100, Flavor: "rds.mysql.n1.large.4"}
 	s.inst = autopilot.Instance{ID: "id", Status: autopilot.StatusActive, Engine: "MySQL", Version: "8.0", Mode: "single", Zones: []string{"eu-de-01"}, VolumeGB: 100}
-	s.become("rds.mysql.n1.large.4")
+	s.setFlavor("rds.mysql.n1.large.4")
 	s.mute = rapid.Bool().Draw(t, "Cloud Eye is silent at times")
 	return s
 }
 
-func (s *simulation) become(code string) {
+func (s *simulation) setFlavor(code string) {
 	f, _ := flavors.Find(cases.Catalogue(), code)
 	s.inst.Flavor, s.inst.VCPUs, s.inst.MemoryGB = code, f.VCPUs, f.MemoryGB
 }
@@ -122,7 +122,7 @@ func (s *simulation) round(killedAfter int) {
 	v := Walk(context.Background(), &c, s.read)
 	c.Status = record.Intent(c, v)
 	for _, d := range v.Decisions {
-		s.logf("the autopilot says of %s: %s (%s)", d.Metric, d.Message, d.Reason)
+		s.logf("the autopilot decides on %s: %s (%s)", d.Metric, d.Message, d.Reason)
 	}
 	growths := slices.Concat(ourGrowths(f.Ended), s.growths)
 	s.checkSize(c, v.Intent, growths)
@@ -257,14 +257,14 @@ func (s *simulation) checkSize(c autopilot.Case, i *v1alpha1.Intent, growths []v
 	}
 }
 
-// askCloud is the request to the cloud, whose answer may be lost.
+// askCloud requests a change from the cloud and returns its answer, which may be lost.
 func (s *simulation) askCloud(i v1alpha1.Intent, p record.Patched, killedAfter int) record.Patched {
 	p.Cloud = &record.CloudAnswer{Kind: i.Kind, To: i.To}
 	if s.makes != nil || s.inst.Status != autopilot.StatusActive && (s.inst.Status != autopilot.StatusStorageFull || i.Kind == v1alpha1.KindFlavor) {
 		p.Cloud.Reason, p.Cloud.Message = autopilot.ReasonInstanceBusy, "busy"
 		return p
 	}
-	switch what := rapid.SampledFrom([]string{"begins", "begins", "begins", "refuses", "is silent", "begins, unheard"}).Draw(s.t, "the cloud"); what {
+	switch reply := rapid.SampledFrom([]string{"begins", "begins", "begins", "refuses", "is silent", "begins, unheard"}).Draw(s.t, "the cloud"); reply {
 	case "refuses":
 		p.Cloud.Reason, p.Cloud.Message = rapid.SampledFrom([]autopilot.Reason{autopilot.ReasonSoldOut, autopilot.ReasonQuotaExceeded, autopilot.ReasonCloudRefused}).Draw(s.t, "why"), "no"
 	case "is silent":
@@ -274,11 +274,11 @@ func (s *simulation) askCloud(i v1alpha1.Intent, p record.Patched, killedAfter i
 		if sig := autopilot.SignalOf(s.intake, v1alpha1.MetricStorage); s.silent && sig != nil {
 			used = s.truth[sig.MessageID]
 		}
-		s.check(i, used)
+		s.checkChange(i, used)
 		job := fmt.Sprint("job ", len(s.jobs)+1)
 		s.jobs[job], s.makes = autopilot.Job{}, i.DeepCopy()
 		s.makes.JobID, s.inst.Status = job, "MODIFYING"
-		if p.Cloud.JobID = job; what != "begins" || killedAfter < 3 {
+		if p.Cloud.JobID = job; reply != "begins" || killedAfter < 3 {
 			p.Cloud.JobID, p.Cloud.Reason, p.Cloud.Message = "", autopilot.CloudUnreachable, "no answer"
 		}
 	}
@@ -286,7 +286,7 @@ func (s *simulation) askCloud(i v1alpha1.Intent, p record.Patched, killedAfter i
 	return p
 }
 
-// endJob ends what the cloud makes, with or without effect.
+// endJob ends the running job of the cloud, with or without effect.
 func (s *simulation) endJob() {
 	if s.makes == nil {
 		return
@@ -300,7 +300,7 @@ func (s *simulation) endJob() {
 	case i.Kind == v1alpha1.KindVolume:
 		s.inst.VolumeGB = max(s.inst.VolumeGB, autopilot.Gigabytes(i.To))
 	default:
-		s.become(i.To)
+		s.setFlavor(i.To)
 	}
 	s.logf("%s ends, failed: %t", i.JobID, failed)
 }
@@ -316,21 +316,21 @@ func (s *simulation) percent(m v1alpha1.Metric) float64 {
 	return min(100, 100*s.cpu/float64(max(1, s.inst.VCPUs)))
 }
 
-// patch writes what is intended, for a volume because of that much used space.
+// patch writes the intent into the Rds. usedGB is the used space that led to a new size.
 func (s *simulation) patch(i v1alpha1.Intent, usedGB float64) {
 	s.old = append(s.old, s.wanted)
 	if i.Kind == v1alpha1.KindVolume && autopilot.Gigabytes(i.To) <= s.wanted.VolumeGB {
 		s.fail("volume patched from %d to %s", s.wanted.VolumeGB, i.To)
 	}
-	if s.check(i, usedGB); i.Kind == v1alpha1.KindVolume {
+	if s.checkChange(i, usedGB); i.Kind == v1alpha1.KindVolume {
 		s.wanted.VolumeGB = autopilot.Gigabytes(i.To)
 	} else {
 		s.wanted.Flavor = i.To
 	}
 }
 
-// check is what must hold of a change, whoever is asked for it.
-func (s *simulation) check(i v1alpha1.Intent, usedGB float64) {
+// checkChange fails if a requested change breaks a promise.
+func (s *simulation) checkChange(i v1alpha1.Intent, usedGB float64) {
 	if i.Kind == v1alpha1.KindVolume {
 		to := autopilot.Gigabytes(i.To)
 		if to <= s.inst.VolumeGB {
@@ -341,7 +341,7 @@ func (s *simulation) check(i v1alpha1.Intent, usedGB float64) {
 		}
 		for size, used := range s.grown {
 			if used >= usedGB && size < to && s.inst.VolumeGB >= size {
-				s.fail("%.1f GB asked for %d GB, and once the volume had them, %.1f GB asked for %d GB", used, size, usedGB, to)
+				s.fail("%.1f GB led to %d GB, and once the volume had them, %.1f GB led to %d GB", used, size, usedGB, to)
 			}
 		}
 		s.grown[to] = max(s.grown[to], usedGB)
@@ -354,62 +354,62 @@ func (s *simulation) check(i v1alpha1.Intent, usedGB float64) {
 	}
 	// Decided anew under the same record it is the same change: whether the first patch was made is not known then.
 	if was, again := s.asked[i.To]; again && !i.EvidenceTime.After(was.EvidenceTime.Time) && !i.DecisionTime.Equal(&was.DecisionTime) {
-		s.fail("flavor %s asked for twice by the evidence of %s", i.To, was.EvidenceTime)
+		s.fail("flavor %s requested twice by the evidence of %s", i.To, was.EvidenceTime)
 	}
 	for _, ch := range s.status.Changes {
 		if ch.Kind == v1alpha1.KindFlavor && ch.Outcome == v1alpha1.OutcomeCompleted && !i.EvidenceTime.After(ch.CompletionTime.Time) {
-			s.fail("flavor %s asked for by evidence of before the last change", i.To)
+			s.fail("flavor %s requested by evidence of before the last change", i.To)
 		}
 	}
 	s.asked[i.To] = i
 }
 
-// operate applies a snapshot of the Rds as the archived operator does: flavors in both directions, volumes upwards only.
-func (s *simulation) operate(w autopilot.Wanted) {
+// applyRds applies a snapshot of the Rds as the archived operator does: flavors in both directions, volumes upwards only.
+func (s *simulation) applyRds(w autopilot.Wanted) {
 	if s.inst.Status != autopilot.StatusActive || s.noRds {
 		return
 	}
 	s.logf("the operator applies %d GB, %s", w.VolumeGB, w.Flavor)
 	s.inst.VolumeGB = max(s.inst.VolumeGB, w.VolumeGB)
-	s.become(w.Flavor)
+	s.setFlavor(w.Flavor)
 }
 
-// happen lets one thing happen.
-func (s *simulation) happen() {
+// applyEvent draws one event and applies it.
+func (s *simulation) applyEvent() {
 	s.now = s.now.Add(time.Duration(rapid.IntRange(10, 1200).Draw(s.t, "seconds")) * time.Second)
 	switch rapid.SampledFrom([]string{
-		"round", "round", "round", "round", "killed", "operator", "operator", "old snapshot", "fills", "load", "alarm", "clears", "somebody",
-		"native", "busy", "clock", "job ends", "job ends", "free", "message", "message", "old message", "silence",
+		"round", "round", "round", "round", "killed", "operator", "operator", "old snapshot", "fills", "load", "alarm", "clears", "another writer",
+		"autoscaling", "busy", "clock", "job ends", "job ends", "free", "message", "message", "old message", "silence",
 	}).Draw(s.t, "what") {
 	case "round":
 		s.round(3)
 	case "killed":
 		s.round(rapid.IntRange(0, 2).Draw(s.t, "after"))
 	case "operator":
-		s.operate(s.wanted)
+		s.applyRds(s.wanted)
 	case "job ends":
 		s.endJob()
 	case "old snapshot":
 		if len(s.old) > 0 {
-			s.operate(rapid.SampledFrom(s.old).Draw(s.t, "snapshot"))
+			s.applyRds(rapid.SampledFrom(s.old).Draw(s.t, "snapshot"))
 		}
 	case "fills":
 		s.used = min(s.used+rapid.Float64Range(0, 60).Draw(s.t, "GB"), float64(s.inst.VolumeGB))
 		s.logf("%.1f GB used", s.used)
 	case "free":
 		s.used *= rapid.Float64Range(0.3, 1).Draw(s.t, "kept")
-		s.logf("only %.1f GB used any more", s.used)
+		s.logf("%.1f GB used after a clean-up", s.used)
 	case "load":
 		s.cpu = rapid.Float64Range(0, 20).Draw(s.t, "vCPUs")
 		s.logf("%.1f vCPUs are busy", s.cpu)
 	case "alarm":
 		m := rapid.SampledFrom(watched()).Draw(s.t, "metric")
 		s.alarms[m] = v1alpha1.StateAlarm
-		s.logf("Cloud Eye says alarm for %s", m)
+		s.logf("Cloud Eye reports alarm for %s", m)
 	case "clears":
 		m := rapid.SampledFrom(watched()).Draw(s.t, "metric")
 		s.alarms[m] = v1alpha1.StateOK
-		s.logf("Cloud Eye says ok for %s", m)
+		s.logf("Cloud Eye reports ok for %s", m)
 	case "silence":
 		s.silent = s.mute && !s.silent
 		s.logf("Cloud Eye answers: %t", !s.silent)
@@ -419,16 +419,16 @@ func (s *simulation) happen() {
 		if len(s.sent) > 0 {
 			s.deliver(rapid.SampledFrom(s.sent).Draw(s.t, "which"))
 		}
-	case "somebody":
+	case "another writer":
 		s.wanted.VolumeGB = 10 * rapid.IntRange(4, 60).Draw(s.t, "GB/10")
 		s.wanted.Flavor = rapid.SampledFrom(cases.Catalogue()).Draw(s.t, "flavor").Code
-		s.logf("somebody asks for %d GB, %s", s.wanted.VolumeGB, s.wanted.Flavor)
-	case "native":
+		s.logf("another writer requests %d GB, %s", s.wanted.VolumeGB, s.wanted.Flavor)
+	case "autoscaling":
 		if s.makes != nil {
 			break
 		}
 		s.inst.VolumeGB += 10
-		s.logf("the cloud grows the volume to %d GB by itself", s.inst.VolumeGB)
+		s.logf("the cloud grows the volume to %d GB by its autoscaling", s.inst.VolumeGB)
 	case "busy":
 		if s.makes != nil {
 			break
@@ -446,10 +446,10 @@ func (s *simulation) happen() {
 		s.now = s.now.Add(time.Duration(rapid.IntRange(-most, most).Draw(s.t, "jump")) * time.Second)
 		s.logf("the clock has jumped")
 	}
-	s.bounds()
+	s.checkStatus()
 }
 
-// send is Cloud Eye that tells of an alarm or of its end. The message comes now, later or never.
+// send creates a message of an alarm or of its end. It arrives now, later or never.
 func (s *simulation) send() {
 	at := *autopilot.Micro(s.now)
 	sig := v1alpha1.Signal{
@@ -458,7 +458,7 @@ func (s *simulation) send() {
 	}
 	sig.ValuePercent = strconv.FormatFloat(s.percent(sig.Metric), 'f', -1, 64)
 	s.sent, s.truth[sig.MessageID] = append(s.sent, sig), s.used
-	if rapid.Bool().Draw(s.t, "comes") {
+	if rapid.Bool().Draw(s.t, "arrives") {
 		s.deliver(sig)
 		return
 	}
@@ -468,12 +468,12 @@ func (s *simulation) send() {
 func (s *simulation) deliver(sig v1alpha1.Signal) {
 	in, admission := autopilot.AddSignal(s.intake, sig)
 	s.intake = in
-	s.logf("%s of %s comes, %s of %s at %.4s %%: %s", sig.MessageID, sig.AlarmTime.Format("15:04"), sig.State, sig.Metric, sig.ValuePercent,
+	s.logf("%s of %s arrives, %s of %s at %.4s %%: %s", sig.MessageID, sig.AlarmTime.Format("15:04"), sig.State, sig.Metric, sig.ValuePercent,
 		[]string{"stored", "known", "older than what is stored"}[admission])
 }
 
-// bounds are what the status must keep to whatever happens.
-func (s *simulation) bounds() {
+// checkStatus fails if the status keeps more than its limits.
+func (s *simulation) checkStatus() {
 	volumes, changes := 0, 0
 	for _, ch := range s.status.Changes {
 		if ch.Kind == v1alpha1.KindVolume {
@@ -487,12 +487,12 @@ func (s *simulation) bounds() {
 	}
 }
 
-// Whatever happens in whatever order: never past the cap, never smaller, never twice for the same evidence.
+// In any order of events: never past the cap, never smaller, never twice for the same evidence.
 func TestNoHistoryBreaksThePromises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSimulation(t)
 		for range rapid.IntRange(5, 60).Draw(t, "events") {
-			s.happen()
+			s.applyEvent()
 		}
 	})
 }

@@ -33,6 +33,10 @@ func foreignAttacks() []attack {
 			s.confirms(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
 			confirm(func(l string) string { return l })(s)
 		}, 503, resultUnavailable, 0},
+		{34, "the console has too much to do", func(s *harness) {
+			s.confirms(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) })
+			confirm(func(l string) string { return l })(s)
+		}, 503, resultUnavailable, 0},
 		{34, "the console knows no such token: a warning has its status", func(s *harness) {
 			s.confirms(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
 			confirm(func(l string) string { return l })(s)
