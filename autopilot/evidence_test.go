@@ -45,7 +45,7 @@ func TestOverThresholdSinceFollowsTheUsedSpace(t *testing.T) {
 	}
 }
 
-func TestUsedSpaceIsStoredOnlyWhenItSaysSomethingNew(t *testing.T) {
+func TestUsedSpaceIsStoredAfterOnePercentOrHalfAnHour(t *testing.T) {
 	was := &v1alpha1.UsedSpace{GB: "50.0", Time: metav1.NewTime(cases.Noon())}
 	at := func(after time.Duration, gb float64) autopilot.Evidence {
 		return autopilot.Evidence{Time: cases.Noon().Add(after), UsedGB: gb}
@@ -122,7 +122,7 @@ func TestSignalForReturnsNilForAnotherRule(t *testing.T) {
 }
 
 // A volume without a known size has the last known one, and a gap of the used space is no proof that there is room.
-func TestWhatTheCloudLeavesOutIsNotZero(t *testing.T) {
+func TestMissingSizeOrMeasurementIsNotZero(t *testing.T) {
 	c := cases.Quiet(cases.StorageAt(96))
 	last := v1alpha1.Instance{ID: "id", VolumeGB: 100, Flavor: "another", VCPUs: 2, MemoryGB: 8}
 	for name, tc := range map[string]struct {

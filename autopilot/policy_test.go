@@ -8,7 +8,7 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-func TestMaxGB(t *testing.T) {
+func TestMaxGBDefaultsToFourTimesTheBaseline(t *testing.T) {
 	for _, tc := range []struct{ given, baseline, now, want int }{
 		{400, 40, 100, 400},
 		{0, 40, 100, 200},

@@ -11,7 +11,7 @@ import (
 	"github.com/mcsps/rds-autopilot/test/cases"
 )
 
-func TestDurationText(t *testing.T) {
+func TestDurationTextRoundsUpToTwoUnits(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0 seconds", time.Second: "1 second", 29500 * time.Millisecond: "30 seconds", time.Minute: "1 minute", 61 * time.Second: "2 minutes",
 		59*time.Minute + time.Second: "1 hour", time.Hour: "1 hour", 90 * time.Minute: "1 hour 30 minutes", 24 * time.Hour: "24 hours",
@@ -23,7 +23,7 @@ func TestDurationText(t *testing.T) {
 	}
 }
 
-func TestDescribeChange(t *testing.T) {
+func TestDescribeChangeNamesOutcomeAndWriter(t *testing.T) {
 	at := cases.Ago(4 * time.Minute)
 	ours := v1alpha1.Change{Kind: v1alpha1.KindVolume, By: v1alpha1.ByAutopilot, From: "100", To: "110", Outcome: v1alpha1.OutcomeCompleted, DecisionTime: &at, CompletionTime: cases.Ago(0)}
 	lost, theirs := ours, ours

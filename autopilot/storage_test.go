@@ -24,7 +24,7 @@ func TestThresholdLeavesAMarginBeforeReadOnly(t *testing.T) {
 	}
 }
 
-func TestReadOnlyBeginsAtTheCloudsLimitAndEndsAtItsOther(t *testing.T) {
+func TestReadOnlyBeginsAtOneLimitAndEndsAtALowerOne(t *testing.T) {
 	for _, tc := range []struct {
 		size               int
 		used               float64
@@ -93,7 +93,7 @@ func TestStepDependsOnOurLastCompletedGrowth(t *testing.T) {
 	}
 }
 
-func TestNewSize(t *testing.T) {
+func TestNewSizeFollowsUsedSpaceStepAndCap(t *testing.T) {
 	for _, tc := range []struct {
 		name                  string
 		size                  int

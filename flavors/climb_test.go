@@ -94,7 +94,7 @@ func climb(t *testing.T, shop []Flavor, start string, metric string, offered boo
 	}
 }
 
-// A change of the order of flavors fails here only if a ladder gets worse. TestNext has the order itself.
+// A change of the order of flavors fails here only if a ladder gets worse. TestNextReturnsTheSmallestLargerFlavor has the order itself.
 func TestEveryDocumentedFlavorHasALadderToTheLargest(t *testing.T) {
 	all := classes(t)
 	shop := catalogue(all)

@@ -24,7 +24,7 @@ func shop() []Flavor {
 	}
 }
 
-func TestNext(t *testing.T) {
+func TestNextReturnsTheSmallestLargerFlavor(t *testing.T) {
 	other := func(alter func(*Flavor)) []Flavor {
 		f := flavor("rds.mysql.n1.3xlarge.4", 12, 48)
 		alter(&f)
@@ -108,7 +108,7 @@ func TestNextIsLargerWhereTheAlarmIsAndSmallerNowhere(t *testing.T) {
 	})
 }
 
-func TestRefusedFlavorsSayWhy(t *testing.T) {
+func TestLadderNamesTheZoneOfASoldOutFlavor(t *testing.T) {
 	current, _ := Find(shop(), "rds.mysql.n1.4xlarge.2")
 	all := shop()
 	for i := range all {

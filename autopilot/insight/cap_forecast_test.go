@@ -24,7 +24,7 @@ func fortnight(hours int, value func(hoursAgo int) float64) []autopilot.Point {
 	return points
 }
 
-func TestCapForecastOf(t *testing.T) {
+func TestCapForecastFollowsTheFasterOfTwoGrowths(t *testing.T) {
 	flat := func(int) float64 { return 95 }
 	// nightly fills from 50 GB to 130 GB within the day.
 	nightly := func(ago int) float64 { return 50 + 80*float64(23-(ago-1)%24)/23 }

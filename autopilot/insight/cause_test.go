@@ -35,7 +35,7 @@ func grown(more autopilot.Series) autopilot.Series {
 	return s
 }
 
-func TestCauseOf(t *testing.T) {
+func TestCauseIsTheLargestPartThatIsNotData(t *testing.T) {
 	postgres := autopilot.Instance{Engine: "PostgreSQL"}
 	large, hundred := autopilot.Instance{Engine: "PostgreSQL", VolumeGB: 1800}, autopilot.Instance{Engine: "PostgreSQL", VolumeGB: 100}
 	then := func(points []autopilot.Point, age time.Duration, value float64) []autopilot.Point {

@@ -26,7 +26,7 @@ func steady(from, perDay float64) func(float64) float64 {
 	return func(h float64) float64 { return from + perDay*h/24 }
 }
 
-func TestForecastReadOnly(t *testing.T) {
+func TestForecastReadOnlyDerivesTimesFromRates(t *testing.T) {
 	noise := rand.New(rand.NewPCG(1, 2))
 	for _, test := range []struct {
 		name    string

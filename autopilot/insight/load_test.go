@@ -11,7 +11,7 @@ import (
 	"github.com/mcsps/rds-autopilot/test/cases"
 )
 
-func TestLoadOf(t *testing.T) {
+func TestLoadOfAveragesAnHour(t *testing.T) {
 	s := autopilot.Series{"rds001_cpu_util": lastHour(95.25), "rds002_mem_util": lastHour(-1)}
 	if got := LoadOf(s, cases.Noon()); got == nil || *got != (v1alpha1.Load{CPUPercent: "95.2"}) {
 		t.Errorf("%+v", got)

@@ -56,7 +56,7 @@ func TestFollowUpEndsIntents(t *testing.T) {
 	}
 }
 
-func TestFollowUpForgetsTheFormerInstance(t *testing.T) {
+func TestFollowUpClearsWhatIsKnownOfTheFormerInstance(t *testing.T) {
 	c := cases.Quiet()
 	cases.PendingVolume(time.Minute)(&c)
 	c.Status.Changes = []v1alpha1.Change{cases.CompletedFlavor(time.Minute)}
@@ -120,7 +120,7 @@ func TestPrependChangeKeepsOurLastGrowth(t *testing.T) {
 	}
 }
 
-func TestIntentAndOutcome(t *testing.T) {
+func TestIntentKeepsStartedChangesAndOutcomeFoldsEqualDecisions(t *testing.T) {
 	t.Run("a flavor intent steps aside for storage", func(t *testing.T) {
 		c := cases.Quiet()
 		cases.PendingFlavor(11 * time.Minute)(&c)

@@ -42,21 +42,29 @@ func TestHeldChangeHasTheReasonOfTheLastDecisionAndKeepsItsTime(t *testing.T) {
 		reason  autopilot.Reason // empty if nothing is held
 		since   time.Duration
 	}{
-		"API server refuses the patch":            {full, nil, Patched{Result: PatchRefused, Message: "no"}, autopilot.ReasonRefused, 0},
-		"patch reverted at once":                  {full, nil, Patched{Result: PatchReverted}, autopilot.ReasonContested, 0},
-		"patch has no answer":                     {full, nil, Patched{}, autopilot.ReasonAlarmInForce, 0},
-		"a guard stops the growth":                {full, cases.Steps(10, 100), Patched{}, autopilot.ReasonCapReached, 0},
-		"a guard stops a held growth":             {full, cases.Both(before, cases.Steps(10, 100)), Patched{}, autopilot.ReasonCapReached, 20 * time.Minute},
-		"the rule is silent":                      {silent, overThreshold(3 * time.Minute), Patched{}, autopilot.ReasonRuleSilent, 3 * time.Minute},
-		"in progress":                             {full, cases.PendingVolume(time.Minute), Patched{}, autopilot.ReasonChangePending, 0},
-		"in progress after a refusal":             {full, cases.Both(cases.PendingVolume(time.Minute), before), Patched{}, autopilot.ReasonQuotaExceeded, 20 * time.Minute},
-		"Cloud Eye does not answer":               {cases.WithoutEvidence(cases.WithoutState(full)), before, Patched{}, autopilot.ReasonQuotaExceeded, 20 * time.Minute},
-		"the storage alarm could not be read":     {cases.UsageAt(v1alpha1.MetricCPU, 10), before, Patched{}, autopilot.ReasonQuotaExceeded, 20 * time.Minute},
-		"another growth is needed after a growth": {cases.WithoutEvidence(full), cases.Both(before, grown), Patched{}, autopilot.ReasonNoData, 5 * time.Minute},
-		"below the threshold":                     {cases.StorageAt(50), before, Patched{}, "", 0},
-		"the alarm has ended":                     {ended, before, Patched{}, "", 0},
-		"flavor: a guard stops the change":        {cpu, cases.SoldOut("eu-de-01"), Patched{}, autopilot.ReasonSoldOut, 0},
-		"flavor: the metrics are disabled":        {cpu, cpuOff, Patched{}, "", 0},
+		"API server refuses the patch": {full, nil, Patched{Result: PatchRefused, Message: "no"},
+			autopilot.ReasonRefused, 0},
+		"patch reverted at once":   {full, nil, Patched{Result: PatchReverted}, autopilot.ReasonContested, 0},
+		"patch has no answer":      {full, nil, Patched{}, autopilot.ReasonAlarmInForce, 0},
+		"a guard stops the growth": {full, cases.Steps(10, 100), Patched{}, autopilot.ReasonCapReached, 0},
+		"a guard stops a held growth": {full, cases.Both(before, cases.Steps(10, 100)), Patched{},
+			autopilot.ReasonCapReached, 20 * time.Minute},
+		"the rule is silent": {silent, overThreshold(3 * time.Minute), Patched{},
+			autopilot.ReasonRuleSilent, 3 * time.Minute},
+		"in progress": {full, cases.PendingVolume(time.Minute), Patched{},
+			autopilot.ReasonChangePending, 0},
+		"in progress after a refusal": {full, cases.Both(cases.PendingVolume(time.Minute), before), Patched{},
+			autopilot.ReasonQuotaExceeded, 20 * time.Minute},
+		"Cloud Eye does not answer": {cases.WithoutEvidence(cases.WithoutState(full)), before, Patched{},
+			autopilot.ReasonQuotaExceeded, 20 * time.Minute},
+		"the storage alarm could not be read": {cases.UsageAt(v1alpha1.MetricCPU, 10), before, Patched{},
+			autopilot.ReasonQuotaExceeded, 20 * time.Minute},
+		"another growth is needed after a growth": {cases.WithoutEvidence(full), cases.Both(before, grown), Patched{},
+			autopilot.ReasonNoData, 5 * time.Minute},
+		"below the threshold":              {cases.StorageAt(50), before, Patched{}, "", 0},
+		"the alarm has ended":              {ended, before, Patched{}, "", 0},
+		"flavor: a guard stops the change": {cpu, cases.SoldOut("eu-de-01"), Patched{}, autopilot.ReasonSoldOut, 0},
+		"flavor: the metrics are disabled": {cpu, cpuOff, Patched{}, "", 0},
 	} {
 		c := cases.Quiet()
 		if tc.alter != nil {
@@ -87,8 +95,10 @@ func overThreshold(age time.Duration) func(*autopilot.Case) {
 }
 
 func TestHoldUnreadTrustsANewSignalOnly(t *testing.T) {
-	rule := v1alpha1.Rule{Metric: v1alpha1.MetricStorage, AlarmID: "al", State: v1alpha1.StateOK, StateTime: new(cases.Ago(time.Hour))}
-	signal := v1alpha1.Signal{Metric: v1alpha1.MetricStorage, AlarmID: "al", State: v1alpha1.StateAlarm, AlarmTime: cases.Ago(time.Minute)}
+	rule := v1alpha1.Rule{Metric: v1alpha1.MetricStorage, AlarmID: "al", State: v1alpha1.StateOK,
+		StateTime: new(cases.Ago(time.Hour))}
+	signal := v1alpha1.Signal{Metric: v1alpha1.MetricStorage, AlarmID: "al", State: v1alpha1.StateAlarm,
+		AlarmTime: cases.Ago(time.Minute)}
 	for name, tc := range map[string]struct {
 		change func(*v1alpha1.Status)
 		want   int
@@ -97,10 +107,12 @@ func TestHoldUnreadTrustsANewSignalOnly(t *testing.T) {
 		"a new end":         {func(s *v1alpha1.Status) { s.Intake.Signals[0].State = v1alpha1.StateOK }, 0},
 		"an answered alarm": {func(s *v1alpha1.Status) { s.Alarms.Rules[0].StateTime = new(cases.Ago(time.Second)) }, 0},
 		"an alarm before growth": {func(s *v1alpha1.Status) {
-			s.Changes = []v1alpha1.Change{{Kind: v1alpha1.KindVolume, Outcome: v1alpha1.OutcomeCompleted, CompletionTime: cases.Ago(time.Second)}}
+			s.Changes = []v1alpha1.Change{{Kind: v1alpha1.KindVolume, Outcome: v1alpha1.OutcomeCompleted,
+				CompletionTime: cases.Ago(time.Second)}}
 		}, 0},
 	} {
-		s := v1alpha1.Status{Alarms: v1alpha1.Alarms{Rules: []v1alpha1.Rule{rule}}, Intake: v1alpha1.Intake{Signals: []v1alpha1.Signal{signal}}}
+		s := v1alpha1.Status{Alarms: v1alpha1.Alarms{Rules: []v1alpha1.Rule{rule}},
+			Intake: v1alpha1.Intake{Signals: []v1alpha1.Signal{signal}}}
 		tc.change(&s)
 		if HoldUnread(&s, cases.Noon()); len(s.Held) != tc.want {
 			t.Errorf("%s: %+v", name, s.Held)

@@ -32,7 +32,7 @@ func warnedAt(c *autopilot.Case, gb int) string {
 	return warned
 }
 
-func TestUpdateWarnings(t *testing.T) {
+func TestUpdateWarningsReportsEachThresholdOnce(t *testing.T) {
 	const day = 24 * time.Hour
 	type look struct {
 		after time.Duration
@@ -99,7 +99,7 @@ func TestUpdateWarnings(t *testing.T) {
 	})
 }
 
-func TestConditionLimited(t *testing.T) {
+func TestLimitedIsTrueAtACapUntilTheAlarmEnds(t *testing.T) {
 	c := cases.Quiet()
 	c.Spec.Storage.StepGB, c.Spec.Storage.MaxGB = 50, 120
 	limited := func(when string, want bool, says string) {

@@ -119,7 +119,7 @@ func TestParseEnvelopeReadsOnlyTheTypeWhenItIsUnknown(t *testing.T) {
 	}
 }
 
-func TestParseAlarm(t *testing.T) {
+func TestParseAlarmReadsTheExamplesOfTheManual(t *testing.T) {
 	e, err := ParseEnvelope(example(t, "notification_alarm.json"))
 	if err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ func elsewhere() map[int]string {
 		44: "TestKilledAtEveryStepThereIsOneChange in autopilot/controller; on a real API server TestNoLossAndNoDuplicateInChaos in test/e2e/chaos",
 		50: "TestNoHistoryBreaksThePromises in autopilot/decide",
 		51: "the tests of the connection limiter, here: the connection that waits longest for a whole request is closed first",
-		52: "TestUnavailableIsNeverTheSendersDoing, here: work that hangs is answered within 4 seconds",
+		52: "TestUnavailableIsNeverCausedByTheSender, here: work that hangs is answered within 4 seconds",
 		55: "TestInFlightMessagesAreAnsweredBeforeExit and, with a second SIGTERM, TestDrainingReplicaAnswersAndReleasesTheLease in test/e2e",
 		58: "every row of this table: no log line, event, metric or answer holds a token, signature, password or link",
 	}

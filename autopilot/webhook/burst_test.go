@@ -77,8 +77,10 @@ func TestBurstOfNewDatabasesIsConfirmedAtOnce(t *testing.T) {
 				confirmation := func(i int, name string) string {
 					topic := "urn:smn:eu-de:" + project + ":autopilot_ns_" + name + strconv.Itoa(i) + "_12345678"
 					return signedBody(m{
-						"type": "SubscriptionConfirmation", "subject": "<none>", "topic_urn": topic, "message_id": fmt.Sprintf("%032x", i),
-						"subscribe_url": "https://console.example" + confirmPath + "?topic_urn=" + topic, "signing_cert_url": "https://smn.example" + certPath,
+						"type": "SubscriptionConfirmation", "subject": "<none>", "topic_urn": topic,
+						"message_id":       fmt.Sprintf("%032x", i),
+						"subscribe_url":    "https://console.example" + confirmPath + "?topic_urn=" + topic,
+						"signing_cert_url": "https://smn.example" + certPath,
 					})
 				}
 				var all sync.WaitGroup

@@ -28,7 +28,8 @@ func linesOf(logs *observer.ObservedLogs, res result) (lines, counted int) {
 func TestLogHasEveryStoredMessageAndFiveLinesPerSecondOfOtherResults(t *testing.T) {
 	stored := func(i int) string {
 		at := noon().Add(time.Duration(i) * time.Second)
-		return signedBody(m{"message_id": fmt.Sprintf("%032x", i), "message": alarm("alarm", ruleID, "rds039_disk_util", instance, at)})
+		return signedBody(m{"message_id": fmt.Sprintf("%032x", i),
+			"message": alarm("alarm", ruleID, "rds039_disk_util", instance, at)})
 	}
 	newest := stored(200)
 	for res, tc := range map[result]struct {

@@ -42,7 +42,7 @@ func TestOtherPublishersAreReportedOnceAnHour(t *testing.T) {
 	}
 }
 
-func TestPublishersNeedBoundedMemory(t *testing.T) {
+func TestPublishersRememberAtMostMaxPublishers(t *testing.T) {
 	var p publishers
 	for i := range 3 * maxPublishers {
 		if p.isRepeat(strings.Repeat("x", i), noon()) {

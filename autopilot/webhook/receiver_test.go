@@ -50,7 +50,7 @@ func TestOtherPathIs404AndOtherMethodIs405(t *testing.T) {
 	}
 }
 
-func TestIdleConnectionOutlivesAProxysKeepAlive(t *testing.T) {
+func TestIdleConnectionStaysOpenLongerThanAProxyKeepsIt(t *testing.T) {
 	if idle := newBench(t).Server().IdleTimeout; idle <= time.Minute { // nginx's
 		t.Errorf("closed after %s: a proxy may just be sending on it", idle)
 	}
@@ -59,7 +59,8 @@ func TestIdleConnectionOutlivesAProxysKeepAlive(t *testing.T) {
 func TestUnreadableAlarmAndRefusedLinkCauseWarnings(t *testing.T) {
 	b := newBench(t)
 	b.post(signedBody(map[string]string{"message": "hello"}))
-	b.post(signedBody(map[string]string{"type": "SubscriptionConfirmation", "subject": "<none>", "subscribe_url": "https://evil.example/"}))
+	b.post(signedBody(map[string]string{"type": "SubscriptionConfirmation", "subject": "<none>",
+		"subscribe_url": "https://evil.example/"}))
 	if len(b.warnings) != 2 || b.warnings[0] != reasonUnreadable || b.warnings[1] != reasonConfirm {
 		t.Errorf("warnings %v", b.warnings)
 	}

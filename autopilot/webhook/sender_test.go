@@ -93,7 +93,7 @@ func (b *bench) send(body io.Reader) {
 }
 
 // The result unavailable pages on-call, so a sender must not be able to cause it.
-func TestUnavailableIsNeverTheSendersDoing(t *testing.T) {
+func TestUnavailableIsNeverCausedByTheSender(t *testing.T) {
 	invented := func(i int) string {
 		return signedBody(m{"topic_urn": fmt.Sprintf("urn:smn:eu-de:%s:autopilot_ns_%d_12345678", project, i), "signature": "AAAA"})
 	}

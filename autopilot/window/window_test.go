@@ -9,7 +9,7 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-func TestUntilOpen(t *testing.T) {
+func TestUntilOpenFollowsTheClockOfTheZone(t *testing.T) {
 	at := func(s string) time.Time {
 		v, err := time.Parse(time.RFC3339, s)
 		if err != nil {
