@@ -37,9 +37,3 @@ func mayHaveStarted(i v1alpha1.Intent, apply v1alpha1.Apply) bool {
 	progress, _ := autopilot.RecordedProgress(i, apply)
 	return progress != autopilot.Unstarted
 }
-
-// hasStarted reports whether the record of a change shows that it has started.
-func hasStarted(i v1alpha1.Intent, apply v1alpha1.Apply) bool {
-	progress, _ := autopilot.RecordedProgress(i, apply)
-	return progress == autopilot.Started
-}

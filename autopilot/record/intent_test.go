@@ -117,43 +117,6 @@ func TestNotStartedIntentStaysWhileTheRdsRequestsIt(t *testing.T) {
 	}
 }
 
-// A change counts from when it started, and not from when it was first decided: a freeze of changes may lie between.
-func TestChangeIsDatedToItsStart(t *testing.T) {
-	for _, apply := range []v1alpha1.Apply{v1alpha1.ApplyOperator, v1alpha1.ApplyCloud} {
-		l := &loop{Case: cases.Quiet()}
-		l.Spec.Apply = apply
-		l.Spec.Flavor.MaxChangesPerDay, l.Spec.Flavor.CooldownSeconds = 1, new(int32(0))
-		refuses := true
-		l.apply = func(c *autopilot.Case, i v1alpha1.Intent) Patched {
-			switch {
-			case refuses && apply == v1alpha1.ApplyOperator:
-				return Patched{Result: PatchRefused, Message: "no changes on Sundays"}
-			case refuses:
-				c.Wanted.Flavor = i.To
-				return Patched{Result: PatchAccepted, Cloud: &CloudAnswer{Kind: i.Kind, To: i.To, Reason: autopilot.ReasonInstanceBusy}}
-			}
-			c.Wanted.Flavor, c.Instance.Flavor, c.Instance.VCPUs, c.Instance.MemoryGB = i.To, i.To, 16, 64
-			return Patched{Result: PatchAccepted, Cloud: &CloudAnswer{Kind: i.Kind, To: i.To, JobID: "j1"}}
-		}
-		l.Alarms = []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}
-		l.run(t, 26*time.Hour, 5*time.Minute)
-		if p := l.Status.Pending; p == nil || hasStarted(*p, apply) || l.Now.Sub(p.DecisionTime.Time) < 25*time.Hour {
-			t.Fatalf("%s: pending %+v", apply, p)
-		}
-		if mayHaveStarted(*l.Status.Pending, apply) {
-			t.Errorf("%s: a refused change takes the place of others", apply)
-		}
-		refuses = false
-		l.run(t, 30*time.Minute, time.Minute)
-		if n := len(l.OurFlavorChanges()); n != 1 || l.Now.Sub(l.Status.Changes[0].StartTime.Time) > 31*time.Minute {
-			t.Fatalf("%s: changes %+v", apply, l.Status.Changes)
-		}
-		if d := l.Status.Decisions[0]; d.Reason != string(autopilot.ReasonBudgetSpent) {
-			t.Errorf("%s: after the only change of the day: %+v", apply, d)
-		}
-	}
-}
-
 // The answer to the request was lost. What the instance does next shows whether it began.
 func TestUnclearAnswerIsResolvedByTheInstance(t *testing.T) {
 	unclear := func(alter func(*autopilot.Case)) autopilot.Case {
