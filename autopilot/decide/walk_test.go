@@ -69,3 +69,18 @@ func TestDecideKeepsTheTimeOfAnUnpatchedIntent(t *testing.T) {
 		t.Fatalf("intent %+v, want the decision time of the first", v.Intent)
 	}
 }
+
+func TestDecisionWithoutAnAlarmCountsFromWhenItsNeedBegan(t *testing.T) {
+	for name, tc := range map[string]struct {
+		alter func(*autopilot.Case)
+		want  time.Duration // ago
+	}{
+		"used space over the threshold for 15 minutes": {overdue(15 * time.Minute), 15 * time.Minute},
+		"read-only for an hour":                        {cases.ReadOnly, time.Hour},
+	} {
+		d := verdictOf(altered(tc.alter, ended(cases.StorageAt(93)))).Decisions[0]
+		if !d.Since.Equal(cases.Noon().Add(-tc.want)) {
+			t.Errorf("%s: since %s, want %s ago", name, d.Since, tc.want)
+		}
+	}
+}
