@@ -16,6 +16,35 @@ import (
 	"github.com/mcsps/rds-autopilot/test/cases"
 )
 
+// A guard that depends on a fact which its row does not declare would decide on a value that was never read.
+func TestGuardSeesOnlyTheFactsThatItsRowDeclares(t *testing.T) {
+	all := []autopilot.Fact{instance, alarmState, usedSpace, usage, catalogue, sizeWriter, flavorWriter, place, resizeList}
+	c, read := cases.Unread(cases.Quiet(cases.StorageAt(92), busyCPU()))
+	read(t.Context(), &c, all[1:])
+	c.SizeWriter, c.FlavorWriter = "a", "b"
+	for _, declared := range [][]autopilot.Fact{nil, all} {
+		row := Guard{Facts: declared, check: func(c autopilot.Case, ch change) answer {
+			for _, f := range all {
+				if c.Has(f) != slices.Contains(declared, f) {
+					t.Errorf("%v declared, %s read: %t", declared, f, c.Has(f))
+				}
+			}
+			disk, cpu := ch.alarms[0], c.Alarms[1]
+			for i, seen := range []bool{
+				c.Instance != nil, disk.State != "", !disk.StateTime.IsZero(), disk.Evidence.Present(), cpu.Evidence.Present(),
+				c.Catalogue != nil, c.SizeWriter != "", c.FlavorWriter != "", c.HasPlace, c.Offered != nil, c.IsOffered,
+			} {
+				if seen != (declared != nil) {
+					t.Errorf("%v declared, value %d seen: %t", declared, i, seen)
+				}
+			}
+			return answer{}
+		}}
+		w := walk{c: c}
+		w.ask(row, change{kind: flavor, alarms: c.Alarms})
+	}
+}
+
 // Each read costs a call and time. Facts of a flavor cost most, and a place is taken from others.
 func TestWalkNeedsOnlyTheFactsThatDecide(t *testing.T) {
 	type needs = []autopilot.Fact
