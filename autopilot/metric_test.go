@@ -23,6 +23,12 @@ func TestMetricTableIsComplete(t *testing.T) {
 			t.Errorf("%s: %v, %v", row.Metric, known.CloudEye, err)
 		}
 	}
+	if row, err := LookupMetric("iops"); err == nil {
+		t.Errorf("an unknown metric has the row %+v", row)
+	}
+	if err := Validate(DefaultSpec(), "Throughput"); err == nil {
+		t.Error("an unknown kind of change has a valid policy")
+	}
 	var required flavors.Requirements
 	for _, m := range Metrics() {
 		if mark := Row(m).require; mark != nil {

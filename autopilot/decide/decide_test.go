@@ -351,6 +351,8 @@ func rows() []row {
 		{"window invalid, storage in alarm", cases.InWindow("Someday", "01:00", "05:00"), storage(93), makes("110")},
 		{"deferred change and the window is open", cases.Deferred("cpu", "memory"), nil,
 			makes(larger, flavorText+"CPU"+deferredText+"; memory"+deferredText)},
+		{"deferred change, the window is open and the same alarm is in force", cases.Deferred("cpu"), cpu(95),
+			makes(larger, flavorText+"95.0 % CPU used, alarm at 90 %")},
 		{"deferred change of a week ago", all(cases.Deferred("cpu"), later(8*day)), nil, silent(0)},
 		{"deferred change, but the flavor has changed since", all(cases.Deferred("cpu"), changedFlavor(time.Hour)), nil,
 			silent(0)},

@@ -162,6 +162,7 @@ func TestPlanSaysWhatHappensToEachReadReplica(t *testing.T) {
 			s.Instance.Replicas[0].IsForbidden, s.Instance.Replicas[1].IsForbidden = true, true
 		}, "StaysSmaller", "Stays",
 			"stays at 100 GB, because --allowed-instances does not list it" + reported},
+		"at the cap": {func(s *Situation) { s.Spec.Storage.MaxGB = 100 }, "Stays", "Stays", "stays at 100 GB"},
 		"a cap of its own": {func(s *Situation) {
 			s.Instance.Replicas[1].ManagedBy, s.Instance.Replicas[1].MaxGB = "shop/reader", 100
 		}, "StaysSmaller", "Stays", "stays at 100 GB, because the cap of shop/reader is 100 GB" + reported},

@@ -129,6 +129,12 @@ func cacheAttacks() []attack {
 			s.certHostDoes(down)
 			s.post(next(s, 5))
 		}, 200, resultStored, 2},
+		{30, "host down for more than a day, certificate kept", func(s *harness) {
+			s.post(s.alarm(nil).json())
+			s.certHostDoes(down)
+			s.at(noon().Add(25 * time.Hour))
+			s.post(event(s, 2, "ok", s.now()))
+		}, 200, resultStored, 2},
 		{30, "a signature that does not match the kept certificate, and the host is down", func(s *harness) {
 			s.post(s.alarm(nil).json())
 			s.certHostDoes(down)

@@ -37,6 +37,10 @@ func faultAttacks() []attack {
 		{53, "the API server is away", down("refused"), 503, away, 0},
 		{53, "a topic that the cache lacks", func(s *harness) { s.store.cacheLacksTopic = true; s.post(s.alarm(nil).json()) }, 200, stored, 1},
 		{53, "a rule that the cache lacks", func(s *harness) { s.store.cacheLacksRules = true; s.post(s.alarm(nil).json()) }, 200, stored, 1},
+		{53, "a rule that the cache lacks, and the API server is away", func(s *harness) {
+			s.store.cacheLacksRules, s.store.down = true, errors.New("refused")
+			s.post(s.alarm(nil).json())
+		}, 503, away, 0},
 		{53, "20 conflicts, then stored", func(s *harness) { s.store.conflict = 20; s.post(s.alarm(nil).json()) }, 200, stored, 1},
 		{53, "the API server is back: the same message is stored", func(s *harness) {
 			down("refused")(s)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -139,6 +140,10 @@ func TestUnavailableIsNeverCausedByTheSender(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 			all.Wait()
+		}, resultLimited},
+		{"a topic of a namespace that the API server refuses to read", func(b *bench) {
+			b.store.down = &autopilot.RefusedError{}
+			b.send(strings.NewReader(invented(1)))
 		}, resultLimited},
 		{"a topic that the API server cannot look up", func(b *bench) {
 			b.store.down = errors.New("refused")
