@@ -101,7 +101,7 @@ test-browser: ## Test the pages in a headless Chromium: console, keyboard, theme
 
 .PHONY: soak
 soak: ## Run chaos and new seeds of the swarm for SOAK_TIME (10m), and a flood. SOAK_SEED repeats a run of chaos
-	@go test -run TestNoHistory ./autopilot -rapid.checks=100000
+	@go test -run TestNoHistory ./autopilot/decide -rapid.checks=100000
 	@export LEVEL=soak SOAK_TIME=$(SOAK_TIME); $(RUN) bash -c "$(TESTS) -count=1 -v -timeout 0 \
 	  -run 'InChaos\$$|Flooded\$$|Swarm\$$' ./test/bubble ./test/e2e ./test/e2e/chaos"; $(SLOWEST)
 
