@@ -15,8 +15,8 @@ import (
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
-// Whether a change may have begun depends on whether the request for it was sent.
-func TestChangeTellsWhetherItRequestedAnything(t *testing.T) {
+// A change may have begun if its request was sent, also if the answer is missing.
+func TestChangeReturnsWhetherTheRequestWasSent(t *testing.T) {
 	larger := v1alpha1.Intent{Kind: v1alpha1.KindVolume, From: "100", To: "110"}
 	for name, tc := range map[string]struct {
 		failing string // operation that gets no answer
@@ -36,7 +36,7 @@ func TestChangeTellsWhetherItRequestedAnything(t *testing.T) {
 		}, 0},
 		"another flavor by now":        {"", v1alpha1.Intent{Kind: v1alpha1.KindFlavor, From: "rds.mysql.n1.xlarge.4", To: "rds.mysql.n1.2xlarge.4"}, "", func(err error) bool { return errors.Is(err, autopilot.ErrConflict) }, 0},
 		"an intent of another version": {"", v1alpha1.Intent{Kind: "Throughput"}, "", func(err error) bool { return errors.Is(err, autopilot.ErrNotRequested) }, 0},
-		"all is well":                  {"", larger, "", func(err error) bool { return err == nil }, 1},
+		"requested":                    {"", larger, "", func(err error) bool { return err == nil }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
