@@ -140,27 +140,6 @@ func TestBatcherReadsAgainAfterNews(t *testing.T) {
 	})
 }
 
-// A time stamp of a clock that is ahead must not cause a call for each series.
-func TestBatcherTreatsFutureNewsAsNow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCloudEye()
-		b := c.batches()
-		var all sync.WaitGroup
-		for i := range 3 * otc.SeriesPerQuery {
-			all.Go(func() {
-				s := []otc.Series{numbered(i % otc.SeriesPerQuery)}
-				if _, err := b.get(t.Context(), 1, s, time.Now().Add(3*time.Minute)); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		all.Wait()
-		if len(c.calls) != 1 {
-			t.Errorf("%d calls (%v), want one", len(c.calls), c.calls)
-		}
-	})
-}
-
 // One series that the cloud rejects must not hide the evidence of nine other databases. A failure that all series share
 // must not be repeated for each of them.
 func TestBatcherReadsTheOtherSeriesOfARejectedRequest(t *testing.T) {

@@ -85,31 +85,6 @@ func TestJobHasItsEnd(t *testing.T) {
 	})
 }
 
-// The documents disagree on whether a primary or its read replica grows first (DBS.200308), so the caller must know that
-// the other one comes first.
-func TestChangeMarksARefusalOutOfOrder(t *testing.T) {
-	for first, refused := range map[simcloud.GrowFirst]string{simcloud.GrowReplicaFirst: "primary", simcloud.GrowPrimaryFirst: "replica", "": ""} {
-		t.Run(string(first), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newReads(t, 5, simcloud.Options{Settings: simcloud.Settings{GrowFirst: first}})
-				ids := map[string]string{"primary": r.add(t, 1)[0]}
-				replica, err := r.sim.AddInstance(simcloud.Instance{Flavor: "rds.mysql.n1.large.4.rr", VolumeGB: 100, ReplicaOf: ids["primary"]})
-				if err != nil {
-					t.Fatal(err)
-				}
-				ids["replica"] = replica.ID
-				for name, id := range ids {
-					_, err := r.Change(t.Context(), id, v1alpha1.Intent{Kind: v1alpha1.KindVolume, From: "100", To: "110"})
-					refusal, isRefused := errors.AsType[*autopilot.RefusedError](err)
-					if isRefused != (name == refused) || isRefused && (!refusal.IsOutOfOrder || refusal.Reason != autopilot.ReasonCloudRefused) {
-						t.Errorf("%s: %v", name, err)
-					}
-				}
-			})
-		})
-	}
-}
-
 // The codes and their status are those of RDS api: error_codes.rst, of captured answers, and of the Terraform provider.
 func TestRefusalHasTheReasonOfItsCode(t *testing.T) {
 	for _, tc := range []struct {

@@ -55,4 +55,3 @@ func TestDimensionIsTheOneThatHasData(t *testing.T) {
 		})
 	}
 }
-

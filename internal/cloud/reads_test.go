@@ -116,38 +116,6 @@ func TestLongListAtLowRateIsRead(t *testing.T) {
 	})
 }
 
-// The clock of another replica, or Cloud Eye's, may be ahead of ours. A time in the future then means now.
-func TestReadsTreatFutureNotBeforeAsNow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newReads(t, 5, simcloud.Options{})
-		r.addRules(t, 150)
-		inst := autopilot.Instance{ID: r.add(t, 1)[0], Engine: "MySQL"}
-		for what, read := range map[string]func(ctx context.Context, ahead time.Time) error{
-			"alarm states": func(ctx context.Context, ahead time.Time) error { _, err := r.AlarmStates(ctx, ahead); return err },
-			"snapshot":     func(ctx context.Context, ahead time.Time) error { _, err := r.Snapshot(ctx, ahead); return err },
-			"instance": func(ctx context.Context, ahead time.Time) error {
-				_, err := r.Instance(ctx, inst.ID, ahead)
-				return err
-			},
-			"evidence": func(ctx context.Context, ahead time.Time) error {
-				_, err := r.Evidence(ctx, inst, controller.EvidenceRequest{Metric: v1alpha1.MetricStorage, NotBefore: ahead})
-				return err
-			},
-		} {
-			begin := time.Now()
-			if err := read(t.Context(), begin.Add(3*time.Minute)); err != nil {
-				t.Errorf("%s: %v", what, err)
-			}
-			if took := time.Since(begin); took > 20*time.Second {
-				t.Errorf("%s took %s", what, took)
-			}
-		}
-		if n := len(r.sim.Requests()); n > 20 {
-			t.Errorf("%d requests for a few readings", n)
-		}
-	})
-}
-
 // The cloud may have a limit of one instance that the catalogue does not show.
 func TestResizeListIsReadForEachInstance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -241,21 +209,6 @@ func TestCatalogueIsKeptWhileTheCloudFails(t *testing.T) {
 		time.Sleep(24 * time.Hour)
 		refused = true
 		check("while the cloud fails", 4)
-	})
-}
-
-// A snapshot uses the list of rules that the alarm states of the same sweep have read.
-func TestSnapshotSharesRulesWithAlarmStates(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newReads(t, 5, simcloud.Options{})
-		begin := time.Now()
-		if _, err := r.AlarmStates(t.Context(), begin); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Minute)
-		if _, err := r.Snapshot(t.Context(), begin); err != nil || r.sim.Count("ces", "ListAlarms") != 1 {
-			t.Errorf("%v, %d lists of rules; want one", err, r.sim.Count("ces", "ListAlarms"))
-		}
 	})
 }
 

@@ -6,10 +6,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot/plan"
@@ -48,35 +46,4 @@ func TestOnlyThePlanPageRequestsAPlan(t *testing.T) {
 			t.Errorf("%s lacks %q: %s", url, want, page)
 		}
 	}
-}
-
-func TestHangingPlanBlocksNoOtherPage(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		running := 0
-		h := pageWithPlan(t, func(ctx context.Context, _, _ string) (*plan.Plan, error) {
-			running++
-			<-ctx.Done()
-			return nil, ctx.Err()
-		})
-		answers := make(chan string, 10)
-		for range cap(answers) {
-			go func() {
-				w := httptest.NewRecorder()
-				h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/databases/a/armed/plan", nil))
-				answers <- w.Body.String()
-			}()
-		}
-		synctest.Wait()
-		begin := time.Now()
-		get(t, h, "/", http.StatusOK)
-		if waited := time.Since(begin); waited != 0 || running != 1 {
-			t.Errorf("the overview waited %s for a plan; %d plans run at once", waited, running)
-		}
-		for range cap(answers) {
-			if body := <-answers; !strings.Contains(body, "The plan failed") {
-				t.Errorf("the answer to a request for a plan that hangs is %s", body)
-			}
-		}
-	})
 }
