@@ -10,8 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -108,59 +108,60 @@ func checkLoggedIn(t *testing.T, reg prometheus.Gatherer, want int) {
 }
 
 func TestPatientConnectReachesTheCloudLater(t *testing.T) {
-	var down atomic.Bool
-	down.Store(true)
-	sim := simulate(t, simcloud.Options{Fault: func(r *http.Request) *simcloud.Fault {
-		if service, _ := simcloud.OperationOf(r); service == "iam" && down.Load() {
-			return &simcloud.Fault{Status: http.StatusServiceUnavailable}
+	synctest.Test(t, func(t *testing.T) { // retries take seconds
+		down := true
+		sim := simulate(t, simcloud.Options{Local: true, Fault: func(r *http.Request) *simcloud.Fault {
+			if service, _ := simcloud.OperationOf(r); service == "iam" && down {
+				return &simcloud.Fault{Status: http.StatusServiceUnavailable}
+			}
+			return nil
+		}})
+		env := lookUpIn(sim.Env())
+		reg := prometheus.NewPedanticRegistry()
+		o := otc.Options{Env: env, Transport: sim, Rate: 10000, Registerer: reg}
+		if _, err := otc.Connect(t.Context(), o); !errors.Is(err, otc.ErrUnavailable) {
+			t.Errorf("without patience: %v", err)
 		}
-		return nil
-	}})
-	env := lookUpIn(sim.Env())
-	reg := prometheus.NewPedanticRegistry()
-	o := otc.Options{Env: env, Rate: 10000, Registerer: reg}
-	if _, err := otc.Connect(t.Context(), o); !errors.Is(err, otc.ErrUnavailable) {
-		t.Errorf("without patience: %v", err)
-	}
-	o.Patient = true
-	c, err := otc.Connect(t.Context(), o)
-	if err != nil {
-		t.Fatalf("with patience: %v", err)
-	}
-	if c.Region() != "eu-de" || c.ProjectID() != "" {
-		t.Errorf("region %q, project %q", c.Region(), c.ProjectID())
-	}
-	if _, err := c.Topics(t.Context()); !errors.Is(err, otc.ErrUnavailable) || !strings.Contains(err.Error(), "iam Login") {
-		t.Errorf("while it is away: %v", err)
-	}
-	checkLoggedIn(t, reg, 0)
-	down.Store(false)
-	c.Reach(t.Context(), time.Millisecond)
-	if c.ProjectID() != sim.ProjectID() {
-		t.Errorf("project %q", c.ProjectID())
-	}
-	if _, err := c.Topics(t.Context()); err != nil {
-		t.Error(err)
-	}
-	checkLoggedIn(t, reg, 1)
+		o.Patient = true
+		c, err := otc.Connect(t.Context(), o)
+		if err != nil {
+			t.Fatalf("with patience: %v", err)
+		}
+		if c.Region() != "eu-de" || c.ProjectID() != "" {
+			t.Errorf("region %q, project %q", c.Region(), c.ProjectID())
+		}
+		if _, err := c.Topics(t.Context()); !errors.Is(err, otc.ErrUnavailable) || !strings.Contains(err.Error(), "iam Login") {
+			t.Errorf("while it is away: %v", err)
+		}
+		checkLoggedIn(t, reg, 0)
+		down = false
+		c.Reach(t.Context(), time.Second)
+		if c.ProjectID() != sim.ProjectID() {
+			t.Errorf("project %q", c.ProjectID())
+		}
+		if _, err := c.Topics(t.Context()); err != nil {
+			t.Error(err)
+		}
+		checkLoggedIn(t, reg, 1)
 
-	// No login can find out the region, so Connect must not try one at each restart.
-	o.Env = func(k string) string {
-		switch k {
-		case "OS_REGION_NAME", "OS_PROJECT_NAME", "OS_TENANT_NAME":
-			return ""
-		case "OS_PROJECT_ID":
-			return sim.ProjectID()
+		// No login can find out the region, so Connect must not try one at each restart.
+		o.Env = func(k string) string {
+			switch k {
+			case "OS_REGION_NAME", "OS_PROJECT_NAME", "OS_TENANT_NAME":
+				return ""
+			case "OS_PROJECT_ID":
+				return sim.ProjectID()
+			}
+			return env(k)
 		}
-		return env(k)
-	}
-	sim.ResetRequests()
-	if _, err := otc.Connect(t.Context(), o); err == nil || sim.Count("iam", "CreateToken") > 0 {
-		t.Errorf("without a region: %v, %d logins", err, sim.Count("iam", "CreateToken"))
-	}
+		sim.ResetRequests()
+		if _, err := otc.Connect(t.Context(), o); err == nil || sim.Count("iam", "CreateToken") > 0 {
+			t.Errorf("without a region: %v, %d logins", err, sim.Count("iam", "CreateToken"))
+		}
+	})
 }
 
-// Each restart is a login, and IAM locks an account after a few refused ones.
+// Each restart is a login, and IAM locks an account after a few refused logins.
 func TestRefusedLoginAtStartIsTriedAgainOnlyWhenTheFileChanges(t *testing.T) {
 	sim, dir := simulate(t, simcloud.Options{}), t.TempDir()
 	mountSecret(t, dir, append(sim.Env(), "OS_PASSWORD=wrong"))
