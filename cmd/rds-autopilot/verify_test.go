@@ -17,7 +17,7 @@ import (
 
 const capturedTopic = "urn:smn:eu-de:0123456789abcdef0123456789abcdef:autopilot_ns_db_12345678"
 
-// sender is a simulated cloud that signs messages and records the requests it receives.
+// sender is a simulated cloud that signs messages and records requests.
 type sender struct {
 	*simcloud.Cloud
 	ca string // file
@@ -85,7 +85,7 @@ func verify(t *testing.T, env func(string) string, body []byte, args ...string) 
 }
 
 // The tests of the receiver have a row for each check.
-func TestVerifyStopsAtTheFirstFailedCheck(t *testing.T) {
+func TestVerifyStopsAtTheFirstFailedCheckAndShowsNoToken(t *testing.T) {
 	s := newSender(t)
 	good := s.alarm(nil).JSON()
 	for _, tc := range []struct {
@@ -123,7 +123,7 @@ func TestVerifyStopsAtTheFirstFailedCheck(t *testing.T) {
 			}
 			_, later, _ := strings.Cut(out, string(webhook.StateFailed))
 			if strings.Contains(later, string(webhook.StateFailed)) || strings.Contains(later, "\n"+string(webhook.StateOK)+" ") {
-				t.Errorf("it continued after the failure:\n%s", out)
+				t.Errorf("verify continued after the failure:\n%s", out)
 			}
 			asked := s.requests()
 			if early := tc.failed == "certificate URL"; early != (len(asked) == 0) {
@@ -135,18 +135,6 @@ func TestVerifyStopsAtTheFirstFailedCheck(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestVerifyReadsStandardInputAndTheEnvironment(t *testing.T) {
-	s := newSender(t)
-	good := s.alarm(nil).JSON()
-	env := environment("RDS_AUTOPILOT_SMN_CERT_HOSTS="+s.CertHost(), "RDS_AUTOPILOT_SMN_CA_FILE="+s.ca)
-	if code, out, errs := verify(t, env, good, "-f", "-"); code != exitOK {
-		t.Errorf("exit code %d\n%s%s", code, out, errs)
-	}
-	if code, out, _ := verify(t, environment(), good, "-f", "-", "--smn-cert-hosts", s.CertHost()); code != exitError || !strings.Contains(out, "failed: certificate\n") {
-		t.Errorf("without --smn-ca-file: exit code %d\n%s", code, out)
 	}
 }
 
