@@ -286,3 +286,18 @@ func TestUsedSpaceThatCannotBeTrueIsMissing(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// A snapshot uses the list of rules that the alarm states of the same sweep have read.
+func TestSnapshotSharesRulesWithAlarmStates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReads(t, 5, simcloud.Options{})
+		begin := time.Now()
+		if _, err := r.AlarmStates(t.Context(), begin); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if _, err := r.Snapshot(t.Context(), begin); err != nil || r.sim.Count("ces", "ListAlarms") != 1 {
+			t.Errorf("%v, %d lists of rules; want one", err, r.sim.Count("ces", "ListAlarms"))
+		}
+	})
+}
