@@ -36,7 +36,7 @@ type Cloud interface {
 type Lister interface {
 	Topics(ctx context.Context) ([]otc.Topic, error)
 	Rules(ctx context.Context) ([]otc.Rule, error)
-	// Snapshot returns all lists as they were at notBefore or later. Ensure accepts nil, which means that nothing is known.
+	// Snapshot returns all lists as they were at notBefore or later. Ensure accepts nil: nothing is known then.
 	Snapshot(ctx context.Context, notBefore time.Time) (*Snapshot, error)
 }
 

@@ -24,9 +24,9 @@ type confirmation struct {
 	namespace string
 }
 
-// confirmationAllowedAt returns when a database may request a confirmation; the zero time means now. Its namespace has a
-// share, and gets all that is left while no database of another namespace waits. With take, confirmationAllowedAt counts
-// a confirmation that is allowed now. It stores a database that must wait.
+// confirmationAllowedAt returns when a database may request a confirmation; the zero time means now. Its namespace has
+// a share, and gets all that is left while no database of another namespace waits. With take, confirmationAllowedAt
+// counts a confirmation that is allowed now. It stores a database that must wait.
 func (a *Alarms) confirmationAllowedAt(of *v1alpha1.RdsAutopilot, take bool) (until time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -55,8 +55,8 @@ func (a *Alarms) confirmationAllowedAt(of *v1alpha1.RdsAutopilot, take bool) (un
 }
 
 // hasShare reports whether a namespace has requested less than two thirds of what the other namespaces leave. While
-// others wait, a namespace that switches its databases on and off therefore never takes all confirmations: the first one
-// gets 100 of 150, and the next one 34 of the other 50.
+// others wait, a namespace that switches its databases on and off therefore never takes all confirmations: the first
+// one gets 100 of 150, and the next one 34 of the other 50.
 func hasShare(requested []confirmation, namespace string) bool {
 	own := 0
 	for _, c := range requested {

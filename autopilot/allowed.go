@@ -37,8 +37,9 @@ func (a Allowed) Refuses(spec v1alpha1.Spec, t *Target) string {
 }
 
 // FirstClaim returns the target that manages the instance, of those that name it: the one that was armed first. Of two
-// that are not armed it is the older one. A target whose autopilot is off or not allowed does not count, because otherwise
-// anyone could stop an autopilot by naming its instance. FirstClaim returns nil if none is left. most is --mode.
+// that are not armed it is the older one. A target whose autopilot is off or not allowed does not count, because
+// otherwise anyone could stop an autopilot by naming its instance. FirstClaim returns nil if none is left.
+// most is --mode.
 func (a Allowed) FirstClaim(targets []*Target, most v1alpha1.Mode) (first *Target) {
 	for _, t := range targets {
 		if a.isOn(t, most) && (first == nil || t.compareClaim(first) < 0) {

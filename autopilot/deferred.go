@@ -32,9 +32,10 @@ func UntilWindowCloses(spec v1alpha1.Spec, now time.Time) (remaining time.Durati
 	return window.UntilClose(*spec.Flavor.Window, now), true
 }
 
-// PendingDeferral returns the deferred change that still waits for the window, as the present policy sees it. It returns
-// nil if the change is older than maxDeferral, if the flavor has changed since it was deferred, or if the policy has no
-// window any more. It omits a metric that is switched off, or whose recorded value is below the present threshold.
+// PendingDeferral returns the deferred change that still waits for the window, as the present policy sees it. It
+// returns nil if the change is older than maxDeferral, if the flavor has changed since it was deferred, or if the
+// policy has no window any more. It omits a metric that is switched off, or whose recorded value is below the present
+// threshold.
 func (c Case) PendingDeferral() *v1alpha1.Deferred {
 	w := c.Status.Deferred
 	if w == nil || c.Spec.Flavor.Window == nil || c.Now.Sub(w.LastTime.Time) > maxDeferral {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package autopilot is the vocabulary of the domain: metrics and reasons, the policy, the case and its facts, decisions,
-// sizes and thresholds, and how far a change has come. It is plain data and arithmetic. Time is an argument; the package
-// has no I/O and no state.
+// Package autopilot is the vocabulary of the domain: metrics and reasons, the policy, the case and its facts,
+// decisions, sizes and thresholds, and how far a change has come. It is plain data and arithmetic. Time is an argument;
+// the package has no I/O and no state.
 //
 // Data flows one way: message → signal → decision → intent → patch → outcome. The rooms below this package do the work:
 // decide walks through the guards, record keeps what follows, insight explains, plan shows the same walk as a dry run,

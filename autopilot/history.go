@@ -40,8 +40,8 @@ func TimesText(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// StartTime returns when a change started: see Progress. An earlier version stored only when it was decided. A change of
-// another writer has only the time at which it was found.
+// StartTime returns when a change started: see Progress. An earlier version stored only when it was decided. A change
+// of another writer has only the time at which it was found.
 func StartTime(ch v1alpha1.Change) time.Time {
 	switch {
 	case ch.StartTime != nil:

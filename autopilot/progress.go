@@ -103,8 +103,8 @@ func (c Case) wasBusyWith(i *v1alpha1.Intent) bool {
 	return r != nil && r.Reason == string(ReasonInstanceBusy) && c.Now.Sub(r.Time.Time) < StallAfter && c.IsRequested(i)
 }
 
-// BusySince returns since when an operator may be making an intent that the cloud refused because it is busy. It returns
-// zero if the Rds never requested the intent, or once the instance does not change any more.
+// BusySince returns since when an operator may be making an intent that the cloud refused because it is busy. It
+// returns zero if the Rds never requested the intent, or once the instance does not change any more.
 func BusySince(i v1alpha1.Intent, inst *v1alpha1.Instance) time.Time {
 	isBusy := i.Refusal != nil && i.Refusal.Reason == string(ReasonInstanceBusy) && i.AskedTime != nil
 	if !isBusy || inst == nil || !strings.HasPrefix(inst.Status, statusModifying) {

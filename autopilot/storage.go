@@ -75,8 +75,8 @@ func atThreshold(sizeGB int, usedGB float64, configuredThreshold int) bool {
 	return sizeGB > 0 && 100*usedGB >= float64(Threshold(sizeGB, configuredThreshold)*sizeGB)
 }
 
-// nextStep returns the number of GB by which a volume grows at least, from the step of the policy and our last completed
-// growth. Only our own completed growths count.
+// nextStep returns the number of GB by which a volume grows at least, from the step of the policy and our last
+// completed growth. Only our own completed growths count.
 func nextStep(sizeGB int, policy v1alpha1.Storage, changes []v1alpha1.Change, now time.Time) int {
 	least := max(int(policy.StepGB), RoundUp((sizeGB*int(policy.StepPercent)+99)/100))
 	i := LastGrowth(changes)

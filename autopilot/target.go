@@ -28,8 +28,8 @@ type Target struct {
 	Deleting bool
 	// Created is when the object was created. It decides between two targets of one instance that are not armed.
 	Created time.Time
-	// Autopilot is the RdsAutopilot of the same name, or nil. Only a search for all targets of an instance sets it. It must
-	// not be modified.
+	// Autopilot is the RdsAutopilot of the same name, or nil. Only a search for all targets of an instance sets it. It
+	// must not be modified.
 	Autopilot *v1alpha1.RdsAutopilot
 	// OperatorAutopilot means that spec.endpoint turns on the operator's own, unauthenticated autopilot as well.
 	OperatorAutopilot bool

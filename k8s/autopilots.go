@@ -17,7 +17,8 @@ import (
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// listPage is how many objects a list requests at a time. It bounds the memory of one answer: an object may have 1.5 MB.
+// listPage is how many objects a list requests at a time. It bounds the memory of one answer, because an object may
+// have 1.5 MB.
 const listPage = 25
 
 // LiveAutopilot reads the RdsAutopilot from the API server. It returns autopilot.ErrGone if there is none.
@@ -32,8 +33,8 @@ func (c *Cluster) LiveAutopilot(ctx context.Context, namespace, name string) (*a
 	return a, nil
 }
 
-// LiveAutopilots lists the RdsAutopilots of all watched namespaces from the API server, without those of namespaces that
-// it does not let us list.
+// LiveAutopilots lists the RdsAutopilots of all watched namespaces from the API server, without those of namespaces
+// that it does not let us list.
 func (c *Cluster) LiveAutopilots(ctx context.Context) ([]*autopilotv1.RdsAutopilot, error) {
 	return c.listLive(ctx, c.namespaces, func(*autopilotv1.RdsAutopilot) bool { return true })
 }

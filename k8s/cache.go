@@ -44,7 +44,8 @@ type Cache struct {
 	rdsLater   bool // the watch of Rds may start much later, so nothing waits for it
 }
 
-// checker reports whether the objects of a namespace are in the cache, or whether a callback was called for all of them.
+// checker reports whether the objects of a namespace are in the cache, or whether a callback was called for all of
+// them.
 type checker struct {
 	cache.DoneChecker
 	namespace string
@@ -203,7 +204,8 @@ func addHandler[T object](k informers[T], namespaces []string, f func(old, new T
 		AddFunc: func(obj any) { f(none, obj.(T)) },
 		UpdateFunc: func(before, after any) {
 			old, new := before.(T), after.(T)
-			if old.GetResourceVersion() != new.GetResourceVersion() { // the same version only means that the reflector has listed again
+			// The same version only means that the reflector has listed again.
+			if old.GetResourceVersion() != new.GetResourceVersion() {
 				f(old, new)
 			}
 		},

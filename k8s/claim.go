@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// claimsAnnotation holds the claims of all installations in the cluster. It is on a lease in the system namespace: a user
-	// with the right to edit one namespace must not be able to claim the databases of others.
+	// claimsAnnotation holds the claims of all installations in the cluster. It is on a lease in the system namespace: a
+	// user with the right to edit one namespace must not be able to claim the databases of others.
 	claimsAnnotation = autopilotv1.Group + "/claims"
 	// claimDuration is one minute, so that another installation can start soon after this one was removed.
 	claimDuration = time.Minute

@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// refusals holds the watched namespaces that the API server does not let us list. A Role belongs to its namespace, so it
-// goes when the namespace is deleted. The other namespaces must not depend on that.
+// refusals holds the watched namespaces that the API server does not let us list. A Role belongs to its namespace, so
+// it goes when the namespace is deleted. The other namespaces must not depend on that.
 type refusals struct {
 	log *zap.Logger
 

@@ -15,8 +15,8 @@ import (
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-// Limits of what the caches keep of one object. An object may have 1.5 MB, and whoever may write one namespace must not be
-// able to end the process by its memory.
+// Limits of what the caches keep of one object. An object may have 1.5 MB, and whoever may write one namespace must not
+// be able to end the process by its memory.
 const (
 	// maxID is longer than any id or flavor of the cloud. The schema of the Rds has no limit, and messages contain them.
 	maxID = 128
@@ -56,8 +56,8 @@ func trimRds(rds *otcv1.Rds) {
 	rds.Status = otcv1.Status{ID: shorten.To(rds.Status.ID, maxID)}
 }
 
-// trimAutopilot keeps the owner and up to maxFinalizers finalizers, among them ours. The schema limits the spec, and only
-// the service may write the status.
+// trimAutopilot keeps the owner and up to maxFinalizers finalizers, among them ours. The schema limits the spec, and
+// only the service may write the status.
 func trimAutopilot(a *autopilotv1.RdsAutopilot) {
 	finalizers, owner := a.Finalizers, autopilot.Owner(a)
 	trim(&a.ObjectMeta)

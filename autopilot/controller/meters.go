@@ -59,7 +59,8 @@ func newMeters(c *Controller) *meters {
 	for _, cause := range []string{causeKubernetes, causeCloud, causePanic} {
 		m.failed.WithLabelValues(cause)
 	}
-	for _, row := range autopilot.MetricTable() { // each series starts at 0, because increase() ignores the first value of a series
+	// Each series starts at 0, because increase() ignores the first value of a series.
+	for _, row := range autopilot.MetricTable() {
 		metric := row.Metric
 		m.foundBySweep.WithLabelValues(string(metric))
 		m.decisions.WithLabelValues(string(metric), string(row.Action()), string(autopilot.ReasonAlarmInForce))

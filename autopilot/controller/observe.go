@@ -71,8 +71,8 @@ func (o Observer) Observe(ctx context.Context, t *autopilot.Target, a *v1alpha1.
 	return c, nil
 }
 
-// limitReplicas enters into the case what prevents the growth of read replicas. With apply: Operator, the autopilot grows
-// none.
+// limitReplicas enters into the case what prevents the growth of read replicas. With apply: Operator, the autopilot
+// grows none.
 func (o Observer) limitReplicas(ctx context.Context, c *autopilot.Case, namespace string) error {
 	if c.Spec.Apply != v1alpha1.ApplyCloud {
 		return nil
@@ -140,8 +140,8 @@ func (r *round) follow(c *autopilot.Case) (record.Followed, error) {
 	return followed, addAlarms(c)
 }
 
-// readSizes adds the vCPUs and the memory of an instance that the cloud lists without them. Storage needs neither, so it
-// is decided and requested before. A failed read is logged, and the next round repeats it.
+// readSizes adds the vCPUs and the memory of an instance that the cloud lists without them. Storage needs neither, so
+// it is decided and requested before. A failed read is logged, and the next round repeats it.
 func (r *round) readSizes(ctx context.Context, c *autopilot.Case) {
 	if c.Instance == nil || c.Instance.SizesKnown() {
 		return

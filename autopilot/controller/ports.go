@@ -102,8 +102,8 @@ type Cloud interface {
 // InstanceReader is the part of Cloud that reads instances and flavors. The dry run of plan has it as well.
 type InstanceReader interface {
 	// Instance returns the instance as the cloud had it at notBefore or later, or nil if the cloud has no such
-	// instance. If the id is a node's, it returns the node's instance, which has another id. A notBefore in the future, from
-	// the clock of another replica, counts as now.
+	// instance. If the id is a node's, it returns the node's instance, which has another id. A notBefore in the future,
+	// from the clock of another replica, counts as now.
 	Instance(ctx context.Context, id string, notBefore time.Time) (*autopilot.Instance, error)
 	// Catalogue returns the flavors of an instance's engine and version.
 	Catalogue(ctx context.Context, inst autopilot.Instance) ([]flavors.Flavor, error)

@@ -127,10 +127,10 @@ func (m *marks) take(k Key) mark {
 	return taken
 }
 
-// restore marks a database again after its round has failed, so that the retry knows that a sweep requested it. The retry
-// is news only after a conflict, because another writer has changed the object. Every other retry waits behind the
-// databases that have news. The retry uses no list from before notBefore, the limit of the failed round; zero means that
-// the round had not set its limit yet.
+// restore marks a database again after its round has failed, so that the retry knows that a sweep requested it. The
+// retry is news only after a conflict, because another writer has changed the object. Every other retry waits behind
+// the databases that have news. The retry uses no list from before notBefore, the limit of the failed round; zero means
+// that the round had not set its limit yet.
 func (m *marks) restore(k Key, taken mark, notBefore time.Time, err error) {
 	taken.isNews = taken.isNews && errors.Is(err, autopilot.ErrConflict)
 	if !notBefore.IsZero() {

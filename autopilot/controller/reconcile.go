@@ -199,7 +199,7 @@ func (r *round) storeIntent(ctx context.Context, c autopilot.Case, v autopilot.V
 	return err
 }
 
-// confirmVersion returns autopilot.ErrConflict if the API server has another version of the RdsAutopilot than the round.
+// confirmVersion returns autopilot.ErrConflict if the API server's version of the RdsAutopilot is not the round's.
 func (r *round) confirmVersion(ctx context.Context) error {
 	live, err := r.kube.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
 	if err != nil {

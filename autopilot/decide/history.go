@@ -59,8 +59,8 @@ func checkCooldown(c autopilot.Case, _ change) answer {
 	return answer{}
 }
 
-// checkEffect stops if the last two changes for the metric did not help: each time the alarm was in force again within 7
-// days, at nearly the former value. It does not matter that the alarm cleared between them.
+// checkEffect stops if the last two changes for the metric did not help: each time the alarm was in force again within
+// 7 days, at nearly the former value. It does not matter that the alarm cleared between them.
 func checkEffect(c autopilot.Case, ch change) answer {
 	for _, a := range ch.alarms {
 		remaining := untilEffective(c, a)

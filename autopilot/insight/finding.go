@@ -64,8 +64,9 @@ func LoadMetrics(engine string) []string {
 	return usage
 }
 
-// findingOn returns why a larger flavor may not help against the alarm of a metric, from the averages of the hour before
-// end. ok is false if nothing is known against it. A series that is missing, too short or impossible leads to no finding.
+// findingOn returns why a larger flavor may not help against the alarm of a metric, from the averages of the hour
+// before end. ok is false if nothing is known against it. A series that is missing, too short or impossible leads to no
+// finding.
 func findingOn(inst autopilot.Instance, s autopilot.Series, m v1alpha1.Metric, end time.Time) (f v1alpha1.Finding, ok bool) {
 	load := func(metric string) (r reading, ok bool) { return readingOf(s[metric], metric, end) }
 	found := func(r autopilot.Reason, format string, args ...any) (v1alpha1.Finding, bool) {
@@ -117,8 +118,8 @@ func findingOn(inst autopilot.Instance, s autopilot.Series, m v1alpha1.Metric, e
 	return f, false
 }
 
-// Findings returns what is known against a larger flavor for the sake of these metrics, from the series of LoadMetrics in
-// the hour before end.
+// Findings returns what is known against a larger flavor for the sake of these metrics, from the series of LoadMetrics
+// in the hour before end.
 func Findings(inst autopilot.Instance, s autopilot.Series, metrics []v1alpha1.Metric, end time.Time) []v1alpha1.Finding {
 	var found []v1alpha1.Finding
 	for _, m := range metrics {

@@ -236,8 +236,8 @@ func Warnings(c autopilot.Case) []autopilot.Warning {
 }
 
 // credible returns the series without values that cannot be true: a used space, or files written in a minute, that are
-// larger than the volume. A series without a value of the last 30 minutes is left out, because a cause that it names would
-// be shown as the present one.
+// larger than the volume. A series without a value of the last 30 minutes is left out, because a cause that it names
+// would be shown as the present one.
 func credible(s autopilot.Series, inst autopilot.Instance, now time.Time) autopilot.Series {
 	clean := make(autopilot.Series)
 	for metric, points := range s {

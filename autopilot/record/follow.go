@@ -49,8 +49,8 @@ func FollowUp(c autopilot.Case) Followed {
 	return f
 }
 
-// setBaseline records the size of the instance at first arming. The volume is recorded as soon as it is known: without it,
-// the default cap would follow the volume.
+// setBaseline records the size of the instance at first arming. The volume is recorded as soon as it is known: without
+// it, the default cap would follow the volume.
 func setBaseline(s *v1alpha1.Status, inst autopilot.Instance) {
 	if s.Baseline == nil && inst.VolumeGB > 0 && inst.Measurable() {
 		s.Baseline = &v1alpha1.Baseline{VolumeGB: autopilot.ClampInt32(inst.VolumeGB)}
@@ -105,8 +105,8 @@ func (f *Followed) followIntent(c autopilot.Case, i *v1alpha1.Intent) *v1alpha1.
 	return i
 }
 
-// isProven reports whether the change has begun: the cloud has the flavor, or the Rds requests the change and an operator
-// applies it. A busy instance proves nothing, because it may be busy with another writer's change.
+// isProven reports whether the change has begun: the cloud has the flavor, or the Rds requests the change and an
+// operator applies it. A busy instance proves nothing, because it may be busy with another writer's change.
 func isProven(c autopilot.Case, i *v1alpha1.Intent) bool {
 	return c.Spec.Apply != v1alpha1.ApplyCloud || i.Kind == v1alpha1.KindFlavor && c.Instance.Flavor == i.To
 }

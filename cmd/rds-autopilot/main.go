@@ -41,8 +41,8 @@ func main() {
 }
 
 // untilSignal returns a context that ends with the first signal. A second SIGINT or SIGTERM ends the process at once. A
-// second SIGHUP does not, because a terminal that closes often sends two, and doctor must remove its objects. nohup stays
-// in effect.
+// second SIGHUP does not, because a terminal that closes often sends two, and doctor must remove its objects. nohup
+// stays in effect.
 func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	stopHangup := func() {}
 	if !signal.Ignored(syscall.SIGHUP) {

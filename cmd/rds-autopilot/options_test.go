@@ -4,18 +4,18 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"encoding/json"
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/mcsps/rds-autopilot/internal/app"
+	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -30,55 +30,41 @@ func environment(pairs ...string) func(string) string {
 	}
 }
 
-// served are the options that serve would run with.
-func served(t *testing.T, env func(string) string, args ...string) *serveOptions {
-	t.Helper()
+func TestFlagsThatAreNotGivenComeFromTheEnvironment(t *testing.T) {
+	env := environment("RDS_AUTOPILOT_PUBLIC_URL=https://env.example/", "RDS_AUTOPILOT_MODE=Recommend",
+		"RDS_AUTOPILOT_LOG_FORMAT=CONSOLE", "RDS_AUTOPILOT_STATUS_PAGE=false", "RDS_AUTOPILOT_WATCH_NAMESPACES=a, b",
+		"RDS_AUTOPILOT_ENDPOINT=smn=https://smn.example,ces=https://ces.example",
+		"RDS_AUTOPILOT_ALLOW_APPLY=Cloud", "RDS_AUTOPILOT_ALLOWED_INSTANCES=shop/*, */0a1b")
 	c, o := serveCommand(env)
-	if err := c.ParseFlags(args); err != nil {
-		t.Fatal(err)
-	}
-	if err := fromEnv(c.Flags(), env); err != nil {
+	if err := errors.Join(c.ParseFlags([]string{"--mode", "off"}), fromEnv(c.Flags(), env)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := o.validate(); err != nil {
 		t.Fatal(err)
 	}
-	return o
-}
-
-func TestOptionsHaveTheDocumentedDefaults(t *testing.T) {
-	o := served(t, environment(), "--public-url", "https://a.example/smn")
-	if o.WebhookAddr != ":8080" || o.AdminAddr != ":9090" || o.Mode != v1alpha1.ModeAuto || !o.LeaderElect || o.MaxMessageAge != time.Hour ||
-		o.Sweep != 5*time.Minute || o.Recheck != 30*time.Second || o.CloudRate != 5 || o.DrainDelay != 5*time.Second || !o.StatusPage || len(o.CertHosts) != 0 ||
-		len(o.ConfirmHosts) != 0 || o.LogFormat != "json" || len(o.Namespaces) != 0 ||
-		o.Allowed.Apply != v1alpha1.ApplyOperator || len(o.Allowed.Instances) != 0 {
-		t.Errorf("%+v", o)
+	got := []any{o.PublicURL.Host, o.Mode, o.LogFormat, o.StatusPage, o.Namespaces, len(o.Endpoints), o.Allowed}
+	want := []any{"env.example", v1alpha1.ModeOff, "console", false, []string{"a", "b"}, 2,
+		autopilot.Allowed{Apply: v1alpha1.ApplyCloud, Instances: []string{"shop/*", "*/0a1b"}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
-func TestTheEnvironmentStandsInForFlagsThatAreNotGiven(t *testing.T) {
-	env := environment("RDS_AUTOPILOT_PUBLIC_URL=https://env.example/", "RDS_AUTOPILOT_MODE=Recommend", "RDS_AUTOPILOT_LEADER_ELECT=false", "RDS_AUTOPILOT_STATUS_PAGE=false",
-		"RDS_AUTOPILOT_ENDPOINT=smn=https://smn.example,ces=https://ces.example", "RDS_AUTOPILOT_WATCH_NAMESPACES=a, b",
-		"RDS_AUTOPILOT_ALLOW_APPLY=Cloud", "RDS_AUTOPILOT_ALLOWED_INSTANCES=shop/*, */0a1b")
-	o := served(t, env, "--mode", "Off")
-	if o.PublicURL.Host != "env.example" || o.Mode != v1alpha1.ModeOff || o.LeaderElect || o.StatusPage || len(o.Endpoints) != 2 || len(o.Namespaces) != 2 || o.Namespaces[1] != "b" ||
-		o.Allowed.Apply != v1alpha1.ApplyCloud || len(o.Allowed.Instances) != 2 || o.Allowed.Instances[1] != "*/0a1b" {
-		t.Errorf("%+v", o)
-	}
-}
-
-// The chart sets variables and no flags, so that "kubectl exec … -- rds-autopilot plan" and doctor run with the settings of
-// serve. A short form would exclude a flag from the environment.
-func TestEveryFlagOfServeTakesTheEnvironmentInEachCommandThatHasIt(t *testing.T) {
+// The chart sets variables and no flags. So "kubectl exec … -- rds-autopilot plan" and doctor have the settings of serve,
+// unless a flag has a short form, which excludes it from the environment.
+func TestEveryFlagOfServeComesFromTheEnvironmentInEachCommand(t *testing.T) {
 	values := map[string]string{
 		"mode": "Recommend", "allow-apply": "Cloud", "log-level": "debug", "log-format": "console",
-		"public-url": "ftp://wrong", "smn-ca-file": filepath.Join(t.TempDir(), "none.pem"), // these show no value, so they must fail
+		"public-url": "ftp://wrong", "smn-ca-file": filepath.Join(t.TempDir(), "none.pem"), // these flags return no value, so only an error shows that they were set
 	}
 	ofType := map[string]string{
 		"string": "x", "bool": "false", "int": "7", "float64": "2.5", "duration": "7m0s", "stringSlice": "a/b,c/d", "stringToString": "smn=https://a,rds=https://b",
 	}
 	env := func(c *cobra.Command, f *pflag.Flag) func(string) string {
-		value := cmp.Or(values[f.Name], ofType[f.Value.Type()])
+		value := values[f.Name]
+		if value == "" {
+			value = ofType[f.Value.Type()]
+		}
 		if value == "" {
 			t.Fatalf("%s --%s: the test has no value of type %s", c.Name(), f.Name, f.Value.Type())
 		}
@@ -113,66 +99,91 @@ func TestEveryFlagOfServeTakesTheEnvironmentInEachCommandThatHasIt(t *testing.T)
 	}
 }
 
-func TestWrongOptionsAreOneLineAndExitCode2(t *testing.T) {
-	for name, args := range map[string][]string{
-		"no command":               {},
-		"an unknown command":       {"fly"},
-		"a command misspelled":     {"sevre"},
-		"no public URL":            {"serve"},
-		"a public URL of a kind":   {"serve", "--public-url", "ftp://a.example"},
-		"a public URL with query":  {"serve", "--public-url", "https://a.example/?x=1"},
-		"an unknown flag":          {"serve", "--public-url", "https://a.example", "--nope"},
-		"an argument":              {"serve", "--public-url", "https://a.example", "nope"},
-		"an unknown mode":          {"serve", "--public-url", "https://a.example", "--mode", "automatic"},
-		"an unknown way to apply":  {"serve", "--public-url", "https://a.example", "--allow-apply", "both"},
-		"an instance of nobody":    {"serve", "--public-url", "https://a.example", "--allow-apply", "Cloud", "--allowed-instances", "0a1b"},
-		"Cloud without a list":     {"serve", "--public-url", "https://a.example", "--allow-apply", "Cloud"},
-		"Cloud with an empty list": {"serve", "--public-url", "https://a.example", "--allow-apply", "Cloud", "--allowed-instances", " ,"},
-		"an unknown level":         {"serve", "--public-url", "https://a.example", "--log-level", "loud"},
-		"an unknown service":       {"serve", "--public-url", "https://a.example", "--endpoint", "obs=https://a.example"},
-		"an endpoint without URL":  {"serve", "--public-url", "https://a.example", "--endpoint", "smn"},
-		"a sweep without interval": {"serve", "--public-url", "https://a.example", "--sweep-interval", "0s"},
-		"a drain without end":      {"serve", "--public-url", "https://a.example", "--drain-delay", "2m"},
-		"no rate":                  {"serve", "--public-url", "https://a.example", "--cloud-rate", "0"},
+// Each flag names its placeholder in backquotes, so that no help shows a value or a bare "string" for it.
+func TestEveryFlagWithAnArgumentHasAPlaceholder(t *testing.T) {
+	for _, c := range newRoot(environment()).Commands() {
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			name, _ := pflag.UnquoteUsage(f)
+			if name == "string" || strings.Contains(name, "Auto") || strings.Contains(name, "Operator") {
+				t.Errorf("%s --%s %s", c.Name(), f.Name, name)
+			}
+		})
+	}
+}
+
+// serve runs with this URL; each row adds what is wrong.
+const serveOK = "serve --public-url https://a.example "
+
+func TestWrongCommandLinesAreOneLineAndExitCode2(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()                                   // a command that starts in spite of its arguments ends at once
+	for line, want := range map[string]string{ // part of the error
+		"":                                   "a command is missing",
+		"fly":                                `unknown command "fly"`,
+		"sevre":                              "did you mean serve?",
+		"help plam":                          `unknown command "plam": did you mean plan?`,
+		"completion bsh":                     `unknown shell "bsh": did you mean bash`,
+		serveOK + "--nope":                   "--nope",
+		serveOK + "nope":                     "nope",
+		serveOK + "--mode of":                `invalid argument "of" for "--mode" flag: want Auto, Recommend or Off`,
+		serveOK + "--log-level loud":         "--log-level",
+		"serve":                              "--public-url is required",
+		"serve --public-url ftp://a.example": "--public-url",
+		"serve --public-url https://a.example/?x=1":              "--public-url",
+		serveOK + "--allow-apply both":                           "--allow-apply",
+		serveOK + "--allow-apply Cloud":                          "--allowed-instances",
+		serveOK + "--allow-apply Cloud --allowed-instances ,":    "--allowed-instances",
+		serveOK + "--allow-apply Cloud --allowed-instances 0a1b": "--allowed-instances",
+		serveOK + "--endpoint obs=https://a.example":             "want smn, ces or rds",
+		serveOK + "--endpoint smn":                               "--endpoint",
+		serveOK + "--sweep-interval 0s":                          "--sweep-interval",
+		serveOK + "--drain-delay 2m":                             "--drain-delay",
+		serveOK + "--cloud-rate 0":                               "--cloud-rate",
+		"plan -n shop":                                           "want the name of one",
+		"plan -n shop a b":                                       "want the name of one",
+		"plan -n shop orders -o xml":                             "want table, json or yaml",
+		"plan -n shop orders --public-url https://a.example":     "--public-url",
+		"verify":                                                  "-f is required",
+		"verify -f /nonexistent":                                  "/nonexistent",
+		"verify -f - body.json":                                   "want no arguments",
+		"verify -f - --smn-ca-file /nonexistent":                  "--smn-ca-file",
+		"verify -f - --smn-ca-file " + file:                       "--smn-ca-file",
+		"doctor":                                                  "--public-url is required",
+		"doctor --public-url https://a.example a b":               "want the name of one Rds",
+		"doctor --public-url https://a.example -o yaml":           "want text or json",
+		"doctor --public-url https://a.example --wait 1ms":        "--wait",
+		"doctor --public-url https://a.example --capture " + file: "--capture: it needs --listen",
+		"doctor --public-url https://a.example --record " + file:  "--record: ", // it must not lose an earlier recording
+		"doctor --public-url https://a.example --listen 127.0.0.1:0 --capture " + file + "/x": "--capture: ",
 	} {
 		var out, errs bytes.Buffer
-		if code := run(context.Background(), args, environment(), nil, &out, &errs); code != exitUsage {
-			t.Errorf("%s: exit code %d, want %d", name, code, exitUsage)
-		}
-		if strings.Count(errs.String(), "\n") != 1 || out.Len() > 0 {
-			t.Errorf("%s: it says %q, want one line", name, errs.String())
-		}
-		if name == "a command misspelled" && !strings.Contains(errs.String(), "did you mean serve?") {
-			t.Errorf("it says %q", errs.String())
+		code := run(ended, strings.Fields(line), environment(), strings.NewReader("{}"), &out, &errs)
+		if code != exitUsage || out.Len() > 0 || strings.Count(errs.String(), "\n") != 1 || !strings.Contains(errs.String(), want) {
+			t.Errorf("%s: exit code %d, output %q, error %q; want %d and %q", line, code, &out, &errs, exitUsage, want)
 		}
 	}
-}
-
-func TestAMistakeInTheEnvironmentIsOneLine(t *testing.T) {
 	var out, errs bytes.Buffer
 	env := environment("RDS_AUTOPILOT_CLOUD_RATE=fast", "RDS_AUTOPILOT_LEADER_ELECT=perhaps")
-	code := run(t.Context(), []string{"serve", "--public-url", "https://a.example"}, env, nil, &out, &errs)
+	code := run(ended, strings.Fields(serveOK), env, nil, &out, &errs)
 	if code != exitUsage || strings.Count(errs.String(), "\n") != 1 || !strings.Contains(errs.String(), "RDS_AUTOPILOT_CLOUD_RATE") {
-		t.Errorf("exit code %d, %q", code, errs.String())
+		t.Errorf("environment: exit code %d, %q", code, &errs)
 	}
 }
 
-func TestHelpAndVersionGoToStandardOutput(t *testing.T) {
-	for _, args := range [][]string{{"help"}, {"--help"}, {"version"}, {"serve", "--help"}, {"completion", "bash"}} {
+func TestHelpVersionAndCompletionGoToStandardOutput(t *testing.T) {
+	for line, want := range map[string]string{
+		"help": "serve", "--help": "serve", "help plan": "rds-autopilot plan -n shop orders", "plan --help": "-endpoint",
+		"version": version, "--version": "rds-autopilot version dev", "version -o json": `"version": "` + version + `"`,
+		"completion": "zsh", "completion bash": "complete", "__complete serve --mode R": "Recommend",
+	} {
 		var out, errs bytes.Buffer
-		if code := run(context.Background(), args, environment(), nil, &out, &errs); code != exitOK || out.Len() == 0 || errs.Len() != 0 {
-			t.Errorf("%v: exit code %d, %d bytes out, %q", args, code, out.Len(), errs.String())
+		code := run(t.Context(), strings.Fields(line), environment(), nil, &out, &errs)
+		if code != exitOK || !strings.Contains(out.String(), want) {
+			t.Errorf("%s: exit code %d, output %q, error %q; want %q", line, code, &out, &errs, want)
 		}
-	}
-}
-
-func TestVersionForProgramsNamesTheBuild(t *testing.T) {
-	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"version", "-o", "json"}, environment(), nil, &out, &errs); code != exitOK {
-		t.Fatal(errs.String())
-	}
-	var b app.Build
-	if err := json.Unmarshal(out.Bytes(), &b); err != nil || b.Version != version || b.Go == "" || b.Platform == "" {
-		t.Errorf("%s: %v", out.String(), err)
 	}
 }

@@ -80,27 +80,17 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 		Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 42, CPUDemand: .5, MemoryDemandGB: 4},
 		AutoScale: simcloud.AutoScale{On: true, LimitGB: 500, TriggerThreshold: 10},
 	})
-	settled := f.database(here, "settled", simcloud.Instance{Flavor: "rds.pg.n1.large.4.ha", VolumeGB: 40, Workload: simcloud.Workload{UsedGB: 33, CPUDemand: 1.9, MemoryDemandGB: 2}})
-	f.database(here, "gone", simcloud.Instance{Flavor: "rds.mysql.n1.large.4", VolumeGB: 40})
-	f.database(here, "twin", simcloud.Instance{Flavor: "rds.mysql.n1.large.4", VolumeGB: 40})
+	f.database(here, "settled", simcloud.Instance{Flavor: "rds.pg.n1.large.4.ha", VolumeGB: 40, Workload: simcloud.Workload{UsedGB: 33, CPUDemand: 1.9, MemoryDemandGB: 2}})
+	twin := f.database(here, "twin", simcloud.Instance{Flavor: "rds.mysql.n1.large.4", VolumeGB: 40})
+	f.rds(there, "other", twin)
 	kubeconfig := f.readers()
-	for _, rds := range f.objects(otcv1.GroupVersion().WithResource(otcv1.Resource)) {
-		id, _, _ := unstructured.NestedString(rds.Object, "status", "id")
-		switch rds.GetName() {
-		case "gone":
-			sim.RemoveInstance(id)
-		case "twin":
-			f.rds(there, "other", rds.Object["spec"].(map[string]any), id)
-		}
-	}
-	sim.SetFlavorStatus("rds.pg.n1.xlarge.2.ha", "eu-de-02", simcloud.FlavorSoldOut)
-	f.watched("settled", settled.ID)
+	f.addSecrets("settled")
 	behind.Store(0)
 	sim.Step(t.Context())
 	sim.ResetRequests()
 	before := f.versions()
 
-	plan := func(args ...string) (plan.Plan, string) {
+	planOf := func(args ...string) (plan.Plan, string) {
 		t.Helper()
 		var out, errs bytes.Buffer
 		if code := run(t.Context(), append([]string{"plan", "--kubeconfig", kubeconfig["everywhere"], "-n", here, "--cloud-rate", "1000"}, args...), f.env(), nil, &out, &errs); code != exitOK {
@@ -116,7 +106,7 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 	}
 
 	t.Run("without an RdsAutopilot, by the defaults of the CRD", func(t *testing.T) {
-		p, text := plan("fresh", "-o", "json")
+		p, text := planOf("fresh", "-o", "json")
 		storage, cpu := p.Metrics[0], p.Metrics[1]
 		if storage.Decision.Reason != autopilot.ReasonBelowThreshold || storage.ValuePercent == nil || *storage.ValuePercent != 42 || storage.AtThreshold == nil || storage.AtThreshold.To != "110" {
 			t.Errorf("storage: %s", text)
@@ -132,60 +122,46 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 		}) {
 			t.Errorf("notes: %q", p.Notes)
 		}
-		f.defaults()
-	})
-	t.Run("with one, by its policy and its past", func(t *testing.T) {
-		p, text := plan("settled", "-o", "json")
-		storage, cpu, memory := p.Metrics[0], p.Metrics[1], p.Metrics[2]
-		if storage.ThresholdPercent != 75 || storage.Decision.Reason != autopilot.ReasonAlarmInForce || storage.Decision.From != "40" || storage.Decision.To != "50" {
-			t.Errorf("storage: %s", text)
-		}
-		if cpu.Decision.Reason != autopilot.ReasonAlarmInForce || cpu.Decision.To != "rds.pg.n1.xlarge.4.ha" || len(cpu.Candidates) == 0 ||
-			cpu.Candidates[0].Code != "rds.pg.n1.xlarge.2.ha" || cpu.Candidates[0].Zone != "eu-de-02" || cpu.Candidates[0].ZoneState != "sellout" {
-			t.Errorf("cpu: %s", text)
-		}
-		if memory.Decision.Reason != autopilot.ReasonBelowThreshold || memory.AtThreshold == nil || memory.AtThreshold.Action != autopilot.ActionChangeFlavor {
-			t.Errorf("memory: %s", text)
-		}
+		f.checkDefaults()
 	})
 	t.Run("--mode is an upper bound", func(t *testing.T) {
-		if p, text := plan("settled", "-o", "json", "--mode", "Recommend"); p.Metrics[0].Decision.Reason != autopilot.ReasonRecommend || p.Metrics[0].Decision.To != "50" {
-			t.Error(text)
-		}
-		if p, text := plan("settled", "-o", "json", "--mode", "Off"); p.Metrics[0].Decision.Reason != autopilot.ReasonNotEnabled {
-			t.Error(text)
+		for mode, want := range map[string]autopilot.Reason{
+			"Auto": autopilot.ReasonAlarmInForce, "Recommend": autopilot.ReasonRecommend, "Off": autopilot.ReasonNotEnabled,
+		} {
+			p, text := planOf("settled", "-o", "json", "--mode", mode)
+			if d := p.Metrics[0].Decision; d.Reason != want || mode != "Off" && (d.From != "40" || d.To != "50") {
+				t.Errorf("%s: %s", mode, text)
+			}
 		}
 	})
-	t.Run("an instance that is gone, and one that two have, are answers", func(t *testing.T) {
-		if p, text := plan("gone", "-o", "json"); p.Metrics[0].Decision.Reason != autopilot.ReasonInstanceUnknown {
-			t.Error(text)
-		}
-		first, textOfFirst := plan("twin", "-o", "json")
-		second, textOfSecond := plan("other", "-n", there, "-o", "json")
-		if (first.Metrics[0].Decision.Reason == autopilot.ReasonInstanceUnknown) == (second.Metrics[0].Decision.Reason == autopilot.ReasonInstanceUnknown) {
-			t.Errorf("one of both manages the instance:\n%s\n%s", textOfFirst, textOfSecond)
+	t.Run("an instance that two objects name has one manager", func(t *testing.T) {
+		first, textOfFirst := planOf("twin", "-o", "json")
+		second, textOfSecond := planOf("other", "-n", there, "-o", "json")
+		isUnknown := func(p plan.Plan) bool { return p.Metrics[0].Decision.Reason == autopilot.ReasonInstanceUnknown }
+		if isUnknown(first) == isUnknown(second) {
+			t.Errorf("%s\n%s", textOfFirst, textOfSecond)
 		}
 	})
 	t.Run("an instance that is not listed is not allowed", func(t *testing.T) {
-		if p, text := plan("settled", "-o", "json", "--allowed-instances", there+"/*"); p.Metrics[0].Decision.Reason != autopilot.ReasonNotAllowed {
+		if p, text := planOf("settled", "-o", "json", "--allowed-instances", there+"/*"); p.Metrics[0].Decision.Reason != autopilot.ReasonNotAllowed {
 			t.Error(text)
 		}
 	})
-	t.Run("it says nothing of what an Rds hides", func(t *testing.T) {
+	t.Run("no format shows a secret of the Rds", func(t *testing.T) {
 		for _, format := range []string{"table", "json", "yaml"} {
-			if _, text := plan("settled", "-o", format); !strings.Contains(text, "rds.pg.n1.xlarge.4.ha") || strings.Contains(text, "hush") {
+			if _, text := planOf("settled", "-o", format); !strings.Contains(text, "rds.pg.n1.large.4.ha") || strings.Contains(text, "hush") {
 				t.Errorf("%s: %s", format, text)
 			}
 		}
 	})
-	t.Run("who may read one namespace may ask there", func(t *testing.T) {
+	t.Run("a reader of one namespace gets plans of it", func(t *testing.T) {
 		apiserver.NeedReal(t)
 		var out, errs bytes.Buffer
 		if code := run(t.Context(), []string{"plan", "--kubeconfig", kubeconfig["here"], "-n", here, "settled"}, f.env(), nil, &out, &errs); code != exitOK || !strings.Contains(out.String(), "you may not list those") {
 			t.Errorf("exit code %d, %s%s", code, out.String(), errs.String())
 		}
 	})
-	t.Run("what cannot be said is one line and exit code 1", func(t *testing.T) {
+	t.Run("a failure is one line and exit code 1", func(t *testing.T) {
 		noCloud := func(key string) string {
 			if key == "OS_AUTH_URL" {
 				return "http://127.0.0.1:1/v3"
@@ -197,14 +173,11 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 			env  func(string) string
 			want string
 		}{
-			"no such Rds":          {[]string{"-n", here, "nobody", "--kubeconfig", kubeconfig["everywhere"]}, f.env(), "there is no Rds " + here + "/nobody"},
-			"no such namespace":    {[]string{"-n", "nowhere", "settled", "--kubeconfig", kubeconfig["everywhere"]}, f.env(), "there is no Rds nowhere/settled"},
-			"no right to read":     {[]string{"-n", there, "other", "--kubeconfig", kubeconfig["here"]}, f.env(), "connect to Kubernetes"},
-			"no kubeconfig":        {[]string{"-n", here, "settled", "--kubeconfig", filepath.Join(t.TempDir(), "none")}, f.env(), "--kubeconfig"},
-			"no cloud":             {[]string{"-n", here, "settled", "--kubeconfig", kubeconfig["everywhere"]}, noCloud, "connect to the cloud"},
-			"no Cloud Eye":         {[]string{"-n", here, "settled", "--kubeconfig", kubeconfig["everywhere"], "--endpoint", "ces=http://127.0.0.1:1"}, f.env(), "read evidence"},
-			"no database service":  {[]string{"-n", here, "settled", "--kubeconfig", kubeconfig["everywhere"], "--endpoint", "rds=http://127.0.0.1:1"}, f.env(), "read instance"},
-			"no credentials given": {[]string{"-n", here, "settled", "--kubeconfig", kubeconfig["everywhere"]}, environment(), "connect to the cloud"},
+			"no such Rds":      {[]string{"-n", here, "nobody", "--kubeconfig", kubeconfig["everywhere"]}, f.env(), "there is no Rds " + here + "/nobody"},
+			"no right to read": {[]string{"-n", there, "other", "--kubeconfig", kubeconfig["here"]}, f.env(), "connect to Kubernetes"},
+			"no kubeconfig":    {[]string{"-n", here, "settled", "--kubeconfig", filepath.Join(t.TempDir(), "none")}, f.env(), "--kubeconfig"},
+			"no cloud":         {[]string{"-n", here, "settled", "--kubeconfig", kubeconfig["everywhere"]}, noCloud, "connect to the cloud"},
+			"no Cloud Eye":     {[]string{"-n", here, "settled", "--kubeconfig", kubeconfig["everywhere"], "--endpoint", "ces=http://127.0.0.1:1"}, f.env(), "read evidence"},
 		} {
 			if name == "no right to read" && !apiserver.Real() {
 				continue // Kubernetes in memory knows no rights
@@ -218,11 +191,11 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 	})
 
 	if diff := cmp.Diff(before, f.versions()); diff != "" {
-		t.Errorf("it wrote to Kubernetes:\n%s", diff)
+		t.Errorf("plan wrote to Kubernetes:\n%s", diff)
 	}
 	for _, r := range sim.Requests() {
 		if r.Method != http.MethodGet && r.Service != "iam" && r.Operation != "BatchMetricData" {
-			t.Errorf("it asked the cloud to %s (%s)", r.Operation, r.Method)
+			t.Errorf("plan sent %s (%s) to the cloud", r.Operation, r.Method)
 		}
 	}
 	if len(sim.Requests()) == 0 {
@@ -230,7 +203,7 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 	}
 }
 
-// readers makes the accounts and returns their kubeconfigs.
+// readers creates the accounts and returns their kubeconfigs.
 func (f *planWorld) readers() map[string]string {
 	f.t.Helper()
 	dir, ctx := f.t.TempDir(), f.t.Context()
@@ -255,40 +228,25 @@ func (f *planWorld) readers() map[string]string {
 	return files
 }
 
-// watched gives a database an autopilot that has known it for a day, and secrets where people have them.
-func (f *planWorld) watched(name, id string) {
+// addSecrets puts an RdsAutopilot beside an Rds, and secrets where people have them.
+func (f *planWorld) addSecrets(name string) {
 	f.t.Helper()
-	ctx := f.t.Context()
-	yesterday := metav1.NewTime(time.Now().Add(-24 * time.Hour).Truncate(time.Second))
-	rap := v1alpha1.RdsAutopilot{
-		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: "RdsAutopilot"}, ObjectMeta: metav1.ObjectMeta{Name: name},
-		Status: v1alpha1.Status{
-			Instance: &v1alpha1.Instance{ID: id, Status: "ACTIVE", ActiveSince: &yesterday, VolumeGB: 40, Flavor: "rds.pg.n1.large.4.ha", VCPUs: 2, MemoryGB: 8},
-			Baseline: &v1alpha1.Baseline{VolumeGB: 40, VCPUs: 2, MemoryGB: 8},
-		},
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&rap)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	delete(content, "spec") // the API server's defaults
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion().String(), "kind": v1alpha1.Kind, "metadata": map[string]any{"name": name},
+	}}
 	raps := f.admin.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).Namespace(f.here)
-	made, err := raps.Create(ctx, &unstructured.Unstructured{Object: content}, metav1.CreateOptions{})
-	if err != nil {
+	if _, err := raps.Create(f.t.Context(), object, metav1.CreateOptions{}); err != nil {
 		f.t.Fatal(err)
 	}
-	made.Object["status"] = content["status"]
-	if _, err := raps.UpdateStatus(ctx, made, metav1.UpdateOptions{}); err != nil {
-		f.t.Fatal(err)
-	}
-	secret := `{"metadata":{"annotations":{"autopilot.otc.mcsps.de/note":"hush"}},"spec":{"password":"hush-Hush-1"}}`
-	if _, err := f.admin.Resource(otcv1.GroupVersion().WithResource(otcv1.Resource)).Namespace(f.here).Patch(ctx, name, types.MergePatchType, []byte(secret), metav1.PatchOptions{}); err != nil {
+	secret := []byte(`{"metadata":{"annotations":{"autopilot.otc.mcsps.de/note":"hush"}},"spec":{"password":"hush-Hush-1"}}`)
+	rdss := f.admin.Resource(otcv1.GroupVersion().WithResource(otcv1.Resource)).Namespace(f.here)
+	if _, err := rdss.Patch(f.t.Context(), name, types.MergePatchType, secret, metav1.PatchOptions{}); err != nil {
 		f.t.Fatal(err)
 	}
 }
 
-// defaults fails unless plan's default policy is the API server's.
-func (f *planWorld) defaults() {
+// checkDefaults fails the test unless plan's default policy is the API server's.
+func (f *planWorld) checkDefaults() {
 	f.t.Helper()
 	all := f.objects(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource))
 	if len(all) == 0 {
@@ -303,7 +261,7 @@ func (f *planWorld) defaults() {
 	}
 }
 
-// objects of a kind in both namespaces.
+// objects returns the objects of a kind in both namespaces.
 func (f *planWorld) objects(kind schema.GroupVersionResource) (objects []unstructured.Unstructured) {
 	f.t.Helper()
 	for _, namespace := range []string{f.here, f.there} {
@@ -316,7 +274,7 @@ func (f *planWorld) objects(kind schema.GroupVersionResource) (objects []unstruc
 	return objects
 }
 
-// versions of everything that plan could have written.
+// versions returns the version of everything that plan could have written.
 func (f *planWorld) versions() map[string]string {
 	versions := map[string]string{}
 	for _, kind := range []schema.GroupVersionResource{
@@ -330,7 +288,7 @@ func (f *planWorld) versions() map[string]string {
 	return versions
 }
 
-// planWorld is what plan reads from.
+// planWorld is a cluster and a cloud from which plan reads.
 type planWorld struct {
 	t     *testing.T
 	kube  apiserver.Kubernetes
@@ -340,7 +298,7 @@ type planWorld struct {
 	here, there string // namespaces
 }
 
-// database makes an instance and its Rds, with status.id as the operator would set it.
+// database adds an instance and its Rds.
 func (f *planWorld) database(namespace, name string, in simcloud.Instance) simcloud.Instance {
 	f.t.Helper()
 	in.Name = name
@@ -348,22 +306,26 @@ func (f *planWorld) database(namespace, name string, in simcloud.Instance) simcl
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.rds(namespace, name, map[string]any{
-		"datastoretype": in.Engine, "datastoreversion": in.Version, "flavorref": in.Flavor, "volumesize": int64(in.VolumeGB),
-		"volumetype": in.VolumeType, "autopilot": true,
-	}, in.ID)
+	f.rds(namespace, name, in)
 	return in
 }
 
-func (f *planWorld) rds(namespace, name string, spec map[string]any, id string) {
+// rds creates the Rds of an instance, with status.id as the operator sets it.
+func (f *planWorld) rds(namespace, name string, in simcloud.Instance) {
 	f.t.Helper()
 	object := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "otc.mcsps.de/v1alpha1", "kind": "Rds", "metadata": map[string]any{"name": name}, "spec": spec, "status": map[string]any{"id": id},
+		"apiVersion": "otc.mcsps.de/v1alpha1", "kind": "Rds", "metadata": map[string]any{"name": name},
+		"spec": map[string]any{
+			"datastoretype": in.Engine, "datastoreversion": in.Version, "flavorref": in.Flavor, "volumesize": int64(in.VolumeGB),
+			"volumetype": in.VolumeType, "autopilot": true,
+		},
+		"status": map[string]any{"id": in.ID},
 	}}
-	if _, err := f.admin.Resource(otcv1.GroupVersion().WithResource(otcv1.Resource)).Namespace(namespace).Create(f.t.Context(), object, metav1.CreateOptions{}); err != nil {
+	rdss := f.admin.Resource(otcv1.GroupVersion().WithResource(otcv1.Resource)).Namespace(namespace)
+	if _, err := rdss.Create(f.t.Context(), object, metav1.CreateOptions{}); err != nil {
 		f.t.Fatal(err)
 	}
 }
 
-// env is the environment with the cloud's credentials.
+// env returns the environment with the cloud's credentials.
 func (f *planWorld) env() func(string) string { return environment(f.sim.Env()...) }

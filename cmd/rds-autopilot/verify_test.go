@@ -4,11 +4,9 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,7 +17,7 @@ import (
 
 const capturedTopic = "urn:smn:eu-de:0123456789abcdef0123456789abcdef:autopilot_ns_db_12345678"
 
-// sender is a simulated cloud that signs messages and records the requests it receives.
+// sender is a simulated cloud that signs messages and records requests.
 type sender struct {
 	*simcloud.Cloud
 	ca string // file
@@ -78,17 +76,6 @@ func (s *sender) alarm(alter func(*simcloud.Envelope)) simcloud.Envelope {
 	return s.Sign(e)
 }
 
-func (s *sender) confirmation(alter func(*simcloud.Envelope)) simcloud.Envelope {
-	e := simcloud.Envelope{
-		Type: simcloud.TypeConfirmation, TopicURN: capturedTopic, Message: "please confirm",
-		SubscribeURL: "https://" + s.ConfirmHost() + "/smn/subscription/confirm?token=secret-token&topic_urn=" + capturedTopic,
-	}
-	if alter != nil {
-		alter(&e)
-	}
-	return s.Sign(e)
-}
-
 // verify runs the command and returns its exit code and its outputs.
 func verify(t *testing.T, env func(string) string, body []byte, args ...string) (code int, out, errs string) {
 	t.Helper()
@@ -97,8 +84,8 @@ func verify(t *testing.T, env func(string) string, body []byte, args ...string) 
 	return code, stdout.String(), stderr.String()
 }
 
-// The receiver's own tests walk the whole table of checks; here is one row per check.
-func TestVerifyStopsAtTheFirstFailedCheck(t *testing.T) {
+// The tests of the receiver have a row for each check.
+func TestVerifyStopsAtTheFirstFailedCheckAndShowsNoToken(t *testing.T) {
 	s := newSender(t)
 	good := s.alarm(nil).JSON()
 	for _, tc := range []struct {
@@ -108,18 +95,14 @@ func TestVerifyStopsAtTheFirstFailedCheck(t *testing.T) {
 		want   string // part of the output
 	}{
 		{"an alarm", good, "", "91.37 % at 2024-07-10T10:00:00Z"},
-		{"a confirmation", s.confirmation(nil).JSON(), "", "not called now"},
-		{"a body of 1 MiB and a byte", bytes.Repeat([]byte(" "), 1<<20+1), "size", "more than 1048576 bytes"},
-		{"a subject of two lines", s.alarm(func(e *simcloud.Envelope) { e.Subject = "a\nb" }).JSON(), "envelope", "subject"},
-		{"an unknown type", s.alarm(func(e *simcloud.Envelope) { e.Type = "HttpSubscriptionUserConfirm" }).JSON(), "type", "HttpSubscriptionUserConfirm"},
+		{"a confirmation", s.Sign(simcloud.Envelope{
+			Type: simcloud.TypeConfirmation, TopicURN: capturedTopic, Message: "please confirm",
+			SubscribeURL: "https://" + s.ConfirmHost() + "/smn/subscription/confirm?token=secret-token&topic_urn=" + capturedTopic,
+		}).JSON(), "", "not called now"},
 		{"a certificate on another host", s.alarm(func(e *simcloud.Envelope) {
 			e.SigningCertURL = "https://evil.example/smn/SMN_eu-de_00000000000000000000000000000000.pem"
 		}).JSON(), "certificate URL", "--smn-cert-hosts"},
-		{"a certificate that does not exist", s.alarm(func(e *simcloud.Envelope) {
-			e.SigningCertURL = "https://" + s.CertHost() + "/smn/SMN_eu-de_00000000000000000000000000000000.pem"
-		}).JSON(), "certificate", "404"},
 		{"an altered value", bytes.Replace(good, []byte("91.37"), []byte("99.99"), 1), "signature", ""},
-		{"a text in place of an alarm", s.alarm(func(e *simcloud.Envelope) { e.Message = "hello" }).JSON(), "message", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "body")
@@ -140,10 +123,10 @@ func TestVerifyStopsAtTheFirstFailedCheck(t *testing.T) {
 			}
 			_, later, _ := strings.Cut(out, string(webhook.StateFailed))
 			if strings.Contains(later, string(webhook.StateFailed)) || strings.Contains(later, "\n"+string(webhook.StateOK)+" ") {
-				t.Errorf("it continued after the failure:\n%s", out)
+				t.Errorf("verify continued after the failure:\n%s", out)
 			}
 			asked := s.requests()
-			if early := slices.Contains([]string{"size", "envelope", "type", "certificate URL"}, tc.failed); early != (len(asked) == 0) {
+			if early := tc.failed == "certificate URL"; early != (len(asked) == 0) {
 				t.Errorf("requests %v", asked)
 			}
 			for _, a := range asked {
@@ -155,46 +138,12 @@ func TestVerifyStopsAtTheFirstFailedCheck(t *testing.T) {
 	}
 }
 
-func TestVerifyReadsStandardInputAndTheEnvironment(t *testing.T) {
-	s := newSender(t)
-	good := s.alarm(nil).JSON()
-	env := environment("RDS_AUTOPILOT_SMN_CERT_HOSTS="+s.CertHost(), "RDS_AUTOPILOT_SMN_CA_FILE="+s.ca)
-	if code, out, errs := verify(t, env, good, "-f", "-"); code != exitOK {
-		t.Errorf("exit code %d\n%s%s", code, out, errs)
-	}
-	if code, out, _ := verify(t, environment(), good, "-f", "-", "--smn-cert-hosts", s.CertHost()); code != exitError || !strings.Contains(out, "failed: certificate\n") {
-		t.Errorf("without --smn-ca-file: exit code %d\n%s", code, out)
-	}
-}
-
-func TestVerifyExitsWith2AndOneLineWhenCalledWrongly(t *testing.T) {
-	for name, args := range map[string][]string{
-		"no file":          {},
-		"no such file":     {"-f", "/nonexistent"},
-		"an argument":      {"-f", "-", "body.json"},
-		"an unknown flag":  {"-f", "-", "--public-url", "https://a.example"},
-		"no such CA file":  {"-f", "-", "--smn-ca-file", "/nonexistent"},
-		"an empty CA file": {"-f", "-", "--smn-ca-file", os.DevNull},
-	} {
-		if code, out, errs := verify(t, environment(), []byte("{}"), args...); code != exitUsage || strings.Count(errs, "\n") != 1 || out != "" {
-			t.Errorf("%s: exit code %d, %q and %q, want %d and one line", name, code, out, errs, exitUsage)
-		}
-	}
-}
-
 func TestVerifyNamesTheChecksItSkips(t *testing.T) {
 	s := newSender(t)
 	body := s.alarm(func(e *simcloud.Envelope) { e.Timestamp = "2020-01-01T00:00:00Z" }).JSON()
 	code, out, _ := verify(t, environment(), body, append(s.flags(), "-f", "-")...)
-	if code != exitOK {
-		t.Errorf("an old message: exit code %d", code)
-	}
-	for _, want := range []string{
-		fmt.Sprintf("%s  topic            %s", webhook.StateSkipped, capturedTopic),
-		"note     age              signed 2020-01-01T00:00:00Z",
-	} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no %q in\n%s", want, out)
-		}
+	if code != exitOK || !strings.Contains(out, string(webhook.StateSkipped)+"  topic ") ||
+		!strings.Contains(out, "signed 2020-01-01T00:00:00Z") {
+		t.Errorf("an old message: exit code %d\n%s", code, out)
 	}
 }

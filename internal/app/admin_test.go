@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The status page takes only what nothing else answers, and it is not there where it is switched off.
-func TestTheStatusPageIsBesideMetricsAndProbes(t *testing.T) {
+// The status page serves only paths that no other handler has. Without a page, these return 404.
+func TestAdminServesPageBesideMetricsAndProbes(t *testing.T) {
 	t.Parallel()
 	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	for _, c := range []struct {
@@ -38,14 +38,14 @@ func TestTheStatusPageIsBesideMetricsAndProbes(t *testing.T) {
 	}
 }
 
-// broken is a collector of objects that it cannot read.
+// broken is a collector that panics.
 type broken struct{ desc *prometheus.Desc }
 
 func (b broken) Describe(ch chan<- *prometheus.Desc) { ch <- b.desc }
 func (broken) Collect(chan<- prometheus.Metric)      { panic("a broken object") }
 
 // The registry collects in goroutines of its own, and turns a panic into an error.
-func TestPanicOfACollectorFailsTheScrapeAndNotTheProcess(t *testing.T) {
+func TestPanicOfACollectorFailsOnlyTheScrape(t *testing.T) {
 	t.Parallel()
 	reg := registry("v1")
 	reg.MustRegister(broken{prometheus.NewDesc("rds_autopilot_broken", "b", nil, nil)})
@@ -55,6 +55,61 @@ func TestPanicOfACollectorFailsTheScrapeAndNotTheProcess(t *testing.T) {
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 		if w.Code != want {
 			t.Errorf("%s: %d, want %d: %s", path, w.Code, want, w.Body)
+		}
+	}
+}
+
+// A foreign site whose name resolves to 127.0.0.1 must not read the page through a port-forward. Probes and Prometheus
+// use any name.
+func TestPagesAreServedForOwnHostsAndSitesOnly(t *testing.T) {
+	t.Parallel()
+	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	h := admin(registry("v1"), func() bool { return true }, page).Handler
+	for _, tc := range []struct {
+		host, site, mode, dest string
+		served                 bool
+	}{
+		{host: "localhost:9090", served: true},
+		{host: "127.0.0.1:9090", served: true},
+		{host: "[::1]:9090", served: true},
+		{host: "10.1.2.3:9090", served: true},
+		{host: "rds-autopilot-admin.rds-autopilot.svc:9090", served: true},
+		{host: "evil.example:9090"},
+		{host: "127.0.0.1.evil.example"},
+		{host: "127.0.0.1.nip.io:9090"},
+		{host: "evil.svc.example"},
+		{host: ""},
+		{host: "localhost:9090", site: "same-origin", mode: "cors", dest: "empty", served: true},
+		{host: "localhost:9090", site: "none", mode: "navigate", dest: "document", served: true},
+		{host: "localhost:9090", site: "cross-site", mode: "navigate", dest: "document", served: true},
+		{host: "localhost:9090", site: "cross-site", mode: "navigate", dest: "iframe"},
+		{host: "localhost:9090", site: "cross-site", mode: "no-cors", dest: "script"},
+		{host: "localhost:9090", site: "same-site", mode: "cors", dest: "empty"},
+		{host: "localhost:9090", site: "nonsense"},
+		{host: "evil.example:9090", site: "same-origin", mode: "cors", dest: "empty"},
+	} {
+		for path, open := range map[string]bool{
+			"/": false, "/databases/a/b": false, "/status.js": false, "/metrics": true, "/readyz": true,
+		} {
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.Host = tc.host
+			for header, value := range map[string]string{"Sec-Fetch-Site": tc.site, "Sec-Fetch-Mode": tc.mode, "Sec-Fetch-Dest": tc.dest} {
+				if value != "" {
+					r.Header.Set(header, value)
+				}
+			}
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			want := http.StatusForbidden
+			switch {
+			case open:
+				want = http.StatusOK
+			case tc.served:
+				want = http.StatusTeapot
+			}
+			if w.Code != want {
+				t.Errorf("%s of %+v: %d, want %d", path, tc, w.Code, want)
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ package app
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -61,32 +62,32 @@ func alerts(t *testing.T) map[string]alert {
 // certificateExpiry exists only if the public URL is https and its certificate was read.
 const certificateExpiry = "rds_autopilot_public_url_certificate_expiry_timestamp_seconds"
 
-// nobody is a cluster without databases.
-type nobody struct{ controller.Kubernetes }
+// emptyCluster has no databases.
+type emptyCluster struct{ controller.Kubernetes }
 
-func (nobody) EachAutopilot(func(*v1alpha1.RdsAutopilot)) {}
+func (emptyCluster) EachAutopilot(func(*v1alpha1.RdsAutopilot)) {}
 
-// family is one metric: the values of each label.
+// family is one metric, with the values of each label.
 type family struct {
 	labels     map[string]map[string]bool
 	kind, help string
 	histogram  bool
 }
 
-// families are all metrics of a process that has just begun.
+// families returns all metrics of a process that has just started.
 func families(t *testing.T) map[string]family {
 	t.Helper()
 	reg := registry("test")
 	leaderGauge(reg)
 	certificateGauge(reg).WithLabelValues().Set(1)
 	kubernetesGauges(reg, func() bool { return true }, func() []string { return nil })
-	controller.New(controller.Options{Kube: nobody{}, Reg: reg, Now: time.Now, Log: zap.NewNop()})
+	controller.New(controller.Options{Kube: emptyCluster{}, Reg: reg, Now: time.Now, Log: zap.NewNop()})
 	webhook.New(webhook.Options{Reg: reg, Now: time.Now, Log: zap.NewNop()})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	env := map[string]string{"OS_AUTH_URL": "http://127.0.0.1:1", "OS_USERNAME": "u", "OS_PASSWORD": "p", "OS_DOMAIN_NAME": "d", "OS_PROJECT_NAME": "eu-de"}
 	if _, err := otc.Connect(ended, otc.Options{Env: func(k string) string { return env[k] }, Registerer: reg}); err == nil {
-		t.Fatal("there is a cloud")
+		t.Fatal("the cloud answered")
 	}
 	problems, err := testutil.GatherAndLint(reg)
 	if err != nil || len(problems) > 0 {
@@ -118,8 +119,8 @@ var (
 	grouping = regexp.MustCompile(`(max|min|sum|count|avg) *(by|without)? *(\([a-z_, ]+\))? *\(`)
 )
 
-// exists returns a metric's family, of a histogram also by its parts.
-func exists(of map[string]family, metric string) (family, bool) {
+// find returns the family of a metric, also of a part of a histogram.
+func find(of map[string]family, metric string) (family, bool) {
 	f, ok := of[metric]
 	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
 		if base := strings.TrimSuffix(metric, suffix); !ok && of[base].histogram {
@@ -129,18 +130,18 @@ func exists(of map[string]family, metric string) (family, bool) {
 	return f, ok
 }
 
-// asks fails unless every metric of a query exists from the start on, with these labels and these values.
-func asks(t *testing.T, of map[string]family, name, expr string) {
+// checkQuery fails the test unless each metric of a query exists from the start, with these labels and values.
+func checkQuery(t *testing.T, of map[string]family, name, expr string) {
 	t.Helper()
 	selectors := selector.FindAllStringSubmatch(expr, -1)
 	if len(selectors) == 0 {
-		t.Errorf("%s asks for nothing of ours: %s", name, expr)
+		t.Errorf("%s reads no metric of ours: %s", name, expr)
 	}
 	for _, s := range selectors {
 		if s[1] == certificateExpiry {
 			continue
 		}
-		f, ok := exists(of, s[1])
+		f, ok := find(of, s[1])
 		if !ok {
 			t.Errorf("%s: there is no %s", name, s[1])
 			continue
@@ -153,8 +154,8 @@ func asks(t *testing.T, of map[string]family, name, expr string) {
 			}
 		}
 	}
-	// Only what tells replicas apart is aggregated away, and of counters what they count: of several clusters in one
-	// Prometheus each is looked at by itself, whatever label says which it is.
+	// One Prometheus may hold several clusters, and any label may name them. So a query aggregates away only the labels of
+	// replicas and of counters.
 	counted := []string{"instance", "pod", "node", "type", "result", "cause", "metric", "reason"}
 	groups := grouping.FindAllStringSubmatch(expr, -1)
 	for _, g := range groups {
@@ -165,16 +166,16 @@ func asks(t *testing.T, of map[string]family, name, expr string) {
 		}
 	}
 	if len(groups) == 0 {
-		t.Errorf("%s looks at replicas, not at deployments: %s", name, expr)
+		t.Errorf("%s reads single replicas: %s", name, expr)
 	}
-	// A record into which decisions are folded counts once, however long it goes on.
+	// Repeated decisions are one record and count once, so the counter does not grow while the problem lasts.
 	if strings.Contains(expr, "decisions_total") {
-		t.Errorf("%s goes quiet while what it is about goes on: %s", name, expr)
+		t.Errorf("%s stops while its problem lasts: %s", name, expr)
 	}
 }
 
-// Every message that is refused or not understood may be an alarm that is lost.
-func TestThereIsAnAlertForEveryMessageThatIsNotTaken(t *testing.T) {
+// Each message that is rejected may be a lost alarm.
+func TestEachKindOfRejectedMessageHasAnAlert(t *testing.T) {
 	var all strings.Builder
 	for _, a := range alerts(t) {
 		all.WriteString(a.Expr)
@@ -186,30 +187,22 @@ func TestThereIsAnAlertForEveryMessageThatIsNotTaken(t *testing.T) {
 	}
 }
 
-func TestAlertsAskForMetricsThatExist(t *testing.T) {
+func TestAlertsQueryMetricsThatExist(t *testing.T) {
 	of := families(t)
 	for name, a := range alerts(t) {
 		if !strings.Contains(a.Expr, "kube_rdsautopilot_") { // else test/release compares it with the gauges
-			asks(t, of, name, a.Expr)
+			checkQuery(t, of, name, a.Expr)
 		}
-		for _, key := range []string{"summary", "description"} {
-			if a.Annotations[key] == "" {
-				t.Errorf("%s has no %s", name, key)
-			}
-		}
-		if want := "https://github.com/mcsps/rds-autopilot/blob/main/docs/runbooks/" + name + ".md"; a.Annotations["runbook_url"] != want {
-			t.Errorf("%s: runbook_url %q, want %q", name, a.Annotations["runbook_url"], want)
+		if a.Annotations["summary"] == "" || a.Annotations["description"] == "" {
+			t.Errorf("%s has no summary or no description", name)
 		}
 		if s := a.Labels["severity"]; s != "critical" && s != "warning" && s != "info" {
 			t.Errorf("%s: severity %q", name, s)
 		}
-		if !strings.HasPrefix(name, "RdsAutopilot") {
-			t.Errorf("%s: whose is it?", name)
-		}
 	}
 }
 
-func TestAlertsGoWithTheDefaults(t *testing.T) {
+func TestAlertsWaitLongerThanTheDefaultIntervals(t *testing.T) {
 	o, all := Defaults(), alerts(t)
 	if expr := all["RdsAutopilotSweepOverdue"].Expr; !strings.HasSuffix(expr, "> 3 * max without (instance, pod, node) (rds_autopilot_sweep_interval_seconds)") {
 		t.Errorf("%q, want three intervals as configured", expr)
@@ -228,7 +221,7 @@ func TestAlertsGoWithTheDefaults(t *testing.T) {
 	}
 }
 
-func TestTheGracePeriodIsLongEnough(t *testing.T) {
+func TestGracePeriodIsLongerThanTheStop(t *testing.T) {
 	text, err := os.ReadFile("../../deploy/install.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -245,20 +238,21 @@ func TestTheGracePeriodIsLongEnough(t *testing.T) {
 	}
 }
 
-func TestOperationsExplainsEveryMetric(t *testing.T) {
-	text, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
+func TestDashboardsQueryMetricsThatExist(t *testing.T) {
+	all := families(t)
+	files, err := filepath.Glob("../../deploy/dashboards/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no dashboards, %v", err)
 	}
-	for name := range families(t) {
-		short, ours := strings.CutPrefix(name, "rds_autopilot_")
-		if ours && !strings.Contains(string(text), "`"+short) {
-			t.Errorf("%s is not in docs/operations.md", name)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	for name := range alerts(t) {
-		if !strings.Contains(string(text), "`"+strings.TrimPrefix(name, "RdsAutopilot")+"`") {
-			t.Errorf("%s is not in docs/operations.md", name)
+		for _, metric := range regexp.MustCompile(`\brds_autopilot_[a-z_]+`).FindAllString(string(text), -1) {
+			if _, ok := find(all, metric); !ok && metric != certificateExpiry {
+				t.Errorf("%s: there is no metric %s", file, metric)
+			}
 		}
 	}
 }

@@ -29,8 +29,8 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// presenting returns the URL of a TLS server with a certificate of that host and those dates, and the certificate.
-func presenting(t *testing.T, host string, from, to time.Time) (*url.URL, *x509.Certificate) {
+// serverWithCertificate returns the URL of a TLS server, and its certificate for that host and those dates.
+func serverWithCertificate(t *testing.T, host string, from, to time.Time) (*url.URL, *x509.Certificate) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -60,7 +60,8 @@ func presenting(t *testing.T, host string, from, to time.Time) (*url.URL, *x509.
 	return u, cert
 }
 
-func checking(u *url.URL, now time.Time) (*certificateCheck, *observer.ObservedLogs) {
+// newCheckAt returns a check of that URL at a fixed time, and what it logs.
+func newCheckAt(u *url.URL, now time.Time) (*certificateCheck, *observer.ObservedLogs) {
 	core, logs := observer.New(zapcore.DebugLevel)
 	o := Options{PublicURL: u, Log: zap.New(core), Now: func() time.Time { return now }}
 	return newCertificateCheck(o, prometheus.NewRegistry()), logs
@@ -88,8 +89,8 @@ func TestCertificateOfThePublicURLIsReadAndReported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			u, cert := presenting(t, tc.host, now.Add(tc.from), now.Add(tc.to))
-			c, logs := checking(u, now)
+			u, cert := serverWithCertificate(t, tc.host, now.Add(tc.from), now.Add(tc.to))
+			c, logs := newCheckAt(u, now)
 			c.roots = x509.NewCertPool()
 			if !tc.untrusted {
 				c.roots.AddCert(cert)
@@ -131,53 +132,24 @@ func TestPublicURLWithoutTLSHasNoCertificateMetric(t *testing.T) {
 	}
 }
 
-// A URL that does not answer takes no more than its deadline, is logged once, and does not keep the service from ending.
-func TestUnreachablePublicURLBlocksNothing(t *testing.T) {
-	t.Parallel()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // accepts in the backlog, and answers nothing
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	u := &url.URL{Scheme: "https", Host: listener.Addr().String()}
-	c, logs := checking(u, time.Now())
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		c.run(ctx)
-	}()
-	cancel()
-	select {
-	case <-ended:
-	case <-time.After(5 * time.Second):
-		t.Fatal("the check goes on after the service has ended")
-	}
-	if logs.Len() > 0 {
-		t.Errorf("the end of the service is logged as a failure: %v", logs.All())
-	}
-	_ = listener.Close()
-	for range 3 {
-		if c.check(t.Context()) || c.seen().Unread == "" {
-			t.Fatalf("read from a closed port: %+v", c.seen())
-		}
-	}
-	if logs.Len() != 1 {
-		t.Errorf("%d lines about the same failure, want 1", logs.Len())
-	}
-}
-
-// The certificate may be renewed while this replica cannot read it. Its old end must not cause an alert for ever.
-func TestCertificateThatCannotBeReadAnyMoreCountsForADay(t *testing.T) {
+// The certificate may be renewed while this replica cannot read it. Its old end must not cause a lasting alert.
+func TestUnreadableCertificateCountsForADayAndIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	c, _ := checking(&url.URL{Scheme: "https", Host: "autopilot.example"}, now)
+	c, logs := newCheckAt(&url.URL{Scheme: "https", Host: "autopilot.example"}, now)
 	c.now = func() time.Time { return now }
 	c.dial = func(context.Context) ([]*x509.Certificate, error) {
 		return []*x509.Certificate{{NotBefore: now, NotAfter: now.Add(90 * 24 * time.Hour)}}, nil
 	}
 	c.check(t.Context())
 	c.dial = func(context.Context) ([]*x509.Certificate, error) { return nil, errors.New("i/o timeout") }
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	c.check(ended)
+	unreadable := func() int { return logs.FilterMessageSnippet("cannot read the certificate").Len() }
+	if n := unreadable(); n != 0 {
+		t.Errorf("%d lines about a failure, although only the service ends", n)
+	}
 	for _, tc := range []struct {
 		after time.Duration
 		want  int
@@ -188,13 +160,16 @@ func TestCertificateThatCannotBeReadAnyMoreCountsForADay(t *testing.T) {
 			t.Errorf("%s later: %d values, want %d; seen %+v", tc.after, n, tc.want, c.seen())
 		}
 	}
+	if n := unreadable(); n != 1 {
+		t.Errorf("%d lines about the same failure, want 1", n)
+	}
 }
 
-func TestCertificateIsCheckedHourlyAndSoonerAfterAFailure(t *testing.T) {
+func TestCertificateIsCheckedHourlyAndSoonerAfterAHangingHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var at []time.Duration
 		start := time.Now()
-		c, _ := checking(&url.URL{Scheme: "https", Host: "autopilot.example"}, start)
+		c, _ := newCheckAt(&url.URL{Scheme: "https", Host: "autopilot.example"}, start)
 		c.dial = func(ctx context.Context) ([]*x509.Certificate, error) {
 			deadline, _ := ctx.Deadline()
 			at = append(at, time.Since(start))

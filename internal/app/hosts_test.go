@@ -8,19 +8,19 @@ import (
 	"testing"
 )
 
-// whereabouts is a cloud that may not have been reached yet.
-type whereabouts struct{ region, smn string }
+// regionOfCloud is a cloud whose SMN host is empty before the first login.
+type regionOfCloud struct{ region, smn string }
 
-func (w *whereabouts) Region() string  { return w.region }
-func (w *whereabouts) SMNHost() string { return w.smn }
+func (w *regionOfCloud) Region() string  { return w.region }
+func (w *regionOfCloud) SMNHost() string { return w.smn }
 
-// place is a cloud with a project, or with none as long as it was never reached.
-type place string
+// projectOfCloud is a cloud whose project is empty before the first login.
+type projectOfCloud string
 
-func (place) Region() string      { return "eu-de" }
-func (p place) ProjectID() string { return string(p) }
+func (projectOfCloud) Region() string      { return "eu-de" }
+func (p projectOfCloud) ProjectID() string { return string(p) }
 
-func TestUntilTheProjectIsKnownAnyCouldBeOurs(t *testing.T) {
+func TestTopicIsOursInAnyProjectUntilOursIsKnown(t *testing.T) {
 	for _, tc := range []struct {
 		project, urn string
 		ours         bool
@@ -31,7 +31,7 @@ func TestUntilTheProjectIsKnownAnyCouldBeOurs(t *testing.T) {
 		{"", "urn:smn:eu-nl:ours:autopilot_ns_db_12345678", false},
 		{"", "urn:smn:eu-de:ours:another_ns_db_12345678", false},
 	} {
-		if got := ourTopics(place(tc.project))(tc.urn); got != tc.ours {
+		if got := ourTopics(projectOfCloud(tc.project))(tc.urn); got != tc.ours {
 			t.Errorf("project %q: %s is ours: %t", tc.project, tc.urn, got)
 		}
 	}
@@ -51,14 +51,14 @@ func TestHostsFollowTheCatalogueAndTheRegion(t *testing.T) {
 		{"eu-de", Options{}, "eu-de", "smn.eu-de.otc.t-systems.com", "smn.eu-de.otc.t-systems.com", Console},
 		{"eu-nl", Options{}, "eu-nl", "smn.eu-nl.otc.t-systems.com", "smn.eu-nl.otc.t-systems.com", Console},
 		{"eu-ch2", Options{}, "eu-ch2", ch2, ch2, ""},
-		{"a region of tomorrow", Options{}, "eu-xx", "smn.cloud.example:8443", "smn.cloud.example:8443", ""},
+		{"an unknown region", Options{}, "eu-xx", "smn.cloud.example:8443", "smn.cloud.example:8443", ""},
 		{"eu-de, not reached yet", Options{}, "eu-de", "", "smn.eu-de.otc.t-systems.com", Console},
 		{"eu-ch2, not reached yet", Options{}, "eu-ch2", "", ch2, ""},
-		{"another way to the API", Options{Endpoints: override}, "eu-de", "proxy.example", "smn.eu-de.otc.t-systems.com", Console},
+		{"another endpoint of SMN", Options{Endpoints: override}, "eu-de", "proxy.example", "smn.eu-de.otc.t-systems.com", Console},
 		{"given", Options{CertHosts: []string{"a.example"}, ConfirmHosts: []string{"b.example"}}, "eu-ch2", ch2, "a.example", "b.example"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := CertHosts(tc.options, &whereabouts{tc.region, tc.smn})(); !slices.Equal(got, []string{tc.cert}) {
+			if got := CertHosts(tc.options, &regionOfCloud{tc.region, tc.smn})(); !slices.Equal(got, []string{tc.cert}) {
 				t.Errorf("certificates from %v, want %s", got, tc.cert)
 			}
 			got, err := ConfirmHosts(tc.options, tc.region)
@@ -74,7 +74,7 @@ func TestHostsFollowTheCatalogueAndTheRegion(t *testing.T) {
 }
 
 func TestHostsOfCertificatesChangeOnceTheCatalogueIsKnown(t *testing.T) {
-	c := &whereabouts{region: "eu-xx"}
+	c := &regionOfCloud{region: "eu-xx"}
 	hosts := CertHosts(Options{}, c)
 	before := hosts()[0]
 	c.smn = "smn.cloud.example"

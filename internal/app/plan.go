@@ -137,8 +137,8 @@ func (p planner) observe(ctx context.Context, t *autopilot.Target) (*situation, 
 	return s, nil
 }
 
-// explain reads what fills the volume, when its cap is full, and what speaks against a larger flavor. No decision depends
-// on it, so a failed read is only noted.
+// explain reads what fills the volume, when its cap is full, and what speaks against a larger flavor. No decision
+// depends on it, so a failed read is only noted.
 func (s *situation) explain(ctx context.Context, reader controller.SeriesReader) {
 	h := controller.ReadHistory(ctx, reader, s.Case, insight.Due{Cause: true, Load: true, Cap: true})
 	if s.Insight = *insight.Update(s.Case, insight.Due{Cause: h.CauseErr == nil, Cap: h.UsedErr == nil}, h); h.LoadErr == nil {

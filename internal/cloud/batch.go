@@ -86,8 +86,8 @@ func (b *batcher) get(ctx context.Context, period int, series []otc.Series,
 	return found, nil
 }
 
-// join adds a series to the pending batch of its period, and returns the datapoints of the series and when the batch was
-// sent. The caller that begins a batch sends it.
+// join adds a series to the pending batch of its period, and returns the datapoints of the series and when the batch
+// was sent. The caller that begins a batch sends it.
 func (b *batcher) join(ctx context.Context, key seriesKey, _ time.Time) ([]otc.Datapoint, time.Time, error) {
 	b.mu.Lock()
 	x, joins := b.pending[key.period]
@@ -165,8 +165,8 @@ func isRejected(err error) bool {
 	return e.Status >= 400 && e.Status < 500 && e.Status != http.StatusUnauthorized && e.Status != http.StatusForbidden
 }
 
-// isUndecodable reports whether an answer holds something that is no JSON, such as NaN, or a value of another type, such
-// as a text instead of a number. The page of a proxy is no answer: it is no JSON from its first character on.
+// isUndecodable reports whether an answer holds something that is no JSON, such as NaN, or a value of another type,
+// such as a text instead of a number. The page of a proxy is no answer: it is no JSON from its first character on.
 func isUndecodable(err error) bool {
 	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return true

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -19,14 +18,15 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/otc"
 )
 
-// cloudEye answers each series with the time at which it was asked, at no more than five calls per second.
+// cloudEye returns for each series the time of the call, at no more than five calls per second.
 type cloudEye struct {
 	limit *rate.Limiter
 	mu    sync.Mutex
-	calls []int // how many series each had
+	calls []int // number of series of each
 }
 
 func newCloudEye() *cloudEye { return &cloudEye{limit: rate.NewLimiter(5, 5)} }
@@ -49,8 +49,9 @@ func (c *cloudEye) batches() *batcher { return newBatcher(c.read, time.Now) }
 
 func numbered(i int) otc.Series { return otc.Series{Metric: "m", Value: strconv.Itoa(i)} }
 
-// ask lets n databases ask for the series of a period each, evenly over some time, and returns when the last has it.
-func (c *cloudEye) ask(t *testing.T, b *batcher, n int, over time.Duration, period func(i int) int) (took time.Duration) {
+// readAll reads one series for each of n databases, whose requests arrive evenly over some time. It returns how long the
+// last one took.
+func (c *cloudEye) readAll(t *testing.T, b *batcher, n int, over time.Duration, period func(i int) int) (took time.Duration) {
 	start := time.Now()
 	var all sync.WaitGroup
 	for i := range n {
@@ -72,19 +73,19 @@ func raw(int) int { return 1 }
 func TestBatcherSharesRequestsBetweenConcurrentCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloudEye()
-		c.ask(t, c.batches(), 40, 0, func(i int) int { return []int{1, 300}[i%2] })
+		c.readAll(t, c.batches(), 40, 0, func(i int) int { return []int{1, 300}[i%2] })
 		if !slices.Equal(c.calls, []int{10, 10, 10, 10}) {
 			t.Errorf("calls of %v series, want two full ones for each period", c.calls)
 		}
 	})
 }
 
-// However slowly a storm arrives, it takes little more than the calls that are full, and nobody waits long.
+// A storm takes little more than the calls that are full, at whatever rate it arrives, and no database waits long.
 func TestBatcherFillsRequestsInAStorm(t *testing.T) {
 	for _, over := range []time.Duration{0, 2 * time.Second, 10 * time.Second, 30 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCloudEye()
-			took := c.ask(t, c.batches(), 400, over, raw)
+			took := c.readAll(t, c.batches(), 400, over, raw)
 			if len(c.calls) > 46 {
 				t.Errorf("400 series over %s: %d calls (%v)", over, len(c.calls), c.calls)
 			}
@@ -99,20 +100,20 @@ func TestBatcherReusesDatapointsFor30Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloudEye()
 		b := c.batches()
-		c.ask(t, b, 10, 0, raw)
+		c.readAll(t, b, 10, 0, raw)
 		time.Sleep(pointsUsableFor)
-		c.ask(t, b, 10, 0, raw)
+		c.readAll(t, b, 10, 0, raw)
 		if len(c.calls) != 1 {
 			t.Errorf("%d calls, want one", len(c.calls))
 		}
 		time.Sleep(time.Second)
-		c.ask(t, b, 10, 0, raw)
+		c.readAll(t, b, 10, 0, raw)
 		if len(c.calls) != 2 {
 			t.Errorf("later: %d calls, want two", len(c.calls))
 		}
 		time.Sleep(pointsUsableFor + time.Second)
 		if _, err := b.get(t.Context(), 1, []otc.Series{{Metric: "other"}}, time.Time{}); err != nil || b.reads.Len() != 1 {
-			t.Errorf("%v; %d series are held, want what is asked for", err, b.reads.Len())
+			t.Errorf("%v; %d series are cached, want only the last one", err, b.reads.Len())
 		}
 	})
 }
@@ -121,74 +122,32 @@ func TestBatcherReadsAgainAfterNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloudEye()
 		b := c.batches()
-		ask := func(notBefore time.Time) {
+		checkReadAfter := func(notBefore time.Time) {
 			points, err := b.get(t.Context(), 1, []otc.Series{numbered(1)}, notBefore)
 			read := points[numbered(1)]
 			if err != nil || len(read) == 0 || read[len(read)-1].Time.Before(notBefore) {
 				t.Errorf("read %v, %v, want it from %v or later", read, err, notBefore)
 			}
 		}
-		ask(time.Time{})
+		checkReadAfter(time.Time{})
 		time.Sleep(time.Second)
 		news := time.Now()
-		ask(news)
-		ask(news)
+		checkReadAfter(news)
+		checkReadAfter(news)
 		if len(c.calls) != 2 {
 			t.Errorf("%d calls, want one before the news and one after", len(c.calls))
 		}
 	})
 }
 
-// A stamp of another clock that is ahead must not have each series read by a call of its own.
-func TestBatcherTreatsFutureNewsAsNow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCloudEye()
-		b := c.batches()
-		var all sync.WaitGroup
-		for i := range 3 * otc.SeriesPerQuery {
-			all.Go(func() {
-				s := []otc.Series{numbered(i % otc.SeriesPerQuery)}
-				if _, err := b.get(t.Context(), 1, s, time.Now().Add(3*time.Minute)); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		all.Wait()
-		if len(c.calls) != 1 {
-			t.Errorf("%d calls (%v), want one", len(c.calls), c.calls)
-		}
-	})
-}
-
-func TestBatcherReadsAgainAfterFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, broken := newCloudEye(), true
-		b := c.batches()
-		b.read = func(ctx context.Context, series []otc.Series, period int) (map[otc.Series][]otc.Datapoint, error) {
-			if broken {
-				return nil, errors.New("no answer")
-			}
-			return c.read(ctx, series, period)
-		}
-		if _, err := b.get(t.Context(), 1, []otc.Series{numbered(1)}, time.Time{}); err == nil {
-			t.Error("no error")
-		}
-		broken = false
-		if points, err := b.get(t.Context(), 1, []otc.Series{numbered(1)}, time.Time{}); err != nil || len(points) != 1 {
-			t.Errorf("%v, %v", points, err)
-		}
-	})
-}
-
-// One series that the cloud rejects must not take the evidence of nine other databases away.
+// One series that the cloud rejects must not hide the evidence of nine other databases. A failure that all series share
+// must not be repeated for each of them.
 func TestBatcherReadsTheOtherSeriesOfARejectedRequest(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err           error
 		failed, calls int
 	}{
 		"one series is rejected":         {&otc.Error{Status: http.StatusBadRequest}, 1, 11},
-		"one series has a text":          {fmt.Errorf("decode: %w", &json.UnmarshalTypeError{}), 1, 11},
-		"one series has a NaN":           {fmt.Errorf("decode: %w", &json.SyntaxError{Offset: 900}), 1, 11},
 		"a proxy answers with its page":  {&json.SyntaxError{Offset: 1}, 10, 1},
 		"the connection ends too early":  {io.ErrUnexpectedEOF, 10, 1},
 		"the cloud is unavailable":       {&otc.Error{Status: http.StatusServiceUnavailable}, 10, 1},
@@ -221,4 +180,22 @@ func TestBatcherReadsTheOtherSeriesOfARejectedRequest(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A read runs on a goroutine of its own, where only the read itself can recover a panic. The controller counts and logs
+// a PanicError.
+func TestPanicInASharedReadIsAPanicErrorOfItsCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		list := newList(time.Now, func(context.Context) (int, error) { panic("broken list") })
+		points := newBatcher(func(context.Context, []otc.Series, int) (map[otc.Series][]otc.Datapoint, error) {
+			panic("broken points")
+		}, time.Now)
+		_, listErr := list.Get(t.Context(), project{}, time.Now())
+		_, pointsErr := points.get(t.Context(), 1, []otc.Series{numbered(1)}, time.Now())
+		for _, err := range []error{listErr, pointsErr} {
+			if _, ok := errors.AsType[*autopilot.PanicError](err); !ok {
+				t.Errorf("%v, want a PanicError", err)
+			}
+		}
+	})
 }

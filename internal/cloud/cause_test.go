@@ -15,7 +15,7 @@ import (
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
-// cause returns the cause that a look of the controller would find for an instance of the simulated cloud, now.
+// cause returns the cause that the controller finds now for an instance of the simulated cloud.
 func (r reads) cause(t *testing.T, in simcloud.Instance) v1alpha1.Cause {
 	t.Helper()
 	inst := autopilot.Instance{ID: in.ID, Engine: in.Engine, VolumeGB: in.VolumeGB}
@@ -27,8 +27,8 @@ func (r reads) cause(t *testing.T, in simcloud.Instance) v1alpha1.Cause {
 	return *insight.Update(c, due, h).Cause
 }
 
-// run makes an instance that bears one workload for 5 hours and the next for another hour.
-func (r reads) run(t *testing.T, flavor string, before, after simcloud.Workload) simcloud.Instance {
+// instanceAfter returns an instance that had one workload for 5 hours and the next for another hour.
+func (r reads) instanceAfter(t *testing.T, flavor string, before, after simcloud.Workload) simcloud.Instance {
 	t.Helper()
 	in, err := r.sim.AddInstance(simcloud.Instance{Flavor: flavor, VolumeGB: 100, Workload: before})
 	if err != nil {
@@ -94,7 +94,7 @@ func TestEachCauseIsNamedFromTheCloudsData(t *testing.T) {
 				if tc.flavor == postgres {
 					before, after = quietPostgres(nil), quietPostgres(tc.change)
 				}
-				in := r.run(t, tc.flavor, simcloud.Workload{UsedGB: 82, Metrics: before}, simcloud.Workload{UsedGB: 92, Metrics: after})
+				in := r.instanceAfter(t, tc.flavor, simcloud.Workload{UsedGB: 82, Metrics: before}, simcloud.Workload{UsedGB: 92, Metrics: after})
 				if c := r.cause(t, in); c.Name != tc.want {
 					t.Errorf("%+v, want %s", c, tc.want)
 				}
@@ -110,58 +110,12 @@ func TestEachCauseIsNamedFromTheCloudsData(t *testing.T) {
 	}
 }
 
-// TestNoCauseIsNamedFromASeriesThatCannotBeTrue stages each cause with one series that the cloud does not measure, or
-// measures in another unit.
-func TestNoCauseIsNamedFromASeriesThatCannotBeTrue(t *testing.T) {
-	for _, staged := range []struct {
-		flavor string
-		metric string
-		value  float64            // names a cause if it is true
-		others map[string]float64 // further metrics of that cause
-		want   v1alpha1.CauseName // without the metric
-	}{
-		{postgres, walMB, 41 * megabytes, map[string]float64{slotLagMB: 40 * megabytes, inactiveSlots: 1}, v1alpha1.CauseData},
-		{postgres, slotLagMB, 40 * megabytes, map[string]float64{walMB: 41 * megabytes, inactiveSlots: 1}, v1alpha1.CauseWAL},
-		{postgres, slotFilesMB, 30 * megabytes, nil, v1alpha1.CauseData},
-		{postgres, tempBytesPerMinute, 0.6 * gigabytes, nil, v1alpha1.CauseData},
-		{postgres, oldestMilliseconds, 7 * 3600e3, nil, v1alpha1.CauseData},
-		{postgres, auditGB, 30, nil, v1alpha1.CauseData},
-		{sqlServer, tempDBMB, 40 * megabytes, nil, v1alpha1.CauseUnknown},
-	} {
-		for name, change := range map[string]func(map[string]float64){
-			"missing":      func(m map[string]float64) { delete(m, staged.metric) },
-			"zero":         func(m map[string]float64) { m[staged.metric] = 0 },
-			"negative":     func(m map[string]float64) { m[staged.metric] = -staged.value },
-			"another unit": func(m map[string]float64) { m[staged.metric] = staged.value * 1024 * 1024 * 1024 },
-		} {
-			t.Run(staged.metric+" is "+name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					r := newReads(t, 5, simcloud.Options{})
-					before, after := map[string]float64{}, map[string]float64{}
-					if staged.flavor == postgres {
-						before, after = quietPostgres(nil), quietPostgres(staged.others)
-					}
-					change(after)
-					in := r.run(t, staged.flavor, simcloud.Workload{UsedGB: 82, Metrics: before}, simcloud.Workload{UsedGB: 92, Metrics: after})
-					want := staged.want
-					if staged.flavor == sqlServer && name == "zero" {
-						want = v1alpha1.CauseData // zero is a size that can be true
-					}
-					if c := r.cause(t, in); c.Name != want {
-						t.Errorf("%+v, want %s", c, want)
-					}
-				})
-			})
-		}
-	}
-}
-
 func TestCauseIsUnknownWithoutTheUsedSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReads(t, 5, simcloud.Options{})
 		r.sim.Configure(func(s *simcloud.Settings) { s.NoUsedSpace = true })
 		full := quietPostgres(map[string]float64{walMB: 41 * megabytes})
-		in := r.run(t, postgres, simcloud.Workload{UsedGB: 92, Metrics: full}, simcloud.Workload{UsedGB: 92, Metrics: full})
+		in := r.instanceAfter(t, postgres, simcloud.Workload{UsedGB: 92, Metrics: full}, simcloud.Workload{UsedGB: 92, Metrics: full})
 		if c := r.cause(t, in); c.Name != v1alpha1.CauseUnknown {
 			t.Errorf("%+v, want Unknown", c)
 		}

@@ -83,9 +83,9 @@ func refusal(err error) error {
 	return fmt.Errorf("%w: %w", refused, err)
 }
 
-// reasonOf maps the cloud's error codes to reasons (RDS api: error_codes.rst). The list of codes for a busy instance also
-// has those that the Terraform provider retries, and DBS.200452, which another cloud of the family sends. The codes for
-// missing payment are not documented: 402, and the prefix that the billing service of Huawei Cloud uses.
+// reasonOf maps the cloud's error codes to reasons (RDS api: error_codes.rst). The list of codes for a busy instance
+// also has those that the Terraform provider retries, and DBS.200452, which another cloud of the family sends. The
+// codes for missing payment are not documented: 402, and the prefix that the billing service of Huawei Cloud uses.
 func reasonOf(e *otc.Error) autopilot.Reason {
 	switch strings.ToUpper(e.Code) {
 	case "DBS.280450", "DBS.280239", "DBS.200053", "DBS.200054": // sold out, gone, or not offered for this instance

@@ -129,8 +129,8 @@ func (c *Cloud) readSnapshot(ctx context.Context, _ project, notBefore time.Time
 // ListMaxAge returns how old a list of alarm states or instances may be that a decision without news uses.
 func (c *Cloud) ListMaxAge() time.Duration { return max(usableFor(c.rules), usableFor(c.instances)) }
 
-// Instance returns the instance as of notBefore or later; nil if the cloud has no such instance. If the id is a node's, it
-// returns the node's instance, which has another id. A replica that is not in the list is left out.
+// Instance returns the instance as of notBefore or later; nil if the cloud has no such instance. If the id is a node's,
+// it returns the node's instance, which has another id. A replica that is not in the list is left out.
 func (c *Cloud) Instance(ctx context.Context, id string, notBefore time.Time) (*autopilot.Instance, error) {
 	byID, err := c.instances.Get(ctx, project{}, notBefore)
 	if err != nil {
@@ -315,8 +315,8 @@ func (c *Cloud) readCatalogue(ctx context.Context, of release) ([]flavors.Flavor
 	return catalogue, err
 }
 
-// ResizeList returns the flavor codes that this instance may change to. It returns an autopilot.RefusedError if the cloud
-// has no such list, does not serve this engine, or does not let the service read it.
+// ResizeList returns the flavor codes that this instance may change to. It returns an autopilot.RefusedError if the
+// cloud has no such list, does not serve this engine, or does not let the service read it.
 func (c *Cloud) ResizeList(ctx context.Context, inst autopilot.Instance) (codes []string, err error) {
 	codes, err = c.api.ResizeTargets(ctx, inst.ID)
 	return codes, refusal(err)

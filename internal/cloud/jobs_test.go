@@ -13,7 +13,7 @@ import (
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
-// 300 jobs that are checked every 30 seconds leave most of the rate to the other calls to RDS, and each has its turn.
+// 300 jobs that are checked every 30 seconds leave most of the rate to other requests to RDS, and each of them is read.
 func TestRunningJobsLeaveTheRateToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReads(t, 5, simcloud.Options{})

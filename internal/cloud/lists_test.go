@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A list of many pages must leave requests for others. Callers that come while it rests share the next read.
+// A list of many pages must leave requests to other callers. Callers during its rest share the next read.
 func TestListRestsAfterLongRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads atomic.Int64
@@ -36,15 +36,6 @@ func TestListRestsAfterLongRead(t *testing.T) {
 		all.Wait()
 		if reads.Load() > 4 {
 			t.Errorf("%d readings in %s, want at most 4", reads.Load(), time.Since(start))
-		}
-	})
-}
-
-func TestQuickListIsUsableForASecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newList(time.Now, func(context.Context) (int, error) { return 1, nil })
-		if _, err := s.Get(t.Context(), project{}, time.Now()); err != nil || usableFor(s) != time.Second {
-			t.Errorf("it serves for %s, %v; want a second", usableFor(s), err)
 		}
 	})
 }

@@ -3,6 +3,7 @@
 package cloud
 
 import (
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,49 +14,65 @@ import (
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
-func TestPastNeedsOneRequest(t *testing.T) {
+func TestPastReadsAllSeriesOfADatabaseInOneRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newReads(t, 5, simcloud.Options{})
+		malformed := "" // id of an instance
+		r := newReads(t, 5, simcloud.Options{Fault: func(q *http.Request) *simcloud.Fault {
+			return malformedReply(t, q, malformed, "NaN")
+		}})
 		id := r.add(t, 1)[0]
-		if err := r.sim.SetWorkload(id, simcloud.Workload{UsedGB: 50, CPUDemand: 1, MemoryDemandGB: 2}); err != nil {
-			t.Fatal(err)
+		for _, usedGB := range []float64{50, 60} {
+			w := simcloud.Workload{UsedGB: usedGB, CPUDemand: 1, MemoryDemandGB: 2}
+			if err := r.sim.SetWorkload(id, w); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(11*time.Hour + 30*time.Minute)
 		}
-		time.Sleep(11*time.Hour + 30*time.Minute)
-		if err := r.sim.SetWorkload(id, simcloud.Workload{UsedGB: 60, CPUDemand: 1, MemoryDemandGB: 2}); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(11*time.Hour + 30*time.Minute)
 		var wanted []controller.EvidenceRequest
 		for _, m := range autopilot.Metrics() {
 			wanted = append(wanted, controller.EvidenceRequest{Metric: m})
 		}
 		wanted[0].Dimension = "rds_cluster_id:" + id // as its rule has it; the others follow from the engine
-		for _, span := range []struct {
-			period, length time.Duration
-			points         int
-		}{{5 * time.Minute, 24 * time.Hour, 275}, {time.Hour, 14 * 24 * time.Hour, 23}} {
+		past := func(period, length time.Duration) autopilot.Past {
+			t.Helper()
 			r.sim.ResetRequests()
-			past, err := r.Past(t.Context(), autopilot.Instance{ID: id, Engine: "MySQL"}, wanted, span.period, time.Now().Add(-span.length))
+			inst := autopilot.Instance{ID: id, Engine: "MySQL"}
+			past, err := r.Past(t.Context(), inst, wanted, period, time.Now().Add(-length))
 			if err != nil {
-				t.Fatal(err)
+				t.Error(err)
 			}
+			return past
+		}
+		for period, span := range map[time.Duration]struct {
+			length time.Duration
+			points int
+		}{5 * time.Minute: {24 * time.Hour, 275}, time.Hour: {14 * 24 * time.Hour, 23}} {
+			p := past(period, span.length)
 			if n := r.sim.Count("ces", ""); n != 1 {
-				t.Errorf("%s: %d calls", span.length, n)
+				t.Errorf("%s: %d requests", span.length, n)
 			}
-			for name, points := range map[string][]autopilot.Point{
-				"used": past.UsedGB, "size": past.SizeGB, "storage": past.Percent[v1alpha1.MetricStorage],
-				"cpu": past.Percent[v1alpha1.MetricCPU], "memory": past.Percent[v1alpha1.MetricMemory],
+			for name, of := range map[string]struct {
+				points      []autopilot.Point
+				first, last float64
+			}{
+				"used": {p.UsedGB, 50, 60}, "size": {p.SizeGB, 100, 100}, "storage": {p.Percent[v1alpha1.MetricStorage], 50, 60},
+				"cpu": {p.Percent[v1alpha1.MetricCPU], 50, 50}, "memory": {p.Percent[v1alpha1.MetricMemory], 25, 25},
 			} {
-				first, last := map[string]float64{"used": 50, "size": 100, "storage": 50, "cpu": 50, "memory": 25}[name], map[string]float64{"used": 60, "size": 100, "storage": 60, "cpu": 50, "memory": 25}[name]
-				if n := len(points); n < span.points-2 || n > span.points+2 || points[1].Value != first || points[n-1].Value != last || !points[0].Time.Before(points[n-1].Time) {
-					t.Errorf("%s of %s: %d points, %v", name, span.length, len(points), points[max(0, len(points)-3):])
+				n := len(of.points)
+				if n < span.points-2 || n > span.points+2 || of.points[1].Value != of.first || of.points[n-1].Value != of.last ||
+					!of.points[0].Time.Before(of.points[n-1].Time) {
+					t.Errorf("%s of %s: %d points, %v", name, span.length, n, of.points)
 				}
 			}
 		}
-		r.sim.Configure(func(s *simcloud.Settings) { s.NoUsedSpace = true })
-		past, err := r.Past(t.Context(), autopilot.Instance{ID: id, Engine: "MySQL"}, wanted, time.Hour, time.Now().Add(-24*time.Hour))
-		if err != nil || len(past.UsedGB) != 0 || len(past.Percent[v1alpha1.MetricStorage]) == 0 {
-			t.Errorf("without the used space: %v, %v", past, err)
+		for name, lose := range map[string]func(){
+			"not measured": func() { r.sim.Configure(func(s *simcloud.Settings) { s.NoUsedSpace = true }) },
+			"malformed":    func() { malformed = id },
+		} {
+			lose()
+			if p := past(time.Hour, 24*time.Hour); len(p.UsedGB) != 0 || len(p.Percent[v1alpha1.MetricStorage]) == 0 {
+				t.Errorf("used space %s: %+v", name, p)
+			}
 		}
 	})
 }

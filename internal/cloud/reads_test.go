@@ -37,30 +37,24 @@ func newReads(t *testing.T, rate float64, o simcloud.Options) reads {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return reads{New(connectSim(t, sim, rate), time.Now), sim}
+	return reads{New(connectTo(t, sim, rate), time.Now), sim}
 }
 
-func connectSim(t *testing.T, sim *simcloud.Cloud, rate float64) *otc.Cloud {
-	t.Helper()
-	return connectBy(t, sim, sim, rate)
-}
-
-// connectBy connects to a simulated cloud by that transport.
-func connectBy(t *testing.T, sim *simcloud.Cloud, transport http.RoundTripper, rate float64) *otc.Cloud {
+func connectTo(t *testing.T, sim *simcloud.Cloud, rate float64) *otc.Cloud {
 	t.Helper()
 	env := map[string]string{}
 	for _, pair := range sim.Env() {
 		k, v, _ := strings.Cut(pair, "=")
 		env[k] = v
 	}
-	c, err := otc.Connect(t.Context(), otc.Options{Env: func(k string) string { return env[k] }, Transport: transport, Rate: rate})
+	c, err := otc.Connect(t.Context(), otc.Options{Env: func(k string) string { return env[k] }, Transport: sim, Rate: rate})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-// add makes equal instances.
+// add adds equal instances and returns their ids.
 func (r reads) add(t *testing.T, n int) (ids []string) {
 	t.Helper()
 	for i := range n {
@@ -74,10 +68,10 @@ func (r reads) add(t *testing.T, n int) (ids []string) {
 	return ids
 }
 
-// rule makes so many rules, faster than the cloud may be read.
-func (r reads) rule(t *testing.T, n int) {
+// addRules adds alarm rules without the limit of the rate.
+func (r reads) addRules(t *testing.T, n int) {
 	t.Helper()
-	c := connectSim(t, r.sim, 1e6)
+	c := connectTo(t, r.sim, 1e6)
 	for i := range n {
 		_, err := c.CreateRule(t.Context(), otc.Rule{
 			Name: fmt.Sprint("rule-", i), Namespace: otc.MetricNamespace, Metric: "rds039_disk_util", Dimension: "rds_cluster_id", DimensionValue: strconv.Itoa(i),
@@ -95,7 +89,7 @@ func (r reads) rule(t *testing.T, n int) {
 func TestLongListAtLowRateIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReads(t, 1, simcloud.Options{Settings: simcloud.Settings{RuleQuota: 7500}})
-		r.rule(t, 7500)
+		r.addRules(t, 7500)
 		ids := r.add(t, 2500)
 		begin := time.Now()
 		states, err := r.AlarmStates(t.Context(), begin)
@@ -122,61 +116,7 @@ func TestLongListAtLowRateIsRead(t *testing.T) {
 	})
 }
 
-// A caller waits for a listing no longer than a call may hang.
-func TestHangingPageEndsTheList(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		pages := 0
-		r := newReads(t, 5, simcloud.Options{Fault: func(q *http.Request) *simcloud.Fault {
-			if _, op := simcloud.OperationOf(q); op != "ListAlarms" {
-				return nil
-			}
-			pages++
-			return &simcloud.Fault{Hang: pages > 1}
-		}})
-		r.rule(t, 250)
-		begin := time.Now()
-		if states, err := r.AlarmStates(t.Context(), begin); err == nil {
-			t.Errorf("%d states and no error", len(states))
-		}
-		if took := time.Since(begin); took > time.Minute {
-			t.Errorf("took %s", took)
-		}
-	})
-}
-
-// The clock of another replica, or Cloud Eye's, may be ahead of ours: what is read now is as new as there can be.
-func TestReadsTreatFutureNotBeforeAsNow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newReads(t, 5, simcloud.Options{})
-		r.rule(t, 150)
-		inst := autopilot.Instance{ID: r.add(t, 1)[0], Engine: "MySQL"}
-		for what, read := range map[string]func(ctx context.Context, ahead time.Time) error{
-			"alarm states": func(ctx context.Context, ahead time.Time) error { _, err := r.AlarmStates(ctx, ahead); return err },
-			"snapshot":     func(ctx context.Context, ahead time.Time) error { _, err := r.Snapshot(ctx, ahead); return err },
-			"instance": func(ctx context.Context, ahead time.Time) error {
-				_, err := r.Instance(ctx, inst.ID, ahead)
-				return err
-			},
-			"evidence": func(ctx context.Context, ahead time.Time) error {
-				_, err := r.Evidence(ctx, inst, controller.EvidenceRequest{Metric: v1alpha1.MetricStorage, NotBefore: ahead})
-				return err
-			},
-		} {
-			begin := time.Now()
-			if err := read(t.Context(), begin.Add(3*time.Minute)); err != nil {
-				t.Errorf("%s: %v", what, err)
-			}
-			if took := time.Since(begin); took > 20*time.Second {
-				t.Errorf("%s took %s", what, took)
-			}
-		}
-		if n := len(r.sim.Requests()); n > 20 {
-			t.Errorf("%d requests for a few readings", n)
-		}
-	})
-}
-
-// What an instance may become is its own: the cloud may know of a limit that we cannot see.
+// The cloud may have a limit of one instance that the catalogue does not show.
 func TestResizeListIsReadForEachInstance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		offer := ""
@@ -224,7 +164,6 @@ func TestResizeListIsReadForEachInstance(t *testing.T) {
 	})
 }
 
-// A catalogue is read every five minutes; while the cloud fails, the last one is used, however old.
 // People copy a node's id from the console.
 func TestIDOfANodeReturnsItsInstance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -240,6 +179,7 @@ func TestIDOfANodeReturnsItsInstance(t *testing.T) {
 	})
 }
 
+// The catalogue is read every five minutes. While the cloud fails, the last one is used, whatever its age.
 func TestCatalogueIsKeptWhileTheCloudFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refused := true
@@ -269,21 +209,6 @@ func TestCatalogueIsKeptWhileTheCloudFails(t *testing.T) {
 		time.Sleep(24 * time.Hour)
 		refused = true
 		check("while the cloud fails", 4)
-	})
-}
-
-// A snapshot uses the list of rules that the alarm states of the same sweep have read.
-func TestSnapshotSharesRulesWithAlarmStates(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newReads(t, 5, simcloud.Options{})
-		begin := time.Now()
-		if _, err := r.AlarmStates(t.Context(), begin); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Minute)
-		if _, err := r.Snapshot(t.Context(), begin); err != nil || r.sim.Count("ces", "ListAlarms") != 1 {
-			t.Errorf("%v, %d lists of rules; want one", err, r.sim.Count("ces", "ListAlarms"))
-		}
 	})
 }
 
@@ -360,4 +285,19 @@ func TestUsedSpaceThatCannotBeTrueIsMissing(t *testing.T) {
 	if len(got) != 1 || got[0].Average != 60 {
 		t.Errorf("%+v", got)
 	}
+}
+
+// A snapshot uses the list of rules that the alarm states of the same sweep have read.
+func TestSnapshotSharesRulesWithAlarmStates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReads(t, 5, simcloud.Options{})
+		begin := time.Now()
+		if _, err := r.AlarmStates(t.Context(), begin); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if _, err := r.Snapshot(t.Context(), begin); err != nil || r.sim.Count("ces", "ListAlarms") != 1 {
+			t.Errorf("%v, %d lists of rules; want one", err, r.sim.Count("ces", "ListAlarms"))
+		}
+	})
 }

@@ -118,7 +118,9 @@ func (x *examination) access() (all []authorizationv1.ResourceAttributes) {
 	add(watched, v1alpha1.Group, v1alpha1.Resource, "", "", "get", "list", "watch", "create", "patch", "delete")
 	add(watched, v1alpha1.Group, v1alpha1.Resource, "status", "", "patch")
 	add(watched, "events.k8s.io", "events", "", "", "create", "patch")
-	if own := x.leaseNamespace(); len(x.Namespaces) > 1 || len(x.Namespaces) == 1 && x.Namespaces[0] != own { // to finish in a namespace whose RoleBinding is gone
+	own := x.leaseNamespace()
+	if len(x.Namespaces) > 1 || len(x.Namespaces) == 1 && x.Namespaces[0] != own {
+		// The service needs these rights to finish in a namespace whose RoleBinding is gone.
 		add([]string{metav1.NamespaceAll}, v1alpha1.Group, v1alpha1.Resource, "", "", "get", "list", "watch", "patch")
 		add([]string{metav1.NamespaceAll}, v1alpha1.Group, v1alpha1.Resource, "status", "", "patch")
 	}

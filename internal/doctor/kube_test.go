@@ -19,8 +19,8 @@ import (
 	"github.com/mcsps/rds-autopilot/internal/app"
 )
 
-// serving returns an examination whose API server is handler.
-func serving(t *testing.T, handler http.HandlerFunc) *examination {
+// examinationOf returns an examination whose API server is handler.
+func examinationOf(t *testing.T, handler http.HandlerFunc) *examination {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
@@ -36,7 +36,7 @@ func serving(t *testing.T, handler http.HandlerFunc) *examination {
 	return x
 }
 
-// document returns the OpenAPI document of a CRD, after a change to its schema.
+// document returns the OpenAPI document of a CRD with a changed schema.
 func document(t *testing.T, file string, change func(schema map[string]any)) any {
 	t.Helper()
 	text, err := os.ReadFile("../../deploy/crds/" + file)
@@ -62,7 +62,7 @@ func document(t *testing.T, file string, change func(schema map[string]any)) any
 	return map[string]any{"components": map[string]any{"schemas": map[string]any{"any.name": schema}}}
 }
 
-// without removes a field; "[]" steps into a list.
+// without returns a function that removes a field from a schema. "[]" stands for the items of a list.
 func without(path ...string) func(map[string]any) {
 	return func(schema map[string]any) {
 		for _, name := range path[:len(path)-1] {
@@ -83,17 +83,17 @@ func TestCheckCRDsNamesTheFieldsThatAnOldCRDLacks(t *testing.T) {
 		rds, rap func(map[string]any)
 		status   int
 		state    State
-		says     string
+		text     string
 	}{
-		{"as they are", nil, nil, 200, OK, "RdsAutopilot autopilot.otc.mcsps.de/v1alpha1: all fields"},
-		{"the operator's own", without("spec", "autopilot"), nil, 200, Failed, "The CRD of Rds is older than this version: it has no spec.autopilot"},
-		{"no Rds there", func(s map[string]any) { delete(s, "x-kubernetes-group-version-kind") }, nil, 200, Failed, "The CRD of Rds is older"},
-		{"ours of an earlier version", nil, without("status", "intake", "signingCertURL"), 200, Failed, "The CRD of RdsAutopilot is older than this version: it has no status.intake.signingCertURL"},
+		{"unchanged", nil, nil, 200, OK, "RdsAutopilot autopilot.otc.mcsps.de/v1alpha1: all fields"},
+		{"the operator's CRD", without("spec", "autopilot"), nil, 200, Failed, "The CRD of Rds is older than this version: it has no spec.autopilot"},
+		{"no kind Rds", func(s map[string]any) { delete(s, "x-kubernetes-group-version-kind") }, nil, 200, Failed, "The CRD of Rds is older"},
+		{"our CRD of an earlier version", nil, without("status", "intake", "signingCertURL"), 200, Failed, "The CRD of RdsAutopilot is older than this version: it has no status.intake.signingCertURL"},
 		{"a field of a list's items", nil, without("status", "changes", "[]", "outcome"), 200, Failed, "it has no status.changes.outcome"},
-		{"no schema is shown", nil, nil, 403, Unseen, "does not return its schema"},
+		{"a schema that is refused", nil, nil, 403, Unseen, "does not return its schema"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			x := serving(t, func(w http.ResponseWriter, r *http.Request) {
+			x := examinationOf(t, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				w.WriteHeader(tc.status)
 				doc := document(t, "rds.yaml", tc.rds)
@@ -103,7 +103,7 @@ func TestCheckCRDsNamesTheFieldsThatAnOldCRDLacks(t *testing.T) {
 				_ = json.NewEncoder(w).Encode(doc)
 			})
 			r := x.checkCRDs(t.Context())[0]
-			if r.State != tc.state || !strings.Contains(r.Text, tc.says) || (r.State == Failed) != strings.Contains(r.Do, "kubectl apply -f deploy/crds") {
+			if r.State != tc.state || !strings.Contains(r.Text, tc.text) || (r.State == Failed) != strings.Contains(r.Do, "kubectl apply -f deploy/crds") {
 				t.Errorf("%+v", r)
 			}
 		})
@@ -147,7 +147,7 @@ func TestCheckRBACReviewsExactlyTheRightsOfTheManifests(t *testing.T) {
 	slices.Sort(granted)
 	slices.Sort(asked)
 	if !slices.Equal(granted, asked) {
-		t.Errorf("granted is\n%s\nand asked for\n%s", strings.Join(granted, "\n"), strings.Join(asked, "\n"))
+		t.Errorf("the manifests grant\n%s\nand doctor reviews\n%s", strings.Join(granted, "\n"), strings.Join(asked, "\n"))
 	}
 }
 
@@ -163,13 +163,13 @@ func TestRefusedNamespaceIsReportedOnceAsItsOwn(t *testing.T) {
 		asked[a.Verb+" "+a.Resource+" "+a.Namespace] = true
 	}
 	if asked["patch rdss aaa"] || !asked["patch rdss shop"] || !asked["patch rdsautopilots "] || asked["patch rdss "] {
-		t.Errorf("it reviews %v", asked)
+		t.Errorf("doctor reviews %v", asked)
 	}
 }
 
 func TestCheckRBACNamesTheMissingRights(t *testing.T) {
 	t.Parallel()
-	x := serving(t, func(w http.ResponseWriter, r *http.Request) {
+	x := examinationOf(t, func(w http.ResponseWriter, r *http.Request) {
 		var review struct {
 			Spec struct {
 				ResourceAttributes struct{ Verb, Resource, Subresource string }

@@ -54,13 +54,13 @@ func TestPublicURLAnswerIsJudgedByStatusAndCertificate(t *testing.T) {
 		trusted  bool
 		answer   http.HandlerFunc
 		state    State
-		says, do string
+		text, do string
 	}{
-		{"as it should be", certificate(t, year, host), true, receiver, OK, "its certificate is issued by Test CA and expires on " + year.UTC().Format(time.DateOnly), ""},
-		{"a certificate that ends soon", certificate(t, time.Now().Add(13*24*time.Hour), host), true, receiver, Warning, "The certificate expires on", "Renew"},
-		{"one that has ended", certificate(t, time.Now().Add(-time.Hour), host), true, receiver, Failed, "expired", "Renew the certificate for exactly this host"},
-		{"one for another host", certificate(t, year, "other.example.com"), true, receiver, Failed, "other.example.com", "for exactly this host"},
-		{"one of nobody", certificate(t, year, host), false, receiver, Warning, "is not trusted here", "whether SMN checks it is not documented"},
+		{"right", certificate(t, year, host), true, receiver, OK, "its certificate is issued by Test CA and expires on " + year.UTC().Format(time.DateOnly), ""},
+		{"a certificate that expires soon", certificate(t, time.Now().Add(13*24*time.Hour), host), true, receiver, Warning, "The certificate expires on", "Renew"},
+		{"an expired certificate", certificate(t, time.Now().Add(-time.Hour), host), true, receiver, Failed, "expired", "Renew the certificate for exactly this host"},
+		{"a certificate of another host", certificate(t, year, "other.example.com"), true, receiver, Failed, "other.example.com", "for exactly this host"},
+		{"an untrusted certificate", certificate(t, year, host), false, receiver, Warning, "is not trusted here", "whether SMN checks it is not documented"},
 		{"a redirect", certificate(t, year, host), true, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", http.StatusFound) }, Failed, "302, and not 405", "the redirect leads to"},
 		{"a page", certificate(t, year, host), true, func(http.ResponseWriter, *http.Request) {}, Failed, "200, and not 405", "the path of --public-url"},
 	} {
@@ -80,7 +80,7 @@ func TestPublicURLAnswerIsJudgedByStatusAndCertificate(t *testing.T) {
 			x.Now = time.Now
 			x.PublicURL, _ = url.Parse(server.URL + "/smn")
 			r := x.checkAnswer(t.Context())[0]
-			if r.State != tc.state || !strings.Contains(r.Text, tc.says) || !strings.Contains(r.Do, tc.do) || (r.State == OK) != (r.Do == "") {
+			if r.State != tc.state || !strings.Contains(r.Text, tc.text) || !strings.Contains(r.Do, tc.do) || (r.State == OK) != (r.Do == "") {
 				t.Errorf("%+v", r)
 			}
 		})
@@ -108,8 +108,8 @@ func TestPublicURLWarnsOfHTTPAndPrivateAddresses(t *testing.T) {
 				warned = append(warned, r.Text)
 			}
 		}
-		if said := strings.Join(warned, "; "); (said == "") != (tc.warns == "") || !strings.Contains(said, tc.warns) {
-			t.Errorf("%s at %s: %q", tc.url, tc.address, said)
+		if got := strings.Join(warned, "; "); (got == "") != (tc.warns == "") || !strings.Contains(got, tc.warns) {
+			t.Errorf("%s at %s: %q", tc.url, tc.address, got)
 		}
 	}
 }

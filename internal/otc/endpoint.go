@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// CrossesNetworkUnencrypted reports whether requests to u cross a network over http. Those to a loopback address do not.
+// CrossesNetworkUnencrypted reports whether requests to u cross a network over http. A request to a
+// loopback address does not.
 func CrossesNetworkUnencrypted(u *url.URL) bool {
 	ip := net.ParseIP(u.Hostname())
 	return u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())

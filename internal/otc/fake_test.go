@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	fakePassword = "pass-w0rd-nobody-may-see"
+	fakePassword = "secret-pass-w0rd"
 	fakeProject  = "0123456789abcdef0123456789abcdef"
 )
 
@@ -29,8 +29,7 @@ type fake struct {
 	logins   int
 	refuse   bool // refuse logins
 	token    string
-	requests []string // "GET /path?query", services only
-	bodies   []string
+	requests int // to services other than IAM
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -38,10 +37,8 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.login(w, r)
 		return
 	}
-	body, _ := io.ReadAll(r.Body)
 	f.mu.Lock()
-	f.requests = append(f.requests, r.Method+" "+r.URL.RequestURI())
-	f.bodies = append(f.bodies, string(body))
+	f.requests++
 	f.mu.Unlock()
 	f.service(w, r)
 }
@@ -55,7 +52,7 @@ func (f *fake) login(w http.ResponseWriter, r *http.Request) {
 		reply(w, 401, `{"error":{"code":401,"title":"Unauthorized","message":"The username or password is wrong: `+jsonEscape(string(body))+`"}}`)
 		return
 	}
-	f.token = "token-nobody-may-see-" + strconv.Itoa(f.logins)
+	f.token = "secret-token-" + strconv.Itoa(f.logins)
 	w.Header().Set("X-Subject-Token", f.token)
 	base := "http://" + r.Host
 	reply(w, 201, `{"token":{
@@ -68,14 +65,14 @@ func (f *fake) login(w http.ResponseWriter, r *http.Request) {
 		]}}`)
 }
 
-// expire makes the present token useless.
+// expire invalidates the present token.
 func (f *fake) expire() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.token = ""
 }
 
-// authentic says whether r carries the present token.
+// authentic reports whether r carries the present token.
 func (f *fake) authentic(r *http.Request) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -85,16 +82,7 @@ func (f *fake) authentic(r *http.Request) bool {
 func (f *fake) counts() (logins, requests int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.logins, len(f.requests)
-}
-
-func (f *fake) lastRequest() (line, body string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.requests) == 0 {
-		return "", ""
-	}
-	return f.requests[len(f.requests)-1], f.bodies[len(f.bodies)-1]
+	return f.logins, f.requests
 }
 
 // inMemory serves without a network, so that the clock of a synctest bubble can run.

@@ -70,7 +70,7 @@ func TestRefusedCredentialsAreTriedOnceInFiveMinutes(t *testing.T) {
 				t.Fatalf("err = %v", err)
 			}
 			if strings.Contains(err.Error(), fakePassword) {
-				t.Fatalf("the password is told: %v", err)
+				t.Fatalf("the password is in the error: %v", err)
 			}
 		}
 		if logins, _ := f.counts(); logins != 2 {
@@ -86,41 +86,6 @@ func TestRefusedCredentialsAreTriedOnceInFiveMinutes(t *testing.T) {
 		<-time.After(refusedMost)
 		if _, err := c.Topics(t.Context()); err != nil {
 			t.Errorf("after the pause: %v", err)
-		}
-	})
-}
-
-func TestLoginContinuesWhenFirstCallerLeaves(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		gate := make(chan struct{})
-		f := &fake{}
-		f.service = func(w http.ResponseWriter, r *http.Request) {
-			if f.authentic(r) {
-				reply(w, 200, `{"topics":[]}`)
-				return
-			}
-			reply(w, 401, `{}`)
-		}
-		c := connectTo(t, f, Options{})
-		inner := c.transport.session.authenticate
-		c.transport.session.authenticate = func(ctx context.Context, acct account) (*login, error) {
-			<-gate
-			return inner(ctx, acct)
-		}
-		f.expire()
-		first, cancel := context.WithCancel(t.Context())
-		errs := make(chan error, 2)
-		go func() { _, err := c.Topics(first); errs <- err }()
-		synctest.Wait()
-		go func() { _, err := c.Topics(t.Context()); errs <- err }()
-		synctest.Wait()
-		cancel()
-		if err := <-errs; !errors.Is(err, context.Canceled) {
-			t.Errorf("first: %v", err)
-		}
-		close(gate)
-		if err := <-errs; err != nil {
-			t.Errorf("second: %v", err)
 		}
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,24 +16,6 @@ import (
 	"github.com/mcsps/rds-autopilot/internal/otc"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
-
-// clock is the simulated cloud's time.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
 
 func simulate(t *testing.T, o simcloud.Options) *simcloud.Cloud {
 	t.Helper()
@@ -49,38 +31,46 @@ func simulate(t *testing.T, o simcloud.Options) *simcloud.Cloud {
 	return sim
 }
 
+// lookUpIn returns a function that looks up a variable in "KEY=VALUE" pairs. The last pair of a key counts.
+func lookUpIn(pairs []string) func(string) string {
+	values := map[string]string{}
+	for _, pair := range pairs {
+		k, v, _ := strings.Cut(pair, "=")
+		values[k] = v
+	}
+	return func(k string) string { return values[k] }
+}
+
 func connect(t *testing.T, env []string) *otc.Cloud {
 	t.Helper()
-	found := map[string]string{}
-	for _, pair := range env {
-		k, v, _ := strings.Cut(pair, "=")
-		found[k] = v
-	}
-	c, err := otc.Connect(t.Context(), otc.Options{Env: func(k string) string { return found[k] }, Rate: 10000})
+	c, err := otc.Connect(t.Context(), otc.Options{Env: lookUpIn(env), Rate: 10000})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-func TestEverythingThroughTheSDK(t *testing.T) {
-	for _, credentials := range []string{"password", "access key"} {
-		for _, listed := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s, Cloud Eye in the catalogue: %v", credentials, listed), func(t *testing.T) {
-				sim := simulate(t, simcloud.Options{Settings: simcloud.Settings{NoCESInCatalog: !listed}})
-				env := sim.Env()
-				if credentials == "access key" {
-					env = sim.AKSKEnv()
-				}
-				c := connect(t, env)
-				if c.ProjectID() != sim.ProjectID() || c.Region() != sim.Region() {
-					t.Errorf("project %s, region %s", c.ProjectID(), c.Region())
-				}
-				throughSMN(t, c, sim)
-				throughCloudEye(t, c, sim)
-				throughRDS(t, c, sim)
-			})
-		}
+func TestEachOperationWorksThroughTheSDK(t *testing.T) {
+	for name, tc := range map[string]struct {
+		env            func(*simcloud.Cloud) []string
+		noCESInCatalog bool
+	}{
+		"password":   {(*simcloud.Cloud).Env, false},
+		"access key": {(*simcloud.Cloud).AKSKEnv, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sim := simulate(t, simcloud.Options{Settings: simcloud.Settings{NoCESInCatalog: tc.noCESInCatalog}})
+			c := connect(t, tc.env(sim))
+			if c.ProjectID() != sim.ProjectID() || c.Region() != sim.Region() {
+				t.Errorf("project %s, region %s", c.ProjectID(), c.Region())
+			}
+			if host := c.SMNHost(); host == "" || !strings.Contains(sim.AuthURL(), "//"+host+"/") {
+				t.Errorf("the SMN host is %q, and the simulated cloud is at %s", host, sim.AuthURL())
+			}
+			throughSMN(t, c, sim)
+			throughCloudEye(t, c, sim)
+			throughRDS(t, c, sim)
+		})
 	}
 }
 
@@ -131,7 +121,7 @@ func throughSMN(t *testing.T, c *otc.Cloud, sim *simcloud.Cloud) {
 		t.Errorf("no topic: %v", err)
 	}
 	if len(sim.Topics())+len(sim.Subscriptions()) != 0 {
-		t.Error("something is left")
+		t.Error("a topic or a subscription is left")
 	}
 	sim.Configure(func(s *simcloud.Settings) { s.TopicQuota = 1 })
 	_, first := c.CreateTopic(ctx, "t1", "")
@@ -140,7 +130,7 @@ func throughSMN(t *testing.T, c *otc.Cloud, sim *simcloud.Cloud) {
 	}
 }
 
-// SMN may tell that an endpoint is subscribed already by a code alone, and list the endpoint in another form.
+// SMN may report an existing subscription by a code without its URN, and list the endpoint in another form.
 func TestSubscribeReturnsExistingSubscription(t *testing.T) {
 	for _, normalizes := range []bool{false, true} {
 		sim := simulate(t, simcloud.Options{Settings: simcloud.Settings{ExistsAsCode: true, Normalizes: normalizes, SubscriptionQuota: 2}})
@@ -166,18 +156,18 @@ func TestSubscribeReturnsExistingSubscription(t *testing.T) {
 	}
 }
 
-func TestSameEndpoint(t *testing.T) {
+func TestSameEndpointIgnoresCaseOfHostAndDefaultPort(t *testing.T) {
 	const url = "https://example.com/smn?a=B"
 	for other, want := range map[string]bool{
 		url: true, "HTTPS://Example.COM:443/smn?a=B": true, "https://example.com/smn/?a=B": false, "https://example.com/SMN?a=B": false,
 		"http://example.com/smn?a=B": false, "https://example.com:8443/smn?a=B": false, "https://example.com/smn": false, "%": false, "": false,
 	} {
 		if otc.SameEndpoint(url, other) != want || otc.SameEndpoint(other, url) != want {
-			t.Errorf("%s: the same is %v", other, !want)
+			t.Errorf("SameEndpoint(%q) = %t", other, !want)
 		}
 	}
 	if !otc.SameEndpoint("http://x", "http://x:80/") {
-		t.Error("no path is the path /")
+		t.Error("an endpoint without a path differs from the one with the path /")
 	}
 }
 
@@ -230,7 +220,7 @@ func throughCloudEye(t *testing.T, c *otc.Cloud, sim *simcloud.Cloud) {
 		}
 	}
 	if _, err := c.Rule(ctx, rule.ID); !errors.Is(err, otc.ErrNotFound) {
-		t.Errorf("a rule that is gone: %v", err)
+		t.Errorf("a deleted rule: %v", err)
 	}
 	sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 1 })
 	_, first := c.CreateRule(ctx, rule)
@@ -271,21 +261,10 @@ func throughRDS(t *testing.T, c *otc.Cloud, sim *simcloud.Cloud) {
 		t.Errorf("no instance: %v", err)
 	}
 	offered, err := c.Flavors(ctx, "PostgreSQL", in.Version)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := false
-	for _, f := range offered {
-		if f.Code == in.Flavor {
-			found = f.VCPUs == 2 && f.MemoryGB == 8 && f.Mode == "ha" && f.Zones["eu-de-01"] == "normal" && f.Engine == "PostgreSQL"
-		}
-	}
-	if !found {
-		t.Errorf("%s is not among %d flavors", in.Flavor, len(offered))
-	}
-	targets, err := c.ResizeTargets(ctx, in.ID)
-	if err != nil || !slices.Contains(targets, "rds.pg.n1.xlarge.4.ha") || slices.Contains(targets, "rds.pg.n1.xlarge.4") {
-		t.Errorf("ResizeTargets = %+v, %v", targets, err)
+	if !slices.ContainsFunc(offered, func(f otc.Flavor) bool {
+		return f.Code == in.Flavor && f.VCPUs == 2 && f.MemoryGB == 8 && f.Mode == "ha" && f.Zones["eu-de-01"] == "normal"
+	}) {
+		t.Errorf("%s is not among %d flavors: %v", in.Flavor, len(offered), err)
 	}
 	if got, err := c.StoragePolicy(ctx, in.ID); got != (otc.StoragePolicy{}) || err != nil {
 		t.Errorf("autoscaling is off: %+v, %v", got, err)
@@ -298,58 +277,50 @@ func throughRDS(t *testing.T, c *otc.Cloud, sim *simcloud.Cloud) {
 	if got, err := c.StoragePolicy(ctx, in.ID); got != (otc.StoragePolicy{On: true, LimitGB: 500, TriggerPercent: 15}) || err != nil {
 		t.Errorf("autoscaling is on: %+v, %v", got, err)
 	}
-	if _, err := c.StoragePolicy(ctx, strings.Repeat("0", 32)+"in03"); !errors.Is(err, otc.ErrNotFound) {
-		t.Errorf("autoscaling of no instance: %v", err)
-	}
-	sim.Configure(func(s *simcloud.Settings) { s.NoResizeList = true })
-	if _, err := c.ResizeTargets(ctx, in.ID); !errors.Is(err, otc.ErrNotFound) {
-		t.Errorf("an API without the list: %v", err)
-	}
 }
 
 func TestListsReadAllPages(t *testing.T) {
-	for _, inclusive := range []bool{false, true} {
-		sim := simulate(t, simcloud.Options{Settings: simcloud.Settings{StartInclusive: inclusive}})
-		c := connect(t, sim.Env())
-		ctx := t.Context()
-		for i := range 203 {
-			urn, err := c.CreateTopic(ctx, fmt.Sprintf("t%d", i), "x")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := c.Subscribe(ctx, urn, "https", "https://example.com/", ""); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := c.CreateRule(ctx, otc.Rule{
-				Name: fmt.Sprintf("r%d", i), Namespace: "SYS.RDS", Metric: "rds001_cpu_util", Dimension: "rds_cluster_id", DimensionValue: "x",
-				Period: 300, Count: 1, Filter: "average", Comparison: ">=", Enabled: true, ActionEnabled: true, AlarmActions: []string{urn}, OKActions: []string{urn},
-			}); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := sim.AddInstance(simcloud.Instance{Flavor: "rds.mysql.c2.medium", VolumeGB: 40}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		topics, err1 := c.Topics(ctx)
-		subscriptions, err2 := c.Subscriptions(ctx)
-		rules, err3 := c.Rules(ctx)
-		instances, err4 := c.Instances(ctx)
-		if err := errors.Join(err1, err2, err3, err4); err != nil {
+	sim := simulate(t, simcloud.Options{Settings: simcloud.Settings{StartInclusive: true}})
+	c := connect(t, sim.Env())
+	ctx := t.Context()
+	for i := range 203 {
+		urn, err := c.CreateTopic(ctx, fmt.Sprintf("t%d", i), "x")
+		if err != nil {
 			t.Fatal(err)
 		}
-		if len(topics) != 203 || len(subscriptions) != 203 || len(rules) != 203 || len(instances) != 203 {
-			t.Errorf("marker inclusive %v: %d topics, %d subscriptions, %d rules, %d instances; want 203 each",
-				inclusive, len(topics), len(subscriptions), len(rules), len(instances))
+		if _, err := c.Subscribe(ctx, urn, "https", "https://example.com/", ""); err != nil {
+			t.Fatal(err)
 		}
-		if n := sim.Count("ces", "ListAlarms"); n != 3 {
-			t.Errorf("%d requests for three pages of rules", n)
+		if _, err := c.CreateRule(ctx, otc.Rule{
+			Name: fmt.Sprintf("r%d", i), Namespace: "SYS.RDS", Metric: "rds001_cpu_util", Dimension: "rds_cluster_id", DimensionValue: "x",
+			Period: 300, Count: 1, Filter: "average", Comparison: ">=", Enabled: true, ActionEnabled: true, AlarmActions: []string{urn}, OKActions: []string{urn},
+		}); err != nil {
+			t.Fatal(err)
 		}
+		if _, err := sim.AddInstance(simcloud.Instance{Flavor: "rds.mysql.c2.medium", VolumeGB: 40}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	topics, err1 := c.Topics(ctx)
+	subscriptions, err2 := c.Subscriptions(ctx)
+	rules, err3 := c.Rules(ctx)
+	instances, err4 := c.Instances(ctx)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		t.Fatal(err)
+	}
+	if len(topics) != 203 || len(subscriptions) != 203 || len(rules) != 203 || len(instances) != 203 {
+		t.Errorf("%d topics, %d subscriptions, %d rules, %d instances; want 203 each",
+			len(topics), len(subscriptions), len(rules), len(instances))
+	}
+	if n := sim.Count("ces", "ListAlarms"); n != 3 {
+		t.Errorf("%d requests for three pages of rules", n)
 	}
 }
 
 func TestListedSeriesReadsAllPages(t *testing.T) {
-	at := &clock{now: time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)}
-	sim := simulate(t, simcloud.Options{Now: at.Now})
+	var elapsed atomic.Int64 // of the simulated cloud
+	start := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	sim := simulate(t, simcloud.Options{Now: func() time.Time { return start.Add(time.Duration(elapsed.Load())) }})
 	c := connect(t, sim.Env())
 	for calls, series := range []int{0, 1000, 2000} { // each instance has one of its own and one of its node
 		for range min(series, 500) {
@@ -357,7 +328,7 @@ func TestListedSeriesReadsAllPages(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		at.advance(10 * time.Minute)
+		elapsed.Add(int64(10 * time.Minute))
 		sim.ResetRequests()
 		listed, err := c.ListedSeries(t.Context(), "rds039_disk_util")
 		if n := sim.Count("ces", "ListMetrics"); len(listed) != series || err != nil || n != max(calls, 1) {

@@ -10,25 +10,25 @@ import (
 	"time"
 )
 
-// However many look: decisions keep nine tenths of the rate.
+// Any number of readers of the status page leaves nine tenths of the rate to decisions.
 func TestSparingCloudLeavesRateToDecisions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var looks atomic.Int32
+		var answers atomic.Int32
 		f := &fake{service: func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, `{"topics":[]}`) }}
 		c := connectTo(t, f, Options{Rate: 5})
 		sparing := c.Sparing()
-		time.Sleep(time.Minute) // nobody has called lately
+		time.Sleep(time.Minute) // so that both limits are unused
 		for range 100 {
 			go func() {
 				if _, err := sparing.Topics(t.Context()); err == nil {
-					looks.Add(1)
+					answers.Add(1)
 				}
 			}()
 		}
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
-		if n := looks.Load(); n != spareBurst+10 {
-			t.Errorf("%d looks in 20 s", n)
+		if n := answers.Load(); n != spareBurst+10 {
+			t.Errorf("%d answers in 20 s", n)
 		}
 		begin := time.Now()
 		for range 100 {

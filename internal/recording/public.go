@@ -37,7 +37,8 @@ func newVocabulary() *vocabulary {
 		publicKey: is(`status|type|unit|region|region_id|interface|version|complete_version|metric_name|namespace|filter`,
 			`comparison_operator|alarm_state|alarm_type|protocol|role|availability_zone|error_code|code|http_code|mode`,
 			`replication_mode|charge_mode|time_zone|maintenance_window|start_time|flavor_ref|spec_code|instance_mode`,
-			`datastore_type|cpu|mem|vcpus|methods|title|order|Content-Type|Retry-After|eu-.*`), // the last are zones, with the state of a flavor
+			`datastore_type|cpu|mem|vcpus|methods|title|order|Content-Type|Retry-After`,
+			`eu-.*`), // zones: the key names one, and the value is the state of a flavor in it
 		textKey: is(`error_msg|message|details|fail_reason`), // a sentence of the cloud
 		// Names of secrets, whatever service invents them.
 		secretKey: regexp.MustCompile(`(?i)pass|pwd|secret|token|credential|private_?key|signature|auth|session|cookie|` +

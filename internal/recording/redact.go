@@ -105,7 +105,8 @@ func (r *redactor) segments(s string) string {
 	})
 }
 
-// text redacts a sentence of the cloud: what is quoted, what has the form of an id, and each value that was seen before.
+// text redacts a sentence of the cloud: what is quoted, what has the form of an id, and each value that was seen
+// before.
 func (r *redactor) text(s string) string {
 	var seen []string
 	for value := range r.known {

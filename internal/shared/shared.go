@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// Reads reads values by key, and never reads a key twice at a time. Each caller says how new its answer must be. Answers
-// never go back in time. The exported fields must be set before the first call. Reads is safe for concurrent use.
+// Reads reads values by key, and never reads a key twice at a time. Each caller says how new its answer must be.
+// Answers never go back in time. The exported fields must be set before the first call. Reads is safe for concurrent
+// use.
 type Reads[K comparable, V any] struct {
 	// Read reads the value of a key, and returns the time as of which it is true, which is notBefore or later. No
 	// caller's context ends ctx, because others may wait for the value too, so Read must limit its time by itself.

@@ -32,7 +32,7 @@ func (c *counter) all(t *testing.T) *Reads[string, int64] {
 		time.Sleep(time.Second)
 		n := c.reads.Add(1)
 		if c.panics {
-			panic("what a stranger has sent")
+			panic("foreign text")
 		}
 		return n, begun, errors.Join(c.err, ctx.Err())
 	}}
@@ -84,7 +84,7 @@ func TestReadContinuesWithoutItsFirstCaller(t *testing.T) {
 	})
 }
 
-func TestFailureIsReturnedDuringItsRestAlone(t *testing.T) {
+func TestFailureIsReturnedOnlyDuringItsRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &counter{}
 		r := c.all(t)
@@ -96,7 +96,7 @@ func TestFailureIsReturnedDuringItsRestAlone(t *testing.T) {
 		}
 		expectGet(t, r, time.Now(), 1, false)
 		read := time.Now()
-		c.err = errors.New("ill")
+		c.err = errors.New("failed")
 		for range 2 {
 			expectGet(t, r, time.Now(), 0, true)
 		}
@@ -109,18 +109,6 @@ func TestFailureIsReturnedDuringItsRestAlone(t *testing.T) {
 		c.err = nil
 		time.Sleep(3 * time.Second)
 		expectGet(t, r, time.Now(), 3, false)
-	})
-}
-
-func TestNextReadWaitsForTheRest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, start := (&counter{}).all(t), time.Now()
-		r.Rest = func(took time.Duration, _ error) time.Duration { return 4 * took }
-		expectGet(t, r, time.Now(), 1, false)
-		expectGet(t, r, time.Now(), 2, false)
-		if took := time.Since(start); took != 6*time.Second {
-			t.Errorf("took %s, want a rest of 4 s between two reads of a second", took)
-		}
 	})
 }
 
@@ -141,16 +129,16 @@ func TestPeekNeverReads(t *testing.T) {
 	})
 }
 
-func TestPanicOfAReadIsItsErrorWithoutItsText(t *testing.T) {
+func TestPanicOfAReadIsAnErrorWithoutItsText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := (&counter{panics: true}).all(t)
-		if _, err := r.Get(t.Context(), "key", time.Now()); err == nil || strings.Contains(err.Error(), "stranger") {
+		if _, err := r.Get(t.Context(), "key", time.Now()); err == nil || strings.Contains(err.Error(), "foreign") {
 			t.Error(err)
 		}
 	})
 }
 
-func TestUnusedValuesAndErrorsAreForgotten(t *testing.T) {
+func TestUnusedValuesAndErrorsAreRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &counter{}
 		r := c.all(t)
@@ -162,9 +150,9 @@ func TestUnusedValuesAndErrorsAreForgotten(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		if r.Len() != 0 {
-			t.Error("a value is kept that nobody has used for two minutes")
+			t.Error("a value is kept that was not used for two minutes")
 		}
-		c.err = errors.New("ill")
+		c.err = errors.New("failed")
 		if expectGet(t, r, time.Now(), 0, true); r.Len() != 0 {
 			t.Error("an error without a rest is kept")
 		}

@@ -15,13 +15,12 @@ import (
 	"golang.org/x/net/html"
 )
 
-// What axe-core would call a serious fault: a page without language or title, a second main heading, a skipped level, a field
-// without label, a header cell without scope, a link without text, a region that no key reaches, an id that is there twice.
-func TestEveryPageServesKeyboardAndScreenReader(t *testing.T) {
+// These are faults that axe-core calls serious, such as a field without a label or a table that no key scrolls.
+func TestEveryPageWorksWithKeyboardAndScreenReader(t *testing.T) {
 	t.Parallel()
 	c := largeFleet(150)
 	c.add("shop", "orders", notArmed)
-	h := handler(t, c)
+	h := pageOf(t, c)
 	for url, code := range map[string]int{
 		"/": http.StatusOK, "/?page=2&namespace=x": http.StatusOK, "/health": http.StatusOK, "/databases/shop/orders": http.StatusOK,
 		"/databases/team-0000/database-with-a-long-name-0000": http.StatusOK, "/databases/a/b": http.StatusNotFound,
@@ -70,11 +69,11 @@ func TestEveryPageServesKeyboardAndScreenReader(t *testing.T) {
 	}
 }
 
-// Every colour of text is legible on both backgrounds, light and dark: 4.5 to 1, as WCAG 2.2 AA asks.
+// WCAG 2.2 AA requires a contrast of 4.5 to 1 for text.
 func TestTextHasContrastInBothThemes(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()
-	handler(t, &cache{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/status.css", nil))
+	pageOf(t, &cache{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/status.css", nil))
 	themes := regexp.MustCompile(`:root \{[^}]*--text: #[0-9a-f]{3,6};[^}]*--used[^}]*\}`).FindAllString(w.Body.String(), -1)
 	if len(themes) != 2 {
 		t.Fatalf("%d themes", len(themes))
@@ -91,13 +90,13 @@ func TestTextHasContrastInBothThemes(t *testing.T) {
 				}
 			}
 		}
-		if c := contrast(t, colors["used"], colors["volume"]); c < 3 { // WCAG for what is no text
+		if c := contrast(t, colors["used"], colors["volume"]); c < 3 { // the limit of WCAG for graphics
 			t.Errorf("used and free space look alike: %.1f to 1 in %s", c, theme)
 		}
 	}
 }
 
-// contrast is WCAG's ratio of the luminances of two colours, written as in CSS without #.
+// contrast returns WCAG's ratio of the luminances of two CSS colours without #.
 func contrast(t *testing.T, a, b string) float64 {
 	t.Helper()
 	luminance := func(color string) float64 {

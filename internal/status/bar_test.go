@@ -29,14 +29,14 @@ func TestBarShowsUsedPartOfVolumeAndThreshold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := &cache{}
-			c.add("shop", "orders", usage(tc.used, now()), func(a *v1alpha1.RdsAutopilot) {
+			c.add("shop", "orders", withUsage(tc.used, now()), func(a *v1alpha1.RdsAutopilot) {
 				a.Status.Instance.VolumeGB = tc.volumeGB
 				if tc.used == "sweep" {
 					a.Status.Used = &v1alpha1.UsedSpace{GB: "100.0", Time: metav1.NewTime(now())}
 				}
 			})
 			got := map[string]string{}
-			page := get(t, handler(t, c), "/", http.StatusOK)
+			page := get(t, pageOf(t, c), "/", http.StatusOK)
 			for _, rect := range elements(page, "rect") {
 				got[attribute(rect, "class")] = attribute(rect, "width")
 			}

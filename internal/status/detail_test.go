@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/net/html"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -23,7 +22,7 @@ func TestDatabasePageShowsTimelineAndCloudObjects(t *testing.T) {
 	t.Parallel()
 	at := func(minutes int) time.Time { return now().Add(time.Duration(minutes) * time.Minute) }
 	c := &cache{}
-	c.add("shop", "orders", usage("91", at(-50)), func(a *v1alpha1.RdsAutopilot) {
+	c.add("shop", "orders", withUsage("91", at(-50)), func(a *v1alpha1.RdsAutopilot) {
 		a.Spec.Flavor.MaxChangesPerDay = 5
 		a.Status.Alarms.TopicURN = "urn:smn:eu-de:p:autopilot_1"
 		a.Status.Instance.VolumeGB = 110
@@ -47,7 +46,7 @@ func TestDatabasePageShowsTimelineAndCloudObjects(t *testing.T) {
 			DecisionTime: new(metav1.NewMicroTime(at(-49))), CompletionTime: metav1.NewMicroTime(at(-45)),
 		}}
 	})
-	root := get(t, handler(t, c), "/databases/shop/orders", http.StatusOK)
+	root := get(t, pageOf(t, c), "/databases/shop/orders", http.StatusOK)
 	var timeline []string
 	for _, list := range elements(root, "ol") {
 		for _, li := range elements(list, "li") {
@@ -64,7 +63,7 @@ func TestDatabasePageShowsTimelineAndCloudObjects(t *testing.T) {
 	}
 	page := text(root)
 	for _, want := range []string{
-		"91 of 110 GB used (83 %)", // what was used of 100 GB is less of 110
+		"91 of 110 GB used (83 %)", // percent of the present size
 		"urn:smn:eu-de:p:autopilot_1", "instance-of-orders", "al-storage",
 		"Read-only Since 49m ago. The cloud keeps it so until", "What fills it 41 GB of it are WAL (found 49m ago). What to do: WAL", "CPU not measured yet, alarm at 90 %", "Limit A volume of 500 GB would be read-only (computed 49m ago; a later read failed 3m ago)",
 		"Last flavor rds.pg.n1.large.4: CPU 95.0 % before, 50.0 % after; memory 60.0 % before, not known after (hourly averages, read 49m ago). It may not help, LockBound: 9 sessions wait for locks",
@@ -80,69 +79,6 @@ func TestDatabasePageShowsTimelineAndCloudObjects(t *testing.T) {
 	}
 	if i := slices.IndexFunc(elements(root, "a"), func(n *html.Node) bool { return strings.Contains(attribute(n, "href"), "urn") }); i >= 0 {
 		t.Error("a URN is a link")
-	}
-}
-
-func TestHealthShowsWhatTheRegistryHas(t *testing.T) {
-	t.Parallel()
-	reg := prometheus.NewRegistry()
-	gauge := func(name string, value float64) {
-		g := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rds_autopilot_" + name})
-		g.Set(value)
-		reg.MustRegister(g)
-	}
-	gauge("leader", 1)
-	gauge("kubernetes_reachable", 0)
-	gauge("cloud_logged_in", 0)
-	gauge("last_sweep_timestamp_seconds", float64(now().Add(-time.Hour).Unix()))
-	gauge("waiting_databases", 7)
-	requests := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rds_autopilot_cloud_requests_total"}, []string{"service", "operation", "code"})
-	requests.WithLabelValues("smn", "list_topics", "200").Add(5)
-	requests.WithLabelValues("smn", "list_topics", "429").Add(3)
-	requests.WithLabelValues("rds", "list_instances", "error").Add(0)
-	messages := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rds_autopilot_notifications_total"}, []string{"type", "result"})
-	messages.WithLabelValues("Notification", "forged").Add(2)
-	messages.WithLabelValues("Notification", "stored").Add(900)
-	reg.MustRegister(requests, messages)
-	h := newPage(t, func(o *status.Options) {
-		o.Cache, o.Metrics = &cache{notSynced: true}, reg
-		o.CloudErrors = func() []status.CloudError {
-			return []status.CloudError{{Service: "smn", Text: "smn ListTopics: 503 <b>busy</b>", Time: now().Add(-3 * time.Minute)}}
-		}
-	})
-	page := text(get(t, h, "/health", http.StatusOK))
-	for _, want := range []string{
-		"This replica leads", "The Kubernetes API does not answer", "The cloud refused the credentials", "The sweep is overdue", "The caches are not filled yet",
-		"7 databases", "The leader is pod-2", "smn list_topics 5 3 429: 3", "Notification stored 900 Notification forged 2",
-		"smn 3m ago smn ListTopics: 503 <b>busy</b>", "rds-autopilot doctor --public-url",
-	} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page lacks %q: %s", want, page)
-		}
-	}
-	if strings.Contains(page, "list_instances") {
-		t.Error("an operation that was never called is shown")
-	}
-}
-
-// A growth that waits for a read replica is in progress, not refused.
-func TestDatabasePageShowsTheWaitForAReplica(t *testing.T) {
-	t.Parallel()
-	c := &cache{}
-	c.add("shop", "orders", usage("91", now()), func(a *v1alpha1.RdsAutopilot) {
-		a.Status.Pending = &v1alpha1.Intent{
-			Kind: v1alpha1.KindVolume, From: "100", To: "110",
-			Refusal: &v1alpha1.Refusal{Count: 2, Reason: string(autopilot.ReasonChangePending), Message: "reader (100 GB)"},
-		}
-	})
-	for _, path := range []string{"/", "/databases/shop/orders"} {
-		page := text(get(t, handler(t, c), path, http.StatusOK))
-		if strings.Contains(page, "Refused 2 times") || !strings.Contains(page, "Changing Auto") && path == "/" {
-			t.Errorf("%s: %s", path, page)
-		}
-		if path != "/" && !strings.Contains(page, "A read replica grows first: reader (100 GB)") {
-			t.Errorf("%s does not name the replica: %s", path, page)
-		}
 	}
 }
 
@@ -172,21 +108,18 @@ func TestPagesNameClusterRegionAndProject(t *testing.T) {
 func TestAlarmsInForceHaveValueAndThreshold(t *testing.T) {
 	t.Parallel()
 	c := &cache{}
-	c.add("shop", "orders", inAlarm, usage("91.26", now().Add(-time.Minute)), func(a *v1alpha1.RdsAutopilot) {
+	c.add("shop", "orders", inAlarm, withUsage("91.26", now().Add(-time.Minute)), func(a *v1alpha1.RdsAutopilot) {
 		a.Status.Alarms.Rules[1].State = v1alpha1.StateAlarm
 		a.Status.Alarms.Rules[2].State = v1alpha1.StateAlarm
 		a.Status.Decisions = []v1alpha1.DecisionRecord{{Time: metav1.NewTime(now()), Metric: v1alpha1.MetricCPU, Reason: "Cooldown", ValuePercent: "97"}}
 	})
 	const want = "storage 91.3 %, alarm at 90 % cpu 97.0 %, alarm at 90 % memory alarm at 90 %"
-	for _, url := range []string{"/", "/databases/shop/orders"} {
-		if page := text(get(t, handler(t, c), url, http.StatusOK)); !strings.Contains(page, want) {
-			t.Errorf("%s lacks %q: %s", url, want, page)
-		}
+	if page := text(get(t, pageOf(t, c), "/", http.StatusOK)); !strings.Contains(page, want) {
+		t.Errorf("the overview lacks %q: %s", want, page)
 	}
 }
 
-// Each state shows how long it has lasted, by the time that began it.
-func TestStateShowsHowLongItHasLasted(t *testing.T) {
+func TestDatabasePageShowsStateAndItsDuration(t *testing.T) {
 	t.Parallel()
 	at := func(d time.Duration) metav1.MicroTime { return metav1.NewMicroTime(now().Add(-d)) }
 	condition := func(kind string, status bool, reason string) func(*v1alpha1.RdsAutopilot) {
@@ -200,6 +133,9 @@ func TestStateShowsHowLongItHasLasted(t *testing.T) {
 			a.Status.Pending = &i
 		}
 	}
+	replicaFirst := v1alpha1.Intent{Refusal: &v1alpha1.Refusal{
+		Count: 2, Reason: string(autopilot.ReasonChangePending), Message: "reader (100 GB)",
+	}}
 	for name, test := range map[string]struct {
 		change func(*v1alpha1.RdsAutopilot)
 		want   string
@@ -213,12 +149,14 @@ func TestStateShowsHowLongItHasLasted(t *testing.T) {
 			a.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now().Add(-9 * time.Hour))
 			a.Status.Alarms.Rules[1].StateTime = new(at(7 * time.Hour))
 		}, "Armed, nothing to do for 7h"},
-		"not armed":    {condition(v1alpha1.ConditionArmed, false, autopilot.SubscriptionPending), "Not armed SubscriptionPending: text for 3h"},
-		"contested":    {condition(v1alpha1.ConditionContested, true, "Contested"), "Contested Contested: text for 3h"},
-		"limited":      {condition(v1alpha1.ConditionLimited, true, "CapReached"), "Limited CapReached: text for 3h"},
-		"check failed": {condition(v1alpha1.ConditionReady, false, autopilot.ReadFailed), "reason for 3h"},
-		"refused":      {pending(v1alpha1.Intent{Refusal: &v1alpha1.Refusal{Count: 1, Message: "no"}}), "Refused Refused: The Kubernetes API refuses the patch: no for 120m"},
-		"changing":     {pending(v1alpha1.Intent{AskedTime: new(at(time.Minute))}), "Changing for 120m"},
+		"not armed":                    {condition(v1alpha1.ConditionArmed, false, autopilot.SubscriptionPending), "Not armed SubscriptionPending: text for 3h"},
+		"contested":                    {condition(v1alpha1.ConditionContested, true, "Contested"), "Contested Contested: text for 3h"},
+		"limited":                      {condition(v1alpha1.ConditionLimited, true, "CapReached"), "Limited CapReached: text for 3h"},
+		"check failed":                 {condition(v1alpha1.ConditionReady, false, autopilot.ReadFailed), "reason for 3h"},
+		"refused":                      {pending(v1alpha1.Intent{Refusal: &v1alpha1.Refusal{Count: 1, Message: "no"}}), "Refused Refused: The Kubernetes API refuses the patch: no for 120m"},
+		"waiting for a replica":        {pending(replicaFirst), "Changing for 120m"},
+		"reason to wait for a replica": {pending(replicaFirst), "A read replica grows first: reader (100 GB)"},
+		"changing":                     {pending(v1alpha1.Intent{AskedTime: new(at(time.Minute))}), "Changing for 120m"},
 		"stalled": {func(a *v1alpha1.RdsAutopilot) {
 			pending(v1alpha1.Intent{AskedTime: new(at(75 * time.Minute))})(a)
 			a.Status.Instance.ActiveSince = new(metav1.NewTime(now().Add(-5 * time.Hour)))
@@ -233,7 +171,7 @@ func TestStateShowsHowLongItHasLasted(t *testing.T) {
 	} {
 		c := &cache{}
 		c.add("shop", "orders", test.change)
-		page := text(elements(get(t, handler(t, c), "/databases/shop/orders", http.StatusOK), "main")[0])
+		page := text(elements(get(t, pageOf(t, c), "/databases/shop/orders", http.StatusOK), "main")[0])
 		if !strings.Contains(page, test.want) {
 			t.Errorf("%s: the page lacks %q: %.200s", name, test.want, page)
 		}

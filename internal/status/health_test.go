@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/mcsps/rds-autopilot/internal/status"
 )
 
@@ -30,12 +32,54 @@ func TestHealthShowsTheCertificateOfThePublicURL(t *testing.T) {
 			if page := text(root); !strings.Contains(page, tc.want) {
 				t.Errorf("the page lacks %q: %s", tc.want, page)
 			}
-			if tc.state != "" && len(classed(root, "span", tc.state)) == 0 {
+			if tc.state != "" && len(elementsOfClass(root, "span", tc.state)) == 0 {
 				t.Errorf("no %s", tc.state)
 			}
 		})
 	}
-	if page := text(get(t, handler(t, &cache{}), "/health", http.StatusOK)); strings.Contains(page, "Certificate") {
+	if page := text(get(t, pageOf(t, &cache{}), "/health", http.StatusOK)); strings.Contains(page, "Certificate") {
 		t.Error("a page of a service with an http URL has a certificate")
+	}
+}
+
+func TestHealthShowsWhatTheRegistryHas(t *testing.T) {
+	t.Parallel()
+	reg := prometheus.NewRegistry()
+	gauge := func(name string, value float64) {
+		g := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rds_autopilot_" + name})
+		g.Set(value)
+		reg.MustRegister(g)
+	}
+	gauge("leader", 1)
+	gauge("kubernetes_reachable", 0)
+	gauge("cloud_logged_in", 0)
+	gauge("last_sweep_timestamp_seconds", float64(now().Add(-time.Hour).Unix()))
+	gauge("waiting_databases", 7)
+	requests := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rds_autopilot_cloud_requests_total"}, []string{"service", "operation", "code"})
+	requests.WithLabelValues("smn", "list_topics", "200").Add(5)
+	requests.WithLabelValues("smn", "list_topics", "429").Add(3)
+	requests.WithLabelValues("rds", "list_instances", "error").Add(0)
+	messages := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rds_autopilot_notifications_total"}, []string{"type", "result"})
+	messages.WithLabelValues("Notification", "forged").Add(2)
+	messages.WithLabelValues("Notification", "stored").Add(900)
+	reg.MustRegister(requests, messages)
+	h := newPage(t, func(o *status.Options) {
+		o.Cache, o.Metrics = &cache{notSynced: true}, reg
+		o.CloudErrors = func() []status.CloudError {
+			return []status.CloudError{{Service: "smn", Text: "smn ListTopics: 503 <b>busy</b>", Time: now().Add(-3 * time.Minute)}}
+		}
+	})
+	page := text(get(t, h, "/health", http.StatusOK))
+	for _, want := range []string{
+		"This replica leads", "The Kubernetes API does not answer", "The cloud refused the credentials", "The sweep is overdue", "The caches are not filled yet",
+		"7 databases", "The leader is pod-2", "smn list_topics 5 3 429: 3", "Notification stored 900 Notification forged 2",
+		"smn 3m ago smn ListTopics: 503 <b>busy</b>", "rds-autopilot doctor --public-url",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q: %s", want, page)
+		}
+	}
+	if strings.Contains(page, "list_instances") {
+		t.Error("an operation that was never called is shown")
 	}
 }

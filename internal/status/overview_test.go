@@ -18,17 +18,17 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// fleet has one database of every state.
-func fleet() *cache {
+// fleetOfAllStates returns one database of every state.
+func fleetOfAllStates() *cache {
 	c := &cache{}
-	c.add("a", "armed", usage("40", now().Add(-time.Hour)))
+	c.add("a", "armed", withUsage("40", now().Add(-time.Hour)))
 	c.add("a", "waiting", func(a *v1alpha1.RdsAutopilot) {
 		a.Status.Deferred = &v1alpha1.Deferred{FirstTime: metav1.NewTime(now())}
 	})
-	c.add("a", "changing", usage("91", now().Add(-time.Minute)), func(a *v1alpha1.RdsAutopilot) {
+	c.add("a", "changing", withUsage("91", now().Add(-time.Minute)), func(a *v1alpha1.RdsAutopilot) {
 		a.Status.Pending = &v1alpha1.Intent{Kind: v1alpha1.KindVolume, From: "100", To: "110", AskedTime: new(metav1.NewMicroTime(now()))}
 	})
-	c.add("b", "alarm", inAlarm, usage("92", now().Add(-time.Minute)))
+	c.add("b", "alarm", inAlarm, withUsage("92", now().Add(-time.Minute)))
 	c.add("b", "limited", func(a *v1alpha1.RdsAutopilot) {
 		record.SetCondition(&a.Status, v1alpha1.ConditionLimited, true, "CapReached", "The volume has maxGB", 1, now())
 	})
@@ -56,7 +56,7 @@ func fleet() *cache {
 
 func TestOverviewSortsTheWorstStateFirst(t *testing.T) {
 	t.Parallel()
-	root := get(t, handler(t, fleet()), "/", http.StatusOK)
+	root := get(t, pageOf(t, fleetOfAllStates()), "/", http.StatusOK)
 	want := []string{
 		"c/full", "c/disarmed", "c/new", "b/contested", "b/refused", "b/stalled", "b/unread", "b/limited", "b/alarm", "a/changing", "a/waiting", "a/armed", "c/off", "c/plain",
 	}
@@ -76,7 +76,7 @@ func TestOverviewSortsTheWorstStateFirst(t *testing.T) {
 
 func TestOverviewFiltersSortsAndPages(t *testing.T) {
 	t.Parallel()
-	h := handler(t, fleet())
+	h := pageOf(t, fleetOfAllStates())
 	for url, want := range map[string][]string{
 		"/?namespace=a&sort=database":              {"a/armed", "a/changing", "a/waiting"},
 		"/?namespace=a&sort=database&order=desc":   {"a/waiting", "a/changing", "a/armed"},
@@ -105,11 +105,11 @@ func TestOverviewFiltersSortsAndPages(t *testing.T) {
 	}
 }
 
-// A fleet that is large and noisy: every row has a long sentence.
+// largeFleet returns n databases, each with a long sentence in its row.
 func largeFleet(n int) *cache {
 	c := &cache{}
 	for i := range n {
-		c.add(fmt.Sprintf("team-%04d", i%500), fmt.Sprintf("database-with-a-long-name-%04d", i), usage("91.5", now()), inAlarm, func(a *v1alpha1.RdsAutopilot) {
+		c.add(fmt.Sprintf("team-%04d", i%500), fmt.Sprintf("database-with-a-long-name-%04d", i), withUsage("91.5", now()), inAlarm, func(a *v1alpha1.RdsAutopilot) {
 			a.Status.Decisions = []v1alpha1.DecisionRecord{{Time: metav1.NewTime(now()), Metric: v1alpha1.MetricStorage, Action: "None", Reason: "CapReached", Message: strings.Repeat("a long sentence ", 60)}}
 			a.Status.Changes = []v1alpha1.Change{{Kind: v1alpha1.KindVolume, By: v1alpha1.ByAutopilot, From: "90", To: "100", Outcome: v1alpha1.OutcomeCompleted, CompletionTime: metav1.NewMicroTime(now().Add(-time.Hour))}}
 		})
@@ -119,7 +119,7 @@ func largeFleet(n int) *cache {
 
 func TestTwoThousandDatabasesFitOnPages(t *testing.T) {
 	t.Parallel()
-	h := handler(t, largeFleet(2000))
+	h := pageOf(t, largeFleet(2000))
 	seen := map[string]bool{}
 	url, pages := "/?sort=database", 0
 	for ; url != ""; pages++ {
@@ -142,7 +142,7 @@ func TestTwoThousandDatabasesFitOnPages(t *testing.T) {
 func BenchmarkOverview(b *testing.B) {
 	for _, n := range []int{2000, 5000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			h := handler(b, largeFleet(n))
+			h := pageOf(b, largeFleet(n))
 			b.ReportAllocs()
 			for b.Loop() {
 				w := httptest.NewRecorder()

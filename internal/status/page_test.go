@@ -66,7 +66,7 @@ func (c *cache) Target(namespace, name string) *autopilot.Target {
 	return nil
 }
 
-// add enters an armed database of 100 GB, after changes to it.
+// add adds an armed database of 100 GB with these changes.
 func (c *cache) add(namespace, name string, changes ...func(*v1alpha1.RdsAutopilot)) *v1alpha1.RdsAutopilot {
 	a := &v1alpha1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: autopilot.DefaultSpec()}
 	a.Spec.Storage.MaxGB = 500
@@ -90,7 +90,7 @@ func notArmed(a *v1alpha1.RdsAutopilot) {
 
 func inAlarm(a *v1alpha1.RdsAutopilot) { a.Status.Alarms.Rules[0].State = v1alpha1.StateAlarm }
 
-func usage(percent string, measured time.Time) func(*v1alpha1.RdsAutopilot) {
+func withUsage(percent string, measured time.Time) func(*v1alpha1.RdsAutopilot) {
 	return func(a *v1alpha1.RdsAutopilot) {
 		a.Status.Intake.Signals = []v1alpha1.Signal{{
 			Metric: v1alpha1.MetricStorage, State: v1alpha1.StateAlarm, ValuePercent: percent, MessageID: "m-1",
@@ -114,12 +114,12 @@ func newPage(tb testing.TB, change func(*status.Options)) http.Handler {
 	return h
 }
 
-func handler(tb testing.TB, c status.Cache) http.Handler {
+func pageOf(tb testing.TB, c status.Cache) http.Handler {
 	tb.Helper()
 	return newPage(tb, func(o *status.Options) { o.Cache = c })
 }
 
-// get asks for a page and returns its tree; every page is looked at for what none may have.
+// get requests a page and returns its tree. It fails the test if the page has anything that no page may have.
 func get(t *testing.T, h http.Handler, url string, want int) *html.Node {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -155,14 +155,14 @@ func get(t *testing.T, h http.Handler, url string, want int) *html.Node {
 	return root
 }
 
-// documents is where every page of a test finds the documents.
+// documents is the address of the documents.
 const documents = "https://docs.example/v1/"
 
 func documentPage() *regexp.Regexp {
 	return regexp.MustCompile(`^docs/runbooks/(reasons\.md#[a-z]+|causes/[A-Za-z]+\.md)$`)
 }
 
-// inspect finds what the policy would block or what leads to another host.
+// inspect fails the test if the Content-Security-Policy would block the node, or if it leads to another host.
 func inspect(t *testing.T, url string, n *html.Node) {
 	t.Helper()
 	switch n.Data {
@@ -222,7 +222,7 @@ func attribute(n *html.Node, key string) string {
 	return ""
 }
 
-// names are those of the databases in the table, in its order.
+// names returns the databases in the table, in its order.
 func names(root *html.Node) (all []string) {
 	for _, th := range elements(root, "th") {
 		if attribute(th, "scope") == "row" {
@@ -237,7 +237,7 @@ func TestHostileTextsAreEscaped(t *testing.T) {
 	const name = `<b-hostile onclick=x>"'&` + "\u202egnp\x00\x1b[31m\u2066\u200f\x9b\xff"
 	long := "<script>alert(1)</script>" + strings.Repeat("x", 10_000) + "\x07</td></table><img src=https://evil.example/>"
 	c := &cache{}
-	a := c.add(name, name, inAlarm, usage("91", now()), func(a *v1alpha1.RdsAutopilot) {
+	a := c.add(name, name, inAlarm, withUsage("91", now()), func(a *v1alpha1.RdsAutopilot) {
 		a.Status.Instance.Flavor, a.Status.Instance.Zones = long, []string{long}
 		a.Status.Alarms.TopicURN, a.Status.Alarms.Rules[0].Dimension = long, long
 		a.Status.Decisions = []v1alpha1.DecisionRecord{{Time: metav1.NewTime(now()), Metric: v1alpha1.Metric(name), Action: "None", Reason: name, Message: long}}
@@ -245,7 +245,7 @@ func TestHostileTextsAreEscaped(t *testing.T) {
 		a.Status.Pending = &v1alpha1.Intent{Kind: v1alpha1.KindFlavor, From: name, To: name, Message: long}
 		record.SetCondition(&a.Status, v1alpha1.ConditionContested, true, "Contested", long, 1, now())
 	})
-	h := handler(t, c)
+	h := pageOf(t, c)
 	root := get(t, h, "/?q="+"%3Cscript%3E%E2%80%AE%22&namespace=%22%3E%3Cscript%3E&sort=%3Cscript%3E&page=-7&state=%00", http.StatusOK)
 	if got := attribute(elements(root, "input")[1], "value"); !strings.HasPrefix(got, "<script>") {
 		t.Errorf("the filter shows %q", got)
@@ -265,7 +265,7 @@ func TestPageRefusesEverythingButGET(t *testing.T) {
 	t.Parallel()
 	c := &cache{}
 	c.add("shop", "orders")
-	h := handler(t, c)
+	h := pageOf(t, c)
 	for _, path := range []string{"/", "/health", "/databases/shop/orders", "/status.css", "/status.js"} {
 		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 			w := httptest.NewRecorder()
@@ -286,24 +286,24 @@ func TestPageRefusesEverythingButGET(t *testing.T) {
 	}
 }
 
-// hanging is a cache that does not answer until it is told to.
-type hanging struct {
+// blockedCache does not answer until a value arrives on answer.
+type blockedCache struct {
 	cache
 	asked  chan struct{}
 	answer chan struct{}
 }
 
-func (c *hanging) EachTarget(func(*autopilot.Target)) {
+func (c *blockedCache) EachTarget(func(*autopilot.Target)) {
 	c.asked <- struct{}{}
 	<-c.answer
 }
 
-// Fifty people who reload take no more of the processor than one: decisions go first.
+// Fifty people who reload take no more of the processor than one, because decisions need it.
 func TestPagesAreRenderedOneAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := &hanging{asked: make(chan struct{}, 50), answer: make(chan struct{})}
-		h := handler(t, c)
+		c := &blockedCache{asked: make(chan struct{}, 50), answer: make(chan struct{})}
+		h := pageOf(t, c)
 		codes := make(chan int, 50)
 		for range 50 {
 			go func() {
@@ -314,12 +314,12 @@ func TestPagesAreRenderedOneAtATime(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := len(c.asked); n != 1 {
-			t.Errorf("%d pages are put together at once", n)
+			t.Errorf("%d pages are rendered at once", n)
 		}
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
 		if n := len(codes); n != 49 {
-			t.Errorf("%d of 49 are told to come again", n)
+			t.Errorf("%d of 49 requests were refused", n)
 		}
 		close(c.answer)
 		synctest.Wait()

@@ -17,13 +17,13 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// breaking is a cache that panics while it is told to.
-type breaking struct {
+// panickingCache panics while broken is set.
+type panickingCache struct {
 	*cache
 	broken bool
 }
 
-func (c *breaking) EachAutopilot(f func(*v1alpha1.RdsAutopilot)) {
+func (c *panickingCache) EachAutopilot(f func(*v1alpha1.RdsAutopilot)) {
 	if c.broken {
 		panic("a broken object")
 	}
@@ -31,9 +31,9 @@ func (c *breaking) EachAutopilot(f func(*v1alpha1.RdsAutopilot)) {
 }
 
 // In the goroutine of a query, a panic would end the process. In a handler it would keep the slot for rendering.
-func TestPanicOfAQueryIsAnErrorOnThePage(t *testing.T) {
+func TestPanicIsAnErrorOnThePage(t *testing.T) {
 	t.Parallel()
-	c := &breaking{cache: fleet()}
+	c := &panickingCache{cache: fleetOfAllStates()}
 	h := newPage(t, func(o *status.Options) {
 		o.Cache = c
 		o.Plan = func(context.Context, string, string) (*plan.Plan, error) { panic("a broken plan") }
@@ -66,9 +66,9 @@ func TestValuesThatCannotBeTrueAreNotDrawn(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []float64{1.7e308, math.MaxFloat64, math.Inf(1), math.Inf(-1), math.NaN(), -1} {
 		c := &cache{}
-		c.add("shop", "orders", grown)
-		h := measuring(t, c, now, func(_ context.Context, _ string, period time.Duration, since time.Time) (autopilot.Past, error) {
-			past := filling(now(), period, since)
+		c.add("shop", "orders", withChanges)
+		h := pageWithPast(t, c, now, func(_ context.Context, _ string, period time.Duration, since time.Time) (autopilot.Past, error) {
+			past := measurementsUntil(now(), period, since)
 			past.UsedGB[7].Value, past.SizeGB[7].Value, past.Percent[v1alpha1.MetricCPU][7].Value = wrong, wrong, wrong
 			return past, nil
 		})

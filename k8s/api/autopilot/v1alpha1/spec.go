@@ -70,8 +70,10 @@ type Apply string
 
 // The ways to make a change.
 const (
-	ApplyOperator Apply = "Operator" // the autopilot patches the Rds, and its operator changes the instance
-	ApplyCloud    Apply = "Cloud"    // the autopilot patches the Rds, if there is one, and requests the change from the cloud itself
+	// ApplyOperator lets the autopilot patch the Rds. The operator of the Rds then changes the instance.
+	ApplyOperator Apply = "Operator"
+	// ApplyCloud lets the autopilot patch the Rds, if there is one, and request the change from the cloud itself.
+	ApplyCloud Apply = "Cloud"
 )
 
 // Spec is the policy.
