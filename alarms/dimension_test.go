@@ -6,16 +6,9 @@ import (
 	"testing"
 
 	"github.com/mcsps/rds-autopilot/alarms"
-	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-func TestRuleNameAppendsMetric(t *testing.T) {
-	if got := alarms.RuleName("autopilot_a_b_12", v1alpha1.MetricStorage); got != "autopilot_a_b_12_storage" {
-		t.Error(got)
-	}
-}
-
-func TestDimensions(t *testing.T) {
+func TestDimensionsOfEachEngine(t *testing.T) {
 	for engine, want := range map[string][2]string{
 		"MySQL":      {"rds_cluster_id", "rds_instance_id"},
 		"mysql":      {"rds_cluster_id", "rds_instance_id"},
