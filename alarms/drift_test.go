@@ -324,3 +324,26 @@ func TestEnsureWithOldSnapshotChangesNothing(t *testing.T) {
 		}
 	}
 }
+
+// The next run must not report rules that a failed run itself has replaced.
+func TestEnsureReportsNothingAfterItsRecordFailed(t *testing.T) {
+	w := newWorld(t)
+	other := w.desired()
+	other.Dimension = "rds_cluster_id:" + strings.Repeat("e", 32) + "in01"
+	failed := errors.New("the status cannot be written")
+	for n := 1; n <= 6; n++ { // Ensure records the removal and the creation of each rule
+		w.reset()
+		w.ensure(w.desired())
+		calls := 0
+		_, _, err := w.ensureWith(t.Context(), w.alarms, other, w.recorded, nil, func(observed v1alpha1.Alarms) error {
+			if calls++; calls == n {
+				return failed
+			}
+			return w.record(observed)
+		})
+		if repaired := w.ensureWithSnapshot(other); !errors.Is(err, failed) || len(repaired) > 0 {
+			t.Errorf("record %d: %v, then repaired %q", n, err, repaired)
+		}
+		w.checkRecord()
+	}
+}
