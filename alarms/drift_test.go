@@ -293,7 +293,8 @@ func TestEnsureWithOldSnapshotChangesNothing(t *testing.T) {
 			t.Errorf("snapshot older than the %s: repaired %q, wrote %v", what, repaired, w.writes())
 		}
 	}
-	checkOld("rules", alarms.NewSnapshot(alarms.Result[otc.Topic]{}, alarms.Result[otc.Subscription]{}, alarms.Result[otc.Rule]{}))
+	none := alarms.NewSnapshot(alarms.Result[otc.Topic]{}, alarms.Result[otc.Subscription]{}, alarms.Result[otc.Rule]{})
+	checkOld("rules", none)
 	w.checkRecord()
 	if err := w.cloud.UpdateTopic(t.Context(), w.recorded.TopicURN, "mine"); err != nil {
 		t.Fatal(err)

@@ -40,13 +40,14 @@ func TestEnsureCreatesOneTopicOneSubscriptionThreeRules(t *testing.T) {
 	w.checkRecord()
 	rule := w.sim.Rules()[0]
 	topic := w.sim.Topics()[0]
-	if topic.Name != "autopilot_shop_orders_1b4e28ba" || topic.DisplayName != "rds-autopilot shop/orders cluster "+clusterID {
+	const mark = "rds-autopilot shop/orders cluster " + clusterID
+	if topic.Name != "autopilot_shop_orders_1b4e28ba" || topic.DisplayName != mark {
 		t.Errorf("topic %+v", topic)
 	}
 	action := []simcloud.Action{{Type: "notification", NotificationList: []string{topic.URN}}}
 	rule.ID, rule.State, rule.UpdateTime = "", "", 0
 	if diff := cmp.Diff(simcloud.Rule{
-		Name: "autopilot_shop_orders_1b4e28ba_storage", Description: "rds-autopilot shop/orders cluster " + clusterID,
+		Name: "autopilot_shop_orders_1b4e28ba_storage", Description: mark,
 		Metric: simcloud.Metric{
 			Namespace: "SYS.RDS", MetricName: "rds039_disk_util",
 			Dimensions: []simcloud.Dimension{{Name: "rds_cluster_id", Value: w.instance}},
@@ -96,7 +97,8 @@ func TestEnsureReportsFullQuotaOnceAndRepairsOtherRules(t *testing.T) {
 			w.sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 1000 })
 			w.reset()
 			w.ensure(w.desired())
-			err := errors.Join(deleteRule(v1alpha1.MetricStorage)(w, t.Context()), deleteRule(v1alpha1.MetricCPU)(w, t.Context()),
+			err := errors.Join(
+				deleteRule(v1alpha1.MetricStorage)(w, t.Context()), deleteRule(v1alpha1.MetricCPU)(w, t.Context()),
 				w.cloud.EnableRule(t.Context(), ruleID(w, v1alpha1.MetricMemory), false))
 			if err != nil {
 				t.Fatal(err)
@@ -179,14 +181,15 @@ func TestRecordOfAnotherObjectIsNotTrusted(t *testing.T) {
 	theirs := w.objects()
 	other := w.desired()
 	other.Autopilot.UID = "99999999-2fa1-11d2-883f-0016d3cca427"
-	have, _, err := w.ensureWith(t.Context(), w.alarms, other, w.recorded, nil, func(v1alpha1.Alarms) error { return nil })
+	observed, _, err := w.ensureWith(t.Context(), w.alarms, other, w.recorded, nil, noRecord)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if have.TopicURN == w.recorded.TopicURN || have.Rules[0].AlarmID == w.recorded.Rules[0].AlarmID || len(w.sim.Rules()) != 6 {
-		t.Errorf("adopted the alarms of another object: %+v", have)
+	if observed.TopicURN == w.recorded.TopicURN || observed.Rules[0].AlarmID == w.recorded.Rules[0].AlarmID ||
+		len(w.sim.Rules()) != 6 {
+		t.Errorf("adopted the alarms of another object: %+v", observed)
 	}
-	for _, record := range []v1alpha1.Alarms{w.recorded, have} {
+	for _, record := range []v1alpha1.Alarms{w.recorded, observed} {
 		if err := w.removeWith(w.alarms, other, record); err != nil {
 			t.Fatal(err)
 		}
@@ -209,7 +212,7 @@ func TestEnsureRejectsInvalidDesired(t *testing.T) {
 		want := w.desired()
 		change(&want)
 		w.alarms = w.process(w.cloud)
-		if _, _, err := w.ensureWith(t.Context(), w.alarms, want, w.recorded, nil, w.record); err == nil || len(w.sim.Requests()) != 0 {
+		if err := w.tryEnsure(want, nil); err == nil || len(w.sim.Requests()) != 0 {
 			t.Errorf("%s: %v, %d requests", name, err, len(w.sim.Requests()))
 		}
 	}

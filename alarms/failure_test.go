@@ -50,14 +50,16 @@ func TestRulesDoNotWaitForSMN(t *testing.T) {
 				for range 3 {
 					w.refuse(tt.refused...)
 					err := try()
-					if fails && (err == nil || !strings.Contains(err.Error(), "403 SMN.9999 Not today") || strings.Contains(err.Error(), "\n")) {
+					text := fmt.Sprint(err)
+					if fails && !strings.Contains(text, "403 SMN.9999 Not today") || strings.Contains(text, "\n") {
 						t.Errorf("error %v, want one line with the refusal", err)
 					}
 					if fails == (err == nil) || len(w.sim.Rules()) != 3 || len(w.recorded.Rules) != 3 {
 						t.Fatalf("%d rules, recorded %+v, %v", len(w.sim.Rules()), w.recorded, err)
 					}
 				}
-				if created, updated := w.sim.Count("ces", "CreateAlarm"), w.sim.Count("ces", "UpdateAlarm"); created != 3 || updated != 0 {
+				created, updated := w.sim.Count("ces", "CreateAlarm"), w.sim.Count("ces", "UpdateAlarm")
+				if created != 3 || updated != 0 {
 					t.Errorf("%d rules were created and %d updated, want 3 and none", created, updated)
 				}
 				w.refuse()
@@ -91,35 +93,20 @@ func TestRulesKeepTheirTopicWhileItIsUnknown(t *testing.T) {
 	}
 }
 
-// A rule without a topic is ours by its name. One that somebody has renamed is ours by its record and its mark.
-func TestRulesWithoutTopicAreRemovedByNameAndMark(t *testing.T) {
-	for name, remove := range map[string]func(*world) error{
-		"renamed, recorded": func(w *world) error { return w.removeWith(w.alarms, w.desired(), w.recorded) },
-		"not recorded": func(w *world) error {
-			return w.removeWith(w.alarms, w.desired(), v1alpha1.Alarms{})
-		},
-		"as orphans": func(w *world) error { w.removeOrphans(); return nil },
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.refuse("CreateTopic")
-			if err := w.tryEnsure(w.desired(), nil); err == nil || len(w.recorded.Rules) != 3 {
-				t.Fatalf("%v, %+v", err, w.recorded)
-			}
-			if name == "renamed, recorded" {
-				err := modifyRule(v1alpha1.MetricCPU, func(r *otc.Rule) { r.Name = "renamed" })(w, t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			w.refuse()
-			if err := remove(w); err != nil {
-				t.Fatal(err)
-			}
-			if left := w.objects(); len(left) > 0 {
-				t.Errorf("left: %q", left)
-			}
-		})
+// The name of a renamed rule does not show whose it is. Its id is recorded, and its description has our mark.
+func TestRenamedRuleWithoutTopicIsRemoved(t *testing.T) {
+	w := newWorld(t)
+	w.refuse("CreateTopic")
+	if err := w.tryEnsure(w.desired(), nil); err == nil || len(w.recorded.Rules) != 3 {
+		t.Fatalf("%v, %+v", err, w.recorded)
+	}
+	w.refuse()
+	rename := modifyRule(v1alpha1.MetricCPU, func(r *otc.Rule) { r.Name = "renamed" })
+	if err := errors.Join(rename(w, t.Context()), w.removeWith(w.alarms, w.desired(), w.recorded)); err != nil {
+		t.Fatal(err)
+	}
+	if left := w.objects(); len(left) > 0 {
+		t.Errorf("left %q", left)
 	}
 }
 
@@ -161,7 +148,8 @@ func TestEnsureContinuesAfterOneRefusal(t *testing.T) {
 	}
 	w.refuse("SwitchAlarm")
 	observed, repaired, err := w.ensureWith(t.Context(), w.alarms, w.desired(), w.recorded, w.snapshot(), w.record)
-	if err == nil || !strings.Contains(err.Error(), "the storage rule cannot be repaired: ces EnableRule: 403 ces.9999 Not today") {
+	const text = "the storage rule cannot be repaired: ces EnableRule: 403 ces.9999 Not today"
+	if err == nil || !strings.Contains(err.Error(), text) {
 		t.Errorf("error %v", err)
 	}
 	want := []string{"the memory rule was gone: created again", "the subscription was canceled: requested again"}
@@ -173,7 +161,8 @@ func TestEnsureContinuesAfterOneRefusal(t *testing.T) {
 	}
 	w.refuse("ListAlarms")
 	err = w.tryEnsure(w.desired(), w.snapshot())
-	if err == nil || !strings.Contains(err.Error(), "the alarm rules cannot be listed: ces ListRules: 403") || len(w.recorded.Rules) != 3 {
+	const unlisted = "the alarm rules cannot be listed: ces ListRules: 403"
+	if err == nil || !strings.Contains(err.Error(), unlisted) || len(w.recorded.Rules) != 3 {
 		t.Errorf("without a list of rules: %v, %+v", err, w.recorded)
 	}
 	if n := w.sim.Count("ces", "ListAlarms"); n > 4 {
@@ -189,7 +178,8 @@ func TestRuleIsRecordedWhenRepairFails(t *testing.T) {
 	want := w.desired()
 	want.Rules[0].ThresholdPercent = 80
 	w.refuse("UpdateAlarm")
-	if err := w.tryEnsure(want, nil); err == nil || len(w.recorded.Rules) != 3 || w.recorded.Rules[0].ThresholdPercent != 75 {
+	err := w.tryEnsure(want, nil)
+	if err == nil || len(w.recorded.Rules) != 3 || w.recorded.Rules[0].ThresholdPercent != 75 {
 		t.Errorf("%v, recorded %+v", err, w.recorded)
 	}
 }
@@ -239,20 +229,20 @@ func TestOnlyRefusalBySMNIsSubscriptionRefused(t *testing.T) {
 		w.reset()
 		w.answer.operation = tc.operation
 		w.answer.fault = simcloud.Fault{Status: tc.status, Body: `{"code":"` + tc.code + `","message":"No"}`}
-		_, _, err := w.ensureWith(t.Context(), w.alarms, w.desired(), w.recorded, nil, w.record)
+		err := w.tryEnsure(w.desired(), nil)
 		if err == nil || errors.Is(err, v1alpha1.ErrSubscriptionRefused) != tc.refused {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	w.reset()
 	w.refuse("CreateAlarm")
-	if _, _, err := w.ensureWith(t.Context(), w.alarms, w.desired(), w.recorded, nil, w.record); err == nil || errors.Is(err, v1alpha1.ErrSubscriptionRefused) {
+	if err := w.tryEnsure(w.desired(), nil); err == nil || errors.Is(err, v1alpha1.ErrSubscriptionRefused) {
 		t.Errorf("Cloud Eye refuses: %v", err)
 	}
 	w.reset()
 	w.refuse("Subscribe")
 	w.answer.operation, w.answer.fault = "CreateAlarm", simcloud.Fault{Status: http.StatusServiceUnavailable}
-	if _, _, err := w.ensureWith(t.Context(), w.alarms, w.desired(), v1alpha1.Alarms{}, nil, w.record); err == nil || errors.Is(err, v1alpha1.ErrSubscriptionRefused) {
+	if err := w.tryEnsure(w.desired(), nil); err == nil || errors.Is(err, v1alpha1.ErrSubscriptionRefused) {
 		t.Errorf("SMN refuses while Cloud Eye does not answer: %v", err)
 	}
 }

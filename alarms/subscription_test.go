@@ -32,7 +32,8 @@ func TestEnsureRequestsConfirmationAgainAfterHalfAnHour(t *testing.T) {
 	if repaired := w.ensure(want); len(repaired) > 0 {
 		t.Errorf("repaired %q, although nobody has changed anything", repaired)
 	}
-	if requested() != 2 || w.recorded.Subscription != v1alpha1.SubscriptionPending || !w.recorded.SubscribedTime.Time.Equal(w.clock()) {
+	if requested() != 2 || w.recorded.Subscription != v1alpha1.SubscriptionPending ||
+		!w.recorded.SubscribedTime.Time.Equal(w.clock()) {
 		t.Errorf("requested %d times, %+v", requested(), w.recorded)
 	}
 	w.sim.Confirm(w.recorded.SubscriptionURN)
@@ -46,22 +47,6 @@ func TestEnsureRequestsConfirmationAgainAfterHalfAnHour(t *testing.T) {
 	w.ensure(want)
 	if requested() != 3 || w.recorded.Subscription != v1alpha1.SubscriptionPending {
 		t.Errorf("canceled: requested %d times, %+v", requested(), w.recorded)
-	}
-}
-
-// A run that could not record the subscription has just requested its confirmation.
-func TestEnsureWaitsBeforeItRequestsConfirmationOfAdoptedSubscription(t *testing.T) {
-	w := newWorld(t)
-	w.ensure(w.desired())
-	w.recorded.SubscriptionURN, w.recorded.Subscription, w.recorded.SubscribedTime = "", "", nil
-	w.ensure(w.desired())
-	if n := w.sim.Count("smn", "Subscribe"); n != 1 {
-		t.Errorf("requested %d times", n)
-	}
-	w.advance(retryConfirmation + time.Second)
-	w.ensure(w.desired())
-	if n := w.sim.Count("smn", "Subscribe"); n != 2 {
-		t.Errorf("requested %d times", n)
 	}
 }
 
@@ -243,32 +228,5 @@ func TestNamespaceExceedsItsShareOnceNoOtherWaits(t *testing.T) {
 		if n := w.requestAll("shop", 300); n != want {
 			t.Errorf("%d more for shop while %d databases of billing wait, want %d", n, 1-i, want)
 		}
-	}
-	w.advance(9 * time.Minute)
-	if w.request("billing", 3) == nil {
-		t.Error("more than 150")
-	}
-	w.advance(10 * time.Minute)
-	if n := w.requestAll("shop", 400); n != 150 {
-		t.Errorf("%d for shop 10 minutes after the last request of billing", n)
-	}
-}
-
-func TestLostSubscriptionIsReportedOnceWhileLimitIsReached(t *testing.T) {
-	w := newWorld(t)
-	w.ensure(w.desired())
-	w.requestAll("shop", 0)
-	w.sim.Unsubscribe(w.recorded.SubscriptionURN)
-	_, repaired, err := w.ensureWith(t.Context(), w.alarms, w.desired(), w.recorded, w.snapshot(), w.record)
-	if !errors.Is(err, v1alpha1.ErrConfirmationLimit) {
-		t.Errorf("error %v", err)
-	}
-	want := []string{"the subscription was canceled: it will be requested again when SMN's limit on confirmations allows it"}
-	if diff := cmp.Diff(want, repaired); diff != "" {
-		t.Error(diff)
-	}
-	w.advance(10 * time.Minute)
-	if repaired := w.ensureWithSnapshot(w.desired()); len(repaired) > 0 || w.recorded.Subscription != v1alpha1.SubscriptionPending {
-		t.Errorf("repaired %q, recorded %+v", repaired, w.recorded)
 	}
 }

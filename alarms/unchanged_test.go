@@ -98,10 +98,6 @@ func TestEnsureReportsIneffectiveRepairOnce(t *testing.T) {
 			}),
 			repaired: "the cpu rule was written again, and Cloud Eye still shows different values: name, description",
 		},
-		"filter": {
-			rule:     ofMetric("memory", func(r *otc.Rule) { r.Filter = "avg" }),
-			repaired: "the memory rule was written again, and Cloud Eye still shows different values: filter",
-		},
 		"enabled, and filter": {
 			rule:     ofMetric("cpu", func(r *otc.Rule) { r.Enabled, r.Filter = false, "avg" }),
 			repaired: "the cpu rule was written again, and Cloud Eye still shows different values: enabled, filter",

@@ -267,7 +267,7 @@ func (w *world) checkNothingToDo(want v1alpha1.DesiredAlarms) {
 	w.t.Helper()
 	repaired := w.ensureWithSnapshot(want)
 	records := w.records
-	repaired = append(repaired, w.ensureWithSnapshot(want)...) // the first run may have recorded a state for the first time
+	repaired = append(repaired, w.ensureWithSnapshot(want)...) // the first run may record a state
 	if n := len(w.sim.Requests()); n != 0 || len(repaired) > 0 || w.records != records {
 		w.t.Errorf("%d requests, %d records, repaired %q; want none", n, w.records-records, repaired)
 	}
@@ -309,7 +309,8 @@ func (w *world) checkRecord() {
 	if len(topics) != 1 || len(subscriptions) != 1 || len(rules) != 3 {
 		w.t.Fatalf("%d topics, %d subscriptions, %d rules; want 1, 1, 3", len(topics), len(subscriptions), len(rules))
 	}
-	if w.recorded.TopicURN != topics[0].URN || w.recorded.SubscriptionURN != subscriptions[0].URN || len(w.recorded.Rules) != 3 {
+	if w.recorded.TopicURN != topics[0].URN || w.recorded.SubscriptionURN != subscriptions[0].URN ||
+		len(w.recorded.Rules) != 3 {
 		w.t.Fatalf("recorded: %+v", w.recorded)
 	}
 	for _, r := range w.recorded.Rules {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
-	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/level"
 )
 
@@ -106,6 +105,7 @@ func TestLastExplicitSwitchIsEffectiveAfterTheFieldIsDropped(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()
 		w.settle(c)
+		w.setSwitch(new(true))
 		w.setSwitch(nil)
 		w.remove(w.raps())
 		w.settle(c)
@@ -174,26 +174,6 @@ func TestArmedNamesTheReasonForMissingAlarms(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Cloud Eye measures the used space without a rule, so a database grows although the quota allows no rule.
-func TestUsedSpaceIsCheckedWithoutAStorageRule(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.ensureErr = v1alpha1.ErrQuota
-		c := w.process()
-		w.settle(c)
-		w.usedGB = 93
-		again := w.decideForSweep(c)
-		if again != 15*time.Minute || len(w.patches) > 0 {
-			t.Errorf("next check in %s, patches %v; want a check when a rule would have raised its alarm", again, w.patches)
-		}
-		w.now = w.now.Add(again)
-		w.mustDecide(c)
-		if warnings, _ := w.countEvents(string(autopilot.ReasonRuleSilent)); warnings != 1 || !slices.Equal(w.patches, []string{"110"}) {
-			t.Errorf("patches %v, %d warnings", w.patches, warnings)
-		}
-	})
 }
 
 // Without this, Armed would alternate while the cloud is unreachable, and each of its writes would start a round.
@@ -314,16 +294,5 @@ func TestChangeInProgressIsKeptWhileAutopilotIsOff(t *testing.T) {
 		w.endJobs()
 		setMode(v1alpha1.ModeAuto)
 		w.checkOneChange()
-	})
-}
-
-func TestOperatorsOwnAutopilotIsWarnedOfOnce(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.changeRds(func(rds *otcv1.Rds) { rds.Spec.Endpoint = "https://operator.example.com" })
-		w.settle(w.process())
-		if warnings, _ := w.countEvents(eventOperator); warnings != 1 {
-			t.Errorf("%d warnings", warnings)
-		}
 	})
 }

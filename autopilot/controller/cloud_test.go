@@ -32,18 +32,19 @@ type cloudState struct {
 	unreachable      bool
 	statesUnreadable bool
 	noCatalogue      bool
-	ensureErr        error                                        // of Ensure, once the topic exists
-	readBefore       time.Time                                    // instances are readable only from a list of before; zero means always
-	refusals         map[string]*autopilot.RefusedError           // of changes, by instance id
-	onInstance       func()                                       // runs while a round reads the instance
-	onChange         func(context.Context, v1alpha1.Intent) error // runs while a round requests a change
-	onSeries         func(context.Context)                        // runs while a look reads a series
+	ensureErr        error // of Ensure, once the topic exists
+	// Unless readBefore is zero, instances can be read only from a list of before.
+	readBefore time.Time
+	refusals   map[string]*autopilot.RefusedError           // of changes, by instance id
+	onInstance func()                                       // runs while a round reads the instance
+	onChange   func(context.Context, v1alpha1.Intent) error // runs while a round requests a change
+	onSeries   func(context.Context)                        // runs while a look reads a series
 
 	seriesReads []SeriesRequest
 	capReads    int
 }
 
-// cloud implements Cloud on the state of a world. The methods of a world have the same names, so it is a type of its own.
+// cloud implements Cloud on the state of a world.
 type cloud struct{ *world }
 
 func (c cloud) Instance(_ context.Context, _ string, notBefore time.Time) (*autopilot.Instance, error) {
@@ -107,7 +108,8 @@ func (c cloud) Catalogue(context.Context, autopilot.Instance) (all []flavors.Fla
 	if c.noCatalogue {
 		return nil, errNoAnswer
 	}
-	for code, n := range map[string]int{"rds.mysql.n1.large.4": 2, "rds.mysql.n1.xlarge.4": 4, "rds.mysql.n1.2xlarge.4": 8} {
+	vcpus := map[string]int{"rds.mysql.n1.large.4": 2, "rds.mysql.n1.xlarge.4": 4, "rds.mysql.n1.2xlarge.4": 8}
+	for code, n := range vcpus {
 		all = append(all, flavors.Flavor{
 			Code: code, Engine: "MySQL", Versions: []string{"8.0"}, Mode: "single", VCPUs: n, MemoryGB: 4 * n,
 			Zones: map[string]string{"eu-de-01": flavors.ZoneNormal},

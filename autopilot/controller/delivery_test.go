@@ -14,17 +14,19 @@ import (
 )
 
 func TestAlarmsWithoutAMessageAreCountedOnce(t *testing.T) {
+	type spans = []time.Duration
+	const minute = time.Minute
 	begun := time.Unix(1e9, 0)
 	for name, tc := range map[string]struct {
 		message *time.Duration // after the alarm
-		rounds  []time.Duration
+		rounds  spans
 		want    float64
 	}{
-		"message may still arrive":              {rounds: []time.Duration{time.Minute}, want: 0},
-		"no message":                            {rounds: []time.Duration{time.Minute, 3 * time.Minute, 8 * time.Minute}, want: 1},
-		"message":                               {message: new(2 * time.Second), rounds: []time.Duration{3 * time.Minute, 8 * time.Minute}, want: 0},
-		"message of the day before":             {message: new(-24 * time.Hour), rounds: []time.Duration{3 * time.Minute}, want: 1},
-		"message before the rule was rewritten": {message: new(-20 * time.Minute), rounds: []time.Duration{3 * time.Minute}, want: 0},
+		"message may still arrive":              {rounds: spans{minute}},
+		"no message":                            {rounds: spans{minute, 3 * minute, 8 * minute}, want: 1},
+		"message":                               {message: new(2 * time.Second), rounds: spans{3 * minute, 8 * minute}},
+		"message of the day before":             {message: new(-24 * time.Hour), rounds: spans{3 * minute}, want: 1},
+		"message before the rule was rewritten": {message: new(-20 * minute), rounds: spans{3 * minute}},
 	} {
 		c, since := newLeader(t), metav1.NewMicroTime(begun)
 		s := v1alpha1.Status{Alarms: v1alpha1.Alarms{Subscription: v1alpha1.SubscriptionConfirmed, Rules: []v1alpha1.Rule{{
@@ -32,7 +34,8 @@ func TestAlarmsWithoutAMessageAreCountedOnce(t *testing.T) {
 		}}}}
 		if tc.message != nil {
 			s.Intake.Signals = []v1alpha1.Signal{{
-				Metric: v1alpha1.MetricCPU, AlarmID: "al1", State: v1alpha1.StateAlarm, AlarmTime: metav1.NewMicroTime(begun.Add(*tc.message)),
+				Metric: v1alpha1.MetricCPU, AlarmID: "al1", State: v1alpha1.StateAlarm,
+				AlarmTime: metav1.NewMicroTime(begun.Add(*tc.message)),
 			}}
 		}
 		r := &round{controller: c, key: database, rap: &v1alpha1.RdsAutopilot{Status: s}}

@@ -29,12 +29,13 @@ func (n *nodeData) Dimension(_ context.Context, inst autopilot.Instance) (string
 
 func TestRulesWatchThePrimaryNodeOnceTheInstanceHasNoData(t *testing.T) {
 	const own, node, former = "rds_cluster_id:in01", "rds_instance_id:node-1", "rds_instance_id:node-2"
+	const ok, noData, minute, hour = v1alpha1.StateOK, v1alpha1.StateInsufficientData, time.Minute, time.Hour
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	rules := func(dimension string, state v1alpha1.State, age time.Duration) []v1alpha1.Rule {
 		since := metav1.NewMicroTime(now.Add(-age))
-		return []v1alpha1.Rule{{Metric: v1alpha1.MetricStorage, AlarmID: "al1", Dimension: dimension, State: state, StateTime: &since}}
+		return []v1alpha1.Rule{{AlarmID: "al1", Dimension: dimension, State: state, StateTime: &since}}
 	}
-	silent := rules(own, v1alpha1.StateOK, time.Hour)
+	silent, atFormer := rules(own, ok, hour), rules(former, ok, hour)
 	tests := map[string]struct {
 		active   time.Duration // since when; 0 means never
 		status   string
@@ -45,24 +46,27 @@ func TestRulesWatchThePrimaryNodeOnceTheInstanceHasNoData(t *testing.T) {
 		want     string
 		requests int
 	}{
-		"ok for 30 minutes":              {active: 30 * time.Minute, rules: silent, want: node, requests: 1},
-		"ok for less than 30 minutes":    {active: 30*time.Minute - time.Second, rules: silent},
+		"ok for 30 minutes":              {active: 30 * minute, rules: silent, want: node, requests: 1},
+		"ok for less than 30 minutes":    {active: 30*minute - time.Second, rules: silent},
 		"never ACTIVE":                   {rules: silent},
 		"full from the beginning":        {status: autopilot.StatusStorageFull, rules: silent, want: node, requests: 1},
-		"alarm in force":                 {active: time.Hour, rules: rules(own, v1alpha1.StateAlarm, time.Minute)},
-		"alarm has come":                 {active: time.Hour, rules: silent, signalOf: "al1"},
-		"alarm of another rule has come": {active: time.Hour, rules: silent, signalOf: "al2", want: node, requests: 1},
-		"alarm, then no data":            {active: time.Hour, rules: rules(own, v1alpha1.StateInsufficientData, time.Minute), signalOf: "al1"},
-		"alarm, then no data for long":   {active: time.Hour, rules: rules(own, v1alpha1.StateInsufficientData, 30*time.Minute), signalOf: "al1", want: node, requests: 1},
-		"rules watch the node":           {active: time.Hour, rules: rules(node, v1alpha1.StateOK, time.Hour), want: node},
-		"failover":                       {active: time.Second, rules: rules(former, v1alpha1.StateOK, time.Hour), want: node, requests: 1},
-		"no answer":                      {active: time.Hour, rules: silent, err: errNoAnswer, requests: 1},
-		"no answer after a failover":     {active: time.Hour, rules: rules(former, v1alpha1.StateOK, time.Hour), err: errNoAnswer, want: former, requests: 1},
-		"rules of another instance":      {active: time.Hour, rules: rules("rds_instance_id:node-9", v1alpha1.StateOK, time.Hour), was: "in00"},
+		"alarm in force":                 {active: hour, rules: rules(own, v1alpha1.StateAlarm, minute)},
+		"alarm has come":                 {active: hour, rules: silent, signalOf: "al1"},
+		"alarm of another rule has come": {active: hour, rules: silent, signalOf: "al2", want: node, requests: 1},
+		"alarm, then no data":            {active: hour, rules: rules(own, noData, minute), signalOf: "al1"},
+		"alarm, then no data for long": {
+			active: hour, rules: rules(own, noData, 30*minute), signalOf: "al1", want: node, requests: 1,
+		},
+		"rules watch the node":       {active: hour, rules: rules(node, ok, hour), want: node},
+		"failover":                   {active: time.Second, rules: atFormer, want: node, requests: 1},
+		"no answer":                  {active: hour, rules: silent, err: errNoAnswer, requests: 1},
+		"no answer after a failover": {active: hour, rules: atFormer, err: errNoAnswer, want: former, requests: 1},
+		"rules of another instance":  {active: hour, rules: rules("rds_instance_id:node-9", ok, hour), was: "in00"},
 	}
 	for name, tt := range tests {
 		c := &nodeData{err: tt.err}
-		s := v1alpha1.Status{Instance: &v1alpha1.Instance{ID: cmp.Or(tt.was, "in01")}, Alarms: v1alpha1.Alarms{Rules: tt.rules}}
+		s := v1alpha1.Status{Instance: &v1alpha1.Instance{ID: cmp.Or(tt.was, "in01")}}
+		s.Alarms.Rules = tt.rules
 		if tt.active > 0 {
 			since := metav1.NewTime(now.Add(-tt.active))
 			s.Instance.ActiveSince = &since

@@ -3,7 +3,6 @@
 package controller
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -30,7 +29,8 @@ func TestPanicInARoundAffectsOneDatabase(t *testing.T) {
 		w.run(c)
 		w.pass(10 * time.Minute)
 		rounds := int(calls.Load())
-		if n := testutil.ToFloat64(c.meters.failed.WithLabelValues(causePanic)); rounds < 5 || rounds > 40 || int(n) != rounds {
+		n := testutil.ToFloat64(c.meters.failed.WithLabelValues(causePanic))
+		if rounds < 5 || rounds > 40 || int(n) != rounds {
 			t.Errorf("%d rounds in 10 minutes, %g counted; want retries with back-off", rounds, n)
 		}
 		w.set(func() {
@@ -72,16 +72,4 @@ func TestStatusThatCannotBeStoredIsReportedAndStopsTheChange(t *testing.T) {
 			t.Errorf("still held in memory %t, patches %v", ok, w.patches)
 		}
 	})
-}
-
-func TestFailedRoundsAreCountedByCause(t *testing.T) {
-	for want, err := range map[string]error{
-		causeCloud:      errNoAnswer,
-		causeKubernetes: errors.Join(errNoAnswer, errStatus, autopilot.ErrKubernetes),
-		causePanic:      errors.Join(autopilot.ErrKubernetes, &autopilot.PanicError{}),
-	} {
-		if got := causeOf(err); got != want {
-			t.Errorf("%v: %s, want %s", err, got, want)
-		}
-	}
 }

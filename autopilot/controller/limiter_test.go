@@ -49,12 +49,14 @@ func TestFlavorLimiterCountsChangesOfTheCache(t *testing.T) {
 	notRequested := byOperator.DeepCopy()
 	notRequested.Status.Pending.AskedTime = nil
 	unclear := byCloud.DeepCopy()
-	unclear.Status.Pending.Refusal.Reason, unclear.Status.Pending.Refusal.Time = "CloudUnreachable", refused.Status.Pending.DecisionTime
+	unclear.Status.Pending.Refusal.Reason = "CloudUnreachable"
+	unclear.Status.Pending.Refusal.Time = refused.Status.Pending.DecisionTime
 	late := changing(time.Minute, "MODIFYING")
 	late.Status.Pending.DecisionTime = metav1.NewMicroTime(now.Add(-twoHours))
 	lateInCloud := late.DeepCopy()
 	lateInCloud.Spec.Apply = v1alpha1.ApplyCloud
-	lateInCloud.Status.Pending.JobTime, lateInCloud.Status.Pending.AskedTime = late.Status.Pending.AskedTime, &late.Status.Pending.DecisionTime
+	lateInCloud.Status.Pending.JobTime = late.Status.Pending.AskedTime
+	lateInCloud.Status.Pending.AskedTime = &late.Status.Pending.DecisionTime
 	for name, tc := range map[string]struct {
 		of    *v1alpha1.RdsAutopilot
 		holds bool

@@ -47,7 +47,8 @@ func TestObserveReturnsTheInstanceOfANodeIDButDoesNotManageIt(t *testing.T) {
 }
 
 func TestObserveKeepsTheSizeThatAListOmits(t *testing.T) {
-	c, _ := observe(t, autopilot.Instance{ID: "in01"}, v1alpha1.Status{Instance: &v1alpha1.Instance{ID: "in01", VolumeGB: 100}})
+	known := v1alpha1.Status{Instance: &v1alpha1.Instance{ID: "in01", VolumeGB: 100}}
+	c, _ := observe(t, autopilot.Instance{ID: "in01"}, known)
 	if c.Instance == nil || c.Instance.VolumeGB != 100 {
 		t.Errorf("instance %+v, want 100 GB", c.Instance)
 	}
@@ -63,10 +64,10 @@ func TestObserveDatesTheCaseAfterItsReadsAndClampsTimes(t *testing.T) {
 }
 
 func TestRulesOfAFormerInstanceAreIgnored(t *testing.T) {
-	rule := v1alpha1.Rule{Metric: v1alpha1.MetricStorage, AlarmID: "al1", Dimension: "rds_cluster_id:in01"}
+	const storage = v1alpha1.MetricStorage
 	c := autopilot.Case{Instance: &autopilot.Instance{ID: "in02"}, Status: v1alpha1.Status{
-		Alarms: v1alpha1.Alarms{Rules: []v1alpha1.Rule{rule}},
-		Intake: v1alpha1.Intake{Signals: []v1alpha1.Signal{{Metric: v1alpha1.MetricStorage, AlarmID: "al1", State: v1alpha1.StateAlarm}}},
+		Alarms: v1alpha1.Alarms{Rules: []v1alpha1.Rule{{Metric: storage, AlarmID: "al1", Dimension: "rds_cluster_id:in01"}}},
+		Intake: v1alpha1.Intake{Signals: []v1alpha1.Signal{{Metric: storage, AlarmID: "al1", State: v1alpha1.StateAlarm}}},
 	}}
 	err := addAlarms(&c)
 	setAlarmStates(&c, map[string]AlarmState{"al1": {v1alpha1.StateAlarm, time.Unix(100, 0)}})
@@ -103,7 +104,8 @@ func TestRulesAreListedAgainOnlyIfASignalContradictsTheList(t *testing.T) {
 		r := &round{cloud: lists, notBefore: begin, rap: &v1alpha1.RdsAutopilot{Status: v1alpha1.Status{
 			Alarms: v1alpha1.Alarms{Rules: []v1alpha1.Rule{{Metric: v1alpha1.MetricStorage, AlarmID: "al1"}}},
 			Intake: v1alpha1.Intake{Signals: []v1alpha1.Signal{{
-				Metric: v1alpha1.MetricStorage, AlarmID: "al1", State: v1alpha1.StateAlarm, ReceivedTime: metav1.NewMicroTime(tc.received),
+				Metric: v1alpha1.MetricStorage, AlarmID: "al1", State: v1alpha1.StateAlarm,
+				ReceivedTime: metav1.NewMicroTime(tc.received),
 			}}},
 		}}}
 		_, err := r.alarmStates(t.Context())

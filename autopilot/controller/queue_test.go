@@ -3,7 +3,6 @@
 package controller
 
 import (
-	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -69,17 +68,16 @@ func TestEventKeepsTheMarkOfTheSweep(t *testing.T) {
 // The retry of a sweep's round still reads the used space. Only a conflict is news.
 func TestRetryKeepsTheMarkOfItsRound(t *testing.T) {
 	begun, notBefore := time.Unix(100, 0), time.Unix(200, 0)
-	failed := errors.New("no answer")
 	for name, tc := range map[string]struct {
 		taken mark
 		err   error
 		want  mark
 	}{
-		"sweep, no answer":          {mark{isSweep: true, begun: begun}, failed, mark{isSweep: true, begun: notBefore}},
-		"news, no answer":           {mark{isNews: true}, failed, mark{}},
+		"sweep, no answer":          {mark{isSweep: true, begun: begun}, errNoAnswer, mark{isSweep: true, begun: notBefore}},
+		"news, no answer":           {mark{isNews: true}, errNoAnswer, mark{}},
 		"news, conflict":            {mark{isNews: true}, autopilot.ErrConflict, mark{isNews: true, begun: notBefore}},
-		"sweep and news, no answer": {mark{isSweep: true, begun: begun, isNews: true}, failed, mark{isSweep: true, begun: notBefore}},
-		"recheck, no answer":        {mark{}, failed, mark{}},
+		"sweep and news, no answer": {mark{true, begun, true}, errNoAnswer, mark{isSweep: true, begun: notBefore}},
+		"recheck, no answer":        {mark{}, errNoAnswer, mark{}},
 	} {
 		m := newMarks()
 		m.restore(database, tc.taken, notBefore, tc.err)

@@ -58,7 +58,8 @@ func collected(t *testing.T, now time.Time, prefix string, all ...*v1alpha1.RdsA
 		return []v1alpha1.Held{heldFor(now, time.Hour, "Volume", "StatusNotStored")}, k.Name == "not stored"
 	}
 	found := map[string]float64{}
-	for name, value := range series(t, newStatusCollector(register{autopilots: all}, func() time.Time { return now }, unstored)) {
+	c := newStatusCollector(register{autopilots: all}, func() time.Time { return now }, unstored)
+	for name, value := range series(t, c) {
 		if rest, ok := strings.CutPrefix(name, prefix); ok {
 			found[rest] = value
 		}
@@ -79,9 +80,9 @@ func withArmed(status metav1.ConditionStatus, reason string) *v1alpha1.RdsAutopi
 
 func TestStatusCollectorCountsEveryDatabaseOnce(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	with := func(subscription v1alpha1.SubscriptionState, armed metav1.ConditionStatus, reason string) *v1alpha1.RdsAutopilot {
+	with := func(s v1alpha1.SubscriptionState, armed metav1.ConditionStatus, reason string) *v1alpha1.RdsAutopilot {
 		a := withArmed(armed, reason)
-		a.Status.Alarms = v1alpha1.Alarms{TopicURN: "urn", Subscription: subscription}
+		a.Status.Alarms = v1alpha1.Alarms{TopicURN: "urn", Subscription: s}
 		a.Status.Instance = &v1alpha1.Instance{Status: "ACTIVE"}
 		return a
 	}
@@ -90,8 +91,10 @@ func TestStatusCollectorCountsEveryDatabaseOnce(t *testing.T) {
 		return &v1alpha1.Intent{Kind: kind, DecisionTime: at, AskedTime: &at}
 	}
 	growing := with(v1alpha1.SubscriptionConfirmed, metav1.ConditionTrue, "AlarmsInPlace")
-	growing.Status.Conditions = append(growing.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionLimited, Status: metav1.ConditionTrue})
-	growing.Status.Pending, growing.Status.Overtaken = intent(v1alpha1.KindVolume, 14*time.Minute), intent(v1alpha1.KindFlavor, 15*time.Minute)
+	growing.Status.Conditions = append(growing.Status.Conditions,
+		metav1.Condition{Type: v1alpha1.ConditionLimited, Status: metav1.ConditionTrue})
+	growing.Status.Pending = intent(v1alpha1.KindVolume, 14*time.Minute)
+	growing.Status.Overtaken = intent(v1alpha1.KindFlavor, 15*time.Minute)
 	growing.Status.Unfulfilled = []v1alpha1.Unfulfilled{
 		{Kind: v1alpha1.KindVolume, To: "105", SinceTime: metav1.NewTime(now.Add(-15 * time.Minute))},
 	}
@@ -128,7 +131,8 @@ func TestStatusCollectorCountsChangesThatAreHeldTooLong(t *testing.T) {
 	notStored := with("AlarmsInPlace")
 	notStored.Name = "not stored"
 	got := collected(t, now, "rds_autopilot_held_changes ", notStored,
-		with("AlarmsInPlace", heldFor(now, 15*time.Minute, "Volume", "QuotaExceeded"), heldFor(now, time.Hour, "Flavor", "SoldOut")),
+		with("AlarmsInPlace", heldFor(now, 15*time.Minute, "Volume", "QuotaExceeded"),
+			heldFor(now, time.Hour, "Flavor", "SoldOut")),
 		with("CloudUnreachable", heldFor(now, time.Hour, "Volume", "QuotaExceeded")),
 		with("AlarmsInPlace", heldFor(now, 14*time.Minute, "Volume", "CapReached")),
 		with("AlarmsInPlace", heldFor(now, 59*time.Minute, "Volume", "ChangePending")),

@@ -31,8 +31,8 @@ import (
 	simkube "github.com/mcsps/rds-autopilot/test/sim/kube"
 )
 
-// world is one database in Kubernetes and in the cloud. Its processes use the real clients and caches on a Kubernetes in
-// memory. Their clock is w.now, which only the tests advance.
+// world is one database in Kubernetes and in the cloud. Its processes use the real clients and caches on a Kubernetes
+// in memory. Their clock is w.now, which only the tests advance.
 type world struct {
 	t     *testing.T
 	kube  *simkube.Server
@@ -75,13 +75,18 @@ func newWorld(t *testing.T) *world {
 	w.kube.SetAdmit(w.admit)
 	w.admin, err = dynamic.NewForConfig(w.kube.Config())
 	w.must(err)
+	w.createRds()
+	return w
+}
+
+func (w *world) createRds() {
+	w.t.Helper()
 	w.create(w.rdss(), otcv1.GroupVersion(), otcv1.Kind, database.Name, map[string]any{
 		"spec": map[string]any{
 			"autopilot": true, "volumesize": int64(100), "flavorref": w.inst.Flavor, "datastoretype": "MySQL",
 		},
 		"status": map[string]any{"id": w.inst.ID},
 	})
-	return w
 }
 
 // newCloudWorld returns a world whose RdsAutopilot has spec.apply: Cloud, with or without an Rds.
@@ -97,7 +102,8 @@ func newCloudWorld(t *testing.T, withRds bool) *world {
 	return w
 }
 
-func (w *world) create(in dynamic.ResourceInterface, group schema.GroupVersion, kind, name string, fields map[string]any) {
+func (w *world) create(in dynamic.ResourceInterface, group schema.GroupVersion, kind, name string,
+	fields map[string]any) {
 	w.t.Helper()
 	o := &unstructured.Unstructured{Object: fields}
 	o.SetAPIVersion(group.String())
