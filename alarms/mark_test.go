@@ -18,21 +18,19 @@ func TestMarkFitsItsLimitAndIsParsed(t *testing.T) {
 		"long namespace and name": {long, longer, "rds-autopilot " + long + "/" + longer[:69] + " cluster " + clusterID},
 	}
 	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			got := alarms.Mark(tt.namespace, tt.name, clusterID)
-			if got != tt.want || len(got) > 192 {
-				t.Errorf("Mark\n got %s (%d)\nwant %s", got, len(got), tt.want)
-			}
-			namespace, object, cluster, ok := alarms.ParseMark(got)
-			if !ok || cluster != clusterID ||
-				!strings.HasPrefix(tt.namespace, namespace) || !strings.HasPrefix(tt.name, object) {
-				t.Errorf("ParseMark = %q, %q, %q, %v", namespace, object, cluster, ok)
-			}
-			// The mark is cut, but it must still identify the name of the topic.
-			if n := v1alpha1.CloudName(namespace, object, uid); n != v1alpha1.CloudName(tt.namespace, tt.name, uid) {
-				t.Errorf("the mark gives the name %s", n)
-			}
-		})
+		got := alarms.Mark(tt.namespace, tt.name, clusterID)
+		if got != tt.want || len(got) > 192 {
+			t.Errorf("%s: Mark\n got %s (%d)\nwant %s", name, got, len(got), tt.want)
+		}
+		namespace, object, cluster, ok := alarms.ParseMark(got)
+		if !ok || cluster != clusterID ||
+			!strings.HasPrefix(tt.namespace, namespace) || !strings.HasPrefix(tt.name, object) {
+			t.Errorf("%s: ParseMark = %q, %q, %q, %v", name, namespace, object, cluster, ok)
+		}
+		// The mark is cut, but it must still identify the name of the topic.
+		if n := v1alpha1.CloudName(namespace, object, uid); n != v1alpha1.CloudName(tt.namespace, tt.name, uid) {
+			t.Errorf("%s: the mark gives the name %s", name, n)
+		}
 	}
 	for _, other := range []string{
 		"", "rds-autopilot shop/orders", "rds-autopilot shop/orders cluster ", "rds-autopilot shop cluster c1",

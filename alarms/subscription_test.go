@@ -43,11 +43,6 @@ func TestEnsureRequestsConfirmationAgainAfterHalfAnHour(t *testing.T) {
 	if requested() != 2 || w.recorded.Subscription != v1alpha1.SubscriptionConfirmed {
 		t.Errorf("requested %d times, %+v", requested(), w.recorded)
 	}
-	w.sim.Unsubscribe(w.recorded.SubscriptionURN)
-	w.ensure(want)
-	if requested() != 3 || w.recorded.Subscription != v1alpha1.SubscriptionPending {
-		t.Errorf("canceled: requested %d times, %+v", requested(), w.recorded)
-	}
 }
 
 func TestConfirmationIsRequestedOnceWhenRecordFails(t *testing.T) {

@@ -152,26 +152,25 @@ func TestDeletedRdsAutopilotStaysUntilItsAlarmsAreRemoved(t *testing.T) {
 }
 
 func TestArmedNamesTheReasonForMissingAlarms(t *testing.T) {
+	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, string(autopilot.ReasonInstanceUnknown)
+	ensureErr := func(err error) func(*world) { return func(w *world) { w.ensureErr = err } }
 	for name, tc := range map[string]struct {
 		alter  func(*world)
-		reason string // empty if it is armed
+		status metav1.ConditionStatus
+		reason string
 	}{
-		"unknown engine":      {func(w *world) { w.inst.Engine = "Oracle" }, string(autopilot.ReasonInstanceUnknown)},
-		"new instance":        {func(w *world) { w.inst.Status = "BUILD" }, string(autopilot.ReasonInstanceUnknown)},
-		"full instance":       {func(w *world) { w.inst.Status = autopilot.StatusStorageFull }, ""},
-		"no quota for rules":  {func(w *world) { w.ensureErr = v1alpha1.ErrQuota }, autopilot.QuotaExceeded},
-		"SMN refuses":         {func(w *world) { w.ensureErr = v1alpha1.ErrSubscriptionRefused }, autopilot.SubscriptionRefused},
-		"confirmations limit": {func(w *world) { w.ensureErr = v1alpha1.ErrConfirmationLimit }, autopilot.RuleMissing},
+		"full instance":       {func(w *world) { w.inst.Status = autopilot.StatusStorageFull }, yes, autopilot.ArmedReason},
+		"new instance":        {func(w *world) { w.inst.Status = "BUILD" }, no, unknown},
+		"unknown engine":      {func(w *world) { w.inst.Engine = "Oracle" }, no, unknown},
+		"no quota for rules":  {ensureErr(v1alpha1.ErrQuota), no, autopilot.QuotaExceeded},
+		"SMN refuses":         {ensureErr(v1alpha1.ErrSubscriptionRefused), no, autopilot.SubscriptionRefused},
+		"confirmations limit": {ensureErr(v1alpha1.ErrConfirmationLimit), no, autopilot.RuleMissing},
 	} {
 		inBubble(t, name, func(t *testing.T) {
 			w := newWorld(t)
 			tc.alter(w)
 			w.settle(w.process())
-			if tc.reason == "" {
-				w.checkCondition(name, v1alpha1.ConditionArmed, metav1.ConditionTrue, autopilot.ArmedReason)
-			} else {
-				w.checkCondition(name, v1alpha1.ConditionArmed, metav1.ConditionFalse, tc.reason)
-			}
+			w.checkCondition(name, v1alpha1.ConditionArmed, tc.status, tc.reason)
 		})
 	}
 }

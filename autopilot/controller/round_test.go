@@ -308,6 +308,22 @@ func TestRoundReturnsWhenToCheckAgain(t *testing.T) {
 	})
 }
 
+// An Rds may have news all the time. Only a sweep reads the used space of a database without an alarm.
+func TestSweepReadsTheUsedSpaceBesideNews(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		w.settle(c)
+		w.usedGB = 95
+		c.decideMarks.setNews(database)
+		c.decideMarks.setSweep(database, w.now)
+		w.mustDecide(c)
+		if w.rap().Status.OverThresholdSince == nil {
+			t.Error("the used space was not read")
+		}
+	})
+}
+
 func TestSizesOfAFlavorAreReadAfterStorageHasGrown(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -50,8 +50,6 @@ type world struct {
 	onStatus      func() // runs at each write of the status
 
 	cloudState
-
-	running []func() // each ends a process
 }
 
 // database is the key of the only database.
@@ -66,7 +64,6 @@ func newWorld(t *testing.T) *world {
 			Flavor: "rds.mysql.n1.large.4", VCPUs: 2, MemoryGB: 8, VolumeGB: 100, Zones: []string{"eu-de-01"},
 		}},
 	}
-	t.Cleanup(w.stop)
 	var err error
 	w.kube, err = simkube.New(simkube.Options{CRDs: []string{
 		"../../deploy/crds/rds.yaml", "../../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml",
@@ -145,17 +142,9 @@ func (w *world) process() *Controller {
 	var running sync.WaitGroup
 	ctx, cancel := context.WithCancel(w.t.Context())
 	running.Go(func() { _ = cluster.Run(ctx) })
-	w.running = append(w.running, func() { cancel(); running.Wait() })
+	w.t.Cleanup(func() { cancel(); running.Wait() })
 	w.must(cluster.WaitForSync(ctx))
 	return c
-}
-
-// stop ends all processes.
-func (w *world) stop() {
-	for _, end := range w.running {
-		end()
-	}
-	w.running = nil
 }
 
 // transport notes the writes of a process to the API server.
@@ -311,13 +300,6 @@ func (w *world) mustDecide(c *Controller) (again time.Duration) {
 	again, err := w.decide(c)
 	w.must(err)
 	return again
-}
-
-// decideForSweep runs a round that a sweep has requested.
-func (w *world) decideForSweep(c *Controller) (again time.Duration) {
-	w.t.Helper()
-	c.decideMarks.setSweep(database, w.now)
-	return w.mustDecide(c)
 }
 
 // check runs a round of the decide queue, and then one of the arm queue.
