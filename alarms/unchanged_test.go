@@ -5,7 +5,6 @@ package alarms_test
 import (
 	"context"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -144,40 +143,4 @@ func TestEnsureReportsIneffectiveRepairOnce(t *testing.T) {
 			check("in the end", nil, false)
 		})
 	}
-}
-
-// Cloud Eye may show a repair late. Ensure must repair the same change again when it is made again.
-func TestEnsureRepairsAgainAfterRepairTookEffectLate(t *testing.T) {
-	w := newWorld(t)
-	w.ensure(w.desired())
-	w.sim.Confirm(w.recorded.SubscriptionURN)
-	w.ensureWithSnapshot(w.desired())
-	change := modifyRule(v1alpha1.MetricCPU, setThreshold)
-	if err := change(w, t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	former, err := w.cloud.Rule(t.Context(), ruleID(w, v1alpha1.MetricCPU))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var isLate atomic.Bool
-	isLate.Store(true)
-	cloud := ineffectiveCloud{w.cloud, func(*otc.Topic) {}, func(r *otc.Rule) {
-		if isLate.Load() && r.ID == former.ID {
-			*r = former
-		}
-	}}
-	w.alarms = w.process(cloud)
-	if _, _, err := w.ensureWith(t.Context(), w.alarms, w.desired(), w.recorded, w.snapshot(), w.record); err == nil {
-		t.Error("no error while the cloud shows another threshold")
-	}
-	isLate.Store(false)
-	w.checkNothingToDo(w.desired())
-	if err := change(w, t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"the cpu rule was restored: threshold"}, w.ensureWithSnapshot(w.desired())); diff != "" {
-		t.Error(diff)
-	}
-	w.checkNothingToDo(w.desired())
 }

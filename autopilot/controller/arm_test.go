@@ -216,6 +216,22 @@ func TestArmingOnOldAutopilotStartsFromStoredAlarms(t *testing.T) {
 	})
 }
 
+// An alarm of a new rule may be in force already.
+func TestNewRulesStartADecision(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		lead(t, c)
+		_, _ = w.decide(c) // creates the RdsAutopilot
+		w.mustDecide(c)
+		_, err := c.arm(t.Context(), database)
+		w.must(err)
+		if !w.armed() || !c.decideMarks.isNews(database) {
+			t.Errorf("armed %t, no decision is requested", w.armed())
+		}
+	})
+}
+
 // The watch of the Rds may be behind that of the RdsAutopilot.
 func TestAlarmsStayWhenCacheLacksTheRds(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {

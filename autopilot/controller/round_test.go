@@ -213,6 +213,26 @@ func TestRoundOnOldAutopilotConflictsAndPatchesNothing(t *testing.T) {
 	})
 }
 
+// A former round has stored the intent and then failed, so this round has nothing to write. Only a read of the stored
+// version shows that the policy has changed.
+func TestStoredIntentIsNotRequestedOnAnOldPolicy(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.startAlarm(v1alpha1.MetricStorage)
+		w.patchRefusal = "denied by policy"
+		w.onStatus = func() { w.onStatus = func() { w.statusRefusal = "denied by policy" } } // from the second write on
+		if _, err := w.decide(c); err == nil || w.rap().Status.Pending == nil {
+			t.Fatalf("%v, pending %+v", err, w.rap().Status.Pending)
+		}
+		w.patchRefusal, w.statusRefusal, w.onStatus = "", "", nil
+		w.freezeAutopilots(c)
+		w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Spec.Storage.MaxGB = 100 })
+		if _, err := w.decide(c); !errors.Is(err, autopilot.ErrConflict) || len(w.patches) > 0 {
+			t.Errorf("patches %v, %v; want a conflict", w.patches, err)
+		}
+	})
+}
+
 // Our own arming may write while a decision waits for the cloud. No event of that write starts another round.
 func TestRoundIsRepeatedAfterAConflict(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
