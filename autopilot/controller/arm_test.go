@@ -101,16 +101,18 @@ func TestLastExplicitSwitchIsEffectiveAfterTheFieldIsDropped(t *testing.T) {
 			}
 		})
 	}
-	inBubble(t, "deleted by a person", func(t *testing.T) {
+	inBubble(t, "RdsAutopilot deleted afterwards", func(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()
 		w.settle(c)
-		w.setSwitch(new(true))
-		w.setSwitch(nil)
+		w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Finalizers = nil })
+		for _, value := range []*bool{off, on, nil} {
+			w.setSwitch(value)
+		}
 		w.remove(w.raps())
 		w.settle(c)
-		if w.rap() != nil || w.topics != 0 {
-			t.Errorf("the RdsAutopilot was created again, although the field is absent: %+v", w.rap())
+		if w.rap() != nil {
+			t.Errorf("created again, although spec.autopilot is absent: %+v", w.rap())
 		}
 	})
 }
