@@ -213,7 +213,7 @@ func TestRoundOnOldAutopilotConflictsAndPatchesNothing(t *testing.T) {
 	})
 }
 
-// A former round has stored the intent and then failed, so this round has nothing to write. Only a read of the stored
+// The former process has stored the intent and then ended, so this round has nothing to write. Only a read of the stored
 // version shows that the policy has changed.
 func TestStoredIntentIsNotRequestedOnAnOldPolicy(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
@@ -225,6 +225,7 @@ func TestStoredIntentIsNotRequestedOnAnOldPolicy(t *testing.T) {
 			t.Fatalf("%v, pending %+v", err, w.rap().Status.Pending)
 		}
 		w.patchRefusal, w.statusRefusal, w.onStatus = "", "", nil
+		c = w.process()
 		w.freezeAutopilots(c)
 		w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Spec.Storage.MaxGB = 100 })
 		if _, err := w.decide(c); !errors.Is(err, autopilot.ErrConflict) || len(w.patches) > 0 {
