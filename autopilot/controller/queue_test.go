@@ -77,7 +77,6 @@ func TestRetryKeepsTheMarkOfItsRound(t *testing.T) {
 		"news, no answer":           {mark{isNews: true}, errNoAnswer, mark{}},
 		"news, conflict":            {mark{isNews: true}, autopilot.ErrConflict, mark{isNews: true, begun: notBefore}},
 		"sweep and news, no answer": {mark{true, begun, true}, errNoAnswer, mark{isSweep: true, begun: notBefore}},
-		"recheck, no answer":        {mark{}, errNoAnswer, mark{}},
 	} {
 		m := newMarks()
 		m.restore(database, tc.taken, notBefore, tc.err)
