@@ -17,14 +17,7 @@ import (
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
-// drift is something that somebody does to what is armed, and what follows.
-type drift struct {
-	do       func(*world, context.Context) error
-	writes   []string
-	repaired []string
-	listing  bool // seen only with a listing
-}
-
+// ruleID returns the id of the recorded rule of a metric.
 func ruleID(w *world, metric v1alpha1.Metric) string {
 	for _, r := range w.recorded.Rules {
 		if r.Metric == metric {
@@ -34,10 +27,10 @@ func ruleID(w *world, metric v1alpha1.Metric) string {
 	return ""
 }
 
-// modified is the rule of the CPU, changed by hand.
-func modified(change func(*otc.Rule)) func(*world, context.Context) error {
+// modifyRule returns a function that changes the rule of a metric in Cloud Eye.
+func modifyRule(metric v1alpha1.Metric, change func(*otc.Rule)) func(*world, context.Context) error {
 	return func(w *world, ctx context.Context) error {
-		r, err := w.cloud.Rule(ctx, ruleID(w, v1alpha1.MetricCPU))
+		r, err := w.cloud.Rule(ctx, ruleID(w, metric))
 		if err != nil {
 			return err
 		}
@@ -46,8 +39,8 @@ func modified(change func(*otc.Rule)) func(*world, context.Context) error {
 	}
 }
 
-// copied is a copy of the rule of a metric, changed by hand.
-func copied(metric v1alpha1.Metric, change func(*otc.Rule)) func(*world, context.Context) error {
+// copyRule returns a function that creates a changed copy of the rule of a metric in Cloud Eye.
+func copyRule(metric v1alpha1.Metric, change func(*otc.Rule)) func(*world, context.Context) error {
 	return func(w *world, ctx context.Context) error {
 		r, err := w.cloud.Rule(ctx, ruleID(w, metric))
 		if err != nil {
@@ -59,305 +52,299 @@ func copied(metric v1alpha1.Metric, change func(*otc.Rule)) func(*world, context
 	}
 }
 
-func drifts() map[string]drift {
-	update := []string{"UpdateAlarm"}
-	return map[string]drift{
-		"threshold": {do: modified(func(r *otc.Rule) { r.Threshold = 99.5 }), writes: update,
-			repaired: []string{"the cpu rule was restored: threshold"}},
-		"period": {do: modified(func(r *otc.Rule) { r.Period = 3600 }), writes: update,
-			repaired: []string{"the cpu rule was restored: period"}},
-		"count": {do: modified(func(r *otc.Rule) { r.Count = 1 }), writes: update,
-			repaired: []string{"the cpu rule was restored: count"}},
-		"repeat": {do: modified(func(r *otc.Rule) { r.Repeat = 0 }), writes: update,
-			repaired: []string{"the cpu rule was restored: repeat"}},
-		"comparison": {do: modified(func(r *otc.Rule) { r.Comparison = "<" }), writes: update,
-			repaired: []string{"the cpu rule was restored: comparison"}},
-		"filter": {do: modified(func(r *otc.Rule) { r.Filter = "min" }), writes: update,
-			repaired: []string{"the cpu rule was restored: filter"}},
-		"description": {do: modified(func(r *otc.Rule) { r.Description = "mine" }), writes: update,
-			repaired: []string{"the cpu rule was restored: description"}},
-		"name": {do: modified(func(r *otc.Rule) { r.Name = "renamed" }), writes: update,
-			repaired: []string{"the cpu rule was restored: name"}},
-		"actions off": {do: modified(func(r *otc.Rule) { r.ActionEnabled = false }), writes: update,
-			repaired: []string{"the cpu rule was restored: topic to notify"}},
-		"another topic": {
-			do: modified(func(r *otc.Rule) {
-				other := []string{r.AlarmActions[0] + "-other"}
-				r.AlarmActions, r.OKActions = other, other
-			}),
-			writes: update, repaired: []string{"the cpu rule was restored: topic to notify"},
-		},
-		"disabled": {
+// deleteRule returns a function that deletes the rule of a metric in Cloud Eye.
+func deleteRule(metric v1alpha1.Metric) func(*world, context.Context) error {
+	return func(w *world, ctx context.Context) error { return w.cloud.DeleteRule(ctx, ruleID(w, metric)) }
+}
+
+func setThreshold(r *otc.Rule) { r.Threshold = 99.5 }
+
+// change is what somebody else does to the alarms of a database, and what Ensure does about it.
+type change struct {
+	do           func(*world, context.Context) error
+	writes       []string
+	repaired     []string
+	onlySnapshot bool // Ensure sees it only in a snapshot
+}
+
+func changesByOthers() map[string]change {
+	all := map[string]change{
+		"rule disabled": {
 			do: func(w *world, ctx context.Context) error {
 				return w.cloud.EnableRule(ctx, ruleID(w, v1alpha1.MetricMemory), false)
 			},
 			writes: []string{"SwitchAlarm"}, repaired: []string{"the memory rule was restored: enabled"},
 		},
-		"deleted": {
-			do: func(w *world, ctx context.Context) error {
-				return w.cloud.DeleteRule(ctx, ruleID(w, v1alpha1.MetricStorage))
-			},
-			writes: []string{"CreateAlarm"}, repaired: []string{"the storage rule was gone: created again"},
+		"rule deleted": {
+			do: deleteRule(v1alpha1.MetricStorage), writes: []string{"CreateAlarm"},
+			repaired: []string{"the storage rule was gone: created again"},
 		},
-		"twice": {
-			do: copied(v1alpha1.MetricMemory, func(*otc.Rule) {}), writes: []string{"DeleteAlarm"},
+		"rule copied": {
+			do: copyRule(v1alpha1.MetricMemory, func(*otc.Rule) {}), writes: []string{"DeleteAlarm"},
 			repaired: []string{"superfluous memory rules were removed: 1"},
 		},
-		"twice for another instance": {
-			do: copied(v1alpha1.MetricMemory, func(r *otc.Rule) { r.DimensionValue = "other" }), writes: []string{"DeleteAlarm"},
-			repaired: []string{"superfluous memory rules were removed: 1"},
-		},
-		"three times": {
+		"rule deleted after it was copied": {
 			do: func(w *world, ctx context.Context) error {
-				return errors.Join(copied(v1alpha1.MetricCPU, func(*otc.Rule) {})(w, ctx), copied(v1alpha1.MetricCPU, func(*otc.Rule) {})(w, ctx))
-			},
-			writes: []string{"DeleteAlarm", "DeleteAlarm"}, repaired: []string{"superfluous cpu rules were removed: 2"},
-		},
-		"deleted and made by hand": {
-			do: func(w *world, ctx context.Context) error {
-				return errors.Join(copied(v1alpha1.MetricCPU, func(*otc.Rule) {})(w, ctx), w.cloud.DeleteRule(ctx, ruleID(w, v1alpha1.MetricCPU)))
+				err := copyRule(v1alpha1.MetricCPU, func(*otc.Rule) {})(w, ctx)
+				return errors.Join(err, deleteRule(v1alpha1.MetricCPU)(w, ctx))
 			},
 			repaired: []string{"the cpu rule was gone: another one of its name is kept"},
 		},
-		"watches another instance, the recorded one gone": {
+		"rule replaced by one of another instance": {
 			do: func(w *world, ctx context.Context) error {
-				err := copied(v1alpha1.MetricCPU, func(r *otc.Rule) { r.DimensionValue = "other" })(w, ctx)
-				return errors.Join(err, w.cloud.DeleteRule(ctx, ruleID(w, v1alpha1.MetricCPU)))
+				err := copyRule(v1alpha1.MetricCPU, func(r *otc.Rule) { r.DimensionValue = "other" })(w, ctx)
+				return errors.Join(err, deleteRule(v1alpha1.MetricCPU)(w, ctx))
 			},
 			writes:   []string{"DeleteAlarm", "CreateAlarm"},
 			repaired: []string{"superfluous cpu rules were removed: 1", "the cpu rule was gone: created again"},
 		},
-		"the topic deleted": {
+		"topic deleted": {
 			do:     func(w *world, ctx context.Context) error { return w.cloud.DeleteTopic(ctx, w.recorded.TopicURN) },
 			writes: []string{"CreateTopic", "Subscribe"}, repaired: []string{"the topic was gone: created again"},
 		},
-		"the topic's display name": {
+		"display name of the topic": {
 			do: func(w *world, ctx context.Context) error {
 				return w.cloud.UpdateTopic(ctx, w.recorded.TopicURN, "mine")
 			},
-			writes: []string{"UpdateTopic"}, repaired: []string{"the topic's display name was changed: written again"}, listing: true,
+			writes: []string{"UpdateTopic"}, repaired: []string{"the topic's display name was changed: written again"},
+			onlySnapshot: true,
 		},
-		"the subscription deleted": {
-			do:     func(w *world, ctx context.Context) error { return w.cloud.Unsubscribe(ctx, w.recorded.SubscriptionURN) },
+		"subscription deleted": {
+			do: func(w *world, ctx context.Context) error {
+				return w.cloud.Unsubscribe(ctx, w.recorded.SubscriptionURN)
+			},
 			writes: []string{"Subscribe"}, repaired: []string{"the subscription was gone: requested again"},
 		},
-		"the subscription canceled by its link": {
+		"subscription canceled by its link": {
 			do:     func(w *world, _ context.Context) error { w.sim.Unsubscribe(w.recorded.SubscriptionURN); return nil },
 			writes: []string{"Subscribe"}, repaired: []string{"the subscription was canceled: requested again"},
 		},
-		"the record lost": {
+		"confirmation requested again by hand": {
+			do: func(w *world, ctx context.Context) error {
+				w.sim.Confirm(w.recorded.SubscriptionURN)
+				w.ensureWithSnapshot(w.desired())
+				w.advance(2 * retryConfirmation)
+				w.sim.Unsubscribe(w.recorded.SubscriptionURN)
+				_, err := w.cloud.Subscribe(ctx, w.recorded.TopicURN, "https", ourURL, "")
+				return err
+			},
+			writes: []string{"Subscribe"}, repaired: []string{"the subscription was no longer confirmed: requested again"},
+		},
+		// A run that ended before it could record what it had created leaves the same state.
+		"record lost": {
 			do:     func(w *world, _ context.Context) error { w.recorded = v1alpha1.Alarms{}; return nil },
 			writes: []string{"CreateTopic"},
 		},
+		"record of the rules lost": {
+			do: func(w *world, _ context.Context) error { w.recorded.Rules = w.recorded.Rules[:1]; return nil },
+		},
 	}
+	for field, modify := range map[string]func(*otc.Rule){
+		"threshold":   setThreshold,
+		"period":      func(r *otc.Rule) { r.Period = 3600 },
+		"count":       func(r *otc.Rule) { r.Count = 1 },
+		"repeat":      func(r *otc.Rule) { r.Repeat = 0 },
+		"comparison":  func(r *otc.Rule) { r.Comparison = "<" },
+		"filter":      func(r *otc.Rule) { r.Filter = "min" },
+		"description": func(r *otc.Rule) { r.Description = "mine" },
+		"name":        func(r *otc.Rule) { r.Name = "renamed" },
+	} {
+		all[field+" of a rule"] = change{do: modifyRule(v1alpha1.MetricCPU, modify), writes: []string{"UpdateAlarm"},
+			repaired: []string{"the cpu rule was restored: " + field}}
+	}
+	for name, modify := range map[string]func(*otc.Rule){
+		"notifications of a rule turned off": func(r *otc.Rule) { r.ActionEnabled = false },
+		"another topic of a rule": func(r *otc.Rule) {
+			other := []string{r.AlarmActions[0] + "-other"}
+			r.AlarmActions, r.OKActions = other, other
+		},
+	} {
+		all[name] = change{do: modifyRule(v1alpha1.MetricCPU, modify), writes: []string{"UpdateAlarm"},
+			repaired: []string{"the cpu rule was restored: topic to notify"}}
+	}
+	return all
 }
 
 func TestEnsureRepairsChangesByOthers(t *testing.T) {
 	w := newWorld(t)
-	for name, tt := range drifts() {
-		for _, listing := range []bool{false, true} {
-			if tt.listing && !listing {
+	for name, tt := range changesByOthers() {
+		for _, withSnapshot := range []bool{false, true} {
+			if tt.onlySnapshot && !withSnapshot {
 				continue
 			}
-			t.Run(fmt.Sprintf("%s, listing %v", name, listing), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, with a snapshot %t", name, withSnapshot), func(t *testing.T) {
 				w.t = t
 				w.reset()
-				w.ensure(w.want())
-				whole := w.shown()
+				w.ensure(w.desired())
+				before := w.objects()
 				if err := tt.do(w, t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				ensure := w.ensure
-				if listing {
-					ensure = w.sweep
+				if withSnapshot {
+					ensure = w.ensureWithSnapshot
 				}
 				w.sim.ResetRequests()
-				repaired := ensure(w.want())
+				repaired := ensure(w.desired())
 				if diff := cmp.Diff(tt.writes, w.writes()); diff != "" {
 					t.Errorf("writes:\n%s", diff)
 				}
 				if diff := cmp.Diff(tt.repaired, repaired); diff != "" {
 					t.Errorf("repaired:\n%s", diff)
 				}
-				if diff := cmp.Diff(whole, w.shown()); diff != "" {
+				if diff := cmp.Diff(before, w.objects()); diff != "" {
 					t.Error(diff)
 				}
 				w.checkRecord()
-				w.checkQuiet(w.want())
+				w.checkNothingToDo(w.desired())
 			})
 		}
 	}
 }
 
-// What we want to be different is no mischief of others.
 func TestEnsureDoesNotReportPolicyChangesAsRepaired(t *testing.T) {
+	withoutMemory := func(d *v1alpha1.DesiredAlarms) { d.Rules = d.Rules[:2] }
+	rename := func(r *otc.Rule) { r.Name = "renamed" }
 	tests := map[string]struct {
+		before   func(*world, context.Context) error // what others do before the policy changes
 		change   func(*v1alpha1.DesiredAlarms)
 		endpoint string
 		repaired []string
 	}{
-		"growth": {change: func(w *v1alpha1.DesiredAlarms) { w.Rules[0].ThresholdPercent = 80 }},
-		"a new policy": {change: func(w *v1alpha1.DesiredAlarms) {
-			r := &w.Rules[1]
+		"growth": {change: func(d *v1alpha1.DesiredAlarms) { d.Rules[0].ThresholdPercent = 80 }},
+		"all fields of a rule": {change: func(d *v1alpha1.DesiredAlarms) {
+			r := &d.Rules[1]
 			r.ThresholdPercent, r.PeriodSeconds, r.Count, r.RepeatSeconds = 70, 1200, 1, 0
 		}},
-		"the period alone, which is in no record": {
-			change:   func(w *v1alpha1.DesiredAlarms) { w.Rules[1].PeriodSeconds = 1200 },
+		"the period alone, which is not recorded": {
+			change:   func(d *v1alpha1.DesiredAlarms) { d.Rules[1].PeriodSeconds = 1200 },
 			repaired: []string{"the cpu rule was restored: period"},
 		},
-		"another instance": {change: func(w *v1alpha1.DesiredAlarms) {
-			w.Dimension = "rds_cluster_id:" + strings.Repeat("e", 32) + "in01"
+		"another instance": {change: func(d *v1alpha1.DesiredAlarms) {
+			d.Dimension = "rds_cluster_id:" + strings.Repeat("e", 32) + "in01"
 		}},
-		"a metric disabled": {change: func(w *v1alpha1.DesiredAlarms) { w.Rules = w.Rules[:2] }},
-		"another URL":       {change: func(*v1alpha1.DesiredAlarms) {}, endpoint: "https://new.example.com/smn"},
+		"another URL":                       {endpoint: "https://new.example.com/smn"},
+		"metric disabled":                   {change: withoutMemory},
+		"metric disabled, its rule renamed": {before: modifyRule(v1alpha1.MetricMemory, rename), change: withoutMemory},
+		"metric disabled, its rule deleted": {before: deleteRule(v1alpha1.MetricMemory), change: withoutMemory},
+		"metric disabled, the record lost":  {before: changesByOthers()["record lost"].do, change: withoutMemory},
+		"metric disabled, its rule is copied": {
+			before: func(w *world, ctx context.Context) error {
+				rule, err := w.cloud.Rule(ctx, ruleID(w, v1alpha1.MetricMemory))
+				d := w.desired()
+				withoutMemory(&d)
+				w.ensure(d)
+				_, createErr := w.cloud.CreateRule(ctx, rule)
+				return errors.Join(err, createErr)
+			},
+			change: withoutMemory, repaired: []string{"superfluous memory rules were removed: 1"},
+		},
+		"threshold, which others changed as well": {
+			before:   modifyRule(v1alpha1.MetricCPU, setThreshold),
+			change:   func(d *v1alpha1.DesiredAlarms) { d.Rules[1].ThresholdPercent = 80 },
+			repaired: []string{"the cpu rule was restored: threshold"},
+		},
 	}
 	w := newWorld(t)
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			w.t = t
 			w.reset()
-			w.ensure(w.want())
+			w.ensure(w.desired())
 			w.sim.Confirm(w.recorded.SubscriptionURN)
-			w.checkQuiet(w.want())
-			want := w.want()
-			tt.change(&want)
+			w.checkNothingToDo(w.desired())
+			if tt.before != nil {
+				if err := tt.before(w, t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			desired, before := w.desired(), w.recorded
+			if tt.change != nil {
+				tt.change(&desired)
+			}
 			if tt.endpoint != "" {
 				w.restartWith(tt.endpoint)
 			}
-			if diff := cmp.Diff(tt.repaired, w.sweep(want)); diff != "" {
+			if diff := cmp.Diff(tt.repaired, w.ensureWithSnapshot(desired)); diff != "" {
 				t.Error(diff)
 			}
-			if len(w.writes()) == 0 {
-				t.Error("nothing was done")
+			if len(w.writes()) == 0 && cmp.Equal(before, w.recorded) {
+				t.Error("Ensure has changed nothing")
 			}
-			w.checkQuiet(want)
+			if rules := len(w.sim.Rules()); rules != len(desired.Rules) || len(w.recorded.Rules) != rules {
+				t.Errorf("%d rules exist, recorded %+v", rules, w.recorded)
+			}
+			w.checkNothingToDo(desired)
 		})
 	}
-	t.Run("a threshold that was changed by hand, and then by us", func(t *testing.T) {
-		w.t = t
-		w.reset()
-		w.ensure(w.want())
-		if err := drifts()["threshold"].do(w, t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		want := w.want()
-		want.Rules[1].ThresholdPercent = 80
-		if diff := cmp.Diff([]string{"the cpu rule was restored: threshold"}, w.sweep(want)); diff != "" {
-			t.Error(diff)
-		}
-	})
-	for what, do := range map[string]func(id string) error{
-		"renamed": func(id string) error {
-			r, err := w.cloud.Rule(t.Context(), id)
-			r.Name = "renamed"
-			return errors.Join(err, w.cloud.ModifyRule(t.Context(), id, r))
-		},
-		"deleted": func(id string) error { return w.cloud.DeleteRule(t.Context(), id) },
-	} {
-		t.Run("a metric disabled whose rule somebody has "+what, func(t *testing.T) {
-			w.t = t
-			w.reset()
-			w.ensure(w.want())
-			if err := do(ruleID(w, v1alpha1.MetricMemory)); err != nil {
-				t.Fatal(err)
-			}
-			want := w.want()
-			want.Rules = want.Rules[:2]
-			if repaired := w.sweep(want); len(repaired) > 0 || len(w.recorded.Rules) != 2 || len(w.sim.Rules()) != 2 {
-				t.Errorf("%q, %+v", repaired, w.recorded)
-			}
-			w.checkQuiet(want)
-		})
-	}
-	t.Run("a metric disabled and the record lost", func(t *testing.T) {
-		w.t = t
-		w.reset()
-		w.ensure(w.want())
-		w.recorded = v1alpha1.Alarms{}
-		want := w.want()
-		want.Rules = want.Rules[:2]
-		if repaired := w.sweep(want); len(repaired) > 0 {
-			t.Errorf("%q", repaired)
-		}
-		w.checkQuiet(want)
-	})
-	t.Run("a metric that is not wanted gets a rule", func(t *testing.T) {
-		w.t = t
-		w.reset()
-		w.ensure(w.want())
-		rule, err := w.cloud.Rule(t.Context(), ruleID(w, v1alpha1.MetricMemory))
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := w.want()
-		want.Rules = want.Rules[:2]
-		w.ensure(want)
-		if _, err := w.cloud.CreateRule(t.Context(), rule); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff([]string{"superfluous memory rules were removed: 1"}, w.sweep(want)); diff != "" {
-			t.Error(diff)
-		}
-		w.checkQuiet(want)
-	})
 }
 
-// A listing gives the states without a call, and what it does not show is looked for before it is made.
-func TestEnsureWithSnapshotSendsNoRequestWhenInOrder(t *testing.T) {
+// A snapshot shows the states without a request. What it lacks is read again before Ensure creates or changes it.
+func TestEnsureWithOldSnapshotChangesNothing(t *testing.T) {
 	w := newWorld(t)
-	if repaired := w.sweep(w.want()); len(repaired) > 0 {
+	if repaired := w.ensureWithSnapshot(w.desired()); len(repaired) > 0 {
 		t.Errorf("armed for the first time: %q", repaired)
 	}
 	w.checkRecord()
-	old := alarms.NewSnapshot(alarms.Result[otc.Topic]{}, alarms.Result[otc.Subscription]{}, alarms.Result[otc.Rule]{})
-	w.sim.ResetRequests()
-	if _, repaired, err := w.ensureWith(t.Context(), w.alarms, w.want(), w.recorded, old, w.record); err != nil || len(repaired) > 0 || len(w.writes()) > 0 {
-		t.Errorf("a listing older than the rules: %v, %q, %v", err, repaired, w.writes())
+	checkOld := func(what string, old *alarms.Snapshot) {
+		t.Helper()
+		w.sim.ResetRequests()
+		if repaired := w.mustEnsure(w.desired(), old); len(repaired) > 0 || len(w.writes()) > 0 {
+			t.Errorf("snapshot older than the %s: repaired %q, wrote %v", what, repaired, w.writes())
+		}
 	}
+	none := alarms.NewSnapshot(alarms.Result[otc.Topic]{}, alarms.Result[otc.Subscription]{}, alarms.Result[otc.Rule]{})
+	checkOld("rules", none)
 	w.checkRecord()
 	if err := w.cloud.UpdateTopic(t.Context(), w.recorded.TopicURN, "mine"); err != nil {
 		t.Fatal(err)
 	}
-	old = w.listing()
-	w.sweep(w.want())
-	w.sim.ResetRequests()
-	if _, repaired, err := w.ensureWith(t.Context(), w.alarms, w.want(), w.recorded, old, w.record); err != nil || len(repaired) > 0 || len(w.writes()) > 0 {
-		t.Errorf("a listing older than the display name: %v, %q, %v", err, repaired, w.writes())
-	}
-	old = w.listing()
+	old := w.snapshot()
+	w.ensureWithSnapshot(w.desired())
+	checkOld("display name", old)
+	old = w.snapshot()
 	w.sim.Confirm(w.recorded.SubscriptionURN)
 	if err := w.sim.SetRuleState(ruleID(w, v1alpha1.MetricCPU), simcloud.StateAlarm); err != nil {
 		t.Fatal(err)
 	}
-	w.sweep(w.want())
-	if n := len(w.sim.Requests()); n != 0 || w.recorded.Subscription != v1alpha1.SubscriptionConfirmed || w.recorded.Rules[1].State != "alarm" || w.recorded.Rules[1].StateTime.IsZero() {
+	w.ensureWithSnapshot(w.desired())
+	cpu := w.recorded.Rules[1]
+	if n := len(w.sim.Requests()); n != 0 || w.recorded.Subscription != v1alpha1.SubscriptionConfirmed ||
+		cpu.State != v1alpha1.StateAlarm || cpu.StateTime.IsZero() {
 		t.Errorf("%d requests, %+v", n, w.recorded)
 	}
-	if _, repaired, err := w.ensureWith(t.Context(), w.alarms, w.want(), w.recorded, old, w.record); err != nil || len(repaired) > 0 || w.recorded.Subscription != v1alpha1.SubscriptionConfirmed {
-		t.Errorf("a listing older than the confirmation: %v, %q, %s", err, repaired, w.recorded.Subscription)
+	checkOld("confirmation", old)
+	if w.recorded.Subscription != v1alpha1.SubscriptionConfirmed {
+		t.Errorf("snapshot older than the confirmation: %s", w.recorded.Subscription)
 	}
 	w.sim.Unsubscribe(w.recorded.SubscriptionURN)
-	w.sweep(w.want())
+	w.ensureWithSnapshot(w.desired())
 	for _, r := range w.sim.Requests() {
 		if r.Service != "smn" {
-			t.Errorf("the rules were in order, and asked for: %s %s", r.Method, r.URI)
+			t.Errorf("the rules were in order, but Ensure sent %s %s", r.Method, r.URI)
 		}
 	}
 }
 
-// Somebody takes the confirmation back by asking for it again at the console.
-func TestEnsureReportsSubscriptionNoLongerConfirmed(t *testing.T) {
+// The next run must not report rules that a failed run itself has replaced.
+func TestEnsureReportsNothingAfterItsRecordFailed(t *testing.T) {
 	w := newWorld(t)
-	w.ensure(w.want())
-	w.sim.Confirm(w.recorded.SubscriptionURN)
-	w.sweep(w.want())
-	w.advance(2 * askAgain)
-	w.sim.Unsubscribe(w.recorded.SubscriptionURN)
-	if _, err := w.cloud.Subscribe(t.Context(), w.recorded.TopicURN, "https", ourURL, ""); err != nil {
-		t.Fatal(err)
+	other := w.desired()
+	other.Dimension = "rds_cluster_id:" + strings.Repeat("e", 32) + "in01"
+	failed := errors.New("the status cannot be written")
+	for n := 1; n <= 6; n++ { // Ensure records the removal and the creation of each rule
+		w.reset()
+		w.ensure(w.desired())
+		calls := 0
+		_, _, err := w.ensureWith(t.Context(), w.alarms, other, w.recorded, nil, func(observed v1alpha1.Alarms) error {
+			if calls++; calls == n {
+				return failed
+			}
+			return w.record(observed)
+		})
+		if repaired := w.ensureWithSnapshot(other); !errors.Is(err, failed) || len(repaired) > 0 {
+			t.Errorf("record %d: %v, then repaired %q", n, err, repaired)
+		}
+		w.checkRecord()
 	}
-	if diff := cmp.Diff([]string{"the subscription was no longer confirmed: requested again"}, w.sweep(w.want())); diff != "" {
-		t.Error(diff)
-	}
-	w.checkQuiet(w.want())
 }

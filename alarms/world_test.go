@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -39,21 +38,21 @@ type world struct {
 	instance string
 	endpoint string           // of the next process
 	cluster  string           // id of the cluster of the next process
-	listed   *alarms.Snapshot // what every process has listed last; nil means nothing
+	listed   *alarms.Snapshot // returned by the lister of every process; nil means that nothing is known
 
-	ill    atomic.Pointer[[]string] // operations that are refused
-	answer struct {                 // replaces the answer to an operation, until reset
+	refused atomic.Pointer[[]string] // operations that SMN or Cloud Eye refuses
+	answer  struct {                 // replaces the answer to an operation, until reset
 		operation string
 		fault     simcloud.Fault
 	}
 
 	mu       sync.Mutex
 	now      time.Time
-	recorded v1alpha1.Alarms // as recorded
-	records  int
+	recorded v1alpha1.Alarms // by the last call of record
+	records  int             // number of calls of record
 }
 
-// signingKey is one for all: to make it costs as much as many a test.
+// signingKey is shared, because generating a key takes longer than most tests.
 var signingKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
 func newWorld(t *testing.T) *world {
@@ -63,7 +62,9 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sim, err := simcloud.Start(simcloud.Options{SigningKey: key, Now: w.clock, Settings: simcloud.Settings{ConfirmationQuota: 1000}, Fault: w.faultOf})
+	sim, err := simcloud.Start(simcloud.Options{
+		SigningKey: key, Now: w.clock, Settings: simcloud.Settings{ConfirmationQuota: 1000}, Fault: w.faultOf,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,16 +93,16 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// refuse has SMN or Cloud Eye refuse these operations from now on; none at all without any.
-func (w *world) refuse(operations ...string) { w.ill.Store(&operations) }
+// refuse lets SMN and Cloud Eye refuse exactly these operations from now on.
+func (w *world) refuse(operations ...string) { w.refused.Store(&operations) }
 
 func (w *world) faultOf(r *http.Request) *simcloud.Fault {
 	service, operation := simcloud.OperationOf(r)
 	if operation == w.answer.operation {
 		return &w.answer.fault
 	}
-	ill := w.ill.Load()
-	if ill == nil || !slices.Contains(*ill, operation) {
+	refused := w.refused.Load()
+	if refused == nil || !slices.Contains(*refused, operation) {
 		return nil
 	}
 	body := `{"code":"SMN.9999","message":"Not today"}`
@@ -129,8 +130,14 @@ func (l lists) Snapshot(context.Context, time.Time) (*alarms.Snapshot, error) {
 }
 
 func (w *world) options(cloud api) alarms.Options {
-	return alarms.Options{Cloud: cloud, Lister: lists{cloud, w}, Metrics: metrics(), ClusterID: w.cluster, Endpoint: w.endpoint,
-		EveryNamespace: true, Now: w.clock}
+	return alarms.Options{
+		Cloud: cloud, Lister: lists{cloud, w}, ClusterID: w.cluster, Endpoint: w.endpoint, EveryNamespace: true, Now: w.clock,
+		Metrics: []alarms.Metric{
+			{Name: v1alpha1.MetricStorage, CloudEye: "rds039_disk_util", Unit: "%"},
+			{Name: v1alpha1.MetricCPU, CloudEye: "rds001_cpu_util", Unit: "%"},
+			{Name: v1alpha1.MetricMemory, CloudEye: "rds002_mem_util", Unit: "%"},
+		},
+	}
 }
 
 // process returns Alarms that remember nothing, as after a restart.
@@ -142,7 +149,7 @@ func (w *world) restartWith(endpoint string) {
 	w.alarms = w.process(w.cloud)
 }
 
-// reset takes all away but the instance; a cloud of its own for each case takes long to make.
+// reset removes everything but the instance. It is faster than a new cloud for each case.
 func (w *world) reset() {
 	for _, t := range w.sim.Topics() {
 		w.sim.RemoveTopic(t.URN)
@@ -168,15 +175,8 @@ func (w *world) advance(d time.Duration) {
 	w.now = w.now.Add(d)
 }
 
-func metrics() []alarms.Metric {
-	return []alarms.Metric{
-		{Name: v1alpha1.MetricStorage, CloudEye: "rds039_disk_util", Unit: "%"},
-		{Name: v1alpha1.MetricCPU, CloudEye: "rds001_cpu_util", Unit: "%"},
-		{Name: v1alpha1.MetricMemory, CloudEye: "rds002_mem_util", Unit: "%"},
-	}
-}
-
-func (w *world) want() v1alpha1.DesiredAlarms {
+// desired returns the alarms of the database shop/orders.
+func (w *world) desired() v1alpha1.DesiredAlarms {
 	flavor := v1alpha1.DesiredRule{ThresholdPercent: 90, PeriodSeconds: 300, Count: 3, RepeatSeconds: 1800}
 	cpu, memory := flavor, flavor
 	cpu.Metric, memory.Metric = v1alpha1.MetricCPU, v1alpha1.MetricMemory
@@ -195,47 +195,44 @@ func nameOf(want v1alpha1.DesiredAlarms) string {
 	return v1alpha1.CloudName(want.Autopilot.Namespace, want.Autopilot.Name, string(want.Autopilot.UID))
 }
 
-// ensureWith runs a process's Ensure from that record, with that listing or none.
-func (w *world) ensureWith(ctx context.Context, a *alarms.Alarms, want v1alpha1.DesiredAlarms, recorded v1alpha1.Alarms, listed *alarms.Snapshot, record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []string, error) {
+// ensureWith runs Ensure of a process with a recorded state and a snapshot, which may be nil.
+func (w *world) ensureWith(ctx context.Context, a *alarms.Alarms, want v1alpha1.DesiredAlarms, recorded v1alpha1.Alarms,
+	listed *alarms.Snapshot, record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []string, error) {
 	want.Autopilot = want.Autopilot.DeepCopy()
 	want.Autopilot.Status.Alarms, w.listed = recorded, listed
 	return a.Ensure(ctx, want, record)
 }
 
-// removeWith runs a process's Remove from that record.
+// removeWith runs Remove of a process with a recorded state.
 func (w *world) removeWith(a *alarms.Alarms, of v1alpha1.DesiredAlarms, recorded v1alpha1.Alarms) error {
 	owner := of.Autopilot.DeepCopy()
 	owner.Status.Alarms = recorded
 	return a.Remove(w.t.Context(), owner)
 }
 
-func (w *world) record(h v1alpha1.Alarms) error {
-	w.recorded = h
+func (w *world) record(observed v1alpha1.Alarms) error {
+	w.recorded = observed
 	w.records++
 	return nil
 }
 
-// ensure runs Ensure from what is recorded, and returns what was repaired.
+// ensure runs Ensure without a snapshot, and returns what was repaired.
 func (w *world) ensure(want v1alpha1.DesiredAlarms) []string {
 	w.t.Helper()
-	_, repaired, err := w.ensureWith(w.t.Context(), w.alarms, want, w.recorded, nil, w.record)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return repaired
+	return w.mustEnsure(want, nil)
 }
 
-// listing reads all there is, as far as the cloud answers.
-func (w *world) listing() *alarms.Snapshot {
-	ctx := w.t.Context()
-	return alarms.NewSnapshot(alarms.NewResult(w.cloud.Topics(ctx)), alarms.NewResult(w.cloud.Subscriptions(ctx)), alarms.NewResult(w.cloud.Rules(ctx)))
-}
-
-// sweep is ensure with a listing. The requests seen afterwards are those of Ensure.
-func (w *world) sweep(want v1alpha1.DesiredAlarms) []string {
+// ensureWithSnapshot runs Ensure with a new snapshot, and returns what was repaired. sim.Requests has the requests of
+// Ensure afterwards.
+func (w *world) ensureWithSnapshot(want v1alpha1.DesiredAlarms) []string {
 	w.t.Helper()
-	listed := w.listing()
+	listed := snapshotOf(w.t.Context(), w.cloud)
 	w.sim.ResetRequests()
+	return w.mustEnsure(want, listed)
+}
+
+func (w *world) mustEnsure(want v1alpha1.DesiredAlarms, listed *alarms.Snapshot) []string {
+	w.t.Helper()
 	_, repaired, err := w.ensureWith(w.t.Context(), w.alarms, want, w.recorded, listed, w.record)
 	if err != nil {
 		w.t.Fatal(err)
@@ -243,18 +240,40 @@ func (w *world) sweep(want v1alpha1.DesiredAlarms) []string {
 	return repaired
 }
 
-// checkQuiet says that a sweep has nothing to do: no request, nothing repaired, nothing new.
-func (w *world) checkQuiet(want v1alpha1.DesiredAlarms) {
+// tryEnsure runs Ensure, and stores what it has observed in spite of an error. Nobody has changed anything.
+func (w *world) tryEnsure(want v1alpha1.DesiredAlarms, listed *alarms.Snapshot) error {
 	w.t.Helper()
-	repaired := w.sweep(want)
+	observed, repaired, err := w.ensureWith(w.t.Context(), w.alarms, want, w.recorded, listed, w.record)
+	if len(repaired) > 0 {
+		w.t.Errorf("repaired %q, although nobody has changed anything", repaired)
+	}
+	w.recorded = observed
+	return err
+}
+
+func (w *world) snapshot() *alarms.Snapshot { return snapshotOf(w.t.Context(), w.cloud) }
+
+// snapshotOf returns the lists of a cloud, with an error in place of a list that cannot be read.
+func snapshotOf(ctx context.Context, cloud interface {
+	api
+	Subscriptions(context.Context) ([]otc.Subscription, error)
+}) *alarms.Snapshot {
+	return alarms.NewSnapshot(alarms.NewResult(cloud.Topics(ctx)), alarms.NewResult(cloud.Subscriptions(ctx)),
+		alarms.NewResult(cloud.Rules(ctx)))
+}
+
+// checkNothingToDo checks that Ensure with a snapshot sends no request, repairs nothing and records nothing.
+func (w *world) checkNothingToDo(want v1alpha1.DesiredAlarms) {
+	w.t.Helper()
+	repaired := w.ensureWithSnapshot(want)
 	records := w.records
-	repaired = append(repaired, w.sweep(want)...) // the first one may have seen a state for the first time
+	repaired = append(repaired, w.ensureWithSnapshot(want)...) // the first run may record a state
 	if n := len(w.sim.Requests()); n != 0 || len(repaired) > 0 || w.records != records {
-		w.t.Errorf("in order: %d requests, %d records, repaired %q", n, w.records-records, repaired)
+		w.t.Errorf("%d requests, %d records, repaired %q; want none", n, w.records-records, repaired)
 	}
 }
 
-// writes are the requests that change something, as METHOD operation.
+// writes returns the operations that change something.
 func (w *world) writes() []string {
 	var found []string
 	for _, r := range w.sim.Requests() {
@@ -265,14 +284,15 @@ func (w *world) writes() []string {
 	return found
 }
 
-// shown is all there is in the cloud, without what the cloud makes up: ids and times.
-func (w *world) shown() []string {
+// objects returns all topics, subscriptions and rules in the cloud, without ids, times and states.
+func (w *world) objects() []string {
 	var lines []string
 	for _, t := range w.sim.Topics() {
 		lines = append(lines, fmt.Sprintf("topic %s %q", t.Name, t.DisplayName))
 	}
 	for _, s := range w.sim.Subscriptions() {
-		lines = append(lines, fmt.Sprintf("subscription %s %s %s %d", s.TopicURN[strings.LastIndex(s.TopicURN, ":")+1:], s.Protocol, s.Endpoint, s.Status))
+		topic := s.TopicURN[strings.LastIndex(s.TopicURN, ":")+1:]
+		lines = append(lines, fmt.Sprintf("subscription %s %s %s %d", topic, s.Protocol, s.Endpoint, s.Status))
 	}
 	for _, r := range w.sim.Rules() {
 		r.ID, r.UpdateTime, r.State = "", 0, ""
@@ -282,86 +302,24 @@ func (w *world) shown() []string {
 	return lines
 }
 
-// checkRecord holds what is recorded against what is there.
+// checkRecord checks that the cloud has one topic, one subscription and three rules, and that all are recorded.
 func (w *world) checkRecord() {
 	w.t.Helper()
 	topics, subscriptions, rules := w.sim.Topics(), w.sim.Subscriptions(), w.sim.Rules()
 	if len(topics) != 1 || len(subscriptions) != 1 || len(rules) != 3 {
 		w.t.Fatalf("%d topics, %d subscriptions, %d rules; want 1, 1, 3", len(topics), len(subscriptions), len(rules))
 	}
-	if w.recorded.TopicURN != topics[0].URN || w.recorded.SubscriptionURN != subscriptions[0].URN || len(w.recorded.Rules) != 3 {
+	if w.recorded.TopicURN != topics[0].URN || w.recorded.SubscriptionURN != subscriptions[0].URN ||
+		len(w.recorded.Rules) != 3 {
 		w.t.Fatalf("recorded: %+v", w.recorded)
 	}
 	for _, r := range w.recorded.Rules {
 		if !slices.ContainsFunc(rules, func(s simcloud.Rule) bool {
-			return s.ID == r.AlarmID && strings.HasSuffix(s.Name, "_"+string(r.Metric)) && int32(s.Condition.Value) == r.ThresholdPercent &&
+			return s.ID == r.AlarmID && strings.HasSuffix(s.Name, "_"+string(r.Metric)) &&
+				int32(s.Condition.Value) == r.ThresholdPercent &&
 				r.Dimension == s.Metric.Dimensions[0].Name+":"+s.Metric.Dimensions[0].Value
 		}) {
-			w.t.Errorf("recorded rule is not there: %+v", r)
+			w.t.Errorf("the cloud does not have the recorded rule %+v", r)
 		}
 	}
-}
-
-var errCrash = errors.New("crash")
-
-// crashing stops the process, so to say, at the n-th call that changes something: before it is carried out, or after.
-type crashing struct {
-	*otc.Cloud
-	n       int
-	applied bool
-}
-
-func (c *crashing) at(do func() error) error {
-	if c.n--; c.n < 0 {
-		return errCrash // the process is gone: nothing follows
-	}
-	if c.n > 0 {
-		return do()
-	}
-	if c.applied {
-		_ = do()
-	}
-	return errCrash
-}
-
-func (c *crashing) CreateTopic(ctx context.Context, name, display string) (urn string, err error) {
-	err = c.at(func() (err error) { urn, err = c.Cloud.CreateTopic(ctx, name, display); return err })
-	return urn, err
-}
-
-func (c *crashing) UpdateTopic(ctx context.Context, urn, display string) error {
-	return c.at(func() error { return c.Cloud.UpdateTopic(ctx, urn, display) })
-}
-
-func (c *crashing) DeleteTopic(ctx context.Context, urn string) error {
-	return c.at(func() error { return c.Cloud.DeleteTopic(ctx, urn) })
-}
-
-func (c *crashing) Subscribe(ctx context.Context, topic, protocol, endpoint, remark string) (urn string, err error) {
-	err = c.at(func() (err error) {
-		urn, err = c.Cloud.Subscribe(ctx, topic, protocol, endpoint, remark)
-		return err
-	})
-	return urn, err
-}
-
-func (c *crashing) Unsubscribe(ctx context.Context, urn string) error {
-	return c.at(func() error { return c.Cloud.Unsubscribe(ctx, urn) })
-}
-
-func (c *crashing) CreateRule(ctx context.Context, r otc.Rule) (id string, err error) {
-	err = c.at(func() (err error) { id, err = c.Cloud.CreateRule(ctx, r); return err })
-	return id, err
-}
-
-func (c *crashing) ModifyRule(ctx context.Context, id string, r otc.Rule) error {
-	return c.at(func() error { return c.Cloud.ModifyRule(ctx, id, r) })
-}
-
-func (c *crashing) EnableRule(ctx context.Context, id string, on bool) error {
-	return c.at(func() error { return c.Cloud.EnableRule(ctx, id, on) })
-}
-
-func (c *crashing) DeleteRule(ctx context.Context, id string) error {
-	return c.at(func() error { return c.Cloud.DeleteRule(ctx, id) })
 }

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
@@ -14,67 +16,83 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// cloud is the world's other side: a fake, for a simulated cloud would add nothing to what is shown of the loop. Methods of
-// both sides have the same names, so it is a type of its own.
+var errNoAnswer = errors.New("no answer")
+
+// cloudState is the state of the cloud in a world.
+type cloudState struct {
+	inst    *autopilot.Instance
+	usedGB  float64
+	cpu     float64
+	states  map[string]AlarmState // by rule id
+	topics  int
+	series  autopilot.Series // nil means that Cloud Eye does not answer
+	begun   []string         // sizes and flavors of the jobs that have begun, for replicas their id
+	growing map[string]bool  // replicas, by id
+
+	unreachable      bool
+	statesUnreadable bool
+	noCatalogue      bool
+	ensureErr        error // of Ensure, once the topic exists
+	// Unless readBefore is zero, instances can be read only from a list of before.
+	readBefore time.Time
+	refusals   map[string]*autopilot.RefusedError           // of changes, by instance id
+	onInstance func()                                       // runs while a round reads the instance
+	onChange   func(context.Context, v1alpha1.Intent) error // runs while a round requests a change
+	onSeries   func(context.Context)                        // runs while a look reads a series
+
+	seriesReads []SeriesRequest
+	capReads    int
+}
+
+// cloud implements Cloud on the state of a world.
 type cloud struct{ *world }
 
-func (c cloud) Instance(context.Context, string, time.Time) (*autopilot.Instance, error) {
+func (c cloud) Instance(_ context.Context, _ string, notBefore time.Time) (*autopilot.Instance, error) {
 	c.mu.Lock()
-	gone, during := c.gone, c.duringCloud
+	onInstance := c.onInstance
 	c.mu.Unlock()
-	if gone {
-		return nil, errors.New("no answer")
-	}
-	if during != nil {
-		during()
+	if onInstance != nil {
+		onInstance()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.inst == nil {
-		return nil, nil
+	if c.unreachable || !c.readBefore.IsZero() && notBefore.After(c.readBefore) {
+		return nil, errNoAnswer
 	}
 	i := *c.inst
+	i.Replicas = slices.Clone(i.Replicas)
 	return &i, nil
 }
 
-func (c cloud) AlarmStates(_ context.Context, notBefore time.Time) (map[string]AlarmState, error) {
+func (c cloud) AlarmStates(context.Context, time.Time) (map[string]AlarmState, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gone {
-		return nil, errors.New("no answer")
+	if c.unreachable || c.statesUnreadable {
+		return nil, errNoAnswer
 	}
-	if c.listedFor > 0 && c.listed != nil && !c.listedAt.Before(notBefore) {
-		return c.listed, nil
-	}
-	c.listings++
-	c.listed, c.listedAt = maps.Clone(c.state), c.now
-	return c.listed, nil
+	return maps.Clone(c.states), nil
 }
 
-func (c cloud) ListMaxAge() time.Duration { return max(c.listedFor, time.Second) }
+func (c cloud) ListMaxAge() time.Duration { return time.Second }
 
-func (c cloud) Evidence(_ context.Context, _ autopilot.Instance, w EvidenceRequest) (autopilot.Evidence, error) {
+func (c cloud) Evidence(context.Context, autopilot.Instance, EvidenceRequest) (autopilot.Evidence, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.measured = append(c.measured, w.Metric)
-	if c.unreadable[w.Metric] {
-		return autopilot.Evidence{}, errors.New("no answer")
-	}
 	return autopilot.Evidence{Time: c.now, Percent: c.cpu, UsedGB: c.usedGB}, nil
 }
 
-func (c cloud) Series(ctx context.Context, _ autopilot.Instance, w SeriesRequest) (autopilot.Series, error) {
+func (c cloud) Series(ctx context.Context, _ autopilot.Instance, request SeriesRequest) (autopilot.Series, error) {
 	c.mu.Lock()
-	during := c.onSeries
+	onSeries := c.onSeries
 	c.mu.Unlock()
-	if during != nil {
-		during(ctx)
+	if onSeries != nil {
+		onSeries(ctx)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.seriesRead = append(c.seriesRead, w)
+	c.seriesReads = append(c.seriesReads, request)
 	if c.series == nil {
-		return nil, errors.New("no answer")
+		return nil, errNoAnswer
 	}
 	return c.series, nil
 }
@@ -83,89 +101,153 @@ func (c cloud) UsedSpace(context.Context, autopilot.Instance, string) ([]autopil
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.capReads++
-	return c.history, nil
+	return nil, nil
 }
 
-func (c cloud) Catalogue(context.Context, autopilot.Instance) (cat []flavors.Flavor, err error) {
-	if c.noFlavors {
-		return nil, errors.New("no flavors")
+func (c cloud) Catalogue(context.Context, autopilot.Instance) (all []flavors.Flavor, err error) {
+	if c.noCatalogue {
+		return nil, errNoAnswer
 	}
-	for code, n := range map[string]int{"rds.mysql.n1.large.4": 2, "rds.mysql.n1.xlarge.4": 4, "rds.mysql.n1.2xlarge.4": 8} {
-		cat = append(cat, flavors.Flavor{
+	vcpus := map[string]int{"rds.mysql.n1.large.4": 2, "rds.mysql.n1.xlarge.4": 4, "rds.mysql.n1.2xlarge.4": 8}
+	for code, n := range vcpus {
+		all = append(all, flavors.Flavor{
 			Code: code, Engine: "MySQL", Versions: []string{"8.0"}, Mode: "single", VCPUs: n, MemoryGB: 4 * n,
 			Zones: map[string]string{"eu-de-01": flavors.ZoneNormal},
 		})
 	}
-	return cat, nil
+	return all, nil
 }
 
 func (c cloud) ResizeList(context.Context, autopilot.Instance) ([]string, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.resizeLists++
-	if c.offered == nil {
-		return nil, &autopilot.RefusedError{Message: "DBS.200040 not for this engine"}
-	}
-	return c.offered, nil
+	return nil, &autopilot.RefusedError{Message: "DBS.200040 not for this engine"}
 }
 
-// Ensure arms in two steps, as the cloud makes it necessary.
-func (c cloud) Ensure(_ context.Context, w v1alpha1.DesiredAlarms, record func(v1alpha1.Alarms) error) (v1alpha1.Alarms, []string, error) {
-	have := w.Autopilot.Status.Alarms
+// Change begins a job. The id of a job tells its target.
+func (c cloud) Change(ctx context.Context, id string, i v1alpha1.Intent) (jobID string, err error) {
 	c.mu.Lock()
-	gone, noRules := c.gone, c.noRules
+	onChange := c.onChange
 	c.mu.Unlock()
-	switch {
-	case gone:
-		return have, nil, errors.New("no answer")
-	case noRules:
-		return have, nil, v1alpha1.ErrQuota
-	}
-	if have.TopicURN == "" {
-		c.mu.Lock()
-		err := c.do("topic", func() error { c.topics = 1; return nil })
-		c.mu.Unlock()
-		if err != nil {
-			return have, nil, err
-		}
-		have.TopicURN = "urn"
-		if err := record(have); err != nil {
-			return have, nil, err
+	if onChange != nil {
+		if err := onChange(ctx, i); err != nil {
+			return "", err
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	have.Subscription, have.Rules = v1alpha1.SubscriptionConfirmed, nil
-	for _, r := range w.Rules {
-		id := "al-" + string(r.Metric)
-		if _, ok := c.state[id]; !ok {
-			c.state[id] = AlarmState{v1alpha1.StateOK, c.now}
-		}
-		have.Rules = append(have.Rules, v1alpha1.Rule{Metric: r.Metric, AlarmID: id, ThresholdPercent: int32(r.ThresholdPercent), Dimension: cmp.Or(w.Dimension, "rds_cluster_id:"+w.InstanceID)})
+	if c.refusals[id] != nil {
+		return "", c.refusals[id]
 	}
-	return have, nil, nil
+	if id != c.inst.ID {
+		return c.changeReplica(id, i)
+	}
+	switch {
+	case c.inst.Flavor == i.To || strconv.Itoa(c.inst.VolumeGB) == i.To:
+		return "", nil
+	case c.inst.Status != autopilot.StatusActive:
+		return "", autopilot.ErrConflict
+	}
+	c.steps, c.begun, c.inst.Status = append(c.steps, "change"), append(c.begun, i.To), "MODIFYING"
+	return "job-" + i.To, nil
+}
+
+// changeReplica begins to grow a read replica. The caller holds the lock.
+func (c cloud) changeReplica(id string, i v1alpha1.Intent) (jobID string, err error) {
+	n := slices.IndexFunc(c.inst.Replicas, func(r autopilot.Replica) bool { return r.ID == id })
+	switch {
+	case strconv.Itoa(c.inst.Replicas[n].VolumeGB) == i.To:
+		return "", nil
+	case c.growing[id]:
+		return "", &autopilot.RefusedError{Reason: autopilot.ReasonInstanceBusy, Message: "in MODIFYING"}
+	}
+	if c.growing == nil {
+		c.growing = make(map[string]bool)
+	}
+	c.steps, c.begun, c.growing[id] = append(c.steps, "change"), append(c.begun, id), true
+	return "job-" + id, nil
+}
+
+// Job reports that a job is done once the instance is ACTIVE again.
+func (c cloud) Job(context.Context, string) (autopilot.Job, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.inst.Status == autopilot.StatusActive {
+		return autopilot.Job{State: autopilot.JobDone}, nil
+	}
+	return autopilot.Job{}, nil
+}
+
+// endJobs completes the jobs of the instance itself.
+func (w *world) endJobs() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, to := range w.begun {
+		if size, err := strconv.Atoi(to); err == nil {
+			w.inst.VolumeGB = size
+		} else if w.growing[to] {
+			continue
+		} else {
+			w.inst.Flavor, w.inst.VCPUs, w.inst.MemoryGB = to, 4, 16
+		}
+	}
+	w.inst.Status = autopilot.StatusActive
+}
+
+// Ensure creates the topic, records it, and creates the rules.
+func (c cloud) Ensure(_ context.Context, desired v1alpha1.DesiredAlarms, record func(v1alpha1.Alarms) error,
+) (v1alpha1.Alarms, []string, error) {
+	observed := desired.Autopilot.Status.Alarms
+	c.mu.Lock()
+	unreachable := c.unreachable
+	c.mu.Unlock()
+	if unreachable {
+		return observed, nil, errNoAnswer
+	}
+	if observed.TopicURN == "" {
+		c.set(func() { c.steps, c.topics = append(c.steps, "topic"), 1 })
+		observed.TopicURN = "urn"
+		if err := record(observed); err != nil {
+			return observed, nil, err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ensureErr != nil {
+		return observed, nil, c.ensureErr
+	}
+	observed.Subscription, observed.Rules = v1alpha1.SubscriptionConfirmed, nil
+	for _, r := range desired.Rules {
+		id := "al-" + string(r.Metric)
+		if _, ok := c.states[id]; !ok {
+			c.states[id] = AlarmState{v1alpha1.StateOK, c.now}
+		}
+		observed.Rules = append(observed.Rules, v1alpha1.Rule{
+			Metric: r.Metric, AlarmID: id, ThresholdPercent: int32(r.ThresholdPercent),
+			Dimension: cmp.Or(desired.Dimension, "rds_cluster_id:"+desired.InstanceID),
+		})
+	}
+	return observed, nil, nil
 }
 
 func (c cloud) Dimension(_ context.Context, inst autopilot.Instance) (string, error) {
-	if inst.Primary == "" {
-		return "rds_cluster_id:" + inst.ID, nil
-	}
-	return "rds_instance_id:" + inst.Primary, nil
-}
-
-func (c cloud) Orphans(context.Context, time.Time, []*v1alpha1.RdsAutopilot, func(context.Context) ([]*v1alpha1.RdsAutopilot, error)) ([]string, int, error) {
-	return nil, 0, nil
-}
-
-func (c cloud) Marked(context.Context, time.Time) (map[string]int, error) {
-	return map[string]int{}, nil
+	return "rds_cluster_id:" + inst.ID, nil
 }
 
 func (c cloud) Remove(context.Context, *v1alpha1.RdsAutopilot) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gone {
-		return errors.New("no answer")
+	if c.unreachable {
+		return errNoAnswer
 	}
-	return c.do("remove", func() error { c.topics = 0; clear(c.state); return nil })
+	c.topics = 0
+	clear(c.states)
+	return nil
+}
+
+func (c cloud) Orphans(context.Context, time.Time, []*v1alpha1.RdsAutopilot,
+	func(context.Context) ([]*v1alpha1.RdsAutopilot, error)) ([]string, int, error) {
+	return nil, 0, nil
+}
+
+func (c cloud) Marked(context.Context, time.Time) (map[string]int, error) {
+	return map[string]int{}, nil
 }

@@ -9,44 +9,41 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
-	"github.com/mcsps/rds-autopilot/test/level"
 )
 
 func TestAlarmsWithoutAMessageAreCountedOnce(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		for name, tc := range map[string]struct {
-			signal *time.Duration // after the alarm
-			rounds []time.Duration
-			want   float64
-		}{
-			"the message may still come":              {rounds: []time.Duration{time.Minute}, want: 0},
-			"no message":                              {rounds: []time.Duration{time.Minute, 3 * time.Minute, 8 * time.Minute}, want: 1},
-			"a message":                               {signal: new(2 * time.Second), rounds: []time.Duration{3 * time.Minute, 8 * time.Minute}, want: 0},
-			"a message of yesterday":                  {signal: new(-24 * time.Hour), rounds: []time.Duration{3 * time.Minute}, want: 1},
-			"a repetition, if the rule was rewritten": {signal: new(-20 * time.Minute), rounds: []time.Duration{3 * time.Minute}, want: 0},
-		} {
-			w := newWorld(t)
-			c := w.process()
-			w.settle(t, c)
-			w.alarm(v1alpha1.MetricCPU, true) // cpu stays low, so nothing changes
-			begin := w.now
-			if tc.signal != nil {
-				at := metav1.NewMicroTime(begin.Add(*tc.signal))
-				w.changeRap(func(rap *v1alpha1.RdsAutopilot) {
-					rap.Status.Intake.Signals = []v1alpha1.Signal{{Metric: v1alpha1.MetricCPU, AlarmID: "al-cpu", State: v1alpha1.StateAlarm, AlarmTime: at, ReceivedTime: at}}
-				})
-			}
-			for _, after := range tc.rounds {
-				w.now = begin.Add(after)
-				if _, err := w.look(t.Context(), c); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if n := testutil.ToFloat64(c.meters.foundBySweep.WithLabelValues("cpu")); n != tc.want {
-				t.Errorf("%s: %g counted, want %g", name, n, tc.want)
-			}
-			w.stop()
+	type spans = []time.Duration
+	const minute = time.Minute
+	begun := time.Unix(1e9, 0)
+	for name, tc := range map[string]struct {
+		message *time.Duration // after the alarm
+		rounds  spans
+		want    float64
+	}{
+		"message may still arrive":              {rounds: spans{minute}},
+		"no message":                            {rounds: spans{minute, 3 * minute, 8 * minute}, want: 1},
+		"message":                               {message: new(2 * time.Second), rounds: spans{3 * minute, 8 * minute}},
+		"message of the day before":             {message: new(-24 * time.Hour), rounds: spans{3 * minute}, want: 1},
+		"message before the rule was rewritten": {message: new(-20 * minute), rounds: spans{3 * minute}},
+	} {
+		c, since := newLeader(t), metav1.NewMicroTime(begun)
+		s := v1alpha1.Status{Alarms: v1alpha1.Alarms{Subscription: v1alpha1.SubscriptionConfirmed, Rules: []v1alpha1.Rule{{
+			Metric: v1alpha1.MetricCPU, AlarmID: "al1", State: v1alpha1.StateAlarm, StateTime: &since,
+		}}}}
+		if tc.message != nil {
+			s.Intake.Signals = []v1alpha1.Signal{{
+				Metric: v1alpha1.MetricCPU, AlarmID: "al1", State: v1alpha1.StateAlarm,
+				AlarmTime: metav1.NewMicroTime(begun.Add(*tc.message)),
+			}}
 		}
-	})
+		r := &round{controller: c, key: database, rap: &v1alpha1.RdsAutopilot{Status: s}}
+		for _, after := range tc.rounds {
+			r.countLostAlarms(autopilot.Case{Now: begun.Add(after), Status: s})
+		}
+		if n := testutil.ToFloat64(c.meters.foundBySweep.WithLabelValues("cpu")); n != tc.want {
+			t.Errorf("%s: %g counted, want %g", name, n, tc.want)
+		}
+	}
 }

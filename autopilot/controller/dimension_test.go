@@ -5,7 +5,6 @@ package controller
 import (
 	"cmp"
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -16,66 +15,69 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// nodesOnly is a Cloud Eye that has data of nodes alone, or does not answer.
-type nodesOnly struct {
+// nodeData is a cloud that has data of the primary node alone, or does not answer.
+type nodeData struct {
 	Cloud
-	asked int
-	err   error
+	requests int
+	err      error
 }
 
-func (n *nodesOnly) Dimension(_ context.Context, inst autopilot.Instance) (string, error) {
-	n.asked++
+func (n *nodeData) Dimension(_ context.Context, inst autopilot.Instance) (string, error) {
+	n.requests++
 	return "rds_instance_id:" + inst.Primary, n.err
 }
 
-func TestWhenTheDimensionIsLookedFor(t *testing.T) {
-	const own, node = "rds_cluster_id:in01", "rds_instance_id:node-1"
+func TestRulesWatchThePrimaryNodeOnceTheInstanceHasNoData(t *testing.T) {
+	const own, node, former = "rds_cluster_id:in01", "rds_instance_id:node-1", "rds_instance_id:node-2"
+	const ok, noData, minute, hour = v1alpha1.StateOK, v1alpha1.StateInsufficientData, time.Minute, time.Hour
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	ago := func(d time.Duration) *metav1.Time { t := metav1.NewTime(now.Add(-d)); return &t }
-	rules := func(dimension string, state v1alpha1.State, since time.Duration) []v1alpha1.Rule {
-		at := metav1.NewMicroTime(now.Add(-since))
-		return []v1alpha1.Rule{{Metric: v1alpha1.MetricStorage, AlarmID: "al1", Dimension: dimension, State: state, StateTime: &at}}
+	rules := func(dimension string, state v1alpha1.State, age time.Duration) []v1alpha1.Rule {
+		since := metav1.NewMicroTime(now.Add(-age))
+		return []v1alpha1.Rule{{AlarmID: "al1", Dimension: dimension, State: state, StateTime: &since}}
 	}
-	signal := func(id string) v1alpha1.Intake { return v1alpha1.Intake{Signals: []v1alpha1.Signal{{AlarmID: id}}} }
+	silent, atFormer := rules(own, ok, hour), rules(former, ok, hour)
 	tests := map[string]struct {
-		active *metav1.Time
-		status string
-		rules  []v1alpha1.Rule
-		intake v1alpha1.Intake
-		was    string // instance id
-		err    error
-		want   string
-		asked  int
+		active   time.Duration // since when; 0 means never
+		status   string
+		rules    []v1alpha1.Rule
+		signalOf string // id of a rule
+		was      string // instance id
+		err      error
+		want     string
+		requests int
 	}{
-		"30 minutes after ACTIVE, in ok":          {active: ago(30 * time.Minute), rules: rules(own, v1alpha1.StateOK, 30*time.Minute), want: node, asked: 1},
-		"before that":                             {active: ago(30*time.Minute - time.Second), rules: rules(own, v1alpha1.StateOK, time.Hour)},
-		"never ACTIVE":                            {rules: rules(own, v1alpha1.StateOK, time.Hour)},
-		"full from the beginning":                 {status: autopilot.StatusStorageFull, rules: rules(own, v1alpha1.StateOK, time.Hour), want: node, asked: 1},
-		"in alarm":                                {active: ago(time.Hour), rules: rules(own, v1alpha1.StateAlarm, time.Minute)},
-		"an alarm came":                           {active: ago(time.Hour), rules: rules(own, v1alpha1.StateOK, time.Minute), intake: signal("al1")},
-		"an alarm of another rule came":           {active: ago(time.Hour), rules: rules(own, v1alpha1.StateOK, time.Minute), intake: signal("al2"), want: node, asked: 1},
-		"an alarm came, then no data for long":    {active: ago(time.Hour), rules: rules(own, v1alpha1.StateInsufficientData, 30*time.Minute), intake: signal("al1"), want: node, asked: 1},
-		"an alarm came, no data for a short time": {active: ago(time.Hour), rules: rules(own, v1alpha1.StateInsufficientData, time.Minute), intake: signal("al1")},
-		"on the node":                             {active: ago(time.Hour), rules: rules(node, v1alpha1.StateOK, time.Hour), want: node},
-		"on another node: a failover":             {active: ago(time.Second), rules: rules("rds_instance_id:node-2", v1alpha1.StateOK, time.Hour), want: node, asked: 1},
-		"Cloud Eye does not say":                  {active: ago(time.Hour), rules: rules(own, v1alpha1.StateOK, time.Hour), err: errors.New("no answer"), asked: 1},
-		"a failover, and it does not say":         {active: ago(time.Hour), rules: rules("rds_instance_id:node-2", v1alpha1.StateOK, time.Hour), err: errors.New("no answer"), want: "rds_instance_id:node-2", asked: 1},
-		"rules of another instance":               {active: ago(time.Hour), rules: rules("rds_instance_id:node-9", v1alpha1.StateOK, time.Hour), was: "in00"},
+		"ok for 30 minutes":              {active: 30 * minute, rules: silent, want: node, requests: 1},
+		"ok for less than 30 minutes":    {active: 30*minute - time.Second, rules: silent},
+		"never ACTIVE":                   {rules: silent},
+		"full from the beginning":        {status: autopilot.StatusStorageFull, rules: silent, want: node, requests: 1},
+		"alarm in force":                 {active: hour, rules: rules(own, v1alpha1.StateAlarm, minute)},
+		"alarm has come":                 {active: hour, rules: silent, signalOf: "al1"},
+		"alarm of another rule has come": {active: hour, rules: silent, signalOf: "al2", want: node, requests: 1},
+		"alarm, then no data":            {active: hour, rules: rules(own, noData, minute), signalOf: "al1"},
+		"alarm, then no data for long": {
+			active: hour, rules: rules(own, noData, 30*minute), signalOf: "al1", want: node, requests: 1,
+		},
+		"rules watch the node":       {active: hour, rules: rules(node, ok, hour), want: node},
+		"failover":                   {active: time.Second, rules: atFormer, want: node, requests: 1},
+		"no answer":                  {active: hour, rules: silent, err: errNoAnswer, requests: 1},
+		"no answer after a failover": {active: hour, rules: atFormer, err: errNoAnswer, want: former, requests: 1},
+		"rules of another instance":  {active: hour, rules: rules("rds_instance_id:node-9", ok, hour), was: "in00"},
 	}
 	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			arming := &nodesOnly{err: tt.err}
-			r := &round{
-				cloud: arming, now: now, log: zap.NewNop(),
-				rap: &v1alpha1.RdsAutopilot{Status: v1alpha1.Status{
-					Instance: &v1alpha1.Instance{ID: cmp.Or(tt.was, "in01"), ActiveSince: tt.active},
-					Alarms:   v1alpha1.Alarms{Rules: tt.rules}, Intake: tt.intake,
-				}},
-			}
-			got, err := r.dimension(t.Context(), autopilot.Instance{ID: "in01", Primary: "node-1", Status: tt.status})
-			if got != tt.want || err != nil || arming.asked != tt.asked {
-				t.Errorf("%q, %v, asked %d times; want %q, %d", got, err, arming.asked, tt.want, tt.asked)
-			}
-		})
+		c := &nodeData{err: tt.err}
+		s := v1alpha1.Status{Instance: &v1alpha1.Instance{ID: cmp.Or(tt.was, "in01")}}
+		s.Alarms.Rules = tt.rules
+		if tt.active > 0 {
+			since := metav1.NewTime(now.Add(-tt.active))
+			s.Instance.ActiveSince = &since
+		}
+		if tt.signalOf != "" {
+			s.Intake.Signals = []v1alpha1.Signal{{AlarmID: tt.signalOf}}
+		}
+		r := &round{cloud: c, now: now, log: zap.NewNop(), rap: &v1alpha1.RdsAutopilot{Status: s}}
+		got, err := r.dimension(t.Context(), autopilot.Instance{ID: "in01", Primary: "node-1", Status: tt.status})
+		if got != tt.want || err != nil || c.requests != tt.requests {
+			t.Errorf("%s: %q, %v, %d requests; want %q, %d", name, got, err, c.requests, tt.want, tt.requests)
+		}
 	}
 }

@@ -3,11 +3,14 @@
 package controller
 
 import (
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -15,8 +18,9 @@ func TestFlavorLimiterReservesPlacesUntilReleased(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	key := func(name string) Key { return Key{"ns", name} }
 	l := newFlavorLimiter(register{})
-	if !l.reserve(key("a"), 2, now) || !l.reserve(key("b"), 2, now) || l.reserve(key("c"), 2, now) || !l.reserve(key("a"), 2, now) {
-		t.Error("two databases must have the two places")
+	first, second, third := l.reserve(key("a"), 2, now), l.reserve(key("b"), 2, now), l.reserve(key("c"), 2, now)
+	if !first || !second || third || !l.reserve(key("a"), 2, now) {
+		t.Errorf("reserved %t, %t, %t; want the two places for the first two", first, second, third)
 	}
 	l.release(key("b"))
 	if !l.reserve(key("c"), 2, now) {
@@ -45,12 +49,14 @@ func TestFlavorLimiterCountsChangesOfTheCache(t *testing.T) {
 	notRequested := byOperator.DeepCopy()
 	notRequested.Status.Pending.AskedTime = nil
 	unclear := byCloud.DeepCopy()
-	unclear.Status.Pending.Refusal.Reason, unclear.Status.Pending.Refusal.Time = "CloudUnreachable", refused.Status.Pending.DecisionTime
+	unclear.Status.Pending.Refusal.Reason = "CloudUnreachable"
+	unclear.Status.Pending.Refusal.Time = refused.Status.Pending.DecisionTime
 	late := changing(time.Minute, "MODIFYING")
 	late.Status.Pending.DecisionTime = metav1.NewMicroTime(now.Add(-twoHours))
 	lateInCloud := late.DeepCopy()
 	lateInCloud.Spec.Apply = v1alpha1.ApplyCloud
-	lateInCloud.Status.Pending.JobTime, lateInCloud.Status.Pending.AskedTime = late.Status.Pending.AskedTime, &late.Status.Pending.DecisionTime
+	lateInCloud.Status.Pending.JobTime = late.Status.Pending.AskedTime
+	lateInCloud.Status.Pending.AskedTime = &late.Status.Pending.DecisionTime
 	for name, tc := range map[string]struct {
 		of    *v1alpha1.RdsAutopilot
 		holds bool
@@ -70,10 +76,73 @@ func TestFlavorLimiterCountsChangesOfTheCache(t *testing.T) {
 	} {
 		l := newFlavorLimiter(register{autopilots: []*v1alpha1.RdsAutopilot{tc.of}})
 		if free := l.reserve(Key{"ns", "b"}, 1, now); free == tc.holds {
-			t.Errorf("%s: holds its place %t, want %t", name, !free, tc.holds)
+			t.Errorf("%s: has its place %t, want %t", name, !free, tc.holds)
 		}
 		if !l.reserve(Key{"ns", "a"}, 2, now) {
 			t.Errorf("%s: its own change counts against it", name)
 		}
 	}
+}
+
+// checkPlace checks whether the flavor change of the database has the only place.
+func (w *world) checkPlace(c *Controller, when string, has bool) {
+	w.t.Helper()
+	other := Key{"other", "db"}
+	if free := c.limiter.reserve(other, 1, w.now); free == has {
+		w.t.Errorf("%s: has its place %t, want %t", when, !free, has)
+	}
+	c.limiter.release(other)
+}
+
+// The watch may be minutes behind while a flavor changes.
+func TestFlavorKeepsItsPlaceWhenARoundHasAnOldCache(t *testing.T) {
+	inBubble(t, "apply: Operator", func(t *testing.T) {
+		w := newWorld(t)
+		c := w.startAlarm(v1alpha1.MetricCPU)
+		c.limiter.kube = register{autopilots: []*v1alpha1.RdsAutopilot{w.freezeAutopilots(c)}}
+		w.mustDecide(c)
+		if len(w.patches) != 1 {
+			t.Fatalf("patches %v", w.patches)
+		}
+		decide := func() {
+			w.now = w.now.Add(3 * time.Minute)
+			if _, err := w.decide(c); err != nil && !errors.Is(err, autopilot.ErrConflict) {
+				t.Fatal(err)
+			}
+		}
+		decide()
+		w.checkPlace(c, "after a conflict", true)
+		decide()
+		w.checkPlace(c, "after the retry", true)
+		w.clear(v1alpha1.MetricCPU)
+		decide()
+		w.checkPlace(c, "after the alarm", true)
+		w.apply()
+		decide()
+		decide() // the first one may end in a conflict
+		w.checkPlace(c, "after the change", false)
+	})
+}
+
+// An operator may act on the patch of the Rds before the status shows it.
+func TestPatchedFlavorHasItsPlaceAlthoughTheCloudIsBusy(t *testing.T) {
+	inBubble(t, "apply: Cloud", func(t *testing.T) {
+		w := newCloudWorld(t, true)
+		c := w.startAlarm(v1alpha1.MetricCPU)
+		w.refusals = map[string]*autopilot.RefusedError{
+			w.inst.ID: {Reason: autopilot.ReasonInstanceBusy, Message: "the operator was faster"},
+		}
+		w.mustDecide(c)
+		synctest.Wait()
+		if len(w.patches) != 1 {
+			t.Fatalf("patches %v", w.patches)
+		}
+		w.checkPlace(c, "after the patch", true)
+		w.inst.Status = "MODIFYING"
+		w.now = w.now.Add(time.Minute)
+		w.mustDecide(c)
+		synctest.Wait()
+		w.now = w.now.Add(2 * time.Minute)
+		w.checkPlace(c, "while the operator changes it", true)
+	})
 }

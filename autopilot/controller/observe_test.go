@@ -7,24 +7,132 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// ofNode is a cloud that knows every id as that of a node.
-type ofNode struct{ InstanceReader }
-
-func (ofNode) Instance(context.Context, string, time.Time) (*autopilot.Instance, error) {
-	return &autopilot.Instance{ID: "1234in01"}, nil
+// listOfInstances returns the same instance for every id. Reading it takes 40 seconds of the clock now.
+type listOfInstances struct {
+	InstanceReader
+	inst autopilot.Instance
+	now  *time.Time
 }
 
-func TestIDOfANodeIsNoInstanceAndNamesTheInstance(t *testing.T) {
-	o := Observer{Instances: ofNode{}, Now: time.Now, Claims: func(context.Context, string) ([]*autopilot.Target, error) {
-		t.Error("claims of an id that is no instance's are read")
-		return nil, nil
+func (l listOfInstances) Instance(context.Context, string, time.Time) (*autopilot.Instance, error) {
+	*l.now = l.now.Add(40 * time.Second)
+	return &l.inst, nil
+}
+
+func observe(t *testing.T, inst autopilot.Instance, status v1alpha1.Status) (autopilot.Case, time.Time) {
+	t.Helper()
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	o := Observer{
+		Instances: listOfInstances{inst: inst, now: &now}, Now: func() time.Time { return now },
+		Claims: func(context.Context, string) ([]*autopilot.Target, error) { return nil, nil },
+	}
+	c, err := o.Observe(t.Context(), &autopilot.Target{InstanceID: "in01"}, &v1alpha1.RdsAutopilot{Status: status}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, now
+}
+
+func TestObserveReturnsTheInstanceOfANodeIDButDoesNotManageIt(t *testing.T) {
+	c, _ := observe(t, autopilot.Instance{ID: "in02"}, v1alpha1.Status{})
+	if c.Instance != nil || c.NodeOf != "in02" {
+		t.Errorf("instance %+v, node of %q", c.Instance, c.NodeOf)
+	}
+}
+
+func TestObserveKeepsTheSizeThatAListOmits(t *testing.T) {
+	known := v1alpha1.Status{Instance: &v1alpha1.Instance{ID: "in01", VolumeGB: 100}}
+	c, _ := observe(t, autopilot.Instance{ID: "in01"}, known)
+	if c.Instance == nil || c.Instance.VolumeGB != 100 {
+		t.Errorf("instance %+v, want 100 GB", c.Instance)
+	}
+}
+
+// A change must not be completed before the list that shows it, or in the future.
+func TestObserveDatesTheCaseAfterItsReadsAndClampsTimes(t *testing.T) {
+	ahead := metav1.NewTime(time.Date(2026, 11, 20, 17, 0, 0, 0, time.UTC))
+	c, now := observe(t, autopilot.Instance{ID: "in01"}, v1alpha1.Status{OverThresholdSince: &ahead})
+	if since := c.Status.OverThresholdSince; !c.Now.Equal(now) || since == nil || since.After(now) {
+		t.Errorf("case at %s, want %s; over the threshold since %s", c.Now, now, since)
+	}
+}
+
+func TestRulesOfAFormerInstanceAreIgnored(t *testing.T) {
+	const storage = v1alpha1.MetricStorage
+	c := autopilot.Case{Instance: &autopilot.Instance{ID: "in02"}, Status: v1alpha1.Status{
+		Alarms: v1alpha1.Alarms{Rules: []v1alpha1.Rule{{Metric: storage, AlarmID: "al1", Dimension: "rds_cluster_id:in01"}}},
+		Intake: v1alpha1.Intake{Signals: []v1alpha1.Signal{{Metric: storage, AlarmID: "al1", State: v1alpha1.StateAlarm}}},
 	}}
-	c, err := o.Observe(t.Context(), &autopilot.Target{InstanceID: "5678no01"}, &v1alpha1.RdsAutopilot{}, time.Now())
-	if err != nil || c.Instance != nil || c.NodeOf != "1234in01" {
-		t.Errorf("%+v, %q, %v", c.Instance, c.NodeOf, err)
+	err := addAlarms(&c)
+	setAlarmStates(&c, map[string]AlarmState{"al1": {v1alpha1.StateAlarm, time.Unix(100, 0)}})
+	if err != nil || len(c.Alarms) != 1 || c.Alarms[0].Signal != nil || c.Alarms[0].State != "" {
+		t.Errorf("alarms %+v, %v; want the used space alone", c.Alarms, err)
+	}
+}
+
+// stateLists counts the lists of rules.
+type stateLists struct {
+	Cloud
+	state     v1alpha1.State
+	notBefore []time.Time
+}
+
+func (s *stateLists) AlarmStates(_ context.Context, notBefore time.Time) (map[string]AlarmState, error) {
+	s.notBefore = append(s.notBefore, notBefore)
+	return map[string]AlarmState{"al1": {State: s.state}}, nil
+}
+
+// A list may be older than the alarm. In a storm of alarms, a list for each signal would cost too many requests.
+func TestRulesAreListedAgainOnlyIfASignalContradictsTheList(t *testing.T) {
+	begin := time.Unix(1000, 0)
+	for name, tc := range map[string]struct {
+		listed   v1alpha1.State
+		received time.Time
+		lists    int
+	}{
+		"signal agrees":                  {v1alpha1.StateAlarm, begin.Add(time.Second), 1},
+		"newer signal contradicts":       {v1alpha1.StateOK, begin.Add(time.Second), 2},
+		"signal before the list differs": {v1alpha1.StateOK, begin.Add(-time.Second), 1},
+	} {
+		lists := &stateLists{state: tc.listed}
+		r := &round{cloud: lists, notBefore: begin, rap: &v1alpha1.RdsAutopilot{Status: v1alpha1.Status{
+			Alarms: v1alpha1.Alarms{Rules: []v1alpha1.Rule{{Metric: v1alpha1.MetricStorage, AlarmID: "al1"}}},
+			Intake: v1alpha1.Intake{Signals: []v1alpha1.Signal{{
+				Metric: v1alpha1.MetricStorage, AlarmID: "al1", State: v1alpha1.StateAlarm,
+				ReceivedTime: metav1.NewMicroTime(tc.received),
+			}}},
+		}}}
+		_, err := r.alarmStates(t.Context())
+		if err != nil || len(lists.notBefore) != tc.lists || tc.lists == 2 && !lists.notBefore[1].Equal(tc.received) {
+			t.Errorf("%s: lists of %v, %v; want %d", name, lists.notBefore, err, tc.lists)
+		}
+	}
+}
+
+// unevenEvidence has a measurement of the CPU, an error for memory, and a panic for storage.
+type unevenEvidence struct{}
+
+func (unevenEvidence) Evidence(_ context.Context, _ autopilot.Instance, r EvidenceRequest) (autopilot.Evidence, error) {
+	switch r.Metric {
+	case v1alpha1.MetricCPU:
+		return autopilot.Evidence{Percent: 95}, nil
+	case v1alpha1.MetricMemory:
+		return autopilot.Evidence{}, errNoAnswer
+	}
+	panic("broken")
+}
+
+func TestReadEvidenceReturnsTheResultOfEachMetric(t *testing.T) {
+	found, failed := readEvidence(t.Context(), unevenEvidence{}, autopilot.Instance{}, []EvidenceRequest{
+		{Metric: v1alpha1.MetricCPU}, {Metric: v1alpha1.MetricMemory}, {Metric: v1alpha1.MetricStorage},
+	})
+	if len(found) != 1 || found[v1alpha1.MetricCPU].Percent != 95 || len(failed) != 2 {
+		t.Errorf("found %v, failed %v; want the CPU, and two errors", found, failed)
 	}
 }

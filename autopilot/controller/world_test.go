@@ -16,125 +16,100 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/level"
 	simkube "github.com/mcsps/rds-autopilot/test/sim/kube"
 )
 
-var errCrash = errors.New("the process was killed here")
-
-// steps counts the calls that change something, in Kubernetes and in the cloud, and kills at one of them: before it is
-// applied, or after. A process that was killed changes nothing any more.
-type steps struct {
-	n, killAt int
-	applied   bool
-	killed    bool
-	names     []string
-}
-
-func (s *steps) do(name string, apply func() error) error {
-	if s.killed {
-		return errCrash
-	}
-	s.n++
-	s.names = append(s.names, name)
-	s.killed = s.n == s.killAt
-	if s.killed && !s.applied {
-		return errCrash
-	}
-	if err := apply(); err != nil {
-		return err
-	}
-	if s.killed {
-		return errCrash
-	}
-	return nil
-}
-
-// world is one database in Kubernetes and in the cloud. Its processes use the real clients and caches on a Kubernetes in
-// memory; time stands still there, and is w.now for the loop.
+// world is one database in Kubernetes and in the cloud. Its processes use the real clients and caches on a Kubernetes
+// in memory. Their clock is w.now, which only the tests advance.
 type world struct {
-	*steps
 	t     *testing.T
 	kube  *simkube.Server
 	admin dynamic.Interface
-	mu    sync.Mutex // decisions and arming go on side by side
+	mu    sync.Mutex // decisions and arming run in parallel
 
-	inst   *autopilot.Instance
-	usedGB float64
-	cpu    float64
-	state  map[string]AlarmState
-	now    time.Time
-	gone   bool // cloud unreachable
-
-	noRules    bool                     // the quota allows no rule
-	unreadable map[v1alpha1.Metric]bool // Cloud Eye returns no measurements of these metrics
-	measured   []v1alpha1.Metric        // whose measurements were read
-	series     autopilot.Series         // what tells the cause; nil means no answer
-	seriesRead []SeriesRequest
-	onSeries   func(context.Context) // what happens while a series is read
-	history    []autopilot.Point     // the used space of 14 days
-	capReads   int
-
-	listed    map[string]AlarmState // the last listing of rules
-	listedAt  time.Time
-	listedFor time.Duration
-	listings  int
-
-	refusal     string   // of the API server, for patches of the Rds
-	putsBack    bool     // something in the API server restores the old value
-	offered     []string // the instance's resize list
-	resizeLists int      // how often it was read
-	noFlavors   bool     // the catalogue cannot be read
-	duringCloud func()   // what happens while the round waits for the cloud
-	duringAsk   func()   // what happens while the cloud is asked for a change
-
-	patches []string                           // that the API server took
-	begun   []string                           // what the cloud was asked for and has begun
-	order   []string                           // ids of the instances that the cloud has begun to change
-	refuses map[string]*autopilot.RefusedError // by replica id
-	growing map[string]bool                    // replicas, by id
-	topics  int
+	now     time.Time
+	steps   []string // writes to Kubernetes and to the cloud, in their order
+	patches []string // values that the processes wrote into the Rds
 	events  []autopilot.Event
 
-	running []func() // ends each of the processes
+	patchRefusal  string // why the API server refuses patches of the Rds
+	statusRefusal string // why the API server refuses the processes' writes to the status
+	reverts       bool   // the API server restores the old value of a patch
+	onStatus      func() // runs at each write of the status
+
+	cloudState
 }
+
+// database is the key of the only database.
+var database = Key{metav1.NamespaceDefault, "db"}
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
-		steps: &steps{}, t: t, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), usedGB: 50, cpu: 10, state: map[string]AlarmState{},
-		refuses: map[string]*autopilot.RefusedError{}, growing: map[string]bool{},
-		inst: &autopilot.Instance{
-			ID: "in01", Status: autopilot.StatusActive, Engine: "MySQL", Version: "8.0", Mode: "single", Flavor: "rds.mysql.n1.large.4",
-			VCPUs: 2, MemoryGB: 8, VolumeGB: 100, Zones: []string{"eu-de-01"},
-		},
+		t: t, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
+		cloudState: cloudState{usedGB: 50, cpu: 10, states: map[string]AlarmState{}, inst: &autopilot.Instance{
+			ID: "in01", Status: autopilot.StatusActive, Engine: "MySQL", Version: "8.0", Mode: "single",
+			Flavor: "rds.mysql.n1.large.4", VCPUs: 2, MemoryGB: 8, VolumeGB: 100, Zones: []string{"eu-de-01"},
+		}},
 	}
-	t.Cleanup(w.stop)
 	var err error
-	w.kube, err = simkube.New(simkube.Options{CRDs: []string{"../../deploy/crds/rds.yaml", "../../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml"}})
+	w.kube, err = simkube.New(simkube.Options{CRDs: []string{
+		"../../deploy/crds/rds.yaml", "../../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml",
+	}})
 	w.must(err)
 	w.kube.SetAdmit(w.admit)
 	w.admin, err = dynamic.NewForConfig(w.kube.Config())
 	w.must(err)
-	_, err = w.rdss().Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": otcv1.GroupVersion().String(), "kind": otcv1.Kind, "metadata": map[string]any{"name": database.Name},
-		"spec":   map[string]any{"autopilot": true, "volumesize": int64(100), "flavorref": w.inst.Flavor, "datastoretype": "MySQL"},
-		"status": map[string]any{"id": w.inst.ID},
-	}}, metav1.CreateOptions{})
-	w.must(err)
+	w.createRds()
 	return w
 }
 
-// database is the only one.
-var database = Key{metav1.NamespaceDefault, "db"}
+func (w *world) createRds() {
+	w.t.Helper()
+	w.create(w.rdss(), otcv1.GroupVersion(), otcv1.Kind, database.Name, map[string]any{
+		"spec": map[string]any{
+			"autopilot": true, "volumesize": int64(100), "flavorref": w.inst.Flavor, "datastoretype": "MySQL",
+		},
+		"status": map[string]any{"id": w.inst.ID},
+	})
+}
+
+// newCloudWorld returns a world whose RdsAutopilot has spec.apply: Cloud, with or without an Rds.
+func newCloudWorld(t *testing.T, withRds bool) *world {
+	t.Helper()
+	w := newWorld(t)
+	spec := map[string]any{"apply": "Cloud"}
+	if !withRds {
+		w.remove(w.rdss())
+		spec["instanceID"] = w.inst.ID
+	}
+	w.create(w.raps(), v1alpha1.GroupVersion(), v1alpha1.Kind, database.Name, map[string]any{"spec": spec})
+	return w
+}
+
+func (w *world) create(in dynamic.ResourceInterface, group schema.GroupVersion, kind, name string,
+	fields map[string]any) {
+	w.t.Helper()
+	o := &unstructured.Unstructured{Object: fields}
+	o.SetAPIVersion(group.String())
+	o.SetKind(kind)
+	o.SetName(name)
+	_, err := in.Create(w.t.Context(), o, metav1.CreateOptions{})
+	w.must(err)
+	synctest.Wait()
+}
 
 func (w *world) must(err error) {
 	w.t.Helper()
@@ -149,16 +124,17 @@ func (w *world) clock() time.Time {
 	return w.now
 }
 
-// process starts a controller, as after a restart: it remembers nothing.
+// process starts a process and returns its controller, which remembers nothing.
 func (w *world) process() *Controller {
 	w.t.Helper()
-	w.killed = false
 	config := w.kube.Config()
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{w, next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return transport{w, next} })
 	cluster, err := k8s.Connect(w.t.Context(), config, k8s.Options{Version: "test", Log: zap.NewNop()})
 	w.must(err)
 	c := New(Options{
-		Kube: recording{cluster, w}, Cloud: cloud{w}, Allowed: autopilot.Allowed{Apply: v1alpha1.ApplyCloud, Instances: []string{"*/*"}}, Mode: v1alpha1.ModeAuto, Sweep: 5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3,
+		Kube: eventRecorder{cluster, w}, Cloud: cloud{w}, Mode: v1alpha1.ModeAuto,
+		Allowed: autopilot.Allowed{Apply: v1alpha1.ApplyCloud, Instances: []string{"*/*"}},
+		Sweep:   5 * time.Minute, Recheck: 30 * time.Second, MaxFlavorChanges: 3,
 		Log: zap.NewNop(), Reg: prometheus.NewRegistry(), Now: w.clock,
 	})
 	w.must(cluster.OnTarget(c.TargetChanged))
@@ -166,76 +142,71 @@ func (w *world) process() *Controller {
 	var running sync.WaitGroup
 	ctx, cancel := context.WithCancel(w.t.Context())
 	running.Go(func() { _ = cluster.Run(ctx) })
-	w.running = append(w.running, func() { cancel(); running.Wait() })
+	w.t.Cleanup(func() { cancel(); running.Wait() })
 	w.must(cluster.WaitForSync(ctx))
 	return c
 }
 
-// stop ends all processes.
-func (w *world) stop() {
-	for _, end := range w.running {
-		end()
-	}
-	w.running = nil
-}
-
-// counted is the way from a process to the API server, on which it may be killed.
-type counted struct {
+// transport notes the writes of a process to the API server.
+type transport struct {
 	*world
 	next http.RoundTripper
 }
 
-func (c counted) RoundTrip(r *http.Request) (reply *http.Response, err error) {
-	if r.Method == http.MethodGet {
-		return c.next.RoundTrip(r)
-	}
-	parts := strings.Split(r.URL.Path, "/")
-	name := strings.ToLower(r.Method) + " " + parts[6] // /apis/group/version/namespaces/ns/resource/…
-	if parts[len(parts)-1] == "status" {
-		name = "status"
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.do(name, func() error { reply, err = c.next.RoundTrip(r); return err }); err != nil {
-		if reply != nil {
-			_ = reply.Body.Close()
+func (n transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet {
+		parts := strings.Split(r.URL.Path, "/")
+		name := strings.ToLower(r.Method) + " " + parts[6] // /apis/group/version/namespaces/ns/resource/…
+		if parts[len(parts)-1] == "status" {
+			name = "status"
 		}
-		return nil, err
+		n.set(func() { n.steps = append(n.steps, name) })
 	}
-	return reply, nil
+	return n.next.RoundTrip(r)
 }
 
-// admit sees what a process patches, and is the admission policy in its way.
+// admit notes what the processes write into the Rds. It also refuses and reverts writes.
 func (w *world) admit(write simkube.Write) error {
-	if write.New.GetKind() != otcv1.Kind || write.Manager != "rds-autopilot" {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if write.Manager != "rds-autopilot" {
 		return nil
 	}
-	if w.refusal != "" {
-		return errors.New(w.refusal)
+	if write.New.GetKind() == v1alpha1.Kind && write.Subresource == "status" {
+		if w.onStatus != nil {
+			w.onStatus()
+		}
+		if w.statusRefusal != "" {
+			return errors.New(w.statusRefusal)
+		}
 	}
-	old, now := write.Old.Object["spec"].(map[string]any), write.New.Object["spec"].(map[string]any)
+	if write.New.GetKind() != otcv1.Kind {
+		return nil
+	}
+	if w.patchRefusal != "" {
+		return errors.New(w.patchRefusal)
+	}
+	before, after := write.Old.Object["spec"].(map[string]any), write.New.Object["spec"].(map[string]any)
 	for _, field := range []string{"volumesize", "flavorref"} {
-		if old[field] == now[field] {
+		if before[field] == after[field] {
 			continue
 		}
-		w.patches = append(w.patches, fmt.Sprint(now[field]))
-		if w.putsBack {
-			now[field] = old[field]
+		w.patches = append(w.patches, fmt.Sprint(after[field]))
+		if w.reverts {
+			after[field] = before[field]
 		}
 	}
 	return nil
 }
 
-// recording is the real client of Kubernetes, but keeps the events.
-type recording struct {
+// eventRecorder is the real client of Kubernetes. It records events in place of sending them.
+type eventRecorder struct {
 	*k8s.Cluster
 	world *world
 }
 
-func (r recording) Event(_ *autopilot.Target, _ *v1alpha1.RdsAutopilot, e autopilot.Event) {
-	r.world.mu.Lock()
-	defer r.world.mu.Unlock()
-	r.world.events = append(r.world.events, e)
+func (r eventRecorder) Event(_ *autopilot.Target, _ *v1alpha1.RdsAutopilot, e autopilot.Event) {
+	r.world.set(func() { r.world.events = append(r.world.events, e) })
 }
 
 func (w *world) rdss() dynamic.ResourceInterface {
@@ -246,7 +217,7 @@ func (w *world) raps() dynamic.ResourceInterface {
 	return w.admin.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).Namespace(database.Namespace)
 }
 
-// get reads the database's object of that kind; nil where there is none.
+// get returns the database's object of that kind, or nil if there is none.
 func get[T any](w *world, in dynamic.ResourceInterface) *T {
 	w.t.Helper()
 	found, err := in.Get(w.t.Context(), database.Name, metav1.GetOptions{})
@@ -262,7 +233,7 @@ func get[T any](w *world, in dynamic.ResourceInterface) *T {
 func (w *world) rds() *otcv1.Rds             { return get[otcv1.Rds](w, w.rdss()) }
 func (w *world) rap() *v1alpha1.RdsAutopilot { return get[v1alpha1.RdsAutopilot](w, w.raps()) }
 
-// changeRds is a write of somebody else, of which every process hears.
+// changeRds writes to the Rds as somebody else does, and waits until every process has the event.
 func (w *world) changeRds(change func(*otcv1.Rds)) {
 	w.t.Helper()
 	rds := w.rds()
@@ -271,14 +242,27 @@ func (w *world) changeRds(change func(*otcv1.Rds)) {
 	synctest.Wait()
 }
 
-// changeRap is such a write to the RdsAutopilot and to its status.
+// setSwitch writes spec.autopilot; nil removes it.
+func (w *world) setSwitch(value *bool) {
+	w.t.Helper()
+	w.changeRds(func(rds *otcv1.Rds) { rds.Spec.Autopilot = value })
+}
+
+// setInstance lets another instance replace the one of the Rds.
+func (w *world) setInstance(id string) {
+	w.t.Helper()
+	w.changeRds(func(rds *otcv1.Rds) { rds.Status.ID = id })
+	w.set(func() { w.inst.ID = id })
+}
+
+// changeRap writes to the RdsAutopilot and to its status, and waits until every process has the event.
 func (w *world) changeRap(change func(*v1alpha1.RdsAutopilot)) {
 	w.t.Helper()
 	w.writeRap(change)
 	synctest.Wait()
 }
 
-// writeRap does not wait until they have heard.
+// writeRap is changeRap without the wait.
 func (w *world) writeRap(change func(*v1alpha1.RdsAutopilot)) {
 	w.t.Helper()
 	rap := w.rap()
@@ -291,26 +275,164 @@ func (w *world) update(in dynamic.ResourceInterface, object any, subresource ...
 	w.t.Helper()
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	w.must(err)
-	stored, err := in.Update(w.t.Context(), &unstructured.Unstructured{Object: fields}, metav1.UpdateOptions{FieldManager: "somebody"}, subresource...)
+	stored, err := in.Update(w.t.Context(), &unstructured.Unstructured{Object: fields},
+		metav1.UpdateOptions{FieldManager: "somebody"}, subresource...)
 	w.must(err)
 	return stored.GetResourceVersion()
 }
 
-func (w *world) create(in dynamic.ResourceInterface, kind string, object any) {
-	w.t.Helper()
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	w.must(err)
-	o := &unstructured.Unstructured{Object: fields}
-	o.SetAPIVersion(otcv1.GroupVersion().String())
-	o.SetKind(kind)
-	_, err = in.Create(w.t.Context(), o, metav1.CreateOptions{})
-	w.must(err)
-	synctest.Wait()
-}
-
-// remove deletes an object; one that has a finalizer stays until that is gone.
+// remove deletes an object. One with a finalizer stays until the finalizer is removed.
 func (w *world) remove(in dynamic.ResourceInterface) {
 	w.t.Helper()
 	w.must(in.Delete(w.t.Context(), database.Name, metav1.DeleteOptions{}))
 	synctest.Wait()
+}
+
+// decide runs a round of the decide queue on caches that are up to date.
+func (w *world) decide(c *Controller) (again time.Duration, err error) {
+	synctest.Wait()
+	return c.reconcile(w.t.Context(), database)
+}
+
+// mustDecide runs a round that must succeed.
+func (w *world) mustDecide(c *Controller) (again time.Duration) {
+	w.t.Helper()
+	again, err := w.decide(c)
+	w.must(err)
+	return again
+}
+
+// check runs a round of the decide queue, and then one of the arm queue.
+func (w *world) check(c *Controller) error {
+	_, err := w.decide(c)
+	_, armErr := c.arm(w.t.Context(), database)
+	return errors.Join(err, armErr)
+}
+
+// settle runs checks for eight minutes, which is enough for everything that needs no other event.
+func (w *world) settle(c *Controller) {
+	w.t.Helper()
+	for range 8 {
+		w.now = w.now.Add(time.Minute)
+		if err := w.check(c); err != nil && !errors.Is(err, autopilot.ErrConflict) {
+			w.t.Fatalf("check: %v", err)
+		}
+	}
+}
+
+// apply lets the operator apply the Rds to the cloud.
+func (w *world) apply() {
+	wanted := w.rds().Spec
+	w.set(func() {
+		w.inst.VolumeGB, w.inst.Flavor = max(w.inst.VolumeGB, int(wanted.VolumeSize)), wanted.FlavorRef
+	})
+}
+
+// raise sets the alarm of a metric, with a measurement above its threshold.
+func (w *world) raise(m v1alpha1.Metric) {
+	w.set(func() {
+		w.usedGB, w.cpu = 92, 95
+		w.states["al-"+string(m)] = AlarmState{v1alpha1.StateAlarm, w.now}
+	})
+}
+
+func (w *world) clear(m v1alpha1.Metric) {
+	w.set(func() { w.states["al-"+string(m)] = AlarmState{v1alpha1.StateOK, w.now} })
+}
+
+// startAlarm returns a controller whose database is armed and has an alarm.
+func (w *world) startAlarm(m v1alpha1.Metric) *Controller {
+	w.t.Helper()
+	c := w.process()
+	w.settle(c)
+	if !w.armed() {
+		w.t.Fatalf("not armed: %+v", w.rap())
+	}
+	if m == v1alpha1.MetricCPU {
+		w.now = w.now.Add(15 * time.Minute) // a flavor changes only if the instance has been ACTIVE for 15 minutes
+	}
+	w.raise(m)
+	w.steps, w.events = nil, nil
+	return c
+}
+
+func (w *world) armed() bool {
+	rap := w.rap()
+	return rap != nil && meta.IsStatusConditionTrue(rap.Status.Conditions, v1alpha1.ConditionArmed)
+}
+
+func (w *world) checkCondition(what, kind string, status metav1.ConditionStatus, reason string) {
+	w.t.Helper()
+	rap := w.rap()
+	got := meta.FindStatusCondition(rap.Status.Conditions, kind)
+	if got == nil || got.Status != status || got.Reason != reason || got.ObservedGeneration != rap.Generation {
+		w.t.Errorf("%s: %s is %+v, want %s, %s", what, kind, got, status, reason)
+	}
+}
+
+// countEvents returns the numbers of warnings and of other events with a reason.
+func (w *world) countEvents(reason string) (warnings, normal int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range w.events {
+		switch {
+		case e.Reason == reason && e.Warning:
+			warnings++
+		case e.Reason == reason:
+			normal++
+		}
+	}
+	return warnings, normal
+}
+
+// run lets the controller lead, on the bubble's clock, until the test ends.
+func (w *world) run(c *Controller) {
+	c.options.Now, c.options.Chance = time.Now, func() float64 { return 0.5 } // a sweep every five minutes
+	ctx, stop := context.WithCancel(w.t.Context())
+	ended := make(chan struct{})
+	go func() { c.Run(ctx); close(ended) }()
+	w.t.Cleanup(func() { stop(); <-ended })
+}
+
+// set changes or reads the world while a controller runs.
+func (w *world) set(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
+}
+
+// pass lets time of the bubble pass.
+func (w *world) pass(d time.Duration) {
+	time.Sleep(d)
+	w.set(func() { w.now = time.Now() })
+	synctest.Wait()
+}
+
+// inBubble runs a subtest in a bubble of its own.
+func inBubble(t *testing.T, name string, test func(*testing.T)) {
+	t.Run(name, func(t *testing.T) { level.InBubble(t, test) })
+}
+
+// oldTargets is a cache of Rds whose watch is behind.
+type oldTargets struct {
+	Kubernetes
+	last *autopilot.Target
+}
+
+func (o oldTargets) Target(string, string) *autopilot.Target { return o.last }
+
+// oldAutopilots is a cache of RdsAutopilots whose watch is behind.
+type oldAutopilots struct {
+	Kubernetes
+	last *v1alpha1.RdsAutopilot
+}
+
+func (o oldAutopilots) Autopilot(string, string) (*v1alpha1.RdsAutopilot, bool) { return o.last, true }
+
+// freezeAutopilots lets the cache of the controller keep the RdsAutopilot as it is now.
+func (w *world) freezeAutopilots(c *Controller) (last *v1alpha1.RdsAutopilot) {
+	synctest.Wait()
+	last, _ = c.options.Kube.Autopilot(database.Namespace, database.Name)
+	c.options.Kube = oldAutopilots{c.options.Kube, last}
+	return last
 }

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/level"
+)
+
+func TestAlarmsFollowTheSwitchAndReadyShowsThem(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		ready := func(what string, status metav1.ConditionStatus, reason string) {
+			t.Helper()
+			w.checkCondition(what, v1alpha1.ConditionReady, status, reason)
+		}
+		fails := func(what string) {
+			t.Helper()
+			if err := w.check(c); err == nil {
+				t.Errorf("%s: no error, so nobody would check again", what)
+			}
+		}
+		w.setInstance("")
+		w.settle(c)
+		ready("no instance yet", metav1.ConditionFalse, string(autopilot.ReasonInstanceUnknown))
+		w.setInstance("in01")
+		w.settle(c)
+		ready("armed", metav1.ConditionTrue, autopilot.ArmedReason)
+		if !slices.Equal(w.rap().Finalizers, []string{v1alpha1.Finalizer}) || w.topics != 1 {
+			t.Errorf("finalizers %v, %d topics", w.rap().Finalizers, w.topics)
+		}
+		w.steps = nil
+		if err := w.check(c); err != nil || len(w.steps) > 0 {
+			t.Errorf("a check without news writes %v: %v", w.steps, err)
+		}
+
+		w.statesUnreadable = true
+		fails("states are unreadable")
+		ready("states are unreadable", metav1.ConditionFalse, autopilot.ReadFailed)
+		w.steps = nil
+		fails("states are still unreadable")
+		if !w.armed() || len(w.steps) > 0 {
+			t.Errorf("armed %t, the second failed check writes %v", w.armed(), w.steps)
+		}
+		w.statesUnreadable, w.unreachable = false, true
+		fails("cloud is unreachable")
+		ready("cloud is unreachable", metav1.ConditionFalse, autopilot.CloudUnreachable)
+
+		w.setSwitch(new(false))
+		fails("alarms cannot be removed")
+		ready("alarms cannot be removed", metav1.ConditionFalse, autopilot.CloudUnreachable)
+		w.unreachable = false
+		w.settle(c)
+		ready("off", metav1.ConditionTrue, string(autopilot.ReasonNotEnabled))
+		if rap := w.rap(); w.topics != 0 || len(rap.Finalizers) > 0 || w.armed() || rap.Status.Alarms.TopicURN != "" {
+			t.Errorf("off: %d topics, %+v", w.topics, rap)
+		}
+
+		w.setSwitch(new(true))
+		w.mustDecide(c)
+		ready("on, not armed yet", metav1.ConditionFalse, autopilot.RuleMissing)
+		w.settle(c)
+		ready("on", metav1.ConditionTrue, autopilot.ArmedReason)
+	})
+}
+
+// The archived operator drops spec.autopilot before a round reads the Rds. The leader may change within that second.
+func TestLastExplicitSwitchIsEffectiveAfterTheFieldIsDropped(t *testing.T) {
+	on, off := new(true), new(false)
+	for _, tc := range []struct {
+		first  *bool
+		values []*bool
+		armed  bool
+	}{
+		{nil, []*bool{on, nil}, true},
+		{on, []*bool{off, nil}, false},
+		{on, []*bool{off, on, nil}, true},
+		{off, []*bool{on, off, nil}, false},
+	} {
+		inBubble(t, fmt.Sprintf("armed %t after %d values", tc.armed, len(tc.values)), func(t *testing.T) {
+			w := newWorld(t)
+			w.setSwitch(tc.first)
+			former, leader := w.process(), w.process()
+			w.settle(former)
+			for _, value := range tc.values {
+				w.setSwitch(value)
+			}
+			w.settle(leader)
+			if w.armed() != tc.armed {
+				t.Errorf("armed %t", w.armed())
+			}
+		})
+	}
+	inBubble(t, "RdsAutopilot deleted afterwards", func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		w.settle(c)
+		w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Finalizers = nil })
+		for _, value := range []*bool{off, on, nil} {
+			w.setSwitch(value)
+		}
+		w.remove(w.raps())
+		w.settle(c)
+		if w.rap() != nil {
+			t.Errorf("created again, although spec.autopilot is absent: %+v", w.rap())
+		}
+	})
+}
+
+func TestDeletedRdsTakesOnlyOurRdsAutopilotWithIt(t *testing.T) {
+	for name, byPerson := range map[string]bool{"created by the service": false, "created by a person": true} {
+		inBubble(t, name, func(t *testing.T) {
+			w := newWorld(t)
+			c := w.process()
+			w.settle(c)
+			if byPerson {
+				w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.OwnerReferences = nil })
+			}
+			w.remove(w.rdss())
+			w.settle(c)
+			if w.topics != 0 || (w.rap() != nil) != byPerson {
+				t.Errorf("%d topics, RdsAutopilot %+v", w.topics, w.rap())
+			}
+		})
+	}
+}
+
+func TestDeletedRdsAutopilotStaysUntilItsAlarmsAreRemoved(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		w.settle(c)
+		w.remove(w.raps())
+		w.unreachable = true
+		if err := w.check(c); err == nil || w.rap() == nil || w.armed() {
+			t.Fatalf("%v, RdsAutopilot %+v; want it kept and not armed", err, w.rap())
+		}
+		w.unreachable = false
+		w.must(w.check(c))
+		if w.topics != 0 || w.rap() != nil {
+			t.Errorf("%d topics, RdsAutopilot %+v", w.topics, w.rap())
+		}
+	})
+}
+
+func TestArmedNamesTheReasonForMissingAlarms(t *testing.T) {
+	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, string(autopilot.ReasonInstanceUnknown)
+	ensureErr := func(err error) func(*world) { return func(w *world) { w.ensureErr = err } }
+	for name, tc := range map[string]struct {
+		alter  func(*world)
+		status metav1.ConditionStatus
+		reason string
+	}{
+		"full instance":       {func(w *world) { w.inst.Status = autopilot.StatusStorageFull }, yes, autopilot.ArmedReason},
+		"new instance":        {func(w *world) { w.inst.Status = "BUILD" }, no, unknown},
+		"unknown engine":      {func(w *world) { w.inst.Engine = "Oracle" }, no, unknown},
+		"no quota for rules":  {ensureErr(v1alpha1.ErrQuota), no, autopilot.QuotaExceeded},
+		"SMN refuses":         {ensureErr(v1alpha1.ErrSubscriptionRefused), no, autopilot.SubscriptionRefused},
+		"confirmations limit": {ensureErr(v1alpha1.ErrConfirmationLimit), no, autopilot.RuleMissing},
+	} {
+		inBubble(t, name, func(t *testing.T) {
+			w := newWorld(t)
+			tc.alter(w)
+			w.settle(w.process())
+			w.checkCondition(name, v1alpha1.ConditionArmed, tc.status, tc.reason)
+		})
+	}
+}
+
+// Without this, Armed would alternate while the cloud is unreachable, and each of its writes would start a round.
+func TestInstanceReadBeforeTheCloudBecameUnreachableDoesNotArm(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		w.settle(c)
+		w.readBefore = w.now
+		w.now = w.now.Add(30 * time.Second)
+		if _, err := w.decide(c); err == nil || w.armed() {
+			t.Fatalf("armed %t, %v", w.armed(), err)
+		}
+		w.now = w.now.Add(10 * time.Second)
+		synctest.Wait()
+		if _, err := c.arm(t.Context(), database); err == nil || w.armed() {
+			t.Errorf("armed %t by the former list, %v", w.armed(), err)
+		}
+		w.readBefore = time.Time{}
+		w.settle(c)
+		if !w.armed() {
+			t.Error("not armed once the cloud answers again")
+		}
+	})
+}
+
+func TestArmingOnOldAutopilotStartsFromStoredAlarms(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		_, _ = w.decide(c) // creates the RdsAutopilot
+		last := w.freezeAutopilots(c)
+		w.settle(w.process())
+		if last == nil || len(last.Status.Alarms.Rules) > 0 || !w.armed() {
+			t.Fatal("the database must be armed, and the old cache must not show it")
+		}
+		w.steps = nil
+		if _, err := c.arm(t.Context(), database); err != nil || slices.Contains(w.steps, "topic") {
+			t.Errorf("steps %v, want no second topic: %v", w.steps, err)
+		}
+	})
+}
+
+// An alarm of a new rule may be in force already.
+func TestNewRulesStartADecision(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		lead(t, c)
+		_, _ = w.decide(c) // creates the RdsAutopilot
+		w.mustDecide(c)
+		_, err := c.arm(t.Context(), database)
+		w.must(err)
+		if !w.armed() || !c.decideMarks.isNews(database) {
+			t.Errorf("armed %t, no decision is requested", w.armed())
+		}
+	})
+}
+
+// The watch of the Rds may be behind that of the RdsAutopilot.
+func TestAlarmsStayWhenCacheLacksTheRds(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		w.settle(c)
+		c.options.Kube = oldTargets{c.options.Kube, nil}
+		_, err := c.arm(t.Context(), database)
+		w.must(err)
+		if !w.armed() || w.topics != 1 {
+			t.Fatalf("armed %t, %d topics", w.armed(), w.topics)
+		}
+		w.remove(w.rdss())
+		_, err = c.arm(t.Context(), database)
+		w.must(err)
+		if w.rap() != nil || w.topics != 0 {
+			t.Errorf("without an Rds: %d topics, %+v", w.topics, w.rap())
+		}
+	})
+}
+
+// Nobody checks an alarm once autopilot is off, so it gets a last decision.
+func TestAlarmInForceGetsALastDecisionWhenAutopilotIsTurnedOff(t *testing.T) {
+	for name, tc := range map[string]struct {
+		turnOff func(*world, *Controller)
+		reason  autopilot.Reason
+	}{
+		"autopilot false": {func(w *world, _ *Controller) { w.setSwitch(new(false)) }, autopilot.ReasonNotEnabled},
+		"--mode=Off":      {func(_ *world, c *Controller) { c.options.Mode = v1alpha1.ModeOff }, autopilot.ReasonNotEnabled},
+		"instance is not allowed": {func(w *world, c *Controller) {
+			c.options.Allowed.Instances = nil
+			w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Spec.Apply = v1alpha1.ApplyCloud })
+		}, autopilot.ReasonNotAllowed},
+	} {
+		inBubble(t, name, func(t *testing.T) {
+			w := newWorld(t)
+			c := w.startAlarm(v1alpha1.MetricStorage)
+			w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Spec.Storage.MaxGB = 100 })
+			w.mustDecide(c)
+			tc.turnOff(w, c)
+			w.settle(c)
+			last, count := w.rap().Status.Decisions[0], 0
+			for _, d := range w.rap().Status.Decisions {
+				if d.Reason == string(tc.reason) {
+					count++
+				}
+			}
+			if last.Reason != string(tc.reason) || last.Metric != v1alpha1.MetricStorage || last.Count != 1 || count != 1 {
+				t.Errorf("%d last decisions: %+v", count, w.rap().Status.Decisions)
+			}
+			if w.topics != 0 || len(w.rap().Status.Alarms.Rules) > 0 {
+				t.Errorf("%d topics, alarms %+v", w.topics, w.rap().Status.Alarms)
+			}
+		})
+	}
+}
+
+// The change counts for cooldown and budget once autopilot is on again, and it has its place meanwhile.
+func TestChangeInProgressIsKeptWhileAutopilotIsOff(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newCloudWorld(t, true)
+		c := w.startAlarm(v1alpha1.MetricCPU)
+		w.mustDecide(c)
+		setMode := func(m v1alpha1.Mode) {
+			w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Spec.Mode = m })
+			w.settle(c)
+		}
+		setMode(v1alpha1.ModeOff)
+		if w.topics != 0 || w.rap().Status.Pending == nil {
+			t.Fatalf("%d topics, pending %+v", w.topics, w.rap().Status.Pending)
+		}
+		if c.limiter.reserve(Key{"other", "db"}, 1, w.now) {
+			t.Error("its place is free")
+		}
+		w.endJobs()
+		setMode(v1alpha1.ModeAuto)
+		w.checkOneChange()
+	})
+}

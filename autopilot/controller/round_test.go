@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/level"
+)
+
+// checkOneChange checks that the status has one completed change of the autopilot, and none in progress.
+func (w *world) checkOneChange() {
+	w.t.Helper()
+	s := w.rap().Status
+	if len(s.Changes) != 1 || s.Pending != nil ||
+		s.Changes[0].Outcome != v1alpha1.OutcomeCompleted || s.Changes[0].By != v1alpha1.ByAutopilot {
+		w.t.Errorf("changes %+v, pending %+v; want one completed", s.Changes, s.Pending)
+	}
+}
+
+// A process that is killed between two steps continues from the status, so the intent is stored before each request.
+func TestIntentIsStoredBeforeTheRequestAndTheOutcomeAfterIt(t *testing.T) {
+	withRds := func(t *testing.T) *world { return newCloudWorld(t, true) }
+	withoutRds := func(t *testing.T) *world { return newCloudWorld(t, false) }
+	for name, tc := range map[string]struct {
+		new   func(*testing.T) *world
+		steps []string
+	}{
+		"apply: Operator":             {newWorld, []string{"status", "patch rdss", "status"}},
+		"apply: Cloud":                {withRds, []string{"status", "patch rdss", "change", "status"}},
+		"apply: Cloud without an Rds": {withoutRds, []string{"status", "change", "status"}},
+	} {
+		inBubble(t, name, func(t *testing.T) {
+			w := tc.new(t)
+			c := w.startAlarm(v1alpha1.MetricStorage)
+			var before *v1alpha1.Intent
+			w.onChange = func(context.Context, v1alpha1.Intent) error { before = w.rap().Status.Pending; return nil }
+			threshold := w.rap().Status.Alarms.Rules[0].ThresholdPercent
+			w.mustDecide(c)
+			if !slices.Equal(w.steps, tc.steps) {
+				t.Errorf("steps %v, want %v", w.steps, tc.steps)
+			}
+			if slices.Contains(tc.steps, "change") && (before == nil || before.To != "110") {
+				t.Errorf("the status had the intent %+v at the request to the cloud", before)
+			}
+			if p := w.rap().Status.Pending; p == nil || p.To != "110" {
+				t.Errorf("pending %+v", p)
+			}
+			w.settle(c)
+			if w.endJobs(); w.rds() != nil {
+				w.apply()
+			}
+			w.clear(v1alpha1.MetricStorage)
+			w.must(w.check(c))
+			w.checkOneChange()
+			if got := w.rap().Status.Alarms.Rules[0].ThresholdPercent; got == threshold {
+				t.Errorf("the rule of 110 GB still has the threshold %d %%", got)
+			}
+			if n := testutil.ToFloat64(c.meters.decisions.WithLabelValues("storage", "GrowVolume", "AlarmInForce")); n != 1 {
+				t.Errorf("%g decisions counted", n)
+			}
+			if _, events := w.countEvents(string(autopilot.ActionGrowVolume)); events != 1 {
+				t.Errorf("%d events of the growth", events)
+			}
+		})
+	}
+}
+
+func TestPatchThatIsRefusedOrRevertedIsNotReportedAsDone(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spoil func(*world)
+		check func(v1alpha1.Status) bool
+	}{
+		"refused": {func(w *world) { w.patchRefusal = "denied by policy: not on Fridays" }, func(s v1alpha1.Status) bool {
+			d := s.Decisions[0]
+			return d.Reason == "Refused" && strings.Contains(d.Message, "not on Fridays") && s.Pending.Refusal != nil
+		}},
+		"reverted": {func(w *world) { w.reverts = true }, func(s v1alpha1.Status) bool {
+			return s.Pending == nil && slices.ContainsFunc(s.Conditions, func(c metav1.Condition) bool {
+				return c.Type == v1alpha1.ConditionContested && c.Status == metav1.ConditionTrue
+			})
+		}},
+	} {
+		inBubble(t, name, func(t *testing.T) {
+			w := newWorld(t)
+			c := w.startAlarm(v1alpha1.MetricStorage)
+			tc.spoil(w)
+			w.mustDecide(c)
+			if s := w.rap().Status; !tc.check(s) {
+				t.Errorf("status %+v", s)
+			}
+			if _, events := w.countEvents(string(autopilot.ActionGrowVolume)); events > 0 {
+				t.Errorf("events %+v", w.events)
+			}
+		})
+	}
+}
+
+// The user turns autopilot off, or replaces the database, while the round waits for the cloud.
+func TestNothingIsRequestedForATargetThatHasChangedMeanwhile(t *testing.T) {
+	changes := map[string]func(*world, *Controller){
+		"autopilot false": func(w *world, _ *Controller) { w.setSwitch(new(false)) },
+		"autopilot false, which the operator drops": func(w *world, _ *Controller) {
+			w.setSwitch(new(false))
+			w.setSwitch(nil)
+		},
+		"autopilot false, and the cache is old": func(w *world, c *Controller) {
+			w.setSwitch(new(false))
+			c.switches = switchTracker{last: make(map[Key]v1alpha1.Switch)} // the watch event has not come
+		},
+		"another instance": func(w *world, _ *Controller) {
+			w.changeRds(func(rds *otcv1.Rds) { rds.Status.ID = "in02" })
+		},
+		"another Rds": func(w *world, _ *Controller) {
+			w.remove(w.rdss())
+			w.createRds()
+		},
+		"Rds is being deleted": func(w *world, _ *Controller) {
+			w.changeRds(func(rds *otcv1.Rds) { rds.Finalizers = []string{"example.com/operator"} })
+			w.remove(w.rdss())
+		},
+	}
+	for name, change := range changes {
+		for way, prepare := range map[string]func(*world){
+			"patch":             func(*world) {},
+			"growth of replica": addReplica,
+			"request to the cloud for the size of the Rds": func(w *world) {
+				w.changeRds(func(rds *otcv1.Rds) { rds.Spec.VolumeSize = 110 }) // so no patch finds the difference
+			},
+		} {
+			inBubble(t, name+", "+way, func(t *testing.T) {
+				w := newCloudWorld(t, true)
+				c := w.startAlarm(v1alpha1.MetricStorage)
+				prepare(w)
+				synctest.Wait()
+				if strings.Contains(name, "cache") {
+					c.options.Kube = oldTargets{c.options.Kube, c.options.Kube.Target(database.Namespace, database.Name)}
+				}
+				w.onInstance = func() { w.onInstance = nil; change(w, c) }
+				if _, err := w.decide(c); err != nil && !errors.Is(err, autopilot.ErrConflict) {
+					t.Fatal(err)
+				}
+				_, events := w.countEvents(string(autopilot.ActionGrowVolume))
+				if len(w.patches)+len(w.begun)+events > 0 {
+					t.Errorf("patched %v, the cloud has begun %v, %d events", w.patches, w.begun, events)
+				}
+			})
+		}
+	}
+}
+
+// --mode is the upper bound of every spec.mode.
+func TestModeRecommendOfTheServicePatchesNothing(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.startAlarm(v1alpha1.MetricStorage)
+		c.options.Mode = v1alpha1.ModeRecommend
+		w.settle(c)
+		d := w.rap().Status.Decisions
+		if len(w.patches) != 0 || len(d) == 0 || d[0].Reason != "Recommend" || d[0].To != "110" {
+			t.Errorf("patches %v, decisions %+v", w.patches, d)
+		}
+	})
+}
+
+func TestRoundKeepsPendingChangeWhenCacheHasRdsBeforePatch(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.startAlarm(v1alpha1.MetricStorage)
+		c.options.Kube = oldTargets{c.options.Kube, c.options.Kube.Target(database.Namespace, database.Name)}
+		for range 3 {
+			w.now = w.now.Add(time.Second)
+			w.mustDecide(c)
+		}
+		s := w.rap().Status
+		if s.Pending == nil || s.Pending.To != "110" || len(s.Changes) > 0 || !slices.Equal(w.patches, []string{"110"}) {
+			t.Errorf("pending %+v, changes %+v, patches %v; want one pending change", s.Pending, s.Changes, w.patches)
+		}
+	})
+}
+
+func TestRoundOnOldAutopilotConflictsAndPatchesNothing(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.startAlarm(v1alpha1.MetricStorage)
+		w.freezeAutopilots(c)
+		w.mustDecide(c)
+		w.usedGB = 104 // a second decision would go beyond 110 GB
+		w.now = w.now.Add(time.Second)
+		if _, err := w.decide(c); !errors.Is(err, autopilot.ErrConflict) {
+			t.Errorf("%v, want a conflict", err)
+		}
+		if !slices.Equal(w.patches, []string{"110"}) {
+			t.Errorf("patches %v, want one", w.patches)
+		}
+		w.now = w.now.Add(time.Second)
+		if _, err := w.decide(c); err != nil {
+			t.Errorf("the retry must read the stored version: %v", err)
+		}
+	})
+}
+
+// The former process has stored the intent and then ended, so this round has nothing to write. Only a read of the stored
+// version shows that the policy has changed.
+func TestStoredIntentIsNotRequestedOnAnOldPolicy(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.startAlarm(v1alpha1.MetricStorage)
+		w.patchRefusal = "denied by policy"
+		w.onStatus = func() { w.onStatus = func() { w.statusRefusal = "denied by policy" } } // from the second write on
+		if _, err := w.decide(c); err == nil || w.rap().Status.Pending == nil {
+			t.Fatalf("%v, pending %+v", err, w.rap().Status.Pending)
+		}
+		w.patchRefusal, w.statusRefusal, w.onStatus = "", "", nil
+		c = w.process()
+		w.freezeAutopilots(c)
+		w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Spec.Storage.MaxGB = 100 })
+		if _, err := w.decide(c); !errors.Is(err, autopilot.ErrConflict) || len(w.patches) > 0 {
+			t.Errorf("patches %v, %v; want a conflict", w.patches, err)
+		}
+	})
+}
+
+// Our own arming may write while a decision waits for the cloud. No event of that write starts another round.
+func TestRoundIsRepeatedAfterAConflict(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		w.run(c)
+		w.pass(21 * time.Minute)
+		if last := testutil.ToFloat64(c.meters.lastSweep); !w.armed() || float64(time.Now().Unix())-last > 6*60 {
+			t.Fatalf("armed %t, the last sweep was at %s", w.armed(), time.Unix(int64(last), 0))
+		}
+		w.raise(v1alpha1.MetricStorage)
+		w.set(func() {
+			w.onInstance = func() {
+				w.set(func() { w.onInstance = nil })
+				w.writeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Status.ObservedGeneration++ })
+			}
+		})
+		w.changeRds(func(rds *otcv1.Rds) { rds.Status.Status = "ACTIVE" })
+		w.pass(time.Minute)
+		w.set(func() {
+			if !slices.Equal(w.patches, []string{"110"}) {
+				t.Errorf("patches %v after a minute, want one", w.patches)
+			}
+		})
+	})
+}
+
+// Without the id of the job, the next round would request the change again and never learn how the first job ended.
+func TestMessageDuringTheRequestLosesNoJob(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newCloudWorld(t, true)
+		c := w.startAlarm(v1alpha1.MetricStorage)
+		w.onChange = func(context.Context, v1alpha1.Intent) error {
+			w.writeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Status.ObservedGeneration++ })
+			return nil
+		}
+		if _, err := w.decide(c); !errors.Is(err, autopilot.ErrConflict) {
+			t.Fatalf("no conflict: %v", err)
+		}
+		if p := w.rap().Status.Pending; p == nil || p.JobID != "job-110" {
+			t.Errorf("pending %+v", p)
+		}
+		w.settle(c)
+		isGrowth := func(d v1alpha1.DecisionRecord) bool { return d.Reason == "AlarmInForce" && d.To == "110" }
+		_, events := w.countEvents(string(autopilot.ActionGrowVolume))
+		if d := w.rap().Status.Decisions; events != 1 || !slices.ContainsFunc(d, isGrowth) {
+			t.Errorf("%d events, decisions %+v", events, d)
+		}
+	})
+}
+
+// The stored status prevents that the next leader repeats a warning.
+func TestWarningIsEmittedOnceAfterTheStatusHasIt(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		w.settle(c)
+		w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Spec.Storage.MaxGB = 100 })
+		w.statusRefusal = "denied by policy"
+		if _, err := w.decide(c); err == nil {
+			t.Error("the refusal is not returned")
+		}
+		if warnings, _ := w.countEvents("CapReached"); warnings > 0 {
+			t.Error("warned before the status is stored")
+		}
+		w.statusRefusal = ""
+		w.mustDecide(c)
+		w.mustDecide(w.process())
+		if warnings, _ := w.countEvents("CapReached"); warnings != 1 {
+			t.Errorf("%d warnings", warnings)
+		}
+	})
+}
+
+func TestRoundReturnsWhenToCheckAgain(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.startAlarm(v1alpha1.MetricStorage)
+		if again := w.mustDecide(c); again != c.options.Recheck {
+			t.Errorf("a pending change is checked again after %s", again)
+		}
+		w.apply()
+		w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Spec.Storage.MaxGB = 110 })
+		w.set(func() { w.inst.Status, w.usedGB = autopilot.StatusStorageFull, 109 })
+		w.settle(c)
+		if again := w.mustDecide(c); again != 0 {
+			t.Errorf("a full instance at its cap is checked again after %s, want with the next event or sweep", again)
+		}
+		w.set(func() { w.inst.Status = "MODIFYING" })
+		if again := w.mustDecide(c); again != c.options.Recheck {
+			t.Errorf("a busy instance is checked again after %s", again)
+		}
+	})
+}
+
+// An Rds may have news all the time. Only a sweep reads the used space of a database without an alarm.
+func TestSweepReadsTheUsedSpaceBesideNews(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		w.settle(c)
+		w.usedGB = 95
+		c.decideMarks.setNews(database)
+		c.decideMarks.setSweep(database, w.now)
+		w.mustDecide(c)
+		if w.rap().Status.OverThresholdSince == nil {
+			t.Error("the used space was not read")
+		}
+	})
+}
+
+func TestSizesOfAFlavorAreReadAfterStorageHasGrown(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.inst.VCPUs, w.inst.MemoryGB, w.noCatalogue = 0, 0, true
+		c := w.startAlarm(v1alpha1.MetricStorage)
+		w.settle(c)
+		if b := w.rap().Status.Baseline; b == nil || b.VCPUs != 0 || !slices.Equal(w.patches, []string{"110"}) {
+			t.Errorf("baseline %+v, patches %v; want storage to grow without a catalogue", b, w.patches)
+		}
+		w.noCatalogue = false
+		w.settle(c)
+		if b := w.rap().Status.Baseline; b == nil || b.VCPUs != 2 || b.MemoryGB != 8 {
+			t.Errorf("baseline %+v, want the sizes of the catalogue", b)
+		}
+	})
+}
+
+// A restart in the middle of a day is what a maintenance window prevents. A round waits for other systems between the
+// decision and the request.
+func TestNothingIsRequestedAfterTheWindowHasClosed(t *testing.T) {
+	start := func(t *testing.T, w *world) *Controller {
+		c := w.startAlarm(v1alpha1.MetricCPU)
+		w.changeRap(func(rap *v1alpha1.RdsAutopilot) {
+			rap.Spec.Flavor.Window = &v1alpha1.Window{Start: "12:00", End: "13:00", TimeZone: "UTC"}
+		})
+		return c
+	}
+	for _, apply := range []v1alpha1.Apply{v1alpha1.ApplyOperator, v1alpha1.ApplyCloud} {
+		inBubble(t, fmt.Sprintf("while the intent is stored, apply: %s", apply), func(t *testing.T) {
+			w := newWorld(t)
+			if apply == v1alpha1.ApplyCloud {
+				w = newCloudWorld(t, true)
+			}
+			c := start(t, w)
+			w.onStatus = func() { w.now = w.now.Add(time.Hour) }
+			w.mustDecide(c)
+			if len(w.patches)+len(w.begun) > 0 || w.rap().Status.Pending == nil {
+				t.Errorf("patched %v, the cloud has begun %v, pending %+v", w.patches, w.begun, w.rap().Status.Pending)
+			}
+			if _, events := w.countEvents(string(autopilot.ActionChangeFlavor)); events > 0 {
+				t.Errorf("events %+v", w.events)
+			}
+		})
+	}
+	inBubble(t, "while the cloud is read before its request", func(t *testing.T) {
+		w := newCloudWorld(t, true)
+		c := start(t, w)
+		began := time.Now()
+		w.onChange = func(ctx context.Context, _ v1alpha1.Intent) error {
+			select {
+			case <-time.After(2 * time.Hour):
+				return nil
+			case <-ctx.Done():
+				return fmt.Errorf("%w: %w", autopilot.ErrNotRequested, ctx.Err())
+			}
+		}
+		w.mustDecide(c)
+		if took := time.Since(began); len(w.begun) > 0 || took > time.Hour || took < 30*time.Minute {
+			t.Errorf("the cloud has begun %v after %s", w.begun, took)
+		}
+		if d := w.rap().Status.Decisions; len(d) > 0 && d[0].Reason == autopilot.CloudUnreachable {
+			t.Errorf("the cloud answers: %+v", d[0])
+		}
+	})
+}
+
+// addReplica adds a read replica, which has the size of its primary.
+func addReplica(w *world) {
+	w.inst.Replicas = []autopilot.Replica{{ID: "reader", Name: "reader", VolumeGB: 100}}
+}
+
+func TestReplicaOfAGrowingPrimary(t *testing.T) {
+	outOfOrder := &autopilot.RefusedError{Reason: autopilot.ReasonCloudRefused, Message: "DBS.200308", IsOutOfOrder: true}
+	refused := &autopilot.RefusedError{Reason: autopilot.ReasonQuotaExceeded, Message: "DBS.200046"}
+	refuse := func(err *autopilot.RefusedError) func(*world, *Controller) {
+		return func(w *world, _ *Controller) { w.refusals = map[string]*autopilot.RefusedError{"reader": err} }
+	}
+	for name, tc := range map[string]struct {
+		alter  func(*world, *Controller)
+		rounds int
+		begun  []string
+		reason autopilot.Reason
+	}{
+		"primary waits":                {nil, 9, []string{"reader"}, autopilot.ReasonChangePending},
+		"primary waits for 10 minutes": {nil, 11, []string{"reader", "110"}, autopilot.ReasonAlarmInForce},
+		"replica follows":              {refuse(outOfOrder), 1, []string{"110"}, autopilot.ReasonAlarmInForce},
+		"replica is refused":           {refuse(refused), 1, []string{"110"}, autopilot.ReasonAlarmInForce},
+		"replica is not allowed": {func(_ *world, c *Controller) {
+			c.options.Allowed.Instances = []string{"*/in01"}
+		}, 1, []string{"110"}, autopilot.ReasonAlarmInForce},
+		"replica has a cap of its own": {func(w *world, _ *Controller) {
+			w.create(w.raps(), v1alpha1.GroupVersion(), v1alpha1.Kind, "of-the-reader", map[string]any{"spec": map[string]any{
+				"apply": "Cloud", "instanceID": "reader", "storage": map[string]any{"maxGB": int64(100)},
+			}})
+		}, 1, []string{"110"}, autopilot.ReasonAlarmInForce},
+	} {
+		inBubble(t, name, func(t *testing.T) {
+			w := newCloudWorld(t, true)
+			addReplica(w)
+			c := w.startAlarm(v1alpha1.MetricStorage)
+			if tc.alter != nil {
+				tc.alter(w, c)
+			}
+			for range tc.rounds {
+				w.mustDecide(c)
+				w.now = w.now.Add(time.Minute)
+			}
+			if d := w.rap().Status.Decisions[0]; !slices.Equal(w.begun, tc.begun) || d.Reason != string(tc.reason) {
+				t.Errorf("the cloud has begun %v, want %v; decision %+v", w.begun, tc.begun, d)
+			}
+			if patched := len(w.patches) > 0; patched != slices.Contains(tc.begun, "110") {
+				t.Errorf("patches %v; an operator would grow the primary at once", w.patches)
+			}
+			if name != "replica follows" {
+				return
+			}
+			w.endJobs()
+			w.apply()
+			w.refusals = nil
+			w.mustDecide(c)
+			w.mustDecide(c)
+			if !slices.Equal(w.begun, []string{"110", "reader"}) {
+				t.Errorf("the cloud has begun %v, want the replica after its primary", w.begun)
+			}
+		})
+	}
+}
