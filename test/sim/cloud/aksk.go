@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 )
@@ -74,9 +73,10 @@ func hmacSHA256(key []byte, data string) []byte {
 
 // canonicalRequest follows the signer of the SDK; a POST without a body signs its query as the body.
 func canonicalRequest(q *call, signed []string) string {
-	query, payload := canonicalQuery(q.URL.Query()), string(q.body)
+	values := q.URL.Query()
+	query, payload := strings.ReplaceAll(values.Encode(), "+", "%20"), string(q.body)
 	if q.Method == http.MethodPost && len(q.body) == 0 {
-		query, payload = "", q.URL.Query().Encode()
+		query, payload = "", values.Encode()
 	}
 	var headers strings.Builder
 	for _, name := range signed {
@@ -90,32 +90,9 @@ func canonicalRequest(q *call, signed []string) string {
 	if !strings.HasSuffix(path, "/") {
 		path += "/"
 	}
+	path = strings.NewReplacer("%2F", "/", "+", "%20").Replace(url.QueryEscape(path))
 	hash := sha256.Sum256([]byte(payload))
 	return strings.Join([]string{
-		q.Method, escape(path, "/"), query, headers.String(), strings.Join(signed, ";"), hex.EncodeToString(hash[:]),
+		q.Method, path, query, headers.String(), strings.Join(signed, ";"), hex.EncodeToString(hash[:]),
 	}, "\n")
-}
-
-func canonicalQuery(values url.Values) string {
-	var pairs []string
-	for k := range values {
-		pairs = append(pairs, escape(k, "")+"="+escape(values.Get(k), ""))
-	}
-	sort.Slice(pairs, func(i, j int) bool { return strings.ToLower(pairs[i]) < strings.ToLower(pairs[j]) })
-	return strings.Join(pairs, "&")
-}
-
-// escape leaves letters, digits, "-._~" and the bytes of keep as they are.
-func escape(s, keep string) string {
-	var b strings.Builder
-	for i := range len(s) {
-		ch := s[i]
-		switch {
-		case 'A' <= ch && ch <= 'Z', 'a' <= ch && ch <= 'z', '0' <= ch && ch <= '9', strings.IndexByte("-._~"+keep, ch) >= 0:
-			b.WriteByte(ch)
-		default:
-			fmt.Fprintf(&b, "%%%02X", ch)
-		}
-	}
-	return b.String()
 }

@@ -3,6 +3,7 @@
 package simcloud
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/rand"
 	"fmt"
@@ -26,7 +27,6 @@ func (c *Cloud) cesOperations() []operation {
 		op("DeleteAlarm", "DELETE", "/alarms/{alarm}", c.onRule(c.deleteAlarm)),
 		op("ShowQuotas", "GET", "/quotas", c.showQuotas),
 		op("ListMetrics", "GET", "/metrics", c.listMetrics),
-		op("ShowMetricData", "GET", "/metric-data", c.showMetricData),
 		op("BatchMetricData", "POST", "/batch-query-metric-data", c.batchMetricData),
 	}
 }
@@ -51,26 +51,19 @@ func (c *Cloud) onRule(run func(*call, *rule) reply) func(*call) reply {
 }
 
 func (c *Cloud) createAlarm(q *call) reply {
-	var in ruleInput
-	r := &rule{Rule: Rule{Enabled: true, ActionEnabled: true, Level: 2, State: cmp.Or(c.settings.NewRule, StateOK), UpdateTime: q.now.UnixMilli()}}
-	r.newest = c.visible(c.sampled) - 1 // it cannot have missed what was before it
-	if err := q.decode(&in); err != nil {
-		return cesError(http.StatusBadRequest, "", "The body is malformed: %v", err)
-	}
-	if in.Name == nil || in.Metric == nil || in.Condition == nil {
-		return cesError(http.StatusBadRequest, "", "alarm_name, metric and condition are mandatory")
-	}
-	if err := in.apply(&r.Rule); err != nil {
-		return cesError(http.StatusBadRequest, "", "%v", err)
-	}
-	if err := r.check(); err != nil {
+	made, err := q.change(Rule{
+		Enabled: true, ActionEnabled: true, Level: 2, State: cmp.Or(c.settings.NewRule, StateOK), UpdateTime: q.now.UnixMilli(),
+	})
+	if err != nil {
 		return cesError(http.StatusBadRequest, "", "%v", err)
 	}
 	if len(c.rules) >= c.settings.RuleQuota {
 		return cesError(http.StatusForbidden, "ces.0018", "The number of alarm rules has reached the quota")
 	}
 	c.ruleSeq++
-	r.ID, r.seq = alarmID(), c.ruleSeq
+	// A rule cannot have missed the data that was there before it was made.
+	r := &rule{Rule: made, seq: c.ruleSeq, newest: c.visible(c.sampled) - 1}
+	r.ID = alarmID()
 	c.ruleSeqs[r.ID] = r.seq
 	c.rules = append(c.rules, r)
 	return jsonReply(http.StatusCreated, fields{"alarm_id": r.ID})
@@ -139,25 +132,12 @@ func (c *Cloud) listed(r *rule) Rule {
 
 // updateAlarm: metric and type are fixed, the switch has a call of its own. CES api v1: modifying_an_alarm_rule.rst.
 func (c *Cloud) updateAlarm(q *call, r *rule) reply {
-	var in ruleInput
-	if err := q.decode(&in); err != nil {
-		return cesError(http.StatusBadRequest, "", "The body is malformed: %v", err)
-	}
-	if in.Metric != nil || in.Enabled != nil {
-		return cesError(http.StatusBadRequest, "", "metric and alarm_enabled cannot be modified")
-	}
-	if in.Type != nil && *in.Type != r.Type {
-		return cesError(http.StatusBadRequest, "", "alarm_type cannot be modified")
-	}
-	changed := r.Rule
-	if err := in.apply(&changed); err != nil {
-		return cesError(http.StatusBadRequest, "", "%v", err)
-	}
-	if err := changed.check(); err != nil {
+	changed, err := q.change(r.Rule, "metric", "alarm_enabled", "alarm_type")
+	if err != nil {
 		return cesError(http.StatusBadRequest, "", "%v", err)
 	}
 	r.Rule = changed
-	if in.Condition != nil && c.settings.RewrittenRule != "" {
+	if bytes.Contains(q.body, []byte(`"condition"`)) && c.settings.RewrittenRule != "" {
 		r.set(c.settings.RewrittenRule, q.now)
 	}
 	return reply{status: http.StatusNoContent}
@@ -175,7 +155,7 @@ func (c *Cloud) switchAlarm(q *call, r *rule) reply {
 }
 
 func (c *Cloud) deleteAlarm(_ *call, r *rule) reply {
-	c.rules = slices.DeleteFunc(c.rules, func(other *rule) bool { return other == r })
+	remove(&c.rules, func(other *rule) bool { return other == r })
 	return reply{status: http.StatusNoContent}
 }
 

@@ -61,7 +61,7 @@ func (c *Cloud) listMetrics(q *call) reply {
 }
 
 // datapoints are those whose period begins between from and to (milliseconds) and has ended. ok is false if the series is refused.
-func (c *Cloud) datapoints(m Metric, period int, filter string, from, to int64) (rows []fields, unit string, ok bool) {
+func (c *Cloud) datapoints(m Metric, period int, from, to int64) (rows []fields, unit string, ok bool) {
 	out := []fields{}
 	s := c.find(m)
 	if s == nil {
@@ -79,39 +79,14 @@ func (c *Cloud) datapoints(m Metric, period int, filter string, from, to int64) 
 	if c.settings.PointsOffMinute && period == 1 {
 		ahead += c.span(17 * time.Second)
 	}
-	points := s.points(ticks(period), c.roundUp(from), last-1, c.visible(c.sampled), filter)
+	points := s.points(ticks(period), c.roundUp(from), last-1, c.visible(c.sampled))
 	for _, p := range points {
-		out = append(out, fields{filter: p.value, "timestamp": c.tickTime(p.tick).Add(ahead).UnixMilli(), "unit": s.unit})
+		out = append(out, fields{average: p.value, "timestamp": c.tickTime(p.tick).Add(ahead).UnixMilli()})
 	}
 	if faulty {
-		out = c.spoil(s, fault, points, out, ticks(period), filter)
+		out = c.spoil(s, fault, points, out, ticks(period))
 	}
 	return out, s.unit, true
-}
-
-func refusedSeries(m Metric) reply {
-	return cesError(http.StatusBadRequest, "", "The metric %s of %s cannot be queried", m.MetricName, m.Dimensions[0].Value)
-}
-
-// showMetricData: CES api v1, querying_monitoring_data_of_a_metric.rst.
-func (c *Cloud) showMetricData(q *call) reply {
-	query := q.URL.Query()
-	key, value, _ := strings.Cut(query.Get("dim.0"), ",")
-	m := Metric{query.Get("namespace"), query.Get("metric_name"), []Dimension{{key, value}}}
-	period, err1 := strconv.Atoi(query.Get("period"))
-	from, err2 := strconv.ParseInt(query.Get("from"), 10, 64)
-	to, err3 := strconv.ParseInt(query.Get("to"), 10, 64)
-	if err := cmp.Or(m.check(), err1, err2, err3); err != nil {
-		return cesError(http.StatusBadRequest, "", "A parameter is missing or malformed: %v", err)
-	}
-	if !validPeriod(period) || !validFilter(query.Get("filter")) || from >= to {
-		return cesError(http.StatusBadRequest, "", "period, filter, from or to is invalid")
-	}
-	points, _, ok := c.datapoints(m, period, query.Get("filter"), from, to)
-	if !ok {
-		return refusedSeries(m)
-	}
-	return printBare(jsonReply(http.StatusOK, fields{"metric_name": m.MetricName, "datapoints": points}))
 }
 
 func (c *Cloud) batchMetricData(q *call) reply {
@@ -126,7 +101,7 @@ func (c *Cloud) batchMetricData(q *call) reply {
 	}
 	period, err := strconv.Atoi(in.Period)
 	switch {
-	case err != nil || !validPeriod(period) || !validFilter(in.Filter) || in.From >= in.To:
+	case err != nil || !validPeriod(period) || in.Filter != average || in.From >= in.To:
 		return cesError(http.StatusBadRequest, "", "period, filter, from or to is invalid")
 	case len(in.Metrics) == 0 || len(in.Metrics) > maxBatchMetrics:
 		return cesError(http.StatusBadRequest, "", "1 to %d metrics are allowed", maxBatchMetrics)
@@ -139,12 +114,9 @@ func (c *Cloud) batchMetricData(q *call) reply {
 		if err := m.check(); err != nil {
 			return cesError(http.StatusBadRequest, "", "%v", err)
 		}
-		points, unit, ok := c.datapoints(m, period, in.Filter, in.From, in.To)
+		points, unit, ok := c.datapoints(m, period, in.From, in.To)
 		if !ok {
-			return refusedSeries(m)
-		}
-		for _, p := range points {
-			delete(p, "unit")
+			return cesError(http.StatusBadRequest, "", "The metric %s of %s cannot be queried", m.MetricName, m.Dimensions[0].Value)
 		}
 		out = append(out, fields{
 			"namespace": m.Namespace, "metric_name": m.MetricName, "dimensions": m.Dimensions, "datapoints": points, "unit": unit,

@@ -24,10 +24,8 @@ type SeriesFault struct {
 	AboveVolume bool
 	// Future moves a timestamp ahead.
 	Future time.Duration
-	// At and All choose the points that Value, AboveVolume and Future change: the point whose period contains At, or all
-	// points. Without them it is the newest point that can be seen. So another point is wrong each minute, and history
-	// keeps its true values.
-	At  time.Time
+	// All makes Value, AboveVolume and Future change all points. Without it they change the newest point that can be seen.
+	// So another point is wrong each minute, and history keeps its true values.
 	All bool
 
 	Gaps     bool // every other point of the period is missing: those with an odd number since the epoch
@@ -73,11 +71,8 @@ func (f SeriesFault) value(s *series) (v any, replaces bool) {
 }
 
 // spoil applies a fault to the rows of points of periods of n ticks; it may modify the rows.
-func (c *Cloud) spoil(s *series, f SeriesFault, points []point, rows []fields, n int64, filter string) []fields {
+func (c *Cloud) spoil(s *series, f SeriesFault, points []point, rows []fields, n int64) []fields {
 	chosen := c.visible(c.sampled)/n*n - n
-	if !f.At.IsZero() {
-		chosen = c.tickAt(f.At) / n * n
-	}
 	value, replaces := f.value(s)
 	spoiled := []fields{}
 	for i, p := range points {
@@ -87,7 +82,7 @@ func (c *Cloud) spoil(s *series, f SeriesFault, points []point, rows []fields, n
 		row := rows[i]
 		if f.All || p.tick == chosen {
 			if replaces {
-				row[filter] = value
+				row[average] = value
 			}
 			row["timestamp"] = row["timestamp"].(int64) + c.span(f.Future).Milliseconds()
 		}

@@ -10,45 +10,9 @@ import (
 	"time"
 )
 
-// alarmMessage is the classic format of Cloud Eye, in the order of the one captured message of Open Telekom Cloud.
-type alarmMessage struct {
-	MessageType        string       `json:"message_type"`
-	AlarmID            string       `json:"alarm_id"`
-	AlarmName          string       `json:"alarm_name"`
-	AlarmStatus        RuleState    `json:"alarm_status"`
-	Time               int64        `json:"time"`
-	Namespace          string       `json:"namespace"`
-	MetricName         string       `json:"metric_name"`
-	Dimension          string       `json:"dimension"`
-	Period             int          `json:"period"`
-	Filter             string       `json:"filter"`
-	ComparisonOperator string       `json:"comparison_operator"`
-	Value              float64      `json:"value"`
-	Unit               string       `json:"unit"`
-	Count              int          `json:"count"`
-	AlarmValue         []alarmValue `json:"alarmValue"`
-	SMSContent         string       `json:"sms_content"`
-	Template           template     `json:"template_variable"`
-}
-
 type alarmValue struct {
 	Time  int64   `json:"time"`
 	Value float64 `json:"value"`
-}
-
-type template struct {
-	AccountName, Namespace, DimensionName, ResourceName, MetricName string
-	IsAlarm, IsCycleTrigger                                         bool
-	AlarmLevel, Region, ResourceId, AlarmRule, CurrentData          string //nolint:revive // the cloud's spelling
-	AlarmTime                                                       string
-	DataPoint                                                       map[string]string
-	DataPointTime                                                   []string
-	AlarmRuleName, AlarmId, AlarmDesc, MonitoringRange              string //nolint:revive // the cloud's spelling
-	IsOriginalValue                                                 bool
-	Period, Filter, ComparisonOperator, Value, Unit                 string
-	Count                                                           int
-	EventContent                                                    string
-	IsIEC                                                           bool
 }
 
 // notify sends the rule's state to its topics.
@@ -119,9 +83,6 @@ func (c *Cloud) alarmText(r *Rule, info shown, state RuleState, values []alarmVa
 	level := []string{"Critical", "Major", "Minor", "Informational"}[r.Level-1]
 	number := func(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) + info.unit }
 	period, filter, filterWord := fmt.Sprintf("%d minutes", cond.Period/60), cond.Filter, "Avg."
-	if cond.Filter != "average" {
-		filterWord = cond.Filter
-	}
 	if cond.Period == 1 {
 		period, filter, filterWord = "1 minute", "Raw data", "Raw data"
 	}
@@ -142,21 +103,23 @@ func (c *Cloud) alarmText(r *Rule, info shown, state RuleState, values []alarmVa
 		points[t] = number(v.Value)
 		times = append(times, t)
 	}
-	message := alarmMessage{ // json.Marshal escapes > as \u003e, as the cloud does
-		MessageType: "alarm", AlarmID: r.ID, AlarmName: r.Name, AlarmStatus: state, Time: at.UnixMilli(),
-		Namespace: r.Metric.Namespace, MetricName: r.Metric.MetricName, Dimension: dim.Name + ":" + dim.Value,
-		Period: cond.Period, Filter: filter, ComparisonOperator: cond.ComparisonOperator, Value: cond.Value, Unit: cond.Unit,
-		Count: cond.Count, AlarmValue: values, SMSContent: sms,
-		Template: template{
-			AccountName: c.identity.domainName, Namespace: "Relational Database Service", DimensionName: info.engine + " Instances",
-			ResourceName: info.resource, MetricName: info.metric, IsAlarm: state == StateAlarm, IsCycleTrigger: repeat,
-			AlarmLevel: level, Region: c.opts.Region, ResourceId: dim.Value, CurrentData: number(values[len(values)-1].Value), AlarmTime: when,
-			DataPoint: points, DataPointTime: times, AlarmRuleName: r.Name, AlarmId: r.ID, AlarmDesc: r.Description,
-			MonitoringRange: "Specific resources", IsOriginalValue: cond.Period == 1, Period: period, Filter: filterWord,
-			ComparisonOperator: cond.ComparisonOperator, Value: number(cond.Value), Unit: info.unit, Count: cond.Count,
+	// The classic format, as in the one captured message of Open Telekom Cloud. json.Marshal escapes > as the cloud does.
+	message := c.settings.oddPayload(fields{
+		"message_type": "alarm", "alarm_id": r.ID, "alarm_name": r.Name, "alarm_status": state, "time": at.UnixMilli(),
+		"namespace": r.Metric.Namespace, "metric_name": r.Metric.MetricName, "dimension": dim.Name + ":" + dim.Value,
+		"period": cond.Period, "filter": filter, "comparison_operator": cond.ComparisonOperator, "value": cond.Value,
+		"unit": cond.Unit, "count": cond.Count, "alarmValue": values, "sms_content": sms,
+		"template_variable": fields{
+			"AccountName": c.identity.domainName, "Namespace": "Relational Database Service", "DimensionName": info.engine + " Instances",
+			"ResourceName": info.resource, "MetricName": info.metric, "IsAlarm": state == StateAlarm, "IsCycleTrigger": repeat,
+			"AlarmLevel": level, "Region": c.opts.Region, "ResourceId": dim.Value, "AlarmRule": "", "AlarmTime": when,
+			"CurrentData": number(values[len(values)-1].Value), "DataPoint": points, "DataPointTime": times,
+			"AlarmRuleName": r.Name, "AlarmId": r.ID, "AlarmDesc": r.Description, "MonitoringRange": "Specific resources",
+			"IsOriginalValue": cond.Period == 1, "Period": period, "Filter": filterWord, "EventContent": "", "IsIEC": false,
+			"ComparisonOperator": cond.ComparisonOperator, "Value": number(cond.Value), "Unit": info.unit, "Count": cond.Count,
 		},
-	}
-	encoded, err := json.Marshal(c.settings.oddPayload(message))
+	})
+	encoded, err := json.Marshal(message)
 	if err != nil { // numbers that JSON cannot hold
 		return subject, err.Error()
 	}

@@ -81,15 +81,7 @@ func (r *rule) set(state RuleState, at time.Time) {
 }
 
 // Rules returns all alarm rules, oldest first.
-func (c *Cloud) Rules() []Rule {
-	c.lock()
-	defer c.mu.Unlock()
-	out := []Rule{}
-	for _, r := range c.rules {
-		out = append(out, r.snapshot())
-	}
-	return out
-}
+func (c *Cloud) Rules() []Rule { return copies(c, &c.rules, (*rule).snapshot) }
 
 func (r *rule) snapshot() Rule {
 	out := r.Rule
@@ -99,21 +91,14 @@ func (r *rule) snapshot() Rule {
 }
 
 func (c *Cloud) rule(id string) *rule {
-	for _, r := range c.rules {
-		if r.ID == id {
-			return r
-		}
-	}
-	return nil
+	return find(c.rules, func(r *rule) bool { return r.ID == id })
 }
 
 // RemoveRule deletes a rule as somebody at the console would; false if there is none.
 func (c *Cloud) RemoveRule(id string) bool {
 	c.lock()
 	defer c.mu.Unlock()
-	before := len(c.rules)
-	c.rules = slices.DeleteFunc(c.rules, func(r *rule) bool { return r.ID == id })
-	return len(c.rules) < before
+	return remove(&c.rules, func(r *rule) bool { return r.ID == id })
 }
 
 // SetRuleState puts a rule into a state, without a notification; the next evaluation may change it.

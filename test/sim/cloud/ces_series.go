@@ -156,7 +156,7 @@ func (s *series) newestRaw(end int64) (int64, bool) {
 }
 
 // points are the datapoints of periods of n ticks that begin at or after from, not after to, and have ended before end.
-func (s *series) points(n, from, to, end int64, filter string) []point {
+func (s *series) points(n, from, to, end int64) []point {
 	if len(s.in.samples) == 0 {
 		return nil
 	}
@@ -168,41 +168,25 @@ func (s *series) points(n, from, to, end int64, filter string) []point {
 		if lo >= hi {
 			continue
 		}
-		values := make([]float64, 0, hi-lo)
+		var values []float64
 		for _, raw := range s.in.samples[lo:hi] {
 			if v := s.value(raw) * s.share; !math.IsNaN(v) {
 				values = append(values, v)
 			}
 		}
-		if len(values) == 0 {
-			continue
+		if len(values) > 0 {
+			out = append(out, point{w, mean(values)})
 		}
-		out = append(out, point{w, aggregate(values, filter)})
 	}
 	return out
 }
 
-func aggregate(values []float64, filter string) float64 {
-	sum, low, high := 0.0, math.Inf(1), math.Inf(-1)
+func mean(values []float64) float64 {
+	sum := 0.0
 	for _, v := range values {
-		sum, low, high = sum+v, min(low, v), max(high, v)
+		sum += v
 	}
-	mean := sum / float64(len(values))
-	switch filter {
-	case "max":
-		return high
-	case "min":
-		return low
-	case "sum":
-		return sum
-	case "variance":
-		total := 0.0
-		for _, v := range values {
-			total += (v - mean) * (v - mean)
-		}
-		return total / float64(len(values))
-	}
-	return mean
+	return sum / float64(len(values))
 }
 
 // evaluate decides the state of a rule at tick k and notifies of a change, and again each suppress_duration of an alarm.
@@ -225,7 +209,7 @@ func (c *Cloud) evaluate(r *rule, k int64) {
 	var points []point
 	if s != nil {
 		last := end/n*n - n // the newest period that has ended
-		points = s.points(n, last-int64(cond.Count-1)*n, last, end, cond.Filter)
+		points = s.points(n, last-int64(cond.Count-1)*n, last, end)
 	}
 	met, newestMet := 0, false
 	for _, p := range points {

@@ -62,18 +62,15 @@ func (c *Cloud) advance(now time.Time) {
 
 // Step does everything that is due now: raw data, jobs, rules, messages. It returns when the attempts to deliver have ended.
 func (c *Cloud) Step(ctx context.Context) {
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	for {
-		due := c.takeDue()
-		if len(due) == 0 || ctx.Err() != nil {
-			c.putBack(due)
-			return
-		}
+	for due := c.takeDue(); len(due) > 0; due = c.takeDue() {
+		var wg sync.WaitGroup
 		for _, d := range due {
 			wg.Go(func() { c.attempt(ctx, d) })
 		}
 		wg.Wait()
+		if ctx.Err() != nil {
+			return
+		}
 	}
 }
 
@@ -88,18 +85,14 @@ func (c *Cloud) Run(ctx context.Context) {
 		for _, d := range c.takeDue() {
 			wg.Go(func() { c.attempt(ctx, d) })
 		}
-		timer := time.NewTimer(c.untilDue())
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return
 		case <-c.closed:
-			timer.Stop()
 			cancel()
 			return
 		case <-c.wake:
-			timer.Stop()
-		case <-timer.C:
+		case <-time.After(c.untilDue()):
 		}
 	}
 }
@@ -116,14 +109,6 @@ func (c *Cloud) takeDue() []*message {
 		}
 	}
 	return due
-}
-
-func (c *Cloud) putBack(due []*message) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, m := range due {
-		m.inFlight = false
-	}
 }
 
 // untilDue is the time until the next raw interval or message.

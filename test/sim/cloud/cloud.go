@@ -1,18 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package simcloud is a simulated Open Telekom Cloud for tests and for the sandbox: IAM (password and AK/SK), SMN (signs and
+// delivers), Cloud Eye v1 (keeps raw data and evaluates rules) and RDS v3, over real HTTP on loopback addresses.
+//
+// It keeps the cloud's rules as far as they are documented; where they are not, a switch in [Settings] chooses. It must know
+// nothing of the service under test, and imports only the standard library.
+//
+// Time. All timestamps come from [Options.Now]. [Options.Speed] shortens durations only: at 60 a minute of the cloud (raw
+// interval of a metric, period of a rule, suppress_duration, a job, a retry) passes in one second of Now, while every timestamp
+// stays a time of Now. Durations in this package are the cloud's unless they say otherwise.
+//
+// Nothing happens by itself: [Cloud.Run] evaluates rules and sends messages as time passes, [Cloud.Step] does once what is due,
+// for tests with a clock of their own. API calls are answered at any time. As the listeners are real, a bubble of testing/synctest
+// never comes to rest with a Cloud in it: give it a clock and call Step, or make it [Options.Local], which has none.
 package simcloud
 
 import (
-	"context"
+	"cmp"
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/hex"
-	"errors"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -25,8 +40,7 @@ type Cloud struct {
 	caPEM    []byte
 
 	api, cert, console virtualHost
-	servers            []*http.Server
-	serving            sync.WaitGroup
+	servers            []*httptest.Server
 	transport          http.RoundTripper
 
 	wake      chan struct{}
@@ -40,8 +54,8 @@ type Cloud struct {
 	sampled  int64                // last tick with raw data and rules evaluated
 
 	signingKey   *rsa.PrivateKey
-	signingCert  string // path on the certificate host
-	certificates map[string][]byte
+	signingCert  string            // path on the certificate host
+	certificates map[string][]byte // DER, by path
 
 	topics        []*topic // oldest first
 	subscriptions []*subscription
@@ -70,30 +84,24 @@ func Start(opts Options) (*Cloud, error) {
 		wake: make(chan struct{}, 1), closed: make(chan struct{}),
 		tokens: map[string]time.Time{}, certificates: map[string][]byte{}, confirmLinks: map[string]confirmLink{},
 		ruleSeqs: map[string]int64{}, zoneStatus: map[string]map[string]string{},
-		transport: opts.Transport,
+		transport: cmp.Or(opts.Transport, deliveryTransport()),
 	}
 	c.raw = c.span(time.Minute)
 	c.sampled = c.tickAt(opts.Now())
-	if c.transport == nil {
-		c.transport = deliveryTransport()
-	}
 	var err error
 	if c.flavors, err = loadFlavors(); err != nil {
 		return nil, fmt.Errorf("load flavors: %w", err)
 	}
 	if opts.SigningKey != nil {
-		from, to := validity()
-		if err := c.useSigningKey(opts.SigningKey, from, to); err != nil {
+		if err := c.useSigningKey(opts.SigningKey); err != nil {
 			return nil, err
 		}
 	}
-	c.api, c.cert, c.console = virtualHost{c.mux(c.apiOperations()), "api." + opts.Region + ".otc.invalid"},
-		virtualHost{c.mux(c.certOperations()), "smn." + opts.Region + ".otc.t-systems.com"}, virtualHost{c.mux(c.consoleOperations()), "console.otc.t-systems.com"}
-	if opts.Local {
-		return c, nil
-	}
-	if err := c.listen(); err != nil {
-		return nil, errors.Join(err, c.Close())
+	c.api = virtualHost{c.mux(c.apiOperations()), "api." + opts.Region + ".otc.invalid"}
+	c.cert = virtualHost{c.mux(c.certOperations()), "smn." + opts.Region + ".otc.t-systems.com"}
+	c.console = virtualHost{c.mux(c.consoleOperations()), "console.otc.t-systems.com"}
+	if !opts.Local {
+		c.listen()
 	}
 	return c, nil
 }
@@ -105,47 +113,34 @@ type virtualHost struct {
 }
 
 // listen serves the hosts on loopback, and names them by their address there.
-func (c *Cloud) listen() error {
-	caPEM, config, err := newTLS()
-	if err != nil {
-		return err
-	}
-	c.caPEM = caPEM
-	for _, l := range []struct {
-		*virtualHost
-		tls bool
-	}{{&c.api, false}, {&c.cert, true}, {&c.console, true}} {
-		listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			return fmt.Errorf("listen: %w", err)
-		}
-		l.host = listener.Addr().String()
-		server := &http.Server{Handler: l.Handler, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
-		serve := server.Serve
-		if l.tls {
-			server.TLSConfig = config.Clone()
-			serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
-		}
+func (c *Cloud) listen() {
+	serve := func(h *virtualHost, start func(*httptest.Server)) {
+		server := httptest.NewUnstartedServer(h.Handler)
+		server.Config.ErrorLog = log.New(io.Discard, "", 0)
+		start(server)
+		h.host = server.Listener.Addr().String()
 		c.servers = append(c.servers, server)
-		c.serving.Go(func() { _ = serve(listener) }) // ends with http.ErrServerClosed
 	}
-	return nil
+	serve(&c.api, (*httptest.Server).Start)
+	serve(&c.cert, (*httptest.Server).StartTLS)
+	serve(&c.console, (*httptest.Server).StartTLS)
+	// All servers of httptest have the same certificate, which is its own authority.
+	c.caPEM = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.servers[1].Certificate().Raw})
 }
 
 // Close ends the listeners, open connections and Run.
 func (c *Cloud) Close() error {
-	var errs []error
 	c.closeOnce.Do(func() {
 		close(c.closed)
 		for _, s := range c.servers {
-			errs = append(errs, s.Close())
+			s.CloseClientConnections() // a request that hangs would keep Close waiting
+			s.Close()
 		}
-		c.serving.Wait()
 		if t, ok := c.transport.(*http.Transport); ok {
 			t.CloseIdleConnections()
 		}
 	})
-	return errors.Join(errs...)
+	return nil
 }
 
 // AuthURL is the identity endpoint, as OS_AUTH_URL wants it.
@@ -171,9 +166,35 @@ func (c *Cloud) Region() string { return c.opts.Region }
 // ProjectID is the id of the cloud's only project, 32 hex digits.
 func (c *Cloud) ProjectID() string { return c.identity.projectID }
 
-// newUUID is an id in the form of a UUID.
-func newUUID() string {
-	return hexID(8) + "-" + hexID(4) + "-" + hexID(4) + "-" + hexID(4) + "-" + hexID(12)
+// find returns the first row that is meant, or nil.
+func find[T any](rows []*T, meant func(*T) bool) *T {
+	if i := slices.IndexFunc(rows, meant); i >= 0 {
+		return rows[i]
+	}
+	return nil
+}
+
+// remove removes the rows that are meant. It reports whether there were any.
+func remove[T any](rows *[]*T, meant func(*T) bool) bool {
+	before := len(*rows)
+	*rows = slices.DeleteFunc(*rows, meant)
+	return len(*rows) < before
+}
+
+// copies returns a copy of each row of a running cloud.
+func copies[T, V any](c *Cloud, rows *[]*T, snapshot func(*T) V) []V {
+	c.lock()
+	defer c.mu.Unlock()
+	out := []V{}
+	for _, row := range *rows {
+		out = append(out, snapshot(row))
+	}
+	return out
+}
+
+// dashed is an id of 32 hex digits in the form of a UUID.
+func dashed(id string) string {
+	return strings.Join([]string{id[:8], id[8:12], id[12:16], id[16:20], id[20:]}, "-")
 }
 
 // hexID is an id of n hex digits. crypto/rand never fails.

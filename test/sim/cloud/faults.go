@@ -3,10 +3,7 @@
 package simcloud
 
 import (
-	"context"
-	"encoding/json"
 	"net/http"
-	"strings"
 	"time"
 )
 
@@ -51,38 +48,11 @@ type Request struct {
 
 type operationKey struct{}
 
-// hourly is the period of hourly averages.
-const hourly = "3600"
-
 // OperationOf names a request, for Options.Fault: the service (iam, smn, ces, rds, cert, console) and the operation, such as
 // ListAlarms; see the lists of operations in this package.
 func OperationOf(r *http.Request) (service, operation string) {
-	s, _ := r.Context().Value(operationKey{}).(string)
-	service, operation, _ = strings.Cut(s, "/")
-	return service, operation
-}
-
-func withOperation(r *http.Request, service, operation string) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), operationKey{}, service+"/"+operation))
-}
-
-// hangs reports whether Settings.HourlyHangs leaves a request without a reply.
-func (c *Cloud) hangs(operation string, r *http.Request, body []byte) bool {
-	c.mu.Lock()
-	on := c.settings.HourlyHangs
-	c.mu.Unlock()
-	if !on {
-		return false
-	}
-	switch operation {
-	case "ShowMetricData":
-		return r.URL.Query().Get("period") == hourly
-	case "BatchMetricData":
-		var in struct{ Period string }
-		_ = json.Unmarshal(body, &in) // batchMetricData refuses other bodies
-		return in.Period == hourly
-	}
-	return false
+	names, _ := r.Context().Value(operationKey{}).([2]string)
+	return names[0], names[1]
 }
 
 // Requests returns all requests since the start or the last ResetRequests, oldest first.

@@ -27,31 +27,33 @@ func newIdentity(region string) identity {
 		projectID: hexID(32), projectName: region + "_simulated",
 		password:  hexID(24),
 		accessKey: "SIMULATED" + hexID(11), secretKey: hexID(40),
-		securityGroupID: newUUID(),
+		securityGroupID: dashed(hexID(32)),
 	}
 }
 
 // Env is the environment with which the SDK authenticates by password.
 func (c *Cloud) Env() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	id := c.identity
-	return []string{
-		"OS_AUTH_URL=" + c.AuthURL(), "OS_USERNAME=" + id.userName, "OS_PASSWORD=" + id.password,
-		"OS_USER_DOMAIN_NAME=" + id.domainName, "OS_DOMAIN_NAME=" + id.domainName,
-		"OS_PROJECT_NAME=" + id.projectName, "OS_TENANT_NAME=" + id.projectName, "OS_REGION_NAME=" + c.opts.Region,
-	}
+	return c.env(func(id identity) []string {
+		return []string{
+			"OS_USERNAME=" + id.userName, "OS_PASSWORD=" + id.password,
+			"OS_USER_DOMAIN_NAME=" + id.domainName, "OS_DOMAIN_NAME=" + id.domainName,
+		}
+	})
 }
 
 // AKSKEnv is the environment with which the SDK signs its requests.
 func (c *Cloud) AKSKEnv() []string {
+	return c.env(func(id identity) []string {
+		return []string{"OS_ACCESS_KEY=" + id.accessKey, "OS_SECRET_KEY=" + id.secretKey}
+	})
+}
+
+func (c *Cloud) env(credentials func(identity) []string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	id := c.identity
-	return []string{
-		"OS_AUTH_URL=" + c.AuthURL(), "OS_ACCESS_KEY=" + id.accessKey, "OS_SECRET_KEY=" + id.secretKey,
-		"OS_PROJECT_NAME=" + id.projectName, "OS_TENANT_NAME=" + id.projectName, "OS_REGION_NAME=" + c.opts.Region,
-	}
+	return append(credentials(id), "OS_AUTH_URL="+c.AuthURL(), "OS_REGION_NAME="+c.opts.Region,
+		"OS_PROJECT_NAME="+id.projectName, "OS_TENANT_NAME="+id.projectName)
 }
 
 // RenewCredentials gives the user a new password and a new access key. Those of before, and all tokens, end now.
@@ -72,9 +74,7 @@ func (c *Cloud) ExpireTokens() {
 func (c *Cloud) iamOperations() []operation {
 	return []operation{
 		{service: "iam", name: "CreateToken", pattern: "POST /iam/v3/auth/tokens", open: true, run: c.createToken},
-		{service: "iam", name: "ShowToken", pattern: "GET /iam/v3/auth/tokens", run: c.showToken},
 		{service: "iam", name: "ListCatalog", pattern: "GET /iam/v3/auth/catalog", run: c.listCatalog},
-		{service: "iam", name: "ListDomains", pattern: "GET /iam/v3/auth/domains", run: c.listDomains},
 		{service: "iam", name: "ListProjects", pattern: "GET /iam/v3/projects", run: c.listProjects},
 	}
 }
@@ -107,7 +107,6 @@ func (c *Cloud) createToken(q *call) reply {
 	var in struct {
 		Auth struct {
 			Identity struct {
-				Methods  []string `json:"methods"`
 				Password struct {
 					User struct {
 						nameOrID
@@ -123,11 +122,7 @@ func (c *Cloud) createToken(q *call) reply {
 	if err := q.decode(&in); err != nil {
 		return iamError(http.StatusBadRequest, "Request body is invalid.")
 	}
-	id, who := c.identity, in.Auth.Identity
-	if len(who.Methods) != 1 || who.Methods[0] != "password" {
-		return iamError(http.StatusBadRequest, "Only the method password is simulated.")
-	}
-	user := who.Password.User
+	id, user := c.identity, in.Auth.Identity.Password.User
 	known := user.ID == id.userID || user.Domain.is(id.domainID, id.domainName) && user.is(id.userID, id.userName)
 	if !known || user.Password != id.password {
 		return iamError(http.StatusUnauthorized, "The username or password is wrong.")
@@ -138,23 +133,15 @@ func (c *Cloud) createToken(q *call) reply {
 	}
 	token := "MIIsimulated" + hexID(64)
 	c.tokens[token] = q.now.Add(c.span(tokenValidity))
-	return c.tokenReply(http.StatusCreated, token, q.now)
+	return c.tokenReply(token)
 }
 
-func (c *Cloud) showToken(q *call) reply {
-	token := q.Header.Get("X-Subject-Token")
-	if expires, ok := c.tokens[token]; !ok || !q.now.Before(expires) {
-		return iamError(http.StatusNotFound, "The token is expired or unknown.")
-	}
-	return c.tokenReply(http.StatusOK, token, q.now)
-}
-
-func (c *Cloud) tokenReply(status int, token string, now time.Time) reply {
+func (c *Cloud) tokenReply(token string) reply {
 	id := c.identity
 	const farFuture = "2219-06-05T12:42:20.000000"
 	// Captured in eu-de in 2019, with the last three fields of domain and user.
 	domain := fields{"id": id.domainID, "name": id.domainName, "xdomain_id": id.domainName[3:], "xdomain_type": "TSI"}
-	rep := jsonReply(status, fields{"token": fields{
+	rep := jsonReply(http.StatusCreated, fields{"token": fields{
 		"methods":    []string{"password"},
 		"issued_at":  c.tokens[token].Add(-c.span(tokenValidity)).UTC().Format("2006-01-02T15:04:05.000000Z"),
 		"expires_at": c.tokens[token].UTC().Format("2006-01-02T15:04:05.000000Z"),
@@ -192,14 +179,6 @@ func (c *Cloud) catalog() []fields {
 
 func (c *Cloud) listCatalog(*call) reply {
 	return jsonReply(http.StatusOK, fields{"catalog": c.catalog(), "links": fields{"next": nil}})
-}
-
-func (c *Cloud) listDomains(q *call) reply {
-	domains := []fields{}
-	if name := q.URL.Query().Get("name"); name == "" || name == c.identity.domainName {
-		domains = append(domains, fields{"id": c.identity.domainID, "name": c.identity.domainName, "enabled": true})
-	}
-	return jsonReply(http.StatusOK, fields{"domains": domains, "links": fields{"next": nil}})
 }
 
 func (c *Cloud) listProjects(q *call) reply {

@@ -18,8 +18,7 @@ import (
 // same order, as plain requests. What they expect of the real cloud must hold in the simulation.
 
 func TestMonitorOfCloudEye(t *testing.T) { // scenario23_ces.yaml
-	c := newClient(t)
-	c.login()
+	c := loggedIn(t)
 	// The rule is of a server, which does not exist here: Cloud Eye accepts it. It is switched off and has no topics.
 	id := c.call(201, "POST", ces+"/alarms", `{"alarm_name":"scenario23-alarm","alarm_description":"","metric":{"namespace":"SYS.ECS","metric_name":"cpu_util",
 		"dimensions":[{"name":"instance_id","value":"00000000-0000-4000-8000-000000000001"}]},
@@ -55,28 +54,10 @@ func TestMonitorOfCloudEye(t *testing.T) { // scenario23_ces.yaml
 	c.call(204, "DELETE", ces+"/alarms/"+id, "")
 }
 
-func TestMonitorOfTopics(t *testing.T) { // scenario24_smn_topic.yaml
-	c := newClient(t)
-	c.login()
-	// The monitor sends no display_name, which the manual calls mandatory.
-	urn := c.call(201, "POST", smnv+"/topics", `{"name":"scenario24-topic"}`)["topic_urn"].(string)
-	if rows := c.call(200, "GET", smnv+"/topics", "")["topics"].([]any); len(rows) != 1 {
-		t.Errorf("%v", rows)
-	}
-	c.call(200, "GET", smnv+"/topics/"+urn, "")
-	c.call(200, "PUT", smnv+"/topics/"+urn, `{"display_name":"display_scenario24-topic"}`)
-	if row := c.call(200, "GET", smnv+"/topics/"+urn, ""); row["display_name"] != "display_scenario24-topic" {
-		t.Errorf("%v", row)
-	}
-	c.call(200, "DELETE", smnv+"/topics/"+urn, "")
-	c.call(404, "GET", smnv+"/topics/"+urn, "")
-}
-
 func TestMonitorOfInstances(t *testing.T) { // scenario44_rds_instance.yaml, without backups, which are not simulated
 	for _, engine := range []string{"MySQL", "PostgreSQL"} {
 		t.Run(engine, func(t *testing.T) {
-			c := newClient(t)
-			c.login()
+			c := loggedIn(t)
 			version := ""
 			for _, row := range c.call(200, "GET", rds+"/datastores/"+engine, "")["dataStores"].([]any) {
 				name := row.(map[string]any)["name"].(string)

@@ -3,6 +3,7 @@
 package simcloud
 
 import (
+	"cmp"
 	"crypto/rsa"
 	"fmt"
 	"net/http"
@@ -46,9 +47,6 @@ type Settings struct {
 	// PointsOffMinute dates raw datapoints 17 seconds after the full minute. Points captured in eu-de in 2020 are on no full
 	// minute.
 	PointsOffMinute bool
-	// HourlyHangs leaves queries of averages with period 3600 without a reply until the client gives up. Other requests are
-	// answered meanwhile.
-	HourlyHangs bool
 	// NoInstanceLevelData leaves only the node-level dimensions with data. Undocumented which of them have it.
 	NoInstanceLevelData bool
 	// StartInclusive makes a page of rules begin at the rule named by start, not after it. The documents say both.
@@ -95,39 +93,25 @@ type Settings struct {
 	// ConfirmationQuota is how many confirmation messages are sent per 10 minutes; 200 if zero. The rest is not sent.
 	ConfirmationQuota int
 
-	CreateDuration  time.Duration // 6 minutes if zero: a guess
 	EnlargeDuration time.Duration // 4 minutes if zero
 	ResizeDuration  time.Duration // 10 minutes if zero
 	RetryInterval   time.Duration // between attempts to deliver; 1 minute if zero
-	// DeliveryTimeout is how long an endpoint may take, in real time; 5 seconds if zero.
-	DeliveryTimeout time.Duration
 }
 
 func (s *Settings) setDefaults() {
-	for p, v := range map[*int]int{&s.TopicQuota: 3000, &s.SubscriptionQuota: 10000, &s.RuleQuota: 1000, &s.ConfirmationQuota: 200} {
-		if *p == 0 {
-			*p = v
-		}
-	}
-	for p, v := range map[*time.Duration]time.Duration{
-		&s.CreateDuration: 6 * time.Minute, &s.EnlargeDuration: 4 * time.Minute, &s.ResizeDuration: 10 * time.Minute,
-		&s.RetryInterval: time.Minute, &s.DeliveryTimeout: 5 * time.Second,
-	} {
-		if *p == 0 {
-			*p = v
-		}
-	}
+	s.TopicQuota = cmp.Or(s.TopicQuota, 3000)
+	s.SubscriptionQuota = cmp.Or(s.SubscriptionQuota, 10000)
+	s.RuleQuota = cmp.Or(s.RuleQuota, 1000)
+	s.ConfirmationQuota = cmp.Or(s.ConfirmationQuota, 200)
+	s.EnlargeDuration = cmp.Or(s.EnlargeDuration, 4*time.Minute)
+	s.ResizeDuration = cmp.Or(s.ResizeDuration, 10*time.Minute)
+	s.RetryInterval = cmp.Or(s.RetryInterval, time.Minute)
 }
 
 func (o *Options) setDefaults() error {
-	if o.Region == "" {
-		o.Region = "eu-de"
-	}
+	o.Region, o.Speed = cmp.Or(o.Region, "eu-de"), cmp.Or(o.Speed, 1)
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.Speed == 0 {
-		o.Speed = 1
 	}
 	if o.Speed < 0 || float64(time.Minute)/o.Speed < float64(time.Millisecond) {
 		return fmt.Errorf("speed %v must be positive and at most 60000", o.Speed)

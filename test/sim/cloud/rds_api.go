@@ -3,13 +3,13 @@
 package simcloud
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 )
 
 const rdsTime = "2006-01-02T15:04:05-0700"
@@ -34,6 +34,7 @@ func (c *Cloud) rdsOperations() []operation {
 		op("ListDatastores", "GET", "/datastores/{engine}", c.listDatastores),
 		op("ListStorageTypes", "GET", "/storage-type/{engine}", c.listStorageTypes),
 		op("ShowJob", "GET", "/jobs", c.showJob),
+		{service: "ecs", name: "ListSecurityGroups", pattern: "GET /ecs/v2.1/{project}/os-security-groups", run: c.listSecurityGroups},
 	}
 }
 
@@ -54,25 +55,14 @@ func (c *Cloud) onInstance(run func(*call, *instance) reply) func(*call) reply {
 
 func flavorID(code string) string {
 	h := sha256.Sum256([]byte(code))
-	id := hex.EncodeToString(h[:16])
-	return strings.Join([]string{id[:8], id[8:12], id[12:16], id[16:20], id[20:]}, "-")
-}
-
-// matches is exact; a leading asterisk makes it part of the text. RDS api: querying_db_instances.rst.
-func matches(filter, text string) bool {
-	if part, fuzzy := strings.CutPrefix(filter, "*"); fuzzy {
-		return strings.Contains(text, part)
-	}
-	return filter == "" || filter == text
+	return dashed(hex.EncodeToString(h[:16]))
 }
 
 func (c *Cloud) listInstances(q *call) reply {
 	query := q.URL.Query()
 	var found []*instance
 	for _, in := range c.instances {
-		if matches(query.Get("id"), in.ID) && matches(query.Get("name"), in.Name) &&
-			(query.Get("type") == "" || query.Get("type") == in.Type) &&
-			(query.Get("datastore_type") == "" || query.Get("datastore_type") == in.Engine) {
+		if cmp.Or(query.Get("id"), in.ID) == in.ID && cmp.Or(query.Get("name"), in.Name) == in.Name {
 			found = append(found, in)
 		}
 	}

@@ -42,7 +42,7 @@ func loadFlavors() ([]flavor, error) {
 		return nil, fmt.Errorf("decode: %w", err)
 	}
 	for _, engine := range []string{"MySQL", "PostgreSQL"} {
-		short, _ := engineCodes(engine)
+		short := map[string]string{"MySQL": "mysql", "PostgreSQL": "pg"}[engine]
 		for i, size := range []string{"medium", "large", "xlarge"} {
 			spec := fmt.Sprintf("rds.%s.c2.%s", short, size)
 			out = append(out, flavor{
@@ -124,11 +124,7 @@ func engineByName(name string) string {
 	return ""
 }
 
-func noEngine() reply {
-	return rdsError(http.StatusBadRequest, "DBS.200040", "The DB engine or version is not supported.")
-}
-
-// engineVersions are the versions of all flavors of an engine, without order.
+// engineVersions are the versions of all flavors of an engine; none for an unknown engine.
 func (c *Cloud) engineVersions(engine string) []string {
 	var versions []string
 	for i := range c.flavors {
@@ -145,21 +141,14 @@ func (c *Cloud) engineVersions(engine string) []string {
 // listDatastores: RDS api, querying_version_information_about_a_db_engine.rst.
 func (c *Cloud) listDatastores(q *call) reply {
 	engine, rows := engineByName(q.PathValue("engine")), []fields{}
-	if engine == "" {
-		return noEngine()
-	}
 	for _, v := range c.engineVersions(engine) {
 		rows = append(rows, fields{"id": flavorID(engine + v), "name": v})
 	}
 	return jsonReply(http.StatusOK, fields{"dataStores": rows})
 }
 
-// listStorageTypes: RDS api, querying_the_storage_type_of_a_database.rst.
-func (c *Cloud) listStorageTypes(q *call) reply {
-	engine := engineByName(q.PathValue("engine"))
-	if engine == "" || !slices.Contains(c.engineVersions(engine), q.URL.Query().Get("version_name")) {
-		return noEngine()
-	}
+// listStorageTypes: RDS api, querying_the_storage_type_of_a_database.rst. All engines have the same.
+func (c *Cloud) listStorageTypes(*call) reply {
 	zones, rows := map[string]string{}, []fields{}
 	for _, z := range c.Zones() {
 		zones[z] = FlavorNormal
@@ -173,7 +162,7 @@ func (c *Cloud) listStorageTypes(q *call) reply {
 func (c *Cloud) listFlavors(q *call) reply {
 	engine, query := engineByName(q.PathValue("engine")), q.URL.Query()
 	if engine == "" {
-		return noEngine()
+		return rdsError(http.StatusBadRequest, "DBS.200040", "The DB engine or version is not supported.")
 	}
 	rows := []fields{}
 	for i := range c.flavors {

@@ -3,6 +3,7 @@
 package simcloud
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -95,59 +96,48 @@ func (in *instance) sample(tick int64) {
 	})
 }
 
-func engineCodes(engine string) (spec, idSuffix string) {
-	switch engine {
-	case "MySQL":
-		return "mysql", "01"
-	case "PostgreSQL":
-		return "pg", "03"
-	case "SQLServer":
-		return "mssql", "04"
-	}
-	return "", ""
-}
-
 // AddInstance adds an instance as if it had just become ACTIVE. Only Flavor and VolumeGB are needed: empty fields are filled in
 // from the flavor's code (engine, type), with the newest version, one node in eu-de-01 (of Ha a second one in eu-de-02) and new
 // ids. Nodes given without an id get one.
 func (c *Cloud) AddInstance(in Instance) (Instance, error) {
 	now := c.lock()
 	defer c.mu.Unlock()
+	if in.Created.IsZero() {
+		in.Created = now
+	}
+	added, err := c.addInstance(in)
+	if err != nil {
+		return Instance{}, err
+	}
+	return added.snapshot(), nil
+}
+
+func (c *Cloud) addInstance(in Instance) (*instance, error) {
 	f, mode := c.flavor(in.Flavor)
 	if f == nil {
-		return Instance{}, fmt.Errorf("add instance of flavor %q: %w", in.Flavor, errors.New("no such flavor"))
+		return nil, fmt.Errorf("add instance of flavor %q: %w", in.Flavor, errors.New("no such flavor"))
 	}
 	if in.VolumeGB < 40 || in.VolumeGB > 4000 || in.VolumeGB%10 != 0 {
-		return Instance{}, fmt.Errorf("add instance of %d GB: %w", in.VolumeGB, errors.New("40 to 4000, a multiple of 10"))
-	}
-	_, suffix := engineCodes(f.Engine)
-	fill := func(p *string, v string) {
-		if *p == "" {
-			*p = v
-		}
+		return nil, fmt.Errorf("add instance of %d GB: %w", in.VolumeGB, errors.New("40 to 4000, a multiple of 10"))
 	}
 	versions := f.versions(mode)
+	suffix := map[string]string{"MySQL": "01", "PostgreSQL": "03", "SQLServer": "04"}[f.Engine]
+	fill := func(p *string, v string) { *p = cmp.Or(*p, v) }
 	fill(&in.ID, hexID(32)+"in"+suffix)
 	fill(&in.Name, "rds-"+hexID(4))
 	fill(&in.Status, StatusActive)
 	fill(&in.Engine, f.Engine)
 	fill(&in.Version, versions[len(versions)-1])
-	fill(&in.Type, typeOfMode(mode))
+	fill(&in.Type, map[string]string{"single": "Single", "ha": "Ha", "replica": "Replica"}[mode])
 	fill(&in.VolumeType, "CLOUDSSD")
-	if in.Created.IsZero() {
-		in.Created = now
-	}
+	in.Nodes = slices.Clone(in.Nodes)
 	if len(in.Nodes) == 0 {
-		role := "master"
-		if in.Type == "Replica" {
-			role = "readreplica"
-		}
+		role := map[bool]string{true: "readreplica", false: "master"}[in.Type == "Replica"]
 		in.Nodes = []Node{{Role: role, Zone: c.Zones()[0]}}
 		if in.Type == "Ha" {
 			in.Nodes = append(in.Nodes, Node{Role: "slave", Zone: c.Zones()[1]})
 		}
 	}
-	in.Nodes = slices.Clone(in.Nodes)
 	for i := range in.Nodes {
 		fill(&in.Nodes[i].ID, hexID(32)+"no"+suffix)
 		fill(&in.Nodes[i].Name, fmt.Sprintf("%s_node%d", in.Name, i))
@@ -156,7 +146,7 @@ func (c *Cloud) AddInstance(in Instance) (Instance, error) {
 	c.resized(added)
 	c.updateFull(added)
 	c.instances = append(c.instances, added)
-	return added.snapshot(), nil
+	return added, nil
 }
 
 // resized makes the numbers follow the flavor.
@@ -173,12 +163,7 @@ func (in *instance) snapshot() Instance {
 }
 
 func (c *Cloud) instance(id string) *instance {
-	for _, in := range c.instances {
-		if in.ID == id {
-			return in
-		}
-	}
-	return nil
+	return find(c.instances, func(in *instance) bool { return in.ID == id })
 }
 
 // Zones are the availability zones of the region.

@@ -52,7 +52,6 @@ func (c *Cloud) act(q *call, in *instance) reply {
 
 // OthersChange is a change that somebody else requests just before an action of ours.
 type OthersChange struct {
-	Takes time.Duration // ResizeDuration if zero
 	// Flavor and VolumeGB are what the instance has when the change ends. Empty and 0 keep what it has.
 	Flavor   string
 	VolumeGB int
@@ -65,11 +64,11 @@ func (c *Cloud) othersFirst(in *instance, now time.Time) {
 	}
 	change := in.OthersFirst[0]
 	in.OthersFirst = in.OthersFirst[1:]
-	takes, name := cmp.Or(change.Takes, c.settings.ResizeDuration), "ResizeFlavor"
+	name := "ResizeFlavor"
 	if change.VolumeGB > 0 {
 		name = "EnlargeVolume"
 	}
-	c.startJob(in, name, takes, now, func(in *Instance) {
+	c.startJob(in, name, c.settings.ResizeDuration, now, func(in *Instance) {
 		in.Flavor, in.VolumeGB = cmp.Or(change.Flavor, in.Flavor), cmp.Or(change.VolumeGB, in.VolumeGB)
 	})
 }
@@ -135,7 +134,7 @@ func (c *Cloud) replicasAllow(in *instance, target *flavor) bool {
 func (c *Cloud) startJob(in *instance, name string, d time.Duration, now time.Time, finish func(*Instance)) string {
 	in.busy = true
 	j := &job{
-		id: newUUID(), name: name, instance: in.ID,
+		id: dashed(hexID(32)), name: name, instance: in.ID,
 		status: jobRunning, created: now, end: now.Add(c.span(d)), finish: finish,
 	}
 	c.jobs = append(c.jobs, j)

@@ -104,10 +104,8 @@ func (c *Cloud) setAutoScale(q *call, in *instance) reply {
 	case !*set.On:
 		in.AutoScale = AutoScale{}
 		return jsonReply(http.StatusOK, fields{})
-	case set.LimitGB < max(40, in.VolumeGB) || set.LimitGB > 4000:
-		return rdsError(http.StatusBadRequest, "DBS.200001", "Parameter error: limit_size.")
-	case set.TriggerThreshold != 10 && set.TriggerThreshold != 15 && set.TriggerThreshold != 20:
-		return rdsError(http.StatusBadRequest, "DBS.200001", "Parameter error: trigger_threshold.")
+	case set.LimitGB < in.VolumeGB || !slices.Contains([]int{10, 15, 20}, set.TriggerThreshold):
+		return rdsError(http.StatusBadRequest, "DBS.200001", "Parameter error: limit_size or trigger_threshold.")
 	}
 	in.AutoScale = AutoScale{On: true, LimitGB: set.LimitGB, TriggerThreshold: set.TriggerThreshold}
 	return jsonReply(http.StatusOK, fields{})

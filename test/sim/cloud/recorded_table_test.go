@@ -24,11 +24,10 @@ func examples() []string {
 func bodiesOf() []body {
 	// The examples of an instance differ from each other: each leaves out fields that the manual's table has.
 	const optional = `(complete_version|alias|associated_with_ddm|charge_info|cpu|mem|enable_ssl|tags) is not in the recording|_dns_names is missing`
-	batch := `{"metrics":[{"namespace":"SYS.RDS","metric_name":"rds039_disk_util","dimensions":[{"name":"rds_cluster_id","value":"{instance}"}]}],"from":{from},"to":{to},"period":"1","filter":"sum"}`
 	again := func(pass time.Duration) func(*populated) {
 		return func(c *populated) {
 			c.sim.Configure(func(s *simcloud.Settings) { s.EnlargeDuration = 5 * time.Minute })
-			job := c.call(202, "POST", rds+"/instances/"+c.instance+"/action", `{"enlarge_volume":{"size":200}}`)["job_id"].(string)
+			job := c.act(202, c.instance, enlarge(200))["job_id"].(string)
 			c.pass(pass)
 			c.values = strings.NewReplacer("{job}", job)
 		}
@@ -37,8 +36,8 @@ func bodiesOf() []body {
 	refused := func(operation, code string, status int) simcloud.Settings {
 		return simcloud.Settings{Refuse: map[string]simcloud.Refusal{operation: {Status: status, Code: code}}}
 	}
-	enlarge := func(file, size string, s simcloud.Settings) body {
-		return body{file: file, method: "POST", path: rds + "/instances/{instance}/action", sent: `{"enlarge_volume":{"size":` + size + `}}`, settings: s}
+	enlarged := func(file string, gb int, s simcloud.Settings) body {
+		return body{file: file, method: "POST", path: rds + "/instances/{instance}/action", sent: enlarge(gb), settings: s}
 	}
 	return []body{
 		{file: "ces-v1-alarm-create.reply.manual", method: "POST", path: ces + "/alarms", sent: ruleBody("{topic}", "{instance}", 85)},
@@ -47,11 +46,7 @@ func bodiesOf() []body {
 		{file: "ces-v1-alarms.manual", method: "GET", path: ces + "/alarms", allowed: []string{`(suppress_duration|_actions) is not in the recording`}},
 		{file: "ces-v1-metrics.manual", method: "GET", path: ces + "/metrics?limit=1"},
 		{file: "ces-v1-quotas.manual", method: "GET", path: ces + "/quotas"},
-		{file: "ces-v1-metric-data-average.manual", method: "GET", path: ces + "/metric-data?namespace=SYS.RDS&metric_name=rds039_disk_util&dim.0=rds_cluster_id,{instance}&period=1&filter=average&from={from}&to={to}"},
-		{file: "ces-v1-metric-data-max.manual", method: "GET", path: ces + "/metric-data?namespace=SYS.RDS&metric_name=rds039_disk_util&dim.0=rds_cluster_id,{instance}&period=1&filter=max&from={from}&to={to}"},
-		{file: "ces-v1-metric-data-sum.manual", method: "GET", path: ces + "/metric-data?namespace=SYS.RDS&metric_name=rds039_disk_util&dim.0=rds_cluster_id,{instance}&period=1&filter=sum&from={from}&to={to}"},
-		{file: "ces-v1-batch-metric-data-rds.reply.manual", method: "POST", path: ces + "/batch-query-metric-data", sent: batch},
-		{file: "ces-v1-batch-metric-data-ecs.reply.manual", method: "POST", path: ces + "/batch-query-metric-data", sent: strings.ReplaceAll(batch, `"sum"`, `"average"`)},
+		{file: "ces-v1-batch-metric-data-ecs.reply.manual", method: "POST", path: ces + "/batch-query-metric-data", sent: batchBody("rds039_disk_util")},
 		{file: "iam-token.captured", method: "POST", path: "/iam/v3/auth/tokens", sent: "{login}"},
 		{file: "apigw-error-APIGW.0101.captured", method: "GET", path: rds + "/instances/{instance}/binlog/clear-policy"},
 		{file: "rds-instances-one.manual", method: "GET", path: rds + "/instances?id={instance}", allowed: []string{optional}},
@@ -69,17 +64,17 @@ func bodiesOf() []body {
 			c.call(0, "PUT", rds+"/instances/"+c.instance+"/disk-auto-expansion", `{"switch_option":true,"limit_size":4000,"trigger_threshold":10}`)
 		}},
 		{file: "rds-job-reboot-completed.manual", method: "GET", path: rds + "/jobs?id={job}"},
-		jobOf(enlarge("rds-enlarge-volume.reply.manual", "120", simcloud.Settings{})),
-		jobOf(body{file: "rds-resize-flavor.reply.manual", method: "POST", path: rds + "/instances/{instance}/action", sent: `{"resize_flavor":{"spec_code":"rds.mysql.n1.xlarge.4"}}`}),
-		enlarge("rds-error-DBS.200306.captured", "110", simcloud.Settings{}),
-		enlarge("rds-error-DBS.200306.manual", "110", simcloud.Settings{}),
-		enlarge("rds-error-DBS.200011.manual", "120", refused("EnlargeVolume", "DBS.200011", 409)),
-		enlarge("rds-error-DBS.200308.manual", "120", refused("EnlargeVolume", "DBS.200308", 400)),
-		enlarge("rds-error-DBS.200316.manual", "120", refused("EnlargeVolume", "DBS.200316", 409)),
-		enlarge("rds-error-DBS.200023.manual", "5000", simcloud.Settings{}),
-		enlarge("rds-error-DBS.200452.captured", "120", refused("EnlargeVolume", "DBS.200452", 409)),
-		{file: "rds-error-DBS.280239.captured", method: "POST", path: rds + "/instances/{instance}/action", sent: `{"resize_flavor":{"spec_code":"rds.mysql.none"}}`, settings: refused("ResizeFlavor", "DBS.280239", 400)},
-		{file: "rds-error-DBS.280239.manual", method: "POST", path: rds + "/instances/{instance}/action", sent: `{"resize_flavor":{"spec_code":"rds.mysql.none"}}`, settings: refused("ResizeFlavor", "DBS.280239", 400)},
+		jobOf(enlarged("rds-enlarge-volume.reply.manual", 120, simcloud.Settings{})),
+		jobOf(body{file: "rds-resize-flavor.reply.manual", method: "POST", path: rds + "/instances/{instance}/action", sent: resize("rds.mysql.n1.xlarge.4")}),
+		enlarged("rds-error-DBS.200306.captured", 110, simcloud.Settings{}),
+		enlarged("rds-error-DBS.200306.manual", 110, simcloud.Settings{}),
+		enlarged("rds-error-DBS.200011.manual", 120, refused("EnlargeVolume", "DBS.200011", 409)),
+		enlarged("rds-error-DBS.200308.manual", 120, refused("EnlargeVolume", "DBS.200308", 400)),
+		enlarged("rds-error-DBS.200316.manual", 120, refused("EnlargeVolume", "DBS.200316", 409)),
+		enlarged("rds-error-DBS.200023.manual", 5000, simcloud.Settings{}),
+		enlarged("rds-error-DBS.200452.captured", 120, refused("EnlargeVolume", "DBS.200452", 409)),
+		{file: "rds-error-DBS.280239.captured", method: "POST", path: rds + "/instances/{instance}/action", sent: resize("rds.mysql.none"), settings: refused("ResizeFlavor", "DBS.280239", 400)},
+		{file: "rds-error-DBS.280239.manual", method: "POST", path: rds + "/instances/{instance}/action", sent: resize("rds.mysql.none"), settings: refused("ResizeFlavor", "DBS.280239", 400)},
 		{file: "smn-topic-create.reply.manual", method: "POST", path: smnv + "/topics", sent: `{"name":"another"}`},
 		{file: "smn-topic.manual", method: "GET", path: smnv + "/topics/{topic}"},
 		{file: "smn-topics.manual", method: "GET", path: smnv + "/topics"},
@@ -97,4 +92,10 @@ func bodiesOf() []body {
 func jobOf(b body) body {
 	b.allowed = append(b.allowed, `job_id has the form hex32`)
 	return b
+}
+
+// batchBody asks for the averages of an hour of one metric.
+func batchBody(metric string) string {
+	return `{"metrics":[{"namespace":"SYS.RDS","metric_name":"` + metric +
+		`","dimensions":[{"name":"rds_cluster_id","value":"{instance}"}]}],"from":{from},"to":{to},"period":"1","filter":"average"}`
 }

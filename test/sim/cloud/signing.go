@@ -4,15 +4,20 @@ package simcloud
 
 import (
 	"bytes"
+	"cmp"
 	"crypto"
 	"crypto/rand"
 	"crypto/rsa"
 	_ "crypto/sha512" // for Odd.SignsSHA512; sha256 comes with tls
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"math/big"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -78,27 +83,17 @@ func (c *Cloud) Sign(e Envelope) Envelope {
 // complete fills in what is empty. The signature is made later, without the lock: it takes a millisecond.
 func (c *Cloud) complete(e Envelope, now time.Time) Envelope {
 	c.startSigning()
-	if e.Type == "" {
-		e.Type = TypeNotification
-	}
-	if e.MessageID == "" {
-		e.MessageID = hexID(32)
-	}
+	e.Type, e.SignatureVersion = cmp.Or(e.Type, TypeNotification), cmp.Or(e.SignatureVersion, "v1")
+	e.MessageID = cmp.Or(e.MessageID, hexID(32))
 	if c.settings.MessageIDIsUUID && len(e.MessageID) == 32 {
-		e.MessageID = uuid(e.MessageID)
+		e.MessageID = dashed(strings.ToUpper(e.MessageID))
 	}
-	if e.Timestamp == "" {
-		e.Timestamp = c.timestamp(now)
+	e.Timestamp = cmp.Or(e.Timestamp, c.timestamp(now))
+	host := c.CertHost()
+	if c.settings.CertOnOtherHost {
+		host = "other." + host
 	}
-	if e.SignatureVersion == "" {
-		e.SignatureVersion = "v1"
-	}
-	if e.SigningCertURL == "" {
-		e.SigningCertURL = "https://" + c.CertHost() + c.signingCert
-		if c.settings.CertOnOtherHost {
-			e.SigningCertURL = "https://other." + c.CertHost() + c.signingCert
-		}
-	}
+	e.SigningCertURL = cmp.Or(e.SigningCertURL, "https://"+host+c.signingCert)
 	return e
 }
 
@@ -136,8 +131,7 @@ func (c *Cloud) startSigning() {
 		return
 	}
 	key, _ := rsa.GenerateKey(rand.Reader, 2048) // never fails: a system without random numbers ends the process
-	from, to := validity()
-	_ = c.useSigningKey(key, from, to) // fails for keys that cannot sign
+	_ = c.useSigningKey(key)                     // fails for keys that cannot sign
 }
 
 // RotateSigningKey makes SMN sign with a new key, whose certificate has a new URL. Older certificates stay where they are.
@@ -146,37 +140,25 @@ func (c *Cloud) RotateSigningKey() error {
 	if err != nil {
 		return fmt.Errorf("make signing key: %w", err)
 	}
-	from, to := validity()
-	return c.UseSigningKey(key, from, to)
-}
-
-// UseSigningKey is RotateSigningKey with that key and a certificate valid between the two times.
-func (c *Cloud) UseSigningKey(key *rsa.PrivateKey, from, to time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.useSigningKey(key, from, to)
+	return c.useSigningKey(key)
 }
 
-func (c *Cloud) useSigningKey(key *rsa.PrivateKey, from, to time.Time) error {
-	cert, err := signingCert(key, from, to)
-	if err != nil {
-		return err
+// useSigningKey signs with a key from now on. Its certificate chains to nothing: what issues SMN's is not documented. The
+// certificate is valid for long, because tests set the clock to whatever suits them.
+func (c *Cloud) useSigningKey(key *rsa.PrivateKey) error {
+	cert := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "simulated SMN"}, KeyUsage: x509.KeyUsageDigitalSignature,
+		NotBefore: time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC),
 	}
-	c.signingKey, c.signingCert = key, c.certPath()
-	c.certificates[c.signingCert] = cert
+	der, err := x509.CreateCertificate(rand.Reader, cert, cert, key.Public(), key)
+	if err != nil {
+		return fmt.Errorf("make signing certificate: %w", err)
+	}
+	c.signingKey, c.signingCert = key, fmt.Sprintf("/smn/SMN_%s_%s.pem", c.opts.Region, hexID(32))
+	c.certificates[c.signingCert] = der
 	return nil
-}
-
-// SigningCertPEM is the certificate of the key in use.
-func (c *Cloud) SigningCertPEM() []byte {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.startSigning()
-	return append([]byte(nil), c.certificates[c.signingCert]...)
-}
-
-func (c *Cloud) certPath() string {
-	return fmt.Sprintf("/smn/SMN_%s_%s.pem", c.opts.Region, hexID(32))
 }
 
 func (c *Cloud) certOperations() []operation {
@@ -185,8 +167,8 @@ func (c *Cloud) certOperations() []operation {
 		if !ok {
 			return reply{status: http.StatusNotFound}
 		}
-		if block, _ := pem.Decode(cert); block != nil && c.settings.CertIsDER {
-			cert = block.Bytes
+		if !c.settings.CertIsDER {
+			cert = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})
 		}
 		return reply{status: http.StatusOK, header: http.Header{"Content-Type": {"application/x-pem-file"}}, body: cert}
 	}}}

@@ -21,6 +21,9 @@ const maxRetries = 6
 // timeToLive is how long a message is kept. SMN api: publishing_messages_in_the_text_format.rst.
 const timeToLive = time.Hour
 
+// deliveryTimeout is how long an endpoint may take, in real time. HWC: smn_faq_0014.
+const deliveryTimeout = 5 * time.Second
+
 // DeliveryState is what became of a message.
 type DeliveryState string
 
@@ -64,15 +67,7 @@ func (m *message) snapshot() Delivery {
 }
 
 // Deliveries returns all messages that were ever sent or are to be sent, oldest first.
-func (c *Cloud) Deliveries() []Delivery {
-	c.lock()
-	defer c.mu.Unlock()
-	out := []Delivery{}
-	for _, m := range c.messages {
-		out = append(out, m.snapshot())
-	}
-	return out
-}
+func (c *Cloud) Deliveries() []Delivery { return copies(c, &c.messages, (*message).snapshot) }
 
 // send queues a message; it is signed before the first attempt, with the key of now.
 func (c *Cloud) send(s *subscription, e Envelope, now time.Time) {
@@ -95,13 +90,12 @@ func (c *Cloud) enqueue(m *message) {
 
 // dropQueued gives up the messages that match.
 func (c *Cloud) dropQueued(match func(*message) bool) {
-	c.queue = slices.DeleteFunc(c.queue, func(m *message) bool {
-		if !match(m) {
-			return false
+	for _, m := range c.queue {
+		if match(m) {
+			m.State = Dropped
 		}
-		m.State = Dropped
-		return true
-	})
+	}
+	remove(&c.queue, match)
 }
 
 func deliveryTransport() http.RoundTripper {
@@ -114,7 +108,7 @@ func deliveryTransport() http.RoundTripper {
 // attempt tries once to deliver a message and decides what becomes of it. SMN's rule for retries is documented for another
 // cloud of the family: a status of 500 and more, time-outs and connection errors, nothing else.
 func (c *Cloud) attempt(ctx context.Context, m *message) {
-	snapshot, timeout, headers := c.prepare(m)
+	snapshot, headers := c.prepare(m)
 	var fault DeliveryFault
 	if c.opts.DeliveryFault != nil {
 		fault = c.opts.DeliveryFault(snapshot)
@@ -123,22 +117,28 @@ func (c *Cloud) attempt(ctx context.Context, m *message) {
 		return
 	}
 	started := c.opts.Now()
-	status, err := c.post(ctx, snapshot, timeout, headers)
+	status, err := c.post(ctx, snapshot, headers)
 	if err == nil && fault.LoseReply {
 		status, err = 0, errors.New("reply lost")
 	}
-	if ctx.Err() != nil && err != nil {
-		c.putBack([]*message{m}) // not the endpoint's fault
+	if ctx.Err() != nil && err != nil { // not the endpoint's fault
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		m.inFlight = false
 		return
 	}
-	after := c.record(m, fault, Attempt{Time: started, Status: status, Err: errorText(err)})
+	made := Attempt{Time: started, Status: status}
+	if err != nil {
+		made.Err = err.Error()
+	}
+	after := c.record(m, fault, made)
 	if c.opts.OnDelivery != nil {
 		c.opts.OnDelivery(after)
 	}
 }
 
 // prepare signs a message that is not signed yet.
-func (c *Cloud) prepare(m *message) (d Delivery, timeout time.Duration, headers bool) {
+func (c *Cloud) prepare(m *message) (d Delivery, headers bool) {
 	c.mu.Lock()
 	body, odd := m.Body, c.settings.Odd
 	c.mu.Unlock()
@@ -151,7 +151,7 @@ func (c *Cloud) prepare(m *message) (d Delivery, timeout time.Duration, headers 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m.Body = body
-	return m.snapshot(), c.settings.DeliveryTimeout, !odd.NoHeaders
+	return m.snapshot(), !odd.NoHeaders
 }
 
 // holdBack applies the faults that prevent the attempt.
@@ -173,8 +173,8 @@ func (c *Cloud) holdBack(m *message, fault DeliveryFault) bool {
 	return false
 }
 
-func (c *Cloud) post(ctx context.Context, d Delivery, timeout time.Duration, headers bool) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func (c *Cloud) post(ctx context.Context, d Delivery, headers bool) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, d.Endpoint, bytes.NewReader(d.Body))
 	if err != nil {
@@ -210,9 +210,7 @@ func (c *Cloud) record(m *message, fault DeliveryFault, a Attempt) Delivery {
 			m.MessageID = m.envelope.MessageID
 		}
 		m.due = now.Add(c.span(c.settings.RetryInterval))
-	case retry:
-		m.State = Dropped
-	case a.Err != "":
+	case retry, a.Err != "":
 		m.State = Dropped
 	case a.Status < 300:
 		m.State = Delivered
@@ -220,7 +218,7 @@ func (c *Cloud) record(m *message, fault DeliveryFault, a Attempt) Delivery {
 		m.State = Refused
 	}
 	if m.State != Pending {
-		c.queue = slices.DeleteFunc(c.queue, func(q *message) bool { return q == m })
+		remove(&c.queue, func(q *message) bool { return q == m })
 	}
 	if fault.Duplicate && !m.repeats {
 		again := m.snapshot()
@@ -229,11 +227,4 @@ func (c *Cloud) record(m *message, fault DeliveryFault, a Attempt) Delivery {
 	}
 	c.wakeUp()
 	return m.snapshot()
-}
-
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }

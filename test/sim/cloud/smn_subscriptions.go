@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -28,8 +27,6 @@ type Subscription struct {
 
 type subscription struct{ Subscription }
 
-var subscriptionURN = regexp.MustCompile(`^urn:smn:[^:]+:[0-9a-f]{32}:[A-Za-z0-9_-]+:[0-9a-f]{32}$`)
-
 // Subscribe is idempotent by endpoint; for a subscription that is not confirmed it sends the confirmation again.
 func (c *Cloud) subscribe(q *call, t *topic) reply {
 	var in struct {
@@ -42,9 +39,6 @@ func (c *Cloud) subscribe(q *call, t *topic) reply {
 	}
 	if !validEndpoint(in.Protocol, in.Endpoint) {
 		return smnError(http.StatusBadRequest, "0012", "The endpoint %q is invalid", in.Endpoint)
-	}
-	if len(in.Remark) > 128 {
-		return smnError(http.StatusBadRequest, "0017", "The remark is longer than 128 bytes")
 	}
 	if c.settings.RefusePrivateEndpoints && private(in.Endpoint) {
 		return smnError(http.StatusForbidden, "0069", "The endpoint must not be an internal address")
@@ -99,11 +93,8 @@ func (c *Cloud) listedEndpoint(endpoint string) string {
 // private recognises internal addresses by name or number. SMN umn: what_protocols_does_smn_support.rst.
 func private(endpoint string) bool {
 	u, err := url.Parse(endpoint)
-	if err != nil {
-		return false
-	}
-	if u.Hostname() == "localhost" {
-		return true
+	if err != nil || u.Hostname() == "localhost" {
+		return err == nil
 	}
 	ip := net.ParseIP(u.Hostname())
 	return ip != nil && (ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified())
@@ -136,9 +127,6 @@ func (c *Cloud) listSubscriptions(q *call, topic string) reply {
 
 func (c *Cloud) deleteSubscription(q *call) reply {
 	urn := q.PathValue("subscription")
-	if !subscriptionURN.MatchString(urn) {
-		return smnError(http.StatusBadRequest, "0014", "The subscription URN %q is invalid", urn)
-	}
 	if !c.removeSubscription(urn) {
 		return smnError(http.StatusNotFound, "0013", "The subscription %s does not exist", urn)
 	}
@@ -146,30 +134,17 @@ func (c *Cloud) deleteSubscription(q *call) reply {
 }
 
 func (c *Cloud) removeSubscription(urn string) bool {
-	before := len(c.subscriptions)
-	c.subscriptions = slices.DeleteFunc(c.subscriptions, func(s *subscription) bool { return s.URN == urn })
 	c.dropQueued(func(m *message) bool { return m.SubscriptionURN == urn })
-	return len(c.subscriptions) < before
+	return remove(&c.subscriptions, func(s *subscription) bool { return s.URN == urn })
 }
 
 func (c *Cloud) subscription(urn string) *subscription {
-	for _, s := range c.subscriptions {
-		if s.URN == urn {
-			return s
-		}
-	}
-	return nil
+	return find(c.subscriptions, func(s *subscription) bool { return s.URN == urn })
 }
 
 // Subscriptions returns all subscriptions, oldest first.
 func (c *Cloud) Subscriptions() []Subscription {
-	c.lock()
-	defer c.mu.Unlock()
-	out := []Subscription{}
-	for _, s := range c.subscriptions {
-		out = append(out, s.Subscription)
-	}
-	return out
+	return copies(c, &c.subscriptions, func(s *subscription) Subscription { return s.Subscription })
 }
 
 // RemoveSubscription deletes a subscription as somebody at the console would; false if there is none.
@@ -195,21 +170,19 @@ func (c *Cloud) Confirm(urn string) bool {
 func (c *Cloud) Unsubscribe(urn string) bool {
 	now := c.lock()
 	defer c.mu.Unlock()
-	return c.unsubscribe(urn, now)
-}
-
-func (c *Cloud) unsubscribe(urn string, now time.Time) bool {
 	s := c.subscription(urn)
 	if s == nil || s.Status == Cancelled {
 		return s != nil
 	}
 	s.Status = Cancelled
-	c.send(s, Envelope{
-		Type: TypeUnsubscribe, SubscribeURL: c.confirmURL(s, now),
-		Message: "You are unsubscribed from topic: " + s.TopicURN + ". To subscribe to this topic again, please visit the " +
-			"subscribe_url included in this message. The subscribe_url is valid only within 48 hours.",
-	}, now)
+	c.sendLink(s, TypeUnsubscribe, "You are unsubscribed from topic: "+s.TopicURN+". To subscribe to this topic again", now)
 	return true
+}
+
+// sendLink sends a message with a link that confirms the subscription.
+func (c *Cloud) sendLink(s *subscription, kind, text string, now time.Time) {
+	text += ", please visit the subscribe_url included in this message. The subscribe_url is valid only within 48 hours."
+	c.send(s, Envelope{Type: kind, SubscribeURL: c.confirmURL(s, now), Message: text}, now)
 }
 
 // sendConfirmation sends none beyond the limit: what happens to those is not documented.
@@ -224,9 +197,65 @@ func (c *Cloud) sendConfirmation(s *subscription, now time.Time) {
 		return
 	}
 	c.confirmations = append(c.confirmations, now)
-	c.send(s, Envelope{
-		Type: TypeConfirmation, SubscribeURL: c.confirmURL(s, now),
-		Message: "You are invited to subscribe to topic: " + s.TopicURN + ". To confirm this subscription, please visit the " +
-			"subscribe_url included in this message. The subscribe_url is valid only within 48 hours.",
-	}, now)
+	c.sendLink(s, TypeConfirmation, "You are invited to subscribe to topic: "+s.TopicURN+". To confirm this subscription", now)
+}
+
+// linkValidity: SMN umn, requesting_subscription_confirmation.rst.
+const linkValidity = 48 * time.Hour
+
+// Paths of confirmation links: as documented, and another one.
+const (
+	confirmPath      = "/smn/subscription/confirm"
+	otherConfirmPath = "/smn/v2/subscriptions/confirm"
+)
+
+type confirmLink struct {
+	subscription string
+	expires      time.Time
+}
+
+// confirmURL is a new link; the links sent before stay valid.
+func (c *Cloud) confirmURL(s *subscription, now time.Time) string {
+	token := hexID(150)
+	c.confirmLinks[token] = confirmLink{s.URN, now.Add(c.span(linkValidity))}
+	host := c.ConfirmHost()
+	switch {
+	case c.settings.ConfirmOnOtherHost:
+		host = "other." + host
+	case c.settings.ConfirmOnOtherPath:
+		return "https://" + host + otherConfirmPath + "?token=" + token
+	}
+	return "https://" + host + confirmPath + "?token=" + token + "&topic_urn=" + s.TopicURN + "&" + c.regionQuery()
+}
+
+func (c *Cloud) regionQuery() string {
+	return "region=" + c.opts.Region + "&region_id=" + c.opts.Region
+}
+
+// unsubscribeURL leads to nothing here, because nobody may follow it automatically.
+func (c *Cloud) unsubscribeURL(s *subscription) string {
+	return "https://" + c.ConfirmHost() + "/smn/subscription/unsubscribe?" + c.regionQuery() + "&subscription_urn=" + s.URN
+}
+
+// consoleOperations are links that need no credentials.
+func (c *Cloud) consoleOperations() []operation {
+	return []operation{
+		{service: "console", name: "Confirm", pattern: "GET " + confirmPath, open: true, run: c.followConfirm},
+		{service: "console", name: "Confirm", pattern: "GET " + otherConfirmPath, open: true, run: c.followConfirm},
+	}
+}
+
+func (c *Cloud) followConfirm(q *call) reply {
+	query := q.URL.Query()
+	link, ok := c.confirmLinks[query.Get("token")]
+	s := c.subscription(link.subscription)
+	if c.settings.ConfirmRedirects {
+		return reply{status: http.StatusFound, header: http.Header{"Location": {"https://auth.example.com/login"}}}
+	}
+	topicNamed := s != nil && (s.TopicURN == query.Get("topic_urn") || q.URL.Path == otherConfirmPath)
+	if !ok || !topicNamed || !q.now.Before(link.expires) {
+		return jsonReply(http.StatusBadRequest, fields{"message": "The link is invalid or has expired."})
+	}
+	s.Status = Confirmed
+	return jsonReply(http.StatusOK, fields{"request_id": hexID(32), "subscription_urn": s.URN, "topic_urn": s.TopicURN})
 }

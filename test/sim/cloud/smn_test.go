@@ -1,153 +1,156 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simcloud
+package simcloud_test
 
 import (
 	"encoding/json"
-	"net/url"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
-func TestSMNRefusals(t *testing.T) {
-	w := start(t, Options{Settings: Settings{TopicQuota: 2, SubscriptionQuota: 1, RefusePrivateEndpoints: true}})
-	a := w.newTopic("a")
-	w.newTopic("b")
-	w.newSubscription(a, "https://example.com/x")
-	topic := "/topics/" + a
+func (c *client) newTopic(name string) string {
+	c.t.Helper()
+	return c.call(201, "POST", smnv+"/topics", `{"name":"`+name+`"}`)["topic_urn"].(string)
+}
+
+func subscriptionBody(endpoint string) string {
+	protocol, _, _ := strings.Cut(endpoint, ":")
+	return fmt.Sprintf(`{"endpoint":%q,"protocol":%q}`, endpoint, protocol)
+}
+
+// The codes are those of SMN's manual: error_codes.rst.
+func TestSMNRefusesWithTheDocumentedCode(t *testing.T) {
+	c := loggedIn(t)
+	topic, other := c.newTopic("a"), c.newTopic("b")
+	c.call(201, "POST", smnv+"/topics/"+topic+"/subscriptions", subscriptionBody("https://example.com/x"))
+	c.sim.Configure(func(s *simcloud.Settings) { s.TopicQuota, s.SubscriptionQuota, s.RefusePrivateEndpoints = 2, 1, true })
 	missing := strings.TrimSuffix(topic, "a") + "missing"
-	sub := func(endpoint, protocol, remark string) map[string]any {
-		return map[string]any{"endpoint": endpoint, "protocol": protocol, "remark": remark}
-	}
-	for name, c := range map[string]struct {
-		method, path string
-		body         any
-		status       int
-		code         string
+	for name, tc := range map[string]struct {
+		method, path, body string
+		status             int
+		code               string
 	}{
-		"topic quota":            {"POST", "/topics", map[string]any{"name": "c"}, 403, "SMN.0004"},
-		"topic name":             {"POST", "/topics", map[string]any{"name": "-c"}, 400, "SMN.0002"},
-		"long topic name":        {"POST", "/topics", map[string]any{"name": strings.Repeat("c", 256)}, 400, "SMN.0002"},
-		"display name":           {"POST", "/topics", map[string]any{"name": "a", "display_name": strings.Repeat("ä", 97)}, 400, "SMN.0003"},
-		"no such topic":          {"GET", missing, nil, 404, "SMN.0006"},
-		"topic URN":              {"GET", "/topics/nonsense", nil, 400, "SMN.0005"},
-		"limit":                  {"GET", "/topics?limit=101", nil, 400, "SMN.0015"},
-		"offset":                 {"GET", "/subscriptions?offset=-1", nil, 400, "SMN.0015"},
-		"protocol":               {"POST", topic + "/subscriptions", sub("https://example.com", "ftp", ""), 400, "SMN.0011"},
-		"endpoint of protocol":   {"POST", topic + "/subscriptions", sub("http://example.com", "https", ""), 400, "SMN.0012"},
-		"remark":                 {"POST", topic + "/subscriptions", sub("https://example.com", "https", strings.Repeat("r", 129)), 400, "SMN.0017"},
-		"private endpoint":       {"POST", topic + "/subscriptions", sub("http://127.0.0.1:80", "http", ""), 403, "SMN.0069"},
-		"subscription quota":     {"POST", topic + "/subscriptions", sub("https://example.com/y", "https", ""), 403, "SMN.0007"},
-		"no such subscription":   {"DELETE", "/subscriptions/" + a + ":" + strings.Repeat("0", 32), nil, 404, "SMN.0013"},
-		"subscription URN":       {"DELETE", "/subscriptions/nonsense", nil, 400, "SMN.0014"},
-		"subscription to no-one": {"POST", missing + "/subscriptions", sub("https://example.com", "https", ""), 404, "SMN.0006"},
+		"topic quota":          {"POST", "/topics", `{"name":"c"}`, 403, "SMN.0004"},
+		"topic name":           {"POST", "/topics", `{"name":"-c"}`, 400, "SMN.0002"},
+		"long topic name":      {"POST", "/topics", `{"name":"` + strings.Repeat("c", 256) + `"}`, 400, "SMN.0002"},
+		"display name":         {"POST", "/topics", `{"name":"a","display_name":"` + strings.Repeat("ä", 97) + `"}`, 400, "SMN.0003"},
+		"no such topic":        {"GET", "/topics/" + missing, "", 404, "SMN.0006"},
+		"topic URN":            {"GET", "/topics/nonsense", "", 400, "SMN.0005"},
+		"limit":                {"GET", "/topics?limit=101", "", 400, "SMN.0015"},
+		"offset":               {"GET", "/subscriptions?offset=-1", "", 400, "SMN.0015"},
+		"protocol":             {"POST", "/topics/" + other + "/subscriptions", subscriptionBody("ftp://example.com"), 400, "SMN.0011"},
+		"endpoint":             {"POST", "/topics/" + other + "/subscriptions", subscriptionBody("https:///x"), 400, "SMN.0012"},
+		"private endpoint":     {"POST", "/topics/" + other + "/subscriptions", subscriptionBody("http://127.0.0.1:80"), 403, "SMN.0069"},
+		"subscription quota":   {"POST", "/topics/" + topic + "/subscriptions", subscriptionBody("https://example.com/y"), 403, "SMN.0007"},
+		"no such subscription": {"DELETE", "/subscriptions/" + topic + ":" + strings.Repeat("0", 32), "", 404, "SMN.0013"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			w := w.on(t)
-			if out := w.call(c.status, "smn", c.method, c.path, c.body); out["code"] != c.code {
-				t.Errorf("got %v, want %s", out, c.code)
-			}
-		})
+		if got := c.call(tc.status, tc.method, smnv+tc.path, tc.body); got["code"] != tc.code {
+			t.Errorf("%s: %v, want %s", name, got, tc.code)
+		}
 	}
 }
 
-func TestConfirmationByItsLink(t *testing.T) {
-	w, e := start(t, Options{}), receive(t)
-	topic := w.newTopic("a")
-	urn := w.newSubscription(topic, e.URL)
-	if _, err := w.Publish(topic, "", "before"); err != nil {
-		t.Fatal(err)
-	}
-	w.step()
-	again := w.call(200, "smn", "POST", "/topics/"+topic+"/subscriptions", map[string]any{"endpoint": e.URL, "protocol": "http"})
-	if again["subscription_urn"] != urn {
+func TestCreatingTopicsAndSubscriptionsIsIdempotentAndListsArePaged(t *testing.T) {
+	c := loggedIn(t)
+	topic := c.newTopic("a")
+	c.newTopic("b")
+	if again := c.call(200, "POST", smnv+"/topics", `{"name":"a"}`); again["topic_urn"] != topic {
 		t.Error(again)
 	}
-	w.step()
-	got := e.messages()
-	if len(got) != 2 || got[0].Type != TypeConfirmation || got[1].Type != TypeConfirmation {
-		t.Fatalf("want the confirmation twice and no notification: %v", got)
+	subscriptions := smnv + "/topics/" + topic + "/subscriptions"
+	urn := c.call(201, "POST", subscriptions, subscriptionBody("https://example.com/1"))["subscription_urn"]
+	c.call(201, "POST", subscriptions, subscriptionBody("https://example.com/2"))
+	if again := c.call(200, "POST", subscriptions, subscriptionBody("https://example.com/1")); again["subscription_urn"] != urn {
+		t.Error(again)
 	}
-	if h := e.headers[0]; h.Get("X-SMN-MESSAGE-TYPE") != TypeConfirmation || h.Get("X-SMN-MESSAGE-ID") != got[0].MessageID || h.Get("X-SMN-TOPIC-URN") != topic {
-		t.Error(h)
-	}
-	link, err := url.Parse(got[0].SubscribeURL)
-	if err != nil || link.Host != w.ConfirmHost() || link.Query().Get("topic_urn") != topic || link.Query().Get("region") != "eu-de" {
-		t.Fatal(link, err)
-	}
-	for name, change := range map[string]func(url.Values){
-		"token": func(q url.Values) { q.Set("token", "0"+q.Get("token")) },
-		"topic": func(q url.Values) { q.Set("topic_urn", topic+"b") },
+	// Topics begin with the newest, subscriptions with the oldest.
+	for path, want := range map[string]string{
+		"/topics?limit=1": "b", "/topics?offset=1": "a", "/subscriptions?limit=1": "https://example.com/1", "/subscriptions?offset=1": "https://example.com/2",
 	} {
-		q := link.Query()
-		change(q)
-		if status, _ := w.get("https://" + link.Host + link.Path + "?" + q.Encode()); status != 400 {
-			t.Errorf("another %s: status %d", name, status)
+		got := c.call(200, "GET", smnv+path, "")
+		rows, _ := got["topics"].([]any)
+		count := got["topic_count"]
+		if rows == nil {
+			rows, count = got["subscriptions"].([]any), got["subscription_count"]
+		}
+		row := rows[0].(map[string]any)
+		if len(rows) != 1 || count != 2.0 || row["name"] != want && row["endpoint"] != want {
+			t.Errorf("%s: %v, want one of two, %s", path, got, want)
 		}
 	}
-	if s := w.Subscriptions()[0]; s.Status != Unconfirmed {
-		t.Error("confirmed by a wrong link")
+}
+
+func TestConfirmationLinkIsValidFor48Hours(t *testing.T) {
+	c := loggedIn(t)
+	c.call(201, "POST", smnv+"/topics/"+c.newTopic("a")+"/subscriptions", subscriptionBody("https://example.com/x"))
+	c.pass(0)
+	var message struct {
+		Link string `json:"subscribe_url"`
 	}
-	status, body := w.get(got[0].SubscribeURL)
-	var out map[string]string
-	if err := json.Unmarshal(body, &out); err != nil || status != 200 || out["subscription_urn"] != urn {
-		t.Fatal(status, string(body), err)
-	}
-	rows := w.call(200, "smn", "GET", "/topics/"+topic+"/subscriptions", nil)["subscriptions"].([]any)
-	if row := rows[0].(map[string]any); row["status"] != 1.0 || row["owner"] != w.ProjectID() || row["endpoint"] != e.URL {
-		t.Error(row)
-	}
-	id, err := w.Publish(topic, "s", "after")
-	if err != nil {
+	if err := json.Unmarshal(c.sim.Deliveries()[0].Body, &message); err != nil {
 		t.Fatal(err)
 	}
-	w.step()
-	last := e.messages()[2]
-	if last.MessageID != id || last.Message != "after" || last.Subject != "s" || last.Type != TypeNotification {
-		t.Error(last)
-	}
-	if err := verify(t, last, w.SigningCertPEM()); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestConfirmationLinkEndsAfter48Hours(t *testing.T) {
-	w, e := start(t, Options{}), receive(t)
-	w.newSubscription(w.newTopic("a"), e.URL)
-	w.step()
-	link := e.messages()[0].SubscribeURL
-	w.clock.advance(48*time.Hour - time.Second)
-	if status, _ := w.get(link); status != 200 {
-		t.Errorf("within 48 hours: %d", status)
-	}
-	w.clock.advance(time.Second)
-	if status, _ := w.get(link); status != 400 {
-		t.Errorf("after 48 hours: %d", status)
-	}
-}
-
-func TestMessageStructureHasATextForEachProtocol(t *testing.T) {
-	w, e := start(t, Options{}), receive(t)
-	topic := w.subscribed(e)
-	publish := func(want int, structure string) map[string]any {
-		return w.call(want, "smn", "POST", "/topics/"+topic+"/publish", map[string]any{
-			"subject": "s", "message": "of the lowest rank", "message_structure": structure,
-		})
-	}
-	publish(200, `{"default": "any", "http": "own"}`)
-	publish(200, `{"default": "any", "email": "other"}`)
-	w.step()
-	texts := map[string]bool{} // in any order
-	for _, m := range e.messages() {
-		texts[m.Message] = true
-	}
-	if len(texts) != 2 || !texts["own"] || !texts["any"] {
-		t.Error(texts)
-	}
-	for _, bad := range []string{"", "text", `{"http": "own"}`, `{"default": 1}`} {
-		if out := publish(400, bad); out["code"] != "SMN.0021" {
-			t.Error(bad, out)
+	for _, step := range []struct {
+		pass   time.Duration
+		status int
+	}{{48*time.Hour - time.Second, 200}, {time.Second, 400}} {
+		c.pass(step.pass)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, message.Link, nil)
+		if err != nil {
+			t.Fatal(err)
 		}
+		res, err := c.sim.RoundTrip(r)
+		if err != nil || res.Body.Close() != nil || res.StatusCode != step.status {
+			t.Errorf("%v later: %v, %v", step.pass, res, err)
+		}
+	}
+}
+
+// The manual of Huawei Cloud says which replies are repeated. The faults serve storms and random tests, which would find less
+// without notice if a fault had no effect.
+func TestSMNSendsAgainAfterServerErrorsAndInjectedFaults(t *testing.T) {
+	for name, tc := range map[string]struct {
+		statuses []int // the last one for ever
+		fault    simcloud.DeliveryFault
+		received []int // after 0, 1, 2 and 10 minutes
+		state    simcloud.DeliveryState
+	}{
+		"accepted":                   {[]int{200}, simcloud.DeliveryFault{}, []int{1, 1, 1, 1}, simcloud.Delivered},
+		"client error":               {[]int{404}, simcloud.DeliveryFault{}, []int{1, 1, 1, 1}, simcloud.Refused},
+		"too many requests":          {[]int{429}, simcloud.DeliveryFault{}, []int{1, 1, 1, 1}, simcloud.Refused},
+		"redirect":                   {[]int{302}, simcloud.DeliveryFault{}, []int{1, 1, 1, 1}, simcloud.Refused},
+		"unavailable, then accepted": {[]int{503, 500, 204}, simcloud.DeliveryFault{}, []int{1, 2, 3, 3}, simcloud.Delivered},
+		"unavailable":                {[]int{503}, simcloud.DeliveryFault{}, []int{1, 2, 3, 7}, simcloud.Dropped},
+		"fault: drop":                {[]int{200}, simcloud.DeliveryFault{Drop: true}, []int{0, 0, 0, 0}, simcloud.Dropped},
+		"fault: duplicate":           {[]int{200}, simcloud.DeliveryFault{Duplicate: true}, []int{2, 2, 2, 2}, simcloud.Delivered},
+		"fault: lost reply":          {[]int{200}, simcloud.DeliveryFault{LoseReply: true}, []int{1, 2, 3, 7}, simcloud.Dropped},
+		"fault: delay":               {[]int{200}, simcloud.DeliveryFault{Delay: 2 * time.Minute}, []int{0, 0, 1, 1}, simcloud.Delivered},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClient(t, func(simcloud.Delivery) simcloud.DeliveryFault { return tc.fault })
+			received := 0
+			c.endpoint = func() int {
+				received++
+				return tc.statuses[min(received, len(tc.statuses))-1]
+			}
+			c.login()
+			c.call(201, "POST", smnv+"/topics/"+c.newTopic("a")+"/subscriptions", subscriptionBody("https://example.com/x"))
+			for n, want := range tc.received {
+				for range []int{1, 60, 60, 480}[n] {
+					c.pass(map[bool]time.Duration{true: 0, false: time.Second}[n == 0])
+				}
+				if received != want {
+					t.Errorf("%d messages at %v, want %d", received, c.now, want)
+				}
+			}
+			if d := c.sim.Deliveries()[0]; d.State != tc.state {
+				t.Errorf("the message is %s, want %s: %v", d.State, tc.state, d.Attempts)
+			}
+		})
 	}
 }

@@ -3,11 +3,10 @@
 package simcloud
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
-	"slices"
-	"strings"
 	"time"
 )
 
@@ -68,12 +67,7 @@ func (c *Cloud) onTopic(run func(*call, *topic) reply) func(*call) reply {
 }
 
 func (c *Cloud) topic(urn string) *topic {
-	for _, t := range c.topics {
-		if t.URN == urn {
-			return t
-		}
-	}
-	return nil
+	return find(c.topics, func(t *topic) bool { return t.URN == urn })
 }
 
 func (c *Cloud) createTopic(q *call) reply {
@@ -157,27 +151,14 @@ func (c *Cloud) deleteTopic(_ *call, t *topic) reply {
 
 // removeTopic removes the topic's subscriptions and pending messages with it. SMN umn: deleting_a_topic.rst.
 func (c *Cloud) removeTopic(urn string) bool {
-	before := len(c.topics)
-	c.topics = slices.DeleteFunc(c.topics, func(t *topic) bool { return t.URN == urn })
-	c.subscriptions = slices.DeleteFunc(c.subscriptions, func(s *subscription) bool { return s.TopicURN == urn })
-	for token, link := range c.confirmLinks {
-		if strings.HasPrefix(link.subscription, urn+":") {
-			delete(c.confirmLinks, token)
-		}
-	}
+	remove(&c.subscriptions, func(s *subscription) bool { return s.TopicURN == urn })
 	c.dropQueued(func(m *message) bool { return m.TopicURN == urn })
-	return len(c.topics) < before
+	return remove(&c.topics, func(t *topic) bool { return t.URN == urn })
 }
 
 // Topics returns all topics, oldest first.
 func (c *Cloud) Topics() []Topic {
-	c.lock()
-	defer c.mu.Unlock()
-	out := []Topic{}
-	for _, t := range c.topics {
-		out = append(out, t.Topic)
-	}
-	return out
+	return copies(c, &c.topics, func(t *topic) Topic { return t.Topic })
 }
 
 // RemoveTopic deletes a topic as somebody at the console would; false if there is none.
@@ -185,4 +166,37 @@ func (c *Cloud) RemoveTopic(urn string) bool {
 	c.lock()
 	defer c.mu.Unlock()
 	return c.removeTopic(urn)
+}
+
+// publish sends a notification to the confirmed subscriptions of a topic; all get the same message id.
+func (c *Cloud) publish(urn, subject, text string, now time.Time) (messageID string) {
+	id := hexID(32)
+	for _, s := range c.subscriptions {
+		if s.TopicURN == urn && s.Status == Confirmed {
+			c.send(s, Envelope{
+				Type: TypeNotification, MessageID: id, Subject: subject, UnsubscribeURL: c.unsubscribeURL(s), Message: text,
+			}, now)
+		}
+	}
+	return id
+}
+
+// publishCall takes a text, or the default text of a message structure, because only acceptance tests publish.
+// SMN api: publishing_messages_using_a_message_structure.rst.
+func (c *Cloud) publishCall(q *call, t *topic) reply {
+	var in struct {
+		Subject   string  `json:"subject"`
+		Message   string  `json:"message"`
+		Structure *string `json:"message_structure"`
+	}
+	err := q.decode(&in)
+	if err == nil && in.Structure != nil {
+		texts := map[string]string{}
+		err = json.Unmarshal([]byte(*in.Structure), &texts)
+		in.Message = texts["default"]
+	}
+	if err != nil || in.Message == "" {
+		return smnError(http.StatusBadRequest, "0021", "The message or its structure is invalid")
+	}
+	return jsonReply(http.StatusOK, fields{"request_id": hexID(32), "message_id": c.publish(t.URN, in.Subject, in.Message, q.now)})
 }

@@ -3,6 +3,7 @@
 package replay
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -23,36 +24,18 @@ type Difference struct {
 	Recorded, Got []byte // bodies
 }
 
-// String returns the difference with both bodies side by side.
+// String returns the difference with both bodies.
 func (d Difference) String() string {
-	left, right := pretty(d.Recorded), pretty(d.Got)
-	const width = 78
-	var out strings.Builder
-	fmt.Fprintf(&out, "line %d, %s: %s\n%-*s │ %s\n", d.Line, d.Request, d.What, width, "recorded", "simulated")
-	for i := range max(len(left), len(right)) {
-		row := func(lines []string) string {
-			if i >= len(lines) {
-				return ""
-			}
-			return lines[i][:min(len(lines[i]), width)]
-		}
-		fmt.Fprintf(&out, "%-*s │ %s\n", width, row(left), row(right))
-	}
-	return out.String()
+	return fmt.Sprintf("line %d, %s: %s\nrecorded:\n%s\nsimulated:\n%s", d.Line, d.Request, d.What, pretty(d.Recorded), pretty(d.Got))
 }
 
-// pretty returns the lines of a body, with its keys in order, so that the same keys stand side by side.
-func pretty(body []byte) []string {
+// pretty returns a body with its keys in order, so that bodies can be compared line by line.
+func pretty(body []byte) string {
 	if v := decode(body); v != nil {
-		if sorted, err := json.MarshalIndent(v, "", "  "); err == nil {
-			body = sorted
-		}
+		body, _ = json.MarshalIndent(v, "", "  ") // what was just decoded
 	}
-	lines := strings.Split(strings.TrimSpace(string(body)), "\n")
-	if len(lines) > mostLines {
-		lines = append(lines[:mostLines], fmt.Sprintf("… %d more lines", len(lines)-mostLines))
-	}
-	return lines
+	lines := strings.Split(string(body), "\n")
+	return strings.Join(lines[:min(len(lines), mostLines)], "\n")
 }
 
 // comparison collects the differences and the order of states.
@@ -68,7 +51,6 @@ type comparison struct {
 type states struct {
 	recorded, got []any
 	last          Difference // with the newest bodies
-	told          bool
 }
 
 func newComparison() *comparison {
@@ -96,7 +78,8 @@ func (c *comparison) exchange(x recording.Exchange, status int, header http.Head
 		tell("%s", what)
 	}
 	query, _ := json.Marshal(x.Query) // strings only
-	c.follow(x.Method+" "+x.Path+string(query), decode(x.Reply), decode(body), x.Reply, body)
+	last := Difference{Line: c.line, Request: c.request, Recorded: x.Reply, Got: body}
+	c.follow(x.Method+" "+x.Path+string(query), decode(x.Reply), decode(body), last)
 }
 
 // exact reports whether the values of a field have to be equal: units, and the words that decide what a value means.
@@ -201,67 +184,42 @@ func name(path string) string {
 }
 
 // follow records the states in a pair of bodies, each for its object.
-func (c *comparison) follow(subject string, recorded, got any, recordedBody, gotBody []byte) {
+func (c *comparison) follow(subject string, recorded, got any, last Difference) {
 	switch r := recorded.(type) {
 	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(r)) {
-			inner := r[key]
+		for key, inner := range r {
 			if holdsState(key) && inner != nil && at(got, key) != nil {
-				c.state(subject+"."+key, inner, at(got, key), recordedBody, gotBody)
-				continue
+				c.state(subject+"."+key, inner, at(got, key), last)
+			} else {
+				c.follow(subject+"."+key, inner, at(got, key), last)
 			}
-			c.follow(subject+"."+key, inner, at(got, key), recordedBody, gotBody)
 		}
 	case []any:
 		g, _ := got.([]any)
 		for i := range min(len(r), len(g)) {
-			id := fmt.Sprint(i)
-			for _, key := range []string{"id", "alarm_id", "topic_urn", "subscription_urn"} {
-				if s := text(at(r[i], key)); s != "" {
-					id = s
-				}
-			}
-			c.follow(subject+"["+id+"]", r[i], g[i], recordedBody, gotBody)
+			id := cmp.Or(text(at(r[i], "id")), text(at(r[i], "alarm_id")), text(at(r[i], "subscription_urn")), fmt.Sprint(i))
+			c.follow(subject+"["+id+"]", r[i], g[i], last)
 		}
 	}
 }
 
-// state adds a state to the order of an object, and reports the first place where the orders differ.
-func (c *comparison) state(subject string, recorded, got any, recordedBody, gotBody []byte) {
+// state adds a state to the order of an object.
+func (c *comparison) state(subject string, recorded, got any, last Difference) {
 	s := c.states[subject]
 	if s == nil {
 		s = &states{}
 		c.states[subject] = s
 	}
-	add := func(all *[]any, next any) {
-		if n := len(*all); n == 0 || (*all)[n-1] != next {
-			*all = append(*all, next)
-		}
-	}
-	add(&s.recorded, recorded)
-	add(&s.got, got)
-	s.last = Difference{Line: c.line, Request: c.request, Recorded: recordedBody, Got: gotBody}
-	n := min(len(s.recorded), len(s.got))
-	if !slices.Equal(s.recorded[:n], s.got[:n]) {
-		c.tellStates(subject, s)
-	}
+	s.recorded, s.got = slices.Compact(append(s.recorded, recorded)), slices.Compact(append(s.got, got))
+	s.last = last
 }
 
-// end reports the objects that have more states in one of the two.
+// end reports the objects whose states differ, or come in another order.
 func (c *comparison) end() {
 	for _, subject := range slices.Sorted(maps.Keys(c.states)) {
 		if s := c.states[subject]; !slices.Equal(s.recorded, s.got) {
-			c.tellStates(subject, s)
+			s.last.What = fmt.Sprintf("the states of %s are %v in the recording and %v in the simulation", subject, s.recorded, s.got)
+			c.differences = append(c.differences, s.last)
 		}
 	}
-}
-
-func (c *comparison) tellStates(subject string, s *states) {
-	if s.told {
-		return
-	}
-	s.told = true
-	d := s.last
-	d.What = fmt.Sprintf("the states of %s are %v in the recording and %v in the simulation", subject, s.recorded, s.got)
-	c.differences = append(c.differences, d)
 }

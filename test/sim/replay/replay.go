@@ -29,11 +29,7 @@ import (
 const history = 75 * time.Minute
 
 // Options change the simulation. The zero value is the simulation as it is.
-type Options struct {
-	Settings simcloud.Settings
-	// Reply changes the body of a reply of the simulation before it is compared; may be nil.
-	Reply func(path string, body []byte) []byte
-}
+type Options struct{ Settings simcloud.Settings }
 
 // Read returns the exchanges of a recording.
 func Read(r io.Reader) (lines []recording.Exchange, err error) {
@@ -53,7 +49,6 @@ func Read(r io.Reader) (lines []recording.Exchange, err error) {
 type player struct {
 	*comparison
 	sim   *simcloud.Cloud
-	opts  Options
 	now   atomic.Pointer[time.Time]
 	token string
 	bound map[string]string // placeholder → value of the simulation
@@ -66,7 +61,7 @@ func Run(ctx context.Context, lines []recording.Exchange, opts Options) ([]Diffe
 	if len(lines) == 0 {
 		return nil, errors.New("the recording is empty")
 	}
-	p := &player{comparison: newComparison(), opts: opts, bound: map[string]string{},
+	p := &player{comparison: newComparison(), bound: map[string]string{},
 		placeholder: regexp.MustCompile(`redacted-[a-zA-Z0-9+:]+-\d+`)}
 	begin := lines[0].At.Add(-history)
 	p.now.Store(&begin)
@@ -166,9 +161,6 @@ func (p *player) send(ctx context.Context, x recording.Exchange) (int, http.Head
 	reply, err := io.ReadAll(res.Body)
 	if token := res.Header.Get("X-Subject-Token"); login && token != "" {
 		p.token = token
-	}
-	if p.opts.Reply != nil {
-		reply = p.opts.Reply(x.Path, reply)
 	}
 	return res.StatusCode, res.Header, reply, err
 }

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simcloud_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
+	"github.com/mcsps/rds-autopilot/test/sim/replay"
+)
+
+var anyTopic = "urn:smn:eu-de:" + strings.Repeat("0", 32) + ":t"
+
+// with returns a JSON object with some of its keys replaced.
+func with(t *testing.T, body, change string) string {
+	t.Helper()
+	all, changed := map[string]any{}, map[string]any{}
+	if err := json.Unmarshal([]byte(body), &all); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(change), &changed); err != nil {
+		t.Fatal(err)
+	}
+	for key, value := range changed {
+		if inner, is := value.(map[string]any); is {
+			maps.Copy(all[key].(map[string]any), inner)
+		} else {
+			all[key] = value
+		}
+	}
+	out, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// CES api v1: creating_an_alarm_rule.rst, modifying_an_alarm_rule.rst.
+func TestCloudEyeRefusesRulesOutsideOfTheDocumentedLimits(t *testing.T) {
+	c := loggedIn(t)
+	valid := ruleBody(anyTopic, "x", 1)
+	id := c.call(201, "POST", ces+"/alarms", valid)["alarm_id"].(string)
+	topic := `"urn:smn:eu-de:` + strings.Repeat("1", 32) + `:t"`
+	for _, change := range []string{
+		`{"alarm_name":"a b"}`, `{"alarm_name":"` + strings.Repeat("a", 129) + `"}`, `{"alarm_name":null}`, `{"condition":null}`,
+		`{"condition":{"period":60}}`, `{"condition":{"period":0}}`, `{"condition":{"count":6}}`, `{"condition":{"count":0}}`,
+		`{"condition":{"suppress_duration":60}}`, `{"condition":{"filter":"avg"}}`, `{"condition":{"comparison_operator":"=>"}}`,
+		`{"condition":{"value":-1}}`, `{"alarm_level":5}`, `{"alarm_actions":null,"ok_actions":null}`,
+		`{"ok_actions":[{"type":"notification","notificationList":[` + topic + `]}]}`,
+		`{"alarm_actions":[{"type":"mail","notificationList":[` + topic + `]}],"ok_actions":null}`,
+		`{"alarm_actions":[{"type":"notification","notificationList":["nonsense"]}],"ok_actions":null}`,
+		`{"alarm_actions":[{"type":"notification","notificationList":[` + strings.Repeat(topic+",", 5) + topic + `]}],"ok_actions":null}`,
+		`{"alarm_type":"METRIC"}`, `{"metric":null}`, `{"metric":{"dimensions":[]}}`,
+	} {
+		if status, got := c.raw("POST", ces+"/alarms", with(t, valid, change)); status != 400 {
+			t.Errorf("%s: %d %s", change, status, got)
+		}
+	}
+	c.call(400, "PUT", ces+"/alarms/"+id, `{"metric":{"namespace":"SYS.RDS"}}`)
+	c.call(400, "PUT", ces+"/alarms/"+id, `{"condition":{"value":3}}`) // only as a whole
+	c.call(400, "GET", ces+"/alarms?limit=101", "")
+	c.sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 1 })
+	if got := c.call(403, "POST", ces+"/alarms", valid)["message"].(map[string]any)["code"]; got != "ces.0018" {
+		t.Error(got)
+	}
+	if rules := c.sim.Rules(); len(rules) != 1 || rules[0].Condition.Value != 1 || rules[0].Metric.Dimensions[0].Value != "x" {
+		t.Errorf("a refused call had an effect: %+v", rules)
+	}
+}
+
+// In the minutes 1 to 10 the volume of 40 GB is above the threshold of 75 %. A datapoint is seen when its minute has ended.
+func TestRuleAlarmsAfterItsCountInARowAndRepeats(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change string
+		delay  time.Duration
+		want   string // the minute of each notification
+	}{
+		"raw data":       {`{"condition":{"count":3}}`, 0, "4:alarm 12:ok"},
+		"late data":      {`{"condition":{"count":3}}`, 5 * time.Minute, "9:alarm 17:ok"},
+		"five minutes":   {`{"condition":{"period":300}}`, 0, "10:alarm 15:ok"}, // the first average has a low minute
+		"with repeats":   {`{"condition":{"suppress_duration":300}}`, 0, "2:alarm 7:alarm 12:ok"},
+		"wrong resource": {`{"metric":{"dimensions":[{"name":"rds_instance_id","value":"x"}]}}`, 0, ""},
+		"rule of events": {`{"alarm_type":"EVENT.CUSTOM"}`, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := loggedIn(t)
+			c.sim.Configure(func(s *simcloud.Settings) { s.MetricDelay = tc.delay })
+			topic := c.newTopic("a")
+			urn := c.call(201, "POST", smnv+"/topics/"+topic+"/subscriptions", subscriptionBody("https://example.com/x"))["subscription_urn"].(string)
+			c.sim.Confirm(urn)
+			c.pass(4 * time.Minute) // minute 0 begins a period of five
+			in := c.instance("rds.mysql.c2.medium", 40, 20)
+			c.call(201, "POST", ces+"/alarms", with(t, ruleBody(topic, in.ID, 75), tc.change))
+			got := []string{}
+			for minute := range 26 {
+				c.pass(time.Minute)
+				switch minute {
+				case 0:
+					c.use(in.ID, 31)
+				case 10:
+					c.use(in.ID, 20)
+				}
+				for _, d := range c.sim.Deliveries()[1+len(got):] {
+					var message struct{ Message string }
+					var alarm struct {
+						Status string `json:"alarm_status"`
+					}
+					if err := json.Unmarshal(d.Body, &message); err != nil || json.Unmarshal([]byte(message.Message), &alarm) != nil {
+						t.Fatalf("%v: %s", err, d.Body)
+					}
+					got = append(got, fmt.Sprintf("%d:%s", minute, alarm.Status))
+				}
+			}
+			if got := strings.Join(got, " "); got != tc.want {
+				t.Errorf("%s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// CES umn: when_will_an_insufficient_data_alarm_be_triggered.rst.
+func TestRuleHasInsufficientDataAfterThreeHoursWithoutData(t *testing.T) {
+	c := loggedIn(t)
+	in := c.instance("rds.mysql.c2.medium", 40, 39)
+	c.call(201, "POST", ces+"/alarms", ruleBody(anyTopic, in.ID, 75))
+	c.pass(2 * time.Minute)
+	c.sim.RemoveInstance(in.ID)
+	for _, step := range []struct {
+		pass time.Duration
+		want simcloud.RuleState
+	}{{0, simcloud.StateAlarm}, {179 * time.Minute, simcloud.StateAlarm}, {time.Minute, simcloud.StateInsufficientData}} {
+		c.pass(step.pass)
+		if got := c.sim.Rules()[0].State; got != step.want {
+			t.Errorf("%v later: %s, want %s", step.pass, got, step.want)
+		}
+	}
+}
+
+// The example is the one captured message of Open Telekom Cloud.
+func TestAlarmMessageHasTheFieldsOfTheCapturedOne(t *testing.T) {
+	body, err := os.ReadFile("../../../autopilot/smn/testdata/notification_alarm.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var captured struct{ Subject, Message string }
+	if err := json.Unmarshal(body, &captured); err != nil {
+		t.Fatal(err)
+	}
+	c := loggedIn(t)
+	in, err := c.sim.AddInstance(simcloud.Instance{Name: "example-db", Flavor: "rds.mysql.c2.medium", VolumeGB: 40})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := with(t, ruleBody(anyTopic, in.ID, 85),
+		`{"condition":{"period":300,"unit":""},"metric":{"dimensions":[{"name":"rds_instance_id","value":"`+in.Nodes[0].ID+`"}]}}`)
+	id := c.call(201, "POST", ces+"/alarms", rule)["alarm_id"].(string)
+	subject, text, err := c.sim.AlarmMessage(id, simcloud.StateAlarm, 91.37, c.now, c.now)
+	if err != nil || subject != captured.Subject {
+		t.Errorf("%s, %v, want %s", subject, err, captured.Subject)
+	}
+	if !strings.Contains(text, `"comparison_operator":"\u003e="`) || !strings.Contains(captured.Message, `"comparison_operator":"\u003e="`) {
+		t.Error("> is not escaped:", text)
+	}
+	for _, what := range replay.Compare([]byte(captured.Message), []byte(text)) {
+		if !strings.HasPrefix(what, "template_variable.DataPoint.") { // its keys are times
+			t.Error(what)
+		}
+	}
+}
+
+// averages returns the points of the used space, minute:value, minutes counted from begin.
+func (c *client) averages(in simcloud.Instance, period int, begin time.Time) string {
+	c.t.Helper()
+	_, raw := c.raw("POST", ces+"/batch-query-metric-data", fmt.Sprintf(
+		`{"metrics":[{"namespace":"SYS.RDS","metric_name":"rds048_disk_used_size","dimensions":[{"name":"rds_cluster_id","value":%q}]}],"from":%d,"to":%d,"period":"%d","filter":"average"}`,
+		in.ID, begin.UnixMilli(), c.now.UnixMilli(), period))
+	var reply struct {
+		Metrics []struct {
+			Datapoints []struct {
+				Average   json.RawMessage
+				Timestamp int64
+			}
+		}
+	}
+	if err := json.Unmarshal(raw, &reply); err != nil || len(reply.Metrics) != 1 {
+		return string(raw)
+	}
+	points := []string{}
+	for _, p := range reply.Metrics[0].Datapoints {
+		points = append(points, fmt.Sprintf("%v:%s", time.UnixMilli(p.Timestamp).Sub(begin).Minutes(), p.Average))
+	}
+	return strings.Join(points, " ")
+}
+
+// The faults serve the random tests, which would find less without notice if a fault had no effect.
+func TestDatapointsOfRawDataAndPeriodsAndWithFaults(t *testing.T) {
+	c := loggedIn(t)
+	begin, in := c.now, c.instance("rds.mysql.c2.medium", 100, 1)
+	for gb := range 11 { // 1 GB in minute 1, 2 GB in minute 2
+		c.use(in.ID, float64(gb+1))
+		c.pass(time.Minute)
+	}
+	for name, tc := range map[string]struct {
+		fault  simcloud.SeriesFault
+		period int
+		want   string
+	}{
+		"raw":              {simcloud.SeriesFault{}, 1, "1:1 2:2 3:3 4:4 5:5 6:6 7:7 8:8 9:9 10:10"},
+		"five minutes":     {simcloud.SeriesFault{}, 300, "0:2.5 5:7"},
+		"refused":          {simcloud.SeriesFault{Refused: true}, 300, "cannot be queried"},
+		"no JSON":          {simcloud.SeriesFault{Value: "NaN"}, 300, `"average":NaN,`},
+		"a text":           {simcloud.SeriesFault{Value: `"NaN"`}, 300, `0:2.5 5:"NaN"`},
+		"all":              {simcloud.SeriesFault{Value: "-5", All: true}, 300, "0:-5 5:-5"},
+		"above the volume": {simcloud.SeriesFault{AboveVolume: true}, 300, "0:2.5 5:110.00000000000001"},
+		"the future":       {simcloud.SeriesFault{Future: time.Hour}, 300, "0:2.5 65:7"},
+		"gaps":             {simcloud.SeriesFault{Gaps: true}, 1, "2:2 4:4 6:6 8:8 10:10"},
+		"doubles":          {simcloud.SeriesFault{Doubles: true}, 300, "0:2.5 0:2.5 5:7 5:7"},
+		"disorder":         {simcloud.SeriesFault{Disorder: true}, 300, "5:7 0:2.5"},
+	} {
+		for _, metric := range []string{"rds048_disk_used_size", ""} {
+			err := c.sim.ChangeInstance(in.ID, func(in *simcloud.Instance) { in.SeriesFaults = map[string]simcloud.SeriesFault{metric: tc.fault} })
+			if got := c.averages(in, tc.period, begin); err != nil || got != tc.want && (strings.Contains(tc.want, ":2") || !strings.Contains(got, tc.want)) {
+				t.Errorf("%s: %s, want %s, %v", name, got, tc.want, err)
+			}
+		}
+	}
+}
+
+// CES api v1: querying_alarm_rules.rst. A page begins after the rule named by start, also if that rule was deleted meanwhile.
+func TestListOfRulesIsPagedByTheLastRule(t *testing.T) {
+	c := loggedIn(t)
+	ids := []string{}
+	for range 4 {
+		body := ruleBody(anyTopic, "x", 1)
+		ids = append(ids, c.call(201, "POST", ces+"/alarms", body)["alarm_id"].(string))
+	}
+	page := func(query string) (listed []string) {
+		for _, row := range c.call(200, "GET", ces+"/alarms?"+query, "")["metric_alarms"].([]any) {
+			listed = append(listed, row.(map[string]any)["alarm_id"].(string))
+		}
+		return listed
+	}
+	if got := page("limit=2"); !slices.Equal(got, []string{ids[3], ids[2]}) { // newest first
+		t.Error(got)
+	}
+	c.call(204, "DELETE", ces+"/alarms/"+ids[2], "")
+	if got := page("limit=2&start=" + ids[2]); !slices.Equal(got, []string{ids[1], ids[0]}) {
+		t.Error(got)
+	}
+	if got := page("order=asc&start=" + ids[0]); !slices.Equal(got, []string{ids[1], ids[3]}) {
+		t.Error(got)
+	}
+}
