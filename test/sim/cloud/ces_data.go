@@ -5,6 +5,7 @@ package simcloud
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -30,11 +31,7 @@ func (c *Cloud) listMetrics(q *call) reply {
 	if !ok {
 		return cesError(http.StatusBadRequest, "", "limit or dim.0 is invalid")
 	}
-	type row struct {
-		marker, metric, unit string
-		dim                  Dimension
-	}
-	var rows []row
+	found := map[string]fields{} // by marker
 	for _, in := range c.instances {
 		for _, s := range c.seriesOf(in) {
 			_, seen := s.newestRaw(c.visible(c.sampled))
@@ -42,22 +39,17 @@ func (c *Cloud) listMetrics(q *call) reply {
 				cmp.Or(query.Get("metric_name"), s.name) != s.name || cmp.Or(query.Get("namespace"), rdsNamespace) != rdsNamespace {
 				continue
 			}
-			marker := fmt.Sprintf("%s.%s.%s:%s", rdsNamespace, s.name, s.dim.Name, s.dim.Value)
-			rows = append(rows, row{marker, s.name, s.unit, s.dim})
+			found[fmt.Sprintf("%s.%s.%s:%s", rdsNamespace, s.name, s.dim.Name, s.dim.Value)] = fields{
+				"namespace": rdsNamespace, "metric_name": s.name, "unit": s.unit, "dimensions": []Dimension{s.dim},
+			}
 		}
 	}
-	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.marker, b.marker) })
-	total := len(rows)
-	start := query.Get("start")
-	rows = slices.DeleteFunc(rows, func(r row) bool { return r.marker <= start })
-	rows = rows[:min(limit, len(rows))]
-	out, marker := []fields{}, ""
-	for _, r := range rows {
-		out, marker = append(out, fields{
-			"namespace": rdsNamespace, "metric_name": r.metric, "unit": r.unit, "dimensions": []Dimension{r.dim},
-		}), r.marker
+	start, out, marker := query.Get("start"), []fields{}, ""
+	rows := slices.DeleteFunc(slices.Sorted(maps.Keys(found)), func(m string) bool { return m <= start })
+	for _, m := range rows[:min(limit, len(rows))] {
+		out, marker = append(out, found[m]), m
 	}
-	return jsonReply(http.StatusOK, fields{"metrics": out, "meta_data": fields{"count": len(out), "marker": marker, "total": total}})
+	return jsonReply(http.StatusOK, fields{"metrics": out, "meta_data": fields{"count": len(out), "marker": marker, "total": len(found)}})
 }
 
 // datapoints are those whose period begins between from and to (milliseconds) and has ended. ok is false if the series is refused.

@@ -191,7 +191,7 @@ func mean(values []float64) float64 {
 
 // evaluate decides the state of a rule at tick k and notifies of a change, and again each suppress_duration of an alarm.
 func (c *Cloud) evaluate(r *rule, k int64) {
-	if !r.Enabled || r.ofEvents() || c.settings.RawRulesSleep && r.Condition.Period == 1 {
+	if !r.Enabled || r.ofEvents() || r.Condition.Filter != average || c.settings.RawRulesSleep && r.Condition.Period == 1 {
 		return
 	}
 	at := c.tickTime(k)

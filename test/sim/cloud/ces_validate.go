@@ -48,7 +48,7 @@ func validPeriod(p int) bool {
 	return slices.Contains([]int{1, 300, 1200, 3600, 14400, 86400}, p)
 }
 
-// average is the only filter that is simulated, because nobody here asks for another.
+// average is the only filter that is simulated. Cloud Eye accepts rules with the others, and they never change their state.
 const average = "average"
 
 func (m Metric) check() error {
@@ -73,7 +73,7 @@ func (r *Rule) check() error {
 		return fmt.Errorf("alarm_type %q is invalid", r.Type)
 	case !validPeriod(cond.Period) && (cond.Period != 0 || !r.ofEvents()):
 		return fmt.Errorf("period %d is invalid", cond.Period)
-	case cond.Filter != average:
+	case !slices.Contains([]string{average, "max", "min", "sum", "variance"}, cond.Filter):
 		return fmt.Errorf("filter %q is invalid", cond.Filter)
 	case compare(cond.ComparisonOperator) == nil:
 		return fmt.Errorf("comparison_operator %q is invalid", cond.ComparisonOperator)

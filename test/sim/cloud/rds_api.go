@@ -3,10 +3,10 @@
 package simcloud
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -31,8 +31,6 @@ func (c *Cloud) rdsOperations() []operation {
 		op("ShowAutoScale", "GET", "/instances/{instance}/disk-auto-expansion", c.onInstance(c.showAutoScale)),
 		op("SetAutoScale", "PUT", "/instances/{instance}/disk-auto-expansion", c.onInstance(c.setAutoScale)),
 		op("ListFlavors", "GET", "/flavors/{engine}", c.listFlavors),
-		op("ListDatastores", "GET", "/datastores/{engine}", c.listDatastores),
-		op("ListStorageTypes", "GET", "/storage-type/{engine}", c.listStorageTypes),
 		op("ShowJob", "GET", "/jobs", c.showJob),
 		{service: "ecs", name: "ListSecurityGroups", pattern: "GET /ecs/v2.1/{project}/os-security-groups", run: c.listSecurityGroups},
 	}
@@ -118,25 +116,18 @@ func (c *Cloud) instanceFields(in *instance) fields {
 
 // listedVersion returns the version of an instance as the list of instances has it.
 func (c *Cloud) listedVersion(in *instance) string {
-	switch {
-	case !c.settings.MinorVersions:
+	if !c.settings.MinorVersions {
 		return in.Version
-	case in.Engine == "MySQL":
-		return in.Version + ".28"
-	case in.Engine == "PostgreSQL":
-		return in.Version + ".6"
 	}
-	return in.Version
+	return in.Version + map[string]string{"MySQL": ".28", "PostgreSQL": ".6"}[in.Engine]
 }
 
 // actionName distinguishes the operations of POST …/action.
 func actionName(body []byte) string {
-	var in map[string]json.RawMessage
-	_ = json.Unmarshal(body, &in) // act refuses what is no JSON
 	switch {
-	case in["resize_flavor"] != nil:
+	case bytes.Contains(body, []byte(`"resize_flavor"`)):
 		return "ResizeFlavor"
-	case in["enlarge_volume"] != nil:
+	case bytes.Contains(body, []byte(`"enlarge_volume"`)):
 		return "EnlargeVolume"
 	}
 	return "InstanceAction"

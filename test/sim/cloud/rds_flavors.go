@@ -124,43 +124,8 @@ func engineByName(name string) string {
 	return ""
 }
 
-// engineVersions are the versions of all flavors of an engine; none for an unknown engine.
-func (c *Cloud) engineVersions(engine string) []string {
-	var versions []string
-	for i := range c.flavors {
-		for mode := range c.flavors[i].Codes {
-			if c.flavors[i].Engine == engine {
-				versions = append(versions, c.flavors[i].versions(mode)...)
-			}
-		}
-	}
-	slices.Sort(versions)
-	return slices.Compact(versions)
-}
-
-// listDatastores: RDS api, querying_version_information_about_a_db_engine.rst.
-func (c *Cloud) listDatastores(q *call) reply {
-	engine, rows := engineByName(q.PathValue("engine")), []fields{}
-	for _, v := range c.engineVersions(engine) {
-		rows = append(rows, fields{"id": flavorID(engine + v), "name": v})
-	}
-	return jsonReply(http.StatusOK, fields{"dataStores": rows})
-}
-
-// listStorageTypes: RDS api, querying_the_storage_type_of_a_database.rst. All engines have the same.
-func (c *Cloud) listStorageTypes(*call) reply {
-	zones, rows := map[string]string{}, []fields{}
-	for _, z := range c.Zones() {
-		zones[z] = FlavorNormal
-	}
-	for _, name := range []string{"CLOUDSSD", "ESSD"} {
-		rows = append(rows, fields{"name": name, "az_status": zones, "support_compute_group_type": []string{"normal", "dedicated"}})
-	}
-	return jsonReply(http.StatusOK, fields{"storage_type": rows})
-}
-
 func (c *Cloud) listFlavors(q *call) reply {
-	engine, query := engineByName(q.PathValue("engine")), q.URL.Query()
+	engine, version := engineByName(q.PathValue("engine")), q.URL.Query().Get("version_name")
 	if engine == "" {
 		return rdsError(http.StatusBadRequest, "DBS.200040", "The DB engine or version is not supported.")
 	}
@@ -169,12 +134,11 @@ func (c *Cloud) listFlavors(q *call) reply {
 		f := &c.flavors[i]
 		for _, mode := range modes() {
 			code := f.Codes[mode]
-			if f.Engine != engine || code == "" || query.Get("spec_code") != "" && query.Get("spec_code") != code ||
-				slices.Contains(c.settings.UnknownFlavors, code) {
+			if f.Engine != engine || code == "" || slices.Contains(c.settings.UnknownFlavors, code) {
 				continue
 			}
 			versions := f.versions(mode)
-			if v := query.Get("version_name"); v != "" && !slices.Contains(versions, v) {
+			if version != "" && !slices.Contains(versions, version) {
 				continue
 			}
 			status, desc := map[string]string{}, map[string]string{}

@@ -37,11 +37,7 @@ func (c *Cloud) act(q *call, in *instance) reply {
 		return rdsError(http.StatusBadRequest, "DBS.200001", "Parameter error.")
 	}
 	c.othersFirst(in, q.now)
-	operation := "EnlargeVolume"
-	if body.Resize != nil {
-		operation = "ResizeFlavor"
-	}
-	if rep, refused := c.refused(operation); refused {
+	if rep, refused := c.refused(actionName(q.body)); refused {
 		return rep
 	}
 	if body.Resize != nil {

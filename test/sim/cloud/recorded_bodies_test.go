@@ -88,7 +88,7 @@ func TestRecordedBodiesAgreeWithTheSimulation(t *testing.T) {
 func notSimulated(file, operation string) bool {
 	for _, form := range []string{
 		`/v2/\{project_id\}/alarms`, `alarm-histories`, // v2 and the history: the product uses v1 alone
-		`/backups`, `/configurations/`, `/quotas$.*RDS`, `schedule-tasks`, `storage-used-space`, `tasklist`, `restore_point`,
+		`/backups`, `/configurations/`, `/quotas$.*RDS`, `schedule-tasks`, `storage-used-space`, `tasklist`, `restore_point`, `/datastores/`, `/storage-type/`,
 		`metric-data-(average|max|sum)`, `batch-metric-data-rds`, // single metrics, and sums: the product asks for averages in batches
 		`attributes`, `/publish`, `GET /v3$`, `/resize$`, `create-single`,
 	} {

@@ -54,8 +54,6 @@ func bodiesOf() []body {
 		// Its zones have other names.
 		{file: "rds-flavors.manual", method: "GET", path: rds + "/flavors/MySQL?version_name=8.0", allowed: []string{`az_desc\.`}},
 		{file: "rds-flavors-resize.manual", method: "GET", path: rds + "/instances/{instance}/flavors-resize"},
-		{file: "rds-datastores.manual", method: "GET", path: rds + "/datastores/MySQL"},
-		{file: "rds-storage-type.manual", method: "GET", path: rds + "/storage-type/MySQL?version_name=8.0"},
 		{file: "rds-disk-auto-expansion-off.captured", method: "GET", path: rds + "/instances/{instance}/disk-auto-expansion"},
 		// The examples are jobs of a new instance; the entities of a change are not documented.
 		{file: "rds-job-running.manual", method: "GET", path: rds + "/jobs?id={job}", allowed: []string{`entities.instance is missing`}, prepare: again(time.Minute)},

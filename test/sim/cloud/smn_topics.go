@@ -3,7 +3,6 @@
 package simcloud
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -43,7 +42,6 @@ func (c *Cloud) smnOperations() []operation {
 		})),
 		op("ListSubscriptions", "GET", "/subscriptions", func(q *call) reply { return c.listSubscriptions(q, "") }),
 		op("DeleteSubscription", "DELETE", "/subscriptions/{subscription}", c.deleteSubscription),
-		op("Publish", "POST", "/topics/{topic}/publish", c.onTopic(c.publishCall)),
 	}
 }
 
@@ -169,7 +167,7 @@ func (c *Cloud) RemoveTopic(urn string) bool {
 }
 
 // publish sends a notification to the confirmed subscriptions of a topic; all get the same message id.
-func (c *Cloud) publish(urn, subject, text string, now time.Time) (messageID string) {
+func (c *Cloud) publish(urn, subject, text string, now time.Time) {
 	id := hexID(32)
 	for _, s := range c.subscriptions {
 		if s.TopicURN == urn && s.Status == Confirmed {
@@ -178,25 +176,4 @@ func (c *Cloud) publish(urn, subject, text string, now time.Time) (messageID str
 			}, now)
 		}
 	}
-	return id
-}
-
-// publishCall takes a text, or the default text of a message structure, because only acceptance tests publish.
-// SMN api: publishing_messages_using_a_message_structure.rst.
-func (c *Cloud) publishCall(q *call, t *topic) reply {
-	var in struct {
-		Subject   string  `json:"subject"`
-		Message   string  `json:"message"`
-		Structure *string `json:"message_structure"`
-	}
-	err := q.decode(&in)
-	if err == nil && in.Structure != nil {
-		texts := map[string]string{}
-		err = json.Unmarshal([]byte(*in.Structure), &texts)
-		in.Message = texts["default"]
-	}
-	if err != nil || in.Message == "" {
-		return smnError(http.StatusBadRequest, "0021", "The message or its structure is invalid")
-	}
-	return jsonReply(http.StatusOK, fields{"request_id": hexID(32), "message_id": c.publish(t.URN, in.Subject, in.Message, q.now)})
 }

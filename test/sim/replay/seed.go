@@ -41,32 +41,23 @@ func (p *player) seed(ctx context.Context, lines []recording.Exchange) error {
 		}
 	}
 	made := createdIn(lines)
-	topics := rows(first(lines, "/topics"), "topics")
-	slices.Reverse(topics) // the list begins with the newest
-	for _, row := range topics {
-		body := map[string]any{"name": text(at(row, "name")), "display_name": text(at(row, "display_name"))}
-		if err := p.make(ctx, made, text(at(row, "topic_urn")), "topic_urn", "/notifications/topics", body); err != nil {
-			return err
+	for _, kind := range []struct{ list, rows, id, path string }{
+		{"/topics", "topics", "topic_urn", "/v2/{project}/notifications/topics"},
+		{"/subscriptions", "subscriptions", "subscription_urn", "/v2/{project}/notifications/topics/{topic}/subscriptions"},
+		{"/alarms", "metric_alarms", "alarm_id", "/V1.0/{project}/alarms"},
+	} {
+		list := rows(first(lines, kind.list), kind.rows)
+		if kind.rows != "subscriptions" {
+			slices.Reverse(list) // the list begins with the newest
 		}
-	}
-	for _, row := range rows(first(lines, "/subscriptions"), "subscriptions") {
-		body := map[string]any{"endpoint": text(at(row, "endpoint")), "protocol": text(at(row, "protocol"))}
-		path := "/notifications/topics/" + text(at(row, "topic_urn")) + "/subscriptions"
-		if err := p.make(ctx, made, text(at(row, "subscription_urn")), "subscription_urn", path, body); err != nil {
-			return err
-		}
-	}
-	rules := rows(first(lines, "/alarms"), "metric_alarms")
-	slices.Reverse(rules) // the list begins with the newest
-	for _, row := range rules {
-		body := map[string]any{}
-		for key, value := range row.(map[string]any) {
-			if !slices.Contains([]string{"alarm_id", "alarm_state", "update_time"}, key) {
-				body[key] = value
+		for _, row := range list {
+			path := strings.NewReplacer("{project}", p.sim.ProjectID(), "{topic}", text(at(row, "topic_urn"))).Replace(kind.path)
+			if made[text(at(row, kind.id))] {
+				continue
 			}
-		}
-		if err := p.make(ctx, made, text(at(row, "alarm_id")), "alarm_id", "/alarms", body); err != nil {
-			return err
+			if err := p.make(ctx, path, kind.id, row); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -85,24 +76,17 @@ func createdIn(lines []recording.Exchange) map[string]bool {
 	return made
 }
 
-// make creates a topic, a subscription or a rule, and binds its id.
-func (p *player) make(ctx context.Context, made map[string]bool, id, key, path string, body map[string]any) error {
-	if made[id] {
-		return nil
-	}
-	encoded, err := json.Marshal(body)
+// make creates a topic, a subscription or a rule like a listed one, and binds its id.
+func (p *player) make(ctx context.Context, path, id string, row any) error {
+	body, err := json.Marshal(row)
 	if err != nil {
 		return err
 	}
-	base := "/v2/" + p.sim.ProjectID()
-	if path == "/alarms" {
-		base = "/V1.0/" + p.sim.ProjectID()
-	}
-	status, _, reply, err := p.send(ctx, recording.Exchange{Method: http.MethodPost, Path: base + path, Request: encoded})
+	status, _, reply, err := p.send(ctx, recording.Exchange{Method: http.MethodPost, Path: path, Request: body})
 	if err == nil && status >= 300 {
 		err = fmt.Errorf("POST %s: %d: %s", path, status, reply)
 	}
-	p.bind(id, at(decode(reply), key))
+	p.bind(at(row, id), at(decode(reply), id))
 	return err
 }
 

@@ -34,7 +34,7 @@ func results() []result {
 		{suite: "smn/v2", test: "TestTopicSubscriptionWorkflow"},
 		{
 			suite: "smn/v2", test: "TestMessagePublishWorkflow",
-			stops: "POST /smn/v2/*/notifications/message_template", why: templates,
+			stops: "POST /smn/v2/*/notifications/topics/*/publish", why: "publishing: " + unusedByUs,
 		},
 		{
 			suite: "smn/v2", test: "TestTemplatesWorkflow",
@@ -59,7 +59,10 @@ func results() []result {
 			says: noEndpoint, why: "servers (ECS) and metrics of one's own: " + unusedByUs,
 		},
 
-		{suite: "rds/v3", test: "TestFlavorsList"},
+		{
+			suite: "rds/v3", test: "TestFlavorsList",
+			stops: "GET /rds/v3/*/datastores/PostgreSQL", why: "versions and storage types: " + unusedByUs,
+		},
 		{suite: "rds/v3", test: "TestRdsAutoScaling"},
 		{
 			suite: "rds/v3", test: "TestRdsLifecycle",
