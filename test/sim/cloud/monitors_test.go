@@ -10,51 +10,11 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
-// The scenarios of opentelekomcloud-infra/apimon-tests, which T-Systems runs against its own cloud: the same calls in the
-// same order, as plain requests. What they expect of the real cloud must hold in the simulation.
-
-func TestMonitorOfCloudEye(t *testing.T) { // scenario23_ces.yaml
-	c := loggedIn(t)
-	// The rule is of a server, which does not exist here: Cloud Eye accepts it. It is switched off and has no topics.
-	id := c.call(201, "POST", ces+"/alarms", `{"alarm_name":"scenario23-alarm","alarm_description":"","metric":{"namespace":"SYS.ECS","metric_name":"cpu_util",
-		"dimensions":[{"name":"instance_id","value":"00000000-0000-4000-8000-000000000001"}]},
-		"condition":{"period":300,"filter":"average","comparison_operator":">=","value":5,"unit":"%","count":1},
-		"alarm_level":2,"alarm_enabled":false,"alarm_action_enabled":false,"alarm_actions":[],"ok_actions":[]}`)["alarm_id"].(string)
-	enabled := func() any {
-		row := c.call(200, "GET", ces+"/alarms/"+id, "")["metric_alarms"].([]any)[0].(map[string]any)
-		if row["alarm_id"] != id {
-			t.Errorf("%v", row)
-		}
-		return row["alarm_enabled"]
-	}
-	if enabled() != false {
-		t.Error("the rule is on, but was created off")
-	}
-	c.call(204, "PUT", ces+"/alarms/"+id+"/action", `{"alarm_enabled":true}`)
-	if rules := c.call(200, "GET", ces+"/alarms", "")["metric_alarms"].([]any); len(rules) != 1 {
-		t.Errorf("%v", rules)
-	}
-	if enabled() != true {
-		t.Error("the rule is off, but was switched on")
-	}
-	c.call(200, "GET", ces+"/metrics?order=desc", "")
-	// A metric that nobody has is no error.
-	if rows := c.call(200, "GET", ces+"/metrics?namespace=SYS.ECS&metric_name=cpu_util&order=desc", "")["metrics"].([]any); len(rows) != 0 {
-		t.Errorf("%v", rows)
-	}
-	c.sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 100 }) // as a capture shows
-	quota := c.call(200, "GET", ces+"/quotas", "")["quotas"].(map[string]any)["resources"].([]any)[0].(map[string]any)
-	if quota["quota"] != 100.0 || quota["used"] != 1.0 || quota["type"] != "alarm" {
-		t.Errorf("%v", quota)
-	}
-	c.call(204, "DELETE", ces+"/alarms/"+id, "")
-}
-
-func TestMonitorOfInstances(t *testing.T) { // scenario44_rds_instance.yaml, without backups, versions and storage types, which are not simulated
+// T-Systems runs scenario44_rds_instance.yaml of opentelekomcloud-infra/apimon-tests against its own cloud. These are the
+// same calls in the same order, without backups, versions and storage types, which are not simulated.
+func TestMonitorOfInstances(t *testing.T) {
 	for engine, version := range map[string]string{"MySQL": "8.0", "PostgreSQL": "17"} {
 		t.Run(engine, func(t *testing.T) {
 			c := loggedIn(t)

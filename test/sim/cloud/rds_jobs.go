@@ -3,7 +3,6 @@
 package simcloud
 
 import (
-	"cmp"
 	"net/http"
 	"slices"
 	"time"
@@ -46,27 +45,16 @@ func (c *Cloud) act(q *call, in *instance) reply {
 	return c.enlargeVolume(in, body.Enlarge.Size, q.now)
 }
 
-// OthersChange is a change that somebody else requests just before an action of ours.
-type OthersChange struct {
-	// Flavor and VolumeGB are what the instance has when the change ends. Empty and 0 keep what it has.
-	Flavor   string
-	VolumeGB int
-}
+// OthersChange is a change that somebody else requests just before an action of ours. It changes nothing that can be seen.
+type OthersChange struct{}
 
 // othersFirst starts the next of the instance's OthersFirst, unless a job is running.
 func (c *Cloud) othersFirst(in *instance, now time.Time) {
 	if in.busy || len(in.OthersFirst) == 0 {
 		return
 	}
-	change := in.OthersFirst[0]
 	in.OthersFirst = in.OthersFirst[1:]
-	name := "ResizeFlavor"
-	if change.VolumeGB > 0 {
-		name = "EnlargeVolume"
-	}
-	c.startJob(in, name, c.settings.ResizeDuration, now, func(in *Instance) {
-		in.Flavor, in.VolumeGB = cmp.Or(change.Flavor, in.Flavor), cmp.Or(change.VolumeGB, in.VolumeGB)
-	})
+	c.startJob(in, "ResizeFlavor", c.settings.ResizeDuration, now, func(*Instance) {})
 }
 
 // refuseByStatus refuses while something else goes on. RDS api: error_codes.rst.

@@ -111,3 +111,50 @@ func TestInstanceIsReadOnlyAboveTheDocumentedLimit(t *testing.T) {
 		}
 	}
 }
+
+// Only the random tests use these settings. They would find less without notice if a setting had no effect.
+func TestSettingsOfTheRandomTestsChangeTheReply(t *testing.T) {
+	const list, flavors, targets = "/instances?id={instance}", "/flavors/MySQL?version_name=8.0", "/instances/{instance}/flavors-resize"
+	refused := map[string]simcloud.Refusal{"ListResizeFlavors": simcloud.Refusals()["permission"]}
+	for name, tc := range map[string]struct {
+		settings     simcloud.Settings
+		omits        []string
+		path         string
+		before, gone string // texts of the reply without and with the setting
+		now          string // text of the reply with the setting
+	}{
+		"fields left out": {simcloud.Settings{}, []string{"cpu", "mem", "size"}, list, `"size":50`, `"cpu":`, `"type":"CLOUDSSD"`},
+		"minor versions":  {simcloud.Settings{MinorVersions: true}, nil, list, `"version":"8.0"`, `"version":"8.0"`, `"version":"8.0.28"`},
+		"unknown flavor":  {simcloud.Settings{UnknownFlavors: []string{"rds.mysql.c2.medium"}}, nil, flavors, "c2.medium\"", "c2.medium\"", "c2.large\""},
+		"refused list":    {simcloud.Settings{Refuse: refused}, nil, targets, "compute_flavors", "compute_flavors", "DBS.200010"},
+		"hidden status":   {simcloud.Settings{HideStorageFull: true}, nil, list, "STORAGE FULL", "STORAGE FULL", "ACTIVE"},
+	} {
+		c := loggedIn(t)
+		in := c.instance("rds.mysql.c2.medium", 50, 46)
+		path := rds + strings.ReplaceAll(tc.path, "{instance}", in.ID)
+		_, before := c.raw("GET", path, "")
+		c.sim.Configure(func(s *simcloud.Settings) { *s = tc.settings })
+		if err := c.sim.ChangeInstance(in.ID, func(in *simcloud.Instance) { in.Omits = tc.omits }); err != nil {
+			t.Fatal(err)
+		}
+		_, after := c.raw("GET", path, "")
+		if !strings.Contains(string(before), tc.before) || strings.Contains(string(after), tc.gone) || !strings.Contains(string(after), tc.now) {
+			t.Errorf("%s: %s\n%s", name, before, after)
+		}
+	}
+}
+
+func TestChangeOfSomebodyElseKeepsTheInstanceBusy(t *testing.T) {
+	c := loggedIn(t)
+	id := c.instance("rds.mysql.c2.medium", 50, 0).ID
+	if err := c.sim.ChangeInstance(id, func(in *simcloud.Instance) { in.OthersFirst = []simcloud.OthersChange{{}} }); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if got := c.act(409, id, enlarge(60)); got["error_code"] != "DBS.200011" {
+			t.Error(got)
+		}
+	}
+	c.pass(10 * time.Minute)
+	c.act(202, id, enlarge(60))
+}
