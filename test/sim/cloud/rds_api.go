@@ -4,7 +4,6 @@ package simcloud
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -57,10 +56,10 @@ func flavorID(code string) string {
 }
 
 func (c *Cloud) listInstances(q *call) reply {
-	query := q.URL.Query()
+	id := q.URL.Query().Get("id")
 	var found []*instance
 	for _, in := range c.instances {
-		if cmp.Or(query.Get("id"), in.ID) == in.ID && cmp.Or(query.Get("name"), in.Name) == in.Name {
+		if id == "" || id == in.ID {
 			found = append(found, in)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // createDuration is how long an instance is built: a guess.
 const createDuration = 6 * time.Minute
 
-// createInstance starts a job, and lists the instance as BUILD until it ends. Only acceptance tests and monitors of others
+// createInstance starts a job, and lists the instance as BUILD until it ends. Only the acceptance tests of the SDK
 // create instances, so it checks no more than [Cloud.AddInstance]. RDS api: creating_a_db_instance.rst.
 func (c *Cloud) createInstance(q *call) reply {
 	var in struct {

@@ -88,7 +88,8 @@ func TestRecordedBodiesAgreeWithTheSimulation(t *testing.T) {
 func notSimulated(file, operation string) bool {
 	for _, form := range []string{
 		`/v2/\{project_id\}/alarms`, `alarm-histories`, // v2 and the history: the product uses v1 alone
-		`/backups`, `/configurations/`, `/quotas$.*RDS`, `schedule-tasks`, `storage-used-space`, `tasklist`, `restore_point`, `/datastores/`, `/storage-type/`,
+		`/backups`, `/configurations/`, `/quotas$.*RDS`, `schedule-tasks`, `storage-used-space`, `tasklist`, `restore_point`,
+		`/datastores/`, `/storage-type/`,
 		`metric-data-(average|max|sum)`, `batch-metric-data-rds`, // single metrics, and sums: the product asks for averages in batches
 		`attributes`, `/publish`, `GET /v3$`, `/resize$`, `create-single`,
 	} {
@@ -121,7 +122,7 @@ func (c *client) populate() *populated {
 	c.login()
 	c.call(200, "GET", rds+"/instances", "")
 	topic := c.newTopic("probe")
-	subscription := c.call(201, "POST", smnv+"/topics/"+topic+"/subscriptions", subscriptionBody("https://alarms.example.com/smn"))["subscription_urn"].(string)
+	subscription := c.subscribe(topic, "https://alarms.example.com/smn")
 	alarm := c.call(201, "POST", ces+"/alarms", ruleBody(topic, in.ID, 0))["alarm_id"].(string)
 	job := c.act(202, in.ID, enlarge(110))["job_id"].(string)
 	c.pass(10 * time.Minute)

@@ -23,11 +23,18 @@ func subscriptionBody(endpoint string) string {
 	return fmt.Sprintf(`{"endpoint":%q,"protocol":%q}`, endpoint, protocol)
 }
 
+// subscribe returns the URN of a new subscription, which is not confirmed.
+func (c *client) subscribe(topic, endpoint string) string {
+	c.t.Helper()
+	reply := c.call(201, "POST", smnv+"/topics/"+topic+"/subscriptions", subscriptionBody(endpoint))
+	return reply["subscription_urn"].(string)
+}
+
 // The codes are those of SMN's manual: error_codes.rst.
 func TestSMNRefusesWithTheDocumentedCode(t *testing.T) {
 	c := loggedIn(t)
 	topic, other := c.newTopic("a"), c.newTopic("b")
-	c.call(201, "POST", smnv+"/topics/"+topic+"/subscriptions", subscriptionBody("https://example.com/x"))
+	c.subscribe(topic, "https://example.com/x")
 	c.sim.Configure(func(s *simcloud.Settings) { s.TopicQuota, s.SubscriptionQuota, s.RefusePrivateEndpoints = 2, 1, true })
 	missing := strings.TrimSuffix(topic, "a") + "missing"
 	for name, tc := range map[string]struct {
@@ -62,15 +69,16 @@ func TestCreatingTopicsAndSubscriptionsIsIdempotentAndListsArePaged(t *testing.T
 	if again := c.call(200, "POST", smnv+"/topics", `{"name":"a"}`); again["topic_urn"] != topic {
 		t.Error(again)
 	}
-	subscriptions := smnv + "/topics/" + topic + "/subscriptions"
-	urn := c.call(201, "POST", subscriptions, subscriptionBody("https://example.com/1"))["subscription_urn"]
-	c.call(201, "POST", subscriptions, subscriptionBody("https://example.com/2"))
-	if again := c.call(200, "POST", subscriptions, subscriptionBody("https://example.com/1")); again["subscription_urn"] != urn {
+	urn := c.subscribe(topic, "https://example.com/1")
+	c.subscribe(topic, "https://example.com/2")
+	again := c.call(200, "POST", smnv+"/topics/"+topic+"/subscriptions", subscriptionBody("https://example.com/1"))
+	if again["subscription_urn"] != urn {
 		t.Error(again)
 	}
 	// Topics begin with the newest, subscriptions with the oldest.
 	for path, want := range map[string]string{
-		"/topics?limit=1": "b", "/topics?offset=1": "a", "/subscriptions?limit=1": "https://example.com/1", "/subscriptions?offset=1": "https://example.com/2",
+		"/topics?limit=1": "b", "/topics?offset=1": "a",
+		"/subscriptions?limit=1": "https://example.com/1", "/subscriptions?offset=1": "https://example.com/2",
 	} {
 		got := c.call(200, "GET", smnv+path, "")
 		rows, _ := got["topics"].([]any)
@@ -87,7 +95,7 @@ func TestCreatingTopicsAndSubscriptionsIsIdempotentAndListsArePaged(t *testing.T
 
 func TestConfirmationLinkIsValidFor48Hours(t *testing.T) {
 	c := loggedIn(t)
-	c.call(201, "POST", smnv+"/topics/"+c.newTopic("a")+"/subscriptions", subscriptionBody("https://example.com/x"))
+	c.subscribe(c.newTopic("a"), "https://example.com/x")
 	c.pass(0)
 	var message struct {
 		Link string `json:"subscribe_url"`
@@ -139,7 +147,7 @@ func TestSMNSendsAgainAfterServerErrorsAndInjectedFaults(t *testing.T) {
 				return tc.statuses[min(received, len(tc.statuses))-1]
 			}
 			c.login()
-			c.call(201, "POST", smnv+"/topics/"+c.newTopic("a")+"/subscriptions", subscriptionBody("https://example.com/x"))
+			c.subscribe(c.newTopic("a"), "https://example.com/x")
 			for n, want := range tc.received {
 				for range []int{1, 60, 60, 480}[n] {
 					c.pass(map[bool]time.Duration{true: 0, false: time.Second}[n == 0])
