@@ -158,7 +158,7 @@ func TestPrimaryAndReplicaGrowOnceInEachOrderThatTheCloudMayWant(t *testing.T) {
 
 // A team cannot stop another team's autopilot by naming its instance: neither with an RdsAutopilot, nor with an older Rds
 // that was armed for another instance. An Rds whose autopilot is not on claims nothing.
-func TestInstanceStaysWithTheObjectThatWasArmedFirst(t *testing.T) {
+func TestInstanceStaysWithObjectThatWasArmedFirst(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		f := newFleet(t, simcloud.Settings{})
 		other := f.namespace("other")

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -16,47 +15,25 @@ import (
 	"github.com/mcsps/rds-autopilot/test/world"
 )
 
-// How long each step may take on a slow machine; the whole is bounded as well.
-const (
-	armLimit   = 30 * time.Second
-	alarmLimit = 60 * time.Second // three periods of five minutes, and the one that has begun
-	applyLimit = 30 * time.Second
-	clearLimit = 30 * time.Second
-	sweepLimit = 20 * time.Second
-)
-
-// within bounds a check.
-func within(ctx context.Context, limit time.Duration, check func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	return check(ctx)
-}
-
 func armed(ctx context.Context, db *world.DB) error {
-	return within(ctx, armLimit, func(ctx context.Context) error {
-		_, err := db.WaitAutopilot(ctx, "it is armed", world.Armed)
-		return err
-	})
+	_, err := db.WaitAutopilot(ctx, "it is armed", world.Armed)
+	return err
 }
 
 // absent checks that the operator dropped spec.autopilot, and that this turned nothing off.
 func absent(ctx context.Context, db *world.DB) error {
-	return within(ctx, armLimit, func(ctx context.Context) error {
-		_, err := db.WaitRds(ctx, "the operator has dropped spec.autopilot", func(r *otcv1.Rds) bool { return r.Spec.Autopilot == nil })
-		if err != nil {
-			return err
-		}
-		_, err = db.Autopilot(ctx)
+	_, err := db.WaitRds(ctx, "the operator has dropped spec.autopilot", func(r *otcv1.Rds) bool { return r.Spec.Autopilot == nil })
+	if err != nil {
 		return err
-	})
+	}
+	_, err = db.Autopilot(ctx)
+	return err
 }
 
 // asked checks that the Rds is patched to what is expected.
 func asked(ctx context.Context, db *world.DB, p plan) error {
-	return within(ctx, alarmLimit, func(ctx context.Context) error {
-		_, err := db.WaitRds(ctx, fmt.Sprintf("the Rds asks for %d GB and %s", p.volumeGB, p.flavor), p.asks)
-		return err
-	})
+	_, err := db.WaitRds(ctx, fmt.Sprintf("the Rds asks for %d GB and %s", p.volumeGB, p.flavor), p.asks)
+	return err
 }
 
 func (p plan) asks(r *otcv1.Rds) bool {
@@ -65,45 +42,39 @@ func (p plan) asks(r *otcv1.Rds) bool {
 
 // applied checks that the cloud has what is expected, and the service knows.
 func applied(ctx context.Context, db *world.DB, p plan) error {
-	return within(ctx, applyLimit, func(ctx context.Context) error {
-		err := world.Eventually(ctx, p.Name+": the operator has applied it", func(context.Context) (bool, error) {
-			in := db.Instance()
-			return in.Status == simcloud.StatusActive && in.VolumeGB == p.volumeGB && in.Flavor == p.flavor, nil
-		})
-		if err != nil {
-			return err
-		}
-		_, err = db.WaitAutopilot(ctx, "the change is recorded as completed", func(a *v1alpha1.RdsAutopilot) bool {
-			return a.Status.Pending == nil && len(a.Status.Changes) > 0 && a.Status.Changes[0].Outcome == v1alpha1.OutcomeCompleted
-		})
-		return err
+	err := world.Eventually(ctx, p.Name+": the operator has applied it", func(context.Context) (bool, error) {
+		in := db.Instance()
+		return in.Status == simcloud.StatusActive && in.VolumeGB == p.volumeGB && in.Flavor == p.flavor, nil
 	})
+	if err != nil {
+		return err
+	}
+	_, err = db.WaitAutopilot(ctx, "the change is recorded as completed", func(a *v1alpha1.RdsAutopilot) bool {
+		return a.Status.Pending == nil && len(a.Status.Changes) > 0 && a.Status.Changes[0].Outcome == v1alpha1.OutcomeCompleted
+	})
+	return err
 }
 
 // cleared checks that the alarm is over, and that the service has stored the message about it.
 func cleared(ctx context.Context, db *world.DB, p plan) error {
-	return within(ctx, clearLimit, func(ctx context.Context) error {
-		_, err := db.WaitAutopilot(ctx, fmt.Sprintf("the %s alarm is over and its message stored", p.metric), func(a *v1alpha1.RdsAutopilot) bool {
-			rule, ok := db.Rule(p.metric)
-			signal := autopilot.SignalOf(a.Status.Intake, p.metric)
-			return ok && rule.State == simcloud.StateOK && signal != nil && signal.State == v1alpha1.StateOK
-		})
-		return err
+	_, err := db.WaitAutopilot(ctx, fmt.Sprintf("the %s alarm is over and its message stored", p.metric), func(a *v1alpha1.RdsAutopilot) bool {
+		rule, ok := db.Rule(p.metric)
+		signal := autopilot.SignalOf(a.Status.Intake, p.metric)
+		return ok && rule.State == simcloud.StateOK && signal != nil && signal.State == v1alpha1.StateOK
 	})
+	return err
 }
 
 // sweptAgain waits for two more sweeps. After them, no further change is to come.
 func sweptAgain(ctx context.Context, service *world.Process) error {
 	const sweeps = "rds_autopilot_sweep_duration_seconds_count"
-	return within(ctx, sweepLimit, func(ctx context.Context) error {
-		before, err := service.Metrics(ctx)
-		if err != nil {
-			return err
-		}
-		return world.Eventually(ctx, "two more sweeps have looked at everything", func(ctx context.Context) (bool, error) {
-			now, err := service.Metrics(ctx)
-			return err == nil && now.Sum(sweeps) >= before.Sum(sweeps)+2, err
-		})
+	before, err := service.Metrics(ctx)
+	if err != nil {
+		return err
+	}
+	return world.Eventually(ctx, "two more sweeps have looked at everything", func(ctx context.Context) (bool, error) {
+		now, err := service.Metrics(ctx)
+		return err == nil && now.Sum(sweeps) >= before.Sum(sweeps)+2, err
 	})
 }
 

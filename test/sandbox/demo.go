@@ -82,8 +82,21 @@ func demo(ctx context.Context, out *console, o worldOptions) (err error) {
 	}
 	summary, missed := s.checklist.summary()
 	s.print("%s", summary)
-	return errors.Join(runErr, missed)
+	err = errors.Join(runErr, missed)
+	if err == nil {
+		s.print("%s", nextSteps)
+	}
+	return err
 }
+
+// nextSteps are the last lines of a demo in which everything happened as expected.
+const nextSteps = `
+Next
+  make sandbox         keeps this world running and prints the addresses of its two pages: the status page, and a page of
+                       the simulated cloud on which you fill a disk, forge a message or kill the leader
+  docs/first-day.md    from an empty cluster to a watched database, one command at a time
+  docs/which-way.md    databases of Terraform, of the cloud's console, or of an operator that does not work
+`
 
 // run goes through the scenario. Its error is why it could not go on; what was not as expected is in the checklist.
 func (s *scenario) run(ctx context.Context) error {
