@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
+	"sync"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -15,12 +17,54 @@ import (
 	"github.com/mcsps/rds-autopilot/test/world"
 )
 
+// checklist is what the demo expects and whether it happened.
+type checklist struct {
+	mu      sync.Mutex
+	entries []entry
+}
+
+type entry struct {
+	what string
+	err  error
+}
+
+// add stores one expectation. A non-nil error says why it was not met.
+func (l *checklist) add(what string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entries = append(l.entries, entry{what, err})
+}
+
+// summary returns one line, and a line for each expectation that was not met. The error is nil if all were met.
+func (l *checklist) summary() (string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var text strings.Builder
+	met := 0
+	for _, e := range l.entries {
+		if e.err == nil {
+			met++
+		}
+	}
+	fmt.Fprintf(&text, "%d of %d as expected\n", met, len(l.entries))
+	for _, e := range l.entries {
+		if e.err != nil {
+			fmt.Fprintf(&text, "  not as expected: %s\n    %v\n", e.what, e.err)
+		}
+	}
+	if met < len(l.entries) {
+		return text.String(), fmt.Errorf("%d of %d expectations were not met", len(l.entries)-met, len(l.entries))
+	}
+	return text.String(), nil
+}
+
+// armed waits until a database is armed.
 func armed(ctx context.Context, db *world.DB) error {
 	_, err := db.WaitAutopilot(ctx, "it is armed", world.Armed)
 	return err
 }
 
-// absent checks that the operator dropped spec.autopilot, and that this turned nothing off.
+// absent waits until the operator has dropped spec.autopilot, and checks that this turned nothing off.
 func absent(ctx context.Context, db *world.DB) error {
 	_, err := db.WaitRds(ctx, "the operator has dropped spec.autopilot", func(r *otcv1.Rds) bool { return r.Spec.Autopilot == nil })
 	if err != nil {
@@ -30,7 +74,7 @@ func absent(ctx context.Context, db *world.DB) error {
 	return err
 }
 
-// asked checks that the Rds is patched to what is expected.
+// asked waits until the Rds requests what is expected.
 func asked(ctx context.Context, db *world.DB, p plan) error {
 	_, err := db.WaitRds(ctx, fmt.Sprintf("the Rds asks for %d GB and %s", p.volumeGB, p.flavor), p.asks)
 	return err
@@ -40,7 +84,7 @@ func (p plan) asks(r *otcv1.Rds) bool {
 	return int(r.Spec.VolumeSize) == p.volumeGB && r.Spec.FlavorRef == p.flavor
 }
 
-// applied checks that the cloud has what is expected, and the service knows.
+// applied waits until the cloud has what is expected, and the change is recorded as completed.
 func applied(ctx context.Context, db *world.DB, p plan) error {
 	err := world.Eventually(ctx, p.Name+": the operator has applied it", func(context.Context) (bool, error) {
 		in := db.Instance()
@@ -55,7 +99,7 @@ func applied(ctx context.Context, db *world.DB, p plan) error {
 	return err
 }
 
-// cleared checks that the alarm is over, and that the service has stored the message about it.
+// cleared waits until the alarm is over, and the service has stored the message about it.
 func cleared(ctx context.Context, db *world.DB, p plan) error {
 	_, err := db.WaitAutopilot(ctx, fmt.Sprintf("the %s alarm is over and its message stored", p.metric), func(a *v1alpha1.RdsAutopilot) bool {
 		rule, ok := db.Rule(p.metric)
@@ -65,7 +109,7 @@ func cleared(ctx context.Context, db *world.DB, p plan) error {
 	return err
 }
 
-// sweptAgain waits for two more sweeps. After them, no further change is to come.
+// sweptAgain waits for two more sweeps. After them, no further change is expected.
 func sweptAgain(ctx context.Context, service *world.Process) error {
 	const sweeps = "rds_autopilot_sweep_duration_seconds_count"
 	before, err := service.Metrics(ctx)
