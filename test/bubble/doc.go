@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bubble is tests only: the real parts of the service with the simulated cloud and Kubernetes in memory, all on the
-// clock of a bubble (testing/synctest). It stands still while anything is at work, so an hour of the cloud takes as long as
-// there is something to do, on a slow machine as on a fast one.
+// Package bubble is tests only: the real parts of the service, with the simulated cloud and Kubernetes in memory, in a
+// bubble of testing/synctest. The clock of a bubble advances only while all goroutines wait, so a simulated hour takes as
+// long as its work, and a slow machine changes no result.
 //
-// Decisions, arming, drift, an ill cloud, windows and kills belong here. What needs rights, schemas or processes belongs to
-// the tests on a real API server (k8s, test/e2e).
+// The swarm (swarm_*) runs whole months and judges them by the contract. The other tests show what the swarm does not draw
+// or cannot judge: the life of the alarms, reports to people, counts of calls, and doctor. Tests that need rights, schemas
+// or processes belong to a real API server (k8s, test/e2e).
 package bubble

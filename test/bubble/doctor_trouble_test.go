@@ -3,13 +3,17 @@
 package bubble
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,17 +26,6 @@ import (
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 	simkube "github.com/mcsps/rds-autopilot/test/sim/kube"
 )
-
-// patient is a cluster with one database that is armed.
-func patient(t *testing.T) (f *fleet, ended func()) {
-	t.Helper()
-	f = newFleet(t, simcloud.Settings{})
-	f.runCloud()
-	s := f.start(flags{sweep: 2 * time.Minute})
-	f.database("default", "db", simcloud.Instance{Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 40}})
-	time.Sleep(20 * time.Minute)
-	return f, s.stop
-}
 
 func TestDoctorNamesTheProblemAndTheNextStep(t *testing.T) {
 	env := func(key, value string) func(*fleet, *doctor.Options) {
@@ -51,65 +44,62 @@ func TestDoctorNamesTheProblemAndTheNextStep(t *testing.T) {
 		change func(*fleet, *doctor.Options)
 		check  string
 		state  doctor.State
-		says   string // in the text
-		do     string
+		text   string // a part of what it reports
+		do     string // a part of the next step
 	}{
-		{"a wrong password", env("OS_PASSWORD", "wrong"), "credentials", doctor.Failed, "refused the credentials", "Check user, password"},
-		{"an agency, which is not supported", env("OS_AGENCY_NAME", "other"), "credentials", doctor.Failed, "OS_AGENCY_NAME is not supported", "Correct the setting"},
-		{"a wrong region", env("OS_REGION_NAME", "eu-xx"), "credentials", doctor.Failed, "region eu-xx", "Set OS_REGION_NAME"},
-		{"no room for rules", func(f *fleet, _ *doctor.Options) {
+		{"wrong password", env("OS_PASSWORD", "wrong"), "credentials", doctor.Failed, "refused the credentials", "Check user, password"},
+		{"agency", env("OS_AGENCY_NAME", "other"), "credentials", doctor.Failed, "OS_AGENCY_NAME is not supported", "Correct the setting"},
+		{"wrong region", env("OS_REGION_NAME", "eu-xx"), "credentials", doctor.Failed, "region eu-xx", "Set OS_REGION_NAME"},
+		{"quota of rules reached", func(f *fleet, _ *doctor.Options) {
 			f.sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 3 })
 		}, "quotas", doctor.Failed, "3 of 3", "higher quota"},
-		{"no room for topics", func(f *fleet, _ *doctor.Options) {
+		{"quota of topics reached", func(f *fleet, _ *doctor.Options) {
 			f.sim.Configure(func(s *simcloud.Settings) { s.TopicQuota = 1 })
 		}, "topic", doctor.Failed, "SMN.0004", "higher quota"},
-		{"a private URL", func(f *fleet, o *doctor.Options) {
+		{"private URL", func(f *fleet, o *doctor.Options) {
 			f.sim.Configure(func(s *simcloud.Settings) { s.RefusePrivateEndpoints = true })
 			o.PublicURL = &url.URL{Scheme: "https", Host: "10.1.2.3", Path: "/smn"}
 		}, "subscription", doctor.Failed, "SMN.0069", "public addresses only"},
-		{"a name that is private from here", func(_ *fleet, o *doctor.Options) {
-			o.LookUp = func(context.Context, string) ([]netip.Addr, error) {
-				return []netip.Addr{netip.MustParseAddr("192.168.1.1")}, nil
-			}
+		{"name with a private address", func(_ *fleet, o *doctor.Options) {
+			o.LookUp = resolvesTo("192.168.1.1")
 		}, "public-url", doctor.Warning, "192.168.1.1, which is private", "public addresses only"},
-		{"a name that is nobody's", func(_ *fleet, o *doctor.Options) {
+		{"unknown name", func(_ *fleet, o *doctor.Options) {
 			o.LookUp = func(context.Context, string) ([]netip.Addr, error) { return nil, errors.New("no such host") }
 		}, "public-url", doctor.Failed, "no such host", "DNS record"},
-		{"no room for messages that are kept", func(f *fleet, o *doctor.Options) {
-			f.listening(o)
+		{"full disk", func(f *fleet, o *doctor.Options) {
+			f.withListen(o)
 			o.Keep = func(string, []byte) error { return errors.New("no space left on device") }
 		}, "capture", doctor.Failed, "no space left", "a directory with free space"},
-		{"another path", func(_ *fleet, o *doctor.Options) {
+		{"wrong path", func(_ *fleet, o *doctor.Options) {
 			public := *o.PublicURL
 			public.Path, o.PublicURL = "/other", &public
 		}, "public-url-answer", doctor.Failed, "404", "the path of --public-url"},
 		{"no service", func(f *fleet, _ *doctor.Options) { f.receive.Store(nil) }, "subscription", doctor.Failed, "No confirmation was accepted", "Its log has a line for each message"},
-		{"a clock ten minutes ahead", func(_ *fleet, o *doctor.Options) {
+		{"clock ten minutes ahead", func(_ *fleet, o *doctor.Options) {
 			o.Now = func() time.Time { return time.Now().Add(10 * time.Minute) }
 		}, "clock", doctor.Failed, "10m0s ahead of the cloud's", "NTP"},
-		{"a clock ten minutes behind", func(_ *fleet, o *doctor.Options) {
+		{"clock ten minutes behind", func(_ *fleet, o *doctor.Options) {
 			o.Now = func() time.Time { return time.Now().Add(-10 * time.Minute) }
 		}, "clock", doctor.Failed, "behind the cloud's", "NTP"},
-		{"no such database", func(_ *fleet, o *doctor.Options) { o.Name = "other" }, "database", doctor.Failed, "There is no Rds default/other", "kubectl get rdss"},
-		{"a CRD is missing", func(f *fleet, o *doctor.Options) {
+		{"unknown database", func(_ *fleet, o *doctor.Options) { o.Name = "other" }, "database", doctor.Failed, "There is no Rds default/other", "kubectl get rdss"},
+		{"missing CRD", func(f *fleet, o *doctor.Options) {
 			kube, err := simkube.New(simkube.Options{CRDs: crds[:1], Seed: "x"})
 			f.must(err)
 			o.Kube = kube.Config()
 		}, "kubernetes", doctor.Failed, "rdsautopilots.autopilot.otc.mcsps.de is not installed", "kubectl apply -f deploy/crds"},
-		{"no cluster", func(_ *fleet, o *doctor.Options) { o.Kube, o.KubeErr = nil, errors.New("no kubeconfig") }, "kubernetes", doctor.Failed, "no kubeconfig", "--kubeconfig"},
-		{"nobody leads", func(*fleet, *doctor.Options) {}, "lease", doctor.Warning, "no service with leader election has run here yet", "--leader-elect=false"},
-		{"nobody is elected", func(_ *fleet, o *doctor.Options) { o.LeaderElect = false }, "lease", doctor.OK, "--leader-elect is false", ""},
+		{"no kubeconfig", func(_ *fleet, o *doctor.Options) { o.Kube, o.KubeErr = nil, errors.New("no kubeconfig") }, "kubernetes", doctor.Failed, "no kubeconfig", "--kubeconfig"},
+		{"no leader", func(*fleet, *doctor.Options) {}, "lease", doctor.Warning, "no service with leader election has run here yet", "--leader-elect=false"},
+		{"no leader election", func(_ *fleet, o *doctor.Options) { o.LeaderElect = false }, "lease", doctor.OK, "--leader-elect is false", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			level.InBubble(t, func(t *testing.T) {
-				f, ended := patient(t)
-				defer ended()
-				found := f.examine(t.Context(), "db", func(o *doctor.Options) { tc.change(f, o) })
-				r := found[tc.check]
-				if r.State != tc.state || !strings.Contains(r.Text, tc.says) || !strings.Contains(r.Do, tc.do) || strings.Contains(r.Text+r.Do, "\n") {
+				f := newArmedFleet(t)
+				results := f.runDoctor(t.Context(), "db", func(o *doctor.Options) { tc.change(f, o) })
+				r := results[tc.check]
+				if r.State != tc.state || !strings.Contains(r.Text, tc.text) || !strings.Contains(r.Do, tc.do) || strings.Contains(r.Text+r.Do, "\n") {
 					t.Errorf("%+v", r)
 				}
-				f.clean(t)
+				f.checkDoctorLeftNothing()
 			})
 		})
 	}
@@ -117,7 +107,7 @@ func TestDoctorNamesTheProblemAndTheNextStep(t *testing.T) {
 
 // The check that needs a missing right names it.
 func TestDoctorNamesTheMissingRight(t *testing.T) {
-	operations := map[string]string{ // the simulated cloud's name, and ours
+	rights := map[string]string{ // the simulated cloud's name of an operation, and ours
 		"ListInstances": "ListInstances", "ShowAutoScale": "GetStoragePolicy", "ListFlavors": "ListFlavors", "ListResizeFlavors": "ListResizeTargets",
 		"ListAlarms": "ListRules", "ShowAlarm": "GetRule", "CreateAlarm": "CreateRule", "UpdateAlarm": "ModifyRule", "SwitchAlarm": "EnableRule",
 		"DeleteAlarm": "DeleteRule", "ListMetrics": "ListMetrics", "BatchMetricData": "QueryMetricData", "ShowQuotas": "GetQuotas",
@@ -125,39 +115,34 @@ func TestDoctorNamesTheMissingRight(t *testing.T) {
 		"ListSubscriptions": "ListSubscriptions", "ListTopicSubscriptions": "ListTopicSubscriptions", "Subscribe": "Subscribe", "DeleteSubscription": "Unsubscribe",
 		"EnlargeVolume": "EnlargeVolume", "ResizeFlavor": "ResizeFlavor",
 	}
-	if want := len(otc.Rights()) - len([]string{"Login", "GetJob"}); len(operations) != want {
-		t.Errorf("%d operations are refused one by one, want %d", len(operations), want)
+	if want := len(otc.Rights()) - len([]string{"Login", "GetJob"}); len(rights) != want {
+		t.Errorf("%d operations are refused one by one, want %d", len(rights), want)
 	}
-	for theirs, ours := range operations {
+	for theirs, ours := range rights {
 		t.Run(ours, func(t *testing.T) {
 			level.InBubble(t, func(t *testing.T) {
-				f, ended := patient(t)
-				defer ended()
-				mend := f.breaks(func(r *http.Request) *simcloud.Fault {
-					if _, operation := simcloud.OperationOf(r); operation == theirs {
-						return &simcloud.Fault{Status: http.StatusForbidden, Body: `{"error_code":"IAM.0001","error_msg":"Access denied"}`}
-					}
-					return nil
-				})
-				said := ""
-				found := f.examine(t.Context(), "db", func(o *doctor.Options) {
+				f, right := newArmedFleet(t), otc.Rights()[ours]
+				denied := simcloud.Fault{Status: http.StatusForbidden, Body: `{"error_code":"IAM.0001","error_msg":"Access denied"}`}
+				clear := f.setFault(faultOf(denied, theirs))
+				failures := ""
+				f.runDoctor(t.Context(), "db", func(o *doctor.Options) {
 					withApplyCloud(o)
 					report := o.Report
 					o.Report = func(r doctor.Result) {
 						if r.State == doctor.Failed {
-							said += fmt.Sprintf("%+v\n", r)
+							failures += fmt.Sprintf("%+v\n", r)
 						}
 						report(r)
 					}
 				})
-				right := otc.Rights()[ours]
-				if named := strings.Contains(said, ours) && strings.Contains(said, right) && (strings.Contains(said, "policy-read-only.json") || strings.Contains(said, "Run doctor again")); !named || right == "" && ours != "ListFlavors" {
-					t.Errorf("it says %s of %s, which needs %q: %v", said, ours, right, found["removed"])
+				hasNextStep := strings.Contains(failures, "policy-read-only.json") || strings.Contains(failures, "Run doctor again")
+				if right == "" && ours != "ListFlavors" || !strings.Contains(failures, ours) || !strings.Contains(failures, right) || !hasNextStep {
+					t.Errorf("without %s, which needs the right %q, doctor reports %s", ours, right, failures)
 				}
-				mend()
+				clear()
 				time.Sleep(afterEveryRun)
-				f.examine(t.Context(), "", nil) // removes what could not be removed
-				f.clean(t)
+				f.runDoctor(t.Context(), "", nil) // removes what the first run could not remove
+				f.checkDoctorLeftNothing()
 			})
 		})
 	}
@@ -165,31 +150,26 @@ func TestDoctorNamesTheMissingRight(t *testing.T) {
 
 // Doctor prints a line at least every half minute, even while it waits for a message that never comes.
 func TestDoctorReportsProgressEveryHalfMinute(t *testing.T) {
-	for _, differs := range []string{"", "confirm-again", "sends-again", "rule-raw", "metric-delay"} {
+	for _, differs := range []string{"none", "rule-raw", "metric-delay"} {
 		t.Run(differs, func(t *testing.T) {
 			level.InBubble(t, func(t *testing.T) {
-				f, ended := patient(t)
-				defer ended()
+				f := newArmedFleet(t)
 				if differ := simcloud.Differences()[differs]; differ != nil {
 					f.sim.Configure(differ)
 				}
-				last, told := time.Now(), 0
-				said := func(what string) {
+				last := time.Now()
+				line := func(text string) {
 					if silent := time.Since(last); silent > 30*time.Second {
-						t.Errorf("nothing for %s, then %q", silent, what)
+						t.Errorf("no line for %s, then %q", silent, text)
 					}
 					last = time.Now()
 				}
-				begin := time.Now()
-				f.examine(t.Context(), "db", func(o *doctor.Options) {
+				f.runDoctor(t.Context(), "db", func(o *doctor.Options) {
 					report := o.Report
-					o.Report = func(r doctor.Result) { said(r.Text); report(r) }
-					o.Progress = func(text string) { told++; said(text) }
+					o.Report = func(r doctor.Result) { line(r.Text); report(r) }
+					o.Progress = line
 				})
-				if minutes := int(time.Since(begin).Minutes()); told < minutes {
-					t.Errorf("told %d times of progress in %d minutes", told, minutes)
-				}
-				f.clean(t)
+				f.checkDoctorLeftNothing()
 			})
 		})
 	}
@@ -198,75 +178,170 @@ func TestDoctorReportsProgressEveryHalfMinute(t *testing.T) {
 // afterEveryRun is when a run has certainly ended, so that the next one removes what it has left.
 const afterEveryRun = 90 * time.Minute
 
-// mortal lets so many writes through, the last with or without its answer, and then nothing at all.
-type mortal struct {
+// killed lets most writes through, and then no request. The last write is applied without its reply if most is even.
+type killed struct {
 	next   http.RoundTripper
 	writes *atomic.Int64
 	most   int64
 }
 
-func (m mortal) RoundTrip(r *http.Request) (*http.Response, error) {
-	if m.writes.Load() > m.most {
+func (k killed) RoundTrip(r *http.Request) (*http.Response, error) {
+	isRead := r.Method == http.MethodGet || strings.Contains(r.URL.Path, "auth/tokens") || strings.Contains(r.URL.Path, "batch-query")
+	switch {
+	case k.writes.Load() > k.most:
 		return nil, errors.New("killed")
-	}
-	if r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "auth/tokens") && !strings.Contains(r.URL.Path, "batch-query") && m.writes.Add(1) > m.most {
-		if m.most%2 == 0 { // killed before the answer came
-			if resp, err := m.next.RoundTrip(r); err == nil {
+	case !isRead && k.writes.Add(1) > k.most:
+		if k.most%2 == 0 {
+			if resp, err := k.next.RoundTrip(r); err == nil {
 				_ = resp.Body.Close()
 			}
 		}
 		return nil, errors.New("killed")
 	}
-	return m.next.RoundTrip(r)
+	return k.next.RoundTrip(r)
 }
 
 func TestDoctorRemovesLeftoversOfAKilledRun(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
-		f, ended := patient(t)
-		defer ended()
-		left := 0
+		f := newArmedFleet(t)
+		leftovers := 0
 		for most := int64(0); ; most++ {
 			writes := &atomic.Int64{}
-			f.examine(t.Context(), "db", func(o *doctor.Options) {
-				o.Transport = mortal{f.sim, writes, most}
+			f.runDoctor(t.Context(), "db", func(o *doctor.Options) {
+				o.Transport = killed{f.sim, writes, most}
 				o.Kube = rest.CopyConfig(o.Kube)
-				o.Kube.Transport = mortal{f.kube, writes, most}
+				o.Kube.Transport = killed{f.kube, writes, most}
 				o.Wait = 2 * time.Minute
 			})
 			if len(f.sim.Topics()) > 1 || len(f.sim.Rules()) > 3 || len(f.autopilots()) > 1 {
-				left++
+				leftovers++
 			}
 			time.Sleep(afterEveryRun)
-			f.examine(t.Context(), "", func(o *doctor.Options) { o.Wait = 2 * time.Minute })
-			f.clean(t)
+			f.runDoctor(t.Context(), "", func(o *doctor.Options) { o.Wait = 2 * time.Minute })
+			f.checkDoctorLeftNothing()
 			if t.Failed() {
 				t.Fatalf("killed at write %d", most)
 			}
-			if writes.Load() <= most {
-				if most < 12 || left < 8 {
-					t.Errorf("%d writes, after %d of which something was left", most, left)
+			if writes.Load() <= most { // it was not killed
+				if most < 12 || leftovers < 8 {
+					t.Errorf("%d writes, after %d of which an object was left", most, leftovers)
 				}
 				break
 			}
 		}
-		if f.armed(1); len(f.sim.Topics()) != 1 || len(f.sim.Rules()) != 3 {
-			t.Errorf("%d topics and %d rules of the database are there", len(f.sim.Topics()), len(f.sim.Rules()))
-		}
+		f.checkAlarms(f.waitArmed("default", "db"))
 	})
 }
 
 func TestDoctorCleansUpWhenInterrupted(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
-		f, ended := patient(t)
-		defer ended()
-		for _, after := range []time.Duration{time.Second, 7 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 90 * time.Second, 3 * time.Minute} {
+		f := newArmedFleet(t)
+		for _, after := range []time.Duration{time.Second, 7 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 90 * time.Second} {
 			ctx, cancel := context.WithTimeout(t.Context(), after)
-			found := f.examine(ctx, "db", nil)
+			results := f.runDoctor(ctx, "db", nil)
 			cancel()
-			if after < 3*time.Minute && found["interrupted"].State != doctor.Failed {
-				t.Errorf("after %s: %v", after, found)
+			if results["interrupted"].State != doctor.Failed {
+				t.Errorf("after %s: %v", after, results)
 			}
-			f.clean(t)
+			f.checkDoctorLeftNothing()
+		}
+	})
+}
+
+// action is a request that would change an instance.
+type action struct {
+	instance string
+	Enlarge  *struct {
+		Size int `json:"size"`
+	} `json:"enlarge_volume"`
+}
+
+// recordActions returns a function that returns the requests so far that would change an instance. If accept is not nil,
+// the cloud answers them with it.
+func (f *fleet) recordActions(accept *simcloud.Fault) func() []action {
+	var mu sync.Mutex
+	var all []action
+	f.setFault(func(r *http.Request) *simcloud.Fault {
+		path, isAction := strings.CutSuffix(r.URL.Path, "/action")
+		if !isAction || !strings.Contains(path, "/instances/") {
+			return nil
+		}
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		a := action{instance: path[strings.LastIndex(path, "/")+1:]}
+		_ = json.Unmarshal(body, &a)
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, a)
+		return accept
+	})
+	return func() []action {
+		mu.Lock()
+		defer mu.Unlock()
+		return all
+	}
+}
+
+// A size is invalid whether the cloud reads it as the new size or as an increment: it is below the smallest of both.
+func TestDoctorTriesImpossibleChangesOfTheNamedInstanceOnly(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		f := newArmedFleet(t)
+		named := f.database("default", "second", instance(twoVCPUs, 100, 40))
+		time.Sleep(20 * time.Minute)
+		actions := f.recordActions(nil)
+		if r := f.runDoctor(t.Context(), "second", withApplyCloud)["rights-change"]; r.State != doctor.OK {
+			t.Errorf("%+v", r)
+		}
+		if len(actions()) != 2 {
+			t.Errorf("%d requests, want one for each right", len(actions()))
+		}
+		for _, a := range actions() {
+			if a.instance != named.ID || a.Enlarge != nil && (a.Enlarge.Size > 0 || a.Enlarge.Size%10 == 0) {
+				t.Errorf("doctor requests %+v, want impossible changes of %s", a, named.ID)
+			}
+		}
+		f.runDoctor(t.Context(), "", withApplyCloud)
+		f.runDoctor(t.Context(), "second", nil)
+		if len(actions()) != 2 {
+			t.Errorf("without a name, or without --allow-apply=Cloud, doctor requests %+v", actions()[2:])
+		}
+	})
+}
+
+func TestDoctorFailsIfTheCloudAcceptsAnImpossibleChange(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		f := newArmedFleet(t)
+		actions := f.recordActions(&simcloud.Fault{Status: http.StatusAccepted, Body: `{"job_id":"job-of-a-surprise"}`})
+		r := f.runDoctor(t.Context(), "db", withApplyCloud)["rights-change"]
+		if r.State != doctor.Failed || !strings.Contains(r.Text, "job-of-a-surprise") || !strings.Contains(r.Text, "size -1 GB") || !strings.Contains(r.Do, "console") {
+			t.Errorf("%+v", r)
+		}
+		if len(actions()) != 1 {
+			t.Errorf("%d requests, want none after the first that the cloud accepts", len(actions()))
+		}
+	})
+}
+
+// Two people run doctor in one project, the second during the first one's run.
+func TestTwoDoctorsInOneProjectDoNotRemoveEachOthersObjects(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		f := newArmedFleet(t)
+		for _, delay := range []time.Duration{5 * time.Second, 20 * time.Second, time.Minute} {
+			var first, second map[string]doctor.Result
+			var running sync.WaitGroup
+			running.Go(func() { first = f.runDoctor(t.Context(), "db", nil) })
+			time.Sleep(delay)
+			running.Go(func() { second = f.runDoctor(t.Context(), "db", nil) })
+			running.Wait()
+			for _, results := range []map[string]doctor.Result{first, second} {
+				if failed := checksIn(results, doctor.Failed); len(failed) > 0 {
+					t.Errorf("after %s: %v: %+v", delay, failed, results[failed[0]])
+				}
+			}
+			if r := second["leftovers"]; delay > 10*time.Second && (r.State != doctor.Warning || !strings.Contains(r.Do, "If nobody else runs doctor")) {
+				t.Errorf("the second run reports %+v", r)
+			}
+			f.checkDoctorLeftNothing()
 		}
 	})
 }

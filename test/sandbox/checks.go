@@ -7,7 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
+	"strings"
+	"sync"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -16,94 +17,108 @@ import (
 	"github.com/mcsps/rds-autopilot/test/world"
 )
 
-// How long each step may take on a slow machine; the whole is bounded as well.
-const (
-	armLimit   = 30 * time.Second
-	alarmLimit = 60 * time.Second // three periods of five minutes, and the one that has begun
-	applyLimit = 30 * time.Second
-	clearLimit = 30 * time.Second
-	sweepLimit = 20 * time.Second
-)
-
-// within bounds a check.
-func within(ctx context.Context, limit time.Duration, check func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	return check(ctx)
+// checklist is what the demo expects and whether it happened.
+type checklist struct {
+	mu      sync.Mutex
+	entries []entry
 }
 
-func armed(ctx context.Context, db *world.DB) error {
-	return within(ctx, armLimit, func(ctx context.Context) error {
-		_, err := db.WaitAutopilot(ctx, "it is armed", world.Armed)
-		return err
-	})
+type entry struct {
+	what string
+	err  error
 }
 
-// absent checks that the operator dropped spec.autopilot, and that this turned nothing off.
-func absent(ctx context.Context, db *world.DB) error {
-	return within(ctx, armLimit, func(ctx context.Context) error {
-		_, err := db.WaitRds(ctx, "the operator has dropped spec.autopilot", func(r *otcv1.Rds) bool { return r.Spec.Autopilot == nil })
-		if err != nil {
-			return err
+// add stores one expectation. A non-nil error says why it was not met.
+func (l *checklist) add(what string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entries = append(l.entries, entry{what, err})
+}
+
+// summary returns one line, and a line for each expectation that was not met. The error is nil if all were met.
+func (l *checklist) summary() (string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var text strings.Builder
+	met := 0
+	for _, e := range l.entries {
+		if e.err == nil {
+			met++
 		}
-		_, err = db.Autopilot(ctx)
-		return err
-	})
+	}
+	fmt.Fprintf(&text, "%d of %d as expected\n", met, len(l.entries))
+	for _, e := range l.entries {
+		if e.err != nil {
+			fmt.Fprintf(&text, "  not as expected: %s\n    %v\n", e.what, e.err)
+		}
+	}
+	if met < len(l.entries) {
+		return text.String(), fmt.Errorf("%d of %d expectations were not met", len(l.entries)-met, len(l.entries))
+	}
+	return text.String(), nil
 }
 
-// asked checks that the Rds is patched to what is expected.
-func asked(ctx context.Context, db *world.DB, p plan) error {
-	return within(ctx, alarmLimit, func(ctx context.Context) error {
-		_, err := db.WaitRds(ctx, fmt.Sprintf("the Rds asks for %d GB and %s", p.volumeGB, p.flavor), p.asks)
+// armed waits until a database is armed.
+func armed(ctx context.Context, db *world.DB) error {
+	_, err := db.WaitAutopilot(ctx, "it is armed", world.Armed)
+	return err
+}
+
+// absent waits until the operator has dropped spec.autopilot, and checks that this turned nothing off.
+func absent(ctx context.Context, db *world.DB) error {
+	_, err := db.WaitRds(ctx, "the operator has dropped spec.autopilot", func(r *otcv1.Rds) bool { return r.Spec.Autopilot == nil })
+	if err != nil {
 		return err
-	})
+	}
+	_, err = db.Autopilot(ctx)
+	return err
+}
+
+// asked waits until the Rds requests what is expected.
+func asked(ctx context.Context, db *world.DB, p plan) error {
+	_, err := db.WaitRds(ctx, fmt.Sprintf("the Rds asks for %d GB and %s", p.volumeGB, p.flavor), p.asks)
+	return err
 }
 
 func (p plan) asks(r *otcv1.Rds) bool {
 	return int(r.Spec.VolumeSize) == p.volumeGB && r.Spec.FlavorRef == p.flavor
 }
 
-// applied checks that the cloud has what is expected, and the service knows.
+// applied waits until the cloud has what is expected, and the change is recorded as completed.
 func applied(ctx context.Context, db *world.DB, p plan) error {
-	return within(ctx, applyLimit, func(ctx context.Context) error {
-		err := world.Eventually(ctx, p.Name+": the operator has applied it", func(context.Context) (bool, error) {
-			in := db.Instance()
-			return in.Status == simcloud.StatusActive && in.VolumeGB == p.volumeGB && in.Flavor == p.flavor, nil
-		})
-		if err != nil {
-			return err
-		}
-		_, err = db.WaitAutopilot(ctx, "the change is recorded as completed", func(a *v1alpha1.RdsAutopilot) bool {
-			return a.Status.Pending == nil && len(a.Status.Changes) > 0 && a.Status.Changes[0].Outcome == v1alpha1.OutcomeCompleted
-		})
-		return err
+	err := world.Eventually(ctx, p.Name+": the operator has applied it", func(context.Context) (bool, error) {
+		in := db.Instance()
+		return in.Status == simcloud.StatusActive && in.VolumeGB == p.volumeGB && in.Flavor == p.flavor, nil
 	})
+	if err != nil {
+		return err
+	}
+	_, err = db.WaitAutopilot(ctx, "the change is recorded as completed", func(a *v1alpha1.RdsAutopilot) bool {
+		return a.Status.Pending == nil && len(a.Status.Changes) > 0 && a.Status.Changes[0].Outcome == v1alpha1.OutcomeCompleted
+	})
+	return err
 }
 
-// cleared checks that the alarm is over, and that the service has stored the message about it.
+// cleared waits until the alarm is over, and the service has stored the message about it.
 func cleared(ctx context.Context, db *world.DB, p plan) error {
-	return within(ctx, clearLimit, func(ctx context.Context) error {
-		_, err := db.WaitAutopilot(ctx, fmt.Sprintf("the %s alarm is over and its message stored", p.metric), func(a *v1alpha1.RdsAutopilot) bool {
-			rule, ok := db.Rule(p.metric)
-			signal := autopilot.SignalOf(a.Status.Intake, p.metric)
-			return ok && rule.State == simcloud.StateOK && signal != nil && signal.State == v1alpha1.StateOK
-		})
-		return err
+	_, err := db.WaitAutopilot(ctx, fmt.Sprintf("the %s alarm is over and its message stored", p.metric), func(a *v1alpha1.RdsAutopilot) bool {
+		rule, ok := db.Rule(p.metric)
+		signal := autopilot.SignalOf(a.Status.Intake, p.metric)
+		return ok && rule.State == simcloud.StateOK && signal != nil && signal.State == v1alpha1.StateOK
 	})
+	return err
 }
 
-// sweptAgain waits for two more sweeps. After them, no further change is to come.
+// sweptAgain waits for two more sweeps. After them, no further change is expected.
 func sweptAgain(ctx context.Context, service *world.Process) error {
 	const sweeps = "rds_autopilot_sweep_duration_seconds_count"
-	return within(ctx, sweepLimit, func(ctx context.Context) error {
-		before, err := service.Metrics(ctx)
-		if err != nil {
-			return err
-		}
-		return world.Eventually(ctx, "two more sweeps have looked at everything", func(ctx context.Context) (bool, error) {
-			now, err := service.Metrics(ctx)
-			return err == nil && now.Sum(sweeps) >= before.Sum(sweeps)+2, err
-		})
+	before, err := service.Metrics(ctx)
+	if err != nil {
+		return err
+	}
+	return world.Eventually(ctx, "two more sweeps have looked at everything", func(ctx context.Context) (bool, error) {
+		now, err := service.Metrics(ctx)
+		return err == nil && now.Sum(sweeps) >= before.Sum(sweeps)+2, err
 	})
 }
 

@@ -6,7 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"sync"
+	"text/tabwriter"
 	"time"
 
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
@@ -16,13 +19,13 @@ import (
 // demoLimit bounds the demo once everything is compiled.
 const demoLimit = 2 * time.Minute
 
-// demoSpeed is that of a world where nothing else is asked for.
+// demoSpeed is the time factor of the demo, and of the sandbox by default.
 const demoSpeed = 60
 
-// cooldown of the demo's policies: a flavor is changed only in an instance that was ACTIVE for that long.
+// cooldown is that of the demo's policies in seconds. A flavor is only changed after the instance was ACTIVE for that long.
 const cooldown = 5
 
-// scenario is the demo: what is done, in which order, and what is expected to come of it.
+// scenario is the demo: what is done, in which order, and what is expected.
 type scenario struct {
 	narrator
 	checklist checklist
@@ -82,8 +85,21 @@ func demo(ctx context.Context, out *console, o worldOptions) (err error) {
 	}
 	summary, missed := s.checklist.summary()
 	s.print("%s", summary)
-	return errors.Join(runErr, missed)
+	err = errors.Join(runErr, missed)
+	if err == nil {
+		s.print("%s", nextSteps)
+	}
+	return err
 }
+
+// nextSteps are the last lines of a demo in which everything happened as expected.
+const nextSteps = `
+Next
+  make sandbox         keeps this world running and prints the addresses of its two pages: the status page, and a page of
+                       the simulated cloud on which you fill a disk, forge a message or kill the leader
+  docs/first-day.md    from an empty cluster to a watched database, one command at a time
+  docs/which-way.md    databases of Terraform, of the cloud's console, or of an operator that does not work
+`
 
 // run goes through the scenario. Its error is why it could not go on; what was not as expected is in the checklist.
 func (s *scenario) run(ctx context.Context) error {
@@ -223,4 +239,29 @@ func (s *scenario) work(ctx context.Context, db *world.DB, p plan) error {
 		}
 	}
 	return nil
+}
+
+// table returns a table of the databases before and after, with the same load.
+func (s *scenario) table(ctx context.Context) string {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "DATABASE\tVOLUME\tFLAVOR\tUSED\tCHANGES")
+	for i, db := range s.dbs {
+		p, was, is := s.plans[i], s.before[i], db.Instance()
+		changes := "?"
+		if a, err := db.Autopilot(ctx); err == nil {
+			changes = strconv.Itoa(len(a.Status.Changes))
+		}
+		fmt.Fprintf(w, "%s\t%s GB\t%s\t%s %.0f → %.0f %%\t%s\n", p.Name, step(strconv.Itoa(was.VolumeGB), strconv.Itoa(is.VolumeGB)), step(was.Flavor, is.Flavor),
+			p.metric, used(p.metric, p.load, was), used(p.metric, p.load, is), changes)
+	}
+	_ = w.Flush() // of a builder
+	return text.String()
+}
+
+func step(from, to string) string {
+	if from == to {
+		return to
+	}
+	return from + " → " + to
 }

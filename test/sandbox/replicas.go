@@ -17,7 +17,7 @@ import (
 	"github.com/mcsps/rds-autopilot/test/world"
 )
 
-// replaceAfter is how long a replica that has ended stays away.
+// replaceAfter is the pause before a replica that has ended is replaced.
 const replaceAfter = 2 * time.Second
 
 // replicas are the processes of the service. One that ends is replaced, as Kubernetes does.
@@ -26,7 +26,7 @@ type replicas struct {
 
 	mu      sync.Mutex
 	running []*world.Process
-	leader  *world.Process // nil where it is not known
+	leader  *world.Process // nil if it is not known
 }
 
 // start starts all of them, and keeps them running until the context ends.
@@ -74,7 +74,7 @@ func (s *replicas) remove(p *world.Process) {
 	}
 }
 
-// seen keeps who leads.
+// seen stores which replica leads, from its log.
 func (s *replicas) seen(p *world.Process, l world.Line) {
 	if l.Msg != "leadership" {
 		return
@@ -89,7 +89,7 @@ func (s *replicas) seen(p *world.Process, l world.Line) {
 	}
 }
 
-// killLeader kills it as a failing machine does.
+// killLeader kills the leader without a chance to clean up, as a failing machine does.
 func (s *replicas) killLeader() error {
 	s.mu.Lock()
 	p := s.leader
@@ -101,7 +101,7 @@ func (s *replicas) killLeader() error {
 	return p.Kill()
 }
 
-// any is the leader if there is one, else another replica; nil where none runs.
+// any returns the leader if there is one, else another replica, or nil if none runs.
 func (s *replicas) any() *world.Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,19 +111,9 @@ func (s *replicas) any() *world.Process {
 	return s.running[0]
 }
 
-type adminKey struct{}
-
-// proxy shows the status page of any replica, so that its address stays while replicas come and go.
+// proxy serves the status page of any replica, so that its address stays the same while replicas come and go.
 func (s *replicas) proxy() http.Handler {
-	forward := &httputil.ReverseProxy{
-		Transport: &http.Transport{ResponseHeaderTimeout: time.Minute, DisableKeepAlives: true}, // a replica may end at any time
-		ErrorLog:  zap.NewStdLog(zap.NewNop()),
-		Rewrite: func(r *httputil.ProxyRequest) {
-			if admin, ok := r.In.Context().Value(adminKey{}).(*url.URL); ok {
-				r.SetURL(admin)
-			}
-		},
-	}
+	transport := &http.Transport{ResponseHeaderTimeout: time.Minute, DisableKeepAlives: true} // a replica may end at any time
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := s.any()
 		if p == nil {
@@ -135,6 +125,9 @@ func (s *replicas) proxy() http.Handler {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), adminKey{}, admin)))
+		forward := &httputil.ReverseProxy{
+			Transport: transport, ErrorLog: zap.NewStdLog(zap.NewNop()), Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(admin) },
+		}
+		forward.ServeHTTP(w, r)
 	})
 }

@@ -23,8 +23,6 @@ func storageRules() []named[storageRule] {
 		rule(&stepRule{values: 5, isShort: at90, step: tens(at90)}, "steps of 10 GB",
 			"at 90 % for 5 minutes +10 GB, as often as it takes to be below 90 %",
 			"the [archived operator](other-scalers.md#the-autopilot-of-the-archived-operator), improved: the real one waits for 15 minutes, and adds 10 GB also when the alarm ends"),
-		rule(&nextHour{stepRule: stepRule{values: 5, isShort: at90, step: tens(at90)}}, "next hour",
-			"the same, and room for the next hour by the rate of the last hour; one step before the alarm", "rds-autopilot until November 2026"),
 		rule(&stepRule{isShort: free(10, 10), step: grow(15, 0)}, "OTC", "at 10 % or 10 GB free +15 %",
 			"RDS api: configuring_an_autoscaling_policy.rst. Huawei RDS has the same rule"),
 		rule(&stepRule{values: 5, isShort: at90, step: sevenHours, apart: 6 * hour}, "AWS, every 6 hours",

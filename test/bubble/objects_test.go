@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bubble
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/mcsps/rds-autopilot/alarms"
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
+)
+
+const (
+	day      = 24 * time.Hour
+	twoVCPUs = "rds.mysql.n1.large.4" // 2 vCPUs, 8 GB
+)
+
+// instance returns an instance of the cloud with this used space and an idle CPU.
+func instance(flavor string, volumeGB int, usedGB float64) simcloud.Instance {
+	return simcloud.Instance{Flavor: flavor, VolumeGB: volumeGB, Workload: simcloud.Workload{UsedGB: usedGB}}
+}
+
+// smallInstance returns an instance that needs no change.
+func smallInstance() simcloud.Instance { return instance(twoVCPUs, 100, 10) }
+
+// addInstance adds an instance to the cloud, without an Rds.
+func (f *fleet) addInstance(in simcloud.Instance) simcloud.Instance {
+	f.t.Helper()
+	in, err := f.sim.AddInstance(in)
+	f.must(err)
+	return in
+}
+
+// database adds an instance and its Rds, with status.id as the operator would set it.
+func (f *fleet) database(namespace, name string, in simcloud.Instance) simcloud.Instance {
+	f.t.Helper()
+	in.Name = name
+	in = f.addInstance(in)
+	f.rds(namespace, name, rdsSpec(in, true), in.ID)
+	return in
+}
+
+// rdsSpec returns the spec of the Rds of an instance. spec.autopilot is absent if on is nil.
+func rdsSpec(in simcloud.Instance, on any) map[string]any {
+	spec := map[string]any{
+		"datastoretype": in.Engine, "datastoreversion": in.Version, "flavorref": in.Flavor, "volumesize": int64(in.VolumeGB),
+		"volumetype": in.VolumeType,
+	}
+	if on != nil {
+		spec["autopilot"] = on
+	}
+	return spec
+}
+
+// rds creates an Rds. An empty id means that the operator has not set status.id yet.
+func (f *fleet) rds(namespace, name string, spec map[string]any, id string) {
+	f.t.Helper()
+	_, err := f.rdss(namespace).Create(f.t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": otcv1.GroupVersion().String(), "kind": otcv1.Kind, "metadata": map[string]any{"name": name},
+		"spec": spec, "status": map[string]any{"id": id},
+	}}, metav1.CreateOptions{})
+	f.must(err)
+}
+
+// own creates an RdsAutopilot as a person does.
+func (f *fleet) own(namespace, name, spec string) {
+	f.t.Helper()
+	var value map[string]any
+	f.must(json.Unmarshal([]byte(spec), &value))
+	_, err := f.raps(namespace).Create(f.t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion().String(), "kind": v1alpha1.Kind, "metadata": map[string]any{"name": name}, "spec": value,
+	}}, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+	f.must(err)
+}
+
+func (f *fleet) rdss(namespace string) dynamic.ResourceInterface {
+	return f.admin.Resource(otcv1.GroupVersion().WithResource(otcv1.Resource)).Namespace(namespace)
+}
+
+func (f *fleet) raps(namespace string) dynamic.ResourceInterface {
+	return f.admin.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).Namespace(namespace)
+}
+
+// namespace creates a namespace and returns its name.
+func (f *fleet) namespace(name string) string {
+	f.t.Helper()
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},
+	}}
+	namespaces := f.admin.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+	_, err := namespaces.Create(f.t.Context(), object, metav1.CreateOptions{})
+	f.must(err)
+	return name
+}
+
+func (f *fleet) patch(in dynamic.ResourceInterface, name, patch string) {
+	f.t.Helper()
+	options := metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}
+	_, err := in.Patch(f.t.Context(), name, types.MergePatchType, []byte(patch), options)
+	f.must(err)
+}
+
+func (f *fleet) delete(in dynamic.ResourceInterface, name string) {
+	f.t.Helper()
+	f.must(in.Delete(f.t.Context(), name, metav1.DeleteOptions{}))
+}
+
+// as returns an object as one of our types.
+func as[T any](f *fleet, u *unstructured.Unstructured) *T {
+	f.t.Helper()
+	typed := new(T)
+	f.must(runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed))
+	return typed
+}
+
+// autopilot returns an RdsAutopilot, or nil if there is none.
+func (f *fleet) autopilot(namespace, name string) *v1alpha1.RdsAutopilot {
+	f.t.Helper()
+	u, err := f.raps(namespace).Get(f.t.Context(), name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	f.must(err)
+	return as[v1alpha1.RdsAutopilot](f, u)
+}
+
+// autopilots returns those of all namespaces.
+func (f *fleet) autopilots() []v1alpha1.RdsAutopilot {
+	f.t.Helper()
+	list, err := f.raps(metav1.NamespaceAll).List(f.t.Context(), metav1.ListOptions{})
+	f.must(err)
+	all := make([]v1alpha1.RdsAutopilot, len(list.Items))
+	for i := range list.Items {
+		all[i] = *as[v1alpha1.RdsAutopilot](f, &list.Items[i])
+	}
+	return all
+}
+
+// request is what an Rds requests.
+type request struct {
+	volumeGB int
+	flavor   string
+}
+
+// requested returns the size and the flavor that an Rds in the namespace default requests.
+func (f *fleet) requested(db string) request {
+	f.t.Helper()
+	u, err := f.rdss("default").Get(f.t.Context(), db, metav1.GetOptions{})
+	f.must(err)
+	spec := as[otcv1.Rds](f, u).Spec
+	return request{int(spec.VolumeSize), spec.FlavorRef}
+}
+
+// waitArmed waits until a database is armed, and returns its autopilot.
+func (f *fleet) waitArmed(namespace, name string) *v1alpha1.RdsAutopilot {
+	f.t.Helper()
+	return f.waitArmedCondition(namespace, name, metav1.ConditionTrue, "AlarmsInPlace")
+}
+
+// waitNotArmed waits until Armed is False with this reason, and returns the autopilot.
+func (f *fleet) waitNotArmed(namespace, name, reason string) *v1alpha1.RdsAutopilot {
+	f.t.Helper()
+	return f.waitArmedCondition(namespace, name, metav1.ConditionFalse, reason)
+}
+
+func (f *fleet) waitArmedCondition(namespace, name string, status metav1.ConditionStatus, reason string) *v1alpha1.RdsAutopilot {
+	f.t.Helper()
+	var a *v1alpha1.RdsAutopilot
+	f.until(fmt.Sprintf("Armed of %s/%s is %s with the reason %s", namespace, name, status, reason), func() bool {
+		a = f.autopilot(namespace, name)
+		return a != nil && armedCondition(a).Status == status && armedCondition(a).Reason == reason
+	})
+	return a
+}
+
+// areArmed reports whether exactly n databases are armed.
+func (f *fleet) areArmed(n int) bool {
+	for _, a := range f.autopilots() {
+		if isArmed(&a) {
+			n--
+		}
+	}
+	return n == 0
+}
+
+func isArmed(a *v1alpha1.RdsAutopilot) bool {
+	return meta.IsStatusConditionTrue(a.Status.Conditions, v1alpha1.ConditionArmed)
+}
+
+// armedCondition returns the condition Armed, or an empty one if it is not set.
+func armedCondition(a *v1alpha1.RdsAutopilot) metav1.Condition {
+	if c := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionArmed); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
+// hasDecision reports whether a decision with this reason is recorded in the namespace default.
+func (f *fleet) hasDecision(name, reason string) bool {
+	f.t.Helper()
+	return slices.ContainsFunc(f.autopilot("default", name).Status.Decisions, func(d v1alpha1.DecisionRecord) bool {
+		return d.Reason == reason
+	})
+}
+
+// events returns the events with this reason on the objects with this name, ordered by kind.
+func (f *fleet) events(namespace, name, reason string) []eventsv1.Event {
+	f.t.Helper()
+	client, err := kubernetes.NewForConfig(f.kube.Config())
+	f.must(err)
+	list, err := client.EventsV1().Events(namespace).List(f.t.Context(), metav1.ListOptions{})
+	f.must(err)
+	found := slices.DeleteFunc(list.Items, func(e eventsv1.Event) bool { return e.Regarding.Name != name || e.Reason != reason })
+	slices.SortFunc(found, func(a, b eventsv1.Event) int { return strings.Compare(a.Regarding.Kind, b.Regarding.Kind) })
+	return found
+}
+
+// name returns the name of a database's topic, with which the names of its rules begin.
+func name(a *v1alpha1.RdsAutopilot) string {
+	return v1alpha1.CloudName(a.Namespace, a.Name, string(a.UID))
+}
+
+// things are the topics, subscriptions and rules of one database in the cloud.
+type things struct {
+	topics        []simcloud.Topic
+	subscriptions []simcloud.Subscription
+	rules         []simcloud.Rule
+}
+
+func (t things) count() int { return len(t.topics) + len(t.subscriptions) + len(t.rules) }
+
+// rule returns the rule of a metric, or an empty one if there is none.
+func (t things) rule(m v1alpha1.Metric) simcloud.Rule {
+	for _, r := range t.rules {
+		if strings.HasSuffix(r.Name, "_"+string(m)) {
+			return r
+		}
+	}
+	return simcloud.Rule{}
+}
+
+// thingsOf returns the topics, subscriptions and rules with exactly the names that belong to this base name.
+func (f *fleet) thingsOf(base string) (found things) {
+	for _, x := range f.sim.Topics() {
+		if x.Name == base {
+			found.topics = append(found.topics, x)
+		}
+	}
+	for _, x := range f.sim.Subscriptions() {
+		if strings.HasSuffix(x.TopicURN, ":"+base) {
+			found.subscriptions = append(found.subscriptions, x)
+		}
+	}
+	for _, x := range f.sim.Rules() {
+		for _, m := range autopilot.Metrics() {
+			if x.Name == alarms.RuleName(base, m) {
+				found.rules = append(found.rules, x)
+			}
+		}
+	}
+	return found
+}
+
+// checkAlarms fails unless there is one topic, one confirmed subscription and a rule for each metric, and the status
+// agrees. It returns them.
+func (f *fleet) checkAlarms(a *v1alpha1.RdsAutopilot) things {
+	f.t.Helper()
+	have, id := f.thingsOf(name(a)), a.Namespace+"/"+a.Name
+	if len(have.topics) != 1 || len(have.subscriptions) != 1 || have.subscriptions[0].Status != simcloud.Confirmed || len(have.rules) != 3 {
+		f.t.Fatalf("%s has %d topics, subscriptions %+v and %d rules, want one, one confirmed and three",
+			id, len(have.topics), have.subscriptions, len(have.rules))
+	}
+	status := a.Status.Alarms
+	if status.TopicURN != have.topics[0].URN || status.SubscriptionURN != have.subscriptions[0].URN || len(status.Rules) != 3 {
+		f.t.Errorf("%s: status.alarms is %+v", id, status)
+	}
+	for _, want := range status.Rules {
+		r := have.rule(want.Metric)
+		dimension, policy := r.Metric.Dimensions[0], r.Condition.Value == float64(want.ThresholdPercent)
+		notifies := len(r.AlarmActions) == 1 && slices.Equal(r.AlarmActions[0].NotificationList, []string{status.TopicURN})
+		if r.ID != want.AlarmID || !policy || !notifies || !r.Enabled || !r.ActionEnabled ||
+			r.Description != have.topics[0].DisplayName || dimension.Name+":"+dimension.Value != want.Dimension {
+			f.t.Errorf("%s: the %s rule is %+v, and status.alarms has %+v", id, want.Metric, r, want)
+		}
+	}
+	return have
+}

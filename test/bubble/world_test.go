@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bubble
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/webhook"
+	"github.com/mcsps/rds-autopilot/internal/app"
+	"github.com/mcsps/rds-autopilot/internal/otc"
+	"github.com/mcsps/rds-autopilot/k8s"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
+	simkube "github.com/mcsps/rds-autopilot/test/sim/kube"
+	simoperator "github.com/mcsps/rds-autopilot/test/sim/operator"
+)
+
+const watchLag = 20 * time.Millisecond // until a write is in the cache
+
+var crds = []string{"../../deploy/crds/rds.yaml", "../../deploy/crds/autopilot.otc.mcsps.de_rdsautopilots.yaml"}
+
+// fleet is the world of all tests of this package: one cluster in one cloud, and the service in it.
+type fleet struct {
+	t      *testing.T
+	kube   *simkube.Server
+	admin  dynamic.Interface
+	sim    *simcloud.Cloud
+	fault  *atomic.Pointer[func(*http.Request) *simcloud.Fault] // what goes wrong in the cloud; nil is nothing
+	routes *routes
+
+	public  string // the URL that outlives a process, as an Ingress does
+	receive atomic.Pointer[webhook.Receiver]
+}
+
+// newFleet returns a fleet in a cloud that runs. setFault changes what goes wrong in it.
+func newFleet(t *testing.T, settings simcloud.Settings) *fleet {
+	t.Helper()
+	fault := &atomic.Pointer[func(*http.Request) *simcloud.Fault]{}
+	f := newFleetIn(t, simcloud.Options{Settings: settings, Fault: func(r *http.Request) *simcloud.Fault {
+		if f := fault.Load(); f != nil {
+			return (*f)(r)
+		}
+		return nil
+	}})
+	f.fault = fault
+	f.runCloud()
+	return f
+}
+
+// newFleetIn returns a fleet in a cloud with these options. runCloud starts the cloud.
+func newFleetIn(t *testing.T, o simcloud.Options, lag ...time.Duration) *fleet {
+	t.Helper()
+	f := &fleet{t: t, routes: &routes{by: map[string]*fleet{}}}
+	o.Local, o.Transport = true, f.routes
+	var err error
+	o.SigningKey, err = signingKey()
+	f.must(err)
+	f.sim, err = simcloud.Start(o)
+	f.must(err)
+	t.Cleanup(func() {
+		time.Sleep(10 * time.Minute) // a shared read that no caller waits for ends by itself
+	})
+	return f.another(lag...)
+}
+
+// signingKey returns one key for all tests, because it takes longer to generate than most tests run.
+var signingKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+
+// another returns a second cluster in the same cloud, on the same clock.
+func (f *fleet) another(lag ...time.Duration) *fleet {
+	f.t.Helper()
+	host := fmt.Sprintf("autopilot-%d.example.com", len(f.routes.by))
+	kube, err := simkube.New(simkube.Options{CRDs: crds, Seed: host, WatchLag: append(lag, watchLag)[0]})
+	f.must(err)
+	admin, err := dynamic.NewForConfig(kube.Config())
+	f.must(err)
+	f = &fleet{t: f.t, kube: kube, admin: admin, sim: f.sim, fault: f.fault, routes: f.routes, public: "https://" + host}
+	f.routes.mu.Lock()
+	defer f.routes.mu.Unlock()
+	f.routes.by[host] = f
+	return f
+}
+
+// runCloud lets the cloud evaluate its rules and deliver messages until the test ends.
+func (f *fleet) runCloud() {
+	var running sync.WaitGroup
+	running.Go(func() { f.sim.Run(f.t.Context()) })
+	f.t.Cleanup(running.Wait)
+}
+
+// setFault makes requests to the cloud fail until the caller calls clear.
+func (f *fleet) setFault(fault func(*http.Request) *simcloud.Fault) (clear func()) {
+	f.fault.Store(&fault)
+	return func() { f.fault.Store(nil) }
+}
+
+// faultOf returns a fault of these operations of the cloud.
+func faultOf(fault simcloud.Fault, operations ...string) func(*http.Request) *simcloud.Fault {
+	return func(r *http.Request) *simcloud.Fault {
+		_, operation := simcloud.OperationOf(r)
+		for _, o := range operations {
+			if o == operation {
+				return &fault
+			}
+		}
+		return nil
+	}
+}
+
+// runOperator runs the stand-in for the archived operator on this cluster.
+func (f *fleet) runOperator() {
+	f.t.Helper()
+	cloud, err := simoperator.Connect(f.sim.Env(), f.sim)
+	f.must(err)
+	op, err := simoperator.New(simoperator.Options{Config: f.kube.Config(), Cloud: cloud, Resync: time.Minute, Retry: 30 * time.Second})
+	f.must(err)
+	var running sync.WaitGroup
+	running.Go(func() { _ = op.Run(f.t.Context()) })
+	f.t.Cleanup(running.Wait)
+}
+
+// routes is the way from SMN to the receivers, by host.
+type routes struct {
+	mu     sync.Mutex
+	by     map[string]*fleet
+	doctor http.RoundTripper // to the receiver of doctor --listen
+}
+
+func (r *routes) RoundTrip(req *http.Request) (*http.Response, error) {
+	r.mu.Lock()
+	f, doctor := r.by[req.URL.Host], r.doctor
+	r.mu.Unlock()
+	if req.URL.Host == doctorHost {
+		return doctor.RoundTrip(req)
+	}
+	if f == nil {
+		return nil, fmt.Errorf("no such host %s", req.URL.Host)
+	}
+	receive := f.receive.Load()
+	if receive == nil {
+		return nil, fmt.Errorf("dial %s: %w", req.URL.Host, syscall.ECONNREFUSED)
+	}
+	reply := httptest.NewRecorder()
+	receive.ServeHTTP(reply, req)
+	return reply.Result(), nil
+}
+
+// service is one running process of the service.
+type service struct {
+	*fleet
+	reg  *prometheus.Registry
+	stop func() // the end of the test calls it as well
+}
+
+// flags are the flags of a process. The zero values are for most tests.
+type flags struct {
+	sweep      time.Duration // 60 hours if zero
+	mode       v1alpha1.Mode // Auto if empty
+	allowed    autopilot.Allowed
+	namespaces []string                      // all if empty
+	rate       float64                       // requests per second; 1000 if zero
+	maxAge     time.Duration                 // of messages; a day if zero
+	recheck    time.Duration                 // a minute if zero
+	transport  http.RoundTripper             // to the cloud; the simulated one if nil
+	event      func(string, autopilot.Event) // gets the events with the name of the database; nil sends them
+}
+
+// start starts a process of the service.
+func (f *fleet) start(o flags) *service {
+	f.t.Helper()
+	o.sweep, o.mode, o.rate = cmp.Or(o.sweep, 60*time.Hour), cmp.Or(o.mode, v1alpha1.ModeAuto), cmp.Or(o.rate, 1000)
+	o.maxAge, o.recheck = cmp.Or(o.maxAge, 24*time.Hour), cmp.Or(o.recheck, time.Minute)
+	if o.transport == nil {
+		o.transport = f.sim
+	}
+	ctx, cancel := context.WithCancel(f.t.Context())
+	reg := prometheus.NewRegistry()
+	public, err := url.Parse(f.public + "/smn")
+	f.must(err)
+	of := app.Options{
+		PublicURL: public, Mode: o.mode, Allowed: o.allowed, Namespaces: o.namespaces,
+		CertHosts: []string{f.sim.CertHost()}, ConfirmHosts: []string{f.sim.ConfirmHost()}, SMNClient: smnClient(o.transport),
+		MaxMessageAge: o.maxAge, Sweep: o.sweep, Recheck: o.recheck, MaxFlavorChanges: 3,
+		CloudRate: o.rate, Transport: o.transport, Env: f.env(), Version: "test", Log: zap.NewNop(), Now: time.Now,
+	}
+	kube, err := app.ConnectKube(ctx, f.kube.Config(), of)
+	f.must(err)
+	clusterID, err := kube.ClusterID(ctx)
+	f.must(err)
+	cloudAPI, err := app.ConnectCloud(ctx, of, reg, false)
+	f.must(err)
+	var cluster app.Cluster = kube
+	if o.event != nil {
+		cluster = overheard{kube, o.event}
+	}
+	parts, err := app.Wire(of, cluster, clusterID, cloudAPI, reg)
+	f.must(err)
+	f.must(parts.Watch(kube))
+	f.receive.Store(parts.Receiver)
+	var running sync.WaitGroup
+	running.Go(func() { _ = kube.Run(ctx) })
+	f.must(kube.WaitForSync(ctx))
+	running.Go(func() { parts.Controller.Run(ctx) })
+	stop := sync.OnceFunc(func() { cancel(); running.Wait(); f.receive.Store(nil) })
+	f.t.Cleanup(stop)
+	return &service{fleet: f, reg: reg, stop: stop}
+}
+
+// overheard is a cluster that hands its events over instead of sending them.
+type overheard struct {
+	*k8s.Cluster
+	event func(database string, e autopilot.Event)
+}
+
+func (o overheard) Event(t *autopilot.Target, a *v1alpha1.RdsAutopilot, e autopilot.Event) {
+	switch {
+	case a != nil:
+		o.event(a.Name, e)
+	case t != nil:
+		o.event(t.Name, e)
+	default:
+		o.event("", e)
+	}
+}
+
+// smnClient gets certificates and follows links for the receiver, without a network.
+func smnClient(cloud http.RoundTripper) *http.Client {
+	return &http.Client{
+		Timeout: 3 * time.Second, Transport: cloud,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// env returns the environment with the cloud's credentials.
+func (f *fleet) env() func(string) string {
+	env := map[string]string{}
+	for _, pair := range f.sim.Env() {
+		k, v, _ := strings.Cut(pair, "=")
+		env[k] = v
+	}
+	return func(k string) string { return env[k] }
+}
+
+// person returns a client with the tenant's credentials, such as a person at the console uses.
+func (f *fleet) person() *otc.Cloud {
+	f.t.Helper()
+	c, err := otc.Connect(f.t.Context(), otc.Options{Env: f.env(), Rate: 1000, Transport: f.sim})
+	f.must(err)
+	return c
+}
+
+// metric returns the sum of a metric's samples; of a histogram it is their number.
+func (s *service) metric(name string) float64 { return s.sumOf(s.reg, name) }
+
+func (f *fleet) sumOf(reg *prometheus.Registry, name string) (sum float64) {
+	families, err := reg.Gather()
+	f.must(err)
+	for _, f := range families {
+		if f.GetName() == name {
+			for _, m := range f.GetMetric() {
+				sum += m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return sum
+}
+
+// waitIdle waits until a sweep has ended and the queue is empty.
+func (s *service) waitIdle() {
+	s.t.Helper()
+	s.until("a sweep has ended and the queue is empty", func() bool {
+		return s.metric("rds_autopilot_last_sweep_timestamp_seconds") > 0 && s.metric("rds_autopilot_waiting_databases") == 0
+	})
+}
+
+// waitSweep waits until a sweep that began after now has ended, with all that it caused.
+func (s *service) waitSweep() {
+	s.t.Helper()
+	s.waitIdle()
+	ended := s.metric("rds_autopilot_sweep_duration_seconds")
+	s.until("a sweep has ended", func() bool { return s.metric("rds_autopilot_sweep_duration_seconds") > ended })
+	s.waitIdle()
+}
+
+// until waits until done returns true, at most for three hours. It calls done less often as time passes.
+func (f *fleet) until(what string, done func() bool) {
+	f.t.Helper()
+	pause := 500 * time.Millisecond
+	for end := time.Now().Add(3 * time.Hour); !done(); time.Sleep(pause) {
+		if time.Now().After(end) {
+			reasons := map[string]int{}
+			for _, a := range f.autopilots() {
+				reasons[armedCondition(&a).Reason+": "+armedCondition(&a).Message]++
+			}
+			f.t.Fatalf("waited in vain until %s; Armed: %v", what, reasons)
+		}
+		pause = min(pause*5/4, 10*time.Second)
+	}
+}
+
+func (f *fleet) must(err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// step runs a named part of a test, because a bubble has no subtests.
+func step(t *testing.T, name string, run func(*testing.T)) {
+	t.Helper()
+	t.Log(name)
+	run(t)
+}
