@@ -220,15 +220,7 @@ func TestStatusIsWrittenWhenAnOlderCRDAcceptedATypo(t *testing.T) {
 	if err := os.WriteFile(older, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := apiserver.Start(t.Context(), apiserver.Options{CRDs: []string{older}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	cluster := apiserver.Own(t, apiserver.Options{CRDs: []string{older}})
 	objects, err := dynamic.NewForConfig(cluster.Config())
 	if err != nil {
 		t.Fatal(err)

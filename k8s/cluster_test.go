@@ -10,16 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
-	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/apiserver"
 )
 
-func TestCacheOutlivesTheAPIServer(t *testing.T) {
+func TestCacheKeepsItsObjectsWhileTheAPIServerIsAway(t *testing.T) {
 	t.Parallel()
 	cluster := apiserver.Own(t, apiserver.Options{})
 	connect := func() (*k8s.Cluster, error) {
@@ -41,11 +39,11 @@ func TestCacheOutlivesTheAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told heard[*autopilot.Target]
-	if err := c.OnTarget(told.hear); err != nil {
+	var seen calls[*autopilot.Target]
+	if err := c.OnTarget(seen.add); err != nil {
 		t.Fatal(err)
 	}
-	databases := admin(t, cluster.Config(), otcv1.GroupVersion(), otcv1.Resource, "default")
+	databases := kube{admin: cluster.Config(), namespace: "default"}.rdss(t)
 	if _, err := databases.Create(t.Context(), database("shop"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -73,15 +71,15 @@ func TestCacheOutlivesTheAPIServer(t *testing.T) {
 		target := c.Target("default", "shop")
 		return target != nil && target.Wanted.VolumeGB == 70
 	})
-	eventually(t, "the callback was told", func() bool { return len(told.all()) >= 2 })
-	for _, pair := range told.all() {
+	eventually(t, "the callback was called", func() bool { return len(seen.all()) >= 2 })
+	for _, pair := range seen.all() {
 		if pair[1] == nil {
-			t.Error("told that the database is gone")
+			t.Error("the callback was called for a deletion")
 		}
 	}
 }
 
-func TestAnOlderCRDDropsNoIntent(t *testing.T) {
+func TestWriteStatusReturnsAnErrorWhenAnOlderCRDLacksTheField(t *testing.T) {
 	t.Parallel()
 	cluster := apiserver.Own(t, apiserver.Options{CRDs: crds})
 	c, err := k8s.Connect(t.Context(), cluster.Config(), k8s.Options{Version: "test", Log: zap.NewNop()})
@@ -91,11 +89,7 @@ func TestAnOlderCRDDropsNoIntent(t *testing.T) {
 	if err := c.CreateAutopilot(t.Context(), &autopilot.Target{Name: "shop", Namespace: "default", UID: "1"}); err != nil {
 		t.Fatal(err)
 	}
-	client, err := dynamic.NewForConfig(cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	definitions := client.Resource(schema.GroupVersionResource{
+	definitions := kube{admin: cluster.Config()}.as(t, schema.GroupVersionResource{
 		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 	})
 	const drop = `[{"op":"remove","path":"/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/overtaken"}]`
@@ -116,7 +110,7 @@ func TestAnOlderCRDDropsNoIntent(t *testing.T) {
 		}
 		written, err := c.WriteStatus(t.Context(), a, with)
 		if err == nil && written.Status.Overtaken == nil {
-			t.Fatal("the intent was dropped without a word")
+			t.Fatal("the intent was dropped without an error")
 		}
 		return err != nil && strings.Contains(err.Error(), "status.overtaken")
 	})
