@@ -8,19 +8,24 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/k8s"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/apiserver"
 )
 
-func TestCreatedAutopilotHasDefaultsOwnerAndFinalizer(t *testing.T) {
+func TestCreatedAutopilotHasOwnerAndFinalizer(t *testing.T) {
 	t.Parallel()
 	k := newKube(t)
 	c := k.connect(t)
@@ -38,9 +43,6 @@ func TestCreatedAutopilotHasDefaultsOwnerAndFinalizer(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{autopilotv1.Finalizer}, a.Finalizers); diff != "" {
 		t.Errorf("finalizers (-want +got):\n%s", diff)
-	}
-	if a.Spec.Mode != autopilotv1.ModeAuto || a.Spec.Storage.StepGB != 10 {
-		t.Errorf("spec lacks defaults: %s", encoded(t, a.Spec))
 	}
 	if err := c.CreateAutopilot(t.Context(), rds); err != nil {
 		t.Errorf("the second time: %v", err)
@@ -232,4 +234,42 @@ func TestStatusOfAnOldVersionIsAConflict(t *testing.T) {
 	if now := k.live(t, c, "shop").Status; now.ObservedGeneration != 1 || now.Intake.Signals != nil {
 		t.Errorf("stored %s", encoded(t, now))
 	}
+}
+
+// An older CRD would drop an intent that it does not know, and then nobody could repeat the change after a crash.
+func TestWriteStatusReturnsAnErrorWhenAnOlderCRDLacksTheField(t *testing.T) {
+	t.Parallel()
+	cluster := apiserver.Own(t, apiserver.Options{CRDs: crds})
+	c, err := k8s.Connect(t.Context(), cluster.Config(), k8s.Options{Version: "test", Log: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.CreateAutopilot(t.Context(), &autopilot.Target{Name: "shop", Namespace: "default", UID: "1"}); err != nil {
+		t.Fatal(err)
+	}
+	definitions := kube{admin: cluster.Config()}.as(t, schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	})
+	const drop = `[{"op":"remove","path":"/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/overtaken"}]`
+	if _, err := definitions.Patch(t.Context(), "rdsautopilots.autopilot.otc.mcsps.de", types.JSONPatchType, []byte(drop),
+		metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the intent is refused", func() bool {
+		a, err := c.LiveAutopilot(t.Context(), "default", "shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := metav1.NowMicro()
+		with := a.Status
+		with.ObservedGeneration++
+		with.Overtaken = &autopilotv1.Intent{
+			Kind: autopilotv1.KindFlavor, Metrics: []autopilotv1.Metric{autopilotv1.MetricCPU}, EvidenceTime: now, DecisionTime: now,
+		}
+		written, err := c.WriteStatus(t.Context(), a, with)
+		if err == nil && written.Status.Overtaken == nil {
+			t.Fatal("the intent was dropped without an error")
+		}
+		return err != nil && strings.Contains(err.Error(), "status.overtaken")
+	})
 }

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -203,18 +201,5 @@ func TestPatchRdsReturnsAnErrorWhenTheSizeIsNotLarger(t *testing.T) {
 			!strings.Contains(err.Error(), "not more than") {
 			t.Errorf("from 40 to %s GB: %v", to, err)
 		}
-	}
-}
-
-func TestOwnNamespace(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "namespace")
-	if _, err := ownNamespace(file); err == nil || !strings.Contains(err.Error(), "not in a pod") {
-		t.Errorf("without a file: %v", err)
-	}
-	if err := os.WriteFile(file, []byte("ops\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if ns, err := ownNamespace(file); ns != "ops" || err != nil {
-		t.Errorf("got %q, %v", ns, err)
 	}
 }

@@ -129,7 +129,7 @@ func (k kube) withNamespace(t *testing.T, name string) kube {
 // createRds creates an Rds as the operator's user, and returns its target as this package reads it.
 func (k kube) createRds(t *testing.T, c *k8s.Cluster, name string) *autopilot.Target {
 	t.Helper()
-	if _, err := k.rdss(t).Create(t.Context(), database(name), metav1.CreateOptions{FieldManager: "operator"}); err != nil {
+	if _, err := k.rdss(t).Create(t.Context(), database(t, name), metav1.CreateOptions{FieldManager: "operator"}); err != nil {
 		t.Fatal(err)
 	}
 	target, err := c.LiveTarget(t.Context(), k.namespace, name)
@@ -199,37 +199,20 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-const secret = "p4ssw0rd"
+const secret = "Change-me-1" // the password in deploy/examples/rds.yaml
 
-// database returns an Rds as people write it: with passwords, and with kubectl's copy of the whole object.
-func database(name string) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "otc.mcsps.de/v1alpha1",
-		"kind":       "Rds",
-		"metadata": map[string]any{
-			"name":   name,
-			"labels": map[string]any{"team": "a"},
-			"annotations": map[string]any{
-				"kubectl.kubernetes.io/last-applied-configuration": `{"spec":{"password":"` + secret + `"}}`,
-				"autopilot.otc.mcsps.de/note":                      "ours",
-			},
-		},
-		"spec": map[string]any{
-			"autopilot":        true,
-			"availabilityzone": "eu-de-01",
-			"backupkeepdays":   int64(7),
-			"backupstarttime":  "01:00-02:00",
-			"databases":        []any{"shop"},
-			"datastoretype":    "MySQL",
-			"datastoreversion": "8.0",
-			"flavorref":        "rds.mysql.c2.medium",
-			"password":         secret,
-			"port":             "3306",
-			"users":            []any{map[string]any{"name": "app", "host": "%", "password": secret, "privileges": []any{"GRANT ALL"}}},
-			"volumesize":       int64(40),
-			"volumetype":       "COMMON",
-		},
-		"status": map[string]any{"id": "instance-" + name, "status": "ACTIVE"},
-		"later":  map[string]any{"unknown": []any{1.5, nil, "x"}}, // the schema keeps unknown fields
-	}}
+// database returns an Rds as people write it: with passwords, kubectl's copy of the whole object, and unknown fields.
+func database(t *testing.T, name string) *unstructured.Unstructured {
+	t.Helper()
+	objects, err := apiserver.Read("../deploy/examples/rds.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rds := objects[0]
+	rds.SetName(name)
+	rds.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": `{"spec":{"password":"` + secret + `"}}`})
+	rds.Object["spec"].(map[string]any)["users"] = []any{map[string]any{"name": "app", "password": secret}}
+	rds.Object["status"] = map[string]any{"id": "instance-" + name, "status": "ACTIVE"}
+	rds.Object["later"] = map[string]any{"unknown": []any{1.5, nil, "x"}}
+	return rds
 }

@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"os"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -196,24 +194,5 @@ func TestLeaderKeepsItsLeaseUntilItsWorkIsDone(t *testing.T) {
 	stopSecond()
 	if err := <-second.outcome; err != nil || *server.spec(t).HolderIdentity != "" {
 		t.Errorf("the second ends with %v, and the lease has %+v", err, server.spec(t))
-	}
-}
-
-func TestLeaseNamesItsPod(t *testing.T) {
-	t.Parallel()
-	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, _ := newLeases(t).connect(t)
-	defer c.Close()
-	for pod, want := range map[string]string{"rds-autopilot-7d9f5-x2k4q": "rds-autopilot-7d9f5-x2k4q", "": host} {
-		lock, err := c.lock(Lease{Namespace: metav1.NamespaceDefault, Name: self, Pod: pod}.withDefaults())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, _, _ := strings.Cut(lock.Identity(), identitySeparator); got != want {
-			t.Errorf("the pod %q holds it as %q", pod, got)
-		}
 	}
 }
