@@ -44,11 +44,7 @@ func TestTheStatementsNameTheCulprit(t *testing.T) {
 		"Unknown":         {`^\d+\|\d+ MB\n`, `^shop\|\d+ MB\n`},
 		"WAL":             {`^0\|`, `(?m)^max_wal_size\|\d+\|MB$`, `^orders\|100000\|0\|50000\n`},
 	} {
-		page, err := os.ReadFile(filepath.Join(root, "docs/runbooks/causes", cause+".md"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		found := statements(string(page))
+		found := statements(read(t, "docs/runbooks/causes/"+cause+".md"))
 		if len(found) != len(want) {
 			t.Errorf("%s has %d statements for PostgreSQL, and this test expects %d", cause, len(found), len(want))
 			continue
@@ -147,7 +143,7 @@ func (db *postgres) psql(t *testing.T, role, database string, args ...string) *e
 	return db.command(t, "psql", append([]string{"-XqAt", "-v", "ON_ERROR_STOP=1", "-h", db.dir, "-U", role, "-d", database}, args...)...)
 }
 
-// hold keeps a session of the application open after the script.
+// hold runs a script in a session of the application, and keeps the session open.
 func (db *postgres) hold(t *testing.T, application, script string) {
 	t.Helper()
 	cmd := db.psql(t, "app", "shop")
@@ -162,7 +158,7 @@ func (db *postgres) hold(t *testing.T, application, script string) {
 	}
 }
 
-// must runs a script that is to succeed.
+// must runs a script, and fails the test if the script fails.
 func (db *postgres) must(t *testing.T, role, database, script string) {
 	t.Helper()
 	if out, err := db.psql(t, role, database, "-c", script).CombinedOutput(); err != nil {
@@ -170,7 +166,7 @@ func (db *postgres) must(t *testing.T, role, database, script string) {
 	}
 }
 
-// until waits until the output of a statement matches, because sessions work and PostgreSQL counts with a delay.
+// until repeats a statement until its output matches, because PostgreSQL counts with a delay.
 func (db *postgres) until(t *testing.T, role, database, statement, want string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
