@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -49,36 +48,6 @@ func TestCreatedAutopilotHasOwnerAndFinalizer(t *testing.T) {
 	}
 	if again := k.live(t, c, "shop"); again.UID != a.UID || again.ResourceVersion != a.ResourceVersion {
 		t.Errorf("after the second time: %v", again)
-	}
-}
-
-// onePerPage requests one object at a time where a list is requested in pages.
-type onePerPage struct{ next http.RoundTripper }
-
-func (o onePerPage) RoundTrip(r *http.Request) (*http.Response, error) {
-	if query := r.URL.Query(); query.Has("limit") {
-		r = r.Clone(r.Context())
-		query.Set("limit", "1")
-		r.URL.RawQuery = query.Encode()
-	}
-	return o.next.RoundTrip(r)
-}
-
-func TestLiveListReadsAllPages(t *testing.T) {
-	t.Parallel()
-	k := newKube(t)
-	k.service.Wrap(func(next http.RoundTripper) http.RoundTripper { return onePerPage{next} })
-	c := k.connect(t, k.namespace)
-	var made, found []string
-	for _, name := range []string{"one", "three", "two"} {
-		made = append(made, k.createAutopilot(t, c, name).Name)
-	}
-	all, err := c.LiveAutopilots(t.Context())
-	for _, a := range all {
-		found = append(found, a.Name)
-	}
-	if err != nil || !slices.Equal(made, found) {
-		t.Errorf("found %v, %v; want %v", found, err, made)
 	}
 }
 

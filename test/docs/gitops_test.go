@@ -3,7 +3,6 @@
 package manual
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
-	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 	"github.com/mcsps/rds-autopilot/test/world"
 )
@@ -63,41 +61,6 @@ func TestGitOpsToolsLeaveExcludedFieldsAlone(t *testing.T) {
 	again(ci, "kubectl get rds ci -o jsonpath={.spec.backupkeepdays}", "13")
 	// kubectl diff fails if there is a difference.
 	again(ci, "kubectl diff --server-side --force-conflicts --field-manager=ci -f rds.yaml", "")
-}
-
-// TestGitOpsToolsThatResetAreNamed applies databases as the page says not to. The tool resets both fields.
-func TestGitOpsToolsThatResetAreNamed(t *testing.T) {
-	g := newGitOps(t)
-	flux, ci := g.database(t, "flux"), g.database(t, "ci")
-	g.source(t, "flux")
-	g.source(t, "ci")
-	apply := "kubectl apply --server-side --field-manager=ci -f ci.yaml"
-	g.waitFor(t, "flux-apply plain.yaml flux.yaml", "Rds/shop/flux created")
-	g.must(t, apply)
-	g.grow(t, flux, ci)
-
-	out, err := g.sh(t.Context(), apply)
-	if err == nil || !strings.Contains(out, `conflicts with "rds-autopilot"`) {
-		t.Errorf("without --force-conflicts: %v %s", err, out)
-	}
-	g.checkOurs(t, ci)
-
-	// No alarm is in force, so nothing but the condition can report it. The operator would cause one with the smaller flavor.
-	g.world.Operator.Pause()
-	g.must(t, "flux-apply plain.yaml flux.yaml; "+apply+" --force-conflicts")
-	g.waitContested(t, flux, `"kustomize-controller" replaced flavor `+largeFlavor+" by "+smallFlavor)
-	g.waitContested(t, ci, `"ci" replaced flavor `+largeFlavor+" by "+smallFlavor)
-
-	// The alarm of the storage comes, and the tools reset the size before the cloud has it.
-	for _, db := range []*world.DB{flux, ci} {
-		if err := db.SetWorkload(simcloud.Workload{UsedGB: 42}); err != nil {
-			t.Fatal(err)
-		}
-		g.waitRequested(t, db, 60, smallFlavor)
-	}
-	g.must(t, "flux-apply plain.yaml flux.yaml; "+apply+" --force-conflicts")
-	g.waitContested(t, flux, `"kustomize-controller" reset the size from 60 to 40 GB`)
-	g.waitContested(t, ci, `"ci" reset the size from 60 to 40 GB`)
 }
 
 // TestFieldsThatAreDeletedInGit deletes both fields in files that were applied before. It also hands them over first.
@@ -195,17 +158,6 @@ func (g gitops) database(t *testing.T, name string) *world.DB {
 	return db
 }
 
-// waitRequested waits until the Rds requests a size and a flavor.
-func (g gitops) waitRequested(t *testing.T, db *world.DB, size int32, flavor string) {
-	t.Helper()
-	_, err := db.WaitRds(world.Within(t), fmt.Sprintf("it requests %d GB and %s", size, flavor), func(r *otcv1.Rds) bool {
-		return r.Spec.VolumeSize == size && r.Spec.FlavorRef == flavor
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // grow lets the databases need more storage and CPU, and waits until the cloud has both.
 func (g gitops) grow(t *testing.T, dbs ...*world.DB) {
 	t.Helper()
@@ -215,7 +167,6 @@ func (g gitops) grow(t *testing.T, dbs ...*world.DB) {
 		}
 	}
 	for _, db := range dbs {
-		g.waitRequested(t, db, 50, largeFlavor)
 		_, err := db.WaitAutopilot(world.Within(t), "the cloud has both", func(a *v1alpha1.RdsAutopilot) bool {
 			in := db.Instance()
 			return in.VolumeGB == 50 && in.Flavor == largeFlavor && a.Status.Pending == nil && a.Status.Overtaken == nil
@@ -240,17 +191,5 @@ func (g gitops) checkOurs(t *testing.T, db *world.DB) {
 	contested := meta.IsStatusConditionTrue(a.Status.Conditions, v1alpha1.ConditionContested)
 	if rds.Spec.VolumeSize != 50 || rds.Spec.FlavorRef != largeFlavor || contested {
 		t.Errorf("%s requests %d GB and %s, contested: %t", db.Name, rds.Spec.VolumeSize, rds.Spec.FlavorRef, contested)
-	}
-}
-
-// waitContested waits until the condition names the field manager and its change.
-func (g gitops) waitContested(t *testing.T, db *world.DB, change string) {
-	t.Helper()
-	_, err := db.WaitAutopilot(world.Within(t), "contested by "+change, func(a *v1alpha1.RdsAutopilot) bool {
-		c := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionContested)
-		return c != nil && c.Status == "True" && strings.HasPrefix(c.Message, "Field manager "+change)
-	})
-	if err != nil {
-		t.Error(err)
 	}
 }
