@@ -203,3 +203,25 @@ func TestPatchRdsReturnsAnErrorWhenTheSizeIsNotLarger(t *testing.T) {
 		}
 	}
 }
+
+func TestWriterReturnsTheFieldManagerThatWroteTheFieldLast(t *testing.T) {
+	const rds = `{"metadata":{"managedFields":[
+		{"manager":"operator","time":"2026-11-20T10:00:00Z","fieldsV1":{"f:spec":{"f:volumesize":{},"f:flavorref":{}}}},
+		{"manager":"rds-autopilot","time":"2026-11-20T11:00:00Z","fieldsV1":{"f:spec":{"f:volumesize":{}}}},
+		{"manager":"person","time":"2026-11-20T12:00:00Z","fieldsV1":{"f:spec":{"f:flavorref":{}}}},
+		{"manager":"flux","time":"2026-11-20T13:00:00Z","fieldsV1":{"f:spec":{"f:vpc":{}}}}]}}`
+	c, err := connect(t, func(r *http.Request) (int, string) {
+		if strings.HasSuffix(r.URL.Path, "/one") {
+			return 200, rds
+		}
+		return empty(r)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, want := range map[autopilotv1.ChangeKind]string{autopilotv1.KindFlavor: "person", autopilotv1.KindVolume: ""} {
+		if got, err := c.Writer(t.Context(), targetOf40GB(), kind); err != nil || got != want {
+			t.Errorf("%s: %q, %v, want %q", kind, got, err, want)
+		}
+	}
+}

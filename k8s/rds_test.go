@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s"
@@ -104,30 +103,6 @@ func TestPatchRdsReturnsARefusalWhenTheSchemaRefusesTheSize(t *testing.T) {
 	if refusal, ok := errors.AsType[*autopilot.RefusedError](err); !ok || !strings.Contains(refusal.Message, "spec.volumesize") {
 		t.Errorf("error is %v", err)
 	}
-}
-
-func TestWriterReturnsTheFieldManagerThatWroteTheFieldLast(t *testing.T) {
-	t.Parallel()
-	k := newKube(t)
-	c := k.connect(t)
-	rds := k.createRds(t, c, "shop")
-	check := func(kind autopilotv1.ChangeKind, want string) {
-		t.Helper()
-		if got, err := c.Writer(t.Context(), rds, kind); err != nil || got != want {
-			t.Errorf("%s: %q, %v, want %q", kind, got, err, want)
-		}
-	}
-	check(autopilotv1.KindFlavor, "operator")
-	if _, err := c.PatchRds(t.Context(), rds, toFlavor("rds.mysql.c2.large")); err != nil {
-		t.Fatal(err)
-	}
-	check(autopilotv1.KindFlavor, "") // this service
-	patch := []byte(`{"spec":{"flavorref":"rds.mysql.c2.small"}}`)
-	if _, err := k.rdss(t).Patch(t.Context(), "shop", types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "person"}); err != nil {
-		t.Fatal(err)
-	}
-	check(autopilotv1.KindFlavor, "person")
-	check(autopilotv1.KindVolume, "operator")
 }
 
 func TestReadingAnRdsLeavesItsSecretsBehind(t *testing.T) {
