@@ -4,157 +4,156 @@ package deploy_test
 
 import (
 	"context"
-	"encoding/json"
+	"fmt"
 	"os"
-	"regexp"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
-)
 
-const (
-	rdsCRD       = "crds/rds.yaml"
-	autopilotCRD = "crds/autopilot.otc.mcsps.de_rdsautopilots.yaml"
-)
-
-var (
-	rdss          = schema.GroupVersionResource{Group: "otc.mcsps.de", Version: "v1alpha1", Resource: "rdss"}
-	rdsautopilots = schema.GroupVersionResource{Group: "autopilot.otc.mcsps.de", Version: "v1alpha1", Resource: "rdsautopilots"}
+	"github.com/mcsps/rds-autopilot/test/apiserver"
 )
 
 // TestRdsCRDOnlyAddsToTheOperatorsCRD compares with the operator's CRD in testdata. Ours adds columns, descriptions,
-// spec.autopilot, and values of volumetype and datastoreversion. A stricter or different schema would break existing databases.
+// spec.autopilot, and values of volumetype and datastoreversion. A stricter schema would break existing databases.
 func TestRdsCRDOnlyAddsToTheOperatorsCRD(t *testing.T) {
 	text, err := os.ReadFile("testdata/rds-original.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var original map[string]any
-	if err := yaml.UnmarshalStrict(text, &original); err != nil {
-		t.Fatal(err)
+	was, is := &unstructured.Unstructured{Object: map[string]any{"spec": decoded(t, string(text))}}, read(t, rdsCRD)[0]
+	if is.GetName() != "rdss.otc.mcsps.de" {
+		t.Errorf("its name is %s", is.GetName())
 	}
-	object := read(t, rdsCRD)[0]
-	if object.GetName() != "rdss.otc.mcsps.de" {
-		t.Errorf("its name is %s", object.GetName())
-	}
-	was := &unstructured.Unstructured{Object: map[string]any{"spec": original}}
-	is := &unstructured.Unstructured{Object: map[string]any{"spec": plain(t, object.Object["spec"])}}
-	removeDescriptions(was.Object)
-	removeDescriptions(is.Object)
-
-	delete(at(t, is, "spec", "versions", 0).(map[string]any), "additionalPrinterColumns")
 	properties := []any{"spec", "versions", 0, "schema", "openAPIV3Schema", "properties", "spec", "properties"}
-	delete(at(t, is, properties...).(map[string]any), "autopilot")
+	before, after := at(t, was, properties...).(map[string]any), at(t, is, properties...).(map[string]any)
+	delete(after, "autopilot")
 	for field, keyword := range map[string]string{"volumetype": "enum", "datastoreversion": "pattern"} {
-		before := at(t, was, append(slices.Clone(properties), field)...).(map[string]any)
-		after := at(t, is, append(slices.Clone(properties), field)...).(map[string]any)
-		accepted := alternatives(t, after[keyword])
-		for _, value := range alternatives(t, before[keyword]) {
+		operators, ours := before[field].(map[string]any), after[field].(map[string]any)
+		accepted := alternatives(ours[keyword])
+		for _, value := range alternatives(operators[keyword]) {
 			if !slices.Contains(accepted, value) {
-				t.Errorf("%s no longer accepts %v", field, value)
+				t.Errorf("%s no longer accepts %s", field, value)
 			}
 		}
-		after[keyword] = before[keyword]
+		ours[keyword] = operators[keyword]
 	}
-	if diff := cmp.Diff(was.Object, is.Object); diff != "" {
+	added := cmpopts.IgnoreMapEntries(func(key string, value any) bool {
+		_, isText := value.(string) // otherwise it is a property of that name
+		return key == "description" && isText || key == "additionalPrinterColumns"
+	})
+	if diff := cmp.Diff(was.Object["spec"], is.Object["spec"], added); diff != "" {
 		t.Errorf("the schema differs (-operator +ours):\n%s", diff)
 	}
 }
 
-func removeDescriptions(value any) {
-	switch v := value.(type) {
-	case map[string]any:
-		if _, isText := v["description"].(string); isText { // not a property of that name
-			delete(v, "description")
-		}
-		for _, inner := range v {
-			removeDescriptions(inner)
-		}
-	case []any:
-		for _, inner := range v {
-			removeDescriptions(inner)
-		}
-	}
-}
-
 // alternatives returns the values of an enum, or those of a pattern ^(a|b)$.
-func alternatives(t *testing.T, keyword any) []any {
-	t.Helper()
-	if values, isEnum := keyword.([]any); isEnum {
-		return values
+func alternatives(keyword any) (values []string) {
+	if pattern, isPattern := keyword.(string); isPattern {
+		return strings.Split(strings.TrimSuffix(strings.TrimPrefix(pattern, "^("), ")$"), "|")
 	}
-	pattern := keyword.(string)
-	if !regexp.MustCompile(`^\^\([^()\[\]*+?\\]+\)\$$`).MatchString(pattern) {
-		t.Fatalf("%s is not a list of alternatives", pattern)
-	}
-	var values []any
-	for value := range strings.SplitSeq(pattern[2:len(pattern)-2], "|") {
-		values = append(values, value)
+	for _, value := range keyword.([]any) {
+		values = append(values, fmt.Sprint(value))
 	}
 	return values
 }
 
-func TestRdsCRDAcceptsOldAndNewValuesAndRefusesOthers(t *testing.T) {
-	client := admin(t).Resource(rdss).Namespace(shared.Cluster(t).Namespace(t))
-	cases := []struct {
-		name, spec, refusal string
+// TestCRDsAcceptValidObjectsAndRefuseOthers has a row for each rule of our schemas. A refusal names the field, and says what is
+// allowed if that is not obvious.
+func TestCRDsAcceptValidObjectsAndRefuseOthers(t *testing.T) {
+	namespace := shared.Cluster(t).Namespace(t)
+	const berlin = "spec.flavor.window.timeZone … must be a name of the IANA time zone database, such as Europe/Berlin"
+	window := func(fields string) string { return "{flavor: {window: {" + fields + "}}}" }
+	for _, c := range []struct {
+		kind, name, spec string
+		refusal          string // texts of the error, with … between them; empty if the object is valid
 	}{
-		{"all defaults", `{}`, ""},
-		{"the operator's Ha", `{availabilityzone: "eu-de-01,eu-de-02", hamode: Ha, hareplicationmode: semisync}`, ""},
-		{"an old SQL Server", `{datastoretype: SQLServer, datastoreversion: "2017 EE"}`, ""},
-		{"a new SQL Server", `{datastoretype: SQLServer, datastoreversion: 2022_SE}`, ""},
-		{"users and databases", `{databases: [a], users: [{name: a, host: "%", password: b, privileges: [GRANT ALL ON a.* TO 'a'@'%']}]}`, ""},
-		{"autopilot on", `{autopilot: true}`, ""},
-		{"autopilot off", `{autopilot: false}`, ""},
-		{"autopilot as text", `{autopilot: "true"}`, "spec.autopilot"},
-		{"a smaller volume than there is", `{volumesize: 30}`, "spec.volumesize"},
-		{"a larger volume than there is", `{volumesize: 4010}`, "spec.volumesize"},
-		{"another volume type", `{volumetype: SSD}`, "spec.volumetype"},
-		{"PostgreSQL 18", `{datastoreversion: "18"}`, "spec.datastoreversion"},
-		{"a short password", `{password: short}`, "spec.password"},
-		{"another engine", `{datastoretype: Oracle}`, "spec.datastoretype"},
-		{"an unknown field", `{volumesise: 50}`, "volumesise"},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			got, err := create(t, client, rdss, "Rds", c.spec)
+		{"Rds", "an old SQL Server", `{datastoretype: SQLServer, datastoreversion: "2017 EE"}`, ""},
+		{"Rds", "a new SQL Server", `{datastoretype: SQLServer, datastoreversion: 2022_SE}`, ""},
+		{"Rds", "autopilot on", `{autopilot: true}`, ""},
+		{"Rds", "autopilot off", `{autopilot: false}`, ""},
+		{"Rds", "autopilot as text", `{autopilot: "true"}`, "spec.autopilot"},
+		{"Rds", "an unknown field", `{volumesise: 50}`, "volumesise"},
+		{"RdsAutopilot", "no spec", ``, ""},
+		{"RdsAutopilot", "every field of storage", `{mode: Recommend, storage: {stepGB: 50, stepPercent: 5, maxGB: 40}}`, ""},
+		{"RdsAutopilot", "zeros that mean something",
+			`{storage: {alarm: {repeatSeconds: 0}}, flavor: {cpu: {enabled: false}, alarm: {repeatSeconds: 0}, cooldownSeconds: 0}}`, ""},
+		{"RdsAutopilot", "limits and a window", `{flavor: {maxVCPUs: 16, maxMemoryGB: 64,
+			window: {days: [Sat, Sun], start: "01:00", end: "05:00", timeZone: Europe/Berlin}}}`, ""},
+		{"RdsAutopilot", "a window over midnight", window(`days: [Mon], start: "22:00", end: "02:00"`), ""},
+		{"RdsAutopilot", "an old name of a zone", window(`start: "01:00", end: "05:00", timeZone: Asia/Calcutta`), ""},
+		{"RdsAutopilot", "a zone with a number in its name", window(`start: "01:00", end: "05:00", timeZone: Etc/GMT-2`), ""},
+		{"RdsAutopilot", "the cloud as well", `{apply: Cloud}`, ""},
+		{"RdsAutopilot", "an instance", `{apply: Cloud, instanceID: 0a1b2c3d4e5f60718293a4b5c6d7e8f9in01}`, ""},
+		{"RdsAutopilot", "an instance left to an operator", `{instanceID: 0a1b2c3d4e5f60718293a4b5c6d7e8f9in01}`, "spec.instanceID"},
+		{"RdsAutopilot", "an empty instance id", `{apply: Cloud, instanceID: ""}`, "spec.instanceID"},
+		{"RdsAutopilot", "an instance id that is a path", `{apply: Cloud, instanceID: ../../x}`, "spec.instanceID"},
+		{"RdsAutopilot", "another way to apply", `{apply: Terraform}`, "spec.apply"},
+		{"RdsAutopilot", "Off without quotes, which YAML reads as false", `{mode: Off}`, `spec.mode … must be of type string … "Off"`},
+		{"RdsAutopilot", "an unknown mode", `{mode: Automatic}`, `spec.mode … supported values: "Auto", "Recommend", "Off"`},
+		{"RdsAutopilot", "stepGB 15", `{storage: {stepGB: 15}}`, "spec.storage.stepGB … multiple of 10"},
+		{"RdsAutopilot", "stepPercent 0", `{storage: {stepPercent: 0}}`, "spec.storage.stepPercent"},
+		{"RdsAutopilot", "stepPercent 51", `{storage: {stepPercent: 51}}`, "spec.storage.stepPercent"},
+		{"RdsAutopilot", "maxGB 3995", `{storage: {maxGB: 3995}}`, "spec.storage.maxGB … multiple of 10"},
+		{"RdsAutopilot", "maxGB 4010", `{storage: {maxGB: 4010}}`, "spec.storage.maxGB"},
+		{"RdsAutopilot", "maxGB 30", `{storage: {maxGB: 30}}`, "spec.storage.maxGB … greater than or equal to 40"},
+		{"RdsAutopilot", "threshold 0", `{storage: {thresholdPercent: 0}}`, "spec.storage.thresholdPercent"},
+		{"RdsAutopilot", "threshold 101", `{flavor: {cpu: {thresholdPercent: 101}}}`, "spec.flavor.cpu.thresholdPercent"},
+		{"RdsAutopilot", "a threshold as text", `{flavor: {memory: {thresholdPercent: "90"}}}`, "spec.flavor.memory.thresholdPercent … integer"},
+		{"RdsAutopilot", "count 6", `{storage: {alarm: {count: 6}}}`, "spec.storage.alarm.count"},
+		{"RdsAutopilot", "a period that Cloud Eye lacks", `{storage: {alarm: {periodSeconds: 60}}}`,
+			`spec.storage.alarm.periodSeconds … supported values: "1", "300"`},
+		{"RdsAutopilot", "a repetition that Cloud Eye lacks", `{flavor: {alarm: {repeatSeconds: 60}}}`, "spec.flavor.alarm.repeatSeconds"},
+		{"RdsAutopilot", "maxVCPUs 0", `{flavor: {maxVCPUs: 0}}`, "spec.flavor.maxVCPUs"},
+		{"RdsAutopilot", "maxMemoryGB 0", `{flavor: {maxMemoryGB: 0}}`, "spec.flavor.maxMemoryGB"},
+		{"RdsAutopilot", "a negative cooldown", `{flavor: {cooldownSeconds: -1}}`, "spec.flavor.cooldownSeconds"},
+		{"RdsAutopilot", "11 changes a day", `{flavor: {maxChangesPerDay: 11}}`, "spec.flavor.maxChangesPerDay"},
+		{"RdsAutopilot", "no change a day", `{flavor: {maxChangesPerDay: 0}}`, "spec.flavor.maxChangesPerDay"},
+		{"RdsAutopilot", "no day", window(`days: [], start: "01:00", end: "05:00"`), "spec.flavor.window.days"},
+		{"RdsAutopilot", "a day twice", window(`days: [Sat, Sat], start: "01:00", end: "05:00"`), "spec.flavor.window.days"},
+		{"RdsAutopilot", "a start without zero", window(`start: "1:00", end: "05:00"`),
+			`spec.flavor.window.start … must be HH:MM in quotes, such as "05:00"`},
+		{"RdsAutopilot", "an end at 24:00", window(`start: "01:00", end: "24:00"`), "spec.flavor.window.end"},
+		{"RdsAutopilot", "no end", window(`days: [Sat], start: "01:00"`), "spec.flavor.window.end"},
+		{"RdsAutopilot", "a time zone with a typo", window(`start: "01:00", end: "05:00", timeZone: Europe/Berln`), berlin},
+		{"RdsAutopilot", "the time zone of the machine", window(`start: "01:00", end: "05:00", timeZone: Local`), berlin},
+		{"RdsAutopilot", "an offset", window(`start: "01:00", end: "05:00", timeZone: "+02:00"`), berlin},
+		{"RdsAutopilot", "a path", window(`start: "01:00", end: "05:00", timeZone: ../Berlin`), berlin},
+		{"RdsAutopilot", "an unknown field", `{storage: {maxGb: 100}}`, `unknown field "spec.storage.maxGb"`},
+	} {
+		t.Run(c.kind+" "+c.name, func(t *testing.T) {
+			_, err := dryRun(t, admin(t), namespace, newObject(t, c.kind, c.spec))
 			checkRefusal(t, err, c.refusal)
-			if err != nil {
-				return
-			}
-			autopilot, present, err := unstructured.NestedBool(got.Object, "spec", "autopilot")
-			if err != nil || present != strings.Contains(c.spec, "autopilot") || autopilot != strings.Contains(c.spec, "true") {
-				t.Errorf("spec.autopilot is %v, present %v, %v", autopilot, present, err)
-			}
 		})
 	}
+}
 
-	t.Run("the status is written by plain update", func(t *testing.T) {
-		object := newObject(t, rdss, "Rds", `{}`)
-		made, err := client.Create(t.Context(), object, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
+// checkRefusal fails the test unless err is nil for an empty refusal, or contains its texts.
+func checkRefusal(t *testing.T, err error, refusal string) {
+	t.Helper()
+	switch {
+	case refusal == "" && err != nil:
+		t.Errorf("refused: %v", err)
+	case refusal != "" && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err):
+		t.Errorf("got %v, want a refusal", err)
+	case refusal != "":
+		for text := range strings.SplitSeq(refusal, " … ") {
+			if !strings.Contains(err.Error(), text) {
+				t.Errorf("got %v, want %s", err, text)
+			}
 		}
-		if err := unstructured.SetNestedField(made.Object, "ACTIVE", "status", "status"); err != nil {
-			t.Fatal(err)
-		}
-		updated, err := client.Update(t.Context(), made, metav1.UpdateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, _, _ := unstructured.NestedString(updated.Object, "status", "status"); got != "ACTIVE" {
-			t.Errorf("status.status is %q", got)
-		}
-	})
+	}
 }
 
 // specDefaults is the spec of an empty RdsAutopilot. It contains every field with a default.
@@ -168,177 +167,83 @@ const specDefaults = `{
     cooldownSeconds: 3600,
     maxChangesPerDay: 2}, apply: Operator}`
 
-func TestEmptyRdsAutopilotGetsTheDefaults(t *testing.T) {
-	client := admin(t).Resource(rdsautopilots).Namespace(shared.Cluster(t).Namespace(t))
-	var want map[string]any
-	if err := yaml.Unmarshal([]byte(specDefaults), &want); err != nil {
-		t.Fatal(err)
-	}
-	for name, spec := range map[string]string{
-		"an empty spec": `{}`, "no spec": ``, "half a spec": `{storage: {alarm: {}}, flavor: {cpu: {}}}`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := create(t, client, rdsautopilots, "RdsAutopilot", spec)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(want, plain(t, got.Object["spec"])); diff != "" {
-				t.Errorf("spec (-design +server):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestRdsAutopilotCRDRefusesInvalidPolicies(t *testing.T) {
-	client := admin(t).Resource(rdsautopilots).Namespace(shared.Cluster(t).Namespace(t))
-	cases := []struct {
-		name, spec, refusal string
-	}{
-		{"everything of the design", `{mode: Recommend, storage: {stepGB: 50, stepPercent: 5, maxGB: 40}, flavor: {maxVCPUs: 16, maxMemoryGB: 64, window: {days: [Sat, Sun], start: "01:00", end: "05:00", timeZone: Europe/Berlin}}}`, ""},
-		{"zeros that mean something", `{storage: {alarm: {repeatSeconds: 0}}, flavor: {cpu: {enabled: false}, alarm: {repeatSeconds: 0}, cooldownSeconds: 0}}`, ""},
-		{"a window over midnight", `{flavor: {window: {days: [Mon], start: "22:00", end: "02:00"}}}`, ""},
-		{"an old name of a zone", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: Asia/Calcutta}}}`, ""},
-		{"a zone that is east of UTC by name", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: Etc/GMT-2}}}`, ""},
-		{"both ways to apply", `{apply: Cloud}`, ""},
-		{"an instance without an Rds", `{apply: Cloud, instanceID: 0a1b2c3d4e5f60718293a4b5c6d7e8f9in01}`, ""},
-		{"an instance without an Rds, left to an operator", `{instanceID: 0a1b2c3d4e5f60718293a4b5c6d7e8f9in01}`, "spec.instanceID"},
-		{"an empty instance id", `{apply: Cloud, instanceID: ""}`, "spec.instanceID"},
-		{"an instance id that is a path", `{apply: Cloud, instanceID: ../../x}`, "spec.instanceID"},
-		{"another way to apply", `{apply: Terraform}`, "spec.apply"},
-		{"Off without quotes, which YAML takes for false", `{mode: Off}`, "spec.mode"},
-		{"an unknown mode", `{mode: Automatic}`, "spec.mode"},
-		{"stepGB no multiple of 10", `{storage: {stepGB: 15}}`, "spec.storage.stepGB"},
-		{"stepPercent 0", `{storage: {stepPercent: 0}}`, "spec.storage.stepPercent"},
-		{"stepPercent 51", `{storage: {stepPercent: 51}}`, "spec.storage.stepPercent"},
-		{"maxGB no multiple of 10", `{storage: {maxGB: 3995}}`, "spec.storage.maxGB"},
-		{"maxGB 4010", `{storage: {maxGB: 4010}}`, "spec.storage.maxGB"},
-		{"maxGB 30", `{storage: {maxGB: 30}}`, "spec.storage.maxGB"},
-		{"threshold 0", `{storage: {thresholdPercent: 0}}`, "spec.storage.thresholdPercent"},
-		{"threshold 101", `{flavor: {cpu: {thresholdPercent: 101}}}`, "spec.flavor.cpu.thresholdPercent"},
-		{"a threshold as text", `{flavor: {memory: {thresholdPercent: "90"}}}`, "spec.flavor.memory.thresholdPercent"},
-		{"count 6", `{storage: {alarm: {count: 6}}}`, "spec.storage.alarm.count"},
-		{"a period that Cloud Eye lacks", `{storage: {alarm: {periodSeconds: 60}}}`, "spec.storage.alarm.periodSeconds"},
-		{"a repetition that Cloud Eye lacks", `{flavor: {alarm: {repeatSeconds: 60}}}`, "spec.flavor.alarm.repeatSeconds"},
-		{"maxVCPUs 0", `{flavor: {maxVCPUs: 0}}`, "spec.flavor.maxVCPUs"},
-		{"maxMemoryGB 0", `{flavor: {maxMemoryGB: 0}}`, "spec.flavor.maxMemoryGB"},
-		{"a negative cooldown", `{flavor: {cooldownSeconds: -1}}`, "spec.flavor.cooldownSeconds"},
-		{"11 changes a day", `{flavor: {maxChangesPerDay: 11}}`, "spec.flavor.maxChangesPerDay"},
-		{"no change a day", `{flavor: {maxChangesPerDay: 0}}`, "spec.flavor.maxChangesPerDay"},
-		{"a window with no day", `{flavor: {window: {days: [], start: "01:00", end: "05:00"}}}`, "spec.flavor.window.days"},
-		{"a day twice", `{flavor: {window: {days: [Sat, Sat], start: "01:00", end: "05:00"}}}`, "spec.flavor.window.days"},
-		{"a start without zero", `{flavor: {window: {days: [Sat], start: "1:00", end: "05:00"}}}`, "spec.flavor.window.start"},
-		{"a start at 24:00", `{flavor: {window: {days: [Sat], start: "24:00", end: "05:00"}}}`, "spec.flavor.window.start"},
-		{"no end", `{flavor: {window: {days: [Sat], start: "01:00"}}}`, "spec.flavor.window.end"},
-		{"a time zone with a typo", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: Europe/Berln}}}`, "spec.flavor.window.timeZone"},
-		{"the time zone of the machine", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: Local}}}`, "spec.flavor.window.timeZone"},
-		{"an offset", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: "+02:00"}}}`, "spec.flavor.window.timeZone"},
-		{"a path", `{flavor: {window: {days: [Sat], start: "01:00", end: "05:00", timeZone: ../Berlin}}}`, "spec.flavor.window.timeZone"},
-		{"an unknown field", `{storage: {maxGb: 100}}`, "maxGb"},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			_, err := create(t, client, rdsautopilots, "RdsAutopilot", c.spec)
-			checkRefusal(t, err, c.refusal)
-		})
+// Tools that wait for health, such as kstatus, count a resource without conditions as healthy.
+func TestEmptyRdsAutopilotGetsDefaultsAndIsReadyUnknown(t *testing.T) {
+	for _, spec := range []string{``, `{}`, `{storage: {alarm: {}}, flavor: {cpu: {}}}`} {
+		got, err := dryRun(t, admin(t), "default", newObject(t, "RdsAutopilot", spec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(any(decoded(t, specDefaults)), got.Object["spec"]); diff != "" {
+			t.Errorf("%s: spec (-design +server):\n%s", spec, diff)
+		}
+		if c := at(t, got, "status", "conditions", 0).(map[string]any); c["type"] != "Ready" || c["status"] != "Unknown" {
+			t.Errorf("%s: condition %v", spec, c)
+		}
 	}
 }
 
 func TestRdsAutopilotStatusAndSpecAreWrittenSeparately(t *testing.T) {
 	client := admin(t).Resource(rdsautopilots).Namespace(shared.Cluster(t).Namespace(t))
-	if _, err := client.Create(t.Context(), newObject(t, rdsautopilots, "RdsAutopilot", `{}`), metav1.CreateOptions{}); err != nil {
+	if _, err := client.Create(t.Context(), newObject(t, "RdsAutopilot", `{}`), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	both := []byte(`{"spec":{"mode":"Off"},"status":{"observedGeneration":7}}`)
-	got, err := client.Patch(t.Context(), "x", "application/merge-patch+json", both, metav1.PatchOptions{}, "status")
-	if err != nil {
-		t.Fatal(err)
-	}
-	mode, _, _ := unstructured.NestedString(got.Object, "spec", "mode")
-	generation, _, _ := unstructured.NestedInt64(got.Object, "status", "observedGeneration")
-	if mode != "Auto" || generation != 7 {
-		t.Errorf("through status: mode %s, observedGeneration %d", mode, generation)
-	}
-	got, err = client.Patch(t.Context(), "x", "application/merge-patch+json", []byte(`{"status":{"observedGeneration":8}}`), metav1.PatchOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if generation, _, _ := unstructured.NestedInt64(got.Object, "status", "observedGeneration"); generation != 7 {
-		t.Errorf("through the object itself the status became %d", generation)
-	}
-}
-
-// checkRefusal reports an error unless err is nil for an empty field, or a refusal that names the field.
-func checkRefusal(t *testing.T, err error, field string) {
-	t.Helper()
-	switch {
-	case field == "" && err != nil:
-		t.Errorf("refused: %v", err)
-	case field != "" && err == nil:
-		t.Error("accepted")
-	case field != "" && (!apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), field)):
-		t.Errorf("got %v, want a refusal of %s", err, field)
-	}
-}
-
-// plain returns a decoded value as encoding/json decodes the same text.
-func plain(t *testing.T, v any) any {
-	t.Helper()
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out any
-	if err := json.Unmarshal(text, &out); err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
-// TestStatusIsWrittenWhenAnOlderCRDAcceptedATypo stores a time zone that an older schema accepted and today's refuses. If the
-// status could not be written after the upgrade, no alarm of that database could be stored.
-func TestStatusIsWrittenWhenAnOlderCRDAcceptedATypo(t *testing.T) {
-	definitions := admin(t).Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	client := admin(t).Resource(rdsautopilots).Namespace(shared.Cluster(t).Namespace(t))
-	today, err := definitions.Get(t.Context(), "rdsautopilots.autopilot.otc.mcsps.de", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	const typo = `{flavor: {window: {start: "01:00", end: "05:00", timeZone: Europe/Berln}}}`
-	store := func(spec any) {
-		t.Helper()
-		stored, err := definitions.Get(context.Background(), today.GetName(), metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		stored.Object["spec"] = spec
-		if _, err := definitions.Update(context.Background(), stored, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	until := func(refused bool) { // the API server applies a new schema with a delay
-		t.Helper()
-		err := wait.PollUntilContextTimeout(context.Background(), 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
-			_, err := create(t, client, rdsautopilots, "RdsAutopilot", typo)
-			return (err != nil) == refused, nil
-		})
-		if err != nil {
-			t.Fatalf("refused is never %v: %v", refused, err)
-		}
-	}
-	older := today.DeepCopy()
-	delete(at(t, older, "spec", "versions", 0, "schema", "openAPIV3Schema").(map[string]any), "x-kubernetes-validations")
-	store(older.Object["spec"])
-	defer until(true)
-	defer store(today.Object["spec"])
-	until(false)
-	if _, err := client.Create(t.Context(), newObject(t, rdsautopilots, "RdsAutopilot", typo), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	store(today.Object["spec"])
-	until(true)
-	for _, change := range []struct {
-		patch, subresource, refusal string
+	for _, c := range []struct {
+		subresource, patch string
+		generation         int64
 	}{
+		{"", `{"spec":{"mode":"Off"},"status":{"observedGeneration":7}}`, 0},
+		{"status", `{"spec":{"mode":"Auto"},"status":{"observedGeneration":7}}`, 7},
+	} {
+		got, err := client.Patch(t.Context(), "x", types.MergePatchType, []byte(c.patch), metav1.PatchOptions{}, c.subresource)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mode, _, _ := unstructured.NestedString(got.Object, "spec", "mode")
+		generation, _, _ := unstructured.NestedInt64(got.Object, "status", "observedGeneration")
+		if mode != "Off" || generation != c.generation {
+			t.Errorf("through %q: mode %s, observedGeneration %d", c.subresource, mode, generation)
+		}
+	}
+}
+
+// TestStatusIsWrittenWhenAnOlderCRDAcceptedATypo stores a time zone that an older schema accepted and today's refuses. If
+// nobody could write the status after the upgrade, the service could store no alarm of that database.
+func TestStatusIsWrittenWhenAnOlderCRDAcceptedATypo(t *testing.T) {
+	definition := read(t, autopilotCRD)[0]
+	delete(at(t, definition, "spec", "versions", 0, "schema", "openAPIV3Schema").(map[string]any), "x-kubernetes-validations")
+	text, err := yaml.Marshal(definition.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	older := filepath.Join(t.TempDir(), "older.yaml")
+	if err := os.WriteFile(older, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cluster := apiserver.Own(t, apiserver.Options{CRDs: []string{older}})
+	objects, err := dynamic.NewForConfig(cluster.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := objects.Resource(rdsautopilots).Namespace("default")
+	typo := newObject(t, "RdsAutopilot", `{flavor: {window: {start: "01:00", end: "05:00", timeZone: Europe/Berln}}}`)
+	if _, err := client.Create(t.Context(), typo, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cluster.Apply(t.Context(), apiserver.ApplyOptions{}, autopilotCRD); err != nil {
+		t.Fatal(err)
+	}
+	another := typo.DeepCopy()
+	another.SetName("another")
+	// The API server applies a new schema with a delay.
+	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 5*time.Minute, true, func(context.Context) (bool, error) {
+		_, err := dryRun(t, objects, "default", another)
+		return err != nil, nil
+	})
+	if err != nil {
+		t.Fatalf("today's schema accepts the typo: %v", err)
+	}
+	for _, change := range []struct{ patch, subresource, refusal string }{
 		{`{"status":{"observedGeneration":7}}`, "status", ""},
 		{`{"spec":{"storage":{"maxGB":500}}}`, "", ""},
 		{`{"spec":{"flavor":{"window":{"timeZone":"Europe/Berlinn"}}}}`, "", "spec.flavor.window.timeZone"},
@@ -346,7 +251,7 @@ func TestStatusIsWrittenWhenAnOlderCRDAcceptedATypo(t *testing.T) {
 		{`{"spec":{"flavor":{"window":{"start":"01:00","end":"05:00","timeZone":"Local"}}}}`, "", "spec.flavor.window.timeZone"},
 		{`{"spec":{"flavor":{"window":{"start":"01:00","end":"05:00","timeZone":"Europe/Berlin"}}}}`, "", ""},
 	} {
-		_, err := client.Patch(t.Context(), "x", "application/merge-patch+json", []byte(change.patch), metav1.PatchOptions{}, change.subresource)
+		_, err := client.Patch(t.Context(), "x", types.MergePatchType, []byte(change.patch), metav1.PatchOptions{}, change.subresource)
 		checkRefusal(t, err, change.refusal)
 	}
 }

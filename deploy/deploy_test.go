@@ -3,19 +3,36 @@
 package deploy_test
 
 import (
+	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
 	"github.com/mcsps/rds-autopilot/test/apiserver"
 )
 
-var shared = apiserver.Shared{Options: apiserver.Options{CRDs: []string{rdsCRD, autopilotCRD, "testdata/servicemonitor-crd.yaml", "testdata/prometheusrule-crd.yaml"}}}
+const (
+	rdsCRD       = "crds/rds.yaml"
+	autopilotCRD = "crds/autopilot.otc.mcsps.de_rdsautopilots.yaml"
+)
+
+var (
+	rdss          = schema.GroupVersionResource{Group: "otc.mcsps.de", Version: "v1alpha1", Resource: "rdss"}
+	rdsautopilots = schema.GroupVersionResource{Group: "autopilot.otc.mcsps.de", Version: "v1alpha1", Resource: "rdsautopilots"}
+	resources     = map[string]schema.GroupVersionResource{"Rds": rdss, "RdsAutopilot": rdsautopilots}
+)
+
+var shared = apiserver.Shared{Options: apiserver.Options{
+	CRDs: []string{rdsCRD, autopilotCRD, "testdata/servicemonitor-crd.yaml", "testdata/prometheusrule-crd.yaml"},
+}}
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
@@ -28,25 +45,90 @@ func admin(t *testing.T) dynamic.Interface {
 	return client
 }
 
-// create lets the server check an object named x with that spec, and keeps nothing.
-func create(t *testing.T, client dynamic.ResourceInterface, resource schema.GroupVersionResource, kind, spec string) (*unstructured.Unstructured, error) {
+// dryRun lets the API server check and default an object of ours strictly. It stores nothing.
+func dryRun(t *testing.T, client dynamic.Interface, namespace string, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	t.Helper()
-	return client.Create(t.Context(), newObject(t, resource, kind, spec), metav1.CreateOptions{
-		DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict,
-	})
+	resource, ok := resources[object.GetKind()]
+	if !ok {
+		return nil, fmt.Errorf("no kind %s", object.GetKind())
+	}
+	options := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}
+	return client.Resource(resource).Namespace(namespace).Create(t.Context(), object, options)
 }
 
-func newObject(t *testing.T, resource schema.GroupVersionResource, kind, spec string) *unstructured.Unstructured {
+// newObject returns an object of ours named x. An empty spec leaves the field out.
+func newObject(t *testing.T, kind, spec string) *unstructured.Unstructured {
 	t.Helper()
 	object := map[string]any{
-		"apiVersion": resource.GroupVersion().String(), "kind": kind, "metadata": map[string]any{"name": "x"},
+		"apiVersion": resources[kind].GroupVersion().String(), "kind": kind, "metadata": map[string]any{"name": "x"},
 	}
 	if spec != "" {
-		var fields map[string]any
-		if err := yaml.Unmarshal([]byte(spec), &fields); err != nil {
-			t.Fatal(err)
-		}
-		object["spec"] = fields
+		object["spec"] = decoded(t, spec)
 	}
 	return &unstructured.Unstructured{Object: object}
+}
+
+// decoded returns a YAML object with the types of an unstructured.Unstructured.
+func decoded(t *testing.T, text string) (fields map[string]any) {
+	t.Helper()
+	encoded, err := yaml.YAMLToJSONStrict([]byte(text))
+	if err == nil {
+		err = json.Unmarshal(encoded, &fields)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fields
+}
+
+// read returns the objects of a file.
+func read(t *testing.T, file string) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := apiserver.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// at returns the value at a path of field names and list positions.
+func at(t *testing.T, object *unstructured.Unstructured, path ...any) any {
+	t.Helper()
+	var v any = object.Object
+	for _, step := range path {
+		switch s := step.(type) {
+		case string:
+			fields, ok := v.(map[string]any)
+			if !ok || fields[s] == nil {
+				t.Fatalf("%s %s: no %v of %v", object.GetKind(), object.GetName(), step, path)
+			}
+			v = fields[s]
+		case int:
+			list, ok := v.([]any)
+			if !ok || len(list) <= s {
+				t.Fatalf("%s %s: no %v of %v", object.GetKind(), object.GetName(), step, path)
+			}
+			v = list[s]
+		}
+	}
+	return v
+}
+
+// schemaOf returns the schema of the only version of a CRD.
+func schemaOf(t *testing.T, file string) map[string]any {
+	t.Helper()
+	return at(t, read(t, file)[0], "spec", "versions", 0, "schema", "openAPIV3Schema").(map[string]any)
+}
+
+// eachProperty calls f with every property below a schema, and its path.
+func eachProperty(path string, schema map[string]any, f func(path string, property map[string]any)) {
+	if items, ok := schema["items"].(map[string]any); ok {
+		eachProperty(path+"[]", items, f)
+	}
+	properties, _ := schema["properties"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		property := properties[name].(map[string]any)
+		f(path+"."+name, property)
+		eachProperty(path+"."+name, property, f)
+	}
 }

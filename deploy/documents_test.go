@@ -8,10 +8,26 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcsps/rds-autopilot/autopilot"
+	"github.com/mcsps/rds-autopilot/autopilot/insight"
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
+
+// document returns the text of a file. Its path is relative to the root of the repository.
+func document(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
 
 // documents returns all pages in the root and below docs, and the list of attacks.
 func documents(t *testing.T) []string {
@@ -47,6 +63,51 @@ func eachFile(t *testing.T, f func(name string)) {
 	}
 }
 
+// tables returns the tables below a heading of a document, each without its head, as rows of cells.
+func tables(t *testing.T, path, heading string) [][][]string {
+	t.Helper()
+	_, text, found := strings.Cut(document(t, path), "\n## "+heading+"\n")
+	if !found {
+		t.Fatalf("%s has no %q", path, heading)
+	}
+	text, _, _ = strings.Cut(text, "\n## ")
+	var all [][][]string
+	inTable := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		switch {
+		case !strings.HasPrefix(line, "|"):
+			inTable = false
+		case strings.HasPrefix(line, "|---"):
+			inTable, all = true, append(all, nil)
+		case inTable:
+			var cells []string
+			for cell := range strings.SplitSeq(strings.Trim(line, "|"), "|") {
+				cells = append(cells, strings.TrimSpace(cell))
+			}
+			all[len(all)-1] = append(all[len(all)-1], cells)
+		}
+	}
+	return all
+}
+
+// quoted returns the texts in backticks.
+func quoted(text string) (names []string) {
+	for _, m := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(text, -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
+
+// compare fails the test unless a document has the same names as the code, in any order.
+func compare(t *testing.T, what string, documented, coded []string) {
+	t.Helper()
+	documented, coded = slices.Sorted(slices.Values(documented)), slices.Sorted(slices.Values(coded))
+	if diff := cmp.Diff(coded, documented); diff != "" {
+		t.Errorf("%s: the document (+) differs from the code (-):\n%s", what, diff)
+	}
+}
+
 // A test that a document names as proof must exist.
 func TestDocumentsNameTestsThatExist(t *testing.T) {
 	named := regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z][A-Za-z0-9]+\b`)
@@ -68,8 +129,8 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 	}
 }
 
-// Paths in documents are relative to the root. docs/development.md is checked for every text in the form of a path. The others
-// are checked for paths that begin with a folder of the repository, because URLs and API groups look like paths too.
+// Paths in documents are relative to the root. In docs/development.md, every text in the form of a path is one. Elsewhere, a
+// path begins with a folder of the repository, because URLs and API groups look like paths too.
 func TestDocumentsNamePathsThatExist(t *testing.T) {
 	form := regexp.MustCompile(`^[\w.-]+(/[\w.-]+)+$|^[\w.-]*\.(go|md|ya?ml|json)$`)
 	for _, file := range documents(t) {
@@ -89,7 +150,7 @@ func TestDocumentsNamePathsThatExist(t *testing.T) {
 	}
 }
 
-func TestDocumentsLinkToWhatExists(t *testing.T) {
+func TestDocumentsLinkToFilesAndHeadingsThatExist(t *testing.T) {
 	links := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	headings := regexp.MustCompile(`(?m)^#+ (.+)$`)
 	notInAnchors := regexp.MustCompile("[^a-z0-9 _-]")
@@ -121,85 +182,61 @@ func TestDocumentsLinkToWhatExists(t *testing.T) {
 	}
 }
 
-// Every folder with code is a row of the layout, or lies below one.
-func TestLayoutListsTheFolders(t *testing.T) {
-	listed := map[string]bool{}
-	for _, row := range tables(t, "docs/development.md", "Layout")[0] {
-		folder := quoted(row[0])[0]
-		listed[folder] = true
-		if info, err := os.Stat(filepath.Join("..", folder)); err != nil || !info.IsDir() {
-			t.Errorf("%s is no folder", folder)
-		}
-	}
-	missing := map[string]bool{}
-	eachFile(t, func(name string) {
-		folder := path.Dir(name)
-		if !strings.HasSuffix(name, ".go") || listed[folder] {
-			return
-		}
-		// A folder below autopilot or k8s is a package of its own and has a row; one below test/apiserver does not need it.
-		for up := path.Dir(folder); up != "."; up = path.Dir(up) {
-			if listed[up] && strings.Contains(up, "/") {
-				return
-			}
-		}
-		missing[folder] = true
-	})
-	for folder := range missing {
-		t.Errorf("the layout lacks %s", folder)
-	}
-}
-
-func TestAlarmsWayNamesFunctionsThatExist(t *testing.T) {
-	hop := 0
+func TestOneAlarmsWayNamesFunctionsThatExist(t *testing.T) {
 	for _, row := range tables(t, "docs/development.md", "One alarm's way")[0] {
-		if row[0] != "" {
-			if hop++; row[0] != strconv.Itoa(hop) {
-				t.Errorf("hop %s comes as number %d", row[0], hop)
-			}
-		}
 		file := quoted(row[2])[0]
 		code := document(t, file)
 		for _, name := range quoted(row[3]) {
 			head := `(?m)^func ` + name + `\(`
-			if typ, method, ok := strings.Cut(name, "."); ok {
-				head = `(?m)^func \(\w+ \*?` + typ + `\) ` + method + `\(`
+			if receiver, method, ok := strings.Cut(name, "."); ok {
+				head = `(?m)^func \(\w+ \*?` + receiver + `\) ` + method + `\(`
 			}
 			if !regexp.MustCompile(head).MatchString(code) {
 				t.Errorf("%s has no function %s", file, name)
 			}
 		}
 	}
-	if hop == 0 {
-		t.Error("no hops")
-	}
 }
 
-// A release needs a section in CHANGELOG.md. From then on, no page may say that nothing is published.
-func TestDocumentsSayWhatIsPublished(t *testing.T) {
-	released := regexp.MustCompile(`(?m)^## v\d`).MatchString(document(t, "CHANGELOG.md"))
-	for file, text := range map[string]string{
-		"README.md":                "**Nothing is published yet.**",
-		"docs/operations.md":       "**Nothing is published yet**",
-		"docs/first-day.md":        "No image is published yet.",
-		"deploy/chart/Chart.yaml":  "Nothing is published yet.",
-		"deploy/chart/values.yaml": "Nothing is published yet:",
-	} {
-		if says := strings.Contains(document(t, file), text); says == released {
-			t.Errorf("CHANGELOG.md has a released version: %v, and %s says %q: %v", released, file, text, says)
-		}
+func TestOperationsPageListsTheReasonsOfArmed(t *testing.T) {
+	var documented []string
+	for _, row := range tables(t, "docs/operations.md", "What you see")[1] {
+		documented = append(documented, quoted(row[0])...)
 	}
+	compare(t, "reasons of Armed", documented, append(autopilot.NotArmedReasons(), autopilot.ArmedReason))
 }
 
-// A reader decides by the first sentence of a page whether it is the right one.
-func TestEachPageBeginsWithWhatItIsFor(t *testing.T) {
-	for _, file := range documents(t) {
-		if !strings.HasPrefix(file, "docs/") {
-			continue
+func TestCloudFactsListTheMetricsOfCloudEye(t *testing.T) {
+	var documented, coded []string
+	for _, row := range tables(t, facts, "Metrics")[0] {
+		unit := strings.Fields(row[2])
+		documented = append(documented, quoted(row[0])[0]+" "+unit[len(unit)-1])
+	}
+	for _, row := range autopilot.MetricTable() {
+		if coded = append(coded, row.CloudEye+" "+row.Unit); row.InGB() {
+			coded = append(coded, row.UsedGB+" GB", row.TotalGB+" GB")
 		}
-		_, text, _ := strings.Cut(document(t, file), "\n\n")
-		if !strings.HasPrefix(text, "With this page you ") {
-			t.Errorf("%s begins with %.60q, want what the reader can do with it", file, text)
+	}
+	compare(t, "metrics of Cloud Eye", documented, coded)
+}
+
+// Messages and the dashboard link to the page of a cause.
+func TestEachCauseHasItsPage(t *testing.T) {
+	pages, err := filepath.Glob("../docs/runbooks/causes/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	eachProperty("", schemaOf(t, autopilotCRD), func(path string, property map[string]any) {
+		if path == ".status.insight.cause.name" {
+			for _, cause := range property["enum"].([]any) {
+				want = append(want, "../"+insight.CausePage(v1alpha1.CauseName(cause.(string))))
+			}
 		}
+	})
+	compare(t, "pages of causes", pages, want)
+	url := "https://github.com/mcsps/rds-autopilot/blob/main/" + insight.CausePage("${__field.labels.cause}")
+	if !strings.Contains(document(t, "deploy/dashboards/rds-autopilot-databases.json"), `"`+url+`"`) {
+		t.Errorf("the dashboard has no link %s", url)
 	}
 }

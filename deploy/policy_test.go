@@ -5,7 +5,6 @@ package deploy_test
 import (
 	"encoding/json"
 	"maps"
-	"os"
 	"slices"
 	"testing"
 
@@ -34,10 +33,6 @@ func TestPoliciesAllowExactlyTheCallsOfTheCode(t *testing.T) {
 // allowed returns the actions that a policy of the examples allows, in its order.
 func allowed(t *testing.T, file string) (actions []string) {
 	t.Helper()
-	text, err := os.ReadFile("examples/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var policy struct {
 		Version   string
 		Statement []struct {
@@ -45,7 +40,7 @@ func allowed(t *testing.T, file string) (actions []string) {
 			Action []string
 		}
 	}
-	if err := json.Unmarshal(text, &policy); err != nil || policy.Version != "1.1" {
+	if err := json.Unmarshal([]byte(document(t, "deploy/examples/"+file)), &policy); err != nil || policy.Version != "1.1" {
 		t.Fatalf("%s: %v: %+v", file, err, policy)
 	}
 	for _, s := range policy.Statement {

@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -20,43 +22,9 @@ import (
 )
 
 const (
-	own    = "rds-autopilot" // namespace, ServiceAccount and lease
+	own    = "rds-autopilot" // namespace, ServiceAccount, Deployment and lease
 	system = metav1.NamespaceSystem
 )
-
-// service returns access as the ServiceAccount of rbac.yaml, once both bindings are in force.
-func service(t *testing.T) *rest.Config {
-	t.Helper()
-	cluster := shared.Cluster(t)
-	if _, err := cluster.Apply(t.Context(), apiserver.ApplyOptions{}, "namespace.yaml", "rbac.yaml"); err != nil {
-		t.Fatal(err)
-	}
-	config, err := cluster.ServiceAccountConfig(t.Context(), own, own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	inForce(t, func() bool {
-		got := rights(t, config, own)
-		return got["patch otc.mcsps.de/rdss"] && got["create coordination.k8s.io/leases"] && rights(t, config, system)["get /namespaces kube-system"]
-	})
-	return config
-}
-
-// inForce waits until the API server knows a right that was granted.
-func inForce(t *testing.T, known func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !known() {
-		select {
-		case <-ctx.Done():
-			t.Fatal("what was granted is not in force")
-		case <-tick.C:
-		}
-	}
-}
 
 func clientset(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 	t.Helper()
@@ -67,27 +35,25 @@ func clientset(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 	return client
 }
 
-// rights are those that the API server lists for a config in a namespace, as "verb group/resource name".
-func rights(t *testing.T, config *rest.Config, namespace string) map[string]bool {
+// rights returns what the API server allows a ServiceAccount of the service's namespace to do in another namespace, as "verb
+// group/resource name".
+func rights(t *testing.T, account, namespace string) map[string]bool {
 	t.Helper()
-	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
-	answer, err := clientset(t, config).AuthorizationV1().SelfSubjectRulesReviews().Create(t.Context(), review, metav1.CreateOptions{})
+	config, err := shared.Cluster(t).ServiceAccountConfig(t.Context(), own, account)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if answer.Status.Incomplete {
-		t.Fatalf("incomplete: %s", answer.Status.EvaluationError)
+	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
+	answer, err := clientset(t, config).AuthorizationV1().SelfSubjectRulesReviews().Create(t.Context(), review, metav1.CreateOptions{})
+	if err != nil || answer.Status.Incomplete {
+		t.Fatalf("%v: %+v", err, answer)
 	}
 	set := map[string]bool{}
 	for _, rule := range answer.Status.ResourceRules {
-		names := rule.ResourceNames
-		if len(names) == 0 {
-			names = []string{""}
-		}
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
-					for _, name := range names {
+					for _, name := range append(rule.ResourceNames, "")[:max(1, len(rule.ResourceNames))] {
 						set[strings.TrimSpace(verb+" "+group+"/"+resource+" "+name)] = true
 					}
 				}
@@ -98,9 +64,7 @@ func rights(t *testing.T, config *rest.Config, namespace string) map[string]bool
 }
 
 func TestServiceAccountHasExactlyTheseRights(t *testing.T) {
-	config := service(t)
-	nobody, err := shared.Cluster(t).ServiceAccountConfig(t.Context(), own, "nobody")
-	if err != nil {
+	if _, err := shared.Cluster(t).Apply(t.Context(), apiserver.ApplyOptions{}, "namespace.yaml", "rbac.yaml"); err != nil {
 		t.Fatal(err)
 	}
 	everywhere := []string{
@@ -118,14 +82,48 @@ func TestServiceAccountHasExactlyTheseRights(t *testing.T) {
 		own:       slices.Concat(everywhere, lease),
 		system:    slices.Concat(everywhere, lease, []string{"get /namespaces kube-system"}),
 	} {
-		t.Run("in "+namespace, func(t *testing.T) {
-			got := rights(t, config, namespace)
-			for right := range rights(t, nobody, namespace) {
-				delete(got, right) // what everybody has
-			}
-			if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(maps.Keys(got))); diff != "" {
-				t.Errorf("rights (-want +got):\n%s", diff)
-			}
+		var got map[string]bool
+		// The API server learns of the bindings with a delay.
+		err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+			got = rights(t, own, namespace)
+			return !slices.ContainsFunc(want, func(right string) bool { return !got[right] }), nil
 		})
+		for right := range rights(t, "nobody", namespace) {
+			delete(got, right) // what everybody has
+		}
+		if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(maps.Keys(got))); diff != "" {
+			t.Errorf("rights in %s (-want +got), %v:\n%s", namespace, err, diff)
+		}
+	}
+}
+
+// Kubernetes adds the rules of ClusterRoles with these labels to its own roles for users.
+func TestRolesOfUsersMayWriteRdsAutopilotsButNotTheirStatus(t *testing.T) {
+	view := []string{"get", "list", "watch"}
+	edit := append([]string{"create", "delete", "deletecollection", "patch", "update"}, view...)
+	for role, want := range map[string][]string{"view": view, "edit": edit, "admin": edit} {
+		var verbs []string
+		for _, object := range read(t, "rbac.yaml") {
+			if object.GetLabels()["rbac.authorization.k8s.io/aggregate-to-"+role] != "true" {
+				continue
+			}
+			rules, _, err := unstructured.NestedSlice(object.Object, "rules")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, rule := range rules {
+				fields := rule.(map[string]any)
+				if !cmp.Equal(fields["resources"], []any{rdsautopilots.Resource}) || !cmp.Equal(fields["apiGroups"], []any{rdsautopilots.Group}) {
+					t.Errorf("%s has rights on %v", role, fields)
+				}
+				for _, verb := range fields["verbs"].([]any) {
+					verbs = append(verbs, verb.(string))
+				}
+			}
+		}
+		slices.Sort(verbs)
+		if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Compact(verbs)); diff != "" {
+			t.Errorf("verbs of %s (-want +got):\n%s", role, diff)
+		}
 	}
 }

@@ -3,15 +3,12 @@
 package deploy_test
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 )
-
-var update = flag.Bool("update", false, "write the generated documents anew")
 
 const referenceHead = `# The resource RdsAutopilot
 

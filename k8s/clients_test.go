@@ -7,8 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -23,7 +21,7 @@ import (
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// answers is an API server of one function, for what a real one does not answer on demand: nothing, refusals, and a proxy's pages.
+// answers is an API server of one function. It gives answers that Kubernetes in memory does not give: none, or a page of a proxy.
 type answers func(*http.Request) (int, string)
 
 func (f answers) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -69,7 +67,7 @@ func connect(t *testing.T, f answers) (*Cluster, error) {
 		Options{Version: "1.2.3", Log: zaptest.NewLogger(t, zaptest.Level(zap.InfoLevel))})
 }
 
-func TestConnectSaysWhatIsMissing(t *testing.T) {
+func TestConnectReturnsOneLineThatNamesWhatIsMissing(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		answer answers
@@ -85,7 +83,14 @@ func TestConnectSaysWhatIsMissing(t *testing.T) {
 		{"not an API server", func(*http.Request) (int, string) { return 200, "<html>" }, "reach the Kubernetes API at https://api.example"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := connect(t, c.answer)
+			agent := ""
+			_, err := connect(t, func(r *http.Request) (int, string) {
+				agent = r.UserAgent()
+				return c.answer(r)
+			})
+			if agent != "rds-autopilot/1.2.3" {
+				t.Errorf("user agent is %q", agent)
+			}
 			switch {
 			case c.want == "" && err != nil:
 				t.Fatal(err)
@@ -96,7 +101,7 @@ func TestConnectSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestConnectGivesUpAfterTenSeconds(t *testing.T) {
+func TestConnectReturnsAfterTenSecondsWithoutAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		_, err := connect(t, func(*http.Request) (int, string) { return 0, "" })
@@ -109,7 +114,7 @@ func TestConnectGivesUpAfterTenSeconds(t *testing.T) {
 	})
 }
 
-func TestRequestsEndThoughTheCallerWaits(t *testing.T) {
+func TestRequestsEndAfterFifteenSecondsWithoutAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		connected := false
 		c, err := connect(t, func(r *http.Request) (int, string) {
@@ -177,19 +182,6 @@ func TestOnlyTheAPIServersOwn404MeansGone(t *testing.T) {
 	}
 }
 
-func TestUserAgentHasTheVersion(t *testing.T) {
-	var agent string
-	if _, err := connect(t, func(r *http.Request) (int, string) {
-		agent = r.UserAgent()
-		return empty(r)
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if agent != "rds-autopilot/1.2.3" {
-		t.Errorf("user agent is %q", agent)
-	}
-}
-
 // targetOf40GB is a target as it was read.
 func targetOf40GB() *autopilot.Target {
 	return &autopilot.Target{Namespace: "db", Name: "one", UID: "uid", Wanted: autopilot.Wanted{VolumeGB: 40}}
@@ -199,7 +191,7 @@ func toSize(gb string) autopilotv1.Intent {
 	return autopilotv1.Intent{Kind: autopilotv1.KindVolume, To: gb}
 }
 
-func TestNothingIsMadeSmaller(t *testing.T) {
+func TestPatchRdsReturnsAnErrorWhenTheSizeIsNotLarger(t *testing.T) {
 	c, err := connect(t, empty)
 	if err != nil {
 		t.Fatal(err)
@@ -212,15 +204,24 @@ func TestNothingIsMadeSmaller(t *testing.T) {
 	}
 }
 
-func TestOwnNamespace(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "namespace")
-	if _, err := ownNamespace(file); err == nil || !strings.Contains(err.Error(), "not in a pod") {
-		t.Errorf("without a file: %v", err)
-	}
-	if err := os.WriteFile(file, []byte("ops\n"), 0o600); err != nil {
+func TestWriterReturnsTheFieldManagerThatWroteTheFieldLast(t *testing.T) {
+	const rds = `{"metadata":{"managedFields":[
+		{"manager":"operator","time":"2026-11-20T10:00:00Z","fieldsV1":{"f:spec":{"f:volumesize":{},"f:flavorref":{}}}},
+		{"manager":"rds-autopilot","time":"2026-11-20T11:00:00Z","fieldsV1":{"f:spec":{"f:volumesize":{}}}},
+		{"manager":"person","time":"2026-11-20T12:00:00Z","fieldsV1":{"f:spec":{"f:flavorref":{}}}},
+		{"manager":"flux","time":"2026-11-20T13:00:00Z","fieldsV1":{"f:spec":{"f:vpc":{}}}}]}}`
+	c, err := connect(t, func(r *http.Request) (int, string) {
+		if strings.HasSuffix(r.URL.Path, "/one") {
+			return 200, rds
+		}
+		return empty(r)
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if ns, err := ownNamespace(file); ns != "ops" || err != nil {
-		t.Errorf("got %q, %v", ns, err)
+	for kind, want := range map[autopilotv1.ChangeKind]string{autopilotv1.KindFlavor: "person", autopilotv1.KindVolume: ""} {
+		if got, err := c.Writer(t.Context(), targetOf40GB(), kind); err != nil || got != want {
+			t.Errorf("%s: %q, %v, want %q", kind, got, err, want)
+		}
 	}
 }

@@ -13,10 +13,9 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/internal/shorten"
-	otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 )
 
-func TestErrorOfALongRefusalIsShortAndKeepsItsMeaning(t *testing.T) {
+func TestErrorIsShortWhenTheRefusalIsLong(t *testing.T) {
 	long := errors.New(strings.Repeat("not on Fridays\n", 5000))
 	err := wrapError(apierrors.NewForbidden(schema.GroupResource{Resource: "rdss"}, "a", long), "patch %s", "a")
 	refusal, refused := errors.AsType[*autopilot.RefusedError](err)
@@ -30,7 +29,7 @@ func TestErrorOfALongRefusalIsShortAndKeepsItsMeaning(t *testing.T) {
 	}
 }
 
-func TestErrorsHaveTheDomainsMeaning(t *testing.T) {
+func TestWrapErrorReturnsTheDomainsErrors(t *testing.T) {
 	kind := schema.GroupResource{Resource: "rdss"}
 	for name, tc := range map[string]struct {
 		err     error
@@ -53,17 +52,5 @@ func TestErrorsHaveTheDomainsMeaning(t *testing.T) {
 		if !errors.Is(err, autopilot.ErrKubernetes) || !errors.Is(err, tc.err) || strings.Count(err.Error(), tc.err.Error()) != 1 {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-func TestTargetHasNoEndlessInstanceID(t *testing.T) {
-	rds := &otcv1.Rds{}
-	rds.Status.ID = strings.Repeat("x", 40_000)
-	if got := TargetOf(rds).InstanceID; len(got) > maxID {
-		t.Errorf("%d bytes", len(got))
-	}
-	rds.Status.ID = "0123456789abcdef0123456789abcdefin01"
-	if got := TargetOf(rds).InstanceID; got != rds.Status.ID {
-		t.Errorf("%q", got)
 	}
 }

@@ -6,10 +6,3 @@ import otcv1 "github.com/mcsps/rds-autopilot/k8s/api/otc/v1alpha1"
 
 // EachRds calls f with every Rds as the cache holds it.
 func (w *Cache) EachRds(f func(*otcv1.Rds)) { w.rds.each(f) }
-
-// OnRds is OnTarget with the objects of the cache.
-func (w *Cache) OnRds(f func(old, new *otcv1.Rds)) error {
-	synced, err := addHandler(w.rds, w.watched, f)
-	w.synced = append(w.synced, synced...)
-	return err
-}

@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"os"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -16,12 +14,13 @@ import (
 	"go.uber.org/zap"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	simkube "github.com/mcsps/rds-autopilot/test/sim/kube"
 )
 
-// leases is a Kubernetes in memory, and what others do to its lease.
+// leases is a Kubernetes in memory with a client for the lease of the leader.
 type leases struct {
 	*simkube.Server
 	coordinationv1client.LeaseInterface
@@ -40,87 +39,85 @@ func newLeases(t *testing.T) leases {
 	return leases{server, client.Leases(metav1.NamespaceDefault)}
 }
 
-// wire is a connection that may be cut: then nothing is answered.
-type wire struct {
-	next http.RoundTripper
-	off  *atomic.Bool
+// cuttable is a connection that gets no answers while isCut is set.
+type cuttable struct {
+	next  http.RoundTripper
+	isCut *atomic.Bool
 }
 
-func (w wire) RoundTrip(r *http.Request) (*http.Response, error) {
-	if w.off.Load() {
+func (w cuttable) RoundTrip(r *http.Request) (*http.Response, error) {
+	if w.isCut.Load() {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	}
 	return w.next.RoundTrip(r)
 }
 
-// client is a replica's connection, until that is cut.
-func (s leases) client(t *testing.T) (c *Cluster, cut func()) {
+// connect returns the connection of a replica, and a function that cuts it.
+func (s leases) connect(t *testing.T) (c *Cluster, cut func()) {
 	t.Helper()
-	var off atomic.Bool
+	var isCut atomic.Bool
 	config := s.Config()
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return wire{next, &off} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return cuttable{next, &isCut} })
 	c, err := Connect(t.Context(), config, Options{Version: "test", Log: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c, func() { off.Store(true) }
+	return c, func() { isCut.Store(true) }
 }
 
-func (s leases) lease(t *testing.T) *coordinationv1.Lease {
+// spec returns the lease as stored.
+func (s leases) spec(t *testing.T) coordinationv1.LeaseSpec {
 	t.Helper()
 	lease, err := s.Get(t.Context(), self, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return lease
+	return lease.Spec
 }
 
-// steal gives the lease to somebody else for an hour.
-func (s leases) steal(t *testing.T) {
-	t.Helper()
-	lease, now := s.lease(t), metav1.NowMicro()
-	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = new("someone-else"), new(int32(3600)), &now
-	if _, err := s.Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// term is one replica's time as the leader.
+// term is the time of one replica as the leader.
 type term struct {
 	begun, ended chan time.Time
-	outcome      chan error // what Lead returned
+	outcome      chan error // the result of Lead
 	leading      atomic.Bool
+	leader       atomic.Value // string: the pod that leads, as this replica knows it
 }
 
-func lead(ctx context.Context, c *Cluster) *term {
+// lead starts a replica. Its work ends with ctx and, if finish is not nil, not before finish is closed.
+func lead(ctx context.Context, c *Cluster, lease Lease, finish <-chan struct{}) *term {
 	l := &term{begun: make(chan time.Time, 1), ended: make(chan time.Time, 1), outcome: make(chan error, 1)}
+	lease.Namespace, lease.Name = metav1.NamespaceDefault, self
+	lease.OnChange, lease.OnLeader = l.leading.Store, func(pod string) { l.leader.Store(pod) }
 	go func() {
-		l.outcome <- c.Lead(ctx, Lease{Namespace: metav1.NamespaceDefault, Name: self, OnChange: l.leading.Store}, func(ctx context.Context) {
+		l.outcome <- c.Lead(ctx, lease, func(ctx context.Context) {
 			l.begun <- time.Now()
 			<-ctx.Done()
+			if finish != nil {
+				<-finish
+			}
 			l.ended <- time.Now()
 		})
 	}()
 	return l
 }
 
-func TestALeaderThatIsCutOffStopsBeforeItsLeaseRunsOut(t *testing.T) {
+func TestLeaderStopsBeforeItsLeaseExpiresWhenItIsCutOff(t *testing.T) {
 	for range 20 { // at another moment between two renewals each time
 		synctest.Test(t, func(t *testing.T) {
 			server := newLeases(t)
-			c, cut := server.client(t)
+			c, cut := server.connect(t)
 			defer c.Close()
-			other, _ := server.client(t)
+			other, _ := server.connect(t)
 			defer other.Close()
-			l := lead(t.Context(), c)
+			l := lead(t.Context(), c, Lease{}, nil)
 			<-l.begun
 			ctx, cancel := context.WithCancel(t.Context())
-			next := lead(ctx, other)
+			next := lead(ctx, other, Lease{}, nil)
 			time.Sleep(time.Minute)
 			cut()
 			at := time.Now()
-			if held := (<-l.ended).Sub(server.lease(t).Spec.RenewTime.Time); held >= (Lease{}).withDefaults().Duration {
+			if held := (<-l.ended).Sub(server.spec(t).RenewTime.Time); held >= (Lease{}).withDefaults().Duration {
 				t.Errorf("it led for %s without renewing its lease", held)
 			}
 			if err := <-l.outcome; !errors.Is(err, ErrLeaseLost) || l.leading.Load() {
@@ -137,23 +134,23 @@ func TestALeaderThatIsCutOffStopsBeforeItsLeaseRunsOut(t *testing.T) {
 	}
 }
 
-func TestALeaderThatLosesItsLeaseStops(t *testing.T) {
+func TestLeaderStopsWhenAnotherHoldsItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newLeases(t)
-		c, _ := server.client(t)
+		c, _ := server.connect(t)
 		defer c.Close()
-		l := lead(t.Context(), c)
+		l := lead(t.Context(), c, Lease{}, nil)
 		<-l.begun
-		if !l.leading.Load() {
-			t.Error("the gauge does not say that it leads")
+		const stolen = `{"spec":{"holderIdentity":"someone-else","leaseDurationSeconds":3600}}`
+		if _, err := server.Patch(t.Context(), self, types.MergePatchType, []byte(stolen), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
 		}
-		server.steal(t)
 		if err := <-l.outcome; !errors.Is(err, ErrLeaseLost) || l.leading.Load() {
 			t.Errorf("Lead returns %v, and it leads: %t", err, l.leading.Load())
 		}
 
 		ctx, cancel := context.WithCancel(t.Context())
-		waiting := lead(ctx, c)
+		waiting := lead(ctx, c, Lease{}, nil)
 		time.Sleep(time.Minute)
 		cancel()
 		if err := <-waiting.outcome; err != nil || len(waiting.begun) > 0 {
@@ -162,21 +159,40 @@ func TestALeaderThatLosesItsLeaseStops(t *testing.T) {
 	})
 }
 
-func TestALeaseNamesItsPod(t *testing.T) {
+// Lead waits for its work in a way that stops the clock of a bubble, so this test is in real time.
+func TestLeaderKeepsItsLeaseUntilItsWorkIsDone(t *testing.T) {
 	t.Parallel()
-	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, _ := newLeases(t).client(t)
+	server := newLeases(t)
+	c, _ := server.connect(t)
 	defer c.Close()
-	for pod, want := range map[string]string{"rds-autopilot-7d9f5-x2k4q": "rds-autopilot-7d9f5-x2k4q", "": host} {
-		lock, err := c.lock(Lease{Namespace: metav1.NamespaceDefault, Name: self, Pod: pod}.withDefaults())
-		if err != nil {
-			t.Fatal(err)
+	firstCtx, stopFirst := context.WithCancel(t.Context())
+	secondCtx, stopSecond := context.WithCancel(t.Context())
+	defer stopSecond()
+	finish := make(chan struct{})
+	first := lead(firstCtx, c, Lease{Pod: "pod-1", RetryPeriod: 10 * time.Millisecond}, finish)
+	<-first.begun
+	second := lead(secondCtx, c, Lease{Pod: "pod-2", RetryPeriod: 10 * time.Millisecond}, nil)
+	stopFirst()
+	for range 3 {
+		for last := server.spec(t).RenewTime.Time; !server.spec(t).RenewTime.After(last); {
+			time.Sleep(time.Millisecond)
 		}
-		if got, _, _ := strings.Cut(lock.Identity(), identitySeparator); got != want {
-			t.Errorf("the pod %q holds it as %q", pod, got)
-		}
+	}
+	for second.leader.Load() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	if first.leader.Load() != "pod-1" || second.leader.Load() != "pod-1" || !first.leading.Load() || second.leading.Load() {
+		t.Errorf("the leader is %v for the first and %v for the second", first.leader.Load(), second.leader.Load())
+	}
+	close(finish)
+	if err := <-first.outcome; err != nil || first.leading.Load() {
+		t.Errorf("the first ends with %v, and it leads: %t", err, first.leading.Load())
+	}
+	if ended, begun := <-first.ended, <-second.begun; begun.Before(ended) {
+		t.Errorf("the first ends at %s, and the second leads from %s", ended, begun)
+	}
+	stopSecond()
+	if err := <-second.outcome; err != nil || *server.spec(t).HolderIdentity != "" {
+		t.Errorf("the second ends with %v, and the lease has %+v", err, server.spec(t))
 	}
 }

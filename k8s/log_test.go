@@ -5,7 +5,6 @@ package k8s
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,34 +13,21 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
+// At a high verbosity client-go logs whole answers, and an Rds has passwords.
 func TestLibraryLogHidesAnswers(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		level zapcore.Level
-		want  []string
-	}{
-		{"debug", zap.DebugLevel, []string{"info"}},
-		{"everything", zapcore.Level(-10), []string{"info"}},
-		{"error", zap.ErrorLevel, nil},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			core, seen := observer.New(c.level)
-			complaint := &strings.Builder{}
-			log := libraryLog(zap.New(core, zap.ErrorOutput(zapcore.AddSync(complaint))))
-			log.Info("info")
-			log.V(1).Info("detail")
-			log.V(8).Info("body with a password")
-			var got []string
-			for _, e := range seen.All() {
-				got = append(got, e.Message)
-			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("log (-want +got):\n%s", diff)
-			}
-			if complaint.Len() > 0 {
-				t.Error(complaint)
-			}
-		})
+	for level, want := range map[zapcore.Level][]string{zap.DebugLevel: {"info"}, zapcore.Level(-10): {"info"}, zap.ErrorLevel: nil} {
+		core, seen := observer.New(level)
+		log := libraryLog(zap.New(core))
+		log.Info("info")
+		log.V(1).Info("detail")
+		log.V(8).Info("body with a password")
+		var got []string
+		for _, e := range seen.All() {
+			got = append(got, e.Message)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("log at %s (-want +got):\n%s", level, diff)
+		}
 	}
 }
 

@@ -11,17 +11,17 @@ import (
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// An autopilot that names its instance is a target like an Rds, for as long as there is no Rds of its name.
-func TestAnAutopilotThatNamesItsInstanceIsATarget(t *testing.T) {
+func TestAutopilotIsATargetWhenItNamesItsInstanceAndThereIsNoRds(t *testing.T) {
 	t.Parallel()
-	ns := shared.Cluster(t).Namespace(t)
-	c := connect(t, ns)
+	k := newKube(t)
+	ns := k.namespace
+	c := k.connect(t, ns)
 	run(t, c)
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": autopilotv1.GroupVersion().String(), "kind": autopilotv1.Kind, "metadata": map[string]any{"name": "shop"},
 		"spec": map[string]any{"apply": "Cloud", "instanceID": "instance-shop"},
 	}}
-	if _, err := rdsAutopilots(t, ns).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+	if _, err := k.rdsAutopilots(t).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "it is in the cache", func() bool { return c.Target(ns, "shop") != nil })
@@ -41,7 +41,7 @@ func TestAnAutopilotThatNamesItsInstanceIsATarget(t *testing.T) {
 		}
 	}
 
-	rds := createRds(t, c, ns, "shop") // whose status.id is the same
+	rds := k.createRds(t, c, "shop") // whose status.id is the same
 	eventually(t, "the Rds stands for both", func() bool {
 		found := c.TargetsByInstance("instance-shop")
 		return len(found) == 1 && !found[0].NoRds && c.Target(ns, "shop").UID == rds.UID

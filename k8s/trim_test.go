@@ -79,24 +79,20 @@ func TestTrimKeepsWhatIsRead(t *testing.T) {
 			t.Errorf("the RdsAutopilot keeps %+v", a.ObjectMeta)
 		}
 	}
-	if _, err := transform(&autopilotv1.RdsAutopilotList{}); err == nil {
-		t.Error("took what it does not know")
-	}
 }
 
-// paged is a server of 60 objects that remembers the largest page that was requested.
+// paged is a server of 60 objects.
 type paged struct{ largest, pages int64 }
 
 func (p *paged) List(_ context.Context, opts metav1.ListOptions) (*otcv1.RdsList, error) {
 	p.largest, p.pages = max(p.largest, opts.Limit), p.pages+1
 	begin, _ := strconv.Atoi(opts.Continue)
 	page := &otcv1.RdsList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}}
-	for i := begin; i < min(60, begin+int(opts.Limit)); i++ {
-		page.Items = append(page.Items, otcv1.Rds{
-			ObjectMeta: metav1.ObjectMeta{Name: strconv.Itoa(i)}, Status: otcv1.Status{ID: strings.Repeat("x", 1<<16)},
-		})
+	end := min(60, begin+int(opts.Limit))
+	for i := begin; i < end; i++ {
+		page.Items = append(page.Items, otcv1.Rds{Status: otcv1.Status{ID: strings.Repeat("x", 1<<16)}})
 	}
-	if end := begin + len(page.Items); end < 60 {
+	if end < 60 {
 		page.Continue = strconv.Itoa(end)
 	}
 	return page, nil
@@ -112,12 +108,17 @@ func TestCacheIsFilledPageByPage(t *testing.T) {
 	}
 	items, err := meta.ExtractList(all)
 	if err != nil || len(items) != 60 || server.largest == 0 || server.largest > 50 || server.pages < 2 {
-		t.Errorf("%d objects in %d pages of at most %d, %v", len(items), server.pages, server.largest, err)
+		t.Fatalf("%d objects in %d pages of at most %d, %v", len(items), server.pages, server.largest, err)
 	}
 	if id := items[59].(*otcv1.Rds).Status.ID; len(id) > maxID {
 		t.Errorf("an id of %d bytes", len(id))
 	}
-	if list, err := meta.ListAccessor(all); err != nil || list.GetResourceVersion() != "9" {
-		t.Errorf("version %v, %v", list, err)
+}
+
+func TestPathsOfFormerURLsAreWithoutEscapes(t *testing.T) {
+	a := &autopilotv1.RdsAutopilot{}
+	a.Status.Alarms.Endpoints = []string{"https://a.example", "https://a.example/smn", "https://a.example/a%20b", "::"}
+	if got := pathsOf(a); !slices.Equal(got, []string{"/", "/smn", "/a b"}) {
+		t.Errorf("%q", got)
 	}
 }

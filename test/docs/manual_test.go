@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -24,14 +25,27 @@ const root = "../.."
 // blockLimit is how long one command, or one block of a document, may take.
 const blockLimit = 10 * time.Minute
 
-// shell is where commands are typed: a world with the service, a checkout to look into, and kubectl.
+// shell runs commands beside a world with the service, in a folder with deploy, and with kubectl and rds-autopilot in the path.
 type shell struct {
 	world *world.World
 	dir   string
 	env   []string
 }
 
-// newShell starts the world in which a test types, with the service. The flags are those of the service.
+// tool returns the path of a program that make tools builds. It skips the test if the program is missing.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(root + "/.cache/bin/" + name)
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	if err != nil {
+		t.Skipf("left out, because there is no %s: make tools builds it", name)
+	}
+	return path
+}
+
+// newShell starts a world with the service, which gets the flags.
 func newShell(t *testing.T, flags ...string) *shell {
 	t.Helper()
 	s := newWorld(t)
@@ -46,26 +60,21 @@ func newShell(t *testing.T, flags ...string) *shell {
 func newWorld(t *testing.T) *shell {
 	t.Helper()
 	level.Long(t)
-	kubectl, err := filepath.Abs(root + "/.cache/bin/kubectl")
+	kubectl := tool(t, "kubectl")
+	deploy, err := filepath.Abs(root + "/deploy")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(kubectl); err != nil {
-		t.Skip("left out, because there is no kubectl: make tools builds it")
-	}
-	deploy, err := filepath.Abs(root + "/deploy")
+	binary, err := world.Binary(t.Context(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "bin")
-	binary := filepath.Join(bin, "rds-autopilot")
-	err = errors.Join(os.Mkdir(bin, 0o755), os.Symlink(deploy, filepath.Join(dir, "deploy")), os.Symlink(kubectl, filepath.Join(bin, "kubectl")))
+	err = errors.Join(os.Mkdir(bin, 0o755), os.Symlink(deploy, filepath.Join(dir, "deploy")),
+		os.Symlink(kubectl, filepath.Join(bin, "kubectl")), os.Symlink(binary, filepath.Join(bin, "rds-autopilot")))
 	if err != nil {
 		t.Fatal(err)
-	}
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, root+"/cmd/rds-autopilot").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
 	}
 	w, err := world.Start(t.Context(), world.Options{Binary: binary})
 	if err != nil {
@@ -83,7 +92,7 @@ func newWorld(t *testing.T) *shell {
 	return &shell{w, dir, env}
 }
 
-// sh runs a script as bash does with -e, and returns all that it says.
+// sh runs a script as bash does with -e, and returns its output.
 func (s *shell) sh(ctx context.Context, script string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, blockLimit)
 	defer cancel()
@@ -96,7 +105,7 @@ func (s *shell) sh(ctx context.Context, script string) (string, error) {
 	return string(out), err
 }
 
-// must runs a script that is to succeed.
+// must runs a script, and fails the test if the script fails.
 func (s *shell) must(t *testing.T, script string) string {
 	t.Helper()
 	out, err := s.sh(t.Context(), script)
@@ -106,11 +115,11 @@ func (s *shell) must(t *testing.T, script string) string {
 	return out
 }
 
-// says waits until a command prints all that is wanted.
-func (s *shell) says(t *testing.T, script string, want ...string) {
+// waitFor runs a command until it prints all texts.
+func (s *shell) waitFor(t *testing.T, script string, want ...string) {
 	t.Helper()
 	var last string
-	err := world.Eventually(t.Context(), fmt.Sprintf("%s says %q", script, want), func(ctx context.Context) (bool, error) {
+	err := world.Eventually(t.Context(), fmt.Sprintf("%s prints %q", script, want), func(ctx context.Context) (bool, error) {
 		var err error
 		last, err = s.sh(ctx, script)
 		words := strings.Join(strings.Fields(last), " ")
@@ -119,4 +128,26 @@ func (s *shell) says(t *testing.T, script string, want ...string) {
 	if err != nil {
 		t.Errorf("%v\n%s", err, last)
 	}
+}
+
+// block is the text of a fenced block, without the indentation of the list that it is in.
+type block struct {
+	kind, text string
+}
+
+func blocks(document string) (found []block) {
+	for _, m := range regexp.MustCompile("(?ms)^( *)```([a-z]*(?: run)?)\n(.*?)^ *```$").FindAllStringSubmatch(document, -1) {
+		found = append(found, block{m[2], regexp.MustCompile("(?m)^"+m[1]).ReplaceAllString(m[3], "")})
+	}
+	return found
+}
+
+// read returns a file of the checkout.
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
