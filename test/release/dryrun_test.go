@@ -4,7 +4,6 @@ package release
 
 import (
 	"encoding/pem"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -24,6 +23,8 @@ import (
 )
 
 const dryRunVersion = "v9.8.7"
+
+var dryRunCommit = strings.Repeat("c", 40)
 
 // secureRegistry starts a registry on loopback with TLS, which the programs of this test trust. So Helm works as with a
 // public registry, without a flag for plain HTTP.
@@ -74,7 +75,7 @@ func publish(t *testing.T, at string) {
 		}
 		done++
 		env := []string{
-			"REGISTRY=" + at, "VERSION=" + dryRunVersion, "COMMIT=" + strings.Repeat("c", 40), "GITHUB_OUTPUT=" + outputs,
+			"REGISTRY=" + at, "VERSION=" + dryRunVersion, "COMMIT=" + dryRunCommit, "GITHUB_OUTPUT=" + outputs,
 			"KO_DEFAULTBASEIMAGE=" + at + "/base", "HELM_CONFIG_HOME=" + t.TempDir(), "HELM_CACHE_HOME=" + t.TempDir(),
 		}
 		for name, value := range step.Env {
@@ -135,8 +136,10 @@ func TestTheReleaseIsInstalledWithoutAClone(t *testing.T) {
 	files := httptest.NewServer(http.FileServer(http.Dir(dist)))
 	t.Cleanup(files.Close)
 
-	image := fmt.Sprintf("%s/rds-autopilot:%s@%s", at, dryRunVersion,
-		strings.TrimSpace(run(t, command(t, nil, tool(t, "crane"), "digest", at+"/rds-autopilot:"+dryRunVersion))))
+	digest := strings.TrimSpace(run(t, command(t, nil, tool(t, "crane"), "digest", at+"/rds-autopilot:"+dryRunVersion)))
+	image := at + "/rds-autopilot:" + dryRunVersion + "@" + digest
+	checkImage(t, at+"/rds-autopilot", dryRunVersion, dryRunCommit)
+	checkFiles(t, dist, dryRunVersion, at+"/rds-autopilot", digest)
 	t.Run("the documented commands", func(t *testing.T) {
 		for name, text := range map[string]string{"helm": "helm install", "kubectl": "kubectl apply -f -"} {
 			t.Run(name, func(t *testing.T) {
@@ -164,24 +167,6 @@ func TestTheReleaseIsInstalledWithoutAClone(t *testing.T) {
 	})
 }
 
-// TestTheIssuerOfTheDocumentsIsSet types the argument for cert-manager as the page about operations shows it.
-func TestTheIssuerOfTheDocumentsIsSet(t *testing.T) {
-	page, err := os.ReadFile(root + "/docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	argument := regexp.MustCompile("`(--set [^`]*cluster-issuer[^`]*)`").FindSubmatch(page)
-	if argument == nil {
-		t.Fatal("docs/operations.md names no issuer for cert-manager")
-	}
-	script := fmt.Sprintf("%s template %s deploy/chart --set publicURL=https://a.example.com/smn,ingress.enabled=true %s",
-		tool(t, "helm"), own, argument[1])
-	text := run(t, command(t, nil, "bash", "-c", script))
-	if !strings.Contains(text, "cert-manager.io/cluster-issuer: letsencrypt\n") {
-		t.Errorf("%s: no such annotation in\n%s", argument[1], text)
-	}
-}
-
 // emptyCluster starts a cluster that has nothing of the service.
 func emptyCluster(t *testing.T) *apiserver.Cluster {
 	t.Helper()
@@ -207,7 +192,7 @@ func typed(t *testing.T, cluster *apiserver.Cluster, script string) {
 	t.Logf("%s\n%s", script, run(t, cmd))
 }
 
-// checkInstalled checks the image, the host of the page and the Secret with its certificate.
+// checkInstalled checks the image, and the host of the page in the URL, in the rule and in the certificate.
 func checkInstalled(t *testing.T, cluster *apiserver.Cluster, image string) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(cluster.Config())
@@ -219,22 +204,16 @@ func checkInstalled(t *testing.T, cluster *apiserver.Cluster, image string) {
 		t.Fatal(err)
 	}
 	container := deployment.Spec.Template.Spec.Containers[0]
-	if container.Image != image {
-		t.Errorf("the image is %q, want %q", container.Image, image)
-	}
-	url := container.Env[0]
-	if url.Name != "RDS_AUTOPILOT_PUBLIC_URL" || url.Value != "https://autopilot.example.com/smn" {
-		t.Errorf("the public URL is %+v", url)
+	if container.Image != image || container.Env[0].Value != "https://autopilot.example.com/smn" {
+		t.Errorf("the image is %q, want %q; the public URL is %q", container.Image, image, container.Env[0].Value)
 	}
 	ingress, err := client.NetworkingV1().Ingresses(own).Get(within(t), own, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tls, hosts := ingress.Spec.TLS, []string{"autopilot.example.com"}
-	if len(tls) != 1 || tls[0].SecretName != "rds-autopilot-tls" || !slices.Equal(tls[0].Hosts, hosts) {
-		t.Errorf("the Ingress has %+v, want the Secret and the host of the page", tls)
-	}
-	if rules := ingress.Spec.Rules; len(rules) != 1 || rules[0].Host != hosts[0] {
-		t.Errorf("the Ingress has the rules %+v", rules)
+	const host = "autopilot.example.com"
+	tls, rules := ingress.Spec.TLS, ingress.Spec.Rules
+	if len(tls) != 1 || tls[0].SecretName != "rds-autopilot-tls" || !slices.Equal(tls[0].Hosts, []string{host}) || len(rules) != 1 || rules[0].Host != host {
+		t.Errorf("the Ingress has the certificate %+v and the rules %+v", tls, rules)
 	}
 }

@@ -4,7 +4,6 @@ package release
 
 import (
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -110,22 +109,6 @@ func TestUpgradeFollowsAnEmergencyStop(t *testing.T) {
 	}
 	h.run(h.args("upgrade")...) // the fields are Helm's again
 	h.run("uninstall", own, "--namespace", h.namespace, "--no-hooks")
-}
-
-// TestCommandsOfTheDocumentsForceConflicts finds a command that fails after an emergency stop.
-func TestCommandsOfTheDocumentsForceConflicts(t *testing.T) {
-	found := 0
-	for _, name := range []string{"stop", "upkeep"} {
-		page := strings.ReplaceAll(string(read(t, root+"/docs/"+name+".md")), "\\\n", "")
-		for _, line := range regexp.MustCompile(`(?m)^helm (upgrade|rollback) .*$`).FindAllString(page, -1) {
-			if found++; !strings.Contains(line, "--force-conflicts") {
-				t.Errorf("docs/%s.md: %s", name, line)
-			}
-		}
-	}
-	if found < 5 {
-		t.Errorf("only %d commands", found)
-	}
 }
 
 // TestAFirstInstallationWithoutItsImageCanBeRepaired is helm upgrade --install --rollback-on-failure with an image that does not

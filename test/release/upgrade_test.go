@@ -21,31 +21,29 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/apiserver"
 	"github.com/mcsps/rds-autopilot/test/level"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 	"github.com/mcsps/rds-autopilot/test/world"
 )
 
-// chartBefore is the newest chart in the history that is not the present one; the present one where there is no other.
+// chartBefore returns a folder with the newest chart in the history that differs from the present one. Without a history it has
+// the present one.
 func chartBefore(t *testing.T) string {
 	t.Helper()
-	present, before := filepath.Join(root, "deploy", "chart"), t.TempDir()
-	if err := os.CopyFS(before, os.DirFS(present)); err != nil {
-		t.Fatal(err)
-	}
+	before := t.TempDir()
 	commits, err := command(t, nil, "git", "log", "--format=%H", "-n", "50", "--", "deploy/chart").Output()
 	if err != nil {
-		t.Logf("without a history the upgrade is from the present chart: %v", err)
-		return before
+		t.Logf("there is no history: %v", err)
 	}
 	for commit := range strings.FieldsSeq(string(commits)) {
-		if _, err := command(t, nil, "git", "diff", "--quiet", commit, "--", "deploy/chart").Output(); err == nil {
-			continue // the same
+		if command(t, nil, "git", "diff", "--quiet", commit, "--", "deploy/chart").Run() != nil {
+			archive := write(t, "chart.tar", run(t, command(t, nil, "git", "archive", commit, "deploy/chart")))
+			run(t, command(t, nil, "tar", "-xf", archive, "-C", before))
+			t.Logf("the upgrade is from the chart of %s", commit)
+			return filepath.Join(before, "deploy", "chart")
 		}
-		dir := t.TempDir()
-		archive := filepath.Join(dir, "chart.tar")
-		run(t, command(t, nil, "git", "archive", "--output", archive, commit, "deploy/chart"))
-		run(t, command(t, nil, "tar", "-xf", archive, "-C", dir))
-		t.Logf("the upgrade is from the chart of %s", commit)
-		return filepath.Join(dir, "deploy", "chart")
+	}
+	if err := os.CopyFS(before, os.DirFS(chart)); err != nil {
+		t.Fatal(err)
 	}
 	return before
 }
@@ -70,21 +68,16 @@ func (r *release) uids() map[string]string {
 	return uids
 }
 
-// olderDefinition takes a column out of a chart's definition of RdsAutopilot, as if it were an old one.
-func olderDefinition(t *testing.T, dir string) {
+// removeColumnMode removes a column from a chart's definition of RdsAutopilot, as if the definition were an older one.
+func removeColumnMode(t *testing.T, dir string) {
 	t.Helper()
 	path := filepath.Join(dir, "files", "rdsautopilots.yaml")
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	older := strings.Replace(string(text), "    - jsonPath: .status.effectiveMode\n      name: MODE\n      type: string\n", "", 1)
-	if older == string(text) {
+	present := string(read(t, path))
+	older := strings.Replace(present, "    - jsonPath: .status.effectiveMode\n      name: MODE\n      type: string\n", "", 1)
+	if older == present {
 		t.Fatal("no column MODE")
 	}
-	if err := os.WriteFile(path, []byte(older), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, path, []byte(older))
 }
 
 // definition is the CRD of RdsAutopilot.
@@ -119,26 +112,17 @@ func (r *release) definitionHas(text string) bool {
 	return strings.Contains(fmt.Sprint(crd.Object["spec"]), text)
 }
 
-func (r *release) hasColumnMode() bool {
-	r.t.Helper()
-	return r.definitionHas("name:MODE")
-}
-
-// TestInstallUpgradeOffUninstall is the whole life of a release.
+// TestInstallUpgradeOffUninstall runs the whole life of a release, with the binary under the rights of the chart. It is also the
+// smoke test of make test-versions.
 func TestInstallUpgradeOffUninstall(t *testing.T) {
 	r := newRelease(t)
 	w := r.w
 	before := chartBefore(t)
-	olderDefinition(t, before)
+	removeColumnMode(t, before)
 	r.removeDefinition()
 
-	notes := r.helm("install", own, before, "--values", r.values)
-	for _, command := range []string{"rollout status deployment/rds-autopilot\n", "-n MY-NAMESPACE create -f -", "wait --for=condition=Armed rap/MY-RDS"} {
-		if !strings.Contains(notes, "   kubectl ") || !strings.Contains(notes, command) {
-			t.Errorf("the notes do not say %q:\n%s", command, notes)
-		}
-	}
-	if r.hasColumnMode() {
+	r.helm("install", own, before, "--values", r.values)
+	if r.definitionHas("name:MODE") {
 		t.Fatal("the chart before has the new definition")
 	}
 	byHand := database(t, w, "shop", "by-hand", false)
@@ -166,12 +150,24 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 	}
 
 	r.helm("upgrade", own, "deploy/chart", "--values", r.values)
-	if !r.hasColumnMode() {
+	if !r.definitionHas("name:MODE") {
 		t.Error("the upgrade left the old definition")
 	}
 	second := r.serve()
 	stop(t, first)
 	armed()
+	if err := asked.SetWorkload(simcloud.Workload{UsedGB: 33}); err != nil {
+		t.Fatal(err)
+	}
+	grown, err := asked.WaitAutopilot(within(t), "the growth is completed", func(a *v1alpha1.RdsAutopilot) bool {
+		return len(a.Status.Changes) > 0 && a.Status.Pending == nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change := grown.Status.Changes[0]; change.Kind != v1alpha1.KindVolume || asked.Instance().VolumeGB != 50 {
+		t.Errorf("%+v, and the instance has %d GB, want 50", change, asked.Instance().VolumeGB)
+	}
 	r.test(second)
 	if diff := cmp.Diff(installed, r.uids()); diff != "" {
 		t.Errorf("after the upgrade (-before +after):\n%s", diff)
@@ -213,30 +209,15 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 	if diff := cmp.Diff(installed, r.uids()); diff != "" {
 		t.Errorf("after the uninstallation (-before +after):\n%s", diff)
 	}
-	for _, gone := range []schema.GroupVersionResource{
+	for _, removed := range []schema.GroupVersionResource{
 		{Group: "apps", Version: "v1", Resource: "deployments"},
 		{Group: "", Version: "v1", Resource: "services"},
-		{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"},
-		{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"},
-		{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
-		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
-		{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"},
-		{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"},
 	} {
-		if gone.Group == "admissionregistration.k8s.io" && minor(t, serverVersion(t, w.Kube.Config())) < firstWithPolicies {
-			continue
-		}
-		list, err := r.admin.Resource(gone).List(within(t), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + own})
-		if err != nil {
-			t.Errorf("%s: %v", gone.Resource, err)
-			continue
-		}
-		for _, left := range list.Items {
-			if left.GetName() != "newest."+definition { // the guard stays with the definition
-				t.Errorf("%s: %s is left", gone.Resource, left.GetName())
-			}
+		list, err := r.admin.Resource(removed).List(within(t), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + own})
+		if err != nil || len(list.Items) > 0 {
+			t.Errorf("%s after the uninstallation: %v, %v", removed.Resource, list, err)
 		}
 	}
 
