@@ -14,10 +14,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/mcsps/rds-autopilot/test/apiserver"
 	"github.com/mcsps/rds-autopilot/test/level"
+	"github.com/mcsps/rds-autopilot/test/world"
 )
 
 // template renders the chart as the release of the documents.
@@ -49,10 +49,7 @@ func TestChartUnitTestsPass(t *testing.T) {
 func TestTheAPIServerAcceptsEverySetOfValues(t *testing.T) {
 	level.Long(t)
 	cluster := shared.Cluster(t)
-	client, err := kubernetes.NewForConfig(cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	client, _ := clients(t, cluster.Config())
 	for _, name := range []string{own, "shop", "billing", "monitoring", "cattle-monitoring-system"} {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
 		if _, err := client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -67,7 +64,7 @@ func TestTheAPIServerAcceptsEverySetOfValues(t *testing.T) {
 				args = append(args, "--set", "rbac.admissionPolicy=false")
 			}
 			file := write(t, "rendered.yaml", template(t, args...))
-			objects, err := cluster.Apply(within(t), apiserver.ApplyOptions{DryRun: true}, file)
+			objects, err := cluster.Apply(world.Within(t), apiserver.ApplyOptions{DryRun: true}, file)
 			if err != nil {
 				t.Fatal(err)
 			}

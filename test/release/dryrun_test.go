@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/mcsps/rds-autopilot/test/apiserver"
 	"github.com/mcsps/rds-autopilot/test/world"
@@ -154,15 +153,13 @@ func TestTheReleaseIsInstalledWithoutAClone(t *testing.T) {
 		r.removeDefinition()
 		r.helm("install", own, "oci://"+at+"/charts/rds-autopilot",
 			"--version", strings.TrimPrefix(dryRunVersion, "v"), "--values", r.values)
-		deployment, err := r.client.AppsV1().Deployments(own).Get(within(t), own, metav1.GetOptions{})
+		deployment, err := r.client.AppsV1().Deployments(own).Get(world.Within(t), own, metav1.GetOptions{})
 		if err != nil || deployment.Spec.Template.Spec.Containers[0].Image != image {
 			t.Fatalf("%v, the image is %q, want %q", err, deployment.Spec.Template.Spec.Containers[0].Image, image)
 		}
 		p := r.serve()
 		db := database(t, r.w, "shop", "asked", true)
-		if _, err := db.WaitAutopilot(within(t), "it is armed", world.Armed); err != nil {
-			t.Error(err)
-		}
+		waitArmed(t, db)
 		stop(t, p)
 	})
 }
@@ -170,7 +167,7 @@ func TestTheReleaseIsInstalledWithoutAClone(t *testing.T) {
 // emptyCluster starts a cluster that has nothing of the service.
 func emptyCluster(t *testing.T) *apiserver.Cluster {
 	t.Helper()
-	cluster, err := apiserver.Start(within(t), apiserver.Options{})
+	cluster, err := apiserver.Start(world.Within(t), apiserver.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,11 +192,8 @@ func typed(t *testing.T, cluster *apiserver.Cluster, script string) {
 // checkInstalled checks the image, and the host of the page in the URL, in the rule and in the certificate.
 func checkInstalled(t *testing.T, cluster *apiserver.Cluster, image string) {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	deployment, err := client.AppsV1().Deployments(own).Get(within(t), own, metav1.GetOptions{})
+	client, _ := clients(t, cluster.Config())
+	deployment, err := client.AppsV1().Deployments(own).Get(world.Within(t), own, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +201,7 @@ func checkInstalled(t *testing.T, cluster *apiserver.Cluster, image string) {
 	if container.Image != image || container.Env[0].Value != "https://autopilot.example.com/smn" {
 		t.Errorf("the image is %q, want %q; the public URL is %q", container.Image, image, container.Env[0].Value)
 	}
-	ingress, err := client.NetworkingV1().Ingresses(own).Get(within(t), own, metav1.GetOptions{})
+	ingress, err := client.NetworkingV1().Ingresses(own).Get(world.Within(t), own, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

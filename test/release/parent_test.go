@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
 	"github.com/mcsps/rds-autopilot/test/apiserver"
+	"github.com/mcsps/rds-autopilot/test/world"
 )
 
 // TestNullSectionsGetTheirDefaults sets all sections to null at once, as "flags:" with only comments below it does.
@@ -112,12 +112,9 @@ func createPods(t *testing.T, rendered string) {
 		t.Fatal(err)
 	}
 	cluster := shared.Cluster(t)
-	client, err := kubernetes.NewForConfig(cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	client, _ := clients(t, cluster.Config())
 	namespace := cluster.Namespace(t)
-	_, err = client.CoreV1().Namespaces().Patch(within(t), namespace, types.MergePatchType,
+	_, err = client.CoreV1().Namespaces().Patch(world.Within(t), namespace, types.MergePatchType,
 		[]byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`), metav1.PatchOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +133,7 @@ func createPods(t *testing.T, rendered string) {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &pod.Spec); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := client.CoreV1().Pods(namespace).Create(within(t), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+		if _, err := client.CoreV1().Pods(namespace).Create(world.Within(t), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
 			t.Errorf("%s %s: %v", object.GetKind(), object.GetName(), err)
 		}
 		created++

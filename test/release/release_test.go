@@ -6,8 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +21,7 @@ import (
 	"github.com/mcsps/rds-autopilot/test/world"
 )
 
-// release is what Helm has installed in a world, and the service as the Deployment of it says.
+// release is a release of the chart in a world, together with the service as its Deployment describes it.
 type release struct {
 	t      *testing.T
 	w      *world.World
@@ -38,18 +36,12 @@ func newRelease(t *testing.T) *release {
 	return newReleaseIn(t, startWorld(t))
 }
 
-// newReleaseIn clears the way: a world has the rights already, and Helm takes over nothing that it has not made.
+// newReleaseIn returns a release in a world. It deletes the rights that the world has created, because Helm refuses to take over
+// objects that it has not created.
 func newReleaseIn(t *testing.T, w *world.World) *release {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(w.Kube.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	admin, err := dynamic.NewForConfig(w.Kube.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx := within(t)
+	client, admin := clients(t, w.Kube.Config())
+	ctx := world.Within(t)
 	objects, err := apiserver.Read(root + "/deploy/rbac.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +68,7 @@ func newReleaseIn(t *testing.T, w *world.World) *release {
 	return &release{t: t, w: w, client: client, admin: admin, values: write(t, "values.json", string(values))}
 }
 
-// valuesOf are the values by which the service finds a world.
+// valuesOf returns the values with which the service works in a world.
 func valuesOf(w *world.World) map[string]any {
 	values := map[string]any{
 		"credentials": map[string]any{"form": "Environment"},
@@ -88,9 +80,9 @@ func valuesOf(w *world.World) map[string]any {
 		switch {
 		case flag == "public-url":
 			values["publicURL"] = value
-		case flag == "kubeconfig" || flag == "lease-namespace": // of a pod
+		case flag == "kubeconfig" || flag == "lease-namespace": // a pod needs neither
 		case flag == "cloud-rate":
-			flags[flag], _ = strconv.ParseFloat(value, 64) // its own text
+			flags[flag], _ = strconv.ParseFloat(value, 64) // the world has formatted it
 		case strings.HasSuffix(flag, "-hosts"):
 			flags[flag] = strings.Split(value, ",")
 		default:
@@ -107,15 +99,15 @@ func (r *release) helm(args ...string) string {
 	return run(r.t, command(r.t, r.helmEnv(), tool(r.t, "helm"), append([]string{"--namespace", own}, args...)...))
 }
 
-// helmEnv leaves Helm no state but the cluster's.
+// helmEnv returns an environment in which Helm has no state outside the cluster.
 func (r *release) helmEnv() []string {
 	return []string{"KUBECONFIG=" + r.w.AdminKubeconfig(), "HOME=" + r.t.TempDir()}
 }
 
-// serve starts the service as a pod of the Deployment would: its arguments, its environment, its ServiceAccount.
+// serve starts the service as a pod of the Deployment would, with its arguments, environment and ServiceAccount.
 func (r *release) serve() *world.Process {
 	r.t.Helper()
-	ctx := within(r.t)
+	ctx := world.Within(r.t)
 	deployment, err := r.client.AppsV1().Deployments(own).Get(ctx, own, metav1.GetOptions{})
 	if err != nil {
 		r.t.Fatal(err)
@@ -130,11 +122,11 @@ func (r *release) serve() *world.Process {
 	return p
 }
 
-// environment puts it together as the kubelet does.
+// environment returns the variables that the kubelet would give a container.
 func (r *release) environment(container corev1.Container) (env []string) {
 	r.t.Helper()
 	for _, from := range container.EnvFrom {
-		secret, err := r.client.CoreV1().Secrets(own).Get(within(r.t), from.SecretRef.Name, metav1.GetOptions{})
+		secret, err := r.client.CoreV1().Secrets(own).Get(world.Within(r.t), from.SecretRef.Name, metav1.GetOptions{})
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -149,30 +141,26 @@ func (r *release) environment(container corev1.Container) (env []string) {
 	return env
 }
 
-// hook returns the pod of a template that Helm runs at certain times.
+// hook returns the pod of a template that Helm runs as a hook.
 func (r *release) hook(template string) (pod corev1.Pod) {
 	r.t.Helper()
 	rendered := r.helm("template", own, "deploy/chart", "--values", r.values, "--show-only", "templates/"+template)
 	if err := yaml.UnmarshalStrict([]byte(strings.TrimPrefix(rendered, "---\n")), &pod); err != nil {
 		r.t.Fatal(err)
 	}
-	if len(pod.Spec.Containers) != 1 {
-		r.t.Fatalf("%s has %d containers", template, len(pod.Spec.Containers))
-	}
 	return pod
 }
 
-// runHook runs the container of a hook as the kubelet does: its arguments, its environment, its ServiceAccount. There is no
-// kubelet here.
+// runHook runs the container of a hook as a kubelet would, with its arguments, environment and ServiceAccount.
 func (r *release) runHook(pod corev1.Pod) (code int, output string) {
 	r.t.Helper()
 	_, kubeconfig := as(r.t, r.w, own, pod.Spec.ServiceAccountName)
 	container := pod.Spec.Containers[0]
-	p, err := r.w.Run(within(r.t), append(slices.Clone(container.Args), "--kubeconfig", kubeconfig), r.environment(container))
+	p, err := r.w.Run(world.Within(r.t), append(slices.Clone(container.Args), "--kubeconfig", kubeconfig), r.environment(container))
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if code, err = p.Wait(within(r.t)); err != nil {
+	if code, err = p.Wait(world.Within(r.t)); err != nil {
 		r.t.Fatal(err)
 	}
 	for _, line := range p.Lines() {
@@ -181,11 +169,11 @@ func (r *release) runHook(pod corev1.Pod) (code int, output string) {
 	return code, output
 }
 
-// setEnv is kubectl set env for a variable that the Deployment has.
+// setEnv changes a variable of the Deployment, as kubectl set env does.
 func (r *release) setEnv(name, value string) {
 	r.t.Helper()
 	deployments := r.client.AppsV1().Deployments(own)
-	deployment, err := deployments.Get(within(r.t), own, metav1.GetOptions{})
+	deployment, err := deployments.Get(world.Within(r.t), own, metav1.GetOptions{})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -195,62 +183,37 @@ func (r *release) setEnv(name, value string) {
 		r.t.Fatalf("the Deployment has no variable %s", name)
 	}
 	env[i].Value = value
-	if _, err := deployments.Update(within(r.t), deployment, metav1.UpdateOptions{}); err != nil {
+	if _, err := deployments.Update(world.Within(r.t), deployment, metav1.UpdateOptions{}); err != nil {
 		r.t.Fatal(err)
 	}
 }
 
-// uninstall runs helm uninstall, and the pod that Helm starts first. It returns what both of them say.
+// uninstall runs helm uninstall, and the pod of its pre-delete hook as a kubelet would. It returns the output of both.
 func (r *release) uninstall() (output string, err error) {
 	r.t.Helper()
 	cmd := command(r.t, r.helmEnv(), tool(r.t, "helm"), "--namespace", own, "uninstall", own)
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
+	var helmOutput bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &helmOutput, &helmOutput
 	if err := cmd.Start(); err != nil {
 		r.t.Fatal(err)
 	}
 	pods := r.client.CoreV1().Pods(own)
 	var pod *corev1.Pod
-	err = world.Eventually(within(r.t), "Helm starts the check", func(ctx context.Context) (bool, error) {
+	err = world.Eventually(world.Within(r.t), "Helm starts the check", func(ctx context.Context) (bool, error) {
 		pod, err = pods.Get(ctx, own+"-uninstall-check", metav1.GetOptions{})
 		return err == nil && pod.Status.Phase == corev1.PodPending, err
 	})
 	if err != nil {
-		r.t.Fatalf("%v: %s", err, &said)
+		r.t.Fatalf("%v: %s", err, &helmOutput)
 	}
-	code, checked := r.runHook(*pod)
+	code, hookOutput := r.runHook(*pod)
 	pod.Status.Phase = corev1.PodSucceeded
 	if code != 0 {
 		pod.Status.Phase = corev1.PodFailed
 	}
-	if _, err := pods.UpdateStatus(within(r.t), pod, metav1.UpdateOptions{}); err != nil {
+	if _, err := pods.UpdateStatus(world.Within(r.t), pod, metav1.UpdateOptions{}); err != nil {
 		r.t.Fatal(err)
 	}
 	err = cmd.Wait()
-	return checked + said.String(), err
-}
-
-// test runs what the pods of helm test would. The first one asks the admin Service.
-func (r *release) test(p *world.Process) {
-	r.t.Helper()
-	ctx := within(r.t)
-	pod := r.hook("tests/ready.yaml")
-	if mounts := pod.Spec.AutomountServiceAccountToken; mounts == nil || *mounts {
-		r.t.Error("the image of the first test gets the token of the service")
-	}
-	ready := pod.Spec.Containers[0].Command
-	url, err := url.Parse(ready[len(ready)-1])
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	service, err := r.client.CoreV1().Services(own).Get(ctx, url.Hostname(), metav1.GetOptions{})
-	if err != nil || strconv.Itoa(int(service.Spec.Ports[0].Port)) != url.Port() {
-		r.t.Errorf("it asks %s: %v", url, err)
-	}
-	if status, _, err := p.Get(ctx, url.Path); err != nil || status != http.StatusOK {
-		r.t.Errorf("%s: %d, %v", url.Path, status, err)
-	}
-	if code, output := r.runHook(r.hook("tests/plan.yaml")); code != 0 {
-		r.t.Errorf("plan ends with %d: %s", code, output)
-	}
+	return hookOutput + helmOutput.String(), err
 }

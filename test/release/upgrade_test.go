@@ -19,8 +19,6 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
-	"github.com/mcsps/rds-autopilot/test/apiserver"
-	"github.com/mcsps/rds-autopilot/test/level"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 	"github.com/mcsps/rds-autopilot/test/world"
 )
@@ -48,7 +46,7 @@ func chartBefore(t *testing.T) string {
 	return before
 }
 
-// uids are those of everything that must stay, whatever happens to the release.
+// uids returns the uids of the definitions and of the databases, which must outlive the release.
 func (r *release) uids() map[string]string {
 	r.t.Helper()
 	uids := map[string]string{}
@@ -57,7 +55,7 @@ func (r *release) uids() map[string]string {
 		{Group: "otc.mcsps.de", Version: "v1alpha1", Resource: "rdss"},
 		{Group: "autopilot.otc.mcsps.de", Version: "v1alpha1", Resource: "rdsautopilots"},
 	} {
-		list, err := r.admin.Resource(resource).List(within(r.t), metav1.ListOptions{})
+		list, err := r.admin.Resource(resource).List(world.Within(r.t), metav1.ListOptions{})
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -68,16 +66,16 @@ func (r *release) uids() map[string]string {
 	return uids
 }
 
-// removeColumnMode removes a column from a chart's definition of RdsAutopilot, as if the definition were an older one.
-func removeColumnMode(t *testing.T, dir string) {
+// useOlderDefinition gives a chart a definition of RdsAutopilot without the column MODE. It has all present fields, because the
+// tests run the present binary, which needs them.
+func useOlderDefinition(t *testing.T, dir string) {
 	t.Helper()
-	path := filepath.Join(dir, "files", "rdsautopilots.yaml")
-	present := string(read(t, path))
+	present := string(read(t, chart+"/files/rdsautopilots.yaml"))
 	older := strings.Replace(present, "    - jsonPath: .status.effectiveMode\n      name: MODE\n      type: string\n", "", 1)
 	if older == present {
 		t.Fatal("no column MODE")
 	}
-	writeFile(t, path, []byte(older))
+	writeFile(t, dir+"/files/rdsautopilots.yaml", []byte(older))
 }
 
 // definition is the CRD of RdsAutopilot.
@@ -90,22 +88,19 @@ func (r *release) definitions() dynamic.ResourceInterface {
 // removeDefinition removes the definition that a world begins with, so that Helm makes it.
 func (r *release) removeDefinition() {
 	r.t.Helper()
-	if err := r.definitions().Delete(within(r.t), definition, metav1.DeleteOptions{}); err != nil {
+	if err := r.definitions().Delete(world.Within(r.t), definition, metav1.DeleteOptions{}); err != nil {
 		r.t.Fatal(err)
 	}
-	err := world.Eventually(within(r.t), "the definition is gone", func(ctx context.Context) (bool, error) {
+	waitUntil(r.t, "the definition is gone", func(ctx context.Context) (bool, error) {
 		_, err := r.definitions().Get(ctx, definition, metav1.GetOptions{})
 		return apierrors.IsNotFound(err), nil
 	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
 }
 
 // definitionHas reports whether the definition in the cluster contains a text as Go prints it.
 func (r *release) definitionHas(text string) bool {
 	r.t.Helper()
-	crd, err := r.definitions().Get(within(r.t), definition, metav1.GetOptions{})
+	crd, err := r.definitions().Get(world.Within(r.t), definition, metav1.GetOptions{})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -118,7 +113,7 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 	r := newRelease(t)
 	w := r.w
 	before := chartBefore(t)
-	removeColumnMode(t, before)
+	useOlderDefinition(t, before)
 	r.removeDefinition()
 
 	r.helm("install", own, before, "--values", r.values)
@@ -126,24 +121,13 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 		t.Fatal("the chart before has the new definition")
 	}
 	byHand := database(t, w, "shop", "by-hand", false)
-	err := world.Eventually(within(t), "the definition is served", func(context.Context) (bool, error) {
-		err := byHand.CreateAutopilot(within(t), `{"mode":"Recommend"}`)
+	waitUntil(t, "the definition is served", func(context.Context) (bool, error) {
+		err := byHand.CreateAutopilot(world.Within(t), `{"mode":"Recommend"}`)
 		return err == nil, err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	first := r.serve()
 	asked := database(t, w, "shop", "asked", true) // by its Rds
-	armed := func() {
-		t.Helper()
-		for _, db := range []*world.DB{asked, byHand} {
-			if _, err := db.WaitAutopilot(within(t), "it is armed", world.Armed); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	armed()
+	waitArmed(t, asked, byHand)
 	installed := r.uids()
 	if len(installed) != 6 || len(inTheCloud(w)) != 10 {
 		t.Fatalf("%v, and in the cloud %q", slices.Sorted(maps.Keys(installed)), inTheCloud(w))
@@ -155,11 +139,11 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 	}
 	second := r.serve()
 	stop(t, first)
-	armed()
+	waitArmed(t, asked, byHand)
 	if err := asked.SetWorkload(simcloud.Workload{UsedGB: 33}); err != nil {
 		t.Fatal(err)
 	}
-	grown, err := asked.WaitAutopilot(within(t), "the growth is completed", func(a *v1alpha1.RdsAutopilot) bool {
+	grown, err := asked.WaitAutopilot(world.Within(t), "the growth is completed", func(a *v1alpha1.RdsAutopilot) bool {
 		return len(a.Status.Changes) > 0 && a.Status.Pending == nil
 	})
 	if err != nil {
@@ -168,7 +152,9 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 	if change := grown.Status.Changes[0]; change.Kind != v1alpha1.KindVolume || asked.Instance().VolumeGB != 50 {
 		t.Errorf("%+v, and the instance has %d GB, want 50", change, asked.Instance().VolumeGB)
 	}
-	r.test(second)
+	if code, output := r.runHook(r.hook("tests/plan.yaml")); code != 0 {
+		t.Errorf("helm test would fail, because plan ends with %d: %s", code, output)
+	}
 	if diff := cmp.Diff(installed, r.uids()); diff != "" {
 		t.Errorf("after the upgrade (-before +after):\n%s", diff)
 	}
@@ -176,28 +162,28 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 		t.Errorf("after the upgrade %d things are in the cloud: %q", n, inTheCloud(w))
 	}
 
-	refusedToUninstall := func() {
+	checkUninstallRefused := func() {
 		t.Helper()
 		output, err := r.uninstall()
 		if err == nil || !strings.Contains(output, "shop/asked, shop/by-hand") || !strings.Contains(output, "RDS_AUTOPILOT_MODE=Off") {
 			t.Errorf("before it is off, helm uninstall returns %v: %s", err, output)
 		}
 	}
-	refusedToUninstall()
+	checkUninstallRefused()
 	r.helm("rollback", own, "2") // to keep it after all
 	r.helm("upgrade", own, "deploy/chart", "--values", r.values, "--set-string", "mode=Off")
 	third := r.serve()
 	stop(t, second)
-	letsGo := func() {
+	waitReleased := func() {
 		t.Helper()
 		for _, db := range []*world.DB{asked, byHand} {
-			_, err := db.WaitAutopilot(within(t), "it lets go", func(a *v1alpha1.RdsAutopilot) bool { return len(a.Finalizers) == 0 })
+			_, err := db.WaitAutopilot(world.Within(t), "it has no finalizer", func(a *v1alpha1.RdsAutopilot) bool { return len(a.Finalizers) == 0 })
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	letsGo()
+	waitReleased()
 	if left := inTheCloud(w); len(left) > 0 {
 		t.Errorf("off, and in the cloud there is still %q", left)
 	}
@@ -215,7 +201,7 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
 	} {
-		list, err := r.admin.Resource(removed).List(within(t), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + own})
+		list, err := r.admin.Resource(removed).List(world.Within(t), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + own})
 		if err != nil || len(list.Items) > 0 {
 			t.Errorf("%s after the uninstallation: %v, %v", removed.Resource, list, err)
 		}
@@ -224,52 +210,19 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 	// Installed again, everything is as it was.
 	r.helm("install", own, "deploy/chart", "--values", r.values)
 	fourth := r.serve()
-	armed()
+	waitArmed(t, asked, byHand)
 	if diff := cmp.Diff(installed, r.uids()); diff != "" {
 		t.Errorf("installed again (-before +after):\n%s", diff)
 	}
 
 	// Uninstalled too early, it is switched off as the check says.
-	refusedToUninstall()
+	checkUninstallRefused()
 	r.setEnv("RDS_AUTOPILOT_MODE", "Off")
 	fifth := r.serve()
 	stop(t, fourth)
-	letsGo()
+	waitReleased()
 	stop(t, fifth)
 	if output, err := r.uninstall(); err != nil {
 		t.Errorf("switched off in the Deployment, helm uninstall returns %v: %s", err, output)
 	}
-}
-
-// TestHelmTakesOverThePlainManifests goes from kubectl apply to Helm without a new Deployment or definition.
-func TestHelmTakesOverThePlainManifests(t *testing.T) {
-	level.Long(t)
-	cluster := shared.Cluster(t)
-	applied, err := cluster.Apply(within(t), apiserver.ApplyOptions{}, root+"/deploy/install.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	kubeconfig := filepath.Join(t.TempDir(), "admin")
-	if err := apiserver.WriteKubeconfig(kubeconfig, cluster.Config()); err != nil {
-		t.Fatal(err)
-	}
-	env := []string{"KUBECONFIG=" + kubeconfig, "HOME=" + t.TempDir()}
-	args := []string{"install", own, "deploy/chart", "--namespace", own, "--values", "deploy/chart/ci/install-values.yaml"}
-	if text := refused(t, command(t, env, tool(t, "helm"), args...)); !strings.Contains(text, "invalid ownership metadata") {
-		t.Errorf("without --take-ownership it says %s", text)
-	}
-	run(t, command(t, env, tool(t, "helm"), append(args, "--take-ownership", "--force-conflicts")...))
-	again, err := cluster.Apply(within(t), apiserver.ApplyOptions{DryRun: true}, root+"/deploy/install.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, object := range again {
-		if object.GetUID() != applied[i].GetUID() {
-			t.Errorf("%s %s is another one", object.GetKind(), object.GetName())
-		}
-		if release := object.GetAnnotations()["meta.helm.sh/release-name"]; release != own && object.GetKind() != "Namespace" {
-			t.Errorf("%s %s belongs to the release %q", object.GetKind(), object.GetName(), release)
-		}
-	}
-	run(t, command(t, env, tool(t, "helm"), "uninstall", own, "--namespace", own, "--no-hooks")) // there is no kubelet for a hook
 }

@@ -3,10 +3,11 @@
 package release
 
 import (
-	"os"
+	"go/version"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -26,10 +27,7 @@ func TestActionsArePinned(t *testing.T) {
 	uses := regexp.MustCompile(`(?m)^\s*-?\s*uses: (.*)$`)
 	pinned := regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+(\.\d+)*$`)
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := read(t, file)
 		for _, m := range uses.FindAllStringSubmatch(string(text), -1) {
 			if !pinned.MatchString(m[1]) && !strings.HasPrefix(m[1], "./.github/workflows/") { // of the same commit
 				t.Errorf("%s uses %s, want the digest of a commit and # vX.Y.Z", filepath.Base(file), m[1])
@@ -57,12 +55,8 @@ type workflow struct {
 
 func readWorkflow(t *testing.T, path string) (w workflow) {
 	t.Helper()
-	text, err := os.ReadFile(root + "/" + path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// YAML 1.1 reads the key "on" as true.
-	if err := yaml.Unmarshal([]byte(strings.Replace(string(text), "\non:\n", "\n\"on\":\n", 1)), &w); err != nil {
+	text := strings.Replace(string(read(t, root+"/"+path)), "\non:\n", "\n\"on\":\n", 1) // YAML 1.1 reads the key "on" as true
+	if err := yaml.Unmarshal([]byte(text), &w); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -116,5 +110,66 @@ func TestReleasesAreSigned(t *testing.T) {
 	}
 	if m := regexp.MustCompile(`crane digest [^@\n]*:[^@\n]*\n`).FindString(script.String()); m != "" {
 		t.Errorf("%s asks for the digest of a tag", m)
+	}
+}
+
+// goVersions returns the versions in the lines go and toolchain of a go.mod, as in "go1.26.0". A missing one is empty.
+func goVersions(t *testing.T, file string) (language, toolchain string) {
+	t.Helper()
+	text := string(read(t, file))
+	if m := regexp.MustCompile(`(?m)^go (\S+)$`).FindStringSubmatch(text); m != nil {
+		language = "go" + m[1]
+	}
+	if m := regexp.MustCompile(`(?m)^toolchain (\S+)$`).FindStringSubmatch(text); m != nil {
+		toolchain = m[1]
+	}
+	return language, toolchain
+}
+
+// TestToolModulesNeedNoNewerToolchainThanTheRoot finds a module that CI could not build. CI installs the toolchain of the root's
+// go.mod, and setup-go forbids Go to download another one. A different toolchain would also build a different standard library.
+func TestToolModulesNeedNoNewerToolchainThanTheRoot(t *testing.T) {
+	_, toolchain := goVersions(t, root+"/go.mod")
+	if !version.IsValid(toolchain) {
+		t.Fatalf("the root's go.mod has the toolchain %q", toolchain)
+	}
+	servers, err1 := filepath.Glob(root + "/test/apiserver/*/go.mod")
+	tools, err2 := filepath.Glob(root + "/test/tools/*/go.mod")
+	modules := slices.Concat(servers, tools)
+	if err1 != nil || err2 != nil || len(modules) < 10 {
+		t.Fatal(modules, err1, err2)
+	}
+	for _, module := range modules {
+		language, own := goVersions(t, module)
+		if version.Compare(language, toolchain) > 0 || own != toolchain {
+			t.Errorf("%s needs %s with the toolchain %q, want the root's %s", module, language, own, toolchain)
+		}
+	}
+}
+
+// TestTheChartRequiresTheOldestVersionThatIsTested compares kubeVersion with the modules of the API servers.
+func TestTheChartRequiresTheOldestVersionThatIsTested(t *testing.T) {
+	var meta struct{ KubeVersion string }
+	if err := yaml.Unmarshal(read(t, chart+"/Chart.yaml"), &meta); err != nil {
+		t.Fatal(err)
+	}
+	modules, err := filepath.Glob(root + "/test/apiserver/servers*/go.mod")
+	if err != nil || len(modules) < 3 {
+		t.Fatalf("%q, %v: want three versions at least", modules, err)
+	}
+	oldest := 1000
+	for _, module := range modules {
+		m := regexp.MustCompile(`(?m)^\tk8s\.io/kubernetes v1\.(\d+)\.`).FindSubmatch(read(t, module))
+		if m == nil {
+			t.Fatalf("%s pins no version of Kubernetes", module)
+		}
+		n, err := strconv.Atoi(string(m[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		oldest = min(oldest, n)
+	}
+	if want := ">=1." + strconv.Itoa(oldest) + ".0-0"; meta.KubeVersion != want {
+		t.Errorf("kubeVersion is %q, want %q, the oldest version of make test-versions", meta.KubeVersion, want)
 	}
 }

@@ -4,13 +4,12 @@ package release
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/mcsps/rds-autopilot/test/apiserver"
@@ -49,7 +48,7 @@ func startWorldOf(t *testing.T, binary string) *world.World {
 // as writes the access of a ServiceAccount to a file.
 func as(t *testing.T, w *world.World, namespace, name string) (config *rest.Config, kubeconfig string) {
 	t.Helper()
-	config, err := w.Kube.ServiceAccountConfig(within(t), namespace, name)
+	config, err := w.Kube.ServiceAccountConfig(world.Within(t), namespace, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +61,7 @@ func as(t *testing.T, w *world.World, namespace, name string) (config *rest.Conf
 
 func stop(t *testing.T, p *world.Process) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), world.Patience)
 	defer cancel()
 	if err := p.Stop(ctx); err != nil {
 		t.Errorf("stop the service: %v", err)
@@ -77,7 +76,7 @@ func stop(t *testing.T, p *world.Process) {
 // database is one whose volume is far from full.
 func database(t *testing.T, w *world.World, namespace, name string, autopilot bool) *world.DB {
 	t.Helper()
-	db, err := w.AddDatabase(within(t), world.Database{
+	db, err := w.AddDatabase(world.Within(t), world.Database{
 		Namespace: namespace, Name: name, Flavor: "rds.mysql.n1.large.4", VolumeGB: 40, Workload: simcloud.Workload{UsedGB: 10}, Autopilot: autopilot,
 	})
 	if err != nil {
@@ -110,18 +109,30 @@ func realCluster(t *testing.T, w *world.World) *apiserver.Cluster {
 	return c
 }
 
-// apply applies objects as a person would.
-func apply(t *testing.T, w *world.World, objects ...*unstructured.Unstructured) {
+// waitUntil fails the test if a condition does not become true in time.
+func waitUntil(t *testing.T, what string, done func(context.Context) (bool, error)) {
 	t.Helper()
-	var text strings.Builder
-	for _, object := range objects {
-		content, err := object.MarshalJSON()
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(&text, "---\n%s\n", content)
-	}
-	if err := w.Apply(within(t), write(t, "objects.yaml", text.String())); err != nil {
+	if err := world.Eventually(world.Within(t), what, done); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func waitArmed(t *testing.T, databases ...*world.DB) {
+	t.Helper()
+	for _, db := range databases {
+		if _, err := db.WaitAutopilot(world.Within(t), "it is armed", world.Armed); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// clients returns both clients of an access.
+func clients(t *testing.T, config *rest.Config) (typed *kubernetes.Clientset, objects dynamic.Interface) {
+	t.Helper()
+	typed, err1 := kubernetes.NewForConfig(config)
+	objects, err2 := dynamic.NewForConfig(config)
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	return typed, objects
 }
