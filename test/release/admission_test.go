@@ -22,17 +22,16 @@ import (
 func TestAdmissionPolicyLimitsTheServiceToTwoFields(t *testing.T) {
 	level.Long(t)
 	cluster := shared.Cluster(t)
-	if version := serverVersion(t, cluster.Config()); minor(t, version) < firstWithPolicies {
-		t.Skipf("%s has no admission policies", version)
+	if minor := kubeMinor(t, cluster.Config()); minor < firstWithPolicies {
+		t.Skipf("Kubernetes 1.%d has no admission policies", minor)
 	}
 	namespace := cluster.Namespace(t)
-	rendered := run(t, command(t, nil, tool(t, "helm"), "template", own, "deploy/chart", "--namespace", namespace,
-		"--show-only", "templates/rbac.yaml", "--show-only", "templates/admissionpolicy.yaml",
-		"--set", "publicURL=https://a.example.com/smn,rbac.admissionPolicy=true,watchNamespaces={"+namespace+"}"))
-	if _, err := cluster.Apply(world.Within(t), apiserver.ApplyOptions{}, write(t, "rights.yaml", rendered)); err != nil {
+	rendered := templateIn(t, namespace, "--show-only", "templates/rbac.yaml", "--show-only", "templates/admissionpolicy.yaml",
+		"--set", "publicURL=https://a.example.com/smn,rbac.admissionPolicy=true,watchNamespaces={"+namespace+"}")
+	if _, err := cluster.Apply(world.Within(t), apiserver.ApplyOptions{}, tempFile(t, "rights.yaml", rendered)); err != nil {
 		t.Fatal(err)
 	}
-	config, err := cluster.ServiceAccountConfig(world.Within(t), namespace, own)
+	config, err := cluster.ServiceAccountConfig(world.Within(t), namespace, releaseName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +54,7 @@ func TestAdmissionPolicyLimitsTheServiceToTwoFields(t *testing.T) {
 		if strings.HasPrefix(patch, "[") {
 			kind = types.JSONPatchType
 		}
-		_, err := by.Resource(resource).Namespace(namespace).Patch(ctx, name, kind, []byte(patch), metav1.PatchOptions{FieldManager: own})
+		_, err := by.Resource(resource).Namespace(namespace).Patch(ctx, name, kind, []byte(patch), metav1.PatchOptions{FieldManager: releaseName})
 		return err
 	}
 	const denied = "rds-autopilot may change"

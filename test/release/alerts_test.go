@@ -4,26 +4,14 @@ package release
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 )
 
 const deploy = root + "/deploy"
-
-// runIn runs a program in a folder. If the program fails, the test fails with its output.
-func runIn(t *testing.T, dir, name string, args ...string) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), name, args...)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%s %s: %v\n%s", filepath.Base(name), strings.Join(args, " "), err, out)
-	}
-}
 
 func read(t *testing.T, path string) []byte {
 	t.Helper()
@@ -76,7 +64,7 @@ func alertRules(t *testing.T) ruleFile {
 	return manifest.Spec
 }
 
-func (r ruleFile) write(t *testing.T, path string) {
+func (r ruleFile) tempFile(t *testing.T, path string) {
 	t.Helper()
 	text, err := yaml.Marshal(r)
 	if err != nil {
@@ -89,10 +77,13 @@ const cases = "testdata/alerts-cases.yaml"
 
 func TestEveryAlertFiresAndStaysSilent(t *testing.T) {
 	promtool, dir := tool(t, "promtool"), t.TempDir()
-	alertRules(t).write(t, dir+"/alerts.yaml")
+	alertRules(t).tempFile(t, dir+"/alerts.yaml")
 	writeFile(t, dir+"/cases.yaml", read(t, cases))
-	runIn(t, dir, promtool, "check", "rules", "--lint=all", "alerts.yaml")
-	runIn(t, dir, promtool, "test", "rules", "cases.yaml")
+	for _, args := range [][]string{{"check", "rules", "--lint=all", "alerts.yaml"}, {"test", "rules", "cases.yaml"}} {
+		cmd := command(t, nil, promtool, args...)
+		cmd.Dir = dir
+		run(t, cmd)
+	}
 }
 
 func TestEveryAlertHasAFiringAndASilentCase(t *testing.T) {

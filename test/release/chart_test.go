@@ -23,11 +23,17 @@ import (
 // template renders the chart as the release of the documents.
 func template(t *testing.T, args ...string) string {
 	t.Helper()
-	args = append([]string{"template", own, "deploy/chart", "--namespace", own}, args...)
+	return templateIn(t, releaseName, args...)
+}
+
+// templateIn renders the chart as a release in a namespace.
+func templateIn(t *testing.T, namespace string, args ...string) string {
+	t.Helper()
+	args = append([]string{"template", releaseName, "deploy/chart", "--namespace", namespace}, args...)
 	return run(t, command(t, nil, tool(t, "helm"), args...))
 }
 
-// valueSets are the files of values, by name.
+// valueSets returns the files with sets of values, by name.
 func valueSets(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(chart + "/ci/*-values.yaml")
@@ -45,25 +51,25 @@ func TestChartUnitTestsPass(t *testing.T) {
 	t.Log(run(t, command(t, nil, tool(t, "helm-unittest"), "--strict", "deploy/chart")))
 }
 
-// TestTheAPIServerAcceptsEverySetOfValues applies what Helm renders by a server-side dry run, where an unknown field is an error.
+// TestTheAPIServerAcceptsEverySetOfValues applies the rendered objects by a server-side dry run, which rejects unknown fields.
 func TestTheAPIServerAcceptsEverySetOfValues(t *testing.T) {
 	level.Long(t)
 	cluster := shared.Cluster(t)
 	client, _ := clients(t, cluster.Config())
-	for _, name := range []string{own, "shop", "billing", "monitoring", "cattle-monitoring-system"} {
+	for _, name := range []string{releaseName, "shop", "billing", "monitoring", "cattle-monitoring-system"} {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
 		if _, err := client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
 	}
-	version := serverVersion(t, cluster.Config())
+	minor := kubeMinor(t, cluster.Config())
 	for name, values := range valueSets(t) {
 		t.Run(name, func(t *testing.T) {
-			args := []string{"--values", values, "--kube-version", version.GitVersion}
-			if minor(t, version) < firstWithPolicies {
+			args := []string{"--values", values, "--kube-version", "1." + strconv.Itoa(minor)}
+			if minor < firstWithPolicies {
 				args = append(args, "--set", "rbac.admissionPolicy=false")
 			}
-			file := write(t, "rendered.yaml", template(t, args...))
+			file := tempFile(t, "rendered.yaml", template(t, args...))
 			objects, err := cluster.Apply(world.Within(t), apiserver.ApplyOptions{DryRun: true}, file)
 			if err != nil {
 				t.Fatal(err)
@@ -99,9 +105,9 @@ func TestWrongChartValuesAreNamed(t *testing.T) {
 		"an image in one part":        {"publicURL=https://a.example.com/smn,test.image=busybox:1", "is now test.image.registry"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text := refused(t, command(t, nil, tool(t, "helm"), "template", own, "deploy/chart", "--set", c.set))
+			text := failedOutput(t, command(t, nil, tool(t, "helm"), "template", releaseName, "deploy/chart", "--set", c.set))
 			if !strings.Contains(text, c.want) {
-				t.Errorf("it says\n%s\nand nothing of %s", text, c.want)
+				t.Errorf("Helm prints\n%s\nwant %s in it", text, c.want)
 			}
 		})
 	}
@@ -130,7 +136,7 @@ func TestHelmLintAndKubeScoreAcceptEverySetOfValues(t *testing.T) {
 				// the image starts a replica while the registry is away.
 				"--ignore-test", "container-resources", "--ignore-test", "container-security-context-user-group-id",
 				"--ignore-test", "pod-networkpolicy", "--ignore-test", "container-image-pull-policy",
-				"--ignore-test", "container-ephemeral-storage-request-and-limit", write(t, "rendered.yaml", rendered)))
+				"--ignore-test", "container-ephemeral-storage-request-and-limit", tempFile(t, "rendered.yaml", rendered)))
 		})
 	}
 }

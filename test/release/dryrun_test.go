@@ -25,8 +25,8 @@ const dryRunVersion = "v9.8.7"
 
 var dryRunCommit = strings.Repeat("c", 40)
 
-// secureRegistry starts a registry on loopback with TLS, which the programs of this test trust. So Helm works as with a
-// public registry, without a flag for plain HTTP.
+// secureRegistry starts a registry with TLS on loopback and returns its address. The programs of this test trust it, so Helm needs
+// no flag for plain HTTP.
 func secureRegistry(t *testing.T) string {
 	t.Helper()
 	behind := &url.URL{Scheme: "http", Host: registry(t)}
@@ -37,24 +37,17 @@ func secureRegistry(t *testing.T) string {
 	t.Cleanup(front.Close)
 	dir := t.TempDir()
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw})
-	if err := os.WriteFile(filepath.Join(dir, "registry.pem"), certificate, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, dir+"/registry.pem", certificate)
 	t.Setenv("SSL_CERT_DIR", dir) // in addition to the file of the system's authorities
 	return front.Listener.Addr().String()
 }
 
-// The steps of the release workflow that publish image, chart and files. The others need GitHub or its identity.
-var (
-	publishing = []string{"Image", "Files", "Chart"}
-	onGitHub   = []string{"Notes", "Log in", "Sign", "Release"}
-)
-
-// publish runs the commands of the release workflow with a registry of this machine.
+// publish runs the steps of the release workflow that publish image, files and chart, with a registry of this machine. The other
+// steps need GitHub or its identity.
 func publish(t *testing.T, at string) {
 	t.Helper()
-	outputs := filepath.Join(t.TempDir(), "outputs")
-	values := map[string]string{}
+	outputs := tempFile(t, "outputs", "")
+	values := map[string]string{} // of expressions such as steps.image.outputs.digest
 	fill := func(text string) string {
 		return regexp.MustCompile(`\$\{\{ (\S+) \}\}`).ReplaceAllStringFunc(text, func(expression string) string {
 			value, ok := values[strings.Trim(expression, "${} ")]
@@ -64,15 +57,13 @@ func publish(t *testing.T, at string) {
 			return value
 		})
 	}
-	done := 0
+	var done []string
+	publishing := []string{"Image", "Files", "Chart"}
 	for _, step := range readWorkflow(t, ".github/workflows/release.yml").Jobs["release"].Steps {
-		if step.Run == "" || slices.Contains(onGitHub, step.Name) {
+		if !slices.Contains(publishing, step.Name) {
 			continue
 		}
-		if done == len(publishing) || step.Name != publishing[done] {
-			t.Fatalf("the workflow has the step %q, want %q in this order", step.Name, publishing)
-		}
-		done++
+		done = append(done, step.Name)
 		env := []string{
 			"REGISTRY=" + at, "VERSION=" + dryRunVersion, "COMMIT=" + dryRunCommit, "GITHUB_OUTPUT=" + outputs,
 			"KO_DEFAULTBASEIMAGE=" + at + "/base", "HELM_CONFIG_HOME=" + t.TempDir(), "HELM_CACHE_HOME=" + t.TempDir(),
@@ -81,20 +72,14 @@ func publish(t *testing.T, at string) {
 			env = append(env, name+"="+fill(value))
 		}
 		run(t, command(t, env, "bash", "-eo", "pipefail", "-c", fill(step.Run)))
-		text, err := os.ReadFile(outputs)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(text)) {
+		for line := range strings.Lines(string(read(t, outputs))) {
 			name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 			values["steps."+step.ID+".outputs."+name] = value
 		}
-		if err := os.Truncate(outputs, 0); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, outputs, nil)
 	}
-	if done < len(publishing) {
-		t.Fatalf("the workflow has no step %q", publishing[done])
+	if !slices.Equal(done, publishing) {
+		t.Fatalf("the workflow has the steps %q, want %q", done, publishing)
 	}
 }
 
@@ -102,11 +87,7 @@ func publish(t *testing.T, at string) {
 // and the release files of the dry run.
 func releaseInstall(t *testing.T, text, at, files string) string {
 	t.Helper()
-	page, err := os.ReadFile(root + "/docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(page), "\n### From a release\n")
+	_, section, _ := strings.Cut(string(read(t, root+"/docs/operations.md")), "\n### From a release\n")
 	section, _, _ = strings.Cut(section, "\n### ")
 	for _, m := range regexp.MustCompile("(?ms)^```[a-z]*\n(.*?)^```$").FindAllStringSubmatch(section, -1) {
 		if strings.Contains(m[1], text) {
@@ -121,8 +102,8 @@ func releaseInstall(t *testing.T, text, at, files string) string {
 	return ""
 }
 
-// TestTheReleaseIsInstalledWithoutAClone runs the release workflow as far as it needs no GitHub, then the commands
-// of docs/operations.md, and then the service out of the image that the chart names.
+// TestTheReleaseIsInstalledWithoutAClone runs the release workflow as far as it needs no GitHub, and checks what it has published.
+// Then it runs the commands of docs/operations.md, and the service from the image that the chart names.
 func TestTheReleaseIsInstalledWithoutAClone(t *testing.T) {
 	for _, name := range []string{"ko", "crane", "helm", "kubectl"} {
 		tool(t, name)
@@ -143,7 +124,7 @@ func TestTheReleaseIsInstalledWithoutAClone(t *testing.T) {
 		for name, text := range map[string]string{"helm": "helm install", "kubectl": "kubectl apply -f -"} {
 			t.Run(name, func(t *testing.T) {
 				cluster := emptyCluster(t)
-				typed(t, cluster, releaseInstall(t, "namespace.yaml", at, files.URL)+releaseInstall(t, text, at, files.URL))
+				runAsAdmin(t, cluster, releaseInstall(t, "namespace.yaml", at, files.URL)+releaseInstall(t, text, at, files.URL))
 				checkInstalled(t, cluster, image)
 			})
 		}
@@ -151,9 +132,9 @@ func TestTheReleaseIsInstalledWithoutAClone(t *testing.T) {
 	t.Run("the service out of its image", func(t *testing.T) {
 		r := newReleaseIn(t, startWorldOf(t, filepath.Join(pull(t, image), "ko-app", "rds-autopilot")))
 		r.removeDefinition()
-		r.helm("install", own, "oci://"+at+"/charts/rds-autopilot",
+		r.helm("install", releaseName, "oci://"+at+"/charts/rds-autopilot",
 			"--version", strings.TrimPrefix(dryRunVersion, "v"), "--values", r.values)
-		deployment, err := r.client.AppsV1().Deployments(own).Get(world.Within(t), own, metav1.GetOptions{})
+		deployment, err := r.client.AppsV1().Deployments(releaseName).Get(world.Within(t), releaseName, metav1.GetOptions{})
 		if err != nil || deployment.Spec.Template.Spec.Containers[0].Image != image {
 			t.Fatalf("%v, the image is %q, want %q", err, deployment.Spec.Template.Spec.Containers[0].Image, image)
 		}
@@ -179,8 +160,8 @@ func emptyCluster(t *testing.T) *apiserver.Cluster {
 	return cluster
 }
 
-// typed runs commands as the administrator of a cluster, in an empty folder.
-func typed(t *testing.T, cluster *apiserver.Cluster, script string) {
+// runAsAdmin runs commands as the administrator of a cluster, in an empty folder.
+func runAsAdmin(t *testing.T, cluster *apiserver.Cluster, script string) {
 	t.Helper()
 	path := filepath.Dir(tool(t, "kubectl")) + ":" + os.Getenv("PATH")
 	env := []string{"KUBECONFIG=" + cluster.Kubeconfig(), "HOME=" + t.TempDir(), "PATH=" + path}
@@ -193,7 +174,7 @@ func typed(t *testing.T, cluster *apiserver.Cluster, script string) {
 func checkInstalled(t *testing.T, cluster *apiserver.Cluster, image string) {
 	t.Helper()
 	client, _ := clients(t, cluster.Config())
-	deployment, err := client.AppsV1().Deployments(own).Get(world.Within(t), own, metav1.GetOptions{})
+	deployment, err := client.AppsV1().Deployments(releaseName).Get(world.Within(t), releaseName, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +182,7 @@ func checkInstalled(t *testing.T, cluster *apiserver.Cluster, image string) {
 	if container.Image != image || container.Env[0].Value != "https://autopilot.example.com/smn" {
 		t.Errorf("the image is %q, want %q; the public URL is %q", container.Image, image, container.Env[0].Value)
 	}
-	ingress, err := client.NetworkingV1().Ingresses(own).Get(world.Within(t), own, metav1.GetOptions{})
+	ingress, err := client.NetworkingV1().Ingresses(releaseName).Get(world.Within(t), releaseName, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -155,7 +155,7 @@ func checkFiles(t *testing.T, dist, version, image, digest string) {
 		",image.tag=mine":                   image + ":mine",
 		",image.registry=registry.internal": "registry.internal/rds-autopilot:" + version + "@" + digest,
 	} {
-		rendered := run(t, command(t, nil, tool(t, "helm"), "template", own, "dist/"+packed, "--set", "publicURL=https://a.example.com/smn"+values))
+		rendered := run(t, command(t, nil, tool(t, "helm"), "template", releaseName, "dist/"+packed, "--set", "publicURL=https://a.example.com/smn"+values))
 		if !strings.Contains(rendered, want+"\n") {
 			t.Errorf("the chart with %q lacks the image %s", values, want)
 		}
@@ -173,10 +173,10 @@ func checkFiles(t *testing.T, dist, version, image, digest string) {
 
 func TestReleaseFilesRequireADigestAndNotesASection(t *testing.T) {
 	level.Long(t)
-	if text := refused(t, command(t, nil, "make", "--no-print-directory", "release-files", "VERSION=v9.8.7")); !strings.Contains(text, "DIGEST is required") {
+	if text := failedOutput(t, command(t, nil, "make", "--no-print-directory", "release-files", "VERSION=v9.8.7")); !strings.Contains(text, "DIGEST is required") {
 		t.Errorf("without a digest, make prints %s", text)
 	}
-	text := refused(t, command(t, nil, "make", "--no-print-directory", "release-notes", "VERSION=v9.8.7"))
+	text := failedOutput(t, command(t, nil, "make", "--no-print-directory", "release-notes", "VERSION=v9.8.7"))
 	if !strings.Contains(text, "CHANGELOG.md has no section v9.8.7") {
 		t.Errorf("without a section, make prints %s", text)
 	}

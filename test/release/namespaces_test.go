@@ -26,12 +26,12 @@ import (
 func inNamespaces(t *testing.T, w *world.World, namespaces ...string) (home string, config *rest.Config, kubeconfig string) {
 	t.Helper()
 	home = realCluster(t, w).Namespace(t)
-	rendered := run(t, command(t, nil, tool(t, "helm"), "template", own, "deploy/chart", "--namespace", home, "--show-only", "templates/rbac.yaml",
-		"--set", "publicURL=https://a.example.com/smn,watchNamespaces={"+strings.Join(namespaces, ",")+"}"))
-	if err := w.Apply(world.Within(t), write(t, "rbac.yaml", rendered)); err != nil {
+	rendered := templateIn(t, home, "--show-only", "templates/rbac.yaml",
+		"--set", "publicURL=https://a.example.com/smn,watchNamespaces={"+strings.Join(namespaces, ",")+"}")
+	if err := w.Apply(world.Within(t), tempFile(t, "rbac.yaml", rendered)); err != nil {
 		t.Fatal(err)
 	}
-	config, kubeconfig = as(t, w, home, own)
+	config, kubeconfig = serviceAccountAccess(t, w, home, releaseName)
 	for _, ns := range namespaces {
 		waitAllowed(t, config, ns, right{verb: "patch", group: otcv1.Group, resource: otcv1.Resource})
 	}
@@ -66,7 +66,7 @@ func TestDeletedNamespaceStopsNoOther(t *testing.T) {
 	if err := admin.CoreV1().Namespaces().Delete(world.Within(t), aaa, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := admin.RbacV1().RoleBindings(aaa).Delete(world.Within(t), home+"-"+own+"-databases", metav1.DeleteOptions{}); err != nil {
+	if err := admin.RbacV1().RoleBindings(aaa).Delete(world.Within(t), home+"-"+releaseName+"-databases", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, of := range []dynamic.NamespaceableResourceInterface{
@@ -87,7 +87,7 @@ func TestDeletedNamespaceStopsNoOther(t *testing.T) {
 		_, err := gone.Autopilot(ctx)
 		return apierrors.IsNotFound(err), nil
 	})
-	for _, name := range inTheCloud(w) {
+	for _, name := range cloudObjects(w) {
 		if strings.Contains(name, "db-gone") {
 			t.Errorf("left in the cloud: %s", name)
 		}
@@ -109,16 +109,15 @@ func TestDeletedNamespaceStopsNoOther(t *testing.T) {
 	}
 }
 
-// TestUpgradeStopsWhileANamespaceThatLeavesNeedsTheService goes the documented way out of a namespace.
-func TestUpgradeStopsWhileANamespaceThatLeavesNeedsTheService(t *testing.T) {
+// TestUpgradeStopsWhileALeavingNamespaceNeedsTheService runs the check before an upgrade that takes a namespace out of
+// watchNamespaces, before and after the documented way out.
+func TestUpgradeStopsWhileALeavingNamespaceNeedsTheService(t *testing.T) {
 	w := startWorld(t)
 	leaves, stays := realCluster(t, w).Namespace(t), realCluster(t, w).Namespace(t)
 	home, _, kubeconfig := inNamespaces(t, w, leaves, stays)
-	values := func(namespaces ...string) []string {
-		return []string{own, "deploy/chart", "--namespace", home, "--set", "publicURL=https://a.example.com/smn,watchNamespaces={" + strings.Join(namespaces, ",") + "}"}
-	}
-	deployment := run(t, command(t, nil, tool(t, "helm"), append([]string{"template", "--show-only", "templates/deployment.yaml"}, values(leaves, stays)...)...))
-	if err := w.Apply(world.Within(t), write(t, "deployment.yaml", deployment)); err != nil {
+	const values = "publicURL=https://a.example.com/smn,watchNamespaces="
+	deployment := templateIn(t, home, "--show-only", "templates/deployment.yaml", "--set", values+"{"+leaves+","+stays+"}")
+	if err := w.Apply(world.Within(t), tempFile(t, "deployment.yaml", deployment)); err != nil {
 		t.Fatal(err)
 	}
 	w.MustServe(t, "--kubeconfig", kubeconfig, "--lease-namespace", home, "--watch-namespaces", leaves+","+stays)
@@ -126,36 +125,20 @@ func TestUpgradeStopsWhileANamespaceThatLeavesNeedsTheService(t *testing.T) {
 	waitArmed(t, db)
 
 	var hook corev1.Pod
-	rendered := run(t, command(t, nil, tool(t, "helm"), append([]string{
-		"template", "--is-upgrade", "--dry-run=server", "--kubeconfig", w.AdminKubeconfig(), "--show-only", "templates/upgradecheck.yaml",
-	}, values(stays)...)...))
+	rendered := templateIn(t, home, "--is-upgrade", "--dry-run=server", "--kubeconfig", w.AdminKubeconfig(),
+		"--show-only", "templates/upgradecheck.yaml", "--set", values+"{"+stays+"}")
 	if err := yaml.Unmarshal([]byte(rendered), &hook); err != nil || len(hook.Spec.Containers) != 1 {
 		t.Fatalf("no check before the upgrade: %v\n%s", err, rendered)
 	}
-	check := func() (code int, text string) {
-		t.Helper()
-		p, err := w.Run(world.Within(t), append(slices.Clone(hook.Spec.Containers[0].Args), "--kubeconfig", kubeconfig), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if code, err = p.Wait(world.Within(t)); err != nil {
-			t.Fatal(err)
-		}
-		for _, l := range p.Lines() {
-			text += l.Raw + "\n"
-		}
-		return code, text
-	}
-	if code, text := check(); code != 1 || !strings.Contains(text, leaves+"/db-leaves") {
-		t.Errorf("the check before the upgrade ends with %d:\n%s", code, text)
+	args := append(hook.Spec.Containers[0].Args, "--kubeconfig", kubeconfig)
+	if code, output := runBinary(t, w, args, nil); code != 1 || !strings.Contains(output, leaves+"/db-leaves") {
+		t.Errorf("the check before the upgrade ends with %d:\n%s", code, output)
 	}
 	if err := db.PatchAutopilot(world.Within(t), `{"spec":{"mode":"Off"}}`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.WaitAutopilot(world.Within(t), "no finalizer is left", func(a *v1alpha1.RdsAutopilot) bool { return len(a.Finalizers) == 0 }); err != nil {
-		t.Fatal(err)
-	}
-	if code, text := check(); code != 0 {
-		t.Errorf("after the way out, the check ends with %d:\n%s", code, text)
+	waitReleased(t, db)
+	if code, output := runBinary(t, w, args, nil); code != 0 {
+		t.Errorf("after the way out, the check ends with %d:\n%s", code, output)
 	}
 }

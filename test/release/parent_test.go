@@ -46,7 +46,7 @@ func TestNullSectionsGetTheirDefaults(t *testing.T) {
 		"sections in sections": "image:\n  registry: ghcr.io\nmonitoring:\n  dashboard:\n  kubeStateMetrics:\ntest:\n  image:\n  database:\n" +
 			"prometheusRule:\n  thresholds:\n",
 	} {
-		got := template(t, "--values", "deploy/chart/ci/default-values.yaml", "--values", write(t, "null.yaml", null))
+		got := template(t, "--values", "deploy/chart/ci/default-values.yaml", "--values", tempFile(t, "null.yaml", null))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("with null in %s (-defaults +null):\n%s", name, diff)
 		}
@@ -69,10 +69,10 @@ func parentChart(t *testing.T, values string) string {
 func TestParentChartSwitchesThisOneOnAndOff(t *testing.T) {
 	helm := tool(t, "helm")
 	dir := parentChart(t, "rds-autopilot:\n  enabled: true\n  publicURL: https://a.example.com/smn\n  flags:\n  # sweep-interval: 10m\n  ingress:\n")
-	if on := run(t, command(t, nil, helm, "template", own, dir)); !strings.Contains(on, "kind: Deployment") {
+	if on := run(t, command(t, nil, helm, "template", releaseName, dir)); !strings.Contains(on, "kind: Deployment") {
 		t.Errorf("on:\n%s", on)
 	}
-	if off := run(t, command(t, nil, helm, "template", own, dir, "--set", "rds-autopilot.enabled=false")); strings.Contains(off, "kind:") {
+	if off := run(t, command(t, nil, helm, "template", releaseName, dir, "--set", "rds-autopilot.enabled=false")); strings.Contains(off, "kind:") {
 		t.Errorf("off:\n%s", off)
 	}
 }
@@ -89,13 +89,13 @@ func TestUserAndGroupCanBeLeftOut(t *testing.T) {
 	openShift := []string{"--api-versions", "security.openshift.io/v1"}
 	for name, args := range map[string][]string{
 		"empty values of a parent chart":             {parentChart(t, values(`""`))},
-		"null in the values of the user":             {parentChart(t, values("1")), "--values", write(t, "null.yaml", values("null"))},
+		"null in the values of the user":             {parentChart(t, values("1")), "--values", tempFile(t, "null.yaml", values("null"))},
 		"null values of a parent chart on OpenShift": append(openShift, parentChart(t, values("null"))),
 		"the values for OpenShift":                   {"deploy/chart", "--values", "deploy/chart/ci/openshift-values.yaml"},
 		"the defaults on OpenShift":                  append(openShift, "deploy/chart", "--values", "deploy/chart/ci/default-values.yaml"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			rendered := run(t, command(t, nil, helm, append([]string{"template", own}, args...)...))
+			rendered := run(t, command(t, nil, helm, append([]string{"template", releaseName}, args...)...))
 			if found := ids.FindAllString(rendered, -1); len(found) > 0 {
 				t.Errorf("the chart sets %q", found)
 			}
@@ -107,7 +107,7 @@ func TestUserAndGroupCanBeLeftOut(t *testing.T) {
 // createPods creates the pods of a rendered chart, by a dry run in a namespace with the restricted Pod Security Standard.
 func createPods(t *testing.T, rendered string) {
 	t.Helper()
-	objects, err := apiserver.Read(write(t, "rendered.yaml", rendered))
+	objects, err := apiserver.Read(tempFile(t, "rendered.yaml", rendered))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,9 +148,9 @@ func createPods(t *testing.T, rendered string) {
 func TestReleasesShareNoObject(t *testing.T) {
 	objects := func(namespace string) map[string]bool {
 		t.Helper()
-		rendered := run(t, command(t, nil, tool(t, "helm"), "template", own, "deploy/chart", "--namespace", namespace, "--kube-version", "1.36",
-			"--values", "deploy/chart/ci/everything-values.yaml", "--set", "crds.enabled=false,extraObjects=null"))
-		all, err := apiserver.Read(write(t, "rendered.yaml", rendered))
+		rendered := templateIn(t, namespace, "--kube-version", "1.36",
+			"--values", "deploy/chart/ci/everything-values.yaml", "--set", "crds.enabled=false,extraObjects=null")
+		all, err := apiserver.Read(tempFile(t, "rendered.yaml", rendered))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,12 +170,12 @@ func TestReleasesShareNoObject(t *testing.T) {
 
 // TestOneNamespaceHoldsTheWholeRelease is for an AppProject of Argo CD that allows one namespace and nothing in the cluster.
 func TestOneNamespaceHoldsTheWholeRelease(t *testing.T) {
-	all, err := apiserver.Read(write(t, "rendered.yaml", template(t, "--values", "deploy/chart/ci/one-project-values.yaml")))
+	all, err := apiserver.Read(tempFile(t, "rendered.yaml", template(t, "--values", "deploy/chart/ci/one-project-values.yaml")))
 	if err != nil || len(all) < 12 {
 		t.Fatalf("%d objects, %v", len(all), err)
 	}
 	for _, o := range all {
-		if o.GetNamespace() != own {
+		if o.GetNamespace() != releaseName {
 			t.Errorf("%s %s is in %q", o.GetKind(), o.GetName(), o.GetNamespace())
 		}
 	}

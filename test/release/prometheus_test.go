@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"net/http"
 	"net/url"
 	"os"
@@ -16,7 +15,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +41,7 @@ func startPrometheus(t *testing.T, targets map[string]string) prometheus {
 			g.Rules[i].Expr = strings.ReplaceAll(g.Rules[i].Expr, "(rds_autopilot_leader) < 2", "(rds_autopilot_leader) < 1")
 		}
 	}
-	quick.write(t, dir+"/alerts.yaml")
+	quick.tempFile(t, dir+"/alerts.yaml")
 	config := "global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [alerts.yaml]\nscrape_configs:\n"
 	for job, target := range targets {
 		config += fmt.Sprintf("- {job_name: %s, static_configs: [{targets: ['%s']}]}\n", job, strings.TrimPrefix(target, "http://"))
@@ -60,9 +58,9 @@ func startPrometheus(t *testing.T, targets map[string]string) prometheus {
 	}
 	listening := make(chan string, 1)
 	go func() {
-		said := regexp.MustCompile(`msg="Listening on" .*address=(127\.0\.0\.1:[1-9]\d*)`)
+		address := regexp.MustCompile(`msg="Listening on" .*address=(127\.0\.0\.1:[1-9]\d*)`)
 		for lines := bufio.NewScanner(errors); lines.Scan(); {
-			if m := said.FindStringSubmatch(lines.Text()); m != nil {
+			if m := address.FindStringSubmatch(lines.Text()); m != nil {
 				listening <- m[1]
 			}
 		}
@@ -79,8 +77,8 @@ func startPrometheus(t *testing.T, targets map[string]string) prometheus {
 	return prometheus{"http://" + address}
 }
 
-// query returns the values of an instant query, by their labels.
-func (p prometheus) query(ctx context.Context, expr string) (map[string]float64, error) {
+// query returns the labels of each series in the result of an instant query. It leaves out series whose value is NaN.
+func (p prometheus) query(ctx context.Context, expr string) (series []map[string]string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/api/v1/query?query="+url.QueryEscape(expr), nil)
 	if err != nil {
 		return nil, err
@@ -102,43 +100,34 @@ func (p prometheus) query(ctx context.Context, expr string) (map[string]float64,
 	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || answer.Error != "" {
 		return nil, fmt.Errorf("%s: %s %w", expr, answer.Error, err)
 	}
-	values := map[string]float64{}
 	for _, r := range answer.Data.Result {
-		f, err := strconv.ParseFloat(r.Value[1].(string), 64)
-		if err == nil && !math.IsNaN(f) {
-			values[fmt.Sprint(r.Metric)] = f
+		if r.Value[1] != "NaN" {
+			series = append(series, r.Metric)
 		}
 	}
-	return values, nil
-}
-
-// firing returns the names of the alerts that fire.
-func (p prometheus) firing(ctx context.Context) ([]string, error) {
-	alerts, err := p.query(ctx, `count by (alertname) (ALERTS{alertstate="firing"})`)
-	var names []string
-	for labels := range alerts {
-		names = append(names, strings.TrimSuffix(strings.TrimPrefix(labels, "map[alertname:"), "]"))
-	}
-	slices.Sort(names)
-	return names, err
+	return series, nil
 }
 
 // wait waits until exactly these alerts fire.
 func (p prometheus) wait(t *testing.T, what string, want ...string) {
 	t.Helper()
-	var last []string
 	slices.Sort(want)
-	err := world.Eventually(world.Within(t), what+" "+fmt.Sprint(want), func(ctx context.Context) (bool, error) {
-		var err error
-		last, err = p.firing(ctx)
-		return slices.Equal(last, want), err
+	var firing []string
+	err := world.Eventually(world.Within(t), what, func(ctx context.Context) (bool, error) {
+		alerts, err := p.query(ctx, `count by (alertname) (ALERTS{alertstate="firing"})`)
+		firing = nil
+		for _, labels := range alerts {
+			firing = append(firing, labels["alertname"])
+		}
+		slices.Sort(firing)
+		return slices.Equal(firing, want), err
 	})
 	if err != nil {
-		t.Fatalf("%v; firing: %v", err, last)
+		t.Fatalf("%v; the alerts %v fire, want %v", err, firing, want)
 	}
 }
 
-// panels are the queries of all dashboards, with their variables filled in as Grafana does where all is chosen.
+// panels returns the queries of all dashboards. Their variables have the values of the choice "All" in Grafana.
 func panels(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(deploy + "/dashboards/*.json")
@@ -183,7 +172,7 @@ func TestPrometheusShowsPanelsAndFiresAlerts(t *testing.T) {
 		up, err := p.query(ctx, "up == 1")
 		return len(up) == 2, err
 	})
-	p.wait(t, "all is well:")
+	p.wait(t, "no alert fires")
 
 	// MySQL has no metric of a cause, and the world is too young for a forecast.
 	now := time.Now().UTC()
@@ -227,7 +216,7 @@ func TestPrometheusShowsPanelsAndFiresAlerts(t *testing.T) {
 	}
 	// The chart leaves this alert out by default. It fires for 15 minutes after a change, so until the test ends.
 	const changed = "RdsAutopilotChanged"
-	p.wait(t, "a growth is a message, and no reason to call anybody:", changed)
+	p.wait(t, "a growth is reported", changed)
 
 	a, err := db.Autopilot(world.Within(t))
 	if err != nil {
@@ -240,7 +229,7 @@ func TestPrometheusShowsPanelsAndFiresAlerts(t *testing.T) {
 			t.Fatalf("a forged message: %d, %v", status, err)
 		}
 	}
-	p.wait(t, "forged messages:", changed, "RdsAutopilotForgedMessages")
+	p.wait(t, "forged messages are reported", changed, "RdsAutopilotForgedMessages")
 
 	if err := db.PatchAutopilot(world.Within(t), `{"spec":{"storage":{"maxGB":50}}}`); err != nil {
 		t.Fatal(err)
@@ -248,11 +237,11 @@ func TestPrometheusShowsPanelsAndFiresAlerts(t *testing.T) {
 	if err := db.SetWorkload(simcloud.Workload{UsedGB: 43}); err != nil {
 		t.Fatal(err)
 	}
-	p.wait(t, "a database at its cap:", changed, "RdsAutopilotCapReached", "RdsAutopilotForgedMessages")
+	p.wait(t, "a database at its limit is reported", changed, "RdsAutopilotCapReached", "RdsAutopilotForgedMessages")
 
 	if err := service.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	// The forged messages count for an hour.
-	p.wait(t, "nobody is there:", changed, "RdsAutopilotDown", "RdsAutopilotForgedMessages")
+	p.wait(t, "the missing service is reported", changed, "RdsAutopilotDown", "RdsAutopilotForgedMessages")
 }

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
@@ -58,14 +59,14 @@ func newReleaseIn(t *testing.T, w *world.World) *release {
 		name, value, _ := strings.Cut(variable, "=")
 		secret.StringData[name] = value
 	}
-	if _, err := client.CoreV1().Secrets(own).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
+	if _, err := client.CoreV1().Secrets(releaseName).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	values, err := json.Marshal(valuesOf(w))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &release{t: t, w: w, client: client, admin: admin, values: write(t, "values.json", string(values))}
+	return &release{t: t, w: w, client: client, admin: admin, values: tempFile(t, "values.json", string(values))}
 }
 
 // valuesOf returns the values with which the service works in a world.
@@ -96,7 +97,7 @@ func valuesOf(w *world.World) map[string]any {
 
 func (r *release) helm(args ...string) string {
 	r.t.Helper()
-	return run(r.t, command(r.t, r.helmEnv(), tool(r.t, "helm"), append([]string{"--namespace", own}, args...)...))
+	return run(r.t, command(r.t, r.helmEnv(), tool(r.t, "helm"), append([]string{"--namespace", releaseName}, args...)...))
 }
 
 // helmEnv returns an environment in which Helm has no state outside the cluster.
@@ -108,12 +109,12 @@ func (r *release) helmEnv() []string {
 func (r *release) serve() *world.Process {
 	r.t.Helper()
 	ctx := world.Within(r.t)
-	deployment, err := r.client.AppsV1().Deployments(own).Get(ctx, own, metav1.GetOptions{})
+	deployment, err := r.client.AppsV1().Deployments(releaseName).Get(ctx, releaseName, metav1.GetOptions{})
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	pod := deployment.Spec.Template.Spec
-	_, kubeconfig := as(r.t, r.w, own, pod.ServiceAccountName)
+	_, kubeconfig := serviceAccountAccess(r.t, r.w, releaseName, pod.ServiceAccountName)
 	args := append(slices.Clone(pod.Containers[0].Args[1:]), "--kubeconfig", kubeconfig)
 	p, err := r.w.ServeIn(ctx, r.environment(pod.Containers[0]), args...)
 	if err != nil {
@@ -126,7 +127,7 @@ func (r *release) serve() *world.Process {
 func (r *release) environment(container corev1.Container) (env []string) {
 	r.t.Helper()
 	for _, from := range container.EnvFrom {
-		secret, err := r.client.CoreV1().Secrets(own).Get(world.Within(r.t), from.SecretRef.Name, metav1.GetOptions{})
+		secret, err := r.client.CoreV1().Secrets(releaseName).Get(world.Within(r.t), from.SecretRef.Name, metav1.GetOptions{})
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -144,7 +145,7 @@ func (r *release) environment(container corev1.Container) (env []string) {
 // hook returns the pod of a template that Helm runs as a hook.
 func (r *release) hook(template string) (pod corev1.Pod) {
 	r.t.Helper()
-	rendered := r.helm("template", own, "deploy/chart", "--values", r.values, "--show-only", "templates/"+template)
+	rendered := r.helm("template", releaseName, "deploy/chart", "--values", r.values, "--show-only", "templates/"+template)
 	if err := yaml.UnmarshalStrict([]byte(strings.TrimPrefix(rendered, "---\n")), &pod); err != nil {
 		r.t.Fatal(err)
 	}
@@ -154,36 +155,17 @@ func (r *release) hook(template string) (pod corev1.Pod) {
 // runHook runs the container of a hook as a kubelet would, with its arguments, environment and ServiceAccount.
 func (r *release) runHook(pod corev1.Pod) (code int, output string) {
 	r.t.Helper()
-	_, kubeconfig := as(r.t, r.w, own, pod.Spec.ServiceAccountName)
+	_, kubeconfig := serviceAccountAccess(r.t, r.w, releaseName, pod.Spec.ServiceAccountName)
 	container := pod.Spec.Containers[0]
-	p, err := r.w.Run(world.Within(r.t), append(slices.Clone(container.Args), "--kubeconfig", kubeconfig), r.environment(container))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	if code, err = p.Wait(world.Within(r.t)); err != nil {
-		r.t.Fatal(err)
-	}
-	for _, line := range p.Lines() {
-		output += line.Raw + "\n"
-	}
-	return code, output
+	return runBinary(r.t, r.w, append(container.Args, "--kubeconfig", kubeconfig), r.environment(container))
 }
 
-// setEnv changes a variable of the Deployment, as kubectl set env does.
-func (r *release) setEnv(name, value string) {
+// setMode changes the mode in the Deployment, as kubectl set env does.
+func (r *release) setMode(mode string) {
 	r.t.Helper()
-	deployments := r.client.AppsV1().Deployments(own)
-	deployment, err := deployments.Get(world.Within(r.t), own, metav1.GetOptions{})
+	patch := `{"spec":{"template":{"spec":{"containers":[{"name":"rds-autopilot","env":[{"name":"RDS_AUTOPILOT_MODE","value":"` + mode + `"}]}]}}}}`
+	_, err := r.client.AppsV1().Deployments(releaseName).Patch(world.Within(r.t), releaseName, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 	if err != nil {
-		r.t.Fatal(err)
-	}
-	env := deployment.Spec.Template.Spec.Containers[0].Env
-	i := slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == name })
-	if i < 0 {
-		r.t.Fatalf("the Deployment has no variable %s", name)
-	}
-	env[i].Value = value
-	if _, err := deployments.Update(world.Within(r.t), deployment, metav1.UpdateOptions{}); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -191,16 +173,16 @@ func (r *release) setEnv(name, value string) {
 // uninstall runs helm uninstall, and the pod of its pre-delete hook as a kubelet would. It returns the output of both.
 func (r *release) uninstall() (output string, err error) {
 	r.t.Helper()
-	cmd := command(r.t, r.helmEnv(), tool(r.t, "helm"), "--namespace", own, "uninstall", own)
+	cmd := command(r.t, r.helmEnv(), tool(r.t, "helm"), "--namespace", releaseName, "uninstall", releaseName)
 	var helmOutput bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &helmOutput, &helmOutput
 	if err := cmd.Start(); err != nil {
 		r.t.Fatal(err)
 	}
-	pods := r.client.CoreV1().Pods(own)
+	pods := r.client.CoreV1().Pods(releaseName)
 	var pod *corev1.Pod
 	err = world.Eventually(world.Within(r.t), "Helm starts the check", func(ctx context.Context) (bool, error) {
-		pod, err = pods.Get(ctx, own+"-uninstall-check", metav1.GetOptions{})
+		pod, err = pods.Get(ctx, releaseName+"-uninstall-check", metav1.GetOptions{})
 		return err == nil && pod.Status.Phase == corev1.PodPending, err
 	})
 	if err != nil {

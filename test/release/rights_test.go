@@ -59,7 +59,7 @@ func serviceRights(t *testing.T) (all []right) {
 	for _, object := range objects {
 		scope := inOwnNamespace
 		switch {
-		case object.GetKind() == "ClusterRole" && object.GetName() == own+"-"+own:
+		case object.GetKind() == "ClusterRole" && object.GetName() == releaseName+"-"+releaseName:
 			scope = inCluster
 		case object.GetKind() != "Role":
 			continue
@@ -93,7 +93,7 @@ func grant(t *testing.T, w *world.World, namespace string, rights []right) (kube
 	for _, r := range rights {
 		rules[r.scope] = append(rules[r.scope], r.rule())
 	}
-	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: own, Namespace: namespace}}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: releaseName, Namespace: namespace}}
 	role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules[inCluster]}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: meta.Name}}
 	_, err1 := client.RbacV1().ClusterRoles().Create(world.Within(t), role, metav1.CreateOptions{})
@@ -109,7 +109,7 @@ func grant(t *testing.T, w *world.World, namespace string, rights []right) (kube
 			t.Fatal(err1, err2)
 		}
 	}
-	config, kubeconfig := as(t, w, namespace, own)
+	config, kubeconfig := serviceAccountAccess(t, w, namespace, releaseName)
 	waitAllowed(t, config, namespace, rights...)
 	return kubeconfig
 }
@@ -229,9 +229,9 @@ func TestEveryRightIsNeeded(t *testing.T) {
 	for i, r := range all {
 		t.Run(r.String(), func(t *testing.T) {
 			// The first installation of a cluster creates the lease of the claims, the others update it.
-			err := leases.Delete(world.Within(t), own, metav1.DeleteOptions{})
+			err := leases.Delete(world.Within(t), releaseName, metav1.DeleteOptions{})
 			if r.verb != "create" && (err == nil || apierrors.IsNotFound(err)) {
-				_, err = leases.Create(world.Within(t), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: own}}, metav1.CreateOptions{})
+				_, err = leases.Create(world.Within(t), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: releaseName}}, metav1.CreateOptions{})
 			}
 			if err != nil && !apierrors.IsNotFound(err) {
 				t.Fatal(err)

@@ -60,8 +60,8 @@ func TestRollbackKeepsTheNewerDefinition(t *testing.T) {
 	r := newRelease(t)
 	r.removeDefinition()
 	later := laterChart(t)
-	r.helm("install", own, "deploy/chart", "--values", r.values, "--set", "crds.guard=false,rbac.admissionPolicy=true") // as versions before the guard
-	r.helm("upgrade", own, later, "--values", r.values, "--set", "rbac.admissionPolicy=true")
+	r.helm("install", releaseName, "deploy/chart", "--values", r.values, "--set", "crds.guard=false,rbac.admissionPolicy=true") // as versions before the guard
+	r.helm("upgrade", releaseName, later, "--values", r.values, "--set", "rbac.admissionPolicy=true")
 	db := database(t, r.w, "shop", "my-rds", false)
 	waitUntil(t, "the definition is served", func(context.Context) (bool, error) {
 		err := db.CreateAutopilot(world.Within(t), `{}`)
@@ -73,15 +73,15 @@ func TestRollbackKeepsTheNewerDefinition(t *testing.T) {
 		return err == nil && laterOf(stored) == "kept", err
 	})
 
-	text := refused(t, command(t, r.helmEnv(), tool(t, "helm"), "--namespace", own, "rollback", own, "1"))
+	text := failedOutput(t, command(t, r.helmEnv(), tool(t, "helm"), "--namespace", releaseName, "rollback", releaseName, "1"))
 	if !strings.Contains(text, "The newer definition stays") {
 		t.Errorf("helm rollback prints %s", text)
 	}
 	if !r.definitionHas("later:") {
 		t.Error("helm rollback has replaced the definition by the older one")
 	}
-	deployments := r.admin.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).Namespace(own)
-	deployment, err := deployments.Get(world.Within(t), own, metav1.GetOptions{})
+	deployments := r.admin.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).Namespace(releaseName)
+	deployment, err := deployments.Get(world.Within(t), releaseName, metav1.GetOptions{})
 	if err != nil || deployment.GetLabels()["app.kubernetes.io/version"] == "v9.0.0" {
 		t.Errorf("the Deployment is still the later version's: %v", err)
 	}
@@ -100,7 +100,7 @@ func TestRollbackKeepsTheNewerDefinition(t *testing.T) {
 	}
 	stop(t, older)
 
-	r.helm("upgrade", own, later, "--values", r.values)
+	r.helm("upgrade", releaseName, later, "--values", r.values)
 	stored, err := autopilots.Get(world.Within(t), "my-rds", metav1.GetOptions{})
 	if err != nil || laterOf(stored) != "kept" {
 		t.Errorf("the later version reads %q again, %v", laterOf(stored), err)

@@ -29,10 +29,10 @@ func startStateMetrics(t *testing.T, w *world.World) (url string) {
 	program := tool(t, "kube-state-metrics")
 	rendered := template(t, "--values", "deploy/chart/ci/default-values.yaml", "--show-only", "templates/kubestatemetrics.yaml", "--set",
 		"monitoring.namespace=default,monitoring.kubeStateMetrics.enabled=true,monitoring.kubeStateMetrics.serviceAccount=state-metrics")
-	if err := w.Apply(world.Within(t), write(t, "rendered.yaml", rendered)); err != nil {
+	if err := w.Apply(world.Within(t), tempFile(t, "rendered.yaml", rendered)); err != nil {
 		t.Fatal(err)
 	}
-	_, kubeconfig := as(t, w, "default", "state-metrics")
+	_, kubeconfig := serviceAccountAccess(t, w, "default", "state-metrics")
 	var ports [2]int // kube-state-metrics does not log the ports that it gets for 0
 	for i := range ports {
 		free, err := net.Listen("tcp", "127.0.0.1:0")

@@ -41,7 +41,7 @@ func newHelmIn(t *testing.T) helmIn {
 
 // args returns the arguments of a command with the chart. It leaves the definition out, which other tests use.
 func (h helmIn) args(command string, more ...string) []string {
-	return append([]string{command, own, "deploy/chart", "--namespace", h.namespace, "--values", "deploy/chart/ci/default-values.yaml",
+	return append([]string{command, releaseName, "deploy/chart", "--namespace", h.namespace, "--values", "deploy/chart/ci/default-values.yaml",
 		"--set", "crds.enabled=false"}, more...)
 }
 
@@ -50,14 +50,14 @@ func (h helmIn) run(args ...string) string {
 	return run(h.t, command(h.t, h.env, tool(h.t, "helm"), args...))
 }
 
-func (h helmIn) refused(args ...string) string {
+func (h helmIn) failedOutput(args ...string) string {
 	h.t.Helper()
-	return refused(h.t, command(h.t, h.env, tool(h.t, "helm"), args...))
+	return failedOutput(h.t, command(h.t, h.env, tool(h.t, "helm"), args...))
 }
 
 func (h helmIn) deployment() *appsv1.Deployment {
 	h.t.Helper()
-	deployment, err := h.client.AppsV1().Deployments(h.namespace).Get(world.Within(h.t), own, metav1.GetOptions{})
+	deployment, err := h.client.AppsV1().Deployments(h.namespace).Get(world.Within(h.t), releaseName, metav1.GetOptions{})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func (h helmIn) mode() string {
 // kubectl patches the Deployment with the patches, managers and subresources of kubectl set env and kubectl scale.
 func (h helmIn) kubectl(manager, patch string, subresources ...string) {
 	h.t.Helper()
-	_, err := h.client.AppsV1().Deployments(h.namespace).Patch(world.Within(h.t), own, types.StrategicMergePatchType, []byte(patch),
+	_, err := h.client.AppsV1().Deployments(h.namespace).Patch(world.Within(h.t), releaseName, types.StrategicMergePatchType, []byte(patch),
 		metav1.PatchOptions{FieldManager: manager}, subresources...)
 	if err != nil {
 		h.t.Fatal(err)
@@ -93,7 +93,7 @@ func TestUpgradeFollowsAnEmergencyStop(t *testing.T) {
 		}
 	}
 	stop()
-	if text := h.refused(h.args("upgrade")...); !strings.Contains(text, `conflict with "kubectl-set"`) && !strings.Contains(text, `conflicts with "kubectl`) {
+	if text := h.failedOutput(h.args("upgrade")...); !strings.Contains(text, `conflict with "kubectl-set"`) && !strings.Contains(text, `conflicts with "kubectl`) {
 		t.Errorf("without --force-conflicts, Helm prints %s", text)
 	}
 	h.run(h.args("upgrade", "--force-conflicts")...)
@@ -101,27 +101,27 @@ func TestUpgradeFollowsAnEmergencyStop(t *testing.T) {
 		t.Errorf("after the upgrade the Deployment has %d replicas with mode %s", *h.deployment().Spec.Replicas, h.mode())
 	}
 	stop()
-	h.run("rollback", own, "1", "--namespace", h.namespace, "--force-conflicts")
+	h.run("rollback", releaseName, "1", "--namespace", h.namespace, "--force-conflicts")
 	if *h.deployment().Spec.Replicas != 2 || h.mode() != "Auto" {
 		t.Errorf("after the rollback the Deployment has %d replicas with mode %s", *h.deployment().Spec.Replicas, h.mode())
 	}
 	h.run(h.args("upgrade")...) // Helm owns the fields again
-	h.run("uninstall", own, "--namespace", h.namespace, "--no-hooks")
+	h.run("uninstall", releaseName, "--namespace", h.namespace, "--no-hooks")
 }
 
 // TestFailedFirstInstallationCanBeRepairedAndRemoved runs the commands of docs/upkeep.md after helm upgrade --install
 // --rollback-on-failure with an image that cannot be pulled. No pod starts here, so the hook of helm uninstall fails too.
 func TestFailedFirstInstallationCanBeRepairedAndRemoved(t *testing.T) {
 	h := newHelmIn(t)
-	h.refused(h.args("upgrade", "--install", "--rollback-on-failure", "--timeout", "10s", "--set", "image.tag=missing")...)
-	h.refused("uninstall", own, "--namespace", h.namespace, "--timeout", "10s")
-	h.run("rollback", own, "1", "--namespace", h.namespace, "--force-conflicts")
+	h.failedOutput(h.args("upgrade", "--install", "--rollback-on-failure", "--timeout", "10s", "--set", "image.tag=missing")...)
+	h.failedOutput("uninstall", releaseName, "--namespace", h.namespace, "--timeout", "10s")
+	h.run("rollback", releaseName, "1", "--namespace", h.namespace, "--force-conflicts")
 	h.run(h.args("upgrade", "--force-conflicts", "--set", "image.tag=right")...)
 	if image := h.deployment().Spec.Template.Spec.Containers[0].Image; !strings.HasSuffix(image, ":right") {
 		t.Errorf("the Deployment has the image %s", image)
 	}
 	h.run(h.args("upgrade", "--force-conflicts", "--set", "uninstallCheck=false")...)
-	h.run("uninstall", own, "--namespace", h.namespace)
+	h.run("uninstall", releaseName, "--namespace", h.namespace)
 }
 
 // TestAnotherReleaseTakesTheDefinitionOver installs the chart a second time, with another name and in another namespace.
@@ -131,24 +131,24 @@ func TestAnotherReleaseTakesTheDefinitionOver(t *testing.T) {
 		return append(h.args("install", "--set", "crds.enabled=true", "--set", "fullnameOverride=of-"+h.namespace[max(0, len(h.namespace)-20):]), more...)
 	}
 	first.run(install(first, "--take-ownership", "--force-conflicts")...)
-	first.run("uninstall", own, "--namespace", first.namespace, "--no-hooks")
+	first.run("uninstall", releaseName, "--namespace", first.namespace, "--no-hooks")
 	if !guardedBy(t, first) {
 		t.Error("the definition has stayed without its guard")
 	}
-	if text := second.refused(install(second)...); !strings.Contains(text, "invalid ownership metadata") {
+	if text := second.failedOutput(install(second)...); !strings.Contains(text, "invalid ownership metadata") {
 		t.Errorf("without --take-ownership, Helm prints %s", text)
 	}
 	second.run(install(second, "--take-ownership", "--force-conflicts")...)
 	if !guardedBy(t, second) {
 		t.Error("nothing guards the definition of the second release")
 	}
-	second.run("uninstall", own, "--namespace", second.namespace, "--no-hooks")
+	second.run("uninstall", releaseName, "--namespace", second.namespace, "--no-hooks")
 }
 
 // guardedBy reports whether the guard of the definition exists and belongs to a release. Before Kubernetes 1.30 there is none.
 func guardedBy(t *testing.T, h helmIn) bool {
 	t.Helper()
-	if minor(t, serverVersion(t, shared.Cluster(t).Config())) < firstWithPolicies {
+	if kubeMinor(t, shared.Cluster(t).Config()) < firstWithPolicies {
 		return true
 	}
 	policy, err := h.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(world.Within(t), "newest."+definition, metav1.GetOptions{})

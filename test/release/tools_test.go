@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/version"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
 	"github.com/mcsps/rds-autopilot/test/apiserver"
@@ -23,9 +21,9 @@ import (
 )
 
 const (
-	root  = "../.."
-	chart = "../../deploy/chart"
-	own   = "rds-autopilot" // release, namespace, ServiceAccount and lease
+	root        = "../.."
+	chart       = "../../deploy/chart"
+	releaseName = "rds-autopilot" // release, namespace, ServiceAccount and lease
 )
 
 var shared = apiserver.Shared{Options: apiserver.Options{CRDs: []string{
@@ -73,8 +71,8 @@ func run(t *testing.T, cmd *exec.Cmd) string {
 	return string(out)
 }
 
-// refused returns the output of a program, and fails the test if the program succeeds.
-func refused(t *testing.T, cmd *exec.Cmd) string {
+// failedOutput returns the output of a program, and fails the test if the program succeeds.
+func failedOutput(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
 	out, err := cmd.CombinedOutput()
 	if err == nil {
@@ -83,8 +81,8 @@ func refused(t *testing.T, cmd *exec.Cmd) string {
 	return string(out)
 }
 
-// write creates a file in a temporary folder and returns its path.
-func write(t *testing.T, name, content string) string {
+// tempFile creates a file in a temporary folder and returns its path.
+func tempFile(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -96,28 +94,20 @@ func write(t *testing.T, name, content string) string {
 // firstWithPolicies is the minor version of Kubernetes since which admissionregistration.k8s.io/v1 has ValidatingAdmissionPolicy.
 const firstWithPolicies = 30
 
-// serverVersion returns the version that the API server reports. It fails the test if another one was requested.
-func serverVersion(t *testing.T, config *rest.Config) *version.Info {
+// kubeMinor returns the minor version of an API server, such as 36. It fails the test if another version was requested.
+func kubeMinor(t *testing.T, config *rest.Config) int {
 	t.Helper()
-	client, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := client.ServerVersion()
+	client, _ := clients(t, config)
+	info, err := client.Discovery().ServerVersion()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := os.Getenv(apiserver.VersionVariable); want != "" && !strings.HasPrefix(info.GitVersion+".", "v"+want+".") {
 		t.Fatalf("the API server is %s, want %s", info.GitVersion, want)
 	}
-	return info
-}
-
-func minor(t *testing.T, info *version.Info) int {
-	t.Helper()
-	n, err := strconv.Atoi(info.Minor)
+	minor, err := strconv.Atoi(info.Minor)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n
+	return minor
 }

@@ -34,7 +34,7 @@ func chartBefore(t *testing.T) string {
 	}
 	for commit := range strings.FieldsSeq(string(commits)) {
 		if command(t, nil, "git", "diff", "--quiet", commit, "--", "deploy/chart").Run() != nil {
-			archive := write(t, "chart.tar", run(t, command(t, nil, "git", "archive", commit, "deploy/chart")))
+			archive := tempFile(t, "chart.tar", run(t, command(t, nil, "git", "archive", commit, "deploy/chart")))
 			run(t, command(t, nil, "tar", "-xf", archive, "-C", before))
 			t.Logf("the upgrade is from the chart of %s", commit)
 			return filepath.Join(before, "deploy", "chart")
@@ -116,7 +116,7 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 	useOlderDefinition(t, before)
 	r.removeDefinition()
 
-	r.helm("install", own, before, "--values", r.values)
+	r.helm("install", releaseName, before, "--values", r.values)
 	if r.definitionHas("name:MODE") {
 		t.Fatal("the chart before has the new definition")
 	}
@@ -129,11 +129,11 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 	asked := database(t, w, "shop", "asked", true) // by its Rds
 	waitArmed(t, asked, byHand)
 	installed := r.uids()
-	if len(installed) != 6 || len(inTheCloud(w)) != 10 {
-		t.Fatalf("%v, and in the cloud %q", slices.Sorted(maps.Keys(installed)), inTheCloud(w))
+	if len(installed) != 6 || len(cloudObjects(w)) != 10 {
+		t.Fatalf("%v, and in the cloud %q", slices.Sorted(maps.Keys(installed)), cloudObjects(w))
 	}
 
-	r.helm("upgrade", own, "deploy/chart", "--values", r.values)
+	r.helm("upgrade", releaseName, "deploy/chart", "--values", r.values)
 	if !r.definitionHas("name:MODE") {
 		t.Error("the upgrade left the old definition")
 	}
@@ -158,8 +158,8 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 	if diff := cmp.Diff(installed, r.uids()); diff != "" {
 		t.Errorf("after the upgrade (-before +after):\n%s", diff)
 	}
-	if n := len(inTheCloud(w)); n != 10 {
-		t.Errorf("after the upgrade %d things are in the cloud: %q", n, inTheCloud(w))
+	if n := len(cloudObjects(w)); n != 10 {
+		t.Errorf("after the upgrade %d things are in the cloud: %q", n, cloudObjects(w))
 	}
 
 	checkUninstallRefused := func() {
@@ -170,21 +170,12 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 		}
 	}
 	checkUninstallRefused()
-	r.helm("rollback", own, "2") // to keep it after all
-	r.helm("upgrade", own, "deploy/chart", "--values", r.values, "--set-string", "mode=Off")
+	r.helm("rollback", releaseName, "2") // as the check advises to keep the service
+	r.helm("upgrade", releaseName, "deploy/chart", "--values", r.values, "--set-string", "mode=Off")
 	third := r.serve()
 	stop(t, second)
-	waitReleased := func() {
-		t.Helper()
-		for _, db := range []*world.DB{asked, byHand} {
-			_, err := db.WaitAutopilot(world.Within(t), "it has no finalizer", func(a *v1alpha1.RdsAutopilot) bool { return len(a.Finalizers) == 0 })
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	waitReleased()
-	if left := inTheCloud(w); len(left) > 0 {
+	waitReleased(t, asked, byHand)
+	if left := cloudObjects(w); len(left) > 0 {
 		t.Errorf("off, and in the cloud there is still %q", left)
 	}
 	stop(t, third)
@@ -201,26 +192,26 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
 	} {
-		list, err := r.admin.Resource(removed).List(world.Within(t), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + own})
+		list, err := r.admin.Resource(removed).List(world.Within(t), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + releaseName})
 		if err != nil || len(list.Items) > 0 {
 			t.Errorf("%s after the uninstallation: %v, %v", removed.Resource, list, err)
 		}
 	}
 
-	// Installed again, everything is as it was.
-	r.helm("install", own, "deploy/chart", "--values", r.values)
+	// A second installation serves the same objects.
+	r.helm("install", releaseName, "deploy/chart", "--values", r.values)
 	fourth := r.serve()
 	waitArmed(t, asked, byHand)
 	if diff := cmp.Diff(installed, r.uids()); diff != "" {
 		t.Errorf("installed again (-before +after):\n%s", diff)
 	}
 
-	// Uninstalled too early, it is switched off as the check says.
+	// After a refused uninstallation, the service is switched off as the check advises.
 	checkUninstallRefused()
-	r.setEnv("RDS_AUTOPILOT_MODE", "Off")
+	r.setMode("Off")
 	fifth := r.serve()
 	stop(t, fourth)
-	waitReleased()
+	waitReleased(t, asked, byHand)
 	stop(t, fifth)
 	if output, err := r.uninstall(); err != nil {
 		t.Errorf("switched off in the Deployment, helm uninstall returns %v: %s", err, output)

@@ -140,9 +140,9 @@ func TestToolModulesNeedNoNewerToolchainThanTheRoot(t *testing.T) {
 		t.Fatal(modules, err1, err2)
 	}
 	for _, module := range modules {
-		language, own := goVersions(t, module)
-		if version.Compare(language, toolchain) > 0 || own != toolchain {
-			t.Errorf("%s needs %s with the toolchain %q, want the root's %s", module, language, own, toolchain)
+		language, moduleToolchain := goVersions(t, module)
+		if version.Compare(language, toolchain) > 0 || moduleToolchain != toolchain {
+			t.Errorf("%s needs %s with the toolchain %q, want the root's %s", module, language, moduleToolchain, toolchain)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/apiserver"
 	"github.com/mcsps/rds-autopilot/test/level"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
@@ -45,8 +46,8 @@ func startWorldOf(t *testing.T, binary string) *world.World {
 	return w
 }
 
-// as writes the access of a ServiceAccount to a file.
-func as(t *testing.T, w *world.World, namespace, name string) (config *rest.Config, kubeconfig string) {
+// serviceAccountAccess returns the access of a ServiceAccount, also as the path of a kubeconfig.
+func serviceAccountAccess(t *testing.T, w *world.World, namespace, name string) (config *rest.Config, kubeconfig string) {
 	t.Helper()
 	config, err := w.Kube.ServiceAccountConfig(world.Within(t), namespace, name)
 	if err != nil {
@@ -73,7 +74,23 @@ func stop(t *testing.T, p *world.Process) {
 	}
 }
 
-// database is one whose volume is far from full.
+// runBinary runs the service's binary until it ends, and returns its exit code and output.
+func runBinary(t *testing.T, w *world.World, args, env []string) (code int, output string) {
+	t.Helper()
+	p, err := w.Run(world.Within(t), args, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, err = p.Wait(world.Within(t)); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range p.Lines() {
+		output += l.Raw + "\n"
+	}
+	return code, output
+}
+
+// database adds a database whose volume is a quarter full.
 func database(t *testing.T, w *world.World, namespace, name string, autopilot bool) *world.DB {
 	t.Helper()
 	db, err := w.AddDatabase(world.Within(t), world.Database{
@@ -85,8 +102,8 @@ func database(t *testing.T, w *world.World, namespace, name string, autopilot bo
 	return db
 }
 
-// inTheCloud are the names of all that the service has made there.
-func inTheCloud(w *world.World) (names []string) {
+// cloudObjects returns the names of all topics, subscriptions and rules in the cloud.
+func cloudObjects(w *world.World) (names []string) {
 	for _, x := range w.Cloud.Topics() {
 		names = append(names, "topic "+x.Name)
 	}
@@ -126,13 +143,24 @@ func waitArmed(t *testing.T, databases ...*world.DB) {
 	}
 }
 
-// clients returns both clients of an access.
-func clients(t *testing.T, config *rest.Config) (typed *kubernetes.Clientset, objects dynamic.Interface) {
+// waitReleased waits until databases have no finalizer.
+func waitReleased(t *testing.T, databases ...*world.DB) {
 	t.Helper()
-	typed, err1 := kubernetes.NewForConfig(config)
+	for _, db := range databases {
+		_, err := db.WaitAutopilot(world.Within(t), "it has no finalizer", func(a *v1alpha1.RdsAutopilot) bool { return len(a.Finalizers) == 0 })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// clients returns both clients of an access.
+func clients(t *testing.T, config *rest.Config) (runAsAdmin *kubernetes.Clientset, objects dynamic.Interface) {
+	t.Helper()
+	runAsAdmin, err1 := kubernetes.NewForConfig(config)
 	objects, err2 := dynamic.NewForConfig(config)
 	if err1 != nil || err2 != nil {
 		t.Fatal(err1, err2)
 	}
-	return typed, objects
+	return runAsAdmin, objects
 }
