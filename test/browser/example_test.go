@@ -5,6 +5,7 @@ package browser
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,35 +15,76 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
+// The plots, sizes, alarms and messages of the database orders are computed from its used space and its load, so that they agree.
+// The README has a picture of it.
+
 const (
-	ordersSmall, ordersLarge = "rds.pg.n1.large.4.ha", "rds.pg.n1.xlarge.4.ha"
-	ordersResized            = 9 * 24 * time.Hour // before noon
-	ordersGrown              = 2 * time.Hour      // before noon
+	ordersFrom, ordersTo = "rds.pg.n1.large.4.ha", "rds.pg.n1.xlarge.4.ha"
+	ordersResized        = 9 * 24 * time.Hour // before noon
+	alarmAt              = 90                 // percent, for all metrics of orders
 )
 
-// addOrders adds a database with a history: a new flavor, a growth, a cause that growing does not fix, and a forecast.
+// daily returns 1 at noon and -1 at midnight.
+func daily(at time.Time) float64 { return math.Sin(float64(at.Unix())/86400*2*math.Pi - math.Pi/2) }
+
+func ordersUsedGB(at time.Time) float64 { return 99 - 2.3*noon().Sub(at).Hours()/24 + .3*daily(at) }
+
+func ordersCPU(at time.Time) float64 {
+	used := 45 + 12*daily(at) + math.Sin(float64(at.Unix())/777)
+	if noon().Sub(at) > ordersResized {
+		return 1.6 * used // with half as many vCPUs
+	}
+	return used
+}
+
+// growth is a growth of orders: the time of its alarm, and the sizes.
+type growth struct {
+	at           time.Time
+	fromGB, toGB int
+	percent      float64
+}
+
+// ordersGrowths returns the growths in the order of time.
+func ordersGrowths() (all []growth) {
+	size := 100
+	for at := noon().Add(-14 * 24 * time.Hour); at.Before(noon()); at = at.Add(5 * time.Minute) {
+		if percent := 100 * ordersUsedGB(at) / float64(size); percent >= float64(autopilot.Threshold(size, alarmAt)) {
+			all = append(all, growth{at, size, size + 10, percent})
+			size += 10
+		}
+	}
+	return all
+}
+
+// addOrders adds a database with a history: a new flavor, growths, a cause that growing does not fix, and a forecast.
 func (f *fleet) addOrders() {
-	f.add("shop", "orders", ordersLarge, 120, 500, 82.5, func(a *v1alpha1.RdsAutopilot) {
-		growth := changed(v1alpha1.KindVolume, ordersGrown, "110", "120")
-		a.Status.Changes = []v1alpha1.Change{growth, changed(v1alpha1.KindFlavor, ordersResized, ordersSmall, ordersLarge)}
-		a.Status.Decisions = []v1alpha1.DecisionRecord{
-			decided(v1alpha1.MetricStorage, ordersGrown+3*time.Minute, autopilot.ActionNone, autopilot.ReasonChangePending, "", "",
-				"Storage 110 → 120 GB is in progress. Next check at "+autopilot.TimeText(noon().Add(-ordersGrown))),
-			decided(v1alpha1.MetricStorage, ordersGrown+4*time.Minute, autopilot.ActionGrowVolume, autopilot.ReasonAlarmInForce, "110", "120",
-				"Storage 110 → 120 GB: 90.1 % used, alarm at 90 %"),
-			decided(v1alpha1.MetricCPU, ordersResized+4*time.Minute, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, ordersSmall, ordersLarge,
-				fmt.Sprintf("Flavor %s (2 vCPUs, 8 GB) → %s (4 vCPUs, 16 GB): 91.2 %% CPU used, alarm at 90 %%", ordersSmall, ordersLarge)),
+	growths := ordersGrowths()
+	size := growths[len(growths)-1].toGB
+	measured := noon().Add(-11 * time.Minute)
+	f.add("shop", "orders", ordersTo, int32(size), 500, 100*ordersUsedGB(measured)/float64(size), func(a *v1alpha1.RdsAutopilot) {
+		a.Status.Intake.Signals[0].ValuePercent = fmt.Sprintf("%.1f", 100*ordersUsedGB(measured)/float64(size))
+		resized := noon().Add(-ordersResized)
+		a.Status.Changes = []v1alpha1.Change{changed(v1alpha1.KindFlavor, ordersResized, ordersFrom, ordersTo)}
+		a.Status.Decisions = []v1alpha1.DecisionRecord{decided(v1alpha1.MetricCPU, ordersResized+4*time.Minute, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, ordersFrom, ordersTo,
+			fmt.Sprintf("Flavor %s (2 vCPUs, 8 GB) → %s (4 vCPUs, 16 GB): %.1f %% CPU used, alarm at %d %%", ordersFrom, ordersTo, ordersCPU(resized.Add(-5*time.Minute)), alarmAt))}
+		for _, g := range growths {
+			from, to, before := strconv.Itoa(g.fromGB), strconv.Itoa(g.toGB), noon().Sub(g.at)
+			a.Status.Changes = append([]v1alpha1.Change{changed(v1alpha1.KindVolume, before-6*time.Minute, from, to)}, a.Status.Changes...)
+			a.Status.Decisions = append([]v1alpha1.DecisionRecord{
+				decided(v1alpha1.MetricStorage, before-3*time.Minute, autopilot.ActionNone, autopilot.ReasonChangePending, "", "", fmt.Sprintf("Storage %s → %s GB is in progress. Next check at %s", from, to, autopilot.TimeText(noon().Add(3*time.Minute-before+30*time.Second)))),
+				decided(v1alpha1.MetricStorage, before-2*time.Minute, autopilot.ActionGrowVolume, autopilot.ReasonAlarmInForce, from, to,
+					fmt.Sprintf("Storage %s → %s GB: %.1f %% used, alarm at %d %%", from, to, g.percent, autopilot.Threshold(g.fromGB, alarmAt))),
+			}, a.Status.Decisions...)
 		}
 		a.Spec.Flavor.MaxChangesPerDay = 1
-		found := metav1.NewTime(noon().Add(-ordersGrown))
-		full := noon().AddDate(0, 5, 0)
-		a.Status.Insight = &v1alpha1.Insight{
-			LookTime: found,
-			Cause: &v1alpha1.Cause{Name: v1alpha1.CauseReplicationSlot, Time: found,
-				Message: "41 GB of it are WAL. A logical replication slot is inactive (lag 40 GB): growing does not fix this"},
-			Cap: &v1alpha1.CapForecast{MaxGB: 500, Time: found, ReadOnlyTime: new(metav1.NewTime(full)),
-				Message: "A volume of 500 GB (spec.storage.maxGB) would be read-only at " + full.Format(time.RFC3339) + ", by the growth over 14 days"},
-		}
+		last := growths[len(growths)-1]
+		found := metav1.NewTime(last.at.Add(3 * time.Minute))
+		a.Status.Insight = &v1alpha1.Insight{LookTime: found, Cause: &v1alpha1.Cause{Name: v1alpha1.CauseReplicationSlot, Time: found,
+			Message: "41 GB of it are WAL. A logical replication slot is inactive (lag 40 GB): growing does not fix this"}}
+		day := 24 * time.Hour
+		full := noon().Add(time.Duration((autopilot.ReadOnlyAt(500) - 99) / 2.3 * float64(day))).Truncate(time.Hour)
+		a.Status.Insight.Cap = &v1alpha1.CapForecast{MaxGB: 500, Time: found, ReadOnlyTime: new(metav1.NewTime(full)),
+			Message: "A volume of 500 GB (spec.storage.maxGB) would be read-only at " + full.Format(time.RFC3339) + ", by the growth over 14 days"}
 	})
 }
 
@@ -73,19 +115,18 @@ func exampleFleet() *fleet {
 // ordersMeasured returns what Cloud Eye has measured of orders.
 func ordersMeasured(period time.Duration, since time.Time) autopilot.Past {
 	past := autopilot.Past{Percent: map[v1alpha1.Metric][]autopilot.Point{}}
+	growths := ordersGrowths()
 	for at := since.Truncate(period).Add(period); at.Before(noon()); at = at.Add(period) {
+		size := growths[0].fromGB
+		for _, g := range growths {
+			if !at.Before(g.at.Add(6 * time.Minute)) {
+				size = g.toGB
+			}
+		}
 		point := func(v float64) autopilot.Point { return autopilot.Point{Time: at, Value: v} }
-		before := noon().Sub(at)
-		size, load := 120., 45.
-		if before > ordersGrown {
-			size = 110
-		}
-		if before > ordersResized {
-			load = 80
-		}
-		past.SizeGB, past.UsedGB = append(past.SizeGB, point(size)), append(past.UsedGB, point(99-2.3*before.Hours()/24))
-		past.Percent[v1alpha1.MetricCPU] = append(past.Percent[v1alpha1.MetricCPU], point(load+12*math.Sin(before.Hours())))
-		past.Percent[v1alpha1.MetricMemory] = append(past.Percent[v1alpha1.MetricMemory], point(68))
+		past.SizeGB, past.UsedGB = append(past.SizeGB, point(float64(size))), append(past.UsedGB, point(ordersUsedGB(at)))
+		past.Percent[v1alpha1.MetricCPU] = append(past.Percent[v1alpha1.MetricCPU], point(ordersCPU(at)))
+		past.Percent[v1alpha1.MetricMemory] = append(past.Percent[v1alpha1.MetricMemory], point(68+2*daily(at)))
 	}
 	return past
 }
