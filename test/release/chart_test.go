@@ -95,7 +95,6 @@ func TestWrongChartValuesAreNamed(t *testing.T) {
 		"Cloud with an empty one":   {"publicURL=https://a.example.com/smn,flags.allow-apply=Cloud,flags.allowed-instances={}", "allowed-instances"},
 		"an unknown flag":           {"publicURL=https://a.example.com/smn,flags.sweep=5m", "sweep"},
 		"a mode without quotes":     {"publicURL=https://a.example.com/smn,mode=false", "mode"},
-		"an account without a name": {"publicURL=https://a.example.com/smn,serviceAccount.create=false", "serviceAccount.name is required"},
 		"a duration with no unit":   {"publicURL=https://a.example.com/smn,flags.sweep-interval=300", "sweep-interval"},
 		"an argument with a value":  {"publicURL=https://a.example.com/smn,extraArgs={--mode=Off}", "extraArgs"},
 		// Helm checks the schema first. A former name must still get the message with its new name.

@@ -92,10 +92,7 @@ func TestTheDockerfileBuildsTheImage(t *testing.T) {
 	if config.User != "65532:65532" || !slices.Equal(started, []string{"/usr/local/bin/rds-autopilot", "serve"}) {
 		t.Errorf("the image runs %q %q as %q", config.Entrypoint, config.Cmd, config.User)
 	}
-	for label, want := range map[string]string{
-		"version": "v9.8.7", "revision": commit, "licenses": "Apache-2.0", "title": "rds-autopilot",
-		"source": "https://github.com/mcsps/rds-autopilot",
-	} {
+	for label, want := range map[string]string{"version": "v9.8.7", "revision": commit, "licenses": "Apache-2.0", "title": "rds-autopilot"} {
 		if label = "org.opencontainers.image." + label; config.Labels[label] != want {
 			t.Errorf("label %s is %q, want %q", label, config.Labels[label], want)
 		}
@@ -110,8 +107,7 @@ func TestTheDockerfileBuildsTheImage(t *testing.T) {
 	if err != nil || !slices.Equal(all, []string{"/usr/local/bin/rds-autopilot"}) {
 		t.Errorf("%v, the image adds %q to its base, want only the binary", err, all)
 	}
-	binary := filepath.Join(content, config.Entrypoint[0])
-	version := run(t, command(t, nil, binary, "version"))
+	version := run(t, command(t, nil, filepath.Join(content, config.Entrypoint[0]), "version"))
 	if !strings.Contains(version, "v9.8.7") || !strings.Contains(version, commit[:7]) {
 		t.Errorf("the binary reports the version %s", version)
 	}

@@ -39,7 +39,6 @@ func startStateMetrics(t *testing.T, w *world.World) (url string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer free.Close()
 		ports[i] = free.Addr().(*net.TCPAddr).Port
 		if err := free.Close(); err != nil {
 			t.Fatal(err)

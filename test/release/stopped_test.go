@@ -3,6 +3,7 @@
 package release
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -64,10 +65,13 @@ func (h helmIn) deployment() *appsv1.Deployment {
 	return deployment
 }
 
-func (h helmIn) mode() string {
+// state returns the replicas and the mode of the Deployment, as in "2 Auto".
+func (h helmIn) state() string {
 	h.t.Helper()
-	env := h.deployment().Spec.Template.Spec.Containers[0].Env
-	return env[slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == "RDS_AUTOPILOT_MODE" })].Value
+	spec := h.deployment().Spec
+	env := spec.Template.Spec.Containers[0].Env
+	mode := env[slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == "RDS_AUTOPILOT_MODE" })].Value
+	return fmt.Sprint(*spec.Replicas, " ", mode)
 }
 
 // kubectl patches the Deployment with the patches, managers and subresources of kubectl set env and kubectl scale.
@@ -88,8 +92,8 @@ func TestUpgradeFollowsAnEmergencyStop(t *testing.T) {
 		t.Helper()
 		h.kubectl("kubectl-set", `{"spec":{"template":{"spec":{"containers":[{"name":"rds-autopilot","env":[{"name":"RDS_AUTOPILOT_MODE","value":"Recommend"}]}]}}}}`)
 		h.kubectl("kubectl", `{"spec":{"replicas":0}}`, "scale")
-		if got := h.deployment(); *got.Spec.Replicas != 0 || h.mode() != "Recommend" {
-			t.Fatalf("the Deployment is not stopped: %v", got.Spec)
+		if got := h.state(); got != "0 Recommend" {
+			t.Fatalf("the Deployment is not stopped: %s", got)
 		}
 	}
 	stop()
@@ -97,13 +101,13 @@ func TestUpgradeFollowsAnEmergencyStop(t *testing.T) {
 		t.Errorf("without --force-conflicts, Helm prints %s", text)
 	}
 	h.run(h.args("upgrade", "--force-conflicts")...)
-	if *h.deployment().Spec.Replicas != 2 || h.mode() != "Auto" {
-		t.Errorf("after the upgrade the Deployment has %d replicas with mode %s", *h.deployment().Spec.Replicas, h.mode())
+	if got := h.state(); got != "2 Auto" {
+		t.Errorf("after the upgrade the Deployment has %s, want 2 replicas with mode Auto", got)
 	}
 	stop()
 	h.run("rollback", releaseName, "1", "--namespace", h.namespace, "--force-conflicts")
-	if *h.deployment().Spec.Replicas != 2 || h.mode() != "Auto" {
-		t.Errorf("after the rollback the Deployment has %d replicas with mode %s", *h.deployment().Spec.Replicas, h.mode())
+	if got := h.state(); got != "2 Auto" {
+		t.Errorf("after the rollback the Deployment has %s, want 2 replicas with mode Auto", got)
 	}
 	h.run(h.args("upgrade")...) // Helm owns the fields again
 	h.run("uninstall", releaseName, "--namespace", h.namespace, "--no-hooks")

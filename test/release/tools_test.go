@@ -85,9 +85,7 @@ func failedOutput(t *testing.T, cmd *exec.Cmd) string {
 func tempFile(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, path, []byte(content))
 	return path
 }
 
