@@ -88,15 +88,15 @@ func TestTheAPIServerAcceptsEverySetOfValues(t *testing.T) {
 
 func TestWrongChartValuesAreNamed(t *testing.T) {
 	for name, c := range map[string]struct{ set, want string }{
-		"no public URL":             {"replicaCount=2", "publicURL is required"},
-		"a URL without a path":      {"publicURL=https://a.example.com", "publicURL"},
-		"an unknown value":          {"publicURL=https://a.example.com/smn,replicas=3", "replicas"},
-		"Cloud without a list":      {"publicURL=https://a.example.com/smn,flags.allow-apply=Cloud", "allowed-instances"},
-		"Cloud with an empty one":   {"publicURL=https://a.example.com/smn,flags.allow-apply=Cloud,flags.allowed-instances={}", "allowed-instances"},
-		"an unknown flag":           {"publicURL=https://a.example.com/smn,flags.sweep=5m", "sweep"},
-		"a mode without quotes":     {"publicURL=https://a.example.com/smn,mode=false", "mode"},
-		"a duration with no unit":   {"publicURL=https://a.example.com/smn,flags.sweep-interval=300", "sweep-interval"},
-		"an argument with a value":  {"publicURL=https://a.example.com/smn,extraArgs={--mode=Off}", "extraArgs"},
+		"no public URL":            {"replicaCount=2", "publicURL is required"},
+		"a URL without a path":     {"publicURL=https://a.example.com", "publicURL"},
+		"an unknown value":         {"publicURL=https://a.example.com/smn,replicas=3", "replicas"},
+		"Cloud without a list":     {"publicURL=https://a.example.com/smn,flags.allow-apply=Cloud", "allowed-instances"},
+		"Cloud with an empty one":  {"publicURL=https://a.example.com/smn,flags.allow-apply=Cloud,flags.allowed-instances={}", "allowed-instances"},
+		"an unknown flag":          {"publicURL=https://a.example.com/smn,flags.sweep=5m", "sweep"},
+		"a mode without quotes":    {"publicURL=https://a.example.com/smn,mode=false", "mode"},
+		"a duration with no unit":  {"publicURL=https://a.example.com/smn,flags.sweep-interval=300", "sweep-interval"},
+		"an argument with a value": {"publicURL=https://a.example.com/smn,extraArgs={--mode=Off}", "extraArgs"},
 		// Helm checks the schema first. A former name must still get the message with its new name.
 		"a Secret's former name":      {"publicURL=https://a.example.com/smn,credentials.secret=a", "is now credentials.existingSecret"},
 		"a certificate's former name": {"publicURL=https://a.example.com/smn,ingress.tls.secretName=a", "is now ingress.tls[0].secretName"},
