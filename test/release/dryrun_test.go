@@ -130,7 +130,7 @@ func TestTheReleaseIsInstalledWithoutAClone(t *testing.T) {
 		}
 	})
 	t.Run("the service out of its image", func(t *testing.T) {
-		r := newReleaseIn(t, startWorldOf(t, filepath.Join(pull(t, image), "ko-app", "rds-autopilot")))
+		r := newRelease(t, startWorldOf(t, filepath.Join(pull(t, image), "ko-app", "rds-autopilot")))
 		r.removeDefinition()
 		r.helm("install", releaseName, "oci://"+at+"/charts/rds-autopilot",
 			"--version", strings.TrimPrefix(dryRunVersion, "v"), "--values", r.values)

@@ -106,7 +106,6 @@ func startNginx(t *testing.T, backends ...*world.Process) *nginx {
 	t.Cleanup(func() {
 		_ = n.cmd.Process.Signal(syscall.SIGQUIT) // fails only if it has ended
 		_ = n.cmd.Wait()
-		t.Logf("the output of nginx:\n%s", output.String())
 	})
 	// One connection for each message, because SMN does not promise to keep one.
 	n.client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{

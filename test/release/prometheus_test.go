@@ -191,7 +191,7 @@ func TestPrometheusShowsPanelsAndFiresAlerts(t *testing.T) {
 		t.Fatal(err)
 	}
 	waiting := panels(t)
-	const certificate = "rds-autopilot.json, Certificate of the public URL, A" // shows nothing here, because the public URL is http
+	const certificate = "rds-autopilot.json, Certificate of the public URL, A" // shows nothing, because the public URL is http
 	if _, err := p.query(world.Within(t), waiting[certificate]); err != nil || len(waiting) < 30 {
 		t.Errorf("%d queries, %s: %v", len(waiting), certificate, err)
 	}

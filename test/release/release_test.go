@@ -31,15 +31,9 @@ type release struct {
 	admin  dynamic.Interface
 }
 
-// newRelease returns a release in a world of its own.
-func newRelease(t *testing.T) *release {
-	t.Helper()
-	return newReleaseIn(t, startWorld(t))
-}
-
-// newReleaseIn returns a release in a world. It deletes the rights that the world has created, because Helm refuses to take over
+// newRelease returns a release in a world. It deletes the rights that the world has created, because Helm refuses to take over
 // objects that it has not created.
-func newReleaseIn(t *testing.T, w *world.World) *release {
+func newRelease(t *testing.T, w *world.World) *release {
 	t.Helper()
 	client, admin := clients(t, w.Kube.Config())
 	ctx := world.Within(t)

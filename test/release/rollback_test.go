@@ -57,7 +57,7 @@ func laterChart(t *testing.T) string {
 // TestRollbackKeepsTheNewerDefinition upgrades to a later version, rolls back and upgrades again. The version of this checkout is
 // the older one. It reads and writes objects with a field that it does not know.
 func TestRollbackKeepsTheNewerDefinition(t *testing.T) {
-	r := newRelease(t)
+	r := newRelease(t, startWorld(t))
 	r.removeDefinition()
 	later := laterChart(t)
 	r.helm("install", releaseName, "deploy/chart", "--values", r.values, "--set", "crds.guard=false,rbac.admissionPolicy=true") // as versions before the guard

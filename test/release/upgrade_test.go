@@ -110,7 +110,7 @@ func (r *release) definitionHas(text string) bool {
 // TestInstallUpgradeOffUninstall runs the whole life of a release, with the binary under the rights of the chart. It is also the
 // smoke test of make test-versions.
 func TestInstallUpgradeOffUninstall(t *testing.T) {
-	r := newRelease(t)
+	r := newRelease(t, startWorld(t))
 	w := r.w
 	before := chartBefore(t)
 	useOlderDefinition(t, before)
