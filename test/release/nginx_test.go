@@ -234,6 +234,7 @@ func TestNoMessageIsLostWhileReplicasRoll(t *testing.T) {
 		status, err := n.post(ctx, body)
 		for try := 0; err == nil && status == http.StatusServiceUnavailable && try < 6; try++ { // SMN repeats a message as often
 			repeated.Add(1)
+			time.Sleep(time.Second) // SMN waits too
 			status, err = n.post(ctx, body)
 		}
 		if err != nil || status != http.StatusOK {
