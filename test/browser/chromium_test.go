@@ -24,23 +24,23 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is for the slowest of machines.
+// patience is long enough for a slow machine.
 const patience = 5 * time.Minute
 
 //go:embed testdata/check.js
 var check string
 
-// tab is a tab of a Chromium of its own, which keeps what must not happen.
+// tab is a tab in a Chromium of its own. It records faults, which fail the test at its end.
 type tab struct {
 	context.Context
 	t *testing.T
 
 	mu     sync.Mutex
-	hosts  []string // that may be asked
+	hosts  []string // to which the page may send requests
 	faults []string
 }
 
-// open starts the browser that CHROMIUM names. The hosts are all that it may ask.
+// open starts the browser that CHROMIUM names. Its pages may send requests to the hosts only.
 func open(t *testing.T, theme string, hosts ...string) *tab {
 	t.Helper()
 	path := os.Getenv("CHROMIUM")
@@ -56,7 +56,7 @@ func open(t *testing.T, theme string, hosts ...string) *tab {
 	ctx, end := chromedp.NewContext(allocated)
 	b := &tab{Context: ctx, t: t, hosts: hosts}
 	t.Cleanup(func() {
-		_ = chromedp.Cancel(ctx) // waits for its end; what it must not do is said by then
+		_ = chromedp.Cancel(ctx) // waits until the browser has ended, so that all faults are recorded
 		end()
 		free()
 		cancel()
@@ -76,40 +76,40 @@ func open(t *testing.T, theme string, hosts ...string) *tab {
 	return b
 }
 
-// observe notes errors in the console, and requests to other hosts.
+// observe records errors in the console, and requests to other hosts.
 func (b *tab) observe(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	note := func(format string, args ...any) { b.faults = append(b.faults, fmt.Sprintf(format, args...)) }
+	record := func(format string, args ...any) { b.faults = append(b.faults, fmt.Sprintf(format, args...)) }
 	switch e := event.(type) {
 	case *runtime.EventConsoleAPICalled:
 		if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeWarning {
 			for _, a := range e.Args {
-				note("the console says %s: %s%s", e.Type, string(a.Value), a.Description)
+				record("the console shows %s: %s%s", e.Type, string(a.Value), a.Description)
 			}
 		}
 	case *runtime.EventExceptionThrown:
-		note("an exception: %s in %s", e.ExceptionDetails.Text, e.ExceptionDetails.URL)
+		record("an exception: %s in %s", e.ExceptionDetails.Text, e.ExceptionDetails.URL)
 	case *cdplog.EventEntryAdded:
 		if e.Entry.Level == cdplog.EntryLevelError || e.Entry.Level == cdplog.EntryLevelWarning {
-			note("the console says %s: %s %s", e.Entry.Level, e.Entry.Text, e.Entry.URL)
+			record("the console shows %s: %s %s", e.Entry.Level, e.Entry.Text, e.Entry.URL)
 		}
 	case *network.EventRequestWillBeSent:
 		u, err := url.Parse(e.Request.URL)
 		if err != nil || u.Scheme != "data" && !strings.Contains(" "+strings.Join(b.hosts, " ")+" ", " "+u.Host+" ") {
-			note("a request to %s", e.Request.URL)
+			record("a request to %s", e.Request.URL)
 		}
 	}
 }
 
-// forgive forgets what was noted and has this in it.
-func (b *tab) forgive(text string) {
+// ignoreFaults removes the recorded faults that contain a text.
+func (b *tab) ignoreFaults(text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.faults = slices.DeleteFunc(b.faults, func(f string) bool { return strings.Contains(f, text) })
 }
 
-// do fails the test where an action does not work.
+// do runs actions, and fails the test if one fails.
 func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	if err := chromedp.Do(b, actions...); err != nil {
@@ -117,13 +117,13 @@ func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// text is what the first such element shows.
+// text returns the visible text of the first element.
 func (b *tab) text(selector string) string {
 	b.t.Helper()
 	return run(b, chromedp.Text(selector))
 }
 
-// run is the result of an action.
+// run returns the result of an action.
 func run[T any](b *tab, action chromedp.Action[T]) T {
 	b.t.Helper()
 	value, err := chromedp.Run(b, action)
@@ -133,14 +133,14 @@ func run[T any](b *tab, action chromedp.Action[T]) T {
 	return value
 }
 
-// eval is the value of an expression.
+// eval returns the value of an expression.
 func eval[T any](b *tab, expression string) T {
 	b.t.Helper()
 	return run(b, chromedp.Evaluate[T](expression))
 }
 
-// until loads a page again and again until an expression about it is true.
-func (b *tab) until(page, expression string) {
+// reloadUntil reloads a page until an expression about it is true.
+func (b *tab) reloadUntil(page, expression string) {
 	b.t.Helper()
 	for {
 		b.do(chromedp.Navigate(page))
@@ -150,14 +150,14 @@ func (b *tab) until(page, expression string) {
 		select {
 		case <-time.After(500 * time.Millisecond):
 		case <-b.Done():
-			b.t.Fatalf("waited in vain until %s", expression)
+			b.t.Fatalf("it never became true that %s", expression)
 		}
 	}
 }
 
-// accessible fails for each thing that people who need help to read would stumble over. AXE names a copy of axe-core, which is
-// asked as well.
-func (b *tab) accessible(page string) {
+// checkAccessibility fails the test for each barrier that testdata/check.js finds. If AXE names a copy of axe-core, its rules are
+// checked too.
+func (b *tab) checkAccessibility(page string) {
 	b.t.Helper()
 	for _, fault := range eval[[]string](b, check) {
 		b.t.Errorf("%s: %s", page, fault)
@@ -178,8 +178,8 @@ func (b *tab) accessible(page string) {
 	}
 }
 
-// picture writes what is seen to the folder of screenshots, which people look at.
-func (b *tab) picture(name string) {
+// saveScreenshot writes the visible part of the page to .cache/screenshots, for people to check.
+func (b *tab) saveScreenshot(name string) {
 	b.t.Helper()
 	dir, err := filepath.Abs(filepath.Join("..", "..", ".cache", "screenshots"))
 	png := run(b, chromedp.CaptureScreenshot())
@@ -188,8 +188,8 @@ func (b *tab) picture(name string) {
 	}
 }
 
-// size sets what is seen, in CSS pixels.
-func (b *tab) size(width, height int64) {
+// setSize sets the size of the visible part in CSS pixels.
+func (b *tab) setSize(width, height int64) {
 	b.t.Helper()
 	b.do(chromedp.EmulateViewport(width, height))
 }

@@ -21,10 +21,10 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// hostile is text that must stay text.
-var hostile = `<script>alert(1)</script><img src="https://example.com/x" onerror=alert(2)>'"` + "\u202e\x07" + strings.Repeat("A", 10_000)
+// hostileText must be shown as text.
+var hostileText = `<script>alert(1)</script><img src="https://example.com/x" onerror=alert(2)>'"` + "\u202e\x07" + strings.Repeat("A", 10_000)
 
-// fleet is what the informers would have.
+// fleet is the cache of the status page.
 type fleet struct{ all []*v1alpha1.RdsAutopilot }
 
 func (f *fleet) HasSynced() bool { return true }
@@ -59,11 +59,11 @@ func (f *fleet) Target(namespace, name string) *autopilot.Target {
 	return &autopilot.Target{Namespace: namespace, Name: name, InstanceID: i.ID, Wanted: autopilot.Wanted{VolumeGB: int(i.VolumeGB), Flavor: i.Flavor}}
 }
 
-func ago(d time.Duration) metav1.MicroTime { return metav1.NewMicroTime(noon().Add(-d)) }
+func beforeNoon(d time.Duration) metav1.MicroTime { return metav1.NewMicroTime(noon().Add(-d)) }
 
 func noon() time.Time { return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) }
 
-// add enters an armed database; used is in percent.
+// add adds an armed database. used is in percent.
 func (f *fleet) add(namespace, name, flavor string, gb, maxGB int32, used float64, change ...func(*v1alpha1.RdsAutopilot)) {
 	a := &v1alpha1.RdsAutopilot{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: autopilot.DefaultSpec()}
 	a.Spec.Storage.MaxGB = maxGB
@@ -75,7 +75,7 @@ func (f *fleet) add(namespace, name, flavor string, gb, maxGB int32, used float6
 	}
 	a.Status.Intake.Signals = []v1alpha1.Signal{{
 		Metric: v1alpha1.MetricStorage, State: v1alpha1.StateOK, ValuePercent: fmt.Sprint(used), MessageID: "4f9c1e2a7b8d",
-		DatapointTime: new(ago(11 * time.Minute)), AlarmTime: ago(10 * time.Minute), ReceivedTime: ago(10 * time.Minute),
+		DatapointTime: new(beforeNoon(11 * time.Minute)), AlarmTime: beforeNoon(10 * time.Minute), ReceivedTime: beforeNoon(10 * time.Minute),
 	}}
 	for _, c := range change {
 		c(a)
@@ -84,14 +84,14 @@ func (f *fleet) add(namespace, name, flavor string, gb, maxGB int32, used float6
 }
 
 func decided(metric v1alpha1.Metric, at time.Duration, action autopilot.Action, reason autopilot.Reason, from, to, message string) v1alpha1.DecisionRecord {
-	return v1alpha1.DecisionRecord{Time: metav1.NewTime(ago(at).Time), LastTime: metav1.NewTime(ago(at).Time), Count: 1, Metric: metric, Action: string(action), Reason: string(reason), From: from, To: to, Message: message}
+	return v1alpha1.DecisionRecord{Time: metav1.NewTime(beforeNoon(at).Time), LastTime: metav1.NewTime(beforeNoon(at).Time), Count: 1, Metric: metric, Action: string(action), Reason: string(reason), From: from, To: to, Message: message}
 }
 
 func changed(kind v1alpha1.ChangeKind, at time.Duration, from, to string) v1alpha1.Change {
-	return v1alpha1.Change{Kind: kind, By: v1alpha1.ByAutopilot, From: from, To: to, Outcome: v1alpha1.OutcomeCompleted, DecisionTime: new(ago(at + 4*time.Minute)), CompletionTime: ago(at)}
+	return v1alpha1.Change{Kind: kind, By: v1alpha1.ByAutopilot, From: from, To: to, Outcome: v1alpha1.OutcomeCompleted, DecisionTime: new(beforeNoon(at + 4*time.Minute)), CompletionTime: beforeNoon(at)}
 }
 
-// inAlarm is in alarm for that metric, because of that.
+// inAlarm puts the rule i into alarm, with the decision that followed.
 func inAlarm(i int, record v1alpha1.DecisionRecord) func(*v1alpha1.RdsAutopilot) {
 	return func(a *v1alpha1.RdsAutopilot) {
 		a.Status.Alarms.Rules[i].State, a.Status.Alarms.Rules[i].StateTime = v1alpha1.StateAlarm, new(metav1.NewMicroTime(record.Time.Time))
@@ -99,7 +99,7 @@ func inAlarm(i int, record v1alpha1.DecisionRecord) func(*v1alpha1.RdsAutopilot)
 	}
 }
 
-// serve serves the status page of a fleet.
+// serve serves the status page of a fleet. It returns the URL and the host.
 func serve(t *testing.T, f status.Cache) (address, host string) {
 	t.Helper()
 	reg := prometheus.NewRegistry()
@@ -115,13 +115,13 @@ func serve(t *testing.T, f status.Cache) (address, host string) {
 	h, err := status.New(status.Options{
 		Cache: f, Metrics: reg, Leader: func() string { return "rds-autopilot-7d9f5-x2k4q" }, Mode: v1alpha1.ModeAuto,
 		Plan: func(_ context.Context, namespace, name string) (*plan.Plan, error) {
-			return &plan.Plan{Namespace: namespace, Name: name, Notes: []string{hostile}}, nil
+			return &plan.Plan{Namespace: namespace, Name: name, Notes: []string{hostileText}}, nil
 		},
 		Past: func(_ context.Context, _, _ string, period time.Duration, since time.Time) (autopilot.Past, error) {
-			return measured(period, since), nil
+			return ordersMeasured(period, since), nil
 		},
 		CloudErrors: func() []status.CloudError {
-			return []status.CloudError{{Service: "smn", Text: hostile, Time: noon()}}
+			return []status.CloudError{{Service: "smn", Text: hostileText, Time: noon()}}
 		},
 		Sweep: 5 * time.Minute, Recheck: 30 * time.Second, Version: "v0.1.0",
 		Documents: "https://github.com/mcsps/rds-autopilot/blob/v0.1.0/",

@@ -14,7 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// sandbox starts the one that make sandbox starts, and returns where its pages are.
+// sandbox starts the program of make sandbox, and returns the URL of its pages.
 func sandbox(t *testing.T) (address string) {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "sandbox")
@@ -32,7 +32,7 @@ func sandbox(t *testing.T) (address string) {
 	}
 	found := make(chan string, 1)
 	ended := make(chan error, 1)
-	var output strings.Builder // read once it has ended
+	var output strings.Builder // read after the process has ended
 	go func() {
 		lines := bufio.NewScanner(stdout)
 		for lines.Scan() {
@@ -45,14 +45,14 @@ func sandbox(t *testing.T) (address string) {
 		ended <- cmd.Wait()
 	}()
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(os.Interrupt) // it has ended where this fails
+		_ = cmd.Process.Signal(os.Interrupt) // fails only if the process has ended
 		if err := <-ended; err != nil || t.Failed() {
 			t.Errorf("the sandbox ended with %v\n%s", err, output.String())
 		}
 	})
 	address, ok := <-found
 	if !ok {
-		t.Fatal("the sandbox ends without saying where its pages are")
+		t.Fatal("the sandbox ended without printing the URL of its pages")
 	}
 	return address
 }
@@ -60,20 +60,20 @@ func sandbox(t *testing.T) (address string) {
 func TestSandboxInABrowser(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("CHROMIUM") == "" {
-		open(t, "light") // says so
+		open(t, "light") // skips the test
 	}
 	address := sandbox(t)
 	b := open(t, "light", strings.TrimPrefix(address, "http://"))
-	b.until(address+"/", `document.body.innerText.includes("3 of 3 armed")`)
+	b.reloadUntil(address+"/", `document.body.innerText.includes("3 of 3 armed")`)
 
-	b.size(1200, 900)
+	b.setSize(1200, 900)
 	b.do(chromedp.Navigate(address + "/cloud/"))
 	if eval[bool](b, `[...document.querySelectorAll("form[data-live] button")].some(e => e.checkVisibility())`) {
-		t.Error("the script has not hidden the buttons that it makes superfluous")
+		t.Error("the script has not hidden the buttons that it replaces")
 	}
-	b.accessible("the simulated cloud")
+	b.checkAccessibility("the simulated cloud")
 
-	// A slider is let go at 32 of 40 GB: the alarm comes at 30.
+	// The user moves the slider to 32 of 40 GB. The alarm is at 30 GB.
 	eval[bool](b, `(() => {
 		const slider = document.querySelector("form:has([value=orders]) input[name=used]");
 		slider.value = 32;
@@ -82,19 +82,19 @@ func TestSandboxInABrowser(t *testing.T) {
 	})()`)
 	b.do(chromedp.WaitVisible(`//li/bdi[starts-with(text(), "orders: 32.0 GB used")]`))
 	b.do(chromedp.Click(`//button[text()="Forge a message"]`), chromedp.WaitVisible(`//li/bdi[contains(text(), "was answered with 403")]`))
-	b.picture("cloud-light")
+	b.saveScreenshot("cloud-light")
 
 	b.do(chromedp.Navigate(address+"/"), chromedp.WaitVisible(`//tbody//bdi[text()="Storage 40 → 50 GB"][ancestor::td/small/time]`)) // without a reload
-	b.until(address+"/databases/default/orders", `document.querySelectorAll("svg.plot .letter").length > 0`)
+	b.reloadUntil(address+"/databases/default/orders", `document.querySelectorAll("svg.plot .letter").length > 0`)
 	if got := b.text(".timeline"); !strings.Contains(got, "Storage 40 → 50 GB is done") || !strings.Contains(got, "% used, alarm at 75 %") {
 		t.Errorf("the timeline is\n%s", got)
 	}
-	b.accessible("a database that has grown")
-	b.picture("grown-light")
+	b.checkAccessibility("a database that has grown")
+	b.saveScreenshot("grown-light")
 
 	b.do(chromedp.Navigate(address + "/health"))
 	if forged := eval[int](b, `[...document.querySelectorAll("tr")].filter(r => r.innerText.includes("forged")).length`); forged != 1 {
-		t.Errorf("%d lines tell of the forged message:\n%s", forged, b.text("main"))
+		t.Errorf("%d lines show the forged message, want one:\n%s", forged, b.text("main"))
 	}
 	b.do(chromedp.Navigate(address + "/databases/default/orders/plan"))
 	if got := b.text("pre"); !strings.Contains(got, "storage") {
@@ -102,8 +102,8 @@ func TestSandboxInABrowser(t *testing.T) {
 	}
 
 	dark := open(t, "dark", strings.TrimPrefix(address, "http://"))
-	dark.size(1200, 900)
+	dark.setSize(1200, 900)
 	dark.do(chromedp.Navigate(address + "/cloud/"))
-	dark.accessible("the simulated cloud in the dark")
-	dark.picture("cloud-dark")
+	dark.checkAccessibility("the simulated cloud in the dark")
+	dark.saveScreenshot("cloud-dark")
 }

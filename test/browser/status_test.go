@@ -16,7 +16,7 @@ import (
 
 func TestThePagesInBothThemes(t *testing.T) {
 	t.Parallel()
-	address, host := serve(t, aNight())
+	address, host := serve(t, exampleFleet())
 	for _, theme := range []string{"light", "dark"} {
 		b := open(t, theme, host)
 		for _, page := range []struct {
@@ -29,35 +29,34 @@ func TestThePagesInBothThemes(t *testing.T) {
 			{"health", "/health", "Last error of each service", 1000},
 			{"nothing", "/databases/shop/none", "watches no database", 300},
 		} {
-			b.size(1280, page.height)
-			// What is not there is answered with 404, which the console tells.
+			b.setSize(1280, page.height)
 			b.do(chromedp.Navigate(address + page.path))
 			if got := b.text("body"); !strings.Contains(got, page.want) {
 				t.Errorf("%s lacks %q: %s", page.name, page.want, got)
 			}
-			b.accessible(page.name + " " + theme)
-			b.picture(page.name + "-" + theme)
+			b.checkAccessibility(page.name + " " + theme)
+			b.saveScreenshot(page.name + "-" + theme)
 		}
-		b.forgive("404")
+		b.ignoreFaults("404") // of the page "nothing"
 		back := eval[string](b, `getComputedStyle(document.body).backgroundColor`)
 		if dark := back == "rgb(21, 23, 28)"; dark != (theme == "dark") {
 			t.Errorf("in the %s theme the background is %s", theme, back)
 		}
-		b.size(360, 800)
+		b.setSize(360, 800)
 		for _, path := range []string{"/", "/databases/shop/orders", "/health"} {
 			b.do(chromedp.Navigate(address + path))
 			if wide := eval[int](b, `document.documentElement.scrollWidth`); wide > 360 {
 				t.Errorf("%s is %d pixels wide on a phone", path, wide)
 			}
-			b.accessible(path + " on a phone")
+			b.checkAccessibility(path + " on a phone")
 		}
-		b.picture("phone-" + theme)
+		b.saveScreenshot("phone-" + theme)
 	}
 }
 
 func TestSortFilterAndKeyboard(t *testing.T) {
 	t.Parallel()
-	f := aNight()
+	f := exampleFleet()
 	for i := range 240 {
 		f.add("many", fmt.Sprintf("db-%03d", i), "rds.pg.n1.large.4", 100, 500, float64(i%90))
 	}
@@ -68,7 +67,7 @@ func TestSortFilterAndKeyboard(t *testing.T) {
 	}
 	b.do(chromedp.Navigate(address + "/"))
 	if got := rows(); len(got) != 100 || got[0] != "search/index" {
-		t.Errorf("the worst is not first: %v", got[:2])
+		t.Errorf("the database that needs attention is not first: %v", got[:2])
 	}
 	b.do(chromedp.Click(`//thead//a[text()="Storage"]`), chromedp.WaitVisible(`th[aria-sort=ascending] a[href*="sort=storage"]`))
 	b.do(chromedp.Click(`//thead//a[text()="Storage"]`), chromedp.WaitVisible(`th[aria-sort=descending] a[href*="sort=storage"]`))
@@ -77,18 +76,18 @@ func TestSortFilterAndKeyboard(t *testing.T) {
 	}
 	b.do(chromedp.Click(`//a[text()="Next page"]`), chromedp.WaitVisible(`//a[text()="Previous page"]`))
 	if got := b.text("caption"); got != "253 of 253 databases, page 2 of 3" {
-		t.Errorf("the second page says %q", got)
+		t.Errorf("the second page has the caption %q", got)
 	}
-	// By keyboard alone: the first key finds the way to the content, the filter is sent by Enter.
+	// With the keyboard only: the first Tab goes to the link to the content, and Enter applies the filter.
 	b.do(chromedp.Navigate(address+"/"), chromedp.KeyEvent(kb.Tab))
 	if got := eval[string](b, `document.activeElement.innerText`); got != "Skip to the content" || !eval[bool](b, `document.activeElement.getBoundingClientRect().left >= 0`) {
-		t.Errorf("the first key goes to %q, which may be out of sight", got)
+		t.Errorf("the first Tab goes to %q, which may be invisible", got)
 	}
 	b.do(chromedp.KeyEvent(kb.Enter))
 	for range 40 {
 		b.do(chromedp.KeyEvent(kb.Tab))
 		if !eval[bool](b, `getComputedStyle(document.activeElement).outlineStyle !== "none"`) {
-			t.Errorf("the focus is not seen on %s", eval[string](b, `document.activeElement.outerHTML`))
+			t.Errorf("the focus is invisible on %s", eval[string](b, `document.activeElement.outerHTML`))
 		}
 		if eval[string](b, `document.activeElement.name ?? ""`) == "q" {
 			break
@@ -108,11 +107,11 @@ func TestSortFilterAndKeyboard(t *testing.T) {
 func TestHostileTextStaysText(t *testing.T) {
 	t.Parallel()
 	f := &fleet{}
-	f.add(hostile, hostile, hostile, 100, 500, 50, func(a *v1alpha1.RdsAutopilot) {
-		a.Status.Instance.Zones = []string{hostile}
-		a.Status.Alarms.TopicURN, a.Status.Intake.Signals[0].MessageID = hostile, hostile
-		a.Status.Changes = []v1alpha1.Change{changed(v1alpha1.KindFlavor, 3600e9, hostile, hostile)}
-		inAlarm(0, decided(v1alpha1.MetricStorage, 60e9, autopilot.ActionNone, autopilot.ReasonRefused, hostile, hostile, hostile))(a)
+	f.add(hostileText, hostileText, hostileText, 100, 500, 50, func(a *v1alpha1.RdsAutopilot) {
+		a.Status.Instance.Zones = []string{hostileText}
+		a.Status.Alarms.TopicURN, a.Status.Intake.Signals[0].MessageID = hostileText, hostileText
+		a.Status.Changes = []v1alpha1.Change{changed(v1alpha1.KindFlavor, 3600e9, hostileText, hostileText)}
+		inAlarm(0, decided(v1alpha1.MetricStorage, 60e9, autopilot.ActionNone, autopilot.ReasonRefused, hostileText, hostileText, hostileText))(a)
 	})
 	address, host := serve(t, f)
 	b := open(t, "dark", host)
@@ -126,12 +125,12 @@ func TestHostileTextStaysText(t *testing.T) {
 			}
 		}
 		if got := b.text("body"); name != "filtered" && (!strings.Contains(got, `<script>alert(1)</script>`) || !strings.Contains(got, `\u202e\u0007`)) {
-			t.Errorf("%s does not show it as text: %.300s", name, got)
+			t.Errorf("%s does not show the hostile text as text: %.300s", name, got)
 		}
 		if wide := eval[int](b, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
 			t.Errorf("%s is %d pixels wider than the window", name, wide)
 		}
-		b.accessible(name)
-		b.picture("hostile-" + name)
+		b.checkAccessibility(name)
+		b.saveScreenshot("hostile-" + name)
 	}
 }

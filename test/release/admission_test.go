@@ -4,6 +4,7 @@ package release
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -18,33 +19,29 @@ import (
 	"github.com/mcsps/rds-autopilot/test/world"
 )
 
-// TestAdmissionPolicyLimitsTheServiceToTwoFields tries with the rights of the service what RBAC cannot forbid.
+// TestAdmissionPolicyLimitsTheServiceToTwoFields patches with the rights of the service what RBAC cannot forbid.
 func TestAdmissionPolicyLimitsTheServiceToTwoFields(t *testing.T) {
 	level.Long(t)
 	cluster := shared.Cluster(t)
-	if version := serverVersion(t, cluster.Config()); minor(t, version) < firstWithPolicies {
-		t.Skipf("%s has no admission policies", version)
+	if minor := kubeMinor(t, cluster.Config()); minor < firstWithPolicies {
+		t.Skipf("Kubernetes 1.%d has no admission policies", minor)
 	}
 	namespace := cluster.Namespace(t)
-	rendered := run(t, command(t, nil, tool(t, "helm"), "template", own, "deploy/chart", "--namespace", namespace,
-		"--show-only", "templates/rbac.yaml", "--show-only", "templates/admissionpolicy.yaml",
-		"--set", "publicURL=https://a.example.com/smn,rbac.admissionPolicy=true,watchNamespaces={"+namespace+"}"))
-	if _, err := cluster.Apply(within(t), apiserver.ApplyOptions{}, write(t, "rights.yaml", rendered)); err != nil {
+	rendered := templateIn(t, namespace, "--show-only", "templates/rbac.yaml", "--show-only", "templates/admissionpolicy.yaml",
+		"--set", "publicURL=https://a.example.com/smn,rbac.admissionPolicy=true,watchNamespaces={"+namespace+"}")
+	if _, err := cluster.Apply(world.Within(t), apiserver.ApplyOptions{}, tempFile(t, "rights.yaml", rendered)); err != nil {
 		t.Fatal(err)
 	}
-	config, err := cluster.ServiceAccountConfig(within(t), namespace, own)
+	config, err := cluster.ServiceAccountConfig(world.Within(t), namespace, releaseName)
 	if err != nil {
 		t.Fatal(err)
 	}
-	waitAllowed(t, config, namespace, right{"patch", otcv1.Group, otcv1.Resource})
-	service, err1 := dynamic.NewForConfig(config)
-	person, err2 := dynamic.NewForConfig(cluster.Config())
-	if err1 != nil || err2 != nil {
-		t.Fatal(err1, err2)
-	}
+	waitAllowed(t, config, namespace, right{verb: "patch", group: otcv1.Group, resource: otcv1.Resource})
+	_, service := clients(t, config)
+	_, person := clients(t, cluster.Config())
 	resource := otcv1.GroupVersion().WithResource(otcv1.Resource)
 	const name = "my-rds"
-	_, err = person.Resource(resource).Namespace(namespace).Create(within(t), &unstructured.Unstructured{Object: map[string]any{
+	_, err = person.Resource(resource).Namespace(namespace).Create(world.Within(t), &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": otcv1.GroupVersion().String(), "kind": otcv1.Kind,
 		"metadata": map[string]any{"name": name, "labels": map[string]any{"team": "shop"}},
 		"spec":     map[string]any{"volumesize": 40, "flavorref": "rds.mysql.c2.medium", "password": "a-long-secret", "users": []any{map[string]any{"name": "app"}}},
@@ -58,43 +55,40 @@ func TestAdmissionPolicyLimitsTheServiceToTwoFields(t *testing.T) {
 		if strings.HasPrefix(patch, "[") {
 			kind = types.JSONPatchType
 		}
-		_, err := by.Resource(resource).Namespace(namespace).Patch(ctx, name, kind, []byte(patch), metav1.PatchOptions{FieldManager: own})
+		_, err := by.Resource(resource).Namespace(namespace).Patch(ctx, name, kind, []byte(patch), metav1.PatchOptions{FieldManager: releaseName})
 		return err
 	}
 	const denied = "rds-autopilot may change"
-	err = world.Eventually(within(t), "the policy is in force", func(ctx context.Context) (bool, error) {
-		err := patch(ctx, service, `{"metadata":{"labels":{"team":"none"}}}`)
+	attempts := 0
+	waitUntil(t, "the policy is in force", func(ctx context.Context) (bool, error) {
+		attempts++ // a patch that changes nothing is always allowed
+		err := patch(ctx, service, fmt.Sprintf(`{"metadata":{"labels":{"team":"%d"}}}`, attempts))
 		return err != nil && strings.Contains(err.Error(), denied), nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for what, allowed := range map[string]string{
-		"the size":   `[{"op":"test","path":"/spec/volumesize","value":40},{"op":"replace","path":"/spec/volumesize","value":50}]`,
-		"the flavor": `[{"op":"replace","path":"/spec/flavorref","value":"rds.mysql.c2.large"}]`,
-		"no field":   `{}`,
+	for name, c := range map[string]struct {
+		patch   string
+		allowed bool
+	}{
+		"the size":                 {`[{"op":"replace","path":"/spec/volumesize","value":50}]`, true},
+		"the flavor":               {`[{"op":"replace","path":"/spec/flavorref","value":"rds.mysql.c2.large"}]`, true},
+		"no field":                 {`{}`, true},
+		"the password":             {`{"spec":{"password":"a-longer-secret"}}`, false},
+		"the size and a user":      {`{"spec":{"volumesize":60,"users":[{"name":"intruder"}]}}`, false},
+		"a field that was not set": {`{"spec":{"endpoint":"https://intruder.example.com"}}`, false},
+		"a field that is removed":  {`{"spec":{"password":null}}`, false},
+		"the instance":             {`{"status":{"id":"another"}}`, false},
+		"the whole status":         {`{"status":null}`, false},
+		"a label":                  {`{"metadata":{"labels":{"more":"yes"}}}`, false},
+		"the labels":               {`{"metadata":{"labels":null}}`, false},
+		"an annotation":            {`{"metadata":{"annotations":{"a":"b"}}}`, false},
+		"a finalizer":              {`{"metadata":{"finalizers":["example.com/f"]}}`, false},
 	} {
-		if err := patch(within(t), service, allowed); err != nil {
-			t.Errorf("the service changes %s: %v", what, err)
+		err := patch(world.Within(t), service, c.patch)
+		if allowed := err == nil; allowed != c.allowed || !allowed && !strings.Contains(err.Error(), denied) {
+			t.Errorf("the service changes %s: %v, want it allowed: %t", name, err, c.allowed)
 		}
-	}
-	for what, forbidden := range map[string]string{
-		"the password":             `{"spec":{"password":"a-longer-secret"}}`,
-		"the size and a user":      `{"spec":{"volumesize":60,"users":[{"name":"intruder"}]}}`,
-		"a field that was not set": `{"spec":{"endpoint":"https://intruder.example.com"}}`,
-		"a field that is removed":  `{"spec":{"password":null}}`,
-		"the instance":             `{"status":{"id":"another"}}`,
-		"the whole status":         `{"status":null}`,
-		"a label":                  `{"metadata":{"labels":{"more":"yes"}}}`,
-		"the labels":               `{"metadata":{"labels":null}}`,
-		"an annotation":            `{"metadata":{"annotations":{"a":"b"}}}`,
-		"a finalizer":              `{"metadata":{"finalizers":["example.com/f"]}}`,
-	} {
-		if err := patch(within(t), service, forbidden); err == nil || !strings.Contains(err.Error(), denied) {
-			t.Errorf("the service changes %s: %v, want it denied", what, err)
-		}
-		if err := patch(within(t), person, forbidden); what != "a finalizer" && err != nil {
-			t.Errorf("a person changes %s: %v", what, err)
+		if err := patch(world.Within(t), person, c.patch); name != "a finalizer" && err != nil {
+			t.Errorf("a person changes %s: %v", name, err)
 		}
 	}
 }

@@ -5,7 +5,7 @@ package release
 import (
 	"os"
 	"path/filepath"
-	"slices"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,20 +14,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/mcsps/rds-autopilot/test/apiserver"
 	"github.com/mcsps/rds-autopilot/test/level"
+	"github.com/mcsps/rds-autopilot/test/world"
 )
 
 // template renders the chart as the release of the documents.
 func template(t *testing.T, args ...string) string {
 	t.Helper()
-	args = append([]string{"template", own, "deploy/chart", "--namespace", own}, args...)
+	return templateIn(t, releaseName, args...)
+}
+
+// templateIn renders the chart as a release in a namespace.
+func templateIn(t *testing.T, namespace string, args ...string) string {
+	t.Helper()
+	args = append([]string{"template", releaseName, "deploy/chart", "--namespace", namespace}, args...)
 	return run(t, command(t, nil, tool(t, "helm"), args...))
 }
 
-// valueSets are the files of values, by name.
+// valueSets returns the files with sets of values, by name.
 func valueSets(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(chart + "/ci/*-values.yaml")
@@ -41,41 +47,30 @@ func valueSets(t *testing.T) map[string]string {
 	return sets
 }
 
-func TestHelmLintPasses(t *testing.T) {
-	for name, values := range valueSets(t) {
-		t.Run(name, func(t *testing.T) {
-			run(t, command(t, nil, tool(t, "helm"), "lint", "--strict", "deploy/chart", "--values", values))
-		})
-	}
-}
-
 func TestChartUnitTestsPass(t *testing.T) {
 	t.Log(run(t, command(t, nil, tool(t, "helm-unittest"), "--strict", "deploy/chart")))
 }
 
-// TestTheAPIServerAcceptsEverySetOfValues applies what Helm renders by a server-side dry run, where an unknown field is an error.
+// TestTheAPIServerAcceptsEverySetOfValues applies the rendered objects by a server-side dry run, which rejects unknown fields.
 func TestTheAPIServerAcceptsEverySetOfValues(t *testing.T) {
 	level.Long(t)
 	cluster := shared.Cluster(t)
-	client, err := kubernetes.NewForConfig(cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{own, "shop", "billing", "monitoring", "cattle-monitoring-system"} {
+	client, _ := clients(t, cluster.Config())
+	for _, name := range []string{releaseName, "shop", "billing", "monitoring", "cattle-monitoring-system"} {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
 		if _, err := client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
 	}
-	version := serverVersion(t, cluster.Config())
+	minor := kubeMinor(t, cluster.Config())
 	for name, values := range valueSets(t) {
 		t.Run(name, func(t *testing.T) {
-			args := []string{"--values", values, "--kube-version", version.GitVersion}
-			if minor(t, version) < firstWithPolicies {
+			args := []string{"--values", values, "--kube-version", "1." + strconv.Itoa(minor)}
+			if minor < firstWithPolicies {
 				args = append(args, "--set", "rbac.admissionPolicy=false")
 			}
-			file := write(t, "rendered.yaml", template(t, args...))
-			objects, err := cluster.Apply(within(t), apiserver.ApplyOptions{DryRun: true}, file)
+			file := tempFile(t, "rendered.yaml", template(t, args...))
+			objects, err := cluster.Apply(world.Within(t), apiserver.ApplyOptions{DryRun: true}, file)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,60 +88,46 @@ func TestTheAPIServerAcceptsEverySetOfValues(t *testing.T) {
 
 func TestWrongChartValuesAreNamed(t *testing.T) {
 	for name, c := range map[string]struct{ set, want string }{
-		"no public URL":             {"replicaCount=2", "publicURL is required"},
-		"a URL without a path":      {"publicURL=https://a.example.com", "publicURL"},
-		"an unknown value":          {"publicURL=https://a.example.com/smn,replicas=3", "replicas"},
-		"Cloud without a list":      {"publicURL=https://a.example.com/smn,flags.allow-apply=Cloud", "allowed-instances"},
-		"Cloud with an empty one":   {"publicURL=https://a.example.com/smn,flags.allow-apply=Cloud,flags.allowed-instances={}", "allowed-instances"},
-		"an unknown flag":           {"publicURL=https://a.example.com/smn,flags.sweep=5m", "sweep"},
-		"a mode without quotes":     {"publicURL=https://a.example.com/smn,mode=false", "mode"},
-		"an account without a name": {"publicURL=https://a.example.com/smn,serviceAccount.create=false", "serviceAccount.name is required"},
-		"a duration with no unit":   {"publicURL=https://a.example.com/smn,flags.sweep-interval=300", "sweep-interval"},
-		"an argument with a value":  {"publicURL=https://a.example.com/smn,extraArgs={--mode=Off}", "extraArgs"},
+		"no public URL":            {"replicaCount=2", "publicURL is required"},
+		"a URL without a path":     {"publicURL=https://a.example.com", "publicURL"},
+		"an unknown value":         {"publicURL=https://a.example.com/smn,replicas=3", "replicas"},
+		"Cloud without a list":     {"publicURL=https://a.example.com/smn,flags.allow-apply=Cloud", "allowed-instances"},
+		"Cloud with an empty one":  {"publicURL=https://a.example.com/smn,flags.allow-apply=Cloud,flags.allowed-instances={}", "allowed-instances"},
+		"an unknown flag":          {"publicURL=https://a.example.com/smn,flags.sweep=5m", "sweep"},
+		"a mode without quotes":    {"publicURL=https://a.example.com/smn,mode=false", "mode"},
+		"a duration with no unit":  {"publicURL=https://a.example.com/smn,flags.sweep-interval=300", "sweep-interval"},
+		"an argument with a value": {"publicURL=https://a.example.com/smn,extraArgs={--mode=Off}", "extraArgs"},
 		// Helm checks the schema first. A former name must still get the message with its new name.
 		"a Secret's former name":      {"publicURL=https://a.example.com/smn,credentials.secret=a", "is now credentials.existingSecret"},
 		"a certificate's former name": {"publicURL=https://a.example.com/smn,ingress.tls.secretName=a", "is now ingress.tls[0].secretName"},
-		"former labels":               {"publicURL=https://a.example.com/smn,monitoring.labels.release=a", "is now serviceMonitor.additionalLabels and"},
 		"a former ServiceMonitor":     {"publicURL=https://a.example.com/smn,monitoring.serviceMonitor.enabled=true", "is now serviceMonitor"},
-		"a former PrometheusRule":     {"publicURL=https://a.example.com/smn,monitoring.prometheusRule.enabled=true", "is now prometheusRule"},
 		"an image in one part":        {"publicURL=https://a.example.com/smn,test.image=busybox:1", "is now test.image.registry"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text := refused(t, command(t, nil, tool(t, "helm"), "template", own, "deploy/chart", "--set", c.set))
+			text := failedOutput(t, command(t, nil, tool(t, "helm"), "template", releaseName, "deploy/chart", "--set", c.set))
 			if !strings.Contains(text, c.want) {
-				t.Errorf("it says\n%s\nand nothing of %s", text, c.want)
+				t.Errorf("Helm prints\n%s\nwant %s in it", text, c.want)
 			}
 		})
 	}
 }
 
-// TestInstallManifestMatchesTheChart renders once more what is in the repository.
-func TestInstallManifestMatchesTheChart(t *testing.T) {
-	installed, err := os.ReadFile(root + "/deploy/install.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if rendered := template(t, "--values", "deploy/chart/ci/install-values.yaml", "--no-hooks"); !strings.HasSuffix(string(installed), rendered) {
-		t.Error("deploy/install.yaml is not what the chart renders: run make generate and commit")
-	}
-}
-
-// TestDefaultsAreThoseOfTheGoldenFile shows every change of what the chart renders by default in the diff of a commit.
-func TestDefaultsAreThoseOfTheGoldenFile(t *testing.T) {
-	golden, err := os.ReadFile(root + "/deploy/testdata/rendered-defaults.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, want, _ := strings.Cut(string(golden), "\n")
-	got := template(t, "--values", "deploy/chart/ci/default-values.yaml", "--set", "crds.enabled=false")
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the chart's defaults, which make generate writes (-deploy/testdata/rendered-defaults.yaml +chart):\n%s", diff)
+// TestRenderedFilesMatchTheChart finds a rendered file that was edited by hand, and a chart whose files were not generated again.
+func TestRenderedFilesMatchTheChart(t *testing.T) {
+	for name, args := range map[string][]string{
+		"install.yaml":                    {"--values", "deploy/chart/ci/install-values.yaml", "--no-hooks"},
+		"testdata/rendered-defaults.yaml": {"--values", "deploy/chart/ci/default-values.yaml", "--set", "crds.enabled=false"},
+	} {
+		if file, rendered := string(read(t, deploy+"/"+name)), template(t, args...); !strings.HasSuffix(file, rendered) {
+			t.Errorf("deploy/%s differs from the chart (run make generate and commit; -file +chart):\n%s", name, cmp.Diff(file, rendered))
+		}
 	}
 }
 
-func TestKubeScoreReportsNothingCritical(t *testing.T) {
+func TestHelmLintAndKubeScoreAcceptEverySetOfValues(t *testing.T) {
 	for name, values := range valueSets(t) {
 		t.Run(name, func(t *testing.T) {
+			run(t, command(t, nil, tool(t, "helm"), "lint", "--strict", "deploy/chart", "--values", values))
 			rendered := template(t, "--values", values, "--no-hooks", "--kube-version", "1."+strconv.Itoa(firstWithPolicies))
 			run(t, command(t, nil, tool(t, "kube-score"), "score", "--output-format", "ci",
 				// A processor limit would slow the receiver down when it matters. The numbers of user and group are those of the image.
@@ -154,67 +135,32 @@ func TestKubeScoreReportsNothingCritical(t *testing.T) {
 				// the image starts a replica while the registry is away.
 				"--ignore-test", "container-resources", "--ignore-test", "container-security-context-user-group-id",
 				"--ignore-test", "pod-networkpolicy", "--ignore-test", "container-image-pull-policy",
-				"--ignore-test", "container-ephemeral-storage-request-and-limit", write(t, "rendered.yaml", rendered)))
+				"--ignore-test", "container-ephemeral-storage-request-and-limit", tempFile(t, "rendered.yaml", rendered)))
 		})
 	}
 }
 
-// TestKustomizeSetsTheHost runs the example, whose base is a released version, on this checkout.
+// TestKustomizeSetsTheHost builds the example. Its base is a released version, which the test replaces by this checkout.
 func TestKustomizeSetsTheHost(t *testing.T) {
-	kustomize := tool(t, "kustomize")
 	const base = "https://github.com/mcsps/rds-autopilot//deploy?ref="
-	text, err := os.ReadFile(root + "/deploy/examples/overlay/kustomization.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	lines := strings.Split(string(text), "\n")
-	i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "- "+base) })
-	if i < 0 {
+	text := string(read(t, deploy+"/examples/overlay/kustomization.yaml"))
+	overlay := regexp.MustCompile(`(?m)^- `+regexp.QuoteMeta(base)+`.*$`).ReplaceAllString(text, "- base")
+	if overlay == text {
 		t.Fatalf("the example is not based on %s", base)
 	}
-	lines[i] = "- base"
+	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "base"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"kustomization.yaml", "install.yaml"} {
-		content, err := os.ReadFile(filepath.Join(root, "deploy", name))
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, "base", name), content, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Join(dir, "base", name), read(t, deploy+"/"+name))
 	}
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(strings.Join(lines, "\n")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	built := run(t, command(t, nil, kustomize, "build", dir))
+	writeFile(t, filepath.Join(dir, "kustomization.yaml"), []byte(overlay))
+	built := run(t, command(t, nil, tool(t, "kustomize"), "build", dir))
 	if strings.Contains(built, "rds-autopilot.example.com") {
-		t.Error("the example's host is left somewhere")
+		t.Error("the host of the base is left somewhere")
 	}
 	if n := strings.Count(built, "alarms.my-company.example"); n != 3 {
-		t.Errorf("the host is there %d times, want it in the flag, the rule and the certificate", n)
-	}
-}
-
-// TestChartPackageHasOnlyTheChart also shows that what the chart copies is there.
-func TestChartPackageHasOnlyTheChart(t *testing.T) {
-	dir := t.TempDir()
-	run(t, command(t, nil, tool(t, "helm"), "package", "deploy/chart", "--destination", dir))
-	packages, err := filepath.Glob(dir + "/*.tgz")
-	if err != nil || len(packages) != 1 {
-		t.Fatal(packages, err)
-	}
-	files := strings.Fields(run(t, command(t, nil, "tar", "-tzf", packages[0])))
-	for _, want := range []string{"values.schema.json", "files/rdsautopilots.yaml", "files/alerts.yaml", "files/kube-state-metrics.yaml", "templates/NOTES.txt", "templates/tests/ready.yaml", "templates/tests/plan.yaml"} {
-		if !slices.Contains(files, "rds-autopilot/"+want) {
-			t.Errorf("the package lacks %s", want)
-		}
-	}
-	for _, file := range files {
-		if strings.HasPrefix(file, "rds-autopilot/ci/") || strings.HasPrefix(file, "rds-autopilot/tests/") {
-			t.Errorf("the package has %s", file)
-		}
+		t.Errorf("the host occurs %d times, want 3: in the flag, in the rule and in the certificate", n)
 	}
 }

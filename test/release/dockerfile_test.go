@@ -5,7 +5,6 @@ package release
 import (
 	"encoding/json"
 	"io/fs"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -28,7 +27,7 @@ func newBuilder(t *testing.T) *builder {
 	level.Long(t)
 	path, err := exec.LookPath("buildah")
 	if err != nil {
-		t.Skip("left out, because buildah is not installed (Debian: buildah)")
+		t.Fatal("buildah is not installed (Debian: buildah)")
 	}
 	dir := t.TempDir()
 	b := &builder{t, path, []string{"--root", dir + "/root", "--runroot", dir + "/run", "--storage-driver", "vfs"}}
@@ -59,20 +58,6 @@ func (b *builder) image(name string, files []string, config ...string) {
 	b.run("commit", "--rm", container, name)
 }
 
-// bases returns the base images of the Dockerfile.
-func bases(t *testing.T) (build, final string) {
-	t.Helper()
-	text, err := os.ReadFile(root + "/Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := regexp.MustCompile(`(?m)^FROM (?:--platform=\S+ )?(\S+)`).FindAllStringSubmatch(string(text), -1)
-	if len(found) != 2 {
-		t.Fatalf("the Dockerfile has the base images %q, want two", found)
-	}
-	return found[0][1], found[1][1]
-}
-
 // TestTheDockerfileBuildsTheImage replaces both base images by stand-ins and pulls nothing. One has the Go toolchain and
 // the shell of this machine. The other one has only a path, like distroless.
 func TestTheDockerfileBuildsTheImage(t *testing.T) {
@@ -90,9 +75,12 @@ func TestTheDockerfileBuildsTheImage(t *testing.T) {
 	b.image("localhost/static", nil, "--env", "PATH=/usr/local/bin")
 
 	commit := strings.Repeat("c", 40)
-	build, final := bases(t)
+	bases := regexp.MustCompile(`(?m)^FROM (?:--platform=\S+ )?(\S+)`).FindAllStringSubmatch(string(read(t, root+"/Dockerfile")), -1)
+	if len(bases) != 2 {
+		t.Fatalf("the Dockerfile has the base images %q, want two", bases)
+	}
 	b.run("build", "--pull-never", "--isolation", "chroot",
-		"--build-context", build+"=docker-image://localhost/go", "--build-context", final+"=docker-image://localhost/static",
+		"--build-context", bases[0][1]+"=docker-image://localhost/go", "--build-context", bases[1][1]+"=docker-image://localhost/static",
 		"--volume", modules+":/modules", "--volume", cache+":/cache",
 		"--build-arg", "VERSION=v9.8.7", "--build-arg", "COMMIT="+commit, "--tag", "localhost/rds-autopilot", ".")
 
@@ -102,12 +90,9 @@ func TestTheDockerfileBuildsTheImage(t *testing.T) {
 	config := got.Config
 	started := slices.Concat(config.Entrypoint, config.Cmd)
 	if config.User != "65532:65532" || !slices.Equal(started, []string{"/usr/local/bin/rds-autopilot", "serve"}) {
-		t.Errorf("it runs %q %q as %q", config.Entrypoint, config.Cmd, config.User)
+		t.Errorf("the image runs %q %q as %q", config.Entrypoint, config.Cmd, config.User)
 	}
-	for label, want := range map[string]string{
-		"version": "v9.8.7", "revision": commit, "licenses": "Apache-2.0", "title": "rds-autopilot",
-		"source": "https://github.com/mcsps/rds-autopilot",
-	} {
+	for label, want := range map[string]string{"version": "v9.8.7", "revision": commit, "licenses": "Apache-2.0", "title": "rds-autopilot"} {
 		if label = "org.opencontainers.image." + label; config.Labels[label] != want {
 			t.Errorf("label %s is %q, want %q", label, config.Labels[label], want)
 		}
@@ -120,38 +105,32 @@ func TestTheDockerfileBuildsTheImage(t *testing.T) {
 		return err
 	})
 	if err != nil || !slices.Equal(all, []string{"/usr/local/bin/rds-autopilot"}) {
-		t.Errorf("%v, it adds %q to its base, want the binary alone", err, all)
+		t.Errorf("%v, the image adds %q to its base, want only the binary", err, all)
 	}
-	binary := filepath.Join(content, config.Entrypoint[0])
-	version := run(t, command(t, nil, binary, "version"))
+	version := run(t, command(t, nil, filepath.Join(content, config.Entrypoint[0]), "version"))
 	if !strings.Contains(version, "v9.8.7") || !strings.Contains(version, commit[:7]) {
-		t.Errorf("it says it is %s", version)
+		t.Errorf("the binary reports the version %s", version)
 	}
 }
 
 // unpack returns the configuration of an image in a folder, and a folder with the content of its layers.
 func unpack(t *testing.T, dir string) (got image, content string) {
 	t.Helper()
-	read := func(name string, into any) {
-		t.Helper()
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		if err == nil {
-			err = json.Unmarshal(text, into)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	type blob struct{ Digest string }
 	var manifest struct {
 		Config blob
 		Layers []blob
 	}
-	read("manifest.json", &manifest)
-	read(strings.TrimPrefix(manifest.Config.Digest, "sha256:"), &got)
+	path := func(b blob) string { return filepath.Join(dir, strings.TrimPrefix(b.Digest, "sha256:")) }
+	if err := json.Unmarshal(read(t, dir+"/manifest.json"), &manifest); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(read(t, path(manifest.Config)), &got); err != nil {
+		t.Fatal(err)
+	}
 	content = t.TempDir()
 	for _, layer := range manifest.Layers {
-		run(t, command(t, nil, "tar", "-xf", filepath.Join(dir, strings.TrimPrefix(layer.Digest, "sha256:")), "-C", content))
+		run(t, command(t, nil, "tar", "-xf", path(layer), "-C", content))
 	}
 	return got, content
 }

@@ -4,7 +4,6 @@ package release
 
 import (
 	"encoding/pem"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -17,7 +16,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/mcsps/rds-autopilot/test/apiserver"
 	"github.com/mcsps/rds-autopilot/test/world"
@@ -25,8 +23,10 @@ import (
 
 const dryRunVersion = "v9.8.7"
 
-// secureRegistry starts a registry on loopback with TLS, which the programs of this test trust. So Helm works as with a
-// public registry, without a flag for plain HTTP.
+var dryRunCommit = strings.Repeat("c", 40)
+
+// secureRegistry starts a registry with TLS on loopback and returns its address. The programs of this test trust it, so Helm needs
+// no flag for plain HTTP.
 func secureRegistry(t *testing.T) string {
 	t.Helper()
 	behind := &url.URL{Scheme: "http", Host: registry(t)}
@@ -37,24 +37,17 @@ func secureRegistry(t *testing.T) string {
 	t.Cleanup(front.Close)
 	dir := t.TempDir()
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw})
-	if err := os.WriteFile(filepath.Join(dir, "registry.pem"), certificate, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, dir+"/registry.pem", certificate)
 	t.Setenv("SSL_CERT_DIR", dir) // in addition to the file of the system's authorities
 	return front.Listener.Addr().String()
 }
 
-// The steps of the release workflow that publish image, chart and files. The others need GitHub or its identity.
-var (
-	publishing = []string{"Image", "Files", "Chart"}
-	onGitHub   = []string{"Notes", "Log in", "Sign", "Release"}
-)
-
-// publish runs the commands of the release workflow with a registry of this machine.
+// publish runs the steps of the release workflow that publish image, files and chart, with a registry of this machine. The other
+// steps need GitHub or its identity.
 func publish(t *testing.T, at string) {
 	t.Helper()
-	outputs := filepath.Join(t.TempDir(), "outputs")
-	values := map[string]string{}
+	outputs := tempFile(t, "outputs", "")
+	values := map[string]string{} // of expressions such as steps.image.outputs.digest
 	fill := func(text string) string {
 		return regexp.MustCompile(`\$\{\{ (\S+) \}\}`).ReplaceAllStringFunc(text, func(expression string) string {
 			value, ok := values[strings.Trim(expression, "${} ")]
@@ -64,37 +57,29 @@ func publish(t *testing.T, at string) {
 			return value
 		})
 	}
-	done := 0
+	var done []string
+	publishing := []string{"Image", "Files", "Chart"}
 	for _, step := range readWorkflow(t, ".github/workflows/release.yml").Jobs["release"].Steps {
-		if step.Run == "" || slices.Contains(onGitHub, step.Name) {
+		if !slices.Contains(publishing, step.Name) {
 			continue
 		}
-		if done == len(publishing) || step.Name != publishing[done] {
-			t.Fatalf("the workflow has the step %q, want %q in this order", step.Name, publishing)
-		}
-		done++
+		done = append(done, step.Name)
 		env := []string{
-			"REGISTRY=" + at, "VERSION=" + dryRunVersion, "COMMIT=" + strings.Repeat("c", 40), "GITHUB_OUTPUT=" + outputs,
+			"REGISTRY=" + at, "VERSION=" + dryRunVersion, "COMMIT=" + dryRunCommit, "GITHUB_OUTPUT=" + outputs,
 			"KO_DEFAULTBASEIMAGE=" + at + "/base", "HELM_CONFIG_HOME=" + t.TempDir(), "HELM_CACHE_HOME=" + t.TempDir(),
 		}
 		for name, value := range step.Env {
 			env = append(env, name+"="+fill(value))
 		}
 		run(t, command(t, env, "bash", "-eo", "pipefail", "-c", fill(step.Run)))
-		text, err := os.ReadFile(outputs)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(text)) {
+		for line := range strings.Lines(string(read(t, outputs))) {
 			name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 			values["steps."+step.ID+".outputs."+name] = value
 		}
-		if err := os.Truncate(outputs, 0); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, outputs, nil)
 	}
-	if done < len(publishing) {
-		t.Fatalf("the workflow has no step %q", publishing[done])
+	if !slices.Equal(done, publishing) {
+		t.Fatalf("the workflow has the steps %q, want %q", done, publishing)
 	}
 }
 
@@ -102,11 +87,7 @@ func publish(t *testing.T, at string) {
 // and the release files of the dry run.
 func releaseInstall(t *testing.T, text, at, files string) string {
 	t.Helper()
-	page, err := os.ReadFile(root + "/docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(page), "\n### From a release\n")
+	_, section, _ := strings.Cut(string(read(t, root+"/docs/operations.md")), "\n### From a release\n")
 	section, _, _ = strings.Cut(section, "\n### ")
 	for _, m := range regexp.MustCompile("(?ms)^```[a-z]*\n(.*?)^```$").FindAllStringSubmatch(section, -1) {
 		if strings.Contains(m[1], text) {
@@ -121,8 +102,8 @@ func releaseInstall(t *testing.T, text, at, files string) string {
 	return ""
 }
 
-// TestTheReleaseIsInstalledWithoutAClone runs the release workflow as far as it needs no GitHub, then the commands
-// of docs/operations.md, and then the service out of the image that the chart names.
+// TestTheReleaseIsInstalledWithoutAClone runs the release workflow as far as it needs no GitHub, and checks what it has published.
+// Then it runs the commands of docs/operations.md, and the service from the image that the chart names.
 func TestTheReleaseIsInstalledWithoutAClone(t *testing.T) {
 	for _, name := range []string{"ko", "crane", "helm", "kubectl"} {
 		tool(t, name)
@@ -135,70 +116,48 @@ func TestTheReleaseIsInstalledWithoutAClone(t *testing.T) {
 	files := httptest.NewServer(http.FileServer(http.Dir(dist)))
 	t.Cleanup(files.Close)
 
-	image := fmt.Sprintf("%s/rds-autopilot:%s@%s", at, dryRunVersion,
-		strings.TrimSpace(run(t, command(t, nil, tool(t, "crane"), "digest", at+"/rds-autopilot:"+dryRunVersion))))
+	digest := strings.TrimSpace(run(t, command(t, nil, tool(t, "crane"), "digest", at+"/rds-autopilot:"+dryRunVersion)))
+	image := at + "/rds-autopilot:" + dryRunVersion + "@" + digest
+	checkImage(t, at+"/rds-autopilot", dryRunVersion, dryRunCommit)
+	checkFiles(t, dist, dryRunVersion, at+"/rds-autopilot", digest)
 	t.Run("the documented commands", func(t *testing.T) {
 		for name, text := range map[string]string{"helm": "helm install", "kubectl": "kubectl apply -f -"} {
 			t.Run(name, func(t *testing.T) {
 				cluster := emptyCluster(t)
-				typed(t, cluster, releaseInstall(t, "namespace.yaml", at, files.URL)+releaseInstall(t, text, at, files.URL))
+				runAsAdmin(t, cluster, releaseInstall(t, "namespace.yaml", at, files.URL)+releaseInstall(t, text, at, files.URL))
 				checkInstalled(t, cluster, image)
 			})
 		}
 	})
 	t.Run("the service out of its image", func(t *testing.T) {
-		r := newReleaseIn(t, startWorldOf(t, filepath.Join(pull(t, image), "ko-app", "rds-autopilot")))
+		r := newRelease(t, startWorldOf(t, filepath.Join(pull(t, image), "ko-app", "rds-autopilot")))
 		r.removeDefinition()
-		r.helm("install", own, "oci://"+at+"/charts/rds-autopilot",
+		r.helm("install", releaseName, "oci://"+at+"/charts/rds-autopilot",
 			"--version", strings.TrimPrefix(dryRunVersion, "v"), "--values", r.values)
-		deployment, err := r.client.AppsV1().Deployments(own).Get(within(t), own, metav1.GetOptions{})
+		deployment, err := r.client.AppsV1().Deployments(releaseName).Get(world.Within(t), releaseName, metav1.GetOptions{})
 		if err != nil || deployment.Spec.Template.Spec.Containers[0].Image != image {
 			t.Fatalf("%v, the image is %q, want %q", err, deployment.Spec.Template.Spec.Containers[0].Image, image)
 		}
 		p := r.serve()
 		db := database(t, r.w, "shop", "asked", true)
-		if _, err := db.WaitAutopilot(within(t), "it is armed", world.Armed); err != nil {
-			t.Error(err)
-		}
+		waitArmed(t, db)
 		stop(t, p)
 	})
-}
-
-// TestTheIssuerOfTheDocumentsIsSet types the argument for cert-manager as the page about operations shows it.
-func TestTheIssuerOfTheDocumentsIsSet(t *testing.T) {
-	page, err := os.ReadFile(root + "/docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	argument := regexp.MustCompile("`(--set [^`]*cluster-issuer[^`]*)`").FindSubmatch(page)
-	if argument == nil {
-		t.Fatal("docs/operations.md names no issuer for cert-manager")
-	}
-	script := fmt.Sprintf("%s template %s deploy/chart --set publicURL=https://a.example.com/smn,ingress.enabled=true %s",
-		tool(t, "helm"), own, argument[1])
-	text := run(t, command(t, nil, "bash", "-c", script))
-	if !strings.Contains(text, "cert-manager.io/cluster-issuer: letsencrypt\n") {
-		t.Errorf("%s: no such annotation in\n%s", argument[1], text)
-	}
 }
 
 // emptyCluster starts a cluster that has nothing of the service.
 func emptyCluster(t *testing.T) *apiserver.Cluster {
 	t.Helper()
-	cluster, err := apiserver.Start(within(t), apiserver.Options{})
+	cluster, err := apiserver.Start(world.Within(t), apiserver.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := cluster.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { _ = cluster.Stop() })
 	return cluster
 }
 
-// typed runs commands as the administrator of a cluster, in an empty folder.
-func typed(t *testing.T, cluster *apiserver.Cluster, script string) {
+// runAsAdmin runs commands as the administrator of a cluster, in an empty folder.
+func runAsAdmin(t *testing.T, cluster *apiserver.Cluster, script string) {
 	t.Helper()
 	path := filepath.Dir(tool(t, "kubectl")) + ":" + os.Getenv("PATH")
 	env := []string{"KUBECONFIG=" + cluster.Kubeconfig(), "HOME=" + t.TempDir(), "PATH=" + path}
@@ -207,34 +166,25 @@ func typed(t *testing.T, cluster *apiserver.Cluster, script string) {
 	t.Logf("%s\n%s", script, run(t, cmd))
 }
 
-// checkInstalled checks the image, the host of the page and the Secret with its certificate.
+// checkInstalled checks the image, and the host of the page in the URL, in the rule and in the certificate.
 func checkInstalled(t *testing.T, cluster *apiserver.Cluster, image string) {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	deployment, err := client.AppsV1().Deployments(own).Get(within(t), own, metav1.GetOptions{})
+	client, _ := clients(t, cluster.Config())
+	deployment, err := client.AppsV1().Deployments(releaseName).Get(world.Within(t), releaseName, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	container := deployment.Spec.Template.Spec.Containers[0]
-	if container.Image != image {
-		t.Errorf("the image is %q, want %q", container.Image, image)
+	if container.Image != image || container.Env[0].Value != "https://autopilot.example.com/smn" {
+		t.Errorf("the image is %q, want %q; the public URL is %q", container.Image, image, container.Env[0].Value)
 	}
-	url := container.Env[0]
-	if url.Name != "RDS_AUTOPILOT_PUBLIC_URL" || url.Value != "https://autopilot.example.com/smn" {
-		t.Errorf("the public URL is %+v", url)
-	}
-	ingress, err := client.NetworkingV1().Ingresses(own).Get(within(t), own, metav1.GetOptions{})
+	ingress, err := client.NetworkingV1().Ingresses(releaseName).Get(world.Within(t), releaseName, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tls, hosts := ingress.Spec.TLS, []string{"autopilot.example.com"}
-	if len(tls) != 1 || tls[0].SecretName != "rds-autopilot-tls" || !slices.Equal(tls[0].Hosts, hosts) {
-		t.Errorf("the Ingress has %+v, want the Secret and the host of the page", tls)
-	}
-	if rules := ingress.Spec.Rules; len(rules) != 1 || rules[0].Host != hosts[0] {
-		t.Errorf("the Ingress has the rules %+v", rules)
+	const host = "autopilot.example.com"
+	tls, rules := ingress.Spec.TLS, ingress.Spec.Rules
+	if len(tls) != 1 || tls[0].SecretName != "rds-autopilot-tls" || !slices.Equal(tls[0].Hosts, []string{host}) || len(rules) != 1 || rules[0].Host != host {
+		t.Errorf("the Ingress has the certificate %+v and the rules %+v", tls, rules)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -16,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/mcsps/rds-autopilot/test/level"
 )
 
 // registry starts a registry on loopback and returns its address.
@@ -80,27 +81,19 @@ func pull(t *testing.T, reference string) string {
 	return dir
 }
 
-// TestTheReleaseBuildsAnImageForTwoPlatforms builds on an empty base, because the real one is in a registry far away.
-func TestTheReleaseBuildsAnImageForTwoPlatforms(t *testing.T) {
+// checkImage checks what the release workflow has pushed: an image for each platform, with its SBOM.
+func checkImage(t *testing.T, name, version, commit string) {
+	t.Helper()
 	crane := func(args ...string) string {
 		t.Helper()
 		return run(t, command(t, nil, tool(t, "crane"), args...))
-	}
-	at := registry(t)
-	base, name := emptyBase(t, at), at+"/rds-autopilot"
-
-	commit := strings.Repeat("c", 40)
-	build := command(t, []string{"KO_DEFAULTBASEIMAGE=" + base}, "make", "--no-print-directory", "release-image", "IMAGE="+name, "VERSION=v0.1.0", "COMMIT="+commit)
-	reference := strings.TrimSpace(run(t, build))
-	if !regexp.MustCompile(`^` + regexp.QuoteMeta(name) + `(:v0\.1\.0)?@sha256:[0-9a-f]{64}$`).MatchString(reference) {
-		t.Fatalf("it says %q, want the image with its digest", reference)
 	}
 	var manifests struct {
 		Manifests []struct {
 			Platform struct{ OS, Architecture string }
 		}
 	}
-	if err := json.Unmarshal([]byte(crane("manifest", name+":v0.1.0")), &manifests); err != nil {
+	if err := json.Unmarshal([]byte(crane("manifest", name+":"+version)), &manifests); err != nil {
 		t.Fatal(err)
 	}
 	var platforms []string
@@ -112,7 +105,7 @@ func TestTheReleaseBuildsAnImageForTwoPlatforms(t *testing.T) {
 	}
 	for _, platform := range platforms {
 		var got image
-		if err := json.Unmarshal([]byte(crane("config", "--platform", platform, name+":v0.1.0")), &got); err != nil {
+		if err := json.Unmarshal([]byte(crane("config", "--platform", platform, name+":"+version)), &got); err != nil {
 			t.Fatal(err)
 		}
 		if got.Architecture != filepath.Base(platform) || !slices.Equal(got.Config.Entrypoint, []string{"/ko-app/rds-autopilot"}) {
@@ -124,92 +117,72 @@ func TestTheReleaseBuildsAnImageForTwoPlatforms(t *testing.T) {
 		}) {
 			t.Errorf("%s: %q, and so kubectl exec does not find rds-autopilot", platform, got.Config.Env)
 		}
-		for label, want := range map[string]string{
-			"org.opencontainers.image.version": "v0.1.0", "org.opencontainers.image.revision": commit, "org.opencontainers.image.licenses": "Apache-2.0",
-		} {
-			if got.Config.Labels[label] != want {
+		for label, want := range map[string]string{"version": version, "revision": commit, "licenses": "Apache-2.0"} {
+			if label = "org.opencontainers.image." + label; got.Config.Labels[label] != want {
 				t.Errorf("%s: label %s is %q, want %q", platform, label, got.Config.Labels[label], want)
 			}
+		}
+		// The workflow attests this file.
+		sbom := read(t, root+"/.cache/sbom/rds-autopilot-"+strings.ReplaceAll(platform, "/", "-")+".spdx.json")
+		if !strings.Contains(string(sbom), "SPDXRef-DOCUMENT") {
+			t.Errorf("the SBOM of %s is no SPDX document", platform)
 		}
 	}
 	if tags := crane("ls", name); !strings.Contains(tags, ".sbom") {
 		t.Errorf("no SBOM among %q", tags)
 	}
-	for _, platform := range []string{"linux-amd64", "linux-arm64"} { // the workflow attests them
-		if text := read(t, filepath.Join(root, ".cache", "sbom", "rds-autopilot-"+platform+".spdx.json")); !strings.Contains(string(text), "SPDXRef-DOCUMENT") {
-			t.Errorf("the SBOM of %s is no SPDX document", platform)
-		}
-	}
-
-	// The binary of this platform runs, and knows what it is.
-	dir := pull(t, name+":v0.1.0")
-	version := run(t, command(t, nil, filepath.Join(dir, "ko-app", "rds-autopilot"), "version"))
-	if !strings.Contains(version, "v0.1.0") || !strings.Contains(version, commit[:7]) {
-		t.Errorf("it says it is %s", version)
+	binary := filepath.Join(pull(t, name+":"+version), "ko-app", "rds-autopilot")
+	if text := run(t, command(t, nil, binary, "version")); !strings.Contains(text, version) || !strings.Contains(text, commit[:7]) {
+		t.Errorf("the binary reports the version %s", text)
 	}
 }
 
-// TestTheReleaseHasItsFiles makes a version that is not the one in Chart.yaml.
-func TestTheReleaseHasItsFiles(t *testing.T) {
-	tool(t, "helm")
-	dist := filepath.Join(root, "dist")
-	t.Cleanup(func() { _ = os.RemoveAll(dist) })
-	digest := "sha256:" + strings.Repeat("d", 64)
-	text := refused(t, command(t, nil, "make", "--no-print-directory", "release-files", "VERSION=v9.8.7"))
-	if !strings.Contains(text, "DIGEST is required") {
-		t.Errorf("without a digest it says %s", text)
-	}
-	run(t, command(t, nil, "make", "--no-print-directory", "release-files", "VERSION=v9.8.7", "DIGEST="+digest))
-	sums, err := os.ReadFile(filepath.Join(dist, "checksums.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"rds-autopilot-9.8.7.tgz", "install.yaml", "rds.yaml", "namespace.yaml"} {
-		content, err := os.ReadFile(filepath.Join(dist, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := fmt.Sprintf("%x  %s\n", sha256.Sum256(content), name); !strings.Contains(string(sums), want) {
+// checkFiles checks the files of a release and its chart, which name the image by its digest.
+func checkFiles(t *testing.T, dist, version, image, digest string) {
+	t.Helper()
+	sums := string(read(t, dist+"/checksums.txt"))
+	packed := "rds-autopilot-" + strings.TrimPrefix(version, "v") + ".tgz"
+	for _, name := range []string{packed, "install.yaml", "rds.yaml", "namespace.yaml"} {
+		if want := fmt.Sprintf("%x  %s\n", sha256.Sum256(read(t, dist+"/"+name)), name); !strings.Contains(sums, want) {
 			t.Errorf("checksums.txt lacks %s", want)
 		}
-		if name == "install.yaml" && !strings.Contains(string(content), "image: ghcr.io/mcsps/rds-autopilot:v9.8.7@"+digest+"\n") {
-			t.Error("install.yaml has another image")
-		}
 	}
-	packed := func(values string) string {
-		t.Helper()
-		return run(t, command(t, nil, tool(t, "helm"), "template", own, "dist/rds-autopilot-9.8.7.tgz", "--set", "publicURL=https://a.example.com/smn"+values))
+	if !strings.Contains(string(read(t, dist+"/install.yaml")), "image: "+image+":"+version+"@"+digest+"\n") {
+		t.Error("install.yaml has another image")
 	}
 	for values, want := range map[string]string{
-		"": "rds-autopilot:v9.8.7@" + digest,
-		",image.repository=registry.internal/mirror": "registry.internal/mirror:v9.8.7@" + digest,
-		",image.tag=mine":                   "rds-autopilot:mine",
-		",image.registry=registry.internal": "registry.internal/mcsps/rds-autopilot:v9.8.7@" + digest,
+		",image.repository=registry.internal/mirror": "registry.internal/mirror:" + version + "@" + digest,
+		",image.tag=mine":                   image + ":mine",
+		",image.registry=registry.internal": "registry.internal/rds-autopilot:" + version + "@" + digest,
 	} {
-		if !strings.Contains(packed(values), want+"\n") {
-			t.Errorf("the chart with %q has not the image %s", values, want)
+		rendered := run(t, command(t, nil, tool(t, "helm"), "template", releaseName, "dist/"+packed, "--set", "publicURL=https://a.example.com/smn"+values))
+		if !strings.Contains(rendered, want+"\n") {
+			t.Errorf("the chart with %q lacks the image %s", values, want)
 		}
 	}
+	files := run(t, command(t, nil, "tar", "-tzf", "dist/"+packed))
+	for _, want := range []string{"values.schema.json", "files/alerts.yaml", "files/kube-state-metrics.yaml", "files/dashboards/"} {
+		if !strings.Contains(files, "rds-autopilot/"+want) {
+			t.Errorf("the chart lacks %s", want)
+		}
+	}
+	if strings.Contains(files, "rds-autopilot/ci/") || strings.Contains(files, "rds-autopilot/tests/") {
+		t.Errorf("the chart contains its tests:\n%s", files)
+	}
+}
 
-	text = refused(t, command(t, nil, "make", "--no-print-directory", "release-notes", "VERSION=v9.8.7"))
+func TestReleaseFilesRequireADigestAndNotesASection(t *testing.T) {
+	level.Long(t)
+	if text := failedOutput(t, command(t, nil, "make", "--no-print-directory", "release-files", "VERSION=v9.8.7")); !strings.Contains(text, "DIGEST is required") {
+		t.Errorf("without a digest, make prints %s", text)
+	}
+	text := failedOutput(t, command(t, nil, "make", "--no-print-directory", "release-notes", "VERSION=v9.8.7"))
 	if !strings.Contains(text, "CHANGELOG.md has no section v9.8.7") {
-		t.Errorf("without a section it says %s", text)
+		t.Errorf("without a section, make prints %s", text)
 	}
 	run(t, command(t, nil, "make", "--no-print-directory", "release-notes", "VERSION=Unreleased"))
-	notes, err := os.ReadFile(filepath.Join(root, ".cache", "release-notes.md"))
-	if err != nil || !strings.Contains(string(notes), "- ") || strings.Contains(string(notes), "\n## ") {
-		t.Errorf("%v, notes:\n%s", err, notes)
-	}
-
-	// A registry takes the chart as it takes the image.
-	at := registry(t)
-	env := []string{"HOME=" + t.TempDir()}
-	pushed, err := command(t, env, tool(t, "helm"), "push", "dist/rds-autopilot-9.8.7.tgz", "oci://"+at+"/charts", "--plain-http").CombinedOutput()
-	if err != nil || !regexp.MustCompile(`Digest: sha256:[0-9a-f]{64}`).Match(pushed) { // the workflow signs this digest
-		t.Fatalf("helm push: %v, %s", err, pushed)
-	}
-	shown := run(t, command(t, env, tool(t, "helm"), "show", "chart", "oci://"+at+"/charts/rds-autopilot", "--version", "9.8.7", "--plain-http"))
-	if !strings.Contains(shown, "appVersion: v9.8.7") {
-		t.Errorf("the registry has\n%s", shown)
+	notes := string(read(t, root+"/.cache/release-notes.md"))
+	if !strings.Contains(notes, "- ") || strings.Contains(notes, "\n## ") {
+		t.Errorf("the notes are not one section:\n%s", notes)
 	}
 }

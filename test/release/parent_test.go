@@ -3,8 +3,6 @@
 package release
 
 import (
-	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,192 +12,134 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/mcsps/rds-autopilot/test/apiserver"
+	"github.com/mcsps/rds-autopilot/test/world"
 )
 
-// nulls returns values in which every section of values.yaml is null, and the scalars and lists beside them.
-func nulls(t *testing.T) (sections, others map[string]any) {
-	t.Helper()
+// TestNullSectionsGetTheirDefaults sets all sections to null at once, as "flags:" with only comments below it does.
+func TestNullSectionsGetTheirDefaults(t *testing.T) {
 	var values map[string]any
 	if err := yaml.Unmarshal(read(t, chart+"/values.yaml"), &values); err != nil {
 		t.Fatal(err)
 	}
-	sections, others = map[string]any{}, map[string]any{}
+	// The API server or the service needs these numbers and words.
+	required := []string{"publicURL", "replicaCount", "terminationGracePeriodSeconds", "mode", "systemNamespace"}
+	sections := ""
 	for name, value := range values {
 		if _, ok := value.(map[string]any); ok && !strings.HasSuffix(name, "ecurityContext") && name != "resources" {
-			sections[name] = nil
-		} else if name != "publicURL" {
-			others[name] = nil
+			sections += name + ":\n"
+		} else if !slices.Contains(required, name) {
+			t.Run(name, func(t *testing.T) {
+				template(t, "--values", "deploy/chart/ci/default-values.yaml", "--set", name+"=null")
+			})
 		}
 	}
-	return sections, others
-}
-
-func asYAML(t *testing.T, value any) string {
-	t.Helper()
-	text, err := yaml.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-// TestNullSectionsGetTheirDefaults sets all sections to null at once, as "flags:" with only comments below it does.
-func TestNullSectionsGetTheirDefaults(t *testing.T) {
-	sections, others := nulls(t)
 	want := template(t, "--values", "deploy/chart/ci/default-values.yaml")
-	got := template(t, "--values", "deploy/chart/ci/default-values.yaml", "--values", write(t, "null.yaml", asYAML(t, sections)))
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("with %v = null (-defaults +null):\n%s", slices.Sorted(maps.Keys(sections)), diff)
-	}
-	inner := "image:\n  registry: ghcr.io\nmonitoring:\n  dashboard:\n  kubeStateMetrics:\ntest:\n  image:\n  database:\nprometheusRule:\n  thresholds:\n"
-	if got := template(t, "--values", "deploy/chart/ci/default-values.yaml", "--values", write(t, "inner.yaml", inner)); got != want {
-		t.Errorf("with null in sections (-defaults +null):\n%s", cmp.Diff(want, got))
-	}
-	for name := range others {
-		t.Run(name, func(t *testing.T) {
-			args := []string{"--values", "deploy/chart/ci/default-values.yaml", "--set", name + "=null"}
-			if slices.Contains([]string{"replicaCount", "terminationGracePeriodSeconds", "mode", "systemNamespace"}, name) {
-				return // numbers and words that the API server or the service needs
-			}
-			template(t, args...)
-		})
+	for name, null := range map[string]string{
+		"sections": sections,
+		"sections in sections": "image:\n  registry: ghcr.io\nmonitoring:\n  dashboard:\n  kubeStateMetrics:\ntest:\n  image:\n  database:\n" +
+			"prometheusRule:\n  thresholds:\n",
+	} {
+		got := template(t, "--values", "deploy/chart/ci/default-values.yaml", "--values", tempFile(t, "null.yaml", null))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("with null in %s (-defaults +null):\n%s", name, diff)
+		}
 	}
 }
 
-// parent makes a chart that has ours as a dependency, and returns its folder.
-func parent(t *testing.T, values string) string {
+// parentChart makes a chart that has ours as a dependency, and returns its folder.
+func parentChart(t *testing.T, values string) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.CopyFS(filepath.Join(dir, "charts", "rds-autopilot"), os.DirFS(chart)); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{
-		"Chart.yaml": "apiVersion: v2\nname: parent\nversion: 1.0.0\ndependencies:\n- name: rds-autopilot\n  version: 0.1.0\n" +
-			"  condition: rds-autopilot.enabled\n",
-		"values.yaml": values,
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	writeFile(t, dir+"/Chart.yaml", []byte("apiVersion: v2\nname: parent\nversion: 1.0.0\ndependencies:\n- name: rds-autopilot\n"+
+		"  version: 0.1.0\n  condition: rds-autopilot.enabled\n"))
+	writeFile(t, dir+"/values.yaml", []byte(values))
 	return dir
 }
 
 func TestParentChartSwitchesThisOneOnAndOff(t *testing.T) {
 	helm := tool(t, "helm")
-	dir := parent(t, "rds-autopilot:\n  enabled: true\n  publicURL: https://a.example.com/smn\n  flags:\n  # sweep-interval: 10m\n  ingress:\n")
-	if on := run(t, command(t, nil, helm, "template", own, dir)); !strings.Contains(on, "kind: Deployment") {
-		t.Errorf("on:\n%s", on)
-	}
-	if off := run(t, command(t, nil, helm, "template", own, dir, "--set", "rds-autopilot.enabled=false")); strings.Contains(off, "kind:") {
-		t.Errorf("off:\n%s", off)
+	dir := parentChart(t, "rds-autopilot:\n  enabled: true\n  publicURL: https://a.example.com/smn\n  flags:\n  # sweep-interval: 10m\n  ingress:\n")
+	on := run(t, command(t, nil, helm, "template", releaseName, dir))
+	off := run(t, command(t, nil, helm, "template", releaseName, dir, "--set", "rds-autopilot.enabled=false"))
+	if !strings.Contains(on, "kind: Deployment") || strings.Contains(off, "kind:") {
+		t.Errorf("on:\n%s\noff:\n%s", on, off)
 	}
 }
 
-// TestParentChartLeavesFieldsOut uses each way in which somebody may try it.
-func TestParentChartLeavesFieldsOut(t *testing.T) {
+// TestUserAndGroupCanBeLeftOut tries each way to leave them out. OpenShift's SCC restricted-v2 refuses ids outside the range of
+// the namespace. Its other rules are those of the restricted Pod Security Standard, which the API server checks here.
+func TestUserAndGroupCanBeLeftOut(t *testing.T) {
 	helm := tool(t, "helm")
 	ids := regexp.MustCompile(`(?m)^ *(runAsUser|runAsGroup|fsGroup): .*$`)
 	values := func(empty string) string {
 		return "rds-autopilot:\n  publicURL: https://a.example.com/smn\n  podSecurityContext:\n    runAsUser: " + empty + "\n    runAsGroup: " + empty +
 			"\n    fsGroup: " + empty + "\n"
 	}
+	openShift := []string{"--api-versions", "security.openshift.io/v1"}
 	for name, args := range map[string][]string{
-		"empty in its values":    {parent(t, values(`""`))},
-		"null in the user's":     {parent(t, values("1")), "--values", write(t, "null.yaml", values("null"))},
-		"null, and on OpenShift": {parent(t, values("null")), "--api-versions", "security.openshift.io/v1"},
+		"empty values of a parent chart":             {parentChart(t, values(`""`))},
+		"null in the values of the user":             {parentChart(t, values("1")), "--values", tempFile(t, "null.yaml", values("null"))},
+		"null values of a parent chart on OpenShift": append(openShift, parentChart(t, values("null"))),
+		"the values for OpenShift":                   {"deploy/chart", "--values", "deploy/chart/ci/openshift-values.yaml"},
+		"the defaults on OpenShift":                  append(openShift, "deploy/chart", "--values", "deploy/chart/ci/default-values.yaml"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if found := ids.FindAllString(run(t, command(t, nil, helm, append([]string{"template", own}, args...)...)), -1); len(found) > 0 {
-				t.Errorf("it has %q", found)
+			rendered := run(t, command(t, nil, helm, append([]string{"template", releaseName}, args...)...))
+			if found := ids.FindAllString(rendered, -1); len(found) > 0 {
+				t.Errorf("the chart sets %q", found)
 			}
+			createPods(t, rendered)
 		})
 	}
 }
 
-// pods returns the specs of all pods that a rendered chart has, by the names of their objects.
-func pods(t *testing.T, rendered string) map[string]corev1.PodSpec {
+// createPods creates the pods of a rendered chart, by a dry run in a namespace with the restricted Pod Security Standard.
+func createPods(t *testing.T, rendered string) {
 	t.Helper()
-	objects, err := apiserver.Read(write(t, "rendered.yaml", rendered))
+	objects, err := apiserver.Read(tempFile(t, "rendered.yaml", rendered))
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[string]corev1.PodSpec{}
+	cluster := shared.Cluster(t)
+	client, _ := clients(t, cluster.Config())
+	namespace := cluster.Namespace(t)
+	_, err = client.CoreV1().Namespaces().Patch(world.Within(t), namespace, types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	created := 0
 	for _, object := range objects {
 		path := map[string][]string{"Pod": {"spec"}, "Deployment": {"spec", "template", "spec"}}[object.GetKind()]
 		if path == nil {
 			continue
 		}
-		fields, _, err := unstructured.NestedMap(object.Object, path...)
+		spec, _, err := unstructured.NestedMap(object.Object, path...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var spec corev1.PodSpec
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &spec); err != nil {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &pod.Spec); err != nil {
 			t.Fatal(err)
 		}
-		all[object.GetName()] = spec
-	}
-	if len(all) < 3 {
-		t.Fatalf("only the pods %v", slices.Sorted(maps.Keys(all)))
-	}
-	return all
-}
-
-// TestOpenShiftAcceptsEveryPod checks the rules of the SCC restricted-v2, which every pod of OpenShift must meet by default.
-func TestOpenShiftAcceptsEveryPod(t *testing.T) {
-	for name, args := range map[string][]string{
-		"the values for it": {"--values", "deploy/chart/ci/openshift-values.yaml"},
-		"the defaults":      {"--values", "deploy/chart/ci/default-values.yaml", "--api-versions", "security.openshift.io/v1"},
-	} {
-		for pod, spec := range pods(t, template(t, append(args, "--set", "test.database.namespace=shop,test.database.name=my-rds")...)) {
-			t.Run(name+" "+pod, func(t *testing.T) {
-				if wrong := againstRestrictedV2(spec); len(wrong) > 0 {
-					t.Error(strings.Join(wrong, "\n"))
-				}
-			})
+		if _, err := client.CoreV1().Pods(namespace).Create(world.Within(t), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+			t.Errorf("%s %s: %v", object.GetKind(), object.GetName(), err)
 		}
+		created++
 	}
-}
-
-func againstRestrictedV2(spec corev1.PodSpec) (wrong []string) {
-	refuse := func(is bool, format string, args ...any) {
-		if is {
-			wrong = append(wrong, fmt.Sprintf(format, args...))
-		}
+	if created < 3 {
+		t.Errorf("the chart has only %d pods", created)
 	}
-	yes := func(b *bool) bool { return b != nil && *b }
-	refuse(spec.HostNetwork || spec.HostPID || spec.HostIPC, "it shares namespaces of the node")
-	pod := spec.SecurityContext
-	if pod == nil {
-		pod = &corev1.PodSecurityContext{}
-	}
-	refuse(pod.RunAsUser != nil || pod.FSGroup != nil || pod.RunAsGroup != nil, "ids outside the range of the namespace: %v", pod)
-	refuse(len(pod.SupplementalGroups) > 0 || len(pod.Sysctls) > 0 || pod.SELinuxOptions != nil, "groups, sysctls or SELinux: %v", pod)
-	profile := pod.SeccompProfile
-	refuse(profile != nil && profile.Type != corev1.SeccompProfileTypeRuntimeDefault, "the seccomp profile %v", profile)
-	for _, v := range spec.Volumes {
-		refuse(v.HostPath != nil, "the volume %s is of the node", v.Name)
-		refuse(v.Secret == nil && v.ConfigMap == nil && v.EmptyDir == nil && v.Projected == nil && v.DownwardAPI == nil, "the kind of the volume %s", v.Name)
-	}
-	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
-		s := c.SecurityContext
-		if s == nil || s.Capabilities == nil {
-			wrong = append(wrong, c.Name+" keeps its capabilities")
-			continue
-		}
-		refuse(s.RunAsUser != nil || yes(s.Privileged) || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation, "%s: %v", c.Name, s)
-		refuse(!slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(s.Capabilities.Add) > 0, "%s: %v", c.Name, s.Capabilities)
-		for _, p := range c.Ports {
-			refuse(p.HostPort != 0, "%s takes a port of the node", c.Name)
-		}
-	}
-	return wrong
 }
 
 // TestReleasesShareNoObject renders two releases with one name in two namespaces, which share the cluster, the namespaces of
@@ -207,9 +147,9 @@ func againstRestrictedV2(spec corev1.PodSpec) (wrong []string) {
 func TestReleasesShareNoObject(t *testing.T) {
 	objects := func(namespace string) map[string]bool {
 		t.Helper()
-		rendered := run(t, command(t, nil, tool(t, "helm"), "template", own, "deploy/chart", "--namespace", namespace, "--kube-version", "1.36",
-			"--values", "deploy/chart/ci/everything-values.yaml", "--set", "crds.enabled=false,extraObjects=null"))
-		all, err := apiserver.Read(write(t, "rendered.yaml", rendered))
+		rendered := templateIn(t, namespace, "--kube-version", "1.36",
+			"--values", "deploy/chart/ci/everything-values.yaml", "--set", "crds.enabled=false,extraObjects=null")
+		all, err := apiserver.Read(tempFile(t, "rendered.yaml", rendered))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,12 +169,12 @@ func TestReleasesShareNoObject(t *testing.T) {
 
 // TestOneNamespaceHoldsTheWholeRelease is for an AppProject of Argo CD that allows one namespace and nothing in the cluster.
 func TestOneNamespaceHoldsTheWholeRelease(t *testing.T) {
-	all, err := apiserver.Read(write(t, "rendered.yaml", template(t, "--values", "deploy/chart/ci/one-project-values.yaml")))
+	all, err := apiserver.Read(tempFile(t, "rendered.yaml", template(t, "--values", "deploy/chart/ci/one-project-values.yaml")))
 	if err != nil || len(all) < 12 {
 		t.Fatalf("%d objects, %v", len(all), err)
 	}
 	for _, o := range all {
-		if o.GetNamespace() != own {
+		if o.GetNamespace() != releaseName {
 			t.Errorf("%s %s is in %q", o.GetKind(), o.GetName(), o.GetNamespace())
 		}
 	}

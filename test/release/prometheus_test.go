@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"net/http"
 	"net/url"
 	"os"
@@ -16,7 +15,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +41,7 @@ func startPrometheus(t *testing.T, targets map[string]string) prometheus {
 			g.Rules[i].Expr = strings.ReplaceAll(g.Rules[i].Expr, "(rds_autopilot_leader) < 2", "(rds_autopilot_leader) < 1")
 		}
 	}
-	quick.write(t, dir+"/alerts.yaml")
+	quick.tempFile(t, dir+"/alerts.yaml")
 	config := "global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [alerts.yaml]\nscrape_configs:\n"
 	for job, target := range targets {
 		config += fmt.Sprintf("- {job_name: %s, static_configs: [{targets: ['%s']}]}\n", job, strings.TrimPrefix(target, "http://"))
@@ -60,9 +58,9 @@ func startPrometheus(t *testing.T, targets map[string]string) prometheus {
 	}
 	listening := make(chan string, 1)
 	go func() {
-		said := regexp.MustCompile(`msg="Listening on" .*address=(127\.0\.0\.1:[1-9]\d*)`)
+		address := regexp.MustCompile(`msg="Listening on" .*address=(127\.0\.0\.1:[1-9]\d*)`)
 		for lines := bufio.NewScanner(errors); lines.Scan(); {
-			if m := said.FindStringSubmatch(lines.Text()); m != nil {
+			if m := address.FindStringSubmatch(lines.Text()); m != nil {
 				listening <- m[1]
 			}
 		}
@@ -79,8 +77,8 @@ func startPrometheus(t *testing.T, targets map[string]string) prometheus {
 	return prometheus{"http://" + address}
 }
 
-// query returns the values of an instant query, by their labels.
-func (p prometheus) query(ctx context.Context, expr string) (map[string]float64, error) {
+// query returns the labels of each series in the result of an instant query. It leaves out series whose value is NaN.
+func (p prometheus) query(ctx context.Context, expr string) (series []map[string]string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/api/v1/query?query="+url.QueryEscape(expr), nil)
 	if err != nil {
 		return nil, err
@@ -102,43 +100,34 @@ func (p prometheus) query(ctx context.Context, expr string) (map[string]float64,
 	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || answer.Error != "" {
 		return nil, fmt.Errorf("%s: %s %w", expr, answer.Error, err)
 	}
-	values := map[string]float64{}
 	for _, r := range answer.Data.Result {
-		f, err := strconv.ParseFloat(r.Value[1].(string), 64)
-		if err == nil && !math.IsNaN(f) {
-			values[fmt.Sprint(r.Metric)] = f
+		if r.Value[1] != "NaN" {
+			series = append(series, r.Metric)
 		}
 	}
-	return values, nil
-}
-
-// firing returns the names of the alerts that fire.
-func (p prometheus) firing(ctx context.Context) ([]string, error) {
-	alerts, err := p.query(ctx, `count by (alertname) (ALERTS{alertstate="firing"})`)
-	var names []string
-	for labels := range alerts {
-		names = append(names, strings.TrimSuffix(strings.TrimPrefix(labels, "map[alertname:"), "]"))
-	}
-	slices.Sort(names)
-	return names, err
+	return series, nil
 }
 
 // wait waits until exactly these alerts fire.
 func (p prometheus) wait(t *testing.T, what string, want ...string) {
 	t.Helper()
-	var last []string
 	slices.Sort(want)
-	err := world.Eventually(t.Context(), what+" "+fmt.Sprint(want), func(ctx context.Context) (bool, error) {
-		var err error
-		last, err = p.firing(ctx)
-		return slices.Equal(last, want), err
+	var firing []string
+	err := world.Eventually(world.Within(t), what, func(ctx context.Context) (bool, error) {
+		alerts, err := p.query(ctx, `count by (alertname) (ALERTS{alertstate="firing"})`)
+		firing = nil
+		for _, labels := range alerts {
+			firing = append(firing, labels["alertname"])
+		}
+		slices.Sort(firing)
+		return slices.Equal(firing, want), err
 	})
 	if err != nil {
-		t.Fatalf("%v; firing: %v", err, last)
+		t.Fatalf("%v; the alerts %v fire, want %v", err, firing, want)
 	}
 }
 
-// panels are the queries of all dashboards, with their variables filled in as Grafana does where all is chosen.
+// panels returns the queries of all dashboards. Their variables have the values of the choice "All" in Grafana.
 func panels(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(deploy + "/dashboards/*.json")
@@ -166,68 +155,48 @@ func panels(t *testing.T) map[string]string {
 	return queries
 }
 
-// TestPanelQueriesAreValidPromQL lets promtool parse every query.
-func TestPanelQueriesAreValidPromQL(t *testing.T) {
-	promtool := tool(t, "promtool")
-	for name, expr := range panels(t) {
-		if out, err := exec.CommandContext(t.Context(), promtool, "--experimental", "promql", "format", expr).CombinedOutput(); err != nil {
-			t.Errorf("%s: %v\n%s", name, err, out)
-		}
-	}
-}
-
-// TestPrometheusShowsPanelsAndFiresAlerts lets it scrape the service in a world: every panel shows something, and of each staged
-// failure the right alert tells, and no other.
+// TestPrometheusShowsPanelsAndFiresAlerts lets Prometheus scrape the service. Every panel shows something, and each staged failure
+// fires its alert and no other.
 func TestPrometheusShowsPanelsAndFiresAlerts(t *testing.T) {
 	tool(t, "prometheus")
 	tool(t, "kube-state-metrics")
 	w := startWorld(t)
-	service, err := w.Serve(t.Context())
+	service, err := w.Serve(world.Within(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := w.AddDatabase(t.Context(), world.Database{Name: "orders", Flavor: "rds.mysql.n1.large.2", Autopilot: true, Workload: simcloud.Workload{UsedGB: 20}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.WaitAutopilot(t.Context(), "it is armed", world.Armed); err != nil {
-		t.Fatal(err)
-	}
+	db := w.MustAdd(t, world.Database{Name: "orders", Flavor: "rds.mysql.n1.large.2", Autopilot: true, Workload: simcloud.Workload{UsedGB: 20}})
+	waitArmed(t, db)
 	p := startPrometheus(t, map[string]string{"rds-autopilot": service.AdminURL, "kube-state-metrics": startStateMetrics(t, w)})
-	err = world.Eventually(t.Context(), "both are scraped", func(ctx context.Context) (bool, error) {
+	waitUntil(t, "both are scraped", func(ctx context.Context) (bool, error) {
 		up, err := p.query(ctx, "up == 1")
 		return len(up) == 2, err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.wait(t, "all is well:")
+	p.wait(t, "no alert fires")
 
 	// MySQL has no metric of a cause, and the world is too young for a forecast.
 	now := time.Now().UTC()
-	err = db.PatchStatus(t.Context(), fmt.Sprintf(`{"status":{"insight":{"lookTime":%[1]q,
+	err = db.PatchStatus(world.Within(t), fmt.Sprintf(`{"status":{"insight":{"lookTime":%[1]q,
 		"cause":{"name":"WAL","usedPercent":45,"message":"staged","time":%[1]q},
 		"cap":{"maxGB":200,"readOnlyTime":%[2]q,"message":"staged","time":%[1]q}}}}`,
 		now.Format(time.RFC3339), now.AddDate(0, 2, 0).Format(time.RFC3339)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = world.Eventually(t.Context(), "cause and forecast are scraped", func(ctx context.Context) (bool, error) {
+	waitUntil(t, "cause and forecast are scraped", func(ctx context.Context) (bool, error) {
 		both, err := p.query(ctx, `kube_rdsautopilot_storage_cause{cause="WAL"} or kube_rdsautopilot_cap_read_only_timestamp_seconds`)
 		return len(both) == 2, err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if err := db.SetWorkload(simcloud.Workload{UsedGB: 33}); err != nil {
 		t.Fatal(err)
 	}
 	waiting := panels(t)
-	delete(waiting, "rds-autopilot.json, Certificate of the public URL, A") // the world's URL is http
-	if len(waiting) < 30 {
-		t.Errorf("%d queries", len(waiting))
+	const certificate = "rds-autopilot.json, Certificate of the public URL, A" // shows nothing, because the public URL is http
+	if _, err := p.query(world.Within(t), waiting[certificate]); err != nil || len(waiting) < 30 {
+		t.Errorf("%d queries, %s: %v", len(waiting), certificate, err)
 	}
-	err = world.Eventually(t.Context(), "every panel has shown something", func(ctx context.Context) (bool, error) {
+	delete(waiting, certificate)
+	err = world.Eventually(world.Within(t), "every panel has shown something", func(ctx context.Context) (bool, error) {
 		for name, expr := range waiting {
 			values, err := p.query(ctx, expr)
 			if err != nil {
@@ -242,37 +211,37 @@ func TestPrometheusShowsPanelsAndFiresAlerts(t *testing.T) {
 	if err != nil {
 		t.Errorf("%v; nothing in:\n%s", err, strings.Join(slices.Sorted(maps.Keys(waiting)), "\n"))
 	}
-	if _, err := db.WaitAutopilot(t.Context(), "it has grown", func(a *v1alpha1.RdsAutopilot) bool { return len(a.Status.Changes) > 0 }); err != nil {
+	if _, err := db.WaitAutopilot(world.Within(t), "it has grown", func(a *v1alpha1.RdsAutopilot) bool { return len(a.Status.Changes) > 0 }); err != nil {
 		t.Fatal(err)
 	}
 	// The chart leaves this alert out by default. It fires for 15 minutes after a change, so until the test ends.
 	const changed = "RdsAutopilotChanged"
-	p.wait(t, "a growth is a message, and no reason to call anybody:", changed)
+	p.wait(t, "a growth is reported", changed)
 
-	a, err := db.Autopilot(t.Context())
+	a, err := db.Autopilot(world.Within(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	forged := w.Cloud.Sign(simcloud.Envelope{TopicURN: a.Status.Alarms.TopicURN, Subject: "s", Message: "{}"})
 	forged.Message = "changed after it was signed"
 	for range 40 { // more than the good ones
-		if status, _, err := w.Post(t.Context(), forged.JSON()); status != http.StatusForbidden || err != nil {
+		if status, _, err := w.Post(world.Within(t), forged.JSON()); status != http.StatusForbidden || err != nil {
 			t.Fatalf("a forged message: %d, %v", status, err)
 		}
 	}
-	p.wait(t, "forged messages:", changed, "RdsAutopilotForgedMessages")
+	p.wait(t, "forged messages are reported", changed, "RdsAutopilotForgedMessages")
 
-	if err := db.PatchAutopilot(t.Context(), `{"spec":{"storage":{"maxGB":50}}}`); err != nil {
+	if err := db.PatchAutopilot(world.Within(t), `{"spec":{"storage":{"maxGB":50}}}`); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.SetWorkload(simcloud.Workload{UsedGB: 43}); err != nil {
 		t.Fatal(err)
 	}
-	p.wait(t, "a database at its cap:", changed, "RdsAutopilotCapReached", "RdsAutopilotForgedMessages")
+	p.wait(t, "a database at its limit is reported", changed, "RdsAutopilotCapReached", "RdsAutopilotForgedMessages")
 
 	if err := service.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	// The forged messages count for an hour.
-	p.wait(t, "nobody is there:", changed, "RdsAutopilotDown", "RdsAutopilotForgedMessages")
+	p.wait(t, "the missing service is reported", changed, "RdsAutopilotDown", "RdsAutopilotForgedMessages")
 }

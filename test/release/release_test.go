@@ -6,8 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
@@ -23,7 +22,7 @@ import (
 	"github.com/mcsps/rds-autopilot/test/world"
 )
 
-// release is what Helm has installed in a world, and the service as the Deployment of it says.
+// release is a release of the chart in a world, together with the service as its Deployment describes it.
 type release struct {
 	t      *testing.T
 	w      *world.World
@@ -32,24 +31,12 @@ type release struct {
 	admin  dynamic.Interface
 }
 
-// newRelease returns a release in a world of its own.
-func newRelease(t *testing.T) *release {
+// newRelease returns a release in a world. It deletes the rights that the world has created, because Helm refuses to take over
+// objects that it has not created.
+func newRelease(t *testing.T, w *world.World) *release {
 	t.Helper()
-	return newReleaseIn(t, startWorld(t))
-}
-
-// newReleaseIn clears the way: a world has the rights already, and Helm takes over nothing that it has not made.
-func newReleaseIn(t *testing.T, w *world.World) *release {
-	t.Helper()
-	client, err := kubernetes.NewForConfig(w.Kube.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	admin, err := dynamic.NewForConfig(w.Kube.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx := within(t)
+	client, admin := clients(t, w.Kube.Config())
+	ctx := world.Within(t)
 	objects, err := apiserver.Read(root + "/deploy/rbac.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -66,17 +53,17 @@ func newReleaseIn(t *testing.T, w *world.World) *release {
 		name, value, _ := strings.Cut(variable, "=")
 		secret.StringData[name] = value
 	}
-	if _, err := client.CoreV1().Secrets(own).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
+	if _, err := client.CoreV1().Secrets(releaseName).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	values, err := json.Marshal(valuesOf(w))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &release{t: t, w: w, client: client, admin: admin, values: write(t, "values.json", string(values))}
+	return &release{t: t, w: w, client: client, admin: admin, values: tempFile(t, "values.json", string(values))}
 }
 
-// valuesOf are the values by which the service finds a world.
+// valuesOf returns the values with which the service works in a world.
 func valuesOf(w *world.World) map[string]any {
 	values := map[string]any{
 		"credentials": map[string]any{"form": "Environment"},
@@ -88,9 +75,9 @@ func valuesOf(w *world.World) map[string]any {
 		switch {
 		case flag == "public-url":
 			values["publicURL"] = value
-		case flag == "kubeconfig" || flag == "lease-namespace": // of a pod
+		case flag == "kubeconfig" || flag == "lease-namespace": // a pod needs neither
 		case flag == "cloud-rate":
-			flags[flag], _ = strconv.ParseFloat(value, 64) // its own text
+			flags[flag], _ = strconv.ParseFloat(value, 64) // the world has formatted it
 		case strings.HasSuffix(flag, "-hosts"):
 			flags[flag] = strings.Split(value, ",")
 		default:
@@ -104,24 +91,24 @@ func valuesOf(w *world.World) map[string]any {
 
 func (r *release) helm(args ...string) string {
 	r.t.Helper()
-	return run(r.t, command(r.t, r.helmEnv(), tool(r.t, "helm"), append([]string{"--namespace", own}, args...)...))
+	return run(r.t, command(r.t, r.helmEnv(), tool(r.t, "helm"), append([]string{"--namespace", releaseName}, args...)...))
 }
 
-// helmEnv leaves Helm no state but the cluster's.
+// helmEnv returns an environment in which Helm has no state outside the cluster.
 func (r *release) helmEnv() []string {
 	return []string{"KUBECONFIG=" + r.w.AdminKubeconfig(), "HOME=" + r.t.TempDir()}
 }
 
-// serve starts the service as a pod of the Deployment would: its arguments, its environment, its ServiceAccount.
+// serve starts the service as a pod of the Deployment would, with its arguments, environment and ServiceAccount.
 func (r *release) serve() *world.Process {
 	r.t.Helper()
-	ctx := within(r.t)
-	deployment, err := r.client.AppsV1().Deployments(own).Get(ctx, own, metav1.GetOptions{})
+	ctx := world.Within(r.t)
+	deployment, err := r.client.AppsV1().Deployments(releaseName).Get(ctx, releaseName, metav1.GetOptions{})
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	pod := deployment.Spec.Template.Spec
-	_, kubeconfig := as(r.t, r.w, own, pod.ServiceAccountName)
+	_, kubeconfig := serviceAccountAccess(r.t, r.w, releaseName, pod.ServiceAccountName)
 	args := append(slices.Clone(pod.Containers[0].Args[1:]), "--kubeconfig", kubeconfig)
 	p, err := r.w.ServeIn(ctx, r.environment(pod.Containers[0]), args...)
 	if err != nil {
@@ -130,11 +117,11 @@ func (r *release) serve() *world.Process {
 	return p
 }
 
-// environment puts it together as the kubelet does.
+// environment returns the variables that the kubelet would give a container.
 func (r *release) environment(container corev1.Container) (env []string) {
 	r.t.Helper()
 	for _, from := range container.EnvFrom {
-		secret, err := r.client.CoreV1().Secrets(own).Get(within(r.t), from.SecretRef.Name, metav1.GetOptions{})
+		secret, err := r.client.CoreV1().Secrets(releaseName).Get(world.Within(r.t), from.SecretRef.Name, metav1.GetOptions{})
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -149,108 +136,60 @@ func (r *release) environment(container corev1.Container) (env []string) {
 	return env
 }
 
-// hook returns the pod of a template that Helm runs at certain times.
+// hook returns the pod of a template that Helm runs as a hook.
 func (r *release) hook(template string) (pod corev1.Pod) {
 	r.t.Helper()
-	rendered := r.helm("template", own, "deploy/chart", "--values", r.values, "--show-only", "templates/"+template)
+	rendered := r.helm("template", releaseName, "deploy/chart", "--values", r.values, "--show-only", "templates/"+template)
 	if err := yaml.UnmarshalStrict([]byte(strings.TrimPrefix(rendered, "---\n")), &pod); err != nil {
 		r.t.Fatal(err)
-	}
-	if len(pod.Spec.Containers) != 1 {
-		r.t.Fatalf("%s has %d containers", template, len(pod.Spec.Containers))
 	}
 	return pod
 }
 
-// runHook runs the container of a hook as the kubelet does: its arguments, its environment, its ServiceAccount. There is no
-// kubelet here.
+// runHook runs the container of a hook as a kubelet would, with its arguments, environment and ServiceAccount.
 func (r *release) runHook(pod corev1.Pod) (code int, output string) {
 	r.t.Helper()
-	_, kubeconfig := as(r.t, r.w, own, pod.Spec.ServiceAccountName)
+	_, kubeconfig := serviceAccountAccess(r.t, r.w, releaseName, pod.Spec.ServiceAccountName)
 	container := pod.Spec.Containers[0]
-	p, err := r.w.Run(within(r.t), append(slices.Clone(container.Args), "--kubeconfig", kubeconfig), r.environment(container))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	if code, err = p.Wait(within(r.t)); err != nil {
-		r.t.Fatal(err)
-	}
-	for _, line := range p.Lines() {
-		output += line.Raw + "\n"
-	}
-	return code, output
+	return runBinary(r.t, r.w, append(container.Args, "--kubeconfig", kubeconfig), r.environment(container))
 }
 
-// setEnv is kubectl set env for a variable that the Deployment has.
-func (r *release) setEnv(name, value string) {
+// setMode changes the mode in the Deployment, as kubectl set env does.
+func (r *release) setMode(mode string) {
 	r.t.Helper()
-	deployments := r.client.AppsV1().Deployments(own)
-	deployment, err := deployments.Get(within(r.t), own, metav1.GetOptions{})
+	patch := `{"spec":{"template":{"spec":{"containers":[{"name":"rds-autopilot","env":[{"name":"RDS_AUTOPILOT_MODE","value":"` + mode + `"}]}]}}}}`
+	_, err := r.client.AppsV1().Deployments(releaseName).Patch(world.Within(r.t), releaseName, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 	if err != nil {
-		r.t.Fatal(err)
-	}
-	env := deployment.Spec.Template.Spec.Containers[0].Env
-	i := slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == name })
-	if i < 0 {
-		r.t.Fatalf("the Deployment has no variable %s", name)
-	}
-	env[i].Value = value
-	if _, err := deployments.Update(within(r.t), deployment, metav1.UpdateOptions{}); err != nil {
 		r.t.Fatal(err)
 	}
 }
 
-// uninstall runs helm uninstall, and the pod that Helm starts first. It returns what both of them say.
+// uninstall runs helm uninstall, and the pod of its pre-delete hook as a kubelet would. It returns the output of both.
 func (r *release) uninstall() (output string, err error) {
 	r.t.Helper()
-	cmd := command(r.t, r.helmEnv(), tool(r.t, "helm"), "--namespace", own, "uninstall", own)
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd := command(r.t, r.helmEnv(), tool(r.t, "helm"), "--namespace", releaseName, "uninstall", releaseName)
+	var helmOutput bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &helmOutput, &helmOutput
 	if err := cmd.Start(); err != nil {
 		r.t.Fatal(err)
 	}
-	pods := r.client.CoreV1().Pods(own)
+	pods := r.client.CoreV1().Pods(releaseName)
 	var pod *corev1.Pod
-	err = world.Eventually(within(r.t), "Helm starts the check", func(ctx context.Context) (bool, error) {
-		pod, err = pods.Get(ctx, own+"-uninstall-check", metav1.GetOptions{})
+	err = world.Eventually(world.Within(r.t), "Helm starts the check", func(ctx context.Context) (bool, error) {
+		pod, err = pods.Get(ctx, releaseName+"-uninstall-check", metav1.GetOptions{})
 		return err == nil && pod.Status.Phase == corev1.PodPending, err
 	})
 	if err != nil {
-		r.t.Fatalf("%v: %s", err, &said)
+		r.t.Fatalf("%v: %s", err, &helmOutput)
 	}
-	code, checked := r.runHook(*pod)
+	code, hookOutput := r.runHook(*pod)
 	pod.Status.Phase = corev1.PodSucceeded
 	if code != 0 {
 		pod.Status.Phase = corev1.PodFailed
 	}
-	if _, err := pods.UpdateStatus(within(r.t), pod, metav1.UpdateOptions{}); err != nil {
+	if _, err := pods.UpdateStatus(world.Within(r.t), pod, metav1.UpdateOptions{}); err != nil {
 		r.t.Fatal(err)
 	}
 	err = cmd.Wait()
-	return checked + said.String(), err
-}
-
-// test runs what the pods of helm test would. The first one asks the admin Service.
-func (r *release) test(p *world.Process) {
-	r.t.Helper()
-	ctx := within(r.t)
-	pod := r.hook("tests/ready.yaml")
-	if mounts := pod.Spec.AutomountServiceAccountToken; mounts == nil || *mounts {
-		r.t.Error("the image of the first test gets the token of the service")
-	}
-	ready := pod.Spec.Containers[0].Command
-	url, err := url.Parse(ready[len(ready)-1])
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	service, err := r.client.CoreV1().Services(own).Get(ctx, url.Hostname(), metav1.GetOptions{})
-	if err != nil || strconv.Itoa(int(service.Spec.Ports[0].Port)) != url.Port() {
-		r.t.Errorf("it asks %s: %v", url, err)
-	}
-	if status, _, err := p.Get(ctx, url.Path); err != nil || status != http.StatusOK {
-		r.t.Errorf("%s: %d, %v", url.Path, status, err)
-	}
-	if code, output := r.runHook(r.hook("tests/plan.yaml")); code != 0 {
-		r.t.Errorf("plan ends with %d: %s", code, output)
-	}
+	return hookOutput + helmOutput.String(), err
 }

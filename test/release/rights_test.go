@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,10 +16,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
@@ -28,151 +27,127 @@ import (
 	"github.com/mcsps/rds-autopilot/test/world"
 )
 
-// right is one verb on one resource; as a value it is also a case.
-type right struct{ verb, group, resource string }
+// The scopes of the service's rights by deploy/rbac.yaml.
+const (
+	inCluster         = "cluster"
+	inOwnNamespace    = "own"
+	inSystemNamespace = "system"
+)
+
+// right is one verb on one resource. An empty name means all objects.
+type right struct{ scope, verb, group, resource, name string }
 
 func (r right) String() string {
-	return strings.ToLower(strings.ReplaceAll(strings.Trim(r.verb+"-"+r.group+"-"+r.resource, "-"), "/", "-"))
+	return strings.ToLower(strings.ReplaceAll(strings.Join([]string{r.scope, r.verb, r.group, r.resource}, "-"), "/", "-"))
 }
 
-// granted are the rules that the service has by deploy/rbac.yaml: in the cluster, in its own namespace and in kube-system.
-type granted struct{ cluster, local, system []rbacv1.PolicyRule }
+func (r right) rule() rbacv1.PolicyRule {
+	rule := rbacv1.PolicyRule{APIGroups: []string{r.group}, Resources: []string{r.resource}, Verbs: []string{r.verb}}
+	if r.name != "" {
+		rule.ResourceNames = []string{r.name}
+	}
+	return rule
+}
 
-func rights(t *testing.T) (all granted) {
+// serviceRights returns the rights of deploy/rbac.yaml, without those of users.
+func serviceRights(t *testing.T) (all []right) {
 	t.Helper()
-	objects, err := apiserver.Read(root + "/deploy/rbac.yaml")
+	objects, err := apiserver.Read(deploy + "/rbac.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules := func(u *unstructured.Unstructured) []rbacv1.PolicyRule {
+	for _, object := range objects {
+		scope := inOwnNamespace
+		switch {
+		case object.GetKind() == "ClusterRole" && object.GetName() == releaseName+"-"+releaseName:
+			scope = inCluster
+		case object.GetKind() != "Role":
+			continue
+		case object.GetNamespace() == metav1.NamespaceSystem:
+			scope = inSystemNamespace
+		}
 		var role rbacv1.ClusterRole
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &role); err != nil {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role); err != nil {
 			t.Fatal(err)
 		}
-		return role.Rules
-	}
-	for _, object := range objects {
-		switch {
-		case object.GetKind() == "ClusterRole" && object.GetName() == own+"-"+own: // the others are of users
-			all.cluster = rules(object)
-		case object.GetKind() == "Role" && object.GetNamespace() == metav1.NamespaceSystem:
-			all.system = rules(object)
-		case object.GetKind() == "Role":
-			all.local = rules(object)
-		}
-	}
-	if len(all.cluster) == 0 || len(all.local) == 0 || len(all.system) == 0 {
-		t.Fatal("no rules")
-	}
-	return all
-}
-
-func each(rules []rbacv1.PolicyRule) (all []right) {
-	for _, rule := range rules {
-		for _, group := range rule.APIGroups {
+		for _, rule := range role.Rules {
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
-					all = append(all, right{verb, group, resource})
+					all = append(all, right{scope, verb, rule.APIGroups[0], resource, strings.Join(rule.ResourceNames, "")})
 				}
 			}
 		}
 	}
+	if len(all) < 15 {
+		t.Fatalf("only the rights %v", all)
+	}
 	return all
 }
 
-// without returns the rules that are left when one right is gone.
-func without(rules []rbacv1.PolicyRule, gone right) (left []rbacv1.PolicyRule) {
-	for _, rule := range rules {
-		for _, r := range each([]rbacv1.PolicyRule{rule}) {
-			if r != gone {
-				left = append(left, rbacv1.PolicyRule{
-					APIGroups: []string{r.group}, Resources: []string{r.resource}, Verbs: []string{r.verb}, ResourceNames: rule.ResourceNames,
-				})
-			}
-		}
-	}
-	return left
-}
-
-// grant makes a ServiceAccount with these rules, in a namespace of its own, and waits until they are in force.
-func grant(t *testing.T, w *world.World, namespace string, all granted) (kubeconfig string) {
+// grant binds rights to the ServiceAccount of a namespace and waits until they are in force. It returns the path of a kubeconfig.
+func grant(t *testing.T, w *world.World, namespace string, rights []right) (kubeconfig string) {
 	t.Helper()
-	object := func(kind, namespace string, fields map[string]any) *unstructured.Unstructured {
-		metadata := map[string]any{"name": "service-" + t.Name()[strings.LastIndex(t.Name(), "/")+1:]}
-		if namespace != "" {
-			metadata["namespace"] = namespace
+	client, _ := clients(t, w.Kube.Config())
+	meta := metav1.ObjectMeta{Name: "service-" + namespace}
+	rules := map[string][]rbacv1.PolicyRule{}
+	for _, r := range rights {
+		rules[r.scope] = append(rules[r.scope], r.rule())
+	}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: releaseName, Namespace: namespace}}
+	role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules[inCluster]}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: meta.Name}}
+	_, err1 := client.RbacV1().ClusterRoles().Create(world.Within(t), role, metav1.CreateOptions{})
+	_, err2 := client.RbacV1().ClusterRoleBindings().Create(world.Within(t), binding, metav1.CreateOptions{})
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	for in, rules := range map[string][]rbacv1.PolicyRule{namespace: rules[inOwnNamespace], metav1.NamespaceSystem: rules[inSystemNamespace]} {
+		binding := &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: meta.Name}}
+		_, err1 := client.RbacV1().Roles(in).Create(world.Within(t), &rbacv1.Role{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
+		_, err2 := client.RbacV1().RoleBindings(in).Create(world.Within(t), binding, metav1.CreateOptions{})
+		if err1 != nil || err2 != nil {
+			t.Fatal(err1, err2)
 		}
-		fields["apiVersion"], fields["kind"], fields["metadata"] = "rbac.authorization.k8s.io/v1", kind, metadata
-		return &unstructured.Unstructured{Object: fields}
 	}
-	plain := func(rules []rbacv1.PolicyRule) (list []any) {
-		for i := range rules {
-			rule, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&rules[i])
-			if err != nil {
-				t.Fatal(err)
-			}
-			list = append(list, rule)
-		}
-		return list
-	}
-	for _, r := range []*unstructured.Unstructured{
-		object("ClusterRole", "", map[string]any{"rules": plain(all.cluster)}), object("Role", namespace, map[string]any{"rules": plain(all.local)}),
-		object("Role", metav1.NamespaceSystem, map[string]any{"rules": plain(all.system)}),
-	} {
-		apply(t, w, r, object(r.GetKind()+"Binding", r.GetNamespace(), map[string]any{
-			"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": r.GetKind(), "name": r.GetName()},
-			"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": own, "namespace": namespace}},
-		}))
-	}
-	config, kubeconfig := as(t, w, namespace, own)
-	all.waitAllowed(t, config, namespace)
+	config, kubeconfig := serviceAccountAccess(t, w, namespace, releaseName)
+	waitAllowed(t, config, namespace, rights...)
 	return kubeconfig
 }
 
-func (g granted) waitAllowed(t *testing.T, config *rest.Config, namespace string) {
+// waitAllowed waits until the API server allows rights. It asks about a namespace, or about kube-system if that is their scope.
+func waitAllowed(t *testing.T, config *rest.Config, namespace string, rights ...right) {
 	t.Helper()
-	for _, r := range each(append(g.cluster, g.local...)) {
-		waitAllowed(t, config, namespace, r)
-	}
-	for _, r := range each(g.system) {
-		waitAllowed(t, config, metav1.NamespaceSystem, r)
-	}
-}
-
-func waitAllowed(t *testing.T, config *rest.Config, namespace string, r right) {
-	t.Helper()
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resource, subresource, _ := strings.Cut(r.resource, "/")
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-		Verb: r.verb, Group: r.group, Resource: resource, Subresource: subresource, Namespace: namespace,
-		Name: map[string]string{"namespaces": "kube-system", "leases": own}[resource],
-	}}}
-	err = world.Eventually(within(t), r.String()+" is in force", func(ctx context.Context) (bool, error) {
-		answer, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-		return err == nil && answer.Status.Allowed, err
-	})
-	if err != nil {
-		t.Fatal(err)
+	client, _ := clients(t, config)
+	for _, r := range rights {
+		resource, subresource, _ := strings.Cut(r.resource, "/")
+		attributes := &authorizationv1.ResourceAttributes{
+			Verb: r.verb, Group: r.group, Resource: resource, Subresource: subresource, Name: r.name, Namespace: namespace,
+		}
+		if r.scope == inSystemNamespace {
+			attributes.Namespace = metav1.NamespaceSystem
+		}
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes}}
+		waitUntil(t, r.String()+" is in force", func(ctx context.Context) (bool, error) {
+			answer, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+			return err == nil && answer.Status.Allowed, err
+		})
 	}
 }
 
 var errForbidden = errors.New("the API server forbids something")
 
-// work is a life of one database: armed, asked about, repaired twice, grown, deleted. It ends early where the service
-// says that it may not do something.
-func work(t *testing.T, w *world.World, namespace, kubeconfig string) error {
+// runLife runs the service in a namespace through the life of one database. It returns early if the service logs that something
+// is forbidden.
+func runLife(t *testing.T, w *world.World, namespace, kubeconfig string) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 90*time.Second, errors.New("the work is not done in time"))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 90*time.Second, errors.New("the life takes too long"))
 	defer cancel()
 	p, err := w.Serve(ctx, "--kubeconfig", kubeconfig, "--lease-namespace", namespace, "--watch-namespaces", namespace)
 	if err != nil {
 		return fmt.Errorf("it does not start: %w", err)
 	}
 	defer func() { _ = p.Kill() }()
-	// Now, and not before: the operator drops spec.autopilot within a second.
+	// The service must run first, because the operator drops spec.autopilot within a second.
 	db := database(t, w, namespace, "db-"+namespace[max(0, len(namespace)-12):], true)
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
@@ -182,17 +157,18 @@ func work(t *testing.T, w *world.World, namespace, kubeconfig string) error {
 			giveUp(fmt.Errorf("%w: %s", errForbidden, line.Raw))
 		}
 	}()
-	if err := lifeOf(ctx, w, db, kubeconfig); err != nil {
+	if err := life(ctx, w, db, kubeconfig); err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
 	return context.Cause(ctx)
 }
 
-func lifeOf(ctx context.Context, w *world.World, db *world.DB, kubeconfig string) error {
+// life waits until a database is armed, planned for, repaired twice, grown and deleted.
+func life(ctx context.Context, w *world.World, db *world.DB, kubeconfig string) error {
 	if _, err := db.WaitAutopilot(ctx, "it is armed", world.Armed); err != nil {
 		return err
 	}
-	// As helm test asks; the service itself reads an Rds anew only where somebody takes a change back.
+	// helm test runs plan, which gets an Rds. The service itself does so only if another writer reverts a change.
 	plan, err := w.Run(ctx, []string{"plan", "--kubeconfig", kubeconfig, "--namespace", db.Namespace, db.Name}, nil)
 	if err != nil {
 		return err
@@ -238,71 +214,34 @@ func lifeOf(ctx context.Context, w *world.World, db *world.DB, kubeconfig string
 // TestEveryRightIsNeeded takes each right away in turn and sees the service fail.
 func TestEveryRightIsNeeded(t *testing.T) {
 	w := startWorld(t)
-	all := rights(t)
+	all := serviceRights(t)
 	t.Run("all", func(t *testing.T) {
 		namespace := realCluster(t, w).Namespace(t)
-		if err := work(t, w, namespace, grant(t, w, namespace, all)); err != nil {
+		if err := runLife(t, w, namespace, grant(t, w, namespace, all)); err != nil {
 			t.Fatal(err)
 		}
 	})
 	if t.Failed() {
 		return
 	}
-	admin, err := kubernetes.NewForConfig(w.Kube.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	lacking := func(name string, r right, left granted) {
-		t.Run(name, func(t *testing.T) {
+	admin, _ := clients(t, w.Kube.Config())
+	leases := admin.CoordinationV1().Leases(metav1.NamespaceSystem)
+	for i, r := range all {
+		t.Run(r.String(), func(t *testing.T) {
 			// The first installation of a cluster creates the lease of the claims, the others update it.
-			leases := admin.CoordinationV1().Leases(metav1.NamespaceSystem)
-			err := leases.Delete(within(t), own, metav1.DeleteOptions{})
+			err := leases.Delete(world.Within(t), releaseName, metav1.DeleteOptions{})
 			if r.verb != "create" && (err == nil || apierrors.IsNotFound(err)) {
-				_, err = leases.Create(within(t), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: own}}, metav1.CreateOptions{})
+				_, err = leases.Create(world.Within(t), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: releaseName}}, metav1.CreateOptions{})
 			}
 			if err != nil && !apierrors.IsNotFound(err) {
 				t.Fatal(err)
 			}
 			namespace := realCluster(t, w).Namespace(t)
-			err = work(t, w, namespace, grant(t, w, namespace, left))
+			err = runLife(t, w, namespace, grant(t, w, namespace, slices.Delete(slices.Clone(all), i, i+1)))
 			if err == nil {
-				t.Errorf("all is well without the right to %s %s/%s: take it out of the chart", r.verb, r.group, r.resource)
+				t.Errorf("the service does not need the right to %s %s/%s: remove it from the chart", r.verb, r.group, r.resource)
 			}
 			t.Log(err)
 		})
-	}
-	for _, r := range append(each(all.cluster), each(all.local)...) {
-		lacking(r.String(), r, granted{without(all.cluster, r), without(all.local, r), all.system})
-	}
-	for _, r := range each(all.system) {
-		lacking("system-"+r.String(), r, granted{all.cluster, all.local, without(all.system, r)})
-	}
-}
-
-// TestOneNamespaceIsEnough runs the service with what the chart grants where it watches one namespace: in the cluster, what
-// removes its own finalizer.
-func TestOneNamespaceIsEnough(t *testing.T) {
-	w := startWorld(t)
-	namespace := realCluster(t, w).Namespace(t)
-	rendered := run(t, command(t, nil, tool(t, "helm"), "template", own, "deploy/chart", "--namespace", namespace, "--show-only", "templates/rbac.yaml",
-		"--set", "publicURL=https://a.example.com/smn,watchNamespaces={"+namespace+"}"))
-	if strings.Count(rendered, "kind: ClusterRole\n") != 2 { // the role, and the reference of its binding
-		t.Errorf("it grants other rights in the cluster:\n%s", rendered)
-	}
-	if err := w.Apply(within(t), write(t, "rbac.yaml", rendered)); err != nil {
-		t.Fatal(err)
-	}
-	config, kubeconfig := as(t, w, namespace, own)
-	rights(t).waitAllowed(t, config, namespace)
-	if err := work(t, w, namespace, kubeconfig); err != nil {
-		t.Error(err)
-	}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = client.Resource(otcv1.GroupVersion().WithResource(otcv1.Resource)).Namespace("default").List(within(t), metav1.ListOptions{})
-	if !apierrors.IsForbidden(err) {
-		t.Errorf("another namespace: %v, want it forbidden", err)
 	}
 }

@@ -22,105 +22,86 @@ import (
 	"github.com/mcsps/rds-autopilot/test/world"
 )
 
-// laterChart is the chart of a later version, whose definition has the field status.later.
+// laterChart returns the chart of a later version, whose definition has the field status.later.
 func laterChart(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "chart")
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "deploy", "chart"))); err != nil {
+	if err := os.CopyFS(dir, os.DirFS(chart)); err != nil {
 		t.Fatal(err)
 	}
-	change := func(name string, edit func(fields map[string]any)) {
-		t.Helper()
-		path := filepath.Join(dir, name)
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var fields map[string]any
-		if err := yaml.Unmarshal(text, &fields); err != nil {
-			t.Fatal(err)
-		}
-		edit(fields)
-		if text, err = yaml.Marshal(fields); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+	var crd map[string]any
+	if err := yaml.Unmarshal(read(t, dir+"/files/rdsautopilots.yaml"), &crd); err != nil {
+		t.Fatal(err)
 	}
-	change("Chart.yaml", func(fields map[string]any) { fields["version"], fields["appVersion"] = "9.0.0", "v9.0.0" })
-	change("files/rdsautopilots.yaml", func(fields map[string]any) {
-		const key = "autopilot.otc.mcsps.de/fields"
-		annotations := fields["metadata"].(map[string]any)["annotations"].(map[string]any)
-		n, err := strconv.Atoi(annotations[key].(string))
-		if err != nil {
-			t.Fatal(err)
-		}
-		annotations[key] = strconv.Itoa(n + 1)
-		version := fields["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
-		schema := version["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
-		status := schema["properties"].(map[string]any)["status"].(map[string]any)
-		status["properties"].(map[string]any)["later"] = map[string]any{"type": "string"}
-	})
-	return dir
-}
-
-// TestRollbackKeepsTheNewerDefinition goes to a later version, back and there again. The version of this checkout is the older
-// one: it reads and writes objects that have a field it does not know.
-func TestRollbackKeepsTheNewerDefinition(t *testing.T) {
-	r := newRelease(t)
-	r.removeDefinition()
-	later := laterChart(t)
-	r.helm("install", own, "deploy/chart", "--values", r.values, "--set", "crds.guard=false,rbac.admissionPolicy=true") // as versions before the guard
-	r.helm("upgrade", own, later, "--values", r.values, "--set", "rbac.admissionPolicy=true")
-	db := database(t, r.w, "shop", "my-rds", false)
-	err := world.Eventually(within(t), "the definition is served", func(context.Context) (bool, error) {
-		err := db.CreateAutopilot(within(t), `{}`)
-		return err == nil, err
-	})
+	const key = "autopilot.otc.mcsps.de/fields"
+	annotations := crd["metadata"].(map[string]any)["annotations"].(map[string]any)
+	n, err := strconv.Atoi(annotations[key].(string))
 	if err != nil {
 		t.Fatal(err)
 	}
+	annotations[key] = strconv.Itoa(n + 1)
+	version := crd["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
+	path := []string{"schema", "openAPIV3Schema", "properties", "status", "properties", "later", "type"}
+	if err := unstructured.SetNestedField(version, "string", path...); err != nil {
+		t.Fatal(err)
+	}
+	text, err := yaml.Marshal(crd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, dir+"/files/rdsautopilots.yaml", text)
+	run(t, command(t, nil, tool(t, "helm"), "package", dir, "--version", "9.0.0", "--app-version", "v9.0.0", "--destination", dir))
+	return dir + "/rds-autopilot-9.0.0.tgz"
+}
+
+// TestRollbackKeepsTheNewerDefinition upgrades to a later version, rolls back and upgrades again. The version of this checkout is
+// the older one. It reads and writes objects with a field that it does not know.
+func TestRollbackKeepsTheNewerDefinition(t *testing.T) {
+	r := newRelease(t, startWorld(t))
+	r.removeDefinition()
+	later := laterChart(t)
+	r.helm("install", releaseName, "deploy/chart", "--values", r.values, "--set", "crds.guard=false,rbac.admissionPolicy=true") // as versions before the guard
+	r.helm("upgrade", releaseName, later, "--values", r.values, "--set", "rbac.admissionPolicy=true")
+	db := database(t, r.w, "shop", "my-rds", false)
+	waitUntil(t, "the definition is served", func(context.Context) (bool, error) {
+		err := db.CreateAutopilot(world.Within(t), `{}`)
+		return err == nil, err
+	})
 	autopilots := r.admin.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).Namespace("shop")
-	err = world.Eventually(within(t), "the later version writes its field", func(ctx context.Context) (bool, error) {
+	waitUntil(t, "the later version writes its field", func(ctx context.Context) (bool, error) {
 		stored, err := autopilots.Patch(ctx, "my-rds", types.MergePatchType, []byte(`{"status":{"later":"kept"}}`), metav1.PatchOptions{}, "status")
 		return err == nil && laterOf(stored) == "kept", err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 
-	text := refused(t, command(t, r.helmEnv(), tool(t, "helm"), "--namespace", own, "rollback", own, "1"))
+	text := failedOutput(t, command(t, r.helmEnv(), tool(t, "helm"), "--namespace", releaseName, "rollback", releaseName, "1"))
 	if !strings.Contains(text, "The newer definition stays") {
-		t.Errorf("helm rollback says %s", text)
+		t.Errorf("helm rollback prints %s", text)
 	}
 	if !r.definitionHas("later:") {
 		t.Error("helm rollback has replaced the definition by the older one")
 	}
-	deployments := r.admin.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).Namespace(own)
-	deployment, err := deployments.Get(within(t), own, metav1.GetOptions{})
+	deployments := r.admin.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).Namespace(releaseName)
+	deployment, err := deployments.Get(world.Within(t), releaseName, metav1.GetOptions{})
 	if err != nil || deployment.GetLabels()["app.kubernetes.io/version"] == "v9.0.0" {
 		t.Errorf("the Deployment is still the later version's: %v", err)
 	}
 
 	older := r.serve() // under the policy that limits it to two fields
-	if _, err := db.WaitAutopilot(within(t), "the older version arms it", world.Armed); err != nil {
-		t.Fatal(err)
-	}
+	waitArmed(t, db)
 	if err := db.SetWorkload(simcloud.Workload{UsedGB: 33}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.WaitRds(within(t), "the older version grows it", func(rds *otcv1.Rds) bool { return rds.Spec.VolumeSize == 50 }); err != nil {
+	if _, err := db.WaitRds(world.Within(t), "the older version grows it", func(rds *otcv1.Rds) bool { return rds.Spec.VolumeSize == 50 }); err != nil {
 		t.Fatal(err)
 	}
-	_, err = db.WaitAutopilot(within(t), "the older version records it", func(a *v1alpha1.RdsAutopilot) bool { return len(a.Status.Changes) > 0 })
+	_, err = db.WaitAutopilot(world.Within(t), "the older version records it", func(a *v1alpha1.RdsAutopilot) bool { return len(a.Status.Changes) > 0 })
 	if err != nil {
 		t.Fatal(err)
 	}
 	stop(t, older)
 
-	r.helm("upgrade", own, later, "--values", r.values)
-	stored, err := autopilots.Get(within(t), "my-rds", metav1.GetOptions{})
+	r.helm("upgrade", releaseName, later, "--values", r.values)
+	stored, err := autopilots.Get(world.Within(t), "my-rds", metav1.GetOptions{})
 	if err != nil || laterOf(stored) != "kept" {
 		t.Errorf("the later version reads %q again, %v", laterOf(stored), err)
 	}

@@ -3,6 +3,7 @@
 package release
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -14,78 +15,47 @@ import (
 	"strings"
 	"testing"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
-	"github.com/mcsps/rds-autopilot/test/apiserver"
 	"github.com/mcsps/rds-autopilot/test/world"
 )
 
-// startStateMetrics runs the real kube-state-metrics with our configuration, and with the rights that our chart gives it.
+// startStateMetrics starts kube-state-metrics with our configuration and with the rights of our chart. It returns its URL.
 func startStateMetrics(t *testing.T, w *world.World) (url string) {
 	t.Helper()
 	program := tool(t, "kube-state-metrics")
-	client, err := kubernetes.NewForConfig(w.Kube.Config())
-	if err != nil {
+	rendered := template(t, "--values", "deploy/chart/ci/default-values.yaml", "--show-only", "templates/kubestatemetrics.yaml", "--set",
+		"monitoring.namespace=default,monitoring.kubeStateMetrics.enabled=true,monitoring.kubeStateMetrics.serviceAccount=state-metrics")
+	if err := w.Apply(world.Within(t), tempFile(t, "rendered.yaml", rendered)); err != nil {
 		t.Fatal(err)
 	}
-	_, text, _ := strings.Cut(string(read(t, deploy+"/chart/templates/kubestatemetrics.yaml")), "\nrules:\n")
-	text, _, _ = strings.Cut(text, "\n---\n")
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "state-metrics"}}
-	if err := yaml.UnmarshalStrict([]byte(text), &role.Rules); err != nil || len(role.Rules) == 0 {
-		t.Fatal(err, role.Rules)
-	}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "state-metrics"}},
-	}
-	if _, err := client.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	config, err := w.Kube.ServiceAccountConfig(t.Context(), "default", "state-metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	if err := apiserver.WriteKubeconfig(dir+"/kubeconfig", config); err != nil {
-		t.Fatal(err)
-	}
-	var ports [2]int // it does not say which it got for 0
+	_, kubeconfig := serviceAccountAccess(t, w, "default", "state-metrics")
+	var ports [2]int // kube-state-metrics does not log the ports that it gets for 0
 	for i := range ports {
 		free, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer free.Close()
 		ports[i] = free.Addr().(*net.TCPAddr).Port
 		if err := free.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command(program, "--kubeconfig="+dir+"/kubeconfig", "--custom-resource-state-only", "--custom-resource-state-config-file="+deploy+"/kube-state-metrics.yaml",
+	cmd := exec.Command(program, "--kubeconfig="+kubeconfig, "--custom-resource-state-only", "--custom-resource-state-config-file="+deploy+"/kube-state-metrics.yaml",
 		"--host=127.0.0.1", fmt.Sprintf("--port=%d", ports[0]), "--telemetry-host=127.0.0.1", fmt.Sprintf("--telemetry-port=%d", ports[1]))
-	said, err := os.Create(dir + "/log")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stdout, cmd.Stderr = said, said
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
 		_ = cmd.Wait()
-		_ = said.Close()
 		if t.Failed() {
-			t.Logf("kube-state-metrics says:\n%s", read(t, dir+"/log"))
+			t.Logf("the output of kube-state-metrics:\n%s", &output)
 		}
 	})
 	return fmt.Sprintf("http://127.0.0.1:%d", ports[0])
@@ -95,10 +65,7 @@ func startStateMetrics(t *testing.T, w *world.World) (url string) {
 func TestKubeStateMetricsExportsTheGauges(t *testing.T) {
 	tool(t, "kube-state-metrics")
 	w := startWorld(t)
-	client, err := dynamic.NewForConfig(w.Kube.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, client := clients(t, w.Kube.Config())
 	object := &unstructured.Unstructured{}
 	const manifest = `
 apiVersion: autopilot.otc.mcsps.de/v1alpha1

@@ -3,8 +3,8 @@
 package release
 
 import (
+	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,9 +17,10 @@ import (
 
 	"github.com/mcsps/rds-autopilot/test/apiserver"
 	"github.com/mcsps/rds-autopilot/test/level"
+	"github.com/mcsps/rds-autopilot/test/world"
 )
 
-// helmIn is Helm in a namespace of the tests' cluster that is its own. Nothing runs there: no kubelet, no controller.
+// helmIn runs Helm in a namespace of its own in the shared cluster. The cluster has no kubelet and no controllers, so no pod starts.
 type helmIn struct {
 	t         *testing.T
 	namespace string
@@ -31,10 +32,7 @@ func newHelmIn(t *testing.T) helmIn {
 	t.Helper()
 	level.Long(t)
 	cluster := shared.Cluster(t)
-	client, err := kubernetes.NewForConfig(cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	client, _ := clients(t, cluster.Config())
 	kubeconfig := filepath.Join(t.TempDir(), "admin")
 	if err := apiserver.WriteKubeconfig(kubeconfig, cluster.Config()); err != nil {
 		t.Fatal(err)
@@ -42,9 +40,9 @@ func newHelmIn(t *testing.T) helmIn {
 	return helmIn{t, cluster.Namespace(t), []string{"KUBECONFIG=" + kubeconfig, "HOME=" + t.TempDir()}, client}
 }
 
-// args are those of a command with the chart. The definition belongs to other tests.
+// args returns the arguments of a command with the chart. It leaves the definition out, which other tests use.
 func (h helmIn) args(command string, more ...string) []string {
-	return append([]string{command, own, "deploy/chart", "--namespace", h.namespace, "--values", "deploy/chart/ci/default-values.yaml",
+	return append([]string{command, releaseName, "deploy/chart", "--namespace", h.namespace, "--values", "deploy/chart/ci/default-values.yaml",
 		"--set", "crds.enabled=false"}, more...)
 }
 
@@ -53,37 +51,40 @@ func (h helmIn) run(args ...string) string {
 	return run(h.t, command(h.t, h.env, tool(h.t, "helm"), args...))
 }
 
-func (h helmIn) refused(args ...string) string {
+func (h helmIn) failedOutput(args ...string) string {
 	h.t.Helper()
-	return refused(h.t, command(h.t, h.env, tool(h.t, "helm"), args...))
+	return failedOutput(h.t, command(h.t, h.env, tool(h.t, "helm"), args...))
 }
 
 func (h helmIn) deployment() *appsv1.Deployment {
 	h.t.Helper()
-	deployment, err := h.client.AppsV1().Deployments(h.namespace).Get(within(h.t), own, metav1.GetOptions{})
+	deployment, err := h.client.AppsV1().Deployments(h.namespace).Get(world.Within(h.t), releaseName, metav1.GetOptions{})
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	return deployment
 }
 
-func (h helmIn) mode() string {
+// state returns the replicas and the mode of the Deployment, as in "2 Auto".
+func (h helmIn) state() string {
 	h.t.Helper()
-	env := h.deployment().Spec.Template.Spec.Containers[0].Env
-	return env[slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == "RDS_AUTOPILOT_MODE" })].Value
+	spec := h.deployment().Spec
+	env := spec.Template.Spec.Containers[0].Env
+	mode := env[slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == "RDS_AUTOPILOT_MODE" })].Value
+	return fmt.Sprint(*spec.Replicas, " ", mode)
 }
 
-// kubectl patches the Deployment as kubectl set env and kubectl scale do: the same patches, managers and subresources.
+// kubectl patches the Deployment with the patches, managers and subresources of kubectl set env and kubectl scale.
 func (h helmIn) kubectl(manager, patch string, subresources ...string) {
 	h.t.Helper()
-	_, err := h.client.AppsV1().Deployments(h.namespace).Patch(within(h.t), own, types.StrategicMergePatchType, []byte(patch),
+	_, err := h.client.AppsV1().Deployments(h.namespace).Patch(world.Within(h.t), releaseName, types.StrategicMergePatchType, []byte(patch),
 		metav1.PatchOptions{FieldManager: manager}, subresources...)
 	if err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-// TestUpgradeFollowsAnEmergencyStop stops the service as docs/stop.md says, and runs the next upgrade as docs/upkeep.md says.
+// TestUpgradeFollowsAnEmergencyStop runs the commands of docs/stop.md, and then an upgrade as in docs/upkeep.md.
 func TestUpgradeFollowsAnEmergencyStop(t *testing.T) {
 	h := newHelmIn(t)
 	h.run(h.args("install")...)
@@ -91,86 +92,69 @@ func TestUpgradeFollowsAnEmergencyStop(t *testing.T) {
 		t.Helper()
 		h.kubectl("kubectl-set", `{"spec":{"template":{"spec":{"containers":[{"name":"rds-autopilot","env":[{"name":"RDS_AUTOPILOT_MODE","value":"Recommend"}]}]}}}}`)
 		h.kubectl("kubectl", `{"spec":{"replicas":0}}`, "scale")
-		if got := h.deployment(); *got.Spec.Replicas != 0 || h.mode() != "Recommend" {
-			t.Fatalf("it is not stopped: %v", got.Spec)
+		if got := h.state(); got != "0 Recommend" {
+			t.Fatalf("the Deployment is not stopped: %s", got)
 		}
 	}
 	stop()
-	if text := h.refused(h.args("upgrade")...); !strings.Contains(text, `conflict with "kubectl-set"`) && !strings.Contains(text, `conflicts with "kubectl`) {
-		t.Errorf("without --force-conflicts it says %s", text)
+	if text := h.failedOutput(h.args("upgrade")...); !strings.Contains(text, `conflict with "kubectl-set"`) && !strings.Contains(text, `conflicts with "kubectl`) {
+		t.Errorf("without --force-conflicts, Helm prints %s", text)
 	}
 	h.run(h.args("upgrade", "--force-conflicts")...)
-	if *h.deployment().Spec.Replicas != 2 || h.mode() != "Auto" {
-		t.Errorf("after the upgrade it has %d replicas with mode %s", *h.deployment().Spec.Replicas, h.mode())
+	if got := h.state(); got != "2 Auto" {
+		t.Errorf("after the upgrade the Deployment has %s, want 2 replicas with mode Auto", got)
 	}
 	stop()
-	h.run("rollback", own, "1", "--namespace", h.namespace, "--force-conflicts")
-	if *h.deployment().Spec.Replicas != 2 || h.mode() != "Auto" {
-		t.Errorf("after the rollback it has %d replicas with mode %s", *h.deployment().Spec.Replicas, h.mode())
+	h.run("rollback", releaseName, "1", "--namespace", h.namespace, "--force-conflicts")
+	if got := h.state(); got != "2 Auto" {
+		t.Errorf("after the rollback the Deployment has %s, want 2 replicas with mode Auto", got)
 	}
-	h.run(h.args("upgrade")...) // the fields are Helm's again
-	h.run("uninstall", own, "--namespace", h.namespace, "--no-hooks")
+	h.run(h.args("upgrade")...) // Helm owns the fields again
+	h.run("uninstall", releaseName, "--namespace", h.namespace, "--no-hooks")
 }
 
-// TestCommandsOfTheDocumentsForceConflicts finds a command that fails after an emergency stop.
-func TestCommandsOfTheDocumentsForceConflicts(t *testing.T) {
-	found := 0
-	for _, name := range []string{"stop", "upkeep"} {
-		page := strings.ReplaceAll(string(read(t, root+"/docs/"+name+".md")), "\\\n", "")
-		for _, line := range regexp.MustCompile(`(?m)^helm (upgrade|rollback) .*$`).FindAllString(page, -1) {
-			if found++; !strings.Contains(line, "--force-conflicts") {
-				t.Errorf("docs/%s.md: %s", name, line)
-			}
-		}
-	}
-	if found < 5 {
-		t.Errorf("only %d commands", found)
-	}
-}
-
-// TestAFirstInstallationWithoutItsImageCanBeRepaired is helm upgrade --install --rollback-on-failure with an image that does not
-// exist: no pod ever starts here.
-func TestAFirstInstallationWithoutItsImageCanBeRepaired(t *testing.T) {
+// TestFailedFirstInstallationCanBeRepairedAndRemoved runs the commands of docs/upkeep.md after helm upgrade --install
+// --rollback-on-failure with an image that cannot be pulled. No pod starts here, so the hook of helm uninstall fails too.
+func TestFailedFirstInstallationCanBeRepairedAndRemoved(t *testing.T) {
 	h := newHelmIn(t)
-	h.refused(h.args("upgrade", "--install", "--rollback-on-failure", "--timeout", "10s", "--set", "image.tag=missing")...)
-	if text := h.refused(h.args("upgrade", "--install", "--set", "image.tag=right")...); !strings.Contains(text, "has no deployed releases") {
-		t.Logf("the upgrade says %s", text)
-	}
-	h.run("rollback", own, "1", "--namespace", h.namespace, "--force-conflicts")
-	h.run(h.args("upgrade", "--install", "--set", "image.tag=right")...)
+	h.failedOutput(h.args("upgrade", "--install", "--rollback-on-failure", "--timeout", "10s", "--set", "image.tag=missing")...)
+	h.failedOutput("uninstall", releaseName, "--namespace", h.namespace, "--timeout", "10s")
+	h.run("rollback", releaseName, "1", "--namespace", h.namespace, "--force-conflicts")
+	h.run(h.args("upgrade", "--force-conflicts", "--set", "image.tag=right")...)
 	if image := h.deployment().Spec.Template.Spec.Containers[0].Image; !strings.HasSuffix(image, ":right") {
-		t.Errorf("it has the image %s", image)
+		t.Errorf("the Deployment has the image %s", image)
 	}
-	h.run("uninstall", own, "--namespace", h.namespace, "--no-hooks")
+	h.run(h.args("upgrade", "--force-conflicts", "--set", "uninstallCheck=false")...)
+	h.run("uninstall", releaseName, "--namespace", h.namespace)
 }
 
-// TestAnotherReleaseTakesTheDefinitionOver installs the chart once more, under another name and in another namespace.
+// TestAnotherReleaseTakesTheDefinitionOver installs the chart a second time, with another name and in another namespace.
 func TestAnotherReleaseTakesTheDefinitionOver(t *testing.T) {
 	first, second := newHelmIn(t), newHelmIn(t)
 	install := func(h helmIn, more ...string) []string {
 		return append(h.args("install", "--set", "crds.enabled=true", "--set", "fullnameOverride=of-"+h.namespace[max(0, len(h.namespace)-20):]), more...)
 	}
 	first.run(install(first, "--take-ownership", "--force-conflicts")...)
-	first.run("uninstall", own, "--namespace", first.namespace, "--no-hooks")
+	first.run("uninstall", releaseName, "--namespace", first.namespace, "--no-hooks")
 	if !guardedBy(t, first) {
 		t.Error("the definition has stayed without its guard")
 	}
-	if text := second.refused(install(second)...); !strings.Contains(text, "invalid ownership metadata") {
-		t.Errorf("without --take-ownership it says %s", text)
+	if text := second.failedOutput(install(second)...); !strings.Contains(text, "invalid ownership metadata") {
+		t.Errorf("without --take-ownership, Helm prints %s", text)
 	}
 	second.run(install(second, "--take-ownership", "--force-conflicts")...)
 	if !guardedBy(t, second) {
 		t.Error("nothing guards the definition of the second release")
 	}
-	second.run("uninstall", own, "--namespace", second.namespace, "--no-hooks")
+	second.run("uninstall", releaseName, "--namespace", second.namespace, "--no-hooks")
 }
 
 // guardedBy reports whether the guard of the definition exists and belongs to a release. Before Kubernetes 1.30 there is none.
 func guardedBy(t *testing.T, h helmIn) bool {
 	t.Helper()
-	if minor(t, serverVersion(t, shared.Cluster(t).Config())) < firstWithPolicies {
+	if kubeMinor(t, shared.Cluster(t).Config()) < firstWithPolicies {
 		return true
 	}
-	policy, err := h.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(within(t), "newest."+definition, metav1.GetOptions{})
+	policy, err := h.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(world.Within(t), "newest."+definition, metav1.GetOptions{})
 	return err == nil && policy.Annotations["meta.helm.sh/release-namespace"] == h.namespace
 }

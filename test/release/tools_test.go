@@ -8,20 +8,22 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/mcsps/rds-autopilot/test/apiserver"
 	"github.com/mcsps/rds-autopilot/test/level"
+	"github.com/mcsps/rds-autopilot/test/world"
 )
 
 const (
-	root  = "../.."
-	chart = "../../deploy/chart"
-	own   = "rds-autopilot" // release, namespace, ServiceAccount and lease
-
-	patience = 5 * time.Minute // for the slowest of machines; no test waits for it
+	root        = "../.."
+	chart       = "../../deploy/chart"
+	releaseName = "rds-autopilot" // release, namespace, ServiceAccount and lease
 )
 
 var shared = apiserver.Shared{Options: apiserver.Options{CRDs: []string{
@@ -31,14 +33,7 @@ var shared = apiserver.Shared{Options: apiserver.Options{CRDs: []string{
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
-func within(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-// tool is a program that the Makefile has built.
+// tool returns the path of a program that the Makefile has built.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	level.Long(t)
@@ -47,7 +42,7 @@ func tool(t *testing.T, name string) string {
 		_, err = os.Stat(path)
 	}
 	if err != nil {
-		t.Skipf("left out, because there is no %s: make tools builds it", name)
+		t.Fatalf("there is no %s: make tools builds it", name)
 	}
 	return path
 }
@@ -55,16 +50,16 @@ func tool(t *testing.T, name string) string {
 // command returns a program to run, in the root of the checkout; env is added to the environment.
 func command(t *testing.T, env []string, program string, args ...string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*patience) // a build for two platforms on a busy machine
+	ctx, cancel := context.WithTimeout(t.Context(), 2*world.Patience) // a build for two platforms on a busy machine
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = root
-	cmd.WaitDelay = 10 * time.Second // for what it started itself
+	cmd.WaitDelay = 10 * time.Second // for processes that the program has started
 	cmd.Env = append(os.Environ(), env...)
 	return cmd
 }
 
-// run returns what a program prints, and fails the test if it fails.
+// run returns the output of a program, and fails the test if the program fails.
 func run(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
 	var stderr bytes.Buffer
@@ -76,22 +71,41 @@ func run(t *testing.T, cmd *exec.Cmd) string {
 	return string(out)
 }
 
-// refused returns what a program says that must fail.
-func refused(t *testing.T, cmd *exec.Cmd) string {
+// failedOutput returns the output of a program, and fails the test if the program succeeds.
+func failedOutput(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
 	out, err := cmd.CombinedOutput()
 	if err == nil {
-		t.Errorf("%s: want it refused", strings.Join(cmd.Args, " "))
+		t.Errorf("%s succeeds, want an error", strings.Join(cmd.Args, " "))
 	}
 	return string(out)
 }
 
-// write makes a file in a temporary folder.
-func write(t *testing.T, name, content string) string {
+// tempFile creates a file in a temporary folder and returns its path.
+func tempFile(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+	writeFile(t, path, []byte(content))
+	return path
+}
+
+// firstWithPolicies is the minor version of Kubernetes since which admissionregistration.k8s.io/v1 has ValidatingAdmissionPolicy.
+const firstWithPolicies = 30
+
+// kubeMinor returns the minor version of an API server, such as 36. It fails the test if another version was requested.
+func kubeMinor(t *testing.T, config *rest.Config) int {
+	t.Helper()
+	client, _ := clients(t, config)
+	info, err := client.Discovery().ServerVersion()
+	if err != nil {
 		t.Fatal(err)
 	}
-	return path
+	if want := os.Getenv(apiserver.VersionVariable); want != "" && !strings.HasPrefix(info.GitVersion+".", "v"+want+".") {
+		t.Fatalf("the API server is %s, want %s", info.GitVersion, want)
+	}
+	minor, err := strconv.Atoi(info.Minor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return minor
 }

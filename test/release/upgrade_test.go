@@ -19,38 +19,34 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
-	"github.com/mcsps/rds-autopilot/test/apiserver"
-	"github.com/mcsps/rds-autopilot/test/level"
+	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 	"github.com/mcsps/rds-autopilot/test/world"
 )
 
-// chartBefore is the newest chart in the history that is not the present one; the present one where there is no other.
+// chartBefore returns a folder with the newest chart in the history that differs from the present one. Without a history it has
+// the present one.
 func chartBefore(t *testing.T) string {
 	t.Helper()
-	present, before := filepath.Join(root, "deploy", "chart"), t.TempDir()
-	if err := os.CopyFS(before, os.DirFS(present)); err != nil {
-		t.Fatal(err)
-	}
+	before := t.TempDir()
 	commits, err := command(t, nil, "git", "log", "--format=%H", "-n", "50", "--", "deploy/chart").Output()
 	if err != nil {
-		t.Logf("without a history the upgrade is from the present chart: %v", err)
-		return before
+		t.Logf("there is no history: %v", err)
 	}
 	for commit := range strings.FieldsSeq(string(commits)) {
-		if _, err := command(t, nil, "git", "diff", "--quiet", commit, "--", "deploy/chart").Output(); err == nil {
-			continue // the same
+		if command(t, nil, "git", "diff", "--quiet", commit, "--", "deploy/chart").Run() != nil {
+			archive := tempFile(t, "chart.tar", run(t, command(t, nil, "git", "archive", commit, "deploy/chart")))
+			run(t, command(t, nil, "tar", "-xf", archive, "-C", before))
+			t.Logf("the upgrade is from the chart of %s", commit)
+			return filepath.Join(before, "deploy", "chart")
 		}
-		dir := t.TempDir()
-		archive := filepath.Join(dir, "chart.tar")
-		run(t, command(t, nil, "git", "archive", "--output", archive, commit, "deploy/chart"))
-		run(t, command(t, nil, "tar", "-xf", archive, "-C", dir))
-		t.Logf("the upgrade is from the chart of %s", commit)
-		return filepath.Join(dir, "deploy", "chart")
+	}
+	if err := os.CopyFS(before, os.DirFS(chart)); err != nil {
+		t.Fatal(err)
 	}
 	return before
 }
 
-// uids are those of everything that must stay, whatever happens to the release.
+// uids returns the uids of the definitions and of the databases, which must outlive the release.
 func (r *release) uids() map[string]string {
 	r.t.Helper()
 	uids := map[string]string{}
@@ -59,7 +55,7 @@ func (r *release) uids() map[string]string {
 		{Group: "otc.mcsps.de", Version: "v1alpha1", Resource: "rdss"},
 		{Group: "autopilot.otc.mcsps.de", Version: "v1alpha1", Resource: "rdsautopilots"},
 	} {
-		list, err := r.admin.Resource(resource).List(within(r.t), metav1.ListOptions{})
+		list, err := r.admin.Resource(resource).List(world.Within(r.t), metav1.ListOptions{})
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -70,21 +66,16 @@ func (r *release) uids() map[string]string {
 	return uids
 }
 
-// olderDefinition takes a column out of a chart's definition of RdsAutopilot, as if it were an old one.
-func olderDefinition(t *testing.T, dir string) {
+// useOlderDefinition gives a chart a definition of RdsAutopilot without the column MODE. It has all present fields, because the
+// tests run the present binary, which needs them.
+func useOlderDefinition(t *testing.T, dir string) {
 	t.Helper()
-	path := filepath.Join(dir, "files", "rdsautopilots.yaml")
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	older := strings.Replace(string(text), "    - jsonPath: .status.effectiveMode\n      name: MODE\n      type: string\n", "", 1)
-	if older == string(text) {
+	present := string(read(t, chart+"/files/rdsautopilots.yaml"))
+	older := strings.Replace(present, "    - jsonPath: .status.effectiveMode\n      name: MODE\n      type: string\n", "", 1)
+	if older == present {
 		t.Fatal("no column MODE")
 	}
-	if err := os.WriteFile(path, []byte(older), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, dir+"/files/rdsautopilots.yaml", []byte(older))
 }
 
 // definition is the CRD of RdsAutopilot.
@@ -97,112 +88,94 @@ func (r *release) definitions() dynamic.ResourceInterface {
 // removeDefinition removes the definition that a world begins with, so that Helm makes it.
 func (r *release) removeDefinition() {
 	r.t.Helper()
-	if err := r.definitions().Delete(within(r.t), definition, metav1.DeleteOptions{}); err != nil {
+	if err := r.definitions().Delete(world.Within(r.t), definition, metav1.DeleteOptions{}); err != nil {
 		r.t.Fatal(err)
 	}
-	err := world.Eventually(within(r.t), "the definition is gone", func(ctx context.Context) (bool, error) {
+	waitUntil(r.t, "the definition is gone", func(ctx context.Context) (bool, error) {
 		_, err := r.definitions().Get(ctx, definition, metav1.GetOptions{})
 		return apierrors.IsNotFound(err), nil
 	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
 }
 
 // definitionHas reports whether the definition in the cluster contains a text as Go prints it.
 func (r *release) definitionHas(text string) bool {
 	r.t.Helper()
-	crd, err := r.definitions().Get(within(r.t), definition, metav1.GetOptions{})
+	crd, err := r.definitions().Get(world.Within(r.t), definition, metav1.GetOptions{})
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	return strings.Contains(fmt.Sprint(crd.Object["spec"]), text)
 }
 
-func (r *release) hasColumnMode() bool {
-	r.t.Helper()
-	return r.definitionHas("name:MODE")
-}
-
-// TestInstallUpgradeOffUninstall is the whole life of a release.
+// TestInstallUpgradeOffUninstall runs the whole life of a release, with the binary under the rights of the chart. It is also the
+// smoke test of make test-versions.
 func TestInstallUpgradeOffUninstall(t *testing.T) {
-	r := newRelease(t)
+	r := newRelease(t, startWorld(t))
 	w := r.w
 	before := chartBefore(t)
-	olderDefinition(t, before)
+	useOlderDefinition(t, before)
 	r.removeDefinition()
 
-	notes := r.helm("install", own, before, "--values", r.values)
-	for _, command := range []string{"rollout status deployment/rds-autopilot\n", "-n MY-NAMESPACE create -f -", "wait --for=condition=Armed rap/MY-RDS"} {
-		if !strings.Contains(notes, "   kubectl ") || !strings.Contains(notes, command) {
-			t.Errorf("the notes do not say %q:\n%s", command, notes)
-		}
-	}
-	if r.hasColumnMode() {
+	r.helm("install", releaseName, before, "--values", r.values)
+	if r.definitionHas("name:MODE") {
 		t.Fatal("the chart before has the new definition")
 	}
 	byHand := database(t, w, "shop", "by-hand", false)
-	err := world.Eventually(within(t), "the definition is served", func(context.Context) (bool, error) {
-		err := byHand.CreateAutopilot(within(t), `{"mode":"Recommend"}`)
+	waitUntil(t, "the definition is served", func(context.Context) (bool, error) {
+		err := byHand.CreateAutopilot(world.Within(t), `{"mode":"Recommend"}`)
 		return err == nil, err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	first := r.serve()
 	asked := database(t, w, "shop", "asked", true) // by its Rds
-	armed := func() {
-		t.Helper()
-		for _, db := range []*world.DB{asked, byHand} {
-			if _, err := db.WaitAutopilot(within(t), "it is armed", world.Armed); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	armed()
+	waitArmed(t, asked, byHand)
 	installed := r.uids()
-	if len(installed) != 6 || len(inTheCloud(w)) != 10 {
-		t.Fatalf("%v, and in the cloud %q", slices.Sorted(maps.Keys(installed)), inTheCloud(w))
+	if len(installed) != 6 || len(cloudObjects(w)) != 10 {
+		t.Fatalf("%v, and in the cloud %q", slices.Sorted(maps.Keys(installed)), cloudObjects(w))
 	}
 
-	r.helm("upgrade", own, "deploy/chart", "--values", r.values)
-	if !r.hasColumnMode() {
+	r.helm("upgrade", releaseName, "deploy/chart", "--values", r.values)
+	if !r.definitionHas("name:MODE") {
 		t.Error("the upgrade left the old definition")
 	}
 	second := r.serve()
 	stop(t, first)
-	armed()
-	r.test(second)
+	waitArmed(t, asked, byHand)
+	if err := asked.SetWorkload(simcloud.Workload{UsedGB: 33}); err != nil {
+		t.Fatal(err)
+	}
+	grown, err := asked.WaitAutopilot(world.Within(t), "the growth is completed", func(a *v1alpha1.RdsAutopilot) bool {
+		return len(a.Status.Changes) > 0 && a.Status.Pending == nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change := grown.Status.Changes[0]; change.Kind != v1alpha1.KindVolume || asked.Instance().VolumeGB != 50 {
+		t.Errorf("%+v, and the instance has %d GB, want 50", change, asked.Instance().VolumeGB)
+	}
+	if code, output := r.runHook(r.hook("tests/plan.yaml")); code != 0 {
+		t.Errorf("helm test would fail, because plan ends with %d: %s", code, output)
+	}
 	if diff := cmp.Diff(installed, r.uids()); diff != "" {
 		t.Errorf("after the upgrade (-before +after):\n%s", diff)
 	}
-	if n := len(inTheCloud(w)); n != 10 {
-		t.Errorf("after the upgrade %d things are in the cloud: %q", n, inTheCloud(w))
+	if n := len(cloudObjects(w)); n != 10 {
+		t.Errorf("after the upgrade %d things are in the cloud: %q", n, cloudObjects(w))
 	}
 
-	refusedToUninstall := func() {
+	checkUninstallRefused := func() {
 		t.Helper()
 		output, err := r.uninstall()
 		if err == nil || !strings.Contains(output, "shop/asked, shop/by-hand") || !strings.Contains(output, "RDS_AUTOPILOT_MODE=Off") {
 			t.Errorf("before it is off, helm uninstall returns %v: %s", err, output)
 		}
 	}
-	refusedToUninstall()
-	r.helm("rollback", own, "2") // to keep it after all
-	r.helm("upgrade", own, "deploy/chart", "--values", r.values, "--set-string", "mode=Off")
+	checkUninstallRefused()
+	r.helm("rollback", releaseName, "2") // as the check advises to keep the service
+	r.helm("upgrade", releaseName, "deploy/chart", "--values", r.values, "--set-string", "mode=Off")
 	third := r.serve()
 	stop(t, second)
-	letsGo := func() {
-		t.Helper()
-		for _, db := range []*world.DB{asked, byHand} {
-			_, err := db.WaitAutopilot(within(t), "it lets go", func(a *v1alpha1.RdsAutopilot) bool { return len(a.Finalizers) == 0 })
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	letsGo()
-	if left := inTheCloud(w); len(left) > 0 {
+	waitReleased(t, asked, byHand)
+	if left := cloudObjects(w); len(left) > 0 {
 		t.Errorf("off, and in the cloud there is still %q", left)
 	}
 	stop(t, third)
@@ -213,82 +186,34 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 	if diff := cmp.Diff(installed, r.uids()); diff != "" {
 		t.Errorf("after the uninstallation (-before +after):\n%s", diff)
 	}
-	for _, gone := range []schema.GroupVersionResource{
+	for _, removed := range []schema.GroupVersionResource{
 		{Group: "apps", Version: "v1", Resource: "deployments"},
 		{Group: "", Version: "v1", Resource: "services"},
-		{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"},
-		{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"},
-		{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
-		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
-		{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"},
-		{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"},
 	} {
-		if gone.Group == "admissionregistration.k8s.io" && minor(t, serverVersion(t, w.Kube.Config())) < firstWithPolicies {
-			continue
-		}
-		list, err := r.admin.Resource(gone).List(within(t), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + own})
-		if err != nil {
-			t.Errorf("%s: %v", gone.Resource, err)
-			continue
-		}
-		for _, left := range list.Items {
-			if left.GetName() != "newest."+definition { // the guard stays with the definition
-				t.Errorf("%s: %s is left", gone.Resource, left.GetName())
-			}
+		list, err := r.admin.Resource(removed).List(world.Within(t), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + releaseName})
+		if err != nil || len(list.Items) > 0 {
+			t.Errorf("%s after the uninstallation: %v, %v", removed.Resource, list, err)
 		}
 	}
 
-	// Installed again, everything is as it was.
-	r.helm("install", own, "deploy/chart", "--values", r.values)
+	// A second installation serves the same objects.
+	r.helm("install", releaseName, "deploy/chart", "--values", r.values)
 	fourth := r.serve()
-	armed()
+	waitArmed(t, asked, byHand)
 	if diff := cmp.Diff(installed, r.uids()); diff != "" {
 		t.Errorf("installed again (-before +after):\n%s", diff)
 	}
 
-	// Uninstalled too early, it is switched off as the check says.
-	refusedToUninstall()
-	r.setEnv("RDS_AUTOPILOT_MODE", "Off")
+	// After a refused uninstallation, the service is switched off as the check advises.
+	checkUninstallRefused()
+	r.setMode("Off")
 	fifth := r.serve()
 	stop(t, fourth)
-	letsGo()
+	waitReleased(t, asked, byHand)
 	stop(t, fifth)
 	if output, err := r.uninstall(); err != nil {
 		t.Errorf("switched off in the Deployment, helm uninstall returns %v: %s", err, output)
 	}
-}
-
-// TestHelmTakesOverThePlainManifests goes from kubectl apply to Helm without a new Deployment or definition.
-func TestHelmTakesOverThePlainManifests(t *testing.T) {
-	level.Long(t)
-	cluster := shared.Cluster(t)
-	applied, err := cluster.Apply(within(t), apiserver.ApplyOptions{}, root+"/deploy/install.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	kubeconfig := filepath.Join(t.TempDir(), "admin")
-	if err := apiserver.WriteKubeconfig(kubeconfig, cluster.Config()); err != nil {
-		t.Fatal(err)
-	}
-	env := []string{"KUBECONFIG=" + kubeconfig, "HOME=" + t.TempDir()}
-	args := []string{"install", own, "deploy/chart", "--namespace", own, "--values", "deploy/chart/ci/install-values.yaml"}
-	if text := refused(t, command(t, env, tool(t, "helm"), args...)); !strings.Contains(text, "invalid ownership metadata") {
-		t.Errorf("without --take-ownership it says %s", text)
-	}
-	run(t, command(t, env, tool(t, "helm"), append(args, "--take-ownership", "--force-conflicts")...))
-	again, err := cluster.Apply(within(t), apiserver.ApplyOptions{DryRun: true}, root+"/deploy/install.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, object := range again {
-		if object.GetUID() != applied[i].GetUID() {
-			t.Errorf("%s %s is another one", object.GetKind(), object.GetName())
-		}
-		if release := object.GetAnnotations()["meta.helm.sh/release-name"]; release != own && object.GetKind() != "Namespace" {
-			t.Errorf("%s %s belongs to the release %q", object.GetKind(), object.GetName(), release)
-		}
-	}
-	run(t, command(t, env, tool(t, "helm"), "uninstall", own, "--namespace", own, "--no-hooks")) // there is no kubelet for a hook
 }

@@ -3,10 +3,12 @@
 package release
 
 import (
-	"os"
+	"fmt"
+	"go/version"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -26,10 +28,7 @@ func TestActionsArePinned(t *testing.T) {
 	uses := regexp.MustCompile(`(?m)^\s*-?\s*uses: (.*)$`)
 	pinned := regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+(\.\d+)*$`)
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := read(t, file)
 		for _, m := range uses.FindAllStringSubmatch(string(text), -1) {
 			if !pinned.MatchString(m[1]) && !strings.HasPrefix(m[1], "./.github/workflows/") { // of the same commit
 				t.Errorf("%s uses %s, want the digest of a commit and # vX.Y.Z", filepath.Base(file), m[1])
@@ -43,129 +42,123 @@ func TestActionsArePinned(t *testing.T) {
 
 // workflow is the part of a workflow that the tests check.
 type workflow struct {
-	On   map[string]any
 	Jobs map[string]struct {
 		Needs any
 		Uses  string
 		Steps []struct {
 			ID, Name, Run string
 			Env           map[string]string
-			With          map[string]any
 		}
 	}
 }
 
 func readWorkflow(t *testing.T, path string) (w workflow) {
 	t.Helper()
-	text, err := os.ReadFile(root + "/" + path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// YAML 1.1 reads the key "on" as true.
-	if err := yaml.Unmarshal([]byte(strings.Replace(string(text), "\non:\n", "\n\"on\":\n", 1)), &w); err != nil {
+	if err := yaml.Unmarshal(read(t, root+"/"+path), &w); err != nil {
 		t.Fatal(err)
 	}
 	return w
 }
 
-// TestReleasesWaitForAllChecks follows the job that releases to the script with all checks, and to the versions of Kubernetes.
+// TestReleasesWaitForAllChecks wants the script with all checks, all versions of Kubernetes and the vulnerability check in the jobs
+// that the release needs.
 func TestReleasesWaitForAllChecks(t *testing.T) {
-	release := readWorkflow(t, ".github/workflows/release.yml")
-	needs, _ := release.Jobs["release"].Needs.([]any)
-	var steps []string
-	for _, need := range needs {
-		name, _ := need.(string)
-		job := release.Jobs[name]
-		for _, step := range job.Steps {
-			steps = append(steps, step.Run)
-		}
-		if job.Uses == "" {
-			continue
-		}
-		called := readWorkflow(t, strings.TrimPrefix(job.Uses, "./"))
-		if _, callable := called.On["workflow_call"]; !callable {
-			t.Errorf("%s cannot be called", job.Uses)
-		}
-		for _, job := range called.Jobs {
-			for _, step := range job.Steps {
-				steps = append(steps, step.Run)
-			}
-		}
+	jobs := readWorkflow(t, ".github/workflows/release.yml").Jobs
+	if needs := fmt.Sprint(jobs["release"].Needs); needs != "[ci versions]" {
+		t.Errorf("the job release needs %s, want [ci versions]", needs)
+	}
+	steps := jobs["versions"].Steps
+	for _, job := range readWorkflow(t, strings.TrimPrefix(jobs["ci"].Uses, "./")).Jobs {
+		steps = append(steps, job.Steps...)
+	}
+	var commands []string
+	for _, step := range steps {
+		commands = append(commands, step.Run)
 	}
 	for _, want := range []string{".ci/run", "make test-versions", "make vulncheck"} {
-		if !slices.Contains(steps, want) {
-			t.Errorf("the job release needs %v, and none of them runs %s", needs, want)
+		if !slices.Contains(commands, want) {
+			t.Errorf("no job before the release runs %s: %q", want, commands)
 		}
 	}
 }
 
-// TestTheReleasedFilesNameTheImageThatWasPushed wants the image first, and its digest in what is made after it.
-func TestTheReleasedFilesNameTheImageThatWasPushed(t *testing.T) {
-	pushed := false
-	for _, step := range readWorkflow(t, ".github/workflows/release.yml").Jobs["release"].Steps {
-		pushed = pushed || strings.Contains(step.Run, "make release-image")
-		if strings.Contains(step.Run, "make release-files") {
-			if !pushed || !strings.Contains(step.Run, `DIGEST="$DIGEST"`) {
-				t.Errorf("the files are made without the digest of the image: %s", step.Run)
-			}
-			return
-		}
-	}
-	t.Error("no step makes the files")
-}
-
-// TestReleasesAreSigned wants digests that the push has printed, a signature of each platform's manifest, and SBOMs that are
-// attested. docs/verify-a-release.md has the commands that check all this, with the identity of the workflow.
+// TestReleasesAreSigned wants a signature of each platform's manifest, of the chart and of the checksums, and SBOMs that are
+// attested. The digests must be those that the push has printed, because a tag may point to another image by now.
 func TestReleasesAreSigned(t *testing.T) {
 	var script strings.Builder
 	for _, step := range readWorkflow(t, ".github/workflows/release.yml").Jobs["release"].Steps {
 		script.WriteString(step.Run + "\n")
 	}
 	for _, want := range []string{
-		"cosign sign --yes --recursive \"$REGISTRY/rds-autopilot@$IMAGE_DIGEST\"", "cosign attest --yes --type spdxjson", "cosign sign-blob ",
+		`cosign sign --yes --recursive "$REGISTRY/rds-autopilot@$IMAGE_DIGEST"`, `cosign sign --yes "$REGISTRY/charts/rds-autopilot@$CHART_DIGEST"`,
+		"cosign attest --yes --type spdxjson", "cosign sign-blob ",
 	} {
 		if !strings.Contains(script.String(), want) {
 			t.Errorf("no step runs %s", want)
 		}
 	}
 	if m := regexp.MustCompile(`crane digest [^@\n]*:[^@\n]*\n`).FindString(script.String()); m != "" {
-		t.Errorf("%s asks for the digest of a tag, which may point to another image by now", m)
+		t.Errorf("%s asks for the digest of a tag", m)
 	}
-	page, err := os.ReadFile(root + "/docs/verify-a-release.md")
-	if err != nil {
-		t.Fatal(err)
+}
+
+// goVersions returns the versions in the lines go and toolchain of a go.mod, as in "go1.26.0". A missing one is empty.
+func goVersions(t *testing.T, file string) (language, toolchain string) {
+	t.Helper()
+	text := string(read(t, file))
+	if m := regexp.MustCompile(`(?m)^go (\S+)$`).FindStringSubmatch(text); m != nil {
+		language = "go" + m[1]
 	}
-	for _, want := range []string{
-		"https://github.com/mcsps/rds-autopilot/.github/workflows/release.yml@refs/tags/v", "https://token.actions.githubusercontent.com",
-		"cosign verify ", "cosign verify-attestation ", "cosign verify-blob ", "gh attestation verify ",
-	} {
-		if !strings.Contains(string(page), want) {
-			t.Errorf("docs/verify-a-release.md lacks %s", want)
+	if m := regexp.MustCompile(`(?m)^toolchain (\S+)$`).FindStringSubmatch(text); m != nil {
+		toolchain = m[1]
+	}
+	return language, toolchain
+}
+
+// TestToolModulesNeedNoNewerToolchainThanTheRoot finds a module that CI could not build. CI installs the toolchain of the root's
+// go.mod, and setup-go forbids Go to download another one. A different toolchain would also build a different standard library.
+func TestToolModulesNeedNoNewerToolchainThanTheRoot(t *testing.T) {
+	_, toolchain := goVersions(t, root+"/go.mod")
+	if !version.IsValid(toolchain) {
+		t.Fatalf("the root's go.mod has the toolchain %q", toolchain)
+	}
+	servers, err1 := filepath.Glob(root + "/test/apiserver/*/go.mod")
+	tools, err2 := filepath.Glob(root + "/test/tools/*/go.mod")
+	modules := slices.Concat(servers, tools)
+	if err1 != nil || err2 != nil || len(modules) < 10 {
+		t.Fatal(modules, err1, err2)
+	}
+	for _, module := range modules {
+		language, moduleToolchain := goVersions(t, module)
+		if version.Compare(language, toolchain) > 0 || moduleToolchain != toolchain {
+			t.Errorf("%s needs %s with the toolchain %q, want the root's %s", module, language, moduleToolchain, toolchain)
 		}
 	}
 }
 
-// TestWorkflowsCallTargetsThatExist finds a target that was renamed.
-func TestWorkflowsCallTargetsThatExist(t *testing.T) {
-	makefile, err := os.ReadFile(root + "/Makefile")
-	if err != nil {
+// TestTheChartRequiresTheOldestVersionThatIsTested compares kubeVersion with the modules of the API servers.
+func TestTheChartRequiresTheOldestVersionThatIsTested(t *testing.T) {
+	var meta struct{ KubeVersion string }
+	if err := yaml.Unmarshal(read(t, chart+"/Chart.yaml"), &meta); err != nil {
 		t.Fatal(err)
 	}
-	files, err := filepath.Glob(root + "/.github/workflows/*.yml")
-	if err != nil {
-		t.Fatal(err)
+	modules, err := filepath.Glob(root + "/test/apiserver/servers*/go.mod")
+	if err != nil || len(modules) < 3 {
+		t.Fatalf("%q, %v: want three versions at least", modules, err)
 	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
+	oldest := 1000
+	for _, module := range modules {
+		m := regexp.MustCompile(`(?m)^\tk8s\.io/kubernetes v1\.(\d+)\.`).FindSubmatch(read(t, module))
+		if m == nil {
+			t.Fatalf("%s pins no version of Kubernetes", module)
+		}
+		n, err := strconv.Atoi(string(m[1]))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`(?m)\bmake ([a-z -]+)`).FindAllStringSubmatch(string(text), -1) {
-			for target := range strings.FieldsSeq(m[1]) {
-				if !strings.Contains(string(makefile), "\n"+target+":") {
-					t.Errorf("%s makes %s, which is no target", filepath.Base(file), target)
-				}
-			}
-		}
+		oldest = min(oldest, n)
+	}
+	if want := ">=1." + strconv.Itoa(oldest) + ".0-0"; meta.KubeVersion != want {
+		t.Errorf("kubeVersion is %q, want %q, the oldest version of make test-versions", meta.KubeVersion, want)
 	}
 }

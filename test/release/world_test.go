@@ -4,15 +4,15 @@ package release
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/apiserver"
 	"github.com/mcsps/rds-autopilot/test/level"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
@@ -46,10 +46,10 @@ func startWorldOf(t *testing.T, binary string) *world.World {
 	return w
 }
 
-// as writes the access of a ServiceAccount to a file.
-func as(t *testing.T, w *world.World, namespace, name string) (config *rest.Config, kubeconfig string) {
+// serviceAccountAccess returns the access of a ServiceAccount, also as the path of a kubeconfig.
+func serviceAccountAccess(t *testing.T, w *world.World, namespace, name string) (config *rest.Config, kubeconfig string) {
 	t.Helper()
-	config, err := w.Kube.ServiceAccountConfig(within(t), namespace, name)
+	config, err := w.Kube.ServiceAccountConfig(world.Within(t), namespace, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func as(t *testing.T, w *world.World, namespace, name string) (config *rest.Conf
 
 func stop(t *testing.T, p *world.Process) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), world.Patience)
 	defer cancel()
 	if err := p.Stop(ctx); err != nil {
 		t.Errorf("stop the service: %v", err)
@@ -74,10 +74,26 @@ func stop(t *testing.T, p *world.Process) {
 	}
 }
 
-// database is one whose volume is far from full.
+// runBinary runs the service's binary until it ends, and returns its exit code and output.
+func runBinary(t *testing.T, w *world.World, args, env []string) (code int, output string) {
+	t.Helper()
+	p, err := w.Run(world.Within(t), args, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, err = p.Wait(world.Within(t)); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range p.Lines() {
+		output += l.Raw + "\n"
+	}
+	return code, output
+}
+
+// database adds a database whose volume is a quarter full.
 func database(t *testing.T, w *world.World, namespace, name string, autopilot bool) *world.DB {
 	t.Helper()
-	db, err := w.AddDatabase(within(t), world.Database{
+	db, err := w.AddDatabase(world.Within(t), world.Database{
 		Namespace: namespace, Name: name, Flavor: "rds.mysql.n1.large.4", VolumeGB: 40, Workload: simcloud.Workload{UsedGB: 10}, Autopilot: autopilot,
 	})
 	if err != nil {
@@ -86,8 +102,8 @@ func database(t *testing.T, w *world.World, namespace, name string, autopilot bo
 	return db
 }
 
-// inTheCloud are the names of all that the service has made there.
-func inTheCloud(w *world.World) (names []string) {
+// cloudObjects returns the names of all topics, subscriptions and rules in the cloud.
+func cloudObjects(w *world.World) (names []string) {
 	for _, x := range w.Cloud.Topics() {
 		names = append(names, "topic "+x.Name)
 	}
@@ -110,18 +126,41 @@ func realCluster(t *testing.T, w *world.World) *apiserver.Cluster {
 	return c
 }
 
-// apply applies objects as a person would.
-func apply(t *testing.T, w *world.World, objects ...*unstructured.Unstructured) {
+// waitUntil fails the test if a condition does not become true in time.
+func waitUntil(t *testing.T, what string, done func(context.Context) (bool, error)) {
 	t.Helper()
-	var text strings.Builder
-	for _, object := range objects {
-		content, err := object.MarshalJSON()
+	if err := world.Eventually(world.Within(t), what, done); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func waitArmed(t *testing.T, databases ...*world.DB) {
+	t.Helper()
+	for _, db := range databases {
+		if _, err := db.WaitAutopilot(world.Within(t), "it is armed", world.Armed); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// waitReleased waits until databases have no finalizer.
+func waitReleased(t *testing.T, databases ...*world.DB) {
+	t.Helper()
+	for _, db := range databases {
+		_, err := db.WaitAutopilot(world.Within(t), "it has no finalizer", func(a *v1alpha1.RdsAutopilot) bool { return len(a.Finalizers) == 0 })
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&text, "---\n%s\n", content)
 	}
-	if err := w.Apply(within(t), write(t, "objects.yaml", text.String())); err != nil {
-		t.Fatal(err)
+}
+
+// clients returns both clients of an access.
+func clients(t *testing.T, config *rest.Config) (runAsAdmin *kubernetes.Clientset, objects dynamic.Interface) {
+	t.Helper()
+	runAsAdmin, err1 := kubernetes.NewForConfig(config)
+	objects, err2 := dynamic.NewForConfig(config)
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
 	}
+	return runAsAdmin, objects
 }

@@ -15,15 +15,16 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// What is told of the database orders follows from its space and its load: plots, sizes, alarms, sentences and the bar agree.
+// The plots, sizes, alarms and messages of the database orders are computed from its used space and its load, so that they agree.
+// The README has a picture of it.
 
 const (
 	ordersFrom, ordersTo = "rds.pg.n1.large.4.ha", "rds.pg.n1.xlarge.4.ha"
 	ordersResized        = 9 * 24 * time.Hour // before noon
-	alarmAt              = 90                 // percent, of all that is about orders
+	alarmAt              = 90                 // percent, for all metrics of orders
 )
 
-// daily is 1 at noon and -1 at midnight.
+// daily returns 1 at noon and -1 at midnight.
 func daily(at time.Time) float64 { return math.Sin(float64(at.Unix())/86400*2*math.Pi - math.Pi/2) }
 
 func ordersUsedGB(at time.Time) float64 { return 99 - 2.3*noon().Sub(at).Hours()/24 + .3*daily(at) }
@@ -31,19 +32,19 @@ func ordersUsedGB(at time.Time) float64 { return 99 - 2.3*noon().Sub(at).Hours()
 func ordersCPU(at time.Time) float64 {
 	used := 45 + 12*daily(at) + math.Sin(float64(at.Unix())/777)
 	if noon().Sub(at) > ordersResized {
-		return 1.6 * used // of half as many
+		return 1.6 * used // with half as many vCPUs
 	}
 	return used
 }
 
-// growth is one of orders: the alarm at that time, the change a little later.
+// growth is a growth of orders: the time of its alarm, and the sizes.
 type growth struct {
 	at           time.Time
 	fromGB, toGB int
 	percent      float64
 }
 
-// ordersGrowths are in the order of time.
+// ordersGrowths returns the growths in the order of time.
 func ordersGrowths() (all []growth) {
 	size := 100
 	for at := noon().Add(-14 * 24 * time.Hour); at.Before(noon()); at = at.Add(5 * time.Minute) {
@@ -55,8 +56,8 @@ func ordersGrowths() (all []growth) {
 	return all
 }
 
-// orders is a database with a history.
-func (f *fleet) orders() {
+// addOrders adds a database with a history: a new flavor, growths, a cause that growing does not fix, and a forecast.
+func (f *fleet) addOrders() {
 	growths := ordersGrowths()
 	size := growths[len(growths)-1].toGB
 	measured := noon().Add(-11 * time.Minute)
@@ -67,11 +68,11 @@ func (f *fleet) orders() {
 		a.Status.Decisions = []v1alpha1.DecisionRecord{decided(v1alpha1.MetricCPU, ordersResized+4*time.Minute, autopilot.ActionChangeFlavor, autopilot.ReasonAlarmInForce, ordersFrom, ordersTo,
 			fmt.Sprintf("Flavor %s (2 vCPUs, 8 GB) → %s (4 vCPUs, 16 GB): %.1f %% CPU used, alarm at %d %%", ordersFrom, ordersTo, ordersCPU(resized.Add(-5*time.Minute)), alarmAt))}
 		for _, g := range growths {
-			from, to, ago := strconv.Itoa(g.fromGB), strconv.Itoa(g.toGB), noon().Sub(g.at)
-			a.Status.Changes = append([]v1alpha1.Change{changed(v1alpha1.KindVolume, ago-6*time.Minute, from, to)}, a.Status.Changes...)
+			from, to, before := strconv.Itoa(g.fromGB), strconv.Itoa(g.toGB), noon().Sub(g.at)
+			a.Status.Changes = append([]v1alpha1.Change{changed(v1alpha1.KindVolume, before-6*time.Minute, from, to)}, a.Status.Changes...)
 			a.Status.Decisions = append([]v1alpha1.DecisionRecord{
-				decided(v1alpha1.MetricStorage, ago-3*time.Minute, autopilot.ActionNone, autopilot.ReasonChangePending, "", "", fmt.Sprintf("Storage %s → %s GB is in progress. Next check at %s", from, to, autopilot.TimeText(noon().Add(3*time.Minute-ago+30*time.Second)))),
-				decided(v1alpha1.MetricStorage, ago-2*time.Minute, autopilot.ActionGrowVolume, autopilot.ReasonAlarmInForce, from, to,
+				decided(v1alpha1.MetricStorage, before-3*time.Minute, autopilot.ActionNone, autopilot.ReasonChangePending, "", "", fmt.Sprintf("Storage %s → %s GB is in progress. Next check at %s", from, to, autopilot.TimeText(noon().Add(3*time.Minute-before+30*time.Second)))),
+				decided(v1alpha1.MetricStorage, before-2*time.Minute, autopilot.ActionGrowVolume, autopilot.ReasonAlarmInForce, from, to,
 					fmt.Sprintf("Storage %s → %s GB: %.1f %% used, alarm at %d %%", from, to, g.percent, autopilot.Threshold(g.fromGB, alarmAt))),
 			}, a.Status.Decisions...)
 		}
@@ -87,12 +88,12 @@ func (f *fleet) orders() {
 	})
 }
 
-// aNight is a fleet as it might be at noon.
-func aNight() *fleet {
+// exampleFleet returns a fleet in which each state occurs.
+func exampleFleet() *fleet {
 	f := &fleet{}
-	f.orders()
+	f.addOrders()
 	f.add("shop", "carts", "rds.pg.n1.large.4", 60, 500, 84, inAlarm(0, decided(v1alpha1.MetricStorage, 3*time.Minute, autopilot.ActionNone, autopilot.ReasonChangePending, "", "", "Storage 60 → 70 GB is in progress. Next check at "+autopilot.TimeText(noon().Add(-150*time.Second)))), func(a *v1alpha1.RdsAutopilot) {
-		a.Status.Pending = &v1alpha1.Intent{Kind: v1alpha1.KindVolume, From: "60", To: "70", DecisionTime: ago(3 * time.Minute), AskedTime: new(ago(3 * time.Minute)), ValuePercent: "84", EvidenceTime: ago(4 * time.Minute), Message: "Storage 60 → 70 GB: 84.0 % used, alarm at 83 %"}
+		a.Status.Pending = &v1alpha1.Intent{Kind: v1alpha1.KindVolume, From: "60", To: "70", DecisionTime: beforeNoon(3 * time.Minute), AskedTime: new(beforeNoon(3 * time.Minute)), ValuePercent: "84", EvidenceTime: beforeNoon(4 * time.Minute), Message: "Storage 60 → 70 GB: 84.0 % used, alarm at 83 %"}
 	})
 	f.add("billing", "invoices", "rds.pg.n1.2xlarge.4.ha", 480, 500, 88, inAlarm(1, decided(v1alpha1.MetricCPU, 4*time.Minute, autopilot.ActionNone, autopilot.ReasonCooldown, "", "", "The flavor changed at 2026-11-22T11:25:00Z, and the cooldown is 1 hour. Next check at 2026-11-22T12:25:00Z")), func(a *v1alpha1.RdsAutopilot) {
 		a.Status.Changes = []v1alpha1.Change{changed(v1alpha1.KindFlavor, 35*time.Minute, "rds.pg.n1.xlarge.4.ha", "rds.pg.n1.2xlarge.4.ha")}
@@ -111,8 +112,8 @@ func aNight() *fleet {
 	return f
 }
 
-// measured is what Cloud Eye has of orders.
-func measured(period time.Duration, since time.Time) autopilot.Past {
+// ordersMeasured returns what Cloud Eye has measured of orders.
+func ordersMeasured(period time.Duration, since time.Time) autopilot.Past {
 	past := autopilot.Past{Percent: map[v1alpha1.Metric][]autopilot.Point{}}
 	growths := ordersGrowths()
 	for at := since.Truncate(period).Add(period); at.Before(noon()); at = at.Add(period) {
