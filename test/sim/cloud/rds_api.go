@@ -55,11 +55,15 @@ func flavorID(code string) string {
 	return dashed(hex.EncodeToString(h[:16]))
 }
 
+// listInstances filters as RDS does (RDS api: querying_db_instances.rst). The archived operator finds its instance by name.
 func (c *Cloud) listInstances(q *call) reply {
-	id := q.URL.Query().Get("id")
+	matches := func(filter, text string) bool {
+		want := q.URL.Query().Get(filter)
+		return want == "" || want == text
+	}
 	var found []*instance
 	for _, in := range c.instances {
-		if id == "" || id == in.ID {
+		if matches("id", in.ID) && matches("name", in.Name) && matches("datastore_type", in.Engine) {
 			found = append(found, in)
 		}
 	}
