@@ -100,7 +100,7 @@ func newFleet(t *testing.T, settings simcloud.Settings) *fleet {
 }
 
 // newFleetIn is a fleet in a cloud with these options.
-func newFleetIn(t *testing.T, o simcloud.Options, lag ...time.Duration) *fleet {
+func newFleetIn(t *testing.T, o simcloud.Options, kube ...simkube.Options) *fleet {
 	t.Helper()
 	f := &fleet{t: t, routes: &routes{by: map[string]*fleet{}}}
 	o.Local, o.Transport = true, f.routes
@@ -112,17 +112,19 @@ func newFleetIn(t *testing.T, o simcloud.Options, lag ...time.Duration) *fleet {
 	t.Cleanup(func() {
 		time.Sleep(10 * time.Minute) // a reading that nobody waits for any more ends by itself
 	})
-	return f.another(lag...)
+	return f.another(kube...)
 }
 
 // signingKey is one for all: to make it costs as much as many a test.
 var signingKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
 // another is a cluster of its own in the same cloud, on the same clock.
-func (f *fleet) another(lag ...time.Duration) *fleet {
+func (f *fleet) another(options ...simkube.Options) *fleet {
 	f.t.Helper()
 	host := fmt.Sprintf("autopilot-%d.example.com", len(f.routes.by))
-	kube, err := simkube.New(simkube.Options{CRDs: crds, Seed: host, WatchLag: append(lag, watchLag)[0]})
+	o := append(options, simkube.Options{WatchLag: watchLag})[0]
+	o.CRDs, o.Seed = crds, host
+	kube, err := simkube.New(o)
 	f.must(err)
 	admin, err := dynamic.NewForConfig(kube.Config())
 	f.must(err)
@@ -304,15 +306,9 @@ func (f *fleet) until(what string, done func() bool) {
 
 func (f *fleet) autopilots() []v1alpha1.RdsAutopilot {
 	f.t.Helper()
-	list, err := f.admin.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).List(f.t.Context(), metav1.ListOptions{})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	all := make([]v1alpha1.RdsAutopilot, len(list.Items))
-	for i, item := range list.Items {
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, &all[i]); err != nil {
-			f.t.Fatal(err)
-		}
+	var all []v1alpha1.RdsAutopilot
+	for _, u := range f.kube.Objects(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)) {
+		all = append(all, *as[v1alpha1.RdsAutopilot](f, u))
 	}
 	return all
 }

@@ -201,12 +201,11 @@ type operator struct {
 }
 
 func (o *operator) work(ctx context.Context) {
-	list, err := o.w.rdss(swarmNamespace).List(ctx, metav1.ListOptions{})
-	if err != nil || o.away.Load() {
+	if o.away.Load() {
 		return
 	}
-	for i := range list.Items {
-		rds := as[otcv1.Rds](o.w.fleet, &list.Items[i])
+	for _, object := range o.w.kube.Objects(otcv1.GroupVersion().WithResource(otcv1.Resource)) {
+		rds := as[otcv1.Rds](o.w.fleet, object)
 		at := slices.IndexFunc(o.w.databases, func(d *database) bool { return d.name == rds.Name })
 		if at < 0 {
 			continue
@@ -220,6 +219,7 @@ func (o *operator) work(ctx context.Context) {
 		if in.Status != rds.Status.Status {
 			d.patchRds(map[string]any{"status": map[string]any{"status": in.Status}})
 		}
+		var err error
 		acts := in.Status == simcloud.StatusActive || in.Status == simcloud.StatusStorageFull && !o.w.plan.fullWaits
 		switch {
 		case !acts:

@@ -39,8 +39,6 @@ func (w *swarm) admit(x simkube.Write) error {
 		defer d.mu.Unlock()
 		d.exists = x.New.GetDeletionTimestamp() == nil
 		d.policyChanged(as[v1alpha1.RdsAutopilot](w.fleet, x.New).Spec)
-	case x.New.GetKind() == v1alpha1.Kind && x.Subresource == "status" && len(text(x.New.Object["status"])) > 64<<10:
-		w.violation(d.name, "the status has more than 64 KiB")
 	case x.New.GetKind() == otcv1.Kind && x.Manager == "rds-autopilot":
 		w.judgePatch(d, x)
 	case x.New.GetKind() == otcv1.Kind:
@@ -288,10 +286,15 @@ func (d *database) judgeReadOnly() {
 
 // settled holds what must be true after a time of calm.
 func (w *swarm) settled() {
+	all := w.autopilots()
+	for _, a := range all {
+		if size := len(text(a.Status)); size > 64<<10 {
+			w.violation(a.Name, "the status has %d bytes", size)
+		}
+	}
 	if w.calm() < settleTime {
 		return
 	}
-	all := w.autopilots()
 	w.judgeGauges(all)
 	for i := range all {
 		a := &all[i]

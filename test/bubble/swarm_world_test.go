@@ -30,6 +30,7 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
+	simkube "github.com/mcsps/rds-autopilot/test/sim/kube"
 )
 
 const (
@@ -60,7 +61,8 @@ type swarm struct {
 
 func newSwarm(t *testing.T, p plan) *swarm {
 	w := &swarm{plan: p, began: time.Now(), flavors: map[string]otc.Flavor{}, events: map[string]int{}, calls: map[string]int{}, reported: map[string]bool{}, end: math.MaxInt64}
-	w.fleet = newFleetIn(t, simcloud.Options{Settings: p.settings, Fault: w.cloudFault, DeliveryFault: w.deliveryFault}, p.watchLag)
+	cloud := simcloud.Options{Settings: p.settings, Fault: w.cloudFault, DeliveryFault: w.deliveryFault}
+	w.fleet = newFleetIn(t, cloud, simkube.Options{WatchLag: p.watchLag, Untracked: []string{"leases", v1alpha1.Resource}})
 	w.namespace(swarmNamespace)
 	w.kube.SetAdmit(w.admit)
 	w.runCloud()
