@@ -5,6 +5,7 @@ package bubble
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -41,11 +42,12 @@ type database struct {
 	hasSecond bool // another Rds names its instance
 	rdsGB     int  // the size that the last person, or the operator, wrote into the Rds
 	growths   []growthMade
-	resizes   []time.Time       // requests of another flavor
-	resizing  string            // the flavor that the service has requested and the cloud does not have yet
-	touched   time.Time         // until then, people explain what is odd
-	resets    time.Time         // until then, an admission restores the size that the Rds had
-	capFrom   simcloud.Instance // at the first arming
+	resizes   []time.Time        // requests of another flavor
+	resizing  string             // the flavor that the service has requested and the cloud does not have yet
+	intents   []*v1alpha1.Intent // as stored
+	touched   time.Time          // until then, people explain what is odd
+	resets    time.Time          // until then, an admission restores the size that the Rds had
+	capFrom   simcloud.Instance  // at the first arming
 	base      *v1alpha1.Baseline
 
 	readOnlyFor time.Duration // calm time in which it was read-only and might have grown
@@ -287,22 +289,26 @@ func (w *swarm) happen(e event) {
 		w.must(w.sim.ChangeInstance(in.ID, func(in *simcloud.Instance) { in.OthersFirst = []simcloud.OthersChange{{}} }))
 	case "kill":
 		w.replicas[int(2*e.number)].kill()
-		w.disturb(10 * time.Minute)
+		w.disturb(failoverTime)
+	case "kill before change", "kill after change":
+		if p := w.leader(); p != nil {
+			p.applied.Store(e.what == "kill after change")
+			p.atChange.Store(true)
+		}
 	case "kill at call", "kill after call":
 		if p := w.leader(); p != nil {
 			p.applied.Store(e.what == "kill after call")
 			p.killIn.Store(int64(1 + 60*e.number))
-			w.disturb(15 * time.Minute)
 		}
 	case "freeze leader":
 		if p := w.leader(); p != nil {
 			p.frozen.Store(true)
-			w.disturb(15 * time.Minute)
-			time.AfterFunc(8*time.Minute, func() { p.frozen.Store(false) })
+			w.disturb(failoverTime + 5*time.Minute)
+			time.AfterFunc(17*time.Minute, func() { p.frozen.Store(false) })
 		}
 	case "stop leader":
 		if p := w.leader(); p != nil {
-			w.disturb(10 * time.Minute)
+			w.disturb(failoverTime)
 			p.stop()
 		}
 	case "job fails":
@@ -328,6 +334,16 @@ func (w *swarm) happen(e event) {
 		code := codes[int(e.number*float64(len(codes)))]
 		w.sim.SetFlavorStatus(code, in.Nodes[0].Zone, simcloud.FlavorSoldOut)
 		time.AfterFunc(24*time.Hour, func() { w.sim.SetFlavorStatus(code, in.Nodes[0].Zone, simcloud.FlavorNormal) })
+	case "flavors refused":
+		w.refused = w.at() + 12*time.Hour
+		w.sim.Configure(func(s *simcloud.Settings) {
+			s.Refuse = maps.Clone(w.plan.settings.Refuse)
+			if s.Refuse == nil {
+				s.Refuse = map[string]simcloud.Refusal{}
+			}
+			s.Refuse["ResizeFlavor"] = simcloud.Refusal{Status: 403, Code: "DBS.200011", Message: "There is no permission for the resource."}
+		})
+		time.AfterFunc(12*time.Hour, func() { w.sim.Configure(func(s *simcloud.Settings) { s.Refuse = w.plan.settings.Refuse }) })
 	case "watches expire":
 		w.kube.Compact()
 	case "admission resets":

@@ -5,6 +5,7 @@ package bubble
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,7 +39,15 @@ func (w *swarm) admit(x simkube.Write) error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.exists = x.New.GetDeletionTimestamp() == nil
+		if x.Old == nil {
+			d.intents = nil
+		}
 		d.policyChanged(as[v1alpha1.RdsAutopilot](w.fleet, x.New).Spec)
+	case x.New.GetKind() == v1alpha1.Kind:
+		status := as[v1alpha1.RdsAutopilot](w.fleet, x.New).Status
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.intents = status.Intents()
 	case x.New.GetKind() == otcv1.Kind && x.Manager == "rds-autopilot":
 		w.judgePatch(d, x)
 	case x.New.GetKind() == otcv1.Kind:
@@ -122,6 +131,7 @@ func (d *database) judgeVolume(to int, where string) {
 	defer d.mu.Unlock()
 	d.w.note(d.name, "the service requests %d GB of %s; the cloud has %d GB, %.1f GB used, %s", to, where, in.VolumeGB, in.Workload.UsedGB, in.Status)
 	d.armed(in.VolumeGB, in.VCPUs, in.MemoryGB)
+	d.judgeIntent(v1alpha1.KindVolume, strconv.Itoa(to), where)
 	recent := d.since(evidence + d.w.plan.delay + 10*time.Minute)
 	used, readOnly, size := 0.0, false, in.VolumeGB
 	for _, t := range recent {
@@ -157,6 +167,13 @@ func (d *database) judgeVolume(to int, where string) {
 	d.w.violation(d.name, "%d GB are requested of %s, which has no reason: %s", to, where, strings.Join(why, "; "))
 }
 
+// judgeIntent fails if the service requests a change whose intent is not stored. The caller holds the lock.
+func (d *database) judgeIntent(kind v1alpha1.ChangeKind, to, where string) {
+	if !slices.ContainsFunc(d.intents, func(i *v1alpha1.Intent) bool { return i.Kind == kind && i.To == to }) {
+		d.w.violation(d.name, "%s is requested of %s without a stored intent, but with %s", to, where, text(d.intents))
+	}
+}
+
 // armed stores from what the caps are measured. The caller holds the lock.
 func (d *database) armed(volumeGB, vcpus, memoryGB int) {
 	if d.capFrom.VolumeGB == 0 {
@@ -171,6 +188,7 @@ func (d *database) judgeFlavor(code, where string) {
 	defer d.mu.Unlock()
 	d.w.note(d.name, "the service requests %s of %s; the cloud has %s, %s", code, where, in.Flavor, in.Status)
 	d.armed(in.VolumeGB, in.VCPUs, in.MemoryGB)
+	d.judgeIntent(v1alpha1.KindFlavor, code, where)
 	from, to := d.w.flavors[in.Flavor], d.w.flavors[code]
 	if code == d.resizing && where == "the cloud" {
 		return // the patch of the Rds was judged
@@ -210,8 +228,8 @@ func (d *database) judgeFlavor(code, where string) {
 			why = append(why, fmt.Sprintf("it has changed %d times in 24 hours", lastDay))
 		case len(d.resizes) > 0 && time.Since(d.resizes[len(d.resizes)-1]) < time.Duration(*s.CooldownSeconds)*time.Second-time.Minute:
 			why = append(why, "the cooldown has not passed")
-		case where == "the Rds" && others >= mostFlavors, where == "the cloud" && d.drawn.apply == "Alone" && others >= mostFlavors:
-			why = append(why, fmt.Sprintf("%d other flavors are in progress, and %d are allowed", others, mostFlavors))
+		case where == "the Rds" && others >= d.w.plan.flavors, where == "the cloud" && d.drawn.apply == "Alone" && others >= d.w.plan.flavors:
+			why = append(why, fmt.Sprintf("%d other flavors are in progress, and %d are allowed", others, d.w.plan.flavors))
 		default:
 			d.resizes, d.resizing = append(d.resizes, time.Now()), code
 			return
@@ -275,6 +293,7 @@ func (d *database) judgeReadOnly() {
 	switch {
 	case !in.ReadOnly || !free:
 		d.readOnlyFor = 0
+	case in.Status == simcloud.StatusModifying: // the cloud refuses another change
 	case d.w.calm() > 15*time.Minute:
 		d.readOnlyFor += tick
 	}
@@ -329,7 +348,7 @@ func (w *swarm) settled() {
 			d.capFrom.VolumeGB, d.capFrom.VCPUs, d.capFrom.MemoryGB = int(s.Baseline.VolumeGB), int(s.Baseline.VCPUs), int(s.Baseline.MemoryGB)
 			d.mu.Unlock()
 		}
-		if i := s.Pending; i != nil && time.Since(i.DecisionTime.Time) > 2*time.Hour && in.Status == "ACTIVE" && !in.ReadOnly && p.on { // a full instance refuses a flavor
+		if i := s.Pending; i != nil && time.Since(i.DecisionTime.Time) > 2*time.Hour && in.Status == "ACTIVE" && !in.ReadOnly && p.on && w.at() > w.refused+time.Hour { // a full instance refuses a flavor
 			once("pending", "pending since %v: %s", time.Since(i.DecisionTime.Time).Round(time.Minute), text(i))
 		}
 		if s.ReadOnly != nil && !in.ReadOnly && p.on {
