@@ -68,8 +68,9 @@ func one[T any](c chooser, from ...T) T { return from[c.IntN(len(from))] }
 // drawPlan returns the plan of a seed.
 func drawPlan(seed uint64) plan {
 	c := chooser{rand.New(rand.NewPCG(seed, 1))}
+	databases := 3 + c.IntN(6)
 	p := plan{
-		seed: seed, days: 14 + c.IntN(5)*c.IntN(5), delay: one[time.Duration](c, 0, 2, 5, 10) * time.Minute, watchLag: one(c, 20*time.Millisecond, time.Second, 15*time.Second),
+		seed: seed, days: 14 + c.IntN(max(1, 80/databases-13)), delay: one[time.Duration](c, 0, 2, 5, 10) * time.Minute, watchLag: one(c, 20*time.Millisecond, time.Second, 15*time.Second),
 		rate: one(c, 5.0, 50), sweep: one[time.Duration](c, 5, 10, 20, 30) * time.Minute, flavors: one(c, 1, 1, 2), fullWaits: c.percent(15),
 	}
 	p.settings = simcloud.Settings{
@@ -78,7 +79,7 @@ func drawPlan(seed uint64) plan {
 		RefuseEnlargeWhenFull: c.percent(5), NoInstanceLevelData: c.percent(10),
 		EnlargeDuration: one[time.Duration](c, 2, 4, 8) * time.Minute, ResizeDuration: one[time.Duration](c, 5, 10, 20) * time.Minute,
 	}
-	for i := range 3 + c.IntN(6) {
+	for i := range databases {
 		p.databases = append(p.databases, c.database(i))
 	}
 	p.settings.ReadOnlyStopsWrites, p.settings.MinorVersions = true, c.percent(20)
@@ -189,7 +190,7 @@ type episode struct {
 func (c chooser) load(size float64) load {
 	l := load{growth: size * one(c, 0, 0.003, 0.02, 0.06) / 24, cpu: c.between(0.1, 0.6), cpuSwing: c.between(0, 0.35), memory: c.between(0.3, 0.75)}
 	for range c.IntN(24) {
-		from := c.within(30 * day)
+		from := c.within(20 * day)
 		what := one(c, "import", "burst", "jump", "clean-up", "cpu", "cpu", "memory")
 		e := episode{from: from, to: from + time.Duration(c.between(0.2, 12)*float64(time.Hour)), what: what}
 		switch what {
