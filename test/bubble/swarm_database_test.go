@@ -32,6 +32,8 @@ type database struct {
 	first     simcloud.Instance
 	burst     float64
 
+	fullFor time.Duration // since it has become read-only
+
 	mu        sync.Mutex
 	id        string
 	truth     []truth    // newest last
@@ -42,12 +44,12 @@ type database struct {
 	hasSecond bool // another Rds names its instance
 	rdsGB     int  // the size that the last person, or the operator, wrote into the Rds
 	growths   []growthMade
-	resizes   []time.Time        // requests of another flavor
-	resizing  string             // the flavor that the service has requested and the cloud does not have yet
-	intents   []*v1alpha1.Intent // as stored
-	touched   time.Time          // until then, people explain what is odd
-	resets    time.Time          // until then, an admission restores the size that the Rds had
-	capFrom   simcloud.Instance  // at the first arming
+	resizes   []time.Time       // requests of another flavor
+	resizing  string            // the flavor that the service has requested and the cloud does not have yet
+	intents   []string          // as stored, with kind and target
+	touched   time.Time         // until then, people explain what is odd
+	resets    time.Time         // until then, an admission restores the size that the Rds had
+	capFrom   simcloud.Instance // at the first arming
 	base      *v1alpha1.Baseline
 
 	readOnlyFor time.Duration // calm time in which it was read-only and might have grown
@@ -174,10 +176,20 @@ func (d *database) policiesSince(span time.Duration) []policyAt {
 	return d.policies[max(i, 0):]
 }
 
+// cleanUpAfter is when people clean up a read-only database. Without them it would stay read-only at its cap, which costs checks
+// and finds nothing more.
+const cleanUpAfter = 6 * time.Hour
+
 // pass lets a tick of time pass for the database.
 func (d *database) pass() {
 	in := d.instance()
 	load := d.drawn.load.next(d.w.at(), in, d.first, &d.burst)
+	if d.fullFor += tick; !in.ReadOnly {
+		d.fullFor = 0
+	}
+	if d.fullFor > cleanUpAfter {
+		load.UsedGB *= 0.6
+	}
 	d.w.must(d.w.sim.SetWorkload(in.ID, load))
 	in = d.instance()
 	now := truth{time.Now(), in.VolumeGB, in.Workload.UsedGB, min(100, 100*load.CPUDemand/float64(in.VCPUs)), min(100, 100*load.MemoryDemandGB/float64(in.MemoryGB)), in.Flavor, in.ReadOnly}

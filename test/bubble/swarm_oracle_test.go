@@ -44,10 +44,14 @@ func (w *swarm) admit(x simkube.Write) error {
 		}
 		d.policyChanged(as[v1alpha1.RdsAutopilot](w.fleet, x.New).Spec)
 	case x.New.GetKind() == v1alpha1.Kind:
-		status := as[v1alpha1.RdsAutopilot](w.fleet, x.New).Status
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.intents = status.Intents()
+		d.intents = nil
+		for _, field := range []string{"pending", "overtaken"} {
+			kind, _, _ := unstructured.NestedString(x.New.Object, "status", field, "kind")
+			to, _, _ := unstructured.NestedString(x.New.Object, "status", field, "to")
+			d.intents = append(d.intents, kind+" "+to)
+		}
 	case x.New.GetKind() == otcv1.Kind && x.Manager == "rds-autopilot":
 		w.judgePatch(d, x)
 	case x.New.GetKind() == otcv1.Kind:
@@ -169,8 +173,8 @@ func (d *database) judgeVolume(to int, where string) {
 
 // judgeIntent fails if the service requests a change whose intent is not stored. The caller holds the lock.
 func (d *database) judgeIntent(kind v1alpha1.ChangeKind, to, where string) {
-	if !slices.ContainsFunc(d.intents, func(i *v1alpha1.Intent) bool { return i.Kind == kind && i.To == to }) {
-		d.w.violation(d.name, "%s is requested of %s without a stored intent, but with %s", to, where, text(d.intents))
+	if !slices.Contains(d.intents, string(kind)+" "+to) {
+		d.w.violation(d.name, "%s is requested of %s without a stored intent; these are stored: %q", to, where, d.intents)
 	}
 }
 

@@ -68,10 +68,10 @@ func one[T any](c chooser, from ...T) T { return from[c.IntN(len(from))] }
 // drawPlan returns the plan of a seed.
 func drawPlan(seed uint64) plan {
 	c := chooser{rand.New(rand.NewPCG(seed, 1))}
-	databases := 3 + c.IntN(6)
+	databases := 3 + min(c.IntN(6), c.IntN(6))
 	p := plan{
-		seed: seed, days: 14 + c.IntN(max(1, 80/databases-13)), delay: one[time.Duration](c, 0, 2, 5, 10) * time.Minute, watchLag: one(c, 20*time.Millisecond, time.Second, 15*time.Second),
-		rate: one(c, 5.0, 50), sweep: one[time.Duration](c, 5, 10, 20, 30) * time.Minute, flavors: one(c, 1, 1, 2), fullWaits: c.percent(15),
+		seed: seed, days: 14 + c.IntN(max(1, 70/databases-13)), delay: one[time.Duration](c, 0, 2, 5, 10) * time.Minute, watchLag: one(c, 20*time.Millisecond, time.Second, 15*time.Second),
+		rate: one(c, 5.0, 50), sweep: one[time.Duration](c, 5, 10, 20, 20, 30, 30) * time.Minute, flavors: one(c, 1, 1, 2), fullWaits: c.percent(15),
 	}
 	p.settings = simcloud.Settings{
 		MetricDelay: p.delay, HideStorageFull: c.percent(50), NoResizeList: c.percent(20), Odd: simcloud.Odd{NoUsedSpace: c.percent(10)},
