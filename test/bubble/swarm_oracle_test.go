@@ -328,7 +328,10 @@ func (w *swarm) settled() {
 		d := w.databases[at]
 		in := d.instance()
 		d.mu.Lock()
-		isSettled, p := d.isSettled(), d.policy()
+		isSettled, p, writable := d.isSettled(), d.policy(), true
+		for _, t := range d.since(settleTime) {
+			writable = writable && !t.readOnly
+		}
 		d.mu.Unlock()
 		if !isSettled {
 			continue
@@ -352,19 +355,13 @@ func (w *swarm) settled() {
 			d.capFrom.VolumeGB, d.capFrom.VCPUs, d.capFrom.MemoryGB = int(s.Baseline.VolumeGB), int(s.Baseline.VCPUs), int(s.Baseline.MemoryGB)
 			d.mu.Unlock()
 		}
-		if i := s.Pending; i != nil && time.Since(i.DecisionTime.Time) > 2*time.Hour && in.Status == "ACTIVE" && !in.ReadOnly && p.on && w.at() > w.refused+time.Hour { // a full instance refuses a flavor
+		// The cloud may refuse every change of a full instance.
+		mayStart := in.Status == simcloud.StatusActive && writable && p.on && w.at() > w.refused+time.Hour
+		if i := s.Pending; i != nil && time.Since(i.DecisionTime.Time) > 2*time.Hour && mayStart {
 			once("pending", "pending since %v: %s", time.Since(i.DecisionTime.Time).Round(time.Minute), text(i))
 		}
-		if s.ReadOnly != nil && !in.ReadOnly && p.on {
-			writable := true
-			d.mu.Lock()
-			for _, t := range d.since(settleTime) {
-				writable = writable && !t.readOnly
-			}
-			d.mu.Unlock()
-			if writable {
-				once("readOnly", "status.readOnly is set, and the database is writable: %.1f of %d GB used", in.Workload.UsedGB, in.VolumeGB)
-			}
+		if s.ReadOnly != nil && writable && p.on {
+			once("readOnly", "status.readOnly is set, and the database is writable: %.1f of %d GB used", in.Workload.UsedGB, in.VolumeGB)
 		}
 		if df := s.Deferred; df != nil && (time.Since(df.LastTime.Time) > 7*day+time.Hour || p.spec.Flavor.Window == nil) {
 			once("deferred", "deferred at %v, the window is %+v", df.LastTime, p.spec.Flavor.Window)

@@ -70,7 +70,7 @@ func drawPlan(seed uint64) plan {
 	c := chooser{rand.New(rand.NewPCG(seed, 1))}
 	databases := 3 + min(c.IntN(6), c.IntN(6))
 	p := plan{
-		seed: seed, days: 14 + c.IntN(max(1, 70/databases-13)), delay: one[time.Duration](c, 0, 2, 5, 10) * time.Minute, watchLag: one(c, 20*time.Millisecond, time.Second, 15*time.Second),
+		seed: seed, days: 14 + c.IntN(max(1, 70/databases-13)), delay: one[time.Duration](c, 0, 2, 5, 10) * time.Minute, watchLag: one(c, 20*time.Millisecond, 5*time.Second, 45*time.Second),
 		rate: one(c, 5.0, 50), sweep: one[time.Duration](c, 5, 10, 20, 20, 30, 30) * time.Minute, flavors: one(c, 1, 1, 2), fullWaits: c.percent(15),
 	}
 	p.settings = simcloud.Settings{
@@ -93,7 +93,7 @@ func drawPlan(seed uint64) plan {
 	}
 	total := time.Duration(p.days) * day
 	for range 2 + c.IntN(5) { // a shared cause: all databases are busy, some are filled, and perhaps the cloud refuses all flavors
-		from, amount := time.Hour+c.within(total-time.Hour), c.between(0.9, 1.5)
+		from, amount := time.Hour+c.within(total-time.Hour), 0.9*math.Exp2(c.between(0, 2.5)) // also for flavors that have grown
 		if c.percent(30) {
 			p.events = append(p.events, event{at: from - 10*time.Minute, what: "flavors refused"})
 		}

@@ -289,12 +289,15 @@ func (k kubeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return k.w.kube.RoundTrip(r)
 	}
 	return k.reaches(r, func(r *http.Request) (*http.Response, error) {
-		if k.w.outage("kube", "", r.Method, r.URL.Path) == nil {
-			return k.w.kube.RoundTrip(r)
-		}
 		refuse := func(status int, reason string) (*http.Response, error) {
 			body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"refused by the test","reason":%q,"code":%d}`, reason, status)
 			return &http.Response{StatusCode: status, Status: reason, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+		}
+		if k.storesIntent(r) && k.w.lot(r.URL.Path, "intent") < 25 { // somebody else's write has come first
+			return refuse(http.StatusConflict, "Conflict")
+		}
+		if k.w.outage("kube", "", r.Method, r.URL.Path) == nil {
+			return k.w.kube.RoundTrip(r)
 		}
 		switch lot := k.w.lot(r.URL.Path, "how"); {
 		case lot < 25 && r.Method == http.MethodPatch:
@@ -310,6 +313,17 @@ func (k kubeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, errors.New("connection reset")
 	})
+}
+
+// storesIntent reports whether a request stores an intent. It leaves the body as it was.
+func (k kubeTransport) storesIntent(r *http.Request) bool {
+	if r.Method != http.MethodPatch || !strings.HasSuffix(r.URL.Path, "/status") {
+		return false
+	}
+	body, err := io.ReadAll(r.Body)
+	k.w.must(err)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return bytes.Contains(body, []byte(`"pending":{`))
 }
 
 // startProcess starts a replica.
