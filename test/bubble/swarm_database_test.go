@@ -64,6 +64,8 @@ type truth struct {
 	cpu, memory float64 // percent
 	flavor      string
 	readOnly    bool
+	// seemsReadOnly means that it is read-only, or was so and the service has seen no measurement at which it is writable.
+	seemsReadOnly bool
 }
 
 // policyAt is a policy from a time on.
@@ -176,8 +178,8 @@ func (d *database) policiesSince(span time.Duration) []policyAt {
 	return d.policies[max(i, 0):]
 }
 
-// cleanUpAfter is when people clean up a read-only database. Without them it would stay read-only at its cap, which costs checks
-// and finds nothing more.
+// cleanUpAfter is when people clean up a read-only database. Without them it would stay read-only at its cap. That costs
+// checks and finds nothing more.
 const cleanUpAfter = 6 * time.Hour
 
 // pass lets a tick of time pass for the database.
@@ -192,9 +194,15 @@ func (d *database) pass() {
 	}
 	d.w.must(d.w.sim.SetWorkload(in.ID, load))
 	in = d.instance()
-	now := truth{time.Now(), in.VolumeGB, in.Workload.UsedGB, min(100, 100*load.CPUDemand/float64(in.VCPUs)), min(100, 100*load.MemoryDemandGB/float64(in.MemoryGB)), in.Flavor, in.ReadOnly}
+	now := truth{time.Now(), in.VolumeGB, in.Workload.UsedGB, min(100, 100*load.CPUDemand/float64(in.VCPUs)), min(100, 100*load.MemoryDemandGB/float64(in.MemoryGB)), in.Flavor, in.ReadOnly, false}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	now.seemsReadOnly = now.readOnly
+	if n := len(d.truth); n > 0 && d.truth[n-1].seemsReadOnly { // a sweep sees only what lasts
+		isFull := func(t truth) bool { return t.readOnly || t.usedGB > writableAt(t.sizeGB) }
+		lately := d.since(d.w.plan.sweep + d.w.plan.delay + 10*time.Minute)
+		now.seemsReadOnly = isFull(now) || slices.ContainsFunc(lately, isFull)
+	}
 	if n := len(d.truth); n > 0 && d.truth[n-1].readOnly != now.readOnly {
 		d.w.note(d.name, "read-only: %t, %.1f of %d GB used", now.readOnly, now.usedGB, now.sizeGB)
 	}
@@ -347,15 +355,18 @@ func (w *swarm) happen(e event) {
 		w.sim.SetFlavorStatus(code, in.Nodes[0].Zone, simcloud.FlavorSoldOut)
 		time.AfterFunc(24*time.Hour, func() { w.sim.SetFlavorStatus(code, in.Nodes[0].Zone, simcloud.FlavorNormal) })
 	case "flavors refused":
+		w.note("", "the cloud refuses all flavors for 12 hours")
 		w.refused = w.at() + 12*time.Hour
 		w.sim.Configure(func(s *simcloud.Settings) {
 			s.Refuse = maps.Clone(w.plan.settings.Refuse)
 			if s.Refuse == nil {
 				s.Refuse = map[string]simcloud.Refusal{}
 			}
-			s.Refuse["ResizeFlavor"] = simcloud.Refusal{Status: 403, Code: "DBS.200011", Message: "There is no permission for the resource."}
+			s.Refuse["ResizeFlavor"] = simcloud.Refusal{Status: 403, Code: "DBS.200011", Message: "There is no permission."}
 		})
-		time.AfterFunc(12*time.Hour, func() { w.sim.Configure(func(s *simcloud.Settings) { s.Refuse = w.plan.settings.Refuse }) })
+		time.AfterFunc(12*time.Hour, func() {
+			w.sim.Configure(func(s *simcloud.Settings) { s.Refuse = w.plan.settings.Refuse })
+		})
 	case "watches expire":
 		w.kube.Compact()
 	case "admission resets":

@@ -139,7 +139,7 @@ func (d *database) judgeVolume(to int, where string) {
 	recent := d.since(evidence + d.w.plan.delay + 10*time.Minute)
 	used, readOnly, size := 0.0, false, in.VolumeGB
 	for _, t := range recent {
-		used, readOnly = max(used, t.usedGB), readOnly || t.readOnly
+		used, readOnly = max(used, t.usedGB), readOnly || t.seemsReadOnly
 		if time.Since(t.at) < 10*time.Minute { // it may have grown a moment ago
 			size = min(size, t.sizeGB)
 		}
@@ -232,7 +232,7 @@ func (d *database) judgeFlavor(code, where string) {
 			why = append(why, fmt.Sprintf("it has changed %d times in 24 hours", lastDay))
 		case len(d.resizes) > 0 && time.Since(d.resizes[len(d.resizes)-1]) < time.Duration(*s.CooldownSeconds)*time.Second-time.Minute:
 			why = append(why, "the cooldown has not passed")
-		case where == "the Rds" && others >= d.w.plan.flavors, where == "the cloud" && d.drawn.apply == "Alone" && others >= d.w.plan.flavors:
+		case others >= d.w.plan.flavors && (where == "the Rds" || d.drawn.apply == "Alone"):
 			why = append(why, fmt.Sprintf("%d other flavors are in progress, and %d are allowed", others, d.w.plan.flavors))
 		default:
 			d.resizes, d.resizing = append(d.resizes, time.Now()), code
@@ -330,7 +330,7 @@ func (w *swarm) settled() {
 		d.mu.Lock()
 		isSettled, p, writable := d.isSettled(), d.policy(), true
 		for _, t := range d.since(settleTime) {
-			writable = writable && !t.readOnly
+			writable = writable && !t.seemsReadOnly
 		}
 		d.mu.Unlock()
 		if !isSettled {
@@ -398,7 +398,7 @@ func (d *database) explained(sign string) bool {
 	}
 	return slices.ContainsFunc(d.since(time.Hour+d.w.plan.delay), func(t truth) bool {
 		if sign == "storage" {
-			return t.readOnly || isOver(t.sizeGB, t.usedGB, int(s.Storage.ThresholdPercent))
+			return t.seemsReadOnly || isOver(t.sizeGB, t.usedGB, int(s.Storage.ThresholdPercent))
 		}
 		return *s.Flavor.CPU.Enabled && t.cpu >= float64(s.Flavor.CPU.ThresholdPercent)-1e-6 || *s.Flavor.Memory.Enabled && t.memory >= float64(s.Flavor.Memory.ThresholdPercent)-1e-6
 	})

@@ -235,7 +235,8 @@ func (p *process) reaches(r *http.Request, send func(*http.Request) (*http.Respo
 	if p.dead.Load() {
 		return nil, errDead
 	}
-	isChange := r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/rdss/") || r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/action")
+	isChange := r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/rdss/") ||
+		r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/action")
 	if n := p.killIn.Load(); n > 0 && p.killIn.Add(-1) == 0 || isChange && p.atChange.Load() {
 		p.w.note("", "a replica is killed at %s %s, applied: %t", r.Method, r.URL.Path, p.applied.Load())
 		p.w.disturb(failoverTime)
@@ -294,6 +295,7 @@ func (k kubeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: status, Status: reason, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 		}
 		if k.storesIntent(r) && k.w.lot(r.URL.Path, "intent") < 25 { // somebody else's write has come first
+			time.Sleep(time.Second) // the lot stays the same for 7 seconds, and the service may try again at once
 			return refuse(http.StatusConflict, "Conflict")
 		}
 		if k.w.outage("kube", "", r.Method, r.URL.Path) == nil {
@@ -383,7 +385,7 @@ func (p *process) lead(ctx context.Context, kube *k8s.Cluster, parts app.Parts, 
 	for ctx.Err() == nil {
 		lease := k8s.Lease{
 			Namespace: "default", Name: "rds-autopilot", Pod: fmt.Sprintf("replica-%d", i),
-			Duration: 15 * time.Minute, RenewDeadline: 10 * time.Minute, RetryPeriod: 5 * time.Minute, // as in production, but with fewer calls
+			Duration: 15 * time.Minute, RenewDeadline: 10 * time.Minute, RetryPeriod: 5 * time.Minute, // fewer calls
 			OnChange: func(leads bool) {
 				p.leads.Store(leads)
 				p.w.note("", "replica %d leads: %t", i, leads)
