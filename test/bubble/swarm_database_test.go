@@ -32,7 +32,8 @@ type database struct {
 	first     simcloud.Instance
 	burst     float64
 
-	fullFor time.Duration // since it has become read-only
+	fullFor   time.Duration // since it has become read-only
+	limitSeen time.Duration // while it is read-only: how long the service could see that its limit was reached
 
 	mu        sync.Mutex
 	id        string
@@ -178,9 +179,12 @@ func (d *database) policiesSince(span time.Duration) []policyAt {
 	return d.policies[max(i, 0):]
 }
 
-// cleanUpAfter is when people clean up a read-only database. Without them it would stay read-only at its cap. That costs
-// checks and finds nothing more.
-const cleanUpAfter = 6 * time.Hour
+// People clean up a read-only database, first too little and then enough. Without them it would stay read-only at its cap.
+// That costs checks and finds nothing more.
+const (
+	partlyCleanedAfter = 5 * time.Hour
+	cleanedAfter       = 8 * time.Hour
+)
 
 // pass lets a tick of time pass for the database.
 func (d *database) pass() {
@@ -189,14 +193,24 @@ func (d *database) pass() {
 	if d.fullFor += tick; !in.ReadOnly {
 		d.fullFor = 0
 	}
-	if d.fullFor > cleanUpAfter {
+	switch {
+	case d.fullFor == partlyCleanedAfter:
+		load.UsedGB *= 0.93
+	case d.fullFor > cleanedAfter:
 		load.UsedGB *= 0.6
 	}
 	d.w.must(d.w.sim.SetWorkload(in.ID, load))
 	in = d.instance()
 	now := truth{time.Now(), in.VolumeGB, in.Workload.UsedGB, min(100, 100*load.CPUDemand/float64(in.VCPUs)), min(100, 100*load.MemoryDemandGB/float64(in.MemoryGB)), in.Flavor, in.ReadOnly, false}
+	isCalm := d.w.calm() > settleTime
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	switch {
+	case !in.ReadOnly || !d.policy().on:
+		d.limitSeen = 0
+	case isCalm && d.isSettled() && now.usedGB >= readOnlyAt(now.sizeGB):
+		d.limitSeen += tick
+	}
 	now.seemsReadOnly = now.readOnly
 	if n := len(d.truth); n > 0 && d.truth[n-1].seemsReadOnly { // a sweep sees only what lasts
 		isFull := func(t truth) bool { return t.readOnly || t.usedGB > writableAt(t.sizeGB) }
@@ -446,7 +460,7 @@ func (d *database) replaceInstance() {
 	in, err := d.w.sim.AddInstance(next)
 	d.w.must(err)
 	d.mu.Lock()
-	d.id, d.replicaID, d.first, d.truth, d.growths, d.resizes, d.resizing, d.capFrom = in.ID, "", in, nil, nil, nil, "", simcloud.Instance{}
+	d.id, d.replicaID, d.first, d.truth, d.growths, d.resizes, d.resizing, d.capFrom, d.limitSeen = in.ID, "", in, nil, nil, nil, "", simcloud.Instance{}, 0
 	d.mu.Unlock()
 	if d.drawn.apply == "Alone" {
 		d.patchPolicy(map[string]any{"instanceID": in.ID})

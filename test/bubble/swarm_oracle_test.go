@@ -40,7 +40,7 @@ func (w *swarm) admit(x simkube.Write) error {
 		defer d.mu.Unlock()
 		d.exists = x.New.GetDeletionTimestamp() == nil
 		if x.Old == nil {
-			d.intents = nil
+			d.intents, d.limitSeen = nil, 0
 		}
 		d.policyChanged(as[v1alpha1.RdsAutopilot](w.fleet, x.New).Spec)
 	case x.New.GetKind() == v1alpha1.Kind:
@@ -328,7 +328,7 @@ func (w *swarm) settled() {
 		d := w.databases[at]
 		in := d.instance()
 		d.mu.Lock()
-		isSettled, p, writable := d.isSettled(), d.policy(), true
+		isSettled, p, writable, limitSeen := d.isSettled(), d.policy(), true, d.limitSeen
 		for _, t := range d.since(settleTime) {
 			writable = writable && !t.seemsReadOnly
 		}
@@ -359,6 +359,9 @@ func (w *swarm) settled() {
 		mayStart := in.Status == simcloud.StatusActive && writable && p.on && w.at() > w.refused+time.Hour
 		if i := s.Pending; i != nil && time.Since(i.DecisionTime.Time) > 2*time.Hour && mayStart {
 			once("pending", "pending since %v: %s", time.Since(i.DecisionTime.Time).Round(time.Minute), text(i))
+		}
+		if s.ReadOnly == nil && in.ReadOnly && limitSeen > w.plan.sweep+w.plan.delay+30*time.Minute {
+			once("not read-only", "read-only, but status.readOnly is not set: %.1f of %d GB used", in.Workload.UsedGB, in.VolumeGB)
 		}
 		if s.ReadOnly != nil && writable && p.on {
 			once("readOnly", "status.readOnly is set, and the database is writable: %.1f of %d GB used", in.Workload.UsedGB, in.VolumeGB)

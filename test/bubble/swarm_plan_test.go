@@ -94,14 +94,15 @@ func drawPlan(seed uint64) plan {
 	total := time.Duration(p.days) * day
 	for range 2 + c.IntN(5) { // a shared cause: all databases are busy, some are filled, and perhaps the cloud refuses all flavors
 		from, amount := time.Hour+c.within(total-time.Hour), 0.9*math.Exp2(c.between(0, 2.5)) // also for flavors that have grown
-		if c.percent(30) {
+		if c.percent(40) {
 			p.events = append(p.events, event{at: from - 10*time.Minute, what: "flavors refused"})
 		}
 		for i := range p.databases {
 			l := &p.databases[i].load
 			l.episodes = append(l.episodes, episode{from, from + time.Duration(c.between(0.5, 6)*float64(time.Hour)), "cpu", amount})
 			if at := from + c.within(4*time.Hour); c.percent(50) {
-				l.episodes = append(l.episodes, c.jump(at, float64(p.databases[i].instance.VolumeGB)))
+				filled := float64(p.databases[i].instance.VolumeGB) * c.between(0.2, 0.6)
+				l.episodes = append(l.episodes, episode{at, at + 2*tick, "jump", filled})
 			}
 		}
 	}
@@ -199,7 +200,7 @@ func (c chooser) load(size float64) load {
 		case "burst":
 			e.to, e.amount = from+time.Duration(c.between(5, 90)*float64(time.Minute)), size*c.between(0.05, 0.3) // GB for that time
 		case "jump":
-			e = c.jump(from, size)
+			e.to, e.amount = from+2*tick, size*c.between(0.05, 0.3) // GB at once, by a restore
 		case "clean-up":
 			e.to, e.amount = from+2*tick, c.between(0.3, 0.9) // the share that stays
 		case "cpu", "memory":
@@ -208,11 +209,6 @@ func (c chooser) load(size float64) load {
 		l.episodes = append(l.episodes, e)
 	}
 	return l
-}
-
-// jump is a restore, which fills a database at once.
-func (c chooser) jump(at time.Duration, size float64) episode {
-	return episode{at, at + 2*tick, "jump", size * c.between(0.05, 0.3)}
 }
 
 const tick = 2 * time.Minute // between two looks at everything
