@@ -144,11 +144,9 @@ func (f *fleet) autopilot(namespace, name string) *v1alpha1.RdsAutopilot {
 // autopilots returns those of all namespaces.
 func (f *fleet) autopilots() []v1alpha1.RdsAutopilot {
 	f.t.Helper()
-	list, err := f.raps(metav1.NamespaceAll).List(f.t.Context(), metav1.ListOptions{})
-	f.must(err)
-	all := make([]v1alpha1.RdsAutopilot, len(list.Items))
-	for i := range list.Items {
-		all[i] = *as[v1alpha1.RdsAutopilot](f, &list.Items[i])
+	var all []v1alpha1.RdsAutopilot
+	for _, u := range f.kube.Objects(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)) {
+		all = append(all, *as[v1alpha1.RdsAutopilot](f, u))
 	}
 	return all
 }

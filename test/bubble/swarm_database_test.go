@@ -5,6 +5,7 @@ package bubble
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -31,6 +32,9 @@ type database struct {
 	first     simcloud.Instance
 	burst     float64
 
+	fullFor   time.Duration // since it has become read-only
+	limitSeen time.Duration // while it is read-only: how long the service could see that its limit was reached
+
 	mu        sync.Mutex
 	id        string
 	truth     []truth    // newest last
@@ -43,6 +47,7 @@ type database struct {
 	growths   []growthMade
 	resizes   []time.Time       // requests of another flavor
 	resizing  string            // the flavor that the service has requested and the cloud does not have yet
+	intents   []string          // as stored, with kind and target
 	touched   time.Time         // until then, people explain what is odd
 	resets    time.Time         // until then, an admission restores the size that the Rds had
 	capFrom   simcloud.Instance // at the first arming
@@ -60,6 +65,8 @@ type truth struct {
 	cpu, memory float64 // percent
 	flavor      string
 	readOnly    bool
+	// seemsReadOnly means that it is read-only, or was so and the service has seen no measurement at which it is writable.
+	seemsReadOnly bool
 }
 
 // policyAt is a policy from a time on.
@@ -172,15 +179,44 @@ func (d *database) policiesSince(span time.Duration) []policyAt {
 	return d.policies[max(i, 0):]
 }
 
+// People clean up a read-only database, first too little and then enough. Without them it would stay read-only at its cap.
+// That costs checks and finds nothing more.
+const (
+	partlyCleanedAfter = 5 * time.Hour
+	cleanedAfter       = 8 * time.Hour
+)
+
 // pass lets a tick of time pass for the database.
 func (d *database) pass() {
 	in := d.instance()
 	load := d.drawn.load.next(d.w.at(), in, d.first, &d.burst)
+	if d.fullFor += tick; !in.ReadOnly {
+		d.fullFor = 0
+	}
+	switch {
+	case d.fullFor == partlyCleanedAfter:
+		load.UsedGB *= 0.93
+	case d.fullFor > cleanedAfter:
+		load.UsedGB *= 0.6
+	}
 	d.w.must(d.w.sim.SetWorkload(in.ID, load))
 	in = d.instance()
-	now := truth{time.Now(), in.VolumeGB, in.Workload.UsedGB, min(100, 100*load.CPUDemand/float64(in.VCPUs)), min(100, 100*load.MemoryDemandGB/float64(in.MemoryGB)), in.Flavor, in.ReadOnly}
+	now := truth{time.Now(), in.VolumeGB, in.Workload.UsedGB, min(100, 100*load.CPUDemand/float64(in.VCPUs)), min(100, 100*load.MemoryDemandGB/float64(in.MemoryGB)), in.Flavor, in.ReadOnly, false}
+	isCalm := d.w.calm() > settleTime
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	switch {
+	case !in.ReadOnly || !d.policy().on:
+		d.limitSeen = 0
+	case isCalm && d.isSettled() && now.usedGB >= readOnlyAt(now.sizeGB):
+		d.limitSeen += tick
+	}
+	now.seemsReadOnly = now.readOnly
+	if n := len(d.truth); n > 0 && d.truth[n-1].seemsReadOnly { // a sweep sees only what lasts
+		isFull := func(t truth) bool { return t.readOnly || t.usedGB > writableAt(t.sizeGB) }
+		lately := d.since(d.w.plan.sweep + d.w.plan.delay + 10*time.Minute)
+		now.seemsReadOnly = isFull(now) || slices.ContainsFunc(lately, isFull)
+	}
 	if n := len(d.truth); n > 0 && d.truth[n-1].readOnly != now.readOnly {
 		d.w.note(d.name, "read-only: %t, %.1f of %d GB used", now.readOnly, now.usedGB, now.sizeGB)
 	}
@@ -201,12 +237,11 @@ type operator struct {
 }
 
 func (o *operator) work(ctx context.Context) {
-	list, err := o.w.rdss(swarmNamespace).List(ctx, metav1.ListOptions{})
-	if err != nil || o.away.Load() {
+	if o.away.Load() {
 		return
 	}
-	for i := range list.Items {
-		rds := as[otcv1.Rds](o.w.fleet, &list.Items[i])
+	for _, object := range o.w.kube.Objects(otcv1.GroupVersion().WithResource(otcv1.Resource)) {
+		rds := as[otcv1.Rds](o.w.fleet, object)
 		at := slices.IndexFunc(o.w.databases, func(d *database) bool { return d.name == rds.Name })
 		if at < 0 {
 			continue
@@ -220,6 +255,7 @@ func (o *operator) work(ctx context.Context) {
 		if in.Status != rds.Status.Status {
 			d.patchRds(map[string]any{"status": map[string]any{"status": in.Status}})
 		}
+		var err error
 		acts := in.Status == simcloud.StatusActive || in.Status == simcloud.StatusStorageFull && !o.w.plan.fullWaits
 		switch {
 		case !acts:
@@ -287,22 +323,26 @@ func (w *swarm) happen(e event) {
 		w.must(w.sim.ChangeInstance(in.ID, func(in *simcloud.Instance) { in.OthersFirst = []simcloud.OthersChange{{}} }))
 	case "kill":
 		w.replicas[int(2*e.number)].kill()
-		w.disturb(10 * time.Minute)
+		w.disturb(failoverTime)
+	case "kill before change", "kill after change":
+		if p := w.leader(); p != nil {
+			p.applied.Store(e.what == "kill after change")
+			p.atChange.Store(true)
+		}
 	case "kill at call", "kill after call":
 		if p := w.leader(); p != nil {
 			p.applied.Store(e.what == "kill after call")
 			p.killIn.Store(int64(1 + 60*e.number))
-			w.disturb(15 * time.Minute)
 		}
 	case "freeze leader":
 		if p := w.leader(); p != nil {
 			p.frozen.Store(true)
-			w.disturb(15 * time.Minute)
-			time.AfterFunc(8*time.Minute, func() { p.frozen.Store(false) })
+			w.disturb(failoverTime + 5*time.Minute)
+			time.AfterFunc(17*time.Minute, func() { p.frozen.Store(false) })
 		}
 	case "stop leader":
 		if p := w.leader(); p != nil {
-			w.disturb(10 * time.Minute)
+			w.disturb(failoverTime)
 			p.stop()
 		}
 	case "job fails":
@@ -328,6 +368,19 @@ func (w *swarm) happen(e event) {
 		code := codes[int(e.number*float64(len(codes)))]
 		w.sim.SetFlavorStatus(code, in.Nodes[0].Zone, simcloud.FlavorSoldOut)
 		time.AfterFunc(24*time.Hour, func() { w.sim.SetFlavorStatus(code, in.Nodes[0].Zone, simcloud.FlavorNormal) })
+	case "flavors refused":
+		w.note("", "the cloud refuses all flavors for 12 hours")
+		w.refused = w.at() + 12*time.Hour
+		w.sim.Configure(func(s *simcloud.Settings) {
+			s.Refuse = maps.Clone(w.plan.settings.Refuse)
+			if s.Refuse == nil {
+				s.Refuse = map[string]simcloud.Refusal{}
+			}
+			s.Refuse["ResizeFlavor"] = simcloud.Refusal{Status: 403, Code: "DBS.200011", Message: "There is no permission."}
+		})
+		time.AfterFunc(12*time.Hour, func() {
+			w.sim.Configure(func(s *simcloud.Settings) { s.Refuse = w.plan.settings.Refuse })
+		})
 	case "watches expire":
 		w.kube.Compact()
 	case "admission resets":
@@ -407,7 +460,7 @@ func (d *database) replaceInstance() {
 	in, err := d.w.sim.AddInstance(next)
 	d.w.must(err)
 	d.mu.Lock()
-	d.id, d.replicaID, d.first, d.truth, d.growths, d.resizes, d.resizing, d.capFrom = in.ID, "", in, nil, nil, nil, "", simcloud.Instance{}
+	d.id, d.replicaID, d.first, d.truth, d.growths, d.resizes, d.resizing, d.capFrom, d.limitSeen = in.ID, "", in, nil, nil, nil, "", simcloud.Instance{}, 0
 	d.mu.Unlock()
 	if d.drawn.apply == "Alone" {
 		d.patchPolicy(map[string]any{"instanceID": in.ID})

@@ -5,6 +5,7 @@ package bubble
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,9 +39,19 @@ func (w *swarm) admit(x simkube.Write) error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.exists = x.New.GetDeletionTimestamp() == nil
+		if x.Old == nil {
+			d.intents, d.limitSeen = nil, 0
+		}
 		d.policyChanged(as[v1alpha1.RdsAutopilot](w.fleet, x.New).Spec)
-	case x.New.GetKind() == v1alpha1.Kind && x.Subresource == "status" && len(text(x.New.Object["status"])) > 64<<10:
-		w.violation(d.name, "the status has more than 64 KiB")
+	case x.New.GetKind() == v1alpha1.Kind:
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.intents = nil
+		for _, field := range []string{"pending", "overtaken"} {
+			kind, _, _ := unstructured.NestedString(x.New.Object, "status", field, "kind")
+			to, _, _ := unstructured.NestedString(x.New.Object, "status", field, "to")
+			d.intents = append(d.intents, kind+" "+to)
+		}
 	case x.New.GetKind() == otcv1.Kind && x.Manager == "rds-autopilot":
 		w.judgePatch(d, x)
 	case x.New.GetKind() == otcv1.Kind:
@@ -124,10 +135,11 @@ func (d *database) judgeVolume(to int, where string) {
 	defer d.mu.Unlock()
 	d.w.note(d.name, "the service requests %d GB of %s; the cloud has %d GB, %.1f GB used, %s", to, where, in.VolumeGB, in.Workload.UsedGB, in.Status)
 	d.armed(in.VolumeGB, in.VCPUs, in.MemoryGB)
+	d.judgeIntent(v1alpha1.KindVolume, strconv.Itoa(to), where)
 	recent := d.since(evidence + d.w.plan.delay + 10*time.Minute)
 	used, readOnly, size := 0.0, false, in.VolumeGB
 	for _, t := range recent {
-		used, readOnly = max(used, t.usedGB), readOnly || t.readOnly
+		used, readOnly = max(used, t.usedGB), readOnly || t.seemsReadOnly
 		if time.Since(t.at) < 10*time.Minute { // it may have grown a moment ago
 			size = min(size, t.sizeGB)
 		}
@@ -159,6 +171,13 @@ func (d *database) judgeVolume(to int, where string) {
 	d.w.violation(d.name, "%d GB are requested of %s, which has no reason: %s", to, where, strings.Join(why, "; "))
 }
 
+// judgeIntent fails if the service requests a change whose intent is not stored. The caller holds the lock.
+func (d *database) judgeIntent(kind v1alpha1.ChangeKind, to, where string) {
+	if !slices.Contains(d.intents, string(kind)+" "+to) {
+		d.w.violation(d.name, "%s is requested of %s without a stored intent; these are stored: %q", to, where, d.intents)
+	}
+}
+
 // armed stores from what the caps are measured. The caller holds the lock.
 func (d *database) armed(volumeGB, vcpus, memoryGB int) {
 	if d.capFrom.VolumeGB == 0 {
@@ -173,6 +192,7 @@ func (d *database) judgeFlavor(code, where string) {
 	defer d.mu.Unlock()
 	d.w.note(d.name, "the service requests %s of %s; the cloud has %s, %s", code, where, in.Flavor, in.Status)
 	d.armed(in.VolumeGB, in.VCPUs, in.MemoryGB)
+	d.judgeIntent(v1alpha1.KindFlavor, code, where)
 	from, to := d.w.flavors[in.Flavor], d.w.flavors[code]
 	if code == d.resizing && where == "the cloud" {
 		return // the patch of the Rds was judged
@@ -212,8 +232,8 @@ func (d *database) judgeFlavor(code, where string) {
 			why = append(why, fmt.Sprintf("it has changed %d times in 24 hours", lastDay))
 		case len(d.resizes) > 0 && time.Since(d.resizes[len(d.resizes)-1]) < time.Duration(*s.CooldownSeconds)*time.Second-time.Minute:
 			why = append(why, "the cooldown has not passed")
-		case where == "the Rds" && others >= mostFlavors, where == "the cloud" && d.drawn.apply == "Alone" && others >= mostFlavors:
-			why = append(why, fmt.Sprintf("%d other flavors are in progress, and %d are allowed", others, mostFlavors))
+		case others >= d.w.plan.flavors && (where == "the Rds" || d.drawn.apply == "Alone"):
+			why = append(why, fmt.Sprintf("%d other flavors are in progress, and %d are allowed", others, d.w.plan.flavors))
 		default:
 			d.resizes, d.resizing = append(d.resizes, time.Now()), code
 			return
@@ -277,6 +297,7 @@ func (d *database) judgeReadOnly() {
 	switch {
 	case !in.ReadOnly || !free:
 		d.readOnlyFor = 0
+	case in.Status == simcloud.StatusModifying: // the cloud refuses another change
 	case d.w.calm() > 15*time.Minute:
 		d.readOnlyFor += tick
 	}
@@ -288,10 +309,15 @@ func (d *database) judgeReadOnly() {
 
 // settled holds what must be true after a time of calm.
 func (w *swarm) settled() {
+	all := w.autopilots()
+	for _, a := range all {
+		if size := len(text(a.Status)); size > 64<<10 {
+			w.violation(a.Name, "the status has %d bytes", size)
+		}
+	}
 	if w.calm() < settleTime {
 		return
 	}
-	all := w.autopilots()
 	w.judgeGauges(all)
 	for i := range all {
 		a := &all[i]
@@ -302,7 +328,10 @@ func (w *swarm) settled() {
 		d := w.databases[at]
 		in := d.instance()
 		d.mu.Lock()
-		isSettled, p := d.isSettled(), d.policy()
+		isSettled, p, writable, limitSeen := d.isSettled(), d.policy(), true, d.limitSeen
+		for _, t := range d.since(settleTime) {
+			writable = writable && !t.seemsReadOnly
+		}
 		d.mu.Unlock()
 		if !isSettled {
 			continue
@@ -326,19 +355,16 @@ func (w *swarm) settled() {
 			d.capFrom.VolumeGB, d.capFrom.VCPUs, d.capFrom.MemoryGB = int(s.Baseline.VolumeGB), int(s.Baseline.VCPUs), int(s.Baseline.MemoryGB)
 			d.mu.Unlock()
 		}
-		if i := s.Pending; i != nil && time.Since(i.DecisionTime.Time) > 2*time.Hour && in.Status == "ACTIVE" && !in.ReadOnly && p.on { // a full instance refuses a flavor
+		// The cloud may refuse every change of a full instance.
+		mayStart := in.Status == simcloud.StatusActive && writable && p.on && w.at() > w.refused+time.Hour
+		if i := s.Pending; i != nil && time.Since(i.DecisionTime.Time) > 2*time.Hour && mayStart {
 			once("pending", "pending since %v: %s", time.Since(i.DecisionTime.Time).Round(time.Minute), text(i))
 		}
-		if s.ReadOnly != nil && !in.ReadOnly && p.on {
-			writable := true
-			d.mu.Lock()
-			for _, t := range d.since(settleTime) {
-				writable = writable && !t.readOnly
-			}
-			d.mu.Unlock()
-			if writable {
-				once("readOnly", "status.readOnly is set, and the database is writable: %.1f of %d GB used", in.Workload.UsedGB, in.VolumeGB)
-			}
+		if s.ReadOnly == nil && in.ReadOnly && limitSeen > w.plan.sweep+w.plan.delay+30*time.Minute {
+			once("not read-only", "read-only, but status.readOnly is not set: %.1f of %d GB used", in.Workload.UsedGB, in.VolumeGB)
+		}
+		if s.ReadOnly != nil && writable && p.on {
+			once("readOnly", "status.readOnly is set, and the database is writable: %.1f of %d GB used", in.Workload.UsedGB, in.VolumeGB)
 		}
 		if df := s.Deferred; df != nil && (time.Since(df.LastTime.Time) > 7*day+time.Hour || p.spec.Flavor.Window == nil) {
 			once("deferred", "deferred at %v, the window is %+v", df.LastTime, p.spec.Flavor.Window)
@@ -375,7 +401,7 @@ func (d *database) explained(sign string) bool {
 	}
 	return slices.ContainsFunc(d.since(time.Hour+d.w.plan.delay), func(t truth) bool {
 		if sign == "storage" {
-			return t.readOnly || isOver(t.sizeGB, t.usedGB, int(s.Storage.ThresholdPercent))
+			return t.seemsReadOnly || isOver(t.sizeGB, t.usedGB, int(s.Storage.ThresholdPercent))
 		}
 		return *s.Flavor.CPU.Enabled && t.cpu >= float64(s.Flavor.CPU.ThresholdPercent)-1e-6 || *s.Flavor.Memory.Enabled && t.memory >= float64(s.Flavor.Memory.ThresholdPercent)-1e-6
 	})

@@ -21,6 +21,7 @@ type plan struct {
 	watchLag  time.Duration
 	rate      float64 // --cloud-rate
 	sweep     time.Duration
+	flavors   int // --max-flavor-changes
 	settings  simcloud.Settings
 	fullWaits bool // the operator changes nothing in STORAGE FULL
 	databases []drawn
@@ -67,17 +68,18 @@ func one[T any](c chooser, from ...T) T { return from[c.IntN(len(from))] }
 // drawPlan returns the plan of a seed.
 func drawPlan(seed uint64) plan {
 	c := chooser{rand.New(rand.NewPCG(seed, 1))}
+	databases := 3 + min(c.IntN(6), c.IntN(6))
 	p := plan{
-		seed: seed, days: 14 + c.IntN(5)*c.IntN(5), delay: one[time.Duration](c, 0, 2, 5, 10) * time.Minute, watchLag: one(c, 20*time.Millisecond, time.Second, 15*time.Second),
-		rate: one(c, 5.0, 50), sweep: one[time.Duration](c, 5, 10, 20, 30) * time.Minute, fullWaits: c.percent(15),
+		seed: seed, days: 14 + c.IntN(max(1, 70/databases-13)), delay: one[time.Duration](c, 0, 2, 5, 10) * time.Minute, watchLag: one(c, 20*time.Millisecond, 5*time.Second, 45*time.Second),
+		rate: one(c, 5.0, 50), sweep: one[time.Duration](c, 5, 10, 20, 20, 30, 30) * time.Minute, flavors: one(c, 1, 1, 2), fullWaits: c.percent(15),
 	}
 	p.settings = simcloud.Settings{
-		MetricDelay: p.delay, HideStorageFull: c.percent(30), NoResizeList: c.percent(20), Odd: simcloud.Odd{NoUsedSpace: c.percent(10)},
+		MetricDelay: p.delay, HideStorageFull: c.percent(50), NoResizeList: c.percent(20), Odd: simcloud.Odd{NoUsedSpace: c.percent(10)},
 		NewRule: one(c, "", simcloud.StateInsufficientData), RewrittenRule: one(c, "", simcloud.StateOK), ExistsAsCode: c.percent(20), Normalizes: c.percent(20),
 		RefuseEnlargeWhenFull: c.percent(5), NoInstanceLevelData: c.percent(10),
 		EnlargeDuration: one[time.Duration](c, 2, 4, 8) * time.Minute, ResizeDuration: one[time.Duration](c, 5, 10, 20) * time.Minute,
 	}
-	for i := range 3 + c.IntN(6) {
+	for i := range databases {
 		p.databases = append(p.databases, c.database(i))
 	}
 	p.settings.ReadOnlyStopsWrites, p.settings.MinorVersions = true, c.percent(20)
@@ -89,14 +91,21 @@ func drawPlan(seed uint64) plan {
 	if c.percent(20) {
 		p.settings.UnknownFlavors = []string{p.databases[0].instance.Flavor}
 	}
-	for range c.IntN(4) { // a shared cause
-		from, amount := c.within(time.Duration(p.days)*day), c.between(0.9, 1.5)
+	total := time.Duration(p.days) * day
+	for range 2 + c.IntN(5) { // a shared cause: all databases are busy, some are filled, and perhaps the cloud refuses all flavors
+		from, amount := time.Hour+c.within(total-time.Hour), 0.9*math.Exp2(c.between(0, 2.5)) // also for flavors that have grown
+		if c.percent(40) {
+			p.events = append(p.events, event{at: from - 10*time.Minute, what: "flavors refused"})
+		}
 		for i := range p.databases {
 			l := &p.databases[i].load
-			l.episodes = append(l.episodes, episode{from, from + 6*time.Hour, "cpu", amount})
+			l.episodes = append(l.episodes, episode{from, from + time.Duration(c.between(0.5, 6)*float64(time.Hour)), "cpu", amount})
+			if at := from + c.within(4*time.Hour); c.percent(50) {
+				filled := float64(p.databases[i].instance.VolumeGB) * c.between(0.2, 0.6)
+				l.episodes = append(l.episodes, episode{at, at + 2*tick, "jump", filled})
+			}
 		}
 	}
-	total := time.Duration(p.days) * day
 	for range c.IntN(3 * p.days) {
 		p.events = append(p.events, c.event(total, p.databases))
 	}
@@ -143,7 +152,7 @@ func (c chooser) policy(size int) map[string]any {
 		"flavor": map[string]any{
 			"cpu": map[string]any{"enabled": c.percent(80), "thresholdPercent": one(c, 90, 80, 70)}, "memory": map[string]any{"enabled": c.percent(80), "thresholdPercent": one(c, 90, 80)},
 			"alarm":    map[string]any{"periodSeconds": one(c, 300, 300, 1, 1200), "count": 1 + c.IntN(3), "repeatSeconds": one(c, 0, 1800)},
-			"maxVCPUs": vcpus, "cooldownSeconds": one(c, 0, 600, 3600), "maxChangesPerDay": 1 + c.IntN(4), "window": window,
+			"maxVCPUs": vcpus, "cooldownSeconds": one(c, 0, 0, 600, 3600), "maxChangesPerDay": 1 + c.IntN(4), "window": window,
 		},
 	}
 }
@@ -153,7 +162,7 @@ func (c chooser) event(total time.Duration, databases []drawn) event {
 	return event{
 		at: time.Hour + c.within(total-time.Hour), database: i, number: c.Float64(), policy: c.policy(databases[i].instance.VolumeGB),
 		what: one(c, "policy", "policy", "mode", "larger volume", "other flavor", "former spec", "off", "on", "delete autopilot", "recreate", "other instance", "series", "series", "omits", "others first",
-			"kill", "kill at call", "kill after call", "freeze leader", "stop leader", "job fails", "foreign job", "console growth", "failover", "sold out", "watches expire", "admission resets", "operator away", "second object"),
+			"kill", "kill at call", "kill after call", "kill before change", "kill after change", "kill before change", "kill after change", "freeze leader", "stop leader", "job fails", "foreign job", "console growth", "failover", "sold out", "watches expire", "admission resets", "operator away", "second object"),
 	}
 }
 
@@ -182,14 +191,16 @@ type episode struct {
 func (c chooser) load(size float64) load {
 	l := load{growth: size * one(c, 0, 0.003, 0.02, 0.06) / 24, cpu: c.between(0.1, 0.6), cpuSwing: c.between(0, 0.35), memory: c.between(0.3, 0.75)}
 	for range c.IntN(24) {
-		from := c.within(30 * day)
-		what := one(c, "import", "burst", "clean-up", "cpu", "cpu", "memory")
+		from := c.within(20 * day)
+		what := one(c, "import", "burst", "jump", "clean-up", "cpu", "cpu", "memory")
 		e := episode{from: from, to: from + time.Duration(c.between(0.2, 12)*float64(time.Hour)), what: what}
 		switch what {
 		case "import":
 			e.amount = size * c.between(0.005, 0.1) // GB an hour
 		case "burst":
 			e.to, e.amount = from+time.Duration(c.between(5, 90)*float64(time.Minute)), size*c.between(0.05, 0.3) // GB for that time
+		case "jump":
+			e.to, e.amount = from+2*tick, size*c.between(0.05, 0.3) // GB at once, by a restore
 		case "clean-up":
 			e.to, e.amount = from+2*tick, c.between(0.3, 0.9) // the share that stays
 		case "cpu", "memory":
@@ -218,6 +229,10 @@ func (l load) next(at time.Duration, in simcloud.Instance, first simcloud.Instan
 			w.UsedGB += e.amount * tick.Hours()
 		case "burst":
 			*burst += e.amount
+		case "jump":
+			if at < e.from+tick {
+				w.UsedGB += e.amount
+			}
 		case "clean-up":
 			if at < e.from+tick {
 				w.UsedGB *= e.amount

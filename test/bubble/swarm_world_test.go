@@ -30,12 +30,13 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
+	simkube "github.com/mcsps/rds-autopilot/test/sim/kube"
 )
 
 const (
 	swarmNamespace = "swarm"
+	failoverTime   = 22 * time.Minute // until the other replica has the lease of a killed leader, and its first sweep is done
 	operatorPeriod = 4 * time.Minute
-	mostFlavors    = 2 // --max-flavor-changes
 )
 
 // swarm is the world of one seed: two replicas of the service, an operator, people, and databases.
@@ -56,11 +57,13 @@ type swarm struct {
 	wrong     []string
 	end       time.Duration // since began, once there is a violation
 	disturbed time.Time     // until then, outages or kills may explain a delay
+	refused   time.Duration // since began, until when the cloud refuses all flavors
 }
 
 func newSwarm(t *testing.T, p plan) *swarm {
 	w := &swarm{plan: p, began: time.Now(), flavors: map[string]otc.Flavor{}, events: map[string]int{}, calls: map[string]int{}, reported: map[string]bool{}, end: math.MaxInt64}
-	w.fleet = newFleetIn(t, simcloud.Options{Settings: p.settings, Fault: w.cloudFault, DeliveryFault: w.deliveryFault}, p.watchLag)
+	cloud := simcloud.Options{Settings: p.settings, Fault: w.cloudFault, DeliveryFault: w.deliveryFault}
+	w.fleet = newFleetIn(t, cloud, simkube.Options{WatchLag: p.watchLag, Untracked: []string{"leases", v1alpha1.Resource}})
 	w.namespace(swarmNamespace)
 	w.kube.SetAdmit(w.admit)
 	w.runCloud()
@@ -202,6 +205,7 @@ type process struct {
 	dead     atomic.Bool
 	frozen   atomic.Bool  // it cannot renew its lease
 	killIn   atomic.Int64 // calls until it is killed; 0 is never
+	atChange atomic.Bool  // it is killed at its next change of an Rds or an instance
 	applied  atomic.Bool  // the last call is applied
 	leads    atomic.Bool
 	done     <-chan struct{} // closed when the process ends
@@ -231,8 +235,11 @@ func (p *process) reaches(r *http.Request, send func(*http.Request) (*http.Respo
 	if p.dead.Load() {
 		return nil, errDead
 	}
-	if n := p.killIn.Load(); n > 0 && p.killIn.Add(-1) == 0 {
+	isChange := r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/rdss/") ||
+		r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/action")
+	if n := p.killIn.Load(); n > 0 && p.killIn.Add(-1) == 0 || isChange && p.atChange.Load() {
 		p.w.note("", "a replica is killed at %s %s, applied: %t", r.Method, r.URL.Path, p.applied.Load())
+		p.w.disturb(failoverTime)
 		p.dead.Store(true)
 		if p.applied.Load() {
 			if res, err := send(r.WithContext(context.WithoutCancel(r.Context()))); err == nil {
@@ -273,15 +280,26 @@ func (k kubeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		if k.dead.Load() {
 			return nil, errDead
 		}
+		if isWatch { // a bookmark every minute, and a new watch every few minutes, would cost a fifth of the time of a seed
+			r = r.Clone(r.Context())
+			query := r.URL.Query()
+			query.Del("allowWatchBookmarks")
+			query.Set("timeoutSeconds", "7200")
+			r.URL.RawQuery = query.Encode()
+		}
 		return k.w.kube.RoundTrip(r)
 	}
 	return k.reaches(r, func(r *http.Request) (*http.Response, error) {
-		if k.w.outage("kube", "", r.Method, r.URL.Path) == nil {
-			return k.w.kube.RoundTrip(r)
-		}
 		refuse := func(status int, reason string) (*http.Response, error) {
 			body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"refused by the test","reason":%q,"code":%d}`, reason, status)
 			return &http.Response{StatusCode: status, Status: reason, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+		}
+		if k.storesIntent(r) && k.w.lot(r.URL.Path, "intent") < 25 { // somebody else's write has come first
+			time.Sleep(time.Second) // the lot stays the same for 7 seconds, and the service may try again at once
+			return refuse(http.StatusConflict, "Conflict")
+		}
+		if k.w.outage("kube", "", r.Method, r.URL.Path) == nil {
+			return k.w.kube.RoundTrip(r)
 		}
 		switch lot := k.w.lot(r.URL.Path, "how"); {
 		case lot < 25 && r.Method == http.MethodPatch:
@@ -299,6 +317,17 @@ func (k kubeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	})
 }
 
+// storesIntent reports whether a request stores an intent. It leaves the body as it was.
+func (k kubeTransport) storesIntent(r *http.Request) bool {
+	if r.Method != http.MethodPatch || !strings.HasSuffix(r.URL.Path, "/status") {
+		return false
+	}
+	body, err := io.ReadAll(r.Body)
+	k.w.must(err)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return bytes.Contains(body, []byte(`"pending":{`))
+}
+
 // startProcess starts a replica.
 func (w *swarm) startProcess(i int) *process {
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -309,7 +338,7 @@ func (w *swarm) startProcess(i int) *process {
 	of := app.Options{
 		PublicURL: public, Mode: v1alpha1.ModeAuto, Allowed: autopilot.Allowed{Apply: v1alpha1.ApplyCloud, Instances: []string{"*/*"}},
 		CertHosts: []string{w.sim.CertHost()}, ConfirmHosts: []string{w.sim.ConfirmHost()}, SMNClient: smnClient(w.sim), MaxMessageAge: time.Hour,
-		Sweep: w.plan.sweep, Recheck: 30 * time.Second, MaxFlavorChanges: mostFlavors, CloudRate: w.plan.rate, Transport: cloudTransport{p}, Env: w.env(),
+		Sweep: w.plan.sweep, Recheck: 30 * time.Second, MaxFlavorChanges: w.plan.flavors, CloudRate: w.plan.rate, Transport: cloudTransport{p}, Env: w.env(),
 		Version: "test", Log: zap.NewNop(), Now: time.Now,
 	}
 	config := w.kube.Config()
@@ -356,7 +385,7 @@ func (p *process) lead(ctx context.Context, kube *k8s.Cluster, parts app.Parts, 
 	for ctx.Err() == nil {
 		lease := k8s.Lease{
 			Namespace: "default", Name: "rds-autopilot", Pod: fmt.Sprintf("replica-%d", i),
-			Duration: 6 * time.Minute, RenewDeadline: 4 * time.Minute, RetryPeriod: 2 * time.Minute, // the rest as in production, but with fewer calls
+			Duration: 15 * time.Minute, RenewDeadline: 10 * time.Minute, RetryPeriod: 5 * time.Minute, // fewer calls
 			OnChange: func(leads bool) {
 				p.leads.Store(leads)
 				p.w.note("", "replica %d leads: %t", i, leads)

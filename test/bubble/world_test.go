@@ -66,7 +66,7 @@ func newFleet(t *testing.T, settings simcloud.Settings) *fleet {
 }
 
 // newFleetIn returns a fleet in a cloud with these options. runCloud starts the cloud.
-func newFleetIn(t *testing.T, o simcloud.Options, lag ...time.Duration) *fleet {
+func newFleetIn(t *testing.T, o simcloud.Options, kube ...simkube.Options) *fleet {
 	t.Helper()
 	f := &fleet{t: t, routes: &routes{by: map[string]*fleet{}}}
 	o.Local, o.Transport = true, f.routes
@@ -78,17 +78,19 @@ func newFleetIn(t *testing.T, o simcloud.Options, lag ...time.Duration) *fleet {
 	t.Cleanup(func() {
 		time.Sleep(10 * time.Minute) // a shared read that no caller waits for ends by itself
 	})
-	return f.another(lag...)
+	return f.another(kube...)
 }
 
 // signingKey returns one key for all tests, because it takes longer to generate than most tests run.
 var signingKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
 // another returns a second cluster in the same cloud, on the same clock.
-func (f *fleet) another(lag ...time.Duration) *fleet {
+func (f *fleet) another(options ...simkube.Options) *fleet {
 	f.t.Helper()
 	host := fmt.Sprintf("autopilot-%d.example.com", len(f.routes.by))
-	kube, err := simkube.New(simkube.Options{CRDs: crds, Seed: host, WatchLag: append(lag, watchLag)[0]})
+	o := append(options, simkube.Options{WatchLag: watchLag})[0]
+	o.CRDs, o.Seed = crds, host
+	kube, err := simkube.New(o)
 	f.must(err)
 	admin, err := dynamic.NewForConfig(kube.Config())
 	f.must(err)

@@ -23,6 +23,7 @@ type kind struct {
 	namespaced bool
 	status     bool           // there is a status subresource
 	custom     bool           // it counts generations
+	untracked  bool           // it has no managed fields
 	schema     map[string]any // OpenAPI v3 of a custom resource
 
 	fields, statusFields *managedfields.FieldManager

@@ -10,7 +10,9 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func (s *Server) get(r request) ([]byte, error) {
@@ -21,6 +23,17 @@ func (s *Server) get(r request) ([]byte, error) {
 		return nil, notFound(r.kind, r.name)
 	}
 	return found.encoded, nil
+}
+
+// Objects returns the objects of a resource as they are stored, in order. They must not be modified.
+func (s *Server) Objects(resource schema.GroupVersionResource) (all []*unstructured.Unstructured) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.kinds[resource.Group+"/"+resource.Version+"/"+resource.Resource]
+	for _, key := range s.of(request{kind: k}) {
+		all = append(all, s.objects[key].object)
+	}
+	return all
 }
 
 // list answers in pages, if asked to. What was written between two pages is in the second one.

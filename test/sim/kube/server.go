@@ -30,12 +30,14 @@ type Options struct {
 	WatchLag time.Duration
 	// WriteLatency is how long a request takes that writes.
 	WriteLatency time.Duration
+	// Untracked are resources without managed fields, which cost most of a write. Server-side apply of them does not work.
+	Untracked []string
 }
 
 // Write is a create or update that is about to be stored.
 type Write struct {
 	Manager, Subresource string
-	Old, New             *unstructured.Unstructured // Old is nil for a create
+	Old, New             *unstructured.Unstructured // Old is nil for a create, and must not be modified
 }
 
 // Admit sees every create and update before it is stored. It may alter New, or refuse it; it must not ask the server.
@@ -83,6 +85,7 @@ func New(o Options) (*Server, error) {
 		if err := k.prepare(s.converter); err != nil {
 			return nil, err
 		}
+		k.untracked = slices.Contains(o.Untracked, k.resource)
 	}
 	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic} {
 		namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}

@@ -3,6 +3,7 @@
 package simkube
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -11,6 +12,12 @@ import (
 
 // RoundTrip answers in memory. The body of a watch comes as it is written.
 func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	isSlow := s.latency > 0 && r.Method != http.MethodGet
+	s.mu.Unlock()
+	if !isSlow && r.URL.Query().Get("watch") == "" {
+		return s.answer(r)
+	}
 	ctx, cancel := context.WithCancel(r.Context())
 	in := r.Clone(ctx)
 	if in.Body == nil {
@@ -37,6 +44,35 @@ func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 		Header: w.header, Body: &replyBody{PipeReader: read, leave: func() { stop(); cancel() }}, ContentLength: -1, Request: r,
 	}, nil
 }
+
+// answer serves a request that does not wait, in the caller's goroutine.
+func (s *Server) answer(r *http.Request) (*http.Response, error) {
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	in := r.WithContext(r.Context()) // a RoundTripper must not modify the request
+	if in.Body == nil {
+		in.Body = http.NoBody
+	}
+	w := &wholeReply{header: http.Header{}, status: http.StatusOK}
+	s.ServeHTTP(w, in)
+	_ = in.Body.Close()
+	return &http.Response{
+		StatusCode: w.status, Status: http.StatusText(w.status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: w.header, Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()), Request: r,
+	}, nil
+}
+
+// wholeReply keeps a reply until its end.
+type wholeReply struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (w *wholeReply) Header() http.Header         { return w.header }
+func (w *wholeReply) WriteHeader(status int)      { w.status = status }
+func (w *wholeReply) Write(b []byte) (int, error) { return w.body.Write(b) }
 
 // streamReply hands over each piece of a reply as it is written.
 type streamReply struct {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"mime"
 	"net/http"
 	"reflect"
@@ -17,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -191,17 +193,13 @@ func (s *Server) create(r request, object *unstructured.Unstructured) ([]byte, e
 		return nil, err
 	}
 	none, _ := untyped{}.New(r.kind.gvk) // never fails
-	return s.store(r, "ADDED", r.kind.fields.UpdateNoErrors(none, object, r.manager).(*unstructured.Unstructured))
+	return s.store(r, "ADDED", r.kind.track(r, none, object))
 }
 
 // settle completes an object before it is stored, for every writer. The caller holds s.mu.
 func (s *Server) settle(r request, old, object *unstructured.Unstructured) error {
 	if s.admit != nil {
-		w := Write{Manager: r.manager, Subresource: r.subresource, New: object}
-		if old != nil {
-			w.Old = old.DeepCopy()
-		}
-		if err := s.admit(w); err != nil {
+		if err := s.admit(Write{Manager: r.manager, Subresource: r.subresource, Old: old, New: object}); err != nil {
 			return apierrors.NewForbidden(r.kind.groupResource(), r.name, err)
 		}
 	}
@@ -259,18 +257,11 @@ func (s *Server) update(r request, live *stored, next *unstructured.Unstructured
 	}
 	if r.subresource == "status" {
 		fields := next.GetManagedFields()
-		status, has := next.Object["status"]
-		next = old.DeepCopy()
+		next.Object = replaced(old.Object, "status", next.Object)
+		next.Object = replaced(next.Object, "metadata", runtime.DeepCopyJSON(map[string]any{"metadata": old.Object["metadata"]}))
 		next.SetManagedFields(fields)
-		delete(next.Object, "status")
-		if has {
-			next.Object["status"] = status
-		}
 	} else if r.kind.status {
-		delete(next.Object, "status")
-		if status, has := old.DeepCopy().Object["status"]; has {
-			next.Object["status"] = status
-		}
+		next.Object = replaced(next.Object, "status", old.Object)
 	}
 	next.SetUID(old.GetUID())
 	next.SetCreationTimestamp(old.GetCreationTimestamp())
@@ -284,11 +275,7 @@ func (s *Server) update(r request, live *stored, next *unstructured.Unstructured
 		next.SetGeneration(old.GetGeneration() + 1)
 	}
 	if managed == nil {
-		manager := r.kind.fields
-		if r.subresource == "status" {
-			manager = r.kind.statusFields
-		}
-		next = manager.UpdateNoErrors(old.DeepCopy(), next, r.manager).(*unstructured.Unstructured)
+		next = r.kind.track(r, old, next)
 	}
 	if next.GetDeletionTimestamp() != nil && len(next.GetFinalizers()) == 0 {
 		return s.remove(r, old, next)
@@ -297,6 +284,29 @@ func (s *Server) update(r request, live *stored, next *unstructured.Unstructured
 		return live.encoded, nil
 	}
 	return s.store(r, "MODIFIED", next)
+}
+
+// track returns next with the managed fields that the request makes of those of old.
+func (k *kind) track(r request, old runtime.Object, next *unstructured.Unstructured) *unstructured.Unstructured {
+	if k.untracked {
+		next.SetManagedFields(nil)
+		return next
+	}
+	manager := k.fields
+	if r.subresource == "status" {
+		manager = k.statusFields
+	}
+	return manager.UpdateNoErrors(old.DeepCopyObject(), next, r.manager).(*unstructured.Unstructured)
+}
+
+// replaced returns a copy of the object with one value of another one. All other values are shared.
+func replaced(object map[string]any, name string, from map[string]any) map[string]any {
+	object = maps.Clone(object)
+	delete(object, name)
+	if value, has := from[name]; has {
+		object[name] = value
+	}
+	return object
 }
 
 // content is all of an object but its metadata.
@@ -310,15 +320,15 @@ func content(u *unstructured.Unstructured) map[string]any {
 	return rest
 }
 
-// untimed is an object without the times of its managed fields: a write that changes only those is none.
+// untimed is the metadata of an object without the times of its managed fields: a write that changes only those is none.
 func untimed(u *unstructured.Unstructured) map[string]any {
-	u = u.DeepCopy()
-	fields := u.GetManagedFields()
-	for i := range fields {
-		fields[i].Time = nil
+	object := runtime.DeepCopyJSON(map[string]any{"metadata": u.Object["metadata"]})
+	metadata, _ := object["metadata"].(map[string]any)
+	fields, _ := metadata["managedFields"].([]any)
+	for _, f := range fields {
+		delete(f.(map[string]any), "time")
 	}
-	u.SetManagedFields(fields)
-	return u.Object
+	return metadata
 }
 
 // store puts an object in its place and lets the watchers know; s.mu is held.
