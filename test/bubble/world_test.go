@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -118,10 +119,8 @@ func (f *fleet) setFault(fault func(*http.Request) *simcloud.Fault) (clear func(
 func faultOf(fault simcloud.Fault, operations ...string) func(*http.Request) *simcloud.Fault {
 	return func(r *http.Request) *simcloud.Fault {
 		_, operation := simcloud.OperationOf(r)
-		for _, o := range operations {
-			if o == operation {
-				return &fault
-			}
+		if slices.Contains(operations, operation) {
+			return &fault
 		}
 		return nil
 	}
