@@ -202,16 +202,19 @@ func (d *database) pass() {
 	d.w.must(d.w.sim.SetWorkload(in.ID, load))
 	in = d.instance()
 	now := truth{time.Now(), in.VolumeGB, in.Workload.UsedGB, min(100, 100*load.CPUDemand/float64(in.VCPUs)), min(100, 100*load.MemoryDemandGB/float64(in.MemoryGB)), in.Flavor, in.ReadOnly, false}
-	isCalm := d.w.calm() > settleTime
+	calm := d.w.calm()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
 	case !in.ReadOnly || !d.policy().on:
 		d.limitSeen = 0
-	case isCalm && d.isSettled() && now.usedGB >= readOnlyAt(now.sizeGB):
+	case calm > settleTime && d.isSettled() && now.usedGB >= readOnlyAt(now.sizeGB):
 		d.limitSeen += tick
 	}
-	now.seemsReadOnly = now.readOnly
+	// While no replica leads, none sees when a growth arrives. The next leader compares the used space with the former size.
+	now.seemsReadOnly = now.readOnly || calm < evidence && slices.ContainsFunc(d.since(2*time.Hour), func(t truth) bool {
+		return now.usedGB >= readOnlyAt(t.sizeGB)
+	})
 	if n := len(d.truth); n > 0 && d.truth[n-1].seemsReadOnly { // a sweep sees only what lasts
 		isFull := func(t truth) bool { return t.readOnly || t.usedGB > writableAt(t.sizeGB) }
 		lately := d.since(d.w.plan.sweep + d.w.plan.delay + 10*time.Minute)
