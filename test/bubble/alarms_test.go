@@ -88,6 +88,20 @@ func TestAlarmsFollowTheLifeOfTheRds(t *testing.T) {
 			f.checkAlarms(f.waitArmed("default", "early"))
 		})
 
+		step(t, "the Rds names another instance: the rules watch it before a sweep", func(t *testing.T) {
+			id := f.addInstance(smallInstance()).ID
+			f.patch(f.rdss("default"), "early", `{"status":{"id":"`+id+`"}}`)
+			f.until("the rules watch the other instance", func() bool {
+				rules := f.thingsOf(name(f.autopilot("default", "early"))).rules
+				isFormer := func(r simcloud.Rule) bool { return r.Metric.Dimensions[0].Value != id }
+				return len(rules) == 3 && !slices.ContainsFunc(rules, isFormer)
+			})
+			f.waitArmed("default", "early")
+			if events := f.events("default", "early", "Repaired"); len(events) > 0 {
+				t.Errorf("our own change is reported as a repair: %s", events[0].Note)
+			}
+		})
+
 		step(t, "a person marks an armed object as one of doctor: its alarms are still managed", func(t *testing.T) {
 			f.patch(f.raps("default"), "early", `{"metadata":{"annotations":{"`+v1alpha1.DoctorAnnotation+`":"true"}}}`)
 			f.patch(f.rdss("default"), "early", `{"spec":{"autopilot":false}}`)
