@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/level"
@@ -87,13 +88,27 @@ func TestAlarmsFollowTheLifeOfTheRds(t *testing.T) {
 			f.checkAlarms(f.waitArmed("default", "early"))
 		})
 
+		step(t, "the Rds names another instance: the rules watch it before a sweep", func(t *testing.T) {
+			id := f.addInstance(smallInstance()).ID
+			f.patch(f.rdss("default"), "early", `{"status":{"id":"`+id+`"}}`)
+			f.until("the rules watch the other instance", func() bool {
+				rules := f.thingsOf(name(f.autopilot("default", "early"))).rules
+				isFormer := func(r simcloud.Rule) bool { return r.Metric.Dimensions[0].Value != id }
+				return len(rules) == 3 && !slices.ContainsFunc(rules, isFormer)
+			})
+			f.waitArmed("default", "early")
+			if events := f.events("default", "early", "Repaired"); len(events) > 0 {
+				t.Errorf("our own change is reported as a repair: %s", events[0].Note)
+			}
+		})
+
 		step(t, "a person marks an armed object as one of doctor: its alarms are still managed", func(t *testing.T) {
 			f.patch(f.raps("default"), "early", `{"metadata":{"annotations":{"`+v1alpha1.DoctorAnnotation+`":"true"}}}`)
 			f.patch(f.rdss("default"), "early", `{"spec":{"autopilot":false}}`)
 			f.waitReleased("early", "NotEnabled")
 		})
 
-		step(t, "the cloud refuses to delete the topic: the removal is repeated until a person abandons it", func(t *testing.T) {
+		step(t, "the cloud does not delete the topic: the service retries until a person abandons it", func(t *testing.T) {
 			f.database("default", "held", smallInstance())
 			f.database("default", "abandoned", smallInstance())
 			f.waitArmed("default", "held")
@@ -105,7 +120,8 @@ func TestAlarmsFollowTheLifeOfTheRds(t *testing.T) {
 			for _, db := range []string{"held", "abandoned"} {
 				a := f.waitNotArmed("default", db, "CloudUnreachable")
 				message := armedCondition(a).Message
-				if !strings.Contains(message, v1alpha1.AbandonAnnotation+"=true") || !strings.Contains(message, "503") || len(a.Finalizers) == 0 {
+				hasNextStep := strings.Contains(message, v1alpha1.AbandonAnnotation+"=true")
+				if !hasNextStep || !strings.Contains(message, "503") || len(a.Finalizers) == 0 {
 					t.Errorf("%s: %q, finalizers %v", db, message, a.Finalizers)
 				}
 			}
@@ -132,8 +148,9 @@ func TestOtherAutoscalersAreReportedOrGoFirst(t *testing.T) {
 		spec["endpoint"] = "https://example.com/"
 		f.rds("default", "endpoint", spec, in.ID)
 		f.waitArmed("default", "endpoint")
-		f.until("both objects have an event", func() bool { return len(f.events("default", "endpoint", "OperatorAutopilot")) == 2 })
-		for _, e := range f.events("default", "endpoint", "OperatorAutopilot") {
+		warnings := func() []eventsv1.Event { return f.events("default", "endpoint", "OperatorAutopilot") }
+		f.until("both objects have an event", func() bool { return len(warnings()) == 2 })
+		for _, e := range warnings() {
 			if e.Type != corev1.EventTypeWarning || e.Series != nil || !strings.Contains(e.Note, "spec.endpoint") {
 				t.Errorf("event on the %s: %+v", e.Regarding.Kind, e)
 			}
@@ -155,7 +172,8 @@ func TestOtherAutoscalersAreReportedOrGoFirst(t *testing.T) {
 		byOther := slices.ContainsFunc(s.Changes, func(ch v1alpha1.Change) bool {
 			return ch.Kind == v1alpha1.KindVolume && ch.By == v1alpha1.ByOther && ch.Outcome == v1alpha1.OutcomeCompleted
 		})
-		if size := f.requested("scaled").volumeGB; !byOther || size <= 120 || s.Pending == nil || s.Pending.To != fmt.Sprint(size) {
+		size := f.requested("scaled").volumeGB
+		if !byOther || size <= 120 || s.Pending == nil || s.Pending.To != fmt.Sprint(size) {
 			t.Errorf("spec.volumesize is %d, pending %+v, changes %+v", size, s.Pending, s.Changes)
 		}
 	})
@@ -176,8 +194,9 @@ func TestModeOffRemovesAllAlarmsAndNothingElse(t *testing.T) {
 
 		off := f.start(flags{mode: v1alpha1.ModeOff})
 		f.waitReleased("kept", "NotEnabled")
-		f.until("the RdsAutopilot without its Rds is deleted", func() bool { return f.autopilot("default", "deleted") == nil })
-		if topics, subs, rules := f.sim.Topics(), f.sim.Subscriptions(), f.sim.Rules(); len(topics) != 1 || len(subs)+len(rules) > 0 {
+		f.until("the RdsAutopilot is deleted", func() bool { return f.autopilot("default", "deleted") == nil })
+		topics, subs, rules := f.sim.Topics(), f.sim.Subscriptions(), f.sim.Rules()
+		if len(topics) != 1 || len(subs)+len(rules) > 0 {
 			t.Errorf("left: %+v, %+v, %+v", topics, subs, rules)
 		}
 		f.database("default", "new", smallInstance())

@@ -47,8 +47,8 @@ func (f *fleet) checkChanges(name string, want ...string) {
 	}
 }
 
-// enlargements returns the cloud's answers to the requests for a larger volume, in their order. An answer that is repeated
-// counts once: while a database is nearly read-only, the service repeats a refused request at each check.
+// enlargements returns the cloud's answers to the requests for a larger volume, in their order. An answer that is
+// repeated counts once: while a database is nearly read-only, the service repeats a refused request at each check.
 func (f *fleet) enlargements(names map[string]string) (answers []string) {
 	for _, r := range f.sim.Requests() {
 		for id, name := range names {
@@ -83,10 +83,12 @@ func TestRefusalsAndFailedJobsOfTheCloudAreReportedAndRetried(t *testing.T) {
 		f.until("the refusal is reported", hasReason("QuotaExceeded"))
 		time.Sleep(2 * time.Minute)
 		d, p := f.autopilot("default", "db").Status.Decisions[0], pending()
-		if !strings.Contains(d.Message, strings.TrimSuffix(refusal.Message, ".")) || !strings.Contains(d.Message, ". Next check at 20") {
+		cause := strings.TrimSuffix(refusal.Message, ".")
+		if !strings.Contains(d.Message, cause) || !strings.Contains(d.Message, ". Next check at 20") {
 			t.Errorf("the decision is %+v", d)
 		}
-		if r := p.Refusal; r == nil || r.Reason != "QuotaExceeded" || r.NextTime == nil || r.NextTime.Before(&r.Time) || p.JobID != "" {
+		r := p.Refusal
+		if r == nil || r.Reason != "QuotaExceeded" || r.NextTime == nil || r.NextTime.Before(&r.Time) || p.JobID != "" {
 			t.Fatalf("pending is %+v, %+v", p, p.Refusal)
 		}
 		requests := f.sim.Count("rds", "EnlargeVolume")
@@ -114,6 +116,31 @@ func TestRefusalsAndFailedJobsOfTheCloudAreReportedAndRetried(t *testing.T) {
 		time.Sleep(5 * time.Hour)
 		f.checkChanges("db", "Autopilot 100→110 Completed")
 	})
+}
+
+// The record and the event of such a growth explain why people could not write.
+func TestGrowthOfAReadOnlyDatabaseSaysSo(t *testing.T) {
+	for isHidden, want := range map[bool]string{ // whether the list of instances does not show STORAGE FULL
+		false: "the instance is in STORAGE FULL (read-only), and the cloud may refuse the growth",
+		true:  "the database is read-only until it has grown",
+	} {
+		t.Run(fmt.Sprint("hidden ", isHidden), func(t *testing.T) {
+			level.InBubble(t, func(t *testing.T) {
+				f := newFleet(t, simcloud.Settings{HideStorageFull: isHidden})
+				f.databaseWithoutRds("default", "db", instance(twoVCPUs, 100, 98))
+				f.start(applyCloud())
+				f.until("the growth is reported", func() bool { return len(f.events("default", "db", "GrowVolume")) > 0 })
+				event := f.events("default", "db", "GrowVolume")[0]
+				decisions := f.autopilot("default", "db").Status.Decisions
+				isRecorded := slices.ContainsFunc(decisions, func(d v1alpha1.DecisionRecord) bool {
+					return d.Action == "GrowVolume" && strings.Contains(d.Message, want)
+				})
+				if !isRecorded || !strings.Contains(event.Note, want) {
+					t.Errorf("the event is %q, the decisions are %+v", event.Note, decisions)
+				}
+			})
+		})
+	}
 }
 
 // Package autopilot tests the order. Here the real cloud client finds out which order the cloud wants.
@@ -156,8 +183,8 @@ func TestPrimaryAndReplicaGrowOnceInEachOrderThatTheCloudMayWant(t *testing.T) {
 	}
 }
 
-// A team cannot stop another team's autopilot by naming its instance: neither with an RdsAutopilot, nor with an older Rds
-// that was armed for another instance. An Rds whose autopilot is not on claims nothing.
+// A team cannot stop another team's autopilot by naming its instance: neither with an RdsAutopilot, nor with an older
+// Rds that was armed for another instance. An Rds whose autopilot is not on claims nothing.
 func TestInstanceStaysWithObjectThatWasArmedFirst(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		f := newFleet(t, simcloud.Settings{})

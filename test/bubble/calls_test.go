@@ -113,8 +113,11 @@ func TestAlarmStormIsDecidedInTime(t *testing.T) {
 			loads: []simcloud.Workload{storage}, hangs: true, want: map[string]int{"GrowVolume AlarmInForce": stormDatabases},
 		},
 		"every kind, one after the other": {
-			loads: []simcloud.Workload{storage, cpu, storage, memory}, spread: 20 * time.Second, want: map[string]int{
-				"GrowVolume AlarmInForce": stormDatabases / 2, "ChangeFlavor AlarmInForce": 3, "None FleetBrake": stormDatabases/2 - 3,
+			loads: []simcloud.Workload{storage, cpu, storage, memory}, spread: 20 * time.Second,
+			want: map[string]int{
+				"GrowVolume AlarmInForce":   stormDatabases / 2,
+				"ChangeFlavor AlarmInForce": 3,
+				"None FleetBrake":           stormDatabases/2 - 3,
 			},
 		},
 	} {
@@ -163,8 +166,8 @@ func (d distant) RoundTrip(r *http.Request) (*http.Response, error) {
 	return d.RoundTripper.RoundTrip(r)
 }
 
-// callsInStorm makes all alarms begin at the same full five minutes, and returns the number of calls to the cloud within
-// the time in which they have to be decided.
+// callsInStorm makes all alarms begin at the same full five minutes, and returns the number of calls to the cloud
+// within the time in which they have to be decided.
 func (f *fleet) callsInStorm(ids []string, loads []simcloud.Workload, within time.Duration) (calls int) {
 	f.kube.SetWriteLatency(writeLatency)
 	time.Sleep(time.Until(time.Now().Truncate(5 * time.Minute).Add(10*time.Minute - time.Second)))
@@ -179,8 +182,8 @@ func (f *fleet) callsInStorm(ids []string, loads []simcloud.Workload, within tim
 			}
 		}
 	}
-	// Flavors are measured in periods of five minutes, and three of them raise an alarm. Volumes are measured every minute,
-	// and five values raise an alarm.
+	// Flavors are measured in periods of five minutes, and three of them raise an alarm. Volumes are measured every
+	// minute, and five values raise an alarm.
 	set(false)
 	time.Sleep(10 * time.Minute)
 	set(true)
@@ -214,7 +217,8 @@ func (f *fleet) alarmTimes() map[string]time.Time {
 	return times
 }
 
-// firstDecisions counts the first decision of each database by action and reason, and returns how long the slowest took.
+// firstDecisions counts the first decision of each database by action and reason, and returns how long the slowest
+// took.
 func (f *fleet) firstDecisions() (counts map[string]int, slowest time.Duration) {
 	counts = map[string]int{}
 	times := f.alarmTimes()

@@ -146,7 +146,8 @@ func TestSimulatedCloudCanBreakEveryAssumption(t *testing.T) {
 // Cloud Eye may evaluate a new rule at once on older points. The used space contradicts the alarm, so nothing changes.
 func TestNewRuleInAlarmChangesNothingWhileTheUsedSpaceIsLow(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
-		f := newFleet(t, simcloud.Settings{NewRule: simcloud.StateAlarm, Odd: simcloud.Odd{RawRulesSleep: true}}) // so that it stays
+		// RawRulesSleep keeps the rule in that state.
+		f := newFleet(t, simcloud.Settings{NewRule: simcloud.StateAlarm, Odd: simcloud.Odd{RawRulesSleep: true}})
 		f.start(flags{sweep: 2 * time.Minute})
 		f.database("default", "db", instance(twoVCPUs, 100, 40))
 		before := f.requested("db")

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bubble is tests only: the real parts of the service, with the simulated cloud and Kubernetes in memory, in a
-// bubble of testing/synctest. The clock of a bubble advances only while all goroutines wait, so a simulated hour takes as
-// long as its work, and a slow machine changes no result.
+// Package bubble is tests only: the real parts of the service, with the simulated cloud and Kubernetes in memory, in
+// a bubble of testing/synctest. The clock of a bubble advances only while all goroutines wait, so a simulated hour
+// takes as long as its work, and a slow machine changes no result.
 //
-// The swarm (swarm_*) runs whole months and judges them by the contract. The other tests show what the swarm does not draw
-// or cannot judge: the life of the alarms, reports to people, counts of calls, and doctor. Tests that need rights, schemas
-// or processes belong to a real API server (k8s, test/e2e).
+// The swarm (swarm_*) runs whole months and judges them by the contract. The other tests show what the swarm does not
+// draw or cannot judge: the life of the alarms, reports to people, counts of calls, and doctor. Tests that need
+// rights, schemas or processes belong to a real API server (k8s, test/e2e).
 package bubble

@@ -151,11 +151,14 @@ var outputOfARealAPIServer = map[string]string{
 // variable matches what differs from run to run: IDs, times, and durations.
 var variable = regexp.MustCompile(`[0-9a-f]{8,}\w*|al[0-9A-Za-z]{22}|\d{4}-\d\d-\d\dT[\d:]+Z|\b(?:\d+m)?\d+s\b`)
 
-// The documents show doctor's output word for word, except for the parts that differ in each run. -update rewrites them.
+// The documents show doctor's output word for word, except for the parts that differ in each run. -update rewrites
+// them.
 func TestDocumentsShowDoctorsOutput(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		f := newArmedFleet(t)
-		for _, doc := range []struct{ page, database string }{{"../../docs/doctor.md", "db"}, {"../../docs/first-day.md", ""}} {
+		for _, doc := range []struct{ page, database string }{
+			{"../../docs/doctor.md", "db"}, {"../../docs/first-day.md", ""},
+		} {
 			var output strings.Builder
 			f.runDoctor(t.Context(), doc.database, func(o *doctor.Options) {
 				report := o.Report
@@ -164,7 +167,8 @@ func TestDocumentsShowDoctorsOutput(t *testing.T) {
 					if text, ok := outputOfARealAPIServer[r.Check]; ok {
 						r = doctor.Result{Check: r.Check, State: doctor.OK, Text: text}
 					}
-					if doc.database != "" || slices.ContainsFunc(doctor.Checks(), func(c doctor.Check) bool { return c.ID == r.Check }) {
+					isListed := slices.ContainsFunc(doctor.Checks(), func(c doctor.Check) bool { return c.ID == r.Check })
+					if doc.database != "" || isListed {
 						output.WriteString(r.String())
 					}
 				}
@@ -184,8 +188,8 @@ func TestDocumentsShowDoctorsOutput(t *testing.T) {
 	})
 }
 
-// The recording of a run beside a running service contains nothing of the tenant, and can be replayed. The cloud dates its
-// points off the full minute, which changes no result.
+// The recording of a run beside a running service contains nothing of the tenant, and can be replayed. The cloud
+// dates its points off the full minute, which changes no result.
 func TestDoctorsRecordingReplaysWithoutADifference(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		f := newArmedFleet(t)

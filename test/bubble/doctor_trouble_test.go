@@ -47,8 +47,10 @@ func TestDoctorNamesTheProblemAndTheNextStep(t *testing.T) {
 		text   string // a part of what it reports
 		do     string // a part of the next step
 	}{
-		{"wrong password", env("OS_PASSWORD", "wrong"), "credentials", doctor.Failed, "refused the credentials", "Check user, password"},
-		{"agency", env("OS_AGENCY_NAME", "other"), "credentials", doctor.Failed, "OS_AGENCY_NAME is not supported", "Correct the setting"},
+		{"wrong password", env("OS_PASSWORD", "wrong"), "credentials", doctor.Failed, "refused the credentials",
+			"Check user, password"},
+		{"agency", env("OS_AGENCY_NAME", "other"), "credentials", doctor.Failed, "OS_AGENCY_NAME is not supported",
+			"Correct the setting"},
 		{"wrong region", env("OS_REGION_NAME", "eu-xx"), "credentials", doctor.Failed, "region eu-xx", "Set OS_REGION_NAME"},
 		{"quota of rules reached", func(f *fleet, _ *doctor.Options) {
 			f.sim.Configure(func(s *simcloud.Settings) { s.RuleQuota = 3 })
@@ -74,29 +76,36 @@ func TestDoctorNamesTheProblemAndTheNextStep(t *testing.T) {
 			public := *o.PublicURL
 			public.Path, o.PublicURL = "/other", &public
 		}, "public-url-answer", doctor.Failed, "404", "the path of --public-url"},
-		{"no service", func(f *fleet, _ *doctor.Options) { f.receive.Store(nil) }, "subscription", doctor.Failed, "No confirmation was accepted", "Its log has a line for each message"},
+		{"no service", func(f *fleet, _ *doctor.Options) { f.receive.Store(nil) }, "subscription", doctor.Failed,
+			"No confirmation was accepted", "Its log has a line for each message"},
 		{"clock ten minutes ahead", func(_ *fleet, o *doctor.Options) {
 			o.Now = func() time.Time { return time.Now().Add(10 * time.Minute) }
 		}, "clock", doctor.Failed, "10m0s ahead of the cloud's", "NTP"},
 		{"clock ten minutes behind", func(_ *fleet, o *doctor.Options) {
 			o.Now = func() time.Time { return time.Now().Add(-10 * time.Minute) }
 		}, "clock", doctor.Failed, "behind the cloud's", "NTP"},
-		{"unknown database", func(_ *fleet, o *doctor.Options) { o.Name = "other" }, "database", doctor.Failed, "There is no Rds default/other", "kubectl get rdss"},
+		{"unknown database", func(_ *fleet, o *doctor.Options) { o.Name = "other" }, "database", doctor.Failed,
+			"There is no Rds default/other", "kubectl get rdss"},
 		{"missing CRD", func(f *fleet, o *doctor.Options) {
 			kube, err := simkube.New(simkube.Options{CRDs: crds[:1], Seed: "x"})
 			f.must(err)
 			o.Kube = kube.Config()
-		}, "kubernetes", doctor.Failed, "rdsautopilots.autopilot.otc.mcsps.de is not installed", "kubectl apply -f deploy/crds"},
-		{"no kubeconfig", func(_ *fleet, o *doctor.Options) { o.Kube, o.KubeErr = nil, errors.New("no kubeconfig") }, "kubernetes", doctor.Failed, "no kubeconfig", "--kubeconfig"},
-		{"no leader", func(*fleet, *doctor.Options) {}, "lease", doctor.Warning, "no service with leader election has run here yet", "--leader-elect=false"},
-		{"no leader election", func(_ *fleet, o *doctor.Options) { o.LeaderElect = false }, "lease", doctor.OK, "--leader-elect is false", ""},
+		}, "kubernetes", doctor.Failed, "rdsautopilots.autopilot.otc.mcsps.de is not installed",
+			"kubectl apply -f deploy/crds"},
+		{"no kubeconfig", func(_ *fleet, o *doctor.Options) { o.Kube, o.KubeErr = nil, errors.New("no kubeconfig") },
+			"kubernetes", doctor.Failed, "no kubeconfig", "--kubeconfig"},
+		{"no leader", func(*fleet, *doctor.Options) {}, "lease", doctor.Warning,
+			"no service with leader election has run here yet", "--leader-elect=false"},
+		{"no leader election", func(_ *fleet, o *doctor.Options) { o.LeaderElect = false }, "lease", doctor.OK,
+			"--leader-elect is false", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			level.InBubble(t, func(t *testing.T) {
 				f := newArmedFleet(t)
 				results := f.runDoctor(t.Context(), "db", func(o *doctor.Options) { tc.change(f, o) })
 				r := results[tc.check]
-				if r.State != tc.state || !strings.Contains(r.Text, tc.text) || !strings.Contains(r.Do, tc.do) || strings.Contains(r.Text+r.Do, "\n") {
+				if r.State != tc.state || !strings.Contains(r.Text, tc.text) || !strings.Contains(r.Do, tc.do) ||
+					strings.Contains(r.Text+r.Do, "\n") {
 					t.Errorf("%+v", r)
 				}
 				f.checkDoctorLeftNothing()
@@ -108,12 +117,14 @@ func TestDoctorNamesTheProblemAndTheNextStep(t *testing.T) {
 // The check that needs a missing right names it.
 func TestDoctorNamesTheMissingRight(t *testing.T) {
 	rights := map[string]string{ // the simulated cloud's name of an operation, and ours
-		"ListInstances": "ListInstances", "ShowAutoScale": "GetStoragePolicy", "ListFlavors": "ListFlavors", "ListResizeFlavors": "ListResizeTargets",
-		"ListAlarms": "ListRules", "ShowAlarm": "GetRule", "CreateAlarm": "CreateRule", "UpdateAlarm": "ModifyRule", "SwitchAlarm": "EnableRule",
-		"DeleteAlarm": "DeleteRule", "ListMetrics": "ListMetrics", "BatchMetricData": "QueryMetricData", "ShowQuotas": "GetQuotas",
-		"ListTopics": "ListTopics", "ShowTopic": "GetTopic", "CreateTopic": "CreateTopic", "UpdateTopic": "UpdateTopic", "DeleteTopic": "DeleteTopic",
-		"ListSubscriptions": "ListSubscriptions", "ListTopicSubscriptions": "ListTopicSubscriptions", "Subscribe": "Subscribe", "DeleteSubscription": "Unsubscribe",
-		"EnlargeVolume": "EnlargeVolume", "ResizeFlavor": "ResizeFlavor",
+		"ListInstances": "ListInstances", "ShowAutoScale": "GetStoragePolicy", "ListFlavors": "ListFlavors",
+		"ListResizeFlavors": "ListResizeTargets", "ListAlarms": "ListRules", "ShowAlarm": "GetRule",
+		"CreateAlarm": "CreateRule", "UpdateAlarm": "ModifyRule", "SwitchAlarm": "EnableRule",
+		"DeleteAlarm": "DeleteRule", "ListMetrics": "ListMetrics", "BatchMetricData": "QueryMetricData",
+		"ShowQuotas": "GetQuotas", "ListTopics": "ListTopics", "ShowTopic": "GetTopic", "CreateTopic": "CreateTopic",
+		"UpdateTopic": "UpdateTopic", "DeleteTopic": "DeleteTopic", "ListSubscriptions": "ListSubscriptions",
+		"ListTopicSubscriptions": "ListTopicSubscriptions", "Subscribe": "Subscribe",
+		"DeleteSubscription": "Unsubscribe", "EnlargeVolume": "EnlargeVolume", "ResizeFlavor": "ResizeFlavor",
 	}
 	if want := len(otc.Rights()) - len([]string{"Login", "GetJob"}); len(rights) != want {
 		t.Errorf("%d operations are refused one by one, want %d", len(rights), want)
@@ -122,8 +133,8 @@ func TestDoctorNamesTheMissingRight(t *testing.T) {
 		t.Run(ours, func(t *testing.T) {
 			level.InBubble(t, func(t *testing.T) {
 				f, right := newArmedFleet(t), otc.Rights()[ours]
-				denied := simcloud.Fault{Status: http.StatusForbidden, Body: `{"error_code":"IAM.0001","error_msg":"Access denied"}`}
-				clear := f.setFault(faultOf(denied, theirs))
+				const body = `{"error_code":"IAM.0001","error_msg":"Access denied"}`
+				clear := f.setFault(faultOf(simcloud.Fault{Status: http.StatusForbidden, Body: body}, theirs))
 				failures := ""
 				f.runDoctor(t.Context(), "db", func(o *doctor.Options) {
 					withApplyCloud(o)
@@ -135,8 +146,9 @@ func TestDoctorNamesTheMissingRight(t *testing.T) {
 						report(r)
 					}
 				})
-				hasNextStep := strings.Contains(failures, "policy-read-only.json") || strings.Contains(failures, "Run doctor again")
-				if right == "" && ours != "ListFlavors" || !strings.Contains(failures, ours) || !strings.Contains(failures, right) || !hasNextStep {
+				has := func(text string) bool { return strings.Contains(failures, text) }
+				hasNextStep := has("policy-read-only.json") || has("Run doctor again")
+				if right == "" && ours != "ListFlavors" || !has(ours) || !has(right) || !hasNextStep {
 					t.Errorf("without %s, which needs the right %q, doctor reports %s", ours, right, failures)
 				}
 				clear()
@@ -186,7 +198,8 @@ type killed struct {
 }
 
 func (k killed) RoundTrip(r *http.Request) (*http.Response, error) {
-	isRead := r.Method == http.MethodGet || strings.Contains(r.URL.Path, "auth/tokens") || strings.Contains(r.URL.Path, "batch-query")
+	path := r.URL.Path
+	isRead := r.Method == http.MethodGet || strings.Contains(path, "auth/tokens") || strings.Contains(path, "batch-query")
 	switch {
 	case k.writes.Load() > k.most:
 		return nil, errors.New("killed")
@@ -236,7 +249,8 @@ func TestDoctorRemovesLeftoversOfAKilledRun(t *testing.T) {
 func TestDoctorCleansUpWhenInterrupted(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		f := newArmedFleet(t)
-		for _, after := range []time.Duration{time.Second, 7 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 90 * time.Second} {
+		for _, seconds := range []time.Duration{1, 7, 15, 30, 60, 90} {
+			after := seconds * time.Second
 			ctx, cancel := context.WithTimeout(t.Context(), after)
 			results := f.runDoctor(ctx, "db", nil)
 			cancel()
@@ -256,8 +270,8 @@ type action struct {
 	} `json:"enlarge_volume"`
 }
 
-// recordActions returns a function that returns the requests so far that would change an instance. If accept is not nil,
-// the cloud answers them with it.
+// recordActions returns a function that returns the requests so far that would change an instance. If accept is not
+// nil, the cloud answers them with it.
 func (f *fleet) recordActions(accept *simcloud.Fault) func() []action {
 	var mu sync.Mutex
 	var all []action
@@ -313,7 +327,8 @@ func TestDoctorFailsIfTheCloudAcceptsAnImpossibleChange(t *testing.T) {
 		f := newArmedFleet(t)
 		actions := f.recordActions(&simcloud.Fault{Status: http.StatusAccepted, Body: `{"job_id":"job-of-a-surprise"}`})
 		r := f.runDoctor(t.Context(), "db", withApplyCloud)["rights-change"]
-		if r.State != doctor.Failed || !strings.Contains(r.Text, "job-of-a-surprise") || !strings.Contains(r.Text, "size -1 GB") || !strings.Contains(r.Do, "console") {
+		if r.State != doctor.Failed || !strings.Contains(r.Do, "console") ||
+			!strings.Contains(r.Text, "job-of-a-surprise") || !strings.Contains(r.Text, "size -1 GB") {
 			t.Errorf("%+v", r)
 		}
 		if len(actions()) != 1 {
@@ -338,7 +353,9 @@ func TestTwoDoctorsInOneProjectDoNotRemoveEachOthersObjects(t *testing.T) {
 					t.Errorf("after %s: %v: %+v", delay, failed, results[failed[0]])
 				}
 			}
-			if r := second["leftovers"]; delay > 10*time.Second && (r.State != doctor.Warning || !strings.Contains(r.Do, "If nobody else runs doctor")) {
+			r := second["leftovers"]
+			isWarned := r.State == doctor.Warning && strings.Contains(r.Do, "If nobody else runs doctor")
+			if delay > 10*time.Second && !isWarned {
 				t.Errorf("the second run reports %+v", r)
 			}
 			f.checkDoctorLeftNothing()

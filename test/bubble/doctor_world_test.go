@@ -32,14 +32,15 @@ func newArmedFleet(t *testing.T) *fleet {
 	return f
 }
 
-// runDoctor runs doctor in the cluster of the fleet, as a person would, and returns the result of each check. If a check
-// reports several results, a failed one counts.
+// runDoctor runs doctor in the cluster of the fleet, as a person would, and returns the result of each check. If a
+// check reports several results, a failed one counts.
 func (f *fleet) runDoctor(ctx context.Context, name string, change func(*doctor.Options)) map[string]doctor.Result {
 	f.t.Helper()
 	public, err := url.Parse(f.public + "/smn")
 	f.must(err)
 	with := app.Defaults()
-	with.PublicURL, with.Env, with.Transport, with.CloudRate, with.Version, with.Log = public, f.env(), f.sim, 1000, "test", zap.NewNop()
+	with.PublicURL, with.Env, with.Transport, with.CloudRate = public, f.env(), f.sim, 1000
+	with.Version, with.Log = "test", zap.NewNop()
 	with.SMNClient, with.LeaseNamespace, with.CertHosts = smnClient(f.sim), "default", []string{f.sim.CertHost()}
 	results := map[string]doctor.Result{}
 	o := doctor.Options{

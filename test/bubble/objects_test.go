@@ -85,7 +85,8 @@ func (f *fleet) own(namespace, name, spec string) {
 	var value map[string]any
 	f.must(json.Unmarshal([]byte(spec), &value))
 	_, err := f.raps(namespace).Create(f.t.Context(), &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": v1alpha1.GroupVersion().String(), "kind": v1alpha1.Kind, "metadata": map[string]any{"name": name}, "spec": value,
+		"apiVersion": v1alpha1.GroupVersion().String(), "kind": v1alpha1.Kind,
+		"metadata": map[string]any{"name": name}, "spec": value,
 	}}, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
 	f.must(err)
 }
@@ -178,9 +179,9 @@ func (f *fleet) waitNotArmed(namespace, name, reason string) *v1alpha1.RdsAutopi
 	return f.waitArmedCondition(namespace, name, metav1.ConditionFalse, reason)
 }
 
-func (f *fleet) waitArmedCondition(namespace, name string, status metav1.ConditionStatus, reason string) *v1alpha1.RdsAutopilot {
+func (f *fleet) waitArmedCondition(namespace, name string, status metav1.ConditionStatus, reason string,
+) (a *v1alpha1.RdsAutopilot) {
 	f.t.Helper()
-	var a *v1alpha1.RdsAutopilot
 	f.until(fmt.Sprintf("Armed of %s/%s is %s with the reason %s", namespace, name, status, reason), func() bool {
 		a = f.autopilot(namespace, name)
 		return a != nil && armedCondition(a).Status == status && armedCondition(a).Reason == reason
@@ -225,7 +226,9 @@ func (f *fleet) events(namespace, name, reason string) []eventsv1.Event {
 	f.must(err)
 	list, err := client.EventsV1().Events(namespace).List(f.t.Context(), metav1.ListOptions{})
 	f.must(err)
-	found := slices.DeleteFunc(list.Items, func(e eventsv1.Event) bool { return e.Regarding.Name != name || e.Reason != reason })
+	found := slices.DeleteFunc(list.Items, func(e eventsv1.Event) bool {
+		return e.Regarding.Name != name || e.Reason != reason
+	})
 	slices.SortFunc(found, func(a, b eventsv1.Event) int { return strings.Compare(a.Regarding.Kind, b.Regarding.Kind) })
 	return found
 }
@@ -281,12 +284,14 @@ func (f *fleet) thingsOf(base string) (found things) {
 func (f *fleet) checkAlarms(a *v1alpha1.RdsAutopilot) things {
 	f.t.Helper()
 	have, id := f.thingsOf(name(a)), a.Namespace+"/"+a.Name
-	if len(have.topics) != 1 || len(have.subscriptions) != 1 || have.subscriptions[0].Status != simcloud.Confirmed || len(have.rules) != 3 {
+	isConfirmed := len(have.subscriptions) == 1 && have.subscriptions[0].Status == simcloud.Confirmed
+	if len(have.topics) != 1 || !isConfirmed || len(have.rules) != 3 {
 		f.t.Fatalf("%s has %d topics, subscriptions %+v and %d rules, want one, one confirmed and three",
 			id, len(have.topics), have.subscriptions, len(have.rules))
 	}
 	status := a.Status.Alarms
-	if status.TopicURN != have.topics[0].URN || status.SubscriptionURN != have.subscriptions[0].URN || len(status.Rules) != 3 {
+	topic, subscription := have.topics[0].URN, have.subscriptions[0].URN
+	if status.TopicURN != topic || status.SubscriptionURN != subscription || len(status.Rules) != 3 {
 		f.t.Errorf("%s: status.alarms is %+v", id, status)
 	}
 	for _, want := range status.Rules {

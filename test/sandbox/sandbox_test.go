@@ -25,13 +25,15 @@ func TestSandboxPrintsWhatTheDemoDoesNotShow(t *testing.T) {
 		}
 	}
 	refused := simcloud.Delivery{
-		TopicURN: "urn:smn:eu-de:0:autopilot_default_orders_61c9c937", MessageID: "0123456789", Type: simcloud.TypeNotification,
+		TopicURN: "urn:smn:eu-de:0:autopilot_default_orders_61c9c937", MessageID: "0123456789",
+		Type:  simcloud.TypeNotification,
 		State: simcloud.Pending, Attempts: []simcloud.Attempt{{Status: 503}},
 	}
 	for want, print := range map[string]func(narrator){
 		"smn         orders: message 01234567 was not taken: status 503": func(n narrator) { n.sent(refused) },
 		"smn         orders: tries message 01234567 again":               func(n narrator) { n.sending(refused) },
-		"autopilot   a message: foreign, answers 200":                    log(`{"msg":"notification","result":"foreign","status":200}`),
+		"autopilot   a message: foreign, answers 200": log(
+			`{"msg":"notification","result":"foreign","status":200}`),
 		"autopilot   orders: CapReached: Storage is at its limit": log(
 			`{"msg":"decision","name":"orders","action":"None","reason":"CapReached","message":"Storage is at its limit"}`),
 		"autopilot   another replica leads": func(n narrator) {
@@ -57,10 +59,12 @@ func TestWrongArgumentsPrintUsage(t *testing.T) {
 	}
 	defer out.Close()
 	for _, args := range []string{
-		"", "dance", "demo -fast", "demo -speed 1", "demo -kube none", "up -speed 0", "up -speed x", "up -replicas 9", "up more",
+		"", "dance", "demo -fast", "demo -speed 1", "demo -kube none",
+		"up -speed 0", "up -speed x", "up -replicas 9", "up more",
 	} {
 		var complaint strings.Builder
-		if code := run(t.Context(), strings.Fields(args), out, &complaint); code != exitUsage || !strings.Contains(complaint.String(), "Usage: sandbox") {
+		code := run(t.Context(), strings.Fields(args), out, &complaint)
+		if code != exitUsage || !strings.Contains(complaint.String(), "Usage: sandbox") {
 			t.Errorf("%q: exit code %d, %q", args, code, complaint.String())
 		}
 	}

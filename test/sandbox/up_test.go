@@ -138,7 +138,8 @@ func TestSandboxActsOnItsPagesAndLeavesNothingBehind(t *testing.T) {
 	}
 	s.waitFor(ctx, "/cloud/forge", "database=orders", "was answered with 403")
 	s.waitFor(ctx, "/databases/default/orders", "", "Storage 40 → 50 GB")
-	if status, _, err := s.ask(ctx, "/cloud/leader", "x=", "Sec-Fetch-Site=cross-site"); err != nil || status != http.StatusForbidden {
+	status, _, err := s.ask(ctx, "/cloud/leader", "x=", "Sec-Fetch-Site=cross-site")
+	if err != nil || status != http.StatusForbidden {
 		t.Errorf("the form of another site is answered with %d, %v", status, err)
 	}
 	s.waitFor(ctx, "/cloud/leader", "x=", "The leader was killed")
