@@ -18,7 +18,7 @@ import (
 )
 
 // provenSeeds is the last seed that make test-long runs. make soak runs others.
-const provenSeeds = 11
+const provenSeeds = 10
 
 // TestSwarm runs whole simulated months of the service and judges them by the contract. make test runs three seeds, make
 // test-long five minutes of seeds, always the same ones, and make soak SOAK_TIME of new ones. SWARM_SEEDS runs these: 7 or 100-199.
