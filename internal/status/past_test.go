@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -164,9 +165,9 @@ func TestSlowCloudBlocksNoOtherPage(t *testing.T) {
 		"/plan": {15 * time.Second, "The plan failed"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			calls := 0
+			var calls atomic.Int32
 			hang := func(ctx context.Context) error {
-				calls++
+				calls.Add(1)
 				<-ctx.Done()
 				return ctx.Err()
 			}
@@ -188,8 +189,8 @@ func TestSlowCloudBlocksNoOtherPage(t *testing.T) {
 			}
 			synctest.Wait()
 			get(t, h, "/", http.StatusOK)
-			if waited := time.Since(begin); waited != 0 || calls != 1 {
-				t.Errorf("the overview waited %s for %d calls", waited, calls)
+			if waited := time.Since(begin); waited != 0 || calls.Load() != 1 {
+				t.Errorf("the overview waited %s for %d calls", waited, calls.Load())
 			}
 			for range cap(pages) {
 				if got := <-pages; !strings.Contains(got, tc.want) {
