@@ -131,7 +131,9 @@ func (f *fleet) runOperator() {
 	f.t.Helper()
 	cloud, err := simoperator.Connect(f.sim.Env(), f.sim)
 	f.must(err)
-	op, err := simoperator.New(simoperator.Options{Config: f.kube.Config(), Cloud: cloud, Resync: time.Minute, Retry: 30 * time.Second})
+	op, err := simoperator.New(simoperator.Options{
+		Config: f.kube.Config(), Cloud: cloud, Resync: time.Minute, Retry: 30 * time.Second,
+	})
 	f.must(err)
 	var running sync.WaitGroup
 	running.Go(func() { _ = op.Run(f.t.Context()) })
