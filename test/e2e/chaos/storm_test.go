@@ -246,7 +246,10 @@ func (c *chaos) raiseOne(db *database, what int, much float64) {
 		next.MemoryDemandGB = float64(s.memoryGB) * (0.92 + 0.08*much)
 	case !flavors || what == 2:
 		size := float64(in.VolumeGB)
-		least, most := size*float64(thresholdOf(in.VolumeGB))/100+0.1, min(0.965*size, size-5.5)
+		// At most 10 GB more than the threshold: for minutes after a growth the service judges a value by the smaller size as
+		// well, and then a large volume would count as read-only.
+		least := size*float64(thresholdOf(in.VolumeGB))/100 + 0.1
+		most := min(0.965*size, size-5.5, least+10)
 		if full(in.VolumeGB, next.UsedGB) {
 			return // its last alarm still holds
 		}
