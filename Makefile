@@ -12,7 +12,7 @@ SOAK_TIME ?= 10m
 
 # Without cgo and with -trimpath, all targets and all checkouts share what is compiled. A C compiler is not needed then.
 export CGO_ENABLED := 0
-export GOFLAGS := -trimpath
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
 # gotestsum prints each test as it ends, and then the slowest ten. It uses colours on a terminal. -p 4 runs more packages than
 # there are cores, because some mostly wait. GOGC=400 and -ldflags=-s save time: tests have memory to spare, and nobody debugs
@@ -123,7 +123,7 @@ lint: $(LINTTOOL) ## Check style, imports and common mistakes
 $(LINTTOOL): test/tools/lint/go.mod test/tools/lint/go.sum
 	@echo "── building the linter (some minutes, once)"
 	@mkdir -p .cache
-	@start=$$SECONDS; cd test/tools/lint && CGO_ENABLED=0 go build -o ../../../$(LINTTOOL) \
+	@start=$$SECONDS; cd test/tools/lint && go build -o ../../../$(LINTTOOL) \
 	  github.com/golangci/golangci-lint/v2/cmd/golangci-lint && echo "── built the linter in $$((SECONDS - start)) s"
 
 .PHONY: vulncheck

@@ -123,7 +123,7 @@ func TestTheReleaseIsInstalledWithoutAClone(t *testing.T) {
 	t.Run("the documented commands", func(t *testing.T) {
 		for name, text := range map[string]string{"helm": "helm install", "kubectl": "kubectl apply -f -"} {
 			t.Run(name, func(t *testing.T) {
-				cluster := emptyCluster(t)
+				cluster := apiserver.Own(t, apiserver.Options{})
 				runAsAdmin(t, cluster, releaseInstall(t, "namespace.yaml", at, files.URL)+releaseInstall(t, text, at, files.URL))
 				checkInstalled(t, cluster, image)
 			})
@@ -143,17 +143,6 @@ func TestTheReleaseIsInstalledWithoutAClone(t *testing.T) {
 		waitArmed(t, db)
 		stop(t, p)
 	})
-}
-
-// emptyCluster starts a cluster that has nothing of the service.
-func emptyCluster(t *testing.T) *apiserver.Cluster {
-	t.Helper()
-	cluster, err := apiserver.Start(world.Within(t), apiserver.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cluster.Stop() })
-	return cluster
 }
 
 // runAsAdmin runs commands as the administrator of a cluster, in an empty folder.

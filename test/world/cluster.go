@@ -85,8 +85,7 @@ func (w *World) useCluster(ctx context.Context) (err error) {
 		return err
 	}
 	w.Kube, w.home = cluster, w.Namespace
-	_, err = cluster.Apply(ctx, apiserver.ApplyOptions{Namespace: w.Namespace}, filepath.Join(w.root, "deploy", "rbac.yaml"))
-	return err
+	return cluster.Grant(ctx, w.Namespace, filepath.Join(w.root, "deploy", "rbac.yaml"))
 }
 
 func (w *World) startOwnCluster(ctx context.Context) error {

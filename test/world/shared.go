@@ -54,13 +54,6 @@ func (s *Shared) Start(t Test, o Options) *World {
 	return s.StartAlone(t, o)
 }
 
-// StartReal is Start for a test that needs rights, admission or the whole schema. It skips the test without KUBE=real.
-func (s *Shared) StartReal(t Test, o Options) *World {
-	t.Helper()
-	apiserver.NeedReal(t)
-	return s.Start(t, o)
-}
-
 // StartAlone is Start with an API server that no other test has, for tests that stop it or change what all of it has.
 func (s *Shared) StartAlone(t Test, o Options) *World {
 	t.Helper()

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command run starts a cluster and runs a command that finds it in its environment (apiserver.Variable, apiserver.KubeVariable):
-// the tests of all packages share it. The command runs at once, while the servers are still compiled. The cluster ends with the command,
-// however that ends. Without a command, kube-apiserver and etcd are compiled if need be, and nothing is started.
+// Command run starts a cluster and runs a command that finds it in its environment (apiserver.Variable and
+// apiserver.KubeVariable): the tests of all packages share it. The command runs at once, while the servers are still
+// compiled. The cluster ends with the command, however that ends. Without a command, kube-apiserver and etcd are compiled if
+// need be, and nothing is started.
 //
 //	go run ./test/apiserver/run go test ./k8s ./deploy
 package main

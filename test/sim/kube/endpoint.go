@@ -34,10 +34,9 @@ func (s *Server) Listen(ctx context.Context) (*Endpoint, error) {
 
 // Config is access with all rights: this API checks none. It understands JSON only.
 func (e *Endpoint) Config() *rest.Config {
-	return &rest.Config{
-		Host: "http://" + e.address, QPS: -1,
-		ContentConfig: rest.ContentConfig{ContentType: "application/json", AcceptContentTypes: "application/json"},
-	}
+	config := e.server.Config()
+	config.Host, config.Transport = "http://"+e.address, nil
+	return config
 }
 
 // ServiceAccountConfig is Config, because this API knows no accounts.
