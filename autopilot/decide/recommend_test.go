@@ -41,8 +41,9 @@ func TestRecommendSaysWhatAutoWouldDo(t *testing.T) {
 		for _, i := range c.Status.Intents() {
 			i.Refusal = nil // Recommend requests nothing that could be refused
 		}
-		c.HasPlace = true                                     // Recommend takes no place
-		c.Offered, c.IsOffered, c.NotOffered = nil, false, "" // and reads no resize list
+		c.HasPlace, c.Offered, c.IsOffered, c.NotOffered = true, nil, false, ""
+		c.SetFact(place, nil) // Recommend asks neither for a place nor for the resize list
+		c.SetFact(resizeList, nil)
 		auto := verdictOf(c)
 		bound := c
 		bound.Mode = autopilot.NarrowerMode(c.Mode, v1alpha1.ModeRecommend)
