@@ -269,7 +269,7 @@ func TestNoMessageIsLostWhileReplicasRoll(t *testing.T) {
 	for _, p := range processes {
 		for _, l := range p.Lines() {
 			result := l.Field("result")
-			if l.Msg == "notification" && l.Fields["status"] == float64(http.StatusOK) {
+			if l.Field("type") == "Notification" && l.Fields["status"] == float64(http.StatusOK) { // not a confirmation
 				counts[result]++
 			}
 			// The log names a few messages a second with such a result, and counts the others.
