@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -304,9 +305,10 @@ func TestEnsureWithOldSnapshotChangesNothing(t *testing.T) {
 	checkOld("display name", old)
 	old = w.snapshot()
 	w.sim.Confirm(w.recorded.SubscriptionURN)
-	if err := w.sim.SetRuleState(ruleID(w, v1alpha1.MetricCPU), simcloud.StateAlarm); err != nil {
+	if err := w.sim.SetWorkload(w.instance, simcloud.Workload{CPUDemand: 2}); err != nil {
 		t.Fatal(err)
 	}
+	w.advance(25 * time.Minute) // longer than three periods of the CPU rule
 	w.ensureWithSnapshot(w.desired())
 	cpu := w.recorded.Rules[1]
 	if n := len(w.sim.Requests()); n != 0 || w.recorded.Subscription != v1alpha1.SubscriptionConfirmed ||

@@ -64,8 +64,8 @@ func TestEachOperationWorksThroughTheSDK(t *testing.T) {
 			if c.ProjectID() != sim.ProjectID() || c.Region() != sim.Region() {
 				t.Errorf("project %s, region %s", c.ProjectID(), c.Region())
 			}
-			if host := c.SMNHost(); host == "" || !strings.Contains(sim.AuthURL(), "//"+host+"/") {
-				t.Errorf("the SMN host is %q, and the simulated cloud is at %s", host, sim.AuthURL())
+			if host := c.SMNHost(); host == "" || !strings.Contains(sim.Endpoint("smn"), "//"+host+"/") {
+				t.Errorf("the SMN host is %q, and SMN is at %s", host, sim.Endpoint("smn"))
 			}
 			throughSMN(t, c, sim)
 			throughCloudEye(t, c, sim)
