@@ -131,7 +131,7 @@ func changesByOthers() map[string]change {
 			},
 			writes: []string{"Subscribe"}, repaired: []string{"the subscription was no longer confirmed: requested again"},
 		},
-		// A run that ended before it could record what it had created leaves the same state.
+		// A process that ended before it recorded its changes leaves the same state.
 		"record lost": {
 			do:     func(w *world, _ context.Context) error { w.recorded = v1alpha1.Alarms{}; return nil },
 			writes: []string{"CreateTopic"},
@@ -280,11 +280,11 @@ func TestEnsureDoesNotReportPolicyChangesAsRepaired(t *testing.T) {
 	}
 }
 
-// A snapshot shows the states without a request. What it lacks is read again before Ensure creates or changes it.
+// A snapshot has the states without a request. Ensure reads an object again before it creates or changes it.
 func TestEnsureWithOldSnapshotChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	if repaired := w.ensureWithSnapshot(w.desired()); len(repaired) > 0 {
-		t.Errorf("armed for the first time: %q", repaired)
+		t.Errorf("the first run reports %q as repaired", repaired)
 	}
 	w.checkRecord()
 	checkOld := func(what string, old *alarms.Snapshot) {
@@ -328,7 +328,7 @@ func TestEnsureWithOldSnapshotChangesNothing(t *testing.T) {
 	}
 }
 
-// The next run must not report rules that a failed run itself has replaced.
+// A run whose record failed has replaced the rules itself. The next run must not report them as repaired.
 func TestEnsureReportsNothingAfterItsRecordFailed(t *testing.T) {
 	w := newWorld(t)
 	other := w.desired()
