@@ -240,7 +240,8 @@ func (w *world) mustEnsure(want v1alpha1.DesiredAlarms, listed *alarms.Snapshot)
 	return repaired
 }
 
-// tryEnsure runs Ensure, and stores the observed state in spite of an error. It fails the test if Ensure reports a repair.
+// tryEnsure runs Ensure, and stores the observed state in spite of an error. It fails the test if Ensure reports a
+// repair.
 func (w *world) tryEnsure(want v1alpha1.DesiredAlarms, listed *alarms.Snapshot) error {
 	w.t.Helper()
 	observed, repaired, err := w.ensureWith(w.t.Context(), w.alarms, want, w.recorded, listed, w.record)

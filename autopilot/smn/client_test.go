@@ -57,8 +57,8 @@ func (p *tunnel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(client, server)
 }
 
-// In a network whose only way out is a proxy, certificates and confirmations must use it as the cloud's API does. The proxy
-// has a private address and resolves the names.
+// In a network whose only way out is a proxy, certificates and confirmations must use it as the cloud's API does. The
+// proxy has a private address and resolves the names.
 func TestClientTakesTheProxy(t *testing.T) {
 	host := httptest.NewTLSServer(http.NotFoundHandler())
 	defer host.Close()

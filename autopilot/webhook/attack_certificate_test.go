@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// withCertificates returns a row that posts an authentic alarm after prepare has changed what the certificate host sends.
+// withCertificates returns a row that posts an authentic alarm after prepare has changed what the certificate host
+// sends.
 func withCertificates(no int, name string, prepare func(*harness), status int, res result, writes int) attack {
 	return attack{no, name, func(s *harness) { prepare(s); s.post(s.alarm(nil).json()) }, status, res, writes}
 }
@@ -37,7 +38,9 @@ func certificateAttacks() []attack {
 		withCertificates(26, "a body that is too large", func(s *harness) {
 			s.setCertificate(append(good, make([]byte, 64<<10)...))
 		}, 503, limited, 0),
-		withCertificates(26, "a body of HTML", func(s *harness) { s.setCertificate([]byte("<html>pa55word</html>")) }, 503, limited, 0),
+		withCertificates(26, "a body of HTML", func(s *harness) {
+			s.setCertificate([]byte("<html>pa55word</html>"))
+		}, 503, limited, 0),
 		withCertificates(26, "a chain whose first certificate has another key", func(s *harness) {
 			s.setCertificate(append(certificate(&other.PublicKey, other, nil), good...))
 		}, 403, resultForged, 0),
@@ -86,7 +89,8 @@ func keyAttacks() []attack {
 		{"not yet valid", altered(func(c *x509.Certificate) { c.NotBefore = noon().Add(time.Second) }), 503, resultLimited, 0},
 		{"another issuer: trust is in the host", certificate(&signingKey().PublicKey, curve, nil), 200, resultStored, 1},
 	} {
-		rows = append(rows, withCertificates(27, c.name, func(s *harness) { s.setCertificate(c.pem) }, c.status, c.result, c.writes))
+		set := func(s *harness) { s.setCertificate(c.pem) }
+		rows = append(rows, withCertificates(27, c.name, set, c.status, c.result, c.writes))
 	}
 	return rows
 }
@@ -140,7 +144,8 @@ func cacheAttacks() []attack {
 			s.post(s.alarm(nil).json())
 			s.setNow(noon().Add(time.Minute))
 			s.post(s.alarm(m{
-				"message_id": strings.Repeat("9", 32), "message": alarm("alarm", ruleID, "rds039_disk_util", instance, s.now()),
+				"message_id":       strings.Repeat("9", 32),
+				"message":          alarm("alarm", ruleID, "rds039_disk_util", instance, s.now()),
 				"signing_cert_url": "https://" + s.certHost() + otherPath,
 			}).json())
 		}, 200, stored, 2},

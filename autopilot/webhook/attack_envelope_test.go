@@ -35,6 +35,8 @@ func envelopeAttacks() []attack {
 		{9, "the content type of a form", withHeader("Content-Type", "multipart/form-data; boundary=x"), 200, stored, 1},
 		{10, "a header of another type", withHeader("X-SMN-MESSAGE-TYPE", "SubscriptionConfirmation"), 200, stored, 1},
 		{10, "a header of another topic", withHeader("X-SMN-TOPIC-URN", theirTopic), 200, stored, 1},
-		{11, "a known type in lower case", func(s *harness) { s.post(s.alarm(m{"type": "notification"}).json()) }, 200, ignored, 0},
+		{11, "a known type in lower case", func(s *harness) {
+			s.post(s.alarm(m{"type": "notification"}).json())
+		}, 200, ignored, 0},
 	}
 }

@@ -86,7 +86,8 @@ func faultAttacks() []attack {
 		{57, "a link whose host has 2 KB", func(s *harness) {
 			s.post(s.confirmation(m{"subscribe_url": "https://" + strings.Repeat("x", 1900) + "/?token=" + token}).json())
 		}, 200, resultIgnored, 0},
-		{57, "a message of 100 KB of escape sequences", withMessage(strings.Repeat("\x1b[31mpa55word", 8000)), 200, resultUnreadable, 0},
+		{57, "a message of 100 KB of escape sequences", withMessage(strings.Repeat("\x1b[31mpa55word", 8000)),
+			200, resultUnreadable, 0},
 		{59, "our clock jumps back an hour", func(s *harness) {
 			body := event(s, 1, "alarm", noon())
 			s.setNow(noon().Add(-time.Hour))

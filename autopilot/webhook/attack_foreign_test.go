@@ -15,13 +15,16 @@ func foreignAttacks() []attack {
 	ofTopic := func(urn string) func(*harness) {
 		return func(s *harness) { s.post(s.alarm(m{"topic_urn": urn}).json()) }
 	}
-	otherProject, otherRegion := strings.Replace(ourTopic, project, strings.Repeat("f", 32), 1), strings.Replace(ourTopic, "eu-de", "eu-nl", 1)
+	otherProject := strings.Replace(ourTopic, project, strings.Repeat("f", 32), 1)
+	otherRegion := strings.Replace(ourTopic, "eu-de", "eu-nl", 1)
 	rows := []attack{
 		{31, "a stranger's topic, really signed", ofTopic(theirTopic), 200, foreign, 0},
 		{32, "our name in another project", ofTopic(otherProject), 200, foreign, 0},
 		{32, "our name in another region", ofTopic(otherRegion), 200, foreign, 0},
 		{32, "a name that begins like ours", ofTopic(ourTopic + "0"), 200, foreign, 0},
-		{33, "a stranger's confirmation", func(s *harness) { s.post(s.confirmation(m{"topic_urn": theirTopic}).json()) }, 200, foreign, 0},
+		{33, "a stranger's confirmation", func(s *harness) {
+			s.post(s.confirmation(m{"topic_urn": theirTopic}).json())
+		}, 200, foreign, 0},
 	}
 	return append(append(rows, linkAttacks()...), ruleAttacks()...)
 }
@@ -89,13 +92,14 @@ func ruleAttacks() []attack {
 	about := func(rule, metric, inst string) func(*harness) {
 		return withMessage(alarm("alarm", rule, metric, inst, noon()))
 	}
+	noState := alarm("insufficient_data", ruleID, metric, instance, noon())
 	ofECS := strings.Replace(alarm("alarm", ruleID, metric, instance, noon()), "SYS.RDS", "SYS.ECS", 1)
 	return []attack{
 		{36, "another rule", about("al1700000000000zzzzzzzzz", metric, instance), 200, ignored, 0},
 		{36, "another instance", about(ruleID, metric, "ffffffffffffffffffffffffffffffin01"), 200, ignored, 0},
 		{36, "another metric than the rule's", about(ruleID, "rds001_cpu_util", instance), 200, ignored, 0},
 		{36, "another service", withMessage(ofECS), 200, ignored, 0},
-		{36, "a state that is neither alarm nor ok", withMessage(alarm("insufficient_data", ruleID, metric, instance, noon())), 200, ignored, 0},
+		{36, "a state that is neither alarm nor ok", withMessage(noState), 200, ignored, 0},
 		{36, "a hundred rules that are not ours: the reads at the API server are limited", func(s *harness) {
 			s.receiver.ruleLookups.rate = rate.NewLimiter(0, 10)
 			for i := range 100 {

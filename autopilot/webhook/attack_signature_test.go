@@ -53,7 +53,8 @@ func signatureAttacks() []attack {
 			m{"message": wanted, "topic_urn": ourTopic + "\ntype\nNotification" + tail(theirTopic)}), 400, bad, 0},
 		{13, "the tail hidden in subject", rearranged(wanted+"\nmessage_id\n"+id+"\nsubject\nx",
 			m{"message": wanted, "subject": "x" + tail(theirTopic), "topic_urn": ourTopic}), 400, bad, 0},
-		{13, "the head alone, without the tail", rearranged(embedded, m{"message": wanted, "topic_urn": ourTopic}), 403, forged, 0},
+		{13, "the head alone, without the tail", rearranged(embedded,
+			m{"message": wanted, "topic_urn": ourTopic}), 403, forged, 0},
 		{14, "no subject", func(s *harness) { s.post(s.alarm(m{"subject": "<none>"}).json()) }, 200, stored, 1},
 		{14, "an empty subject, signed without", withSubject("", false), 200, stored, 1},
 		{14, "an empty subject, signed with", withSubject("", true), 200, stored, 1},
@@ -71,14 +72,17 @@ func signatureAttacks() []attack {
 		{15, "a cancellation shown as a confirmation", func(s *harness) {
 			s.post(s.confirmation(m{"type": "UnsubscribeConfirmation"}).with("type", "SubscriptionConfirmation").json())
 		}, 403, forged, 0},
-		{16, "subscribe_url added to a notification", alteredAfterSigning("subscribe_url", "https://"+elsewhereHost+"/"), 200, stored, 1},
+		{16, "subscribe_url added to a notification",
+			alteredAfterSigning("subscribe_url", "https://"+elsewhereHost+"/"), 200, stored, 1},
 	}
 	for _, c := range []struct {
 		name  string
 		alter func(sig string) string
 	}{
 		{"empty", func(string) string { return "" }},
-		{"in the URL-safe alphabet", func(sig string) string { return strings.NewReplacer("+", "-", "/", "_").Replace(sig) + "_" }},
+		{"in the URL-safe alphabet", func(sig string) string {
+			return strings.NewReplacer("+", "-", "/", "_").Replace(sig) + "_"
+		}},
 		{"without padding", func(sig string) string { return strings.TrimRight(sig, "=") }},
 		{"with a line break", func(sig string) string { return sig[:76] + "\n" + sig[76:] }},
 		{"with trailing bits", func(sig string) string { return sig[:len(sig)-3] + string(sig[len(sig)-3]+1) + "==" }},

@@ -55,8 +55,8 @@ func (newDatabases) WriteIntake(context.Context, *v1alpha1.RdsAutopilot, v1alpha
 	return nil
 }
 
-// The confirmations of 140 new databases arrive at the same time. The replica has no certificate in memory, and its cache
-// lacks their topics. Strangers send confirmations for topics that do not exist.
+// The confirmations of 140 new databases arrive at the same time. The replica has no certificate in memory, and its
+// cache lacks their topics. Strangers send confirmations for topics that do not exist.
 func TestBurstOfNewDatabasesIsConfirmedAtOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
 		expects   bool

@@ -33,8 +33,8 @@ const (
 
 func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
-// fakeStore is a store with one database. A test sets how it fails. The package k8s tests the real store, and test/bubble
-// the receiver with the real store.
+// fakeStore is a store with one database. A test sets how it fails. The package k8s tests the real store, and
+// test/bubble the receiver with the real store.
 type fakeStore struct {
 	mu       sync.Mutex
 	stored   *v1alpha1.RdsAutopilot

@@ -49,8 +49,8 @@ func (c *cloudEye) batches() *batcher { return newBatcher(c.read, time.Now) }
 
 func numbered(i int) otc.Series { return otc.Series{Metric: "m", Value: strconv.Itoa(i)} }
 
-// readAll reads one series for each of n databases, whose requests arrive evenly over some time. It returns how long the
-// last one took.
+// readAll reads one series for each of n databases, whose requests arrive evenly over some time. It returns how long
+// the last one took.
 func (c *cloudEye) readAll(t *testing.T, b *batcher, n int, over time.Duration, period func(i int) int) (took time.Duration) {
 	start := time.Now()
 	var all sync.WaitGroup

@@ -43,7 +43,8 @@ func (r reads) instanceAfter(t *testing.T, flavor string, before, after simcloud
 	return in
 }
 
-// Cloud Eye's names and units of the metrics (RDS umn: configuring_displayed_metrics.rst), as the cloud would send them.
+// Cloud Eye's names and units of the metrics (RDS umn: configuring_displayed_metrics.rst), as the cloud would send
+// them.
 const (
 	walMB, slotFilesMB   = "rds040_transaction_logs_usage", "rds041_replication_slot_usage"
 	slotLagMB            = "rds045_oldest_replication_slot_lag"
@@ -66,8 +67,8 @@ func quietPostgres(change map[string]float64) map[string]float64 {
 	return m
 }
 
-// The test produces each cause in the simulated cloud, and reads it as the service does. A wrong name, unit, dimension or
-// period of a metric fails here.
+// The test produces each cause in the simulated cloud, and reads it as the service does. A wrong name, unit, dimension
+// or period of a metric fails here.
 func TestEachCauseIsNamedFromTheCloudsData(t *testing.T) {
 	const hour = 3600e3
 	for name, tc := range map[string]struct {

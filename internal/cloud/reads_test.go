@@ -86,8 +86,8 @@ func (r reads) addRules(t *testing.T, n int) {
 	r.sim.ResetRequests()
 }
 
-// 2,500 databases have 7,500 rules, which are 75 pages, and need 250 calls of evidence. At one request per second, reading
-// them takes minutes, and must not fail.
+// 2,500 databases have 7,500 rules, which are 75 pages, and need 250 calls of evidence. At one request per second,
+// reading them takes minutes, and must not fail.
 func TestLongListAtLowRateIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReads(t, 1, simcloud.Options{Settings: simcloud.Settings{RuleQuota: 7500}})
@@ -291,4 +291,19 @@ func TestUsedSpaceThatCannotBeTrueIsMissing(t *testing.T) {
 	if len(got) != 1 || got[0].Average != 60 {
 		t.Errorf("%+v", got)
 	}
+}
+
+// A snapshot uses the list of rules that the alarm states of the same sweep have read.
+func TestSnapshotSharesRulesWithAlarmStates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReads(t, 5, simcloud.Options{})
+		begin := time.Now()
+		if _, err := r.AlarmStates(t.Context(), begin); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if _, err := r.Snapshot(t.Context(), begin); err != nil || r.sim.Count("ces", "ListAlarms") != 1 {
+			t.Errorf("%v, %d lists of rules; want one", err, r.sim.Count("ces", "ListAlarms"))
+		}
+	})
 }

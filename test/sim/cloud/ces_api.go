@@ -31,7 +31,8 @@ func (c *Cloud) cesOperations() []operation {
 	}
 }
 
-// cesError: CES api, common_parameters and error_codes.rst. Where no code of a service is known, the code is the status.
+// cesError: CES api, common_parameters and error_codes.rst. Where no code of a service is known, the code is the
+// status.
 func cesError(status int, code, format string, args ...any) reply {
 	text := strconv.Itoa(status)
 	if code == "" {
@@ -130,7 +131,8 @@ func (c *Cloud) listed(r *rule) Rule {
 	return out
 }
 
-// updateAlarm refuses changes of metric and type. alarm_enabled has a call of its own. CES api v1: modifying_an_alarm_rule.rst.
+// updateAlarm refuses changes of metric and type. alarm_enabled has a call of its own. CES api v1:
+// modifying_an_alarm_rule.rst.
 func (c *Cloud) updateAlarm(q *call, r *rule) reply {
 	changed, err := q.change(r.Rule, "metric", "alarm_enabled", "alarm_type")
 	if err != nil {

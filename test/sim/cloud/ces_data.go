@@ -19,7 +19,8 @@ const (
 	maxBatchPoints  = 3000
 )
 
-// listMetrics lists the series that have data, which shows the dimension of an instance. CES api v1: querying_metrics.rst.
+// listMetrics lists the series that have data, which shows the dimension of an instance. CES api v1:
+// querying_metrics.rst.
 func (c *Cloud) listMetrics(q *call) reply {
 	limit, ok := q.number("limit", 1000, 1, 1000)
 	query := q.URL.Query()
@@ -52,8 +53,8 @@ func (c *Cloud) listMetrics(q *call) reply {
 	return jsonReply(http.StatusOK, fields{"metrics": out, "meta_data": fields{"count": len(out), "marker": marker, "total": len(found)}})
 }
 
-// datapoints returns the points whose period begins between from and to (milliseconds) and has ended. ok is false if the series
-// is refused.
+// datapoints returns the points whose period begins between from and to (milliseconds) and has ended. ok is false if
+// the series is refused.
 func (c *Cloud) datapoints(m Metric, period int, from, to int64) (rows []fields, unit string, ok bool) {
 	out := []fields{}
 	s := c.find(m)

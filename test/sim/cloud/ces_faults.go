@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// SeriesFault is a fault of the datapoints of a metric, in every dimension that the metric has. Cloud Eye evaluates rules on the
-// true values.
+// SeriesFault is a fault of the datapoints of a metric, in every dimension that the metric has. Cloud Eye evaluates
+// rules on the true values.
 type SeriesFault struct {
 	// Refused answers a query of the series with 400. A batch that contains it is refused as a whole.
 	Refused bool
 
-	// Value replaces a value, with 1e300, -5, null, or "NaN" with its quotes. If it is no JSON, such as NaN without quotes,
-	// the whole reply of a batch is malformed. Such a Value must not contain quotes.
+	// Value replaces a value, with 1e300, -5, null, or "NaN" with its quotes. If it is no JSON, such as NaN without
+	// quotes, the whole reply of a batch is malformed. Such a Value must not contain quotes.
 	Value string
 	// AboveVolume replaces the used space, in GB or percent, by 1.1 times the volume's size. Other metrics keep their
 	// values.
 	AboveVolume bool
 	// Future is added to a timestamp.
 	Future time.Duration
-	// All makes Value, AboveVolume and Future change all points. Without it they change the newest visible point, so another
-	// point is wrong each minute and older points keep their true values.
+	// All makes Value, AboveVolume and Future change all points. Without it they change the newest visible point, so
+	// another point is wrong each minute and older points keep their true values.
 	All bool
 
 	Gaps     bool // every other point is missing: those with an odd number since the epoch

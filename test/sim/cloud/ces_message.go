@@ -49,8 +49,9 @@ func (s *series) info() shown {
 	return shown{s.title, s.unit, s.in.Engine, s.resource}
 }
 
-// AlarmMessage returns the subject and message that Cloud Eye would publish for a rule with that state, value and datapoint, if
-// it evaluated the rule at that time. The rule's own state does not matter. With Sign, a test makes late or invented messages.
+// AlarmMessage returns the subject and message that Cloud Eye would publish for a rule with that state, value and
+// datapoint, if it evaluated the rule at that time. The rule's own state does not matter. With Sign, a test makes late
+// or invented messages.
 func (c *Cloud) AlarmMessage(ruleID string, state RuleState, value float64, datapoint, at time.Time) (subject, text string, err error) {
 	c.lock()
 	defer c.mu.Unlock()

@@ -43,7 +43,8 @@ func engineMetric(name string) metricInfo {
 	}, false}
 }
 
-// dimensionKeys returns the names of the dimensions of an engine. RDS umn: configuring_displayed_metrics.rst of each engine.
+// dimensionKeys returns the names of the dimensions of an engine. RDS umn: configuring_displayed_metrics.rst of each
+// engine.
 func dimensionKeys(engine string) (instanceLevel, nodeLevel string) {
 	switch engine {
 	case "MySQL":
@@ -132,7 +133,8 @@ type point struct {
 	value float64
 }
 
-// visible returns the first tick whose raw data is not visible at tick k. The data of a minute is visible when it has ended.
+// visible returns the first tick whose raw data is not visible at tick k. The data of a minute is visible when it has
+// ended.
 func (c *Cloud) visible(k int64) int64 {
 	return k - int64(math.Ceil(c.settings.MetricDelay.Minutes()))
 }
@@ -189,7 +191,8 @@ func mean(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// evaluate sets the state of a rule at tick k. It notifies of a change, and of an alarm again after each suppress_duration.
+// evaluate sets the state of a rule at tick k. It notifies of a change, and of an alarm again after each
+// suppress_duration.
 func (c *Cloud) evaluate(r *rule, k int64) {
 	if !r.Enabled || r.ofEvents() || r.Condition.Filter != average || c.settings.RawRulesSleep && r.Condition.Period == 1 {
 		return

@@ -74,7 +74,8 @@ func TestCloudEyeRefusesRulesOutsideOfTheDocumentedLimits(t *testing.T) {
 	}
 }
 
-// In the minutes 1 to 10 the volume of 40 GB is above the threshold of 75 %. A datapoint is seen when its minute has ended.
+// In the minutes 1 to 10 the volume of 40 GB is above the threshold of 75 %. A datapoint is seen when its minute has
+// ended.
 func TestRuleAlarmsAfterItsCountInARowAndRepeats(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change string

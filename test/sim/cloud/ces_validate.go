@@ -11,8 +11,9 @@ import (
 	"slices"
 )
 
-// change replaces the fields of a rule that a body has, and checks the result. It replaces metric, condition and actions as a
-// whole, and refuses the keys in fixed. CES api v1: creating_an_alarm_rule.rst, modifying_an_alarm_rule.rst.
+// change replaces the fields of a rule that a body has, and checks the result. It replaces metric, condition and
+// actions as a whole, and refuses the keys in fixed. CES api v1: creating_an_alarm_rule.rst,
+// modifying_an_alarm_rule.rst.
 func (q *call) change(r Rule, fixed ...string) (Rule, error) {
 	given := map[string]json.RawMessage{}
 	if err := q.decode(&given); err != nil {

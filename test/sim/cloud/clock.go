@@ -21,8 +21,8 @@ func (c *Cloud) tickAt(t time.Time) int64 { return t.UnixNano() / int64(c.raw) }
 
 func (c *Cloud) tickTime(k int64) time.Time { return time.Unix(0, k*int64(c.raw)) }
 
-// lock locks the cloud and advances it to now. Every access calls it, so that no result depends on when the cloud was accessed
-// before. The caller unlocks.
+// lock locks the cloud and advances it to now. Every access calls it, so that no result depends on when the cloud was
+// accessed before. The caller unlocks.
 func (c *Cloud) lock() (now time.Time) {
 	c.mu.Lock()
 	now = c.opts.Now()
@@ -60,7 +60,8 @@ func (c *Cloud) advance(now time.Time) {
 	}
 }
 
-// Step updates raw data, jobs and rules, and sends the messages that are due. It returns when the attempts to deliver have ended.
+// Step updates raw data, jobs and rules, and sends the messages that are due. It returns when the attempts to deliver
+// have ended.
 func (c *Cloud) Step(ctx context.Context) {
 	for due := c.takeDue(); len(due) > 0; due = c.takeDue() {
 		var wg sync.WaitGroup
@@ -74,8 +75,8 @@ func (c *Cloud) Step(ctx context.Context) {
 	}
 }
 
-// Run does the same as time passes, until the context or the cloud ends. It returns when the attempts to deliver have ended. Now
-// must run at the speed of the timers.
+// Run does the same as time passes, until the context or the cloud ends. It returns when the attempts to deliver have
+// ended. Now must run at the speed of the timers.
 func (c *Cloud) Run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package simcloud is a simulated Open Telekom Cloud for tests and for the sandbox: IAM (password and AK/SK), SMN (signs and
-// delivers), Cloud Eye v1 (keeps raw data and evaluates rules) and RDS v3, over real HTTP on loopback addresses.
+// Package simcloud is a simulated Open Telekom Cloud for tests and for the sandbox: IAM (password and AK/SK), SMN
+// (signs and delivers), Cloud Eye v1 (keeps raw data and evaluates rules) and RDS v3, over real HTTP on loopback
+// addresses.
 //
-// It keeps the documented rules of the cloud. Where the documents leave a choice, [Settings] have a switch. The package knows
-// nothing of the service under test, and imports only the standard library.
+// It keeps the documented rules of the cloud. Where the documents leave a choice, [Settings] have a switch. The package
+// knows nothing of the service under test, and imports only the standard library.
 //
-// Time. All timestamps come from [Options.Now]. [Options.Speed] shortens durations only: at 60 a minute of the cloud (raw
-// interval of a metric, period of a rule, suppress_duration, a job, a retry) passes in one second of Now, while every timestamp
-// stays a time of Now. Durations in this package are the cloud's unless they say otherwise.
+// Time. All timestamps come from [Options.Now]. [Options.Speed] shortens durations only: at 60 a minute of the cloud
+// (raw interval of a metric, period of a rule, suppress_duration, a job, a retry) passes in one second of Now, while
+// every timestamp stays a time of Now. Durations in this package are the cloud's unless they say otherwise.
 //
-// Rules are evaluated and messages are sent only by [Cloud.Run], as time passes, or by [Cloud.Step], which does once what is due
-// and is for tests with a clock of their own. API calls are answered at any time. The listeners are real, so a bubble of
-// testing/synctest with a Cloud in it never becomes idle. Use [Options.Local] there, which has no listeners.
+// Rules are evaluated and messages are sent only by [Cloud.Run], as time passes, or by [Cloud.Step], which does once
+// what is due and is for tests with a clock of their own. API calls are answered at any time. The listeners are real,
+// so a bubble of testing/synctest with a Cloud in it never becomes idle. Use [Options.Local] there, which has no
+// listeners.
 package simcloud
 
 import (

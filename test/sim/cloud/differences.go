@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Odd holds ways in which the real cloud may differ from its manuals, and which nobody has checked yet. A zero value is what the
-// manuals say, or what follows from them. The tag is the id of the assumption that a difference breaks.
+// Odd holds ways in which the real cloud may differ from its manuals, and which nobody has checked yet. A zero value is
+// what the manuals say, or what follows from them. The tag is the id of the assumption that a difference breaks.
 type Odd struct {
 	CertOnOtherHost      bool `breaks:"cert-host"`      // signing certificates are on a host that is not SMN's
 	CertIsDER            bool `breaks:"cert-pem"`       // they are no PEM files
@@ -47,8 +47,8 @@ type Odd struct {
 	InstanceShowsStandby   bool `breaks:"instance-primary"`    // the data of an HA instance is that of its standby
 }
 
-// Differences returns functions that make the cloud differ from what is assumed of the real one. The key is the id of the
-// assumption that a function breaks.
+// Differences returns functions that make the cloud differ from what is assumed of the real one. The key is the id of
+// the assumption that a function breaks.
 func Differences() map[string]func(*Settings) {
 	all := map[string]func(*Settings){
 		"rule-new":       func(s *Settings) { s.NewRule = StateInsufficientData },

@@ -48,8 +48,8 @@ type Request struct {
 
 type operationKey struct{}
 
-// OperationOf names a request, for Options.Fault: the service (iam, smn, ces, rds, cert, console) and the operation, such as
-// ListAlarms; see the lists of operations in this package.
+// OperationOf names a request, for Options.Fault: the service (iam, smn, ces, rds, cert, console) and the operation,
+// such as ListAlarms; see the lists of operations in this package.
 func OperationOf(r *http.Request) (service, operation string) {
 	names, _ := r.Context().Value(operationKey{}).([2]string)
 	return names[0], names[1]

@@ -143,8 +143,8 @@ func (c *Cloud) createToken(q *call) reply {
 	return rep
 }
 
-// catalog returns the catalogue of services. The real cloud gives each service a host, and the simulated one a path. In both, a
-// client that derives Cloud Eye from volumev2 must replace the name and the version.
+// catalog returns the catalogue of services. The real cloud gives each service a host, and the simulated one a path. In
+// both, a client that derives Cloud Eye from volumev2 must replace the name and the version.
 func (c *Cloud) catalog() []fields {
 	base, project := c.baseURL(), c.identity.projectID
 	entries := [][3]string{

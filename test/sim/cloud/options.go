@@ -28,8 +28,8 @@ type Options struct {
 	DeliveryFault func(Delivery) DeliveryFault
 	// OnDelivery is called with each message after each attempt to deliver it.
 	OnDelivery func(Delivery)
-	// Transport delivers messages. If it is nil, any certificate of an endpoint is accepted, because the documents do not say
-	// whether SMN checks the chain.
+	// Transport delivers messages. If it is nil, any certificate of an endpoint is accepted, because the documents do not
+	// say whether SMN checks the chain.
 	Transport http.RoundTripper
 	// Local opens no listeners. Cloud.RoundTrip then serves the host names of the real cloud. A bubble of testing/synctest
 	// needs this.
@@ -44,10 +44,11 @@ type Settings struct {
 	NewRule RuleState
 	// RewrittenRule is the state of a rule whose condition was replaced; undocumented. Empty keeps the state.
 	RewrittenRule RuleState
-	// PointsOffMinute dates raw datapoints 17 seconds after the full minute. Points captured in eu-de in 2020 are on no full
-	// minute.
+	// PointsOffMinute dates raw datapoints 17 seconds after the full minute. Points captured in eu-de in 2020 are on no
+	// full minute.
 	PointsOffMinute bool
-	// NoInstanceLevelData leaves data at the node-level dimensions only. The documents do not say which dimensions have data.
+	// NoInstanceLevelData leaves data at the node-level dimensions only. The documents do not say which dimensions have
+	// data.
 	NoInstanceLevelData bool `breaks:"instance-dimension"`
 	// StartInclusive makes a page of rules begin at the rule named by start, not after it. The documents say both.
 	StartInclusive bool `breaks:"rule-pages"`
@@ -55,8 +56,8 @@ type Settings struct {
 	NoCESInCatalog bool `breaks:"catalogue-cloud-eye"`
 	// RefusePrivateEndpoints refuses subscriptions of loopback and private addresses: 403 SMN.0069.
 	RefusePrivateEndpoints bool
-	// ExistsAsCode answers Subscribe of an endpoint that is subscribed already with 200, the code SMN.0190 and no URN, as the
-	// list of error codes says. Without it the answer is 200 and the URN, as the call's own page says.
+	// ExistsAsCode answers Subscribe of an endpoint that is subscribed already with 200, the code SMN.0190 and no URN, as
+	// the list of error codes says. Without it the answer is 200 and the URN, as the call's own page says.
 	ExistsAsCode bool `breaks:"subscription-exists"`
 	// Normalizes lists some values in another form than they were sent: the filter of a rule of raw data, and the trailing
 	// slash and the case of the host of an endpoint. The documents do not mention it.
@@ -68,16 +69,16 @@ type Settings struct {
 	ReadOnlyStopsWrites bool
 	// RefuseEnlargeWhenFull refuses to enlarge a full instance: 409 DBS.200316. The documents say both.
 	RefuseEnlargeWhenFull bool `breaks:"enlarge-when-full"`
-	// GrowFirst says whether a primary or its read replica must be enlarged first. The other order is refused: 400 DBS.200308.
-	// The documents say both. Empty allows any order.
+	// GrowFirst says whether a primary or its read replica must be enlarged first. The other order is refused: 400
+	// DBS.200308. The documents say both. Empty allows any order.
 	GrowFirst GrowFirst
 	// NoResizeList removes the call flavors-resize: 404.
 	NoResizeList bool `breaks:"resize-list"`
-	// UnknownFlavors are codes, with the suffix of the mode, that the catalogue of flavors does not list. Instances keep them,
-	// and flavors-resize still offers them.
+	// UnknownFlavors are codes, with the suffix of the mode, that the catalogue of flavors does not list. Instances keep
+	// them, and flavors-resize still offers them.
 	UnknownFlavors []string
-	// MinorVersions lists MySQL 8.0 as 8.0.28 and PostgreSQL 14 as 14.6, in version and in complete_version of an instance.
-	// The catalogue of flavors keeps 8.0 and 14. The documents do not say which of the two the list shows.
+	// MinorVersions lists MySQL 8.0 as 8.0.28 and PostgreSQL 14 as 14.6, in version and in complete_version of an
+	// instance. The catalogue of flavors keeps 8.0 and 14. The documents do not say which of the two the list shows.
 	MinorVersions bool
 	// JobsFail makes jobs end as Failed, without effect.
 	JobsFail bool

@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// flavorData has the documented flavors. RDS umn: db_instance_classes.rst; RDS api: querying_database_specifications.rst.
+// flavorData has the documented flavors. RDS umn: db_instance_classes.rst; RDS api:
+// querying_database_specifications.rst.
 //
 //go:embed data/rds-flavors.json
 var flavorData []byte
@@ -66,8 +67,8 @@ func (c *Cloud) flavor(code string) (*flavor, string) {
 	return nil, ""
 }
 
-// versions returns the versions that offer the flavor in that mode. SQL Server: the Enterprise Edition has no single mode, the Standard
-// Edition no replicas. RDS api: creating_a_db_instance.rst, db_instance_classes.rst.
+// versions returns the versions that offer the flavor in that mode. SQL Server: the Enterprise Edition has no single
+// mode, the Standard Edition no replicas. RDS api: creating_a_db_instance.rst, db_instance_classes.rst.
 func (f *flavor) versions(mode string) []string {
 	switch f.Engine {
 	case "MySQL":
@@ -97,7 +98,8 @@ func (c *Cloud) FlavorCodes() []string {
 	return codes
 }
 
-// SetFlavorStatus sets the status of a flavor in a zone: normal, unsupported or sellout. The code has the suffix of the mode.
+// SetFlavorStatus sets the status of a flavor in a zone: normal, unsupported or sellout. The code has the suffix of the
+// mode.
 func (c *Cloud) SetFlavorStatus(code, zone, status string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -37,7 +37,8 @@ type Node struct {
 // Instance is an RDS instance.
 type Instance struct {
 	ID, Name string
-	// Status is the status as set. The API lists STORAGE FULL in place of ACTIVE when ReadOnly, and MODIFYING while a job runs.
+	// Status is the status as set. The API lists STORAGE FULL in place of ACTIVE when ReadOnly, and MODIFYING while a job
+	// runs.
 	Status  string
 	Engine  string // MySQL, PostgreSQL or SQLServer
 	Version string
@@ -58,11 +59,11 @@ type Instance struct {
 	// Omits are fields that the list of instances leaves out: cpu, mem, size (of the volume), or any other of the first
 	// level. The simulation still knows the values.
 	Omits []string
-	// SeriesFaults are the faults of its datapoints by Cloud Eye's name of the metric. The empty name stands for all others. The
-	// simulation keeps the map, so a caller must replace it and never modify it.
+	// SeriesFaults are the faults of its datapoints by Cloud Eye's name of the metric. The empty name stands for all
+	// others. The simulation keeps the map, so a caller must replace it and never modify it.
 	SeriesFaults map[string]SeriesFault
-	// OthersFirst are changes of somebody else. The first starts just before the next action on the instance, which is then
-	// refused as busy. The second starts before the next action after its end, and so on.
+	// OthersFirst are changes of somebody else. The first starts just before the next action on the instance, which is
+	// then refused as busy. The second starts before the next action after its end, and so on.
 	OthersFirst []OthersChange
 	// FailingJobs is the number of its next jobs that end as Failed, without effect.
 	FailingJobs int
@@ -95,9 +96,9 @@ func (in *instance) sample(tick int64) {
 	})
 }
 
-// AddInstance adds an active instance. Flavor and VolumeGB are mandatory. It sets the other fields if they are empty: engine and
-// type from the flavor's code, the newest version, one node in eu-de-01 (for Ha a second one in eu-de-02), and new ids, also of
-// the given nodes.
+// AddInstance adds an active instance. Flavor and VolumeGB are mandatory. It sets the other fields if they are empty:
+// engine and type from the flavor's code, the newest version, one node in eu-de-01 (for Ha a second one in eu-de-02),
+// and new ids, also of the given nodes.
 func (c *Cloud) AddInstance(in Instance) (Instance, error) {
 	now := c.lock()
 	defer c.mu.Unlock()
@@ -183,8 +184,8 @@ func (c *Cloud) Instance(id string) (Instance, bool) {
 	return out, true
 }
 
-// ChangeInstance changes an instance without the API, for what the API does not offer: a status, a failover, a flavor that is
-// rolled back. It ignores jobs and checks.
+// ChangeInstance changes an instance without the API, for what the API does not offer: a status, a failover, a flavor
+// that is rolled back. It ignores jobs and checks.
 func (c *Cloud) ChangeInstance(id string, change func(*Instance)) error {
 	c.lock()
 	defer c.mu.Unlock()

@@ -166,8 +166,8 @@ func (c *Cloud) refused(operation string) (reply, bool) {
 	return rdsError(r.Status, r.Code, "%s", r.Message), true
 }
 
-// Refusals returns the replies to refused changes by their cause. RDS api: error_codes.rst and status_codes.rst. The reply about
-// money is not documented.
+// Refusals returns the replies to refused changes by their cause. RDS api: error_codes.rst and status_codes.rst. The
+// reply about money is not documented.
 func Refusals() map[string]Refusal {
 	return map[string]Refusal{
 		"sold out":   {http.StatusBadRequest, "DBS.280450", "The specification is sold out."},

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// updateFull makes the instance read-only or writable again. RDS umn: scaling_up_storage_space.rst, the same for all engines.
+// updateFull makes the instance read-only or writable again. RDS umn: scaling_up_storage_space.rst, the same for all
+// engines.
 func (c *Cloud) updateFull(in *instance) {
 	size := float64(in.VolumeGB)
 	free := size - min(in.Workload.UsedGB, size)
@@ -58,7 +59,8 @@ func (c *Cloud) enlargeVolume(in *instance, size int, now time.Time) reply {
 	return jsonReply(http.StatusAccepted, fields{"job_id": c.startEnlarge(in, size, now)})
 }
 
-// GrowFirst is an order in which the volumes of a primary and its read replicas must grow. The documents contradict each other.
+// GrowFirst is an order in which the volumes of a primary and its read replicas must grow. The documents contradict
+// each other.
 type GrowFirst string
 
 // The orders.

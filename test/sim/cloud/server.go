@@ -195,8 +195,8 @@ func (c *Cloud) logStatus(entry *Request, status int) {
 	entry.Status = status
 }
 
-// RoundTrip answers a request to one of the cloud's hosts in memory, in the caller's goroutine and without TLS, for tests that
-// cannot use the network. Fault.Cut causes the status 500 here.
+// RoundTrip answers a request to one of the cloud's hosts in memory, in the caller's goroutine and without TLS, for
+// tests that cannot use the network. Fault.Cut causes the status 500 here.
 func (c *Cloud) RoundTrip(r *http.Request) (*http.Response, error) {
 	in := r.Clone(r.Context())
 	in.Body, in.Host, in.RequestURI = cmp.Or(r.Body, io.ReadCloser(http.NoBody)), r.URL.Host, r.URL.RequestURI()

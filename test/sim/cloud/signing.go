@@ -43,9 +43,9 @@ type Envelope struct {
 	Timestamp        string `json:"timestamp"`
 }
 
-// SigningString returns the text that SMN signs: the keys in alphabetical order, each key and each value on a line of its own,
-// with a line feed after the last line as well. SMN umn: message_signature_verification.rst. The last line feed follows from
-// captured messages.
+// SigningString returns the text that SMN signs: the keys in alphabetical order, each key and each value on a line of
+// its own, with a line feed after the last line as well. SMN umn: message_signature_verification.rst. The last line
+// feed follows from captured messages.
 func (e Envelope) SigningString() string {
 	pairs := [][2]string{{"message", e.Message}, {"message_id", e.MessageID}}
 	switch {
@@ -71,8 +71,8 @@ func (e Envelope) JSON() []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// Sign signs an envelope of any content with the cloud's key, also one that the cloud would never send. Before, it sets an empty
-// message id, type (to Notification), timestamp, version and certificate URL.
+// Sign signs an envelope of any content with the cloud's key, also one that the cloud would never send. Before, it sets
+// an empty message id, type (to Notification), timestamp, version and certificate URL.
 func (c *Cloud) Sign(e Envelope) Envelope {
 	now := c.lock()
 	e = c.complete(e, now)
@@ -146,8 +146,8 @@ func (c *Cloud) RotateSigningKey() error {
 	return c.useSigningKey(key)
 }
 
-// useSigningKey makes SMN sign with a key. Its certificate is self-signed, because the issuer of SMN's is not documented. It is
-// valid until 2099, because tests choose their own time.
+// useSigningKey makes SMN sign with a key. Its certificate is self-signed, because the issuer of SMN's is not
+// documented. It is valid until 2099, because tests choose their own time.
 func (c *Cloud) useSigningKey(key *rsa.PrivateKey) error {
 	cert := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "simulated SMN"}, KeyUsage: x509.KeyUsageDigitalSignature,

@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// maxRetries is the number of attempts after the first one. SMN umn: does_smn_ensure_that_messages_are_received_by_subscription_endpoints.rst.
+// maxRetries is the number of attempts after the first one. SMN umn:
+// does_smn_ensure_that_messages_are_received_by_subscription_endpoints.rst.
 const maxRetries = 6
 
 // timeToLive is the time for which SMN keeps a message. SMN api: publishing_messages_in_the_text_format.rst.
@@ -105,8 +106,8 @@ func deliveryTransport() http.RoundTripper {
 	}
 }
 
-// attempt tries once to deliver a message and records the result. Huawei Cloud's documents have the rule for retries: after a
-// status of 500 and more, time-outs and connection errors, and nothing else.
+// attempt tries once to deliver a message and records the result. Huawei Cloud's documents have the rule for retries:
+// after a status of 500 and more, time-outs and connection errors, and nothing else.
 func (c *Cloud) attempt(ctx context.Context, m *message) {
 	snapshot, headers := c.prepare(m)
 	var fault DeliveryFault

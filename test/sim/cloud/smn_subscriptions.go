@@ -27,7 +27,8 @@ type Subscription struct {
 
 type subscription struct{ Subscription }
 
-// subscribe creates one subscription for each endpoint. It sends the confirmation again if the endpoint is not confirmed.
+// subscribe creates one subscription for each endpoint. It sends the confirmation again if the endpoint is not
+// confirmed.
 func (c *Cloud) subscribe(q *call, t *topic) reply {
 	var in struct {
 		Endpoint string `json:"endpoint"`
@@ -163,8 +164,8 @@ func (c *Cloud) Confirm(urn string) {
 	}
 }
 
-// Unsubscribe cancels a subscription as its unsubscribe link does. The endpoint gets a message with a link for subscribing
-// again. SMN umn: canceling_a_subscription.rst.
+// Unsubscribe cancels a subscription as its unsubscribe link does. The endpoint gets a message with a link for
+// subscribing again. SMN umn: canceling_a_subscription.rst.
 func (c *Cloud) Unsubscribe(urn string) {
 	now := c.lock()
 	defer c.mu.Unlock()

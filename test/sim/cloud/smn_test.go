@@ -88,8 +88,8 @@ func TestConfirmationLinkIsValidFor48Hours(t *testing.T) {
 	}
 }
 
-// The manual of Huawei Cloud says which replies are repeated. The faults serve storms and random tests, which would find less
-// without notice if a fault had no effect.
+// The manual of Huawei Cloud says which replies are repeated. The faults serve storms and random tests, which would
+// find less without notice if a fault had no effect.
 func TestSMNSendsAgainAfterServerErrorsAndInjectedFaults(t *testing.T) {
 	for name, tc := range map[string]struct {
 		statuses []int // the last one for ever
