@@ -3,10 +3,13 @@
 package otc_test
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,8 +20,16 @@ import (
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
+// signingKey is generated before the first request. Without it, the simulation would generate one while it answers
+// Subscribe, which takes longer than the client waits on a busy machine.
+var signingKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+
 func simulate(t *testing.T, o simcloud.Options) *simcloud.Cloud {
 	t.Helper()
+	var err error
+	if o.SigningKey, err = signingKey(); err != nil {
+		t.Fatal(err)
+	}
 	sim, err := simcloud.Start(o)
 	if err != nil {
 		t.Fatal(err)
