@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -130,7 +131,7 @@ func changesByOthers() map[string]change {
 			},
 			writes: []string{"Subscribe"}, repaired: []string{"the subscription was no longer confirmed: requested again"},
 		},
-		// A run that ended before it could record what it had created leaves the same state.
+		// A process that ended before it recorded its changes leaves the same state.
 		"record lost": {
 			do:     func(w *world, _ context.Context) error { w.recorded = v1alpha1.Alarms{}; return nil },
 			writes: []string{"CreateTopic"},
@@ -279,11 +280,11 @@ func TestEnsureDoesNotReportPolicyChangesAsRepaired(t *testing.T) {
 	}
 }
 
-// A snapshot shows the states without a request. What it lacks is read again before Ensure creates or changes it.
+// A snapshot has the states without a request. Ensure reads an object again before it creates or changes it.
 func TestEnsureWithOldSnapshotChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	if repaired := w.ensureWithSnapshot(w.desired()); len(repaired) > 0 {
-		t.Errorf("armed for the first time: %q", repaired)
+		t.Errorf("the first run reports %q as repaired", repaired)
 	}
 	w.checkRecord()
 	checkOld := func(what string, old *alarms.Snapshot) {
@@ -304,9 +305,10 @@ func TestEnsureWithOldSnapshotChangesNothing(t *testing.T) {
 	checkOld("display name", old)
 	old = w.snapshot()
 	w.sim.Confirm(w.recorded.SubscriptionURN)
-	if err := w.sim.SetRuleState(ruleID(w, v1alpha1.MetricCPU), simcloud.StateAlarm); err != nil {
+	if err := w.sim.SetWorkload(w.instance, simcloud.Workload{CPUDemand: 2}); err != nil {
 		t.Fatal(err)
 	}
+	w.advance(25 * time.Minute) // longer than three periods of the CPU rule
 	w.ensureWithSnapshot(w.desired())
 	cpu := w.recorded.Rules[1]
 	if n := len(w.sim.Requests()); n != 0 || w.recorded.Subscription != v1alpha1.SubscriptionConfirmed ||
@@ -326,7 +328,7 @@ func TestEnsureWithOldSnapshotChangesNothing(t *testing.T) {
 	}
 }
 
-// The next run must not report rules that a failed run itself has replaced.
+// A run whose record failed has replaced the rules itself. The next run must not report them as repaired.
 func TestEnsureReportsNothingAfterItsRecordFailed(t *testing.T) {
 	w := newWorld(t)
 	other := w.desired()

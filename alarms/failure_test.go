@@ -33,7 +33,7 @@ func TestRulesDoNotWaitForSMN(t *testing.T) {
 		"no subscriptions list":        {refused: []string{"ListTopicSubscriptions"}},
 		"no list of topics":            {refused: []string{"ListTopics"}, onlySnapshots: true},
 		"no list of all subscriptions": {refused: []string{"ListSubscriptions"}, onlySnapshots: true},
-		"nothing": {refused: []string{"ListTopics", "ListSubscriptions", "ListTopicSubscriptions", "ShowTopic", "CreateTopic",
+		"no call of SMN": {refused: []string{"ListTopics", "ListSubscriptions", "ListTopicSubscriptions", "ShowTopic", "CreateTopic",
 			"UpdateTopic", "Subscribe", "DeleteSubscription"}},
 	} {
 		for _, withSnapshot := range []bool{false, true} {
@@ -76,7 +76,7 @@ func TestRulesDoNotWaitForSMN(t *testing.T) {
 	}
 }
 
-// SMN does not answer and the record is lost, so the run does not know the topic. The rules must not lose it.
+// SMN refuses and the record is lost, so Ensure does not know the topic. It must not remove the topic from the rules.
 func TestRulesKeepTheirTopicWhileItIsUnknown(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.desired())
@@ -93,7 +93,7 @@ func TestRulesKeepTheirTopicWhileItIsUnknown(t *testing.T) {
 	}
 }
 
-// The name of a renamed rule does not show whose it is. Its id is recorded, and its description has our mark.
+// A renamed rule no longer has our name. Its recorded id and the mark in its description show that it is ours.
 func TestRenamedRuleWithoutTopicIsRemoved(t *testing.T) {
 	w := newWorld(t)
 	w.refuse("CreateTopic")
@@ -208,38 +208,33 @@ func TestOrphansSkipsListsThatCouldNotBeRead(t *testing.T) {
 	}
 }
 
-// A service that does not answer, a full quota and a refusal of Cloud Eye have reasons of their own.
+// A service that does not answer, a full quota and a refusal by Cloud Eye have reasons of their own.
 func TestOnlyRefusalBySMNIsSubscriptionRefused(t *testing.T) {
 	w := newWorld(t)
+	type faults = map[string]simcloud.Fault
+	answer := func(status int, code string) simcloud.Fault {
+		return simcloud.Fault{Status: status, Body: `{"code":"` + code + `","message":"No"}`}
+	}
 	for name, tc := range map[string]struct {
-		operation, code string
-		status          int
-		refused         bool
+		faults  faults
+		refused bool
 	}{
-		"address":                {"Subscribe", "SMN.0069", http.StatusForbidden, true},
-		"topic":                  {"CreateTopic", "SMN.0002", http.StatusBadRequest, true},
-		"no answer":              {"Subscribe", "SMN.0002", http.StatusInternalServerError, false},
-		"too many requests":      {"Subscribe", "SMN.0002", http.StatusTooManyRequests, false},
-		"quota of subscriptions": {"Subscribe", "SMN.0007", http.StatusForbidden, false},
-		"quota of topics":        {"CreateTopic", "SMN.0004", http.StatusForbidden, false},
+		"address":                {faults{"Subscribe": answer(403, "SMN.0069")}, true},
+		"topic":                  {faults{"CreateTopic": answer(400, "SMN.0002")}, true},
+		"no answer":              {faults{"Subscribe": answer(500, "SMN.0002")}, false},
+		"too many requests":      {faults{"Subscribe": answer(429, "SMN.0002")}, false},
+		"quota of subscriptions": {faults{"Subscribe": answer(403, "SMN.0007")}, false},
+		"quota of topics":        {faults{"CreateTopic": answer(403, "SMN.0004")}, false},
+		"Cloud Eye refuses":      {faults{"CreateAlarm": answer(403, "ces.9999")}, false},
+		"SMN refuses, and Cloud Eye does not answer": {
+			faults{"Subscribe": answer(403, "SMN.0069"), "CreateAlarm": {Status: http.StatusServiceUnavailable}}, false,
+		},
 	} {
 		w.reset()
-		w.answer.operation = tc.operation
-		w.answer.fault = simcloud.Fault{Status: tc.status, Body: `{"code":"` + tc.code + `","message":"No"}`}
+		w.faults.Store(&tc.faults)
 		err := w.tryEnsure(w.desired(), nil)
 		if err == nil || errors.Is(err, v1alpha1.ErrSubscriptionRefused) != tc.refused {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-	w.reset()
-	w.refuse("CreateAlarm")
-	if err := w.tryEnsure(w.desired(), nil); err == nil || errors.Is(err, v1alpha1.ErrSubscriptionRefused) {
-		t.Errorf("Cloud Eye refuses: %v", err)
-	}
-	w.reset()
-	w.refuse("Subscribe")
-	w.answer.operation, w.answer.fault = "CreateAlarm", simcloud.Fault{Status: http.StatusServiceUnavailable}
-	if err := w.tryEnsure(w.desired(), nil); err == nil || errors.Is(err, v1alpha1.ErrSubscriptionRefused) {
-		t.Errorf("SMN refuses while Cloud Eye does not answer: %v", err)
 	}
 }

@@ -136,7 +136,7 @@ func TestRefusedSubscribeDoesNotCountAgainstConfirmationLimit(t *testing.T) {
 	w.checkRecord()
 }
 
-// request requests the confirmation for a database without rules.
+// request requests the confirmation of a database without rules. It returns an error if the database must wait.
 func (w *world) request(namespace string, i int) error {
 	want := w.desired()
 	want.Autopilot.Namespace, want.Autopilot.Name, want.Rules = namespace, fmt.Sprint(i), nil
@@ -183,7 +183,7 @@ func TestConfirmationsAreRequestedWithinSMNsLimit(t *testing.T) {
 			t.Errorf("%d requests, want some %t", n, wantRequests)
 		}
 	}
-	w.advance(6 * time.Minute) // the 150 count no longer, and the other namespaces still wait
+	w.advance(6 * time.Minute) // the first 150 no longer count, and the other namespaces still wait
 	w.ensureWithSnapshot(w.desired())
 	if w.recorded.Subscription != v1alpha1.SubscriptionPending {
 		t.Errorf("ten minutes later: %s", w.recorded.Subscription)

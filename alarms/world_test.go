@@ -36,15 +36,11 @@ type world struct {
 	cloud    *otc.Cloud
 	alarms   *alarms.Alarms
 	instance string
-	endpoint string           // of the next process
+	endpoint string           // public URL of the next process
 	cluster  string           // id of the cluster of the next process
-	listed   *alarms.Snapshot // returned by the lister of every process; nil means that nothing is known
+	listed   *alarms.Snapshot // returned by the lister of every process; nil if the lists are unknown
 
-	refused atomic.Pointer[[]string] // operations that SMN or Cloud Eye refuses
-	answer  struct {                 // replaces the answer to an operation, until reset
-		operation string
-		fault     simcloud.Fault
-	}
+	faults atomic.Pointer[map[string]simcloud.Fault] // by operation
 
 	mu       sync.Mutex
 	now      time.Time
@@ -93,23 +89,27 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// refuse lets SMN and Cloud Eye refuse exactly these operations from now on.
-func (w *world) refuse(operations ...string) { w.refused.Store(&operations) }
+// refuse makes SMN and Cloud Eye refuse exactly these operations from now on.
+func (w *world) refuse(operations ...string) {
+	faults := map[string]simcloud.Fault{}
+	for _, operation := range operations {
+		body := `{"code":"SMN.9999","message":"Not today"}`
+		if strings.Contains(operation, "Alarm") {
+			body = `{"message":{"code":"ces.9999","details":"Not today"}}`
+		}
+		faults[operation] = simcloud.Fault{Status: http.StatusForbidden, Body: body}
+	}
+	w.faults.Store(&faults)
+}
 
 func (w *world) faultOf(r *http.Request) *simcloud.Fault {
-	service, operation := simcloud.OperationOf(r)
-	if operation == w.answer.operation {
-		return &w.answer.fault
+	_, operation := simcloud.OperationOf(r)
+	if faults := w.faults.Load(); faults != nil {
+		if fault, ok := (*faults)[operation]; ok {
+			return &fault
+		}
 	}
-	refused := w.refused.Load()
-	if refused == nil || !slices.Contains(*refused, operation) {
-		return nil
-	}
-	body := `{"code":"SMN.9999","message":"Not today"}`
-	if service == "ces" {
-		body = `{"message":{"code":"ces.9999","details":"Not today"}}`
-	}
-	return &simcloud.Fault{Status: http.StatusForbidden, Body: body}
+	return nil
 }
 
 // api is the cloud's API, with the lists.
@@ -140,7 +140,7 @@ func (w *world) options(cloud api) alarms.Options {
 	}
 }
 
-// process returns Alarms that remember nothing, as after a restart.
+// process returns Alarms with an empty memory, as after a restart.
 func (w *world) process(cloud api) *alarms.Alarms { return alarms.New(w.options(cloud)) }
 
 // restartWith starts a process with another public URL.
@@ -149,7 +149,7 @@ func (w *world) restartWith(endpoint string) {
 	w.alarms = w.process(w.cloud)
 }
 
-// reset removes everything but the instance. It is faster than a new cloud for each case.
+// reset removes all topics, rules and faults, and starts a new process. It is faster than a new cloud for each case.
 func (w *world) reset() {
 	for _, t := range w.sim.Topics() {
 		w.sim.RemoveTopic(t.URN)
@@ -157,7 +157,7 @@ func (w *world) reset() {
 	for _, r := range w.sim.Rules() {
 		w.sim.RemoveRule(r.ID)
 	}
-	w.answer.operation = ""
+	w.faults.Store(nil)
 	w.endpoint = ourURL
 	w.alarms, w.recorded = w.process(w.cloud), v1alpha1.Alarms{}
 	w.sim.ResetRequests()
@@ -240,7 +240,8 @@ func (w *world) mustEnsure(want v1alpha1.DesiredAlarms, listed *alarms.Snapshot)
 	return repaired
 }
 
-// tryEnsure runs Ensure, and stores what it has observed in spite of an error. Nobody has changed anything.
+// tryEnsure runs Ensure, and stores the observed state in spite of an error. It fails the test if Ensure reports a
+// repair.
 func (w *world) tryEnsure(want v1alpha1.DesiredAlarms, listed *alarms.Snapshot) error {
 	w.t.Helper()
 	observed, repaired, err := w.ensureWith(w.t.Context(), w.alarms, want, w.recorded, listed, w.record)

@@ -18,24 +18,24 @@ import (
 	"github.com/mcsps/rds-autopilot/internal/trust"
 )
 
-// only returns the roots that trust one server.
+// only returns roots that trust one server.
 func only(server *httptest.Server) trust.Roots {
 	pool := x509.NewCertPool()
 	pool.AddCert(server.Certificate())
 	return func() (*x509.CertPool, error) { return pool, nil }
 }
 
-// tunnel is a proxy that connects every name to one server, and notes the names.
+// tunnel is a proxy that connects every name to one server, and records its requests.
 type tunnel struct {
 	to string
 
-	mu    sync.Mutex
-	asked []string
+	mu       sync.Mutex
+	requests []string
 }
 
 func (p *tunnel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
-	p.asked = append(p.asked, r.Method+" "+r.Host)
+	p.requests = append(p.requests, r.Method+" "+r.Host)
 	p.mu.Unlock()
 	if p.to == "" {
 		w.WriteHeader(http.StatusForbidden)
@@ -57,8 +57,8 @@ func (p *tunnel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(client, server)
 }
 
-// In a network whose only way out is a proxy, the cloud's API works through it, and so must certificates and
-// confirmations. The proxy has a private address and resolves the names.
+// In a network whose only way out is a proxy, certificates and confirmations must use it as the cloud's API does. The
+// proxy has a private address and resolves the names.
 func TestClientTakesTheProxy(t *testing.T) {
 	host := httptest.NewTLSServer(http.NotFoundHandler())
 	defer host.Close()
@@ -82,7 +82,7 @@ func TestClientTakesTheProxy(t *testing.T) {
 	if err := get(); err == nil || !strings.Contains(err.Error(), "through the proxy "+strings.TrimPrefix(server.URL, "http://")) {
 		t.Errorf("a proxy that refuses: %v", err)
 	}
-	if len(p.asked) != 2 || p.asked[0] != "CONNECT example.com:443" {
-		t.Errorf("the proxy was asked for %v", p.asked)
+	if len(p.requests) != 2 || p.requests[0] != "CONNECT example.com:443" {
+		t.Errorf("the proxy has the requests %v", p.requests)
 	}
 }

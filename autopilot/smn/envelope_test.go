@@ -154,6 +154,8 @@ func TestParseAlarmRefuses(t *testing.T) {
 		"no rule":                 {`"alarm_id"`, `"alarm"`},
 		"another form of rule":    {`al1700000000000AbCdEfGhI",`, `../x",`},
 		"a dimension without end": {`rds_instance_id:`, `rds_instance_id`},
+		"a space in a dimension":  {`rds_instance_id:`, `rds_instance_id:a b`},
+		"a path in a dimension":   {`rds_instance_id:`, `rds_instance_id:../`},
 		"a key twice":             {`"alarm_status"`, `"alarm_status":"ok","alarm_status"`},
 		"another case":            {`"alarm_status"`, `"Alarm_Status"`},
 		"not an object":           {`{"message_type"`, `[{"message_type"`},

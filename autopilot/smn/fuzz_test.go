@@ -21,8 +21,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// An accepted body means one thing: encoding/json, lenient as it is, reads no other, and what was read, written down
-// again, is read as the same.
+// An accepted body has one meaning: the lenient encoding/json reads the same fields, and so does ParseEnvelope after
+// they are encoded again.
 func FuzzEnvelope(f *testing.F) {
 	for _, name := range []string{"notification_alarm.json", "notification_ok.json", "subscription_confirmation.json", "unsubscribe_confirmation.json"} {
 		f.Add(example(f, name))
@@ -48,7 +48,7 @@ func FuzzEnvelope(f *testing.F) {
 		}
 		for k, n := range seen {
 			if n != 1 {
-				t.Fatalf("accepted with %d keys that somebody may take for %q", n, k)
+				t.Fatalf("accepted with %d keys that a lenient reader takes for %q", n, k)
 			}
 		}
 		var lenient struct {
@@ -100,7 +100,7 @@ func FuzzEnvelope(f *testing.F) {
 	})
 }
 
-// keysOf are the keys of an object, each as often as it is there.
+// keysOf returns the keys of an object in their order, with repetitions.
 func keysOf(t *testing.T, body []byte) []string {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	if _, err := dec.Token(); err != nil {
@@ -120,8 +120,8 @@ func keysOf(t *testing.T, body []byte) []string {
 	return keys
 }
 
-// No two accepted sets of fields are signed by the same bytes: from the bytes alone the fields come back, whatever they
-// hold. An absent and an empty subject are the same.
+// No two accepted sets of fields have the same signed bytes, because the fields can be read back from the bytes. An
+// absent subject equals an empty one.
 func FuzzSigningStringHasOneCut(f *testing.F) {
 	const id, topic, at, link = "0123456789abcdef0123456789abcdef", "urn:smn:eu-de:0123456789abcdef0123456789abcdef:t", "2024-07-10T10:01:03Z", "https://c/?t=1"
 	f.Add("Notification", "a message", id, "a subject", true, at, topic, "")
@@ -165,20 +165,20 @@ func FuzzSigningStringHasOneCut(f *testing.F) {
 		if e.Type == TypeNotification && e.Subject != "" { // elsewhere it is not signed
 			want = framed
 		}
-		if diff := cmp.Diff(want, cut(e.SigningString())); diff != "" {
-			t.Fatalf("the signed bytes hold other fields:\n%s", diff)
+		if diff := cmp.Diff(want, fieldsOf(e.SigningString())); diff != "" {
+			t.Fatalf("the signed bytes have other fields:\n%s", diff)
 		}
-		if e.Type == TypeNotification && e.HasSubject { // the other framing that is accepted of an empty one
-			if diff := cmp.Diff(framed, cut(e.signingString(true))); diff != "" {
-				t.Fatalf("the signed bytes with a subject hold other fields:\n%s", diff)
+		if e.Type == TypeNotification && e.HasSubject { // an empty subject may also be signed
+			if diff := cmp.Diff(framed, fieldsOf(e.signingString(true))); diff != "" {
+				t.Fatalf("the signed bytes with a subject have other fields:\n%s", diff)
 			}
 		}
 	})
 }
 
-// cut reads the fields from signed bytes: line by line from the end, where no value holds a line feed. What remains in
-// front is the message.
-func cut(signed []byte) map[string]string {
+// fieldsOf reads the fields of signed bytes line by line from the end, where no value has a line feed. The rest is the
+// message.
+func fieldsOf(signed []byte) map[string]string {
 	lines := strings.Split(strings.TrimSuffix(string(signed), "\n"), "\n")
 	fields := map[string]string{}
 	for len(lines) >= 2 {
@@ -195,7 +195,8 @@ func cut(signed []byte) map[string]string {
 	return fields
 }
 
-// Of an accepted alarm every field has its form, and encoding/json reads the same. Only the status is in small letters.
+// Every field of an accepted alarm has its form, and encoding/json reads the same. Only the status is changed to lower
+// case.
 func FuzzAlarm(f *testing.F) {
 	f.Add(string(example(f, "legacy_extended_ok_pretty.json")))
 	f.Add(string(example(f, "template_v1_alarm.json")))
@@ -251,7 +252,8 @@ func FuzzAlarm(f *testing.F) {
 	})
 }
 
-// checkValue: there is a value only if every datapoint is a number in range at a time in range, and it is the newest.
+// checkValue fails unless the value is that of the newest datapoint. There must be none if any datapoint is out of
+// range.
 func checkValue(t *testing.T, a Alarm, raw json.RawMessage) {
 	t.Helper()
 	var points []map[string]any
@@ -264,7 +266,7 @@ func checkValue(t *testing.T, a Alarm, raw json.RawMessage) {
 		v, isNumber := p["value"].(float64)
 		if !isTime || !isNumber || at < minMilli || at > maxMilli || v < 0 || v > maxValue {
 			if !a.ValueTime.IsZero() {
-				t.Fatalf("a value of %v although one of them is odd: %s", a.Value, raw)
+				t.Fatalf("a value of %v although a datapoint is invalid: %s", a.Value, raw)
 			}
 			return
 		}
@@ -275,14 +277,14 @@ func checkValue(t *testing.T, a Alarm, raw json.RawMessage) {
 	switch {
 	case a.ValueTime.IsZero():
 		if a.Value != 0 {
-			t.Fatalf("a value of no time: %v", a.Value)
+			t.Fatalf("a value without a time: %v", a.Value)
 		}
 	case len(points) == 0 || newest != a.ValueTime.UnixMilli() || value != a.Value:
 		t.Fatalf("the datapoint is %v of %v, the newest of %s is %v of %d", a.Value, a.ValueTime, raw, value, newest)
 	}
 }
 
-// What is accepted as a certificate is the first block of the file, whole, and nothing of what follows.
+// An accepted certificate is the whole first block of the file, whatever follows it.
 func FuzzCertificate(f *testing.F) {
 	good := example(f, "throwaway_cert.pem")
 	block, _ := pem.Decode(good)
@@ -310,7 +312,7 @@ func FuzzCertificate(f *testing.F) {
 		if !ok || key.N.BitLen() < minKeyBits {
 			t.Fatalf("accepted a key of type %T", cert.PublicKey)
 		}
-		// Read by hand: base64 between the first two marks.
+		// The test reads the base64 between the first two marks itself.
 		_, first, _ := strings.Cut(string(data), "-----BEGIN ")
 		first, _, _ = strings.Cut(first, "-----END CERTIFICATE-----")
 		kind, body, _ := strings.Cut(first, "-----")
@@ -321,14 +323,13 @@ func FuzzCertificate(f *testing.F) {
 		for _, tail := range [][]byte{append([]byte("\n"), good...), []byte("\n-----BEGIN CERTIFICATE-----\n!"), []byte("\nx")} {
 			with, err := ParseCertificate(append(bytes.Clone(data), tail...))
 			if err != nil || !with.Equal(cert) {
-				t.Fatalf("with %.30q behind it is another: %v", tail, err)
+				t.Fatalf("it differs if %.30q follows: %v", tail, err)
 			}
 		}
 	})
 }
 
-// An accepted URL leads to a file of SMN's on the configured host and nowhere else, whoever reads it. Each of these seeds
-// but the first leads elsewhere.
+// An accepted URL leads to a file of SMN's on the configured host, for every reader of URLs. Only the first seed does.
 func FuzzCertURL(f *testing.F) {
 	const host, p = "smn.eu-de.otc.t-systems.com", "/smn/SMN_eu-de_0f1e2d3c4b5a69788796a5b4c3d2e1f0.pem"
 	for _, url := range []string{
@@ -365,11 +366,17 @@ func FuzzCertURL(f *testing.F) {
 	})
 }
 
-// parseObject accepts what encoding/json accepts as an object, apart from its own rules, and reads the same strings.
+// parseObject accepts what encoding/json accepts as an object, except for its own rules, and reads the same strings.
 func FuzzObject(f *testing.F) {
 	for _, text := range []string{
-		`{"a":[1,-0.5e+7,true,false,null,"\u00e9\n\/",{}],"b":{}}`, `{"a":[[[[[[[1]]]]]]]}`, `{"a":"\ud83d\ude00"}`, `{"a":"\ud83d"}`, `{"b":"\ud83d"}`,
-		`{"a":01}`, `{"a":1.}`, `{"a":-}`, `{"a":"\x"}`, `{"a":nul}`, ` {"a" : 1 , "b":2 } `, `{,}`, `{"a":[1,]}`, "{\"a\":\"\x01\"}", `{"a":"\u12"}`, ``, ` `, `{"a"}`, `{"é":"é"}`,
+		`{"a":[1,-0.5e+7,true,false,null,"\u00e9\n\/",{}],"b":{}}`, `{"a":[[[[[[[1]]]]]]]}`,
+		`{"a":"\ud83d\ude00"}`, `{"a":"\ud83d"}`, `{"b":"\ud83d"}`, `{"a":-}`, `{"a":nul}`, `{"a":[1,]}`, `{,}`,
+		``, ` `, `{"a"}`, `{"é":"é"}`, `{"a":"x"}{}`, `{"a":"x"} null`, `{"a":"x"},`, `{"a":"x"`, `{"a":"x",}`,
+		`{,"a":"x"}`, `{"a" "x"}`, `{"a":"x" "b":1}`, `{a:"x"}`, `{'a':"x"}`, `{"a":"x"/**/}`, `[{"a":"x"}]`,
+		"\xef\xbb\xbf{\"a\":\"x\"}", "\u00a0{\"a\":\"x\"}", "{\"a\":\"x\"}\x00", "{\"a\":\"\x00\"}",
+		"{\"a\":\"\t\"}", `{"a":"\x41"}`, `{"a":"\u12"}`, `{"a":"x","b":01}`, `{"a":"x","b":1.}`,
+		`{"a":"x","b":+1}`, `{"a":"x","b":NaN}`, `{"a":"x","b":-0.5e+7}`, `{"a":"x","b":1e999999}`,
+		" \t\r\n{ \"a\" : \"x\" } \t\r\n",
 	} {
 		f.Add([]byte(text))
 	}

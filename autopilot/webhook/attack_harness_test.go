@@ -3,6 +3,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"crypto"
 	"crypto/rand"
@@ -20,6 +21,7 @@ import (
 	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -37,16 +39,16 @@ import (
 )
 
 const (
-	token    = "5ec2e7f00d" // of confirmation links: must never be seen anywhere
+	token    = "5ec2e7f00d" // of confirmation links; no output may contain it
 	certPath = "/smn/SMN_eu-de_0f1e2d3c4b5a69788796a5b4c3d2e1f0.pem"
 	// elsewhereHost is a host that the receiver must never ask.
 	elsewhereHost = "elsewhere.example:8443"
 )
 
-// m are the fields of a message; "<none>" leaves one out.
+// m holds the fields of a message. The value "<none>" omits a field.
 type m map[string]string
 
-// signingKey is SMN's, made once.
+// signingKey returns SMN's key. It is generated once, because that takes longer than most tests.
 var signingKey = sync.OnceValue(func() *rsa.PrivateKey { return newKey(2048) })
 
 func newKey(bits int) *rsa.PrivateKey {
@@ -57,10 +59,11 @@ func newKey(bits int) *rsa.PrivateKey {
 	return key
 }
 
-// certificate signs one for a key by another.
+// certificate returns the PEM of a certificate of a public key, signed by another key.
 func certificate(public any, by crypto.Signer, alter func(*x509.Certificate)) []byte {
 	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "SMN"}, NotBefore: noon().Add(-time.Hour), NotAfter: noon().Add(30 * 24 * time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "SMN"},
+		NotBefore: noon().Add(-time.Hour), NotAfter: noon().Add(30 * 24 * time.Hour),
 	}
 	if alter != nil {
 		alter(c)
@@ -72,21 +75,17 @@ func certificate(public any, by crypto.Signer, alter func(*x509.Certificate)) []
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// harness is a receiver behind its real server, and the two hosts that it may ask.
+// harness is a receiver behind its real server, with the two hosts that it may call.
 type harness struct {
 	*testing.T
-	store    *fakeStore
-	receiver *Receiver
-	server   *httptest.Server
-	cert     *httptest.Server
-	console  *httptest.Server
-	certs    atomic.Pointer[http.HandlerFunc]
-	confirm  atomic.Pointer[http.HandlerFunc]
-	gets     [2]atomic.Int64 // of certificates, of confirmation links
-	fetching *http.Client    // of certificates
-	clock    atomic.Pointer[time.Time]
-	logs     *observer.ObservedLogs
-	reg      *prometheus.Registry
+	store         *fakeStore
+	receiver      *Receiver
+	server        *httptest.Server
+	cert, console *countingHost
+	fetching      *http.Client // of certificates
+	clock         atomic.Pointer[time.Time]
+	logs          *observer.ObservedLogs
+	reg           *prometheus.Registry
 
 	mu       sync.Mutex
 	warnings []string
@@ -94,25 +93,39 @@ type harness struct {
 	answers  []answered
 }
 
+// answered is an answer of the receiver.
 type answered struct {
 	status int
 	text   string
 }
 
+// countingHost is a host of the cloud that counts its requests. A test may replace its handler at any time.
+type countingHost struct {
+	*httptest.Server
+	requests atomic.Int64
+	handler  atomic.Pointer[http.HandlerFunc]
+}
+
+func newCountingHost(t *testing.T) *countingHost {
+	h := &countingHost{}
+	h.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.requests.Add(1)
+		(*h.handler.Load())(w, r)
+	}))
+	t.Cleanup(h.Close)
+	return h
+}
+
 func newHarness(t *testing.T) *harness {
-	s := &harness{T: t, store: newFakeStore()}
-	s.at(noon())
-	s.serves(certificate(&signingKey().PublicKey, signingKey(), nil))
-	s.confirms(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
-	s.cert = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.gets[0].Add(1); (*s.certs.Load())(w, r) }))
-	s.console = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.gets[1].Add(1); (*s.confirm.Load())(w, r) }))
-	t.Cleanup(s.cert.Close)
-	t.Cleanup(s.console.Close)
+	s := &harness{T: t, store: newFakeStore(), cert: newCountingHost(t), console: newCountingHost(t)}
+	s.setNow(noon())
+	s.setCertificate(certificate(&signingKey().PublicKey, signingKey(), nil))
+	s.setConsoleHandler(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	s.start()
 	return s
 }
 
-// start begins with empty memory with the store as it is.
+// start starts a receiver with an empty memory and the present store, as after a restart.
 func (s *harness) start() {
 	roots := x509.NewCertPool()
 	roots.AddCert(s.cert.Certificate())
@@ -138,7 +151,7 @@ func (s *harness) start() {
 	s.Cleanup(s.server.Close)
 }
 
-// onlyTo is the way to one host. The receiver must not ask any other.
+// onlyTo fails the test at a request to any other host than this one.
 type onlyTo struct {
 	s    *harness
 	host string
@@ -147,21 +160,21 @@ type onlyTo struct {
 
 func (o onlyTo) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Scheme != "https" || r.URL.Host != o.host {
-		o.s.Errorf("%s was asked", r.URL.Host)
+		o.s.Errorf("the receiver called %s", r.URL.Host)
 		return nil, errors.New("not the host of this client")
 	}
 	return o.next.RoundTrip(r)
 }
 
-func (s *harness) now() time.Time      { return *s.clock.Load() }
-func (s *harness) at(t time.Time)      { s.clock.Store(&t) }
-func (s *harness) certHost() string    { return s.cert.Listener.Addr().String() }
-func (s *harness) consoleHost() string { return s.console.Listener.Addr().String() }
-func (s *harness) serves(pem []byte) {
-	s.certHostDoes(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(pem) })
+func (s *harness) now() time.Time                       { return *s.clock.Load() }
+func (s *harness) setNow(t time.Time)                   { s.clock.Store(&t) }
+func (s *harness) certHost() string                     { return s.cert.Listener.Addr().String() }
+func (s *harness) consoleHost() string                  { return s.console.Listener.Addr().String() }
+func (s *harness) setCertHandler(h http.HandlerFunc)    { s.cert.handler.Store(&h) }
+func (s *harness) setConsoleHandler(h http.HandlerFunc) { s.console.handler.Store(&h) }
+func (s *harness) setCertificate(pem []byte) {
+	s.setCertHandler(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(pem) })
 }
-func (s *harness) certHostDoes(h http.HandlerFunc) { s.certs.Store(&h) }
-func (s *harness) confirms(h http.HandlerFunc)     { s.confirm.Store(&h) }
 
 func (s *harness) warn(_ *v1alpha1.RdsAutopilot, reason, note string) {
 	s.mu.Lock()
@@ -169,15 +182,20 @@ func (s *harness) warn(_ *v1alpha1.RdsAutopilot, reason, note string) {
 	s.warnings = append(s.warnings, reason+": "+note)
 }
 
-// alarm is an authentic one of our database, altered before it is signed.
+// alarm returns a signed alarm of our database. It is altered before it is signed.
 func (s *harness) alarm(alter m) m {
-	f := m{
-		"type": "Notification", "message_id": "d84bd6629ef04513ad2e37bffd6e17cb", "topic_urn": ourTopic, "subject": "a subject",
-		"message": alarm("alarm", ruleID, "rds039_disk_util", instance, noon()), "timestamp": "2026-11-20T12:00:00Z",
-		"signature_version": "v1", "signing_cert_url": "https://" + s.certHost() + certPath,
-	}
+	f := alarmFields("https://" + s.certHost() + certPath)
 	maps.Copy(f, alter)
 	return s.sign(f, signingKey())
+}
+
+// alarmFields returns the fields of an alarm of our database, without a signature.
+func alarmFields(certURL string) m {
+	return m{
+		"type": "Notification", "message_id": "d84bd6629ef04513ad2e37bffd6e17cb", "topic_urn": ourTopic, "subject": "a subject",
+		"message": alarm("alarm", ruleID, "rds039_disk_util", instance, noon()), "timestamp": "2026-11-20T12:00:00Z",
+		"signature_version": "v1", "signing_cert_url": certURL,
+	}
 }
 
 func (s *harness) link() string {
@@ -190,14 +208,14 @@ func (s *harness) confirmation(alter m) m {
 	return s.alarm(f)
 }
 
-// sign signs with the simulated cloud's signing string, and notes the signature as a secret.
-func (s *harness) sign(f m, key *rsa.PrivateKey) m { return s.noteSignature(sign(f, key)) }
+// sign signs a message. The signature counts as a secret, which no output may contain.
+func (s *harness) sign(f m, key *rsa.PrivateKey) m { return s.addSecret(sign(f, key)) }
 
 func (s *harness) signText(f m, key *rsa.PrivateKey, text string) m {
-	return s.noteSignature(signText(f, key, text))
+	return s.addSecret(signText(f, key, text))
 }
 
-func (s *harness) noteSignature(f m) m {
+func (s *harness) addSecret(f m) m {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if sig := f["signature"]; len(sig) > 40 {
@@ -206,7 +224,8 @@ func (s *harness) noteSignature(f m) m {
 	return f
 }
 
-// sign signs with the simulated cloud's signing string, which is not ours.
+// sign signs a message unless it has a signature. The signing string is the simulated cloud's, because a fault in ours
+// would be in both the signature and its check.
 func sign(f m, key *rsa.PrivateKey) m {
 	maps.DeleteFunc(f, func(_, v string) bool { return v == "<none>" })
 	e := simcloud.Envelope{
@@ -229,7 +248,7 @@ func signText(f m, key *rsa.PrivateKey, text string) m {
 	return f
 }
 
-// with alters a message that is signed already.
+// with returns a copy with a field altered, which leaves the signature as it is.
 func (f m) with(key, value string) m {
 	out := maps.Clone(f)
 	out[key] = value
@@ -247,22 +266,11 @@ func (f m) json() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// swap replaces a piece of the body's text, which must be there.
-func (f m) swap(s *harness, old, replacement string) string {
-	body := f.json()
-	if !strings.Contains(body, old) {
-		s.Fatalf("the body has no %q", old)
-	}
-	return strings.Replace(body, old, replacement, 1)
-}
+// post posts a body and stores the answer.
+func (s *harness) post(body string, header ...string) { s.send(strings.NewReader(body), header...) }
 
-// post sends a body and notes the answer.
-func (s *harness) post(body string, header ...string) {
-	s.send(http.MethodPost, strings.NewReader(body), header...)
-}
-
-func (s *harness) send(method string, body io.Reader, header ...string) {
-	req, err := http.NewRequestWithContext(context.Background(), method, s.server.URL+"/smn", body)
+func (s *harness) send(body io.Reader, header ...string) {
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, s.server.URL+"/smn", body)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -287,26 +295,14 @@ func (s *harness) send(method string, body io.Reader, header ...string) {
 	s.answers = append(s.answers, answered{resp.StatusCode, strings.TrimSpace(string(text))})
 }
 
-// last is the last answer.
-func (s *harness) last() answered {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.answers) == 0 {
-		return answered{}
-	}
-	return s.answers[len(s.answers)-1]
-}
-
-// outbound says what was asked of the allowed hosts.
+// outbound returns the numbers of requests to the two hosts.
 func (s *harness) outbound() string {
 	var out []string
-	for i, what := range []string{"certificate", "confirmation"} {
-		if n := s.gets[i].Load(); n > 0 {
+	for what, host := range map[string]*countingHost{"certificate": s.cert, "confirmation": s.console} {
+		if n := host.requests.Load(); n > 0 {
 			out = append(out, fmt.Sprintf("%s ×%d", what, n))
 		}
 	}
-	if len(out) == 0 {
-		return "none"
-	}
-	return strings.Join(out, ", ")
+	slices.Sort(out)
+	return cmp.Or(strings.Join(out, ", "), "none")
 }

@@ -9,20 +9,21 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"testing"
 	"time"
 )
 
-// testTimeout is for slow machines; no test that passes waits for it.
+// testTimeout only ends a hanging test.
 const testTimeout = time.Minute
 
-// limitedServer is a server whose handler answers when it is released.
+// limitedServer is a server with a limit of connections. Its handler answers once the test has released it.
 type limitedServer struct {
 	t       *testing.T
 	limiter *connLimiter
 	address string
-	arrived chan struct{} // one for each request that is complete
-	release chan struct{} // one for each that may be answered
+	arrived chan struct{} // has one value for each complete request
+	release chan struct{} // takes one value for each request that may be answered
 }
 
 func newLimitedServer(t *testing.T, most int) *limitedServer {
@@ -53,37 +54,51 @@ func newLimitedServer(t *testing.T, most int) *limitedServer {
 	return r
 }
 
-// client is a connection that has sent something.
+// client is a connection to the server.
 type client struct {
 	t *testing.T
 	net.Conn
 	in *bufio.Reader
 }
 
-// connect opens a connection, sends something, and waits until the server has it.
-func (r *limitedServer) connect(text string) *client {
+func (r *limitedServer) dial() *client {
 	r.t.Helper()
 	conn, err := net.Dial("tcp", r.address)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() { _ = conn.Close() })
-	g := &client{r.t, conn, bufio.NewReader(conn)}
+	return &client{r.t, conn, bufio.NewReader(conn)}
+}
+
+// connect opens a connection, sends a text, and waits until the limiter has the connection.
+func (r *limitedServer) connect(text string) *client {
+	r.t.Helper()
+	g := r.dial()
 	g.send(text)
-	for deadline := time.Now().Add(testTimeout); ; time.Sleep(time.Millisecond) {
-		r.limiter.mu.Lock()
-		known := false
+	r.waitUntil(func() bool {
 		for c := range r.limiter.open {
-			known = known || c.RemoteAddr().String() == conn.LocalAddr().String()
+			if c.RemoteAddr().String() == g.LocalAddr().String() {
+				return true
+			}
 		}
+		return false
+	})
+	return g
+}
+
+// waitUntil waits until a condition of the limiter is true.
+func (r *limitedServer) waitUntil(isTrue func() bool) {
+	r.t.Helper()
+	for deadline := time.Now().Add(testTimeout); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		r.limiter.mu.Lock()
+		done := isTrue()
 		r.limiter.mu.Unlock()
-		if known {
-			return g
-		}
-		if time.Now().After(deadline) {
-			r.t.Fatal("the server does not know the connection")
+		if done {
+			return
 		}
 	}
+	r.t.Fatal("the condition did not become true")
 }
 
 func (g *client) send(text string) {
@@ -97,14 +112,9 @@ func (g *client) send(text string) {
 func (g *client) mustBeClosed() {
 	g.t.Helper()
 	_ = g.SetReadDeadline(time.Now().Add(testTimeout))
-	if _, err := g.in.ReadByte(); err == nil || errors.Is(err, net.ErrClosed) || isTimeout(err) {
+	if _, err := g.in.ReadByte(); err == nil || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {
 		g.t.Fatalf("it was not closed: %v", err)
 	}
-}
-
-func isTimeout(err error) bool {
-	var timeout net.Error
-	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // mustBeAnswered reads one answer.
@@ -121,6 +131,7 @@ func (g *client) mustBeAnswered() {
 	}
 }
 
+// request returns a request with a body, of which it contains only the part that is sent.
 func request(body, sent string) string {
 	return fmt.Sprintf("POST /smn HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), sent)
 }
@@ -151,7 +162,7 @@ func TestConnectionWaitsAgainAfterItsAnswer(t *testing.T) {
 	third := r.connect("")
 	r.release <- struct{}{}
 	first.mustBeAnswered()
-	waitUntil(t, func() bool { return r.limiter.waiting.Len() == 3 }, r.limiter)
+	r.waitUntil(func() bool { return r.limiter.waiting.Len() == 3 })
 	r.connect("")
 	second.mustBeClosed()
 	first.send(request("b", "b"))
@@ -167,30 +178,10 @@ func TestNewestConnectionIsClosedWhenAllOthersAreBeingAnswered(t *testing.T) {
 	answered := []*client{r.connect(request("a", "a")), r.connect(request("b", "b"))}
 	<-r.arrived
 	<-r.arrived
-	conn, err := net.Dial("tcp", r.address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	(&client{t, conn, bufio.NewReader(conn)}).mustBeClosed()
+	r.dial().mustBeClosed()
 	r.release <- struct{}{}
 	r.release <- struct{}{}
 	for _, g := range answered {
 		g.mustBeAnswered()
-	}
-}
-
-func waitUntil(t *testing.T, ok func() bool, c *connLimiter) {
-	t.Helper()
-	for deadline := time.Now().Add(testTimeout); ; time.Sleep(time.Millisecond) {
-		c.mu.Lock()
-		done := ok()
-		c.mu.Unlock()
-		if done {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the condition did not become true")
-		}
 	}
 }

@@ -26,7 +26,6 @@ import (
 const (
 	project  = "0123456789abcdef0123456789abcdef"
 	ourTopic = "urn:smn:eu-de:" + project + ":autopilot_ns_db_12345678"
-	newTopic = "urn:smn:eu-de:" + project + ":autopilot_ns_new_12345678"
 	ruleID   = "al1700000000000AbCdEfGhI"
 	instance = "00112233445566778899aabbccddeeffin01"
 	nodeID   = "00112233445566778899aabbccddeeffno01"
@@ -34,16 +33,16 @@ const (
 
 func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
-// fakeStore is a store with one database. It fails as a test sets it. The package k8s tests the real one, and test/bubble
-// the receiver with it.
+// fakeStore is a store with one database. A test sets how it fails. The package k8s tests the real store, and
+// test/bubble the receiver with the real store.
 type fakeStore struct {
 	mu       sync.Mutex
 	stored   *v1alpha1.RdsAutopilot
 	writes   int
-	down     error // of every request
-	conflict int   // how many writes conflict with another writer
+	down     error // returned by every request; nil if the API server works
+	conflict int   // number of the next writes that conflict with another writer
 	panics   bool
-	// What the cache does not have yet: the topic, or the rules of the object.
+	// The cache does not have the topic yet, or the rules of the object.
 	cacheLacksTopic, cacheLacksRules bool
 }
 
@@ -53,7 +52,7 @@ func newFakeStore() *fakeStore {
 	return &fakeStore{stored: a}
 }
 
-// armed is the status of a database whose storage rule exists.
+// armed returns the status of a database whose storage rule exists.
 func armed(topic string) (s v1alpha1.Status) {
 	s.Alarms = v1alpha1.Alarms{TopicURN: topic, Rules: []v1alpha1.Rule{{Metric: v1alpha1.MetricStorage, AlarmID: ruleID}}}
 	s.Instance = &v1alpha1.Instance{ID: instance, NodeIDs: []string{nodeID}}
@@ -97,7 +96,7 @@ func (f *fakeStore) LiveAutopilot(context.Context, string, string) (*v1alpha1.Rd
 	return f.stored.DeepCopy(), f.down
 }
 
-// WriteIntake counts versions as generations.
+// WriteIntake counts versions as generations, because a fake has no resource version.
 func (f *fakeStore) WriteIntake(_ context.Context, read *v1alpha1.RdsAutopilot, in v1alpha1.Intake) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -117,11 +116,11 @@ func (f *fakeStore) WriteIntake(_ context.Context, read *v1alpha1.RdsAutopilot, 
 	return nil
 }
 
-// fakeKeys has one key, whatever the URL; err stands for a certificate host that cannot be reached.
+// fakeKeys returns one key for every URL, with an error if it is set.
 type fakeKeys struct {
 	err   error
 	mu    sync.Mutex
-	asked int
+	calls int
 }
 
 func (*fakeKeys) CheckURL(string) error { return nil }
@@ -129,19 +128,19 @@ func (*fakeKeys) CheckURL(string) error { return nil }
 func (k *fakeKeys) Key(context.Context, string, string, bool) (*rsa.PublicKey, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.asked++
+	k.calls++
 	return &signingKey().PublicKey, k.err
 }
 
-// bench is a receiver with fakes around it.
+// bench is a receiver with fakes in place of its store and of the cloud.
 type bench struct {
 	*Receiver
 	store    *fakeStore
 	keys     *fakeKeys
-	warnings []string // their reasons
+	warnings []string // reasons
 	notes    []string
 
-	badAnswers atomic.Int64 // of send
+	badAnswers atomic.Int64 // counted by send
 }
 
 func newBench(t testing.TB) *bench {
@@ -163,23 +162,17 @@ func (b *bench) post(body string) *httptest.ResponseRecorder {
 	return w
 }
 
-// signedBody is an alarm for our database, altered and then signed; "<none>" leaves a field out.
-func signedBody(alter map[string]string) string {
-	f := map[string]string{
-		"type": "Notification", "message_id": "d84bd6629ef04513ad2e37bffd6e17cb", "topic_urn": ourTopic, "subject": "s",
-		"message": alarm("alarm", ruleID, "rds039_disk_util", instance, noon()), "timestamp": "2026-11-20T12:00:00Z",
-		"signature_version": "v1", "signing_cert_url": "https://smn.example/smn/x.pem",
-	}
+// signedBody returns a signed alarm of our database. It is altered before it is signed.
+func signedBody(alter m) string {
+	f := alarmFields("https://smn.example/smn/x.pem")
 	maps.Copy(f, alter)
-	signed := sign(f, signingKey())
-	if signature, ok := alter["signature"]; ok {
-		signed = signed.with("signature", signature)
-	}
-	return signed.json()
+	return sign(f, signingKey()).json()
 }
 
+// alarm returns the message of a notification, whose newest datapoint is 93.1 % a minute before.
 func alarm(status, rule, metric, inst string, at time.Time) string {
-	return fmt.Sprintf(`{"message_type":"alarm","alarm_id":%q,"alarm_status":%q,"time":%d,"namespace":"SYS.RDS","metric_name":%q,"dimension":"rds_cluster_id:%s","alarmValue":[{"time":%d,"value":93.1}]}`,
+	return fmt.Sprintf(`{"message_type":"alarm","alarm_id":%q,"alarm_status":%q,"time":%d,"namespace":"SYS.RDS",`+
+		`"metric_name":%q,"dimension":"rds_cluster_id:%s","alarmValue":[{"time":%d,"value":93.1}]}`,
 		rule, status, at.UnixMilli(), metric, inst, at.Add(-time.Minute).UnixMilli())
 }
 

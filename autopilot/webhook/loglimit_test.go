@@ -13,7 +13,8 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// linesOf counts the lines about single messages by result, and sums the counts of the other lines.
+// linesOf returns the number of lines about single messages with that result, and the sum of the counts in the other
+// lines.
 func linesOf(logs *observer.ObservedLogs, res result) (lines, counted int) {
 	for _, l := range logs.FilterField(zap.String("result", string(res))).All() {
 		if n, ok := l.ContextMap()["count"].(int64); ok {
@@ -67,11 +68,11 @@ func TestLogHasEveryStoredMessageAndFiveLinesPerSecondOfOtherResults(t *testing.
 
 func TestBlockedLogHoldsOneGoroutinePerResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		forever := make(chan struct{})
-		log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{}), stuck{forever}, zapcore.DebugLevel))
+		blocked := blockedWriter{make(chan struct{})}
+		log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{}), blocked, zapcore.DebugLevel))
 		l := logLimiter{windows: map[result]*logWindow{}}
 		allowed := 0
-		for range 600 { // a minute
+		for range 600 { // for a minute
 			if l.allow(log, resultForged) {
 				allowed++
 			}
@@ -80,7 +81,7 @@ func TestBlockedLogHoldsOneGoroutinePerResult(t *testing.T) {
 		if allowed != linesPerSecond {
 			t.Errorf("%d lines were begun while the log was blocked, want %d", allowed, linesPerSecond)
 		}
-		close(forever)
+		close(blocked.released)
 		time.Sleep(2 * time.Second)
 	})
 }

@@ -25,7 +25,7 @@ func TestOtherPublishersAreReportedOnceAnHour(t *testing.T) {
 		logs.TakeAll()
 		for range 3 {
 			for _, message := range bodies {
-				b.post(signedBody(map[string]string{"message": message, "timestamp": now.Format("2006-01-02T15:04:05Z")}))
+				b.post(signedBody(m{"message": message, "timestamp": now.Format("2006-01-02T15:04:05Z")}))
 			}
 		}
 		return len(b.warnings), len(logs.All())
@@ -46,10 +46,10 @@ func TestPublishersRememberAtMostMaxPublishers(t *testing.T) {
 	var p publishers
 	for i := range 3 * maxPublishers {
 		if p.isRepeat(strings.Repeat("x", i), noon()) {
-			t.Fatal("a new one is a repetition")
+			t.Fatal("a new publisher counts as a repetition")
 		}
 		if len(p.seen) > maxPublishers {
-			t.Fatalf("%d are remembered", len(p.seen))
+			t.Fatalf("%d publishers are remembered", len(p.seen))
 		}
 	}
 }

@@ -58,8 +58,8 @@ func TestIdleConnectionStaysOpenLongerThanAProxyKeepsIt(t *testing.T) {
 
 func TestUnreadableAlarmAndRefusedLinkCauseWarnings(t *testing.T) {
 	b := newBench(t)
-	b.post(signedBody(map[string]string{"message": "hello"}))
-	b.post(signedBody(map[string]string{"type": "SubscriptionConfirmation", "subject": "<none>",
+	b.post(signedBody(m{"message": "hello"}))
+	b.post(signedBody(m{"type": "SubscriptionConfirmation", "subject": "<none>",
 		"subscribe_url": "https://evil.example/"}))
 	if len(b.warnings) != 2 || b.warnings[0] != reasonUnreadable || b.warnings[1] != reasonConfirm {
 		t.Errorf("warnings %v", b.warnings)

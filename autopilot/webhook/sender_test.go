@@ -24,7 +24,7 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// lateBody is a body whose end arrives after a while.
+// lateBody is a body that arrives after a delay.
 type lateBody struct {
 	after time.Duration
 	io.Reader
@@ -36,15 +36,12 @@ func (b *lateBody) Read(p []byte) (int, error) {
 	return b.Reader.Read(p)
 }
 
-// lookingUp is a store in which a look-up of a topic takes a while.
-type lookingUp struct {
-	*fakeStore
-	takes time.Duration
-}
+// slowLookups is a store that takes 990 ms to look up a topic.
+type slowLookups struct{ *fakeStore }
 
-func (s lookingUp) ByTopicLive(ctx context.Context, urn string) ([]*v1alpha1.RdsAutopilot, error) {
+func (s slowLookups) ByTopicLive(ctx context.Context, urn string) ([]*v1alpha1.RdsAutopilot, error) {
 	select {
-	case <-time.After(s.takes):
+	case <-time.After(990 * time.Millisecond):
 		return s.fakeStore.ByTopicLive(ctx, urn)
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -67,10 +64,10 @@ func (hangingStore) WriteIntake(ctx context.Context, _ *v1alpha1.RdsAutopilot, _
 	return ctx.Err()
 }
 
-// slow is a store that needs 100 ms for each write.
-type slow struct{ *fakeStore }
+// slowWrites is a store that takes 100 ms for each write.
+type slowWrites struct{ *fakeStore }
 
-func (s slow) WriteIntake(ctx context.Context, read *v1alpha1.RdsAutopilot, in v1alpha1.Intake) error {
+func (s slowWrites) WriteIntake(ctx context.Context, read *v1alpha1.RdsAutopilot, in v1alpha1.Intake) error {
 	time.Sleep(100 * time.Millisecond)
 	return s.fakeStore.WriteIntake(ctx, read, in)
 }
@@ -83,7 +80,7 @@ func (b *bench) counted(res result) (n int) {
 	return n
 }
 
-// send posts a body. It counts an answer that comes after more than 4 seconds or lacks Retry-After.
+// send posts a body. It counts an answer that takes more than 4 seconds, or has the wrong header Retry-After.
 func (b *bench) send(body io.Reader) {
 	w, start := httptest.NewRecorder(), time.Now()
 	b.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/smn", body))
@@ -96,7 +93,8 @@ func (b *bench) send(body io.Reader) {
 // The result unavailable pages on-call, so a sender must not be able to cause it.
 func TestUnavailableIsNeverCausedByTheSender(t *testing.T) {
 	invented := func(i int) string {
-		return signedBody(m{"topic_urn": fmt.Sprintf("urn:smn:eu-de:%s:autopilot_ns_%d_12345678", project, i), "signature": "AAAA"})
+		topic := fmt.Sprintf("urn:smn:eu-de:%s:autopilot_ns_%d_12345678", project, i)
+		return signedBody(m{"topic_urn": topic, "signature": "AAAA"})
 	}
 	for _, tc := range []struct {
 		name string
@@ -121,9 +119,9 @@ func TestUnavailableIsNeverCausedByTheSender(t *testing.T) {
 			b.Keys = hangingKeys{b.keys}
 			b.send(strings.NewReader(signedBody(nil)))
 		}, resultUnavailable},
-		{"others write all the time", func(b *bench) {
+		{"every write conflicts", func(b *bench) {
 			b.store.conflict = 1 << 30
-			b.Store = slow{b.store}
+			b.Store = slowWrites{b.store}
 			b.send(strings.NewReader(signedBody(nil)))
 		}, resultUnavailable},
 		{"the API server hangs for a message that took a second", func(b *bench) {
@@ -131,7 +129,7 @@ func TestUnavailableIsNeverCausedByTheSender(t *testing.T) {
 			b.send(&lateBody{time.Second, strings.NewReader(signedBody(nil))})
 		}, resultUnavailable},
 		{"2,000 invented topics in two seconds", func(b *bench) {
-			b.Store = lookingUp{b.store, 990 * time.Millisecond}
+			b.Store = slowLookups{b.store}
 			var all sync.WaitGroup
 			for i := range 2000 {
 				all.Go(func() {

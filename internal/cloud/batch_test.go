@@ -22,11 +22,11 @@ import (
 	"github.com/mcsps/rds-autopilot/internal/otc"
 )
 
-// cloudEye returns for each series the time of the call, at no more than five calls per second.
+// cloudEye returns one point for each series, dated at the time of the call. It allows five calls per second.
 type cloudEye struct {
 	limit *rate.Limiter
 	mu    sync.Mutex
-	calls []int // number of series of each
+	calls []int // numbers of series
 }
 
 func newCloudEye() *cloudEye { return &cloudEye{limit: rate.NewLimiter(5, 5)} }
@@ -49,8 +49,8 @@ func (c *cloudEye) batches() *batcher { return newBatcher(c.read, time.Now) }
 
 func numbered(i int) otc.Series { return otc.Series{Metric: "m", Value: strconv.Itoa(i)} }
 
-// readAll reads one series for each of n databases, whose requests arrive evenly over some time. It returns how long the
-// last one took.
+// readAll reads one series for each of n databases, whose requests arrive evenly over some time. It returns how long
+// the last one took.
 func (c *cloudEye) readAll(t *testing.T, b *batcher, n int, over time.Duration, period func(i int) int) (took time.Duration) {
 	start := time.Now()
 	var all sync.WaitGroup
@@ -80,7 +80,7 @@ func TestBatcherSharesRequestsBetweenConcurrentCallers(t *testing.T) {
 	})
 }
 
-// A storm takes little more than the calls that are full, at whatever rate it arrives, and no database waits long.
+// At any rate of arrival, a storm causes few calls that are not full, and no database waits long.
 func TestBatcherFillsRequestsInAStorm(t *testing.T) {
 	for _, over := range []time.Duration{0, 2 * time.Second, 10 * time.Second, 30 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {

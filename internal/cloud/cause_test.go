@@ -43,7 +43,8 @@ func (r reads) instanceAfter(t *testing.T, flavor string, before, after simcloud
 	return in
 }
 
-// Cloud Eye's names and units of the metrics (RDS umn: configuring_displayed_metrics.rst), as the cloud would send them.
+// Cloud Eye's names and units of the metrics (RDS umn: configuring_displayed_metrics.rst), as the cloud would send
+// them.
 const (
 	walMB, slotFilesMB   = "rds040_transaction_logs_usage", "rds041_replication_slot_usage"
 	slotLagMB            = "rds045_oldest_replication_slot_lag"
@@ -56,7 +57,7 @@ const (
 	megabytes, gigabytes = 1024, 1e9
 )
 
-// quietPostgres has a value of each metric, as a database has on which only data grows.
+// quietPostgres returns a value of each metric, of a database in which only data grows.
 func quietPostgres(change map[string]float64) map[string]float64 {
 	m := map[string]float64{
 		walMB: 2 * megabytes, slotFilesMB: 10, slotLagMB: 16, inactiveSlots: 0,
@@ -66,8 +67,8 @@ func quietPostgres(change map[string]float64) map[string]float64 {
 	return m
 }
 
-// TestEachCauseIsNamedFromTheCloudsData stages each cause in the simulated cloud. The cause is read as the service reads
-// it, so a wrong name, unit, dimension or period of a metric fails here.
+// The test produces each cause in the simulated cloud, and reads it as the service does. A wrong name, unit, dimension
+// or period of a metric fails here.
 func TestEachCauseIsNamedFromTheCloudsData(t *testing.T) {
 	const hour = 3600e3
 	for name, tc := range map[string]struct {
@@ -75,9 +76,12 @@ func TestEachCauseIsNamedFromTheCloudsData(t *testing.T) {
 		change map[string]float64 // of the last hour
 		want   v1alpha1.CauseName
 	}{
-		"data":                    {postgres, nil, v1alpha1.CauseData},
-		"WAL":                     {postgres, map[string]float64{walMB: 41 * megabytes}, v1alpha1.CauseWAL},
-		"WAL of a slot":           {postgres, map[string]float64{walMB: 41 * megabytes, slotLagMB: 40 * megabytes, inactiveSlots: 1}, v1alpha1.CauseReplicationSlot},
+		"data": {postgres, nil, v1alpha1.CauseData},
+		"WAL":  {postgres, map[string]float64{walMB: 41 * megabytes}, v1alpha1.CauseWAL},
+		"WAL of a slot": {
+			postgres, map[string]float64{walMB: 41 * megabytes, slotLagMB: 40 * megabytes, inactiveSlots: 1},
+			v1alpha1.CauseReplicationSlot,
+		},
 		"files of a slot":         {postgres, map[string]float64{slotFilesMB: 30 * megabytes}, v1alpha1.CauseReplicationSlot},
 		"temporary files":         {postgres, map[string]float64{tempBytesPerMinute: 0.6 * gigabytes}, v1alpha1.CauseTempFiles},
 		"open transaction":        {postgres, map[string]float64{oldestMilliseconds: 7 * hour}, v1alpha1.CauseLongTransaction},
@@ -94,7 +98,8 @@ func TestEachCauseIsNamedFromTheCloudsData(t *testing.T) {
 				if tc.flavor == postgres {
 					before, after = quietPostgres(nil), quietPostgres(tc.change)
 				}
-				in := r.instanceAfter(t, tc.flavor, simcloud.Workload{UsedGB: 82, Metrics: before}, simcloud.Workload{UsedGB: 92, Metrics: after})
+				in := r.instanceAfter(t, tc.flavor,
+					simcloud.Workload{UsedGB: 82, Metrics: before}, simcloud.Workload{UsedGB: 92, Metrics: after})
 				if c := r.cause(t, in); c.Name != tc.want {
 					t.Errorf("%+v, want %s", c, tc.want)
 				}
@@ -115,7 +120,8 @@ func TestCauseIsUnknownWithoutTheUsedSpace(t *testing.T) {
 		r := newReads(t, 5, simcloud.Options{})
 		r.sim.Configure(func(s *simcloud.Settings) { s.NoUsedSpace = true })
 		full := quietPostgres(map[string]float64{walMB: 41 * megabytes})
-		in := r.instanceAfter(t, postgres, simcloud.Workload{UsedGB: 92, Metrics: full}, simcloud.Workload{UsedGB: 92, Metrics: full})
+		load := simcloud.Workload{UsedGB: 92, Metrics: full}
+		in := r.instanceAfter(t, postgres, load, load)
 		if c := r.cause(t, in); c.Name != v1alpha1.CauseUnknown {
 			t.Errorf("%+v, want Unknown", c)
 		}

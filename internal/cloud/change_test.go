@@ -18,6 +18,8 @@ import (
 // A change may have begun if its request was sent, also if the answer is missing.
 func TestChangeReturnsWhetherTheRequestWasSent(t *testing.T) {
 	larger := v1alpha1.Intent{Kind: v1alpha1.KindVolume, From: "100", To: "110"}
+	other := v1alpha1.Intent{Kind: v1alpha1.KindFlavor, From: "rds.mysql.n1.xlarge.4", To: "rds.mysql.n1.2xlarge.4"}
+	notRequested := func(err error) bool { return errors.Is(err, autopilot.ErrNotRequested) }
 	for name, tc := range map[string]struct {
 		failing string // operation that gets no answer
 		intent  v1alpha1.Intent
@@ -25,7 +27,7 @@ func TestChangeReturnsWhetherTheRequestWasSent(t *testing.T) {
 		is      func(error) bool
 		posts   int
 	}{
-		"the instance cannot be read": {"ListInstances", larger, "", func(err error) bool { return errors.Is(err, autopilot.ErrNotRequested) }, 0},
+		"the instance cannot be read": {"ListInstances", larger, "", notRequested, 0},
 		"no answer to the request": {"EnlargeVolume", larger, "", func(err error) bool {
 			_, refused := errors.AsType[*autopilot.RefusedError](err)
 			return err != nil && !refused && !errors.Is(err, autopilot.ErrNotRequested) && !errors.Is(err, autopilot.ErrConflict)
@@ -34,9 +36,9 @@ func TestChangeReturnsWhetherTheRequestWasSent(t *testing.T) {
 			refusal, refused := errors.AsType[*autopilot.RefusedError](err)
 			return refused && refusal.Reason == autopilot.ReasonInstanceBusy
 		}, 0},
-		"another flavor by now":        {"", v1alpha1.Intent{Kind: v1alpha1.KindFlavor, From: "rds.mysql.n1.xlarge.4", To: "rds.mysql.n1.2xlarge.4"}, "", func(err error) bool { return errors.Is(err, autopilot.ErrConflict) }, 0},
-		"an intent of another version": {"", v1alpha1.Intent{Kind: "Throughput"}, "", func(err error) bool { return errors.Is(err, autopilot.ErrNotRequested) }, 0},
-		"requested":                    {"", larger, "", func(err error) bool { return err == nil }, 1},
+		"the instance has another flavor": {"", other, "", func(err error) bool { return errors.Is(err, autopilot.ErrConflict) }, 0},
+		"an intent of another version":    {"", v1alpha1.Intent{Kind: "Throughput"}, "", notRequested, 0},
+		"requested":                       {"", larger, "", func(err error) bool { return err == nil }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -56,7 +58,8 @@ func TestChangeReturnsWhetherTheRequestWasSent(t *testing.T) {
 				if !tc.is(err) || (job != "") != (err == nil) {
 					t.Errorf("job %q, error %v", job, err)
 				}
-				if n := r.sim.Count("rds", "EnlargeVolume") + r.sim.Count("rds", "ResizeFlavor"); n < tc.posts || tc.posts == 0 && n > 0 {
+				n := r.sim.Count("rds", "EnlargeVolume") + r.sim.Count("rds", "ResizeFlavor")
+				if n < tc.posts || tc.posts == 0 && n > 0 {
 					t.Errorf("%d requests for a change, want %d", n, tc.posts)
 				}
 			})
@@ -64,7 +67,7 @@ func TestChangeReturnsWhetherTheRequestWasSent(t *testing.T) {
 	}
 }
 
-// The list of instances may be older than the end of a job, so the caller has to know when it ended.
+// The list of instances may be older than the end of a job, so the caller must know when the job ended.
 func TestJobHasItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReads(t, 5, simcloud.Options{Settings: simcloud.Settings{EnlargeDuration: time.Minute}})
@@ -105,7 +108,8 @@ func TestRefusalHasTheReasonOfItsCode(t *testing.T) {
 		{http.StatusBadRequest, []string{"DBS.200306", ""}, autopilot.ReasonCloudRefused},
 	} {
 		for _, code := range tc.codes {
-			refused, ok := errors.AsType[*autopilot.RefusedError](refusal(&otc.Error{Service: "rds", Status: tc.status, Code: code, Message: "In its words."}))
+			err := refusal(&otc.Error{Service: "rds", Status: tc.status, Code: code, Message: "The cloud's reason."})
+			refused, ok := errors.AsType[*autopilot.RefusedError](err)
 			if !ok || refused.Reason != tc.want {
 				t.Errorf("%d %s: %+v, want %s", tc.status, code, refused, tc.want)
 			}

@@ -23,7 +23,7 @@ func TestRunningJobsLeaveTheRateToOthers(t *testing.T) {
 			for i := range jobs { // each in a round of its own
 				go func() {
 					job, err := r.Job(t.Context(), fmt.Sprint("job-", i))
-					if known := check > 5; err != nil || known && job.State != autopilot.JobUnknown { // as the cloud says
+					if known := check > 5; err != nil || known && job.State != autopilot.JobUnknown { // the cloud has none of them
 						t.Errorf("check %d of job %d: %+v, %v", check, i, job, err)
 					}
 				}()
@@ -44,7 +44,7 @@ func TestRunningJobsLeaveTheRateToOthers(t *testing.T) {
 				t.Errorf("job %d was read %d times in %s", i, n, length)
 			}
 		}
-		time.Sleep(3 * time.Minute) // until the reads that wait are over
+		time.Sleep(3 * time.Minute) // until the waiting reads have ended
 	})
 }
 

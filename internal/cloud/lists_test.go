@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A list of many pages must leave requests to other callers. Callers during its rest share the next read.
+// After a long read, a list rests, so that other callers get requests. Callers during the rest share the next read.
 func TestListRestsAfterLongRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads atomic.Int64

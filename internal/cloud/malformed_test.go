@@ -3,10 +3,6 @@
 package cloud
 
 import (
-	"bytes"
-	"fmt"
-	"io"
-	"net/http"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,38 +16,30 @@ import (
 
 const usedSpace = "rds048_disk_used_size"
 
-// malformedReply returns the reply to a request for the used space of an instance, with value in place of a number. It
-// returns nil if the request does not contain that series. Without a value, it rejects the request.
-func malformedReply(t *testing.T, r *http.Request, id, value string) *simcloud.Fault {
-	body, err := io.ReadAll(r.Body)
+// breakUsedSpace makes Cloud Eye return a fault in place of the used space of an instance.
+func (r reads) breakUsedSpace(t *testing.T, id string, fault simcloud.SeriesFault) {
+	t.Helper()
+	fault.All = true
+	err := r.sim.ChangeInstance(id, func(in *simcloud.Instance) {
+		in.SeriesFaults = map[string]simcloud.SeriesFault{usedSpace: fault}
+	})
 	if err != nil {
-		t.Error(err)
+		t.Fatal(err)
 	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	if _, op := simcloud.OperationOf(r); op != "BatchMetricData" || id == "" ||
-		!bytes.Contains(body, []byte(id)) || !bytes.Contains(body, []byte(usedSpace)) {
-		return nil
-	}
-	if value == "" {
-		return &simcloud.Fault{Status: http.StatusBadRequest, Body: `{"code":"ces.0001","message":"bad series"}`}
-	}
-	return &simcloud.Fault{Status: http.StatusOK, Body: fmt.Sprintf(`{"metrics":[{"metric_name":%q,`+
-		`"dimensions":[{"name":"rds_cluster_id","value":%q}],"datapoints":[{"average":%s,"timestamp":1}]}]}`, usedSpace, id, value)}
 }
 
 func TestMalformedSeriesAffectsOnlyItself(t *testing.T) {
-	for name, value := range map[string]string{
-		"a text": `"a lot"`, "NaN": "NaN", "a number that is too large": "1e999", "an object": "{}", "rejected": "",
+	for name, fault := range map[string]simcloud.SeriesFault{
+		"a text": {Value: `"a lot"`}, "NaN": {Value: "NaN"}, "a number that is too large": {Value: "1e999"},
+		"an object": {Value: "{}"}, "refused": {Refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				malformed := "" // id of an instance
-				r := newReads(t, 20, simcloud.Options{Fault: func(q *http.Request) *simcloud.Fault {
-					return malformedReply(t, q, malformed, value)
-				}})
+				r := newReads(t, 20, simcloud.Options{})
 				ids := r.add(t, 5)
 				time.Sleep(10 * time.Minute)
-				malformed = ids[2]
+				malformed := ids[2]
+				r.breakUsedSpace(t, malformed, fault)
 				var all sync.WaitGroup
 				for _, id := range ids {
 					all.Go(func() {

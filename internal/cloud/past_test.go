@@ -3,7 +3,6 @@
 package cloud
 
 import (
-	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,10 +15,7 @@ import (
 
 func TestPastReadsAllSeriesOfADatabaseInOneRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		malformed := "" // id of an instance
-		r := newReads(t, 5, simcloud.Options{Fault: func(q *http.Request) *simcloud.Fault {
-			return malformedReply(t, q, malformed, "NaN")
-		}})
+		r := newReads(t, 5, simcloud.Options{})
 		id := r.add(t, 1)[0]
 		for _, usedGB := range []float64{50, 60} {
 			w := simcloud.Workload{UsedGB: usedGB, CPUDemand: 1, MemoryDemandGB: 2}
@@ -32,7 +28,7 @@ func TestPastReadsAllSeriesOfADatabaseInOneRequest(t *testing.T) {
 		for _, m := range autopilot.Metrics() {
 			wanted = append(wanted, controller.EvidenceRequest{Metric: m})
 		}
-		wanted[0].Dimension = "rds_cluster_id:" + id // as its rule has it; the others follow from the engine
+		wanted[0].Dimension = "rds_cluster_id:" + id // of its rule; the others follow from the engine
 		past := func(period, length time.Duration) autopilot.Past {
 			t.Helper()
 			r.sim.ResetRequests()
@@ -65,14 +61,15 @@ func TestPastReadsAllSeriesOfADatabaseInOneRequest(t *testing.T) {
 				}
 			}
 		}
-		for name, lose := range map[string]func(){
-			"not measured": func() { r.sim.Configure(func(s *simcloud.Settings) { s.NoUsedSpace = true }) },
-			"malformed":    func() { malformed = id },
-		} {
-			lose()
+		check := func(what string) {
+			t.Helper()
 			if p := past(time.Hour, 24*time.Hour); len(p.UsedGB) != 0 || len(p.Percent[v1alpha1.MetricStorage]) == 0 {
-				t.Errorf("used space %s: %+v", name, p)
+				t.Errorf("used space %s: %+v", what, p)
 			}
 		}
+		r.breakUsedSpace(t, id, simcloud.SeriesFault{Value: "NaN"})
+		check("malformed")
+		r.sim.Configure(func(s *simcloud.Settings) { s.NoUsedSpace = true })
+		check("not measured")
 	})
 }

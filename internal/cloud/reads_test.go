@@ -24,7 +24,7 @@ import (
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
-// reads is a simulated cloud on the clock of a bubble, read at a rate.
+// reads reads a simulated cloud at a limited rate, on the clock of a bubble.
 type reads struct {
 	*Cloud
 	sim *simcloud.Cloud
@@ -54,12 +54,13 @@ func connectTo(t *testing.T, sim *simcloud.Cloud, rate float64) *otc.Cloud {
 	return c
 }
 
-// add adds equal instances and returns their ids.
+// add adds n equal instances and returns their ids.
 func (r reads) add(t *testing.T, n int) (ids []string) {
 	t.Helper()
 	for i := range n {
-		in := simcloud.Instance{Name: fmt.Sprint("db-", i), Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 50}}
-		in, err := r.sim.AddInstance(in)
+		in, err := r.sim.AddInstance(simcloud.Instance{
+			Name: fmt.Sprint("db-", i), Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 50},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,13 +69,14 @@ func (r reads) add(t *testing.T, n int) (ids []string) {
 	return ids
 }
 
-// addRules adds alarm rules without the limit of the rate.
+// addRules adds alarm rules, for which the limit of the rate does not count.
 func (r reads) addRules(t *testing.T, n int) {
 	t.Helper()
 	c := connectTo(t, r.sim, 1e6)
 	for i := range n {
 		_, err := c.CreateRule(t.Context(), otc.Rule{
-			Name: fmt.Sprint("rule-", i), Namespace: otc.MetricNamespace, Metric: "rds039_disk_util", Dimension: "rds_cluster_id", DimensionValue: strconv.Itoa(i),
+			Name: fmt.Sprint("rule-", i), Namespace: otc.MetricNamespace, Metric: "rds039_disk_util",
+			Dimension: "rds_cluster_id", DimensionValue: strconv.Itoa(i),
 			Period: 1, Count: 5, Filter: "average", Comparison: ">=", Threshold: 90, Level: 2,
 		})
 		if err != nil {
@@ -84,8 +86,8 @@ func (r reads) addRules(t *testing.T, n int) {
 	r.sim.ResetRequests()
 }
 
-// 2,500 databases have 7,500 rules, which are 75 pages, and 250 calls of evidence: at one request per second that takes
-// minutes, and is no failure.
+// 2,500 databases have 7,500 rules, which are 75 pages, and need 250 calls of evidence. At one request per second,
+// reading them takes minutes, and must not fail.
 func TestLongListAtLowRateIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReads(t, 1, simcloud.Options{Settings: simcloud.Settings{RuleQuota: 7500}})
@@ -107,7 +109,8 @@ func TestLongListAtLowRateIsRead(t *testing.T) {
 					t.Errorf("instance: %v, %v", inst, err)
 					return
 				}
-				if _, err := r.Evidence(t.Context(), *inst, controller.EvidenceRequest{Metric: v1alpha1.MetricCPU, PeriodSeconds: 300}); err != nil {
+				request := controller.EvidenceRequest{Metric: v1alpha1.MetricCPU, PeriodSeconds: 300}
+				if _, err := r.Evidence(t.Context(), *inst, request); err != nil {
 					t.Errorf("evidence: %v", err)
 				}
 			})
@@ -128,7 +131,8 @@ func TestResizeListIsReadForEachInstance(t *testing.T) {
 			if offer == "" {
 				return fault
 			}
-			return &simcloud.Fault{Status: 200, Body: fmt.Sprintf(`{"flavor_groups":[{"group_type":"general","compute_flavors":[{"code":%q}]}]}`, offer)}
+			const body = `{"flavor_groups":[{"group_type":"general","compute_flavors":[{"code":%q}]}]}`
+			return &simcloud.Fault{Status: 200, Body: fmt.Sprintf(body, offer)}
 		}})
 		list := func(id string) string {
 			t.Helper()
@@ -192,12 +196,13 @@ func TestCatalogueIsKeptWhileTheCloudFails(t *testing.T) {
 		inst := autopilot.Instance{Engine: "MySQL", Version: "8.0"}
 		check := func(when string, requests int) {
 			t.Helper()
-			if list, err := r.Catalogue(t.Context(), inst); err != nil || len(list) == 0 || r.sim.Count("rds", "ListFlavors") != requests {
-				t.Errorf("%s: %d flavors, %v, %d requests; want %d", when, len(list), err, r.sim.Count("rds", "ListFlavors"), requests)
+			list, err := r.Catalogue(t.Context(), inst)
+			if n := r.sim.Count("rds", "ListFlavors"); err != nil || len(list) == 0 || n != requests {
+				t.Errorf("%s: %d flavors, %v, %d requests; want %d", when, len(list), err, n, requests)
 			}
 		}
 		if _, err := r.Catalogue(t.Context(), inst); err == nil {
-			t.Error("no list yet and the cloud fails: no error")
+			t.Error("no error, although the cloud fails and there is no catalogue yet")
 		}
 		refused = false
 		time.Sleep(minUsable)
@@ -265,8 +270,9 @@ func TestUsedSpaceIsReadOnAnyDimensionThatHasData(t *testing.T) {
 			if err != nil || inst == nil {
 				t.Fatalf("%v, %v", inst, err)
 			}
-			w := controller.EvidenceRequest{Metric: v1alpha1.MetricStorage, Dimension: strings.Replace(tc.dimension, "%s", id, 1)}
-			if e, err := r.Evidence(t.Context(), *inst, w); err != nil || e.UsedGB != 50 {
+			dimension := strings.Replace(tc.dimension, "%s", id, 1)
+			request := controller.EvidenceRequest{Metric: v1alpha1.MetricStorage, Dimension: dimension}
+			if e, err := r.Evidence(t.Context(), *inst, request); err != nil || e.UsedGB != 50 {
 				t.Errorf("%s: %+v, %v", name, e, err)
 			}
 		})

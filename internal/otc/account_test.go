@@ -19,7 +19,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-func TestAccountFromEnvironment(t *testing.T) {
+func TestFindAccountReadsTheEnvironment(t *testing.T) {
 	password := account{
 		authURL: "https://iam.eu-de.otc.t-systems.com/v3/", userName: "me", password: "p",
 		domainName: "OTC-1", projectName: "eu-de_shop", region: "eu-de",
@@ -47,7 +47,7 @@ func TestAccountFromEnvironment(t *testing.T) {
 			with(func(a *account) { a.domainName, a.domainID = "", "d1" }), "",
 		},
 		"user by id": {map[string]string{"OS_USER_ID": "u1"}, with(func(a *account) { a.userName, a.userID = "", "u1" }), ""},
-		"project by id, and tenant words": {
+		"project by the id of the tenant": {
 			map[string]string{"OS_PROJECT_NAME": "-", "OS_TENANT_ID": "p1", "OS_REGION_NAME": "eu-nl"},
 			with(func(a *account) { a.projectName, a.projectID, a.region = "", "p1", "eu-nl" }), "",
 		},
@@ -66,7 +66,7 @@ func TestAccountFromEnvironment(t *testing.T) {
 		"no project":                        {map[string]string{"OS_PROJECT_NAME": "-"}, account{}, "OS_PROJECT_NAME or OS_PROJECT_ID"},
 		"no domain":                         {map[string]string{"OS_USER_DOMAIN_NAME": "-"}, account{}, "OS_USER_DOMAIN_NAME or OS_DOMAIN_NAME"},
 		"access key wanted, password given": {map[string]string{"OS_AUTH_TYPE": "aksk"}, account{}, "neither"},
-		"a password of somebody else":       {map[string]string{"OS_AUTH_TYPE": "v3oidcpassword"}, account{}, `"v3oidcpassword"`},
+		"an unknown OS_AUTH_TYPE":           {map[string]string{"OS_AUTH_TYPE": "v3oidcpassword"}, account{}, `"v3oidcpassword"`},
 		"an agency":                         {map[string]string{"OS_AGENCY_NAME": "a", "OS_AGENCY_DOMAIN_NAME": "d"}, account{}, "OS_AGENCY_NAME"},
 		"not a URL":                         {map[string]string{"OS_AUTH_URL": "iam.eu-de"}, account{}, "OS_AUTH_URL is not an http(s) URL"},
 	}
@@ -113,12 +113,12 @@ clouds:
     auth: {auth_url: "https://iam.file/v3", username: u, password: p, domain_name: dom, project_name: eu-de}
 `
 
-func TestAccountFromCloudsYAML(t *testing.T) {
+func TestFindAccountReadsCloudsYAML(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clouds.yaml")
 	if err := os.WriteFile(path, []byte(cloudsYAML), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, pair := range os.Environ() { // the SDK's reader asks the process
+	for _, pair := range os.Environ() { // the SDK reads the variables of the process
 		if k, _, _ := strings.Cut(pair, "="); strings.HasPrefix(k, "OS_") || strings.HasPrefix(k, "AWS_") {
 			t.Setenv(k, "")
 		}
@@ -128,21 +128,21 @@ func TestAccountFromCloudsYAML(t *testing.T) {
 		env  map[string]string
 		want account
 	}{
-		"a file alone; cacert and the user's domain count": {
+		"a file alone, with cacert and the domain of the user": {
 			map[string]string{"OS_CLOUD": "shop"},
 			account{
 				authURL: "https://iam.file/v3/", userName: "filed", password: "filed-secret", domainID: "dom-id",
 				projectName: "eu-nl_shop", region: "eu-nl", caFile: "ca.pem",
 			},
 		},
-		"OS_AUTH_URL alone points elsewhere": {
+		"OS_AUTH_URL replaces the file's URL": {
 			map[string]string{"OS_CLOUD": "shop", "OS_AUTH_URL": "http://sim/v3"},
 			account{
 				authURL: "http://sim/v3/", userName: "filed", password: "filed-secret", domainID: "dom-id",
 				projectName: "eu-nl_shop", region: "eu-nl", caFile: "ca.pem",
 			},
 		},
-		"the user of the environment never gets the file's password": {
+		"user and password of the environment": {
 			map[string]string{"OS_CLOUD": "shop", "OS_USERNAME": "me", "OS_PASSWORD": "mine"},
 			account{
 				authURL: "https://iam.file/v3/", userName: "me", password: "mine", domainID: "dom-id",
@@ -207,7 +207,7 @@ func TestCertificatesAreVerifiedUnlessConfiguredOtherwise(t *testing.T) {
 			core, logs := observer.New(zapcore.WarnLevel)
 			registry := prometheus.NewRegistry()
 			_, err := Connect(t.Context(), Options{Env: lookUp(env), Log: zap.New(core), Registerer: registry})
-			// The fake's catalogue says http; that Connect comes so far is enough.
+			// The fake's catalogue has plain http, so only the login is verified.
 			if (err == nil) != tt.ok || logs.Len() != tt.warned {
 				t.Errorf("err = %v, %d warnings", err, logs.Len())
 			}
@@ -216,7 +216,7 @@ func TestCertificatesAreVerifiedUnlessConfiguredOtherwise(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n := testutil.ToFloat64(requests.WithLabelValues("iam", "Login", "error")); !tt.ok && n != 1 {
-				t.Errorf("%v requests to somebody else", n)
+				t.Errorf("%v requests were counted as errors, want 1", n)
 			}
 		})
 	}

@@ -51,7 +51,7 @@ func mountSecret(t *testing.T, dir string, env []string) {
 	if err := os.Symlink(filepath.Join("..data", "clouds.yaml"), file); err != nil && !errors.Is(err, os.ErrExist) {
 		t.Fatal(err)
 	}
-	t.Setenv("OS_CLIENT_CONFIG_FILE", file) // the SDK's reader asks the process
+	t.Setenv("OS_CLIENT_CONFIG_FILE", file) // the SDK reads the variables of the process
 }
 
 // cloudNameOnly is an environment that names only the cloud in clouds.yaml.
@@ -76,18 +76,18 @@ func TestChangedSecretTakesEffectWithoutRestart(t *testing.T) {
 			sim.RenewCredentials()
 			for range 3 {
 				if _, err := c.Topics(t.Context()); !errors.Is(err, otc.ErrCredentials) {
-					t.Errorf("with the old ones: %v", err)
+					t.Errorf("with the old credentials: %v", err)
 				}
 			}
 			checkLoggedIn(t, reg, 0)
 			sim.ResetRequests()
 			mountSecret(t, dir, env(sim))
 			_, err = c.Topics(t.Context())
-			if err != nil && name == "access key" { // signed before it was known that the key is another
+			if err != nil && name == "access key" { // was signed before the file was read again
 				_, err = c.Topics(t.Context())
 			}
 			if err != nil {
-				t.Errorf("with the new ones: %v", err)
+				t.Errorf("with the new credentials: %v", err)
 			}
 			checkLoggedIn(t, reg, 1)
 			if n := sim.Count("iam", "CreateToken"); n > 1 {
@@ -101,7 +101,8 @@ func TestChangedSecretTakesEffectWithoutRestart(t *testing.T) {
 func checkLoggedIn(t *testing.T, reg prometheus.Gatherer, want int) {
 	t.Helper()
 	const name = "rds_autopilot_cloud_logged_in"
-	text := fmt.Sprintf("# HELP %[1]s 1 if the cloud accepted our credentials at the last login, 0 if it refused them or was never reached.\n# TYPE %[1]s gauge\n%[1]s %[2]d\n", name, want)
+	const help = "1 if the cloud accepted our credentials at the last login, 0 if it refused them or was never reached."
+	text := fmt.Sprintf("# HELP %[1]s %[2]s\n# TYPE %[1]s gauge\n%[1]s %[3]d\n", name, help, want)
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(text), name); err != nil {
 		t.Error(err)
 	}
@@ -131,7 +132,7 @@ func TestPatientConnectReachesTheCloudLater(t *testing.T) {
 			t.Errorf("region %q, project %q", c.Region(), c.ProjectID())
 		}
 		if _, err := c.Topics(t.Context()); !errors.Is(err, otc.ErrUnavailable) || !strings.Contains(err.Error(), "iam Login") {
-			t.Errorf("while it is away: %v", err)
+			t.Errorf("while IAM is down: %v", err)
 		}
 		checkLoggedIn(t, reg, 0)
 		down = false
@@ -144,7 +145,7 @@ func TestPatientConnectReachesTheCloudLater(t *testing.T) {
 		}
 		checkLoggedIn(t, reg, 1)
 
-		// No login can find out the region, so Connect must not try one at each restart.
+		// A login does not show the region, so Connect must not log in at each restart.
 		o.Env = func(k string) string {
 			switch k {
 			case "OS_REGION_NAME", "OS_PROJECT_NAME", "OS_TENANT_NAME":

@@ -21,13 +21,13 @@ const (
 	fakeProject  = "0123456789abcdef0123456789abcdef"
 )
 
-// fake is a cloud of one handler behind a working IAM.
+// fake is a cloud with a working IAM. One handler serves all other requests.
 type fake struct {
-	service http.HandlerFunc // everything but IAM
+	service http.HandlerFunc // serves all other requests
 
 	mu       sync.Mutex
 	logins   int
-	refuse   bool // refuse logins
+	refuse   bool // logins are refused
 	token    string
 	requests int // to services other than IAM
 }
@@ -72,7 +72,7 @@ func (f *fake) expire() {
 	f.token = ""
 }
 
-// authentic reports whether r carries the present token.
+// authentic reports whether r has the present token.
 func (f *fake) authentic(r *http.Request) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -85,7 +85,7 @@ func (f *fake) counts() (logins, requests int) {
 	return f.logins, f.requests
 }
 
-// inMemory serves without a network, so that the clock of a synctest bubble can run.
+// inMemory serves without a network, which a bubble of synctest needs.
 type inMemory struct{ http.Handler }
 
 func (m inMemory) RoundTrip(r *http.Request) (*http.Response, error) {

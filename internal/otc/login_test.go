@@ -11,7 +11,7 @@ import (
 	"github.com/opentelekomcloud/gophertelekomcloud/openstack/identity/v3/tokens"
 )
 
-func TestFindServices(t *testing.T) {
+func TestFindServicesReturnsTheBaseURLOfEachService(t *testing.T) {
 	const id = fakeProject
 	full := map[string]string{
 		"smnv2": "https://smn.eu-de.otc.t-systems.com:443/v2/" + id, "rdsv3": "https://rds.eu-de.otc.t-systems.com/rds/v3/" + id,
@@ -35,13 +35,13 @@ func TestFindServices(t *testing.T) {
 			map[string]string{"smnv2": full["smnv2"], "rdsv3": full["rdsv3"], "volumev2": "https://evs.eu-de.otc.t-systems.com/v2/" + id}, nil,
 			serviceCES, "https://ces.eu-de.otc.t-systems.com/V1.0/" + id + "/", "",
 		},
-		"no Cloud Eye at all":                     {map[string]string{"smnv2": full["smnv2"], "rdsv3": full["rdsv3"]}, nil, serviceCES, "", "--endpoint ces=URL"},
-		"given, the catalogue's path kept":        {full, map[string]string{"rds": "http://localhost:1234"}, serviceRDS, "http://localhost:1234/rds/v3/" + id + "/", ""},
-		"given, where the catalogue has no entry": {map[string]string{"smnv2": full["smnv2"], "rdsv3": full["rdsv3"]}, map[string]string{"ces": "https://ces.example"}, serviceCES, "https://ces.example/V1.0/" + id + "/", ""},
-		"given for a service that nobody knows":   {full, map[string]string{"ecs": "https://x"}, serviceSMN, "", "endpoint ecs: no such service"},
-		"given as something that is no address":   {full, map[string]string{"smn": "smn.example"}, serviceSMN, "", "endpoint smn: not an http(s) URL"},
-		"the entry of another region is no entry": {map[string]string{"smnv2": "eu-nl https://smn.nl", "rdsv3": full["rdsv3"], "cesv1": full["cesv1"]}, nil, serviceSMN, "", "--endpoint smn=URL"},
-		"the entry of all regions is one":         {map[string]string{"smnv2": "* https://smn.all", "rdsv3": full["rdsv3"], "cesv1": full["cesv1"]}, nil, serviceSMN, "https://smn.all/v2/" + id + "/notifications/", ""},
+		"no Cloud Eye at all":              {map[string]string{"smnv2": full["smnv2"], "rdsv3": full["rdsv3"]}, nil, serviceCES, "", "--endpoint ces=URL"},
+		"given, the catalogue's path kept": {full, map[string]string{"rds": "http://localhost:1234"}, serviceRDS, "http://localhost:1234/rds/v3/" + id + "/", ""},
+		"given, and not in the catalogue":  {map[string]string{"smnv2": full["smnv2"], "rdsv3": full["rdsv3"]}, map[string]string{"ces": "https://ces.example"}, serviceCES, "https://ces.example/V1.0/" + id + "/", ""},
+		"given for an unknown service":     {full, map[string]string{"ecs": "https://x"}, serviceSMN, "", "endpoint ecs: no such service"},
+		"given without a scheme":           {full, map[string]string{"smn": "smn.example"}, serviceSMN, "", "endpoint smn: not an http(s) URL"},
+		"an entry of another region":       {map[string]string{"smnv2": "eu-nl https://smn.nl", "rdsv3": full["rdsv3"], "cesv1": full["cesv1"]}, nil, serviceSMN, "", "--endpoint smn=URL"},
+		"an entry of all regions":          {map[string]string{"smnv2": "* https://smn.all", "rdsv3": full["rdsv3"], "cesv1": full["cesv1"]}, nil, serviceSMN, "https://smn.all/v2/" + id + "/notifications/", ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

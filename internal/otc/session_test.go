@@ -106,6 +106,6 @@ func TestLoginToAnotherProjectIsRejected(t *testing.T) {
 		t.Errorf("err = %v", err)
 	}
 	if c.ProjectID() != fakeProject {
-		t.Errorf("it works in %s", c.ProjectID())
+		t.Errorf("the project is %s", c.ProjectID())
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Any number of readers of the status page leaves nine tenths of the rate to decisions.
+// Readers of the status page, however many, must leave nine tenths of the rate to decisions.
 func TestSparingCloudLeavesRateToDecisions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var answers atomic.Int32

@@ -59,7 +59,7 @@ func TestCallReturnsUnavailableWhenCloudIsSilent(t *testing.T) {
 			t.Errorf("err = %v", err)
 		}
 		if took := time.Since(begin); took != attemptTimeout {
-			t.Errorf("a POST that may have been carried out was repeated: %s", took)
+			t.Errorf("a POST without an answer was repeated: %s", took)
 		}
 	})
 }
@@ -167,7 +167,7 @@ func TestRequestsAreCounted(t *testing.T) {
 		if _, err := c.Topics(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		connectTo(t, &fake{}, Options{Registerer: registry}) // connecting twice is no error and keeps counting
+		connectTo(t, &fake{}, Options{Registerer: registry}) // a second connection uses the same counter
 		count := func(service, op, code string) float64 {
 			return testutil.ToFloat64(c.transport.requests.WithLabelValues(service, op, code))
 		}

@@ -80,7 +80,7 @@ func TestSubscribeFindsExistingSubscriptionAfterSMN0190(t *testing.T) {
 	}
 }
 
-func TestDatapoints(t *testing.T) {
+func TestDatapointsReadsTenSeriesPerQueryAndReturnsOnlyWhatWasRequested(t *testing.T) {
 	queries := 0
 	c := connectTo(t, &fake{service: func(w http.ResponseWriter, _ *http.Request) {
 		if queries++; queries > 1 {
@@ -102,26 +102,19 @@ func TestDatapoints(t *testing.T) {
 	}
 	want := map[Series][]Datapoint{series[0]: {{time.UnixMilli(1000).UTC(), 0}, {time.UnixMilli(2000).UTC(), 2.5}}}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("a point without an average is none, and they come oldest first:\n%s", diff)
+		t.Errorf("want only points with an average, the oldest first:\n%s", diff)
 	}
 	if queries != 3 {
 		t.Errorf("%d queries for 21 series, want 3 of at most 10", queries)
 	}
 }
 
-func TestEveryPage(t *testing.T) {
+func TestEveryPageReadsUntilNoNewRowFollows(t *testing.T) {
 	all := make([]string, 250)
 	for i := range all {
 		all[i] = fmt.Sprintf("r%03d", i)
 	}
-	index := func(last string) int {
-		for i, s := range all {
-			if s == last {
-				return i
-			}
-		}
-		return -1
-	}
+	index := func(last string) int { return slices.Index(all, last) }
 	from := func(i, n int) []string { return all[min(i, len(all)):min(i+n, len(all))] }
 	tests := map[string]struct {
 		fetch    func(offset int, last string) ([]string, int, error)

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// signatureSkew is how far the date of a signature may be from now, in real time: signatures carry the signer's clock.
+// signatureSkew is the largest difference between the date of a signature and now, in real time.
 const signatureSkew = 15 * time.Minute
 
 const signatureAlgorithm = "SDK-HMAC-SHA256"
@@ -71,7 +71,7 @@ func hmacSHA256(key []byte, data string) []byte {
 	return mac.Sum(nil)
 }
 
-// canonicalRequest follows the signer of the SDK; a POST without a body signs its query as the body.
+// canonicalRequest follows the signer of the SDK, which signs the query of a POST without a body as its body.
 func canonicalRequest(q *call, signed []string) string {
 	values := q.URL.Query()
 	query, payload := strings.ReplaceAll(values.Encode(), "+", "%20"), string(q.body)

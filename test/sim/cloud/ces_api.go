@@ -31,7 +31,8 @@ func (c *Cloud) cesOperations() []operation {
 	}
 }
 
-// cesError: CES api, common_parameters and error_codes.rst. Where no code of a service is known, the code is the status.
+// cesError: CES api, common_parameters and error_codes.rst. Where no code of a service is known, the code is the
+// status.
 func cesError(status int, code, format string, args ...any) reply {
 	text := strconv.Itoa(status)
 	if code == "" {
@@ -61,7 +62,7 @@ func (c *Cloud) createAlarm(q *call) reply {
 		return cesError(http.StatusForbidden, "ces.0018", "The number of alarm rules has reached the quota")
 	}
 	c.ruleSeq++
-	// A rule cannot have missed the data that was there before it was made.
+	// Missing data counts from the creation of the rule.
 	r := &rule{Rule: made, seq: c.ruleSeq, newest: c.visible(c.sampled) - 1}
 	r.ID = alarmID()
 	c.ruleSeqs[r.ID] = r.seq
@@ -69,7 +70,7 @@ func (c *Cloud) createAlarm(q *call) reply {
 	return jsonReply(http.StatusCreated, fields{"alarm_id": r.ID})
 }
 
-// alarmID is al and 22 letters and digits. CES api v2.
+// alarmID returns "al" and 22 letters and digits. CES api v2.
 func alarmID() string {
 	const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	b := make([]byte, 22)
@@ -80,7 +81,7 @@ func alarmID() string {
 	return "al" + string(b)
 }
 
-// listAlarms pages by the id of the last row. CES api v1: querying_alarm_rules.rst.
+// listAlarms returns a page, which begins after the rule named by start. CES api v1: querying_alarm_rules.rst.
 func (c *Cloud) listAlarms(q *call) reply {
 	limit, ok := q.number("limit", 100, 1, 100)
 	order, start := q.URL.Query().Get("order"), q.URL.Query().Get("start")
@@ -92,7 +93,7 @@ func (c *Cloud) listAlarms(q *call) reply {
 		slices.Reverse(rows)
 	}
 	if start != "" {
-		seq, known := c.ruleSeqs[start] // a rule deleted between two pages still marks its place
+		seq, known := c.ruleSeqs[start] // a rule that was deleted between two pages still marks its place
 		if !known {
 			return cesError(http.StatusBadRequest, "", "start is invalid")
 		}
@@ -115,7 +116,7 @@ func (c *Cloud) showAlarm(_ *call, r *rule) reply {
 	return jsonReply(http.StatusOK, fields{"metric_alarms": []Rule{c.listed(r)}})
 }
 
-// listed is a rule as it is shown.
+// listed returns a rule as the API lists it.
 func (c *Cloud) listed(r *rule) Rule {
 	out := r.Rule
 	if c.settings.Normalizes && out.Condition.Period == 1 {
@@ -130,7 +131,8 @@ func (c *Cloud) listed(r *rule) Rule {
 	return out
 }
 
-// updateAlarm: metric and type are fixed, the switch has a call of its own. CES api v1: modifying_an_alarm_rule.rst.
+// updateAlarm refuses changes of metric and type. alarm_enabled has a call of its own. CES api v1:
+// modifying_an_alarm_rule.rst.
 func (c *Cloud) updateAlarm(q *call, r *rule) reply {
 	changed, err := q.change(r.Rule, "metric", "alarm_enabled", "alarm_type")
 	if err != nil {

@@ -19,7 +19,8 @@ const (
 	maxBatchPoints  = 3000
 )
 
-// listMetrics lists what has data: the way to find the dimension of an instance. CES api v1: querying_metrics.rst.
+// listMetrics lists the series that have data, which shows the dimension of an instance. CES api v1:
+// querying_metrics.rst.
 func (c *Cloud) listMetrics(q *call) reply {
 	limit, ok := q.number("limit", 1000, 1, 1000)
 	query := q.URL.Query()
@@ -52,7 +53,8 @@ func (c *Cloud) listMetrics(q *call) reply {
 	return jsonReply(http.StatusOK, fields{"metrics": out, "meta_data": fields{"count": len(out), "marker": marker, "total": len(found)}})
 }
 
-// datapoints are those whose period begins between from and to (milliseconds) and has ended. ok is false if the series is refused.
+// datapoints returns the points whose period begins between from and to (milliseconds) and has ended. ok is false if
+// the series is refused.
 func (c *Cloud) datapoints(m Metric, period int, from, to int64) (rows []fields, unit string, ok bool) {
 	out := []fields{}
 	s := c.find(m)
@@ -97,7 +99,7 @@ func (c *Cloud) batchMetricData(q *call) reply {
 		return cesError(http.StatusBadRequest, "", "period, filter, from or to is invalid")
 	case len(in.Metrics) == 0 || len(in.Metrics) > maxBatchMetrics:
 		return cesError(http.StatusBadRequest, "", "1 to %d metrics are allowed", maxBatchMetrics)
-	// Counted without Speed: what is legal in the real cloud is legal here.
+	// Speed does not count, so that a query which the real cloud accepts is accepted here.
 	case int64(len(in.Metrics))*(in.To-in.From)/(60_000*ticks(period)) > maxBatchPoints:
 		return cesError(http.StatusBadRequest, "", "metrics × (to − from) / interval is above %d", maxBatchPoints)
 	}

@@ -4,7 +4,6 @@ package simcloud
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -15,7 +14,7 @@ type alarmValue struct {
 	Value float64 `json:"value"`
 }
 
-// notify sends the rule's state to its topics.
+// notify publishes the state of a rule to its topics.
 func (c *Cloud) notify(r *rule, s *series, points []point, k int64, repeat bool) {
 	if r.State == StateAlarm {
 		r.notified = k
@@ -43,21 +42,22 @@ func (c *Cloud) notify(r *rule, s *series, points []point, k int64, repeat bool)
 	}
 }
 
-// shown is what a message calls a series by.
+// shown holds the names of a series in a message.
 type shown struct{ metric, unit, engine, resource string }
 
 func (s *series) info() shown {
 	return shown{s.title, s.unit, s.in.Engine, s.resource}
 }
 
-// AlarmMessage is the subject and message that Cloud Eye would publish for a rule with that state, value and datapoint time, as
-// if evaluated at that time, whatever the rule's state is. With Sign it makes envelopes that come late or never happened.
+// AlarmMessage returns the subject and message that Cloud Eye would publish for a rule with that state, value and
+// datapoint, if it evaluated the rule at that time. The rule's own state does not matter. With Sign, a test makes late
+// or invented messages.
 func (c *Cloud) AlarmMessage(ruleID string, state RuleState, value float64, datapoint, at time.Time) (subject, text string, err error) {
 	c.lock()
 	defer c.mu.Unlock()
 	r := c.rule(ruleID)
 	if r == nil {
-		return "", "", fmt.Errorf("compose message of rule %s: %w", ruleID, errors.New("no such rule"))
+		return "", "", fmt.Errorf("compose message: no rule %s", ruleID)
 	}
 	info := shown{metric: r.Metric.MetricName, unit: "%", engine: "MySQL", resource: "unknown"}
 	if s := c.find(r.Metric); s != nil {
@@ -67,7 +67,7 @@ func (c *Cloud) AlarmMessage(ruleID string, state RuleState, value float64, data
 	return subject, text, nil
 }
 
-// SignedAlarm is the body that SMN would post if the rule raised its alarm now, by the datapoint before.
+// SignedAlarm returns the body that SMN would post if the rule raised its alarm now, with the last datapoint.
 func (c *Cloud) SignedAlarm(messageID, topicURN, ruleID string, value float64) ([]byte, error) {
 	at := c.opts.Now()
 	_, text, err := c.AlarmMessage(ruleID, StateAlarm, value, at.Add(-c.raw), at)
@@ -103,7 +103,7 @@ func (c *Cloud) alarmText(r *Rule, info shown, state RuleState, values []alarmVa
 		points[t] = number(v.Value)
 		times = append(times, t)
 	}
-	// The classic format, as in the one captured message of Open Telekom Cloud. json.Marshal escapes > as the cloud does.
+	// This is the format of the one captured message of Open Telekom Cloud. json.Marshal escapes > as the cloud does.
 	message := c.settings.oddPayload(fields{
 		"message_type": "alarm", "alarm_id": r.ID, "alarm_name": r.Name, "alarm_status": state, "time": at.UnixMilli(),
 		"namespace": r.Metric.Namespace, "metric_name": r.Metric.MetricName, "dimension": dim.Name + ":" + dim.Value,

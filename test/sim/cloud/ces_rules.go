@@ -3,8 +3,6 @@
 package simcloud
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -32,7 +30,7 @@ type Metric struct {
 	Dimensions []Dimension `json:"dimensions"`
 }
 
-// Condition is when a rule is in alarm.
+// Condition decides when a rule is in alarm.
 type Condition struct {
 	Period             int     `json:"period"` // seconds; 1 is raw data
 	Filter             string  `json:"filter"`
@@ -70,7 +68,7 @@ type Rule struct {
 type rule struct {
 	Rule
 	seq      int64
-	newest   int64 // tick of the newest raw datapoint seen, or of the last one before the rule was made
+	newest   int64 // tick of the newest visible datapoint, or the last tick before the rule was created
 	notified int64 // tick of the last alarm notification
 }
 
@@ -94,21 +92,9 @@ func (c *Cloud) rule(id string) *rule {
 	return find(c.rules, func(r *rule) bool { return r.ID == id })
 }
 
-// RemoveRule deletes a rule as somebody at the console would; false if there is none.
+// RemoveRule deletes a rule as a person at the console does. It returns false if there is none.
 func (c *Cloud) RemoveRule(id string) bool {
 	c.lock()
 	defer c.mu.Unlock()
 	return remove(&c.rules, func(r *rule) bool { return r.ID == id })
-}
-
-// SetRuleState puts a rule into a state, without a notification; the next evaluation may change it.
-func (c *Cloud) SetRuleState(id string, state RuleState) error {
-	now := c.lock()
-	defer c.mu.Unlock()
-	r := c.rule(id)
-	if r == nil {
-		return fmt.Errorf("set state of rule %s: %w", id, errors.New("no such rule"))
-	}
-	r.set(state, now)
-	return nil
 }

@@ -9,10 +9,10 @@ import (
 
 const rdsNamespace = "SYS.RDS"
 
-// insufficientAfter: CES umn, when_will_an_insufficient_data_alarm_be_triggered.rst. In raw intervals: three hours.
+// insufficientAfter is in raw intervals: three hours. CES umn: when_will_an_insufficient_data_alarm_be_triggered.rst.
 const insufficientAfter = 180
 
-// standbyShare of the primary's CPU and memory is what a standby shows; its storage is the same.
+// standbyShare is the part of the primary's CPU and memory that a standby shows. Its storage is the same.
 const standbyShare = 0.25
 
 type metricInfo struct {
@@ -21,7 +21,7 @@ type metricInfo struct {
 	load              bool // differs between primary and standby
 }
 
-// rdsMetrics: RDS api, rds_monitoring_metrics_description.rst.
+// rdsMetrics returns the metrics of all engines. RDS api: rds_monitoring_metrics_description.rst.
 func rdsMetrics() []metricInfo {
 	return []metricInfo{
 		{"rds001_cpu_util", "CPU Usage", "%", func(s sample) float64 { return s.cpuPct }, true},
@@ -32,7 +32,7 @@ func rdsMetrics() []metricInfo {
 	}
 }
 
-// engineMetric is one of the metrics that only some engines have. Its unit plays no part in the simulation.
+// engineMetric returns a metric that only some engines have. Its unit is not simulated.
 func engineMetric(name string) metricInfo {
 	return metricInfo{name, name, "", func(s sample) float64 {
 		value, ok := s.metrics[name]
@@ -43,7 +43,8 @@ func engineMetric(name string) metricInfo {
 	}, false}
 }
 
-// dimensionKeys: RDS umn configuring_displayed_metrics.rst of each engine, and api.
+// dimensionKeys returns the names of the dimensions of an engine. RDS umn: configuring_displayed_metrics.rst of each
+// engine.
 func dimensionKeys(engine string) (instanceLevel, nodeLevel string) {
 	switch engine {
 	case "MySQL":
@@ -63,7 +64,7 @@ type series struct {
 	share    float64
 }
 
-// seriesOf lists all series of an instance; the instance-level ones follow the primary.
+// seriesOf returns all series of an instance. Those of the instance level have the values of the primary.
 func (c *Cloud) seriesOf(in *instance) []series {
 	instanceKey, nodeKey := dimensionKeys(in.Engine)
 	var out []series
@@ -96,7 +97,7 @@ func (c *Cloud) seriesOf(in *instance) []series {
 	return out
 }
 
-// find is nil if the metric has never any data, as with a wrong dimension.
+// find returns nil if the metric never has data, such as with a wrong dimension.
 func (c *Cloud) find(m Metric) *series {
 	if m.Namespace != rdsNamespace || len(m.Dimensions) != 1 {
 		return nil
@@ -126,18 +127,19 @@ func (in *instance) has(id string) bool {
 	return false
 }
 
-// point is a datapoint: raw, or of a period and then at its beginning.
+// point is a raw datapoint, or that of a period. Its tick is the beginning of the period.
 type point struct {
 	tick  int64
 	value float64
 }
 
-// visible is the first tick of raw data that cannot be seen at tick k: data of a minute is there when it has ended.
+// visible returns the first tick whose raw data is not visible at tick k. The data of a minute is visible when it has
+// ended.
 func (c *Cloud) visible(k int64) int64 {
 	return k - int64(math.Ceil(c.settings.MetricDelay.Minutes()))
 }
 
-// ticks is the length of a period in raw intervals.
+// ticks returns the length of a period in raw intervals.
 func ticks(period int) int64 {
 	if period == 1 {
 		return 1
@@ -145,7 +147,7 @@ func ticks(period int) int64 {
 	return int64(period) / 60
 }
 
-// newestRaw is the tick of the newest raw datapoint seen at tick k; false if there is none.
+// newestRaw returns the tick of the newest raw datapoint before end.
 func (s *series) newestRaw(end int64) (int64, bool) {
 	if len(s.in.samples) == 0 {
 		return 0, false
@@ -155,7 +157,7 @@ func (s *series) newestRaw(end int64) (int64, bool) {
 	return newest, newest >= first
 }
 
-// points are the datapoints of periods of n ticks that begin at or after from, not after to, and have ended before end.
+// points returns the datapoints of periods of n ticks that begin from from to to, and have ended before end.
 func (s *series) points(n, from, to, end int64) []point {
 	if len(s.in.samples) == 0 {
 		return nil
@@ -189,7 +191,8 @@ func mean(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// evaluate decides the state of a rule at tick k and notifies of a change, and again each suppress_duration of an alarm.
+// evaluate sets the state of a rule at tick k. It notifies of a change, and of an alarm again after each
+// suppress_duration.
 func (c *Cloud) evaluate(r *rule, k int64) {
 	if !r.Enabled || r.ofEvents() || r.Condition.Filter != average || c.settings.RawRulesSleep && r.Condition.Period == 1 {
 		return
@@ -219,7 +222,7 @@ func (c *Cloud) evaluate(r *rule, k int64) {
 		}
 	}
 	switch {
-	case len(points) == 0: // no news
+	case len(points) == 0: // keeps the state
 	case met == cond.Count && r.State != StateAlarm:
 		r.set(StateAlarm, at)
 		c.notify(r, s, points, k, false)
@@ -235,7 +238,7 @@ func (c *Cloud) evaluate(r *rule, k int64) {
 	}
 }
 
-// roundUp is the first tick at or after a time in milliseconds.
+// roundUp returns the first tick at or after a time in milliseconds.
 func (c *Cloud) roundUp(ms int64) int64 {
 	t := time.UnixMilli(ms)
 	k := c.tickAt(t)

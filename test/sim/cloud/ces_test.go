@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,7 +74,8 @@ func TestCloudEyeRefusesRulesOutsideOfTheDocumentedLimits(t *testing.T) {
 	}
 }
 
-// In the minutes 1 to 10 the volume of 40 GB is above the threshold of 75 %. A datapoint is seen when its minute has ended.
+// In the minutes 1 to 10 the volume of 40 GB is above the threshold of 75 %. A datapoint is seen when its minute has
+// ended.
 func TestRuleAlarmsAfterItsCountInARowAndRepeats(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change string
@@ -235,31 +235,5 @@ func TestDatapointsOfRawDataAndPeriodsAndWithFaults(t *testing.T) {
 				t.Errorf("%s: %s, want %s, %v", name, got, tc.want, err)
 			}
 		}
-	}
-}
-
-// CES api v1: querying_alarm_rules.rst. A page begins after the rule named by start, also if that rule was deleted meanwhile.
-func TestListOfRulesIsPagedByTheLastRule(t *testing.T) {
-	c := loggedIn(t)
-	ids := []string{}
-	for range 4 {
-		body := ruleBody(anyTopic, "x", 1)
-		ids = append(ids, c.call(201, "POST", ces+"/alarms", body)["alarm_id"].(string))
-	}
-	page := func(query string) (listed []string) {
-		for _, row := range c.call(200, "GET", ces+"/alarms?"+query, "")["metric_alarms"].([]any) {
-			listed = append(listed, row.(map[string]any)["alarm_id"].(string))
-		}
-		return listed
-	}
-	if got := page("limit=2"); !slices.Equal(got, []string{ids[3], ids[2]}) { // newest first
-		t.Error(got)
-	}
-	c.call(204, "DELETE", ces+"/alarms/"+ids[2], "")
-	if got := page("limit=2&start=" + ids[2]); !slices.Equal(got, []string{ids[1], ids[0]}) {
-		t.Error(got)
-	}
-	if got := page("order=asc&start=" + ids[0]); !slices.Equal(got, []string{ids[1], ids[3]}) {
-		t.Error(got)
 	}
 }

@@ -11,8 +11,9 @@ import (
 	"slices"
 )
 
-// change replaces what a body gives of a rule, and checks the result. Metric, condition and actions are replaced as a whole.
-// It refuses the keys in fixed. CES api v1: creating_an_alarm_rule.rst, modifying_an_alarm_rule.rst.
+// change replaces the fields of a rule that a body has, and checks the result. It replaces metric, condition and
+// actions as a whole, and refuses the keys in fixed. CES api v1: creating_an_alarm_rule.rst,
+// modifying_an_alarm_rule.rst.
 func (q *call) change(r Rule, fixed ...string) (Rule, error) {
 	given := map[string]json.RawMessage{}
 	if err := q.decode(&given); err != nil {
@@ -28,7 +29,7 @@ func (q *call) change(r Rule, fixed ...string) (Rule, error) {
 		"metric": &r.Metric, "condition": &r.Condition, "alarm_actions": &r.AlarmActions, "ok_actions": &r.OKActions,
 	} {
 		if given[key] != nil {
-			reflect.ValueOf(value).Elem().SetZero() // decoding merges, and would change the values of the present rule
+			reflect.ValueOf(value).Elem().SetZero() // because decoding merges, and would change the present rule
 		}
 	}
 	in := struct {
@@ -48,7 +49,7 @@ func validPeriod(p int) bool {
 	return slices.Contains([]int{1, 300, 1200, 3600, 14400, 86400}, p)
 }
 
-// average is the only filter that is simulated. Cloud Eye accepts rules with the others, and they never change their state.
+// average is the only simulated filter. Rules with another valid filter are accepted, and never change their state.
 const average = "average"
 
 func (m Metric) check() error {
@@ -105,10 +106,10 @@ func (r *Rule) check() error {
 	return nil
 }
 
-// ofEvents reports whether the rule is one of events. Events are not simulated, so it never changes its state.
+// ofEvents reports whether the rule is about events. Events are not simulated, so it never changes its state.
 func (r *Rule) ofEvents() bool { return r.Type == "EVENT.SYS" || r.Type == "EVENT.CUSTOM" }
 
-// compare is nil for an unknown operator.
+// compare returns nil for an unknown operator.
 func compare(operator string) func(a, b float64) bool {
 	return map[string]func(a, b float64) bool{
 		">":  func(a, b float64) bool { return a > b },

@@ -23,7 +23,8 @@ const (
 	smnv = "/smn/v2/{project}/notifications"
 )
 
-// client sends plain requests to a simulated cloud in memory, so that no fault of the SDK can hide one of the simulation.
+// client sends plain requests to a simulated cloud in memory, so that no fault of the SDK can hide one of the
+// simulation.
 type client struct {
 	t     *testing.T
 	sim   *simcloud.Cloud

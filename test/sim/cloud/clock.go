@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// keepSamples is how many raw datapoints of an instance are kept: a little over a day.
+// keepSamples is the number of raw datapoints that an instance keeps, which is a little over a day.
 const keepSamples = 1500
 
-// span is how long a duration of the cloud takes on the clock of Now.
+// span converts a duration of the cloud to the clock of Now.
 func (c *Cloud) span(d time.Duration) time.Duration {
 	return time.Duration(float64(d) / c.opts.Speed)
 }
 
-// A tick is the number of a raw interval since the epoch; a period of n minutes is n ticks, aligned.
+// tickAt returns the number of the raw interval since the epoch. A period of n minutes has n ticks, and is aligned.
 func (c *Cloud) tickAt(t time.Time) int64 { return t.UnixNano() / int64(c.raw) }
 
 func (c *Cloud) tickTime(k int64) time.Time { return time.Unix(0, k*int64(c.raw)) }
 
-// lock locks the cloud and advances it to now. Every access begins with lock, so a result never depends on the time of the
-// previous access. The caller unlocks.
+// lock locks the cloud and advances it to now. Every access calls it, so that no result depends on when the cloud was
+// accessed before. The caller unlocks.
 func (c *Cloud) lock() (now time.Time) {
 	c.mu.Lock()
 	now = c.opts.Now()
@@ -30,7 +30,7 @@ func (c *Cloud) lock() (now time.Time) {
 	return now
 }
 
-// advance brings jobs, raw data and rules up to now. Notifications are only queued.
+// advance updates jobs, raw data and rules up to now. It only queues notifications.
 func (c *Cloud) advance(now time.Time) {
 	last := c.tickAt(now)
 	if last-c.sampled > keepSamples {
@@ -60,7 +60,8 @@ func (c *Cloud) advance(now time.Time) {
 	}
 }
 
-// Step does everything that is due now: raw data, jobs, rules, messages. It returns when the attempts to deliver have ended.
+// Step updates raw data, jobs and rules, and sends the messages that are due. It returns when the attempts to deliver
+// have ended.
 func (c *Cloud) Step(ctx context.Context) {
 	for due := c.takeDue(); len(due) > 0; due = c.takeDue() {
 		var wg sync.WaitGroup
@@ -74,8 +75,8 @@ func (c *Cloud) Step(ctx context.Context) {
 	}
 }
 
-// Run does what is due as time passes, until the context or the cloud ends, and returns when the attempts to deliver have
-// ended. Now must go at the pace of the timers.
+// Run does the same as time passes, until the context or the cloud ends. It returns when the attempts to deliver have
+// ended. Now must run at the speed of the timers.
 func (c *Cloud) Run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -97,7 +98,7 @@ func (c *Cloud) Run(ctx context.Context) {
 	}
 }
 
-// takeDue brings everything up to now and takes the messages to be sent.
+// takeDue advances the cloud to now and returns the messages that are due.
 func (c *Cloud) takeDue() []*message {
 	now := c.lock()
 	defer c.mu.Unlock()
@@ -111,7 +112,7 @@ func (c *Cloud) takeDue() []*message {
 	return due
 }
 
-// untilDue is the time until the next raw interval or message.
+// untilDue returns the time until the next raw interval or message.
 func (c *Cloud) untilDue() time.Duration {
 	now := c.lock()
 	defer c.mu.Unlock()
@@ -124,7 +125,7 @@ func (c *Cloud) untilDue() time.Duration {
 	return max(next.Sub(now), 0)
 }
 
-// wakeUp makes Run look at once. It never blocks.
+// wakeUp makes Run check at once for messages that are due. It never blocks.
 func (c *Cloud) wakeUp() {
 	select {
 	case c.wake <- struct{}{}:

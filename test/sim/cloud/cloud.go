@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package simcloud is a simulated Open Telekom Cloud for tests and for the sandbox: IAM (password and AK/SK), SMN (signs and
-// delivers), Cloud Eye v1 (keeps raw data and evaluates rules) and RDS v3, over real HTTP on loopback addresses.
+// Package simcloud is a simulated Open Telekom Cloud for tests and for the sandbox: IAM (password and AK/SK), SMN
+// (signs and delivers), Cloud Eye v1 (keeps raw data and evaluates rules) and RDS v3, over real HTTP on loopback
+// addresses.
 //
-// It keeps the cloud's rules as far as they are documented; where they are not, a switch in [Settings] chooses. It must know
-// nothing of the service under test, and imports only the standard library.
+// It keeps the documented rules of the cloud. Where the documents leave a choice, [Settings] have a switch. The package
+// knows nothing of the service under test, and imports only the standard library.
 //
-// Time. All timestamps come from [Options.Now]. [Options.Speed] shortens durations only: at 60 a minute of the cloud (raw
-// interval of a metric, period of a rule, suppress_duration, a job, a retry) passes in one second of Now, while every timestamp
-// stays a time of Now. Durations in this package are the cloud's unless they say otherwise.
+// Time. All timestamps come from [Options.Now]. [Options.Speed] shortens durations only: at 60 a minute of the cloud
+// (raw interval of a metric, period of a rule, suppress_duration, a job, a retry) passes in one second of Now, while
+// every timestamp stays a time of Now. Durations in this package are the cloud's unless they say otherwise.
 //
-// Nothing happens by itself: [Cloud.Run] evaluates rules and sends messages as time passes, [Cloud.Step] does once what is due,
-// for tests with a clock of their own. API calls are answered at any time. As the listeners are real, a bubble of testing/synctest
-// never comes to rest with a Cloud in it: give it a clock and call Step, or make it [Options.Local], which has none.
+// Rules are evaluated and messages are sent only by [Cloud.Run], as time passes, or by [Cloud.Step], which does once
+// what is due and is for tests with a clock of their own. API calls are answered at any time. The listeners are real,
+// so a bubble of testing/synctest with a Cloud in it never becomes idle. Use [Options.Local] there, which has no
+// listeners.
 package simcloud
 
 import (
@@ -50,8 +52,8 @@ type Cloud struct {
 	mu       sync.Mutex
 	settings Settings
 	requests []*Request
-	tokens   map[string]time.Time // to the time of expiry
-	sampled  int64                // last tick with raw data and rules evaluated
+	tokens   map[string]time.Time // time of expiry by token
+	sampled  int64                // last tick whose raw data exist and whose rules are evaluated
 
 	signingKey   *rsa.PrivateKey
 	signingCert  string            // path on the certificate host
@@ -66,7 +68,7 @@ type Cloud struct {
 
 	rules    []*rule // oldest first
 	ruleSeq  int64
-	ruleSeqs map[string]int64 // of deleted rules as well: a page may start at one
+	ruleSeqs map[string]int64 // also of deleted rules, because a page may start at one
 
 	instances  []*instance
 	jobs       []*job
@@ -106,13 +108,13 @@ func Start(opts Options) (*Cloud, error) {
 	return c, nil
 }
 
-// virtualHost is a handler and the host, with the port if any, at which it is found.
+// virtualHost is a handler and its host, with a port if it listens.
 type virtualHost struct {
 	http.Handler
 	host string
 }
 
-// listen serves the hosts on loopback, and names them by their address there.
+// listen serves the hosts on loopback addresses, which become their names.
 func (c *Cloud) listen() {
 	serve := func(h *virtualHost, start func(*httptest.Server)) {
 		server := httptest.NewUnstartedServer(h.Handler)
@@ -124,7 +126,7 @@ func (c *Cloud) listen() {
 	serve(&c.api, (*httptest.Server).Start)
 	serve(&c.cert, (*httptest.Server).StartTLS)
 	serve(&c.console, (*httptest.Server).StartTLS)
-	// All servers of httptest have the same certificate, which is its own authority.
+	// All servers of httptest have the same self-signed certificate.
 	c.caPEM = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.servers[1].Certificate().Raw})
 }
 
@@ -142,9 +144,6 @@ func (c *Cloud) Close() error {
 	})
 	return nil
 }
-
-// AuthURL is the identity endpoint, as OS_AUTH_URL wants it.
-func (c *Cloud) AuthURL() string { return c.baseURL() + "/iam/v3" }
 
 // Endpoint is the base URL of a service (iam, smn, ces, rds) without version and project.
 func (c *Cloud) Endpoint(service string) string { return c.baseURL() + "/" + service }
@@ -166,22 +165,22 @@ func (c *Cloud) Region() string { return c.opts.Region }
 // ProjectID is the id of the cloud's only project, 32 hex digits.
 func (c *Cloud) ProjectID() string { return c.identity.projectID }
 
-// find returns the first row that is meant, or nil.
-func find[T any](rows []*T, meant func(*T) bool) *T {
-	if i := slices.IndexFunc(rows, meant); i >= 0 {
+// find returns the first row that matches, or nil.
+func find[T any](rows []*T, matches func(*T) bool) *T {
+	if i := slices.IndexFunc(rows, matches); i >= 0 {
 		return rows[i]
 	}
 	return nil
 }
 
-// remove removes the rows that are meant. It reports whether there were any.
-func remove[T any](rows *[]*T, meant func(*T) bool) bool {
+// remove removes the rows that match. It reports whether there were any.
+func remove[T any](rows *[]*T, matches func(*T) bool) bool {
 	before := len(*rows)
-	*rows = slices.DeleteFunc(*rows, meant)
+	*rows = slices.DeleteFunc(*rows, matches)
 	return len(*rows) < before
 }
 
-// copies returns a copy of each row of a running cloud.
+// copies locks the cloud and returns a copy of each row.
 func copies[T, V any](c *Cloud, rows *[]*T, snapshot func(*T) V) []V {
 	c.lock()
 	defer c.mu.Unlock()
@@ -192,12 +191,12 @@ func copies[T, V any](c *Cloud, rows *[]*T, snapshot func(*T) V) []V {
 	return out
 }
 
-// dashed is an id of 32 hex digits in the form of a UUID.
+// dashed returns an id of 32 hex digits in the form of a UUID.
 func dashed(id string) string {
 	return strings.Join([]string{id[:8], id[8:12], id[12:16], id[16:20], id[20:]}, "-")
 }
 
-// hexID is an id of n hex digits. crypto/rand never fails.
+// hexID returns a random id of n hex digits. crypto/rand never fails.
 func hexID(n int) string {
 	b := make([]byte, (n+1)/2)
 	_, _ = rand.Read(b)

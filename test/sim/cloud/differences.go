@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Odd are ways in which the real cloud may differ from its manuals, where nobody has looked yet. Their zero values are what
-// the manuals say or what is inferred from them. The tag is the id of the assumption that a difference breaks.
+// Odd holds ways in which the real cloud may differ from its manuals, and which nobody has checked yet. A zero value is
+// what the manuals say, or what follows from them. The tag is the id of the assumption that a difference breaks.
 type Odd struct {
 	CertOnOtherHost      bool `breaks:"cert-host"`      // signing certificates are on a host that is not SMN's
 	CertIsDER            bool `breaks:"cert-pem"`       // they are no PEM files
@@ -47,25 +47,18 @@ type Odd struct {
 	InstanceShowsStandby   bool `breaks:"instance-primary"`    // the data of an HA instance is that of its standby
 }
 
-// Differences are the ways in which the cloud can be made to differ from what is assumed of the real one, each by the id of the
-// assumption that it breaks.
+// Differences returns functions that make the cloud differ from what is assumed of the real one. The key is the id of
+// the assumption that a function breaks.
 func Differences() map[string]func(*Settings) {
 	all := map[string]func(*Settings){
-		"subscription-exists": func(s *Settings) { s.ExistsAsCode = true },
-		"listed-as-sent":      func(s *Settings) { s.Normalizes = true },
-		"rule-new":            func(s *Settings) { s.NewRule = StateInsufficientData },
-		"rule-rewritten":      func(s *Settings) { s.RewrittenRule = StateOK },
-		"rule-pages":          func(s *Settings) { s.StartInclusive = true },
-		"metric-delay":        func(s *Settings) { s.MetricDelay = time.Hour },
-		"instance-dimension":  func(s *Settings) { s.NoInstanceLevelData = true },
-		"catalogue-cloud-eye": func(s *Settings) { s.NoCESInCatalog = true },
-		"storage-full-listed": func(s *Settings) { s.HideStorageFull = true },
-		"resize-list":         func(s *Settings) { s.NoResizeList = true },
-		"enlarge-when-full":   func(s *Settings) { s.RefuseEnlargeWhenFull = true },
+		"rule-new":       func(s *Settings) { s.NewRule = StateInsufficientData },
+		"rule-rewritten": func(s *Settings) { s.RewrittenRule = StateOK },
+		"metric-delay":   func(s *Settings) { s.MetricDelay = time.Hour },
 	}
-	odd := reflect.TypeFor[Odd]()
-	for n := range odd.NumField() {
-		all[odd.Field(n).Tag.Get("breaks")] = func(s *Settings) { reflect.ValueOf(&s.Odd).Elem().Field(n).SetBool(true) }
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[Settings]()) {
+		if id := field.Tag.Get("breaks"); id != "" {
+			all[id] = func(s *Settings) { reflect.ValueOf(s).Elem().FieldByIndex(field.Index).SetBool(true) }
+		}
 	}
 	return all
 }
@@ -73,15 +66,15 @@ func Differences() map[string]func(*Settings) {
 // localAhead is how far the region's own time is ahead of UTC in summer.
 const localAhead = 2 * time.Hour
 
-// nullFields adds the optional fields of a message that it has not, as null.
+// nullFields adds the missing optional fields of a message as null.
 func nullFields(body []byte) []byte {
 	out := fields{"subject": nil, "subscribe_url": nil, "unsubscribe_url": nil}
-	_ = json.Unmarshal(body, &out) // what was just encoded
+	_ = json.Unmarshal(body, &out) // never fails, because the caller has encoded the body
 	body, _ = json.Marshal(out)
 	return body
 }
 
-// oddPayload is an alarm as it is published. It may modify the message.
+// oddPayload returns the payload of an alarm with the differences. It may modify the message.
 func (o Odd) oddPayload(m fields) fields {
 	if o.TemplatePayload {
 		return fields{"version": "v1", "data": m["template_variable"]}

@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// Fault is what goes wrong with one request. Several fields may be set.
+// Fault is a fault of one request. Several fields may be set.
 type Fault struct {
 	// Delay in real time before anything else.
 	Delay time.Duration
-	// Status is answered in place of the cloud's own.
+	// Status replaces the cloud's own status.
 	Status int
-	// Apply the request before answering Status; without it the request has no effect.
+	// Apply applies the request before Status is sent. Without it the request has no effect.
 	Apply bool
-	// Hang until the client leaves; with Apply after the request was applied.
+	// Hang sends no answer until the client leaves. With Apply, the request is applied before.
 	Hang bool
-	// Cut the connection in the middle of the reply. The request is applied.
+	// Cut closes the connection in the middle of the reply. The request is applied.
 	Cut bool
 	// Header is added to the reply, such as Retry-After or Location.
 	Header http.Header
-	// Body replaces the body of the reply; of use with Status.
+	// Body replaces the body of the reply. It needs Status.
 	Body string
 }
 
-// DeliveryFault is what goes wrong with one attempt to deliver a message.
+// DeliveryFault is a fault of one attempt to deliver a message.
 type DeliveryFault struct {
 	// Drop loses the message for good.
 	Drop bool
@@ -48,8 +48,8 @@ type Request struct {
 
 type operationKey struct{}
 
-// OperationOf names a request, for Options.Fault: the service (iam, smn, ces, rds, cert, console) and the operation, such as
-// ListAlarms; see the lists of operations in this package.
+// OperationOf names a request, for Options.Fault: the service (iam, smn, ces, rds, cert, console) and the operation,
+// such as ListAlarms; see the lists of operations in this package.
 func OperationOf(r *http.Request) (service, operation string) {
 	names, _ := r.Context().Value(operationKey{}).([2]string)
 	return names[0], names[1]

@@ -31,7 +31,7 @@ func newIdentity(region string) identity {
 	}
 }
 
-// Env is the environment with which the SDK authenticates by password.
+// Env returns the environment with which the SDK authenticates by password.
 func (c *Cloud) Env() []string {
 	return c.env(func(id identity) []string {
 		return []string{
@@ -41,7 +41,7 @@ func (c *Cloud) Env() []string {
 	})
 }
 
-// AKSKEnv is the environment with which the SDK signs its requests.
+// AKSKEnv returns the environment with which the SDK signs its requests.
 func (c *Cloud) AKSKEnv() []string {
 	return c.env(func(id identity) []string {
 		return []string{"OS_ACCESS_KEY=" + id.accessKey, "OS_SECRET_KEY=" + id.secretKey}
@@ -52,11 +52,11 @@ func (c *Cloud) env(credentials func(identity) []string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	id := c.identity
-	return append(credentials(id), "OS_AUTH_URL="+c.AuthURL(), "OS_REGION_NAME="+c.opts.Region,
+	return append(credentials(id), "OS_AUTH_URL="+c.baseURL()+"/iam/v3", "OS_REGION_NAME="+c.opts.Region,
 		"OS_PROJECT_NAME="+id.projectName, "OS_TENANT_NAME="+id.projectName)
 }
 
-// RenewCredentials gives the user a new password and a new access key. Those of before, and all tokens, end now.
+// RenewCredentials gives the user a new password and a new access key. The old ones and all tokens become invalid.
 func (c *Cloud) RenewCredentials() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +64,7 @@ func (c *Cloud) RenewCredentials() {
 	clear(c.tokens)
 }
 
-// ExpireTokens ends the validity of all tokens now.
+// ExpireTokens makes all tokens invalid.
 func (c *Cloud) ExpireTokens() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,57 +93,46 @@ func (c *Cloud) authenticate(q *call) (reply, bool) {
 	return reply{}, true
 }
 
-type nameOrID struct {
-	ID     string    `json:"id"`
-	Name   string    `json:"name"`
-	Domain *nameOrID `json:"domain"`
-}
-
-func (n *nameOrID) is(id, name string) bool {
-	return n != nil && (n.ID == id || n.ID == "" && n.Name == name)
-}
-
 func (c *Cloud) createToken(q *call) reply {
 	var in struct {
 		Auth struct {
 			Identity struct {
 				Password struct {
 					User struct {
-						nameOrID
+						Name     string `json:"name"`
 						Password string `json:"password"`
+						Domain   struct {
+							Name string `json:"name"`
+						} `json:"domain"`
 					} `json:"user"`
 				} `json:"password"`
 			} `json:"identity"`
 			Scope struct {
-				Project *nameOrID `json:"project"`
+				Project struct {
+					ID   string `json:"id"`
+					Name string `json:"name"`
+				} `json:"project"`
 			} `json:"scope"`
 		} `json:"auth"`
 	}
 	if err := q.decode(&in); err != nil {
 		return iamError(http.StatusBadRequest, "Request body is invalid.")
 	}
-	id, user := c.identity, in.Auth.Identity.Password.User
-	known := user.ID == id.userID || user.Domain.is(id.domainID, id.domainName) && user.is(id.userID, id.userName)
-	if !known || user.Password != id.password {
+	id, user, scope := c.identity, in.Auth.Identity.Password.User, in.Auth.Scope.Project
+	if user.Name != id.userName || user.Domain.Name != id.domainName || user.Password != id.password {
 		return iamError(http.StatusUnauthorized, "The username or password is wrong.")
 	}
-	scope := in.Auth.Scope.Project
-	if !scope.is(id.projectID, id.projectName) || scope.ID == "" && scope.Domain != nil && !scope.Domain.is(id.domainID, id.domainName) {
+	if scope.ID != id.projectID && (scope.ID != "" || scope.Name != id.projectName) {
 		return iamError(http.StatusUnauthorized, "The project is not one of the user; only tokens scoped to a project are simulated.")
 	}
 	token := "MIIsimulated" + hexID(64)
 	c.tokens[token] = q.now.Add(c.span(tokenValidity))
-	return c.tokenReply(token)
-}
-
-func (c *Cloud) tokenReply(token string) reply {
-	id := c.identity
 	const farFuture = "2219-06-05T12:42:20.000000"
 	// Captured in eu-de in 2019, with the last three fields of domain and user.
 	domain := fields{"id": id.domainID, "name": id.domainName, "xdomain_id": id.domainName[3:], "xdomain_type": "TSI"}
 	rep := jsonReply(http.StatusCreated, fields{"token": fields{
 		"methods":    []string{"password"},
-		"issued_at":  c.tokens[token].Add(-c.span(tokenValidity)).UTC().Format("2006-01-02T15:04:05.000000Z"),
+		"issued_at":  q.now.UTC().Format("2006-01-02T15:04:05.000000Z"),
 		"expires_at": c.tokens[token].UTC().Format("2006-01-02T15:04:05.000000Z"),
 		"user":       fields{"id": id.userID, "name": id.userName, "domain": domain, "password_expires_at": farFuture},
 		"project":    fields{"id": id.projectID, "name": id.projectName, "domain": domain},
@@ -154,8 +143,8 @@ func (c *Cloud) tokenReply(token string) reply {
 	return rep
 }
 
-// catalog gives each service a path of its own, in the way the real one gives each a host: deriving Cloud Eye from volumev2
-// takes replacing both the name and the version.
+// catalog returns the catalogue of services. The real cloud gives each service a host, and the simulated one a path. In
+// both, a client that derives Cloud Eye from volumev2 must replace the name and the version.
 func (c *Cloud) catalog() []fields {
 	base, project := c.baseURL(), c.identity.projectID
 	entries := [][3]string{

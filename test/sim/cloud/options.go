@@ -20,64 +20,65 @@ type Options struct {
 	Speed float64
 	// Settings at the start; see Cloud.Configure.
 	Settings Settings
-	// SigningKey is the first that SMN signs with; nil makes one.
+	// SigningKey is SMN's first signing key. If it is nil, the cloud generates one.
 	SigningKey *rsa.PrivateKey
-	// Fault is asked once per request to any of the cloud's listeners, before the request is applied; nil is no fault.
+	// Fault is called once per request, before the request is applied. It returns nil for no fault.
 	Fault func(r *http.Request) *Fault
-	// DeliveryFault is asked before each attempt to deliver a message.
+	// DeliveryFault is called before each attempt to deliver a message.
 	DeliveryFault func(Delivery) DeliveryFault
 	// OnDelivery is called with each message after each attempt to deliver it.
 	OnDelivery func(Delivery)
-	// Transport delivers messages. Nil is one that accepts any certificate of an endpoint: whether SMN checks the chain is not
-	// documented.
+	// Transport delivers messages. If it is nil, any certificate of an endpoint is accepted, because the documents do not
+	// say whether SMN checks the chain.
 	Transport http.RoundTripper
-	// Local opens no listeners: the cloud is reached by its RoundTrip alone, under the names that the real one has. In a
-	// bubble of testing/synctest nothing else can work.
+	// Local opens no listeners. Cloud.RoundTrip then serves the host names of the real cloud. A bubble of testing/synctest
+	// needs this.
 	Local bool
 }
 
 // Settings may be changed while the cloud runs. Zero values are the defaults.
 type Settings struct {
-	// MetricDelay is how much later than the end of its minute a raw datapoint can be seen. RDS umn: 5 to 10 minutes.
+	// MetricDelay is the time from the end of a minute until its raw datapoint is visible. RDS umn: 5 to 10 minutes.
 	MetricDelay time.Duration
-	// NewRule is the state of a rule that was just made. Empty is ok: so it was seen in a rule of Open Telekom Cloud.
+	// NewRule is the state of a new rule. Empty means ok, which is the state that a rule of Open Telekom Cloud had.
 	NewRule RuleState
 	// RewrittenRule is the state of a rule whose condition was replaced; undocumented. Empty keeps the state.
 	RewrittenRule RuleState
-	// PointsOffMinute dates raw datapoints 17 seconds after the full minute. Points captured in eu-de in 2020 are on no full
-	// minute.
+	// PointsOffMinute dates raw datapoints 17 seconds after the full minute. Points captured in eu-de in 2020 are on no
+	// full minute.
 	PointsOffMinute bool
-	// NoInstanceLevelData leaves only the node-level dimensions with data. Undocumented which of them have it.
-	NoInstanceLevelData bool
+	// NoInstanceLevelData leaves data at the node-level dimensions only. The documents do not say which dimensions have
+	// data.
+	NoInstanceLevelData bool `breaks:"instance-dimension"`
 	// StartInclusive makes a page of rules begin at the rule named by start, not after it. The documents say both.
-	StartInclusive bool
+	StartInclusive bool `breaks:"rule-pages"`
 	// NoCESInCatalog leaves Cloud Eye out of the catalogue, so that it must be derived from volumev2.
-	NoCESInCatalog bool
+	NoCESInCatalog bool `breaks:"catalogue-cloud-eye"`
 	// RefusePrivateEndpoints refuses subscriptions of loopback and private addresses: 403 SMN.0069.
 	RefusePrivateEndpoints bool
-	// ExistsAsCode answers Subscribe of an endpoint that is subscribed already with 200, the code SMN.0190 and no URN, as the
-	// list of error codes says. Without it the answer is 200 and the URN, as the call's own page says.
-	ExistsAsCode bool
-	// Normalizes lists some of what was sent in another form: the filter of a rule of raw data, the trailing slash and the
-	// case of the host of an endpoint. Nothing is documented of it.
-	Normalizes bool
+	// ExistsAsCode answers Subscribe of an endpoint that is subscribed already with 200, the code SMN.0190 and no URN, as
+	// the list of error codes says. Without it the answer is 200 and the URN, as the call's own page says.
+	ExistsAsCode bool `breaks:"subscription-exists"`
+	// Normalizes lists some values in another form than they were sent: the filter of a rule of raw data, and the trailing
+	// slash and the case of the host of an endpoint. The documents do not mention it.
+	Normalizes bool `breaks:"listed-as-sent"`
 	// HideStorageFull lists a full instance as ACTIVE. STORAGE FULL is documented, but not for the list.
-	HideStorageFull bool
+	HideStorageFull bool `breaks:"storage-full-listed"`
 	// ReadOnlyStopsWrites keeps a larger Workload.UsedGB from a read-only instance: its used space stays as it was. Growth
 	// past the limit in one step stops at the limit, and the instance is read-only. Less used space always applies.
 	ReadOnlyStopsWrites bool
 	// RefuseEnlargeWhenFull refuses to enlarge a full instance: 409 DBS.200316. The documents say both.
-	RefuseEnlargeWhenFull bool
-	// GrowFirst is which of a primary and its read replica has to be enlarged first; the other is refused: 400 DBS.200308. The
-	// documents say both. Empty allows any order.
+	RefuseEnlargeWhenFull bool `breaks:"enlarge-when-full"`
+	// GrowFirst says whether a primary or its read replica must be enlarged first. The other order is refused: 400
+	// DBS.200308. The documents say both. Empty allows any order.
 	GrowFirst GrowFirst
 	// NoResizeList removes the call flavors-resize: 404.
-	NoResizeList bool
-	// UnknownFlavors are codes, with the suffix of the mode, that the catalogue of flavors does not list. Instances keep them,
-	// and flavors-resize still offers them.
+	NoResizeList bool `breaks:"resize-list"`
+	// UnknownFlavors are codes, with the suffix of the mode, that the catalogue of flavors does not list. Instances keep
+	// them, and flavors-resize still offers them.
 	UnknownFlavors []string
-	// MinorVersions lists MySQL 8.0 as 8.0.28 and PostgreSQL 14 as 14.6, in version and in complete_version of an instance.
-	// The catalogue of flavors keeps 8.0 and 14. Undocumented is which of the two the list shows.
+	// MinorVersions lists MySQL 8.0 as 8.0.28 and PostgreSQL 14 as 14.6, in version and in complete_version of an
+	// instance. The catalogue of flavors keeps 8.0 and 14. The documents do not say which of the two the list shows.
 	MinorVersions bool
 	// JobsFail makes jobs end as Failed, without effect.
 	JobsFail bool

@@ -55,7 +55,8 @@ func flavorID(code string) string {
 	return dashed(hex.EncodeToString(h[:16]))
 }
 
-// listInstances filters as RDS does (RDS api: querying_db_instances.rst). The archived operator finds its instance by name.
+// listInstances filters as RDS does (RDS api: querying_db_instances.rst). The archived operator finds its instance by
+// name.
 func (c *Cloud) listInstances(q *call) reply {
 	matches := func(filter, text string) bool {
 		want := q.URL.Query().Get(filter)

@@ -4,12 +4,11 @@ package simcloud
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 )
 
-// createDuration is how long an instance is built: a guess.
+// createDuration is the time to build an instance. It is a guess.
 const createDuration = 6 * time.Minute
 
 // createInstance starts a job, and lists the instance as BUILD until it ends. Only the acceptance tests of the SDK
@@ -78,7 +77,7 @@ func (c *Cloud) tagInstance(q *call, in *instance) reply {
 	return jsonReply(http.StatusOK, fields{})
 }
 
-// listSecurityGroups has the group that every project has.
+// listSecurityGroups returns the group that every project has.
 func (c *Cloud) listSecurityGroups(*call) reply {
 	return jsonReply(http.StatusOK, fields{"security_groups": []fields{{
 		"id": c.identity.securityGroupID, "name": "default", "description": "Default security group", "rules": []fields{},
@@ -86,8 +85,8 @@ func (c *Cloud) listSecurityGroups(*call) reply {
 	}}})
 }
 
-// removeInstance removes the instance's jobs with it. It reports whether there was one.
-func (c *Cloud) removeInstance(id string) bool {
-	c.jobs = slices.DeleteFunc(c.jobs, func(j *job) bool { return j.instance == id })
-	return remove(&c.instances, func(in *instance) bool { return in.ID == id })
+// removeInstance removes an instance with its jobs.
+func (c *Cloud) removeInstance(id string) {
+	remove(&c.jobs, func(j *job) bool { return j.instance == id })
+	remove(&c.instances, func(in *instance) bool { return in.ID == id })
 }

@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// The documented flavors. RDS umn: db_instance_classes.rst; RDS api: querying_database_specifications.rst.
+// flavorData has the documented flavors. RDS umn: db_instance_classes.rst; RDS api:
+// querying_database_specifications.rst.
 //
 //go:embed data/rds-flavors.json
 var flavorData []byte
@@ -35,7 +36,7 @@ type flavor struct {
 
 func modes() []string { return []string{"single", "ha", "replica"} }
 
-// loadFlavors adds the c2 codes of older instances, which the documents name in examples only.
+// loadFlavors adds the c2 codes of older instances, which the documents only have in examples.
 func loadFlavors() ([]flavor, error) {
 	var out []flavor
 	if err := json.Unmarshal(flavorData, &out); err != nil {
@@ -54,7 +55,7 @@ func loadFlavors() ([]flavor, error) {
 	return out, nil
 }
 
-// flavor finds a flavor by its code with the suffix of the mode.
+// flavor returns the flavor and the mode of a code with its suffix, or nil.
 func (c *Cloud) flavor(code string) (*flavor, string) {
 	for i := range c.flavors {
 		for mode, have := range c.flavors[i].Codes {
@@ -66,8 +67,8 @@ func (c *Cloud) flavor(code string) (*flavor, string) {
 	return nil, ""
 }
 
-// versions in which the flavor can be had in that mode. SQL Server: the Enterprise Edition has no single mode, the Standard
-// Edition no replicas. RDS api: creating_a_db_instance.rst, db_instance_classes.rst.
+// versions returns the versions that offer the flavor in that mode. SQL Server: the Enterprise Edition has no single
+// mode, the Standard Edition no replicas. RDS api: creating_a_db_instance.rst, db_instance_classes.rst.
 func (f *flavor) versions(mode string) []string {
 	switch f.Engine {
 	case "MySQL":
@@ -85,7 +86,7 @@ func (f *flavor) versions(mode string) []string {
 	return append(se, ee...)
 }
 
-// FlavorCodes are the codes of all flavors, with the suffix of the mode, in their order.
+// FlavorCodes returns the sorted codes of all flavors, with the suffix of the mode.
 func (c *Cloud) FlavorCodes() []string {
 	var codes []string
 	for _, f := range c.flavors {
@@ -97,7 +98,8 @@ func (c *Cloud) FlavorCodes() []string {
 	return codes
 }
 
-// SetFlavorStatus says how a flavor, given with the suffix of the mode, can be had in a zone: normal, unsupported or sellout.
+// SetFlavorStatus sets the status of a flavor in a zone: normal, unsupported or sellout. The code has the suffix of the
+// mode.
 func (c *Cloud) SetFlavorStatus(code, zone, status string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,7 +116,7 @@ func (c *Cloud) flavorStatus(code, zone string) string {
 	return FlavorNormal
 }
 
-// engineByName ignores the case; it is empty for an unknown engine.
+// engineByName ignores the case. It returns "" for an unknown engine.
 func engineByName(name string) string {
 	for _, e := range []string{"MySQL", "PostgreSQL", "SQLServer"} {
 		if strings.EqualFold(e, name) {
@@ -154,7 +156,7 @@ func (c *Cloud) listFlavors(q *call) reply {
 	return jsonReply(http.StatusOK, fields{"flavors": rows})
 }
 
-// listResizeFlavors offers what the instance may become: the same engine, version and mode, up and down.
+// listResizeFlavors returns all other flavors of the same engine, version and mode, larger and smaller ones.
 // RDS api: querying_available_instance_classes_for_a_db_instance.rst.
 func (c *Cloud) listResizeFlavors(q *call, in *instance) reply {
 	if c.settings.NoResizeList {

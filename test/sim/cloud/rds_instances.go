@@ -4,7 +4,6 @@ package simcloud
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -18,13 +17,13 @@ const (
 	StatusStorageFull = "STORAGE FULL"
 )
 
-// Workload is what an instance has to bear, in absolute numbers: the utilisation in percent follows from its size.
+// Workload is the load of an instance in absolute numbers. The utilization in percent follows from its size.
 type Workload struct {
 	UsedGB         float64
 	CPUDemand      float64 // vCPUs kept busy
-	MemoryDemandGB float64 // GB of memory wanted
-	// Metrics holds the engine's other metrics by Cloud Eye's name. A metric that is missing here has no data. The
-	// simulation keeps the map, so a caller replaces it and never modifies it.
+	MemoryDemandGB float64
+	// Metrics holds the engine's other metrics by Cloud Eye's name. A missing metric has no data. The simulation keeps the
+	// map, so a caller must replace it and never modify it.
 	Metrics map[string]float64
 }
 
@@ -38,7 +37,8 @@ type Node struct {
 // Instance is an RDS instance.
 type Instance struct {
 	ID, Name string
-	// Status as set; the API says STORAGE FULL in place of ACTIVE when ReadOnly, and MODIFYING while a job runs.
+	// Status is the status as set. The API lists STORAGE FULL in place of ACTIVE when ReadOnly, and MODIFYING while a job
+	// runs.
 	Status  string
 	Engine  string // MySQL, PostgreSQL or SQLServer
 	Version string
@@ -59,13 +59,13 @@ type Instance struct {
 	// Omits are fields that the list of instances leaves out: cpu, mem, size (of the volume), or any other of the first
 	// level. The simulation still knows the values.
 	Omits []string
-	// SeriesFaults are what is wrong with its datapoints, by Cloud Eye's name of the metric; the empty name is all others. The
-	// simulation keeps the map, so a caller replaces it and never modifies it.
+	// SeriesFaults are the faults of its datapoints by Cloud Eye's name of the metric. The empty name stands for all
+	// others. The simulation keeps the map, so a caller must replace it and never modify it.
 	SeriesFaults map[string]SeriesFault
-	// OthersFirst are changes of somebody else. The first starts just before the next action on the instance, which is then
-	// refused as busy; the second before the next action after its end, and so on.
+	// OthersFirst are changes of somebody else. The first starts just before the next action on the instance, which is
+	// then refused as busy. The second starts before the next action after its end, and so on.
 	OthersFirst []OthersChange
-	// FailingJobs is how many of its next jobs end as Failed, without effect.
+	// FailingJobs is the number of its next jobs that end as Failed, without effect.
 	FailingJobs int
 }
 
@@ -96,9 +96,9 @@ func (in *instance) sample(tick int64) {
 	})
 }
 
-// AddInstance adds an instance as if it had just become ACTIVE. Only Flavor and VolumeGB are needed: empty fields are filled in
-// from the flavor's code (engine, type), with the newest version, one node in eu-de-01 (of Ha a second one in eu-de-02) and new
-// ids. Nodes given without an id get one.
+// AddInstance adds an active instance. Flavor and VolumeGB are mandatory. It sets the other fields if they are empty:
+// engine and type from the flavor's code, the newest version, one node in eu-de-01 (for Ha a second one in eu-de-02),
+// and new ids, also of the given nodes.
 func (c *Cloud) AddInstance(in Instance) (Instance, error) {
 	now := c.lock()
 	defer c.mu.Unlock()
@@ -115,10 +115,10 @@ func (c *Cloud) AddInstance(in Instance) (Instance, error) {
 func (c *Cloud) addInstance(in Instance) (*instance, error) {
 	f, mode := c.flavor(in.Flavor)
 	if f == nil {
-		return nil, fmt.Errorf("add instance of flavor %q: %w", in.Flavor, errors.New("no such flavor"))
+		return nil, fmt.Errorf("add instance: no flavor %q", in.Flavor)
 	}
 	if in.VolumeGB < 40 || in.VolumeGB > 4000 || in.VolumeGB%10 != 0 {
-		return nil, fmt.Errorf("add instance of %d GB: %w", in.VolumeGB, errors.New("40 to 4000, a multiple of 10"))
+		return nil, fmt.Errorf("add instance: %d GB is not a multiple of 10 from 40 to 4000", in.VolumeGB)
 	}
 	versions := f.versions(mode)
 	suffix := map[string]string{"MySQL": "01", "PostgreSQL": "03", "SQLServer": "04"}[f.Engine]
@@ -149,7 +149,7 @@ func (c *Cloud) addInstance(in Instance) (*instance, error) {
 	return added, nil
 }
 
-// resized makes the numbers follow the flavor.
+// resized sets vCPUs and memory from the flavor.
 func (c *Cloud) resized(in *instance) {
 	if f, _ := c.flavor(in.Flavor); f != nil {
 		in.VCPUs, in.MemoryGB = f.VCPUs, f.RAM
@@ -166,12 +166,12 @@ func (c *Cloud) instance(id string) *instance {
 	return find(c.instances, func(in *instance) bool { return in.ID == id })
 }
 
-// Zones are the availability zones of the region.
+// Zones returns the availability zones of the region.
 func (c *Cloud) Zones() []string {
 	return []string{c.opts.Region + "-01", c.opts.Region + "-02", c.opts.Region + "-03"}
 }
 
-// Instance returns an instance as it is now; false if there is none. Its Status is what the API says.
+// Instance returns an instance as it is now, with the status that the API lists. It returns false if there is none.
 func (c *Cloud) Instance(id string) (Instance, bool) {
 	c.lock()
 	defer c.mu.Unlock()
@@ -184,14 +184,14 @@ func (c *Cloud) Instance(id string) (Instance, bool) {
 	return out, true
 }
 
-// ChangeInstance changes an instance directly, as nobody can by the API: its status, a failover, a flavor rolled back. Jobs
-// and checks are passed over.
+// ChangeInstance changes an instance without the API, for what the API does not offer: a status, a failover, a flavor
+// that is rolled back. It ignores jobs and checks.
 func (c *Cloud) ChangeInstance(id string, change func(*Instance)) error {
 	c.lock()
 	defer c.mu.Unlock()
 	in := c.instance(id)
 	if in == nil {
-		return fmt.Errorf("change instance %s: %w", id, errors.New("no such instance"))
+		return fmt.Errorf("change instance: no instance %s", id)
 	}
 	usedGB := in.Workload.UsedGB
 	change(&in.Instance)
@@ -206,11 +206,11 @@ func (c *Cloud) SetWorkload(id string, w Workload) error {
 	return c.ChangeInstance(id, func(in *Instance) { in.Workload = w })
 }
 
-// RemoveInstance deletes an instance; false if there is none. Its alarm rules stay. RDS umn: viewing_monitoring_metrics.rst.
-func (c *Cloud) RemoveInstance(id string) bool {
+// RemoveInstance deletes an instance. Its alarm rules stay. RDS umn: viewing_monitoring_metrics.rst.
+func (c *Cloud) RemoveInstance(id string) {
 	c.lock()
 	defer c.mu.Unlock()
-	return c.removeInstance(id)
+	c.removeInstance(id)
 }
 
 func (c *Cloud) status(in *instance) string {

@@ -22,7 +22,7 @@ type job struct {
 	finish             func(*Instance)
 }
 
-// act is POST …/action: resize_flavor and enlarge_volume.
+// act answers POST …/action, for resize_flavor and enlarge_volume.
 func (c *Cloud) act(q *call, in *instance) reply {
 	var body struct {
 		Resize *struct {
@@ -45,7 +45,7 @@ func (c *Cloud) act(q *call, in *instance) reply {
 	return c.enlargeVolume(in, body.Enlarge.Size, q.now)
 }
 
-// OthersChange is a change that somebody else requests just before an action of ours. It changes nothing that can be seen.
+// OthersChange is a change that somebody else requests just before an action of ours. It has no visible effect.
 type OthersChange struct{}
 
 // othersFirst starts the next of the instance's OthersFirst, unless a job is running.
@@ -57,7 +57,7 @@ func (c *Cloud) othersFirst(in *instance, now time.Time) {
 	c.startJob(in, "ResizeFlavor", c.settings.ResizeDuration, now, func(*Instance) {})
 }
 
-// refuseByStatus refuses while something else goes on. RDS api: error_codes.rst.
+// refuseByStatus refuses an action while another one runs, or in an unsuitable status. RDS api: error_codes.rst.
 func (c *Cloud) refuseByStatus(in *instance) (reply, bool) {
 	switch {
 	case in.busy || in.Status == StatusModifying:
@@ -101,7 +101,8 @@ func (c *Cloud) resizeFlavor(in *instance, code string, now time.Time) reply {
 	return jsonReply(http.StatusAccepted, fields{"job_id": id})
 }
 
-// replicasAllow: with PostgreSQL the primary's class is at most that of each replica. RDS umn: changing_a_db_instance_class.rst.
+// replicasAllow reports whether the primary's class stays at most that of each replica, which PostgreSQL needs.
+// RDS umn: changing_a_db_instance_class.rst.
 func (c *Cloud) replicasAllow(in *instance, target *flavor) bool {
 	if in.Engine != "PostgreSQL" {
 		return true
@@ -150,7 +151,7 @@ func (c *Cloud) finishJobs(now time.Time) {
 	}
 }
 
-// Refusal is the cloud's no to an operation.
+// Refusal is the reply to an operation that the cloud refuses.
 type Refusal struct {
 	Status        int
 	Code, Message string
@@ -165,8 +166,8 @@ func (c *Cloud) refused(operation string) (reply, bool) {
 	return rdsError(r.Status, r.Code, "%s", r.Message), true
 }
 
-// Refusals are the ways in which the cloud says no to a change, by what is the matter. RDS api: error_codes.rst and
-// status_codes.rst; the one of money is documented nowhere.
+// Refusals returns the replies to refused changes by their cause. RDS api: error_codes.rst and status_codes.rst. The
+// reply about money is not documented.
 func Refusals() map[string]Refusal {
 	return map[string]Refusal{
 		"sold out":   {http.StatusBadRequest, "DBS.280450", "The specification is sold out."},

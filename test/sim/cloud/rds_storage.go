@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// updateFull turns the instance read-only and back. RDS umn: scaling_up_storage_space.rst, the same for all engines.
+// updateFull makes the instance read-only or writable again. RDS umn: scaling_up_storage_space.rst, the same for all
+// engines.
 func (c *Cloud) updateFull(in *instance) {
 	size := float64(in.VolumeGB)
 	free := size - min(in.Workload.UsedGB, size)
@@ -20,7 +21,7 @@ func (c *Cloud) updateFull(in *instance) {
 	in.ReadOnly = full || in.ReadOnly && !clear
 }
 
-// stopWrites limits the growth of the used space from before, as Settings.ReadOnlyStopsWrites says.
+// stopWrites limits the growth of the used space since before, if Settings.ReadOnlyStopsWrites is set.
 func (c *Cloud) stopWrites(in *instance, before float64) {
 	written := in.Workload.UsedGB
 	if !c.settings.ReadOnlyStopsWrites || written <= before {
@@ -58,16 +59,17 @@ func (c *Cloud) enlargeVolume(in *instance, size int, now time.Time) reply {
 	return jsonReply(http.StatusAccepted, fields{"job_id": c.startEnlarge(in, size, now)})
 }
 
-// GrowFirst is a reading of the documents about the volumes of a primary and its read replicas.
+// GrowFirst is an order in which the volumes of a primary and its read replicas must grow. The documents contradict
+// each other.
 type GrowFirst string
 
-// The readings.
+// The orders.
 const (
 	GrowReplicaFirst GrowFirst = "replica" // RDS umn: scaling_up_storage_space.rst
 	GrowPrimaryFirst GrowFirst = "primary" // RDS api: error_codes.rst
 )
 
-// orderAllows reports whether another instance of the replication need not be enlarged first.
+// orderAllows reports whether no other instance of the replication must be enlarged first.
 func (c *Cloud) orderAllows(in *instance, size int) bool {
 	return !slices.ContainsFunc(c.instances, func(other *instance) bool {
 		return c.settings.GrowFirst == GrowReplicaFirst && other.ReplicaOf == in.ID && other.VolumeGB < size ||

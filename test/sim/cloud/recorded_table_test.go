@@ -9,7 +9,7 @@ import (
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
-// examples are the differences that only show where an example of a manual comes from.
+// examples returns differences that come from the manuals' examples, and not from the simulation.
 func examples() []string {
 	return []string{
 		// The examples of Cloud Eye are of ECS and ELB.
@@ -24,7 +24,8 @@ func examples() []string {
 func bodiesOf() []body {
 	// The examples of an instance differ from each other: each leaves out fields that the manual's table has.
 	const optional = `(complete_version|alias|associated_with_ddm|charge_info|cpu|mem|enable_ssl|tags) is not in the recording|_dns_names is missing`
-	again := func(pass time.Duration) func(*populated) {
+	// enlargedBefore enlarges the volume some time before the request.
+	enlargedBefore := func(pass time.Duration) func(*populated) {
 		return func(c *populated) {
 			c.sim.Configure(func(s *simcloud.Settings) { s.EnlargeDuration = 5 * time.Minute })
 			job := c.act(202, c.instance, enlarge(200))["job_id"].(string)
@@ -56,8 +57,15 @@ func bodiesOf() []body {
 		{file: "rds-flavors-resize.manual", method: "GET", path: rds + "/instances/{instance}/flavors-resize"},
 		{file: "rds-disk-auto-expansion-off.captured", method: "GET", path: rds + "/instances/{instance}/disk-auto-expansion"},
 		// The examples are jobs of a new instance; the entities of a change are not documented.
-		{file: "rds-job-running.manual", method: "GET", path: rds + "/jobs?id={job}", allowed: []string{`entities.instance is missing`}, prepare: again(time.Minute)},
-		{file: "rds-job-failed.manual", method: "GET", path: rds + "/jobs?id={job}", allowed: []string{`entities.instance is missing`}, settings: simcloud.Settings{JobsFail: true}, prepare: again(time.Hour)},
+		{
+			file: "rds-job-running.manual", method: "GET", path: rds + "/jobs?id={job}",
+			allowed: []string{`entities.instance is missing`}, prepare: enlargedBefore(time.Minute),
+		},
+		{
+			file: "rds-job-failed.manual", method: "GET", path: rds + "/jobs?id={job}",
+			allowed:  []string{`entities.instance is missing`},
+			settings: simcloud.Settings{JobsFail: true}, prepare: enlargedBefore(time.Hour),
+		},
 		{file: "rds-disk-auto-expansion.reply.manual", method: "GET", path: rds + "/instances/{instance}/disk-auto-expansion", prepare: func(c *populated) {
 			c.call(0, "PUT", rds+"/instances/"+c.instance+"/disk-auto-expansion", `{"switch_option":true,"limit_size":4000,"trigger_threshold":10}`)
 		}},
@@ -65,14 +73,8 @@ func bodiesOf() []body {
 		jobOf(enlarged("rds-enlarge-volume.reply.manual", 120, simcloud.Settings{})),
 		jobOf(body{file: "rds-resize-flavor.reply.manual", method: "POST", path: rds + "/instances/{instance}/action", sent: resize("rds.mysql.n1.xlarge.4")}),
 		enlarged("rds-error-DBS.200306.captured", 110, simcloud.Settings{}),
-		enlarged("rds-error-DBS.200306.manual", 110, simcloud.Settings{}),
-		enlarged("rds-error-DBS.200011.manual", 120, refused("EnlargeVolume", "DBS.200011", 409)),
-		enlarged("rds-error-DBS.200308.manual", 120, refused("EnlargeVolume", "DBS.200308", 400)),
-		enlarged("rds-error-DBS.200316.manual", 120, refused("EnlargeVolume", "DBS.200316", 409)),
-		enlarged("rds-error-DBS.200023.manual", 5000, simcloud.Settings{}),
 		enlarged("rds-error-DBS.200452.captured", 120, refused("EnlargeVolume", "DBS.200452", 409)),
 		{file: "rds-error-DBS.280239.captured", method: "POST", path: rds + "/instances/{instance}/action", sent: resize("rds.mysql.none"), settings: refused("ResizeFlavor", "DBS.280239", 400)},
-		{file: "rds-error-DBS.280239.manual", method: "POST", path: rds + "/instances/{instance}/action", sent: resize("rds.mysql.none"), settings: refused("ResizeFlavor", "DBS.280239", 400)},
 		{file: "smn-topic-create.reply.manual", method: "POST", path: smnv + "/topics", sent: `{"name":"another"}`},
 		{file: "smn-topic.manual", method: "GET", path: smnv + "/topics/{topic}"},
 		{file: "smn-topics.manual", method: "GET", path: smnv + "/topics"},

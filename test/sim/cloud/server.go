@@ -25,7 +25,7 @@ type operation struct {
 	open          bool   // needs no credentials
 	// naming distinguishes operations of one path; name is used if it is nil.
 	naming func(body []byte) string
-	// run answers the call; the cloud is locked and settled.
+	// run answers the call. The cloud is locked and advanced to now.
 	run func(*call) reply
 }
 
@@ -37,7 +37,7 @@ type call struct {
 
 func (q *call) decode(v any) error { return json.Unmarshal(q.body, v) }
 
-// number is a query parameter, or missing if it is not given; ok is false outside least and most.
+// number returns a query parameter, or missing if it is absent. ok is false outside of least and most.
 func (q *call) number(key string, missing, least, most int) (n int, ok bool) {
 	text := q.URL.Query().Get(key)
 	if text == "" {
@@ -164,7 +164,7 @@ func (rep reply) write(w http.ResponseWriter, fault *Fault, now time.Time) {
 	w.Header().Set("Date", now.UTC().Format(http.TimeFormat))
 	w.WriteHeader(rep.status)
 	if rep.status != http.StatusNoContent {
-		_, _ = w.Write(rep.body) // a client that left is no concern of the cloud
+		_, _ = w.Write(rep.body) // fails if the client has left
 	}
 }
 
@@ -195,8 +195,8 @@ func (c *Cloud) logStatus(entry *Request, status int) {
 	entry.Status = status
 }
 
-// RoundTrip answers a request to one of the cloud's hosts in memory, in the caller's goroutine and without TLS: for tests that
-// cannot use the network. Fault.Cut is a status 500 here.
+// RoundTrip answers a request to one of the cloud's hosts in memory, in the caller's goroutine and without TLS, for
+// tests that cannot use the network. Fault.Cut causes the status 500 here.
 func (c *Cloud) RoundTrip(r *http.Request) (*http.Response, error) {
 	in := r.Clone(r.Context())
 	in.Body, in.Host, in.RequestURI = cmp.Or(r.Body, io.ReadCloser(http.NoBody)), r.URL.Host, r.URL.RequestURI()

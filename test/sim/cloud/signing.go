@@ -43,8 +43,9 @@ type Envelope struct {
 	Timestamp        string `json:"timestamp"`
 }
 
-// SigningString is what is signed: keys in alphabetical order, each key and value on a line of its own, the last line ended as
-// well. SMN umn: message_signature_verification.rst; the last line end was found from captured messages.
+// SigningString returns the text that SMN signs: the keys in alphabetical order, each key and each value on a line of
+// its own, with a line feed after the last line as well. SMN umn: message_signature_verification.rst. The last line
+// feed follows from captured messages.
 func (e Envelope) SigningString() string {
 	pairs := [][2]string{{"message", e.Message}, {"message_id", e.MessageID}}
 	switch {
@@ -61,17 +62,17 @@ func (e Envelope) SigningString() string {
 	return b.String()
 }
 
-// JSON is the body as it is posted: one line.
+// JSON returns the body that SMN posts, in one line.
 func (e Envelope) JSON() []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(e) // strings only: cannot fail
+	_ = enc.Encode(e) // never fails, because all fields are strings
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// Sign completes an envelope of any content, also one that the cloud would never send: an empty message id, type (then
-// Notification), timestamp, version and certificate URL are filled in, and it is signed with the cloud's key.
+// Sign signs an envelope of any content with the cloud's key, also one that the cloud would never send. Before, it sets
+// an empty message id, type (to Notification), timestamp, version and certificate URL.
 func (c *Cloud) Sign(e Envelope) Envelope {
 	now := c.lock()
 	e = c.complete(e, now)
@@ -80,7 +81,7 @@ func (c *Cloud) Sign(e Envelope) Envelope {
 	return e.signed(key, odd)
 }
 
-// complete fills in what is empty. The signature is made later, without the lock: it takes a millisecond.
+// complete sets the empty fields. The caller signs later without the lock, because a signature takes a millisecond.
 func (c *Cloud) complete(e Envelope, now time.Time) Envelope {
 	c.startSigning()
 	e.Type, e.SignatureVersion = cmp.Or(e.Type, TypeNotification), cmp.Or(e.SignatureVersion, "v1")
@@ -119,22 +120,22 @@ func (e Envelope) signed(key *rsa.PrivateKey, odd Odd) Envelope {
 	hash := algorithm.New()
 	hash.Write(text)
 	signature, err := rsa.SignPKCS1v15(rand.Reader, key, algorithm, hash.Sum(nil))
-	if err == nil { // fails for keys that are too short only
+	if err == nil { // fails only for keys that are too short
 		e.Signature = base64.StdEncoding.EncodeToString(signature)
 	}
 	return e
 }
 
-// startSigning makes the first key where none was given: to make it takes long, and many clouds never sign. c.mu is held.
+// startSigning generates the first key unless one was given. This takes long, and many clouds never sign. c.mu is held.
 func (c *Cloud) startSigning() {
 	if c.signingKey != nil {
 		return
 	}
-	key, _ := rsa.GenerateKey(rand.Reader, 2048) // never fails: a system without random numbers ends the process
-	_ = c.useSigningKey(key)                     // fails for keys that cannot sign
+	key, _ := rsa.GenerateKey(rand.Reader, 2048) // never fails, because a system without random numbers ends the process
+	_ = c.useSigningKey(key)                     // fails only for keys that cannot sign
 }
 
-// RotateSigningKey makes SMN sign with a new key, whose certificate has a new URL. Older certificates stay where they are.
+// RotateSigningKey makes SMN sign with a new key, whose certificate has a new URL. Older certificates keep their URLs.
 func (c *Cloud) RotateSigningKey() error {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -145,8 +146,8 @@ func (c *Cloud) RotateSigningKey() error {
 	return c.useSigningKey(key)
 }
 
-// useSigningKey signs with a key from now on. Its certificate chains to nothing: what issues SMN's is not documented. The
-// certificate is valid for long, because tests set the clock to whatever suits them.
+// useSigningKey makes SMN sign with a key. Its certificate is self-signed, because the issuer of SMN's is not
+// documented. It is valid until 2099, because tests choose their own time.
 func (c *Cloud) useSigningKey(key *rsa.PrivateKey) error {
 	cert := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "simulated SMN"}, KeyUsage: x509.KeyUsageDigitalSignature,

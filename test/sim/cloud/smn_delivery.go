@@ -15,16 +15,17 @@ import (
 	"time"
 )
 
-// Retries after the first attempt. SMN umn: does_smn_ensure_that_messages_are_received_by_subscription_endpoints.rst.
+// maxRetries is the number of attempts after the first one. SMN umn:
+// does_smn_ensure_that_messages_are_received_by_subscription_endpoints.rst.
 const maxRetries = 6
 
-// timeToLive is how long a message is kept. SMN api: publishing_messages_in_the_text_format.rst.
+// timeToLive is the time for which SMN keeps a message. SMN api: publishing_messages_in_the_text_format.rst.
 const timeToLive = time.Hour
 
-// deliveryTimeout is how long an endpoint may take, in real time. HWC: smn_faq_0014.
+// deliveryTimeout is the time for an endpoint to answer, in real time. HWC: smn_faq_0014.
 const deliveryTimeout = 5 * time.Second
 
-// DeliveryState is what became of a message.
+// DeliveryState is the state of a message.
 type DeliveryState string
 
 // States of a Delivery.
@@ -32,7 +33,7 @@ const (
 	Pending   DeliveryState = "pending"
 	Delivered DeliveryState = "delivered" // answered with a status below 300
 	Refused   DeliveryState = "refused"   // answered with another status below 500: not sent again
-	Dropped   DeliveryState = "dropped"   // given up, lost by a fault, or its topic or subscription is gone
+	Dropped   DeliveryState = "dropped"   // not sent any more: retries ended, a fault lost it, or its topic or subscription is gone
 )
 
 // Delivery is one message to one endpoint.
@@ -66,13 +67,13 @@ func (m *message) snapshot() Delivery {
 	return d
 }
 
-// Deliveries returns all messages that were ever sent or are to be sent, oldest first.
+// Deliveries returns all messages, sent or queued, oldest first.
 func (c *Cloud) Deliveries() []Delivery { return copies(c, &c.messages, (*message).snapshot) }
 
-// send queues a message; it is signed before the first attempt, with the key of now.
+// send queues a message. It is signed before the first attempt, with the present key.
 func (c *Cloud) send(s *subscription, e Envelope, now time.Time) {
 	if !strings.HasPrefix(s.Protocol, "http") {
-		return // mail and text messages are not simulated
+		return // e-mail and text messages are not simulated
 	}
 	e.TopicURN = s.TopicURN
 	e = c.complete(e, now)
@@ -88,7 +89,7 @@ func (c *Cloud) enqueue(m *message) {
 	c.wakeUp()
 }
 
-// dropQueued gives up the messages that match.
+// dropQueued drops the queued messages that match.
 func (c *Cloud) dropQueued(match func(*message) bool) {
 	for _, m := range c.queue {
 		if match(m) {
@@ -105,15 +106,15 @@ func deliveryTransport() http.RoundTripper {
 	}
 }
 
-// attempt tries once to deliver a message and decides what becomes of it. SMN's rule for retries is documented for another
-// cloud of the family: a status of 500 and more, time-outs and connection errors, nothing else.
+// attempt tries once to deliver a message and records the result. Huawei Cloud's documents have the rule for retries:
+// after a status of 500 and more, time-outs and connection errors, and nothing else.
 func (c *Cloud) attempt(ctx context.Context, m *message) {
 	snapshot, headers := c.prepare(m)
 	var fault DeliveryFault
 	if c.opts.DeliveryFault != nil {
 		fault = c.opts.DeliveryFault(snapshot)
 	}
-	if c.holdBack(m, fault) {
+	if c.isPrevented(m, fault) {
 		return
 	}
 	started := c.opts.Now()
@@ -137,7 +138,7 @@ func (c *Cloud) attempt(ctx context.Context, m *message) {
 	}
 }
 
-// prepare signs a message that is not signed yet.
+// prepare signs a message that has no signature yet.
 func (c *Cloud) prepare(m *message) (d Delivery, headers bool) {
 	c.mu.Lock()
 	body, odd := m.Body, c.settings.Odd
@@ -154,12 +155,12 @@ func (c *Cloud) prepare(m *message) (d Delivery, headers bool) {
 	return m.snapshot(), !odd.NoHeaders
 }
 
-// holdBack applies the faults that prevent the attempt.
-func (c *Cloud) holdBack(m *message, fault DeliveryFault) bool {
+// isPrevented reports whether a fault prevents the attempt, or the topic is gone. It drops or delays the message then.
+func (c *Cloud) isPrevented(m *message, fault DeliveryFault) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case m.State != Pending: // its topic went in the meantime
+	case m.State != Pending: // its topic was deleted meanwhile
 		return true
 	case fault.Drop:
 		c.dropQueued(func(q *message) bool { return q == m })

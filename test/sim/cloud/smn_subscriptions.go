@@ -27,7 +27,8 @@ type Subscription struct {
 
 type subscription struct{ Subscription }
 
-// Subscribe is idempotent by endpoint; for a subscription that is not confirmed it sends the confirmation again.
+// subscribe creates one subscription for each endpoint. It sends the confirmation again if the endpoint is not
+// confirmed.
 func (c *Cloud) subscribe(q *call, t *topic) reply {
 	var in struct {
 		Endpoint string `json:"endpoint"`
@@ -80,7 +81,7 @@ func validEndpoint(protocol, endpoint string) bool {
 	return err == nil && u.Scheme == protocol && u.Hostname() != ""
 }
 
-// listedEndpoint is an endpoint as it is shown.
+// listedEndpoint returns an endpoint as the API lists it.
 func (c *Cloud) listedEndpoint(endpoint string) string {
 	u, err := url.Parse(endpoint)
 	if !c.settings.Normalizes || err != nil {
@@ -90,7 +91,7 @@ func (c *Cloud) listedEndpoint(endpoint string) string {
 	return strings.TrimSuffix(u.String(), "/")
 }
 
-// private recognises internal addresses by name or number. SMN umn: what_protocols_does_smn_support.rst.
+// private reports whether an endpoint has an internal address or name. SMN umn: what_protocols_does_smn_support.rst.
 func private(endpoint string) bool {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Hostname() == "localhost" {
@@ -147,36 +148,31 @@ func (c *Cloud) Subscriptions() []Subscription {
 	return copies(c, &c.subscriptions, func(s *subscription) Subscription { return s.Subscription })
 }
 
-// RemoveSubscription deletes a subscription as somebody at the console would; false if there is none.
-func (c *Cloud) RemoveSubscription(urn string) bool {
+// RemoveSubscription deletes a subscription as a person at the console does.
+func (c *Cloud) RemoveSubscription(urn string) {
 	c.lock()
 	defer c.mu.Unlock()
-	return c.removeSubscription(urn)
+	c.removeSubscription(urn)
 }
 
-// Confirm confirms a subscription without its link; false if there is none.
-func (c *Cloud) Confirm(urn string) bool {
+// Confirm confirms a subscription without its link.
+func (c *Cloud) Confirm(urn string) {
 	c.lock()
 	defer c.mu.Unlock()
-	s := c.subscription(urn)
-	if s != nil {
+	if s := c.subscription(urn); s != nil {
 		s.Status = Confirmed
 	}
-	return s != nil
 }
 
-// Unsubscribe cancels a subscription as its unsubscribe link does: the endpoint gets a message, with a link for subscribing again.
-// False if there is none. SMN umn: canceling_a_subscription.rst.
-func (c *Cloud) Unsubscribe(urn string) bool {
+// Unsubscribe cancels a subscription as its unsubscribe link does. The endpoint gets a message with a link for
+// subscribing again. SMN umn: canceling_a_subscription.rst.
+func (c *Cloud) Unsubscribe(urn string) {
 	now := c.lock()
 	defer c.mu.Unlock()
-	s := c.subscription(urn)
-	if s == nil || s.Status == Cancelled {
-		return s != nil
+	if s := c.subscription(urn); s != nil && s.Status != Cancelled {
+		s.Status = Cancelled
+		c.sendLink(s, TypeUnsubscribe, "You are unsubscribed from topic: "+s.TopicURN+". To subscribe to this topic again", now)
 	}
-	s.Status = Cancelled
-	c.sendLink(s, TypeUnsubscribe, "You are unsubscribed from topic: "+s.TopicURN+". To subscribe to this topic again", now)
-	return true
 }
 
 // sendLink sends a message with a link that confirms the subscription.
@@ -185,7 +181,7 @@ func (c *Cloud) sendLink(s *subscription, kind, text string, now time.Time) {
 	c.send(s, Envelope{Type: kind, SubscribeURL: c.confirmURL(s, now), Message: text}, now)
 }
 
-// sendConfirmation sends none beyond the limit: what happens to those is not documented.
+// sendConfirmation sends nothing beyond the limit. The documents do not say what happens to such confirmations.
 // SMN umn: traffic_control_over_subscription_confirmation.rst.
 func (c *Cloud) sendConfirmation(s *subscription, now time.Time) {
 	if !strings.HasPrefix(s.Protocol, "http") {
@@ -203,7 +199,7 @@ func (c *Cloud) sendConfirmation(s *subscription, now time.Time) {
 // linkValidity: SMN umn, requesting_subscription_confirmation.rst.
 const linkValidity = 48 * time.Hour
 
-// Paths of confirmation links: as documented, and another one.
+// Paths of confirmation links: the documented one, and another one.
 const (
 	confirmPath      = "/smn/subscription/confirm"
 	otherConfirmPath = "/smn/v2/subscriptions/confirm"
@@ -214,7 +210,7 @@ type confirmLink struct {
 	expires      time.Time
 }
 
-// confirmURL is a new link; the links sent before stay valid.
+// confirmURL returns a new link. Older links stay valid.
 func (c *Cloud) confirmURL(s *subscription, now time.Time) string {
 	token := hexID(150)
 	c.confirmLinks[token] = confirmLink{s.URN, now.Add(c.span(linkValidity))}
@@ -232,12 +228,12 @@ func (c *Cloud) regionQuery() string {
 	return "region=" + c.opts.Region + "&region_id=" + c.opts.Region
 }
 
-// unsubscribeURL leads to nothing here, because nobody may follow it automatically.
+// unsubscribeURL returns a link that the simulation does not serve, because no program may call it.
 func (c *Cloud) unsubscribeURL(s *subscription) string {
 	return "https://" + c.ConfirmHost() + "/smn/subscription/unsubscribe?" + c.regionQuery() + "&subscription_urn=" + s.URN
 }
 
-// consoleOperations are links that need no credentials.
+// consoleOperations returns the links, which need no credentials.
 func (c *Cloud) consoleOperations() []operation {
 	return []operation{
 		{service: "console", name: "Confirm", pattern: "GET " + confirmPath, open: true, run: c.followConfirm},

@@ -62,37 +62,6 @@ func TestSMNRefusesWithTheDocumentedCode(t *testing.T) {
 	}
 }
 
-func TestCreatingTopicsAndSubscriptionsIsIdempotentAndListsArePaged(t *testing.T) {
-	c := loggedIn(t)
-	topic := c.newTopic("a")
-	c.newTopic("b")
-	if again := c.call(200, "POST", smnv+"/topics", `{"name":"a"}`); again["topic_urn"] != topic {
-		t.Error(again)
-	}
-	urn := c.subscribe(topic, "https://example.com/1")
-	c.subscribe(topic, "https://example.com/2")
-	again := c.call(200, "POST", smnv+"/topics/"+topic+"/subscriptions", subscriptionBody("https://example.com/1"))
-	if again["subscription_urn"] != urn {
-		t.Error(again)
-	}
-	// Topics begin with the newest, subscriptions with the oldest.
-	for path, want := range map[string]string{
-		"/topics?limit=1": "b", "/topics?offset=1": "a",
-		"/subscriptions?limit=1": "https://example.com/1", "/subscriptions?offset=1": "https://example.com/2",
-	} {
-		got := c.call(200, "GET", smnv+path, "")
-		rows, _ := got["topics"].([]any)
-		count := got["topic_count"]
-		if rows == nil {
-			rows, count = got["subscriptions"].([]any), got["subscription_count"]
-		}
-		row := rows[0].(map[string]any)
-		if len(rows) != 1 || count != 2.0 || row["name"] != want && row["endpoint"] != want {
-			t.Errorf("%s: %v, want one of two, %s", path, got, want)
-		}
-	}
-}
-
 func TestConfirmationLinkIsValidFor48Hours(t *testing.T) {
 	c := loggedIn(t)
 	c.subscribe(c.newTopic("a"), "https://example.com/x")
@@ -119,8 +88,8 @@ func TestConfirmationLinkIsValidFor48Hours(t *testing.T) {
 	}
 }
 
-// The manual of Huawei Cloud says which replies are repeated. The faults serve storms and random tests, which would find less
-// without notice if a fault had no effect.
+// The manual of Huawei Cloud says which replies are repeated. The faults serve storms and random tests, which would
+// find less without notice if a fault had no effect.
 func TestSMNSendsAgainAfterServerErrorsAndInjectedFaults(t *testing.T) {
 	for name, tc := range map[string]struct {
 		statuses []int // the last one for ever

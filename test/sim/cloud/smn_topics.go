@@ -103,7 +103,7 @@ func (t *topic) fields() fields {
 	}
 }
 
-// page is the part of n rows that offset and limit ask for.
+// page returns the part of n rows that offset and limit select.
 func (q *call) page(n int) (from, to int, ok bool) {
 	offset, ok1 := q.number("offset", 0, 0, 1<<31-1)
 	limit, ok2 := q.number("limit", 100, 1, 100)
@@ -147,11 +147,11 @@ func (c *Cloud) deleteTopic(_ *call, t *topic) reply {
 	return requestID()
 }
 
-// removeTopic removes the topic's subscriptions and pending messages with it. SMN umn: deleting_a_topic.rst.
-func (c *Cloud) removeTopic(urn string) bool {
+// removeTopic removes a topic with its subscriptions and queued messages. SMN umn: deleting_a_topic.rst.
+func (c *Cloud) removeTopic(urn string) {
 	remove(&c.subscriptions, func(s *subscription) bool { return s.TopicURN == urn })
 	c.dropQueued(func(m *message) bool { return m.TopicURN == urn })
-	return remove(&c.topics, func(t *topic) bool { return t.URN == urn })
+	remove(&c.topics, func(t *topic) bool { return t.URN == urn })
 }
 
 // Topics returns all topics, oldest first.
@@ -159,14 +159,14 @@ func (c *Cloud) Topics() []Topic {
 	return copies(c, &c.topics, func(t *topic) Topic { return t.Topic })
 }
 
-// RemoveTopic deletes a topic as somebody at the console would; false if there is none.
-func (c *Cloud) RemoveTopic(urn string) bool {
+// RemoveTopic deletes a topic as a person at the console does.
+func (c *Cloud) RemoveTopic(urn string) {
 	c.lock()
 	defer c.mu.Unlock()
-	return c.removeTopic(urn)
+	c.removeTopic(urn)
 }
 
-// publish sends a notification to the confirmed subscriptions of a topic; all get the same message id.
+// publish sends a notification with one message id to all confirmed subscriptions of a topic.
 func (c *Cloud) publish(urn, subject, text string, now time.Time) {
 	id := hexID(32)
 	for _, s := range c.subscriptions {
