@@ -77,7 +77,7 @@ type Shared struct {
 	err     error
 
 	memoryOnce sync.Once
-	memory     *memory // nil unless a test has asked for Kubernetes
+	memory     Kubernetes // nil unless a test has called Kubernetes
 	memoryErr  error
 }
 
@@ -147,7 +147,7 @@ func attach(ctx context.Context, kubeconfig string, crds []string) (*Cluster, er
 func (s *Shared) Main(m interface{ Run() int }) int {
 	code := m.Run()
 	if s.memory != nil {
-		_ = s.memory.Stop() // returns no error
+		_ = s.memory.Stop() // never fails
 	}
 	s.once.Do(func() { s.err = errors.New("the tests are over") })
 	if s.cluster == nil {

@@ -116,16 +116,6 @@ func cloudObjects(w *world.World) (names []string) {
 	return names
 }
 
-// realCluster returns the real API server of a world.
-func realCluster(t *testing.T, w *world.World) *apiserver.Cluster {
-	t.Helper()
-	c, ok := w.Kube.(*apiserver.Cluster)
-	if !ok {
-		t.Fatalf("the world has %T, want a real API server", w.Kube)
-	}
-	return c
-}
-
 // waitUntil fails the test if a condition does not become true in time.
 func waitUntil(t *testing.T, what string, done func(context.Context) (bool, error)) {
 	t.Helper()

@@ -13,33 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/mcsps/rds-autopilot/test/apiserver"
-	simkube "github.com/mcsps/rds-autopilot/test/sim/kube"
 	"github.com/mcsps/rds-autopilot/test/world/faults"
 )
 
 // rightsLimit is how long the API server may take to put new rights into force.
 const rightsLimit = 5 * time.Minute
-
-// Kubernetes is the API server of a world: a real one, or one in memory.
-type Kubernetes interface {
-	// Config is access with all rights.
-	Config() *rest.Config
-	// ServiceAccountConfig is access with the rights of a ServiceAccount.
-	ServiceAccountConfig(ctx context.Context, namespace, name string) (*rest.Config, error)
-	Outages
-	Stop() error
-}
-
-// Outages take the API server away.
-type Outages interface {
-	PauseAPIServer() error
-	ResumeAPIServer() error
-	KillAPIServer() error
-	RestartAPIServer(ctx context.Context) error
-}
 
 func crds(root string) []string {
 	return []string{
@@ -103,17 +83,10 @@ func (w *World) startOwnCluster(ctx context.Context) error {
 	return err
 }
 
-func (w *World) startMemory(ctx context.Context) error {
-	server, err := simkube.New(simkube.Options{CRDs: crds(w.root)})
-	if err != nil {
-		return err
-	}
-	endpoint, err := server.Listen(ctx)
-	if err != nil {
-		return err
-	}
-	w.own, w.Kube, w.home, w.Namespace = endpoint, endpoint, serviceName, metav1.NamespaceDefault
-	return nil
+func (w *World) startMemory(ctx context.Context) (err error) {
+	w.own, err = apiserver.InMemory(ctx, crds(w.root))
+	w.Kube, w.home, w.Namespace = w.own, serviceName, metav1.NamespaceDefault
+	return err
 }
 
 // Apply applies files with objects that simkube does not serve: admission policies, rights.

@@ -60,17 +60,17 @@ type Options struct {
 
 // World is a running world. Its methods may be called from several goroutines.
 type World struct {
-	Kube      Kubernetes
+	Kube      apiserver.Kubernetes
 	Cloud     *simcloud.Cloud
 	Operator  *simoperator.Operator
 	Ingress   *Ingress
 	Namespace string // of a database that names none
 
 	options Options
-	root    string     // of the checkout
-	own     Kubernetes // nil with Options.Cluster
-	home    string     // namespace of the service and its lease
-	dir     string     // temporary
+	root    string               // of the checkout
+	own     apiserver.Kubernetes // nil with Options.Cluster
+	home    string               // namespace of the service and its lease
+	dir     string               // temporary
 	client  dynamic.Interface
 	service *rest.Config  // of the service's own rights
 	proxy   *faults.Proxy // nil without Options.Kube
