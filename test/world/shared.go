@@ -65,8 +65,10 @@ func (s *Shared) start(t Test, o Options) *World {
 	t.Helper()
 	ctx := Within(t)
 	var err error
-	if o.Binary, err = s.binary(ctx, o.Race); err != nil {
-		t.Fatalf("%v", err)
+	if o.Binary == "" {
+		if o.Binary, err = s.binary(ctx, o.Race); err != nil {
+			t.Fatalf("%v", err)
+		}
 	}
 	if o.Cloud.SigningKey == nil {
 		if o.Cloud.SigningKey, err = s.signingKey(); err != nil {
