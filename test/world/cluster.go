@@ -28,7 +28,7 @@ func crds(root string) []string {
 	}
 }
 
-// startKube gets an API server with our custom resources, a place in it, and the service's rights there.
+// startKube starts or joins an API server with our custom resources, and creates the service's namespace and rights.
 func (w *World) startKube(ctx context.Context) error {
 	start := w.startOwnCluster
 	switch {
@@ -58,7 +58,7 @@ func (w *World) startKube(ctx context.Context) error {
 	return errors.Join(w.writeAccess(), apiserver.WriteKubeconfig(w.AdminKubeconfig(), w.Kube.Config()))
 }
 
-// useCluster takes a namespace of a cluster that others use too.
+// useCluster creates a namespace in a cluster that others use too.
 func (w *World) useCluster(ctx context.Context) (err error) {
 	cluster := w.options.Cluster
 	if w.Namespace, err = cluster.NewNamespace(ctx, "world-"); err != nil {
@@ -89,7 +89,7 @@ func (w *World) startMemory(ctx context.Context) (err error) {
 	return err
 }
 
-// Apply applies files with objects that simkube does not serve: admission policies, rights.
+// Apply applies files with objects that only a real API server serves: admission policies, rights.
 func (w *World) Apply(ctx context.Context, files ...string) error {
 	cluster, ok := w.Kube.(*apiserver.Cluster)
 	if !ok {
@@ -102,7 +102,7 @@ func (w *World) Apply(ctx context.Context, files ...string) error {
 // ApplyRdsCRD installs the CRD of the Rds.
 func (w *World) ApplyRdsCRD(ctx context.Context) error { return w.Apply(ctx, crds(w.root)[0]) }
 
-// writeAccess writes the service's way to the API server.
+// writeAccess writes the service's kubeconfig, with the proxy if a hook is set.
 func (w *World) writeAccess() error {
 	if w.options.Kube.Fault == nil && w.options.Kube.Answered == nil {
 		return apiserver.WriteKubeconfig(w.Kubeconfig(), w.service)
@@ -114,7 +114,7 @@ func (w *World) writeAccess() error {
 	return w.proxy.WriteKubeconfig(w.Kubeconfig())
 }
 
-// waitForRights waits until rbac.yaml is in force: the API server takes a moment, and the service would not.
+// waitForRights waits until rbac.yaml is in force, because the API server applies it with a delay and the service would fail.
 func (w *World) waitForRights(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, rightsLimit)
 	defer cancel()
