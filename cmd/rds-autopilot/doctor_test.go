@@ -13,13 +13,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"k8s.io/client-go/dynamic"
 
 	"github.com/mcsps/rds-autopilot/autopilot/smn"
 	"github.com/mcsps/rds-autopilot/internal/doctor"
@@ -81,20 +78,15 @@ func TestDoctorWithItsOwnReceiver(t *testing.T) {
 	var running sync.WaitGroup
 	running.Go(func() { sim.Run(ctx) })
 	t.Cleanup(func() { stop(); running.Wait(); _ = sim.Close() })
-	kube := shared.Kubernetes(t)
-	ns := kube.Namespace(t)
-	admin, err := dynamic.NewForConfig(kube.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &planWorld{t: t, kube: kube, admin: admin, sim: sim, here: ns, there: ns}
+	f := newPlanWorld(t, sim)
+	ns := f.here
 	f.database(ns, "db", simcloud.Instance{Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 42}})
 	files := t.TempDir()
 	ca, kubeconfig, captured := filepath.Join(files, "ca.pem"), filepath.Join(files, "kubeconfig"), filepath.Join(files, "captured")
 	if err := os.WriteFile(ca, sim.CAPEM(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := apiserver.WriteKubeconfig(kubeconfig, kube.Config()); err != nil {
+	if err := apiserver.WriteKubeconfig(kubeconfig, f.kube.Config()); err != nil {
 		t.Fatal(err)
 	}
 	public, forwardTo := publicURL(t)
@@ -159,22 +151,18 @@ func TestDoctorRecordsTheCloud(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = sim.Close() })
-	env := map[string]string{}
-	for _, kv := range sim.Env() {
-		key, value, _ := strings.Cut(kv, "=")
-		env[key] = value
-	}
+	env := environment(sim.Env()...)
 	file := filepath.Join(t.TempDir(), "eu-de.jsonl")
 	args := []string{"doctor", "--public-url", "http://127.0.0.1:9/smn", "--wait", "1s", "--kubeconfig", filepath.Join(t.TempDir(), "none"), "--record", file}
 	out, errs := &watchedBuffer{}, &watchedBuffer{}
-	if code := run(t.Context(), args, func(key string) string { return env[key] }, nil, out, errs); code != exitError {
+	if code := run(t.Context(), args, env, nil, out, errs); code != exitError {
 		t.Errorf("exit code %d\n%s\n%s", code, out, errs)
 	}
 	recorded, err := os.ReadFile(file)
 	if err != nil || bytes.Count(recorded, []byte("\n")) < 5 {
 		t.Fatalf("%v: %s\n%s\n%s", err, recorded, out, errs)
 	}
-	for _, secret := range []string{env["OS_PASSWORD"], env["OS_USERNAME"], env["OS_DOMAIN_NAME"], env["OS_PROJECT_NAME"], sim.ProjectID(), "127.0.0.1"} {
+	for _, secret := range []string{env("OS_PASSWORD"), env("OS_USERNAME"), env("OS_DOMAIN_NAME"), env("OS_PROJECT_NAME"), sim.ProjectID(), "127.0.0.1"} {
 		if bytes.Contains(recorded, []byte(secret)) {
 			t.Errorf("%q is in the recording: %s", secret, recorded)
 		}

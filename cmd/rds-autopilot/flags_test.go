@@ -56,7 +56,7 @@ func TestTheTablesOfFlagsAreGenerated(t *testing.T) {
 	}
 }
 
-// describe is the row of a flag. What an empty one means stands behind its meaning, and is its default.
+// describe returns the row of a flag. Its text says after the meaning what an empty value means. That is the default.
 func describe(f *pflag.Flag) string {
 	name := "`--" + f.Name + "`"
 	if f.Shorthand != "" {

@@ -58,7 +58,7 @@ var shared = apiserver.Shared{Options: apiserver.Options{CRDs: []string{
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
-// TestPlanReadsAndWritesNothing runs the command as a person with the right to read, against a real API server.
+// TestPlanReadsAndWritesNothing runs the command as a person with the right to read.
 func TestPlanReadsAndWritesNothing(t *testing.T) {
 	t.Parallel()
 	// The cloud begins half an hour ago, so that by now it has data.
@@ -69,13 +69,8 @@ func TestPlanReadsAndWritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = sim.Close() })
-	kube := shared.Kubernetes(t)
-	here, there := kube.Namespace(t), kube.Namespace(t)
-	admin, err := dynamic.NewForConfig(kube.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &planWorld{t: t, kube: kube, admin: admin, sim: sim, here: here, there: there}
+	f := newPlanWorld(t, sim)
+	here, there := f.here, f.there
 	f.database(here, "fresh", simcloud.Instance{
 		Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 42, CPUDemand: .5, MemoryDemandGB: 4},
 		AutoScale: simcloud.AutoScale{On: true, LimitGB: 500, TriggerThreshold: 10},
@@ -296,6 +291,16 @@ type planWorld struct {
 	sim   *simcloud.Cloud
 
 	here, there string // namespaces
+}
+
+func newPlanWorld(t *testing.T, sim *simcloud.Cloud) *planWorld {
+	t.Helper()
+	kube := shared.Kubernetes(t)
+	admin, err := dynamic.NewForConfig(kube.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &planWorld{t: t, kube: kube, admin: admin, sim: sim, here: kube.Namespace(t), there: kube.Namespace(t)}
 }
 
 // database adds an instance and its Rds.

@@ -17,7 +17,7 @@ import (
 	"github.com/mcsps/rds-autopilot/test/apiserver"
 )
 
-// TestUninstallCheckNamesWhatStillNeedsTheService runs on a real API server, with the variable that the chart sets.
+// TestUninstallCheckNamesWhatStillNeedsTheService runs the command with the variables that the chart sets.
 func TestUninstallCheckNamesWhatStillNeedsTheService(t *testing.T) {
 	t.Parallel()
 	kube := shared.Kubernetes(t)
@@ -54,27 +54,27 @@ func TestUninstallCheckNamesWhatStillNeedsTheService(t *testing.T) {
 	create(here, "released")
 	create(here, "of-others", "example.com/other")
 	if text := check(exitOK, here); !strings.Contains(text, "can be uninstalled") {
-		t.Errorf("it says %s", text)
+		t.Errorf("it prints %s", text)
 	}
 	create(here, "armed", v1alpha1.Finalizer)
 	if text := check(exitError, here+","+there); !strings.Contains(text, "1 RdsAutopilots have topics") || !strings.Contains(text, " "+here+"/armed\n") ||
 		!strings.Contains(text, "deployment/otc-rds RDS_AUTOPILOT_MODE=Off") || !strings.Contains(text, "helm rollback otc REVISION") || !strings.Contains(text, "--no-hooks") {
-		t.Errorf("it says %s", text)
+		t.Errorf("it prints %s", text)
 	}
 	check(exitOK, there)
 	for i := range 11 {
 		create(there, fmt.Sprintf("armed-%02d", i), v1alpha1.Finalizer)
 	}
 	if text := check(exitError, there); !strings.Contains(text, "armed-09 and 1 more\n") || strings.Contains(text, "armed-10") {
-		t.Errorf("it says %s", text)
+		t.Errorf("it prints %s", text)
 	}
 	check(exitError, "")
 
 	// Before an upgrade, the chart names those that stay.
 	if text := check(exitError, here+","+there, here); strings.Contains(text, here+"/") || !strings.Contains(text, "Keep their namespaces in watchNamespaces") {
-		t.Errorf("%s leaves, and it says %s", there, text)
+		t.Errorf("%s leaves, and it prints %s", there, text)
 	}
 	if text := check(exitOK, here+","+there, here, there); !strings.Contains(text, "can leave watchNamespaces") {
-		t.Errorf("none leaves, and it says %s", text)
+		t.Errorf("none leaves, and it prints %s", text)
 	}
 }

@@ -72,19 +72,11 @@ func TestValuesThatCannotBeTrueAreNotDrawn(t *testing.T) {
 			past.UsedGB[7].Value, past.SizeGB[7].Value, past.Percent[v1alpha1.MetricCPU][7].Value = wrong, wrong, wrong
 			return past, nil
 		})
-		done := make(chan string, 1)
-		go func() {
-			w := httptest.NewRecorder()
-			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/databases/shop/orders", nil))
-			done <- w.Body.String()
-		}()
-		select {
-		case page := <-done:
-			if strings.Contains(page, "NaN") || strings.Contains(page, "Inf,") || strings.Contains(page, strings.Repeat("0", 20)) || strings.Count(page, `class="plot"`) != 6 {
-				t.Errorf("the page with %v is %s", wrong, page)
-			}
-		case <-time.After(20 * time.Second):
-			t.Fatalf("the page with %v does not end", wrong)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/databases/shop/orders", nil)) // must end
+		page := w.Body.String()
+		if strings.Contains(page, "NaN") || strings.Contains(page, "Inf,") || strings.Contains(page, strings.Repeat("0", 20)) || strings.Count(page, `class="plot"`) != 6 {
+			t.Errorf("the page with %v is %s", wrong, page)
 		}
 	}
 }

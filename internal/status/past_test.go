@@ -35,7 +35,7 @@ func pageWithPast(t *testing.T, c *cache, clock func() time.Time, past measure) 
 	})
 }
 
-// filling returns measurements of a volume that fills by 5 GB a day and grew from 100 to 120 GB two hours ago, of a CPU at 40 %,
+// measurementsUntil returns measurements of a volume that fills by 5 GB a day and grew from 100 to 120 GB two hours ago, of a CPU at 40 %,
 // and of memory with a gap.
 func measurementsUntil(end time.Time, period time.Duration, since time.Time) autopilot.Past {
 	past := autopilot.Past{Percent: map[v1alpha1.Metric][]autopilot.Point{}}

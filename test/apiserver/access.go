@@ -21,11 +21,11 @@ import (
 // Config returns access as a member of system:masters, without a limit of requests.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
-// Kubeconfig is a file with the access of Config. It is there until Stop, where this process has started the cluster.
+// Kubeconfig returns a file with the access of Config. Stop removes it. Only a cluster that this process has started has one.
 func (c *Cluster) Kubeconfig() string { return filepath.Join(c.dir, "kubeconfig") }
 
-// ServiceAccountConfig returns access as a ServiceAccount, by a token of the API server's own that lasts a day. The
-// ServiceAccount is made if it does not exist; the namespace is not.
+// ServiceAccountConfig returns access as a ServiceAccount, with a token that is valid for a day. It creates a ServiceAccount that
+// does not exist. The namespace must exist.
 func (c *Cluster) ServiceAccountConfig(ctx context.Context, namespace, name string) (*rest.Config, error) {
 	client, err := kubernetes.NewForConfig(c.config)
 	if err != nil {

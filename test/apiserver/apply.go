@@ -23,11 +23,11 @@ import (
 
 // ApplyOptions of Apply. The zero value applies files as they are.
 type ApplyOptions struct {
-	// DryRun lets the API server check and default everything, and keep nothing.
+	// DryRun makes the API server check and default everything, and store nothing.
 	DryRun bool
-	// Namespace replaces that of every object that has one by its kind, and that of the subjects of a binding. What is in
-	// kube-system stays there. It and a ClusterRoleBinding get names of their own by it. Empty leaves them as they are, which is the namespace default for an
-	// object that names none.
+	// Namespace replaces the namespace of namespaced objects and of the subjects of bindings. Objects in kube-system stay
+	// there. Their names, and those of ClusterRoleBindings, get it as a suffix. If it is empty, nothing is replaced, and
+	// an object without a namespace gets the namespace default.
 	Namespace string
 }
 
@@ -111,8 +111,8 @@ func moveBinding(object *unstructured.Unstructured, namespace string) {
 	}
 }
 
-// mapping asks the server which resource serves an object's kind; anew each time, because an earlier document may
-// have defined it.
+// mapping asks the server for the resource of an object's kind. It asks each time, because an earlier document may have defined the
+// kind.
 func (c *Cluster) mapping(object *unstructured.Unstructured) (*meta.RESTMapping, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(c.config)
 	if err != nil {
@@ -126,7 +126,7 @@ func (c *Cluster) mapping(object *unstructured.Unstructured) (*meta.RESTMapping,
 	return restmapper.NewDiscoveryRESTMapper(groups).RESTMapping(kind.GroupKind(), kind.Version)
 }
 
-// waitServed waits until the server answers for a custom resource: being Established is earlier than that.
+// waitServed waits until the server serves a custom resource, which is later than the condition Established.
 func (c *Cluster) waitServed(ctx context.Context, crd *unstructured.Unstructured) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// authority signs the certificates of one cluster, the server's and the clients'.
+// authority signs the certificates of one cluster: those of the server and of the clients.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey

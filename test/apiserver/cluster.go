@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// startTimeout bounds the start of both servers, on a machine that has other things to do.
+// startTimeout bounds the start of both servers on a busy machine.
 const startTimeout = 5 * time.Minute
 
 // Options of a cluster. The zero value is a cluster without custom resources.
@@ -42,8 +42,8 @@ type Cluster struct {
 	stopped   bool
 }
 
-// Start starts a cluster with RBAC, which takes a few seconds, plus minutes where nobody has compiled the servers yet.
-// ctx bounds the start only; Stop ends the cluster. It also ends, files included, when this process is killed.
+// Start starts a cluster with RBAC in a few seconds. The first start on a machine also compiles the servers for minutes. ctx bounds
+// the start only. The cluster ends, and its files are removed, with Stop or when this process is killed.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if o.Progress == nil {
 		o.Progress = os.Stderr
@@ -93,7 +93,7 @@ func (c *Cluster) start(ctx context.Context, o Options) error {
 	return nil
 }
 
-// writeKeys makes the cluster's authority and everything that it signs.
+// writeKeys creates the cluster's authority and the certificates that it signs.
 func (c *Cluster) writeKeys() error {
 	ca, err := newAuthority()
 	if err != nil {
@@ -119,13 +119,13 @@ func (c *Cluster) writeKeys() error {
 	c.roots = x509.NewCertPool()
 	c.roots.AddCert(ca.cert)
 	c.config = &rest.Config{
-		QPS:             -1, // a test wants the server's pace, not the client's
+		QPS:             -1, // no limit of the client
 		TLSClientConfig: rest.TLSClientConfig{CAData: ca.pem, CertData: admin.cert, KeyData: admin.key},
 	}
 	return nil
 }
 
-// Stop ends both servers and removes their files. It may be called twice. Another process's cluster goes on.
+// Stop ends both servers and removes their files. It may be called twice. It does not stop the cluster of another process.
 func (c *Cluster) Stop() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

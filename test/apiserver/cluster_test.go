@@ -9,8 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
+	"k8s.io/client-go/discovery"
 
 	"github.com/mcsps/rds-autopilot/test/apiserver"
 )
@@ -19,18 +18,13 @@ var shared apiserver.Shared
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
-func clientset(t *testing.T, config *rest.Config) *kubernetes.Clientset {
-	t.Helper()
-	client, err := kubernetes.NewForConfig(config)
+func TestReportsThePinnedVersion(t *testing.T) {
+	t.Parallel()
+	client, err := discovery.NewDiscoveryClientForConfig(shared.Cluster(t).Config())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return client
-}
-
-func TestReportsThePinnedVersion(t *testing.T) {
-	t.Parallel()
-	info, err := clientset(t, shared.Cluster(t).Config()).Discovery().ServerVersion()
+	info, err := client.ServerVersion()
 	if err != nil {
 		t.Fatal(err)
 	}

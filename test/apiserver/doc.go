@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package apiserver starts a real kube-apiserver with a real etcd for tests and for the sandbox. Both are compiled from
-// Go modules (the module in servers), so that a machine needs nothing but Go. A conflict, a refused field or a missing
-// right is therefore the real one. The modules servers-1.28 and servers-1.31 pin older versions; see VersionVariable.
+// Go modules (the module in servers), so that a machine needs only Go. Conflicts, refused fields and missing rights are
+// therefore real. The modules servers-1.28 and servers-1.31 pin older versions; see VersionVariable.
 //
-// It is an API server and nothing else. No controller runs: nothing is garbage collected, a deleted namespace stays in
-// Terminating for ever, no default ServiceAccount appears, a Deployment makes no pods.
+// No controller runs: nothing is garbage collected, a deleted namespace stays in Terminating, no default ServiceAccount is
+// created, and a Deployment creates no pods.
 //
 // It must not know what this project does with Kubernetes: it takes files and returns a *rest.Config.
 //

@@ -11,13 +11,13 @@ import (
 
 var (
 	errNoServer = errors.New("the API server does not run")
-	errShared   = errors.New("the cluster is another process's: who breaks one starts one")
+	errShared   = errors.New("another process has started the cluster: start one of your own")
 )
 
-// PauseAPIServer freezes the API server: connections still open, nothing answers. ResumeAPIServer ends that.
+// PauseAPIServer stops the API server until ResumeAPIServer: it accepts connections and answers nothing.
 func (c *Cluster) PauseAPIServer() error { return c.signal("pause", syscall.SIGSTOP) }
 
-// ResumeAPIServer lets a paused API server go on.
+// ResumeAPIServer continues a paused API server.
 func (c *Cluster) ResumeAPIServer() error { return c.signal("resume", syscall.SIGCONT) }
 
 func (c *Cluster) signal(what string, s syscall.Signal) error {
@@ -32,7 +32,7 @@ func (c *Cluster) signal(what string, s syscall.Signal) error {
 	return nil
 }
 
-// serving returns why there is no API server that could be paused or killed.
+// serving returns an error if there is no API server that can be paused or killed.
 func (c *Cluster) serving() error {
 	switch {
 	case c.reaper == nil:

@@ -37,13 +37,13 @@ func startProcess(binary, dir string, args ...string) (*process, error) {
 		return nil, fmt.Errorf("start %s: %w", p.name, err)
 	}
 	go func() {
-		p.cmd.Wait() //nolint:errcheck // how it ended is of no interest: it is killed, or its log says why
+		p.cmd.Wait() //nolint:errcheck // it is killed, or its log has the reason
 		close(p.done)
 	}()
 	return p, nil
 }
 
-// ended says whether the process is gone.
+// ended reports whether the process has ended.
 func (p *process) ended() bool {
 	select {
 	case <-p.done:
@@ -53,9 +53,9 @@ func (p *process) ended() bool {
 	}
 }
 
-// kill ends the process without giving it time: nothing it holds is needed, and a stopped process ends as well.
+// kill ends the process at once, also a stopped one. Its data is not needed.
 func (p *process) kill() {
-	p.cmd.Process.Kill() //nolint:errcheck // it fails only when the process is gone
+	p.cmd.Process.Kill() //nolint:errcheck // fails only if the process has ended
 	<-p.done
 }
 
@@ -69,7 +69,7 @@ func (p *process) explain(err error) error {
 	return fmt.Errorf("%w; the end of its log:\n%s", err, strings.Join(lines[max(0, len(lines)-15):], "\n"))
 }
 
-// addressInUse says whether the log complains of the port.
+// addressInUse reports whether the log says that the port is taken.
 func (p *process) addressInUse() bool {
 	text, err := os.ReadFile(p.log)
 	return err == nil && bytes.Contains(text, []byte("address already in use"))

@@ -69,7 +69,7 @@ func (r *Reaper) Watch(pid int, running bool) error {
 func (r *Reaper) Stop() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_ = r.pipe.Close() // of a pipe that is written to: nothing is lost
+	_ = r.pipe.Close() // nothing is lost, because each write is complete
 	ended := make(chan error, 1)
 	go func() { ended <- r.cmd.Wait() }()
 	select {

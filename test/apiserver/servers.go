@@ -92,10 +92,10 @@ func Checkout() (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("no checkout of rds-autopilot above %s: what is tested is compiled from it", wd)
+	return "", fmt.Errorf("no checkout of rds-autopilot above %s, from which the tested binaries are compiled", wd)
 }
 
-// buildSpec is all that decides what comes out of the compiler.
+// buildSpec holds all inputs of the compiler.
 type buildSpec struct {
 	dir         string // of the module that pins the versions
 	pins        []byte // its go.mod and go.sum
@@ -104,7 +104,7 @@ type buildSpec struct {
 	environment []string
 }
 
-// pinned returns the newest version if none is named. The modules are servers for the newest version, and
+// pinned returns the spec of a version, or of the newest one if version is empty. The modules are servers for the newest version, and
 // servers-<minor> for older ones.
 func pinned(dir, version string) (buildSpec, error) {
 	if version == "" {
@@ -144,7 +144,7 @@ func readBuildSpec(dir string) (buildSpec, error) {
 		return buildSpec{}, fmt.Errorf("pinned versions: no kubernetes or etcd in %s", filepath.Join(dir, "go.mod"))
 	}
 	r.kube, r.etcd = string(kube[1]), string(etcd[1])
-	// Without these the server reports v0.0.0-master, and clients take it for an unknown release.
+	// Without these flags the server reports v0.0.0-master, an unknown release.
 	const version = "k8s.io/component-base/version"
 	r.ldflags = fmt.Sprintf("-s -w -X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s",
 		version, r.kube, kube[2], kube[3])
@@ -181,7 +181,7 @@ func (r buildSpec) compile(ctx context.Context, to string) error {
 	return nil
 }
 
-// binaryCache keeps what was compiled, one folder per key.
+// binaryCache stores compiled binaries, one folder for each key.
 type binaryCache struct {
 	dir, key, title string
 	compile         func(ctx context.Context, to string) error
@@ -200,7 +200,7 @@ func (s binaryCache) get(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("build lock: %w", err)
 	}
-	defer lock.Close() // gives the lock up, as does the end of the process
+	defer lock.Close() // releases the lock, as does the end of the process
 	if err := s.wait(ctx, lock); err != nil {
 		return "", err
 	}
@@ -239,7 +239,7 @@ func (s binaryCache) wait(ctx context.Context, lock *os.File) error {
 }
 
 func (s binaryCache) build(ctx context.Context, done string) error {
-	// The name is fixed, so that what a killed build left behind goes with the next one.
+	// The name is fixed, so that the next build removes the files of a killed one.
 	work := done + ".build"
 	if err := errors.Join(os.RemoveAll(work), os.Mkdir(work, 0o755)); err != nil {
 		return fmt.Errorf("build folder: %w", err)

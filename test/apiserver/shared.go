@@ -46,11 +46,10 @@ func NeedReal(t Test) {
 	}
 }
 
-// Variable is that of the environment that names the kubeconfig of a cluster for the tests of all packages. Command run
-// sets it.
+// Variable is the environment variable with the kubeconfig of a cluster for the tests of all packages. Command run sets it.
 const Variable = "KUBETEST_KUBECONFIG"
 
-// Own starts a cluster for one test that breaks it or changes what the whole cluster has. It ends with the test.
+// Own starts a cluster for one test that stops it or changes cluster-wide objects. The cluster ends with the test.
 func Own(t Test, o Options) *Cluster {
 	t.Helper()
 	NeedReal(t)
@@ -66,9 +65,8 @@ func Own(t Test, o Options) *Cluster {
 	return cluster
 }
 
-// Shared is one cluster for all tests of a package: the one that Variable names, else one that the first test starts. A
-// test keeps to a namespace of its own in it, and changes nothing that the whole cluster has: another package may be
-// using it.
+// Shared is one cluster for all tests of a package: the one that Variable names, or else one that the first test starts. A test
+// must use a namespace of its own and must not change cluster-wide objects, because other packages may use the cluster too.
 type Shared struct {
 	Options Options
 
@@ -77,11 +75,11 @@ type Shared struct {
 	err     error
 
 	memoryOnce sync.Once
-	memory     *memory // nil unless a test has asked for Kubernetes
+	memory     Kubernetes // nil unless a test has called Kubernetes
 	memoryErr  error
 }
 
-// Cluster returns the cluster. It skips the test unless it runs on a real API server, and fails it if the cluster could not
+// Cluster returns the cluster. It skips the test unless tests run on a real API server. It fails the test if the cluster could not
 // be started.
 func (s *Shared) Cluster(t Test) *Cluster {
 	t.Helper()
@@ -110,7 +108,7 @@ const (
 // Announce makes a kubeconfig available at the path that Variable names. Tests may already wait for it.
 func Announce(file, kubeconfig string) error { return os.Symlink(kubeconfig, file) }
 
-// AnnounceFailure tells the tests that wait why there will be no cluster.
+// AnnounceFailure ends the wait of the tests with the reason why there is no cluster.
 func AnnounceFailure(file string, reason error) error {
 	return os.WriteFile(file+failureSuffix, []byte(reason.Error()), 0o600)
 }
@@ -126,7 +124,7 @@ func waitForAnnouncement(ctx context.Context, file string) error {
 	})
 }
 
-// attach returns a cluster that another process starts and will stop. It gets the definitions that it lacks.
+// attach returns a cluster that another process starts and stops. It applies the missing definitions.
 func attach(ctx context.Context, kubeconfig string, crds []string) (*Cluster, error) {
 	if err := waitForAnnouncement(ctx, kubeconfig); err != nil {
 		return nil, fmt.Errorf("wait for the cluster of %s: %w", Variable, err)
@@ -147,7 +145,7 @@ func attach(ctx context.Context, kubeconfig string, crds []string) (*Cluster, er
 func (s *Shared) Main(m interface{ Run() int }) int {
 	code := m.Run()
 	if s.memory != nil {
-		_ = s.memory.Stop() // returns no error
+		_ = s.memory.Stop() // never fails
 	}
 	s.once.Do(func() { s.err = errors.New("the tests are over") })
 	if s.cluster == nil {
@@ -160,10 +158,10 @@ func (s *Shared) Main(m interface{ Run() int }) int {
 	return code
 }
 
-// Namespace makes a fresh namespace for a test and returns its name. It stays until the cluster stops.
+// Namespace creates a namespace for a test and returns its name. It exists until the cluster stops.
 func (c *Cluster) Namespace(t Test) string { return namespaceOf(t, c.config) }
 
-// NewNamespace makes a fresh namespace and returns its name, which begins with prefix.
+// NewNamespace creates a namespace and returns its name, which begins with prefix.
 func (c *Cluster) NewNamespace(ctx context.Context, prefix string) (string, error) {
 	return newNamespace(ctx, c.config, prefix)
 }
@@ -186,7 +184,7 @@ func newNamespace(ctx context.Context, config *rest.Config, prefix string) (stri
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix}}
 	made, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
 	if err != nil {
-		return "", fmt.Errorf("make a namespace: %w", err)
+		return "", fmt.Errorf("create a namespace: %w", err)
 	}
 	return made.Name, nil
 }

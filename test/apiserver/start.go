@@ -16,16 +16,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// etcdSocket is relative to the working directory. A socket cannot be taken by another cluster, as a port can between
-// the moment it is found free and its use; a path relative to it is never too long for a socket.
-// etcd 3.5 demands a port in every URL; it is part of the name of the file.
+// etcdSocket is relative to the working directory, because the path of a socket must be short. Another cluster could take a free
+// port before its use, but not a socket. etcd 3.5 requires a port in every URL. It is part of the file's name.
 const etcdSocket = "etcd.sock:0"
 
 func (c *Cluster) startEtcd(ctx context.Context) error {
 	p, err := startProcess(filepath.Join(c.binaries, etcdName), c.dir,
 		"--data-dir=etcd",
 		"--listen-client-urls=unix://"+etcdSocket,
-		"--advertise-client-urls=http://localhost:2379", // has to be there; nobody uses it
+		"--advertise-client-urls=http://localhost:2379", // required, and not used
 		"--listen-peer-urls=http://127.0.0.1:0",
 		"--unsafe-no-fsync=true",
 		"--enable-grpc-gateway=false", // that of etcd 3.5 cannot dial a relative socket
@@ -48,7 +47,7 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 	return p.waitReady(ctx, client, "http://etcd/health")
 }
 
-// startAPIServerAnywhere finds a free port. Another process can take it before the server does: then another one.
+// startAPIServerAnywhere starts the API server at a free port. It tries another port if another process has taken it first.
 func (c *Cluster) startAPIServerAnywhere(ctx context.Context) error {
 	for try := 1; ; try++ {
 		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -74,7 +73,7 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 	p, err := startProcess(filepath.Join(c.binaries, apiServerName), c.dir,
 		"--etcd-servers=unix://"+etcdSocket,
 		"--bind-address=127.0.0.1",
-		"--advertise-address=127.0.0.1", // else it looks for a route, which a machine without network lacks
+		"--advertise-address=127.0.0.1", // otherwise it needs a route, which a machine without a network lacks
 		"--endpoint-reconciler-type=none",
 		"--secure-port="+strconv.Itoa(c.port),
 		"--tls-cert-file=server.crt",
@@ -85,7 +84,7 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 		"--service-account-key-file=tokens.key",
 		"--service-account-signing-key-file=tokens.key",
 		"--service-cluster-ip-range=10.0.0.0/24",
-		"--disable-admission-plugins=ServiceAccount", // would refuse pods: nobody makes the default ServiceAccount
+		"--disable-admission-plugins=ServiceAccount", // it would refuse pods, because there is no default ServiceAccount
 		"--profiling=false",
 	)
 	if err != nil {
@@ -97,7 +96,7 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 	}
 	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{
 		DisableKeepAlives: true,
-		TLSClientConfig:   &tls.Config{RootCAs: c.roots}, // another cluster's server at this port is not ready, it is wrong
+		TLSClientConfig:   &tls.Config{RootCAs: c.roots}, // so that the server of another cluster at this port does not count
 	}}
 	return p.waitReady(ctx, client, c.config.Host+"/readyz")
 }
@@ -135,7 +134,7 @@ func answers(ctx context.Context, client *http.Client, url string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// waitForNamespaces waits for those that the server makes on its own.
+// waitForNamespaces waits for the namespaces that the server creates.
 func (c *Cluster) waitForNamespaces(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(c.config)
 	if err != nil {

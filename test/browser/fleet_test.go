@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,28 +22,41 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// hostileText must be shown as text.
-var hostileText = `<script>alert(1)</script><img src="https://example.com/x" onerror=alert(2)>'"` + "\u202e\x07" + strings.Repeat("A", 10_000)
-
 // fleet is the cache of the status page.
-type fleet struct{ all []*v1alpha1.RdsAutopilot }
+type fleet struct {
+	mu  sync.Mutex
+	all []*v1alpha1.RdsAutopilot
+}
+
+// replace gives the fleet the databases of another one, while the page is served.
+func (f *fleet) replace(other *fleet) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.all = other.all
+}
+
+func (f *fleet) databases() []*v1alpha1.RdsAutopilot {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.all
+}
 
 func (f *fleet) HasSynced() bool { return true }
 
 func (f *fleet) EachAutopilot(each func(*v1alpha1.RdsAutopilot)) {
-	for _, a := range f.all {
+	for _, a := range f.databases() {
 		each(a)
 	}
 }
 
 func (f *fleet) EachTarget(each func(*autopilot.Target)) {
-	for _, a := range f.all {
+	for _, a := range f.databases() {
 		each(f.Target(a.Namespace, a.Name))
 	}
 }
 
 func (f *fleet) Autopilot(namespace, name string) (*v1alpha1.RdsAutopilot, bool) {
-	for _, a := range f.all {
+	for _, a := range f.databases() {
 		if a.Namespace == namespace && a.Name == name {
 			return a, true
 		}
@@ -100,7 +114,7 @@ func inAlarm(i int, record v1alpha1.DecisionRecord) func(*v1alpha1.RdsAutopilot)
 }
 
 // serve serves the status page of a fleet. It returns the URL and the host.
-func serve(t *testing.T, f status.Cache) (address, host string) {
+func serve(t *testing.T, f *fleet) (address, host string) {
 	t.Helper()
 	reg := prometheus.NewRegistry()
 	leader := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rds_autopilot_leader"})
@@ -115,13 +129,13 @@ func serve(t *testing.T, f status.Cache) (address, host string) {
 	h, err := status.New(status.Options{
 		Cache: f, Metrics: reg, Leader: func() string { return "rds-autopilot-7d9f5-x2k4q" }, Mode: v1alpha1.ModeAuto,
 		Plan: func(_ context.Context, namespace, name string) (*plan.Plan, error) {
-			return &plan.Plan{Namespace: namespace, Name: name, Notes: []string{hostileText}}, nil
+			return &plan.Plan{Namespace: namespace, Name: name, Notes: []string{"There is no RdsAutopilot yet"}}, nil
 		},
 		Past: func(_ context.Context, _, _ string, period time.Duration, since time.Time) (autopilot.Past, error) {
 			return ordersMeasured(period, since), nil
 		},
 		CloudErrors: func() []status.CloudError {
-			return []status.CloudError{{Service: "smn", Text: hostileText, Time: noon()}}
+			return []status.CloudError{{Service: "smn", Text: "smn ListTopics: 503", Time: noon()}}
 		},
 		Sweep: 5 * time.Minute, Recheck: 30 * time.Second, Version: "v0.1.0",
 		Documents: "https://github.com/mcsps/rds-autopilot/blob/v0.1.0/",

@@ -5,31 +5,14 @@ package browser
 import (
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
-	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
-
-// replaceableFleet is a fleet that a test can replace.
-type replaceableFleet struct{ now atomic.Pointer[fleet] }
-
-func (c *replaceableFleet) HasSynced() bool { return true }
-func (c *replaceableFleet) EachAutopilot(each func(*v1alpha1.RdsAutopilot)) {
-	c.now.Load().EachAutopilot(each)
-}
-func (c *replaceableFleet) EachTarget(each func(*autopilot.Target)) { c.now.Load().EachTarget(each) }
-func (c *replaceableFleet) Target(namespace, name string) *autopilot.Target {
-	return c.now.Load().Target(namespace, name)
-}
-func (c *replaceableFleet) Autopilot(namespace, name string) (*v1alpha1.RdsAutopilot, bool) {
-	return c.now.Load().Autopilot(namespace, name)
-}
 
 // fleetAfterGrowth returns the example in which the volume of shop/carts has grown.
 func fleetAfterGrowth() *fleet {
@@ -42,12 +25,12 @@ func fleetAfterGrowth() *fleet {
 }
 
 // countRequests makes the page count its requests.
-const countRequests = `window.asked = 0; { const ask = window.fetch; window.fetch = (...of) => { window.asked++; return ask(...of); }; } true`
+const countRequests = `window.requests = 0; { const fetch = window.fetch; window.fetch = (...args) => { window.requests++; return fetch(...args); }; } true`
 
 // requestsAfterAMinute advances the clock of the page by a minute, and returns the number of its requests.
 func (b *tab) requestsAfterAMinute() int {
 	b.t.Helper()
-	return eval[int](b, `{ const later = Date.now() + 60000; Date.now = () => later; document.dispatchEvent(new Event("visibilitychange")); } window.asked`)
+	return eval[int](b, `{ const later = Date.now() + 60000; Date.now = () => later; document.dispatchEvent(new Event("visibilitychange")); } window.requests`)
 }
 
 const (
@@ -57,15 +40,14 @@ const (
 
 func TestPageRefreshesItself(t *testing.T) {
 	t.Parallel()
-	var c replaceableFleet
-	c.now.Store(exampleFleet())
-	address, host := serve(t, &c)
+	f := exampleFleet()
+	address, host := serve(t, f)
 	b := open(t, "light", host)
 	b.setSize(1000, 500)
 	b.do(chromedp.Navigate(address+"/"), chromedp.WaitVisible(`//header//button[text()="Pause"]`))
 	// The reader has moved the focus to a row and scrolled.
 	eval[bool](b, `(() => { const link = `+rowOfCarts+`.querySelector("a"); link.focus(); window.scrollTo(0, 300); return true; })()`)
-	c.now.Store(fleetAfterGrowth())
+	f.replace(fleetAfterGrowth())
 	b.do(chromedp.WaitVisible(growthInRow)) // the page refreshes itself
 	if got := eval[string](b, `document.activeElement.innerText`); got != "shop/carts" {
 		t.Errorf("the focus moved to %q", got)
@@ -84,9 +66,8 @@ func TestPageRefreshesItself(t *testing.T) {
 
 func TestPageDoesNotRefreshWhileInUse(t *testing.T) {
 	t.Parallel()
-	var c replaceableFleet
-	c.now.Store(exampleFleet())
-	address, host := serve(t, &c)
+	f := exampleFleet()
+	address, host := serve(t, f)
 	b := open(t, "dark", host)
 	b.do(chromedp.Navigate(address+"/"), chromedp.WaitVisible(`//header//button[text()="Pause"]`))
 	eval[bool](b, countRequests)
@@ -103,17 +84,17 @@ func TestPageDoesNotRefreshWhileInUse(t *testing.T) {
 	}
 	b.do(chromedp.Click(`//header//button[text()="Pause"]`), chromedp.WaitVisible(`//header//span[text()="Paused."]`))
 	b.checkAccessibility("a paused page")
-	c.now.Store(fleetAfterGrowth())
+	f.replace(fleetAfterGrowth())
 	if n := b.requestsAfterAMinute(); n != 1 {
 		t.Error("a paused page refreshes")
 	}
 	b.do(chromedp.Navigate(address+"/databases/shop/carts"), chromedp.WaitVisible(`//header//span[text()="Paused."]`)) // the query parameter is kept
 	b.do(chromedp.Navigate(address + "/"))
-	c.now.Store(exampleFleet())
+	f.replace(exampleFleet())
 	b.do(chromedp.Navigate(address+"/databases/shop/carts"), chromedp.WaitVisible(`//header//button[text()="Resume"]`))
 	eval[bool](b, `document.querySelectorAll("details").forEach(d => d.open = true), document.querySelector("main a").focus(), true`)
 	details := eval[int](b, `document.querySelectorAll("details").length`)
-	c.now.Store(fleetAfterGrowth())
+	f.replace(fleetAfterGrowth())
 	b.do(chromedp.Click(`//header//button[text()="Resume"]`), chromedp.WaitVisible(`//ol[@class="timeline"]//bdi[contains(text(), "Storage 60 → 70 GB is done")]`))
 	if stillOpen := eval[int](b, `document.querySelectorAll("details[open]").length`); details == 0 || stillOpen != details {
 		t.Errorf("%d of %d details are still open", stillOpen, details)

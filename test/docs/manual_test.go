@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsps/rds-autopilot/test/apiserver"
 	"github.com/mcsps/rds-autopilot/test/level"
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 	"github.com/mcsps/rds-autopilot/test/world"
@@ -55,11 +56,14 @@ func newShell(t *testing.T, flags ...string) *shell {
 	return s
 }
 
+var worlds world.Shared
+
 // newWorld starts a world without the service. The cloud has an instance named my-rds, whose storage is in alarm as soon
 // as it is watched, and Kubernetes has no Rds yet.
 func newWorld(t *testing.T) *shell {
 	t.Helper()
 	level.Long(t)
+	apiserver.NeedReal(t)
 	kubectl := tool(t, "kubectl")
 	deploy, err := filepath.Abs(root + "/deploy")
 	if err != nil {
@@ -76,15 +80,7 @@ func newWorld(t *testing.T) *shell {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := world.Start(t.Context(), world.Options{Binary: binary})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	w := worlds.StartAlone(t, world.Options{Binary: binary})
 	if _, err := w.Cloud.AddInstance(simcloud.Instance{Name: "my-rds", Flavor: "rds.mysql.n1.medium.4", VolumeGB: 40, Workload: simcloud.Workload{UsedGB: 31}}); err != nil {
 		t.Fatal(err)
 	}

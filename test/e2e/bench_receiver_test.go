@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,16 +26,14 @@ import (
 )
 
 const (
-	benchPairs       = 5 // of runs against the floor; the median counts
-	benchMessages    = 4000
-	benchStored      = 480
+	benchPairs       = 5 // of runs, one with the floor. The median counts
 	benchConnections = 16
 )
 
 // floorVariable makes this test binary the floor of BenchmarkMessages in place of running tests.
 const floorVariable = "RDS_AUTOPILOT_FLOOR"
 
-// serveFloor is the least that a receiver must do: read the message, and verify one signature of RSA-2048.
+// serveFloor serves the least that a receiver must do: it reads the message, and verifies one signature of RSA-2048.
 func serveFloor() error {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -65,109 +62,73 @@ func serveFloor() error {
 }
 
 // BenchmarkMessages compares what a message costs the real binary, over connections that are kept, with the floor. Both are
-// processes of their own, so that the sender's work does not count. ns/op says nothing here.
+// processes of their own, so that the sender's work does not count. ns/op has no meaning here.
 func BenchmarkMessages(b *testing.B) {
 	w := shared.Start(b, world.Options{Cloud: simcloud.Options{Speed: 1}})
-	p := w.MustServe(b)
-	p.MustLead(b)
-	db := w.MustAdd(b, world.Database{Name: "db", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 10}, Autopilot: true})
-	a, err := db.WaitAutopilot(world.Within(b), "it is armed", world.Armed)
-	if err != nil {
-		b.Fatal(err)
-	}
-	rule, ok := db.Rule(v1alpha1.MetricStorage)
-	if !ok {
-		b.Fatal("no rule")
-	}
-	known, err := w.Cloud.SignedAlarm(fmt.Sprintf("%032x", 1), a.Status.Alarms.TopicURN, rule.ID, 85)
-	if err != nil {
-		b.Fatal(err)
-	}
-	if status, _, err := w.Post(b.Context(), known); status != http.StatusOK {
-		b.Fatal(status, err)
-	}
-	floorURL, floorPID := startFloor(b)
-	b.Run("stored", func(b *testing.B) { benchStoring(b, w, floorURL, floorPID) })
-	for _, c := range []struct {
-		name   string
-		body   []byte
-		status int
-	}{
-		{"duplicate", known, http.StatusOK},
-		{"forged", bytes.Replace(known, []byte(`\"alarm_status\":\"alarm\"`), []byte(`\"alarm_status\":\"ok\"`), 1), http.StatusForbidden},
-	} {
-		b.Run(c.name, func(b *testing.B) {
-			var ratios, cost, floor, p99 []float64
-			for b.Loop() {
-				for range benchPairs {
-					bare, _ := send(b, floorURL, floorPID, c.body, http.StatusOK)
-					ours, slowest := send(b, p.WebhookURL+"/smn", p.PID, c.body, c.status)
-					ratios, cost, floor, p99 = append(ratios, ours/bare), append(cost, ours), append(floor, bare), append(p99, slowest)
-				}
-			}
-			b.ReportMetric(median(ratios), "×floor")
-			b.ReportMetric(median(cost)*1e6, "cpu-µs/message")
-			b.ReportMetric(median(floor)*1e6, "floor-µs/message")
-			b.ReportMetric(median(p99)*1e3, "p99-ms")
-			b.ReportMetric(0, "ns/op")
-		})
-	}
-}
-
-// benchStoring is what a message costs that is stored. A process receives them that does not lead, so that what is then decided does
-// not count. Each connection has a database of its own: no message meets a conflict.
-func benchStoring(b *testing.B, w *world.World, floorURL string, floorPID int) {
+	leader := w.MustServe(b)
+	leader.MustLead(b)
 	standby := w.MustServe(b)
-	var topics, rules []string
-	for i := range benchConnections {
-		db := w.MustAdd(b, world.Database{Name: fmt.Sprintf("stored-%02d", i), Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 10}, Autopilot: true})
+	var databases [benchConnections]*world.DB // one for each connection, so that no stored message meets a conflict
+	for i := range databases {
+		databases[i] = w.MustAdd(b, world.Database{Name: fmt.Sprintf("db-%02d", i), Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 10}, Autopilot: true})
+	}
+	var topics, rules [benchConnections]string
+	for i, db := range databases {
 		a, err := db.WaitAutopilot(world.Within(b), "it is armed", world.Armed)
 		if err != nil {
 			b.Fatal(err)
 		}
 		rule, _ := db.Rule(v1alpha1.MetricStorage)
-		topics, rules = append(topics, a.Status.Alarms.TopicURN), append(rules, rule.ID)
+		topics[i], rules[i] = a.Status.Alarms.TopicURN, rule.ID
 	}
-	var ratios, cost, floor []float64
-	for b.Loop() {
-		for range benchPairs {
-			var bodies [benchConnections][][]byte
-			for i := range benchStored {
-				at := i % benchConnections
-				body, err := w.Cloud.SignedAlarm(fmt.Sprintf("%032x", time.Now().UnixNano()), topics[at], rules[at], 85)
-				if err != nil {
-					b.Fatal(err)
-				}
-				bodies[at] = append(bodies[at], body)
-			}
-			bare, _ := send(b, floorURL, floorPID, bodies[0][0], http.StatusOK)
-			before := cpuSeconds(b, standby.PID)
-			var senders sync.WaitGroup
-			for _, own := range bodies {
-				senders.Go(func() {
-					client := &http.Client{Transport: &http.Transport{}, Timeout: time.Minute}
-					defer client.CloseIdleConnections()
-					for _, body := range own {
-						status, err := postOne(client, standby.WebhookURL+"/smn", body)
-						if err != nil {
-							b.Error(err)
-							return
-						}
-						if status != http.StatusOK {
-							b.Errorf("status %d, want 200", status)
-						}
-					}
-				})
-			}
-			senders.Wait()
-			ours := (cpuSeconds(b, standby.PID) - before) / benchStored
-			ratios, cost, floor = append(ratios, ours/bare), append(cost, ours), append(floor, bare)
+	alarm := func(i int) []byte {
+		body, err := w.Cloud.SignedAlarm(fmt.Sprintf("%032x", time.Now().UnixNano()), topics[i], rules[i], 85)
+		if err != nil {
+			b.Fatal(err)
 		}
+		return body
 	}
-	b.ReportMetric(median(ratios), "×floor")
-	b.ReportMetric(median(cost)*1e6, "cpu-µs/message")
-	b.ReportMetric(median(floor)*1e6, "floor-µs/message")
-	b.ReportMetric(0, "ns/op")
+	known := alarm(0)
+	if status, _, err := w.Post(b.Context(), known); status != http.StatusOK {
+		b.Fatal(status, err)
+	}
+	forged := bytes.Replace(known, []byte(`\"alarm_status\":\"alarm\"`), []byte(`\"alarm_status\":\"ok\"`), 1)
+	bodies := func(each int, body func(connection int) []byte) (all [benchConnections][][]byte) {
+		for i := range all {
+			for range each {
+				all[i] = append(all[i], body(i))
+			}
+		}
+		return all
+	}
+	same := func(body []byte) func(int) []byte { return func(int) []byte { return body } }
+	floorURL, floorPID := startFloor(b)
+	for _, c := range []struct {
+		name     string
+		receiver *world.Process // of stored messages, the standby: so the decisions that follow do not count
+		messages int            // over each connection
+		body     func(connection int) []byte
+		status   int
+	}{
+		{"stored", standby, 30, alarm, http.StatusOK},
+		{"duplicate", leader, 250, same(known), http.StatusOK},
+		{"forged", leader, 250, same(forged), http.StatusForbidden},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			found := figures{}
+			for b.Loop() {
+				for range benchPairs {
+					floor, _ := send(b, floorURL, floorPID, bodies(250, same(known)), http.StatusOK)
+					cost, p99 := send(b, c.receiver.WebhookURL+"/smn", c.receiver.PID, bodies(c.messages, c.body), c.status)
+					found.add("×floor", cost/floor)
+					found.add("cpu-µs/message", cost*1e6)
+					found.add("floor-µs/message", floor*1e6)
+					found.add("p99-ms", p99*1e3)
+				}
+			}
+			found.report(b)
+		})
+	}
 }
 
 func startFloor(b *testing.B) (url string, pid int) {
@@ -194,39 +155,39 @@ func startFloor(b *testing.B) (url string, pid int) {
 	return "http://" + strings.TrimSpace(string(line[:n])), cmd.Process.Pid
 }
 
-// send posts the message again and again, and returns the seconds of CPU for each that the process needed, and the 99th percentile of the
-// seconds until the answer.
-func send(b *testing.B, url string, pid int, body []byte, status int) (cpu, p99 float64) {
+// send posts the messages of each connection. It returns the seconds of CPU that the process needed for
+// each message, and the 99th percentile of the seconds until the answer.
+func send(b *testing.B, url string, pid int, bodies [benchConnections][][]byte, status int) (cpu, p99 float64) {
 	b.Helper()
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: benchConnections}, Timeout: time.Minute}
-	defer client.CloseIdleConnections()
-	took := make([]float64, benchMessages)
-	var next atomic.Int64
+	var mu sync.Mutex
+	var took []float64
 	before := cpuSeconds(b, pid)
 	var senders sync.WaitGroup
-	for range benchConnections {
+	for _, messages := range bodies {
 		senders.Go(func() {
-			for i := next.Add(1) - 1; i < benchMessages; i = next.Add(1) - 1 {
+			client := &http.Client{Transport: &http.Transport{}, Timeout: time.Minute}
+			defer client.CloseIdleConnections()
+			for _, body := range messages {
 				start := time.Now()
-				got, err := postOne(client, url, body)
-				if err != nil {
-					b.Error(err)
+				if got, err := postOne(client, url, body); err != nil || got != status {
+					b.Errorf("status %d, want %d: %v", got, status, err)
 					return
 				}
-				if took[i] = time.Since(start).Seconds(); got != status {
-					b.Errorf("status %d, want %d", got, status)
-					return
-				}
+				mu.Lock()
+				took = append(took, time.Since(start).Seconds())
+				mu.Unlock()
 			}
 		})
 	}
 	senders.Wait()
-	cpu = (cpuSeconds(b, pid) - before) / benchMessages
+	if b.Failed() {
+		b.FailNow()
+	}
 	slices.Sort(took)
-	return cpu, took[len(took)*99/100]
+	return (cpuSeconds(b, pid) - before) / float64(len(took)), took[len(took)*99/100]
 }
 
-// postOne sends a message, and reads the answer to its end: the connection is kept.
+// postOne sends a message, and reads the answer to its end, so that the connection is kept.
 func postOne(client *http.Client, url string, body []byte) (status int, err error) {
 	answer, err := client.Post(url, "application/json", bytes.NewReader(body))
 	if err != nil {
@@ -237,7 +198,17 @@ func postOne(client *http.Client, url string, body []byte) (status int, err erro
 	return answer.StatusCode, nil
 }
 
-func median(of []float64) float64 {
-	of = slices.Sorted(slices.Values(of))
-	return of[len(of)/2]
+// figures are measured values by their unit.
+type figures map[string][]float64
+
+func (f figures) add(unit string, value float64) { f[unit] = append(f[unit], value) }
+
+// report reports the median of each unit, and leaves ns/op out.
+func (f figures) report(b *testing.B) {
+	b.Helper()
+	for unit, values := range f {
+		slices.Sort(values)
+		b.ReportMetric(values[len(values)/2], unit)
+	}
+	b.ReportMetric(0, "ns/op")
 }

@@ -25,54 +25,52 @@ import (
 const (
 	stormSizeGB    = 100
 	stormUsedGB    = 93
-	stormWantsGB   = 110
+	stormGrownGB   = 110
 	stormQuietGB   = 10
 	stormIntentDay = "2026-01-01T00:00:00.000000Z"
+	bareWorkers    = 64 // the service decides for as many databases at a time
 )
 
-// storms has all databases alarm at once, and a bare loop make the same writes before each time.
-func (f *benchFleet) storms(b *testing.B, rate string) {
-	var ratioLast, ratioMiddle, ratioCalls, last, middle, bareLast, bareMiddle, calls, atRate, cpu, peak []float64
+// storms makes all databases alarm at once. Before each storm, a bare loop makes the same writes.
+func (f *fleet) storms(b *testing.B, rate string) {
+	found := figures{}
 	for b.Loop() {
 		for i := range benchPairs {
 			progress("storm %d of %d", i+1, benchPairs)
-			bl, bm := f.bareLoop(b)
+			bareLast, bareMedian := f.bareLoop(b)
 			f.reset(b)
 			p := f.serve(b, "--cloud-rate", rate)
 			messages := f.alarm(b)
 			resetPeak(b, p.PID)
 			f.Cloud.ResetRequests()
 			before := cpuSeconds(b, p.PID)
-			l, m := f.arrivals(b, func() error { return post(p.WebhookURL+"/smn", messages) })
-			cpu, peak = append(cpu, cpuSeconds(b, p.PID)-before), append(peak, float64(peakMiB(b, p.PID)))
-			n := float64(max(f.Cloud.Count("ces", ""), f.Cloud.Count("rds", ""), f.Cloud.Count("smn", ""))) // each has a rate of its own
-			take := (n - fleetRate) / fleetRate
-			calls, atRate, ratioCalls = append(calls, n), append(atRate, take), append(ratioCalls, l/take)
+			last, median := f.arrivals(b, func() error { return post(p.WebhookURL+"/smn", messages) })
+			cpu, peak := cpuSeconds(b, p.PID)-before, peakMiB(b, p.PID)
+			calls := float64(max(f.Cloud.Count("ces", ""), f.Cloud.Count("rds", ""), f.Cloud.Count("smn", ""))) // each has a rate of its own
 			f.stop(b, p)
 			f.reset(b)
-			ratioLast, ratioMiddle = append(ratioLast, l/bl), append(ratioMiddle, m/bm)
-			last, middle, bareLast, bareMiddle = append(last, l), append(middle, m), append(bareLast, bl), append(bareMiddle, bm)
-			progress("last %.1f s (bare loop %.1f), p50 %.1f s (%.1f), %.1f s of CPU, peak %.0f MiB, %v calls", l, bl, m, bm, cpu[len(cpu)-1], peak[len(peak)-1], n)
+			found.add("last-s", last)
+			found.add("p50-s", median)
+			found.add("bare-last-s", bareLast)
+			found.add("bare-p50-s", bareMedian)
+			found.add("last×bare", last/bareLast)
+			found.add("p50×bare", median/bareMedian)
+			found.add("cpu-s", cpu)
+			found.add("peak-MiB", peak)
+			found.add("calls", calls)
+			if rate != fleetNoRate {
+				seconds := (calls - fleetRate) / fleetRate
+				found.add("calls-take-s", seconds)
+				found.add("last×calls", last/seconds)
+			}
+			progress("last %.1f s (bare loop %.1f), p50 %.1f s (%.1f), %.1f s of CPU, peak %.0f MiB, %v calls", last, bareLast, median, bareMedian, cpu, peak, calls)
 		}
 	}
-	b.ReportMetric(median(last), "last-s")
-	b.ReportMetric(median(middle), "p50-s")
-	b.ReportMetric(median(cpu), "cpu-s")
-	b.ReportMetric(median(peak), "peak-MiB")
-	b.ReportMetric(median(calls), "calls")
-	if rate != fleetNoRate {
-		b.ReportMetric(median(atRate), "calls-take-s")
-		b.ReportMetric(median(ratioCalls), "last×calls")
-	}
-	b.ReportMetric(median(ratioLast), "last×bare")
-	b.ReportMetric(median(ratioMiddle), "p50×bare")
-	b.ReportMetric(median(bareLast), "bare-last-s")
-	b.ReportMetric(median(bareMiddle), "bare-p50-s")
-	b.ReportMetric(0, "ns/op")
+	found.report(b)
 }
 
-// arrivals are the seconds from when do begins until all of the fleet ask for more, and half of them.
-func (f *benchFleet) arrivals(b *testing.B, do func() error) (last, middle float64) {
+// arrivals calls do, and returns the seconds until all of the fleet request a larger volume, and until half of them do.
+func (f *fleet) arrivals(b *testing.B, do func() error) (last, median float64) {
 	b.Helper()
 	watching, err := f.rdss.Watch(b.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -91,7 +89,7 @@ func (f *benchFleet) arrivals(b *testing.B, do func() error) (last, middle float
 				b.Fatal(err)
 			}
 		case e, open := <-watching.ResultChan():
-			if !open { // a busy API server ends watches; the next one begins with how all are by now
+			if !open { // a busy API server ends watches. The next one begins with the present state of all
 				if watching, err = f.rdss.Watch(b.Context(), metav1.ListOptions{}); err != nil {
 					b.Fatal(err)
 				}
@@ -102,45 +100,45 @@ func (f *benchFleet) arrivals(b *testing.B, do func() error) (last, middle float
 				b.Fatalf("watch: %v", e.Object)
 			}
 			size, _, _ := unstructured.NestedInt64(rds.Object, "spec", "volumesize")
-			if _, known := at[rds.GetName()]; !known && size == stormWantsGB {
+			if _, known := at[rds.GetName()]; !known && size == stormGrownGB {
 				at[rds.GetName()] = time.Since(began).Seconds()
 			}
 		case <-deadline:
-			b.Fatalf("%d of %d ask for more", len(at), f.size)
+			b.Fatalf("%d of %d request a larger volume", len(at), f.size)
 		}
 	}
-	return lastAndMiddle(slices.Collect(maps.Values(at)))
+	return lastAndMedian(slices.Collect(maps.Values(at)))
 }
 
-func lastAndMiddle(at []float64) (last, middle float64) {
+func lastAndMedian(at []float64) (last, median float64) {
 	slices.Sort(at)
 	return at[len(at)-1], at[len(at)/2]
 }
 
-// bareLoop makes the writes of a storm, and returns when the Rds were patched, as arrivals does. It takes the time of the answers: a
-// watch of this very process is late while it writes.
-func (f *benchFleet) bareLoop(b *testing.B) (last, middle float64) {
+// bareLoop makes the writes of a storm, and returns the seconds until all Rds and half of them were patched. It takes the times of
+// the answers, because a watch of this process is late while the process writes.
+func (f *fleet) bareLoop(b *testing.B) (last, median float64) {
 	b.Helper()
 	at := make([]float64, f.size)
 	began := time.Now()
-	err := each(fleetWorkers, f.size, func(i int) error {
+	err := each(bareWorkers, f.size, func(i int) error {
 		return f.bareWrites(b.Context(), &f.all[i], func() { at[i] = time.Since(began).Seconds() })
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	return lastAndMiddle(at)
+	return lastAndMedian(at)
 }
 
-// bareWrites are those of the service for one alarm, without any thought: the signal, the intent, the Rds and the outcome. It calls
-// patched once the Rds is.
-func (f *benchFleet) bareWrites(ctx context.Context, a *v1alpha1.RdsAutopilot, patched func()) error {
+// bareWrites makes the writes of the service for one alarm, without its decision: the signal, the intent, the Rds and the outcome.
+// It calls patched once the Rds is patched.
+func (f *fleet) bareWrites(ctx context.Context, a *v1alpha1.RdsAutopilot, patched func()) error {
 	signal := map[string]any{
 		"metric": "storage", "alarmID": a.Status.Alarms.Rules[0].AlarmID, "state": "alarm", "valuePercent": "93", "datapointTime": stormIntentDay,
 		"alarmTime": stormIntentDay, "messageID": a.Status.Decisions[0].MessageID, "receivedTime": stormIntentDay,
 	}
 	intent := map[string]any{
-		"kind": "Volume", "metrics": []string{"storage"}, "from": strconv.Itoa(stormSizeGB), "to": strconv.Itoa(stormWantsGB),
+		"kind": "Volume", "metrics": []string{"storage"}, "from": strconv.Itoa(stormSizeGB), "to": strconv.Itoa(stormGrownGB),
 		"evidenceTime": stormIntentDay, "valuePercent": "93.0", "decisionTime": stormIntentDay, "generation": 1,
 	}
 	write := func(field string, value any) error {
@@ -158,7 +156,7 @@ func (f *benchFleet) bareWrites(ctx context.Context, a *v1alpha1.RdsAutopilot, p
 		return err
 	}
 	patch := fmt.Sprintf(`[{"op":"test","path":"/status/id","value":%q},{"op":"test","path":"/spec/volumesize","value":%d},{"op":"replace","path":"/spec/volumesize","value":%d}]`,
-		a.Status.Instance.ID, stormSizeGB, stormWantsGB)
+		a.Status.Instance.ID, stormSizeGB, stormGrownGB)
 	if _, err := f.rdss.Patch(ctx, a.Name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 		return err
 	}
@@ -166,8 +164,8 @@ func (f *benchFleet) bareWrites(ctx context.Context, a *v1alpha1.RdsAutopilot, p
 	return write("decisions", a.Status.Decisions[1:])
 }
 
-// shortenHistory leaves little of each past: a write costs the API server as much as the object is large.
-func (f *benchFleet) shortenHistory(b *testing.B) {
+// shortenHistory removes most of each history, because the cost of a write grows with the size of the object.
+func (f *fleet) shortenHistory(b *testing.B) {
 	b.Helper()
 	for i := range f.all {
 		s := &f.all[i].Status
@@ -176,8 +174,8 @@ func (f *benchFleet) shortenHistory(b *testing.B) {
 	f.reset(b)
 }
 
-// reset puts everything back to how it was before a storm.
-func (f *benchFleet) reset(b *testing.B) {
+// reset restores the state before a storm.
+func (f *fleet) reset(b *testing.B) {
 	b.Helper()
 	ctx := b.Context()
 	err := each(fleetWriters, f.size, func(i int) error {
@@ -199,18 +197,18 @@ func (f *benchFleet) reset(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	f.settled(b, simcloud.StateOK)
+	f.waitForRules(b, simcloud.StateOK)
 }
 
 // alarm fills all volumes, waits until Cloud Eye reports all alarms, and returns a message for each.
-func (f *benchFleet) alarm(b *testing.B) [][]byte {
+func (f *fleet) alarm(b *testing.B) [][]byte {
 	b.Helper()
 	for i := range f.all {
 		if err := f.Cloud.SetWorkload(f.all[i].Status.Instance.ID, simcloud.Workload{UsedGB: stormUsedGB}); err != nil {
 			b.Fatal(err)
 		}
 	}
-	f.settled(b, simcloud.StateAlarm)
+	f.waitForRules(b, simcloud.StateAlarm)
 	messages := make([][]byte, f.size)
 	err := each(fleetWriters, f.size, func(i int) (err error) {
 		a := &f.all[i].Status
@@ -223,8 +221,8 @@ func (f *benchFleet) alarm(b *testing.B) [][]byte {
 	return messages
 }
 
-// settled waits until all storage rules are in a state, and the newest datapoints say the same.
-func (f *benchFleet) settled(b *testing.B, state simcloud.RuleState) {
+// waitForRules waits until all storage rules are in a state, and the newest datapoints agree with it.
+func (f *fleet) waitForRules(b *testing.B, state simcloud.RuleState) {
 	b.Helper()
 	time.Sleep(f.Span(2 * time.Minute))
 	err := world.Eventually(b.Context(), "the storage rules are in "+string(state), func(context.Context) (bool, error) {

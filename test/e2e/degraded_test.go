@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,50 +19,6 @@ import (
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 	"github.com/mcsps/rds-autopilot/test/world"
 )
-
-// fragile is a world whose cloud can be down.
-type fragile struct {
-	*world.World
-	down atomic.Bool
-}
-
-func newFragile(t *testing.T) *fragile {
-	t.Helper()
-	level.Long(t)
-	f := &fragile{}
-	o := world.Options{Race: true}
-	o.Cloud.Fault = func(r *http.Request) *simcloud.Fault {
-		if service, _ := simcloud.OperationOf(r); f.down.Load() && service != "cert" && service != "console" {
-			return &simcloud.Fault{Status: http.StatusServiceUnavailable}
-		}
-		return nil
-	}
-	f.World = shared.StartAlone(t, o)
-	return f
-}
-
-// alarm returns a signed message of the storage rule with the number n.
-func (f *fragile) alarm(t *testing.T, db *world.DB, n int) []byte {
-	t.Helper()
-	rule, ok := db.Rule(v1alpha1.MetricStorage)
-	if !ok {
-		t.Fatal("no rule")
-	}
-	body, err := f.Cloud.SignedAlarm(fmt.Sprintf("%032x", n), topicOf(f, db), rule.ID, 95)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return body
-}
-
-func topicOf(f *fragile, db *world.DB) string {
-	for _, x := range f.Cloud.Topics() {
-		if strings.Contains(x.Name, "_"+db.Name+"_") {
-			return x.URN
-		}
-	}
-	return ""
-}
 
 // waitMetric waits until a metric of a process has a value.
 func waitMetric(t *testing.T, p *world.Process, want float64, name string, labels ...string) {
@@ -89,28 +46,20 @@ func waitStatus(t *testing.T, p *world.Process, path string, want int) {
 	}
 }
 
-func armedReason(reason string) func(*v1alpha1.RdsAutopilot) bool {
-	return func(a *v1alpha1.RdsAutopilot) bool {
-		c := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionArmed)
-		return c != nil && c.Reason == reason
-	}
-}
-
-func stored(n int) func(*v1alpha1.RdsAutopilot) bool {
-	return func(a *v1alpha1.RdsAutopilot) bool {
-		for _, s := range a.Status.Intake.Signals {
-			if s.MessageID == fmt.Sprintf("%032x", n) {
-				return true
-			}
-		}
-		return false
-	}
-}
-
 func TestServiceRecoversFromOutages(t *testing.T) {
+	level.Long(t)
 	t.Parallel()
-	f := newFragile(t)
-	var db *world.DB
+	var isDown atomic.Bool // the cloud
+	o := world.Options{Race: true}
+	o.Cloud.Fault = func(r *http.Request) *simcloud.Fault {
+		if service, _ := simcloud.OperationOf(r); isDown.Load() && service != "cert" && service != "console" {
+			return &simcloud.Fault{Status: http.StatusServiceUnavailable}
+		}
+		return nil
+	}
+	w := shared.StartAlone(t, o)
+	first := w.MustServe(t)
+	db := w.MustAdd(t, world.Database{Name: "shop", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 10}, Autopilot: true})
 	wait := func(t *testing.T, what string, condition func(*v1alpha1.RdsAutopilot) bool) *v1alpha1.RdsAutopilot {
 		t.Helper()
 		a, err := db.WaitAutopilot(world.Within(t), what, condition)
@@ -119,24 +68,25 @@ func TestServiceRecoversFromOutages(t *testing.T) {
 		}
 		return a
 	}
+	alarms := wait(t, "it is armed", world.Armed).Status.Alarms
 	post := func(t *testing.T, n, want int) {
 		t.Helper()
-		if status, text, err := f.Post(world.Within(t), f.alarm(t, db, n)); err != nil || status != want {
+		body, err := w.Cloud.SignedAlarm(fmt.Sprintf("%032x", n), alarms.TopicURN, alarms.Rules[0].AlarmID, 95)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status, text, err := w.Post(world.Within(t), body); err != nil || status != want {
 			t.Errorf("status %d (%s), %v, want %d", status, strings.TrimSpace(text), err, want)
 		}
 	}
-	if !t.Run("a database is armed", func(t *testing.T) {
-		f.MustServe(t)
-		db = f.MustAdd(t, world.Database{Name: "shop", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 10}, Autopilot: true})
-		wait(t, "it is armed", world.Armed)
-	}) {
-		return
-	}
 
 	t.Run("without the cloud from the start, messages are stored and decided later", func(t *testing.T) {
-		f.down.Store(true)
-		defer f.down.Store(false)
-		p := f.MustServe(t)
+		isDown.Store(true)
+		defer isDown.Store(false)
+		if err := first.Stop(world.Within(t)); err != nil {
+			t.Fatal(err)
+		}
+		p := w.MustServe(t)
 		waitStatus(t, p, "/readyz", 200)
 		waitMetric(t, p, 0, "rds_autopilot_cloud_logged_in")
 		if err := db.SetWorkload(simcloud.Workload{UsedGB: 93}); err != nil {
@@ -144,51 +94,51 @@ func TestServiceRecoversFromOutages(t *testing.T) {
 		}
 		post(t, 1, 200)
 		wait(t, "the signal is stored, and the condition says that nothing is decided", func(a *v1alpha1.RdsAutopilot) bool {
-			return len(a.Status.Intake.Signals) > 0 && armedReason("CloudUnreachable")(a)
+			armed := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionArmed)
+			return len(a.Status.Intake.Signals) > 0 && armed != nil && armed.Reason == "CloudUnreachable"
 		})
 		waitMetric(t, p, 1, "rds_autopilot_not_armed", "reason=CloudUnreachable")
 		// The topic is not in the cache and the project is unknown, so the receiver asks the API server.
-		body := f.Cloud.Sign(simcloud.Envelope{
-			Type: "Notification", MessageID: strings.Repeat("e", 32), TopicURN: topicOf(f, db) + "x", Message: "{}",
+		body := w.Cloud.Sign(simcloud.Envelope{
+			Type: "Notification", MessageID: strings.Repeat("e", 32), TopicURN: alarms.TopicURN + "x", Message: "{}",
 			Timestamp: time.Now().UTC().Format("2006-01-02T15:04:05Z"),
 		}).JSON()
-		if status, text, err := f.Post(world.Within(t), body); err != nil || status != 200 || strings.TrimSpace(text) != "foreign" {
+		if status, text, err := w.Post(world.Within(t), body); err != nil || status != 200 || strings.TrimSpace(text) != "foreign" {
 			t.Errorf("an unknown topic: status %d (%s), %v", status, text, err)
 		}
 		if rds, err := db.Rds(world.Within(t)); err != nil || rds.Spec.VolumeSize != 100 {
 			t.Errorf("changed without the cloud: %d GB, %v", rds.Spec.VolumeSize, err)
 		}
-		f.down.Store(false)
-		wait(t, "it is grown and armed again", func(a *v1alpha1.RdsAutopilot) bool {
+		isDown.Store(false)
+		wait(t, "it has grown and is armed again", func(a *v1alpha1.RdsAutopilot) bool {
 			return len(a.Status.Changes) == 1 && a.Status.Changes[0].To == "110" && world.Armed(a)
 		})
 		waitMetric(t, p, 1, "rds_autopilot_cloud_logged_in")
 		waitMetric(t, p, 0, "rds_autopilot_not_armed", "reason=CloudUnreachable")
-		f.Cloud.ExpireTokens()
+		w.Cloud.ExpireTokens()
 		waitSweeps(t, p, 2) // the service renews the expired token
 		waitMetric(t, p, 0, "rds_autopilot_not_armed")
 	})
 
 	t.Run("without the API server, messages are answered 503 until it is back", func(t *testing.T) {
-		p := f.MustServe(t)
+		p := w.MustServe(t)
 		p.MustLead(t)
-		if err := f.Kube.PauseAPIServer(); err != nil {
+		if err := w.Kube.PauseAPIServer(); err != nil {
 			t.Fatal(err)
-		}
-		resume := func() {
-			if err := f.Kube.ResumeAPIServer(); err != nil {
-				t.Fatal(err)
-			}
 		}
 		post(t, 2, 503)
 		waitStatus(t, p, "/readyz", 503)
 		waitMetric(t, p, 0, "rds_autopilot_kubernetes_reachable")
 		post(t, 3, 503)
 		waitStatus(t, p, "/healthz", 200)
-		resume()
+		if err := w.Kube.ResumeAPIServer(); err != nil {
+			t.Fatal(err)
+		}
 		waitStatus(t, p, "/readyz", 200)
 		post(t, 4, 200)
-		wait(t, "the signal is stored", stored(4))
+		wait(t, "the signal is stored", func(a *v1alpha1.RdsAutopilot) bool {
+			return slices.ContainsFunc(a.Status.Intake.Signals, func(s v1alpha1.Signal) bool { return s.MessageID == fmt.Sprintf("%032x", 4) })
+		})
 	})
 }
 

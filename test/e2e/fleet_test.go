@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,9 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/mcsps/rds-autopilot/alarms"
 	"github.com/mcsps/rds-autopilot/internal/otc"
@@ -28,22 +29,71 @@ import (
 )
 
 const (
-	largeFleetFlavor   = "rds.mysql.n1.large.4"
-	largeFleetMemLimit = "256000000" // bytes; GOMEMLIMIT
-	largeFleetSpeed    = 12          // more than that two cores cannot do for all of this world
+	fleetFlavor  = "rds.mysql.n1.large.4"
+	fleetSpeed   = 12  // of the cloud: two cores cannot do more for the whole world
+	fleetBurst   = 140 // databases that are armed at once, in addition to the fleet
+	fleetWriters = 16  // goroutines that send messages, and create and reset databases
 )
 
-// largeFleet is a fleet that was armed long ago, with full records, made straight in the cloud and the API server: at 150
-// subscriptions in ten minutes the service would take hours.
-type largeFleet struct {
+// fleet is a fleet that was armed long ago, with full records. newFleet creates everything itself in the cloud and in the API
+// server: the service would take hours, at 150 subscriptions in ten minutes.
+type fleet struct {
 	*world.World
-	t         testing.TB
-	client    dynamic.Interface
-	cloud     *otc.Cloud
-	clusterID string
+	size       int
+	rdss, raps dynamic.ResourceInterface
+	all        []v1alpha1.RdsAutopilot // before the first storm
+	cloud      *otc.Cloud
+	clusterID  string
 }
 
-// each calls do for so many, some at a time.
+func newFleet(b *testing.B, size int) *fleet {
+	b.Helper()
+	quota := 4 * (size + fleetBurst)
+	f := &fleet{size: size, World: shared.StartAlone(b, world.Options{
+		Resync: time.Hour,
+		Cloud: simcloud.Options{
+			Speed: fleetSpeed, Settings: simcloud.Settings{TopicQuota: quota, SubscriptionQuota: quota, RuleQuota: quota, ConfirmationQuota: 1},
+			// The benchmark measures the loop, and two cores cannot carry a storm of messages too.
+			DeliveryFault: func(simcloud.Delivery) simcloud.DeliveryFault { return simcloud.DeliveryFault{Drop: true} },
+		},
+	})}
+	f.Operator.Pause()
+	client, err := dynamic.NewForConfig(f.Kube.Config())
+	if err != nil {
+		b.Fatal(err)
+	}
+	f.rdss = client.Resource(otcv1.GroupVersion().WithResource(otcv1.Resource)).Namespace(metav1.NamespaceDefault)
+	f.raps = client.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).Namespace(metav1.NamespaceDefault)
+	namespaces := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+	system, err := namespaces.Get(b.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	f.clusterID = string(system.GetUID())
+	env := map[string]string{}
+	for _, pair := range f.Cloud.Env() {
+		key, value, _ := strings.Cut(pair, "=")
+		env[key] = value
+	}
+	if f.cloud, err = otc.Connect(b.Context(), otc.Options{Env: func(k string) string { return env[k] }, Rate: 1e6}); err != nil {
+		b.Fatal(err)
+	}
+	progress("creating %d databases", size)
+	if err := each(fleetWriters, size, func(i int) error { return f.add(b.Context(), fmt.Sprintf("db-%04d", i)) }); err != nil {
+		b.Fatal(err)
+	}
+	p := f.serve(b) // sees them for the first time
+	defer f.stop(b, p)
+	f.all = f.waitForAll(b, "armed", world.Armed)
+	return f
+}
+
+// progress prints a line at once. What a benchmark logs is printed at its end.
+func progress(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, time.Now().Format("15:04:05")+" ── "+format+"\n", args...)
+}
+
+// each calls do with 0 to size-1, several at a time.
 func each(atATime, size int, do func(i int) error) error {
 	var group errgroup.Group
 	group.SetLimit(atATime)
@@ -53,76 +103,59 @@ func each(atATime, size int, do func(i int) error) error {
 	return group.Wait()
 }
 
-// autopilots are all that there are.
-func (c *largeFleet) autopilots(ctx context.Context) ([]v1alpha1.RdsAutopilot, error) {
-	return listAutopilots(ctx, c.client.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)))
-}
-
-// listAutopilots asks the API server for what it has in its cache.
-func listAutopilots(ctx context.Context, raps dynamic.ResourceInterface) ([]v1alpha1.RdsAutopilot, error) {
-	list, err := raps.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-	if err != nil {
-		return nil, fmt.Errorf("list RdsAutopilots: %w", err)
-	}
-	all := make([]v1alpha1.RdsAutopilot, len(list.Items))
-	for i, u := range list.Items {
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &all[i]); err != nil {
-			return nil, err
+// waitForAll waits until a condition holds for all RdsAutopilots, and returns them. It asks rarely, because a list of a large
+// fleet costs the API server much.
+func (f *fleet) waitForAll(b *testing.B, what string, holds func(*v1alpha1.RdsAutopilot) bool) []v1alpha1.RdsAutopilot {
+	b.Helper()
+	for {
+		list, err := f.raps.List(b.Context(), metav1.ListOptions{ResourceVersion: "0"}) // from the API server's cache
+		if err != nil {
+			b.Fatal(err)
 		}
+		all := make([]v1alpha1.RdsAutopilot, len(list.Items))
+		missing := 0
+		for i, u := range list.Items {
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &all[i]); err != nil {
+				b.Fatal(err)
+			}
+			if !holds(&all[i]) {
+				missing++
+			}
+		}
+		if missing == 0 {
+			return all
+		}
+		progress("%d are not yet %s", missing, what)
+		time.Sleep(2 * time.Second)
 	}
-	return all, nil
 }
 
-func newLargeFleet(t testing.TB, size int) *largeFleet {
-	t.Helper()
-	ctx := world.Within(t)
-	w := shared.StartAlone(t, world.Options{
-		Resync: time.Hour,
-		Cloud: simcloud.Options{
-			Speed: largeFleetSpeed, Settings: simcloud.Settings{TopicQuota: 2 * size, SubscriptionQuota: 2 * size, RuleQuota: 4 * size, ConfirmationQuota: 1},
-			// This is about the loop, and two cores cannot carry a storm of messages beside it.
-			DeliveryFault: func(simcloud.Delivery) simcloud.DeliveryFault { return simcloud.DeliveryFault{Drop: true} },
-		},
-	})
-	w.Operator.Pause()
-	c := &largeFleet{World: w, t: t}
-	var err error
-	if c.client, err = dynamic.NewForConfig(w.Kube.Config()); err != nil {
-		t.Fatal(err)
-	}
-	client, err := kubernetes.NewForConfig(w.Kube.Config())
+// createInstance creates an instance and its Rds.
+func (f *fleet) createInstance(ctx context.Context, name string, autopilot bool) (simcloud.Instance, error) {
+	in, err := f.Cloud.AddInstance(simcloud.Instance{Name: name, Flavor: fleetFlavor, VolumeGB: stormSizeGB, Workload: simcloud.Workload{UsedGB: stormQuietGB}})
 	if err != nil {
-		t.Fatal(err)
+		return in, err
 	}
-	system, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
+	spec := map[string]any{
+		"datastoretype": in.Engine, "datastoreversion": in.Version, "flavorref": in.Flavor, "volumetype": in.VolumeType, "volumesize": int64(in.VolumeGB),
 	}
-	c.clusterID = string(system.UID)
-	env := map[string]string{}
-	for _, pair := range w.Cloud.Env() {
-		key, value, _ := strings.Cut(pair, "=")
-		env[key] = value
+	if autopilot {
+		spec["autopilot"] = true
 	}
-	if c.cloud, err = otc.Connect(t.Context(), otc.Options{Env: func(k string) string { return env[k] }, Rate: 1e6}); err != nil {
-		t.Fatal(err)
-	}
-	return c
+	_, err = f.rdss.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": otcv1.GroupVersion().String(), "kind": otcv1.Kind, "metadata": map[string]any{"name": in.Name},
+		"spec": spec, "status": map[string]any{"id": in.ID, "status": in.Status},
+	}}, metav1.CreateOptions{})
+	return in, err
 }
 
-// add makes a database, and all that exists for it. One reading makes its storage alarm.
-func (c *largeFleet) add(name string, load simcloud.Workload) error {
-	ctx := c.t.Context()
-	in, err := c.Cloud.AddInstance(simcloud.Instance{Name: name, Flavor: largeFleetFlavor, VolumeGB: 100, Workload: load})
+// add creates a database and everything that the service would create for it. One measurement makes its storage alarm.
+func (f *fleet) add(ctx context.Context, name string) error {
+	in, err := f.createInstance(ctx, name, false)
 	if err != nil {
 		return err
 	}
-	_, err = c.client.Resource(otcv1.GroupVersion().WithResource(otcv1.Resource)).Namespace(metav1.NamespaceDefault).Create(ctx, rdsOf(in, false), metav1.CreateOptions{})
-	if err != nil {
-		return err
-	}
-	raps := c.client.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).Namespace(metav1.NamespaceDefault)
-	rap, err := raps.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+	rap, err := f.raps.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1alpha1.GroupVersion().String(), "kind": v1alpha1.Kind,
 		"metadata": map[string]any{"name": name, "finalizers": []any{v1alpha1.Finalizer}},
 		"spec":     map[string]any{"storage": map[string]any{"alarm": map[string]any{"count": int64(1)}}},
@@ -130,43 +163,29 @@ func (c *largeFleet) add(name string, load simcloud.Workload) error {
 	if err != nil {
 		return err
 	}
-	have, err := c.arm(ctx, name, string(rap.GetUID()), in)
+	created, err := f.arm(ctx, name, string(rap.GetUID()), in)
 	if err != nil {
 		return err
 	}
-	patch, err := json.Marshal(map[string]any{"status": fullStatus(in, have)})
+	patch, err := json.Marshal(map[string]any{"status": fullStatus(in, created)})
 	if err != nil {
 		return err
 	}
-	_, err = raps.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}, "status")
+	_, err = f.raps.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}, "status")
 	return err
 }
 
-// rdsOf is the Rds of an instance, as its operator leaves it.
-func rdsOf(in simcloud.Instance, autopilot bool) *unstructured.Unstructured {
-	spec := map[string]any{
-		"datastoretype": in.Engine, "datastoreversion": in.Version, "flavorref": in.Flavor, "volumetype": in.VolumeType, "volumesize": int64(in.VolumeGB),
+// arm creates topic, subscription and rules as the service would.
+func (f *fleet) arm(ctx context.Context, name, uid string, in simcloud.Instance) (created v1alpha1.Alarms, err error) {
+	base, mark := v1alpha1.CloudName(metav1.NamespaceDefault, name, uid), alarms.Mark(metav1.NamespaceDefault, name, f.clusterID)
+	if created.TopicURN, err = f.cloud.CreateTopic(ctx, base, mark); err != nil {
+		return created, err
 	}
-	if autopilot {
-		spec["autopilot"] = true
+	if created.SubscriptionURN, err = f.cloud.Subscribe(ctx, created.TopicURN, "http", f.PublicURL(), "rds-autopilot"); err != nil {
+		return created, err
 	}
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": otcv1.GroupVersion().String(), "kind": otcv1.Kind, "metadata": map[string]any{"name": in.Name},
-		"spec": spec, "status": map[string]any{"id": in.ID, "status": in.Status},
-	}}
-}
-
-// arm makes topic, subscription and rules as the service would.
-func (c *largeFleet) arm(ctx context.Context, name, uid string, in simcloud.Instance) (have v1alpha1.Alarms, err error) {
-	base, mark := v1alpha1.CloudName(metav1.NamespaceDefault, name, uid), alarms.Mark(metav1.NamespaceDefault, name, c.clusterID)
-	if have.TopicURN, err = c.cloud.CreateTopic(ctx, base, mark); err != nil {
-		return have, err
-	}
-	if have.SubscriptionURN, err = c.cloud.Subscribe(ctx, have.TopicURN, "http", c.PublicURL(), "rds-autopilot"); err != nil {
-		return have, err
-	}
-	c.Cloud.Confirm(have.SubscriptionURN)
-	have.Subscription = v1alpha1.SubscriptionConfirmed
+	f.Cloud.Confirm(created.SubscriptionURN)
+	created.Subscription = v1alpha1.SubscriptionConfirmed
 	for _, r := range []struct {
 		metric                v1alpha1.Metric
 		series                string
@@ -175,27 +194,27 @@ func (c *largeFleet) arm(ctx context.Context, name, uid string, in simcloud.Inst
 		{v1alpha1.MetricStorage, "rds039_disk_util", 1, 1, 900}, {v1alpha1.MetricCPU, "rds001_cpu_util", 300, 3, 1800},
 		{v1alpha1.MetricMemory, "rds002_mem_util", 300, 3, 1800},
 	} {
-		id, err := c.cloud.CreateRule(ctx, otc.Rule{
+		id, err := f.cloud.CreateRule(ctx, otc.Rule{
 			Name: alarms.RuleName(base, r.metric), Description: mark, Namespace: otc.MetricNamespace, Metric: r.series,
 			Dimension: "rds_cluster_id", DimensionValue: in.ID, Period: r.period, Count: r.count, Repeat: r.repeat,
 			Filter: "average", Comparison: ">=", Threshold: 90, Unit: "%", Level: 2,
-			Enabled: true, ActionEnabled: true, AlarmActions: []string{have.TopicURN}, OKActions: []string{have.TopicURN},
+			Enabled: true, ActionEnabled: true, AlarmActions: []string{created.TopicURN}, OKActions: []string{created.TopicURN},
 		})
 		if err != nil {
-			return have, err
+			return created, err
 		}
-		have.Rules = append(have.Rules, v1alpha1.Rule{Metric: r.metric, AlarmID: id, ThresholdPercent: 90, Dimension: "rds_cluster_id:" + in.ID})
+		created.Rules = append(created.Rules, v1alpha1.Rule{Metric: r.metric, AlarmID: id, ThresholdPercent: 90, Dimension: "rds_cluster_id:" + in.ID})
 	}
-	return have, nil
+	return created, nil
 }
 
-// fullStatus is that of a database with a long past: every list as long as it may be.
-func fullStatus(in simcloud.Instance, have v1alpha1.Alarms) v1alpha1.Status {
+// fullStatus returns the status of a database with a long past: every list has its maximum length.
+func fullStatus(in simcloud.Instance, created v1alpha1.Alarms) v1alpha1.Status {
 	past := time.Now().Add(-30 * 24 * time.Hour).Truncate(time.Second)
 	day := func(n int) metav1.Time { return metav1.NewTime(past.Add(time.Duration(n) * 24 * time.Hour)) }
 	micro := func(n int) *metav1.MicroTime { m := metav1.NewMicroTime(day(n).Time); return &m }
 	s := v1alpha1.Status{
-		ObservedGeneration: 1, Alarms: have,
+		ObservedGeneration: 1, Alarms: created,
 		Baseline: &v1alpha1.Baseline{VolumeGB: 40, VCPUs: int32(in.VCPUs), MemoryGB: int32(in.MemoryGB)},
 		Instance: &v1alpha1.Instance{
 			ID: in.ID, Status: in.Status, ActiveSince: new(day(0)), VolumeGB: int32(in.VolumeGB), Flavor: in.Flavor, VCPUs: int32(in.VCPUs), MemoryGB: int32(in.MemoryGB),

@@ -27,17 +27,16 @@ import (
 const (
 	floodConnections = 10_000
 	floodAlarms      = 15
-	floodPace        = 1000 // new connections a second, and a tenth of it forged messages: two cores have to do both sides
-	floodMemory      = 128 << 20
-	floodGoroutines  = 2 * 1024 // two for each connection that the receiver keeps
+	floodPace        = 1000         // new connections a second, and ten times as many as forged messages
+	floodMemory      = 128 << 20    // bytes of heap and stacks in addition
+	floodGoroutines  = 2*1024 + 200 // two for each connection that the receiver keeps
+	floodWorkers     = 8            // because the race detector allows 8,128 goroutines
 )
 
-// TestAlarmsAreStoredWhileTheReceiverIsFlooded: a third of the connections say nothing, a third send their headers letter
-// by letter, a third their body, and who is cut comes back; besides, forged messages come, a hundred a second. All of it
-// goes to the real binary over TCP, without an ingress in front.
-//
-// Asserted are the status contract (nothing but 200 and 503, and everything stored in the end), that the admin address
-// answers throughout, and that heap, stacks and goroutines stay bounded. How many tries that took, and how long, is logged.
+// TestAlarmsAreStoredWhileTheReceiverIsFlooded attacks the real binary over TCP, without an ingress. A third of the connections
+// send nothing, a third send their headers letter by letter, and a third their body. Each closed connection is opened again. A
+// hundred forged messages a second come too. Every alarm must be stored after answers of 200 or 503 only, the admin address must
+// answer, and heap, stacks and goroutines must stay bounded.
 func TestAlarmsAreStoredWhileTheReceiverIsFlooded(t *testing.T) {
 	if !level.IsSoak(t) {
 		t.Skip("LEVEL=soak runs it")
@@ -61,10 +60,16 @@ func TestAlarmsAreStoredWhileTheReceiverIsFlooded(t *testing.T) {
 		}
 		return body
 	}
-	before, err := p.Metrics(ctx)
-	if err != nil {
-		t.Fatal(err)
+	// usage returns the bytes of heap and stacks, and the number of goroutines.
+	usage := func() (memory, goroutines float64) {
+		t.Helper()
+		m, err := p.Metrics(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Sum("go_memstats_heap_inuse_bytes") + m.Sum("go_memstats_stack_inuse_bytes"), m.Sum("go_goroutines")
 	}
+	before, _ := usage()
 	attack, stop := context.WithCancel(ctx)
 	defer stop()
 	f := &flood{address: strings.TrimPrefix(p.WebhookURL, "http://"), url: p.WebhookURL + "/smn"}
@@ -74,90 +79,59 @@ func TestAlarmsAreStoredWhileTheReceiverIsFlooded(t *testing.T) {
 		connections = int(limit.Cur) / 2
 		t.Logf("scaled down to %d connections: the limit is %d open files", connections, limit.Cur)
 	}
-	const hands = 8 // the race detector allows 8,128 goroutines
-	for range hands {
-		f.running.Go(func() { f.slowClients(attack, connections/hands, time.Second*hands/floodPace) })
+	for range floodWorkers {
+		f.running.Go(func() { f.slowClients(attack, connections/floodWorkers, time.Second*floodWorkers/floodPace) })
 	}
 	forged := bytes.Replace(alarm(1<<20), []byte(`\"alarm_status\":\"alarm\"`), []byte(`\"alarm_status\":\"ok\"`), 1)
-	for range hands {
-		f.running.Go(func() { f.forge(attack, forged, time.Second*hands/floodPace*10) })
+	for range floodWorkers {
+		f.running.Go(func() { f.forge(attack, forged, time.Second*floodWorkers/floodPace*10) })
 	}
-	if err := world.Eventually(ctx, "the flood is there", func(context.Context) (bool, error) {
+	if err := world.Eventually(ctx, "the flood has begun", func(context.Context) (bool, error) {
 		return f.opened.Load() >= int64(connections) && f.forged.Load() > 100, nil
 	}); err != nil {
 		t.Fatal(err)
 	}
 
-	var peak memory
-	var longest time.Duration
-	tries := 0
 	for i := range floodAlarms {
-		stored := false
-		body := alarm(i)
-		for !stored && ctx.Err() == nil {
-			start := time.Now()
+		body, isStored := alarm(i), false
+		for !isStored && ctx.Err() == nil {
 			status, err := f.post(ctx, body)
-			took := time.Since(start)
-			longest = max(longest, took)
-			tries++
 			switch {
-			case err != nil: // is tried again like a 503
+			case err != nil: // SMN repeats it, like after a 503
 				t.Logf("alarm %d: %v", i, err)
 			case status == http.StatusOK:
-				stored = true
+				isStored = true
 			case status != http.StatusServiceUnavailable:
 				t.Fatalf("alarm %d: status %d", i, status)
 			}
-			if !stored {
-				time.Sleep(time.Second) // SMN's own pause is longer
+			if !isStored {
+				time.Sleep(time.Second) // SMN waits longer
 			}
 		}
-		if !stored {
+		if !isStored {
 			t.Fatalf("alarm %d is not stored", i)
 		}
-		start := time.Now()
 		if status, _, err := p.Get(ctx, "/readyz"); err != nil || status != http.StatusOK {
 			t.Errorf("/readyz: %d, %v", status, err)
 		}
-		samples, err := p.Metrics(ctx)
-		if err != nil {
-			t.Errorf("/metrics: %v", err)
+		if memory, goroutines := usage(); memory-before > floodMemory || goroutines > floodGoroutines {
+			t.Errorf("heap and stacks have grown by %.0f MiB, and there are %.0f goroutines", (memory-before)/(1<<20), goroutines)
 		}
-		peak.see(samples, time.Since(start))
 	}
-	sent, opened := f.forged.Load(), f.opened.Load()
+	t.Logf("%d connections opened, %d forged messages answered", f.opened.Load(), f.forged.Load())
 	stop()
 	f.running.Wait()
-
 	last, err := db.Autopilot(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := fmt.Sprintf("%032x", floodAlarms)
-	if signals := last.Status.Intake.Signals; len(signals) == 0 || signals[0].MessageID != want {
-		t.Errorf("the last alarm is not in the intake: %+v", signals)
-	}
-	samples, err := p.Metrics(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answers := samples.Sum("rds_autopilot_notification_duration_seconds_count")
-	over := answers - samples.Sum("rds_autopilot_notification_duration_seconds_bucket", "le=4")
-	t.Logf("%d connections opened, %d forged messages answered, %d alarms in %d tries, the longest %v; %v answers, %v of them after 4 s",
-		opened, sent, floodAlarms, tries, longest, answers, over)
-	t.Logf("before: %v; at most: %v", memory{}.with(before), peak)
-	if grown := peak.inUse - (memory{}).with(before).inUse; grown > floodMemory {
-		t.Errorf("heap and stacks grew by %.0f MiB", grown/(1<<20))
-	}
-	if peak.goroutines > floodGoroutines+200 {
-		t.Errorf("%v goroutines", peak.goroutines)
-	}
-	if changed := last.Status.Pending; changed != nil {
-		t.Errorf("pending %+v", changed)
+	if signals := last.Status.Intake.Signals; len(signals) == 0 || signals[0].MessageID != want || last.Status.Pending != nil {
+		t.Errorf("intake %+v, want the last alarm; pending %+v, want nothing", signals, last.Status.Pending)
 	}
 }
 
-// flood is what an attacker does.
+// flood is an attack, and its counts.
 type flood struct {
 	address, url string
 
@@ -165,12 +139,12 @@ type flood struct {
 	opened, forged atomic.Int64
 }
 
-// slowClients keeps that many connections open, and opens one anew that was cut. One in three says nothing, the others a
-// letter at a time.
+// slowClients keeps n connections open, and opens a closed one again. One in three sends nothing, the others send a letter at a
+// time.
 func (f *flood) slowClients(ctx context.Context, n int, pace time.Duration) {
 	const header = "POST /smn HTTP/1.1\r\nHost: x\r\nX-Slow: "
 	const body = "POST /smn HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"
-	said := []string{"", header, body}
+	first := []string{"", header, body}
 	conns := make([]net.Conn, n)
 	defer func() {
 		for _, c := range conns {
@@ -190,7 +164,7 @@ func (f *flood) slowClients(ctx context.Context, n int, pace time.Duration) {
 				if i%3 == 0 {
 					text = ""
 				}
-				if _, err := io.WriteString(c, text); err == nil && !cut(c) {
+				if _, err := io.WriteString(c, text); err == nil && !isClosed(c) {
 					continue
 				}
 				_ = c.Close()
@@ -208,13 +182,13 @@ func (f *flood) slowClients(ctx context.Context, n int, pace time.Duration) {
 			f.opened.Add(1)
 			conns[i] = c
 			_ = c.SetWriteDeadline(time.Now().Add(time.Minute))
-			_, _ = io.WriteString(c, said[i%3])
+			_, _ = io.WriteString(c, first[i%3])
 		}
 	}
 }
 
-// cut reports whether the other side has closed the connection.
-func cut(c net.Conn) bool {
+// isClosed reports whether the other side has closed the connection.
+func isClosed(c net.Conn) bool {
 	_ = c.SetReadDeadline(time.Now().Add(time.Microsecond))
 	var b [512]byte
 	_, err := c.Read(b[:])
@@ -245,7 +219,7 @@ func (f *flood) forge(ctx context.Context, body []byte, pace time.Duration) {
 	}
 }
 
-// post is one try of SMN: a connection of its own, and 5 s of patience.
+// post posts a message as SMN does: over a connection of its own, for at most 5 seconds.
 func (f *flood) post(ctx context.Context, body []byte) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -261,27 +235,4 @@ func (f *flood) post(ctx context.Context, body []byte) (int, error) {
 	defer res.Body.Close()
 	_, err = io.Copy(io.Discard, res.Body)
 	return res.StatusCode, err
-}
-
-// memory is what the process says of itself.
-type memory struct {
-	inUse, resident, goroutines float64 // bytes of heap and stacks; bytes
-	answer                      time.Duration
-}
-
-func (m memory) with(s world.Samples) memory {
-	m.inUse = max(m.inUse, s.Sum("go_memstats_heap_inuse_bytes")+s.Sum("go_memstats_stack_inuse_bytes"))
-	m.resident = max(m.resident, s.Sum("process_resident_memory_bytes"))
-	m.goroutines = max(m.goroutines, s.Sum("go_goroutines"))
-	return m
-}
-
-func (m *memory) see(s world.Samples, answer time.Duration) {
-	*m = m.with(s)
-	m.answer = max(m.answer, answer)
-}
-
-func (m memory) String() string {
-	return fmt.Sprintf("heap and stacks %.0f MiB, resident %.0f MiB, %v goroutines, admin answered in %v",
-		m.inUse/(1<<20), m.resident/(1<<20), m.goroutines, m.answer)
 }

@@ -52,7 +52,7 @@ func TestNoSecretIsEverShown(t *testing.T) {
 	if err := db.SetWorkload(simcloud.Workload{UsedGB: 33}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.WaitRds(ctx, "50 GB are asked for", func(r *otcv1.Rds) bool { return r.Spec.VolumeSize == 50 }); err != nil {
+	if _, err := db.WaitRds(ctx, "50 GB are requested", func(r *otcv1.Rds) bool { return r.Spec.VolumeSize == 50 }); err != nil {
 		t.Fatal(err)
 	}
 	post := func(e simcloud.Envelope, alter func([]byte) []byte, want int) {
@@ -65,7 +65,7 @@ func TestNoSecretIsEverShown(t *testing.T) {
 			body = alter(body)
 		}
 		status, text, err := w.Post(ctx, body)
-		for err == nil && status == http.StatusServiceUnavailable { // a slow API server: SMN sends again, too
+		for err == nil && status == http.StatusServiceUnavailable { // a slow API server: SMN repeats the message too
 			status, text, err = w.Post(ctx, body)
 		}
 		if err != nil || status != want {
@@ -89,7 +89,7 @@ func TestNoSecretIsEverShown(t *testing.T) {
 	secrets["a key of a body"] = "key-shh"
 	post(simcloud.Envelope{Type: notification, Message: "x"}, func(b []byte) []byte { return bytes.Replace(b, []byte(`"type"`), []byte(`"key-shh":1,"Type"`), 1) }, 400)
 
-	for _, d := range w.Cloud.Deliveries() { // those of the cloud itself: tokens of real links, signatures
+	for _, d := range w.Cloud.Deliveries() { // the tokens of real links, and the signatures of the cloud itself
 		var e simcloud.Envelope
 		if json.Unmarshal(d.Body, &e) == nil {
 			secrets["the signature of message "+d.MessageID] = e.Signature
@@ -110,7 +110,7 @@ func TestNoSecretIsEverShown(t *testing.T) {
 	for i, m := range regexp.MustCompile(`"?(?:token|client-key-data)"?: "?([A-Za-z0-9._=/+-]{20,})`).FindAllSubmatch(kubeconfig, -1) {
 		secrets[fmt.Sprintf("credential %d of the kubeconfig", i)] = string(m[1])
 	}
-	secrets["a token of the cloud"] = "MIIsimulated" // how each begins
+	secrets["a token of the cloud"] = "MIIsimulated" // the beginning of each
 	if len(secrets) < 15 {
 		t.Errorf("only %d secrets", len(secrets))
 	}
@@ -148,41 +148,43 @@ func TestNoSecretIsEverShown(t *testing.T) {
 		}
 		shown[path] = text
 	}
-	var lines []string
-	for _, l := range p.Lines() {
-		lines = append(lines, l.Raw)
-	}
-	shown["the log"] = strings.Join(lines, "\n")
-	for place, needle := range map[string]string{
-		"the log": `"result":"forged"`, "events": "secretive", "/metrics": "rds_autopilot_", "plan -o json": "secretive", "/": "secretive", "/health": "forged", statusPage: "GrowVolume", statusPage + "/plan": "IF THE ALARM CAME", "the RdsAutopilot": "secretive",
+	shown["the log"] = logOf(p)
+	for place, want := range map[string]string{
+		"the log": `"result":"forged"`, "events": "secretive", "/metrics": "rds_autopilot_", "plan -o json": "secretive", "/": "secretive", "/health": "forged",
+		statusPage: "GrowVolume", statusPage + "/plan": "IF THE ALARM CAME", "the RdsAutopilot": "secretive",
 	} {
-		if !strings.Contains(shown[place], needle) {
-			t.Errorf("%s lacks %s, so nothing is proved by it:\n%.2000s", place, needle, shown[place])
+		if !strings.Contains(shown[place], want) {
+			t.Errorf("%s lacks %s, so it proves nothing:\n%.2000s", place, want, shown[place])
 		}
 	}
 	for place, text := range shown {
 		for name, secret := range secrets {
 			if secret != "" && strings.Contains(text, secret) {
 				i := strings.Index(text, secret)
-				t.Errorf("%s holds %s: …%.300s", place, name, text[max(0, i-200):])
+				t.Errorf("%s contains %s: …%.300s", place, name, text[max(0, i-200):])
 			}
 		}
 	}
 }
 
-// output is what the binary says, and must end with that exit code.
+// output returns what the binary prints. It fails the test unless the binary ends with that exit code.
 func output(t *testing.T, w *world.World, args, env []string, code int) string {
 	t.Helper()
 	p, err := w.Run(world.Within(t), args, env)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if got, err := p.Wait(world.Within(t)); err != nil || got != code {
+		t.Errorf("%s: exit code %d, %v, want %d:\n%s", args[0], got, err, code, logOf(p))
+	}
+	return logOf(p)
+}
+
+// logOf returns what a process has written so far.
+func logOf(p *world.Process) string {
 	var text []string
 	for _, l := range p.Lines() {
 		text = append(text, l.Raw)
-	}
-	if got, err := p.Wait(world.Within(t)); err != nil || got != code {
-		t.Errorf("%s: exit code %d, %v, want %d:\n%s", args[0], got, err, code, strings.Join(text, "\n"))
 	}
 	return strings.Join(text, "\n")
 }
@@ -197,18 +199,13 @@ func refusedLog(t *testing.T, w *world.World, env ...string) string {
 	if err := p.Stop(world.Within(t)); err != nil {
 		t.Error(err)
 	}
-	var text []string
-	for _, l := range p.Lines() {
-		text = append(text, l.Raw)
+	if !strings.Contains(logOf(p), "the cloud refused the credentials") {
+		t.Errorf("the log does not report the refused login:\n%s", logOf(p))
 	}
-	all := strings.Join(text, "\n")
-	if !strings.Contains(all, "the cloud refused the credentials") {
-		t.Errorf("it does not say that the login is refused:\n%s", all)
-	}
-	return all
+	return logOf(p)
 }
 
-// events are those of a namespace. Their managed fields are the API server's.
+// events returns the events of a namespace.
 func events(t *testing.T, w *world.World, namespace string) []unstructured.Unstructured {
 	t.Helper()
 	client, err := dynamic.NewForConfig(w.Kube.Config())

@@ -3,52 +3,57 @@
 package e2e
 
 import (
-	"bufio"
 	"fmt"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-// peakMiB is the most memory that a process ever had resident.
-func peakMiB(t testing.TB, pid int) int { return memoryKiB(t, pid, "VmHWM:") >> 10 }
+// peakMiB returns the largest resident memory that a process has had since its start, or since resetPeak.
+func peakMiB(b *testing.B, pid int) float64 { return memoryMiB(b, pid, "VmHWM:") }
 
-// memoryKiB is a line of proc_pid_status(5).
-func memoryKiB(t testing.TB, pid int, name string) int {
-	t.Helper()
-	file, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Skip("needs /proc")
+// resetPeak makes the kernel forget the largest resident memory of a process (proc(5), clear_refs).
+func resetPeak(b *testing.B, pid int) {
+	b.Helper()
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil {
+		b.Fatal(err)
 	}
-	defer file.Close()
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		if text, ok := strings.CutPrefix(lines.Text(), name); ok {
-			kib, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(text, "kB")))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return kib
-		}
-	}
-	t.Fatalf("the kernel does not say %s", name)
-	return 0
 }
 
-// cpuSeconds is what a process has used of all cores.
-func cpuSeconds(t testing.TB, pid int) float64 {
-	t.Helper()
+// memoryMiB returns a value of /proc/PID/status, which is in KiB there (proc_pid_status(5)).
+func memoryMiB(b *testing.B, pid int, name string) float64 {
+	b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		b.Skip("needs /proc")
+	}
+	found := regexp.MustCompile(name + `\s+(\d+) kB`).FindSubmatch(text)
+	if found == nil {
+		b.Fatalf("the kernel reports no %s", name)
+	}
+	kib, err := strconv.ParseFloat(string(found[1]), 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return kib / 1024
+}
+
+// cpuSeconds returns the CPU time that a process has used on all cores.
+func cpuSeconds(b *testing.B, pid int) float64 {
+	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		t.Fatal(err)
+		b.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(text), ") ") // the name may hold blanks
+	_, rest, _ := strings.Cut(string(text), ") ") // the name before it may contain blanks
 	fields := strings.Fields(rest)
 	var ticks float64
-	for _, i := range []int{11, 12} { // user and system time, in hundredths (proc_pid_stat(5))
+	for _, i := range []int{11, 12} { // user and system time, in hundredths of a second (proc_pid_stat(5))
 		n, err := strconv.ParseFloat(fields[i], 64)
 		if err != nil {
-			t.Fatal(err)
+			b.Fatal(err)
 		}
 		ticks += n
 	}

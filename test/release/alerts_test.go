@@ -64,7 +64,8 @@ func alertRules(t *testing.T) ruleFile {
 	return manifest.Spec
 }
 
-func (r ruleFile) tempFile(t *testing.T, path string) {
+// write writes a rule file.
+func (r ruleFile) write(t *testing.T, path string) {
 	t.Helper()
 	text, err := yaml.Marshal(r)
 	if err != nil {
@@ -77,7 +78,7 @@ const cases = "testdata/alerts-cases.yaml"
 
 func TestEveryAlertFiresAndStaysSilent(t *testing.T) {
 	promtool, dir := tool(t, "promtool"), t.TempDir()
-	alertRules(t).tempFile(t, dir+"/alerts.yaml")
+	alertRules(t).write(t, dir+"/alerts.yaml")
 	writeFile(t, dir+"/cases.yaml", read(t, cases))
 	for _, args := range [][]string{{"check", "rules", "--lint=all", "alerts.yaml"}, {"test", "rules", "cases.yaml"}} {
 		cmd := command(t, nil, promtool, args...)
@@ -162,78 +163,5 @@ func TestRunbooksSearchTheLogForTextsOfTheCode(t *testing.T) {
 	}
 	if found == 0 {
 		t.Error("no runbook searches the log")
-	}
-}
-
-// gaugeConfig is the part of kube-state-metrics' configuration that the test compares with the alerts.
-type gaugeConfig struct {
-	Spec struct {
-		Resources []struct {
-			MetricNamePrefix string              `json:"metricNamePrefix"`
-			LabelsFromPath   map[string][]string `json:"labelsFromPath"`
-			Metrics          []struct {
-				Name string `json:"name"`
-				Each struct {
-					Gauge struct {
-						LabelsFromPath map[string][]string `json:"labelsFromPath"`
-					} `json:"gauge"`
-				} `json:"each"`
-			} `json:"metrics"`
-		} `json:"resources"`
-	} `json:"spec"`
-}
-
-// labelsOfGauges returns the labels of each gauge that kube-state-metrics exports.
-func labelsOfGauges(t *testing.T) map[string]map[string]bool {
-	t.Helper()
-	var config gaugeConfig
-	if err := yaml.Unmarshal(read(t, deploy+"/kube-state-metrics.yaml"), &config); err != nil {
-		t.Fatal(err)
-	}
-	labels := map[string]map[string]bool{}
-	for _, r := range config.Spec.Resources {
-		for _, m := range r.Metrics {
-			of := map[string]bool{}
-			for label := range r.LabelsFromPath {
-				of[label] = true
-			}
-			for label := range m.Each.Gauge.LabelsFromPath {
-				of[label] = true
-			}
-			labels[r.MetricNamePrefix+"_"+m.Name] = of
-		}
-	}
-	return labels
-}
-
-// TestAlertsReadGaugesAndLabelsThatExist compares each gauge in an alert, and each label that the alert selects or shows, with
-// kube-state-metrics' configuration.
-func TestAlertsReadGaugesAndLabelsThatExist(t *testing.T) {
-	labels := labelsOfGauges(t)
-	gauge := regexp.MustCompile(`(kube_rdsautopilot_\w+)(?:\{([^}]*)\})?`)
-	selected := regexp.MustCompile(`(\w+)(?:=~|!~|!=|=)`)
-	shown := regexp.MustCompile(`\$labels\.(\w+)`)
-	found := 0
-	for _, g := range alertRules(t).Groups {
-		for _, r := range g.Rules {
-			for _, m := range gauge.FindAllStringSubmatch(r.Expr, -1) {
-				found++
-				if labels[m[1]] == nil {
-					t.Errorf("%s reads %s, which is not exported", r.Alert, m[1])
-				}
-				used := selected.FindAllStringSubmatch(m[2], -1)
-				for _, text := range r.Annotations {
-					used = append(used, shown.FindAllStringSubmatch(text, -1)...)
-				}
-				for _, l := range used {
-					if !labels[m[1]][l[1]] {
-						t.Errorf("%s reads the label %s, which %s does not have", r.Alert, l[1], m[1])
-					}
-				}
-			}
-		}
-	}
-	if found == 0 {
-		t.Error("no alert reads a gauge")
 	}
 }

@@ -25,7 +25,7 @@ import (
 // service's access.
 func inNamespaces(t *testing.T, w *world.World, namespaces ...string) (home string, config *rest.Config, kubeconfig string) {
 	t.Helper()
-	home = realCluster(t, w).Namespace(t)
+	home = w.Kube.Namespace(t)
 	rendered := templateIn(t, home, "--show-only", "templates/rbac.yaml",
 		"--set", "publicURL=https://a.example.com/smn,watchNamespaces={"+strings.Join(namespaces, ",")+"}")
 	if err := w.Apply(world.Within(t), tempFile(t, "rbac.yaml", rendered)); err != nil {
@@ -43,7 +43,7 @@ func inNamespaces(t *testing.T, w *world.World, namespaces ...string) (home stri
 // The service restarts in between, removes the finalizer all the same, and serves the other namespace.
 func TestDeletedNamespaceStopsNoOther(t *testing.T) {
 	w := startWorld(t)
-	shop := realCluster(t, w).Namespace(t)
+	shop := w.Kube.Namespace(t)
 	admin, objects := clients(t, w.Kube.Config())
 	// The name comes first in the list: the service must not ask this namespace alone whether the API server answers.
 	aaa := "aaa-" + shop
@@ -113,7 +113,7 @@ func TestDeletedNamespaceStopsNoOther(t *testing.T) {
 // watchNamespaces, before and after the documented way out.
 func TestUpgradeStopsWhileALeavingNamespaceNeedsTheService(t *testing.T) {
 	w := startWorld(t)
-	leaves, stays := realCluster(t, w).Namespace(t), realCluster(t, w).Namespace(t)
+	leaves, stays := w.Kube.Namespace(t), w.Kube.Namespace(t)
 	home, _, kubeconfig := inNamespaces(t, w, leaves, stays)
 	const values = "publicURL=https://a.example.com/smn,watchNamespaces="
 	deployment := templateIn(t, home, "--show-only", "templates/deployment.yaml", "--set", values+"{"+leaves+","+stays+"}")

@@ -27,8 +27,8 @@ import (
 // prometheus is a running Prometheus.
 type prometheus struct{ url string }
 
-// startPrometheus scrapes the targets every second and evaluates the rules as often, with "for" cut to two seconds. Only
-// rounds that fail again and again keep theirs. One replica is expected, as with replicaCount: 1.
+// startPrometheus starts a Prometheus that scrapes the targets and evaluates the rules every second. The rules wait for two
+// seconds, except that of repeatedly failed rounds, and expect one replica, as with replicaCount: 1.
 func startPrometheus(t *testing.T, targets map[string]string) prometheus {
 	t.Helper()
 	program, dir := tool(t, "prometheus"), t.TempDir()
@@ -41,7 +41,7 @@ func startPrometheus(t *testing.T, targets map[string]string) prometheus {
 			g.Rules[i].Expr = strings.ReplaceAll(g.Rules[i].Expr, "(rds_autopilot_leader) < 2", "(rds_autopilot_leader) < 1")
 		}
 	}
-	quick.tempFile(t, dir+"/alerts.yaml")
+	quick.write(t, dir+"/alerts.yaml")
 	config := "global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [alerts.yaml]\nscrape_configs:\n"
 	for job, target := range targets {
 		config += fmt.Sprintf("- {job_name: %s, static_configs: [{targets: ['%s']}]}\n", job, strings.TrimPrefix(target, "http://"))
@@ -49,7 +49,7 @@ func startPrometheus(t *testing.T, targets map[string]string) prometheus {
 	writeFile(t, dir+"/prometheus.yaml", []byte(config))
 
 	cmd := exec.Command(program, "--config.file="+dir+"/prometheus.yaml", "--storage.tsdb.path="+dir+"/data", "--web.listen-address=127.0.0.1:0")
-	errors, err := cmd.StderrPipe()
+	output, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func startPrometheus(t *testing.T, targets map[string]string) prometheus {
 	listening := make(chan string, 1)
 	go func() {
 		address := regexp.MustCompile(`msg="Listening on" .*address=(127\.0\.0\.1:[1-9]\d*)`)
-		for lines := bufio.NewScanner(errors); lines.Scan(); {
+		for lines := bufio.NewScanner(output); lines.Scan(); {
 			if m := address.FindStringSubmatch(lines.Text()); m != nil {
 				listening <- m[1]
 			}

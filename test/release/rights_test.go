@@ -216,7 +216,7 @@ func TestEveryRightIsNeeded(t *testing.T) {
 	w := startWorld(t)
 	all := serviceRights(t)
 	t.Run("all", func(t *testing.T) {
-		namespace := realCluster(t, w).Namespace(t)
+		namespace := w.Kube.Namespace(t)
 		if err := runLife(t, w, namespace, grant(t, w, namespace, all)); err != nil {
 			t.Fatal(err)
 		}
@@ -236,7 +236,7 @@ func TestEveryRightIsNeeded(t *testing.T) {
 			if err != nil && !apierrors.IsNotFound(err) {
 				t.Fatal(err)
 			}
-			namespace := realCluster(t, w).Namespace(t)
+			namespace := w.Kube.Namespace(t)
 			err = runLife(t, w, namespace, grant(t, w, namespace, slices.Delete(slices.Clone(all), i, i+1)))
 			if err == nil {
 				t.Errorf("the service does not need the right to %s %s/%s: remove it from the chart", r.verb, r.group, r.resource)

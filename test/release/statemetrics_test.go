@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -61,8 +62,8 @@ func startStateMetrics(t *testing.T, w *world.World) (url string) {
 	return fmt.Sprintf("http://127.0.0.1:%d", ports[0])
 }
 
-// TestKubeStateMetricsExportsTheGauges has one database with everything in it.
-func TestKubeStateMetricsExportsTheGauges(t *testing.T) {
+// TestKubeStateMetricsExportsTheGaugesThatAlertsRead has one database with a value for each gauge.
+func TestKubeStateMetricsExportsTheGaugesThatAlertsRead(t *testing.T) {
 	tool(t, "kube-state-metrics")
 	w := startWorld(t)
 	_, client := clients(t, w.Kube.Config())
@@ -135,5 +136,45 @@ status:
 	})
 	if err != nil {
 		t.Errorf("%v; got\n%s\nwant\n%s", err, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	checkAlerts(t, got)
+}
+
+// checkAlerts fails the test unless each gauge in an alert, and each label that the alert selects or shows, is among the samples.
+func checkAlerts(t *testing.T, samples []string) {
+	t.Helper()
+	gauge := regexp.MustCompile(`(kube_rdsautopilot_\w+)(?:\{([^}]*)\})?`)
+	label := regexp.MustCompile(`(\w+)(?:=~|!~|!=|=)`)
+	shown := regexp.MustCompile(`\$labels\.(\w+)`)
+	exported := map[string]bool{}
+	for _, sample := range samples {
+		m := gauge.FindStringSubmatch(sample)
+		exported[m[1]] = true
+		for _, l := range label.FindAllStringSubmatch(m[2], -1) {
+			exported[m[1]+" "+l[1]] = true
+		}
+	}
+	checked := 0
+	for _, g := range alertRules(t).Groups {
+		for _, r := range g.Rules {
+			for _, m := range gauge.FindAllStringSubmatch(r.Expr, -1) {
+				checked++
+				if !exported[m[1]] {
+					t.Errorf("%s reads %s, which is not exported", r.Alert, m[1])
+				}
+				used := label.FindAllStringSubmatch(m[2], -1)
+				for _, text := range r.Annotations {
+					used = append(used, shown.FindAllStringSubmatch(text, -1)...)
+				}
+				for _, l := range used {
+					if !exported[m[1]+" "+l[1]] {
+						t.Errorf("%s reads the label %s, which %s does not have", r.Alert, l[1], m[1])
+					}
+				}
+			}
+		}
+	}
+	if checked == 0 {
+		t.Error("no alert reads a gauge")
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -19,7 +18,9 @@ import (
 	"github.com/mcsps/rds-autopilot/test/world"
 )
 
-// startWorld starts a world of its own for a test, without the service, and compiles the service.
+var worlds world.Shared
+
+// startWorld starts a world with an API server of its own, and without the service.
 func startWorld(t *testing.T) *world.World {
 	t.Helper()
 	return startWorldOf(t, "")
@@ -29,21 +30,8 @@ func startWorld(t *testing.T) *world.World {
 func startWorldOf(t *testing.T, binary string) *world.World {
 	t.Helper()
 	level.Long(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
-	w, err := world.Start(ctx, world.Options{Binary: binary})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := w.Build(ctx); err != nil {
-		t.Fatal(err)
-	}
-	return w
+	apiserver.NeedReal(t)
+	return worlds.StartAlone(t, world.Options{Binary: binary})
 }
 
 // serviceAccountAccess returns the access of a ServiceAccount, also as the path of a kubeconfig.
@@ -116,16 +104,6 @@ func cloudObjects(w *world.World) (names []string) {
 	return names
 }
 
-// realCluster returns the real API server of a world.
-func realCluster(t *testing.T, w *world.World) *apiserver.Cluster {
-	t.Helper()
-	c, ok := w.Kube.(*apiserver.Cluster)
-	if !ok {
-		t.Fatalf("the world has %T, want a real API server", w.Kube)
-	}
-	return c
-}
-
 // waitUntil fails the test if a condition does not become true in time.
 func waitUntil(t *testing.T, what string, done func(context.Context) (bool, error)) {
 	t.Helper()
@@ -155,12 +133,12 @@ func waitReleased(t *testing.T, databases ...*world.DB) {
 }
 
 // clients returns both clients of an access.
-func clients(t *testing.T, config *rest.Config) (runAsAdmin *kubernetes.Clientset, objects dynamic.Interface) {
+func clients(t *testing.T, config *rest.Config) (client *kubernetes.Clientset, objects dynamic.Interface) {
 	t.Helper()
-	runAsAdmin, err1 := kubernetes.NewForConfig(config)
+	client, err1 := kubernetes.NewForConfig(config)
 	objects, err2 := dynamic.NewForConfig(config)
 	if err1 != nil || err2 != nil {
 		t.Fatal(err1, err2)
 	}
-	return runAsAdmin, objects
+	return client, objects
 }

@@ -31,9 +31,8 @@ func (w *World) Build(ctx context.Context) error {
 	return err
 }
 
-// Binary compiles the service into the folder .cache of the checkout, with the race detector or without. Where what is
-// there is up to date, go build leaves it as it is; so processes that ask for it at the same time, or one after the other,
-// compile it once.
+// Binary compiles the service into the folder .cache of the checkout, with the race detector or without. Several processes share
+// the binary: they wait for each other, and go build keeps a binary that is up to date.
 func Binary(ctx context.Context, race bool) (string, error) {
 	root, err := apiserver.Checkout()
 	if err != nil {
@@ -50,7 +49,7 @@ func Binary(ctx context.Context, race bool) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("compile rds-autopilot: %w", err)
 	}
-	defer lock.Close() // gives the lock up, as does the end of the process
+	defer lock.Close() // releases the lock, as does the end of the process
 	err = wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(context.Context) (bool, error) {
 		err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if errors.Is(err, syscall.EWOULDBLOCK) || errors.Is(err, syscall.EINTR) {

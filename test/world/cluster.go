@@ -13,33 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/mcsps/rds-autopilot/test/apiserver"
-	simkube "github.com/mcsps/rds-autopilot/test/sim/kube"
 	"github.com/mcsps/rds-autopilot/test/world/faults"
 )
 
 // rightsLimit is how long the API server may take to put new rights into force.
 const rightsLimit = 5 * time.Minute
-
-// Kubernetes is the API server of a world: a real one, or one in memory.
-type Kubernetes interface {
-	// Config is access with all rights.
-	Config() *rest.Config
-	// ServiceAccountConfig is access with the rights of a ServiceAccount.
-	ServiceAccountConfig(ctx context.Context, namespace, name string) (*rest.Config, error)
-	Outages
-	Stop() error
-}
-
-// Outages take the API server away.
-type Outages interface {
-	PauseAPIServer() error
-	ResumeAPIServer() error
-	KillAPIServer() error
-	RestartAPIServer(ctx context.Context) error
-}
 
 func crds(root string) []string {
 	return []string{
@@ -48,7 +28,7 @@ func crds(root string) []string {
 	}
 }
 
-// startKube gets an API server with our custom resources, a place in it, and the service's rights there.
+// startKube starts or joins an API server with our custom resources, and creates the service's namespace and rights.
 func (w *World) startKube(ctx context.Context) error {
 	start := w.startOwnCluster
 	switch {
@@ -78,7 +58,7 @@ func (w *World) startKube(ctx context.Context) error {
 	return errors.Join(w.writeAccess(), apiserver.WriteKubeconfig(w.AdminKubeconfig(), w.Kube.Config()))
 }
 
-// useCluster takes a namespace of a cluster that others use too.
+// useCluster creates a namespace in a cluster that others use too.
 func (w *World) useCluster(ctx context.Context) (err error) {
 	cluster := w.options.Cluster
 	if w.Namespace, err = cluster.NewNamespace(ctx, "world-"); err != nil {
@@ -103,20 +83,13 @@ func (w *World) startOwnCluster(ctx context.Context) error {
 	return err
 }
 
-func (w *World) startMemory(ctx context.Context) error {
-	server, err := simkube.New(simkube.Options{CRDs: crds(w.root)})
-	if err != nil {
-		return err
-	}
-	endpoint, err := server.Listen(ctx)
-	if err != nil {
-		return err
-	}
-	w.own, w.Kube, w.home, w.Namespace = endpoint, endpoint, serviceName, metav1.NamespaceDefault
-	return nil
+func (w *World) startMemory(ctx context.Context) (err error) {
+	w.own, err = apiserver.InMemory(ctx, crds(w.root))
+	w.Kube, w.home, w.Namespace = w.own, serviceName, metav1.NamespaceDefault
+	return err
 }
 
-// Apply applies files with objects that simkube does not serve: admission policies, rights.
+// Apply applies files with objects that only a real API server serves: admission policies, rights.
 func (w *World) Apply(ctx context.Context, files ...string) error {
 	cluster, ok := w.Kube.(*apiserver.Cluster)
 	if !ok {
@@ -129,7 +102,7 @@ func (w *World) Apply(ctx context.Context, files ...string) error {
 // ApplyRdsCRD installs the CRD of the Rds.
 func (w *World) ApplyRdsCRD(ctx context.Context) error { return w.Apply(ctx, crds(w.root)[0]) }
 
-// writeAccess writes the service's way to the API server.
+// writeAccess writes the service's kubeconfig, with the proxy if a hook is set.
 func (w *World) writeAccess() error {
 	if w.options.Kube.Fault == nil && w.options.Kube.Answered == nil {
 		return apiserver.WriteKubeconfig(w.Kubeconfig(), w.service)
@@ -141,7 +114,7 @@ func (w *World) writeAccess() error {
 	return w.proxy.WriteKubeconfig(w.Kubeconfig())
 }
 
-// waitForRights waits until rbac.yaml is in force: the API server takes a moment, and the service would not.
+// waitForRights waits until rbac.yaml is in force, because the API server applies it with a delay and the service would fail.
 func (w *World) waitForRights(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, rightsLimit)
 	defer cancel()

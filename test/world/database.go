@@ -21,9 +21,10 @@ import (
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
-// Database is a database to be: an instance in the cloud and its Rds. Engine and mode follow from the flavor.
+// Database describes a database that AddDatabase creates: an instance in the cloud and its Rds. Engine and mode follow from the
+// flavor.
 type Database struct {
-	Namespace string   // the world's if empty; made if it does not exist
+	Namespace string   // the world's if empty; created if it does not exist
 	Name      string   // unique in the cloud as well: the operator finds the instance by it
 	Flavor    string   // code with the suffix of its mode: .ha for Ha
 	Version   string   // of the engine; the newest if empty
@@ -32,7 +33,7 @@ type Database struct {
 	Workload  simcloud.Workload
 	// Autopilot sets spec.autopilot to true; false leaves it out.
 	Autopilot bool
-	// NoRds leaves out the Rds: an instance that somebody has made with Terraform, or by hand.
+	// NoRds leaves out the Rds, as for an instance that was created with Terraform or by hand.
 	NoRds bool
 }
 
@@ -43,7 +44,7 @@ type DB struct {
 	world           *World
 }
 
-// AddDatabase makes the instance and the Rds. The operator finds both in its own time.
+// AddDatabase creates the instance and the Rds. The operator finds both later.
 func (w *World) AddDatabase(ctx context.Context, d Database) (*DB, error) {
 	if d.Namespace == "" {
 		d.Namespace = w.Namespace
@@ -83,7 +84,7 @@ func (w *World) makeNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// createRds writes what a person would; the API server adds the defaults.
+// createRds creates an Rds as a person would. The API server adds the defaults.
 func (w *World) createRds(ctx context.Context, d Database, in simcloud.Instance) error {
 	var zones []string
 	for _, n := range in.Nodes {
@@ -124,16 +125,16 @@ func (w *World) autopilots(namespace string) dynamic.ResourceInterface {
 	return w.client.Resource(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)).Namespace(namespace)
 }
 
-// Instance returns the instance as the cloud has it now; the zero value if it is gone.
+// Instance returns the present state of the instance in the cloud. It is the zero value if the instance is gone.
 func (d *DB) Instance() simcloud.Instance {
 	in, _ := d.world.Cloud.Instance(d.ID)
 	return in
 }
 
-// SetWorkload changes what the instance has to bear, from now on.
+// SetWorkload sets the load of the instance.
 func (d *DB) SetWorkload(load simcloud.Workload) error { return d.world.Cloud.SetWorkload(d.ID, load) }
 
-// Rule returns Cloud Eye's rule for one metric of the instance; false if there is none.
+// Rule returns Cloud Eye's rule for one metric of the instance. It returns false if there is none.
 func (d *DB) Rule(metric v1alpha1.Metric) (simcloud.Rule, bool) {
 	rules := d.world.Cloud.Rules()
 	i := slices.IndexFunc(rules, func(r simcloud.Rule) bool {
@@ -165,8 +166,8 @@ func get[T any](ctx context.Context, in dynamic.ResourceInterface, name string) 
 	return typed[T](u)
 }
 
-// WaitRds returns the first version of the Rds that fulfils the condition; what says it in words. It fails at the deadline
-// of ctx, or after ten minutes where it has none.
+// WaitRds returns the first version of the Rds that fulfils the condition. what describes the condition. WaitRds returns an error at
+// the deadline of ctx, or after ten minutes if ctx has none.
 func (d *DB) WaitRds(ctx context.Context, what string, condition func(*otcv1.Rds) bool) (*otcv1.Rds, error) {
 	return until(ctx, d.world.rdss(d.Namespace), d.Name, d.Name+": "+what, condition)
 }
@@ -195,7 +196,7 @@ func watchAll[T any](ctx context.Context, in dynamic.ResourceInterface, name str
 	})
 }
 
-// Armed is a condition for WaitAutopilot: an alarm would reach the service now.
+// Armed is a condition for WaitAutopilot: an alarm now reaches the service.
 func Armed(a *v1alpha1.RdsAutopilot) bool {
 	return meta.IsStatusConditionTrue(a.Status.Conditions, v1alpha1.ConditionArmed)
 }
@@ -205,17 +206,17 @@ func (d *DB) PatchRds(ctx context.Context, patch string) error {
 	return mergePatch(ctx, d.world.rdss(d.Namespace), d.Name, patch)
 }
 
-// PatchAutopilot changes the RdsAutopilot by a merge patch, as a person would; its status stays.
+// PatchAutopilot changes the RdsAutopilot by a merge patch, as a person would. It does not change the status.
 func (d *DB) PatchAutopilot(ctx context.Context, patch string) error {
 	return mergePatch(ctx, d.world.autopilots(d.Namespace), d.Name, patch)
 }
 
-// PatchStatus changes the status of the RdsAutopilot by a merge patch, as nobody but the service does outside a test.
+// PatchStatus changes the status of the RdsAutopilot by a merge patch, as only the service does outside tests.
 func (d *DB) PatchStatus(ctx context.Context, patch string) error {
 	return mergePatch(ctx, d.world.autopilots(d.Namespace), d.Name, patch, "status")
 }
 
-// CreateAutopilot makes the RdsAutopilot by hand, with a spec in JSON.
+// CreateAutopilot creates the RdsAutopilot with a spec in JSON.
 func (d *DB) CreateAutopilot(ctx context.Context, spec string) error {
 	u := &unstructured.Unstructured{}
 	text := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q},"spec":%s}`, v1alpha1.GroupVersion(), v1alpha1.Kind, d.Name, spec)

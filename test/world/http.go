@@ -76,7 +76,7 @@ func (p *Process) Metrics(ctx context.Context) (Samples, error) {
 	return samples, nil
 }
 
-// Sum adds up the samples of a name that have all these labels, given as key=value; 0 if there is none.
+// Sum returns the sum of the samples of a name that have all these labels, given as key=value. It is 0 if there is none.
 func (s Samples) Sum(name string, labels ...string) float64 {
 	sum := 0.0
 next:

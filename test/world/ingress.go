@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// Ingress is what stands between the cloud and the service: a reverse proxy with a list of backends, taken in turn. It
-// answers 503 where there is none, and 502 where the one whose turn it is cannot be reached.
+// Ingress is a reverse proxy between the cloud and the service. It takes its backends in turn. It answers 503 if it has none, and
+// 502 if the next one cannot be reached.
 type Ingress struct {
 	URL string // without a path
 
@@ -102,7 +102,7 @@ func (i *Ingress) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	err := i.server.Shutdown(ctx)
-	if errors.Is(err, context.DeadlineExceeded) { // somebody hangs on a request
+	if errors.Is(err, context.DeadlineExceeded) { // a request hangs
 		err = i.server.Close()
 	}
 	i.serving.Wait()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Line is one line that a process wrote. Of one that is not JSON only Raw is set.
+// Line is one line of a process. If it is not JSON, only Raw is set.
 type Line struct {
 	Raw    string
 	Time   time.Time
@@ -18,7 +18,7 @@ type Line struct {
 	Fields map[string]any // the rest
 }
 
-// Field returns a field that is text; empty if it is not.
+// Field returns a field that is text. It returns an empty text for every other field.
 func (l Line) Field(key string) string {
 	text, _ := l.Fields[key].(string)
 	return text
@@ -36,7 +36,7 @@ func parseLine(raw string) Line {
 		return text
 	}
 	l.Level, l.Msg = take("level"), take("msg")
-	l.Time, _ = time.Parse(time.RFC3339Nano, take("time")) // a line without is one all the same
+	l.Time, _ = time.Parse(time.RFC3339Nano, take("time")) // zero without a time
 	l.Fields = fields
 	return l
 }

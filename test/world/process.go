@@ -28,15 +28,15 @@ type Process struct {
 	cmd        *exec.Cmd
 	transcript *transcript
 	done       chan struct{} // closed once it has ended and all its lines are read
-	exit       error         // set by then
+	exit       error         // valid after done is closed
 }
 
-// ServeArgs are the arguments with which the service finds this world, addresses to listen at not included.
+// ServeArgs returns the arguments with which the service finds this world, without the addresses to listen at.
 func (w *World) ServeArgs() []string {
 	args := []string{
 		"serve", "--public-url", w.PublicURL(), "--kubeconfig", w.Kubeconfig(), "--lease-namespace", w.home,
 		"--smn-cert-hosts", w.Cloud.CertHost(), "--smn-confirm-hosts", w.Cloud.ConfirmHost(), "--smn-ca-file", w.caFile(),
-		"--drain-delay", "0s", // the ingress knows before a process is stopped
+		"--drain-delay", "0s", // the ingress removes a process before it is stopped
 		"--sweep-interval", w.pace(5 * time.Minute), "--recheck-interval", w.pace(30 * time.Second),
 		"--cloud-rate", strconv.FormatFloat(min(5*w.options.Cloud.Speed, 100), 'f', -1, 64),
 	}
@@ -46,14 +46,13 @@ func (w *World) ServeArgs() []string {
 	return args
 }
 
-// pace is one of the service's intervals at the speed of the cloud, no shorter than the process can make use of.
+// pace returns one of the service's intervals at the speed of the cloud, and at least 200 ms.
 func (w *World) pace(d time.Duration) string {
 	return max(w.Span(d), 200*time.Millisecond).Round(time.Millisecond).String()
 }
 
-// Serve starts the service, with further flags of serve if need be, and puts it behind the ingress. It returns once it
-// listens, which need not mean that it leads. Its environment is the cloud's credentials and POD_NAME, and nothing else. ctx bounds the
-// start only.
+// Serve starts the service with additional flags and puts it behind the ingress. It returns once the service listens, which does
+// not mean that it leads. The environment has only the cloud's credentials and POD_NAME. ctx bounds the start only.
 func (w *World) Serve(ctx context.Context, flags ...string) (*Process, error) {
 	return w.ServeIn(ctx, nil, flags...)
 }
@@ -83,8 +82,8 @@ func (w *World) ServeIn(ctx context.Context, extraEnv []string, flags ...string)
 	return p, nil
 }
 
-// Run runs the service's binary with any arguments until it ends, and returns it: for calls that are to fail. extraEnv is
-// added to the cloud's credentials, as KEY=value.
+// Run runs the service's binary with any arguments, and returns after it has ended. extraEnv, as KEY=value, is added to the
+// cloud's credentials.
 func (w *World) Run(ctx context.Context, args, extraEnv []string) (*Process, error) {
 	if err := w.Build(ctx); err != nil {
 		return nil, err
@@ -141,8 +140,8 @@ func (p *Process) ended() bool {
 	}
 }
 
-// Stop takes the process out of the ingress, sends SIGTERM and waits. Exit codes other than 0 are errors; so is a process
-// that does not end with ctx, which is killed then.
+// Stop removes the process from the ingress, sends SIGTERM and waits. It returns an error for exit codes other than 0. It kills
+// a process that does not end before ctx does, and returns an error.
 func (p *Process) Stop(ctx context.Context) error {
 	p.world.Ingress.remove(p.WebhookURL)
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails only if it has ended
@@ -176,14 +175,14 @@ func (p *Process) Wait(ctx context.Context) (code int, err error) {
 	}
 }
 
-// Lines are all lines so far, of both outputs.
+// Lines returns all lines so far, of both outputs.
 func (p *Process) Lines() []Line {
 	lines, _ := p.transcript.since(0)
 	return lines
 }
 
-// WaitLine returns the first line that fulfils the condition, from the beginning on. It fails at the deadline of ctx, or
-// after ten minutes where it has none, or when the process has ended without.
+// WaitLine returns the first line that fulfils the condition. It returns an error at the deadline of ctx, after ten minutes if ctx
+// has none, and when the process has ended without such a line.
 func (p *Process) WaitLine(ctx context.Context, what string, condition func(Line) bool) (Line, error) {
 	ctx, cancel := limited(ctx)
 	defer cancel()
@@ -207,7 +206,7 @@ func (p *Process) WaitLine(ctx context.Context, what string, condition func(Line
 	}
 }
 
-// tail is the end of the output.
+// tail returns the last lines of the output.
 func (p *Process) tail() string {
 	lines := p.Lines()
 	var text []string

@@ -14,7 +14,7 @@ import (
 	"github.com/mcsps/rds-autopilot/test/apiserver"
 )
 
-// Patience is for the slowest of machines; no test waits for it.
+// Patience ends a test that hangs. It is long enough for a slow machine.
 const Patience = 10 * time.Minute
 
 // Test is the part of *testing.T that is needed, so that the sandbox does not import testing.
@@ -24,16 +24,16 @@ type Test interface {
 	Log(args ...any)
 }
 
-// Shared is what the worlds of a test package have in common: the API server, and the binary. TestMain calls its Main.
+// Shared holds the API server and the binary for the worlds of a test package. TestMain calls its Main.
 type Shared struct {
 	kube apiserver.Shared
 
 	mu       sync.Mutex
 	binaries map[bool]string // with the race detector, and without
-	key      *rsa.PrivateKey // that SMN signs with: to make one costs as much as many a test
+	key      *rsa.PrivateKey // of SMN; its generation takes as long as many tests
 }
 
-// Main runs the tests, stops what was started for all, and returns the exit code for TestMain.
+// Main runs the tests, stops the shared API server, and returns the exit code for TestMain.
 func (s *Shared) Main(m interface{ Run() int }) int {
 	root, err := apiserver.Checkout()
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *Shared) Start(t Test, o Options) *World {
 	return s.StartAlone(t, o)
 }
 
-// StartAlone is Start with an API server that no other test has, for tests that stop it or change what all of it has.
+// StartAlone is Start with an API server of its own, for tests that stop it or change cluster-wide objects.
 func (s *Shared) StartAlone(t Test, o Options) *World {
 	t.Helper()
 	o.InMemory = !apiserver.Real()
@@ -65,8 +65,10 @@ func (s *Shared) start(t Test, o Options) *World {
 	t.Helper()
 	ctx := Within(t)
 	var err error
-	if o.Binary, err = s.binary(ctx, o.Race); err != nil {
-		t.Fatalf("%v", err)
+	if o.Binary == "" {
+		if o.Binary, err = s.binary(ctx, o.Race); err != nil {
+			t.Fatalf("%v", err)
+		}
 	}
 	if o.Cloud.SigningKey == nil {
 		if o.Cloud.SigningKey, err = s.signingKey(); err != nil {
@@ -110,14 +112,14 @@ func (s *Shared) signingKey() (key *rsa.PrivateKey, err error) {
 	return s.key, err
 }
 
-// Within is a context that ends with the test, or when patience does.
+// Within returns a context that ends with the test, or after Patience.
 func Within(t Test) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), Patience)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// MustServe is Serve for a test: the process is stopped at its end, and what it wrote is shown where the test fails.
+// MustServe is Serve for a test. The end of the test stops the process, and logs its lines if the test has failed.
 func (w *World) MustServe(t Test, flags ...string) *Process {
 	t.Helper()
 	p, err := w.Serve(Within(t), flags...)
@@ -135,7 +137,7 @@ func (w *World) MustServe(t Test, flags ...string) *Process {
 	return p
 }
 
-// show logs what a process wrote if the test has failed.
+// show logs the lines of a process if the test has failed.
 func (p *Process) show(t Test) {
 	if t.Failed() {
 		for _, l := range p.Lines() {

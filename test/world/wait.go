@@ -18,21 +18,21 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// waitLimit is where the caller's context has no deadline.
+// waitLimit is the deadline of a wait if the caller's context has none.
 const waitLimit = 10 * time.Minute
 
-// looks are ever further apart: a look at hundreds of objects costs more than what is waited for.
-func looks() wait.DelayFunc {
+// delays returns growing delays between two checks, because a check of hundreds of objects is expensive.
+func delays() wait.DelayFunc {
 	return wait.Backoff{Duration: 50 * time.Millisecond, Factor: 1.2, Steps: 20, Cap: time.Second}.DelayFunc()
 }
 
-// Eventually asks until done is true, and fails at the deadline of ctx, or after ten minutes where it has none, with the last
-// error of done.
+// Eventually calls done until it returns true. It returns an error with the last error of done at the deadline of ctx, or after
+// ten minutes if ctx has none.
 func Eventually(ctx context.Context, what string, done func(context.Context) (bool, error)) error {
 	ctx, cancel := limited(ctx)
 	defer cancel()
 	var last error
-	err := looks().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+	err := delays().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		ok, err := done(ctx)
 		if ctx.Err() == nil {
 			last = err
@@ -52,8 +52,8 @@ func limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, waitLimit)
 }
 
-// until returns the first version of an object that fulfils the condition. Every version is looked at, however short it
-// lasts. An API server that is away is waited for.
+// until returns the first version of an object that fulfils the condition. It checks every version. It continues after an outage
+// of the API server.
 func until[T any](ctx context.Context, in dynamic.ResourceInterface, name, what string, condition func(*T) bool) (*T, error) {
 	ctx, cancel := limited(ctx)
 	defer cancel()
@@ -69,14 +69,14 @@ func until[T any](ctx context.Context, in dynamic.ResourceInterface, name, what 
 	return nil, fmt.Errorf("waited in vain until %s: %w; last seen: %s", what, ctx.Err(), shown(name, last))
 }
 
-// each looks at every version of an object, the present one first, until look is content or the context ends.
-func each[T any](ctx context.Context, in dynamic.ResourceInterface, name string, look func(*unstructured.Unstructured) (*T, bool)) *T {
+// each calls check with every version of an object, the present one first, until check returns true or the context ends.
+func each[T any](ctx context.Context, in dynamic.ResourceInterface, name string, check func(*unstructured.Unstructured) (*T, bool)) *T {
 	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 	var found *T
 	watchOnce := func(ctx context.Context) (bool, error) {
 		versions, err := in.Watch(ctx, metav1.ListOptions{FieldSelector: selector})
 		if err != nil {
-			return false, nil // again
+			return false, nil // repeat
 		}
 		defer versions.Stop()
 		for event := range versions.ResultChan() {
@@ -84,15 +84,15 @@ func each[T any](ctx context.Context, in dynamic.ResourceInterface, name string,
 			if !ok || event.Type != watch.Added && event.Type != watch.Modified {
 				continue
 			}
-			if object, content := look(u); content {
+			if object, done := check(u); done {
 				found = object
 				return true, nil
 			}
 		}
 		return false, nil
 	}
-	// It ends with found, or with the context: then found is nil.
-	_ = looks().Until(ctx, true, true, watchOnce)
+	// If it ends with the context, found is nil.
+	_ = delays().Until(ctx, true, true, watchOnce)
 	return found
 }
 
@@ -104,7 +104,7 @@ func typed[T any](u *unstructured.Unstructured) (*T, error) {
 	return object, nil
 }
 
-// shown is an object for an error message.
+// shown returns the text of an object for an error message.
 func shown(name string, u *unstructured.Unstructured) string {
 	if u == nil {
 		return "there is no " + name

@@ -41,12 +41,11 @@ type Options struct {
 	NoRdsCRD bool
 	// InMemory replaces the real API server by simkube, which knows no rights and needs no compilation. Cluster is nil then.
 	InMemory bool
-	// Kube are hooks into the requests of the service to the API server. They see it through a proxy, which is there only
-	// if one of them is.
+	// Kube are hooks into the requests of the service to the API server. The service gets a proxy only if one of them is set.
 	Kube faults.Hooks
-	// Resync is how often the operator looks at every Rds, on the clock: 10 s of the cloud if zero, and at least 1 s.
+	// Resync is the interval in which the operator checks every Rds, on the wall clock: 10 s of the cloud if zero, and at least 1 s.
 	Resync time.Duration
-	// OnAct is called with what the operator does. It must not block.
+	// OnAct is called with each action of the operator. It must not block.
 	OnAct func(simoperator.Act)
 	// OnLine is called with each line that a process writes, in its order. It must not block.
 	OnLine func(*Process, Line)
@@ -60,17 +59,17 @@ type Options struct {
 
 // World is a running world. Its methods may be called from several goroutines.
 type World struct {
-	Kube      Kubernetes
+	Kube      apiserver.Kubernetes
 	Cloud     *simcloud.Cloud
 	Operator  *simoperator.Operator
 	Ingress   *Ingress
 	Namespace string // of a database that names none
 
 	options Options
-	root    string     // of the checkout
-	own     Kubernetes // nil with Options.Cluster
-	home    string     // namespace of the service and its lease
-	dir     string     // temporary
+	root    string               // of the checkout
+	own     apiserver.Kubernetes // nil with Options.Cluster
+	home    string               // namespace of the service and its lease
+	dir     string               // temporary
 	client  dynamic.Interface
 	service *rest.Config  // of the service's own rights
 	proxy   *faults.Proxy // nil without Options.Kube
@@ -84,8 +83,8 @@ type World struct {
 	process  []*Process
 }
 
-// Start starts a world without the service. ctx bounds the start only; Close ends the world. Where nobody has compiled
-// the Kubernetes servers yet, that takes minutes.
+// Start starts a world without the service. ctx bounds the start only; Close ends the world. The first start compiles the
+// Kubernetes servers, which takes minutes.
 func Start(ctx context.Context, o Options) (*World, error) {
 	if o.Cloud.Speed == 0 {
 		o.Cloud.Speed = 60
@@ -190,12 +189,12 @@ func (w *World) Close() error {
 	return errors.Join(errs...)
 }
 
-// Span is how long a duration of the cloud takes on the clock.
+// Span returns how long a duration of the cloud takes on the wall clock.
 func (w *World) Span(d time.Duration) time.Duration {
 	return time.Duration(float64(d) / w.options.Cloud.Speed)
 }
 
-// watched is the namespace that service and operator keep to; empty is all.
+// watched returns the namespace that service and operator watch. Empty means all.
 func (w *World) watched() string {
 	if w.own != nil {
 		return metav1.NamespaceAll
@@ -203,17 +202,17 @@ func (w *World) watched() string {
 	return w.Namespace
 }
 
-// PublicURL is where the cloud posts its messages: the ingress, and the path of the webhook.
+// PublicURL returns the URL to which the cloud posts its messages: the ingress, and the path of the webhook.
 func (w *World) PublicURL() string { return w.Ingress.URL + "/smn" }
 
-// Kubeconfig is a file with the service's own access, which has the rights of deploy/rbac.yaml and no other. The way is
-// through the proxy where Options.Kube asks for one.
+// Kubeconfig returns a file with the service's own access, which has only the rights of deploy/rbac.yaml. It leads through the
+// proxy if Options.Kube has a hook.
 func (w *World) Kubeconfig() string { return filepath.Join(w.dir, "kubeconfig") }
 
-// AdminKubeconfig is a file with access that may do everything, for people.
+// AdminKubeconfig returns a file with access that may do everything, for people.
 func (w *World) AdminKubeconfig() string { return filepath.Join(w.dir, "admin.kubeconfig") }
 
-// ServiceConfig is the service's own access, straight to the API server.
+// ServiceConfig returns the service's own access to the API server, without the proxy.
 func (w *World) ServiceConfig() *rest.Config { return rest.CopyConfig(w.service) }
 
 func (w *World) caFile() string { return filepath.Join(w.dir, "cloud-ca.pem") }

@@ -3,11 +3,7 @@
 package chaos_test
 
 import (
-	"bytes"
 	"context"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -27,18 +23,15 @@ var shared world.Shared
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
-// installation is a world with one database, a receiver of the cloud's messages, and the service behind it.
+// installation is a world with one database, and the processes of the service.
 type installation struct {
 	*world.DB
 	t        *testing.T
 	world    *world.World
-	receiver *httptest.Server
 	dropping atomic.Bool // every notification is lost
 
-	mu       sync.Mutex
-	backends []string
-	turn     int
-	sizes    []int32 // values of spec.volumesize
+	mu    sync.Mutex
+	sizes []int32 // values of spec.volumesize
 }
 
 func newInstallation(t *testing.T) *installation {
@@ -49,8 +42,6 @@ func newInstallation(t *testing.T) *installation {
 	h.world = shared.Start(t, world.Options{Resync: 5 * time.Second, Cloud: simcloud.Options{DeliveryFault: func(d simcloud.Delivery) simcloud.DeliveryFault {
 		return simcloud.DeliveryFault{Drop: h.dropping.Load() && d.Type == simcloud.TypeNotification}
 	}}})
-	h.receiver = httptest.NewServer(h)
-	t.Cleanup(h.receiver.Close)
 	h.DB = h.world.MustAdd(t, world.Database{Name: "db", Flavor: "rds.mysql.n1.large.4", VolumeGB: 40, Workload: simcloud.Workload{UsedGB: 10}})
 	// Created here, because the operator drops spec.autopilot before the service has started.
 	if err := h.CreateAutopilot(h.within(), "{}"); err != nil {
@@ -68,21 +59,15 @@ func newInstallation(t *testing.T) *installation {
 	return h
 }
 
-// dropNotifications loses every notification from now on.
-func (h *installation) dropNotifications() { h.dropping.Store(true) }
-
 func (h *installation) within() context.Context { return world.Within(h.t) }
 
-// serve starts a process behind the receiver.
+// serve starts a process without leader election, because a killed leader would keep its lease for 15 seconds.
 func (h *installation) serve(flags ...string) *world.Process {
 	h.t.Helper()
-	p, err := h.world.Serve(h.within(), append([]string{"--public-url", h.receiver.URL + "/smn"}, flags...)...)
+	p, err := h.world.Serve(h.within(), append([]string{"--leader-elect=false"}, flags...)...)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.mu.Lock()
-	h.backends = append(h.backends, p.WebhookURL)
-	h.mu.Unlock()
 	h.t.Cleanup(func() {
 		_ = p.Kill() // never fails
 		if h.t.Failed() {
@@ -95,7 +80,7 @@ func (h *installation) serve(flags ...string) *world.Process {
 }
 
 // proxied starts a process whose requests to the API server pass these hooks.
-func (h *installation) proxied(hooks faults.Hooks, flags ...string) *world.Process {
+func (h *installation) proxied(hooks faults.Hooks) *world.Process {
 	h.t.Helper()
 	proxy, err := faults.NewProxy(h.world.ServiceConfig(), hooks)
 	if err != nil {
@@ -106,51 +91,7 @@ func (h *installation) proxied(hooks faults.Hooks, flags ...string) *world.Proce
 	if err := proxy.WriteKubeconfig(file); err != nil {
 		h.t.Fatal(err)
 	}
-	return h.serve(append(flags, "--kubeconfig", file)...)
-}
-
-// ServeHTTP forwards a message to the next process that can be reached, or answers 502.
-func (h *installation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return
-	}
-	w.WriteHeader(h.forward(r.Context(), body))
-}
-
-func (h *installation) forward(ctx context.Context, body []byte) (status int) {
-	h.mu.Lock()
-	backends := h.backends
-	h.turn++
-	turn := h.turn
-	h.mu.Unlock()
-	for i := range backends {
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, backends[(turn+i)%len(backends)]+"/smn", bytes.NewReader(body))
-		if err != nil {
-			return http.StatusBadGateway
-		}
-		res, err := http.DefaultClient.Do(r)
-		if err == nil {
-			_ = res.Body.Close() // only the status matters
-			return res.StatusCode
-		}
-	}
-	return http.StatusBadGateway
-}
-
-func (h *installation) armed() {
-	h.t.Helper()
-	if _, err := h.WaitAutopilot(h.within(), "it is armed", world.Armed); err != nil {
-		h.t.Fatal(err)
-	}
-}
-
-// alarm raises the used space to 33 of 40 GB, which needs 50 GB.
-func (h *installation) alarm() {
-	h.t.Helper()
-	if err := h.SetWorkload(simcloud.Workload{UsedGB: 33}); err != nil {
-		h.t.Fatal(err)
-	}
+	return h.serve("--kubeconfig", file)
 }
 
 // grownOnce waits for the end of the alarm. It fails unless there was one change, from 40 to 50 GB, and the cloud has one topic,

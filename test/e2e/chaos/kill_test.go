@@ -64,8 +64,8 @@ func writeOf(r *http.Request) string {
 	}
 }
 
-// killedAt raises an alarm, kills the service at a write, and returns the writes until then. With write "" it kills nothing and
-// returns all writes until the end of the alarm.
+// killedAt causes an alarm, kills the service at a write, and starts it again. It returns the writes until the kill. With write ""
+// it kills nothing, and returns all writes until the end of the alarm.
 func (h *installation) killedAt(write string, applied, redelivered bool) (writes []string) {
 	h.t.Helper()
 	var mu sync.Mutex
@@ -73,7 +73,7 @@ func (h *installation) killedAt(write string, applied, redelivered bool) (writes
 	process := make(chan *world.Process, 1)
 	die := func() {
 		if !redelivered {
-			h.dropNotifications()
+			h.dropping.Store(true)
 		}
 		dead.Store(true)
 		_ = (<-process).Kill() // never fails
@@ -101,16 +101,20 @@ func (h *installation) killedAt(write string, applied, redelivered bool) (writes
 				die()
 			}
 		},
-	}, "--leader-elect=false")
+	})
 	process <- first
-	h.armed()
+	if _, err := h.WaitAutopilot(h.within(), "it is armed", world.Armed); err != nil {
+		h.t.Fatal(err)
+	}
 	begun.Store(true)
-	h.alarm()
+	if err := h.SetWorkload(simcloud.Workload{UsedGB: 33}); err != nil { // needs 50 GB
+		h.t.Fatal(err)
+	}
 	if write != "" {
 		if code, err := first.Wait(h.within()); err != nil || code != -1 {
 			h.t.Fatalf("exit code %d, %v, want it killed at %s; it wrote %v", code, err, write, writes)
 		}
-		h.serve("--leader-elect=false")
+		h.serve()
 	}
 	h.grownOnce()
 	mu.Lock()

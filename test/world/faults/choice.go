@@ -12,7 +12,7 @@ import (
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
-// Nth chooses one request exactly. It may be asked by many at a time.
+// Nth chooses exactly one request. It may be used by several goroutines.
 type Nth struct {
 	match func(*http.Request) bool
 	fault func(*http.Request) *simcloud.Fault
@@ -21,13 +21,12 @@ type Nth struct {
 	left int
 }
 
-// NewNth returns a choice of the n-th request, from 1, that match is true for. What fault returns goes wrong with it;
-// fault is called once.
+// NewNth chooses the n-th request, from 1, for which match returns true. It calls fault once, for the fault of that request.
 func NewNth(n int, match func(*http.Request) bool, fault func(*http.Request) *simcloud.Fault) *Nth {
 	return &Nth{match: match, fault: fault, left: n}
 }
 
-// Fault is the hook: nil for every other request.
+// Fault is the hook for requests. It returns nil for every request that is not chosen.
 func (c *Nth) Fault(r *http.Request) *simcloud.Fault {
 	if !c.match(r) {
 		return nil
@@ -42,8 +41,8 @@ func (c *Nth) Fault(r *http.Request) *simcloud.Fault {
 	return c.fault(r)
 }
 
-// Random chooses by chance. What happens to a request depends on the seed, on its name and on how many of that name came
-// before it, and on nothing else: goroutines that overtake each other do not change it. It may be asked by many at a time.
+// Random chooses requests at random. The choice depends only on the seed, the name of a request, and the number of earlier requests
+// of that name. So the order of goroutines does not change it. It may be used by several goroutines.
 type Random struct {
 	seed  uint64
 	name  func(*http.Request) string
@@ -55,19 +54,19 @@ type Random struct {
 	count int
 }
 
-// NewRandom returns a choice of no fault at all until Set.
+// NewRandom returns a Random that chooses no request until Set.
 func NewRandom(seed uint64, name func(*http.Request) string, kinds ...simcloud.Fault) *Random {
 	return &Random{seed: seed, name: name, kinds: kinds, seen: map[string]int{}}
 }
 
-// Set says which share of the requests goes wrong from now on, 0 to 1.
+// Set sets the share of requests that get a fault, 0 to 1.
 func (d *Random) Set(share float64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.share = share
 }
 
-// Count is how many requests went wrong so far.
+// Count returns the number of requests that got a fault.
 func (d *Random) Count() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -84,7 +83,7 @@ func (d *Random) Fault(r *http.Request) *simcloud.Fault {
 	return &fault
 }
 
-// Next decides on the next event of a name: where it goes wrong, what it returns chooses how.
+// Next decides on the next request of a name. If the request gets a fault, the returned numbers choose the fault.
 func (d *Random) Next(name string) (how *rand.Rand, wrong bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
-// Kinds is every kind of fault, in pairs where there are two: failed before it was applied, and failed after. delay is how
-// long a slow request takes.
+// Kinds returns every kind of fault, before and after the request is applied where both are possible. delay is the time that a slow
+// request takes.
 func Kinds(delay time.Duration) []simcloud.Fault {
 	var kinds []simcloud.Fault
 	for _, applied := range []bool{false, true} {
@@ -25,7 +25,7 @@ func Kinds(delay time.Duration) []simcloud.Fault {
 	return append(kinds, simcloud.Fault{Delay: delay}, simcloud.Fault{Cut: true})
 }
 
-// Busy is 429 with Retry-After, in whole seconds.
+// Busy returns the answer 429 with Retry-After in whole seconds.
 func Busy(after time.Duration, applied bool) simcloud.Fault {
 	seconds := strconv.Itoa(int(after.Round(time.Second) / time.Second))
 	return simcloud.Fault{Status: http.StatusTooManyRequests, Apply: applied, Header: http.Header{"Retry-After": {seconds}}}

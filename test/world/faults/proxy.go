@@ -23,17 +23,17 @@ import (
 	simcloud "github.com/mcsps/rds-autopilot/test/sim/cloud"
 )
 
-// Hooks of a Proxy; either may be nil. They are called by many at a time, and a request waits for them.
+// Hooks of a Proxy. Either may be nil. Several goroutines call them, and a request waits for them.
 type Hooks struct {
-	// Fault says what goes wrong with a request, before the API server sees it. Of a watch, the beginning can fail or hang,
-	// and Cut ends its stream after Delay.
+	// Fault returns the fault of a request before the API server sees it. The beginning of a watch can fail or hang, and Cut
+	// ends its stream after Delay.
 	Fault func(*http.Request) *simcloud.Fault
-	// Answered is called with what the API server answered, before the client hears of it, if it ever does; not of watches. The
-	// status is 0 where the API server did not answer: then nobody knows whether the request was applied.
+	// Answered is called with the answer of the API server before the client gets it. It is not called for watches. The status is
+	// 0 if the API server did not answer, so that the request may or may not have been applied.
 	Answered func(r *http.Request, body []byte, status int)
 }
 
-// Proxy stands between a client and the API server. It has the client's rights, and so has everybody that reaches it.
+// Proxy forwards the requests of a client to the API server. It has the client's rights, and so has everyone who reaches it.
 type Proxy struct {
 	URL string
 
@@ -45,7 +45,7 @@ type Proxy struct {
 	serving  sync.WaitGroup
 }
 
-// NewProxy starts a proxy on a loopback address that reaches the API server with this access.
+// NewProxy starts a proxy on loopback, with this access to the API server.
 func NewProxy(config *rest.Config, hooks Hooks) (*Proxy, error) {
 	transport, err := rest.TransportFor(config)
 	if err != nil {
@@ -71,21 +71,21 @@ func NewProxy(config *rest.Config, hooks Hooks) (*Proxy, error) {
 	return p, nil
 }
 
-// WriteKubeconfig writes a file with the way through the proxy.
+// WriteKubeconfig writes a kubeconfig that leads through the proxy.
 func (p *Proxy) WriteKubeconfig(path string) error {
 	return apiserver.WriteKubeconfig(path, &rest.Config{Host: p.URL})
 }
 
-// Close cuts every connection.
+// Close closes every connection.
 func (p *Proxy) Close() error {
 	err := p.server.Close()
 	p.serving.Wait()
 	return err
 }
 
-// ServeHTTP forwards a request, or does to it what the fault says.
+// ServeHTTP forwards a request, or applies its fault.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body) // all of it, or a client that leaves would not be noticed
+	body, err := io.ReadAll(r.Body) // all of it, because otherwise the server does not notice that a client leaves
 	if err != nil {
 		return
 	}
@@ -120,7 +120,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	got.write(w, fault.Cut)
 }
 
-// watch lets a stream through. Nothing is applied by it, so that only its beginning and its end can go wrong.
+// watch forwards a watch. A watch applies nothing, so it can only fail at its beginning or at its end.
 func (p *Proxy) watch(w http.ResponseWriter, r *http.Request, fault simcloud.Fault) {
 	switch {
 	case fault.Hang:
@@ -142,13 +142,13 @@ type answer struct {
 	body   []byte
 }
 
-// forward asks the API server. A client that leaves meanwhile does not take back what it has sent.
+// forward sends a request to the API server. It is applied even if the client leaves meanwhile.
 func (p *Proxy) forward(r *http.Request, body []byte) answer {
 	out := r.Clone(context.WithoutCancel(r.Context()))
 	out.RequestURI, out.Host = "", p.upstream.Host
 	out.URL.Scheme, out.URL.Host = p.upstream.Scheme, p.upstream.Host
 	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	out.Header.Del("Accept-Encoding") // the transport's business
+	out.Header.Del("Accept-Encoding") // the transport sets it
 	res, err := p.client.RoundTrip(out)
 	if err != nil {
 		return answer{}
@@ -162,23 +162,23 @@ func (p *Proxy) forward(r *http.Request, body []byte) answer {
 }
 
 func (a answer) write(w http.ResponseWriter, cut bool) {
-	if a.status == 0 { // as if it were the API server that cannot be reached
+	if a.status == 0 { // as if the API server could not be reached
 		panic(http.ErrAbortHandler)
 	}
 	maps.Copy(w.Header(), a.header)
 	if !cut {
 		w.WriteHeader(a.status)
-		_, _ = w.Write(a.body) // a client that left is no concern of the server
+		_, _ = w.Write(a.body) // fails only if the client has left
 		return
 	}
 	w.Header().Set("Content-Length", fmt.Sprint(len(a.body)+1))
 	w.WriteHeader(a.status)
 	_, _ = w.Write(a.body[:len(a.body)/2])
-	_ = http.NewResponseController(w).Flush() // or nothing of it would be sent
+	_ = http.NewResponseController(w).Flush() // otherwise nothing would be sent
 	panic(http.ErrAbortHandler)
 }
 
-// pause reports whether the client is still there afterwards.
+// pause waits, and reports whether the client still waits too.
 func pause(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return true
