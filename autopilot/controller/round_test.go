@@ -285,6 +285,20 @@ func TestMessageDuringTheRequestLosesNoJob(t *testing.T) {
 	})
 }
 
+// A list from before the end of the job shows the former size, so the job would count as one without effect.
+func TestRoundReadsTheInstanceAfterItsJobHasEnded(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newCloudWorld(t, false)
+		c := w.startAlarm(v1alpha1.MetricStorage)
+		w.mustDecide(c)
+		w.endJobs()
+		w.readBefore = w.now.Add(-c.options.Cloud.ListMaxAge()) // such a list is new enough for other rounds
+		if _, err := w.decide(c); !errors.Is(err, errNoAnswer) {
+			t.Errorf("the round has used a list from before the end of the job: %v", err)
+		}
+	})
+}
+
 // The stored status prevents that the next leader repeats a warning.
 func TestWarningIsEmittedOnceAfterTheStatusHasIt(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
