@@ -25,19 +25,19 @@ import (
 
 // database is one database with everything that the oracle knows of it.
 type database struct {
-	w         *swarm
-	name      string
-	drawn     drawn
-	replicaID string
-	first     simcloud.Instance
-	burst     float64
+	w            *swarm
+	name         string
+	databasePlan databasePlan
+	replicaID    string
+	first        simcloud.Instance
+	burst        float64
 
 	fullFor   time.Duration // since it has become read-only
 	limitSeen time.Duration // while it is read-only: how long the service could see that its limit was reached
 
 	mu        sync.Mutex
 	id        string
-	truth     []truth    // newest last
+	sample    []sample   // newest last
 	policies  []policyAt // newest last
 	switched  string     // spec.autopilot of the Rds: true, false or absent
 	exists    bool       // the RdsAutopilot, and is not being deleted
@@ -57,8 +57,8 @@ type database struct {
 	reported    map[string]bool
 }
 
-// truth is what the cloud knows at a time.
-type truth struct {
+// sample is what the cloud knows at a time.
+type sample struct {
 	at          time.Time
 	sizeGB      int
 	usedGB      float64
@@ -76,8 +76,8 @@ type policyAt struct {
 	on   bool
 }
 
-func (w *swarm) addDatabase(p drawn) {
-	d := &database{w: w, name: p.name, drawn: p, switched: "true", reported: map[string]bool{}}
+func (w *swarm) addDatabase(p databasePlan) {
+	d := &database{w: w, name: p.name, databasePlan: p, switched: "true", reported: map[string]bool{}}
 	p.instance.Name = p.name
 	in, err := w.sim.AddInstance(p.instance)
 	w.must(err)
@@ -117,16 +117,16 @@ func (d *database) instance() simcloud.Instance {
 
 func (d *database) createAutopilot(policy map[string]any) {
 	spec := withoutNulls(policy)
-	spec["apply"] = d.drawn.apply
-	if d.drawn.apply == "Alone" {
+	spec["apply"] = d.databasePlan.apply
+	if d.databasePlan.apply == "Alone" {
 		spec["apply"], spec["instanceID"] = "Cloud", d.ID()
 	}
-	d.w.own(swarmNamespace, d.name, text(spec))
+	d.w.createAutopilot(swarmNamespace, d.name, text(spec))
 }
 
 func (d *database) createRds(on bool) {
 	in := d.instance()
-	d.w.rds(swarmNamespace, d.name, map[string]any{
+	d.w.createRds(swarmNamespace, d.name, map[string]any{
 		"datastoretype": in.Engine, "datastoreversion": in.Version, "flavorref": in.Flavor, "volumesize": int64(in.VolumeGB), "volumetype": in.VolumeType, "autopilot": on,
 	}, in.ID)
 }
@@ -159,7 +159,7 @@ func (d *database) touch(span time.Duration) {
 func (d *database) policyChanged(from v1alpha1.Spec) {
 	spec := autopilot.DefaultSpec()
 	d.w.must(json.Unmarshal([]byte(text(from)), &spec))
-	on := d.exists && spec.Mode != v1alpha1.ModeOff && (d.hasRds && d.switched != "false" || d.drawn.apply == "Alone")
+	on := d.exists && spec.Mode != v1alpha1.ModeOff && (d.hasRds && d.switched != "false" || d.databasePlan.apply == "Alone")
 	d.policies = append(d.policies, policyAt{time.Now(), spec, on})
 }
 
@@ -189,7 +189,7 @@ const (
 // pass lets a tick of time pass for the database.
 func (d *database) pass() {
 	in := d.instance()
-	load := d.drawn.load.next(d.w.at(), in, d.first, &d.burst)
+	load := d.databasePlan.load.next(d.w.at(), in, d.first, &d.burst)
 	if d.fullFor += tick; !in.ReadOnly {
 		d.fullFor = 0
 	}
@@ -201,7 +201,7 @@ func (d *database) pass() {
 	}
 	d.w.must(d.w.sim.SetWorkload(in.ID, load))
 	in = d.instance()
-	now := truth{time.Now(), in.VolumeGB, in.Workload.UsedGB, min(100, 100*load.CPUDemand/float64(in.VCPUs)), min(100, 100*load.MemoryDemandGB/float64(in.MemoryGB)), in.Flavor, in.ReadOnly, false}
+	now := sample{time.Now(), in.VolumeGB, in.Workload.UsedGB, min(100, 100*load.CPUDemand/float64(in.VCPUs)), min(100, 100*load.MemoryDemandGB/float64(in.MemoryGB)), in.Flavor, in.ReadOnly, false}
 	calm := d.w.calm()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -212,20 +212,20 @@ func (d *database) pass() {
 		d.limitSeen += tick
 	}
 	// While no replica leads, none sees when a growth arrives. The next leader compares the used space with the former size.
-	now.seemsReadOnly = now.readOnly || calm < evidence && slices.ContainsFunc(d.since(2*time.Hour), func(t truth) bool {
+	now.seemsReadOnly = now.readOnly || calm < evidence && slices.ContainsFunc(d.since(2*time.Hour), func(t sample) bool {
 		return now.usedGB >= readOnlyAt(t.sizeGB)
 	})
-	if n := len(d.truth); n > 0 && d.truth[n-1].seemsReadOnly { // a sweep sees only what lasts
-		isFull := func(t truth) bool { return t.readOnly || t.usedGB > writableAt(t.sizeGB) }
+	if n := len(d.sample); n > 0 && d.sample[n-1].seemsReadOnly { // a sweep sees only what lasts
+		isFull := func(t sample) bool { return t.readOnly || t.usedGB > writableAt(t.sizeGB) }
 		lately := d.since(d.w.plan.sweep + d.w.plan.delay + 10*time.Minute)
 		now.seemsReadOnly = isFull(now) || slices.ContainsFunc(lately, isFull)
 	}
-	if n := len(d.truth); n > 0 && d.truth[n-1].readOnly != now.readOnly {
+	if n := len(d.sample); n > 0 && d.sample[n-1].readOnly != now.readOnly {
 		d.w.note(d.name, "read-only: %t, %.1f of %d GB used", now.readOnly, now.usedGB, now.sizeGB)
 	}
-	d.truth = append(d.truth, now)
-	if len(d.truth) > 6000 {
-		d.truth = slices.Clone(d.truth[3000:])
+	d.sample = append(d.sample, now)
+	if len(d.sample) > 6000 {
+		d.sample = slices.Clone(d.sample[3000:])
 	}
 	if d.resizing == in.Flavor {
 		d.resizing = ""
@@ -244,7 +244,7 @@ func (o *operator) work(ctx context.Context) {
 		return
 	}
 	for _, object := range o.w.kube.Objects(otcv1.GroupVersion().WithResource(otcv1.Resource)) {
-		rds := as[otcv1.Rds](o.w.fleet, object)
+		rds := decodeAs[otcv1.Rds](o.w.fleet, object)
 		at := slices.IndexFunc(o.w.databases, func(d *database) bool { return d.name == rds.Name })
 		if at < 0 {
 			continue
@@ -304,7 +304,7 @@ func (w *swarm) happen(e event) {
 		d.growths = nil // a new object knows none
 		_ = w.raps(swarmNamespace).Delete(w.t.Context(), d.name, metav1.DeleteOptions{})
 	case "recreate":
-		if d.drawn.apply == "Alone" {
+		if d.databasePlan.apply == "Alone" {
 			return
 		}
 		d.touch(2 * time.Hour)
@@ -392,7 +392,7 @@ func (w *swarm) happen(e event) {
 		d.resets = time.Now().Add(2 * time.Hour)
 		d.mu.Unlock()
 	case "second object":
-		if d.drawn.apply != "Alone" {
+		if d.databasePlan.apply != "Alone" {
 			d.secondObject(time.Duration(1+5*e.number) * time.Hour)
 		}
 	case "operator away":
@@ -426,7 +426,7 @@ func (d *database) secondObject(lasts time.Duration) {
 	}
 	d.hasSecond = true
 	d.touch(lasts + 2*time.Hour)
-	w.rds(swarmNamespace, name, map[string]any{
+	w.createRds(swarmNamespace, name, map[string]any{
 		"datastoretype": in.Engine, "datastoreversion": in.Version, "flavorref": in.Flavor, "volumesize": int64(in.VolumeGB), "volumetype": in.VolumeType, "autopilot": true,
 	}, in.ID)
 	time.AfterFunc(lasts, func() {
@@ -463,9 +463,9 @@ func (d *database) replaceInstance() {
 	in, err := d.w.sim.AddInstance(next)
 	d.w.must(err)
 	d.mu.Lock()
-	d.id, d.replicaID, d.first, d.truth, d.growths, d.resizes, d.resizing, d.capFrom, d.limitSeen = in.ID, "", in, nil, nil, nil, "", simcloud.Instance{}, 0
+	d.id, d.replicaID, d.first, d.sample, d.growths, d.resizes, d.resizing, d.capFrom, d.limitSeen = in.ID, "", in, nil, nil, nil, "", simcloud.Instance{}, 0
 	d.mu.Unlock()
-	if d.drawn.apply == "Alone" {
+	if d.databasePlan.apply == "Alone" {
 		d.patchPolicy(map[string]any{"instanceID": in.ID})
 		return
 	}
@@ -473,10 +473,10 @@ func (d *database) replaceInstance() {
 }
 
 // since returns the truths of that span. The caller holds the lock.
-func (d *database) since(span time.Duration) []truth {
-	i := len(d.truth)
-	for i > 0 && time.Since(d.truth[i-1].at) <= span {
+func (d *database) since(span time.Duration) []sample {
+	i := len(d.sample)
+	for i > 0 && time.Since(d.sample[i-1].at) <= span {
 		i--
 	}
-	return d.truth[i:]
+	return d.sample[i:]
 }

@@ -42,7 +42,7 @@ func (w *swarm) admit(x simkube.Write) error {
 		if x.Old == nil {
 			d.intents, d.limitSeen = nil, 0
 		}
-		d.policyChanged(as[v1alpha1.RdsAutopilot](w.fleet, x.New).Spec)
+		d.policyChanged(decodeAs[v1alpha1.RdsAutopilot](w.fleet, x.New).Spec)
 	case x.New.GetKind() == v1alpha1.Kind:
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -59,7 +59,7 @@ func (w *swarm) admit(x simkube.Write) error {
 		defer d.mu.Unlock()
 		on, found, _ := unstructured.NestedBool(x.New.Object, "spec", "autopilot")
 		d.hasRds = x.New.GetDeletionTimestamp() == nil
-		d.rdsGB = int(as[otcv1.Rds](w.fleet, x.New).Spec.VolumeSize)
+		d.rdsGB = int(decodeAs[otcv1.Rds](w.fleet, x.New).Spec.VolumeSize)
 		if d.switched = fmt.Sprint(on); !found {
 			d.switched = "absent"
 		}
@@ -101,7 +101,7 @@ func (w *swarm) judgePatch(d *database, x simkube.Write) {
 	if diff := cmp.Diff(before, after); diff != "" {
 		w.violation(d.name, "the service changes the Rds (-before +after):\n%s", diff)
 	}
-	old, next := as[otcv1.Rds](w.fleet, x.Old), as[otcv1.Rds](w.fleet, x.New)
+	old, next := decodeAs[otcv1.Rds](w.fleet, x.Old), decodeAs[otcv1.Rds](w.fleet, x.New)
 	if next.Spec.VolumeSize < old.Spec.VolumeSize {
 		w.violation(d.name, "spec.volumesize goes from %d to %d", old.Spec.VolumeSize, next.Spec.VolumeSize)
 	}
@@ -232,7 +232,7 @@ func (d *database) judgeFlavor(code, where string) {
 			why = append(why, fmt.Sprintf("it has changed %d times in 24 hours", lastDay))
 		case len(d.resizes) > 0 && time.Since(d.resizes[len(d.resizes)-1]) < time.Duration(*s.CooldownSeconds)*time.Second-time.Minute:
 			why = append(why, "the cooldown has not passed")
-		case others >= d.w.plan.flavors && (where == "the Rds" || d.drawn.apply == "Alone"):
+		case others >= d.w.plan.flavors && (where == "the Rds" || d.databasePlan.apply == "Alone"):
 			why = append(why, fmt.Sprintf("%d other flavors are in progress, and %d are allowed", others, d.w.plan.flavors))
 		default:
 			d.resizes, d.resizing = append(d.resizes, time.Now()), code
@@ -276,7 +276,7 @@ func (w *swarm) flavorsInProgress(but *database) (n int) {
 		d.mu.Lock()
 		if d.resizing != "" && d.resizing != in.Flavor {
 			age := time.Since(d.resizes[len(d.resizes)-1])
-			waits := isCalm && d.drawn.apply == "Operator" && age < 10*time.Minute && time.Now().After(d.touched)
+			waits := isCalm && d.databasePlan.apply == "Operator" && age < 10*time.Minute && time.Now().After(d.touched)
 			if waits || age < 2*time.Hour && in.Status == simcloud.StatusModifying {
 				n++
 			}
@@ -293,7 +293,7 @@ func (d *database) judgeReadOnly() {
 	defer d.mu.Unlock()
 	p := d.policy()
 	free := p.on && p.spec.Mode == v1alpha1.ModeAuto && in.VolumeGB < d.maxGB(p.spec) && in.VolumeGB < 4000 && time.Now().After(d.touched) && !d.w.plan.settings.RefuseEnlargeWhenFull &&
-		(!d.w.plan.fullWaits || d.drawn.apply != "Operator")
+		(!d.w.plan.fullWaits || d.databasePlan.apply != "Operator")
 	switch {
 	case !in.ReadOnly || !free:
 		d.readOnlyFor = 0
@@ -375,7 +375,7 @@ func (w *swarm) settled() {
 		if meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionLimited) && s.Deferred == nil && !d.explained("storage") && !d.explained("flavor") {
 			once("limited", "Limited: %s", meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionLimited).Message)
 		}
-		if left := w.thingsOf(name(a)); !p.on && left.count() > 0 {
+		if left := w.alarmObjectsOf(cloudName(a)); !p.on && left.count() > 0 {
 			once("off", "off, and the cloud has %d topics, %d subscriptions, %d rules", len(left.topics), len(left.subscriptions), len(left.rules))
 		}
 		for _, ch := range s.Changes {
@@ -399,7 +399,7 @@ func (d *database) explained(sign string) bool {
 	if !d.isSettled() {
 		return true
 	}
-	return slices.ContainsFunc(d.since(time.Hour+d.w.plan.delay), func(t truth) bool {
+	return slices.ContainsFunc(d.since(time.Hour+d.w.plan.delay), func(t sample) bool {
 		if sign == "storage" {
 			return t.seemsReadOnly || isOver(t.sizeGB, t.usedGB, int(s.Storage.ThresholdPercent))
 		}

@@ -24,13 +24,13 @@ type plan struct {
 	flavors   int // --max-flavor-changes
 	settings  simcloud.Settings
 	fullWaits bool // the operator changes nothing in STORAGE FULL
-	databases []drawn
+	databases []databasePlan
 	events    []event
 	outages   []outage
 }
 
-// drawn is a database as a seed draws it.
-type drawn struct {
+// databasePlan is a database as a seed draws it.
+type databasePlan struct {
 	name     string
 	instance simcloud.Instance
 	apply    string // Operator, Cloud, or Alone for an instance without an Rds
@@ -116,13 +116,13 @@ func drawPlan(seed uint64) plan {
 	return p
 }
 
-func (c chooser) database(i int) drawn {
+func (c chooser) database(i int) databasePlan {
 	flavor := one(c, "rds.mysql.n1.large.2", "rds.mysql.n1.large.4", "rds.pg.n1.large.4", "rds.pg.n1.xlarge.4", "rds.mssql.n1.large.4", "rds.mysql.x1.large.4", "rds.pg.x1.large.2")
 	if c.percent(30) {
 		flavor += ".ha"
 	}
 	size := one(c, 40, 50, 80, 100, 100, 200, 500, 1000, 2000)
-	d := drawn{
+	d := databasePlan{
 		name: fmt.Sprintf("db-%d", i), apply: one(c, "Operator", "Operator", "Operator", "Cloud", "Cloud", "Alone"),
 		instance: simcloud.Instance{Flavor: flavor, VolumeGB: size, Workload: simcloud.Workload{UsedGB: c.between(0.3, 0.85) * float64(size)}},
 		policy:   c.policy(size), load: c.load(float64(size)),
@@ -157,7 +157,7 @@ func (c chooser) policy(size int) map[string]any {
 	}
 }
 
-func (c chooser) event(total time.Duration, databases []drawn) event {
+func (c chooser) event(total time.Duration, databases []databasePlan) event {
 	i := c.IntN(len(databases))
 	return event{
 		at: time.Hour + c.within(total-time.Hour), database: i, number: c.Float64(), policy: c.policy(databases[i].instance.VolumeGB),

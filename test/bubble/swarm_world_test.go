@@ -73,7 +73,7 @@ func newSwarm(t *testing.T, p plan) *swarm {
 	for _, engine := range []string{"MySQL", "PostgreSQL", "SQLServer"} {
 		for _, d := range w.databases {
 			if in := d.instance(); in.Engine == engine {
-				list, err := w.person().Flavors(t.Context(), engine, in.Version)
+				list, err := w.personClient().Flavors(t.Context(), engine, in.Version)
 				w.must(err)
 				for _, f := range list {
 					w.flavors[f.Code] = f
@@ -81,7 +81,7 @@ func newSwarm(t *testing.T, p plan) *swarm {
 			}
 		}
 	}
-	w.operator = &operator{w: w, api: w.person()}
+	w.operator = &operator{w: w, api: w.personClient()}
 	w.disturb(45 * time.Minute) // where only nodes have data, a rule finds it after 30 minutes
 	for i := range w.replicas {
 		w.replicas[i] = w.startProcess(i)
@@ -157,7 +157,7 @@ func (w *swarm) cloudFault(r *http.Request) *simcloud.Fault {
 		return &simcloud.Fault{Hang: true}
 	}
 	if r.Method == http.MethodPost && r.PathValue("instance") != "" {
-		w.sawRequest(r)
+		w.judgeRequest(r)
 	}
 	if w.outage("hang", service, operation) != nil {
 		return &simcloud.Fault{Hang: true, Apply: w.lot(operation, "apply") < 50}
@@ -356,7 +356,7 @@ func (w *swarm) startProcess(i int) *process {
 		if err != nil {
 			return false
 		}
-		parts, err := app.Wire(of, overheard{kube, w.sawEvent}, clusterID, cloudAPI, reg)
+		parts, err := app.Wire(of, eventHook{kube, w.countEvent}, clusterID, cloudAPI, reg)
 		w.must(err)
 		w.must(parts.Watch(kube))
 		p.receiver = parts.Receiver
@@ -374,7 +374,7 @@ func (w *swarm) startProcess(i int) *process {
 	return p
 }
 
-func (w *swarm) sawEvent(database string, e autopilot.Event) {
+func (w *swarm) countEvent(database string, e autopilot.Event) {
 	w.note(database, "event %s: %s", e.Reason, e.Note)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -419,8 +419,8 @@ func (w *swarm) leader() *process {
 	return nil
 }
 
-// sawRequest judges a change that the service requests from the cloud.
-func (w *swarm) sawRequest(r *http.Request) {
+// judgeRequest judges a change that the service requests from the cloud.
+func (w *swarm) judgeRequest(r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	w.must(err)
 	r.Body = io.NopCloser(bytes.NewReader(body))

@@ -79,14 +79,14 @@ func newFleetIn(t *testing.T, o simcloud.Options, kube ...simkube.Options) *flee
 	t.Cleanup(func() {
 		time.Sleep(10 * time.Minute) // a shared read that no caller waits for ends by itself
 	})
-	return f.another(kube...)
+	return f.addCluster(kube...)
 }
 
 // signingKey returns one key for all tests, because it takes longer to generate than most tests run.
 var signingKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
-// another returns a second cluster in the same cloud, on the same clock.
-func (f *fleet) another(options ...simkube.Options) *fleet {
+// addCluster returns a second cluster in the same cloud, on the same clock.
+func (f *fleet) addCluster(options ...simkube.Options) *fleet {
 	f.t.Helper()
 	host := fmt.Sprintf("autopilot-%d.example.com", len(f.routes.by))
 	o := append(options, simkube.Options{WatchLag: watchLag})[0]
@@ -212,7 +212,7 @@ func (f *fleet) start(o flags) *service {
 	f.must(err)
 	var cluster app.Cluster = kube
 	if o.event != nil {
-		cluster = overheard{kube, o.event}
+		cluster = eventHook{kube, o.event}
 	}
 	parts, err := app.Wire(of, cluster, clusterID, cloudAPI, reg)
 	f.must(err)
@@ -227,13 +227,13 @@ func (f *fleet) start(o flags) *service {
 	return &service{fleet: f, reg: reg, stop: stop}
 }
 
-// overheard is a cluster that hands its events over instead of sending them.
-type overheard struct {
+// eventHook is a cluster that hands its events over instead of sending them.
+type eventHook struct {
 	*k8s.Cluster
 	event func(database string, e autopilot.Event)
 }
 
-func (o overheard) Event(t *autopilot.Target, a *v1alpha1.RdsAutopilot, e autopilot.Event) {
+func (o eventHook) Event(t *autopilot.Target, a *v1alpha1.RdsAutopilot, e autopilot.Event) {
 	switch {
 	case a != nil:
 		o.event(a.Name, e)
@@ -262,8 +262,8 @@ func (f *fleet) env() func(string) string {
 	return func(k string) string { return env[k] }
 }
 
-// person returns a client with the tenant's credentials, such as a person at the console uses.
-func (f *fleet) person() *otc.Cloud {
+// personClient returns a client with the tenant's credentials, such as a person at the console uses.
+func (f *fleet) personClient() *otc.Cloud {
 	f.t.Helper()
 	c, err := otc.Connect(f.t.Context(), otc.Options{Env: f.env(), Rate: 1000, Transport: f.sim})
 	f.must(err)
@@ -289,7 +289,7 @@ func (f *fleet) sumOf(reg *prometheus.Registry, name string) (sum float64) {
 // waitIdle waits until a sweep has ended and the queue is empty.
 func (s *service) waitIdle() {
 	s.t.Helper()
-	s.until("a sweep has ended and the queue is empty", func() bool {
+	s.waitUntil("a sweep has ended and the queue is empty", func() bool {
 		return s.metric("rds_autopilot_last_sweep_timestamp_seconds") > 0 && s.metric("rds_autopilot_waiting_databases") == 0
 	})
 }
@@ -299,12 +299,12 @@ func (s *service) waitSweep() {
 	s.t.Helper()
 	s.waitIdle()
 	ended := s.metric("rds_autopilot_sweep_duration_seconds")
-	s.until("a sweep has ended", func() bool { return s.metric("rds_autopilot_sweep_duration_seconds") > ended })
+	s.waitUntil("a sweep has ended", func() bool { return s.metric("rds_autopilot_sweep_duration_seconds") > ended })
 	s.waitIdle()
 }
 
-// until waits until done returns true, at most for three hours. It calls done less often as time passes.
-func (f *fleet) until(what string, done func() bool) {
+// waitUntil waits until done returns true, at most for three hours. It calls done less often as time passes.
+func (f *fleet) waitUntil(what string, done func() bool) {
 	f.t.Helper()
 	pause := 500 * time.Millisecond
 	for end := time.Now().Add(3 * time.Hour); !done(); time.Sleep(pause) {
