@@ -117,42 +117,6 @@ func TestLastExplicitSwitchIsEffectiveAfterTheFieldIsDropped(t *testing.T) {
 	})
 }
 
-func TestDeletedRdsTakesOnlyOurRdsAutopilotWithIt(t *testing.T) {
-	for name, byPerson := range map[string]bool{"created by the service": false, "created by a person": true} {
-		inBubble(t, name, func(t *testing.T) {
-			w := newWorld(t)
-			c := w.process()
-			w.settle(c)
-			if byPerson {
-				w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.OwnerReferences = nil })
-			}
-			w.remove(w.rdss())
-			w.settle(c)
-			if w.topics != 0 || (w.rap() != nil) != byPerson {
-				t.Errorf("%d topics, RdsAutopilot %+v", w.topics, w.rap())
-			}
-		})
-	}
-}
-
-func TestDeletedRdsAutopilotStaysUntilItsAlarmsAreRemoved(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		c := w.process()
-		w.settle(c)
-		w.remove(w.raps())
-		w.unreachable = true
-		if err := w.check(c); err == nil || w.rap() == nil || w.armed() {
-			t.Fatalf("%v, RdsAutopilot %+v; want it kept and not armed", err, w.rap())
-		}
-		w.unreachable = false
-		w.must(w.check(c))
-		if w.topics != 0 || w.rap() != nil {
-			t.Errorf("%d topics, RdsAutopilot %+v", w.topics, w.rap())
-		}
-	})
-}
-
 func TestArmedNamesTheReasonForMissingAlarms(t *testing.T) {
 	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, string(autopilot.ReasonInstanceUnknown)
 	ensureErr := func(err error) func(*world) { return func(w *world) { w.ensureErr = err } }

@@ -430,59 +430,45 @@ func addReplica(w *world) {
 	w.inst.Replicas = []autopilot.Replica{{ID: "reader", Name: "reader", VolumeGB: 100}}
 }
 
-func TestReplicaOfAGrowingPrimary(t *testing.T) {
-	outOfOrder := &autopilot.RefusedError{Reason: autopilot.ReasonCloudRefused, Message: "DBS.200308", IsOutOfOrder: true}
-	refused := &autopilot.RefusedError{Reason: autopilot.ReasonQuotaExceeded, Message: "DBS.200046"}
-	refuse := func(err *autopilot.RefusedError) func(*world, *Controller) {
-		return func(w *world, _ *Controller) { w.refusals = map[string]*autopilot.RefusedError{"reader": err} }
-	}
-	for name, tc := range map[string]struct {
-		alter  func(*world, *Controller)
-		rounds int
-		begun  []string
-		reason autopilot.Reason
-	}{
-		"primary waits":                {nil, 9, []string{"reader"}, autopilot.ReasonChangePending},
-		"primary waits for 10 minutes": {nil, 11, []string{"reader", "110"}, autopilot.ReasonAlarmInForce},
-		"replica follows":              {refuse(outOfOrder), 1, []string{"110"}, autopilot.ReasonAlarmInForce},
-		"replica is refused":           {refuse(refused), 1, []string{"110"}, autopilot.ReasonAlarmInForce},
-		"replica is not allowed": {func(_ *world, c *Controller) {
-			c.options.Allowed.Instances = []string{"*/in01"}
-		}, 1, []string{"110"}, autopilot.ReasonAlarmInForce},
-		"replica has a cap of its own": {func(w *world, _ *Controller) {
+// Package autopilot tests the order, and the bubble the cloud's answers to it.
+func TestPrimaryGrowsAtOnceWhenItsReplicaCannotGrow(t *testing.T) {
+	for name, alter := range map[string]func(*world, *Controller){
+		"refused": func(w *world, _ *Controller) {
+			w.refusals = map[string]*autopilot.RefusedError{"reader": {Reason: autopilot.ReasonQuotaExceeded}}
+		},
+		"not allowed": func(_ *world, c *Controller) { c.options.Allowed.Instances = []string{"*/in01"} },
+		"at a cap of its own": func(w *world, _ *Controller) {
 			w.create(w.raps(), v1alpha1.GroupVersion(), v1alpha1.Kind, "of-the-reader", map[string]any{"spec": map[string]any{
 				"apply": "Cloud", "instanceID": "reader", "storage": map[string]any{"maxGB": int64(100)},
 			}})
-		}, 1, []string{"110"}, autopilot.ReasonAlarmInForce},
+		},
 	} {
 		inBubble(t, name, func(t *testing.T) {
 			w := newCloudWorld(t, true)
 			addReplica(w)
 			c := w.startAlarm(v1alpha1.MetricStorage)
-			if tc.alter != nil {
-				tc.alter(w, c)
-			}
-			for range tc.rounds {
-				w.mustDecide(c)
-				w.now = w.now.Add(time.Minute)
-			}
-			if d := w.rap().Status.Decisions[0]; !slices.Equal(w.begun, tc.begun) || d.Reason != string(tc.reason) {
-				t.Errorf("the cloud has begun %v, want %v; decision %+v", w.begun, tc.begun, d)
-			}
-			if patched := len(w.patches) > 0; patched != slices.Contains(tc.begun, "110") {
-				t.Errorf("patches %v; an operator would grow the primary at once", w.patches)
-			}
-			if name != "replica follows" {
-				return
-			}
-			w.endJobs()
-			w.apply()
-			w.refusals = nil
+			alter(w, c)
 			w.mustDecide(c)
-			w.mustDecide(c)
-			if !slices.Equal(w.begun, []string{"110", "reader"}) {
-				t.Errorf("the cloud has begun %v, want the replica after its primary", w.begun)
+			if !slices.Equal(w.begun, []string{"110"}) || !slices.Equal(w.patches, []string{"110"}) {
+				t.Errorf("the cloud has begun %v, patches %v", w.begun, w.patches)
 			}
 		})
 	}
+}
+
+// An operator would grow the primary at once if its Rds were patched.
+func TestRdsIsNotPatchedWhileThePrimaryWaitsForItsReplica(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newCloudWorld(t, true)
+		addReplica(w)
+		c := w.startAlarm(v1alpha1.MetricStorage)
+		for range 9 {
+			w.mustDecide(c)
+			w.now = w.now.Add(time.Minute)
+		}
+		d := w.rap().Status.Decisions[0]
+		if !slices.Equal(w.begun, []string{"reader"}) || len(w.patches) > 0 || d.Reason != string(autopilot.ReasonChangePending) {
+			t.Errorf("the cloud has begun %v, patches %v, decision %+v", w.begun, w.patches, d)
+		}
+	})
 }
