@@ -54,7 +54,7 @@ func clockChanges(t *testing.T) []clockChange {
 			_, after := at.Zone()
 			u := clockChange{file.Name, where, at, time.Duration(before) * time.Second, time.Duration(after) * time.Second}
 			kind := fmt.Sprint(after-before, before > 0, at.UTC().Add(u.before).Format("15:04"))
-			// A change within days of another one would make the expected times ambiguous. No zone has one today.
+			// The check covers 36 hours on both sides of a change, so another change must not be near.
 			_, next := at.ZoneBounds()
 			if !seen[kind] && before != after && (next.IsZero() || next.Sub(at) > 5*24*time.Hour) {
 				seen[kind] = true
