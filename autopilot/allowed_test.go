@@ -11,7 +11,7 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-func TestAllowedRefusesWhatItDoesNotList(t *testing.T) {
+func TestAllowedRefusesInstancesThatItDoesNotList(t *testing.T) {
 	cloud := v1alpha1.Spec{Apply: v1alpha1.ApplyCloud}
 	of := func(namespace, id string) *Target { return &Target{Namespace: namespace, InstanceID: id, NoRds: true} }
 	rds := func(namespace, id string) *Target { return &Target{Namespace: namespace, InstanceID: id} }
@@ -22,19 +22,19 @@ func TestAllowedRefusesWhatItDoesNotList(t *testing.T) {
 		target  *Target
 		refuses bool
 	}{
-		"by default":                      {Allowed{Apply: v1alpha1.ApplyOperator}, cloud, of("shop", "a"), true},
-		"without a word":                  {Allowed{}, cloud, of("shop", "a"), true},
-		"who does not ask for it":         {Allowed{}, v1alpha1.Spec{}, rds("shop", "a"), false},
-		"without a list":                  {Allowed{Apply: v1alpha1.ApplyCloud}, cloud, of("shop", "a"), true},
-		"all instances":                   {Allowed{v1alpha1.ApplyCloud, []string{"*/*"}}, cloud, of("shop", "a"), false},
-		"this one":                        {Allowed{v1alpha1.ApplyCloud, listed}, cloud, of("shop", "a"), false},
-		"another one":                     {Allowed{v1alpha1.ApplyCloud, listed}, cloud, of("shop", "b"), true},
-		"one of another namespace":        {Allowed{v1alpha1.ApplyCloud, listed}, cloud, of("other", "a"), true},
-		"this one, for everybody":         {Allowed{v1alpha1.ApplyCloud, []string{"*/a"}}, cloud, of("other", "a"), false},
-		"an Rds that has no instance yet": {Allowed{v1alpha1.ApplyCloud, []string{"shop/a"}}, cloud, rds("shop", ""), false},
-		"an Rds of another namespace":     {Allowed{v1alpha1.ApplyCloud, listed}, v1alpha1.Spec{}, rds("other", "a"), true},
-		"the same with its operator only": {Allowed{v1alpha1.ApplyOperator, listed}, v1alpha1.Spec{}, rds("other", "a"), true},
-		"a listed Rds":                    {Allowed{v1alpha1.ApplyOperator, listed}, v1alpha1.Spec{}, rds("billing", "c"), false},
+		"apply Cloud is not allowed":              {Allowed{Apply: v1alpha1.ApplyOperator}, cloud, of("shop", "a"), true},
+		"zero value":                              {Allowed{}, cloud, of("shop", "a"), true},
+		"zero value, apply Operator":              {Allowed{}, v1alpha1.Spec{}, rds("shop", "a"), false},
+		"without a list":                          {Allowed{Apply: v1alpha1.ApplyCloud}, cloud, of("shop", "a"), true},
+		"all instances":                           {Allowed{v1alpha1.ApplyCloud, []string{"*/*"}}, cloud, of("shop", "a"), false},
+		"listed":                                  {Allowed{v1alpha1.ApplyCloud, listed}, cloud, of("shop", "a"), false},
+		"not listed":                              {Allowed{v1alpha1.ApplyCloud, listed}, cloud, of("shop", "b"), true},
+		"listed for another namespace":            {Allowed{v1alpha1.ApplyCloud, listed}, cloud, of("other", "a"), true},
+		"listed for all namespaces":               {Allowed{v1alpha1.ApplyCloud, []string{"*/a"}}, cloud, of("other", "a"), false},
+		"Rds without an instance":                 {Allowed{v1alpha1.ApplyCloud, []string{"shop/a"}}, cloud, rds("shop", ""), false},
+		"Rds of another namespace":                {Allowed{v1alpha1.ApplyCloud, listed}, v1alpha1.Spec{}, rds("other", "a"), true},
+		"Rds of another namespace, operator only": {Allowed{v1alpha1.ApplyOperator, listed}, v1alpha1.Spec{}, rds("other", "a"), true},
+		"listed Rds":                              {Allowed{v1alpha1.ApplyOperator, listed}, v1alpha1.Spec{}, rds("billing", "c"), false},
 	} {
 		if got := tc.allowed.Refuses(tc.spec, tc.target); (got != "") != tc.refuses {
 			t.Errorf("%s: %q", name, got)
@@ -61,12 +61,12 @@ func TestTargetArmedFirstManagesInstance(t *testing.T) {
 		targets []*Target
 		first   string // namespace
 	}{
-		"alone":                           {all, []*Target{target("shop", day, false)}, "shop"},
-		"armed, although younger":         {all, []*Target{target("old", day, false), target("shop", day.Add(time.Hour), true)}, "shop"},
-		"the older of two":                {all, []*Target{target("young", day.Add(time.Hour), false), target("shop", day, false)}, "shop"},
-		"the older of two that are armed": {all, []*Target{target("young", day.Add(time.Hour), true), target("shop", day, true)}, "shop"},
-		"of one age, the first by name":   {all, []*Target{target("shop", day, false), target("a", day, false)}, "a"},
-		"one that is not listed does not count": {
+		"alone":                              {all, []*Target{target("shop", day, false)}, "shop"},
+		"armed, although younger":            {all, []*Target{target("old", day, false), target("shop", day.Add(time.Hour), true)}, "shop"},
+		"the older of two":                   {all, []*Target{target("young", day.Add(time.Hour), false), target("shop", day, false)}, "shop"},
+		"the older of two that are armed":    {all, []*Target{target("young", day.Add(time.Hour), true), target("shop", day, true)}, "shop"},
+		"of the same age, the first by name": {all, []*Target{target("shop", day, false), target("a", day, false)}, "a"},
+		"an instance that is not listed for its namespace": {
 			Allowed{v1alpha1.ApplyOperator, []string{"shop/*"}}, []*Target{target("a", day, true), target("shop", day.Add(time.Hour), false)}, "shop",
 		},
 		"none is listed":               {Allowed{v1alpha1.ApplyOperator, []string{"shop/*"}}, []*Target{target("a", day, true)}, ""},

@@ -71,8 +71,8 @@ func lateTimes(v reflect.Value, path string, latest time.Time) (late []string) {
 	return late
 }
 
-// A new time in the status needs a decision: either ClampTimes clamps it, or it belongs to this list, because it is not
-// of the leader's clock or no decision depends on it.
+// ClampTimes must clamp a new time of the status, or the time belongs to this list: it is not of the leader's clock, or no
+// decision depends on it.
 func TestClampTimesClampsEveryTimeOfOurClock(t *testing.T) {
 	notOurs := []string{
 		"Conditions.LastTransitionTime", "Used.Time", "Insight.Cause.", "Insight.Flavor.", "Insight.Cap.", "Alarms.SubscribedTime", "Alarms.Rules.StateTime", "Intake.", "Pending.EvidenceTime",
@@ -88,6 +88,6 @@ func TestClampTimesClampsEveryTimeOfOurClock(t *testing.T) {
 		}
 	}
 	if !shared[0].CompletionTime.After(noon()) {
-		t.Error("changed a list that others share")
+		t.Error("modified a list that it shares with the cache")
 	}
 }

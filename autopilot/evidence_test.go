@@ -107,21 +107,21 @@ func TestAlarmSinceIgnoresTheSignalOfAnEarlierAlarm(t *testing.T) {
 	}
 	repeated := cases.Signalled(cases.StorageAt(93), v1alpha1.StateAlarm, 10*time.Second, "93")
 	if repeated.MessageID() != "m1" || !repeated.Since().Equal(repeated.StateTime) {
-		t.Errorf("a repetition: since %s by %q", repeated.Since(), repeated.MessageID())
+		t.Errorf("repeated alarm: since %s by %q", repeated.Since(), repeated.MessageID())
 	}
 }
 
 func TestSignalForReturnsNilForAnotherRule(t *testing.T) {
 	in := v1alpha1.Intake{Signals: []v1alpha1.Signal{{Metric: v1alpha1.MetricStorage, AlarmID: "al-old"}}}
 	if autopilot.SignalFor(in, v1alpha1.Rule{Metric: v1alpha1.MetricStorage, AlarmID: "al-new"}) != nil {
-		t.Error("the signal of a former instance's rule stands for the new one's")
+		t.Error("the signal of a former rule is returned for the new one")
 	}
 	if autopilot.SignalFor(in, v1alpha1.Rule{Metric: v1alpha1.MetricStorage, AlarmID: "al-old"}) == nil {
 		t.Error("its own signal is not found")
 	}
 }
 
-// A volume without a known size has the last known one, and a gap of the used space is no proof that there is room.
+// A volume without a size has the last known one. A missing measurement does not prove that space is free.
 func TestMissingSizeOrMeasurementIsNotZero(t *testing.T) {
 	c := cases.Quiet(cases.StorageAt(96))
 	last := v1alpha1.Instance{ID: "id", VolumeGB: 100, Flavor: "another", VCPUs: 2, MemoryGB: 8}
@@ -177,22 +177,22 @@ func TestReadOnlyLastsUntilANewerMeasurementShowsTheDatabaseWritable(t *testing.
 		alter func(*autopilot.Case)
 		want  *v1alpha1.ReadOnly
 	}{
-		"below the limit":                    {nil, measured(94.9, time.Minute), nil, nil},
-		"at the limit":                       {nil, measured(95, time.Minute), nil, readOnlySince(time.Minute)},
-		"it lasts at the limit":              {hourAgo, measured(95, time.Minute), nil, hourAgo},
-		"it lasts above 87 %":                {hourAgo, measured(87.1, time.Minute), nil, hourAgo},
-		"it ends at 87 %":                    {hourAgo, measured(87, time.Minute), nil, nil},
-		"the measurement that showed it":     {hourAgo, measured(80, time.Hour), nil, hourAgo},
-		"an older measurement":               {hourAgo, measured(80, 2*time.Hour), nil, hourAgo},
-		"no measurement":                     {hourAgo, autopilot.Evidence{}, nil, hourAgo},
-		"no measurement, and never was":      {nil, autopilot.Evidence{}, nil, nil},
-		"no instance":                        {hourAgo, measured(80, time.Minute), func(c *autopilot.Case) { c.Instance = nil }, hourAgo},
-		"STORAGE FULL":                       {nil, measured(80, time.Minute), cases.InStatus(autopilot.StatusStorageFull), readOnlySince(0)},
-		"STORAGE FULL without a measurement": {nil, autopilot.Evidence{}, cases.InStatus(autopilot.StatusStorageFull), readOnlySince(0)},
-		"it lasts in STORAGE FULL":           {hourAgo, measured(80, time.Minute), cases.InStatus(autopilot.StatusStorageFull), hourAgo},
-		"the limit of the size at that time": {nil, measured(88, 5*time.Minute), grownFrom("90", time.Minute), readOnlySince(5 * time.Minute)},
-		"below the limit of a size long ago": {nil, measured(88, 5*time.Minute), grownFrom("90", time.Hour), nil},
-		"a growth has made it writable":      {nil, measured(78, 5*time.Minute), grownFrom("80", time.Minute), nil},
+		"below the limit":                     {nil, measured(94.9, time.Minute), nil, nil},
+		"at the limit":                        {nil, measured(95, time.Minute), nil, readOnlySince(time.Minute)},
+		"still read-only at the limit":        {hourAgo, measured(95, time.Minute), nil, hourAgo},
+		"still read-only above 87 %":          {hourAgo, measured(87.1, time.Minute), nil, hourAgo},
+		"writable at 87 %":                    {hourAgo, measured(87, time.Minute), nil, nil},
+		"measurement of the same time":        {hourAgo, measured(80, time.Hour), nil, hourAgo},
+		"an older measurement":                {hourAgo, measured(80, 2*time.Hour), nil, hourAgo},
+		"no measurement":                      {hourAgo, autopilot.Evidence{}, nil, hourAgo},
+		"no measurement, and never read-only": {nil, autopilot.Evidence{}, nil, nil},
+		"no instance":                         {hourAgo, measured(80, time.Minute), func(c *autopilot.Case) { c.Instance = nil }, hourAgo},
+		"STORAGE FULL":                        {nil, measured(80, time.Minute), cases.InStatus(autopilot.StatusStorageFull), readOnlySince(0)},
+		"STORAGE FULL without a measurement":  {nil, autopilot.Evidence{}, cases.InStatus(autopilot.StatusStorageFull), readOnlySince(0)},
+		"still read-only in STORAGE FULL":     {hourAgo, measured(80, time.Minute), cases.InStatus(autopilot.StatusStorageFull), hourAgo},
+		"the limit of the size at that time":  {nil, measured(88, 5*time.Minute), grownFrom("90", time.Minute), readOnlySince(5 * time.Minute)},
+		"below the limit of a size long ago":  {nil, measured(88, 5*time.Minute), grownFrom("90", time.Hour), nil},
+		"a growth has made it writable":       {nil, measured(78, 5*time.Minute), grownFrom("80", time.Minute), nil},
 	} {
 		c := cases.Quiet()
 		c.Status.ReadOnly = tc.was
@@ -215,7 +215,7 @@ func TestEvidenceFromSignalUsesTheSizeAtItsTime(t *testing.T) {
 		"grown after the datapoint":                               {time.Minute, 0, 84.6},
 		"grown a minute before it, within the skew of the clocks": {6 * time.Minute, 0, 84.6},
 		"grown 3 minutes before it":                               {8 * time.Minute, 0, 94},
-		"grown before it, because of this very value":             {8 * time.Minute, 5 * time.Minute, 84.6},
+		"grown before it, because of this value":                  {8 * time.Minute, 5 * time.Minute, 84.6},
 	} {
 		c := cases.Quiet()
 		growth := cases.GrownVolume("90", "100", tc.grownAgo)

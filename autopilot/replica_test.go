@@ -14,7 +14,7 @@ import (
 
 func TestNextToGrowReturnsTheOrderOfPrimaryAndReplicas(t *testing.T) {
 	type answers = map[string]autopilot.GrowthAnswer
-	const done, order, grows = autopilot.GrowthSettled, autopilot.GrowthOutOfOrder, autopilot.GrowthUnderWay
+	const settled, outOfOrder, growing = autopilot.GrowthSettled, autopilot.GrowthOutOfOrder, autopilot.GrowthUnderWay
 	sizes := func(r1, r2 int) func(*autopilot.Case, *v1alpha1.Intent) {
 		return func(c *autopilot.Case, _ *v1alpha1.Intent) {
 			c.Instance.Replicas = []autopilot.Replica{{ID: "r2", Name: "reports", VolumeGB: r2}, {ID: "r1", Name: "reader", VolumeGB: r1}}
@@ -27,33 +27,33 @@ func TestNextToGrowReturnsTheOrderOfPrimaryAndReplicas(t *testing.T) {
 		waitsFor []string
 	}{
 		"no replica":                 {func(c *autopilot.Case, _ *v1alpha1.Intent) { c.Instance.Replicas = nil }, nil, []string{"id"}, nil},
-		"the replicas begin to grow": {nil, answers{"r1": grows, "r2": grows}, []string{"r1", "r2"}, []string{"reader", "reports"}},
-		"one has the size":           {sizes(110, 100), answers{"r2": grows}, []string{"r2"}, []string{"reports"}},
-		"one has a cap of its own":   {func(c *autopilot.Case, _ *v1alpha1.Intent) { c.Instance.Replicas[1].MaxGB = 100 }, answers{"r2": grows}, []string{"r2"}, []string{"reports"}},
+		"the replicas begin to grow": {nil, answers{"r1": growing, "r2": growing}, []string{"r1", "r2"}, []string{"reader", "reports"}},
+		"one has the new size":       {sizes(110, 100), answers{"r2": growing}, []string{"r2"}, []string{"reports"}},
+		"one has a cap of its own":   {func(c *autopilot.Case, _ *v1alpha1.Intent) { c.Instance.Replicas[1].MaxGB = 100 }, answers{"r2": growing}, []string{"r2"}, []string{"reports"}},
 		"both have a cap of their own": {func(c *autopilot.Case, _ *v1alpha1.Intent) {
 			c.Instance.Replicas[0].MaxGB, c.Instance.Replicas[1].MaxGB = 100, 109
 		}, nil, []string{"id"}, nil},
-		"a cap at the new size":              {func(c *autopilot.Case, _ *v1alpha1.Intent) { c.Instance.Replicas[1].MaxGB = 110 }, answers{"r1": grows, "r2": grows}, []string{"r1", "r2"}, []string{"reader", "reports"}},
-		"both have the size":                 {sizes(110, 120), nil, []string{"id"}, nil},
-		"a size is not known":                {sizes(0, 110), nil, []string{"id"}, nil},
-		"the list was older than the growth": {nil, answers{"r1": done, "r2": done}, []string{"r1", "r2", "id"}, nil},
-		"one is refused, one grows":          {nil, answers{"r1": done, "r2": grows}, []string{"r1", "r2"}, []string{"reports"}},
-		"the cloud wants the primary first":  {nil, answers{"r1": order, "r2": order}, []string{"r1", "r2", "id"}, nil},
-		"the cloud wants no order":           {nil, answers{"r1": order, "r2": done, "id": order}, []string{"r1", "r2", "id"}, nil},
-		"nearly read-only":                   {func(c *autopilot.Case, _ *v1alpha1.Intent) { c.Alarms[0].Evidence.UsedGB = 94 }, nil, []string{"id"}, nil},
+		"a cap at the new size":             {func(c *autopilot.Case, _ *v1alpha1.Intent) { c.Instance.Replicas[1].MaxGB = 110 }, answers{"r1": growing, "r2": growing}, []string{"r1", "r2"}, []string{"reader", "reports"}},
+		"both have the new size":            {sizes(110, 120), nil, []string{"id"}, nil},
+		"the size of one is unknown":        {sizes(0, 110), nil, []string{"id"}, nil},
+		"both have grown since the list":    {nil, answers{"r1": settled, "r2": settled}, []string{"r1", "r2", "id"}, nil},
+		"one is refused, and one grows":     {nil, answers{"r1": settled, "r2": growing}, []string{"r1", "r2"}, []string{"reports"}},
+		"the cloud wants the primary first": {nil, answers{"r1": outOfOrder, "r2": outOfOrder}, []string{"r1", "r2", "id"}, nil},
+		"the cloud refuses both orders":     {nil, answers{"r1": outOfOrder, "r2": settled, "id": outOfOrder}, []string{"r1", "r2", "id"}, nil},
+		"nearly read-only":                  {func(c *autopilot.Case, _ *v1alpha1.Intent) { c.Alarms[0].Evidence.UsedGB = 94 }, nil, []string{"id"}, nil},
 		"nearly read-only, and the cloud wants the replicas first": {
 			func(c *autopilot.Case, _ *v1alpha1.Intent) { c.Alarms[0].Evidence.UsedGB = 94 },
-			answers{"id": order, "r1": grows, "r2": done}, []string{"id", "r1", "r2"}, []string{"reader"},
+			answers{"id": outOfOrder, "r1": growing, "r2": settled}, []string{"id", "r1", "r2"}, []string{"reader"},
 		},
 		"read-only at 92 %": {func(c *autopilot.Case, _ *v1alpha1.Intent) { cases.ReadOnly(c) }, nil, []string{"id"}, nil},
 		"full":              {func(c *autopilot.Case, _ *v1alpha1.Intent) { c.Instance.Status = autopilot.StatusStorageFull }, nil, []string{"id"}, nil},
-		"just below patience": {func(_ *autopilot.Case, i *v1alpha1.Intent) {
+		"waited for 10 minutes less a second": {func(_ *autopilot.Case, i *v1alpha1.Intent) {
 			i.DecisionTime = cases.Ago(autopilot.ReplicaPatience - time.Second)
-		}, answers{"r1": grows, "r2": grows}, []string{"r1", "r2"}, []string{"reader", "reports"}},
-		"waited for too long": {func(_ *autopilot.Case, i *v1alpha1.Intent) { i.DecisionTime = cases.Ago(autopilot.ReplicaPatience) }, nil, []string{"id"}, nil},
-		"waited for too long, and the cloud wants the replicas first": {
+		}, answers{"r1": growing, "r2": growing}, []string{"r1", "r2"}, []string{"reader", "reports"}},
+		"waited for 10 minutes": {func(_ *autopilot.Case, i *v1alpha1.Intent) { i.DecisionTime = cases.Ago(autopilot.ReplicaPatience) }, nil, []string{"id"}, nil},
+		"waited for 10 minutes, and the cloud wants the replicas first": {
 			func(_ *autopilot.Case, i *v1alpha1.Intent) { i.DecisionTime = cases.Ago(autopilot.ReplicaPatience) },
-			answers{"id": order, "r1": grows, "r2": grows}, []string{"id", "r1", "r2"}, []string{"reader", "reports"},
+			answers{"id": outOfOrder, "r1": growing, "r2": growing}, []string{"id", "r1", "r2"}, []string{"reader", "reports"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

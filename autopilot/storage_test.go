@@ -171,7 +171,7 @@ func TestNewSizeNeverShrinksNeverPassesTheCapAndNeverStepsTwice(t *testing.T) {
 		}
 		rule.stepGB = 10 * rapid.IntRange(1, 200).Draw(t, "next step/10")
 		if got < rule.maxGB && rule.newSize(got, used) != got {
-			t.Fatalf("the same %g GB asked for a second step after %d → %d GB", used, size, got)
+			t.Fatalf("the same %g GB lead to a second step after %d → %d GB", used, size, got)
 		}
 		if got == size || got == rule.maxGB {
 			return

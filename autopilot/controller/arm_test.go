@@ -24,10 +24,10 @@ func TestAlarmsFollowTheSwitchAndReadyShowsThem(t *testing.T) {
 			t.Helper()
 			w.checkCondition(what, v1alpha1.ConditionReady, status, reason)
 		}
-		fails := func(what string) {
+		checkFails := func(what string) {
 			t.Helper()
 			if err := w.check(c); err == nil {
-				t.Errorf("%s: no error, so nobody would check again", what)
+				t.Errorf("%s: no error, so the round would not be retried", what)
 			}
 		}
 		w.setInstance("")
@@ -45,19 +45,19 @@ func TestAlarmsFollowTheSwitchAndReadyShowsThem(t *testing.T) {
 		}
 
 		w.statesUnreadable = true
-		fails("states are unreadable")
+		checkFails("states are unreadable")
 		ready("states are unreadable", metav1.ConditionFalse, autopilot.ReadFailed)
 		w.steps = nil
-		fails("states are still unreadable")
+		checkFails("states are still unreadable")
 		if !w.armed() || len(w.steps) > 0 {
 			t.Errorf("armed %t, the second failed check writes %v", w.armed(), w.steps)
 		}
 		w.statesUnreadable, w.unreachable = false, true
-		fails("cloud is unreachable")
+		checkFails("cloud is unreachable")
 		ready("cloud is unreachable", metav1.ConditionFalse, autopilot.CloudUnreachable)
 
 		w.setSwitch(new(false))
-		fails("alarms cannot be removed")
+		checkFails("alarms cannot be removed")
 		ready("alarms cannot be removed", metav1.ConditionFalse, autopilot.CloudUnreachable)
 		w.unreachable = false
 		w.settle(c)
@@ -113,42 +113,6 @@ func TestLastExplicitSwitchIsEffectiveAfterTheFieldIsDropped(t *testing.T) {
 		w.settle(c)
 		if w.rap() != nil {
 			t.Errorf("created again, although spec.autopilot is absent: %+v", w.rap())
-		}
-	})
-}
-
-func TestDeletedRdsTakesOnlyOurRdsAutopilotWithIt(t *testing.T) {
-	for name, byPerson := range map[string]bool{"created by the service": false, "created by a person": true} {
-		inBubble(t, name, func(t *testing.T) {
-			w := newWorld(t)
-			c := w.process()
-			w.settle(c)
-			if byPerson {
-				w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.OwnerReferences = nil })
-			}
-			w.remove(w.rdss())
-			w.settle(c)
-			if w.topics != 0 || (w.rap() != nil) != byPerson {
-				t.Errorf("%d topics, RdsAutopilot %+v", w.topics, w.rap())
-			}
-		})
-	}
-}
-
-func TestDeletedRdsAutopilotStaysUntilItsAlarmsAreRemoved(t *testing.T) {
-	level.InBubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		c := w.process()
-		w.settle(c)
-		w.remove(w.raps())
-		w.unreachable = true
-		if err := w.check(c); err == nil || w.rap() == nil || w.armed() {
-			t.Fatalf("%v, RdsAutopilot %+v; want it kept and not armed", err, w.rap())
-		}
-		w.unreachable = false
-		w.must(w.check(c))
-		if w.topics != 0 || w.rap() != nil {
-			t.Errorf("%d topics, RdsAutopilot %+v", w.topics, w.rap())
 		}
 	})
 }
@@ -223,7 +187,7 @@ func TestNewRulesStartADecision(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()
-		lead(t, c)
+		addQueues(t, c)
 		_, _ = w.decide(c) // creates the RdsAutopilot
 		w.mustDecide(c)
 		_, err := c.arm(t.Context(), database)
@@ -255,7 +219,7 @@ func TestAlarmsStayWhenCacheLacksTheRds(t *testing.T) {
 	})
 }
 
-// Nobody checks an alarm once autopilot is off, so it gets a last decision.
+// Once autopilot is off, no round decides on the alarm, so the reason must be recorded before.
 func TestAlarmInForceGetsALastDecisionWhenAutopilotIsTurnedOff(t *testing.T) {
 	for name, tc := range map[string]struct {
 		turnOff func(*world, *Controller)
@@ -291,7 +255,7 @@ func TestAlarmInForceGetsALastDecisionWhenAutopilotIsTurnedOff(t *testing.T) {
 	}
 }
 
-// The change counts for cooldown and budget once autopilot is on again, and it has its place meanwhile.
+// Once autopilot is on again, the change counts for cooldown and budget. Meanwhile it keeps its place.
 func TestChangeInProgressIsKeptWhileAutopilotIsOff(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		w := newCloudWorld(t, true)
@@ -306,7 +270,7 @@ func TestChangeInProgressIsKeptWhileAutopilotIsOff(t *testing.T) {
 			t.Fatalf("%d topics, pending %+v", w.topics, w.rap().Status.Pending)
 		}
 		if c.limiter.reserve(Key{"other", "db"}, 1, w.now) {
-			t.Error("its place is free")
+			t.Error("the place of the change is free")
 		}
 		w.endJobs()
 		setMode(v1alpha1.ModeAuto)

@@ -43,14 +43,11 @@ func (r *round) requestChange(ctx context.Context, i v1alpha1.Intent) (record.Pa
 }
 
 // changeInCloud requests a stored intent from the cloud itself, for databases with spec.apply: Cloud. It returns nil
-// if it does not ask the cloud, because the target has changed, the window has closed or too many other flavors are
-// changing.
+// if it does not ask the cloud, because the target has changed, the window has closed or the instance has another flavor
+// by now. A flavor has its place since the walk through the guards reserved it, until the round ends.
 func (r *round) changeInCloud(ctx context.Context, i v1alpha1.Intent) *record.CloudAnswer {
 	if err := r.confirmTarget(ctx); err != nil {
 		r.log.Info("the cloud is not asked yet", zap.Error(err))
-		return nil
-	}
-	if i.Kind == v1alpha1.KindFlavor && !r.controller.limiter.reserve(r.key, r.options.MaxFlavorChanges, r.options.Now()) {
 		return nil
 	}
 	a := &record.CloudAnswer{Kind: i.Kind, To: i.To}

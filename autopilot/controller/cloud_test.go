@@ -33,7 +33,7 @@ type cloudState struct {
 	statesUnreadable bool
 	noCatalogue      bool
 	ensureErr        error // of Ensure, once the topic exists
-	// Unless readBefore is zero, instances can be read only from a list of before.
+	// Unless readBefore is zero, instances can be read only from a list that began before it.
 	readBefore time.Time
 	refusals   map[string]*autopilot.RefusedError           // of changes, by instance id
 	onInstance func()                                       // runs while a round reads the instance
@@ -122,7 +122,7 @@ func (c cloud) ResizeList(context.Context, autopilot.Instance) ([]string, error)
 	return nil, &autopilot.RefusedError{Message: "DBS.200040 not for this engine"}
 }
 
-// Change begins a job. The id of a job tells its target.
+// Change begins a job, whose id contains the new size or flavor.
 func (c cloud) Change(ctx context.Context, id string, i v1alpha1.Intent) (jobID string, err error) {
 	c.mu.Lock()
 	onChange := c.onChange
@@ -203,7 +203,7 @@ func (c cloud) Ensure(_ context.Context, desired v1alpha1.DesiredAlarms, record 
 		return observed, nil, errNoAnswer
 	}
 	if observed.TopicURN == "" {
-		c.set(func() { c.steps, c.topics = append(c.steps, "topic"), 1 })
+		c.withLock(func() { c.steps, c.topics = append(c.steps, "topic"), 1 })
 		observed.TopicURN = "urn"
 		if err := record(observed); err != nil {
 			return observed, nil, err

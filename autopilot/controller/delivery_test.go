@@ -14,19 +14,19 @@ import (
 )
 
 func TestAlarmsWithoutAMessageAreCountedOnce(t *testing.T) {
-	type spans = []time.Duration
+	type durations = []time.Duration
 	const minute = time.Minute
 	begun := time.Unix(1e9, 0)
 	for name, tc := range map[string]struct {
 		message *time.Duration // after the alarm
-		rounds  spans
+		rounds  durations      // after the alarm
 		want    float64
 	}{
-		"message may still arrive":              {rounds: spans{minute}},
-		"no message":                            {rounds: spans{minute, 3 * minute, 8 * minute}, want: 1},
-		"message":                               {message: new(2 * time.Second), rounds: spans{3 * minute, 8 * minute}},
-		"message of the day before":             {message: new(-24 * time.Hour), rounds: spans{3 * minute}, want: 1},
-		"message before the rule was rewritten": {message: new(-20 * minute), rounds: spans{3 * minute}},
+		"message may still arrive":              {rounds: durations{minute}},
+		"no message":                            {rounds: durations{minute, 3 * minute, 8 * minute}, want: 1},
+		"message":                               {message: new(2 * time.Second), rounds: durations{3 * minute, 8 * minute}},
+		"message of the day before":             {message: new(-24 * time.Hour), rounds: durations{3 * minute}, want: 1},
+		"message before the rule was rewritten": {message: new(-20 * minute), rounds: durations{3 * minute}},
 	} {
 		c, since := newLeader(t), metav1.NewMicroTime(begun)
 		s := v1alpha1.Status{Alarms: v1alpha1.Alarms{Subscription: v1alpha1.SubscriptionConfirmed, Rules: []v1alpha1.Rule{{

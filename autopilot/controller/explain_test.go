@@ -13,8 +13,8 @@ import (
 	"github.com/mcsps/rds-autopilot/test/level"
 )
 
-// fullOfWAL returns the series of a volume with 41 GB of WAL, which an inactive replication slot keeps.
-func fullOfWAL(now time.Time) autopilot.Series {
+// walSeries returns the series of a volume with 41 GB of WAL, which an inactive replication slot keeps.
+func walSeries(now time.Time) autopilot.Series {
 	s := autopilot.Series{}
 	for metric, values := range map[string][2]float64{
 		"rds048_disk_used_size": {50, 93}, "rds040_transaction_logs_usage": {1024, 41 * 1024},
@@ -31,8 +31,8 @@ func newGrowthToExplain(t *testing.T) (*world, *Controller) {
 	w := newWorld(t)
 	w.inst.Engine = "PostgreSQL"
 	c := w.startAlarm(v1alpha1.MetricStorage)
-	w.series = fullOfWAL(w.now)
-	lead(t, c)
+	w.series = walSeries(w.now)
+	addQueues(t, c)
 	w.mustDecide(c)
 	return w, c
 }
@@ -49,7 +49,7 @@ func (w *world) explain(c *Controller) (n int) {
 	return n
 }
 
-func TestCauseIsReadAfterTheGrowthWasRequestedAndWarnedOfOnce(t *testing.T) {
+func TestCauseIsReadAfterTheRequestOfTheGrowthAndReportedOnce(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		w, c := newGrowthToExplain(t)
 		if len(w.patches) != 1 || len(w.seriesReads) > 0 {

@@ -17,7 +17,7 @@ import (
 )
 
 // Without this, a panic would end the process, and the next leader would repeat it.
-func TestPanicInARoundAffectsOneDatabase(t *testing.T) {
+func TestPanicInARoundIsReportedAndRetriedWithBackOff(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		c := w.startAlarm(v1alpha1.MetricStorage)
@@ -27,21 +27,21 @@ func TestPanicInARoundAffectsOneDatabase(t *testing.T) {
 			panic("text of a sender")
 		}
 		w.run(c)
-		w.pass(10 * time.Minute)
+		w.advance(10 * time.Minute)
 		rounds := int(calls.Load())
 		n := testutil.ToFloat64(c.meters.failed.WithLabelValues(causePanic))
 		if rounds < 5 || rounds > 40 || int(n) != rounds {
 			t.Errorf("%d rounds in 10 minutes, %g counted; want retries with back-off", rounds, n)
 		}
-		w.set(func() {
+		w.withLock(func() {
 			i := slices.IndexFunc(w.events, func(e autopilot.Event) bool { return e.Reason == "InternalError" && e.Warning })
 			if i < 0 || strings.Contains(w.events[i].Note, "sender") {
 				t.Errorf("events %+v", w.events)
 			}
 			w.onInstance = nil
 		})
-		w.pass(3 * time.Minute)
-		w.set(func() {
+		w.advance(3 * time.Minute)
+		w.withLock(func() {
 			if !slices.Equal(w.patches, []string{"110"}) {
 				t.Errorf("patches %v after the panics, want one", w.patches)
 			}
@@ -55,7 +55,7 @@ func TestStatusThatCannotBeStoredIsReportedAndStopsTheChange(t *testing.T) {
 		c := w.startAlarm(v1alpha1.MetricStorage)
 		w.statusRefusal = "denied by policy"
 		w.run(c)
-		w.pass(22 * time.Minute)
+		w.advance(22 * time.Minute)
 		if n := testutil.ToFloat64(c.meters.failed.WithLabelValues(causeKubernetes)); n < 10 {
 			t.Errorf("%g failed rounds counted", n)
 		}
@@ -66,8 +66,8 @@ func TestStatusThatCannotBeStoredIsReportedAndStopsTheChange(t *testing.T) {
 		if held["rds_autopilot_held_changes Volume StatusNotStored"] != 1 {
 			t.Errorf("held: %v", held)
 		}
-		w.set(func() { w.statusRefusal = "" })
-		w.pass(5 * time.Minute)
+		w.withLock(func() { w.statusRefusal = "" })
+		w.advance(5 * time.Minute)
 		if _, ok := c.unstoredHeld(database); ok || len(w.patches) != 1 {
 			t.Errorf("still held in memory %t, patches %v", ok, w.patches)
 		}

@@ -12,12 +12,13 @@ import (
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
+	"github.com/mcsps/rds-autopilot/test/level"
 )
 
 func TestFlavorLimiterReservesPlacesUntilReleased(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	key := func(name string) Key { return Key{"ns", name} }
-	l := newFlavorLimiter(register{})
+	l := newFlavorLimiter(cachedAutopilots{})
 	first, second, third := l.reserve(key("a"), 2, now), l.reserve(key("b"), 2, now), l.reserve(key("c"), 2, now)
 	if !first || !second || third || !l.reserve(key("a"), 2, now) {
 		t.Errorf("reserved %t, %t, %t; want the two places for the first two", first, second, third)
@@ -58,8 +59,8 @@ func TestFlavorLimiterCountsChangesOfTheCache(t *testing.T) {
 	lateInCloud.Status.Pending.JobTime = late.Status.Pending.AskedTime
 	lateInCloud.Status.Pending.AskedTime = &late.Status.Pending.DecisionTime
 	for name, tc := range map[string]struct {
-		of    *v1alpha1.RdsAutopilot
-		holds bool
+		other    *v1alpha1.RdsAutopilot
+		hasPlace bool
 	}{
 		"in progress":                                  {changing(14*time.Minute, "MODIFYING"), true},
 		"stalled":                                      {changing(15*time.Minute, "ACTIVE"), false},
@@ -74,9 +75,9 @@ func TestFlavorLimiterCountsChangesOfTheCache(t *testing.T) {
 		"decided two hours ago, accepted a minute ago": {lateInCloud, true},
 		"no change of the flavor":                      {&v1alpha1.RdsAutopilot{}, false},
 	} {
-		l := newFlavorLimiter(register{autopilots: []*v1alpha1.RdsAutopilot{tc.of}})
-		if free := l.reserve(Key{"ns", "b"}, 1, now); free == tc.holds {
-			t.Errorf("%s: has its place %t, want %t", name, !free, tc.holds)
+		l := newFlavorLimiter(cachedAutopilots{autopilots: []*v1alpha1.RdsAutopilot{tc.other}})
+		if free := l.reserve(Key{"ns", "b"}, 1, now); free == tc.hasPlace {
+			t.Errorf("%s: has its place %t, want %t", name, !free, tc.hasPlace)
 		}
 		if !l.reserve(Key{"ns", "a"}, 2, now) {
 			t.Errorf("%s: its own change counts against it", name)
@@ -94,12 +95,12 @@ func (w *world) checkPlace(c *Controller, when string, has bool) {
 	c.limiter.release(other)
 }
 
-// The watch may be minutes behind while a flavor changes.
+// The watch may lag by minutes while a flavor changes.
 func TestFlavorKeepsItsPlaceWhenARoundHasAnOldCache(t *testing.T) {
-	inBubble(t, "apply: Operator", func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		c := w.startAlarm(v1alpha1.MetricCPU)
-		c.limiter.kube = register{autopilots: []*v1alpha1.RdsAutopilot{w.freezeAutopilots(c)}}
+		c.limiter.kube = cachedAutopilots{autopilots: []*v1alpha1.RdsAutopilot{w.freezeAutopilots(c)}}
 		w.mustDecide(c)
 		if len(w.patches) != 1 {
 			t.Fatalf("patches %v", w.patches)
@@ -126,7 +127,7 @@ func TestFlavorKeepsItsPlaceWhenARoundHasAnOldCache(t *testing.T) {
 
 // An operator may act on the patch of the Rds before the status shows it.
 func TestPatchedFlavorHasItsPlaceAlthoughTheCloudIsBusy(t *testing.T) {
-	inBubble(t, "apply: Cloud", func(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
 		w := newCloudWorld(t, true)
 		c := w.startAlarm(v1alpha1.MetricCPU)
 		w.refusals = map[string]*autopilot.RefusedError{

@@ -13,23 +13,24 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// listOfInstances returns the same instance for every id. Reading it takes 40 seconds of the clock now.
-type listOfInstances struct {
+// slowInstances returns the same instance for every id. Each read advances the clock by 40 seconds.
+type slowInstances struct {
 	InstanceReader
 	inst autopilot.Instance
 	now  *time.Time
 }
 
-func (l listOfInstances) Instance(context.Context, string, time.Time) (*autopilot.Instance, error) {
+func (l slowInstances) Instance(context.Context, string, time.Time) (*autopilot.Instance, error) {
 	*l.now = l.now.Add(40 * time.Second)
 	return &l.inst, nil
 }
 
+// observe returns the case that Observe returns for an instance, and the time after that.
 func observe(t *testing.T, inst autopilot.Instance, status v1alpha1.Status) (autopilot.Case, time.Time) {
 	t.Helper()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	o := Observer{
-		Instances: listOfInstances{inst: inst, now: &now}, Now: func() time.Time { return now },
+		Instances: slowInstances{inst: inst, now: &now}, Now: func() time.Time { return now },
 		Claims: func(context.Context, string) ([]*autopilot.Target, error) { return nil, nil },
 	}
 	c, err := o.Observe(t.Context(), &autopilot.Target{InstanceID: "in01"}, &v1alpha1.RdsAutopilot{Status: status}, now)
@@ -76,14 +77,14 @@ func TestRulesOfAFormerInstanceAreIgnored(t *testing.T) {
 	}
 }
 
-// stateLists counts the lists of rules.
-type stateLists struct {
+// recordedLists records the time of each list of alarm states.
+type recordedLists struct {
 	Cloud
 	state     v1alpha1.State
 	notBefore []time.Time
 }
 
-func (s *stateLists) AlarmStates(_ context.Context, notBefore time.Time) (map[string]AlarmState, error) {
+func (s *recordedLists) AlarmStates(_ context.Context, notBefore time.Time) (map[string]AlarmState, error) {
 	s.notBefore = append(s.notBefore, notBefore)
 	return map[string]AlarmState{"al1": {State: s.state}}, nil
 }
@@ -100,7 +101,7 @@ func TestRulesAreListedAgainOnlyIfASignalContradictsTheList(t *testing.T) {
 		"newer signal contradicts":       {v1alpha1.StateOK, begin.Add(time.Second), 2},
 		"signal before the list differs": {v1alpha1.StateOK, begin.Add(-time.Second), 1},
 	} {
-		lists := &stateLists{state: tc.listed}
+		lists := &recordedLists{state: tc.listed}
 		r := &round{cloud: lists, notBefore: begin, rap: &v1alpha1.RdsAutopilot{Status: v1alpha1.Status{
 			Alarms: v1alpha1.Alarms{Rules: []v1alpha1.Rule{{Metric: v1alpha1.MetricStorage, AlarmID: "al1"}}},
 			Intake: v1alpha1.Intake{Signals: []v1alpha1.Signal{{
@@ -115,10 +116,10 @@ func TestRulesAreListedAgainOnlyIfASignalContradictsTheList(t *testing.T) {
 	}
 }
 
-// unevenEvidence has a measurement of the CPU, an error for memory, and a panic for storage.
-type unevenEvidence struct{}
+// mixedEvidence has a measurement of the CPU, an error for memory, and a panic for storage.
+type mixedEvidence struct{}
 
-func (unevenEvidence) Evidence(_ context.Context, _ autopilot.Instance, r EvidenceRequest) (autopilot.Evidence, error) {
+func (mixedEvidence) Evidence(_ context.Context, _ autopilot.Instance, r EvidenceRequest) (autopilot.Evidence, error) {
 	switch r.Metric {
 	case v1alpha1.MetricCPU:
 		return autopilot.Evidence{Percent: 95}, nil
@@ -129,7 +130,7 @@ func (unevenEvidence) Evidence(_ context.Context, _ autopilot.Instance, r Eviden
 }
 
 func TestReadEvidenceReturnsTheResultOfEachMetric(t *testing.T) {
-	found, failed := readEvidence(t.Context(), unevenEvidence{}, autopilot.Instance{}, []EvidenceRequest{
+	found, failed := readEvidence(t.Context(), mixedEvidence{}, autopilot.Instance{}, []EvidenceRequest{
 		{Metric: v1alpha1.MetricCPU}, {Metric: v1alpha1.MetricMemory}, {Metric: v1alpha1.MetricStorage},
 	})
 	if len(found) != 1 || found[v1alpha1.MetricCPU].Percent != 95 || len(failed) != 2 {

@@ -16,16 +16,16 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// newLeader returns a controller without Kubernetes and cloud whose queues take databases.
+// newLeader returns a controller with queues, without Kubernetes and cloud.
 func newLeader(t *testing.T) *Controller {
 	t.Helper()
-	c := New(Options{Kube: register{}, Log: zap.NewNop(), Reg: prometheus.NewRegistry(), Now: time.Now})
-	lead(t, c)
+	c := New(Options{Kube: cachedAutopilots{}, Log: zap.NewNop(), Reg: prometheus.NewRegistry(), Now: time.Now})
+	addQueues(t, c)
 	return c
 }
 
-// lead gives a controller empty queues, so that it enqueues databases.
-func lead(t *testing.T, c *Controller) {
+// addQueues gives a controller empty queues, as a leader has them.
+func addQueues(t *testing.T, c *Controller) {
 	t.Helper()
 	c.queues = newQueues(c.decideMarks)
 	t.Cleanup(c.queues.shutDown)
@@ -40,7 +40,7 @@ func TestDecisionsWithNewsGoFirst(t *testing.T) {
 	c.queues.decide.Add(key("recheck"))
 	c.enqueue(key("news"))
 	c.enqueue(key("c"))                     // a sweep has requested it already
-	c.enqueueForSweep(key("c"), time.Now()) // another sweep must not put it back
+	c.enqueueForSweep(key("c"), time.Now()) // another sweep must not lower its priority
 	var order []string
 	for c.queues.decide.Len() > 0 {
 		k, _ := c.queues.decide.Get()
@@ -52,7 +52,7 @@ func TestDecisionsWithNewsGoFirst(t *testing.T) {
 	}
 }
 
-// An Rds may have events all the time. They must not take the sweep's check of the used space and of the alarms away.
+// An Rds may have events all the time. They must not prevent the checks of the used space and of the alarms by the sweep.
 func TestEventKeepsTheMarkOfTheSweep(t *testing.T) {
 	c, begin := newLeader(t), time.Unix(100, 0)
 	c.enqueueForSweep(database, begin)
@@ -158,13 +158,13 @@ func TestIdleTimeOfAQueueGrowsWhileARoundHangs(t *testing.T) {
 		w.onInstance = func() { <-hang }
 		w.run(c)
 		idle := func() float64 { return c.idle(&c.deciding, (*queues).decideQueue) }
-		w.pass(20 * time.Minute)
+		w.advance(20 * time.Minute)
 		if got := idle(); got != 1200 {
 			t.Errorf("idle for %g s while a round hangs, want 1200", got)
 		}
-		w.set(func() { w.onInstance = nil })
+		w.withLock(func() { w.onInstance = nil })
 		close(hang)
-		w.pass(time.Second)
+		w.advance(time.Second)
 		if got := idle(); got != 0 {
 			t.Errorf("idle for %g s without a waiting database", got)
 		}
@@ -192,7 +192,7 @@ func TestMemoryIsDroppedWithTheRdsAutopilot(t *testing.T) {
 		synctest.Wait()
 		remove(w)
 		close(hang)
-		w.pass(time.Minute)
+		w.advance(time.Minute)
 		if w.rap() != nil || size(c) != 0 {
 			t.Errorf("%d memories, RdsAutopilot %+v", size(c), w.rap())
 		}

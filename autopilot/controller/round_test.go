@@ -81,7 +81,7 @@ func TestIntentIsStoredBeforeTheRequestAndTheOutcomeAfterIt(t *testing.T) {
 
 func TestPatchThatIsRefusedOrRevertedIsNotReportedAsDone(t *testing.T) {
 	for name, tc := range map[string]struct {
-		spoil func(*world)
+		alter func(*world)
 		check func(v1alpha1.Status) bool
 	}{
 		"refused": {func(w *world) { w.patchRefusal = "denied by policy: not on Fridays" }, func(s v1alpha1.Status) bool {
@@ -97,7 +97,7 @@ func TestPatchThatIsRefusedOrRevertedIsNotReportedAsDone(t *testing.T) {
 		inBubble(t, name, func(t *testing.T) {
 			w := newWorld(t)
 			c := w.startAlarm(v1alpha1.MetricStorage)
-			tc.spoil(w)
+			tc.alter(w)
 			w.mustDecide(c)
 			if s := w.rap().Status; !tc.check(s) {
 				t.Errorf("status %+v", s)
@@ -134,14 +134,14 @@ func TestNothingIsRequestedForATargetThatHasChangedMeanwhile(t *testing.T) {
 		},
 	}
 	for name, change := range changes {
-		for way, prepare := range map[string]func(*world){
+		for request, prepare := range map[string]func(*world){
 			"patch":             func(*world) {},
 			"growth of replica": addReplica,
 			"request to the cloud for the size of the Rds": func(w *world) {
 				w.changeRds(func(rds *otcv1.Rds) { rds.Spec.VolumeSize = 110 }) // so no patch finds the difference
 			},
 		} {
-			inBubble(t, name+", "+way, func(t *testing.T) {
+			inBubble(t, name+", "+request, func(t *testing.T) {
 				w := newCloudWorld(t, true)
 				c := w.startAlarm(v1alpha1.MetricStorage)
 				prepare(w)
@@ -213,8 +213,8 @@ func TestRoundOnOldAutopilotConflictsAndPatchesNothing(t *testing.T) {
 	})
 }
 
-// The former process has stored the intent and then ended, so this round has nothing to write. Only a read of the stored
-// version shows that the policy has changed.
+// The former process has ended after it stored the intent, so this round writes nothing that could conflict. Only a read of
+// the stored version shows that the policy has changed.
 func TestStoredIntentIsNotRequestedOnAnOldPolicy(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -234,26 +234,26 @@ func TestStoredIntentIsNotRequestedOnAnOldPolicy(t *testing.T) {
 	})
 }
 
-// Our own arming may write while a decision waits for the cloud. No event of that write starts another round.
+// Arming may write the status while a decision waits for the cloud. The event of our own write starts no other round.
 func TestRoundIsRepeatedAfterAConflict(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		c := w.process()
 		w.run(c)
-		w.pass(21 * time.Minute)
+		w.advance(21 * time.Minute)
 		if last := testutil.ToFloat64(c.meters.lastSweep); !w.armed() || float64(time.Now().Unix())-last > 6*60 {
 			t.Fatalf("armed %t, the last sweep was at %s", w.armed(), time.Unix(int64(last), 0))
 		}
 		w.raise(v1alpha1.MetricStorage)
-		w.set(func() {
+		w.withLock(func() {
 			w.onInstance = func() {
-				w.set(func() { w.onInstance = nil })
+				w.withLock(func() { w.onInstance = nil })
 				w.writeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Status.ObservedGeneration++ })
 			}
 		})
 		w.changeRds(func(rds *otcv1.Rds) { rds.Status.Status = "ACTIVE" })
-		w.pass(time.Minute)
-		w.set(func() {
+		w.advance(time.Minute)
+		w.withLock(func() {
 			if !slices.Equal(w.patches, []string{"110"}) {
 				t.Errorf("patches %v after a minute, want one", w.patches)
 			}
@@ -262,7 +262,7 @@ func TestRoundIsRepeatedAfterAConflict(t *testing.T) {
 }
 
 // Without the id of the job, the next round would request the change again and never learn how the first job ended.
-func TestMessageDuringTheRequestLosesNoJob(t *testing.T) {
+func TestConflictAfterTheRequestLosesNoJob(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		w := newCloudWorld(t, true)
 		c := w.startAlarm(v1alpha1.MetricStorage)
@@ -281,6 +281,20 @@ func TestMessageDuringTheRequestLosesNoJob(t *testing.T) {
 		_, events := w.countEvents(string(autopilot.ActionGrowVolume))
 		if d := w.rap().Status.Decisions; events != 1 || !slices.ContainsFunc(d, isGrowth) {
 			t.Errorf("%d events, decisions %+v", events, d)
+		}
+	})
+}
+
+// A list from before the end of the job shows the former size, so the job would count as one without effect.
+func TestRoundReadsTheInstanceAfterItsJobHasEnded(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newCloudWorld(t, false)
+		c := w.startAlarm(v1alpha1.MetricStorage)
+		w.mustDecide(c)
+		w.endJobs()
+		w.readBefore = w.now.Add(-c.options.Cloud.ListMaxAge()) // such a list is new enough for other rounds
+		if _, err := w.decide(c); !errors.Is(err, errNoAnswer) {
+			t.Errorf("the round has used a list from before the end of the job: %v", err)
 		}
 	})
 }
@@ -317,12 +331,12 @@ func TestRoundReturnsWhenToCheckAgain(t *testing.T) {
 		}
 		w.apply()
 		w.changeRap(func(rap *v1alpha1.RdsAutopilot) { rap.Spec.Storage.MaxGB = 110 })
-		w.set(func() { w.inst.Status, w.usedGB = autopilot.StatusStorageFull, 109 })
+		w.withLock(func() { w.inst.Status, w.usedGB = autopilot.StatusStorageFull, 109 })
 		w.settle(c)
 		if again := w.mustDecide(c); again != 0 {
 			t.Errorf("a full instance at its cap is checked again after %s, want with the next event or sweep", again)
 		}
-		w.set(func() { w.inst.Status = "MODIFYING" })
+		w.withLock(func() { w.inst.Status = "MODIFYING" })
 		if again := w.mustDecide(c); again != c.options.Recheck {
 			t.Errorf("a busy instance is checked again after %s", again)
 		}
@@ -362,8 +376,7 @@ func TestSizesOfAFlavorAreReadAfterStorageHasGrown(t *testing.T) {
 	})
 }
 
-// A restart in the middle of a day is what a maintenance window prevents. A round waits for other systems between the
-// decision and the request.
+// A round waits for other systems between the decision and the request, and the window may close meanwhile.
 func TestNothingIsRequestedAfterTheWindowHasClosed(t *testing.T) {
 	start := func(t *testing.T, w *world) *Controller {
 		c := w.startAlarm(v1alpha1.MetricCPU)
@@ -416,59 +429,45 @@ func addReplica(w *world) {
 	w.inst.Replicas = []autopilot.Replica{{ID: "reader", Name: "reader", VolumeGB: 100}}
 }
 
-func TestReplicaOfAGrowingPrimary(t *testing.T) {
-	outOfOrder := &autopilot.RefusedError{Reason: autopilot.ReasonCloudRefused, Message: "DBS.200308", IsOutOfOrder: true}
-	refused := &autopilot.RefusedError{Reason: autopilot.ReasonQuotaExceeded, Message: "DBS.200046"}
-	refuse := func(err *autopilot.RefusedError) func(*world, *Controller) {
-		return func(w *world, _ *Controller) { w.refusals = map[string]*autopilot.RefusedError{"reader": err} }
-	}
-	for name, tc := range map[string]struct {
-		alter  func(*world, *Controller)
-		rounds int
-		begun  []string
-		reason autopilot.Reason
-	}{
-		"primary waits":                {nil, 9, []string{"reader"}, autopilot.ReasonChangePending},
-		"primary waits for 10 minutes": {nil, 11, []string{"reader", "110"}, autopilot.ReasonAlarmInForce},
-		"replica follows":              {refuse(outOfOrder), 1, []string{"110"}, autopilot.ReasonAlarmInForce},
-		"replica is refused":           {refuse(refused), 1, []string{"110"}, autopilot.ReasonAlarmInForce},
-		"replica is not allowed": {func(_ *world, c *Controller) {
-			c.options.Allowed.Instances = []string{"*/in01"}
-		}, 1, []string{"110"}, autopilot.ReasonAlarmInForce},
-		"replica has a cap of its own": {func(w *world, _ *Controller) {
+// Package autopilot tests the order, and the bubble the cloud's answers to it.
+func TestPrimaryGrowsAtOnceWhenItsReplicaCannotGrow(t *testing.T) {
+	for name, alter := range map[string]func(*world, *Controller){
+		"refused": func(w *world, _ *Controller) {
+			w.refusals = map[string]*autopilot.RefusedError{"reader": {Reason: autopilot.ReasonQuotaExceeded}}
+		},
+		"not allowed": func(_ *world, c *Controller) { c.options.Allowed.Instances = []string{"*/in01"} },
+		"at a cap of its own": func(w *world, _ *Controller) {
 			w.create(w.raps(), v1alpha1.GroupVersion(), v1alpha1.Kind, "of-the-reader", map[string]any{"spec": map[string]any{
 				"apply": "Cloud", "instanceID": "reader", "storage": map[string]any{"maxGB": int64(100)},
 			}})
-		}, 1, []string{"110"}, autopilot.ReasonAlarmInForce},
+		},
 	} {
 		inBubble(t, name, func(t *testing.T) {
 			w := newCloudWorld(t, true)
 			addReplica(w)
 			c := w.startAlarm(v1alpha1.MetricStorage)
-			if tc.alter != nil {
-				tc.alter(w, c)
-			}
-			for range tc.rounds {
-				w.mustDecide(c)
-				w.now = w.now.Add(time.Minute)
-			}
-			if d := w.rap().Status.Decisions[0]; !slices.Equal(w.begun, tc.begun) || d.Reason != string(tc.reason) {
-				t.Errorf("the cloud has begun %v, want %v; decision %+v", w.begun, tc.begun, d)
-			}
-			if patched := len(w.patches) > 0; patched != slices.Contains(tc.begun, "110") {
-				t.Errorf("patches %v; an operator would grow the primary at once", w.patches)
-			}
-			if name != "replica follows" {
-				return
-			}
-			w.endJobs()
-			w.apply()
-			w.refusals = nil
+			alter(w, c)
 			w.mustDecide(c)
-			w.mustDecide(c)
-			if !slices.Equal(w.begun, []string{"110", "reader"}) {
-				t.Errorf("the cloud has begun %v, want the replica after its primary", w.begun)
+			if !slices.Equal(w.begun, []string{"110"}) || !slices.Equal(w.patches, []string{"110"}) {
+				t.Errorf("the cloud has begun %v, patches %v", w.begun, w.patches)
 			}
 		})
 	}
+}
+
+// An operator would grow the primary at once if its Rds were patched.
+func TestRdsIsNotPatchedWhileThePrimaryWaitsForItsReplica(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newCloudWorld(t, true)
+		addReplica(w)
+		c := w.startAlarm(v1alpha1.MetricStorage)
+		for range 9 {
+			w.mustDecide(c)
+			w.now = w.now.Add(time.Minute)
+		}
+		d := w.rap().Status.Decisions[0]
+		if !slices.Equal(w.begun, []string{"reader"}) || len(w.patches) > 0 || d.Reason != string(autopilot.ReasonChangePending) {
+			t.Errorf("the cloud has begun %v, patches %v, decision %+v", w.begun, w.patches, d)
+		}
+	})
 }

@@ -15,13 +15,13 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// register is a cache that has only RdsAutopilots.
-type register struct {
+// cachedAutopilots is a cache with only these RdsAutopilots.
+type cachedAutopilots struct {
 	Kubernetes
 	autopilots []*v1alpha1.RdsAutopilot
 }
 
-func (r register) EachAutopilot(f func(*v1alpha1.RdsAutopilot)) {
+func (r cachedAutopilots) EachAutopilot(f func(*v1alpha1.RdsAutopilot)) {
 	for _, a := range r.autopilots {
 		f(a)
 	}
@@ -58,7 +58,7 @@ func collected(t *testing.T, now time.Time, prefix string, all ...*v1alpha1.RdsA
 		return []v1alpha1.Held{heldFor(now, time.Hour, "Volume", "StatusNotStored")}, k.Name == "not stored"
 	}
 	found := map[string]float64{}
-	c := newStatusCollector(register{autopilots: all}, func() time.Time { return now }, unstored)
+	c := newStatusCollector(cachedAutopilots{autopilots: all}, func() time.Time { return now }, unstored)
 	for name, value := range series(t, c) {
 		if rest, ok := strings.CutPrefix(name, prefix); ok {
 			found[rest] = value

@@ -124,7 +124,7 @@ func (w *world) clock() time.Time {
 	return w.now
 }
 
-// process starts a process and returns its controller, which remembers nothing.
+// process starts a process and returns its controller.
 func (w *world) process() *Controller {
 	w.t.Helper()
 	config := w.kube.Config()
@@ -147,7 +147,7 @@ func (w *world) process() *Controller {
 	return c
 }
 
-// transport notes the writes of a process to the API server.
+// transport records the writes of a process to the API server.
 type transport struct {
 	*world
 	next http.RoundTripper
@@ -160,12 +160,12 @@ func (n transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		if parts[len(parts)-1] == "status" {
 			name = "status"
 		}
-		n.set(func() { n.steps = append(n.steps, name) })
+		n.withLock(func() { n.steps = append(n.steps, name) })
 	}
 	return n.next.RoundTrip(r)
 }
 
-// admit notes what the processes write into the Rds. It also refuses and reverts writes.
+// admit records the patches of the Rds by the processes. It also refuses and reverts writes.
 func (w *world) admit(write simkube.Write) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -206,7 +206,7 @@ type eventRecorder struct {
 }
 
 func (r eventRecorder) Event(_ *autopilot.Target, _ *v1alpha1.RdsAutopilot, e autopilot.Event) {
-	r.world.set(func() { r.world.events = append(r.world.events, e) })
+	r.world.withLock(func() { r.world.events = append(r.world.events, e) })
 }
 
 func (w *world) rdss() dynamic.ResourceInterface {
@@ -233,7 +233,7 @@ func get[T any](w *world, in dynamic.ResourceInterface) *T {
 func (w *world) rds() *otcv1.Rds             { return get[otcv1.Rds](w, w.rdss()) }
 func (w *world) rap() *v1alpha1.RdsAutopilot { return get[v1alpha1.RdsAutopilot](w, w.raps()) }
 
-// changeRds writes to the Rds as somebody else does, and waits until every process has the event.
+// changeRds writes to the Rds as another writer does, and waits until every process has the event.
 func (w *world) changeRds(change func(*otcv1.Rds)) {
 	w.t.Helper()
 	rds := w.rds()
@@ -252,7 +252,7 @@ func (w *world) setSwitch(value *bool) {
 func (w *world) setInstance(id string) {
 	w.t.Helper()
 	w.changeRds(func(rds *otcv1.Rds) { rds.Status.ID = id })
-	w.set(func() { w.inst.ID = id })
+	w.withLock(func() { w.inst.ID = id })
 }
 
 // changeRap writes to the RdsAutopilot and to its status, and waits until every process has the event.
@@ -281,7 +281,7 @@ func (w *world) update(in dynamic.ResourceInterface, object any, subresource ...
 	return stored.GetResourceVersion()
 }
 
-// remove deletes an object. One with a finalizer stays until the finalizer is removed.
+// remove deletes an object, which stays until it has no finalizer.
 func (w *world) remove(in dynamic.ResourceInterface) {
 	w.t.Helper()
 	w.must(in.Delete(w.t.Context(), database.Name, metav1.DeleteOptions{}))
@@ -309,7 +309,7 @@ func (w *world) check(c *Controller) error {
 	return errors.Join(err, armErr)
 }
 
-// settle runs checks for eight minutes, which is enough for everything that needs no other event.
+// settle runs checks for eight minutes. Every change that needs no other event ends within that time.
 func (w *world) settle(c *Controller) {
 	w.t.Helper()
 	for range 8 {
@@ -320,24 +320,25 @@ func (w *world) settle(c *Controller) {
 	}
 }
 
-// apply lets the operator apply the Rds to the cloud.
+// apply applies the Rds to the cloud as the operator does.
 func (w *world) apply() {
 	wanted := w.rds().Spec
-	w.set(func() {
+	w.withLock(func() {
 		w.inst.VolumeGB, w.inst.Flavor = max(w.inst.VolumeGB, int(wanted.VolumeSize)), wanted.FlavorRef
 	})
 }
 
 // raise sets the alarm of a metric, with a measurement above its threshold.
 func (w *world) raise(m v1alpha1.Metric) {
-	w.set(func() {
+	w.withLock(func() {
 		w.usedGB, w.cpu = 92, 95
 		w.states["al-"+string(m)] = AlarmState{v1alpha1.StateAlarm, w.now}
 	})
 }
 
+// clear ends the alarm of a metric.
 func (w *world) clear(m v1alpha1.Metric) {
-	w.set(func() { w.states["al-"+string(m)] = AlarmState{v1alpha1.StateOK, w.now} })
+	w.withLock(func() { w.states["al-"+string(m)] = AlarmState{v1alpha1.StateOK, w.now} })
 }
 
 // startAlarm returns a controller whose database is armed and has an alarm.
@@ -394,17 +395,17 @@ func (w *world) run(c *Controller) {
 	w.t.Cleanup(func() { stop(); <-ended })
 }
 
-// set changes or reads the world while a controller runs.
-func (w *world) set(change func()) {
+// withLock changes or reads the world while a controller runs.
+func (w *world) withLock(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	change()
 }
 
-// pass lets time of the bubble pass.
-func (w *world) pass(d time.Duration) {
+// advance advances the clock of the bubble, and with it that of the world.
+func (w *world) advance(d time.Duration) {
 	time.Sleep(d)
-	w.set(func() { w.now = time.Now() })
+	w.withLock(func() { w.now = time.Now() })
 	synctest.Wait()
 }
 
@@ -429,7 +430,7 @@ type oldAutopilots struct {
 
 func (o oldAutopilots) Autopilot(string, string) (*v1alpha1.RdsAutopilot, bool) { return o.last, true }
 
-// freezeAutopilots lets the cache of the controller keep the RdsAutopilot as it is now.
+// freezeAutopilots stops the watch of the controller, so that its cache keeps the RdsAutopilot as it is now.
 func (w *world) freezeAutopilots(c *Controller) (last *v1alpha1.RdsAutopilot) {
 	synctest.Wait()
 	last, _ = c.options.Kube.Autopilot(database.Namespace, database.Name)

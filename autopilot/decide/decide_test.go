@@ -23,33 +23,33 @@ type row struct {
 
 // outcome is what a walk decides.
 type outcome struct {
-	reason autopilot.Reason // empty if there is no decision
-	to     string           // the size or flavor to request
-	again  time.Duration    // until the next check; 0 if an event starts it
-	ends   bool             // the guard ends by time alone, exactly at the next check
-	says   string           // the whole sentence; empty if another row tests it
+	reason  autopilot.Reason // empty if there is no decision
+	to      string           // the size or flavor to request
+	again   time.Duration    // until the next check; 0 if an event starts it
+	ends    bool             // the guard ends by time alone, exactly at the next check
+	message string           // the whole message; empty if another row tests it
 }
 
-// makes is the outcome that the change is requested.
-func makes(to string, says ...string) outcome {
-	return outcome{reason: autopilot.ReasonAlarmInForce, to: to, says: strings.Join(says, "")}
+// makes returns the outcome that the change is requested.
+func makes(to string, message ...string) outcome {
+	return outcome{reason: autopilot.ReasonAlarmInForce, to: to, message: strings.Join(message, "")}
 }
 
-// stops is the outcome that a guard prevents the change.
-func stops(reason autopilot.Reason, again time.Duration, says ...string) outcome {
-	return outcome{reason: reason, again: again, says: strings.Join(says, "")}
+// stops returns the outcome that a guard prevents the change.
+func stops(reason autopilot.Reason, again time.Duration, message ...string) outcome {
+	return outcome{reason: reason, again: again, message: strings.Join(message, "")}
 }
 
-// holds is the outcome that a guard prevents the change until that time has passed, and no longer.
-func holds(reason autopilot.Reason, remaining time.Duration, says ...string) outcome {
-	return outcome{reason: reason, again: remaining, ends: true, says: strings.Join(says, "")}
+// holds returns the outcome that a guard prevents the change for exactly that time.
+func holds(reason autopilot.Reason, remaining time.Duration, message ...string) outcome {
+	return outcome{reason: reason, again: remaining, ends: true, message: strings.Join(message, "")}
 }
 
-// silent is the outcome that the alarm needs no decision.
-func silent(again time.Duration) outcome { return outcome{again: again} }
+// undecided returns the outcome that the alarm needs no decision.
+func undecided(again time.Duration) outcome { return outcome{again: again} }
 
 const (
-	ours    = "rds.mysql.n1.2xlarge.4"
+	present = "rds.mysql.n1.2xlarge.4"
 	larger  = "rds.mysql.n1.4xlarge.4"
 	recheck = 30 * time.Second
 	day     = 24 * time.Hour
@@ -76,22 +76,22 @@ func inState(a autopilot.Alarm, state v1alpha1.State) autopilot.Alarm {
 // ended returns the alarm as it is after Cloud Eye has reported its end.
 func ended(a autopilot.Alarm) autopilot.Alarm { return inState(a, v1alpha1.StateOK) }
 
-// rows returns a case for each rule of the table and each side of its boundary, in the order of the guards. Whoever
-// applies the change, the decision is the same.
+// rows returns a case for each rule of the table and each side of its boundary, in the order of the guards. The decision
+// does not depend on spec.apply.
 func rows() []row {
 	noData := autopilot.Alarm{Metric: v1alpha1.MetricStorage, State: v1alpha1.StateInsufficientData}
 	ok := autopilot.Alarm{Metric: v1alpha1.MetricStorage, State: v1alpha1.StateOK}
-	const flavorText = "Flavor " + ours + " (8 vCPUs, 32 GB) → " + larger + " (16 vCPUs, 64 GB): "
+	const flavorText = "Flavor " + present + " (8 vCPUs, 32 GB) → " + larger + " (16 vCPUs, 64 GB): "
 	const deferredText = " was in alarm at 2026-11-18T13:00:00Z, and the window is open"
 	return []row{
-		// The alarm is in force, or the used space stands in for it, or the database is read-only.
+		// The alarm is in force, or the used space proves the need without it, or the database is read-only.
 		{"storage in alarm", nil, storage(93.1), makes("110", "Storage 100 → 110 GB: 93.1 % used, alarm at 85 %")},
 		{"CPU in alarm", nil, cpu(95), makes(larger, flavorText+"95.0 % CPU used, alarm at 90 %")},
 		{"memory in alarm", nil, memory(95.25), makes(larger, flavorText+"95.2 % memory used, alarm at 90 %")},
-		{"no signal and state ok", nil, one(ok), silent(0)},
-		{"no signal and state insufficient_data", nil, one(noData), silent(0)},
-		{"signal ok and state ok", nil, one(cases.Signalled(ok, v1alpha1.StateOK, time.Minute, "50")), silent(0)},
-		{"alarm signal and state ok within 2 minutes", nil, signalled(ok, time.Minute), silent(30 * time.Second)},
+		{"no signal and state ok", nil, one(ok), undecided(0)},
+		{"no signal and state insufficient_data", nil, one(noData), undecided(0)},
+		{"signal ok and state ok", nil, one(cases.Signalled(ok, v1alpha1.StateOK, time.Minute, "50")), undecided(0)},
+		{"alarm signal and state ok within 2 minutes", nil, signalled(ok, time.Minute), undecided(30 * time.Second)},
 		{"alarm signal and state ok after 3 minutes", nil, signalled(ok, 3*time.Minute),
 			stops(autopilot.ReasonAlarmCleared, 0,
 				"The storage alarm of 2026-11-20T11:57:00Z (93 %) had ended before the check: Cloud Eye reports ok")},
@@ -105,9 +105,9 @@ func rows() []row {
 		{"rule is ok 10 minutes after a growth that was not enough", all(grown(10*time.Minute), growthCounts),
 			one(ended(cases.StorageAt(93))), makes("120")},
 		{"rule is ok after a growth, measured before it", all(grown(10*time.Minute), growthCounts),
-			one(ended(cases.MeasuredAgo(cases.StorageAt(93), 11*time.Minute))), silent(time.Minute)},
+			one(ended(cases.MeasuredAgo(cases.StorageAt(93), 11*time.Minute))), undecided(time.Minute)},
 		{"rule is ok an hour after a growth", all(grown(time.Hour), growthCounts), one(ended(cases.StorageAt(93))),
-			silent(0)},
+			undecided(0)},
 		{"rule is silent, used space over the threshold for 15 minutes", overdue(15 * time.Minute),
 			one(ended(cases.StorageAt(93))), makes("110")},
 		{"rule has no data, used space over the threshold for 15 minutes", overdue(15 * time.Minute),
@@ -115,19 +115,19 @@ func rows() []row {
 		{"Cloud Eye does not list the rule, used space over the threshold for 15 minutes", overdue(15 * time.Minute),
 			one(cases.WithoutState(cases.StorageAt(93))), makes("110")},
 		{"rule is silent, used space over the threshold for 5 minutes", overdue(5 * time.Minute),
-			one(ended(cases.StorageAt(93))), silent(10 * time.Minute)},
+			one(ended(cases.StorageAt(93))), undecided(10 * time.Minute)},
 		{"rule is silent, used space over the threshold for 5 minutes and not read now", overdue(5 * time.Minute),
-			one(ended(cases.WithoutEvidence(cases.StorageAt(93)))), silent(10 * time.Minute)},
+			one(ended(cases.WithoutEvidence(cases.StorageAt(93)))), undecided(10 * time.Minute)},
 		{"rule is silent, used space over the threshold for 15 minutes less a second", overdue(15*time.Minute - time.Second),
-			one(ended(cases.StorageAt(93))), silent(time.Minute)},
+			one(ended(cases.StorageAt(93))), undecided(time.Minute)},
 		{"rule of 25 minutes is silent for 30 minutes", all(overdue(30*time.Minute), slowRule),
-			one(ended(cases.StorageAt(93))), silent(5 * time.Minute)},
+			one(ended(cases.StorageAt(93))), undecided(5 * time.Minute)},
 		{"rule of 25 minutes is silent for 35 minutes", all(overdue(35*time.Minute), slowRule),
 			one(ended(cases.StorageAt(93))), makes("110")},
 		{"rule is silent, used space cannot be read", overdue(20 * time.Minute),
-			one(ended(cases.WithoutEvidence(cases.StorageAt(93)))), silent(time.Minute)},
+			one(ended(cases.WithoutEvidence(cases.StorageAt(93)))), undecided(time.Minute)},
 		{"rule is silent, used space is below the threshold", overdue(time.Hour),
-			one(ended(cases.StorageAt(84))), silent(time.Minute)},
+			one(ended(cases.StorageAt(84))), undecided(time.Minute)},
 		{"read-only with 88 % used", cases.ReadOnly, storage(88),
 			makes("110", "Storage 100 → 110 GB: 88.0 % used, alarm at 85 %; the database is read-only until it has grown")},
 		{"read-only with 88 % used, below the policy's threshold", all(cases.ReadOnly, sized(200)), storage(176),
@@ -136,7 +136,7 @@ func rows() []row {
 		{"read-only and large enough to be writable", cases.ReadOnly, storage(80),
 			stops(autopilot.ReasonBelowThreshold, time.Minute)},
 		{"used space at the read-only limit in a sweep, and no alarm", sweep, one(ended(cases.StorageAt(95))), makes("120")},
-		{"used space below the read-only limit in a sweep, and no alarm", sweep, one(ended(cases.StorageAt(86))), silent(0)},
+		{"used space below the read-only limit in a sweep, and no alarm", sweep, one(ended(cases.StorageAt(86))), undecided(0)},
 		{"STORAGE FULL in a sweep, and no alarm", all(sweep, cases.InStatus(autopilot.StatusStorageFull)),
 			one(ended(cases.StorageAt(96))), makes("120")},
 		{"STORAGE FULL, but enough space is free", all(sweep, cases.ReadOnly, cases.InStatus(autopilot.StatusStorageFull)),
@@ -144,7 +144,7 @@ func rows() []row {
 		{"read-only and not measured", all(sweep, cases.ReadOnly), one(ended(cases.WithoutEvidence(cases.StorageAt(93)))),
 			stops(autopilot.ReasonNoData, time.Minute)},
 		{"read-only, but not measured since another writer's growth", all(sweep, cases.ReadOnly, grown(0), byOther),
-			one(ended(cases.StorageAt(95))), silent(0)},
+			one(ended(cases.StorageAt(95))), undecided(0)},
 
 		// Autopilot is on for the database and the metric, and the policy is valid.
 		{"mode Off", off(autopilot.ReasonNotEnabled, "The mode is Off"), storage(93),
@@ -155,7 +155,7 @@ func rows() []row {
 			"The policy is invalid, so the autopilot ignores the storage alarm: spec.storage.stepGB: 15 is not a multiple of 10")},
 		{"unknown metric in alarm", nil, one(ofUnknownMetric(cases.StorageAt(99))), stops(autopilot.ReasonPolicyInvalid, 0)},
 		{"unknown metric, no alarm", all(grown(10*time.Minute), growthCounts),
-			one(ended(ofUnknownMetric(cases.StorageAt(99)))), silent(0)},
+			one(ended(ofUnknownMetric(cases.StorageAt(99)))), undecided(0)},
 
 		// The instance is known, allowed, in the cloud, and claimed by this object.
 		{"instance not allowed", off(autopilot.ReasonNotAllowed, "--allowed-instances does not allow it"), storage(93),
@@ -187,14 +187,14 @@ func rows() []row {
 			storage(60), makes("110")},
 		{"CPU at the threshold", nil, cpu(90), makes(larger)},
 		{"CPU below the threshold", nil, cpu(89.9), stops(autopilot.ReasonBelowThreshold, time.Minute,
-			"The flavor stays "+ours+": 89.9 % CPU used, alarm at 90 %")},
+			"The flavor stays "+present+": 89.9 % CPU used, alarm at 90 %")},
 		{"CPU measured after the last change of flavor", changedFlavor(2 * time.Minute), cpu(95), makes(larger)},
-		{"CPU measured before the last change of flavor", changedFlavor(30 * time.Second), cpu(95), silent(time.Minute)},
+		{"CPU measured before the last change of flavor", changedFlavor(30 * time.Second), cpu(95), undecided(time.Minute)},
 		{"CPU measured 36 minutes ago, before the last change of flavor", changedFlavor(30 * time.Second),
 			one(cases.MeasuredAgo(cases.UsageAt(v1alpha1.MetricCPU, 95), 36*time.Minute)),
 			stops(autopilot.ReasonStaleEvidence, time.Minute)},
 		{"CPU measured before a change that an earlier clock stored as older", changedFlavor(10*time.Minute, 30*time.Second),
-			cpu(95), silent(time.Minute)},
+			cpu(95), undecided(time.Minute)},
 
 		// No change is pending.
 		{"volume pending, storage in alarm", cases.PendingVolume(time.Minute), storage(93),
@@ -208,7 +208,7 @@ func rows() []row {
 			cases.Both(cases.PendingVolume(3*time.Hour), cases.ActiveFor(14*time.Minute)), storage(93),
 			stops(autopilot.ReasonChangePending, recheck)},
 		{"flavor pending for 9 minutes, storage in alarm", cases.PendingFlavor(9 * time.Minute), storage(93),
-			stops(autopilot.ReasonChangePending, recheck, "Flavor "+ours+" → "+larger+" is in progress")},
+			stops(autopilot.ReasonChangePending, recheck, "Flavor "+present+" → "+larger+" is in progress")},
 		{"flavor pending for 10 minutes, storage in alarm", cases.PendingFlavor(10 * time.Minute), storage(93), makes("110")},
 		{"flavor pending for 15 minutes", cases.PendingFlavor(15 * time.Minute), cpu(95),
 			stops(autopilot.ReasonStalled, recheck)},
@@ -220,7 +220,7 @@ func rows() []row {
 		// The cloud did not revert our flavor.
 		{"cloud reverted the flavor 2 hours ago",
 			cases.Both(cases.Changed(3*time.Hour, "99.0"), cases.RolledBack(2*time.Hour)),
-			cpu(95), holds(autopilot.ReasonRolledBack, 22*time.Hour, "The cloud reverted the flavor from "+ours+
+			cpu(95), holds(autopilot.ReasonRolledBack, 22*time.Hour, "The cloud reverted the flavor from "+present+
 				" to rds.mysql.n1.xlarge.4 at 2026-11-20T10:00:00Z, although the Rds requested the former. ",
 				"The flavor stays for 24 hours")},
 
@@ -235,7 +235,7 @@ func rows() []row {
 			"Storage 100 → 120 GB: 99.0 % used, alarm at 85 %; the instance is in STORAGE FULL (read-only), ",
 			"and the cloud may refuse the growth")},
 		{"ACTIVE for 14 minutes", cases.ActiveFor(14 * time.Minute), cpu(95), holds(autopilot.ReasonInstanceBusy, time.Minute,
-			"The flavor stays "+ours+" until the instance has been ACTIVE for 15 minutes")},
+			"The flavor stays "+present+" until the instance has been ACTIVE for 15 minutes")},
 		{"ACTIVE for less than a shorter cooldown", cases.Both(cases.ActiveFor(time.Minute), cases.Cooldown(90)), cpu(95),
 			holds(autopilot.ReasonInstanceBusy, 30*time.Second)},
 		{"ACTIVE for a second, storage in alarm", cases.ActiveFor(time.Second), storage(93), makes("110")},
@@ -267,7 +267,7 @@ func rows() []row {
 		// A larger flavor exists, is available in every zone, and is not above a read replica.
 		{"no larger flavor", func(c *autopilot.Case) { c.Catalogue = c.Catalogue[:min(3, len(c.Catalogue))] }, cpu(95),
 			stops(autopilot.ReasonNoLargerFlavor, 5*time.Minute,
-				"No larger flavor: the cloud has none above "+ours+" for this instance")},
+				"No larger flavor: the cloud has none above "+present+" for this instance")},
 		{"sold out in a zone of the instance", cases.SoldOut("eu-de-02"), cpu(95),
 			stops(autopilot.ReasonSoldOut, 5*time.Minute,
 				"No larger flavor: "+larger+" is sold out in eu-de-02")},
@@ -285,7 +285,7 @@ func rows() []row {
 		{"changed 23 minutes ago", cases.Changed(23*time.Minute, "99.0"), cpu(95),
 			holds(autopilot.ReasonCooldown, 37*time.Minute,
 				"The flavor changed at 2026-11-20T11:37:00Z, and the cooldown is 1 hour")},
-		{"lost change of 30 minutes ago", all(cases.Changed(30*time.Minute, "95.0"), lostOne), cpu(95),
+		{"lost change of 30 minutes ago", all(cases.Changed(30*time.Minute, "95.0"), lost), cpu(95),
 			holds(autopilot.ReasonCooldown, 30*time.Minute)},
 		{"change that was decided 61 and completed 10 minutes ago", all(cases.Changed(61*time.Minute, "99.0"),
 			completed(10*time.Minute)), cpu(95), holds(autopilot.ReasonCooldown, 50*time.Minute)},
@@ -299,7 +299,7 @@ func rows() []row {
 		{"one change within 24 hours, and one is allowed", all(cases.Changed(3*time.Hour, "99.0"), daily(1)), memory(95),
 			holds(autopilot.ReasonBudgetSpent, 21*time.Hour,
 				"The flavor changed once in 24 hours, as often as spec.flavor.maxChangesPerDay allows")},
-		{"two changes, one of them lost", all(cases.Changed(3*time.Hour, "95.0"), lostOne,
+		{"two changes, one of them lost", all(cases.Changed(3*time.Hour, "95.0"), lost,
 			cases.Changed(20*time.Hour, "95.0")),
 			memory(95), holds(autopilot.ReasonBudgetSpent, 4*time.Hour)},
 		{"two changes and an older one", all(cases.Changed(3*time.Hour, "95.0"), cases.Changed(20*time.Hour, "95.0"),
@@ -353,16 +353,16 @@ func rows() []row {
 			makes(larger, flavorText+"CPU"+deferredText+"; memory"+deferredText)},
 		{"deferred change, the window is open and the same alarm is in force", cases.Deferred("cpu"), cpu(95),
 			makes(larger, flavorText+"95.0 % CPU used, alarm at 90 %")},
-		{"deferred change of a week ago", all(cases.Deferred("cpu"), later(8*day)), nil, silent(0)},
+		{"deferred change of a week ago", all(cases.Deferred("cpu"), later(8*day)), nil, undecided(0)},
 		{"deferred change, but the flavor has changed since", all(cases.Deferred("cpu"), changedFlavor(time.Hour)), nil,
-			silent(0)},
-		{"deferred change without a window", all(cases.Deferred("cpu"), noWindow), nil, silent(0)},
-		{"deferred change of a metric that is disabled now", all(cases.Deferred("cpu"), metricOff), nil, silent(0)},
-		{"deferred change below the present threshold", all(cases.Deferred("cpu"), thresholdCPU(96)), nil, silent(0)},
-		{"deferred change of an unknown metric", cases.Deferred("iops"), nil, silent(0)},
+			undecided(0)},
+		{"deferred change without a window", all(cases.Deferred("cpu"), noWindow), nil, undecided(0)},
+		{"deferred change of a metric that is disabled now", all(cases.Deferred("cpu"), metricOff), nil, undecided(0)},
+		{"deferred change below the present threshold", all(cases.Deferred("cpu"), thresholdCPU(96)), nil, undecided(0)},
+		{"deferred change of an unknown metric", cases.Deferred("iops"), nil, undecided(0)},
 		{"mode Recommend, storage in alarm", cases.Recommend, storage(93.1),
 			outcome{reason: autopilot.ReasonRecommend, to: "110",
-				says: "Storage 100 → 110 GB: 93.1 % used, alarm at 85 % (recommended only)"}},
+				message: "Storage 100 → 110 GB: 93.1 % used, alarm at 85 % (recommended only)"}},
 		{"mode Recommend, CPU in alarm", cases.Recommend, cpu(95), outcome{reason: autopilot.ReasonRecommend, to: larger}},
 
 		// The change has a place among those of the cluster, and the instance's own list has a larger flavor.
@@ -385,15 +385,15 @@ func rows() []row {
 		{"no resize list for the engine", notOffered, cpu(95), makes(larger, flavorText+"95.0 % CPU used, alarm at 90 %; ",
 			"only the same family counts, because the cloud has no resize list for the instance: DBS.200040")},
 		{"no resize list for the engine and no larger one of the family", all(notOffered, otherFamily), cpu(95),
-			stops(autopilot.ReasonNoLargerFlavor, 5*time.Minute, "No larger flavor: the cloud has none above "+ours+
+			stops(autopilot.ReasonNoLargerFlavor, 5*time.Minute, "No larger flavor: the cloud has none above "+present+
 				" for this instance; only the same family counts, because the cloud has no resize list for the instance: DBS.200040")},
 	}
 }
 
-// rowsOfOneApply returns cases whose decision depends on who applies the change.
+// rowsOfOneApply returns cases whose decision depends on spec.apply.
 func rowsOfOneApply() []row {
 	contested := cases.Both(cases.Changed(2*time.Hour, "99.0"), cases.Restored)
-	const contestText = " replaced flavor " + ours + " by rds.mysql.n1.xlarge.4. The flavor stays for 7 days unless the spec changes"
+	const contestText = " replaced flavor " + present + " by rds.mysql.n1.xlarge.4. The flavor stays for 7 days unless the spec changes"
 	refused := func(pending cases.Alteration, r autopilot.Reason) func(*autopilot.Case) {
 		return cases.CloudRefuses(pending, r)
 	}
@@ -443,14 +443,14 @@ func rowsOfOneApply() []row {
 		{"apply Cloud: Rds requests less than is needed", all(applyCloud, wantedGB(105)), storage(99), makes("120")},
 		{"apply Cloud: Rds requests a size that is not a multiple of 10", all(applyCloud, wantedGB(133)), storage(93),
 			makes("140")},
-		{"apply Cloud: Rds requests a larger size, and no alarm", all(applyCloud, wantedGB(200)), nil, silent(0)},
+		{"apply Cloud: Rds requests a larger size, and no alarm", all(applyCloud, wantedGB(200)), nil, undecided(0)},
 
 		{"Rds requests another flavor than the cloud has", otherFlavor, cpu(95), stops(autopilot.ReasonChangePending, recheck,
-			"The Rds requests rds.mysql.n1.large.4 and the cloud still has "+ours+". That change comes first")},
+			"The Rds requests rds.mysql.n1.large.4 and the cloud still has "+present+". That change comes first")},
 		{"Rds has requested another flavor for 15 minutes", unfulfilled(flavor, "rds.mysql.n1.large.4"), cpu(95),
 			stops(autopilot.ReasonStalled, recheck,
 				"The Rds has requested rds.mysql.n1.large.4 since 2026-11-20T11:45:00Z and the ",
-				"cloud still has "+ours+", although the instance is ACTIVE. Check the operator, or correct spec.flavorref")},
+				"cloud still has "+present+", although the instance is ACTIVE. Check the operator, or correct spec.flavorref")},
 		{"the same while the instance is busy", all(unfulfilled(flavor, "rds.mysql.n1.large.4"), cases.InStatus("MODIFYING")),
 			cpu(95), stops(autopilot.ReasonChangePending, recheck)},
 
@@ -462,15 +462,15 @@ func rowsOfOneApply() []row {
 			cases.MadeSmaller(48*time.Hour)),
 			cpu(95), holds(autopilot.ReasonContested, 5*day)},
 		{"flavor replaced more than a day after our change", cases.Both(cases.Changed(25*time.Hour, "95.0"), cases.Restored),
-			cpu(99), makes(ours)},
-		{"flavor replaced, but another spec", all(contested, newSpec), cpu(99), makes(ours)},
+			cpu(99), makes(present)},
+		{"flavor replaced, but another spec", all(contested, newSpec), cpu(99), makes(present)},
 		{"flavor replaced, storage in alarm", contested, storage(93), makes("110")},
 
 		{"patch refused half a minute ago", cases.RefusedPatch, storage(93), holds(autopilot.ReasonRefused, 30*time.Second,
 			"The Kubernetes API refuses the patch (Storage 100 → 110 GB): not on Fridays")},
 		{"cloud refused a flavor: sold out", refused(cases.PendingFlavor(time.Minute), autopilot.ReasonSoldOut), cpu(95),
 			stops(autopilot.ReasonSoldOut, time.Minute, "The cloud does not offer the requested size or flavor (Flavor ",
-				ours+" → "+larger+"): in its words")},
+				present+" → "+larger+"): in its words")},
 		{"cloud refused a flavor, storage in alarm", refused(cases.PendingFlavor(time.Minute), autopilot.ReasonSoldOut),
 			storage(93),
 			makes("110")},
@@ -500,11 +500,11 @@ func rowsOfOneApply() []row {
 	}
 }
 
-// TestDecide decides on each row. Where an Rds is of no account, the cloud applies the change, with and without an Rds.
+// The cases of rows are also decided with apply: Cloud, and without an Rds unless the Rds is part of the case.
 func TestDecide(t *testing.T) {
 	stated := map[autopilot.Reason]bool{}
 	for _, tc := range slices.Concat(rows(), rowsOfOneApply()) {
-		if tc.want.says != "" {
+		if tc.want.message != "" {
 			stated[tc.want.reason] = true
 		}
 		t.Run(tc.name, func(t *testing.T) { tc.check(t, tc.build()) })
@@ -571,8 +571,8 @@ func (r row) check(t *testing.T, c autopilot.Case) {
 	if d.Acts() != (i < 0) || i >= 0 && !slices.Contains(Table()[i].Reasons, d.Reason) {
 		t.Errorf("%s by the guard %q, whose row lacks the reason", d.Reason, d.Guard)
 	}
-	if d.Message == "" || r.want.says != "" && d.Message != r.want.says && c.Spec.Apply != v1alpha1.ApplyCloud {
-		t.Errorf("%q\nwant %q", d.Message, r.want.says)
+	if d.Message == "" || r.want.message != "" && d.Message != r.want.message && c.Spec.Apply != v1alpha1.ApplyCloud {
+		t.Errorf("%q\nwant %q", d.Message, r.want.message)
 	}
 	if !r.want.ends {
 		return

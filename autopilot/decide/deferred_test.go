@@ -17,7 +17,7 @@ func TestDecideMakesADeferredChangeWhenTheWindowOpens(t *testing.T) {
 	cases.InWindow("Sat", "01:00", "05:00")(&c)
 	cases.ActiveFor(30 * 24 * time.Hour)(&c)
 	at := func(day time.Time, alarm bool) autopilot.Verdict {
-		c.Now, c.Alarms = day, nil
+		c.Now = day
 		c.Alarms = []autopilot.Alarm{{Metric: v1alpha1.MetricCPU, State: v1alpha1.StateOK}}
 		if alarm {
 			c.Alarms[0].State, c.Alarms[0].Evidence = v1alpha1.StateAlarm, autopilot.Evidence{Time: day, Percent: 95}
@@ -39,10 +39,10 @@ func TestDecideMakesADeferredChangeWhenTheWindowOpens(t *testing.T) {
 		t.Fatalf("when the window opens: intent %+v, deferred %+v", v.Intent, c.Status.Deferred)
 	}
 	if s := record.Outcome(c, v, record.Followed{}, record.Patched{Result: record.PatchRefused}).Status; s.Deferred == nil {
-		t.Error("a refused change no longer waits, though nobody has made it")
+		t.Error("a refused change is no longer deferred")
 	}
 	if s := record.Outcome(c, v, record.Followed{}, record.Patched{Result: record.PatchAccepted}).Status; s.Deferred != nil {
-		t.Errorf("a change that is made still waits: %+v", s.Deferred)
+		t.Errorf("a requested change is still deferred: %+v", s.Deferred)
 	}
 }
 

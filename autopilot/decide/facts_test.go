@@ -45,7 +45,7 @@ func TestGuardSeesOnlyTheFactsThatItsRowDeclares(t *testing.T) {
 	}
 }
 
-// Each read costs a call and time. Facts of a flavor cost most, and a place is taken from others.
+// Each read costs a call and time. Facts of a flavor cost most, and a reserved place is not free for other databases.
 func TestWalkNeedsOnlyTheFactsThatDecide(t *testing.T) {
 	type needs = []autopilot.Fact
 	disk, cpu := cases.StorageAt(92), busyCPU()
@@ -60,12 +60,12 @@ func TestWalkNeedsOnlyTheFactsThatDecide(t *testing.T) {
 	}{
 		"no alarm":                           {unchanged, nil, nil},
 		"an alarm that is not in force":      {unchanged, []autopilot.Alarm{idle}, needs{alarmState}},
-		"the same in a sweep":                {sweep, []autopilot.Alarm{idle}, needs{alarmState, usedSpace}},
-		"the same over the threshold":        {overdue(time.Minute), []autopilot.Alarm{idle}, needs{alarmState, usedSpace}},
-		"the same while read-only":           {cases.ReadOnly, []autopilot.Alarm{idle}, needs{alarmState, usedSpace}},
+		"an ended alarm in a sweep":          {sweep, []autopilot.Alarm{idle}, needs{alarmState, usedSpace}},
+		"an ended alarm over the threshold":  {overdue(time.Minute), []autopilot.Alarm{idle}, needs{alarmState, usedSpace}},
+		"an ended alarm while read-only":     {cases.ReadOnly, []autopilot.Alarm{idle}, needs{alarmState, usedSpace}},
 		"storage grows":                      {unchanged, []autopilot.Alarm{disk}, needs{alarmState, usedSpace}},
 		"storage grows, and a CPU alarm":     {unchanged, []autopilot.Alarm{cpu, disk}, needs{alarmState, usedSpace}},
-		"Cloud Eye is silent about storage":  {unchanged, []autopilot.Alarm{fresh}, needs{alarmState, usedSpace}},
+		"Cloud Eye does not know the rule":   {unchanged, []autopilot.Alarm{fresh}, needs{alarmState, usedSpace}},
 		"autopilot is off":                   {off(autopilot.ReasonNotEnabled, "The mode is Off"), []autopilot.Alarm{disk, cpu}, needs{alarmState, usedSpace}},
 		"storage cannot grow, and CPU":       {cases.Steps(10, 100), []autopilot.Alarm{cpu, disk}, needs{alarmState, usedSpace, usage, catalogue, place, resizeList}},
 		"a flavor changes":                   {unchanged, []autopilot.Alarm{cpu}, needs{alarmState, usage, catalogue, place, resizeList}},
@@ -96,6 +96,7 @@ func TestWalkNeedsOnlyTheFactsThatDecide(t *testing.T) {
 		})
 	}
 }
+
 func TestWalkEndsIfNothingIsRead(t *testing.T) {
 	for _, tc := range slices.Concat(rows(), rowsOfOneApply()) {
 		c, _ := cases.Unread(tc.build())
@@ -112,7 +113,7 @@ func TestWalkEndsIfNothingIsRead(t *testing.T) {
 	}
 }
 
-// What the status refers to is shared with the cache of the API server.
+// The status shares its lists with the cache of the API server, so a modified list would change the cache.
 func TestDecideDoesNotModifyTheCase(t *testing.T) {
 	for _, tc := range slices.Concat(rows(), rowsOfOneApply()) {
 		build := func() autopilot.Case {

@@ -47,7 +47,7 @@ func cleared(a autopilot.Alarm) autopilot.Alarm {
 	return cases.Signalled(ended(a), v1alpha1.StateAlarm, 3*time.Minute, "95")
 }
 
-// ofUnknownMetric returns the alarm as a newer version may have stored it.
+// ofUnknownMetric returns the alarm of a metric that only a newer version knows.
 func ofUnknownMetric(a autopilot.Alarm) autopilot.Alarm {
 	a.Metric = "iops"
 	return a
@@ -74,7 +74,7 @@ func failing(f autopilot.Fact) func(*autopilot.Case) {
 	return func(c *autopilot.Case) { c.SetFact(f, errors.New("no answer")) }
 }
 
-// times returns the alteration that the newest change was reverted so often.
+// times returns the alteration that the newest change was reverted n times.
 func times(n int32) func(*autopilot.Case) {
 	return func(c *autopilot.Case) { c.Status.Changes[0].Count = n }
 }
@@ -91,8 +91,8 @@ func slowRule(c *autopilot.Case) {
 	c.Spec.Storage.Alarm = v1alpha1.StorageAlarm{PeriodSeconds: 300, Count: 5}
 }
 
-// lostOne is the alteration that the newest change was lost.
-func lostOne(c *autopilot.Case) { c.Status.Changes[0].Outcome = v1alpha1.OutcomeLost }
+// lost is the alteration that the newest change was lost.
+func lost(c *autopilot.Case) { c.Status.Changes[0].Outcome = v1alpha1.OutcomeLost }
 
 // byOther is the alteration that another writer made the newest change.
 func byOther(c *autopilot.Case) { c.Status.Changes[0].By = v1alpha1.ByOther }
@@ -151,7 +151,7 @@ func baseline(b v1alpha1.Baseline) func(*autopilot.Case) {
 	return func(c *autopilot.Case) { c.Status.Baseline = &b }
 }
 
-// daily returns the alteration that so many changes of flavor are allowed in 24 hours.
+// daily returns the alteration that n changes of flavor are allowed in 24 hours.
 func daily(n int32) func(*autopilot.Case) {
 	return func(c *autopilot.Case) { c.Spec.Flavor.MaxChangesPerDay = n }
 }

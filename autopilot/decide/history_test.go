@@ -22,8 +22,8 @@ import (
 	"github.com/mcsps/rds-autopilot/test/cases"
 )
 
-// simulation is a database with its Rds, its operator and other writers, one event after the other. The autopilot's
-// part is record.FollowUp, Walk, record.Intent and record.Outcome as the loop calls them, killed wherever it can be.
+// simulation is a database with its Rds, its operator and other writers. Its events come one after the other. A round calls
+// record.FollowUp, Walk, record.Intent and record.Outcome as the loop does, and may be killed between any two of them.
 type simulation struct {
 	t      *rapid.T
 	now    time.Time
@@ -35,29 +35,29 @@ type simulation struct {
 	cpu    float64 // vCPUs in use
 	alarms map[v1alpha1.Metric]v1alpha1.State
 	silent bool // Cloud Eye does not answer
-	// mute histories have such silence. The clock jumps less in them: a percentage in a message is of the size at its own
-	// time, and which size that was is known by our clock alone.
+	// mute means that Cloud Eye is silent at times. The clock then jumps less: the percentage in a message refers to the
+	// size at that time, and only our clock tells which size that was.
 	mute   bool
 	intake v1alpha1.Intake
-	sent   []v1alpha1.Signal  // messages, which may come late, twice and in any order
-	truth  map[string]float64 // by message: GB used when it was sent
+	sent   []v1alpha1.Signal  // messages, which may arrive late, twice and in any order
+	usedAt map[string]float64 // GB used when a message was sent, by its id
 	old    []autopilot.Wanted // snapshots that the operator may still apply
 	events []string
 
-	// Where the autopilot asks the cloud itself: whether there is an Rds, the cloud's jobs, and which change the running one makes.
-	noRds bool
-	jobs  map[string]autopilot.Job
-	makes *v1alpha1.Intent
+	// With apply: Cloud:
+	noRds   bool
+	jobs    map[string]autopilot.Job
+	running *v1alpha1.Intent // the change of the running job
 
-	grown   map[int]float64            // new size → used space that led to it
+	grown   map[int]float64            // the used space that led to a size
 	growths []v1alpha1.Change          // our completed growths that a status has stored, newest first
-	asked   map[string]v1alpha1.Intent // flavor → the last intent that requested it
+	asked   map[string]v1alpha1.Intent // the last intent that requested a flavor
 }
 
 func newSimulation(t *rapid.T) *simulation {
 	s := &simulation{
 		t: t, now: cases.Noon(), spec: cases.Policy(), alarms: map[v1alpha1.Metric]v1alpha1.State{}, used: 50, cpu: 1,
-		grown: map[int]float64{}, asked: map[string]v1alpha1.Intent{}, truth: map[string]float64{}, jobs: map[string]autopilot.Job{},
+		grown: map[int]float64{}, asked: map[string]v1alpha1.Intent{}, usedAt: map[string]float64{}, jobs: map[string]autopilot.Job{},
 	}
 	switch rapid.SampledFrom([]string{"operator", "cloud", "no Rds"}).Draw(t, "applied by") {
 	case "cloud":
@@ -91,12 +91,12 @@ func (s *simulation) fail(format string, args ...any) {
 		s.spec.Storage.StepGB, s.spec.Storage.StepPercent, s.spec.Storage.MaxGB, strings.Join(s.events, "\n  "))
 }
 
-// round is one round of the loop, killed after so many of its steps.
+// round is one round of the loop. It is killed after that many steps; 3 is all of them.
 func (s *simulation) round(killedAfter int) {
 	read, before := s.status, s.status.DeepCopy()
 	defer func() {
 		if diff := cmp.Diff(*before, read); diff != "" {
-			s.fail("the round altered what it had read (-before +after):\n%s", diff)
+			s.fail("the round has modified the status that it had read (-before +after):\n%s", diff)
 		}
 	}()
 	inst := s.inst
@@ -138,7 +138,7 @@ func (s *simulation) round(killedAfter int) {
 	s.status = c.Status
 	if s.noRds {
 		if killedAfter > 1 {
-			s.status = record.Outcome(c, v, f, s.askCloud(*v.Intent, record.Patched{}, killedAfter)).Status
+			s.status = record.Outcome(c, v, f, s.requestFromCloud(*v.Intent, record.Patched{}, killedAfter)).Status
 		}
 		return
 	}
@@ -148,7 +148,7 @@ func (s *simulation) round(killedAfter int) {
 	}
 	used := s.used
 	if sig := autopilot.SignalOf(s.intake, v1alpha1.MetricStorage); s.silent && sig != nil {
-		used = s.truth[sig.MessageID]
+		used = s.usedAt[sig.MessageID]
 	}
 	p := record.Patched{Result: record.PatchPresent}
 	if !s.wanted.Includes(*v.Intent) {
@@ -156,17 +156,17 @@ func (s *simulation) round(killedAfter int) {
 		p.Result = record.PatchAccepted
 	}
 	if killedAfter == 2 {
-		s.logf("… and is killed before it notes the patch")
+		s.logf("… and is killed before it records the patch")
 		return
 	}
 	if s.spec.Apply == v1alpha1.ApplyCloud {
-		p = s.askCloud(*v.Intent, p, killedAfter)
+		p = s.requestFromCloud(*v.Intent, p, killedAfter)
 	}
 	s.status = record.Outcome(c, v, f, p).Status
 }
 
-// read enters the facts as the loop does. While Cloud Eye is silent, the signals are the evidence.
-// The cloud has no resize list, and no writer is known.
+// read reads facts as the loop does. While Cloud Eye is silent, the signals are the evidence. There is no resize list, and no
+// writer is known.
 func (s *simulation) read(_ context.Context, c *autopilot.Case, facts []autopilot.Fact) {
 	var unread error
 	if s.silent {
@@ -204,7 +204,7 @@ func (s *simulation) read(_ context.Context, c *autopilot.Case, facts []autopilo
 	}
 }
 
-// followReadOnly enters into the status what a measurement shows: whether the cloud keeps the database read-only.
+// followReadOnly sets status.readOnly from the used space.
 func (s *simulation) followReadOnly(c *autopilot.Case) {
 	size := s.inst.VolumeGB
 	switch {
@@ -233,7 +233,7 @@ func (s *simulation) checkSize(c autopilot.Case, i *v1alpha1.Intent, growths []v
 		return
 	}
 	most, has := int(s.spec.Storage.MaxGB), c.Instance.VolumeGB
-	for _, ch := range c.Status.Changes { // they only say how old a measurement is
+	for _, ch := range c.Status.Changes { // they determine only whether a measurement is older than a growth
 		if ch.Kind == volume && ch.By == v1alpha1.ByOther {
 			growths = append(growths, ch)
 		}
@@ -257,14 +257,14 @@ func (s *simulation) checkSize(c autopilot.Case, i *v1alpha1.Intent, growths []v
 	}
 }
 
-// askCloud requests a change from the cloud and returns its answer, which may be lost.
-func (s *simulation) askCloud(i v1alpha1.Intent, p record.Patched, killedAfter int) record.Patched {
+// requestFromCloud requests a change from the cloud and returns its answer, which may be lost.
+func (s *simulation) requestFromCloud(i v1alpha1.Intent, p record.Patched, killedAfter int) record.Patched {
 	p.Cloud = &record.CloudAnswer{Kind: i.Kind, To: i.To}
-	if s.makes != nil || s.inst.Status != autopilot.StatusActive && (s.inst.Status != autopilot.StatusStorageFull || i.Kind == v1alpha1.KindFlavor) {
+	if s.running != nil || s.inst.Status != autopilot.StatusActive && (s.inst.Status != autopilot.StatusStorageFull || i.Kind == v1alpha1.KindFlavor) {
 		p.Cloud.Reason, p.Cloud.Message = autopilot.ReasonInstanceBusy, "busy"
 		return p
 	}
-	switch reply := rapid.SampledFrom([]string{"begins", "begins", "begins", "refuses", "is silent", "begins, unheard"}).Draw(s.t, "the cloud"); reply {
+	switch reply := rapid.SampledFrom([]string{"begins", "begins", "begins", "refuses", "is silent", "begins, reply lost"}).Draw(s.t, "the cloud"); reply {
 	case "refuses":
 		p.Cloud.Reason, p.Cloud.Message = rapid.SampledFrom([]autopilot.Reason{autopilot.ReasonSoldOut, autopilot.ReasonQuotaExceeded, autopilot.ReasonCloudRefused}).Draw(s.t, "why"), "no"
 	case "is silent":
@@ -272,12 +272,12 @@ func (s *simulation) askCloud(i v1alpha1.Intent, p record.Patched, killedAfter i
 	default:
 		used := s.used
 		if sig := autopilot.SignalOf(s.intake, v1alpha1.MetricStorage); s.silent && sig != nil {
-			used = s.truth[sig.MessageID]
+			used = s.usedAt[sig.MessageID]
 		}
 		s.checkChange(i, used)
 		job := fmt.Sprint("job ", len(s.jobs)+1)
-		s.jobs[job], s.makes = autopilot.Job{}, i.DeepCopy()
-		s.makes.JobID, s.inst.Status = job, "MODIFYING"
+		s.jobs[job], s.running = autopilot.Job{}, i.DeepCopy()
+		s.running.JobID, s.inst.Status = job, "MODIFYING"
 		if p.Cloud.JobID = job; reply != "begins" || killedAfter < 3 {
 			p.Cloud.JobID, p.Cloud.Reason, p.Cloud.Message = "", autopilot.CloudUnreachable, "no answer"
 		}
@@ -288,11 +288,11 @@ func (s *simulation) askCloud(i v1alpha1.Intent, p record.Patched, killedAfter i
 
 // endJob ends the running job of the cloud, with or without effect.
 func (s *simulation) endJob() {
-	if s.makes == nil {
+	if s.running == nil {
 		return
 	}
-	i, failed := s.makes, rapid.IntRange(0, 3).Draw(s.t, "fails") == 0
-	s.makes, s.inst.Status = nil, autopilot.StatusActive
+	i, failed := s.running, rapid.IntRange(0, 3).Draw(s.t, "fails") == 0
+	s.running, s.inst.Status = nil, autopilot.StatusActive
 	s.jobs[i.JobID] = autopilot.Job{State: autopilot.JobDone}
 	switch {
 	case failed:
@@ -329,7 +329,7 @@ func (s *simulation) patch(i v1alpha1.Intent, usedGB float64) {
 	}
 }
 
-// checkChange fails if a requested change breaks a promise.
+// checkChange fails if a requested change is smaller, past the cap, or a second one for the same evidence.
 func (s *simulation) checkChange(i v1alpha1.Intent, usedGB float64) {
 	if i.Kind == v1alpha1.KindVolume {
 		to := autopilot.Gigabytes(i.To)
@@ -352,13 +352,13 @@ func (s *simulation) checkChange(i v1alpha1.Intent, usedGB float64) {
 	if !ok || to.VCPUs <= from.VCPUs || to.MemoryGB < from.MemoryGB {
 		s.fail("flavor patched from %s to %s", s.inst.Flavor, i.To)
 	}
-	// Decided anew under the same record it is the same change: whether the first patch was made is not known then.
+	// An intent with the same decision time is the same change. It is repeated if the fate of the first request is unknown.
 	if was, again := s.asked[i.To]; again && !i.EvidenceTime.After(was.EvidenceTime.Time) && !i.DecisionTime.Equal(&was.DecisionTime) {
 		s.fail("flavor %s requested twice by the evidence of %s", i.To, was.EvidenceTime)
 	}
 	for _, ch := range s.status.Changes {
 		if ch.Kind == v1alpha1.KindFlavor && ch.Outcome == v1alpha1.OutcomeCompleted && !i.EvidenceTime.After(ch.CompletionTime.Time) {
-			s.fail("flavor %s requested by evidence of before the last change", i.To)
+			s.fail("flavor %s requested by evidence that is older than the last change", i.To)
 		}
 	}
 	s.asked[i.To] = i
@@ -424,13 +424,13 @@ func (s *simulation) applyEvent() {
 		s.wanted.Flavor = rapid.SampledFrom(cases.Catalogue()).Draw(s.t, "flavor").Code
 		s.logf("another writer requests %d GB, %s", s.wanted.VolumeGB, s.wanted.Flavor)
 	case "autoscaling":
-		if s.makes != nil {
+		if s.running != nil {
 			break
 		}
 		s.inst.VolumeGB += 10
 		s.logf("the cloud grows the volume to %d GB by its autoscaling", s.inst.VolumeGB)
 	case "busy":
-		if s.makes != nil {
+		if s.running != nil {
 			break
 		}
 		s.inst.Status = rapid.SampledFrom([]string{"MODIFYING", autopilot.StatusActive, autopilot.StatusStorageFull, "BACKING UP"}).Draw(s.t, "status")
@@ -457,7 +457,7 @@ func (s *simulation) send() {
 		AlarmTime: at, DatapointTime: &at, MessageID: fmt.Sprint("message ", len(s.sent)+1),
 	}
 	sig.ValuePercent = strconv.FormatFloat(s.percent(sig.Metric), 'f', -1, 64)
-	s.sent, s.truth[sig.MessageID] = append(s.sent, sig), s.used
+	s.sent, s.usedAt[sig.MessageID] = append(s.sent, sig), s.used
 	if rapid.Bool().Draw(s.t, "arrives") {
 		s.deliver(sig)
 		return

@@ -11,9 +11,9 @@ import (
 	"github.com/mcsps/rds-autopilot/test/cases"
 )
 
-// What an older CRD lets through, which may lack whole fields, and the time zones that no schema knows. What is wrong for
-// flavors holds back flavors only, for a full disk does not wait for a typo to be found, and the other way round.
-func TestValidateNamesTheFieldAndStopsItsPartOnly(t *testing.T) {
+// An older CRD may accept invalid or missing fields, and no schema knows the time zones. An error in the policy of flavors
+// must not stop storage, because a full disk cannot wait until a person corrects it. The same holds the other way round.
+func TestInvalidFieldIsNamedAndStopsOnlyItsKindOfChange(t *testing.T) {
 	window := func(w v1alpha1.Window) func(*v1alpha1.Spec) {
 		return func(s *v1alpha1.Spec) { s.Flavor.Window = &w }
 	}
@@ -49,20 +49,20 @@ func TestValidateNamesTheFieldAndStopsItsPartOnly(t *testing.T) {
 		c := cases.Quiet(cases.StorageAt(93), cases.UsageAt(v1alpha1.MetricCPU, 95))
 		cases.Deferred("memory")(&c)
 		test.alter(&c.Spec)
-		wrong := func(m v1alpha1.Metric) bool {
+		isInvalid := func(m v1alpha1.Metric) bool {
 			return strings.HasPrefix(test.path, "spec.storage") == (m == v1alpha1.MetricStorage)
 		}
 		v := verdictOf(c)
-		if kind := v1alpha1.KindFlavor; v.Intent == nil || v.Intent.Kind == kind == wrong(v1alpha1.MetricCPU) {
+		if kind := v1alpha1.KindFlavor; v.Intent == nil || v.Intent.Kind == kind == isInvalid(v1alpha1.MetricCPU) {
 			t.Errorf("%s: intent %+v", test.path, v.Intent)
 		}
 		for _, d := range v.Decisions {
-			if (d.Reason == autopilot.ReasonPolicyInvalid) != wrong(d.Metric) || wrong(d.Metric) && !strings.Contains(d.Message, test.path) {
+			if (d.Reason == autopilot.ReasonPolicyInvalid) != isInvalid(d.Metric) || isInvalid(d.Metric) && !strings.Contains(d.Message, test.path) {
 				t.Errorf("%s: %s: %s: %s", test.path, d.Metric, d.Reason, d.Message)
 			}
 		}
 		for _, m := range autopilot.Metrics() {
-			if err := autopilot.Validate(c.Spec, autopilot.HelpedBy(m)); (err != nil) != wrong(m) {
+			if err := autopilot.Validate(c.Spec, autopilot.HelpedBy(m)); (err != nil) != isInvalid(m) {
 				t.Errorf("%s: %s: %v", test.path, m, err)
 			}
 		}

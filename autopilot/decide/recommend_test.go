@@ -15,10 +15,9 @@ import (
 	"github.com/mcsps/rds-autopilot/test/cases"
 )
 
-// Whatever the case, an alarm gets the same answer as in Auto apart from its reason, and nothing is intended. The guards
-// after the mode do not object in these cases. Where storage goes first in Auto, a flavor gets the answer of after that,
-// because in Recommend the volume never grows.
-func TestRecommendSaysWhatAutoWouldDo(t *testing.T) {
+// In every case, Recommend decides as Auto does, with the reason Recommend in place of AlarmInForce, and intends nothing.
+// The guards after the mode allow the change in these cases.
+func TestRecommendDecidesAsAutoAndIntendsNothing(t *testing.T) {
 	rows := slices.Concat(rows(), rowsOfOneApply())
 	rapid.Check(t, func(t *rapid.T) {
 		c := cases.Quiet()
@@ -52,10 +51,10 @@ func TestRecommendSaysWhatAutoWouldDo(t *testing.T) {
 			t.Fatalf("%v: Recommend intends %+v", names, dry.Intent)
 		}
 		if i := auto.Intent; i != nil && i.Kind == v1alpha1.KindVolume && len(c.DueDeferred(nil)) > 0 {
-			return // a deferred change whose window is open came beside the storage alarm
+			return // Auto grows the volume before it makes the deferred change; Recommend decides on both
 		}
 		if len(dry.Decisions) != len(auto.Decisions) || dry.RequeueAfter != auto.RequeueAfter {
-			t.Fatalf("%v: %d answers, again in %s; Auto %d, %s", names, len(dry.Decisions), dry.RequeueAfter, len(auto.Decisions), auto.RequeueAfter)
+			t.Fatalf("%v: %d decisions, next check in %s; Auto %d, %s", names, len(dry.Decisions), dry.RequeueAfter, len(auto.Decisions), auto.RequeueAfter)
 		}
 		for i, d := range dry.Decisions {
 			if was := auto.Decisions[i]; was.Acts() {
@@ -91,8 +90,8 @@ func TestDeferredFlavorWaitsForTheVolume(t *testing.T) {
 	c := cases.Quiet(cases.StorageAt(93))
 	cases.Deferred(v1alpha1.MetricCPU)(&c)
 	v := verdictOf(c)
-	const says = "Storage grows first, then the flavor changes"
-	if len(v.Decisions) != 2 || v.Decisions[1].Reason != autopilot.ReasonChangePending || v.Decisions[1].Message != says ||
+	const message = "Storage grows first, then the flavor changes"
+	if len(v.Decisions) != 2 || v.Decisions[1].Reason != autopilot.ReasonChangePending || v.Decisions[1].Message != message ||
 		v.Intent == nil || v.Intent.Kind != volume {
 		t.Errorf("%+v", v)
 	}

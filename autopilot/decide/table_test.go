@@ -66,8 +66,8 @@ func reasonBy(guards []Guard, c autopilot.Case) autopilot.Reason {
 	return ""
 }
 
-// orders has a case for each two neighbors of the table in which both object. Every other order of the table reverses
-// at least one of these pairs.
+// orders returns, for each two neighbors in the table, a case that both prevent. Every other order of the table reverses at
+// least one of these pairs.
 func orders() []struct {
 	first, second string
 	alter         func(*autopilot.Case)

@@ -18,7 +18,7 @@ func TestDecideGrowsStorageBeforeItChangesTheFlavor(t *testing.T) {
 		t.Fatalf("intent %+v, want the volume", v.Intent)
 	}
 	if len(v.Decisions) != 1 || v.Decisions[0].Metric != v1alpha1.MetricStorage {
-		t.Fatalf("decisions %+v, want storage alone: the usage is read in the next check", v.Decisions)
+		t.Fatalf("decisions %+v, want storage alone", v.Decisions)
 	}
 }
 
@@ -45,7 +45,7 @@ func TestDecideChangesTheFlavorForOneMetricWhenTheOtherHasNoEffect(t *testing.T)
 	cases.InStatus("MODIFYING")(&c)
 	for _, d := range verdictOf(cases.With(c, cases.UsageAt(v1alpha1.MetricCPU, 95), cases.UsageAt(v1alpha1.MetricMemory, 97))).Decisions {
 		if d.Reason != autopilot.ReasonInstanceBusy {
-			t.Errorf("%s: %s, want what comes first for both", d.Metric, d.Reason)
+			t.Errorf("%s: %s, want InstanceBusy for both", d.Metric, d.Reason)
 		}
 	}
 }

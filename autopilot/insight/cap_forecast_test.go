@@ -13,8 +13,8 @@ import (
 	"github.com/mcsps/rds-autopilot/test/cases"
 )
 
-// fortnight returns hourly values of the last days of cases.Noon.
-func fortnight(hours int, value func(hoursAgo int) float64) []autopilot.Point {
+// hourlyUntilNoon returns that many hourly values, the last one an hour before cases.Noon.
+func hourlyUntilNoon(hours int, value func(hoursAgo int) float64) []autopilot.Point {
 	var points []autopilot.Point
 	for i := range hours {
 		points = append(points, autopilot.Point{
@@ -29,7 +29,7 @@ func TestCapForecastFollowsTheFasterOfTwoGrowths(t *testing.T) {
 	// nightly fills from 50 GB to 130 GB within the day.
 	nightly := func(ago int) float64 { return 50 + 80*float64(23-(ago-1)%24)/23 }
 	withOne := func(value float64, ahead time.Duration) []autopilot.Point {
-		return append(fortnight(336, flat), autopilot.Point{Time: cases.Noon().Add(ahead), Value: value})
+		return append(hourlyUntilNoon(336, flat), autopilot.Point{Time: cases.Noon().Add(ahead), Value: value})
 	}
 	for _, tc := range []struct {
 		name            string
@@ -38,22 +38,22 @@ func TestCapForecastFollowsTheFasterOfTwoGrowths(t *testing.T) {
 		days            float64 // until read-only; negative means no time
 		message         string
 	}{
-		{"10 GB a day to 195 GB", fortnight(336, func(ago int) float64 { return 95 - float64(ago)/2.4 }), 150, 200, 10,
+		{"10 GB a day to 195 GB", hourlyUntilNoon(336, func(ago int) float64 { return 95 - float64(ago)/2.4 }), 150, 200, 10,
 			"A volume of 200 GB (spec.storage.maxGB) would be read-only at 2026-11-3"},
-		{"the last day is faster", fortnight(336, func(ago int) float64 { return 95 - 2*float64(min(ago, 24)) }), 150, 200, 2,
+		{"the last day is faster", hourlyUntilNoon(336, func(ago int) float64 { return 95 - 2*float64(min(ago, 24)) }), 150, 200, 2,
 			"by the growth over 24 hours"},
-		{"nothing grows", fortnight(336, flat), 150, 200, -1, "would not be read-only before"},
-		{"filled and cleaned each day", fortnight(336, nightly), 150, 200, -1, "would not be read-only before"},
-		{"filled and cleaned each day, and now full", fortnight(335, func(ago int) float64 { return nightly(ago + 1) }), 150, 200,
+		{"nothing grows", hourlyUntilNoon(336, flat), 150, 200, -1, "would not be read-only before"},
+		{"filled and cleaned each day", hourlyUntilNoon(336, nightly), 150, 200, -1, "would not be read-only before"},
+		{"filled and cleaned each day, and now full", hourlyUntilNoon(335, func(ago int) float64 { return nightly(ago + 1) }), 150, 200,
 			-1, "would not be read-only before"},
-		{"full", fortnight(336, func(int) float64 { return 199 }), 200, 200, 0, "at the present used space"},
-		{"the volume is larger than its cap and half empty", fortnight(336, func(int) float64 { return 210 }), 400, 200, -1,
+		{"full", hourlyUntilNoon(336, func(int) float64 { return 199 }), 200, 200, 0, "at the present used space"},
+		{"the volume is larger than its cap and half empty", hourlyUntilNoon(336, func(int) float64 { return 210 }), 400, 200, -1,
 			"The volume of 400 GB, which is larger than spec.storage.maxGB, would not be read-only before"},
 		{"no data", nil, 150, 200, -1,
 			"It is not known when the volume reaches spec.storage.maxGB: Cloud Eye has no measurement"},
-		{"too few", fortnight(5, flat), 150, 200, -1, "not known"},
-		{"more than the volume", withOne(199, 0), 150, 200, -1, "would not be read-only before"},
-		{"hours ahead", withOne(149, 3*time.Hour), 150, 150, -1, "would not be read-only before"},
+		{"too few values", hourlyUntilNoon(5, flat), 150, 200, -1, "not known"},
+		{"a value above the volume", withOne(199, 0), 150, 200, -1, "would not be read-only before"},
+		{"a value hours ahead", withOne(149, 3*time.Hour), 150, 150, -1, "would not be read-only before"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := CapForecastOf(tc.points, tc.volumeGB, tc.maxGB, cases.Noon())
@@ -116,7 +116,7 @@ func TestWarningsIgnoreACapThatIsOldOrOfAnotherSize(t *testing.T) {
 
 func TestCapForecastIgnoresAnImportThatHasEnded(t *testing.T) {
 	for hours := 1; hours <= 24; hours++ {
-		used := fortnight(337, func(ago int) float64 {
+		used := hourlyUntilNoon(337, func(ago int) float64 {
 			if ago <= hours {
 				return 95
 			}

@@ -59,7 +59,7 @@ func TestCauseIsTheLargestPartThatIsNotData(t *testing.T) {
 			"The farthest replica or slot lags (lag 40 GB): growing does not fix this. A read replica that is full or lags makes its primary keep WAL: check a, r"},
 		{"WAL and a replica", replicated, grown(autopilot.Series{walMB: hourly(1024, 41*1024)}), v1alpha1.CauseWAL, "growing does not fix this. A read replica that is full or lags makes its primary keep WAL: check a, r"},
 		{"WAL without a slot", postgres, grown(autopilot.Series{walMB: hourly(1024, 41*1024)}), v1alpha1.CauseWAL, "41 GB of it are WAL: growing"},
-		{"WAL is large since yesterday, and data grows", postgres, grown(autopilot.Series{walMB: hourly(30*1024, 30*1024)}), v1alpha1.CauseWAL, "30 GB"},
+		{"WAL has been large for a day, and data grows", postgres, grown(autopilot.Series{walMB: hourly(30*1024, 30*1024)}), v1alpha1.CauseWAL, "30 GB"},
 		{"files of slots", postgres, grown(autopilot.Series{slotFilesMB: hourly(0, 30*1024)}), v1alpha1.CauseReplicationSlot, "30 GB of it are files of replication slots"},
 		{"audit logs", postgres, grown(autopilot.Series{auditGB: hourly(1, 40)}), v1alpha1.CauseAuditLog, "40 GB of it are audit logs"},
 		{"an old transaction", postgres, grown(autopilot.Series{oldestMilliSecs: hourly(0, 7*3600e3)}), v1alpha1.CauseLongTransaction, "open since 2026-11-20T05:00:00Z"},
@@ -71,7 +71,7 @@ func TestCauseIsTheLargestPartThatIsNotData(t *testing.T) {
 		{"no engine metrics", postgres, autopilot.Series{usedSpaceGB: hourly(82, 92)}, v1alpha1.CauseUnknown, "none of the metrics"},
 		{"WAL in bytes", postgres, grown(autopilot.Series{walMB: hourly(1e9, 41e9)}), v1alpha1.CauseData, ""},
 		{"the first WAL is zero", postgres, grown(autopilot.Series{walMB: hourly(0, 10*1024)}), v1alpha1.CauseData, ""},
-		{"WAL is measured since an hour ago only", postgres, grown(autopilot.Series{walMB: hourly(100, 10*1024)[20:]}), v1alpha1.CauseData, ""},
+		{"WAL is measured for an hour only", postgres, grown(autopilot.Series{walMB: hourly(100, 10*1024)[20:]}), v1alpha1.CauseData, ""},
 		{"a lag in bytes", postgres, grown(autopilot.Series{walMB: hourly(1024, 41*1024), slotLagMB: hourly(0, 40e9)}), v1alpha1.CauseWAL, ""},
 		{"a transaction of a century", postgres, grown(autopilot.Series{oldestMilliSecs: hourly(0, 1e18)}), v1alpha1.CauseData, ""},
 		{"WAL of 2.0 to 3.2 of 1,800 GB is all of the growth", large, grown(autopilot.Series{

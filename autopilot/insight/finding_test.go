@@ -11,7 +11,7 @@ import (
 	"github.com/mcsps/rds-autopilot/test/cases"
 )
 
-// lastHour is a series of the last hour with one value.
+// lastHour returns a series of the last hour with the same value throughout.
 func lastHour(value float64) []autopilot.Point {
 	var points []autopilot.Point
 	for age := time.Hour; age > 0; age -= LoadPeriod {
@@ -45,13 +45,13 @@ func TestFindingOnAFlavorChange(t *testing.T) {
 	}{
 		{"disk", enginePostgreSQL, v1alpha1.MetricCPU, waitsForDisk(), autopilot.ReasonIOBound},
 		{"disk at 94 %", enginePostgreSQL, v1alpha1.MetricCPU, with(waitsForDisk(), postgresIO, lastHour(94)), ""},
-		{"the CPU works", enginePostgreSQL, v1alpha1.MetricCPU, with(waitsForDisk(), cpuUser, lastHour(65)), ""},
+		{"the CPU is used", enginePostgreSQL, v1alpha1.MetricCPU, with(waitsForDisk(), cpuUser, lastHour(65)), ""},
 		{"no series of the wait", enginePostgreSQL, v1alpha1.MetricCPU, with(waitsForDisk(), cpuWait, nil), ""},
 		{"20 minutes of data", enginePostgreSQL, v1alpha1.MetricCPU, with(waitsForDisk(), postgresIO, lastHour(98)[:4]), ""},
 		{"above 100 %", enginePostgreSQL, v1alpha1.MetricCPU, with(waitsForDisk(), postgresIO, lastHour(9800)), ""},
 		{"locks of PostgreSQL", enginePostgreSQL, v1alpha1.MetricCPU, autopilot.Series{postgresLockWaits: lastHour(9)}, autopilot.ReasonLockBound},
 		{"1.1 locks for each of 8 vCPUs", enginePostgreSQL, v1alpha1.MetricCPU, autopilot.Series{postgresLockWaits: lastHour(8.8)}, ""},
-		{"more than that", engineMySQL, v1alpha1.MetricCPU, autopilot.Series{mysqlLockWaits: lastHour(8.9)}, autopilot.ReasonLockBound},
+		{"more than 1.1 locks for each of 8 vCPUs", engineMySQL, v1alpha1.MetricCPU, autopilot.Series{mysqlLockWaits: lastHour(8.9)}, autopilot.ReasonLockBound},
 		{"a huge number of locks", engineMySQL, v1alpha1.MetricCPU, autopilot.Series{mysqlLockWaits: lastHour(1e300)}, ""},
 		{"locks hours ahead", engineMySQL, v1alpha1.MetricCPU, autopilot.Series{mysqlLockWaits: minutes(cases.Noon().Add(3*time.Hour), 60, func(int) float64 { return 9 })}, ""},
 		{"buffer pool", engineMySQL, v1alpha1.MetricMemory, enoughMemory(), autopilot.ReasonMemoryNotShort},
@@ -61,7 +61,7 @@ func TestFindingOnAFlavorChange(t *testing.T) {
 		{"sessions are stable", enginePostgreSQL, v1alpha1.MetricMemory, autopilot.Series{postgresSwap: lastHour(0), postgresSessions: lastHour(40)}, autopilot.ReasonMemoryNotShort},
 		{"sessions rise", enginePostgreSQL, v1alpha1.MetricMemory, autopilot.Series{postgresSwap: lastHour(0), postgresSessions: last(40)}, ""},
 		{"pages stay", engineSQLServer, v1alpha1.MetricMemory, autopilot.Series{sqlServerPageLife: lastHour(4000), sqlServerGrants: lastHour(0)}, autopilot.ReasonMemoryNotShort},
-		{"pages leave", engineSQLServer, v1alpha1.MetricMemory, autopilot.Series{sqlServerPageLife: last(200), sqlServerGrants: lastHour(0)}, ""},
+		{"pages do not stay", engineSQLServer, v1alpha1.MetricMemory, autopilot.Series{sqlServerPageLife: last(200), sqlServerGrants: lastHour(0)}, ""},
 		{"queries wait for memory", engineSQLServer, v1alpha1.MetricMemory, autopilot.Series{sqlServerPageLife: lastHour(4000), sqlServerGrants: lastHour(1)}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/mcsps/rds-autopilot/test/cases"
 )
 
-// measured is the used space over the last hours, one measurement every 5 minutes.
+// measured returns the used space of the last hours, one measurement every 5 minutes.
 func measured(hours float64, gb func(hour float64) float64) []autopilot.Point {
 	var points []autopilot.Point
 	for h := 0.0; h <= hours; h += 1.0 / 12 {
@@ -29,13 +29,13 @@ func steady(from, perDay float64) func(float64) float64 {
 func TestForecastReadOnlyDerivesTimesFromRates(t *testing.T) {
 	noise := rand.New(rand.NewPCG(1, 2))
 	for _, test := range []struct {
-		name    string
-		used    []autopilot.Point
-		size    int
-		want    Outlook
-		why     string
-		in      [3]float64 // days to Earliest, Likely and Latest; 0 is not before the horizon
-		between float64    // that many days each of them may be off
+		name      string
+		used      []autopilot.Point
+		size      int
+		want      Outlook
+		why       string
+		in        [3]float64 // days to Earliest, Likely and Latest; 0 if it is after the horizon
+		tolerance float64    // in days, of each of them
 	}{
 		{"a steady growth", measured(24, steady(80, 5)), 100, OutlookFills, "", [3]float64{2, 2, 2}, 0.01},
 		{"a steady growth of a small volume, which is read-only with 5 GB free", measured(24, steady(30, 2)), 40, OutlookFills, "", [3]float64{1.5, 1.5, 1.5}, 0.01},
@@ -43,7 +43,7 @@ func TestForecastReadOnlyDerivesTimesFromRates(t *testing.T) {
 		{"fast for half of the time, and slow for the other", measured(24, func(h float64) float64 {
 			return 60 + 4*min(h, 12)/12 + 2*max(h-12, 0)/12
 		}), 100, OutlookFills, "", [3]float64{3.6, 4.8, 0}, 0.1},
-		{"noise on a growth", measured(24, func(h float64) float64 { return 80 + 5*h/24 + noise.NormFloat64() }), 100, OutlookFills, "", [3]float64{1.6, 2, 2.7}, 0.4},
+		{"growth with noise", measured(24, func(h float64) float64 { return 80 + 5*h/24 + noise.NormFloat64() }), 100, OutlookFills, "", [3]float64{1.6, 2, 2.7}, 0.4},
 		{"temporary files come and go", measured(24, func(h float64) float64 {
 			if math.Mod(h, 6) < 0.5 {
 				return 95 // in 1 of 12
@@ -51,17 +51,17 @@ func TestForecastReadOnlyDerivesTimesFromRates(t *testing.T) {
 			return 80 + 2*h/24
 		}), 110, OutlookHolds, "", [3]float64{}, 0},
 		{"nothing changes", measured(24, steady(50, 0)), 100, OutlookHolds, "", [3]float64{}, 0},
-		{"it shrinks", measured(24, steady(90, -10)), 100, OutlookHolds, "", [3]float64{}, 0},
-		{"so slow that a day does not tell", measured(24, steady(50, 1)), 100, OutlookHolds, "", [3]float64{}, 0},
+		{"shrinking", measured(24, steady(90, -10)), 100, OutlookHolds, "", [3]float64{}, 0},
+		{"slower than a day of data can show", measured(24, steady(50, 1)), 100, OutlookHolds, "", [3]float64{}, 0},
 		{"a purge in the middle", measured(24, func(h float64) float64 {
 			if h < 12 {
 				return 80 + h
 			}
 			return 60 + h
 		}), 100, OutlookMayFill, "", [3]float64{0.45, 0, 0}, 0.2},
-		{"read-only already", measured(24, steady(97, 0)), 100, OutlookReadOnly, "", [3]float64{}, 0},
+		{"already read-only", measured(24, steady(97, 0)), 100, OutlookReadOnly, "", [3]float64{}, 0},
 		{"one hour of data reaches seven hours ahead", measured(1, steady(90, 24)), 100, OutlookFills, "", [3]float64{4. / 24, 4. / 24, 4. / 24}, 0.001},
-		{"and no farther", measured(1, steady(80, 24)), 100, OutlookHolds, "", [3]float64{}, 0},
+		{"one hour of data does not reach further", measured(1, steady(80, 24)), 100, OutlookHolds, "", [3]float64{}, 0},
 
 		{"no data", nil, 100, OutlookUnknown, "Cloud Eye has no measurement", [3]float64{}, 0},
 		{"little data", measured(0.5, steady(80, 5)), 100, OutlookUnknown, "it takes 12 measurements, and there are 7", [3]float64{}, 0},
@@ -80,7 +80,7 @@ func TestForecastReadOnlyDerivesTimesFromRates(t *testing.T) {
 			if got.IsZero() {
 				days = 0
 			}
-			if math.Abs(days-test.in[i]) > test.between || got.IsZero() != (test.in[i] == 0) {
+			if math.Abs(days-test.in[i]) > test.tolerance || got.IsZero() != (test.in[i] == 0) {
 				t.Errorf("%s: time %d is in %.2f days, want %.2f; %+v", test.name, i, days, test.in[i], f)
 			}
 		}

@@ -288,7 +288,8 @@ func TestUpdateRemembersAFirstReadThatFailed(t *testing.T) {
 		t.Errorf("the cap is not read after an hour: %+v", due)
 	}
 }
-func TestUpdateTreatsWhatCannotBeTrueAsMissing(t *testing.T) {
+
+func TestUpdateTreatsImpossibleValuesAsMissing(t *testing.T) {
 	c := lookedAt(time.Hour)
 	c.Instance.Engine = enginePostgreSQL
 	c.Status.Overtaken = cases.IntentTo(v1alpha1.KindFlavor, formerFlavor, largerFlavor, 0)

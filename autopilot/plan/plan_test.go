@@ -25,8 +25,8 @@ var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 func ago(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(noon.Add(-d))) }
 
-// calm returns a database on which the autopilot could act, with low usage.
-func calm() *Situation {
+// quiet returns a database with low usage that the autopilot may change.
+func quiet() *Situation {
 	sold := func(code string, vcpus, memoryGB int, state string) flavors.Flavor {
 		return flavors.Flavor{Code: code, Engine: "MySQL", Versions: []string{"8.0"}, Mode: "ha", VCPUs: vcpus, MemoryGB: memoryGB,
 			Zones: map[string]string{"eu-de-01": "normal", "eu-de-02": state}}
@@ -70,7 +70,7 @@ func calm() *Situation {
 	}
 }
 
-// changedLately enters two flavor changes and a closed window, so that cooldown, budget and window prevent a change.
+// changedLately adds two flavor changes and a closed window, so that cooldown, budget and window prevent a change.
 func changedLately(s *Situation) {
 	for _, back := range []time.Duration{23 * time.Minute, 7 * time.Hour} {
 		s.Status.Changes = append(s.Status.Changes, v1alpha1.Change{
@@ -82,7 +82,7 @@ func changedLately(s *Situation) {
 	s.Spec.Flavor.Window = &v1alpha1.Window{Days: []v1alpha1.Day{"Sat"}, Start: "01:00", End: "05:00", TimeZone: "UTC"}
 }
 
-// explain enters what status.insight would say.
+// explain adds the cause, the date of the cap and a finding.
 func explain(s *Situation) {
 	at := metav1.NewTime(noon)
 	s.Insight = v1alpha1.Insight{
@@ -122,7 +122,7 @@ func TestPlanNamesTheFirstGuardAndTheDecisionAtTheThreshold(t *testing.T) {
 		{"without an instance nothing else is known", func(s *Situation) { s.Instance, s.Evidence = nil, nil }, v1alpha1.MetricCPU, autopilot.ReasonInstanceUnknown, "", 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := calm()
+			s := quiet()
 			tc.alter(s)
 			before, err := json.Marshal(s.Case)
 			if err != nil {
@@ -145,7 +145,7 @@ func TestPlanNamesTheFirstGuardAndTheDecisionAtTheThreshold(t *testing.T) {
 	}
 }
 
-func TestPlanSaysWhatHappensToEachReadReplica(t *testing.T) {
+func TestPlanDescribesTheGrowthOfEachReadReplica(t *testing.T) {
 	const reported = ". ReplicaSmaller reports a replica that is smaller than its primary"
 	for name, tc := range map[string]struct {
 		alter         func(*Situation)
@@ -153,7 +153,7 @@ func TestPlanSaysWhatHappensToEachReadReplica(t *testing.T) {
 		text          string // of reader
 	}{
 		"apply: Cloud": {func(*Situation) {}, "GrowsFirst", "Stays", "100 → 110 GB before the primary"},
-		"a step of two, now": {func(s *Situation) {
+		"growth by two steps now": {func(s *Situation) {
 			s.Evidence[v1alpha1.MetricStorage] = autopilot.Evidence{Time: noon, UsedGB: 99}
 		}, "GrowsAfter", "GrowsAfter", "100 → 120 GB after the primary, which cannot wait"},
 		"no size": {func(s *Situation) { s.Instance.Replicas[1].VolumeGB = 0 }, "SizeUnknown", "Stays",
@@ -168,7 +168,7 @@ func TestPlanSaysWhatHappensToEachReadReplica(t *testing.T) {
 		}, "StaysSmaller", "Stays", "stays at 100 GB, because the cap of shop/reader is 100 GB" + reported},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := calm()
+			s := quiet()
 			s.Spec.Apply = v1alpha1.ApplyCloud
 			s.Instance.Replicas = []autopilot.Replica{
 				{ID: "r1", Name: "spare", VolumeGB: 110}, {ID: "r2", Name: "reader", VolumeGB: 100},
@@ -191,7 +191,7 @@ func TestPlanSaysWhatHappensToEachReadReplica(t *testing.T) {
 }
 
 func TestTextWritesATableAndDetails(t *testing.T) {
-	s := calm()
+	s := quiet()
 	changedLately(s)
 	s.Evidence[v1alpha1.MetricStorage] = autopilot.Evidence{Time: noon, UsedGB: 92.04}
 	delete(s.Evidence, v1alpha1.MetricMemory)
@@ -230,7 +230,7 @@ cpu: The flavor stays rds.mysql.n1.large.4.ha: 12.5 % CPU used, alarm at 90 %. N
 }
 
 func TestPlanHasStableKeysInJSON(t *testing.T) {
-	s := calm()
+	s := quiet()
 	changedLately(s)
 	explain(s)
 	s.Instance.Replicas = []autopilot.Replica{{ID: "r1", Name: "reader", VolumeGB: 100}}

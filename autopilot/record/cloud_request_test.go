@@ -12,8 +12,8 @@ import (
 	"github.com/mcsps/rds-autopilot/test/cases"
 )
 
-// inCloud is a change of the volume that the cloud makes by a job.
-func inCloud(noRds bool) autopilot.Case {
+// runningJob returns a case with a growth that a job of the cloud has been making for 10 minutes.
+func runningJob(noRds bool) autopilot.Case {
 	c := cases.Quiet()
 	cases.RunningFor(10 * time.Minute)(&c)
 	c.Instance.Status, c.NoRds = autopilot.StatusActive, noRds
@@ -21,37 +21,35 @@ func inCloud(noRds bool) autopilot.Case {
 }
 
 func TestFollowUpEndsAnIntentByItsJob(t *testing.T) {
-	reverted := func(c *autopilot.Case) { c.Wanted.VolumeGB = 100 }
-	justDone := autopilot.Job{State: autopilot.JobDone, EndTime: cases.Noon().Add(-time.Minute)}
+	job := func(j autopilot.Job) func(*autopilot.Case) {
+		return func(c *autopilot.Case) { c.Jobs = map[string]autopilot.Job{"j1": j} }
+	}
+	done, running, unknown := job(autopilot.Job{State: autopilot.JobDone}), job(autopilot.Job{}), job(autopilot.Job{State: autopilot.JobUnknown})
 	for name, tc := range map[string]struct {
 		alter   func(*autopilot.Case)
-		outcome v1alpha1.Outcome // of the change; empty: it goes on
-		reason  string           // why it is not being made
-		asks    bool             // the cloud, at once
+		outcome v1alpha1.Outcome // empty if the change continues
+		reason  string           // of the refusal
+		asks    bool             // the cloud is requested again at once
 	}{
-		"it runs":           {func(c *autopilot.Case) { c.Instance.Status, c.Jobs = "MODIFYING", map[string]autopilot.Job{"j1": {}} }, "", "", false},
-		"it cannot be read": {func(c *autopilot.Case) {}, "", "", false},
-		"it is done": {func(c *autopilot.Case) {
-			c.Instance.VolumeGB, c.Jobs = 110, map[string]autopilot.Job{"j1": {State: autopilot.JobDone}}
-		}, v1alpha1.OutcomeCompleted, "", false},
-		"it is done, and the disk full again": {func(c *autopilot.Case) { c.Instance.VolumeGB, c.Instance.Status = 110, autopilot.StatusStorageFull }, v1alpha1.OutcomeCompleted, "", false},
-		"it is done without effect":           {func(c *autopilot.Case) { c.Jobs = map[string]autopilot.Job{"j1": {State: autopilot.JobDone}} }, "", "JobFailed", false},
-		"it is done, and the list is older":   {func(c *autopilot.Case) { c.Jobs = map[string]autopilot.Job{"j1": justDone} }, "", "", false},
-		"it has failed": {func(c *autopilot.Case) {
-			c.Jobs = map[string]autopilot.Job{"j1": {State: autopilot.JobFailed, Message: "no disk"}}
-		}, "", "JobFailed", false},
-		"the cloud does not know it yet":        {cases.Both(jobSince(time.Minute), func(c *autopilot.Case) { c.Jobs = map[string]autopilot.Job{"j1": {State: autopilot.JobUnknown}} }), "", "", false},
-		"the cloud knows it no more":            {func(c *autopilot.Case) { c.Jobs = map[string]autopilot.Job{"j1": {State: autopilot.JobUnknown}} }, "", "", true},
-		"it does nothing for 15 minutes":        {cases.Both(jobSince(15*time.Minute), func(c *autopilot.Case) {}), "", "Stalled", false},
-		"it does nothing, and the disk is full": {cases.Both(jobSince(15*time.Minute), cases.InStatus(autopilot.StatusStorageFull)), "", "Stalled", false},
-		"it is done without effect, and full": {
-			cases.Both(cases.InStatus(autopilot.StatusStorageFull), func(c *autopilot.Case) { c.Jobs = map[string]autopilot.Job{"j1": {State: autopilot.JobDone}} }), "", "JobFailed", false,
-		},
-		"it runs for 59 minutes, not to be seen": {cases.Both(jobSince(59*time.Minute), func(c *autopilot.Case) { c.Jobs = map[string]autopilot.Job{"j1": {}} }), "", "", false},
-		"it runs for an hour, not to be seen":    {cases.Both(jobSince(time.Hour), func(c *autopilot.Case) { c.Jobs = map[string]autopilot.Job{"j1": {}} }), "", "Stalled", false},
+		"job runs":              {cases.Both(running, cases.InStatus("MODIFYING")), "", "", false},
+		"job cannot be read":    {func(*autopilot.Case) {}, "", "", false},
+		"job is done":           {cases.Both(done, cases.Sized(110)), v1alpha1.OutcomeCompleted, "", false},
+		"job without an effect": {done, "", "JobFailed", false},
+		"done, and the disk is full again": {cases.Both(cases.Sized(110), cases.InStatus(autopilot.StatusStorageFull)),
+			v1alpha1.OutcomeCompleted, "", false},
+		"done, and the list of instances is older": {
+			job(autopilot.Job{State: autopilot.JobDone, EndTime: cases.Noon().Add(-time.Minute)}), "", "", false},
+		"job has failed":                       {job(autopilot.Job{State: autopilot.JobFailed, Message: "no disk"}), "", "JobFailed", false},
+		"unknown for less than 2 minutes":      {cases.Both(jobSince(time.Minute), unknown), "", "", false},
+		"unknown":                              {unknown, "", "", true},
+		"nothing happens for 15 minutes":       {jobSince(15 * time.Minute), "", "Stalled", false},
+		"STORAGE FULL for 15 minutes":          {cases.Both(jobSince(15*time.Minute), cases.InStatus(autopilot.StatusStorageFull)), "", "Stalled", false},
+		"without an effect, and STORAGE FULL":  {cases.Both(cases.InStatus(autopilot.StatusStorageFull), done), "", "JobFailed", false},
+		"ACTIVE for 59 minutes, but job runs":  {cases.Both(jobSince(59*time.Minute), running), "", "", false},
+		"ACTIVE for an hour, but the job runs": {cases.Both(jobSince(time.Hour), running), "", "Stalled", false},
 	} {
 		for _, noRds := range []bool{false, true} {
-			c := inCloud(noRds)
+			c := runningJob(noRds)
 			if noRds {
 				c.Wanted = autopilot.Wanted{VolumeGB: c.Instance.VolumeGB, Flavor: c.Instance.Flavor}
 			}
@@ -69,31 +67,32 @@ func TestFollowUpEndsAnIntentByItsJob(t *testing.T) {
 				t.Errorf("%s, without an Rds %t: outcome %q, reason %q, pending %+v", name, noRds, outcome, reason, f.Status.Pending)
 			}
 			if asks := outcome == "" && verdictOf(cases.With(c, cases.StorageAt(93))).Intent != nil; asks != tc.asks {
-				t.Errorf("%s, without an Rds %t: the cloud is asked %t", name, noRds, asks)
+				t.Errorf("%s, without an Rds %t: requested again %t", name, noRds, asks)
 			}
 		}
 	}
 
-	c := inCloud(false)
-	reverted(&c)
+	c := runningJob(false)
+	c.Wanted.VolumeGB = 100
 	f := FollowUp(c)
 	if len(f.Ended) > 0 || f.Status.Pending == nil {
-		t.Fatalf("a reverted Rds hides a running job: ended %+v, pending %+v", f.Ended, f.Status.Pending)
+		t.Fatalf("a reverted Rds ends a running job: ended %+v, pending %+v", f.Ended, f.Status.Pending)
 	}
 	if !mayHaveStarted(*f.Status.Pending, c.Spec.Apply) {
-		t.Error("and it no longer counts as in progress")
+		t.Error("the running job does not count as in progress")
 	}
 	c.Jobs = map[string]autopilot.Job{"j1": {State: autopilot.JobFailed, Message: "no disk"}}
 	if f = FollowUp(c); len(f.Failed) != 1 || f.Failed[0].Refusal.Message != "no disk" {
-		t.Errorf("nobody hears that the job failed: %+v", f)
+		t.Errorf("the failed job is not reported: %+v", f)
 	}
 }
 
+// jobSince returns the alteration that the job began that long ago.
 func jobSince(age time.Duration) func(*autopilot.Case) {
 	return func(c *autopilot.Case) { began := cases.Ago(age); c.Status.Pending.JobTime = &began }
 }
 
-// The state of a job is newer than the list of instances. Reported at once, the change would look reverted.
+// The list of instances may be older than the state of the job. Without the wait, the change would look reverted.
 func TestJobOfAFlavorIsDoneOnceTheListShowsIt(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ended time.Duration
@@ -114,7 +113,7 @@ func TestJobOfAFlavorIsDoneOnceTheListShowsIt(t *testing.T) {
 		var got []v1alpha1.Outcome
 		for _, ch := range f.Status.Changes {
 			got = append(got, ch.Outcome)
-			// A freeze of changes may lie between the decision and the start, from which a change counts.
+			// A change counts from its start, which may be days after the decision.
 			if ch.By == v1alpha1.ByAutopilot && !ch.StartTime.Equal(c.Status.Pending.JobTime) {
 				t.Errorf("%s: started at %s, want the time of the job", name, ch.StartTime)
 			}

@@ -17,11 +17,11 @@ import (
 	"github.com/mcsps/rds-autopilot/test/cases"
 )
 
-// loop is what the controller does with a case, for tests of what happens over time.
+// loop runs rounds on a case as the controller does.
 type loop struct {
 	autopilot.Case
 	patches []string
-	apply   func(c *autopilot.Case, i v1alpha1.Intent) Patched // returns the answer to a patch, and makes the change
+	apply   func(c *autopilot.Case, i v1alpha1.Intent) Patched // returns the answer to a patch, and may change the Rds
 	ended   []v1alpha1.Change
 	news    []autopilot.Decision
 }
@@ -42,10 +42,10 @@ func (l *loop) round(t *testing.T) autopilot.Verdict {
 	return v
 }
 
-// run goes on for that long, with a round whenever the verdict asks for one, and at least every interval.
-func (l *loop) run(t *testing.T, long, interval time.Duration) {
+// run runs rounds for that long: when the verdict requests one, and at least every interval.
+func (l *loop) run(t *testing.T, duration, interval time.Duration) {
 	t.Helper()
-	for end := l.Now.Add(long); l.Now.Before(end); {
+	for end := l.Now.Add(duration); l.Now.Before(end); {
 		v := l.round(t)
 		next := interval
 		if v.RequeueAfter > 0 {
@@ -58,6 +58,7 @@ func (l *loop) run(t *testing.T, long, interval time.Duration) {
 	}
 }
 
+// condition returns a condition of a status.
 func condition(t *testing.T, s v1alpha1.Status, kind string) metav1.Condition {
 	t.Helper()
 	c := meta.FindStatusCondition(s.Conditions, kind)
@@ -124,16 +125,16 @@ func TestRevertedFlavorIsNotRequestedAgain(t *testing.T) {
 		if c.Status != metav1.ConditionTrue || c.Reason != string(autopilot.ReasonContested) {
 			t.Errorf("%s: %+v", name, c)
 		}
-		l.Alarms, l.Catalogue = nil, nil // the alarm pauses, so no catalogue is read
+		l.Alarms, l.Catalogue = nil, nil // without an alarm, no catalogue is read
 		l.Now = l.Now.Add(time.Hour)
 		l.round(t)
 		if c := condition(t, l.Status, v1alpha1.ConditionContested); c.Status != metav1.ConditionTrue {
-			t.Errorf("%s: forgotten while the alarm pauses: %+v", name, c)
+			t.Errorf("%s: not contested while no alarm is in force: %+v", name, c)
 		}
 		l.Wanted.Flavor = l.Status.Changes[0].To
 		l.round(t)
 		if c := condition(t, l.Status, v1alpha1.ConditionContested); c.Status != metav1.ConditionFalse {
-			t.Errorf("%s: the Rds asks for ours, and still %+v", name, c)
+			t.Errorf("%s: contested, although the Rds requests ours: %+v", name, c)
 		}
 	}
 }
@@ -180,7 +181,7 @@ func TestRefusedPatchIsReportedAndRetried(t *testing.T) {
 		t.Errorf("patched at %s\nwant       %s", got, want)
 	}
 	if len(l.news) != 1 || l.news[0].Reason != autopilot.ReasonRefused || !strings.Contains(l.news[0].Message, "not on Fridays") || !l.news[0].Reason.IsWarning() {
-		t.Errorf("reported %+v, want one refusal in the API server's words", l.news)
+		t.Errorf("reported %+v, want one refusal with the text of the API server", l.news)
 	}
 	if c := condition(t, l.Status, v1alpha1.ConditionProgressing); c.Status != metav1.ConditionFalse || c.Reason != string(autopilot.ReasonRefused) {
 		t.Errorf("%+v", c)
@@ -198,10 +199,11 @@ func TestRefusedPatchIsReportedAndRetried(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
 func TestIntentFoundInTheRdsIsReportedAsPatched(t *testing.T) {
 	l := &loop{Case: cases.Quiet(cases.Signalled(cases.StorageAt(93), v1alpha1.StateAlarm, 30*time.Second, "93"))}
 	v := verdictOf(l.Case)
-	l.Status = Intent(l.Case, v) // killed after the patch, before it could note it
+	l.Status = Intent(l.Case, v) // the process was killed after the patch, before it recorded that
 	l.Wanted.VolumeGB = 110
 	l.round(t)
 	if len(l.news) != 2 || !l.news[0].Acts() || l.news[0].Message != v.Decisions[0].Message || l.news[0].MessageID != "m1" || l.news[1].Reason != autopilot.ReasonChangePending {
@@ -209,7 +211,7 @@ func TestIntentFoundInTheRdsIsReportedAsPatched(t *testing.T) {
 	}
 }
 
-// The table of decisions has what follows once the request has stalled.
+// TestDecide in package decide shows the decisions on such a request.
 func TestFollowUpRecordsSinceWhenARequestOfOthersIsUnfulfilled(t *testing.T) {
 	c := cases.Quiet()
 	c.Wanted = autopilot.Wanted{VolumeGB: 105, Flavor: "rds.mysql.n1.5xlarge.4"}
@@ -227,6 +229,7 @@ func TestFollowUpRecordsSinceWhenARequestOfOthersIsUnfulfilled(t *testing.T) {
 		t.Errorf("another size counts since %s, want now", got)
 	}
 }
+
 func TestFollowUpRecordsTheBaseline(t *testing.T) {
 	for name, tc := range map[string]struct {
 		alter func(*autopilot.Instance)
@@ -263,11 +266,11 @@ func TestRepeatedChangesOfOthersAreCountedInOneEntry(t *testing.T) {
 		}
 	}
 	if n := len(c.Status.Changes); n != 3 || len(c.OurFlavorChanges()) != 1 {
-		t.Fatalf("%d changes, want ours and two that are counted: %+v", n, c.Status.Changes)
+		t.Fatalf("%d changes, want ours and two with a count: %+v", n, c.Status.Changes)
 	}
-	back := c.Status.Changes[1]
-	if back.Outcome != v1alpha1.OutcomeRolledBack || back.Count != 7 || back.To != before {
-		t.Errorf("%+v", back)
+	rollback := c.Status.Changes[1]
+	if rollback.Outcome != v1alpha1.OutcomeRolledBack || rollback.Count != 7 || rollback.To != before {
+		t.Errorf("%+v", rollback)
 	}
 	c.Status.Conditions = nil
 	a := cases.UsageAt(v1alpha1.MetricCPU, 99)
@@ -275,11 +278,11 @@ func TestRepeatedChangesOfOthersAreCountedInOneEntry(t *testing.T) {
 	c.Now = c.Now.Add(2 * time.Hour)
 	a.Evidence.Time = c.Now
 	if d := verdictOf(cases.With(c, a)).Decisions[0]; d.Reason != autopilot.ReasonRolledBack {
-		t.Errorf("the cloud is at our flavor again: %s %s", d.Reason, d.Message)
+		t.Errorf("after the cloud reverted our flavor: %s %s", d.Reason, d.Message)
 	}
 }
 
-// The cloud has our flavor, but is not ACTIVE yet, and goes back: the intent is still open.
+// The intent is pending until the instance is ACTIVE, so no completed change shows that the cloud had our flavor.
 func TestFlavorRevertedBeforeActiveIsRolledBack(t *testing.T) {
 	c := cases.Quiet()
 	before, to := c.Instance.Flavor, "rds.mysql.n1.4xlarge.4"
@@ -302,7 +305,7 @@ func TestFlavorRevertedBeforeActiveIsRolledBack(t *testing.T) {
 	a := cases.UsageAt(v1alpha1.MetricCPU, 99)
 	a.Evidence.Time = c.Now
 	if d := verdictOf(cases.With(c, a)).Decisions[0]; d.Reason != autopilot.ReasonRolledBack {
-		t.Errorf("the cloud is at our flavor again: %s %s", d.Reason, d.Message)
+		t.Errorf("after the cloud reverted our flavor: %s %s", d.Reason, d.Message)
 	}
 }
 
@@ -329,6 +332,7 @@ func TestSetOffLeavesOnlyReadyTrue(t *testing.T) {
 		}
 	}
 }
+
 func TestUpdateWarningsReportsAWaitOfSixHoursForTheFleetLimitOnce(t *testing.T) {
 	const brake = autopilot.ReasonFleetBrake
 	for name, tc := range map[string]struct {
@@ -336,11 +340,11 @@ func TestUpdateWarningsReportsAWaitOfSixHoursForTheFleetLimitOnce(t *testing.T) 
 		reason        autopilot.Reason
 		want          int
 	}{
-		"waits for 6 hours":                        {6 * time.Hour, 6 * time.Hour, brake, 1},
-		"waits for 6 hours less a second":          {6 * time.Hour, 6*time.Hour - time.Second, brake, 0},
-		"held by another reason since":             {6 * time.Hour, 6 * time.Hour, autopilot.ReasonNoData, 0},
-		"another alarm has begun 5 hours ago":      {7 * time.Hour, 5 * time.Hour, brake, 0},
-		"the alarm waits for 5 hours in this time": {5 * time.Hour, 7 * time.Hour, brake, 0},
+		"waits for 6 hours":                    {6 * time.Hour, 6 * time.Hour, brake, 1},
+		"waits for 6 hours less a second":      {6 * time.Hour, 6*time.Hour - time.Second, brake, 0},
+		"held by another reason since":         {6 * time.Hour, 6 * time.Hour, autopilot.ReasonNoData, 0},
+		"another alarm has begun 5 hours ago":  {7 * time.Hour, 5 * time.Hour, brake, 0},
+		"this alarm has been held for 5 hours": {5 * time.Hour, 7 * time.Hour, brake, 0},
 	} {
 		c := cases.Quiet()
 		c.Status.Decisions = []v1alpha1.DecisionRecord{
@@ -355,6 +359,7 @@ func TestUpdateWarningsReportsAWaitOfSixHoursForTheFleetLimitOnce(t *testing.T) 
 		}
 	}
 }
+
 func TestArmedIsFalseWithAnInvalidWindow(t *testing.T) {
 	spec := cases.Policy()
 	spec.Flavor.Window = &v1alpha1.Window{Start: "01:00", End: "05:00", TimeZone: "Europe/Berln"}

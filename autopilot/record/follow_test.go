@@ -19,19 +19,19 @@ func TestFollowUpEndsIntents(t *testing.T) {
 		outcome v1alpha1.Outcome // empty: still pending
 		by      v1alpha1.Author
 	}{
-		{"requested, not there", cases.PendingVolume(time.Minute), "", ""},
-		{"recorded, not patched", func(c *autopilot.Case) {
+		{"requested", cases.PendingVolume(time.Minute), "", ""},
+		{"recorded, but not requested", func(c *autopilot.Case) {
 			c.Status.Pending = cases.IntentTo(v1alpha1.KindVolume, "100", "110", time.Minute)
 		}, "", ""},
-		{"there, but not yet ACTIVE", cases.Both(cases.PendingVolume(time.Minute), cases.Both(cases.InStatus("MODIFYING"), cases.Sized(110))), v1alpha1.OutcomeCompleted, v1alpha1.ByAutopilot},
-		{"the flavor is there, but not yet ACTIVE", cases.Both(cases.PendingFlavor(time.Minute), cases.Both(cases.InStatus("MODIFYING"), cases.Flavored(large))), "", ""},
-		{"there", cases.Both(cases.PendingVolume(time.Minute), cases.Sized(110)), v1alpha1.OutcomeCompleted, v1alpha1.ByAutopilot},
-		{"there, and the Rds requests another size by now", cases.Both(cases.PendingVolume(time.Minute), cases.Both(cases.Sized(110), func(c *autopilot.Case) { c.Wanted.VolumeGB = 100 })), v1alpha1.OutcomeCompleted, v1alpha1.ByAutopilot},
-		{"larger than requested", cases.Both(cases.PendingVolume(time.Minute), cases.Sized(150)), v1alpha1.OutcomeCompleted, v1alpha1.ByAutopilot},
-		{"the flavor is there", cases.Both(cases.PendingFlavor(time.Minute), cases.Flavored(large)), v1alpha1.OutcomeCompleted, v1alpha1.ByAutopilot},
-		{"the Rds stopped requesting the flavor before it came", cases.Both(cases.PendingFlavor(time.Minute), func(c *autopilot.Case) { c.Wanted.Flavor = "rds.mysql.n1.large.4" }), v1alpha1.OutcomeLost, v1alpha1.ByAutopilot},
-		{"the Rds requests the former flavor again", cases.Both(cases.PendingFlavor(time.Minute), func(c *autopilot.Case) { followedUp(c); c.Wanted.Flavor = c.Instance.Flavor }), v1alpha1.OutcomeLost, v1alpha1.ByAutopilot},
-		{"the Rds requests the former size again", cases.Both(cases.PendingVolume(time.Minute), func(c *autopilot.Case) { followedUp(c); c.Wanted.VolumeGB = 100 }), v1alpha1.OutcomeLost, v1alpha1.ByAutopilot},
+		{"volume is grown, but not ACTIVE", cases.Both(cases.PendingVolume(time.Minute), cases.Both(cases.InStatus("MODIFYING"), cases.Sized(110))), v1alpha1.OutcomeCompleted, v1alpha1.ByAutopilot},
+		{"flavor is changed, but not ACTIVE", cases.Both(cases.PendingFlavor(time.Minute), cases.Both(cases.InStatus("MODIFYING"), cases.Flavored(large))), "", ""},
+		{"volume is grown", cases.Both(cases.PendingVolume(time.Minute), cases.Sized(110)), v1alpha1.OutcomeCompleted, v1alpha1.ByAutopilot},
+		{"volume is grown, and the Rds requests another size", cases.Both(cases.PendingVolume(time.Minute), cases.Both(cases.Sized(110), func(c *autopilot.Case) { c.Wanted.VolumeGB = 100 })), v1alpha1.OutcomeCompleted, v1alpha1.ByAutopilot},
+		{"volume is larger than requested", cases.Both(cases.PendingVolume(time.Minute), cases.Sized(150)), v1alpha1.OutcomeCompleted, v1alpha1.ByAutopilot},
+		{"flavor is changed", cases.Both(cases.PendingFlavor(time.Minute), cases.Flavored(large)), v1alpha1.OutcomeCompleted, v1alpha1.ByAutopilot},
+		{"Rds requests another flavor before the change", cases.Both(cases.PendingFlavor(time.Minute), func(c *autopilot.Case) { c.Wanted.Flavor = "rds.mysql.n1.large.4" }), v1alpha1.OutcomeLost, v1alpha1.ByAutopilot},
+		{"Rds requests the former flavor again", cases.Both(cases.PendingFlavor(time.Minute), func(c *autopilot.Case) { followedUp(c); c.Wanted.Flavor = c.Instance.Flavor }), v1alpha1.OutcomeLost, v1alpha1.ByAutopilot},
+		{"Rds requests the former size again", cases.Both(cases.PendingVolume(time.Minute), func(c *autopilot.Case) { followedUp(c); c.Wanted.VolumeGB = 100 }), v1alpha1.OutcomeLost, v1alpha1.ByAutopilot},
 		{"another writer grew the volume", cases.Sized(150), v1alpha1.OutcomeCompleted, v1alpha1.ByOther},
 		{"another writer changed the flavor", cases.Flavored(large), v1alpha1.OutcomeCompleted, v1alpha1.ByOther},
 	} {
@@ -50,13 +50,13 @@ func TestFollowUpEndsIntents(t *testing.T) {
 				t.Fatalf("ended %+v, want %s by %s", ended, tc.outcome, tc.by)
 			}
 			if s.Pending != nil || len(s.Changes) == 0 {
-				t.Errorf("pending %+v, changes %+v; want it moved", s.Pending, s.Changes)
+				t.Errorf("pending %+v, changes %+v; want it in changes", s.Pending, s.Changes)
 			}
 		})
 	}
 }
 
-func TestFollowUpClearsWhatIsKnownOfTheFormerInstance(t *testing.T) {
+func TestFollowUpClearsTheStatusOfAFormerInstance(t *testing.T) {
 	c := cases.Quiet()
 	cases.PendingVolume(time.Minute)(&c)
 	c.Status.Changes = []v1alpha1.Change{cases.CompletedFlavor(time.Minute)}
@@ -65,7 +65,7 @@ func TestFollowUpClearsWhatIsKnownOfTheFormerInstance(t *testing.T) {
 	f := FollowUp(c)
 	s, ended := f.Status, f.Ended
 	if r := s.Alarms.Rules[0]; r != (v1alpha1.Rule{Metric: v1alpha1.MetricStorage, AlarmID: "al1"}) {
-		t.Errorf("rule %+v says something about the former instance", r)
+		t.Errorf("rule %+v has values of the former instance", r)
 	}
 	if s.Pending != nil || len(s.Changes) > 0 || len(ended) > 0 {
 		t.Fatalf("kept %+v and %+v, ended %+v of the former instance", s.Pending, s.Changes, ended)
@@ -121,7 +121,7 @@ func TestPrependChangeKeepsOurLastGrowth(t *testing.T) {
 }
 
 func TestIntentKeepsStartedChangesAndOutcomeFoldsEqualDecisions(t *testing.T) {
-	t.Run("a flavor intent steps aside for storage", func(t *testing.T) {
+	t.Run("a stalled flavor is overtaken by storage", func(t *testing.T) {
 		c := cases.Quiet()
 		cases.PendingFlavor(11 * time.Minute)(&c)
 		c = cases.With(c, cases.StorageAt(93))
@@ -130,7 +130,7 @@ func TestIntentKeepsStartedChangesAndOutcomeFoldsEqualDecisions(t *testing.T) {
 			t.Fatalf("pending %+v, overtaken %+v", s.Pending, s.Overtaken)
 		}
 	})
-	t.Run("an intent that was never patched goes when its alarm went", func(t *testing.T) {
+	t.Run("an unrequested intent is dropped with its alarm", func(t *testing.T) {
 		c := cases.Quiet()
 		c.Status.Pending = cases.IntentTo(v1alpha1.KindVolume, "100", "110", time.Minute)
 		s := Intent(c, verdictOf(c))
@@ -138,20 +138,20 @@ func TestIntentKeepsStartedChangesAndOutcomeFoldsEqualDecisions(t *testing.T) {
 			t.Fatalf("pending %+v, changes %+v", s.Pending, s.Changes)
 		}
 	})
-	t.Run("equal answers are one record", func(t *testing.T) {
+	t.Run("equal decisions are one record", func(t *testing.T) {
 		c := cases.Quiet(cases.StorageAt(93))
 		c.Spec.Storage.MaxGB = 100
-		fresh := 0
+		recorded := 0
 		for range 30 {
 			known, v := decided(c)
 			done := Outcome(known, v, Followed{}, Patched{})
 			c.Status = done.Status
-			fresh += len(done.News)
+			recorded += len(done.News)
 			c.Now = c.Now.Add(time.Minute)
 			c.Alarms[0].Evidence.Time = c.Now
 		}
-		if fresh != 1 || len(c.Status.Decisions) != 1 || c.Status.Decisions[0].Count != 6 {
-			t.Fatalf("%d new, records %+v; want one with a count of 6, written every five minutes", fresh, c.Status.Decisions)
+		if recorded != 1 || len(c.Status.Decisions) != 1 || c.Status.Decisions[0].Count != 6 {
+			t.Fatalf("%d new, records %+v; want one with a count of 6, written every five minutes", recorded, c.Status.Decisions)
 		}
 	})
 }

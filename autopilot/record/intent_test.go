@@ -14,7 +14,7 @@ import (
 	"github.com/mcsps/rds-autopilot/test/cases"
 )
 
-// notStarted is a change that was decided three days ago, and that the cloud has refused until now.
+// notStarted returns a case with a change that was decided three days ago, and that the cloud has refused since.
 func notStarted(pending func(time.Duration) func(*autopilot.Case), noRds bool) autopilot.Case {
 	c := cases.Quiet()
 	pending(72 * time.Hour)(&c)
@@ -30,8 +30,7 @@ func notStarted(pending func(time.Duration) func(*autopilot.Case), noRds bool) a
 	return c
 }
 
-// An intent that the cloud has not started passes the guards again: only an alarm of now leads to a request, with the size that
-// is needed now.
+// An intent that the cloud has not started is decided again by the present alarm and the present policy.
 func TestNotStartedIntentIsDecidedAgain(t *testing.T) {
 	for _, noRds := range []bool{false, true} {
 		for _, tc := range []struct {
@@ -39,17 +38,17 @@ func TestNotStartedIntentIsDecidedAgain(t *testing.T) {
 			pending func(time.Duration) func(*autopilot.Case)
 			alarm   *autopilot.Alarm
 			alter   func(*autopilot.Case)
-			to      string // empty: nothing is requested
+			to      string // empty if nothing is requested
 		}{
-			{"the disk is still full", cases.PendingVolume, new(cases.StorageAt(93)), nil, "110"},
-			{"the disk is fuller", cases.PendingVolume, new(cases.StorageAt(99)), nil, "120"},
-			{"the CPU is still busy", cases.PendingFlavor, new(cases.UsageAt(v1alpha1.MetricCPU, 95)), nil, "rds.mysql.n1.4xlarge.4"},
-			{"no alarm any more", cases.PendingVolume, nil, nil, ""},
-			{"another writer has made it larger", cases.PendingVolume, new(cases.StorageAt(93)), cases.Sized(120), ""},
-			{"the next try is not due", cases.PendingVolume, new(cases.StorageAt(93)), func(c *autopilot.Case) {
+			{"disk is still full", cases.PendingVolume, new(cases.StorageAt(93)), nil, "110"},
+			{"disk is fuller", cases.PendingVolume, new(cases.StorageAt(99)), nil, "120"},
+			{"CPU is still busy", cases.PendingFlavor, new(cases.UsageAt(v1alpha1.MetricCPU, 95)), nil, "rds.mysql.n1.4xlarge.4"},
+			{"alarm has ended", cases.PendingVolume, nil, nil, ""},
+			{"another writer has grown the volume", cases.PendingVolume, new(cases.StorageAt(93)), cases.Sized(120), ""},
+			{"next attempt is not due", cases.PendingVolume, new(cases.StorageAt(93)), func(c *autopilot.Case) {
 				c.Status.Pending.Refusal.NextTime = autopilot.Micro(cases.Noon().Add(time.Second))
 			}, ""},
-			{"the decided size is above the cap of now", intendedGrowth("100", "200"), new(cases.StorageAt(93)), cases.Steps(10, 150), "110"},
+			{"decided size is above the present cap", intendedGrowth("100", "200"), new(cases.StorageAt(93)), cases.Steps(10, 150), "110"},
 		} {
 			c := notStarted(tc.pending, noRds)
 			if tc.alter != nil {
@@ -86,6 +85,7 @@ func TestNotStartedIntentIsDecidedAgain(t *testing.T) {
 	}
 }
 
+// intendedGrowth returns an alteration as PendingVolume does, with other sizes.
 func intendedGrowth(from, to string) func(time.Duration) func(*autopilot.Case) {
 	return func(age time.Duration) func(*autopilot.Case) {
 		return func(c *autopilot.Case) {
@@ -94,8 +94,7 @@ func intendedGrowth(from, to string) func(time.Duration) func(*autopilot.Case) {
 	}
 }
 
-// With an Rds, a change that nobody has started stays recorded while the Rds requests it. Otherwise it would look like
-// another writer's.
+// Otherwise the request in the Rds would look like one of another writer.
 func TestNotStartedIntentStaysWhileTheRdsRequestsIt(t *testing.T) {
 	c := notStarted(cases.PendingFlavor, false)
 	c.Status = FollowUp(c).Status
@@ -105,19 +104,19 @@ func TestNotStartedIntentStaysWhileTheRdsRequestsIt(t *testing.T) {
 	}
 	done := Outcome(c, autopilot.Verdict{}, Followed{}, Patched{})
 	if p := condition(t, done.Status, v1alpha1.ConditionProgressing); p.Status != metav1.ConditionFalse {
-		t.Errorf("%+v, though nobody makes it", p)
+		t.Errorf("%+v, although the change has not started", p)
 	}
 	c.Alarms = []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}
 	if v := verdictOf(c); v.Intent == nil {
-		t.Errorf("the next alarm waits for our own request: %+v", v.Decisions)
+		t.Errorf("the next alarm leads to no request: %+v", v.Decisions)
 	}
 	c.Wanted.Flavor = c.Instance.Flavor
 	if f := FollowUp(c); len(f.Ended) != 1 || f.Ended[0].Outcome != v1alpha1.OutcomeLost {
-		t.Errorf("a person says no in the Rds: %+v", f.Ended)
+		t.Errorf("a person has reset the Rds: ended %+v, want it lost", f.Ended)
 	}
 }
 
-// The answer to the request was lost. What the instance does next shows whether it began.
+// If the answer to a request is lost, only the instance shows whether the change has begun.
 func TestUnclearAnswerIsResolvedByTheInstance(t *testing.T) {
 	unclear := func(alter func(*autopilot.Case)) autopilot.Case {
 		c := notStarted(cases.PendingVolume, true)
@@ -134,10 +133,10 @@ func TestUnclearAnswerIsResolvedByTheInstance(t *testing.T) {
 		alter func(*autopilot.Case)
 		want  autopilot.Progress
 	}{
-		"it may be being made":               {cases.InStatus("MODIFYING"), autopilot.Started},
-		"the service stopped while it asked": {cases.Both(stopped, cases.InStatus("MODIFYING")), autopilot.Started},
-		"a backup is not the change":         {cases.InStatus("BACKING UP"), autopilot.Unclear},
-		"the instance is ACTIVE without it":  {cases.InStatus(autopilot.StatusActive), autopilot.Unclear},
+		"MODIFYING": {cases.InStatus("MODIFYING"), autopilot.Started},
+		"MODIFYING, and the service stopped during the request": {cases.Both(stopped, cases.InStatus("MODIFYING")), autopilot.Started},
+		"BACKING UP":                {cases.InStatus("BACKING UP"), autopilot.Unclear},
+		"ACTIVE without the change": {cases.InStatus(autopilot.StatusActive), autopilot.Unclear},
 	} {
 		c := unclear(tc.alter)
 		if p := c.Status.Pending; p == nil || p.JobTime != nil || c.Progress(p) != tc.want {
@@ -145,10 +144,10 @@ func TestUnclearAnswerIsResolvedByTheInstance(t *testing.T) {
 		}
 	}
 	if c := unclear(cases.Sized(110)); len(c.Status.Changes) != 1 || c.Status.Changes[0].By != v1alpha1.ByAutopilot || !c.Status.Changes[0].StartTime.Time.Equal(cases.Noon()) {
-		t.Errorf("it has come: %+v", c.Status.Changes)
+		t.Errorf("the volume has grown: %+v", c.Status.Changes)
 	}
 	if c := unclear(func(c *autopilot.Case) { c.Status.Pending.Refusal.Time = cases.Ago(autopilot.StallAfter) }); c.Status.Pending != nil {
-		t.Errorf("it has not come for 15 minutes: %+v", c.Status.Pending)
+		t.Errorf("no growth for 15 minutes: %+v", c.Status.Pending)
 	}
 }
 

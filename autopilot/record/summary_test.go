@@ -36,7 +36,7 @@ func TestSummarizeNamesTheLastChangeAndDecision(t *testing.T) {
 		{"lost", v1alpha1.Status{Changes: []v1alpha1.Change{lost}}, v1alpha1.Summary{LastChange: "40 → 50 GB, lost"}},
 		{"rolled back", v1alpha1.Status{Changes: []v1alpha1.Change{{Kind: flavor, By: v1alpha1.ByOther, From: "rds.pg.n1.large.2", To: "rds.pg.n1.medium.2", Outcome: v1alpha1.OutcomeRolledBack}}},
 			v1alpha1.Summary{LastChange: "n1.large.2 → n1.medium.2, by the cloud"}},
-		{"under way", v1alpha1.Status{Pending: larger, Changes: []v1alpha1.Change{grown}}, v1alpha1.Summary{LastChange: "x1.2xlarge.2.ha → x1.4xlarge.2.ha, in progress"}},
+		{"in progress", v1alpha1.Status{Pending: larger, Changes: []v1alpha1.Change{grown}}, v1alpha1.Summary{LastChange: "x1.2xlarge.2.ha → x1.4xlarge.2.ha, in progress"}},
 		{"only intended", v1alpha1.Status{Pending: &unasked, Changes: []v1alpha1.Change{grown}}, v1alpha1.Summary{LastChange: "40 → 50 GB"}},
 		{"decided", v1alpha1.Status{Decisions: []v1alpha1.DecisionRecord{{Reason: "CapReached", Metric: v1alpha1.MetricStorage}, {Reason: "NoData", Metric: v1alpha1.MetricCPU}}},
 			v1alpha1.Summary{LastDecision: "CapReached (storage)"}},
@@ -60,7 +60,7 @@ func TestSummarizeNamesTheLastChangeAndDecision(t *testing.T) {
 func TestOutcomeUpdatesTheSummary(t *testing.T) {
 	c, v := decided(cases.Quiet(cases.StorageAt(93)))
 	if c.Status.Summary != (v1alpha1.Summary{}) {
-		t.Errorf("before anything was asked for: %+v", c.Status.Summary)
+		t.Errorf("before the request: %+v", c.Status.Summary)
 	}
 	done := Outcome(c, v, Followed{}, Patched{Result: PatchAccepted}).Status
 	want := v1alpha1.Summary{Volume: "100 GB", LastChange: c.Status.Pending.From + " → " + c.Status.Pending.To + " GB, in progress", LastDecision: "AlarmInForce (storage)"}
@@ -87,8 +87,8 @@ func TestReadyFollowsArmedAndTheLastCheck(t *testing.T) {
 		{"not armed", false, autopilot.RuleMissing, false, metav1.ConditionFalse, autopilot.RuleMissing},
 		{"not armed, and the last read failed", false, autopilot.CloudUnreachable, true, metav1.ConditionFalse, autopilot.CloudUnreachable},
 		{"no instance", false, string(autopilot.ReasonInstanceUnknown), false, metav1.ConditionFalse, string(autopilot.ReasonInstanceUnknown)},
-		{"a broken policy", false, string(autopilot.ReasonPolicyInvalid), false, metav1.ConditionFalse, string(autopilot.ReasonPolicyInvalid)},
-		{"off, as its user wants it", false, string(autopilot.ReasonNotEnabled), false, metav1.ConditionTrue, string(autopilot.ReasonNotEnabled)},
+		{"invalid policy", false, string(autopilot.ReasonPolicyInvalid), false, metav1.ConditionFalse, string(autopilot.ReasonPolicyInvalid)},
+		{"off", false, string(autopilot.ReasonNotEnabled), false, metav1.ConditionTrue, string(autopilot.ReasonNotEnabled)},
 	} {
 		var s v1alpha1.Status
 		SetCondition(&s, v1alpha1.ConditionArmed, test.armed, test.reason, "why", 3, cases.Noon())
@@ -100,6 +100,6 @@ func TestReadyFollowsArmedAndTheLastCheck(t *testing.T) {
 	}
 	var s v1alpha1.Status
 	if SetReady(&s, false, 1, cases.Noon()); len(s.Conditions) > 0 {
-		t.Errorf("nobody has armed it yet: %+v", s.Conditions)
+		t.Errorf("without the condition Armed: %+v", s.Conditions)
 	}
 }

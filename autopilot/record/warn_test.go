@@ -48,7 +48,7 @@ func TestUpdateWarningsReportsEachThresholdOnce(t *testing.T) {
 	}{
 		{"at 80 % and at the cap, each once", 100, []look{{0, 70, ""}, {day, 80, near}, {time.Minute, 80, ""}, {0, 90, ""}, {day, 90, ""}, {day, 100, full}, {time.Minute, 100, ""}, {9 * day, 100, ""}}},
 		{"a cap at the present size from the beginning", 100, []look{{0, 100, full}, {day, 100, ""}}},
-		{"a cap far away", 4000, []look{{0, 100, ""}, {day, 110, ""}}},
+		{"far below the cap", 4000, []look{{0, 100, ""}, {day, 110, ""}}},
 		{"doubled in small steps within 7 days, once", 4000, []look{
 			{0, 40, ""}, {day, 50, ""}, {day, 60, ""}, {day, 70, ""}, {time.Hour, 80, "VolumeDoubled: Storage has doubled within 7 days, from 40 to 80 GB. Check what fills it"},
 			{time.Minute, 80, ""}, {day, 90, ""},
@@ -60,9 +60,9 @@ func TestUpdateWarningsReportsEachThresholdOnce(t *testing.T) {
 			}
 			return append(looks, look{day, 400, "VolumeDoubled: Storage has doubled within 7 days, from 200 to 400 GB. Check what fills it"})
 		}()},
-		{"doubled twice is told twice", 4000, []look{{0, 40, ""}, {time.Hour, 80, "VolumeDoubled: Storage has doubled within 7 days, from 40 to 80 GB. Check what fills it"}, {day, 150, ""}, {day, 160, "VolumeDoubled: Storage has doubled within 7 days, from 40 to 160 GB. Check what fills it"}}},
-		{"doubled in 8 days is no news", 4000, []look{{0, 40, ""}, {0, 50, ""}, {8 * day, 80, ""}}},
-		{"it can double again after a while", 4000, []look{{0, 40, ""}, {0, 80, "VolumeDoubled: Storage has doubled within 7 days, from 40 to 80 GB. Check what fills it"}, {8 * day, 80, ""}, {day, 160, "VolumeDoubled: Storage has doubled within 7 days, from 80 to 160 GB. Check what fills it"}}},
+		{"doubled twice, two warnings", 4000, []look{{0, 40, ""}, {time.Hour, 80, "VolumeDoubled: Storage has doubled within 7 days, from 40 to 80 GB. Check what fills it"}, {day, 150, ""}, {day, 160, "VolumeDoubled: Storage has doubled within 7 days, from 40 to 160 GB. Check what fills it"}}},
+		{"doubled in 8 days, no warning", 4000, []look{{0, 40, ""}, {0, 50, ""}, {8 * day, 80, ""}}},
+		{"doubled again after 8 days", 4000, []look{{0, 40, ""}, {0, 80, "VolumeDoubled: Storage has doubled within 7 days, from 40 to 80 GB. Check what fills it"}, {8 * day, 80, ""}, {day, 160, "VolumeDoubled: Storage has doubled within 7 days, from 80 to 160 GB. Check what fills it"}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := autopilot.Case{Now: cases.Noon(), Spec: cases.Policy()}
@@ -78,7 +78,7 @@ func TestUpdateWarningsReportsEachThresholdOnce(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a lowered cap is warned of again", func(t *testing.T) {
+	t.Run("a lowered cap causes another warning", func(t *testing.T) {
 		c := autopilot.Case{Now: cases.Noon(), Spec: cases.Policy()}
 		for i, limit := range []int32{100, 200, 200, 100} {
 			c.Spec.Storage.MaxGB = limit
@@ -87,7 +87,7 @@ func TestUpdateWarningsReportsEachThresholdOnce(t *testing.T) {
 			}
 		}
 	})
-	t.Run("another instance has no past", func(t *testing.T) {
+	t.Run("another instance has no former sizes", func(t *testing.T) {
 		c := autopilot.Case{Now: cases.Noon(), Spec: cases.Policy()}
 		warnedAt(&c, 40)
 		warnedAt(&c, 80)
@@ -115,20 +115,20 @@ func TestLimitedIsTrueAtACapUntilTheAlarmEnds(t *testing.T) {
 			t.Errorf("%s: reason %s", when, got.Reason)
 		}
 	}
-	limited("nothing is wished for", false, "Within limits")
+	limited("no alarm", false, "Within limits")
 	c.Alarms = []autopilot.Alarm{cases.StorageAt(93)}
-	limited("the last step is cut", true, "Storage 100 → 120 GB: 93.0 % used, alarm at 85 %; 150 GB are needed, clamped to spec.storage.maxGB")
+	limited("the last step is clamped", true, "Storage 100 → 120 GB: 93.0 % used, alarm at 85 %; 150 GB are needed, clamped to spec.storage.maxGB")
 	c.Wanted.VolumeGB = 120
-	limited("while it is under way", true, "150 GB are needed")
+	limited("while it is in progress", true, "150 GB are needed")
 	c.Instance.VolumeGB = 120
 	c.Status = FollowUp(c).Status
-	limited("once it is there", false, "")
+	limited("once the volume has grown", false, "")
 	c.Alarms = []autopilot.Alarm{cases.StorageAt(115)}
 	limited("at the cap", true, "Storage stays at 120 GB: 95.8 % used, but spec.storage.maxGB is 120")
 	c.Alarms = []autopilot.Alarm{cases.WithoutEvidence(cases.StorageAt(115))}
 	limited("while Cloud Eye has no data", true, "Storage stays at 120 GB")
 	c.Alarms = nil
-	limited("the alarm is over", false, "")
+	limited("the alarm has ended", false, "")
 	c.Alarms = []autopilot.Alarm{cases.UsageAt(v1alpha1.MetricCPU, 95)}
 	c.Spec.Flavor.MaxVCPUs = new(int32(8))
 	limited("a cap of flavors", true, "above the caps of 8 vCPUs and 128 GB")
@@ -140,15 +140,16 @@ func TestLimitedIsTrueAtACapUntilTheAlarmEnds(t *testing.T) {
 	c.Spec.Flavor.MaxVCPUs, c.Generation = new(int32(16)), 2
 	limited("a new cap", false, "")
 }
+
 func TestUpdateWarningsReportsASmallerReplicaOnce(t *testing.T) {
 	c := cases.Quiet()
 	c.Instance.Name = "orders"
 	c.Instance.Replicas = []autopilot.Replica{
 		{Name: "same", VolumeGB: 100}, {Name: "larger", VolumeGB: 120}, {Name: "unknown"}, {Name: "reader", VolumeGB: 90},
 	}
-	const says = "Storage of the primary orders has 100 GB, and a read replica has less: reader (90 GB). " +
+	const message = "Storage of the primary orders has 100 GB, and a read replica has less: reader (90 GB). " +
 		"Grow the replica to the same size, because the autopilot does not"
-	for _, want := range []string{"ReplicaSmaller: " + says, ""} {
+	for _, want := range []string{"ReplicaSmaller: " + message, ""} {
 		if got := warningsOf(c, &c.Status); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
@@ -182,7 +183,7 @@ func TestUpdateWarningsReportsAReadOnlyDatabaseAndASilentRuleOnce(t *testing.T) 
 	}
 }
 
-// The warning promises a growth only if one follows.
+// The warning must not announce a growth that does not follow.
 func TestReplicaWarningSaysWhyTheReplicaDoesNotGrow(t *testing.T) {
 	const grows, stays = ". The autopilot tries to when the primary grows", ", because the autopilot does not"
 	for name, tc := range map[string]struct {

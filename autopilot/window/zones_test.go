@@ -15,19 +15,19 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// turn is a moment at which the clock of a zone is changed.
-type turn struct {
+// clockChange is a moment at which the clock of a zone is changed.
+type clockChange struct {
 	zone          string
 	where         *time.Location
 	at            time.Time
-	before, after time.Duration // what the clock is ahead of UTC
+	before, after time.Duration // offset from UTC
 }
 
-func (u turn) shift() time.Duration { return (u.after - u.before).Abs() }
+func (u clockChange) shift() time.Duration { return (u.after - u.before).Abs() }
 
-// turns are all kinds of change of a clock since 1990 and until 2037, in all zones that Go ships: one for each time of
-// day, each shift, east and west.
-func turns(t *testing.T) []turn {
+// clockChanges returns the changes from 1990 to 2037 in all zones that Go ships: one for each time of day and each shift,
+// east and west of Greenwich.
+func clockChanges(t *testing.T) []clockChange {
 	t.Helper()
 	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
 	if err != nil {
@@ -39,7 +39,7 @@ func turns(t *testing.T) []turn {
 	}
 	defer ship.Close()
 	seen := map[string]bool{}
-	var found []turn
+	var found []clockChange
 	for _, file := range ship.File {
 		if strings.HasSuffix(file.Name, "/") {
 			continue
@@ -52,9 +52,9 @@ func turns(t *testing.T) []turn {
 		for !at.IsZero() && at.Year() < 2038 {
 			_, before := at.Add(-1).Zone()
 			_, after := at.Zone()
-			u := turn{file.Name, where, at, time.Duration(before) * time.Second, time.Duration(after) * time.Second}
+			u := clockChange{file.Name, where, at, time.Duration(before) * time.Second, time.Duration(after) * time.Second}
 			kind := fmt.Sprint(after-before, before > 0, at.UTC().Add(u.before).Format("15:04"))
-			// What is stranger than a quarter of an hour, or follows another change at once, is no longer anywhere.
+			// The check covers 36 hours on both sides of a change, so another change must not be near.
 			_, next := at.ZoneBounds()
 			if !seen[kind] && before != after && (next.IsZero() || next.Sub(at) > 5*24*time.Hour) {
 				seen[kind] = true
@@ -64,13 +64,13 @@ func turns(t *testing.T) []turn {
 		}
 	}
 	if len(found) < 50 {
-		t.Fatalf("only %d", len(found))
+		t.Fatalf("only %d changes", len(found))
 	}
 	return found
 }
 
-// shown says on which date's window the clock of the zone shows a time in it: the plain meaning of a window.
-func shown(w v1alpha1.Window, start, end time.Duration, at time.Time) (date time.Time, in bool) {
+// isShown reports whether the clock of the zone shows a time within the window, and to which date that opening belongs.
+func isShown(w v1alpha1.Window, start, end time.Duration, at time.Time) (date time.Time, in bool) {
 	y, m, d := at.Date()
 	date = time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
 	h, min, s := at.Clock()
@@ -88,16 +88,16 @@ func shown(w v1alpha1.Window, start, end time.Duration, at time.Time) (date time
 	}
 }
 
-// Whatever a clock does, a window is open only while the clock shows a time in it, once for each of its days, and for no
-// longer than it is written plus what the clock is put back.
-func TestWindowIsNeverOpenLongerThanWritten(t *testing.T) {
+// At every change of a clock, a window is open only while the clock shows a time within it, once for each of its days. It
+// lasts no longer than its end minus its start, plus the shift if the clock is set back.
+func TestWindowIsOpenOnlyWhileTheClockShowsIt(t *testing.T) {
 	const step = 15 * time.Minute
 	day := 24 * time.Hour
-	for _, u := range turns(t) {
-		low := u.at.UTC().Add(min(u.before, u.after)) // what the clock shows on both sides
+	for _, u := range clockChanges(t) {
+		low := u.at.UTC().Add(min(u.before, u.after)) // the clock shows low and high at the change
 		high := low.Add(u.shift())
 		if u.shift() >= day {
-			high = low.Add(time.Hour) // a date that is left out: the hour is as good as any
+			high = low.Add(time.Hour) // a whole date is skipped, so any hour of it will do
 		}
 		var times []time.Duration
 		for _, at := range []time.Time{low.Add(-step), low, low.Add(step), high.Add(-step), high, high.Add(step)} {
@@ -110,7 +110,7 @@ func TestWindowIsNeverOpenLongerThanWritten(t *testing.T) {
 			for _, start := range times {
 				for _, end := range times {
 					if days != nil && (days[0] == weekday(low)) != (start < end) {
-						continue // the day before counts for what passes midnight
+						continue // a window over midnight belongs to the day before
 					}
 					w := v1alpha1.Window{Days: days, Start: hhmm(start), End: hhmm(end), TimeZone: u.zone}
 					u.check(t, w, start, end, step)
@@ -118,14 +118,14 @@ func TestWindowIsNeverOpenLongerThanWritten(t *testing.T) {
 			}
 		}
 		if t.Failed() {
-			return // one zone says it all
+			return // one zone is enough to find the fault
 		}
 	}
 }
 
 func hhmm(d time.Duration) string { return time.Time{}.Add(d).Format("15:04") }
 
-func (u turn) check(t *testing.T, w v1alpha1.Window, start, end, step time.Duration) {
+func (u clockChange) check(t *testing.T, w v1alpha1.Window, start, end, step time.Duration) {
 	t.Helper()
 	name := fmt.Sprintf("%s %v %s–%s, clock changed at %s by %s", u.zone, w.Days, w.Start, w.End, u.at.In(u.where), u.after-u.before)
 	written := end - start
@@ -141,7 +141,7 @@ func (u turn) check(t *testing.T, w v1alpha1.Window, start, end, step time.Durat
 	spans := map[time.Time]span{}
 	for at := u.at.Add(-36 * time.Hour).In(u.where); at.Before(u.at.Add(36 * time.Hour)); at = at.Add(step) {
 		opens := h.untilOpen(at)
-		date, in := shown(w, start, end, at)
+		date, in := isShown(w, start, end, at)
 		switch {
 		case opens > 0 && in && u.after > u.before:
 			t.Fatalf("%s: closed at %s", name, at)

@@ -3,7 +3,6 @@
 package bubble
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 	"github.com/mcsps/rds-autopilot/test/level"
@@ -21,9 +19,9 @@ import (
 // waitRemoved waits until this RdsAutopilot and its alarms are removed.
 func (f *fleet) waitRemoved(was *v1alpha1.RdsAutopilot) {
 	f.t.Helper()
-	f.until(was.Name+" and its alarms are removed", func() bool {
+	f.waitUntil(was.Name+" and its alarms are removed", func() bool {
 		a := f.autopilot(was.Namespace, was.Name)
-		return (a == nil || a.UID != was.UID) && f.thingsOf(name(was)).count() == 0
+		return (a == nil || a.UID != was.UID) && f.alarmObjectsOf(cloudName(was)).count() == 0
 	})
 }
 
@@ -31,11 +29,11 @@ func (f *fleet) waitRemoved(was *v1alpha1.RdsAutopilot) {
 func (f *fleet) waitReleased(db, reason string) *v1alpha1.RdsAutopilot {
 	f.t.Helper()
 	var a *v1alpha1.RdsAutopilot
-	f.until(db+" has no finalizer", func() bool {
+	f.waitUntil(db+" has no finalizer", func() bool {
 		a = f.autopilot("default", db)
 		return a != nil && len(a.Finalizers) == 0 && armedCondition(a).Reason == reason && !isArmed(a)
 	})
-	if left := f.thingsOf(name(a)); left.count() > 0 || a.Status.Alarms.TopicURN != "" {
+	if left := f.alarmObjectsOf(cloudName(a)); left.count() > 0 || a.Status.Alarms.TopicURN != "" {
 		f.t.Errorf("%s has %+v, and status.alarms is %+v", db, left, a.Status.Alarms)
 	}
 	return a
@@ -44,7 +42,7 @@ func (f *fleet) waitReleased(db, reason string) *v1alpha1.RdsAutopilot {
 // checkRepaired fails unless the repair was reported once on each of both objects, and no other repair.
 func (f *fleet) checkRepaired(db, note string) {
 	f.t.Helper()
-	f.until("the events are written", func() bool { return len(f.events("default", db, "Repaired")) >= 2 })
+	f.waitUntil("the events are written", func() bool { return len(f.events("default", db, "Repaired")) >= 2 })
 	events := f.events("default", db, "Repaired")
 	for _, e := range events {
 		if e.Note != note || e.Series != nil || e.Type != corev1.EventTypeNormal {
@@ -56,15 +54,15 @@ func (f *fleet) checkRepaired(db, note string) {
 	}
 }
 
-// The swarm creates every RdsAutopilot itself, has each instance from the beginning, and never abandons alarms.
-func TestAlarmsFollowTheLifeOfTheRds(t *testing.T) {
+// In the swarm, no RdsAutopilot is created by the service, no Rds lacks its instance, and nobody abandons alarms.
+func TestAlarmsAreCreatedMovedAndRemovedWithTheRds(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		f := newFleet(t, simcloud.Settings{})
-		f.start(flags{}).waitIdle() // nothing here waits for a sweep
+		f.start(flags{}).waitIdle() // the next sweep is hours away
 
-		step(t, "the Rds is deleted: our RdsAutopilot is deleted, and one of a person stays", func(t *testing.T) {
+		step(t, "the Rds is deleted: our RdsAutopilot is deleted, and a person's stays", func(t *testing.T) {
 			f.database("default", "ours", smallInstance())
-			f.own("default", "own", `{"mode":"Recommend"}`)
+			f.createAutopilot("default", "own", `{"mode":"Recommend"}`)
 			in := f.database("default", "own", smallInstance())
 			ours, own := f.waitArmed("default", "ours"), f.waitArmed("default", "own")
 			f.delete(f.rdss("default"), "ours")
@@ -73,15 +71,15 @@ func TestAlarmsFollowTheLifeOfTheRds(t *testing.T) {
 			if a := f.waitReleased("own", "InstanceUnknown"); a.UID != own.UID || a.Spec.Mode != v1alpha1.ModeRecommend {
 				t.Errorf("the RdsAutopilot of a person is %+v", a)
 			}
-			f.rds("default", "own", rdsSpec(in, nil), in.ID)
+			f.createRds("default", "own", rdsSpec(in, nil), in.ID)
 			f.checkAlarms(f.waitArmed("default", "own"))
 		})
 
 		step(t, "the operator sets status.id later", func(t *testing.T) {
 			in := f.addInstance(smallInstance())
-			f.rds("default", "early", rdsSpec(in, true), "")
+			f.createRds("default", "early", rdsSpec(in, true), "")
 			a := f.waitNotArmed("default", "early", "InstanceUnknown")
-			if n := f.thingsOf(name(a)).count(); n > 0 || !strings.Contains(armedCondition(a).Message, "status.id") {
+			if n := f.alarmObjectsOf(cloudName(a)).count(); n > 0 || !strings.Contains(armedCondition(a).Message, "status.id") {
 				t.Errorf("%q, %d objects in the cloud", armedCondition(a).Message, n)
 			}
 			f.patch(f.rdss("default"), "early", `{"status":{"id":"`+in.ID+`"}}`)
@@ -91,8 +89,8 @@ func TestAlarmsFollowTheLifeOfTheRds(t *testing.T) {
 		step(t, "the Rds names another instance: the rules watch it before a sweep", func(t *testing.T) {
 			id := f.addInstance(smallInstance()).ID
 			f.patch(f.rdss("default"), "early", `{"status":{"id":"`+id+`"}}`)
-			f.until("the rules watch the other instance", func() bool {
-				rules := f.thingsOf(name(f.autopilot("default", "early"))).rules
+			f.waitUntil("the rules watch the other instance", func() bool {
+				rules := f.alarmObjectsOf(cloudName(f.autopilot("default", "early"))).rules
 				isFormer := func(r simcloud.Rule) bool { return r.Metric.Dimensions[0].Value != id }
 				return len(rules) == 3 && !slices.ContainsFunc(rules, isFormer)
 			})
@@ -126,11 +124,11 @@ func TestAlarmsFollowTheLifeOfTheRds(t *testing.T) {
 				}
 			}
 			requests := f.sim.Count("smn", "DeleteTopic")
-			f.until("the removal is repeated", func() bool { return f.sim.Count("smn", "DeleteTopic") > requests+8 })
+			f.waitUntil("the removal is repeated", func() bool { return f.sim.Count("smn", "DeleteTopic") > requests+8 })
 			f.patch(f.raps("default"), "abandoned", `{"metadata":{"annotations":{"`+v1alpha1.AbandonAnnotation+`":"true"}}}`)
-			f.until("the RdsAutopilot is deleted", func() bool { return f.autopilot("default", "abandoned") == nil })
-			f.until("both objects have an event", func() bool { return len(f.events("default", "abandoned", "Abandoned")) == 2 })
-			if len(f.thingsOf(name(abandoned)).topics) != 1 || len(f.autopilot("default", "held").Finalizers) == 0 {
+			f.waitUntil("the RdsAutopilot is deleted", func() bool { return f.autopilot("default", "abandoned") == nil })
+			f.waitUntil("both objects have an event", func() bool { return len(f.events("default", "abandoned", "Abandoned")) == 2 })
+			if len(f.alarmObjectsOf(cloudName(abandoned)).topics) != 1 || len(f.autopilot("default", "held").Finalizers) == 0 {
 				t.Error("the topic is deleted, or the other database was abandoned as well")
 			}
 		})
@@ -138,48 +136,30 @@ func TestAlarmsFollowTheLifeOfTheRds(t *testing.T) {
 	})
 }
 
-// Two other systems may grow the same database: the operator by spec.endpoint, and the cloud by its own autoscaling.
-func TestOtherAutoscalersAreReportedOrGoFirst(t *testing.T) {
+// Anyone can trigger the operator's own autopilot, which spec.endpoint turns on.
+func TestSpecEndpointIsWarnedOfOnceOnBothObjects(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		f := newFleet(t, simcloud.Settings{})
-		f.start(flags{})
+		f.start(flags{sweep: 5 * time.Minute})
 		in := f.addInstance(smallInstance())
 		spec := rdsSpec(in, true)
 		spec["endpoint"] = "https://example.com/"
-		f.rds("default", "endpoint", spec, in.ID)
-		f.waitArmed("default", "endpoint")
-		warnings := func() []eventsv1.Event { return f.events("default", "endpoint", "OperatorAutopilot") }
-		f.until("both objects have an event", func() bool { return len(warnings()) == 2 })
-		for _, e := range warnings() {
+		f.createRds("default", "db", spec, in.ID)
+		f.waitArmed("default", "db")
+		time.Sleep(time.Hour)
+		warnings := f.events("default", "db", "OperatorAutopilot")
+		if len(warnings) != 2 {
+			t.Errorf("%d events, want one on each object", len(warnings))
+		}
+		for _, e := range warnings {
 			if e.Type != corev1.EventTypeWarning || e.Series != nil || !strings.Contains(e.Note, "spec.endpoint") {
 				t.Errorf("event on the %s: %+v", e.Regarding.Kind, e)
 			}
 		}
-
-		scaled := smallInstance()
-		scaled.AutoScale = simcloud.AutoScale{On: true, LimitGB: 130, TriggerThreshold: 15}
-		scaled = f.database("default", "scaled", scaled)
-		f.waitArmed("default", "scaled")
-		// The cloud grows at 85 %, up to its limit. From there on the service does.
-		f.must(f.sim.SetWorkload(scaled.ID, simcloud.Workload{UsedGB: 87}))
-		f.until("the cloud has grown the volume", func() bool {
-			i, _ := f.sim.Instance(scaled.ID)
-			return i.VolumeGB == 120 && i.Status == simcloud.StatusActive
-		})
-		f.must(f.sim.SetWorkload(scaled.ID, simcloud.Workload{UsedGB: 118}))
-		f.until("the service requests more", func() bool { return f.requested("scaled").volumeGB > 100 })
-		s := f.autopilot("default", "scaled").Status
-		byOther := slices.ContainsFunc(s.Changes, func(ch v1alpha1.Change) bool {
-			return ch.Kind == v1alpha1.KindVolume && ch.By == v1alpha1.ByOther && ch.Outcome == v1alpha1.OutcomeCompleted
-		})
-		size := f.requested("scaled").volumeGB
-		if !byOther || size <= 120 || s.Pending == nil || s.Pending.To != fmt.Sprint(size) {
-			t.Errorf("spec.volumesize is %d, pending %+v, changes %+v", size, s.Pending, s.Changes)
-		}
 	})
 }
 
-func TestModeOffRemovesAllAlarmsAndNothingElse(t *testing.T) {
+func TestModeOffRemovesAllAlarmsAndKeepsOtherTopics(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		f := newFleet(t, simcloud.Settings{})
 		first := f.start(flags{})
@@ -187,14 +167,14 @@ func TestModeOffRemovesAllAlarmsAndNothingElse(t *testing.T) {
 			f.database("default", db, smallInstance())
 			f.waitArmed("default", db)
 		}
-		_, err := f.person().CreateTopic(t.Context(), "autopilot_of_a_person", "")
+		_, err := f.personClient().CreateTopic(t.Context(), "autopilot_of_a_person", "")
 		f.must(err)
 		first.stop()
 		f.delete(f.rdss("default"), "deleted") // while no process runs
 
 		off := f.start(flags{mode: v1alpha1.ModeOff})
 		f.waitReleased("kept", "NotEnabled")
-		f.until("the RdsAutopilot is deleted", func() bool { return f.autopilot("default", "deleted") == nil })
+		f.waitUntil("the RdsAutopilot is deleted", func() bool { return f.autopilot("default", "deleted") == nil })
 		topics, subs, rules := f.sim.Topics(), f.sim.Subscriptions(), f.sim.Rules()
 		if len(topics) != 1 || len(subs)+len(rules) > 0 {
 			t.Errorf("left: %+v, %+v, %+v", topics, subs, rules)
@@ -226,7 +206,7 @@ func TestRdsRecreatedWhileNoProcessRunsGetsANewAutopilotOnlyIfItIsOn(t *testing.
 		for db, on := range switches {
 			f.delete(f.rdss("default"), db)
 			in := f.addInstance(smallInstance())
-			f.rds("default", db, rdsSpec(in, on), in.ID)
+			f.createRds("default", db, rdsSpec(in, on), in.ID)
 		}
 		second := f.start(flags{})
 		for _, a := range former {
@@ -244,7 +224,7 @@ func TestRdsRecreatedWhileNoProcessRunsGetsANewAutopilotOnlyIfItIsOn(t *testing.
 func TestSweepRemovesOrphansOfItsOwnClusterOnly(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		a := newFleet(t, simcloud.Settings{})
-		b := a.another()
+		b := a.addCluster()
 		a.database("default", "db", smallInstance())
 		b.database("default", "db", smallInstance())
 		inA, inB := a.start(flags{sweep: 2 * time.Minute}), b.start(flags{sweep: 2 * time.Minute})
@@ -264,7 +244,7 @@ func TestSweepRemovesOrphansOfItsOwnClusterOnly(t *testing.T) {
 		a.patch(a.raps("default"), "db", `{"metadata":{"finalizers":null}}`) // by force
 		inB.waitSweep()
 		inB.waitSweep()
-		if n := a.thingsOf(name(orphaned)).count(); n != 5 {
+		if n := a.alarmObjectsOf(cloudName(orphaned)).count(); n != 5 {
 			t.Errorf("the other cluster has left %d of 5 orphans", n)
 		}
 		a.start(flags{sweep: 2 * time.Minute})
@@ -301,17 +281,17 @@ func TestDriftIsRepairedAndReportedOnce(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		f := newFleet(t, simcloud.Settings{})
 		drifts := map[string]struct {
-			change  func(things)
+			change  func(alarmObjects)
 			event   string
 			isSwept bool
 		}{
-			"rule-disabled": {func(x things) {
-				f.must(f.person().EnableRule(t.Context(), x.rule(v1alpha1.MetricStorage).ID, false))
+			"rule-disabled": {func(x alarmObjects) {
+				f.must(f.personClient().EnableRule(t.Context(), x.rule(v1alpha1.MetricStorage).ID, false))
 			}, "the storage rule was restored: enabled", true},
-			"rule-deleted": {func(x things) { f.sim.RemoveRule(x.rule(v1alpha1.MetricMemory).ID) },
+			"rule-deleted": {func(x alarmObjects) { f.sim.RemoveRule(x.rule(v1alpha1.MetricMemory).ID) },
 				"the memory rule was gone: created again", true},
-			"topic-deleted": {func(x things) { f.sim.RemoveTopic(x.topics[0].URN) }, "the topic was gone: created again", true},
-			"unsubscribed": {func(x things) { f.sim.Unsubscribe(x.subscriptions[0].URN) },
+			"topic-deleted": {func(x alarmObjects) { f.sim.RemoveTopic(x.topics[0].URN) }, "the topic was gone: created again", true},
+			"unsubscribed": {func(x alarmObjects) { f.sim.Unsubscribe(x.subscriptions[0].URN) },
 				"the subscription was canceled: requested again", false},
 		}
 		for db := range drifts {
@@ -326,9 +306,9 @@ func TestDriftIsRepairedAndReportedOnce(t *testing.T) {
 		for _, isSwept := range []bool{false, true} {
 			for db, d := range drifts {
 				if d.isSwept == isSwept {
-					d.change(f.thingsOf(name(f.autopilot("default", db))))
+					d.change(f.alarmObjectsOf(cloudName(f.autopilot("default", db))))
 					if !isSwept {
-						f.until("the repair is reported", func() bool { return len(f.events("default", db, "Repaired")) > 0 })
+						f.waitUntil("the repair is reported", func() bool { return len(f.events("default", db, "Repaired")) > 0 })
 					}
 				}
 			}
@@ -356,7 +336,7 @@ func TestPolicyIsWrittenToTheRulesWithoutASweep(t *testing.T) {
 		f.patch(f.raps("default"), "db", `{"spec":{"storage":{"alarm":{"count":2}}}}`)
 		f.waitNotArmed("default", "db", "CloudUnreachable")
 		requests := f.sim.Count("ces", "UpdateAlarm")
-		f.until("the update is repeated", func() bool { return f.sim.Count("ces", "UpdateAlarm") > requests })
+		f.waitUntil("the update is repeated", func() bool { return f.sim.Count("ces", "UpdateAlarm") > requests })
 		if isArmed(f.autopilot("default", "db")) {
 			t.Error("armed with the rule of the former policy")
 		}

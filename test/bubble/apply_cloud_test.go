@@ -30,7 +30,7 @@ func (f *fleet) databaseWithoutRds(namespace, name string, in simcloud.Instance)
 	f.t.Helper()
 	in.Name = name
 	id := f.addInstance(in).ID
-	f.own(namespace, name, `{"apply":"Cloud","instanceID":"`+id+`"}`)
+	f.createAutopilot(namespace, name, `{"apply":"Cloud","instanceID":"`+id+`"}`)
 	return id
 }
 
@@ -61,7 +61,7 @@ func (f *fleet) enlargements(names map[string]string) (answers []string) {
 	return answers
 }
 
-// The swarm refuses requests and lets jobs fail, and judges no record of that.
+// In the swarm, requests are refused and jobs fail, but the oracle does not judge how that is reported.
 func TestRefusalsAndFailedJobsOfTheCloudAreReportedAndRetried(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		refusal := simcloud.Refusals()["quota"]
@@ -80,7 +80,7 @@ func TestRefusalsAndFailedJobsOfTheCloudAreReportedAndRetried(t *testing.T) {
 			return *p
 		}
 
-		f.until("the refusal is reported", hasReason("QuotaExceeded"))
+		f.waitUntil("the refusal is reported", hasReason("QuotaExceeded"))
 		time.Sleep(2 * time.Minute)
 		d, p := f.autopilot("default", "db").Status.Decisions[0], pending()
 		cause := strings.TrimSuffix(refusal.Message, ".")
@@ -98,7 +98,7 @@ func TestRefusalsAndFailedJobsOfTheCloudAreReportedAndRetried(t *testing.T) {
 		}
 
 		f.sim.Configure(func(s *simcloud.Settings) { s.Refuse, s.JobsFail = nil, true })
-		f.until("the failed job is reported", hasReason("JobFailed"))
+		f.waitUntil("the failed job is reported", hasReason("JobFailed"))
 		if r := pending().Refusal; r == nil || r.Message != "simulated failure" {
 			t.Errorf("the refusal is %+v", r)
 		}
@@ -107,9 +107,9 @@ func TestRefusalsAndFailedJobsOfTheCloudAreReportedAndRetried(t *testing.T) {
 		if n := f.sim.Count("rds", "EnlargeVolume") - requests; n < 5 || n > 15 {
 			t.Errorf("requested again %d times in three hours", n)
 		}
-		f.until("no job is running", func() bool { return pending().JobID == "" })
+		f.waitUntil("no job is running", func() bool { return pending().JobID == "" })
 		f.sim.Configure(func(s *simcloud.Settings) { s.JobsFail, s.EnlargeDuration = false, 5*time.Hour })
-		f.until("a job that does not end is reported", hasReason("Stalled"))
+		f.waitUntil("a job that does not end is reported", hasReason("Stalled"))
 		if pending().JobID == "" {
 			t.Error("the stalled job is forgotten")
 		}
@@ -118,32 +118,7 @@ func TestRefusalsAndFailedJobsOfTheCloudAreReportedAndRetried(t *testing.T) {
 	})
 }
 
-// The record and the event of such a growth explain why people could not write.
-func TestGrowthOfAReadOnlyDatabaseSaysSo(t *testing.T) {
-	for isHidden, want := range map[bool]string{ // whether the list of instances does not show STORAGE FULL
-		false: "the instance is in STORAGE FULL (read-only), and the cloud may refuse the growth",
-		true:  "the database is read-only until it has grown",
-	} {
-		t.Run(fmt.Sprint("hidden ", isHidden), func(t *testing.T) {
-			level.InBubble(t, func(t *testing.T) {
-				f := newFleet(t, simcloud.Settings{HideStorageFull: isHidden})
-				f.databaseWithoutRds("default", "db", instance(twoVCPUs, 100, 98))
-				f.start(applyCloud())
-				f.until("the growth is reported", func() bool { return len(f.events("default", "db", "GrowVolume")) > 0 })
-				event := f.events("default", "db", "GrowVolume")[0]
-				decisions := f.autopilot("default", "db").Status.Decisions
-				isRecorded := slices.ContainsFunc(decisions, func(d v1alpha1.DecisionRecord) bool {
-					return d.Action == "GrowVolume" && strings.Contains(d.Message, want)
-				})
-				if !isRecorded || !strings.Contains(event.Note, want) {
-					t.Errorf("the event is %q, the decisions are %+v", event.Note, decisions)
-				}
-			})
-		})
-	}
-}
-
-// Package autopilot tests the order. Here the real cloud client finds out which order the cloud wants.
+// The cloud's manuals do not say which order it wants, so the real client must find out. Package autopilot tests the order.
 func TestPrimaryAndReplicaGrowOnceInEachOrderThatTheCloudMayWant(t *testing.T) {
 	for _, tc := range []struct {
 		first  simcloud.GrowFirst
@@ -165,7 +140,7 @@ func TestPrimaryAndReplicaGrowOnceInEachOrderThatTheCloudMayWant(t *testing.T) {
 				f.start(applyCloud())
 				f.waitArmed("default", "db")
 				f.must(f.sim.SetWorkload(id, simcloud.Workload{UsedGB: tc.usedGB}))
-				f.until("both have grown", func() bool {
+				f.waitUntil("both have grown", func() bool {
 					db, _ := f.sim.Instance(id)
 					reader, _ := f.sim.Instance(readerID)
 					return db.VolumeGB == 110 && reader.VolumeGB == 110
@@ -189,7 +164,7 @@ func TestInstanceStaysWithObjectThatWasArmedFirst(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {
 		f := newFleet(t, simcloud.Settings{})
 		other := f.namespace("other")
-		f.rds(other, "dormant", rdsSpec(smallInstance(), nil), "in-later")
+		f.createRds(other, "dormant", rdsSpec(smallInstance(), nil), "in-later")
 		f.database(other, "older", smallInstance())
 		f.start(applyCloud())
 		f.waitArmed(other, "older")
@@ -197,7 +172,7 @@ func TestInstanceStaysWithObjectThatWasArmedFirst(t *testing.T) {
 		in := f.database("default", "db", smallInstance())
 		f.patch(f.rdss(other), "dormant", `{"status":{"id":"`+in.ID+`"}}`)
 		f.waitArmed("default", "db")
-		f.own(other, "younger", `{"apply":"Cloud","instanceID":"`+in.ID+`"}`)
+		f.createAutopilot(other, "younger", `{"apply":"Cloud","instanceID":"`+in.ID+`"}`)
 		f.patch(f.rdss(other), "older", `{"status":{"id":"`+in.ID+`"}}`)
 		changed := metav1.Now()
 		for _, held := range []string{"younger", "older"} {
@@ -205,7 +180,7 @@ func TestInstanceStaysWithObjectThatWasArmedFirst(t *testing.T) {
 			if text := armedCondition(a).Message; !strings.HasPrefix(text, "default/db names the same instance and was first") {
 				t.Errorf("%s: %q", held, text)
 			}
-			f.until("an event reports "+held, func() bool { return len(f.events(other, held, "InstanceUnknown")) > 0 })
+			f.waitUntil("an event reports "+held, func() bool { return len(f.events(other, held, "InstanceUnknown")) > 0 })
 		}
 		if took := time.Since(changed.Time); took > 2*time.Minute {
 			t.Errorf("it is reported after %s", took)
@@ -213,7 +188,7 @@ func TestInstanceStaysWithObjectThatWasArmedFirst(t *testing.T) {
 		time.Sleep(time.Hour)
 		f.waitArmed("default", "db")
 		f.must(f.sim.SetWorkload(in.ID, simcloud.Workload{UsedGB: 93}))
-		f.until("the first object grows the volume", func() bool { return f.requested("db").volumeGB == 110 })
+		f.waitUntil("the first object grows the volume", func() bool { return f.requested("db").volumeGB == 110 })
 		for _, held := range []string{"younger", "older"} {
 			f.waitNotArmed(other, held, "InstanceUnknown")
 			if n := len(f.events(other, held, "InstanceUnknown")); n > 2 { // one on the Rds, one on the RdsAutopilot
@@ -232,8 +207,8 @@ func TestInstanceThatIsNotListedIsNotArmed(t *testing.T) {
 		f := newFleet(t, simcloud.Settings{})
 		other := f.namespace("other")
 		in := f.database("default", "db", smallInstance())
-		f.rds(other, "rds", rdsSpec(in, true), in.ID)
-		f.own(other, "alone", `{"apply":"Cloud","instanceID":"`+in.ID+`"}`)
+		f.createRds(other, "rds", rdsSpec(in, true), in.ID)
+		f.createAutopilot(other, "alone", `{"apply":"Cloud","instanceID":"`+in.ID+`"}`)
 		allowed := autopilot.Allowed{Apply: v1alpha1.ApplyOperator, Instances: []string{"default/*"}}
 		f.start(flags{sweep: 5 * time.Minute, allowed: allowed})
 		f.waitArmed("default", "db")
@@ -241,8 +216,8 @@ func TestInstanceThatIsNotListedIsNotArmed(t *testing.T) {
 		f.waitArmed("default", "db")
 		for db, reason := range map[string]string{"rds": "--allowed-instances", "alone": "--allow-apply"} {
 			a := f.waitNotArmed(other, db, "NotAllowed")
-			if text := armedCondition(a).Message; !strings.Contains(text, reason) || f.thingsOf(name(a)).count() > 0 {
-				t.Errorf("%s: %q, %+v", db, text, f.thingsOf(name(a)))
+			if text := armedCondition(a).Message; !strings.Contains(text, reason) || f.alarmObjectsOf(cloudName(a)).count() > 0 {
+				t.Errorf("%s: %q, %+v", db, text, f.alarmObjectsOf(cloudName(a)))
 			}
 			if n := len(f.events(other, db, "NotAllowed")); n == 0 {
 				t.Errorf("no event about %s", db)

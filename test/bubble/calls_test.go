@@ -26,7 +26,7 @@ func (f *fleet) armMany(n int) (ids []string) {
 		ids = append(ids, f.database("default", fmt.Sprintf("db-%03d", i), instance(twoVCPUs, 100, 40)).ID)
 	}
 	s := f.start(flags{sweep: 10 * time.Minute})
-	f.until("all are armed", func() bool { return f.areArmed(n) })
+	f.waitUntil("all are armed", func() bool { return f.areArmed(n) })
 	time.Sleep(20 * time.Minute) // until every rule has data: without data the service searches for more
 	s.waitIdle()
 	s.stop()
@@ -158,10 +158,10 @@ func delayedWithin(spread time.Duration) func(simcloud.Delivery) simcloud.Delive
 	}
 }
 
-// distant is the cloud with the latency of a real one.
-type distant struct{ http.RoundTripper }
+// slowCloud is the cloud with the latency of a real one.
+type slowCloud struct{ http.RoundTripper }
 
-func (d distant) RoundTrip(r *http.Request) (*http.Response, error) {
+func (d slowCloud) RoundTrip(r *http.Request) (*http.Response, error) {
 	time.Sleep(cloudLatency)
 	return d.RoundTripper.RoundTrip(r)
 }
@@ -173,7 +173,7 @@ func (f *fleet) callsInStorm(ids []string, loads []simcloud.Workload, within tim
 	time.Sleep(time.Until(time.Now().Truncate(5 * time.Minute).Add(10*time.Minute - time.Second)))
 	f.start(flags{
 		sweep: 5 * time.Minute, recheck: 30 * time.Second, maxAge: time.Hour,
-		rate: app.Defaults().CloudRate, transport: distant{f.sim},
+		rate: app.Defaults().CloudRate, transport: slowCloud{f.sim},
 	})
 	set := func(isStorage bool) {
 		for i, id := range ids {

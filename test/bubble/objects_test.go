@@ -53,7 +53,7 @@ func (f *fleet) database(namespace, name string, in simcloud.Instance) simcloud.
 	f.t.Helper()
 	in.Name = name
 	in = f.addInstance(in)
-	f.rds(namespace, name, rdsSpec(in, true), in.ID)
+	f.createRds(namespace, name, rdsSpec(in, true), in.ID)
 	return in
 }
 
@@ -69,8 +69,8 @@ func rdsSpec(in simcloud.Instance, on any) map[string]any {
 	return spec
 }
 
-// rds creates an Rds. An empty id means that the operator has not set status.id yet.
-func (f *fleet) rds(namespace, name string, spec map[string]any, id string) {
+// createRds creates an Rds. An empty id means that the operator has not set status.id yet.
+func (f *fleet) createRds(namespace, name string, spec map[string]any, id string) {
 	f.t.Helper()
 	_, err := f.rdss(namespace).Create(f.t.Context(), &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": otcv1.GroupVersion().String(), "kind": otcv1.Kind, "metadata": map[string]any{"name": name},
@@ -79,8 +79,8 @@ func (f *fleet) rds(namespace, name string, spec map[string]any, id string) {
 	f.must(err)
 }
 
-// own creates an RdsAutopilot as a person does.
-func (f *fleet) own(namespace, name, spec string) {
+// createAutopilot creates an RdsAutopilot as a person does.
+func (f *fleet) createAutopilot(namespace, name, spec string) {
 	f.t.Helper()
 	var value map[string]any
 	f.must(json.Unmarshal([]byte(spec), &value))
@@ -123,8 +123,8 @@ func (f *fleet) delete(in dynamic.ResourceInterface, name string) {
 	f.must(in.Delete(f.t.Context(), name, metav1.DeleteOptions{}))
 }
 
-// as returns an object as one of our types.
-func as[T any](f *fleet, u *unstructured.Unstructured) *T {
+// decodeAs returns an object as one of our types.
+func decodeAs[T any](f *fleet, u *unstructured.Unstructured) *T {
 	f.t.Helper()
 	typed := new(T)
 	f.must(runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed))
@@ -139,20 +139,20 @@ func (f *fleet) autopilot(namespace, name string) *v1alpha1.RdsAutopilot {
 		return nil
 	}
 	f.must(err)
-	return as[v1alpha1.RdsAutopilot](f, u)
+	return decodeAs[v1alpha1.RdsAutopilot](f, u)
 }
 
-// autopilots returns those of all namespaces.
+// autopilots returns the RdsAutopilots of all namespaces.
 func (f *fleet) autopilots() []v1alpha1.RdsAutopilot {
 	f.t.Helper()
 	var all []v1alpha1.RdsAutopilot
 	for _, u := range f.kube.Objects(v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)) {
-		all = append(all, *as[v1alpha1.RdsAutopilot](f, u))
+		all = append(all, *decodeAs[v1alpha1.RdsAutopilot](f, u))
 	}
 	return all
 }
 
-// request is what an Rds requests.
+// request is a size and a flavor in the spec of an Rds.
 type request struct {
 	volumeGB int
 	flavor   string
@@ -163,7 +163,7 @@ func (f *fleet) requested(db string) request {
 	f.t.Helper()
 	u, err := f.rdss("default").Get(f.t.Context(), db, metav1.GetOptions{})
 	f.must(err)
-	spec := as[otcv1.Rds](f, u).Spec
+	spec := decodeAs[otcv1.Rds](f, u).Spec
 	return request{int(spec.VolumeSize), spec.FlavorRef}
 }
 
@@ -182,7 +182,7 @@ func (f *fleet) waitNotArmed(namespace, name, reason string) *v1alpha1.RdsAutopi
 func (f *fleet) waitArmedCondition(namespace, name string, status metav1.ConditionStatus, reason string,
 ) (a *v1alpha1.RdsAutopilot) {
 	f.t.Helper()
-	f.until(fmt.Sprintf("Armed of %s/%s is %s with the reason %s", namespace, name, status, reason), func() bool {
+	f.waitUntil(fmt.Sprintf("Armed of %s/%s is %s with the reason %s", namespace, name, status, reason), func() bool {
 		a = f.autopilot(namespace, name)
 		return a != nil && armedCondition(a).Status == status && armedCondition(a).Reason == reason
 	})
@@ -233,23 +233,23 @@ func (f *fleet) events(namespace, name, reason string) []eventsv1.Event {
 	return found
 }
 
-// name returns the name of a database's topic, with which the names of its rules begin.
-func name(a *v1alpha1.RdsAutopilot) string {
+// cloudName returns the name of a database's topic. The names of its rules begin with it.
+func cloudName(a *v1alpha1.RdsAutopilot) string {
 	return v1alpha1.CloudName(a.Namespace, a.Name, string(a.UID))
 }
 
-// things are the topics, subscriptions and rules of one database in the cloud.
-type things struct {
+// alarmObjects are the topics, subscriptions and rules of one database in the cloud.
+type alarmObjects struct {
 	topics        []simcloud.Topic
 	subscriptions []simcloud.Subscription
 	rules         []simcloud.Rule
 }
 
-func (t things) count() int { return len(t.topics) + len(t.subscriptions) + len(t.rules) }
+func (o alarmObjects) count() int { return len(o.topics) + len(o.subscriptions) + len(o.rules) }
 
 // rule returns the rule of a metric, or an empty one if there is none.
-func (t things) rule(m v1alpha1.Metric) simcloud.Rule {
-	for _, r := range t.rules {
+func (o alarmObjects) rule(m v1alpha1.Metric) simcloud.Rule {
+	for _, r := range o.rules {
 		if strings.HasSuffix(r.Name, "_"+string(m)) {
 			return r
 		}
@@ -257,8 +257,8 @@ func (t things) rule(m v1alpha1.Metric) simcloud.Rule {
 	return simcloud.Rule{}
 }
 
-// thingsOf returns the topics, subscriptions and rules with exactly the names that belong to this base name.
-func (f *fleet) thingsOf(base string) (found things) {
+// alarmObjectsOf returns the topics, subscriptions and rules with exactly the names that belong to this base name.
+func (f *fleet) alarmObjectsOf(base string) (found alarmObjects) {
 	for _, x := range f.sim.Topics() {
 		if x.Name == base {
 			found.topics = append(found.topics, x)
@@ -281,9 +281,9 @@ func (f *fleet) thingsOf(base string) (found things) {
 
 // checkAlarms fails unless there is one topic, one confirmed subscription and a rule for each metric, and the status
 // agrees. It returns them.
-func (f *fleet) checkAlarms(a *v1alpha1.RdsAutopilot) things {
+func (f *fleet) checkAlarms(a *v1alpha1.RdsAutopilot) alarmObjects {
 	f.t.Helper()
-	have, id := f.thingsOf(name(a)), a.Namespace+"/"+a.Name
+	have, id := f.alarmObjectsOf(cloudName(a)), a.Namespace+"/"+a.Name
 	isConfirmed := len(have.subscriptions) == 1 && have.subscriptions[0].Status == simcloud.Confirmed
 	if len(have.topics) != 1 || !isConfirmed || len(have.rules) != 3 {
 		f.t.Fatalf("%s has %d topics, subscriptions %+v and %d rules, want one, one confirmed and three",

@@ -25,22 +25,22 @@ import (
 
 // database is one database with everything that the oracle knows of it.
 type database struct {
-	w         *swarm
-	name      string
-	drawn     drawn
-	replicaID string
-	first     simcloud.Instance
-	burst     float64
+	w            *swarm
+	name         string
+	databasePlan databasePlan
+	replicaID    string
+	first        simcloud.Instance
+	burst        float64
 
-	fullFor   time.Duration // since it has become read-only
-	limitSeen time.Duration // while it is read-only: how long the service could see that its limit was reached
+	fullFor   time.Duration // how long it has been read-only
+	limitSeen time.Duration // how long the service could measure that it is read-only
 
 	mu        sync.Mutex
 	id        string
-	truth     []truth    // newest last
+	sample    []sample   // newest last
 	policies  []policyAt // newest last
 	switched  string     // spec.autopilot of the Rds: true, false or absent
-	exists    bool       // the RdsAutopilot, and is not being deleted
+	exists    bool       // the RdsAutopilot exists and is not being deleted
 	hasRds    bool
 	hasSecond bool // another Rds names its instance
 	rdsGB     int  // the size that the last person, or the operator, wrote into the Rds
@@ -48,8 +48,8 @@ type database struct {
 	resizes   []time.Time       // requests of another flavor
 	resizing  string            // the flavor that the service has requested and the cloud does not have yet
 	intents   []string          // as stored, with kind and target
-	touched   time.Time         // until then, people explain what is odd
-	resets    time.Time         // until then, an admission restores the size that the Rds had
+	touched   time.Time         // until then, the oracle excuses delays, because of what people did
+	resets    time.Time         // until then, an admission policy reverts patches of the Rds
 	capFrom   simcloud.Instance // at the first arming
 	base      *v1alpha1.Baseline
 
@@ -57,27 +57,27 @@ type database struct {
 	reported    map[string]bool
 }
 
-// truth is what the cloud knows at a time.
-type truth struct {
+// sample is the state of a database at a time.
+type sample struct {
 	at          time.Time
 	sizeGB      int
 	usedGB      float64
 	cpu, memory float64 // percent
 	flavor      string
 	readOnly    bool
-	// seemsReadOnly means that it is read-only, or was so and the service has seen no measurement at which it is writable.
+	// seemsReadOnly means that the database is read-only, or was and the service has no measurement that shows it writable.
 	seemsReadOnly bool
 }
 
-// policyAt is a policy from a time on.
+// policyAt is a policy and the time from which it was in force.
 type policyAt struct {
 	at   time.Time
 	spec v1alpha1.Spec
 	on   bool
 }
 
-func (w *swarm) addDatabase(p drawn) {
-	d := &database{w: w, name: p.name, drawn: p, switched: "true", reported: map[string]bool{}}
+func (w *swarm) addDatabase(p databasePlan) {
+	d := &database{w: w, name: p.name, databasePlan: p, switched: "true", reported: map[string]bool{}}
 	p.instance.Name = p.name
 	in, err := w.sim.AddInstance(p.instance)
 	w.must(err)
@@ -88,12 +88,12 @@ func (w *swarm) addDatabase(p drawn) {
 		w.must(err)
 		d.replicaID = r.ID
 	}
-	w.databases = append(w.databases, d) // the admission looks it up
+	w.databases = append(w.databases, d) // before its first write, which admit judges
 	d.createAutopilot(p.policy)
 	if p.apply != "Alone" {
 		d.createRds(true)
 	}
-	w.note(d.name, "%s, %d GB, %.1f GB used, apply %s, policy %s", in.Flavor, in.VolumeGB, in.Workload.UsedGB, p.apply, text(p.policy))
+	w.logf(d.name, "%s, %d GB, %.1f GB used, apply %s, policy %s", in.Flavor, in.VolumeGB, in.Workload.UsedGB, p.apply, text(p.policy))
 }
 
 func text(v any) string {
@@ -117,21 +117,21 @@ func (d *database) instance() simcloud.Instance {
 
 func (d *database) createAutopilot(policy map[string]any) {
 	spec := withoutNulls(policy)
-	spec["apply"] = d.drawn.apply
-	if d.drawn.apply == "Alone" {
+	spec["apply"] = d.databasePlan.apply
+	if d.databasePlan.apply == "Alone" {
 		spec["apply"], spec["instanceID"] = "Cloud", d.ID()
 	}
-	d.w.own(swarmNamespace, d.name, text(spec))
+	d.w.createAutopilot(swarmNamespace, d.name, text(spec))
 }
 
 func (d *database) createRds(on bool) {
 	in := d.instance()
-	d.w.rds(swarmNamespace, d.name, map[string]any{
+	d.w.createRds(swarmNamespace, d.name, map[string]any{
 		"datastoretype": in.Engine, "datastoreversion": in.Version, "flavorref": in.Flavor, "volumesize": int64(in.VolumeGB), "volumetype": in.VolumeType, "autopilot": on,
 	}, in.ID)
 }
 
-// patchRds is a person's patch. An Rds that is not there is none of its business.
+// patchRds patches the Rds as a person does, if it exists.
 func (d *database) patchRds(patch map[string]any) {
 	_, err := d.w.rdss(swarmNamespace).Patch(d.w.t.Context(), d.name, types.MergePatchType, []byte(text(patch)), metav1.PatchOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -146,7 +146,7 @@ func (d *database) patchPolicy(policy map[string]any) {
 	}
 }
 
-// touch says that people, or the cloud, have just done something with the database that may delay or hold a change.
+// touch lets the oracle excuse delays for that time, because people or the cloud have just changed the database.
 func (d *database) touch(span time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -159,7 +159,7 @@ func (d *database) touch(span time.Duration) {
 func (d *database) policyChanged(from v1alpha1.Spec) {
 	spec := autopilot.DefaultSpec()
 	d.w.must(json.Unmarshal([]byte(text(from)), &spec))
-	on := d.exists && spec.Mode != v1alpha1.ModeOff && (d.hasRds && d.switched != "false" || d.drawn.apply == "Alone")
+	on := d.exists && spec.Mode != v1alpha1.ModeOff && (d.hasRds && d.switched != "false" || d.databasePlan.apply == "Alone")
 	d.policies = append(d.policies, policyAt{time.Now(), spec, on})
 }
 
@@ -179,17 +179,17 @@ func (d *database) policiesSince(span time.Duration) []policyAt {
 	return d.policies[max(i, 0):]
 }
 
-// People clean up a read-only database, first too little and then enough. Without them it would stay read-only at its cap.
-// That costs checks and finds nothing more.
+// People clean up a read-only database, first too little and then enough. Otherwise it would stay read-only at its cap, which
+// would cost time and find no further faults.
 const (
 	partlyCleanedAfter = 5 * time.Hour
 	cleanedAfter       = 8 * time.Hour
 )
 
-// pass lets a tick of time pass for the database.
-func (d *database) pass() {
+// advance applies the load of a tick and takes a sample.
+func (d *database) advance() {
 	in := d.instance()
-	load := d.drawn.load.next(d.w.at(), in, d.first, &d.burst)
+	load := d.databasePlan.load.next(d.w.at(), in, d.first, &d.burst)
 	if d.fullFor += tick; !in.ReadOnly {
 		d.fullFor = 0
 	}
@@ -201,7 +201,7 @@ func (d *database) pass() {
 	}
 	d.w.must(d.w.sim.SetWorkload(in.ID, load))
 	in = d.instance()
-	now := truth{time.Now(), in.VolumeGB, in.Workload.UsedGB, min(100, 100*load.CPUDemand/float64(in.VCPUs)), min(100, 100*load.MemoryDemandGB/float64(in.MemoryGB)), in.Flavor, in.ReadOnly, false}
+	now := sample{time.Now(), in.VolumeGB, in.Workload.UsedGB, min(100, 100*load.CPUDemand/float64(in.VCPUs)), min(100, 100*load.MemoryDemandGB/float64(in.MemoryGB)), in.Flavor, in.ReadOnly, false}
 	calm := d.w.calm()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -211,21 +211,22 @@ func (d *database) pass() {
 	case calm > settleTime && d.isSettled() && now.usedGB >= readOnlyAt(now.sizeGB):
 		d.limitSeen += tick
 	}
-	// While no replica leads, none sees when a growth arrives. The next leader compares the used space with the former size.
-	now.seemsReadOnly = now.readOnly || calm < evidence && slices.ContainsFunc(d.since(2*time.Hour), func(t truth) bool {
+	// Without a leader, no process records when a growth is completed. The next leader compares the used space with the former
+	// size.
+	now.seemsReadOnly = now.readOnly || calm < evidence && slices.ContainsFunc(d.since(2*time.Hour), func(t sample) bool {
 		return now.usedGB >= readOnlyAt(t.sizeGB)
 	})
-	if n := len(d.truth); n > 0 && d.truth[n-1].seemsReadOnly { // a sweep sees only what lasts
-		isFull := func(t truth) bool { return t.readOnly || t.usedGB > writableAt(t.sizeGB) }
+	if n := len(d.sample); n > 0 && d.sample[n-1].seemsReadOnly { // a sweep may miss a short time in which it is writable
+		isFull := func(t sample) bool { return t.readOnly || t.usedGB > writableAt(t.sizeGB) }
 		lately := d.since(d.w.plan.sweep + d.w.plan.delay + 10*time.Minute)
 		now.seemsReadOnly = isFull(now) || slices.ContainsFunc(lately, isFull)
 	}
-	if n := len(d.truth); n > 0 && d.truth[n-1].readOnly != now.readOnly {
-		d.w.note(d.name, "read-only: %t, %.1f of %d GB used", now.readOnly, now.usedGB, now.sizeGB)
+	if n := len(d.sample); n > 0 && d.sample[n-1].readOnly != now.readOnly {
+		d.w.logf(d.name, "read-only: %t, %.1f of %d GB used", now.readOnly, now.usedGB, now.sizeGB)
 	}
-	d.truth = append(d.truth, now)
-	if len(d.truth) > 6000 {
-		d.truth = slices.Clone(d.truth[3000:])
+	d.sample = append(d.sample, now)
+	if len(d.sample) > 6000 {
+		d.sample = slices.Clone(d.sample[3000:])
 	}
 	if d.resizing == in.Flavor {
 		d.resizing = ""
@@ -244,7 +245,7 @@ func (o *operator) work(ctx context.Context) {
 		return
 	}
 	for _, object := range o.w.kube.Objects(otcv1.GroupVersion().WithResource(otcv1.Resource)) {
-		rds := as[otcv1.Rds](o.w.fleet, object)
+		rds := decodeAs[otcv1.Rds](o.w.fleet, object)
 		at := slices.IndexFunc(o.w.databases, func(d *database) bool { return d.name == rds.Name })
 		if at < 0 {
 			continue
@@ -268,21 +269,21 @@ func (o *operator) work(ctx context.Context) {
 			_, err = o.api.Resize(ctx, in.ID, rds.Spec.FlavorRef)
 		}
 		if err != nil {
-			o.w.note(d.name, "the cloud refuses the operator: %v", err)
+			o.w.logf(d.name, "the cloud refuses the operator: %v", err)
 		}
 	}
 }
 
-// happen lets an event happen.
-func (w *swarm) happen(e event) {
+// apply applies an event of the plan.
+func (w *swarm) apply(e event) {
 	d := w.databases[e.database]
 	in := d.instance()
-	w.note(d.name, "%s (%.2f)", e.what, e.number)
+	w.logf(d.name, "%s (%.2f)", e.what, e.number)
 	switch e.what {
 	case "policy":
 		d.touch(2 * time.Hour)
 		d.patchPolicy(e.policy)
-		w.note(d.name, "the policy is %s", text(e.policy))
+		w.logf(d.name, "the policy is %s", text(e.policy))
 	case "mode":
 		d.patchPolicy(map[string]any{"mode": []string{"Auto", "Auto", "Recommend", "Off"}[int(4*e.number)]})
 		d.touch(2 * time.Hour)
@@ -304,7 +305,7 @@ func (w *swarm) happen(e event) {
 		d.growths = nil // a new object knows none
 		_ = w.raps(swarmNamespace).Delete(w.t.Context(), d.name, metav1.DeleteOptions{})
 	case "recreate":
-		if d.drawn.apply == "Alone" {
+		if d.databasePlan.apply == "Alone" {
 			return
 		}
 		d.touch(2 * time.Hour)
@@ -314,7 +315,7 @@ func (w *swarm) happen(e event) {
 	case "other instance":
 		d.replaceInstance()
 	case "series":
-		d.spoil(e.number)
+		d.breakSeries(e.number)
 	case "omits":
 		d.touch(4 * time.Hour)
 		keys := [][]string{{"cpu"}, {"mem"}, {"size"}, {"cpu", "mem"}}[int(4*e.number)]
@@ -355,10 +356,10 @@ func (w *swarm) happen(e event) {
 		d.touch(2 * time.Hour)
 		codes := w.siblings(in)
 		_, err := w.operator.api.Resize(w.t.Context(), in.ID, codes[int(e.number*float64(len(codes)))])
-		w.note(d.name, "somebody else's flavor change: %v", err)
+		w.logf(d.name, "flavor change by another writer: %v", err)
 	case "console growth":
 		_, err := w.operator.api.Enlarge(w.t.Context(), in.ID, in.VolumeGB+10*int(1+3*e.number))
-		w.note(d.name, "growth at the console: %v", err)
+		w.logf(d.name, "growth at the console: %v", err)
 		d.touch(time.Hour)
 	case "failover":
 		w.must(w.sim.ChangeInstance(in.ID, func(in *simcloud.Instance) {
@@ -372,7 +373,7 @@ func (w *swarm) happen(e event) {
 		w.sim.SetFlavorStatus(code, in.Nodes[0].Zone, simcloud.FlavorSoldOut)
 		time.AfterFunc(24*time.Hour, func() { w.sim.SetFlavorStatus(code, in.Nodes[0].Zone, simcloud.FlavorNormal) })
 	case "flavors refused":
-		w.note("", "the cloud refuses all flavors for 12 hours")
+		w.logf("", "the cloud refuses all flavors for 12 hours")
 		w.refused = w.at() + 12*time.Hour
 		w.sim.Configure(func(s *simcloud.Settings) {
 			s.Refuse = maps.Clone(w.plan.settings.Refuse)
@@ -392,7 +393,7 @@ func (w *swarm) happen(e event) {
 		d.resets = time.Now().Add(2 * time.Hour)
 		d.mu.Unlock()
 	case "second object":
-		if d.drawn.apply != "Alone" {
+		if d.databasePlan.apply != "Alone" {
 			d.secondObject(time.Duration(1+5*e.number) * time.Hour)
 		}
 	case "operator away":
@@ -402,8 +403,8 @@ func (w *swarm) happen(e event) {
 	}
 }
 
-// spoil makes a series of the database unreadable or untrue for three hours. The other databases must not suffer from that.
-func (d *database) spoil(number float64) {
+// breakSeries makes a series of the database unreadable or wrong for three hours. That must not affect other databases.
+func (d *database) breakSeries(number float64) {
 	faults := []simcloud.SeriesFault{
 		{Refused: true}, {Value: "NaN"}, {Value: `"NaN"`}, {Value: "1e300", All: true}, {Value: "-5", All: true}, {Value: "null"}, {AboveVolume: true},
 		{Future: 6 * time.Hour, All: true}, {Gaps: true}, {Doubles: true}, {Disorder: true}, {Value: `"text"`, All: true},
@@ -411,14 +412,14 @@ func (d *database) spoil(number float64) {
 	f := faults[int(number*float64(len(faults)))]
 	metric := []string{"", "rds048_disk_used_size", "rds039_disk_util", "rds001_cpu_util"}[int(number*1000)%4]
 	d.touch(4 * time.Hour)
-	d.w.note(d.name, "series %q: %s", metric, text(f))
+	d.w.logf(d.name, "series %q: %s", metric, text(f))
 	id := d.ID()
 	d.w.must(d.w.sim.ChangeInstance(id, func(in *simcloud.Instance) { in.SeriesFaults = map[string]simcloud.SeriesFault{metric: f} }))
 	time.AfterFunc(3*time.Hour, func() { _ = d.w.sim.ChangeInstance(id, func(in *simcloud.Instance) { in.SeriesFaults = nil }) })
 }
 
-// secondObject is a copy of the Rds in another name, which somebody deletes later. It is younger, so it never has the instance
-// while the first one is there.
+// secondObject creates a younger copy of the Rds under another name, and deletes it after that time. It must not manage the
+// instance while the first one exists.
 func (d *database) secondObject(lasts time.Duration) {
 	w, name, in := d.w, d.name+"-second", d.instance()
 	if p := d.policy(); !p.on || d.hasSecond {
@@ -426,7 +427,7 @@ func (d *database) secondObject(lasts time.Duration) {
 	}
 	d.hasSecond = true
 	d.touch(lasts + 2*time.Hour)
-	w.rds(swarmNamespace, name, map[string]any{
+	w.createRds(swarmNamespace, name, map[string]any{
 		"datastoretype": in.Engine, "datastoreversion": in.Version, "flavorref": in.Flavor, "volumesize": int64(in.VolumeGB), "volumetype": in.VolumeType, "autopilot": true,
 	}, in.ID)
 	time.AfterFunc(lasts, func() {
@@ -437,7 +438,7 @@ func (d *database) secondObject(lasts time.Duration) {
 	})
 }
 
-// siblings are the flavors to which the instance could change.
+// siblings returns the flavors to which the instance can change.
 func (w *swarm) siblings(in simcloud.Instance) (codes []string) {
 	for code, f := range w.flavors {
 		if strings.HasSuffix(code, ".ha") == strings.HasSuffix(in.Flavor, ".ha") && !strings.HasSuffix(code, ".rr") &&
@@ -449,7 +450,7 @@ func (w *swarm) siblings(in simcloud.Instance) (codes []string) {
 	return codes
 }
 
-// replaceInstance is a restore into a new instance: the Rds, or the person's object, names it from now on.
+// replaceInstance restores the database into a new instance, which the Rds or the RdsAutopilot names from now on.
 func (d *database) replaceInstance() {
 	d.touch(3 * time.Hour)
 	old := d.instance()
@@ -463,9 +464,9 @@ func (d *database) replaceInstance() {
 	in, err := d.w.sim.AddInstance(next)
 	d.w.must(err)
 	d.mu.Lock()
-	d.id, d.replicaID, d.first, d.truth, d.growths, d.resizes, d.resizing, d.capFrom, d.limitSeen = in.ID, "", in, nil, nil, nil, "", simcloud.Instance{}, 0
+	d.id, d.replicaID, d.first, d.sample, d.growths, d.resizes, d.resizing, d.capFrom, d.limitSeen = in.ID, "", in, nil, nil, nil, "", simcloud.Instance{}, 0
 	d.mu.Unlock()
-	if d.drawn.apply == "Alone" {
+	if d.databasePlan.apply == "Alone" {
 		d.patchPolicy(map[string]any{"instanceID": in.ID})
 		return
 	}
@@ -473,10 +474,10 @@ func (d *database) replaceInstance() {
 }
 
 // since returns the truths of that span. The caller holds the lock.
-func (d *database) since(span time.Duration) []truth {
-	i := len(d.truth)
-	for i > 0 && time.Since(d.truth[i-1].at) <= span {
+func (d *database) since(span time.Duration) []sample {
+	i := len(d.sample)
+	for i > 0 && time.Since(d.sample[i-1].at) <= span {
 		i--
 	}
-	return d.truth[i:]
+	return d.sample[i:]
 }

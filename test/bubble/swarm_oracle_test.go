@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	policyLag  = 4 * time.Minute  // a round may have read a policy that was replaced so long ago
-	evidence   = 30 * time.Minute // the oldest evidence
-	settleTime = 45 * time.Minute // calm time after which nothing may be unfinished
+	policyLag  = 4 * time.Minute  // how long a round may still use a policy that was replaced
+	evidence   = 30 * time.Minute // the oldest evidence of a decision
+	settleTime = 45 * time.Minute // without disturbances, after which every change must have ended
 )
 
-// admit sees every write to the API server.
+// admit is called with every write to the API server. It judges those of the service and follows all others.
 func (w *swarm) admit(x simkube.Write) error {
 	i := slices.IndexFunc(w.databases, func(d *database) bool { return d.name == x.New.GetName() })
 	if i < 0 {
@@ -42,7 +42,7 @@ func (w *swarm) admit(x simkube.Write) error {
 		if x.Old == nil {
 			d.intents, d.limitSeen = nil, 0
 		}
-		d.policyChanged(as[v1alpha1.RdsAutopilot](w.fleet, x.New).Spec)
+		d.policyChanged(decodeAs[v1alpha1.RdsAutopilot](w.fleet, x.New).Spec)
 	case x.New.GetKind() == v1alpha1.Kind:
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -59,7 +59,7 @@ func (w *swarm) admit(x simkube.Write) error {
 		defer d.mu.Unlock()
 		on, found, _ := unstructured.NestedBool(x.New.Object, "spec", "autopilot")
 		d.hasRds = x.New.GetDeletionTimestamp() == nil
-		d.rdsGB = int(as[otcv1.Rds](w.fleet, x.New).Spec.VolumeSize)
+		d.rdsGB = int(decodeAs[otcv1.Rds](w.fleet, x.New).Spec.VolumeSize)
 		if d.switched = fmt.Sprint(on); !found {
 			d.switched = "absent"
 		}
@@ -101,7 +101,7 @@ func (w *swarm) judgePatch(d *database, x simkube.Write) {
 	if diff := cmp.Diff(before, after); diff != "" {
 		w.violation(d.name, "the service changes the Rds (-before +after):\n%s", diff)
 	}
-	old, next := as[otcv1.Rds](w.fleet, x.Old), as[otcv1.Rds](w.fleet, x.New)
+	old, next := decodeAs[otcv1.Rds](w.fleet, x.Old), decodeAs[otcv1.Rds](w.fleet, x.New)
 	if next.Spec.VolumeSize < old.Spec.VolumeSize {
 		w.violation(d.name, "spec.volumesize goes from %d to %d", old.Spec.VolumeSize, next.Spec.VolumeSize)
 	}
@@ -133,14 +133,14 @@ func (d *database) judgeVolume(to int, where string) {
 	in := d.instance()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.w.note(d.name, "the service requests %d GB of %s; the cloud has %d GB, %.1f GB used, %s", to, where, in.VolumeGB, in.Workload.UsedGB, in.Status)
-	d.armed(in.VolumeGB, in.VCPUs, in.MemoryGB)
+	d.w.logf(d.name, "the service requests %d GB of %s; the cloud has %d GB, %.1f GB used, %s", to, where, in.VolumeGB, in.Workload.UsedGB, in.Status)
+	d.setCapBase(in.VolumeGB, in.VCPUs, in.MemoryGB)
 	d.judgeIntent(v1alpha1.KindVolume, strconv.Itoa(to), where)
 	recent := d.since(evidence + d.w.plan.delay + 10*time.Minute)
 	used, readOnly, size := 0.0, false, in.VolumeGB
 	for _, t := range recent {
 		used, readOnly = max(used, t.usedGB), readOnly || t.seemsReadOnly
-		if time.Since(t.at) < 10*time.Minute { // it may have grown a moment ago
+		if time.Since(t.at) < 10*time.Minute { // the service may not know of the latest growth yet
 			size = min(size, t.sizeGB)
 		}
 	}
@@ -178,8 +178,8 @@ func (d *database) judgeIntent(kind v1alpha1.ChangeKind, to, where string) {
 	}
 }
 
-// armed stores from what the caps are measured. The caller holds the lock.
-func (d *database) armed(volumeGB, vcpus, memoryGB int) {
+// setCapBase stores the size at first arming, from which the default caps are computed. The caller holds the lock.
+func (d *database) setCapBase(volumeGB, vcpus, memoryGB int) {
 	if d.capFrom.VolumeGB == 0 {
 		d.capFrom.VolumeGB, d.capFrom.VCPUs, d.capFrom.MemoryGB = volumeGB, vcpus, memoryGB
 	}
@@ -190,8 +190,8 @@ func (d *database) judgeFlavor(code, where string) {
 	in, others := d.instance(), d.w.flavorsInProgress(d)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.w.note(d.name, "the service requests %s of %s; the cloud has %s, %s", code, where, in.Flavor, in.Status)
-	d.armed(in.VolumeGB, in.VCPUs, in.MemoryGB)
+	d.w.logf(d.name, "the service requests %s of %s; the cloud has %s, %s", code, where, in.Flavor, in.Status)
+	d.setCapBase(in.VolumeGB, in.VCPUs, in.MemoryGB)
 	d.judgeIntent(v1alpha1.KindFlavor, code, where)
 	from, to := d.w.flavors[in.Flavor], d.w.flavors[code]
 	if code == d.resizing && where == "the cloud" {
@@ -222,17 +222,17 @@ func (d *database) judgeFlavor(code, where string) {
 			why = append(why, "the policy does not allow it")
 		case to.VCPUs < from.VCPUs || to.MemoryGB < from.MemoryGB || to.VCPUs == from.VCPUs && to.MemoryGB == from.MemoryGB:
 			why = append(why, "it is not larger")
-		case to.VCPUs > int(given(s.MaxVCPUs, int32(4*d.capFrom.VCPUs))) || to.MemoryGB > int(given(s.MaxMemoryGB, int32(4*d.capFrom.MemoryGB))):
-			why = append(why, "it is past the caps")
+		case to.VCPUs > int(valueOr(s.MaxVCPUs, int32(4*d.capFrom.VCPUs))) || to.MemoryGB > int(valueOr(s.MaxMemoryGB, int32(4*d.capFrom.MemoryGB))):
+			why = append(why, "it is above the caps")
 		case !cpu && !memory:
-			why = append(why, "no load of this flavor called for it")
+			why = append(why, "the load of this flavor was below the thresholds")
 		case !isOpen(s.Window, time.Now()) && !isOpen(s.Window, time.Now().Add(-policyLag)):
 			why = append(why, "the window is closed")
 		case lastDay >= int(s.MaxChangesPerDay):
 			why = append(why, fmt.Sprintf("it has changed %d times in 24 hours", lastDay))
 		case len(d.resizes) > 0 && time.Since(d.resizes[len(d.resizes)-1]) < time.Duration(*s.CooldownSeconds)*time.Second-time.Minute:
 			why = append(why, "the cooldown has not passed")
-		case others >= d.w.plan.flavors && (where == "the Rds" || d.drawn.apply == "Alone"):
+		case others >= d.w.plan.flavors && (where == "the Rds" || d.databasePlan.apply == "Alone"):
 			why = append(why, fmt.Sprintf("%d other flavors are in progress, and %d are allowed", others, d.w.plan.flavors))
 		default:
 			d.resizes, d.resizing = append(d.resizes, time.Now()), code
@@ -264,8 +264,8 @@ func isOpen(w *v1alpha1.Window, now time.Time) bool {
 	return on(today) && clock >= from || on(yesterday) && clock < to
 }
 
-// flavorsInProgress counts the other databases whose instance changes to the flavor that the service has requested, or will
-// as soon as the operator comes.
+// flavorsInProgress counts the other databases whose instance is changing to the flavor that the service has requested, or
+// will once the operator has applied it.
 func (w *swarm) flavorsInProgress(but *database) (n int) {
 	isCalm := w.calm() > 15*time.Minute
 	for _, d := range w.databases {
@@ -276,7 +276,7 @@ func (w *swarm) flavorsInProgress(but *database) (n int) {
 		d.mu.Lock()
 		if d.resizing != "" && d.resizing != in.Flavor {
 			age := time.Since(d.resizes[len(d.resizes)-1])
-			waits := isCalm && d.drawn.apply == "Operator" && age < 10*time.Minute && time.Now().After(d.touched)
+			waits := isCalm && d.databasePlan.apply == "Operator" && age < 10*time.Minute && time.Now().After(d.touched)
 			if waits || age < 2*time.Hour && in.Status == simcloud.StatusModifying {
 				n++
 			}
@@ -286,14 +286,14 @@ func (w *swarm) flavorsInProgress(but *database) (n int) {
 	return n
 }
 
-// judgeReadOnly fails if a database is read-only for longer than its operator and the cloud need, and 20 minutes.
+// judgeReadOnly fails if a database is read-only for 20 minutes longer than the operator and the cloud need to grow it.
 func (d *database) judgeReadOnly() {
 	in := d.instance()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p := d.policy()
 	free := p.on && p.spec.Mode == v1alpha1.ModeAuto && in.VolumeGB < d.maxGB(p.spec) && in.VolumeGB < 4000 && time.Now().After(d.touched) && !d.w.plan.settings.RefuseEnlargeWhenFull &&
-		(!d.w.plan.fullWaits || d.drawn.apply != "Operator")
+		(!d.w.plan.fullWaits || d.databasePlan.apply != "Operator")
 	switch {
 	case !in.ReadOnly || !free:
 		d.readOnlyFor = 0
@@ -307,8 +307,8 @@ func (d *database) judgeReadOnly() {
 	}
 }
 
-// settled holds what must be true after a time of calm.
-func (w *swarm) settled() {
+// judgeSettled judges the status of each database after a time without disturbances.
+func (w *swarm) judgeSettled() {
 	all := w.autopilots()
 	for _, a := range all {
 		if size := len(text(a.Status)); size > 64<<10 {
@@ -349,7 +349,7 @@ func (w *swarm) settled() {
 		if p.on && s.Baseline != nil {
 			d.mu.Lock()
 			if d.base != nil && *d.base != *s.Baseline && d.base.VCPUs != 0 && d.base.VolumeGB != 0 {
-				w.note(d.name, "the baseline changes from %+v to %+v", *d.base, *s.Baseline)
+				w.logf(d.name, "the baseline changes from %+v to %+v", *d.base, *s.Baseline)
 			}
 			d.base = s.Baseline
 			d.capFrom.VolumeGB, d.capFrom.VCPUs, d.capFrom.MemoryGB = int(s.Baseline.VolumeGB), int(s.Baseline.VCPUs), int(s.Baseline.MemoryGB)
@@ -369,37 +369,37 @@ func (w *swarm) settled() {
 		if df := s.Deferred; df != nil && (time.Since(df.LastTime.Time) > 7*day+time.Hour || p.spec.Flavor.Window == nil) {
 			once("deferred", "deferred at %v, the window is %+v", df.LastTime, p.spec.Flavor.Window)
 		}
-		if since := s.OverThresholdSince; since != nil && !d.explained("storage") {
+		if since := s.OverThresholdSince; since != nil && !d.isJustified("storage") {
 			once("overThresholdSince", "over the threshold since %v, and %.1f of %d GB are used", since, in.Workload.UsedGB, in.VolumeGB)
 		}
-		if meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionLimited) && s.Deferred == nil && !d.explained("storage") && !d.explained("flavor") {
+		if meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionLimited) && s.Deferred == nil && !d.isJustified("storage") && !d.isJustified("flavor") {
 			once("limited", "Limited: %s", meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionLimited).Message)
 		}
-		if left := w.thingsOf(name(a)); !p.on && left.count() > 0 {
+		if left := w.alarmObjectsOf(cloudName(a)); !p.on && left.count() > 0 {
 			once("off", "off, and the cloud has %d topics, %d subscriptions, %d rules", len(left.topics), len(left.subscriptions), len(left.rules))
 		}
 		for _, ch := range s.Changes {
 			if ch.Kind == v1alpha1.KindVolume && ch.By == v1alpha1.ByAutopilot && ch.Outcome == v1alpha1.OutcomeCompleted && autopilot.Gigabytes(ch.To) > in.VolumeGB {
-				once("done", "a growth to %s GB is told as completed, and the cloud has %d GB", ch.To, in.VolumeGB)
+				once("done", "a growth to %s GB is recorded as completed, and the cloud has %d GB", ch.To, in.VolumeGB)
 			}
 		}
 	}
 }
 
-// isSettled reports whether nobody has touched the database or its policy for a while. The caller holds the lock.
+// isSettled reports whether no delay of the database is excused any more. The caller holds the lock.
 func (d *database) isSettled() bool {
 	return time.Since(d.touched) > settleTime && time.Since(d.policy().at) > settleTime
 }
 
-// explained reports whether something of the last hour can still keep a sign of a full volume, or of a busy flavor.
-func (d *database) explained(sign string) bool {
+// isJustified reports whether the samples of the last hour justify a sign of a full volume or of a busy flavor.
+func (d *database) isJustified(sign string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.policy().spec
 	if !d.isSettled() {
 		return true
 	}
-	return slices.ContainsFunc(d.since(time.Hour+d.w.plan.delay), func(t truth) bool {
+	return slices.ContainsFunc(d.since(time.Hour+d.w.plan.delay), func(t sample) bool {
 		if sign == "storage" {
 			return t.seemsReadOnly || isOver(t.sizeGB, t.usedGB, int(s.Storage.ThresholdPercent))
 		}
@@ -407,7 +407,7 @@ func (d *database) explained(sign string) bool {
 	})
 }
 
-// judgeGauges fails if the leader's gauges count what has been over for a while.
+// judgeGauges fails if a gauge of the leader counts more databases than have a reason.
 func (w *swarm) judgeGauges(all []v1alpha1.RdsAutopilot) {
 	p := w.leader()
 	if p == nil {
@@ -417,14 +417,14 @@ func (w *swarm) judgeGauges(all []v1alpha1.RdsAutopilot) {
 	for _, a := range all {
 		i := slices.IndexFunc(w.databases, func(d *database) bool { return d.name == a.Name })
 		if i < 0 {
-			readOnly, held = readOnly+1, held+1 // a second object, which has its own story
+			readOnly, held = readOnly+1, held+1 // a second object, which may or may not count
 			continue
 		}
 		d := w.databases[i]
-		if d.explained("storage") {
+		if d.isJustified("storage") {
 			readOnly, held = readOnly+1, held+1
 		}
-		if d.explained("flavor") || a.Status.Deferred != nil {
+		if d.isJustified("flavor") || a.Status.Deferred != nil {
 			held++
 		}
 	}
@@ -436,19 +436,19 @@ func (w *swarm) judgeGauges(all []v1alpha1.RdsAutopilot) {
 	}
 }
 
-// mayCheck adds the calls of a tick in which the service checks a database every 30 seconds: a change is pending, the instance
-// is not ACTIVE, or an alarm is in force. A check makes at most five calls.
-func (d *database) mayCheck() {
+// allowCalls adds the calls of a tick to those allowed today if the service checks the database every 30 seconds: a change is
+// pending, the instance is not ACTIVE, or an alarm is in force. A check makes at most five calls.
+func (d *database) allowCalls() {
 	in := d.instance()
 	d.mu.Lock()
 	isPending := in.Status != simcloud.StatusActive || d.hasRds && d.rdsGB != in.VolumeGB || d.resizing != "" || time.Since(d.touched) < settleTime
 	d.mu.Unlock()
-	if isPending || d.explained("storage") || d.explained("flavor") {
+	if isPending || d.isJustified("storage") || d.isJustified("flavor") {
 		d.w.mayCall += 5 * int(tick/(30*time.Second))
 	}
 }
 
-// judgeDay fails if a day took more calls or events than the contract needs.
+// judgeDay fails if the service made more calls or events on a day than it may need.
 func (w *swarm) judgeDay() {
 	perSweep := 4 + len(w.databases) // the lists and the series, and a repair for each database
 	most := int(day/w.plan.sweep)*perSweep + 200*len(w.databases) + w.mayCall
@@ -460,7 +460,7 @@ func (w *swarm) judgeDay() {
 	for _, n := range operations {
 		calls += n
 	}
-	w.note("", "%d calls to the cloud on this day, at most %d are right: %v; events: %v", calls, most, operations, events)
+	w.logf("", "%d calls to the cloud on this day, at most %d are allowed: %v; events: %v", calls, most, operations, events)
 	if calls > most {
 		w.violation("", "%d calls to the cloud on one day", calls)
 	}

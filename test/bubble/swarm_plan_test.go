@@ -24,13 +24,13 @@ type plan struct {
 	flavors   int // --max-flavor-changes
 	settings  simcloud.Settings
 	fullWaits bool // the operator changes nothing in STORAGE FULL
-	databases []drawn
+	databases []databasePlan
 	events    []event
 	outages   []outage
 }
 
-// drawn is a database as a seed draws it.
-type drawn struct {
+// databasePlan is a database of a plan.
+type databasePlan struct {
 	name     string
 	instance simcloud.Instance
 	apply    string // Operator, Cloud, or Alone for an instance without an Rds
@@ -39,7 +39,7 @@ type drawn struct {
 	replica  bool // it has a read replica
 }
 
-// event is what happens once.
+// event is a change or a fault at a time.
 type event struct {
 	at       time.Duration
 	what     string
@@ -48,7 +48,7 @@ type event struct {
 	policy   map[string]any
 }
 
-// outage is a span in which requests fail.
+// outage is a span in which requests or messages fail.
 type outage struct {
 	from, to time.Duration
 	what     string // cloud, kube, messages or hang
@@ -59,48 +59,49 @@ type outage struct {
 // chooser draws from a seed.
 type chooser struct{ *rand.Rand }
 
-func (c chooser) percent(p int) bool                   { return c.IntN(100) < p }
+func (c chooser) chance(percent int) bool              { return c.IntN(100) < percent }
 func (c chooser) between(low, high float64) float64    { return low + c.Float64()*(high-low) }
-func (c chooser) within(d time.Duration) time.Duration { return time.Duration(c.Int64N(int64(d))) }
+func (c chooser) atMost(d time.Duration) time.Duration { return time.Duration(c.Int64N(int64(d))) }
 
-func one[T any](c chooser, from ...T) T { return from[c.IntN(len(from))] }
+// pick returns one of the values.
+func pick[T any](c chooser, from ...T) T { return from[c.IntN(len(from))] }
 
 // drawPlan returns the plan of a seed.
 func drawPlan(seed uint64) plan {
 	c := chooser{rand.New(rand.NewPCG(seed, 1))}
 	databases := 3 + min(c.IntN(6), c.IntN(6))
 	p := plan{
-		seed: seed, days: 14 + c.IntN(max(1, 70/databases-13)), delay: one[time.Duration](c, 0, 2, 5, 10) * time.Minute, watchLag: one(c, 20*time.Millisecond, 5*time.Second, 45*time.Second),
-		rate: one(c, 5.0, 50), sweep: one[time.Duration](c, 5, 10, 20, 20, 30, 30) * time.Minute, flavors: one(c, 1, 1, 2), fullWaits: c.percent(15),
+		seed: seed, days: 14 + c.IntN(max(1, 70/databases-13)), delay: pick[time.Duration](c, 0, 2, 5, 10) * time.Minute, watchLag: pick(c, 20*time.Millisecond, 5*time.Second, 45*time.Second),
+		rate: pick(c, 5.0, 50), sweep: pick[time.Duration](c, 5, 10, 20, 20, 30, 30) * time.Minute, flavors: pick(c, 1, 1, 2), fullWaits: c.chance(15),
 	}
 	p.settings = simcloud.Settings{
-		MetricDelay: p.delay, HideStorageFull: c.percent(50), NoResizeList: c.percent(20), Odd: simcloud.Odd{NoUsedSpace: c.percent(10)},
-		NewRule: one(c, "", simcloud.StateInsufficientData), RewrittenRule: one(c, "", simcloud.StateOK), ExistsAsCode: c.percent(20), Normalizes: c.percent(20),
-		RefuseEnlargeWhenFull: c.percent(5), NoInstanceLevelData: c.percent(10),
-		EnlargeDuration: one[time.Duration](c, 2, 4, 8) * time.Minute, ResizeDuration: one[time.Duration](c, 5, 10, 20) * time.Minute,
+		MetricDelay: p.delay, HideStorageFull: c.chance(50), NoResizeList: c.chance(20), Odd: simcloud.Odd{NoUsedSpace: c.chance(10)},
+		NewRule: pick(c, "", simcloud.StateInsufficientData), RewrittenRule: pick(c, "", simcloud.StateOK), ExistsAsCode: c.chance(20), Normalizes: c.chance(20),
+		RefuseEnlargeWhenFull: c.chance(5), NoInstanceLevelData: c.chance(10),
+		EnlargeDuration: pick[time.Duration](c, 2, 4, 8) * time.Minute, ResizeDuration: pick[time.Duration](c, 5, 10, 20) * time.Minute,
 	}
 	for i := range databases {
 		p.databases = append(p.databases, c.database(i))
 	}
-	p.settings.ReadOnlyStopsWrites, p.settings.MinorVersions = true, c.percent(20)
-	if c.percent(15) {
-		p.settings.Refuse = map[string]simcloud.Refusal{"ListResizeFlavors": one(c,
+	p.settings.ReadOnlyStopsWrites, p.settings.MinorVersions = true, c.chance(20)
+	if c.chance(15) {
+		p.settings.Refuse = map[string]simcloud.Refusal{"ListResizeFlavors": pick(c,
 			simcloud.Refusal{Status: 400, Code: "DBS.200040", Message: "The DB engine does not support this operation."},
 			simcloud.Refusal{Status: 403, Code: "DBS.200010", Message: "The operation is not authorized."})}
 	}
-	if c.percent(20) {
+	if c.chance(20) {
 		p.settings.UnknownFlavors = []string{p.databases[0].instance.Flavor}
 	}
 	total := time.Duration(p.days) * day
-	for range 2 + c.IntN(5) { // a shared cause: all databases are busy, some are filled, and perhaps the cloud refuses all flavors
-		from, amount := time.Hour+c.within(total-time.Hour), 0.9*math.Exp2(c.between(0, 2.5)) // also for flavors that have grown
-		if c.percent(40) {
+	for range 2 + c.IntN(5) { // a shared cause makes all databases busy and fills some; the cloud may refuse all flavors
+		from, amount := time.Hour+c.atMost(total-time.Hour), 0.9*math.Exp2(c.between(0, 2.5)) // also for flavors that have grown
+		if c.chance(40) {
 			p.events = append(p.events, event{at: from - 10*time.Minute, what: "flavors refused"})
 		}
 		for i := range p.databases {
 			l := &p.databases[i].load
 			l.episodes = append(l.episodes, episode{from, from + time.Duration(c.between(0.5, 6)*float64(time.Hour)), "cpu", amount})
-			if at := from + c.within(4*time.Hour); c.percent(50) {
+			if at := from + c.atMost(4*time.Hour); c.chance(50) {
 				filled := float64(p.databases[i].instance.VolumeGB) * c.between(0.2, 0.6)
 				l.episodes = append(l.episodes, episode{at, at + 2*tick, "jump", filled})
 			}
@@ -116,72 +117,72 @@ func drawPlan(seed uint64) plan {
 	return p
 }
 
-func (c chooser) database(i int) drawn {
-	flavor := one(c, "rds.mysql.n1.large.2", "rds.mysql.n1.large.4", "rds.pg.n1.large.4", "rds.pg.n1.xlarge.4", "rds.mssql.n1.large.4", "rds.mysql.x1.large.4", "rds.pg.x1.large.2")
-	if c.percent(30) {
+func (c chooser) database(i int) databasePlan {
+	flavor := pick(c, "rds.mysql.n1.large.2", "rds.mysql.n1.large.4", "rds.pg.n1.large.4", "rds.pg.n1.xlarge.4", "rds.mssql.n1.large.4", "rds.mysql.x1.large.4", "rds.pg.x1.large.2")
+	if c.chance(30) {
 		flavor += ".ha"
 	}
-	size := one(c, 40, 50, 80, 100, 100, 200, 500, 1000, 2000)
-	d := drawn{
-		name: fmt.Sprintf("db-%d", i), apply: one(c, "Operator", "Operator", "Operator", "Cloud", "Cloud", "Alone"),
+	size := pick(c, 40, 50, 80, 100, 100, 200, 500, 1000, 2000)
+	d := databasePlan{
+		name: fmt.Sprintf("db-%d", i), apply: pick(c, "Operator", "Operator", "Operator", "Cloud", "Cloud", "Alone"),
 		instance: simcloud.Instance{Flavor: flavor, VolumeGB: size, Workload: simcloud.Workload{UsedGB: c.between(0.3, 0.85) * float64(size)}},
 		policy:   c.policy(size), load: c.load(float64(size)),
 	}
-	d.replica = strings.HasPrefix(flavor, "rds.pg.") && c.percent(30)
+	d.replica = strings.HasPrefix(flavor, "rds.pg.") && c.chance(30)
 	return d
 }
 
 // policy draws a spec without apply and instanceID. It is a merge patch, so it sets or removes every field.
 func (c chooser) policy(size int) map[string]any {
 	var maxGB, window, vcpus any
-	if c.percent(60) {
+	if c.chance(60) {
 		maxGB = min(4000, (int(float64(size)*c.between(1, 1.7))/10+1)*10)
 	}
-	if c.percent(25) {
-		window = map[string]any{"days": one(c, []any{"Sat", "Sun"}, []any{"Mon", "Wed", "Fri"}), "start": one(c, "01:00", "22:00"), "end": one(c, "05:00", "06:30"), "timeZone": one(c, "UTC", "Europe/Berlin")}
+	if c.chance(25) {
+		window = map[string]any{"days": pick(c, []any{"Sat", "Sun"}, []any{"Mon", "Wed", "Fri"}), "start": pick(c, "01:00", "22:00"), "end": pick(c, "05:00", "06:30"), "timeZone": pick(c, "UTC", "Europe/Berlin")}
 	}
-	if c.percent(30) {
-		vcpus = one(c, 4, 8, 16)
+	if c.chance(30) {
+		vcpus = pick(c, 4, 8, 16)
 	}
 	return map[string]any{
-		"mode": one(c, "Auto", "Auto", "Auto", "Auto", "Auto", "Recommend", "Recommend", "Off"),
+		"mode": pick(c, "Auto", "Auto", "Auto", "Auto", "Auto", "Recommend", "Recommend", "Off"),
 		"storage": map[string]any{
-			"stepGB": one(c, 10, 10, 10, 20, 50), "stepPercent": one(c, any(nil), nil, nil, 5, 20), "maxGB": maxGB, "thresholdPercent": one(c, 90, 90, 80, 70, 99),
-			"alarm": map[string]any{"periodSeconds": one(c, 1, 1, 300), "count": 1 + c.IntN(5), "repeatSeconds": one(c, 0, 900, 3600)},
+			"stepGB": pick(c, 10, 10, 10, 20, 50), "stepPercent": pick(c, any(nil), nil, nil, 5, 20), "maxGB": maxGB, "thresholdPercent": pick(c, 90, 90, 80, 70, 99),
+			"alarm": map[string]any{"periodSeconds": pick(c, 1, 1, 300), "count": 1 + c.IntN(5), "repeatSeconds": pick(c, 0, 900, 3600)},
 		},
 		"flavor": map[string]any{
-			"cpu": map[string]any{"enabled": c.percent(80), "thresholdPercent": one(c, 90, 80, 70)}, "memory": map[string]any{"enabled": c.percent(80), "thresholdPercent": one(c, 90, 80)},
-			"alarm":    map[string]any{"periodSeconds": one(c, 300, 300, 1, 1200), "count": 1 + c.IntN(3), "repeatSeconds": one(c, 0, 1800)},
-			"maxVCPUs": vcpus, "cooldownSeconds": one(c, 0, 0, 600, 3600), "maxChangesPerDay": 1 + c.IntN(4), "window": window,
+			"cpu": map[string]any{"enabled": c.chance(80), "thresholdPercent": pick(c, 90, 80, 70)}, "memory": map[string]any{"enabled": c.chance(80), "thresholdPercent": pick(c, 90, 80)},
+			"alarm":    map[string]any{"periodSeconds": pick(c, 300, 300, 1, 1200), "count": 1 + c.IntN(3), "repeatSeconds": pick(c, 0, 1800)},
+			"maxVCPUs": vcpus, "cooldownSeconds": pick(c, 0, 0, 600, 3600), "maxChangesPerDay": 1 + c.IntN(4), "window": window,
 		},
 	}
 }
 
-func (c chooser) event(total time.Duration, databases []drawn) event {
+func (c chooser) event(total time.Duration, databases []databasePlan) event {
 	i := c.IntN(len(databases))
 	return event{
-		at: time.Hour + c.within(total-time.Hour), database: i, number: c.Float64(), policy: c.policy(databases[i].instance.VolumeGB),
-		what: one(c, "policy", "policy", "mode", "larger volume", "other flavor", "former spec", "off", "on", "delete autopilot", "recreate", "other instance", "series", "series", "omits", "others first",
+		at: time.Hour + c.atMost(total-time.Hour), database: i, number: c.Float64(), policy: c.policy(databases[i].instance.VolumeGB),
+		what: pick(c, "policy", "policy", "mode", "larger volume", "other flavor", "former spec", "off", "on", "delete autopilot", "recreate", "other instance", "series", "series", "omits", "others first",
 			"kill", "kill at call", "kill after call", "kill before change", "kill after change", "kill before change", "kill after change", "freeze leader", "stop leader", "job fails", "foreign job", "console growth", "failover", "sold out", "watches expire", "admission resets", "operator away", "second object"),
 	}
 }
 
 func (c chooser) outage(total time.Duration) outage {
-	from := time.Hour + c.within(total-time.Hour)
+	from := time.Hour + c.atMost(total-time.Hour)
 	return outage{
-		from: from, to: from + time.Duration(math.Pow(c.between(1, 12), 2)*float64(time.Minute)), what: one(c, "cloud", "cloud", "hang", "kube", "messages", "late messages", "hourly"),
-		service: one(c, "", "ces", "smn", "rds", "iam"), percent: one(c, 5, 20, 50, 100),
+		from: from, to: from + time.Duration(math.Pow(c.between(1, 12), 2)*float64(time.Minute)), what: pick(c, "cloud", "cloud", "hang", "kube", "messages", "late messages", "hourly"),
+		service: pick(c, "", "ces", "smn", "rds", "iam"), percent: pick(c, 5, 20, 50, 100),
 	}
 }
 
-// load is what a database bears.
+// load is the load of a database over time.
 type load struct {
 	growth                float64 // GB an hour
 	episodes              []episode
 	cpu, cpuSwing, memory float64 // shares of the flavor at first
 }
 
-// episode is a time in which a database bears more, or becomes smaller.
+// episode is a time with more load, or with a clean-up.
 type episode struct {
 	from, to time.Duration
 	what     string
@@ -189,10 +190,10 @@ type episode struct {
 }
 
 func (c chooser) load(size float64) load {
-	l := load{growth: size * one(c, 0, 0.003, 0.02, 0.06) / 24, cpu: c.between(0.1, 0.6), cpuSwing: c.between(0, 0.35), memory: c.between(0.3, 0.75)}
+	l := load{growth: size * pick(c, 0, 0.003, 0.02, 0.06) / 24, cpu: c.between(0.1, 0.6), cpuSwing: c.between(0, 0.35), memory: c.between(0.3, 0.75)}
 	for range c.IntN(24) {
-		from := c.within(20 * day)
-		what := one(c, "import", "burst", "jump", "clean-up", "cpu", "cpu", "memory")
+		from := c.atMost(20 * day)
+		what := pick(c, "import", "burst", "jump", "clean-up", "cpu", "cpu", "memory")
 		e := episode{from: from, to: from + time.Duration(c.between(0.2, 12)*float64(time.Hour)), what: what}
 		switch what {
 		case "import":
@@ -211,7 +212,7 @@ func (c chooser) load(size float64) load {
 	return l
 }
 
-const tick = 2 * time.Minute // between two looks at everything
+const tick = 2 * time.Minute // of the run
 
 // next returns the load at a time. A read-only database writes nothing.
 func (l load) next(at time.Duration, in simcloud.Instance, first simcloud.Instance, burst *float64) simcloud.Workload {

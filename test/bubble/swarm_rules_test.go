@@ -9,9 +9,9 @@ import (
 	"github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
-// The rules of the contract, written a second time: the oracle does not use the code that it judges.
+// The rules of the contract are written a second time here, so that the oracle does not use the code that it judges.
 
-// readOnlyAt is the used space in GB at which a database becomes read-only.
+// readOnlyAt returns the used space in GB at which a database becomes read-only.
 func readOnlyAt(sizeGB int) float64 {
 	if sizeGB >= 1000 {
 		return float64(sizeGB - 30)
@@ -19,7 +19,7 @@ func readOnlyAt(sizeGB int) float64 {
 	return min(float64(sizeGB)-5, 0.97*float64(sizeGB))
 }
 
-// writableAt is the used space in GB at which it becomes writable again.
+// writableAt returns the used space in GB at which it becomes writable again.
 func writableAt(sizeGB int) float64 {
 	if sizeGB >= 1000 {
 		return float64(sizeGB - 150)
@@ -44,12 +44,12 @@ type growthMade struct {
 	toGB   int
 }
 
-// firstStep is the step of a policy without an earlier growth.
+// firstStep returns the step of a policy without an earlier growth.
 func firstStep(s v1alpha1.Storage, sizeGB int) int {
 	return max(int(s.StepGB), (sizeGB*int(s.StepPercent)+999)/1000*10)
 }
 
-// largestStep is the largest step that the last growths allow. They may have been completed up to two hours after their request.
+// largestStep returns the largest step that the last growths allow. A growth may take two hours from its request.
 func largestStep(sizeGB, stepGB int, made []growthMade, now time.Time) int {
 	most := stepGB
 	for _, g := range made {
@@ -65,7 +65,7 @@ func largestStep(sizeGB, stepGB int, made []growthMade, now time.Time) int {
 	return most
 }
 
-// largestSize is the largest size that a volume may get for that used space.
+// largestSize returns the largest size that a volume may get for that used space.
 func largestSize(sizeGB int, usedGB float64, given, stepGB int, readOnly bool) int {
 	size := sizeGB + stepGB
 	for size < 4000 && (isOver(size, usedGB, given) || readOnly && max(usedGB, readOnlyAt(sizeGB)) > writableAt(size)) {
@@ -74,7 +74,7 @@ func largestSize(sizeGB int, usedGB float64, given, stepGB int, readOnly bool) i
 	return (size + 9) / 10 * 10
 }
 
-func given(p *int32, otherwise int32) int32 {
+func valueOr(p *int32, otherwise int32) int32 {
 	if p == nil {
 		return otherwise
 	}

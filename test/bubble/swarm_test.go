@@ -47,7 +47,7 @@ func TestSwarm(t *testing.T) {
 			for seed := next.Add(1) - 1; seed <= seeds[1] && (limit == 0 || time.Since(began) < limit); seed = next.Add(1) - 1 {
 				start := time.Now()
 				ok := t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { live(t, drawPlan(seed)) })
+					synctest.Test(t, func(t *testing.T) { runPlan(t, drawPlan(seed)) })
 				})
 				t.Logf("seed %d: %t after %v", seed, ok, time.Since(start).Round(time.Second))
 			}
@@ -70,13 +70,13 @@ func swarmSeeds(t *testing.T, text string) (seeds [2]uint64) {
 	return seeds
 }
 
-// live runs the plan of a seed, and fails the test at a violation.
-func live(t *testing.T, p plan) {
+// runPlan runs the plan of a seed, and fails the test after a violation.
+func runPlan(t *testing.T, p plan) {
 	w := newSwarm(t, p)
 	events := p.events
 	for end := time.Duration(p.days) * day; w.at() < min(end, w.endsAt()); time.Sleep(tick) {
 		for len(events) > 0 && events[0].at <= w.at() {
-			w.happen(events[0])
+			w.apply(events[0])
 			events = events[1:]
 		}
 		for _, o := range p.outages {
@@ -85,17 +85,17 @@ func live(t *testing.T, p plan) {
 			}
 		}
 		for _, d := range w.databases {
-			d.pass()
+			d.advance()
 		}
 		if w.at()%operatorPeriod < tick {
 			w.operator.work(t.Context())
 		}
 		for _, d := range w.databases {
 			d.judgeReadOnly()
-			d.mayCheck()
+			d.allowCalls()
 		}
 		if w.at()%time.Hour < tick {
-			w.settled()
+			w.judgeSettled()
 		}
 		if w.at()%(14*time.Minute) < tick {
 			w.restart()
@@ -110,7 +110,7 @@ func live(t *testing.T, p plan) {
 	w.report()
 }
 
-// endsAt returns the end that a violation has set, two hours after it. Without one, it is after every plan.
+// endsAt returns when the run ends: two hours after the first violation, or never.
 func (w *swarm) endsAt() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,7 +124,7 @@ func (w *swarm) report() {
 	if os.Getenv("SWARM_TIMELINE") != "" {
 		w.t.Log("\n" + strings.Join(w.lines, "\n"))
 	}
-	if len(w.wrong) == 0 {
+	if len(w.violations) == 0 {
 		return
 	}
 	first := 0
@@ -142,5 +142,5 @@ func (w *swarm) report() {
 		}
 	}
 	page = page[max(0, len(page)-50):]
-	w.t.Errorf("SWARM_SEEDS=%d breaks the contract:\n%s\nWhat happened before the first one:\n%s", w.plan.seed, strings.Join(w.wrong, "\n"), strings.Join(page, "\n"))
+	w.t.Errorf("SWARM_SEEDS=%d breaks the contract:\n%s\nThe timeline before the first violation:\n%s", w.plan.seed, strings.Join(w.violations, "\n"), strings.Join(page, "\n"))
 }

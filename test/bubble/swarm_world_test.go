@@ -13,7 +13,6 @@ import (
 	"maps"
 	"math"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,7 +20,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/webhook"
@@ -42,22 +40,22 @@ const (
 // swarm is the world of one seed: two replicas of the service, an operator, people, and databases.
 type swarm struct {
 	*fleet
-	plan      plan
-	began     time.Time
-	databases []*database
-	replicas  [2]*process
-	operator  *operator
-	flavors   map[string]otc.Flavor
-	mayCall   int // calls of this day that are right, besides those of sweeps
-	mu        sync.Mutex
-	lines     []string       // the timeline
-	events    map[string]int // of this day, by database
-	calls     map[string]int // of this day to the cloud, by operation
-	reported  map[string]bool
-	wrong     []string
-	end       time.Duration // since began, once there is a violation
-	disturbed time.Time     // until then, outages or kills may explain a delay
-	refused   time.Duration // since began, until when the cloud refuses all flavors
+	plan       plan
+	began      time.Time
+	databases  []*database
+	replicas   [2]*process
+	operator   *operator
+	flavors    map[string]otc.Flavor
+	mayCall    int // calls allowed today, besides those of sweeps
+	mu         sync.Mutex
+	lines      []string       // the timeline
+	events     map[string]int // of this day, by database
+	calls      map[string]int // of this day to the cloud, by operation
+	reported   map[string]bool
+	violations []string
+	end        time.Duration // since began, once there is a violation
+	disturbed  time.Time     // until then, outages or kills excuse delays
+	refused    time.Duration // since began, until when the cloud refuses all flavors
 }
 
 func newSwarm(t *testing.T, p plan) *swarm {
@@ -73,7 +71,7 @@ func newSwarm(t *testing.T, p plan) *swarm {
 	for _, engine := range []string{"MySQL", "PostgreSQL", "SQLServer"} {
 		for _, d := range w.databases {
 			if in := d.instance(); in.Engine == engine {
-				list, err := w.person().Flavors(t.Context(), engine, in.Version)
+				list, err := w.personClient().Flavors(t.Context(), engine, in.Version)
 				w.must(err)
 				for _, f := range list {
 					w.flavors[f.Code] = f
@@ -81,7 +79,7 @@ func newSwarm(t *testing.T, p plan) *swarm {
 			}
 		}
 	}
-	w.operator = &operator{w: w, api: w.person()}
+	w.operator = &operator{w: w, api: w.personClient()}
 	w.disturb(45 * time.Minute) // where only nodes have data, a rule finds it after 30 minutes
 	for i := range w.replicas {
 		w.replicas[i] = w.startProcess(i)
@@ -91,8 +89,8 @@ func newSwarm(t *testing.T, p plan) *swarm {
 
 func (w *swarm) at() time.Duration { return time.Since(w.began) }
 
-// note adds a line to the timeline.
-func (w *swarm) note(database, format string, args ...any) {
+// logf adds a line to the timeline.
+func (w *swarm) logf(database, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at := w.at()
@@ -102,14 +100,14 @@ func (w *swarm) note(database, format string, args ...any) {
 // violation records that the contract does not hold.
 func (w *swarm) violation(database, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	w.note(database, "VIOLATION: %s", text)
+	w.logf(database, "VIOLATION: %s", text)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.end = min(w.end, w.at()+2*time.Hour)
-	w.wrong = append(w.wrong, database+": "+text)
+	w.violations = append(w.violations, database+": "+text)
 }
 
-// disturb says that until so long from now something else explains a delay.
+// disturb lets the oracle excuse delays of all databases for that time.
 func (w *swarm) disturb(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -118,25 +116,25 @@ func (w *swarm) disturb(d time.Duration) {
 	}
 }
 
-// calm is how long cloud, Kubernetes and service have worked.
+// calm returns the time since the last disturbance.
 func (w *swarm) calm() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return time.Since(w.disturbed)
 }
 
-// lot draws a number below 100 for a request. It depends on the seed, the minute and the request only.
-func (w *swarm) lot(parts ...string) int {
+// draw returns a number below 100 for a request. It depends only on the seed, the request, and the time in steps of 7 seconds.
+func (w *swarm) draw(parts ...string) int {
 	h := fnv.New32a()
 	_, _ = fmt.Fprint(h, w.plan.seed, int(w.at()/(7*time.Second)), parts)
 	return int(h.Sum32() % 100)
 }
 
-// outage returns the outage that a request meets, or nil.
+// outage returns the outage that affects a request, or nil.
 func (w *swarm) outage(kind, service string, parts ...string) *outage {
 	at := w.at()
 	for i, o := range w.plan.outages {
-		if at >= o.from && at < o.to && o.what == kind && (o.service == "" || service == "" || o.service == service) && w.lot(append(parts, service, kind)...) < o.percent {
+		if at >= o.from && at < o.to && o.what == kind && (o.service == "" || service == "" || o.service == service) && w.draw(append(parts, service, kind)...) < o.percent {
 			return &w.plan.outages[i]
 		}
 	}
@@ -157,22 +155,22 @@ func (w *swarm) cloudFault(r *http.Request) *simcloud.Fault {
 		return &simcloud.Fault{Hang: true}
 	}
 	if r.Method == http.MethodPost && r.PathValue("instance") != "" {
-		w.sawRequest(r)
+		w.judgeRequest(r)
 	}
 	if w.outage("hang", service, operation) != nil {
-		return &simcloud.Fault{Hang: true, Apply: w.lot(operation, "apply") < 50}
+		return &simcloud.Fault{Hang: true, Apply: w.draw(operation, "apply") < 50}
 	}
 	if w.outage("cloud", service, operation, r.URL.RawQuery) == nil {
 		return nil
 	}
-	switch lot := w.lot(operation, "how"); {
-	case lot < 30:
+	switch number := w.draw(operation, "how"); {
+	case number < 30:
 		return &simcloud.Fault{Status: http.StatusInternalServerError}
-	case lot < 50:
+	case number < 50:
 		return &simcloud.Fault{Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"5"}}}
-	case lot < 70:
+	case number < 70:
 		return &simcloud.Fault{Status: http.StatusServiceUnavailable}
-	case lot < 80:
+	case number < 80:
 		return &simcloud.Fault{Status: http.StatusForbidden, Body: `{"error_code":"DBS.200010","error_msg":"not authorized"}`}
 	}
 	return &simcloud.Fault{Status: http.StatusInternalServerError, Apply: true}
@@ -180,10 +178,10 @@ func (w *swarm) cloudFault(r *http.Request) *simcloud.Fault {
 
 // deliveryFault lets each delivery reach one of the replicas that run, and loses, delays and repeats some.
 func (w *swarm) deliveryFault(d simcloud.Delivery) simcloud.DeliveryFault {
-	lot := w.lot(d.TopicURN, d.Created.String())
+	number := w.draw(d.TopicURN, d.Created.String())
 	w.receive.Store(nil)
 	for i := range w.replicas {
-		if p := w.replicas[(i+lot)%2]; p != nil && !p.dead.Load() {
+		if p := w.replicas[(i+number)%2]; p != nil && !p.dead.Load() {
 			w.receive.Store(p.receiver)
 			break
 		}
@@ -192,9 +190,9 @@ func (w *swarm) deliveryFault(d simcloud.Delivery) simcloud.DeliveryFault {
 	case w.outage("messages", "", d.TopicURN) != nil:
 		return simcloud.DeliveryFault{Drop: d.Type == simcloud.TypeNotification}
 	case w.outage("late messages", "", d.TopicURN) != nil:
-		return simcloud.DeliveryFault{Delay: time.Duration(lot) * time.Minute / 2, Duplicate: lot%2 == 0}
+		return simcloud.DeliveryFault{Delay: time.Duration(number) * time.Minute / 2, Duplicate: number%2 == 0}
 	}
-	return simcloud.DeliveryFault{Duplicate: lot < 3, LoseReply: lot > 96}
+	return simcloud.DeliveryFault{Duplicate: number < 3, LoseReply: number > 96}
 }
 
 // process is one replica of the service.
@@ -204,9 +202,9 @@ type process struct {
 	metrics  *prometheus.Registry
 	dead     atomic.Bool
 	frozen   atomic.Bool  // it cannot renew its lease
-	killIn   atomic.Int64 // calls until it is killed; 0 is never
+	killIn   atomic.Int64 // calls until it is killed; 0 means never
 	atChange atomic.Bool  // it is killed at its next change of an Rds or an instance
-	applied  atomic.Bool  // the last call is applied
+	applied  atomic.Bool  // the call at which it is killed is applied
 	leads    atomic.Bool
 	done     <-chan struct{} // closed when the process ends
 	started  atomic.Bool
@@ -221,7 +219,7 @@ func (p *process) stop() {
 	p.dead.Store(true)
 }
 
-// kill ends the process at once: none of its calls reaches anything from now on.
+// kill ends the process at once. All of its further calls fail.
 func (p *process) kill() {
 	if !p.dead.Swap(true) {
 		p.cancel()
@@ -230,15 +228,15 @@ func (p *process) kill() {
 
 var errDead = errors.New("the process is dead")
 
-// reaches lets a call reach its end unless the process is dead, or dies of it.
-func (p *process) reaches(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+// forward sends a call unless the process is dead, or is killed at this call.
+func (p *process) forward(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	if p.dead.Load() {
 		return nil, errDead
 	}
 	isChange := r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/rdss/") ||
 		r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/action")
 	if n := p.killIn.Load(); n > 0 && p.killIn.Add(-1) == 0 || isChange && p.atChange.Load() {
-		p.w.note("", "a replica is killed at %s %s, applied: %t", r.Method, r.URL.Path, p.applied.Load())
+		p.w.logf("", "a replica is killed at %s %s, applied: %t", r.Method, r.URL.Path, p.applied.Load())
 		p.w.disturb(failoverTime)
 		p.dead.Store(true)
 		if p.applied.Load() {
@@ -252,17 +250,17 @@ func (p *process) reaches(r *http.Request, send func(*http.Request) (*http.Respo
 	return send(r)
 }
 
-// cloudTransport is the way of a process to the cloud.
+// cloudTransport sends the requests of a process to the cloud.
 type cloudTransport struct{ *process }
 
 func (c cloudTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set(replicaHeader, "1")
 	time.Sleep(100 * time.Millisecond)
-	return c.reaches(r, c.w.sim.RoundTrip)
+	return c.forward(r, c.w.sim.RoundTrip)
 }
 
-// kubeTransport is the way of a process to the API server.
+// kubeTransport sends the requests of a process to the API server.
 type kubeTransport struct{ *process }
 
 func (k kubeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -272,7 +270,7 @@ func (k kubeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	}
-	if k.started.Load() && r.Method == http.MethodGet && r.URL.Query().Get("limit") == "1" { // the probe comes each 5 seconds, and is not judged here
+	if k.started.Load() && r.Method == http.MethodGet && r.URL.Query().Get("limit") == "1" { // the probe every 5 seconds would cost time, and is not judged here
 		<-k.done
 		return nil, errDead
 	}
@@ -289,24 +287,24 @@ func (k kubeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return k.w.kube.RoundTrip(r)
 	}
-	return k.reaches(r, func(r *http.Request) (*http.Response, error) {
+	return k.forward(r, func(r *http.Request) (*http.Response, error) {
 		refuse := func(status int, reason string) (*http.Response, error) {
 			body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"refused by the test","reason":%q,"code":%d}`, reason, status)
 			return &http.Response{StatusCode: status, Status: reason, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 		}
-		if k.storesIntent(r) && k.w.lot(r.URL.Path, "intent") < 25 { // somebody else's write has come first
-			time.Sleep(time.Second) // the lot stays the same for 7 seconds, and the service may try again at once
+		if k.storesIntent(r) && k.w.draw(r.URL.Path, "intent") < 25 { // as if another writer had been faster
+			time.Sleep(time.Second) // the drawn number stays the same for 7 seconds, and the service may try again at once
 			return refuse(http.StatusConflict, "Conflict")
 		}
 		if k.w.outage("kube", "", r.Method, r.URL.Path) == nil {
 			return k.w.kube.RoundTrip(r)
 		}
-		switch lot := k.w.lot(r.URL.Path, "how"); {
-		case lot < 25 && r.Method == http.MethodPatch:
+		switch number := k.w.draw(r.URL.Path, "how"); {
+		case number < 25 && r.Method == http.MethodPatch:
 			return refuse(http.StatusConflict, "Conflict")
-		case lot < 50:
+		case number < 50:
 			return refuse(http.StatusForbidden, "Forbidden")
-		case lot < 75:
+		case number < 75:
 			return refuse(http.StatusInternalServerError, "InternalError")
 		}
 		res, err := k.w.kube.RoundTrip(r) // applied, and the answer is lost
@@ -333,32 +331,17 @@ func (w *swarm) startProcess(i int) *process {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	reg := prometheus.NewRegistry()
 	p := &process{w: w, metrics: reg, done: ctx.Done(), cancel: cancel}
-	public, err := url.Parse(w.public + "/smn")
-	w.must(err)
-	of := app.Options{
-		PublicURL: public, Mode: v1alpha1.ModeAuto, Allowed: autopilot.Allowed{Apply: v1alpha1.ApplyCloud, Instances: []string{"*/*"}},
-		CertHosts: []string{w.sim.CertHost()}, ConfirmHosts: []string{w.sim.ConfirmHost()}, SMNClient: smnClient(w.sim), MaxMessageAge: time.Hour,
-		Sweep: w.plan.sweep, Recheck: 30 * time.Second, MaxFlavorChanges: w.plan.flavors, CloudRate: w.plan.rate, Transport: cloudTransport{p}, Env: w.env(),
-		Version: "test", Log: zap.NewNop(), Now: time.Now,
-	}
+	of := w.options(cloudTransport{p})
+	of.Allowed = autopilot.Allowed{Apply: v1alpha1.ApplyCloud, Instances: []string{"*/*"}}
+	of.SMNClient, of.MaxMessageAge, of.Recheck = smnClient(w.sim), time.Hour, 30*time.Second
+	of.Sweep, of.MaxFlavorChanges, of.CloudRate = w.plan.sweep, w.plan.flavors, w.plan.rate
 	config := w.kube.Config()
 	config.Transport = kubeTransport{p}
 	start := func() bool {
-		kube, err := app.ConnectKube(ctx, config, of)
+		kube, parts, err := w.wire(ctx, config, of, reg, w.countEvent)
 		if err != nil {
 			return false
 		}
-		clusterID, err := kube.ClusterID(ctx)
-		if err != nil {
-			return false
-		}
-		cloudAPI, err := app.ConnectCloud(ctx, of, reg, false)
-		if err != nil {
-			return false
-		}
-		parts, err := app.Wire(of, overheard{kube, w.sawEvent}, clusterID, cloudAPI, reg)
-		w.must(err)
-		w.must(parts.Watch(kube))
 		p.receiver = parts.Receiver
 		p.started.Store(true)
 		p.running.Go(func() { _ = kube.Run(ctx) })
@@ -374,8 +357,8 @@ func (w *swarm) startProcess(i int) *process {
 	return p
 }
 
-func (w *swarm) sawEvent(database string, e autopilot.Event) {
-	w.note(database, "event %s: %s", e.Reason, e.Note)
+func (w *swarm) countEvent(database string, e autopilot.Event) {
+	w.logf(database, "event %s: %s", e.Reason, e.Note)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.events[database]++
@@ -388,7 +371,7 @@ func (p *process) lead(ctx context.Context, kube *k8s.Cluster, parts app.Parts, 
 			Duration: 15 * time.Minute, RenewDeadline: 10 * time.Minute, RetryPeriod: 5 * time.Minute, // fewer calls
 			OnChange: func(leads bool) {
 				p.leads.Store(leads)
-				p.w.note("", "replica %d leads: %t", i, leads)
+				p.w.logf("", "replica %d leads: %t", i, leads)
 			},
 		}
 		if err := kube.Lead(ctx, lease, parts.Controller.Run); err != nil && !errors.Is(err, k8s.ErrLeaseLost) && ctx.Err() == nil {
@@ -397,19 +380,19 @@ func (p *process) lead(ctx context.Context, kube *k8s.Cluster, parts app.Parts, 
 	}
 }
 
-// restart starts what has ended.
+// restart starts the replicas that have ended.
 func (w *swarm) restart() {
 	for i, p := range w.replicas {
 		if p.dead.Load() {
 			p.stop()
 			w.replicas[i] = w.startProcess(i)
-			w.note("", "replica %d starts", i)
+			w.logf("", "replica %d starts", i)
 			w.disturb(5 * time.Minute)
 		}
 	}
 }
 
-// leader is the replica that leads, or nil.
+// leader returns the replica that leads, or nil.
 func (w *swarm) leader() *process {
 	for _, p := range w.replicas {
 		if p.leads.Load() && !p.dead.Load() {
@@ -419,8 +402,8 @@ func (w *swarm) leader() *process {
 	return nil
 }
 
-// sawRequest judges a change that the service requests from the cloud.
-func (w *swarm) sawRequest(r *http.Request) {
+// judgeRequest judges a change that the service requests from the cloud.
+func (w *swarm) judgeRequest(r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	w.must(err)
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -439,7 +422,7 @@ func (w *swarm) sawRequest(r *http.Request) {
 	for _, d := range w.databases {
 		switch id := r.PathValue("instance"); {
 		case id == d.replicaID && q.Enlarge != nil:
-			w.note(d.name, "the service requests %d GB for the read replica", q.Enlarge.Size)
+			w.logf(d.name, "the service requests %d GB for the read replica", q.Enlarge.Size)
 			return
 		case id != d.ID():
 		case q.Enlarge != nil:

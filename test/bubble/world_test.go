@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/autopilot/webhook"
@@ -44,14 +45,14 @@ type fleet struct {
 	kube   *simkube.Server
 	admin  dynamic.Interface
 	sim    *simcloud.Cloud
-	fault  *atomic.Pointer[func(*http.Request) *simcloud.Fault] // what goes wrong in the cloud; nil is nothing
+	fault  *atomic.Pointer[func(*http.Request) *simcloud.Fault] // returns the fault of a request; nil means no fault
 	routes *routes
 
-	public  string // the URL that outlives a process, as an Ingress does
+	public  string // the public URL, which all processes of the cluster share, as behind an Ingress
 	receive atomic.Pointer[webhook.Receiver]
 }
 
-// newFleet returns a fleet in a cloud that runs. setFault changes what goes wrong in it.
+// newFleet returns a fleet in a running cloud. setFault sets the faults of the cloud.
 func newFleet(t *testing.T, settings simcloud.Settings) *fleet {
 	t.Helper()
 	fault := &atomic.Pointer[func(*http.Request) *simcloud.Fault]{}
@@ -66,7 +67,7 @@ func newFleet(t *testing.T, settings simcloud.Settings) *fleet {
 	return f
 }
 
-// newFleetIn returns a fleet in a cloud with these options. runCloud starts the cloud.
+// newFleetIn returns a fleet in a cloud with these options, which does not run yet.
 func newFleetIn(t *testing.T, o simcloud.Options, kube ...simkube.Options) *fleet {
 	t.Helper()
 	f := &fleet{t: t, routes: &routes{by: map[string]*fleet{}}}
@@ -79,14 +80,14 @@ func newFleetIn(t *testing.T, o simcloud.Options, kube ...simkube.Options) *flee
 	t.Cleanup(func() {
 		time.Sleep(10 * time.Minute) // a shared read that no caller waits for ends by itself
 	})
-	return f.another(kube...)
+	return f.addCluster(kube...)
 }
 
 // signingKey returns one key for all tests, because it takes longer to generate than most tests run.
 var signingKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
-// another returns a second cluster in the same cloud, on the same clock.
-func (f *fleet) another(options ...simkube.Options) *fleet {
+// addCluster returns another cluster in the same cloud.
+func (f *fleet) addCluster(options ...simkube.Options) *fleet {
 	f.t.Helper()
 	host := fmt.Sprintf("autopilot-%d.example.com", len(f.routes.by))
 	o := append(options, simkube.Options{WatchLag: watchLag})[0]
@@ -140,7 +141,7 @@ func (f *fleet) runOperator() {
 	f.t.Cleanup(running.Wait)
 }
 
-// routes is the way from SMN to the receivers, by host.
+// routes delivers the messages of SMN to the receivers, by host.
 type routes struct {
 	mu     sync.Mutex
 	by     map[string]*fleet
@@ -175,7 +176,7 @@ type service struct {
 
 // flags are the flags of a process. The zero values are for most tests.
 type flags struct {
-	sweep      time.Duration // 60 hours if zero
+	sweep      time.Duration // 60 hours if zero, so that no sweep follows the first
 	mode       v1alpha1.Mode // Auto if empty
 	allowed    autopilot.Allowed
 	namespaces []string                      // all if empty
@@ -194,29 +195,13 @@ func (f *fleet) start(o flags) *service {
 	if o.transport == nil {
 		o.transport = f.sim
 	}
+	of := f.options(o.transport)
+	of.Mode, of.Allowed, of.Namespaces, of.MaxFlavorChanges = o.mode, o.allowed, o.namespaces, 3
+	of.MaxMessageAge, of.Sweep, of.Recheck, of.CloudRate = o.maxAge, o.sweep, o.recheck, o.rate
 	ctx, cancel := context.WithCancel(f.t.Context())
 	reg := prometheus.NewRegistry()
-	public, err := url.Parse(f.public + "/smn")
+	kube, parts, err := f.wire(ctx, f.kube.Config(), of, reg, o.event)
 	f.must(err)
-	of := app.Options{
-		PublicURL: public, Mode: o.mode, Allowed: o.allowed, Namespaces: o.namespaces,
-		CertHosts: []string{f.sim.CertHost()}, ConfirmHosts: []string{f.sim.ConfirmHost()}, SMNClient: smnClient(o.transport),
-		MaxMessageAge: o.maxAge, Sweep: o.sweep, Recheck: o.recheck, MaxFlavorChanges: 3,
-		CloudRate: o.rate, Transport: o.transport, Env: f.env(), Version: "test", Log: zap.NewNop(), Now: time.Now,
-	}
-	kube, err := app.ConnectKube(ctx, f.kube.Config(), of)
-	f.must(err)
-	clusterID, err := kube.ClusterID(ctx)
-	f.must(err)
-	cloudAPI, err := app.ConnectCloud(ctx, of, reg, false)
-	f.must(err)
-	var cluster app.Cluster = kube
-	if o.event != nil {
-		cluster = overheard{kube, o.event}
-	}
-	parts, err := app.Wire(of, cluster, clusterID, cloudAPI, reg)
-	f.must(err)
-	f.must(parts.Watch(kube))
 	f.receive.Store(parts.Receiver)
 	var running sync.WaitGroup
 	running.Go(func() { _ = kube.Run(ctx) })
@@ -227,13 +212,49 @@ func (f *fleet) start(o flags) *service {
 	return &service{fleet: f, reg: reg, stop: stop}
 }
 
-// overheard is a cluster that hands its events over instead of sending them.
-type overheard struct {
+// options returns the options of a process that reaches the cloud by this transport.
+func (f *fleet) options(transport http.RoundTripper) app.Options {
+	f.t.Helper()
+	public, err := url.Parse(f.public + "/smn")
+	f.must(err)
+	return app.Options{
+		PublicURL: public, Mode: v1alpha1.ModeAuto, CertHosts: []string{f.sim.CertHost()},
+		ConfirmHosts: []string{f.sim.ConfirmHost()}, SMNClient: smnClient(transport), Transport: transport, Env: f.env(),
+		Version: "test", Log: zap.NewNop(), Now: time.Now,
+	}
+}
+
+// wire connects the parts of a process. If event is not nil, it gets the events, and the API server does not.
+func (f *fleet) wire(ctx context.Context, config *rest.Config, o app.Options, reg *prometheus.Registry,
+	event func(string, autopilot.Event)) (*k8s.Cluster, app.Parts, error) {
+	kube, err := app.ConnectKube(ctx, config, o)
+	if err != nil {
+		return nil, app.Parts{}, err
+	}
+	clusterID, err := kube.ClusterID(ctx)
+	if err != nil {
+		return nil, app.Parts{}, err
+	}
+	cloudAPI, err := app.ConnectCloud(ctx, o, reg, false)
+	if err != nil {
+		return nil, app.Parts{}, err
+	}
+	var cluster app.Cluster = kube
+	if event != nil {
+		cluster = eventHook{kube, event}
+	}
+	parts, err := app.Wire(o, cluster, clusterID, cloudAPI, reg)
+	f.must(err)
+	return kube, parts, parts.Watch(kube)
+}
+
+// eventHook is a cluster that calls a function with each event and does not send it.
+type eventHook struct {
 	*k8s.Cluster
 	event func(database string, e autopilot.Event)
 }
 
-func (o overheard) Event(t *autopilot.Target, a *v1alpha1.RdsAutopilot, e autopilot.Event) {
+func (o eventHook) Event(t *autopilot.Target, a *v1alpha1.RdsAutopilot, e autopilot.Event) {
 	switch {
 	case a != nil:
 		o.event(a.Name, e)
@@ -262,8 +283,8 @@ func (f *fleet) env() func(string) string {
 	return func(k string) string { return env[k] }
 }
 
-// person returns a client with the tenant's credentials, such as a person at the console uses.
-func (f *fleet) person() *otc.Cloud {
+// personClient returns a client with the tenant's credentials, such as a person at the console uses.
+func (f *fleet) personClient() *otc.Cloud {
 	f.t.Helper()
 	c, err := otc.Connect(f.t.Context(), otc.Options{Env: f.env(), Rate: 1000, Transport: f.sim})
 	f.must(err)
@@ -289,7 +310,7 @@ func (f *fleet) sumOf(reg *prometheus.Registry, name string) (sum float64) {
 // waitIdle waits until a sweep has ended and the queue is empty.
 func (s *service) waitIdle() {
 	s.t.Helper()
-	s.until("a sweep has ended and the queue is empty", func() bool {
+	s.waitUntil("a sweep has ended and the queue is empty", func() bool {
 		return s.metric("rds_autopilot_last_sweep_timestamp_seconds") > 0 && s.metric("rds_autopilot_waiting_databases") == 0
 	})
 }
@@ -299,12 +320,12 @@ func (s *service) waitSweep() {
 	s.t.Helper()
 	s.waitIdle()
 	ended := s.metric("rds_autopilot_sweep_duration_seconds")
-	s.until("a sweep has ended", func() bool { return s.metric("rds_autopilot_sweep_duration_seconds") > ended })
+	s.waitUntil("a sweep has ended", func() bool { return s.metric("rds_autopilot_sweep_duration_seconds") > ended })
 	s.waitIdle()
 }
 
-// until waits until done returns true, at most for three hours. It calls done less often as time passes.
-func (f *fleet) until(what string, done func() bool) {
+// waitUntil waits until done returns true, at most for three hours. It calls done less often as time passes.
+func (f *fleet) waitUntil(what string, done func() bool) {
 	f.t.Helper()
 	pause := 500 * time.Millisecond
 	for end := time.Now().Add(3 * time.Hour); !done(); time.Sleep(pause) {
@@ -313,7 +334,7 @@ func (f *fleet) until(what string, done func() bool) {
 			for _, a := range f.autopilots() {
 				reasons[armedCondition(&a).Reason+": "+armedCondition(&a).Message]++
 			}
-			f.t.Fatalf("waited in vain until %s; Armed: %v", what, reasons)
+			f.t.Fatalf("after three hours, not yet true: %s; Armed: %v", what, reasons)
 		}
 		pause = min(pause*5/4, 10*time.Second)
 	}

@@ -26,7 +26,7 @@ func PendingVolume(age time.Duration) Alteration {
 	}
 }
 
-// PendingFlavor returns the alteration that the Rds requests 16 vCPUs, as we decided that long ago.
+// PendingFlavor returns the alteration that the Rds requests the flavor with 16 vCPUs, as we decided that long ago.
 func PendingFlavor(age time.Duration) Alteration {
 	return func(c *autopilot.Case) {
 		c.Wanted.Flavor = "rds.mysql.n1.4xlarge.4"

@@ -19,7 +19,7 @@ func Noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 // Ago returns the time that long before Noon.
 func Ago(d time.Duration) metav1.MicroTime { return metav1.NewMicroTime(Noon().Add(-d)) }
 
-// Policy returns what the API server makes of a spec with nothing but spec.storage.maxGB: 4000.
+// Policy returns the default policy with spec.storage.maxGB: 4000.
 func Policy() v1alpha1.Spec {
 	return v1alpha1.Spec{
 		Mode: v1alpha1.ModeAuto,
@@ -49,8 +49,8 @@ func Catalogue() []flavors.Flavor {
 	return all
 }
 
-// Quiet returns a database with nothing wrong but these alarms: 100 GB, 8 vCPUs, ACTIVE for an hour. A flavor has a
-// place among those that may change.
+// Quiet returns a database that only these alarms can change: 100 GB, 8 vCPUs, ACTIVE for an hour, with a place for a
+// change of flavor.
 func Quiet(alarms ...autopilot.Alarm) autopilot.Case {
 	since := metav1.NewTime(Noon().Add(-time.Hour))
 	const code = "rds.mysql.n1.2xlarge.4"
@@ -74,13 +74,13 @@ func Quiet(alarms ...autopilot.Alarm) autopilot.Case {
 	}
 }
 
-// With returns the case with more alarms.
+// With returns the case with these alarms as well.
 func With(c autopilot.Case, alarms ...autopilot.Alarm) autopilot.Case {
 	c.Alarms = slices.Concat(c.Alarms, alarms)
 	return c
 }
 
-// Later returns the case that much later, measured anew.
+// Later returns the case after that time, with evidence of the same age.
 func Later(c autopilot.Case, d time.Duration) autopilot.Case {
 	c.Now = c.Now.Add(d)
 	c.Alarms = slices.Clone(c.Alarms)

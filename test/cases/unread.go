@@ -12,12 +12,12 @@ import (
 	"github.com/mcsps/rds-autopilot/autopilot"
 )
 
-// Reader enters facts into a case, as a walk asks for them.
+// Reader reads facts into a case when a walk needs them.
 type Reader = func(ctx context.Context, c *autopilot.Case, facts []autopilot.Fact)
 
-// Unread returns the case without any fact but the instance, and a reader that enters the facts that it had. A fact that
-// the case has with an error is unreadable, and so is a catalogue that is nil. A case without a resize list gets one with
-// all flavors of its catalogue. The reader panics if a walk needs a fact again, because that walk would never end.
+// Unread returns the case with the instance as its only fact, and a reader of its other facts. The reader returns the
+// error that a fact of the case has, and an error for a catalogue that is nil. A case without a resize list gets one with
+// all flavors of its catalogue. The reader panics if a walk needs a fact twice, because that walk would never end.
 func Unread(c autopilot.Case) (autopilot.Case, Reader) {
 	known := c
 	known.Alarms = slices.Clone(c.Alarms)
@@ -38,19 +38,19 @@ func Unread(c autopilot.Case) (autopilot.Case, Reader) {
 	return c, func(_ context.Context, c *autopilot.Case, facts []autopilot.Fact) {
 		for _, f := range facts {
 			if c.Has(f) {
-				panic(fmt.Sprintf("the walk needs %q again", f))
+				panic(fmt.Sprintf("the walk needs %q twice", f))
 			}
 			err := known.Facts[f]
 			if err == nil {
-				err = enter(c, known, f)
+				err = copyFact(c, known, f)
 			}
 			c.SetFact(f, err)
 		}
 	}
 }
 
-// enter copies a fact from one case to another.
-func enter(c *autopilot.Case, known autopilot.Case, f autopilot.Fact) error {
+// copyFact copies a fact from one case to another.
+func copyFact(c *autopilot.Case, known autopilot.Case, f autopilot.Fact) error {
 	switch f {
 	case autopilot.FactAlarmState:
 		c.Alarms = slices.Clone(c.Alarms)

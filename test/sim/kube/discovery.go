@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// discover answers what kubectl asks before it reads or writes anything: versions, groups and their resources.
+// discover answers the requests of a client for versions, groups and their resources.
 func (s *Server) discover(path string) (answer any, ok bool) {
 	switch path = strings.TrimSuffix(path, "/"); path {
 	case "/version":

@@ -14,8 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Endpoint serves a Server over HTTP on loopback, for other processes. It can freeze, go away and come back, as an API
-// server does.
+// Endpoint serves a Server over HTTP on loopback, for other processes. It can be paused, killed and restarted.
 type Endpoint struct {
 	server  *Server
 	address string
@@ -32,19 +31,19 @@ func (s *Server) Listen(ctx context.Context) (*Endpoint, error) {
 	return e, e.RestartAPIServer(ctx)
 }
 
-// Config is access with all rights: this API checks none. It understands JSON only.
+// Config returns the configuration of a client. This API checks no rights and understands JSON only.
 func (e *Endpoint) Config() *rest.Config {
 	config := e.server.Config()
 	config.Host, config.Transport = "http://"+e.address, nil
 	return config
 }
 
-// ServiceAccountConfig is Config, because this API knows no accounts.
+// ServiceAccountConfig returns Config, because this API has no accounts.
 func (e *Endpoint) ServiceAccountConfig(context.Context, string, string) (*rest.Config, error) {
 	return e.Config(), nil
 }
 
-// PauseAPIServer lets every request wait until ResumeAPIServer. Connections stay open.
+// PauseAPIServer makes every request wait until ResumeAPIServer. Connections stay open.
 func (e *Endpoint) PauseAPIServer() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -65,7 +64,7 @@ func (e *Endpoint) ResumeAPIServer() error {
 	return nil
 }
 
-// KillAPIServer cuts all connections and refuses new ones. The objects stay.
+// KillAPIServer closes all connections and refuses new ones. The objects stay.
 func (e *Endpoint) KillAPIServer() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -95,14 +94,14 @@ func (e *Endpoint) RestartAPIServer(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends it.
+// Stop ends the endpoint.
 func (e *Endpoint) Stop() error {
 	_ = e.KillAPIServer() // fails only if it was killed before
 	e.serving.Wait()
 	return nil
 }
 
-// ServeHTTP answers like the server, after the end of a pause.
+// ServeHTTP answers as the server does, after a pause has ended.
 func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.mu.Lock()
 	frozen := e.frozen

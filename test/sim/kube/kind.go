@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kind is a resource that is served.
+// kind is a resource of the API.
 type kind struct {
 	key        string // group/version/resource
 	gvk        schema.GroupVersionKind
@@ -22,8 +22,8 @@ type kind struct {
 	shortNames []string
 	namespaced bool
 	status     bool           // there is a status subresource
-	custom     bool           // it counts generations
-	untracked  bool           // it has no managed fields
+	custom     bool           // a custom resource, which has generations
+	untracked  bool           // without managed fields
 	schema     map[string]any // OpenAPI v3 of a custom resource
 
 	fields, statusFields *managedfields.FieldManager
@@ -35,7 +35,6 @@ func builtInKinds() map[string]*kind {
 		{gvk: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, resource: "namespaces"},
 		{gvk: schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}, resource: "leases", namespaced: true},
 		{gvk: schema.GroupVersionKind{Group: "events.k8s.io", Version: "v1", Kind: "Event"}, resource: "events", namespaced: true},
-		{gvk: schema.GroupVersionKind{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"}, resource: "endpointslices", namespaced: true},
 	} {
 		k.key = k.gvk.Group + "/" + k.gvk.Version + "/" + k.resource
 		kinds[k.key] = k
@@ -86,7 +85,7 @@ func (k *kind) prepare(converter managedfields.TypeConverter) (err error) {
 	return err
 }
 
-// untyped is what the library needs to know of types, where there is one version of each and all are maps.
+// untyped describes the types to the library of managed fields: each has one version, and all are maps.
 type untyped struct{}
 
 func (untyped) Default(runtime.Object) {}
@@ -107,7 +106,7 @@ func (untyped) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string)
 	return label, value, nil
 }
 
-// withDefaults fills in what the schema has defaults for.
+// withDefaults sets the missing fields that have a default in the schema.
 func withDefaults(value any, of map[string]any) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -137,7 +136,7 @@ func withDefaults(value any, of map[string]any) {
 	}
 }
 
-// prune drops what the schema does not know.
+// prune drops the fields that the schema lacks.
 func prune(value any, of map[string]any) {
 	keep, _ := of["x-kubernetes-preserve-unknown-fields"].(bool)
 	switch v := value.(type) {
@@ -167,7 +166,7 @@ func prune(value any, of map[string]any) {
 	}
 }
 
-// integers turns whole numbers of a file, which were read as floats, into what an object has.
+// integers turns whole numbers, which YAML has decoded as floats, into int64.
 func integers(value any) any {
 	switch v := value.(type) {
 	case float64:

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -25,7 +24,7 @@ func (s *Server) get(r request) ([]byte, error) {
 	return found.encoded, nil
 }
 
-// Objects returns the objects of a resource as they are stored, in order. They must not be modified.
+// Objects returns the stored objects of a resource, ordered by namespace and name. They must not be modified.
 func (s *Server) Objects(resource schema.GroupVersionResource) (all []*unstructured.Unstructured) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,12 +35,12 @@ func (s *Server) Objects(resource schema.GroupVersionResource) (all []*unstructu
 	return all
 }
 
-// list answers in pages, if asked to. What was written between two pages is in the second one.
+// list returns the objects, in pages if the request has a limit. A write between two pages shows in the second one.
 func (s *Server) list(r request) ([]byte, error) {
 	query := r.URL.Query()
 	limit, _ := strconv.Atoi(query.Get("limit"))
 	if query.Get("resourceVersion") == "0" {
-		limit = 0 // it comes from the server's cache, as a whole
+		limit = 0 // an API server answers it from its cache, without pages
 	}
 	after, err := base64.RawURLEncoding.DecodeString(query.Get("continue"))
 	if err != nil {
@@ -72,8 +71,8 @@ func (s *Server) list(r request) ([]byte, error) {
 
 // of returns the keys of the objects that a list or watch selects, in order. The caller holds s.mu.
 func (s *Server) of(r request) (keys []objectKey) {
-	for k, o := range s.objects {
-		if r.selects(k) && (r.labels == nil || r.labels.Matches(labels.Set(o.object.GetLabels()))) {
+	for k := range s.objects {
+		if r.selects(k) {
 			keys = append(keys, k)
 		}
 	}
@@ -81,7 +80,7 @@ func (s *Server) of(r request) (keys []objectKey) {
 	return keys
 }
 
-// selects reports whether an object is of the kind, namespace and name that a list or watch asks for.
+// selects reports whether an object has the kind, namespace and name of a list or watch.
 func (r request) selects(k objectKey) bool {
 	return k.kind == r.kind.key && (r.namespace == "" || r.namespace == k.namespace) && (r.only == "" || r.only == k.name)
 }

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/rest"
 )
@@ -26,21 +25,20 @@ type Options struct {
 	CRDs []string
 	// Seed makes the uids of a cluster different from those of another one.
 	Seed string
-	// WatchLag is how long after a write its watchers see it.
+	// WatchLag is the time from a write until watchers get its event.
 	WatchLag time.Duration
-	// WriteLatency is how long a request takes that writes.
-	WriteLatency time.Duration
-	// Untracked are resources without managed fields, which cost most of a write. Server-side apply of them does not work.
+	// Untracked are resources without managed fields, which cost most of a write.
 	Untracked []string
 }
 
-// Write is a create or update that is about to be stored.
+// Write is a create or update before it is stored.
 type Write struct {
 	Manager, Subresource string
 	Old, New             *unstructured.Unstructured // Old is nil for a create, and must not be modified
 }
 
-// Admit sees every create and update before it is stored. It may alter New, or refuse it; it must not ask the server.
+// Admit is called with every create and update before it is stored. It may modify New, or refuse the write by an error.
+// It must not send requests to the server.
 type Admit func(Write) error
 
 // Server is one cluster. Its methods may be called from several goroutines.
@@ -54,11 +52,10 @@ type Server struct {
 	admit     Admit
 	revision  int64
 	objects   map[objectKey]*stored
-	born      map[objectKey]int // how many had that name so far
-	log       []change          // what watchers are to see, oldest first
-	forgotten int64             // the newest revision that is not in the log any more
+	created   map[objectKey]int // how many objects with that name were created
+	log       []change          // for watchers, oldest first
+	compacted int64             // the newest revision that is no longer in the log
 	changed   chan struct{}     // closed at the next change
-	cut       chan struct{}     // closed to end all watches
 }
 
 type objectKey struct{ kind, namespace, name string }
@@ -70,11 +67,11 @@ type stored struct {
 	revision int64
 }
 
-// New returns a cluster with the namespaces that every cluster has.
+// New returns a cluster with the namespaces of every cluster.
 func New(o Options) (*Server, error) {
 	s := &Server{
-		options: o, latency: o.WriteLatency, kinds: builtInKinds(), converter: managedfields.NewDeducedTypeConverter(),
-		objects: map[objectKey]*stored{}, born: map[objectKey]int{}, changed: make(chan struct{}), cut: make(chan struct{}),
+		options: o, kinds: builtInKinds(), converter: managedfields.NewDeducedTypeConverter(),
+		objects: map[objectKey]*stored{}, created: map[objectKey]int{}, changed: make(chan struct{}),
 	}
 	for _, file := range o.CRDs {
 		if err := s.readCRD(file); err != nil {
@@ -90,13 +87,13 @@ func New(o Options) (*Server, error) {
 	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic} {
 		namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}
 		if _, err := s.create(request{kind: s.kinds["/v1/namespaces"], manager: "kube-apiserver"}, namespace); err != nil {
-			return nil, fmt.Errorf("make namespace %s: %w", name, err)
+			return nil, fmt.Errorf("create namespace %s: %w", name, err)
 		}
 	}
 	return s, nil
 }
 
-// Config is access to the server with all rights.
+// Config returns the configuration of a client with all rights.
 func (s *Server) Config() *rest.Config {
 	return &rest.Config{
 		Host: "http://kubernetes.invalid", Transport: s, QPS: -1,
@@ -104,40 +101,39 @@ func (s *Server) Config() *rest.Config {
 	}
 }
 
-// SetAdmit sets what sees all writes from now on; nil admits all as they are.
+// SetAdmit sets the function that is called with all further writes. If it is nil, all writes are stored as they are.
 func (s *Server) SetAdmit(a Admit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.admit = a
 }
 
-// SetWriteLatency changes how long a request takes that writes.
+// SetWriteLatency sets how long each write takes.
 func (s *Server) SetWriteLatency(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.latency = d
 }
 
-// Compact forgets the changes so far: a watch from before them is answered that it is expired.
+// Compact removes all changes from the log, so that a watch from an earlier revision expires.
 func (s *Server) Compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.log, s.forgotten = nil, s.revision
+	s.log, s.compacted = nil, s.revision
 }
 
-// request is what a path and its query ask for.
+// request is a parsed request.
 type request struct {
 	*http.Request
 	kind                         *kind
 	namespace, name, subresource string
 	manager                      string
-	only                         string          // name of the one object that is listed or watched; empty means all
-	labels                       labels.Selector // of a list; nil selects all
+	only                         string // name of the one object that is listed or watched; empty means all
 }
 
 func (r request) key() objectKey { return objectKey{r.kind.key, r.namespace, r.name} }
 
-// ServeHTTP answers like an API server.
+// ServeHTTP answers a request as an API server does.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if answer, ok := s.discover(r.URL.Path); ok && r.Method == http.MethodGet {
 		writeJSON(w, answer)
@@ -181,9 +177,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer, err = s.delete(req, body)
 	default:
 		err = methodNotAllowed(req.kind, r.Method)
-	}
-	if err == nil && req.name != "" && strings.HasPrefix(r.Header.Get("Accept"), metadataAlone) {
-		answer, err = partial(answer)
 	}
 	if err != nil {
 		reply(w, err)
@@ -231,8 +224,8 @@ func (s *Server) parse(r *http.Request) (request, error) {
 	return req, req.readSelectors()
 }
 
-// readSelectors accepts what clients of this project use: one name, and labels of a list.
-func (r *request) readSelectors() (err error) {
+// readSelectors accepts the one selector that clients of this project use, which is a name.
+func (r *request) readSelectors() error {
 	query := r.URL.Query()
 	if text := query.Get("fieldSelector"); text != "" {
 		selector, err := fields.ParseSelector(text)
@@ -245,13 +238,8 @@ func (r *request) readSelectors() (err error) {
 		}
 		r.only = name
 	}
-	if text := query.Get("labelSelector"); text != "" {
-		if query.Get("watch") != "" {
-			return badRequest("label selectors of a watch are not supported")
-		}
-		if r.labels, err = labels.Parse(text); err != nil {
-			return badRequest("read the label selector: %v", err)
-		}
+	if query.Get("labelSelector") != "" {
+		return badRequest("label selectors are not supported")
 	}
 	return nil
 }
@@ -263,18 +251,6 @@ func managerOf(r *http.Request) string {
 	}
 	name, _, _ := strings.Cut(r.UserAgent(), "/")
 	return name
-}
-
-// metadataAlone is how a client asks for no more of an object than its metadata.
-const metadataAlone = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-
-func partial(object []byte) ([]byte, error) {
-	var p metav1.PartialObjectMetadata
-	if err := json.Unmarshal(object, &p); err != nil {
-		return nil, fmt.Errorf("read the metadata of an answer: %w", err)
-	}
-	p.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"))
-	return json.Marshal(p)
 }
 
 func encode(object *unstructured.Unstructured) ([]byte, error) {

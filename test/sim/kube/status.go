@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// errNoSuchPath is not the API's, but the HTTP server's: there is no such resource.
+// errNoSuchPath means that no resource has this path. The HTTP server answers it as text, not as a status object.
 var errNoSuchPath = errors.New("404 page not found")
 
 func (k *kind) groupResource() schema.GroupResource {
@@ -34,14 +34,14 @@ func conflict(k *kind, name string) error {
 	return apierrors.NewConflict(k.groupResource(), name, errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 }
 
-// unprocessable is the answer to a JSON patch that does not fit: invalid, with no field to blame.
+// unprocessable returns the error for a JSON patch that cannot be applied. It names no field.
 func unprocessable(err error) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: err.Error(),
 	}}
 }
 
-// reply answers with an error as an API server words it.
+// reply answers with the status object of an error.
 func reply(w http.ResponseWriter, err error) {
 	if errors.Is(err, errNoSuchPath) {
 		http.Error(w, err.Error(), http.StatusNotFound)

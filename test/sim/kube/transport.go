@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// RoundTrip answers in memory. The body of a watch comes as it is written.
+// RoundTrip answers a request in memory. The caller can read the body of a watch while it is written.
 func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	isSlow := s.latency > 0 && r.Method != http.MethodGet
@@ -45,7 +45,7 @@ func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// answer serves a request that does not wait, in the caller's goroutine.
+// answer answers a request in the goroutine of the caller.
 func (s *Server) answer(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (s *Server) answer(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// wholeReply keeps a reply until its end.
+// wholeReply collects a reply.
 type wholeReply struct {
 	header http.Header
 	status int
@@ -74,7 +74,7 @@ func (w *wholeReply) Header() http.Header         { return w.header }
 func (w *wholeReply) WriteHeader(status int)      { w.status = status }
 func (w *wholeReply) Write(b []byte) (int, error) { return w.body.Write(b) }
 
-// streamReply hands over each piece of a reply as it is written.
+// streamReply writes a reply into a pipe.
 type streamReply struct {
 	header http.Header
 	body   *io.PipeWriter
@@ -98,7 +98,7 @@ func (w *streamReply) Write(b []byte) (int, error) {
 	return w.body.Write(b)
 }
 
-// replyBody ends the request when its reader has had enough.
+// replyBody cancels the request when the caller closes the body.
 type replyBody struct {
 	*io.PipeReader
 	leave func()

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	logLength     = 4096        // changes that a watch can begin in
-	bookmarkEvery = time.Minute // for those that ask for bookmarks
+	logLength     = 4096 // changes; a watch can begin at any of them
+	bookmarkEvery = time.Minute
 )
 
-// change is what watchers see of a write.
+// change is the event of a write.
 type change struct {
 	revision int64
 	at       time.Time
@@ -26,10 +26,10 @@ type change struct {
 	encoded  []byte
 }
 
-// record adds to the log, and wakes the watchers; s.mu is held.
+// record adds a change to the log and wakes the watchers. The caller holds s.mu.
 func (s *Server) record(c change) {
 	if len(s.log) == logLength {
-		s.forgotten = s.log[len(s.log)/2].revision
+		s.compacted = s.log[len(s.log)/2].revision
 		s.log = append([]change(nil), s.log[len(s.log)/2+1:]...)
 	}
 	s.log = append(s.log, c)
@@ -37,11 +37,11 @@ func (s *Server) record(c change) {
 	s.changed = make(chan struct{})
 }
 
-// watcher is one request that watches.
+// watcher is one watch request.
 type watcher struct {
 	request
 	w     http.ResponseWriter
-	since int64 // the revision that it has seen
+	since int64 // the last revision that was sent or skipped
 }
 
 func (s *Server) watch(w http.ResponseWriter, r request) {
@@ -73,9 +73,6 @@ func (s *Server) watch(w http.ResponseWriter, r request) {
 	if initial && !s.sendInitial(v) {
 		return
 	}
-	s.mu.Lock()
-	cut := s.cut
-	s.mu.Unlock()
 	for {
 		next, expired, news := s.after(v)
 		var due <-chan time.Time
@@ -104,15 +101,13 @@ func (s *Server) watch(w http.ResponseWriter, r request) {
 			}
 		case <-end:
 			return
-		case <-cut:
-			return
 		case <-r.Context().Done():
 			return
 		}
 	}
 }
 
-// sendInitial sends what there is, and its end where the client asked for that.
+// sendInitial sends the present objects, and the bookmark of their end if the client requested it.
 func (s *Server) sendInitial(v *watcher) bool {
 	s.mu.Lock()
 	var all [][]byte
@@ -132,11 +127,11 @@ func (s *Server) sendInitial(v *watcher) bool {
 	return v.bookmark(fmt.Sprintf(`,"annotations":{%q:"true"}`, metav1.InitialEventsAnnotationKey))
 }
 
-// after is the next change that a watcher has not seen, and a channel that is closed at the next change of all.
+// after returns the next change for a watcher, and a channel that is closed at the next change of any object.
 func (s *Server) after(v *watcher) (next *change, expired bool, news <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if v.since < s.forgotten {
+	if v.since < s.compacted {
 		return nil, true, nil
 	}
 	// The log is in order of revisions, without gaps.
@@ -159,7 +154,7 @@ func (v *watcher) bookmark(more string) bool {
 		v.kind.gvk.Kind, v.kind.gvk.GroupVersion().String(), v.since, more))
 }
 
-// send reports whether somebody still listens.
+// send sends an event. It returns false if the client has left.
 func (v *watcher) send(event string, object []byte) bool {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, `{"type":%q,"object":%s}`+"\n", event, object)

@@ -3,14 +3,12 @@
 package simkube
 
 import (
-	"cmp"
 	"fmt"
 	"hash/crc32"
 	"maps"
 	"mime"
 	"net/http"
 	"reflect"
-	"slices"
 	"strconv"
 	"time"
 
@@ -22,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/yaml"
 )
 
 func (s *Server) post(r request, body []byte) ([]byte, error) {
@@ -46,7 +43,7 @@ func (s *Server) put(r request, body []byte) ([]byte, error) {
 	if !ok {
 		return nil, notFound(r.kind, r.name)
 	}
-	return s.update(r, live, next, nil)
+	return s.update(r, live, next)
 }
 
 func (s *Server) patch(r request, body []byte) ([]byte, error) {
@@ -57,21 +54,18 @@ func (s *Server) patch(r request, body []byte) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	live, ok := s.objects[r.key()]
-	if types.PatchType(patchType) == types.ApplyPatchType {
-		return s.apply(r, live, body)
-	}
 	if !ok {
 		return nil, notFound(r.kind, r.name)
 	}
 	next := live.object.DeepCopy()
 	switch of := types.PatchType(patchType); {
-	case of == types.MergePatchType, of == types.StrategicMergePatchType && !r.kind.custom: // the same where no list has keys
+	case of == types.MergePatchType, of == types.StrategicMergePatchType && !r.kind.custom: // no list here has keys, so both are the same
 		var changes map[string]any
 		if err := json.Unmarshal(body, &changes); err != nil {
 			return nil, badRequest("read the merge patch: %v", err)
 		}
 		merge(next.Object, changes)
-		err = r.kind.admits(next)
+		err = r.kind.setKind(next)
 	case of == types.JSONPatchType:
 		operations, err := jsonpatch.DecodePatch(body)
 		if err != nil {
@@ -92,10 +86,11 @@ func (s *Server) patch(r request, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.update(r, live, next, nil)
+	return s.update(r, live, next)
 }
 
-// merge applies a merge patch (RFC 7386). It does so without text: most writes of a status come this way.
+// merge applies a merge patch (RFC 7386). It works on decoded values, because most status writes are merge patches and
+// encoding them twice would take most of their time.
 func merge(into, changes map[string]any) {
 	for name, value := range changes {
 		switch inner, deeper := value.(map[string]any); {
@@ -114,44 +109,12 @@ func merge(into, changes map[string]any) {
 	}
 }
 
-// apply is server-side apply; live is nil where the object is to be created.
-func (s *Server) apply(r request, live *stored, body []byte) ([]byte, error) {
-	data, err := yaml.YAMLToJSON(body)
-	if err != nil {
-		return nil, badRequest("read what is to be applied: %v", err)
-	}
-	asked, err := decode(r.kind, data)
-	if err != nil {
-		return nil, err
-	}
-	asked.SetNamespace(r.namespace)
-	force := r.URL.Query().Get("force") == "true"
-	manager := r.kind.fields
-	if r.subresource == "status" {
-		manager = r.kind.statusFields
-	}
-	if live == nil {
-		none, _ := untyped{}.New(r.kind.gvk) // never fails
-		next, err := manager.Apply(none, asked, r.manager, force)
-		if err != nil {
-			return nil, err
-		}
-		return s.create(r, next.(*unstructured.Unstructured))
-	}
-	next, err := manager.Apply(live.object.DeepCopy(), asked, r.manager, force)
-	if err != nil {
-		return nil, err
-	}
-	object := next.(*unstructured.Unstructured)
-	return s.update(r, live, object, object.GetManagedFields())
-}
-
-// create stores a new object; s.mu is held.
+// create stores a new object. The caller holds s.mu.
 func (s *Server) create(r request, object *unstructured.Unstructured) ([]byte, error) {
 	if object.GetName() == "" && object.GetGenerateName() != "" {
 		object.SetName(fmt.Sprintf("%s%05x", object.GetGenerateName(), s.revision&0xfffff))
 	}
-	// The name of an event is made of the time, which stands still in a bubble.
+	// The recorder derives the name of an event from the time. In a bubble, two events may have the same time.
 	for r.kind.resource == "events" && s.objects[objectKey{r.kind.key, r.namespace, object.GetName()}] != nil {
 		object.SetName(object.GetName() + "x")
 	}
@@ -181,23 +144,23 @@ func (s *Server) create(r request, object *unstructured.Unstructured) ([]byte, e
 		delete(object.Object, "status")
 	}
 	key := r.key()
-	s.born[key]++
+	s.created[key]++
 	object.SetUID(types.UID(fmt.Sprintf("%08x-0000-4000-8000-%012d",
-		crc32.ChecksumIEEE(fmt.Appendf(nil, "%s %v %d", s.options.Seed, key, s.born[key])), s.born[key])))
+		crc32.ChecksumIEEE(fmt.Appendf(nil, "%s %v %d", s.options.Seed, key, s.created[key])), s.created[key])))
 	object.SetCreationTimestamp(metav1.NewTime(time.Now().Truncate(time.Second)))
 	object.SetDeletionTimestamp(nil)
 	if r.kind.custom {
 		object.SetGeneration(1)
 	}
-	if err := s.settle(r, nil, object); err != nil {
+	if err := s.complete(r, nil, object); err != nil {
 		return nil, err
 	}
 	none, _ := untyped{}.New(r.kind.gvk) // never fails
 	return s.store(r, "ADDED", r.kind.track(r, none, object))
 }
 
-// settle completes an object before it is stored, for every writer. The caller holds s.mu.
-func (s *Server) settle(r request, old, object *unstructured.Unstructured) error {
+// complete calls Admit, drops unknown fields and sets defaults before an object is stored. The caller holds s.mu.
+func (s *Server) complete(r request, old, object *unstructured.Unstructured) error {
 	if s.admit != nil {
 		if err := s.admit(Write{Manager: r.manager, Subresource: r.subresource, Old: old, New: object}); err != nil {
 			return apierrors.NewForbidden(r.kind.groupResource(), r.name, err)
@@ -210,7 +173,7 @@ func (s *Server) settle(r request, old, object *unstructured.Unstructured) error
 		if name == "metadata" || name == "kind" || name == "apiVersion" {
 			continue
 		}
-		holder, of := map[string]any{name: value}, onlyProperty(r.kind.schema, name)
+		holder, of := map[string]any{name: value}, schemaOf(r.kind.schema, name)
 		prune(holder, of)
 		withDefaults(holder, of)
 		if _, kept := holder[name]; !kept {
@@ -221,7 +184,8 @@ func (s *Server) settle(r request, old, object *unstructured.Unstructured) error
 	return nil
 }
 
-func onlyProperty(of map[string]any, name string) map[string]any {
+// schemaOf returns the part of an object's schema that describes one of its fields.
+func schemaOf(of map[string]any, name string) map[string]any {
 	properties, _ := of["properties"].(map[string]any)
 	only := map[string]any{"x-kubernetes-preserve-unknown-fields": of["x-kubernetes-preserve-unknown-fields"]}
 	if s, ok := properties[name]; ok {
@@ -230,6 +194,7 @@ func onlyProperty(of map[string]any, name string) map[string]any {
 	return only
 }
 
+// withoutMetadata returns the schema of an object without its metadata.
 func withoutMetadata(of map[string]any) map[string]any {
 	properties := map[string]any{}
 	all, _ := of["properties"].(map[string]any)
@@ -241,8 +206,8 @@ func withoutMetadata(of map[string]any) map[string]any {
 	return map[string]any{"properties": properties}
 }
 
-// update stores what next makes of live, with the managed fields given or else derived; s.mu is held.
-func (s *Server) update(r request, live *stored, next *unstructured.Unstructured, managed []metav1.ManagedFieldsEntry) ([]byte, error) {
+// update stores next in place of live. The caller holds s.mu.
+func (s *Server) update(r request, live *stored, next *unstructured.Unstructured) ([]byte, error) {
 	old := live.object
 	switch {
 	case next.GetName() != r.name || next.GetNamespace() != r.namespace:
@@ -268,15 +233,13 @@ func (s *Server) update(r request, live *stored, next *unstructured.Unstructured
 	next.SetDeletionTimestamp(old.GetDeletionTimestamp())
 	next.SetResourceVersion(old.GetResourceVersion())
 	next.SetGeneration(old.GetGeneration())
-	if err := s.settle(r, old, next); err != nil {
+	if err := s.complete(r, old, next); err != nil {
 		return nil, err
 	}
 	if r.kind.custom && r.subresource == "" && !reflect.DeepEqual(content(old), content(next)) {
 		next.SetGeneration(old.GetGeneration() + 1)
 	}
-	if managed == nil {
-		next = r.kind.track(r, old, next)
-	}
+	next = r.kind.track(r, old, next)
 	if next.GetDeletionTimestamp() != nil && len(next.GetFinalizers()) == 0 {
 		return s.remove(r, old, next)
 	}
@@ -286,7 +249,7 @@ func (s *Server) update(r request, live *stored, next *unstructured.Unstructured
 	return s.store(r, "MODIFIED", next)
 }
 
-// track returns next with the managed fields that the request makes of those of old.
+// track returns next with its managed fields after the request, derived from those of old.
 func (k *kind) track(r request, old runtime.Object, next *unstructured.Unstructured) *unstructured.Unstructured {
 	if k.untracked {
 		next.SetManagedFields(nil)
@@ -309,7 +272,7 @@ func replaced(object map[string]any, name string, from map[string]any) map[strin
 	return object
 }
 
-// content is all of an object but its metadata.
+// content returns all fields of an object except its metadata.
 func content(u *unstructured.Unstructured) map[string]any {
 	rest := map[string]any{}
 	for name, value := range u.Object {
@@ -320,7 +283,8 @@ func content(u *unstructured.Unstructured) map[string]any {
 	return rest
 }
 
-// untimed is the metadata of an object without the times of its managed fields: a write that changes only those is none.
+// untimed returns the metadata of an object without the times of its managed fields. A write that would change only
+// these times is not stored.
 func untimed(u *unstructured.Unstructured) map[string]any {
 	object := runtime.DeepCopyJSON(map[string]any{"metadata": u.Object["metadata"]})
 	metadata, _ := object["metadata"].(map[string]any)
@@ -331,7 +295,7 @@ func untimed(u *unstructured.Unstructured) map[string]any {
 	return metadata
 }
 
-// store puts an object in its place and lets the watchers know; s.mu is held.
+// store stores an object, or deletes it, and adds the change to the log. The caller holds s.mu.
 func (s *Server) store(r request, event string, object *unstructured.Unstructured) ([]byte, error) {
 	s.revision++
 	object.SetGroupVersionKind(r.kind.gvk)
@@ -349,12 +313,12 @@ func (s *Server) store(r request, event string, object *unstructured.Unstructure
 	return encoded, nil
 }
 
-// remove lets watchers know of the object as it was last stored, and answers with what the request made of it.
-func (s *Server) remove(r request, last, asked *unstructured.Unstructured) ([]byte, error) {
+// remove deletes an object. Watchers get it as it was last stored. The answer is the object as the request changed it.
+func (s *Server) remove(r request, last, changed *unstructured.Unstructured) ([]byte, error) {
 	if _, err := s.store(r, "DELETED", last.DeepCopy()); err != nil {
 		return nil, err
 	}
-	return encode(asked)
+	return encode(changed)
 }
 
 func (s *Server) delete(r request, body []byte) ([]byte, error) {
@@ -363,10 +327,6 @@ func (s *Server) delete(r request, body []byte) ([]byte, error) {
 		if err := json.Unmarshal(body, &options); err != nil {
 			return nil, badRequest("read the options: %v", err)
 		}
-	}
-	policy := metav1.DeletionPropagation(r.URL.Query().Get("propagationPolicy"))
-	if options.PropagationPolicy != nil {
-		policy = cmp.Or(policy, *options.PropagationPolicy)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -379,9 +339,6 @@ func (s *Server) delete(r request, body []byte) ([]byte, error) {
 		return nil, conflict(r.kind, r.name)
 	}
 	next := live.object.DeepCopy()
-	if policy == metav1.DeletePropagationForeground && !slices.Contains(next.GetFinalizers(), metav1.FinalizerDeleteDependents) {
-		next.SetFinalizers(append(next.GetFinalizers(), metav1.FinalizerDeleteDependents))
-	}
 	if len(next.GetFinalizers()) == 0 {
 		return s.remove(r, live.object, next)
 	}
@@ -397,7 +354,7 @@ func (s *Server) delete(r request, body []byte) ([]byte, error) {
 	return s.store(r, "MODIFIED", next)
 }
 
-// decode reads an object of a kind, with whole numbers as such.
+// decode decodes an object of a kind. Whole numbers become int64.
 func decode(k *kind, body []byte) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	if err := json.Unmarshal(body, &u.Object); err != nil {
@@ -406,11 +363,11 @@ func decode(k *kind, body []byte) (*unstructured.Unstructured, error) {
 	if u.Object == nil {
 		return nil, badRequest("the object is empty")
 	}
-	return u, k.admits(u)
+	return u, k.setKind(u)
 }
 
-// admits gives an object that names no kind this one, and refuses those of another.
-func (k *kind) admits(u *unstructured.Unstructured) error {
+// setKind sets the kind of an object that has none. It returns an error if the object is of another kind.
+func (k *kind) setKind(u *unstructured.Unstructured) error {
 	if gvk := u.GroupVersionKind(); gvk != k.gvk && !gvk.Empty() {
 		return badRequest("the object is a %s, want a %s", gvk, k.gvk)
 	}

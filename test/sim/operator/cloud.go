@@ -15,13 +15,13 @@ import (
 
 const statusActive = "ACTIVE"
 
-// requestTimeout bounds a request to the cloud: the SDK takes no context.
+// requestTimeout limits each request to the cloud, because the SDK takes no context.
 const requestTimeout = 10 * time.Second
 
 // Cloud is RDS as the operator uses it. It is for one goroutine.
 type Cloud struct{ client *golangsdk.ServiceClient }
 
-// Connect authenticates by password with OS_… variables given as KEY=value. A nil transport is the network.
+// Connect authenticates by password with OS_… variables given as KEY=value. A nil transport means the network.
 func Connect(env []string, transport http.RoundTripper) (*Cloud, error) {
 	get := func(key string) string {
 		for _, kv := range env {
@@ -55,7 +55,7 @@ type instance struct {
 	volumeGB               int
 }
 
-// find returns nil where there is no instance of that name.
+// find returns the instance with that name, or nil if there is none.
 func (c *Cloud) find(name string) (*instance, error) {
 	list, err := instances.List(c.client, instances.ListOpts{Name: name})
 	if err != nil {

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package simoperator is a fake of the archived RDS operator (eumel8/otc-rds-operator), for tests and the sandbox: it
-// applies an Rds to the cloud as that one was measured to, its unpleasant habits included.
+// Package simoperator is a stand-in for the archived RDS operator (eumel8/otc-rds-operator), for tests and the sandbox.
+// It applies an Rds to the cloud as the archived operator was measured to do, with its faults:
 //
-//   - It works from a queue of snapshots: every watch event and every resync puts a copy of the object there, and what
-//     fails is tried again later with that copy, however old its spec is by then.
-//     So after a backup, or whatever else kept the instance from being ACTIVE, old flavors can be applied again after a
-//     newer one: seven resizes, back and forth, were seen, while the Rds had the new flavor all the while. That takes bad
-//     luck; Operator.Replay makes sure of it.
-//   - It acts only while the instance is ACTIVE. Flavors are applied in both directions, volumes only upwards.
-//   - It writes the whole object back by plain update, from types of its own. What they do not know is dropped:
-//     spec.autopilot, for one.
+//   - It works from a queue of snapshots. Every watch event and every resync adds a copy of the object. A snapshot that
+//     fails is retried later, however old its spec is by then. So an old flavor can be applied again after a newer one.
+//   - It acts only while the instance is ACTIVE. It applies flavors in both directions, and volumes only upwards.
+//   - It updates the whole object from types of its own. The update drops fields that these types lack, such as
+//     spec.autopilot.
 //   - It finds an instance by its name, which is the name of the Rds.
 //
 // It must not know the service under test, nor share types with it.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/rest"
@@ -17,40 +16,30 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// maxRetries of one snapshot, as measured.
+// maxRetries is how often the archived operator retries a snapshot.
 const maxRetries = 300
 
-// Options of an Operator.
+// Options configure an Operator.
 type Options struct {
-	// Config is access to the API server that may do everything.
-	Config *rest.Config
-	// Namespace is where it looks after Rds; all if empty.
-	Namespace string
+	Config    *rest.Config // of an account with all rights
+	Namespace string       // whose Rds it applies; empty means all namespaces
 	Cloud     *Cloud
-	// Create makes the instance of an Rds that has none; nil leaves it without.
-	Create func(ctx context.Context, rds Rds) error
-	// Resync is how often every Rds is queued again: 10 s if zero, and at least 1 s.
-	Resync time.Duration
-	// Retry is when a snapshot that failed is tried again: 30 s if zero.
-	Retry time.Duration
-	// Report is called with what the operator does. It must not block.
-	Report func(Act)
+	Resync    time.Duration // until every Rds is queued again; 10 seconds if zero, at least a second
+	Retry     time.Duration // until a failed snapshot is retried; 30 seconds if zero
+	Report    func(Act)     // is called with each change that the cloud has accepted; must not block
 }
 
-// What an operator does.
+// The changes that an operator requests from the cloud.
 const (
-	Enlarge  = "enlarge" // From and To in GB
-	Resize   = "resize"  // From and To are flavors
-	Create   = "create"
-	Postpone = "postpone" // failed, to be tried again with the same snapshot
+	Enlarge = "enlarge" // From and To in GB
+	Resize  = "resize"  // From and To are flavors
 )
 
-// Act is something the operator did or could not do.
+// Act is a change that the operator has requested from the cloud.
 type Act struct {
 	Namespace, Name string
 	What            string
 	From, To        string
-	Err             error // why it was postponed
 }
 
 // Operator applies Rds objects to the cloud while Run runs.
@@ -58,16 +47,10 @@ type Operator struct {
 	Options
 	client dynamic.Interface
 	queue  workqueue.TypedRateLimitingInterface[*Rds]
-	turn   chan struct{} // held while working, and while paused
+	turn   chan struct{} // full while a snapshot is applied, and while paused
 
 	mu     sync.Mutex
 	paused bool
-	// The fault that Replay switches on, with a lock of its own: Pause waits for a turn with the other one.
-	replaying sync.Mutex
-	resizes   int
-	every     time.Duration
-	postponed map[types.NamespacedName][]*Rds
-	replays   map[types.NamespacedName]*replay
 }
 
 // New returns an Operator.
@@ -93,17 +76,17 @@ func New(o Options) (*Operator, error) {
 	}, nil
 }
 
-// Run works until the context ends. It may be called once.
+// Run applies snapshots until the context ends. It may be called once.
 func (o *Operator) Run(ctx context.Context) error {
 	informer := dynamicinformer.NewFilteredDynamicInformer(o.client, Resource(), o.Namespace, o.Resync, nil, nil).Informer()
-	queue := func(obj any) {
+	enqueue := func(obj any) {
 		if u, ok := obj.(*unstructured.Unstructured); ok {
-			if rds, err := snapshot(u); err == nil { // what cannot be decoded is no Rds
+			if rds, err := snapshot(u); err == nil { // the API server stores no Rds that cannot be decoded
 				o.queue.Add(rds)
 			}
 		}
 	}
-	handler := cache.ResourceEventHandlerFuncs{AddFunc: queue, UpdateFunc: func(_, changed any) { queue(changed) }}
+	handler := cache.ResourceEventHandlerFuncs{AddFunc: enqueue, UpdateFunc: func(_, changed any) { enqueue(changed) }}
 	if _, err := informer.AddEventHandler(handler); err != nil {
 		return fmt.Errorf("operator: watch Rds: %w", err)
 	}

@@ -11,8 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Rds is the resource as the archived operator knows it, field for field. Whatever else an object holds does not survive
-// being read and written.
+// Rds has exactly the fields that the archived operator knows. Reading and writing an object drops all others.
 type Rds struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -20,7 +19,7 @@ type Rds struct {
 	Status            Status `json:"status"`
 }
 
-// Spec has what the operator's own definition has. Optional fields are left out where they are empty, never null.
+// Spec has the fields of the operator's own definition. Empty optional fields are left out, never null.
 type Spec struct {
 	AvailabilityZone  string   `json:"availabilityzone"`
 	BackupRestoreTime string   `json:"backuprestoretime,omitempty"`
@@ -52,7 +51,7 @@ type User struct {
 	Privileges []string `json:"privileges,omitempty"`
 }
 
-// Status is not a subresource: it is written with the rest.
+// Status is no subresource, so it is written together with the spec.
 type Status struct {
 	Autopilot bool   `json:"autopilot"`
 	ID        string `json:"id,omitempty"`
@@ -62,12 +61,12 @@ type Status struct {
 	Status    string `json:"status,omitempty"`
 }
 
-// Resource is where the API server has them.
+// Resource returns the resource of Rds objects.
 func Resource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "otc.mcsps.de", Version: "v1alpha1", Resource: "rdss"}
 }
 
-// snapshot copies an object into the operator's own type.
+// snapshot returns a copy of an object in the operator's own type.
 func snapshot(u *unstructured.Unstructured) (*Rds, error) {
 	rds := &Rds{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, rds); err != nil {

@@ -12,10 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// errGone is an Rds that was deleted since its snapshot was taken.
+// errGone means that the Rds was deleted after its snapshot was taken.
 var errGone = errors.New("the Rds is gone")
 
-// Pause stops the operator as if its process were frozen: when it returns, nothing is being worked on. Snapshots queue up.
+// Pause stops the operator as if its process were frozen: after Pause has returned, no snapshot is applied. Snapshots
+// queue up.
 func (o *Operator) Pause() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -25,7 +26,7 @@ func (o *Operator) Pause() {
 	}
 }
 
-// Resume works off what has queued up, oldest first, and goes on.
+// Resume ends a pause. The operator applies the queued snapshots first, the oldest first.
 func (o *Operator) Resume() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -35,7 +36,7 @@ func (o *Operator) Resume() {
 	}
 }
 
-// next works on one snapshot, and returns false at the end.
+// next applies one snapshot. It returns false after the context has ended.
 func (o *Operator) next(ctx context.Context) bool {
 	snap, stop := o.queue.Get()
 	if stop {
@@ -48,34 +49,30 @@ func (o *Operator) next(ctx context.Context) bool {
 	case <-ctx.Done():
 		return false
 	}
-	err := o.work(ctx, snap)
-	switch {
-	case err == nil, errors.Is(err, errGone), o.queue.NumRequeues(snap) >= maxRetries:
+	err := o.apply(ctx, snap)
+	if err == nil || errors.Is(err, errGone) || o.queue.NumRequeues(snap) >= maxRetries {
 		o.queue.Forget(snap)
-		o.done(snap)
-	default:
-		o.report(snap, Act{What: Postpone, Err: err})
+	} else {
 		o.queue.AddRateLimited(snap)
 	}
 	return true
 }
 
-// work applies one snapshot. An error means that it is to be tried again, just as it is.
-func (o *Operator) work(ctx context.Context, snap *Rds) error {
-	inst, err := o.instance(ctx, snap)
+// apply applies one snapshot. After an error, the operator retries the same snapshot.
+func (o *Operator) apply(ctx context.Context, snap *Rds) error {
+	inst, err := o.Cloud.find(snap.Name)
 	if err != nil {
 		return err
+	}
+	if inst == nil {
+		return fmt.Errorf("the cloud has no instance %s", snap.Name)
 	}
 	snap.Status.ID, snap.Status.IP, snap.Status.Status = inst.id, inst.ip, inst.status
 	if err := o.write(ctx, snap); err != nil {
 		return err
 	}
 	if inst.status != statusActive {
-		o.keep(snap)
 		return fmt.Errorf("the instance is in %s", inst.status)
-	}
-	if o.waits(snap) {
-		return nil
 	}
 	resize := snap.Spec.FlavorRef != inst.flavor
 	if snap.Spec.VolumeSize > inst.volumeGB {
@@ -95,30 +92,11 @@ func (o *Operator) work(ctx context.Context, snap *Rds) error {
 		return fmt.Errorf("resize to %s: %w", snap.Spec.FlavorRef, err)
 	}
 	o.report(snap, Act{What: Resize, From: inst.flavor, To: snap.Spec.FlavorRef})
-	o.resized(snap, inst.flavor)
 	return nil
 }
 
-func (o *Operator) instance(ctx context.Context, snap *Rds) (*instance, error) {
-	inst, err := o.Cloud.find(snap.Name)
-	if err != nil || inst != nil {
-		return inst, err
-	}
-	if o.Create == nil {
-		return nil, fmt.Errorf("the cloud has no instance %s", snap.Name)
-	}
-	if err := o.Create(ctx, *snap); err != nil {
-		return nil, fmt.Errorf("create instance %s: %w", snap.Name, err)
-	}
-	o.report(snap, Act{What: Create, To: snap.Name})
-	if inst, err = o.Cloud.find(snap.Name); err == nil && inst == nil {
-		err = fmt.Errorf("the cloud has no instance %s yet", snap.Name)
-	}
-	return inst, err
-}
-
-// write puts the whole object back. An object that was written by others since is left to the snapshot that comes of
-// that, and this one is worked on all the same.
+// write updates the whole object. If another writer has changed it meanwhile, that write comes as a snapshot of its own,
+// so the conflict is no error.
 func (o *Operator) write(ctx context.Context, snap *Rds) error {
 	object, err := snap.unstructured()
 	if err != nil {
