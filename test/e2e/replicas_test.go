@@ -127,7 +127,7 @@ type sizes struct {
 	seen []int32
 }
 
-func (s *sizes) note(r *otcv1.Rds) {
+func (s *sizes) record(r *otcv1.Rds) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.seen); n == 0 || s.seen[n-1] != r.Spec.VolumeSize {
@@ -176,7 +176,7 @@ func TestFrozenLeaderChangesNothingWhenItResumes(t *testing.T) {
 	second := w.MustServe(t)
 	db := w.MustAdd(t, world.Database{Name: "frozen", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Workload: simcloud.Workload{UsedGB: 10}, Autopilot: true})
 	var history sizes
-	go db.WatchRds(ctx, history.note)
+	go db.WatchRds(ctx, history.record)
 	if _, err := db.WaitAutopilot(ctx, "it is armed", world.Armed); err != nil {
 		t.Fatal(err)
 	}

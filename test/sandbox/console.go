@@ -26,9 +26,9 @@ const (
 	actorCloud      = "cloud"
 )
 
-// console writes what happens, one line each: the time of the cloud since the start, the actor, what it does. What happens to a
-// database that has a story goes there. Stories are told one after the other: the first one as it happens, what happens
-// meanwhile in the next ones when their turn comes.
+// console prints events, one line each: the time of the cloud since the start, the actor, what it does. Events of a database
+// that has a story belong to it. Stories are printed one after the other: the first one as it happens, the events of the others
+// once the stories before them have ended.
 type console struct {
 	out   io.Writer
 	start time.Time
@@ -37,12 +37,12 @@ type console struct {
 
 	mu      sync.Mutex
 	stories []*story
-	turn    int // number of the story that is being told
+	turn    int // number of the story that is being printed
 }
 
 type story struct {
 	name  string
-	lines []string // not told yet
+	lines []string // not printed yet
 	ended bool
 }
 
@@ -65,7 +65,7 @@ func (c *console) beginStory(name, title string) {
 	c.writeLine(name, "\n"+name+"  "+title+"\n")
 }
 
-// endStory lets the next one begin as soon as this one is told. What happens to the database later is not told.
+// endStory lets the next story begin once this one is printed. Later events of the database are not printed.
 func (c *console) endStory(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,11 +18,11 @@ import (
 
 const (
 	outage     = 20 * time.Second // of the API server
-	mostEvents = 10               // that are shown
+	mostEvents = 10               // on the page
 	firstGrow  = 0.2              // GB per minute of the cloud, of the database that runs out of storage
 )
 
-// controls are the levers of a world, for people.
+// controls let people change a world: the load of databases, faults of the cloud, replicas of the service.
 type controls struct {
 	narrator
 	replicas *replicas
@@ -48,7 +48,7 @@ type controlled struct {
 // offer is a flavor in a zone.
 type offer struct{ Flavor, Zone string }
 
-// event is something that was done by these levers.
+// event is a change that a person made with the controls.
 type event struct{ At, Text string }
 
 func (c *controls) add(db *world.DB, p plan) {
@@ -119,9 +119,9 @@ func (c *controls) loses(d simcloud.Delivery) bool {
 	return lost
 }
 
-// do carries out a lever and keeps what came of it, for the page and the terminal.
-func (c *controls) do(lever func() (string, error)) {
-	text, err := lever()
+// do makes a change, prints its result and keeps it for the page.
+func (c *controls) do(change func() (string, error)) {
+	text, err := change()
 	if err != nil {
 		text = "This did not work: " + err.Error()
 	}
@@ -136,7 +136,7 @@ func (c *controls) dropMessages(drop bool) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.dropping = drop; drop {
-		return "SMN loses every notification from now on; the sweep looks all the same", nil
+		return "SMN loses every notification from now on; the sweep still reads the used space", nil
 	}
 	return "SMN delivers notifications again", nil
 }

@@ -18,10 +18,10 @@ import (
 //go:embed controls.html controls.css controls.js
 var controlsFiles embed.FS
 
-// controlsPolicy allows what is ours.
+// controlsPolicy is the Content-Security-Policy of the page: only its own files.
 const controlsPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// shownDatabase is a database with its levers.
+// shownDatabase is a database with the values of its controls.
 type shownDatabase struct {
 	Name, Title, Status       string
 	Size                      string
@@ -66,9 +66,9 @@ func (c *controls) handler() (http.Handler, error) {
 	for _, file := range []string{"controls.css", "controls.js"} {
 		mux.HandleFunc("GET /"+file, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, controlsFiles, file) })
 	}
-	for path, lever := range c.levers() {
+	for path, submit := range c.forms() {
 		mux.HandleFunc("POST /"+path, func(w http.ResponseWriter, r *http.Request) {
-			c.do(func() (string, error) { return lever(r) })
+			c.do(func() (string, error) { return submit(r) })
 			http.Redirect(w, r, "/cloud/", http.StatusSeeOther)
 		})
 	}
@@ -80,11 +80,11 @@ func (c *controls) handler() (http.Handler, error) {
 		h.Set("Cache-Control", "no-store")
 		mux.ServeHTTP(w, r)
 	})
-	return http.NewCrossOriginProtection().Handler(headers), nil // no other page in the same browser pulls a lever
+	return http.NewCrossOriginProtection().Handler(headers), nil // another page in the same browser cannot submit a form
 }
 
-// levers are the forms of the page, by their path.
-func (c *controls) levers() map[string]func(*http.Request) (string, error) {
+// forms returns what each form of the page does, by its path.
+func (c *controls) forms() map[string]func(*http.Request) (string, error) {
 	return map[string]func(*http.Request) (string, error){
 		"load": func(r *http.Request) (string, error) {
 			numbers := map[string]float64{}

@@ -196,7 +196,7 @@ func (n narrator) intended(name string, old, now v1alpha1.Status) {
 	}
 }
 
-// watchCloud prints what becomes of an instance: it looks ten times a second.
+// watchCloud prints the changes of an instance. It reads the instance ten times a second.
 func (n narrator) watchCloud(ctx context.Context, db *world.DB) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

@@ -30,18 +30,18 @@ import (
 
 // history records what the oracle judges, by the names of the databases.
 type history struct {
-	mu      sync.Mutex
-	loads   map[string][]simcloud.Workload // each database's, oldest first
-	asked   []asked                        // patches of Rds, and requests to the cloud, oldest first
-	wrong   []string                       // violations that need no later fact
-	answers []acknowledged
-	sizes   map[string][]int32        // values of spec.volumesize, without repetitions
-	rules   map[string]bool           // ids of all rules that a status has recorded
-	first   map[string]map[string]any // first specs
+	mu       sync.Mutex
+	loads    map[string][]simcloud.Workload // each database's, oldest first
+	requests []request                      // patches of Rds, and requests to the cloud, oldest first
+	wrong    []string                       // violations that need no later fact
+	answers  []acknowledged
+	sizes    map[string][]int32        // values of spec.volumesize, without repetitions
+	rules    map[string]bool           // ids of all rules that a status has recorded
+	first    map[string]map[string]any // first specs
 }
 
-// asked is a patch of an Rds, or a change that the service requested from the cloud.
-type asked struct {
+// request is a patch of an Rds, or a change that the service requested from the cloud.
+type request struct {
 	name, field string
 	from, to    any
 	loads       []simcloud.Workload // the loads of the database until then
@@ -95,15 +95,15 @@ func (h *history) answered(r *http.Request, body []byte, status int) {
 	if status != http.StatusOK && status != 0 {
 		return
 	}
-	h.asked = append(h.asked, asked{
+	h.requests = append(h.requests, request{
 		name: name, field: strings.TrimPrefix(ops[2].Path, "/spec/"), from: ops[1].Value, to: ops[2].Value,
 		loads: slices.Clone(h.loads[name]), unknown: status == 0,
 	})
 }
 
-// askedCloud records a change that the service requests from the cloud. A request for the present size or flavor is no
+// requestedChange records a change that the service requests from the cloud. A request for the present size or flavor is no
 // change: the service repeats a request whose answer was lost.
-func (h *history) askedCloud(in simcloud.Instance, r *http.Request) {
+func (h *history) requestedChange(in simcloud.Instance, r *http.Request) {
 	var body struct {
 		Resize struct {
 			Code string `json:"spec_code"`
@@ -114,7 +114,7 @@ func (h *history) askedCloud(in simcloud.Instance, r *http.Request) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	x := asked{name: in.Name, loads: slices.Clone(h.loads[in.Name]), cloud: true}
+	x := request{name: in.Name, loads: slices.Clone(h.loads[in.Name]), cloud: true}
 	err := json.NewDecoder(r.Body).Decode(&body)
 	switch {
 	case err != nil || in.Name == "" || (body.Resize.Code == "") == (body.Enlarge.Size == 0):
@@ -127,7 +127,7 @@ func (h *history) askedCloud(in simcloud.Instance, r *http.Request) {
 	default:
 		x.field, x.from, x.to = "volumesize", float64(in.VolumeGB), float64(body.Enlarge.Size)
 	}
-	h.asked = append(h.asked, x)
+	h.requests = append(h.requests, x)
 }
 
 // RoundTrip delivers a message and records the alarms that are acknowledged.

@@ -19,13 +19,13 @@ import (
 
 // The writes of one growth, from the message to the end of the alarm.
 const (
-	writeSignal  = "signal"   // by the receiver, before it answers 200
-	writeIntent  = "intent"   // before the Rds is patched
-	writePatch   = "patch"    // of the Rds
-	writeAsked   = "asked"    // the Rds has the new size
-	writeOutcome = "outcome"  // the intent becomes a change
-	writeRecord  = "record"   // decisions, alarm states, cloud objects
-	writeEvent   = "an event" // on the Rds
+	writeSignal    = "signal"    // by the receiver, before it answers 200
+	writeIntent    = "intent"    // before the Rds is patched
+	writePatch     = "patch"     // of the Rds
+	writeRequested = "requested" // the Rds has the new size
+	writeOutcome   = "outcome"   // the intent becomes a change
+	writeRecord    = "record"    // decisions, alarm states, cloud objects
+	writeEvent     = "an event"  // on the Rds
 )
 
 // writeOf returns the kind of a write to the API server, and "" for a read.
@@ -52,7 +52,7 @@ func writeOf(r *http.Request) string {
 		case isPending && strings.Contains(string(pending), `"to"`):
 			return writeIntent
 		case isPending && strings.Contains(string(pending), `"askedTime"`):
-			return writeAsked
+			return writeRequested
 		}
 		return writeRecord
 	default:
@@ -125,7 +125,7 @@ func (h *installation) killedAt(write string, applied, redelivered bool) (writes
 // The service is killed at every write from the message to the end of the alarm, before and after the API server has stored
 // it. Then SMN repeats what was not acknowledged, or every further message is lost.
 func TestKilledAtAnyWriteTheVolumeGrowsOnce(t *testing.T) {
-	kinds := []string{writeSignal, writeIntent, writePatch, writeAsked, writeOutcome, writeRecord, writeEvent}
+	kinds := []string{writeSignal, writeIntent, writePatch, writeRequested, writeOutcome, writeRecord, writeEvent}
 	t.Run("never", func(t *testing.T) {
 		wrote := newInstallation(t).killedAt("", false, true)
 		for _, w := range wrote {

@@ -85,7 +85,7 @@ func TestOracleRejectsAWrongCloudRequest(t *testing.T) {
 			DB: &world.DB{Name: "db"}, maxGB: 120, first: simcloud.Instance{VCPUs: 2, MemoryGB: 8}, wantsMore: true, withoutRds: true,
 		}}}
 		c.history.load("db", tc.load)
-		c.history.askedCloud(in, httptest.NewRequest(http.MethodPost, "/action", strings.NewReader(tc.body)))
+		c.history.requestedChange(in, httptest.NewRequest(http.MethodPost, "/action", strings.NewReader(tc.body)))
 		if wrong := c.violations(); len(wrong) == 0 != tc.right {
 			t.Errorf("%s: violations: %q", name, wrong)
 		}

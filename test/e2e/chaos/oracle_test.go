@@ -174,7 +174,7 @@ func (c *chaos) violations() (wrong []string) {
 		}
 	}
 	lastStepGB := map[string]int{}
-	for _, x := range h.asked {
+	for _, x := range h.requests {
 		i := slices.IndexFunc(c.dbs, func(db *database) bool { return db.Name == x.name })
 		if i < 0 || !justified(c.dbs[i], x, lastStepGB[x.name]) {
 			wrong = append(wrong, fmt.Sprintf("%s: no load justifies %s from %v to %v; the loads were %+v", x.name, x.field, x.from, x.to, x.loads))
@@ -189,7 +189,7 @@ func (c *chaos) violations() (wrong []string) {
 		if db.wantsMore {
 			continue
 		}
-		if count(h.asked, func(x asked) bool { return x.name == db.Name }) > 0 {
+		if count(h.requests, func(x request) bool { return x.name == db.Name }) > 0 {
 			wrong = append(wrong, db.Name+": it was changed without a load")
 		}
 	}
@@ -198,7 +198,7 @@ func (c *chaos) violations() (wrong []string) {
 
 // justified reports whether one of the database's loads until then needs that step. A load justifies no second step, because
 // the size is a function of the used space, and the flavor one of CPU and memory.
-func justified(db *database, x asked, lastStepGB int) bool {
+func justified(db *database, x request, lastStepGB int) bool {
 	return slices.ContainsFunc(x.loads, func(l simcloud.Workload) bool {
 		if x.field == "flavorref" {
 			from, _ := x.from.(string)

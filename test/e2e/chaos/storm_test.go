@@ -105,8 +105,8 @@ func TestNoLossAndNoDuplicateInChaos(t *testing.T) {
 	for _, text := range c.violations() {
 		t.Error(text)
 	}
-	t.Logf("%d changes requested, %d of them from the cloud, %d alarms acknowledged", len(c.history.asked), count(c.history.asked, func(x asked) bool { return x.cloud }), len(c.history.answers))
-	if len(c.history.asked) < databases/3 || len(c.history.answers) < databases/3 {
+	t.Logf("%d changes requested, %d of them from the cloud, %d alarms acknowledged", len(c.history.requests), count(c.history.requests, func(x request) bool { return x.cloud }), len(c.history.answers))
+	if len(c.history.requests) < databases/3 || len(c.history.answers) < databases/3 {
 		t.Error("too few changes and messages: the test shows nothing")
 	}
 }
@@ -141,7 +141,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 func (c *chaos) cloudFault(r *http.Request) *simcloud.Fault {
 	if r.PathValue("instance") != "" && r.Method == http.MethodPost && !strings.HasPrefix(r.UserAgent(), "golangsdk") {
 		in, _ := c.Cloud.Instance(r.PathValue("instance"))
-		c.history.askedCloud(in, r)
+		c.history.requestedChange(in, r)
 	}
 	f := c.cloud.Fault(r)
 	if f != nil && f.Hang && strings.HasPrefix(r.UserAgent(), "golangsdk") {
