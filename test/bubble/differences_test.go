@@ -51,7 +51,11 @@ var reports = map[string]report{
 func TestAlarmsLeadToGrowthWhenTheCloudDiffersFromItsManuals(t *testing.T) {
 	for _, a := range doctor.Assumptions() {
 		t.Run(a.ID, func(t *testing.T) {
-			level.InBubble(t, func(t *testing.T) {
+			run := level.InBubble
+			if _, isReported := reports[a.ID]; !isReported {
+				run = level.InLongBubble // make test has no time for the differences that change nothing for users
+			}
+			run(t, func(t *testing.T) {
 				const sweep, longestSweep = 5 * time.Minute, 5*time.Minute + 30*time.Second // with the jitter
 				var settings simcloud.Settings
 				simcloud.Differences()[a.ID](&settings)
