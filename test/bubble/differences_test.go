@@ -53,7 +53,7 @@ func TestAlarmsLeadToGrowthWhenTheCloudDiffersFromItsManuals(t *testing.T) {
 		t.Run(a.ID, func(t *testing.T) {
 			run := level.InBubble
 			if _, isReported := reports[a.ID]; !isReported {
-				run = level.InLongBubble // make test has no time for the differences that change nothing for users
+				run = level.InLongBubble // it changes nothing for users, so it does not delay make test
 			}
 			run(t, func(t *testing.T) {
 				const sweep, longestSweep = 5 * time.Minute, 5*time.Minute + 30*time.Second // with the jitter

@@ -67,7 +67,6 @@ func publish(t *testing.T, at string) {
 		env := []string{
 			"REGISTRY=" + at, "VERSION=" + dryRunVersion, "COMMIT=" + dryRunCommit, "GITHUB_OUTPUT=" + outputs,
 			"KO_DEFAULTBASEIMAGE=" + at + "/base", "HELM_CONFIG_HOME=" + t.TempDir(), "HELM_CACHE_HOME=" + t.TempDir(),
-			"MAKELEVEL=0", "MAKEFLAGS=", // below another make, this one would print more than the image
 		}
 		for name, value := range step.Env {
 			env = append(env, name+"="+fill(value))

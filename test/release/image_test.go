@@ -173,14 +173,14 @@ func checkFiles(t *testing.T, dist, version, image, digest string) {
 
 func TestReleaseFilesRequireADigestAndNotesASection(t *testing.T) {
 	level.Long(t)
-	if text := failedOutput(t, command(t, nil, "make", "--no-print-directory", "release-files", "VERSION=v9.8.7")); !strings.Contains(text, "DIGEST is required") {
+	if text := failedOutput(t, command(t, nil, "make", "release-files", "VERSION=v9.8.7")); !strings.Contains(text, "DIGEST is required") {
 		t.Errorf("without a digest, make prints %s", text)
 	}
-	text := failedOutput(t, command(t, nil, "make", "--no-print-directory", "release-notes", "VERSION=v9.8.7"))
+	text := failedOutput(t, command(t, nil, "make", "release-notes", "VERSION=v9.8.7"))
 	if !strings.Contains(text, "CHANGELOG.md has no section v9.8.7") {
 		t.Errorf("without a section, make prints %s", text)
 	}
-	run(t, command(t, nil, "make", "--no-print-directory", "release-notes", "VERSION=Unreleased"))
+	run(t, command(t, nil, "make", "release-notes", "VERSION=Unreleased"))
 	notes := string(read(t, root+"/.cache/release-notes.md"))
 	if !strings.Contains(notes, "- ") || strings.Contains(notes, "\n## ") {
 		t.Errorf("the notes are not one section:\n%s", notes)
