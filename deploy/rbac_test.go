@@ -77,9 +77,10 @@ func TestServiceAccountHasExactlyTheseRights(t *testing.T) {
 		"create coordination.k8s.io/leases",
 		"get coordination.k8s.io/leases rds-autopilot", "update coordination.k8s.io/leases rds-autopilot",
 	}
+	hold := []string{"create /configmaps", "delete /configmaps rds-autopilot-in-use"}
 	for namespace, want := range map[string][]string{
 		"default": everywhere,
-		own:       slices.Concat(everywhere, lease),
+		own:       slices.Concat(everywhere, lease, hold),
 		system:    slices.Concat(everywhere, lease, []string{"get /namespaces kube-system"}),
 	} {
 		var got map[string]bool

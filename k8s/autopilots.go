@@ -86,31 +86,38 @@ func (c *Cluster) CreateAutopilot(ctx context.Context, t *autopilot.Target) erro
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	no := false
-	_, err := c.autopilotsIn(t.Namespace).Create(ctx, &autopilotv1.RdsAutopilot{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:       t.Name,
-			Namespace:  t.Namespace,
-			Finalizers: []string{autopilotv1.Finalizer},
-			// Both flags are false, so that deleting a database never waits for us.
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: otcv1.GroupVersion().String(), Kind: otcv1.Kind, Name: t.Name, UID: t.UID,
-				Controller: &no, BlockOwnerDeletion: &no,
-			}},
-		},
-	}, metav1.CreateOptions{FieldManager: self, FieldValidation: metav1.FieldValidationStrict})
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	return wrapError(err, "create RdsAutopilot %s/%s", t.Namespace, t.Name)
+	return c.withHold(ctx, func() error {
+		_, err := c.autopilotsIn(t.Namespace).Create(ctx, &autopilotv1.RdsAutopilot{
+			ObjectMeta: metav1.ObjectMeta{
+				Name:       t.Name,
+				Namespace:  t.Namespace,
+				Finalizers: []string{autopilotv1.Finalizer},
+				// Both flags are false, so that deleting a database never waits for us.
+				OwnerReferences: []metav1.OwnerReference{{
+					APIVersion: otcv1.GroupVersion().String(), Kind: otcv1.Kind, Name: t.Name, UID: t.UID,
+					Controller: &no, BlockOwnerDeletion: &no,
+				}},
+			},
+		}, metav1.CreateOptions{FieldManager: self, FieldValidation: metav1.FieldValidationStrict})
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return wrapError(err, "create RdsAutopilot %s/%s", t.Namespace, t.Name)
+	})
 }
 
 // SetFinalizer adds our finalizer if it is missing, and returns the object as stored. It returns
 // autopilot.ErrConflict or autopilot.ErrGone.
-func (c *Cluster) SetFinalizer(ctx context.Context, a *autopilotv1.RdsAutopilot) (*autopilotv1.RdsAutopilot, error) {
+func (c *Cluster) SetFinalizer(ctx context.Context,
+	a *autopilotv1.RdsAutopilot) (stored *autopilotv1.RdsAutopilot, err error) {
 	if slices.Contains(a.Finalizers, autopilotv1.Finalizer) {
 		return a, nil
 	}
-	return c.patchFinalizers(ctx, a, func(others []string) []string { return append(others, autopilotv1.Finalizer) })
+	err = c.withHold(ctx, func() error {
+		stored, err = c.patchFinalizers(ctx, a, func(others []string) []string { return append(others, autopilotv1.Finalizer) })
+		return err
+	})
+	return stored, err
 }
 
 // RemoveFinalizer removes our finalizer and keeps others. It returns autopilot.ErrConflict, and nil if the object is
@@ -119,11 +126,13 @@ func (c *Cluster) RemoveFinalizer(ctx context.Context, a *autopilotv1.RdsAutopil
 	if !slices.Contains(a.Finalizers, autopilotv1.Finalizer) {
 		return nil
 	}
-	_, err := c.patchFinalizers(ctx, a, func(others []string) []string { return others })
-	if errors.Is(err, autopilot.ErrGone) {
-		return nil
-	}
-	return err
+	return c.withoutHold(ctx, a.UID, func() error {
+		_, err := c.patchFinalizers(ctx, a, func(others []string) []string { return others })
+		if errors.Is(err, autopilot.ErrGone) {
+			return nil
+		}
+		return err
+	})
 }
 
 // patchFinalizers stores the finalizers that with returns for those of others.

@@ -14,12 +14,14 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/gentype"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -51,6 +53,8 @@ type Options struct {
 	RdsOptional bool
 	// SystemNamespace identifies the cluster by its uid, and its lease holds the claims. Empty means kube-system.
 	SystemNamespace string
+	// Hold is the ConfigMap that exists while the service is needed: see HoldName. Without a name there is none.
+	Hold types.NamespacedName
 	// Log also receives the log of client-go.
 	Log *zap.Logger
 }
@@ -59,22 +63,25 @@ type Options struct {
 type Cluster struct {
 	*Cache
 	*refusals
-	broadcaster events.EventBroadcaster
-	recorder    events.EventRecorder
-	unreachable atomic.Bool             // set while the probes of the API server fail
-	claims      atomic.Pointer[[]Claim] // of all installations, as last read
-	rdsMissing  atomic.Bool             // set until the API server serves Rds, if they are optional
+	broadcaster   events.EventBroadcaster
+	recorder      events.EventRecorder
+	unreachable   atomic.Bool             // set while the probes of the API server fail
+	claims        atomic.Pointer[[]Claim] // of all installations, as last read
+	rdsMissing    atomic.Bool             // set until the API server serves Rds, if they are optional
+	holdForbidden sync.Once
 
 	config     *rest.Config
 	transport  http.RoundTripper
 	rdsAPI     rest.Interface
 	ownAPI     rest.Interface
 	codec      runtime.ParameterCodec
-	core       corev1client.NamespacesGetter
+	core       corev1client.CoreV1Interface
 	leases     coordinationv1client.LeasesGetter
 	namespaces []string
 	system     string        // Options.SystemNamespace
 	searches   *rate.Limiter // of live lists for topics whose name does not identify one object
+	holdName   types.NamespacedName
+	finalizers *semaphore.Weighted // many can be set at the same time, but one is removed alone: see withoutHold
 	log        *zap.Logger
 }
 
@@ -110,6 +117,8 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 		namespaces: uniqueNamespaces(opts.Namespaces),
 		system:     cmp.Or(opts.SystemNamespace, metav1.NamespaceSystem),
 		searches:   rate.NewLimiter(searchesPerSec, searchesPerSec),
+		holdName:   opts.Hold,
+		finalizers: semaphore.NewWeighted(allFinalizers),
 		refusals:   &refusals{log: opts.Log, now: map[[2]string]bool{}},
 		log:        opts.Log,
 	}
@@ -120,7 +129,7 @@ func Connect(ctx context.Context, cfg *rest.Config, opts Options) (*Cluster, err
 		return nil, err
 	}
 	if c.core, err = corev1client.NewForConfigAndClient(cfg, client); err != nil {
-		return nil, fmt.Errorf("configure the client for namespaces: %w", err)
+		return nil, fmt.Errorf("configure the client for namespaces and the hold: %w", err)
 	}
 	if c.leases, err = coordinationv1client.NewForConfigAndClient(cfg, client); err != nil {
 		return nil, fmt.Errorf("configure the client for leases: %w", err)

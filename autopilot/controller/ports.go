@@ -47,6 +47,9 @@ type Kubernetes interface {
 	SetFinalizer(ctx context.Context, a *v1alpha1.RdsAutopilot) (*v1alpha1.RdsAutopilot, error)
 	// RemoveFinalizer removes our finalizer.
 	RemoveFinalizer(ctx context.Context, a *v1alpha1.RdsAutopilot) error
+	// SyncHold creates what keeps helm uninstall from removing this service if an RdsAutopilot has our finalizer, and
+	// deletes it otherwise.
+	SyncHold(ctx context.Context) error
 	// WriteStatus stores the status, except the intake, and returns the object as stored. If the status is equal to the
 	// one that was read, it sends nothing and returns read.
 	WriteStatus(ctx context.Context, read *v1alpha1.RdsAutopilot, next v1alpha1.Status) (*v1alpha1.RdsAutopilot, error)

@@ -61,6 +61,9 @@ func (c *Controller) sweep(ctx context.Context, begin time.Time) (err error) {
 	for k := range keys {
 		c.enqueueForSweep(k, begin)
 	}
+	if err := c.options.Kube.SyncHold(ctx); err != nil {
+		c.options.Log.Warn("hold helm uninstall", zap.Error(err))
+	}
 	if listErr != nil {
 		return fmt.Errorf("list alarm rules: %w", listErr)
 	}

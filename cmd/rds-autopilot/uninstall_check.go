@@ -51,8 +51,8 @@ func newUninstallCheck(env func(string) string) *cobra.Command {
 	c := &cobra.Command{
 		Use: "uninstall-check [NAMESPACE...]", Short: "Report whether the service can be uninstalled, or which objects still need it",
 		Long: `Uninstall-check lists the RdsAutopilots that have the service's finalizer. Only the service removes their topics and alarm
-rules from the cloud, and then the finalizer. The exit code is 0 if there is none, and 1 if one is left. The chart runs this
-command before it is uninstalled. It changes nothing.
+rules from the cloud, and then the finalizer. The exit code is 0 if there is none, and 1 if one is left. While one is left, helm
+uninstall is refused. The command changes nothing.
 
 With names of namespaces, it skips these: the service continues to watch them. The chart runs it so before an upgrade that
 takes others out of watchNamespaces.`,

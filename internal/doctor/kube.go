@@ -130,6 +130,8 @@ func (x *examination) access() (all []authorizationv1.ResourceAttributes) {
 	if ns := x.leaseNamespace(); ns != "" {
 		add([]string{ns}, "coordination.k8s.io", "leases", "", "", "create")
 		add([]string{ns}, "coordination.k8s.io", "leases", "", x.LeaseName, "get", "update")
+		add([]string{ns}, "", "configmaps", "", "", "create")
+		add([]string{ns}, "", "configmaps", "", k8s.HoldName(x.LeaseName), "delete")
 	}
 	return all
 }

@@ -3,8 +3,6 @@
 package release
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -162,34 +160,4 @@ func (r *release) setMode(mode string) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-}
-
-// uninstall runs helm uninstall, and the pod of its pre-delete hook as a kubelet would. It returns the output of both.
-func (r *release) uninstall() (output string, err error) {
-	r.t.Helper()
-	cmd := command(r.t, r.helmEnv(), tool(r.t, "helm"), "--namespace", releaseName, "uninstall", releaseName)
-	var helmOutput bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &helmOutput, &helmOutput
-	if err := cmd.Start(); err != nil {
-		r.t.Fatal(err)
-	}
-	pods := r.client.CoreV1().Pods(releaseName)
-	var pod *corev1.Pod
-	err = world.Eventually(world.Within(r.t), "Helm starts the check", func(ctx context.Context) (bool, error) {
-		pod, err = pods.Get(ctx, releaseName+"-uninstall-check", metav1.GetOptions{})
-		return err == nil && pod.Status.Phase == corev1.PodPending, err
-	})
-	if err != nil {
-		r.t.Fatalf("%v: %s", err, &helmOutput)
-	}
-	code, hookOutput := r.runHook(*pod)
-	pod.Status.Phase = corev1.PodSucceeded
-	if code != 0 {
-		pod.Status.Phase = corev1.PodFailed
-	}
-	if _, err := pods.UpdateStatus(world.Within(r.t), pod, metav1.UpdateOptions{}); err != nil {
-		r.t.Fatal(err)
-	}
-	err = cmd.Wait()
-	return hookOutput + helmOutput.String(), err
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -162,11 +163,25 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 		t.Errorf("after the upgrade %d things are in the cloud: %q", n, cloudObjects(w))
 	}
 
+	uninstall := func() (output string, err error) {
+		t.Helper()
+		out, err := command(t, r.helmEnv(), tool(t, "helm"), "--namespace", releaseName, "uninstall", releaseName).CombinedOutput()
+		return string(out), err
+	}
 	checkUninstallRefused := func() {
 		t.Helper()
-		output, err := r.uninstall()
-		if err == nil || !strings.Contains(output, "shop/asked, shop/by-hand") || !strings.Contains(output, "RDS_AUTOPILOT_MODE=Off") {
+		if output, err := uninstall(); err == nil || !strings.Contains(output, "databases-need-the-service") {
 			t.Errorf("before it is off, helm uninstall returns %v: %s", err, output)
+		}
+		deployment, err := r.client.AppsV1().Deployments(releaseName).Get(world.Within(t), releaseName, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod := corev1.Pod{Spec: deployment.Spec.Template.Spec}
+		pod.Spec.Containers[0].Args = []string{"uninstall-check"} // as in kubectl exec
+		code, output := r.runHook(pod)
+		if code != 1 || !strings.Contains(output, "shop/asked, shop/by-hand") || !strings.Contains(output, "RDS_AUTOPILOT_MODE=Off") {
+			t.Errorf("uninstall-check ends with %d: %s", code, output)
 		}
 	}
 	checkUninstallRefused()
@@ -180,7 +195,7 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 	}
 	stop(t, third)
 
-	if output, err := r.uninstall(); err != nil {
+	if output, err := uninstall(); err != nil {
 		t.Errorf("once it is off, helm uninstall returns %v: %s", err, output)
 	}
 	if diff := cmp.Diff(installed, r.uids()); diff != "" {
@@ -213,7 +228,7 @@ func TestInstallUpgradeOffUninstall(t *testing.T) {
 	stop(t, fourth)
 	waitReleased(t, asked, byHand)
 	stop(t, fifth)
-	if output, err := r.uninstall(); err != nil {
+	if output, err := uninstall(); err != nil {
 		t.Errorf("switched off in the Deployment, helm uninstall returns %v: %s", err, output)
 	}
 }

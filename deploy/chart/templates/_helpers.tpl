@@ -147,7 +147,7 @@ this message appears. */}}
 {{- end }}
 
 {{- /* The environment of every container of this image. The flags of serve are variables and not arguments, so that helm test,
-the check before uninstallation and "kubectl exec … -- rds-autopilot doctor" have them too. */}}
+the check before an upgrade and "kubectl exec … -- rds-autopilot doctor" have them too. */}}
 {{- define "rds-autopilot.env" -}}
 - name: RDS_AUTOPILOT_PUBLIC_URL
   value: {{ required "publicURL is required: the URL that the cloud posts alarms to, for instance https://autopilot.example.com/smn" .Values.publicURL | quote }}
@@ -155,6 +155,9 @@ the check before uninstallation and "kubectl exec … -- rds-autopilot doctor" h
   value: {{ .Values.mode | quote }}
 - name: RDS_AUTOPILOT_LEASE_NAME
   value: {{ include "rds-autopilot.fullname" . | quote }}
+# What uninstall-check advises names the release.
+- name: RDS_AUTOPILOT_RELEASE
+  value: {{ .Release.Name | quote }}
 - name: RDS_AUTOPILOT_SYSTEM_NAMESPACE
   value: {{ .Values.systemNamespace | quote }}
 {{- with .Values.watchNamespaces }}
@@ -242,6 +245,11 @@ OpenShift gives each namespace its own ids and refuses pods with others, so the 
 restartPolicy: Never
 activeDeadlineSeconds: 120
 {{ include "rds-autopilot.pod" . }}
+{{- end }}
+
+{{- /* The service gives the ConfigMap the same name: k8s.HoldName. */}}
+{{- define "rds-autopilot.holdName" -}}
+{{ include "rds-autopilot.fullname" . }}-in-use
 {{- end }}
 
 {{- /* The metadata of a pod that Helm runs: root, suffix, annotations. Its name differs from that of the Deployment's pods, so

@@ -33,6 +33,7 @@ func builtInKinds() map[string]*kind {
 	kinds := map[string]*kind{}
 	for _, k := range []*kind{
 		{gvk: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, resource: "namespaces"},
+		{gvk: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, resource: "configmaps", namespaced: true},
 		{gvk: schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}, resource: "leases", namespaced: true},
 		{gvk: schema.GroupVersionKind{Group: "events.k8s.io", Version: "v1", Kind: "Event"}, resource: "events", namespaced: true},
 	} {
