@@ -19,8 +19,8 @@ import (
 // Helm names the key in its error. Whoever then looks at the hold finds the text.
 const (
 	holdKey  = "databases-need-the-service"
-	holdText = `yes: RdsAutopilots have topics and alarm rules in the cloud, which only the service removes. To see which ones,
-and what to do, run "rds-autopilot uninstall-check" in a pod of the service.`
+	holdText = `yes: RdsAutopilots have topics and alarm rules in the cloud, which only the service removes. To see which
+ones, and what to do, run "rds-autopilot uninstall-check" in a pod of the service.`
 )
 
 // allFinalizers is the weight of a removal in Cluster.finalizers. Setting a finalizer has the weight 1.
@@ -42,62 +42,71 @@ func (c *Cluster) SyncHold(ctx context.Context) error {
 	return c.withoutHold(ctx, "", func() error { return nil })
 }
 
-// withHold creates the hold before it calls set, which sets a finalizer. Arming must not depend on a right that an older
-// release does not grant, so a refusal is only logged.
+// withHold creates the hold before it calls set, which sets a finalizer.
 func (c *Cluster) withHold(ctx context.Context, set func() error) error {
 	if err := c.finalizers.Acquire(ctx, 1); err != nil {
 		return fmt.Errorf("wait for the removal of a finalizer: %w", err)
 	}
 	defer c.finalizers.Release(1)
-	if c.holdName.Name == "" {
-		return set()
-	}
-	limited, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	immutable := true
-	_, err := c.core.ConfigMaps(c.holdName.Namespace).Create(limited, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: c.holdName.Name},
-		Data:       map[string]string{holdKey: holdText},
-		Immutable:  &immutable,
-	}, metav1.CreateOptions{FieldManager: self})
-	if err != nil && !apierrors.IsAlreadyExists(err) && !c.isHoldForbidden(err) {
-		return wrapError(err, "create ConfigMap %s", c.holdName)
+	if c.holdName.Name != "" {
+		c.reportHold(c.createHold(ctx))
 	}
 	return set()
 }
 
 // withoutHold calls remove, which removes the finalizer of the RdsAutopilot with that uid. If no other one has the
-// finalizer, it deletes the hold before: once no finalizer is left, helm uninstall must work. If it cannot tell, or
-// cannot delete the hold, it only logs that, and the next SyncHold tries again.
+// finalizer, it deletes the hold before: once no finalizer is left, helm uninstall must work.
 func (c *Cluster) withoutHold(ctx context.Context, uid types.UID, remove func() error) error {
 	if err := c.finalizers.Acquire(ctx, allFinalizers); err != nil {
 		return fmt.Errorf("wait for other finalizers: %w", err)
 	}
 	defer c.finalizers.Release(allFinalizers)
-	if c.holdName.Name == "" {
-		return remove()
-	}
-	limited, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	needed, err := c.isFinalized(limited, uid)
-	if err == nil && !needed {
-		err = c.core.ConfigMaps(c.holdName.Namespace).Delete(limited, c.holdName.Name, metav1.DeleteOptions{})
-	}
-	if err != nil && !apierrors.IsNotFound(err) && !c.isHoldForbidden(err) {
-		c.log.Warn("helm uninstall may be refused although no database needs the service", zap.Error(err))
+	if c.holdName.Name != "" {
+		c.reportHold(c.deleteHold(ctx, uid))
 	}
 	return remove()
 }
 
-// isHoldForbidden reports whether we lack the right to the hold, which it logs the first time.
-func (c *Cluster) isHoldForbidden(err error) bool {
-	if !apierrors.IsForbidden(err) {
-		return false
+func (c *Cluster) createHold(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	immutable := true
+	_, err := c.core.ConfigMaps(c.holdName.Namespace).Create(ctx, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: c.holdName.Name},
+		Data:       map[string]string{holdKey: holdText},
+		Immutable:  &immutable,
+	}, metav1.CreateOptions{FieldManager: self})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
 	}
-	c.holdForbidden.Do(func() {
-		c.log.Warn("helm uninstall does not know whether databases need the service", zap.Error(err))
-	})
-	return true
+	return err
+}
+
+func (c *Cluster) deleteHold(ctx context.Context, uid types.UID) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if needed, err := c.isFinalized(ctx, uid); err != nil || needed {
+		return err
+	}
+	err := c.core.ConfigMaps(c.holdName.Namespace).Delete(ctx, c.holdName.Name, metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// reportHold logs that the hold could not be created or deleted. The databases must not depend on it, and the next
+// SyncHold tries again. A right that the role of an older release does not grant is logged once.
+func (c *Cluster) reportHold(err error) {
+	report := func() {
+		c.log.Warn("helm uninstall may not know whether databases need the service",
+			zap.String("configMap", c.holdName.String()), zap.Error(err))
+	}
+	if apierrors.IsForbidden(err) {
+		c.holdForbidden.Do(report)
+	} else if err != nil {
+		report()
+	}
 }
 
 // finalized returns an RdsAutopilot in the cache with our finalizer and another uid, or nil.

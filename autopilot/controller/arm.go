@@ -103,6 +103,11 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 	if err := r.readArmed(ctx); err != nil {
 		return 0, err
 	}
+	// Until a decision has stored the instance, the receiver would ignore its alarms. It enqueues arming.
+	if seen := r.rap.Status.Instance; seen == nil || seen.ID != inst.ID {
+		r.controller.enqueue(r.key)
+		return 0, nil
+	}
 	if !taken.isSweep && !r.armingDue(cs) {
 		return 0, r.update(ctx, func(s *v1alpha1.Status) { r.setArmed(s, record.LastCheckFailed(*s)) })
 	}

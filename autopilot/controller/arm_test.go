@@ -182,6 +182,36 @@ func TestArmingOnOldAutopilotStartsFromStoredAlarms(t *testing.T) {
 	})
 }
 
+// The receiver compares an alarm's instance with the stored one.
+func TestRulesAreCreatedAfterADecisionHasStoredTheirInstance(t *testing.T) {
+	level.InBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.process()
+		_, _ = w.decide(c) // creates the RdsAutopilot
+		check := func(want string) {
+			t.Helper()
+			for range 2 { // before the decision, and after it
+				synctest.Wait()
+				_, err := c.arm(t.Context(), database)
+				w.must(err)
+				s := w.rap().Status
+				isOther := func(r v1alpha1.Rule) bool { return s.Instance == nil || r.Dimension != "rds_cluster_id:"+s.Instance.ID }
+				if slices.ContainsFunc(s.Alarms.Rules, isOther) {
+					t.Errorf("the instance is %+v, and the rules are %+v", s.Instance, s.Alarms.Rules)
+				}
+				w.mustDecide(c)
+			}
+			if s := w.rap().Status; s.Instance == nil || s.Instance.ID != want || !w.armed() {
+				t.Errorf("armed %t, instance %+v, want %s", w.armed(), s.Instance, want)
+			}
+		}
+		check("in01")
+		w.withLock(func() { w.inst.ID = "in02" })
+		w.setInstance("in02")
+		check("in02")
+	})
+}
+
 // An alarm of a new rule may be in force already.
 func TestNewRulesStartADecision(t *testing.T) {
 	level.InBubble(t, func(t *testing.T) {

@@ -196,10 +196,9 @@ func watchAll[T any](ctx context.Context, in dynamic.ResourceInterface, name str
 	})
 }
 
-// Armed is a condition for WaitAutopilot: from now on, the service stores an alarm of the database. The receiver ignores an
-// alarm until the status also has the instance, which the first decision records. That may be after the first arming.
+// Armed is a condition for WaitAutopilot: from now on, the service stores an alarm of the database.
 func Armed(a *v1alpha1.RdsAutopilot) bool {
-	return meta.IsStatusConditionTrue(a.Status.Conditions, v1alpha1.ConditionArmed) && a.Status.Instance != nil
+	return meta.IsStatusConditionTrue(a.Status.Conditions, v1alpha1.ConditionArmed)
 }
 
 // PatchRds changes the Rds by a merge patch, as a person would.
