@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package k8s connects the service to the Kubernetes API. It has clients and caches for the operator's Rds and for
-// RdsAutopilot, the few writes that the service makes, events, and the leader's lease.
+// RdsAutopilot, the few writes that the service makes, events, the leader's lease, and the hold of helm uninstall.
 //
 // It guarantees:
 //

@@ -155,9 +155,6 @@ the check before an upgrade and "kubectl exec … -- rds-autopilot doctor" have 
   value: {{ .Values.mode | quote }}
 - name: RDS_AUTOPILOT_LEASE_NAME
   value: {{ include "rds-autopilot.fullname" . | quote }}
-# What uninstall-check advises names the release.
-- name: RDS_AUTOPILOT_RELEASE
-  value: {{ .Release.Name | quote }}
 - name: RDS_AUTOPILOT_SYSTEM_NAMESPACE
   value: {{ .Values.systemNamespace | quote }}
 {{- with .Values.watchNamespaces }}
@@ -168,6 +165,9 @@ the check before an upgrade and "kubectl exec … -- rds-autopilot doctor" have 
 - name: RDS_AUTOPILOT_{{ $flag | upper | replace "-" "_" }}
   value: {{ kindIs "slice" $value | ternary (join "," $value) (toString $value) | quote }}
 {{- end }}
+# What uninstall-check advises names the release.
+- name: RDS_AUTOPILOT_RELEASE
+  value: {{ .Release.Name | quote }}
 {{- if eq .Values.credentials.form "File" }}
 # The cloud in clouds.yaml. Credentials are a file, because a changed Secret updates a file without a restart.
 - name: OS_CLOUD
