@@ -21,9 +21,9 @@ type flavorLimiter struct {
 	kube Kubernetes
 
 	mu sync.Mutex
-	// stored holds until when the flavor change in the last status that this process has stored counts. The time is zero
-	// if there is no such change.
-	stored   map[Key]time.Time
+	// stored holds what this process has stored last. It is nil if no flavor changes.
+	stored   map[Key]*v1alpha1.RdsAutopilot
+	checked  map[Key]time.Time // when a round has last compared the status with the cloud
 	reserved map[Key]bool
 }
 
@@ -37,7 +37,7 @@ func newFlavorLimiter(kube Kubernetes) *flavorLimiter {
 func (l *flavorLimiter) clear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.stored, l.reserved = make(map[Key]time.Time), make(map[Key]bool)
+	l.stored, l.checked, l.reserved = make(map[Key]*v1alpha1.RdsAutopilot), make(map[Key]time.Time), make(map[Key]bool)
 }
 
 // reserve reserves a place for the flavor change of a database. It returns false if most other databases have a place.
@@ -47,11 +47,10 @@ func (l *flavorLimiter) reserve(k Key, most int, now time.Time) bool {
 	others := maps.Clone(l.reserved)
 	l.kube.EachAutopilot(func(a *v1alpha1.RdsAutopilot) {
 		key := Key{a.Namespace, a.Name}
-		until, ok := l.stored[key]
-		if !ok {
-			until = heldUntil(a)
+		if stored, ok := l.stored[key]; ok {
+			a = stored
 		}
-		if now.Before(until) {
+		if a != nil && now.Before(heldUntil(a, l.checked[key])) {
 			others[key] = true
 		}
 	})
@@ -67,7 +66,18 @@ func (l *flavorLimiter) reserve(k Key, most int, now time.Time) bool {
 func (l *flavorLimiter) store(a *v1alpha1.RdsAutopilot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.stored[Key{a.Namespace, a.Name}] = heldUntil(a)
+	key := Key{a.Namespace, a.Name}
+	if heldUntil(a, time.Time{}).IsZero() {
+		a = nil
+	}
+	l.stored[key] = a
+}
+
+// check notes that the stored status is what a round has seen at that time.
+func (l *flavorLimiter) check(k Key, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.checked[k] = now
 }
 
 // release ends the reservation of a database at the end of its round. From then on, its place depends on its status.
@@ -83,21 +93,28 @@ func (l *flavorLimiter) drop(k Key) {
 	defer l.mu.Unlock()
 	delete(l.reserved, k)
 	delete(l.stored, k)
+	delete(l.checked, k)
 }
 
-// heldUntil returns until when a flavor change counts: until it stalls, and at most for maxHold. It returns the zero
+// heldUntil returns until when a flavor change counts: until it stalls, and at most for maxHold. That it has stalled, or
+// that no operator acts on a patch whose change the cloud refused, counts only if a round has checked it since: an older
+// status shows the instance as it was before nobody led or before the cloud was unreachable. heldUntil returns the zero
 // time if no flavor is changing.
-func heldUntil(a *v1alpha1.RdsAutopilot) (until time.Time) {
+func heldUntil(a *v1alpha1.RdsAutopilot, checked time.Time) (until time.Time) {
 	for _, i := range a.Status.Intents() {
 		progress, since := autopilot.RecordedProgress(*i, a.Spec.Apply)
 		if progress == autopilot.Unstarted {
 			since = autopilot.BusySince(*i, a.Status.Instance)
+			if i.AskedTime != nil && checked.Before(i.Refusal.Time.Time) {
+				since = i.Refusal.Time.Time
+			}
 		}
 		if i.Kind != v1alpha1.KindFlavor || since.IsZero() {
 			continue
 		}
 		end := since.Add(maxHold)
-		if stalls := autopilot.StallsAt(since, a.Status.Instance); !stalls.IsZero() && stalls.Before(end) {
+		stalls := autopilot.StallsAt(since, a.Status.Instance)
+		if !stalls.IsZero() && stalls.Before(end) && !checked.Before(stalls) {
 			end = stalls
 		}
 		if end.After(until) {

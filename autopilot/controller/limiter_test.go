@@ -76,11 +76,27 @@ func TestFlavorLimiterCountsChangesOfTheCache(t *testing.T) {
 		"no change of the flavor":                      {&v1alpha1.RdsAutopilot{}, false},
 	} {
 		l := newFlavorLimiter(cachedAutopilots{autopilots: []*v1alpha1.RdsAutopilot{tc.other}})
+		l.check(Key{"ns", "a"}, now)
 		if free := l.reserve(Key{"ns", "b"}, 1, now); free == tc.hasPlace {
 			t.Errorf("%s: has its place %t, want %t", name, !free, tc.hasPlace)
 		}
 		if !l.reserve(Key{"ns", "a"}, 2, now) {
 			t.Errorf("%s: its own change counts against it", name)
+		}
+	}
+
+	byOperator.Status.Instance.Status = "ACTIVE"
+	for name, other := range map[string]*v1alpha1.RdsAutopilot{
+		"stalled": changing(21*time.Minute, "ACTIVE"), "refused because an operator was faster": byOperator,
+	} {
+		l := newFlavorLimiter(cachedAutopilots{autopilots: []*v1alpha1.RdsAutopilot{other}})
+		l.check(Key{"ns", "a"}, now.Add(-7*time.Minute))
+		if l.reserve(Key{"ns", "b"}, 1, now) {
+			t.Errorf("%s: it has no place although no round has checked that, as after a time without a leader", name)
+		}
+		l.check(Key{"ns", "a"}, now)
+		if !l.reserve(Key{"ns", "b"}, 1, now) {
+			t.Errorf("%s: it has a place after a round has checked it", name)
 		}
 	}
 }

@@ -66,6 +66,7 @@ func (r *round) reconcileEnabled(ctx context.Context) (time.Duration, error) {
 	if writeErr := r.writeHeld(ctx, c.Status); writeErr != nil {
 		return 0, errors.Join(writeErr, r.keepAnswer(ctx, c, patched.Cloud), err)
 	}
+	r.controller.limiter.check(r.key, r.now)
 	r.keepsPlace = patched.Result == record.PatchAccepted
 	r.emitEnded(append(ended, outcome.Ended...))
 	r.emitDecisions(outcome.News)
