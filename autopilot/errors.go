@@ -3,10 +3,12 @@
 package autopilot
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"time"
 )
 
 // Errors of the stores that the users of the domain declare. Adapters translate their own errors into these.
@@ -22,6 +24,22 @@ var (
 	// ErrKubernetes is in every error of the API server, so that failures can be counted by their cause.
 	ErrKubernetes = errors.New("the Kubernetes API failed")
 )
+
+// RetryConflict calls try until it returns no ErrConflict, or until ctx ends. It waits 10 to 100 milliseconds
+// between two calls: if each write is refused, the API server must not get them without a pause.
+func RetryConflict(ctx context.Context, try func() error) error {
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		err := try()
+		if !errors.Is(err, ErrConflict) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+	}
+}
 
 // RefusedError means that the API server or the cloud received a change and does not allow it.
 type RefusedError struct {

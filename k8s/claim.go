@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mcsps/rds-autopilot/autopilot"
 	autopilotv1 "github.com/mcsps/rds-autopilot/k8s/api/autopilot/v1alpha1"
 )
 
@@ -103,7 +104,7 @@ func (c *Cluster) claim(ctx context.Context, own Claim, hold bool) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	leases := c.leases.Leases(c.system)
-	for {
+	return autopilot.RetryConflict(ctx, func() error {
 		lease, err := leases.Get(ctx, self, metav1.GetOptions{})
 		missing := apierrors.IsNotFound(err)
 		if err != nil && !missing {
@@ -133,10 +134,10 @@ func (c *Cluster) claim(ctx context.Context, own Claim, hold bool) error {
 			_, err = leases.Update(ctx, lease, metav1.UpdateOptions{FieldManager: self})
 		}
 		if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-			continue // another installation has just stored its claim
+			return fmt.Errorf("%w: %w", autopilot.ErrConflict, err) // another installation has just stored its claim
 		}
 		return c.explainLease(err)
-	}
+	})
 }
 
 // IsWatched reports whether this installation watches a namespace, or another one whose claim was alive when we last

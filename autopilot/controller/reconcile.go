@@ -214,20 +214,21 @@ func (r *round) confirmVersion(ctx context.Context) error {
 // update changes the status on top of the newest stored version. Arming uses it, because decisions are stored while
 // arming waits for the cloud.
 func (r *round) update(ctx context.Context, change func(*v1alpha1.Status)) error {
-	for {
+	isRetry := false
+	return autopilot.RetryConflict(ctx, func() error {
+		if isRetry {
+			live, err := r.kube.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
+			if err != nil {
+				return fmt.Errorf("read the RdsAutopilot again: %w", err)
+			}
+			if live.UID != r.rap.UID {
+				return fmt.Errorf("read the RdsAutopilot again: another one has its name: %w", autopilot.ErrGone)
+			}
+			r.rap = live
+		}
+		isRetry = true
 		next := r.rap.Status.Copy()
 		change(&next)
-		err := r.write(ctx, next)
-		if !errors.Is(err, autopilot.ErrConflict) {
-			return err
-		}
-		live, err := r.kube.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
-		if err != nil {
-			return fmt.Errorf("read the RdsAutopilot again: %w", err)
-		}
-		if live.UID != r.rap.UID {
-			return fmt.Errorf("read the RdsAutopilot again: another one has its name: %w", autopilot.ErrGone)
-		}
-		r.rap = live
-	}
+		return r.write(ctx, next)
+	})
 }

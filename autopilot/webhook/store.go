@@ -80,27 +80,27 @@ func repeated(in v1alpha1.Intake, e smn.Envelope) result {
 // version, until the context ends.
 func (r *Receiver) writeIntake(
 	ctx context.Context, m *message, change func(v1alpha1.Intake) (v1alpha1.Intake, result),
-) (result, error) {
-	target := m.target
-	for {
-		next, res := change(target.Status.Intake)
-		if res == resultDuplicate || res == resultStale {
-			return res, nil
-		}
-		err := r.Store.WriteIntake(ctx, target, next)
-		switch {
-		case err == nil:
-			return res, nil
-		case errors.Is(err, autopilot.ErrGone):
-			return resultIgnored, err
-		case !errors.Is(err, autopilot.ErrConflict), ctx.Err() != nil:
-			return resultUnavailable, fmt.Errorf("store: %w", err)
-		}
-		if target, err = r.Store.LiveAutopilot(ctx, target.Namespace, target.Name); err != nil {
-			if errors.Is(err, autopilot.ErrGone) {
-				return resultIgnored, err
+) (res result, err error) {
+	read := m.target
+	err = autopilot.RetryConflict(ctx, func() (err error) {
+		if read == nil {
+			if read, err = r.Store.LiveAutopilot(ctx, m.target.Namespace, m.target.Name); err != nil {
+				return err
 			}
-			return resultUnavailable, fmt.Errorf("store: %w", err)
 		}
+		var next v1alpha1.Intake
+		if next, res = change(read.Status.Intake); res == resultDuplicate || res == resultStale {
+			return nil
+		}
+		err = r.Store.WriteIntake(ctx, read, next)
+		read = nil
+		return err
+	})
+	switch {
+	case errors.Is(err, autopilot.ErrGone):
+		return resultIgnored, err
+	case err != nil:
+		return resultUnavailable, fmt.Errorf("store: %w", err)
 	}
+	return res, nil
 }

@@ -4,7 +4,6 @@ package doctor
 
 import (
 	"context"
-	"errors"
 
 	"github.com/mcsps/rds-autopilot/autopilot"
 	"github.com/mcsps/rds-autopilot/k8s"
@@ -35,17 +34,16 @@ func openMailbox(ctx context.Context, api *k8s.Cluster, namespace, name string) 
 
 // expect reads the object again after a conflict, because the receiver writes the status too.
 func (m *kubeMailbox) expect(ctx context.Context, alarms v1alpha1.Alarms, in *v1alpha1.Instance) error {
-	for {
+	return autopilot.RetryConflict(ctx, func() error {
 		a, err := m.api.LiveAutopilot(ctx, m.namespace, m.name)
 		if err != nil {
 			return err
 		}
 		next := *a.Status.DeepCopy()
 		next.Alarms, next.Instance = alarms, in
-		if _, err = m.api.WriteStatus(ctx, a, next); !errors.Is(err, autopilot.ErrConflict) {
-			return err
-		}
-	}
+		_, err = m.api.WriteStatus(ctx, a, next)
+		return err
+	})
 }
 
 func (m *kubeMailbox) read(ctx context.Context) (v1alpha1.Intake, []*message, error) {

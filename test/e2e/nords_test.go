@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -59,12 +60,22 @@ func TestServeWorksWithoutTheCRDOfTheRds(t *testing.T) {
 	if err := w.ApplyRdsCRD(ctx); err != nil {
 		t.Fatal(err)
 	}
-	// The operator drops spec.autopilot within a second, so the service must watch before the Rds is created.
 	_, err = p.WaitLine(ctx, "it watches Rds", func(l world.Line) bool { return strings.HasPrefix(l.Msg, "the CRD of the Rds is installed") })
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := w.MustAdd(t, world.Database{Name: "operated", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100, Autopilot: true})
+	// The operator drops spec.autopilot within a second. The API server may refuse the first watch of a new kind for longer.
+	db := w.MustAdd(t, world.Database{Name: "operated", Flavor: "rds.mysql.n1.large.4", VolumeGB: 100})
+	err = world.Eventually(ctx, "the service sees that autopilot is on", func(ctx context.Context) (bool, error) {
+		if err := db.PatchRds(ctx, `{"spec":{"autopilot":true}}`); err != nil {
+			return false, err
+		}
+		_, err := db.Autopilot(ctx)
+		return err == nil, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := db.WaitAutopilot(ctx, "it is armed", world.Armed); err != nil {
 		t.Fatal(err)
 	}
