@@ -103,7 +103,7 @@ func (c *Controller) arm(ctx context.Context, key Key) (requeueAfter time.Durati
 	if err := r.readArmed(ctx); err != nil {
 		return 0, err
 	}
-	// Until a decision has stored the instance, the receiver would ignore its alarms. It enqueues arming.
+	// Until a decision has stored the instance, the receiver would ignore its alarms. The decision enqueues arming.
 	if seen := r.rap.Status.Instance; seen == nil || seen.ID != inst.ID {
 		r.controller.enqueue(r.key)
 		return 0, nil
