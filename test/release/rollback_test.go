@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -73,6 +74,14 @@ func TestRollbackKeepsTheNewerDefinition(t *testing.T) {
 		return err == nil && laterOf(stored) == "kept", err
 	})
 
+	waitUntil(t, "the API server has read the guard", func(ctx context.Context) (bool, error) {
+		fewer := []byte(`{"metadata":{"annotations":{"autopilot.otc.mcsps.de/fields":"0"}}}`)
+		_, err := r.definitions().Patch(ctx, definition, types.MergePatchType, fewer, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		if apierrors.IsInvalid(err) {
+			return true, nil
+		}
+		return false, err
+	})
 	text := failedOutput(t, command(t, r.helmEnv(), tool(t, "helm"), "--namespace", releaseName, "rollback", releaseName, "1"))
 	if !strings.Contains(text, "The newer definition stays") {
 		t.Errorf("helm rollback prints %s", text)
