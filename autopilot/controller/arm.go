@@ -271,9 +271,9 @@ func (r *round) ensure(ctx context.Context, inst autopilot.Instance) (time.Durat
 // readArmed reads the RdsAutopilot from the API server. The cache may lack what the last arming has stored: Ensure
 // would create the same rules again, or report our own change as a repair.
 func (r *round) readArmed(ctx context.Context) error {
-	live, err := r.kube.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
+	live, err := r.readAgain(ctx)
 	if err != nil {
-		return fmt.Errorf("read the RdsAutopilot again: %w", err)
+		return err
 	}
 	if live.UID != r.rap.UID {
 		return fmt.Errorf("the RdsAutopilot was replaced: %w", autopilot.ErrConflict)

@@ -201,14 +201,23 @@ func (r *round) storeIntent(ctx context.Context, c autopilot.Case, v autopilot.V
 
 // confirmVersion returns autopilot.ErrConflict if the API server's version of the RdsAutopilot is not the round's.
 func (r *round) confirmVersion(ctx context.Context) error {
-	live, err := r.kube.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
+	live, err := r.readAgain(ctx)
 	if err != nil {
-		return fmt.Errorf("read the RdsAutopilot again: %w", err)
+		return err
 	}
 	if live.UID != r.rap.UID || live.ResourceVersion != r.rap.ResourceVersion {
 		return fmt.Errorf("the RdsAutopilot has changed: %w", autopilot.ErrConflict)
 	}
 	return nil
+}
+
+// readAgain returns the RdsAutopilot as the API server has it. It may be another one of that name.
+func (r *round) readAgain(ctx context.Context) (*v1alpha1.RdsAutopilot, error) {
+	live, err := r.kube.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
+	if err != nil {
+		return nil, fmt.Errorf("read the RdsAutopilot again: %w", err)
+	}
+	return live, nil
 }
 
 // update changes the status on top of the newest stored version. Arming uses it, because decisions are stored while
@@ -217,9 +226,9 @@ func (r *round) update(ctx context.Context, change func(*v1alpha1.Status)) error
 	isRetry := false
 	return autopilot.RetryConflict(ctx, func() error {
 		if isRetry {
-			live, err := r.kube.LiveAutopilot(ctx, r.key.Namespace, r.key.Name)
+			live, err := r.readAgain(ctx)
 			if err != nil {
-				return fmt.Errorf("read the RdsAutopilot again: %w", err)
+				return err
 			}
 			if live.UID != r.rap.UID {
 				return fmt.Errorf("read the RdsAutopilot again: another one has its name: %w", autopilot.ErrGone)

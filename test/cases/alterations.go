@@ -88,7 +88,7 @@ func ReadOnly(c *autopilot.Case) {
 	c.Status.ReadOnly = &v1alpha1.ReadOnly{SinceTime: metav1.NewTime(Noon().Add(-time.Hour))}
 }
 
-// Recommend sets the mode Recommend.
+// Recommend lets the service only recommend: it changes nothing.
 func Recommend(c *autopilot.Case) { c.Mode = v1alpha1.ModeRecommend }
 
 // Steps returns the alteration of the least step and the cap of storage in GB.

@@ -54,8 +54,9 @@ func command(t *testing.T, env []string, program string, args ...string) *exec.C
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = root
-	cmd.WaitDelay = 10 * time.Second                            // for processes that the program has started
-	cmd.Env = append(os.Environ(), "MAKELEVEL=0", "MAKEFLAGS=") // below the make of the tests, a make would also print its folder
+	cmd.WaitDelay = 10 * time.Second // for processes that the program has started
+	// Below the make of the tests, a make would also print its folder.
+	cmd.Env = append(os.Environ(), "MAKELEVEL=0", "MAKEFLAGS=")
 	cmd.Env = append(cmd.Env, env...)
 	return cmd
 }
